@@ -1,0 +1,135 @@
+package simmatrix
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+func corpusOf(documents ...[]string) *Corpus {
+	c := NewCorpus()
+	for _, d := range documents {
+		c.AddDocument(d)
+	}
+	return c
+}
+
+func vocabularyOf(tb testing.TB, c *Corpus, minDocFreq int) *vocabulary {
+	tb.Helper()
+	v, err := c.vocabulary(minDocFreq)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return v
+}
+
+// cells returns the non-zero entries of s by the terms of their row and column.
+func cells(s *sparse, rows, cols []string) map[[2]string]float64 {
+	out := map[[2]string]float64{}
+	for i := range s.rows {
+		for k := s.offsets[i]; k < s.offsets[i+1]; k++ {
+			out[[2]string{rows[i], cols[s.index[k]]}] = float64(s.value[k])
+		}
+	}
+	return out
+}
+
+var closeTo = cmpopts.EquateApprox(0, 1e-6)
+
+func TestPPMIOfAHandComputedToy(t *testing.T) {
+	v := vocabularyOf(t, corpusOf([]string{"a", "b", "a"}, []string{"c", "a"}), 1)
+	got, err := v.ppmi(t.Context(), 2, newStage(nil, "", 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Both ways: c_ab = c_ba = 2 (twice at distance 1), c_aa = 1 (once at
+	// distance 2, counted from both ends), c_ac = c_ca = 1. Row sums: a 4,
+	// b 2, c 1. q ∝ 4^.75, 2^.75, 1 = .513306, .305213, .181481.
+	want := map[[2]string]float64{
+		{"a", "b"}: 0.493597, // ln(2/(4·.305213))
+		{"a", "c"}: 0.320310, // ln(1/(4·.181481))
+		{"b", "a"}: 0.666884, // ln(2/(2·.513306))
+		{"c", "a"}: 0.666884, // ln(1/(1·.513306)); aa is ln(1/(4·.513306)) < 0
+	}
+	if diff := cmp.Diff(want, cells(got, v.terms, v.terms), closeTo); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWindowSkipsTermsOutsideTheVocabularyAndEndsWithTheDocument(t *testing.T) {
+	// x, y and 7up are outside: x and y are rare, 7up starts with a digit.
+	c := corpusOf([]string{"a", "x", "7up", "b"}, []string{"b", "y", "a"}, []string{"c"}, []string{"c", "7up"})
+	v := vocabularyOf(t, c, 2)
+	if diff := cmp.Diff([]string{"a", "b", "c"}, v.terms); diff != "" {
+		t.Fatal(diff)
+	}
+	if diff := cmp.Diff([]int{120, 120, 0}, v.contextSums(1)); diff != "" { // a and b meet twice, side by side
+		t.Error(diff)
+	}
+}
+
+// TestPPMIAgainstPairCounting computes the definition the slow way.
+func TestPPMIAgainstPairCounting(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 1))
+	letters := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
+	for window := 1; window <= maxWindow; window++ {
+		var docs [][]string
+		for range 30 {
+			doc := make([]string, 1+random.IntN(15))
+			for i := range doc {
+				doc[i] = letters[min(random.IntN(8), random.IntN(8))]
+			}
+			docs = append(docs, doc)
+		}
+		v := vocabularyOf(t, corpusOf(docs...), 1)
+		got, err := v.ppmi(t.Context(), window, newStage(nil, "", 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(slowPPMI(docs, window), cells(got, v.terms, v.terms), closeTo); diff != "" {
+			t.Errorf("window %d: %s", window, diff)
+		}
+	}
+}
+
+func slowPPMI(docs [][]string, window int) map[[2]string]float64 {
+	counts, sums := map[[2]string]float64{}, map[string]float64{}
+	for _, d := range docs {
+		for i := range d {
+			for j := range d {
+				if k := max(i-j, j-i); i != j && k <= window {
+					counts[[2]string{d[i], d[j]}] += 1 / float64(k)
+					sums[d[i]] += 1 / float64(k)
+				}
+			}
+		}
+	}
+	total := 0.0
+	for _, s := range sums {
+		total += math.Pow(s, 0.75)
+	}
+	out := map[[2]string]float64{}
+	for pair, c := range counts {
+		if pmi := math.Log(c / (sums[pair[0]] * math.Pow(sums[pair[1]], 0.75) / total)); pmi > 1e-12 {
+			out[pair] = pmi
+		}
+	}
+	return out
+}
+
+func TestTermDocumentWeightsOfAHandComputedToy(t *testing.T) {
+	v := vocabularyOf(t, corpusOf([]string{"a", "b", "a"}, []string{"c", "a"}), 1)
+	// N = 2: idf(a) = ln(1 + 0.5/2.5) = .182322, idf(b) = idf(c) = ln 2.
+	// Document 1: (ln 3 · .182322, ln 2 · ln 2) scaled to length 1;
+	// document 2: (ln 2 · .182322, ln 2 · ln 2) scaled to length 1.
+	want := map[[2]string]float64{
+		{"a", "1"}: 0.384799, {"b", "1"}: 0.923001,
+		{"a", "2"}: 0.254382, {"c", "2"}: 0.967104,
+	}
+	if diff := cmp.Diff(want, cells(v.termDocuments(), v.terms, []string{"1", "2"}), closeTo); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,296 @@
+package simmatrix
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"reflect"
+)
+
+// The format of a matrix file, all numbers little endian, with n = Terms and
+// z = NonZeros of the header:
+//
+//	bytes     content
+//	8         magic "akin-S\r\n"
+//	4         uint32 format version, 1
+//	4         uint32 length h of the header, at most 1 MiB
+//	h         header: Meta as JSON
+//	2·n       uint16 length of each term in bytes, 1 to 32766
+//	Σ length  the terms, UTF-8, in ascending byte order, nothing between them
+//	4·n       uint32 document frequency of each term, 0 where unknown
+//	2·n       uint16 number of neighbors in each row, at most 10000
+//	4·z       uint32 column of each entry, row after row
+//	2·z       uint16 similarity·65535 of each entry, at least 1, in descending
+//	          order within a row, ties in ascending column
+//	32        SHA-256 of everything before it
+const (
+	fileMagic    = "akin-S\r\n" // a transfer that alters line ends is found at once
+	fileVersion  = 1
+	maxHeader    = 1 << 20
+	checksumSize = sha256.Size
+)
+
+// chunkBytes is how much is read or written at a time. What a file claims to
+// hold is allocated as it arrives: at most this much, then doubling.
+const chunkBytes = 1 << 16
+
+// Errors of [Decode].
+var (
+	// ErrFormat says that the input is not a matrix file, is cut short, or
+	// holds what no matrix can hold.
+	ErrFormat = errors.New("not a valid matrix file")
+	// ErrFormatVersion says that the file is of another format version.
+	ErrFormatVersion = errors.New("matrix file of another format version")
+	// ErrChecksum says that the file was damaged after it was written.
+	ErrChecksum = errors.New("matrix file is damaged: its checksum does not match")
+)
+
+// Encode writes m to w. The same matrix always gives the same bytes.
+func Encode(w io.Writer, m *Matrix) error {
+	b := bufio.NewWriterSize(w, chunkBytes)
+	if err := m.write(b); err != nil {
+		return fmt.Errorf("writing the matrix: %w", err)
+	}
+	if _, err := b.Write(m.checksum[:]); err != nil {
+		return fmt.Errorf("writing the matrix: %w", err)
+	}
+	if err := b.Flush(); err != nil {
+		return fmt.Errorf("writing the matrix: %w", err)
+	}
+	return nil
+}
+
+// seal sets the checksum.
+func (m *Matrix) seal() error {
+	h := sha256.New()
+	b := bufio.NewWriterSize(h, chunkBytes)
+	if err := m.write(b); err != nil {
+		return err
+	}
+	if err := b.Flush(); err != nil {
+		return err
+	}
+	h.Sum(m.checksum[:0])
+	return nil
+}
+
+// write writes all but the checksum. The bounds in its conversions have been
+// seen to by check.
+func (m *Matrix) write(b *bufio.Writer) error {
+	header, err := json.Marshal(m.meta)
+	if err != nil {
+		return err
+	}
+	if len(header) > maxHeader {
+		return fmt.Errorf("source and parameters take %d bytes, at most %d", len(header), maxHeader)
+	}
+	head := append([]byte(nil), fileMagic...)
+	head = binary.LittleEndian.AppendUint32(head, fileVersion)
+	head = binary.LittleEndian.AppendUint32(head, uint32(min(len(header), maxHeader)))
+	_, _ = b.Write(append(head, header...)) // a bufio.Writer keeps its first error for the last call
+	lengths, counts := make([]uint16, len(m.terms)), make([]uint16, len(m.terms))
+	for i, t := range m.terms {
+		cols, _ := m.row(i)
+		lengths[i] = uint16(min(len(t), MaxTermBytes))
+		counts[i] = uint16(min(len(cols), MaxNeighbors))
+	}
+	writeInts(b, lengths)
+	for _, t := range m.terms {
+		_, _ = b.WriteString(t)
+	}
+	writeInts(b, m.docFreqs)
+	writeInts(b, counts)
+	writeInts(b, m.cols)
+	writeInts(b, m.sims)
+	_, err = b.Write(nil)
+	return err
+}
+
+func writeInts[T uint16 | uint32](b *bufio.Writer, values []T) {
+	var chunk []byte
+	for len(values) > 0 {
+		n := min(len(values), chunkBytes/4)
+		chunk, _ = binary.Append(chunk[:0], binary.LittleEndian, values[:n]) // fails for values without a fixed size only
+		_, _ = b.Write(chunk)
+		values = values[n:]
+	}
+}
+
+// Decode reads a matrix file to its end and checks all of it. It allocates in
+// proportion to what it has really read, whatever the file claims. Errors wrap
+// [ErrFormat], [ErrFormatVersion], [ErrChecksum] or the error of r.
+func Decode(r io.Reader) (*Matrix, error) {
+	d := &decoder{r: bufio.NewReaderSize(r, chunkBytes), hash: sha256.New()}
+	claimed, err := d.header()
+	if err != nil {
+		return nil, err
+	}
+	m, err := d.matrix(claimed)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.check(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
+	}
+	if counted := m.describe(); !reflect.DeepEqual(counted, claimed) {
+		return nil, fmt.Errorf("%w: the header does not describe the matrix: %+v, counted %+v", ErrFormat, claimed, counted)
+	}
+	return m, nil
+}
+
+// A decoder reads the sections of a file and hashes what it reads.
+type decoder struct {
+	r    *bufio.Reader
+	hash hash.Hash
+}
+
+// full fills p from the section that is named in the error.
+func (d *decoder) full(p []byte, section string) error {
+	_, err := io.ReadFull(d.r, p)
+	switch {
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("%w: ends inside the %s", ErrFormat, section)
+	case err != nil:
+		return fmt.Errorf("reading the %s: %w", section, err)
+	}
+	d.hash.Write(p)
+	return nil
+}
+
+func (d *decoder) header() (Meta, error) {
+	var fixed [len(fileMagic) + 8]byte
+	if err := d.full(fixed[:], "head"); err != nil {
+		return Meta{}, err
+	}
+	numbers := fixed[len(fileMagic):]
+	if string(fixed[:len(fileMagic)]) != fileMagic {
+		return Meta{}, fmt.Errorf("%w: it does not begin like one", ErrFormat)
+	}
+	if v := binary.LittleEndian.Uint32(numbers); v != fileVersion {
+		return Meta{}, fmt.Errorf("%w: %d, this program reads %d", ErrFormatVersion, v, fileVersion)
+	}
+	size := binary.LittleEndian.Uint32(numbers[4:])
+	if size > maxHeader {
+		return Meta{}, fmt.Errorf("%w: header of %d bytes", ErrFormat, size)
+	}
+	header, err := readInts[byte](d, uint64(size), "header")
+	if err != nil {
+		return Meta{}, err
+	}
+	var meta Meta
+	dec := json.NewDecoder(bytes.NewReader(header))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&meta); err != nil {
+		return Meta{}, fmt.Errorf("%w: header: %w", ErrFormat, err)
+	}
+	if dec.InputOffset() != int64(len(header)) {
+		return Meta{}, fmt.Errorf("%w: header: more than one JSON value", ErrFormat)
+	}
+	if meta.Terms > MaxTerms || meta.NonZeros > meta.Terms*MaxNeighbors {
+		return Meta{}, fmt.Errorf("%w: header: %d terms, %d non-zeros", ErrFormat, meta.Terms, meta.NonZeros)
+	}
+	return meta, nil
+}
+
+// matrix reads the sections behind the header, which alone it takes for true,
+// and the checksum. The entries are not checked.
+func (d *decoder) matrix(meta Meta) (*Matrix, error) {
+	lengths, err := readInts[uint16](d, meta.Terms, "term lengths")
+	if err != nil {
+		return nil, err
+	}
+	text, err := readInts[byte](d, sum(lengths), "terms")
+	if err != nil {
+		return nil, err
+	}
+	m := &Matrix{meta: meta, terms: cut(string(text), lengths)}
+	if m.docFreqs, err = readInts[uint32](d, meta.Terms, "document frequencies"); err != nil {
+		return nil, err
+	}
+	counts, err := readInts[uint16](d, meta.Terms, "row lengths")
+	if err != nil {
+		return nil, err
+	}
+	if total := sum(counts); total != meta.NonZeros {
+		return nil, fmt.Errorf("%w: rows of %d entries, the header says %d", ErrFormat, total, meta.NonZeros)
+	}
+	m.offsets = make([]int, 1, len(counts)+1)
+	for i, c := range counts {
+		m.offsets = append(m.offsets, m.offsets[i]+int(c))
+	}
+	if m.cols, err = readInts[uint32](d, meta.NonZeros, "columns"); err != nil {
+		return nil, err
+	}
+	if m.sims, err = readInts[uint16](d, meta.NonZeros, "similarities"); err != nil {
+		return nil, err
+	}
+	return m, d.end(m)
+}
+
+// end reads the checksum and sees that nothing follows it.
+func (d *decoder) end(m *Matrix) error {
+	want := d.hash.Sum(nil)
+	if err := d.full(m.checksum[:], "checksum"); err != nil {
+		return err
+	}
+	if !bytes.Equal(want, m.checksum[:]) {
+		return ErrChecksum
+	}
+	switch _, err := d.r.ReadByte(); {
+	case err == nil:
+		return fmt.Errorf("%w: more bytes after the checksum", ErrFormat)
+	case !errors.Is(err, io.EOF):
+		return fmt.Errorf("reading the end: %w", err)
+	}
+	return nil
+}
+
+// readInts reads n numbers. The slice grows with what has been read.
+func readInts[T byte | uint16 | uint32](d *decoder, n uint64, section string) ([]T, error) {
+	const perChunk = chunkBytes / 4
+	values := make([]T, 0, min(n, perChunk))
+	var chunk [chunkBytes]byte
+	width := binary.Size(T(0))
+	for uint64(len(values)) < n {
+		if len(values) == cap(values) {
+			grown := make([]T, len(values), min(n, 2*uint64(cap(values))))
+			copy(grown, values)
+			values = grown
+		}
+		from := len(values)
+		to := min(cap(values), from+perChunk)
+		raw := chunk[:(to-from)*width]
+		if err := d.full(raw, section); err != nil {
+			return nil, err
+		}
+		values = values[:to]
+		if _, err := binary.Decode(raw, binary.LittleEndian, values[from:]); err != nil {
+			return nil, fmt.Errorf("%w: %s: %w", ErrFormat, section, err)
+		}
+	}
+	return values, nil
+}
+
+func sum(values []uint16) uint64 {
+	var total uint64
+	for _, v := range values {
+		total += uint64(v)
+	}
+	return total
+}
+
+// cut cuts text, whose length is the sum of lengths, into strings that share
+// its memory.
+func cut(text string, lengths []uint16) []string {
+	parts := make([]string, len(lengths))
+	for i, l := range lengths {
+		parts[i], text = text[:l], text[l:]
+	}
+	return parts
+}

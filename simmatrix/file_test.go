@@ -1,0 +1,294 @@
+package simmatrix
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"io"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+func encoded(tb testing.TB, m *Matrix) []byte {
+	tb.Helper()
+	var b bytes.Buffer
+	if err := Encode(&b, m); err != nil {
+		tb.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// signed returns content with the checksum that belongs to it.
+func signed(content []byte) []byte {
+	sum := sha256.Sum256(content)
+	return append(bytes.Clone(content), sum[:]...)
+}
+
+// same compares two matrices field by field.
+func same(a, b *Matrix) string {
+	return cmp.Diff(a, b, cmp.AllowUnexported(Matrix{}, entries{}), cmpopts.EquateEmpty())
+}
+
+func TestFileHasTheDocumentedBytes(t *testing.T) {
+	m := mustNew(t, Meta{Source: "s", Docs: 9}, []TermRow{
+		{Term: "ab", DocFreq: 258, Neighbors: []Neighbor{{Term: "c", Similarity: 1}}},
+		{Term: "c", DocFreq: 1},
+	})
+	header := `{"source":"s","docs":9,"terms":2,"non_zeros":1,"max_neighbors":1,"symmetric":false,"dominant":false}`
+	var want []byte
+	want = append(want, "akin-S\r\n\x01\x00\x00\x00"...)
+	want = append(want, byte(len(header)), 0, 0, 0)
+	want = append(want, header...)
+	want = append(want, 2, 0, 1, 0)             // lengths of ab and c
+	want = append(want, "abc"...)               // terms
+	want = append(want, 2, 1, 0, 0, 1, 0, 0, 0) // document frequencies 258 and 1
+	want = append(want, 1, 0, 0, 0)             // row lengths 1 and 0
+	want = append(want, 1, 0, 0, 0)             // column of c
+	want = append(want, 255, 255)               // similarity 1
+	want = signed(want)
+	if diff := cmp.Diff(want, encoded(t, m)); diff != "" {
+		t.Error(diff)
+	}
+	if got := hex.EncodeToString(want[len(want)-32:]); m.Checksum() != got {
+		t.Errorf("Checksum %s, the file ends with %s", m.Checksum(), got)
+	}
+}
+
+func TestDecodeGivesBackWhatWasEncoded(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	matrices := []*Matrix{
+		mustNew(t, Meta{}, nil),
+		mustNew(t, Meta{Source: "invalid \xff UTF-8 <&>", Params: map[string]string{"k\xff": "v"}}, vehicles()),
+		mustNew(t, Meta{Docs: math.MaxUint64}, randomRows(random, 700)), // several chunks a section
+	}
+	for range 50 {
+		matrices = append(matrices, mustNew(t, Meta{Docs: random.Uint64()}, randomRows(random, 1+random.IntN(20))))
+	}
+	for _, m := range matrices {
+		file := encoded(t, m)
+		if again := encoded(t, m); !bytes.Equal(file, again) {
+			t.Fatal("the same matrix gives other bytes")
+		}
+		got, err := Decode(iotest.HalfReader(bytes.NewReader(file)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := same(m, got); diff != "" {
+			t.Fatal(diff)
+		}
+	}
+}
+
+func TestDecodeRefusesEveryTruncation(t *testing.T) {
+	file := encoded(t, mustNew(t, Meta{Source: "s"}, vehicles()))
+	sections := map[string]bool{}
+	for end := range file {
+		m, err := Decode(bytes.NewReader(file[:end]))
+		if !errors.Is(err, ErrFormat) || m != nil {
+			t.Fatalf("%d of %d bytes: %v", end, len(file), err)
+		}
+		_, section, _ := strings.Cut(err.Error(), "inside the ")
+		sections[section] = true
+	}
+	want := map[string]bool{
+		"head": true, "header": true, "term lengths": true, "terms": true, "document frequencies": true,
+		"row lengths": true, "columns": true, "similarities": true, "checksum": true,
+	}
+	if diff := cmp.Diff(want, sections); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestDecodeFindsEveryFlippedBit(t *testing.T) {
+	file := encoded(t, mustNew(t, Meta{Source: "s"}, vehicles()))
+	counts := map[error]int{}
+	for i := range file {
+		for bit := range 8 {
+			damaged := bytes.Clone(file)
+			damaged[i] ^= 1 << bit
+			_, err := Decode(bytes.NewReader(damaged))
+			found := false
+			for _, want := range []error{ErrFormat, ErrFormatVersion, ErrChecksum} {
+				if errors.Is(err, want) {
+					counts[want]++
+					found = true
+				}
+			}
+			if !found {
+				t.Fatalf("bit %d of byte %d: %v", bit, i, err)
+			}
+		}
+	}
+	if counts[ErrFormatVersion] != 32 { // the bits of the version
+		t.Errorf("%d flips are another version", counts[ErrFormatVersion])
+	}
+	// All flips in the terms (27 bytes), frequencies, columns, similarities
+	// and the checksum leave the sections in place.
+	if least := 8 * (27 + 6*4 + 5*4 + 5*2 + 32); counts[ErrChecksum] < least {
+		t.Errorf("%d flips fail the checksum, want at least %d", counts[ErrChecksum], least)
+	}
+}
+
+func TestDecodeTellsVersionsApart(t *testing.T) {
+	file := encoded(t, mustNew(t, Meta{}, vehicles()))
+	binary.LittleEndian.PutUint32(file[8:], 2)
+	_, err := Decode(bytes.NewReader(file))
+	if !errors.Is(err, ErrFormatVersion) || errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "2") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// file puts a file together without any check.
+func rawFile(header string, lengths []uint16, terms string, docFreqs []uint32, counts []uint16, cols []uint32, sims []uint16) []byte {
+	b := []byte(fileMagic)
+	b = binary.LittleEndian.AppendUint32(b, fileVersion)
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(header)))
+	b = append(b, header...)
+	for _, part := range []any{lengths, []byte(terms), docFreqs, counts, cols, sims} {
+		b, _ = binary.Append(b, binary.LittleEndian, part)
+	}
+	return signed(b)
+}
+
+func TestDecodeRefusesWhatNoMatrixHolds(t *testing.T) {
+	header := func(terms, nonZeros, longest string) string {
+		return `{"source":"","docs":0,"terms":` + terms + `,"non_zeros":` + nonZeros + `,"max_neighbors":` + longest + `,"symmetric":false,"dominant":false}`
+	}
+	u16 := func(v ...uint16) []uint16 { return v }
+	u32 := func(v ...uint32) []uint32 { return v }
+	three := u16(1, 1, 1)
+	good := rawFile(header("3", "2", "2"), three, "abc", u32(1, 1, 1), u16(2, 0, 0), u32(1, 2), u16(65535, 7))
+	if _, err := Decode(bytes.NewReader(good)); err != nil {
+		t.Fatal(err)
+	}
+	abc := func(counts []uint16, cols []uint32, sims []uint16) []byte {
+		return rawFile(header("3", "2", "2"), three, "abc", u32(1, 1, 1), counts, cols, sims)
+	}
+	for _, tt := range []struct {
+		name, message string
+		file          []byte
+	}{
+		{"column out of range", "neighbor 3 of 3", abc(u16(2, 0, 0), u32(1, 3), u16(65535, 7))},
+		{"own column", "own neighbor", abc(u16(2, 0, 0), u32(0, 2), u16(65535, 7))},
+		{"column twice", "twice", abc(u16(2, 0, 0), u32(1, 1), u16(65535, 7))},
+		{"similarity 0", "similarity 0", abc(u16(2, 0, 0), u32(1, 2), u16(65535, 0))},
+		{"ascending similarities", "order", abc(u16(2, 0, 0), u32(1, 2), u16(7, 8))},
+		{"ties out of order", "order", abc(u16(2, 0, 0), u32(2, 1), u16(65535, 65535))},
+		{"counts that do not add up", "header says 2", abc(u16(2, 1, 0), u32(1, 2), u16(65535, 7))},
+		{"a header that counts otherwise", "does not describe", abc(u16(1, 1, 0), u32(1, 2), u16(65535, 7))},
+		{"terms out of order", "order", rawFile(header("2", "0", "0"), u16(1, 1), "ba", u32(1, 1), u16(0, 0), nil, nil)},
+		{"a term twice", "twice", rawFile(header("2", "0", "0"), u16(1, 1), "aa", u32(1, 1), u16(0, 0), nil, nil)},
+		{"an empty term", "empty", rawFile(header("1", "0", "0"), u16(0), "", u32(1), u16(0), nil, nil)},
+		{"a term that is not UTF-8", "UTF-8", rawFile(header("1", "0", "0"), u16(1), "\xff", u32(1), u16(0), nil, nil)},
+		{"a row too long", "10001", rawFile(header("3", "10001", "10001"), three, "abc", u32(1, 1, 1), u16(10001, 0, 0), make([]uint32, 10001), make([]uint16, 10001))},
+		{"too many terms", "header", rawFile(header("2147483648", "0", "0"), nil, "", nil, nil, nil, nil)},
+		{"too many entries", "header", rawFile(header("1", "10001", "0"), nil, "", nil, nil, nil, nil)},
+		{"header that is no JSON", "header", rawFile("{", nil, "", nil, nil, nil, nil)},
+		{"header with an unknown key", "unknown field", rawFile(`{"colour":1}`, nil, "", nil, nil, nil, nil)},
+		{"two headers", "more than one", rawFile(header("0", "0", "0")+"{}", nil, "", nil, nil, nil, nil)},
+		{"header too long", "header of", rawFile(strings.Repeat(" ", maxHeader+1), nil, "", nil, nil, nil, nil)},
+		{"bytes after the end", "more bytes", append(bytes.Clone(good), 0)},
+		{"another kind of file", "begin", []byte("PK\x03\x04 and then something long enough")},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			m, err := Decode(bytes.NewReader(tt.file))
+			if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), tt.message) || m != nil {
+				t.Errorf("error %v, want ErrFormat with %q", err, tt.message)
+			}
+		})
+	}
+}
+
+func TestDecodeAllocatesOnlyWhatItReads(t *testing.T) {
+	header := `{"source":"","docs":0,"terms":2147483647,"non_zeros":9000000000000,"max_neighbors":1,"symmetric":false,"dominant":false}`
+	file := rawFile(header, make([]uint16, chunkBytes), "", nil, nil, nil, nil) // more than one chunk
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := Decode(bytes.NewReader(file))
+	runtime.ReadMemStats(&after)
+	if !errors.Is(err, ErrFormat) {
+		t.Fatal(err)
+	}
+	if used := after.TotalAlloc - before.TotalAlloc; used > 4<<20 {
+		t.Errorf("%d bytes allocated for a file of %d", used, len(file))
+	}
+}
+
+func TestErrorsOfReadersAndWritersPassThrough(t *testing.T) {
+	m := mustNew(t, Meta{}, vehicles())
+	broken := errors.New("disk on fire")
+	file := encoded(t, m)
+	for _, read := range []int{0, 20, len(file) - 40, len(file)} {
+		_, err := Decode(io.MultiReader(bytes.NewReader(file[:read]), iotest.ErrReader(broken)))
+		if !errors.Is(err, broken) || errors.Is(err, ErrFormat) {
+			t.Errorf("after %d bytes: %v", read, err)
+		}
+	}
+	if err := Encode(failingWriter{broken}, m); !errors.Is(err, broken) {
+		t.Errorf("Encode: %v", err)
+	}
+	if err := Encode(failingWriter{broken}, mustNew(t, Meta{Source: strings.Repeat("s", 2*chunkBytes)}, vehicles())); !errors.Is(err, broken) {
+		t.Errorf("Encode, more than a chunk: %v", err)
+	}
+}
+
+type failingWriter struct{ err error }
+
+func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
+
+func TestNewRefusesAHeaderThatDecodeWouldRefuse(t *testing.T) {
+	if _, err := New(Meta{Source: strings.Repeat("s", maxHeader)}, nil); !errors.Is(err, ErrInvalid) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	random := rand.New(rand.NewPCG(5, 6))
+	f.Add(encoded(f, mustNew(f, Meta{}, nil)))
+	f.Add(encoded(f, mustNew(f, Meta{Source: "s", Params: map[string]string{"a": "b"}}, vehicles())))
+	f.Add(encoded(f, mustNew(f, Meta{Docs: 7}, randomRows(random, 12))))
+	f.Fuzz(func(t *testing.T, file []byte) {
+		// Most mutations die at the checksum, so the content is tried with
+		// the right one too.
+		for _, b := range [][]byte{file, signed(file[:max(0, len(file)-checksumSize)])} {
+			m, err := Decode(bytes.NewReader(b))
+			if err != nil {
+				if m != nil || !errors.Is(err, ErrFormat) && !errors.Is(err, ErrFormatVersion) && !errors.Is(err, ErrChecksum) {
+					t.Fatalf("%v, %v", m, err)
+				}
+				continue
+			}
+			for term, row := range m.Rows() {
+				if parsed, err := ParseRow(row.Packed()); err != nil || parsed != row || m.Row(term) != row {
+					t.Fatalf("row of %q: %v", term, err)
+				}
+			}
+			again, err := Decode(bytes.NewReader(encoded(t, mustNew(t, m.Meta(), termRows(m)))))
+			if err != nil {
+				t.Fatalf("encoded again: %v", err)
+			}
+			again.checksum = m.checksum // the header's JSON may have been written otherwise
+			if diff := same(m, again); diff != "" {
+				t.Fatal(diff)
+			}
+		}
+	})
+}
+
+// termRows returns the rows of m as New takes them.
+func termRows(m *Matrix) []TermRow {
+	var rows []TermRow
+	for term, row := range m.Rows() {
+		rows = append(rows, TermRow{Term: term, DocFreq: row.DocFreq(), Neighbors: neighborsOf(row)})
+	}
+	return rows
+}

@@ -1,0 +1,254 @@
+package simmatrix
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// vehicles are the rows of a small matrix, in no order.
+func vehicles() []TermRow {
+	return []TermRow{
+		{Term: "hire", DocFreq: 4, Neighbors: []Neighbor{{Term: "rental", Similarity: 0.9}}},
+		{Term: "car", DocFreq: 12, Neighbors: []Neighbor{
+			{Term: "lorry", Similarity: 0.25}, {Term: "automobile", Similarity: 0.5}, {Term: "bus", Similarity: 0.25},
+		}},
+		{Term: "automobile", DocFreq: 3, Neighbors: []Neighbor{{Term: "car", Similarity: 0.5}}},
+		{Term: "lorry", DocFreq: 5},
+		{Term: "bus", DocFreq: 6},
+		{Term: "rental", DocFreq: 2},
+	}
+}
+
+func mustNew(tb testing.TB, meta Meta, rows []TermRow) *Matrix {
+	tb.Helper()
+	m, err := New(meta, rows)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return m
+}
+
+// randomRows returns rows with random neighbors, for property tests.
+func randomRows(random *rand.Rand, terms int) []TermRow {
+	rows := make([]TermRow, terms)
+	for i := range rows {
+		rows[i].Term, rows[i].DocFreq = fmt.Sprintf("t%d", i), random.Uint32N(1000)
+	}
+	for i := range rows {
+		for _, j := range random.Perm(terms)[:random.IntN(terms)] {
+			if j != i {
+				s := float32(1+random.IntN(9)) / 9 // few values, so that there are ties
+				rows[i].Neighbors = append(rows[i].Neighbors, Neighbor{Term: rows[j].Term, Similarity: s})
+			}
+		}
+	}
+	random.Shuffle(terms, func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
+	return rows
+}
+
+func TestNewSortsAndCounts(t *testing.T) {
+	m := mustNew(t, Meta{Source: "by hand", Params: map[string]string{"a": "1"}, Docs: 20, Terms: 99, Dominant: true}, vehicles())
+	want := Meta{
+		Source: "by hand", Params: map[string]string{"a": "1"}, Docs: 20,
+		Terms: 6, NonZeros: 5, MaxNeighbors: 3,
+		Dominant: false, // 0.25 + 0.5 + 0.25 rounds to 65536/65535
+	}
+	if diff := cmp.Diff(want, m.Meta()); diff != "" {
+		t.Error(diff)
+	}
+	if got := slices.Collect(m.Terms()); !slices.Equal(got, []string{"automobile", "bus", "car", "hire", "lorry", "rental"}) || m.Len() != 6 {
+		t.Errorf("terms %q", got)
+	}
+	// 0.5·65535 = 32767.5 rounds to 32768, 0.25·65535 = 16383.75 to 16384.
+	wantCar := []Neighbor{
+		{"automobile", 32768.0 / 65535, 3}, {"bus", 16384.0 / 65535, 6}, {"lorry", 16384.0 / 65535, 5},
+	}
+	if diff := cmp.Diff(wantCar, neighborsOf(m.Row("car"))); diff != "" {
+		t.Error(diff)
+	}
+	if r := m.Row("car"); r.DocFreq() != 12 {
+		t.Errorf("df of car %d", r.DocFreq())
+	}
+	if r := m.Row("bus"); r.IsZero() || r.Len() != 0 || r.DocFreq() != 6 {
+		t.Errorf("bus has %d neighbors, df %d", r.Len(), r.DocFreq())
+	}
+	for _, unknown := range []string{"", "aardvark", "ca", "cars", "zebra"} {
+		if !m.Row(unknown).IsZero() {
+			t.Errorf("%q has a row", unknown)
+		}
+	}
+}
+
+func TestMetaSaysSymmetricAndDominantTruly(t *testing.T) {
+	pair := func(ab, ba float32) []TermRow {
+		rows := []TermRow{{Term: "a"}, {Term: "b"}}
+		if ab > 0 {
+			rows[0].Neighbors = []Neighbor{{Term: "b", Similarity: ab}}
+		}
+		if ba > 0 {
+			rows[1].Neighbors = []Neighbor{{Term: "a", Similarity: ba}}
+		}
+		return rows
+	}
+	for _, tt := range []struct {
+		name                string
+		rows                []TermRow
+		symmetric, dominant bool
+	}{
+		{"no terms", nil, true, true},
+		{"no neighbors", pair(0, 0), true, true},
+		{"both ways", pair(0.5, 0.5), true, true},
+		{"one way", pair(0.5, 0), false, true},
+		{"the other way", pair(0, 0.5), false, true},
+		{"unequal", pair(0.5, 0.4), false, true},
+		{"a row sum of 1", pair(1, 1), true, false},
+		{"a row sum just under 1", pair(65534.0/65535, 65534.0/65535), true, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			meta := mustNew(t, Meta{}, tt.rows).Meta()
+			if meta.Symmetric != tt.symmetric || meta.Dominant != tt.dominant {
+				t.Errorf("symmetric %v, dominant %v", meta.Symmetric, meta.Dominant)
+			}
+		})
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	one := func(n ...Neighbor) []TermRow { return []TermRow{{Term: "a", Neighbors: n}, {Term: "b"}} }
+	many := make([]TermRow, MaxNeighbors+2)
+	for i := range many {
+		many[i].Term = fmt.Sprintf("t%05d", i)
+		if i > 0 {
+			many[0].Neighbors = append(many[0].Neighbors, Neighbor{Term: many[i].Term, Similarity: 0.1})
+		}
+	}
+	for _, tt := range []struct {
+		name, message string
+		rows          []TermRow
+	}{
+		{"a term twice", `"a" is there twice`, []TermRow{{Term: "a"}, {Term: "b"}, {Term: "a"}}},
+		{"an empty term", `term ""`, []TermRow{{Term: ""}}},
+		{"a term that is not UTF-8", `term "\xff"`, []TermRow{{Term: "\xff"}}},
+		{"too long a term", "too long", []TermRow{{Term: strings.Repeat("a", MaxTermBytes+1)}}},
+		{"a neighbor without a row", `"c" of "a" has no row`, one(Neighbor{Term: "c", Similarity: 1})},
+		{"its own neighbor", `row of "a": is its own neighbor`, one(Neighbor{Term: "a", Similarity: 1})},
+		{"a neighbor twice", `"b" is there twice`, one(Neighbor{Term: "b", Similarity: 1}, Neighbor{Term: "b", Similarity: 0.5})},
+		{"similarity 0", "similarity 0", one(Neighbor{Term: "b"})},
+		{"similarity above 1", "similarity 1.5", one(Neighbor{Term: "b", Similarity: 1.5})},
+		{"NaN", "similarity NaN", one(Neighbor{Term: "b", Similarity: float32(math.NaN())})},
+		{"too many neighbors", "10001 neighbors", many},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := New(Meta{}, tt.rows)
+			if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), tt.message) {
+				t.Errorf("error %v, want ErrInvalid with %q", err, tt.message)
+			}
+		})
+	}
+}
+
+func TestMatrixIsImmutable(t *testing.T) {
+	rows, params := vehicles(), map[string]string{"a": "1"}
+	m := mustNew(t, Meta{Params: params}, rows)
+	sum, car := m.Checksum(), m.Row("car")
+	params["a"] = "2"
+	m.Meta().Params["a"] = "3"
+	rows[1].Neighbors[0].Similarity = 1
+	if rows[0].Term != "hire" {
+		t.Error("New has sorted the caller's rows")
+	}
+	if m.Meta().Params["a"] != "1" || m.Row("car") != car || m.Checksum() != sum {
+		t.Error("the matrix has changed")
+	}
+}
+
+func TestRowsOfRandomMatricesKeepTheirPromises(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		in := randomRows(random, 1+random.IntN(30))
+		m := mustNew(t, Meta{}, in)
+		byTerm := map[string]TermRow{}
+		for _, r := range in {
+			byTerm[r.Term] = r
+		}
+		last := ""
+		for term, row := range m.Rows() {
+			if term <= last {
+				t.Fatalf("%q after %q", term, last)
+			}
+			last = term
+			if row != m.Row(term) {
+				t.Fatalf("Rows and Row differ for %q", term)
+			}
+			want := expectedRow(byTerm, term)
+			packed, err := PackRow(byTerm[term].DocFreq, want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if packed != row {
+				t.Fatalf("row of %q: %v, want %v", term, neighborsOf(row), want)
+			}
+			if parsed, err := ParseRow(row.Packed()); err != nil || parsed != row {
+				t.Fatalf("row of %q does not parse: %v", term, err)
+			}
+		}
+	}
+}
+
+// expectedRow returns the neighbors of term as a row has to hold them.
+func expectedRow(byTerm map[string]TermRow, term string) []Neighbor {
+	row := slices.Clone(byTerm[term].Neighbors)
+	for i := range row {
+		row[i].Similarity = QuantizeSimilarity(float64(row[i].Similarity))
+		row[i].DocFreq = byTerm[row[i].Term].DocFreq
+	}
+	slices.SortFunc(row, func(a, b Neighbor) int {
+		if a.Similarity != b.Similarity {
+			if a.Similarity > b.Similarity {
+				return -1
+			}
+			return 1
+		}
+		return strings.Compare(a.Term, b.Term)
+	})
+	return row
+}
+
+func TestRowsStopWhenAsked(t *testing.T) {
+	seen := 0
+	for range mustNew(t, Meta{}, vehicles()).Rows() {
+		seen++
+		break
+	}
+	if seen != 1 {
+		t.Errorf("%d rows after break", seen)
+	}
+}
+
+func TestChecksumTellsMatricesApart(t *testing.T) {
+	base := mustNew(t, Meta{Source: "x"}, vehicles())
+	shuffled := vehicles()
+	slices.Reverse(shuffled)
+	if mustNew(t, Meta{Source: "x"}, shuffled).Checksum() != base.Checksum() {
+		t.Error("the order of the rows given changes the checksum")
+	}
+	otherFreq, otherSimilarity := vehicles(), vehicles()
+	otherFreq[3].DocFreq++
+	otherSimilarity[0].Neighbors[0].Similarity = 0.8
+	for name, other := range map[string]*Matrix{
+		"source":             mustNew(t, Meta{Source: "y"}, vehicles()),
+		"document frequency": mustNew(t, Meta{Source: "x"}, otherFreq),
+		"similarity":         mustNew(t, Meta{Source: "x"}, otherSimilarity),
+	} {
+		if other.Checksum() == base.Checksum() {
+			t.Errorf("another %s, the same checksum", name)
+		}
+	}
+}

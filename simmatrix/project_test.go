@@ -1,0 +1,142 @@
+package simmatrix
+
+import (
+	"errors"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// surfaceWords are the rows that the projections below start from.
+func surfaceWords() []TermRow {
+	return []TermRow{
+		{Term: "car", Neighbors: []Neighbor{{Term: "cars", Similarity: 0.9}, {Term: "bus", Similarity: 0.25}, {Term: "the", Similarity: 0.125}}},
+		{Term: "cars", Neighbors: []Neighbor{{Term: "buses", Similarity: 0.75}, {Term: "t-shirt", Similarity: 0.5}, {Term: "tram", Similarity: 0.5}}},
+		{Term: "bus"},
+		{Term: "buses", Neighbors: []Neighbor{{Term: "car", Similarity: 1}}},
+		{Term: "t-shirt", Neighbors: []Neighbor{{Term: "car", Similarity: 1}}},
+		{Term: "the"},
+		{Term: "tram"},
+		{Term: "unknown"},
+	}
+}
+
+func analysis() map[string][]string {
+	return map[string][]string{
+		"car": {"car"}, "cars": {"car"}, "bus": {"bu"}, "buses": {"bu"}, // as a light stemmer has it
+		"t-shirt": {"t", "shirt"}, "the": {}, "tram": {"tram"},
+	}
+}
+
+func TestProjectMergesWords(t *testing.T) {
+	m := mustNew(t, Meta{Source: "vectors", Params: map[string]string{"power": "3"}}, surfaceWords())
+	got, counts, err := Project(m, ProjectOptions{
+		IndexTerms: analysis(), DocFreqs: map[string]uint32{"car": 7, "bu": 3, "tram": 2}, Docs: 50,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := mustNew(t, Meta{Source: "vectors", Params: map[string]string{"power": "3"}, Docs: 50}, []TermRow{
+		{Term: "bu", DocFreq: 3, Neighbors: []Neighbor{{Term: "car", Similarity: 1}}},
+		{Term: "car", DocFreq: 7, Neighbors: []Neighbor{{Term: "bu", Similarity: 0.75}, {Term: "tram", Similarity: 0.5}}},
+		{Term: "tram", DocFreq: 2},
+	})
+	if diff := same(want, got); diff != "" {
+		t.Error(diff)
+	}
+	wantCounts := ProjectCounts{Words: 8, Kept: 3, Merged: 2, MultiToken: 1, NoToken: 2}
+	if diff := cmp.Diff(wantCounts, counts); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestProjectKeepsTermsWithoutDocumentsOutOfTheRowsOfOthers(t *testing.T) {
+	m := mustNew(t, Meta{}, surfaceWords())
+	got, counts, err := Project(m, ProjectOptions{IndexTerms: analysis(), DocFreqs: map[string]uint32{"car": 7, "tram": 2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if row := neighborsOf(got.Row("car")); len(row) != 1 || row[0].Term != "tram" {
+		t.Errorf("row of car: %v", row)
+	}
+	if row := neighborsOf(got.Row("bu")); len(row) != 1 || row[0].Term != "car" || counts.Unused != 1 {
+		t.Errorf("row of bu: %v, %d unused", row, counts.Unused)
+	}
+	unknown, counts, err := Project(m, ProjectOptions{IndexTerms: analysis()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if row := unknown.Row("car"); row.Len() != 2 || row.DocFreq() != 0 || counts.Unused != 0 {
+		t.Errorf("without document frequencies: %v, %d unused", neighborsOf(row), counts.Unused)
+	}
+}
+
+func TestProjectRefusesTermsThatNoRowHolds(t *testing.T) {
+	m := mustNew(t, Meta{}, surfaceWords())
+	for _, bad := range []string{"", "\xff", strings.Repeat("a", MaxTermBytes+1)} {
+		if _, _, err := Project(m, ProjectOptions{IndexTerms: map[string][]string{"car": {bad}}}); !errors.Is(err, ErrInvalid) {
+			t.Errorf("term %.10q: %v", bad, err)
+		}
+	}
+}
+
+// TestProjectAgainstTheDefinition computes every s_tu as the maximum over all
+// pairs of words.
+func TestProjectAgainstTheDefinition(t *testing.T) {
+	random := rand.New(rand.NewPCG(4, 4))
+	for range 100 {
+		m := mustNew(t, Meta{}, randomRows(random, 2+random.IntN(25)))
+		indexTerms := map[string][]string{}
+		for w := range m.Terms() {
+			for range max(0, random.IntN(10)-7) + min(1, random.IntN(10)) { // mostly one
+				indexTerms[w] = append(indexTerms[w], "i"+strconv.Itoa(random.IntN(8)))
+			}
+		}
+		got, counts, err := Project(m, ProjectOptions{IndexTerms: indexTerms})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if counts.Words != m.Len() || counts.Kept != got.Len() || counts.Words != counts.Kept+counts.Merged+counts.MultiToken+counts.NoToken {
+			t.Fatalf("counts %+v of %d words, %d terms", counts, m.Len(), got.Len())
+		}
+		checkProjection(t, m, got, indexTerms)
+	}
+}
+
+func checkProjection(t *testing.T, m, got *Matrix, indexTerms map[string][]string) {
+	t.Helper()
+	best := map[string]map[string]float32{}
+	for w, row := range m.Rows() {
+		for n := range row.All() {
+			from, to := indexTerms[w], indexTerms[n.Term]
+			if len(from) != 1 || len(to) != 1 || from[0] == to[0] {
+				continue
+			}
+			if best[from[0]] == nil {
+				best[from[0]] = map[string]float32{}
+			}
+			best[from[0]][to[0]] = max(best[from[0]][to[0]], n.Similarity)
+		}
+	}
+	for term, row := range got.Rows() {
+		if want := min(len(best[term]), int(m.Meta().MaxNeighbors)); row.Len() != want {
+			t.Fatalf("%d neighbors of %q, want %d", row.Len(), term, want)
+		}
+		least := float32(0)
+		for n := range row.All() {
+			if best[term][n.Term] != n.Similarity {
+				t.Fatalf("s(%s, %s) = %v, want %v", term, n.Term, n.Similarity, best[term][n.Term])
+			}
+			least = n.Similarity
+			delete(best[term], n.Term)
+		}
+		for u, s := range best[term] { // those cut off
+			if s > least {
+				t.Fatalf("s(%s, %s) = %v is missing", term, u, s)
+			}
+		}
+	}
+}

@@ -1,0 +1,222 @@
+package simmatrix
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func neighborsOf(r Row) []Neighbor {
+	var out []Neighbor
+	for n := range r.All() {
+		out = append(out, n)
+	}
+	return out
+}
+
+func TestRowHoldsWhatWasPacked(t *testing.T) {
+	in := []Neighbor{
+		{Term: "automobile", Similarity: 1, DocFreq: 7},
+		{Term: "höhe", Similarity: 0.5, DocFreq: math.MaxUint32},
+		{Term: "x", Similarity: 1e-9, DocFreq: 0},
+	}
+	r, err := PackRow(300, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Neighbor{
+		{Term: "automobile", Similarity: 1, DocFreq: 7},
+		{Term: "höhe", Similarity: 32768.0 / 65535, DocFreq: math.MaxUint32}, // 0.5·65535 = 32767.5, rounded up
+		{Term: "x", Similarity: 1.0 / 65535, DocFreq: 0},                     // never rounded to nothing
+	}
+	if diff := cmp.Diff(want, neighborsOf(r)); diff != "" {
+		t.Error(diff)
+	}
+	if r.DocFreq() != 300 || r.Len() != 3 || r.IsZero() {
+		t.Errorf("DocFreq %d, Len %d, IsZero %v", r.DocFreq(), r.Len(), r.IsZero())
+	}
+	parsed, err := ParseRow(r.Packed())
+	if err != nil || parsed != r {
+		t.Errorf("ParseRow(Packed()) = %v, %v", parsed, err)
+	}
+}
+
+func TestPackedRowHasTheDocumentedBytes(t *testing.T) {
+	r, err := PackRow(300, []Neighbor{{Term: "ab", Similarity: 1, DocFreq: 5}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// By the table at Row: format 1; 300 = 0xac 0x02 as uvarint; one neighbor;
+	// 65535 little endian; df 5; length 2; "ab".
+	if want := "\x01\xac\x02\x01\xff\xff\x05\x02ab"; r.Packed() != want {
+		t.Errorf("packed %q, want %q", r.Packed(), want)
+	}
+}
+
+func TestZeroRowIsEmpty(t *testing.T) {
+	r, err := ParseRow("")
+	if err != nil || !r.IsZero() || r.Len() != 0 || r.DocFreq() != 0 || neighborsOf(r) != nil {
+		t.Errorf("ParseRow(\"\") = %+v, %v", r, err)
+	}
+	alone, err := PackRow(4, nil)
+	if err != nil || alone.IsZero() || alone.Len() != 0 || alone.DocFreq() != 4 {
+		t.Errorf("a row without neighbors: %+v, %v", alone, err)
+	}
+}
+
+func TestAllStopsWhenAsked(t *testing.T) {
+	r, err := PackRow(1, []Neighbor{{Term: "a", Similarity: 1}, {Term: "b", Similarity: 0.5}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for range r.All() {
+		seen++
+		break
+	}
+	if seen != 1 {
+		t.Errorf("%d neighbors after break", seen)
+	}
+}
+
+func TestPackRowRefuses(t *testing.T) {
+	long := strings.Repeat("a", MaxTermBytes+1)
+	for _, tt := range []struct {
+		name      string
+		neighbors []Neighbor
+	}{
+		{"similarity 0", []Neighbor{{Term: "a", Similarity: 0}}},
+		{"negative similarity", []Neighbor{{Term: "a", Similarity: -0.1}}},
+		{"similarity above 1", []Neighbor{{Term: "a", Similarity: 1.0001}}},
+		{"NaN", []Neighbor{{Term: "a", Similarity: float32(math.NaN())}}},
+		{"empty term", []Neighbor{{Term: "", Similarity: 1}}},
+		{"too long a term", []Neighbor{{Term: long, Similarity: 1}}},
+		{"too many neighbors", make([]Neighbor, MaxNeighbors+1)},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if _, err := PackRow(1, tt.neighbors); !errors.Is(err, ErrRow) {
+				t.Errorf("error %v, want ErrRow", err)
+			}
+		})
+	}
+	if _, err := PackRow(1, []Neighbor{{Term: long[1:], Similarity: 1}}); err != nil {
+		t.Errorf("a term of MaxTermBytes: %v", err)
+	}
+}
+
+func TestParseRowRefuses(t *testing.T) {
+	good, err := PackRow(300, []Neighbor{{Term: "ab", Similarity: 1, DocFreq: 300}, {Term: "c", Similarity: 0.5}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tooMany := binary.AppendUvarint([]byte{rowFormat, 0}, MaxNeighbors+1)
+	type row struct{ name, packed string }
+	rows := []row{
+		{"another format", "\x02" + good.Packed()[1:]},
+		{"bytes after the end", good.Packed() + "\x00"},
+		{"similarity 0", "\x01\x00\x01\x00\x00\x00\x01a"},
+		{"empty neighbor", "\x01\x00\x01\x01\x00\x00\x00"},
+		{"neighbor longer than the row", "\x01\x00\x01\x01\x00\x00\x05a"},
+		{"document frequency over 32 bits", "\x01\xff\xff\xff\xff\x7f\x00"},
+		{"number that never ends", "\x01" + strings.Repeat("\x80", 12)},
+		{"more neighbors than allowed", string(tooMany)},
+	}
+	for end := 1; end < len(good.Packed()); end++ {
+		rows = append(rows, row{"cut short", good.Packed()[:end]})
+	}
+	for _, tt := range rows {
+		t.Run(tt.name, func(t *testing.T) {
+			if r, err := ParseRow(tt.packed); !errors.Is(err, ErrRow) || !r.IsZero() {
+				t.Errorf("ParseRow(%q) = %v, %v, want ErrRow", tt.packed, neighborsOf(r), err)
+			}
+		})
+	}
+}
+
+func TestQuantizedSimilaritiesAreFixedPoints(t *testing.T) {
+	for u := 1; u <= similarityUnits; u++ {
+		s := unitsToSimilarity(uint16(u))
+		if s <= 0 || s > 1 || similarityToUnits(float64(s)) != uint16(u) || QuantizeSimilarity(float64(s)) != s {
+			t.Fatalf("%d units become %v become %d units", u, s, similarityToUnits(float64(s)))
+		}
+	}
+	for _, tt := range []struct{ in, want float64 }{{-1, 1}, {0, 1}, {1e-9, 1}, {2, 65535}, {0.25, 16384}} { // 0.25·65535 = 16383.75
+		if got := QuantizeSimilarity(tt.in); got != float32(tt.want)/65535 {
+			t.Errorf("QuantizeSimilarity(%v) = %v, want %v/65535", tt.in, got, tt.want)
+		}
+	}
+}
+
+func FuzzParseRow(f *testing.F) {
+	for _, neighbors := range [][]Neighbor{nil, {{Term: "ab", Similarity: 1, DocFreq: 9}, {Term: "c", Similarity: 0.1}}} {
+		r, err := PackRow(3, neighbors)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(r.Packed())
+	}
+	f.Add("")
+	f.Fuzz(func(t *testing.T, packed string) {
+		r, err := ParseRow(packed)
+		if err != nil {
+			if !errors.Is(err, ErrRow) || !r.IsZero() {
+				t.Fatalf("%v, %v", r, err)
+			}
+			return
+		}
+		neighbors := neighborsOf(r)
+		if len(neighbors) != r.Len() {
+			t.Fatalf("%d neighbors, Len %d", len(neighbors), r.Len())
+		}
+		again, err := PackRow(r.DocFreq(), neighbors)
+		if err != nil {
+			t.Fatalf("an accepted row cannot be packed: %v", err)
+		}
+		if diff := cmp.Diff(neighbors, neighborsOf(again)); diff != "" || again.DocFreq() != r.DocFreq() {
+			t.Fatal(diff)
+		}
+	})
+}
+
+func FuzzPackRow(f *testing.F) {
+	f.Add(uint32(3), "automobile", float32(0.5), uint32(7), "hire", float32(1e-7), uint32(0))
+	f.Fuzz(func(t *testing.T, docFreq uint32, term1 string, s1 float32, df1 uint32, term2 string, s2 float32, df2 uint32) {
+		in := []Neighbor{{term1, s1, df1}, {term2, s2, df2}}
+		packed, err := PackRow(docFreq, in)
+		if err != nil {
+			if !errors.Is(err, ErrRow) {
+				t.Fatal(err)
+			}
+			return
+		}
+		r, err := ParseRow(packed.Packed())
+		if err != nil {
+			t.Fatalf("a packed row cannot be parsed: %v", err)
+		}
+		for i := range in {
+			in[i].Similarity = QuantizeSimilarity(float64(in[i].Similarity))
+		}
+		if diff := cmp.Diff(in, neighborsOf(r)); diff != "" || r.DocFreq() != docFreq {
+			t.Fatalf("df %d: %s", r.DocFreq(), diff)
+		}
+	})
+}
+
+func TestReadingARowAllocatesNothing(t *testing.T) {
+	r, err := PackRow(1, []Neighbor{{Term: "a", Similarity: 1, DocFreq: 3}, {Term: "b", Similarity: 0.5, DocFreq: 4}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var docs uint64
+	if n := testing.AllocsPerRun(100, func() {
+		for n := range r.All() {
+			docs += uint64(n.DocFreq)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
