@@ -1,0 +1,71 @@
+package rowstore
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"sync/atomic"
+
+	"github.com/maypok86/otter/v2"
+
+	"github.com/akin-search/akin/simmatrix"
+)
+
+const (
+	// minCacheBytes keeps the rows of a few searches.
+	minCacheBytes = 1 << 20
+	// entryBytes is what one entry takes beside its strings: 114 bytes for the
+	// library's node and table slot (BenchmarkCacheEntry), and the rounding up
+	// of two allocations, about 4 % of a row of 100 neighbors.
+	entryBytes = 160
+)
+
+// A cacheKey names a row. The version is unique over all matrices, so entries
+// of old versions are merely not asked for any more and leave by age.
+type cacheKey struct{ version, term string }
+
+// A cache holds rows, the zero Row of an unknown term too, up to a number of
+// bytes.
+type cache struct {
+	rows         *otter.Cache[cacheKey, simmatrix.Row]
+	hits, misses atomic.Int64
+}
+
+func newCache(maxBytes uint64) (*cache, error) {
+	rows, err := otter.New(&otter.Options[cacheKey, simmatrix.Row]{
+		MaximumWeight: maxBytes,
+		Weigher: func(k cacheKey, r simmatrix.Row) uint32 {
+			return uint32(min(entryBytes+len(k.term)+len(r.Packed()), math.MaxUint32))
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("row cache: %w", err)
+	}
+	return &cache{rows: rows}, nil
+}
+
+// get sets rows[k] to the row of terms[k] and returns the indices of those it
+// does not hold, nil where it holds all.
+func (c *cache) get(version string, terms []string, rows []simmatrix.Row) (missing []int) {
+	for k, term := range terms {
+		row, ok := c.rows.GetIfPresent(cacheKey{version, term})
+		if !ok {
+			missing = append(missing, k)
+			continue
+		}
+		rows[k] = row
+	}
+	c.hits.Add(int64(len(terms) - len(missing)))
+	c.misses.Add(int64(len(missing)))
+	return missing
+}
+
+// add keeps the rows of the terms. The terms are copied: they may be parts of
+// a larger text.
+func (c *cache) add(version string, terms []string, rows []simmatrix.Row) {
+	for k, term := range terms {
+		c.rows.Set(cacheKey{version, strings.Clone(term)}, rows[k])
+	}
+}
+
+func (c *cache) close() { c.rows.StopAllGoroutines() }

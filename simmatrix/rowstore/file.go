@@ -1,0 +1,63 @@
+package rowstore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/akin-search/akin/simmatrix"
+)
+
+const (
+	// reloadEvery bounds the time until a changed file is noticed.
+	reloadEvery = time.Second
+	// checksumDigits of a file's checksum tell its versions apart.
+	checksumDigits = 16
+)
+
+// A Loader supplies the matrix of a file, and again whenever it has changed.
+// It is called when a [Store] opens and then once a second, never at the same
+// time. With changed false the matrix returned last is still right; one of the
+// same content is no change either. An error keeps the last one in service and
+// is reported; a Loader returns it again for as long as it holds. A Loader
+// ends with ctx.
+type Loader func(ctx context.Context) (m *simmatrix.Matrix, changed bool, err error)
+
+// InMemory returns a Loader of a matrix that never changes.
+func InMemory(m *simmatrix.Matrix) Loader {
+	return func(context.Context) (*simmatrix.Matrix, bool, error) { return m, true, nil }
+}
+
+// A local source serves what a Loader returns.
+type local struct {
+	name  string
+	load  Loader
+	cache *cache
+}
+
+func (l *local) poll(ctx context.Context, tell func(report)) {
+	m, changed, err := l.load(ctx)
+	switch {
+	case err != nil && ctx.Err() != nil: // closing
+	case err != nil:
+		tell(report{name: l.name, err: fmt.Errorf("%w: %w", ErrBadVersion, err)})
+	case changed:
+		tell(report{name: l.name, version: l.version(m)})
+	default:
+		tell(report{name: l.name})
+	}
+}
+
+func (l *local) version(m *simmatrix.Matrix) *version {
+	id := m.Checksum()[:checksumDigits]
+	v := &version{name: l.name, id: id, label: l.name + "@" + id, meta: m.Meta()}
+	v.fetch = func(_ context.Context, terms []string) ([]simmatrix.Row, error) {
+		rows := make([]simmatrix.Row, len(terms))
+		for k, term := range terms {
+			rows[k] = m.Row(term)
+		}
+		l.cache.add(v.label, terms, rows)
+		return rows, nil
+	}
+	return v
+}

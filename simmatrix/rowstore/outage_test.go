@@ -1,0 +1,154 @@
+package rowstore
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// shortTimeout is the Redis timeout where Redis is not to answer.
+const shortTimeout = 100 * time.Millisecond
+
+// An outage is a way for Redis to be away.
+type outage struct {
+	name string
+	// url is where the store finds Redis.
+	url func(t *testing.T, s *server) string
+	// begin and end are the outage.
+	begin, end func(t *testing.T, s *server)
+}
+
+// outages returns the ways in which Redis is away.
+func outages() []outage {
+	direct := func(_ *testing.T, s *server) string { return s.url() }
+	list := []outage{
+		{
+			"refuses", direct,
+			func(_ *testing.T, s *server) { s.kill() },
+			func(t *testing.T, s *server) { t.Helper(); s.start(t) },
+		},
+		{
+			"hangs", direct,
+			func(_ *testing.T, s *server) { s.hang() },
+			func(_ *testing.T, s *server) { s.resume() },
+		},
+	}
+	for _, name := range []string{"HTTP", "noise", "huge string", "huge array", "short array"} { // fuzzing covers the others
+		answer := garbageAnswers[name]
+		var f *frontend
+		list = append(list, outage{
+			"answers garbage: " + name,
+			func(t *testing.T, s *server) string { t.Helper(); f = startFrontend(t, s, nil); return f.url() },
+			func(_ *testing.T, _ *server) { f.answer([]byte(answer)) },
+			func(_ *testing.T, _ *server) { f.answer(nil) },
+		})
+	}
+	return list
+}
+
+func TestRedisAwayAtStart(t *testing.T) {
+	for _, o := range outages() {
+		t.Run(o.name, func(t *testing.T) {
+			t.Parallel()
+			r := startRedis(t, "--appendonly", "yes", "--appendfsync", "always") // to survive the kill
+			url := o.url(t, r)
+			id := publish(t, r.admin(t), newMatrix(t, "one", 10))
+			o.begin(t, r)
+			var log logbook
+			start := time.Now()
+			s := open(t, Options{RedisURL: url, RedisTimeout: shortTimeout, OnState: log.add})
+			if took := time.Since(start); took > 20*shortTimeout {
+				t.Errorf("opened after %v", took)
+			}
+			if got := served(s); got != "" {
+				t.Errorf("version %s without Redis", got)
+			}
+			time.Sleep(4 * followEvery)
+			if diff := cmp.Diff([]string{"none " + lineAway}, log.lines(id)); diff != "" {
+				t.Errorf("states (-want +got):\n%s", diff)
+			}
+			o.end(t, r)
+			waitFor(t, 20*time.Second, "the version", func() bool { return served(s) == id })
+			if rows, err := rowsOf(t, s, term(1)); err != nil || markOf(rows[0]) != "one" {
+				t.Errorf("rows %v, %v", rows, err)
+			}
+			if diff := cmp.Diff([]string{"none " + lineAway, "A"}, log.lines(id)); diff != "" {
+				t.Errorf("states (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRedisAwayLater(t *testing.T) {
+	for _, o := range outages() {
+		t.Run(o.name, func(t *testing.T) {
+			t.Parallel()
+			r := startRedis(t, "--appendonly", "yes", "--appendfsync", "always")
+			id := publish(t, r.admin(t), newMatrix(t, "one", 10))
+			var log logbook
+			s := open(t, Options{RedisURL: o.url(t, r), RedisTimeout: shortTimeout, OnState: log.add})
+			waitFor(t, 10*time.Second, "the version", func() bool { return served(s) == id })
+			if _, err := rowsOf(t, s, term(1)); err != nil {
+				t.Fatal(err)
+			}
+
+			o.begin(t, r)
+			for i := range 2 * breakerFailures {
+				start := time.Now()
+				_, err := rowsOf(t, s, term(2))
+				if took := time.Since(start); took > 20*shortTimeout {
+					t.Errorf("look-up %d failed after %v", i, took)
+				}
+				if !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrBadRow) { // some garbage is a reply, but no row
+					t.Errorf("look-up %d: %v", i, err)
+				}
+			}
+			waitFor(t, 10*time.Second, "the outage to be told", func() bool { return s.State()[0].Problem != "" })
+			if got := s.Stats(); got.Failures == 0 {
+				t.Errorf("stats %+v", got)
+			}
+			if rows, err := rowsOf(t, s, term(1)); err != nil || served(s) != id || markOf(rows[0]) != "one" {
+				t.Errorf("cached rows of %q: %v, %v; want the last version", served(s), rows, err)
+			}
+
+			o.end(t, r)
+			waitFor(t, 20*time.Second, "recovery", func() bool {
+				rows, err := rowsOf(t, s, term(2))
+				return err == nil && markOf(rows[0]) == "one"
+			})
+			waitFor(t, 20*time.Second, "health", func() bool { return s.State()[0].Problem == "" })
+			if got := s.Stats().Breaker; got != "closed" {
+				t.Errorf("breaker %s", got)
+			}
+			if diff := cmp.Diff([]string{"A", "A " + lineAway, "A"}, log.lines(id)); diff != "" {
+				t.Errorf("states (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestOpenBreakerFailsAtOnceAndClosesByItself(t *testing.T) {
+	r := startRedis(t)
+	publish(t, r.admin(t), newMatrix(t, "one", 10))
+	s := open(t, Options{RedisURL: r.url(), RedisTimeout: shortTimeout})
+	r.hang()
+	waitFor(t, 10*time.Second, "the breaker to open", func() bool {
+		rowsOf(t, s, term(1))
+		return s.Stats().Breaker == "open"
+	})
+	var err error
+	waitFor(t, 10*time.Second, "a look-up that is not made", func() bool {
+		start := time.Now()
+		_, err = rowsOf(t, s, term(1))
+		return strings.Contains(err.Error(), "not asked again yet") && time.Since(start) < shortTimeout
+	})
+	if !errors.Is(err, ErrUnavailable) {
+		t.Errorf("error %v", err)
+	}
+	r.resume()
+	// No search asks: the poll of the active version finds Redis well.
+	waitFor(t, 20*time.Second, "the breaker to close", func() bool { return s.Stats().Breaker == "closed" })
+}

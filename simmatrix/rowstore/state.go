@@ -1,0 +1,123 @@
+package rowstore
+
+import (
+	"errors"
+	"slices"
+	"strings"
+)
+
+// Where a matrix comes from.
+const (
+	SourceFile  = "file"
+	SourceRedis = "redis"
+)
+
+// A State is what is served of one matrix and how its source is doing.
+type State struct {
+	// Name is the name of the matrix.
+	Name string
+	// Source is [SourceFile] or [SourceRedis].
+	Source string
+	// Version is the version that is served, "" for none: then its searches
+	// are not expanded. For a file it is the checksum.
+	Version string
+	// Terms and NonZeros are the numbers of rows and of neighbors, Docs the
+	// number of documents the matrix was built from, 0 where unknown.
+	Terms, NonZeros, Docs uint64
+	// Problem says what is wrong with the source, "" where it is healthy. A
+	// version can be served all the same: the last good one.
+	Problem string
+}
+
+// Stats are the state of a [Store] and its counters since it was opened.
+type Stats struct {
+	// Matrices has one entry for each name, sorted by name.
+	Matrices []State
+	// CacheHits and CacheMisses count terms.
+	CacheHits, CacheMisses int64
+	// CacheBytes is what the cached rows take, an estimate.
+	CacheBytes uint64
+	// Failures counts the calls to Redis that failed or, with the breaker
+	// open, were not made. BadRows counts the answers that held no row.
+	Failures, BadRows int64
+	// Breaker is "closed", "half-open" or "open", and "" without Redis.
+	Breaker string
+}
+
+// Stats returns the state and the counters.
+func (s *Store) Stats() Stats {
+	stats := Stats{
+		Matrices:    s.State(),
+		CacheHits:   s.cache.hits.Load(),
+		CacheMisses: s.cache.misses.Load(),
+		CacheBytes:  s.cache.rows.WeightedSize(),
+	}
+	if r := s.remote; r != nil {
+		stats.Failures, stats.BadRows = r.failures.Load(), r.badRows.Load()
+		stats.Breaker = r.breaker.State().String()
+	}
+	return stats
+}
+
+// State returns the state of every matrix, sorted by name.
+func (s *Store) State() []State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	states := make([]State, 0, len(s.matrices))
+	for _, m := range s.matrices {
+		states = append(states, m.state)
+	}
+	slices.SortFunc(states, func(a, b State) int { return strings.Compare(a.Name, b.Name) })
+	return states
+}
+
+// apply takes in a report, publishes a snapshot where the version changed and
+// passes on the state where that changed.
+func (s *Store) apply(r report) {
+	state, changed := s.note(r)
+	if changed && s.onState != nil {
+		s.onState(state)
+	}
+}
+
+func (s *Store) note(r report) (state State, changed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.matrices[r.name]
+	if r.drop && m.version != nil {
+		m.version = nil
+		m.state.Version, m.state.Terms, m.state.NonZeros, m.state.Docs = "", 0, 0, 0
+		s.publish()
+		changed = true
+	}
+	if v := r.version; v != nil && (m.version == nil || m.version.id != v.id) {
+		m.version = v
+		m.state.Version, m.state.Docs = v.id, v.meta.Docs
+		m.state.Terms, m.state.NonZeros = v.meta.Terms, v.meta.NonZeros
+		s.publish()
+		changed = true
+	}
+	if problem := problemOf(r.err); !m.told || !errors.Is(problem, m.problem) {
+		m.problem, m.state.Problem = problem, ""
+		if r.err != nil {
+			m.state.Problem = r.err.Error()
+		}
+		changed = true
+	}
+	m.told = true
+	return m.state, changed
+}
+
+// problemOf returns the kind of a source's error, nil for none. What the error
+// says beyond that may differ from poll to poll.
+func problemOf(err error) error {
+	for _, kind := range []error{ErrUnavailable, ErrNoVersion, ErrGone} {
+		if errors.Is(err, kind) {
+			return kind
+		}
+	}
+	if err != nil {
+		return ErrBadVersion
+	}
+	return nil
+}

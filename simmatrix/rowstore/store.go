@@ -1,0 +1,260 @@
+package rowstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// DefaultRedisTimeout is well above what a look-up takes and well below what
+// a user notices.
+const DefaultRedisTimeout = 30 * time.Millisecond
+
+// A Binding says where a matrix is used. Patterns know one wildcard, '*'.
+type Binding struct {
+	// Name is the matrix: 1 to 64 letters, digits, '.', '_' and '-'. Bindings
+	// may share one.
+	Name string
+	// Indices are patterns of index names, at least one. Every part of a
+	// request's index expression has to match one of them; an expression for
+	// all indices is matched by "*" alone. Names are matched as the request
+	// spells them: aliases are not resolved.
+	Indices []string
+	// Fields are patterns of full field names, at least one.
+	Fields []string
+}
+
+// Options are the settings of a [Store].
+type Options struct {
+	// Bindings are tried in order and the first that matches decides. There
+	// must be at least one.
+	Bindings []Binding
+	// Files has the matrices to serve from memory, by name. All others come
+	// from Redis.
+	Files map[string]Loader
+	// RedisURL is redis://, rediss:// or unix://. It may be empty where no
+	// matrix comes from Redis.
+	RedisURL string
+	// RedisTimeout bounds one look-up and each step of it; 0 is
+	// [DefaultRedisTimeout].
+	RedisTimeout time.Duration
+	// CacheBytes bounds the cached rows, with their overhead; at least 1 MiB.
+	CacheBytes uint64
+	// OnState, if not nil, is called for the first state of each matrix and
+	// for every change of its version or its kind of problem: one call, one
+	// log line. Calls for one matrix come one after another. It must not call
+	// the Store's Close.
+	OnState func(State)
+}
+
+// A Store gives out the rows of the matrices active now. It is safe for
+// concurrent use.
+type Store struct {
+	bindings []bound
+	onState  func(State)
+	cache    *cache
+	remote   *remote // nil where no matrix comes from Redis
+	snapshot atomic.Pointer[Snapshot]
+
+	stop context.CancelFunc
+	done sync.WaitGroup
+
+	mu       sync.Mutex
+	matrices map[string]*matrix
+}
+
+// A bound is a Binding with its patterns ready.
+type bound struct {
+	name            string
+	indices, fields globs
+}
+
+// A matrix is what the store knows of one name.
+type matrix struct {
+	version *version // nil: none to serve
+	state   State
+	told    bool  // state has been passed to OnState
+	problem error // the kind of state.Problem
+}
+
+// A version is one version of one matrix, wherever its rows are.
+type version struct {
+	name, id string
+	label    string // name@id, unique over all matrices
+	meta     simmatrix.Meta
+	// fetch reads rows that are not in the cache, and adds them to it.
+	fetch func(ctx context.Context, terms []string) ([]simmatrix.Row, error)
+}
+
+// Open returns a Store that follows its matrices until Close. Every source is
+// asked once before Open returns, within ctx; those that have nothing to serve
+// yet are asked again, and their searches are not expanded meanwhile. The
+// error is about the options, with all that is wrong.
+func Open(ctx context.Context, o Options) (*Store, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	c, err := newCache(o.CacheBytes)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{onState: o.OnState, cache: c, matrices: make(map[string]*matrix)}
+	var polls []func(context.Context)
+	var remotes []string
+	for _, b := range o.Bindings {
+		s.bindings = append(s.bindings, bound{b.Name, newGlobs(b.Indices), newGlobs(b.Fields)})
+		if s.matrices[b.Name] != nil {
+			continue
+		}
+		m := &matrix{state: State{Name: b.Name, Source: SourceRedis, Problem: "not asked yet"}}
+		s.matrices[b.Name] = m
+		if load := o.Files[b.Name]; load != nil {
+			m.state.Source = SourceFile
+			l := &local{name: b.Name, load: load, cache: c}
+			polls = append(polls, func(ctx context.Context) { l.poll(ctx, s.apply) })
+		} else {
+			remotes = append(remotes, b.Name)
+		}
+	}
+	s.publish()
+	lifetime, stop := context.WithCancel(context.WithoutCancel(ctx))
+	s.stop = stop
+	for _, poll := range polls {
+		poll(ctx)
+		s.done.Go(func() { every(lifetime, reloadEvery, poll) })
+	}
+	if remotes == nil {
+		return s, nil
+	}
+	if s.remote, err = newRemote(o.RedisURL, o.RedisTimeout, remotes, c); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	s.remote.poll(ctx, s.apply)
+	s.done.Go(func() {
+		every(lifetime, followEvery, func(ctx context.Context) { s.remote.poll(ctx, s.apply) })
+	})
+	return s, nil
+}
+
+// check sets defaults and returns all that is wrong.
+func (o *Options) check() error {
+	var errs []error
+	if len(o.Bindings) == 0 {
+		errs = append(errs, errors.New("no matrix is bound"))
+	}
+	for i, b := range o.Bindings {
+		if err := checkName("matrix", b.Name); err != nil {
+			errs = append(errs, fmt.Errorf("binding %d: %w", i, err))
+		}
+		if len(b.Indices) == 0 || len(b.Fields) == 0 {
+			errs = append(errs, fmt.Errorf("binding %d: it needs a pattern for indices and one for fields", i))
+		}
+		if o.Files[b.Name] == nil && o.RedisURL == "" {
+			errs = append(errs, fmt.Errorf("binding %d: matrix %q has neither a file nor a Redis URL", i, b.Name))
+		}
+	}
+	if o.CacheBytes < minCacheBytes {
+		errs = append(errs, fmt.Errorf("cache: %d bytes, want at least %d", o.CacheBytes, minCacheBytes))
+	}
+	if o.RedisTimeout == 0 {
+		o.RedisTimeout = DefaultRedisTimeout
+	}
+	if o.RedisTimeout < 0 {
+		errs = append(errs, fmt.Errorf("redis timeout: %v is negative", o.RedisTimeout))
+	}
+	return errors.Join(errs...)
+}
+
+// Close ends the following of versions and the connections. Rows of a snapshot
+// that are neither cached nor in memory fail from then on.
+func (s *Store) Close() error {
+	s.stop()
+	s.done.Wait()
+	s.cache.close()
+	if s.remote == nil {
+		return nil
+	}
+	return s.remote.client.Close()
+}
+
+// Pin returns the versions active now. It does no I/O and allocates nothing.
+func (s *Store) Pin() *Snapshot { return s.snapshot.Load() }
+
+// publish makes a new snapshot of the versions in s.matrices.
+func (s *Store) publish() {
+	rows := make(map[string]*Rows, len(s.matrices))
+	for name, m := range s.matrices {
+		if m.version != nil {
+			rows[name] = &Rows{version: m.version, cache: s.cache}
+		}
+	}
+	snapshot := &Snapshot{bindings: s.bindings, rows: make([]*Rows, len(s.bindings))}
+	for i, b := range s.bindings {
+		snapshot.rows[i] = rows[b.name]
+	}
+	s.snapshot.Store(snapshot)
+}
+
+// A Snapshot holds one version of every matrix. It is immutable; rows of a
+// version stay readable for as long as the version exists.
+type Snapshot struct {
+	bindings []bound
+	rows     []*Rows // one for each binding, nil without a version
+}
+
+// For returns the rows to use for a field of an index expression, nil where no
+// matrix is bound to it or the bound one has no version. The expression is
+// that of the request's path, unescaped; "" is all indices.
+func (s *Snapshot) For(index, field string) *Rows {
+	for i, b := range s.bindings {
+		if b.fields.match(field) && b.indices.covers(index) {
+			return s.rows[i]
+		}
+	}
+	return nil
+}
+
+// Rows are the rows of one version of one matrix, safe for concurrent use.
+type Rows struct {
+	version *version
+	cache   *cache
+}
+
+// Version names the matrix and its version, as name@version.
+func (r *Rows) Version() string { return r.version.label }
+
+// Docs is the number of documents that the matrix was built from; 0 is
+// unknown.
+func (r *Rows) Docs() int64 { return int64(min(r.version.meta.Docs, 1<<62)) }
+
+// Rows sets rows[k] to the row of terms[k], the zero Row where the matrix has
+// none. The slices have the same length. Rows that are not in the cache cost
+// one round trip for all of them, bounded by the Redis timeout and by ctx; it
+// is shared with callers that miss the same terms. After an error, which wraps
+// [ErrUnavailable], [ErrBadRow] or [ErrGone], some rows may be set.
+func (r *Rows) Rows(ctx context.Context, terms []string, rows []simmatrix.Row) error {
+	if len(terms) != len(rows) {
+		return fmt.Errorf("%d terms and %d rows", len(terms), len(rows))
+	}
+	missing := r.cache.get(r.version.label, terms, rows)
+	if missing == nil {
+		return nil
+	}
+	missed := make([]string, len(missing))
+	for i, k := range missing {
+		missed[i] = terms[k]
+	}
+	fetched, err := r.version.fetch(ctx, missed)
+	if err != nil {
+		return err
+	}
+	for i, k := range missing {
+		rows[k] = fetched[i]
+	}
+	return nil
+}

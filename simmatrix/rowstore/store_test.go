@@ -1,0 +1,302 @@
+package rowstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/simmatrix"
+)
+
+func TestFirstBindingThatMatchesDecides(t *testing.T) {
+	s := open(t, Options{
+		Bindings: []Binding{
+			{Name: "titles", Indices: []string{"shop", "shop-*"}, Fields: []string{"title", "*.title"}},
+			{Name: "unread", Indices: []string{"shop*"}, Fields: []string{"notes"}},
+			{Name: "shop", Indices: []string{"shop*"}, Fields: []string{"*"}},
+			{Name: "titles", Indices: []string{"*"}, Fields: []string{"headline"}},
+		},
+		Files: map[string]Loader{
+			"titles": InMemory(newMatrix(t, "titles", 3)),
+			"shop":   InMemory(newMatrix(t, "shop", 3)),
+			"unread": func(context.Context) (*simmatrix.Matrix, bool, error) { return nil, false, errors.New("no file") },
+		},
+	})
+	for _, tt := range []struct{ name, index, field, want string }{
+		{"first", "shop", "title", "titles"},
+		{"a field below", "shop-1", "de.title", "titles"},
+		{"every index of a list", "shop,shop-1", "title", "titles"},
+		{"one of a list goes elsewhere", "shop,shops", "title", "shop"},
+		{"second", "shop-1", "body", "shop"},
+		{"no version: not the next binding", "shop", "notes", ""},
+		{"all indices", "", "headline", "titles"},
+		{"all indices by name", "_all", "headline", "titles"},
+		{"all indices are no shop", "", "title", ""},
+		{"unbound index", "logs", "title", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := ""
+			if rows := s.Pin().For(tt.index, tt.field); rows != nil {
+				got, _, _ = strings.Cut(rows.Version(), "@")
+			}
+			if got != tt.want {
+				t.Errorf("index %q, field %q: matrix %q, want %q", tt.index, tt.field, got, tt.want)
+			}
+		})
+	}
+}
+
+func TestOptionsAreCheckedAllAtOnce(t *testing.T) {
+	_, err := Open(t.Context(), Options{
+		Bindings: []Binding{
+			{Name: "a b", Indices: []string{"*"}, Fields: []string{"*"}},
+			{Name: "main", Indices: []string{"*"}},
+		},
+		CacheBytes:   7,
+		RedisTimeout: -1,
+	})
+	for _, want := range []string{"binding 0: bad name", "binding 1: it needs", `matrix "main" has neither`, "cache: 7 bytes", "negative"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v lacks %q", err, want)
+		}
+	}
+	if _, err := Open(t.Context(), Options{CacheBytes: minCacheBytes}); err == nil {
+		t.Error("a store without bindings")
+	}
+	_, err = Open(t.Context(), Options{Bindings: everywhere(), RedisURL: "redis://u:hunter2@h/x", CacheBytes: minCacheBytes})
+	if err == nil || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("bad URL: %v", err)
+	}
+}
+
+func TestRowsFromMemory(t *testing.T) {
+	m := newMatrix(t, "one", 10)
+	s := open(t, Options{Files: map[string]Loader{"main": InMemory(m)}})
+	rows := s.Pin().For("i", "f")
+	if got, want := rows.Version(), "main@"+m.Checksum()[:16]; got != want {
+		t.Errorf("version %s, want %s", got, want)
+	}
+	if rows.Docs() != 1000 {
+		t.Errorf("docs %d, want 1000", rows.Docs())
+	}
+	for _, pass := range []string{"cold", "cached"} {
+		got := []simmatrix.Row{m.Row("one"), {}, m.Row("one")} // stale, to be overwritten
+		if err := rows.Rows(t.Context(), []string{term(1), "unknown", term(2)}, got); err != nil {
+			t.Fatal(pass, err)
+		}
+		if got[0] != m.Row(term(1)) || !got[1].IsZero() || got[2] != m.Row(term(2)) {
+			t.Errorf("%s: %+v", pass, got)
+		}
+	}
+	stats := s.Stats()
+	if stats.CacheHits != 3 || stats.CacheMisses != 3 {
+		t.Errorf("%d hits, %d misses; want 3 and 3: unknown terms are cached too", stats.CacheHits, stats.CacheMisses)
+	}
+	if err := rows.Rows(t.Context(), []string{"a"}, nil); err == nil {
+		t.Error("one term and no rows: no error")
+	}
+}
+
+func TestCachedLookUpAllocatesNothing(t *testing.T) {
+	s := open(t, Options{Files: map[string]Loader{"main": InMemory(newMatrix(t, "one", 10))}})
+	terms := []string{term(1), term(2), term(3), "unknown"}
+	rows := make([]simmatrix.Row, len(terms))
+	lookUp := func() {
+		if err := s.Pin().For("i,j-*", "title").Rows(t.Context(), terms, rows); err != nil {
+			t.Error(err)
+		}
+	}
+	lookUp()
+	// The cache's own upkeep, spread over many reads, is below one.
+	if n := testing.AllocsPerRun(1000, lookUp); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func TestCacheIsBoundedByBytes(t *testing.T) {
+	s := open(t, Options{Files: map[string]Loader{"main": InMemory(newMatrix(t, "one", 20_000))}})
+	rows := make([]simmatrix.Row, 1)
+	for i := range 20_000 {
+		if err := s.Pin().For("i", "f").Rows(t.Context(), []string{term(i)}, rows); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.cache.rows.CleanUp()
+	if got := s.Stats().CacheBytes; got > minCacheBytes || got < minCacheBytes/2 {
+		t.Errorf("%d bytes cached, want at most %d and about that", got, minCacheBytes)
+	}
+}
+
+func TestBadNewFileKeepsTheOld(t *testing.T) {
+	one, two := newMatrix(t, "one", 10), newMatrix(t, "two", 10)
+	var (
+		m       *simmatrix.Matrix
+		changed bool
+		failure error
+	)
+	states := make(chan State, 10)
+	l := &local{name: "main", load: func(context.Context) (*simmatrix.Matrix, bool, error) { return m, changed, failure }}
+	s := open(t, Options{
+		Files:   map[string]Loader{"main": func(context.Context) (*simmatrix.Matrix, bool, error) { return one, true, nil }},
+		OnState: func(s State) { states <- s },
+	})
+	l.cache = s.cache
+	sum := func(m *simmatrix.Matrix) string { return m.Checksum()[:checksumDigits] }
+	want := State{Name: "main", Source: SourceFile, Version: sum(one), Terms: 11, NonZeros: 10, Docs: 1000}
+	if diff := cmp.Diff(want, <-states); diff != "" {
+		t.Fatalf("first state (-want +got):\n%s", diff)
+	}
+	bad := want
+	bad.Problem = "the version cannot be served: checksum"
+	good := want
+	good.Version = sum(two)
+	for _, step := range []struct {
+		name    string
+		m       *simmatrix.Matrix
+		changed bool
+		failure error
+		version string
+		told    *State
+	}{
+		{"unchanged", nil, false, nil, sum(one), nil},
+		{"bad", nil, false, errors.New("checksum"), sum(one), &bad},
+		{"still bad", nil, false, errors.New("checksum, as before"), sum(one), nil},
+		{"good again", two, true, nil, sum(two), &good},
+		{"the same content", two, true, nil, sum(two), nil},
+	} {
+		m, changed, failure = step.m, step.changed, step.failure
+		l.poll(t.Context(), s.apply)
+		if got := served(s); got != step.version {
+			t.Errorf("%s: version %s, want %s", step.name, got, step.version)
+		}
+		select {
+		case got := <-states:
+			if step.told == nil || got != *step.told {
+				t.Errorf("%s: state %+v, want %+v", step.name, got, step.told)
+			}
+		default:
+			if step.told != nil {
+				t.Errorf("%s: no state, want %+v", step.name, step.told)
+			}
+		}
+	}
+}
+
+func TestChangedFileIsServedWithoutARestart(t *testing.T) {
+	matrices := make(chan *simmatrix.Matrix, 1)
+	matrices <- newMatrix(t, "one", 10)
+	s := open(t, Options{Files: map[string]Loader{"main": func(context.Context) (*simmatrix.Matrix, bool, error) {
+		select {
+		case m := <-matrices:
+			return m, true, nil
+		default:
+			return nil, false, nil
+		}
+	}}})
+	pinned := s.Pin()
+	matrices <- newMatrix(t, "two", 10)
+	waitFor(t, 10*time.Second, "the new file", func() bool {
+		rows, err := rowsOf(t, s, term(1))
+		return err == nil && markOf(rows[0]) == "two"
+	})
+	rows := make([]simmatrix.Row, 1)
+	if err := pinned.For("i", "f").Rows(t.Context(), []string{term(5)}, rows); err != nil || markOf(rows[0]) != "one" {
+		t.Errorf("the pinned version gives %q, %v", markOf(rows[0]), err)
+	}
+}
+
+func TestCloseEndsEveryGoroutine(t *testing.T) {
+	r := startRedis(t)
+	publish(t, r.admin(t), newMatrix(t, "one", 10))
+	time.Sleep(20 * time.Millisecond) // for those of the client used so far
+	before := runtime.NumGoroutine()
+	for range 5 {
+		s, err := Open(t.Context(), Options{
+			Bindings:   append(everywhere(), Binding{Name: "file", Indices: []string{"*"}, Fields: []string{"*"}}),
+			Files:      map[string]Loader{"file": InMemory(newMatrix(t, "two", 10))},
+			RedisURL:   r.url(),
+			CacheBytes: minCacheBytes,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := rowsOf(t, s, term(1)); err != nil {
+			t.Error(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	waitFor(t, 5*time.Second, "the goroutines to end", func() bool { return runtime.NumGoroutine() <= before })
+}
+
+func TestParseRowsRefusesWhatIsNoRow(t *testing.T) {
+	row, err := simmatrix.PackRow(1, []simmatrix.Neighbor{{Term: "b", Similarity: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := row.Packed()
+	for _, tt := range []struct {
+		name   string
+		values []any
+		ok     bool
+	}{
+		{"good", []any{"id", good, nil}, true},
+		{"too few", []any{"id", good}, false},
+		{"too many", []any{"id", good, nil, nil}, false},
+		{"none", nil, false},
+		{"no mark", []any{nil, good, nil}, false},
+		{"another mark", []any{"di", good, nil}, false},
+		{"a number as mark", []any{int64(1), good, nil}, false},
+		{"an empty row", []any{"id", "", nil}, false},
+		{"a cut row", []any{"id", good[:len(good)-1], nil}, false},
+		{"a number", []any{"id", good, int64(1)}, false},
+		{"an error", []any{"id", good, errors.New("x")}, false},
+		{"a nested array", []any{"id", []any{good}, nil}, false},
+	} {
+		rows := make([]simmatrix.Row, 2)
+		if err := parseRows(tt.values, "id", rows); (err == nil) != tt.ok {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if want := (simmatrix.Row{}); tt.ok && (rows[0] != row || rows[1] != want) {
+			t.Errorf("%s: %+v", tt.name, rows)
+		}
+	}
+}
+
+func ExampleStore() {
+	m, err := simmatrix.New(simmatrix.Meta{Source: "by hand", Docs: 100}, []simmatrix.TermRow{
+		{Term: "car", DocFreq: 12, Neighbors: []simmatrix.Neighbor{{Term: "automobile", Similarity: 0.75}}},
+		{Term: "automobile", DocFreq: 3},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	s, err := Open(context.Background(), Options{
+		Bindings:   []Binding{{Name: "main", Indices: []string{"*"}, Fields: []string{"title", "body"}}},
+		Files:      map[string]Loader{"main": InMemory(m)},
+		CacheBytes: 64 << 20,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer s.Close()
+	pinned := s.Pin() // once per request
+	rows := make([]simmatrix.Row, 1)
+	if err := pinned.For("shop", "body").Rows(context.Background(), []string{"car"}, rows); err != nil {
+		fmt.Println(err)
+		return
+	}
+	for n := range rows[0].All() {
+		fmt.Printf("%s %.2f\n", n.Term, n.Similarity)
+	}
+	// Output: automobile 0.75
+}

@@ -1,0 +1,65 @@
+package rowstore
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// metaFormat is the version of the layout in Redis that this package reads.
+const metaFormat = 1
+
+// ErrBadVersion is wrapped by the errors for a version that is there but
+// cannot be served: of another format, damaged, or a matrix file that cannot
+// be read.
+var ErrBadVersion = errors.New("the version cannot be served")
+
+// A Version is a complete version of a matrix in Redis.
+type Version struct {
+	// ID names the version; IDs sort by time as text.
+	ID string
+	// Meta is the header of the matrix.
+	Meta simmatrix.Meta
+	// Checksum identifies the content, as [simmatrix.Matrix.Checksum] does.
+	Checksum string
+	// Pushed is when the push began, UTC.
+	Pushed time.Time
+	// Active reports whether proxies serve this version.
+	Active bool
+}
+
+// A storedMeta is the JSON of a meta key.
+type storedMeta struct {
+	Format int `json:"format"`
+	simmatrix.Meta
+	Checksum string    `json:"checksum"`
+	Pushed   time.Time `json:"pushed"`
+}
+
+func encodeVersion(v Version) (string, error) {
+	b, err := json.Marshal(storedMeta{Format: metaFormat, Meta: v.Meta, Checksum: v.Checksum, Pushed: v.Pushed})
+	if err != nil {
+		return "", fmt.Errorf("encode the header: %w", err)
+	}
+	return string(b), nil
+}
+
+// parseVersion reads the JSON of the meta key of version id. Its errors wrap
+// [ErrBadVersion].
+func parseVersion(id, text string) (Version, error) {
+	var m storedMeta
+	if err := json.Unmarshal([]byte(text), &m); err != nil {
+		return Version{}, fmt.Errorf("%w: header of %s: %w", ErrBadVersion, id, err)
+	}
+	if m.Format != metaFormat {
+		return Version{}, fmt.Errorf("%w: %s has format %d, this program reads %d; push the matrix with this program",
+			ErrBadVersion, id, m.Format, metaFormat)
+	}
+	if m.Terms == 0 || m.Checksum == "" {
+		return Version{}, fmt.Errorf("%w: header of %s: %d terms, checksum %q", ErrBadVersion, id, m.Terms, m.Checksum)
+	}
+	return Version{ID: id, Meta: m.Meta, Checksum: m.Checksum, Pushed: m.Pushed}, nil
+}
