@@ -1,0 +1,251 @@
+// Package configs holds akin's configuration: the structs, their defaults, and
+// a strict reader of the YAML file.
+//
+// A file states what differs from [Default]. [Load] refuses a file that has
+// anything wrong with it, and reports every problem at once, each with its
+// file, line and key. configs/akin.yml lists every key with its meaning.
+//
+// Credentials never stand in the file: they come from the environment or from
+// files of their own, and are kept as a [Secret].
+package configs
+
+import "time"
+
+// A Config is a complete configuration. One that comes from [Default], [Load]
+// or [Parse] is valid.
+type Config struct {
+	// Listen is where clients connect.
+	Listen Listen `yaml:"listen"`
+	// Admin is the listener of health, metrics and explanations.
+	Admin Admin `yaml:"admin"`
+	// Cluster is the search cluster that requests go on to.
+	Cluster Cluster `yaml:"cluster"`
+	// Expansion says how searches are rewritten.
+	Expansion Expansion `yaml:"expansion"`
+	// Matrices are the similarity matrices and what they apply to. The first
+	// one that fits an index and a field is used. None: every request is
+	// forwarded as it came.
+	Matrices []Matrix `yaml:"matrices"`
+	// Redis is the store of the matrices that have no file.
+	Redis Redis `yaml:"redis"`
+	// Caches bounds what akin remembers.
+	Caches Caches `yaml:"caches"`
+	// Log says what is logged, and how.
+	Log Log `yaml:"log"`
+}
+
+// Listen is the listener that clients connect to.
+type Listen struct {
+	// Address is host:port. Port 0 takes a free port, an empty host all
+	// interfaces.
+	Address string `yaml:"address"`
+	// TLS serves HTTPS where its files are set.
+	TLS ServerTLS `yaml:"tls"`
+}
+
+// ServerTLS names the certificate that akin shows to its clients. Both files
+// are set or none; without them akin serves plain HTTP.
+type ServerTLS struct {
+	// CertFile is a PEM file of the certificate and its chain.
+	CertFile string `yaml:"cert_file"`
+	// KeyFile is a PEM file of the certificate's private key.
+	KeyFile string `yaml:"key_file"`
+}
+
+// Admin is the listener for operators. It has no access control of its own.
+type Admin struct {
+	// Address is host:port, as in [Listen].
+	Address string `yaml:"address"`
+}
+
+// Cluster is the search cluster.
+type Cluster struct {
+	// URLs are the nodes, at least one: http or https, a host, perhaps a
+	// port and a path prefix.
+	URLs []string `yaml:"urls"`
+	// TLS says how https nodes are verified.
+	TLS ClientTLS `yaml:"tls"`
+	// Auth is what akin shows on calls of its own. Clients' requests carry
+	// the clients' credentials.
+	Auth Auth `yaml:"auth"`
+}
+
+// ClientTLS says how the nodes' certificates are verified.
+type ClientTLS struct {
+	// CAFile is a PEM file of the authorities to trust; "" trusts those of
+	// the system.
+	CAFile string `yaml:"ca_file"`
+	// InsecureSkipVerify accepts any certificate.
+	InsecureSkipVerify bool `yaml:"insecure_skip_verify"`
+}
+
+// Auth holds akin's own credentials: a user name with a password, or an API
+// key, or nothing.
+type Auth struct {
+	// Username is replaced by [EnvClusterUsername] where that is set.
+	Username string `yaml:"username"`
+	// PasswordFile is a file that holds nothing but the password.
+	PasswordFile string `yaml:"password_file"`
+	// APIKeyFile is a file that holds nothing but the API key, in the encoded
+	// form (base64 of id:key).
+	APIKeyFile string `yaml:"api_key_file"`
+	// Password is set by [Load] from [EnvClusterPassword], else PasswordFile.
+	Password Secret `yaml:"-"`
+	// APIKey is set by [Load] from [EnvClusterAPIKey], else APIKeyFile.
+	APIKey Secret `yaml:"-"`
+}
+
+// The scoring forms of [Expansion.Scoring].
+const (
+	// ScoringAuto is saturated where the cluster runs scripts, else grouped.
+	ScoringAuto = "auto"
+	// ScoringLinear adds one flat clause for each added term.
+	ScoringLinear = "linear"
+	// ScoringGrouped groups the added terms under the term they belong to.
+	ScoringGrouped = "grouped"
+	// ScoringSaturated counts added terms as occurrences of the original one.
+	ScoringSaturated = "saturated"
+)
+
+// The values of [Expansion.Matching].
+const (
+	// MatchingWiden finds documents that hold related words only, too.
+	MatchingWiden = "widen"
+	// MatchingSame keeps the set of hits and changes only their order.
+	MatchingSame = "same"
+)
+
+// Expansion says how searches are rewritten.
+type Expansion struct {
+	// Enabled switches rewriting; false forwards every request as it came.
+	Enabled bool `yaml:"enabled"`
+	// Scoring is auto, linear, grouped or saturated.
+	Scoring string `yaml:"scoring"`
+	// Matching is widen or same.
+	Matching string `yaml:"matching"`
+	// MaxAddedTerms is how many terms one search gets at most, in [0, 200];
+	// 0 adds none.
+	MaxAddedTerms int `yaml:"max_added_terms"`
+	// MaxQueryTerms is how many terms a text may have to be expanded, in
+	// [1, 1024].
+	MaxQueryTerms int `yaml:"max_query_terms"`
+	// MaxDocShare is the largest share of the documents that an added term
+	// may occur in, in (0, 1].
+	MaxDocShare float64 `yaml:"max_doc_share"`
+	// Budget is the time for akin's own work on one search, in [1ms, 10s].
+	// When it is spent the original goes out.
+	Budget Duration `yaml:"budget"`
+	// MaxBody is the largest body that is read, decompressed, in
+	// [1KiB, 100MiB]. A larger one is forwarded as it came.
+	MaxBody Bytes `yaml:"max_body"`
+	// Strength is λ, the part of their score mass that added terms bring.
+	Strength Strength `yaml:"strength"`
+	// DefaultFields are the fields of a `q` parameter without `df`. None:
+	// such a search is forwarded as it came.
+	DefaultFields []string `yaml:"default_fields"`
+}
+
+// Strength is λ of each scoring form, in [0, 1]; at 0 the added terms score
+// nothing.
+type Strength struct {
+	// Linear is λ of the linear form.
+	Linear float64 `yaml:"linear"`
+	// Grouped is λ of the grouped form.
+	Grouped float64 `yaml:"grouped"`
+	// Saturated is λ of the saturated form.
+	Saturated float64 `yaml:"saturated"`
+}
+
+// A Matrix binds one similarity matrix to indices and fields.
+type Matrix struct {
+	// Name is unique among the matrices: 1 to 64 letters (a to z), digits,
+	// dots, _ and -. It has no default.
+	Name string `yaml:"name"`
+	// Indices are index names; * stands for any characters. At least one.
+	Indices []string `yaml:"indices"`
+	// Fields are full field names; * stands for any characters. At least one.
+	Fields []string `yaml:"fields"`
+	// File is a matrix file to serve from memory; "" takes the matrix from
+	// Redis by its name. The file need not exist yet.
+	File string `yaml:"file"`
+}
+
+// Redis is the store of matrices and their versions.
+type Redis struct {
+	// URL is redis:// or rediss:// (TLS), host, port and database number;
+	// "" is no Redis. [EnvRedisURL] replaces it and may carry credentials.
+	URL Secret `yaml:"url"`
+	// Timeout bounds each exchange with Redis, in [1ms, 1s].
+	Timeout Duration `yaml:"timeout"`
+}
+
+// Caches bounds what akin remembers, each by bytes in [1MiB, 64GiB].
+type Caches struct {
+	// Rows bounds the cache of matrix rows read from Redis.
+	Rows Bytes `yaml:"rows"`
+	// Analysis bounds the cache of analyzed texts and of mappings.
+	Analysis Bytes `yaml:"analysis"`
+	// Statistics bounds the cache of document frequencies.
+	Statistics Bytes `yaml:"statistics"`
+	// TTL is how long an answer of the cluster is believed, in [1s, 24h].
+	TTL Duration `yaml:"ttl"`
+}
+
+// The values of [Log.Level], which logs itself and what is worse, and of
+// [Log.Format].
+const (
+	LevelDebug = "debug"
+	LevelInfo  = "info"
+	LevelWarn  = "warn"
+	LevelError = "error"
+
+	FormatJSON = "json"
+	FormatText = "text"
+)
+
+// Log says what is logged on standard error, and how.
+type Log struct {
+	// Level is debug, info, warn or error.
+	Level string `yaml:"level"`
+	// Format is json or text, one record a line.
+	Format string `yaml:"format"`
+	// Queries allows the text of searches in log records.
+	Queries bool `yaml:"queries"`
+}
+
+// Default returns the configuration that an empty file stands for. The caller
+// owns it.
+func Default() *Config {
+	return &Config{
+		Listen:  Listen{Address: "127.0.0.1:9280"},
+		Admin:   Admin{Address: "127.0.0.1:9281"},
+		Cluster: Cluster{URLs: []string{"http://127.0.0.1:9200"}},
+		Expansion: Expansion{
+			Enabled:       true,
+			Scoring:       ScoringAuto,
+			Matching:      MatchingWiden,
+			MaxAddedTerms: 30,
+			MaxQueryTerms: 64,
+			MaxDocShare:   0.1,
+			Budget:        Duration(50 * time.Millisecond),
+			MaxBody:       1 * mebibyte,
+			Strength:      Strength{Linear: 0.2, Grouped: 0.5, Saturated: 0.25},
+			DefaultFields: []string{},
+		},
+		Matrices: []Matrix{},
+		Redis:    Redis{Timeout: Duration(30 * time.Millisecond)},
+		Caches: Caches{
+			Rows:       64 * mebibyte,
+			Analysis:   16 * mebibyte,
+			Statistics: 16 * mebibyte,
+			TTL:        Duration(time.Minute),
+		},
+		Log: Log{Level: LevelInfo, Format: FormatJSON},
+	}
+}
+
+// defaultMatrix returns what an entry of matrices has where its keys are left
+// out: everything, from Redis.
+func defaultMatrix() Matrix {
+	return Matrix{Indices: []string{"*"}, Fields: []string{"*"}}
+}

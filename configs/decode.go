@@ -1,0 +1,227 @@
+package configs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// The tags that the YAML core schema gives to scalars.
+const (
+	tagNull  = "!!null"
+	tagBool  = "!!bool"
+	tagInt   = "!!int"
+	tagFloat = "!!float"
+	tagStr   = "!!str"
+)
+
+// A decoder sets the fields of a Config from a YAML document. It walks the
+// nodes itself, because the library's own strict decoding stops at duplicate
+// keys and names no key paths.
+type decoder struct {
+	problems
+}
+
+// document decodes data over c. It reports whether the YAML itself was sound,
+// so that there is a point in looking at the values.
+func (d *decoder) document(data []byte, c *Config) bool {
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	var doc yaml.Node
+	err := dec.Decode(&doc)
+	if errors.Is(err, io.EOF) {
+		return true // Nothing but comments: the defaults.
+	}
+	if err == nil {
+		var next yaml.Node
+		if err = dec.Decode(&next); err == nil {
+			d.addAt(next.Line, "", "a second YAML document; allowed: one")
+			return false
+		}
+	}
+	if !errors.Is(err, io.EOF) {
+		d.syntax(err)
+		return false
+	}
+	root := doc.Content[0]
+	if isNull(root) {
+		return true // "---" alone.
+	}
+	d.value(root, "", reflect.ValueOf(c).Elem())
+	return true
+}
+
+// syntax reports an error of the YAML parser, which writes
+// "yaml: line 3: what is wrong".
+func (d *decoder) syntax(err error) {
+	msg := strings.TrimPrefix(err.Error(), "yaml: ")
+	line := 0
+	if rest, ok := strings.CutPrefix(msg, "line "); ok {
+		number, what, _ := strings.Cut(rest, ": ")
+		if n, err := strconv.Atoi(number); err == nil {
+			line, msg = n, what
+		}
+	}
+	d.addAt(line, "", "not valid YAML: %s", msg)
+}
+
+// value decodes node n, found at key, into v.
+func (d *decoder) value(n *yaml.Node, key string, v reflect.Value) {
+	switch {
+	case n.Kind == yaml.AliasNode || n.Anchor != "":
+		d.addAt(n.Line, key, "anchors and aliases are not allowed; write the value out")
+	case isNull(n):
+		d.addAt(n.Line, key, "has no value; give it one, or remove the key to get the default")
+	case v.Kind() == reflect.Slice:
+		d.list(n, key, v)
+	case v.Kind() == reflect.Struct && v.Type() != reflect.TypeFor[Secret]():
+		d.section(n, key, v)
+	default:
+		if err := scalar(n, v); err != nil {
+			d.addAt(n.Line, key, "%w", err)
+		}
+	}
+}
+
+// section decodes a mapping into the struct v by the fields' yaml tags.
+func (d *decoder) section(n *yaml.Node, key string, v reflect.Value) {
+	fields, names := fieldsOf(v)
+	if n.Kind != yaml.MappingNode {
+		d.addAt(n.Line, key, "must be a section with the keys %s", strings.Join(names, ", "))
+		return
+	}
+	seen := make(map[string]int, len(names))
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		name, at := n.Content[i].Value, n.Content[i].Line
+		path := join(key, name)
+		field, known := fields[name]
+		switch {
+		case n.Content[i].Kind != yaml.ScalarNode || !known:
+			d.addAt(at, join(key, keyText(n.Content[i])), "unknown key; allowed: %s", strings.Join(names, ", "))
+		case seen[name] > 0:
+			d.addAt(at, path, "given twice; the first is in line %d", seen[name])
+		default:
+			seen[name] = at
+			d.lines[path] = at
+			d.value(n.Content[i+1], path, field)
+		}
+	}
+}
+
+// list decodes a sequence into the slice v, in place of what v held. Entries
+// of matrices start from [defaultMatrix].
+func (d *decoder) list(n *yaml.Node, key string, v reflect.Value) {
+	if n.Kind != yaml.SequenceNode {
+		d.addAt(n.Line, key, "must be a list")
+		return
+	}
+	v.Set(reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content)))
+	for i, item := range n.Content {
+		path := fmt.Sprintf("%s[%d]", key, i)
+		d.lines[path] = item.Line
+		if m, ok := reflect.TypeAssert[*Matrix](v.Index(i).Addr()); ok {
+			*m = defaultMatrix()
+		}
+		d.value(item, path, v.Index(i))
+	}
+}
+
+// scalar decodes one plain value into v, whose type is one of those that the
+// structs of this package use.
+func scalar(n *yaml.Node, v reflect.Value) error {
+	var err error
+	switch p := v.Addr().Interface().(type) {
+	case *bool:
+		*p, err = parse(n, tagBool, strconv.ParseBool, errors.New("must be true or false"))
+	case *int:
+		*p, err = parse(n, tagInt, strconv.Atoi, errors.New("must be a whole number"))
+	case *float64:
+		tag := tagFloat
+		if n.ShortTag() == tagInt {
+			tag = tagInt
+		}
+		*p, err = parse(n, tag, parseFloat, errors.New("must be a number"))
+	case *string:
+		*p, err = parse(n, tagStr, parseString, errors.New("must be a text; put a number or true and false in quotes"))
+	case *Secret:
+		var text string
+		text, err = parse(n, tagStr, parseString, errors.New("must be a text"))
+		*p = NewSecret(text)
+	case *Duration:
+		*p, err = parse(n, tagStr, ParseDuration, errDuration)
+	case *Bytes:
+		*p, err = parse(n, tagStr, ParseBytes, errBytes)
+	default:
+		err = fmt.Errorf("configs: no decoding for %s", v.Type())
+	}
+	return err
+}
+
+// parse reads a scalar that the YAML schema resolved to tag; wrong is the
+// error for everything else. The value itself is not quoted: it could be a
+// secret that was put under the wrong key.
+func parse[T any](n *yaml.Node, tag string, read func(string) (T, error), wrong error) (T, error) {
+	var zero T
+	if n.Kind != yaml.ScalarNode || n.ShortTag() != tag {
+		return zero, wrong
+	}
+	v, err := read(n.Value)
+	if err != nil {
+		return zero, wrong
+	}
+	return v, nil
+}
+
+func parseFloat(s string) (float64, error) { return strconv.ParseFloat(s, 64) }
+
+func parseString(s string) (string, error) { return s, nil }
+
+// fieldsOf returns the fields of the struct v by their keys, and the keys in
+// the order of the struct.
+func fieldsOf(v reflect.Value) (fields map[string]reflect.Value, names []string) {
+	fields = make(map[string]reflect.Value, v.NumField())
+	for i := range v.NumField() {
+		name := v.Type().Field(i).Tag.Get("yaml")
+		if name == "-" {
+			continue
+		}
+		fields[name] = v.Field(i)
+		names = append(names, name)
+	}
+	return fields, names
+}
+
+// join returns the path of the key name under key.
+func join(key, name string) string {
+	if key == "" {
+		return name
+	}
+	return key + "." + name
+}
+
+// keyText returns a key as a message shows it: quoted where it is not a plain
+// word, cut where it is long.
+func keyText(n *yaml.Node) string {
+	const longest = 40
+	if n.Kind != yaml.ScalarNode {
+		return "?"
+	}
+	text := n.Value
+	if r := []rune(text); len(r) > longest {
+		text = string(r[:longest]) + "…"
+	}
+	plain := func(r rune) bool {
+		return r == '_' || r == '-' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z'
+	}
+	if text == "" || strings.ContainsFunc(text, func(r rune) bool { return !plain(r) }) {
+		return strconv.Quote(text)
+	}
+	return text
+}
+
+func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == tagNull }

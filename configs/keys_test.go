@@ -1,0 +1,185 @@
+package configs
+
+import (
+	"encoding"
+	"fmt"
+	"os"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
+)
+
+// secrets lets cmp look into a Secret.
+var secrets = cmp.AllowUnexported(Secret{})
+
+// required is the default of a key that has none.
+const required = "required"
+
+// keys returns every key that holds a value, with its default in YAML. The
+// keys of the entries of matrices stand under "matrices[]".
+func keys(t *testing.T) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	walk(t, "", reflect.ValueOf(*Default()), all)
+	walk(t, "matrices[]", reflect.ValueOf(defaultMatrix()), all)
+	all["matrices[].name"] = required
+	return all
+}
+
+func walk(t *testing.T, key string, v reflect.Value, all map[string]string) {
+	t.Helper()
+	_, text := reflect.TypeAssert[encoding.TextMarshaler](v)
+	if v.Kind() == reflect.Struct && !text {
+		fields, names := fieldsOf(v)
+		for _, name := range names {
+			walk(t, join(key, name), fields[name], all)
+		}
+		return
+	}
+	out, err := yaml.Marshal(v.Interface())
+	if err != nil {
+		t.Fatalf("%s: %v", key, err)
+	}
+	all[key] = strings.TrimSpace(string(out))
+}
+
+// sameYAML reports whether two pieces of YAML stand for the same value.
+func sameYAML(t *testing.T, a, b string) bool {
+	t.Helper()
+	var x, y any
+	if err := yaml.Unmarshal([]byte(a), &x); err != nil {
+		t.Errorf("%q: %v", a, err)
+	}
+	if err := yaml.Unmarshal([]byte(b), &y); err != nil {
+		t.Errorf("%q: %v", b, err)
+	}
+	return reflect.DeepEqual(x, y)
+}
+
+func TestReferenceFileIsTheDefault(t *testing.T) {
+	data, err := os.ReadFile("akin.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Parse("akin.yml", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(Default(), c, secrets); diff != "" {
+		t.Errorf("akin.yml differs from Default (-default +file):\n%s", diff)
+	}
+}
+
+// TestReferenceFileExplainsEveryKey reads the comments: above each key that
+// holds a value stands "Default: X.".
+func TestReferenceFileExplainsEveryKey(t *testing.T) {
+	data, err := os.ReadFile("akin.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stated := regexp.MustCompile(`^(?:#.*\n)*# Default: (.*)\.$`)
+	d := &decoder{newProblems("akin.yml")}
+	d.document(data, Default())
+	lines := strings.Split(string(data), "\n")
+	for key, want := range keys(t) {
+		if strings.HasPrefix(key, "matrices[].") {
+			continue // In the comment of matrices; the examples have them.
+		}
+		line, ok := d.lines[key]
+		if !ok {
+			t.Errorf("%s is missing", key)
+			continue
+		}
+		m := stated.FindStringSubmatch(commentAbove(lines, line))
+		if m == nil {
+			t.Errorf("line %d: the comment above %s does not end in its default", line, key)
+		} else if !sameYAML(t, m[1], want) {
+			t.Errorf("line %d: %s: the comment has the default %s, the code %s", line, key, m[1], want)
+		}
+	}
+}
+
+// commentAbove returns the comment that ends right above line, from 1.
+func commentAbove(lines []string, line int) string {
+	var c []string
+	for i := line - 2; i >= 0 && strings.HasPrefix(strings.TrimSpace(lines[i]), "#"); i-- {
+		c = append([]string{strings.TrimSpace(lines[i])}, c...)
+	}
+	return strings.Join(c, "\n")
+}
+
+// TestReferenceExamplesLoad uncomments the examples and loads them alone.
+func TestReferenceExamplesLoad(t *testing.T) {
+	data, err := os.ReadFile("akin.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var example strings.Builder
+	for line := range strings.Lines(string(data)) {
+		text, ok := strings.CutPrefix(line, "#")
+		if setting := regexp.MustCompile(`^( {2,4}(- )?)?[a-z]+:`).MatchString(text); ok && setting {
+			example.WriteString(text)
+		}
+	}
+	c, err := Parse("examples", []byte(example.String()))
+	if err != nil {
+		t.Fatalf("%v\nin:\n%s", err, example.String())
+	}
+	want := Default()
+	want.Matrices = []Matrix{
+		{Name: "catalogue", Indices: []string{"catalogue", "products-*"}, Fields: []string{"title", "description"}, File: "catalogue.akin"},
+		{Name: "main", Indices: []string{"*"}, Fields: []string{"*"}},
+	}
+	want.Redis.URL = NewSecret("redis://127.0.0.1:6379/0")
+	if diff := cmp.Diff(want, c, secrets); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestDocumentationListsEveryKey compares the tables of docs/config.md, whose
+// rows are | `key` | `default` | allowed | meaning |, with the structs.
+func TestDocumentationListsEveryKey(t *testing.T) {
+	data, err := os.ReadFile("../docs/config.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (?:`([^`]*)`|(required)) \\| ([^|]+) \\| ([^|]+) \\|$")
+	want := keys(t)
+	seen := map[string]bool{}
+	for _, m := range row.FindAllStringSubmatch(string(data), -1) {
+		key, def := m[1], m[2]+m[3]
+		code, ok := want[key]
+		switch {
+		case strings.HasPrefix(key, "AKIN_"):
+		case !ok:
+			t.Errorf("`%s` is no key", key)
+		case seen[key]:
+			t.Errorf("`%s` stands there twice", key)
+		case !sameYAML(t, def, code):
+			t.Errorf("`%s` has the default %s, the code %s", key, def, code)
+		}
+		seen[key] = true
+	}
+	for key := range want {
+		if !seen[key] {
+			t.Errorf("`%s` is missing", key)
+		}
+	}
+	for _, name := range []string{EnvClusterUsername, EnvClusterPassword, EnvClusterAPIKey, EnvRedisURL} {
+		if !strings.Contains(string(data), fmt.Sprintf("| `%s` |", name)) {
+			t.Errorf("%s is missing", name)
+		}
+	}
+}
+
+func TestDefaultIsOwnedByTheCaller(t *testing.T) {
+	a, b := Default(), Default()
+	a.Cluster.URLs[0] = "http://elsewhere:9200"
+	if b.Cluster.URLs[0] != "http://127.0.0.1:9200" {
+		t.Error("two defaults share their slices")
+	}
+}

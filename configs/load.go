@@ -1,0 +1,163 @@
+package configs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// The environment variables that [Load] reads. A variable that is set and not
+// empty goes before the file.
+const (
+	EnvClusterUsername = "AKIN_CLUSTER_USERNAME"
+	EnvClusterPassword = "AKIN_CLUSTER_PASSWORD" //nolint:gosec // The name of a variable, not a credential.
+	EnvClusterAPIKey   = "AKIN_CLUSTER_API_KEY"  //nolint:gosec // The name of a variable, not a credential.
+	EnvRedisURL        = "AKIN_REDIS_URL"
+)
+
+// Bounds of what Load reads, far above what is sensible.
+const (
+	maxFile   = 1 * mebibyte
+	maxSecret = 8 * kibibyte // What servers take as one header.
+)
+
+// Load reads the configuration file at path, the environment's credentials and
+// the files that hold credentials. File names in the configuration are taken
+// from the folder of the file and come out as paths from the working
+// directory. Certificate files have to be there; matrix files may come later.
+//
+// The error is one or more [Error], all that are wrong.
+func Load(path string) (*Config, error) {
+	data, err := readFile(path, maxFile)
+	if err != nil {
+		return nil, &Error{File: path, Err: err}
+	}
+	return read(path, data, func(d *decoder, c *Config) {
+		environment(d, c, os.Getenv)
+		files(d, c, filepath.Dir(path))
+	})
+}
+
+// Parse reads a configuration from data; name stands for the file in errors.
+// It is [Load] with an empty environment and without a look at other files:
+// their names stay as they stand and no credential is read.
+//
+// The error is one or more [Error], all that are wrong.
+func Parse(name string, data []byte) (*Config, error) {
+	return read(name, data, func(*decoder, *Config) {})
+}
+
+// read decodes data over the defaults, lets outside add what does not stand in
+// the file, and checks the whole.
+func read(name string, data []byte, outside func(*decoder, *Config)) (*Config, error) {
+	c := Default()
+	d := &decoder{newProblems(name)}
+	if d.document(data, c) {
+		d.check(c)
+		outside(d, c)
+		d.crossCheck(c)
+	}
+	if err := d.err(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// environment sets what the environment says.
+func environment(d *decoder, c *Config, getenv func(string) string) {
+	if name := getenv(EnvClusterUsername); name != "" {
+		c.Cluster.Auth.Username = name
+	}
+	c.Cluster.Auth.Password = NewSecret(getenv(EnvClusterPassword))
+	c.Cluster.Auth.APIKey = NewSecret(getenv(EnvClusterAPIKey))
+	if url := getenv(EnvRedisURL); url != "" {
+		c.Redis.URL = NewSecret(url)
+		if err := checkRedisURL(url); err != nil {
+			d.addAt(0, EnvRedisURL, "%w", err)
+		}
+	}
+}
+
+// files reads the credentials that stand in files, where the environment has
+// none, and makes file names relative to dir.
+func files(d *decoder, c *Config, dir string) {
+	auth, tls := &c.Cluster.Auth, &c.Listen.TLS
+	for _, f := range []struct {
+		key    string
+		name   *string
+		secret *Secret // nil: the file has to be there, and is read later.
+	}{
+		{"listen.tls.cert_file", &tls.CertFile, nil},
+		{"listen.tls.key_file", &tls.KeyFile, nil},
+		{"cluster.tls.ca_file", &c.Cluster.TLS.CAFile, nil},
+		{"cluster.auth.password_file", &auth.PasswordFile, &auth.Password},
+		{"cluster.auth.api_key_file", &auth.APIKeyFile, &auth.APIKey},
+	} {
+		if *f.name == "" {
+			continue
+		}
+		*f.name = under(dir, *f.name)
+		if f.secret != nil && f.secret.Reveal() != "" {
+			continue
+		}
+		data, err := readFile(*f.name, maxFile)
+		if err == nil && f.secret != nil {
+			*f.secret, err = secretOf(data)
+		}
+		if err != nil {
+			d.add(f.key, "%w", err)
+		}
+	}
+	for i := range c.Matrices {
+		if m := &c.Matrices[i]; m.File != "" {
+			m.File = under(dir, m.File)
+		}
+	}
+}
+
+// under returns name as seen from the folder dir.
+func under(dir, name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(dir, name)
+}
+
+// secretOf returns the content of a file that holds a credential on one line.
+func secretOf(data []byte) (Secret, error) {
+	text := strings.TrimRight(string(data), "\r\n")
+	if text == "" || len(data) > int(maxSecret) || strings.ContainsAny(text, "\r\n\x00") {
+		return Secret{}, errors.New("the file must hold the credential and nothing else, on one line")
+	}
+	return NewSecret(text), nil
+}
+
+// readFile reads a file of at most limit bytes. Its errors do not repeat the
+// file's name, which may be a credential that was put under the wrong key.
+func readFile(name string, limit Bytes) ([]byte, error) {
+	f, err := os.Open(name) //nolint:gosec // The operator names the file.
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	defer func() { _ = f.Close() }() // Nothing was written.
+	data, err := io.ReadAll(io.LimitReader(f, int64(limit)+1))
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	if len(data) > int(limit) {
+		return nil, fmt.Errorf("the file is larger than %s", limit)
+	}
+	return data, nil
+}
+
+// unreadable says why a file could not be read, without its name.
+func unreadable(err error) error {
+	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
+		err = pathErr.Err
+	}
+	return fmt.Errorf("the file cannot be read: %w", err)
+}

@@ -1,0 +1,233 @@
+package configs
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// write puts files into a folder of their own and returns it. It also empties
+// the environment of what Load reads.
+func write(t *testing.T, files map[string]string) string {
+	t.Helper()
+	for _, name := range []string{EnvClusterUsername, EnvClusterPassword, EnvClusterAPIKey, EnvRedisURL} {
+		t.Setenv(name, "")
+	}
+	dir := t.TempDir()
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestLoadReadsCredentialFiles(t *testing.T) {
+	dir := write(t, map[string]string{
+		"akin.yml": "cluster: {auth: {username: akin, password_file: password}}\n",
+		"password": "hunter2\r\n",
+	})
+	c, err := Load(filepath.Join(dir, "akin.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Auth{Username: "akin", PasswordFile: filepath.Join(dir, "password"), Password: NewSecret("hunter2")}
+	if diff := cmp.Diff(want, c.Cluster.Auth, secrets); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestEnvironmentGoesBeforeTheFile(t *testing.T) {
+	dir := write(t, map[string]string{
+		"akin.yml": `
+cluster: {auth: {username: file, password_file: password-that-does-not-exist}}
+redis: {url: "redis://from-file:6379"}
+`,
+	})
+	t.Setenv(EnvClusterUsername, "env")
+	t.Setenv(EnvClusterPassword, "hunter2")
+	t.Setenv(EnvRedisURL, "rediss://akin:hunter3@from-env/2?protocol=3")
+	c, err := Load(filepath.Join(dir, "akin.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := c.Cluster.Auth; a.Username != "env" || a.Password.Reveal() != "hunter2" {
+		t.Errorf("user %q, password %q", a.Username, a.Password.Reveal())
+	}
+	if u := c.Redis.URL.Reveal(); u != "rediss://akin:hunter3@from-env/2?protocol=3" {
+		t.Errorf("redis %q", u)
+	}
+}
+
+func TestEnvironmentAloneIsEnough(t *testing.T) {
+	dir := write(t, map[string]string{"akin.yml": "matrices: [{name: main}]\n"})
+	t.Setenv(EnvClusterAPIKey, "a2V5")
+	t.Setenv(EnvRedisURL, "redis://127.0.0.1:6379")
+	c, err := Load(filepath.Join(dir, "akin.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Cluster.Auth.APIKey.Reveal() != "a2V5" {
+		t.Errorf("API key %q", c.Cluster.Auth.APIKey.Reveal())
+	}
+}
+
+func TestFileNamesAreTakenFromTheFolderOfTheFile(t *testing.T) {
+	dir := write(t, map[string]string{
+		"akin.yml": `
+listen: {tls: {cert_file: crt.pem, key_file: key.pem}}
+cluster: {tls: {ca_file: ca.pem}}
+matrices:
+  - {name: relative, file: later.akin}
+  - {name: absolute, file: /srv/akin/main.akin}
+`,
+		"crt.pem": "", "key.pem": "", "ca.pem": "",
+	})
+	c, err := Load(filepath.Join(dir, "akin.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := []string{c.Listen.TLS.CertFile, c.Listen.TLS.KeyFile, c.Cluster.TLS.CAFile, c.Matrices[0].File, c.Matrices[1].File}
+	want := []string{
+		filepath.Join(dir, "crt.pem"), filepath.Join(dir, "key.pem"), filepath.Join(dir, "ca.pem"),
+		filepath.Join(dir, "later.akin"), "/srv/akin/main.akin",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestLoadListsEveryProblem(t *testing.T) {
+	const credential = "the file must hold the credential and nothing else, on one line"
+	for _, tc := range []struct {
+		name  string
+		files map[string]string
+		env   map[string]string
+		want  []string
+	}{
+		{
+			name: "files and values together",
+			files: map[string]string{"akin.yml": `
+listen:
+  tls: {cert_file: crt.pem, key_file: hunter2}
+cluster:
+  tls: {ca_file: ca.pem}
+  auth: {username: akin, password_file: hunter2}
+log: {level: loud}
+`, "crt.pem": ""},
+			want: []string{
+				"akin.yml:3: listen.tls.key_file: the file cannot be read: no such file or directory",
+				"akin.yml:5: cluster.tls.ca_file: the file cannot be read: no such file or directory",
+				"akin.yml:6: cluster.auth.password_file: the file cannot be read: no such file or directory",
+				"akin.yml:7: log.level: must be one of debug, info, warn, error",
+			},
+		},
+		{
+			name:  "empty credential",
+			files: map[string]string{"akin.yml": "cluster: {auth: {api_key_file: key}}", "key": "\n"},
+			want:  []string{"akin.yml:1: cluster.auth.api_key_file: " + credential},
+		},
+		{
+			name:  "credential of two lines",
+			files: map[string]string{"akin.yml": "cluster: {auth: {api_key_file: key}}", "key": "hunter2\nhunter3\n"},
+			want:  []string{"akin.yml:1: cluster.auth.api_key_file: " + credential},
+		},
+		{
+			name:  "credential of 9 KiB",
+			files: map[string]string{"akin.yml": "cluster: {auth: {api_key_file: key}}", "key": strings.Repeat("x", 9<<10)},
+			want:  []string{"akin.yml:1: cluster.auth.api_key_file: " + credential},
+		},
+		{
+			name:  "file too large",
+			files: map[string]string{"akin.yml": "cluster: {tls: {ca_file: ca.pem}}", "ca.pem": strings.Repeat("x", 1<<20+1)},
+			want:  []string{"akin.yml:1: cluster.tls.ca_file: the file is larger than 1MiB"},
+		},
+		{
+			name:  "folder in place of a file",
+			files: map[string]string{"akin.yml": "cluster: {tls: {ca_file: .}}"},
+			want:  []string{"akin.yml:1: cluster.tls.ca_file: the file cannot be read: is a directory"},
+		},
+		{
+			name:  "environment",
+			files: map[string]string{"akin.yml": "matrices:\n  - {name: main}\n"},
+			env:   map[string]string{EnvClusterUsername: "akin", EnvRedisURL: "akin:hunter2@127.0.0.1"},
+			want: []string{
+				"akin.yml: AKIN_REDIS_URL: must be redis:// or rediss://, a host, and perhaps :port and /number of the database",
+				"akin.yml: cluster.auth.username: needs a password, from password_file or AKIN_CLUSTER_PASSWORD",
+			},
+		},
+		{
+			name:  "password without a user name",
+			files: map[string]string{"akin.yml": ""},
+			env:   map[string]string{EnvClusterPassword: "hunter2"},
+			want: []string{"akin.yml: cluster.auth.password_file: needs a user name, from username or AKIN_CLUSTER_USERNAME, " +
+				"for the password here or in AKIN_CLUSTER_PASSWORD"},
+		},
+		{
+			name:  "API key beside a user name",
+			files: map[string]string{"akin.yml": "cluster:\n  auth:\n    username: akin\n"},
+			env:   map[string]string{EnvClusterPassword: "hunter2", EnvClusterAPIKey: "hunter3"},
+			want:  []string{"akin.yml:2: cluster.auth: must be a user name with a password or an API key, not both; the environment counts too"},
+		},
+		{
+			name:  "matrix without a source",
+			files: map[string]string{"akin.yml": "matrices:\n  - {name: main}\n"},
+			want:  []string{"akin.yml:2: matrices[0].file: must be set where neither redis.url nor AKIN_REDIS_URL is"},
+		},
+		{
+			name: "no configuration file",
+			want: []string{"akin.yml: the file cannot be read: no such file or directory"},
+		},
+		{
+			name:  "configuration file too large",
+			files: map[string]string{"akin.yml": strings.Repeat("#", 1<<20+1)},
+			want:  []string{"akin.yml: the file is larger than 1MiB"},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			dir := write(t, tc.files)
+			for name, value := range tc.env {
+				t.Setenv(name, value)
+			}
+			_, err := Load(filepath.Join(dir, "akin.yml"))
+			if err == nil {
+				t.Fatal("no error")
+			}
+			got := strings.Split(strings.ReplaceAll(err.Error(), dir+string(filepath.Separator), ""), "\n")
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if p := (*Error)(nil); !errors.As(err, &p) {
+				t.Error("the error holds no *Error")
+			}
+		})
+	}
+}
+
+func TestMissingFileIsRecognised(t *testing.T) {
+	_, err := Load(filepath.Join(t.TempDir(), "akin.yml"))
+	if !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%v is not fs.ErrNotExist", err)
+	}
+}
+
+// TestDeployedFilesLoad loads what docker-compose.yml mounts.
+func TestDeployedFilesLoad(t *testing.T) {
+	write(t, nil)
+	paths, err := filepath.Glob("../deploy/*.yml")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no files: %v", err)
+	}
+	for _, path := range paths {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			if _, err := Load(path); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

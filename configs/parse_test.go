@@ -1,0 +1,325 @@
+package configs
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
+)
+
+// badFiles are the files testdata/NAME.bad.yml, one for each class of failure,
+// with everything that is wrong in them, in order.
+var badFiles = map[string][]string{
+	"address": {
+		"address.bad.yml:2: listen.address: must be a text; put a number or true and false in quotes",
+		"address.bad.yml:4: admin.address: must be host:port with a port of 0 to 65535, such as 127.0.0.1:9280",
+	},
+	"address_shared": {
+		"address_shared.bad.yml: admin.address: is the same as listen.address; the two need an address each",
+		"address_shared.bad.yml:6: cluster.urls[1]: is akin's own listen.address; name a node of the cluster",
+	},
+	"alias": {
+		"alias.bad.yml:1: listen: anchors and aliases are not allowed; write the value out",
+		"alias.bad.yml:3: admin: anchors and aliases are not allowed; write the value out",
+		`alias.bad.yml:5: caches."<<": unknown key; allowed: rows, analysis, statistics, ttl`,
+	},
+	"auth_both": {
+		"auth_both.bad.yml:2: cluster.auth: must be a user name with a password or an API key, not both; the environment counts too",
+	},
+	"auth_colon": {
+		"auth_colon.bad.yml:3: cluster.auth.username: must not have a colon, which basic authentication cannot carry",
+	},
+	"auth_no_password": {
+		"auth_no_password.bad.yml:3: cluster.auth.username: needs a password, from password_file or AKIN_CLUSTER_PASSWORD",
+	},
+	"auth_no_username": {
+		"auth_no_username.bad.yml:3: cluster.auth.password_file: needs a user name, from username or AKIN_CLUSTER_USERNAME, for the password here or in AKIN_CLUSTER_PASSWORD",
+	},
+	"default_fields": {
+		"default_fields.bad.yml:2: expansion.default_fields[0]: must be the full name of a field, without wildcards and boosts",
+		"default_fields.bad.yml:2: expansion.default_fields[1]: must be the full name of a field, without wildcards and boosts",
+		"default_fields.bad.yml:2: expansion.default_fields[3]: is the same as expansion.default_fields[2]",
+		"default_fields.bad.yml:2: expansion.default_fields[4]: must be the full name of a field, without wildcards and boosts",
+	},
+	"documents": {
+		"documents.bad.yml:2: a second YAML document; allowed: one",
+	},
+	"given_twice": {
+		"given_twice.bad.yml:3: log.level: given twice; the first is in line 2",
+		"given_twice.bad.yml:5: log: given twice; the first is in line 1",
+	},
+	"key_not_a_word": {
+		"key_not_a_word.bad.yml:1: ?: unknown key; allowed: listen, admin, cluster, expansion, matrices, redis, caches, log",
+	},
+	"matrices": {
+		`matrices.bad.yml:4: matrices[0].indices[1]: must be an index name in which only * is a wildcard, such as "logs-*"`,
+		`matrices.bad.yml:4: matrices[0].indices[2]: must be an index name in which only * is a wildcard, such as "logs-*"`,
+		`matrices.bad.yml:4: matrices[0].indices[3]: must be an index name in which only * is a wildcard, such as "logs-*"`,
+		`matrices.bad.yml:4: matrices[0].indices[4]: must be an index name in which only * is a wildcard, such as "logs-*"`,
+		"matrices.bad.yml:4: matrices[0].indices[5]: is the same as matrices[0].indices[0]",
+		`matrices.bad.yml:5: matrices[0].fields: must have at least one pattern; "*" is everything`,
+		`matrices.bad.yml:6: matrices[1].name: "main" is the name of matrices[0] already; every matrix has a name of its own`,
+		`matrices.bad.yml:8: matrices[1].fields[0]: must be a field name in which only * is a wildcard, such as "title*"`,
+		`matrices.bad.yml:8: matrices[1].fields[1]: must be a field name in which only * is a wildcard, such as "title*"`,
+		`matrices.bad.yml:8: matrices[1].fields[2]: must be a field name in which only * is a wildcard, such as "title*"`,
+		"matrices.bad.yml:9: matrices[2].name: must be 1 to 64 letters (a to z), digits, dots, _ and -",
+		"matrices.bad.yml:10: matrices[3].name: must be 1 to 64 letters (a to z), digits, dots, _ and -",
+		"matrices.bad.yml:12: matrices[4]: must be a section with the keys name, indices, fields, file",
+	},
+	"matrices_no_source": {
+		"matrices_no_source.bad.yml:4: matrices[1].file: must be set where neither redis.url nor AKIN_REDIS_URL is",
+		"matrices_no_source.bad.yml:6: matrices[2].file: must be set where neither redis.url nor AKIN_REDIS_URL is",
+	},
+	"max_doc_share": {
+		"max_doc_share.bad.yml:1: expansion.max_added_terms: -1 is out of range; allowed: 0 to 200",
+		"max_doc_share.bad.yml:1: expansion.max_query_terms: 1025 is out of range; allowed: 1 to 1024",
+		"max_doc_share.bad.yml:1: expansion.max_doc_share: 1.5 is out of range; allowed: above 0, up to 1",
+	},
+	"no_value": {
+		"no_value.bad.yml:1: listen: has no value; give it one, or remove the key to get the default",
+		"no_value.bad.yml:3: expansion.budget: has no value; give it one, or remove the key to get the default",
+		"no_value.bad.yml:6: cluster.urls[0]: has no value; give it one, or remove the key to get the default",
+	},
+	"not_a_section": {
+		"not_a_section.bad.yml:1: must be a section with the keys listen, admin, cluster, expansion, matrices, redis, caches, log",
+	},
+	"out_of_range": {
+		"out_of_range.bad.yml:2: expansion.scoring: must be one of auto, linear, grouped, saturated",
+		"out_of_range.bad.yml:3: expansion.matching: must be one of widen, same",
+		"out_of_range.bad.yml:4: expansion.max_added_terms: 201 is out of range; allowed: 0 to 200",
+		"out_of_range.bad.yml:5: expansion.max_query_terms: 0 is out of range; allowed: 1 to 1024",
+		"out_of_range.bad.yml:6: expansion.max_doc_share: 0 is out of range; allowed: above 0, up to 1",
+		"out_of_range.bad.yml:7: expansion.budget: 0s is out of range; allowed: 1ms to 10s",
+		"out_of_range.bad.yml:8: expansion.max_body: 1023B is out of range; allowed: 1KiB to 100MiB",
+		"out_of_range.bad.yml:9: expansion.strength.saturated: must be a number",
+		"out_of_range.bad.yml:9: expansion.strength.linear: -0.1 is out of range; allowed: 0 to 1",
+		"out_of_range.bad.yml:9: expansion.strength.grouped: 1.01 is out of range; allowed: 0 to 1",
+		"out_of_range.bad.yml:11: redis.timeout: 2s is out of range; allowed: 1ms to 1s",
+		"out_of_range.bad.yml:13: caches.rows: 1MB is out of range; allowed: 1MiB to 64GiB",
+		"out_of_range.bad.yml:14: caches.analysis: 0B is out of range; allowed: 1MiB to 64GiB",
+		"out_of_range.bad.yml:15: caches.statistics: 65GiB is out of range; allowed: 1MiB to 64GiB",
+		"out_of_range.bad.yml:16: caches.ttl: 100ms is out of range; allowed: 1s to 24h",
+		"out_of_range.bad.yml:18: log.level: must be one of debug, info, warn, error",
+		"out_of_range.bad.yml:19: log.format: must be one of json, text",
+	},
+	"redis_credentials": {
+		"redis_credentials.bad.yml:2: redis.url: must not hold credentials or options; give the whole URL in AKIN_REDIS_URL",
+	},
+	"redis_database": {
+		"redis_database.bad.yml:2: redis.url: must end in the number of the database, such as /0, or in nothing",
+	},
+	"redis_url": {
+		"redis_url.bad.yml:4: redis.url: must be redis:// or rediss://, a host, and perhaps :port and /number of the database",
+	},
+	"syntax": {
+		"syntax.bad.yml:2: not valid YAML: did not find expected key",
+	},
+	"tls": {
+		"tls.bad.yml:2: listen.tls.key_file: must be set together with listen.tls.cert_file",
+		"tls.bad.yml:7: cluster.tls.insecure_skip_verify: must be false where ca_file is set: it would leave that unused",
+	},
+	"tls_key_only": {
+		"tls_key_only.bad.yml:1: listen.tls.cert_file: must be set together with listen.tls.key_file",
+	},
+	"unknown_key": {
+		"unknown_key.bad.yml:3: listen.adress: unknown key; allowed: address, tls",
+		"unknown_key.bad.yml:6: expansion.strength.flat: unknown key; allowed: linear, grouped, saturated",
+		"unknown_key.bad.yml:7: profiles: unknown key; allowed: listen, admin, cluster, expansion, matrices, redis, caches, log",
+		`unknown_key.bad.yml:8: "a b\tc": unknown key; allowed: listen, admin, cluster, expansion, matrices, redis, caches, log`,
+		"unknown_key.bad.yml:12: matrices[0].index: unknown key; allowed: name, indices, fields, file",
+	},
+	"urls": {
+		"urls.bad.yml:3: cluster.urls[0]: must be http:// or https://, a host, and perhaps :port and /prefix",
+		"urls.bad.yml:4: cluster.urls[1]: must be http:// or https://, a host, and perhaps :port and /prefix",
+		"urls.bad.yml:5: cluster.urls[2]: must be http:// or https://, a host, and perhaps :port and /prefix",
+		"urls.bad.yml:6: cluster.urls[3]: must be http:// or https://, a host, and perhaps :port and /prefix",
+		"urls.bad.yml:7: cluster.urls[4]: must not hold credentials; give them in cluster.auth or in AKIN_CLUSTER_USERNAME, AKIN_CLUSTER_PASSWORD and AKIN_CLUSTER_API_KEY",
+		"urls.bad.yml:8: cluster.urls[5]: must be http:// or https://, a host, and perhaps :port and /prefix",
+		"urls.bad.yml:10: cluster.urls[7]: is the same as cluster.urls[6]",
+		"urls.bad.yml:11: cluster.urls[8]: must be http:// or https://, a host, and perhaps :port and /prefix",
+	},
+	"urls_empty": {
+		"urls_empty.bad.yml:1: cluster.urls: must name at least one node of the cluster",
+	},
+	"wrong_type": {
+		"wrong_type.bad.yml:1: listen: must be a section with the keys address, tls",
+		"wrong_type.bad.yml:3: cluster.urls: must be a list",
+		"wrong_type.bad.yml:5: cluster.tls.insecure_skip_verify: must be true or false",
+		"wrong_type.bad.yml:7: cluster.auth.username: must be a text; put a number or true and false in quotes",
+		"wrong_type.bad.yml:9: expansion.enabled: must be true or false",
+		"wrong_type.bad.yml:10: expansion.max_added_terms: must be a whole number",
+		"wrong_type.bad.yml:11: expansion.max_doc_share: must be a number",
+		"wrong_type.bad.yml:12: expansion.budget: must be a duration: a number with a unit, such as 50ms, 30s or 1m30s",
+		"wrong_type.bad.yml:13: expansion.max_body: must be a size: a whole number with a unit of B, kB, MB, GB, KiB, MiB or GiB, such as 64MiB",
+		"wrong_type.bad.yml:14: expansion.default_fields[1]: must be a text; put a number or true and false in quotes",
+		"wrong_type.bad.yml:15: matrices: must be a list",
+		"wrong_type.bad.yml:17: redis.url: must be a text",
+		"wrong_type.bad.yml:19: caches.rows: must be a size: a whole number with a unit of B, kB, MB, GB, KiB, MiB or GiB, such as 64MiB",
+		"wrong_type.bad.yml:20: caches.ttl: must be a duration: a number with a unit, such as 50ms, 30s or 1m30s",
+	},
+}
+
+func TestBadFilesListEveryProblem(t *testing.T) {
+	for name, want := range badFiles {
+		t.Run(name, func(t *testing.T) {
+			file := name + ".bad.yml"
+			data, err := os.ReadFile(filepath.Join("testdata", file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := Parse(file, data)
+			if err == nil {
+				t.Fatalf("no error, but %+v", c)
+			}
+			if diff := cmp.Diff(want, strings.Split(err.Error(), "\n")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestEveryBadFileHasAnExpectation(t *testing.T) {
+	paths, err := filepath.Glob("testdata/*.bad.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		if _, ok := badFiles[strings.TrimSuffix(filepath.Base(path), ".bad.yml")]; !ok {
+			t.Errorf("%s is not in the table", path)
+		}
+	}
+}
+
+// TestMessagesDoNotQuoteSecrets relies on testdata that has hunter2 wherever a
+// credential could be put by mistake.
+func TestMessagesDoNotQuoteSecrets(t *testing.T) {
+	for name, messages := range badFiles {
+		for _, m := range messages {
+			if strings.Contains(m, "hunter2") {
+				t.Errorf("%s: %s", name, m)
+			}
+		}
+	}
+}
+
+func TestErrorsCanBeTakenApart(t *testing.T) {
+	_, err := Parse("a.yml", []byte("log: {level: loud}\nadmin: {port: 1}\n"))
+	var p *Error
+	if !errors.As(err, &p) {
+		t.Fatalf("%v holds no *Error", err)
+	}
+	if p.File != "a.yml" || p.Line != 1 || p.Key != "log.level" {
+		t.Errorf("got %+v", p)
+	}
+}
+
+func TestEmptyFilesAreTheDefault(t *testing.T) {
+	for name, data := range map[string]string{
+		"nothing":  "",
+		"comments": "# nothing\n",
+		"marker":   "---\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := Parse("a.yml", []byte(data))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(Default(), c, secrets); diff != "" {
+				t.Errorf("(-default +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestEveryKeyIsRead(t *testing.T) {
+	data, err := os.ReadFile("testdata/full.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Parse("full.yml", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &Config{
+		Listen: Listen{Address: ":0", TLS: ServerTLS{CertFile: "akin.crt", KeyFile: "akin.key"}},
+		Admin:  Admin{Address: "[::1]:0"},
+		Cluster: Cluster{
+			URLs: []string{"https://es-1:9200", "https://[::1]/search"},
+			TLS:  ClientTLS{CAFile: "ca.pem"},
+			Auth: Auth{Username: "akin", PasswordFile: "password"},
+		},
+		Expansion: Expansion{
+			Enabled: false, Scoring: ScoringLinear, Matching: MatchingSame,
+			MaxAddedTerms: 0, MaxQueryTerms: 1024, MaxDocShare: 1,
+			Budget: Duration(9 * time.Second), MaxBody: 100_000,
+			Strength:      Strength{Linear: 0, Grouped: 1, Saturated: 0.125},
+			DefaultFields: []string{"title", "body.english"},
+		},
+		Matrices: []Matrix{
+			{Name: "Shop_2.v1-a", Indices: []string{"shop-*"}, Fields: []string{"title"}, File: "shop.akin"},
+			{Name: "main", Indices: []string{"*"}, Fields: []string{"*"}},
+		},
+		Redis:  Redis{URL: NewSecret("rediss://redis.internal:6380/3"), Timeout: Duration(time.Second)},
+		Caches: Caches{Rows: 64 * gibibyte, Analysis: mebibyte, Statistics: 2_000_000, TTL: Duration(24 * time.Hour)},
+		Log:    Log{Level: LevelError, Format: FormatText, Queries: true},
+	}
+	if diff := cmp.Diff(want, got, secrets); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// FuzzParse checks that any input gives an error of problems or a
+// configuration, and that a configuration comes out the same when its own
+// values are written down and read again.
+func FuzzParse(f *testing.F) {
+	for _, pattern := range []string{"akin.yml", "testdata/*.yml", "../deploy/*.yml"} {
+		paths, err := filepath.Glob(pattern)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, path := range paths {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(data)
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := Parse("fuzz.yml", data)
+		if err != nil {
+			if p := (*Error)(nil); c != nil || !errors.As(err, &p) {
+				t.Fatalf("Parse = %v, %v", c, err)
+			}
+			return
+		}
+		again, err := Parse("again.yml", written(t, c))
+		if err != nil {
+			t.Fatalf("a valid configuration is refused when written down: %v", err)
+		}
+		if diff := cmp.Diff(c, again, secrets); diff != "" {
+			t.Errorf("(-first +again):\n%s", diff)
+		}
+	})
+}
+
+// written returns c as YAML with every key.
+func written(t *testing.T, c *Config) []byte {
+	t.Helper()
+	type plain Config // Secrets marshal as a mark: the URL is put in by hand.
+	out, err := yaml.Marshal((*plain)(c))
+	if err != nil {
+		t.Fatal(err)
+	}
+	url, err := yaml.Marshal(c.Redis.URL.Reveal())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes.Replace(out, []byte("'[redacted]'"), bytes.TrimSpace(url), 1)
+}

@@ -1,0 +1,105 @@
+package configs
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// An Error is one thing wrong with a configuration. The errors of [Load] and
+// [Parse] are one or more of them, joined by [errors.Join], so that the error
+// prints one problem a line.
+type Error struct {
+	// File is the configuration file.
+	File string
+	// Line is the line in File, from 1; 0 is none in particular.
+	Line int
+	// Key is the path of the key, such as "matrices[0].fields[1]", or the
+	// environment variable; "" is the file as a whole.
+	Key string
+	// Err says what is wrong and what is allowed. It holds no secret.
+	Err error
+}
+
+// Error returns "file:line: key: what is wrong", without the parts that are
+// not known.
+func (p *Error) Error() string {
+	var b strings.Builder
+	b.WriteString(p.File)
+	if p.Line > 0 {
+		fmt.Fprintf(&b, ":%d", p.Line)
+	}
+	if p.Key != "" {
+		b.WriteString(": " + p.Key)
+	}
+	return b.String() + ": " + p.Err.Error()
+}
+
+// Unwrap returns p.Err.
+func (p *Error) Unwrap() error { return p.Err }
+
+// problems collects what is wrong with one file, and knows where its keys are.
+type problems struct {
+	file  string
+	lines map[string]int  // The line of each key path that the file has.
+	bad   map[string]bool // The key paths in list.
+	list  []*Error
+}
+
+// newProblems returns an empty collection for a file.
+func newProblems(file string) problems {
+	return problems{file: file, lines: map[string]int{}, bad: map[string]bool{}}
+}
+
+// add reports a problem of key at the key's line, or that of the nearest key
+// around it that the file has. A key counts once: what follows from its first
+// problem, or from one of a key around it, is not reported.
+func (p *problems) add(key, format string, args ...any) {
+	if !p.has(key) {
+		p.addAt(p.line(key), key, format, args...)
+	}
+}
+
+// addAt reports a problem of key at a line of its own.
+func (p *problems) addAt(line int, key, format string, args ...any) {
+	p.bad[key] = true
+	p.list = append(p.list, &Error{File: p.file, Line: line, Key: key, Err: fmt.Errorf(format, args...)})
+}
+
+// has reports whether key or a key around it has a problem already.
+func (p *problems) has(key string) bool {
+	for ; key != ""; key = parent(key) {
+		if p.bad[key] {
+			return true
+		}
+	}
+	return false
+}
+
+// line returns the line of key or of the nearest key around it, 0 where the
+// file has none of them.
+func (p *problems) line(key string) int {
+	for ; key != ""; key = parent(key) {
+		if line, ok := p.lines[key]; ok {
+			return line
+		}
+	}
+	return 0
+}
+
+// err joins the problems in the order of their lines, nil where there are none.
+func (p *problems) err() error {
+	slices.SortStableFunc(p.list, func(a, b *Error) int { return cmp.Compare(a.Line, b.Line) })
+	errs := make([]error, len(p.list))
+	for i, q := range p.list {
+		errs[i] = q
+	}
+	return errors.Join(errs...)
+}
+
+// parent returns the path of the key around key, "" for one at the top.
+func parent(key string) string {
+	return key[:max(0, strings.LastIndexAny(key, ".["))]
+}

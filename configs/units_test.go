@@ -1,0 +1,101 @@
+package configs
+
+import (
+	"math"
+	"testing"
+	"testing/quick"
+	"time"
+)
+
+func TestParseBytes(t *testing.T) {
+	for in, want := range map[string]Bytes{
+		"0B":                   0,
+		"7B":                   7,
+		"007B":                 7,
+		"100kB":                100_000,
+		"1MB":                  1_000_000,
+		"2GB":                  2_000_000_000,
+		"1KiB":                 1024,
+		"64MiB":                64 * 1024 * 1024,
+		"3GiB":                 3 * 1024 * 1024 * 1024,
+		"9223372036854775807B": math.MaxInt64,
+	} {
+		if got, err := ParseBytes(in); err != nil || got != want {
+			t.Errorf("ParseBytes(%q) = %d, %v, want %d", in, got, err, want)
+		}
+	}
+}
+
+func TestParseBytesRefusesWhatIsNotExact(t *testing.T) {
+	for _, in := range []string{
+		"", "1", "B", "MiB", "1 MiB", " 1MiB", "1MiB ", "1mb", "1mib", "1KB", "1M", "1Mi", "1.5MiB", "-1MiB", "+1MiB",
+		"1e3B", "0x10B", "1_000B", "1MiBB", "9223372036854775808B", "8589934592GiB", "9223372037GB", "١MiB",
+	} {
+		if got, err := ParseBytes(in); err == nil {
+			t.Errorf("ParseBytes(%q) = %d, want an error", in, got)
+		}
+	}
+}
+
+func TestBytesAreReadBackAsWritten(t *testing.T) {
+	for b, want := range map[Bytes]string{
+		0: "0B", 1: "1B", 1000: "1kB", 1024: "1KiB", 1_024_000: "1000KiB", 1_500_000: "1500kB",
+		mebibyte: "1MiB", 1 << 30: "1GiB", 1e9: "1GB", 1e6: "1MB",
+	} {
+		if got := b.String(); got != want {
+			t.Errorf("%d is written %q, want %q", int64(b), got, want)
+		}
+	}
+	back := func(n int64, zeros uint8) bool {
+		b := Bytes(n&math.MaxInt64) >> (zeros % 63) << (zeros % 31)
+		if b < 0 {
+			return true
+		}
+		got, err := ParseBytes(b.String())
+		return err == nil && got == b
+	}
+	if err := quick.Check(back, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestParseDuration(t *testing.T) {
+	for in, want := range map[string]time.Duration{
+		"50ms": 50 * time.Millisecond, "1m": time.Minute, "1m30s": 90 * time.Second,
+		"1.5s": 1500 * time.Millisecond, "24h": 24 * time.Hour, "0s": 0, "10us": 10 * time.Microsecond,
+	} {
+		if got, err := ParseDuration(in); err != nil || got != Duration(want) {
+			t.Errorf("ParseDuration(%q) = %s, %v, want %s", in, got, err, want)
+		}
+	}
+}
+
+func TestParseDurationRefusesWhatIsNotExact(t *testing.T) {
+	for _, in := range []string{"", "0", "50", "ms", "-1s", "+1s", " 1s", "1s ", "1 s", "1d", "1S", "1m-30s", "99999999h"} {
+		if got, err := ParseDuration(in); err == nil {
+			t.Errorf("ParseDuration(%q) = %s, want an error", in, got)
+		}
+	}
+}
+
+func TestDurationsAreReadBackAsWritten(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0s", time.Minute: "1m", time.Hour: "1h", time.Hour + time.Second: "1h0m1s", 90 * time.Minute: "1h30m",
+		10 * time.Minute: "10m", 20 * time.Hour: "20h", 50 * time.Millisecond: "50ms", 10 * time.Second: "10s",
+	} {
+		if got := Duration(d).String(); got != want {
+			t.Errorf("%s is written %q, want %q", d, got, want)
+		}
+	}
+	back := func(n int64, coarse bool) bool {
+		d := Duration(n & math.MaxInt64)
+		if coarse {
+			d -= d % Duration(time.Minute)
+		}
+		got, err := ParseDuration(d.String())
+		return err == nil && got == d
+	}
+	if err := quick.Check(back, nil); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,253 @@
+package configs
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// check reports the values of c that are wrong in themselves.
+func (d *decoder) check(c *Config) {
+	d.address("listen.address", c.Listen.Address)
+	d.address("admin.address", c.Admin.Address)
+	d.nodes(c.Cluster.URLs)
+	d.expansion(&c.Expansion)
+	d.matrices(c.Matrices)
+	if u := c.Redis.URL.Reveal(); u != "" {
+		d.redisURL(u)
+	}
+	within(d, "redis.timeout", c.Redis.Timeout, Duration(time.Millisecond), Duration(time.Second))
+	within(d, "caches.rows", c.Caches.Rows, mebibyte, 64*gibibyte)
+	within(d, "caches.analysis", c.Caches.Analysis, mebibyte, 64*gibibyte)
+	within(d, "caches.statistics", c.Caches.Statistics, mebibyte, 64*gibibyte)
+	within(d, "caches.ttl", c.Caches.TTL, Duration(time.Second), Duration(24*time.Hour))
+	d.oneOf("log.level", c.Log.Level, LevelDebug, LevelInfo, LevelWarn, LevelError)
+	d.oneOf("log.format", c.Log.Format, FormatJSON, FormatText)
+}
+
+// expansion reports what is wrong in the section of that name.
+func (d *decoder) expansion(e *Expansion) {
+	d.oneOf("expansion.scoring", e.Scoring, ScoringAuto, ScoringLinear, ScoringGrouped, ScoringSaturated)
+	d.oneOf("expansion.matching", e.Matching, MatchingWiden, MatchingSame)
+	within(d, "expansion.max_added_terms", e.MaxAddedTerms, 0, 200)
+	// 1024 clauses is what every engine takes in one query.
+	within(d, "expansion.max_query_terms", e.MaxQueryTerms, 1, 1024)
+	if e.MaxDocShare <= 0 || e.MaxDocShare > 1 {
+		d.add("expansion.max_doc_share", "%v is out of range; allowed: above 0, up to 1", e.MaxDocShare)
+	}
+	within(d, "expansion.budget", e.Budget, Duration(time.Millisecond), Duration(10*time.Second))
+	// 100 MiB is the engines' own default of http.max_content_length.
+	within(d, "expansion.max_body", e.MaxBody, kibibyte, 100*mebibyte)
+	within(d, "expansion.strength.linear", e.Strength.Linear, 0, 1)
+	within(d, "expansion.strength.grouped", e.Strength.Grouped, 0, 1)
+	within(d, "expansion.strength.saturated", e.Strength.Saturated, 0, 1)
+	d.patterns("expansion.default_fields", e.DefaultFields, func(s string) error {
+		if s == "" || strings.ContainsAny(s, "*?^,") || hasSpace(s) {
+			return errors.New("must be the full name of a field, without wildcards and boosts")
+		}
+		return nil
+	})
+}
+
+// nodes reports what is wrong with the cluster's URLs.
+func (d *decoder) nodes(urls []string) {
+	const key = "cluster.urls"
+	if len(urls) == 0 {
+		d.add(key, "must name at least one node of the cluster")
+	}
+	d.patterns(key, urls, func(s string) error {
+		u, err := url.Parse(s) // Its error quotes the URL, which may hold a password.
+		switch {
+		case err == nil && u.User != nil:
+			return fmt.Errorf("must not hold credentials; give them in cluster.auth or in %s, %s and %s",
+				EnvClusterUsername, EnvClusterPassword, EnvClusterAPIKey)
+		case err != nil, u.Scheme != "http" && u.Scheme != "https", !isHost(u), u.RawQuery != "", u.ForceQuery, strings.Contains(s, "#"):
+			return errors.New("must be http:// or https://, a host, and perhaps :port and /prefix")
+		}
+		return nil
+	})
+}
+
+// matrices reports what is wrong with each entry and with the names together.
+func (d *decoder) matrices(list []Matrix) {
+	first := make(map[string]int, len(list))
+	for i, m := range list {
+		key := fmt.Sprintf("matrices[%d]", i)
+		j, twice := first[m.Name]
+		switch {
+		case !isName(m.Name):
+			d.add(key+".name", "must be 1 to 64 letters (a to z), digits, dots, _ and -")
+		case twice:
+			d.add(key+".name", "%q is the name of matrices[%d] already; every matrix has a name of its own", m.Name, j)
+		default:
+			first[m.Name] = i
+		}
+		d.globs(key+".indices", m.Indices, `must be an index name in which only * is a wildcard, such as "logs-*"`)
+		d.globs(key+".fields", m.Fields, `must be a field name in which only * is a wildcard, such as "title*"`)
+	}
+}
+
+// globs reports what is wrong with the patterns at key.
+func (d *decoder) globs(key string, globs []string, wrong string) {
+	if len(globs) == 0 {
+		d.add(key, `must have at least one pattern; "*" is everything`)
+	}
+	d.patterns(key, globs, func(s string) error {
+		// The characters that an index name may not have, and those that
+		// other pattern languages give a meaning to.
+		if s == "" || s[0] == '-' || strings.ContainsAny(s, `?^[]{}()!\/"<>|,#:`) || hasSpace(s) {
+			return errors.New(wrong)
+		}
+		return nil
+	})
+}
+
+// patterns reports the entries of the list at key that wrong gives an error
+// for, and those that stand there twice.
+func (d *decoder) patterns(key string, list []string, wrong func(string) error) {
+	first := make(map[string]int, len(list))
+	for i, s := range list {
+		at := fmt.Sprintf("%s[%d]", key, i)
+		if err := wrong(s); err != nil {
+			d.add(at, "%w", err)
+		} else if j, twice := first[s]; twice {
+			d.add(at, "is the same as %s[%d]", key, j)
+		} else {
+			first[s] = i
+		}
+	}
+}
+
+// redisURL reports what is wrong with the URL that the file gives.
+func (d *decoder) redisURL(s string) {
+	const key = "redis.url"
+	if u, err := url.Parse(s); err == nil && (u.User != nil || u.RawQuery != "") {
+		// The URL's query can carry a password, too.
+		d.add(key, "must not hold credentials or options; give the whole URL in %s", EnvRedisURL)
+	} else if err := checkRedisURL(s); err != nil {
+		d.add(key, "%w", err)
+	}
+}
+
+// checkRedisURL returns what is wrong with a URL of Redis, without the URL,
+// which may hold a password.
+func checkRedisURL(s string) error {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "redis" && u.Scheme != "rediss" || !isHost(u) || u.Fragment != "" {
+		return errors.New("must be redis:// or rediss://, a host, and perhaps :port and /number of the database")
+	}
+	if db := strings.Trim(u.Path, "/"); db != "" {
+		if n, err := strconv.Atoi(db); err != nil || n < 0 {
+			return errors.New("must end in the number of the database, such as /0, or in nothing")
+		}
+	}
+	return nil
+}
+
+// crossCheck reports what does not go together. It runs when credentials of
+// the environment and of files are there.
+func (d *decoder) crossCheck(c *Config) {
+	d.together("listen.tls.cert_file", c.Listen.TLS.CertFile, "listen.tls.key_file", c.Listen.TLS.KeyFile)
+	if c.Listen.Address == c.Admin.Address && !strings.HasSuffix(c.Admin.Address, ":0") {
+		d.add("admin.address", "is the same as listen.address; the two need an address each")
+	}
+	for i, s := range c.Cluster.URLs {
+		if u, err := url.Parse(s); err == nil && u.Host == c.Listen.Address {
+			d.add(fmt.Sprintf("cluster.urls[%d]", i), "is akin's own listen.address; name a node of the cluster")
+		}
+	}
+	if c.Cluster.TLS.CAFile != "" && c.Cluster.TLS.InsecureSkipVerify {
+		d.add("cluster.tls.insecure_skip_verify", "must be false where ca_file is set: it would leave that unused")
+	}
+	d.auth(&c.Cluster.Auth)
+	for i, m := range c.Matrices {
+		if m.File == "" && c.Redis.URL.Reveal() == "" && !d.has("redis.url") {
+			d.add(fmt.Sprintf("matrices[%d].file", i), "must be set where neither redis.url nor %s is", EnvRedisURL)
+		}
+	}
+}
+
+// auth reports credentials that are not complete or too many.
+func (d *decoder) auth(a *Auth) {
+	const key = "cluster.auth"
+	name := a.Username != ""
+	password := a.PasswordFile != "" || a.Password.Reveal() != ""
+	apiKey := a.APIKeyFile != "" || a.APIKey.Reveal() != ""
+	switch {
+	case apiKey && (name || password):
+		d.add(key, "must be a user name with a password or an API key, not both; the environment counts too")
+	case name && !password:
+		d.add(key+".username", "needs a password, from password_file or %s", EnvClusterPassword)
+	case password && !name:
+		d.add(key+".password_file", "needs a user name, from username or %s, for the password here or in %s",
+			EnvClusterUsername, EnvClusterPassword)
+	}
+	if strings.Contains(a.Username, ":") { // RFC 7617, section 2.
+		d.add(key+".username", "must not have a colon, which basic authentication cannot carry")
+	}
+}
+
+// together reports the one of two values that is missing.
+func (d *decoder) together(key1, value1, key2, value2 string) {
+	if value1 != "" && value2 == "" {
+		d.add(key2, "must be set together with %s", key1)
+	}
+	if value2 != "" && value1 == "" {
+		d.add(key1, "must be set together with %s", key2)
+	}
+}
+
+// address reports what is wrong with the host:port at key.
+func (d *decoder) address(key, s string) {
+	host, port, err := net.SplitHostPort(s)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil || hasSpace(host) || strings.Contains(host, "/") {
+		d.add(key, "must be host:port with a port of 0 to 65535, such as 127.0.0.1:9280")
+	}
+}
+
+// oneOf reports a value that is none of those allowed.
+func (d *decoder) oneOf(key, value string, allowed ...string) {
+	if !slices.Contains(allowed, value) {
+		d.add(key, "must be one of %s", strings.Join(allowed, ", "))
+	}
+}
+
+// within reports a value outside [low, high].
+func within[T cmp.Ordered](d *decoder, key string, value, low, high T) {
+	if value < low || value > high {
+		d.add(key, "%v is out of range; allowed: %v to %v", value, low, high)
+	}
+}
+
+// isHost reports whether u has a host, and a port, if any, from 1 to 65535.
+func isHost(u *url.URL) bool {
+	if u.Hostname() == "" || hasSpace(u.Hostname()) || strings.HasSuffix(u.Host, ":") {
+		return false
+	}
+	if u.Port() == "" {
+		return true
+	}
+	n, err := strconv.ParseUint(u.Port(), 10, 16)
+	return err == nil && n > 0
+}
+
+// isName reports whether s can name a matrix: in keys of Redis, on the command
+// line and as a label of metrics.
+func isName(s string) bool {
+	const allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
+	return s != "" && len(s) <= 64 && strings.Trim(s, allowed) == ""
+}
+
+// hasSpace reports whether s holds white space or control characters.
+func hasSpace(s string) bool {
+	return strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f })
+}
