@@ -1,0 +1,68 @@
+package expand
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// warmExpander answers for three terms with rows of 200 neighbors each.
+func warmExpander(tb testing.TB, form Form) *Expander {
+	tb.Helper()
+	c := &fakeCluster{docCount: 100_000, docFreqs: map[string]int64{}, scale: 2.2, scripts: true}
+	rows := map[string][]simmatrix.Neighbor{}
+	for i, term := range []string{"boundary", "layer", "transition"} {
+		c.docFreqs[term] = int64(100 * (i + 1))
+		for k := range 200 {
+			n := fmt.Sprintf("neighbor%d", (i*150+k)%420)
+			c.docFreqs[n] = int64(5 + (k*37)%900)
+			rows[term] = append(rows[term], simmatrix.Neighbor{Term: n, Similarity: 1 / float32(2+k)})
+		}
+	}
+	m := matrixOf(tb, c, rows)
+	return New(&cachedCluster{fakeCluster: c}, m, with(func(o *Options) { o.Scoring = form }))
+}
+
+// cachedCluster answers Analyze from memory, as a warm cache does.
+type cachedCluster struct {
+	*fakeCluster
+
+	analysis *Analysis
+}
+
+func (c *cachedCluster) Analyze(context.Context, Text) (*Analysis, error) {
+	if c.analysis == nil {
+		c.analysis = &Analysis{Terms: []string{"boundary", "layer", "transition"}, Positions: []int{0, 1, 2}, Shards: 1}
+	}
+	return c.analysis, nil
+}
+
+const threeTerms = `{"size":10,"query":{"match":{"body":"boundary layer transition"}}}`
+
+func BenchmarkExpand(b *testing.B) {
+	for _, form := range []Form{FormLinear, FormGrouped, FormSaturated} {
+		b.Run(form.String(), func(b *testing.B) {
+			e := warmExpander(b, form)
+			req := &Request{Index: "docs", Body: []byte(threeTerms)}
+			b.ReportAllocs()
+			for b.Loop() {
+				r, err := e.Expand(b.Context(), req)
+				if err != nil || r.AddedTerms() != 30 {
+					b.Fatal(r, err)
+				}
+			}
+		})
+	}
+}
+
+func TestWarmExpansionAllocatesLittle(t *testing.T) {
+	for _, form := range []Form{FormLinear, FormGrouped, FormSaturated} {
+		e := warmExpander(t, form)
+		req := &Request{Index: "docs", Body: []byte(threeTerms)}
+		if n := testing.AllocsPerRun(100, func() { _, _ = e.Expand(t.Context(), req) }); n > 40 {
+			t.Errorf("%s: %v allocations, want at most 40", form, n)
+		}
+	}
+}

@@ -1,0 +1,480 @@
+package expand
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// rounded cuts the numbers of a rewritten body to four decimals.
+func rounded(s []byte) string {
+	return regexp.MustCompile(`\d+\.\d+`).ReplaceAllStringFunc(string(s), func(n string) string {
+		v, _ := strconv.ParseFloat(n, 64)
+		return strconv.FormatFloat(math.Round(v*1e4)/1e4, 'f', -1, 64)
+	})
+}
+
+const carRental = `{"query":{"match":{"body":"car rental"}}}`
+
+// The boosts below are λ v_j / idf_j with v_j = Σ_i x_i √(idf_i idf_j) s_ij over
+// the document frequencies of rental(), N = 1000, worked out apart from the
+// code: v(automobile) = 2.9515, v(lease) = 2.1936, v(hire) = 1.8422.
+func TestAddedTermsStandBesideTheOriginal(t *testing.T) {
+	const original = `{"match":{"body":"car rental"}}`
+	invert := func(term, m, b string) string {
+		return `{"script_score":{"query":{"term":{"body":{"value":"` + term + `"}}},"script":{"source":"` + scriptInvert +
+			`","params":{"m":` + m + `,"c":0.999,"b":` + b + `}}}}`
+	}
+	saturate := func(m string, terms ...string) string {
+		return `{"script_score":{"query":{"bool":{"should":[` + strings.Join(terms, ",") + `]}},"script":{"source":"` +
+			scriptSaturate + `","params":{"m":` + m + `}}}}`
+	}
+	linear := `{"term":{"body":{"value":"automobile","boost":0.1295}}},` +
+		`{"term":{"body":{"value":"lease","boost":0.0843}}},{"term":{"body":{"value":"hire","boost":0.1055}}}`
+	grouped := `{"dis_max":{"tie_breaker":0.1,"queries":[{"term":{"body":{"value":"car"}}},` +
+		`{"dis_max":{"tie_breaker":0.35,"queries":[{"term":{"body":{"value":"automobile","boost":0.3238}}}]}}]}},` +
+		`{"dis_max":{"tie_breaker":0.1,"queries":[{"term":{"body":{"value":"rental"}}},` +
+		`{"dis_max":{"tie_breaker":0.35,"queries":[{"term":{"body":{"value":"lease","boost":0.2108}}},` +
+		`{"term":{"body":{"value":"hire","boost":0.2638}}}]}}]}}`
+	// m = 2.2 idf, β = 0.25 v_j / idf_i.
+	saturated := saturate("6.5709", invert("car", "6.5709", "1"), invert("automobile", "10.0262", "0.2471")) + "," +
+		saturate("8.5543", invert("rental", "8.5543", "1"), invert("lease", "11.4488", "0.141"), invert("hire", "7.6803", "0.1184"))
+	tests := map[string]struct {
+		form     Form
+		matching Matching
+		want     string
+	}{
+		"linear":         {FormLinear, MatchingWiden, `{"bool":{"should":[` + original + `,` + linear + `]}}`},
+		"linear same":    {FormLinear, MatchingSame, `{"bool":{"must":[` + original + `],"should":[` + linear + `]}}`},
+		"grouped":        {FormGrouped, MatchingWiden, `{"bool":{"should":[{"bool":{"filter":[` + original + `]}},` + grouped + `]}}`},
+		"grouped same":   {FormGrouped, MatchingSame, `{"bool":{"filter":[` + original + `],"should":[` + grouped + `]}}`},
+		"saturated":      {FormSaturated, MatchingWiden, `{"bool":{"should":[{"bool":{"filter":[` + original + `]}},` + saturated + `]}}`},
+		"saturated same": {FormSaturated, MatchingSame, `{"bool":{"filter":[` + original + `],"should":[` + saturated + `]}}`},
+		"auto":           {FormAuto, MatchingWiden, `{"bool":{"should":[{"bool":{"filter":[` + original + `]}},` + saturated + `]}}`},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := expandBody(t, with(func(o *Options) { o.Scoring, o.Matching = tt.form, tt.matching }), carRental)
+			if diff := cmp.Diff(`{"query":`+tt.want+`}`, rounded(r.Body)); diff != "" {
+				t.Errorf("body (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestExplanationNamesEachAddedTerm(t *testing.T) {
+	r := expandBody(t, with(func(o *Options) { o.Scoring = FormLinear }), carRental)
+	want := []Clause{{
+		Path: "query.match", Field: "body", Matrix: "test@1", Form: "linear", Terms: []string{"car", "rental"},
+		Added: []Added{
+			{Term: "automobile", From: "car", Similarity: 0.8, Weight: 2.9515, Boost: 0.1295},
+			{Term: "lease", From: "rental", Similarity: 0.4, Weight: 2.1936, Boost: 0.0843},
+			{Term: "hire", From: "rental", Similarity: 0.5, Weight: 1.8422, Boost: 0.1055},
+		},
+	}}
+	near := cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-4 })
+	if diff := cmp.Diff(want, r.Clauses, near); diff != "" {
+		t.Errorf("clauses (-want +got):\n%s", diff)
+	}
+}
+
+func TestWeightMatchesTheEnginesFormula(t *testing.T) {
+	// car → automobile, s = 0.8; idf 2.9868 and 4.5574; λ = 0.2.
+	for name, tt := range map[string]struct {
+		weighting Weighting
+		boost     float64
+	}{
+		"idf once: sqrt(idf_i/idf_j)": {WeightBM25, 0.2 * 0.8 * math.Sqrt(2.98678/4.55738)},
+		"idf twice: idf_i/idf_j":      {WeightIDF, 0.2 * 0.8 * 2.98678 / 4.55738},
+		"no idf: 1":                   {WeightOne, 0.2 * 0.8},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, m := rental(t)
+			c.weighting = tt.weighting
+			r, err := New(c, m, with(func(o *Options) { o.Scoring = FormLinear })).
+				Expand(t.Context(), &Request{Body: []byte(`{"query":{"match":{"body":"car"}}}`)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := r.Clauses[0].Added[0]; got.Term != "automobile" || math.Abs(got.Boost-tt.boost) > 1e-5 {
+				t.Errorf("added %+v, want automobile with boost %.5f", got, tt.boost)
+			}
+		})
+	}
+}
+
+func TestClausesAreFoundWhereQueriesStand(t *testing.T) {
+	const leaf = `{"match":{"body":"car"}}`
+	for name, tt := range map[string]struct {
+		query string
+		paths []string
+	}{
+		"plain":               {leaf, []string{"query.match"}},
+		"with options":        {`{"match":{"body":{"query":"car","boost":2,"lenient":true}}}`, []string{"query.match"}},
+		"bool list":           {`{"bool":{"must":[` + leaf + `],"should":[{"term":{"a":"b"}},` + leaf + `]}}`, []string{"query.bool.must[0].match", "query.bool.should[1].match"}},
+		"bool object":         {`{"bool":{"must":` + leaf + `}}`, []string{"query.bool.must.match"}},
+		"dis_max":             {`{"dis_max":{"tie_breaker":0.7,"queries":[` + leaf + `,` + leaf + `]}}`, []string{"query.dis_max.queries[0].match", "query.dis_max.queries[1].match"}},
+		"function_score":      {`{"function_score":{"functions":[{"weight":2,"filter":` + leaf + `}],"query":` + leaf + `}}`, []string{"query.function_score.query.match"}},
+		"nested":              {`{"nested":{"path":"a","query":` + leaf + `}}`, []string{"query.nested.query.match"}},
+		"deep":                {`{"bool":{"must":{"nested":{"query":{"bool":{"should":[` + leaf + `]}}}}}}`, []string{"query.bool.must.nested.query.bool.should[0].match"}},
+		"filter":              {`{"bool":{"filter":[` + leaf + `]}}`, nil},
+		"must_not":            {`{"bool":{"must_not":` + leaf + `}}`, nil},
+		"constant_score":      {`{"constant_score":{"filter":` + leaf + `}}`, nil},
+		"unknown":             {`{"frob":{"query":` + leaf + `}}`, nil},
+		"two kinds":           {`{"match":{"body":"car"},"term":{"a":"b"}}`, nil},
+		"match_phrase":        {`{"match_phrase":{"body":"car"}}`, nil},
+		"empty":               {`{}`, nil},
+		"not an object":       {`[]`, nil},
+		"bool of not objects": {`{"bool":{"must":[1,"x",null,[` + leaf + `]]}}`, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := expandBody(t, DefaultOptions(), `{"from":0,"query":`+tt.query+`,"size":3}`)
+			var paths []string
+			for _, c := range r.Clauses {
+				paths = append(paths, c.Path)
+			}
+			if diff := cmp.Diff(tt.paths, paths); diff != "" {
+				t.Errorf("paths (-want +got):\n%s", diff)
+			}
+			if r.Rewritten != (tt.paths != nil) {
+				t.Errorf("rewritten = %t", r.Rewritten)
+			}
+		})
+	}
+}
+
+func TestRequestsLeftAlone(t *testing.T) {
+	same := func(o *Options) { o.Matching = MatchingSame }
+	deep := strings.Repeat(`{"bool":{"must":`, 40) + `{"match":{"body":"car"}}` + strings.Repeat(`}}`, 40)
+	for name, tt := range map[string]struct {
+		body, query string
+		change      func(o *Options)
+		want        Reason
+	}{
+		"not JSON":             {body: `{"query":`, want: ReasonNotJSON},
+		"two values":           {body: carRental + carRental, want: ReasonNotJSON},
+		"an array":             {body: `[1]`, want: ReasonNotJSON},
+		"a name twice":         {body: `{"size":1,"size":2,"query":{"match":{"body":"car"}}}`, want: ReasonNotJSON},
+		"too deep":             {body: `{"query":` + deep + `}`, want: ReasonTooDeep},
+		"empty":                {want: ReasonNoClause},
+		"no query":             {body: `{"size":3}`, want: ReasonNoClause},
+		"min_score":            {body: `{"min_score":1,"query":{"match":{"body":"car"}}}`, want: ReasonMinScore},
+		"point in time":        {body: `{"pit":{"id":"x"},"query":{"match":{"body":"car"}}}`, want: ReasonPIT},
+		"source parameter":     {query: `source=%7B%7D&source_content_type=application/json`, want: ReasonSourceParameter},
+		"q and a body":         {query: `q=car`, body: carRental, want: ReasonQAndBody},
+		"same, size 0":         {body: `{"size":0,"query":{"match":{"body":"car"}}}`, change: same, want: ReasonNoScores},
+		"same, size=0":         {query: "size=0", body: carRental, change: same, want: ReasonNoScores},
+		"same, sorted":         {body: `{"sort":["date"],"query":{"match":{"body":"car"}}}`, change: same, want: ReasonNoScores},
+		"same, sorted by URL":  {query: "sort=date:desc", body: carRental, change: same, want: ReasonNoScores},
+		"same, sorted, scores": {body: `{"track_scores":true,"sort":["date"],"query":{"match":{"body":"car"}}}`, change: same},
+		"same, by _score":      {body: `{"sort":["_score","date"],"query":{"match":{"body":"car"}}}`, change: same},
+		"widen, size 0":        {body: `{"size":0,"query":{"match":{"body":"car"}}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := DefaultOptions()
+			if tt.change != nil {
+				tt.change(&o)
+			}
+			c, m := rental(t)
+			r, err := New(c, m, o).Expand(t.Context(), &Request{RawQuery: tt.query, Body: []byte(tt.body)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Reason != tt.want || r.Rewritten != (tt.want == "") {
+				t.Errorf("reason %q, rewritten %t; want reason %q", r.Reason, r.Rewritten, tt.want)
+			}
+		})
+	}
+}
+
+func TestClausesLeftAlone(t *testing.T) {
+	for name, tt := range map[string]struct {
+		query string
+		want  Reason
+	}{
+		"not text":            {`{"match":{"sku":"car"}}`, ReasonNotText},
+		"mixed indices":       {`{"match":{"mixed":"car"}}`, ReasonMixed},
+		"no matrix":           {`{"match":{"unbound":"car"}}`, ReasonNoMatrix},
+		"no terms":            {`{"match":{"body":"  "}}`, ReasonNoTerms},
+		"too many terms":      {`{"match":{"body":"` + strings.Repeat("car ", 65) + `"}}`, ReasonTooManyTerms},
+		"no neighbors":        {`{"match":{"body":"zeppelin"}}`, ReasonNoNeighbors},
+		"runtime field":       {`{"match":{"redefined":"car"}}`, ReasonRuntimeField},
+		"unknown option":      {`{"match":{"body":{"query":"car","frob":1}}}`, ReasonOptions},
+		"wrong operator":      {`{"match":{"body":{"query":"car","operator":"xor"}}}`, ReasonOptions},
+		"negative boost":      {`{"match":{"body":{"query":"car","boost":-1}}}`, ReasonOptions},
+		"two fields":          {`{"match":{"body":"car","title":"car"}}`, ReasonOptions},
+		"null":                {`{"match":{"body":null}}`, ReasonOptions},
+		"cross_fields":        {`{"multi_match":{"query":"car","fields":["body"],"type":"cross_fields"}}`, ReasonType},
+		"wildcard fields":     {`{"multi_match":{"query":"car","fields":["bo*"]}}`, ReasonFields},
+		"no fields":           {`{"multi_match":{"query":"car"}}`, ReasonFields},
+		"query string syntax": {`{"query_string":{"query":"car AND rental","default_field":"body"}}`, ReasonSyntax},
+		"query string phrase": {`{"query_string":{"query":"\"car rental\"","default_field":"body"}}`, ReasonSyntax},
+		"query string fields": {`{"query_string":{"query":"car"}}`, ReasonFields},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := expandBody(t, DefaultOptions(), `{"runtime_mappings":{"redefined":{"type":"keyword"}},"query":`+tt.query+`}`)
+			if r.Rewritten || r.Reason != ReasonNothingAdded || len(r.Clauses) != 1 || r.Clauses[0].Reason != tt.want {
+				t.Errorf("rewritten %t, reason %q, clauses %+v; want reason %q", r.Rewritten, r.Reason, r.Clauses, tt.want)
+			}
+		})
+	}
+}
+
+func TestFormFollowsWhatIsPossible(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(c *fakeCluster)
+		query  string
+		params string
+		form   string
+		reason Reason
+	}{
+		"scripts run":         {form: "saturated"},
+		"no scripts":          {change: func(c *fakeCluster) { c.scripts = false }, form: "grouped", reason: ReasonNoScripts},
+		"unknown scale":       {change: func(c *fakeCluster) { c.scale = 0 }, form: "grouped", reason: ReasonScale},
+		"boolean similarity":  {change: func(c *fakeCluster) { c.weighting = WeightOne }, form: "grouped", reason: ReasonScale},
+		"fuzzy":               {query: `{"match":{"body":{"query":"car rental","fuzziness":"AUTO"}}}`, form: "linear", reason: ReasonNotPlain},
+		"synonyms":            {change: func(c *fakeCluster) { c.synonyms = map[string]string{"car": "auto"} }, form: "linear", reason: ReasonNotPlain},
+		"several fields":      {query: `{"multi_match":{"query":"car rental","fields":["body","title"]}}`, form: "saturated"},
+		"one field unknown":   {query: `{"multi_match":{"query":"car rental","fields":["body","sku"]}}`, form: "linear", reason: ReasonNotPlain},
+		"shards":              {change: func(c *fakeCluster) { c.shards = 5 }, form: "saturated"},
+		"shards, search type": {change: func(c *fakeCluster) { c.shards = 5 }, params: "search_type=query_then_fetch", form: "grouped", reason: ReasonSearchType},
+		"shards, dfs":         {change: func(c *fakeCluster) { c.shards = 5 }, params: "search_type=dfs_query_then_fetch", form: "saturated"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, m := rental(t)
+			if tt.change != nil {
+				tt.change(c)
+			}
+			query := tt.query
+			if query == "" {
+				query = `{"match":{"body":"car rental"}}`
+			}
+			r, err := New(c, m, DefaultOptions()).Expand(t.Context(), &Request{RawQuery: tt.params, Body: []byte(`{"query":` + query + `}`)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := r.Clauses[0]; got.Form != tt.form || got.Reason != tt.reason {
+				t.Errorf("form %q, reason %q; want %q, %q", got.Form, got.Reason, tt.form, tt.reason)
+			}
+			wantDFS := c.shards > 1 && tt.form == "saturated"
+			if got := strings.Contains(r.RawQuery, dfs); got != wantDFS {
+				t.Errorf("raw query %q, want dfs %t", r.RawQuery, wantDFS)
+			}
+		})
+	}
+}
+
+func TestOperatorAndMinimumCountWordsOfTheText(t *testing.T) {
+	const match = `{"match":{"body":{"query":"car rental car","minimum_should_match":"2<75%"}}}`
+	t.Run("grouped", func(t *testing.T) {
+		r := expandBody(t, with(func(o *Options) { o.Scoring = FormGrouped }), `{"query":`+match+`}`)
+		if got := strings.Count(string(r.Body), `{"value":"car"}`); got != 2 {
+			t.Errorf("%d groups of car, want one for each time it stands in the text:\n%s", got, r.Body)
+		}
+		if !strings.Contains(string(r.Body), `]}}]}}],"minimum_should_match":"2<75%"}}]}}}`) {
+			t.Errorf("the groups do not carry minimum_should_match:\n%s", r.Body)
+		}
+	})
+	t.Run("linear", func(t *testing.T) {
+		r := expandBody(t, with(func(o *Options) { o.Scoring = FormLinear }), `{"query":`+match+`}`)
+		want := `{"query":{"bool":{"filter":[{"bool":{"should":[` + match + `,{"bool":{"should":[` +
+			`{"bool":{"should":[{"term":{"body":{"value":"car"}}},{"term":{"body":{"value":"automobile"}}}]}},` +
+			`{"bool":{"should":[{"term":{"body":{"value":"rental"}}},{"term":{"body":{"value":"lease"}}},{"term":{"body":{"value":"hire"}}}]}},` +
+			`{"bool":{"should":[{"term":{"body":{"value":"car"}}},{"term":{"body":{"value":"automobile"}}}]}}` +
+			`],"minimum_should_match":"2<75%"}}]}}],"should":[` + match + `,`
+		if !strings.HasPrefix(string(r.Body), want) {
+			t.Errorf("got\n%s\nwant it to begin with\n%s", r.Body, want)
+		}
+	})
+	t.Run("operator and", func(t *testing.T) {
+		r := expandBody(t, DefaultOptions(), `{"query":{"match":{"body":{"query":"car rental","operator":"AND"}}}}`)
+		if !strings.HasSuffix(string(r.Body), `],"minimum_should_match":"100%"}}]}}}`) {
+			t.Errorf("not every group is asked for:\n%s", r.Body)
+		}
+	})
+	t.Run("one word", func(t *testing.T) {
+		r := expandBody(t, DefaultOptions(), `{"query":{"match":{"body":{"query":"car","minimum_should_match":3}}}}`)
+		if strings.Count(string(r.Body), "minimum_should_match") != 1 {
+			t.Errorf("the engine ignores minimum_should_match for one word:\n%s", r.Body)
+		}
+	})
+}
+
+func TestFieldsCombineAsTheClauseCombinesThem(t *testing.T) {
+	linear := with(func(o *Options) { o.Scoring = FormLinear; o.MaxAddedTerms = 2 })
+	for name, tt := range map[string]struct{ options, tie string }{
+		"best_fields":          {``, `0`},
+		"best_fields with tie": {`,"tie_breaker":0.3`, `0.3`},
+		"most_fields":          {`,"type":"most_fields"`, `1`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			query := `{"multi_match":{"query":"car","fields":["body","title^3"]` + tt.options + `}}`
+			r := expandBody(t, linear, `{"query":`+query+`}`)
+			want := `{"query":{"bool":{"should":[` + query + `,{"dis_max":{"tie_breaker":` + tt.tie + `,"queries":[` +
+				`{"bool":{"should":[{"term":{"body":{"value":"automobile","boost":0.1295}}}]}},` +
+				`{"bool":{"should":[{"term":{"title":{"value":"automobile","boost":0.3886}}}]}}]}}]}}}`
+			if diff := cmp.Diff(want, rounded(r.Body)); diff != "" {
+				t.Errorf("body (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAddedTermsAreSharedBetweenClauses(t *testing.T) {
+	body := `{"query":{"bool":{"must":[{"match":{"body":"rental"}},{"match":{"body":"cheap"}},{"match":{"body":"car"}}]}}}`
+	for name, tt := range map[string]struct {
+		limit int
+		want  []int // rental has 2 to add, cheap 1, car 2
+	}{
+		"enough for all":    {30, []int{2, 1, 2}},
+		"unused goes on":    {4, []int{2, 1, 1}},
+		"one each":          {3, []int{1, 1, 1}},
+		"first come":        {2, []int{1, 1, 0}},
+		"none":              {0, []int{0, 0, 0}},
+		"exactly all there": {5, []int{2, 1, 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := expandBody(t, with(func(o *Options) { o.MaxAddedTerms = tt.limit }), body)
+			var got []int
+			for _, c := range r.Clauses {
+				got = append(got, len(c.Added))
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("added terms (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestFrequentAndAbsentNeighborsAreNotAdded(t *testing.T) {
+	c, m := rental(t)
+	c.docFreqs["automobile"] = 101 // of 1000, above a tenth now; the matrix was built before
+	r, err := New(c, m, DefaultOptions()).Expand(t.Context(), &Request{Body: []byte(carRental)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range r.Clauses[0].Added {
+		if a.Term == "automobile" || a.Term == "gone" {
+			t.Errorf("added %q", a.Term)
+		}
+	}
+}
+
+func TestParameterQBecomesABody(t *testing.T) {
+	for name, tt := range map[string]struct{ in, query, original string }{
+		"field":    {`pretty&q=car%20rental&df=body&size=3`, `pretty&size=3`, `{"query_string":{"query":"car rental","default_field":"body"}}`},
+		"options":  {`q=car&df=body&default_operator=OR&analyzer=english`, ``, `{"query_string":{"query":"car","default_field":"body","analyzer":"english","default_operator":"OR"}}`},
+		"no field": {`q=car`, ``, `{"query_string":{"query":"car"}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, m := rental(t)
+			r, err := New(c, m, with(func(o *Options) { o.DefaultFields = []string{"body"} })).
+				Expand(t.Context(), &Request{RawQuery: tt.in})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.RawQuery != tt.query || !strings.Contains(string(r.Body), tt.original) {
+				t.Errorf("raw query %q, body %s; want %q and a body with %s", r.RawQuery, r.Body, tt.query, tt.original)
+			}
+		})
+	}
+	r, err := func() (*Result, error) {
+		c, m := rental(t)
+		return New(c, m, DefaultOptions()).Expand(t.Context(), &Request{RawQuery: `q=title:car&df=body`})
+	}()
+	if err != nil || r.Rewritten {
+		t.Errorf("q with syntax: rewritten, error %v", err)
+	}
+}
+
+func TestOriginalIsWhatLightsUp(t *testing.T) {
+	linear := with(func(o *Options) { o.Scoring = FormLinear })
+	const query = `{"match":{"body":"car"}}`
+	for name, tt := range map[string]struct{ body, want string }{
+		"behind the query":   {`{"query":` + query + `,"highlight":{ "fields":{"body":{}}}}`, `"highlight":{ "highlight_query":` + query + `,"fields":{"body":{}}}}`},
+		"before the query":   {`{"highlight":{"fields":{}},"query": ` + query + `}`, `{"highlight":{"highlight_query":` + query + `,"fields":{}},"query": {"bool"`},
+		"empty":              {`{"highlight":{ },"query":` + query + `}`, `{"highlight":{ "highlight_query":` + query + `},"query"`},
+		"has one of its own": {`{"highlight":{"highlight_query":{"match_all":{}}},"query":` + query + `}`, `{"highlight":{"highlight_query":{"match_all":{}}},"query"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := expandBody(t, linear, tt.body)
+			if !strings.Contains(string(r.Body), tt.want) || !json.Valid(r.Body) {
+				t.Errorf("got\n%s\nwant\n%s", r.Body, tt.want)
+			}
+		})
+	}
+}
+
+func TestBytesOutsideTheClauseStayAsTheyCame(t *testing.T) {
+	before := "{ \"from\" : 1.0e0 ,\n\t\"aggs\":{\"x\":{\"terms\":{\"field\":\"k\",\"size\":12345678901234567890}}},\"query\" :  {\"bool\":{\"filter\":[{\"match\":{\"body\":\"car\"}}],\"must\":[ "
+	clause := ` {"match" : {"body": {"query" : "c\u0061r" , "_name":"n"}}}`
+	after := "\n ] } } , \"track_total_hits\":true}\n"
+	r := expandBody(t, DefaultOptions(), before+clause+after)
+	got := string(r.Body)
+	if !strings.HasPrefix(got, before) || !strings.HasSuffix(got, after) || !strings.Contains(got, strings.TrimSpace(clause)) {
+		t.Errorf("got\n%s", got)
+	}
+}
+
+func TestFailuresNameTheirStage(t *testing.T) {
+	boom := errors.New("boom")
+	for stage, set := range map[Stage]func(c *fakeCluster, m *fakeMatrix){
+		StageAnalyze:    func(c *fakeCluster, _ *fakeMatrix) { c.analyzeErr = boom },
+		StageRows:       func(_ *fakeCluster, m *fakeMatrix) { m.err = boom },
+		StageStatistics: func(c *fakeCluster, _ *fakeMatrix) { c.statisticsErr = boom },
+	} {
+		for name, body := range map[string]string{
+			"one field":  carRental,
+			"two fields": `{"query":{"multi_match":{"query":"car","fields":["a","b"]}}}`,
+		} {
+			t.Run(string(stage)+", "+name, func(t *testing.T) {
+				c, m := rental(t)
+				set(c, m)
+				r, err := New(c, m, DefaultOptions()).Expand(t.Context(), &Request{Body: []byte(body)})
+				var failure *StageError
+				if r != nil || !errors.As(err, &failure) || failure.Stage != stage || !errors.Is(err, boom) {
+					t.Errorf("result %v, error %v; want an error of stage %s", r, err, stage)
+				}
+			})
+		}
+	}
+}
+
+func TestExpansionsSideBySideDoNotMix(t *testing.T) {
+	c, m := rental(t)
+	e := New(c, m, DefaultOptions())
+	bodies := []string{
+		carRental, `{"query":{"match":{"title":"cheap"}}}`, `{"query":`, `{"query":{"multi_match":{"query":"car","fields":["a","b^2"]}}}`,
+		`{"query":{"bool":{"must":[{"match":{"body":"rental"}},{"match":{"sku":"car"}}]}}}`,
+	}
+	want := make([]string, len(bodies))
+	for i, b := range bodies {
+		r, err := New(c, m, DefaultOptions()).Expand(t.Context(), &Request{Body: []byte(b)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want[i] = string(r.Body)
+	}
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			for n := range 200 {
+				i := (n + g) % len(bodies)
+				r, err := e.Expand(context.Background(), &Request{Body: []byte(bodies[i])})
+				if err != nil || string(r.Body) != want[i] {
+					t.Errorf("body %d: error %v, got %s, want %s", i, err, r.Body, want[i])
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}

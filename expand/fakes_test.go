@@ -1,0 +1,135 @@
+package expand
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// fakeCluster analyzes by splitting at white space and lower-casing. It knows
+// the fields of types, all scored by BM25 unless weighting says otherwise.
+type fakeCluster struct {
+	docCount  int64
+	docFreqs  map[string]int64 // of terms; others have 0
+	scale     float64
+	scripts   bool
+	shards    int
+	weighting Weighting
+	stopWords string
+	synonyms  map[string]string // stands at the same position
+
+	analyzeErr, statisticsErr error
+}
+
+func (f *fakeCluster) Analyze(_ context.Context, t Text) (*Analysis, error) {
+	if f.analyzeErr != nil {
+		return nil, f.analyzeErr
+	}
+	switch t.Field {
+	case "sku":
+		return nil, fmt.Errorf("sku: %w", ErrNotText)
+	case "mixed":
+		return nil, fmt.Errorf("mixed: %w", ErrMixed)
+	}
+	a := &Analysis{Shards: max(f.shards, 1), Weighting: f.weighting}
+	for i, term := range strings.Fields(strings.ToLower(t.Text)) {
+		if slices.Contains(strings.Fields(f.stopWords), term) {
+			continue
+		}
+		a.Terms = append(a.Terms, term)
+		a.Positions = append(a.Positions, i)
+		if s, ok := f.synonyms[term]; ok {
+			a.Terms = append(a.Terms, s)
+			a.Positions = append(a.Positions, i)
+		}
+	}
+	return a, nil
+}
+
+func (f *fakeCluster) Statistics(_ context.Context, _, _ string, terms []string, docFreqs []int64) (Statistics, error) {
+	if f.statisticsErr != nil {
+		return Statistics{}, f.statisticsErr
+	}
+	for k, t := range terms {
+		docFreqs[k] = f.docFreqs[t]
+	}
+	return Statistics{DocCount: f.docCount, Scale: f.scale, Scripts: f.scripts}, nil
+}
+
+// fakeMatrix is a matrix bound to every field but "unbound".
+type fakeMatrix struct {
+	docs int64
+	rows map[string]simmatrix.Row
+	err  error
+}
+
+func (m *fakeMatrix) Pin() Pinned { return m }
+
+func (m *fakeMatrix) For(_, field string) Rows {
+	if field == "unbound" {
+		return nil
+	}
+	return m
+}
+
+func (*fakeMatrix) Version() string { return "test@1" }
+
+func (m *fakeMatrix) Docs() int64 { return m.docs }
+
+func (m *fakeMatrix) Rows(_ context.Context, terms []string, rows []simmatrix.Row) error {
+	for k, t := range terms {
+		rows[k] = m.rows[t]
+	}
+	return m.err
+}
+
+// matrixOf packs rows; the document frequencies are those of the cluster.
+func matrixOf(tb testing.TB, c *fakeCluster, rows map[string][]simmatrix.Neighbor) *fakeMatrix {
+	tb.Helper()
+	m := &fakeMatrix{docs: c.docCount, rows: map[string]simmatrix.Row{}}
+	for term, neighbors := range rows {
+		for k := range neighbors {
+			neighbors[k].DocFreq = uint32(c.docFreqs[neighbors[k].Term])
+		}
+		row, err := simmatrix.PackRow(uint32(c.docFreqs[term]), neighbors)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		m.rows[term] = row
+	}
+	return m
+}
+
+// rental is a cluster and a matrix in which "car" and "rental" have neighbors.
+func rental(tb testing.TB) (*fakeCluster, *fakeMatrix) {
+	tb.Helper()
+	c := &fakeCluster{
+		docCount: 1000, scale: 2.2, scripts: true,
+		docFreqs: map[string]int64{"car": 50, "rental": 20, "automobile": 10, "hire": 30, "lease": 5, "cheap": 90},
+	}
+	return c, matrixOf(tb, c, map[string][]simmatrix.Neighbor{
+		"car":    {{Term: "automobile", Similarity: 0.8}, {Term: "lease", Similarity: 0.1}},
+		"rental": {{Term: "hire", Similarity: 0.5}, {Term: "lease", Similarity: 0.4}, {Term: "gone", Similarity: 0.3}},
+		"cheap":  {{Term: "hire", Similarity: 0.2}},
+	})
+}
+
+func with(change func(o *Options)) Options {
+	o := DefaultOptions()
+	change(&o)
+	return o
+}
+
+func expandBody(tb testing.TB, o Options, body string) *Result {
+	tb.Helper()
+	c, m := rental(tb)
+	r, err := New(c, m, o).Expand(tb.Context(), &Request{Index: "docs", Body: []byte(body)})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return r
+}

@@ -1,0 +1,111 @@
+package expand
+
+import (
+	"context"
+	"errors"
+
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// Errors of a [Cluster] that mean "leave this clause alone", not "something
+// is broken". Every other error is a failure.
+var (
+	// ErrNotText says that the field is not mapped as text in every index of
+	// the request that maps it, or is mapped in none.
+	ErrNotText = errors.New("not a text field")
+	// ErrMixed says that the indices of the request treat the field
+	// differently: other analyzers or other similarities.
+	ErrMixed = errors.New("the indices analyze or score the field differently")
+)
+
+// A Weighting is the engine's way of scoring a term in a field; it decides W.
+type Weighting uint8
+
+// The weightings. With w the diagonal of W and idf the engine's own.
+const (
+	// WeightBM25 is any similarity that multiplies idf in once: w = √idf.
+	WeightBM25 Weighting = iota
+	// WeightIDF is a similarity with idf twice: w = idf.
+	WeightIDF
+	// WeightOne is the boolean similarity or a constant score: w = 1.
+	WeightOne
+)
+
+// An Analysis is what the cluster makes of a text in a field. It is shared by
+// all who asked for it and must not be modified.
+type Analysis struct {
+	// Terms are the index terms in the order of the text.
+	Terms []string
+	// Positions are the terms' positions, one for each of Terms, ascending.
+	// Terms that share a position stand for one word of the text.
+	Positions []int
+	// Weighting is the way the engine scores the field.
+	Weighting Weighting
+	// Shards is the number of primary shards that answer, at least 1.
+	Shards int
+}
+
+// A Text is a text that a clause searches for.
+type Text struct {
+	// Index is the request's index expression as it stands in the path,
+	// unescaped; "" is all indices.
+	Index string
+	// Field is the full name of the field.
+	Field string
+	// Analyzer names the analyzer the clause asks for; "" is the field's own
+	// search analyzer.
+	Analyzer string
+	// Text is the text itself.
+	Text string
+}
+
+// Statistics are what the cluster knows of a field for scoring.
+type Statistics struct {
+	// DocCount is N, the number of documents that have the field.
+	DocCount int64
+	// Scale is the constant that the engine's BM25 multiplies idf·tf/(tf+K)
+	// by: k1+1 in Elasticsearch and OpenSearch 1 and 2, 1 in OpenSearch 3.
+	// 0 says that the field is not scored by BM25 or that the scale could not
+	// be learnt; then the saturated form is not to be used.
+	Scale float64
+	// Scripts reports whether the cluster runs inline scripts in queries.
+	Scripts bool
+}
+
+// A Cluster answers what expansion asks of the search cluster. Warm, it
+// answers from memory; a call ends with ctx at the latest.
+type Cluster interface {
+	// Analyze returns the index terms of t. It returns an error that wraps
+	// [ErrNotText] or [ErrMixed] where the field is not one to expand.
+	Analyze(ctx context.Context, t Text) (*Analysis, error)
+	// Statistics fills docFreqs[k] with the number of documents that hold
+	// terms[k] in the field, over all shards that answer. The two slices have
+	// the same length.
+	Statistics(ctx context.Context, index, field string, terms []string, docFreqs []int64) (Statistics, error)
+}
+
+// Rows are the neighbor rows of one version of one matrix.
+type Rows interface {
+	// Version names the matrix and its version, for explanations.
+	Version() string
+	// Docs is the number of documents that the matrix was built from, to
+	// which the document frequencies in its rows refer; 0 is unknown.
+	Docs() int64
+	// Rows sets rows[k] to the row of terms[k], the zero Row where the matrix
+	// has none, in one round trip. The two slices have the same length.
+	Rows(ctx context.Context, terms []string, rows []simmatrix.Row) error
+}
+
+// A Pinned set holds one version of every matrix, however often the active
+// version changes meanwhile.
+type Pinned interface {
+	// For returns the rows to use for a field of an index expression, nil
+	// where no matrix is bound to it or the bound one has no version yet.
+	For(index, field string) Rows
+}
+
+// Matrices gives out the active versions.
+type Matrices interface {
+	// Pin returns the versions active now. It does no I/O.
+	Pin() Pinned
+}

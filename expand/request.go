@@ -1,0 +1,85 @@
+package expand
+
+// An Endpoint is the kind of request a search came in by.
+type Endpoint uint8
+
+// The endpoints whose searches can be rewritten.
+const (
+	// EndpointSearch is [/{index}]/_search.
+	EndpointSearch Endpoint = iota
+)
+
+// A Request is one search as the client sent it.
+type Request struct {
+	// Endpoint is where the search goes.
+	Endpoint Endpoint
+	// Index is the index expression of the path, unescaped; "" is all indices.
+	Index string
+	// RawQuery is the query string of the URL as it came, without "?".
+	RawQuery string
+	// Body is the body, decompressed; empty where there is none. It is not
+	// modified.
+	Body []byte
+}
+
+// A Result is what becomes of a [Request].
+type Result struct {
+	// Rewritten reports whether anything was added. Where it is false, the
+	// original request goes on, and RawQuery and Body are unset.
+	Rewritten bool
+	// RawQuery and Body replace those of the request. Body is JSON.
+	RawQuery string
+	Body     []byte
+	// Clauses tells of every clause that was recognised, in the order of the
+	// body.
+	Clauses []Clause
+	// Reason says why the request as a whole was left alone, "" where the
+	// clauses say it.
+	Reason Reason
+}
+
+// AddedTerms returns how many terms were added over all clauses.
+func (r *Result) AddedTerms() int {
+	n := 0
+	for i := range r.Clauses {
+		n += len(r.Clauses[i].Added)
+	}
+	return n
+}
+
+// A Clause tells what was done with one field of one clause of a search.
+type Clause struct {
+	// Path leads to the clause, for example "query.bool.must[0].match".
+	Path string `json:"path"`
+	// Field is the field searched.
+	Field string `json:"field,omitempty"`
+	// Matrix names the matrix and version that gave the rows.
+	Matrix string `json:"matrix,omitempty"`
+	// Form is the scoring form that was written, "" where nothing was.
+	Form string `json:"form,omitempty"`
+	// Terms are the terms of the clause's text.
+	Terms []string `json:"terms,omitempty"`
+	// Added are the terms added, in the order in which they are written.
+	Added []Added `json:"added,omitempty"`
+	// Reason says why the clause was left alone or a simpler form taken.
+	Reason Reason `json:"reason,omitempty"`
+}
+
+// Added is one term that was added to a search.
+type Added struct {
+	// Term is the expansion term j.
+	Term string `json:"term"`
+	// From is the origin term i that gives it most of its weight.
+	From string `json:"from"`
+	// Similarity is s_ij for that origin term.
+	Similarity float64 `json:"similarity"`
+	// Weight is v_j = Σ_i x_i w_i w_j s_ij, the score mass that the term
+	// brings at λ = 1.
+	Weight float64 `json:"weight"`
+	// Boost is the factor that the term carries in the rewritten search.
+	Boost float64 `json:"boost"`
+}
+
+// A Reason says in a fixed short phrase why something was left alone. The
+// phrases are labels of metrics too.
+type Reason string
