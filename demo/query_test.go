@@ -1,0 +1,138 @@
+package demo
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestMinimumShouldMatch(t *testing.T) {
+	for _, tt := range []struct {
+		spec string
+		n    int
+		want int
+	}{
+		// The examples of Elasticsearch's reference, "minimum_should_match parameter".
+		{"3", 5, 3},
+		{"-2", 5, 3},
+		{"75%", 5, 3},
+		{"75%", 4, 3},
+		{"-25%", 4, 3},
+		{"-25%", 5, 4},
+		{"3<90%", 3, 3},
+		{"3<90%", 4, 3},
+		{"3<90%", 10, 9},
+		{"2<-25% 9<-3", 2, 2},
+		{"2<-25% 9<-3", 8, 6},
+		{"2<-25% 9<-3", 10, 7},
+		// Seen on OpenSearch 2.19: a share that rounds to nothing takes nothing off.
+		{"-25%", 3, 3},
+		{"-9", 3, 0},
+		{"7", 3, 7},
+	} {
+		if got, err := minimumShouldMatch(tt.spec, tt.n); err != nil || got != tt.want {
+			t.Errorf("minimumShouldMatch(%q, %d) = %d, %v, want %d", tt.spec, tt.n, got, err, tt.want)
+		}
+	}
+}
+
+func TestWildcard(t *testing.T) {
+	for _, tt := range []struct {
+		pattern, s string
+		want       bool
+	}{
+		{"a", "a", true},
+		{"a", "ab", false},
+		{"*", "", true},
+		{"a*", "a", true},
+		{"a*a", "a", false},
+		{"a*b*c", "a-b-b-c", true},
+		{"*-1", "logs-1", true},
+		{"*-1", "logs-12", false},
+		{"ab*ba", "aba", false},
+		{"**", "x", true},
+	} {
+		if got := wildcard(tt.pattern, tt.s); got != tt.want {
+			t.Errorf("wildcard(%q, %q) = %v", tt.pattern, tt.s, got)
+		}
+	}
+}
+
+func TestQueryStringOperatorsAreRecognised(t *testing.T) {
+	for text, want := range map[string]bool{
+		"car hire": false, "re-run of Q&A": false, "*": false, " * ": false, "Android or Nothing": false,
+		"car AND hire": true, "NOT car": true, "-car": true, "+car": true, "title:car": true, `"car hire"`: true, "ca*": true,
+		"car~": true, "car^2": true, "(car": true, "a/b": true, "a && b": true, "!x": true, ">5": true,
+	} {
+		if got := operators(text); got != want {
+			t.Errorf("operators(%q) = %v", text, got)
+		}
+	}
+}
+
+// The terms of the english analyzer, checked on OpenSearch 2.19.
+func TestEnglishTerms(t *testing.T) {
+	for text, want := range map[string]string{
+		"The foxes' dens, and O'Neil's dogs": "fox den o'neil dog",
+		"Renting a car is renting":           "rent car rent",
+		"ies sses eed happily eeds running":  "i ss eed happili eed run",
+		"snake_case __ 3.14 U.S.A.":          "snake_cas 3.14 u.s.a",
+		"not if their this":                  "",
+	} {
+		if got := strings.Join(analyzers()["english"].terms(text), " "); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestPositionsCountRemovedWords(t *testing.T) {
+	c := newClient(t)
+	c.load(t, "p", map[string]any{"body": text(), "tag": map[string]any{"type": "keyword"}})
+	// As OpenSearch 2.19 answers: a gap of 100 positions between the values of
+	// a text field, one character between their offsets.
+	for body, want := range map[string][]float64{
+		`{"field":"body","text":["The cars of the","a 𝕏 fox"]}`: {1, 4, 8, 105, 18, 20, 106, 21, 24},
+		`{"field":"tag","text":["a b","c"]}`:                    {0, 0, 3, 1, 4, 5},
+		`{"analyzer":"keyword","text":["a b","c"]}`:             {0, 0, 3, 101, 4, 5},
+	} {
+		tokens, _ := at(c.ok(t, "POST", "/p/_analyze", body), "tokens").([]any)
+		var got []float64
+		for _, token := range tokens {
+			for _, member := range []string{"position", "start_offset", "end_offset"} {
+				n, _ := at(token, member).(float64)
+				got = append(got, n)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", body, got, want)
+		}
+	}
+}
+
+func BenchmarkSearchSaturated(b *testing.B) {
+	c := newClient(b)
+	docs := make([]loaded, 0, 300)
+	for _, d := range Indices()[0].Docs {
+		docs = append(docs, loaded{d.ID, map[string]any{"body": d.Body}})
+	}
+	c.load(b, "help", map[string]any{"body": text()}, docs...)
+	body := map[string]any{"query": saturated(2)}
+	for b.Loop() {
+		c.ok(b, "POST", "/help/_search", body)
+	}
+}
+
+func BenchmarkIndexCorpus(b *testing.B) {
+	for b.Loop() {
+		e := NewEngine()
+		ix, err := e.create("help")
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, d := range Indices()[0].Docs {
+			if _, err := ix.put(d.ID, []byte(`{"body":"`+d.Body+`"}`)); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
