@@ -143,12 +143,12 @@ func (o *CorpusOptions) params() map[string]string {
 func formatFloat(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
 // FromCorpus learns a matrix from the documents alone. The vocabulary are the
-// terms that occur in MinDocFreq documents and do not start with a digit. Each
-// has two vectors of unit length, from the positive pointwise mutual
-// information of co-occurrence in a window and from the weighted
-// term-document matrix (latent semantic analysis), both reduced by a
-// truncated singular value decomposition. With cos the mean of the two
-// cosines,
+// terms that occur in MinDocFreq documents. Each has two vectors of unit
+// length, from the positive pointwise mutual information of co-occurrence in a
+// window and from the weighted term-document matrix (latent semantic
+// analysis), both reduced by a truncated singular value decomposition. Terms
+// that start with a digit are a context for others, and get no row themselves.
+// With cos the mean of the two cosines,
 //
 //	s_ij = max(0, cos(i,j))^Power
 //
@@ -184,13 +184,14 @@ func FromCorpus(ctx context.Context, c *Corpus, opts CorpusOptions, progress Pro
 	if err != nil {
 		return nil, err
 	}
+	vectors.cut(v.rows)
 	m := &Matrix{
 		meta:     Meta{Source: opts.Source, Params: opts.params(), Docs: v.docs},
-		terms:    v.terms,
-		docFreqs: v.docFreqs,
+		terms:    v.terms[:v.rows],
+		docFreqs: v.docFreqs[:v.rows],
 	}
 	m.entries, err = vectors.nearest(ctx, nearestOptions{neighbors: opts.Neighbors, power: opts.Power},
-		newStage(progress, "neighbors", len(v.terms)))
+		newStage(progress, "neighbors", v.rows))
 	if err != nil {
 		return nil, err
 	}
@@ -200,10 +201,13 @@ func FromCorpus(ctx context.Context, c *Corpus, opts CorpusOptions, progress Pro
 	return m, nil
 }
 
-// A vocabulary is the part of a corpus that gets rows: terms in ascending byte
-// order, and the documents as sequences of these terms alone.
+// A vocabulary is the part of a corpus that is learnt from: its terms, and the
+// documents as sequences of these terms alone.
 type vocabulary struct {
+	// terms are first the terms that get rows, in ascending byte order, then
+	// those that are only a context, in the same order.
 	terms    []string
+	rows     int // number of terms that get rows
 	docFreqs []uint32
 	sequence []int32 // indices into terms, as in [Corpus]
 	docs     uint64  // of the whole corpus
@@ -214,16 +218,25 @@ func (c *Corpus) vocabulary(minDocFreq int) (*vocabulary, error) {
 		return nil, fmt.Errorf("a corpus of %d terms, at most %d: leave documents out", len(c.sequence), math.MaxInt32)
 	}
 	v := &vocabulary{docs: c.docs}
+	var contexts []string
 	for id, t := range c.terms {
-		if first, _ := utf8.DecodeRuneInString(t); int(c.docFreqs[id]) >= minDocFreq && !unicode.IsDigit(first) {
+		if int(c.docFreqs[id]) < minDocFreq {
+			continue
+		}
+		if first, _ := utf8.DecodeRuneInString(t); unicode.IsDigit(first) {
+			contexts = append(contexts, t)
+		} else {
 			v.terms = append(v.terms, t)
 		}
 	}
-	if len(v.terms) == 0 {
+	v.rows = len(v.terms)
+	if v.rows == 0 {
 		return nil, fmt.Errorf("%w: none of %d occurs in %d of the %d documents and starts with no digit",
 			ErrNoVocabulary, len(c.terms), minDocFreq, c.docs)
 	}
 	slices.Sort(v.terms)
+	slices.Sort(contexts)
+	v.terms = append(v.terms, contexts...)
 	indices := make([]int32, len(c.terms))
 	for id := range indices {
 		indices[id] = absent

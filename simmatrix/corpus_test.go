@@ -72,15 +72,45 @@ func TestCorpusCountsDocumentsAndVocabulary(t *testing.T) {
 		t.Errorf("%d documents, want the 3 with a term", c.Docs())
 	}
 	v := vocabularyOf(t, c, 2)
-	if diff := cmp.Diff([]string{"a", "b"}, v.terms); diff != "" { // é is rare; the others start with a digit
-		t.Error(diff)
+	// é is rare; the last two start with a digit and get no row.
+	if diff := cmp.Diff([]string{"a", "b", "2nd", "١st"}, v.terms); diff != "" || v.rows != 2 {
+		t.Errorf("%d rows, terms\n%s", v.rows, diff)
 	}
-	if diff := cmp.Diff([]uint32{3, 2}, v.docFreqs); diff != "" {
+	if diff := cmp.Diff([]uint32{3, 2, 2, 2}, v.docFreqs); diff != "" {
 		t.Error(diff)
 	}
 	const end = endOfDocument
-	if diff := cmp.Diff([]int32{end, 1, 0, 0, end, 0, 1, end, 0, end}, v.sequence); diff != "" {
+	if diff := cmp.Diff([]int32{end, 1, 0, 0, 2, 3, end, 0, 1, 2, 3, end, 0, end}, v.sequence); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestTermsThatStartWithADigitAreContextAlone(t *testing.T) {
+	// wolf and fox meet the same number, and nothing else that is common.
+	var docs [][]string
+	for i := range 40 {
+		noise := []string{fmt.Sprintf("n%d", i%7), fmt.Sprintf("m%d", i%5)}
+		docs = append(docs, append([]string{"wolf", "747", "wolf"}, noise...), append([]string{"fox", "747", "fox"}, noise...))
+	}
+	m, err := FromCorpus(t.Context(), corpusOf(docs...), smallOptions(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !m.Row("747").IsZero() {
+		t.Error("747 has a row")
+	}
+	for term, row := range m.Rows() {
+		for n := range row.All() {
+			if n.Term == "747" {
+				t.Errorf("747 is a neighbor of %s", term)
+			}
+		}
+	}
+	for n := range m.Row("wolf").All() {
+		if n.Term != "fox" {
+			t.Errorf("the nearest of wolf is %s", n.Term)
+		}
+		break
 	}
 }
 
@@ -106,7 +136,7 @@ func TestFromCorpusTellsWhatItDid(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := m.Len()
-	if diff := cmp.Diff(map[string]int{"co-occurrence": n, "co-occurrence vectors": 8, "document vectors": 8, "neighbors": n}, stages); diff != "" {
+	if diff := cmp.Diff(map[string]int{"co-occurrence": n, "co-occurrence vectors": svdProducts, "document vectors": svdProducts, "neighbors": n}, stages); diff != "" {
 		t.Error(diff)
 	}
 	meta := m.Meta()

@@ -20,6 +20,11 @@ func newVectorTable(rows int) *vectorTable { return &vectorTable{rows: rows} }
 
 func (t *vectorTable) row(i int) []float32 { return t.values[i*t.dim : (i+1)*t.dim] }
 
+// cut keeps the first rows rows.
+func (t *vectorTable) cut(rows int) {
+	t.rows, t.values = rows, t.values[:rows*t.dim]
+}
+
 // general returns rows [lo, hi) as a matrix.
 func (t *vectorTable) general(lo, hi int) blas32.General {
 	return blas32.General{Rows: hi - lo, Cols: t.dim, Stride: t.dim, Data: t.values[lo*t.dim : hi*t.dim]}

@@ -13,11 +13,14 @@ import (
 )
 
 // The randomised method of Halko, Martinsson and Tropp (2011), algorithms 4.4
-// and 5.1: with 20 directions more than asked for and three passes the leading
-// 100 singular values of text matrices come out to three digits or better.
+// and 5.1, with 20 directions more than asked for. Three passes are enough for
+// the leading 100 singular values of text matrices to three digits, but not
+// for the last of the vectors: with three, a third of a term's 200 neighbors
+// change with the seed, and the gain in nDCG with them (standard deviation
+// 0.39 points on one judged collection, 0.13 with twelve).
 const (
 	oversampling    = 20
-	powerIterations = 3
+	powerIterations = 12
 	// svdProducts is how often truncatedSVD multiplies by the matrix.
 	svdProducts = 2 + 2*powerIterations
 )
