@@ -64,7 +64,7 @@ type Options struct {
 	// MaxQueryTerms is the largest number of terms of a text that is expanded.
 	MaxQueryTerms int
 	// MaxDocShare in (0, 1] is the largest share of the documents with the
-	// field that an added term may occur in.
+	// field that an added term may occur in, rounded up to whole documents.
 	MaxDocShare float64
 	// Strength holds λ.
 	Strength Strength

@@ -78,6 +78,10 @@ func idf(docFreq, docCount int64) float64 {
 	return math.Log1p((n - df + 0.5) / (df + 0.5))
 }
 
+// mostDocs returns how many of docCount documents an added term may occur in:
+// the share of them, rounded up to whole documents.
+func mostDocs(share float64, docCount int64) float64 { return math.Ceil(share * float64(docCount)) }
+
 // of returns the term's diagonal entry of W for its idf.
 func (w Weighting) of(idf float64) float64 {
 	switch w {
@@ -146,7 +150,7 @@ func (sel *selection) propose(weighting Weighting, docs int64, share float64, ke
 	}
 	limit := math.Inf(1)
 	if docs > 0 {
-		limit = share * float64(docs)
+		limit = mostDocs(share, docs)
 	}
 	for i := range sel.origins {
 		o := &sel.origins[i]
@@ -184,7 +188,7 @@ func (sel *selection) settle(weighting Weighting, docCount int64, docFreqs []int
 		o.w = weighting.of(o.idf)
 	}
 	live := docFreqs[len(sel.origins):]
-	limit := share * float64(docCount)
+	limit := mostDocs(share, docCount)
 	slot := sel.slots()
 	for k := range sel.candidates {
 		c := &sel.candidates[k]
