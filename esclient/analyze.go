@@ -1,0 +1,182 @@
+package esclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"unicode/utf16"
+)
+
+// An Analysis is what the cluster makes of a text in a field. It is shared by
+// all who asked for it and must not be modified.
+type Analysis struct {
+	// Terms are the index terms in the order of the text.
+	Terms []string
+	// Positions are the terms' positions, one for each of Terms, ascending.
+	// Terms that share a position stand for one word of the text.
+	Positions []int
+	// Similarity is the way the engine scores the field.
+	Similarity Similarity
+	// Shards is the number of primary shards of the indices that map the field,
+	// at least 1.
+	Shards int
+}
+
+// A token is one token of an _analyze answer. Offsets are in UTF-16 units.
+type token struct {
+	Token    string `json:"token"`
+	Start    int    `json:"start_offset"`
+	End      int    `json:"end_offset"`
+	Position int    `json:"position"`
+}
+
+// analyzeBody is the body of an _analyze call, by the name of an analyzer or by
+// the index analyzer of a field.
+type analyzeBody struct {
+	Analyzer string   `json:"analyzer,omitempty"`
+	Field    string   `json:"field,omitempty"`
+	Text     []string `json:"text"`
+}
+
+// analyze runs _analyze in an index, which is a concrete one or an alias of
+// one: the cluster refuses several.
+func (c *Client) analyze(ctx context.Context, index string, body analyzeBody) ([]token, error) {
+	const filter = "?filter_path=tokens.token,tokens.start_offset,tokens.end_offset,tokens.position"
+	var answer struct {
+		Tokens []token `json:"tokens"`
+	}
+	r := request{method: http.MethodPost, path: indexPath(index, "/_analyze"+filter), body: body}
+	if err := c.call(ctx, r, &answer); err != nil {
+		return nil, err
+	}
+	return answer.Tokens, nil
+}
+
+// newAnalysis returns the analysis of a text in a field. The cluster gives the
+// tokens in the order of their positions; the sort keeps the promise of
+// [Analysis] with an analyzer that does not.
+func newAnalysis(s *schema, tokens []token) *Analysis {
+	slices.SortStableFunc(tokens, func(a, b token) int { return a.Position - b.Position })
+	a := &Analysis{
+		Terms:      make([]string, len(tokens)),
+		Positions:  make([]int, len(tokens)),
+		Similarity: s.similarity,
+		Shards:     s.shards,
+	}
+	for i, t := range tokens {
+		a.Terms[i], a.Positions[i] = t.Token, t.Position
+	}
+	return a
+}
+
+const (
+	// wordBatch is the number of words in one _analyze call. The cluster
+	// refuses calls that make more than 10,000 tokens, unless
+	// index.analyze.max_token_count says otherwise.
+	wordBatch = 1000
+	// wordGap is what the cluster adds to the position between two texts of an
+	// _analyze call by the name of an analyzer, unless the analyzer's
+	// position_increment_gap says otherwise.
+	wordGap = 100
+)
+
+// AnalyzeWords returns the index terms of each word, by the index analyzer of a
+// field: none for a word that the analyzer drops, several for one that it
+// splits. A word that alone makes more tokens than the cluster allows in a call
+// has none. It returns an error that wraps [ErrNotText] or [ErrMixed] where the
+// indices do not agree on an analyzer.
+func (c *Client) AnalyzeWords(ctx context.Context, index, field string, words []string) ([][]string, error) {
+	s, err := c.schema(ctx, index, field)
+	if err != nil {
+		return nil, err
+	}
+	terms := make([][]string, 0, len(words))
+	most := wordBatch
+	if s.dense {
+		most = 1
+	}
+	size := most
+	for len(terms) < len(words) {
+		batch := make([]string, 0, size)
+		for _, w := range words[len(terms):min(len(terms)+size, len(words))] {
+			batch = append(batch, strings.ToValidUTF8(w, "\uFFFD"))
+		}
+		tokens, err := c.analyze(ctx, s.targets[0].index, analyzeBody{Analyzer: s.indexAnalyzer, Text: batch})
+		switch {
+		case err != nil && !tooManyTokens(err):
+			return nil, fmt.Errorf("analyze words: %w", err)
+		case err != nil && len(batch) == 1:
+			terms = append(terms, nil)
+			continue
+		case err == nil:
+			if split, ok := splitTokens(batch, tokens); ok {
+				terms = append(terms, split...)
+				size = min(2*size, most)
+				continue
+			}
+		}
+		// Too many tokens, or no telling whose they are: fewer words at a time.
+		size = max(len(batch)/2, 1)
+	}
+	return terms, nil
+}
+
+// tooManyTokens reports whether the cluster refused an _analyze call for its
+// tokens: with 500 and illegal_state_exception in Elasticsearch 7 and
+// OpenSearch, with 400 and status_exception in Elasticsearch 8.
+func tooManyTokens(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && strings.Contains(e.Reason, "index.analyze.max_token_count")
+}
+
+// splitTokens gives each token of an _analyze call to its word. It reports
+// false if the answer leaves that open.
+//
+// The cluster analyzes the texts of a call one after the other. An offset
+// counts from the start of the first text, with one unit between texts; but it
+// does so by where each analysis stopped, which is before the end of a text
+// where a filter stops early (limit). A position grows by wordGap or more from
+// text to text; but it grows within a text too. A word takes a token only where
+// the two agree: offsets never lead past the right word, positions never short
+// of it.
+func splitTokens(words []string, tokens []token) ([][]string, bool) {
+	terms := make([][]string, len(words))
+	if len(words) == 1 {
+		for _, t := range tokens {
+			terms[0] = append(terms[0], t.Token)
+		}
+		return terms, true
+	}
+	word, start, end, last := 0, 0, utf16Len(words[0]), 0
+	for _, t := range tokens {
+		if t.Position < last {
+			return nil, false
+		}
+		for range (t.Position - last) / wordGap {
+			word++
+			if word == len(words) {
+				return nil, false
+			}
+			start = end + 1
+			end = start + utf16Len(words[word])
+		}
+		if t.Start < start || t.End > end {
+			return nil, false
+		}
+		last = t.Position
+		terms[word] = append(terms[word], t.Token)
+	}
+	return terms, true
+}
+
+// utf16Len returns the length of s in UTF-16 units, in which Java counts.
+func utf16Len(s string) int {
+	n := 0
+	for _, r := range s {
+		n += utf16.RuneLen(r)
+	}
+	return n
+}

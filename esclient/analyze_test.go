@@ -1,0 +1,233 @@
+package esclient
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf16"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// The words of the recorded call "analyze words" and their terms by the
+// english analyzer, worked out by hand.
+var (
+	recordedWords = []string{"Running", "the", "", "wi-fi", "😀", "of", "日本", "cars"}
+	recordedTerms = [][]string{{"run"}, nil, nil, {"wi", "fi"}, {"😀"}, nil, {"日", "本"}, {"car"}}
+)
+
+func TestRecordedTokensAreGivenToTheirWords(t *testing.T) {
+	for _, r := range engines(t) {
+		t.Run(r.engine, func(t *testing.T) {
+			c := newFake().replay(t, "GET /library", r, "schema").
+				replay(t, "POST /library/_analyze", r, "analyze words").client(t)
+			got, err := c.AnalyzeWords(t.Context(), "library", "title", recordedWords)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(recordedTerms, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestNoWordsMakeNoAnalysis(t *testing.T) {
+	r := engines(t)[0]
+	f := newFake().replay(t, "GET /library", r, "schema")
+	got, err := f.client(t).AnalyzeWords(t.Context(), "library", "title", nil)
+	if err != nil || len(got) != 0 || f.asked("/_analyze") != 0 {
+		t.Errorf("%q, %v, %d calls", got, err, f.asked("/_analyze"))
+	}
+}
+
+func TestBatchOfWordsIsHalvedWhereItMakesTooManyTokens(t *testing.T) {
+	for _, r := range engines(t) {
+		t.Run(r.engine, func(t *testing.T) {
+			refusal := r.answers["analyze too much"]
+			f := newFake().replay(t, "GET /library", r, "schema")
+			f.on("POST /library/_analyze", func(w http.ResponseWriter, req *http.Request) {
+				var body analyzeBody
+				b, _ := io.ReadAll(req.Body)
+				if err := json.Unmarshal(b, &struct {
+					Text *[]string `json:"text"`
+				}{&body.Text}); err != nil {
+					t.Error(err)
+				}
+				if len(body.Text) > 3 || slices.Contains(body.Text, "huge") {
+					w.WriteHeader(refusal.Status)
+					_, _ = w.Write(refusal.Body)
+					return
+				}
+				_, _ = w.Write(analyzeLikeLucene(body.Text, lucene{}))
+			})
+			words := []string{"a", "b-c", "stop", "d", "huge", "e", "f", "g", "h", "i", "j"}
+			want := [][]string{{"a"}, {"b", "c"}, nil, {"d"}, nil, {"e"}, {"f"}, {"g"}, {"h"}, {"i"}, {"j"}}
+			got, err := f.client(t).AnalyzeWords(t.Context(), "library", "title", words)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestWordsOfAnAnalyzerWithASmallGapAreAnalyzedOneByOne(t *testing.T) {
+	const define = `"index.analysis.analyzer.mine.tokenizer":"t","index.analysis.analyzer.mine.position_increment_gap":"5"`
+	f := newFake().
+		reply("GET /i", http.StatusOK, `{"i":`+mapped(`"f":{"type":"text","analyzer":"mine"}`, define)+`}`).
+		reply("POST /i/_analyze", http.StatusOK, `{"tokens":[{"token":"a","position":0,"start_offset":0,"end_offset":1}]}`)
+	got, err := f.client(t).AnalyzeWords(t.Context(), "i", "f", []string{"x", "y", "z"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([][]string{{"a"}, {"a"}, {"a"}}, got); diff != "" || f.asked("/_analyze") != 3 {
+		t.Errorf("%d calls: %s", f.asked("/_analyze"), diff)
+	}
+}
+
+func TestErrorEndsTheAnalysisOfWords(t *testing.T) {
+	r := engines(t)[0]
+	c := newFake().replay(t, "GET /library", r, "schema").
+		reply("POST /library/_analyze", http.StatusForbidden, `{"error":{"type":"security_exception"}}`).client(t)
+	_, err := c.AnalyzeWords(t.Context(), "library", "title", []string{"a", "b"})
+	var refusal *Error
+	if !errors.As(err, &refusal) || refusal.Status != http.StatusForbidden {
+		t.Errorf("error %v", err)
+	}
+}
+
+// lucene is an analyzer as the engines run it over an array of texts: it splits
+// at "-", drops "stop", and may depart from what splitTokens reads.
+type lucene struct {
+	// gap is the position gap less 100, at least 0.
+	gap int
+	// stops ends each text with its first token.
+	stops bool
+}
+
+// analyzeLikeLucene returns the answer to an _analyze call. Positions and
+// offsets go on from text to text as TransportAnalyzeAction of both engines
+// counts them.
+func analyzeLikeLucene(words []string, l lucene) []byte {
+	tokens := []map[string]any{}
+	position, offset := -1, 0
+	for _, w := range words {
+		at, end := 0, 0
+		for part := range strings.SplitSeq(w, "-") {
+			length := len(utf16.Encode([]rune(part)))
+			position++
+			switch {
+			case part == "":
+				position--
+			case part != "stop":
+				tokens = append(tokens, map[string]any{
+					"token": part, "position": position, "start_offset": offset + at, "end_offset": offset + at + length,
+				})
+			}
+			at += length + 1
+			end = at - 1
+			if l.stops && part != "" {
+				break
+			}
+		}
+		position += 100 + l.gap
+		offset += end + 1
+	}
+	b, err := json.Marshal(map[string]any{"tokens": tokens})
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// However an analyzer counts, a word gets its own tokens or the answer is not
+// taken.
+func TestTokensOfRandomWordsAreNeverGivenToOthers(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	pool := []string{"", "stop", "a", "bb", "a-b", "ccc-dd-e", "😀", "é-😀", "stop-x", "日本"}
+	taken := 0
+	for range 3000 {
+		words := make([]string, 1+rng.IntN(40))
+		for i := range words {
+			words[i] = pool[rng.IntN(len(pool))]
+		}
+		l := lucene{gap: []int{0, 0, 50, 100}[rng.IntN(4)], stops: rng.IntN(3) == 0}
+		var answer struct {
+			Tokens []token `json:"tokens"`
+		}
+		if err := decode(analyzeLikeLucene(words, l), &answer); err != nil {
+			t.Fatal(err)
+		}
+		got, ok := splitTokens(words, answer.Tokens)
+		if !ok {
+			if l == (lucene{}) {
+				t.Fatalf("words %q: the plain answer was not taken", words)
+			}
+			continue
+		}
+		taken++
+		for i, w := range words {
+			var one struct {
+				Tokens []token `json:"tokens"`
+			}
+			if err := decode(analyzeLikeLucene([]string{w}, l), &one); err != nil {
+				t.Fatal(err)
+			}
+			want, _ := splitTokens([]string{w}, one.Tokens)
+			if !slices.Equal(want[0], got[i]) {
+				t.Fatalf("%+v, words %q: word %d has %q, want %q", l, words, i, got[i], want[0])
+			}
+		}
+	}
+	if taken < 1000 {
+		t.Errorf("only %d answers taken", taken)
+	}
+}
+
+func FuzzSplitTokens(f *testing.F) {
+	for _, r := range engines(f) {
+		f.Add(strings.Join(recordedWords, " "), []byte(r.answers["analyze words"].Body))
+	}
+	f.Add("a b", []byte(`{"tokens":[{"token":"x","position":9223372036854775807,"start_offset":-1}]}`))
+	f.Fuzz(func(t *testing.T, text string, b []byte) {
+		var answer struct {
+			Tokens []token `json:"tokens"`
+		}
+		if decode(b, &answer) != nil {
+			return
+		}
+		words := strings.Split(text, " ")
+		got, ok := splitTokens(words, answer.Tokens)
+		if !ok {
+			return
+		}
+		var all []string
+		for _, terms := range got {
+			all = append(all, terms...)
+		}
+		if len(got) != len(words) || len(all) != len(answer.Tokens) {
+			t.Fatalf("%d terms for %d words of %d tokens for %d", len(all), len(got), len(answer.Tokens), len(words))
+		}
+		for i, term := range all {
+			if answer.Tokens[i].Token != term {
+				t.Fatalf("term %d is %q, want %q", i, term, answer.Tokens[i].Token)
+			}
+		}
+	})
+}
+
+func TestAnalysisIsInTheOrderOfPositions(t *testing.T) {
+	got := newAnalysis(&schema{shards: 1}, []token{{Token: "b", Position: 1}, {Token: "a"}, {Token: "c", Position: 1}})
+	want := &Analysis{Terms: []string{"a", "b", "c"}, Positions: []int{0, 1, 1}, Shards: 1}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,629 @@
+package esclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// library returns a fake that answers as a recorded engine about its index.
+func library(tb testing.TB) *fake {
+	tb.Helper()
+	r := engines(tb)[0]
+	f := newFake()
+	for call, name := range map[string]string{
+		"GET /library":               "schema",
+		"POST /library/_analyze":     "analyze",
+		"POST /library/_termvectors": "vectors",
+		"GET /":                      "info",
+	} {
+		f.reply(call, r.answers[name].Status, string(r.answers[name].Body))
+	}
+	return f.on("POST /library/_search", func(w http.ResponseWriter, req *http.Request) {
+		name := "scripts"
+		if strings.Contains(req.URL.RawQuery, "_explanation") {
+			name = "explain"
+		}
+		w.WriteHeader(r.answers[name].Status)
+		_, _ = w.Write(r.answers[name].Body)
+	})
+}
+
+// late makes a call take a time.
+func late(d time.Duration, h http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-time.After(d):
+			h(w, r)
+		case <-r.Context().Done():
+		}
+	}
+}
+
+// slow makes every call of f take a time.
+func (f *fake) slow(d time.Duration) *fake {
+	for call, h := range f.handlers {
+		f.on(call, late(d, h))
+	}
+	return f
+}
+
+// The terms of the recorded analysis of "The Running Cars" in title.
+var runningCars = &Analysis{Terms: []string{"run", "car"}, Positions: []int{1, 2}, Shards: 1}
+
+var searchTerms = []string{"car", "boat", "none"}
+
+// statistics asks for searchTerms and returns the frequencies too.
+func statistics(ctx context.Context, c *Cached) (Statistics, []int64, error) {
+	dfs := make([]int64, len(searchTerms))
+	st, err := c.Statistics(ctx, "library", "title", searchTerms, dfs)
+	return st, dfs, err
+}
+
+func TestColdAnalysisTakesOneRoundTrip(t *testing.T) {
+	tests := []struct {
+		name, index, analyzer string
+		trips                 int
+	}{
+		{"one index", "library", "", 1},
+		{"one index, named analyzer", "library", "english", 1},
+		{"a pattern", "lib*", "", 2},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := library(t)
+				f.on("GET /lib*", f.handlers["GET /library"])
+				c := f.slow(time.Millisecond).cached(t)
+				start := time.Now()
+				got, err := c.Analyze(t.Context(), test.index, "title", test.analyzer, "The Running Cars")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(runningCars, got); diff != "" {
+					t.Error(diff)
+				}
+				if trips := int(time.Since(start) / time.Millisecond); trips != test.trips {
+					t.Errorf("%d round trips, want %d", trips, test.trips)
+				}
+				// With the field known, another text takes one.
+				start = time.Now()
+				if _, err := c.Analyze(t.Context(), test.index, "title", test.analyzer, "other"); err != nil {
+					t.Fatal(err)
+				}
+				if trips := int(time.Since(start) / time.Millisecond); trips != 1 {
+					t.Errorf("%d round trips for another text, want 1", trips)
+				}
+			})
+		})
+	}
+}
+
+func TestGuessOfTheIndexAnalyzerIsDroppedWhereTheSearchAnalyzerDiffers(t *testing.T) {
+	f := newFake().
+		reply("GET /i", http.StatusOK, `{"i":`+mapped(`"f":{"type":"text","search_analyzer":"other"}`, "")+`}`).
+		on("POST /i/_analyze", func(w http.ResponseWriter, r *http.Request) {
+			b := make([]byte, 1000)
+			n, _ := r.Body.Read(b)
+			term := "index"
+			if strings.Contains(string(b[:n]), `"analyzer":"other"`) {
+				term = "search"
+			}
+			_, _ = fmt.Fprintf(w, `{"tokens":[{"token":%q}]}`, term)
+		})
+	got, err := f.cached(t).Analyze(t.Context(), "i", "f", "", "x")
+	if err != nil || !slices.Equal(got.Terms, []string{"search"}) {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+func TestGuessThatIsRefusedIsMadeGood(t *testing.T) {
+	// An alias of two indices: _analyze takes neither.
+	f := newFake().
+		reply("GET /alias", http.StatusOK, `{"a":`+mapped(`"f":{"type":"text"}`, "")+`,"b":`+mapped(`"f":{"type":"text"}`, "")+`}`).
+		reply("POST /alias/_analyze", http.StatusBadRequest, `{}`).
+		reply("POST /a/_analyze", http.StatusOK, `{"tokens":[{"token":"x"}]}`)
+	got, err := f.cached(t).Analyze(t.Context(), "alias", "f", "", "x")
+	if err != nil || !slices.Equal(got.Terms, []string{"x"}) || got.Shards != 4 {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+func TestColdStatisticsTakeOneRoundTrip(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := library(t).slow(time.Millisecond).cached(t)
+		if _, err := c.Analyze(t.Context(), "library", "title", "", "The Running Cars"); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		st, dfs, err := statistics(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if trips := time.Since(start) / time.Millisecond; trips != 1 {
+			t.Errorf("%d round trips, want 1", trips)
+		}
+		// elasticsearch-7.10.2, the first of the recorded engines.
+		want := Statistics{DocCount: 3, Scale: 2.2, Scripts: true}
+		if diff := cmp.Diff(want, st); diff != "" || !slices.Equal(dfs, []int64{2, 1, 0}) {
+			t.Errorf("df %v, %s", dfs, diff)
+		}
+	})
+}
+
+func TestWarmAnswersMakeNoCall(t *testing.T) {
+	f := library(t)
+	c := f.cached(t)
+	var calls int
+	for i := range 3 {
+		a, err := c.Analyze(t.Context(), "library", "title", "", "The Running Cars")
+		if err != nil {
+			t.Fatal(err)
+		}
+		st, dfs, err := statistics(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !cmp.Equal(a, runningCars) || st.DocCount != 3 || !slices.Equal(dfs, []int64{2, 1, 0}) {
+			t.Errorf("round %d: %v, %v, %v", i, a, st, dfs)
+		}
+		if i == 0 {
+			calls = f.asked("")
+		}
+	}
+	if f.asked("") != calls {
+		t.Errorf("%d calls after %d cold ones", f.asked("")-calls, calls)
+	}
+	c.analyses.cache.CleanUp() // sizes are added up behind the callers' backs
+	c.terms.CleanUp()
+	s := c.Stats()
+	if s.Analysis.Hits != 2 || s.Analysis.Misses != 1 || s.Statistics.Hits != 2 || s.Statistics.Misses != 1 ||
+		s.Analysis.Failures+s.Statistics.Failures != 0 || s.Analysis.Bytes == 0 || s.Statistics.Bytes == 0 {
+		t.Errorf("stats %+v", s)
+	}
+}
+
+func TestOnlyTermsThatAreNotKnownAreAskedFor(t *testing.T) {
+	f := library(t)
+	c := f.cached(t)
+	dfs := make([]int64, 2)
+	if _, err := c.Statistics(t.Context(), "library", "title", []string{"car", "none"}, dfs); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Statistics(t.Context(), "library", "title", []string{"boat", "car"}, dfs); err != nil {
+		t.Fatal(err)
+	}
+	if f.asked(`"doc":{"title":["car","none"]}`) != 1 || f.asked(`"doc":{"title":["boat"]}`) != 1 ||
+		f.asked("_termvectors") != 2 || !slices.Equal(dfs, []int64{1, 2}) {
+		t.Errorf("df %v, calls %q", dfs, f.calls)
+	}
+}
+
+func TestCallersOfOneKeyShareALoad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := library(t).slow(time.Millisecond)
+		c := f.cached(t)
+		var callers sync.WaitGroup
+		for range 50 {
+			callers.Go(func() {
+				if _, err := c.Analyze(t.Context(), "library", "title", "", "The Running Cars"); err != nil {
+					t.Error(err)
+				}
+				if _, _, err := statistics(t.Context(), c); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		callers.Wait()
+		for call, want := range map[string]int{
+			"GET /library": 1, "/_analyze": 1, "_termvectors": 1, "_explanation": 1, "filter_path=_shards ": 1,
+		} {
+			if got := f.asked(call); got != want {
+				t.Errorf("%d calls of %s, want %d", got, call, want)
+			}
+		}
+	})
+}
+
+func TestCallerWhoseTimeIsUpLeavesAndTheMemoryFills(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := library(t).slow(100 * time.Millisecond)
+		c := f.cached(t)
+		hurry := func() context.Context {
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			t.Cleanup(cancel)
+			return ctx
+		}
+		start := time.Now()
+		_, err := c.Analyze(hurry(), "library", "title", "", "The Running Cars")
+		if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 50*time.Millisecond {
+			t.Errorf("error %v after %v", err, time.Since(start))
+		}
+		time.Sleep(time.Second)
+		if _, err := c.Analyze(hurry(), "library", "title", "", "The Running Cars"); err != nil {
+			t.Errorf("error %v from a memory that has had time to fill", err)
+		}
+		if _, dfs, err := statistics(hurry(), c); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("df %v, error %v", dfs, err)
+		}
+		time.Sleep(time.Second)
+		if _, _, err := statistics(hurry(), c); err != nil {
+			t.Errorf("error %v from a memory that has had time to fill", err)
+		}
+		if f.asked("/_analyze") != 1 || f.asked("_termvectors") != 1 {
+			t.Errorf("calls %q", f.calls)
+		}
+	})
+}
+
+func TestAnswersHoldForTheTimeToLive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := library(t)
+		c := f.cached(t)
+		askAll := func() {
+			if _, err := c.Analyze(t.Context(), "library", "title", "", "The Running Cars"); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := statistics(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		askAll()
+		cold := f.asked("")
+		time.Sleep(59 * time.Second)
+		askAll()
+		if f.asked("") != cold {
+			t.Errorf("%d calls before the time was over", f.asked("")-cold)
+		}
+		time.Sleep(2 * time.Second)
+		askAll()
+		if f.asked("") != 2*cold {
+			t.Errorf("%d calls after the time was over, want %d", f.asked("")-cold, cold)
+		}
+	})
+}
+
+func TestFailureIsAnsweredFromMemoryForASecond(t *testing.T) {
+	tests := []struct {
+		name   string
+		answer http.HandlerFunc
+	}{
+		{"refusal", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }},
+		{"garbage", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := library(t).on("GET /library", test.answer).on("POST /library/_termvectors", test.answer)
+				c := f.cached(t)
+				for range 10 {
+					for _, text := range []string{"a", "b"} {
+						if a, err := c.Analyze(t.Context(), "library", "title", "", text); err == nil {
+							t.Errorf("analysis %v", a)
+						}
+					}
+				}
+				if n := f.asked("GET /library"); n != 1 {
+					t.Errorf("a sick cluster was asked %d times for a mapping, want 1", n)
+				}
+				time.Sleep(1100 * time.Millisecond)
+				r := engines(t)[0]
+				f.replay(t, "GET /library", r, "schema")
+				if _, err := c.Analyze(t.Context(), "library", "title", "", "a"); err != nil {
+					t.Errorf("error %v from a cluster that is well again", err)
+				}
+				for range 10 {
+					if st, _, err := statistics(t.Context(), c); err == nil {
+						t.Errorf("statistics %v", st)
+					}
+				}
+				if n := f.asked("_termvectors"); n != 1 {
+					t.Errorf("a sick cluster was asked %d times for vectors, want 1", n)
+				}
+				time.Sleep(1100 * time.Millisecond)
+				f.replay(t, "POST /library/_termvectors", r, "vectors")
+				if _, _, err := statistics(t.Context(), c); err != nil {
+					t.Errorf("error %v from a cluster that is well again", err)
+				}
+				if s := c.Stats(); s.Analysis.Failures == 0 || s.Statistics.Failures == 0 {
+					t.Errorf("stats %+v", s)
+				}
+			})
+		})
+	}
+}
+
+func TestFieldThatIsNotTextIsRememberedForTheTimeToLive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := library(t)
+		c := f.cached(t)
+		for range 5 {
+			if _, err := c.Analyze(t.Context(), "library", "title.raw", "", "a"); !errors.Is(err, ErrNotText) {
+				t.Fatalf("error %v", err)
+			}
+			time.Sleep(10 * time.Second)
+		}
+		if n := f.asked("GET /library"); n != 1 {
+			t.Errorf("asked %d times, want 1", n)
+		}
+		if s := c.Stats().Analysis; s.Failures != 0 || s.Hits != 4 {
+			t.Errorf("stats %+v", s)
+		}
+	})
+}
+
+func TestClusterThatHangsEndsTheLoad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake().on("GET /library", hang).on("POST /library/_analyze", hang)
+		start := time.Now()
+		_, err := f.cached(t).Analyze(t.Context(), "library", "title", "", "a")
+		if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > 6*time.Second {
+			t.Errorf("error %v after %v", err, time.Since(start))
+		}
+	})
+}
+
+func TestLoadsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var under, most atomic.Int32
+		f := library(t)
+		f.on("POST /library/_analyze", func(w http.ResponseWriter, r *http.Request) {
+			most.Store(max(most.Load(), under.Add(1)))
+			hang(w, r)
+			under.Add(-1)
+		})
+		c := f.cached(t)
+		var busy atomic.Int32
+		var callers sync.WaitGroup
+		for i := range 100 {
+			callers.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				_, err := c.Analyze(ctx, "library", "title", "", fmt.Sprint("text ", i))
+				switch {
+				case errors.Is(err, ErrBusy):
+					busy.Add(1)
+				case !errors.Is(err, context.DeadlineExceeded):
+					t.Errorf("error %v", err)
+				}
+			})
+		}
+		callers.Wait()
+		if busy.Load() != 100-maxLoads || most.Load() > maxLoads || c.Stats().Busy != uint64(busy.Load()) {
+			t.Errorf("%d callers refused, %d calls at once", busy.Load(), most.Load())
+		}
+		// Being busy passes.
+		time.Sleep(10 * time.Second)
+		r := engines(t)[0]
+		f.replay(t, "POST /library/_analyze", r, "analyze")
+		if _, err := c.Analyze(t.Context(), "library", "title", "", "The Running Cars"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestCloseEndsAndWaitsForLoads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var under atomic.Int32
+		slow := func(w http.ResponseWriter, r *http.Request) {
+			under.Add(1)
+			hang(w, r)
+			time.Sleep(time.Millisecond)
+			under.Add(-1)
+		}
+		c := newFake().on("GET /library", slow).on("POST /library/_analyze", slow).cached(t)
+		failed := make(chan error)
+		go func() {
+			_, err := c.Analyze(context.Background(), "library", "title", "", "a")
+			failed <- err
+		}()
+		synctest.Wait()
+		if under.Load() != 2 {
+			t.Fatalf("%d calls under way, want 2", under.Load())
+		}
+		start := time.Now()
+		c.Close()
+		if under.Load() != 0 {
+			t.Errorf("%d calls under way after Close", under.Load())
+		}
+		if err := <-failed; err == nil {
+			t.Error("a caller got an answer from a closed cache")
+		}
+		if time.Since(start) > time.Second {
+			t.Errorf("Close took %v", time.Since(start))
+		}
+		if _, err := c.Analyze(t.Context(), "library", "title", "", "b"); !errors.Is(err, ErrClosed) {
+			t.Errorf("error %v, want %v", err, ErrClosed)
+		}
+		if _, _, err := statistics(t.Context(), c); !errors.Is(err, ErrClosed) {
+			t.Errorf("error %v, want %v", err, ErrClosed)
+		}
+	})
+}
+
+func TestForgottenIndexIsAskedForAgain(t *testing.T) {
+	f := library(t)
+	f.on("GET /other", f.handlers["GET /library"])
+	c := f.cached(t)
+	askAll := func() {
+		for _, index := range []string{"library", "other"} {
+			if _, err := c.Analyze(t.Context(), index, "title", "", "The Running Cars"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, _, err := statistics(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	askAll()
+	if c.slot("library") == c.slot("other") {
+		t.Skip("the two share a counter in this run")
+	}
+	c.Forget("library")
+	askAll()
+	for call, want := range map[string]int{"GET /library": 2, "GET /other": 1, "_termvectors": 2, "_explanation": 2} {
+		if got := f.asked(call); got != want {
+			t.Errorf("%d calls of %s, want %d", got, call, want)
+		}
+	}
+}
+
+func TestScaleThatWasGuessedIsAskedForAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := engines(t)[0]
+		f := library(t).replay(t, "POST /library/_search", r, "explain nothing")
+		c := f.cached(t)
+		for range 3 {
+			st, _, err := statistics(t.Context(), c)
+			if err != nil || st.Scale != 2.2 || st.Scripts {
+				t.Errorf("%+v, %v, want the scale that goes with the version", st, err)
+			}
+		}
+		if n := f.asked("_explanation"); n != 1 {
+			t.Errorf("asked %d times, want 1", n)
+		}
+		time.Sleep(guessTime + time.Second)
+		f.replay(t, "POST /library/_search", r, "explain low")
+		if st, _, err := statistics(t.Context(), c); err != nil || st.Scale != 1.9 {
+			t.Errorf("%+v, %v, want the scale of the explanation", st, err)
+		}
+		if n := f.asked("_termvectors"); n != 1 {
+			t.Errorf("terms counted %d times, want 1", n)
+		}
+	})
+}
+
+func TestProbesThatFailAreNoReasonToFail(t *testing.T) {
+	f := library(t).reply("POST /library/_search", http.StatusInternalServerError, `{}`).
+		reply("GET /", http.StatusForbidden, `{}`)
+	st, dfs, err := statistics(t.Context(), f.cached(t))
+	if err != nil || st != (Statistics{DocCount: 3}) || !slices.Equal(dfs, []int64{2, 1, 0}) {
+		t.Errorf("%+v, %v, %v", st, dfs, err)
+	}
+}
+
+func TestPanicOfALoadIsAnError(t *testing.T) {
+	f := newFake().on("GET /library", func(http.ResponseWriter, *http.Request) { panic("broken") })
+	if _, err := f.cached(t).Analyze(t.Context(), "library", "title", "", "a"); err == nil ||
+		!strings.Contains(err.Error(), "broken") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestMemoryIsBounded(t *testing.T) {
+	const bound = 64 << 10
+	c := NewCached(library(t).client(t), CacheOptions{AnalysisBytes: bound, StatisticsBytes: bound, TTL: time.Minute})
+	defer c.Close()
+	for i := range 2000 {
+		if _, err := c.Analyze(t.Context(), "library", "title", "", fmt.Sprint("text ", i)); err != nil {
+			t.Fatal(err)
+		}
+		terms := []string{fmt.Sprint("term ", i)}
+		if _, err := c.Statistics(t.Context(), "library", "title", terms, make([]int64, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.analyses.cache.CleanUp()
+	c.terms.CleanUp()
+	s := c.Stats()
+	if s.Analysis.Bytes > bound || s.Analysis.Bytes < bound/4 || s.Statistics.Bytes > bound || s.Statistics.Bytes < bound/4 {
+		t.Errorf("%d and %d bytes held of %d", s.Analysis.Bytes, s.Statistics.Bytes, bound)
+	}
+}
+
+func TestManyCallersAtOnce(t *testing.T) {
+	f := library(t)
+	c := f.cached(t)
+	var callers sync.WaitGroup
+	for g := range 8 {
+		callers.Go(func() {
+			for i := range 200 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%3)*time.Millisecond)
+				if i%3 == 0 {
+					ctx = t.Context()
+				}
+				a, err := c.Analyze(ctx, "library", "title", "", fmt.Sprint("text ", i%7))
+				if err == nil && !cmp.Equal(a, runningCars) {
+					t.Errorf("analysis %v", a)
+				}
+				st, dfs, err := statistics(ctx, c)
+				if err == nil && (st.DocCount != 3 || !slices.Equal(dfs, []int64{2, 1, 0})) {
+					t.Errorf("%+v, %v", st, dfs)
+				}
+				if g == 0 && i%50 == 0 {
+					c.Forget("library")
+				}
+				_ = c.Stats()
+				cancel()
+			}
+		})
+	}
+	callers.Wait()
+}
+
+func TestWarmAnswersDoNotAllocate(t *testing.T) {
+	c, terms, dfs := warm(t)
+	if n := testing.AllocsPerRun(100, func() {
+		if _, err := c.Analyze(t.Context(), "library", "title", "", "The Running Cars"); err != nil {
+			t.Fatal(err)
+		}
+	}); n > 1 {
+		t.Errorf("Analyze allocates %v times, want 1 at most", n)
+	}
+	if n := testing.AllocsPerRun(100, func() {
+		if _, err := c.Statistics(t.Context(), "library", "title", terms, dfs); err != nil {
+			t.Fatal(err)
+		}
+	}); n > 0 {
+		t.Errorf("Statistics allocates %v times, want none", n)
+	}
+}
+
+// warm returns a cache that knows a text and 60 terms.
+func warm(tb testing.TB) (*Cached, []string, []int64) {
+	tb.Helper()
+	c := library(tb).cached(tb)
+	terms, dfs := make([]string, 60), make([]int64, 60)
+	for i := range terms {
+		terms[i] = fmt.Sprint("term", i)
+	}
+	if _, err := c.Analyze(tb.Context(), "library", "title", "", "The Running Cars"); err != nil {
+		tb.Fatal(err)
+	}
+	if _, err := c.Statistics(tb.Context(), "library", "title", terms, dfs); err != nil {
+		tb.Fatal(err)
+	}
+	return c, terms, dfs
+}
+
+func BenchmarkAnalyzeWarm(b *testing.B) {
+	c, _, _ := warm(b)
+	ctx := b.Context()
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := c.Analyze(ctx, "library", "title", "", "The Running Cars"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkStatisticsWarm60Terms(b *testing.B) {
+	c, terms, dfs := warm(b)
+	ctx := b.Context()
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := c.Statistics(ctx, "library", "title", terms, dfs); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

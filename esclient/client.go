@@ -1,0 +1,345 @@
+package esclient
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/elastic/go-elasticsearch/v8"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+const (
+	// defaultTimeout bounds a call whose options name no other time.
+	defaultTimeout = 5 * time.Second
+	// maxAnswer bounds an answer in bytes where nothing else is said. The
+	// mappings of some thousand indices fit.
+	maxAnswer = 32 << 20
+	// maxErrorAnswer bounds what is read of an answer that is an error.
+	maxErrorAnswer = 64 << 10
+)
+
+// Options say how to reach a cluster.
+type Options struct {
+	// URLs are the cluster's nodes, at least one; calls go round among them.
+	// Each is http or https and carries no credentials.
+	URLs []string
+	// CA holds the certificates, as PEM, that sign the cluster's; the system's
+	// are used where it is empty.
+	CA []byte
+	// InsecureSkipVerify leaves the cluster's certificate unchecked.
+	InsecureSkipVerify bool
+	// Username and Password are sent as basic authentication where both are
+	// set.
+	Username, Password string
+	// APIKey, base64 as the cluster gave it out, is sent instead of them.
+	APIKey string
+	// Timeout bounds every single call, pages of a scan apart; 0 is 5 s.
+	Timeout time.Duration
+}
+
+// A Client calls a cluster. Every call is made once, without a second try, ends
+// with its context or its timeout, and reads a bounded answer. Its methods may
+// be called at the same time.
+//
+// Their errors wrap an [*Error] where the cluster refused the call, the
+// transport's error where no answer came, and context errors. They name the
+// call and hold no credentials.
+type Client struct {
+	api       *elasticsearch.BaseClient
+	transport *http.Transport
+	timeout   time.Duration
+}
+
+// New returns a client. It makes no call. It returns an error that names the
+// option at fault.
+func New(o Options) (*Client, error) {
+	if err := checkOptions(o); err != nil {
+		return nil, fmt.Errorf("cluster: %w", err)
+	}
+	transport, err := newTransport(o)
+	if err != nil {
+		return nil, fmt.Errorf("cluster: %w", err)
+	}
+	api, err := elasticsearch.NewBaseClient(elasticsearch.Config{
+		Addresses:         o.URLs,
+		Username:          o.Username,
+		Password:          o.Password,
+		APIKey:            o.APIKey,
+		Header:            http.Header{"User-Agent": {"akin"}},
+		DisableRetry:      true,
+		DisableMetaHeader: true,
+		Transport:         translator{transport},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cluster: %w", err)
+	}
+	c := &Client{api: api, transport: transport, timeout: o.Timeout}
+	if c.timeout <= 0 {
+		c.timeout = defaultTimeout
+	}
+	return c, nil
+}
+
+// checkOptions returns what is wrong with o. It quotes no URL, since a URL may
+// hold a password.
+func checkOptions(o Options) error {
+	if len(o.URLs) == 0 {
+		return errors.New("no URL")
+	}
+	for i, s := range o.URLs {
+		u, err := url.Parse(s)
+		switch {
+		case err != nil:
+			return fmt.Errorf("urls[%d]: not a URL", i)
+		case u.User != nil:
+			return fmt.Errorf("urls[%d]: give credentials apart from the URL", i)
+		case u.Scheme != "http" && u.Scheme != "https", u.Host == "":
+			return fmt.Errorf("urls[%d]: want http://HOST:PORT or https://HOST:PORT", i)
+		case u.RawQuery != "" || u.Fragment != "":
+			return fmt.Errorf("urls[%d]: want no query or fragment", i)
+		}
+	}
+	if (o.Username == "") != (o.Password == "") {
+		return errors.New("user name and password: want both or neither")
+	}
+	if o.Username != "" && o.APIKey != "" {
+		return errors.New("user name and API key: want one of them")
+	}
+	return nil
+}
+
+// Close ends the client; calls made later fail. Calls under way may end with an
+// error.
+func (c *Client) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
+	defer cancel()
+	err := c.api.Close(ctx)
+	c.transport.CloseIdleConnections()
+	if err != nil {
+		return fmt.Errorf("close the cluster client: %w", err)
+	}
+	return nil
+}
+
+// An Error is the cluster's answer to a call that it refused.
+type Error struct {
+	// Status is the HTTP status.
+	Status int
+	// Type and Reason are the root cause as the cluster gives it, Reason cut to
+	// 300 bytes, both empty where the answer is none of the cluster's own.
+	// Reason may quote what the call was about.
+	Type, Reason string
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	s := fmt.Sprintf("the cluster answered %d", e.Status)
+	if e.Type != "" {
+		s += ": " + e.Type
+	}
+	if e.Reason != "" {
+		s += ": " + e.Reason
+	}
+	return s
+}
+
+// parseError returns the error that an answer's body tells of.
+func parseError(status int, body []byte) *Error {
+	type cause struct {
+		Type   string `json:"type"`
+		Reason string `json:"reason"`
+	}
+	var answer struct {
+		Error jsontext.Value `json:"error"`
+	}
+	var tree struct {
+		cause
+		RootCause []cause `json:"root_cause"`
+	}
+	e := &Error{Status: status}
+	if decode(body, &answer) != nil {
+		return e
+	}
+	// "no handler found for uri" comes as a plain string.
+	if decode(answer.Error, &e.Reason) != nil {
+		if decode(answer.Error, &tree) != nil {
+			return e
+		}
+		first := tree.cause
+		if len(tree.RootCause) > 0 {
+			first = tree.RootCause[0]
+		}
+		e.Type, e.Reason = first.Type, first.Reason
+	}
+	const maxReason = 300
+	if len(e.Reason) > maxReason {
+		e.Reason = strings.ToValidUTF8(e.Reason[:maxReason], "") + "…"
+	}
+	return e
+}
+
+// A request is one call to the cluster.
+type request struct {
+	method string
+	// path holds the escaped path and the query.
+	path string
+	// body is marshaled as JSON; nil is none.
+	body any
+	// timeout bounds the call, the reading of its answer included; 0 is the
+	// client's own.
+	timeout time.Duration
+	// limit bounds the answer in bytes; 0 is maxAnswer.
+	limit int64
+}
+
+// send makes a call and hands the body of its answer, if that is a success, to
+// read.
+func (c *Client) send(ctx context.Context, r request, read func(io.Reader) error) error {
+	if r.timeout == 0 {
+		r.timeout = c.timeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	if err := c.perform(ctx, r, read); err != nil {
+		path, _, _ := strings.Cut(r.path, "?")
+		return fmt.Errorf("%s %s: %w", r.method, path, err)
+	}
+	return nil
+}
+
+func (c *Client) perform(ctx context.Context, r request, read func(io.Reader) error) error {
+	var body io.Reader
+	if r.body != nil {
+		b, err := json.Marshal(r.body, jsontext.AllowInvalidUTF8(true), json.Deterministic(true))
+		if err != nil {
+			return fmt.Errorf("encode the request: %w", err)
+		}
+		body = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(ctx, r.method, r.path, body)
+	if err != nil {
+		return err
+	}
+	resp, err := c.api.Perform(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }() // closing what was read tells nothing
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		b, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorAnswer))
+		if err != nil {
+			return fmt.Errorf("read the answer: %w", err)
+		}
+		return parseError(resp.StatusCode, b)
+	}
+	if r.limit == 0 {
+		r.limit = maxAnswer
+	}
+	return read(&boundedReader{r: resp.Body, left: r.limit})
+}
+
+// call makes a call and decodes its JSON answer into out.
+func (c *Client) call(ctx context.Context, r request, out any) error {
+	return c.send(ctx, r, func(body io.Reader) error {
+		b, err := io.ReadAll(body)
+		if err != nil {
+			return fmt.Errorf("read the answer: %w", err)
+		}
+		if err := decode(b, out); err != nil {
+			return fmt.Errorf("decode the answer: %w", err)
+		}
+		return nil
+	})
+}
+
+// lenient returns the options to read answers with: documents may hold half a
+// surrogate pair, or a name twice, and come back as they are.
+func lenient() json.Options {
+	return json.JoinOptions(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+}
+
+// decode decodes JSON of an answer.
+func decode(b []byte, out any) error { return json.Unmarshal(b, out, lenient()) }
+
+// errTooLarge is the end of an answer that is larger than its bound.
+var errTooLarge = errors.New("the answer is larger than its bound")
+
+// A boundedReader reads left bytes of r and fails on one more, where
+// [io.LimitReader] would make a cut answer look like a whole one.
+type boundedReader struct {
+	r    io.Reader
+	left int64
+}
+
+// Read implements [io.Reader].
+func (b *boundedReader) Read(p []byte) (int, error) {
+	if int64(len(p)) > b.left+1 {
+		p = p[:b.left+1]
+	}
+	n, err := b.r.Read(p)
+	b.left -= int64(n)
+	if b.left < 0 {
+		return n - 1, errTooLarge
+	}
+	return n, err
+}
+
+// indexPath returns the escaped path of an API of an index expression, such as
+// "/logs-%2A/_search". "" is all indices.
+func indexPath(index, api string) string {
+	if index == "" {
+		index = "_all"
+	}
+	return "/" + url.PathEscape(index) + api
+}
+
+// Info tells what a cluster runs.
+type Info struct {
+	// Distribution is "elasticsearch" or "opensearch".
+	Distribution string
+	// Version is the version number, such as "8.19.2".
+	Version string
+}
+
+// Info asks a node what it runs.
+func (c *Client) Info(ctx context.Context) (Info, error) {
+	var answer struct {
+		Version struct {
+			Distribution string `json:"distribution"`
+			Number       string `json:"number"`
+		} `json:"version"`
+	}
+	if err := c.call(ctx, request{method: http.MethodGet, path: "/"}, &answer); err != nil {
+		return Info{}, err
+	}
+	info := Info{Distribution: answer.Version.Distribution, Version: answer.Version.Number}
+	if info.Distribution == "" {
+		info.Distribution = "elasticsearch" // which says nothing of it
+	}
+	if info.Version == "" {
+		return Info{}, errors.New("GET /: the answer names no version")
+	}
+	return info, nil
+}
+
+// Ping reports by a nil error that a node answers.
+func (c *Client) Ping(ctx context.Context) error {
+	return c.send(ctx, request{method: http.MethodHead, path: "/"}, func(io.Reader) error { return nil })
+}
+
+// Count returns how many documents the indices of an expression hold.
+func (c *Client) Count(ctx context.Context, index string) (int64, error) {
+	var answer struct {
+		Count int64 `json:"count"`
+	}
+	err := c.call(ctx, request{method: http.MethodGet, path: indexPath(index, "/_count")}, &answer)
+	return answer.Count, err
+}

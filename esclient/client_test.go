@@ -1,0 +1,368 @@
+package esclient
+
+import (
+	"context"
+	"encoding/pem"
+	"errors"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// serve starts a server and returns a client of it.
+func serve(t *testing.T, h http.HandlerFunc, change func(*Options)) *Client {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	o := Options{URLs: []string{s.URL}}
+	if change != nil {
+		change(&o)
+	}
+	c, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func TestNewNamesTheOptionAtFault(t *testing.T) {
+	tests := []struct {
+		name string
+		o    Options
+		want string
+	}{
+		{"no URL", Options{}, "no URL"},
+		{"no scheme", Options{URLs: []string{"http://a:1", "localhost:9200"}}, "urls[1]"},
+		{"other scheme", Options{URLs: []string{"ftp://a"}}, "urls[0]"},
+		{"no URL at all", Options{URLs: []string{"http://a b:secret/%zz"}}, "urls[0]"},
+		{"credentials in the URL", Options{URLs: []string{"http://user:secret@a:1"}}, "credentials"},
+		{"a query", Options{URLs: []string{"http://a:1/?x=1"}}, "query"},
+		{"a user without a password", Options{URLs: []string{"http://a:1"}, Username: "u"}, "both"},
+		{"a password without a user", Options{URLs: []string{"http://a:1"}, Password: "secret"}, "both"},
+		{
+			"user and key",
+			Options{URLs: []string{"http://a:1"}, Username: "u", Password: "secret", APIKey: "secret"},
+			"one of them",
+		},
+		{"no certificate", Options{URLs: []string{"https://a:1"}, CA: []byte("secret")}, "PEM"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := New(test.o)
+			if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "secret") {
+				t.Errorf("error %v, want one with %q and no secret", err, test.want)
+			}
+		})
+	}
+}
+
+func TestPlainJSONTypesAreSentInCompatibilityModeToo(t *testing.T) {
+	t.Setenv("ELASTIC_CLIENT_APIVERSIONING", "true")
+	var h http.Header
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		h = r.Header
+		_, _ = io.WriteString(w, "{}")
+	}, nil)
+	if _, err := c.analyze(t.Context(), "i", analyzeBody{Text: []string{"x"}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"Accept", "Content-Type"} {
+		if diff := cmp.Diff([]string{"application/json"}, h[name]); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	if h.Get("X-Elastic-Client-Meta") != "" || h.Get("User-Agent") != "akin" {
+		t.Errorf("sent %v", h)
+	}
+}
+
+func TestServerWithoutProductHeaderIsAccepted(t *testing.T) {
+	for _, r := range engines(t) {
+		t.Run(r.engine, func(t *testing.T) {
+			c := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(r.body(t, "info")) }, nil)
+			info, err := c.Info(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := info.Distribution + "-" + info.Version; got != r.engine {
+				t.Errorf("Info = %s, want %s", got, r.engine)
+			}
+		})
+	}
+}
+
+func TestCallIsMadeOnce(t *testing.T) {
+	for name, answer := range map[string]func(w http.ResponseWriter){
+		"502": func(w http.ResponseWriter) { w.WriteHeader(http.StatusBadGateway) },
+		"503": func(w http.ResponseWriter) { w.WriteHeader(http.StatusServiceUnavailable) },
+		"429": func(w http.ResponseWriter) { w.WriteHeader(http.StatusTooManyRequests) },
+		"connection closed": func(w http.ResponseWriter) {
+			conn, _, _ := w.(http.Hijacker).Hijack()
+			_ = conn.Close()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var calls atomic.Int32
+			c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+				calls.Add(1)
+				answer(w)
+			}, nil)
+			if _, err := c.analyze(t.Context(), "i", analyzeBody{}); err == nil || calls.Load() != 1 {
+				t.Errorf("%d calls, error %v, want one call and an error", calls.Load(), err)
+			}
+		})
+	}
+}
+
+func TestCredentialsAreSent(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(*Options)
+		want   string
+	}{
+		{"none", nil, ""},
+		{"password", func(o *Options) { o.Username, o.Password = "u", "p" }, "Basic dTpw"}, // base64 of u:p
+		{"key", func(o *Options) { o.APIKey = "a2V5" }, "APIKey a2V5"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			var got string
+			c := serve(t, func(_ http.ResponseWriter, r *http.Request) { got = r.Header.Get("Authorization") }, test.change)
+			if err := c.Ping(t.Context()); err != nil || got != test.want {
+				t.Errorf("sent %q, %v, want %q", got, err, test.want)
+			}
+		})
+	}
+}
+
+func TestCertificateOfTheClusterIsVerified(t *testing.T) {
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	tests := []struct {
+		name string
+		o    Options
+		ok   bool
+	}{
+		{"unknown", Options{}, false},
+		{"signed by the CA given", Options{CA: ca}, true},
+		{"not looked at", Options{InsecureSkipVerify: true}, true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			test.o.URLs = []string{s.URL}
+			c, err := New(test.o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			if err := c.Ping(t.Context()); (err == nil) != test.ok {
+				t.Errorf("error %v, want success: %v", err, test.ok)
+			}
+		})
+	}
+}
+
+func TestErrorsHoldNoCredentials(t *testing.T) {
+	const secret = "c2VjcmV0"
+	change := func(o *Options) { o.APIKey = secret }
+	answers := map[string]http.HandlerFunc{
+		"closed":  func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"refused": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) },
+		"garbage": func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") },
+	}
+	for name, h := range answers {
+		t.Run(name, func(t *testing.T) {
+			_, err := serve(t, h, change).Info(t.Context())
+			if err == nil || strings.Contains(err.Error(), secret) || !strings.HasPrefix(err.Error(), "GET /: ") {
+				t.Errorf("error %v, want one that names the call and no secret", err)
+			}
+		})
+	}
+}
+
+func TestErrorTellsTheRootCause(t *testing.T) {
+	for _, r := range engines(t) {
+		t.Run(r.engine, func(t *testing.T) {
+			tests := []struct {
+				answer string
+				want   Error
+			}{
+				{"no index", Error{Type: "index_not_found_exception", Reason: "no such index [nowhere]"}},
+				{"no handler", Error{Reason: "no handler found for uri [/_nowhere/x/y/z] and method [GET]"}},
+				{"scripts barred", Error{
+					Type:   "exception",
+					Reason: "[script score] queries cannot be executed when 'search.allow_expensive_queries' is set to false.",
+				}},
+			}
+			for _, test := range tests {
+				test.want.Status = r.answers[test.answer].Status
+				c := newFake().replay(t, "GET /i/_count", r, test.answer).client(t)
+				_, err := c.Count(t.Context(), "i")
+				var got *Error
+				if !errors.As(err, &got) {
+					t.Fatalf("%s: error %v", test.answer, err)
+				}
+				if diff := cmp.Diff(test.want, *got); diff != "" {
+					t.Errorf("%s: %s", test.answer, diff)
+				}
+			}
+		})
+	}
+}
+
+func TestErrorOfSomethingElseThanTheClusterHasItsStatus(t *testing.T) {
+	for _, body := range []string{"", "<html>Bad gateway</html>", `{"error":7}`, `{"error":{"type":{}}}`, `[]`, "{"} {
+		c := newFake().reply("GET /i/_count", http.StatusBadGateway, body).client(t)
+		_, err := c.Count(t.Context(), "i")
+		var got *Error
+		if !errors.As(err, &got) || *got != (Error{Status: http.StatusBadGateway}) {
+			t.Errorf("%q: error %v", body, err)
+		}
+	}
+}
+
+func TestLongReasonIsCut(t *testing.T) {
+	body := `{"error":{"type":"t","reason":"` + strings.Repeat("é", 10_000) + `"}}`
+	e := parseError(http.StatusBadRequest, []byte(body))
+	if len(e.Reason) > 310 || !strings.HasSuffix(e.Reason, "é…") {
+		t.Errorf("reason of %d bytes", len(e.Reason))
+	}
+}
+
+func TestAnswerIsBounded(t *testing.T) {
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, `{"count":"`)
+		block := strings.Repeat("x", 1<<16)
+		for r.Context().Err() == nil {
+			if _, err := io.WriteString(w, block); err != nil {
+				return
+			}
+		}
+	}, nil)
+	if _, err := c.Count(t.Context(), "i"); !errors.Is(err, errTooLarge) {
+		t.Errorf("error %v, want %v", err, errTooLarge)
+	}
+}
+
+func TestAnswerOfExactlyTheBoundIsRead(t *testing.T) {
+	for limit, want := range map[int64]error{3: errTooLarge, 4: nil, 5: nil} {
+		b, err := io.ReadAll(&boundedReader{r: strings.NewReader("abcd"), left: limit})
+		if !errors.Is(err, want) || err == nil && string(b) != "abcd" {
+			t.Errorf("bound %d: %q, %v, want error %v", limit, b, err, want)
+		}
+	}
+}
+
+func TestHangingClusterEndsWithTheTimeout(t *testing.T) {
+	bodies := map[string]http.HandlerFunc{
+		"no header": hang,
+		"half a body": func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.WriteString(w, `{"count":`)
+			_ = http.NewResponseController(w).Flush()
+			hang(w, r)
+		},
+	}
+	for name, h := range bodies {
+		t.Run(name, func(t *testing.T) {
+			c := serve(t, h, func(o *Options) { o.Timeout = 20 * time.Millisecond })
+			if _, err := c.Count(t.Context(), "i"); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("error %v, want %v", err, context.DeadlineExceeded)
+			}
+		})
+	}
+}
+
+func TestGarbageIsAnError(t *testing.T) {
+	for _, body := range []string{"", "x", `{"count":"1"}`, `{"count":1}{`, `{"count":1`, "\x00"} {
+		c := newFake().reply("GET /i/_count", http.StatusOK, body).client(t)
+		if n, err := c.Count(t.Context(), "i"); err == nil {
+			t.Errorf("%q: count %d, want an error", body, n)
+		}
+	}
+}
+
+func TestEscapedSlashSurvivesAPathBeforeTheAPI(t *testing.T) {
+	for _, prefix := range []string{"", "/es", "/a/b c"} {
+		var got string
+		c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			got = r.URL.EscapedPath()
+			_, _ = io.WriteString(w, `{"count":1}`)
+		}, func(o *Options) { o.URLs[0] += prefix })
+		if _, err := c.Count(t.Context(), "<logs-{now/d}>,a*"); err != nil {
+			t.Fatal(err)
+		}
+		plain, err := url.PathUnescape(got)
+		if err != nil || !strings.HasSuffix(plain, "/<logs-{now/d}>,a*/_count") || !strings.Contains(got, "%2Fd") {
+			t.Errorf("prefix %q: sent %q", prefix, got)
+		}
+		if strings.Count(got, "/") != 2+strings.Count(prefix, "/") {
+			t.Errorf("prefix %q: sent %q, which has other slashes", prefix, got)
+		}
+	}
+}
+
+func TestCallsGoRoundTheNodes(t *testing.T) {
+	var calls [2]atomic.Int32
+	var urls []string
+	for i := range calls {
+		s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { calls[i].Add(1) }))
+		t.Cleanup(s.Close)
+		urls = append(urls, s.URL)
+	}
+	c, err := New(Options{URLs: urls})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for range 4 {
+		if err := c.Ping(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if calls[0].Load() != 2 || calls[1].Load() != 2 {
+		t.Errorf("calls %d and %d, want 2 and 2", calls[0].Load(), calls[1].Load())
+	}
+}
+
+func TestNodeThatIsAwayIsLeftOut(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(s.Close)
+	away := httptest.NewServer(http.NotFoundHandler())
+	away.Close()
+	c, err := New(Options{URLs: []string{away.URL, s.URL}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	failures := 0
+	for range 10 {
+		if c.Ping(t.Context()) != nil {
+			failures++
+		}
+	}
+	if failures > 1 {
+		t.Errorf("%d of 10 calls failed, want 1 at most", failures)
+	}
+}
+
+func TestClosedClientMakesNoCall(t *testing.T) {
+	c := serve(t, func(http.ResponseWriter, *http.Request) {}, nil)
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Ping(t.Context()); err == nil {
+		t.Error("a call after Close succeeded")
+	}
+}

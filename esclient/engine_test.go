@@ -1,0 +1,636 @@
+package esclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// An engine is a real cluster with the indices that the tests below ask about.
+type engine struct {
+	*Client
+	Info
+	// prefix starts the names of all indices of this run.
+	prefix string
+	// limits reports whether the engine has the limit filter, which is not
+	// part of Elasticsearch's core.
+	limits bool
+}
+
+// index returns the index expression of one or more of the run's indices.
+func (e *engine) index(names ...string) string {
+	full := make([]string, len(names))
+	for i, n := range names {
+		full[i] = e.prefix + n
+	}
+	return strings.Join(full, ",")
+}
+
+// do makes a call that prepares the cluster.
+func (e *engine) do(t *testing.T, method, path string, body any) {
+	t.Helper()
+	err := e.send(t.Context(), request{method: method, path: path, body: body, timeout: time.Minute},
+		func(io.Reader) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// put writes documents, of the ids 0, 1, ….
+func (e *engine) put(t *testing.T, index string, docs ...object) {
+	t.Helper()
+	for i, d := range docs {
+		e.do(t, http.MethodPut, indexPath(e.index(index), "/_doc/"+strconv.Itoa(i)), d)
+	}
+	e.do(t, http.MethodPost, indexPath(e.index(index), "/_refresh"), nil)
+}
+
+// create makes an index that goes when the test ends.
+func (e *engine) create(t *testing.T, index string, settings, mappings object) {
+	t.Helper()
+	path := indexPath(e.index(index), "")
+	e.do(t, http.MethodPut, path, object{"settings": settings, "mappings": mappings})
+	t.Cleanup(func() {
+		_ = e.send(context.Background(), request{method: http.MethodDelete, path: path},
+			func(io.Reader) error { return nil })
+	})
+}
+
+// texts are the words of the documents: document i has texts[i%5].
+var texts = []string{
+	"Running cars", "the car rental", "boats and boats and a boat", "renting 3.14 houses", "x.y 😀 été",
+}
+
+// newEngine returns the cluster named by AKIN_E2E_ENGINE_URL with its indices.
+func newEngine(t *testing.T) *engine {
+	t.Helper()
+	url := os.Getenv("AKIN_E2E_ENGINE_URL")
+	if url == "" {
+		t.Skip("set AKIN_E2E_ENGINE_URL to the URL of an Elasticsearch or OpenSearch; " +
+			"e2e/engines/*/start.sh start one")
+	}
+	c, err := New(Options{URLs: []string{url}, Timeout: 30 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	e := &engine{Client: c, prefix: fmt.Sprintf("esclient-%d-", time.Now().UnixNano())}
+	if e.Info, err = c.Info(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s %s", e.Distribution, e.Version)
+	e.limits = e.send(t.Context(), request{
+		method: http.MethodPost, path: "/_analyze",
+		body: object{"tokenizer": "standard", "filter": []string{"limit"}, "text": "x"},
+	}, func(io.Reader) error { return nil }) == nil
+	one := object{"type": "stop"}
+	if e.limits {
+		one = object{"type": "limit", "max_token_count": 1}
+	}
+	e.create(t, "main", object{
+		"number_of_shards": 3, "number_of_replicas": 0,
+		"analysis": object{"analyzer": object{
+			"stem":  object{"type": "custom", "tokenizer": "standard", "filter": []string{"lowercase", "porter_stem"}},
+			"plain": object{"type": "custom", "tokenizer": "standard", "filter": []string{"lowercase"}},
+			"first": object{"type": "custom", "tokenizer": "standard", "filter": []string{"one"}},
+			"dense": object{"type": "custom", "tokenizer": "standard", "position_increment_gap": 0},
+		}, "filter": object{"one": one}},
+		"similarity": object{
+			"low": object{"type": "BM25", "k1": 0.9, "b": 0.4},
+			"dfr": object{
+				"type": "DFR", "basic_model": "g", "after_effect": "l",
+				"normalization": "h2", "normalization.h2.c": "3.0",
+			},
+		},
+	}, object{"properties": object{
+		"title": object{"type": "text", "analyzer": "english", "fields": object{
+			"raw": object{"type": "keyword"}, "std": object{"type": "text"},
+		}},
+		"body":   object{"type": "text", "analyzer": "stem", "search_analyzer": "plain"},
+		"first":  object{"type": "text", "analyzer": "first"},
+		"dense":  object{"type": "text", "analyzer": "dense"},
+		"low":    object{"type": "text", "similarity": "low"},
+		"dfr":    object{"type": "text", "similarity": "dfr"},
+		"bool":   object{"type": "text", "similarity": "boolean"},
+		"hidden": object{"type": "text", "index": false},
+		"empty":  object{"type": "text"},
+		"alias":  object{"type": "alias", "path": "title"},
+		"number": object{"type": "integer", "fields": object{"text": object{"type": "text"}}},
+		"object": object{"properties": object{"text": object{"type": "text"}}},
+		"list": object{"type": "nested", "properties": object{
+			"text": object{"type": "text", "analyzer": "english"},
+			"deep": object{"type": "nested", "properties": object{"text": object{"type": "text"}}},
+		}},
+	}})
+	e.create(t, "keyword", object{"number_of_replicas": 0},
+		object{"properties": object{"title": object{"type": "keyword"}}})
+	e.create(t, "same", object{"number_of_shards": 2, "number_of_replicas": 0},
+		object{"properties": object{"title": object{"type": "text", "analyzer": "english"}}})
+	e.create(t, "german", object{"number_of_replicas": 0},
+		object{"properties": object{"title": object{"type": "text", "analyzer": "german"}}})
+	e.create(t, "without", object{"number_of_replicas": 0}, object{})
+	e.create(t, "search", object{
+		"number_of_replicas": 0,
+		"analysis":           object{"analyzer": object{"default_search": object{"type": "custom", "tokenizer": "standard"}}},
+	}, object{"properties": object{
+		"named": object{"type": "text", "analyzer": "english"}, "unnamed": object{"type": "text"},
+		"both": object{"type": "text", "analyzer": "english", "search_analyzer": "standard"},
+	}})
+	e.create(t, "routed", object{"number_of_replicas": 0}, object{
+		"_routing": object{"required": true}, "properties": object{"title": object{"type": "text"}},
+	})
+	docs := make([]object, 50)
+	for i := range docs {
+		s := texts[i%len(texts)]
+		docs[i] = object{
+			"title": s, "body": s, "first": s, "low": s, "dfr": s, "bool": s,
+			"object": object{"text": s}, "number": i,
+			"list": []object{{"text": s, "deep": []object{{"text": "car"}, {"text": s}}}, {"text": "a car"}},
+		}
+	}
+	e.put(t, "main", docs...)
+	e.put(t, "same", object{"title": "one car"}, object{"title": []string{"two", "cars"}})
+	path := indexPath(e.index("routed"), "/_doc/1?refresh=true&routing=x")
+	e.do(t, http.MethodPut, path, object{"title": "a car"})
+	return e
+}
+
+func (e *engine) cached(t *testing.T) *Cached {
+	t.Helper()
+	c := NewCached(e.Client, CacheOptions{AnalysisBytes: 1 << 20, StatisticsBytes: 1 << 20, TTL: time.Minute})
+	t.Cleanup(c.Close)
+	return c
+}
+
+func TestRealEngine(t *testing.T) {
+	e := newEngine(t)
+	t.Run("answers a ping", func(t *testing.T) {
+		if err := e.Ping(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("counts", func(t *testing.T) {
+		if n, err := e.Count(t.Context(), e.index("main", "same")); n != 52 || err != nil {
+			t.Errorf("Count = %d, %v, want 52", n, err)
+		}
+		_, err := e.Count(t.Context(), e.index("none"))
+		var refusal *Error
+		if !errors.As(err, &refusal) || refusal.Status != 404 || refusal.Type != "index_not_found_exception" {
+			t.Errorf("Count of no index: %v, want a 404", err)
+		}
+	})
+	t.Run("analyzes", e.testAnalyze)
+	t.Run("refuses fields", e.testRefusals)
+	t.Run("searches with default_search as the engine does", e.testDefaultSearch)
+	t.Run("analyzes words", e.testWords)
+	t.Run("counts terms", e.testStatistics)
+	t.Run("counts terms by a search as by vectors", e.testCountBySearch)
+	t.Run("learns the scale", e.testScale)
+	t.Run("learns whether scripts run", e.testScripts)
+	t.Run("scans", e.testScan)
+	t.Run("scans terms", e.testExactTerms)
+	t.Run("leaves no scroll open", e.testScrollsEnd)
+}
+
+func (e *engine) testAnalyze(t *testing.T) {
+	tests := []struct {
+		name, index, field, analyzer, text string
+		want                               *Analysis
+	}{
+		{"by the field's analyzer", "main", "title", "", "The Running Cars", &Analysis{
+			Terms: []string{"run", "car"}, Positions: []int{1, 2}, Shards: 3,
+		}},
+		{"by the search analyzer", "main", "body", "", "Running cars", &Analysis{
+			Terms: []string{"running", "cars"}, Positions: []int{0, 1}, Shards: 3,
+		}},
+		{"by a named analyzer", "main", "body", "stem", "Running cars", &Analysis{
+			Terms: []string{"run", "car"}, Positions: []int{0, 1}, Shards: 3,
+		}},
+		{"a multi-field", "main", "title.std", "", "Running", &Analysis{
+			Terms: []string{"running"}, Positions: []int{0}, Shards: 3,
+		}},
+		{"a nested field", "main", "list.deep.text", "", "Running", &Analysis{
+			Terms: []string{"running"}, Positions: []int{0}, Shards: 3,
+		}},
+		{"another similarity", "main", "dfr", "", "x", &Analysis{
+			Terms: []string{"x"}, Positions: []int{0}, Shards: 3, Similarity: Other,
+		}},
+		{"the boolean similarity", "main", "bool", "", "x", &Analysis{
+			Terms: []string{"x"}, Positions: []int{0}, Shards: 3, Similarity: Boolean,
+		}},
+		{"beyond the basic plane", "main", "body", "", "été 😀!", &Analysis{
+			Terms: []string{"été", "😀"}, Positions: []int{0, 1}, Shards: 3,
+		}},
+		{"nothing", "main", "title", "", "the", &Analysis{Terms: []string{}, Positions: []int{}, Shards: 3}},
+		{"several indices", "main,same,without", "title", "", "cars", &Analysis{
+			Terms: []string{"car"}, Positions: []int{0}, Shards: 5,
+		}},
+		{"a pattern", "s*", "title", "", "cars", &Analysis{
+			Terms: []string{"car"}, Positions: []int{0}, Shards: 2,
+		}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			index := e.index(strings.Split(test.index, ",")...)
+			got, err := e.cached(t).Analyze(t.Context(), index, test.field, test.analyzer, test.text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func (e *engine) testRefusals(t *testing.T) {
+	tests := []struct {
+		name, index, field string
+		want               error
+	}{
+		{"a keyword", "main", "title.raw", ErrNotText},
+		{"an alias", "main", "alias", ErrNotText},
+		{"a number", "main", "number", ErrNotText},
+		{"an object", "main", "object", ErrNotText},
+		{"a nested object", "main", "list", ErrNotText},
+		{"text that is not indexed", "main", "hidden", ErrNotText},
+		{"a field that no index maps", "main", "nowhere", ErrNotText},
+		{"a field below a text field", "main", "title.std.more", ErrNotText},
+		{"text in one index, a keyword in another", "main,keyword", "title", ErrNotText},
+		{"other analyzers", "main,german", "title", ErrMixed},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			index := e.index(strings.Split(test.index, ",")...)
+			_, err := e.cached(t).Analyze(t.Context(), index, test.field, "", "x")
+			if !errors.Is(err, test.want) {
+				t.Errorf("error %v, want %v", err, test.want)
+			}
+		})
+	}
+	t.Run("an index that is not there", func(t *testing.T) {
+		_, err := e.cached(t).Analyze(t.Context(), e.index("none"), "title", "", "x")
+		var refusal *Error
+		if !errors.As(err, &refusal) || refusal.Status != http.StatusNotFound {
+			t.Errorf("error %v, want a 404", err)
+		}
+	})
+	t.Run("an analyzer that is not there", func(t *testing.T) {
+		_, err := e.cached(t).Analyze(t.Context(), e.index("main"), "title", "none", "x")
+		var refusal *Error
+		if !errors.As(err, &refusal) || refusal.Status != http.StatusBadRequest {
+			t.Errorf("error %v, want a 400", err)
+		}
+	})
+	t.Run("a runtime field over text", func(t *testing.T) {
+		if e.Distribution != "elasticsearch" || strings.HasPrefix(e.Version, "7.10.") {
+			t.Skip("the engine has no runtime fields")
+		}
+		e.create(t, "runtime", object{"number_of_replicas": 0}, object{
+			"runtime":    object{"title": object{"type": "keyword"}},
+			"properties": object{"title": object{"type": "text"}},
+		})
+		_, err := e.cached(t).Analyze(t.Context(), e.index("runtime"), "title", "", "x")
+		if !errors.Is(err, ErrNotText) {
+			t.Errorf("error %v, want %v", err, ErrNotText)
+		}
+	})
+}
+
+// testDefaultSearch compares with the terms that the engine itself searches for.
+func (e *engine) testDefaultSearch(t *testing.T) {
+	for _, field := range []string{"named", "unnamed", "both"} {
+		var answer struct {
+			Explanations []struct {
+				Explanation string `json:"explanation"`
+			} `json:"explanations"`
+		}
+		err := e.call(t.Context(), request{
+			method: http.MethodPost, path: indexPath(e.index("search"), "/_validate/query?explain=true"),
+			body: object{"query": object{"match": object{field: "Running"}}},
+		}, &answer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := e.cached(t).Analyze(t.Context(), e.index("search"), field, "", "Running")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := answer.Explanations[0].Explanation; field+":"+strings.Join(got.Terms, " ") != want {
+			t.Errorf("field %s: terms %q, the engine searches for %s", field, got.Terms, want)
+		}
+	}
+}
+
+func (e *engine) testWords(t *testing.T) {
+	words := []string{"Running", "the", "", "wi-fi", "😀", "été", "of", "naïve\xff", "日本", "cars"}
+	tests := []struct {
+		field string
+		want  [][]string
+	}{
+		{"title", [][]string{
+			{"run"}, nil, nil, {"wi", "fi"}, {"😀"}, {"été"}, nil, {"naïv"}, {"日", "本"}, {"car"},
+		}},
+		// Stops at the first token: offsets drift.
+		{"first", [][]string{
+			{"Running"}, {"the"}, nil, {"wi"}, {"😀"}, {"été"}, {"of"}, {"naïve"}, {"日"}, {"cars"},
+		}},
+		// Positions say nothing.
+		{"dense", [][]string{
+			{"Running"}, {"the"}, nil, {"wi", "fi"}, {"😀"}, {"été"}, {"of"}, {"naïve"}, {"日", "本"}, {"cars"},
+		}},
+	}
+	for _, test := range tests {
+		if test.field == "first" && !e.limits {
+			continue
+		}
+		got, err := e.AnalyzeWords(t.Context(), e.index("main"), test.field, words)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("field %s: %s", test.field, diff)
+		}
+	}
+	t.Run("more tokens than a call may make", func(t *testing.T) {
+		many := make([]string, 2500)
+		for i := range many {
+			many[i] = fmt.Sprintf("a%d-b-c-d-e-f-g-h-i-j-k-l-m-n-o", i) // 15 tokens
+		}
+		many[1234] = strings.Repeat("x-", 10_001)
+		got, err := e.AnalyzeWords(t.Context(), e.index("main"), "body", many)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, terms := range got {
+			switch {
+			case i == 1234 && terms != nil, i != 1234 && (len(terms) != 15 || terms[0] != "a"+strconv.Itoa(i)):
+				t.Fatalf("word %d has terms %q", i, terms)
+			}
+		}
+	})
+}
+
+func (e *engine) testStatistics(t *testing.T) {
+	tests := []struct {
+		name, index, field string
+		terms              []string
+		want               []int64
+		docs               int64
+	}{
+		{"text", "main", "title", []string{"car", "boat", "3.14", "x.y", "none"}, []int64{20, 10, 10, 10, 0}, 50},
+		{"a multi-field", "main", "title.std", []string{"cars", "car", "the", "😀"}, []int64{10, 10, 10, 10}, 50},
+		{"an object", "main", "object.text", []string{"cars", "été"}, []int64{10, 10}, 50},
+		{"a nested field", "main", "list.text", []string{"car", "boat", "none"}, []int64{70, 10, 0}, 100},
+		{"a field nested twice", "main", "list.deep.text", []string{"car", "cars"}, []int64{60, 10}, 100},
+		{"a multi-field that its parent's type bars", "main", "number.text", []string{"7", "car"}, []int64{1, 0}, 50},
+		{"a field without documents", "main", "empty", []string{"car"}, []int64{0}, 0},
+		{"several indices", "main,same,without", "title", []string{"car", "two"}, []int64{22, 1}, 52},
+		{"required routing", "routed", "title", []string{"car"}, []int64{1}, 1},
+		{
+			"terms that no index can hold", "main", "title",
+			[]string{strings.Repeat("z", maxTermBytes+1), strings.Repeat("z", maxTermBytes), "\xff", "", "a\"\\\n\x00", "car"},
+			[]int64{0, 0, 0, 0, 0, 20},
+			50,
+		},
+		{"no term", "main", "title", nil, nil, 50},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			c := e.cached(t)
+			index := e.index(strings.Split(test.index, ",")...)
+			for _, state := range []string{"cold", "warm"} {
+				dfs := make([]int64, len(test.terms))
+				st, err := c.Statistics(t.Context(), index, test.field, test.terms, dfs)
+				if err != nil {
+					t.Fatal(state, err)
+				}
+				if st.DocCount != test.docs || !slices.Equal(dfs, test.want) {
+					t.Errorf("%s: N = %d, df = %v, want %d, %v", state, st.DocCount, dfs, test.docs, test.want)
+				}
+			}
+			if s := c.Stats().Statistics; s.Hits != 1 || s.Misses != 1 {
+				t.Errorf("stats %+v, want a miss and a hit", s)
+			}
+		})
+	}
+}
+
+func (e *engine) testCountBySearch(t *testing.T) {
+	for _, field := range []string{"title", "title.std", "low", "empty"} {
+		s, err := e.schema(t.Context(), e.index("main"), field)
+		if err != nil {
+			t.Fatal(err)
+		}
+		terms := []string{"car", "cars", "boat", "the", "x.y", "none"}
+		vectors, err := e.countByVectors(t.Context(), field, s, terms)
+		if err != nil {
+			t.Fatal(err)
+		}
+		search, err := e.countBySearch(t.Context(), e.index("main"), field, s, terms)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(vectors, search, cmp.AllowUnexported(termCount{})); diff != "" {
+			t.Errorf("field %s: %s", field, diff)
+		}
+	}
+}
+
+func (e *engine) testScale(t *testing.T) {
+	// The engine multiplies by k1+1, but for OpenSearch from version 3 on.
+	engineScale := func(k1 float64) float64 {
+		major, _, _ := strings.Cut(e.Version, ".")
+		if n, _ := strconv.Atoi(major); e.Distribution == "opensearch" && n >= 3 {
+			return 1
+		}
+		return k1 + 1
+	}
+	tests := []struct {
+		name, field, term string
+		want              float64
+	}{
+		{"BM25", "title", "car", engineScale(1.2)},
+		{"BM25 with its own k1", "low", "car", engineScale(0.9)},
+		{"a nested field", "list.text", "car", engineScale(1.2)},
+		{"no document: by the version", "low", "none", engineScale(0.9)},
+		{"boolean", "bool", "car", 0},
+		{"another", "dfr", "car", 0},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			c := e.cached(t)
+			st, err := c.Statistics(t.Context(), e.index("main"), test.field, []string{test.term}, make([]int64, 1))
+			if err != nil || math.Abs(st.Scale-test.want) > 1e-6 {
+				t.Errorf("scale %v, %v, want %v", st.Scale, err, test.want)
+			}
+		})
+	}
+}
+
+func (e *engine) testScripts(t *testing.T) {
+	ask := func() bool {
+		st, err := e.cached(t).Statistics(t.Context(), e.index("main"), "title", []string{"car"}, make([]int64, 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return st.Scripts
+	}
+	// Elasticsearch 8 and later as built for these tests has no painless.
+	has := e.send(t.Context(), request{
+		method: http.MethodPost, path: "/_scripts/painless/_execute",
+		body: object{"script": object{"source": "1"}},
+	}, func(io.Reader) error { return nil }) == nil
+	if got := ask(); got != has {
+		t.Errorf("scripts run: %v, the cluster has painless: %v", got, has)
+	}
+	bar := func(v any) {
+		e.do(t, http.MethodPut, "/_cluster/settings",
+			object{"transient": object{"search.allow_expensive_queries": v}})
+	}
+	bar(false)
+	defer bar(nil)
+	if ask() {
+		t.Error("scripts run although expensive queries are barred")
+	}
+}
+
+func (e *engine) testScan(t *testing.T) {
+	got := map[string][]string{}
+	fields := []string{"title.std", "list.deep.text", "title", "number.text"}
+	err := e.Scan(t.Context(), e.index("main"), fields, func(id string, values []string) error {
+		got[id] = values
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string][]string{}
+	for i := range 50 {
+		s := texts[i%len(texts)]
+		want[strconv.Itoa(i)] = []string{s, "car", s, strconv.Itoa(i)}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	t.Run("arrays", func(t *testing.T) {
+		got := map[string][]string{}
+		err := e.Scan(t.Context(), e.index("same", "without"), []string{"title"}, func(id string, values []string) error {
+			got[id] = values
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(map[string][]string{"0": {"one car"}, "1": {"two", "cars"}}, got); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("not text", func(t *testing.T) {
+		err := e.Scan(t.Context(), e.index("main"), []string{"number"}, func(string, []string) error { return nil })
+		if !errors.Is(err, ErrNotText) {
+			t.Errorf("error %v, want %v", err, ErrNotText)
+		}
+	})
+	t.Run("no source", func(t *testing.T) {
+		e.create(t, "sourceless", object{"number_of_replicas": 0}, object{
+			"_source": object{"enabled": false}, "properties": object{"title": object{"type": "text"}},
+		})
+		e.put(t, "sourceless", object{"title": "x"})
+		err := e.Scan(t.Context(), e.index("sourceless"), []string{"title"}, func(string, []string) error { return nil })
+		if err == nil || !strings.Contains(err.Error(), "_source") {
+			t.Errorf("error %v, want one about _source", err)
+		}
+	})
+}
+
+func (e *engine) testExactTerms(t *testing.T) {
+	fields := []string{"title", "title.std", "list.text", "empty"}
+	got := map[string][][]string{}
+	err := e.ExactTerms(t.Context(), e.index("main"), fields, func(id string, terms [][]string) error {
+		got[id] = terms
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != 50 {
+		t.Errorf("%d documents, want 50", len(got))
+	}
+	want := [][]string{
+		{"boat", "boat", "boat"},
+		{"boats", "and", "boats", "and", "a", "boat"},
+		{"boat", "boat", "boat", "car"},
+		nil,
+	}
+	if diff := cmp.Diff(want, got["2"]); diff != "" {
+		t.Error(diff)
+	}
+	t.Run("with required routing", func(t *testing.T) {
+		var got [][]string
+		err := e.ExactTerms(t.Context(), e.index("routed"), []string{"title"}, func(_ string, terms [][]string) error {
+			got = terms
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([][]string{{"a", "car"}}, got); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func (e *engine) testScrollsEnd(t *testing.T) {
+	open := func() int {
+		var answer struct {
+			Nodes map[string]struct {
+				Indices struct {
+					Search struct {
+						Open int `json:"open_contexts"`
+					} `json:"search"`
+				} `json:"indices"`
+			} `json:"nodes"`
+		}
+		err := e.call(t.Context(), request{method: http.MethodGet, path: "/_nodes/stats/indices/search"}, &answer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for node := range maps.Values(answer.Nodes) {
+			n += node.Indices.Search.Open
+		}
+		return n
+	}
+	before := open()
+	stop := errors.New("enough")
+	err := e.Scan(t.Context(), e.index("main"), []string{"title"}, func(string, []string) error { return stop })
+	if !errors.Is(err, stop) {
+		t.Errorf("error %v, want %v", err, stop)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var once sync.Once
+	err = e.Scan(ctx, e.index("main"), []string{"title"}, func(string, []string) error {
+		once.Do(cancel)
+		return ctx.Err()
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want %v", err, context.Canceled)
+	}
+	if after := open(); after > before {
+		t.Errorf("%d scrolls open, %d before", after, before)
+	}
+}

@@ -1,0 +1,384 @@
+package esclient
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// An indexMapping is what GET /{index} with flat settings tells of an index.
+type indexMapping struct {
+	Mappings struct {
+		Properties map[string]jsontext.Value `json:"properties"`
+		// Runtime and Derived are fields computed at search time, in
+		// Elasticsearch and OpenSearch; they shadow mapped ones.
+		Runtime map[string]jsontext.Value `json:"runtime"`
+		Derived map[string]jsontext.Value `json:"derived"`
+	} `json:"mappings"`
+	Settings settings `json:"settings"`
+}
+
+// A property is a field's entry in a mapping.
+type property struct {
+	Type           string                    `json:"type"`
+	Analyzer       string                    `json:"analyzer"`
+	SearchAnalyzer string                    `json:"search_analyzer"`
+	Similarity     string                    `json:"similarity"`
+	Index          jsontext.Value            `json:"index"`
+	Properties     map[string]jsontext.Value `json:"properties"`
+	Fields         map[string]jsontext.Value `json:"fields"`
+}
+
+// A found property is a field's own, with where it stands.
+type found struct {
+	property
+	// nested is the path of the innermost nested object above it.
+	nested string
+	// source is the path of its text in a document.
+	source string
+}
+
+// An indexField is what one index says of a field.
+type indexField struct {
+	index         string
+	shards        int
+	nested        string
+	source        string
+	indexAnalyzer string
+	dense         bool
+	// searchAnalyzer is "" where only the cluster knows it.
+	searchAnalyzer string
+	similarity     Similarity
+	k1             float64
+	legacy         bool
+	settings       settings
+	// similarityName is for comparing similarities, with settings.
+	similarityName string
+}
+
+// findFields returns what the indices that map a field say of it, by the name
+// of the index. It returns [ErrNotText] if one of them maps it as something
+// else than searchable text, or none maps it.
+func findFields(answer map[string]indexMapping, field string) ([]indexField, error) {
+	var fields []indexField
+	for _, index := range slices.Sorted(maps.Keys(answer)) {
+		m := answer[index]
+		if m.Mappings.Runtime[field] != nil || m.Mappings.Derived[field] != nil {
+			return nil, fmt.Errorf("index %q computes it when searching: %w", index, ErrNotText)
+		}
+		p, err := find(m.Mappings.Properties, field, 0, "")
+		if err != nil {
+			return nil, fmt.Errorf("mapping of index %q: %w", index, err)
+		}
+		if p == nil {
+			continue
+		}
+		if p.Type != "text" || string(p.Index) == "false" {
+			return nil, fmt.Errorf("index %q maps it as %s: %w", index, p.typeName(), ErrNotText)
+		}
+		f, err := readField(index, p, m.Settings)
+		if err != nil {
+			return nil, fmt.Errorf("settings of index %q: %w", index, err)
+		}
+		fields = append(fields, f)
+	}
+	if len(fields) == 0 {
+		return nil, fmt.Errorf("no index maps it: %w", ErrNotText)
+	}
+	return fields, nil
+}
+
+// typeName returns the type for a message.
+func (p *property) typeName() string {
+	switch p.Type {
+	case "":
+		return "object"
+	case "text":
+		return "text that is not indexed"
+	default:
+		return p.Type
+	}
+}
+
+// find returns the property at path[from:] below properties, nil if there is
+// none. nested is the innermost nested object above. A key may span several
+// segments of the path, in a mapping without subobjects.
+func find(properties map[string]jsontext.Value, path string, from int, nested string) (*found, error) {
+	for end := from; end <= len(path); end++ {
+		if end < len(path) && path[end] != '.' {
+			continue
+		}
+		raw, ok := properties[path[from:end]]
+		if !ok {
+			continue
+		}
+		p := found{nested: nested, source: path[:end]}
+		if err := decode(raw, &p.property); err != nil {
+			return nil, fmt.Errorf("field %q: %w", path[:end], err)
+		}
+		if end == len(path) {
+			return &p, nil
+		}
+		if below, err := p.find(path, end+1); below != nil || err != nil {
+			return below, err
+		}
+	}
+	return nil, nil //nolint:nilnil // an index without the field is no error
+}
+
+// find returns the property at path[from:] below p: a multi-field, whose text
+// in a document is p's, or one of an object.
+func (p *found) find(path string, from int) (*found, error) {
+	if multi, ok := p.Fields[path[from:]]; ok {
+		below := found{nested: p.nested, source: p.source}
+		if err := decode(multi, &below.property); err != nil {
+			return nil, fmt.Errorf("field %q: %w", path, err)
+		}
+		return &below, nil
+	}
+	nested := p.nested
+	if p.Type == "nested" {
+		nested = p.source
+	}
+	return find(p.Properties, path, from, nested)
+}
+
+// readField resolves what a property leaves to the settings of its index.
+func readField(index string, p *found, s settings) (indexField, error) {
+	f := indexField{
+		index: index, nested: p.nested, source: p.source, settings: s,
+		similarityName: p.Similarity, k1: defaultK1,
+	}
+	const maxShards = 1 << 16 // far above the engines' own bound of 1024
+	f.shards = 1              // where a hosted cluster keeps the number to itself
+	if n := s.text("index.number_of_shards"); n != "" {
+		var err error
+		if f.shards, err = strconv.Atoi(n); err != nil || f.shards < 1 || f.shards > maxShards {
+			return f, fmt.Errorf("index.number_of_shards is %q", n)
+		}
+	}
+	f.indexAnalyzer = p.Analyzer
+	if f.indexAnalyzer == "" {
+		f.indexAnalyzer = defaultAnalyzer
+	}
+	if gap := s.text(analysisPrefix + "analyzer." + f.indexAnalyzer + ".position_increment_gap"); gap != "" {
+		n, err := strconv.Atoi(gap)
+		f.dense = err != nil || n < wordGap
+	}
+	switch {
+	case p.SearchAnalyzer != "":
+		f.searchAnalyzer = p.SearchAnalyzer
+	case !s.has("index.analysis.analyzer.default_search."):
+		f.searchAnalyzer = f.indexAnalyzer
+	case f.indexAnalyzer == defaultAnalyzer:
+		f.searchAnalyzer = "default_search"
+	}
+	f.readSimilarity()
+	return f, nil
+}
+
+// readSimilarity resolves the similarity's name. A field that names none has
+// the one called "default", which an index may define; both engines know BM25
+// and boolean without a definition.
+func (f *indexField) readSimilarity() {
+	if f.similarityName == "" {
+		f.similarityName = "default"
+	}
+	prefix := "index.similarity." + f.similarityName + "."
+	kind := f.settings.text(prefix + "type")
+	if kind == "" {
+		kind = f.similarityName
+	}
+	switch kind {
+	case "BM25", "LegacyBM25", "default":
+		f.similarity = BM25
+		f.legacy = kind == "LegacyBM25"
+		if k1, err := strconv.ParseFloat(f.settings.text(prefix+"k1"), 64); err == nil {
+			f.k1 = k1
+		}
+	case "boolean":
+		f.similarity = Boolean
+	default:
+		f.similarity = Other
+	}
+}
+
+// merge returns the schema of a field from what its indices say of it. It
+// returns [ErrMixed] where they differ in what a search sees.
+func merge(fields []indexField) (*schema, error) {
+	first := &fields[0]
+	s := &schema{
+		nested: first.nested, indexAnalyzer: first.indexAnalyzer, searchAnalyzer: first.searchAnalyzer,
+		dense: first.dense, similarity: first.similarity, k1: first.k1, legacy: first.legacy,
+		differing: map[string]bool{},
+	}
+	analysis, treatment := first.settings.section(analysisPrefix), first.treatment()
+	for i := range fields {
+		f := &fields[i]
+		if f.treatment() != treatment {
+			return nil, fmt.Errorf("indices %q and %q: %w", first.index, f.index, ErrMixed)
+		}
+		s.shards += f.shards
+		s.targets = append(s.targets, target{index: f.index, shards: f.shards, source: f.source})
+		if f.settings.section(analysisPrefix) == analysis {
+			continue
+		}
+		for _, name := range slices.Concat(first.settings.analyzers(), f.settings.analyzers()) {
+			if first.settings.definition(name) != f.settings.definition(name) {
+				s.differing[name] = true
+			}
+		}
+	}
+	return s, nil
+}
+
+// treatment returns what an index does with the field, for comparison: the
+// nested object it is in, its analyzers and its similarity.
+func (f *indexField) treatment() string {
+	return strings.Join([]string{
+		f.nested, f.settings.definition(f.indexAnalyzer), f.settings.definition(f.searchAnalyzer),
+		f.similarityName, f.settings.section("index.similarity." + f.similarityName + "."),
+	}, "\x00")
+}
+
+// defaultAnalyzer is the analyzer of a field that names none. An index may
+// define it; else it is the standard analyzer.
+const defaultAnalyzer = "default"
+
+const analysisPrefix = "index.analysis."
+
+// settings are the flat settings of an index: values by dotted names. A value
+// is a string or an array of strings.
+type settings map[string]jsontext.Value
+
+// text returns a setting that is a string, "" where it is missing or is none.
+func (s settings) text(name string) string {
+	var v string
+	if decode(s[name], &v) != nil {
+		return ""
+	}
+	return v
+}
+
+// has reports whether a setting's name starts with prefix.
+func (s settings) has(prefix string) bool {
+	for name := range s {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// section returns the settings whose names start with prefix, one a line, in
+// the order of their names: equal sections are equal strings.
+func (s settings) section(prefix string) string {
+	var names []string
+	for name := range s {
+		if strings.HasPrefix(name, prefix) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	var b strings.Builder
+	for _, name := range names {
+		b.WriteString(name)
+		b.WriteByte('=')
+		b.Write(s[name])
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// analyzers returns the names of the analyzers that the index defines.
+func (s settings) analyzers() []string {
+	const prefix, suffix = analysisPrefix + "analyzer.", ".type"
+	var names []string
+	for key := range s {
+		if name, ok := strings.CutPrefix(key, prefix); ok {
+			// A custom analyzer may leave out its type, never its tokenizer.
+			if n, ok := strings.CutSuffix(name, suffix); ok {
+				names = append(names, n)
+			} else if n, ok := strings.CutSuffix(name, ".tokenizer"); ok {
+				names = append(names, n)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// definition returns an analyzer's settings with those of every tokenizer and
+// filter it is made of, directly or through another filter. Two analyzers with
+// the same definition work alike; one that the index does not define is the
+// engine's own of that name.
+func (s settings) definition(analyzer string) string {
+	components := s.components()
+	queue := []string{analysisPrefix + "analyzer." + analyzer + "."}
+	var b strings.Builder
+	for i := 0; i < len(queue); i++ {
+		b.WriteString(s.section(queue[i]))
+		for _, name := range s.references(queue[i]) {
+			for _, next := range components[name] {
+				if !slices.Contains(queue, next) {
+					queue = append(queue, next)
+				}
+			}
+		}
+	}
+	if b.Len() > 0 {
+		return b.String()
+	}
+	if analyzer == defaultAnalyzer && !s.has(analysisPrefix+"analyzer.standard.") {
+		analyzer = "standard"
+	}
+	return "built in: " + analyzer
+}
+
+// components returns the sections of the tokenizers and filters that the index
+// defines, by their names.
+func (s settings) components() map[string][]string {
+	sections := map[string][]string{}
+	for key := range s {
+		for _, kind := range []string{"tokenizer.", "filter.", "char_filter."} {
+			name, ok := strings.CutPrefix(key, analysisPrefix+kind)
+			if !ok {
+				continue
+			}
+			if name, ok = strings.CutSuffix(name, ".type"); ok { // every one has a type
+				sections[name] = append(sections[name], analysisPrefix+kind+name+".")
+			}
+		}
+	}
+	for _, list := range sections {
+		slices.Sort(list)
+	}
+	return sections
+}
+
+// references returns the strings that the settings under prefix hold, in their
+// order: the names that a definition refers to are among them. A multiplexer
+// filter names several others in one string, with commas.
+func (s settings) references(prefix string) []string {
+	var refs []string
+	for name, value := range s {
+		if !strings.HasPrefix(name, prefix) {
+			continue
+		}
+		var list []string
+		if decode(value, &list) != nil {
+			list = []string{s.text(name)}
+		}
+		for _, item := range list {
+			for part := range strings.SplitSeq(item, ",") {
+				refs = append(refs, strings.TrimSpace(part))
+			}
+		}
+	}
+	slices.Sort(refs)
+	return slices.Compact(refs)
+}

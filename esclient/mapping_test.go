@@ -1,0 +1,323 @@
+package esclient
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// wantSchema is a schema for comparison.
+type wantSchema struct {
+	Targets       []target
+	Nested        string
+	Index, Search string
+	Similarity    Similarity
+	K1            float64
+	Shards        int
+}
+
+func summary(s *schema) wantSchema {
+	return wantSchema{
+		Targets: s.targets, Nested: s.nested, Index: s.indexAnalyzer, Search: s.searchAnalyzer,
+		Similarity: s.similarity, K1: s.k1, Shards: s.shards,
+	}
+}
+
+func TestSchemaOfRecordedMappings(t *testing.T) {
+	tests := []struct {
+		answer, field string
+		want          wantSchema
+	}{
+		{"schema", "title", wantSchema{
+			Targets: []target{{"library", 1, "title"}}, Index: "english", Search: "english", K1: 1.2, Shards: 1,
+		}},
+		{"schema", "title.std", wantSchema{
+			Targets: []target{{"library", 1, "title"}}, Index: "default", Search: "default", K1: 1.2, Shards: 1,
+		}},
+		{"schema low", "low", wantSchema{
+			Targets: []target{{"library", 1, "low"}}, Index: "my", Search: "my", K1: 0.9, Shards: 1,
+		}},
+		{"schema nested", "list.text", wantSchema{
+			Targets: []target{{"library", 1, "list.text"}}, Nested: "list",
+			Index: "english", Search: "english", K1: 1.2, Shards: 1,
+		}},
+	}
+	for _, r := range engines(t) {
+		t.Run(r.engine, func(t *testing.T) {
+			for _, test := range tests {
+				s, err := newFake().replay(t, "GET /library", r, test.answer).client(t).
+					schema(t.Context(), "library", test.field)
+				if err != nil {
+					t.Fatal(test.field, err)
+				}
+				if diff := cmp.Diff(test.want, summary(s), cmp.AllowUnexported(target{})); diff != "" {
+					t.Errorf("%s: %s", test.field, diff)
+				}
+			}
+		})
+	}
+}
+
+// mapped returns an index's part of an answer: its properties and settings, each
+// without its braces.
+func mapped(properties, settings string) string {
+	if settings != "" {
+		settings += ","
+	}
+	return fmt.Sprintf(`{"mappings":{"properties":{%s}},"settings":{%s"index.number_of_shards":"2"}}`,
+		properties, settings)
+}
+
+func TestSchema(t *testing.T) {
+	const text = `"f":{"type":"text"}`
+	const mine = `"f":{"type":"text","analyzer":"mine"}`
+	const define = `"index.analysis.analyzer.mine.tokenizer":"standard","index.analysis.analyzer.mine.filter":["x"]`
+	tests := []struct {
+		name, field string
+		indices     []string
+		want        wantSchema
+		err         error
+	}{
+		{name: "several indices", field: "f", indices: []string{mapped(text, ""), mapped(text, "")}, want: wantSchema{
+			Targets: []target{{"i0", 2, "f"}, {"i1", 2, "f"}}, Index: "default", Search: "default", K1: 1.2, Shards: 4,
+		}},
+		{
+			name: "an index without the field does not count", field: "f",
+			indices: []string{mapped("", ""), mapped(text, ""), `{"mappings":{},"settings":{}}`}, want: wantSchema{
+				Targets: []target{{"i1", 2, "f"}}, Index: "default", Search: "default", K1: 1.2, Shards: 2,
+			},
+		},
+		{
+			name: "a number of shards that is kept back is 1", field: "f",
+			indices: []string{`{"mappings":{"properties":{"f":{"type":"text"}}}}`}, want: wantSchema{
+				Targets: []target{{"i0", 1, "f"}}, Index: "default", Search: "default", K1: 1.2, Shards: 1,
+			},
+		},
+		{
+			name: "names with dots", field: "a.b.c.d",
+			indices: []string{mapped(`"a.b":{"properties":{"c":{"type":"keyword","fields":{"d":{"type":"text"}}}}}`, "")},
+			want: wantSchema{
+				Targets: []target{{"i0", 2, "a.b.c"}}, Index: "default", Search: "default", K1: 1.2, Shards: 2,
+			},
+		},
+		{
+			name: "the innermost nested object", field: "a.b.c.d",
+			indices: []string{mapped(`"a":{"type":"nested","properties":{"b":{"type":"nested","properties":{`+
+				`"c":{"properties":{"d":{"type":"text"}}}}}}}`, "")},
+			want: wantSchema{
+				Targets: []target{{"i0", 2, "a.b.c.d"}}, Nested: "a.b",
+				Index: "default", Search: "default", K1: 1.2, Shards: 2,
+			},
+		},
+		{
+			name: "default_search of a field that names no analyzer", field: "f",
+			indices: []string{mapped(text, `"index.analysis.analyzer.default_search.type":"english"`)}, want: wantSchema{
+				Targets: []target{{"i0", 2, "f"}}, Index: "default", Search: "default_search", K1: 1.2, Shards: 2,
+			},
+		},
+		{
+			name: "a search analyzer before default_search", field: "f",
+			indices: []string{mapped(`"f":{"type":"text","analyzer":"x","search_analyzer":"y"}`,
+				`"index.analysis.analyzer.default_search.type":"english"`)},
+			want: wantSchema{
+				Targets: []target{{"i0", 2, "f"}}, Index: "x", Search: "y", K1: 1.2, Shards: 2,
+			},
+		},
+		{
+			name: "the same definition in both", field: "f",
+			indices: []string{mapped(mine, define), mapped(mine, define+`,"index.analysis.filter.other.type":"stop"`)},
+			want: wantSchema{
+				Targets: []target{{"i0", 2, "f"}, {"i1", 2, "f"}}, Index: "mine", Search: "mine", K1: 1.2, Shards: 4,
+			},
+		},
+		{
+			name: "the similarity of the index", field: "f",
+			indices: []string{mapped(text, `"index.similarity.default.type":"LMJelinekMercer"`)}, want: wantSchema{
+				Targets: []target{{"i0", 2, "f"}}, Index: "default", Search: "default", K1: 1.2, Shards: 2, Similarity: Other,
+			},
+		},
+		{
+			name: "scripted", field: "f",
+			indices: []string{mapped(`"f":{"type":"text","similarity":"mine"}`, `"index.similarity.mine.type":"scripted"`)},
+			want: wantSchema{
+				Targets: []target{{"i0", 2, "f"}}, Index: "default", Search: "default", K1: 1.2, Shards: 2, Similarity: Other,
+			},
+		},
+		{
+			name: "boolean", field: "f", indices: []string{mapped(`"f":{"type":"text","similarity":"boolean"}`, "")},
+			want: wantSchema{
+				Targets: []target{{"i0", 2, "f"}}, Index: "default", Search: "default", K1: 1.2, Shards: 2, Similarity: Boolean,
+			},
+		},
+		{name: "no index", field: "f", err: ErrNotText},
+		{name: "no field", field: "", err: ErrNotText},
+		{name: "a name that no request can hold", field: strings.Repeat("f", 1025), err: ErrNotText},
+		{name: "in no index", field: "f", indices: []string{mapped("", "")}, err: ErrNotText},
+		{name: "an object", field: "f", indices: []string{mapped(`"f":{"properties":{}}`, "")}, err: ErrNotText},
+		{name: "a field of an object that lacks it", field: "f.g", indices: []string{mapped(`"f":{"properties":{}}`, "")}, err: ErrNotText},
+		{
+			name: "text in one, a keyword in another", field: "f",
+			indices: []string{mapped(text, ""), mapped(`"f":{"type":"keyword"}`, "")}, err: ErrNotText,
+		},
+		{name: "not indexed", field: "f", indices: []string{mapped(`"f":{"type":"text","index":false}`, "")}, err: ErrNotText},
+		{
+			name: "a runtime field", field: "f.g",
+			indices: []string{`{"mappings":{"runtime":{"f.g":{"type":"long"}},"properties":{"f":{"properties":{"g":{"type":"text"}}}}}}`},
+			err:     ErrNotText,
+		},
+		{
+			name: "a derived field", field: "f",
+			indices: []string{`{"mappings":{"derived":{"f":{"type":"text"}},"properties":{"f":{"type":"text"}}}}`}, err: ErrNotText,
+		},
+		{name: "other analyzers", field: "f", indices: []string{mapped(text, ""), mapped(mine, define)}, err: ErrMixed},
+		{
+			name: "another filter", field: "f", err: ErrMixed,
+			indices: []string{mapped(mine, define), mapped(mine, strings.Replace(define, `["x"]`, `["y"]`, 1))},
+		},
+		{
+			name: "a filter of a filter", field: "f", err: ErrMixed,
+			indices: []string{
+				mapped(mine, define+`,"index.analysis.filter.x.type":"multiplexer","index.analysis.filter.x.filters":["a, b"],`+
+					`"index.analysis.filter.b.type":"stop","index.analysis.filter.b.stopwords":["s"]`),
+				mapped(mine, define+`,"index.analysis.filter.x.type":"multiplexer","index.analysis.filter.x.filters":["a, b"],`+
+					`"index.analysis.filter.b.type":"stop","index.analysis.filter.b.stopwords":["t"]`),
+			},
+		},
+		{
+			name: "nested in one only", field: "f.g", err: ErrMixed,
+			indices: []string{
+				mapped(`"f":{"properties":{"g":{"type":"text"}}}`, ""),
+				mapped(`"f":{"type":"nested","properties":{"g":{"type":"text"}}}`, ""),
+			},
+		},
+		{
+			name: "other parameters of a similarity", field: "f", err: ErrMixed,
+			indices: []string{
+				mapped(text, `"index.similarity.default.type":"BM25","index.similarity.default.k1":"1"`),
+				mapped(text, `"index.similarity.default.type":"BM25","index.similarity.default.k1":"2"`),
+			},
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			members := make([]string, len(test.indices))
+			for i, index := range test.indices {
+				members[i] = fmt.Sprintf(`"i%d":%s`, i, index)
+			}
+			c := newFake().reply("GET /i*", http.StatusOK, "{"+strings.Join(members, ",")+"}").client(t)
+			s, err := c.schema(t.Context(), "i*", test.field)
+			if !errors.Is(err, test.err) {
+				t.Fatalf("error %v, want %v", err, test.err)
+			}
+			if err != nil {
+				return
+			}
+			if diff := cmp.Diff(test.want, summary(s), cmp.AllowUnexported(target{})); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// Which analyzer is meant by a field with an analyzer in an index with
+// default_search differs by engine; see settleAnalyzers.
+func TestSearchAnalyzerThatTheMappingLeavesOpenIsAskedFor(t *testing.T) {
+	f := newFake().
+		reply("GET /i", http.StatusOK, `{"i":`+mapped(`"a":{"properties":{"f":{"type":"text","analyzer":"english"}}}`,
+			`"index.analysis.analyzer.default_search.type":"simple"`)+`}`).
+		reply("GET /i/_mapping/field/a.f", http.StatusOK,
+			`{"i":{"mappings":{"a.f":{"full_name":"a.f","mapping":{"f":{"search_analyzer":"default_search"}}}}}}`)
+	s, err := f.client(t).schema(t.Context(), "i", "a.f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.indexAnalyzer != "english" || s.searchAnalyzer != "default_search" {
+		t.Errorf("analyzers %q and %q", s.indexAnalyzer, s.searchAnalyzer)
+	}
+	f.reply("GET /i/_mapping/field/a.f", http.StatusOK, `{}`)
+	if _, err := f.client(t).schema(t.Context(), "i", "a.f"); err == nil {
+		t.Error("an answer without the analyzer was taken")
+	}
+}
+
+func TestNamedAnalyzerThatIndicesDefineDifferentlyIsMixed(t *testing.T) {
+	const text = `"f":{"type":"text"}`
+	f := newFake().reply("GET /i*", http.StatusOK, `{"i0":`+
+		mapped(text, `"index.analysis.analyzer.a.type":"english","index.analysis.analyzer.same.type":"german"`)+`,"i1":`+
+		mapped(text, `"index.analysis.analyzer.a.type":"french","index.analysis.analyzer.same.type":"german",`+
+			`"index.analysis.analyzer.more.tokenizer":"standard"`)+`}`)
+	s, err := f.client(t).schema(t.Context(), "i*", "f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]error{"": nil, "same": nil, "english": nil, "a": ErrMixed, "more": ErrMixed} {
+		if _, err := s.analyzer(name); !errors.Is(err, want) {
+			t.Errorf("analyzer %q: error %v, want %v", name, err, want)
+		}
+	}
+}
+
+func TestNamesOfOtherAPIsAreNotAskedFor(t *testing.T) {
+	f := newFake()
+	if _, err := f.client(t).schema(t.Context(), "_snapshot", "f"); !errors.Is(err, ErrNotText) || f.asked("") != 0 {
+		t.Errorf("%d calls, error %v", f.asked(""), err)
+	}
+}
+
+func TestFilterOfTheMappingLetsTheFieldThrough(t *testing.T) {
+	tests := []struct{ index, field, want string }{
+		{"", "title.std", "/_all?filter_path=%2A.settings%2C%2A.mappings.runtime%2C%2A.mappings.derived%2C" +
+			"%2A.mappings.properties.title%2A&flat_settings=true"},
+		{"a,b*", "ti*le", "/a%2Cb%2A?filter_path=%2A.settings%2C%2A.mappings.runtime%2C%2A.mappings.derived%2C" +
+			"%2A.mappings.properties&flat_settings=true"},
+	}
+	for _, test := range tests {
+		if got := schemaPath(test.index, test.field); got != test.want {
+			t.Errorf("%q, %q: %s, want %s", test.index, test.field, got, test.want)
+		}
+	}
+}
+
+func FuzzFindFields(f *testing.F) {
+	for _, r := range engines(f) {
+		for _, name := range []string{"schema", "schema low", "schema nested"} {
+			f.Add([]byte(r.answers[name].Body), "title.std")
+		}
+	}
+	f.Add([]byte(`{"i":`+mapped(`"a.b":{"type":"nested","properties":{"c":{"type":"text"}}}`, "")+`}`), "a.b.c")
+	f.Fuzz(func(t *testing.T, b []byte, field string) {
+		var answer map[string]indexMapping
+		if decode(b, &answer) != nil {
+			return
+		}
+		fields, err := findFields(answer, field)
+		if err != nil {
+			return
+		}
+		for i := range fields {
+			fields[i].searchAnalyzer += "x"
+		}
+		s, err := merge(fields)
+		if err != nil {
+			if !errors.Is(err, ErrMixed) {
+				t.Errorf("error %v", err)
+			}
+			return
+		}
+		shards := 0
+		for _, target := range s.targets {
+			shards += target.shards
+			// A text is at the field's own path or above it.
+			if target.shards < 1 || !strings.HasPrefix(field+".", target.source+".") {
+				t.Errorf("target %+v of field %q", target, field)
+			}
+		}
+		if len(s.targets) == 0 || s.shards != shards || !strings.HasPrefix(field, s.nested) {
+			t.Errorf("schema %+v of field %q", summary(s), field)
+		}
+	})
+}

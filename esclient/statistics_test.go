@@ -1,0 +1,193 @@
+package esclient
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestTermsOfRecordedAnswersAreCounted(t *testing.T) {
+	for _, r := range engines(t) {
+		t.Run(r.engine, func(t *testing.T) {
+			tests := []struct {
+				name, call, answer string
+				s                  *schema
+				want               termCount
+			}{
+				{
+					"vectors", "POST /library/_termvectors", "vectors",
+					&schema{shards: 1, targets: []target{{"library", 1, "title"}}},
+					termCount{3, []int64{2, 1, 0}},
+				},
+				{
+					"nested", "POST /library/_search", "count nested",
+					&schema{shards: 1, nested: "list", targets: []target{{"library", 1, "list.text"}}},
+					termCount{6, []int64{5, 1, 0}},
+				},
+			}
+			for _, test := range tests {
+				field := test.s.targets[0].source
+				got, err := newFake().replay(t, test.call, r, test.answer).client(t).
+					countTerms(t.Context(), "library", field, test.s, []string{"car", "boat", "none"})
+				if err != nil {
+					t.Fatal(test.name, err)
+				}
+				if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(termCount{})); diff != "" {
+					t.Errorf("%s: %s", test.name, diff)
+				}
+			}
+		})
+	}
+}
+
+// shardNumber returns the shard that a call is pinned to.
+func shardNumber(t *testing.T, u *url.URL) int {
+	t.Helper()
+	n, err := strconv.Atoi(strings.TrimPrefix(u.Query().Get("preference"), "_shards:"))
+	if err != nil {
+		t.Errorf("%s is pinned to no shard", u)
+	}
+	return n
+}
+
+func TestShardsAreAddedUp(t *testing.T) {
+	f := newFake()
+	for i, index := range []string{"a", "b"} {
+		f.on("POST /"+index+"/_termvectors", func(w http.ResponseWriter, r *http.Request) {
+			n := 10*i + shardNumber(t, r.URL)
+			_, _ = fmt.Fprintf(w, `{"term_vectors":{"f":{"field_statistics":{"doc_count":%d},"terms":{"x":{"doc_freq":%d}}}}}`,
+				100+n, 1+n)
+		})
+	}
+	s := &schema{shards: 5, targets: []target{{"a", 3, "f"}, {"b", 2, "f"}}}
+	got, err := f.client(t).countTerms(t.Context(), "a,b", "f", s, []string{"y", "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := termCount{500 + 0 + 1 + 2 + 10 + 11, []int64{0, 5 + 0 + 1 + 2 + 10 + 11}}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(termCount{})); diff != "" {
+		t.Error(diff)
+	}
+	if f.asked("") != 5 {
+		t.Errorf("%d calls, want one a shard", f.asked(""))
+	}
+}
+
+func TestManyShardsAreSampledAndScaledUp(t *testing.T) {
+	f := newFake()
+	for i := range 40 {
+		f.reply(fmt.Sprintf("POST /i%d/_termvectors", i), http.StatusOK,
+			`{"term_vectors":{"f":{"field_statistics":{"doc_count":10},"terms":{"x":{"doc_freq":3}}}}}`)
+	}
+	s := &schema{}
+	for i := range 40 {
+		s.targets = append(s.targets, target{fmt.Sprintf("i%d", i), 2, "f"})
+		s.shards += 2
+	}
+	got, err := f.client(t).countTerms(t.Context(), "i*", "f", s, []string{"x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(termCount{800, []int64{240}}, got, cmp.AllowUnexported(termCount{})); diff != "" {
+		t.Error(diff)
+	}
+	// 32 of 80 shards, spread over all indices, none twice.
+	seen := map[string]bool{}
+	for _, c := range f.calls {
+		path, _, _ := strings.Cut(c, "&")
+		seen[path] = true
+	}
+	if f.asked("") != 32 || len(seen) != 32 || f.asked("/i0/") == 0 || f.asked("/i38/") == 0 {
+		t.Errorf("%d calls to %d shards", f.asked(""), len(seen))
+	}
+}
+
+func TestCountFallsBackToASearchWhereVectorsAreRefused(t *testing.T) {
+	for _, r := range engines(t) {
+		t.Run(r.engine, func(t *testing.T) {
+			f := newFake().replay(t, "POST /i/_termvectors", r, "vectors refused").
+				reply("POST /i/_search", http.StatusOK, `{"_shards":{"failed":0},"aggregations":{`+
+					`"all":{"doc_count":9,"field":{"doc_count":7}},"terms":{"buckets":[{"doc_count":2}]}}}`)
+			s := &schema{shards: 1, targets: []target{{"i", 1, "f"}}}
+			c := f.client(t)
+			for range 2 {
+				got, err := c.countTerms(t.Context(), "i", "f", s, []string{"x"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(termCount{7, []int64{2}}, got, cmp.AllowUnexported(termCount{})); diff != "" {
+					t.Error(diff)
+				}
+			}
+			if n := f.asked("_termvectors"); n != 1 {
+				t.Errorf("vectors asked for %d times after a refusal, want 1", n)
+			}
+		})
+	}
+}
+
+func TestOverloadedClusterIsNotAskedInAnotherWay(t *testing.T) {
+	for _, status := range []int{401, 429, 502, 503, 504} {
+		f := newFake().reply("POST /i/_termvectors", status, `{}`)
+		s := &schema{shards: 1, targets: []target{{"i", 1, "f"}}}
+		_, err := f.client(t).countTerms(t.Context(), "i", "f", s, []string{"x"})
+		var refusal *Error
+		if !errors.As(err, &refusal) || refusal.Status != status || f.asked("_search") != 0 || s.unvectored.Load() {
+			t.Errorf("status %d: error %v, %d searches", status, err, f.asked("_search"))
+		}
+	}
+}
+
+func TestCountsOfASearchThatIsNotWholeAreNotTaken(t *testing.T) {
+	answers := map[string]string{
+		"a shard failed": `{"_shards":{"failed":1},"aggregations":{"in":{"terms":{"buckets":[{"doc_count":2}]}}}}`,
+		"a count lacks":  `{"_shards":{"failed":0},"aggregations":{"in":{"terms":{"buckets":[]}}}}`,
+		"nothing":        `{}`,
+	}
+	for name, body := range answers {
+		t.Run(name, func(t *testing.T) {
+			s := &schema{shards: 1, nested: "n", targets: []target{{"i", 1, "n.f"}}}
+			c := newFake().reply("POST /i/_search", http.StatusOK, body).client(t)
+			if n, err := c.countTerms(t.Context(), "i", "n.f", s, []string{"x"}); err == nil {
+				t.Errorf("counts %+v", n)
+			}
+		})
+	}
+}
+
+func TestTermsThatNoIndexCanHoldAreNotAskedFor(t *testing.T) {
+	f := newFake().reply("POST /i/_termvectors", http.StatusOK,
+		`{"term_vectors":{"f":{"field_statistics":{"doc_count":7},"terms":{"a":{"doc_freq":1},"b":{"doc_freq":2}}}}}`)
+	s := &schema{shards: 1, targets: []target{{"i", 1, "f"}}}
+	terms := []string{"a", strings.Repeat("é", 16384), "\xff", "b"}
+	got, err := f.client(t).countTerms(t.Context(), "i", "f", s, terms)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(termCount{7, []int64{1, 0, 0, 2}}, got, cmp.AllowUnexported(termCount{})); diff != "" {
+		t.Error(diff)
+	}
+	if f.asked(`["a","b"]`) != 1 {
+		t.Errorf("asked %.200q", f.calls)
+	}
+}
+
+func TestManyTermsAreAskedForInChunks(t *testing.T) {
+	f := newFake().reply("POST /i/_termvectors", http.StatusOK,
+		`{"term_vectors":{"f":{"field_statistics":{"doc_count":7},"terms":{"t0":{"doc_freq":1},"t2400":{"doc_freq":2}}}}}`)
+	terms := make([]string, 2500)
+	for i := range terms {
+		terms[i] = fmt.Sprintf("t%d", i)
+	}
+	s := &schema{shards: 1, targets: []target{{"i", 1, "f"}}}
+	got, err := f.client(t).countTerms(t.Context(), "i", "f", s, terms)
+	if err != nil || got.docCount != 7 || got.docFreqs[0] != 1 || got.docFreqs[2400] != 2 || f.asked("") != 3 {
+		t.Errorf("N = %d, %v, %d calls", got.docCount, err, f.asked(""))
+	}
+}
