@@ -1,0 +1,317 @@
+package proxy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+
+	"github.com/akin-search/akin/expand"
+)
+
+// askAdmin sends a request to the admin handler of a server for o.
+func askAdmin(t *testing.T, o Options, method, target, body string) (status int, answer string) {
+	t.Helper()
+	if o.Upstreams == nil {
+		o.Upstreams = []string{"http://127.0.0.1:9"}
+	}
+	s, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	s.AdminHandler().ServeHTTP(w, httptest.NewRequest(method, target, strings.NewReader(body)))
+	return w.Code, w.Body.String()
+}
+
+func TestHealthAndReadiness(t *testing.T) {
+	reasons := func(r ...string) func(context.Context) []string {
+		return func(ctx context.Context) []string {
+			if until, ok := ctx.Deadline(); !ok || time.Until(until) > time.Second {
+				return []string{"the check is not bounded in time"}
+			}
+			return r
+		}
+	}
+	tests := []struct {
+		name, path string
+		ready      func(context.Context) []string
+		status     int
+		answer     string
+	}{
+		{"healthy though not ready", "/healthz", reasons("no matrix"), 200, `{"status":"ok"}`},
+		{"ready", "/readyz", reasons(), 200, `{"status":"ok"}`},
+		{"ready without a check", "/readyz", nil, 200, `{"status":"ok"}`},
+		{"not ready", "/readyz", reasons("no matrix", "redis: refused"), 503, `{"status":"not ready","reasons":["no matrix","redis: refused"]}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			status, answer := askAdmin(t, Options{Ready: tt.ready}, http.MethodGet, tt.path, "")
+			if status != tt.status || answer != tt.answer {
+				t.Errorf("got %d %s, want %d %s", status, answer, tt.status, tt.answer)
+			}
+		})
+	}
+}
+
+func TestMetricsShowTheInjectedRegistry(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "akin_matrix_version", Help: "h"}, func() float64 { return 7 }))
+	status, answer := askAdmin(t, Options{Registry: registry}, http.MethodGet, "/metrics", "")
+	for _, want := range []string{
+		"akin_matrix_version 7\n",
+		"akin_requests_total{outcome=\"passed\",reason=\"\"} 0\n",
+		"akin_search_stage_duration_seconds_count{stage=\"expand\"} 0\n",
+	} {
+		if status != http.StatusOK || !strings.Contains(answer, want) {
+			t.Errorf("got %d, without %q", status, want)
+		}
+	}
+}
+
+func TestMetricNames(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	if _, err := New(Options{Upstreams: []string{"http://a"}, Registry: registry}); err != nil {
+		t.Fatal(err)
+	}
+	families, err := registry.Gather()
+	if err != nil || len(families) == 0 {
+		t.Fatalf("%d families, %v", len(families), err)
+	}
+	problems, err := promlint.NewWithMetricFamilies(families).Lint()
+	if err != nil || len(problems) > 0 {
+		t.Errorf("%v, %v", problems, err)
+	}
+}
+
+func TestTwoServersCannotShareARegistry(t *testing.T) {
+	o := Options{Upstreams: []string{"http://a"}, Registry: prometheus.NewRegistry()}
+	_, first := New(o)
+	_, second := New(o)
+	if first != nil || second == nil {
+		t.Errorf("New = %v, then %v", first, second)
+	}
+}
+
+func TestShowExpansion(t *testing.T) {
+	clause := expand.Clause{Path: "query.match", Field: "body", Added: []expand.Added{{Term: "hire", From: "rental", Similarity: 0.5, Weight: 1, Boost: 0.25}}}
+	rewrites := expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
+		if until, ok := ctx.Deadline(); !ok || time.Until(until) < DefaultBudget || time.Until(until) > showBudget {
+			t.Errorf("the expander has until %v, %v", until, ok)
+		}
+		return &expand.Result{
+			Rewritten: true,
+			RawQuery:  "was=" + r.RawQuery + "&index=" + r.Index,
+			Body:      []byte(`{"html":"<b>&","n":1.0000000000000000001,"was":` + string(r.Body) + `}`),
+			Clauses:   []expand.Clause{clause},
+		}, nil
+	})
+	const shownClause = `[{"path":"query.match","field":"body","added":[{"term":"hire","from":"rental","similarity":0.5,"weight":1,"boost":0.25}]}]`
+	tests := []struct {
+		name, target, body string
+		expander           Expander
+		status             int
+		answer             string
+	}{
+		{
+			"rewritten", "/_akin/expand/help?x=%zz;", "{}", rewrites, 200,
+			`{"rewritten":true,"raw_query":"was=x=%zz;&index=help","body":{"html":"<b>&","n":1.0000000000000000001,"was":{}},"clauses":` + shownClause + "}\n",
+		},
+		{
+			"date math", "/_akin/expand/%3Clogs-%7Bnow%2Fd%7D%3E", "{}", rewrites, 200,
+			`{"rewritten":true,"raw_query":"was=&index=<logs-{now/d}>","body":{"html":"<b>&","n":1.0000000000000000001,"was":{}},"clauses":` + shownClause + "}\n",
+		},
+		{
+			"all indices", "/_akin/expand", "{}", rewrites, 200,
+			`{"rewritten":true,"raw_query":"was=&index=","body":{"html":"<b>&","n":1.0000000000000000001,"was":{}},"clauses":` + shownClause + "}\n",
+		},
+		{
+			"all indices, slash", "/_akin/expand/?akin=explain&a", "{}", rewrites, 200,
+			`{"rewritten":true,"raw_query":"was=a&index=","body":{"html":"<b>&","n":1.0000000000000000001,"was":{}},"clauses":` + shownClause + "}\n",
+		},
+		{
+			"left alone", "/_akin/expand/help?a", "{}", expander(leaveAlone), 200,
+			`{"rewritten":false,"reason":"left alone","raw_query":"a","clauses":[]}` + "\n",
+		},
+		{
+			"failed", "/_akin/expand/help", "{}", expander(func(context.Context, *expand.Request) (*expand.Result, error) {
+				return nil, errors.New("redis: refused")
+			}), 200,
+			`{"rewritten":false,"cause":"error","error":"redis: refused","raw_query":"","clauses":[]}` + "\n",
+		},
+		{
+			"panicked", "/_akin/expand/help", "{}", expander(func(context.Context, *expand.Request) (*expand.Result, error) { panic(1) }), 200,
+			`{"rewritten":false,"cause":"panic","error":"panic","raw_query":"","clauses":[]}` + "\n",
+		},
+		{
+			"too large", "/_akin/expand/help", strings.Repeat(" ", 101), rewrites, 413,
+			`{"error":{"root_cause":[{"type":"akin_request_exception","reason":"the body is larger than max_body"}],"type":"akin_request_exception","reason":"the body is larger than max_body"},"status":413}`,
+		},
+		{
+			"switched off", "/_akin/expand/help", "{}", nil, 404,
+			`{"error":{"root_cause":[{"type":"akin_request_exception","reason":"expansion is switched off"}],"type":"akin_request_exception","reason":"expansion is switched off"},"status":404}`,
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			status, answer := askAdmin(t, Options{Expander: tt.expander, MaxBody: 100}, http.MethodPost, tt.target, tt.body)
+			if status != tt.status || answer != tt.answer {
+				t.Errorf("got %d\n%s\nwant %d\n%s", status, answer, tt.status, tt.answer)
+			}
+		})
+	}
+}
+
+// An expansion that is only shown counts as no request.
+func TestShownExpansionIsNotCounted(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	askAdmin(t, Options{Expander: rewriteTo("{}"), Registry: registry}, http.MethodPost, "/_akin/expand/a", "{}")
+	if n := counter(t, registry, "akin_requests_total"); n != 0 {
+		t.Errorf("%v requests are counted", n)
+	}
+}
+
+func TestBrokenExpansionIsShownAsAnError(t *testing.T) {
+	status, answer := askAdmin(t, Options{Expander: rewriteTo("{not JSON")}, http.MethodPost, "/_akin/expand/a", "{}")
+	if status != http.StatusInternalServerError || !json.Valid([]byte(answer)) {
+		t.Errorf("got %d %s", status, answer)
+	}
+}
+
+func TestAdminPortServesNothingElse(t *testing.T) {
+	for target, want := range map[string]int{"/": 404, "/a/_search": 404, "/healthz/": 404, "/_akin": 404} {
+		if status, _ := askAdmin(t, Options{}, http.MethodGet, target, ""); status != want {
+			t.Errorf("GET %s = %d, want %d", target, status, want)
+		}
+	}
+}
+
+// startServe runs Serve until the returned function is called, which returns
+// what Serve returned.
+func startServe(t *testing.T, s *Server) (proxy, admin string, stop func() error) {
+	t.Helper()
+	listeners := [2]*httptest.Server{httptest.NewUnstartedServer(nil), httptest.NewUnstartedServer(nil)} // for their free ports
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx, listeners[0].Listener, listeners[1].Listener) }()
+	t.Cleanup(cancel)
+	return listeners[0].Listener.Addr().String(), listeners[1].Listener.Addr().String(), func() error {
+		cancel()
+		return receive(t, "the end of Serve", ended)
+	}
+}
+
+// A request in flight gets its answer after the stop, /readyz tells of the
+// draining meanwhile, and then both ports are closed.
+func TestServeDrains(t *testing.T) {
+	reached, proceed := make(chan struct{}), make(chan struct{})
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		close(reached)
+		<-proceed
+		io.WriteString(w, "late")
+	}))
+	defer upstream.Close()
+	s, err := New(Options{Upstreams: []string{upstream.URL}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy, admin, stop := startServe(t, s)
+
+	answers := make(chan string, 1)
+	go func() {
+		res, err := client.Get("http://" + proxy + "/slow")
+		if err != nil {
+			answers <- err.Error()
+			return
+		}
+		defer res.Body.Close()
+		body, _ := io.ReadAll(res.Body)
+		answers <- string(body)
+	}()
+	receive(t, "the request at the node", reached)
+	ended := make(chan error, 1)
+	go func() { ended <- stop() }()
+
+	var answer string
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline) && !strings.Contains(answer, "shutting down"); time.Sleep(time.Millisecond) {
+		res, err := client.Get("http://" + admin + "/readyz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(res.Body)
+		res.Body.Close()
+		answer = string(body)
+	}
+	if answer != `{"status":"not ready","reasons":["shutting down"]}` {
+		t.Errorf("/readyz says %s", answer)
+	}
+	close(proceed)
+	if got := receive(t, "the answer", answers); got != "late" {
+		t.Errorf("the client got %q", got)
+	}
+	if err := receive(t, "the end", ended); err != nil {
+		t.Errorf("Serve = %v", err)
+	}
+	for _, addr := range []string{proxy, admin} {
+		if res, err := client.Get("http://" + addr + "/healthz"); err == nil {
+			res.Body.Close()
+			t.Errorf("%s still answers", addr)
+		}
+	}
+}
+
+func TestServeCutsOffWhatDoesNotEnd(t *testing.T) {
+	reached := make(chan struct{})
+	upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(reached)
+		<-r.Context().Done()
+	}))
+	defer upstream.Close()
+	s, err := New(Options{Upstreams: []string{upstream.URL}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.drain = 20 * time.Millisecond
+	proxy, _, stop := startServe(t, s)
+	failed := make(chan error, 1)
+	go func() {
+		res, err := client.Get("http://" + proxy + "/slow")
+		if err == nil {
+			res.Body.Close()
+		}
+		failed <- err
+	}()
+	receive(t, "the request at the node", reached)
+	if err := stop(); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Serve = %v, want a deadline", err)
+	}
+	if err := receive(t, "the end of the request", failed); err == nil {
+		t.Error("the request was answered")
+	}
+}
+
+func TestServeEndsWhenAListenerFails(t *testing.T) {
+	s, err := New(Options{Upstreams: []string{"http://a"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken, fine := httptest.NewUnstartedServer(nil), httptest.NewUnstartedServer(nil)
+	broken.Listener.Close()
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(t.Context(), fine.Listener, broken.Listener) }()
+	if err := receive(t, "the end", ended); err == nil || !strings.Contains(err.Error(), "proxy: listener: ") {
+		t.Errorf("Serve = %v", err)
+	}
+	if diff := cmp.Diff(true, s.draining.Load()); diff != "" {
+		t.Error("the server does not know that it ends")
+	}
+}

@@ -1,0 +1,125 @@
+package proxy
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"net/http"
+	"strings"
+)
+
+// Reasons to leave a search alone that lie in its body's envelope.
+const (
+	reasonContentType = "content type"     // not JSON
+	reasonEncoding    = "content encoding" // neither plain nor sound gzip
+	reasonTooLarge    = "body too large"   // before or after decompression
+)
+
+// firstRead is the most that is set aside for a body before it is there.
+const firstRead = 16 << 10
+
+// readBody reads the body of a search and returns it decompressed, or the
+// reason why the search is to be forwarded as it came; r and ex are left such
+// that it will be. An error says that the client's body broke off.
+func (s *Server) readBody(r *http.Request, ex *exchange) (body []byte, reason string, err error) {
+	if r.ContentLength == 0 {
+		return nil, "", nil
+	}
+	types := r.Header["Content-Type"]
+	encoding, known := contentEncoding(r.Header["Content-Encoding"])
+	switch {
+	case len(types) > 0 && !isJSON(types), len(types) == 0 && r.ContentLength > 0:
+		return nil, reasonContentType, nil
+	case !known:
+		return nil, reasonEncoding, nil
+	case r.ContentLength > s.opts.MaxBody:
+		return nil, reasonTooLarge, nil
+	}
+	raw, err := readUpTo(r.Body, min(r.ContentLength, firstRead), s.opts.MaxBody+1)
+	if err != nil {
+		return nil, "", err
+	}
+	if int64(len(raw)) > s.opts.MaxBody {
+		r.Body = resumed{io.MultiReader(bytes.NewReader(raw), r.Body), r.Body}
+		return nil, reasonTooLarge, nil
+	}
+	ex.read, ex.original = true, raw
+	switch {
+	case len(raw) == 0:
+		return nil, "", nil
+	case len(types) == 0:
+		return nil, reasonContentType, nil
+	case encoding == "gzip":
+		body, reason = s.decompress(raw)
+		return body, reason, nil
+	default:
+		return raw, "", nil
+	}
+}
+
+// resumed is a body of which the first bytes were read and put back.
+type resumed struct {
+	io.Reader
+	io.Closer
+}
+
+// readUpTo reads at most limit bytes of r, which is expected to hold size; a
+// negative size says nothing.
+func readUpTo(r io.Reader, size, limit int64) ([]byte, error) {
+	var buf bytes.Buffer
+	buf.Grow(int(max(size, 0)) + bytes.MinRead)
+	_, err := buf.ReadFrom(io.LimitReader(r, limit))
+	return buf.Bytes(), err
+}
+
+// decompress returns the content of a gzip stream, or the reason why there is
+// none: it is broken, or larger than a body may be.
+func (s *Server) decompress(raw []byte) (body []byte, reason string) {
+	gz, ok := s.gunzip.Get().(*gzip.Reader)
+	if !ok {
+		gz = new(gzip.Reader)
+	}
+	defer s.gunzip.Put(gz)
+	if err := gz.Reset(bytes.NewReader(raw)); err != nil {
+		return nil, reasonEncoding
+	}
+	body, err := readUpTo(gz, min(4*int64(len(raw)), firstRead), s.opts.MaxBody+1)
+	switch {
+	case err != nil:
+		return nil, reasonEncoding
+	case int64(len(body)) > s.opts.MaxBody:
+		return nil, reasonTooLarge
+	}
+	return body, ""
+}
+
+// isJSON reports whether the values of a Content-Type or Accept header name one
+// media type whose text is one JSON value.
+func isJSON(values []string) bool {
+	if len(values) != 1 {
+		return false // more than one is an error to Elasticsearch
+	}
+	mediaType, _, _ := strings.Cut(values[0], ";")
+	mediaType = strings.TrimSpace(mediaType)
+	return strings.EqualFold(mediaType, "application/json") ||
+		strings.EqualFold(mediaType, "application/vnd.elasticsearch+json")
+}
+
+// contentEncoding returns the coding that the values of a Content-Encoding
+// header name, "" for none, and whether it is one that can be decoded.
+func contentEncoding(values []string) (coding string, known bool) {
+	switch {
+	case len(values) == 0:
+		return "", true
+	case len(values) > 1:
+		return "", false
+	}
+	switch strings.ToLower(strings.TrimSpace(values[0])) {
+	case "", "identity":
+		return "", true
+	case "gzip", "x-gzip":
+		return "gzip", true
+	default:
+		return "", false
+	}
+}

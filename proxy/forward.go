@@ -1,0 +1,123 @@
+package proxy
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httputil"
+	"strings"
+	"sync"
+)
+
+// copyBufferSize is the size of the pieces in which answers are copied.
+const copyBufferSize = 32 << 10
+
+// forwardingHeaders are those that ReverseProxy takes away before Rewrite runs.
+var forwardingHeaders = [...]string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"}
+
+// newForward returns the handler that sends a request on and copies the answer
+// back. A client that goes away cancels the upstream request, through the
+// request's context; an answer that breaks off breaks off towards the client
+// too.
+func (s *Server) newForward() *httputil.ReverseProxy {
+	return &httputil.ReverseProxy{
+		Rewrite:       s.rewrite,
+		Transport:     &searchTransport{server: s, next: s.upstream},
+		FlushInterval: -1,
+		BufferPool:    &bufferPool{},
+		ErrorHandler:  s.failed,
+		ErrorLog:      slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+}
+
+// send forwards r. While an answer is written net/http reads what is left of
+// the request's body away and closes it. The transport may not be through with
+// it: the node may answer early, and it reads once more behind the last byte.
+// That read then fails and takes the upstream connection with it, in the middle
+// of the answer; seen once in 60,000 POSTs. Full duplex leaves the body alone.
+func (s *Server) send(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength != 0 {
+		_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/1 servers have it, others need none
+	}
+	s.forward.ServeHTTP(w, r)
+}
+
+// rewrite undoes what ReverseProxy does to a request beyond RFC 9110's rules
+// for hop-by-hop headers.
+func (s *Server) rewrite(pr *httputil.ProxyRequest) {
+	in, out := pr.In, pr.Out
+	for _, name := range forwardingHeaders {
+		if v, ok := in.Header[name]; ok {
+			out.Header[name] = v
+		}
+	}
+	if s.opts.ForwardedHeaders {
+		pr.SetXForwarded()
+	}
+	out.Host = ""                      // the node's own name, as a client that talks to it would send
+	out.URL.RawQuery = in.URL.RawQuery // `a=b;c=%zz` was cut; nothing here decides by the query
+	if raw := in.URL.RawPath; raw != "" && !strings.HasPrefix(raw, "//") && in.URL.EscapedPath() != raw {
+		// A path like /<logs-{now/d}>/_search, sent unescaped, would be escaped.
+		// Opaque is sent as it is, except that URL.RequestURI takes one with two
+		// leading slashes for an authority.
+		out.URL.Opaque = raw
+	}
+	if ex := exchangeOf(in.Context()); ex != nil {
+		out.URL.RawQuery = ex.rawQuery
+		out.Header.Del(controlHeader)
+		if ex.read {
+			out.Header.Del("Expect") // met already: the body is here
+		}
+	}
+}
+
+// failed answers for a cluster that did not answer.
+func (s *Server) failed(w http.ResponseWriter, r *http.Request, err error) {
+	if r.Context().Err() != nil {
+		panic(http.ErrAbortHandler) // the client is gone, or is being cut off at shutdown
+	}
+	s.metrics.unanswered.Inc()
+	s.log.DebugContext(r.Context(), "no answer from the cluster", "method", r.Method, "err", err)
+	writeError(w, http.StatusBadGateway, "akin_upstream_exception", "no node of the cluster answered the request")
+}
+
+// An errorCause is the part of an Elasticsearch error that says what happened.
+type errorCause struct {
+	Type   string `json:"type"`
+	Reason string `json:"reason"`
+}
+
+// An errorAnswer is the body of an Elasticsearch error.
+type errorAnswer struct {
+	Error struct {
+		RootCause []errorCause `json:"root_cause"`
+		errorCause
+	} `json:"error"`
+	Status int `json:"status"`
+}
+
+// writeError writes an error in the shape in which Elasticsearch and OpenSearch
+// answer, so that clients read it as one of theirs.
+func writeError(w http.ResponseWriter, status int, kind, reason string) {
+	answer := errorAnswer{Status: status}
+	answer.Error.errorCause = errorCause{Type: kind, Reason: reason}
+	answer.Error.RootCause = []errorCause{answer.Error.errorCause}
+	body, _ := json.Marshal(answer) // strings and numbers always encode
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // nobody is left to tell
+}
+
+// A bufferPool lends the buffers that answers are copied through.
+type bufferPool struct{ pool sync.Pool }
+
+// Get returns a buffer of copyBufferSize bytes.
+func (p *bufferPool) Get() []byte {
+	if b, ok := p.pool.Get().(*[copyBufferSize]byte); ok {
+		return b[:]
+	}
+	return make([]byte, copyBufferSize)
+}
+
+// Put takes a buffer of Get back.
+func (p *bufferPool) Put(b []byte) { p.pool.Put((*[copyBufferSize]byte)(b)) }

@@ -1,0 +1,258 @@
+package proxy
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/akin-search/akin/expand"
+)
+
+// patience bounds every wait of a test; nothing comes near it.
+const patience = 20 * time.Second
+
+// client gives up before the test run does.
+var client = &http.Client{Timeout: patience}
+
+// expander is an Expander made of a function.
+type expander func(ctx context.Context, r *expand.Request) (*expand.Result, error)
+
+func (f expander) Expand(ctx context.Context, r *expand.Request) (*expand.Result, error) {
+	return f(ctx, r)
+}
+
+// leaveAlone expands nothing.
+func leaveAlone(context.Context, *expand.Request) (*expand.Result, error) {
+	return &expand.Result{Reason: "left alone"}, nil
+}
+
+// rewriteTo expands every search to body.
+func rewriteTo(body string) expander {
+	return func(_ context.Context, r *expand.Request) (*expand.Result, error) {
+		return &expand.Result{
+			Rewritten: true,
+			RawQuery:  r.RawQuery,
+			Body:      []byte(body),
+			Clauses:   []expand.Clause{{Path: "query.match", Field: "body", Added: make([]expand.Added, 3)}},
+		}, nil
+	}
+}
+
+// startProxy serves o on a real socket and returns the address. Options that
+// the test leaves open get a registry.
+func startProxy(t *testing.T, o Options) (addr string, registry *prometheus.Registry) {
+	t.Helper()
+	if o.Registry == nil {
+		o.Registry = prometheus.NewRegistry()
+	}
+	s, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(s.Handler())
+	server.Config = s.newHTTPServer(s.Handler())
+	server.Start()
+	t.Cleanup(server.Close)
+	t.Cleanup(s.upstream.transport.CloseIdleConnections)
+	return server.Listener.Addr().String(), o.Registry
+}
+
+// A rawRequest is a request as it arrived on the wire.
+type rawRequest struct {
+	line   string   // the request line
+	header []string // the header lines, in the order of arrival
+	body   string   // with its chunk framing, if any
+}
+
+// get returns the values of the header lines of a name.
+func (r rawRequest) get(name string) []string {
+	var values []string
+	for _, line := range r.header {
+		if k, v, _ := strings.Cut(line, ": "); strings.EqualFold(k, name) {
+			values = append(values, v)
+		}
+	}
+	return values
+}
+
+// A rawNode is a node that notes requests byte for byte and answers each with
+// the bytes that answer returns, or with an empty object.
+type rawNode struct {
+	URL, addr string
+	mu        sync.Mutex
+	requests  []rawRequest
+}
+
+const (
+	emptyAnswer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Type: application/json\r\n\r\n{}"
+	// hangUp at the end of an answer closes the connection after what is before.
+	hangUp = "\x00hang up"
+)
+
+func startRawNode(t *testing.T, answer func(n int, r rawRequest) string) *rawNode {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := &rawNode{URL: "http://" + l.Addr().String(), addr: l.Addr().String()}
+	var conns sync.WaitGroup
+	conns.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			conns.Go(func() { node.serve(c, answer) })
+		}
+	})
+	t.Cleanup(func() { l.Close(); conns.Wait() })
+	return node
+}
+
+func (n *rawNode) serve(c net.Conn, answer func(int, rawRequest) string) {
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(patience))
+	for br := bufio.NewReader(c); ; {
+		r, ok := readRawRequest(br)
+		if !ok {
+			return
+		}
+		n.mu.Lock()
+		n.requests = append(n.requests, r)
+		count := len(n.requests)
+		n.mu.Unlock()
+		text := emptyAnswer
+		if answer != nil {
+			text = answer(count, r)
+		}
+		text, hangsUp := strings.CutSuffix(text, hangUp)
+		io.WriteString(c, text)
+		if hangsUp {
+			return
+		}
+	}
+}
+
+func readRawRequest(br *bufio.Reader) (r rawRequest, ok bool) {
+	for {
+		line, err := br.ReadString('\n')
+		if err != nil {
+			return r, false
+		}
+		line = strings.TrimSuffix(line, "\r\n")
+		switch {
+		case r.line == "":
+			r.line = line
+			continue
+		case line != "":
+			r.header = append(r.header, line)
+			continue
+		}
+		break
+	}
+	req, err := http.ReadRequest(bufio.NewReader(io.MultiReader(
+		strings.NewReader("POST / HTTP/1.1\r\n"+strings.Join(r.header, "\r\n")+"\r\n\r\n"), br)))
+	if err != nil {
+		return r, false
+	}
+	body, err := io.ReadAll(req.Body)
+	r.body = string(body)
+	return r, err == nil
+}
+
+// all returns the requests so far.
+func (n *rawNode) all() []rawRequest {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return append([]rawRequest(nil), n.requests...)
+}
+
+// only returns the one request that arrived.
+func (n *rawNode) only(t *testing.T) rawRequest {
+	t.Helper()
+	got := n.all()
+	if len(got) != 1 {
+		t.Fatalf("%d requests arrived, want 1: %q", len(got), got)
+	}
+	return got[0]
+}
+
+// dial connects to addr for the time of the test.
+func dial(t *testing.T, addr string) *net.TCPConn {
+	t.Helper()
+	c, err := (&net.Dialer{Timeout: patience}).DialContext(t.Context(), "tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	c.SetDeadline(time.Now().Add(patience))
+	return c.(*net.TCPConn)
+}
+
+// exchangeRaw sends request, with \n for \r\n in the head, and returns all that
+// comes back until the connection closes. The request should ask for that.
+func exchangeRaw(t *testing.T, addr, request string) string {
+	t.Helper()
+	c := dial(t, addr)
+	head, body, _ := strings.Cut(request, "\n\n")
+	if _, err := io.WriteString(c, strings.ReplaceAll(head, "\n", "\r\n")+"\r\n\r\n"+body); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := io.ReadAll(c)
+	if err != nil {
+		t.Fatalf("reading the answer: %v, so far %q", err, answer)
+	}
+	return string(answer)
+}
+
+// counter returns the sum of the samples of a counter whose labels include those
+// given as name, value pairs.
+func counter(t *testing.T, registry *prometheus.Registry, name string, labels ...string) float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := 0.0
+	for _, family := range families {
+		if family.GetName() != name {
+			continue
+		}
+	samples:
+		for _, m := range family.GetMetric() {
+			have := map[string]string{}
+			for _, l := range m.GetLabel() {
+				have[l.GetName()] = l.GetValue()
+			}
+			for i := 0; i < len(labels); i += 2 {
+				if have[labels[i]] != labels[i+1] {
+					continue samples
+				}
+			}
+			sum += m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
+		}
+	}
+	return sum
+}
+
+// receive returns what comes out of ch, and fails the test if nothing does.
+func receive[T any](t *testing.T, what string, ch <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-ch:
+		return v
+	case <-time.After(patience):
+		t.Fatalf("waited in vain for %s", what)
+		panic("not reached")
+	}
+}

@@ -1,0 +1,235 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/akin-search/akin/expand"
+)
+
+// Defaults of [Options].
+const (
+	// DefaultBudget is the time that akin takes for its own work on a search.
+	DefaultBudget = 50 * time.Millisecond
+	// DefaultMaxBody is the size of the largest search body that is read.
+	DefaultMaxBody = 1 << 20
+)
+
+// Limits of the two listeners. There is no limit on the time of a request or
+// of its answer: bulk loads and scrolls over slow links are long.
+const (
+	readHeaderTimeout = 10 * time.Second
+	idleTimeout       = 2 * time.Minute
+	// maxHeaderBytes is three times what Elasticsearch accepts by default, an
+	// initial line of 4 KiB and headers of 16 KiB.
+	maxHeaderBytes = 64 << 10
+	// drainLimit bounds the wait for requests in flight at shutdown. It is
+	// below the 30 s that Kubernetes waits before it kills.
+	drainLimit = 20 * time.Second
+)
+
+// An Expander rewrites searches. The expand package implements it.
+type Expander interface {
+	// Expand returns what becomes of r, until ctx ends at the latest. An error
+	// means that something failed: then the original goes to the cluster. It
+	// must not keep or modify r.
+	Expand(ctx context.Context, r *expand.Request) (*expand.Result, error)
+}
+
+// Options say what [New] builds a server from.
+type Options struct {
+	// Upstreams are the base URLs of the cluster's nodes, at least one, http or
+	// https, with or without a path prefix, without credentials: those of each
+	// client are passed on.
+	Upstreams []string
+	// TLS is used towards https nodes; nil verifies against the system's roots.
+	// It must not be modified afterwards.
+	TLS *tls.Config
+	// ForwardedHeaders adds X-Forwarded-For, -Host and -Proto to what is sent
+	// to the cluster. Off, those that the client sent pass as they are.
+	ForwardedHeaders bool
+
+	// Expander rewrites the searches; with nil they pass unread.
+	Expander Expander
+	// Budget bounds the time of one call of Expander; 0 means [DefaultBudget].
+	Budget time.Duration
+	// MaxBody is the number of bytes, compressed and decompressed alike, up to
+	// which a search body is read; 0 means [DefaultMaxBody]. Larger ones are
+	// forwarded as they came.
+	MaxBody int64
+	// Cause names the cause of an error of Expander in one or two words, from a
+	// fixed small set: it labels metrics. With nil it is "budget" for an expired
+	// deadline and "error" for all else.
+	Cause func(error) string
+	// OnRefused, unless nil, is called each time the cluster answers a rewritten
+	// search of index with a 4xx or 5xx. It must not block.
+	OnRefused func(index string)
+
+	// Ready returns why the process is not ready to serve, nothing where it is,
+	// until ctx ends at the latest. With nil the server is always ready.
+	Ready func(ctx context.Context) []string
+	// Logger receives the log; nil discards it.
+	Logger *slog.Logger
+	// LogQueries allows query texts in the log.
+	LogQueries bool
+	// Registry receives the metrics and is what /metrics shows; nil means a
+	// new one.
+	Registry *prometheus.Registry
+}
+
+// A Server forwards requests to a cluster. [New] makes it; its methods may be
+// called concurrently.
+type Server struct {
+	opts     Options
+	log      *slog.Logger
+	metrics  *metrics
+	upstream *upstream
+	forward  *httputil.ReverseProxy
+	proxy    http.Handler
+	admin    http.Handler
+	gunzip   sync.Pool // of *gzip.Reader
+	drain    time.Duration
+	draining atomic.Bool
+}
+
+// New returns a server for o. It returns an error where o names no usable node
+// or the metrics cannot be registered.
+func New(o Options) (*Server, error) {
+	o = withDefaults(o)
+	s := &Server{opts: o, log: o.Logger, drain: drainLimit}
+	var err error
+	if s.metrics, err = newMetrics(o.Registry); err != nil {
+		return nil, fmt.Errorf("proxy: metrics: %w", err)
+	}
+	if s.upstream, err = newUpstream(o.Upstreams, o.TLS, o.Logger); err != nil {
+		return nil, fmt.Errorf("proxy: %w", err)
+	}
+	s.forward = s.newForward()
+	gin.SetMode(gin.ReleaseMode) // else gin prints its routes on stdout
+	s.proxy = relayed(s.newProxyEngine())
+	s.admin = s.newAdminEngine()
+	return s, nil
+}
+
+func withDefaults(o Options) Options {
+	if o.Budget == 0 {
+		o.Budget = DefaultBudget
+	}
+	if o.MaxBody == 0 {
+		o.MaxBody = DefaultMaxBody
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Registry == nil {
+		o.Registry = prometheus.NewRegistry()
+	}
+	if o.Cause == nil {
+		o.Cause = defaultCause
+	}
+	return o
+}
+
+func defaultCause(err error) string {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "budget"
+	}
+	return "error"
+}
+
+// Handler returns the handler of the proxy's listener.
+func (s *Server) Handler() http.Handler { return s.proxy }
+
+// AdminHandler returns the handler of the admin listener: /healthz, /readyz,
+// /metrics and POST /_akin/expand/{index}.
+func (s *Server) AdminHandler() http.Handler { return s.admin }
+
+// newProxyEngine returns a gin engine that knows no routes: gin matches and
+// unescapes URL.Path, which loses %2F and with it date math in index names. So
+// all requests meet in NoRoute and are told apart by their escaped path. There
+// is no Recovery: [http.ErrAbortHandler] has to reach net/http, which cuts the
+// client's connection, else a broken answer would look complete.
+func (s *Server) newProxyEngine() *gin.Engine {
+	e := gin.New()
+	e.RedirectTrailingSlash = false
+	e.RedirectFixedPath = false
+	e.HandleMethodNotAllowed = false
+	e.NoRoute(func(c *gin.Context) {
+		s.serve(relayOf(c), c.Request)
+		c.Writer.WriteHeaderNow() // tells gin that a 404 is not its to answer
+	})
+	return e
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	m, ok := recognise(r.Method, r.URL.EscapedPath())
+	if !ok || s.opts.Expander == nil {
+		s.metrics.passed.Inc()
+		s.send(w, r)
+		return
+	}
+	m.serve(s, w, r, m)
+}
+
+// Serve answers on the two listeners until ctx ends, then takes no more
+// connections, waits a bounded time for the requests in flight, and closes
+// what is left. The admin listener closes last, so that /readyz tells of the
+// draining. It returns nil after a complete drain; the listeners are closed
+// when it returns.
+func (s *Server) Serve(ctx context.Context, proxy, admin net.Listener) error {
+	servers := []*http.Server{s.newHTTPServer(s.proxy), s.newHTTPServer(s.admin)}
+	// The admin port has no streams; a request there is small and short.
+	servers[1].ReadTimeout, servers[1].WriteTimeout = 15*time.Second, 30*time.Second
+
+	ended := make(chan error, len(servers))
+	go func() { ended <- servers[0].Serve(proxy) }()
+	go func() { ended <- servers[1].Serve(admin) }()
+
+	var errs []error
+	running := len(servers)
+	select {
+	case <-ctx.Done():
+	case err := <-ended:
+		errs = append(errs, fmt.Errorf("proxy: listener: %w", err))
+		running--
+	}
+	s.draining.Store(true)
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.drain)
+	defer cancel()
+	for _, server := range servers {
+		if err := server.Shutdown(stop); err != nil {
+			errs = append(errs, fmt.Errorf("proxy: requests were cut off after %v: %w", s.drain, err), server.Close())
+		}
+	}
+	for range running {
+		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+			errs = append(errs, fmt.Errorf("proxy: listener: %w", err))
+		}
+	}
+	s.upstream.transport.CloseIdleConnections()
+	return errors.Join(errs...)
+}
+
+func (s *Server) newHTTPServer(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: readHeaderTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		// OPTIONS * goes to the cluster like all else.
+		DisableGeneralOptionsHandler: true,
+	}
+}
