@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/proxy"
+	"github.com/akin-search/akin/simmatrix/rowstore"
+)
+
+var (
+	_ expand.Cluster  = cluster{}
+	_ expand.Matrices = matrices{}
+	_ expand.Pinned   = pinned{}
+	_ expand.Rows     = (*rowstore.Rows)(nil)
+	_ proxy.Expander  = (*expand.Expander)(nil)
+)
+
+// cluster answers expand from esclient.
+type cluster struct{ cached *esclient.Cached }
+
+func (c cluster) Analyze(ctx context.Context, t expand.Text) (*expand.Analysis, error) {
+	a, err := c.cached.Analyze(ctx, t.Index, t.Field, t.Analyzer, t.Text)
+	switch {
+	case errors.Is(err, esclient.ErrNotText):
+		return nil, fmt.Errorf("%w: %w", expand.ErrNotText, err)
+	case errors.Is(err, esclient.ErrMixed):
+		return nil, fmt.Errorf("%w: %w", expand.ErrMixed, err)
+	case err != nil:
+		return nil, err
+	}
+	return &expand.Analysis{
+		Terms: a.Terms, Positions: a.Positions, Shards: a.Shards, Weighting: weighting(a.Similarity),
+	}, nil
+}
+
+// weighting says how a field is scored: by a constant with the boolean
+// similarity, with idf once by all others that the engines have built in.
+func weighting(s esclient.Similarity) expand.Weighting {
+	if s == esclient.Boolean {
+		return expand.WeightOne
+	}
+	return expand.WeightBM25
+}
+
+func (c cluster) Statistics(ctx context.Context, index, field string, terms []string, docFreqs []int64) (expand.Statistics, error) {
+	s, err := c.cached.Statistics(ctx, index, field, terms, docFreqs)
+	return expand.Statistics(s), err
+}
+
+// matrices gives expand the versions that are active in a row store.
+type matrices struct{ store *rowstore.Store }
+
+func (m matrices) Pin() expand.Pinned { return pinned{m.store.Pin()} }
+
+type pinned struct{ snapshot *rowstore.Snapshot }
+
+func (p pinned) For(index, field string) expand.Rows {
+	if rows := p.snapshot.For(index, field); rows != nil {
+		return rows
+	}
+	return nil // not a nil *rowstore.Rows, which would be an interface that is not nil
+}
+
+// cause names why a search was not expanded, for the metrics.
+func cause(err error) string {
+	var stage *expand.StageError
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return "budget"
+	case errors.Is(err, context.Canceled):
+		return "client_gone"
+	case errors.As(err, &stage):
+		return string(stage.Stage)
+	}
+	return "error"
+}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/proxy"
+	"github.com/akin-search/akin/simmatrix/rowstore"
+)
+
+// An app is the proxy with all that it is wired to.
+type app struct {
+	server  *proxy.Server
+	client  *esclient.Client
+	cluster *esclient.Cached
+	store   *rowstore.Store // nil where no matrix is configured
+	log     *slog.Logger
+}
+
+// newApp wires a proxy as cfg says. files has matrices that do not come from
+// the place configured, by name.
+func newApp(ctx context.Context, cfg *configs.Config, files map[string]rowstore.Loader, log *slog.Logger) (*app, error) {
+	a := &app{log: log}
+	registry := prometheus.NewRegistry()
+	ca, err := readCA(cfg.Cluster.TLS.CAFile)
+	if err != nil {
+		return nil, err
+	}
+	if a.client, err = esclient.New(esclient.Options{
+		URLs: cfg.Cluster.URLs, CA: ca, InsecureSkipVerify: cfg.Cluster.TLS.InsecureSkipVerify,
+		Username: cfg.Cluster.Auth.Username, Password: cfg.Cluster.Auth.Password.Reveal(), APIKey: cfg.Cluster.Auth.APIKey.Reveal(),
+	}); err != nil {
+		return nil, usageError{err}
+	}
+	a.cluster = esclient.NewCached(a.client, esclient.CacheOptions{
+		AnalysisBytes: size(cfg.Caches.Analysis), StatisticsBytes: size(cfg.Caches.Statistics), TTL: time.Duration(cfg.Caches.TTL),
+	})
+	options := proxy.Options{
+		Upstreams: cfg.Cluster.URLs,
+		Budget:    time.Duration(cfg.Expansion.Budget),
+		MaxBody:   int64(cfg.Expansion.MaxBody),
+		Cause:     cause,
+		OnRefused: a.cluster.Forget,
+		Ready:     a.problems,
+		Logger:    log, LogQueries: cfg.Log.Queries,
+		Registry: registry,
+	}
+	if options.TLS, err = upstreamTLS(cfg.Cluster.TLS, ca); err != nil {
+		a.close()
+		return nil, err
+	}
+	if len(cfg.Matrices) > 0 {
+		if a.store, err = openStore(ctx, cfg, files, log); err != nil {
+			a.close()
+			return nil, usageError{err}
+		}
+	}
+	if cfg.Expansion.Enabled && a.store != nil {
+		options.Expander = expand.New(cluster{a.cluster}, matrices{a.store}, expandOptions(cfg.Expansion))
+	}
+	registry.MustRegister(&collector{cluster: a.cluster, store: a.store})
+	if a.server, err = proxy.New(options); err != nil {
+		a.close()
+		return nil, usageError{err}
+	}
+	return a, nil
+}
+
+// close ends what newApp started. It may be called on a part of it.
+func (a *app) close() {
+	if a.store != nil {
+		if err := a.store.Close(); err != nil {
+			a.log.Warn("closing the row store", "err", err)
+		}
+	}
+	if a.cluster != nil {
+		a.cluster.Close()
+	}
+	if err := a.client.Close(); err != nil {
+		a.log.Warn("closing the cluster client", "err", err)
+	}
+}
+
+// problems returns why the process is not ready: it can do its work only where
+// the cluster answers. A matrix that is missing keeps nobody from searching.
+func (a *app) problems(ctx context.Context) []string {
+	if err := a.client.Ping(ctx); err != nil {
+		return []string{err.Error()}
+	}
+	return nil
+}
+
+func openStore(ctx context.Context, cfg *configs.Config, files map[string]rowstore.Loader, log *slog.Logger) (*rowstore.Store, error) {
+	options := rowstore.Options{
+		Files:        map[string]rowstore.Loader{},
+		RedisURL:     cfg.Redis.URL.Reveal(),
+		RedisTimeout: time.Duration(cfg.Redis.Timeout),
+		CacheBytes:   size(cfg.Caches.Rows),
+		OnState: func(s rowstore.State) {
+			level := slog.LevelInfo
+			if s.Problem != "" {
+				level = slog.LevelWarn
+			}
+			log.Log(context.WithoutCancel(ctx), level, "matrix", "name", s.Name, "source", s.Source,
+				"version", s.Version, "terms", s.Terms, "problem", s.Problem)
+		},
+	}
+	for _, m := range cfg.Matrices {
+		options.Bindings = append(options.Bindings, rowstore.Binding{Name: m.Name, Indices: m.Indices, Fields: m.Fields})
+		switch load := files[m.Name]; {
+		case load != nil:
+			options.Files[m.Name] = load
+		case m.File != "":
+			options.Files[m.Name] = followFile(m.File)
+		}
+	}
+	return rowstore.Open(ctx, options)
+}
+
+func expandOptions(cfg configs.Expansion) expand.Options {
+	return expand.Options{
+		Scoring: map[string]expand.Form{
+			configs.ScoringAuto: expand.FormAuto, configs.ScoringLinear: expand.FormLinear,
+			configs.ScoringGrouped: expand.FormGrouped, configs.ScoringSaturated: expand.FormSaturated,
+		}[cfg.Scoring],
+		Matching: map[string]expand.Matching{
+			configs.MatchingWiden: expand.MatchingWiden, configs.MatchingSame: expand.MatchingSame,
+		}[cfg.Matching],
+		MaxAddedTerms: cfg.MaxAddedTerms,
+		MaxQueryTerms: cfg.MaxQueryTerms,
+		MaxDocShare:   cfg.MaxDocShare,
+		Strength:      expand.Strength(cfg.Strength),
+		DefaultFields: cfg.DefaultFields,
+	}
+}
+
+func readCA(file string) ([]byte, error) {
+	if file == "" {
+		return nil, nil
+	}
+	pem, err := os.ReadFile(file) //nolint:gosec // the operator names the file
+	if err != nil {
+		return nil, usageError{fmt.Errorf("cluster.tls.ca_file: %w", err)}
+	}
+	return pem, nil
+}
+
+// upstreamTLS returns how the forwarded requests verify the cluster.
+func upstreamTLS(cfg configs.ClientTLS, ca []byte) (*tls.Config, error) {
+	c := &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		InsecureSkipVerify: cfg.InsecureSkipVerify, //nolint:gosec // off unless the operator asks for it
+	}
+	if ca != nil {
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(ca) {
+			return nil, usageError{errors.New("cluster.tls.ca_file: no certificate in it")}
+		}
+	}
+	return c, nil
+}
+
+// size returns a number of bytes, which configs lets through only where it is
+// positive.
+func size(b configs.Bytes) uint64 { return uint64(max(b, 0)) }

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/demo"
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/rowstore"
+)
+
+// demoIndices is the index expression of the whole demo corpus.
+const demoIndices = "help,catalogue,knowledge"
+
+func newDemo() *cobra.Command {
+	var once bool
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "See akin work, with nothing else installed",
+		Long: `demo starts a small search engine in this process, fills it with three indices of
+short texts, learns a matrix from them, and puts akin in front. It shows what five
+searches find without and with akin, the terms that were added, and nDCG@10 over
+all judged queries, then stays up for you to try.`,
+		Example: `  akin demo
+  akin demo --once`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return runDemo(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), once)
+		},
+	}
+	cmd.Flags().BoolVar(&once, "once", false, "exit after the figures")
+	cmd.AddCommand(newDemoLoad())
+	return cmd
+}
+
+// newDemoLoad returns the command that loads the demo corpus into a cluster.
+func newDemoLoad() *cobra.Command {
+	var url string
+	cmd := &cobra.Command{
+		Use:     "load --url URL",
+		Short:   "Index the demo corpus in a cluster of yours",
+		Long:    "load creates the indices " + demoIndices + " where they are missing and fills them.",
+		Example: `  akin demo load --url http://127.0.0.1:9200`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := openCluster(url)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = client.Close() }() // nothing was written
+			return loadDemo(cmd.Context(), client)
+		},
+	}
+	cmd.Flags().StringVar(&url, "url", "", "the cluster (required)")
+	must(cmd.MarkFlagRequired("url"))
+	return cmd
+}
+
+const demoMapping = `{"settings":{"number_of_shards":1,"number_of_replicas":0},` +
+	`"mappings":{"properties":{"title":{"type":"text","analyzer":"english"},"body":{"type":"text","analyzer":"english"}}}}`
+
+func loadDemo(ctx context.Context, client *esclient.Client) error {
+	for _, index := range demo.Indices() {
+		if err := client.EnsureIndex(ctx, index.Name, []byte(demoMapping)); err != nil {
+			return err
+		}
+		docs := make([]esclient.Document, len(index.Docs))
+		for i, d := range index.Docs {
+			docs[i] = esclient.Document{ID: d.ID, Source: map[string]string{"title": d.Title, "body": d.Body}}
+		}
+		if err := client.Index(ctx, index.Name, docs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func runDemo(ctx context.Context, stdout, stderr io.Writer, once bool) error {
+	engine, stopEngine, err := serveHTTP(ctx, demo.NewEngine())
+	if err != nil {
+		return err
+	}
+	defer stopEngine()
+	client, err := esclient.New(esclient.Options{URLs: []string{engine}})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }() // nothing was written
+	began := time.Now()
+	if err := loadDemo(ctx, client); err != nil {
+		return err
+	}
+	build := buildFlags{index: demoIndices, fields: []string{"title", "body"}, corpus: simmatrix.DefaultCorpusOptions()}
+	corpus, err := build.readIndex(ctx, client, newProgress(io.Discard))
+	if err != nil {
+		return err
+	}
+	build.corpus.Source = "demo corpus"
+	m, err := simmatrix.FromCorpus(ctx, corpus, build.corpus, nil)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "Loaded %d texts and learnt %d terms with %d neighbors in %.1f s.\n",
+		m.Meta().Docs, m.Meta().Terms, m.Meta().NonZeros, time.Since(began).Seconds())
+	cfg := configs.Default()
+	cfg.Cluster.URLs = []string{engine}
+	cfg.Matrices = []configs.Matrix{{Name: "demo", Indices: []string{"*"}, Fields: []string{"*"}}}
+	cfg.Expansion.Budget = configs.Duration(time.Second) // the first searches find the caches cold
+	cfg.Expansion.DefaultFields = []string{"title", "body"}
+	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	a, err := newApp(ctx, cfg, map[string]rowstore.Loader{"demo": rowstore.InMemory(m)}, log)
+	if err != nil {
+		return err
+	}
+	defer a.close()
+	return serveDemo(ctx, a, engine, stdout, once)
+}
+
+// serveDemo serves the proxy on free ports, shows the comparison and waits.
+func serveDemo(ctx context.Context, a *app, engine string, stdout io.Writer, once bool) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var listeners [2]net.Listener
+	for i := range listeners {
+		l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+		if err != nil {
+			return err
+		}
+		listeners[i] = l
+	}
+	served := make(chan error, 1)
+	go func() { served <- a.server.Serve(ctx, listeners[0], listeners[1]) }()
+	show := demoShow{
+		engine: engine, akin: "http://" + listeners[0].Addr().String(), admin: "http://" + listeners[1].Addr().String(),
+		client: &http.Client{Timeout: 5 * time.Second}, out: stdout,
+	}
+	err := show.run(ctx)
+	if err == nil && !once {
+		show.invite()
+		<-ctx.Done()
+	}
+	stop()
+	return errors.Join(err, <-served)
+}
+
+// serveHTTP serves h on a free port until stop is called.
+func serveHTTP(ctx context.Context, h http.Handler) (url string, stop func(), err error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, err
+	}
+	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = server.Serve(l) // ends with ErrServerClosed
+	}()
+	return "http://" + l.Addr().String(), func() {
+		_ = server.Close()
+		<-done
+	}, nil
+}

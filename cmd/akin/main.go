@@ -1,0 +1,76 @@
+// Command akin is a proxy for Elasticsearch and OpenSearch that makes searches
+// find and rank documents with related words.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/redis/go-redis/v9/logging"
+	"github.com/spf13/cobra"
+)
+
+// Exit statuses.
+const (
+	exitFailure = 1
+	// exitUsage is for what the user wrote: flags, arguments, configuration.
+	exitUsage = 2
+)
+
+// usageError marks an error in what the user wrote.
+type usageError struct{ error }
+
+// Unwrap returns the error that is marked.
+func (e usageError) Unwrap() error { return e.error }
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// run executes one command line and returns the exit status. The first SIGINT
+// or SIGTERM ends the command in good order, a second one at once.
+func run(args []string, stdout, stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+	logging.Disable() // go-redis prints every failed dial; the row store tells of each change once
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		err = errors.New("interrupted; nothing was left half done")
+	}
+	fmt.Fprintf(stderr, "akin: %v\n", err)
+	if usage := (usageError{}); errors.As(err, &usage) {
+		return exitUsage
+	}
+	return exitFailure
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "akin",
+		Short: "Make every search understand related words",
+		Long: `akin stands in front of Elasticsearch or OpenSearch. It reads each search, looks up
+the neighbors of its terms in a term-similarity matrix, and adds them to the query
+with fractional boosts. Applications keep their clients and change one address.`,
+		Example: `  akin demo                       see it work, with nothing else installed
+  akin matrix build --help        learn a matrix from your own index
+  akin serve --config akin.yml    stand in front of your cluster`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.AddCommand(newServe(), newMatrix(), newDemo())
+	return root
+}

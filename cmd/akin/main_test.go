@@ -1,0 +1,363 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/akin-search/akin/demo"
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// akin runs one command line and returns what it printed and its status.
+func akin(t *testing.T, args ...string) (stdout, stderr string, status int) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	status = run(args, &out, &errs)
+	return out.String(), errs.String(), status
+}
+
+// demoEngine serves the embedded engine with the demo corpus in it.
+func demoEngine(t *testing.T) string {
+	t.Helper()
+	server := httptest.NewServer(demo.NewEngine())
+	t.Cleanup(server.Close)
+	client, err := esclient.New(esclient.Options{URLs: []string{server.URL}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if err := loadDemo(t.Context(), client); err != nil {
+		t.Fatal(err)
+	}
+	return server.URL
+}
+
+func write(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// A lockedBuffer may be written and read at the same time.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func TestEveryCommandShowsAnExample(t *testing.T) {
+	check := func(path []string) {
+		out, _, status := akin(t, append(path, "--help")...)
+		if status != 0 || !strings.Contains(out, "Examples:") {
+			t.Errorf("akin %s --help: status %d, no example in\n%s", strings.Join(path, " "), status, out)
+		}
+	}
+	for _, path := range [][]string{
+		{},
+		{"serve"},
+		{"demo"},
+		{"demo", "load"},
+		{"matrix"},
+		{"matrix", "build"},
+		{"matrix", "push"},
+		{"matrix", "list"},
+		{"matrix", "activate"},
+		{"matrix", "rollback"},
+		{"matrix", "show"},
+	} {
+		check(path)
+	}
+}
+
+func TestMistakesOfTheUserExitWithStatus2(t *testing.T) {
+	bad := write(t, "bad.yml", "listen: {address: nowhere}\nfrob: 1\nexpansion: {max_added_terms: 900}\n")
+	for name, tt := range map[string]struct {
+		args []string
+		want []string
+	}{
+		"unknown flag":      {[]string{"serve", "--frob"}, []string{"--frob"}},
+		"bad configuration": {[]string{"serve", "--config", bad}, []string{"bad.yml:1:", "bad.yml:2:", "bad.yml:3:"}},
+		"no source":         {[]string{"matrix", "build", "--out", "x"}, []string{"--from-index"}},
+		"no index":          {[]string{"matrix", "build", "--from-index", "http://127.0.0.1:1", "--out", "x"}, []string{"--index"}},
+		"no term":           {[]string{"matrix", "show", "--file", "x"}, []string{"term"}},
+		"no version":        {[]string{"matrix", "activate"}, []string{"arg"}},
+		"no redis":          {[]string{"matrix", "list"}, []string{"--redis"}},
+		"bad redis":         {[]string{"matrix", "list", "--redis", "http://x"}, []string{"redis"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("AKIN_REDIS_URL", "")
+			_, stderr, status := akin(t, tt.args...)
+			if status != exitUsage {
+				t.Errorf("status %d, want %d", status, exitUsage)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(stderr, want) {
+					t.Errorf("%q is not in\n%s", want, stderr)
+				}
+			}
+		})
+	}
+}
+
+func TestMatrixLearntFromAnIndexExpandsSearches(t *testing.T) {
+	engine := demoEngine(t)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "demo.akin")
+	_, stderr, status := akin(t, "matrix", "build", "--from-index", engine, "--index", demoIndices, "--field", "title,body", "--out", file)
+	if status != 0 {
+		t.Fatalf("build: status %d\n%s", status, stderr)
+	}
+	if !strings.Contains(stderr, "reading documents: 645 of 645") {
+		t.Errorf("no plain line of progress in\n%s", stderr)
+	}
+	stdout, stderr, status := akin(t, "matrix", "show", "--file", file, "--top", "3", "sofa", "nosuchterm")
+	if status != 0 || strings.Count(stdout, "df ") != 4 || !strings.Contains(stdout, "nosuchterm  not in") {
+		t.Errorf("show: status %d\n%s%s", status, stdout, stderr)
+	}
+	config := write(t, "akin.yml", `
+listen: {address: "127.0.0.1:0"}
+admin: {address: "127.0.0.1:0"}
+cluster: {urls: ["`+engine+`"]}
+expansion: {budget: 5s}
+matrices: [{name: demo, file: "`+file+`"}]
+`)
+	proxy, admin := serveConfig(t, config)
+	body := `{"query":{"match":{"body":"comfortable couch"}}}`
+	plain, expanded := total(t, engine+"/catalogue/_search", body), total(t, proxy+"/catalogue/_search", body)
+	if expanded <= plain {
+		t.Errorf("%d hits with akin, %d without", expanded, plain)
+	}
+	var answer struct {
+		Rewritten bool            `json:"rewritten"`
+		Body      json.RawMessage `json:"body"`
+	}
+	post(t, admin+"/_akin/expand/catalogue", body, &answer)
+	if !answer.Rewritten || !strings.Contains(string(answer.Body), `"sofa"`) {
+		t.Errorf("expand: %+v", answer)
+	}
+	resp, err := http.Get(admin + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	metrics, _ := io.ReadAll(resp.Body)
+	for _, want := range []string{`akin_matrix_source_healthy{matrix="demo"} 1`, `akin_cache_bytes{cache="rows"}`, `akin_cache_hits_total{cache="analysis"}`} {
+		if !strings.Contains(string(metrics), want) {
+			t.Errorf("no %s in the metrics", want)
+		}
+	}
+}
+
+// serveConfig runs "akin serve" until the test ends and returns the addresses.
+func serveConfig(t *testing.T, config string) (proxy, admin string) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	var log lockedBuffer
+	done := make(chan error, 1)
+	root := newRoot()
+	root.SetArgs([]string{"serve", "--config", config})
+	root.SetErr(&log)
+	go func() { done <- root.ExecuteContext(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Errorf("serve: %v\n%s", err, log.String())
+		}
+	})
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		for line := range strings.Lines(log.String()) {
+			var record struct{ Msg, Proxy, Admin string }
+			if json.Unmarshal([]byte(line), &record) == nil && record.Msg == "listening" {
+				return "http://" + record.Proxy, "http://" + record.Admin
+			}
+		}
+	}
+	t.Fatalf("serve does not listen:\n%s", log.String())
+	return "", ""
+}
+
+func post(t *testing.T, url, body string, answer any) {
+	t.Helper()
+	resp, err := http.Post(url, "application/json", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		data, _ := io.ReadAll(resp.Body)
+		t.Fatalf("%s: status %d: %s", url, resp.StatusCode, data)
+	}
+	if err := json.NewDecoder(resp.Body).Decode(answer); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func total(t *testing.T, url, body string) int {
+	t.Helper()
+	var answer struct {
+		Hits struct{ Total struct{ Value int } }
+	}
+	post(t, url, body, &answer)
+	return answer.Hits.Total.Value
+}
+
+func TestWordVectorsBecomeIndexTerms(t *testing.T) {
+	engine := demoEngine(t)
+	vectors := write(t, "v.txt", "sofas 1 0.1\ncouches 1 0.2\nthe 0.9 0.2\nzeppelins 1 0.3\ncar-hire 0 1\n")
+	file := filepath.Join(t.TempDir(), "v.akin")
+	_, stderr, status := akin(t, "matrix", "build", "--from-vectors", vectors, "--cluster", engine, "--index", "catalogue", "--field", "body", "--out", file)
+	if status != 0 || !strings.Contains(stderr, "5 words: 3 became terms of their own, 0 fell on the term of another, 1 are several terms, 1 none; 1 terms are in no document") {
+		t.Fatalf("status %d\n%s", status, stderr)
+	}
+	m, err := readMatrix(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := m.Row("sofa")
+	for n := range row.All() {
+		if n.Term != "couch" || n.DocFreq == 0 || row.Len() != 1 {
+			t.Errorf("neighbor of sofa: %+v", n)
+		}
+	}
+	if row.DocFreq() == 0 {
+		t.Error("sofa has no document frequency")
+	}
+}
+
+func TestBadVectorsFilesLeaveNothingBehind(t *testing.T) {
+	for name, tt := range map[string]struct{ content, want string }{
+		"short row":       {"car 1 2 3\nrental 1 2\n", "line 2"},
+		"not a number":    {"car 1 2\nrental 1 NaN\n", "line 2"},
+		"a word twice":    {"car 1 2\nrental 1 3\ncar 1 2\n", "line 3"},
+		"wrong dimension": {"2 3\ncar 1 2\nrental 1 2\n", "line 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			vectors := write(t, "v.txt", tt.content)
+			dir := t.TempDir()
+			_, stderr, status := akin(t, "matrix", "build", "--from-vectors", vectors, "--out", filepath.Join(dir, "out.akin"))
+			if status != exitFailure || !strings.Contains(stderr, tt.want) {
+				t.Errorf("status %d, want %d and %q in\n%s", status, exitFailure, tt.want, stderr)
+			}
+			if entries, _ := os.ReadDir(dir); len(entries) != 0 {
+				t.Errorf("left behind: %v", entries)
+			}
+		})
+	}
+}
+
+func TestFilesAreWrittenWholeOrNotAtAll(t *testing.T) {
+	path := write(t, "m.akin", "old")
+	failing := func(w io.Writer) error {
+		_, _ = w.Write([]byte("half"))
+		return errors.New("boom")
+	}
+	interrupted, stop := context.WithCancel(t.Context())
+	stop()
+	for name, err := range map[string]error{
+		"failed":      writeFile(t.Context(), path, failing),
+		"interrupted": writeFile(interrupted, path, func(io.Writer) error { return nil }),
+	} {
+		data, _ := os.ReadFile(path)
+		entries, _ := os.ReadDir(filepath.Dir(path))
+		if err == nil || string(data) != "old" || len(entries) != 1 {
+			t.Errorf("%s: error %v, content %q, files %v", name, err, data, entries)
+		}
+	}
+	err := writeFile(t.Context(), path, func(w io.Writer) error { _, err := w.Write([]byte("new")); return err })
+	if data, _ := os.ReadFile(path); err != nil || string(data) != "new" {
+		t.Errorf("error %v, content %q", err, data)
+	}
+}
+
+func TestMatrixFileIsReadAgainWhenItChanges(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "m.akin")
+	load := followFile(path)
+	if _, _, err := load(t.Context()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+	put := func(terms ...string) {
+		rows := make([]simmatrix.TermRow, len(terms))
+		for i, term := range terms {
+			rows[i] = simmatrix.TermRow{Term: term, Neighbors: []simmatrix.Neighbor{{Term: terms[(i+1)%len(terms)], Similarity: 0.5}}}
+		}
+		m, err := simmatrix.New(simmatrix.Meta{Source: "test"}, rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := writeFile(t.Context(), path, func(w io.Writer) error { return simmatrix.Encode(w, m) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("a", "b")
+	if m, changed, err := load(t.Context()); err != nil || !changed || m.Len() != 2 {
+		t.Errorf("first: changed %t, %v", changed, err)
+	}
+	if _, changed, err := load(t.Context()); err != nil || changed {
+		t.Errorf("unchanged: changed %t, %v", changed, err)
+	}
+	put("a", "b", "c")
+	if m, changed, err := load(t.Context()); err != nil || !changed || m.Len() != 3 {
+		t.Errorf("second: changed %t, %v", changed, err)
+	}
+	if err := os.WriteFile(path, []byte("garbage"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the error stays for as long as the file is bad
+		if _, changed, err := load(t.Context()); err == nil || changed {
+			t.Errorf("bad file: changed %t, %v", changed, err)
+		}
+	}
+}
+
+func TestDemoShowsSearchesSideBySide(t *testing.T) {
+	out, stderr, status := akin(t, "demo", "--once")
+	if status != 0 {
+		t.Fatalf("status %d\n%s", status, stderr)
+	}
+	if n := strings.Count(out, "without akin   "); n != shownQueries {
+		t.Errorf("%d queries shown, want %d:\n%s", n, shownQueries, out)
+	}
+	for _, want := range []string{"added: ", "nDCG@10 over 62 judged queries"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not in\n%s", want, out)
+		}
+	}
+}
+
+// Worked out by hand: grades 2, 0, 1 at ranks 1 to 3 of judged 2, 1, 1.
+// DCG = 2/1 + 1/2 = 2.5, ideal 2/1 + 1/log2(3) + 1/2 = 3.13093.
+func TestNDCGIsNormalisedByTheBestOrder(t *testing.T) {
+	hits := []hit{{ID: "a"}, {ID: "x"}, {ID: "b"}}
+	if got := ndcg(hits, map[string]int{"a": 2, "b": 1, "c": 1}); got < 0.79848 || got > 0.79849 {
+		t.Errorf("nDCG = %v, want 2.5/3.13093 = 0.798484", got)
+	}
+	if got := ndcg(nil, map[string]int{"a": 1}); got != 0 {
+		t.Errorf("nDCG of no hits = %v", got)
+	}
+}
