@@ -372,6 +372,9 @@ func (j *job) share(targets []clauseTarget) {
 				n++
 			}
 			t.sel.candidates = t.sel.candidates[:n]
+			if n == 0 {
+				t.reason = ReasonTermLimit
+			}
 		}
 		return
 	}
@@ -432,7 +435,7 @@ func (j *job) result() *Result {
 		added += scan.clauses[i].added()
 	}
 	if added == 0 {
-		return &Result{Clauses: clauses, Reason: ReasonNothingAdded}
+		return &Result{Clauses: clauses} // each says why
 	}
 	w.out = make([]byte, 0, len(j.body)+added*bytesPerTerm+4*scan.query.len())
 	for i := range scan.clauses {

@@ -9,8 +9,6 @@ const (
 	ReasonTooDeep Reason = "too_deep"
 	// ReasonNoClause: no clause of the search is one that akin expands.
 	ReasonNoClause Reason = "no_clause"
-	// ReasonNothingAdded: clauses were recognised; each says why it was left.
-	ReasonNothingAdded Reason = "nothing_added"
 	// ReasonMinScore: min_score cuts by scores, which added clauses raise.
 	ReasonMinScore Reason = "min_score"
 	// ReasonNoScores: with matching "same" only the order changes, and this
@@ -51,6 +49,8 @@ const (
 	// ReasonNoNeighbors: no term has a neighbor that the index holds and the
 	// limits let in.
 	ReasonNoNeighbors Reason = "no_neighbors"
+	// ReasonTermLimit: other clauses used up max_added_terms.
+	ReasonTermLimit Reason = "term_limit"
 )
 
 // Reasons why a simpler scoring form was taken than the one configured.
