@@ -58,6 +58,9 @@ func BenchmarkExpand(b *testing.B) {
 }
 
 func TestWarmExpansionAllocatesLittle(t *testing.T) {
+	if raceEnabled {
+		t.Skip("counts are those of a build without the race detector")
+	}
 	for _, form := range []Form{FormLinear, FormGrouped, FormSaturated} {
 		e := warmExpander(t, form)
 		req := &Request{Index: "docs", Body: []byte(threeTerms)}

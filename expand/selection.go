@@ -1,6 +1,7 @@
 package expand
 
 import (
+	"hash/maphash"
 	"math"
 	"slices"
 	"strings"
@@ -59,7 +60,7 @@ type selection struct {
 	origins    []origin
 	candidates []candidate
 	entries    []entry
-	byTerm     map[string]int
+	byTerm     termTable
 	// ranks and kept are memory that is used again.
 	ranks []rank
 	kept  []candidate
@@ -135,13 +136,11 @@ func (a *Analysis) single() bool {
 // number of documents those refer to; where it or a frequency is unknown, idf
 // counts as 1. Candidates in more than share of docs are passed over.
 func (sel *selection) propose(weighting Weighting, docs int64, share float64, keep int) {
-	if sel.byTerm == nil {
-		sel.byTerm = make(map[string]int)
-	}
-	clear(sel.byTerm)
+	size := len(sel.origins)
 	for i := range sel.origins {
-		sel.byTerm[sel.origins[i].term] = -1
+		size += sel.origins[i].row.Len()
 	}
+	sel.byTerm.reset(size)
 	weight := func(docFreq int64) float64 {
 		if docs == 0 || docFreq == 0 {
 			return 1
@@ -159,15 +158,15 @@ func (sel *selection) propose(weighting Weighting, docs int64, share float64, ke
 			if float64(n.DocFreq) > limit {
 				continue
 			}
-			c, known := sel.byTerm[n.Term]
-			if !known {
-				c = len(sel.candidates)
-				sel.byTerm[n.Term] = c
-				sel.candidates = append(sel.candidates, candidate{term: n.Term, docFreq: int64(n.DocFreq), id: c})
-			}
-			if c < 0 {
+			if sel.isOrigin(n.Term) {
 				continue
 			}
+			slot := sel.byTerm.slot(n.Term, sel.candidates)
+			if *slot == 0 {
+				sel.candidates = append(sel.candidates, candidate{term: n.Term, docFreq: int64(n.DocFreq), id: len(sel.candidates)})
+				*slot = len(sel.candidates)
+			}
+			c := *slot - 1
 			sel.entries = append(sel.entries, entry{i, c, float64(n.Similarity)})
 			sel.candidates[c].v += xw * float64(n.Similarity)
 		}
@@ -176,6 +175,48 @@ func (sel *selection) propose(weighting Weighting, docs int64, share float64, ke
 		sel.candidates[k].v *= weight(sel.candidates[k].docFreq)
 	}
 	sel.keepBest(keep)
+}
+
+// isOrigin reports whether term is one of the text. There are few, and most
+// differ in length or first byte.
+func (sel *selection) isOrigin(term string) bool {
+	for i := range sel.origins {
+		if sel.origins[i].term == term {
+			return true
+		}
+	}
+	return false
+}
+
+// A termTable finds candidates by their term: an open hash table that is filled
+// once and then reset, at half the cost of a map.
+type termTable struct {
+	slots []int // 0 is free, k+1 stands for candidate k
+	seed  maphash.Seed
+}
+
+// reset empties the table and makes room for n terms.
+func (t *termTable) reset(n int) {
+	size := 1
+	for size < 2*n {
+		size *= 2
+	}
+	if cap(t.slots) >= size {
+		t.slots = t.slots[:size]
+		clear(t.slots)
+		return
+	}
+	t.slots, t.seed = make([]int, size), maphash.MakeSeed()
+}
+
+// slot returns the place of term, which is free where candidates lacks it.
+func (t *termTable) slot(term string, candidates []candidate) *int {
+	mask := uint64(max(len(t.slots)-1, 0))
+	for at := maphash.String(t.seed, term) & mask; ; at = (at + 1) & mask {
+		if k := t.slots[at]; k == 0 || candidates[k-1].term == term {
+			return &t.slots[at]
+		}
+	}
 }
 
 // settle weighs the proposed candidates anew by the live statistics, drops

@@ -1,0 +1,7 @@
+//go:build !race
+
+package expand
+
+// raceEnabled reports whether the race detector is on; sync.Pool then drops
+// what it is given now and then.
+const raceEnabled = false
