@@ -10,9 +10,9 @@ import (
 
 // Reasons to leave a search alone that lie in its body's envelope.
 const (
-	reasonContentType = "content type"     // not JSON
-	reasonEncoding    = "content encoding" // neither plain nor sound gzip
-	reasonTooLarge    = "body too large"   // before or after decompression
+	reasonContentType = "content_type"     // not JSON
+	reasonEncoding    = "content_encoding" // neither plain nor sound gzip
+	reasonTooLarge    = "body_too_large"   // before or after decompression
 )
 
 // firstRead is the most that is set aside for a body before it is there.

@@ -24,8 +24,9 @@ const (
 
 // Reasons of the proxy's own to leave a search alone; the expander has more.
 const (
-	reasonOff     = "off"           // the client asked for it
-	reasonNothing = "nothing added" // the expander gave no reason
+	reasonOff      = "off"           // the client asked for it
+	reasonDisabled = "disabled"      // there is no expander
+	reasonNothing  = "nothing_added" // the expander gave no reason
 )
 
 // errPanic stands for a panic of the expander.
@@ -58,8 +59,12 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 	r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, ex))
 	var off bool
 	ex.rawQuery, off = cutControl(r.URL.RawQuery, r.Header)
-	if off {
-		s.metrics.unchanged(reasonOff)
+	if off || s.opts.Expander == nil {
+		reason := reasonDisabled
+		if off {
+			reason = reasonOff
+		}
+		s.metrics.unchanged(reason)
 		s.send(w, r)
 		return
 	}

@@ -277,11 +277,12 @@ func TestSearchWithExpectContinue(t *testing.T) {
 func TestSearchesPassUnreadWithoutExpander(t *testing.T) {
 	node := startRawNode(t, nil)
 	addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}})
-	exchangeRaw(t, addr, searchOf("/_search", jsonType, original))
-	if got := node.only(t).body; got != original {
+	exchangeRaw(t, addr, searchOf("/_search?akin=off&pretty", jsonType+"X-Akin: on\n", original))
+	if got := node.only(t); got.body != original || got.line != "POST /_search?pretty HTTP/1.1" || got.get("X-Akin") != nil {
 		t.Errorf("the node got %q", got)
 	}
-	if n := counter(t, registry, "akin_requests_total", "outcome", outcomePassed); n != 1 {
+	exchangeRaw(t, addr, searchOf("/_search", jsonType, original))
+	if n := counter(t, registry, "akin_requests_total", "outcome", outcomeUnchanged, "reason", reasonDisabled); n != 1 {
 		t.Errorf("counted %v times", n)
 	}
 }

@@ -61,7 +61,7 @@ type Options struct {
 	// to the cluster. Off, those that the client sent pass as they are.
 	ForwardedHeaders bool
 
-	// Expander rewrites the searches; with nil they pass unread.
+	// Expander rewrites the searches; with nil their bodies pass unread.
 	Expander Expander
 	// Budget bounds the time of one call of Expander; 0 means [DefaultBudget].
 	Budget time.Duration
@@ -175,7 +175,7 @@ func (s *Server) newProxyEngine() *gin.Engine {
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	m, ok := recognise(r.Method, r.URL.EscapedPath())
-	if !ok || s.opts.Expander == nil {
+	if !ok {
 		s.metrics.passed.Inc()
 		s.send(w, r)
 		return

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
@@ -69,7 +70,8 @@ func newApp(ctx context.Context, cfg *configs.Config, files map[string]rowstore.
 	if cfg.Expansion.Enabled && a.store != nil {
 		options.Expander = expand.New(cluster{a.cluster}, matrices{a.store}, expandOptions(cfg.Expansion))
 	}
-	registry.MustRegister(&collector{cluster: a.cluster, store: a.store})
+	registry.MustRegister(&collector{cluster: a.cluster, store: a.store}, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if a.server, err = proxy.New(options); err != nil {
 		a.close()
 		return nil, usageError{err}

@@ -33,7 +33,7 @@ searches find without and with akin, the terms that were added, and nDCG@10 over
 all judged queries, then stays up for you to try.`,
 		Example: `  akin demo
   akin demo --once`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runDemo(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), once)
 		},
@@ -51,8 +51,11 @@ func newDemoLoad() *cobra.Command {
 		Short:   "Index the demo corpus in a cluster of yours",
 		Long:    "load creates the indices " + demoIndices + " where they are missing and fills them.",
 		Example: `  akin demo load --url http://127.0.0.1:9200`,
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if url == "" {
+				return usageError{errors.New("give --url URL")}
+			}
 			client, err := openCluster(url)
 			if err != nil {
 				return err
@@ -62,7 +65,6 @@ func newDemoLoad() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&url, "url", "", "the cluster (required)")
-	must(cmd.MarkFlagRequired("url"))
 	return cmd
 }
 

@@ -101,6 +101,10 @@ func TestMistakesOfTheUserExitWithStatus2(t *testing.T) {
 		args []string
 		want []string
 	}{
+		"unknown command":   {[]string{"frob"}, []string{`"frob"`, "--help"}},
+		"unknown matrix":    {[]string{"matrix", "frob"}, []string{`"frob"`}},
+		"needless argument": {[]string{"serve", "--config", bad, "frob"}, []string{`"frob"`}},
+		"no configuration":  {[]string{"serve"}, []string{"config"}},
 		"unknown flag":      {[]string{"serve", "--frob"}, []string{"--frob"}},
 		"bad configuration": {[]string{"serve", "--config", bad}, []string{"bad.yml:1:", "bad.yml:2:", "bad.yml:3:"}},
 		"no source":         {[]string{"matrix", "build", "--out", "x"}, []string{"--from-index"}},

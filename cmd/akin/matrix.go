@@ -20,7 +20,8 @@ which all proxies follow within a second of its activation.`,
 		Example: `  akin matrix build --from-index http://127.0.0.1:9200 --index docs --field body --out docs.akin
   akin matrix push --redis redis://127.0.0.1:6379 --name docs --activate docs.akin
   akin matrix show --file docs.akin car`,
-		Args: cobra.NoArgs,
+		Args: noSuchCommand,
+		RunE: showHelp,
 	}
 	cmd.AddCommand(newMatrixBuild(), newMatrixPush(), newMatrixList(), newMatrixActivate(), newMatrixRollback(), newMatrixShow())
 	return cmd

@@ -52,7 +52,7 @@ Credentials for the cluster come from ` + configs.EnvClusterUsername + ` and ` +
 from ` + configs.EnvClusterAPIKey + `.`,
 		Example: `  akin matrix build --from-index http://127.0.0.1:9200 --index docs --field body --out docs.akin
   akin matrix build --from-vectors vectors.txt.gz --cluster http://127.0.0.1:9200 --index docs --field body --out docs.akin`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.check(); err != nil {
 				return usageError{err}

@@ -70,7 +70,7 @@ func newMatrixList() *cobra.Command {
 		Use:     "list",
 		Short:   "List the versions of a matrix in Redis",
 		Example: `  akin matrix list --redis redis://127.0.0.1:6379 --name docs`,
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return flags.with(func(admin *rowstore.Admin) error {
 				versions, err := admin.Versions(cmd.Context(), flags.name)
@@ -118,7 +118,7 @@ func newMatrixRollback() *cobra.Command {
 		Use:     "rollback",
 		Short:   "Go back to the version that was active before",
 		Example: `  akin matrix rollback --redis redis://127.0.0.1:6379 --name docs`,
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return flags.with(func(admin *rowstore.Admin) error {
 				version, err := admin.Rollback(cmd.Context(), flags.name)

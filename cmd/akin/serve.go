@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -22,8 +23,11 @@ func newServe() *cobra.Command {
 Whatever goes wrong, the original request goes on. The admin port has /healthz,
 /readyz, /metrics and POST /_akin/expand/{index}.`,
 		Example: `  akin serve --config configs/akin.yml`,
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if file == "" {
+				return usageError{errors.New("give --config FILE")}
+			}
 			cfg, err := configs.Load(file)
 			if err != nil {
 				return usageError{err}
@@ -32,7 +36,6 @@ Whatever goes wrong, the original request goes on. The admin port has /healthz,
 		},
 	}
 	cmd.Flags().StringVar(&file, "config", "", "configuration file (required)")
-	must(cmd.MarkFlagRequired("config"))
 	return cmd
 }
 
