@@ -1,0 +1,255 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// akinBinary builds the binary once and returns its path.
+var akinBinary = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(runDir, "akin")
+	args := []string{"build", "-o", path}
+	if os.Getenv("AKIN_E2E_RACE") == "1" {
+		args = append(args, "-race")
+	}
+	cmd := exec.Command("go", append(args, "./cmd/akin")...)
+	cmd.Dir = ".."
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build ./cmd/akin: %w\n%s", err, output)
+	}
+	return path, nil
+})
+
+func akinPath(t *testing.T) string {
+	t.Helper()
+	path, err := akinBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// A section is a part of akin's configuration. JSON is YAML, so that it is
+// written as JSON.
+type section = map[string]any
+
+// An akin is a running `akin serve`.
+type akin struct {
+	cluster // the proxy
+
+	admin cluster
+	proc  *process
+}
+
+// startAkin runs akin with config over what every test wants: free ports. It
+// returns when akin is ready and ends it with the test.
+func startAkin(t *testing.T, config section) *akin {
+	t.Helper()
+	a := launchAkin(t, config)
+	waitFor(t, 20*time.Second, "/readyz", func() error {
+		if a.proc.ended() {
+			t.Fatalf("akin ended:\n%s", a.proc.tail())
+		}
+		status, answer, err := a.admin.call(t.Context(), http.MethodGet, "/readyz", "")
+		if err == nil && status != http.StatusOK {
+			err = fmt.Errorf("%d: %s", status, answer)
+		}
+		return err
+	})
+	return a
+}
+
+// launchAkin is startAkin without waiting until akin is ready: for tests in
+// which it is not going to be.
+func launchAkin(t *testing.T, config section) *akin {
+	t.Helper()
+	full := section{"listen": section{"address": "127.0.0.1:0"}, "admin": section{"address": "127.0.0.1:0"}}
+	maps.Copy(full, config)
+	path := writeFile(t, "akin.yaml", toJSON(t, full))
+	cmd := exec.Command(akinPath(t), "serve", "--config", path)
+	cmd.Env = cleanEnvironment()
+	proc, err := startProcess("akin", newDir(t, "akin"), cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &akin{proc: proc}
+	t.Cleanup(func() {
+		if err := proc.stop(); err != nil {
+			t.Errorf("akin does not end on SIGTERM: %v", err)
+		} else if code := proc.cmd.ProcessState.ExitCode(); code != 0 {
+			t.Errorf("akin exits with %d after SIGTERM", code)
+		}
+		if t.Failed() {
+			t.Log(proc.tail())
+		}
+	})
+	a.awaitListening(t)
+	return a
+}
+
+// awaitListening learns the two addresses from the log.
+func (a *akin) awaitListening(t *testing.T) {
+	t.Helper()
+	waitFor(t, 20*time.Second, "akin's listening line", func() error {
+		for _, line := range a.logLines(t) {
+			if line["msg"] == "listening" {
+				proxy, admin := fmt.Sprint(line["proxy"]), fmt.Sprint(line["admin"])
+				a.url, a.admin.url = "http://"+proxy, "http://"+admin
+				return nil
+			}
+		}
+		if a.proc.ended() {
+			t.Fatalf("akin ended:\n%s", a.proc.tail())
+		}
+		return errors.New("not logged")
+	})
+}
+
+// cleanEnvironment is the environment without what would configure akin.
+func cleanEnvironment() []string {
+	var env []string
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "AKIN_") {
+			env = append(env, v)
+		}
+	}
+	return env
+}
+
+// logLines returns what akin has logged, every line decoded.
+func (a *akin) logLines(t *testing.T) []map[string]any {
+	t.Helper()
+	content, err := os.ReadFile(a.proc.stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []map[string]any
+	scanner := bufio.NewScanner(bytes.NewReader(content))
+	scanner.Buffer(nil, 1<<20)
+	for scanner.Scan() {
+		var line map[string]any
+		if json.Unmarshal(scanner.Bytes(), &line) == nil {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// awaitMatrix waits until akin serves a version of the named matrix.
+func (a *akin) awaitMatrix(t *testing.T, name string) {
+	t.Helper()
+	waitFor(t, 20*time.Second, "matrix "+name, func() error {
+		if a.metric(t, "akin_matrix_info", `matrix="`+name+`"`) != 1 {
+			return errors.New("not served")
+		}
+		return nil
+	})
+}
+
+// metric returns the sum of the values of the metric's series whose labels,
+// as /metrics prints them, hold every one of the given strings.
+func (a *akin) metric(t *testing.T, name string, labels ...string) float64 {
+	t.Helper()
+	answer := a.admin.must(t, http.MethodGet, "/metrics", "")
+	sum := 0.0
+	for line := range strings.SplitSeq(string(answer), "\n") {
+		space := max(0, strings.LastIndexByte(line, ' ')) // labels may hold spaces
+		series, seriesLabels, _ := strings.Cut(line[:space], "{")
+		if series != name || !containsAll(seriesLabels, labels) {
+			continue
+		}
+		v, err := strconv.ParseFloat(line[space+1:], 64)
+		if err != nil {
+			t.Fatalf("/metrics: %q: %v", line, err)
+		}
+		sum += v
+	}
+	return sum
+}
+
+func containsAll(s string, parts []string) bool {
+	for _, p := range parts {
+		if !strings.Contains(s, p) {
+			return false
+		}
+	}
+	return true
+}
+
+// The metric of requests and its labels.
+const (
+	requestsMetric   = "akin_requests_total"
+	rewrittenOutcome = `outcome="rewritten"`
+)
+
+// An explanation is what the admin port says of a search without sending it.
+type explanation struct {
+	Body    json.RawMessage
+	Clauses []struct {
+		Path, Field, Matrix, Form, Reason string
+		Terms                             []string
+		Added                             []struct {
+			Term, From string
+			Boost      float64
+		}
+	}
+}
+
+// explain asks the admin port what becomes of a search.
+func (a *akin) explain(t *testing.T, index, body string) explanation {
+	t.Helper()
+	answer := a.admin.must(t, http.MethodPost, "/_akin/expand/"+index, body)
+	var e explanation
+	if err := json.Unmarshal(answer, &e); err != nil {
+		t.Fatalf("/_akin/expand: %v: %s", err, answer)
+	}
+	return e
+}
+
+// A commandResult is what a command left when it ended.
+type commandResult struct {
+	status         int
+	stdout, stderr string
+}
+
+// runAkin runs a command of akin to its end.
+func runAkin(t *testing.T, args ...string) commandResult {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, akinPath(t), args...)
+	cmd.Env = cleanEnvironment()
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatalf("akin %s: %v", strings.Join(args, " "), err)
+	}
+	return commandResult{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+}
+
+// mustAkin is runAkin for a command that has to succeed; it returns its
+// standard output.
+func mustAkin(t *testing.T, args ...string) string {
+	t.Helper()
+	r := runAkin(t, args...)
+	if r.status != 0 {
+		t.Fatalf("akin %s: exit status %d\n%s%s", strings.Join(args, " "), r.status, r.stdout, r.stderr)
+	}
+	return r.stdout
+}

@@ -1,0 +1,21 @@
+// Package e2e holds the tests that drive the built akin binary over HTTP, in
+// front of real engines and a real Redis. It imports nothing of the project.
+//
+// The engines are Elasticsearch and OpenSearch nodes started from Maven
+// artifacts by engines/NAME/start.sh; they need bash, a JDK and mvn. What is
+// missing skips the tests that need it and says how to run them:
+//
+//	AKIN_E2E_ENGINES       names, comma separated, or "all"; the default is
+//	                       opensearch2,elasticsearch7,elasticsearch8
+//	AKIN_E2E_ENGINE_URL    a running engine to use instead of starting any;
+//	                       the tests make and delete indices named akin-e2e-*
+//	AKIN_E2E_REDIS_URL     a running Redis to use where a test does not have
+//	                       to stop it; it writes the keys of akin's matrices
+//	AKIN_DATA              the folder of the judged collections; the default
+//	                       is ../shared/data beside the repository
+//	AKIN_REQUIRE_SERVERS   1 makes a missing server a failure, not a skip
+//	AKIN_E2E_RACE          1 builds akin with the race detector
+//
+// Logs of the child processes are kept, and their last lines printed, when a
+// test fails.
+package e2e

@@ -1,0 +1,235 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// An engineKind is one of the engines under engines/.
+type engineKind struct {
+	name    string
+	minJDK  int
+	family  string // engines of a family analyze alike
+	scripts bool   // runs painless scripts as it is started here
+}
+
+var engineKinds = []engineKind{
+	{name: "opensearch2", minJDK: 17, family: "opensearch", scripts: true},
+	{name: "elasticsearch7", minJDK: 17, family: "elasticsearch", scripts: true},
+	{name: "elasticsearch8", minJDK: 17, family: "elasticsearch"},
+	{name: "opensearch3", minJDK: 21, family: "opensearch", scripts: true},
+	{name: "elasticsearch9", minJDK: 21, family: "elasticsearch"},
+}
+
+// usualEngines are those that run where AKIN_E2E_ENGINES says nothing.
+const usualEngines = "opensearch2,elasticsearch7,elasticsearch8"
+
+// An engine is one search server, started on first use and shared by all
+// tests.
+type engine struct {
+	engineKind
+	cluster
+	ours  bool // started here, so cluster settings may be changed
+	proc  *process
+	start func() error // once
+}
+
+// engines lists the engines of this run.
+var engines = sync.OnceValues(chooseEngines)
+
+func chooseEngines() ([]*engine, error) {
+	if url := os.Getenv("AKIN_E2E_ENGINE_URL"); url != "" {
+		e, err := runningEngine(strings.TrimSuffix(url, "/"))
+		return []*engine{e}, err
+	}
+	names := os.Getenv("AKIN_E2E_ENGINES")
+	if names == "" {
+		names = usualEngines
+	}
+	var chosen []*engine
+	var known []string
+	for _, kind := range engineKinds {
+		known = append(known, kind.name)
+		if names == "all" || slices.Contains(strings.Split(names, ","), kind.name) {
+			chosen = append(chosen, newEngine(kind))
+		}
+	}
+	for name := range strings.SplitSeq(names, ",") {
+		if name != "all" && !slices.Contains(known, name) {
+			return nil, fmt.Errorf("AKIN_E2E_ENGINES: no engine %q, there are %s", name, strings.Join(known, ", "))
+		}
+	}
+	return chosen, nil
+}
+
+// runningEngine describes the engine at url by what it says of itself.
+func runningEngine(url string) (*engine, error) {
+	e := &engine{cluster: cluster{url: url}, start: func() error { return nil }}
+	var info struct {
+		Version struct{ Distribution, Number string }
+	}
+	if err := e.getJSON(context.Background(), "/", &info); err != nil {
+		return nil, fmt.Errorf("AKIN_E2E_ENGINE_URL: %w", err)
+	}
+	family := info.Version.Distribution
+	if family == "" {
+		family = "elasticsearch"
+	}
+	major, _, _ := strings.Cut(info.Version.Number, ".")
+	e.engineKind = engineKind{name: family + major, family: family, scripts: true}
+	return e, nil
+}
+
+func newEngine(kind engineKind) *engine {
+	e := &engine{engineKind: kind, ours: true}
+	e.start = sync.OnceValue(func() error { return e.launch() })
+	return e
+}
+
+// launch builds the engine where that has not been done, starts one node and
+// waits until it serves.
+func (e *engine) launch() error {
+	home, err := makeDir(e.name)
+	if err != nil {
+		return err
+	}
+	jdk, err := findJDK(e.minJDK)
+	if err != nil {
+		return err
+	}
+	script, err := filepath.Abs(filepath.Join("engines", e.name, "start.sh"))
+	if err != nil {
+		return err
+	}
+	for _, tool := range []string{"bash", "mvn"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			return fmt.Errorf("%s is not on the PATH", tool)
+		}
+	}
+	// Without the setting, uncollected garbage trips the memory breaker (429).
+	cmd := exec.Command(script, home, "indices.breaker.total.use_real_memory=false")
+	cmd.Env = append(os.Environ(), "JDK_HOME="+jdk)
+	if e.proc, err = startProcess(e.name, home, cmd); err != nil {
+		return err
+	}
+	keepShared(e.proc)
+	return e.awaitServing(home)
+}
+
+// awaitServing reads the engine's address once it has written it. The first
+// start of all downloads and compiles, hence minutes.
+func (e *engine) awaitServing(home string) error {
+	ports := filepath.Join(home, "logs", "http.ports")
+	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if e.proc.ended() {
+			return fmt.Errorf("ended at start:\n%s", e.proc.tail())
+		}
+		address, err := os.ReadFile(ports)
+		if err != nil || !strings.Contains(string(address), "\n") {
+			continue
+		}
+		first, _, _ := strings.Cut(string(address), "\n")
+		e.url = "http://" + first
+		var info map[string]any
+		if e.getJSON(context.Background(), "/", &info) == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("does not serve:\n%s", e.proc.tail())
+}
+
+// allEngines returns the engines of this run and starts them side by side.
+// Each sub-test has to require its own.
+func allEngines(t *testing.T) []*engine {
+	t.Helper()
+	all, err := engines()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range all {
+		go func() { _ = e.start() }() // require reports the error
+	}
+	return all
+}
+
+// oneEngine returns the first engine of this run: for behavior that does not
+// depend on the engine.
+func oneEngine(t *testing.T) *engine {
+	t.Helper()
+	all, err := engines()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all[0].require(t)
+	return all[0]
+}
+
+// require waits until the engine serves; without it the test is skipped.
+func (e *engine) require(t *testing.T) {
+	t.Helper()
+	if err := e.start(); err != nil {
+		skipOrFail(t, "needs %s, which cannot be started: %v\ninstall a JDK %d or newer and Maven, "+
+			"or name a running engine in AKIN_E2E_ENGINE_URL", e.name, err, e.minJDK)
+	}
+	if e.proc != nil {
+		e.proc.logOnFailure(t)
+	}
+}
+
+var jdkVersion = regexp.MustCompile(`(?m)^JAVA_VERSION="(\d+)`)
+
+// findJDK returns the home of the oldest installed JDK of at least version
+// minimum, for the engines are not tried with newer ones. JDK_HOME overrules.
+func findJDK(minimum int) (string, error) {
+	found := map[int]string{}
+	for _, home := range jdkHomes() {
+		release, err := os.ReadFile(filepath.Join(home, "release"))
+		m := jdkVersion.FindSubmatch(release)
+		if err != nil || m == nil {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(home, "bin", "javac")); err != nil {
+			continue // a runtime without the compiler cannot build the node
+		}
+		if version, err := strconv.Atoi(string(m[1])); err == nil && version >= minimum && found[version] == "" {
+			found[version] = home
+		}
+	}
+	if len(found) == 0 {
+		return "", errors.New("no JDK " + strconv.Itoa(minimum) + " or newer in JDK_HOME, in JAVA_HOME, on the PATH or in /usr/lib/jvm")
+	}
+	versions := make([]int, 0, len(found))
+	for v := range found {
+		versions = append(versions, v)
+	}
+	return found[slices.Min(versions)], nil
+}
+
+// jdkHomes lists where JDKs may be, JDK_HOME alone where it is set.
+func jdkHomes() []string {
+	if home := os.Getenv("JDK_HOME"); home != "" {
+		return []string{home}
+	}
+	homes := []string{os.Getenv("JAVA_HOME")}
+	if java, err := exec.LookPath("java"); err == nil {
+		if java, err = filepath.EvalSymlinks(java); err == nil {
+			homes = append(homes, filepath.Dir(filepath.Dir(java)))
+		}
+	}
+	for _, pattern := range []string{"/usr/lib/jvm/*", "/Library/Java/JavaVirtualMachines/*/Contents/Home"} {
+		matches, _ := filepath.Glob(pattern) // the patterns are well formed
+		homes = append(homes, matches...)
+	}
+	return homes
+}

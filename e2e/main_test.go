@@ -1,0 +1,75 @@
+package e2e
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// update makes the tests that hold figures in testdata write them anew.
+var update = flag.Bool("update", false, "rewrite the figures in testdata")
+
+// runDir holds the binary, the logs and the data of everything that the run
+// starts. It is removed when the run passes.
+var runDir string
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(runTests(m))
+}
+
+// runTests owns what the tests share: the folder and the child processes.
+func runTests(m *testing.M) (status int) {
+	dir, err := os.MkdirTemp("", "akin-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "e2e: no folder for the run:", err)
+		return 1
+	}
+	runDir = dir
+	defer func() {
+		stopShared()
+		if status != 0 {
+			fmt.Fprintln(os.Stderr, "e2e: logs are kept in", dir)
+			return
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			fmt.Fprintln(os.Stderr, "e2e:", err)
+		}
+	}()
+	return m.Run()
+}
+
+// skipOrFail skips the test for want of a server, or fails it where
+// AKIN_REQUIRE_SERVERS=1 says that every server has to be there.
+func skipOrFail(t *testing.T, format string, args ...any) {
+	t.Helper()
+	if os.Getenv("AKIN_REQUIRE_SERVERS") == "1" {
+		t.Fatalf(format, args...)
+	}
+	t.Skipf(format, args...)
+}
+
+// newDir makes a folder below the folder of the run whose name starts with
+// name. Unlike t.TempDir it stays when the test fails.
+func newDir(t *testing.T, name string) string {
+	t.Helper()
+	dir, err := makeDir(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func makeDir(name string) (string, error) { return os.MkdirTemp(runDir, name+"-") }
+
+// writeFile writes content to a new file called name and returns its path.
+func writeFile(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(newDir(t, "file"), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
