@@ -1,0 +1,26 @@
+# akin as a static binary and nothing else: no shell, no package manager, not root.
+#
+#   docker build -t akin .
+#   docker run -v ./akin.yml:/etc/akin/akin.yml:ro -p 9280:9280 akin
+#
+# In a container listen.address has to name all interfaces, as ":9280" does.
+
+FROM golang:1.26 AS build
+WORKDIR /src
+COPY go.mod go.sum ./
+RUN go mod download
+COPY . .
+RUN CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o /out/akin ./cmd/akin \
+    && mkdir /out/data
+
+# The static image holds the certificates of public authorities and time zones.
+FROM gcr.io/distroless/static-debian12
+COPY --from=build /out/akin /usr/local/bin/akin
+# A volume that is mounted here for the first time takes over the owner.
+COPY --from=build --chown=65532:65532 /out/data /data
+# A number, so that Kubernetes can see that it is not root.
+USER 65532:65532
+WORKDIR /data
+EXPOSE 9280 9281
+ENTRYPOINT ["/usr/local/bin/akin"]
+CMD ["serve", "--config", "/etc/akin/akin.yml"]

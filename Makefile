@@ -1,0 +1,42 @@
+# Needs Go 1.26 and nothing else. `make test` also uses a JDK, Maven and
+# redis-server where they are installed.
+
+GO       ?= go
+LINT     := $(GO) tool -modfile=.ci/lint/go.mod golangci-lint
+FUZZTIME ?= 1m
+BENCH    ?= .
+
+.DEFAULT_GOAL := help
+.PHONY: help build demo test e2e lint bench bench-proxy fuzz
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## Build the static binary bin/akin
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/akin ./cmd/akin
+
+demo: ## Search a small corpus without and with akin, in one process
+	$(GO) run ./cmd/akin demo
+
+test: ## Run go vet and all tests; those on real servers skip without them
+	$(GO) vet ./...
+	$(GO) test -timeout 15m ./...
+
+e2e: ## Run the tests on real servers, with their output
+	$(GO) test ./e2e/ -v -count=1 -timeout 30m
+
+lint: ## Run the linters, in the version that .ci/lint/go.mod pins
+	$(LINT) run ./...
+
+bench: ## Run the benchmarks; BENCH=REGEXP chooses
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 30m \
+		./expand/ ./simmatrix/ ./simmatrix/rowstore/ ./esclient/ ./proxy/
+
+bench-proxy: ## Print requests/s of akin and of a bare httputil.ReverseProxy, and the ratio
+	$(GO) test -run '^$$' -bench '^BenchmarkPassthrough$$' -benchtime 5s ./proxy/
+
+fuzz: ## Fuzz every target for FUZZTIME (default 1m) each
+	@grep -rHoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sort -u | \
+	while IFS=: read -r file target; do \
+		$(GO) test "$$(dirname "$$file")" -run '^$$' -fuzz "^$${target#func }\$$" -fuzztime $(FUZZTIME) || exit 1; \
+	done
