@@ -1,0 +1,184 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/demo"
+	"github.com/akin-search/akin/esclient"
+)
+
+// root is the folder of the repository.
+var root = filepath.Join("..", "..")
+
+// documents returns the text of every document for users, by name.
+func documents(t *testing.T) map[string]string {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := map[string]string{}
+	for _, name := range append(names, filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md")) {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[filepath.Base(name)] = string(data)
+	}
+	return texts
+}
+
+// blocks returns the fenced blocks of a language.
+func blocks(text, language string) []string {
+	var found []string
+	for _, m := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(text, -1) {
+		found = append(found, m[1])
+	}
+	return found
+}
+
+func TestEveryYAMLBlockOfTheDocumentsLoads(t *testing.T) {
+	n := 0
+	for name, text := range documents(t) {
+		for _, block := range blocks(text, "yaml") {
+			n++
+			if _, err := configs.Parse(name, []byte(block)); err != nil {
+				t.Errorf("%v\n%s", err, block)
+			}
+		}
+	}
+	if n == 0 {
+		t.Error("no block found")
+	}
+}
+
+func TestEveryJSONBlockOfTheDocumentsIsJSON(t *testing.T) {
+	for name, text := range documents(t) {
+		for _, block := range blocks(text, "json") {
+			if !json.Valid([]byte(block)) {
+				t.Errorf("%s: not JSON:\n%s", name, block)
+			}
+		}
+	}
+}
+
+// commands returns the command lines of a document's shell blocks.
+func commands(text string) []string {
+	var lines []string
+	for _, block := range blocks(text, "sh") {
+		for line := range strings.Lines(strings.ReplaceAll(block, "\\\n", "")) {
+			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+				lines = append(lines, line)
+			}
+		}
+	}
+	return lines
+}
+
+// akinArgs returns the arguments of a command line that runs akin.
+func akinArgs(line string) ([]string, bool) {
+	for _, prefix := range []string{"bin/akin ", "akin ", "go run ./cmd/akin "} {
+		if rest, ok := strings.CutPrefix(line, prefix); ok {
+			return strings.Fields(rest), true
+		}
+	}
+	return nil, false
+}
+
+func TestEveryCommandOfTheDocumentsExists(t *testing.T) {
+	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for name, text := range documents(t) {
+		for _, line := range commands(text) {
+			n++
+			if target, ok := strings.CutPrefix(line, "make "); ok {
+				if !regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(target) + `:`).Match(makefile) {
+					t.Errorf("%s: %s: no such target", name, line)
+				}
+				continue
+			}
+			args, ok := akinArgs(line)
+			if !ok {
+				if !strings.HasPrefix(line, "curl ") {
+					t.Errorf("%s: no test knows %q", name, line)
+				}
+				continue
+			}
+			cmd, rest, err := newRoot().Find(args)
+			if err == nil {
+				err = cmd.ParseFlags(rest)
+			}
+			if err == nil {
+				err = cmd.ValidateArgs(cmd.Flags().Args())
+			}
+			if err != nil || !cmd.Runnable() {
+				t.Errorf("%s: %s: %v", name, line, err)
+			}
+		}
+	}
+	if n < 8 {
+		t.Errorf("%d commands found", n)
+	}
+}
+
+// TestREADMEPutsAkinInFrontOfACluster does what the section of that name says,
+// up to Redis, which the tests on real servers have.
+func TestREADMEPutsAkinInFrontOfACluster(t *testing.T) {
+	engine := httptest.NewServer(demo.NewEngine())
+	t.Cleanup(engine.Close)
+	client, err := esclient.New(esclient.Options{URLs: []string{engine.URL}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	for _, index := range demo.Indices() { // all texts in one index, called docs
+		if err := client.EnsureIndex(t.Context(), "docs", []byte(demoMapping)); err != nil {
+			t.Fatal(err)
+		}
+		docs := make([]esclient.Document, len(index.Docs))
+		for i, d := range index.Docs {
+			docs[i] = esclient.Document{ID: d.ID, Source: map[string]string{"title": d.Title, "body": d.Body}}
+		}
+		if err := client.Index(t.Context(), "docs", docs); err != nil {
+			t.Fatal(err)
+		}
+	}
+	readme := documents(t)["README.md"]
+	t.Chdir(t.TempDir())
+	local := strings.NewReplacer("http://127.0.0.1:9200", engine.URL, "127.0.0.1:9280", "127.0.0.1:0")
+	ran := 0
+	for _, line := range commands(readme) {
+		args, ok := akinArgs(local.Replace(line))
+		if ok && args[0] == "matrix" && !slices.Contains(args, "--redis") {
+			ran++
+			if stdout, stderr, status := akin(t, args...); status != 0 {
+				t.Fatalf("%s: status %d\n%s%s", line, status, stdout, stderr)
+			}
+		}
+	}
+	if ran != 2 {
+		t.Errorf("%d commands ran", ran)
+	}
+	yaml := local.Replace(blocks(readme, "yaml")[0]) + "admin: {address: '127.0.0.1:0'}\n"
+	if err := os.WriteFile("akin.yml", []byte(yaml), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, admin := serveConfig(t, "akin.yml")
+	request := regexp.MustCompile(`127\.0\.0\.1:9281(\S+) .*-d '(.*)'`).FindStringSubmatch(strings.Join(commands(readme), "\n"))
+	var answer struct{ Rewritten bool }
+	post(t, admin+request[1], request[2], &answer)
+	if !answer.Rewritten {
+		t.Errorf("%s %s: not rewritten", request[1], request[2])
+	}
+}
