@@ -3,6 +3,7 @@ package expand
 import (
 	"bytes"
 	"errors"
+	"math"
 	"strconv"
 	"strings"
 
@@ -32,6 +33,9 @@ type clause struct {
 	// minimum is the value of minimum_should_match as it stands in the body,
 	// empty where there is none.
 	minimum []byte
+	// same says that the clause has to match what the original matches, though
+	// the request's matching be to widen.
+	same bool
 	// plain says that the score is the sum of the scores of the text's terms,
 	// so that another way of scoring the terms may take its place.
 	plain bool
@@ -61,8 +65,8 @@ type target struct {
 var errOptions = errors.New("options not understood")
 
 // members calls f for each member of an object that is known to be JSON; the
-// name is passed without its quotes. It reports errOptions where raw is no
-// object.
+// name is passed without quotes and escapes. It reports errOptions where raw is
+// no object.
 func members(raw []byte, f func(name, value []byte) error) error {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(raw))
 	if dec.PeekKind() != '{' {
@@ -77,13 +81,16 @@ func members(raw []byte, f func(name, value []byte) error) error {
 			return err
 		}
 		end := int(dec.InputOffset())
-		name = raw[end-len(name)+1 : end-1] // the decoder reuses what it returns
+		plain, err := plainName(raw[end-len(name) : end]) // the decoder reuses what it returns
+		if err != nil {
+			return err
+		}
 		value, err := dec.ReadValue()
 		if err != nil {
 			return err
 		}
 		end = int(dec.InputOffset())
-		if err := f(name, raw[end-len(value):end]); err != nil {
+		if err := f(plain, raw[end-len(value):end]); err != nil {
 			return err
 		}
 	}
@@ -97,9 +104,8 @@ func (c *clause) match(raw []byte) error {
 	err := members(raw, func(name, value []byte) error {
 		fields++
 		options = value
-		field, err := unquoted(name)
-		c.targets = []target{{field: field, boost: 1}}
-		return err
+		c.targets = []target{{field: string(name), boost: 1}}
+		return nil
 	})
 	if err == nil && fields != 1 {
 		err = errOptions
@@ -114,9 +120,18 @@ func (c *clause) match(raw []byte) error {
 	return c.options(err)
 }
 
+// maxBoost bounds the boosts of a clause and its fields together. The engines
+// compute in 32-bit floats and refuse what is no number there.
+const maxBoost = 1e30
+
 // options turns an error of reading a clause's options into the reason to
 // leave it alone.
 func (c *clause) options(err error) error {
+	for i := range c.targets {
+		if c.boost*c.targets[i].boost > maxBoost {
+			err = errOptions
+		}
+	}
 	if err != nil && c.reason == "" {
 		c.reason = ReasonOptions
 	}
@@ -272,8 +287,8 @@ func (c *clause) fieldTarget(raw []byte) (target, error) {
 	t := target{field: name, boost: 1}
 	if field, boost, ok := strings.Cut(name, "^"); ok {
 		t.field = field
-		if t.boost, err = strconv.ParseFloat(boost, 64); err != nil || !(t.boost >= 0) {
-			return t, errOptions
+		if t.boost, err = number([]byte(boost)); err != nil {
+			return t, err
 		}
 	}
 	if strings.Contains(t.field, "*") {
@@ -300,17 +315,8 @@ func text(raw []byte) (string, error) {
 	if raw[0] != '"' {
 		return "", errOptions
 	}
-	return unquoted(raw[1 : len(raw)-1])
-}
-
-// unquoted returns the value of a JSON string whose quotes are taken off.
-func unquoted(raw []byte) (string, error) {
-	if bytes.IndexByte(raw, '\\') < 0 {
-		return string(raw), nil
-	}
-	quoted := append(append([]byte{'"'}, raw...), '"')
-	out, err := jsontext.AppendUnquote(nil, quoted)
-	return string(out), err
+	plain, err := plainName(raw)
+	return string(plain), err
 }
 
 // number returns a finite JSON number of at least 0; the engines also take it
@@ -318,7 +324,7 @@ func unquoted(raw []byte) (string, error) {
 func number(raw []byte) (float64, error) {
 	s := strings.Trim(string(raw), `"`)
 	v, err := strconv.ParseFloat(s, 64)
-	if err != nil || !(v >= 0) || v > 1e30 {
+	if err != nil || math.Signbit(v) || !(v <= maxBoost) {
 		return 0, errOptions
 	}
 	return v, nil

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -139,6 +141,8 @@ func (j *job) read() Reason {
 		return ReasonMinScore
 	case len(scan.clauses) == 0:
 		return ReasonNoClause
+	case scan.fields() > maxTargets:
+		return ReasonTooManyClauses
 	case j.options.Matching == MatchingSame && (scan.sizeZero || j.params.sizeZero ||
 		((scan.sorted || j.params.sorted) && !scan.trackScores && !j.params.trackScores)):
 		return ReasonNoScores
@@ -238,24 +242,28 @@ func (j *job) closed(t *target, pinned Pinned) Reason {
 	return ""
 }
 
+const (
+	// maxTargets bounds the fields, over all clauses, of a search that is
+	// expanded. More could hardly get a term each, and asking about them would
+	// cost more than the budget.
+	maxTargets = 64
+	// sideBySide bounds the questions that one search asks at a time. OpenSearch
+	// queues 16 analyses on one thread and refuses the next.
+	sideBySide = 8
+)
+
 // each calls f for every target: one in this goroutine, several side by side,
-// because f may wait for the cluster. It returns the first error by order.
+// because f may wait for the cluster. It returns the first error.
 func each(targets []clauseTarget, f func(t clauseTarget) error) error {
 	if len(targets) == 1 {
 		return f(targets[0])
 	}
-	errs := make([]error, len(targets))
-	var wg sync.WaitGroup
-	for i, t := range targets {
-		wg.Go(func() { errs[i] = f(t) })
+	var group errgroup.Group
+	group.SetLimit(sideBySide)
+	for _, t := range targets {
+		group.Go(func() error { return f(t) })
 	}
-	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return group.Wait()
 }
 
 func (j *job) analyze(targets []clauseTarget) error {

@@ -124,6 +124,7 @@ func TestClausesAreFoundWhereQueriesStand(t *testing.T) {
 		"dis_max":             {`{"dis_max":{"tie_breaker":0.7,"queries":[` + leaf + `,` + leaf + `]}}`, []string{"query.dis_max.queries[0].match", "query.dis_max.queries[1].match"}},
 		"function_score":      {`{"function_score":{"functions":[{"weight":2,"filter":` + leaf + `}],"query":` + leaf + `}}`, []string{"query.function_score.query.match"}},
 		"nested":              {`{"nested":{"path":"a","query":` + leaf + `}}`, []string{"query.nested.query.match"}},
+		"escaped names":       {`{"b\u006fol":{"must":{"m\u0061tch":{"b\u006fdy":"car"}}}}`, []string{"query.bool.must.match"}},
 		"deep":                {`{"bool":{"must":{"nested":{"query":{"bool":{"should":[` + leaf + `]}}}}}}`, []string{"query.bool.must.nested.query.bool.should[0].match"}},
 		"filter":              {`{"bool":{"filter":[` + leaf + `]}}`, nil},
 		"must_not":            {`{"bool":{"must_not":` + leaf + `}}`, nil},
@@ -167,6 +168,10 @@ func TestRequestsLeftAlone(t *testing.T) {
 		"empty":                {want: ReasonNoClause},
 		"no query":             {body: `{"size":3}`, want: ReasonNoClause},
 		"min_score":            {body: `{"min_score":1,"query":{"match":{"body":"car"}}}`, want: ReasonMinScore},
+		"min_score, escaped":   {body: `{"min\u005fscore":1,"query":{"match":{"body":"car"}}}`, want: ReasonMinScore},
+		"min_score, inside":    {body: `{"query":{"function_score":{"query":{"match":{"body":"car"}},"min_score":2}}}`, want: ReasonMinScore},
+		"semicolon":            {query: "q=car;rental&df=body", want: ReasonSemicolon},
+		"too many fields":      {body: `{"query":{"multi_match":{"query":"car","fields":["f"` + strings.Repeat(`,"f"`, 64) + `]}}}`, want: ReasonTooManyClauses},
 		"point in time":        {body: `{"pit":{"id":"x"},"query":{"match":{"body":"car"}}}`, want: ReasonPIT},
 		"source parameter":     {query: `source=%7B%7D&source_content_type=application/json`, want: ReasonSourceParameter},
 		"q and a body":         {query: `q=car`, body: carRental, want: ReasonQAndBody},
@@ -210,6 +215,8 @@ func TestClausesLeftAlone(t *testing.T) {
 		"unknown option":      {`{"match":{"body":{"query":"car","frob":1}}}`, ReasonOptions},
 		"wrong operator":      {`{"match":{"body":{"query":"car","operator":"xor"}}}`, ReasonOptions},
 		"negative boost":      {`{"match":{"body":{"query":"car","boost":-1}}}`, ReasonOptions},
+		"minus zero":          {`{"match":{"body":{"query":"car","boost":"-0"}}}`, ReasonOptions},
+		"boosts too large":    {`{"multi_match":{"query":"car","fields":["body^1e20"],"boost":1e20}}`, ReasonOptions},
 		"two fields":          {`{"match":{"body":"car","title":"car"}}`, ReasonOptions},
 		"null":                {`{"match":{"body":null}}`, ReasonOptions},
 		"cross_fields":        {`{"multi_match":{"query":"car","fields":["body"],"type":"cross_fields"}}`, ReasonType},
@@ -323,6 +330,44 @@ func TestFieldsCombineAsTheClauseCombinesThem(t *testing.T) {
 				`{"bool":{"should":[{"term":{"title":{"value":"automobile","boost":0.3886}}}]}}]}}]}}}`
 			if diff := cmp.Diff(want, rounded(r.Body)); diff != "" {
 				t.Errorf("body (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestFieldsThatDoNotMatchDoNotScore(t *testing.T) {
+	query := `{"query":{"multi_match":{"query":"car rental","fields":["body","title"],"operator":"and"}}}`
+	r := expandBody(t, with(func(o *Options) { o.Matching = MatchingSame }), query)
+	if n := strings.Count(string(r.Body), `"minimum_should_match":"100%"`); n != 2 {
+		t.Errorf("%d of 2 fields count their words:\n%s", n, r.Body)
+	}
+	r = expandBody(t, with(func(o *Options) { o.Matching = MatchingSame }), strings.Replace(query, `,"title"`, "", 1))
+	if strings.Contains(string(r.Body), "minimum_should_match") {
+		t.Errorf("a single field counts what its filter has counted:\n%s", r.Body)
+	}
+}
+
+func TestNestedMatchesStaySameWhereScoresAreAveraged(t *testing.T) {
+	for name, tt := range map[string]struct {
+		mode string
+		same bool
+	}{
+		"default": {``, true},
+		"avg":     {`,"score_mode":"avg"`, true},
+		"min":     {`,"score_mode":"min"`, true},
+		"sum":     {`,"score_mode":"sum"`, false},
+		"max":     {`,"score_mode":"max"`, false},
+		"none":    {`,"score_mode":"none"`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for form, widened := range map[Form]string{
+				FormLinear: `{"bool":{"should":[{"match"`, FormGrouped: `{"bool":{"should":[{"bool":{"filter"`,
+			} {
+				r := expandBody(t, with(func(o *Options) { o.Scoring = form }),
+					`{"query":{"nested":{"path":"n","query":{"match":{"n.body":"car"}}`+tt.mode+`}}}`)
+				if got := !strings.Contains(string(r.Body), widened); got != tt.same {
+					t.Errorf("%s: same matches %t, want %t:\n%s", form, got, tt.same, r.Body)
+				}
 			}
 		})
 	}

@@ -1,7 +1,7 @@
 package expand
 
-// A kind is what akin knows of one kind of query. Exactly one of the two
-// fields is set.
+// A kind is what akin knows of one kind of query. Exactly one of read and
+// inside is set.
 type kind struct {
 	// read takes a clause that looks for text and notes its fields and
 	// options; the clause is the unit that is rewritten.
@@ -9,6 +9,10 @@ type kind struct {
 	// inside names the members in which further queries stand, as one query
 	// object or as a list of them. All other members stay as they are.
 	inside []string
+	// averages says that the scores of several matches may be averaged, or the
+	// least taken, as score_mode says: one more match can then lower a hit, so
+	// that only what the original matches may match.
+	averages bool
 }
 
 // kindOf is the one list of the queries that akin looks at. A query that does
@@ -27,8 +31,10 @@ func kindOf(name []byte) (kind, bool) {
 		return kind{inside: insideBool}, true
 	case "dis_max":
 		return kind{inside: insideDisMax}, true
-	case "function_score", "nested":
+	case "function_score":
 		return kind{inside: insideQuery}, true
+	case "nested":
+		return kind{inside: insideQuery, averages: true}, true
 	}
 	return kind{}, false
 }

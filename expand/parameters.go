@@ -24,6 +24,9 @@ type parameters struct {
 // counts as the engines count it: the last one.
 func readParameters(raw string) (parameters, Reason) {
 	var p parameters
+	if strings.Contains(raw, ";") {
+		return p, ReasonSemicolon
+	}
 	for part := range strings.SplitSeq(raw, "&") {
 		name, value, _ := strings.Cut(part, "=")
 		into := p.field(name)

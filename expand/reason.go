@@ -18,6 +18,12 @@ const (
 	ReasonPIT Reason = "pit"
 	// ReasonSourceParameter: the body is in the parameter "source".
 	ReasonSourceParameter Reason = "source_parameter"
+	// ReasonSemicolon: the query string has a semicolon, which the engines take
+	// for an ampersand.
+	ReasonSemicolon Reason = "semicolon"
+	// ReasonTooManyClauses: the search looks into more fields than can be
+	// asked about in time.
+	ReasonTooManyClauses Reason = "too_many_clauses"
 	// ReasonQAndBody: the parameter "q" overrides the query of a body.
 	ReasonQAndBody Reason = "q_and_body"
 )

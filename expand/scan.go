@@ -45,17 +45,28 @@ type scan struct {
 	minScore, pit, sizeZero, sorted, trackScores bool
 }
 
+// fields returns the number of fields of all clauses.
+func (s *scan) fields() int {
+	n := 0
+	for i := range s.clauses {
+		n += len(s.clauses[i].targets)
+	}
+	return n
+}
+
 // A scanner reads a body once from front to back.
 type scanner struct {
 	body   []byte
 	buffer bytes.Buffer
 	dec    jsontext.Decoder
 	path   []byte
-	scan   scan
+	// nameStart is where the name of the member being read begins.
+	nameStart int
+	scan      scan
 }
 
-// Scan reads body, which must be one JSON object, or nothing. It returns
-// [errNotJSON] or [errTooDeep].
+// run reads body, which must be one JSON object. It returns [errNotJSON] or
+// [errTooDeep].
 func (s *scanner) run(body []byte) error {
 	s.body = body
 	s.path = s.path[:0]
@@ -72,11 +83,13 @@ func (s *scanner) run(body []byte) error {
 	if _, err := s.dec.ReadToken(); !errors.Is(err, io.EOF) {
 		return errNotJSON
 	}
+	// function_score and script_score have it too, at any depth.
+	s.scan.minScore = s.scan.minScore || bytes.Contains(body, []byte(`"min_score"`))
 	return nil
 }
 
-// object reads an object and calls f for each member with the name, quotes
-// taken off. f has to read exactly the value.
+// object reads an object and calls f for each member with the name, quotes and
+// escapes taken off. f has to read exactly the value.
 func (s *scanner) object(f func(name []byte) error) error {
 	if s.dec.PeekKind() != '{' {
 		return errNotJSON
@@ -89,13 +102,26 @@ func (s *scanner) object(f func(name []byte) error) error {
 		if err != nil {
 			return err
 		}
-		n := name.of(s.body)
-		if err := f(n[1 : len(n)-1]); err != nil {
+		s.nameStart = name.start
+		n, err := plainName(name.of(s.body))
+		if err != nil {
+			return err
+		}
+		if err := f(n); err != nil {
 			return err
 		}
 	}
 	_, err := s.dec.ReadToken()
 	return err
+}
+
+// plainName returns a name without its quotes and escapes.
+func plainName(quoted []byte) ([]byte, error) {
+	inside := quoted[1 : len(quoted)-1]
+	if bytes.IndexByte(inside, '\\') < 0 {
+		return inside, nil
+	}
+	return jsontext.AppendUnquote(nil, quoted)
 }
 
 // value reads any value whole and returns where it stands.
@@ -161,7 +187,7 @@ func (s *scanner) highlight() error {
 	has, empty, inside := false, true, 0
 	err := s.object(func(name []byte) error {
 		if empty {
-			inside = int(s.dec.InputOffset()) - len(name) - 2
+			inside = s.nameStart
 		}
 		empty = false
 		has = has || string(name) == "highlight_query"
@@ -191,7 +217,7 @@ func (s *scanner) query(depth int) error {
 	err := s.object(func(name []byte) error {
 		if kinds == 0 {
 			// The object began before the name; only white space lies between.
-			start = bytes.LastIndexByte(s.body[:int(s.dec.InputOffset())-len(name)-2], '{')
+			start = bytes.LastIndexByte(s.body[:s.nameStart], '{')
 		}
 		kinds++
 		s.path = append(append(s.path[:pathLen], '.'), name...)
@@ -228,15 +254,27 @@ func (s *scanner) kind(name []byte, depth int) error {
 	if s.dec.PeekKind() != '{' {
 		return s.dec.SkipValue()
 	}
-	pathLen := len(s.path)
-	defer func() { s.path = s.path[:pathLen] }()
-	return s.object(func(name []byte) error {
-		if !slices.Contains(k.inside, string(name)) {
-			return s.dec.SkipValue()
+	pathLen, first := len(s.path), len(s.scan.clauses)
+	mode := ""
+	err := s.object(func(name []byte) error {
+		switch {
+		case slices.Contains(k.inside, string(name)):
+			s.path = append(append(s.path[:pathLen], '.'), name...)
+			return s.queries(depth + 1)
+		case string(name) == "score_mode":
+			v, err := s.value()
+			mode = string(v.of(s.body))
+			return err
 		}
-		s.path = append(append(s.path[:pathLen], '.'), name...)
-		return s.queries(depth + 1)
+		return s.dec.SkipValue()
 	})
+	s.path = s.path[:pathLen]
+	if k.averages && mode != `"max"` && mode != `"sum"` && mode != `"none"` {
+		for i := first; i < len(s.scan.clauses); i++ {
+			s.scan.clauses[i].same = true
+		}
+	}
+	return err
 }
 
 // queries reads one query or a list of them.

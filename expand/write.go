@@ -74,7 +74,7 @@ func (w *writer) clause(c *clause, original []byte) {
 		w.linearClause(c, original)
 		return
 	}
-	if w.matching == MatchingSame {
+	if w.same(c) {
 		w.raw(`{"bool":{"filter":[`)
 		w.out = append(w.out, original...)
 		w.raw(`],"should":[`)
@@ -89,10 +89,13 @@ func (w *writer) clause(c *clause, original []byte) {
 	w.raw(`]}}`)
 }
 
+// same reports whether c has to match what its original matches.
+func (w *writer) same(c *clause) bool { return c.same || w.matching == MatchingSame }
+
 // linearClause writes the original as a scoring clause and the terms beside it.
 func (w *writer) linearClause(c *clause, original []byte) {
 	switch {
-	case w.matching == MatchingSame:
+	case w.same(c):
 		w.raw(`{"bool":{"must":[`)
 		w.out = append(w.out, original...)
 		w.raw(`],"should":[`)
@@ -132,7 +135,9 @@ func (w *writer) scoring(c *clause) {
 		if !c.written(t) {
 			continue
 		}
-		count := c.form != FormLinear && w.matching == MatchingWiden && c.groups()
+		// Where the original decides what is found, a single field needs no
+		// count of its own; of several, one may match and another must not score.
+		count := c.form != FormLinear && c.groups() && (n > 1 || !w.same(c))
 		if n > 1 || count {
 			w.comma()
 			w.raw(`{"bool":{"should":[`)
