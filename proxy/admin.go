@@ -110,9 +110,10 @@ func (s *Server) show(c *gin.Context) {
 
 // explain returns answer with what res says.
 func explain(answer explanation, res *expand.Result) explanation {
-	answer.Reason = res.Reason
 	answer.Clauses = append(answer.Clauses, res.Clauses...)
-	if res.Rewritten {
+	if !res.Rewritten {
+		answer.Reason = expand.Reason(reasonOf(res))
+	} else {
 		answer.Rewritten = true
 		answer.RawQuery, answer.Body = res.RawQuery, res.Body
 	}

@@ -6,7 +6,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Outcomes of a request, values of the label "outcome". Each request has one.
+// Outcomes of a request, values of the label "outcome". Each request that is
+// forwarded has one.
 const (
 	outcomePassed     = "passed"      // not a search: not looked at
 	outcomeRewritten  = "rewritten"   // a search that was sent with added terms
@@ -21,7 +22,7 @@ type metrics struct {
 	passed     prometheus.Counter
 	rewritten  prometheus.Counter
 	addedTerms prometheus.Counter
-	refused    prometheus.Counter
+	refused    *prometheus.CounterVec
 	unanswered prometheus.Counter
 	expand     prometheus.Observer
 	upstream   prometheus.Observer
@@ -46,10 +47,10 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			Name: "akin_added_terms_total",
 			Help: "Terms added to searches.",
 		}),
-		refused: prometheus.NewCounter(prometheus.CounterOpts{
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "akin_refused_searches_total",
-			Help: "Rewritten searches that the cluster answered with an error, so that the original was sent.",
-		}),
+			Help: "Rewritten searches that the cluster answered with an error, so that the original was sent; original says what became of that.",
+		}, []string{"original"}),
 		unanswered: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "akin_unanswered_requests_total",
 			Help: "Requests that no node of the cluster answered.",
@@ -72,4 +73,12 @@ func (m *metrics) unchanged(reason string) {
 
 func (m *metrics) failedOpen(cause string) {
 	m.requests.WithLabelValues(outcomeFailedOpen, cause).Inc()
+}
+
+func (m *metrics) refusedSearch(originalTaken bool) {
+	original := "refused"
+	if originalTaken {
+		original = "taken"
+	}
+	m.refused.WithLabelValues(original).Inc()
 }

@@ -187,13 +187,22 @@ func (t *searchTransport) RoundTrip(out *http.Request) (*http.Response, error) {
 	}
 	start := time.Now()
 	defer func() { t.server.metrics.upstream.Observe(time.Since(start).Seconds()) }()
-	if ex.rewritten != nil {
-		res, err := t.next.RoundTrip(ex.rewrite(out))
-		if err != nil || res.StatusCode < http.StatusBadRequest {
-			return res, err
-		}
-		t.server.refused(out.Context(), ex, res)
+	if ex.rewritten == nil {
+		return t.sendOriginal(out, ex)
 	}
+	res, err := t.next.RoundTrip(ex.rewrite(out))
+	if err != nil || res.StatusCode < http.StatusBadRequest {
+		return res, err
+	}
+	status := res.StatusCode
+	_, _ = io.CopyN(io.Discard, res.Body, 64<<10) // to its end, if that is near: the connection can be used again
+	_ = res.Body.Close()
+	res, err = t.sendOriginal(out, ex)
+	t.server.refused(out.Context(), ex, status, err == nil && res.StatusCode < http.StatusBadRequest)
+	return res, err
+}
+
+func (t *searchTransport) sendOriginal(out *http.Request, ex *exchange) (*http.Response, error) {
 	if ex.read {
 		setBody(out, ex.original)
 	}
@@ -228,14 +237,13 @@ func setBody(out *http.Request, body []byte) {
 	out.Body = io.NopCloser(bytes.NewReader(body))
 }
 
-// refused notes that the cluster did not take a rewritten search. The answer is
-// read to its end, if that is near, so that the connection can be used again.
-func (s *Server) refused(ctx context.Context, ex *exchange, res *http.Response) {
-	s.metrics.refused.Inc()
-	s.log.DebugContext(ctx, "the cluster refused a rewritten search", "index", ex.index, "status", res.StatusCode)
-	_, _ = io.CopyN(io.Discard, res.Body, 64<<10) // the original's answer is what counts
-	_ = res.Body.Close()
-	if s.opts.OnRefused != nil {
+// refused notes that the cluster did not take a rewritten search, and whether
+// it took the original. Where it did not, the mistake is the client's.
+func (s *Server) refused(ctx context.Context, ex *exchange, status int, originalTaken bool) {
+	s.metrics.refusedSearch(originalTaken)
+	s.log.DebugContext(ctx, "the cluster refused a rewritten search", "index", ex.index, "status", status,
+		"original_taken", originalTaken)
+	if originalTaken && s.opts.OnRefused != nil {
 		s.opts.OnRefused(ex.index)
 	}
 }

@@ -74,7 +74,8 @@ type Options struct {
 	// deadline and "error" for all else.
 	Cause func(error) string
 	// OnRefused, unless nil, is called each time the cluster answers a rewritten
-	// search of index with a 4xx or 5xx. It must not block.
+	// search of index with a 4xx or 5xx and then takes the original. It must not
+	// block.
 	OnRefused func(index string)
 
 	// Ready returns why the process is not ready to serve, nothing where it is,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
@@ -68,7 +69,12 @@ func (p pinned) For(index, field string) expand.Rows {
 // cause names why a search was not expanded, for the metrics.
 func cause(err error) string {
 	var stage *expand.StageError
+	var refused *esclient.Error
 	switch {
+	case errors.Is(err, esclient.ErrBusy):
+		return "busy"
+	case errors.As(err, &refused) && (refused.Status == http.StatusBadRequest || refused.Status == http.StatusNotFound):
+		return "unknown_to_cluster" // a missing or closed index, an unknown analyzer
 	case errors.Is(err, context.DeadlineExceeded):
 		return "budget"
 	case errors.Is(err, context.Canceled):
