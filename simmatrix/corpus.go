@@ -104,8 +104,8 @@ func DefaultCorpusOptions() CorpusOptions {
 	return CorpusOptions{Source: "documents", MinDocFreq: 3, Dimensions: 100, Window: 5, Neighbors: 200, Power: 3, Seed: 1}
 }
 
-// validate reports every setting that is out of range.
-func (o *CorpusOptions) validate() error {
+// Validate reports every setting that is out of range.
+func (o *CorpusOptions) Validate() error {
 	return errors.Join(
 		inRange("min doc freq", o.MinDocFreq, math.MaxInt32),
 		inRange("dimensions", o.Dimensions, 1000),
@@ -160,7 +160,7 @@ func formatFloat(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) 
 // [ErrNoVocabulary] where there is no term, an error that names each option
 // out of range, and the error of ctx soon after it ends.
 func FromCorpus(ctx context.Context, c *Corpus, opts CorpusOptions, progress Progress) (*Matrix, error) {
-	if err := opts.validate(); err != nil {
+	if err := opts.Validate(); err != nil {
 		return nil, err
 	}
 	v, err := c.vocabulary(opts.MinDocFreq)

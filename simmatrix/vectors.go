@@ -192,7 +192,8 @@ func DefaultVectorOptions() VectorOptions {
 	return VectorOptions{Source: "vectors", Neighbors: 200, Power: 3}
 }
 
-func (o *VectorOptions) validate() error {
+// Validate reports every setting that is out of range.
+func (o *VectorOptions) Validate() error {
 	err := validateRows(o.Neighbors, o.Power)
 	if !(o.Threshold >= 0 && o.Threshold < 1) {
 		err = errors.Join(err, fmt.Errorf("threshold: %v not in [0, 1)", o.Threshold))
@@ -210,7 +211,7 @@ func (o *VectorOptions) validate() error {
 // is kept, an error that names each option out of range, and the error of ctx
 // soon after it ends.
 func FromVectors(ctx context.Context, v *Vectors, opts VectorOptions, progress Progress) (*Matrix, error) {
-	if err := opts.validate(); err != nil {
+	if err := opts.Validate(); err != nil {
 		return nil, err
 	}
 	kept := v.sortedWords(opts.Keep)

@@ -86,14 +86,15 @@ func (a *Admin) Activate(ctx context.Context, name, version string) error {
 	return nil
 }
 
-// rollback makes the newest version of the history that still exists the
+// rollback makes the newest version of the history that is still complete the
 // active one and returns it.
 //
 //	KEYS active, versions, history
+//	ARGV what the key of a version's rows begins with
 var rollback = redis.NewScript(`
 local before = redis.call('LPOP', KEYS[3])
 while before do
-	if redis.call('ZSCORE', KEYS[2], before) then
+	if redis.call('ZSCORE', KEYS[2], before) and redis.call('HGET', ARGV[1] .. before, '') == before then
 		redis.call('SET', KEYS[1], before)
 		return before
 	end
@@ -110,7 +111,8 @@ func (a *Admin) Rollback(ctx context.Context, name string) (string, error) {
 	if err := checkName("matrix", name); err != nil {
 		return "", err
 	}
-	id, err := rollback.Run(ctx, a.client, []string{activeKey(name), versionsKey(name), historyKey(name)}).Text()
+	keys := []string{activeKey(name), versionsKey(name), historyKey(name)}
+	id, err := rollback.Run(ctx, a.client, keys, rowsKey(name, "")).Text()
 	if errors.Is(err, redis.Nil) {
 		err = ErrNoHistory
 	}

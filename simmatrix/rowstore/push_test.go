@@ -322,14 +322,15 @@ func TestRollbackGoesBackStepByStep(t *testing.T) {
 	s := startRedis(t)
 	a := s.admin(t)
 	var ids []string
-	for _, mark := range []string{"one", "two", "three", "four"} {
+	for _, mark := range []string{"one", "two", "evicted", "three", "four"} {
 		ids = append(ids, publish(t, a, newMatrix(t, mark, 10)))
 	}
-	if err := a.Activate(t.Context(), "main", ids[3]); err != nil { // again: no step of its own
+	if err := a.Activate(t.Context(), "main", ids[4]); err != nil { // again: no step of its own
 		t.Fatal(err)
 	}
 	s.client(t).ZRem(t.Context(), versionsKey("main"), ids[1]) // deleted meanwhile: skipped
-	for _, want := range []string{ids[2], ids[0]} {
+	s.client(t).Del(t.Context(), rowsKey("main", ids[2]))      // its rows are gone: skipped
+	for _, want := range []string{ids[3], ids[0]} {
 		got, err := a.Rollback(t.Context(), "main")
 		if err != nil || got != want {
 			t.Fatalf("back at %s, %v; want %s", got, err, want)
