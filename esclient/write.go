@@ -22,16 +22,17 @@ type Document struct {
 	Source any
 }
 
-// EnsureIndex creates an index with the settings and mappings of body, which is
-// JSON. An index that is there already stays as it is.
-func (c *Client) EnsureIndex(ctx context.Context, index string, body []byte) error {
-	err := c.send(ctx, request{method: http.MethodPut, path: indexPath(index, ""), body: jsontext.Value(body)},
+// CreateIndex creates an index with the settings and mappings of body, which is
+// JSON. It reports false for an index that is there already; that stays as it
+// is.
+func (c *Client) CreateIndex(ctx context.Context, index string, body []byte) (created bool, err error) {
+	err = c.send(ctx, request{method: http.MethodPut, path: indexPath(index, ""), body: jsontext.Value(body)},
 		func(io.Reader) error { return nil })
 	var refused *Error
 	if errors.As(err, &refused) && refused.Type == "resource_already_exists_exception" {
-		return nil
+		return false, nil
 	}
-	return err
+	return err == nil, err
 }
 
 // Index indexes documents, replacing those of the same ids, and makes them

@@ -41,10 +41,10 @@ func TestAnIndexThatIsThereAlreadyIsKept(t *testing.T) {
 				w.WriteHeader(tt.status)
 				_, _ = io.WriteString(w, tt.answer)
 			})
-			err := c.EnsureIndex(t.Context(), "docs", []byte(`{"mappings":{}}`))
+			created, err := c.CreateIndex(t.Context(), "docs", []byte(`{"mappings":{}}`))
 			var refused *Error
-			if errors.As(err, &refused) != tt.refused || (err == nil) == tt.refused {
-				t.Errorf("error %v", err)
+			if errors.As(err, &refused) != tt.refused || (err == nil) == tt.refused || created != (tt.status == 200) {
+				t.Errorf("created %t, error %v", created, err)
 			}
 			if want := `PUT /docs {"mappings":{}}`; got != want {
 				t.Errorf("sent %q, want %q", got, want)

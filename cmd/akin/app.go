@@ -153,7 +153,7 @@ func readCA(file string) ([]byte, error) {
 	}
 	pem, err := os.ReadFile(file) //nolint:gosec // the operator names the file
 	if err != nil {
-		return nil, usageError{fmt.Errorf("cluster.tls.ca_file: %w", err)}
+		return nil, usageError{fmt.Errorf("certificate authorities: %w", err)}
 	}
 	return pem, nil
 }

@@ -45,36 +45,45 @@ all judged queries, then stays up for you to try.`,
 
 // newDemoLoad returns the command that loads the demo corpus into a cluster.
 func newDemoLoad() *cobra.Command {
-	var url string
+	var url, caFile string
 	cmd := &cobra.Command{
 		Use:     "load --url URL",
 		Short:   "Index the demo corpus in a cluster of yours",
-		Long:    "load creates the indices " + demoIndices + " where they are missing and fills them.",
+		Long:    "load creates the indices " + demoIndices + " and fills them. One that is there already is left as it is.",
 		Example: `  akin demo load --url http://127.0.0.1:9200`,
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if url == "" {
 				return usageError{errors.New("give --url URL")}
 			}
-			client, err := openCluster(url)
+			client, err := openCluster(url, caFile)
 			if err != nil {
 				return err
 			}
 			defer func() { _ = client.Close() }() // nothing was written
-			return loadDemo(cmd.Context(), client)
+			return loadDemo(cmd.Context(), client, cmd.ErrOrStderr())
 		},
 	}
 	cmd.Flags().StringVar(&url, "url", "", "the cluster (required)")
+	cmd.Flags().StringVar(&caFile, "ca-file", "", "PEM file of the authorities that sign the cluster's certificate; default the system's")
 	return cmd
 }
 
 const demoMapping = `{"settings":{"number_of_shards":1,"number_of_replicas":0},` +
 	`"mappings":{"properties":{"title":{"type":"text","analyzer":"english"},"body":{"type":"text","analyzer":"english"}}}}`
 
-func loadDemo(ctx context.Context, client *esclient.Client) error {
+// loadDemo creates and fills the indices of the demo corpus and says so on
+// report. It does not touch an index that is there already: the names are
+// common, and it may be somebody's own.
+func loadDemo(ctx context.Context, client *esclient.Client, report io.Writer) error {
 	for _, index := range demo.Indices() {
-		if err := client.EnsureIndex(ctx, index.Name, []byte(demoMapping)); err != nil {
+		created, err := client.CreateIndex(ctx, index.Name, []byte(demoMapping))
+		if err != nil {
 			return err
+		}
+		if !created {
+			fmt.Fprintf(report, "%s: there already, left as it is\n", index.Name)
+			continue
 		}
 		docs := make([]esclient.Document, len(index.Docs))
 		for i, d := range index.Docs {
@@ -83,6 +92,7 @@ func loadDemo(ctx context.Context, client *esclient.Client) error {
 		if err := client.Index(ctx, index.Name, docs); err != nil {
 			return err
 		}
+		fmt.Fprintf(report, "%s: %d texts\n", index.Name, len(docs))
 	}
 	return nil
 }
@@ -99,7 +109,7 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, once bool) error {
 	}
 	defer func() { _ = client.Close() }() // nothing was written
 	began := time.Now()
-	if err := loadDemo(ctx, client); err != nil {
+	if err := loadDemo(ctx, client, io.Discard); err != nil {
 		return err
 	}
 	build := buildFlags{index: demoIndices, fields: []string{"title", "body"}, corpus: simmatrix.DefaultCorpusOptions()}

@@ -143,7 +143,7 @@ func TestREADMEPutsAkinInFrontOfACluster(t *testing.T) {
 	}
 	defer client.Close()
 	for _, index := range demo.Indices() { // all texts in one index, called docs
-		if err := client.EnsureIndex(t.Context(), "docs", []byte(demoMapping)); err != nil {
+		if _, err := client.CreateIndex(t.Context(), "docs", []byte(demoMapping)); err != nil {
 			t.Fatal(err)
 		}
 		docs := make([]esclient.Document, len(index.Docs))

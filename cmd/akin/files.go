@@ -32,6 +32,9 @@ func readMatrix(path string) (*simmatrix.Matrix, error) {
 // beside it that takes its place at the end and is removed on failure. It does
 // not begin to replace once ctx has ended.
 func writeFile(ctx context.Context, path string, write func(w io.Writer) error) (err error) {
+	if resolved, err := filepath.EvalSymlinks(path); err == nil {
+		path = resolved // the file that a link names is replaced, not the link
+	}
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return err
@@ -47,6 +50,23 @@ func writeFile(ctx context.Context, path string, write func(w io.Writer) error) 
 		return err
 	}
 	return os.Rename(f.Name(), path)
+}
+
+// checkTarget reports why a file could not be written to path in the end, so
+// that it is known before the work begins.
+func checkTarget(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && !info.Mode().IsRegular():
+		return fmt.Errorf("%s is there and is no regular file", path)
+	case err == nil:
+		return nil
+	}
+	folder := filepath.Dir(path)
+	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+		return fmt.Errorf("%s: %s is no folder", path, folder)
+	}
+	return nil
 }
 
 // followFile returns a loader that reads the matrix file again whenever its

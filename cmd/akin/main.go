@@ -46,7 +46,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return 0
 	}
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
-		err = errors.New("interrupted; nothing was left half done")
+		err = fmt.Errorf("interrupted: %w", err)
 	}
 	fmt.Fprintf(stderr, "akin: %v\n", err)
 	if usage := (usageError{}); errors.As(err, &usage) {

@@ -38,7 +38,7 @@ func demoEngine(t *testing.T) string {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	if err := loadDemo(t.Context(), client); err != nil {
+	if err := loadDemo(t.Context(), client, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	return server.URL
@@ -109,6 +109,10 @@ func TestMistakesOfTheUserExitWithStatus2(t *testing.T) {
 		"bad configuration": {[]string{"serve", "--config", bad}, []string{"bad.yml:1:", "bad.yml:2:", "bad.yml:3:"}},
 		"no source":         {[]string{"matrix", "build", "--out", "x"}, []string{"--from-index"}},
 		"no index":          {[]string{"matrix", "build", "--from-index", "http://127.0.0.1:1", "--out", "x"}, []string{"--index"}},
+		"no folder":         {[]string{"matrix", "build", "--from-vectors", bad, "--out", "/no/such/folder/x"}, []string{"/no/such/folder"}},
+		"a device":          {[]string{"matrix", "build", "--from-vectors", bad, "--out", "/dev/null"}, []string{"regular file"}},
+		"numbers":           {[]string{"matrix", "build", "--from-vectors", bad, "--out", "x", "--top", "0", "--threshold", "2"}, []string{"neighbors", "threshold"}},
+		"misplaced flags":   {[]string{"matrix", "build", "--from-vectors", bad, "--out", "x", "--dim", "5"}, []string{"--dim"}},
 		"no term":           {[]string{"matrix", "show", "--file", "x"}, []string{"term"}},
 		"no version":        {[]string{"matrix", "activate"}, []string{"arg"}},
 		"no redis":          {[]string{"matrix", "list"}, []string{"--redis"}},
@@ -293,9 +297,13 @@ func TestFilesAreWrittenWholeOrNotAtAll(t *testing.T) {
 			t.Errorf("%s: error %v, content %q, files %v", name, err, data, entries)
 		}
 	}
-	err := writeFile(t.Context(), path, func(w io.Writer) error { _, err := w.Write([]byte("new")); return err })
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	err := writeFile(t.Context(), link, func(w io.Writer) error { _, err := w.Write([]byte("new")); return err })
 	if data, _ := os.ReadFile(path); err != nil || string(data) != "new" {
-		t.Errorf("error %v, content %q", err, data)
+		t.Errorf("through a link: error %v, content %q", err, data)
 	}
 }
 

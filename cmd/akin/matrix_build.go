@@ -22,6 +22,7 @@ type buildFlags struct {
 	fromIndex, fromVectors string
 
 	cluster       string
+	caFile        string
 	index         string
 	fields        []string
 	out           string
@@ -54,7 +55,7 @@ from ` + configs.EnvClusterAPIKey + `.`,
   akin matrix build --from-vectors vectors.txt.gz --cluster http://127.0.0.1:9200 --index docs --field body --out docs.akin`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := f.check(); err != nil {
+			if err := errors.Join(f.check(), f.misplaced(cmd.Flags().Changed)); err != nil {
 				return usageError{err}
 			}
 			return f.run(cmd.Context(), cmd.ErrOrStderr())
@@ -64,6 +65,7 @@ from ` + configs.EnvClusterAPIKey + `.`,
 	flags.StringVar(&f.fromIndex, "from-index", "", "learn from the documents of the cluster at this URL")
 	flags.StringVar(&f.fromVectors, "from-vectors", "", "take the vectors of this file")
 	flags.StringVar(&f.cluster, "cluster", "", "with --from-vectors: cluster that analyzes the words")
+	flags.StringVar(&f.caFile, "ca-file", "", "PEM file of the authorities that sign the cluster's certificate; default the system's")
 	flags.StringVar(&f.index, "index", "", "index, or several as in a search")
 	flags.StringSliceVar(&f.fields, "field", nil, "text field; several must be analyzed alike")
 	flags.StringVar(&f.out, "out", "", "matrix file to write (required)")
@@ -97,7 +99,38 @@ func (f *buildFlags) check() error {
 		}
 	}
 	fail(f.fromVectors != "" && given != 0 && given != 3, "--from-vectors takes --cluster, --index and --field together")
+	fail(f.exactAnalysis && len(f.fields) > 1, "--exact-analysis takes one --field: build a matrix for each")
+	vectors := f.vectorOptions()
+	if err := vectors.Validate(); err != nil {
+		errs = append(errs, err)
+	} else if err := f.corpus.Validate(); err != nil { // it has the same settings and more
+		errs = append(errs, err)
+	}
+	if f.out != "" {
+		errs = append(errs, checkTarget(f.out))
+	}
 	return errors.Join(errs...)
+}
+
+// misplaced returns the flags that were given and do not belong to the source.
+func (f *buildFlags) misplaced(given func(name string) bool) error {
+	source, others := "--from-index", []string{"cluster", "threshold"}
+	if f.fromVectors != "" {
+		source, others = "--from-vectors", []string{"exact-analysis", "min-df", "dim", "window", "seed"}
+	}
+	var errs []error
+	for _, name := range others {
+		if given(name) {
+			errs = append(errs, fmt.Errorf("--%s does not go with %s", name, source))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (f *buildFlags) vectorOptions() simmatrix.VectorOptions {
+	options := simmatrix.DefaultVectorOptions()
+	options.Source, options.Neighbors, options.Power, options.Threshold = "vectors", f.corpus.Neighbors, f.corpus.Power, f.threshold
+	return options
 }
 
 func (f *buildFlags) run(ctx context.Context, stderr io.Writer) error {
@@ -118,7 +151,7 @@ func (f *buildFlags) run(ctx context.Context, stderr io.Writer) error {
 
 func (f *buildFlags) build(ctx context.Context, report *progress) (*simmatrix.Matrix, error) {
 	if f.fromIndex != "" {
-		client, err := openCluster(f.fromIndex)
+		client, err := openCluster(f.fromIndex, f.caFile)
 		if err != nil {
 			return nil, err
 		}
@@ -140,9 +173,7 @@ func (f *buildFlags) build(ctx context.Context, report *progress) (*simmatrix.Ma
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.fromVectors, err)
 	}
-	options := simmatrix.DefaultVectorOptions()
-	options.Source, options.Neighbors, options.Power, options.Threshold = "vectors", f.corpus.Neighbors, f.corpus.Power, f.threshold
-	m, err := simmatrix.FromVectors(ctx, vectors, options, report.step)
+	m, err := simmatrix.FromVectors(ctx, vectors, f.vectorOptions(), report.step)
 	if err != nil || f.cluster == "" {
 		return m, err
 	}
@@ -150,9 +181,14 @@ func (f *buildFlags) build(ctx context.Context, report *progress) (*simmatrix.Ma
 }
 
 // openCluster returns a client with the credentials of the environment.
-func openCluster(url string) (*esclient.Client, error) {
+func openCluster(url, caFile string) (*esclient.Client, error) {
+	ca, err := readCA(caFile)
+	if err != nil {
+		return nil, err
+	}
 	client, err := esclient.New(esclient.Options{
 		URLs:     []string{url},
+		CA:       ca,
 		Username: os.Getenv(configs.EnvClusterUsername),
 		Password: os.Getenv(configs.EnvClusterPassword),
 		APIKey:   os.Getenv(configs.EnvClusterAPIKey),
@@ -229,7 +265,7 @@ func (f *buildFlags) analyze(ctx context.Context, client *esclient.Client, words
 
 // project turns the words of m into index terms of the field.
 func (f *buildFlags) project(ctx context.Context, m *simmatrix.Matrix, report *progress) (*simmatrix.Matrix, error) {
-	client, err := openCluster(f.cluster)
+	client, err := openCluster(f.cluster, f.caFile)
 	if err != nil {
 		return nil, err
 	}

@@ -35,13 +35,11 @@ the active version as it was and no version behind.`,
 					return err
 				}
 				report.end()
-				if activate {
-					if err := admin.Activate(cmd.Context(), flags.name, v.ID); err != nil {
-						return err
-					}
-				}
 				fmt.Fprintln(cmd.OutOrStdout(), v.ID)
-				return nil
+				if !activate {
+					return nil
+				}
+				return admin.Activate(cmd.Context(), flags.name, v.ID)
 			})
 		},
 	}
