@@ -56,6 +56,9 @@ func badSearches() []badSearch {
 		{"two queries in one", post(relatedPath, `{"query":{"match":{"body":"car"},"match_all":{}}}`), "", ""},
 		{"no text", post(relatedPath, `{"query":{"match":{"body":""}}}`), "unchanged", ""},
 		{"null", post(relatedPath, `{"query":{"match":{"body":null}}}`), "", ""},
+		{"min_score inside", post(relatedPath, `{"query":{"function_score":{"query":{"match":{"body":"car"}},"min_score":0.1}}}`), "unchanged", "min_score"},
+		{"min_score, escaped", post(relatedPath, `{"min\u005fscore":0.1,"query":{"match":{"body":"car"}}}`), "unchanged", "min_score"},
+		{"semicolon in q", rawRequest{method: "GET", target: relatedPath + "?q=car;red&df=body"}, "unchanged", "semicolon"},
 		{"a word without neighbors", post(relatedPath, `{"query":{"match":{"body":"red"}}}`), "unchanged", ""},
 	}
 }

@@ -132,7 +132,7 @@ var relatedQueries = []struct{ name, query string }{
 	{"bool should", `{"bool":{"should":[{"match":{"body":"car"}},{"match":{"title":"boat"}}]}}`},
 	{"bool must_not keeps out", `{"bool":{"must":{"match":{"body":"car"}},"must_not":[{"match":{"body":"red"}}]}}`},
 	{"dis_max", `{"dis_max":{"queries":[{"match":{"body":"car"}},{"match":{"title":"car"}}],"tie_breaker":0.3}}`},
-	{"nested", `{"nested":{"path":"parts","query":{"match":{"parts.body":"car"}}}}`},
+	{"nested", `{"nested":{"path":"parts","query":{"match":{"parts.body":"car"}},"score_mode":"max"}}`},
 	{"function_score", `{"function_score":{"query":{"match":{"body":"car"}},"weight":2}}`},
 }
 
