@@ -57,10 +57,10 @@ func (d *decoder) document(data []byte, c *Config) bool {
 }
 
 // syntax reports an error of the YAML parser, which writes
-// "yaml: line 3: what is wrong".
+// "yaml: line 3: what is wrong", and no line where it is the first.
 func (d *decoder) syntax(err error) {
 	msg := strings.TrimPrefix(err.Error(), "yaml: ")
-	line := 0
+	line := 1
 	if rest, ok := strings.CutPrefix(msg, "line "); ok {
 		number, what, _ := strings.Cut(rest, ": ")
 		if n, err := strconv.Atoi(number); err == nil {

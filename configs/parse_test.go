@@ -120,6 +120,9 @@ var badFiles = map[string][]string{
 	"syntax": {
 		"syntax.bad.yml:2: not valid YAML: did not find expected key",
 	},
+	"tab": {
+		"tab.bad.yml:1: not valid YAML: found character that cannot start any token",
+	},
 	"tls": {
 		"tls.bad.yml:2: listen.tls.key_file: must be set together with listen.tls.cert_file",
 		"tls.bad.yml:7: cluster.tls.insecure_skip_verify: must be false where ca_file is set: it would leave that unused",
