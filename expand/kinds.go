@@ -39,7 +39,6 @@ func kindOf(name []byte) (kind, bool) {
 	return kind{}, false
 }
 
-//nolint:gochecknoglobals // constant tables; Go has no constant slices
 var (
 	insideBool   = []string{"must", "should"}
 	insideDisMax = []string{"queries"}

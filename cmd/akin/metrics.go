@@ -8,8 +8,6 @@ import (
 )
 
 // The metrics of the caches and of the row store.
-//
-//nolint:gochecknoglobals // descriptions are constants that Go cannot spell as such
 var (
 	matrixInfo = prometheus.NewDesc("akin_matrix_info",
 		"1 for the version of a matrix that is served.", []string{"matrix", "source", "version"}, nil)
