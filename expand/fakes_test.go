@@ -1,6 +1,7 @@
 package expand
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -95,6 +96,7 @@ func matrixOf(tb testing.TB, c *fakeCluster, rows map[string][]simmatrix.Neighbo
 		for k := range neighbors {
 			neighbors[k].DocFreq = uint32(c.docFreqs[neighbors[k].Term])
 		}
+		slices.SortStableFunc(neighbors, func(a, b simmatrix.Neighbor) int { return cmp.Compare(b.Similarity, a.Similarity) })
 		row, err := simmatrix.PackRow(uint32(c.docFreqs[term]), neighbors)
 		if err != nil {
 			tb.Fatal(err)

@@ -351,13 +351,13 @@ func TestFromCorpusAgainstAnIndependentImplementation(t *testing.T) {
 	}
 	for term, want := range map[string][]Neighbor{
 		"car": {
-			{"insurance", 0.08697, 3}, {"hire", 0.01987, 3}, {"rental", 0.01137, 2}, {"cheap", 0.00979, 3}, {"automobile", 0.00797, 2},
+			{"insurance", 0.08697, 3, 0}, {"hire", 0.01987, 3, 0}, {"rental", 0.01137, 2, 0}, {"cheap", 0.00979, 3, 0}, {"automobile", 0.00797, 2, 0},
 		},
 		"cheap": {
-			{"rental", 0.07504, 2}, {"automobile", 0.06747, 2}, {"bus", 0.04214, 2}, {"car", 0.00979, 2}, {"ticket", 0.00887, 2},
+			{"rental", 0.07504, 2, 0}, {"automobile", 0.06747, 2, 0}, {"bus", 0.04214, 2, 0}, {"car", 0.00979, 2, 0}, {"ticket", 0.00887, 2, 0},
 		},
 		"ticket": {
-			{"bus", 0.15960, 2}, {"hire", 0.02715, 3}, {"cheap", 0.00887, 3}, {"automobile", 0.00037, 2}, {"rental", 0.00026, 2},
+			{"bus", 0.15960, 2, 0}, {"hire", 0.02715, 3, 0}, {"cheap", 0.00887, 3, 0}, {"automobile", 0.00037, 2, 0}, {"rental", 0.00026, 2, 0},
 		},
 	} {
 		if diff := cmp.Diff(want, neighborsOf(m.Row(term)), cmpopts.EquateApprox(0, 2e-5)); diff != "" {

@@ -28,6 +28,7 @@ import (
 //	4·z       uint32 column of each entry, row after row
 //	2·z       uint16 similarity·65535 of each entry, at least 1, in descending
 //	          order within a row, ties in ascending column
+//	1·z       origins of each entry; only where the header names origins
 //	32        SHA-256 of everything before it
 const (
 	fileMagic    = "akin-S\r\n" // a transfer that alters line ends is found at once
@@ -108,7 +109,7 @@ func (m *Matrix) write(b *bufio.Writer) error {
 	writeInts(b, counts)
 	writeInts(b, m.cols)
 	writeInts(b, m.sims)
-	_, err = b.Write(nil)
+	_, err = b.Write(m.origins)
 	return err
 }
 
@@ -229,6 +230,11 @@ func (d *decoder) matrix(meta Meta) (*Matrix, error) {
 	}
 	if m.sims, err = readInts[uint16](d, meta.NonZeros, "similarities"); err != nil {
 		return nil, err
+	}
+	if len(meta.Origins) > 0 {
+		if m.origins, err = readInts[uint8](d, meta.NonZeros, "origins"); err != nil {
+			return nil, err
+		}
 	}
 	return m, d.end(m)
 }

@@ -63,12 +63,66 @@ func TestFileHasTheDocumentedBytes(t *testing.T) {
 	}
 }
 
+func TestFileOfSeveralOriginsEndsWithThem(t *testing.T) {
+	m := mustNew(t, Meta{Origins: []string{"vectors", "spelling"}}, []TermRow{
+		{Term: "a", Neighbors: []Neighbor{{Term: "b", Similarity: 1, Origins: 3}, {Term: "c", Similarity: 0.5, Origins: 2}}},
+		{Term: "b"},
+		{Term: "c"},
+	})
+	file := encoded(t, m)
+	if got := file[len(file)-34 : len(file)-32]; !bytes.Equal(got, []byte{3, 2}) {
+		t.Errorf("origins %v before the checksum", got)
+	}
+	row := neighborsOf(m.Row("a"))
+	if len(row) != 2 || row[0].Origins != 3 || row[1].Origins != 2 {
+		t.Errorf("row %+v", row)
+	}
+}
+
+// withOrigins gives every neighbor random origins of 1 to highest.
+func withOrigins(random *rand.Rand, rows []TermRow, highest int) []TermRow {
+	for _, r := range rows {
+		for k := range r.Neighbors {
+			r.Neighbors[k].Origins = uint8(1 + random.IntN(highest))
+		}
+	}
+	return rows
+}
+
+func TestNewRefusesOriginsThatAreNotNamed(t *testing.T) {
+	rows := func(origins uint8) []TermRow {
+		return []TermRow{{Term: "a", Neighbors: []Neighbor{{Term: "b", Similarity: 1, Origins: origins}}}, {Term: "b"}}
+	}
+	for _, tt := range []struct {
+		name    string
+		names   []string
+		origins uint8
+	}{
+		{"none named", nil, 1},
+		{"more than named", []string{"x", "y"}, 4},
+		{"none of the named", []string{"x"}, 0},
+		{"a name twice", []string{"x", "x"}, 1},
+		{"an empty name", []string{""}, 1},
+		{"too many names", strings.Split("abcdefghi", ""), 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if _, err := New(Meta{Origins: tt.names}, rows(tt.origins)); !errors.Is(err, ErrInvalid) {
+				t.Errorf("error %v, want ErrInvalid", err)
+			}
+		})
+	}
+	if _, err := New(Meta{Origins: strings.Split("abcdefgh", "")}, rows(128)); err != nil {
+		t.Errorf("eight origins: %v", err)
+	}
+}
+
 func TestDecodeGivesBackWhatWasEncoded(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	matrices := []*Matrix{
 		mustNew(t, Meta{}, nil),
 		mustNew(t, Meta{Source: "invalid \xff UTF-8 <&>", Params: map[string]string{"k\xff": "v"}}, vehicles()),
 		mustNew(t, Meta{Docs: math.MaxUint64}, randomRows(random, 700)), // several chunks a section
+		mustNew(t, Meta{Origins: []string{"vectors", "spelling"}}, withOrigins(random, randomRows(random, 300), 3)),
 	}
 	for range 50 {
 		matrices = append(matrices, mustNew(t, Meta{Docs: random.Uint64()}, randomRows(random, 1+random.IntN(20))))

@@ -17,6 +17,9 @@ import (
 // MaxTerms is the largest number of terms in a matrix.
 const MaxTerms = math.MaxInt32
 
+// MaxOrigins is the largest number of [Meta.Origins].
+const MaxOrigins = 8
+
 // ErrInvalid is wrapped by the errors of [New]: the rows do not make a matrix.
 var ErrInvalid = errors.New("invalid similarity matrix")
 
@@ -28,6 +31,11 @@ type Meta struct {
 	Source string `json:"source"`
 	// Params are the settings it was made with, by name.
 	Params map[string]string `json:"params,omitempty"`
+	// Origins names what the entries come from where that is more than one
+	// thing, as in an ensemble: bit k of [Neighbor.Origins] is Origins[k]. It
+	// has no name twice and at most [MaxOrigins]; none says that every entry
+	// comes from Source.
+	Origins []string `json:"origins,omitempty"`
 	// Docs is N, the number of documents that have the field, to which the
 	// document frequencies refer; 0 is unknown.
 	Docs uint64 `json:"docs"`
@@ -45,7 +53,8 @@ type Meta struct {
 }
 
 // A Matrix is the term-similarity matrix S. It is immutable and safe for use
-// by any number of goroutines. A non-zero entry takes 6 bytes.
+// by any number of goroutines. A non-zero entry takes 6 bytes, 7 in a matrix
+// of several origins.
 type Matrix struct {
 	meta     Meta
 	terms    []string // ascending in byte order
@@ -61,11 +70,20 @@ type entries struct {
 	offsets []int
 	cols    []uint32
 	sims    []uint16 // s·65535, at least 1
+	origins []uint8  // bits of Meta.Origins, nil where there are none
 }
 
 func (e *entries) row(i int) (cols []uint32, sims []uint16) {
 	lo, hi := e.offsets[i], e.offsets[i+1]
 	return e.cols[lo:hi], e.sims[lo:hi]
+}
+
+// originsAt returns the origins of the k-th entry of row i.
+func (e *entries) originsAt(i, k int) uint8 {
+	if e.origins == nil {
+		return 0
+	}
+	return e.origins[e.offsets[i]+k]
 }
 
 // A TermRow is one row as [New] takes it.
@@ -81,16 +99,17 @@ type TermRow struct {
 
 // New returns the matrix with the given rows, which may come in any order.
 // Similarities are rounded by [QuantizeSimilarity]. Of meta only Source,
-// Params and Docs are read; the rest is counted.
+// Params, Origins and Docs are read; the rest is counted.
 //
 // It returns an error that wraps [ErrInvalid] and names the term where a term
 // is empty, not UTF-8, longer than [MaxTermBytes] or there twice, and where a
 // row has more than [MaxNeighbors] neighbors, one twice, its own term, a term
-// that has no row, or a similarity that is not in (0, 1].
+// that has no row, a similarity that is not in (0, 1], or origins that
+// Meta.Origins does not name.
 func New(meta Meta, rows []TermRow) (*Matrix, error) {
 	rows = slices.Clone(rows)
 	slices.SortFunc(rows, func(a, b TermRow) int { return cmp.Compare(a.Term, b.Term) })
-	m := &Matrix{meta: meta, entries: entries{offsets: make([]int, 1, len(rows)+1)}}
+	m := &Matrix{meta: meta, entries: newEntries(len(rows), len(meta.Origins) > 0)}
 	index := make(map[string]uint32, len(rows))
 	for i, r := range rows {
 		index[r.Term] = uint32(i)
@@ -108,7 +127,10 @@ func New(meta Meta, rows []TermRow) (*Matrix, error) {
 			if !(n.Similarity > 0 && n.Similarity <= 1) { // written so that NaN fails
 				return nil, fmt.Errorf("%w: similarity %v of %q and %q not in (0, 1]", ErrInvalid, n.Similarity, r.Term, n.Term)
 			}
-			row = append(row, entry{col: col, sim: similarityToUnits(float64(n.Similarity))})
+			if n.Origins != 0 && m.origins == nil {
+				return nil, fmt.Errorf("%w: %q and %q have origins %b, and none is named", ErrInvalid, r.Term, n.Term, n.Origins)
+			}
+			row = append(row, entry{col: col, sim: similarityToUnits(float64(n.Similarity)), origins: n.Origins})
 		}
 		m.appendRow(row)
 	}
@@ -120,13 +142,23 @@ func New(meta Meta, rows []TermRow) (*Matrix, error) {
 
 // An entry is one s_ij of a row i.
 type entry struct {
-	col uint32
-	sim uint16
+	col     uint32
+	sim     uint16
+	origins uint8
 }
 
 // compareEntries orders a row: descending similarity, ascending column.
 func compareEntries(a, b entry) int {
 	return cmp.Or(cmp.Compare(b.sim, a.sim), cmp.Compare(a.col, b.col))
+}
+
+// newEntries returns no rows, with room for some.
+func newEntries(rows int, withOrigins bool) entries {
+	e := entries{offsets: make([]int, 1, rows+1)}
+	if withOrigins {
+		e.origins = []uint8{}
+	}
+	return e
 }
 
 // appendRow sorts row and appends it.
@@ -135,6 +167,9 @@ func (e *entries) appendRow(row []entry) {
 	for _, n := range row {
 		e.cols = append(e.cols, n.col)
 		e.sims = append(e.sims, n.sim)
+		if e.origins != nil {
+			e.origins = append(e.origins, n.origins)
+		}
 	}
 	e.offsets = append(e.offsets, len(e.cols))
 }
@@ -154,10 +189,14 @@ func (m *Matrix) check() error {
 	if len(m.terms) > MaxTerms {
 		return fmt.Errorf("%d terms, at most %d", len(m.terms), MaxTerms)
 	}
+	if err := checkOrigins(m.meta.Origins); err != nil {
+		return err
+	}
 	for i, t := range m.terms {
+		if err := checkTerm(t); err != nil {
+			return err
+		}
 		switch {
-		case t == "" || len(t) > MaxTermBytes || !utf8.ValidString(t):
-			return fmt.Errorf("term %.40q: empty, too long or not UTF-8", t)
 		case i > 0 && m.terms[i-1] == t:
 			return fmt.Errorf("term %q is there twice", t)
 		case i > 0 && m.terms[i-1] > t:
@@ -173,13 +212,37 @@ func (m *Matrix) check() error {
 	return nil
 }
 
+// checkTerm returns an error for what no row can be of.
+func checkTerm(t string) error {
+	if t == "" || len(t) > MaxTermBytes || !utf8.ValidString(t) {
+		return fmt.Errorf("term %.40q: empty, too long or not UTF-8", t)
+	}
+	return nil
+}
+
+func checkOrigins(names []string) error {
+	if len(names) > MaxOrigins {
+		return fmt.Errorf("%d origins, at most %d", len(names), MaxOrigins)
+	}
+	for k, name := range names {
+		if name == "" || slices.Contains(names[:k], name) {
+			return fmt.Errorf("origin %q: empty or there twice", name)
+		}
+	}
+	return nil
+}
+
 func (m *Matrix) checkRow(i uint32, seenIn []uint32) error {
 	cols, sims := m.row(int(i))
 	if len(cols) > MaxNeighbors {
 		return fmt.Errorf("%d neighbors, at most %d", len(cols), MaxNeighbors)
 	}
+	named := len(m.meta.Origins)
 	for k, col := range cols {
+		origins := m.originsAt(int(i), k)
 		switch {
+		case origins>>named != 0 || (origins == 0 && named > 0):
+			return fmt.Errorf("origins %b of an entry, of %d named", origins, named)
 		case int(col) >= len(m.terms):
 			return fmt.Errorf("neighbor %d of %d terms", col, len(m.terms))
 		case col == i:
@@ -188,7 +251,7 @@ func (m *Matrix) checkRow(i uint32, seenIn []uint32) error {
 			return fmt.Errorf("neighbor %q is there twice", m.terms[col])
 		case sims[k] == 0:
 			return fmt.Errorf("similarity 0 of neighbor %q", m.terms[col])
-		case k > 0 && compareEntries(entry{cols[k-1], sims[k-1]}, entry{col, sims[k]}) > 0:
+		case k > 0 && compareEntries(entry{col: cols[k-1], sim: sims[k-1]}, entry{col: col, sim: sims[k]}) > 0:
 			return fmt.Errorf("neighbor %q is out of order", m.terms[col])
 		}
 		seenIn[col] = i + 1
@@ -200,6 +263,10 @@ func (m *Matrix) checkRow(i uint32, seenIn []uint32) error {
 func (m *Matrix) describe() Meta {
 	meta := m.meta
 	meta.Source = strings.ToValidUTF8(meta.Source, "\uFFFD") // as JSON would store it
+	meta.Origins = nil
+	for _, name := range m.meta.Origins {
+		meta.Origins = append(meta.Origins, strings.ToValidUTF8(name, "\uFFFD"))
+	}
 	meta.Params = nil
 	for k, v := range m.meta.Params {
 		if meta.Params == nil {
@@ -215,20 +282,20 @@ func (m *Matrix) describe() Meta {
 		sum := 0
 		for k, col := range cols {
 			sum += int(sims[k])
-			meta.Symmetric = meta.Symmetric && m.has(col, entry{uint32(i), sims[k]})
+			meta.Symmetric = meta.Symmetric && m.has(col, entry{col: uint32(i), sim: sims[k]})
 		}
 		meta.Dominant = meta.Dominant && sum < similarityUnits
 	}
 	return meta
 }
 
-// has reports whether row i holds exactly e.
+// has reports whether row i holds e, whatever its origins.
 func (m *Matrix) has(i uint32, e entry) bool {
 	cols, sims := m.row(int(i))
 	lo, hi := 0, len(cols)
 	for lo < hi {
 		mid := int(uint(lo+hi) >> 1)
-		switch c := compareEntries(entry{cols[mid], sims[mid]}, e); {
+		switch c := compareEntries(entry{col: cols[mid], sim: sims[mid]}, e); {
 		case c == 0:
 			return true
 		case c < 0:
@@ -243,7 +310,7 @@ func (m *Matrix) has(i uint32, e entry) bool {
 // Meta returns what the matrix is and what it was made from.
 func (m *Matrix) Meta() Meta {
 	meta := m.meta
-	meta.Params = maps.Clone(meta.Params)
+	meta.Params, meta.Origins = maps.Clone(meta.Params), slices.Clone(meta.Origins)
 	return meta
 }
 
@@ -284,14 +351,11 @@ func (m *Matrix) pack(i int) Row {
 	cols, sims := m.row(i)
 	size := 1 + 2*binary.MaxVarintLen32
 	for _, col := range cols {
-		size += 2 + 2*binary.MaxVarintLen32 + len(m.terms[col])
+		size += 4 + 2*binary.MaxVarintLen32 + len(m.terms[col])
 	}
-	b := make([]byte, 0, size)
-	b = append(b, rowFormat)
-	b = binary.AppendUvarint(b, uint64(m.docFreqs[i]))
-	b = binary.AppendUvarint(b, uint64(len(cols)))
+	p := newPacker(m.docFreqs[i], len(cols), m.origins != nil, size)
 	for k, col := range cols {
-		b = appendNeighbor(b, sims[k], m.docFreqs[col], m.terms[col])
+		p.add(sims[k], m.originsAt(i, k), m.docFreqs[col], m.terms[col])
 	}
-	return Row{packed: string(b)}
+	return p.row()
 }

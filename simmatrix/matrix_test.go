@@ -68,7 +68,9 @@ func TestNewSortsAndCounts(t *testing.T) {
 	}
 	// 0.5·65535 = 32767.5 rounds to 32768, 0.25·65535 = 16383.75 to 16384.
 	wantCar := []Neighbor{
-		{"automobile", 32768.0 / 65535, 3}, {"bus", 16384.0 / 65535, 6}, {"lorry", 16384.0 / 65535, 5},
+		{Term: "automobile", Similarity: 32768.0 / 65535, DocFreq: 3},
+		{Term: "bus", Similarity: 16384.0 / 65535, DocFreq: 6},
+		{Term: "lorry", Similarity: 16384.0 / 65535, DocFreq: 5},
 	}
 	if diff := cmp.Diff(wantCar, neighborsOf(m.Row("car"))); diff != "" {
 		t.Error(diff)

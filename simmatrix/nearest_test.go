@@ -37,7 +37,7 @@ func bruteForce(t *vectorTable, opts nearestOptions) entries {
 				continue
 			}
 			if u := math.Round(math.Pow(dot, opts.power) * 65535); u > 0 {
-				row = append(row, entry{uint32(j), uint16(u)})
+				row = append(row, entry{col: uint32(j), sim: uint16(u)})
 			}
 		}
 		slices.SortFunc(row, compareEntries)

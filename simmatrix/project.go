@@ -48,10 +48,10 @@ type ProjectCounts struct {
 func Project(m *Matrix, opts ProjectOptions) (*Matrix, ProjectCounts, error) {
 	p, counts := newProjection(m, opts)
 	out := &Matrix{
-		meta:     Meta{Source: m.meta.Source, Params: maps.Clone(m.meta.Params), Docs: opts.Docs},
+		meta:     Meta{Source: m.meta.Source, Params: maps.Clone(m.meta.Params), Origins: m.meta.Origins, Docs: opts.Docs},
 		terms:    p.terms,
 		docFreqs: make([]uint32, len(p.terms)),
-		entries:  entries{offsets: []int{0}},
+		entries:  newEntries(len(p.terms), m.origins != nil),
 	}
 	usable := make([]bool, len(p.terms))
 	for t, term := range p.terms {
@@ -61,7 +61,7 @@ func Project(m *Matrix, opts ProjectOptions) (*Matrix, ProjectCounts, error) {
 			counts.Unused++
 		}
 	}
-	best := make([]uint16, len(p.terms)) // s_tu of the current t by u
+	best := make([]entry, len(p.terms)) // s_tu of the current t by u
 	for t := range p.terms {
 		row := p.mergedRow(uint32(t), usable, best)
 		slices.SortFunc(row, compareEntries)
@@ -116,8 +116,8 @@ func newProjection(m *Matrix, opts ProjectOptions) (*projection, ProjectCounts) 
 }
 
 // mergedRow returns the entries of term t in no order. best is all zero, before
-// and after.
-func (p *projection) mergedRow(t uint32, usable []bool, best []uint16) []entry {
+// and after. An entry comes from all that its pairs of words come from.
+func (p *projection) mergedRow(t uint32, usable []bool, best []entry) []entry {
 	var row []entry
 	for _, i := range p.words[t] {
 		cols, sims := p.from.row(int(i))
@@ -126,15 +126,17 @@ func (p *projection) mergedRow(t uint32, usable []bool, best []uint16) []entry {
 			if u == leftOut || u == t || !usable[u] {
 				continue
 			}
-			if best[u] == 0 {
+			if best[u].sim == 0 {
 				row = append(row, entry{col: u})
 			}
-			best[u] = max(best[u], sims[k])
+			best[u].sim = max(best[u].sim, sims[k])
+			best[u].origins |= p.from.originsAt(int(i), k)
 		}
 	}
 	for k := range row {
 		u := row[k].col
-		row[k].sim, best[u] = best[u], 0
+		row[k].sim, row[k].origins = best[u].sim, best[u].origins
+		best[u] = entry{}
 	}
 	return row
 }

@@ -18,7 +18,7 @@ const (
 )
 
 // rowFormat is the first byte of every packed row.
-const rowFormat = 1
+const rowFormat = 2
 
 // similarityUnits is the number of steps of a stored similarity in (0, 1].
 const similarityUnits = math.MaxUint16
@@ -35,20 +35,28 @@ type Neighbor struct {
 	// DocFreq is the document frequency of Term when the matrix was built,
 	// 0 where the source of the matrix knows none.
 	DocFreq uint32
+	// Origins are the bits of what s_ij comes from, named by [Meta.Origins]; 0
+	// where that names nothing.
+	Origins uint8
 }
 
 // A Row is the neighbor row of one term, in descending similarity, ties in
 // ascending byte order of the term, the term itself excluded. It is immutable
 // and holds one packed string, so that it is cheap to keep and to pass on:
 //
-//	1 byte    format, 1
+//	1 byte    format, 2
 //	uvarint   document frequency of the row's own term
-//	uvarint   number of neighbors n
+//	uvarint   2·n for n neighbors, plus 1 where they have origins
 //	for each neighbor:
-//	  uint16  similarity·65535, little endian, at least 1
+//	  uvarint how far similarity·65535, which is at least 1, lies under that of
+//	          the neighbor before it, under 65535 for the first
+//	  1 byte  origins, not 0; only where the neighbors have them
 //	  uvarint document frequency of the neighbor
 //	  uvarint length of the neighbor in bytes
 //	  UTF-8   the neighbor itself
+//
+// Similarities of neighbors that follow each other lie close together, so that
+// most differences take one byte.
 //
 // The zero Row belongs to a term that the matrix does not hold.
 type Row struct{ packed string }
@@ -68,38 +76,69 @@ func unitsToSimilarity(u uint16) float32 { return float32(u) / similarityUnits }
 // PackRow packs the row of a term with document frequency docFreq. The
 // neighbors must be in the order that [Row] states; similarities are rounded
 // by [QuantizeSimilarity]. It returns an error that wraps [ErrRow] where a
-// similarity is not in (0, 1], a term is empty or longer than [MaxTermBytes],
-// or there are more than [MaxNeighbors].
+// similarity is not in (0, 1] or above the one before it, a term is empty or
+// longer than [MaxTermBytes], some neighbors have origins and others none, or
+// there are more than [MaxNeighbors].
 func PackRow(docFreq uint32, neighbors []Neighbor) (Row, error) {
 	if len(neighbors) > MaxNeighbors {
 		return Row{}, fmt.Errorf("%w: %d neighbors, at most %d", ErrRow, len(neighbors), MaxNeighbors)
 	}
-	b := make([]byte, 0, 8+16*len(neighbors))
-	b = append(b, rowFormat)
-	b = binary.AppendUvarint(b, uint64(docFreq))
-	b = binary.AppendUvarint(b, uint64(len(neighbors)))
+	withOrigins := len(neighbors) > 0 && neighbors[0].Origins != 0
+	p := newPacker(docFreq, len(neighbors), withOrigins, 8+16*len(neighbors))
 	for _, n := range neighbors {
 		if !(n.Similarity > 0 && n.Similarity <= 1) { // written so that NaN fails
 			return Row{}, fmt.Errorf("%w: similarity %v of %q not in (0, 1]", ErrRow, n.Similarity, n.Term)
 		}
-		if n.Term == "" || len(n.Term) > MaxTermBytes {
+		units := similarityToUnits(float64(n.Similarity))
+		switch {
+		case units > p.last:
+			return Row{}, fmt.Errorf("%w: similarity %v of %q is out of order", ErrRow, n.Similarity, n.Term)
+		case n.Term == "" || len(n.Term) > MaxTermBytes:
 			return Row{}, fmt.Errorf("%w: a neighbor of %d bytes", ErrRow, len(n.Term))
+		case (n.Origins != 0) != withOrigins:
+			return Row{}, fmt.Errorf("%w: some neighbors have origins, others none", ErrRow)
 		}
-		b = appendNeighbor(b, similarityToUnits(float64(n.Similarity)), n.DocFreq, n.Term)
+		p.add(units, n.Origins, n.DocFreq, n.Term)
 	}
-	return Row{packed: string(b)}, nil
+	return p.row(), nil
 }
 
-func appendNeighbor(b []byte, units uint16, docFreq uint32, term string) []byte {
-	b = binary.LittleEndian.AppendUint16(b, units)
-	b = binary.AppendUvarint(b, uint64(docFreq))
-	b = binary.AppendUvarint(b, uint64(len(term)))
-	return append(b, term...)
+// A packer writes the packed form of a row.
+type packer struct {
+	b           []byte
+	last        uint16 // units of the neighbor before
+	withOrigins bool
 }
+
+func newPacker(docFreq uint32, neighbors int, withOrigins bool, size int) *packer {
+	p := &packer{b: make([]byte, 0, size), last: similarityUnits, withOrigins: withOrigins}
+	p.b = append(p.b, rowFormat)
+	p.b = binary.AppendUvarint(p.b, uint64(docFreq))
+	head := 2 * uint64(max(neighbors, 0))
+	if withOrigins {
+		head++
+	}
+	p.b = binary.AppendUvarint(p.b, head)
+	return p
+}
+
+func (p *packer) add(units uint16, origins uint8, docFreq uint32, term string) {
+	p.b = binary.AppendUvarint(p.b, uint64(p.last-units))
+	p.last = units
+	if p.withOrigins {
+		p.b = append(p.b, origins)
+	}
+	p.b = binary.AppendUvarint(p.b, uint64(docFreq))
+	p.b = binary.AppendUvarint(p.b, uint64(len(term)))
+	p.b = append(p.b, term...)
+}
+
+func (p *packer) row() Row { return Row{packed: string(p.b)} }
 
 // ParseRow returns packed as a row after checking that it can be read to its
-// end. It does not check the order of the neighbors or that they are UTF-8. The
-// empty string is the zero Row. Errors wrap [ErrRow] and name the offset.
+// end. It does not check that neighbors are UTF-8 and there once, or the order
+// of those of one similarity. The empty string is the zero Row. Errors wrap
+// [ErrRow] and name the offset.
 func ParseRow(packed string) (Row, error) {
 	if packed == "" {
 		return Row{}, nil
@@ -108,17 +147,26 @@ func ParseRow(packed string) (Row, error) {
 		return Row{}, fmt.Errorf("%w: format %d, want %d", ErrRow, packed[0], rowFormat)
 	}
 	_, at := uvarint(packed, 1)
-	n, at := uvarint(packed, at)
-	if at < 0 || n > MaxNeighbors {
+	head, at := uvarint(packed, at)
+	if at < 0 || head/2 > MaxNeighbors {
 		return Row{}, fmt.Errorf("%w: bad header", ErrRow)
 	}
-	for range n {
+	units := uint32(similarityUnits)
+	for range head / 2 {
 		start := at
-		if at+2 > len(packed) || packed[at]|packed[at+1] == 0 {
+		var drop, length uint32
+		drop, at = uvarint(packed, at)
+		if at < 0 || drop >= units {
 			return Row{}, fmt.Errorf("%w: no similarity at offset %d", ErrRow, start)
 		}
-		var length uint32
-		_, at = uvarint(packed, at+2)
+		units -= drop
+		if head&1 == 1 {
+			if at == len(packed) || packed[at] == 0 {
+				return Row{}, fmt.Errorf("%w: no origins at offset %d", ErrRow, at)
+			}
+			at++
+		}
+		_, at = uvarint(packed, at)
 		length, at = uvarint(packed, at)
 		if at < 0 || length == 0 || length > MaxTermBytes || int(length) > len(packed)-at {
 			return Row{}, fmt.Errorf("%w: no neighbor at offset %d", ErrRow, start)
@@ -174,8 +222,8 @@ func (r Row) Len() int {
 		return 0
 	}
 	_, at := uvarint(r.packed, 1)
-	n, _ := uvarint(r.packed, at)
-	return int(n)
+	head, _ := uvarint(r.packed, at)
+	return int(head / 2)
 }
 
 // All yields the neighbors in the order of the row. The terms share the row's
@@ -187,13 +235,23 @@ func (r Row) All() iter.Seq[Neighbor] {
 		}
 		s := r.packed
 		_, at := uvarint(s, 1)
-		n, at := uvarint(s, at)
-		for range n {
-			units := uint16(s[at]) | uint16(s[at+1])<<8
-			docFreq, next := uvarint(s, at+2)
-			length, next := uvarint(s, next)
-			at = next + int(length)
-			if !yield(Neighbor{Term: s[next:at], Similarity: unitsToSimilarity(units), DocFreq: docFreq}) {
+		head, at := uvarint(s, at)
+		n := Neighbor{}
+		units := uint32(similarityUnits)
+		for range head / 2 {
+			var drop, length uint32
+			drop, at = uvarint(s, at)
+			units -= drop
+			n.Similarity = unitsToSimilarity(uint16(units)) //nolint:gosec // ParseRow has seen that it is one
+			if head&1 == 1 {
+				n.Origins = s[at]
+				at++
+			}
+			n.DocFreq, at = uvarint(s, at)
+			length, at = uvarint(s, at)
+			n.Term = s[at : at+int(length)]
+			at += int(length)
+			if !yield(n) {
 				return
 			}
 		}

@@ -20,18 +20,18 @@ func neighborsOf(r Row) []Neighbor {
 
 func TestRowHoldsWhatWasPacked(t *testing.T) {
 	in := []Neighbor{
-		{Term: "automobile", Similarity: 1, DocFreq: 7},
-		{Term: "höhe", Similarity: 0.5, DocFreq: math.MaxUint32},
-		{Term: "x", Similarity: 1e-9, DocFreq: 0},
+		{Term: "automobile", Similarity: 1, DocFreq: 7, Origins: 1},
+		{Term: "höhe", Similarity: 0.5, DocFreq: math.MaxUint32, Origins: 255},
+		{Term: "x", Similarity: 1e-9, DocFreq: 0, Origins: 128},
 	}
 	r, err := PackRow(300, in)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []Neighbor{
-		{Term: "automobile", Similarity: 1, DocFreq: 7},
-		{Term: "höhe", Similarity: 32768.0 / 65535, DocFreq: math.MaxUint32}, // 0.5·65535 = 32767.5, rounded up
-		{Term: "x", Similarity: 1.0 / 65535, DocFreq: 0},                     // never rounded to nothing
+		{Term: "automobile", Similarity: 1, DocFreq: 7, Origins: 1},
+		{Term: "höhe", Similarity: 32768.0 / 65535, DocFreq: math.MaxUint32, Origins: 255}, // 0.5·65535 = 32767.5, rounded up
+		{Term: "x", Similarity: 1.0 / 65535, DocFreq: 0, Origins: 128},                     // never rounded to nothing
 	}
 	if diff := cmp.Diff(want, neighborsOf(r)); diff != "" {
 		t.Error(diff)
@@ -50,9 +50,17 @@ func TestPackedRowHasTheDocumentedBytes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// By the table at Row: format 1; 300 = 0xac 0x02 as uvarint; one neighbor;
-	// 65535 little endian; df 5; length 2; "ab".
-	if want := "\x01\xac\x02\x01\xff\xff\x05\x02ab"; r.Packed() != want {
+	// By the table at Row: format 2; 300 = 0xac 0x02 as uvarint; 2·1 for one
+	// neighbor; 0 under 65535; df 5; length 2; "ab".
+	if want := "\x02\xac\x02\x02\x00\x05\x02ab"; r.Packed() != want {
+		t.Errorf("packed %q, want %q", r.Packed(), want)
+	}
+	r, err = PackRow(0, []Neighbor{{Term: "a", Similarity: 1, Origins: 5}, {Term: "b", Similarity: 65000.0 / 65535, Origins: 128}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// 2·2 + 1 for two neighbors with origins; 65535 − 65000 = 535 = 0x97 0x04.
+	if want := "\x02\x00\x05\x00\x05\x00\x01a\x97\x04\x80\x00\x01b"; r.Packed() != want {
 		t.Errorf("packed %q, want %q", r.Packed(), want)
 	}
 }
@@ -95,6 +103,8 @@ func TestPackRowRefuses(t *testing.T) {
 		{"NaN", []Neighbor{{Term: "a", Similarity: float32(math.NaN())}}},
 		{"empty term", []Neighbor{{Term: "", Similarity: 1}}},
 		{"too long a term", []Neighbor{{Term: long, Similarity: 1}}},
+		{"rising similarities", []Neighbor{{Term: "a", Similarity: 0.5}, {Term: "b", Similarity: 0.6}}},
+		{"origins of one neighbor only", []Neighbor{{Term: "a", Similarity: 1, Origins: 1}, {Term: "b", Similarity: 1}}},
 		{"too many neighbors", make([]Neighbor, MaxNeighbors+1)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -113,16 +123,18 @@ func TestParseRowRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tooMany := binary.AppendUvarint([]byte{rowFormat, 0}, MaxNeighbors+1)
+	tooMany := binary.AppendUvarint([]byte{rowFormat, 0}, 2*(MaxNeighbors+1))
 	type row struct{ name, packed string }
 	rows := []row{
-		{"another format", "\x02" + good.Packed()[1:]},
+		{"another format", "\x01" + good.Packed()[1:]},
 		{"bytes after the end", good.Packed() + "\x00"},
-		{"similarity 0", "\x01\x00\x01\x00\x00\x00\x01a"},
-		{"empty neighbor", "\x01\x00\x01\x01\x00\x00\x00"},
-		{"neighbor longer than the row", "\x01\x00\x01\x01\x00\x00\x05a"},
-		{"document frequency over 32 bits", "\x01\xff\xff\xff\xff\x7f\x00"},
-		{"number that never ends", "\x01" + strings.Repeat("\x80", 12)},
+		{"similarity 0", "\x02\x00\x02\xff\xff\x03\x00\x01a"},
+		{"empty neighbor", "\x02\x00\x02\x01\x00\x00"},
+		{"neighbor longer than the row", "\x02\x00\x02\x01\x00\x05a"},
+		{"document frequency over 32 bits", "\x02\xff\xff\xff\xff\x7f\x00"},
+		{"number that never ends", "\x02" + strings.Repeat("\x80", 12)},
+		{"a sum of differences over 65534", "\x02\x00\x04\xfe\xff\x03\x00\x01a\x01\x00\x01b"},
+		{"no origins where there have to be some", "\x02\x00\x03\x01\x00\x00\x01a"},
 		{"more neighbors than allowed", string(tooMany)},
 	}
 	for end := 1; end < len(good.Packed()); end++ {
@@ -152,7 +164,7 @@ func TestQuantizedSimilaritiesAreFixedPoints(t *testing.T) {
 }
 
 func FuzzParseRow(f *testing.F) {
-	for _, neighbors := range [][]Neighbor{nil, {{Term: "ab", Similarity: 1, DocFreq: 9}, {Term: "c", Similarity: 0.1}}} {
+	for _, neighbors := range [][]Neighbor{nil, {{Term: "ab", Similarity: 1, DocFreq: 9}, {Term: "c", Similarity: 0.1}}, {{Term: "d", Similarity: 0.3, Origins: 3}}} {
 		r, err := PackRow(3, neighbors)
 		if err != nil {
 			f.Fatal(err)
@@ -183,9 +195,10 @@ func FuzzParseRow(f *testing.F) {
 }
 
 func FuzzPackRow(f *testing.F) {
-	f.Add(uint32(3), "automobile", float32(0.5), uint32(7), "hire", float32(1e-7), uint32(0))
-	f.Fuzz(func(t *testing.T, docFreq uint32, term1 string, s1 float32, df1 uint32, term2 string, s2 float32, df2 uint32) {
-		in := []Neighbor{{term1, s1, df1}, {term2, s2, df2}}
+	f.Add(uint32(3), "automobile", float32(0.5), uint32(7), uint8(0), "hire", float32(1e-7), uint32(0), uint8(0))
+	f.Add(uint32(3), "automobile", float32(0.5), uint32(7), uint8(1), "hire", float32(1e-7), uint32(0), uint8(3))
+	f.Fuzz(func(t *testing.T, docFreq uint32, term1 string, s1 float32, df1 uint32, o1 uint8, term2 string, s2 float32, df2 uint32, o2 uint8) {
+		in := []Neighbor{{term1, s1, df1, o1}, {term2, s2, df2, o2}}
 		packed, err := PackRow(docFreq, in)
 		if err != nil {
 			if !errors.Is(err, ErrRow) {
