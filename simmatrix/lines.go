@@ -1,0 +1,82 @@
+package simmatrix
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// maxLineBytes bounds a line of a text file.
+const maxLineBytes = 1 << 20
+
+// peekSize is how far a reader of [decompress] can look ahead.
+const peekSize = 1 << 16
+
+// decompress returns r buffered, and decompressed if it starts as gzip does
+// (RFC 1952, section 2.3.1).
+func decompress(r io.Reader) (*bufio.Reader, error) {
+	b := bufio.NewReaderSize(r, peekSize)
+	if magic, _ := b.Peek(2); string(magic) != "\x1f\x8b" { // a read error comes again with the first line
+		return b, nil
+	}
+	z, err := gzip.NewReader(b)
+	if err != nil {
+		return nil, fmt.Errorf("line 1: gzip: %w", err)
+	}
+	return bufio.NewReaderSize(z, peekSize), nil
+}
+
+// A lineReader reads lines without their ends, LF or CRLF, and without a byte
+// order mark before the first.
+type lineReader struct {
+	scanner *bufio.Scanner
+	number  int // of the line that next has read, from 1
+}
+
+func newLineReader(r io.Reader) *lineReader {
+	s := bufio.NewScanner(r)
+	s.Buffer(make([]byte, 0, peekSize), maxLineBytes)
+	return &lineReader{scanner: s}
+}
+
+// next returns the next line, which is valid until the next call, and false
+// at the end or at an error.
+func (l *lineReader) next() ([]byte, bool) {
+	if !l.scanner.Scan() {
+		return nil, false
+	}
+	l.number++
+	if l.number == 1 {
+		return bytes.TrimPrefix(l.scanner.Bytes(), []byte(byteOrderMark)), true
+	}
+	return l.scanner.Bytes(), true
+}
+
+// err returns the error that has ended the lines, with its line, or nil.
+func (l *lineReader) err() error {
+	switch err := l.scanner.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return fmt.Errorf("line %d: longer than %d bytes", l.number+1, maxLineBytes)
+	case err != nil:
+		return fmt.Errorf("after line %d: %w", l.number, err)
+	default:
+		return nil
+	}
+}
+
+// parseDecimal returns the finite number that s writes in decimal digits, such
+// as "-1", ".5" or "2.5E-3", rounded to 32 or 64 bits. It does not take what
+// [strconv.ParseFloat] takes beyond that: hexadecimal, underscores, and words
+// for infinity and what is no number.
+func parseDecimal(s string, bits int) (float64, bool) {
+	if strings.Trim(s, "0123456789+-.eE") != "" {
+		return 0, false
+	}
+	x, err := strconv.ParseFloat(s, bits)
+	return x, err == nil
+}
