@@ -1,0 +1,229 @@
+package simmatrix
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// OriginOverrides is the name, in [Meta.Origins], of the entries that overrides
+// set.
+const OriginOverrides = "overrides"
+
+// OverrideCounts tell what became of the rules in [Overrides.Apply]. They are
+// counts of entries: a rule both ways counts twice. The sum of all but
+// TermsAdded is the number of entries that the rules are on.
+type OverrideCounts struct {
+	// Set is the number of entries that were added or changed.
+	Set int
+	// Banned is the number of entries that were removed.
+	Banned int
+	// Pinned is the number of entries that are there and pinned.
+	Pinned int
+	// Unmet are the pins of entries that are not there, each one way, in
+	// ascending order of term and neighbor: terms that are no index terms
+	// show up here, and pairs that the source does not give.
+	Unmet []Override
+	// NoEffect is the number of entries that were as a set or ban wants them.
+	NoEffect int
+	// TermsAdded is the number of terms that got a row since an entry was set.
+	TermsAdded int
+}
+
+// Apply returns m with the entries set and without the entries banned. Pins
+// change nothing here: see [Overrides.Protects].
+//
+// An entry that is set comes from [OriginOverrides] alone, also where the
+// source gives it the same similarity. A matrix without [Meta.Origins] gets
+// that one and, for all other entries, its Source; one that has [MaxOrigins]
+// others already is an error. A term of an entry that is set and has no row
+// gets one, with document frequency 0. m itself is returned where there is
+// nothing to change, so that applying the same rules twice is applying them
+// once. What an earlier application has set or banned is not taken back: apply
+// to a matrix as its source gave it.
+func (o *Overrides) Apply(m *Matrix) (*Matrix, OverrideCounts, error) {
+	p := o.plan(m)
+	p.counts.TermsAdded = len(p.added)
+	if p.counts.Set+p.counts.Banned == 0 {
+		return m, p.counts, nil
+	}
+	origins, own := m.meta.Origins, uint8(0)
+	if p.counts.Set > 0 {
+		origins = overriddenOrigins(&m.meta)
+		if len(origins) > MaxOrigins {
+			return nil, p.counts, fmt.Errorf("overrides: the entries have %d origins already, so that those set cannot be marked: give an ensemble at most %d inputs",
+				MaxOrigins, MaxOrigins-1)
+		}
+		own = 1 << slices.Index(origins, OriginOverrides)
+	}
+	out, err := p.matrix(origins, own)
+	if err != nil {
+		return nil, p.counts, fmt.Errorf("overrides: %w: %w", ErrInvalid, err)
+	}
+	return out, p.counts, nil
+}
+
+// overriddenOrigins returns the origins of a matrix with entries that were set.
+func overriddenOrigins(meta *Meta) []string {
+	if slices.Contains(meta.Origins, OriginOverrides) {
+		return meta.Origins
+	}
+	origins := slices.Clone(meta.Origins)
+	if origins == nil {
+		source := meta.Source
+		if source == "" || source == OriginOverrides {
+			source = "source"
+		}
+		origins = []string{source}
+	}
+	return append(origins, OriginOverrides)
+}
+
+// A change is what a rule does to one entry.
+type change struct {
+	direction
+	units uint16 // 0 removes the entry
+}
+
+// A plan is what overrides do to a matrix.
+type plan struct {
+	from    *Matrix
+	changes []change // in ascending order of term and neighbor
+	added   []string // terms that have no row, ascending
+	counts  OverrideCounts
+}
+
+func (o *Overrides) plan(m *Matrix) *plan {
+	p := &plan{from: m}
+	own := uint8(0) // origin of the entries that are set already
+	if k := slices.Index(m.meta.Origins, OriginOverrides); k >= 0 {
+		own = 1 << k
+	}
+	for d, l := range o.ruled {
+		there, sim, origins := m.entryOf(d)
+		switch l.rule.Action {
+		case ActionSet:
+			units := similarityToUnits(l.rule.Similarity)
+			if there && sim == units && origins == own && own != 0 {
+				p.counts.NoEffect++
+				continue
+			}
+			p.counts.Set++
+			p.changes = append(p.changes, change{direction: d, units: units})
+			p.added = append(p.added, m.unknown(d.term, d.neighbor)...)
+		case ActionBan:
+			if !there {
+				p.counts.NoEffect++
+				continue
+			}
+			p.counts.Banned++
+			p.changes = append(p.changes, change{direction: d})
+		case ActionPin:
+			if there {
+				p.counts.Pinned++
+			} else {
+				p.counts.Unmet = append(p.counts.Unmet, Override{Action: ActionPin, Term: d.term, Neighbor: d.neighbor, OneWay: true})
+			}
+		}
+	}
+	slices.SortFunc(p.changes, func(a, b change) int {
+		return cmp.Or(cmp.Compare(a.term, b.term), cmp.Compare(a.neighbor, b.neighbor))
+	})
+	slices.SortFunc(p.counts.Unmet, func(a, b Override) int {
+		return cmp.Or(cmp.Compare(a.Term, b.Term), cmp.Compare(a.Neighbor, b.Neighbor))
+	})
+	slices.Sort(p.added)
+	p.added = slices.Compact(p.added)
+	return p
+}
+
+// entryOf looks an entry up.
+func (m *Matrix) entryOf(d direction) (there bool, sim uint16, origins uint8) {
+	i, known := slices.BinarySearch(m.terms, d.term)
+	j, alsoKnown := slices.BinarySearch(m.terms, d.neighbor)
+	if !known || !alsoKnown {
+		return false, 0, 0
+	}
+	cols, sims := m.row(i)
+	k := slices.Index(cols, uint32(j)) //nolint:gosec // j is an index of at most MaxTerms
+	if k < 0 {
+		return false, 0, 0
+	}
+	return true, sims[k], m.originsAt(i, k)
+}
+
+// unknown returns those of the terms that have no row.
+func (m *Matrix) unknown(terms ...string) []string {
+	var out []string
+	for _, t := range terms {
+		if _, known := slices.BinarySearch(m.terms, t); !known {
+			out = append(out, strings.Clone(t))
+		}
+	}
+	return out
+}
+
+// matrix returns the matrix with the changes made. Entries that are set have
+// the origins own; the others keep theirs, the first of origins where they had
+// none and now need one.
+func (p *plan) matrix(origins []string, own uint8) (*Matrix, error) {
+	m := p.from
+	out := &Matrix{meta: m.meta, terms: slices.Concat(m.terms, p.added), entries: newEntries(len(m.terms)+len(p.added), len(origins) > 0)}
+	out.meta.Origins = origins
+	slices.Sort(out.terms)
+	index := make([]uint32, len(m.terms)) // of the terms of m in out
+	out.docFreqs = make([]uint32, len(out.terms))
+	for i, at := 0, 0; i < len(m.terms); at++ {
+		if out.terms[at] == m.terms[i] {
+			index[i], out.docFreqs[at] = uint32(at), m.docFreqs[i]
+			i++
+		}
+	}
+	out.cols = make([]uint32, 0, len(m.cols)+p.counts.Set)
+	out.sims = make([]uint16, 0, len(m.sims)+p.counts.Set)
+	var row []entry
+	changes := p.changes
+	for at, old := 0, 0; at < len(out.terms); at++ {
+		row = row[:0]
+		if old < len(m.terms) && int(index[old]) == at {
+			row = m.appendEntries(row, old, index, len(origins) > 0)
+			old++
+		}
+		for len(changes) > 0 && changes[0].term == out.terms[at] {
+			col, _ := slices.BinarySearch(out.terms, changes[0].neighbor)
+			row = override(row, entry{col: uint32(col), sim: changes[0].units, origins: own}) //nolint:gosec // finish refuses more than MaxTerms
+			changes = changes[1:]
+		}
+		out.appendRow(row)
+	}
+	return out, out.finish()
+}
+
+// appendEntries appends row i with new columns; index gives them. An entry
+// that has no origins gets the first one, where it needs one.
+func (m *Matrix) appendEntries(row []entry, i int, index []uint32, withOrigins bool) []entry {
+	cols, sims := m.row(i)
+	for k, col := range cols {
+		e := entry{col: index[col], sim: sims[k], origins: m.originsAt(i, k)}
+		if withOrigins && m.origins == nil {
+			e.origins = 1
+		}
+		row = append(row, e)
+	}
+	return row
+}
+
+// override puts e into the row, in the place of what has its column. A
+// similarity of 0 removes that.
+func override(row []entry, e entry) []entry {
+	at := slices.IndexFunc(row, func(other entry) bool { return other.col == e.col })
+	switch {
+	case e.sim == 0:
+		return slices.Delete(row, at, at+1)
+	case at < 0:
+		return append(row, e)
+	}
+	row[at] = e
+	return row
+}
