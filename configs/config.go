@@ -172,11 +172,27 @@ type Matrix struct {
 
 // Redis is the store of matrices and their versions.
 type Redis struct {
-	// URL is redis:// or rediss:// (TLS), host, port and database number;
-	// "" is no Redis. [EnvRedisURL] replaces it and may carry credentials.
+	// URL says where Redis is: redis://host, unix:///socket,
+	// redis+sentinel://host,host/master or redis+cluster://host,host, with
+	// rediss for TLS; "" is no Redis. [EnvRedisURL] replaces it and may carry
+	// credentials and options.
 	URL Secret `yaml:"url"`
+	// TLS is for a URL that begins with rediss.
+	TLS RedisTLS `yaml:"tls"`
 	// Timeout bounds each exchange with Redis, in [1ms, 1s].
 	Timeout Duration `yaml:"timeout"`
+}
+
+// RedisTLS names the certificates of the connections to Redis.
+type RedisTLS struct {
+	// CAFile is a PEM file of the authorities to trust; "" trusts those of
+	// the system.
+	CAFile string `yaml:"ca_file"`
+	// CertFile is a PEM file of the certificate, and its chain, that akin shows
+	// to a Redis that asks for one. It is set together with KeyFile.
+	CertFile string `yaml:"cert_file"`
+	// KeyFile is a PEM file of the certificate's private key.
+	KeyFile string `yaml:"key_file"`
 }
 
 // Caches bounds what akin remembers, each by bytes in [1MiB, 64GiB].

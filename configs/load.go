@@ -85,7 +85,7 @@ func environment(d *decoder, c *Config, getenv func(string) string) {
 // files reads the credentials that stand in files, where the environment has
 // none, and makes file names relative to dir.
 func files(d *decoder, c *Config, dir string) {
-	auth, tls := &c.Cluster.Auth, &c.Listen.TLS
+	auth, tls, redis := &c.Cluster.Auth, &c.Listen.TLS, &c.Redis.TLS
 	for _, f := range []struct {
 		key    string
 		name   *string
@@ -96,6 +96,9 @@ func files(d *decoder, c *Config, dir string) {
 		{"cluster.tls.ca_file", &c.Cluster.TLS.CAFile, nil},
 		{"cluster.auth.password_file", &auth.PasswordFile, &auth.Password},
 		{"cluster.auth.api_key_file", &auth.APIKeyFile, &auth.APIKey},
+		{"redis.tls.ca_file", &redis.CAFile, nil},
+		{"redis.tls.cert_file", &redis.CertFile, nil},
+		{"redis.tls.key_file", &redis.KeyFile, nil},
 	} {
 		if *f.name == "" {
 			continue

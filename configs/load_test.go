@@ -51,7 +51,7 @@ redis: {url: "redis://from-file:6379"}
 	})
 	t.Setenv(EnvClusterUsername, "env")
 	t.Setenv(EnvClusterPassword, "hunter2")
-	t.Setenv(EnvRedisURL, "rediss://akin:hunter3@from-env/2?protocol=3")
+	t.Setenv(EnvRedisURL, "rediss://akin:hunter3@from-env/2?skip_verify=true")
 	c, err := Load(filepath.Join(dir, "akin.yml"))
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ redis: {url: "redis://from-file:6379"}
 	if a := c.Cluster.Auth; a.Username != "env" || a.Password.Reveal() != "hunter2" {
 		t.Errorf("user %q, password %q", a.Username, a.Password.Reveal())
 	}
-	if u := c.Redis.URL.Reveal(); u != "rediss://akin:hunter3@from-env/2?protocol=3" {
+	if u := c.Redis.URL.Reveal(); u != "rediss://akin:hunter3@from-env/2?skip_verify=true" {
 		t.Errorf("redis %q", u)
 	}
 }
@@ -82,6 +82,7 @@ func TestFileNamesAreTakenFromTheFolderOfTheFile(t *testing.T) {
 		"akin.yml": `
 listen: {tls: {cert_file: crt.pem, key_file: key.pem}}
 cluster: {tls: {ca_file: ca.pem}}
+redis: {url: "rediss+cluster://a,b", tls: {ca_file: ca.pem, cert_file: crt.pem, key_file: key.pem}}
 matrices:
   - {name: relative, file: later.akin}
   - {name: absolute, file: /srv/akin/main.akin}
@@ -92,9 +93,13 @@ matrices:
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := []string{c.Listen.TLS.CertFile, c.Listen.TLS.KeyFile, c.Cluster.TLS.CAFile, c.Matrices[0].File, c.Matrices[1].File}
+	got := []string{
+		c.Listen.TLS.CertFile, c.Listen.TLS.KeyFile, c.Cluster.TLS.CAFile, c.Redis.TLS.CAFile, c.Redis.TLS.CertFile, c.Redis.TLS.KeyFile,
+		c.Matrices[0].File, c.Matrices[1].File,
+	}
 	want := []string{
 		filepath.Join(dir, "crt.pem"), filepath.Join(dir, "key.pem"), filepath.Join(dir, "ca.pem"),
+		filepath.Join(dir, "ca.pem"), filepath.Join(dir, "crt.pem"), filepath.Join(dir, "key.pem"),
 		filepath.Join(dir, "later.akin"), "/srv/akin/main.akin",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -157,7 +162,8 @@ log: {level: loud}
 			files: map[string]string{"akin.yml": "matrices:\n  - {name: main}\n"},
 			env:   map[string]string{EnvClusterUsername: "akin", EnvRedisURL: "akin:hunter2@127.0.0.1"},
 			want: []string{
-				"akin.yml: AKIN_REDIS_URL: must be redis:// or rediss://, a host, and perhaps :port and /number of the database",
+				"akin.yml: AKIN_REDIS_URL: must be redis://host, rediss://host (TLS), unix:///socket, redis+sentinel://host,host/master or " +
+					"redis+cluster://host,host; a host may have a :port",
 				"akin.yml: cluster.auth.username: needs a password, from password_file or AKIN_CLUSTER_PASSWORD",
 			},
 		},

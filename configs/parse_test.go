@@ -114,8 +114,13 @@ var badFiles = map[string][]string{
 	"redis_database": {
 		"redis_database.bad.yml:2: redis.url: must end in the number of the database, such as /0, or in nothing",
 	},
+	"redis_tls": {
+		"redis_tls.bad.yml:3: redis.tls.cert_file: must be set together with redis.tls.key_file",
+		"redis_tls.bad.yml:4: redis.tls.ca_file: is of use for a URL of Redis that begins with rediss alone",
+	},
 	"redis_url": {
-		"redis_url.bad.yml:4: redis.url: must be redis:// or rediss://, a host, and perhaps :port and /number of the database",
+		"redis_url.bad.yml:4: redis.url: must be redis://host, rediss://host (TLS), unix:///socket, redis+sentinel://host,host/master or " +
+			"redis+cluster://host,host; a host may have a :port",
 	},
 	"syntax": {
 		"syntax.bad.yml:2: not valid YAML: did not find expected key",
@@ -268,7 +273,10 @@ func TestEveryKeyIsRead(t *testing.T) {
 			{Name: "Shop_2.v1-a", Indices: []string{"shop-*"}, Fields: []string{"title"}, File: "shop.akin"},
 			{Name: "main", Indices: []string{"*"}, Fields: []string{"*"}},
 		},
-		Redis:  Redis{URL: NewSecret("rediss://redis.internal:6380/3"), Timeout: Duration(time.Second)},
+		Redis: Redis{
+			URL: NewSecret("rediss+sentinel://redis-1.internal,redis-2.internal:26380/main/3"), Timeout: Duration(time.Second),
+			TLS: RedisTLS{CAFile: "redis-ca.pem", CertFile: "redis.crt", KeyFile: "redis.key"},
+		},
 		Caches: Caches{Rows: 64 * gibibyte, Analysis: mebibyte, Statistics: 2_000_000, TTL: Duration(24 * time.Hour)},
 		Log:    Log{Level: LevelError, Format: FormatText, Queries: true},
 	}

@@ -124,32 +124,6 @@ func (d *decoder) patterns(key string, list []string, wrong func(string) error) 
 	}
 }
 
-// redisURL reports what is wrong with the URL that the file gives.
-func (d *decoder) redisURL(s string) {
-	const key = "redis.url"
-	if u, err := url.Parse(s); err == nil && (u.User != nil || u.RawQuery != "") {
-		// The URL's query can carry a password, too.
-		d.add(key, "must not hold credentials or options; give the whole URL in %s", EnvRedisURL)
-	} else if err := checkRedisURL(s); err != nil {
-		d.add(key, "%w", err)
-	}
-}
-
-// checkRedisURL returns what is wrong with a URL of Redis, without the URL,
-// which may hold a password.
-func checkRedisURL(s string) error {
-	u, err := url.Parse(s)
-	if err != nil || u.Scheme != "redis" && u.Scheme != "rediss" || !isHost(u) || u.Fragment != "" {
-		return errors.New("must be redis:// or rediss://, a host, and perhaps :port and /number of the database")
-	}
-	if db := strings.Trim(u.Path, "/"); db != "" {
-		if n, err := strconv.Atoi(db); err != nil || n < 0 {
-			return errors.New("must end in the number of the database, such as /0, or in nothing")
-		}
-	}
-	return nil
-}
-
 // crossCheck reports what does not go together. It runs when credentials of
 // the environment and of files are there.
 func (d *decoder) crossCheck(c *Config) {
@@ -166,6 +140,7 @@ func (d *decoder) crossCheck(c *Config) {
 		d.add("cluster.tls.insecure_skip_verify", "must be false where ca_file is set: it would leave that unused")
 	}
 	d.auth(&c.Cluster.Auth)
+	d.redisTLS(&c.Redis)
 	for i, m := range c.Matrices {
 		if m.File == "" && c.Redis.URL.Reveal() == "" && !d.has("redis.url") {
 			d.add(fmt.Sprintf("matrices[%d].file", i), "must be set where neither redis.url nor %s is", EnvRedisURL)

@@ -26,6 +26,7 @@ func FuzzSearchBody(f *testing.F) {
 		``, `{}`, `{"query":null}`, `{"query":{"bool":{"must":null,"should":[null]}}}`, `{"query":{"terms":{"n":[1,"x",null]}}}`,
 		`{"highlight":{"fields":{"*":{"number_of_fragments":0}}},"query":{"match":{"body":"car"}}}`, `{"sort":[{"_score":{"order":"desc"}}]}`,
 		`{"query":{"range":{"n":{"gte":"1","lt":2}}},"_source":{"includes":["b*"],"excludes":["*.x"]}}`,
+		`{"query":{"function_score":{"random_score":{"seed":3,"field":"_seq_no"},"boost_mode":"replace","min_score":0.2}},"slice":{"id":1,"max":3}}`,
 		`{"query":{"multi_match":{"query":"car","fields":["*^2"],"minimum_should_match":"2<-25% 9<3"}},"min_score":0.1}`,
 	} {
 		f.Add([]byte(body))

@@ -97,7 +97,8 @@ func (e *Engine) analyze(c *call) (int, any, error) {
 	tokens := analyzeAll(e.analyzers[name], texts, gap)
 	if len(tokens) > maxAnalyzedTokens {
 		return 0, nil, badRequest("illegal_state_exception",
-			"The number of tokens produced by calling _analyze has exceeded the allowed maximum of [%d]", maxAnalyzedTokens)
+			"The number of tokens produced by calling _analyze has exceeded the allowed maximum of [%d]."+
+				" This limit can be set by changing the [index.analyze.max_token_count] index level setting.", maxAnalyzedTokens)
 	}
 	return http.StatusOK, map[string]any{"tokens": tokens}, nil
 }

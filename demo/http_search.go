@@ -16,6 +16,9 @@ func (e *Engine) search(c *call) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
+	if r.slice.max > 0 && !c.params.Has("scroll") {
+		return 0, nil, badRequest("search_exception", "`slice` cannot be used outside of a scroll context")
+	}
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	indices, err := e.named(c)

@@ -57,6 +57,10 @@ func TestRefusalsNameTheCause(t *testing.T) {
 		{"unknown index", "GET", "/nowhere/_search", nil, 404, "index_not_found_exception", "no such index [nowhere]"},
 		{"one unknown index of two", "GET", "/toy,nowhere/_count", nil, 404, "index_not_found_exception", "[nowhere]"},
 		{"unknown analyzer", "POST", "/toy/_analyze", `{"analyzer":"french","text":"x"}`, 400, "illegal_argument_exception", "[french]"},
+		{
+			"too many tokens", "POST", "/toy/_analyze", `{"analyzer":"standard","text":"` + strings.Repeat("a ", maxAnalyzedTokens+1) + `"}`, 400, "illegal_state_exception",
+			"exceeded the allowed maximum of [10000]. This limit can be set by changing the [index.analyze.max_token_count] index level setting.",
+		},
 		{"no text to analyze", "POST", "/toy/_analyze", `{}`, 400, "action_request_validation_exception", "text is missing"},
 		{"index exists", "PUT", "/toy", nil, 400, "resource_already_exists_exception", "[toy]"},
 		{"bad index name", "PUT", "/Toy", nil, 400, "invalid_index_name_exception", "[Toy]"},

@@ -280,6 +280,9 @@ func (p *parser) functionScore(a *args) (query, error) {
 		}
 		q.inner = inner
 	}
+	if v, ok := a.take("random_score"); ok {
+		return p.randomScore(a, v, q)
+	}
 	functions := a.list("functions")
 	if weight, ok := a.take("weight"); ok {
 		functions = append(functions, map[string]any{"weight": weight})

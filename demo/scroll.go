@@ -2,6 +2,7 @@ package demo
 
 import (
 	"crypto/rand"
+	"hash/fnv"
 	"net/http"
 	"sync"
 	"time"
@@ -11,7 +12,54 @@ import (
 const (
 	maxScrolls    = 500
 	maxScrollLife = 24 * time.Hour
+	maxSlices     = 1024
 )
+
+// A slice is one of max parts of the documents, which hold each document once.
+// A max of 0 is all of them.
+type slice struct{ id, max int }
+
+// parseSlice reads the slice member of a search body.
+func parseSlice(v any) (slice, error) {
+	a, err := newArgs("slice", v)
+	if err != nil {
+		return slice{}, err
+	}
+	if field := a.str("field", "_id"); field != "_id" {
+		return slice{}, unsupported("slices by the field [%s]", field)
+	}
+	s := slice{id: a.integer("id", -1), max: a.integer("max", -1)}
+	if err := a.done(); err != nil {
+		return slice{}, err
+	}
+	switch {
+	case s.max < 2:
+		return slice{}, badRequest("x_content_parse_exception", "[slice] failed to parse field [max]: max must be greater than 1")
+	case s.id < 0 || s.id >= s.max:
+		return slice{}, badRequest("x_content_parse_exception", "[slice] failed to parse field [id]: max must be greater than id")
+	case s.max > maxSlices:
+		return slice{}, badRequest("illegal_argument_exception",
+			"The number of slices [%d] is too large. It must be less than [%d].", s.max, maxSlices)
+	}
+	return s, nil
+}
+
+// of returns the results whose documents are in the slice: by their ids, as in
+// the real engines, though other ones.
+func (s slice) of(all []result) []result {
+	if s.max == 0 {
+		return all
+	}
+	var out []result
+	for _, r := range all {
+		h := fnv.New32a()
+		_, _ = h.Write([]byte(r.ix.docs[r.doc].id)) // never fails
+		if int64(h.Sum32())%int64(s.max) == int64(s.id) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
 
 // A scroll is a search whose answer is read in pages. It holds on to the
 // documents as they were when it began.

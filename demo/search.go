@@ -23,6 +23,7 @@ type searchRequest struct {
 	sorted     bool // a sort was given, so that each hit carries its sort values
 	minScore   float32
 	perIndex   int // matches looked at in each index, in its order; 0 is all
+	slice      slice
 }
 
 // parseSearch reads the body of a search.
@@ -46,6 +47,11 @@ func parseSearch(body any) (*searchRequest, error) {
 	}
 	if v, ok := a.take("highlight"); ok {
 		if r.highlight, err = parseHighlight(v); err != nil {
+			return nil, err
+		}
+	}
+	if v, ok := a.take("slice"); ok {
+		if r.slice, err = parseSlice(v); err != nil {
 			return nil, err
 		}
 	}
@@ -150,6 +156,7 @@ func (r *searchRequest) find(indices []*index) ([]result, error) {
 			}
 		}
 	}
+	out = r.slice.of(out)
 	if !r.byDocument {
 		slices.SortStableFunc(out, func(a, b result) int { return cmp.Compare(b.score, a.score) })
 	}

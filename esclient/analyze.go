@@ -77,6 +77,9 @@ const (
 	// refuses calls that make more than 10,000 tokens, unless
 	// index.analyze.max_token_count says otherwise.
 	wordBatch = 1000
+	// wordBatchBytes bounds the bytes of the words in one _analyze call, unless
+	// it is of one word.
+	wordBatchBytes = 1 << 20
 	// wordGap is what the cluster adds to the position between two texts of an
 	// _analyze call by the name of an analyzer, unless the analyzer's
 	// position_increment_gap says otherwise.
@@ -100,10 +103,7 @@ func (c *Client) AnalyzeWords(ctx context.Context, index, field string, words []
 	}
 	size := most
 	for len(terms) < len(words) {
-		batch := make([]string, 0, size)
-		for _, w := range words[len(terms):min(len(terms)+size, len(words))] {
-			batch = append(batch, strings.ToValidUTF8(w, "\uFFFD"))
-		}
+		batch := nextBatch(words[len(terms):], size)
 		tokens, err := c.analyze(ctx, s.targets[0].index, analyzeBody{Analyzer: s.indexAnalyzer, Text: batch})
 		switch {
 		case err != nil && !tooManyTokens(err):
@@ -122,6 +122,22 @@ func (c *Client) AnalyzeWords(ctx context.Context, index, field string, words []
 		size = max(len(batch)/2, 1)
 	}
 	return terms, nil
+}
+
+// nextBatch returns the first words as they are sent: at least one, at most
+// size, and not over wordBatchBytes where there are two.
+func nextBatch(words []string, size int) []string {
+	batch := make([]string, 0, min(size, len(words)))
+	total := 0
+	for _, w := range words[:min(size, len(words))] {
+		w = strings.ToValidUTF8(w, "\uFFFD")
+		total += len(w)
+		if len(batch) > 0 && total > wordBatchBytes {
+			break
+		}
+		batch = append(batch, w)
+	}
+	return batch
 }
 
 // tooManyTokens reports whether the cluster refused an _analyze call for its

@@ -79,6 +79,39 @@ func TestBatchOfWordsIsHalvedWhereItMakesTooManyTokens(t *testing.T) {
 	}
 }
 
+func TestBatchOfWordsIsBoundedInBytes(t *testing.T) {
+	f := newFake().replay(t, "GET /library", engines(t)[0], "schema")
+	var sent [][]int // the lengths of the words of each call
+	f.on("POST /library/_analyze", func(w http.ResponseWriter, req *http.Request) {
+		var body struct {
+			Analyzer string   `json:"analyzer"`
+			Text     []string `json:"text"`
+		}
+		if err := json.NewDecoder(req.Body).Decode(&body); err != nil {
+			t.Error(err)
+		}
+		var lengths []int
+		for _, text := range body.Text {
+			lengths = append(lengths, len(text))
+		}
+		sent = append(sent, lengths)
+		_, _ = w.Write(analyzeLikeLucene(body.Text, lucene{}))
+	})
+	var words []string
+	for _, n := range []int{1, wordBatchBytes, wordBatchBytes + 1, wordBatchBytes / 2, wordBatchBytes / 2, 1, 1} {
+		words = append(words, strings.Repeat("w", n))
+	}
+	words[6] = "\xff" // it is sent as three bytes
+	got, err := f.client(t).AnalyzeWords(t.Context(), "library", "title", words)
+	if err != nil || len(got) != len(words) {
+		t.Fatalf("%d words, error %v", len(got), err)
+	}
+	want := [][]int{{1}, {wordBatchBytes}, {wordBatchBytes + 1}, {wordBatchBytes / 2, wordBatchBytes / 2}, {1, 3}}
+	if diff := cmp.Diff(want, sent); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestWordsOfAnAnalyzerWithASmallGapAreAnalyzedOneByOne(t *testing.T) {
 	const define = `"index.analysis.analyzer.mine.tokenizer":"t","index.analysis.analyzer.mine.position_increment_gap":"5"`
 	f := newFake().

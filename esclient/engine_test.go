@@ -202,6 +202,11 @@ func TestRealEngine(t *testing.T) {
 	t.Run("learns whether scripts run", e.testScripts)
 	t.Run("scans", e.testScan)
 	t.Run("scans terms", e.testExactTerms)
+	t.Run("scans in slices", e.testSlices)
+	t.Run("scans what matches", e.testScanOfWhatMatches)
+	t.Run("scans a share", e.testShare)
+	t.Run("tells of a lost scroll", e.testLostScroll)
+	t.Run("names indices", e.testIndices)
 	t.Run("leaves no scroll open", e.testScrollsEnd)
 }
 
@@ -511,7 +516,7 @@ func (e *engine) testScripts(t *testing.T) {
 func (e *engine) testScan(t *testing.T) {
 	got := map[string][]string{}
 	fields := []string{"title.std", "list.deep.text", "title", "number.text"}
-	err := e.Scan(t.Context(), e.index("main"), fields, func(id string, values []string) error {
+	err := e.Scan(t.Context(), ScanOptions{Index: e.index("main"), Fields: fields}, func(id string, values []string) error {
 		got[id] = values
 		return nil
 	})
@@ -528,7 +533,7 @@ func (e *engine) testScan(t *testing.T) {
 	}
 	t.Run("arrays", func(t *testing.T) {
 		got := map[string][]string{}
-		err := e.Scan(t.Context(), e.index("same", "without"), []string{"title"}, func(id string, values []string) error {
+		err := e.Scan(t.Context(), ScanOptions{Index: e.index("same", "without"), Fields: []string{"title"}}, func(id string, values []string) error {
 			got[id] = values
 			return nil
 		})
@@ -540,7 +545,7 @@ func (e *engine) testScan(t *testing.T) {
 		}
 	})
 	t.Run("not text", func(t *testing.T) {
-		err := e.Scan(t.Context(), e.index("main"), []string{"number"}, func(string, []string) error { return nil })
+		err := e.Scan(t.Context(), ScanOptions{Index: e.index("main"), Fields: []string{"number"}}, func(string, []string) error { return nil })
 		if !errors.Is(err, ErrNotText) {
 			t.Errorf("error %v, want %v", err, ErrNotText)
 		}
@@ -550,7 +555,7 @@ func (e *engine) testScan(t *testing.T) {
 			"_source": object{"enabled": false}, "properties": object{"title": object{"type": "text"}},
 		})
 		e.put(t, "sourceless", object{"title": "x"})
-		err := e.Scan(t.Context(), e.index("sourceless"), []string{"title"}, func(string, []string) error { return nil })
+		err := e.Scan(t.Context(), ScanOptions{Index: e.index("sourceless"), Fields: []string{"title"}}, func(string, []string) error { return nil })
 		if err == nil || !strings.Contains(err.Error(), "_source") {
 			t.Errorf("error %v, want one about _source", err)
 		}
@@ -558,10 +563,10 @@ func (e *engine) testScan(t *testing.T) {
 }
 
 func (e *engine) testExactTerms(t *testing.T) {
-	fields := []string{"title", "title.std", "list.text", "empty"}
 	got := map[string][][]string{}
-	err := e.ExactTerms(t.Context(), e.index("main"), fields, func(id string, terms [][]string) error {
-		got[id] = terms
+	o := ScanOptions{Index: e.index("main"), Fields: []string{"title", "list.text"}}
+	err := e.ExactTerms(t.Context(), o, func(id string, texts [][]string) error {
+		got[id] = texts
 		return nil
 	})
 	if err != nil {
@@ -570,18 +575,31 @@ func (e *engine) testExactTerms(t *testing.T) {
 	if len(got) != 50 {
 		t.Errorf("%d documents, want 50", len(got))
 	}
-	want := [][]string{
-		{"boat", "boat", "boat"},
-		{"boats", "and", "boats", "and", "a", "boat"},
-		{"boat", "boat", "boat", "car"},
-		nil,
-	}
+	want := [][]string{{"boat", "boat", "boat"}, {"boat", "boat", "boat"}, {"car"}} // the list has two elements
 	if diff := cmp.Diff(want, got["2"]); diff != "" {
 		t.Error(diff)
 	}
+	t.Run("of fields that are not analyzed alike", func(t *testing.T) {
+		o := ScanOptions{Index: e.index("main"), Fields: []string{"title", "title.std"}}
+		if err := e.ExactTerms(t.Context(), o, nil); !errors.Is(err, ErrMixed) {
+			t.Errorf("error %v, want %v", err, ErrMixed)
+		}
+	})
+	t.Run("of a field without text", func(t *testing.T) {
+		o := ScanOptions{Index: e.index("main"), Fields: []string{"empty", "title.std"}}
+		texts := map[string][][]string{}
+		err := e.ExactTerms(t.Context(), o, func(id string, t [][]string) error {
+			texts[id] = t
+			return nil
+		})
+		want := [][]string{{"boats", "and", "boats", "and", "a", "boat"}}
+		if diff := cmp.Diff(want, texts["2"]); diff != "" || err != nil {
+			t.Errorf("%v %s", err, diff)
+		}
+	})
 	t.Run("with required routing", func(t *testing.T) {
 		var got [][]string
-		err := e.ExactTerms(t.Context(), e.index("routed"), []string{"title"}, func(_ string, terms [][]string) error {
+		err := e.ExactTerms(t.Context(), ScanOptions{Index: e.index("routed"), Fields: []string{"title"}}, func(_ string, terms [][]string) error {
 			got = terms
 			return nil
 		})
@@ -617,13 +635,13 @@ func (e *engine) testScrollsEnd(t *testing.T) {
 	}
 	before := open()
 	stop := errors.New("enough")
-	err := e.Scan(t.Context(), e.index("main"), []string{"title"}, func(string, []string) error { return stop })
+	err := e.Scan(t.Context(), ScanOptions{Index: e.index("main"), Fields: []string{"title"}}, func(string, []string) error { return stop })
 	if !errors.Is(err, stop) {
 		t.Errorf("error %v, want %v", err, stop)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var once sync.Once
-	err = e.Scan(ctx, e.index("main"), []string{"title"}, func(string, []string) error {
+	err = e.Scan(ctx, ScanOptions{Index: e.index("main"), Fields: []string{"title"}}, func(string, []string) error {
 		once.Do(cancel)
 		return ctx.Err()
 	})

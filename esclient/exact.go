@@ -9,38 +9,69 @@ import (
 	"slices"
 )
 
-// ExactTerms calls fn for every document of an index expression that has terms
-// in one of the fields, with its id and, for each of fields, its index terms in
-// the order of their positions, as the index's own analysis of the whole text
-// has made them. It is slower than [Client.Scan], and right for analyzers that
-// look at more than one word.
+// ExactTerms calls fn for every document that has terms in one of the fields,
+// with its id and its texts: the index terms of each field in the order of
+// their positions, as the index's own analysis of the whole text has made them.
+// A field is cut into several texts where the positions jump as they do between
+// the elements of an array. It is slower than [Client.Scan], and right for
+// analyzers that look at more than one word.
 //
 // The documents come in no particular order; one that is deleted meanwhile may
-// be left out. fn may keep terms. ExactTerms ends at the first error, of fn
-// too. It returns an error that wraps [ErrNotText] if a field is not text.
-func (c *Client) ExactTerms(
-	ctx context.Context, index string, fields []string, fn func(id string, terms [][]string) error,
-) error {
-	if _, err := c.sourcePaths(ctx, index, fields); err != nil {
+// be left out. fn may keep terms. ExactTerms ends as [Client.Scan] does. It
+// returns an error that wraps [ErrNotText] if a field is not text, and
+// [ErrMixed] if the fields are not analyzed alike, for their terms would not be
+// of one kind.
+func (c *Client) ExactTerms(ctx context.Context, o ScanOptions, fn func(id string, texts [][]string) error) error {
+	if err := o.Validate(); err != nil {
+		return fmt.Errorf("scan: %w", err)
+	}
+	if err := c.checkAlike(ctx, o.Index, o.Fields); err != nil {
 		return err
 	}
-	body := object{"size": exactPage, "sort": []string{"_doc"}, "_source": false}
-	return c.scroll(ctx, index, body, func(page []hit) error {
-		docs, err := c.termVectors(ctx, fields, page)
+	return c.scroll(ctx, o.Index, o.body(exactPage, false), func(page []hit) error {
+		docs, err := c.termVectors(ctx, o.Fields, page)
 		if err != nil {
 			return err
 		}
 		for i := range docs {
-			terms, ok := docs[i].sequences(fields)
-			if !ok {
+			texts := docs[i].texts(o.Fields)
+			if len(texts) == 0 {
 				continue
 			}
-			if err := fn(docs[i].ID, terms); err != nil {
+			if err := fn(docs[i].ID, texts); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+}
+
+// checkAlike returns an error that wraps [ErrMixed] if two of the fields have
+// index analyzers that are defined in another way.
+func (c *Client) checkAlike(ctx context.Context, index string, fields []string) error {
+	var first string
+	for i, field := range fields {
+		if err := checkNames(index, field); err != nil {
+			return err
+		}
+		var answer map[string]indexMapping
+		if err := c.call(ctx, request{method: http.MethodGet, path: schemaPath(index, field)}, &answer); err != nil {
+			return err
+		}
+		if _, err := c.mergeFields(ctx, index, field, answer); err != nil {
+			return fmt.Errorf("field %q of %q: %w", field, index, err)
+		}
+		found, err := findFields(answer, field)
+		if err != nil {
+			return fmt.Errorf("field %q of %q: %w", field, index, err)
+		}
+		analysis := found[0].settings.definition(found[0].indexAnalyzer) // all indices agree on it
+		if i > 0 && analysis != first {
+			return fmt.Errorf("fields %q and %q of %q are not analyzed alike: %w", fields[0], field, index, ErrMixed)
+		}
+		first = analysis
+	}
+	return nil
 }
 
 // A vectorDoc is a document of an _mtermvectors answer.
@@ -89,16 +120,15 @@ func (c *Client) termVectors(ctx context.Context, fields []string, page []hit) (
 	return answer.Docs, nil
 }
 
-// sequences returns the document's terms in each of fields, and reports whether
-// there are any.
-func (d *vectorDoc) sequences(fields []string) ([][]string, bool) {
+// texts returns the document's terms in each of the fields that has any, cut
+// at large gaps.
+func (d *vectorDoc) texts(fields []string) [][]string {
 	type occurrence struct {
 		position int
 		term     string
 	}
-	some := false
-	sequences := make([][]string, len(fields))
-	for i, f := range fields {
+	var texts [][]string
+	for _, f := range fields {
 		var all []occurrence
 		for term, t := range d.Vectors[f].Terms {
 			for _, at := range t.Tokens {
@@ -108,10 +138,13 @@ func (d *vectorDoc) sequences(fields []string) ([][]string, bool) {
 		slices.SortFunc(all, func(a, b occurrence) int {
 			return cmp.Or(cmp.Compare(a.position, b.position), cmp.Compare(a.term, b.term))
 		})
-		for _, o := range all {
-			sequences[i] = append(sequences[i], o.term)
+		for i, o := range all {
+			if i == 0 || o.position-all[i-1].position >= wordGap {
+				texts = append(texts, nil)
+			}
+			last := &texts[len(texts)-1]
+			*last = append(*last, o.term)
 		}
-		some = some || len(all) > 0
 	}
-	return sequences, some
+	return texts
 }

@@ -1,52 +1,127 @@
 package esclient
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"net"
 	"net/http"
 	"slices"
-	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-const (
-	// scanPage is the number of documents in a page that holds their texts,
-	// exactPage of those whose term vectors are made at once.
-	scanPage, exactPage = 500, 100
-	// maxPage bounds a page in bytes. It is read as a stream.
-	maxPage = 512 << 20
-	// pageTimeout bounds a page with what the caller does with it, and scrollTime,
-	// which is longer, the wait of the cluster for the next one.
-	pageTimeout = 5 * time.Minute
-	scrollTime  = "10m"
-)
+// scanPage is the number of documents in a page that holds their texts,
+// exactPage of those whose term vectors are made at once.
+const scanPage, exactPage = 500, 100
 
-// A hit is a document as a page of a scan has it.
-type hit struct {
-	Index   string         `json:"_index"`
-	ID      string         `json:"_id"`
-	Routing string         `json:"_routing"`
-	Source  jsontext.Value `json:"_source"`
+// maxSlices is the largest number of slices that the engines allow, unless
+// index.max_slices_per_scroll says otherwise.
+const maxSlices = 1024
+
+// ScanOptions say which documents [Client.Scan] and [Client.ExactTerms] read.
+type ScanOptions struct {
+	// Index is an index expression, and Fields are the text fields to read, at
+	// least one.
+	Index  string
+	Fields []string
+	// Query keeps the documents that match it: one JSON object, a query of the
+	// engines' language. nil keeps all.
+	Query []byte
+	// Share keeps about this share of the documents that match, chosen as if
+	// by chance. It is in [0, 1]; 0 and 1 keep all. The choice depends on Seed
+	// and on the documents' sequence numbers: it is the same every time, and on
+	// every copy of a shard, until a document is written again.
+	Share float64
+	// Seed is not negative.
+	Seed int
+	// Slices cuts the documents into as many parts by their ids or shards, at
+	// most 1024, of which Slice is read, from 0. With 0 or 1 nothing is cut.
+	// Slices may be read side by side; together they hold each document once,
+	// as long as the expression stands for the same indices.
+	Slices, Slice int
 }
 
-// Scan calls fn for every document of an index expression that has text in one
-// of the fields, with its id and its texts: the strings that its source has for
-// the fields, in the order of the fields, elements of arrays apart. A number or
-// a boolean is given as it is written, since the engine indexes it so. Fields
-// made by copy_to are not in the source and have no text.
+// Validate reports every option that is wrong by itself.
+func (o *ScanOptions) Validate() error {
+	var errs []error
+	if len(o.Fields) == 0 {
+		errs = append(errs, errors.New("no field to read"))
+	}
+	if o.Query != nil {
+		if err := checkQuery(o.Query); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if !(o.Share >= 0 && o.Share <= 1) { // written so that NaN fails
+		errs = append(errs, fmt.Errorf("share: %v not in [0, 1]", o.Share))
+	}
+	if o.Seed < 0 {
+		errs = append(errs, fmt.Errorf("seed: %d is negative", o.Seed))
+	}
+	if o.Slices < 0 || o.Slices > maxSlices || o.Slice < 0 || o.Slice >= max(o.Slices, 1) {
+		errs = append(errs, fmt.Errorf("slice: %d of %d, at most %d", o.Slice, o.Slices, maxSlices))
+	}
+	return errors.Join(errs...)
+}
+
+// checkQuery reports what is not one JSON object, without a name twice.
+func checkQuery(query []byte) error {
+	v := jsontext.Value(query)
+	if !v.IsValid() {
+		return errors.New("query: not valid JSON, or a name is there twice")
+	}
+	if v.Kind() != jsontext.KindBeginObject {
+		return fmt.Errorf(`query: want an object such as {"term":{"lang":"en"}}, not a JSON %s`, v.Kind())
+	}
+	return nil
+}
+
+// body returns the body of the search that begins the scan.
+func (o *ScanOptions) body(size int, source any) object {
+	body := object{"size": size, "sort": []string{"_doc"}, "_source": source}
+	query := o.query()
+	if o.Share > 0 && o.Share < 1 {
+		query = object{"function_score": object{
+			"query":        object{"bool": object{"filter": []any{query}}},
+			"random_score": object{"seed": o.Seed, "field": "_seq_no"}, // in [0, 1)
+			"boost_mode":   "replace", "min_score": 1 - o.Share,
+		}}
+	}
+	if o.Query != nil || o.Share > 0 && o.Share < 1 {
+		body["query"] = query
+	}
+	if o.Slices > 1 {
+		body["slice"] = object{"id": o.Slice, "max": o.Slices}
+	}
+	return body
+}
+
+func (o *ScanOptions) query() any {
+	if o.Query == nil {
+		return object{"match_all": object{}}
+	}
+	return jsontext.Value(o.Query)
+}
+
+// Scan calls fn for every document that has text in one of the fields, with its
+// id and its texts: the strings that its source has for the fields, in the
+// order of the fields, elements of arrays apart. A number or a boolean is given
+// as it is written, since the engine indexes it so. Fields made by copy_to are
+// not in the source and have no text.
 //
 // The documents come in no particular order, as they were when the scan
-// started. fn may keep values. Scan ends at the first error, of fn too. It
-// returns an error that wraps [ErrNotText] if a field is not text.
-func (c *Client) Scan(
-	ctx context.Context, index string, fields []string, fn func(id string, values []string) error,
-) error {
-	sources, err := c.sourcePaths(ctx, index, fields)
+// started. fn may keep values. Scan ends at the first error, of fn too; then fn
+// has seen some documents, and another scan begins anew. [Interrupted] tells
+// whether that may help. It returns an error that wraps [ErrNotText] if a field
+// is not text.
+func (c *Client) Scan(ctx context.Context, o ScanOptions, fn func(id string, values []string) error) error {
+	if err := o.Validate(); err != nil {
+		return fmt.Errorf("scan: %w", err)
+	}
+	sources, err := c.sourcePaths(ctx, o.Index, o.Fields)
 	if err != nil {
 		return err
 	}
@@ -55,22 +130,16 @@ func (c *Client) Scan(
 		paths = append(paths, list...)
 	}
 	slices.Sort(paths)
-	body := object{"size": scanPage, "sort": []string{"_doc"}, "_source": slices.Compact(paths)}
-	return c.scroll(ctx, index, body, func(page []hit) error {
-		for _, h := range page {
-			if len(h.Source) == 0 {
-				return fmt.Errorf("index %q keeps no _source to read the texts from", h.Index)
-			}
-			var values []string
-			for _, path := range sources[h.Index] {
-				if values, err = appendTexts(values, h.Source, path); err != nil {
-					return fmt.Errorf("document %q of index %q: %w", h.ID, h.Index, err)
-				}
+	return c.scroll(ctx, o.Index, o.body(scanPage, slices.Compact(paths)), func(page []hit) error {
+		for i := range page {
+			values, err := page[i].texts(sources[page[i].Index])
+			if err != nil {
+				return err
 			}
 			if len(values) == 0 {
 				continue
 			}
-			if err := fn(h.ID, values); err != nil {
+			if err := fn(page[i].ID, values); err != nil {
 				return err
 			}
 		}
@@ -78,201 +147,88 @@ func (c *Client) Scan(
 	})
 }
 
-// sourcePaths returns the paths that documents have the texts of the fields
-// under, by index, each once and in the order of the fields.
-func (c *Client) sourcePaths(ctx context.Context, index string, fields []string) (map[string][]string, error) {
-	if len(fields) == 0 {
-		return nil, errors.New("no field to read")
+// texts returns the texts that the document has at the paths.
+func (h *hit) texts(paths []string) ([]string, error) {
+	if len(h.Source) == 0 {
+		return nil, fmt.Errorf("index %q keeps no _source to read the texts from", h.Index)
 	}
-	paths := map[string][]string{}
-	for _, f := range fields {
-		s, err := c.schema(ctx, index, f)
-		if err != nil {
-			return nil, err
-		}
-		for _, t := range s.targets {
-			if !slices.Contains(paths[t.index], t.source) {
-				paths[t.index] = append(paths[t.index], t.source)
-			}
-		}
-	}
-	return paths, nil
-}
-
-// appendTexts appends the texts that v has at path, at v itself if path is "".
-func appendTexts(dst []string, v jsontext.Value, path string) ([]string, error) {
-	switch kind := v.Kind(); {
-	case kind == jsontext.KindBeginArray:
-		var list []jsontext.Value
-		err := decode(v, &list)
-		for i := 0; i < len(list) && err == nil; i++ {
-			dst, err = appendTexts(dst, list[i], path)
-		}
-		return dst, err
-	case kind == jsontext.KindBeginObject:
-		return appendMembers(dst, v, path)
-	case path != "" || kind == jsontext.KindNull:
-		return dst, nil
-	case kind == jsontext.KindString:
-		var s string
-		err := decode(v, &s)
-		return append(dst, s), err
-	default:
-		return append(dst, string(v)), nil
-	}
-}
-
-// appendMembers appends the texts that the object v has at path. A name in v
-// may span several segments of the path.
-func appendMembers(dst []string, v jsontext.Value, path string) ([]string, error) {
-	if path == "" {
-		return dst, nil
-	}
-	var members map[string]jsontext.Value
-	if err := decode(v, &members); err != nil {
-		return dst, err
-	}
-	for end := range len(path) + 1 {
-		if end < len(path) && path[end] != '.' {
-			continue
-		}
-		m, ok := members[path[:end]]
-		if !ok {
-			continue
-		}
+	var values []string
+	for _, path := range paths {
 		var err error
-		if dst, err = appendTexts(dst, m, path[min(end+1, len(path)):]); err != nil {
-			return dst, err
+		if values, err = appendTexts(values, h.Source, path); err != nil {
+			return nil, fmt.Errorf("document %q of index %q: %w", h.ID, h.Index, err)
 		}
 	}
-	return dst, nil
+	return values, nil
 }
 
-// scroll searches with body and hands its hits to fn, page by page, until there
-// are none. The cluster's state of the scroll is dropped at the end, however
-// that comes. fn must not keep the page.
-func (c *Client) scroll(ctx context.Context, index string, body object, fn func([]hit) error) (err error) {
-	const filter = "filter_path=_scroll_id,_shards.failed,hits.hits._index,hits.hits._id," +
-		"hits.hits._routing,hits.hits._source"
-	r := request{
-		method: http.MethodPost, path: indexPath(index, "/_search?scroll="+scrollTime+"&"+filter),
-		body: body, timeout: pageTimeout, limit: maxPage,
-	}
-	p := page{fn: fn}
-	defer func() { err = cmp.Or(err, c.clearScroll(ctx, p.scrollID)) }()
-	for {
-		p.hits = 0
-		if err := c.send(ctx, r, p.read); err != nil {
-			return fmt.Errorf("scan: %w", err)
-		}
-		if p.hits == 0 {
-			return nil
-		}
-		r.path = "/_search/scroll?" + filter
-		r.body = object{"scroll": scrollTime, "scroll_id": p.scrollID}
-	}
-}
+// errShards says that a page misses what some shards have.
+var errShards = errors.New("shards failed: the documents would not be all")
 
-// clearScroll drops the state of a scroll, after a cancelled scan too.
-func (c *Client) clearScroll(ctx context.Context, id string) error {
-	if id == "" {
-		return nil
-	}
-	r := request{method: http.MethodDelete, path: "/_search/scroll", body: object{"scroll_id": []string{id}}}
-	err := c.send(context.WithoutCancel(ctx), r, func(io.Reader) error { return nil })
-	var e *Error
-	if errors.As(err, &e) && e.Status == http.StatusNotFound {
-		return nil // it is gone already
-	}
-	return err
-}
-
-// A page reads the pages of a scroll.
-type page struct {
-	fn func([]hit) error
-	// scrollID is the last one read, hits the number of hits in the last page.
-	scrollID string
-	hits     int
-}
-
-// hitBatch is the number of hits handed on at once, so that a page is never
-// held as a whole.
-const hitBatch = exactPage
-
-// read reads a page and hands on its hits.
-func (p *page) read(r io.Reader) error {
-	d := jsontext.NewDecoder(r, lenient())
-	return eachMember(d, func(name string) error {
-		switch name {
-		case "_scroll_id":
-			return json.UnmarshalDecode(d, &p.scrollID)
-		case "_shards":
-			var shards struct {
-				Failed int `json:"failed"`
-			}
-			if err := json.UnmarshalDecode(d, &shards); err != nil {
-				return err
-			}
-			if shards.Failed > 0 {
-				return fmt.Errorf("%d shards failed: the documents would not be all", shards.Failed)
-			}
-			return nil
-		case "hits":
-			return eachMember(d, func(name string) error {
-				if name != "hits" {
-					return d.SkipValue()
-				}
-				return p.readHits(d)
-			})
+// Interrupted reports whether a scan that ended with err, and was not ended by
+// its context, may come to its end when it is begun again: no answer came or
+// half of one, a node is gone or busy, or the cluster has lost its state of the
+// scan. It is false for what a cluster refuses for good.
+func Interrupted(err error) bool {
+	if refusal, ok := errors.AsType[*Error](err); ok {
+		switch refusal.Status {
+		case http.StatusNotFound:
+			return refusal.Type == "search_context_missing_exception"
+		case http.StatusRequestTimeout, http.StatusTooManyRequests:
+			return true
 		default:
-			return d.SkipValue()
+			return refusal.Status >= http.StatusInternalServerError
 		}
-	})
+	}
+	_, network := errors.AsType[net.Error](err) // a call that took too long is one, too
+	return network || errors.Is(err, errShards) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-func (p *page) readHits(d *jsontext.Decoder) error {
-	if t, err := d.ReadToken(); err != nil || t.Kind() != '[' {
-		return cmp.Or(err, errors.New("want an array of hits"))
+// CountMatching returns how many documents of an index expression match a
+// query, all of them where it is nil.
+func (c *Client) CountMatching(ctx context.Context, index string, query []byte) (int64, error) {
+	if query == nil {
+		return c.Count(ctx, index)
 	}
-	batch := make([]hit, 0, hitBatch)
-	for d.PeekKind() != ']' {
-		var h hit
-		if err := json.UnmarshalDecode(d, &h); err != nil {
-			return err
-		}
-		p.hits++
-		if batch = append(batch, h); len(batch) < hitBatch {
-			continue
-		}
-		if err := p.fn(batch); err != nil {
-			return err
-		}
-		batch = batch[:0]
+	if err := checkQuery(query); err != nil {
+		return 0, err
 	}
-	if _, err := d.ReadToken(); err != nil {
-		return err
+	var answer struct {
+		Count int64 `json:"count"`
 	}
-	if len(batch) == 0 {
-		return nil
-	}
-	return p.fn(batch)
+	r := request{method: http.MethodPost, path: indexPath(index, "/_count"), body: object{"query": jsontext.Value(query)}}
+	err := c.call(ctx, r, &answer)
+	return answer.Count, err
 }
 
-// eachMember calls fn for each member of the object that d comes to, d standing
-// before the member's value, which fn reads.
-func eachMember(d *jsontext.Decoder, fn func(name string) error) error {
-	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
-		return cmp.Or(err, errors.New("want an object"))
+// An Index is a concrete index.
+type Index struct {
+	// Name is its name, and UUID tells it from another of this name, before or
+	// after; it is "" where a hosted cluster keeps it to itself.
+	Name, UUID string
+	// Shards is the number of primary shards, at least 1.
+	Shards int
+}
+
+// Indices returns the concrete indices that an index expression stands for, by
+// name.
+func (c *Client) Indices(ctx context.Context, index string) ([]Index, error) {
+	var answer map[string]struct {
+		Settings struct {
+			Index struct {
+				UUID   string `json:"uuid"`
+				Shards int    `json:"number_of_shards,string"`
+			} `json:"index"`
+		} `json:"settings"`
 	}
-	for d.PeekKind() != '}' {
-		name, err := d.ReadToken()
-		if err != nil {
-			return err
-		}
-		if err := fn(name.String()); err != nil {
-			return err
-		}
+	const filter = "?filter_path=*.settings.index.uuid,*.settings.index.number_of_shards"
+	if err := c.call(ctx, request{method: http.MethodGet, path: indexPath(index, "/_settings"+filter)}, &answer); err != nil {
+		return nil, err
 	}
-	_, err := d.ReadToken()
-	return err
+	all := make([]Index, 0, len(answer))
+	for _, name := range slices.Sorted(maps.Keys(answer)) {
+		about := answer[name].Settings.Index
+		all = append(all, Index{Name: name, UUID: about.UUID, Shards: max(about.Shards, 1)})
+	}
+	return all, nil
 }

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -25,6 +28,9 @@ func scrolling(t *testing.T, r recorded) *fake {
 	})
 }
 
+// allTitles are the options to read the titles of the recorded documents.
+func allTitles() ScanOptions { return ScanOptions{Index: "library", Fields: []string{"title"}} }
+
 // libraryTitles are the titles of the recorded documents.
 var libraryTitles = map[string][]string{
 	"0": {"Running cars"}, "1": {"the car rental"}, "2": {"boats"},
@@ -35,7 +41,7 @@ func TestRecordedScrollIsScanned(t *testing.T) {
 		t.Run(r.engine, func(t *testing.T) {
 			f := scrolling(t, r)
 			got := map[string][]string{}
-			err := f.client(t).Scan(t.Context(), "library", []string{"title"}, func(id string, values []string) error {
+			err := f.client(t).Scan(t.Context(), allTitles(), func(id string, values []string) error {
 				got[id] = values
 				return nil
 			})
@@ -56,7 +62,7 @@ func TestScrollThatIsGoneIsNoErrorAtItsEnd(t *testing.T) {
 	for _, r := range engines(t) {
 		t.Run(r.engine, func(t *testing.T) {
 			f := scrolling(t, r).replay(t, "DELETE /_search/scroll", r, "scroll cleared")
-			err := f.client(t).Scan(t.Context(), "library", []string{"title"}, func(string, []string) error { return nil })
+			err := f.client(t).Scan(t.Context(), allTitles(), func(string, []string) error { return nil })
 			if err != nil {
 				t.Error(err)
 			}
@@ -94,7 +100,7 @@ func TestScrollIsClearedHoweverTheScanEnds(t *testing.T) {
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			err := f.client(t).Scan(ctx, "library", []string{"title"}, func(string, []string) error {
+			err := f.client(t).Scan(ctx, allTitles(), func(string, []string) error {
 				if test.fn == nil {
 					return nil
 				}
@@ -110,11 +116,192 @@ func TestScrollIsClearedHoweverTheScanEnds(t *testing.T) {
 	}
 }
 
-func TestScanWithoutAFieldIsRefused(t *testing.T) {
-	f := newFake()
-	err := f.client(t).Scan(t.Context(), "i", nil, func(string, []string) error { return nil })
-	if err == nil || f.asked("") != 0 {
-		t.Errorf("error %v, %d calls", err, f.asked(""))
+func TestBadScanOptionsAreRefusedBeforeAnyCall(t *testing.T) {
+	tests := []struct {
+		name string
+		set  func(*ScanOptions)
+		want string
+	}{
+		{"no field", func(o *ScanOptions) { o.Fields = nil }, "no field"},
+		{"a query that is none", func(o *ScanOptions) { o.Query = []byte(`{"term":`) }, "not valid JSON"},
+		{"two queries", func(o *ScanOptions) { o.Query = []byte(`{"match_all":{}} {}`) }, "not valid JSON"},
+		{"a name twice", func(o *ScanOptions) { o.Query = []byte(`{"term":{"a":1,"a":2}}`) }, "twice"},
+		{"an empty query", func(o *ScanOptions) { o.Query = []byte{} }, "not valid JSON"},
+		{"a query that is a string", func(o *ScanOptions) { o.Query = []byte(`"car"`) }, "string"},
+		{"a query that is null", func(o *ScanOptions) { o.Query = []byte(`null`) }, "want an object"},
+		{"half a UTF-8 rune", func(o *ScanOptions) { o.Query = []byte("{\"term\":{\"a\":\"\xc3\"}}") }, "not valid JSON"},
+		{"a share above 1", func(o *ScanOptions) { o.Share = 1.1 }, "share: 1.1"},
+		{"a share below 0", func(o *ScanOptions) { o.Share = -1 }, "share: -1"},
+		{"no share", func(o *ScanOptions) { o.Share = math.NaN() }, "share: NaN"},
+		{"a negative seed", func(o *ScanOptions) { o.Seed = -1 }, "seed"},
+		{"a slice beyond the last", func(o *ScanOptions) { o.Slice, o.Slices = 4, 4 }, "slice: 4 of 4"},
+		{"a slice of the whole", func(o *ScanOptions) { o.Slice = 1 }, "slice: 1 of 0"},
+		{"a negative slice", func(o *ScanOptions) { o.Slice, o.Slices = -1, 4 }, "slice: -1 of 4"},
+		{"too many slices", func(o *ScanOptions) { o.Slices = 1025 }, "at most 1024"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			f := newFake()
+			o := allTitles()
+			test.set(&o)
+			err := f.client(t).Scan(t.Context(), o, func(string, []string) error { return nil })
+			exact := f.client(t).ExactTerms(t.Context(), o, func(string, [][]string) error { return nil })
+			for _, err := range []error{err, exact} {
+				if err == nil || !strings.Contains(err.Error(), test.want) {
+					t.Errorf("error %v, want %q", err, test.want)
+				}
+			}
+			if f.asked("") != 0 {
+				t.Errorf("%d calls", f.asked(""))
+			}
+		})
+	}
+}
+
+func TestScanAsksForWhatTheOptionsSay(t *testing.T) {
+	tests := []struct {
+		name string
+		o    ScanOptions
+		want string
+	}{
+		{"all", ScanOptions{}, `{"_source":["title"],"size":500,"sort":["_doc"]}`},
+		{"everything by a share of 1", ScanOptions{Share: 1, Slices: 1}, `{"_source":["title"],"size":500,"sort":["_doc"]}`},
+		{
+			"a query as it is written",
+			ScanOptions{Query: []byte(`{"range":{"n":{"gte":1.50}}}`)},
+			`{"_source":["title"],"query":{"range":{"n":{"gte":1.50}}},"size":500,"sort":["_doc"]}`,
+		},
+		{
+			"a slice",
+			ScanOptions{Slices: 3, Slice: 2},
+			`{"_source":["title"],"size":500,"slice":{"id":2,"max":3},"sort":["_doc"]}`,
+		},
+		{
+			"a share of what matches",
+			ScanOptions{Share: 0.25, Seed: 7, Query: []byte(`{"term":{"n":1}}`)},
+			`{"_source":["title"],"query":{"function_score":{"boost_mode":"replace","min_score":0.75,` +
+				`"query":{"bool":{"filter":[{"term":{"n":1}}]}},"random_score":{"field":"_seq_no","seed":7}}},"size":500,"sort":["_doc"]}`,
+		},
+		{
+			"a share of all",
+			ScanOptions{Share: 0.5},
+			`{"_source":["title"],"query":{"function_score":{"boost_mode":"replace","min_score":0.5,` +
+				`"query":{"bool":{"filter":[{"match_all":{}}]}},"random_score":{"field":"_seq_no","seed":0}}},"size":500,"sort":["_doc"]}`,
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			f := scrolling(t, engines(t)[0])
+			test.o.Index, test.o.Fields = "library", []string{"title"}
+			if err := f.client(t).Scan(t.Context(), test.o, func(string, []string) error { return nil }); err != nil {
+				t.Fatal(err)
+			}
+			if f.asked("/library/_search?scroll=") != 1 || f.asked(" "+test.want) != 1 {
+				t.Errorf("asked %q", f.calls)
+			}
+		})
+	}
+}
+
+func TestInterruptedScansAreToldFromRefusedOnes(t *testing.T) {
+	page := func(status int, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			_, _ = w.Write([]byte(body))
+		}
+	}
+	fail := func(kind string) string {
+		return `{"error":{"root_cause":[{"type":"` + kind + `","reason":"x"}],"type":"all"}}`
+	}
+	tests := []struct {
+		name string
+		page http.HandlerFunc
+		want bool
+	}{
+		{"the scroll is gone", page(404, fail("search_context_missing_exception")), true},
+		{"the index is gone", page(404, fail("index_not_found_exception")), false},
+		{"the cluster is busy", page(429, fail("es_rejected_execution_exception")), true},
+		{"a node is away", page(503, fail("no_shard_available_action_exception")), true},
+		{"a proxy in front knows no answer", page(502, "<html>"), true},
+		{"it may not be read", page(403, fail("security_exception")), false},
+		{"a bad query", page(400, fail("parsing_exception")), false},
+		{"some shards are lost", page(200, `{"_scroll_id":"x","_shards":{"failed":1},"hits":{"hits":[]}}`), true},
+		{"the page is cut", page(200, `{"_scroll_id":"x","hits":{"hits":[{"_id":"1"`), true},
+		{"the page is none", page(200, `[]`), false},
+		{"the connection breaks", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			f := scrolling(t, engines(t)[0]).on("POST /_search/scroll", test.page)
+			server := httptest.NewServer(f) // a real one, for the connection that breaks
+			defer server.Close()
+			c, err := New(Options{URLs: []string{server.URL}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = c.Close() }()
+			err = c.Scan(t.Context(), allTitles(), func(string, []string) error { return nil })
+			if err == nil || Interrupted(err) != test.want {
+				t.Errorf("Interrupted(%v) = %v, want %v", err, !test.want, test.want)
+			}
+		})
+	}
+	t.Run("nobody listens", func(t *testing.T) {
+		server := httptest.NewServer(http.NotFoundHandler())
+		c, err := New(Options{URLs: []string{server.URL}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = c.Close() }()
+		server.Close()
+		if err := c.Scan(t.Context(), allTitles(), nil); !Interrupted(err) {
+			t.Errorf("error %v", err)
+		}
+	})
+	t.Run("a call takes too long", func(t *testing.T) {
+		c := scrolling(t, engines(t)[0]).on("GET /library", hang).client(t)
+		c.timeout = time.Millisecond
+		if err := c.Scan(t.Context(), allTitles(), nil); !Interrupted(err) {
+			t.Errorf("error %v", err)
+		}
+	})
+	t.Run("the caller", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := scrolling(t, engines(t)[0]).client(t).Scan(ctx, allTitles(), nil); err == nil || Interrupted(err) {
+			t.Errorf("error %v", err)
+		}
+		if Interrupted(nil) || Interrupted(errors.New("full disk")) {
+			t.Error("any error counts as an interruption")
+		}
+	})
+}
+
+func TestCountOfWhatMatches(t *testing.T) {
+	f := newFake().reply("GET /i/_count", 200, `{"count":5}`).reply("POST /i/_count", 200, `{"count":2}`)
+	for query, want := range map[string]int64{"": 5, `{"term":{"a":1}}`: 2} {
+		var q []byte
+		if query != "" {
+			q = []byte(query)
+		}
+		if n, err := f.client(t).CountMatching(t.Context(), "i", q); n != want || err != nil {
+			t.Errorf("CountMatching(%s) = %d, %v, want %d", query, n, err, want)
+		}
+	}
+	if f.asked(`POST /i/_count {"query":{"term":{"a":1}}}`) != 1 {
+		t.Errorf("asked %q", f.calls)
+	}
+	if _, err := f.client(t).CountMatching(t.Context(), "i", []byte(`[]`)); err == nil {
+		t.Error("a query that is an array is counted")
+	}
+}
+
+func TestIndicesOfAnExpression(t *testing.T) {
+	f := newFake().reply("GET /logs-*/_settings", 200, `{"logs-b":{"settings":{"index":{"uuid":"u2","number_of_shards":"3"}}},
+		"logs-a":{"settings":{"index":{}}}}`)
+	got, err := f.client(t).Indices(t.Context(), "logs-*")
+	if diff := cmp.Diff([]Index{{Name: "logs-a", Shards: 1}, {Name: "logs-b", UUID: "u2", Shards: 3}}, got); diff != "" || err != nil {
+		t.Errorf("%v %s", err, diff)
 	}
 }
 
@@ -203,12 +390,13 @@ func TestRecordedTermVectorsAreSequences(t *testing.T) {
 			if err := decode(r.body(t, "term vectors"), &answer); err != nil {
 				t.Fatal(err)
 			}
-			got, ok := answer.Docs[0].sequences([]string{"list.text", "title", "none"})
-			want := [][]string{{"run", "car", "car"}, {"run", "car"}, nil}
-			if diff := cmp.Diff(want, got); diff != "" || !ok {
-				t.Errorf("%v, %s", ok, diff)
+			// The nested list has two elements.
+			got := answer.Docs[0].texts([]string{"list.text", "title", "none"})
+			want := [][]string{{"run", "car"}, {"car"}, {"run", "car"}}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
 			}
-			if got, ok := answer.Docs[1].sequences([]string{"title"}); ok {
+			if got := answer.Docs[1].texts([]string{"title"}); got != nil {
 				t.Errorf("a document that is gone has %q", got)
 			}
 		})
@@ -219,7 +407,7 @@ func TestTermVectorsOfAnIndexThatIsGoneAreAnError(t *testing.T) {
 	for _, r := range engines(t) {
 		t.Run(r.engine, func(t *testing.T) {
 			f := scrolling(t, r).replay(t, "POST /_mtermvectors", r, "term vectors")
-			err := f.client(t).ExactTerms(t.Context(), "library", []string{"title"}, func(string, [][]string) error { return nil })
+			err := f.client(t).ExactTerms(t.Context(), allTitles(), func(string, [][]string) error { return nil })
 			if err == nil || !strings.Contains(err.Error(), "index_not_found_exception") {
 				t.Errorf("error %v", err)
 			}

@@ -14,59 +14,52 @@ const (
 	maxWindow   = 6
 )
 
-// contextPower flattens the distribution of the contexts, which keeps rare
-// contexts from getting the largest associations (Levy, Goldberg and Dagan,
-// 2015, section 3.1).
-const contextPower = 0.75
+// defaultContextPower flattens the distribution of the contexts, which keeps
+// rare contexts from getting the largest associations (Levy, Goldberg and
+// Dagan, 2015, section 3.1).
+const defaultContextPower = 0.75
 
-// ppmi returns the positive pointwise mutual information of the terms (rows)
-// and their contexts (columns),
+// ppmi returns the positive pointwise mutual information of the contexts (rows)
+// and the terms (columns),
 //
-//	max(0, ln(c_ij / (c_i · q_j))),  q_j = c_j^0.75 / Σ_k c_k^0.75
+//	max(0, ln(c_ij / (c_i · q_j)) − shift),  q_j = c_j^α / Σ_k c_k^α
 //
-// where c_ij = Σ 1/distance over all pairs of i and j at most window apart in
-// a document, both ways, and c_i = Σ_j c_ij. Terms outside the vocabulary do
-// not count in the distance.
-func (v *vocabulary) ppmi(ctx context.Context, window int, st *stage) (*sparse, error) {
-	const rowsPerBlock = 64
+// for context j and term i, where c_ij = Σ 1/distance over all pairs of i and j
+// at most window apart in a text, both ways, c_i = Σ_j c_ij, and α is the
+// context power. A pair with c_ij under the least counts in c_i alone. Terms
+// outside the vocabulary do not count in the distance.
+//
+// The entries may take room bytes, as for makeSparse.
+func (v *vocabulary) ppmi(ctx context.Context, o *CorpusOptions, room int64, st *stage) (*sparse, error) {
 	n := len(v.terms)
-	sums := v.contextSums(window)
-	contexts := contextDistribution(sums)
+	sums := v.contextSums(o.Window)
+	contexts := contextDistribution(sums, o.ContextPower)
+	least := int(math.Ceil(o.MinCooccurrence*windowUnits - 1e-9)) // 0.2 · 60 comes out above 12
 	places, offsets := v.occurrences()
-	blocks := make([]sparseBlock, (n+rowsPerBlock-1)/rowsPerBlock)
-	err := eachBlock(ctx, n, rowsPerBlock, func() func(lo, hi int) {
+	return makeSparse(ctx, n, n, room, func() func(int, *sparseBlock) {
 		counter := newContextCounter(n)
-		return func(lo, hi int) {
-			var b sparseBlock
-			for i := lo; i < hi; i++ {
-				before := len(b.index)
-				for _, j := range counter.count(v.sequence, places[offsets[i]:offsets[i+1]], window) {
-					pmi := math.Log(float64(counter.units[j]) / (float64(sums[i]) * contexts[j]))
-					if pmi > 0 {
-						b.index = append(b.index, j)
-						b.value = append(b.value, float32(pmi))
-					}
+		return func(j int, b *sparseBlock) {
+			for _, i := range counter.count(v.sequence, places[offsets[j]:offsets[j+1]], o.Window) {
+				if counter.units[i] < least {
+					continue
 				}
-				b.lengths = append(b.lengths, len(b.index)-before)
+				pmi := math.Log(float64(counter.units[i]) / (float64(sums[i]) * contexts[j]))
+				if pmi > o.Shift {
+					b.add(i, float32(pmi-o.Shift))
+				}
 			}
-			blocks[lo/rowsPerBlock] = b
-			st.add(hi - lo)
 		}
-	})
-	if err != nil {
-		return nil, err
-	}
-	return joinBlocks(blocks, n), nil
+	}, st)
 }
 
 // contextSums returns c_i in window units.
 func (v *vocabulary) contextSums(window int) []int {
 	sums := make([]int, len(v.terms))
 	for p, i := range v.sequence {
-		if i == endOfDocument {
+		if i < 0 {
 			continue
 		}
-		for k := 1; k <= window && v.sequence[p+k] != endOfDocument; k++ {
+		for k := 1; k <= window && v.sequence[p+k] >= 0; k++ {
 			sums[i] += windowUnits / k
 			sums[v.sequence[p+k]] += windowUnits / k
 		}
@@ -75,11 +68,11 @@ func (v *vocabulary) contextSums(window int) []int {
 }
 
 // contextDistribution returns q_j.
-func contextDistribution(sums []int) []float64 {
+func contextDistribution(sums []int, power float64) []float64 {
 	q := make([]float64, len(sums))
 	total := 0.0
 	for j, c := range sums {
-		q[j] = math.Pow(float64(c), contextPower)
+		q[j] = math.Pow(float64(c), power)
 		total += q[j]
 	}
 	if total == 0 {
@@ -96,7 +89,7 @@ func contextDistribution(sums []int) []float64 {
 func (v *vocabulary) occurrences() (places []int32, offsets []int) {
 	offsets = make([]int, len(v.terms)+1)
 	for _, i := range v.sequence {
-		if i != endOfDocument {
+		if i >= 0 {
 			offsets[i+1]++
 		}
 	}
@@ -106,7 +99,7 @@ func (v *vocabulary) occurrences() (places []int32, offsets []int) {
 	places = make([]int32, offsets[len(v.terms)])
 	next := slices.Clone(offsets)
 	for p, i := range v.sequence {
-		if i != endOfDocument {
+		if i >= 0 {
 			places[next[i]] = int32(p)
 			next[i]++
 		}
@@ -130,10 +123,10 @@ func (c *contextCounter) count(sequence, places []int32, window int) []int32 {
 	}
 	c.found = c.found[:0]
 	for _, p := range places {
-		for k := 1; k <= window && sequence[int(p)+k] != endOfDocument; k++ {
+		for k := 1; k <= window && sequence[int(p)+k] >= 0; k++ {
 			c.add(sequence[int(p)+k], k)
 		}
-		for k := 1; k <= window && sequence[int(p)-k] != endOfDocument; k++ {
+		for k := 1; k <= window && sequence[int(p)-k] >= 0; k++ {
 			c.add(sequence[int(p)-k], k)
 		}
 	}

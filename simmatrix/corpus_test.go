@@ -80,7 +80,7 @@ func TestCorpusCountsDocumentsAndVocabulary(t *testing.T) {
 		t.Error(diff)
 	}
 	const end = endOfDocument
-	if diff := cmp.Diff([]int32{end, 1, 0, 0, 2, 3, end, 0, 1, 2, 3, end, 0, end}, v.sequence); diff != "" {
+	if diff := cmp.Diff([]int32{end, 0, end, 0, 1, 2, 3, end, 1, 0, 0, 2, 3, end}, v.sequence); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -144,7 +144,8 @@ func TestFromCorpusTellsWhatItDid(t *testing.T) {
 	want := Meta{
 		Source: "index books", Docs: 300, Terms: uint64(n), MaxNeighbors: 20,
 		Params: map[string]string{
-			"min_doc_freq": "3", "dimensions": "30", "window": "5", "neighbors": "20", "power": "3", "seed": "42",
+			"min_doc_freq": "3", "parts": "both", "dimensions": "30", "window": "5", "context_power": "0.75", "shift": "0",
+			"min_cooccurrence": "0", "neighbors": "20", "power": "3", "seed": "42",
 		},
 	}
 	if diff := cmp.Diff(want, meta); diff != "" {

@@ -63,6 +63,10 @@ type EditOptions struct {
 	// Neighbors is C, the largest number of neighbors of a term, 1 to
 	// [MaxNeighbors].
 	Neighbors int
+	// Candidate reports whether a term may be the neighbor of others; nil lets
+	// all. Terms that no document has are none: they would take the places of
+	// terms that can be found.
+	Candidate func(term string) bool
 }
 
 // DefaultEditOptions returns the parameters that Novotný 2017, section 4.5.1,
@@ -159,7 +163,8 @@ func (o *EditOptions) units(d, m int) uint16 {
 // replace to turn one into the other: s_ij is what Formula makes of it, 0
 // where it is at or under Theta3 or rounds to 0, where the distance is above
 // MaxDistance, and where the lengths are further apart than LengthRatio. Each
-// row holds its Neighbors largest, ties in ascending byte order of the term.
+// row holds the Neighbors largest among the candidates, ties in ascending byte
+// order of the term.
 //
 // No pair is missed, and no distance is approximated: the terms are in a radix
 // tree, which is walked for each term as far as beginnings of other terms are
@@ -196,8 +201,12 @@ func FromEditDistance(ctx context.Context, terms []Term, opts EditOptions, progr
 		m.terms = append(m.terms, t.Text)
 		m.docFreqs = append(m.docFreqs, t.DocFreq)
 	}
+	tree := newTermTree(m.terms, opts.Bytes)
+	for i, t := range m.terms {
+		tree.hidden[i] = opts.Candidate != nil && !opts.Candidate(t)
+	}
 	var err error
-	m.entries, err = newTermTree(m.terms, opts.Bytes).nearest(ctx, &opts, newStage(progress, "neighbors", len(m.terms)))
+	m.entries, err = tree.nearest(ctx, &opts, newStage(progress, "neighbors", len(m.terms)))
 	if err != nil {
 		return nil, err
 	}

@@ -199,7 +199,7 @@ func (s *editSearcher) step(state band, depth int, letter rune) band {
 // letters, to the row if its similarity is large enough. Terms come in
 // ascending order, so that one that only equals the floor loses.
 func (s *editSearcher) offer(term int32, state band, depth int) {
-	if term == s.self || depth < s.shortest || depth > s.longest {
+	if term == s.self || s.tree.hidden[term] || depth < s.shortest || depth > s.longest {
 		return
 	}
 	d, whole := 0, s.length-depth+s.k // the bit of the whole query

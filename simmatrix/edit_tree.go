@@ -14,6 +14,7 @@ import (
 type termTree struct {
 	terms   []string
 	lengths []uint16 // of the terms, in letters
+	hidden  []bool   // of the terms: no one's neighbor
 	bytes   bool
 	nodes   []treeNode // the first is the root
 }
@@ -31,9 +32,10 @@ type treeNode struct {
 }
 
 // newTermTree returns the tree of terms, which are at least one, valid,
-// distinct and in ascending byte order. It has less than two nodes a term.
+// distinct and in ascending byte order, none of them hidden. It has less than
+// two nodes a term.
 func newTermTree(terms []string, inBytes bool) *termTree {
-	t := &termTree{terms: terms, bytes: inBytes, lengths: make([]uint16, len(terms))}
+	t := &termTree{terms: terms, bytes: inBytes, lengths: make([]uint16, len(terms)), hidden: make([]bool, len(terms))}
 	for i, term := range terms {
 		n := len(term)
 		if !inBytes {

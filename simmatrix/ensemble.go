@@ -30,11 +30,11 @@ const (
 // An Input is one matrix of an ensemble.
 type Input struct {
 	// Name says in a word or two where the similarities come from. It becomes
-	// one of [Meta.Origins].
+	// one of [Meta.Origins], and is not [OriginOverrides].
 	Name string
 	// Matrix is over the same index terms as the others, or over some of them.
 	Matrix *Matrix
-	// Weight is w_k, above 0. Only [RuleWeighted] reads it.
+	// Weight is w_k, above 0 and finite. Only [RuleWeighted] reads it.
 	Weight float64
 }
 
@@ -50,6 +50,9 @@ type CombineOptions struct {
 	// Regression was fitted to the same inputs in the same order. Only
 	// [RuleRegression] reads it.
 	Regression *Regression
+	// Protect tells the pairs that have their place in the row before all
+	// others; nil is none. It is called by several goroutines at once.
+	Protect func(term, neighbor string) bool
 }
 
 // DefaultCombineOptions returns the maximum with Neighbors 200, as many as the
@@ -81,7 +84,8 @@ func (o *CombineOptions) Validate() error {
 //
 // The candidates of a term are its neighbors in any input. Ordered by the best
 // rank that each has in an input, ties by the combined similarity, then by
-// term, the first Neighbors of them become the row, in descending similarity. A
+// term, the first Neighbors of them become the row, in descending similarity;
+// pairs that Protect tells go before all others. A
 // rank is one plus the number of neighbors that are more similar, so that
 // neighbors of one similarity share it. Pairs whose combined similarity is 0
 // are no candidates.
@@ -112,7 +116,7 @@ func Combine(ctx context.Context, inputs []Input, opts CombineOptions, progress 
 		return func(lo, hi int) {
 			part := newEntries(hi-lo, true)
 			for i := lo; i < hi; i++ {
-				part.appendRow(g.combinedRow(i, combine, opts.Neighbors))
+				part.appendRow(g.combinedRow(i, combine, opts.Neighbors, opts.Protect))
 			}
 			parts[lo/combinedAtOnce] = part
 			stage.add(hi - lo)
@@ -179,7 +183,7 @@ func (o *CombineOptions) combiner(inputs []Input) (combiner, error) {
 		var errs []error
 		for k, in := range inputs {
 			if weights[k] = in.Weight; !(in.Weight > 0) || math.IsInf(in.Weight, 1) { // written so that NaN fails
-				errs = append(errs, fmt.Errorf("input %q: weight %v is not above 0", in.Name, in.Weight))
+				errs = append(errs, fmt.Errorf("input %q: weight %v is not above 0 and finite", in.Name, in.Weight))
 			}
 		}
 		return weightedMean(weights), errors.Join(errs...)
@@ -192,10 +196,13 @@ func (o *CombineOptions) combiner(inputs []Input) (combiner, error) {
 	return nil, nil // Validate tells
 }
 
+// weightedMean returns the mean with weights that are above 0 and finite. It
+// scales them in place, so that no sum of them is infinite.
 func weightedMean(weights []float64) combiner {
-	total := 0.0
-	for _, w := range weights {
-		total += w
+	total, largest := 0.0, slices.Max(append([]float64{0}, weights...))
+	for k := range weights {
+		weights[k] /= largest
+		total += weights[k]
 	}
 	return func(units []uint16) float64 {
 		sum := 0.0
@@ -218,6 +225,9 @@ func checkInputs(inputs []Input) error {
 		}
 		if in.Name == "" || slices.ContainsFunc(inputs[:k], func(other Input) bool { return other.Name == in.Name }) {
 			errs = append(errs, fmt.Errorf("name %q of an input: empty or there twice", in.Name))
+		}
+		if in.Name == OriginOverrides {
+			errs = append(errs, fmt.Errorf("name %q of an input: the entries that overrides set are called so; give it another name", in.Name))
 		}
 	}
 	return errors.Join(errs...)

@@ -337,3 +337,22 @@ func FuzzCombine(f *testing.F) {
 		}
 	})
 }
+
+func TestHugeAndTinyWeightsAreWeights(t *testing.T) {
+	for _, w := range []float64{math.MaxFloat64, math.SmallestNonzeroFloat64, 1} {
+		mean := weightedMean([]float64{w, w, w, w})
+		near(t, fmt.Sprint(w), mean([]uint16{65535, 0, 0, 65535}), 0.5, 1e-12)
+	}
+	in := newInput(t, "x", "a: b=0.5", "b:")
+	in.Weight = math.Inf(1)
+	if _, err := Combine(t.Context(), []Input{in}, CombineOptions{Rule: RuleWeighted, Neighbors: 1}, nil); err == nil || !strings.Contains(err.Error(), "finite") {
+		t.Errorf("an infinite weight: %v", err)
+	}
+}
+
+func TestNoInputIsCalledAsOverridesAre(t *testing.T) {
+	in := newInput(t, OriginOverrides, "a: b=0.5", "b:")
+	if _, err := Combine(t.Context(), []Input{in}, DefaultCombineOptions(), nil); err == nil || !strings.Contains(err.Error(), "another name") {
+		t.Errorf("%v", err)
+	}
+}

@@ -115,13 +115,16 @@ func (r ranked) entry() entry {
 	return entry{col: uint32(r.key), sim: similarityUnits - uint16(r.key>>32), origins: r.origins} //nolint:gosec // the fields of the key
 }
 
-// combinedRow returns the entries of term i. What it returns is good until the
-// next call.
-func (g *gatherer) combinedRow(i int, combine combiner, neighbors int) []entry {
+// combinedRow returns the entries of term i, of which those that protect tells
+// go before all others. What it returns is good until the next call.
+func (g *gatherer) combinedRow(i int, combine combiner, neighbors int, protect func(term, neighbor string) bool) []entry {
 	g.ranked, g.out = g.ranked[:0], g.out[:0]
 	inputs := len(g.inputs)
 	for _, n := range g.gather(i) {
 		if s := combine(n.units[:inputs]); s > 0 {
+			if protect != nil && protect(g.terms[i], g.terms[n.col]) {
+				n.rank = 0
+			}
 			g.ranked = append(g.ranked, newRanked(n.rank, entry{col: n.col, sim: similarityToUnits(s), origins: n.origins}))
 		}
 	}

@@ -38,8 +38,12 @@ const (
 )
 
 // chunkBytes is how much is read or written at a time. What a file claims to
-// hold is allocated as it arrives: at most this much, then doubling.
-const chunkBytes = 1 << 16
+// hold is allocated as it arrives: at most this much, and then at most
+// readAhead times what has been read.
+const (
+	chunkBytes = 1 << 16
+	readAhead  = 8
+)
 
 // Errors of [Decode].
 var (
@@ -123,9 +127,17 @@ func writeInts[T uint16 | uint32](b *bufio.Writer, values []T) {
 	}
 }
 
+// IsEncoded reports whether what r has still to read begins as a matrix file
+// does. It takes nothing from r.
+func IsEncoded(r *bufio.Reader) bool {
+	head, err := r.Peek(len(fileMagic))
+	return err == nil && string(head) == fileMagic
+}
+
 // Decode reads a matrix file to its end and checks all of it. It allocates in
 // proportion to what it has really read, whatever the file claims. Errors wrap
-// [ErrFormat], [ErrFormatVersion], [ErrChecksum] or the error of r.
+// [ErrFormat], [ErrFormatVersion], [ErrChecksum] or the error of r; those of a
+// file that is cut short or whose parts do not fit name the byte.
 func Decode(r io.Reader) (*Matrix, error) {
 	d := &decoder{r: bufio.NewReaderSize(r, chunkBytes), hash: sha256.New()}
 	claimed, err := d.header()
@@ -140,25 +152,27 @@ func Decode(r io.Reader) (*Matrix, error) {
 		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
 	}
 	if counted := m.describe(); !reflect.DeepEqual(counted, claimed) {
-		return nil, fmt.Errorf("%w: the header does not describe the matrix: %+v, counted %+v", ErrFormat, claimed, counted)
+		return nil, fmt.Errorf("%w: the header does not describe the matrix: %s", ErrFormat, differences(&claimed, &counted))
 	}
 	return m, nil
 }
 
 // A decoder reads the sections of a file and hashes what it reads.
 type decoder struct {
-	r    *bufio.Reader
-	hash hash.Hash
+	r      *bufio.Reader
+	hash   hash.Hash
+	offset int64 // bytes that were read
 }
 
 // full fills p from the section that is named in the error.
 func (d *decoder) full(p []byte, section string) error {
-	_, err := io.ReadFull(d.r, p)
+	n, err := io.ReadFull(d.r, p)
+	d.offset += int64(n)
 	switch {
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("%w: ends inside the %s", ErrFormat, section)
+		return fmt.Errorf("%w: ends at byte %d, inside the %s", ErrFormat, d.offset, section)
 	case err != nil:
-		return fmt.Errorf("reading the %s: %w", section, err)
+		return fmt.Errorf("reading the %s at byte %d: %w", section, d.offset, err)
 	}
 	d.hash.Write(p)
 	return nil
@@ -171,15 +185,16 @@ func (d *decoder) header() (Meta, error) {
 	}
 	numbers := fixed[len(fileMagic):]
 	if string(fixed[:len(fileMagic)]) != fileMagic {
-		return Meta{}, fmt.Errorf("%w: it does not begin like one", ErrFormat)
+		return Meta{}, fmt.Errorf("%w: it does not begin like one, at byte 0", ErrFormat)
 	}
 	if v := binary.LittleEndian.Uint32(numbers); v != fileVersion {
 		return Meta{}, fmt.Errorf("%w: %d, this program reads %d", ErrFormatVersion, v, fileVersion)
 	}
 	size := binary.LittleEndian.Uint32(numbers[4:])
 	if size > maxHeader {
-		return Meta{}, fmt.Errorf("%w: header of %d bytes", ErrFormat, size)
+		return Meta{}, fmt.Errorf("%w: header of %d bytes, at most %d, at byte %d", ErrFormat, size, maxHeader, d.offset)
 	}
+	start := d.offset
 	header, err := readInts[byte](d, uint64(size), "header")
 	if err != nil {
 		return Meta{}, err
@@ -188,13 +203,13 @@ func (d *decoder) header() (Meta, error) {
 	dec := json.NewDecoder(bytes.NewReader(header))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&meta); err != nil {
-		return Meta{}, fmt.Errorf("%w: header: %w", ErrFormat, err)
+		return Meta{}, fmt.Errorf("%w: header at byte %d: %w", ErrFormat, start, err)
 	}
 	if dec.InputOffset() != int64(len(header)) {
-		return Meta{}, fmt.Errorf("%w: header: more than one JSON value", ErrFormat)
+		return Meta{}, fmt.Errorf("%w: header at byte %d: more than one JSON value", ErrFormat, start+dec.InputOffset())
 	}
 	if meta.Terms > MaxTerms || meta.NonZeros > meta.Terms*MaxNeighbors {
-		return Meta{}, fmt.Errorf("%w: header: %d terms, %d non-zeros", ErrFormat, meta.Terms, meta.NonZeros)
+		return Meta{}, fmt.Errorf("%w: header at byte %d: %d terms, %d non-zeros", ErrFormat, start, meta.Terms, meta.NonZeros)
 	}
 	return meta, nil
 }
@@ -219,7 +234,7 @@ func (d *decoder) matrix(meta Meta) (*Matrix, error) {
 		return nil, err
 	}
 	if total := sum(counts); total != meta.NonZeros {
-		return nil, fmt.Errorf("%w: rows of %d entries, the header says %d", ErrFormat, total, meta.NonZeros)
+		return nil, fmt.Errorf("%w: the row lengths that end at byte %d are of %d entries, the header says %d", ErrFormat, d.offset, total, meta.NonZeros)
 	}
 	m.offsets = make([]int, 1, len(counts)+1)
 	for i, c := range counts {
@@ -246,13 +261,13 @@ func (d *decoder) end(m *Matrix) error {
 		return err
 	}
 	if !bytes.Equal(want, m.checksum[:]) {
-		return ErrChecksum
+		return fmt.Errorf("%w: that at byte %d is not of the bytes before it", ErrChecksum, d.offset-checksumSize)
 	}
 	switch _, err := d.r.ReadByte(); {
 	case err == nil:
-		return fmt.Errorf("%w: more bytes after the checksum", ErrFormat)
+		return fmt.Errorf("%w: more bytes after the checksum, at byte %d", ErrFormat, d.offset)
 	case !errors.Is(err, io.EOF):
-		return fmt.Errorf("reading the end: %w", err)
+		return fmt.Errorf("reading the end at byte %d: %w", d.offset, err)
 	}
 	return nil
 }
@@ -260,12 +275,16 @@ func (d *decoder) end(m *Matrix) error {
 // readInts reads n numbers. The slice grows with what has been read.
 func readInts[T byte | uint16 | uint32](d *decoder, n uint64, section string) ([]T, error) {
 	const perChunk = chunkBytes / 4
-	values := make([]T, 0, min(n, perChunk))
+	var values []T
 	var chunk [chunkBytes]byte
 	width := binary.Size(T(0))
 	for uint64(len(values)) < n {
 		if len(values) == cap(values) {
-			grown := make([]T, len(values), min(n, 2*uint64(cap(values))))
+			room := n // next, an eighth of n for the last time but one, and so on: little is copied and then left
+			for room > max(perChunk, readAhead*uint64(len(values))) {
+				room = (room + readAhead - 1) / readAhead
+			}
+			grown := make([]T, len(values), room)
 			copy(grown, values)
 			values = grown
 		}

@@ -1,11 +1,13 @@
 package simmatrix
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
@@ -150,7 +152,10 @@ func TestDecodeRefusesEveryTruncation(t *testing.T) {
 		if !errors.Is(err, ErrFormat) || m != nil {
 			t.Fatalf("%d of %d bytes: %v", end, len(file), err)
 		}
-		_, section, _ := strings.Cut(err.Error(), "inside the ")
+		before, section, _ := strings.Cut(err.Error(), ", inside the ")
+		if want := fmt.Sprintf("ends at byte %d", end); !strings.HasSuffix(before, want) {
+			t.Fatalf("%v, want %s", err, want)
+		}
 		sections[section] = true
 	}
 	want := map[string]bool{
@@ -170,6 +175,9 @@ func TestDecodeFindsEveryFlippedBit(t *testing.T) {
 			damaged := bytes.Clone(file)
 			damaged[i] ^= 1 << bit
 			_, err := Decode(bytes.NewReader(damaged))
+			if i >= len(file)-checksumSize-5*2 && !strings.Contains(err.Error(), fmt.Sprintf("at byte %d ", len(file)-checksumSize)) {
+				t.Fatal(err)
+			}
 			found := false
 			for _, want := range []error{ErrFormat, ErrFormatVersion, ErrChecksum} {
 				if errors.Is(err, want) {
@@ -189,6 +197,19 @@ func TestDecodeFindsEveryFlippedBit(t *testing.T) {
 	// and the checksum leave the sections in place.
 	if least := 8 * (27 + 6*4 + 5*4 + 5*2 + 32); counts[ErrChecksum] < least {
 		t.Errorf("%d flips fail the checksum, want at least %d", counts[ErrChecksum], least)
+	}
+}
+
+func TestMatrixFilesAreKnownByTheirBeginning(t *testing.T) {
+	file := string(encoded(t, mustNew(t, Meta{}, []TermRow{{Term: "a"}})))
+	for content, want := range map[string]bool{file: true, fileMagic: true, fileMagic[:7]: false, "": false, "akin\nakin-S\n": false} {
+		r := bufio.NewReader(strings.NewReader(content))
+		if got := IsEncoded(r); got != want {
+			t.Errorf("%.20q: %t, want %t", content, got, want)
+		}
+		if left, err := io.ReadAll(r); err != nil || string(left) != content {
+			t.Errorf("%.20q: left to read is %.20q, %v", content, left, err)
+		}
 	}
 }
 
@@ -283,7 +304,7 @@ func TestErrorsOfReadersAndWritersPassThrough(t *testing.T) {
 	file := encoded(t, m)
 	for _, read := range []int{0, 20, len(file) - 40, len(file)} {
 		_, err := Decode(io.MultiReader(bytes.NewReader(file[:read]), iotest.ErrReader(broken)))
-		if !errors.Is(err, broken) || errors.Is(err, ErrFormat) {
+		if !errors.Is(err, broken) || errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), fmt.Sprintf(" at byte %d:", read)) {
 			t.Errorf("after %d bytes: %v", read, err)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 )
 
 // InspectOptions are the settings of [Inspect].
@@ -44,10 +43,12 @@ type Report struct {
 	// Meta is what the header says, and Checksum that of the matrix.
 	Meta     Meta
 	Checksum string
-	// Claims compares the header with what was counted afresh.
+	// Claims compares the header, and the settings of [Sparsify] in its Params,
+	// with what was counted afresh.
 	Claims []Claim
-	// Density is (NonZeros + n) / n² of n terms, the diagonal included, in
-	// [0, 1]; 0 without terms.
+	// Density is (NonZeros + n) / n² of n terms, in [0, 1]; 0 without terms.
+	// The diagonal counts here: the share of the pairs of two terms is
+	// NonZeros / (n·(n-1)).
 	Density float64
 
 	// RowLengths is the distribution of the number of neighbors of a term.
@@ -92,14 +93,6 @@ type Report struct {
 	Samples []TermRow
 }
 
-// A Claim is one thing that a header says.
-type Claim struct {
-	Name             string
-	Claimed, Counted string
-	// Holds says that the two are the same.
-	Holds bool
-}
-
 // A Hub is a term that is a neighbor of many others.
 type Hub struct {
 	Term    string
@@ -120,24 +113,29 @@ type Distribution struct {
 	Min, P10, P25, Median, P75, P90, P99, Max, Mean float64
 }
 
-// Holds reports whether all claims of the header hold.
+// Holds reports whether all claims hold.
 func (r *Report) Holds() bool {
 	return !slices.ContainsFunc(r.Claims, func(c Claim) bool { return !c.Holds })
 }
 
-// Inspect counts what is in m. It takes nothing over from the header but the
-// sizes of its tables, and shares no code with what set it: a matrix whose
-// header lies shows it in [Report.Claims]. The same matrix and options give
-// the same report. Negative options count as 0; memory beside m is 8 bytes an
-// entry.
+// Inspect counts what is in m. It takes nothing over from the header but
+// the sizes of its tables, and shares no code with what set it: a matrix
+// whose header lies shows it in [Report.Claims]. Overrides may leave more
+// in a matrix than the settings of its Sparsify allow, and less: see
+// [Claim.Note]. The same matrix and options give the same report. Negative
+// options count as 0; memory beside m is 8 bytes an entry.
 func Inspect(m *Matrix, opts InspectOptions) *Report {
 	in := &inspector{m: m, columns: m.byColumn(nil), report: &Report{Meta: m.Meta(), Checksum: m.Checksum()}}
+	if k := slices.Index(m.meta.Origins, OriginOverrides); k >= 0 {
+		in.set = 1 << k
+	}
 	in.rows()
 	in.similarities()
 	in.pairs()
 	in.hubs(max(opts.Hubs, 0))
 	in.samples(max(opts.Samples, 0), opts.Seed)
 	in.claims()
+	in.settings()
 	return in.report
 }
 
@@ -146,6 +144,21 @@ type inspector struct {
 	m       *Matrix
 	columns columnIndex
 	report  *Report
+
+	set     uint8 // the bit of the entries that overrides have set, 0 for none
+	skewed  int   // pairs that go one way or differ
+	skewSet int   // of those, with an entry that overrides have set
+}
+
+// isSet reports whether overrides have set the k-th entry of row i.
+func (in *inspector) isSet(i, k int) bool { return in.m.originsAt(i, k)&in.set != 0 }
+
+// asymmetric counts a pair that goes one way or differs.
+func (in *inspector) asymmetric(set bool) {
+	in.skewed++
+	if set {
+		in.skewSet++
+	}
 }
 
 func (in *inspector) rows() {
@@ -205,20 +218,25 @@ func (in *inspector) similarities() {
 func (in *inspector) pairs() {
 	n := len(in.m.terms)
 	back := make([]uint16, n) // s_ji of the current i, by j
+	places := make([]int, n)  // and the place of that entry in row j
 	var oneWay, twoWay, unequal uint64
 	for i := range n {
-		rows, _, column := in.columns.column(i)
+		rows, at, column := in.columns.column(i)
 		for k, j := range rows {
-			back[j] = column[k]
+			back[j], places[j] = column[k], int(at[k])
 		}
 		cols, sims := in.m.row(i)
 		for k, j := range cols {
 			switch {
 			case back[j] == 0:
 				oneWay++
+				in.asymmetric(in.isSet(i, k))
 			case back[j] != sims[k]:
 				unequal++
 				twoWay++
+				if i < int(j) { // the other direction is the same pair
+					in.asymmetric(in.isSet(i, k) || in.isSet(int(j), places[j]))
+				}
 			default:
 				twoWay++
 			}
@@ -267,29 +285,6 @@ func (in *inspector) samples(wanted int, seed uint64) {
 			Term: in.m.terms[i], DocFreq: in.m.docFreqs[i], Neighbors: slices.Collect(in.m.pack(i).All()),
 		})
 	}
-}
-
-func (in *inspector) claims() {
-	r, meta := in.report, in.report.Meta
-	number := func(name string, claimed, counted uint64) {
-		r.Claims = append(r.Claims, Claim{
-			Name: name, Holds: claimed == counted,
-			Claimed: strconv.FormatUint(claimed, 10), Counted: strconv.FormatUint(counted, 10),
-		})
-	}
-	truth := func(name string, claimed, counted bool) {
-		r.Claims = append(r.Claims, Claim{
-			Name: name, Holds: claimed == counted,
-			Claimed: strconv.FormatBool(claimed), Counted: strconv.FormatBool(counted),
-		})
-	}
-	number("terms", meta.Terms, uint64(len(in.m.terms)))
-	number("non-zeros", meta.NonZeros, uint64(len(in.m.sims)))
-	number("longest row", uint64(meta.MaxNeighbors), uint64(r.RowLengths.Max))
-	truth("symmetric", meta.Symmetric, r.OneWay == 0 && r.Unequal == 0)
-	truth("dominant", meta.Dominant, r.RowsNotDominant == 0)
-	inRange := len(in.m.sims) == 0 || (r.Similarities.Min > 0 && r.Similarities.Max <= 1)
-	truth("similarities in (0, 1]", true, inRange)
 }
 
 // skewness returns E[(x - μ)³]/σ³, 0 where all are the same.

@@ -18,17 +18,28 @@ const maxLineBytes = 1 << 20
 const peekSize = 1 << 16
 
 // decompress returns r buffered, and decompressed if it starts as gzip does
-// (RFC 1952, section 2.3.1).
+// (RFC 1952, section 2.3.1). It returns an error for a text in UTF-16.
 func decompress(r io.Reader) (*bufio.Reader, error) {
 	b := bufio.NewReaderSize(r, peekSize)
-	if magic, _ := b.Peek(2); string(magic) != "\x1f\x8b" { // a read error comes again with the first line
-		return b, nil
+	magic, _ := b.Peek(2) // a read error comes again with the first line
+	if string(magic) == "\x1f\x8b" {
+		z, err := gzip.NewReader(b)
+		if err != nil {
+			return nil, fmt.Errorf("line 1: gzip: %w", err)
+		}
+		b = bufio.NewReaderSize(z, peekSize)
+		magic, _ = b.Peek(2)
 	}
-	z, err := gzip.NewReader(b)
-	if err != nil {
-		return nil, fmt.Errorf("line 1: gzip: %w", err)
+	if looksUTF16(string(magic)) {
+		return nil, errors.New("line 1: the file looks like UTF-16: store it as UTF-8")
 	}
-	return bufio.NewReaderSize(z, peekSize), nil
+	return b, nil
+}
+
+// looksUTF16 reports whether text begins with a byte order mark of UTF-16,
+// which no UTF-8 holds.
+func looksUTF16(text string) bool {
+	return strings.HasPrefix(text, "\xff\xfe") || strings.HasPrefix(text, "\xfe\xff")
 }
 
 // A lineReader reads lines without their ends, LF or CRLF, and without a byte

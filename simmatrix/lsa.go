@@ -1,39 +1,42 @@
 package simmatrix
 
 import (
+	"context"
 	"math"
 	"slices"
 )
 
-// termDocuments returns the term-document matrix (terms are rows) with
+// termDocuments returns the document-term matrix (documents are rows) with
 //
 //	ln(1 + tf) · ln(1 + (N − df + 0.5)/(df + 0.5))
 //
-// as the weight of a term in a document and every document, which is a column,
-// scaled to unit length.
-func (v *vocabulary) termDocuments() *sparse {
+// as the weight of a term in a document, and every document scaled to unit
+// length. The entries may take room bytes, as for makeSparse.
+func (v *vocabulary) termDocuments(ctx context.Context, room int64, st *stage) (*sparse, error) {
 	idf := make([]float64, len(v.terms))
 	for i, df := range v.docFreqs {
 		idf[i] = math.Log1p((float64(v.docs) - float64(df) + 0.5) / (float64(df) + 0.5))
 	}
-	documents := &sparse{cols: len(v.terms), offsets: []int{0}}
-	var doc []int32
-	for _, i := range v.sequence[1:] {
-		if i != endOfDocument {
-			doc = append(doc, i)
-			continue
+	starts := v.documents()
+	return makeSparse(ctx, len(starts)-1, len(v.terms), room, func() func(int, *sparseBlock) {
+		var doc []int32
+		return func(row int, b *sparseBlock) {
+			doc = doc[:0]
+			for _, i := range v.sequence[starts[row]:starts[row+1]] {
+				if i >= 0 {
+					doc = append(doc, i)
+				}
+			}
+			b.addDocument(doc, idf)
 		}
-		documents.appendDocument(doc, idf)
-		doc = doc[:0]
-	}
-	return documents.transpose()
+	}, st)
 }
 
-// appendDocument appends the row of a document with the given terms, which it
+// addDocument appends the entries of a document with the given terms, which it
 // sorts.
-func (s *sparse) appendDocument(doc []int32, idf []float64) {
+func (b *sparseBlock) addDocument(doc []int32, idf []float64) {
 	slices.Sort(doc)
-	start := len(s.index)
+	start := len(b.value)
 	squares := 0.0
 	for from := 0; from < len(doc); {
 		to := from + 1
@@ -42,14 +45,11 @@ func (s *sparse) appendDocument(doc []int32, idf []float64) {
 		}
 		weight := math.Log1p(float64(to-from)) * idf[doc[from]]
 		squares += weight * weight
-		s.index = append(s.index, doc[from])
-		s.value = append(s.value, float32(weight))
+		b.add(doc[from], float32(weight))
 		from = to
 	}
 	length := float32(math.Sqrt(squares)) // above 0: no idf is 0
-	for k := start; k < len(s.value); k++ {
-		s.value[k] /= length
+	for k := start; k < len(b.value); k++ {
+		b.value[k] /= length
 	}
-	s.rows++
-	s.offsets = append(s.offsets, len(s.index))
 }

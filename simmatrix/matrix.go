@@ -2,7 +2,6 @@ package simmatrix
 
 import (
 	"cmp"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -214,8 +213,15 @@ func (m *Matrix) check() error {
 
 // checkTerm returns an error for what no row can be of.
 func checkTerm(t string) error {
-	if t == "" || len(t) > MaxTermBytes || !utf8.ValidString(t) {
-		return fmt.Errorf("term %.40q: empty, too long or not UTF-8", t)
+	switch {
+	case t == "":
+		return errors.New(`term "" is empty`)
+	case len(t) > MaxTermBytes:
+		return fmt.Errorf("term %.40q: too long, %d bytes of at most %d", t, len(t), MaxTermBytes)
+	case looksUTF16(t):
+		return fmt.Errorf("term %.40q: not UTF-8, it looks like UTF-16", t)
+	case !utf8.ValidString(t):
+		return fmt.Errorf("term %.40q: not UTF-8", t)
 	}
 	return nil
 }
@@ -275,36 +281,17 @@ func (m *Matrix) describe() Meta {
 		meta.Params[strings.ToValidUTF8(k, "\uFFFD")] = strings.ToValidUTF8(v, "\uFFFD")
 	}
 	meta.Terms, meta.NonZeros = uint64(len(m.terms)), uint64(len(m.cols))
-	meta.MaxNeighbors, meta.Symmetric, meta.Dominant = 0, true, true
+	meta.MaxNeighbors, meta.Symmetric, meta.Dominant = 0, m.symmetric(), true
 	for i := range m.terms {
 		cols, sims := m.row(i)
 		meta.MaxNeighbors = max(meta.MaxNeighbors, uint32(min(len(cols), MaxNeighbors)))
 		sum := 0
-		for k, col := range cols {
-			sum += int(sims[k])
-			meta.Symmetric = meta.Symmetric && m.has(col, entry{col: uint32(i), sim: sims[k]})
+		for _, sim := range sims {
+			sum += int(sim)
 		}
 		meta.Dominant = meta.Dominant && sum < similarityUnits
 	}
 	return meta
-}
-
-// has reports whether row i holds e, whatever its origins.
-func (m *Matrix) has(i uint32, e entry) bool {
-	cols, sims := m.row(int(i))
-	lo, hi := 0, len(cols)
-	for lo < hi {
-		mid := int(uint(lo+hi) >> 1)
-		switch c := compareEntries(entry{col: cols[mid], sim: sims[mid]}, e); {
-		case c == 0:
-			return true
-		case c < 0:
-			lo = mid + 1
-		default:
-			hi = mid
-		}
-	}
-	return false
 }
 
 // Meta returns what the matrix is and what it was made from.
@@ -349,11 +336,11 @@ func (m *Matrix) Rows() iter.Seq2[string, Row] {
 // of [PackRow], whose promises check has made.
 func (m *Matrix) pack(i int) Row {
 	cols, sims := m.row(i)
-	size := 1 + 2*binary.MaxVarintLen32
+	termBytes := 0
 	for _, col := range cols {
-		size += 4 + 2*binary.MaxVarintLen32 + len(m.terms[col])
+		termBytes += len(m.terms[col])
 	}
-	p := newPacker(m.docFreqs[i], len(cols), m.origins != nil, size)
+	p := newPacker(m.docFreqs[i], len(cols), m.origins != nil, termBytes)
 	for k, col := range cols {
 		p.add(sims[k], m.originsAt(i, k), m.docFreqs[col], m.terms[col])
 	}

@@ -2,14 +2,21 @@ package simmatrix
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 )
 
 // OriginOverrides is the name, in [Meta.Origins], of the entries that overrides
 // set.
 const OriginOverrides = "overrides"
+
+// overridesParam is the name, in [Meta.Params], of what tells which rules were
+// applied.
+const overridesParam = "overrides"
 
 // OverrideCounts tell what became of the rules in [Overrides.Apply]. They are
 // counts of entries: a rule both ways counts twice. The sum of all but
@@ -23,9 +30,12 @@ type OverrideCounts struct {
 	Pinned int
 	// Unmet are the pins of entries that are not there, each one way, in
 	// ascending order of term and neighbor: terms that are no index terms
-	// show up here, and pairs that the source does not give.
+	// show up here, and pairs that the source does not give. Of a pin both ways
+	// they are there where the source gives neither direction.
 	Unmet []Override
-	// NoEffect is the number of entries that were as a set or ban wants them.
+	// NoEffect is the number of entries that were as a set or ban wants them,
+	// and of those that are not there and pinned both ways where the other
+	// direction is.
 	NoEffect int
 	// TermsAdded is the number of terms that got a row since an entry was set.
 	TermsAdded int
@@ -36,16 +46,24 @@ type OverrideCounts struct {
 //
 // An entry that is set comes from [OriginOverrides] alone, also where the
 // source gives it the same similarity. A matrix without [Meta.Origins] gets
-// that one and, for all other entries, its Source; one that has [MaxOrigins]
-// others already is an error. A term of an entry that is set and has no row
-// gets one, with document frequency 0. m itself is returned where there is
-// nothing to change, so that applying the same rules twice is applying them
-// once. What an earlier application has set or banned is not taken back: apply
-// to a matrix as its source gave it.
+// that one and, for all other entries, its Source; one that has
+// [MaxOrigins] others already is an error. A term of an entry that is set
+// and has no row gets one, with document frequency 0. Meta.Params gets
+// "overrides", which tells how many rules were applied and has the
+// beginning of a SHA-256 of what they say, also where they only pin; of
+// other rules applied before, behind theirs. m itself is returned where
+// nothing changes and nothing is pinned, and where that is so but for pins
+// that Params tells of, so that applying the same rules twice is applying
+// them once. What an earlier application has set or banned is not taken
+// back: apply to a matrix as its source gave it.
 func (o *Overrides) Apply(m *Matrix) (*Matrix, OverrideCounts, error) {
 	p := o.plan(m)
 	p.counts.TermsAdded = len(p.added)
-	if p.counts.Set+p.counts.Banned == 0 {
+	if err := p.checkRoom(); err != nil {
+		return nil, p.counts, fmt.Errorf("overrides: %w: %w", ErrInvalid, err)
+	}
+	params := o.addTo(m.meta.Params)
+	if p.counts.Set+p.counts.Banned == 0 && (p.counts.Pinned == 0 || params[overridesParam] == m.meta.Params[overridesParam]) {
 		return m, p.counts, nil
 	}
 	origins, own := m.meta.Origins, uint8(0)
@@ -57,11 +75,60 @@ func (o *Overrides) Apply(m *Matrix) (*Matrix, OverrideCounts, error) {
 		}
 		own = 1 << slices.Index(origins, OriginOverrides)
 	}
-	out, err := p.matrix(origins, own)
+	out, err := p.matrix(origins, own, params)
 	if err != nil {
 		return nil, p.counts, fmt.Errorf("overrides: %w: %w", ErrInvalid, err)
 	}
 	return out, p.counts, nil
+}
+
+// addTo returns params with what tells of the rules.
+func (o *Overrides) addTo(params map[string]string) map[string]string {
+	entries, rules := make([]string, 0, len(o.ruled)), 0
+	for d, l := range o.ruled {
+		r := *l.rule
+		r.Term, r.Neighbor, r.OneWay = d.term, d.neighbor, true
+		entries = append(entries, r.String())
+	}
+	for range o.All() {
+		rules++
+	}
+	slices.Sort(entries) // neither the order of the file nor its comments matter
+	sum := sha256.Sum256([]byte(strings.Join(entries, "\n")))
+	own := fmt.Sprintf("%d rules, sha256 %x", rules, sum[:6])
+	applied := appliedOverrides(params[overridesParam])
+	if slices.Contains(applied, own) {
+		return params
+	}
+	params = maps.Clone(params)
+	if params == nil {
+		params = make(map[string]string)
+	}
+	params[overridesParam] = strings.Join(append(applied, own), overridesBetween)
+	return params
+}
+
+// overridesBetween stands between what tells of overrides applied one after the
+// other.
+const overridesBetween = "; "
+
+func appliedOverrides(param string) []string {
+	if param == "" {
+		return nil
+	}
+	return strings.Split(param, overridesBetween)
+}
+
+// overrideRules returns how many rules addTo tells of.
+func overrideRules(param string) int {
+	rules := 0
+	for _, applied := range appliedOverrides(param) {
+		number, _, _ := strings.Cut(applied, " ")
+		if n, err := strconv.Atoi(number); err == nil && n > 0 {
+			rules += min(n, MaxOverrideLines)
+		}
+	}
+	return rules
 }
 
 // overriddenOrigins returns the origins of a matrix with entries that were set.
@@ -122,6 +189,8 @@ func (o *Overrides) plan(m *Matrix) *plan {
 		case ActionPin:
 			if there {
 				p.counts.Pinned++
+			} else if back, _, _ := m.entryOf(direction{d.neighbor, d.term}); back && !l.rule.OneWay {
+				p.counts.NoEffect++
 			} else {
 				p.counts.Unmet = append(p.counts.Unmet, Override{Action: ActionPin, Term: d.term, Neighbor: d.neighbor, OneWay: true})
 			}
@@ -136,6 +205,24 @@ func (o *Overrides) plan(m *Matrix) *plan {
 	slices.Sort(p.added)
 	p.added = slices.Compact(p.added)
 	return p
+}
+
+// checkRoom refuses rules that alone make a row too long, before each of them
+// is looked up in that row.
+func (p *plan) checkRoom() error {
+	set := 0
+	for k, c := range p.changes {
+		if k > 0 && p.changes[k-1].term != c.term {
+			set = 0
+		}
+		if c.units > 0 {
+			set++
+		}
+		if set > MaxNeighbors {
+			return fmt.Errorf("row of %.40q: more than %d neighbors are set", c.term, MaxNeighbors)
+		}
+	}
+	return nil
 }
 
 // entryOf looks an entry up.
@@ -164,13 +251,13 @@ func (m *Matrix) unknown(terms ...string) []string {
 	return out
 }
 
-// matrix returns the matrix with the changes made. Entries that are set have
-// the origins own; the others keep theirs, the first of origins where they had
-// none and now need one.
-func (p *plan) matrix(origins []string, own uint8) (*Matrix, error) {
+// matrix returns the matrix with the changes made and with params. Entries
+// that are set have the origins own; the others keep theirs, the first of
+// origins where they had none and now need one.
+func (p *plan) matrix(origins []string, own uint8, params map[string]string) (*Matrix, error) {
 	m := p.from
 	out := &Matrix{meta: m.meta, terms: slices.Concat(m.terms, p.added), entries: newEntries(len(m.terms)+len(p.added), len(origins) > 0)}
-	out.meta.Origins = origins
+	out.meta.Origins, out.meta.Params = origins, params
 	slices.Sort(out.terms)
 	index := make([]uint32, len(m.terms)) // of the terms of m in out
 	out.docFreqs = make([]uint32, len(out.terms))

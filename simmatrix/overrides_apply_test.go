@@ -80,7 +80,7 @@ pin boat ship
 
 func TestOverridesWithNothingToDoLeaveTheMatrixAsItIs(t *testing.T) {
 	m := carMatrix(t, Meta{Source: "vectors"}, 0)
-	for _, file := range []string{"", "# nothing\n", "pin car van\nban car boat\nban x y\n"} {
+	for _, file := range []string{"", "# nothing\n", "pin car boat\nban car ship\nban x y\n"} {
 		got, counts, err := mustParseOverrides(t, file).Apply(m)
 		if err != nil || got.Checksum() != m.Checksum() || got.Meta().Origins != nil {
 			t.Errorf("%q: %+v, %v", file, counts, err)
@@ -255,5 +255,70 @@ func TestOverridesDoWhatTheySayToEveryEntry(t *testing.T) {
 		if twin, _, err := mustParseOverrides(t, o.String()).Apply(m); err != nil || twin.Checksum() != got.Checksum() {
 			t.Errorf("seed %d: another run gives another matrix: %v", seed, err)
 		}
+	}
+}
+
+func TestParamsTellWhichOverridesWereApplied(t *testing.T) {
+	m := carMatrix(t, Meta{Source: "vectors", Params: map[string]string{"power": "3"}}, 0)
+	param := func(m *Matrix, file string) (*Matrix, string) {
+		out, _, err := mustParseOverrides(t, file).Apply(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out.Meta().Params["power"] != "3" || m.Meta().Params["power"] != "3" {
+			t.Errorf("%q: %v", file, out.Meta().Params)
+		}
+		return out, out.Meta().Params["overrides"]
+	}
+	set, first := param(m, "set car bus 0.5\nban car jaguar\n")
+	if !strings.HasPrefix(first, "2 rules, sha256 ") || len(first) != len("2 rules, sha256 ")+12 {
+		t.Errorf("%q", first)
+	}
+	if m.Meta().Params["overrides"] != "" {
+		t.Error("the matrix itself was changed")
+	}
+	if _, same := param(m, "# the same rules\nban jaguar car\nset bus car .50\n"); same != first {
+		t.Errorf("%q and %q", first, same)
+	}
+	if _, other := param(m, "set car bus 0.6\nban car jaguar\n"); other == first {
+		t.Error("other rules, the same sum")
+	}
+	pinned, pin := param(m, "pin car van\n")
+	if !strings.HasPrefix(pin, "1 rules") || pinned.Meta().NonZeros != m.Meta().NonZeros || pinned.Meta().Origins != nil {
+		t.Errorf("a pin alone: %+v", pinned.Meta())
+	}
+	if again, _ := param(pinned, "pin car van\n"); again != pinned {
+		t.Error("pinned twice")
+	}
+	if both, two := param(set, "ban van car\nban car van\n"[:12]); two != first+"; "+appliedOverrides(two)[1] {
+		t.Errorf("%q of %+v", two, both.Meta())
+	}
+}
+
+func TestAPinBothWaysIsMetByOneDirection(t *testing.T) {
+	m := carMatrix(t, Meta{Source: "vectors"}, 0) // van is in the row of car, and not the other way
+	for file, unmet := range map[string]int{"pin car van": 0, "pin van car": 0, "pin van -> car": 1, "pin van jaguar": 2} {
+		_, counts, err := mustParseOverrides(t, file).Apply(m)
+		if err != nil || len(counts.Unmet) != unmet {
+			t.Errorf("%s: %+v, %v", file, counts, err)
+		}
+	}
+}
+
+func TestMoreSetsThanARowHoldsAreRefusedBeforeTheyAreMade(t *testing.T) {
+	var file strings.Builder
+	for k := range MaxNeighbors + 1 {
+		fmt.Fprintf(&file, "set a -> b%d 1\n", k)
+	}
+	o := mustParseOverrides(t, file.String())
+	m := carMatrix(t, Meta{}, 0)
+	if _, _, err := o.Apply(m); err == nil || !strings.Contains(err.Error(), `row of "a": more than 10000 neighbors are set`) {
+		t.Errorf("%v", err)
+	}
+	if !o.Remove("a", "b0", true) {
+		t.Fatal("no rule")
+	}
+	if out, _, err := o.Apply(m); err != nil || out.Meta().MaxNeighbors != MaxNeighbors {
+		t.Errorf("as many as a row holds: %v", err)
 	}
 }

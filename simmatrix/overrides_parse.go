@@ -54,6 +54,9 @@ func ParseOverrides(r io.Reader) (*Overrides, error) {
 	if len(data) > maxOverrideBytes {
 		return nil, fmt.Errorf("%w: more than %d bytes", ErrOverrides, maxOverrideBytes)
 	}
+	if mark := string(data[:min(len(data), 2)]); mark == "\xff\xfe" || mark == "\xfe\xff" {
+		return nil, fmt.Errorf("%w: the file is UTF-16: save it as UTF-8", ErrOverrides)
+	}
 	o := &Overrides{}
 	var problems []error
 	for text := range strings.Lines(string(data)) {
@@ -166,9 +169,9 @@ func parseOverride(words []word) (*Override, error) {
 	}
 	r.Term, r.Neighbor = words[1].text, words[2].text
 	if r.Action == ActionSet {
-		s, err := strconv.ParseFloat(words[3].text, 64)
-		if err != nil {
-			return nil, fmt.Errorf("similarity %.40q is no number", words[3].text)
+		s, ok := parseDecimal(words[3].text, 64)
+		if !ok {
+			return nil, fmt.Errorf("similarity %.40q is no decimal number", words[3].text)
 		}
 		r.Similarity = s
 	}

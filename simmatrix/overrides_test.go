@@ -91,8 +91,8 @@ func TestEveryProblemOfAnOverridesFileIsNamedWithItsLine(t *testing.T) {
 		"line 3: 3 words, want set TERM [->] NEIGHBOR SIMILARITY",
 		"line 4: similarity 0: use ban",
 		"line 5: similarity 1.5 not in (0, 1]",
-		"line 6: similarity NaN not in (0, 1]",
-		`line 7: similarity "fast" is no number`,
+		`line 6: similarity "NaN" is no decimal number`,
+		`line 7: similarity "fast" is no decimal number`,
 		"line 8: 4 words, want ban TERM [->] NEIGHBOR;",
 		`line 9: "car" is its own neighbor`,
 		`line 10: no word in double quotes: "\"car van"`,
@@ -351,4 +351,23 @@ func FuzzEditsOfOverrides(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestSimilaritiesOfOverridesAreDecimal(t *testing.T) {
+	for text, want := range map[string]string{
+		"0.1_0": "no decimal", "0x1p-2": "no decimal", "Inf": "no decimal", "-1": "not in (0, 1]", "1e-1": "", ".5": "",
+	} {
+		_, err := ParseOverrides(strings.NewReader("set a b " + text))
+		if (err != nil) != (want != "") || !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+func TestOverridesInUTF16AreNamedAsThat(t *testing.T) {
+	for _, file := range []string{"\xff\xfes\x00e\x00t\x00", "\xfe\xff\x00s\x00e\x00t", "\xff\xfe"} {
+		if _, err := ParseOverrides(strings.NewReader(file)); !errors.Is(err, ErrOverrides) || !strings.Contains(fmt.Sprint(err), "UTF-16") {
+			t.Errorf("%q: %v", file, err)
+		}
+	}
 }

@@ -116,17 +116,16 @@ var (
 )
 
 // units returns a similarity that was read from outside in units of 1/65535,
-// 0 for 0. With clamp a negative one counts as 0 and one above 1 as 1, without
-// it they are errors. What is not finite always is one.
+// rounded to the nearest: unlike [QuantizeSimilarity] it gives 0 for what is
+// under half a unit. With clamp a negative one counts as 0 and one above 1 as
+// 1, without it they are errors. What is not finite always is one.
 func units(s float64, clamp bool) (uint16, error) {
 	switch {
 	case math.IsNaN(s) || math.IsInf(s, 0):
 		return 0, errNotFinite
 	case (s < 0 || s > 1) && !clamp:
 		return 0, errOutOfRange
-	case s <= 0:
-		return 0, nil
 	default:
-		return similarityToUnits(s), nil
+		return uint16(math.Round(min(max(s, 0), 1) * similarityUnits)), nil
 	}
 }

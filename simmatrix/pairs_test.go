@@ -61,9 +61,15 @@ func TestPairsKeepTheLargestOfARow(t *testing.T) {
 
 func TestPairsRefuseWhatNoRowCanBeOf(t *testing.T) {
 	p := newPairs()
-	for _, term := range []string{"", "\xff", strings.Repeat("a", MaxTermBytes+1)} {
-		if _, err := p.term(term); err == nil {
-			t.Errorf("%.10q was taken", term)
+	for term, message := range map[string]string{
+		"":                                  `term "" is empty`,
+		"a\xff":                             `term "a\xff": not UTF-8`,
+		strings.Repeat("a", MaxTermBytes+1): "aaa\": too long, 32767 bytes of at most 32766",
+		"\xff\xfec\x00":                     `term "\xff\xfec\x00": not UTF-8, it looks like UTF-16`,
+		"\xfe\xff\x00c":                     "it looks like UTF-16",
+	} {
+		if _, err := p.term(term); err == nil || !strings.HasSuffix(err.Error(), message) {
+			t.Errorf("%.10q: error %v, want %s", term, err, message)
 		}
 	}
 	if _, err := p.matrix(Meta{}, 1); !errors.Is(err, ErrNoVocabulary) {
@@ -81,7 +87,9 @@ func TestSimilaritiesFromOutsideAreInRangeOrRefused(t *testing.T) {
 		{0, 0, nil, 0},
 		{1, 65535, nil, 65535},
 		{0.5, 32768, nil, 32768},
-		{1e-12, 1, nil, 1},
+		{1e-12, 0, nil, 0},
+		{0.49 / 65535, 0, nil, 0}, // unlike QuantizeSimilarity
+		{0.51 / 65535, 1, nil, 1},
 		{-0.1, 0, errOutOfRange, 0},
 		{1.5, 0, errOutOfRange, 65535},
 	} {

@@ -83,59 +83,88 @@ func TestProjectRefusesTermsThatNoRowHolds(t *testing.T) {
 	}
 }
 
-// TestProjectAgainstTheDefinition computes every s_tu as the maximum over all
-// pairs of words.
-func TestProjectAgainstTheDefinition(t *testing.T) {
-	random := rand.New(rand.NewPCG(4, 4))
-	for range 100 {
-		m := mustNew(t, Meta{}, randomRows(random, 2+random.IntN(25)))
-		indexTerms := map[string][]string{}
+// Both cars and car have bus or buses, which come from different things.
+func TestProjectedEntriesComeFromAllTheirWordsComeFrom(t *testing.T) {
+	m := mustNew(t, Meta{Origins: []string{"vectors", "spelling", "by hand"}}, []TermRow{
+		{Term: "car", Neighbors: []Neighbor{{Term: "bus", Similarity: 0.25, Origins: 1}, {Term: "tram", Similarity: 0.5, Origins: 1}}},
+		{Term: "cars", Neighbors: []Neighbor{{Term: "buses", Similarity: 0.75, Origins: 4}, {Term: "car", Similarity: 1, Origins: 2}}},
+		{Term: "bus"},
+		{Term: "buses"},
+		{Term: "tram"},
+	})
+	got, _, err := Project(m, ProjectOptions{IndexTerms: analysis()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Neighbor{{Term: "bu", Similarity: 49151.0 / 65535, Origins: 5}, {Term: "tram", Similarity: 32768.0 / 65535, Origins: 1}}
+	if diff := cmp.Diff(want, neighborsOf(got.Row("car"))); diff != "" || len(got.Meta().Origins) != 3 {
+		t.Errorf("origins %q\n%s", got.Meta().Origins, diff)
+	}
+}
+
+// FuzzProject checks random projections against the definition: every s_tu is
+// the maximum over all pairs of words, and comes from all they come from.
+func FuzzProject(f *testing.F) {
+	for seed := range uint64(50) {
+		f.Add(seed, uint8(seed))
+	}
+	f.Fuzz(func(t *testing.T, seed uint64, words uint8) {
+		random := rand.New(rand.NewPCG(seed, 4))
+		m := untamedMatrix(t, random, 2+int(words)%25)
+		indexTerms, docFreqs := map[string][]string{}, map[string]uint32(nil)
 		for w := range m.Terms() {
 			for range max(0, random.IntN(10)-7) + min(1, random.IntN(10)) { // mostly one
 				indexTerms[w] = append(indexTerms[w], "i"+strconv.Itoa(random.IntN(8)))
 			}
 		}
-		got, counts, err := Project(m, ProjectOptions{IndexTerms: indexTerms})
+		if random.IntN(2) == 0 {
+			docFreqs = map[string]uint32{"i1": 3, "i2": 0, "i3": 9, "i5": 1, "i7": 2}
+		}
+		got, counts, err := Project(m, ProjectOptions{IndexTerms: indexTerms, DocFreqs: docFreqs, Docs: 10})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if counts.Words != m.Len() || counts.Kept != got.Len() || counts.Words != counts.Kept+counts.Merged+counts.MultiToken+counts.NoToken {
 			t.Fatalf("counts %+v of %d words, %d terms", counts, m.Len(), got.Len())
 		}
-		checkProjection(t, m, got, indexTerms)
-	}
+		checkProjection(t, m, got, indexTerms, docFreqs)
+	})
 }
 
-func checkProjection(t *testing.T, m, got *Matrix, indexTerms map[string][]string) {
+func checkProjection(t *testing.T, m, got *Matrix, indexTerms map[string][]string, docFreqs map[string]uint32) {
 	t.Helper()
-	best := map[string]map[string]float32{}
+	best := map[string]map[string]Neighbor{}
 	for w, row := range m.Rows() {
 		for n := range row.All() {
 			from, to := indexTerms[w], indexTerms[n.Term]
-			if len(from) != 1 || len(to) != 1 || from[0] == to[0] {
+			if len(from) != 1 || len(to) != 1 || from[0] == to[0] || (docFreqs != nil && docFreqs[to[0]] == 0) {
 				continue
 			}
 			if best[from[0]] == nil {
-				best[from[0]] = map[string]float32{}
+				best[from[0]] = map[string]Neighbor{}
 			}
-			best[from[0]][to[0]] = max(best[from[0]][to[0]], n.Similarity)
+			u := best[from[0]][to[0]]
+			best[from[0]][to[0]] = Neighbor{
+				Term: to[0], DocFreq: docFreqs[to[0]],
+				Similarity: max(u.Similarity, n.Similarity), Origins: u.Origins | n.Origins,
+			}
 		}
 	}
 	for term, row := range got.Rows() {
-		if want := min(len(best[term]), int(m.Meta().MaxNeighbors)); row.Len() != want {
-			t.Fatalf("%d neighbors of %q, want %d", row.Len(), term, want)
+		if want := min(len(best[term]), int(m.Meta().MaxNeighbors)); row.Len() != want || row.DocFreq() != docFreqs[term] {
+			t.Fatalf("%d neighbors of %q, want %d; df %d", row.Len(), term, want, row.DocFreq())
 		}
 		least := float32(0)
 		for n := range row.All() {
-			if best[term][n.Term] != n.Similarity {
-				t.Fatalf("s(%s, %s) = %v, want %v", term, n.Term, n.Similarity, best[term][n.Term])
+			if best[term][n.Term] != n {
+				t.Fatalf("s(%s, %s) = %+v, want %+v", term, n.Term, n, best[term][n.Term])
 			}
 			least = n.Similarity
 			delete(best[term], n.Term)
 		}
-		for u, s := range best[term] { // those cut off
-			if s > least {
-				t.Fatalf("s(%s, %s) = %v is missing", term, u, s)
+		for u, n := range best[term] { // those cut off
+			if n.Similarity > least {
+				t.Fatalf("s(%s, %s) = %v is missing", term, u, n.Similarity)
 			}
 		}
 	}

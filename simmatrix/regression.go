@@ -102,7 +102,10 @@ type Evaluation struct {
 // Representations in Information Retrieval, 2017, section 4.5.3) proposes: a
 // regression on the similarities s_k that unsupervised matrices give a pair,
 // fitted to relations, a matrix made from a thesaurus, which may be none of
-// them.
+// them, also in other words: an input that has the related pairs of the sample
+// and none of the unrelated ones, but for one in a hundred of the fewer of the
+// two, tells what it is to be judged by and is refused. Of less than 20 related
+// or unrelated pairs that is not said.
 //
 // The sample are the entries (i, j) that an input has and whose terms relations
 // both knows, as related where relations has the entry. A share of the terms is
@@ -123,16 +126,23 @@ type Evaluation struct {
 // towards 0 in each row, as the cube of a cosine does and the cosine does not:
 // pairs that a row has no room for count as 0.
 //
-// Errors wrap [ErrRegression] where there is no related or no unrelated pair to
-// fit to or to measure on, name settings and inputs that cannot be taken, or
-// are that of ctx, soon after it ends. The same input gives the same result on
-// one machine architecture. It holds 2 bytes for each input and pair.
+// Errors wrap [ErrRegression] where there is no related or no unrelated
+// pair to fit to or to measure on and where an input is the relations, name
+// settings and inputs that cannot be taken, or are that of ctx, soon after
+// it ends. The same input gives the same result on one machine
+// architecture. It holds 2 bytes for each input and pair.
 func FitRegression(ctx context.Context, inputs []Input, relations *Matrix, opts RegressionOptions) (*Regression, error) {
-	if err := errors.Join(opts.Validate(), checkInputs(inputs), checkRelations(inputs, relations)); err != nil {
+	if err := errors.Join(opts.Validate(), checkInputs(inputs)); err != nil {
 		return nil, err
+	}
+	if relations == nil {
+		return nil, fmt.Errorf("%w: no relations", ErrRegression)
 	}
 	fitted, held, err := samplePairs(ctx, newUnion(inputs), relations, opts)
 	if err != nil {
+		return nil, err
+	}
+	if err := checkLeaks(inputs, fitted, held); err != nil {
 		return nil, err
 	}
 	if err := errors.Join(fitted.check("fit to"), held.check("measure on")); err != nil {
@@ -147,18 +157,6 @@ func FitRegression(ctx context.Context, inputs []Input, relations *Matrix, opts 
 	}
 	r.HeldOut = r.measure(held)
 	return r, nil
-}
-
-func checkRelations(inputs []Input, relations *Matrix) error {
-	if relations == nil {
-		return fmt.Errorf("%w: no relations", ErrRegression)
-	}
-	for _, in := range inputs {
-		if in.Matrix != nil && in.Matrix.checksum == relations.checksum {
-			return fmt.Errorf("%w: input %q are the relations themselves", ErrRegression, in.Name)
-		}
-	}
-	return nil
 }
 
 // Probability returns the estimate for the similarities that the inputs give

@@ -45,6 +45,40 @@ func (s *sample) check(purpose string) error {
 	return nil
 }
 
+// An input is taken for the relations themselves where it says otherwise of at
+// most one in leakMistakes pairs, related or unrelated, whichever are fewer;
+// of fewer than leakPairs nothing is concluded.
+const (
+	leakMistakes = 100
+	leakPairs    = 20
+)
+
+// checkLeaks returns an error where an input has the related pairs of the
+// samples and no others.
+func checkLeaks(inputs []Input, samples ...*sample) error {
+	pairs, related := 0, 0
+	mistakes := make([]int, len(inputs)) // pairs that are related and not there, or the other way round
+	for _, s := range samples {
+		pairs, related = pairs+s.pairs(), related+s.positive
+		for p := range s.pairs() {
+			for k, units := range s.row(p) {
+				if (units > 0) != s.related[p] {
+					mistakes[k]++
+				}
+			}
+		}
+	}
+	fewer := min(related, pairs-related)
+	for k, in := range inputs {
+		if fewer >= leakPairs && mistakes[k]*leakMistakes <= fewer {
+			return fmt.Errorf("%w: of %d pairs input %q has the %d related ones and no others (%d apart): it was made from the relations, "+
+				"which cannot judge themselves; leave it out or give other relations",
+				ErrRegression, pairs, in.Name, related, mistakes[k])
+		}
+	}
+	return nil
+}
+
 // pairsAtOnce is how many rows or pairs are worked through between two looks
 // at the context.
 const pairsAtOnce = 1 << 14

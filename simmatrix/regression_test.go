@@ -288,6 +288,7 @@ func TestRegressionIsTheSameOnAnyNumberOfProcessors(t *testing.T) {
 
 func TestRegressionsThatCannotBeAreRefused(t *testing.T) {
 	inputs, relations := planted(t, 5, 20)
+	// A single input that is all of the relations: nothing in the sample is unrelated.
 	unrelated := newInput(t, "none", "t000:", "t001:", "t002:", "t003:", "t004:", "t005:").Matrix
 	for name, tt := range map[string]struct {
 		inputs    []Input
@@ -298,7 +299,7 @@ func TestRegressionsThatCannotBeAreRefused(t *testing.T) {
 		"options":          {inputs, relations, RegressionOptions{HeldOut: 1, Ridge: math.NaN()}, []string{"held out: 1", "ridge: NaN", "power: 0"}},
 		"no inputs":        {nil, relations, DefaultRegressionOptions(), []string{"inputs: 0"}},
 		"no relations":     {inputs, nil, DefaultRegressionOptions(), []string{"no relations"}},
-		"itself":           {inputs, inputs[1].Matrix, DefaultRegressionOptions(), []string{`input "noise" are the relations themselves`}},
+		"itself":           {inputs, inputs[1].Matrix, DefaultRegressionOptions(), []string{"to fit to", "takes related and unrelated ones"}},
 		"nothing related":  {inputs, unrelated, DefaultRegressionOptions(), []string{"to fit to", "0 are related"}},
 		"nothing held out": {inputs, relations, RegressionOptions{HeldOut: 1e-9, Ridge: 1, Power: 1}, []string{"of 0 pairs to measure on"}},
 	} {
@@ -315,6 +316,67 @@ func TestRegressionsThatCannotBeAreRefused(t *testing.T) {
 	stop()
 	if _, err := FitRegression(ctx, inputs, relations, DefaultRegressionOptions()); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted: %v", err)
+	}
+}
+
+// An input made from the relations may have other similarities, more terms, and
+// lack some pairs; what it says of the sample gives it away.
+func TestInputsMadeFromTheRelationsAreRefused(t *testing.T) {
+	read := func(file string, similarity float64) *Matrix {
+		opts := DefaultThesaurusOptions()
+		opts.Similarity = similarity
+		m, _, err := ReadThesaurus(strings.NewReader(file), opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	var file strings.Builder
+	for i := range 60 { // 120 pairs
+		fmt.Fprintf(&file, "t%03d, t%03d\n", i, i+60)
+	}
+	inputs, _ := planted(t, 6, 120)
+	relations := read(file.String(), 0.5)
+	leaking := func(m *Matrix) error {
+		_, err := FitRegression(t.Context(), append(inputs[:1:1], Input{Name: "thesaurus", Matrix: m}), relations, DefaultRegressionOptions())
+		return err
+	}
+	for name, tt := range map[string]struct {
+		matrix *Matrix
+		leaks  bool
+	}{
+		"the same":            {relations, true},
+		"other settings":      {read("# akin: similarity 0.9\n"+file.String()+"cat, dog\n", 0.5), true},
+		"one pair is not":     {read(strings.Replace(file.String(), "t000, t060", "t000 => t060", 1), 0.5), true},
+		"three lines are not": {read(file.String()[3*len("t000, t060\n"):], 0.5), false},
+		"one is not in them":  {read(file.String()+"t000, t001\n", 0.5), false}, // both ways: two mistakes
+		"half of them":        {read(file.String()[:30*len("t000, t060\n")], 0.5), false},
+	} {
+		err := leaking(tt.matrix)
+		if got := errors.Is(err, ErrRegression); got != tt.leaks || (err != nil) != tt.leaks {
+			t.Errorf("%s: %v", name, err)
+		}
+		if tt.leaks && !strings.Contains(fmt.Sprint(err), `input "thesaurus" has the 120 related`) && !strings.Contains(fmt.Sprint(err), `input "thesaurus" has the 119 related`) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestFewPairsShowNoLeak(t *testing.T) {
+	s := func(pairs int) *sample {
+		var x [][]float64
+		var related []bool
+		for p := range 2 * pairs {
+			x, related = append(x, []float64{float64(p % 2)}), append(related, p%2 == 1)
+		}
+		return sampleOf(x, related)
+	}
+	in := []Input{{Name: "x"}}
+	if err := checkLeaks(in, s(12), s(7)); err != nil {
+		t.Errorf("19 of both: %v", err)
+	}
+	if err := checkLeaks(in, s(12), s(8)); !errors.Is(err, ErrRegression) {
+		t.Errorf("20 of both: %v", err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"strings"
 )
 
 // Limits of one row. They bound what a reader of rows has to accept from a
@@ -18,7 +19,14 @@ const (
 )
 
 // rowFormat is the first byte of every packed row.
-const rowFormat = 2
+const rowFormat = 3
+
+// The first number of a packed neighbor has the length of the term, less 1, in
+// its low bits, and all of them set where the rest of the length follows.
+const (
+	lengthBits  = 4
+	shortLength = 1<<lengthBits - 1
+)
 
 // similarityUnits is the number of steps of a stored similarity in (0, 1].
 const similarityUnits = math.MaxUint16
@@ -42,21 +50,24 @@ type Neighbor struct {
 
 // A Row is the neighbor row of one term, in descending similarity, ties in
 // ascending byte order of the term, the term itself excluded. It is immutable
-// and holds one packed string, so that it is cheap to keep and to pass on:
+// and holds one packed string, so that it is cheap to keep and to pass on. Its
+// numbers stand before its terms, which are then easy to deflate:
 //
-//	1 byte    format, 2
+//	1 byte    format, 3
 //	uvarint   document frequency of the row's own term
 //	uvarint   2·n for n neighbors, plus 1 where they have origins
-//	for each neighbor:
-//	  uvarint how far similarity·65535, which is at least 1, lies under that of
-//	          the neighbor before it, under 65535 for the first
+//	uvarint   bytes of the numbers
+//	the numbers, for each neighbor:
+//	  uvarint 16·d + l: d is how far similarity·65535, which is at least 1, lies
+//	          under that of the neighbor before it, under 65535 for the first;
+//	          l is the length of the neighbor in bytes, less 1, at most 15
+//	  uvarint length of the neighbor in bytes, less 16; only where l is 15
 //	  1 byte  origins, not 0; only where the neighbors have them
 //	  uvarint document frequency of the neighbor
-//	  uvarint length of the neighbor in bytes
-//	  UTF-8   the neighbor itself
+//	UTF-8     the neighbors themselves, one after another
 //
 // Similarities of neighbors that follow each other lie close together, so that
-// most differences take one byte.
+// their differences are small.
 //
 // The zero Row belongs to a term that the matrix does not hold.
 type Row struct{ packed string }
@@ -84,7 +95,7 @@ func PackRow(docFreq uint32, neighbors []Neighbor) (Row, error) {
 		return Row{}, fmt.Errorf("%w: %d neighbors, at most %d", ErrRow, len(neighbors), MaxNeighbors)
 	}
 	withOrigins := len(neighbors) > 0 && neighbors[0].Origins != 0
-	p := newPacker(docFreq, len(neighbors), withOrigins, 8+16*len(neighbors))
+	p := newPacker(docFreq, len(neighbors), withOrigins, 8*len(neighbors))
 	for _, n := range neighbors {
 		if !(n.Similarity > 0 && n.Similarity <= 1) { // written so that NaN fails
 			return Row{}, fmt.Errorf("%w: similarity %v of %q not in (0, 1]", ErrRow, n.Similarity, n.Term)
@@ -105,35 +116,52 @@ func PackRow(docFreq uint32, neighbors []Neighbor) (Row, error) {
 
 // A packer writes the packed form of a row.
 type packer struct {
-	b           []byte
-	last        uint16 // units of the neighbor before
-	withOrigins bool
+	head, numbers, terms []byte
+	last                 uint16 // units of the neighbor before
+	withOrigins          bool
 }
 
-func newPacker(docFreq uint32, neighbors int, withOrigins bool, size int) *packer {
-	p := &packer{b: make([]byte, 0, size), last: similarityUnits, withOrigins: withOrigins}
-	p.b = append(p.b, rowFormat)
-	p.b = binary.AppendUvarint(p.b, uint64(docFreq))
-	head := 2 * uint64(max(neighbors, 0))
-	if withOrigins {
-		head++
+// newPacker returns a packer for so many neighbors, whose terms take about
+// termBytes.
+func newPacker(docFreq uint32, neighbors int, withOrigins bool, termBytes int) *packer {
+	p := &packer{
+		head:    make([]byte, 0, 1+3*binary.MaxVarintLen32),
+		numbers: make([]byte, 0, 5*neighbors), terms: make([]byte, 0, termBytes),
+		last: similarityUnits, withOrigins: withOrigins,
 	}
-	p.b = binary.AppendUvarint(p.b, head)
+	p.head = append(p.head, rowFormat)
+	p.head = binary.AppendUvarint(p.head, uint64(docFreq))
+	count := 2 * uint64(max(neighbors, 0))
+	if withOrigins {
+		count++
+	}
+	p.head = binary.AppendUvarint(p.head, count)
 	return p
 }
 
 func (p *packer) add(units uint16, origins uint8, docFreq uint32, term string) {
-	p.b = binary.AppendUvarint(p.b, uint64(p.last-units))
-	p.last = units
-	if p.withOrigins {
-		p.b = append(p.b, origins)
+	length := uint64(len(term)) - 1
+	p.numbers = binary.AppendUvarint(p.numbers, uint64(p.last-units)<<lengthBits|min(length, shortLength))
+	if length >= shortLength {
+		p.numbers = binary.AppendUvarint(p.numbers, length-shortLength)
 	}
-	p.b = binary.AppendUvarint(p.b, uint64(docFreq))
-	p.b = binary.AppendUvarint(p.b, uint64(len(term)))
-	p.b = append(p.b, term...)
+	if p.withOrigins {
+		p.numbers = append(p.numbers, origins)
+	}
+	p.numbers = binary.AppendUvarint(p.numbers, uint64(docFreq))
+	p.terms = append(p.terms, term...)
+	p.last = units
 }
 
-func (p *packer) row() Row { return Row{packed: string(p.b)} }
+func (p *packer) row() Row {
+	p.head = binary.AppendUvarint(p.head, uint64(len(p.numbers)))
+	var b strings.Builder
+	b.Grow(len(p.head) + len(p.numbers) + len(p.terms))
+	b.Write(p.head)
+	b.Write(p.numbers)
+	b.Write(p.terms)
+	return Row{packed: b.String()}
+}
 
 // ParseRow returns packed as a row after checking that it can be read to its
 // end. It does not check that neighbors are UTF-8 and there once, or the order
@@ -146,37 +174,94 @@ func ParseRow(packed string) (Row, error) {
 	if packed[0] != rowFormat {
 		return Row{}, fmt.Errorf("%w: format %d, want %d", ErrRow, packed[0], rowFormat)
 	}
-	_, at := uvarint(packed, 1)
-	head, at := uvarint(packed, at)
-	if at < 0 || head/2 > MaxNeighbors {
+	h, ok := readHeader(packed)
+	if !ok {
 		return Row{}, fmt.Errorf("%w: bad header", ErrRow)
 	}
-	units := uint32(similarityUnits)
-	for range head / 2 {
-		start := at
-		var drop, length uint32
-		drop, at = uvarint(packed, at)
-		if at < 0 || drop >= units {
-			return Row{}, fmt.Errorf("%w: no similarity at offset %d", ErrRow, start)
-		}
-		units -= drop
-		if head&1 == 1 {
-			if at == len(packed) || packed[at] == 0 {
-				return Row{}, fmt.Errorf("%w: no origins at offset %d", ErrRow, at)
-			}
-			at++
-		}
-		_, at = uvarint(packed, at)
-		length, at = uvarint(packed, at)
-		if at < 0 || length == 0 || length > MaxTermBytes || int(length) > len(packed)-at {
-			return Row{}, fmt.Errorf("%w: no neighbor at offset %d", ErrRow, start)
-		}
-		at += int(length)
+	termBytes, err := checkNumbers(packed, h)
+	if err != nil {
+		return Row{}, err
 	}
-	if at != len(packed) {
-		return Row{}, fmt.Errorf("%w: %d bytes after the last neighbor", ErrRow, len(packed)-at)
+	if termBytes != len(packed)-h.terms {
+		return Row{}, fmt.Errorf("%w: %d bytes of neighbors, want %d", ErrRow, len(packed)-h.terms, termBytes)
 	}
 	return Row{packed: packed}, nil
+}
+
+// checkNumbers returns how many bytes the neighbors take, or an error where
+// the numbers of the header's row are not sound.
+func checkNumbers(packed string, h header) (termBytes int, err error) {
+	units := uint32(similarityUnits)
+	at := h.numbers
+	for range h.neighbors {
+		n, next := readNumbers(packed, at, h.withOrigins)
+		switch {
+		case next < 0 || next > h.terms || n.length > MaxTermBytes:
+			return 0, fmt.Errorf("%w: no neighbor at offset %d", ErrRow, at)
+		case n.drop >= units:
+			return 0, fmt.Errorf("%w: no similarity at offset %d", ErrRow, at)
+		case h.withOrigins && n.origins == 0:
+			return 0, fmt.Errorf("%w: no origins at offset %d", ErrRow, at)
+		}
+		units -= n.drop
+		termBytes += int(n.length)
+		at = next
+	}
+	if at != h.terms {
+		return 0, fmt.Errorf("%w: %d bytes after the numbers", ErrRow, h.terms-at)
+	}
+	return termBytes, nil
+}
+
+// A header is what stands before the neighbors of a packed row.
+type header struct {
+	docFreq        uint32
+	neighbors      int
+	withOrigins    bool
+	numbers, terms int // where they begin
+}
+
+// readHeader reports whether packed begins with a header, whatever its format,
+// and the numbers it tells of fit in.
+func readHeader(packed string) (h header, ok bool) {
+	docFreq, at := uvarint(packed, 1)
+	count, at := uvarint(packed, at)
+	size, at := uvarint(packed, at)
+	if at < 0 || count/2 > MaxNeighbors || int(size) > len(packed)-at {
+		return header{}, false
+	}
+	h.docFreq, h.neighbors, h.withOrigins = docFreq, int(count/2), count&1 == 1
+	h.numbers, h.terms = at, at+int(size)
+	return h, true
+}
+
+// numbers are what a packed row has of a neighbor beside its term.
+type numbers struct {
+	drop    uint32 // units under the neighbor before
+	length  uint32 // of the term in bytes, at least 1
+	docFreq uint32
+	origins uint8 // 0 without origins
+}
+
+// readNumbers reads those at offset at and returns the offset behind them, or
+// -1 where there are none.
+func readNumbers(s string, at int, withOrigins bool) (n numbers, next int) {
+	head, at := uvarint(s, at)
+	n.drop, n.length = head>>lengthBits, head&shortLength+1
+	if n.length > shortLength {
+		var more uint32
+		more, at = uvarint(s, at)
+		n.length += min(more, MaxTermBytes)
+	}
+	if withOrigins {
+		if at < 0 || at >= len(s) {
+			return n, -1
+		}
+		n.origins = s[at]
+		at++
+	}
+	n.docFreq, at = uvarint(s, at)
+	return n, at
 }
 
 // uvarint reads a 32-bit uvarint of s at offset at and returns it with the
@@ -209,51 +294,36 @@ func (r Row) Packed() string { return r.packed }
 // DocFreq returns the document frequency of the row's own term when the
 // matrix was built, 0 where it is unknown.
 func (r Row) DocFreq() uint32 {
-	if r.packed == "" {
-		return 0
-	}
-	v, _ := uvarint(r.packed, 1)
-	return v
+	h, _ := readHeader(r.packed) // the zero Row has none
+	return h.docFreq
 }
 
 // Len returns the number of neighbors.
 func (r Row) Len() int {
-	if r.packed == "" {
-		return 0
-	}
-	_, at := uvarint(r.packed, 1)
-	head, _ := uvarint(r.packed, at)
-	return int(head / 2)
+	h, _ := readHeader(r.packed) // the zero Row has none
+	return h.neighbors
 }
 
 // All yields the neighbors in the order of the row. The terms share the row's
 // memory and allocate nothing.
 func (r Row) All() iter.Seq[Neighbor] {
 	return func(yield func(Neighbor) bool) {
-		if r.packed == "" {
-			return
-		}
 		s := r.packed
-		_, at := uvarint(s, 1)
-		head, at := uvarint(s, at)
-		n := Neighbor{}
+		h, _ := readHeader(s) // the zero Row has none
+		at, term := h.numbers, h.terms
 		units := uint32(similarityUnits)
-		for range head / 2 {
-			var drop, length uint32
-			drop, at = uvarint(s, at)
-			units -= drop
-			n.Similarity = unitsToSimilarity(uint16(units)) //nolint:gosec // ParseRow has seen that it is one
-			if head&1 == 1 {
-				n.Origins = s[at]
-				at++
-			}
-			n.DocFreq, at = uvarint(s, at)
-			length, at = uvarint(s, at)
-			n.Term = s[at : at+int(length)]
-			at += int(length)
-			if !yield(n) {
+		for range h.neighbors {
+			var n numbers
+			n, at = readNumbers(s, at, h.withOrigins)
+			units -= n.drop
+			end := term + int(n.length)
+			if !yield(Neighbor{
+				Term: s[term:end], DocFreq: n.docFreq, Origins: n.origins,
+				Similarity: unitsToSimilarity(uint16(units)), //nolint:gosec // ParseRow has seen that it is one
+			}) {
 				return
 			}
+			term = end
 		}
 	}
 }

@@ -46,22 +46,39 @@ func TestRowHoldsWhatWasPacked(t *testing.T) {
 }
 
 func TestPackedRowHasTheDocumentedBytes(t *testing.T) {
-	r, err := PackRow(300, []Neighbor{{Term: "ab", Similarity: 1, DocFreq: 5}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	// By the table at Row: format 2; 300 = 0xac 0x02 as uvarint; 2·1 for one
-	// neighbor; 0 under 65535; df 5; length 2; "ab".
-	if want := "\x02\xac\x02\x02\x00\x05\x02ab"; r.Packed() != want {
-		t.Errorf("packed %q, want %q", r.Packed(), want)
-	}
-	r, err = PackRow(0, []Neighbor{{Term: "a", Similarity: 1, Origins: 5}, {Term: "b", Similarity: 65000.0 / 65535, Origins: 128}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	// 2·2 + 1 for two neighbors with origins; 65535 − 65000 = 535 = 0x97 0x04.
-	if want := "\x02\x00\x05\x00\x05\x00\x01a\x97\x04\x80\x00\x01b"; r.Packed() != want {
-		t.Errorf("packed %q, want %q", r.Packed(), want)
+	const long = "abcdefghijklmnopqrst"
+	for _, tt := range []struct {
+		name      string
+		docFreq   uint32
+		neighbors []Neighbor
+		want      string
+	}{
+		// By the table at Row: format 3; 300 = 0xac 0x02 as uvarint; 2·1 for one
+		// neighbor; 2 bytes of numbers; 16·0 + 1 for nothing under 65535 and two
+		// letters; df 5; "ab".
+		{"one neighbor", 300, []Neighbor{{Term: "ab", Similarity: 1, DocFreq: 5}}, "\x03\xac\x02\x02\x02\x01\x05ab"},
+		// 2·2 + 1 for two neighbors with origins; 7 bytes of numbers; 65535 −
+		// 65000 = 535, 16·535 = 8560 = 0xf0 0x42.
+		{
+			"origins", 0,
+			[]Neighbor{{Term: "a", Similarity: 1, Origins: 5}, {Term: "b", Similarity: 65000.0 / 65535, Origins: 128}},
+			"\x03\x00\x05\x07\x00\x05\x00\xf0\x42\x80\x00ab",
+		},
+		// Terms of 15, 16 and 20 bytes: 14; 15 and 0; 15 and 4.
+		{
+			"long terms", 0,
+			[]Neighbor{{Term: long[:15], Similarity: 1}, {Term: long[:16], Similarity: 1}, {Term: long, Similarity: 1}},
+			"\x03\x00\x06\x08\x0e\x00\x0f\x00\x00\x0f\x04\x00" + long[:15] + long[:16] + long,
+		},
+		{"no neighbor", 4, nil, "\x03\x04\x00\x00"},
+	} {
+		r, err := PackRow(tt.docFreq, tt.neighbors)
+		if err != nil {
+			t.Fatal(tt.name, err)
+		}
+		if r.Packed() != tt.want {
+			t.Errorf("%s: packed %q, want %q", tt.name, r.Packed(), tt.want)
+		}
 	}
 }
 
@@ -124,18 +141,24 @@ func TestParseRowRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	tooMany := binary.AppendUvarint([]byte{rowFormat, 0}, 2*(MaxNeighbors+1))
+	tooLong := binary.AppendUvarint([]byte{rowFormat, 0, 2, 5, 0x0f}, MaxTermBytes+1-16)
 	type row struct{ name, packed string }
 	rows := []row{
-		{"another format", "\x01" + good.Packed()[1:]},
+		{"another format", "\x02" + good.Packed()[1:]},
+		{"deflated", "\x83" + good.Packed()[1:]},
 		{"bytes after the end", good.Packed() + "\x00"},
-		{"similarity 0", "\x02\x00\x02\xff\xff\x03\x00\x01a"},
-		{"empty neighbor", "\x02\x00\x02\x01\x00\x00"},
-		{"neighbor longer than the row", "\x02\x00\x02\x01\x00\x05a"},
-		{"document frequency over 32 bits", "\x02\xff\xff\xff\xff\x7f\x00"},
-		{"number that never ends", "\x02" + strings.Repeat("\x80", 12)},
-		{"a sum of differences over 65534", "\x02\x00\x04\xfe\xff\x03\x00\x01a\x01\x00\x01b"},
-		{"no origins where there have to be some", "\x02\x00\x03\x01\x00\x00\x01a"},
-		{"more neighbors than allowed", string(tooMany)},
+		{"numbers longer than the row", "\x03\x00\x02\x09\x00\x00a"},
+		{"numbers that reach into the terms", "\x03\x00\x02\x01\x00\x00a"},
+		{"bytes after the numbers", "\x03\x00\x02\x03\x00\x00\x00a"},
+		{"similarity 0", "\x03\x00\x02\x04\xf0\xff\x3f\x00a"}, // 16·65535
+		{"a neighbor longer than the row", "\x03\x00\x02\x02\x05\x00a"},
+		{"a neighbor of over 32766 bytes", string(tooLong) + "\x00" + strings.Repeat("a", MaxTermBytes+1)},
+		{"document frequency over 32 bits", "\x03\xff\xff\xff\xff\x7f\x00\x00"},
+		{"number that never ends", "\x03" + strings.Repeat("\x80", 12)},
+		{"a sum of differences over 65534", "\x03\x00\x04\x06\xe0\xff\x3f\x00\x10\x00ab"}, // 16·65534, 16·1
+		{"no origins where there have to be some", "\x03\x00\x03\x03\x00\x00\x00a"},
+		{"origins beyond the end", "\x03\x00\x03\x01\x00"},
+		{"more neighbors than allowed", string(tooMany) + "\x00"},
 	}
 	for end := 1; end < len(good.Packed()); end++ {
 		rows = append(rows, row{"cut short", good.Packed()[:end]})

@@ -58,17 +58,19 @@ func (o *SparsifyOptions) room() int {
 	return o.Neighbors
 }
 
-// params returns before with the settings that leave something out.
+// params returns before with the settings that leave something out, and without
+// those of an earlier time.
 func (o *SparsifyOptions) params(before map[string]string) map[string]string {
 	params := maps.Clone(before)
 	set := func(name, value string, isSet bool) {
 		if !isSet {
+			delete(params, sparsifyPrefix+name)
 			return
 		}
 		if params == nil {
 			params = make(map[string]string)
 		}
-		params["sparsify_"+name] = value
+		params[sparsifyPrefix+name] = value
 	}
 	set("neighbors", strconv.Itoa(o.Neighbors), o.Neighbors > 0)
 	set("threshold", formatFloat(o.Threshold), o.Threshold > 0)
@@ -77,6 +79,9 @@ func (o *SparsifyOptions) params(before map[string]string) map[string]string {
 	set("dominant", "true", o.Dominant)
 	return params
 }
+
+// sparsifyPrefix begins the names of the settings in [Meta.Params].
+const sparsifyPrefix = "sparsify_"
 
 // Sparsify returns m with fewer entries. All terms keep their rows. C bounds
 // rows, which hold what a term of the query adds; the papers bound columns,
@@ -110,7 +115,8 @@ func (o *SparsifyOptions) params(before map[string]string) map[string]string {
 //
 // Sparsify with the same options changes its own result no more. An entry that
 // was mirrored or joined has the origins of both directions. Params of the
-// result are those of m and the settings, with "sparsify_" before the name.
+// result are those of m and the settings, with "sparsify_" before the name, in
+// place of those that an earlier Sparsify has left; [Inspect] checks them.
 // Time is proportional to the entries but for the sorting of rows, memory to
 // the entries.
 //

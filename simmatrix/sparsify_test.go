@@ -407,3 +407,14 @@ func checkSparsified(t *testing.T, m *Matrix, opts SparsifyOptions) {
 		t.Fatalf("%+v of\n%s gives\n%s and then\n%s", opts, describeRows(m), describeRows(got), describeRows(again))
 	}
 }
+
+func TestSettingsOfAnEarlierSparsifyGo(t *testing.T) {
+	m := mustSparsify(t, parseRows(t, handMade), SparsifyOptions{Neighbors: 2, Threshold: 0.1, Mutual: true, Symmetric: true, Dominant: true})
+	again := mustSparsify(t, m, SparsifyOptions{Neighbors: 1})
+	if diff := cmp.Diff(map[string]string{"sparsify_neighbors": "1"}, again.Meta().Params); diff != "" {
+		t.Error(diff)
+	}
+	if none := mustSparsify(t, m, SparsifyOptions{}); len(none.Meta().Params) != 0 {
+		t.Errorf("%v", none.Meta().Params)
+	}
+}

@@ -17,8 +17,12 @@ import (
 var ErrThesaurus = errors.New("bad thesaurus")
 
 // maxThesaurusPairs bounds the memory that a thesaurus takes, at 12 bytes a
-// pair, whatever its groups are.
-const maxThesaurusPairs = 100_000_000
+// pair, whatever its groups are. WordNet has under a million.
+const maxThesaurusPairs = 20_000_000
+
+// maxSenses bounds the words that are gathered of a file in WordNet's format,
+// and its sets of synonyms. WordNet 3.0 has 206,941 and 117,659.
+const maxSenses = 2_000_000
 
 // maxExamples is the largest length of [ThesaurusCounts.Examples].
 const maxExamples = 5
@@ -60,8 +64,9 @@ type ThesaurusOptions struct {
 	// else.
 	Similarity float64
 	// Expand makes each term of a group a neighbor of each other. Without it
-	// the first is the only neighbor of the others, and they are none of it.
-	// It is the parameter expand of the engines' filters.
+	// the first is the only neighbor of the others, and they are none of it;
+	// where entries of several words are skipped, the first that is not. It is
+	// the parameter expand of the engines' filters.
 	Expand bool
 	// MultiWord says what becomes of an entry of several words.
 	MultiWord MultiWord
@@ -179,6 +184,10 @@ type ThesaurusCounts struct {
 //	s(104167661,1,'car',n,1,71).
 //	s(104167661,2,'o''clock',r,1,2).
 //
+// There, too, a line that begins with # is a comment, and one of "akin:" sets
+// the similarity of the lines that follow. A set has that of the first of its
+// words that is not skipped.
+//
 // Terms are surface words: they keep their case, and it is [Project] that
 // brings them into the form that an analyzer gives them. A term that has no
 // pair gets no row. Document frequencies are unknown.
@@ -187,17 +196,17 @@ type ThesaurusCounts struct {
 // format, a rule with an empty side or a second =>, a comment that begins with
 // "akin:" and is not such a similarity in (0, 1], a term longer than
 // [MaxTermBytes], what is not UTF-8, a carriage return inside of a line, a
-// line over 1 MiB, a file of over 100 million pairs, not counting those of one
-// line that no row could keep. The error wraps [ErrNoVocabulary] where there
-// is no pair.
+// line over 1 MiB, a file of over 20 million pairs, not counting those of one
+// line that no row could keep, or of over 2 million words of WordNet's. The
+// error wraps [ErrNoVocabulary] where there is no pair.
 func ReadThesaurus(r io.Reader, opts ThesaurusOptions) (*Matrix, ThesaurusCounts, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, ThesaurusCounts{}, err
 	}
-	t := newThesaurus(opts, maxThesaurusPairs)
+	t := newThesaurus(opts, maxThesaurusPairs, maxSenses)
 	err := t.read(r)
 	if err == nil && len(t.pairs.list) == 0 {
-		err = fmt.Errorf("%w: no two terms are synonyms", ErrNoVocabulary)
+		err = t.noPairs()
 	}
 	if err != nil {
 		return nil, ThesaurusCounts{}, fmt.Errorf("%w: %w", ErrThesaurus, err)
@@ -211,16 +220,30 @@ func ReadThesaurus(r io.Reader, opts ThesaurusOptions) (*Matrix, ThesaurusCounts
 
 // A thesaurus gathers the pairs of a file.
 type thesaurus struct {
-	opts     ThesaurusOptions
-	maxPairs int
-	pairs    *pairs
-	counts   ThesaurusCounts
-	units    uint16 // similarity of the lines to come
-	senses   []sense
+	opts      ThesaurusOptions
+	maxPairs  int
+	maxSenses int
+	pairs     *pairs
+	counts    ThesaurusCounts
+	units     uint16              // similarity of the lines to come
+	synsets   map[uint64]struct{} // WordNet's sets of synonyms
+	senses    []sense
 }
 
-func newThesaurus(opts ThesaurusOptions, maxPairs int) *thesaurus {
-	return &thesaurus{opts: opts, maxPairs: maxPairs, pairs: newPairs(), units: similarityToUnits(opts.Similarity)}
+func newThesaurus(opts ThesaurusOptions, maxPairs, maxSenses int) *thesaurus {
+	return &thesaurus{
+		opts: opts, maxPairs: maxPairs, maxSenses: maxSenses, pairs: newPairs(),
+		units: similarityToUnits(opts.Similarity), synsets: make(map[uint64]struct{}),
+	}
+}
+
+// noPairs returns the error for a file without a pair.
+func (t *thesaurus) noPairs() error {
+	if t.counts.Skipped == 0 {
+		return fmt.Errorf("%w: no two terms are synonyms", ErrNoVocabulary)
+	}
+	return fmt.Errorf("%w: no two terms are synonyms: %d entries of several words were skipped, join their words to keep them",
+		ErrNoVocabulary, t.counts.Skipped)
 }
 
 func (t *thesaurus) read(r io.Reader) error {
@@ -250,7 +273,10 @@ func (t *thesaurus) addLine(line []byte) error {
 		return nil
 	}
 	text := string(line)
-	if t.opts.Format == ThesaurusDetect && text[0] != '#' {
+	if text[0] == '#' { // behind blanks it begins an entry, as in the engines
+		return t.addComment(text[1:])
+	}
+	if t.opts.Format == ThesaurusDetect {
 		t.opts.Format = detectThesaurus(text)
 	}
 	if t.opts.Format == ThesaurusWordNet {
@@ -293,7 +319,11 @@ func (t *thesaurus) addGroup(terms []string) error {
 	if t.opts.Expand {
 		return t.addRule(terms, terms)
 	}
-	return t.addRule(terms[1:], terms[:1])
+	first := slices.IndexFunc(terms, func(term string) bool { return term != "" })
+	if first < 0 {
+		return nil
+	}
+	return t.addRule(terms[first+1:], terms[first:first+1])
 }
 
 // addRule makes the terms on the right neighbors of those on the left. Of all
@@ -301,11 +331,16 @@ func (t *thesaurus) addGroup(terms []string) error {
 // Neighbors in byte order.
 func (t *thesaurus) addRule(left, right []string) error {
 	left, right = sortedTerms(left), sortedTerms(right)
+	total := 0
 	for _, term := range left {
-		others := len(right)
-		if _, ok := slices.BinarySearch(right, term); ok {
-			others--
-		}
+		total += min(countOthers(right, term), t.opts.Neighbors)
+	}
+	if before := len(t.pairs.list); total > t.maxPairs-before {
+		return fmt.Errorf("a group of %d terms makes %d pairs, %d with those before it, at most %d: allow fewer neighbors or make the group smaller",
+			max(len(left), len(right)), total, before+total, t.maxPairs)
+	}
+	for _, term := range left {
+		others := countOthers(right, term)
 		kept := min(others, t.opts.Neighbors)
 		t.counts.Cut += others - kept
 		for k := 0; kept > 0; k++ {
@@ -321,10 +356,15 @@ func (t *thesaurus) addRule(left, right []string) error {
 	return nil
 }
 
-func (t *thesaurus) addPair(term, neighbor string) error {
-	if len(t.pairs.list) == t.maxPairs {
-		return fmt.Errorf("more than %d pairs: allow fewer neighbors or split the file", t.maxPairs)
+// countOthers returns how many of the sorted terms are not term.
+func countOthers(terms []string, term string) int {
+	if _, ok := slices.BinarySearch(terms, term); ok {
+		return len(terms) - 1
 	}
+	return len(terms)
+}
+
+func (t *thesaurus) addPair(term, neighbor string) error {
 	i, err := t.pairs.term(term)
 	if err != nil {
 		return err

@@ -9,11 +9,9 @@ import (
 // thesaurusDirective begins a comment that is meant for akin.
 const thesaurusDirective = "akin:"
 
-// addSolrLine takes in a line of Solr's format that is not blank.
+// addSolrLine takes in a line of Solr's format that is neither blank nor a
+// comment.
 func (t *thesaurus) addSolrLine(line string) error {
-	if line[0] == '#' { // behind blanks it begins an entry, as in the engines
-		return t.addComment(line[1:])
-	}
 	sides := solrSides(line)
 	switch {
 	case len(sides) > 2:

@@ -81,13 +81,13 @@ func TestReadThesaurusFollowsSolrsRules(t *testing.T) {
 func TestReadThesaurusWithoutExpandMapsToTheFirst(t *testing.T) {
 	o := DefaultThesaurusOptions()
 	o.Expand = false
-	m, _ := mustThesaurus(t, o, "car, automobile, auto\nhire => rent\nrail car, tram, coach\n")
-	want := map[string]string{"car": "", "automobile": "car", "auto": "car", "hire": "rent", "rent": ""}
-	if diff := gocmp.Diff(want, neighborLists(m)); diff != "" { // the first of the last group was skipped
+	m, _ := mustThesaurus(t, o, "car, automobile, auto\nhire => rent\nrail car, tram, coach\nstreet car, rail car\n")
+	want := map[string]string{"car": "", "automobile": "car", "auto": "car", "hire": "rent", "rent": "", "tram": "", "coach": "tram"}
+	if diff := gocmp.Diff(want, neighborLists(m)); diff != "" { // the first of the last group is skipped
 		t.Error(diff)
 	}
 	o.Format = ThesaurusWordNet
-	m, _ = mustThesaurus(t, o, "s(100000002,1,'hire',v,1,0).\ns(100000001,1,'car',n,1,0).\ns(100000002,2,'engage',v,1,0).\n")
+	m, _ = mustThesaurus(t, o, "s(100000002,1,'hire',v,1,0).\ns(100000001,1,'car',n,1,0).\ns(100000002,2,'engage',v,1,0).\ns(100000001,2,'motor car',n,1,0).\n")
 	if diff := gocmp.Diff(map[string]string{"hire": "", "engage": "hire"}, neighborLists(m)); diff != "" {
 		t.Error(diff)
 	}
@@ -141,6 +141,36 @@ g, h
 	}
 	if counts.Duplicates != 3 || counts.Groups != 2 || counts.Rules != 1 {
 		t.Errorf("%+v", counts)
+	}
+}
+
+func TestReadThesaurusTakesASimilarityFromALineOfWordNet(t *testing.T) {
+	m, counts := mustThesaurus(t, DefaultThesaurusOptions(), `# a comment first
+s(1,1,'a',n,1,0).
+s(1,2,'b',n,1,0).
+# akin: similarity 0.8
+s(2,1,'c c',n,1,0).
+s(2,2,'c',n,1,0).
+# akin: similarity 0.1
+s(2,3,'d',n,1,0).
+s(1,3,'e',n,1,0).
+`)
+	want := map[string]string{"a": "b e", "b": "a e", "e": "a b", "c": "d:0.8", "d": "c:0.8"}
+	if diff := gocmp.Diff(want, neighborLists(m)); diff != "" || counts.Groups != 2 || counts.Skipped != 1 {
+		t.Errorf("%s%+v", diff, counts)
+	}
+}
+
+func TestReadThesaurusOfEntriesOfSeveralWordsSaysWhyItIsEmpty(t *testing.T) {
+	for _, text := range []string{"motor car, rail car\nx, hot dog\n", "s(1,1,'motor car',n,1,0).\ns(1,2,'rail car',n,1,0).\ns(2,1,'hot dog',n,1,0).\n"} {
+		for _, expand := range []bool{false, true} {
+			o := DefaultThesaurusOptions()
+			o.Expand = expand
+			_, _, err := ReadThesaurus(strings.NewReader(text), o)
+			if !errors.Is(err, ErrNoVocabulary) || !strings.Contains(err.Error(), "3 entries of several words were skipped") {
+				t.Errorf("%q: %v", text, err)
+			}
+		}
 	}
 }
 
@@ -242,17 +272,41 @@ func TestReadThesaurusIsBounded(t *testing.T) {
 		t.Errorf("%+v", counts)
 	}
 	o.Neighbors = 10
-	th := newThesaurus(o, 1000)
-	if err := th.read(strings.NewReader("a, b\n" + group.String())); err == nil || !strings.Contains(err.Error(), "line 2: more than 1000 pairs") {
-		t.Errorf("error %v", err)
+	th := newThesaurus(o, 1000, 1)
+	want := fmt.Sprintf("line 2: a group of %d terms makes %d pairs, %d with those before it, at most 1000: allow fewer neighbors", m.Len(), 10*m.Len(), 10*m.Len()+2)
+	if err := th.read(strings.NewReader("a, b\n" + group.String())); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want %s", err, want)
 	}
-	if len(th.pairs.list) > 1000 {
+	if len(th.pairs.list) != 2 { // nothing is stored of a group that is too large
 		t.Errorf("%d pairs", len(th.pairs.list))
 	}
-	th = newThesaurus(o, 1)
+	th = newThesaurus(o, 2, 1)
+	if err := th.read(strings.NewReader("a, b\n")); err != nil { // just as many as are allowed
+		t.Error(err)
+	}
+	th = newThesaurus(o, 1, 2)
 	err = th.read(strings.NewReader("s(7,1,'a',n,1,0).\ns(7,2,'b',n,1,0).\n"))
-	if err == nil || !strings.Contains(err.Error(), "set of synonyms 7: more than 1 pairs") {
+	if err == nil || !strings.Contains(err.Error(), "set of synonyms 7: a group of 2 terms makes 2 pairs") {
 		t.Errorf("error %v", err)
+	}
+}
+
+func TestSensesOfWordNetAreBounded(t *testing.T) {
+	skipped := strings.Repeat("s(7,1,'a b',n,1,0).\n", 1000)
+	th := newThesaurus(DefaultThesaurusOptions(), 10, 2)
+	if err := th.read(strings.NewReader(skipped + "s(7,2,'a',n,1,0).\ns(8,1,'b',n,1,0).\n")); err != nil || th.counts.Groups != 2 {
+		t.Errorf("%+v, error %v", th.counts, err)
+	}
+	for _, text := range []string{"s(7,1,'a',n,1,0).\n", "s(9,1,'a b',n,1,0).\n"} { // a third word, a third set
+		th = newThesaurus(DefaultThesaurusOptions(), 10, 2)
+		err := th.read(strings.NewReader(skipped + "s(7,2,'a',n,1,0).\ns(8,1,'b',n,1,0).\n" + text))
+		if err == nil || !strings.Contains(err.Error(), "line 1003: more than 2 words or sets of synonyms") {
+			t.Errorf("%q: error %v", text, err)
+		}
+	}
+	th = newThesaurus(DefaultThesaurusOptions(), 10, 2)
+	if err := th.addLine([]byte("s(7,1,'a b',n,1,0).")); err != nil || len(th.senses) != 0 {
+		t.Errorf("%d senses of a skipped word, error %v", len(th.senses), err)
 	}
 }
 
@@ -277,7 +331,9 @@ func TestReadThesaurusNamesTheBadLine(t *testing.T) {
 		{"two similarities", "# akin: similarity 0.1 0.2\n", "line 1:"},
 		{"another directive", "# akin: weight 0.1\n", `line 1: " weight 0.1": want similarity`},
 		{"WordNet, then Solr", "s(1,1,'a',n,1,0).\na, b\n", "line 2: want s(SYNSET,"},
-		{"WordNet with a comment", "s(1,1,'a',n,1,0).\n# akin: similarity 1\n", "line 2: want s("},
+		{"WordNet with a comment behind a blank", "s(1,1,'a',n,1,0).\n # akin: similarity 1\n", "line 2: want s("},
+		{"WordNet with a bad similarity", "s(1,1,'a',n,1,0).\n# akin: similarity 2\n", `line 2: similarity "2"`},
+		{"UTF-16", "\xff\xfea\x00,\x00b\x00", "line 1: the file looks like UTF-16"},
 		{"WordNet without the end", "s(1,1,'a',n,1,0)\n", "line 1: want s("},
 		{"WordNet without a number", "s(1,1,'a',n,1,0).\ns(x,1,'a',n,1,0).\n", "line 2: the number of a set"},
 		{"WordNet with a negative number", "s(1,1,'a',n,1,0).\ns(-1,1,'a',n,1,0).\n", "line 2: the number of a set"},

@@ -3,261 +3,384 @@ package simmatrix
 import (
 	"bufio"
 	"bytes"
-	"cmp"
-	"compress/gzip"
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"math"
-	"slices"
 	"strconv"
 	"unicode/utf8"
 )
 
-// maxVectorLine bounds a line of a vectors file.
-const maxVectorLine = 1 << 20
+// MaxVectorDims is the largest number of dimensions of a vectors file.
+const MaxVectorDims = 65536
 
 // ErrVectors is wrapped by the errors of [ReadVectors] that are the file's
-// fault. They name the line.
+// fault. They name the line, or in a binary file the word and its offset.
 var ErrVectors = errors.New("bad vectors file")
 
 // Vectors are words with their vectors, all of one dimension. They are
 // immutable.
 type Vectors struct {
-	words []string
-	table vectorTable
+	words   []string
+	table   vectorTable
+	skipped SkippedWords
+}
+
+// SkippedWords counts the words of a file that [ReadVectors] has read and not
+// kept.
+type SkippedWords struct {
+	// Filtered are those that [ReadVectorsOptions.Keep] did not want.
+	Filtered int
+	// Repeated are those that were kept from an earlier place.
+	Repeated int
+	// Invalid are those that no row can be of: empty, not UTF-8 or longer than
+	// [MaxTermBytes].
+	Invalid int
 }
 
 // Len returns the number of words.
 func (v *Vectors) Len() int { return len(v.words) }
 
+// Words returns the words in the order of the file. The caller must not modify
+// them.
+func (v *Vectors) Words() []string { return v.words }
+
 // Dim returns the number of dimensions.
 func (v *Vectors) Dim() int { return v.table.dim }
 
-// ReadVectors reads the text format of word2vec, GloVe and fastText, plain or
-// compressed by gzip: a word and its numbers on a line, parted by blanks or
-// tabs. A first line of two whole numbers is a header with the number of words
-// and of dimensions, which the file must then have. Errors wrap [ErrVectors]
-// and name the line: no or another number of dimensions, what is not a finite
-// number, a word twice, not UTF-8 or longer than [MaxTermBytes], a line over
-// 1 MiB, too few or too many lines, no word at all.
-func ReadVectors(r io.Reader) (*Vectors, error) {
-	plain, err := gunzip(r)
-	if err != nil {
-		return nil, err
-	}
-	lines := bufio.NewScanner(plain)
-	lines.Buffer(make([]byte, 0, 1<<16), maxVectorLine)
-	p := &vectorsParser{seen: make(map[string]struct{}), claimed: -1}
-	for lines.Scan() {
-		p.line++
-		if err := p.add(lines.Bytes()); err != nil {
-			return nil, fmt.Errorf("%w: line %d: %w", ErrVectors, p.line, err)
-		}
-	}
-	switch err := lines.Err(); {
-	case errors.Is(err, bufio.ErrTooLong):
-		return nil, fmt.Errorf("%w: line %d: longer than %d bytes", ErrVectors, p.line+1, maxVectorLine)
-	case err != nil:
-		return nil, fmt.Errorf("%w: after line %d: %w", ErrVectors, p.line, err)
-	case p.out.Len() == 0:
-		return nil, fmt.Errorf("%w: line %d: the file ends without a word", ErrVectors, p.line+1)
-	case p.claimed >= 0 && p.out.Len() < p.claimed:
-		return nil, fmt.Errorf("%w: line %d: the file ends after %d of %d words", ErrVectors, p.line+1, p.out.Len(), p.claimed)
-	}
-	return &p.out, nil
-}
+// Skipped returns how many words of the file were read and not kept.
+func (v *Vectors) Skipped() SkippedWords { return v.skipped }
 
-// gunzip decompresses r if it starts as gzip does (RFC 1952, section 2.3.1).
-func gunzip(r io.Reader) (io.Reader, error) {
-	b := bufio.NewReader(r)
-	if magic, _ := b.Peek(2); string(magic) != "\x1f\x8b" { // a read error comes again with the first line
-		return b, nil
-	}
-	z, err := gzip.NewReader(b)
-	if err != nil {
-		return nil, fmt.Errorf("%w: line 1: gzip: %w", ErrVectors, err)
-	}
-	return z, nil
-}
+// A VectorsFormat is a format of files with vectors.
+type VectorsFormat string
 
-// A vectorsParser takes the lines of a vectors file.
-type vectorsParser struct {
-	out     Vectors
-	seen    map[string]struct{}
-	line    int
-	claimed int // words by the header, -1 without one
-}
+// The formats that [ReadVectors] reads.
+const (
+	// VectorsDetect is text or binary, as the bytes tell. It is binary where a
+	// header comes first and what follows the first word is not text: its
+	// 4·dimensions bytes, at most 4096 of them, are not UTF-8, or one is a
+	// control character other than tab and the ends of lines. A header before
+	// a word that does not end within 64 KiB is an error.
+	VectorsDetect VectorsFormat = ""
+	// VectorsText is that of GloVe, of word2vec's text and fastText's .vec
+	// files: a line for each word, the word first, then its numbers, parted by
+	// blanks or tabs. A first line of two whole numbers is a header, the
+	// numbers of words and of dimensions.
+	VectorsText VectorsFormat = "text"
+	// VectorsBinary is that of word2vec's .bin files: the header and a line
+	// feed, then each word, a blank, and its numbers as 32-bit floats, least
+	// byte first. Line feeds before a word are passed over.
+	VectorsBinary VectorsFormat = "binary"
+)
 
-func (p *vectorsParser) add(line []byte) error {
-	word, rest := nextField(line)
-	if p.line == 1 {
-		if n, dim, ok := vectorsHeader(word, rest); ok {
-			if dim == 0 {
-				return errors.New("header: 0 dimensions")
-			}
-			p.claimed, p.out.table.dim = n, dim
-			return nil
-		}
-	}
-	if p.out.Len() == p.claimed {
-		return fmt.Errorf("more than the %d words of the header", p.claimed)
-	}
-	if len(word) == 0 || len(word) > MaxTermBytes || !utf8.Valid(word) {
-		return fmt.Errorf("word %.40q: empty, too long or not UTF-8", word)
-	}
-	w := string(word)
-	if _, twice := p.seen[w]; twice {
-		return fmt.Errorf("word %q is there twice", w)
-	}
-	if err := p.addNumbers(rest); err != nil {
-		return fmt.Errorf("word %q: %w", w, err)
-	}
-	p.seen[w] = struct{}{}
-	p.out.words = append(p.out.words, w)
-	p.out.table.rows++
-	return nil
-}
-
-// addNumbers appends the numbers of a line. The first line settles the
-// dimensions if the header has not.
-func (p *vectorsParser) addNumbers(rest []byte) error {
-	t := &p.out.table
-	count := 0
-	for {
-		var field []byte
-		if field, rest = nextField(rest); len(field) == 0 {
-			break
-		}
-		x, err := strconv.ParseFloat(string(field), 32)
-		if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
-			return fmt.Errorf("%.40q is not a finite number", field)
-		}
-		count++
-		t.values = append(t.values, float32(x))
-	}
-	if t.dim == 0 {
-		t.dim = count
-	}
-	if count == 0 || count != t.dim {
-		return fmt.Errorf("%d dimensions, want %d", count, t.dim)
-	}
-	return nil
-}
-
-// vectorsHeader reads a line of two whole numbers and nothing else.
-func vectorsHeader(first, rest []byte) (words, dim int, ok bool) {
-	second, rest := nextField(rest)
-	if more, _ := nextField(rest); len(more) > 0 {
-		return 0, 0, false
-	}
-	words, err := strconv.Atoi(string(first))
-	if err != nil || words < 0 {
-		return 0, 0, false
-	}
-	dim, err = strconv.Atoi(string(second))
-	return words, dim, err == nil && dim >= 0
-}
-
-// nextField returns the bytes up to the next blank or tab, and what follows
-// all blanks and tabs behind it. Other Unicode spaces are parts of words: the
-// published files have words that hold them.
-func nextField(line []byte) (field, rest []byte) {
-	end := bytes.IndexAny(line, " \t")
-	if end < 0 {
-		return line, nil
-	}
-	return line[:end], bytes.TrimLeft(line[end:], " \t")
-}
-
-// VectorOptions are the settings of [FromVectors].
-type VectorOptions struct {
-	// Source becomes Meta.Source: in words, where the vectors come from.
-	Source string
-	// Neighbors is C, the largest number of neighbors of a word, 1 to
-	// [MaxNeighbors].
-	Neighbors int
-	// Power is p in s = max(0, cos)^p, above 0.
-	Power float64
-	// Threshold is θ: a cosine at or under it counts as 0. It is in [0, 1).
-	Threshold float64
-	// Keep reports whether a word gets a row; nil keeps all.
+// ReadVectorsOptions are the settings of [ReadVectors]. The zero value reads
+// every word in the format that the file is in.
+type ReadVectorsOptions struct {
+	// Format is the format of the file.
+	Format VectorsFormat
+	// Keep reports whether a word is wanted; nil keeps all. The numbers of
+	// those that are not are neither read nor stored.
 	Keep func(word string) bool
-}
-
-// DefaultVectorOptions returns the settings of [FromVectors] that go with
-// [DefaultCorpusOptions]: Neighbors 200, Power 3, Threshold 0, all words.
-func DefaultVectorOptions() VectorOptions {
-	return VectorOptions{Source: "vectors", Neighbors: 200, Power: 3}
+	// MaxWords ends reading after that many words of the file, kept or not; 0
+	// reads all. Published files have the most frequent words first.
+	MaxWords int
 }
 
 // Validate reports every setting that is out of range.
-func (o *VectorOptions) Validate() error {
-	err := validateRows(o.Neighbors, o.Power)
-	if !(o.Threshold >= 0 && o.Threshold < 1) {
-		err = errors.Join(err, fmt.Errorf("threshold: %v not in [0, 1)", o.Threshold))
+func (o *ReadVectorsOptions) Validate() error {
+	var err error
+	switch o.Format {
+	case VectorsDetect, VectorsText, VectorsBinary:
+	default:
+		err = fmt.Errorf("format: %q is not %s or %s", o.Format, VectorsText, VectorsBinary)
+	}
+	if o.MaxWords < 0 {
+		err = errors.Join(err, fmt.Errorf("max words: %d is negative", o.MaxWords))
 	}
 	return err
 }
 
-// FromVectors returns the matrix of the words of v with
+// ReadVectors reads a file of words and their vectors in one of the formats of
+// [VectorsFormat], plain or compressed by gzip. It reads it as a stream and
+// needs memory for what is kept alone.
 //
-//	s_ij = max(0, cos(i,j))^Power, 0 where cos(i,j) <= Threshold
+// Published files have oddities that are no reason to refuse the rest. A word
+// that is there again (fastText issue 648) keeps its first vector, as in
+// gensim. One that no row can be of is skipped: one that word2vec has cut in
+// the middle of a character, or a tab (fastText issue 505). Both are counted by
+// [Vectors.Skipped]. In a text file a word may hold blanks (". . ." of GloVe's
+// 840B, fastText issue 327), as long as no part but the first is a number, and
+// any other Unicode space; blanks around a word are not part of it. Control
+// characters are kept, and so is a word of 4 KB. A byte order mark, the ends of
+// lines of Windows and blank lines of a text file are passed over.
 //
-// for the Neighbors nearest words j of each word i, without those whose
-// similarity rounds to zero. A vector of zeros has no neighbors. Document
-// frequencies are unknown. FromVectors returns [ErrNoVocabulary] where no word
-// is kept, an error that names each option out of range, and the error of ctx
-// soon after it ends.
-func FromVectors(ctx context.Context, v *Vectors, opts VectorOptions, progress Progress) (*Matrix, error) {
+// Errors wrap [ErrVectors]: another number of dimensions than the header or
+// the first word has, none, or over [MaxVectorDims]; what is not a finite
+// decimal number in 32 bits (hexadecimal, underscores, NaN and infinity are
+// not); a line over 1 MiB; another number of words than the header says,
+// unless MaxWords ends reading before; no word at all. Where words are there
+// and none is kept, the error wraps [ErrNoVocabulary].
+func ReadVectors(r io.Reader, opts ReadVectorsOptions) (*Vectors, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err
 	}
-	kept := v.sortedWords(opts.Keep)
-	if len(kept) == 0 {
-		return nil, fmt.Errorf("%w: none of the %d words is kept", ErrNoVocabulary, v.Len())
+	in, err := decompress(r)
+	if err == nil {
+		err = checkVectorsMagic(in)
 	}
-	units := vectorTable{rows: len(kept), dim: v.Dim(), values: make([]float32, len(kept)*v.Dim())}
-	m := &Matrix{
-		meta: Meta{Source: opts.Source, Params: map[string]string{
-			"dimensions": strconv.Itoa(v.Dim()),
-			"neighbors":  strconv.Itoa(opts.Neighbors),
-			"power":      formatFloat(opts.Power),
-			"threshold":  formatFloat(opts.Threshold),
-		}},
-		docFreqs: make([]uint32, len(kept)),
-	}
-	wide := make([]float64, v.Dim())
-	for i, k := range kept {
-		m.terms = append(m.terms, v.words[k])
-		for j, x := range v.table.row(k) {
-			wide[j] = float64(x)
-		}
-		scaleTo(units.row(i), wide, 1)
-	}
-	var err error
-	m.entries, err = units.nearest(ctx, nearestOptions{
-		neighbors: opts.Neighbors, power: opts.Power, threshold: opts.Threshold,
-	}, newStage(progress, "neighbors", len(kept)))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ErrVectors, err)
 	}
-	if err := m.finish(); err != nil {
-		return nil, err
+	p := &vectorsParser{opts: opts, seen: make(map[string]struct{}), claimed: -1}
+	err = p.readAll(in)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", ErrVectors, err)
+	case p.out.Len() == 0:
+		return nil, fmt.Errorf("%w: none of the %d words of the file is kept", ErrNoVocabulary, p.read)
 	}
-	return m, nil
+	return &p.out, nil
 }
 
-// sortedWords returns the indices of the words to keep in ascending byte order
-// of the words.
-func (v *Vectors) sortedWords(keep func(string) bool) []int {
-	var kept []int
-	for k, w := range v.words {
-		if keep == nil || keep(w) {
-			kept = append(kept, k)
+// checkVectorsMagic returns an error for the other forms in which vectors are
+// published.
+func checkVectorsMagic(in *bufio.Reader) error {
+	switch magic, _ := in.Peek(4); string(magic) {
+	case "PK\x03\x04":
+		return errors.New("line 1: a zip archive: unpack it first")
+	case "\xba\x16\x4f\x2f": // 793712314, in fastText's fasttext.cc
+		return errors.New("line 1: a model of fastText, which is not read: take its .vec file")
+	}
+	return nil
+}
+
+// A vectorsParser takes the words of a vectors file.
+type vectorsParser struct {
+	opts    ReadVectorsOptions
+	out     Vectors
+	seen    map[string]struct{}
+	claimed int // words by the header, -1 without one
+	read    int // words so far, kept or not
+}
+
+// readAll reads the file in the format of the options, or in that it is in.
+func (p *vectorsParser) readAll(in *bufio.Reader) error {
+	inBinary := p.opts.Format == VectorsBinary
+	if p.opts.Format == VectorsDetect {
+		var err error
+		if inBinary, err = looksBinary(in); err != nil {
+			return err
 		}
 	}
-	slices.SortFunc(kept, func(a, b int) int { return cmp.Compare(v.words[a], v.words[b]) })
-	return kept
+	if inBinary {
+		return p.readBinary(in)
+	}
+	return p.readText(in)
+}
+
+// full reports whether reading ends by MaxWords.
+func (p *vectorsParser) full() bool { return p.opts.MaxWords > 0 && p.read == p.opts.MaxWords }
+
+// take counts a word and returns it with whether it is to be kept.
+func (p *vectorsParser) take(word []byte) (string, bool) {
+	p.read++
+	if len(word) == 0 || len(word) > MaxTermBytes || !utf8.Valid(word) {
+		p.out.skipped.Invalid++
+		return "", false
+	}
+	w := string(word)
+	if p.opts.Keep != nil && !p.opts.Keep(w) {
+		p.out.skipped.Filtered++
+		return "", false
+	}
+	if _, twice := p.seen[w]; twice {
+		p.out.skipped.Repeated++
+		return "", false
+	}
+	return w, true
+}
+
+// keep adds a word whose numbers are already at the end of the table.
+func (p *vectorsParser) keep(w string) {
+	p.seen[w] = struct{}{}
+	p.out.words = append(p.out.words, w)
+	p.out.table.rows++
+}
+
+// setHeader takes the header's numbers.
+func (p *vectorsParser) setHeader(words, dim int) error {
+	if words < 1 || dim < 1 || dim > MaxVectorDims {
+		return fmt.Errorf("header: %d words of %d dimensions, want at least 1 of 1 to %d", words, dim, MaxVectorDims)
+	}
+	p.claimed, p.out.table.dim = words, dim
+	return nil
+}
+
+func (p *vectorsParser) readText(in io.Reader) error {
+	lines := newLineReader(in)
+	for !p.full() {
+		line, ok := lines.next()
+		if !ok {
+			break
+		}
+		if err := p.addLine(line, lines.number == 1); err != nil {
+			return fmt.Errorf("line %d: %w", lines.number, err)
+		}
+	}
+	if err := lines.err(); err != nil {
+		return err
+	}
+	switch {
+	case p.read == 0:
+		return fmt.Errorf("line %d: the file ends without a word", lines.number+1)
+	case p.read < p.claimed && !p.full():
+		return fmt.Errorf("line %d: the file ends after %d of %d words", lines.number+1, p.read, p.claimed)
+	}
+	return nil
+}
+
+func (p *vectorsParser) addLine(line []byte, first bool) error {
+	if first {
+		if words, dim, ok := vectorsHeader(line); ok {
+			return p.setHeader(words, dim)
+		}
+	}
+	line = bytes.TrimRight(line, blanks)
+	if len(line) == 0 {
+		return nil
+	}
+	if p.read == p.claimed {
+		return fmt.Errorf("more than the %d words of the header", p.claimed)
+	}
+	if p.out.table.dim == 0 { // the first word of a file without a header
+		dim := countNumbers(line)
+		if dim == 0 || dim > MaxVectorDims {
+			return badFirstLine(line, dim)
+		}
+		p.out.table.dim = dim
+	}
+	word, numbers, ok := cutNumbers(line, p.out.table.dim)
+	if !ok || holdsNumber(word) {
+		fields := bytes.FieldsFunc(line, isBlankRune)
+		return fmt.Errorf("word %.40q: %d dimensions, want %d", fields[0], len(fields)-1, p.out.table.dim)
+	}
+	w, keep := p.take(word)
+	if !keep {
+		return nil
+	}
+	if err := p.addNumbers(string(numbers)); err != nil {
+		return fmt.Errorf("word %.40q: %w", w, err)
+	}
+	p.keep(w)
+	return nil
+}
+
+// addNumbers appends numbers that are parted by blanks.
+func (p *vectorsParser) addNumbers(numbers string) error {
+	for start := 0; start < len(numbers); {
+		end := start
+		for end < len(numbers) && !isBlank(numbers[end]) {
+			end++
+		}
+		x, ok := parseDecimal(numbers[start:end], 32)
+		if !ok {
+			return notDecimal(numbers[start:end])
+		}
+		p.out.table.values = append(p.out.table.values, float32(x))
+		for start = end; start < len(numbers) && isBlank(numbers[start]); {
+			start++
+		}
+	}
+	return nil
+}
+
+func notDecimal(field string) error {
+	return fmt.Errorf("%.40q is not a finite decimal number", field)
+}
+
+// badFirstLine says why a file cannot begin with line, which ends with dim
+// numbers.
+func badFirstLine(line []byte, dim int) error {
+	fields := bytes.FieldsFunc(line, isBlankRune)
+	switch {
+	case dim > 0:
+		return fmt.Errorf("word %.40q: %d dimensions, at most %d", fields[0], dim, MaxVectorDims)
+	case len(fields) == 1:
+		return fmt.Errorf("word %.40q: 0 dimensions", fields[0])
+	default:
+		return fmt.Errorf("word %.40q: %w", fields[0], notDecimal(string(fields[len(fields)-1])))
+	}
+}
+
+// blanks part the fields of a line. Other Unicode spaces are parts of words.
+const blanks = " \t"
+
+func isBlank(c byte) bool { return c == ' ' || c == '\t' }
+
+func isBlankRune(r rune) bool { return r == ' ' || r == '\t' }
+
+// vectorsHeader reads a line of two whole numbers and nothing else.
+func vectorsHeader(line []byte) (words, dim int, ok bool) {
+	fields := bytes.FieldsFunc(line, isBlankRune)
+	if len(fields) != 2 {
+		return 0, 0, false
+	}
+	words, err := strconv.Atoi(string(fields[0]))
+	if err != nil {
+		return 0, 0, false
+	}
+	dim, err = strconv.Atoi(string(fields[1]))
+	return words, dim, err == nil
+}
+
+// lastField returns where the last field of line starts, 0 where it has none
+// or starts with it.
+func lastField(line []byte) int {
+	at := len(line)
+	for at > 0 && isBlank(line[at-1]) {
+		at--
+	}
+	for at > 0 && !isBlank(line[at-1]) {
+		at--
+	}
+	return at
+}
+
+// cutNumbers parts the last n fields of line from the word before them. It
+// reports whether there is something before them, be it a blank.
+func cutNumbers(line []byte, n int) (word, numbers []byte, ok bool) {
+	at := len(line)
+	for range n {
+		at = lastField(line[:at])
+	}
+	return bytes.Trim(line[:at], blanks), line[at:], at > 0
+}
+
+// countNumbers returns how many numbers line ends with, what it starts with
+// not counted.
+func countNumbers(line []byte) int {
+	count := 0
+	for end := len(line); ; count++ {
+		at := lastField(line[:end])
+		if at == 0 {
+			return count
+		}
+		if _, ok := parseDecimal(string(bytes.TrimRight(line[at:end], blanks)), 32); !ok {
+			return count
+		}
+		end = at
+	}
+}
+
+// holdsNumber reports whether a part of word other than the first is a number:
+// then it has taken numbers of a line that has too many.
+func holdsNumber(word []byte) bool {
+	if !bytes.ContainsAny(word, blanks) {
+		return false
+	}
+	for _, part := range bytes.FieldsFunc(word, isBlankRune)[1:] {
+		if _, ok := parseDecimal(string(part), 32); ok {
+			return true
+		}
+	}
+	return false
 }

@@ -9,10 +9,11 @@ import (
 	"strings"
 )
 
-// A sense is a word of a set of synonyms of WordNet, "" where it is skipped.
+// A sense is a word of a set of synonyms of WordNet that is not skipped.
 type sense struct {
 	synset uint64
 	term   string
+	units  uint16 // the similarity that holds at its line
 }
 
 var errNoSense = errors.New("want s(SYNSET,NUMBER,'WORD',TYPE,SENSE,COUNT). and nothing else")
@@ -27,7 +28,13 @@ func (t *thesaurus) addSense(line string) error {
 	if err != nil {
 		return err
 	}
-	t.senses = append(t.senses, sense{synset: synset, term: strings.Clone(term)})
+	t.synsets[synset] = struct{}{}
+	if term != "" {
+		t.senses = append(t.senses, sense{synset: synset, term: strings.Clone(term), units: t.units})
+	}
+	if max(len(t.synsets), len(t.senses)) > t.maxSenses {
+		return fmt.Errorf("more than %d words or sets of synonyms: split the file", t.maxSenses)
+	}
 	return nil
 }
 
@@ -88,21 +95,25 @@ func cutQuoted(s string) (text, rest string, ok bool) {
 }
 
 // addSenses adds the sets of synonyms as groups, in the order of their numbers,
-// words in that of the file. The lines of a set need not follow each other.
+// words in that of the file. The lines of a set need not follow each other; the
+// similarity is that of the first.
 func (t *thesaurus) addSenses() error {
 	slices.SortStableFunc(t.senses, func(a, b sense) int { return cmp.Compare(a.synset, b.synset) })
+	t.counts.Groups += len(t.synsets)
 	var terms []string
 	for k, s := range t.senses {
+		if len(terms) == 0 {
+			t.units = s.units
+		}
 		terms = append(terms, s.term)
 		if k+1 < len(t.senses) && t.senses[k+1].synset == s.synset {
 			continue
 		}
-		t.counts.Groups++
 		if err := t.addGroup(terms); err != nil {
 			return fmt.Errorf("set of synonyms %d: %w", s.synset, err)
 		}
 		terms = terms[:0]
 	}
-	t.senses = nil
+	t.senses, t.synsets = nil, nil
 	return nil
 }

@@ -104,9 +104,13 @@ func (a *app) problems(ctx context.Context) []string {
 }
 
 func openStore(ctx context.Context, cfg *configs.Config, files map[string]rowstore.Loader, log *slog.Logger) (*rowstore.Store, error) {
+	certificates, err := redisTLS(cfg.Redis.TLS)
+	if err != nil {
+		return nil, err
+	}
 	options := rowstore.Options{
 		Files:        map[string]rowstore.Loader{},
-		RedisURL:     cfg.Redis.URL.Reveal(),
+		Redis:        rowstore.Redis{URL: cfg.Redis.URL.Reveal(), TLS: certificates},
 		RedisTimeout: time.Duration(cfg.Redis.Timeout),
 		CacheBytes:   size(cfg.Caches.Rows),
 		OnState: func(s rowstore.State) {

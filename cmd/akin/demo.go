@@ -112,13 +112,16 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, once bool) error {
 	if err := loadDemo(ctx, client, io.Discard); err != nil {
 		return err
 	}
-	build := buildFlags{index: demoIndices, fields: []string{"title", "body"}, corpus: simmatrix.DefaultCorpusOptions()}
+	build := buildFlags{
+		target: target{index: demoIndices, fields: []string{"title", "body"}},
+		docs:   indexFlags{options: simmatrix.DefaultCorpusOptions()},
+	}
 	corpus, err := build.readIndex(ctx, client, newProgress(io.Discard))
 	if err != nil {
 		return err
 	}
-	build.corpus.Source = "demo corpus"
-	m, err := simmatrix.FromCorpus(ctx, corpus, build.corpus, nil)
+	build.docs.options.Source = "demo corpus"
+	m, err := simmatrix.FromCorpus(ctx, corpus, build.docs.options, nil)
 	if err != nil {
 		return err
 	}

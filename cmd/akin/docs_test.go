@@ -167,7 +167,7 @@ func TestREADMEPutsAkinInFrontOfACluster(t *testing.T) {
 			}
 		}
 	}
-	if ran != 2 {
+	if ran != 5 {
 		t.Errorf("%d commands ran", ran)
 	}
 	yaml := local.Replace(blocks(readme, "yaml")[0]) + "admin: {address: '127.0.0.1:0'}\n"

@@ -3,39 +3,84 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
 
-// readMatrix reads a matrix file.
-func readMatrix(path string) (*simmatrix.Matrix, error) {
-	f, err := os.Open(path) //nolint:gosec // the user names the file
+// A readerFunc is an [io.Reader].
+type readerFunc func(p []byte) (int, error)
+
+// Read calls f.
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// openFile opens a file to read. Its reader returns the error of ctx once that
+// has ended, also where it waits for the other end of a pipe.
+func openFile(ctx context.Context, path string) (r io.Reader, closeFile func(), err error) {
+	file, err := os.Open(path) //nolint:gosec // the user names the file
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	defer func() { _ = f.Close() }() // nothing was written
-	m, err := simmatrix.Decode(bufio.NewReaderSize(f, 1<<20))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	stop := context.AfterFunc(ctx, func() { _ = file.Close() }) // which ends a Read that waits
+	read := func(p []byte) (int, error) {
+		n, err := file.Read(p)
+		if ctx.Err() != nil {
+			return n, ctx.Err()
+		}
+		return n, err
 	}
-	return m, nil
+	return readerFunc(read), func() {
+		stop()
+		_ = file.Close() // nothing was written
+	}, nil
 }
 
-// writeFile writes a file so that path never holds half of it: into a file
-// beside it that takes its place at the end and is removed on failure. It does
-// not begin to replace once ctx has ended.
-func writeFile(ctx context.Context, path string, write func(w io.Writer) error) (err error) {
-	if resolved, err := filepath.EvalSymlinks(path); err == nil {
-		path = resolved // the file that a link names is replaced, not the link
+// readFrom calls read with the content of a file. Its errors name the file.
+func readFrom[T any](ctx context.Context, path string, read func(r io.Reader) (T, error)) (result T, err error) {
+	r, closeFile, err := openFile(ctx, path)
+	if err != nil {
+		return result, err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	defer closeFile()
+	if result, err = read(r); err != nil {
+		err = fmt.Errorf("%s: %w", path, err)
+	}
+	return result, err
+}
+
+// readMatrix reads a matrix file.
+func readMatrix(ctx context.Context, path string) (*simmatrix.Matrix, error) {
+	return readFrom(ctx, path, func(r io.Reader) (*simmatrix.Matrix, error) {
+		return simmatrix.Decode(bufio.NewReaderSize(r, 1<<20))
+	})
+}
+
+// writeFile writes a file that all may read whom the umask lets, as
+// replaceFile does.
+func writeFile(ctx context.Context, path string, write func(w io.Writer) error) error {
+	return replaceFile(ctx, path, 0o666, write)
+}
+
+// replaceFile writes a file so that path never holds half of it: into a file
+// beside it that takes its place at the end and is removed on failure. It does
+// not begin to replace once ctx has ended. A file that is there keeps its mode;
+// a new one gets mode less the umask.
+func replaceFile(ctx context.Context, path string, mode fs.FileMode, write func(w io.Writer) error) (err error) {
+	path = resolve(path)
+	before, err := os.Stat(path)
+	if err == nil {
+		mode = before.Mode().Perm()
+	}
+	f, err := createBeside(path, mode)
 	if err != nil {
 		return err
 	}
@@ -45,28 +90,66 @@ func writeFile(ctx context.Context, path string, write func(w io.Writer) error) 
 		}
 	}()
 	w := bufio.NewWriterSize(f, 1<<20)
-	err = errors.Join(write(w), w.Flush(), f.Chmod(0o644), f.Sync(), f.Close(), ctx.Err())
-	if err != nil {
+	err = errors.Join(write(w), w.Flush())
+	if before != nil {
+		err = errors.Join(err, f.Chmod(mode)) // the umask may have taken from it
+	}
+	if err = errors.Join(err, f.Sync(), f.Close(), ctx.Err()); err != nil {
 		return err
 	}
 	return os.Rename(f.Name(), path)
 }
 
+// resolve returns the file that a path names through links: this one is
+// replaced, not a link.
+func resolve(path string) string {
+	if resolved, err := filepath.EvalSymlinks(path); err == nil {
+		return resolved
+	}
+	return path
+}
+
+// createBeside makes a file of mode less the umask in the folder of path. Its
+// name begins with a dot and the first bytes of the other.
+func createBeside(path string, mode fs.FileMode) (*os.File, error) {
+	const most = 40 // so that the name is not too long where that of path is not
+	dir, name := filepath.Split(path)
+	name = strings.ToValidUTF8(name[:min(len(name), most)], "")
+	name = filepath.Join(dir, "."+name+"."+rand.Text())
+	return os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode) //nolint:gosec // the user names the folder
+}
+
 // checkTarget reports why a file could not be written to path in the end, so
 // that it is known before the work begins.
 func checkTarget(path string) error {
-	info, err := os.Stat(path)
-	switch {
-	case err == nil && !info.Mode().IsRegular():
-		return fmt.Errorf("%s is there and is no regular file", path)
-	case err == nil:
-		return nil
-	}
 	folder := filepath.Dir(path)
 	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
 		return fmt.Errorf("%s: %s is no folder", path, folder)
 	}
-	return nil
+	switch info, err := os.Stat(path); {
+	case err == nil && !info.Mode().IsRegular():
+		return fmt.Errorf("%s is there and is no regular file", path)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	f, err := createBeside(resolve(path), 0o600)
+	if err != nil {
+		return fmt.Errorf("%s cannot be written: %w", path, err)
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+// sameFile reports whether two paths name one file, which need not be there
+// yet.
+func sameFile(a, b string) bool {
+	infoA, errA := os.Stat(a)
+	infoB, errB := os.Stat(b)
+	if errA == nil && errB == nil {
+		return os.SameFile(infoA, infoB)
+	}
+	absA, errA := filepath.Abs(a)
+	absB, errB := filepath.Abs(b)
+	return errA == nil && errB == nil && absA == absB
 }
 
 // followFile returns a loader that reads the matrix file again whenever its
@@ -75,7 +158,7 @@ func followFile(path string) rowstore.Loader {
 	var seen time.Time
 	var size int64
 	var failed error
-	return func(context.Context) (*simmatrix.Matrix, bool, error) {
+	return func(ctx context.Context) (*simmatrix.Matrix, bool, error) {
 		info, err := os.Stat(path)
 		if err != nil {
 			seen = time.Time{}
@@ -86,7 +169,9 @@ func followFile(path string) rowstore.Loader {
 		}
 		seen, size = info.ModTime(), info.Size()
 		var m *simmatrix.Matrix
-		m, failed = readMatrix(path)
+		if m, failed = readMatrix(ctx, path); ctx.Err() != nil {
+			seen = time.Time{} // it says nothing of the file
+		}
 		return m, failed == nil, failed
 	}
 }

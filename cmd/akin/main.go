@@ -3,12 +3,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/redis/go-redis/v9/logging"
@@ -67,13 +70,44 @@ with fractional boosts. Applications keep their clients and change one address.`
   akin serve --config akin.yml    stand in front of your cluster`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		Version:       buildVersion(),
 		Args:          noSuchCommand,
 		RunE:          showHelp,
 	}
+	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(newServe(), newMatrix(), newDemo())
 	return root
+}
+
+// buildVersion says which akin this is, as far as the build knows.
+func buildVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = &debug.BuildInfo{}
+	}
+	return describeBuild(info)
+}
+
+// describeBuild returns the version of the module, the commit and the Go that
+// built it, without what is not known.
+func describeBuild(info *debug.BuildInfo) string {
+	settings := map[string]string{}
+	for _, s := range info.Settings {
+		settings[s.Key] = s.Value
+	}
+	parts := []string{cmp.Or(info.Main.Version, "(devel)")}
+	if commit := settings["vcs.revision"]; commit != "" {
+		if settings["vcs.modified"] == "true" {
+			commit += " with changes"
+		}
+		parts = append(parts, "commit "+commit)
+	}
+	if info.GoVersion != "" {
+		parts = append(parts, info.GoVersion)
+	}
+	return strings.Join(parts, ", ")
 }
 
 // noSuchCommand is for commands that only hold others: what is left of the
@@ -89,8 +123,8 @@ func showHelp(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 
 // noArgs asks for no arguments; anything else is a mistake of the user.
 func noArgs(cmd *cobra.Command, args []string) error {
-	if err := cobra.NoArgs(cmd, args); err != nil {
-		return usageError{err}
+	if len(args) > 0 {
+		return usageError{fmt.Errorf("%q is not expected; see %s --help", args[0], cmd.CommandPath())}
 	}
 	return nil
 }

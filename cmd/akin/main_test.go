@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"testing"
@@ -89,9 +90,34 @@ func TestEveryCommandShowsAnExample(t *testing.T) {
 		{"matrix", "list"},
 		{"matrix", "activate"},
 		{"matrix", "rollback"},
+		{"matrix", "prune"},
+		{"matrix", "pull"},
 		{"matrix", "show"},
+		{"matrix", "check"},
+		{"matrix", "diff"},
+		{"matrix", "export"},
+		{"matrix", "plot"},
 	} {
 		check(path)
+	}
+}
+
+func TestVersionTellsWhatWasBuilt(t *testing.T) {
+	info := &debug.BuildInfo{GoVersion: "go1.26.0", Main: debug.Module{Version: "v1.2.3"}}
+	vcs := []debug.BuildSetting{{Key: "vcs.revision", Value: "0123abc"}, {Key: "vcs.modified", Value: "true"}}
+	for want, info := range map[string]*debug.BuildInfo{
+		"v1.2.3, go1.26.0": info,
+		"v1.2.3, commit 0123abc with changes, go1.26.0": {GoVersion: info.GoVersion, Main: info.Main, Settings: vcs},
+		"(devel), commit 0123abc":                       {Settings: vcs[:1]},
+		"(devel)":                                       {},
+	} {
+		if got := describeBuild(info); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	out, _, status := akin(t, "--version")
+	if status != 0 || out != "akin "+buildVersion()+"\n" {
+		t.Errorf("status %d: %q", status, out)
 	}
 }
 
@@ -109,9 +135,10 @@ func TestMistakesOfTheUserExitWithStatus2(t *testing.T) {
 		"bad configuration": {[]string{"serve", "--config", bad}, []string{"bad.yml:1:", "bad.yml:2:", "bad.yml:3:"}},
 		"no source":         {[]string{"matrix", "build", "--out", "x"}, []string{"--from-index"}},
 		"no index":          {[]string{"matrix", "build", "--from-index", "http://127.0.0.1:1", "--out", "x"}, []string{"--index"}},
+		"argument to none":  {[]string{"demo", "extra"}, []string{`"extra"`, "akin demo --help"}},
 		"no folder":         {[]string{"matrix", "build", "--from-vectors", bad, "--out", "/no/such/folder/x"}, []string{"/no/such/folder"}},
 		"a device":          {[]string{"matrix", "build", "--from-vectors", bad, "--out", "/dev/null"}, []string{"regular file"}},
-		"numbers":           {[]string{"matrix", "build", "--from-vectors", bad, "--out", "x", "--top", "0", "--threshold", "2"}, []string{"neighbors", "threshold"}},
+		"numbers":           {[]string{"matrix", "build", "--from-vectors", bad, "--out", "x", "--top", "0", "--threshold", "2"}, []string{"--top: 0", "threshold"}},
 		"misplaced flags":   {[]string{"matrix", "build", "--from-vectors", bad, "--out", "x", "--dim", "5"}, []string{"--dim"}},
 		"no term":           {[]string{"matrix", "show", "--file", "x"}, []string{"term"}},
 		"no version":        {[]string{"matrix", "activate"}, []string{"arg"}},
@@ -243,7 +270,7 @@ func TestWordVectorsBecomeIndexTerms(t *testing.T) {
 	if status != 0 || !strings.Contains(stderr, "5 words: 3 became terms of their own, 0 fell on the term of another, 1 are several terms, 1 none; 1 terms are in no document") {
 		t.Fatalf("status %d\n%s", status, stderr)
 	}
-	m, err := readMatrix(file)
+	m, err := readMatrix(t.Context(), file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +289,7 @@ func TestBadVectorsFilesLeaveNothingBehind(t *testing.T) {
 	for name, tt := range map[string]struct{ content, want string }{
 		"short row":       {"car 1 2 3\nrental 1 2\n", "line 2"},
 		"not a number":    {"car 1 2\nrental 1 NaN\n", "line 2"},
-		"a word twice":    {"car 1 2\nrental 1 3\ncar 1 2\n", "line 3"},
+		"hexadecimal":     {"car 1 2\nrental 1 3\nbus 1 0x2\n", "line 3"},
 		"wrong dimension": {"2 3\ncar 1 2\nrental 1 2\n", "line 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -344,6 +371,15 @@ func TestMatrixFileIsReadAgainWhenItChanges(t *testing.T) {
 		if _, changed, err := load(t.Context()); err == nil || changed {
 			t.Errorf("bad file: changed %t, %v", changed, err)
 		}
+	}
+	put("a", "b")
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if _, changed, err := load(ended); !errors.Is(err, context.Canceled) || changed {
+		t.Errorf("interrupted: changed %t, %v", changed, err)
+	}
+	if m, changed, err := load(t.Context()); err != nil || !changed || m.Len() != 2 {
+		t.Errorf("after an interruption: changed %t, %v", changed, err)
 	}
 }
 

@@ -1,14 +1,6 @@
 package main
 
-import (
-	"errors"
-	"os"
-
-	"github.com/spf13/cobra"
-
-	"github.com/akin-search/akin/configs"
-	"github.com/akin-search/akin/simmatrix/rowstore"
-)
+import "github.com/spf13/cobra"
 
 func newMatrix() *cobra.Command {
 	cmd := &cobra.Command{
@@ -23,29 +15,8 @@ which all proxies follow within a second of its activation.`,
 		Args: noSuchCommand,
 		RunE: showHelp,
 	}
-	cmd.AddCommand(newMatrixBuild(), newMatrixPush(), newMatrixList(), newMatrixActivate(), newMatrixRollback(), newMatrixShow())
+	cmd.AddCommand(newMatrixBuild(), newMatrixPush(), newMatrixPull(), newMatrixList(), newMatrixActivate(), newMatrixRollback(),
+		newMatrixPrune(), newMatrixShow(), newMatrixEdit(),
+		newMatrixPlot(), newMatrixCheck(), newMatrixDiff(), newMatrixExport())
 	return cmd
-}
-
-// redisFlags say which matrix in which Redis is meant.
-type redisFlags struct{ url, name string }
-
-func (f *redisFlags) register(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.url, "redis", "", "Redis URL; default $"+configs.EnvRedisURL+", which keeps a password out of the process list")
-	cmd.Flags().StringVar(&f.name, "name", "main", "name of the matrix, as in the configuration")
-}
-
-// open returns the Redis of the flags.
-func (f *redisFlags) open() (*rowstore.Admin, error) {
-	if f.url == "" {
-		f.url = os.Getenv(configs.EnvRedisURL)
-	}
-	if f.url == "" {
-		return nil, usageError{errors.New("no Redis: give --redis URL or set " + configs.EnvRedisURL)}
-	}
-	admin, err := rowstore.OpenAdmin(f.url)
-	if err != nil {
-		return nil, usageError{err}
-	}
-	return admin, nil
 }

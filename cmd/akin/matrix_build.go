@@ -5,309 +5,208 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
-	"os"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/akin-search/akin/configs"
-	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/simmatrix"
 )
 
 // buildFlags are the flags of "matrix build".
 type buildFlags struct {
-	fromIndex, fromVectors string
+	paths struct{ vectors, edit, thesaurus, tsv, market, vocabulary string }
 
-	cluster       string
-	caFile        string
-	index         string
-	fields        []string
-	out           string
-	exactAnalysis bool
+	docs      indexFlags
+	vectors   simmatrix.VectorOptions
+	reading   simmatrix.ReadVectorsOptions
+	edit      simmatrix.EditOptions
+	formula   string
+	thesaurus simmatrix.ThesaurusOptions
+	multiWord string
+	given     simmatrix.GivenOptions
+	combine   combineFlags
 
-	corpus    simmatrix.CorpusOptions
-	threshold float64
+	power     float64
+	format    string
+	target    target
+	filter    filterFlags
+	sparsify  simmatrix.SparsifyOptions
+	overrides string
+	out       string
+
+	rules *simmatrix.Overrides      // of the file overrides
+	found *simmatrix.ProjectOptions // what the cluster says of the words; nil where nobody has asked
 }
 
 func newMatrixBuild() *cobra.Command {
-	f := buildFlags{corpus: simmatrix.DefaultCorpusOptions()}
+	f := &buildFlags{}
 	cmd := &cobra.Command{
 		Use:   "build",
-		Short: "Learn a matrix from an index or from word vectors",
-		Long: `build writes a matrix file, from one of two sources.
+		Short: "Build a matrix from an index, word vectors, spelling, a thesaurus or other matrices",
+		Long: `build writes a matrix file from one source:
 
-From an index, terms are similar that occur beside the same terms and in the same
-documents: positive pointwise mutual information over a window and latent semantic
-analysis, each reduced by a truncated singular value decomposition; the similarity
-is a power of the mean of the two cosines. Nothing is written to the index.
+  --from-index           the documents of an index, which are only read: terms are similar
+                         that occur beside the same terms and in the same documents
+  --from-vectors         word vectors (word2vec, GloVe, fastText; text or binary, plain or gzip)
+  --from-edit-distance   terms, one on a line, or those of a matrix file: similar spelling
+  --from-thesaurus       a synonym file of Solr or Elasticsearch, or WordNet's wn_s.pl
+  --from-tsv             lines of term, TAB, term, TAB, similarity
+  --from-matrix-market   a MatrixMarket file, with --vocabulary
+  --from-matrices        one matrix file to work over, or several to combine
 
-From a file of word vectors (word2vec or GloVe text, plain or gzip) it is a power
-of the cosine. With --cluster, --index and --field the words are turned into the
-index terms of that field, which is what searches look up; without them they are
-taken for index terms as they are.
+Words become the index terms of a field, which is what searches look up, with --cluster,
+--index and --field; without them they are taken for index terms as they are. Then terms
+are filtered, corrections by hand (--overrides) are applied, and each row is cut to its
+--top neighbors. docs/matrices.md says which source is good for what.
 
 Credentials for the cluster come from ` + configs.EnvClusterUsername + ` and ` + configs.EnvClusterPassword + ` or
 from ` + configs.EnvClusterAPIKey + `.`,
 		Example: `  akin matrix build --from-index http://127.0.0.1:9200 --index docs --field body --out docs.akin
-  akin matrix build --from-vectors vectors.txt.gz --cluster http://127.0.0.1:9200 --index docs --field body --out docs.akin`,
+  akin matrix build --from-vectors vectors.txt.gz --cluster http://127.0.0.1:9200 --index docs --field body --out docs.akin
+  akin matrix build --from-matrices vectors.akin,spelling.akin --combine average --symmetric --out both.akin`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := errors.Join(f.check(), f.misplaced(cmd.Flags().Changed)); err != nil {
+			source, err := f.check(cmd.Flags())
+			if err != nil {
 				return usageError{err}
 			}
-			return f.run(cmd.Context(), cmd.ErrOrStderr())
+			return f.run(cmd.Context(), source, cmd.ErrOrStderr())
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.fromIndex, "from-index", "", "learn from the documents of the cluster at this URL")
-	flags.StringVar(&f.fromVectors, "from-vectors", "", "take the vectors of this file")
-	flags.StringVar(&f.cluster, "cluster", "", "with --from-vectors: cluster that analyzes the words")
-	flags.StringVar(&f.caFile, "ca-file", "", "PEM file of the authorities that sign the cluster's certificate; default the system's")
-	flags.StringVar(&f.index, "index", "", "index, or several as in a search")
-	flags.StringSliceVar(&f.fields, "field", nil, "text field; several must be analyzed alike")
+	f.registerSources(flags)
+	f.target.register(flags)
+	f.filter.register(flags)
+	flags.Float64Var(&f.power, "power", f.vectors.Power, "with --from-index and --from-vectors: power of the cosine")
+	flags.IntVar(&f.sparsify.Neighbors, "top", f.vectors.Neighbors, "neighbors of a term at most")
+	flags.Float64Var(&f.sparsify.Threshold, "min-similarity", 0, "drop similarities up to this")
+	flags.BoolVar(&f.sparsify.Mutual, "mutual", false, "keep neighbors only where each is the other's")
+	flags.BoolVar(&f.sparsify.Symmetric, "symmetric", false, "make both directions alike, the rarest terms first; rows stay within --top")
+	flags.BoolVar(&f.sparsify.Dominant, "dominant", false, "keep the sum of a row's similarities under 1; with --symmetric the matrix is positive definite")
+	flags.StringVar(&f.overrides, "overrides", "", "file of corrections by hand (see akin matrix edit)")
 	flags.StringVar(&f.out, "out", "", "matrix file to write (required)")
-	flags.BoolVar(&f.exactAnalysis, "exact-analysis", false,
-		"with --from-index: let the cluster analyze each document whole, for analyzers that look at more than one word; slower")
-	flags.IntVar(&f.corpus.Neighbors, "top", f.corpus.Neighbors, "neighbors of a term at most")
-	flags.Float64Var(&f.corpus.Power, "power", f.corpus.Power, "power of the cosine")
-	flags.Float64Var(&f.threshold, "threshold", 0, "with --from-vectors: cosines up to this count as 0")
-	flags.IntVar(&f.corpus.MinDocFreq, "min-df", f.corpus.MinDocFreq, "with --from-index: documents that a term must occur in")
-	flags.IntVar(&f.corpus.Dimensions, "dim", f.corpus.Dimensions, "with --from-index: dimensions of each decomposition")
-	flags.IntVar(&f.corpus.Window, "window", f.corpus.Window, "with --from-index: distance up to which terms co-occur")
-	flags.Uint64Var(&f.corpus.Seed, "seed", f.corpus.Seed, "with --from-index: seed of the randomised decomposition")
 	return cmd
 }
 
 // check returns all that is wrong with the flags.
-func (f *buildFlags) check() error {
-	var errs []error
-	fail := func(bad bool, text string) {
-		if bad {
-			errs = append(errs, errors.New(text))
-		}
-	}
-	fail((f.fromIndex == "") == (f.fromVectors == ""), "give one of --from-index and --from-vectors")
-	fail(f.out == "", "give --out FILE")
-	fail(f.fromIndex != "" && (f.index == "" || len(f.fields) == 0), "--from-index needs --index and --field")
-	given := 0
-	for _, set := range []bool{f.cluster != "", f.index != "", len(f.fields) > 0} {
-		if set {
-			given++
-		}
-	}
-	fail(f.fromVectors != "" && given != 0 && given != 3, "--from-vectors takes --cluster, --index and --field together")
-	fail(f.exactAnalysis && len(f.fields) > 1, "--exact-analysis takes one --field: build a matrix for each")
-	vectors := f.vectorOptions()
-	if err := vectors.Validate(); err != nil {
-		errs = append(errs, err)
-	} else if err := f.corpus.Validate(); err != nil { // it has the same settings and more
-		errs = append(errs, err)
-	}
-	if f.out != "" {
+func (f *buildFlags) check(flags *pflag.FlagSet) (source, error) {
+	source, err := f.chosen(flags)
+	errs := append([]error{err}, checkEmpty(flags)...)
+	errs = append(errs, f.checkIdle(source, flags)...)
+	errs = append(errs, f.checkInputs()...)
+	errs = append(errs, f.checkRows()...)
+	if f.out == "" {
+		errs = append(errs, errors.New("give --out FILE"))
+	} else {
 		errs = append(errs, checkTarget(f.out))
 	}
-	return errors.Join(errs...)
-}
-
-// misplaced returns the flags that were given and do not belong to the source.
-func (f *buildFlags) misplaced(given func(name string) bool) error {
-	source, others := "--from-index", []string{"cluster", "threshold"}
-	if f.fromVectors != "" {
-		source, others = "--from-vectors", []string{"exact-analysis", "min-df", "dim", "window", "seed"}
+	f.setNeighbors()
+	errs = append(errs, f.filter.parse()...)
+	if source.check != nil {
+		errs = append(errs, source.check())
 	}
-	var errs []error
-	for _, name := range others {
-		if given(name) {
-			errs = append(errs, fmt.Errorf("--%s does not go with %s", name, source))
-		}
+	if source.flag != "from-index" {
+		errs = append(errs, f.target.check())
 	}
-	return errors.Join(errs...)
+	return source, errors.Join(errs...)
 }
 
-func (f *buildFlags) vectorOptions() simmatrix.VectorOptions {
-	options := simmatrix.DefaultVectorOptions()
-	options.Source, options.Neighbors, options.Power, options.Threshold = "vectors", f.corpus.Neighbors, f.corpus.Power, f.threshold
-	return options
-}
-
-func (f *buildFlags) run(ctx context.Context, stderr io.Writer) error {
+func (f *buildFlags) run(ctx context.Context, source source, stderr io.Writer) error {
 	report := newProgress(stderr)
 	defer report.end()
-	m, err := f.build(ctx, report)
+	m, err := f.build(ctx, source, report)
 	if err != nil {
 		return err
 	}
 	if err := writeFile(ctx, f.out, func(w io.Writer) error { return simmatrix.Encode(w, m) }); err != nil {
 		return err
 	}
+	if err := f.docs.spooled.remove(); err != nil {
+		return err
+	}
 	report.end()
 	meta := m.Meta()
-	fmt.Fprintf(stderr, "%s: %d terms, %d neighbors, from %d documents\n", f.out, meta.Terms, meta.NonZeros, meta.Docs)
+	fmt.Fprintf(stderr, "%s: %d terms, %d neighbors", f.out, meta.Terms, meta.NonZeros)
+	if meta.Docs > 0 {
+		fmt.Fprintf(stderr, ", from %d documents", meta.Docs)
+	}
+	fmt.Fprintln(stderr)
 	return nil
 }
 
-func (f *buildFlags) build(ctx context.Context, report *progress) (*simmatrix.Matrix, error) {
-	if f.fromIndex != "" {
-		client, err := openCluster(f.fromIndex, f.caFile)
-		if err != nil {
-			return nil, err
-		}
-		defer func() { _ = client.Close() }() // nothing was written
-		corpus, err := f.readIndex(ctx, client, report)
-		if err != nil {
-			return nil, err
-		}
-		f.corpus.Source = "index " + f.index + ", field " + strings.Join(f.fields, ", ")
-		return simmatrix.FromCorpus(ctx, corpus, f.corpus, report.step)
+// build is the way from the source to the matrix that is written.
+func (f *buildFlags) build(ctx context.Context, source source, report *progress) (*simmatrix.Matrix, error) {
+	if err := f.readOverrides(ctx); err != nil {
+		return nil, err
 	}
-	file, err := os.Open(f.fromVectors)
+	m, err := source.build(ctx, report)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = file.Close() }() // nothing was written
-	report.step("reading vectors", 0, 0)
-	vectors, err := simmatrix.ReadVectors(file)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.fromVectors, err)
-	}
-	m, err := simmatrix.FromVectors(ctx, vectors, f.vectorOptions(), report.step)
-	if err != nil || f.cluster == "" {
-		return m, err
-	}
-	return f.project(ctx, m, report)
-}
-
-// openCluster returns a client with the credentials of the environment.
-func openCluster(url, caFile string) (*esclient.Client, error) {
-	ca, err := readCA(caFile)
-	if err != nil {
-		return nil, err
-	}
-	client, err := esclient.New(esclient.Options{
-		URLs:     []string{url},
-		CA:       ca,
-		Username: os.Getenv(configs.EnvClusterUsername),
-		Password: os.Getenv(configs.EnvClusterPassword),
-		APIKey:   os.Getenv(configs.EnvClusterAPIKey),
-	})
-	if err != nil {
-		return nil, usageError{err}
-	}
-	return client, nil
-}
-
-// readIndex reads the documents once and returns them as index terms.
-func (f *buildFlags) readIndex(ctx context.Context, client *esclient.Client, report *progress) (*simmatrix.Corpus, error) {
-	total, err := client.Count(ctx, f.index)
-	if err != nil {
-		return nil, err
-	}
-	if f.exactAnalysis {
-		corpus, done := simmatrix.NewCorpus(), 0
-		err := client.ExactTerms(ctx, f.index, f.fields, func(_ string, terms [][]string) error {
-			corpus.AddDocument(slices.Concat(terms...))
-			done++
-			report.step("reading documents", done, int(total))
-			return nil
-		})
-		return corpus, err
-	}
-	texts, done := simmatrix.NewTexts(), 0
-	err = client.Scan(ctx, f.index, f.fields, func(_ string, values []string) error {
-		texts.Add(values...)
-		done++
-		report.step("reading documents", done, int(total))
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	terms, err := f.analyze(ctx, client, texts.Words(), report)
-	if err != nil {
-		return nil, err
-	}
-	return texts.Corpus(terms), nil
-}
-
-// wordsAtOnce is how many words are analyzed between two reports of progress.
-const wordsAtOnce = 5000
-
-// analyze returns the index terms of each word, by the analyzer of the fields.
-func (f *buildFlags) analyze(ctx context.Context, client *esclient.Client, words []string, report *progress) ([][]string, error) {
-	terms := make([][]string, 0, len(words))
-	for batch := range slices.Chunk(words, wordsAtOnce) {
-		report.step("analyzing words", len(terms), len(words))
-		analyzed, err := client.AnalyzeWords(ctx, f.index, f.fields[0], batch)
-		if err != nil {
-			return nil, err
-		}
-		terms = append(terms, analyzed...)
-	}
-	report.step("analyzing words", len(terms), len(words))
-	sample := words[:min(len(words), wordsAtOnce)]
-	for _, field := range f.fields[1:] {
-		other, err := client.AnalyzeWords(ctx, f.index, field, sample)
-		if err != nil {
-			return nil, err
-		}
-		for k := range sample {
-			if !slices.Equal(other[k], terms[k]) {
-				return nil, fmt.Errorf("the fields %s and %s are not analyzed alike (%q is %q and %q): build a matrix for each",
-					f.fields[0], field, sample[k], terms[k], other[k])
+	if f.target.cluster != "" {
+		if f.found == nil { // the source did not need to know
+			if f.found, err = f.target.lookUp(ctx, slices.Collect(m.Terms()), report); err != nil {
+				return nil, err
 			}
 		}
-	}
-	return terms, nil
-}
-
-// project turns the words of m into index terms of the field.
-func (f *buildFlags) project(ctx context.Context, m *simmatrix.Matrix, report *progress) (*simmatrix.Matrix, error) {
-	client, err := openCluster(f.cluster, f.caFile)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = client.Close() }() // nothing was written
-	words := slices.Collect(m.Terms())
-	analyzed, err := f.analyze(ctx, client, words, report)
-	if err != nil {
-		return nil, err
-	}
-	options := simmatrix.ProjectOptions{
-		IndexTerms: make(map[string][]string, len(words)),
-		DocFreqs:   make(map[string]uint32, len(words)),
-	}
-	var terms []string
-	for k, word := range words {
-		options.IndexTerms[word] = analyzed[k]
-		if len(analyzed[k]) == 1 {
-			terms = append(terms, analyzed[k][0])
-		}
-	}
-	slices.Sort(terms)
-	terms = slices.Compact(terms)
-	done := 0
-	for batch := range slices.Chunk(terms, wordsAtOnce) {
-		report.step("counting documents", done, len(terms))
-		docFreqs := make([]int64, len(batch))
-		docs, err := client.DocFreqs(ctx, f.index, f.fields[0], batch, docFreqs)
-		if err != nil {
+		if m, err = f.target.project(m, f.found, report); err != nil {
 			return nil, err
 		}
-		options.Docs = uint64(max(docs, 0))
-		for k, term := range batch {
-			options.DocFreqs[term] = uint32(min(max(docFreqs[k], 0), math.MaxUint32))
-		}
-		done += len(batch)
 	}
-	out, counts, err := simmatrix.Project(m, options)
+	if m, err = f.filter.apply(m, report); err != nil {
+		return nil, err
+	}
+	if m, err = applyOverrides(m, f.rules, report); err != nil {
+		return nil, err
+	}
+	f.sparsify.Protect = f.rules.Protects
+	return simmatrix.Sparsify(m, f.sparsify)
+}
+
+// readOverrides reads the overrides, none without --overrides. Those that make
+// the two directions of a pair differ do not go with --symmetric.
+func (f *buildFlags) readOverrides(ctx context.Context) error {
+	f.rules = &simmatrix.Overrides{}
+	if f.overrides == "" {
+		return nil
+	}
+	var err error
+	if f.rules, err = readOverrides(ctx, f.overrides); err != nil || !f.sparsify.Symmetric {
+		return err
+	}
+	var errs []error
+	for rule := range f.rules.All() {
+		if rule.OneWay && rule.Action != simmatrix.ActionPin {
+			errs = append(errs, fmt.Errorf("%s: %v: with --symmetric a rule has to be both ways", f.overrides, &rule))
+		}
+	}
+	if len(errs) > 0 {
+		return usageError{errors.Join(errs...)}
+	}
+	return nil
+}
+
+// maxUnmet is how many pins are named that ask for what is not there.
+const maxUnmet = 20
+
+// applyOverrides applies them and tells which pins ask for what m lacks.
+func applyOverrides(m *simmatrix.Matrix, overrides *simmatrix.Overrides, report *progress) (*simmatrix.Matrix, error) {
+	m, counts, err := overrides.Apply(m)
 	if err != nil {
 		return nil, err
 	}
-	report.end()
-	fmt.Fprintf(report.w, "%d words: %d became terms of their own, %d fell on the term of another, %d are several terms, %d none; %d terms are in no document\n",
-		counts.Words, counts.Kept, counts.Merged, counts.MultiToken, counts.NoToken, counts.Unused)
-	return out, nil
+	if counts.Set+counts.Banned+counts.Pinned+counts.NoEffect > 0 {
+		report.tell("overrides: %d entries set, %d banned, %d pinned, %d as they were; %d terms added",
+			counts.Set, counts.Banned, counts.Pinned, counts.NoEffect, counts.TermsAdded)
+	}
+	for k, pin := range counts.Unmet {
+		if k == maxUnmet {
+			report.tell("overrides: and %d more pins of entries that are not there", len(counts.Unmet)-maxUnmet)
+			break
+		}
+		report.tell("overrides: %v: there is no such entry to keep", &pin)
+	}
+	return m, nil
 }

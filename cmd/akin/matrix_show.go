@@ -1,10 +1,16 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
 	"text/tabwriter"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -12,69 +18,185 @@ import (
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
 
+// showFlags are the flags of "matrix show".
+type showFlags struct {
+	redis redisFlags
+	file  string
+	top   int
+}
+
 func newMatrixShow() *cobra.Command {
-	var flags redisFlags
-	var file string
-	var top int
+	var f showFlags
 	cmd := &cobra.Command{
 		Use:   "show TERM...",
 		Short: "Show the neighbors of terms",
 		Long: `show prints the neighbors of index terms, most similar first, with the similarity and
 the document frequency, from a file or from the active version in Redis. Terms are
 index terms: what the field's analyzer makes of a word ("rental" may be "rental",
-"cars" is "car").`,
+"cars" is "car"). Where a matrix has entries of several origins, as an ensemble has
+and one with overrides, those of each entry stand beside it.`,
 		Example: `  akin matrix show --file docs.akin car rental
   akin matrix show --redis redis://127.0.0.1:6379 --name docs car`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usageError{errors.New("name at least one term")}
+			if len(args) == 0 || slices.Contains(args, "") {
+				return usageError{errors.New("name at least one term, and none that is empty")}
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if file != "" {
-				m, err := readMatrix(file)
-				if err != nil {
-					return err
-				}
-				rows := make([]simmatrix.Row, len(args))
-				for k, term := range args {
-					rows[k] = m.Row(term)
-				}
-				return showRows(cmd.OutOrStdout(), file, args, rows, top)
+			if f.top < 0 {
+				return usageError{fmt.Errorf("--top: %d is negative", f.top)}
 			}
-			return flags.with(func(admin *rowstore.Admin) error {
-				version, rows, err := admin.Rows(cmd.Context(), flags.name, "", args)
-				if err != nil {
-					return err
+			found, err := f.lookUp(cmd.Context(), withLowerCase(args))
+			if err != nil {
+				for _, term := range args {
+					if hint := nameHint(term); hint != "" {
+						return fmt.Errorf("%w; %s%s", err, term, hint)
+					}
 				}
-				return showRows(cmd.OutOrStdout(), flags.name+"@"+version, args, rows, top)
-			})
+				return err
+			}
+			return found.print(cmd.OutOrStdout(), args, f.top)
 		},
 	}
-	flags.register(cmd)
-	cmd.Flags().StringVar(&file, "file", "", "matrix file to look into instead of Redis")
-	cmd.Flags().IntVar(&top, "top", 20, "how many neighbors of each term")
+	f.redis.register(cmd)
+	cmd.Flags().StringVar(&f.file, "file", "", "matrix file to look into instead of Redis")
+	cmd.Flags().IntVar(&f.top, "top", 20, "how many neighbors of each term")
 	return cmd
 }
 
-// showRows prints the first top neighbors of each term.
-func showRows(out io.Writer, source string, terms []string, rows []simmatrix.Row, top int) error {
+// withLowerCase returns the terms and those of their lower-case forms that are
+// others: an analyzer makes lower case of nearly all words, people forget it.
+func withLowerCase(terms []string) []string {
+	all := slices.Clone(terms)
+	for _, term := range terms {
+		if lower := strings.ToLower(term); lower != term {
+			all = append(all, lower)
+		}
+	}
+	return all
+}
+
+// foundRows are rows of one matrix.
+type foundRows struct {
+	matrix  string // which one
+	origins []string
+	rows    map[string]simmatrix.Row // by term, the zero Row where there is none
+}
+
+// lookUp returns the rows of terms in the matrix of the flags.
+func (f *showFlags) lookUp(ctx context.Context, terms []string) (*foundRows, error) {
+	found := &foundRows{rows: make(map[string]simmatrix.Row, len(terms))}
+	if f.file != "" {
+		m, err := readMatrix(ctx, f.file)
+		if err != nil {
+			return nil, err
+		}
+		found.matrix, found.origins = f.file, m.Meta().Origins
+		for _, term := range terms {
+			found.rows[term] = m.Row(term)
+		}
+		return found, nil
+	}
+	err := f.redis.with(func(admin *rowstore.Admin) error {
+		version, rows, err := admin.Rows(ctx, f.redis.name, "", terms)
+		if err != nil {
+			return err
+		}
+		found.matrix = f.redis.name + "@" + version
+		for k, term := range terms {
+			found.rows[term] = rows[k]
+		}
+		if !slices.ContainsFunc(rows, hasOrigins) {
+			return nil
+		}
+		versions, err := admin.Versions(ctx, f.redis.name)
+		if err != nil {
+			return err
+		}
+		if k := slices.IndexFunc(versions, func(v rowstore.Version) bool { return v.ID == version }); k >= 0 {
+			found.origins = versions[k].Meta.Origins
+		}
+		return nil
+	})
+	return found, err
+}
+
+// hasOrigins reports whether the neighbors of a row have origins: all of a
+// matrix have them, or none.
+func hasOrigins(r simmatrix.Row) bool {
+	for n := range r.All() {
+		return n.Origins != 0
+	}
+	return false
+}
+
+// print prints the first top neighbors of each term.
+func (f *foundRows) print(out io.Writer, terms []string, top int) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	for k, term := range terms {
-		if rows[k].IsZero() {
-			fmt.Fprintf(w, "%s\tnot in %s\n", term, source)
+	for _, term := range terms {
+		row := f.rows[term]
+		if row.IsZero() {
+			hint := ""
+			if lower := strings.ToLower(term); !f.rows[lower].IsZero() {
+				hint = ", but " + visible(lower) + " is"
+			}
+			hint += nameHint(term)
+			fmt.Fprintf(w, "%s  not in %s%s\n", visible(term), f.matrix, hint)
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%d neighbors in %s\tdf %d\n", term, rows[k].Len(), source, rows[k].DocFreq())
+		fmt.Fprintf(w, "%s  %d neighbors in %s  df %d\n", visible(term), row.Len(), f.matrix, row.DocFreq())
 		shown := 0
-		for n := range rows[k].All() {
+		for n := range row.All() {
 			if shown == top {
 				break
 			}
 			shown++
-			fmt.Fprintf(w, "  %s\t%.4f\tdf %d\n", n.Term, n.Similarity, n.DocFreq)
+			fmt.Fprintf(w, "  %s\t%s\tdf %d%s\n", visible(n.Term), decimals(float64(n.Similarity)), n.DocFreq, f.originsOf(n))
 		}
 	}
 	return w.Flush()
+}
+
+// nameHint says how a matrix is named here, after a term that looks like one.
+func nameHint(term string) string {
+	if !inRedis.MatchString(term) {
+		return ""
+	}
+	name, _, _ := strings.Cut(term, "@")
+	return " (taken for a term; the active version of a matrix in Redis is --name " + name + ")"
+}
+
+// originsOf returns the names of what an entry comes from as a column, nothing
+// where the matrix has no names.
+func (f *foundRows) originsOf(n simmatrix.Neighbor) string {
+	var names []string
+	for k, name := range f.origins {
+		if n.Origins>>k&1 == 1 {
+			names = append(names, visible(name))
+		}
+	}
+	if names == nil {
+		return ""
+	}
+	return "\t" + strings.Join(names, ", ")
+}
+
+// decimals returns a number from 0 with four decimals, and with as many more as
+// three digits of a smaller one take.
+func decimals(v float64) string {
+	digits := 4
+	if v > 0 && v < 0.01 {
+		digits = min(2-int(math.Floor(math.Log10(v))), 8)
+	}
+	return strconv.FormatFloat(v, 'f', digits, 64)
+}
+
+// visible returns text as it can be printed in a line of a table: quoted where
+// it has what would move the cursor.
+func visible(text string) string {
+	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(text)
+	}
+	return text
 }

@@ -1,65 +1,138 @@
 package main
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
+	"io"
+	"os"
+	"os/user"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
 
+// pushFlags are the flags of "matrix push".
+type pushFlags struct {
+	redis         redisFlags
+	overrides, by string
+	activate      bool
+}
+
 func newMatrixPush() *cobra.Command {
-	var flags redisFlags
-	var activate bool
+	var f pushFlags
 	cmd := &cobra.Command{
 		Use:   "push FILE",
 		Short: "Write a matrix file to Redis as a new version",
 		Long: `push checks the file, writes it to Redis completely under a new version and prints
-that version. Searches use it once it is active. A push that is interrupted leaves
-the active version as it was and no version behind.`,
+that version. Searches use it once it is active. Corrections by hand (--overrides) are
+applied first.
+
+While Redis is away, as for the seconds in which a replica becomes the master, push
+waits and goes on. A push that is interrupted or fails leaves the active version as it
+was and no version behind.`,
 		Example: `  akin matrix push --redis redis://127.0.0.1:6379 --name docs docs.akin
-  akin matrix push --name docs --activate docs.akin`,
+  akin matrix push --redis redis+sentinel://10.0.0.1,10.0.0.2/mymaster --name docs docs.akin
+  akin matrix push --name docs --overrides overrides.txt --activate docs.akin`,
 		Args: exactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			m, err := readMatrix(args[0])
+			report := newProgress(cmd.ErrOrStderr())
+			defer report.end()
+			m, err := f.read(cmd.Context(), args[0], report)
 			if err != nil {
 				return err
 			}
-			return flags.with(func(admin *rowstore.Admin) error {
-				report := newProgress(cmd.ErrOrStderr())
-				defer report.end()
-				v, err := admin.Push(cmd.Context(), flags.name, m, report.step)
+			return f.redis.with(func(admin *rowstore.Admin) error {
+				v, err := admin.Push(cmd.Context(), f.redis.name, m, rowstore.PushOptions{
+					By: cmp.Or(f.by, userAtHost()), Progress: report.step,
+				})
 				if err != nil {
 					return err
 				}
 				report.end()
 				fmt.Fprintln(cmd.OutOrStdout(), v.ID)
-				if !activate {
+				if !f.activate {
 					return nil
 				}
-				return admin.Activate(cmd.Context(), flags.name, v.ID)
+				return admin.Activate(cmd.Context(), f.redis.name, v.ID)
+			})
+		},
+	}
+	f.redis.register(cmd)
+	cmd.Flags().StringVar(&f.overrides, "overrides", "", "file of corrections by hand (see akin matrix edit)")
+	cmd.Flags().StringVar(&f.by, "by", "", "who pushes, for the list of versions; default USER@HOST")
+	cmd.Flags().BoolVar(&f.activate, "activate", false, "make the version active when it is complete")
+	return cmd
+}
+
+// read returns the matrix of a file with the overrides.
+func (f *pushFlags) read(ctx context.Context, path string, report *progress) (*simmatrix.Matrix, error) {
+	m, err := readMatrix(ctx, path)
+	if err != nil || f.overrides == "" {
+		return m, err
+	}
+	overrides, err := readOverrides(ctx, f.overrides)
+	if err != nil {
+		return nil, err
+	}
+	return applyOverrides(m, overrides, report)
+}
+
+// userAtHost says who runs the program and where, as far as the system knows.
+func userAtHost() string {
+	name := "unknown"
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		name = u.Username
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return name
+	}
+	return name + "@" + host
+}
+
+func newMatrixPull() *cobra.Command {
+	var flags redisFlags
+	var version, out string
+	cmd := &cobra.Command{
+		Use:   "pull --out FILE",
+		Short: "Read a version from Redis into a matrix file",
+		Long: `pull reads the active version of a matrix, or --version, and writes the file that it
+was pushed from, byte for byte: its checksum is verified. It prints the version.`,
+		Example: `  akin matrix pull --redis redis://127.0.0.1:6379 --name docs --out docs.akin`,
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if out == "" {
+				return usageError{errors.New("give --out FILE")}
+			}
+			if err := checkTarget(out); err != nil {
+				return usageError{err}
+			}
+			return flags.with(func(admin *rowstore.Admin) error {
+				report := newProgress(cmd.ErrOrStderr())
+				defer report.end()
+				m, v, err := admin.Pull(cmd.Context(), flags.name, version, report.step)
+				if err != nil {
+					return err
+				}
+				if err := writeFile(cmd.Context(), out, func(w io.Writer) error { return simmatrix.Encode(w, m) }); err != nil {
+					return err
+				}
+				report.tell("%s: %d terms, %d neighbors", out, v.Meta.Terms, v.Meta.NonZeros)
+				fmt.Fprintln(cmd.OutOrStdout(), v.ID)
+				return nil
 			})
 		},
 	}
 	flags.register(cmd)
-	cmd.Flags().BoolVar(&activate, "activate", false, "make the version active when it is complete")
+	cmd.Flags().StringVar(&version, "version", "", "version to read; default the active one")
+	cmd.Flags().StringVar(&out, "out", "", "file to write (required)")
 	return cmd
-}
-
-// with calls f with the Redis of the flags.
-func (f *redisFlags) with(call func(admin *rowstore.Admin) error) (err error) {
-	admin, err := f.open()
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if closing := admin.Close(); err == nil {
-			err = closing
-		}
-	}()
-	return call(admin)
 }
 
 func newMatrixList() *cobra.Command {
@@ -76,14 +149,14 @@ func newMatrixList() *cobra.Command {
 					return err
 				}
 				w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-				fmt.Fprintln(w, "\tVERSION\tPUSHED\tTERMS\tNEIGHBORS\tDOCS\tSOURCE")
+				fmt.Fprintln(w, "\tVERSION\tPUSHED\tBY\tTERMS\tNEIGHBORS\tDOCS\tCHECKSUM\tSOURCE")
 				for _, v := range versions {
 					mark := ""
 					if v.Active {
 						mark = "*"
 					}
-					fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%s\n", mark, v.ID, v.Pushed.UTC().Format(time.RFC3339),
-						v.Meta.Terms, v.Meta.NonZeros, v.Meta.Docs, v.Meta.Source)
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%.12s\t%s\n", mark, v.ID, v.Pushed.UTC().Format(time.RFC3339), v.By,
+						v.Meta.Terms, v.Meta.NonZeros, v.Meta.Docs, v.Checksum, v.Meta.Source)
 				}
 				return w.Flush()
 			})
@@ -130,6 +203,47 @@ func newMatrixRollback() *cobra.Command {
 	}
 	flags.register(cmd)
 	return cmd
+}
+
+func newMatrixPrune() *cobra.Command {
+	var flags redisFlags
+	var keep int
+	cmd := &cobra.Command{
+		Use:   "prune --keep N",
+		Short: "Remove old versions of a matrix from Redis",
+		Long: `prune removes all versions but the newest N and the active one, and prints them. They
+can no longer be activated or rolled back to; requests that began with one can read it
+for another minute. Rows without a version, if something left any, are removed as well.`,
+		Example: `  akin matrix prune --redis redis://127.0.0.1:6379 --name docs --keep 3`,
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if keep < 1 {
+				return usageError{errors.New("say how many versions to keep: --keep N, at least 1")}
+			}
+			return flags.with(func(admin *rowstore.Admin) error { return prune(cmd.Context(), admin, flags.name, keep, cmd) })
+		},
+	}
+	flags.register(cmd)
+	cmd.Flags().IntVar(&keep, "keep", 0, "how many of the newest versions to keep (required)")
+	return cmd
+}
+
+// prune prints what it has removed, also where it fails on the way.
+func prune(ctx context.Context, admin *rowstore.Admin, name string, keep int, cmd *cobra.Command) error {
+	pruned, err := admin.Prune(ctx, name, keep)
+	for _, id := range pruned.Versions {
+		fmt.Fprintln(cmd.OutOrStdout(), id)
+	}
+	for _, id := range pruned.Orphans {
+		fmt.Fprintf(cmd.OutOrStdout(), "%s (no complete version)\n", id)
+	}
+	if err != nil {
+		return err
+	}
+	if pruned.Partly {
+		fmt.Fprintln(cmd.ErrOrStderr(), "Redis holds very many keys; not all of them were looked through for rows without a version")
+	}
+	return nil
 }
 
 // exactArgs asks for n arguments; anything else is a mistake of the user.

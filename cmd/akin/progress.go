@@ -77,3 +77,9 @@ func (p *progress) end() {
 	}
 	p.stage = ""
 }
+
+// tell closes the stage under way and prints a line.
+func (p *progress) tell(format string, args ...any) {
+	p.end()
+	fmt.Fprintf(p.w, format+"\n", args...)
+}

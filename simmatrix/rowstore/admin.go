@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -15,6 +16,9 @@ const (
 	// adminTimeout bounds one round trip of a person's command: a batch of a
 	// push may wait for Redis to save or to page.
 	adminTimeout = 5 * time.Second
+	// parting is how long an exchange that is under way is waited for when its
+	// context has ended.
+	parting = 200 * time.Millisecond
 	// maxHistory is the number of earlier versions that rollback can reach.
 	maxHistory = 32
 	// maxListed bounds the versions that are listed.
@@ -30,21 +34,53 @@ var (
 )
 
 // An Admin changes which versions of matrices there are in Redis and which is
-// active. It is safe for concurrent use, also by several programs.
-type Admin struct{ client *redis.Client }
+// active. It is safe for concurrent use, also by several programs. Its calls
+// end soon after their context does, even where Redis hangs.
+type Admin struct {
+	client   redis.UniversalClient
+	codec    simmatrix.RowCodec
+	patience time.Duration // see patience
+	calls    sync.WaitGroup
+}
 
-// OpenAdmin returns an Admin for the Redis at url, which it connects to when
-// first used.
-func OpenAdmin(url string) (*Admin, error) {
-	client, err := newClient(url, adminTimeout)
+// OpenAdmin returns an Admin for a Redis, which it connects to when first
+// used. The error wraps [ErrURL].
+func OpenAdmin(r Redis) (*Admin, error) {
+	client, err := newClient(r, adminTimeout)
 	if err != nil {
 		return nil, err
 	}
-	return &Admin{client: client}, nil
+	return &Admin{client: client, patience: patience}, nil
 }
 
-// Close ends the connections.
-func (a *Admin) Close() error { return a.client.Close() }
+// Close ends the connections, and with them what calls have left behind.
+func (a *Admin) Close() error {
+	err := a.client.Close()
+	a.calls.Wait()
+	return err
+}
+
+// do runs one exchange with Redis. It comes back a moment after ctx ends,
+// although the client may wait for an answer until its own timeout. What op
+// sets may be read only where do returns nil.
+func (a *Admin) do(ctx context.Context, op func(ctx context.Context) error) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	a.calls.Go(func() { done <- op(ctx) })
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	select { // most often Redis is well and the answer on its way
+	case err := <-done:
+		return err
+	case <-time.After(parting):
+		return context.Cause(ctx)
+	}
+}
 
 // activate makes ARGV[1] the active version, and the one before it the newest
 // of the history. It returns 0, and changes nothing, where the version is not
@@ -76,7 +112,11 @@ func (a *Admin) Activate(ctx context.Context, name, version string) error {
 		return err
 	}
 	keys := []string{activeKey(name), versionsKey(name), historyKey(name), rowsKey(name, version)}
-	done, err := activate.Run(ctx, a.client, keys, version, maxHistory).Int()
+	var done int
+	err := a.do(ctx, func(ctx context.Context) (err error) {
+		done, err = activate.Run(ctx, a.client, keys, version, maxHistory).Int()
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("activate %s of matrix %s: %w", version, name, err)
 	}
@@ -86,40 +126,64 @@ func (a *Admin) Activate(ctx context.Context, name, version string) error {
 	return nil
 }
 
-// rollback makes the newest version of the history that is still complete the
-// active one and returns it.
+// rollback takes ARGV[1], which has to be the newest version of the history,
+// from there, and makes it the active one where it is complete. It returns 1
+// if so, 0 where the version is not complete, and -1, with nothing changed,
+// where another version is the newest.
 //
-//	KEYS active, versions, history
-//	ARGV what the key of a version's rows begins with
+//	KEYS active, versions, history, rows of the version
+//	ARGV version
 var rollback = redis.NewScript(`
-local before = redis.call('LPOP', KEYS[3])
-while before do
-	if redis.call('ZSCORE', KEYS[2], before) and redis.call('HGET', ARGV[1] .. before, '') == before then
-		redis.call('SET', KEYS[1], before)
-		return before
-	end
-	before = redis.call('LPOP', KEYS[3])
+if redis.call('LINDEX', KEYS[3], 0) ~= ARGV[1] then
+	return -1
 end
-return false
+redis.call('LPOP', KEYS[3])
+if not redis.call('ZSCORE', KEYS[2], ARGV[1]) or redis.call('HGET', KEYS[4], '') ~= ARGV[1] then
+	return 0
+end
+redis.call('SET', KEYS[1], ARGV[1])
+return 1
 `)
 
 // Rollback makes the version that was active before the present one active
-// again and returns its ID. Called again it goes back further. It returns an
-// error that wraps [ErrNoHistory], and changes nothing that is served, where
-// there is none.
+// again and returns its ID. Versions that are no longer complete are passed
+// over. Called again it goes back further. It returns an error that wraps
+// [ErrNoHistory], and changes nothing that is served, where there is none.
 func (a *Admin) Rollback(ctx context.Context, name string) (string, error) {
 	if err := checkName("matrix", name); err != nil {
 		return "", err
 	}
-	keys := []string{activeKey(name), versionsKey(name), historyKey(name)}
-	id, err := rollback.Run(ctx, a.client, keys, rowsKey(name, "")).Text()
-	if errors.Is(err, redis.Nil) {
-		err = ErrNoHistory
+	for range 2 * maxHistory {
+		id, done, err := a.stepBack(ctx, name)
+		switch {
+		case errors.Is(err, redis.Nil):
+			return "", fmt.Errorf("roll back matrix %s: %w", name, ErrNoHistory)
+		case err != nil:
+			return "", fmt.Errorf("roll back matrix %s: %w", name, err)
+		case done:
+			return id, nil
+		}
 	}
+	return "", fmt.Errorf("roll back matrix %s: others change its history; try again", name)
+}
+
+// stepBack takes the newest version of the history, if it is still that one,
+// and reports whether it could be made active. [redis.Nil] is the error for an
+// empty history.
+func (a *Admin) stepBack(ctx context.Context, name string) (id string, done bool, err error) {
+	var result int
+	err = a.do(ctx, func(ctx context.Context) (err error) {
+		if id, err = a.client.LIndex(ctx, historyKey(name), 0).Result(); err != nil {
+			return err
+		}
+		keys := []string{activeKey(name), versionsKey(name), historyKey(name), rowsKey(name, id)}
+		result, err = rollback.Run(ctx, a.client, keys, id).Int()
+		return err
+	})
 	if err != nil {
-		return "", fmt.Errorf("roll back matrix %s: %w", name, err)
+		return "", false, err
 	}
-	return id, nil
+	return id, result == 1, nil
 }
 
 // Versions returns the complete versions of a matrix, the newest first, at
@@ -128,11 +192,23 @@ func (a *Admin) Versions(ctx context.Context, name string) ([]Version, error) {
 	if err := checkName("matrix", name); err != nil {
 		return nil, err
 	}
+	var versions []Version
+	err := a.do(ctx, func(ctx context.Context) (err error) {
+		versions, err = a.versions(ctx, name)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("versions of matrix %s: %w", name, err)
+	}
+	return versions, nil
+}
+
+func (a *Admin) versions(ctx context.Context, name string) ([]Version, error) {
 	ids, err := a.client.ZRangeArgs(ctx, redis.ZRangeArgs{
 		Key: versionsKey(name), Start: 0, Stop: maxListed - 1, Rev: true,
 	}).Result()
 	if err != nil {
-		return nil, fmt.Errorf("versions of matrix %s: %w", name, err)
+		return nil, err
 	}
 	pipe := a.client.Pipeline()
 	active := pipe.Get(ctx, activeKey(name))
@@ -141,7 +217,7 @@ func (a *Admin) Versions(ctx context.Context, name string) ([]Version, error) {
 		metas[i] = pipe.Get(ctx, metaKey(name, id))
 	}
 	if err := execute(ctx, pipe); err != nil && !refusal(err) {
-		return nil, fmt.Errorf("versions of matrix %s: %w", name, err)
+		return nil, err
 	}
 	versions := make([]Version, len(ids))
 	for i, id := range ids {
@@ -155,31 +231,43 @@ func (a *Admin) Versions(ctx context.Context, name string) ([]Version, error) {
 	return versions, nil
 }
 
-// Rows returns the rows of terms in a complete version, "" for the active one,
-// and which version it is. The zero Row stands for a term that the matrix does
-// not hold. Errors wrap [ErrNoVersion], [ErrUnknownVersion] or [ErrBadRow].
-func (a *Admin) Rows(ctx context.Context, name, version string, terms []string) (string, []simmatrix.Row, error) {
+// resolve returns version, or for "" the active one.
+func (a *Admin) resolve(ctx context.Context, name, version string) (string, error) {
 	if err := checkName("matrix", name); err != nil {
-		return "", nil, err
+		return "", err
 	}
 	if version == "" {
-		active, err := a.client.Get(ctx, activeKey(name)).Result()
+		err := a.do(ctx, func(ctx context.Context) (err error) {
+			version, err = a.client.Get(ctx, activeKey(name)).Result()
+			return err
+		})
 		if errors.Is(err, redis.Nil) {
 			err = ErrNoVersion
 		}
 		if err != nil {
-			return "", nil, fmt.Errorf("active version of matrix %s: %w", name, err)
+			return "", fmt.Errorf("active version of matrix %s: %w", name, err)
 		}
-		version = active
 	}
-	if err := checkName("version", version); err != nil {
+	return version, checkName("version", version)
+}
+
+// Rows returns the rows of terms in a complete version, "" for the active one,
+// and which version it is. The zero Row stands for a term that the matrix does
+// not hold. Errors wrap [ErrNoVersion], [ErrUnknownVersion] or [ErrBadRow].
+func (a *Admin) Rows(ctx context.Context, name, version string, terms []string) (string, []simmatrix.Row, error) {
+	version, err := a.resolve(ctx, name, version)
+	if err != nil {
 		return "", nil, err
 	}
-	rows := make([]simmatrix.Row, len(terms))
+	var values []any
 	fields := append([]string{completeField}, terms...)
-	values, err := a.client.HMGet(ctx, rowsKey(name, version), fields...).Result()
+	err = a.do(ctx, func(ctx context.Context) (err error) {
+		values, err = hmget(ctx, a.client, rowsKey(name, version), fields)
+		return err
+	})
+	rows := make([]simmatrix.Row, len(terms))
 	if err == nil {
-		err = parseRows(values, version, rows)
+		err = parseRows(&a.codec, values, version, rows)
 		if errors.Is(err, ErrGone) {
 			err = ErrUnknownVersion
 		} else if err != nil {

@@ -3,6 +3,7 @@ package rowstore
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"runtime"
 	"slices"
 	"strconv"
@@ -87,34 +88,62 @@ func BenchmarkFourTermsFromMemory(b *testing.B) {
 	}
 }
 
-// BenchmarkFourTermsFromRedis reports the median of a look-up without cache.
+// BenchmarkFourTermsFromRedis reports the median of a look-up without cache,
+// over a unix socket and over TCP.
 func BenchmarkFourTermsFromRedis(b *testing.B) {
-	r := startRedis(b)
+	r := startOnPort(b)
 	m, terms := realistic(b, 20_000)
 	publish(b, r.admin(b), m)
-	s := open(b, Options{RedisURL: r.url(), RedisTimeout: time.Second})
-	v := s.Pin().For("i", "f").version
-	rng := rand.New(rand.NewPCG(3, 4))
-	var took []time.Duration
-	b.ReportAllocs()
-	for b.Loop() {
-		k := rng.IntN(len(terms) - 4)
-		start := time.Now()
-		if _, err := s.remote.read(b.Context(), v, terms[k:k+4]); err != nil {
-			b.Fatal(err)
-		}
-		took = append(took, time.Since(start))
+	for name, at := range map[string]Redis{"unix": r.at(), "TCP": {URL: "redis://" + r.addr()}} {
+		b.Run(name, func(b *testing.B) {
+			s := open(b, Options{Redis: at, RedisTimeout: time.Second})
+			waitFor(b, 10*time.Second, "the version", func() bool { return served(s) != "" })
+			v := s.Pin().For("i", "f").version
+			rng := rand.New(rand.NewPCG(3, 4))
+			var took []time.Duration
+			b.ReportAllocs()
+			for b.Loop() {
+				k := rng.IntN(len(terms) - 4)
+				start := time.Now()
+				if _, err := s.remote.read(b.Context(), v, terms[k:k+4]); err != nil {
+					b.Fatal(err)
+				}
+				took = append(took, time.Since(start))
+			}
+			b.ReportMetric(quantile(took, 0.5), "p50-µs")
+			b.ReportMetric(quantile(took, 0.99), "p99-µs")
+		})
 	}
-	b.ReportMetric(quantile(took, 0.5), "p50-µs")
-	b.ReportMetric(quantile(took, 0.99), "p99-µs")
+}
+
+// benchmarkedMatrices returns what is pushed: random terms with uniform
+// similarities, which nothing makes small, and the matrix of the file that
+// AKIN_BENCH_MATRIX names, if any.
+func benchmarkedMatrices(b *testing.B) map[string]*simmatrix.Matrix {
+	b.Helper()
+	random, _ := realistic(b, 200_000)
+	all := map[string]*simmatrix.Matrix{"random": random}
+	if path := os.Getenv("AKIN_BENCH_MATRIX"); path != "" {
+		f, err := os.Open(path)
+		must(b, err)
+		defer f.Close()
+		all["file"], err = simmatrix.Decode(f)
+		must(b, err)
+	}
+	return all
 }
 
 // BenchmarkPush reports rows a second and what a row of 100 neighbors takes
-// in Redis.
+// in Redis, and how fast all are pulled again.
 func BenchmarkPush(b *testing.B) {
+	for name, m := range benchmarkedMatrices(b) {
+		b.Run(name, func(b *testing.B) { benchmarkPush(b, m) })
+	}
+}
+
+func benchmarkPush(b *testing.B, m *simmatrix.Matrix) {
+	b.Helper()
 	r := startRedis(b)
-	const n = 50_000
-	m, _ := realistic(b, n)
 	a, c := r.admin(b), r.client(b)
 	used := func() float64 {
 		var bytes float64
@@ -127,17 +156,24 @@ func BenchmarkPush(b *testing.B) {
 	for _, row := range m.Rows() {
 		packed += len(row.Packed())
 	}
-	var elapsed time.Duration
+	n := float64(m.Len())
+	var pushing, pulling time.Duration
 	var perRow float64
 	for b.Loop() {
 		c.FlushAll(b.Context())
 		before := used()
 		start := time.Now()
 		publish(b, a, m)
-		elapsed += time.Since(start)
+		pushing += time.Since(start)
 		perRow = (used() - before) / n
+		start = time.Now()
+		if _, _, err := a.Pull(b.Context(), "main", "", nil); err != nil {
+			b.Fatal(err)
+		}
+		pulling += time.Since(start)
 	}
-	b.ReportMetric(float64(b.N)*n/elapsed.Seconds(), "rows/s")
+	b.ReportMetric(float64(b.N)*n/pushing.Seconds(), "rows-pushed/s")
+	b.ReportMetric(float64(b.N)*n/pulling.Seconds(), "rows-pulled/s")
 	b.ReportMetric(perRow, "B/row-in-Redis")
 	b.ReportMetric(float64(packed)/n, "B/row-packed")
 }

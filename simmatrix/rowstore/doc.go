@@ -6,26 +6,39 @@
 // matrix. A request calls [Store.Pin] once and takes all its rows from that
 // [Snapshot], so that it sees one version of each matrix however often the
 // active one changes meanwhile. [Admin] is the other side: it pushes versions
-// to Redis, activates them and rolls back.
+// to Redis, activates them, rolls back, prunes and pulls.
 //
 // # Layout in Redis
 //
-// The hash tag keeps all keys of the matrix NAME in one slot of a cluster. ID
-// is a version, see [Version].
+// The hash tag keeps all keys of the matrix NAME in one slot of a cluster, so
+// that one round trip to one node reads rows, and scripts may use all of them.
+// ID is a version, see [Version].
 //
 //	key                     type        content
 //	akin:{NAME}:active      string      the ID that proxies serve; the only key that a switch changes
 //	akin:{NAME}:versions    sorted set  complete versions; member ID, score milliseconds since 1970
 //	akin:{NAME}:history     list        IDs that were active before, newest first, at most 32
-//	akin:{NAME}:meta:ID     string      JSON: format, source, parameters, documents, terms, checksum, time
-//	akin:{NAME}:rows:ID     hash        term → packed row ([simmatrix.Row]); "" → ID once complete
+//	akin:{NAME}:meta:ID     string      JSON: format, source, parameters, documents, terms, checksum, time, who
+//	akin:{NAME}:rows:ID     hash        term → encoded row ([simmatrix.RowCodec]); "" → ID once complete
 //
 // A push writes rows and meta under an ID of its own, which nobody else knows,
-// and with an expiry that it keeps ahead of itself: if it dies, both keys go
-// away within ten minutes. When all rows have been counted, one script makes
-// the keys permanent, sets the field "" and adds the ID to versions. A reader
-// asks for the field "" with every look-up, so that a version that was evicted
-// or flushed is told apart from one that lacks the term.
+// and with an expiry that it sets together with the rows and keeps ahead of
+// itself: if it dies, both keys go away within ten minutes. When all rows have
+// been counted, one script makes the keys permanent, sets the field "" and adds
+// the ID to versions. A reader asks for the field "" with every look-up, so
+// that a version that was evicted or flushed is told apart from one that lacks
+// the term. A prune takes IDs off versions and history at once and lets their
+// keys expire after a minute, for the readers that hold them.
+//
+// # Failover
+//
+// Reads go to masters, as writes do. Replication runs behind them, but in
+// order: a replica that becomes the master has a beginning of what was written.
+// It may lack rows of a version that is being pushed, which are counted before
+// the version is complete; it may lack the switch to a version, and then names
+// the one before; it never has a switch without the version, nor the mark of a
+// complete version without its rows. No version's ID comes twice, so that
+// cached rows belong to it or to nothing.
 //
 // Redis should run with maxmemory-policy noeviction or a volatile-* policy:
 // complete versions have no expiry, and an allkeys-* policy could evict them.

@@ -132,6 +132,11 @@ func (r *remote) examine(ctx context.Context, i int, s activeState) (report, err
 	case s.mark == nil || s.mark.Err() != nil || s.mark.Val() != id:
 		return report{}, fmt.Errorf("%w: %s", ErrGone, id)
 	default:
+		// A version does not change, so one bad row is told until another
+		// version is active.
+		if bad := old.bad.Load(); bad != nil {
+			return report{}, *bad
+		}
 		return report{}, nil
 	}
 }

@@ -54,7 +54,7 @@ func TestSwitchIsSeenWithinASecond(t *testing.T) {
 	a := r.admin(t)
 	one := publish(t, a, newMatrix(t, "one", 10))
 	two := publish(t, a, newMatrix(t, "two", 10))
-	s := open(t, Options{RedisURL: r.url()})
+	s := open(t, Options{Redis: r.at()})
 	if got := served(s); got != two {
 		t.Fatalf("version %s at start, want %s", got, two)
 	}
@@ -82,7 +82,7 @@ func TestSnapshotNeverMixesVersions(t *testing.T) {
 		id := publish(t, a, newMatrix(t, mark, terms))
 		ids, marks["main@"+id] = append(ids, id), mark
 	}
-	s := open(t, Options{RedisURL: r.url()})
+	s := open(t, Options{Redis: r.at()})
 	var done sync.WaitGroup
 	stop := make(chan struct{})
 	seen := make([]map[string]bool, 4)
@@ -144,7 +144,7 @@ func TestStateChangesAreToldOnce(t *testing.T) {
 	r := startRedis(t)
 	a := r.admin(t)
 	var log logbook
-	s := open(t, Options{RedisURL: r.url(), OnState: log.add})
+	s := open(t, Options{Redis: r.at(), OnState: log.add})
 	one := publish(t, a, newMatrix(t, "one", 10))
 	waitFor(t, 10*time.Second, "the first version", func() bool { return served(s) == one })
 	two := publish(t, a, newMatrix(t, "two", 10))
@@ -167,7 +167,7 @@ func TestDamagedVersionKeepsTheLastGoodOne(t *testing.T) {
 	r := startRedis(t)
 	a, c := r.admin(t), r.client(t)
 	one := publish(t, a, newMatrix(t, "one", 10))
-	s := open(t, Options{RedisURL: r.url()})
+	s := open(t, Options{Redis: r.at()})
 	for _, tt := range []struct {
 		name  string
 		spoil func(id string)
@@ -182,7 +182,7 @@ func TestDamagedVersionKeepsTheLastGoodOne(t *testing.T) {
 		{"no rows", func(id string) { c.Del(t.Context(), rowsKey("main", id)) }, ErrGone},
 		{"not complete", func(id string) { c.HDel(t.Context(), rowsKey("main", id), completeField) }, ErrGone},
 	} {
-		v, err := a.Push(t.Context(), "main", newMatrix(t, "two", 10), nil)
+		v, err := a.Push(t.Context(), "main", newMatrix(t, "two", 10), PushOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -207,7 +207,7 @@ func TestOneSpoiltMatrixLeavesTheOthers(t *testing.T) {
 	c.LPush(t.Context(), activeKey("spoilt"), "x")
 	s := open(t, Options{
 		Bindings: append([]Binding{{Name: "spoilt", Indices: []string{"x"}, Fields: []string{"*"}}}, everywhere()...),
-		RedisURL: r.url(),
+		Redis:    r.at(),
 	})
 	one := publish(t, a, newMatrix(t, "one", 10))
 	waitFor(t, 10*time.Second, "the sound matrix", func() bool { return served(s) == one })
@@ -225,7 +225,7 @@ func TestEvictedVersionIsNoticedAndNotCachedAsUnknown(t *testing.T) {
 	r := startRedis(t)
 	a, c := r.admin(t), r.client(t)
 	one := publish(t, a, newMatrix(t, "one", 10))
-	s := open(t, Options{RedisURL: r.url()})
+	s := open(t, Options{Redis: r.at()})
 	c.Rename(t.Context(), rowsKey("main", one), "aside")
 	if _, err := rowsOf(t, s, term(1)); !errors.Is(err, ErrGone) {
 		t.Errorf("rows of an evicted version: %v", err)
@@ -244,7 +244,7 @@ func TestDamagedRowIsAnErrorAndNotCached(t *testing.T) {
 	r := startRedis(t)
 	a, c := r.admin(t), r.client(t)
 	id := publish(t, a, newMatrix(t, "one", 10))
-	s := open(t, Options{RedisURL: r.url()})
+	s := open(t, Options{Redis: r.at()})
 	good := c.HGet(t.Context(), rowsKey("main", id), term(1)).Val()
 	for range breakerFailures + 1 {
 		c.HSet(t.Context(), rowsKey("main", id), term(1), good[:len(good)-1])
@@ -262,10 +262,37 @@ func TestDamagedRowIsAnErrorAndNotCached(t *testing.T) {
 	}
 }
 
+// TestDamagedVersionIsToldOnce meets two bad rows many times, then another
+// version.
+func TestDamagedVersionIsToldOnce(t *testing.T) {
+	r := startRedis(t)
+	a, c := r.admin(t), r.client(t)
+	one := publish(t, a, newMatrix(t, "one", 10))
+	var log logbook
+	s := open(t, Options{Redis: r.at(), OnState: log.add})
+	waitFor(t, 10*time.Second, "the version", func() bool { return served(s) == one })
+	c.HSet(t.Context(), rowsKey("main", one), term(1), "junk", term(2), "\x83junk")
+	for range 3 {
+		for k := range 5 {
+			if rows, err := rowsOf(t, s, term(k)); (err != nil) != (k == 1 || k == 2) {
+				t.Errorf("rows %v, %v", rows, err)
+			}
+		}
+		time.Sleep(2 * followEvery)
+	}
+	two := publish(t, a, newMatrix(t, "two", 10))
+	waitFor(t, 10*time.Second, "the second version", func() bool { return served(s) == two })
+	time.Sleep(2 * followEvery)
+	want := []string{"A", "A " + ErrBadRow.Error(), "B"}
+	if diff := cmp.Diff(want, log.lines(one, two)); diff != "" {
+		t.Errorf("states (-want +got):\n%s", diff)
+	}
+}
+
 func TestEqualMissesShareOneRoundTrip(t *testing.T) {
 	r := startRedis(t)
 	publish(t, r.admin(t), newMatrix(t, "one", 10))
-	s := open(t, Options{RedisURL: r.url()})
+	s := open(t, Options{Redis: r.at()})
 	r.hang()
 	var done sync.WaitGroup
 	for range 50 {
@@ -287,7 +314,7 @@ func TestEqualMissesShareOneRoundTrip(t *testing.T) {
 func TestRowsArriveInTheCacheAfterTheSearchGaveUp(t *testing.T) {
 	r := startRedis(t)
 	publish(t, r.admin(t), newMatrix(t, "one", 10))
-	s := open(t, Options{RedisURL: r.url()})
+	s := open(t, Options{Redis: r.at()})
 	r.hang()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()

@@ -18,6 +18,9 @@ const (
 	maxElements = 1 << 16
 	// maxLine bounds a reply without a length, such as an error.
 	maxLine = 64 << 10
+	// maxDepth bounds arrays in arrays, which the library reads by recursion;
+	// the slots of a cluster take four.
+	maxDepth = 8
 )
 
 // errReply is wrapped by the error for a reply that Redis would not send.
@@ -62,18 +65,21 @@ type boundedSocket struct {
 	syscall.Conn
 }
 
-// A replyScanner follows a stream of RESP replies, whatever pieces it comes
+// A replyScanner follows a stream of RESP2 replies, whatever pieces it comes
 // in, just closely enough to know where the lengths stand.
 type replyScanner struct {
-	skip  int  // bytes of a string, with its CR LF, that are still to come
-	size  int  // bytes of the current line so far
-	kind  byte // the line's first byte
-	claim int  // the length it claims so far
-	minus bool // the length is negative: a null
+	skip  int           // bytes of a string, with its CR LF, that are still to come
+	size  int           // bytes of the current line so far
+	kind  byte          // the line's first byte
+	claim int           // the length it claims so far
+	minus bool          // the length is negative: a null
+	open  [maxDepth]int // elements still to come of each array around
+	depth int           // how many of open there are
 }
 
 // check returns an error that wraps errReply where the next bytes p of the
-// stream claim more than the bounds allow. After an error the stream is void.
+// stream are not RESP2 or claim more than the bounds allow. After an error the
+// stream is void.
 func (s *replyScanner) check(p []byte) error {
 	for len(p) > 0 {
 		if s.skip > 0 {
@@ -106,9 +112,9 @@ func (s *replyScanner) check(p []byte) error {
 // a line that claims none.
 func (s *replyScanner) limit() int {
 	switch s.kind {
-	case '$', '=', '!':
+	case '$':
 		return maxRowBytes
-	case '*', '%', '~', '>', '|':
+	case '*':
 		return maxElements
 	default:
 		return 0
@@ -118,14 +124,13 @@ func (s *replyScanner) limit() int {
 // next takes one byte of a line.
 func (s *replyScanner) next(c byte) error {
 	switch {
-	case c == '\n':
-		if s.limit() == maxRowBytes && !s.minus {
-			s.skip = s.claim + len("\r\n")
-		}
-		*s = replyScanner{skip: s.skip}
-		return nil
 	case s.size == 0:
+		if !bytes.ContainsRune([]byte("+-:$*"), rune(c)) {
+			return fmt.Errorf("%w: a reply that begins with the byte %#x", errReply, c)
+		}
 		s.kind = c
+	case c == '\n':
+		return s.endLine()
 	case s.limit() == 0 || c == '\r':
 	case c == '-' && s.size == 1:
 		s.minus = true
@@ -138,5 +143,30 @@ func (s *replyScanner) next(c byte) error {
 		return fmt.Errorf("%w: a length with the byte %#x", errReply, c)
 	}
 	s.size++
+	return nil
+}
+
+// endLine takes the end of a line, which is that of a value but for arrays
+// that have elements.
+func (s *replyScanner) endLine() error {
+	kind, claim, minus := s.kind, s.claim, s.minus
+	s.size, s.kind, s.claim, s.minus = 0, 0, 0, false
+	if kind == '*' && claim > 0 && !minus {
+		if s.depth == maxDepth {
+			return fmt.Errorf("%w: more than %d arrays in each other", errReply, maxDepth)
+		}
+		s.open[s.depth] = claim
+		s.depth++
+		return nil
+	}
+	if kind == '$' && !minus {
+		s.skip = claim + len("\r\n")
+	}
+	for s.depth > 0 {
+		if s.open[s.depth-1]--; s.open[s.depth-1] > 0 {
+			return nil
+		}
+		s.depth--
+	}
 	return nil
 }

@@ -42,13 +42,18 @@ func TestReplyScannerRefusesWhatRedisWouldNotClaim(t *testing.T) {
 		{"an overflowing length", "$9223372036854775807\r\n", true},
 		{"a length beyond 64 bits", "$99999999999999999999999999\r\n", true},
 		{"a long array", "*65537\r\n", true},
-		{"a long map of RESP3", "%99999999\r\n", true},
+		{"a map of RESP3", "%1\r\n", true},
+		{"a number without a kind", "57580233720368\r\n", true},
+		{"arrays in arrays", strings.Repeat("*1\r\n", maxDepth) + ":1\r\n" + strings.Repeat("*1\r\n", maxDepth) + "$-1\r\n", false},
+		{"too many arrays in arrays", strings.Repeat("*2\r\n:1\r\n", maxDepth+1), true},
+		{"many arrays one after the other", "*3\r\n" + strings.Repeat("*2\r\n:1\r\n*0\r\n", 3) + strings.Repeat("*1\r\n*-1\r\n", 3), false},
 		{"a claim behind a string", "$3\r\nabc\r\n*99999999\r\n", true},
 		{"a claim behind a null", "$-1\r\n*99999999\r\n", true},
 		{"no number", "$abc\r\n", true},
 		{"a streamed string of RESP3", "$?\r\n", true},
 		{"an endless line", "+" + strings.Repeat("a", maxLine+1), true},
-		{"HTTP", "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n", false}, // the library refuses it
+		{"HTTP", "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n", true},
+		{"an empty line", "\r\n", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, n := range []int{1, 2, 7, 1 << 20} {
@@ -80,36 +85,49 @@ func FuzzAnyAnswerIsSurvived(f *testing.F) {
 	for _, answer := range garbageAnswers {
 		f.Add([]byte(answer))
 	}
-	f.Add([]byte("-ERR unknown command\r\n*3\r\n$2\r\nid\r\n$-1\r\n$3\r\n\x01\x00\x00\r\n"))
+	f.Add([]byte("-ERR unknown command\r\n*3\r\n$2\r\nid\r\n$-1\r\n$4\r\n\x03\x00\x00\x00\r\n"))
+	f.Add([]byte("-ERR unknown command\r\n*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$1\r\na\r\n:1\r\n")) // slots of a cluster
+	f.Add([]byte("-ERR unknown command\r\n-MOVED 1 b:1\r\n"))
 	f.Fuzz(func(t *testing.T, answer []byte) {
-		o := &redis.Options{
-			Protocol: 2, DisableIdentity: true, MaxRetries: -1, DialerRetries: 1,
-			ContextTimeoutEnabled: true, ReadTimeout: 20 * time.Millisecond,
-		}
-		o.Dialer = boundReplies(func(context.Context, string, string) (net.Conn, error) {
-			near, far := net.Pipe()
-			go func() {
-				near.SetDeadline(time.Now().Add(time.Second))
-				go func() { near.Write(answer); near.Close() }()
-				for b := make([]byte, 4096); ; {
-					if _, err := near.Read(b); err != nil {
-						return
-					}
-				}
-			}()
-			return far, nil
-		})
-		c := redis.NewClient(o)
-		defer c.Close()
-		values, err := c.HMGet(t.Context(), "k", "", "a", "b").Result()
-		if err != nil {
-			return
-		}
-		rows := make([]simmatrix.Row, 2)
-		if parseRows(values, "id", rows) == nil && len(values) != 1+len(rows) {
-			t.Errorf("%d values make %d rows", len(values), len(rows))
+		o := options(func(context.Context, string, string) (net.Conn, error) { return pipeThatAnswers(answer), nil }, 20*time.Millisecond)
+		for _, c := range []redis.UniversalClient{redis.NewClient(&o), redis.NewClusterClient(clusterOptions([]string{"a:1"}, o))} {
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			values, err := hmget(ctx, c, "k", []string{"", "a", "b"})
+			a := &Admin{client: c}
+			if versions, err := a.versions(ctx, "k"); err == nil && len(versions) > maxElements {
+				t.Errorf("%d versions", len(versions))
+			}
+			p := &pull{admin: a, name: "k", id: "id", version: Version{Meta: simmatrix.Meta{Terms: 5}}, progress: func(string, int, int) {}}
+			if rows, err := p.readRows(ctx); err == nil && len(rows) > 5 {
+				t.Errorf("%d rows", len(rows))
+			}
+			cancel()
+			c.Close()
+			if err != nil {
+				continue
+			}
+			rows := make([]simmatrix.Row, 2)
+			if parseRows(new(simmatrix.RowCodec), values, "id", rows) == nil && len(values) != 1+len(rows) {
+				t.Errorf("%d values make %d rows", len(values), len(rows))
+			}
 		}
 	})
+}
+
+// pipeThatAnswers returns a connection on which answer comes, whatever is
+// written to it.
+func pipeThatAnswers(answer []byte) net.Conn {
+	near, far := net.Pipe()
+	go func() {
+		near.SetDeadline(time.Now().Add(time.Second))
+		go func() { near.Write(answer); near.Close() }()
+		for b := make([]byte, 4096); ; {
+			if _, err := near.Read(b); err != nil {
+				return
+			}
+		}
+	}()
+	return far
 }
 
 // garbageAnswers are what other servers, or a broken one, may send.
@@ -123,5 +141,6 @@ var garbageAnswers = map[string]string{
 	// The client goes on to its command after an error instead of a greeting.
 	"huge string": "-ERR unknown command\r\n*3\r\n$9223372036854775807\r\n",
 	"huge array":  "-ERR unknown command\r\n*999999999999\r\n",
+	"huge status": "-ERR unknown command\r\n+99999999999\r\n",
 	"short array": "-ERR unknown command\r\n*1\r\n$1\r\nx\r\n",
 }

@@ -15,32 +15,59 @@ const shortTimeout = 100 * time.Millisecond
 // An outage is a way for Redis to be away.
 type outage struct {
 	name string
-	// url is where the store finds Redis.
+	// start starts a Redis whose data survives an end.
+	start func(t *testing.T) *server
+	// url is where the store finds it.
 	url func(t *testing.T, s *server) string
 	// begin and end are the outage.
 	begin, end func(t *testing.T, s *server)
 }
 
+// startLasting starts a Redis that has its data again after it was killed.
+func startLasting(t *testing.T) *server {
+	t.Helper()
+	return startOnPort(t, "--appendonly", "yes", "--appendfsync", "always")
+}
+
+// startLastingCluster starts the only node of a cluster.
+func startLastingCluster(t *testing.T) *server {
+	t.Helper()
+	s := nodes{}.startNode(t, "--cluster-announce-ip", "127.0.0.1", "--appendonly", "yes", "--appendfsync", "always")
+	must(t, s.client(t).Do(t.Context(), "cluster", "addslotsrange", 0, slots-1).Err())
+	s.awaitCluster(t, 1)
+	return s
+}
+
 // outages returns the ways in which Redis is away.
 func outages() []outage {
-	direct := func(_ *testing.T, s *server) string { return s.url() }
-	list := []outage{
-		{
-			"refuses", direct,
+	var list []outage
+	for _, place := range []struct {
+		name  string
+		start func(t *testing.T) *server
+		url   func(t *testing.T, s *server) string
+	}{
+		{"", startLasting, func(_ *testing.T, s *server) string { return s.url() }},
+		{"behind Sentinel ", startLasting, func(t *testing.T, s *server) string {
+			t.Helper()
+			return "redis+sentinel://" + startSentinel(t, s.port).addr() + "/main"
+		}},
+		{"as a cluster ", startLastingCluster, func(_ *testing.T, s *server) string { return "redis+cluster://" + s.addr() }},
+	} {
+		list = append(list, outage{
+			place.name + "refuses", place.start, place.url,
 			func(_ *testing.T, s *server) { s.kill() },
 			func(t *testing.T, s *server) { t.Helper(); s.start(t) },
-		},
-		{
-			"hangs", direct,
+		}, outage{
+			place.name + "hangs", place.start, place.url,
 			func(_ *testing.T, s *server) { s.hang() },
 			func(_ *testing.T, s *server) { s.resume() },
-		},
+		})
 	}
 	for _, name := range []string{"HTTP", "noise", "huge string", "huge array", "short array"} { // fuzzing covers the others
 		answer := garbageAnswers[name]
 		var f *frontend
 		list = append(list, outage{
-			"answers garbage: " + name,
+			"answers garbage: " + name, startLasting,
 			func(t *testing.T, s *server) string { t.Helper(); f = startFrontend(t, s, nil); return f.url() },
 			func(_ *testing.T, _ *server) { f.answer([]byte(answer)) },
 			func(_ *testing.T, _ *server) { f.answer(nil) },
@@ -53,13 +80,13 @@ func TestRedisAwayAtStart(t *testing.T) {
 	for _, o := range outages() {
 		t.Run(o.name, func(t *testing.T) {
 			t.Parallel()
-			r := startRedis(t, "--appendonly", "yes", "--appendfsync", "always") // to survive the kill
+			r := o.start(t)
 			url := o.url(t, r)
 			id := publish(t, r.admin(t), newMatrix(t, "one", 10))
 			o.begin(t, r)
 			var log logbook
 			start := time.Now()
-			s := open(t, Options{RedisURL: url, RedisTimeout: shortTimeout, OnState: log.add})
+			s := open(t, Options{Redis: Redis{URL: url}, RedisTimeout: shortTimeout, OnState: log.add})
 			if took := time.Since(start); took > 20*shortTimeout {
 				t.Errorf("opened after %v", took)
 			}
@@ -86,10 +113,10 @@ func TestRedisAwayLater(t *testing.T) {
 	for _, o := range outages() {
 		t.Run(o.name, func(t *testing.T) {
 			t.Parallel()
-			r := startRedis(t, "--appendonly", "yes", "--appendfsync", "always")
+			r := o.start(t)
 			id := publish(t, r.admin(t), newMatrix(t, "one", 10))
 			var log logbook
-			s := open(t, Options{RedisURL: o.url(t, r), RedisTimeout: shortTimeout, OnState: log.add})
+			s := open(t, Options{Redis: Redis{URL: o.url(t, r)}, RedisTimeout: shortTimeout, OnState: log.add})
 			waitFor(t, 10*time.Second, "the version", func() bool { return served(s) == id })
 			if _, err := rowsOf(t, s, term(1)); err != nil {
 				t.Fatal(err)
@@ -133,7 +160,7 @@ func TestRedisAwayLater(t *testing.T) {
 func TestOpenBreakerFailsAtOnceAndClosesByItself(t *testing.T) {
 	r := startRedis(t)
 	publish(t, r.admin(t), newMatrix(t, "one", 10))
-	s := open(t, Options{RedisURL: r.url(), RedisTimeout: shortTimeout})
+	s := open(t, Options{Redis: r.at(), RedisTimeout: shortTimeout})
 	r.hang()
 	waitFor(t, 10*time.Second, "the breaker to open", func() bool {
 		rowsOf(t, s, term(1))

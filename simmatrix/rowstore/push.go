@@ -19,18 +19,33 @@ const (
 	// cheap, little enough for Redis to answer searches in between.
 	batchBytes = 256 << 10
 	// discardTimeout bounds the clearing away after a push that failed.
-	discardTimeout = 5 * time.Second
+	discardTimeout = time.Second
+	// patience is how long a batch is tried again while Redis is away: longer
+	// than a failover takes, which is half a minute and some seconds as Sentinel
+	// comes, a quarter with a cluster.
+	patience = time.Minute
+	// retryAfter is the pause before a batch is tried again.
+	retryAfter = 250 * time.Millisecond
+	// maxRounds is how often all rows are sent. After the first time some may
+	// be missing, where a replica became the master before it had them.
+	maxRounds = 2
 )
 
-// ErrBadMatrix is wrapped by the errors for a matrix that is not pushed.
-var ErrBadMatrix = errors.New("the matrix cannot be pushed")
+// Errors of a push.
+var (
+	// ErrBadMatrix is wrapped by the errors for a matrix that is not pushed.
+	ErrBadMatrix = errors.New("the matrix cannot be pushed")
+	// ErrNoMemory is wrapped by the errors for a Redis that takes nothing more.
+	ErrNoMemory = errors.New("Redis has no memory left (maxmemory): prune old versions or give it more")
+)
 
 // errIncomplete says that Redis holds another number of rows than were sent.
 var errIncomplete = errors.New("rows were lost on the way; was Redis flushed, or does it evict?")
 
 // register makes a version complete when it has the right number of rows:
 // permanent, marked and listed, all at once. It returns the number of rows, or
-// -1 where the header is missing.
+// -1 where the header is missing. A version that is complete stays so: the
+// answer to the first call may have been lost.
 //
 //	KEYS rows, meta, versions
 //	ARGV version, number of rows, milliseconds since 1970
@@ -39,6 +54,9 @@ if redis.call('EXISTS', KEYS[2]) == 0 then
 	return -1
 end
 local rows = redis.call('HLEN', KEYS[1])
+if redis.call('HEXISTS', KEYS[1], '') == 1 then
+	rows = rows - 1
+end
 if rows == tonumber(ARGV[2]) then
 	redis.call('HSET', KEYS[1], '', ARGV[1])
 	redis.call('PERSIST', KEYS[1])
@@ -60,30 +78,45 @@ end
 return 1
 `)
 
+// PushOptions are the settings of [Admin.Push]. The zero value is sound.
+type PushOptions struct {
+	// By says who pushes, such as user@host, for [Version.By]: at most 256
+	// bytes without control characters.
+	By string
+	// Progress, if not nil, is told of the stages "check", "push" and, where
+	// something has to be sent again, "push again", in rows, and of "wait for
+	// Redis" while it is away.
+	Progress simmatrix.Progress
+}
+
 // Push writes m as a new version of the named matrix and returns it, complete
 // but not active. Memory is bounded by one batch. A matrix that cannot be
 // served is refused with an error that wraps [ErrBadMatrix] before Redis is
-// asked anything. When Push fails or ctx ends, what it has written is taken
-// away again, or goes away by itself within ten minutes where Redis cannot be
-// reached; other versions are never touched. The stages of progress are
-// "check" and "push", their units rows.
-func (a *Admin) Push(ctx context.Context, name string, m *simmatrix.Matrix, progress simmatrix.Progress) (Version, error) {
-	if err := checkName("matrix", name); err != nil {
+// asked anything.
+//
+// Once Redis has taken the header of the version, a batch that it does not
+// take is sent again for up to a minute, as after a failover, and rows that
+// were lost with a master are sent once more at the end. When Push fails or ctx
+// ends, what it has written is taken away again, or goes away by itself within
+// ten minutes where Redis cannot be reached; other versions are never touched.
+func (a *Admin) Push(ctx context.Context, name string, m *simmatrix.Matrix, o PushOptions) (Version, error) {
+	if err := errors.Join(checkName("matrix", name), checkBy(o.By)); err != nil {
 		return Version{}, err
 	}
-	if progress == nil {
-		progress = func(string, int, int) {}
+	if o.Progress == nil {
+		o.Progress = func(string, int, int) {}
 	}
-	if err := checkMatrix(ctx, m, progress); err != nil {
+	if err := checkMatrix(ctx, m, o.Progress); err != nil {
 		return Version{}, fmt.Errorf("push matrix %s: %w", name, err)
 	}
 	now := time.Now().UTC()
-	p := &push{client: a.client, name: name, version: Version{ID: newID(now), Meta: m.Meta(), Checksum: m.Checksum(), Pushed: now}}
-	err := p.write(ctx, m, progress)
-	if err == nil {
-		err = p.register(ctx, m.Len())
-	}
-	if err != nil {
+	p := &push{admin: a, matrix: m, progress: o.Progress, name: name, version: Version{
+		ID: newID(now), Meta: m.Meta(), Checksum: m.Checksum(), Pushed: now, By: o.By,
+	}}
+	if err := p.run(ctx); err != nil {
+		if redis.HasErrorPrefix(err, "OOM") {
+			err = fmt.Errorf("%w: %w", ErrNoMemory, err)
+		}
 		return Version{}, fmt.Errorf("push matrix %s: %w", name, errors.Join(err, p.discard(ctx)))
 	}
 	return p.version, nil
@@ -113,37 +146,67 @@ func checkMatrix(ctx context.Context, m *simmatrix.Matrix, progress simmatrix.Pr
 
 // A push is one version being written.
 type push struct {
-	client  *redis.Client
-	name    string
-	version Version
+	admin    *Admin
+	matrix   *simmatrix.Matrix
+	progress simmatrix.Progress
+	name     string
+	version  Version
+	header   string
 }
 
 func (p *push) rows() string { return rowsKey(p.name, p.version.ID) }
 func (p *push) meta() string { return metaKey(p.name, p.version.ID) }
 
-func (p *push) write(ctx context.Context, m *simmatrix.Matrix, progress simmatrix.Progress) error {
-	header, err := encodeVersion(p.version)
-	if err != nil {
+// run writes the version and registers it, with another round where rows were
+// lost.
+func (p *push) run(ctx context.Context) (err error) {
+	if p.header, err = encodeVersion(p.version); err != nil {
 		return err
 	}
-	if err := p.client.Set(ctx, p.meta(), header, unfinishedFor).Err(); err != nil {
+	// Not tried again: a Redis that is not there is told at once.
+	if err := p.admin.do(ctx, p.writeHeader); err != nil {
 		return fmt.Errorf("write the header: %w", err)
 	}
+	missing := errIncomplete
+	for round := range maxRounds {
+		stage := "push"
+		if round > 0 {
+			stage = "push again"
+			if err := p.try(ctx, 0, p.writeHeader); err != nil {
+				return fmt.Errorf("write the header again: %w", err)
+			}
+		}
+		if err := p.write(ctx, stage); err != nil {
+			return err
+		}
+		if missing = p.register(ctx); !errors.Is(missing, errIncomplete) {
+			break
+		}
+	}
+	return missing
+}
+
+func (p *push) writeHeader(ctx context.Context) error {
+	return p.admin.client.Set(ctx, p.meta(), p.header, unfinishedFor).Err()
+}
+
+// write sends all rows.
+func (p *push) write(ctx context.Context, stage string) error {
 	var batch []any // term, row, term, row, ...
 	size, done := 0, 0
 	flush := func() error {
-		if err := p.flush(ctx, batch); err != nil {
-			return fmt.Errorf("after %d of %d rows: %w", done, m.Len(), err)
+		if err := p.try(ctx, done, func(ctx context.Context) error { return p.flush(ctx, batch) }); err != nil {
+			return fmt.Errorf("after %d of %d rows: %w", done, p.matrix.Len(), err)
 		}
 		done += len(batch) / 2
 		batch, size = batch[:0], 0
-		progress("push", done, m.Len())
+		p.progress(stage, done, p.matrix.Len())
 		return nil
 	}
-	for term, row := range m.Rows() {
-		packed := row.Packed()
-		batch = append(batch, term, packed)
-		if size += len(term) + len(packed); size >= batchBytes {
+	for term, row := range p.matrix.Rows() {
+		encoded := p.admin.codec.Encode(row)
+		batch = append(batch, term, encoded)
+		if size += len(term) + len(encoded); size >= batchBytes {
 			if err := flush(); err != nil {
 				return err
 			}
@@ -155,22 +218,74 @@ func (p *push) write(ctx context.Context, m *simmatrix.Matrix, progress simmatri
 	return flush()
 }
 
-// flush writes one batch and renews the life of the unfinished version.
+// flush writes one batch and renews the life of the unfinished version, both
+// or nothing: rows without an expiry could stay for ever.
 func (p *push) flush(ctx context.Context, batch []any) error {
-	if err := context.Cause(ctx); err != nil {
-		return err
-	}
-	pipe := p.client.Pipeline()
+	pipe := p.admin.client.TxPipeline()
 	pipe.HSet(ctx, p.rows(), batch...)
 	pipe.PExpire(ctx, p.rows(), unfinishedFor)
 	pipe.PExpire(ctx, p.meta(), unfinishedFor)
-	_, err := pipe.Exec(ctx)
+	cmds, err := pipe.Exec(ctx)
+	for _, cmd := range cmds { // what a command was refused for says more than EXECABORT
+		if e := cmd.Err(); e != nil && !redis.HasErrorPrefix(e, "EXECABORT") {
+			return e
+		}
+	}
 	return err
 }
 
-func (p *push) register(ctx context.Context, want int) error {
+// try runs op until Redis has done it, for as long as the admin is patient,
+// where it may do so the next time. It is harmless to do op twice.
+func (p *push) try(ctx context.Context, done int, op func(context.Context) error) error {
+	var waiting time.Time
+	for {
+		err := p.admin.do(ctx, op)
+		if err == nil || ctx.Err() != nil || !passing(err) {
+			return err
+		}
+		now := time.Now()
+		if waiting.IsZero() {
+			waiting = now
+		}
+		if now.Sub(waiting) > p.admin.patience {
+			return fmt.Errorf("tried again for %v: %w", p.admin.patience, err)
+		}
+		p.progress("wait for Redis", done, p.matrix.Len())
+		refresh(ctx, p.admin.client)
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(retryAfter):
+		}
+	}
+}
+
+// passing reports whether what failed with err may be done a little later:
+// the connection was lost, or the answer says that another Redis is about to
+// take over.
+func passing(err error) bool {
+	if errors.Is(err, errReply) || errors.Is(err, redis.ErrClosed) {
+		return false
+	}
+	if _, answered := errors.AsType[redis.Error](err); !answered {
+		return true
+	}
+	for _, prefix := range []string{"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK"} {
+		if redis.HasErrorPrefix(err, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *push) register(ctx context.Context) error {
 	keys := []string{p.rows(), p.meta(), versionsKey(p.name)}
-	rows, err := register.Run(ctx, p.client, keys, p.version.ID, want, p.version.Pushed.UnixMilli()).Int()
+	want := p.matrix.Len()
+	var rows int
+	err := p.try(ctx, want, func(ctx context.Context) (err error) {
+		rows, err = register.Run(ctx, p.admin.client, keys, p.version.ID, want, p.version.Pushed.UnixMilli()).Int()
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("register the version: %w", err)
 	}
@@ -185,7 +300,9 @@ func (p *push) discard(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
 	defer cancel()
 	keys := []string{p.rows(), p.meta(), versionsKey(p.name), activeKey(p.name)}
-	if err := discard.Run(ctx, p.client, keys, p.version.ID).Err(); err != nil {
+	if err := p.admin.do(ctx, func(ctx context.Context) error {
+		return discard.Run(ctx, p.admin.client, keys, p.version.ID).Err()
+	}); err != nil {
 		return fmt.Errorf("what was written goes away within %v, it could not be cleared away: %w", unfinishedFor, err)
 	}
 	return nil

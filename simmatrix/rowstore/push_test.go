@@ -1,9 +1,12 @@
 package rowstore
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -19,7 +22,7 @@ func TestPushWritesTheDocumentedKeys(t *testing.T) {
 	s := startRedis(t)
 	a := s.admin(t)
 	m := newMatrix(t, "one", 500)
-	v, err := a.Push(t.Context(), "main", m, nil)
+	v, err := a.Push(t.Context(), "main", m, PushOptions{By: "käthe@host"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,25 +32,7 @@ func TestPushWritesTheDocumentedKeys(t *testing.T) {
 	if diff := cmp.Diff(want, keys); diff != "" {
 		t.Errorf("keys (-want +got):\n%s", diff)
 	}
-	c := s.client(t)
-	for _, key := range keys {
-		if ttl := c.PTTL(t.Context(), key).Val(); ttl != -1 {
-			t.Errorf("%s expires in %v", key, ttl)
-		}
-	}
-	fields := c.HGetAll(t.Context(), keys[1]).Val()
-	if fields[completeField] != v.ID {
-		t.Errorf("marked as %q, want %q", fields[completeField], v.ID)
-	}
-	delete(fields, completeField)
-	if len(fields) != m.Len() {
-		t.Errorf("%d rows, want %d", len(fields), m.Len())
-	}
-	for term, row := range m.Rows() {
-		if fields[term] != row.Packed() {
-			t.Errorf("row of %s is %q, want %q", term, fields[term], row.Packed())
-		}
-	}
+	checkComplete(t, s, v, m)
 	got, err := a.Versions(t.Context(), "main")
 	if err != nil {
 		t.Fatal(err)
@@ -55,13 +40,13 @@ func TestPushWritesTheDocumentedKeys(t *testing.T) {
 	if diff := cmp.Diff([]Version{v}, got); diff != "" {
 		t.Errorf("versions (-want +got):\n%s", diff)
 	}
-	if v.Checksum != m.Checksum() || !cmp.Equal(v.Meta, m.Meta()) {
+	if v.Checksum != m.Checksum() || !cmp.Equal(v.Meta, m.Meta()) || v.By != "käthe@host" {
 		t.Errorf("pushed %+v, want checksum %s and %+v", v, m.Checksum(), m.Meta())
 	}
 }
 
 func TestPushRefusesABadMatrixBeforeRedisIsAsked(t *testing.T) {
-	a, err := OpenAdmin("unix:///nonexistent/redis.sock") // asking it would be another error
+	a, err := OpenAdmin(Redis{URL: "unix:///nonexistent/redis.sock"}) // asking it would be another error
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,25 +66,33 @@ func TestPushRefusesABadMatrixBeforeRedisIsAsked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Push(t.Context(), "main", empty, nil); !errors.Is(err, ErrBadMatrix) {
+	if _, err := a.Push(t.Context(), "main", empty, PushOptions{}); !errors.Is(err, ErrBadMatrix) {
 		t.Errorf("no terms: %v", err)
 	}
-	if _, err := a.Push(t.Context(), "main", wide, nil); !errors.Is(err, ErrBadMatrix) {
+	if _, err := a.Push(t.Context(), "main", wide, PushOptions{}); !errors.Is(err, ErrBadMatrix) {
 		t.Errorf("a row of over 1 MiB: %v", err)
 	}
-	if _, err := a.Push(t.Context(), "ma{in", newMatrix(t, "one", 1), nil); !errors.Is(err, ErrName) {
+	if _, err := a.Push(t.Context(), "ma{in", newMatrix(t, "one", 1), PushOptions{}); !errors.Is(err, ErrName) {
 		t.Errorf("a name with a brace: %v", err)
 	}
 }
 
-// during returns a Progress that calls f once, after the first batch.
-func during(f func()) simmatrix.Progress {
+// during returns options that call f once, after the first batch.
+func during(f func()) PushOptions {
 	var once sync.Once
-	return func(stage string, done, total int) {
-		if stage == "push" && done < total {
-			once.Do(f)
+	return inRounds(func(string) { once.Do(f) })
+}
+
+// inRounds returns options that call f in every round of a push, after its
+// first batch, with the stage.
+func inRounds(f func(stage string)) PushOptions {
+	told := make(map[string]bool)
+	return PushOptions{Progress: func(stage string, done, total int) {
+		if strings.HasPrefix(stage, "push") && done < total && !told[stage] {
+			told[stage] = true
+			f(stage)
 		}
-	}
+	}}
 }
 
 // manyBatches is large enough for a push in several batches.
@@ -130,10 +123,30 @@ func TestUnfinishedPushExpiresAndIsNotListed(t *testing.T) {
 	}
 }
 
+// unfinished returns the keys that expire and hold part.
+func unfinished(t *testing.T, s *server, part string) []string {
+	t.Helper()
+	var keys []string
+	for _, key := range s.keys(t) {
+		if strings.Contains(key, part) && s.client(t).TTL(t.Context(), key).Val() > 0 {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// loseRow takes a row away from the version that is being pushed.
+func loseRow(t *testing.T, s *server) {
+	t.Helper()
+	for _, key := range unfinished(t, s, ":rows:") {
+		s.client(t).HDel(t.Context(), key, term(0))
+	}
+}
+
 func TestPushThatEndsEarlyLeavesRedisAsItWas(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		// spoil makes the push fail.
+		// spoil makes the push fail. It is called in every round.
 		spoil func(t *testing.T, s *server, cancel context.CancelFunc)
 		want  func(error) bool
 	}{
@@ -150,30 +163,11 @@ func TestPushThatEndsEarlyLeavesRedisAsItWas(t *testing.T) {
 					t.Error(err)
 				}
 			},
-			func(err error) bool { return strings.Contains(err.Error(), "OOM") },
+			func(err error) bool { return errors.Is(err, ErrNoMemory) && strings.Contains(err.Error(), "OOM") },
 		},
 		{
-			"rows lost on the way",
-			func(t *testing.T, s *server, _ context.CancelFunc) {
-				t.Helper()
-				for _, key := range s.keys(t) {
-					if strings.Contains(key, ":rows:") && s.client(t).TTL(t.Context(), key).Val() > 0 {
-						s.client(t).HDel(t.Context(), key, term(0))
-					}
-				}
-			},
-			func(err error) bool { return errors.Is(err, errIncomplete) },
-		},
-		{
-			"header lost on the way",
-			func(t *testing.T, s *server, _ context.CancelFunc) {
-				t.Helper()
-				for _, key := range s.keys(t) {
-					if strings.Contains(key, ":meta:") && s.client(t).TTL(t.Context(), key).Val() > 0 {
-						s.client(t).Del(t.Context(), key)
-					}
-				}
-			},
+			"rows lost again and again",
+			func(t *testing.T, s *server, _ context.CancelFunc) { t.Helper(); loseRow(t, s) },
 			func(err error) bool { return errors.Is(err, errIncomplete) },
 		},
 	} {
@@ -184,7 +178,7 @@ func TestPushThatEndsEarlyLeavesRedisAsItWas(t *testing.T) {
 			before := dump(t, s)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			_, err := a.Push(ctx, "main", manyBatches(t, "new"), during(func() { tt.spoil(t, s, cancel) }))
+			_, err := a.Push(ctx, "main", manyBatches(t, "new"), inRounds(func(string) { tt.spoil(t, s, cancel) }))
 			if err == nil || !tt.want(err) {
 				t.Fatalf("error %v", err)
 			}
@@ -196,6 +190,60 @@ func TestPushThatEndsEarlyLeavesRedisAsItWas(t *testing.T) {
 				t.Errorf("active is %s, row %v, %v; want %s", got, markOf(rows[0]), err, id)
 			}
 		})
+	}
+}
+
+func TestWhatIsLostOnTheWayIsSentAgain(t *testing.T) {
+	for name, spoil := range map[string]func(t *testing.T, s *server){
+		"a row": loseRow,
+		"the header": func(t *testing.T, s *server) {
+			t.Helper()
+			s.client(t).Del(t.Context(), unfinished(t, s, ":meta:")...)
+		},
+		"everything": func(t *testing.T, s *server) { t.Helper(); s.client(t).FlushAll(t.Context()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := startRedis(t)
+			m := manyBatches(t, "one")
+			var stages []string
+			v, err := s.admin(t).Push(t.Context(), "main", m, inRounds(func(stage string) {
+				if stages = append(stages, stage); len(stages) == 1 {
+					spoil(t, s)
+				}
+			}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := []string{"push", "push again"}; !slices.Equal(stages, want) {
+				t.Errorf("stages %q, want %q", stages, want)
+			}
+			checkComplete(t, s, v, m)
+		})
+	}
+}
+
+// checkComplete wants Redis to hold the version and nothing that expires.
+func checkComplete(t *testing.T, s *server, v Version, m *simmatrix.Matrix) {
+	t.Helper()
+	c := s.client(t)
+	for _, key := range s.keys(t) {
+		if ttl := c.PTTL(t.Context(), key).Val(); ttl != -1 {
+			t.Errorf("%s expires in %v", key, ttl)
+		}
+	}
+	fields := c.HGetAll(t.Context(), rowsKey("main", v.ID)).Val()
+	if fields[completeField] != v.ID {
+		t.Errorf("marked as %q, want %q", fields[completeField], v.ID)
+	}
+	delete(fields, completeField)
+	if len(fields) != m.Len() {
+		t.Errorf("%d rows, want %d", len(fields), m.Len())
+	}
+	var codec simmatrix.RowCodec
+	for term, row := range m.Rows() {
+		if got, err := codec.Decode(fields[term], maxRowBytes); err != nil || got != row {
+			t.Fatalf("row of %s is %q, %v; want %q", term, got.Packed(), err, row.Packed())
+		}
 	}
 }
 
@@ -213,11 +261,146 @@ func dump(t *testing.T, s *server) map[string]string {
 	return values
 }
 
-func TestPushWhenRedisDiesSaysWhatIsLeft(t *testing.T) {
+func TestPushGivesUpWhenRedisStaysAwayAndSaysWhatIsLeft(t *testing.T) {
 	s := startRedis(t)
-	_, err := s.admin(t).Push(t.Context(), "main", manyBatches(t, "one"), during(s.kill))
-	if err == nil || !strings.Contains(err.Error(), unfinishedFor.String()) {
-		t.Errorf("error %v", err)
+	a := s.admin(t)
+	a.patience = 2 * retryAfter
+	waited := false
+	o := during(s.kill)
+	push := o.Progress
+	o.Progress = func(stage string, done, total int) {
+		waited = waited || stage == "wait for Redis" && done > 0 && done < total
+		push(stage, done, total)
+	}
+	_, err := a.Push(t.Context(), "main", manyBatches(t, "one"), o)
+	if err == nil || !strings.Contains(err.Error(), unfinishedFor.String()) || !strings.Contains(err.Error(), "tried again for") || !waited {
+		t.Errorf("error %v, waited %v", err, waited)
+	}
+}
+
+func TestPushWithoutRedisFailsAtOnce(t *testing.T) {
+	a := adminAt(t, Redis{URL: "unix:///nonexistent/redis.sock"})
+	start := time.Now()
+	if _, err := a.Push(t.Context(), "main", newMatrix(t, "one", 5), PushOptions{}); err == nil {
+		t.Error("no error")
+	}
+	if took := time.Since(start); took > patience/2 {
+		t.Errorf("after %v", took)
+	}
+}
+
+func TestPushGoesOnWhenRedisComesBack(t *testing.T) {
+	s := startRedis(t, "--appendonly", "yes", "--appendfsync", "always") // to survive the kill
+	m := manyBatches(t, "one")
+	v, err := s.admin(t).Push(t.Context(), "main", m, during(func() { s.kill(); s.start(t) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkComplete(t, s, v, m)
+}
+
+// TestPushThatIsCutOffLeavesNothingForEver ends the connection in the middle
+// of the commands of a batch: what Redis has by then expires.
+func TestPushThatIsCutOffLeavesNothingForEver(t *testing.T) {
+	m := newMatrix(t, "one", 15_000) // a batch and a half
+	for _, cut := range []struct {
+		before string
+		nth    int
+		keys   int // that are left: the header, then the rows of the first batch
+	}{
+		{"hset", 1, 1},
+		{"pexpire", 1, 1},
+		{"pexpire", 2, 1},
+		{"exec", 1, 1},
+		{"multi", 2, 2},
+		{"hset", 2, 2},
+		{"pexpire", 3, 2},
+		{"exec", 2, 2},
+	} {
+		s := startRedis(t)
+		a := adminAt(t, Redis{URL: "redis://" + cutOff(t, s, cut.before, cut.nth)})
+		a.patience = 0
+		if _, err := a.Push(t.Context(), "main", m, PushOptions{}); err == nil {
+			t.Errorf("before %s %d: no error", cut.before, cut.nth)
+		}
+		keys := s.keys(t)
+		if len(keys) != cut.keys {
+			t.Errorf("before %s %d: keys %q, want %d", cut.before, cut.nth, keys, cut.keys)
+		}
+		for _, key := range keys {
+			if ttl := s.client(t).PTTL(t.Context(), key).Val(); ttl < 0 || ttl > unfinishedFor {
+				t.Errorf("before %s %d: %s expires in %v", cut.before, cut.nth, key, ttl)
+			}
+		}
+	}
+}
+
+// cutOff returns the address of a relay to s that ends every connection, the
+// first one right before the name of a command comes for the nth time.
+func cutOff(t *testing.T, s *server, before string, nth int) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for first := true; ; first = false {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			behind, err := net.Dial("unix", s.socket)
+			if err != nil || !first {
+				conn.Close()
+				continue
+			}
+			go io.Copy(conn, behind)
+			go func() {
+				defer behind.Close()
+				defer conn.Close()
+				relayUntil(behind, conn, fmt.Appendf(nil, "$%d\r\n%s\r\n", len(before), before), nth)
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// relayUntil copies until the mark is about to come for the nth time.
+func relayUntil(to io.Writer, from io.Reader, mark []byte, nth int) {
+	var held []byte // which a mark may begin in
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buf)
+		held = append(held, buf[:n]...)
+		for {
+			i := bytes.Index(held, mark)
+			if i < 0 {
+				break
+			}
+			if nth--; nth == 0 {
+				to.Write(held[:i])
+				return
+			}
+			to.Write(held[:i+len(mark)])
+			held = held[i+len(mark):]
+		}
+		tail := min(len(held), len(mark)-1)
+		for !bytes.HasSuffix(held, mark[:tail]) {
+			tail--
+		}
+		to.Write(held[:len(held)-tail])
+		held = held[len(held)-tail:]
+		if err != nil {
+			return
+		}
+	}
+}
+
+func TestWhoPushesIsChecked(t *testing.T) {
+	a := adminAt(t, Redis{URL: "unix:///nonexistent/redis.sock"})
+	for _, by := range []string{"a\nb", "\x1b[2J", "\xff", strings.Repeat("a", maxByBytes+1)} {
+		if _, err := a.Push(t.Context(), "main", newMatrix(t, "one", 1), PushOptions{By: by}); !errors.Is(err, ErrName) {
+			t.Errorf("%.20q: %v", by, err)
+		}
 	}
 }
 
@@ -230,7 +413,7 @@ func TestTwoPushesAtOnceDoNotMix(t *testing.T) {
 	for i, mark := range marks {
 		m := manyBatches(t, mark)
 		done.Go(func() {
-			v, err := a.Push(t.Context(), "main", m, nil)
+			v, err := a.Push(t.Context(), "main", m, PushOptions{})
 			if err != nil {
 				t.Error(err)
 			}
@@ -246,8 +429,9 @@ func TestTwoPushesAtOnceDoNotMix(t *testing.T) {
 		}
 		delete(fields, completeField)
 		delete(fields, mark)
-		for term, packed := range fields {
-			if row, err := simmatrix.ParseRow(packed); err != nil || markOf(row) != mark {
+		var codec simmatrix.RowCodec
+		for term, encoded := range fields {
+			if row, err := codec.Decode(encoded, maxRowBytes); err != nil || markOf(row) != mark {
 				t.Fatalf("%s of %s: mark %q, %v", term, mark, markOf(row), err)
 			}
 		}
@@ -255,172 +439,5 @@ func TestTwoPushesAtOnceDoNotMix(t *testing.T) {
 	versions, err := a.Versions(t.Context(), "main")
 	if err != nil || len(versions) != len(marks) {
 		t.Errorf("versions %+v, %v", versions, err)
-	}
-}
-
-func TestActivateRefusesWhatIsNotACompleteVersion(t *testing.T) {
-	s := startRedis(t)
-	a, c := s.admin(t), s.client(t)
-	active := publish(t, a, newMatrix(t, "one", 10))
-	evicted, err := a.Push(t.Context(), "main", newMatrix(t, "two", 10), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.Del(t.Context(), rowsKey("main", evicted.ID))
-	unlisted, err := a.Push(t.Context(), "main", newMatrix(t, "two", 10), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.ZRem(t.Context(), versionsKey("main"), unlisted.ID)
-	other, err := a.Push(t.Context(), "other", newMatrix(t, "three", 10), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before := dump(t, s)
-	for _, tt := range []struct {
-		name, version string
-		want          error
-	}{
-		{"unknown", "20200101T000000.000000-00000000", ErrUnknownVersion},
-		{"of another matrix", other.ID, ErrUnknownVersion},
-		{"no longer listed", unlisted.ID, ErrUnknownVersion},
-		{"without its rows", evicted.ID, ErrUnknownVersion},
-		{"no key part", "a{b}", ErrName},
-		{"empty", "", ErrName},
-	} {
-		if err := a.Activate(t.Context(), "main", tt.version); !errors.Is(err, tt.want) {
-			t.Errorf("%s: %v, want %v", tt.name, err, tt.want)
-		}
-	}
-	if diff := cmp.Diff(before, dump(t, s)); diff != "" {
-		t.Errorf("Redis has changed (-before +after):\n%s", diff)
-	}
-	if got := c.Get(t.Context(), activeKey("main")).Val(); got != active {
-		t.Errorf("active is %s, want %s", got, active)
-	}
-}
-
-func TestUnfinishedVersionCannotBeActivated(t *testing.T) {
-	s := startRedis(t)
-	a := s.admin(t)
-	called := false
-	_, err := a.Push(t.Context(), "main", manyBatches(t, "one"), during(func() {
-		called = true
-		for _, key := range s.keys(t) {
-			_, id, _ := strings.Cut(key, "rows:")
-			if id != "" && !errors.Is(a.Activate(t.Context(), "main", id), ErrUnknownVersion) {
-				t.Errorf("%s was activated", id)
-			}
-		}
-	}))
-	if err != nil || !called {
-		t.Fatal(err, called)
-	}
-}
-
-func TestRollbackGoesBackStepByStep(t *testing.T) {
-	s := startRedis(t)
-	a := s.admin(t)
-	var ids []string
-	for _, mark := range []string{"one", "two", "evicted", "three", "four"} {
-		ids = append(ids, publish(t, a, newMatrix(t, mark, 10)))
-	}
-	if err := a.Activate(t.Context(), "main", ids[4]); err != nil { // again: no step of its own
-		t.Fatal(err)
-	}
-	s.client(t).ZRem(t.Context(), versionsKey("main"), ids[1]) // deleted meanwhile: skipped
-	s.client(t).Del(t.Context(), rowsKey("main", ids[2]))      // its rows are gone: skipped
-	for _, want := range []string{ids[3], ids[0]} {
-		got, err := a.Rollback(t.Context(), "main")
-		if err != nil || got != want {
-			t.Fatalf("back at %s, %v; want %s", got, err, want)
-		}
-		if active, _, err := a.Rows(t.Context(), "main", "", nil); err != nil || active != want {
-			t.Errorf("active is %s, %v; want %s", active, err, want)
-		}
-	}
-	if _, err := a.Rollback(t.Context(), "main"); !errors.Is(err, ErrNoHistory) {
-		t.Errorf("beyond the first version: %v", err)
-	}
-	if active, _, err := a.Rows(t.Context(), "main", "", nil); err != nil || active != ids[0] {
-		t.Errorf("active is %s, %v; want %s", active, err, ids[0])
-	}
-	if _, err := a.Rollback(t.Context(), "other"); !errors.Is(err, ErrNoHistory) {
-		t.Errorf("a matrix that never was: %v", err)
-	}
-}
-
-func TestHistoryIsBounded(t *testing.T) {
-	s := startRedis(t)
-	a := s.admin(t)
-	one := publish(t, a, newMatrix(t, "one", 1))
-	two := publish(t, a, newMatrix(t, "two", 1))
-	for range maxHistory {
-		for _, id := range []string{one, two} {
-			if err := a.Activate(t.Context(), "main", id); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if n := s.client(t).LLen(t.Context(), historyKey("main")).Val(); n != maxHistory {
-		t.Errorf("history of %d, want %d", n, maxHistory)
-	}
-}
-
-func TestVersionsAreListedNewestFirst(t *testing.T) {
-	s := startRedis(t)
-	a := s.admin(t)
-	old := publish(t, a, newMatrix(t, "one", 10))
-	damaged, err := a.Push(t.Context(), "main", newMatrix(t, "two", 10), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.client(t).Set(t.Context(), metaKey("main", damaged.ID), "{", 0)
-	versions, err := a.Versions(t.Context(), "main")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(versions) != 2 || versions[0].ID != damaged.ID || versions[1].ID != old {
-		t.Fatalf("versions %+v", versions)
-	}
-	if versions[0].Active || !versions[1].Active || versions[1].Meta.Terms != 11 {
-		t.Errorf("versions %+v", versions)
-	}
-	if none, err := a.Versions(t.Context(), "other"); err != nil || len(none) != 0 {
-		t.Errorf("another matrix has %+v, %v", none, err)
-	}
-}
-
-func TestAdminRows(t *testing.T) {
-	s := startRedis(t)
-	a := s.admin(t)
-	if _, _, err := a.Rows(t.Context(), "main", "", []string{"x"}); !errors.Is(err, ErrNoVersion) {
-		t.Errorf("nothing active: %v", err)
-	}
-	active := publish(t, a, newMatrix(t, "one", 10))
-	next, err := a.Push(t.Context(), "main", newMatrix(t, "two", 10), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for version, mark := range map[string]string{"": "one", active: "one", next.ID: "two"} {
-		_, rows, err := a.Rows(t.Context(), "main", version, []string{term(3), "unknown"})
-		if err != nil || markOf(rows[0]) != mark || rows[0].DocFreq() != 3 || !rows[1].IsZero() {
-			t.Errorf("version %q: %v, %v", version, rows, err)
-		}
-	}
-	if _, _, err := a.Rows(t.Context(), "main", "20200101", []string{"x"}); !errors.Is(err, ErrUnknownVersion) {
-		t.Errorf("unknown version: %v", err)
-	}
-	s.client(t).HSet(t.Context(), rowsKey("main", active), term(3), "junk")
-	if _, _, err := a.Rows(t.Context(), "main", "", []string{term(3)}); !errors.Is(err, ErrBadRow) {
-		t.Errorf("a damaged row: %v", err)
-	}
-}
-
-func TestURLErrorsKeepTheSecret(t *testing.T) {
-	for _, url := range []string{"redis://u:hunter2@h:port/", "http://u:hunter2@h", "redis://u:hunter2@h/x", "hunter2\x7f"} {
-		if _, err := OpenAdmin(url); err == nil || strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("error %v", err)
-		}
 	}
 }

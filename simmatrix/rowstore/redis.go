@@ -40,7 +40,8 @@ var (
 
 // A remote reads rows from Redis and follows the active versions.
 type remote struct {
-	client  *redis.Client
+	client  redis.UniversalClient
+	codec   simmatrix.RowCodec
 	timeout time.Duration
 	breaker *gobreaker.CircuitBreaker[struct{}]
 	cache   *cache
@@ -58,8 +59,8 @@ type remote struct {
 	polled  bool
 }
 
-func newRemote(url string, timeout time.Duration, names []string, c *cache) (*remote, error) {
-	client, err := newClient(url, timeout)
+func newRemote(r Redis, timeout time.Duration, names []string, c *cache) (*remote, error) {
+	client, err := newClient(r, timeout)
 	if err != nil {
 		return nil, err
 	}
@@ -94,14 +95,18 @@ func (r *remote) call(ctx context.Context, op func(context.Context) error) error
 	if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {
 		return fmt.Errorf("%w: not asked again yet after: %w", ErrUnavailable, *r.last.Load())
 	}
+	refresh(ctx, r.client)
 	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }
 
 // fetch reads the rows of v and adds them to the cache. Callers with the same
 // terms share one round trip, which outlives them up to the timeout, so that
 // the cache fills even where the search could not wait. The rows are shared.
+// No caller waits longer than the timeout, whatever the client does meanwhile.
 func (r *remote) fetch(ctx context.Context, v *version, terms []string) ([]simmatrix.Row, error) {
 	detached := context.WithoutCancel(ctx)
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
 	flight := r.flights.DoChan(v.label+"\x00"+strings.Join(terms, "\x00"), func() (any, error) {
 		rows, err := r.read(detached, v, terms)
 		if err == nil {
@@ -124,7 +129,7 @@ func (r *remote) read(ctx context.Context, v *version, terms []string) ([]simmat
 	fields = append(fields, terms...)
 	var values []any
 	err := r.call(ctx, func(ctx context.Context) (err error) {
-		values, err = r.client.HMGet(ctx, rowsKey(v.name, v.id), fields...).Result()
+		values, err = hmget(ctx, r.client, rowsKey(v.name, v.id), fields)
 		return err
 	})
 	if errors.Is(err, ErrUnavailable) {
@@ -132,7 +137,7 @@ func (r *remote) read(ctx context.Context, v *version, terms []string) ([]simmat
 	}
 	rows := make([]simmatrix.Row, len(terms))
 	if err == nil {
-		err = parseRows(values, v.id, rows)
+		err = parseRows(&r.codec, values, v.id, rows)
 	}
 	switch {
 	case err == nil:
@@ -142,14 +147,29 @@ func (r *remote) read(ctx context.Context, v *version, terms []string) ([]simmat
 		return nil, fmt.Errorf("%w: %s", err, v.label)
 	default:
 		r.badRows.Add(1)
-		return nil, fmt.Errorf("%w: %s: %w", ErrBadRow, v.label, err)
+		err = fmt.Errorf("%w: %s: %w", ErrBadRow, v.label, err)
+		if errors.Is(err, simmatrix.ErrRow) { // else it was no answer to this question
+			v.bad.CompareAndSwap(nil, &err) // for the poll to tell of
+		}
+		return nil, err
 	}
+}
+
+// hmget is HMGET. The method of the library reads a number in any answer, even
+// +99999999999, as the length of an array, and allocates that.
+func hmget(ctx context.Context, c redis.UniversalClient, key string, fields []string) ([]any, error) {
+	args := make([]any, 0, 2+len(fields))
+	args = append(args, "hmget", key)
+	for _, field := range fields {
+		args = append(args, field)
+	}
+	return c.Do(ctx, args...).Slice()
 }
 
 // parseRows fills rows from the answer to an HMGET of the completeField and
 // one field for each row. It returns [ErrGone] where the first is missing;
 // other errors say what is wrong. They name no term: it is of a user's query.
-func parseRows(values []any, id string, rows []simmatrix.Row) error {
+func parseRows(codec *simmatrix.RowCodec, values []any, id string, rows []simmatrix.Row) error {
 	if len(values) != 1+len(rows) {
 		return fmt.Errorf("%d values, want %d", len(values), 1+len(rows))
 	}
@@ -164,16 +184,16 @@ func parseRows(values []any, id string, rows []simmatrix.Row) error {
 		return fmt.Errorf("marked with a %T", mark)
 	}
 	for k, value := range values[1:] {
-		switch packed := value.(type) {
+		switch encoded := value.(type) {
 		case nil:
 			rows[k] = simmatrix.Row{}
 		case string:
-			row, err := simmatrix.ParseRow(packed)
+			row, err := codec.Decode(encoded, maxRowBytes)
 			if err != nil {
 				return err
 			}
 			if row.IsZero() {
-				return errors.New("an empty row")
+				return fmt.Errorf("%w: it is empty", simmatrix.ErrRow)
 			}
 			rows[k] = row
 		default:

@@ -25,15 +25,34 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A server is a real redis-server on a unix socket of its own.
+// A server is a real redis-server on a unix socket of its own, or on a port.
 type server struct {
 	socket string
+	port   string // "" for none
 	args   []string
 	cmd    *exec.Cmd
 }
 
 // startRedis starts a redis-server that ends with the test.
 func startRedis(tb testing.TB, args ...string) *server {
+	tb.Helper()
+	s := newServer(tb, append([]string{"--port", "0"}, args...)...)
+	s.start(tb)
+	return s
+}
+
+// startOnPort is startRedis with a TCP port beside the socket.
+func startOnPort(tb testing.TB, args ...string) *server {
+	tb.Helper()
+	port := freePort(tb)
+	s := newServer(tb, append([]string{"--port", port, "--bind", "127.0.0.1"}, args...)...)
+	s.port = port
+	s.start(tb)
+	return s
+}
+
+// newServer returns a redis-server that has a folder and is not started.
+func newServer(tb testing.TB, args ...string) *server {
 	tb.Helper()
 	binary, err := exec.LookPath("redis-server")
 	if err != nil {
@@ -49,12 +68,21 @@ func startRedis(tb testing.TB, args ...string) *server {
 	}
 	tb.Cleanup(func() { os.RemoveAll(dir) })
 	s := &server{socket: filepath.Join(dir, "s")}
-	s.args = append([]string{
-		binary, "--port", "0", "--unixsocket", s.socket, "--dir", dir, "--save", "", "--daemonize", "no",
-	}, args...)
-	s.start(tb)
+	s.args = append([]string{binary, "--unixsocket", s.socket, "--dir", dir, "--save", "", "--daemonize", "no"}, args...)
 	tb.Cleanup(s.kill)
 	return s
+}
+
+// freePort returns a port of 127.0.0.1 on which nothing listens.
+func freePort(tb testing.TB) string {
+	tb.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	return port
 }
 
 func (s *server) start(tb testing.TB) {
@@ -67,13 +95,14 @@ func (s *server) start(tb testing.TB) {
 	waitFor(tb, 10*time.Second, "redis-server to answer", func() bool {
 		ctx, cancel := context.WithTimeout(tb.Context(), time.Second)
 		defer cancel()
-		return c.Ping(ctx).Err() == nil
+		err := c.Ping(ctx).Err()
+		return err == nil || redis.HasErrorPrefix(err, "NOAUTH")
 	})
 }
 
 // kill ends the process at once, as a crash would.
 func (s *server) kill() {
-	if s.cmd.ProcessState == nil {
+	if s.cmd != nil && s.cmd.ProcessState == nil {
 		s.cmd.Process.Signal(syscall.SIGCONT)
 		s.cmd.Process.Kill()
 		s.cmd.Wait()
@@ -86,6 +115,11 @@ func (s *server) resume() { s.cmd.Process.Signal(syscall.SIGCONT) }
 
 func (s *server) url() string { return "unix://" + s.socket }
 
+// addr is where the server listens on TCP.
+func (s *server) addr() string { return "127.0.0.1:" + s.port }
+
+func (s *server) at() Redis { return Redis{URL: s.url()} }
+
 // client returns a plain client to look at Redis with.
 func (s *server) client(tb testing.TB) *redis.Client {
 	tb.Helper()
@@ -94,9 +128,12 @@ func (s *server) client(tb testing.TB) *redis.Client {
 	return c
 }
 
-func (s *server) admin(tb testing.TB) *Admin {
+func (s *server) admin(tb testing.TB) *Admin { tb.Helper(); return adminAt(tb, s.at()) }
+
+// adminAt returns an Admin that is closed with the test.
+func adminAt(tb testing.TB, r Redis) *Admin {
 	tb.Helper()
-	a, err := OpenAdmin(s.url())
+	a, err := OpenAdmin(r)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -219,7 +256,7 @@ func markOf(row simmatrix.Row) string {
 // publish pushes and activates m as the matrix main and returns its version.
 func publish(tb testing.TB, a *Admin, m *simmatrix.Matrix) string {
 	tb.Helper()
-	v, err := a.Push(tb.Context(), "main", m, nil)
+	v, err := a.Push(tb.Context(), "main", m, PushOptions{})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -270,10 +307,15 @@ func served(s *Store) string {
 // rowsOf looks terms up in the snapshot taken now.
 func rowsOf(tb testing.TB, s *Store, terms ...string) ([]simmatrix.Row, error) {
 	tb.Helper()
-	rows := make([]simmatrix.Row, len(terms))
 	r := s.Pin().For("i", "f")
 	if r == nil {
 		tb.Fatal("no version is served")
 	}
+	return rowsOfVersion(tb, r, terms...)
+}
+
+func rowsOfVersion(tb testing.TB, r *Rows, terms ...string) ([]simmatrix.Row, error) {
+	tb.Helper()
+	rows := make([]simmatrix.Row, len(terms))
 	return rows, r.Rows(tb.Context(), terms, rows)
 }

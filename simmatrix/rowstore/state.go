@@ -111,7 +111,7 @@ func (s *Store) note(r report) (state State, changed bool) {
 // problemOf returns the kind of a source's error, nil for none. What the error
 // says beyond that may differ from poll to poll.
 func problemOf(err error) error {
-	for _, kind := range []error{ErrUnavailable, ErrNoVersion, ErrGone} {
+	for _, kind := range []error{ErrUnavailable, ErrNoVersion, ErrGone, ErrBadRow} {
 		if errors.Is(err, kind) {
 			return kind
 		}

@@ -37,13 +37,14 @@ type Options struct {
 	// Files has the matrices to serve from memory, by name. All others come
 	// from Redis.
 	Files map[string]Loader
-	// RedisURL is redis://, rediss:// or unix://. It may be empty where no
-	// matrix comes from Redis.
-	RedisURL string
-	// RedisTimeout bounds one look-up and each step of it; 0 is
-	// [DefaultRedisTimeout].
+	// Redis says where Redis is. Its URL may be empty where no matrix comes
+	// from there.
+	Redis Redis
+	// RedisTimeout bounds what a look-up waits for, whatever Redis, Sentinel or
+	// a cluster do meanwhile; 0 is [DefaultRedisTimeout].
 	RedisTimeout time.Duration
 	// CacheBytes bounds the cached rows, with their overhead; at least 1 MiB.
+	// The memory in use stays within a quarter over it.
 	CacheBytes uint64
 	// OnState, if not nil, is called for the first state of each matrix and
 	// for every change of its version or its kind of problem: one call, one
@@ -87,6 +88,7 @@ type version struct {
 	name, id string
 	label    string // name@id, unique over all matrices
 	meta     simmatrix.Meta
+	bad      atomic.Pointer[error] // about the first bad row that was met
 	// fetch reads rows that are not in the cache, and adds them to it.
 	fetch func(ctx context.Context, terms []string) ([]simmatrix.Row, error)
 }
@@ -131,7 +133,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if remotes == nil {
 		return s, nil
 	}
-	if s.remote, err = newRemote(o.RedisURL, o.RedisTimeout, remotes, c); err != nil {
+	if s.remote, err = newRemote(o.Redis, o.RedisTimeout, remotes, c); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	s.remote.poll(ctx, s.apply)
@@ -154,7 +156,7 @@ func (o *Options) check() error {
 		if len(b.Indices) == 0 || len(b.Fields) == 0 {
 			errs = append(errs, fmt.Errorf("binding %d: it needs a pattern for indices and one for fields", i))
 		}
-		if o.Files[b.Name] == nil && o.RedisURL == "" {
+		if o.Files[b.Name] == nil && o.Redis.URL == "" {
 			errs = append(errs, fmt.Errorf("binding %d: matrix %q has neither a file nor a Redis URL", i, b.Name))
 		}
 	}

@@ -52,6 +52,58 @@ func TestFirstBindingThatMatchesDecides(t *testing.T) {
 	}
 }
 
+// TestOneMatrixForEachLanguage has the example of docs/config.md.
+func TestOneMatrixForEachLanguage(t *testing.T) {
+	all := []string{"*"}
+	bindings := []Binding{
+		{Name: "german", Indices: all, Fields: []string{"title.de", "body.de"}},
+		{Name: "french", Indices: all, Fields: []string{"*.fr"}},
+		{Name: "catalogue", Indices: []string{"catalogue", "products-*"}, Fields: all},
+		{Name: "main", Indices: all, Fields: all},
+	}
+	r := startRedis(t)
+	a := r.admin(t)
+	for _, b := range bindings[:3] {
+		v, err := a.Push(t.Context(), b.Name, newMatrix(t, b.Name, 5), PushOptions{})
+		must(t, err)
+		must(t, a.Activate(t.Context(), b.Name, v.ID))
+	}
+	s := open(t, Options{Bindings: bindings, Redis: r.at(), Files: map[string]Loader{"main": InMemory(newMatrix(t, "main", 5))}})
+	waitFor(t, 10*time.Second, "all versions", func() bool {
+		for _, state := range s.State() {
+			if state.Version == "" {
+				return false
+			}
+		}
+		return true
+	})
+	for _, tt := range []struct{ index, field, want string }{
+		{"products-1", "title.de", "german"}, // a field goes before an index, where it stands above it
+		{"products-1", "body.de", "german"},
+		{"products-1", "text.de", "catalogue"},
+		{"products-1", "title.fr", "french"},
+		{"logs", "a.b.fr", "french"},
+		{"products-1", "title", "catalogue"},
+		{"catalogue,products-2", "title", "catalogue"},
+		{"catalogue,logs", "title", "main"}, // not all of it is of the catalogue
+		{"", "title", "main"},
+		{"logs", "title.en", "main"},
+	} {
+		rows, err := rowsOfVersion(t, s.Pin().For(tt.index, tt.field), term(1), "unknown")
+		if err != nil || markOf(rows[0]) != tt.want || !rows[1].IsZero() {
+			t.Errorf("index %q, field %q: rows of %q, %v; want %q", tt.index, tt.field, markOf(rows[0]), err, tt.want)
+		}
+	}
+	// What one of them does leaves the others.
+	if _, err := a.Push(t.Context(), "german", newMatrix(t, "new", 5), PushOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	versions, err := a.Versions(t.Context(), "french")
+	if err != nil || len(versions) != 1 {
+		t.Errorf("versions of french: %+v, %v", versions, err)
+	}
+}
+
 func TestOptionsAreCheckedAllAtOnce(t *testing.T) {
 	_, err := Open(t.Context(), Options{
 		Bindings: []Binding{
@@ -69,7 +121,7 @@ func TestOptionsAreCheckedAllAtOnce(t *testing.T) {
 	if _, err := Open(t.Context(), Options{CacheBytes: minCacheBytes}); err == nil {
 		t.Error("a store without bindings")
 	}
-	_, err = Open(t.Context(), Options{Bindings: everywhere(), RedisURL: "redis://u:hunter2@h/x", CacheBytes: minCacheBytes})
+	_, err = Open(t.Context(), Options{Bindings: everywhere(), Redis: Redis{URL: "redis://u:hunter2@h/x"}, CacheBytes: minCacheBytes})
 	if err == nil || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("bad URL: %v", err)
 	}
@@ -220,7 +272,7 @@ func TestCloseEndsEveryGoroutine(t *testing.T) {
 		s, err := Open(t.Context(), Options{
 			Bindings:   append(everywhere(), Binding{Name: "file", Indices: []string{"*"}, Fields: []string{"*"}}),
 			Files:      map[string]Loader{"file": InMemory(newMatrix(t, "two", 10))},
-			RedisURL:   r.url(),
+			Redis:      r.at(),
 			CacheBytes: minCacheBytes,
 		})
 		if err != nil {
@@ -261,7 +313,7 @@ func TestParseRowsRefusesWhatIsNoRow(t *testing.T) {
 		{"a nested array", []any{"id", []any{good}, nil}, false},
 	} {
 		rows := make([]simmatrix.Row, 2)
-		if err := parseRows(tt.values, "id", rows); (err == nil) != tt.ok {
+		if err := parseRows(new(simmatrix.RowCodec), tt.values, "id", rows); (err == nil) != tt.ok {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 		if want := (simmatrix.Row{}); tt.ok && (rows[0] != row || rows[1] != want) {

@@ -4,13 +4,20 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// metaFormat is the version of the layout in Redis that this package reads.
-const metaFormat = 1
+const (
+	// metaFormat is the version of the layout in Redis that this package reads.
+	metaFormat = 2
+	// maxByBytes bounds [Version.By].
+	maxByBytes = 256
+)
 
 // ErrBadVersion is wrapped by the errors for a version that is there but
 // cannot be served: of another format, damaged, or a matrix file that cannot
@@ -27,6 +34,8 @@ type Version struct {
 	Checksum string
 	// Pushed is when the push began, UTC.
 	Pushed time.Time
+	// By says who pushed it, "" where nobody said.
+	By string
 	// Active reports whether proxies serve this version.
 	Active bool
 }
@@ -37,10 +46,11 @@ type storedMeta struct {
 	simmatrix.Meta
 	Checksum string    `json:"checksum"`
 	Pushed   time.Time `json:"pushed"`
+	By       string    `json:"by,omitempty"`
 }
 
 func encodeVersion(v Version) (string, error) {
-	b, err := json.Marshal(storedMeta{Format: metaFormat, Meta: v.Meta, Checksum: v.Checksum, Pushed: v.Pushed})
+	b, err := json.Marshal(storedMeta{Format: metaFormat, Meta: v.Meta, Checksum: v.Checksum, Pushed: v.Pushed, By: v.By})
 	if err != nil {
 		return "", fmt.Errorf("encode the header: %w", err)
 	}
@@ -58,8 +68,16 @@ func parseVersion(id, text string) (Version, error) {
 		return Version{}, fmt.Errorf("%w: %s has format %d, this program reads %d; push the matrix with this program",
 			ErrBadVersion, id, m.Format, metaFormat)
 	}
-	if m.Terms == 0 || m.Checksum == "" {
+	if m.Terms == 0 || m.Terms > simmatrix.MaxTerms || m.Checksum == "" {
 		return Version{}, fmt.Errorf("%w: header of %s: %d terms, checksum %q", ErrBadVersion, id, m.Terms, m.Checksum)
 	}
-	return Version{ID: id, Meta: m.Meta, Checksum: m.Checksum, Pushed: m.Pushed}, nil
+	return Version{ID: id, Meta: m.Meta, Checksum: m.Checksum, Pushed: m.Pushed, By: m.By}, nil
+}
+
+// checkBy returns an error for what would not fit in a line of a list.
+func checkBy(by string) error {
+	if len(by) > maxByBytes || !utf8.ValidString(by) || strings.ContainsFunc(by, unicode.IsControl) {
+		return fmt.Errorf("%w: who pushes: %.40q is longer than %d bytes, not UTF-8 or has control characters", ErrName, by, maxByBytes)
+	}
+	return nil
 }

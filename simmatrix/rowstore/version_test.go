@@ -21,6 +21,7 @@ func TestVersionSurvivesItsHeader(t *testing.T) {
 		},
 		Checksum: "abc",
 		Pushed:   time.Date(2026, 11, 21, 8, 13, 0, 123456000, time.UTC),
+		By:       "akin@host",
 	}
 	text, err := encodeVersion(want)
 	if err != nil {
@@ -38,12 +39,13 @@ func TestVersionSurvivesItsHeader(t *testing.T) {
 func TestParseVersionRefuses(t *testing.T) {
 	for name, text := range map[string]string{
 		"nothing":           ``,
-		"no JSON":           `{"format":1`,
-		"another format":    `{"format":2,"terms":1,"checksum":"a"}`,
+		"no JSON":           `{"format":2`,
+		"another format":    `{"format":1,"terms":1,"checksum":"a"}`,
 		"no format":         `{"terms":1,"checksum":"a"}`,
-		"no terms":          `{"format":1,"checksum":"a"}`,
-		"no checksum":       `{"format":1,"terms":1}`,
-		"a negative number": `{"format":1,"terms":-1,"checksum":"a"}`,
+		"no terms":          `{"format":2,"checksum":"a"}`,
+		"no checksum":       `{"format":2,"terms":1}`,
+		"too many terms":    `{"format":2,"terms":2147483648,"checksum":"a"}`,
+		"a negative number": `{"format":2,"terms":-1,"checksum":"a"}`,
 	} {
 		if v, err := parseVersion("id", text); !errors.Is(err, ErrBadVersion) {
 			t.Errorf("%s: %+v, %v", name, v, err)
@@ -52,9 +54,9 @@ func TestParseVersionRefuses(t *testing.T) {
 }
 
 func FuzzParseVersion(f *testing.F) {
-	f.Add(`{"format":1,"source":"s","params":{"a":"b"},"docs":5,"terms":3,"checksum":"a","pushed":"2026-11-21T08:13:00Z"}`)
-	f.Add(`{"format":1,"params":{},"terms":1,"checksum":"a"}`)
-	f.Add(`{"format":2}`)
+	f.Add(`{"format":2,"source":"s","params":{"a":"b"},"docs":5,"terms":3,"checksum":"a","pushed":"2026-11-21T08:13:00Z"}`)
+	f.Add(`{"format":2,"params":{},"terms":1,"checksum":"a"}`)
+	f.Add(`{"format":1}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		v, err := parseVersion("id", text)
 		if err != nil {

@@ -1,0 +1,326 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// built runs "matrix build" and returns the matrix and what it printed.
+func built(t *testing.T, args ...string) (*simmatrix.Matrix, string) {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "built.akin")
+	_, stderr, status := akin(t, append([]string{"matrix", "build", "--out", out}, args...)...)
+	if status != 0 {
+		t.Fatalf("%q: status %d\n%s", args, status, stderr)
+	}
+	m, err := readMatrix(t.Context(), out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, stderr
+}
+
+// rowOf returns the neighbors of a term, best first.
+func rowOf(m *simmatrix.Matrix, term string) []string {
+	var terms []string
+	for n := range m.Row(term).All() {
+		terms = append(terms, n.Term)
+	}
+	return terms
+}
+
+func TestEverySourceMakesAMatrix(t *testing.T) {
+	vectors := write(t, "v.txt", "car 1 0\nautomobile 0.9 0.1\nbus 0.5 0.5\nbanana 0 1\n")
+	terms := write(t, "terms.txt", "rental\t4\nrentals\t2\nretnal\nbus\n")
+	synonyms := write(t, "s.txt", "# our own\ncar, automobile, motor car\nbus => coach\n")
+	tsv := write(t, "p.tsv", "car\tautomobile\t0.9\ncar\tbus\t0.4\n")
+	market := write(t, "m.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 3\n1 1 1\n1 2 0.7\n2 2 1\n")
+	vocabulary := write(t, "m.txt", "car\t7\nautomobile\n")
+	listed := matrixFile(t, simmatrix.Meta{}, simmatrix.TermRow{Term: "color", DocFreq: 3}, simmatrix.TermRow{Term: "colour", DocFreq: 5})
+	for _, tt := range []struct {
+		name  string
+		args  []string
+		term  string
+		want  []string
+		told  string // on stderr
+		terms int
+	}{
+		{"vectors", []string{"--from-vectors", vectors}, "car", []string{"automobile", "bus"}, "4 terms", 4},
+		{"the first of the vectors", []string{"--from-vectors", vectors, "--max-words", "2"}, "car", []string{"automobile"}, "", 2},
+		{"vectors of some words", []string{"--from-vectors", vectors, "--drop", "^a"}, "car", []string{"bus"}, "skipped 1 words that the filters leave out", 3},
+		{"approximate search", []string{"--from-vectors", vectors, "--recall", "0.9"}, "car", nil, "recall of the approximate search, measured: ", 4},
+		{"spelling", []string{"--from-edit-distance", terms}, "rental", []string{"rentals", "retnal"}, "4 terms", 4},
+		{"spelling by another formula", []string{"--from-edit-distance", terms, "--formula", "linear", "--max-distance", "1"}, "rental", []string{"rentals"}, "", 4},
+		{"spelling of the terms of a matrix", []string{"--from-edit-distance", listed}, "colour", []string{"color"}, "", 2},
+		{"synonyms", []string{"--from-thesaurus", synonyms}, "car", []string{"automobile"}, `such as ["motor car"]: 1 skipped, 0 joined`, 4},
+		{
+			"synonyms of several words",
+			[]string{"--from-thesaurus", synonyms, "--multi-word", "join", "--joiner", "_"},
+			"car",
+			[]string{"automobile", "motor_car"},
+			"0 skipped, 1 joined", 5,
+		},
+		{"synonyms that map to the first", []string{"--from-thesaurus", synonyms, "--expand=false"}, "automobile", []string{"car"}, "1 groups, 1 rules", 4},
+		{"pairs", []string{"--from-tsv", tsv}, "car", []string{"automobile", "bus"}, "2 neighbors", 3},
+		{"pairs both ways", []string{"--from-tsv", tsv, "--both-ways"}, "bus", []string{"car"}, "4 neighbors", 3},
+		{"the best of the pairs", []string{"--from-tsv", tsv, "--top", "1"}, "car", []string{"automobile"}, "1 neighbors", 3},
+		{"MatrixMarket", []string{"--from-matrix-market", market, "--vocabulary", vocabulary}, "car", []string{"automobile"}, "2 terms, 1 neighbors", 2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			m, told := built(t, tt.args...)
+			if tt.want != nil {
+				if diff := cmp.Diff(tt.want, rowOf(m, tt.term)); diff != "" {
+					t.Error(diff)
+				}
+			}
+			if m.Len() != tt.terms || !strings.Contains(told, tt.told) {
+				t.Errorf("%d terms, want %d; printed %q, want %q in it", m.Len(), tt.terms, told, tt.told)
+			}
+		})
+	}
+}
+
+func TestMatricesAreCombinedAndKeepTheirOrigins(t *testing.T) {
+	a := write(t, "a.tsv", "car\tautomobile\t0.8\ncar\tbus\t0.4\n")
+	b := write(t, "b.tsv", "car\tautomobile\t0.4\ncar\tcart\t0.6\n")
+	dir := t.TempDir()
+	meaning, spelling := filepath.Join(dir, "meaning.akin"), filepath.Join(dir, "spelling.akin")
+	for out, in := range map[string]string{meaning: a, spelling: b} {
+		if _, stderr, status := akin(t, "matrix", "build", "--from-tsv", in, "--out", out); status != 0 {
+			t.Fatal(stderr)
+		}
+	}
+	both := meaning + "," + spelling
+	for _, tt := range []struct {
+		rule  []string
+		first float32
+	}{
+		{[]string{"--combine", "average"}, 0.6},
+		{[]string{"--combine", "minimum"}, 0.4},
+		{[]string{"--combine", "maximum"}, 0.8},
+		{[]string{"--combine", "weighted", "--weights", "3,1"}, 0.7},
+	} {
+		m, _ := built(t, append([]string{"--from-matrices", both}, tt.rule...)...)
+		for n := range m.Row("car").All() {
+			if d := n.Similarity - tt.first; n.Term != "automobile" || d > 1e-4 || d < -1e-4 || n.Origins != 3 {
+				t.Errorf("%q: %+v", tt.rule, n)
+			}
+			break
+		}
+		if diff := cmp.Diff([]string{"meaning", "spelling"}, m.Meta().Origins); diff != "" {
+			t.Error(diff)
+		}
+	}
+	alone, _ := built(t, "--from-matrices", meaning, "--symmetric")
+	if got := rowOf(alone, "bus"); !slices.Equal(got, []string{"car"}) || !alone.Meta().Symmetric {
+		t.Errorf("bus has %q, %+v", got, alone.Meta())
+	}
+}
+
+// TestRegressionIsFittedAndPrinted combines two lists, of which the first
+// knows what the synonym file says and the second does not.
+func TestRegressionIsFittedAndPrinted(t *testing.T) {
+	var good, bad, synonyms strings.Builder
+	for i := range 60 {
+		x, y, z := word(i), word(i+100), word(i+200)
+		good.WriteString(x + "\t" + y + "\t0.9\n" + x + "\t" + z + "\t0.1\n")
+		bad.WriteString(x + "\t" + y + "\t0.5\n" + x + "\t" + z + "\t0.5\n")
+		synonyms.WriteString(x + ", " + y + "\n" + z + ", " + word(i+300) + "\n")
+	}
+	dir := t.TempDir()
+	a, b := filepath.Join(dir, "a.akin"), filepath.Join(dir, "b.akin")
+	for out, in := range map[string]string{a: good.String(), b: bad.String()} {
+		if _, stderr, status := akin(t, "matrix", "build", "--from-tsv", write(t, "in.tsv", in), "--out", out); status != 0 {
+			t.Fatal(stderr)
+		}
+	}
+	m, told := built(t, "--from-matrices", a+","+b, "--combine", "regression", "--relations", write(t, "s.txt", synonyms.String()))
+	row := rowOf(m, word(0))
+	if len(row) == 0 || row[0] != word(100) {
+		t.Errorf("row %q", row)
+	}
+	for _, want := range []string{"log loss", "AUC"} {
+		if !strings.Contains(told, want) {
+			t.Errorf("no %s in\n%s", want, told)
+		}
+	}
+}
+
+// word returns a word of letters for a number under 676.
+func word(i int) string { return "w" + string(rune('a'+i/26)) + string(rune('a'+i%26)) }
+
+func TestOverridesAreAppliedAtBuildAndSurviveSparsification(t *testing.T) {
+	tsv := write(t, "p.tsv", "car\tautomobile\t0.9\ncar\tjaguar\t0.8\ncar\tbus\t0.3\n")
+	overrides := write(t, "o.txt", "ban car jaguar\npin car -> bus\nset car van 0.7\npin car lorry\n")
+	m, told := built(t, "--from-tsv", tsv, "--top", "1", "--overrides", overrides)
+	if diff := cmp.Diff([]string{"van", "bus"}, rowOf(m, "car")); diff != "" {
+		t.Errorf("what is set and pinned stays, also beyond --top: %s", diff)
+	}
+	if diff := cmp.Diff([]string{"car"}, rowOf(m, "van")); diff != "" {
+		t.Error(diff)
+	}
+	for _, want := range []string{"2 entries set", "1 banned", "1 pinned", "pin car -> lorry"} {
+		if !strings.Contains(told, want) {
+			t.Errorf("no %q in %q", want, told)
+		}
+	}
+}
+
+func TestFiltersLeaveTermsOutOfEverySource(t *testing.T) {
+	tsv := write(t, "p.tsv", "car\tautomobile\t0.9\ncar\tx\t0.8\ncar\t4x4\t0.3\ncar\tcars\t0.2\n")
+	for _, tt := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"--min-runes", "2"}, []string{"automobile", "4x4", "cars"}},
+		{[]string{"--max-runes", "4"}, []string{"x", "4x4", "cars"}},
+		{[]string{"--no-digits"}, []string{"automobile", "x", "cars"}},
+		{[]string{"--keep", "^ca|auto"}, []string{"automobile", "cars"}},
+		{[]string{"--drop", "s$"}, []string{"automobile", "x", "4x4"}},
+		{[]string{"--min-similarity", "0.5"}, []string{"automobile", "x"}},
+	} {
+		m, _ := built(t, append([]string{"--from-tsv", tsv}, tt.args...)...)
+		if diff := cmp.Diff(tt.want, rowOf(m, "car")); diff != "" {
+			t.Errorf("%q: %s", tt.args, diff)
+		}
+	}
+}
+
+func TestSynonymsBecomeIndexTermsOfAField(t *testing.T) {
+	synonyms := write(t, "s.txt", "sofas, couches, zeppelins\n")
+	m, told := built(t, "--from-thesaurus", synonyms, "--cluster", demoEngine(t), "--index", "catalogue", "--field", "body")
+	if !strings.Contains(told, "3 words: 3 became terms of their own") || m.Meta().Docs == 0 {
+		t.Errorf("%q, %+v", told, m.Meta())
+	}
+	if diff := cmp.Diff([]string{"couch"}, rowOf(m, "sofa")); diff != "" { // no document has zeppelins
+		t.Error(diff)
+	}
+}
+
+func TestMistakesInTheFlagsOfABuildAreNamedAtOnce(t *testing.T) {
+	tsv := write(t, "p.tsv", "a\tb\t0.5\n")
+	for _, tt := range []struct {
+		name string
+		args []string
+		want []string
+	}{
+		{"no source", nil, []string{"--from-index", "--from-matrices", "give one of"}},
+		{"two sources", []string{"--from-tsv", tsv, "--from-vectors", tsv}, []string{"give one of"}},
+		{"no such files", []string{"--from-tsv", "/no/p.tsv", "--overrides", "/no/o.txt"}, []string{"--from-tsv: ", "/no/p.tsv", "--overrides: ", "/no/o.txt"}},
+		{"no such matrices", []string{"--from-matrices", "/no/a,,/no/b", "--relations", "/no/s", "--combine", "regression"}, []string{"/no/a", "/no/b", "/no/s", "file is empty"}},
+		{"a folder", []string{"--from-vectors", os.TempDir()}, []string{"is a folder"}},
+		{"nothing in flags", []string{"--from-tsv", "", "--overrides", "", "--keep", "", "--drop", "", "--field", ""}, []string{"--from-tsv is empty", "--overrides is", "--keep is", "--drop is", "--field is"}},
+		{"no matrices", []string{"--from-matrices", ""}, []string{"--from-matrices is empty"}},
+		{"flags of several matrices", []string{"--from-matrices", tsv, "--combine", "maximum", "--weights", "1", "--relations", tsv}, []string{"--combine does nothing without several", "--weights does", "--relations does"}},
+		{"thetas of another formula", []string{"--from-edit-distance", tsv, "--formula", "linear", "--theta1", "1", "--theta2", "1"}, []string{"--theta1 does nothing without --formula power", "--theta2 does"}},
+		{"joiner of nothing", []string{"--from-thesaurus", tsv, "--joiner", "_"}, []string{"--joiner does nothing without --multi-word join"}},
+		{"authorities of no cluster", []string{"--from-tsv", tsv, "--ca-file", tsv}, []string{"--ca-file does nothing without --cluster"}},
+		{"a matrix twice", []string{"--from-matrices", tsv + "," + tsv}, []string{"rename one"}},
+		{"flags of other sources", []string{"--from-tsv", tsv, "--theta1", "2", "--recall", "0.5"}, []string{"--theta1 does not go with --from-tsv", "--recall does not"}},
+		{"half a target", []string{"--from-tsv", tsv, "--index", "i"}, []string{"--cluster, --index and --field together"}},
+		{"several settings", []string{"--from-tsv", tsv, "--top", "0", "--min-similarity", "2", "--keep", "("}, []string{"--top: 0", "--min-similarity: 2", "--keep: "}},
+		{"weights without their rule", []string{"--from-matrices", "a,b", "--weights", "1,2"}, []string{"--combine weighted"}},
+		{"too few weights", []string{"--from-matrices", "a,b", "--combine", "weighted", "--weights", "1"}, []string{"1 for 2 matrices"}},
+		{"regression without relations", []string{"--from-matrices", "a,b", "--combine", "regression"}, []string{"--relations"}},
+		{"no such rule", []string{"--from-matrices", "a,b", "--combine", "median"}, []string{`"median"`}},
+		{"no vocabulary", []string{"--from-matrix-market", tsv}, []string{"--vocabulary together"}},
+		{"no such formula", []string{"--from-edit-distance", tsv, "--formula", "cubic"}, []string{`"cubic"`}},
+		{"no such format", []string{"--from-thesaurus", tsv, "--format", "text"}, []string{`"text"`}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, stderr, status := akin(t, append([]string{"matrix", "build", "--out", filepath.Join(t.TempDir(), "o")}, tt.args...)...)
+			if status != exitUsage {
+				t.Errorf("status %d", status)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(stderr, want) {
+					t.Errorf("no %q in %s", want, stderr)
+				}
+			}
+		})
+	}
+}
+
+// TestWhatCannotBeFoundTakesNoPlaceInARow has words that no document of the
+// demo has, and terms that the filters leave out, nearer than others.
+func TestWhatCannotBeFoundTakesNoPlaceInARow(t *testing.T) {
+	onDemo := []string{"--cluster", demoEngine(t), "--index", "catalogue", "--field", "body"}
+	vectors := write(t, "v.txt", "Sofas 1 0\nCouches 1 0.2\nzeppelin 1 0.01\nzzzz 1 0.02\n")
+	m, _ := built(t, append(onDemo, "--from-vectors", vectors, "--top", "1", "--keep", "^[a-z]+$")...)
+	if diff := cmp.Diff([]string{"couch"}, rowOf(m, "sofa")); diff != "" {
+		t.Errorf("words of no document: %s", diff)
+	}
+	terms := write(t, "t.txt", "sofa\nsofas\nsofax\nsofay\n")
+	m, _ = built(t, append(onDemo, "--from-edit-distance", terms, "--top", "1")...)
+	if diff := cmp.Diff([]string{"sofa"}, rowOf(m, "sofax")); diff != "" {
+		t.Errorf("terms of no document: %s", diff)
+	}
+	terms = write(t, "t.txt", "xabcdefgh\t1\nabcdefgh\t50\nabcdefghij\t50\n")
+	for _, filter := range [][]string{{"--min-df", "5"}, {"--drop", "^x"}} {
+		m, _ = built(t, append(filter, "--from-edit-distance", terms, "--top", "1")...)
+		if diff := cmp.Diff([]string{"abcdefghij"}, rowOf(m, "abcdefgh")); diff != "" {
+			t.Errorf("%q: %s", filter, diff)
+		}
+	}
+}
+
+func TestRulesAndFiltersComeBeforeTheCutOfAnEnsemble(t *testing.T) {
+	dir := t.TempDir()
+	c1, c2 := filepath.Join(dir, "c1.akin"), filepath.Join(dir, "c2.akin")
+	for out, in := range map[string]string{c1: "a\tb\t.9\na\tc\t.8\na\td\t.7\n", c2: "a\tb\t.9\na\te\t.2\n"} {
+		if _, stderr, status := akin(t, "matrix", "build", "--from-tsv", write(t, "in.tsv", in), "--out", out); status != 0 {
+			t.Fatal(stderr)
+		}
+	}
+	for _, tt := range []struct {
+		name string
+		args []string
+		want []string
+	}{
+		{"nothing", nil, []string{"b"}},
+		{"ban", []string{"--overrides", write(t, "o.txt", "ban a b\n")}, []string{"c"}},
+		{"pin", []string{"--overrides", write(t, "o.txt", "pin a -> d\n")}, []string{"d"}},
+		{"filter", []string{"--drop", "^b$"}, []string{"c"}},
+	} {
+		m, told := built(t, append(tt.args, "--from-matrices", c1+","+c2, "--top", "1")...)
+		if diff := cmp.Diff(tt.want, rowOf(m, "a")); diff != "" || strings.Contains(told, "no such entry") {
+			t.Errorf("%s: %s\n%s", tt.name, diff, told)
+		}
+	}
+}
+
+func TestRulesOfOneDirectionDoNotGoWithSymmetric(t *testing.T) {
+	tsv := write(t, "p.tsv", "car\tjaguar\t0.9\n")
+	rules := write(t, "o.txt", "ban car -> jaguar\nset auto -> car 0.1\n")
+	_, stderr, status := akin(t, "matrix", "build", "--from-tsv", tsv, "--symmetric", "--overrides", rules, "--out", filepath.Join(t.TempDir(), "o"))
+	if status != exitUsage || !strings.Contains(stderr, "ban car -> jaguar") || !strings.Contains(stderr, "set auto -> car") {
+		t.Errorf("status %d: %s", status, stderr)
+	}
+}
+
+// TestFrequenciesOfSeveralFieldsDoNotDependOnTheirOrder has terms that only
+// one of the two fields has.
+func TestFrequenciesOfSeveralFieldsDoNotDependOnTheirOrder(t *testing.T) {
+	tsv := write(t, "p.tsv", "sofas\tcouches\t0.9\nsofas\tchairs\t0.8\nsofas\tzeppelins\t0.7\n")
+	engine := demoEngine(t)
+	var tables [2]string
+	for k, fields := range []string{"title,body", "body,title"} {
+		m, _ := built(t, "--from-tsv", tsv, "--cluster", engine, "--index", "catalogue", "--field", fields)
+		for term, row := range m.Rows() {
+			tables[k] += term + " " + strings.Join(rowOf(m, term), " ") + "\n"
+			if term == "sofa" && row.Len() == 0 {
+				t.Error("sofa has no neighbors")
+			}
+		}
+	}
+	if tables[0] != tables[1] {
+		t.Error(cmp.Diff(tables[0], tables[1]))
+	}
+}

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// sampleNeighbors is how many neighbors of a sample row are printed.
+const sampleNeighbors = 10
+
+func newMatrixCheck() *cobra.Command {
+	var flags refFlags
+	options := simmatrix.DefaultInspectOptions()
+	cmd := &cobra.Command{
+		Use:   "check MATRIX",
+		Short: "Check what a matrix says of itself, and print what is in it",
+		Long: `check reads a matrix, counts afresh all that its header says of it, and prints both:
+whether it is symmetric and dominant (then it is positive definite), the longest row,
+the range of the similarities, and the settings it was cut by; what overrides have
+changed about those is said and is no fault. Then come the density, the distributions of
+similarities and of neighbors, hubs, which are the terms that are neighbors of very
+many, and some rows drawn at random. The exit status is 1 where the header says what
+does not hold, where no term has a neighbor, and where the file is damaged.
+
+` + matrixHelp,
+		Example: `  akin matrix check docs.akin
+  akin matrix check --redis redis://127.0.0.1:6379 --samples 20 --seed 7 docs@active`,
+		Args: exactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := options.Validate(); err != nil {
+				return usageError{err}
+			}
+			m, err := openMatrix(cmd.Context(), args[0], &flags)
+			if err != nil {
+				return err
+			}
+			return printReport(cmd.OutOrStdout(), args[0], simmatrix.Inspect(m, options))
+		},
+	}
+	flags.register(cmd)
+	cmd.Flags().IntVar(&options.Hubs, "hubs", options.Hubs, "how many of the terms that are neighbors of the most others")
+	cmd.Flags().IntVar(&options.Samples, "samples", options.Samples, "how many rows drawn at random")
+	cmd.Flags().Uint64Var(&options.Seed, "seed", options.Seed, "start of the drawing; another number draws other rows")
+	return cmd
+}
+
+// printReport prints a report on the matrix called name. It returns an error
+// that names the claims that do not hold, and one for a matrix that has nothing
+// to find.
+func printReport(out io.Writer, name string, r *simmatrix.Report) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	printHead(w, name, r)
+	printClaims(w, r)
+	printDistributions(w, r)
+	printHistogram(w, r)
+	printHubs(w, r)
+	printSamples(w, r)
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	var broken []string
+	for _, c := range r.Claims {
+		if !c.Holds {
+			broken = append(broken, c.Name)
+		}
+	}
+	if broken != nil {
+		return fmt.Errorf("%s: the header does not tell the truth: %s", name, strings.Join(broken, ", "))
+	}
+	if r.Meta.NonZeros == 0 {
+		return fmt.Errorf("%s: no term has a neighbor: searches would find nothing more with it", name)
+	}
+	return nil
+}
+
+func printHead(w io.Writer, name string, r *simmatrix.Report) {
+	fmt.Fprintf(w, "%s\n\n", name)
+	fmt.Fprintf(w, "source\t%s\n", visible(r.Meta.Source))
+	for _, key := range slices.Sorted(maps.Keys(r.Meta.Params)) {
+		fmt.Fprintf(w, "  %s\t%s\n", visible(key), visible(r.Meta.Params[key]))
+	}
+	fmt.Fprintf(w, "documents\t%s\n", known(r.Meta.Docs))
+	fmt.Fprintf(w, "terms\t%d, of which %d without document frequency\n", r.Meta.Terms, r.NoDocFreq)
+	fmt.Fprintf(w, "neighbors\t%d, %d rows without any\n", r.Meta.NonZeros, r.EmptyRows)
+	for _, o := range r.Origins {
+		fmt.Fprintf(w, "  from %s\t%d\n", visible(o.Name), o.Entries)
+	}
+	fmt.Fprintf(w, "density\t%s, the diagonal counted\n", percent(r.Density))
+	share := 0.0
+	if r.Pairs > 0 {
+		share = float64(r.OneWay) / float64(r.Pairs)
+	}
+	fmt.Fprintf(w, "pairs\t%d, %s one way only, %d unequal\n", r.Pairs, percent(share), r.Unequal)
+	fmt.Fprintf(w, "row sums\tat most %.5f%s, %d rows at 1 or above\n", r.LargestSum, of(r.LargestSumTerm), r.RowsNotDominant)
+	fmt.Fprintf(w, "checksum\t%s\n\n", r.Checksum)
+}
+
+// known returns a number of which 0 says that it is not known.
+func known(n uint64) string {
+	if n == 0 {
+		return "unknown"
+	}
+	return strconv.FormatUint(n, 10)
+}
+
+func of(term string) string {
+	if term == "" {
+		return ""
+	}
+	return " of " + visible(term)
+}
+
+// percent returns a share in percent, of three digits at least.
+func percent(share float64) string { return fmt.Sprintf("%.3g %%", 100*share) }
+
+func printClaims(w io.Writer, r *simmatrix.Report) {
+	fmt.Fprintln(w, "HEADER\tSAYS\tCOUNTED\t")
+	for _, c := range r.Claims {
+		verdict := "ok"
+		if !c.Holds {
+			verdict = "VIOLATED"
+		}
+		if c.Note != "" {
+			verdict += ", " + visible(c.Note)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", c.Name, c.Claimed, c.Counted, verdict)
+	}
+	fmt.Fprintln(w)
+}
+
+func printDistributions(w io.Writer, r *simmatrix.Report) {
+	fmt.Fprintln(w, "DISTRIBUTION\tMIN\t10 %\t25 %\t50 %\t75 %\t90 %\t99 %\tMAX\tMEAN")
+	line := func(name string, d simmatrix.Distribution, format func(v float64) string) {
+		fmt.Fprint(w, name)
+		for _, v := range []float64{d.Min, d.P10, d.P25, d.Median, d.P75, d.P90, d.P99, d.Max} {
+			fmt.Fprint(w, "\t"+format(v))
+		}
+		fmt.Fprintf(w, "\t%s\n", decimals(d.Mean))
+	}
+	whole := func(v float64) string { return fmt.Sprintf("%.0f", v) }
+	line("similarity", r.Similarities, decimals)
+	line("neighbors of a term", r.RowLengths, whole)
+	line("rows with a term", r.NeighborOf, whole)
+	fmt.Fprintln(w)
+}
+
+// barLength is the length of the longest bar of the histogram.
+const barLength = 40
+
+func printHistogram(w io.Writer, r *simmatrix.Report) {
+	if r.Meta.NonZeros == 0 {
+		return
+	}
+	largest := slices.Max(r.Histogram[:])
+	fmt.Fprintln(w, "SIMILARITY\tNEIGHBORS\tSHARE\t")
+	for bin, count := range r.Histogram {
+		lo, hi := float64(bin)/simmatrix.HistogramBins, float64(bin+1)/simmatrix.HistogramBins
+		bar := strings.Repeat("#", int(barLength*float64(count)/float64(max(largest, 1))))
+		fmt.Fprintf(w, "%.2f to %.2f\t%d\t%s\t%s\n", lo, hi, count, percent(float64(count)/float64(r.Meta.NonZeros)), bar)
+	}
+	fmt.Fprintln(w)
+}
+
+func printHubs(w io.Writer, r *simmatrix.Report) {
+	fmt.Fprintf(w, "HUBS\tDF\tROWS\tskewness of rows with a term %.2f\n", r.Skewness)
+	for _, h := range r.Hubs {
+		fmt.Fprintf(w, "%s\t%d\t%d\t%s of all\n", visible(h.Term), h.DocFreq, h.Rows, percent(float64(h.Rows)/float64(r.Meta.Terms)))
+	}
+}
+
+func printSamples(w io.Writer, r *simmatrix.Report) {
+	origins := foundRows{origins: r.Meta.Origins}
+	for _, row := range r.Samples {
+		fmt.Fprintf(w, "\n%s\t%d neighbors\tdf %d\n", visible(row.Term), len(row.Neighbors), row.DocFreq)
+		for _, n := range row.Neighbors[:min(len(row.Neighbors), sampleNeighbors)] {
+			fmt.Fprintf(w, "  %s\t%s\tdf %d%s\n", visible(n.Term), decimals(float64(n.Similarity)), n.DocFreq, origins.originsOf(n))
+		}
+		if more := len(row.Neighbors) - sampleNeighbors; more > 0 {
+			fmt.Fprintf(w, "  and %d more\n", more)
+		}
+	}
+}

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// combineFlags are the flags of --from-matrices.
+type combineFlags struct {
+	paths     []string
+	names     []string // of the paths, where there are several
+	weights   []float64
+	relations string
+	rule      string
+	options   simmatrix.CombineOptions
+	fit       simmatrix.RegressionOptions
+}
+
+func (f *combineFlags) register(flags *pflag.FlagSet) {
+	f.options, f.fit = simmatrix.DefaultCombineOptions(), simmatrix.DefaultRegressionOptions()
+	flags.StringSliceVar(&f.paths, "from-matrices", nil, "these matrix files: one to work over, several to combine")
+	flags.StringVar(&f.rule, "combine", string(f.options.Rule),
+		"with --from-matrices: average, minimum, maximum, weighted or regression")
+	flags.Float64SliceVar(&f.weights, "weights", nil, "with --combine weighted: one for each matrix")
+	flags.StringVar(&f.relations, "relations", "", "with --combine regression: synonym file, or matrix file, that the regression is fitted to")
+}
+
+// check returns all that is wrong with the flags. None of them goes with a
+// single matrix, which is for others to say.
+func (f *combineFlags) check() error {
+	if len(f.paths) < 2 {
+		return nil
+	}
+	f.options.Rule = simmatrix.Rule(f.rule)
+	weighted, fitted := f.options.Rule == simmatrix.RuleWeighted, f.options.Rule == simmatrix.RuleRegression
+	var errs []error
+	var err error
+	if f.names, err = originNames(f.paths); err != nil {
+		errs = append(errs, fmt.Errorf("--from-matrices: %w", err))
+	}
+	switch {
+	case weighted && len(f.weights) != len(f.paths):
+		errs = append(errs, fmt.Errorf("--weights: %d for %d matrices", len(f.weights), len(f.paths)))
+	case !weighted && len(f.weights) > 0:
+		errs = append(errs, errors.New("--weights goes with --combine weighted"))
+	}
+	for _, w := range f.weights {
+		if !(w > 0) || math.IsInf(w, 1) {
+			errs = append(errs, fmt.Errorf("--weights: %v is not above 0 and finite", w))
+		}
+	}
+	if fitted != (f.relations != "") {
+		errs = append(errs, errors.New("--relations FILE and --combine regression go together"))
+	}
+	if len(f.paths) > simmatrix.MaxOrigins {
+		errs = append(errs, fmt.Errorf("--from-matrices: %d, at most %d", len(f.paths), simmatrix.MaxOrigins))
+	}
+	if !fitted { // which is validated when there is one
+		errs = append(errs, f.options.Validate())
+	}
+	return errors.Join(errs...)
+}
+
+// originNames returns what the matrices of these files are called as origins:
+// as the files are, without the extension, and with the folder before it where
+// that says too little.
+func originNames(paths []string) ([]string, error) {
+	names, uses := make([]string, len(paths)), map[string]int{simmatrix.OriginOverrides: 1} // which is no matrix
+	for k, path := range paths {
+		base := filepath.Base(path)
+		names[k] = cmp.Or(strings.TrimSuffix(base, filepath.Ext(base)), base)
+		uses[names[k]]++
+	}
+	first := map[string]string{} // path by name
+	for k, path := range paths {
+		if uses[names[k]] > 1 {
+			whole, err := filepath.Abs(path)
+			if err != nil {
+				return nil, err
+			}
+			names[k] = filepath.Base(filepath.Dir(whole)) + "/" + names[k]
+		}
+		if other, ok := first[names[k]]; ok {
+			return nil, fmt.Errorf("%s and %s would both be called %q: rename one", other, path, names[k])
+		}
+		first[names[k]] = path
+	}
+	return names, nil
+}
+
+// fromMatrices combines the matrices. A single one is taken as it is. What the
+// filters leave out and the overrides ban goes before the rows are cut, so that
+// others take its place, and what they pin has a place.
+func (f *buildFlags) fromMatrices(ctx context.Context, report *progress) (*simmatrix.Matrix, error) {
+	f.combine.options.Protect = f.rules.Protects
+	return f.combine.build(ctx, report, func(m *simmatrix.Matrix) (*simmatrix.Matrix, error) {
+		if f.target.cluster != "" { // the rules are for the index terms
+			return m, nil
+		}
+		m, _, err := f.filter.Apply(m)
+		if err != nil {
+			return nil, err
+		}
+		bans, err := bansOf(f.rules)
+		if err != nil {
+			return nil, err
+		}
+		m, _, err = bans.Apply(m)
+		return m, err
+	})
+}
+
+// bansOf returns the rules that ban.
+func bansOf(rules *simmatrix.Overrides) (*simmatrix.Overrides, error) {
+	bans := &simmatrix.Overrides{}
+	for rule := range rules.All() {
+		if rule.Action == simmatrix.ActionBan {
+			if err := bans.Ban(rule.Term, rule.Neighbor, rule.OneWay); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return bans, nil
+}
+
+// build combines the matrices, each after it was prepared.
+func (f *combineFlags) build(
+	ctx context.Context, report *progress, prepare func(*simmatrix.Matrix) (*simmatrix.Matrix, error),
+) (*simmatrix.Matrix, error) {
+	inputs := make([]simmatrix.Input, len(f.paths))
+	for k, path := range f.paths {
+		report.step("reading matrices", k, len(f.paths))
+		m, err := readMatrix(ctx, path)
+		if err != nil {
+			return nil, err
+		}
+		inputs[k].Matrix = m
+		if len(f.names) > 0 {
+			inputs[k].Name = f.names[k]
+		}
+		if len(f.weights) > 0 {
+			inputs[k].Weight = f.weights[k]
+		}
+	}
+	if len(inputs) == 1 {
+		return inputs[0].Matrix, nil
+	}
+	for k := range inputs {
+		var err error
+		if inputs[k].Matrix, err = prepare(inputs[k].Matrix); err != nil {
+			return nil, fmt.Errorf("%s: %w", f.paths[k], err)
+		}
+	}
+	options := f.options
+	options.Source = "ensemble (" + f.rule + ") of " + strings.Join(f.names, ", ")
+	if f.relations != "" {
+		var err error
+		if options.Regression, err = f.regression(ctx, inputs, report); err != nil {
+			return nil, err
+		}
+	}
+	return simmatrix.Combine(ctx, inputs, options, report.step)
+}
+
+// regression fits the inputs to the relations and prints what came out.
+func (f *combineFlags) regression(ctx context.Context, inputs []simmatrix.Input, report *progress) (*simmatrix.Regression, error) {
+	relations, err := readRelations(ctx, f.relations)
+	if err != nil {
+		return nil, err
+	}
+	report.step("fitting the regression", 0, 0)
+	fitted, err := simmatrix.FitRegression(ctx, inputs, relations, f.fit)
+	if err != nil {
+		return nil, err
+	}
+	report.tell("%v", fitted)
+	return fitted, nil
+}
+
+// readRelations reads a synonym file, or a matrix file: one of a synonym file
+// whose words are index terms by now.
+func readRelations(ctx context.Context, path string) (*simmatrix.Matrix, error) {
+	return readFrom(ctx, path, func(r io.Reader) (*simmatrix.Matrix, error) {
+		in := bufio.NewReaderSize(r, 1<<20)
+		if simmatrix.IsEncoded(in) {
+			return simmatrix.Decode(in)
+		}
+		m, _, err := simmatrix.ReadThesaurus(in, simmatrix.DefaultThesaurusOptions())
+		return m, err
+	})
+}

@@ -1,0 +1,225 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// editFlags are the flags of "matrix edit".
+type editFlags struct {
+	file   string
+	oneWay bool
+}
+
+func newMatrixEdit() *cobra.Command {
+	var f editFlags
+	cmd := &cobra.Command{
+		Use:   "edit",
+		Short: "Correct a matrix by rules of your own",
+		Long: `edit keeps a file of overrides: rules on pairs of index terms that a build and a push
+apply to whatever the source of the matrix says, so that they outlive rebuilds.
+
+  set   gives the pair a similarity
+  pin   keeps the pair, with the similarity of the source, whatever would drop it
+  ban   removes the pair
+
+A rule goes both ways, or with --one-way from TERM to NEIGHBOR alone: then a search
+for TERM finds NEIGHBOR, and not the other way round. The file is text, one rule a
+line, and may be edited by hand and kept under version control; the commands change
+the lines concerned and nothing else. Terms are index terms: what the field's
+analyzer makes of a word.`,
+		Example: `  akin matrix edit set --file overrides.txt car automobile 0.9
+  akin matrix edit ban --file overrides.txt --one-way car jaguar
+  akin matrix edit list --file overrides.txt`,
+		Args: noSuchCommand,
+		RunE: showHelp,
+	}
+	cmd.PersistentFlags().StringVar(&f.file, "file", "", "file of overrides (required); made by the first rule")
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usageError{fmt.Errorf("%w; a term or number that begins with - stands behind --, as in: %s --file FILE -- -x y", err, cmd.CommandPath())}
+	})
+	cmd.AddCommand(f.newSet(), f.newPin(), f.newBan(), f.newRemove(), f.newList())
+	return cmd
+}
+
+func (f *editFlags) newSet() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "set TERM NEIGHBOR SIMILARITY",
+		Short:   "Give a pair a similarity, above 0 and at most 1",
+		Example: `  akin matrix edit set --file overrides.txt car automobile 0.9`,
+		Args:    ruleArgs("TERM", "NEIGHBOR", "SIMILARITY"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			similarity, err := strconv.ParseFloat(args[2], 64)
+			if err != nil || strings.ContainsAny(args[2], "_xX") { // which Go takes and the file does not
+				return usageError{fmt.Errorf("similarity %q is no decimal number", args[2])}
+			}
+			return f.change(cmd.Context(), func(o *simmatrix.Overrides) error {
+				return o.Set(args[0], args[1], similarity, f.oneWay)
+			})
+		},
+	}
+	return f.directed(cmd)
+}
+
+func (f *editFlags) newPin() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "pin TERM NEIGHBOR",
+		Short:   "Keep a pair, with the similarity that the source gives it",
+		Example: `  akin matrix edit pin --file overrides.txt car automobile`,
+		Args:    ruleArgs("TERM", "NEIGHBOR"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.change(cmd.Context(), func(o *simmatrix.Overrides) error { return o.Pin(args[0], args[1], f.oneWay) })
+		},
+	}
+	return f.directed(cmd)
+}
+
+func (f *editFlags) newBan() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "ban TERM NEIGHBOR",
+		Short:   "Remove a pair",
+		Example: `  akin matrix edit ban --file overrides.txt car jaguar`,
+		Args:    ruleArgs("TERM", "NEIGHBOR"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.change(cmd.Context(), func(o *simmatrix.Overrides) error { return o.Ban(args[0], args[1], f.oneWay) })
+		},
+	}
+	return f.directed(cmd)
+}
+
+func (f *editFlags) newRemove() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "remove TERM NEIGHBOR",
+		Short:   "Take back the rules on a pair",
+		Example: `  akin matrix edit remove --file overrides.txt car jaguar`,
+		Args:    ruleArgs("TERM", "NEIGHBOR"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.change(cmd.Context(), func(o *simmatrix.Overrides) error {
+				if !o.Remove(args[0], args[1], f.oneWay) {
+					return fmt.Errorf("%s has no rule on %s and %s", f.file, args[0], args[1])
+				}
+				return nil
+			})
+		},
+	}
+	return f.directed(cmd)
+}
+
+func (f *editFlags) newList() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list [TERM...]",
+		Short: "Print the rules, or those on the terms named",
+		Example: `  akin matrix edit list --file overrides.txt
+  akin matrix edit list --file overrides.txt car`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.check(); err != nil {
+				return err
+			}
+			o, err := readOverrides(cmd.Context(), f.file)
+			if err != nil {
+				return err
+			}
+			w := bufio.NewWriter(cmd.OutOrStdout())
+			for r := range o.All() {
+				if len(args) == 0 || slices.Contains(args, r.Term) || slices.Contains(args, r.Neighbor) {
+					fmt.Fprintln(w, r.String())
+				}
+			}
+			return w.Flush() // which has the error of any line
+		},
+	}
+}
+
+// ruleArgs asks for the arguments with the given names.
+func ruleArgs(names ...string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) != len(names) {
+			return usageError{fmt.Errorf("%d arguments, want %s; a term with blanks stands in quotes", len(args), strings.Join(names, " "))}
+		}
+		return nil
+	}
+}
+
+// directed adds the flag of the commands that change one direction or both.
+func (f *editFlags) directed(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().BoolVar(&f.oneWay, "one-way", false, "NEIGHBOR in the row of TERM only, and not the other way round")
+	return cmd
+}
+
+func (f *editFlags) check() error {
+	if f.file == "" {
+		return usageError{errors.New("give --file FILE, the overrides to edit")}
+	}
+	return nil
+}
+
+// change makes one change to the file, and no other command at the same time.
+// It writes the file only where that made a difference.
+func (f *editFlags) change(ctx context.Context, edit func(o *simmatrix.Overrides) error) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	if err := checkEditable(f.file); err != nil {
+		return usageError{err}
+	}
+	unlock, err := lockFile(ctx, f.file, lockWait)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.changeLocked(ctx, edit), unlock())
+}
+
+func (f *editFlags) changeLocked(ctx context.Context, edit func(o *simmatrix.Overrides) error) error {
+	o, err := readOverrides(ctx, f.file)
+	if errors.Is(err, os.ErrNotExist) {
+		o, err = &simmatrix.Overrides{}, nil
+	}
+	if err != nil {
+		return err
+	}
+	before := o.String()
+	if err := edit(o); err != nil {
+		return usageError{err}
+	}
+	if o.String() == before {
+		return nil
+	}
+	return writeFile(ctx, f.file, func(w io.Writer) error {
+		_, err := o.WriteTo(w)
+		return err
+	})
+}
+
+// checkEditable reports why the file could or should not be written. One that
+// is protected would be replaced all the same, since its folder is not.
+func checkEditable(path string) error {
+	if err := checkTarget(path); err != nil {
+		return err
+	}
+	if info, err := os.Stat(path); err == nil && info.Mode()&0o200 == 0 {
+		return fmt.Errorf("%s is protected from writing (%v): make it writable first (chmod u+w)", path, info.Mode())
+	}
+	return nil
+}
+
+// readOverrides reads a file of overrides. What is wrong in it is a mistake of
+// the user.
+func readOverrides(ctx context.Context, path string) (*simmatrix.Overrides, error) {
+	o, err := readFrom(ctx, path, simmatrix.ParseOverrides)
+	if errors.Is(err, simmatrix.ErrOverrides) {
+		err = usageError{err}
+	}
+	return o, err
+}

@@ -1,0 +1,303 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime/debug"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// indexFlags are the flags of --from-index.
+type indexFlags struct {
+	url string
+
+	query           string
+	maxDocs         int
+	words           bool
+	exactAnalysis   bool
+	spool           string
+	parts           string
+	maxMemory       string
+	options         simmatrix.CorpusOptions
+	maxMemoryParsed configs.Bytes
+	spooled         *spool // while the matrix is not written
+}
+
+func (f *indexFlags) register(flags *pflag.FlagSet) {
+	f.options = simmatrix.DefaultCorpusOptions()
+	flags.StringVar(&f.url, "from-index", "", "learn from the documents of the cluster at this URL")
+	flags.StringVar(&f.query, "query", "",
+		`with --from-index: learn from the documents that match this query, as JSON, such as '{"term":{"lang":"en"}}'; default all`)
+	flags.IntVar(&f.maxDocs, "max-docs", 0,
+		"with --from-index: learn from this many documents at most, a random choice that depends on --seed; default all")
+	flags.BoolVar(&f.words, "words", false,
+		"with --from-index: take the words themselves, in lower case, and not the field's index terms")
+	flags.BoolVar(&f.exactAnalysis, "exact-analysis", false,
+		"with --from-index: let the cluster analyze each document whole, for analyzers that look at more than one word; slower")
+	flags.StringVar(&f.spool, "spool", "",
+		"with --from-index: keep what has been read in this folder until the matrix is written; the same command goes on from there")
+	flags.StringVar(&f.parts, "parts", f.options.Parts.String(), "with --from-index: learn from cooccurrence in a window, from whole documents, or both")
+	flags.IntVar(&f.options.Dimensions, "dim", f.options.Dimensions, "with --from-index: dimensions of each decomposition")
+	flags.IntVar(&f.options.Window, "window", f.options.Window, "with --from-index: distance up to which terms co-occur")
+	flags.Float64Var(&f.options.ContextPower, "context-power", f.options.ContextPower,
+		"with --from-index: power of the frequencies of contexts; under 1 it weakens associations with rare ones")
+	flags.Float64Var(&f.options.Shift, "shift", 0, "with --from-index: subtract this from the mutual information of co-occurring terms")
+	flags.Float64Var(&f.options.MinCooccurrence, "min-cooccurrence", 0,
+		"with --from-index: ignore pairs of terms that meet less often, a meeting at distance d counted as 1/d")
+	flags.IntVar(&f.options.MaxTerms, "max-terms", 0, "with --from-index: learn the most frequent terms alone, this many; default all")
+	flags.StringVar(&f.maxMemory, "max-memory", "", "with --from-index: memory to get along with, such as 3GB; default no bound")
+	flags.Uint64Var(&f.options.Seed, "seed", f.options.Seed, "with --from-index: seed of all that is random")
+}
+
+func (*indexFlags) takes() []string {
+	return []string{
+		"power", "query", "max-docs", "words", "exact-analysis", "spool", "parts", "dim", "window", "context-power", "shift",
+		"min-cooccurrence", "max-terms", "max-memory", "seed",
+	}
+}
+
+// Shares of --max-memory.
+const (
+	// learningShare is what the data of learning may take, and readingShare
+	// the texts while they are read, which learning takes in twice. The rest is
+	// for garbage and for what else the process holds.
+	learningShare = 0.7
+	readingShare  = learningShare / 2
+	// collectingShare is where the garbage collector does what it can: the
+	// rest is for what is not on the heap.
+	collectingShare = 0.9
+)
+
+// minMemory is the least --max-memory: the process itself takes some of it.
+const minMemory = 64 << 20
+
+func (f *buildFlags) checkIndex() error {
+	d := &f.docs
+	var errs []error
+	fail := func(bad bool, text string) {
+		if bad {
+			errs = append(errs, errors.New(text))
+		}
+	}
+	fail(f.target.index == "" || len(f.target.fields) == 0, "--from-index needs --index and --field")
+	fail(f.target.cluster != "", "--cluster does not go with --from-index, which names the cluster")
+	fail(d.maxDocs < 0, "--max-docs: "+strconv.Itoa(d.maxDocs)+" is negative")
+	fail(d.words && d.exactAnalysis, "--words does not go with --exact-analysis")
+	if scan := f.scan(); len(scan.Fields) > 0 {
+		if err := scan.Validate(); err != nil {
+			errs = append(errs, fmt.Errorf("--from-index: %w", err))
+		}
+	}
+	var err error
+	if d.options.Parts, err = simmatrix.ParseParts(d.parts); err != nil {
+		errs = append(errs, fmt.Errorf("--%w", err))
+	}
+	if d.maxMemory != "" {
+		if d.maxMemoryParsed, err = configs.ParseBytes(d.maxMemory); err != nil {
+			errs = append(errs, fmt.Errorf("--max-memory: %w", err))
+		} else if d.maxMemoryParsed < minMemory {
+			errs = append(errs, errors.New("--max-memory: at least 64MiB"))
+		}
+	}
+	if d.spool != "" {
+		errs = append(errs, checkSpool(d.spool))
+	}
+	d.options.MaxMemory = int64(learningShare * float64(d.maxMemoryParsed))
+	d.options.Power = f.power
+	if f.filter.MinDocFreq > 0 {
+		d.options.MinDocFreq = int(f.filter.MinDocFreq)
+	}
+	return errors.Join(append(errs, d.options.Validate())...)
+}
+
+// scan returns what of the index is read, all documents that match.
+func (f *buildFlags) scan() esclient.ScanOptions {
+	o := esclient.ScanOptions{
+		Index: f.target.index, Fields: f.target.fields,
+		Seed: int(f.docs.options.Seed % (1 << 31)), // the engines take no more
+	}
+	if f.docs.query != "" {
+		o.Query = []byte(f.docs.query)
+	}
+	return o
+}
+
+func (f *buildFlags) fromIndex(ctx context.Context, report *progress) (*simmatrix.Matrix, error) {
+	client, err := openCluster(f.docs.url, f.target.caFile)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = client.Close() }() // nothing was written
+	if limit := int64(f.docs.maxMemoryParsed); limit > 0 {
+		defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(collectingShare * float64(limit))))
+	}
+	corpus, err := f.readIndex(ctx, client, report)
+	if err != nil {
+		return nil, err
+	}
+	f.docs.options.Source = f.describeIndex()
+	m, err := simmatrix.FromCorpus(ctx, corpus, f.docs.options, report.step)
+	if errors.Is(err, simmatrix.ErrMemory) {
+		err = fmt.Errorf("%w (--max-memory %s less a share for garbage; "+
+			"--max-terms, --min-df, --min-cooccurrence, --max-docs, --dim and --top are what to change)", err, f.docs.maxMemory)
+	}
+	return m, err
+}
+
+// describeIndex says in words where the documents come from.
+func (f *buildFlags) describeIndex() string {
+	s := "index " + f.target.index + ", field " + strings.Join(f.target.fields, ", ")
+	if f.docs.query != "" {
+		s += ", documents that match " + f.docs.query
+	}
+	if f.docs.maxDocs > 0 {
+		s += ", at most " + strconv.Itoa(f.docs.maxDocs) + " of them"
+	}
+	switch {
+	case f.docs.words:
+		s += ", words in lower case"
+	case f.docs.exactAnalysis:
+		s += ", analyzed whole"
+	}
+	return s
+}
+
+// readIndex reads the documents once and returns them as index terms, or as
+// words with --words.
+func (f *buildFlags) readIndex(ctx context.Context, client *esclient.Client, report *progress) (*simmatrix.Corpus, error) {
+	texts, err := f.readTexts(ctx, client, report)
+	if err != nil {
+		return nil, err
+	}
+	var terms [][]string
+	switch words := texts.Words(); {
+	case f.docs.exactAnalysis: // the words are index terms
+	case f.docs.words:
+		terms = make([][]string, len(words))
+		for k, word := range words {
+			terms[k] = []string{strings.ToLower(word)}
+		}
+	default:
+		if terms, err = f.target.analyze(ctx, client, words, report); err != nil {
+			return nil, err
+		}
+	}
+	return texts.Corpus(terms), nil
+}
+
+// readTexts reads the documents, from where an interrupted run with a spool has
+// left off.
+func (f *buildFlags) readTexts(ctx context.Context, client *esclient.Client, report *progress) (*simmatrix.Texts, error) {
+	scan := f.scan()
+	count, err := client.CountMatching(ctx, scan.Index, scan.Query)
+	if err != nil {
+		return nil, err
+	}
+	indices, err := client.Indices(ctx, scan.Index)
+	if err != nil {
+		return nil, err
+	}
+	plan := newScanPlan(scan, indices, count, f.docs.maxDocs, f.docs.exactAnalysis)
+	if f.docs.spool != "" {
+		if f.docs.spooled, plan, err = openSpool(ctx, f.docs.spool, plan); err != nil {
+			return nil, err
+		}
+		if done := f.docs.spooled.finished(plan.Slices); done > 0 {
+			report.tell("%s: %d of %d slices have been read before", f.docs.spool, done, plan.Slices)
+		}
+	}
+	r := &indexReader{
+		client: client, plan: plan, spool: f.docs.spooled, report: report,
+		memory: int64(readingShare * float64(f.docs.maxMemoryParsed)), firstPause: firstPause, texts: simmatrix.NewTexts(),
+	}
+	texts, err := r.read(ctx)
+	if err != nil {
+		return nil, f.docs.spooled.explain(err, plan.Slices)
+	}
+	if f.docs.maxDocs > 0 {
+		texts.Limit(f.docs.maxDocs)
+	}
+	report.tell("read %d documents with %d distinct words", texts.Docs(), len(texts.Words()))
+	return texts, nil
+}
+
+// A scanPlan says how the documents of an index are read. It is stored with
+// what has been read of them.
+type scanPlan struct {
+	// Index, Fields, Query, Seed, MaxDocs and Terms are what is asked for;
+	// Terms says that documents are read as index terms and not as texts.
+	Index   string   `json:"index"`
+	Fields  []string `json:"fields"`
+	Query   string   `json:"query,omitempty"`
+	Seed    int      `json:"seed"`
+	MaxDocs int      `json:"max_docs,omitempty"`
+	Terms   bool     `json:"terms,omitempty"`
+	// Indices are the concrete ones.
+	Indices []esclient.Index `json:"indices"`
+	// Docs is how many documents there were to be read when the scan began, and
+	// Share and Slices are as in [esclient.ScanOptions].
+	Docs   int64   `json:"docs"`
+	Share  float64 `json:"share"`
+	Slices int     `json:"slices"`
+}
+
+const (
+	// docsPerSlice is small enough that little is read twice where a scan is
+	// interrupted, and large enough that to find the documents of a slice, for
+	// which the cluster goes through all ids, costs less than to read them.
+	docsPerSlice = 25_000
+	// maxSlices keeps the slices of large indices from costing too much.
+	maxSlices = 128
+)
+
+// newScanPlan plans to read count documents, of which at most maxDocs are
+// wanted if that is not 0.
+func newScanPlan(scan esclient.ScanOptions, indices []esclient.Index, count int64, maxDocs int, terms bool) scanPlan {
+	p := scanPlan{
+		Index: scan.Index, Fields: scan.Fields, Query: string(scan.Query), Seed: scan.Seed, MaxDocs: maxDocs, Terms: terms,
+		Indices: indices, Docs: count,
+	}
+	if maxDocs > 0 && count > int64(maxDocs) {
+		// Four standard deviations more than wanted, so that there are enough
+		// to choose from: whether a document is taken is left to chance.
+		wanted := float64(maxDocs)
+		if p.Share = (wanted + 4*math.Sqrt(wanted)) / float64(count); p.Share >= 1 {
+			p.Share = 0 // all
+		} else {
+			p.Docs = int64(p.Share * float64(count))
+		}
+	}
+	p.Slices = int(min((p.Docs+docsPerSlice-1)/docsPerSlice, maxSlices))
+	p.Slices = max(p.Slices, 1)
+	return p
+}
+
+// slice returns what to read of a slice.
+func (p *scanPlan) slice(k int) esclient.ScanOptions {
+	o := esclient.ScanOptions{Index: p.Index, Fields: p.Fields, Share: p.Share, Seed: p.Seed, Slices: p.Slices, Slice: k}
+	if p.Query != "" {
+		o.Query = []byte(p.Query)
+	}
+	return o
+}
+
+// sideBySide returns how many slices are read at once: few enough that they
+// stay under the 500 searches that a node keeps open by default, of which each
+// slice has one a shard.
+func (p *scanPlan) sideBySide() int {
+	const most, open = 4, 400
+	shards := 0
+	for _, index := range p.Indices {
+		shards += index.Shards
+	}
+	return max(1, min(most, open/max(shards, 1)))
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// buildFromIndex runs "matrix build --from-index" over the titles and bodies of
+// the demo corpus and returns the matrix and what the command said.
+func buildFromIndex(t *testing.T, engine string, args ...string) (*simmatrix.Matrix, string) {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "out.akin")
+	all := append([]string{"matrix", "build", "--from-index", engine, "--index", demoIndices, "--field", "title,body", "--out", out}, args...)
+	_, stderr, status := akin(t, all...)
+	if status != 0 {
+		t.Fatalf("build %q: status %d\n%s", args, status, stderr)
+	}
+	m, err := readMatrix(t.Context(), out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, stderr
+}
+
+func TestMistakesInTheFlagsOfAnIndexAreFoundBeforeTheWork(t *testing.T) {
+	file := write(t, "file", "")
+	for name, tt := range map[string]struct{ args, want []string }{
+		"no field":                  {[]string{"--index", "x"}, []string{"--field"}},
+		"a query that is no JSON":   {[]string{"--query", "{"}, []string{"query", "JSON"}},
+		"a query with a name twice": {[]string{"--query", `{"term":{"a":1},"term":{"a":2}}`}, []string{"twice"}},
+		"no query":                  {[]string{"--query", `[]`}, []string{"want an object"}},
+		"a negative number":         {[]string{"--max-docs", "-1"}, []string{"--max-docs"}},
+		"two kinds of terms":        {[]string{"--words", "--exact-analysis"}, []string{"--words"}},
+		"an unknown part":           {[]string{"--parts", "all"}, []string{"--parts", "cooccurrence"}},
+		"a size without a unit":     {[]string{"--max-memory", "3000"}, []string{"--max-memory", "GB"}},
+		"too small a size":          {[]string{"--max-memory", "1MB"}, []string{"--max-memory", "64MiB"}},
+		"a spool that is a file":    {[]string{"--spool", file}, []string{"--spool", "no folder"}},
+		"a spool without a parent":  {[]string{"--spool", "/no/such/folder/x"}, []string{"--spool", "/no/such/folder"}},
+		"numbers": {
+			[]string{"--context-power", "2", "--shift", "-1", "--min-cooccurrence", "-1", "--max-terms", "-1", "--window", "9", "--dim", "0"},
+			[]string{"context power", "shift", "min co-occurrence", "max terms", "window", "dimensions"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			args := []string{"matrix", "build", "--from-index", "http://127.0.0.1:1", "--out", filepath.Join(t.TempDir(), "x")}
+			if !slices.Contains(tt.args, "--index") {
+				args = append(args, "--index", "x", "--field", "y")
+			}
+			_, stderr, status := akin(t, append(args, tt.args...)...)
+			if status != exitUsage {
+				t.Errorf("status %d, want %d", status, exitUsage)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(stderr, want) {
+					t.Errorf("%q is not in\n%s", want, stderr)
+				}
+			}
+		})
+	}
+}
+
+func TestQueryChoosesTheDocuments(t *testing.T) {
+	engine := demoEngine(t)
+	const query = `{"match":{"body":"order"}}`
+	matching := total(t, engine+"/"+demoIndices+"/_search", `{"query":`+query+`}`)
+	m, stderr := buildFromIndex(t, engine, "--query", query, "--min-df", "2")
+	if m.Meta().Docs != uint64(matching) || matching == 0 {
+		t.Errorf("learnt from %d documents, %d match\n%s", m.Meta().Docs, matching, stderr)
+	}
+	if !strings.Contains(m.Meta().Source, query) {
+		t.Errorf("the source is %q", m.Meta().Source)
+	}
+	_, stderr, status := akin(t, "matrix", "build", "--from-index", engine, "--index", demoIndices, "--field", "body",
+		"--query", `{"nonsense":{}}`, "--out", filepath.Join(t.TempDir(), "x"))
+	if status != exitFailure || !strings.Contains(stderr, "nonsense") {
+		t.Errorf("a query that the engine refuses: status %d\n%s", status, stderr)
+	}
+}
+
+func TestDocumentLimitIsARandomChoiceByTheSeed(t *testing.T) {
+	engine := demoEngine(t)
+	checksum := func(args ...string) string {
+		m, stderr := buildFromIndex(t, engine, append(args, "--min-df", "2")...)
+		want := uint64(150)
+		if len(args) == 0 {
+			want = 645
+		}
+		if m.Meta().Docs != want {
+			t.Errorf("%q: learnt from %d documents, want %d\n%s", args, m.Meta().Docs, want, stderr)
+		}
+		return m.Checksum()
+	}
+	all, first := checksum(), checksum("--max-docs", "150")
+	if first == all || first != checksum("--max-docs", "150") {
+		t.Error("the choice is none, or another one the second time")
+	}
+	if first == checksum("--max-docs", "150", "--seed", "2") {
+		t.Error("another seed makes the same choice")
+	}
+	if m, _ := buildFromIndex(t, engine, "--max-docs", "100000"); m.Meta().Docs != 645 {
+		t.Errorf("a limit that is not reached: %d documents", m.Meta().Docs)
+	}
+}
+
+func TestWordsAreTakenInLowerCase(t *testing.T) {
+	engine := demoEngine(t)
+	words, _ := buildFromIndex(t, engine, "--words")
+	terms, _ := buildFromIndex(t, engine)
+	// The english analyzer drops "the" and makes "orders" into "order".
+	for _, word := range []string{"the", "orders"} {
+		if words.Row(word).IsZero() || !terms.Row(word).IsZero() {
+			t.Errorf("%q: among the words %v, among the index terms %v", word, !words.Row(word).IsZero(), !terms.Row(word).IsZero())
+		}
+	}
+	for word := range words.Terms() {
+		if word != strings.ToLower(word) {
+			t.Errorf("%q is among the words", word)
+		}
+	}
+}
+
+func TestTooLittleMemorySaysWhatToChange(t *testing.T) {
+	_, stderr, status := akin(t, "matrix", "build", "--from-index", demoEngine(t), "--index", demoIndices, "--field", "title,body",
+		"--out", filepath.Join(t.TempDir(), "x"), "--max-memory", "64MiB", "--dim", "1000", "--top", "10000", "--min-df", "1")
+	if status != exitFailure || !strings.Contains(stderr, "--max-terms") || !strings.Contains(stderr, "64MiB") {
+		t.Errorf("status %d\n%s", status, stderr)
+	}
+}
+
+func TestScanPlans(t *testing.T) {
+	for _, tt := range []struct {
+		count          int64
+		maxDocs        int
+		slices         int
+		share, ofCount float64
+	}{
+		{0, 0, 1, 0, 0},
+		{100, 0, 1, 0, 1},
+		{25_000, 0, 1, 0, 1},
+		{25_001, 0, 2, 0, 1},
+		{100_000, 0, 4, 0, 1},
+		{1e9, 0, 128, 0, 1},
+		{100_000, 100_000, 4, 0, 1},
+		{100_000, 99_999, 4, 0, 1},                // four standard deviations more are all
+		{1e8, 100_000, 5, 0.00101265, 0.00101265}, // (1e5 + 4·√1e5)/1e8
+		{300, 10, 1, 0.0754970, 0.075},
+	} {
+		p := newScanPlan(esclient.ScanOptions{}, nil, tt.count, tt.maxDocs, false)
+		if d := p.Share - tt.share; p.Slices != tt.slices || d > 1e-6 || d < -1e-6 {
+			t.Errorf("%d documents, at most %d: %d slices and a share of %v, want %d and %v",
+				tt.count, tt.maxDocs, p.Slices, p.Share, tt.slices, tt.share)
+		}
+		if want := tt.ofCount * float64(tt.count); float64(p.Docs) < want*0.97 || float64(p.Docs) > want*1.01 {
+			t.Errorf("%d documents, at most %d: %d to read, want about %v", tt.count, tt.maxDocs, p.Docs, want)
+		}
+	}
+	for shards, want := range map[int]int{0: 4, 1: 4, 100: 4, 150: 2, 400: 1, 10_000: 1} {
+		p := scanPlan{Indices: []esclient.Index{{Shards: shards}}}
+		if got := p.sideBySide(); got != want {
+			t.Errorf("%d shards: %d slices side by side, want %d", shards, got, want)
+		}
+	}
+}

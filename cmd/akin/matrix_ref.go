@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/rowstore"
+)
+
+// matrixHelp says what MATRIX stands for on the command lines.
+const matrixHelp = `MATRIX is a file, or NAME@VERSION or NAME@active in Redis. A file of that name goes
+before Redis.`
+
+// activeVersion stands for the version in use in NAME@active.
+const activeVersion = "active"
+
+// inRedis matches NAME@VERSION: names have no other characters.
+var inRedis = regexp.MustCompile(`^[A-Za-z0-9._-]+@[A-Za-z0-9._-]+$`)
+
+// refFlags are the flags of commands that take a MATRIX.
+type refFlags struct {
+	redis  redisFlags
+	stderr func() io.Writer // where progress is shown
+}
+
+func (f *refFlags) register(cmd *cobra.Command) {
+	f.redis.registerServer(cmd)
+	f.stderr = cmd.ErrOrStderr
+}
+
+// openMatrix reads the matrix that ref names, from a file or from the Redis of
+// the flags.
+func openMatrix(ctx context.Context, ref string, flags *refFlags) (*simmatrix.Matrix, error) {
+	_, err := os.Stat(ref)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return readMatrix(ctx, ref)
+	}
+	if !inRedis.MatchString(ref) {
+		return nil, fmt.Errorf("%w; name a file, or NAME@VERSION or NAME@%s in Redis", err, activeVersion)
+	}
+	name, version, _ := strings.Cut(ref, "@")
+	if version == activeVersion {
+		version = ""
+	}
+	var m *simmatrix.Matrix
+	err = flags.redis.with(func(admin *rowstore.Admin) (err error) {
+		report := newProgress(flags.stderr())
+		defer report.end()
+		m, _, err = admin.Pull(ctx, name, version, report.step)
+		return err
+	})
+	switch {
+	case errors.As(err, new(usageError)):
+		return nil, fmt.Errorf("%s is no file, and cannot be looked for in Redis: %w", ref, err)
+	case errors.Is(err, rowstore.ErrUnknownVersion), errors.Is(err, rowstore.ErrNoVersion):
+		return nil, fmt.Errorf("%s in Redis: %w; akin matrix list --name %s lists the versions", ref, err, name)
+	case err != nil:
+		return nil, fmt.Errorf("%s in Redis: %w", ref, err)
+	}
+	return m, nil
+}

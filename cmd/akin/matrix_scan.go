@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// Settings of reading a slice again after an interruption.
+const (
+	// maxTries is how often a slice is begun.
+	maxTries = 6
+	// firstPause is the pause before the second try. Each later one is twice as
+	// long, so that a node has half a minute to come back.
+	firstPause = time.Second
+)
+
+// An indexReader reads the slices of a plan, some side by side.
+type indexReader struct {
+	client     *esclient.Client
+	plan       scanPlan
+	spool      *spool // nil keeps all in memory
+	report     *progress
+	memory     int64 // bytes that the texts may take; 0 is no bound
+	firstPause time.Duration
+
+	mu    sync.Mutex
+	texts *simmatrix.Texts // of the slices that are done, without a spool
+	docs  int              // read so far
+	bytes int64            // held so far
+}
+
+// read returns the documents of all slices.
+func (r *indexReader) read(ctx context.Context) (*simmatrix.Texts, error) {
+	r.report.step("reading documents", 0, int(r.plan.Docs))
+	group, inGroup := errgroup.WithContext(ctx)
+	group.SetLimit(r.plan.sideBySide())
+	for k := range r.plan.Slices {
+		if r.spool.has(k) {
+			continue
+		}
+		group.Go(func() error {
+			if err := inGroup.Err(); err != nil {
+				return err
+			}
+			texts, err := r.slice(inGroup, k)
+			if err != nil {
+				return err
+			}
+			return r.keep(inGroup, k, texts)
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	for k := range r.plan.Slices {
+		if r.spool == nil {
+			break
+		}
+		texts, err := r.spool.load(ctx, k)
+		if err != nil {
+			return nil, err
+		}
+		r.texts.Append(texts)
+		if err := r.hold(r.texts.Bytes() - r.bytes); err != nil {
+			return nil, err
+		}
+		r.report.step("reading the spool", k+1, r.plan.Slices)
+	}
+	return r.texts, ctx.Err()
+}
+
+// slice reads a slice, from its beginning as often as it is interrupted.
+func (r *indexReader) slice(ctx context.Context, k int) (*simmatrix.Texts, error) {
+	pause := r.firstPause
+	for try := 1; ; try++ {
+		texts, err := r.try(ctx, k)
+		if err == nil {
+			return texts, nil
+		}
+		if !esclient.Interrupted(err) || ctx.Err() != nil || try == maxTries {
+			return nil, err
+		}
+		r.mu.Lock()
+		r.report.tell("%v; reading slice %d of %d again in %v", err, k+1, r.plan.Slices, pause)
+		r.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(pause):
+		}
+		pause *= 2
+	}
+}
+
+// try reads a slice once. What it has counted of one that is interrupted is
+// taken back.
+func (r *indexReader) try(ctx context.Context, k int) (_ *simmatrix.Texts, err error) {
+	texts := simmatrix.NewTexts()
+	docs, held := 0, int64(0)
+	defer func() {
+		if err != nil {
+			r.count(-docs)
+			_ = r.hold(-held)
+		}
+	}()
+	counted := func() error {
+		docs++
+		r.count(1)
+		grown := texts.Bytes() - held
+		held += grown
+		return r.hold(grown)
+	}
+	if r.plan.Terms {
+		return texts, r.client.ExactTerms(ctx, r.plan.slice(k), func(_ string, terms [][]string) error {
+			texts.AddTerms(terms...)
+			return counted()
+		})
+	}
+	return texts, r.client.Scan(ctx, r.plan.slice(k), func(_ string, values []string) error {
+		texts.Add(values...)
+		return counted()
+	})
+}
+
+// count adds to the documents read.
+func (r *indexReader) count(docs int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.docs += docs
+	r.report.step("reading documents", r.docs, int(r.plan.Docs))
+}
+
+// hold adds to the memory held. Its error wraps [simmatrix.ErrMemory].
+func (r *indexReader) hold(bytes int64) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.bytes += bytes
+	if r.memory > 0 && r.bytes > r.memory {
+		return fmt.Errorf("%w: the texts of the first %d documents take %d MB: raise --max-memory or lower --max-docs",
+			simmatrix.ErrMemory, r.docs, r.bytes>>20)
+	}
+	return nil
+}
+
+// keep keeps the texts of a slice that is done.
+func (r *indexReader) keep(ctx context.Context, k int, texts *simmatrix.Texts) error {
+	if r.spool != nil {
+		if err := r.spool.put(ctx, k, texts); err != nil {
+			return err
+		}
+		return r.hold(-texts.Bytes())
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := r.texts.Bytes() + texts.Bytes()
+	r.texts.Append(texts)
+	r.bytes += r.texts.Bytes() - before
+	return nil
+}

@@ -1,0 +1,230 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/demo"
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// A shaky engine fails some of its answers.
+type shaky struct {
+	engine http.Handler
+
+	mu     sync.Mutex
+	served map[string]int // scroll pages by what they read, such as "slice 3"
+	scroll map[string]string
+	// fail returns what answers instead of the engine, nil for the engine; page
+	// counts all pages from 1.
+	fail func(page int) func(w http.ResponseWriter)
+	page int
+}
+
+func (s *shaky) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !strings.Contains(r.URL.RequestURI(), "scroll") || r.Method == http.MethodDelete {
+		s.engine.ServeHTTP(w, r)
+		return
+	}
+	body, _ := io.ReadAll(r.Body)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	var request struct {
+		Slice    *struct{ ID int }
+		ScrollID string `json:"scroll_id"`
+	}
+	_ = json.Unmarshal(body, &request)
+	s.mu.Lock()
+	s.page++
+	name := s.scroll[request.ScrollID]
+	if request.Slice != nil {
+		name = fmt.Sprint("slice ", request.Slice.ID)
+	}
+	s.served[name]++
+	var failure func(w http.ResponseWriter)
+	if s.fail != nil {
+		failure = s.fail(s.page)
+	}
+	s.mu.Unlock()
+	if failure != nil {
+		failure(w)
+		return
+	}
+	answer := httptest.NewRecorder()
+	s.engine.ServeHTTP(answer, r)
+	var page struct {
+		ScrollID string `json:"_scroll_id"`
+	}
+	_ = json.Unmarshal(answer.Body.Bytes(), &page)
+	s.mu.Lock()
+	s.scroll[page.ScrollID] = name
+	s.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(answer.Code)
+	_, _ = w.Write(answer.Body.Bytes())
+}
+
+// A scanTest reads an index of 3000 documents from a shaky engine, in 8 slices.
+type scanTest struct {
+	engine *shaky
+	client *esclient.Client
+	plan   scanPlan
+}
+
+func newScanTest(t *testing.T) *scanTest {
+	t.Helper()
+	s := &shaky{engine: demo.NewEngine(), served: map[string]int{}, scroll: map[string]string{}}
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	client, err := esclient.New(esclient.Options{URLs: []string{server.URL}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	if _, err := client.CreateIndex(t.Context(), "docs", []byte(demoMapping)); err != nil {
+		t.Fatal(err)
+	}
+	documents := make([]esclient.Document, 3000)
+	for i := range documents {
+		documents[i] = esclient.Document{ID: strconv.Itoa(i), Source: map[string]string{"body": fmt.Sprintf("document number%d common%d", i, i%7)}}
+	}
+	if err := client.Index(t.Context(), "docs", documents); err != nil {
+		t.Fatal(err)
+	}
+	indices, err := client.Indices(t.Context(), "docs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := newScanPlan(esclient.ScanOptions{Index: "docs", Fields: []string{"body"}}, indices, 3000, 0, false)
+	plan.Slices = 8
+	return &scanTest{s, client, plan}
+}
+
+// read reads the plan and returns the words of the documents, sorted.
+func (s *scanTest) read(ctx context.Context, spool *spool) ([]string, string, error) {
+	var said bytes.Buffer
+	r := &indexReader{
+		client: s.client, plan: s.plan, spool: spool, report: newProgress(&said), firstPause: time.Microsecond, texts: simmatrix.NewTexts(),
+	}
+	texts, err := r.read(ctx)
+	if err != nil {
+		return nil, said.String(), err
+	}
+	// Every document has a word of its own.
+	words := slices.DeleteFunc(slices.Clone(texts.Words()), func(w string) bool { return !strings.HasPrefix(w, "number") })
+	slices.Sort(words)
+	if texts.Docs() != len(words) {
+		return nil, said.String(), fmt.Errorf("%d documents with %d words of their own", texts.Docs(), len(words))
+	}
+	return words, said.String(), nil
+}
+
+// all are the words that each of the documents has alone.
+func (*scanTest) all() []string {
+	words := make([]string, 3000)
+	for i := range words {
+		words[i] = fmt.Sprint("number", i)
+	}
+	slices.Sort(words)
+	return words
+}
+
+func lostScroll(w http.ResponseWriter) {
+	w.WriteHeader(http.StatusNotFound)
+	_, _ = io.WriteString(w, `{"error":{"root_cause":[{"type":"search_context_missing_exception"}]}}`)
+}
+
+func TestInterruptedSlicesAreReadAgainWithoutDoubles(t *testing.T) {
+	for name, fail := range map[string]func(w http.ResponseWriter){
+		"lost scroll":       lostScroll,
+		"node away":         func(w http.ResponseWriter) { w.WriteHeader(http.StatusServiceUnavailable) },
+		"connection broken": func(http.ResponseWriter) { panic(http.ErrAbortHandler) },
+		"page cut": func(w http.ResponseWriter) {
+			_, _ = io.WriteString(w, `{"_scroll_id":"x","hits":{"hits":[{"_index":"docs","_id":"x","_source":{"body":"double"`)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScanTest(t)
+			s.engine.fail = func(page int) func(http.ResponseWriter) {
+				if page%5 != 3 || page > 40 {
+					return nil
+				}
+				return fail
+			}
+			words, said, err := s.read(t.Context(), nil)
+			if diff := cmp.Diff(s.all(), words); diff != "" || err != nil {
+				t.Errorf("%v %s", err, diff)
+			}
+			if !strings.Contains(said, "again in") || !strings.Contains(said, "3000 of 3000") {
+				t.Errorf("said %s", said)
+			}
+		})
+	}
+}
+
+// always answers every page with a status.
+func always(status int) func(int) func(http.ResponseWriter) {
+	return func(int) func(http.ResponseWriter) {
+		return func(w http.ResponseWriter) { w.WriteHeader(status) }
+	}
+}
+
+func TestSliceIsGivenUpAfterSoManyTries(t *testing.T) {
+	s := newScanTest(t)
+	s.plan.Slices = 2
+	s.engine.fail = always(http.StatusServiceUnavailable)
+	_, _, err := s.read(t.Context(), nil)
+	if refused, ok := errors.AsType[*esclient.Error](err); !ok || refused.Status != http.StatusServiceUnavailable {
+		t.Errorf("error %v", err)
+	}
+	for name, n := range s.engine.served {
+		if n > maxTries {
+			t.Errorf("%s: %d tries", name, n)
+		}
+	}
+	if most := max(s.engine.served["slice 0"], s.engine.served["slice 1"]); most != maxTries {
+		t.Errorf("%d tries, want %d", most, maxTries)
+	}
+}
+
+func TestRefusedSliceIsNotTriedAgain(t *testing.T) {
+	s := newScanTest(t)
+	s.engine.fail = always(http.StatusForbidden)
+	if _, _, err := s.read(t.Context(), nil); err == nil || slices.Max(tries(s.engine)) > 1 {
+		t.Errorf("error %v, tries %v", err, s.engine.served)
+	}
+}
+
+func tries(s *shaky) []int {
+	var all []int
+	for _, n := range s.served {
+		all = append(all, n)
+	}
+	return all
+}
+
+func TestTextsThatTakeTooMuchMemoryEndTheScan(t *testing.T) {
+	s := newScanTest(t)
+	for _, spool := range []*spool{nil, newSpool(t, s.plan)} {
+		r := &indexReader{
+			client: s.client, plan: s.plan, spool: spool, report: newProgress(io.Discard), memory: 50_000, texts: simmatrix.NewTexts(),
+		}
+		if _, err := r.read(t.Context()); !errors.Is(err, simmatrix.ErrMemory) || !strings.Contains(err.Error(), "--max-docs") {
+			t.Errorf("error %v", err)
+		}
+	}
+}

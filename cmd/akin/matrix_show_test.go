@@ -1,0 +1,111 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// matrixFile writes a matrix and returns the path.
+func matrixFile(t *testing.T, meta simmatrix.Meta, rows ...simmatrix.TermRow) string {
+	t.Helper()
+	m, err := simmatrix.New(meta, rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "m.akin")
+	if err := writeFile(t.Context(), path, func(w io.Writer) error { return simmatrix.Encode(w, m) }); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestShowTellsWhatEntriesComeFrom(t *testing.T) {
+	file := matrixFile(t, simmatrix.Meta{Origins: []string{"vectors", "thesaurus", "overrides"}},
+		simmatrix.TermRow{Term: "car", DocFreq: 12, Neighbors: []simmatrix.Neighbor{
+			{Term: "automobile", Similarity: 1, Origins: 4},
+			{Term: "van", Similarity: 0.5, Origins: 3},
+		}},
+		simmatrix.TermRow{Term: "automobile", DocFreq: 3},
+		simmatrix.TermRow{Term: "van"},
+	)
+	stdout, stderr, status := akin(t, "matrix", "show", "--file", file, "car")
+	want := []string{
+		"car 2 neighbors in " + file + " df 12",
+		"automobile 1.0000 df 3 overrides",
+		"van 0.5000 df 0 vectors, thesaurus",
+	}
+	if diff := cmp.Diff(want, squeezed(stdout)); status != 0 || diff != "" {
+		t.Errorf("status %d\n%s%s", status, stderr, diff)
+	}
+}
+
+// squeezed returns lines with one blank where a table has several.
+func squeezed(table string) []string {
+	var lines []string
+	for line := range strings.Lines(table) {
+		lines = append(lines, strings.Join(strings.Fields(line), " "))
+	}
+	return lines
+}
+
+func TestShowTellsOfTermsThatAreNotThere(t *testing.T) {
+	file := matrixFile(t, simmatrix.Meta{}, simmatrix.TermRow{Term: "car"}, simmatrix.TermRow{Term: "esc\x1b[31m", Neighbors: []simmatrix.Neighbor{{Term: "car", Similarity: 1}}})
+	stdout, _, status := akin(t, "matrix", "show", "--file", file, "Car", "Lorry", "lorry", "esc\x1b[31m")
+	want := []string{
+		"Car not in " + file + ", but car is",
+		"Lorry not in " + file,
+		"lorry not in " + file,
+		`"esc\x1b[31m" 1 neighbors in ` + file + " df 0",
+		"car 1.0000 df 0",
+	}
+	if diff := cmp.Diff(want, squeezed(stdout)); status != 0 || diff != "" {
+		t.Errorf("status %d\n%s", status, diff)
+	}
+}
+
+func TestShowRefusesEmptyTermsAndCounts(t *testing.T) {
+	for name, args := range map[string][]string{
+		"empty term":      {"--file", "x", "car", ""},
+		"empty in redis":  {"--redis", "redis://127.0.0.1:1", ""},
+		"negative number": {"--file", "x", "--top", "-1", "car"},
+	} {
+		if _, stderr, status := akin(t, append([]string{"matrix", "show"}, args...)...); status != exitUsage {
+			t.Errorf("%s: status %d\n%s", name, status, stderr)
+		}
+	}
+}
+
+func TestShowPrintsTheMostSimilarFirst(t *testing.T) {
+	row, err := simmatrix.PackRow(1, []simmatrix.Neighbor{{Term: "b", Similarity: 0.9}, {Term: "c", Similarity: 0.8}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	found := foundRows{matrix: "docs@7", rows: map[string]simmatrix.Row{"a": row}}
+	if err := found.print(&out, []string{"a"}, 1); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"a 2 neighbors in docs@7 df 1", "b 0.9000 df 0"}, squeezed(out.String())); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestShowHintsAtTheFlagWhereATermLooksLikeAVersion(t *testing.T) {
+	t.Setenv("AKIN_REDIS_URL", "")
+	file := matrixFile(t, simmatrix.Meta{}, simmatrix.TermRow{Term: "car"}, simmatrix.TermRow{Term: "me@home"})
+	stdout, _, _ := akin(t, "matrix", "show", "--file", file, "docs@active", "car", "me@home", "van")
+	if !strings.Contains(stdout, "--name docs") || strings.Contains(stdout, "--name me") || strings.Count(stdout, "--name") != 1 {
+		t.Errorf("%s", stdout)
+	}
+	_, stderr, status := akin(t, "matrix", "show", "docs@active", "car")
+	if status != exitUsage || !strings.Contains(stderr, "--redis") || !strings.Contains(stderr, "--name docs") {
+		t.Errorf("status %d\n%s", status, stderr)
+	}
+}

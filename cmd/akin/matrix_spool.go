@@ -1,0 +1,232 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// A spool is a folder with the slices of an index that have been read, so that
+// a run that was interrupted can be gone on with. It holds the words of all
+// documents, and is readable to its owner alone.
+//
+//	plan.json         what is read: a scanPlan
+//	slice-0000.texts  the texts of a slice, as [simmatrix.EncodeTexts] writes them
+//
+// One run may use it at a time. A nil spool keeps nothing.
+type spool struct{ dir string }
+
+const (
+	planFile = "plan.json"
+	maxPlan  = 1 << 20 // bytes; a plan of some thousand indices fits
+	// ownerFolder and ownerFile let nobody else read what documents hold.
+	ownerFolder, ownerFile fs.FileMode = 0o700, 0o600
+)
+
+// checkSpool reports a folder that cannot be a spool.
+func checkSpool(dir string) error {
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if parent := filepath.Dir(dir); !isFolder(parent) {
+			return fmt.Errorf("--spool %s: %s is no folder", dir, parent)
+		}
+		return nil
+	case err != nil:
+		return fmt.Errorf("--spool: %w", err)
+	case !info.IsDir():
+		return fmt.Errorf("--spool %s: it is no folder", dir)
+	}
+	return nil
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// openSpool opens a folder, which it makes where it is missing, to read by the
+// plan, or returns the plan that it has been begun with.
+func openSpool(ctx context.Context, dir string, plan scanPlan) (*spool, scanPlan, error) {
+	s := &spool{dir}
+	begun, err := s.plan()
+	switch {
+	case err == nil:
+		if other := plan.differences(&begun); len(other) > 0 {
+			return nil, plan, fmt.Errorf("--spool %s was begun with another scan (%s): name another folder, or remove this one",
+				dir, strings.Join(other, "; "))
+		}
+		return s, begun, nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, plan, fmt.Errorf("--spool: %w", err)
+	}
+	if err := os.Mkdir(dir, ownerFolder); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, plan, fmt.Errorf("--spool: %w", err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, plan, fmt.Errorf("--spool: %w", err)
+	}
+	for _, e := range entries {
+		if !isSpooled(e.Name()) {
+			return nil, plan, fmt.Errorf("--spool %s holds %s, which is not of a spool: name an empty folder or a new one", dir, e.Name())
+		}
+	}
+	err = s.write(ctx, planFile, func(w io.Writer) error {
+		b, err := json.MarshalIndent(plan, "", "  ")
+		if err == nil {
+			_, err = w.Write(append(b, '\n'))
+		}
+		return err
+	})
+	return s, plan, err
+}
+
+// plan reads the plan that the spool was begun with.
+func (s *spool) plan() (scanPlan, error) {
+	path := filepath.Join(s.dir, planFile)
+	f, err := os.Open(path) //nolint:gosec // the user names the folder
+	if err != nil {
+		return scanPlan{}, err
+	}
+	defer func() { _ = f.Close() }() // nothing was written
+	b, err := io.ReadAll(io.LimitReader(f, maxPlan+1))
+	if err != nil {
+		return scanPlan{}, err
+	}
+	var p scanPlan
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err = d.Decode(&p); err == nil && d.InputOffset() < int64(len(bytes.TrimSpace(b))) {
+		err = errors.New("more than one JSON value")
+	}
+	if err == nil && len(b) > maxPlan {
+		err = errors.New("too large")
+	}
+	if err == nil && (p.Slices < 1 || p.Slices > maxSlices) {
+		err = fmt.Errorf("%d slices", p.Slices)
+	}
+	if err != nil {
+		return scanPlan{}, fmt.Errorf("%s is no plan of a scan: %w", path, err)
+	}
+	return p, nil
+}
+
+// differences names what the plan asks for and another one, which was begun
+// before, does not.
+func (p *scanPlan) differences(before *scanPlan) []string {
+	var out []string
+	compare := func(name string, now, then any) {
+		if a, b := fmt.Sprint(now), fmt.Sprint(then); a != b {
+			out = append(out, fmt.Sprintf("%s was %s, is %s", name, cmp.Or(b, "none"), cmp.Or(a, "none")))
+		}
+	}
+	compare("index", p.Index, before.Index)
+	compare("field", strings.Join(p.Fields, ","), strings.Join(before.Fields, ","))
+	compare("query", p.Query, before.Query)
+	compare("max-docs", p.MaxDocs, before.MaxDocs)
+	compare("exact-analysis", p.Terms, before.Terms)
+	if p.MaxDocs > 0 {
+		compare("seed", p.Seed, before.Seed)
+	}
+	if !slices.Equal(p.Indices, before.Indices) {
+		out = append(out, "the index stands for other indices now, or was made anew")
+	}
+	return out
+}
+
+func sliceFile(k int) string { return fmt.Sprintf("slice-%04d.texts", k) }
+
+// isSpooled reports whether a file of this name may be a spool's, whole or
+// half written.
+func isSpooled(name string) bool {
+	name = strings.TrimPrefix(name, ".")
+	return strings.HasPrefix(name, planFile) || strings.HasPrefix(name, "slice-") && strings.Contains(name, ".texts")
+}
+
+// has reports whether the texts of slice k are there.
+func (s *spool) has(k int) bool {
+	if s == nil {
+		return false
+	}
+	_, err := os.Stat(filepath.Join(s.dir, sliceFile(k)))
+	return err == nil
+}
+
+// put keeps the texts of slice k.
+func (s *spool) put(ctx context.Context, k int, texts *simmatrix.Texts) error {
+	return s.write(ctx, sliceFile(k), func(w io.Writer) error { return simmatrix.EncodeTexts(w, texts) })
+}
+
+func (s *spool) write(ctx context.Context, name string, write func(io.Writer) error) error {
+	if err := replaceFile(ctx, filepath.Join(s.dir, name), ownerFile, write); err != nil {
+		return fmt.Errorf("--spool: %w", err)
+	}
+	return nil
+}
+
+// load returns the texts of slice k.
+func (s *spool) load(ctx context.Context, k int) (*simmatrix.Texts, error) {
+	path := filepath.Join(s.dir, sliceFile(k))
+	texts, err := readFrom(ctx, path, simmatrix.DecodeTexts)
+	if errors.Is(err, simmatrix.ErrTexts) {
+		return nil, fmt.Errorf("%w: remove this file, and the slice will be read again", err)
+	}
+	return texts, err
+}
+
+// finished returns how many of so many slices are there.
+func (s *spool) finished(of int) int {
+	n := 0
+	for k := range of {
+		if s.has(k) {
+			n++
+		}
+	}
+	return n
+}
+
+// explain adds to the error of an interrupted run how to go on.
+func (s *spool) explain(err error, of int) error {
+	done := s.finished(of)
+	if done == 0 || errors.Is(err, simmatrix.ErrTexts) {
+		return err
+	}
+	return fmt.Errorf("%w; %s has %d of %d slices, and the same command reads the others", err, s.dir, done, of)
+}
+
+// remove removes the files of the spool, and the folder if there is nothing
+// else in it.
+func (s *spool) remove() error {
+	if s == nil {
+		return nil
+	}
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return fmt.Errorf("--spool: %w", err)
+	}
+	var errs []error
+	left := 0
+	for _, e := range entries {
+		if !isSpooled(e.Name()) {
+			left++
+		} else if err := os.Remove(filepath.Join(s.dir, e.Name())); err != nil {
+			errs = append(errs, fmt.Errorf("--spool: %w", err))
+		}
+	}
+	if left == 0 && len(errs) == 0 {
+		errs = append(errs, os.Remove(s.dir))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// newSpool returns a spool in a new folder.
+func newSpool(t *testing.T, plan scanPlan) *spool {
+	t.Helper()
+	s, _, err := openSpool(t.Context(), filepath.Join(t.TempDir(), "spool"), plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestInterruptedScanGoesOnFromItsSpool(t *testing.T) {
+	s := newScanTest(t)
+	spool := newSpool(t, s.plan)
+	ctx, interrupt := context.WithCancel(t.Context())
+	s.engine.fail = func(page int) func(http.ResponseWriter) {
+		if page == 12 { // four slices of two pages, which are three searches, are done or under way
+			interrupt()
+		}
+		return nil
+	}
+	_, _, err := s.read(ctx, spool)
+	done := spool.finished(8)
+	if !errors.Is(err, context.Canceled) || done == 0 || done == 8 {
+		t.Fatalf("%d slices are done, error %v", done, err)
+	}
+	if err := spool.explain(err, 8); !strings.Contains(err.Error(), fmt.Sprintf("has %d of 8 slices", done)) {
+		t.Errorf("error %v does not say how to go on", err)
+	}
+	var had []int
+	for k := range 8 {
+		if spool.has(k) {
+			had = append(had, k)
+		}
+	}
+	s.engine.fail, s.engine.served = nil, map[string]int{}
+	words, _, err := s.read(t.Context(), spool)
+	if diff := cmp.Diff(s.all(), words); diff != "" || err != nil {
+		t.Errorf("%v %s", err, diff)
+	}
+	for _, k := range had {
+		if n := s.engine.served[fmt.Sprint("slice ", k)]; n != 0 {
+			t.Errorf("slice %d was read before, and %d pages of it again", k, n)
+		}
+	}
+	if _, err := spool.load(t.Context(), 7); err != nil {
+		t.Error(err)
+	}
+	if err := spool.remove(); err != nil || isFolder(spool.dir) {
+		t.Errorf("the spool is still there, %v", err)
+	}
+}
+
+func TestSpoolIsReadableToItsOwnerAlone(t *testing.T) {
+	s := newScanTest(t)
+	spool := newSpool(t, s.plan)
+	if _, _, err := s.read(t.Context(), spool); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"", planFile, sliceFile(0)} {
+		info, err := os.Stat(filepath.Join(spool.dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mode := info.Mode().Perm(); mode&0o077 != 0 {
+			t.Errorf("%q has the mode %v", name, mode)
+		}
+	}
+}
+
+func TestSpoolOfAnotherScanIsRefused(t *testing.T) {
+	plan := scanPlan{
+		Index: "docs", Fields: []string{"body"}, Query: `{"term":{"a":1}}`, Seed: 1, MaxDocs: 10,
+		Indices: []esclient.Index{{Name: "docs", UUID: "u", Shards: 1}}, Docs: 7, Share: 0.5, Slices: 3,
+	}
+	spool := newSpool(t, plan)
+	for name, change := range map[string]func(p *scanPlan){
+		"index":          func(p *scanPlan) { p.Index = "docs-*" },
+		"field":          func(p *scanPlan) { p.Fields = []string{"body", "title"} },
+		"query was":      func(p *scanPlan) { p.Query = "" },
+		"max-docs":       func(p *scanPlan) { p.MaxDocs = 11 },
+		"exact-analysis": func(p *scanPlan) { p.Terms = true },
+		"seed":           func(p *scanPlan) { p.Seed = 2 },
+		"made anew":      func(p *scanPlan) { p.Indices = []esclient.Index{{Name: "docs", UUID: "v", Shards: 1}} },
+		"other indices":  func(p *scanPlan) { p.Indices = nil },
+	} {
+		other := plan
+		change(&other)
+		if _, _, err := openSpool(t.Context(), spool.dir, other); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+	again := plan
+	again.Docs, again.Share, again.Slices = 8, 0.4, 4 // documents were added since
+	_, got, err := openSpool(t.Context(), spool.dir, again)
+	if diff := cmp.Diff(plan, got); diff != "" || err != nil {
+		t.Errorf("%v; the plan is not the one of the beginning: %s", err, diff)
+	}
+}
+
+func TestFoldersThatAreNoSpoolAreLeftAlone(t *testing.T) {
+	for name, content := range map[string]string{
+		"letter.txt": "dear", planFile: `{"slices":0}`, "empty": "",
+	} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := openSpool(t.Context(), dir, scanPlan{Slices: 1}); err == nil {
+			t.Errorf("a folder with %s %q is a spool", name, content)
+		}
+		if got, err := os.ReadFile(path); err != nil || string(got) != content {
+			t.Errorf("%s is now %q, %v", name, got, err)
+		}
+	}
+	for name, plan := range map[string]string{
+		"unknown member": `{"slices":1,"x":1}`, "two values": `{"slices":1}{}`, "garbage behind": `{"slices":1} x`, "no JSON": "x",
+		"too many slices": `{"slices":100000}`, "too large": `{"slices":1}` + strings.Repeat(" ", maxPlan),
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, planFile), []byte(plan), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := openSpool(t.Context(), dir, scanPlan{Slices: 1}); err == nil || !strings.Contains(err.Error(), planFile) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}
+
+func TestDamagedSliceIsNamed(t *testing.T) {
+	s := newScanTest(t)
+	spool := newSpool(t, s.plan)
+	if _, _, err := s.read(t.Context(), spool); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(spool.dir, sliceFile(3))
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content[len(content)/2]++
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = s.read(t.Context(), spool)
+	if !errors.Is(err, simmatrix.ErrTexts) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "remove this file") {
+		t.Fatalf("error %v", err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	words, _, err := s.read(t.Context(), spool)
+	if diff := cmp.Diff(s.all(), words); diff != "" || err != nil {
+		t.Errorf("%v %s", err, diff)
+	}
+}
+
+func TestSpoolIsRemovedOnceTheMatrixIsWritten(t *testing.T) {
+	engine := demoEngine(t)
+	dir := filepath.Join(t.TempDir(), "spool")
+	want, _ := buildFromIndex(t, engine)
+	// The reading succeeds and the learning does not: what was read stays.
+	_, stderr, status := akin(t, "matrix", "build", "--from-index", engine, "--index", demoIndices, "--field", "title,body",
+		"--out", filepath.Join(t.TempDir(), "x"), "--spool", dir, "--min-df", "1000000")
+	if status != exitFailure || !isFolder(dir) {
+		t.Fatalf("status %d, the spool is there: %v\n%s", status, isFolder(dir), stderr)
+	}
+	got, stderr := buildFromIndex(t, engine, "--spool", dir)
+	if !strings.Contains(stderr, "1 of 1 slices have been read before") || isFolder(dir) {
+		t.Errorf("the spool is there: %v\n%s", isFolder(dir), stderr)
+	}
+	if got.Checksum() != want.Checksum() {
+		t.Error("the matrix is another one than without a spool")
+	}
+}
+
+func TestRemovedSpoolLeavesOtherFiles(t *testing.T) {
+	spool := newSpool(t, scanPlan{Slices: 1})
+	other := filepath.Join(spool.dir, "letter.txt")
+	for _, path := range []string{other, filepath.Join(spool.dir, ".slice-0000.texts.123")} {
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := spool.remove(); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(spool.dir)
+	if err != nil || len(entries) != 1 || entries[0].Name() != "letter.txt" {
+		t.Errorf("%v are left, %v", entries, err)
+	}
+}
+
+// Whatever a plan file holds, it is refused or is the plan that is written
+// again.
+func FuzzSpoolPlan(f *testing.F) {
+	f.Add([]byte(`{"index":"docs","fields":["body"],"seed":1,"indices":[{"Name":"docs","UUID":"u","Shards":1}],"docs":5,"share":0.5,"slices":2}`))
+	f.Add([]byte(`{"slices":3} `))
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, content []byte) {
+		s := &spool{dir}
+		if err := os.WriteFile(filepath.Join(dir, planFile), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		first, err := s.plan()
+		if err != nil {
+			return
+		}
+		if first.Slices < 1 || first.Slices > maxSlices {
+			t.Fatalf("%d slices", first.Slices)
+		}
+		_, second, err := openSpool(t.Context(), dir, first)
+		if diff := cmp.Diff(first, second); diff != "" || err != nil {
+			t.Fatalf("%v %s", err, diff)
+		}
+	})
+}

@@ -1,0 +1,161 @@
+package esclient
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// scanned returns the ids of the documents of a scan, sorted.
+func (e *engine) scanned(t *testing.T, o ScanOptions) []string {
+	t.Helper()
+	var ids []string
+	err := e.Scan(t.Context(), o, func(id string, _ []string) error {
+		ids = append(ids, id)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// numbered makes an index of n documents, of the ids 0, 1, ….
+func (e *engine) numbered(t *testing.T, index string, shards, n int) {
+	t.Helper()
+	e.create(t, index, object{"number_of_shards": shards, "number_of_replicas": 0}, object{
+		"properties": object{"title": object{"type": "text"}, "n": object{"type": "integer"}},
+	})
+	documents := make([]Document, n)
+	for i := range documents {
+		documents[i] = Document{ID: strconv.Itoa(i), Source: object{"title": fmt.Sprint("document ", i), "n": i}}
+	}
+	if err := e.Index(t.Context(), e.index(index), documents); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (e *engine) testSlices(t *testing.T) {
+	e.numbered(t, "one", 1, 1200) // three pages
+	e.numbered(t, "three", 3, 300)
+	for _, names := range [][]string{{"one"}, {"three"}, {"one", "three"}} {
+		o := ScanOptions{Index: e.index(names...), Fields: []string{"title"}}
+		all := e.scanned(t, o)
+		if want := map[string]int{"one": 1200, "three": 300}[names[0]] + 300*(len(names)-1); len(all) != want {
+			t.Fatalf("%v: %d documents, want %d", names, len(all), want)
+		}
+		for _, n := range []int{2, 3, 5, 8} {
+			var parts []string
+			for o.Slices, o.Slice = n, 0; o.Slice < n; o.Slice++ {
+				part := e.scanned(t, o)
+				parts = append(parts, part...)
+				if diff := cmp.Diff(part, e.scanned(t, o)); diff != "" {
+					t.Errorf("%v: slice %d of %d changes: %s", names, o.Slice, n, diff)
+				}
+			}
+			slices.Sort(parts)
+			if diff := cmp.Diff(all, parts); diff != "" {
+				t.Errorf("%v in %d slices: %s", names, n, diff)
+			}
+		}
+	}
+	t.Run("of terms", func(t *testing.T) {
+		got := map[string]int{}
+		for slice := range 4 {
+			o := ScanOptions{Index: e.index("three"), Fields: []string{"title"}, Slices: 4, Slice: slice}
+			err := e.ExactTerms(t.Context(), o, func(id string, _ [][]string) error {
+				got[id]++
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(got) != 300 || slices.Max(slices.Collect(maps.Values(got))) != 1 {
+			t.Errorf("%d documents, some %d times", len(got), slices.Max(slices.Collect(maps.Values(got))))
+		}
+	})
+}
+
+func (e *engine) testScanOfWhatMatches(t *testing.T) {
+	e.numbered(t, "some", 2, 100)
+	o := ScanOptions{Index: e.index("some"), Fields: []string{"title"}, Query: []byte(`{"range":{"n":{"lt":30}}}`)}
+	n, err := e.CountMatching(t.Context(), o.Index, o.Query)
+	if got := len(e.scanned(t, o)); got != 30 || n != 30 || err != nil {
+		t.Errorf("%d documents, counted %d, %v, want 30", got, n, err)
+	}
+	o.Query = []byte(`{"nonsense":{}}`)
+	err = e.Scan(t.Context(), o, nil)
+	if refusal, ok := errors.AsType[*Error](err); !ok || refusal.Status != http.StatusBadRequest || Interrupted(err) {
+		t.Errorf("a query that the engine does not know: %v", err)
+	}
+}
+
+func (e *engine) testShare(t *testing.T) {
+	e.numbered(t, "shared", 2, 2000)
+	o := ScanOptions{Index: e.index("shared"), Fields: []string{"title"}, Share: 0.3, Seed: 5}
+	first := e.scanned(t, o)
+	if len(first) < 480 || len(first) > 720 { // 600 ± 6 standard deviations of 20
+		t.Errorf("%d documents of 2000, want about 600", len(first))
+	}
+	if diff := cmp.Diff(first, e.scanned(t, o)); diff != "" {
+		t.Errorf("the choice changes: %s", diff)
+	}
+	var parts []string
+	for o.Slices, o.Slice = 4, 0; o.Slice < 4; o.Slice++ {
+		parts = append(parts, e.scanned(t, o)...)
+	}
+	slices.Sort(parts)
+	if diff := cmp.Diff(first, parts); diff != "" {
+		t.Errorf("slices of the share are another choice: %s", diff)
+	}
+	o.Slices, o.Slice, o.Seed = 0, 0, 6
+	if slices.Equal(first, e.scanned(t, o)) {
+		t.Error("another seed makes the same choice")
+	}
+	o.Query = []byte(`{"range":{"n":{"lt":1000}}}`)
+	if n := len(e.scanned(t, o)); n < 215 || n > 385 { // 300 ± 6 standard deviations of 14.5
+		t.Errorf("%d documents of 1000 that match, want about 300", n)
+	}
+}
+
+func (e *engine) testLostScroll(t *testing.T) {
+	e.numbered(t, "lost", 1, 1200)
+	lose := func(string, []string) error {
+		return e.send(t.Context(), request{method: http.MethodDelete, path: "/_search/scroll/_all"},
+			func(io.Reader) error { return nil })
+	}
+	err := e.Scan(t.Context(), ScanOptions{Index: e.index("lost"), Fields: []string{"title"}}, func(id string, values []string) error {
+		if err := lose(id, values); err != nil && !strings.Contains(err.Error(), "404") {
+			return err
+		}
+		return nil
+	})
+	refusal, ok := errors.AsType[*Error](err)
+	if !ok || refusal.Type != "search_context_missing_exception" || !Interrupted(err) {
+		t.Errorf("error %v, want a lost search context", err)
+	}
+}
+
+func (e *engine) testIndices(t *testing.T) {
+	got, err := e.Indices(t.Context(), e.index("main", "same"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != 2 || got[0].Name != e.index("main") || got[0].Shards != 3 || got[1].Shards != 2 ||
+		got[0].UUID == "" || got[0].UUID == got[1].UUID {
+		t.Errorf("indices %+v", got)
+	}
+	if _, err := e.Indices(t.Context(), e.index("none")); err == nil {
+		t.Error("an index that is not there is named")
+	}
+}

@@ -1,0 +1,173 @@
+package rowstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// graceFor is how long the keys of a pruned version stay. A proxy holds a
+	// version that is not active any more for the length of a request and the
+	// second in which it follows a switch.
+	graceFor = time.Minute
+	// maxScans bounds the calls that look for orphans, each of about a thousand
+	// keys of the whole Redis.
+	maxScans  = 10_000
+	scanCount = 1000
+)
+
+// errKeep says that a prune is to keep nothing.
+var errKeep = errors.New("keep at least one version")
+
+// Pruned is what a [Admin.Prune] has taken away.
+type Pruned struct {
+	// Versions are the IDs of complete versions, the newest first.
+	Versions []string
+	// Orphans are the IDs, in order, of which there were rows or a header but
+	// no complete version, and which would have stayed for ever.
+	Orphans []string
+	// Partly reports that Redis holds more keys than are looked through for
+	// orphans, some ten million.
+	Partly bool
+}
+
+// retire takes a version off the list and lets its keys expire, unless it is
+// active. It returns 1 if so, else 0.
+//
+//	KEYS rows, meta, versions, history, active
+//	ARGV version, milliseconds of grace
+var retire = redis.NewScript(`
+if redis.call('GET', KEYS[5]) == ARGV[1] then
+	return 0
+end
+redis.call('LREM', KEYS[4], 0, ARGV[1])
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
+redis.call('PEXPIRE', KEYS[2], ARGV[2])
+return redis.call('ZREM', KEYS[3], ARGV[1])
+`)
+
+// sweep lets the keys of an orphan expire where they would not. It returns 1
+// if so, else 0: also for a version that is active or listed now, and one that
+// is being pushed, whose keys expire.
+//
+//	KEYS and ARGV as for retire
+var sweep = redis.NewScript(`
+if redis.call('GET', KEYS[5]) == ARGV[1] or redis.call('ZSCORE', KEYS[3], ARGV[1]) then
+	return 0
+end
+local function expire(key)
+	return redis.call('PTTL', key) == -1 and redis.call('PEXPIRE', key, ARGV[2]) or 0
+end
+return math.max(expire(KEYS[1]), expire(KEYS[2]))
+`)
+
+// Prune removes all complete versions of a matrix but the newest keep, which
+// is at least 1, and never the active one. What is removed can no longer be
+// activated or rolled back to, and is read for one more minute by requests that
+// began with it. Prune also removes orphans: rows or headers without a version
+// that no push is writing. After an error what was removed until then is
+// returned, too.
+func (a *Admin) Prune(ctx context.Context, name string, keep int) (Pruned, error) {
+	var p Pruned
+	if err := checkName("matrix", name); err != nil {
+		return p, err
+	}
+	if keep < 1 {
+		return p, fmt.Errorf("prune matrix %s: %w", name, errKeep)
+	}
+	var ids []string
+	err := a.do(ctx, func(ctx context.Context) (err error) {
+		ids, err = a.client.ZRangeArgs(ctx, redis.ZRangeArgs{
+			Key: versionsKey(name), Start: keep, Stop: keep + maxListed - 1, Rev: true,
+		}).Result()
+		return err
+	})
+	if err == nil {
+		p.Versions, err = a.retire(ctx, retire, name, ids)
+	}
+	var orphans []string
+	if err == nil {
+		orphans, p.Partly, err = a.unlisted(ctx, name)
+	}
+	if err == nil {
+		p.Orphans, err = a.retire(ctx, sweep, name, orphans)
+	}
+	if err != nil {
+		return p, fmt.Errorf("prune matrix %s: %w", name, err)
+	}
+	return p, nil
+}
+
+// retire runs one of the two scripts for each ID and returns those that it
+// took away.
+func (a *Admin) retire(ctx context.Context, script *redis.Script, name string, ids []string) ([]string, error) {
+	var retired []string
+	for _, id := range ids {
+		keys := []string{rowsKey(name, id), metaKey(name, id), versionsKey(name), historyKey(name), activeKey(name)}
+		var done int
+		err := a.do(ctx, func(ctx context.Context) (err error) {
+			done, err = script.Run(ctx, a.client, keys, id, graceFor.Milliseconds()).Int()
+			return err
+		})
+		if err != nil {
+			return retired, fmt.Errorf("version %s: %w", id, err)
+		}
+		if done == 1 {
+			retired = append(retired, id)
+		}
+	}
+	return retired, nil
+}
+
+// unlisted returns the IDs, sorted, that keys of rows and headers have beside
+// the complete versions, and whether there were too many keys to see all.
+func (a *Admin) unlisted(ctx context.Context, name string) (ids []string, partly bool, err error) {
+	rows, meta := rowsKey(name, ""), metaKey(name, "")
+	found := make(map[string]bool)
+	var cursor uint64
+	for range maxScans {
+		var keys []string
+		err := a.do(ctx, func(ctx context.Context) error {
+			node, err := a.node(ctx, name)
+			if err != nil {
+				return err
+			}
+			// The name has no character that is a wildcard.
+			keys, cursor, err = node.Scan(ctx, cursor, "akin:{"+name+"}:*:*", scanCount).Result()
+			return err
+		})
+		if err != nil {
+			return nil, false, fmt.Errorf("look for orphans: %w", err)
+		}
+		for _, key := range keys {
+			for _, prefix := range []string{rows, meta} {
+				if id, ok := strings.CutPrefix(key, prefix); ok {
+					found[id] = true
+				}
+			}
+		}
+		if cursor == 0 {
+			listed, err := a.Versions(ctx, name)
+			for _, v := range listed {
+				delete(found, v.ID)
+			}
+			return slices.Sorted(maps.Keys(found)), false, err
+		}
+	}
+	return slices.Sorted(maps.Keys(found)), true, nil
+}
+
+// node returns the Redis that has the keys of the matrix.
+func (a *Admin) node(ctx context.Context, name string) (redis.Cmdable, error) {
+	if c, ok := a.client.(*redis.ClusterClient); ok {
+		return c.MasterForKey(ctx, versionsKey(name))
+	}
+	return a.client, nil
+}

@@ -1,0 +1,147 @@
+package rowstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/akin-search/akin/simmatrix"
+)
+
+const (
+	// pageBytes is about what one answer of a pull carries.
+	pageBytes = 1 << 20
+	// firstPage is the number of rows asked for while it is not known how long
+	// they are, maxPage the largest: an answer has twice as many strings.
+	firstPage, maxPage = 16, maxElements / 8
+)
+
+// Pull reads a complete version of a matrix, "" for the active one, and
+// returns it as it was pushed: its checksum is that of the version. It holds
+// all rows in memory. The stage of progress, which may be nil, is "pull", its
+// unit rows. Errors wrap [ErrNoVersion], [ErrUnknownVersion], [ErrBadVersion]
+// or [ErrBadRow] where it is not Redis that failed.
+func (a *Admin) Pull(ctx context.Context, name, version string, progress simmatrix.Progress) (*simmatrix.Matrix, Version, error) {
+	version, err := a.resolve(ctx, name, version)
+	if err != nil {
+		return nil, Version{}, err
+	}
+	if progress == nil {
+		progress = func(string, int, int) {}
+	}
+	p := &pull{admin: a, name: name, id: version, progress: progress}
+	m, err := p.run(ctx)
+	if err != nil {
+		return nil, Version{}, fmt.Errorf("pull %s of matrix %s: %w", version, name, err)
+	}
+	return m, p.version, nil
+}
+
+// A pull is one version being read.
+type pull struct {
+	admin    *Admin
+	name, id string
+	version  Version
+	progress simmatrix.Progress
+}
+
+func (p *pull) run(ctx context.Context) (*simmatrix.Matrix, error) {
+	if err := p.readHeader(ctx); err != nil {
+		return nil, err
+	}
+	rows, err := p.readRows(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// It may have been pruned, or evicted, since the pull began.
+	if err := p.readHeader(ctx); err != nil {
+		return nil, err
+	}
+	if n := uint64(len(rows)); n != p.version.Meta.Terms {
+		return nil, fmt.Errorf("%w: %d rows, want %d", ErrBadVersion, n, p.version.Meta.Terms)
+	}
+	m, err := simmatrix.FromRows(p.version.Meta, rows)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBadVersion, err)
+	}
+	if m.Checksum() != p.version.Checksum {
+		return nil, fmt.Errorf("%w: its checksum is %s, want %s", ErrBadVersion, m.Checksum(), p.version.Checksum)
+	}
+	return m, nil
+}
+
+// readHeader sets the version. Its error wraps [ErrUnknownVersion] where that
+// is not complete.
+func (p *pull) readHeader(ctx context.Context) error {
+	var meta, mark *redis.StringCmd
+	err := p.admin.do(ctx, func(ctx context.Context) error {
+		pipe := p.admin.client.Pipeline()
+		meta, mark = pipe.Get(ctx, metaKey(p.name, p.id)), pipe.HGet(ctx, rowsKey(p.name, p.id), completeField)
+		return execute(ctx, pipe)
+	})
+	if err != nil && !refusal(err) {
+		return err
+	}
+	if err != nil || mark.Val() != p.id {
+		return ErrUnknownVersion
+	}
+	p.version, err = parseVersion(p.id, meta.Val())
+	return err
+}
+
+// readRows reads page by page. The pages are as long as the rows before allow.
+func (p *pull) readRows(ctx context.Context) (map[string]simmatrix.Row, error) {
+	total := int(min(p.version.Meta.Terms, simmatrix.MaxTerms))
+	rows := make(map[string]simmatrix.Row)
+	var cursor uint64
+	count, bytes, seen := int64(firstPage), 0, 0
+	for range total + 1000 { // every page has a row, but for some while the hash is resized
+		var page []string
+		if err := p.admin.do(ctx, func(ctx context.Context) (err error) {
+			page, cursor, err = p.admin.client.HScan(ctx, rowsKey(p.name, p.id), cursor, "*", count).Result()
+			return err
+		}); err != nil {
+			return nil, fmt.Errorf("after %d of %d rows: %w", len(rows), total, err)
+		}
+		n, err := p.add(rows, page)
+		if err != nil {
+			return nil, err
+		}
+		if len(rows) > total {
+			return nil, fmt.Errorf("%w: more than %d rows", ErrBadVersion, total)
+		}
+		p.progress("pull", len(rows), total)
+		if cursor == 0 {
+			return rows, nil
+		}
+		bytes, seen = bytes+n, seen+len(page)/2
+		count = int64(min(max(pageBytes*seen/max(bytes, 1), 1), maxPage))
+	}
+	return nil, fmt.Errorf("%w: its rows do not end", ErrBadVersion)
+}
+
+// add puts a page of field, value, field, value into rows and returns its
+// bytes. A row that comes twice, as HSCAN allows, is the same.
+func (p *pull) add(rows map[string]simmatrix.Row, page []string) (bytes int, err error) {
+	if len(page)%2 != 0 {
+		return 0, fmt.Errorf("%w: %d fields and values", errReply, len(page))
+	}
+	for i := 0; i < len(page); i += 2 {
+		term, encoded := page[i], page[i+1]
+		bytes += len(term) + len(encoded)
+		if term == completeField {
+			continue
+		}
+		row, err := p.admin.codec.Decode(encoded, maxRowBytes)
+		if err == nil && row.IsZero() {
+			err = errors.New("an empty row")
+		}
+		if err != nil {
+			return 0, fmt.Errorf("%w: of %.80q: %w", ErrBadRow, term, err)
+		}
+		rows[term] = row
+	}
+	return bytes, nil
+}
