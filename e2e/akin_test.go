@@ -56,10 +56,11 @@ type akin struct {
 }
 
 // startAkin runs akin with config over what every test wants: free ports. It
-// returns when akin is ready and ends it with the test.
-func startAkin(t *testing.T, config section) *akin {
+// returns when akin is ready and ends it with the test. Variables of the
+// environment may be given as NAME=VALUE.
+func startAkin(t *testing.T, config section, env ...string) *akin {
 	t.Helper()
-	a := launchAkin(t, config)
+	a := launchAkin(t, config, env...)
 	waitFor(t, 20*time.Second, "/readyz", func() error {
 		if a.proc.ended() {
 			t.Fatalf("akin ended:\n%s", a.proc.tail())
@@ -75,13 +76,13 @@ func startAkin(t *testing.T, config section) *akin {
 
 // launchAkin is startAkin without waiting until akin is ready: for tests in
 // which it is not going to be.
-func launchAkin(t *testing.T, config section) *akin {
+func launchAkin(t *testing.T, config section, env ...string) *akin {
 	t.Helper()
 	full := section{"listen": section{"address": "127.0.0.1:0"}, "admin": section{"address": "127.0.0.1:0"}}
 	maps.Copy(full, config)
 	path := writeFile(t, "akin.yaml", toJSON(t, full))
 	cmd := exec.Command(akinPath(t), "serve", "--config", path)
-	cmd.Env = cleanEnvironment()
+	cmd.Env = append(cleanEnvironment(), env...)
 	proc, err := startProcess("akin", newDir(t, "akin"), cmd)
 	if err != nil {
 		t.Fatal(err)

@@ -73,7 +73,7 @@ func TestWrongCommandLinesAreUsageErrors(t *testing.T) {
 
 func TestHelpHasAnExample(t *testing.T) {
 	for _, command := range []string{
-		"", "serve", "demo", "matrix", "matrix build", "matrix push", "matrix list", "matrix activate", "matrix rollback", "matrix show",
+		"", "serve", "demo", "matrix", "matrix build", "matrix push", "matrix list", "matrix activate", "matrix rollback", "matrix prune", "matrix pull", "matrix show",
 	} {
 		out := mustAkin(t, append(strings.Fields(command), "--help")...)
 		if !strings.Contains(out, "Example") || !strings.Contains(out, "akin "+command) {
@@ -93,7 +93,7 @@ func TestBadVectorsAreRefusedWithTheirLine(t *testing.T) {
 		{"NaN", "car 1 0\nvan 0 1\nlorry NaN 1\n", 3},
 		{"infinite", "car 1 0\nlorry 1 inf\n", 2},
 		{"too large", "car 1 0\nlorry 1 1e400\n", 2},
-		{"a word twice", "car 1 0\nvan 0 1\ncar 1 1\n", 3},
+		{"hexadecimal", "car 1 0\nvan 0 1\nlorry 1 0x1p3\n", 3},
 		{"a header with another dimension", "2 3\ncar 1 0\nvan 0 1\n", 2},
 		{"a header with more rows", "3 2\ncar 1 0\nvan 0 1\n", 4}, // where the third is missing
 		{"word alone", "car 1 0\nvan\n", 2},

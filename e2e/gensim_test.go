@@ -1,0 +1,260 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// gensimPython makes a virtual environment with gensim, once for all runs, in
+// the user's cache folder, and returns its interpreter.
+var gensimPython = sync.OnceValues(func() (string, error) {
+	requirements, err := filepath.Abs("testdata/gensim_requirements.txt")
+	if err != nil {
+		return "", err
+	}
+	content, err := os.ReadFile(requirements)
+	if err != nil {
+		return "", err
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(cache, fmt.Sprintf("akin-e2e-python-%08x", crc32.ChecksumIEEE(content)))
+	python := filepath.Join(dir, "bin", "python")
+	if _, err := os.Stat(python); err == nil {
+		return python, nil
+	}
+	if err := os.MkdirAll(cache, 0o700); err != nil {
+		return "", err
+	}
+	// What is under its final name is complete, also when a run is killed.
+	made, err := os.MkdirTemp(cache, "akin-e2e-python-new-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(made)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	for _, args := range [][]string{
+		{"python3", "-m", "venv", made},
+		{filepath.Join(made, "bin", "python"), "-m", "pip", "install", "--quiet", "--only-binary", ":all:", "--requirement", requirements},
+	} {
+		if output, err := exec.CommandContext(ctx, args[0], args[1:]...).CombinedOutput(); err != nil {
+			return "", fmt.Errorf("%s: %w\n%s", strings.Join(args, " "), err, output)
+		}
+	}
+	if err := os.Rename(made, dir); err != nil && !errors.Is(err, fs.ErrExist) { // another run was faster
+		return "", err
+	}
+	return python, nil
+})
+
+// gensim runs a command of gensim_interop.py and decodes what it prints. Where
+// there is no gensim the test is skipped.
+func gensim[T any](t *testing.T, args ...string) T {
+	t.Helper()
+	python, err := gensimPython()
+	if err != nil {
+		skipOrFail(t, "needs Python 3.10 to 3.13 with venv, and gensim from its package index: %v\n"+
+			"install python3 and python3-venv", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, python, append([]string{"testdata/gensim_interop.py"}, args...)...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("gensim_interop.py %s: %v\n%s", strings.Join(args, " "), err, &stderr)
+	}
+	var out T
+	if err := json.Unmarshal(stdout.Bytes(), &out); err != nil {
+		t.Fatalf("gensim_interop.py %s: %v\n%s", strings.Join(args, " "), err, &stdout)
+	}
+	return out
+}
+
+// gensimVectors are four groups of words that point about the same way, in the
+// text format with the header that gensim needs.
+const gensimVectors = `12 4
+car 1 0.1 0 0
+automobile 0.9 0.2 0 0.1
+lorry 0.7 0.3 0 0
+rental 0 1 0.1 0
+hire 0.1 0.9 0 0
+lease 0 0.6 0.4 0
+physician 0 0 1 0.1
+doctor 0 0.1 0.9 0.2
+naïve 0.1 0 0 1
+simple 0 0 0.3 0.8
+#tag 0.5 0.5 0.5 0.5
+10.5 -1 0 0.2 0
+`
+
+// A tsvMatrix holds the similarities of a list "term TAB neighbor TAB
+// similarity", with the ones of the diagonal implied.
+type tsvMatrix map[string]map[string]float64
+
+func readTSVMatrix(t *testing.T, file string) tsvMatrix {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := tsvMatrix{}
+	for line := range strings.Lines(string(content)) {
+		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		s, err := strconv.ParseFloat(fields[len(fields)-1], 64)
+		if err != nil || len(fields) != 3 {
+			t.Fatalf("%s: %q", file, line)
+		}
+		if m[fields[0]] == nil {
+			m[fields[0]] = map[string]float64{}
+		}
+		m[fields[0]][fields[1]] = s
+	}
+	return m
+}
+
+// inner returns xᵀSy of the counts of words.
+func (m tsvMatrix) inner(x, y []string) float64 {
+	sum := 0.0
+	for _, a := range x {
+		for _, b := range y {
+			if a == b {
+				sum++
+			}
+			sum += m[a][b]
+		}
+	}
+	return sum
+}
+
+// TestGensimReadsWhatAkinExports compares inner products and soft cosines that
+// gensim computes with the exported matrix with those of the exported list.
+func TestGensimReadsWhatAkinExports(t *testing.T) {
+	pairs := [][2][]string{
+		{{"car", "rental"}, {"automobile", "hire"}},
+		{{"automobile", "hire"}, {"car", "rental"}}, // the matrix is not symmetric
+		{{"lorry", "lorry", "#tag"}, {"car", "10.5", "lease", "lease"}},
+		{{"naïve", "doctor"}, {"simple", "physician", "doctor"}},
+		{{"physician"}, {"car"}},
+	}
+	encoded, err := json.Marshal(pairs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := newDir(t, "gensim")
+	matrix := filepath.Join(dir, "matrix.akin")
+	mtx, vocabulary, tsv := filepath.Join(dir, "matrix.mtx"), filepath.Join(dir, "terms.txt"), filepath.Join(dir, "matrix.tsv")
+	mustAkin(t, "matrix", "build", "--from-vectors", writeFile(t, "vectors.txt", gensimVectors), "--top", "3", "--power", "1", "--out", matrix)
+	mustAkin(t, "matrix", "export", "--format", "mtx", "--vocabulary", vocabulary, "--out", mtx, matrix)
+	mustAkin(t, "matrix", "export", "--format", "tsv", "--out", tsv, matrix)
+	similarities := readTSVMatrix(t, tsv)
+	if cmp.Equal(similarities.inner(pairs[2][0], pairs[2][1]), similarities.inner(pairs[2][1], pairs[2][0])) {
+		t.Fatal("the matrix is symmetric, so that the test cannot tell rows from columns")
+	}
+
+	var want [][2]float64
+	for _, p := range pairs {
+		x, y := p[0], p[1]
+		norms := math.Sqrt(similarities.inner(x, x)) * math.Sqrt(similarities.inner(y, y))
+		want = append(want, [2]float64{similarities.inner(x, y), min(similarities.inner(x, y)/norms, 1)})
+	}
+	got := gensim[[][2]float64](t, "inner", mtx, vocabulary, writeFile(t, "pairs.json", string(encoded)))
+	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+		t.Errorf("inner product and soft cosine (-akin's list +gensim):\n%s", diff)
+	}
+}
+
+// TestAkinReadsWhatGensimBuilds compares the rows that akin shows with those
+// that gensim has.
+func TestAkinReadsWhatGensimBuilds(t *testing.T) {
+	vectors := writeFile(t, "vectors.txt", gensimVectors)
+	for _, test := range []struct{ symmetric, limit string }{{"symmetric", "100"}, {"symmetric", "2"}, {"general", "2"}} {
+		t.Run(test.symmetric+" with "+test.limit+" neighbors", func(t *testing.T) {
+			dir := newDir(t, "gensim")
+			mtx, vocabulary, matrix := filepath.Join(dir, "matrix.mtx"), filepath.Join(dir, "terms.txt"), filepath.Join(dir, "matrix.akin")
+			want := gensim[tsvMatrix](t, "build", vectors, test.symmetric, test.limit, mtx, vocabulary)
+			mustAkin(t, "matrix", "build", "--from-matrix-market", mtx, "--vocabulary", vocabulary, "--out", matrix)
+			got := tsvMatrix{}
+			for term := range want {
+				got[term] = shownNeighbors(t, matrix, term)
+			}
+			// show prints four decimals.
+			if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-4)); diff != "" {
+				t.Errorf("rows (-gensim +akin):\n%s", diff)
+			}
+
+			// What akin exports as a list and reads again is the same.
+			tsv, again := filepath.Join(dir, "matrix.tsv"), filepath.Join(dir, "again.akin")
+			mustAkin(t, "matrix", "export", "--format", "tsv", "--out", tsv, matrix)
+			mustAkin(t, "matrix", "build", "--from-tsv", tsv, "--out", again)
+			for term, row := range got {
+				if diff := cmp.Diff(row, shownNeighbors(t, again, term), cmpopts.EquateEmpty()); len(row) > 0 && diff != "" {
+					t.Errorf("%s (-before +after the list):\n%s", term, diff)
+				}
+			}
+		})
+	}
+}
+
+// shownNeighbors returns the neighbors that akin matrix show prints: lines of
+// two blanks, the neighbor and the similarity.
+func shownNeighbors(t *testing.T, file, term string) map[string]float64 {
+	t.Helper()
+	row := map[string]float64{}
+	for line := range strings.Lines(mustAkin(t, "matrix", "show", "--file", file, "--top", "100", term)) {
+		fields := strings.Fields(line)
+		if !strings.HasPrefix(line, "  ") || len(fields) < 2 {
+			continue
+		}
+		s, err := strconv.ParseFloat(fields[1], 64)
+		if err != nil {
+			t.Fatalf("akin matrix show %s: %q", term, line)
+		}
+		row[fields[0]] = s
+	}
+	return row
+}
+
+// TestBinaryVectorsOfGensimGiveTheSameMatrix writes the vectors as text and,
+// by gensim, in word2vec's binary format.
+func TestBinaryVectorsOfGensimGiveTheSameMatrix(t *testing.T) {
+	dir := newDir(t, "gensim")
+	text, binary := writeFile(t, "vectors.txt", gensimVectors), filepath.Join(dir, "vectors.bin")
+	if n := gensim[int](t, "binary", text, binary); n != 12 {
+		t.Fatalf("gensim read %d words", n)
+	}
+	var entries [2]string
+	for k, vectors := range []string{text, binary} {
+		out := filepath.Join(dir, fmt.Sprintf("%d.akin", k))
+		mustAkin(t, "matrix", "build", "--from-vectors", vectors, "--out", out)
+		mustAkin(t, "matrix", "export", "--out", out+".tsv", out)
+		content, err := os.ReadFile(out + ".tsv")
+		if err != nil {
+			t.Fatal(err)
+		}
+		entries[k] = string(content)
+	}
+	if entries[0] == "" || entries[0] != entries[1] {
+		t.Error("text and binary give different matrices")
+	}
+}
