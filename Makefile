@@ -5,9 +5,10 @@ GO       ?= go
 LINT     := $(GO) tool -modfile=.ci/lint/go.mod golangci-lint
 FUZZTIME ?= 1m
 BENCH    ?= .
+WORDS    ?= 100000
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test e2e lint bench bench-proxy fuzz
+.PHONY: help build demo test e2e lint bench bench-gensim bench-proxy fuzz
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +32,11 @@ lint: ## Run the linters, in the version that .ci/lint/go.mod pins
 bench: ## Run the benchmarks; BENCH=REGEXP chooses
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 30m \
 		./expand/ ./simmatrix/ ./simmatrix/rowstore/ ./esclient/ ./proxy/
+
+bench-gensim: build ## Compare the search for neighbors with gensim and NumPy; WORDS=N chooses how many
+	python3 -m venv .venv-bench
+	.venv-bench/bin/pip install --quiet --disable-pip-version-check -r bench/gensim/requirements.txt
+	.venv-bench/bin/python bench/gensim/bench.py --akin bin/akin --folder .venv-bench/run --words $(WORDS)
 
 bench-proxy: ## Print requests/s of akin and of a bare httputil.ReverseProxy, and the ratio
 	$(GO) test -run '^$$' -bench '^BenchmarkPassthrough$$' -benchtime 5s ./proxy/
