@@ -100,9 +100,12 @@ func TestSearchesAndAPushSurviveAFailover(t *testing.T) {
 	sentinel := startSentinel(t, master)
 	server := &redisServer{url: "redis+sentinel://" + sentinel.addr() + "/main"}
 	versionA := pushMatrix(t, server, "main", relatedFile(t, vectorsA))
-	if n, err := master.db.Wait(t.Context(), 1, 10*time.Second).Result(); n != 1 {
-		t.Fatalf("%d replicas have the matrix, %v", n, err)
-	}
+	waitFor(t, 20*time.Second, "the replica to have the matrix", func() error {
+		if active, err := replica.db.Get(t.Context(), "akin:{main}:active").Result(); active != versionA {
+			return fmt.Errorf("active version %q, %w", active, err)
+		}
+		return nil
+	})
 	a := serveFromRedis(t, e, server.url)
 	awaitExpansion(t, a)
 

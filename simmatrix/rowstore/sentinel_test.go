@@ -167,7 +167,14 @@ func checkFailover(t *testing.T, at Redis, master *server, fail func()) {
 	t.Helper()
 	a := adminAt(t, at)
 	one := publish(t, a, manyBatches(t, "one"))
-	if n, err := master.client(t).Wait(t.Context(), 1, 10*time.Second).Result(); n != 1 { // replication is not part of an answer
+	// Replication is not part of an answer. WAIT is for the writes of its own
+	// connection, hence the write before it.
+	conn := master.client(t).Conn()
+	defer conn.Close()
+	if err := conn.Set(t.Context(), "probe:{main}", "", time.Minute).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := conn.Wait(t.Context(), 1, 10*time.Second).Result(); n != 1 {
 		t.Fatalf("%d replicas have the first version, %v", n, err)
 	}
 	s := open(t, Options{Redis: at, RedisTimeout: shortTimeout})
