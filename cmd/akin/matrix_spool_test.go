@@ -50,13 +50,13 @@ func TestInterruptedScanGoesOnFromItsSpool(t *testing.T) {
 			had = append(had, k)
 		}
 	}
-	s.engine.fail, s.engine.served = nil, map[string]int{}
+	s.engine.restore()
 	words, _, err := s.read(t.Context(), spool)
 	if diff := cmp.Diff(s.all(), words); diff != "" || err != nil {
 		t.Errorf("%v %s", err, diff)
 	}
 	for _, k := range had {
-		if n := s.engine.served[fmt.Sprint("slice ", k)]; n != 0 {
+		if n := s.engine.counts()[fmt.Sprint("slice ", k)]; n != 0 {
 			t.Errorf("slice %d was read before, and %d pages of it again", k, n)
 		}
 	}
