@@ -9,7 +9,10 @@
 // files of their own, and are kept as a [Secret].
 package configs
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // A Config is a complete configuration. One that comes from [Default], [Load]
 // or [Parse] is valid.
@@ -20,8 +23,11 @@ type Config struct {
 	Admin Admin `yaml:"admin"`
 	// Cluster is the search cluster that requests go on to.
 	Cluster Cluster `yaml:"cluster"`
-	// Expansion says how searches are rewritten.
+	// Expansion says which searches are rewritten, and how.
 	Expansion Expansion `yaml:"expansion"`
+	// Profiles are other ways of rewriting, by the names that clients ask for
+	// them with. The keys that one leaves out are those of Expansion.
+	Profiles map[string]Profile `yaml:"profiles"`
 	// Matrices are the similarity matrices and what they apply to. The first
 	// one that fits an index and a field is used. None: every request is
 	// forwarded as it came.
@@ -95,7 +101,7 @@ type Auth struct {
 	APIKey Secret `yaml:"-"`
 }
 
-// The scoring forms of [Expansion.Scoring].
+// The scoring forms of [Rewriting.Scoring].
 const (
 	// ScoringAuto is saturated where the cluster runs scripts, else grouped.
 	ScoringAuto = "auto"
@@ -107,7 +113,7 @@ const (
 	ScoringSaturated = "saturated"
 )
 
-// The values of [Expansion.Matching].
+// The values of [Rewriting.Matching].
 const (
 	// MatchingWiden finds documents that hold related words only, too.
 	MatchingWiden = "widen"
@@ -115,12 +121,62 @@ const (
 	MatchingSame = "same"
 )
 
-// Expansion says how searches are rewritten.
+// The values of [Rewriting.Phase].
+const (
+	// PhaseAuto is rescore for the saturated form where a search allows it, else
+	// query.
+	PhaseAuto = "auto"
+	// PhaseQuery makes the form the query.
+	PhaseQuery = "query"
+	// PhaseRescore orders the best hits of the linear form by the saturated one.
+	PhaseRescore = "rescore"
+)
+
+// The values of [Rewriting.Highlight].
+const (
+	// HighlightOriginal marks the words that the original search marks.
+	HighlightOriginal = "original"
+	// HighlightRelated marks the added words, too.
+	HighlightRelated = "related"
+)
+
+// Expansion says which searches are rewritten, and how.
 type Expansion struct {
+	Rewriting `yaml:",inline"`
+
+	// Budget is the time for akin's own work on one search, in [1ms, 10s].
+	// When it is spent the original goes out.
+	Budget Duration `yaml:"budget"`
+	// MaxBody is the largest body that is read, decompressed, in
+	// [1KiB, 100MiB]. A larger one is forwarded as it came.
+	MaxBody Bytes `yaml:"max_body"`
+	// RankEval rewrites the searches of _rank_eval, too.
+	RankEval bool `yaml:"rank_eval"`
+	// Templates has the cluster render search templates, and rewrites what
+	// comes out.
+	Templates bool `yaml:"templates"`
+	// Shadow in [0, 1], unless 0, answers clients with the original search and
+	// runs this share of the searches rewritten beside that, for the metrics.
+	Shadow float64 `yaml:"shadow"`
+}
+
+// A Profile is another way of rewriting searches.
+type Profile struct {
+	Rewriting `yaml:",inline"`
+
+	// Matrices are the names of the matrices to use, tried in the order in
+	// which they are configured. None: all.
+	Matrices []string `yaml:"matrices"`
+}
+
+// Rewriting says how searches are rewritten.
+type Rewriting struct {
 	// Enabled switches rewriting; false forwards every request as it came.
 	Enabled bool `yaml:"enabled"`
 	// Scoring is auto, linear, grouped or saturated.
 	Scoring string `yaml:"scoring"`
+	// Phase is auto, query or rescore.
+	Phase string `yaml:"phase"`
 	// Matching is widen or same.
 	Matching string `yaml:"matching"`
 	// MaxAddedTerms is how many terms one search gets at most, in [0, 200];
@@ -132,17 +188,21 @@ type Expansion struct {
 	// MaxDocShare is the largest share of the documents that an added term
 	// may occur in, in (0, 1].
 	MaxDocShare float64 `yaml:"max_doc_share"`
-	// Budget is the time for akin's own work on one search, in [1ms, 10s].
-	// When it is spent the original goes out.
-	Budget Duration `yaml:"budget"`
-	// MaxBody is the largest body that is read, decompressed, in
-	// [1KiB, 100MiB]. A larger one is forwarded as it came.
-	MaxBody Bytes `yaml:"max_body"`
 	// Strength is λ, the part of their score mass that added terms bring.
 	Strength Strength `yaml:"strength"`
 	// DefaultFields are the fields of a `q` parameter without `df`. None:
 	// such a search is forwarded as it came.
 	DefaultFields []string `yaml:"default_fields"`
+	// Highlight is original or related.
+	Highlight string `yaml:"highlight"`
+	// NormaliseScore keeps the largest score that a clause can give, so that
+	// searches with min_score can be expanded.
+	NormaliseScore bool `yaml:"normalise_score"`
+	// Phrases lets words related to those of a phrase order the hits of the
+	// phrase.
+	Phrases bool `yaml:"phrases"`
+	// RescoreQueries expands the searches' own rescore queries.
+	RescoreQueries bool `yaml:"rescore_queries"`
 }
 
 // Strength is λ of each scoring form, in [0, 1]; at 0 the added terms score
@@ -237,17 +297,23 @@ func Default() *Config {
 		Admin:   Admin{Address: "127.0.0.1:9281"},
 		Cluster: Cluster{URLs: []string{"http://127.0.0.1:9200"}},
 		Expansion: Expansion{
-			Enabled:       true,
-			Scoring:       ScoringAuto,
-			Matching:      MatchingWiden,
-			MaxAddedTerms: 30,
-			MaxQueryTerms: 64,
-			MaxDocShare:   0.1,
-			Budget:        Duration(50 * time.Millisecond),
-			MaxBody:       1 * mebibyte,
-			Strength:      Strength{Linear: 0.2, Grouped: 0.5, Saturated: 0.25},
-			DefaultFields: []string{},
+			Rewriting: Rewriting{
+				Enabled:       true,
+				Scoring:       ScoringAuto,
+				Phase:         PhaseAuto,
+				Matching:      MatchingWiden,
+				MaxAddedTerms: 30,
+				MaxQueryTerms: 64,
+				MaxDocShare:   0.1,
+				Strength:      Strength{Linear: 0.2, Grouped: 0.5, Saturated: 0.25},
+				DefaultFields: []string{},
+				Highlight:     HighlightOriginal,
+			},
+			Budget:   Duration(50 * time.Millisecond),
+			MaxBody:  1 * mebibyte,
+			RankEval: true,
 		},
+		Profiles: map[string]Profile{},
 		Matrices: []Matrix{},
 		Redis:    Redis{Timeout: Duration(30 * time.Millisecond)},
 		Caches: Caches{
@@ -264,4 +330,12 @@ func Default() *Config {
 // out: everything, from Redis.
 func defaultMatrix() Matrix {
 	return Matrix{Indices: []string{"*"}, Fields: []string{"*"}}
+}
+
+// defaultProfile returns what an entry of profiles has where its keys are left
+// out: what c says of all searches, and every matrix.
+func defaultProfile(c *Config) Profile {
+	p := Profile{Rewriting: c.Expansion.Rewriting, Matrices: []string{}}
+	p.DefaultFields = slices.Clone(p.DefaultFields)
+	return p
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"reflect"
 	"strconv"
 	"strings"
@@ -26,6 +27,8 @@ const (
 // keys and names no key paths.
 type decoder struct {
 	problems
+
+	profiles *yaml.Node // decoded last, over what the other sections say
 }
 
 // document decodes data over c. It reports whether the YAML itself was sound,
@@ -53,6 +56,9 @@ func (d *decoder) document(data []byte, c *Config) bool {
 		return true // "---" alone.
 	}
 	d.value(root, "", reflect.ValueOf(c).Elem())
+	if d.profiles != nil {
+		d.decodeProfiles(d.profiles, c)
+	}
 	return true
 }
 
@@ -77,6 +83,8 @@ func (d *decoder) value(n *yaml.Node, key string, v reflect.Value) {
 		d.addAt(n.Line, key, "anchors and aliases are not allowed; write the value out")
 	case isNull(n):
 		d.addAt(n.Line, key, "has no value; give it one, or remove the key to get the default")
+	case v.Kind() == reflect.Map: // there is one, that of the profiles
+		d.profiles = n
 	case v.Kind() == reflect.Slice:
 		d.list(n, key, v)
 	case v.Kind() == reflect.Struct && v.Type() != reflect.TypeFor[Secret]():
@@ -109,6 +117,33 @@ func (d *decoder) section(n *yaml.Node, key string, v reflect.Value) {
 			seen[name] = at
 			d.lines[path] = at
 			d.value(n.Content[i+1], path, field)
+		}
+	}
+}
+
+// decodeProfiles decodes a mapping of names to profiles. They start from
+// [defaultProfile].
+func (d *decoder) decodeProfiles(n *yaml.Node, c *Config) {
+	const key = "profiles"
+	if n.Kind != yaml.MappingNode {
+		d.addAt(n.Line, key, "must be a section with a profile under each name")
+		return
+	}
+	seen := make(map[string]int, len(n.Content)/2)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		name, at := n.Content[i].Value, n.Content[i].Line
+		path := join(key, name)
+		switch {
+		case n.Content[i].Kind != yaml.ScalarNode || !isName(name):
+			d.addAt(at, join(key, keyText(n.Content[i])), "the name must be "+nameRule)
+		case seen[name] > 0:
+			d.addAt(at, path, "given twice; the first is in line %d", seen[name])
+		default:
+			seen[name] = at
+			d.lines[path] = at
+			p := defaultProfile(c)
+			d.value(n.Content[i+1], path, reflect.ValueOf(&p).Elem())
+			c.Profiles[name] = p
 		}
 	}
 }
@@ -187,11 +222,16 @@ func fieldsOf(v reflect.Value) (fields map[string]reflect.Value, names []string)
 	fields = make(map[string]reflect.Value, v.NumField())
 	for i := range v.NumField() {
 		name := v.Type().Field(i).Tag.Get("yaml")
-		if name == "-" {
-			continue
+		switch name {
+		case "-":
+		case ",inline":
+			inside, more := fieldsOf(v.Field(i))
+			maps.Copy(fields, inside)
+			names = append(names, more...)
+		default:
+			fields[name] = v.Field(i)
+			names = append(names, name)
 		}
-		fields[name] = v.Field(i)
-		names = append(names, name)
 	}
 	return fields, names
 }

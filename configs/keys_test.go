@@ -20,13 +20,15 @@ var secrets = cmp.AllowUnexported(Secret{})
 const required = "required"
 
 // keys returns every key that holds a value, with its default in YAML. The
-// keys of the entries of matrices stand under "matrices[]".
+// keys of the entries of matrices stand under "matrices[]", the only key of
+// profiles' own under "profiles.NAME".
 func keys(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	walk(t, "", reflect.ValueOf(*Default()), all)
 	walk(t, "matrices[]", reflect.ValueOf(defaultMatrix()), all)
 	all["matrices[].name"] = required
+	all["profiles.NAME.matrices"] = "[]" // the others are those of expansion
 	return all
 }
 
@@ -82,12 +84,12 @@ func TestReferenceFileExplainsEveryKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	stated := regexp.MustCompile(`^(?:#.*\n)*# Default: (.*)\.$`)
-	d := &decoder{newProblems("akin.yml")}
+	d := &decoder{problems: newProblems("akin.yml")}
 	d.document(data, Default())
 	lines := strings.Split(string(data), "\n")
 	for key, want := range keys(t) {
-		if strings.HasPrefix(key, "matrices[].") {
-			continue // In the comment of matrices; the examples have them.
+		if strings.HasPrefix(key, "matrices[].") || strings.HasPrefix(key, "profiles.NAME.") {
+			continue // In the comment of matrices or profiles; the examples have them.
 		}
 		line, ok := d.lines[key]
 		if !ok {
@@ -121,7 +123,7 @@ func TestReferenceExamplesLoad(t *testing.T) {
 	var example strings.Builder
 	for line := range strings.Lines(string(data)) {
 		text, ok := strings.CutPrefix(line, "#")
-		if setting := regexp.MustCompile(`^( {2,4}(- )?)?[a-z]+:`).MatchString(text); ok && setting {
+		if setting := regexp.MustCompile(`^( {2,4}(- )?)?[a-z_]+:`).MatchString(text); ok && setting {
 			example.WriteString(text)
 		}
 	}
@@ -134,6 +136,10 @@ func TestReferenceExamplesLoad(t *testing.T) {
 		{Name: "catalogue", Indices: []string{"catalogue", "products-*"}, Fields: []string{"title", "description"}, File: "catalogue.akin"},
 		{Name: "main", Indices: []string{"*"}, Fields: []string{"*"}},
 	}
+	careful, plain := defaultProfile(want), defaultProfile(want)
+	careful.Matching, careful.Strength.Saturated, careful.Matrices = MatchingSame, 0.1, []string{"main"}
+	plain.Enabled = false
+	want.Profiles = map[string]Profile{"careful": careful, "plain": plain}
 	want.Redis.URL = NewSecret("redis://127.0.0.1:6379/0")
 	if diff := cmp.Diff(want, c, secrets); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -173,6 +179,34 @@ func TestDocumentationListsEveryKey(t *testing.T) {
 		if !strings.Contains(string(data), fmt.Sprintf("| `%s` |", name)) {
 			t.Errorf("%s is missing", name)
 		}
+	}
+}
+
+// TestDocumentationTellsWhatProfilesLack compares the sentence about the keys of
+// expansion that profiles have not with the structs.
+func TestDocumentationTellsWhatProfilesLack(t *testing.T) {
+	data, err := os.ReadFile("../docs/config.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stated := regexp.MustCompile("every key of `expansion` but ([^.]*)\\.").FindStringSubmatch(strings.ReplaceAll(string(data), "\n", " "))
+	if stated == nil {
+		t.Fatal("the sentence is missing")
+	}
+	_, all := fieldsOf(reflect.ValueOf(Expansion{}))
+	have, names := fieldsOf(reflect.ValueOf(Profile{}))
+	var lack []string
+	for _, name := range all {
+		if _, ok := have[name]; !ok {
+			lack = append(lack, "`"+name+"`")
+		}
+	}
+	want := strings.Join(lack[:len(lack)-1], ", ") + " and " + lack[len(lack)-1]
+	if stated[1] != want {
+		t.Errorf("it says %s, the code %s", stated[1], want)
+	}
+	if own := names[len(names)-1:]; len(names)+len(lack) != len(all)+len(own) || own[0] != "matrices" {
+		t.Errorf("profiles have %s", names)
 	}
 }
 

@@ -55,7 +55,7 @@ func Parse(name string, data []byte) (*Config, error) {
 // the file, and checks the whole.
 func read(name string, data []byte, outside func(*decoder, *Config)) (*Config, error) {
 	c := Default()
-	d := &decoder{newProblems(name)}
+	d := &decoder{problems: newProblems(name)}
 	if d.document(data, c) {
 		d.check(c)
 		outside(d, c)

@@ -55,7 +55,7 @@ var badFiles = map[string][]string{
 		"given_twice.bad.yml:5: log: given twice; the first is in line 1",
 	},
 	"key_not_a_word": {
-		"key_not_a_word.bad.yml:1: ?: unknown key; allowed: listen, admin, cluster, expansion, matrices, redis, caches, log",
+		"key_not_a_word.bad.yml:1: ?: unknown key; allowed: listen, admin, cluster, expansion, profiles, matrices, redis, caches, log",
 	},
 	"matrices": {
 		`matrices.bad.yml:4: matrices[0].indices[1]: must be an index name in which only * is a wildcard, such as "logs-*"`,
@@ -87,7 +87,7 @@ var badFiles = map[string][]string{
 		"no_value.bad.yml:6: cluster.urls[0]: has no value; give it one, or remove the key to get the default",
 	},
 	"not_a_section": {
-		"not_a_section.bad.yml:1: must be a section with the keys listen, admin, cluster, expansion, matrices, redis, caches, log",
+		"not_a_section.bad.yml:1: must be a section with the keys listen, admin, cluster, expansion, profiles, matrices, redis, caches, log",
 	},
 	"out_of_range": {
 		"out_of_range.bad.yml:2: expansion.scoring: must be one of auto, linear, grouped, saturated",
@@ -100,13 +100,38 @@ var badFiles = map[string][]string{
 		"out_of_range.bad.yml:9: expansion.strength.saturated: must be a number",
 		"out_of_range.bad.yml:9: expansion.strength.linear: -0.1 is out of range; allowed: 0 to 1",
 		"out_of_range.bad.yml:9: expansion.strength.grouped: 1.01 is out of range; allowed: 0 to 1",
-		"out_of_range.bad.yml:11: redis.timeout: 2s is out of range; allowed: 1ms to 1s",
-		"out_of_range.bad.yml:13: caches.rows: 1MB is out of range; allowed: 1MiB to 64GiB",
-		"out_of_range.bad.yml:14: caches.analysis: 0B is out of range; allowed: 1MiB to 64GiB",
-		"out_of_range.bad.yml:15: caches.statistics: 65GiB is out of range; allowed: 1MiB to 64GiB",
-		"out_of_range.bad.yml:16: caches.ttl: 100ms is out of range; allowed: 1s to 24h",
-		"out_of_range.bad.yml:18: log.level: must be one of debug, info, warn, error",
-		"out_of_range.bad.yml:19: log.format: must be one of json, text",
+		"out_of_range.bad.yml:10: expansion.phase: must be one of auto, query, rescore",
+		"out_of_range.bad.yml:11: expansion.highlight: must be one of original, related",
+		"out_of_range.bad.yml:12: expansion.shadow: 1.01 is out of range; allowed: 0 to 1",
+		"out_of_range.bad.yml:14: redis.timeout: 2s is out of range; allowed: 1ms to 1s",
+		"out_of_range.bad.yml:16: caches.rows: 1MB is out of range; allowed: 1MiB to 64GiB",
+		"out_of_range.bad.yml:17: caches.analysis: 0B is out of range; allowed: 1MiB to 64GiB",
+		"out_of_range.bad.yml:18: caches.statistics: 65GiB is out of range; allowed: 1MiB to 64GiB",
+		"out_of_range.bad.yml:19: caches.ttl: 100ms is out of range; allowed: 1s to 24h",
+		"out_of_range.bad.yml:21: log.level: must be one of debug, info, warn, error",
+		"out_of_range.bad.yml:22: log.format: must be one of json, text",
+	},
+	"profiles": {
+		"profiles.bad.yml:5: profiles.fast.budget: unknown key; allowed: enabled, scoring, phase, matching, max_added_terms, max_query_terms, max_doc_share, " +
+			"strength, default_fields, highlight, normalise_score, phrases, rescore_queries, matrices",
+		"profiles.bad.yml:6: profiles.fast.scoring: must be one of auto, linear, grouped, saturated",
+		"profiles.bad.yml:8: profiles.fast.strength.grouped: 7 is out of range; allowed: 0 to 1",
+		"profiles.bad.yml:9: profiles.fast.default_fields[0]: must be the full name of a field, without wildcards and boosts",
+		"profiles.bad.yml:10: profiles.fast.matrices[0]: must be the name of an entry of matrices",
+		"profiles.bad.yml:10: profiles.fast.matrices[2]: is the same as profiles.fast.matrices[1]",
+		`profiles.bad.yml:11: profiles."a b": the name must be 1 to 64 letters (a to z), digits, dots, _ and -`,
+		"profiles.bad.yml:12: profiles.untouched: given twice; the first is in line 3",
+		"profiles.bad.yml:13: profiles.?: the name must be 1 to 64 letters (a to z), digits, dots, _ and -",
+		"profiles.bad.yml:14: profiles.empty: has no value; give it one, or remove the key to get the default",
+		"profiles.bad.yml:15: profiles.list: must be a section with the keys enabled, scoring, phase, matching, max_added_terms, max_query_terms, " +
+			"max_doc_share, strength, default_fields, highlight, normalise_score, phrases, rescore_queries, matrices",
+		"profiles.bad.yml:17: expansion.matching: must be one of widen, same",
+		"profiles.bad.yml:18: expansion.strength.saturated: 2 is out of range; allowed: 0 to 1",
+		"profiles.bad.yml:19: expansion.max_doc_share: must be a number",
+		"profiles.bad.yml:20: expansion.default_fields[0]: must be the full name of a field, without wildcards and boosts",
+	},
+	"profiles_list": {
+		"profiles_list.bad.yml:1: profiles: must be a section with a profile under each name",
 	},
 	"redis_credentials": {
 		"redis_credentials.bad.yml:2: redis.url: must not hold credentials or options; give the whole URL in AKIN_REDIS_URL",
@@ -138,8 +163,8 @@ var badFiles = map[string][]string{
 	"unknown_key": {
 		"unknown_key.bad.yml:3: listen.adress: unknown key; allowed: address, tls",
 		"unknown_key.bad.yml:6: expansion.strength.flat: unknown key; allowed: linear, grouped, saturated",
-		"unknown_key.bad.yml:7: profiles: unknown key; allowed: listen, admin, cluster, expansion, matrices, redis, caches, log",
-		`unknown_key.bad.yml:8: "a b\tc": unknown key; allowed: listen, admin, cluster, expansion, matrices, redis, caches, log`,
+		"unknown_key.bad.yml:7: profile: unknown key; allowed: listen, admin, cluster, expansion, profiles, matrices, redis, caches, log",
+		`unknown_key.bad.yml:8: "a b\tc": unknown key; allowed: listen, admin, cluster, expansion, profiles, matrices, redis, caches, log`,
 		"unknown_key.bad.yml:12: matrices[0].index: unknown key; allowed: name, indices, fields, file",
 	},
 	"urls": {
@@ -254,6 +279,13 @@ func TestEveryKeyIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	common := Rewriting{
+		Enabled: false, Scoring: ScoringLinear, Phase: PhaseRescore, Matching: MatchingSame,
+		MaxAddedTerms: 0, MaxQueryTerms: 1024, MaxDocShare: 1,
+		Strength:      Strength{Linear: 0, Grouped: 1, Saturated: 0.125},
+		DefaultFields: []string{"title", "body.english"},
+		Highlight:     HighlightRelated, NormaliseScore: true, Phrases: true, RescoreQueries: true,
+	}
 	want := &Config{
 		Listen: Listen{Address: ":0", TLS: ServerTLS{CertFile: "akin.crt", KeyFile: "akin.key"}},
 		Admin:  Admin{Address: "[::1]:0"},
@@ -263,11 +295,20 @@ func TestEveryKeyIsRead(t *testing.T) {
 			Auth: Auth{Username: "akin", PasswordFile: "password"},
 		},
 		Expansion: Expansion{
-			Enabled: false, Scoring: ScoringLinear, Matching: MatchingSame,
-			MaxAddedTerms: 0, MaxQueryTerms: 1024, MaxDocShare: 1,
-			Budget: Duration(9 * time.Second), MaxBody: 100_000,
-			Strength:      Strength{Linear: 0, Grouped: 1, Saturated: 0.125},
-			DefaultFields: []string{"title", "body.english"},
+			Rewriting: common,
+			Budget:    Duration(9 * time.Second), MaxBody: 100_000, RankEval: false, Templates: true, Shadow: 0.25,
+		},
+		Profiles: map[string]Profile{
+			"Same.v1-a_2": {Rewriting: common, Matrices: []string{}},
+			"wide": {
+				Rewriting: Rewriting{
+					Enabled: true, Scoring: ScoringSaturated, Phase: PhaseQuery, Matching: MatchingWiden,
+					MaxAddedTerms: 200, MaxQueryTerms: 1, MaxDocShare: 0.5,
+					Strength:      Strength{Linear: 0, Grouped: 0.5, Saturated: 0.125}, // grouped alone is its own
+					DefaultFields: []string{}, Highlight: HighlightOriginal,
+				},
+				Matrices: []string{"main", "Shop_2.v1-a"},
+			},
 		},
 		Matrices: []Matrix{
 			{Name: "Shop_2.v1-a", Indices: []string{"shop-*"}, Fields: []string{"title"}, File: "shop.akin"},

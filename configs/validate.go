@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"slices"
@@ -19,6 +20,7 @@ func (d *decoder) check(c *Config) {
 	d.nodes(c.Cluster.URLs)
 	d.expansion(&c.Expansion)
 	d.matrices(c.Matrices)
+	d.checkProfiles(c)
 	if u := c.Redis.URL.Reveal(); u != "" {
 		d.redisURL(u)
 	}
@@ -33,26 +35,65 @@ func (d *decoder) check(c *Config) {
 
 // expansion reports what is wrong in the section of that name.
 func (d *decoder) expansion(e *Expansion) {
-	d.oneOf("expansion.scoring", e.Scoring, ScoringAuto, ScoringLinear, ScoringGrouped, ScoringSaturated)
-	d.oneOf("expansion.matching", e.Matching, MatchingWiden, MatchingSame)
-	within(d, "expansion.max_added_terms", e.MaxAddedTerms, 0, 200)
-	// 1024 clauses is what every engine takes in one query.
-	within(d, "expansion.max_query_terms", e.MaxQueryTerms, 1, 1024)
-	if e.MaxDocShare <= 0 || e.MaxDocShare > 1 {
-		d.add("expansion.max_doc_share", "%v is out of range; allowed: above 0, up to 1", e.MaxDocShare)
-	}
+	d.rewriting("expansion", &e.Rewriting)
 	within(d, "expansion.budget", e.Budget, Duration(time.Millisecond), Duration(10*time.Second))
 	// 100 MiB is the engines' own default of http.max_content_length.
 	within(d, "expansion.max_body", e.MaxBody, kibibyte, 100*mebibyte)
-	within(d, "expansion.strength.linear", e.Strength.Linear, 0, 1)
-	within(d, "expansion.strength.grouped", e.Strength.Grouped, 0, 1)
-	within(d, "expansion.strength.saturated", e.Strength.Saturated, 0, 1)
-	d.patterns("expansion.default_fields", e.DefaultFields, func(s string) error {
+	within(d, "expansion.shadow", e.Shadow, 0, 1)
+}
+
+// rewriting reports what is wrong with the keys at key that expansion and
+// profiles have in common.
+func (d *decoder) rewriting(key string, r *Rewriting) {
+	d.oneOf(key+".scoring", r.Scoring, ScoringAuto, ScoringLinear, ScoringGrouped, ScoringSaturated)
+	d.oneOf(key+".phase", r.Phase, PhaseAuto, PhaseQuery, PhaseRescore)
+	d.oneOf(key+".matching", r.Matching, MatchingWiden, MatchingSame)
+	within(d, key+".max_added_terms", r.MaxAddedTerms, 0, 200)
+	// 1024 clauses is what every engine takes in one query.
+	within(d, key+".max_query_terms", r.MaxQueryTerms, 1, 1024)
+	if r.MaxDocShare <= 0 || r.MaxDocShare > 1 {
+		d.add(key+".max_doc_share", "%v is out of range; allowed: above 0, up to 1", r.MaxDocShare)
+	}
+	within(d, key+".strength.linear", r.Strength.Linear, 0, 1)
+	within(d, key+".strength.grouped", r.Strength.Grouped, 0, 1)
+	within(d, key+".strength.saturated", r.Strength.Saturated, 0, 1)
+	d.oneOf(key+".highlight", r.Highlight, HighlightOriginal, HighlightRelated)
+	d.patterns(key+".default_fields", r.DefaultFields, func(s string) error {
 		if s == "" || strings.ContainsAny(s, "*?^,") || hasSpace(s) {
 			return errors.New("must be the full name of a field, without wildcards and boosts")
 		}
 		return nil
 	})
+}
+
+// checkProfiles reports what is wrong with each profile itself. What it has
+// from expansion has been reported there.
+func (d *decoder) checkProfiles(c *Config) {
+	names := make([]string, len(c.Matrices))
+	for i := range c.Matrices {
+		names[i] = c.Matrices[i].Name
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Profiles)) {
+		p, key := c.Profiles[name], join("profiles", name)
+		d.inherit("expansion", key)
+		d.rewriting(key, &p.Rewriting)
+		d.patterns(key+".matrices", p.Matrices, func(s string) error {
+			if !slices.Contains(names, s) {
+				return errors.New("must be the name of an entry of matrices")
+			}
+			return nil
+		})
+	}
+}
+
+// inherit takes the bad keys under from for bad under to as well, where the
+// file does not have them.
+func (d *decoder) inherit(from, to string) {
+	for _, bad := range slices.Collect(maps.Keys(d.bad)) {
+		if rest, ok := strings.CutPrefix(bad, from+"."); ok && d.lines[join(to, rest)] == 0 {
+			d.bad[join(to, rest)] = true
+		}
+	}
 }
 
 // nodes reports what is wrong with the cluster's URLs.
@@ -82,7 +123,7 @@ func (d *decoder) matrices(list []Matrix) {
 		j, twice := first[m.Name]
 		switch {
 		case !isName(m.Name):
-			d.add(key+".name", "must be 1 to 64 letters (a to z), digits, dots, _ and -")
+			d.add(key+".name", "must be "+nameRule)
 		case twice:
 			d.add(key+".name", "%q is the name of matrices[%d] already; every matrix has a name of its own", m.Name, j)
 		default:
@@ -215,8 +256,11 @@ func isHost(u *url.URL) bool {
 	return err == nil && n > 0
 }
 
+// nameRule says what isName wants.
+const nameRule = "1 to 64 letters (a to z), digits, dots, _ and -"
+
 // isName reports whether s can name a matrix: in keys of Redis, on the command
-// line and as a label of metrics.
+// line and as a label of metrics. Profiles have such names, too.
 func isName(s string) bool {
 	const allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
 	return s != "" && len(s) <= 64 && strings.Trim(s, allowed) == ""

@@ -119,7 +119,14 @@ func (c *comparison) both(t *testing.T, path string, body any) (theirs, ours any
 // search compares all hits, scores and the total of one query.
 func (c *comparison) search(t *testing.T, index string, query map[string]any) {
 	t.Helper()
+	c.searchWith(t, index, query, nil)
+}
+
+// searchWith is search with more members in the body.
+func (c *comparison) searchWith(t *testing.T, index string, query, more map[string]any) {
+	t.Helper()
 	body := map[string]any{"query": query, "size": 1000, "_source": false, "track_total_hits": true}
+	maps.Copy(body, more)
 	theirs, ours := c.both(t, "/"+c.prefix+index+"/_search", body)
 	if diff := cmp.Diff(at(theirs, "hits", "total"), at(ours, "hits", "total")); diff != "" {
 		t.Errorf("%s %v: total (-real +ours):\n%s", index, query, diff)
@@ -294,6 +301,29 @@ func TestScriptedScoresAreThoseOfARealEngine(t *testing.T) {
 	c.both(t, "/"+c.prefix+"help/_search", map[string]any{"query": map[string]any{"script_score": map[string]any{
 		"query": map[string]any{"match_all": map[string]any{}}, "script": map[string]any{"source": "no such script"},
 	}}})
+	c.report(t)
+}
+
+func TestRescoredHitsAreThoseOfARealEngine(t *testing.T) {
+	c := newComparison(t)
+	rescorer := func(window int, weights map[string]any) map[string]any {
+		maps.Copy(weights, map[string]any{"rescore_query": map[string]any{"match": map[string]any{"title": "order account delivery"}}})
+		return map[string]any{"window_size": window, "query": weights}
+	}
+	for _, index := range Indices() {
+		for _, words := range []string{"order", "how to change an order", "the account and the delivery"} {
+			query := map[string]any{"match": map[string]any{"body": words}}
+			for _, rescore := range []any{
+				rescorer(3, map[string]any{}),
+				rescorer(20, map[string]any{"query_weight": 1e-6, "rescore_query_weight": 2}),
+				[]any{rescorer(30, map[string]any{"query_weight": 0}), rescorer(5, map[string]any{"query_weight": 0.5, "score_mode": "total"})},
+			} {
+				c.searchWith(t, index.Name, query, map[string]any{"rescore": rescore})
+			}
+		}
+	}
+	c.both(t, "/"+c.prefix+"help/_search", map[string]any{"rescore": rescorer(3, map[string]any{}), "sort": []any{"_doc"}})
+	c.both(t, "/"+c.prefix+"help/_search", map[string]any{"rescore": map[string]any{"window_size": 3, "query": map[string]any{}}})
 	c.report(t)
 }
 

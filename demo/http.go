@@ -44,7 +44,7 @@ func parameters() []string {
 		"expand_wildcards rest_total_hits_as_int typed_keys batched_reduce_size ccs_minimize_roundtrips " +
 		"max_concurrent_shard_requests pre_filter_shard_size allow_partial_search_results refresh wait_for_active_shards " +
 		"master_timeout cluster_manager_timeout local human error_trace filter_path realtime wait_for_status " +
-		"wait_for_no_relocating_shards level")
+		"wait_for_no_relocating_shards level ignore_throttled")
 }
 
 // routes is the place that lists the endpoints.

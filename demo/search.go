@@ -24,6 +24,7 @@ type searchRequest struct {
 	minScore   float32
 	perIndex   int // matches looked at in each index, in its order; 0 is all
 	slice      slice
+	rescore    []rescorer
 }
 
 // parseSearch reads the body of a search.
@@ -59,6 +60,12 @@ func parseSearch(body any) (*searchRequest, error) {
 		return nil, err
 	}
 	if err := r.parseSort(a.list("sort")); err != nil {
+		return nil, err
+	}
+	if r.rescore, err = parseRescore(a); err != nil {
+		return nil, err
+	}
+	if err := r.checkRescore(); err != nil {
 		return nil, err
 	}
 	for _, neutral := range []string{"timeout", "track_scores", "version", "seq_no_primary_term", "stats", "profile"} {
@@ -150,10 +157,14 @@ func (r *searchRequest) find(indices []*index) ([]result, error) {
 		if r.perIndex > 0 {
 			hits = hits[:min(r.perIndex, len(hits))]
 		}
-		for _, h := range hits {
-			if h.score >= r.minScore {
-				out = append(out, result{h, ix, q})
+		hits = slices.DeleteFunc(hits, func(h hit) bool { return h.score < r.minScore })
+		for k := range r.rescore {
+			if err := r.rescore[k].apply(ix, hits); err != nil {
+				return nil, err
 			}
+		}
+		for _, h := range hits {
+			out = append(out, result{h, ix, q})
 		}
 	}
 	out = r.slice.of(out)

@@ -18,6 +18,9 @@ type Analysis struct {
 	// Positions are the terms' positions, one for each of Terms, ascending.
 	// Terms that share a position stand for one word of the text.
 	Positions []int
+	// Graph says that a term spans several positions, as one word does that has
+	// a synonym of two.
+	Graph bool
 	// Similarity is the way the engine scores the field.
 	Similarity Similarity
 	// Shards is the number of primary shards of the indices that map the field,
@@ -31,6 +34,8 @@ type token struct {
 	Start    int    `json:"start_offset"`
 	End      int    `json:"end_offset"`
 	Position int    `json:"position"`
+	// Length is the number of positions it spans, 0 for 1.
+	Length int `json:"positionLength"`
 }
 
 // analyzeBody is the body of an _analyze call, by the name of an analyzer or by
@@ -44,7 +49,7 @@ type analyzeBody struct {
 // analyze runs _analyze in an index, which is a concrete one or an alias of
 // one: the cluster refuses several.
 func (c *Client) analyze(ctx context.Context, index string, body analyzeBody) ([]token, error) {
-	const filter = "?filter_path=tokens.token,tokens.start_offset,tokens.end_offset,tokens.position"
+	const filter = "?filter_path=tokens.token,tokens.start_offset,tokens.end_offset,tokens.position,tokens.positionLength"
 	var answer struct {
 		Tokens []token `json:"tokens"`
 	}
@@ -55,21 +60,31 @@ func (c *Client) analyze(ctx context.Context, index string, body analyzeBody) ([
 	return answer.Tokens, nil
 }
 
-// newAnalysis returns the analysis of a text in a field. The cluster gives the
-// tokens in the order of their positions; the sort keeps the promise of
-// [Analysis] with an analyzer that does not.
-func newAnalysis(s *schema, tokens []token) *Analysis {
+// textTerms are what an analyzer makes of a text, see [Analysis].
+type textTerms struct {
+	names     []string
+	positions []int
+	graph     bool
+}
+
+// newTerms returns the terms of an answer. The cluster gives the tokens in the
+// order of their positions; the sort keeps the promise of [Analysis] with an
+// analyzer that does not.
+func newTerms(tokens []token) *textTerms {
 	slices.SortStableFunc(tokens, func(a, b token) int { return a.Position - b.Position })
-	a := &Analysis{
-		Terms:      make([]string, len(tokens)),
-		Positions:  make([]int, len(tokens)),
-		Similarity: s.similarity,
-		Shards:     s.shards,
+	t := &textTerms{names: make([]string, len(tokens)), positions: make([]int, len(tokens))}
+	for i := range tokens {
+		t.names[i], t.positions[i] = tokens[i].Token, tokens[i].Position
+		t.graph = t.graph || tokens[i].Length > 1
 	}
-	for i, t := range tokens {
-		a.Terms[i], a.Positions[i] = t.Token, t.Position
+	return t
+}
+
+// newAnalysis returns the analysis of a text in a field.
+func newAnalysis(s *schema, t *textTerms) *Analysis {
+	return &Analysis{
+		Terms: t.names, Positions: t.positions, Graph: t.graph, Similarity: s.similarity, Shards: s.shards,
 	}
-	return a
 }
 
 const (
@@ -92,7 +107,7 @@ const (
 // has none. It returns an error that wraps [ErrNotText] or [ErrMixed] where the
 // indices do not agree on an analyzer.
 func (c *Client) AnalyzeWords(ctx context.Context, index, field string, words []string) ([][]string, error) {
-	s, err := c.schema(ctx, index, field)
+	s, err := c.schema(ctx, Indices{Expression: index}, field)
 	if err != nil {
 		return nil, err
 	}

@@ -41,7 +41,8 @@ type CacheOptions struct {
 // callers: a caller whose context ends gets the context's error while the load
 // goes on and fills the memory. At most 32 loads are under way at once; a
 // caller that would start one more gets [ErrBusy]. Failures are remembered for
-// a second, [ErrNotText] and [ErrMixed] for the time to live.
+// a second, for the time to live those that say how the cluster is:
+// [ErrNotText], [ErrMixed], [ErrRemote] and [ErrTooManyFields].
 //
 // Its methods may be called at the same time. [Cached.Close] ends it.
 type Cached struct {
@@ -57,8 +58,14 @@ type Cached struct {
 	analysis, statistics counters
 	busy                 atomic.Uint64
 
-	schemas  *memo[fieldKey, *schema]
-	analyses *memo[textKey, *Analysis]
+	schemas *memo[fieldKey, *schema]
+	// patterns holds the names of the fields that a pattern matches.
+	patterns *memo[fieldKey, []string]
+	texts    *memo[textKey, *textTerms]
+	// analyses join the schema of a field and the terms of a text. guesses are
+	// parts of them.
+	analyses flights[askKey, *Analysis]
+	guesses  flights[guessKey, guessed]
 	infos    *memo[struct{}, Info]
 	scales   *memo[fieldKey, learnt[float64]]
 	scripts  *memo[indexKey, learnt[bool]]
@@ -74,15 +81,25 @@ type Cached struct {
 type (
 	indexKey struct {
 		generation uint32
-		index      string
+		Indices
 	}
 	fieldKey struct {
 		indexKey
 		field string
 	}
-	textKey struct {
+	// An askKey holds the analyzer as the caller names it.
+	askKey struct {
 		fieldKey
 		analyzer, text string
+	}
+	guessKey struct {
+		indexKey
+		analyzer, text string
+	}
+	// A textKey holds the concrete index that analyzes, and the analyzer.
+	textKey struct {
+		indexKey
+		target, analyzer, text string
 	}
 	// A termKey holds a fieldRecord's id.
 	termKey struct {
@@ -123,16 +140,19 @@ func NewCached(client *Client, o CacheOptions) *Cached {
 	const share = 8
 	c.schemas = newMemo(c.loader, &c.analysis, true, o.AnalysisBytes/share,
 		func(k fieldKey, s *schema) int { return k.bytes() + s.bytes() }, expiry[*schema](c.ttl))
-	c.analyses = newMemo(c.loader, &c.analysis, false, o.AnalysisBytes-o.AnalysisBytes/share,
-		func(k textKey, a *Analysis) int { return k.bytes() + len(k.analyzer) + len(k.text) + a.bytes() },
-		expiry[*Analysis](c.ttl))
+	c.patterns = newMemo(c.loader, &c.analysis, false, o.AnalysisBytes/share,
+		func(k fieldKey, names []string) int { return k.bytes() + size(names) }, expiry[[]string](c.ttl))
+	c.texts = newMemo(c.loader, &c.analysis, true, o.AnalysisBytes-2*(o.AnalysisBytes/share),
+		func(k textKey, t *textTerms) int { return k.bytes() + t.bytes() }, expiry[*textTerms](c.ttl))
+	c.analyses = flights[askKey, *Analysis]{loader: c.loader, count: &c.analysis}
+	c.guesses = flights[guessKey, guessed]{loader: c.loader, count: &c.analysis, inner: true}
 	small := o.StatisticsBytes / share
 	c.infos = newMemo(c.loader, &c.statistics, true, small,
 		func(struct{}, Info) int { return 0 }, expiry[Info](c.ttl))
 	c.scales = newMemo(c.loader, &c.statistics, false, small,
 		func(k fieldKey, _ learnt[float64]) int { return k.bytes() }, guessExpiry[float64](c.ttl))
 	c.scripts = newMemo(c.loader, &c.statistics, false, small,
-		func(k indexKey, _ learnt[bool]) int { return len(k.index) }, guessExpiry[bool](c.ttl))
+		func(k indexKey, _ learnt[bool]) int { return k.bytes() }, guessExpiry[bool](c.ttl))
 	c.counts.loader, c.counts.count = c.loader, &c.statistics
 	c.fields = newPlain(small, func(k fieldKey, _ fieldRecord) uint32 { return weight(k.bytes()) }, c.ttl)
 	c.failed = newPlain(small, func(k fieldKey, _ error) uint32 { return weight(k.bytes()) }, failureTime)
@@ -153,11 +173,17 @@ func newPlain[K comparable, V any](
 // expiry returns how long to remember what a load gave.
 func expiry[V any](ttl time.Duration) func(V, error) time.Duration {
 	return func(_ V, err error) time.Duration {
-		if err == nil || errors.Is(err, ErrNotText) || errors.Is(err, ErrMixed) {
+		if err == nil || telling(err) {
 			return ttl
 		}
 		return min(failureTime, ttl)
 	}
+}
+
+// telling reports whether an error is knowledge of the cluster, not a failure.
+func telling(err error) bool {
+	return errors.Is(err, ErrNotText) || errors.Is(err, ErrMixed) || errors.Is(err, ErrRemote) ||
+		errors.Is(err, ErrTooManyFields)
 }
 
 // guessExpiry returns how long to remember a fact or a guess.
@@ -174,8 +200,14 @@ func guessExpiry[V any](ttl time.Duration) func(learnt[V], error) time.Duration 
 	}
 }
 
-// bytes returns about what a key, a schema and an analysis take.
-func (k fieldKey) bytes() int { return len(k.index) + len(k.field) }
+// bytes returns about what a key, a schema and the terms of a text take.
+func (k indexKey) bytes() int { return len(k.Expression) + len(k.Options) }
+
+func (k fieldKey) bytes() int { return k.indexKey.bytes() + len(k.field) }
+
+func (k textKey) bytes() int {
+	return k.indexKey.bytes() + len(k.target) + len(k.analyzer) + len(k.text)
+}
 
 func (s *schema) bytes() int {
 	n := 128
@@ -183,7 +215,7 @@ func (s *schema) bytes() int {
 		return n
 	}
 	for _, t := range s.targets {
-		n += 64 + len(t.index) + len(t.source)
+		n += 80 + len(t.index) + len(t.source) + len(t.field)
 	}
 	for name := range s.differing {
 		n += 32 + len(name)
@@ -191,13 +223,18 @@ func (s *schema) bytes() int {
 	return n
 }
 
-func (a *Analysis) bytes() int {
-	n := 64
-	if a == nil {
-		return n
+func (t *textTerms) bytes() int {
+	if t == nil {
+		return 0
 	}
-	for _, t := range a.Terms {
-		n += 24 + len(t)
+	return 64 + size(t.names) + 8*len(t.positions)
+}
+
+// size returns about what strings take.
+func size(list []string) int {
+	n := 0
+	for _, s := range list {
+		n += 16 + len(s)
 	}
 	return n
 }
@@ -207,7 +244,8 @@ func (a *Analysis) bytes() int {
 func (c *Cached) Close() {
 	c.loader.close()
 	c.schemas.close()
-	c.analyses.close()
+	c.patterns.close()
+	c.texts.close()
 	c.infos.close()
 	c.scales.close()
 	c.scripts.close()
@@ -216,8 +254,8 @@ func (c *Cached) Close() {
 	c.failed.StopAllGoroutines()
 }
 
-// Forget drops what is known of an index expression. It is for when the cluster
-// refuses what that knowledge led to.
+// Forget drops what is known of an index expression, with all options. It is
+// for when the cluster refuses what that knowledge led to.
 func (c *Cached) Forget(index string) {
 	c.generation[c.slot(index)].Add(1)
 }
@@ -226,13 +264,19 @@ func (c *Cached) slot(index string) uint64 {
 	return maphash.String(c.seed, index) % generations
 }
 
-func (c *Cached) key(index, field string) fieldKey {
-	return fieldKey{indexKey{c.generation[c.slot(index)].Load(), index}, field}
+func (c *Cached) key(indices Indices, field string) fieldKey {
+	return fieldKey{indexKey{c.generation[c.slot(indices.Expression)].Load(), indices}, field}
+}
+
+// textKey returns the key of the terms of a text in a field of s.
+func (k askKey) textKey(s *schema, analyzer string) textKey {
+	return textKey{k.indexKey, s.targets[0].index, analyzer, k.text}
 }
 
 // clone returns a key that does not hold on to the request that it came in.
 func (k fieldKey) clone() fieldKey {
-	k.index, k.field = strings.Clone(k.index), strings.Clone(k.field)
+	k.Expression, k.Options = strings.Clone(k.Expression), strings.Clone(k.Options)
+	k.field = strings.Clone(k.field)
 	return k
 }
 
@@ -255,7 +299,7 @@ type CacheStats struct {
 	// did not.
 	Hits, Misses uint64
 	// Loads counts the loads started, Failures those that ended in an error
-	// other than [ErrNotText] and [ErrMixed].
+	// that tells of the cluster's health, not of its fields.
 	Loads, Failures uint64
 	// Bytes is about what the cache holds.
 	Bytes uint64
@@ -271,7 +315,7 @@ type Stats struct {
 // Stats returns the counts so far.
 func (c *Cached) Stats() Stats {
 	s := Stats{Analysis: c.analysis.stats(), Statistics: c.statistics.stats(), Busy: c.busy.Load()}
-	s.Analysis.Bytes = c.schemas.cache.WeightedSize() + c.analyses.cache.WeightedSize()
+	s.Analysis.Bytes = c.schemas.cache.WeightedSize() + c.patterns.cache.WeightedSize() + c.texts.cache.WeightedSize()
 	s.Statistics.Bytes = c.infos.cache.WeightedSize() + c.scales.cache.WeightedSize() +
 		c.scripts.cache.WeightedSize() + c.fields.WeightedSize() + c.terms.WeightedSize() + c.failed.WeightedSize()
 	return s

@@ -66,7 +66,7 @@ var searchTerms = []string{"car", "boat", "none"}
 // statistics asks for searchTerms and returns the frequencies too.
 func statistics(ctx context.Context, c *Cached) (Statistics, []int64, error) {
 	dfs := make([]int64, len(searchTerms))
-	st, err := c.Statistics(ctx, "library", "title", searchTerms, dfs)
+	st, err := c.Statistics(ctx, at("library"), "title", searchTerms, dfs)
 	return st, dfs, err
 }
 
@@ -86,7 +86,7 @@ func TestColdAnalysisTakesOneRoundTrip(t *testing.T) {
 				f.on("GET /lib*", f.handlers["GET /library"])
 				c := f.slow(time.Millisecond).cached(t)
 				start := time.Now()
-				got, err := c.Analyze(t.Context(), test.index, "title", test.analyzer, "The Running Cars")
+				got, err := c.Analyze(t.Context(), at(test.index), "title", test.analyzer, "The Running Cars")
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -98,7 +98,7 @@ func TestColdAnalysisTakesOneRoundTrip(t *testing.T) {
 				}
 				// With the field known, another text takes one.
 				start = time.Now()
-				if _, err := c.Analyze(t.Context(), test.index, "title", test.analyzer, "other"); err != nil {
+				if _, err := c.Analyze(t.Context(), at(test.index), "title", test.analyzer, "other"); err != nil {
 					t.Fatal(err)
 				}
 				if trips := int(time.Since(start) / time.Millisecond); trips != 1 {
@@ -121,7 +121,7 @@ func TestGuessOfTheIndexAnalyzerIsDroppedWhereTheSearchAnalyzerDiffers(t *testin
 			}
 			_, _ = fmt.Fprintf(w, `{"tokens":[{"token":%q}]}`, term)
 		})
-	got, err := f.cached(t).Analyze(t.Context(), "i", "f", "", "x")
+	got, err := f.cached(t).Analyze(t.Context(), at("i"), "f", "", "x")
 	if err != nil || !slices.Equal(got.Terms, []string{"search"}) {
 		t.Errorf("%v, %v", got, err)
 	}
@@ -133,7 +133,7 @@ func TestGuessThatIsRefusedIsMadeGood(t *testing.T) {
 		reply("GET /alias", http.StatusOK, `{"a":`+mapped(`"f":{"type":"text"}`, "")+`,"b":`+mapped(`"f":{"type":"text"}`, "")+`}`).
 		reply("POST /alias/_analyze", http.StatusBadRequest, `{}`).
 		reply("POST /a/_analyze", http.StatusOK, `{"tokens":[{"token":"x"}]}`)
-	got, err := f.cached(t).Analyze(t.Context(), "alias", "f", "", "x")
+	got, err := f.cached(t).Analyze(t.Context(), at("alias"), "f", "", "x")
 	if err != nil || !slices.Equal(got.Terms, []string{"x"}) || got.Shards != 4 {
 		t.Errorf("%v, %v", got, err)
 	}
@@ -142,7 +142,7 @@ func TestGuessThatIsRefusedIsMadeGood(t *testing.T) {
 func TestColdStatisticsTakeOneRoundTrip(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := library(t).slow(time.Millisecond).cached(t)
-		if _, err := c.Analyze(t.Context(), "library", "title", "", "The Running Cars"); err != nil {
+		if _, err := c.Analyze(t.Context(), at("library"), "title", "", "The Running Cars"); err != nil {
 			t.Fatal(err)
 		}
 		start := time.Now()
@@ -166,7 +166,7 @@ func TestWarmAnswersMakeNoCall(t *testing.T) {
 	c := f.cached(t)
 	var calls int
 	for i := range 3 {
-		a, err := c.Analyze(t.Context(), "library", "title", "", "The Running Cars")
+		a, err := c.Analyze(t.Context(), at("library"), "title", "", "The Running Cars")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -184,7 +184,7 @@ func TestWarmAnswersMakeNoCall(t *testing.T) {
 	if f.asked("") != calls {
 		t.Errorf("%d calls after %d cold ones", f.asked("")-calls, calls)
 	}
-	c.analyses.cache.CleanUp() // sizes are added up behind the callers' backs
+	c.texts.cache.CleanUp() // sizes are added up behind the callers' backs
 	c.terms.CleanUp()
 	s := c.Stats()
 	if s.Analysis.Hits != 2 || s.Analysis.Misses != 1 || s.Statistics.Hits != 2 || s.Statistics.Misses != 1 ||
@@ -197,10 +197,10 @@ func TestOnlyTermsThatAreNotKnownAreAskedFor(t *testing.T) {
 	f := library(t)
 	c := f.cached(t)
 	dfs := make([]int64, 2)
-	if _, err := c.Statistics(t.Context(), "library", "title", []string{"car", "none"}, dfs); err != nil {
+	if _, err := c.Statistics(t.Context(), at("library"), "title", []string{"car", "none"}, dfs); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Statistics(t.Context(), "library", "title", []string{"boat", "car"}, dfs); err != nil {
+	if _, err := c.Statistics(t.Context(), at("library"), "title", []string{"boat", "car"}, dfs); err != nil {
 		t.Fatal(err)
 	}
 	if f.asked(`"doc":{"title":["car","none"]}`) != 1 || f.asked(`"doc":{"title":["boat"]}`) != 1 ||
@@ -216,7 +216,7 @@ func TestCallersOfOneKeyShareALoad(t *testing.T) {
 		var callers sync.WaitGroup
 		for range 50 {
 			callers.Go(func() {
-				if _, err := c.Analyze(t.Context(), "library", "title", "", "The Running Cars"); err != nil {
+				if _, err := c.Analyze(t.Context(), at("library"), "title", "", "The Running Cars"); err != nil {
 					t.Error(err)
 				}
 				if _, _, err := statistics(t.Context(), c); err != nil {
@@ -245,12 +245,12 @@ func TestCallerWhoseTimeIsUpLeavesAndTheMemoryFills(t *testing.T) {
 			return ctx
 		}
 		start := time.Now()
-		_, err := c.Analyze(hurry(), "library", "title", "", "The Running Cars")
+		_, err := c.Analyze(hurry(), at("library"), "title", "", "The Running Cars")
 		if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 50*time.Millisecond {
 			t.Errorf("error %v after %v", err, time.Since(start))
 		}
 		time.Sleep(time.Second)
-		if _, err := c.Analyze(hurry(), "library", "title", "", "The Running Cars"); err != nil {
+		if _, err := c.Analyze(hurry(), at("library"), "title", "", "The Running Cars"); err != nil {
 			t.Errorf("error %v from a memory that has had time to fill", err)
 		}
 		if _, dfs, err := statistics(hurry(), c); !errors.Is(err, context.DeadlineExceeded) {
@@ -271,7 +271,7 @@ func TestAnswersHoldForTheTimeToLive(t *testing.T) {
 		f := library(t)
 		c := f.cached(t)
 		askAll := func() {
-			if _, err := c.Analyze(t.Context(), "library", "title", "", "The Running Cars"); err != nil {
+			if _, err := c.Analyze(t.Context(), at("library"), "title", "", "The Running Cars"); err != nil {
 				t.Fatal(err)
 			}
 			if _, _, err := statistics(t.Context(), c); err != nil {
@@ -308,7 +308,7 @@ func TestFailureIsAnsweredFromMemoryForASecond(t *testing.T) {
 				c := f.cached(t)
 				for range 10 {
 					for _, text := range []string{"a", "b"} {
-						if a, err := c.Analyze(t.Context(), "library", "title", "", text); err == nil {
+						if a, err := c.Analyze(t.Context(), at("library"), "title", "", text); err == nil {
 							t.Errorf("analysis %v", a)
 						}
 					}
@@ -319,7 +319,7 @@ func TestFailureIsAnsweredFromMemoryForASecond(t *testing.T) {
 				time.Sleep(1100 * time.Millisecond)
 				r := engines(t)[0]
 				f.replay(t, "GET /library", r, "schema")
-				if _, err := c.Analyze(t.Context(), "library", "title", "", "a"); err != nil {
+				if _, err := c.Analyze(t.Context(), at("library"), "title", "", "a"); err != nil {
 					t.Errorf("error %v from a cluster that is well again", err)
 				}
 				for range 10 {
@@ -348,7 +348,7 @@ func TestFieldThatIsNotTextIsRememberedForTheTimeToLive(t *testing.T) {
 		f := library(t)
 		c := f.cached(t)
 		for range 5 {
-			if _, err := c.Analyze(t.Context(), "library", "title.raw", "", "a"); !errors.Is(err, ErrNotText) {
+			if _, err := c.Analyze(t.Context(), at("library"), "title.raw", "", "a"); !errors.Is(err, ErrNotText) {
 				t.Fatalf("error %v", err)
 			}
 			time.Sleep(10 * time.Second)
@@ -366,7 +366,7 @@ func TestClusterThatHangsEndsTheLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake().on("GET /library", hang).on("POST /library/_analyze", hang)
 		start := time.Now()
-		_, err := f.cached(t).Analyze(t.Context(), "library", "title", "", "a")
+		_, err := f.cached(t).Analyze(t.Context(), at("library"), "title", "", "a")
 		if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > 6*time.Second {
 			t.Errorf("error %v after %v", err, time.Since(start))
 		}
@@ -389,7 +389,7 @@ func TestLoadsAreBounded(t *testing.T) {
 			callers.Go(func() {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
-				_, err := c.Analyze(ctx, "library", "title", "", fmt.Sprint("text ", i))
+				_, err := c.Analyze(ctx, at("library"), "title", "", fmt.Sprint("text ", i))
 				switch {
 				case errors.Is(err, ErrBusy):
 					busy.Add(1)
@@ -406,7 +406,7 @@ func TestLoadsAreBounded(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		r := engines(t)[0]
 		f.replay(t, "POST /library/_analyze", r, "analyze")
-		if _, err := c.Analyze(t.Context(), "library", "title", "", "The Running Cars"); err != nil {
+		if _, err := c.Analyze(t.Context(), at("library"), "title", "", "The Running Cars"); err != nil {
 			t.Error(err)
 		}
 	})
@@ -424,7 +424,7 @@ func TestCloseEndsAndWaitsForLoads(t *testing.T) {
 		c := newFake().on("GET /library", slow).on("POST /library/_analyze", slow).cached(t)
 		failed := make(chan error)
 		go func() {
-			_, err := c.Analyze(context.Background(), "library", "title", "", "a")
+			_, err := c.Analyze(context.Background(), at("library"), "title", "", "a")
 			failed <- err
 		}()
 		synctest.Wait()
@@ -442,7 +442,7 @@ func TestCloseEndsAndWaitsForLoads(t *testing.T) {
 		if time.Since(start) > time.Second {
 			t.Errorf("Close took %v", time.Since(start))
 		}
-		if _, err := c.Analyze(t.Context(), "library", "title", "", "b"); !errors.Is(err, ErrClosed) {
+		if _, err := c.Analyze(t.Context(), at("library"), "title", "", "b"); !errors.Is(err, ErrClosed) {
 			t.Errorf("error %v, want %v", err, ErrClosed)
 		}
 		if _, _, err := statistics(t.Context(), c); !errors.Is(err, ErrClosed) {
@@ -457,7 +457,7 @@ func TestForgottenIndexIsAskedForAgain(t *testing.T) {
 	c := f.cached(t)
 	askAll := func() {
 		for _, index := range []string{"library", "other"} {
-			if _, err := c.Analyze(t.Context(), index, "title", "", "The Running Cars"); err != nil {
+			if _, err := c.Analyze(t.Context(), at(index), "title", "", "The Running Cars"); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -514,7 +514,7 @@ func TestProbesThatFailAreNoReasonToFail(t *testing.T) {
 
 func TestPanicOfALoadIsAnError(t *testing.T) {
 	f := newFake().on("GET /library", func(http.ResponseWriter, *http.Request) { panic("broken") })
-	if _, err := f.cached(t).Analyze(t.Context(), "library", "title", "", "a"); err == nil ||
+	if _, err := f.cached(t).Analyze(t.Context(), at("library"), "title", "", "a"); err == nil ||
 		!strings.Contains(err.Error(), "broken") {
 		t.Errorf("error %v", err)
 	}
@@ -525,15 +525,15 @@ func TestMemoryIsBounded(t *testing.T) {
 	c := NewCached(library(t).client(t), CacheOptions{AnalysisBytes: bound, StatisticsBytes: bound, TTL: time.Minute})
 	defer c.Close()
 	for i := range 2000 {
-		if _, err := c.Analyze(t.Context(), "library", "title", "", fmt.Sprint("text ", i)); err != nil {
+		if _, err := c.Analyze(t.Context(), at("library"), "title", "", fmt.Sprint("text ", i)); err != nil {
 			t.Fatal(err)
 		}
 		terms := []string{fmt.Sprint("term ", i)}
-		if _, err := c.Statistics(t.Context(), "library", "title", terms, make([]int64, 1)); err != nil {
+		if _, err := c.Statistics(t.Context(), at("library"), "title", terms, make([]int64, 1)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	c.analyses.cache.CleanUp()
+	c.texts.cache.CleanUp()
 	c.terms.CleanUp()
 	s := c.Stats()
 	if s.Analysis.Bytes > bound || s.Analysis.Bytes < bound/4 || s.Statistics.Bytes > bound || s.Statistics.Bytes < bound/4 {
@@ -552,7 +552,7 @@ func TestManyCallersAtOnce(t *testing.T) {
 				if i%3 == 0 {
 					ctx = t.Context()
 				}
-				a, err := c.Analyze(ctx, "library", "title", "", fmt.Sprint("text ", i%7))
+				a, err := c.Analyze(ctx, at("library"), "title", "", fmt.Sprint("text ", i%7))
 				if err == nil && !cmp.Equal(a, runningCars) {
 					t.Errorf("analysis %v", a)
 				}
@@ -574,14 +574,14 @@ func TestManyCallersAtOnce(t *testing.T) {
 func TestWarmAnswersDoNotAllocate(t *testing.T) {
 	c, terms, dfs := warm(t)
 	if n := testing.AllocsPerRun(100, func() {
-		if _, err := c.Analyze(t.Context(), "library", "title", "", "The Running Cars"); err != nil {
+		if _, err := c.Analyze(t.Context(), at("library"), "title", "", "The Running Cars"); err != nil {
 			t.Fatal(err)
 		}
 	}); n > 1 {
 		t.Errorf("Analyze allocates %v times, want 1 at most", n)
 	}
 	if n := testing.AllocsPerRun(100, func() {
-		if _, err := c.Statistics(t.Context(), "library", "title", terms, dfs); err != nil {
+		if _, err := c.Statistics(t.Context(), at("library"), "title", terms, dfs); err != nil {
 			t.Fatal(err)
 		}
 	}); n > 0 {
@@ -597,10 +597,10 @@ func warm(tb testing.TB) (*Cached, []string, []int64) {
 	for i := range terms {
 		terms[i] = fmt.Sprint("term", i)
 	}
-	if _, err := c.Analyze(tb.Context(), "library", "title", "", "The Running Cars"); err != nil {
+	if _, err := c.Analyze(tb.Context(), at("library"), "title", "", "The Running Cars"); err != nil {
 		tb.Fatal(err)
 	}
-	if _, err := c.Statistics(tb.Context(), "library", "title", terms, dfs); err != nil {
+	if _, err := c.Statistics(tb.Context(), at("library"), "title", terms, dfs); err != nil {
 		tb.Fatal(err)
 	}
 	return c, terms, dfs
@@ -611,7 +611,7 @@ func BenchmarkAnalyzeWarm(b *testing.B) {
 	ctx := b.Context()
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := c.Analyze(ctx, "library", "title", "", "The Running Cars"); err != nil {
+		if _, err := c.Analyze(ctx, at("library"), "title", "", "The Running Cars"); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -622,7 +622,7 @@ func BenchmarkStatisticsWarm60Terms(b *testing.B) {
 	ctx := b.Context()
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := c.Statistics(ctx, "library", "title", terms, dfs); err != nil {
+		if _, err := c.Statistics(ctx, at("library"), "title", terms, dfs); err != nil {
 			b.Fatal(err)
 		}
 	}

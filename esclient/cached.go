@@ -7,106 +7,18 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Analyze returns what the cluster makes of a text in a field, by the analyzer
-// named or, where that is "", by the field's own search analyzer. index is an
-// index expression, "" all indices. The error wraps [ErrNotText] or [ErrMixed]
-// where the field is not one to expand.
-//
-// What is not remembered takes one round trip where index is one index, else
-// two.
-func (c *Cached) Analyze(ctx context.Context, index, field, analyzer, text string) (*Analysis, error) {
-	k := textKey{c.key(index, field), analyzer, text}
-	a, ok, err := c.analyses.get(k)
-	if !ok {
-		own := textKey{k.clone(), strings.Clone(analyzer), strings.Clone(text)}
-		a, err = c.analyses.load(ctx, own, func(ctx context.Context) (*Analysis, error) {
-			return c.analyze(ctx, own)
-		})
-	}
-	c.tally(&c.analysis, ok, err)
-	return a, err
-}
-
-// analyze makes the calls for an analysis.
-func (c *Cached) analyze(ctx context.Context, k textKey) (*Analysis, error) {
-	s, known, err := c.schemas.get(k.fieldKey)
-	var guess []token
-	var guessed bool
-	if !known {
-		s, guess, guessed, err = c.guess(ctx, k)
-	}
-	if err != nil {
-		return nil, err
-	}
-	name, err := s.analyzer(k.analyzer)
-	if err != nil {
-		return nil, err
-	}
-	if guessed && (k.analyzer != "" || name == s.indexAnalyzer) {
-		return newAnalysis(s, guess), nil
-	}
-	body := analyzeBody{Analyzer: name, Text: []string{k.text}}
-	tokens, err := c.client.analyze(ctx, s.targets[0].index, body)
-	if err != nil {
-		return nil, err
-	}
-	return newAnalysis(s, tokens), nil
-}
-
-// guess asks for the schema of a field and at the same time for the analysis
-// that it most often leads to: in the index as named, by the analyzer named or
-// the field's index analyzer, since _analyze knows no other way to name the
-// analyzer of a field. It reports whether it has tokens.
-func (c *Cached) guess(ctx context.Context, k textKey) (*schema, []token, bool, error) {
-	if checkNames(k.index, k.field) != nil || !single(k.index) {
-		s, err := c.schema(ctx, k.fieldKey)
-		return s, nil, false, err
-	}
-	body := analyzeBody{Analyzer: k.analyzer, Text: []string{k.text}}
-	if k.analyzer == "" {
-		body.Field = k.field
-	}
-	var tokens []token
-	var failure error
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		tokens, failure = guard(ctx, func(ctx context.Context) ([]token, error) {
-			return c.client.analyze(ctx, k.index, body)
-		})
-	}()
-	s, err := c.schema(ctx, k.fieldKey)
-	// The call is not cut short where its answer is of no use: elastictransport
-	// takes a cancelled call for a dead node and leaves the node out for a time.
-	<-done
-	return s, tokens, failure == nil, err
-}
-
-// single reports whether an index expression looks like the name of one index
-// or alias, as _analyze wants it.
-func single(index string) bool {
-	return index != "" && index != "_all" && !strings.ContainsAny(index, "*,:")
-}
-
-// schema returns what the indices say of a field, from memory or not.
-func (c *Cached) schema(ctx context.Context, k fieldKey) (*schema, error) {
-	return c.schemas.load(ctx, k, func(ctx context.Context) (*schema, error) {
-		return c.client.schema(ctx, k.index, k.field)
-	})
-}
-
 // Statistics fills docFreqs[k] with the number of documents that hold terms[k]
 // in a field, over all shards of the indices that map the field; where these
 // have more than 32 shards, estimated from 32 of them. The two slices have the
-// same length. index is an index expression, "" all indices.
+// same length.
 //
 // What is not remembered takes one round trip, of several calls at once; more
 // where there are more than 8 shards, or where Analyze has not been asked about
 // the field before.
 func (c *Cached) Statistics(
-	ctx context.Context, index, field string, terms []string, docFreqs []int64,
+	ctx context.Context, indices Indices, field string, terms []string, docFreqs []int64,
 ) (Statistics, error) {
-	k := c.key(index, field)
+	k := c.key(indices, field)
 	st, missing, warm := c.recall(k, terms, docFreqs)
 	var err error
 	if !warm {
@@ -167,7 +79,7 @@ func (c *Cached) learn(
 	})
 	group.Go(func() error {
 		scripts, err := c.scripts.load(ctx, k.indexKey, func(ctx context.Context) (learnt[bool], error) {
-			run, err := c.client.probeScripts(ctx, k.index)
+			run, err := c.client.probeScripts(ctx, k.Indices)
 			// A call that tells nothing of scripts is no reason to fail.
 			return learnt[bool]{value: run, guessed: err != nil}, nil
 		})
@@ -211,7 +123,7 @@ func (c *Cached) count(ctx context.Context, k fieldKey, terms []string, missing 
 		if err != nil {
 			return counted{}, err
 		}
-		n, err := c.client.countTerms(ctx, k.index, k.field, s, names)
+		n, err := c.client.countTerms(ctx, k.Indices, k.field, s, names)
 		return counted{fieldRecord{docCount: n.docCount}, n.docFreqs}, err
 	}
 	return c.counts.do(ctx, countKey{k, joined.String()}, ready, load, func(n counted, err error) {
@@ -243,7 +155,7 @@ func (c *Cached) scale(ctx context.Context, k fieldKey, terms []string) (learnt[
 	if s.similarity != BM25 {
 		return learnt[float64]{}, nil
 	}
-	if scale, err := c.client.probeScale(ctx, k.index, k.field, s, terms); err == nil && scale > 0 {
+	if scale, err := c.client.probeScale(ctx, k.Indices, k.field, s, terms); err == nil && scale > 0 {
 		return learnt[float64]{value: scale}, nil
 	}
 	guess := learnt[float64]{guessed: true}

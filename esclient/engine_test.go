@@ -131,8 +131,9 @@ func newEngine(t *testing.T) *engine {
 		"number": object{"type": "integer", "fields": object{"text": object{"type": "text"}}},
 		"object": object{"properties": object{"text": object{"type": "text"}}},
 		"list": object{"type": "nested", "properties": object{
-			"text": object{"type": "text", "analyzer": "english"},
-			"deep": object{"type": "nested", "properties": object{"text": object{"type": "text"}}},
+			"text":  object{"type": "text", "analyzer": "english"},
+			"alias": object{"type": "alias", "path": "list.text"},
+			"deep":  object{"type": "nested", "properties": object{"text": object{"type": "text"}}},
 		}},
 	}})
 	e.create(t, "keyword", object{"number_of_replicas": 0},
@@ -207,6 +208,10 @@ func TestRealEngine(t *testing.T) {
 	t.Run("scans a share", e.testShare)
 	t.Run("tells of a lost scroll", e.testLostScroll)
 	t.Run("names indices", e.testIndices)
+	t.Run("resolves indices as a search does", e.testExpressions)
+	t.Run("takes the indices of a data stream", e.testDataStream)
+	t.Run("names the fields that a pattern searches", e.testFields)
+	t.Run("finds graphs", e.testGraph)
 	t.Run("leaves no scroll open", e.testScrollsEnd)
 }
 
@@ -239,6 +244,12 @@ func (e *engine) testAnalyze(t *testing.T) {
 		{"beyond the basic plane", "main", "body", "", "été 😀!", &Analysis{
 			Terms: []string{"été", "😀"}, Positions: []int{0, 1}, Shards: 3,
 		}},
+		{"an alias of a field", "main", "alias", "", "The Running Cars", &Analysis{
+			Terms: []string{"run", "car"}, Positions: []int{1, 2}, Shards: 3,
+		}},
+		{"an alias in a nested object", "main", "list.alias", "", "Running", &Analysis{
+			Terms: []string{"run"}, Positions: []int{0}, Shards: 3,
+		}},
 		{"nothing", "main", "title", "", "the", &Analysis{Terms: []string{}, Positions: []int{}, Shards: 3}},
 		{"several indices", "main,same,without", "title", "", "cars", &Analysis{
 			Terms: []string{"car"}, Positions: []int{0}, Shards: 5,
@@ -250,7 +261,7 @@ func (e *engine) testAnalyze(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			index := e.index(strings.Split(test.index, ",")...)
-			got, err := e.cached(t).Analyze(t.Context(), index, test.field, test.analyzer, test.text)
+			got, err := e.cached(t).Analyze(t.Context(), at(index), test.field, test.analyzer, test.text)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -267,7 +278,6 @@ func (e *engine) testRefusals(t *testing.T) {
 		want               error
 	}{
 		{"a keyword", "main", "title.raw", ErrNotText},
-		{"an alias", "main", "alias", ErrNotText},
 		{"a number", "main", "number", ErrNotText},
 		{"an object", "main", "object", ErrNotText},
 		{"a nested object", "main", "list", ErrNotText},
@@ -280,21 +290,21 @@ func (e *engine) testRefusals(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			index := e.index(strings.Split(test.index, ",")...)
-			_, err := e.cached(t).Analyze(t.Context(), index, test.field, "", "x")
+			_, err := e.cached(t).Analyze(t.Context(), at(index), test.field, "", "x")
 			if !errors.Is(err, test.want) {
 				t.Errorf("error %v, want %v", err, test.want)
 			}
 		})
 	}
 	t.Run("an index that is not there", func(t *testing.T) {
-		_, err := e.cached(t).Analyze(t.Context(), e.index("none"), "title", "", "x")
+		_, err := e.cached(t).Analyze(t.Context(), at(e.index("none")), "title", "", "x")
 		var refusal *Error
 		if !errors.As(err, &refusal) || refusal.Status != http.StatusNotFound {
 			t.Errorf("error %v, want a 404", err)
 		}
 	})
 	t.Run("an analyzer that is not there", func(t *testing.T) {
-		_, err := e.cached(t).Analyze(t.Context(), e.index("main"), "title", "none", "x")
+		_, err := e.cached(t).Analyze(t.Context(), at(e.index("main")), "title", "none", "x")
 		var refusal *Error
 		if !errors.As(err, &refusal) || refusal.Status != http.StatusBadRequest {
 			t.Errorf("error %v, want a 400", err)
@@ -308,7 +318,7 @@ func (e *engine) testRefusals(t *testing.T) {
 			"runtime":    object{"title": object{"type": "keyword"}},
 			"properties": object{"title": object{"type": "text"}},
 		})
-		_, err := e.cached(t).Analyze(t.Context(), e.index("runtime"), "title", "", "x")
+		_, err := e.cached(t).Analyze(t.Context(), at(e.index("runtime")), "title", "", "x")
 		if !errors.Is(err, ErrNotText) {
 			t.Errorf("error %v, want %v", err, ErrNotText)
 		}
@@ -330,7 +340,7 @@ func (e *engine) testDefaultSearch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := e.cached(t).Analyze(t.Context(), e.index("search"), field, "", "Running")
+		got, err := e.cached(t).Analyze(t.Context(), at(e.index("search")), field, "", "Running")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -402,6 +412,8 @@ func (e *engine) testStatistics(t *testing.T) {
 		{"a nested field", "main", "list.text", []string{"car", "boat", "none"}, []int64{70, 10, 0}, 100},
 		{"a field nested twice", "main", "list.deep.text", []string{"car", "cars"}, []int64{60, 10}, 100},
 		{"a multi-field that its parent's type bars", "main", "number.text", []string{"7", "car"}, []int64{1, 0}, 50},
+		{"an alias", "main", "alias", []string{"car", "boat", "none"}, []int64{20, 10, 0}, 50},
+		{"an alias in a nested object", "main", "list.alias", []string{"car"}, []int64{70}, 100},
 		{"a field without documents", "main", "empty", []string{"car"}, []int64{0}, 0},
 		{"several indices", "main,same,without", "title", []string{"car", "two"}, []int64{22, 1}, 52},
 		{"required routing", "routed", "title", []string{"car"}, []int64{1}, 1},
@@ -419,7 +431,7 @@ func (e *engine) testStatistics(t *testing.T) {
 			index := e.index(strings.Split(test.index, ",")...)
 			for _, state := range []string{"cold", "warm"} {
 				dfs := make([]int64, len(test.terms))
-				st, err := c.Statistics(t.Context(), index, test.field, test.terms, dfs)
+				st, err := c.Statistics(t.Context(), at(index), test.field, test.terms, dfs)
 				if err != nil {
 					t.Fatal(state, err)
 				}
@@ -436,7 +448,7 @@ func (e *engine) testStatistics(t *testing.T) {
 
 func (e *engine) testCountBySearch(t *testing.T) {
 	for _, field := range []string{"title", "title.std", "low", "empty"} {
-		s, err := e.schema(t.Context(), e.index("main"), field)
+		s, err := e.schema(t.Context(), at(e.index("main")), field)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -445,7 +457,7 @@ func (e *engine) testCountBySearch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		search, err := e.countBySearch(t.Context(), e.index("main"), field, s, terms)
+		search, err := e.countBySearch(t.Context(), at(e.index("main")), field, s, terms)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -471,6 +483,7 @@ func (e *engine) testScale(t *testing.T) {
 		{"BM25", "title", "car", engineScale(1.2)},
 		{"BM25 with its own k1", "low", "car", engineScale(0.9)},
 		{"a nested field", "list.text", "car", engineScale(1.2)},
+		{"an alias", "alias", "car", engineScale(1.2)},
 		{"no document: by the version", "low", "none", engineScale(0.9)},
 		{"boolean", "bool", "car", 0},
 		{"another", "dfr", "car", 0},
@@ -478,7 +491,7 @@ func (e *engine) testScale(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			c := e.cached(t)
-			st, err := c.Statistics(t.Context(), e.index("main"), test.field, []string{test.term}, make([]int64, 1))
+			st, err := c.Statistics(t.Context(), at(e.index("main")), test.field, []string{test.term}, make([]int64, 1))
 			if err != nil || math.Abs(st.Scale-test.want) > 1e-6 {
 				t.Errorf("scale %v, %v, want %v", st.Scale, err, test.want)
 			}
@@ -488,7 +501,7 @@ func (e *engine) testScale(t *testing.T) {
 
 func (e *engine) testScripts(t *testing.T) {
 	ask := func() bool {
-		st, err := e.cached(t).Statistics(t.Context(), e.index("main"), "title", []string{"car"}, make([]int64, 1))
+		st, err := e.cached(t).Statistics(t.Context(), at(e.index("main")), "title", []string{"car"}, make([]int64, 1))
 		if err != nil {
 			t.Fatal(err)
 		}

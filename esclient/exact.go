@@ -49,21 +49,18 @@ func (c *Client) ExactTerms(ctx context.Context, o ScanOptions, fn func(id strin
 // checkAlike returns an error that wraps [ErrMixed] if two of the fields have
 // index analyzers that are defined in another way.
 func (c *Client) checkAlike(ctx context.Context, index string, fields []string) error {
+	indices := Indices{Expression: index}
 	var first string
 	for i, field := range fields {
-		if err := checkNames(index, field); err != nil {
-			return err
-		}
-		var answer map[string]indexMapping
-		if err := c.call(ctx, request{method: http.MethodGet, path: schemaPath(index, field)}, &answer); err != nil {
-			return err
-		}
-		if _, err := c.mergeFields(ctx, index, field, answer); err != nil {
-			return fmt.Errorf("field %q of %q: %w", field, index, err)
-		}
-		found, err := findFields(answer, field)
+		found, err := c.indexFields(ctx, indices, field)
 		if err != nil {
+			return err
+		}
+		if _, err := merge(found); err != nil {
 			return fmt.Errorf("field %q of %q: %w", field, index, err)
+		}
+		if found[0].field != "" {
+			return fmt.Errorf("field %q of %q is an alias, name the field itself: %w", field, index, ErrNotText)
 		}
 		analysis := found[0].settings.definition(found[0].indexAnalyzer) // all indices agree on it
 		if i > 0 && analysis != first {

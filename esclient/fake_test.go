@@ -163,3 +163,6 @@ func (f *fake) cached(tb testing.TB) *Cached {
 
 // hang blocks until the call is given up.
 func hang(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+
+// at returns the indices of an expression without options.
+func at(index string) Indices { return Indices{Expression: index} }

@@ -28,6 +28,7 @@ type property struct {
 	Analyzer       string                    `json:"analyzer"`
 	SearchAnalyzer string                    `json:"search_analyzer"`
 	Similarity     string                    `json:"similarity"`
+	Path           string                    `json:"path"`
 	Index          jsontext.Value            `json:"index"`
 	Properties     map[string]jsontext.Value `json:"properties"`
 	Fields         map[string]jsontext.Value `json:"fields"`
@@ -44,7 +45,9 @@ type found struct {
 
 // An indexField is what one index says of a field.
 type indexField struct {
-	index         string
+	index string
+	// field is the field's own name where it was asked for by an alias.
+	field         string
 	shards        int
 	nested        string
 	source        string
@@ -67,10 +70,13 @@ func findFields(answer map[string]indexMapping, field string) ([]indexField, err
 	var fields []indexField
 	for _, index := range slices.Sorted(maps.Keys(answer)) {
 		m := answer[index]
+		if m.Settings.text("index.verified_before_close") == "true" {
+			continue // closed: a search that takes it at all leaves it out
+		}
 		if m.Mappings.Runtime[field] != nil || m.Mappings.Derived[field] != nil {
 			return nil, fmt.Errorf("index %q computes it when searching: %w", index, ErrNotText)
 		}
-		p, err := find(m.Mappings.Properties, field, 0, "")
+		p, alias, err := m.resolve(field)
 		if err != nil {
 			return nil, fmt.Errorf("mapping of index %q: %w", index, err)
 		}
@@ -84,6 +90,7 @@ func findFields(answer map[string]indexMapping, field string) ([]indexField, err
 		if err != nil {
 			return nil, fmt.Errorf("settings of index %q: %w", index, err)
 		}
+		f.field = alias
 		fields = append(fields, f)
 	}
 	if len(fields) == 0 {
@@ -91,6 +98,24 @@ func findFields(answer map[string]indexMapping, field string) ([]indexField, err
 	}
 	return fields, nil
 }
+
+// resolve returns the property of a field, nil if there is none, and where the
+// name is an alias the name of the field that it stands for.
+func (m *indexMapping) resolve(field string) (p *found, alias string, err error) {
+	p, err = find(m.Mappings.Properties, field, 0, "")
+	if p == nil || err != nil || p.Type != typeAlias {
+		return p, "", err
+	}
+	alias = p.Path
+	p, err = find(m.Mappings.Properties, alias, 0, "")
+	if p == nil && err == nil {
+		err = fmt.Errorf("no field %q for the alias: %w", alias, ErrNotText)
+	}
+	return p, alias, err
+}
+
+// typeAlias is the type of a second name for a field.
+const typeAlias = "alias"
 
 // typeName returns the type for a message.
 func (p *property) typeName() string {
@@ -223,7 +248,7 @@ func merge(fields []indexField) (*schema, error) {
 			return nil, fmt.Errorf("indices %q and %q: %w", first.index, f.index, ErrMixed)
 		}
 		s.shards += f.shards
-		s.targets = append(s.targets, target{index: f.index, shards: f.shards, source: f.source})
+		s.targets = append(s.targets, target{index: f.index, shards: f.shards, source: f.source, field: f.field})
 		if f.settings.section(analysisPrefix) == analysis {
 			continue
 		}
@@ -243,142 +268,4 @@ func (f *indexField) treatment() string {
 		f.nested, f.settings.definition(f.indexAnalyzer), f.settings.definition(f.searchAnalyzer),
 		f.similarityName, f.settings.section("index.similarity." + f.similarityName + "."),
 	}, "\x00")
-}
-
-// defaultAnalyzer is the analyzer of a field that names none. An index may
-// define it; else it is the standard analyzer.
-const defaultAnalyzer = "default"
-
-const analysisPrefix = "index.analysis."
-
-// settings are the flat settings of an index: values by dotted names. A value
-// is a string or an array of strings.
-type settings map[string]jsontext.Value
-
-// text returns a setting that is a string, "" where it is missing or is none.
-func (s settings) text(name string) string {
-	var v string
-	if decode(s[name], &v) != nil {
-		return ""
-	}
-	return v
-}
-
-// has reports whether a setting's name starts with prefix.
-func (s settings) has(prefix string) bool {
-	for name := range s {
-		if strings.HasPrefix(name, prefix) {
-			return true
-		}
-	}
-	return false
-}
-
-// section returns the settings whose names start with prefix, one a line, in
-// the order of their names: equal sections are equal strings.
-func (s settings) section(prefix string) string {
-	var names []string
-	for name := range s {
-		if strings.HasPrefix(name, prefix) {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	var b strings.Builder
-	for _, name := range names {
-		b.WriteString(name)
-		b.WriteByte('=')
-		b.Write(s[name])
-		b.WriteByte('\n')
-	}
-	return b.String()
-}
-
-// analyzers returns the names of the analyzers that the index defines.
-func (s settings) analyzers() []string {
-	const prefix, suffix = analysisPrefix + "analyzer.", ".type"
-	var names []string
-	for key := range s {
-		if name, ok := strings.CutPrefix(key, prefix); ok {
-			// A custom analyzer may leave out its type, never its tokenizer.
-			if n, ok := strings.CutSuffix(name, suffix); ok {
-				names = append(names, n)
-			} else if n, ok := strings.CutSuffix(name, ".tokenizer"); ok {
-				names = append(names, n)
-			}
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
-// definition returns an analyzer's settings with those of every tokenizer and
-// filter it is made of, directly or through another filter. Two analyzers with
-// the same definition work alike; one that the index does not define is the
-// engine's own of that name.
-func (s settings) definition(analyzer string) string {
-	components := s.components()
-	queue := []string{analysisPrefix + "analyzer." + analyzer + "."}
-	var b strings.Builder
-	for i := 0; i < len(queue); i++ {
-		b.WriteString(s.section(queue[i]))
-		for _, name := range s.references(queue[i]) {
-			for _, next := range components[name] {
-				if !slices.Contains(queue, next) {
-					queue = append(queue, next)
-				}
-			}
-		}
-	}
-	if b.Len() > 0 {
-		return b.String()
-	}
-	if analyzer == defaultAnalyzer && !s.has(analysisPrefix+"analyzer.standard.") {
-		analyzer = "standard"
-	}
-	return "built in: " + analyzer
-}
-
-// components returns the sections of the tokenizers and filters that the index
-// defines, by their names.
-func (s settings) components() map[string][]string {
-	sections := map[string][]string{}
-	for key := range s {
-		for _, kind := range []string{"tokenizer.", "filter.", "char_filter."} {
-			name, ok := strings.CutPrefix(key, analysisPrefix+kind)
-			if !ok {
-				continue
-			}
-			if name, ok = strings.CutSuffix(name, ".type"); ok { // every one has a type
-				sections[name] = append(sections[name], analysisPrefix+kind+name+".")
-			}
-		}
-	}
-	for _, list := range sections {
-		slices.Sort(list)
-	}
-	return sections
-}
-
-// references returns the strings that the settings under prefix hold, in their
-// order: the names that a definition refers to are among them. A multiplexer
-// filter names several others in one string, with commas.
-func (s settings) references(prefix string) []string {
-	var refs []string
-	for name, value := range s {
-		if !strings.HasPrefix(name, prefix) {
-			continue
-		}
-		var list []string
-		if decode(value, &list) != nil {
-			list = []string{s.text(name)}
-		}
-		for _, item := range list {
-			for part := range strings.SplitSeq(item, ",") {
-				refs = append(refs, strings.TrimSpace(part))
-			}
-		}
-	}
-	slices.Sort(refs)
-	return slices.Compact(refs)
 }

@@ -33,16 +33,16 @@ func TestSchemaOfRecordedMappings(t *testing.T) {
 		want          wantSchema
 	}{
 		{"schema", "title", wantSchema{
-			Targets: []target{{"library", 1, "title"}}, Index: "english", Search: "english", K1: 1.2, Shards: 1,
+			Targets: []target{{"library", 1, "title", ""}}, Index: "english", Search: "english", K1: 1.2, Shards: 1,
 		}},
 		{"schema", "title.std", wantSchema{
-			Targets: []target{{"library", 1, "title"}}, Index: "default", Search: "default", K1: 1.2, Shards: 1,
+			Targets: []target{{"library", 1, "title", ""}}, Index: "default", Search: "default", K1: 1.2, Shards: 1,
 		}},
 		{"schema low", "low", wantSchema{
-			Targets: []target{{"library", 1, "low"}}, Index: "my", Search: "my", K1: 0.9, Shards: 1,
+			Targets: []target{{"library", 1, "low", ""}}, Index: "my", Search: "my", K1: 0.9, Shards: 1,
 		}},
 		{"schema nested", "list.text", wantSchema{
-			Targets: []target{{"library", 1, "list.text"}}, Nested: "list",
+			Targets: []target{{"library", 1, "list.text", ""}}, Nested: "list",
 			Index: "english", Search: "english", K1: 1.2, Shards: 1,
 		}},
 	}
@@ -50,7 +50,7 @@ func TestSchemaOfRecordedMappings(t *testing.T) {
 		t.Run(r.engine, func(t *testing.T) {
 			for _, test := range tests {
 				s, err := newFake().replay(t, "GET /library", r, test.answer).client(t).
-					schema(t.Context(), "library", test.field)
+					schema(t.Context(), at("library"), test.field)
 				if err != nil {
 					t.Fatal(test.field, err)
 				}
@@ -83,25 +83,25 @@ func TestSchema(t *testing.T) {
 		err         error
 	}{
 		{name: "several indices", field: "f", indices: []string{mapped(text, ""), mapped(text, "")}, want: wantSchema{
-			Targets: []target{{"i0", 2, "f"}, {"i1", 2, "f"}}, Index: "default", Search: "default", K1: 1.2, Shards: 4,
+			Targets: []target{{"i0", 2, "f", ""}, {"i1", 2, "f", ""}}, Index: "default", Search: "default", K1: 1.2, Shards: 4,
 		}},
 		{
 			name: "an index without the field does not count", field: "f",
 			indices: []string{mapped("", ""), mapped(text, ""), `{"mappings":{},"settings":{}}`}, want: wantSchema{
-				Targets: []target{{"i1", 2, "f"}}, Index: "default", Search: "default", K1: 1.2, Shards: 2,
+				Targets: []target{{"i1", 2, "f", ""}}, Index: "default", Search: "default", K1: 1.2, Shards: 2,
 			},
 		},
 		{
 			name: "a number of shards that is kept back is 1", field: "f",
 			indices: []string{`{"mappings":{"properties":{"f":{"type":"text"}}}}`}, want: wantSchema{
-				Targets: []target{{"i0", 1, "f"}}, Index: "default", Search: "default", K1: 1.2, Shards: 1,
+				Targets: []target{{"i0", 1, "f", ""}}, Index: "default", Search: "default", K1: 1.2, Shards: 1,
 			},
 		},
 		{
 			name: "names with dots", field: "a.b.c.d",
 			indices: []string{mapped(`"a.b":{"properties":{"c":{"type":"keyword","fields":{"d":{"type":"text"}}}}}`, "")},
 			want: wantSchema{
-				Targets: []target{{"i0", 2, "a.b.c"}}, Index: "default", Search: "default", K1: 1.2, Shards: 2,
+				Targets: []target{{"i0", 2, "a.b.c", ""}}, Index: "default", Search: "default", K1: 1.2, Shards: 2,
 			},
 		},
 		{
@@ -109,14 +109,14 @@ func TestSchema(t *testing.T) {
 			indices: []string{mapped(`"a":{"type":"nested","properties":{"b":{"type":"nested","properties":{`+
 				`"c":{"properties":{"d":{"type":"text"}}}}}}}`, "")},
 			want: wantSchema{
-				Targets: []target{{"i0", 2, "a.b.c.d"}}, Nested: "a.b",
+				Targets: []target{{"i0", 2, "a.b.c.d", ""}}, Nested: "a.b",
 				Index: "default", Search: "default", K1: 1.2, Shards: 2,
 			},
 		},
 		{
 			name: "default_search of a field that names no analyzer", field: "f",
 			indices: []string{mapped(text, `"index.analysis.analyzer.default_search.type":"english"`)}, want: wantSchema{
-				Targets: []target{{"i0", 2, "f"}}, Index: "default", Search: "default_search", K1: 1.2, Shards: 2,
+				Targets: []target{{"i0", 2, "f", ""}}, Index: "default", Search: "default_search", K1: 1.2, Shards: 2,
 			},
 		},
 		{
@@ -124,33 +124,33 @@ func TestSchema(t *testing.T) {
 			indices: []string{mapped(`"f":{"type":"text","analyzer":"x","search_analyzer":"y"}`,
 				`"index.analysis.analyzer.default_search.type":"english"`)},
 			want: wantSchema{
-				Targets: []target{{"i0", 2, "f"}}, Index: "x", Search: "y", K1: 1.2, Shards: 2,
+				Targets: []target{{"i0", 2, "f", ""}}, Index: "x", Search: "y", K1: 1.2, Shards: 2,
 			},
 		},
 		{
 			name: "the same definition in both", field: "f",
 			indices: []string{mapped(mine, define), mapped(mine, define+`,"index.analysis.filter.other.type":"stop"`)},
 			want: wantSchema{
-				Targets: []target{{"i0", 2, "f"}, {"i1", 2, "f"}}, Index: "mine", Search: "mine", K1: 1.2, Shards: 4,
+				Targets: []target{{"i0", 2, "f", ""}, {"i1", 2, "f", ""}}, Index: "mine", Search: "mine", K1: 1.2, Shards: 4,
 			},
 		},
 		{
 			name: "the similarity of the index", field: "f",
 			indices: []string{mapped(text, `"index.similarity.default.type":"LMJelinekMercer"`)}, want: wantSchema{
-				Targets: []target{{"i0", 2, "f"}}, Index: "default", Search: "default", K1: 1.2, Shards: 2, Similarity: Other,
+				Targets: []target{{"i0", 2, "f", ""}}, Index: "default", Search: "default", K1: 1.2, Shards: 2, Similarity: Other,
 			},
 		},
 		{
 			name: "scripted", field: "f",
 			indices: []string{mapped(`"f":{"type":"text","similarity":"mine"}`, `"index.similarity.mine.type":"scripted"`)},
 			want: wantSchema{
-				Targets: []target{{"i0", 2, "f"}}, Index: "default", Search: "default", K1: 1.2, Shards: 2, Similarity: Other,
+				Targets: []target{{"i0", 2, "f", ""}}, Index: "default", Search: "default", K1: 1.2, Shards: 2, Similarity: Other,
 			},
 		},
 		{
 			name: "boolean", field: "f", indices: []string{mapped(`"f":{"type":"text","similarity":"boolean"}`, "")},
 			want: wantSchema{
-				Targets: []target{{"i0", 2, "f"}}, Index: "default", Search: "default", K1: 1.2, Shards: 2, Similarity: Boolean,
+				Targets: []target{{"i0", 2, "f", ""}}, Index: "default", Search: "default", K1: 1.2, Shards: 2, Similarity: Boolean,
 			},
 		},
 		{name: "no index", field: "f", err: ErrNotText},
@@ -209,7 +209,7 @@ func TestSchema(t *testing.T) {
 				members[i] = fmt.Sprintf(`"i%d":%s`, i, index)
 			}
 			c := newFake().reply("GET /i*", http.StatusOK, "{"+strings.Join(members, ",")+"}").client(t)
-			s, err := c.schema(t.Context(), "i*", test.field)
+			s, err := c.schema(t.Context(), at("i*"), test.field)
 			if !errors.Is(err, test.err) {
 				t.Fatalf("error %v, want %v", err, test.err)
 			}
@@ -231,7 +231,7 @@ func TestSearchAnalyzerThatTheMappingLeavesOpenIsAskedFor(t *testing.T) {
 			`"index.analysis.analyzer.default_search.type":"simple"`)+`}`).
 		reply("GET /i/_mapping/field/a.f", http.StatusOK,
 			`{"i":{"mappings":{"a.f":{"full_name":"a.f","mapping":{"f":{"search_analyzer":"default_search"}}}}}}`)
-	s, err := f.client(t).schema(t.Context(), "i", "a.f")
+	s, err := f.client(t).schema(t.Context(), at("i"), "a.f")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +239,7 @@ func TestSearchAnalyzerThatTheMappingLeavesOpenIsAskedFor(t *testing.T) {
 		t.Errorf("analyzers %q and %q", s.indexAnalyzer, s.searchAnalyzer)
 	}
 	f.reply("GET /i/_mapping/field/a.f", http.StatusOK, `{}`)
-	if _, err := f.client(t).schema(t.Context(), "i", "a.f"); err == nil {
+	if _, err := f.client(t).schema(t.Context(), at("i"), "a.f"); err == nil {
 		t.Error("an answer without the analyzer was taken")
 	}
 }
@@ -250,7 +250,7 @@ func TestNamedAnalyzerThatIndicesDefineDifferentlyIsMixed(t *testing.T) {
 		mapped(text, `"index.analysis.analyzer.a.type":"english","index.analysis.analyzer.same.type":"german"`)+`,"i1":`+
 		mapped(text, `"index.analysis.analyzer.a.type":"french","index.analysis.analyzer.same.type":"german",`+
 			`"index.analysis.analyzer.more.tokenizer":"standard"`)+`}`)
-	s, err := f.client(t).schema(t.Context(), "i*", "f")
+	s, err := f.client(t).schema(t.Context(), at("i*"), "f")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +263,7 @@ func TestNamedAnalyzerThatIndicesDefineDifferentlyIsMixed(t *testing.T) {
 
 func TestNamesOfOtherAPIsAreNotAskedFor(t *testing.T) {
 	f := newFake()
-	if _, err := f.client(t).schema(t.Context(), "_snapshot", "f"); !errors.Is(err, ErrNotText) || f.asked("") != 0 {
+	if _, err := f.client(t).schema(t.Context(), at("_snapshot"), "f"); !errors.Is(err, ErrNotText) || f.asked("") != 0 {
 		t.Errorf("%d calls, error %v", f.asked(""), err)
 	}
 }
@@ -276,7 +276,7 @@ func TestFilterOfTheMappingLetsTheFieldThrough(t *testing.T) {
 			"%2A.mappings.properties&flat_settings=true"},
 	}
 	for _, test := range tests {
-		if got := schemaPath(test.index, test.field); got != test.want {
+		if got := schemaPath(at(test.index), test.field); got != test.want {
 			t.Errorf("%q, %q: %s, want %s", test.index, test.field, got, test.want)
 		}
 	}
@@ -289,6 +289,7 @@ func FuzzFindFields(f *testing.F) {
 		}
 	}
 	f.Add([]byte(`{"i":`+mapped(`"a.b":{"type":"nested","properties":{"c":{"type":"text"}}}`, "")+`}`), "a.b.c")
+	f.Add([]byte(`{"i":`+mapped(`"a":{"type":"alias","path":"b.c"},"b":{"type":"text","fields":{"c":{"type":"text"}}}`, "")+`}`), "a")
 	f.Fuzz(func(t *testing.T, b []byte, field string) {
 		var answer map[string]indexMapping
 		if decode(b, &answer) != nil {
@@ -312,11 +313,15 @@ func FuzzFindFields(f *testing.F) {
 		for _, target := range s.targets {
 			shards += target.shards
 			// A text is at the field's own path or above it.
-			if target.shards < 1 || !strings.HasPrefix(field+".", target.source+".") {
+			name := field
+			if target.field != "" {
+				name = target.field
+			}
+			if target.shards < 1 || !strings.HasPrefix(name+".", target.source+".") || !strings.HasPrefix(name, s.nested) {
 				t.Errorf("target %+v of field %q", target, field)
 			}
 		}
-		if len(s.targets) == 0 || s.shards != shards || !strings.HasPrefix(field, s.nested) {
+		if len(s.targets) == 0 || s.shards != shards {
 			t.Errorf("schema %+v of field %q", summary(s), field)
 		}
 	})

@@ -106,7 +106,7 @@ func (f *flights[K, V]) do(
 	ctx context.Context, k K, ready func() (V, bool, error),
 	load func(context.Context) (V, error), keep func(V, error),
 ) (V, error) {
-	l, v, err := f.join(k, ready, load, keep) //nolint:contextcheck // the load outlasts its caller
+	l, v, err := f.join(k, ready, load, keep)
 	if l == nil {
 		return v, err
 	}
@@ -116,6 +116,17 @@ func (f *flights[K, V]) do(
 	case <-ctx.Done():
 		return v, ctx.Err()
 	}
+}
+
+// start starts the load of k unless one is under way. It returns nil where it
+// cannot.
+func (f *flights[K, V]) start(k K, load func(context.Context) (V, error)) *flight[V] {
+	never := func() (v V, ok bool, err error) { return v, false, nil }
+	l, _, err := f.join(k, never, load, func(V, error) {})
+	if err != nil {
+		return nil
+	}
+	return l
 }
 
 // join returns the flight of k, or what ready has.
@@ -135,7 +146,7 @@ func (f *flights[K, V]) join(
 	l := &flight[V]{done: make(chan struct{})}
 	err := f.loader.run(f.inner, func(ctx context.Context) {
 		l.value, l.err = guard(ctx, load)
-		if l.err != nil && !errors.Is(l.err, ErrNotText) && !errors.Is(l.err, ErrMixed) {
+		if l.err != nil && !telling(l.err) {
 			f.count.failures.Add(1)
 		}
 		keep(l.value, l.err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 )
@@ -24,7 +25,9 @@ type explanation struct {
 // probeScale learns the scale of the field's BM25 (see [Statistics]) from the
 // explanation of a document that holds one of the terms. It returns 0 if no
 // document does, or its explanation is none of BM25.
-func (c *Client) probeScale(ctx context.Context, index, field string, s *schema, terms []string) (float64, error) {
+func (c *Client) probeScale(
+	ctx context.Context, indices Indices, field string, s *schema, terms []string,
+) (float64, error) {
 	var should []object
 	for _, t := range terms[:min(len(terms), maxProbeTerms)] {
 		if len(t) <= maxTermBytes {
@@ -43,7 +46,7 @@ func (c *Client) probeScale(ctx context.Context, index, field string, s *schema,
 	}
 	r := request{
 		method: http.MethodPost,
-		path:   indexPath(index, "/_search?filter_path=hits.hits._explanation"),
+		path:   indices.path("/_search", url.Values{"filter_path": {"hits.hits._explanation"}}),
 		body: object{
 			"size": 1, "terminate_after": 1, "track_total_hits": false, "_source": false, "explain": true,
 			"query": s.inNested(object{"bool": object{"should": should}}),
@@ -111,11 +114,11 @@ func (s *schema) scaleOf(info Info) float64 {
 	}
 }
 
-// probeScripts learns whether inline scripts run in searches of an index. They
-// do not where the cluster lacks painless, where its settings bar inline
+// probeScripts learns whether inline scripts run in searches of the indices.
+// They do not where the cluster lacks painless, where its settings bar inline
 // scripts or expensive queries, and where the user may not use them. It returns
 // an error where the call tells nothing about scripts.
-func (c *Client) probeScripts(ctx context.Context, index string) (bool, error) {
+func (c *Client) probeScripts(ctx context.Context, indices Indices) (bool, error) {
 	var answer struct {
 		Shards struct {
 			Successful int `json:"successful"`
@@ -126,7 +129,7 @@ func (c *Client) probeScripts(ctx context.Context, index string) (bool, error) {
 	script := object{"lang": "painless", "source": "_score * params.a", "params": object{"a": 1}}
 	r := request{
 		method: http.MethodPost,
-		path:   indexPath(index, "/_search?filter_path=_shards"),
+		path:   indices.path("/_search", url.Values{"filter_path": {"_shards"}}),
 		body: object{
 			"size": 0, "terminate_after": 1, "track_total_hits": false,
 			"query": object{"script_score": object{"query": object{"match_all": object{}}, "script": script}},

@@ -20,7 +20,7 @@ func TestScaleOfRecordedExplanations(t *testing.T) {
 					want = min(want, 1)
 				}
 				c := newFake().replay(t, "POST /i/_search", r, name).client(t)
-				got, err := c.probeScale(t.Context(), "i", "title", &schema{}, []string{"car"})
+				got, err := c.probeScale(t.Context(), at("i"), "title", &schema{}, []string{"car"})
 				if err != nil || math.Abs(got-want) > 1e-6 {
 					t.Errorf("%s: scale %v, %v, want %v", name, got, err, want)
 				}
@@ -61,7 +61,7 @@ func TestScaleOfAnExplanationThatIsNotUnderstood(t *testing.T) {
 
 func TestScaleProbeLooksForTermsThatAnIndexCanHold(t *testing.T) {
 	f := newFake()
-	scale, err := f.client(t).probeScale(t.Context(), "i", "f", &schema{}, []string{strings.Repeat("x", maxTermBytes+1)})
+	scale, err := f.client(t).probeScale(t.Context(), at("i"), "f", &schema{}, []string{strings.Repeat("x", maxTermBytes+1)})
 	if scale != 0 || err != nil || f.asked("") != 0 {
 		t.Errorf("scale %v, %v, %d calls", scale, err, f.asked(""))
 	}
@@ -97,7 +97,7 @@ func TestScriptsOfRecordedAnswers(t *testing.T) {
 			for name, want := range map[string]bool{
 				"scripts": !strings.HasPrefix(r.engine, "elasticsearch-8"), "scripts barred": false,
 			} {
-				got, err := newFake().replay(t, "POST /i/_search", r, name).client(t).probeScripts(t.Context(), "i")
+				got, err := newFake().replay(t, "POST /i/_search", r, name).client(t).probeScripts(t.Context(), at("i"))
 				if got != want || err != nil {
 					t.Errorf("%s: %v, %v, want %v", name, got, err, want)
 				}
@@ -122,7 +122,7 @@ func TestScriptsAreUnknownWhereTheCallFails(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := newFake().reply("POST /i/_search", test.status, test.body).client(t).probeScripts(t.Context(), "i")
+			got, err := newFake().reply("POST /i/_search", test.status, test.body).client(t).probeScripts(t.Context(), at("i"))
 			if got || (err == nil) != test.ok {
 				t.Errorf("%v, %v, want false and an answer: %v", got, err, test.ok)
 			}

@@ -16,7 +16,7 @@ func (c *Client) sourcePaths(ctx context.Context, index string, fields []string)
 	}
 	paths := map[string][]string{}
 	for _, f := range fields {
-		s, err := c.schema(ctx, index, f)
+		s, err := c.schema(ctx, Indices{Expression: index}, f)
 		if err != nil {
 			return nil, err
 		}

@@ -1,11 +1,13 @@
 package esclient
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 )
@@ -77,6 +79,9 @@ type target struct {
 	// source is the path that a document has the field's text under; it is
 	// the parent field's for a multi-field.
 	source string
+	// field is the full name of the field that an alias stands for, "" where
+	// the name asked for is the field's own.
+	field string
 }
 
 // analyzer returns the name of the analyzer that a clause analyzes its text
@@ -92,13 +97,8 @@ func (s *schema) analyzer(named string) (string, error) {
 	return named, nil
 }
 
-// checkNames returns why an index expression and a field name of a search are
-// not even to be asked for, nil if they are.
-func checkNames(index, field string) error {
-	// No name of an index or an alias starts so: it would be another API.
-	if strings.HasPrefix(index, "_") && index != "_all" {
-		return fmt.Errorf("%q is no index: %w", index, ErrNotText)
-	}
+// checkField returns why a field name is not even to be asked for.
+func checkField(field string) error {
 	if field == "" || len(field) > maxFieldName {
 		return fmt.Errorf("a field name of %d bytes: %w", len(field), ErrNotText)
 	}
@@ -106,63 +106,115 @@ func checkNames(index, field string) error {
 }
 
 // schema asks for what the indices say of a field. The error wraps
-// [ErrNotText] or [ErrMixed] where the field is not one to expand.
-func (c *Client) schema(ctx context.Context, index, field string) (*schema, error) {
-	if err := checkNames(index, field); err != nil {
-		return nil, err
-	}
-	var answer map[string]indexMapping
-	err := c.call(ctx, request{method: http.MethodGet, path: schemaPath(index, field)}, &answer)
+// [ErrNotText], [ErrMixed] or [ErrRemote] where the field is not one to expand.
+func (c *Client) schema(ctx context.Context, indices Indices, field string) (*schema, error) {
+	fields, err := c.indexFields(ctx, indices, field)
 	if err != nil {
 		return nil, err
 	}
-	s, err := c.mergeFields(ctx, index, field, answer)
+	s, err := merge(fields)
 	if err != nil {
-		return nil, fmt.Errorf("field %q of %q: %w", field, index, err)
+		return nil, fmt.Errorf("field %q of %q: %w", field, indices.Expression, err)
 	}
 	return s, nil
 }
 
-func (c *Client) mergeFields(
-	ctx context.Context, index, field string, answer map[string]indexMapping,
-) (*schema, error) {
-	fields, err := findFields(answer, field)
+// indexFields asks for what each of the indices that map a field says of it.
+func (c *Client) indexFields(ctx context.Context, indices Indices, field string) ([]indexField, error) {
+	if err := indices.check(); err != nil {
+		return nil, err
+	}
+	if err := checkField(field); err != nil {
+		return nil, err
+	}
+	answer, err := c.mappings(ctx, indices, field)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.settleAnalyzers(ctx, index, field, fields); err != nil {
+	fields, err := findFields(answer, field)
+	if err != nil {
+		return nil, fmt.Errorf("field %q of %q: %w", field, indices.Expression, err)
+	}
+	if err := c.settleAnalyzers(ctx, indices, field, fields); err != nil {
 		return nil, err
 	}
-	return merge(fields)
+	return fields, nil
 }
 
-// schemaPath returns the path that asks for the mapping of a field and for the
+// maxAliased bounds the fields that an alias stands for in the indices of an
+// expression, and with them the request for their mappings.
+const maxAliased = 16
+
+// mappings asks for the mappings of a field, once more where it is an alias
+// and the answer lacks the field it stands for.
+func (c *Client) mappings(ctx context.Context, indices Indices, field string) (map[string]indexMapping, error) {
+	var answer map[string]indexMapping
+	if err := c.call(ctx, request{method: http.MethodGet, path: schemaPath(indices, field)}, &answer); err != nil {
+		return nil, err
+	}
+	missing, err := aliased(answer, field)
+	if err != nil || len(missing) == 0 {
+		return answer, err
+	}
+	if len(missing) > maxAliased {
+		return nil, fmt.Errorf("field %q of %q is an alias of %d fields: %w",
+			field, indices.Expression, len(missing), ErrMixed)
+	}
+	var full map[string]indexMapping
+	path := schemaPath(indices, append(missing, field)...)
+	err = c.call(ctx, request{method: http.MethodGet, path: path}, &full)
+	return full, err
+}
+
+// aliased returns the fields that field is an alias of and that are not in the
+// answer.
+func aliased(answer map[string]indexMapping, field string) ([]string, error) {
+	var missing []string
+	for index, m := range answer {
+		p, err := find(m.Mappings.Properties, field, 0, "")
+		if err != nil {
+			return nil, fmt.Errorf("mapping of index %q: %w", index, err)
+		}
+		if p == nil || p.Type != typeAlias || len(p.Path) > maxFieldName || slices.Contains(missing, p.Path) {
+			continue
+		}
+		if target, err := find(m.Mappings.Properties, p.Path, 0, ""); target == nil && err == nil {
+			missing = append(missing, p.Path)
+		}
+	}
+	slices.Sort(missing)
+	return missing, nil
+}
+
+// schemaPath returns the path that asks for the mappings of fields and for the
 // settings. The filter keeps what comes back small where the mappings hold
-// thousands of fields: it lets through the field's first segment and what
+// thousands of fields: it lets through the first segment of each field and what
 // begins like it, since a mapping without subobjects has keys with dots.
-func schemaPath(index, field string) string {
-	first, _, _ := strings.Cut(field, ".")
-	properties := "*.mappings.properties"
-	if !strings.ContainsAny(first, `*,\`) {
-		properties += "." + first + "*"
+func schemaPath(indices Indices, fields ...string) string {
+	filter := []string{"*.settings", "*.mappings.runtime", "*.mappings.derived"}
+	for _, field := range fields {
+		first, _, _ := strings.Cut(field, ".")
+		if strings.ContainsAny(first, `*,\`) {
+			filter = append(filter, "*.mappings.properties")
+		} else {
+			filter = append(filter, "*.mappings.properties."+first+"*")
+		}
 	}
-	q := url.Values{
-		"flat_settings": {"true"},
-		"filter_path":   {"*.settings,*.mappings.runtime,*.mappings.derived," + properties},
-	}
-	return indexPath(index, "") + "?" + q.Encode()
+	return indices.path("", url.Values{"flat_settings": {"true"}, "filter_path": {strings.Join(filter, ",")}})
 }
 
 // settleAnalyzers asks for the search analyzers that the mapping leaves open.
 // Where the index defines default_search and the field names an analyzer but no
 // search analyzer, Elasticsearch 7 and OpenSearch search with default_search
 // and Elasticsearch 8 with the field's analyzer.
-func (c *Client) settleAnalyzers(ctx context.Context, index, field string, fields []indexField) error {
-	open := false
+func (c *Client) settleAnalyzers(ctx context.Context, indices Indices, field string, fields []indexField) error {
+	var open []string
 	for i := range fields {
-		open = open || fields[i].searchAnalyzer == ""
+		if name := cmp.Or(fields[i].field, field); fields[i].searchAnalyzer == "" && !slices.Contains(open, name) {
+			open = append(open, name)
+		}
 	}
-	if !open {
+	if len(open) == 0 {
 		return nil
 	}
 	var answer map[string]struct {
@@ -172,7 +224,8 @@ func (c *Client) settleAnalyzers(ctx context.Context, index, field string, field
 			} `json:"mapping"`
 		} `json:"mappings"`
 	}
-	path := indexPath(index, "/_mapping/field/"+url.PathEscape(field)+"?include_defaults=true")
+	path := indices.path("/_mapping/field/"+url.PathEscape(strings.Join(open, ",")),
+		url.Values{"include_defaults": {"true"}})
 	if err := c.call(ctx, request{method: http.MethodGet, path: path}, &answer); err != nil {
 		return err
 	}
@@ -181,7 +234,7 @@ func (c *Client) settleAnalyzers(ctx context.Context, index, field string, field
 		if f.searchAnalyzer != "" {
 			continue
 		}
-		for _, leaf := range answer[f.index].Mappings[field].Mapping {
+		for _, leaf := range answer[f.index].Mappings[cmp.Or(f.field, field)].Mapping {
 			f.searchAnalyzer = leaf.SearchAnalyzer // the one entry, named by the last segment
 		}
 		if f.searchAnalyzer == "" {

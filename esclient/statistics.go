@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"net/http"
+	"net/url"
 	"strconv"
 	"unicode/utf8"
 
@@ -52,7 +53,9 @@ type termCount struct {
 // shard by shard: the engine's own numbers, read without a search. Where the
 // cluster refuses that (nested fields are not seen, a parent field may not take
 // the terms, routing may be required) a search counts.
-func (c *Client) countTerms(ctx context.Context, index, field string, s *schema, terms []string) (termCount, error) {
+func (c *Client) countTerms(
+	ctx context.Context, indices Indices, field string, s *schema, terms []string,
+) (termCount, error) {
 	count := termCount{docFreqs: make([]int64, len(terms))}
 	// What cannot be in an index has the document frequency 0, and would make
 	// the cluster refuse the call.
@@ -64,7 +67,7 @@ func (c *Client) countTerms(ctx context.Context, index, field string, s *schema,
 	}
 	for from := 0; from == 0 || from < len(asked); from += termChunk {
 		chunk := asked[from:min(from+termChunk, len(asked))]
-		part, err := c.countChunk(ctx, index, field, s, chunk)
+		part, err := c.countChunk(ctx, indices, field, s, chunk)
 		if err != nil {
 			return termCount{}, err
 		}
@@ -76,7 +79,9 @@ func (c *Client) countTerms(ctx context.Context, index, field string, s *schema,
 	return count, nil
 }
 
-func (c *Client) countChunk(ctx context.Context, index, field string, s *schema, terms []string) (termCount, error) {
+func (c *Client) countChunk(
+	ctx context.Context, indices Indices, field string, s *schema, terms []string,
+) (termCount, error) {
 	if s.nested == "" && !s.unvectored.Load() {
 		count, err := c.countByVectors(ctx, field, s, terms)
 		if err == nil || !refused(err) {
@@ -84,7 +89,7 @@ func (c *Client) countChunk(ctx context.Context, index, field string, s *schema,
 		}
 		s.unvectored.Store(true)
 	}
-	return c.countBySearch(ctx, index, field, s, terms)
+	return c.countBySearch(ctx, indices, field, s, terms)
 }
 
 // refused reports whether the cluster answered a call, and not to say that it
@@ -182,6 +187,9 @@ func (c *Client) countShard(ctx context.Context, field string, sh shard, terms [
 			} `json:"terms"`
 		} `json:"term_vectors"`
 	}
+	if sh.target.field != "" {
+		field = sh.target.field // _termvectors does not know aliases
+	}
 	document := terms
 	if len(document) == 0 {
 		document = []string{"-"} // without any term the answer leaves the field out
@@ -236,7 +244,7 @@ func (s *schema) aggregateNested(aggregations object) object {
 // without any of the terms, so that rare terms are counted fast; N is counted
 // apart from it.
 func (c *Client) countBySearch(
-	ctx context.Context, index, field string, s *schema, terms []string,
+	ctx context.Context, indices Indices, field string, s *schema, terms []string,
 ) (termCount, error) {
 	filters := make([]object, len(terms))
 	for i, t := range terms {
@@ -256,7 +264,7 @@ func (c *Client) countBySearch(
 	var answer countAnswer
 	r := request{
 		method: http.MethodPost,
-		path:   indexPath(index, "/_search?filter_path=_shards.failed,aggregations"),
+		path:   indices.path("/_search", url.Values{"filter_path": {"_shards.failed,aggregations"}}),
 		body:   object{"size": 0, "track_total_hits": false, "query": query, "aggs": aggregations},
 	}
 	if err := c.call(ctx, r, &answer); err != nil {

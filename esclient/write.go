@@ -84,11 +84,12 @@ func (c *Client) Index(ctx context.Context, index string, docs []Document) error
 // the field, over all shards, and returns how many have the field. The slices
 // have the same length. Nothing is remembered of it; [Cached.Statistics] does.
 func (c *Client) DocFreqs(ctx context.Context, index, field string, terms []string, docFreqs []int64) (int64, error) {
-	s, err := c.schema(ctx, index, field)
+	indices := Indices{Expression: index}
+	s, err := c.schema(ctx, indices, field)
 	if err != nil {
 		return 0, err
 	}
-	count, err := c.countTerms(ctx, index, field, s, terms)
+	count, err := c.countTerms(ctx, indices, field, s, terms)
 	if err != nil {
 		return 0, err
 	}

@@ -22,7 +22,7 @@ func warmExpander(tb testing.TB, form Form) *Expander {
 		}
 	}
 	m := matrixOf(tb, c, rows)
-	return New(&cachedCluster{fakeCluster: c}, m, with(func(o *Options) { o.Scoring = form }))
+	return New(&cachedCluster{fakeCluster: c}, m, with(func(o *Options) { o.Scoring, o.Phase = form, PhaseQuery }))
 }
 
 // cachedCluster answers Analyze from memory, as a warm cache does.

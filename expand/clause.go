@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,6 +18,8 @@ type clause struct {
 	at span
 	// path leads to it.
 	path string
+	// depth is the number of queries that it stands in.
+	depth int
 	// text is what is looked for.
 	text string
 	// targets are the fields, in the order of the clause.
@@ -36,15 +39,31 @@ type clause struct {
 	// same says that the clause has to match what the original matches, though
 	// the request's matching be to widen.
 	same bool
+	// termwise says that the clause looks for each term in all fields together
+	// (cross_fields, combined_fields): its targets have the same terms and share
+	// the selection of the first, and an added term is looked for in all fields.
+	termwise bool
+	// prefix says that the last term of the text is the beginning of one: it is
+	// left out of the targets' analysis.
+	prefix bool
+	// phrase says that the clause looks for a phrase.
+	phrase bool
+	// note says that there is nothing to rewrite: the clause only tells why a
+	// query of another kind is left alone.
+	note bool
 	// plain says that the score is the sum of the scores of the text's terms,
 	// so that another way of scoring the terms may take its place.
 	plain bool
+	// fuzzy says that the original finds words that are spelled alike.
+	fuzzy bool
 	// reason says why the clause is left alone, "" where it is not.
 	reason Reason
 	// form is what is written, and formReason why it is not the one
 	// configured.
 	form       Form
 	formReason Reason
+	// rescored says that the form orders the best hits of the linear one anew.
+	rescored bool
 }
 
 // groups reports whether the clause counts how many terms of the text match.
@@ -59,10 +78,19 @@ type target struct {
 	rows     Rows
 	reason   Reason
 	stats    Statistics
+	// docFreqs are the live document frequencies of the selection's terms.
+	docFreqs []int64
 	sel      selection
+	// found is how many of the selection's terms, its best ones, a search looks
+	// for whose best hits are ordered anew by all of them.
+	found int
 }
 
-var errOptions = errors.New("options not understood")
+// Errors of a clause's options.
+var (
+	errOptions    = errors.New("options not understood")
+	errManyFields = errors.New("too many fields")
+)
 
 // members calls f for each member of an object that is known to be JSON; the
 // name is passed without quotes and escapes. It reports errOptions where raw is
@@ -132,13 +160,49 @@ func (c *clause) options(err error) error {
 			err = errOptions
 		}
 	}
-	if err != nil && c.reason == "" {
+	// With "and" no word is optional, and of none the engines find three: how
+	// such a minimum_should_match ends is left to the original.
+	c.same = c.same || c.every && len(c.minimum) > 0
+	switch {
+	case c.reason != "" || err == nil:
+	case errors.Is(err, errManyFields):
+		c.reason = ReasonTooManyClauses
+	default:
 		c.reason = ReasonOptions
 	}
 	return nil
 }
 
-// matchOption takes the options that match and multi_match share.
+// matchBoolPrefix reads a match_bool_prefix: a match whose last term is the
+// beginning of one.
+func (c *clause) matchBoolPrefix(raw []byte) error {
+	err := c.match(raw)
+	c.beginning()
+	return err
+}
+
+// beginning says that the last term is the beginning of one. How many of the
+// terms match is then counted by the original alone.
+func (c *clause) beginning() {
+	c.prefix, c.plain = true, false
+	c.same = c.same || c.groups()
+}
+
+// matchPhrase reads a match_phrase or match_phrase_prefix.
+func (c *clause) matchPhrase(raw []byte) error {
+	err := c.match(raw)
+	c.sequence()
+	return err
+}
+
+// sequence says that the clause looks for a phrase, which only the original
+// can: related words change the order of what it finds.
+func (c *clause) sequence() {
+	c.phrase, c.same, c.plain = true, true, false
+	c.every, c.minimum = false, nil
+}
+
+// matchOption takes the options that match, its phrases and multi_match share.
 func (c *clause) matchOption(name, value []byte) (err error) {
 	switch string(name) {
 	case "query":
@@ -156,9 +220,9 @@ func (c *clause) matchOption(name, value []byte) (err error) {
 	case "tie_breaker":
 		c.tieBreaker, err = number(value)
 	case "fuzziness":
-		c.plain = false
+		c.plain, c.fuzzy = false, true
 	case "zero_terms_query", "lenient", "_name", "prefix_length", "max_expansions", "fuzzy_transpositions",
-		"fuzzy_rewrite", "auto_generate_synonyms_phrase_query", "cutoff_frequency":
+		"fuzzy_rewrite", "auto_generate_synonyms_phrase_query", "cutoff_frequency", "slop":
 		// They act on the original alone, which stays as it is.
 	default:
 		err = errOptions
@@ -185,7 +249,7 @@ func (c *clause) multiMatch(raw []byte) error {
 	err := members(raw, func(name, value []byte) (err error) {
 		switch string(name) {
 		case "fields":
-			c.targets, err = c.fields(value)
+			c.targets, err = fields(value)
 		case "type":
 			kind, err = text(value)
 		case "tie_breaker":
@@ -196,15 +260,36 @@ func (c *clause) multiMatch(raw []byte) error {
 		}
 		return err
 	})
-	if len(c.targets) == 0 && c.reason == "" {
-		c.reason = ReasonFields
+	switch kind {
+	case "best_fields":
+	case "most_fields", "bool_prefix":
+		if !tie {
+			c.tieBreaker = 1 // the sum of the fields
+		}
+		if kind == "bool_prefix" {
+			c.beginning()
+		}
+	case "cross_fields":
+		c.termwise, c.plain = true, false
+	case "phrase", "phrase_prefix":
+		c.sequence()
+	default:
+		err = errOptions
 	}
-	switch {
-	case kind == "most_fields" && !tie:
-		c.tieBreaker = 1 // the sum of the fields
-	case kind != "best_fields" && kind != "most_fields":
-		c.reason = ReasonType
-	}
+	return c.options(err)
+}
+
+// combinedFields reads {"query": "text", "fields": […]}, which scores several
+// fields as if they were one.
+func (c *clause) combinedFields(raw []byte) error {
+	c.termwise, c.plain = true, false
+	err := members(raw, func(name, value []byte) (err error) {
+		if string(name) == "fields" {
+			c.targets, err = fields(value)
+			return err
+		}
+		return c.matchOption(name, value)
+	})
 	return c.options(err)
 }
 
@@ -218,33 +303,56 @@ func (c *clause) queryString(raw []byte) error {
 			field, err = text(value)
 			c.targets = []target{{field: field, boost: 1}}
 		case "fields":
-			c.targets, err = c.fields(value)
-			// The engine combines the fields term by term.
-			c.plain = c.plain && len(c.targets) == 1
-		case "analyze_wildcard", "allow_leading_wildcard", "enable_position_increments", "escape":
+			c.targets, err = fields(value)
+		case "analyze_wildcard", "allow_leading_wildcard", "enable_position_increments", "escape", "phrase_slop",
+			"quote_analyzer", "quote_field_suffix", "max_determinized_states", "time_zone", "rewrite":
 		default:
 			err = c.matchOption(name, value)
 		}
 		return err
 	})
-	if err == nil && hasSyntax(c.text) {
+	// The engine combines several fields term by term.
+	c.plain = c.plain && len(c.targets) == 1
+	if err == nil && hasSyntax(c.text, `=&|><!(){}[]^"~*?:\/`) {
 		c.reason = ReasonSyntax
-	}
-	for i := range c.targets {
-		if strings.Contains(c.targets[i].field, "*") {
-			c.reason = ReasonFields
-		}
 	}
 	return c.options(err)
 }
 
-// hasSyntax reports whether text uses anything of the Lucene query syntax.
-func hasSyntax(text string) bool {
-	if strings.ContainsAny(text, `+-=&|><!(){}[]^"~*?:\/`) {
+// simpleQueryString reads {"query": "text", "fields": […]} of a
+// simple_query_string whose text uses none of the operators.
+func (c *clause) simpleQueryString(raw []byte) error {
+	c.tieBreaker = 1 // the engine adds up the fields
+	err := members(raw, func(name, value []byte) (err error) {
+		switch string(name) {
+		case "fields":
+			c.targets, err = fields(value)
+		case "flags", "analyze_wildcard", "quote_field_suffix", "fuzzy_prefix_length", "fuzzy_max_expansions":
+		default:
+			err = c.matchOption(name, value)
+		}
+		return err
+	})
+	// The engine takes the text apart at blanks before it analyzes the words,
+	// and counts these.
+	c.plain = c.plain && len(c.targets) == 1
+	c.same = c.same || c.groups()
+	if err == nil && hasSyntax(c.text, `|"*()~\`) {
+		c.reason = ReasonSyntax
+	}
+	return c.options(err)
+}
+
+// hasSyntax reports whether text uses anything of a query syntax: one of the
+// operators, plus or minus before a word or alone, or a word that is an
+// operator in the syntax of Lucene.
+func hasSyntax(text, operators string) bool {
+	if strings.ContainsAny(text, operators) {
 		return true
 	}
 	for word := range strings.FieldsSeq(text) {
-		if word == "AND" || word == "OR" || word == "NOT" || word == "TO" {
+		switch {
+		case word[0] == '+', word[0] == '-', word == "AND", word == "OR", word == "NOT", word == "TO":
 			return true
 		}
 	}
@@ -252,9 +360,9 @@ func hasSyntax(text string) bool {
 }
 
 // fields reads a list of field names with boosts, or one.
-func (c *clause) fields(raw []byte) ([]target, error) {
+func fields(raw []byte) ([]target, error) {
 	if raw[0] == '"' {
-		t, err := c.fieldTarget(raw)
+		t, err := fieldTarget(raw)
 		return []target{t}, err
 	}
 	if raw[0] != '[' {
@@ -270,16 +378,21 @@ func (c *clause) fields(raw []byte) ([]target, error) {
 		if err != nil {
 			return nil, err
 		}
-		t, err := c.fieldTarget(value)
+		t, err := fieldTarget(value)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, t)
+		// Of a field that stands twice the engines keep the last boost.
+		out = slices.DeleteFunc(out, func(o target) bool { return o.field == t.field })
+		if out = append(out, t); len(out) > maxTargets {
+			return nil, errManyFields
+		}
 	}
 	return out, nil
 }
 
-func (c *clause) fieldTarget(raw []byte) (target, error) {
+// fieldTarget reads a field name, perhaps with a boost.
+func fieldTarget(raw []byte) (target, error) {
 	name, err := text(raw)
 	if err != nil {
 		return target{}, err
@@ -290,9 +403,6 @@ func (c *clause) fieldTarget(raw []byte) (target, error) {
 		if t.boost, err = number([]byte(boost)); err != nil {
 			return t, err
 		}
-	}
-	if strings.Contains(t.field, "*") {
-		c.reason = ReasonFields
 	}
 	return t, nil
 }

@@ -5,9 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -17,6 +16,7 @@ type Stage string
 
 // The stages that ask somebody else.
 const (
+	StageFields     Stage = "fields"
 	StageAnalyze    Stage = "analyze"
 	StageRows       Stage = "rows"
 	StageStatistics Stage = "statistics"
@@ -39,7 +39,9 @@ type Expander struct {
 	cluster  Cluster
 	matrices Matrices
 	options  Options
-	scratch  sync.Pool
+	pits     *pits
+	limits   *limits
+	scratch  *sync.Pool
 }
 
 // New returns an Expander that asks cluster for terms and statistics and
@@ -49,8 +51,26 @@ func New(cluster Cluster, matrices Matrices, options Options) *Expander {
 		cluster:  cluster,
 		matrices: matrices,
 		options:  options,
-		scratch:  sync.Pool{New: func() any { return new(scratch) }},
+		pits:     newPITs(),
+		limits:   new(limits),
+		scratch:  &sync.Pool{New: func() any { return new(scratch) }},
 	}
+}
+
+// With returns an Expander with other options that shares with e what both
+// learn of the cluster.
+func (e *Expander) With(options Options) *Expander {
+	other := *e
+	other.options = options
+	return &other
+}
+
+// WithMatrices returns an Expander with other matrices that shares with e what
+// both learn of the cluster.
+func (e *Expander) WithMatrices(matrices Matrices) *Expander {
+	other := *e
+	other.matrices = matrices
+	return &other
 }
 
 // scratch is the memory of one expansion, used again for the next.
@@ -66,10 +86,14 @@ type scratch struct {
 type job struct {
 	*scratch
 	*Expander
-	ctx    context.Context //nolint:containedctx // lives as long as one call of Expand
-	req    *Request
-	params parameters
-	body   []byte
+	ctx context.Context //nolint:containedctx // lives as long as one call of Expand
+	req *Request
+	// indices are those that the search goes to.
+	indices Indices
+	params  parameters
+	body    []byte
+	// rescore says that the best hits are ordered anew by the whole query.
+	rescore bool
 }
 
 // Expand rewrites one search. What is not to be rewritten comes back with
@@ -80,16 +104,60 @@ type job struct {
 // clauses go out side by side, so that at most three follow one another:
 // analysis, rows, statistics.
 func (e *Expander) Expand(ctx context.Context, req *Request) (*Result, error) {
+	switch req.Endpoint {
+	case EndpointMultiSearch, EndpointRankEval:
+		return e.expandSeveral(ctx, req)
+	default:
+		return e.expandOne(ctx, req)
+	}
+}
+
+// expandOne expands a request that is one search.
+func (e *Expander) expandOne(ctx context.Context, req *Request) (*Result, error) {
 	s, _ := e.scratch.Get().(*scratch)
 	j := &job{scratch: s, Expander: e, ctx: ctx, req: req}
 	defer j.release()
 	if reason := j.read(); reason != "" {
-		return &Result{Reason: reason}, nil
+		return &Result{Reason: reason, Clauses: j.notes()}, nil
 	}
 	if err := j.collect(); err != nil {
 		return nil, err
 	}
-	return j.result(), nil
+	res := j.result()
+	if !res.Rewritten && res.Reason == "" {
+		res.Reason = j.reason()
+	}
+	return res, nil
+}
+
+// notes tells of the queries that are left alone for their kind.
+func (j *job) notes() []Clause {
+	var out []Clause
+	for _, c := range j.scanner.scan.clauses {
+		if c.note {
+			out = append(out, Clause{Path: c.path, Reason: c.reason})
+		}
+	}
+	return out
+}
+
+// reason returns why nothing is added: the reason of the first clause that has
+// one.
+func (j *job) reason() Reason {
+	for _, c := range j.scanner.scan.clauses {
+		if c.note {
+			continue
+		}
+		if c.reason != "" {
+			return c.reason
+		}
+		for _, t := range c.targets {
+			if t.reason != "" {
+				return t.reason
+			}
+		}
+	}
+	return ReasonNoNeighbors
 }
 
 // release gives the memory back, less what belongs to the request.
@@ -117,16 +185,11 @@ func (j *job) read() Reason {
 	if j.params, reason = readParameters(j.req.RawQuery); reason != "" {
 		return reason
 	}
-	j.body = j.req.Body
-	if j.params.q != "" {
-		if len(bytes.TrimSpace(j.body)) > 0 {
-			return ReasonQAndBody
-		}
-		j.body = j.params.body()
+	if reason := j.takeBody(); reason != "" {
+		return reason
 	}
-	if len(j.body) == 0 {
-		return ReasonNoClause
-	}
+	j.indices = Indices{Expression: j.req.Index, Options: j.params.indices()}
+	j.scanner.phrases, j.scanner.rescores = j.options.Phrases, j.options.RescoreQueries
 	switch err := j.scanner.run(j.body); {
 	case errors.Is(err, errTooDeep):
 		return ReasonTooDeep
@@ -134,256 +197,45 @@ func (j *job) read() Reason {
 		return ReasonNotJSON
 	}
 	scan := &j.scanner.scan
+	j.params.apply(scan)
 	switch {
-	case scan.pit:
+	case scan.hasPIT && !j.usePIT():
 		return ReasonPIT
-	case scan.minScore:
+	case scan.minScore && !j.options.NormalizeScores:
 		return ReasonMinScore
-	case len(scan.clauses) == 0:
+	case !slices.ContainsFunc(scan.clauses, func(c clause) bool { return !c.note }):
 		return ReasonNoClause
 	case scan.fields() > maxTargets:
 		return ReasonTooManyClauses
-	case j.options.Matching == MatchingSame && (scan.sizeZero || j.params.sizeZero ||
-		((scan.sorted || j.params.sorted) && !scan.trackScores && !j.params.trackScores)):
+	}
+	scan.unscored = j.req.Endpoint == EndpointCount || scan.size == 0 && !scan.scoredAggregations
+	if j.options.Matching == MatchingSame && (scan.unscored || scan.sorted && !scan.trackScores) {
 		return ReasonNoScores
 	}
 	return ""
 }
 
-// collect asks for all that the rewriting needs and selects the terms.
-func (j *job) collect() error {
-	targets := j.targets()
-	if err := j.analyze(targets); err != nil {
-		return &StageError{StageAnalyze, err}
-	}
-	targets = open(targets)
-	if err := j.fetchRows(targets); err != nil {
-		return &StageError{StageRows, err}
-	}
-	for _, t := range targets {
-		keep := j.options.MaxAddedTerms * candidatesPerTerm
-		t.sel.propose(t.analysis.Weighting, t.rows.Docs(), j.options.MaxDocShare, keep)
-		if len(t.sel.candidates) == 0 {
-			t.reason = ReasonNoNeighbors
+// takeBody sets the body that the request has or its parameters stand for.
+func (j *job) takeBody() Reason {
+	p := &j.params
+	has := len(bytes.TrimSpace(j.req.Body)) > 0
+	switch {
+	case p.q != "" && p.suggestField != "":
+		return ReasonSuggestText
+	case p.q != "" && (has || p.source != ""):
+		return ReasonQAndBody
+	case p.q != "":
+		j.body = p.body()
+	case p.source != "":
+		body, ok := p.jsonBody()
+		if has || !ok {
+			return ReasonSourceParameter
 		}
-	}
-	targets = open(targets)
-	if err := j.statistics(targets); err != nil {
-		return &StageError{StageStatistics, err}
-	}
-	j.share(targets)
-	return nil
-}
-
-// clauseTarget is a target with the clause that it belongs to.
-type clauseTarget struct {
-	clause *clause
-	*target
-}
-
-// open returns the targets that no reason has closed.
-func open(targets []clauseTarget) []clauseTarget {
-	kept := targets[:0]
-	for _, t := range targets {
-		if t.reason == "" {
-			kept = append(kept, t)
-		}
-	}
-	return kept
-}
-
-// targets returns the fields that may be expanded, with their matrices pinned,
-// and gives the others their reason.
-func (j *job) targets() []clauseTarget {
-	scan := &j.scanner.scan
-	var out []clauseTarget
-	pinned := j.matrices.Pin()
-	for i := range scan.clauses {
-		c := &scan.clauses[i]
-		if c.reason != "" {
-			continue
-		}
-		if len(c.targets) == 0 { // a query string without a field
-			c.plain = false
-			for _, field := range j.options.DefaultFields {
-				c.targets = append(c.targets, target{field: field, boost: 1})
-			}
-			if len(c.targets) == 0 {
-				c.reason = ReasonFields
-			}
-		}
-		for k := range c.targets {
-			t := &c.targets[k]
-			t.reason = j.closed(t, pinned)
-			if t.reason == "" {
-				j.lend(t)
-				out = append(out, clauseTarget{c, t})
-			}
-		}
-	}
-	return out
-}
-
-// lend gives the target the memory of a selection made before.
-func (j *job) lend(t *target) {
-	if n := len(j.spare); n > 0 {
-		t.sel, j.spare = j.spare[n-1], j.spare[:n-1]
-	}
-}
-
-// closed pins the target's rows, or returns the reason to leave it alone.
-func (j *job) closed(t *target, pinned Pinned) Reason {
-	if rm := j.scanner.scan.runtimeMappings; !rm.isZero() && bytes.Contains(rm.of(j.body), []byte(`"`+t.field+`"`)) {
-		return ReasonRuntimeField
-	}
-	if t.rows = pinned.For(j.req.Index, t.field); t.rows == nil {
-		return ReasonNoMatrix
+		j.body = body
+	case !has:
+		return ReasonNoClause
+	default:
+		j.body = j.req.Body
 	}
 	return ""
-}
-
-const (
-	// maxTargets bounds the fields, over all clauses, of a search that is
-	// expanded. More could hardly get a term each, and asking about them would
-	// cost more than the budget.
-	maxTargets = 64
-	// sideBySide bounds the questions that one search asks at a time. OpenSearch
-	// queues 16 analyses on one thread and refuses the next.
-	sideBySide = 8
-)
-
-// each calls f for every target: one in this goroutine, several side by side,
-// because f may wait for the cluster. It returns the first error.
-func each(targets []clauseTarget, f func(t clauseTarget) error) error {
-	if len(targets) == 1 {
-		return f(targets[0])
-	}
-	var group errgroup.Group
-	group.SetLimit(sideBySide)
-	for _, t := range targets {
-		group.Go(func() error { return f(t) })
-	}
-	return group.Wait()
-}
-
-func (j *job) analyze(targets []clauseTarget) error {
-	return each(targets, func(t clauseTarget) error {
-		a, err := j.cluster.Analyze(j.ctx, Text{
-			Index: j.req.Index, Field: t.field, Analyzer: t.clause.analyzer, Text: t.clause.text,
-		})
-		switch {
-		case errors.Is(err, ErrNotText):
-			t.reason = ReasonNotText
-		case errors.Is(err, ErrMixed):
-			t.reason = ReasonMixed
-		case err != nil:
-			return err
-		case len(a.Terms) == 0:
-			t.reason = ReasonNoTerms
-		case len(a.Terms) > j.options.MaxQueryTerms:
-			t.reason = ReasonTooManyTerms
-		}
-		if t.reason == "" {
-			t.analysis = a
-			t.sel.start(a)
-		}
-		return nil
-	})
-}
-
-// fetchRows sets the origins' rows: one round trip for each version, and there
-// is one where all fields use one matrix.
-func (j *job) fetchRows(targets []clauseTarget) error {
-	for done := 0; done < len(targets); {
-		rows := targets[done].rows
-		first := done
-		j.terms = j.terms[:0]
-		for done < len(targets) && targets[done].rows == rows {
-			j.terms = targets[done].sel.terms(j.terms)
-			done++
-		}
-		j.rows = sized(j.rows, len(j.terms))
-		if err := rows.Rows(j.ctx, j.terms, j.rows); err != nil {
-			return fmt.Errorf("%s: %w", rows.Version(), err)
-		}
-		k := 0
-		for _, t := range targets[first:done] {
-			for i := range t.sel.origins {
-				t.sel.origins[i].row = j.rows[k]
-				k++
-			}
-		}
-	}
-	return nil
-}
-
-// sized returns s with length n, all zero.
-func sized[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n)
-	}
-	s = s[:n]
-	clear(s)
-	return s
-}
-
-// statistics fetches the live document frequencies and settles the order of
-// the candidates by them.
-func (j *job) statistics(targets []clauseTarget) error {
-	// Goroutines work on memory of their own; a single target reuses ours.
-	single := len(targets) == 1
-	return each(targets, func(t clauseTarget) (err error) {
-		var terms []string
-		var docFreqs []int64
-		if single {
-			terms, docFreqs = j.terms[:0], j.docFreqs
-		}
-		terms = t.sel.terms(terms)
-		docFreqs = sized(docFreqs, len(terms))
-		if single {
-			j.terms, j.docFreqs = terms, docFreqs
-		}
-		t.stats, err = j.cluster.Statistics(j.ctx, j.req.Index, t.field, terms, docFreqs)
-		if err != nil {
-			return err
-		}
-		t.sel.settle(t.analysis.Weighting, t.stats.DocCount, docFreqs, j.options.MaxDocShare, j.options.MaxAddedTerms)
-		if len(t.sel.candidates) == 0 {
-			t.reason = ReasonNoNeighbors
-		}
-		return nil
-	})
-}
-
-// share divides the request's added terms between the targets: all get the
-// same, and what one has no use for goes to the others.
-func (j *job) share(targets []clauseTarget) {
-	left := j.options.MaxAddedTerms
-	waiting := append([]clauseTarget(nil), targets...)
-	for len(waiting) > 0 {
-		quota := left / len(waiting)
-		rest := waiting[:0]
-		for _, t := range waiting {
-			if n := len(t.sel.candidates); n <= quota {
-				left -= n
-			} else {
-				rest = append(rest, t)
-			}
-		}
-		if len(rest) < len(waiting) {
-			waiting = rest
-			continue
-		}
-		for i, t := range rest { // the first ones take what does not divide
-			n := quota
-			if i < left%len(rest) {
-				n++
-			}
-			t.sel.candidates = t.sel.candidates[:n]
-			if n == 0 {
-				t.reason = ReasonTermLimit
-			}
-		}
-		return
-	}
 }

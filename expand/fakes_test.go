@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -51,7 +52,7 @@ func (f *fakeCluster) Analyze(_ context.Context, t Text) (*Analysis, error) {
 	return a, nil
 }
 
-func (f *fakeCluster) Statistics(_ context.Context, _, _ string, terms []string, docFreqs []int64) (Statistics, error) {
+func (f *fakeCluster) Statistics(_ context.Context, _ Indices, _ string, terms []string, docFreqs []int64) (Statistics, error) {
 	if f.statisticsErr != nil {
 		return Statistics{}, f.statisticsErr
 	}
@@ -59,6 +60,16 @@ func (f *fakeCluster) Statistics(_ context.Context, _, _ string, terms []string,
 		docFreqs[k] = f.docFreqs[t]
 	}
 	return Statistics{DocCount: f.docCount, Scale: f.scale, Scripts: f.scripts}, nil
+}
+
+func (*fakeCluster) Fields(_ context.Context, _ Indices, pattern string) ([]string, error) {
+	var matching []string
+	for _, field := range []string{"body", "sku", "title"} {
+		if ok, _ := path.Match(pattern, field); ok {
+			matching = append(matching, field)
+		}
+	}
+	return matching, nil
 }
 
 // fakeMatrix is a matrix bound to every field but "unbound".
@@ -134,4 +145,15 @@ func expandBody(tb testing.TB, o Options, body string) *Result {
 		tb.Fatal(err)
 	}
 	return r
+}
+
+// watched notes the indices that it is asked about.
+type watched struct {
+	*fakeCluster
+	indices Indices
+}
+
+func (w *watched) Analyze(ctx context.Context, t Text) (*Analysis, error) {
+	w.indices = t.Indices
+	return w.fakeCluster.Analyze(ctx, t)
 }

@@ -44,6 +44,45 @@ const (
 	MatchingSame
 )
 
+// A Phase is the part of a search that the scoring form is computed in.
+type Phase uint8
+
+// The phases.
+const (
+	// PhaseAuto takes PhaseRescore for the saturated form where the request
+	// allows it, else PhaseQuery.
+	PhaseAuto Phase = iota
+	// PhaseQuery makes the form the query.
+	PhaseQuery
+	// PhaseRescore finds hits by the linear form and orders the first of them
+	// by the saturated form, where the request allows it.
+	PhaseRescore
+)
+
+// String returns the name of the phase as the configuration writes it.
+func (p Phase) String() string {
+	switch p {
+	case PhaseQuery:
+		return "query"
+	case PhaseRescore:
+		return "rescore"
+	default:
+		return "auto"
+	}
+}
+
+// A Highlight says which words a highlighter marks in the hits of a rewritten
+// search.
+type Highlight uint8
+
+// The choices of words to mark.
+const (
+	// HighlightOriginal marks what the original query marks.
+	HighlightOriginal Highlight = iota
+	// HighlightRelated marks the added terms, too.
+	HighlightRelated
+)
+
 // Strength holds λ, the factor of the added terms, for each form. 0 adds
 // terms without weight.
 type Strength struct {
@@ -56,6 +95,8 @@ type Strength struct {
 type Options struct {
 	// Scoring is the form to write.
 	Scoring Form
+	// Phase says when the form is computed.
+	Phase Phase
 	// Matching says which documents are found.
 	Matching Matching
 	// MaxAddedTerms is the largest number of terms added to one search over
@@ -71,6 +112,18 @@ type Options struct {
 	// DefaultFields are the fields to add terms in when the parameter "q" or
 	// a query_string names none.
 	DefaultFields []string
+	// Highlight says which words are marked in a search that asks for
+	// highlights and has no highlight_query.
+	Highlight Highlight
+	// NormalizeScores divides the score of a clause such that the largest that
+	// it can be stays that of the original; then searches with min_score are
+	// expanded, too.
+	NormalizeScores bool
+	// Phrases lets the words that are related to those of a phrase change the
+	// order of the phrase's hits.
+	Phrases bool
+	// RescoreQueries expands the request's own rescore queries.
+	RescoreQueries bool
 }
 
 // DefaultOptions returns the defaults: at most 30 terms, each in at most a

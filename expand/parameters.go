@@ -14,10 +14,15 @@ const dfs = "dfs_query_then_fetch"
 
 // parameters are the URL parameters that matter to expansion.
 type parameters struct {
+	// The query of a request without a body.
 	q, df, analyzer, operator, lenient, analyzeWildcard string
+	// The body of a request without one.
+	source, sourceContentType string
 
-	searchType                    string
-	sizeZero, sorted, trackScores bool
+	searchType, scroll, suggestField  string
+	from, size, sort, trackScores     string
+	ignoreUnavailable, allowNoIndices string
+	expandWildcards, ignoreThrottled  string
 }
 
 // readParameters reads the raw query string. A parameter that stands twice
@@ -39,25 +44,6 @@ func readParameters(raw string) (parameters, Reason) {
 		}
 		*into = value
 	}
-	var size, sort, track, source string
-	for part := range strings.SplitSeq(raw, "&") {
-		name, value, _ := strings.Cut(part, "=")
-		switch name {
-		case "size":
-			size = value
-		case "sort":
-			sort = value
-		case "track_scores":
-			track = value
-		case "source":
-			source = value
-		}
-	}
-	p.sizeZero, p.trackScores = size == "0", track == "true"
-	p.sorted = sort != "" && !strings.Contains(sort, "_score")
-	if source != "" {
-		return p, ReasonSourceParameter
-	}
 	return p, ""
 }
 
@@ -77,10 +63,95 @@ func (p *parameters) field(name string) *string {
 		return &p.lenient
 	case "analyze_wildcard":
 		return &p.analyzeWildcard
+	case "source":
+		return &p.source
+	case "source_content_type":
+		return &p.sourceContentType
 	case "search_type":
 		return &p.searchType
 	}
+	return p.envelope(name)
+}
+
+// envelope returns where the value of a parameter belongs that says what is
+// done with the query.
+func (p *parameters) envelope(name string) *string {
+	switch name {
+	case "scroll":
+		return &p.scroll
+	case "suggest_field":
+		return &p.suggestField
+	case "from":
+		return &p.from
+	case "size":
+		return &p.size
+	case "sort":
+		return &p.sort
+	case "track_scores":
+		return &p.trackScores
+	case "ignore_unavailable":
+		return &p.ignoreUnavailable
+	case "allow_no_indices":
+		return &p.allowNoIndices
+	case "expand_wildcards":
+		return &p.expandWildcards
+	case "ignore_throttled":
+		return &p.ignoreThrottled
+	}
 	return nil
+}
+
+// isQuery reports whether the parameter is one of those that body says.
+func isQuery(name string) bool {
+	switch name {
+	case "q", "df", "analyzer", "default_operator", "lenient", "analyze_wildcard":
+		return true
+	}
+	return false
+}
+
+// indices returns the options of the request's indices, see [Indices].
+func (p *parameters) indices() string {
+	var options []string
+	for _, option := range []struct{ name, value string }{
+		{"allow_no_indices", p.allowNoIndices},
+		{"expand_wildcards", p.expandWildcards},
+		{"ignore_throttled", p.ignoreThrottled},
+		{"ignore_unavailable", p.ignoreUnavailable},
+	} {
+		if option.value != "" {
+			options = append(options, option.name+"="+url.QueryEscape(option.value))
+		}
+	}
+	return strings.Join(options, "&")
+}
+
+// apply completes s by what the parameters say: they go before the body's
+// members.
+func (p *parameters) apply(s *scan) {
+	if p.from != "" {
+		s.from = count([]byte(p.from))
+	}
+	if p.size != "" {
+		s.size = count([]byte(p.size))
+	}
+	if p.trackScores != "" {
+		s.trackScores = p.trackScores == "true"
+	}
+	if p.sort != "" {
+		s.bar = ReasonSort
+		s.sorted = !strings.Contains(p.sort, "_score")
+	}
+	if p.scroll != "" {
+		s.bar = ReasonScroll
+	}
+}
+
+// jsonBody returns the body that the parameter source holds, false where it is
+// none of JSON.
+func (p *parameters) jsonBody() ([]byte, bool) {
+	mediaType, _, _ := strings.Cut(p.sourceContentType, ";")
+	return []byte(p.source), strings.EqualFold(strings.TrimSpace(mediaType), "application/json")
 }
 
 // body returns the body that means what the parameter q and those beside it
@@ -107,18 +178,19 @@ func (p *parameters) body() []byte {
 // rewritten returns raw without the parameters that the body now says, and
 // with search_type where the body needs it. All else stays as it came.
 func (p *parameters) rewritten(raw string, needDFS bool) string {
-	if p.q == "" && (!needDFS || p.searchType != "") {
+	needDFS = needDFS && p.searchType == ""
+	if p.q == "" && p.source == "" && !needDFS {
 		return raw
 	}
 	var kept []string
 	for part := range strings.SplitSeq(raw, "&") {
 		name, _, _ := strings.Cut(part, "=")
-		if into := p.field(name); part == "" || p.q != "" && into != nil && into != &p.searchType {
-			continue
+		said := p.q != "" && isQuery(name) || p.source != "" && (name == "source" || name == "source_content_type")
+		if part != "" && !said {
+			kept = append(kept, part)
 		}
-		kept = append(kept, part)
 	}
-	if needDFS && p.searchType == "" {
+	if needDFS {
 		kept = append(kept, "search_type="+dfs)
 	}
 	return strings.Join(kept, "&")

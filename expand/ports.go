@@ -39,17 +39,30 @@ type Analysis struct {
 	// Positions are the terms' positions, one for each of Terms, ascending.
 	// Terms that share a position stand for one word of the text.
 	Positions []int
+	// Graph says that a term spans several positions, as a synonym of several
+	// words does.
+	Graph bool
 	// Weighting is the way the engine scores the field.
 	Weighting Weighting
 	// Shards is the number of primary shards that answer, at least 1.
 	Shards int
 }
 
+// Indices say which indices a search goes to.
+type Indices struct {
+	// Expression is the index expression, unescaped; "" is all indices.
+	Expression string
+	// Options say how the cluster resolves it: those of the parameters
+	// ignore_unavailable, allow_no_indices, expand_wildcards and
+	// ignore_throttled that the request has, as a query string in the order of
+	// their names; "" is the cluster's defaults.
+	Options string
+}
+
 // A Text is a text that a clause searches for.
 type Text struct {
-	// Index is the request's index expression as it stands in the path,
-	// unescaped; "" is all indices.
-	Index string
+	// Indices are those of the search.
+	Indices Indices
 	// Field is the full name of the field.
 	Field string
 	// Analyzer names the analyzer the clause asks for; "" is the field's own
@@ -81,7 +94,11 @@ type Cluster interface {
 	// Statistics fills docFreqs[k] with the number of documents that hold
 	// terms[k] in the field, over all shards that answer. The two slices have
 	// the same length.
-	Statistics(ctx context.Context, index, field string, terms []string, docFreqs []int64) (Statistics, error)
+	Statistics(ctx context.Context, indices Indices, field string, terms []string, docFreqs []int64) (Statistics, error)
+	// Fields returns the full names, in order, of the fields that a query with
+	// the pattern for a field name searches: the mapped fields that match it
+	// and that a query for a text can go to, be they text or not.
+	Fields(ctx context.Context, indices Indices, pattern string) ([]string, error)
 }
 
 // Rows are the neighbor rows of one version of one matrix.

@@ -95,95 +95,102 @@ func TestSelectionAgreesWithSortingAll(t *testing.T) {
 	}
 }
 
-// checkSplice reports an error unless out is body with each of the clauses
-// replaced by JSON that still holds the clause, and at most a highlight_query
-// put in elsewhere.
-func checkSplice(body, out []byte) error {
-	var s scanner
-	if err := s.run(body); err != nil {
-		return fmt.Errorf("a rewritten body that does not scan: %w", err)
-	}
-	if !json.Valid(out) {
-		return fmt.Errorf("not JSON")
-	}
-	var again scanner
-	if err := again.run(out); err != nil {
-		return fmt.Errorf("the result does not scan: %w", err)
-	}
-	query, written := s.scan.query, again.scan.query
-	// Outside the query all bytes stay, but for the highlight_query.
-	inject := `"highlight_query":` + string(query.of(body))
-	for _, part := range []struct{ was, is []byte }{
-		{body[:query.start], out[:written.start]}, {body[query.end:], out[written.end:]},
-	} {
-		is := part.is
-		if !bytes.Equal(part.was, is) {
-			is = bytes.Replace(is, []byte(inject+","), nil, 1)
-			if !bytes.Equal(part.was, is) {
-				is = bytes.Replace(part.is, []byte(inject), nil, 1)
-			}
-		}
-		if !bytes.Equal(part.was, is) {
-			return fmt.Errorf("outside the query %q became %q", part.was, part.is)
+// fuzzOptions are all choices of an expansion as bits.
+func fuzzOptions(bits uint16) (o Options, change func(c *fakeCluster)) {
+	o = with(func(o *Options) {
+		o.Scoring, o.Phase = Form(bits%4), Phase(bits>>2%3)
+		o.NormalizeScores, o.Phrases, o.RescoreQueries = bits>>4&1 == 1, bits>>5&1 == 1, bits>>6&1 == 1
+		o.Matching, o.Highlight = Matching(bits>>7&1), Highlight(bits>>8&1)
+		o.DefaultFields = []string{"body", "title"}
+	})
+	return o, func(c *fakeCluster) {
+		c.scripts, c.shards = bits>>9&1 == 0, 1+int(bits>>10&1)
+		if bits>>11&1 == 1 {
+			c.synonyms = map[string]string{"car": "auto"}
 		}
 	}
-	// Inside, the bytes between the clauses stand in their order, and each
-	// clause stands between them.
-	rest := out[written.start:written.end]
-	at := query.start
-	for i := range s.scan.clauses {
-		c := &s.scan.clauses[i]
-		between := body[at:c.at.start]
-		k := bytes.Index(rest, between)
-		if k < 0 {
-			return fmt.Errorf("lost %q", between)
-		}
-		rest = rest[k+len(between):]
-		if k = bytes.Index(rest, c.at.of(body)); k < 0 {
-			return fmt.Errorf("lost the clause %q", c.at.of(body))
-		}
-		rest = rest[k+len(c.at.of(body)):]
-		at = c.at.end
-	}
-	if !bytes.HasSuffix(rest, body[at:query.end]) {
-		return fmt.Errorf("lost the end %q", body[at:query.end])
-	}
-	return nil
 }
 
+// FuzzExpand holds any bytes, with any choice of options, against the promise
+// to change nothing but what stands around the clauses that are rewritten.
 func FuzzExpand(f *testing.F) {
-	for _, seed := range []string{
+	for i, seed := range []string{
 		carRental, `{}`, `[]`, ``, `{"query":{"bool":{"must":[{"match":{"body":"car"}},{"multi_match":{"query":"rental","fields":["a^2","b"]}}],"filter":{"match":{"body":"car"}}}},"highlight":{"fields":{}}}`,
 		`{"highlight":{},"query":{"nested":{"path":"x","query":{"match":{"b\u006fdy":{"query":"car","operator":"and"}}}}}}`,
 		`{"query":{"query_string":{"query":"car rental","default_field":"body"}},"sort":["_score"]}`,
 		`{"query":{"match":{"body":{"query":"car rental","minimum_should_match":"2<75%"}}}}`, `{"query":` + strings.Repeat(`{"bool":{"must":`, 35),
+		`{"query":{"multi_match":{"query":"car rental","fields":["body^3","ti*"],"type":"cross_fields","operator":"and"}}, "size":3}`,
+		`{"query":{"multi_match":{"query":"car rental","fields":["*"],"type":"most_fields","tie_breaker":0.2}},"highlight":{"fields":{"body":{}}}}`,
+		`{"query":{"match_bool_prefix":{"body":"car re"}},"rescore":{"query":{"rescore_query":{"match_phrase":{"body":"car rental"}}}}}`,
+		`{"retriever":{"rrf":{"retrievers":[{"standard":{"query":{"match":{"body":"car"}}}},{"retriever":{"standard":{"query":{"simple_query_string":{"query":"car"}}}}}]}}}`,
+		`{"query":{"function_score":{"query":{"match":{"body":"car"}},"min_score":1}},"size":0}`,
+		`{"query":{"boosting":{"positive":{"combined_fields":{"query":"car","fields":["body","title"],"minimum_should_match":1}},"negative":{"match_all":{}},"negative_boost":0.1}}}`,
+		`{"pit":{"id":"x"},"query":{"match":{"body":"car"}}}`,
 	} {
-		for form := range 3 {
-			f.Add([]byte(seed), uint8(form), true)
-			f.Add([]byte(seed), uint8(form), false)
+		for k := range 6 {
+			f.Add([]byte(seed), uint16(i+701*k))
 		}
 	}
-	f.Fuzz(func(t *testing.T, body []byte, form uint8, same bool) {
-		c, m := rental(t)
+	f.Fuzz(func(t *testing.T, body []byte, bits uint16) {
 		before := string(body)
-		o := with(func(o *Options) {
-			o.Scoring = FormLinear + Form(form%3)
-			if same {
-				o.Matching = MatchingSame
-			}
+		o, change := fuzzOptions(bits)
+		r := expandRequest(t, &Request{Body: body}, func(c *fakeCluster, p *Options) {
+			change(c)
+			*p = o
 		})
-		r, err := New(c, m, o).Expand(t.Context(), &Request{Body: body})
-		if err != nil {
-			t.Fatalf("Expand(%q): %v", body, err)
-		}
 		if string(body) != before {
 			t.Fatalf("the request's body was changed to %q", body)
 		}
 		if !r.Rewritten {
+			if len(r.Body) > 0 || r.Reason == "" {
+				t.Fatalf("not rewritten: body %q, reason %q", r.Body, r.Reason)
+			}
 			return
 		}
-		if err := checkSplice(body, r.Body); err != nil {
+		if !json.Valid(r.Body) {
+			t.Fatalf("Expand(%q) = %q: not JSON", body, r.Body)
+		}
+		if err := strip(body, r.Body); err != nil {
 			t.Errorf("Expand(%q) = %q: %v", body, r.Body, err)
+		}
+	})
+}
+
+// FuzzMultiSearch holds the lines of _msearch against the same promise.
+func FuzzMultiSearch(f *testing.F) {
+	for i, seed := range []string{
+		"{}\n" + carRental + "\n", "{\"index\":\"a\"}\r\n" + carRental + "\r\n\n{}\n", "\n{}\n" + carRental + "\n", "{}\n" + carRental,
+		"{ } \n" + carRental + "\n{\"search_type\":\"query_then_fetch\"}\n" + carRental + "\n[]\n" + carRental + "\n",
+	} {
+		for k := range 4 {
+			f.Add([]byte(seed), uint16(i+1301*k))
+		}
+	}
+	f.Fuzz(func(t *testing.T, body []byte, bits uint16) {
+		o, change := fuzzOptions(bits)
+		r := expandRequest(t, &Request{Endpoint: EndpointMultiSearch, Body: body}, func(c *fakeCluster, p *Options) {
+			change(c)
+			*p = o
+		})
+		if !r.Rewritten {
+			return
+		}
+		was, is := bytes.Split(body, []byte("\n")), bytes.Split(r.Body, []byte("\n"))
+		if len(was) != len(is) {
+			t.Fatalf("%d lines became %d", len(was), len(is))
+		}
+		for i := range was {
+			if i%2 == 1 {
+				if err := strip(was[i], is[i]); err != nil {
+					t.Errorf("line %d: %q became %q: %v", i, was[i], is[i], err)
+				}
+				continue
+			}
+			header := bytes.Replace(is[i], []byte(`"search_type":"dfs_query_then_fetch"`), nil, 1)
+			if !bytes.Equal(was[i], is[i]) && !bytes.Equal(was[i], header) &&
+				!bytes.Equal(was[i], bytes.Replace(header, []byte("{,"), []byte("{"), 1)) && string(header) != "{}" {
+				t.Errorf("header %d: %q became %q", i, was[i], is[i])
+			}
 		}
 	})
 }
@@ -197,7 +204,7 @@ func FuzzParameters(f *testing.F) {
 		if reason != "" {
 			return
 		}
-		if p.q == "" && p.rewritten(raw, false) != raw {
+		if p.q == "" && p.source == "" && p.rewritten(raw, false) != raw {
 			t.Errorf("%q became %q without need", raw, p.rewritten(raw, false))
 		}
 		if !json.Valid(p.body()) {

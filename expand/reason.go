@@ -14,10 +14,17 @@ const (
 	// ReasonNoScores: with matching "same" only the order changes, and this
 	// request returns no hits or sorts by something else.
 	ReasonNoScores Reason = "no_scores"
-	// ReasonPIT: the search names a point in time instead of an index.
+	// ReasonPIT: the search names a point in time of which akin cannot tell
+	// the indices.
 	ReasonPIT Reason = "pit"
-	// ReasonSourceParameter: the body is in the parameter "source".
+	// ReasonSourceParameter: the parameter "source" stands beside a body or
+	// holds no JSON.
 	ReasonSourceParameter Reason = "source_parameter"
+	// ReasonSuggestText: the parameter "q" is the text of suggestions, too.
+	ReasonSuggestText Reason = "suggest_text"
+	// ReasonMultiSearch: the lines of a _msearch are not headers and bodies in
+	// turn, each ended by a newline.
+	ReasonMultiSearch Reason = "msearch_lines"
 	// ReasonSemicolon: the query string has a semicolon, which the engines take
 	// for an ampersand.
 	ReasonSemicolon Reason = "semicolon"
@@ -33,10 +40,11 @@ const (
 	// ReasonOptions: an option of the clause has a value that akin does not
 	// understand.
 	ReasonOptions Reason = "clause_options"
-	// ReasonType: a multi_match type that is not expanded.
-	ReasonType Reason = "multi_match_type"
-	// ReasonFields: the clause names no field, or names fields by wildcard.
+	// ReasonFields: the clause names no field.
 	ReasonFields Reason = "fields"
+	// ReasonFieldsDiffer: the clause looks for each term in all of its fields
+	// together, and they analyze the text differently.
+	ReasonFieldsDiffer Reason = "fields_differ"
 	// ReasonSyntax: the text of a query string uses its operators.
 	ReasonSyntax Reason = "query_syntax"
 	// ReasonRuntimeField: the request redefines the field.
@@ -57,6 +65,50 @@ const (
 	ReasonNoNeighbors Reason = "no_neighbors"
 	// ReasonTermLimit: other clauses used up max_added_terms.
 	ReasonTermLimit Reason = "term_limit"
+)
+
+// Reasons that hold for queries of other kinds.
+const (
+	// ReasonNotScoring: the query filters, keeps out, or scores a constant.
+	ReasonNotScoring Reason = "not_scoring"
+	// ReasonTermLevel: the query takes no text apart.
+	ReasonTermLevel Reason = "term_level"
+	// ReasonPositions: the query looks at the places of words.
+	ReasonPositions Reason = "positions"
+	// ReasonPhrase: phrases are expanded only where [Options.Phrases] says so.
+	ReasonPhrase Reason = "phrase"
+	// ReasonOther: a query of a kind that has no terms to expand.
+	ReasonOther Reason = "other_query"
+	// ReasonUnknown: a query of a kind that akin does not know.
+	ReasonUnknown Reason = "unknown_query"
+)
+
+// Reasons why the form is not computed by a rescore.
+const (
+	// ReasonSort: the request sorts its hits.
+	ReasonSort Reason = "sort"
+	// ReasonRescore: the request has a rescore of its own.
+	ReasonRescore Reason = "rescore"
+	// ReasonCollapse: the request collapses its hits.
+	ReasonCollapse Reason = "collapse"
+	// ReasonScroll: the engines rescore no scroll.
+	ReasonScroll Reason = "scroll"
+	// ReasonRetriever: the query is in a retriever.
+	ReasonRetriever Reason = "retriever"
+	// ReasonVectors: the request searches vectors as well.
+	ReasonVectors Reason = "vectors"
+	// ReasonSearchAfter: the page of hits begins behind a given score.
+	ReasonSearchAfter Reason = "search_after"
+	// ReasonNamed: the query has named queries or inner hits, which must not
+	// stand in it twice.
+	ReasonNamed Reason = "named_query"
+	// ReasonIndicesBoost: the request weighs its indices, which a rescore does
+	// not heed.
+	ReasonIndicesBoost Reason = "indices_boost"
+	// ReasonEndpoint: the endpoint takes a query alone.
+	ReasonEndpoint Reason = "endpoint"
+	// ReasonDeepPage: the page of hits lies too far behind the first.
+	ReasonDeepPage Reason = "deep_page"
 )
 
 // Reasons why a simpler scoring form was taken than the one configured.

@@ -5,8 +5,19 @@ type Endpoint uint8
 
 // The endpoints whose searches can be rewritten.
 const (
-	// EndpointSearch is [/{index}]/_search.
+	// EndpointSearch is a search: its body is one search body.
 	EndpointSearch Endpoint = iota
+	// EndpointMultiSearch is _msearch: lines of headers and search bodies in
+	// turn, each line ended by a newline.
+	EndpointMultiSearch
+	// EndpointCount is _count: a query alone, which is only matched.
+	EndpointCount
+	// EndpointValidate is _validate/query: a query alone, which is only parsed.
+	EndpointValidate
+	// EndpointExplain is _explain/{id}: a query alone, scored for one document.
+	EndpointExplain
+	// EndpointRankEval is _rank_eval: a list of search bodies with ratings.
+	EndpointRankEval
 )
 
 // A Request is one search as the client sent it.
@@ -36,6 +47,10 @@ type Result struct {
 	// Reason says why the request as a whole was left alone, "" where the
 	// clauses say it.
 	Reason Reason
+	// Failures are what went wrong in single searches of a request that holds
+	// several; those searches are in Body as they came. Each is a
+	// [*StageError].
+	Failures []error
 }
 
 // AddedTerms returns how many terms were added over all clauses.
@@ -49,7 +64,9 @@ func (r *Result) AddedTerms() int {
 
 // A Clause tells what was done with one field of one clause of a search.
 type Clause struct {
-	// Path leads to the clause, for example "query.bool.must[0].match".
+	// Path leads to the clause, for example "query.bool.must[0].match". Where
+	// the request holds several searches, it begins with the number of the
+	// search, "[2].query.match".
 	Path string `json:"path"`
 	// Field is the field searched.
 	Field string `json:"field,omitempty"`
@@ -57,6 +74,9 @@ type Clause struct {
 	Matrix string `json:"matrix,omitempty"`
 	// Form is the scoring form that was written, "" where nothing was.
 	Form string `json:"form,omitempty"`
+	// Phase is "rescore" where the form orders the best hits of a simpler one
+	// anew, "query" where it is the query itself, "" where nothing was written.
+	Phase string `json:"phase,omitempty"`
 	// Terms are the terms of the clause's text.
 	Terms []string `json:"terms,omitempty"`
 	// Added are the terms added, in the order in which they are written.

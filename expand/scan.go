@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 
@@ -41,8 +42,24 @@ type scan struct {
 	highlightEmpty bool
 	// runtimeMappings is the value of "runtime_mappings".
 	runtimeMappings span
+	// pit is the id of the body's point in time; the flag says that it has one.
+	pit    string
+	hasPIT bool
 	// What the body says of scores and hits.
-	minScore, pit, sizeZero, sorted, trackScores bool
+	minScore, sorted, trackScores bool
+	// from and size are the members of the body, -1 where it has none, and
+	// [manyHits] where one is not understood.
+	from, size int
+	// scoredAggregations says that the body has aggregations which may depend on
+	// scores.
+	scoredAggregations bool
+	// unscored says that nothing in the answer depends on scores.
+	unscored bool
+	// bar is why the hits cannot be rescored, "" where they can.
+	bar Reason
+	// leaves estimates from above how many clauses the queries have that are
+	// not in clauses.
+	leaves int
 }
 
 // fields returns the number of fields of all clauses.
@@ -62,15 +79,20 @@ type scanner struct {
 	path   []byte
 	// nameStart is where the name of the member being read begins.
 	nameStart int
-	scan      scan
+	// phrases and rescores say that phrases and the body's own rescore queries
+	// are expanded.
+	phrases, rescores bool
+	// notes is the number of clauses that only tell why a query is left alone.
+	notes int
+	scan  scan
 }
 
 // run reads body, which must be one JSON object. It returns [errNotJSON] or
 // [errTooDeep].
 func (s *scanner) run(body []byte) error {
 	s.body = body
-	s.path = s.path[:0]
-	s.scan = scan{clauses: s.scan.clauses[:0]}
+	s.path, s.notes = s.path[:0], 0
+	s.scan = scan{clauses: s.scan.clauses[:0], from: -1, size: -1}
 	s.buffer = *bytes.NewBuffer(body) // the decoder reads it in place
 	s.dec.Reset(&s.buffer)
 	err := s.object(s.member)
@@ -83,8 +105,6 @@ func (s *scanner) run(body []byte) error {
 	if _, err := s.dec.ReadToken(); !errors.Is(err, io.EOF) {
 		return errNotJSON
 	}
-	// function_score and script_score have it too, at any depth.
-	s.scan.minScore = s.scan.minScore || bytes.Contains(body, []byte(`"min_score"`))
 	return nil
 }
 
@@ -141,27 +161,90 @@ func (s *scanner) member(name []byte) error {
 		return s.topQuery()
 	case "highlight":
 		return s.highlight()
+	case "retriever":
+		s.scan.bar = ReasonRetriever
+		s.path = append(s.path, name...)
+		err := s.retriever(0)
+		s.path = s.path[:0]
+		return err
+	case "rescore":
+		s.scan.bar = ReasonRescore
+		s.path = append(s.path, name...)
+		err := s.list(s.rescore)
+		s.path = s.path[:0]
+		return err
 	}
 	v, err := s.value()
 	if err != nil {
 		return err
 	}
-	raw := v.of(s.body)
+	return s.scan.option(name, v, v.of(s.body))
+}
+
+// option takes a member of the body that holds no query to expand.
+func (s *scan) option(name []byte, at span, raw []byte) (err error) {
 	switch string(name) {
 	case "runtime_mappings":
-		s.scan.runtimeMappings = v
+		s.runtimeMappings = at
 	case "min_score":
-		s.scan.minScore = true
+		s.minScore = true
 	case "pit":
-		s.scan.pit = true
+		err = members(raw, func(name, value []byte) (err error) {
+			if string(name) == "id" {
+				s.pit, err = text(value)
+			}
+			return err
+		})
+		s.hasPIT = true
+	case "from":
+		s.from = count(raw)
 	case "size":
-		s.scan.sizeZero = string(raw) == "0"
+		s.size = count(raw)
 	case "sort":
-		s.scan.sorted = !bytes.Contains(raw, []byte(`"_score"`)) && string(raw) != "[]"
+		if string(raw) != "[]" && string(raw) != "null" {
+			s.bar = ReasonSort
+			s.sorted = !bytes.Contains(raw, []byte(`"_score"`))
+		}
+	case "indices_boost":
+		s.bar = ReasonIndicesBoost
+	case "collapse":
+		s.bar = ReasonCollapse
+	case "search_after":
+		s.bar = ReasonSearchAfter
+	case "knn", "rank", "sub_searches":
+		s.bar = ReasonVectors
 	case "track_scores":
-		s.scan.trackScores = string(raw) == "true"
+		s.trackScores = string(raw) == "true"
+	case "aggs", "aggregations":
+		s.scoredAggregations = showsScores(raw)
+	}
+	if err != nil {
+		return errNotJSON
 	}
 	return nil
+}
+
+// manyHits stands for a number of hits that is not understood, such as a
+// number in quotes, which the engines take: it may be any.
+const manyHits = math.MaxInt32
+
+// count returns a whole number of at least 0, at most and else [manyHits].
+func count(raw []byte) int {
+	n, err := strconv.Atoi(string(raw))
+	if err != nil || n < 0 {
+		return manyHits
+	}
+	return min(n, manyHits)
+}
+
+// showsScores reports whether aggregations may depend on the scores of hits.
+func showsScores(aggregations []byte) bool {
+	for _, name := range []string{"top_hits", "top_metrics", "sampler", "_score", "script", `\u`} {
+		if bytes.Contains(aggregations, []byte(name)) {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *scanner) topQuery() error {
@@ -176,30 +259,6 @@ func (s *scanner) topQuery() error {
 	start := before + bytes.IndexAny(s.body[before:end], "{[\"tfn-0123456789")
 	s.scan.query = span{start, end}
 	s.path = s.path[:0]
-	return nil
-}
-
-// highlight notes where a highlight_query may be put in.
-func (s *scanner) highlight() error {
-	if s.dec.PeekKind() != '{' {
-		return s.dec.SkipValue()
-	}
-	has, empty, inside := false, true, 0
-	err := s.object(func(name []byte) error {
-		if empty {
-			inside = s.nameStart
-		}
-		empty = false
-		has = has || string(name) == "highlight_query"
-		return s.dec.SkipValue()
-	})
-	if err != nil || has {
-		return err
-	}
-	if empty {
-		inside = int(s.dec.InputOffset()) - 1
-	}
-	s.scan.highlight, s.scan.highlightEmpty = inside, empty
 	return nil
 }
 
@@ -239,37 +298,20 @@ func (s *scanner) query(depth int) error {
 
 // kind reads the value of a query of the kind named.
 func (s *scanner) kind(name []byte, depth int) error {
-	k, known := kindOf(name)
-	if !known {
+	k, known := kinds[string(name)]
+	switch {
+	case !known:
+		return s.leave(ReasonUnknown)
+	case k.alone != "":
+		return s.leave(k.alone)
+	case k.read != nil:
+		return s.clause(k, depth)
+	case s.dec.PeekKind() != '{':
 		return s.dec.SkipValue()
 	}
-	if k.read != nil {
-		v, err := s.value()
-		if err != nil {
-			return err
-		}
-		s.scan.clauses = append(s.scan.clauses, clause{path: string(s.path), boost: 1, plain: true})
-		return k.read(&s.scan.clauses[len(s.scan.clauses)-1], v.of(s.body))
-	}
-	if s.dec.PeekKind() != '{' {
-		return s.dec.SkipValue()
-	}
-	pathLen, first := len(s.path), len(s.scan.clauses)
-	mode := ""
-	err := s.object(func(name []byte) error {
-		switch {
-		case slices.Contains(k.inside, string(name)):
-			s.path = append(append(s.path[:pathLen], '.'), name...)
-			return s.queries(depth + 1)
-		case string(name) == "score_mode":
-			v, err := s.value()
-			mode = string(v.of(s.body))
-			return err
-		}
-		return s.dec.SkipValue()
-	})
-	s.path = s.path[:pathLen]
-	if k.averages && mode != `"max"` && mode != `"sum"` && mode != `"none"` {
+	first := len(s.scan.clauses)
+	mode, err := s.compound(k, depth)
+	if k.scoreMode != "" && (mode == "avg" || mode == "min") {
 		for i := first; i < len(s.scan.clauses); i++ {
 			s.scan.clauses[i].same = true
 		}
@@ -277,10 +319,78 @@ func (s *scanner) kind(name []byte, depth int) error {
 	return err
 }
 
-// queries reads one query or a list of them.
-func (s *scanner) queries(depth int) error {
+// compound reads the members of a query that holds others and returns its
+// score mode.
+func (s *scanner) compound(k kind, depth int) (mode string, err error) {
+	pathLen := len(s.path)
+	mode = k.scoreMode
+	s.scan.leaves++ // such as the filters of functions
+	err = s.object(func(name []byte) error {
+		s.path = append(append(s.path[:pathLen], '.'), name...)
+		switch {
+		case slices.Contains(k.inside, string(name)):
+			return s.list(func() error { return s.query(depth + 1) })
+		case slices.Contains(k.outside, string(name)):
+			return s.leave(ReasonNotScoring)
+		case string(name) == "min_score":
+			s.scan.minScore = true
+		case string(name) == "score_mode" && s.dec.PeekKind() == '"':
+			v, err := s.value()
+			if err == nil {
+				mode, err = text(v.of(s.body))
+			}
+			return err
+		}
+		v, err := s.value()
+		s.scan.leaves += queriesIn(v.of(s.body))
+		return err
+	})
+	s.path = s.path[:pathLen]
+	return mode, err
+}
+
+// clause reads a clause that looks for text.
+func (s *scanner) clause(k kind, depth int) error {
+	v, err := s.value()
+	if err != nil {
+		return err
+	}
+	s.scan.clauses = append(s.scan.clauses, clause{path: string(s.path), depth: depth, boost: 1, plain: true})
+	c := &s.scan.clauses[len(s.scan.clauses)-1]
+	if err := k.read(c, v.of(s.body)); err != nil {
+		return err
+	}
+	if c.phrase && !s.phrases && c.reason == "" {
+		c.reason = ReasonPhrase
+	}
+	return nil
+}
+
+// maxNotes bounds the queries of which a scan notes why they are left alone.
+const maxNotes = 64
+
+// leave passes over the value of a query, or a list of queries, and notes why.
+func (s *scanner) leave(reason Reason) error {
+	v, err := s.value()
+	if err != nil {
+		return err
+	}
+	s.scan.leaves += queriesIn(v.of(s.body))
+	if s.notes < maxNotes && string(v.of(s.body)) != "[]" {
+		s.notes++
+		s.scan.clauses = append(s.scan.clauses, clause{path: string(s.path), note: true, reason: reason})
+	}
+	return nil
+}
+
+// queriesIn estimates from above the number of leaf queries in a value: each
+// takes two objects, {"kind": {…}}, or one in the object of its parent.
+func queriesIn(raw []byte) int { return 1 + bytes.Count(raw, []byte("{"))/2 }
+
+// list reads what f reads once, or a list of it.
+func (s *scanner) list(f func() error) error {
 	if s.dec.PeekKind() != '[' {
-		return s.query(depth)
+		return f()
 	}
 	if _, err := s.dec.ReadToken(); err != nil {
 		return err
@@ -289,7 +399,7 @@ func (s *scanner) queries(depth int) error {
 	for i := 0; s.dec.PeekKind() != ']'; i++ {
 		s.path = strconv.AppendInt(append(s.path[:pathLen], '['), int64(i), 10)
 		s.path = append(s.path, ']')
-		if err := s.query(depth); err != nil {
+		if err := f(); err != nil {
 			return err
 		}
 	}

@@ -37,6 +37,12 @@ type candidate struct {
 	best   float64
 	// id is the candidate's number in the entries.
 	id int
+	// place is the candidate's place in the document frequencies that it was
+	// settled by.
+	place int
+	// fieldIDFs are the idfs of the term in each field of a termwise clause, 0
+	// in those that do not hold it; nil in others.
+	fieldIDFs []float64
 }
 
 // An entry is one s_ij that leads from an origin to a candidate.
@@ -233,7 +239,7 @@ func (sel *selection) settle(weighting Weighting, docCount int64, docFreqs []int
 	slot := sel.slots()
 	for k := range sel.candidates {
 		c := &sel.candidates[k]
-		c.docFreq, c.v, c.best = live[k], 0, 0
+		c.docFreq, c.v, c.best, c.place = live[k], 0, 0, k
 	}
 	for _, e := range sel.entries {
 		k := slot[e.candidate]
@@ -255,6 +261,39 @@ func (sel *selection) settle(weighting Weighting, docCount int64, docFreqs []int
 		}
 	}
 	sel.keepBest(keep)
+}
+
+// settleTermwise settles the selection that the targets of a termwise clause
+// share, by what the live statistics say of each of them: as in the engines, a
+// term's document frequency is the largest over the fields, and so is the
+// number of documents, which it sets for the first target. Sources: Lucene's
+// BlendedTermQuery and CombinedFieldQuery.
+//
+// The added terms are written one by one for each field, where the engine
+// multiplies by the idf of that field, so that is noted as well.
+func (c *clause) settleTermwise(share float64, keep int) {
+	first := &c.targets[0]
+	docFreqs, docCount := slices.Clone(first.docFreqs), first.stats.DocCount
+	for _, t := range c.targets[1:] {
+		docCount = max(docCount, t.stats.DocCount)
+		for k, df := range t.docFreqs {
+			docFreqs[k] = max(docFreqs[k], df)
+		}
+	}
+	sel := &first.sel
+	sel.settle(first.analysis.Weighting, docCount, docFreqs, share, keep)
+	all := make([]float64, len(sel.candidates)*len(c.targets))
+	for k := range sel.candidates {
+		cand := &sel.candidates[k]
+		cand.fieldIDFs, all = all[:len(c.targets):len(c.targets)], all[len(c.targets):]
+		for i := range c.targets {
+			t := &c.targets[i]
+			if df := t.docFreqs[len(sel.origins)+cand.place]; df > 0 {
+				cand.fieldIDFs[i] = idf(df, t.stats.DocCount)
+			}
+		}
+	}
+	first.stats.DocCount = docCount
 }
 
 // slots returns, for each candidate number in the entries, where the candidate

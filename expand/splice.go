@@ -7,7 +7,7 @@ func (j *job) decide(c *clause) (Form, Reason) {
 	}
 	for i := range c.targets {
 		t := &c.targets[i]
-		if !c.plain || t.analysis == nil || !t.analysis.single() {
+		if !c.plain || c.termwise || t.analysis == nil || !t.analysis.single() {
 			return FormLinear, ReasonNotPlain
 		}
 	}
@@ -29,68 +29,243 @@ func (j *job) decide(c *clause) (Form, Reason) {
 	return FormSaturated, ""
 }
 
-// result writes the rewritten body.
-func (j *job) result() *Result {
+// plan decides for every clause whether and how its terms are written, and for
+// the search in which phase.
+func (j *job) plan() {
 	scan := &j.scanner.scan
-	clauses := j.explain()
-	written := false
-	w := writer{strength: j.options.Strength, matching: j.options.Matching}
-	at := 0
-	copyTo := func(end int) {
-		w.out = append(w.out, j.body[at:end]...)
-		at = end
-	}
-	highlight := func() { // the original goes in where the highlighter looks
-		if scan.highlight > 0 && at <= scan.highlight {
-			copyTo(scan.highlight)
-			w.raw(`"highlight_query":`)
-			w.out = append(w.out, scan.query.of(j.body)...)
-			if !scan.highlightEmpty {
-				w.raw(",")
-			}
-		}
-	}
-	added, needDFS := 0, false
-	for i := range scan.clauses {
-		added += scan.clauses[i].added()
-	}
-	if added == 0 {
-		return &Result{Clauses: clauses} // each says why
-	}
-	w.out = make([]byte, 0, len(j.body)+added*bytesPerTerm+4*scan.query.len())
+	saturated := false
 	for i := range scan.clauses {
 		c := &scan.clauses[i]
-		if c.added() == 0 {
+		c.form, c.formReason, c.rescored = FormAuto, "", false
+		switch {
+		case c.added() == 0:
+			continue
+		case scan.unscored && j.same(c):
+			c.leave(ReasonNoScores) // only the order could change
 			continue
 		}
-		if !written && scan.highlight < scan.query.start {
-			highlight()
-		}
-		written = true
-		copyTo(c.at.start)
-		w.clause(c, c.at.of(j.body))
-		at = c.at.end
-		needDFS = needDFS || c.form == FormSaturated && c.shards() > 1
+		c.form, c.formReason = j.decide(c)
+		j.flatten(c)
+		saturated = saturated || c.form == FormSaturated
 	}
-	highlight()
-	copyTo(len(j.body))
-	return &Result{Rewritten: true, RawQuery: j.params.rewritten(j.req.RawQuery, needDFS), Body: w.out, Clauses: clauses}
+	j.rescore = false
+	if saturated && j.options.Phase != PhaseQuery {
+		j.planPhase()
+	}
+	if !scan.unscored {
+		return
+	}
+	for i := range scan.clauses {
+		if c := &scan.clauses[i]; c.form != FormAuto {
+			c.form, c.formReason = FormLinear, ""
+		}
+	}
 }
 
-// bytesPerTerm is about what one added term takes in the largest form.
-const bytesPerTerm = 220
+// same reports whether c has to match what its original matches.
+func (j *job) same(c *clause) bool { return c.same || j.options.Matching == MatchingSame }
+
+// result writes the rewritten body.
+func (j *job) result() *Result {
+	w := j.writer()
+	j.chooseFound()
+	for {
+		j.plan()
+		if j.added() == 0 {
+			return &Result{Clauses: j.explain(&w)} // each says why
+		}
+		j.write(&w)
+		over := j.over(&w)
+		if over <= 0 {
+			break
+		}
+		// A term may stand there more than once, so that fewer may do.
+		j.cut((over + 1) / 2)
+	}
+	return &Result{
+		Rewritten: true,
+		RawQuery:  j.params.rewritten(j.req.RawQuery, j.needsDFS()),
+		Body:      w.out,
+		Clauses:   j.explain(&w),
+	}
+}
+
+func (j *job) writer() writer {
+	return writer{
+		strength: j.options.Strength, matching: j.options.Matching, normalize: j.options.NormalizeScores,
+		unscored: j.scanner.scan.unscored,
+	}
+}
+
+// added returns how many terms are added to the search.
+func (j *job) added() int {
+	n := 0
+	for i := range j.scanner.scan.clauses {
+		n += j.scanner.scan.clauses[i].added()
+	}
+	return n
+}
+
+// About what one added term takes in the saturated form, and in the others.
+const (
+	bytesSaturated = 270
+	bytesPerTerm   = 70
+)
+
+// room estimates the length of the rewritten body.
+func (j *job) room() int {
+	scan := &j.scanner.scan
+	n := len(j.body) + 4*scan.query.len()
+	for i := range scan.clauses {
+		c := &scan.clauses[i]
+		if c.form == FormSaturated {
+			n += c.added() * bytesSaturated
+		}
+		if c.form != FormSaturated || j.rescore {
+			n += c.added() * bytesPerTerm
+		}
+	}
+	return n
+}
+
+// write writes the body with every clause in its form, what is highlighted,
+// and the rescore.
+func (j *job) write(w *writer) {
+	scan := &j.scanner.scan
+	if w.out == nil {
+		w.out = make([]byte, 0, j.room())
+	}
+	w.out, w.leaves = w.out[:0], 0
+	at := 0
+	highlight := func() {
+		if scan.highlight == 0 || !j.marks() {
+			return
+		}
+		j.copy(w, at, scan.highlight)
+		at = scan.highlight
+		j.highlight(w)
+	}
+	behind := scan.highlight > scan.query.start
+	if !behind {
+		highlight()
+	}
+	rescoring := 0
+	if j.rescore {
+		w.candidates = true
+		j.copy(w, at, scan.query.end)
+		at, w.candidates = scan.query.end, false
+		// The engines count the clauses of the query and of the rescore apart.
+		rescoring, w.leaves = w.leaves, 0
+		j.writeRescore(w)
+	}
+	if behind {
+		highlight()
+	}
+	j.copy(w, at, len(j.body))
+	w.leaves = max(w.leaves, rescoring)
+}
+
+// copy copies the bytes of the body from start to end, with every clause in
+// them as it is written. No clause stands across one of these places.
+func (j *job) copy(w *writer, start, end int) {
+	scan := &j.scanner.scan
+	for i := range scan.clauses {
+		c := &scan.clauses[i]
+		if c.added() == 0 || !(span{start, end}).holds(c.at) {
+			continue
+		}
+		w.out = append(w.out, j.body[start:c.at.start]...)
+		w.clause(c, c.at.of(j.body))
+		start = c.at.end
+	}
+	w.out = append(w.out, j.body[start:end]...)
+}
+
+// marks reports whether the words to highlight have to be said: where the query
+// that the highlighter sees was rewritten.
+func (j *job) marks() bool {
+	scan := &j.scanner.scan
+	if scan.unscored || scan.query.isZero() {
+		return false
+	}
+	related := j.options.Highlight == HighlightRelated
+	for i := range scan.clauses {
+		c := &scan.clauses[i]
+		if c.added() == 0 || !scan.query.holds(c.at) {
+			continue
+		}
+		// A highlighter sees all terms of a query but those in script_score.
+		if !related || c.form == FormSaturated && !j.rescore {
+			return true
+		}
+	}
+	return false
+}
+
+// highlight writes the highlight_query: the original query, for
+// [HighlightRelated] together with the added terms.
+func (j *job) highlight(w *writer) {
+	scan := &j.scanner.scan
+	original := scan.query.of(j.body)
+	leaves := w.leaves
+	w.raw(`"highlight_query":`)
+	if j.options.Highlight == HighlightRelated {
+		w.raw(`{"bool":{"should":[`)
+		w.out = append(w.out, original...)
+		for i := range scan.clauses {
+			if c := &scan.clauses[i]; c.added() > 0 && scan.query.holds(c.at) {
+				w.terms(c)
+			}
+		}
+		w.raw(`]}}`)
+	} else {
+		w.out = append(w.out, original...)
+	}
+	w.leaves = leaves // it is no part of what the engine counts
+	if !scan.highlightEmpty {
+		w.raw(",")
+	}
+}
+
+// needsDFS reports whether the search has to gather the statistics of all
+// shards first.
+func (j *job) needsDFS() bool {
+	if j.req.Endpoint == EndpointValidate || j.req.Endpoint == EndpointExplain {
+		return false // they know no search_type
+	}
+	for i := range j.scanner.scan.clauses {
+		if c := &j.scanner.scan.clauses[i]; c.form == FormSaturated && c.shards() > 1 {
+			return true
+		}
+	}
+	return false
+}
 
 func (s span) len() int { return s.end - s.start }
+
+func (s span) holds(other span) bool { return s.start <= other.start && other.end <= s.end }
 
 // added returns how many terms are added to the clause.
 func (c *clause) added() int {
 	n := 0
+	if c.reason != "" {
+		return n
+	}
 	for i := range c.targets {
 		if c.targets[i].reason == "" {
 			n += len(c.targets[i].sel.candidates)
 		}
 	}
 	return n
+}
+
+// leave leaves the clause alone, although there are terms to add.
+func (c *clause) leave(reason Reason) {
+	for i := range c.targets {
+		if t := &c.targets[i]; t.reason == "" {
+			t.reason = reason
+		}
+	}
 }
 
 func (c *clause) shards() int {
@@ -103,19 +278,15 @@ func (c *clause) shards() int {
 	return n
 }
 
-// explain decides the forms and tells of every target what is done with it.
-func (j *job) explain() []Clause {
+// explain tells of every target what is done with it.
+func (j *job) explain(w *writer) []Clause {
 	scan := &j.scanner.scan
-	var out []Clause
-	w := writer{strength: j.options.Strength}
+	out := make([]Clause, 0, scan.fields())
 	for i := range scan.clauses {
 		c := &scan.clauses[i]
 		if c.reason != "" {
 			out = append(out, Clause{Path: c.path, Reason: c.reason})
 			continue
-		}
-		if c.added() > 0 {
-			c.form, c.formReason = j.decide(c)
 		}
 		for k := range c.targets {
 			out = append(out, w.explain(c, &c.targets[k]))
@@ -125,18 +296,21 @@ func (j *job) explain() []Clause {
 }
 
 func (w *writer) explain(c *clause, t *target) Clause {
-	e := Clause{Path: c.path, Field: t.field, Reason: t.reason}
+	e := Clause{Path: c.path, Field: t.field}
 	if t.rows != nil {
 		e.Matrix = t.rows.Version()
 	}
 	if t.analysis != nil {
 		e.Terms = t.analysis.Terms
 	}
-	if t.reason != "" {
+	if t.reason == "" && c.form == FormAuto { // it shares what the first has
+		t.reason = c.targets[0].reason
+	}
+	if e.Reason = t.reason; e.Reason != "" {
 		t.sel.candidates = t.sel.candidates[:0]
 		return e
 	}
-	e.Form, e.Reason = c.form.String(), c.formReason
+	e.Form, e.Phase, e.Reason = c.form.String(), c.phase().String(), c.formReason
 	e.Added = make([]Added, len(t.sel.candidates))
 	for k := range t.sel.candidates {
 		cand := &t.sel.candidates[k]
@@ -146,4 +320,12 @@ func (w *writer) explain(c *clause, t *target) Clause {
 		}
 	}
 	return e
+}
+
+// phase returns the phase that the form of a written clause is computed in.
+func (c *clause) phase() Phase {
+	if c.rescored {
+		return PhaseRescore
+	}
+	return PhaseQuery
 }

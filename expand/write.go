@@ -2,6 +2,7 @@ package expand
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -36,6 +37,20 @@ type writer struct {
 	out      []byte
 	strength Strength
 	matching Matching
+	// normalize divides scores, see [Options.NormalizeScores].
+	normalize bool
+	// unscored says that matching alone counts.
+	unscored bool
+	// candidates says that the query finds what a rescore orders anew: clauses
+	// in the saturated form are written in the linear one.
+	candidates bool
+	// form is that of the clause being written, and few says that it is written
+	// for [writer.candidates].
+	form Form
+	few  bool
+	// leaves counts the queries written that have no queries in them, as the
+	// engines count them.
+	leaves int
 }
 
 func (w *writer) raw(s string) { w.out = append(w.out, s...) }
@@ -46,7 +61,10 @@ func (w *writer) string(s string) {
 	w.out, _ = jsontext.AppendQuote(w.out, s)
 }
 
-func (w *writer) number(v float64) { w.out = strconv.AppendFloat(w.out, v, 'g', -1, 32) }
+// number writes v as the 32-bit number that the engines read.
+func (w *writer) number(v float64) {
+	w.out = strconv.AppendFloat(w.out, min(v, math.MaxFloat32), 'g', -1, 32)
+}
 
 // comma writes a comma unless the last byte opens a list.
 func (w *writer) comma() {
@@ -66,28 +84,84 @@ func (w *writer) term(field, term string, boost float64) {
 		w.number(boost)
 	}
 	w.raw(`}}}`)
+	w.leaves++
+}
+
+// original writes the clause as it came.
+func (w *writer) original(c *clause, original []byte) {
+	w.out = append(w.out, original...)
+	w.leaves += c.leaves()
 }
 
 // clause writes what takes the place of c, whose bytes are original.
 func (w *writer) clause(c *clause, original []byte) {
-	if c.form == FormLinear {
+	w.form, w.few = c.form, w.candidates && c.rescored
+	if w.few {
+		w.form = FormLinear
+	}
+	switch {
+	case w.unscored:
+		w.unscoredClause(c, original)
+		return
+	case w.form == FormLinear:
 		w.linearClause(c, original)
 		return
-	}
-	if w.same(c) {
+	case w.same(c):
 		w.raw(`{"bool":{"filter":[`)
-		w.out = append(w.out, original...)
+		w.original(c, original)
 		w.raw(`],"should":[`)
-	} else {
+	default:
 		// Inside a filter of its own the original finds what it finds and adds
 		// nothing to the score.
 		w.raw(`{"bool":{"should":[{"bool":{"filter":[`)
-		w.out = append(w.out, original...)
+		w.original(c, original)
 		w.raw(`]}}`)
 	}
 	w.scoring(c)
-	w.raw(`]}}`)
+	w.end(c)
 }
+
+// end closes a clause behind its queries.
+func (w *writer) end(c *clause) {
+	w.raw(`]`)
+	if w.normalize && !w.unscored {
+		if r := w.norm(c); r < 1 {
+			w.raw(`,"boost":`)
+			w.number(r)
+		}
+	}
+	w.raw(`}}`)
+}
+
+// unscoredClause writes the original and what else is to be found. The search
+// asks for no scores, so nothing stands there to score by.
+func (w *writer) unscoredClause(c *clause, original []byte) {
+	w.raw(`{"bool":{"should":[`)
+	w.original(c, original)
+	if c.groups() {
+		w.matchGroups(c)
+	} else {
+		w.terms(c)
+	}
+	w.end(c)
+}
+
+// terms writes the terms added to c as queries that only match.
+func (w *writer) terms(c *clause) {
+	for i := range c.targets {
+		t := &c.targets[i]
+		sel := c.selection(t)
+		for k := range sel.candidates {
+			if cand := &sel.candidates[k]; cand.in(i) {
+				w.comma()
+				w.term(t.field, cand.term, 1)
+			}
+		}
+	}
+}
+
+// in reports whether the term is to be looked for in field i of its clause.
+func (c *candidate) in(i int) bool { return c.fieldIDFs == nil || c.fieldIDFs[i] > 0 }
 
 // same reports whether c has to match what its original matches.
 func (w *writer) same(c *clause) bool { return c.same || w.matching == MatchingSame }
@@ -97,22 +171,61 @@ func (w *writer) linearClause(c *clause, original []byte) {
 	switch {
 	case w.same(c):
 		w.raw(`{"bool":{"must":[`)
-		w.out = append(w.out, original...)
+		w.original(c, original)
 		w.raw(`],"should":[`)
 	case c.groups():
 		w.raw(`{"bool":{"filter":[{"bool":{"should":[`)
-		w.out = append(w.out, original...)
-		for i := range c.targets {
-			w.matchGroups(c, &c.targets[i])
-		}
+		w.original(c, original)
+		w.matchGroups(c)
 		w.raw(`]}}],"should":[`)
-		w.out = append(w.out, original...)
+		w.original(c, original)
 	default:
 		w.raw(`{"bool":{"should":[`)
-		w.out = append(w.out, original...)
+		w.original(c, original)
 	}
-	w.scoring(c)
-	w.raw(`]}}`)
+	if c.termwise {
+		w.everywhere(c)
+	} else {
+		w.scoring(c)
+	}
+	w.end(c)
+}
+
+// everywhere writes each term added to a termwise clause once: the best of its
+// fields, combined as the clause combines them.
+func (w *writer) everywhere(c *clause) {
+	sel := &c.targets[0].sel
+	for k := range sel.candidates {
+		cand := &sel.candidates[k]
+		fields := 0
+		for i := range c.targets {
+			if cand.in(i) {
+				fields++
+			}
+		}
+		if fields > 1 {
+			w.comma()
+			w.raw(`{"dis_max":{"tie_breaker":`)
+			w.number(c.tieBreaker)
+			w.raw(`,"queries":[`)
+		}
+		for i := range c.targets {
+			if t := &c.targets[i]; cand.in(i) {
+				w.comma()
+				w.term(t.field, cand.term, c.boost*t.boost*w.fieldBoost(t, cand, i))
+			}
+		}
+		if fields > 1 {
+			w.raw(`]}}`)
+		}
+	}
+}
+
+// fieldBoost returns the factor of a term of a termwise clause in field i,
+// whose own idf the engine multiplies by: λ v_j / w_j².
+func (w *writer) fieldBoost(t *target, c *candidate, i int) float64 {
+	wj := t.analysis.Weighting.of(c.fieldIDFs[i])
+	return w.strength.Linear * c.v / (wj * wj)
 }
 
 // scoring writes the scoring part of a clause as one or more queries: the
@@ -120,7 +233,7 @@ func (w *writer) linearClause(c *clause, original []byte) {
 func (w *writer) scoring(c *clause) {
 	n := 0
 	for i := range c.targets {
-		if c.written(&c.targets[i]) {
+		if w.written(&c.targets[i]) {
 			n++
 		}
 	}
@@ -132,12 +245,12 @@ func (w *writer) scoring(c *clause) {
 	}
 	for i := range c.targets {
 		t := &c.targets[i]
-		if !c.written(t) {
+		if !w.written(t) {
 			continue
 		}
 		// Where the original decides what is found, a single field needs no
 		// count of its own; of several, one may match and another must not score.
-		count := c.form != FormLinear && c.groups() && (n > 1 || !w.same(c))
+		count := w.form != FormLinear && c.groups() && (n > 1 || !w.same(c))
 		if n > 1 || count {
 			w.comma()
 			w.raw(`{"bool":{"should":[`)
@@ -156,22 +269,30 @@ func (w *writer) scoring(c *clause) {
 	}
 }
 
+// added returns the terms that are written for t.
+func (w *writer) added(t *target) []candidate {
+	if w.few {
+		return t.sel.candidates[:min(t.found, len(t.sel.candidates))]
+	}
+	return t.sel.candidates
+}
+
 // written reports whether the target has a part in the scoring: in the linear
 // form where terms are added, in the others always, because its terms have to
 // score there.
-func (c *clause) written(t *target) bool {
-	return c.form != FormLinear || len(t.sel.candidates) > 0
+func (w *writer) written(t *target) bool {
+	return w.form != FormLinear || len(w.added(t)) > 0
 }
 
 // target writes the queries of one target; repeat says that a term which the
 // text repeats is written as often, to be counted as often.
 func (w *writer) target(c *clause, t *target, repeat bool) {
 	boost := c.boost * t.boost
-	if c.form == FormLinear {
-		for k := range t.sel.candidates {
+	if w.form == FormLinear {
+		added := w.added(t)
+		for k := range added {
 			w.comma()
-			cand := &t.sel.candidates[k]
-			w.term(t.field, cand.term, boost*w.boost(c.form, t, cand))
+			w.term(t.field, added[k].term, boost*w.boost(w.form, t, &added[k]))
 		}
 		return
 	}
@@ -182,24 +303,24 @@ func (w *writer) target(c *clause, t *target, repeat bool) {
 		}
 		for range times {
 			w.comma()
-			w.group(c, t, i, x*boost)
+			w.group(t, i, x*boost)
 		}
 	}
 }
 
 // group writes one origin term with its neighbors; boost multiplies its score.
-func (w *writer) group(c *clause, t *target, i int, boost float64) {
+func (w *writer) group(t *target, i int, boost float64) {
 	o := &t.sel.origins[i]
 	switch {
 	case !t.sel.has(i):
 		w.term(t.field, o.term, boost)
-	case c.form == FormSaturated:
+	case w.form == FormSaturated:
 		w.raw(`{"script_score":{"query":{"bool":{"should":[`)
 		w.inverted(t, o.term, o.idf, 1)
 		for k := range t.sel.candidates {
 			if cand := &t.sel.candidates[k]; cand.origin == i {
 				w.comma()
-				w.inverted(t, cand.term, idf(cand.docFreq, t.stats.DocCount), w.boost(c.form, t, cand))
+				w.inverted(t, cand.term, idf(cand.docFreq, t.stats.DocCount), w.boost(w.form, t, cand))
 			}
 		}
 		w.raw(`]}},"script":{"source":"` + scriptSaturate + `","params":{"m":`)
@@ -216,7 +337,7 @@ func (w *writer) group(c *clause, t *target, i int, boost float64) {
 		for k := range t.sel.candidates {
 			if cand := &t.sel.candidates[k]; cand.origin == i {
 				w.comma()
-				w.term(t.field, cand.term, boost/o.x*w.boost(c.form, t, cand))
+				w.term(t.field, cand.term, boost/o.x*w.boost(w.form, t, cand))
 			}
 		}
 		w.raw(`]}}]}}`)
@@ -261,70 +382,16 @@ func (w *writer) boost(form Form, t *target, c *candidate) float64 {
 		return w.strength.Grouped * c.v / (wj * wj)
 	case FormAuto, FormLinear:
 		wj := t.analysis.Weighting.of(idf(c.docFreq, t.stats.DocCount))
-		return w.strength.Linear * c.v / (wj * wj)
+		return w.linear() * c.v / (wj * wj)
 	default:
 		panic(fmt.Sprintf("expand: no such form: %d", form))
 	}
 }
 
-// matchGroups writes a query that finds documents with as many words of the
-// text as the clause asks for, each by itself or by a neighbor.
-func (w *writer) matchGroups(c *clause, t *target) {
-	if t.analysis == nil {
-		return
+// linear returns λ of the linear form.
+func (w *writer) linear() float64 {
+	if w.few {
+		return candidateStrength
 	}
-	w.comma()
-	w.raw(`{"bool":{"should":[`)
-	for k := range t.analysis.Terms {
-		if k > 0 && t.analysis.Positions[k] == t.analysis.Positions[k-1] {
-			continue // written with the first term of the position
-		}
-		w.comma()
-		w.raw(`{"bool":{"should":[`)
-		for m := k; m < len(t.analysis.Terms) && t.analysis.Positions[m] == t.analysis.Positions[k]; m++ {
-			w.either(t, t.analysis.Terms[m])
-		}
-		w.raw(`]}}`)
-	}
-	w.raw(`]`)
-	w.minimum(c, groupCount(t))
-	w.raw(`}}`)
-}
-
-// either writes a term and the terms added for it.
-func (w *writer) either(t *target, term string) {
-	w.comma()
-	w.term(t.field, term, 1)
-	for k := range t.sel.candidates {
-		if c := &t.sel.candidates[k]; t.sel.origins[c.origin].term == term {
-			w.comma()
-			w.term(t.field, c.term, 1)
-		}
-	}
-}
-
-// groupCount returns how many words the engine counts for
-// minimum_should_match: the positions of the text, repeated words included.
-func groupCount(t *target) int {
-	n := 0
-	for k := range t.analysis.Positions {
-		if k == 0 || t.analysis.Positions[k] != t.analysis.Positions[k-1] {
-			n++
-		}
-	}
-	return n
-}
-
-// minimum writes how many of n groups have to match. The engine ignores
-// minimum_should_match where the text is one word, and where the operator is
-// "and".
-func (w *writer) minimum(c *clause, n int) {
-	switch {
-	case n < 2:
-	case c.every:
-		w.raw(`,"minimum_should_match":"100%"`)
-	case len(c.minimum) > 0:
-		w.raw(`,"minimum_should_match":`)
-		w.out = append(w.out, c.minimum...)
-	}
+	return w.strength.Linear
 }

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,8 +18,14 @@ import (
 )
 
 const (
-	// expandPath is where the admin port shows what becomes of a search.
-	expandPath = "/_akin/expand"
+	// expandPath is where the admin port shows what becomes of a search, and
+	// endpointParameter says what kind of search it is.
+	expandPath        = "/_akin/expand"
+	endpointParameter = "akin_endpoint"
+	// explanationsPath is where it shows what became of the last ones.
+	explanationsPath = "/_akin/explanations"
+	// shownExplanations is how many it lists where nobody says.
+	shownExplanations = 20
 	// showBudget bounds an expansion that is only shown: nobody's search waits
 	// for it, and with cold caches it is to succeed all the same.
 	showBudget = 2 * time.Second
@@ -34,6 +42,8 @@ func (s *Server) newAdminEngine() *gin.Engine {
 	e.GET("/metrics", gin.WrapH(promhttp.HandlerFor(s.opts.Registry, promhttp.HandlerOpts{})))
 	e.POST(expandPath, s.show)
 	e.POST(expandPath+"/*index", s.show)
+	e.GET(explanationsPath, s.listExplanations)
+	e.GET(explanationsPath+"/:id", s.showExplanation)
 	return e
 }
 
@@ -61,68 +71,160 @@ func (s *Server) ready(c *gin.Context) {
 	c.JSON(http.StatusOK, status{Status: "ok"})
 }
 
-// explanation is the answer of POST /_akin/expand/{index}.
-type explanation struct {
+// endpointNames are the endpoints as the admin port names them.
+var endpointNames = map[expand.Endpoint]string{
+	expand.EndpointSearch:      "search",
+	expand.EndpointMultiSearch: "msearch",
+	expand.EndpointCount:       "count",
+	expand.EndpointValidate:    "validate",
+	expand.EndpointExplain:     "explain",
+	expand.EndpointRankEval:    "rank_eval",
+}
+
+// endpointOf returns the endpoint of a name, a search for none.
+func endpointOf(name string) (expand.Endpoint, bool) {
+	for e, n := range endpointNames {
+		if n == name {
+			return e, true
+		}
+	}
+	return expand.EndpointSearch, name == ""
+}
+
+// expansion is the answer of POST /_akin/expand/{index}.
+type expansion struct {
 	Rewritten bool            `json:"rewritten"`
-	Reason    expand.Reason   `json:"reason,omitempty"`
+	Reason    string          `json:"reason,omitempty"`
 	Cause     string          `json:"cause,omitempty"` // of a failure, as in the metrics
 	Error     string          `json:"error,omitempty"`
 	RawQuery  string          `json:"raw_query"`
 	Body      json.RawMessage `json:"body,omitempty"`
+	Failures  []string        `json:"failures,omitempty"`
 	Clauses   []expand.Clause `json:"clauses"`
 }
 
 // show answers with what would be sent for a search, and why. It does not
 // search.
 func (s *Server) show(c *gin.Context) {
-	if s.opts.Expander == nil {
-		writeError(c.Writer, http.StatusNotFound, "akin_request_exception", "expansion is switched off")
+	in, e, ok := s.shownRequest(c.Writer, c.Request)
+	if !ok {
 		return
 	}
-	r := c.Request
+	ctx, cancel := context.WithTimeout(c.Request.Context(), showBudget)
+	defer cancel()
+	res, err := s.callExpander(ctx, e, in)
+	answer := expansion{RawQuery: in.RawQuery, Clauses: []expand.Clause{}}
+	switch {
+	case err != nil:
+		answer.Cause, answer.Error = s.cause(err), err.Error()
+	case !res.Rewritten:
+		answer.Reason = reasonOf(res)
+	default:
+		answer.Rewritten, answer.RawQuery, answer.Body = true, res.RawQuery, res.Body
+		if in.Endpoint == expand.EndpointMultiSearch {
+			answer.Body = shownBody(res.Body) // lines of JSON are no JSON
+		}
+	}
+	if err == nil {
+		answer.Failures = texts(res.Failures)
+		answer.Clauses = append(answer.Clauses, res.Clauses...)
+	}
+	writeJSON(c.Writer, answer)
+}
+
+// shownRequest returns the search that is to be shown and the expander that it
+// asks for. Where there is none it has answered.
+func (s *Server) shownRequest(w http.ResponseWriter, r *http.Request) (in *expand.Request, e Expander, ok bool) {
+	query, control := cutControl(r.URL.RawQuery, r.Header)
+	kind := ""
+	query = cutParameters(query, func(name, value string) bool {
+		if name == endpointParameter {
+			kind = value
+		}
+		return name == endpointParameter
+	})
+	endpoint, known := endpointOf(kind)
+	e, why := s.expanderFor(control.profile)
 	index, err := url.PathUnescape(strings.Trim(strings.TrimPrefix(r.URL.EscapedPath(), expandPath), "/"))
-	if err != nil {
-		writeError(c.Writer, http.StatusBadRequest, "akin_request_exception", "the index is not escaped properly")
-		return
+	switch {
+	case why == reasonUnknownProfile:
+		return refuse(w, http.StatusNotFound, "no profile has that name")
+	case why != "":
+		return refuse(w, http.StatusNotFound, "expansion is switched off")
+	case !known:
+		return refuse(w, http.StatusBadRequest, "akin_endpoint is none of search, msearch, count, validate, explain, rank_eval")
+	case err != nil:
+		return refuse(w, http.StatusBadRequest, "the index is not escaped properly")
 	}
 	body, err := readUpTo(r.Body, min(r.ContentLength, firstRead), s.opts.MaxBody+1)
 	switch {
 	case err != nil:
-		writeError(c.Writer, http.StatusBadRequest, "akin_request_exception", "the body of the request broke off")
-		return
+		return refuse(w, http.StatusBadRequest, "the body of the request broke off")
 	case int64(len(body)) > s.opts.MaxBody:
-		writeError(c.Writer, http.StatusRequestEntityTooLarge, "akin_request_exception", "the body is larger than max_body")
+		return refuse(w, http.StatusRequestEntityTooLarge, "the body is larger than max_body")
+	}
+	return &expand.Request{Endpoint: endpoint, Index: index, RawQuery: query, Body: body}, e, true
+}
+
+// refuse answers a request that makes no sense.
+func refuse(w http.ResponseWriter, status int, reason string) (*expand.Request, Expander, bool) {
+	writeError(w, status, "akin_request_exception", reason)
+	return nil, nil, false
+}
+
+// texts returns what the errors say.
+func texts(errs []error) []string {
+	all := make([]string, len(errs))
+	for i, err := range errs {
+		all[i] = err.Error()
+	}
+	return all
+}
+
+// shownBody returns a body as a part of an answer: as it is where it is JSON,
+// else as a text.
+func shownBody(body []byte) json.RawMessage {
+	if len(body) == 0 || json.Valid(body) {
+		return body
+	}
+	text, _ := json.Marshal(string(body)) // strings always encode
+	return text
+}
+
+// listExplanations answers with the last explanations in short, the newest
+// first.
+func (s *Server) listExplanations(c *gin.Context) {
+	limit := shownExplanations
+	if text, given := c.GetQuery("limit"); given {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > maxExplained {
+			refuse(c.Writer, http.StatusBadRequest, fmt.Sprintf("limit is no number from 1 to %d", maxExplained))
+			return
+		}
+		limit = n
+	}
+	answer := struct {
+		Explanations []summary `json:"explanations"`
+	}{[]summary{}}
+	for _, e := range s.explanations.last(limit) {
+		answer.Explanations = append(answer.Explanations, e.summary())
+	}
+	writeJSON(c.Writer, answer)
+}
+
+// showExplanation answers with all that is known of one search.
+func (s *Server) showExplanation(c *gin.Context) {
+	e, ok := s.explanations.find(c.Param("id"))
+	if !ok {
+		writeError(c.Writer, http.StatusNotFound, "akin_request_exception", "no explanation with this id; the last ones alone are kept")
 		return
 	}
-	query, _ := cutControl(r.URL.RawQuery, r.Header)
-	ctx, cancel := context.WithTimeout(r.Context(), showBudget)
-	defer cancel()
-	in := &expand.Request{Endpoint: expand.EndpointSearch, Index: index, RawQuery: query, Body: body}
-	res, err := s.callExpander(ctx, in)
-	answer := explanation{RawQuery: query, Clauses: []expand.Clause{}}
-	if err != nil {
-		answer.Cause, answer.Error = s.cause(err), err.Error()
-	} else {
-		answer = explain(answer, res)
-	}
-	writeExplanation(c.Writer, answer)
+	writeJSON(c.Writer, s.explain(&e))
 }
 
-// explain returns answer with what res says.
-func explain(answer explanation, res *expand.Result) explanation {
-	answer.Clauses = append(answer.Clauses, res.Clauses...)
-	if !res.Rewritten {
-		answer.Reason = expand.Reason(reasonOf(res))
-	} else {
-		answer.Rewritten = true
-		answer.RawQuery, answer.Body = res.RawQuery, res.Body
-	}
-	return answer
-}
-
-// writeExplanation encodes without HTML escapes, which would change the bytes
-// of the rewritten body inside.
-func writeExplanation(w http.ResponseWriter, answer explanation) {
+// writeJSON encodes without HTML escapes, which would change the bytes of the
+// bodies inside.
+func writeJSON(w http.ResponseWriter, answer any) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)

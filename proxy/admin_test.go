@@ -171,6 +171,48 @@ func TestShowExpansion(t *testing.T) {
 	}
 }
 
+// echo rewrites to what it was asked, with a failure.
+func echo(name string) expander {
+	return func(_ context.Context, r *expand.Request) (*expand.Result, error) {
+		return &expand.Result{
+			Rewritten: true, RawQuery: name + " " + endpointNames[r.Endpoint] + " " + r.RawQuery, Body: r.Body,
+			Failures: []error{errors.New("analyze: refused")},
+		}, nil
+	}
+}
+
+func TestShowExpansionOfOtherEndpointsAndProfiles(t *testing.T) {
+	o := Options{Expander: echo("own"), Profiles: map[string]Expander{"fast": echo("fast"), "none": nil}}
+	const lines = "{\"index\":\"a\"}\n{\"query\":{}}\n"
+	for _, tt := range []struct {
+		name, query, body string
+		status            int
+		answer            string // the part that matters
+	}{
+		{"search", "?a=b", "{}", 200, `"raw_query":"own search a=b","body":{}`},
+		{"named search", "?akin_endpoint=search", "{}", 200, `"raw_query":"own search ","body":{}`},
+		{"count", "?akin_endpoint=count&a=b", "{}", 200, `"raw_query":"own count a=b","body":{}`},
+		{"validate", "?akin_endpoint=validate", "{}", 200, `"own validate "`},
+		{"explain", "?akin_endpoint=explain", "{}", 200, `"own explain "`},
+		{"rank_eval", "?akin_endpoint=rank_eval", "{}", 200, `"own rank_eval "`},
+		{"msearch", "?akin_endpoint=msearch", lines, 200, `"own msearch ","body":"{\"index\":\"a\"}\n{\"query\":{}}\n"`},
+		{"failures", "", "{}", 200, `"failures":["analyze: refused"]`},
+		{"profile", "?akin_profile=fast", "{}", 200, `"fast search "`},
+		{"unknown endpoint", "?akin_endpoint=_search", "{}", 400, "akin_endpoint is none of search, msearch, count, validate, explain, rank_eval"},
+		{"unknown profile", "?akin_profile=secret", "{}", 404, "no profile has that name"},
+		{"profile switched off", "?akin_profile=none", "{}", 404, "expansion is switched off"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newServer(t, o)
+			w := httptest.NewRecorder()
+			s.AdminHandler().ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/_akin/expand/help"+tt.query, strings.NewReader(tt.body)))
+			if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.answer) || !json.Valid(w.Body.Bytes()) {
+				t.Errorf("got %d %s, want %d with %s", w.Code, w.Body, tt.status, tt.answer)
+			}
+		})
+	}
+}
+
 // An expansion that is only shown counts as no request.
 func TestShownExpansionIsNotCounted(t *testing.T) {
 	registry := prometheus.NewRegistry()

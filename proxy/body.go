@@ -6,11 +6,13 @@ import (
 	"io"
 	"net/http"
 	"strings"
+
+	"github.com/akin-search/akin/expand"
 )
 
 // Reasons to leave a search alone that lie in its body's envelope.
 const (
-	reasonContentType = "content_type"     // not JSON
+	reasonContentType = "content_type"     // neither JSON nor, where that is asked for, lines of JSON
 	reasonEncoding    = "content_encoding" // neither plain nor sound gzip
 	reasonTooLarge    = "body_too_large"   // before or after decompression
 )
@@ -26,9 +28,10 @@ func (s *Server) readBody(r *http.Request, ex *exchange) (body []byte, reason st
 		return nil, "", nil
 	}
 	types := r.Header["Content-Type"]
+	readable := isJSON(types) || ex.endpoint == expand.EndpointMultiSearch && isLines(types)
 	encoding, known := contentEncoding(r.Header["Content-Encoding"])
 	switch {
-	case len(types) > 0 && !isJSON(types), len(types) == 0 && r.ContentLength > 0:
+	case len(types) > 0 && !readable, len(types) == 0 && r.ContentLength > 0:
 		return nil, reasonContentType, nil
 	case !known:
 		return nil, reasonEncoding, nil
@@ -75,10 +78,7 @@ func readUpTo(r io.Reader, size, limit int64) ([]byte, error) {
 // decompress returns the content of a gzip stream, or the reason why there is
 // none: it is broken, or larger than a body may be.
 func (s *Server) decompress(raw []byte) (body []byte, reason string) {
-	gz, ok := s.gunzip.Get().(*gzip.Reader)
-	if !ok {
-		gz = new(gzip.Reader)
-	}
+	gz := s.gzipReader()
 	defer s.gunzip.Put(gz)
 	if err := gz.Reset(bytes.NewReader(raw)); err != nil {
 		return nil, reasonEncoding
@@ -93,16 +93,38 @@ func (s *Server) decompress(raw []byte) (body []byte, reason string) {
 	return body, ""
 }
 
+// gzipReader returns a reader to be reset and then put into s.gunzip.
+func (s *Server) gzipReader() *gzip.Reader {
+	if gz, ok := s.gunzip.Get().(*gzip.Reader); ok {
+		return gz
+	}
+	return new(gzip.Reader)
+}
+
 // isJSON reports whether the values of a Content-Type or Accept header name one
 // media type whose text is one JSON value.
 func isJSON(values []string) bool {
-	if len(values) != 1 {
-		return false // more than one is an error to Elasticsearch
-	}
-	mediaType, _, _ := strings.Cut(values[0], ";")
-	mediaType = strings.TrimSpace(mediaType)
+	mediaType := mediaTypeOf(values)
 	return strings.EqualFold(mediaType, "application/json") ||
 		strings.EqualFold(mediaType, "application/vnd.elasticsearch+json")
+}
+
+// isLines reports whether the values of a Content-Type header name a media type
+// whose text is lines of JSON.
+func isLines(values []string) bool {
+	mediaType := mediaTypeOf(values)
+	return strings.EqualFold(mediaType, "application/x-ndjson") ||
+		strings.EqualFold(mediaType, "application/vnd.elasticsearch+x-ndjson")
+}
+
+// mediaTypeOf returns the media type that the values of a header name, without
+// its parameters; "" for several, which are an error to Elasticsearch.
+func mediaTypeOf(values []string) string {
+	if len(values) != 1 {
+		return ""
+	}
+	mediaType, _, _ := strings.Cut(values[0], ";")
+	return strings.TrimSpace(mediaType)
 }
 
 // contentEncoding returns the coding that the values of a Content-Encoding

@@ -3,9 +3,9 @@
 // [Expander] first.
 //
 // Two rules hold everywhere. What is not a recognised search is neither read
-// nor changed: path, raw query, headers and both bodies stream through. And
-// whatever goes wrong with a search inside akin, the bytes that the client sent
-// go on to the cluster.
+// nor changed: path, raw query, headers (akin's own aside) and both bodies
+// stream through. And whatever goes wrong with a search inside akin, the bytes
+// that the client sent go on to the cluster.
 //
 // The table of what is recognised is in routes.go.
 package proxy

@@ -54,6 +54,9 @@ func (s *Server) rewrite(pr *httputil.ProxyRequest) {
 	if s.opts.ForwardedHeaders {
 		pr.SetXForwarded()
 	}
+	for _, name := range []string{controlHeader, profileHeader} {
+		delete(out.Header, name)
+	}
 	out.Host = ""                      // the node's own name, as a client that talks to it would send
 	out.URL.RawQuery = in.URL.RawQuery // `a=b;c=%zz` was cut; nothing here decides by the query
 	if raw := in.URL.RawPath; raw != "" && !strings.HasPrefix(raw, "//") && in.URL.EscapedPath() != raw {
@@ -64,7 +67,6 @@ func (s *Server) rewrite(pr *httputil.ProxyRequest) {
 	}
 	if ex := exchangeOf(in.Context()); ex != nil {
 		out.URL.RawQuery = ex.rawQuery
-		out.Header.Del(controlHeader)
 		if ex.read {
 			out.Header.Del("Expect") // met already: the body is here
 		}

@@ -38,7 +38,8 @@ func TestPassthroughRequestTarget(t *testing.T) {
 		"/a|b/\"c\"^`?x|y\"^`{}",
 		"/größe?größe",
 		"/a#b?c#d",
-		"/_search?q=a%2Bb+c;d&akin_profile=x",
+		"/_search?q=a%2Bb+c;d&akin_profil=x",
+		"/_cat/indices?akin=off&akin_profile=x",
 		"/_search?q",
 	}
 	for _, prefix := range []string{"", "/es", "/e%2Fs"} {
@@ -87,7 +88,7 @@ Cookie: a=b
 Cookie: c=d
 Forwarded: for=192.0.2.1
 Traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
-X-Akin: off
+X-Akinetic: off
 X-Forwarded-For: 192.0.2.1
 X-Forwarded-For: 192.0.2.2
 X-Forwarded-Host: search.example
@@ -97,7 +98,7 @@ X-Twice: b
 X-Twice: a`
 	node := startRawNode(t, nil)
 	addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(leaveAlone)})
-	exchangeRaw(t, addr, "GET /_cat/health HTTP/1.1\nHost: akin.example\nConnection: close, X-Private\nX-Private: 1\nKeep-Alive: timeout=5\n"+sent+"\n\n")
+	exchangeRaw(t, addr, "GET /_cat/health HTTP/1.1\nHost: akin.example\nConnection: close, X-Private\nX-Private: 1\nKeep-Alive: timeout=5\nX-Akin: off\nX-Akin-Profile: x\n"+sent+"\n\n")
 
 	got := node.only(t)
 	want := append([]string{"Host: " + node.addr}, strings.Split(strings.Replace(sent, ":  ", ": ", 1), "\n")...)

@@ -2,8 +2,11 @@ package proxy
 
 import (
 	"errors"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/akin-search/akin/expand"
 )
 
 // Outcomes of a request, values of the label "outcome". Each request that is
@@ -22,10 +25,23 @@ type metrics struct {
 	passed     prometheus.Counter
 	rewritten  prometheus.Counter
 	addedTerms prometheus.Counter
+	clause     *prometheus.CounterVec
 	refused    *prometheus.CounterVec
 	unanswered prometheus.Counter
+	unchecked  prometheus.Counter
 	expand     prometheus.Observer
 	upstream   prometheus.Observer
+	shadowMetrics
+}
+
+// shadowMetrics tell how expanded searches differ from the original ones that
+// clients got the answers of.
+type shadowMetrics struct {
+	shadowSearches *prometheus.CounterVec
+	shadowHits     *prometheus.CounterVec
+	shadowEmpty    *prometheus.CounterVec
+	shadowTook     *prometheus.HistogramVec
+	overlap        prometheus.Histogram
 }
 
 func newMetrics(registry prometheus.Registerer) (*metrics, error) {
@@ -47,6 +63,10 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			Name: "akin_added_terms_total",
 			Help: "Terms added to searches.",
 		}),
+		clause: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "akin_clauses_total",
+			Help: "Fields of clauses of the searches that were looked at; reason says why one was left alone or written in a simpler way.",
+		}, []string{"outcome", "reason"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "akin_refused_searches_total",
 			Help: "Rewritten searches that the cluster answered with an error, so that the original was sent; original says what became of that.",
@@ -55,20 +75,91 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			Name: "akin_unanswered_requests_total",
 			Help: "Requests that no node of the cluster answered.",
 		}),
-		expand:   stages.WithLabelValues("expand"),
-		upstream: stages.WithLabelValues("upstream"),
+		unchecked: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "akin_unchecked_answers_total",
+			Help: "Answers to rewritten searches, successes by their status, that could not be looked at for failures inside.",
+		}),
+		expand:        stages.WithLabelValues("expand"),
+		upstream:      stages.WithLabelValues("upstream"),
+		shadowMetrics: newShadowMetrics(),
 	}
 	return m, errors.Join(
 		registry.Register(requests),
 		registry.Register(stages),
 		registry.Register(m.addedTerms),
+		registry.Register(m.clause),
 		registry.Register(m.refused),
 		registry.Register(m.unanswered),
+		registry.Register(m.unchecked),
+		registry.Register(m.shadowSearches),
+		registry.Register(m.shadowHits),
+		registry.Register(m.shadowEmpty),
+		registry.Register(m.shadowTook),
+		registry.Register(m.overlap),
 	)
+}
+
+func newShadowMetrics() shadowMetrics {
+	which := []string{"search"} // original or expanded
+	return shadowMetrics{
+		shadowSearches: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "akin_shadow_searches_total",
+			Help: "Searches chosen for a shadow run of their expanded form, by what became of that; all other shadow metrics are of the compared ones.",
+		}, []string{"outcome"}),
+		shadowHits: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "akin_shadow_hits_total",
+			Help: "Sum of the total hits that the cluster stated.",
+		}, which),
+		shadowEmpty: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "akin_shadow_empty_pages_total",
+			Help: "Answers without a hit in them.",
+		}, which),
+		shadowTook: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "akin_shadow_duration_seconds",
+			Help: "Time until the cluster's answer began.",
+			// 1 ms to 8 s in steps of 2 times.
+			Buckets: prometheus.ExponentialBuckets(1e-3, 2, 14),
+		}, which),
+		overlap: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "akin_shadow_overlap_at_10",
+			Help:    "Share of the first ten hits that the original and the expanded search have in common.",
+			Buckets: []float64{0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1},
+		}),
+	}
+}
+
+// compared notes how two answers differ.
+func (m *shadowMetrics) compared(original, expanded hitList, originalTook, expandedTook time.Duration) {
+	for _, a := range []struct {
+		name string
+		hits hitList
+		took time.Duration
+	}{{"original", original, originalTook}, {"expanded", expanded, expandedTook}} {
+		m.shadowTook.WithLabelValues(a.name).Observe(a.took.Seconds())
+		m.shadowHits.WithLabelValues(a.name).Add(float64(a.hits.total))
+		if len(a.hits.first) == 0 {
+			m.shadowEmpty.WithLabelValues(a.name).Inc()
+		}
+	}
+	if share, ok := overlap(original, expanded); ok {
+		m.overlap.Observe(share)
+	}
 }
 
 func (m *metrics) unchanged(reason string) {
 	m.requests.WithLabelValues(outcomeUnchanged, reason).Inc()
+}
+
+// clauses counts what was done with each field of each clause.
+func (m *metrics) clauses(res *expand.Result) {
+	for i := range res.Clauses {
+		c := &res.Clauses[i]
+		outcome := outcomeUnchanged
+		if c.Form != "" {
+			outcome = outcomeRewritten
+		}
+		m.clause.WithLabelValues(outcome, string(c.Reason)).Inc()
+	}
 }
 
 func (m *metrics) failedOpen(cause string) {

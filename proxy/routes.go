@@ -9,26 +9,72 @@ import (
 	"github.com/akin-search/akin/expand"
 )
 
+// A treatment is what is done with the requests of a route.
+type treatment uint8
+
+const (
+	// rewriteBody has the expander rewrite the body, or the parameters that
+	// stand for one.
+	rewriteBody treatment = iota
+	// renderTemplate has the cluster render the template and the expander
+	// rewrite the search that comes out, where [Options.Templates] is set.
+	renderTemplate
+)
+
 // A route is a row of the table of what is recognised.
 type route struct {
 	// methods are the HTTP methods.
 	methods []string
-	// shape is the escaped path: literal segments, and {index} for an index
-	// expression. Slashes at the end of a path do not count, as in
-	// Elasticsearch.
+	// shape is the escaped path: literal segments, {index} for an index
+	// expression, {type} for a mapping type and {id} for a document. Slashes at
+	// the end of a path do not count, as in Elasticsearch.
 	shape string
-	// endpoint is what the expander is told.
+	// endpoint is what the expander is told, and says where in an answer it
+	// stands that a search failed.
 	endpoint expand.Endpoint
-	// serve does what is done with it.
-	serve func(s *Server, w http.ResponseWriter, r *http.Request, m match)
+	// how is what is done with the request.
+	how treatment
 }
+
+// The methods by which a search is read. Both engines answer 405 to HEAD.
+var (
+	getOrPost = []string{http.MethodGet, http.MethodPost}
+	post      = []string{http.MethodPost}
+)
 
 // routes lists every kind of request that is not simply forwarded. Paths are
 // compared in their escaped form, as Elasticsearch does: /i/%5Fsearch is no
-// search.
+// search. The paths with a type are Elasticsearch 7's; see [Server.knowsTypes].
 var routes = []route{
-	{[]string{http.MethodGet, http.MethodPost}, "/_search", expand.EndpointSearch, (*Server).search},
-	{[]string{http.MethodGet, http.MethodPost}, "/{index}/_search", expand.EndpointSearch, (*Server).search},
+	{getOrPost, "/_search", expand.EndpointSearch, rewriteBody},
+	{getOrPost, "/{index}/_search", expand.EndpointSearch, rewriteBody},
+	{getOrPost, "/{index}/{type}/_search", expand.EndpointSearch, rewriteBody},
+
+	{post, "/_async_search", expand.EndpointSearch, rewriteBody},
+	{post, "/{index}/_async_search", expand.EndpointSearch, rewriteBody},
+
+	{getOrPost, "/_msearch", expand.EndpointMultiSearch, rewriteBody},
+	{getOrPost, "/{index}/_msearch", expand.EndpointMultiSearch, rewriteBody},
+	{getOrPost, "/{index}/{type}/_msearch", expand.EndpointMultiSearch, rewriteBody},
+
+	{getOrPost, "/_count", expand.EndpointCount, rewriteBody},
+	{getOrPost, "/{index}/_count", expand.EndpointCount, rewriteBody},
+	{getOrPost, "/{index}/{type}/_count", expand.EndpointCount, rewriteBody},
+
+	{getOrPost, "/_validate/query", expand.EndpointValidate, rewriteBody},
+	{getOrPost, "/{index}/_validate/query", expand.EndpointValidate, rewriteBody},
+	{getOrPost, "/{index}/{type}/_validate/query", expand.EndpointValidate, rewriteBody},
+
+	{getOrPost, "/{index}/_explain/{id}", expand.EndpointExplain, rewriteBody},
+	{getOrPost, "/{index}/{type}/{id}/_explain", expand.EndpointExplain, rewriteBody},
+
+	{getOrPost, "/_rank_eval", expand.EndpointRankEval, rewriteBody},
+	{getOrPost, "/{index}/_rank_eval", expand.EndpointRankEval, rewriteBody},
+
+	{getOrPost, "/_search/template", expand.EndpointSearch, renderTemplate},
+	{getOrPost, "/{index}/_search/template", expand.EndpointSearch, renderTemplate},
+	{getOrPost, "/_msearch/template", expand.EndpointMultiSearch, renderTemplate},
+	{getOrPost, "/{index}/_msearch/template", expand.EndpointMultiSearch, renderTemplate},
 }
 
 // A match is a route with what the path says for it.
@@ -36,6 +82,8 @@ type match struct {
 	*route
 	// index is the index expression, unescaped; "" is all indices.
 	index string
+	// typed says that the path names a mapping type.
+	typed bool
 }
 
 // recognise returns the route of a request, false where it has none.
@@ -50,30 +98,34 @@ func recognise(method, escapedPath string) (match, bool) {
 		if strings.Count(r.shape, "/") != slashes || !slices.Contains(r.methods, method) {
 			continue
 		}
-		if index, ok := fit(r.shape, path); ok {
-			return match{route: r, index: index}, true
+		if m, ok := r.fit(path); ok {
+			return m, true
 		}
 	}
 	return match{}, false
 }
 
-// fit compares path with a shape of as many slashes and returns the index
-// expression.
-func fit(shape, path string) (index string, ok bool) {
-	for shape != "" {
+// fit compares path with the shape, which has as many slashes.
+func (r *route) fit(path string) (match, bool) {
+	m := match{route: r}
+	for shape := r.shape; shape != ""; {
 		var want, got string
 		want, shape = cutSegment(shape)
 		got, path = cutSegment(path)
-		switch {
-		case want == "{index}":
-			if index, ok = indexOf(got); !ok {
-				return "", false
-			}
-		case want != got:
-			return "", false
+		ok := want == got
+		switch want {
+		case "{index}":
+			m.index, ok = indexOf(got)
+		case "{type}":
+			m.typed, ok = true, isType(got)
+		case "{id}":
+			ok = got != ""
+		}
+		if !ok {
+			return match{}, false
 		}
 	}
-	return index, true
+	return m, true
 }
 
 // cutSegment returns the first segment of path, without its slash, and what
@@ -95,4 +147,11 @@ func indexOf(segment string) (string, bool) {
 		return "", false
 	}
 	return index, true
+}
+
+// isType reports whether a segment can name mapping types. No type but _doc
+// begins with an underscore.
+func isType(segment string) bool {
+	name, err := url.PathUnescape(segment)
+	return err == nil && name != "" && (name[0] != '_' || name == "_doc")
 }

@@ -6,93 +6,265 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/akin-search/akin/expand"
 )
 
 func TestRecognise(t *testing.T) {
+	const (
+		search   = expand.EndpointSearch
+		multi    = expand.EndpointMultiSearch
+		count    = expand.EndpointCount
+		validate = expand.EndpointValidate
+		explain  = expand.EndpointExplain
+		rankEval = expand.EndpointRankEval
+	)
 	tests := []struct {
 		method, path string
-		search       bool
+		endpoint     expand.Endpoint
 		index        string
 	}{
-		{"GET", "/_search", true, ""},
-		{"POST", "/_search", true, ""},
-		{"POST", "/help/_search", true, "help"},
-		{"POST", "/help/_search/", true, "help"},
-		{"POST", "/help,catalogue*,-old/_search", true, "help,catalogue*,-old"},
-		{"GET", "/_all/_search", true, "_all"},
-		{"GET", "/*/_search", true, "*"},
-		{"GET", "/eu:help/_search", true, "eu:help"},
-		{"GET", "/%3Clogs-%7Bnow%2Fd%7D%3E/_search", true, "<logs-{now/d}>"},
-		{"GET", "/a+b/_search", true, "a+b"},
-
-		{"PUT", "/help/_search", false, ""},
-		{"HEAD", "/help/_search", false, ""},
-		{"get", "/help/_search", false, ""},
-		{"POST", "/_search/scroll", false, ""},
-		{"POST", "/_search/template", false, ""},
-		{"POST", "/help/_search/template", false, ""},
-		{"POST", "/help/_search/point_in_time", false, ""},
-		{"POST", "/_search/point_in_time/_all", false, ""},
-		{"POST", "/_scripts/_search", false, ""},
-		{"POST", "/%5Fscripts/_search", false, ""},
-		{"GET", "/_alias/_search", false, ""},
-		{"POST", "/_search/_search", false, ""},
-		{"POST", "/help/%5Fsearch", false, ""},
-		{"POST", "//_search", false, ""},
-		{"POST", "/help//_search", false, ""},
-		{"POST", "/help/_msearch", false, ""},
-		{"POST", "/help/_search_shards", false, ""},
-		{"POST", "/help/_delete_by_query", false, ""},
-		{"POST", "/help/type/_search", false, ""},
-		{"POST", "/help/_doc/_search", false, ""},
-		{"POST", "/_search%2F", false, ""},
-		{"POST", "_search", false, ""},
-		{"POST", "_search/0", false, ""},
-		{"GET", "/", false, ""},
-		{"OPTIONS", "*", false, ""},
-		{"CONNECT", "", false, ""},
+		{"GET", "/_search", search, ""},
+		{"POST", "/_search", search, ""},
+		{"POST", "/help/_search", search, "help"},
+		{"POST", "/help/_search/", search, "help"},
+		{"POST", "/help,catalogue*,-old/_search", search, "help,catalogue*,-old"},
+		{"GET", "/_all/_search", search, "_all"},
+		{"GET", "/*/_search", search, "*"},
+		{"GET", "/eu:help/_search", search, "eu:help"},
+		{"GET", "/%3Clogs-%7Bnow%2Fd%7D%3E/_search", search, "<logs-{now/d}>"},
+		{"GET", "/a+b/_search", search, "a+b"},
+		{"POST", "/help/type/_search", search, "help"},
+		{"POST", "/help/_doc/_search", search, "help"},
+		{"GET", "/_all/a,b/_search", search, "_all"},
+		{"POST", "/_async_search", search, ""},
+		{"POST", "/help/_async_search", search, "help"},
+		{"GET", "/_msearch", multi, ""},
+		{"POST", "/help/_msearch", multi, "help"},
+		{"POST", "/help/_doc/_msearch", multi, "help"},
+		{"GET", "/_count", count, ""},
+		{"POST", "/help/_count", count, "help"},
+		{"POST", "/help/_doc/_count", count, "help"},
+		{"GET", "/_validate/query", validate, ""},
+		{"POST", "/help/_validate/query", validate, "help"},
+		{"POST", "/help/_doc/_validate/query", validate, "help"},
+		{"GET", "/help/_explain/1", explain, "help"},
+		{"POST", "/help/_explain/a%2Fb", explain, "help"},
+		{"POST", "/help/_explain/_search", explain, "help"},
+		{"POST", "/help/_doc/1/_explain", explain, "help"},
+		{"GET", "/_rank_eval", rankEval, ""},
+		{"POST", "/help/_rank_eval", rankEval, "help"},
+		{"GET", "/_search/template", search, ""},
+		{"POST", "/help/_search/template", search, "help"},
+		{"POST", "/_msearch/template", multi, ""},
+		{"POST", "/help/_msearch/template", multi, "help"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.method+" "+tt.path, func(t *testing.T) {
 			m, ok := recognise(tt.method, tt.path)
-			if ok != tt.search || m.index != tt.index {
-				t.Errorf("recognised %v with index %q, want %v with %q", ok, m.index, tt.search, tt.index)
+			if !ok {
+				t.Fatal("not recognised")
+			}
+			if m.index != tt.index || m.endpoint != tt.endpoint {
+				t.Errorf("recognised as endpoint %d of %q, want %d of %q", m.endpoint, m.index, tt.endpoint, tt.index)
+			}
+			if rendered := strings.HasSuffix(tt.path, "/template"); (m.how == renderTemplate) != rendered {
+				t.Errorf("its treatment is %d", m.how)
 			}
 		})
 	}
 }
 
-// isSearch says in the plainest way what recognise has to say.
-func isSearch(method, path string) (index string, ok bool) {
-	if method != http.MethodGet && method != http.MethodPost {
-		return "", false
+// Paths of both engines' REST interfaces, with the methods that they are used
+// with: everything that looks like a search and is none, writes by query, and
+// one path at least of every other family. All pass unread.
+func TestOtherRequestsAreNotRecognised(t *testing.T) {
+	for line := range strings.SplitSeq(strings.TrimSpace(`
+HEAD /_search
+HEAD /help/_search
+HEAD /help/_count
+PUT /help/_search
+DELETE /help/_search
+get /help/_search
+GET /help/_async_search
+GET /_async_search
+GET /_async_search/FmRldE8zREVEUzA2ZVpUeGs2ejJFUFEaMkZ5QTVrSTZSaVN3WlNFVmtlWHJsdzoxMDc=
+DELETE /_async_search/FmRldE8zREVEUzA2ZVpUeGs2ejJFUFEaMkZ5QTVrSTZSaVN3WlNFVmtlWHJsdzoxMDc=
+GET /_async_search/status/FmRldE8zREVEUzA2ZVpUeGs2ejJFUFEaMkZ5QTVrSTZSaVN3WlNFVmtlWHJsdzoxMDc=
+POST /_plugins/_asynchronous_search
+POST /_search/scroll
+GET /_search/scroll
+GET /_search/scroll/DXF1ZXJ5QW5kRmV0Y2gBAAAAAAAAAD4WYm9laVYtZndUQlNsdDcwakFMNjU1QQ==
+DELETE /_search/scroll
+POST /help/_search/point_in_time
+POST /_search/point_in_time/_all
+DELETE /_search/point_in_time
+POST /help/_pit
+DELETE /_pit
+POST /help/_knn_search
+POST /help/_search_shards
+GET /_search_shards
+GET /help/_mvt/geometry/13/4207/2692
+POST /help/_eql/search
+POST /_sql
+POST /_sql/translate
+POST /_query
+POST /_query/async
+POST /_esql/query
+POST /_plugins/_sql
+POST /_plugins/_ppl
+GET /help/_graph/explore
+POST /help/_fleet/_fleet_search
+POST /help/_fleet/_fleet_msearch
+POST /help/_rollup_search
+POST /_application/search_application/shop/_search
+POST /_query_rules/_search
+POST /_render/template
+GET /_render/template/shop
+POST /help/_delete_by_query
+POST /help/type/_delete_by_query
+POST /help/_update_by_query
+POST /_reindex
+POST /_reindex/r1A2WoRbTwKZ516z6NEs5A:36619/_rethrottle
+POST /_update_by_query/r1A2WoRbTwKZ516z6NEs5A:36619/_rethrottle
+PUT /_scripts/_search
+POST /_scripts/_search
+POST /_scripts/_count
+POST /_scripts/_msearch
+POST /%5Fscripts/_search
+PUT /_scripts/shop/_search
+POST /_ingest/_search
+GET /_alias/_search
+GET /_mapping/_search
+GET /_cat/_search
+GET /_nodes/_search
+GET /_snapshot/_search
+GET /_tasks/_search
+GET /_template/_search
+GET /_security/_search
+POST /_security/_query/api_key
+POST /_security/role/_search
+PUT /_watcher/watch/_search
+POST /_ml/datafeeds/_search
+POST /_ml/anomaly_detectors/_search
+PUT /_plugins/_ml/_search
+POST /_plugins/_ml/models/_search
+POST /_plugins/_alerting/monitors/_search
+POST /_search/_search
+POST /_search/pipeline/_search
+PUT /_search/pipeline/shop
+POST /help/%5Fsearch
+POST /help/_doc/%5Fsearch
+POST /help/_doc/1
+POST /help/_doc
+POST /help/_create/_search
+PUT /help/_doc/_search
+PUT /help/_doc/_count
+DELETE /help/_doc/_search
+POST /help/_update/_search
+GET /help/_source/_search
+GET /help/_termvectors/_search
+POST /help/_update/_count
+POST /help/_mapping/_search
+POST /help/_alias/_search
+POST /help/_bulk
+POST /help/_doc/_bulk
+POST /_bulk
+GET /help/_mget
+POST /help/_mget
+GET /help/_doc/_search/template
+GET /help/_termvectors/1
+POST /help/_mtermvectors
+POST /help/_field_caps
+POST /help/_terms_enum
+POST /help/_percolate
+GET /help/type/_percolate/count
+POST /help/_validate
+POST /_validate/_search
+POST /help/_explain
+POST /help/_explain/
+POST /_explain/1
+POST /help/_explain/1/_source
+GET /_cat/count
+GET /_cat/count/help
+POST //_search
+POST /help//_search
+POST /help//_explain/1
+POST /_search%2F
+POST /%zz/_search
+POST /help/%zz/_search
+POST _search
+POST _search/0
+GET /
+GET /help
+OPTIONS *
+`), "\n") {
+		method, path, _ := strings.Cut(line, " ")
+		if m, ok := recognise(method, path); ok {
+			t.Errorf("%s is recognised as %s", line, m.shape)
+		}
 	}
+	if _, ok := recognise(http.MethodConnect, ""); ok {
+		t.Error("CONNECT is recognised")
+	}
+}
+
+// recognisedPlainly says in the plainest way what recognise has to say.
+func recognisedPlainly(method, path string) (index string, ok bool) {
 	for strings.HasSuffix(path, "/") {
 		path = path[:len(path)-1]
 	}
 	segments := strings.Split(path, "/")
-	if segments[0] != "" || segments[len(segments)-1] != "_search" {
+	if segments[0] != "" || len(segments) < 2 {
 		return "", false
 	}
-	switch segments = segments[1 : len(segments)-1]; len(segments) {
-	case 0:
-		return "", true
-	case 1:
-		index, err := url.PathUnescape(segments[0])
-		named := err == nil && index != "" && (!strings.HasPrefix(index, "_") || index == "_all")
-		if !named {
-			return "", false
-		}
-		return index, true
+	segments = segments[1:]
+	prefix := func(n int) []string { return segments[:max(0, len(segments)-n)] }
+	last := segments[len(segments)-1]
+	if method != http.MethodPost && (method != http.MethodGet || last == "_async_search") {
+		return "", false
+	}
+	untyped, typed := 1, 2 // the most segments before the end
+	var before []string
+	switch beforeLast := strings.Join(segments[max(0, len(segments)-2):], "/"); {
+	case beforeLast == "_validate/query":
+		before = prefix(2)
+	case beforeLast == "_search/template", beforeLast == "_msearch/template":
+		before, typed = prefix(2), untyped
+	case len(segments) == 3 && segments[1] == "_explain" && last != "":
+		before = prefix(2)
+	case len(segments) == 4 && last == "_explain" && segments[2] != "":
+		before = prefix(2)
+	case last == "_search", last == "_msearch", last == "_count":
+		before = prefix(1)
+	case last == "_async_search", last == "_rank_eval":
+		before, typed = prefix(1), untyped
 	default:
 		return "", false
 	}
+	if len(before) > typed {
+		return "", false
+	}
+	for i, segment := range before {
+		name, err := url.PathUnescape(segment)
+		reserved := []string{"_all", "_doc"}[i]
+		if err != nil || name == "" || strings.HasPrefix(name, "_") && name != reserved {
+			return "", false
+		}
+		if i == 0 {
+			index = name
+		}
+	}
+	return index, true
 }
 
 func FuzzRecognise(f *testing.F) {
 	for _, path := range []string{
 		"/_search", "/a/_search", "/a%2Fb/_search//", "/_all/_search", "//_search", "/%5Fa/_search",
 		"/a/_search/scroll", "/%zz/_search", "*", "", "_search", "_search/0", "a/_search", "/a/b/_search", "/_search/_search",
+		"/a/_doc/_msearch", "/a/_explain/1", "/a/b/1/_explain", "/a/_explain/1/_explain", "/_explain/1", "/a/_validate/query",
+		"/a/b/_validate/query", "/_validate/query", "/a/_search/template", "/_msearch/template", "/a/b/_search/template",
+		"/a/_async_search", "/_rank_eval", "/a/b/_rank_eval", "/a/_count", "/a/%5Fdoc/_count", "/a/%zz/_count", "/a/_explain/_search",
 	} {
 		f.Add("GET", path)
 		f.Add("POST", path)
@@ -100,19 +272,24 @@ func FuzzRecognise(f *testing.F) {
 	f.Add("PUT", "/_search")
 	f.Fuzz(func(t *testing.T, method, path string) {
 		m, ok := recognise(method, path)
-		index, want := isSearch(method, path)
+		index, want := recognisedPlainly(method, path)
 		if ok != want || m.index != index {
 			t.Errorf("recognise(%q, %q) = %q, %v, want %q, %v", method, path, m.index, ok, index, want)
 		}
 	})
 }
 
-// The rows must be such that a request fits at most one.
+// A request must fit one row at most, whatever stands for the names in it.
 func TestRoutesDoNotOverlap(t *testing.T) {
+	names := strings.NewReplacer("{index}", "a", "{type}", "_doc", "{id}", "_search")
 	for i, a := range routes {
-		for _, b := range routes[i+1:] {
-			if a.shape == b.shape && slices.ContainsFunc(a.methods, func(m string) bool { return slices.Contains(b.methods, m) }) {
-				t.Errorf("%s stands twice in the table", a.shape)
+		path := names.Replace(a.shape)
+		for k, b := range routes {
+			_, fits := b.fit(path)
+			fits = fits && strings.Count(b.shape, "/") == strings.Count(path, "/")
+			both := slices.ContainsFunc(a.methods, func(m string) bool { return slices.Contains(b.methods, m) })
+			if (i == k) != (fits && both) {
+				t.Errorf("%s fits %s: %v", path, b.shape, fits)
 			}
 		}
 	}

@@ -9,24 +9,20 @@ import (
 	"net/http"
 	"runtime"
 	"runtime/debug"
-	"strings"
 	"time"
 
 	"github.com/akin-search/akin/expand"
 )
 
-// controlHeader and controlParameter let a client switch akin off for a search,
-// with the value "off". Neither reaches the cluster.
-const (
-	controlHeader    = "X-Akin"
-	controlParameter = "akin"
-)
-
 // Reasons of the proxy's own to leave a search alone; the expander has more.
 const (
-	reasonOff      = "off"           // the client asked for it
-	reasonDisabled = "disabled"      // there is no expander
-	reasonNothing  = "nothing_added" // the expander gave no reason
+	reasonNothing     = "nothing_added" // the expander gave no reason
+	reasonRankEvalOff = "rank_eval_off" // [Options.RankEval] is not set
+	reasonTemplateOff = "templates_off" // [Options.Templates] is not set
+	reasonTypedPath   = "typed_path"    // the cluster has no mapping types, or does not say so
+	reasonFilterPath  = "filter_path"   // the answer would not show that the search failed
+	reasonDryRun      = "dry_run"       // the client asked for it
+	reasonShadow      = "shadow"        // [Options.Shadow] is set
 )
 
 // errPanic stands for a panic of the expander.
@@ -34,15 +30,26 @@ var errPanic = errors.New("panic")
 
 // An exchange is what the proxy knows of a search while it is forwarded.
 type exchange struct {
-	index string
-	// rawQuery is the query string without akin's own parameter.
+	endpoint expand.Endpoint
+	index    string
+	// rawQuery is the query string without akin's own parameters.
 	rawQuery string
 	// read says that original is the whole body as it came; else the body is
 	// still to be read from the request.
 	read     bool
 	original []byte
-	// rewritten is what is sent first, nil for the original.
+	// rewritten is what is sent first, or in shadow mode beside the original;
+	// nil for the original alone.
 	rewritten *expand.Result
+	// shadow says that the client gets the answer to the original.
+	shadow bool
+	// filtered says that the answer shows what failed, but not of which search.
+	filtered bool
+	// control is what the client asks of akin.
+	control control
+	// took is the time of akin's own work, record names the explanation.
+	took   time.Duration
+	record string
 }
 
 type exchangeKey struct{}
@@ -55,85 +62,135 @@ func exchangeOf(ctx context.Context) *exchange {
 
 // search forwards a search, rewritten where that is possible.
 func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
-	ex := &exchange{index: m.index}
+	ex := &exchange{endpoint: m.endpoint, index: m.index}
 	r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, ex))
-	var off bool
-	ex.rawQuery, off = cutControl(r.URL.RawQuery, r.Header)
-	if off || s.opts.Expander == nil {
-		reason := reasonDisabled
-		if off {
-			reason = reasonOff
+	ex.rawQuery, ex.control = cutControl(r.URL.RawQuery, r.Header)
+	expander, reason := s.choose(m, ex)
+	var body []byte
+	if reason == "" {
+		var err error
+		if body, reason, err = s.readBody(r, ex); err != nil { // the request itself is broken: there is nothing to forward
+			writeError(w, http.StatusBadRequest, "akin_request_exception", "the body of the request broke off")
+			return
 		}
-		s.metrics.unchanged(reason)
-		s.send(w, r)
-		return
 	}
-	body, reason, err := s.readBody(r, ex)
-	if err != nil { // the request itself is broken: there is nothing to forward
-		writeError(w, http.StatusBadRequest, "akin_request_exception", "the body of the request broke off")
-		return
-	}
-	if reason != "" {
-		s.metrics.unchanged(reason)
+	if reason == "" {
+		s.expandSearch(r, m, ex, expander, body)
 	} else {
-		s.expandSearch(r, m, ex, body)
+		s.metrics.unchanged(reason)
+		if ex.control.explain || ex.control.dryRun {
+			s.record(ex, r, m, &expand.Result{Reason: expand.Reason(reason)}, "")
+		}
 	}
 	s.send(w, r)
 }
 
-// cutControl returns the raw query without akin's own parameter, all else byte
-// for byte, and whether parameter or header switch akin off.
-func cutControl(rawQuery string, h http.Header) (rest string, off bool) {
-	for _, v := range h[controlHeader] {
-		off = off || isOff(v)
+// choose returns the expander for a search, or the reason why it is forwarded
+// as it came. It looks at all but the body.
+func (s *Server) choose(m match, ex *exchange) (e Expander, reason string) {
+	asked := ex.control.explain || ex.control.dryRun
+	ex.shadow = s.sampled()
+	switch {
+	case ex.control.off:
+		return nil, reasonOff
+	case m.endpoint == expand.EndpointRankEval && !s.opts.RankEval:
+		return nil, reasonRankEvalOff
+	case m.how == renderTemplate && !s.opts.Templates:
+		return nil, reasonTemplateOff
+	case s.opts.Shadow > 0 && !ex.shadow && !asked:
+		return nil, reasonShadow
 	}
-	if !strings.Contains(rawQuery, controlParameter) {
-		return rawQuery, off
+	if e, reason = s.expanderFor(ex.control.profile); reason != "" {
+		return nil, reason
 	}
-	kept := make([]string, 0, strings.Count(rawQuery, "&")+1)
-	for part := range strings.SplitSeq(rawQuery, "&") {
-		name, value, _ := strings.Cut(part, "=")
-		if name != controlParameter {
-			kept = append(kept, part)
-			continue
-		}
-		off = off || isOff(value)
+	if !showsFailures(m.endpoint, ex.rawQuery) {
+		return nil, reasonFilterPath
 	}
-	return strings.Join(kept, "&"), off
+	return e, ""
 }
 
-func isOff(value string) bool { return strings.EqualFold(strings.TrimSpace(value), "off") }
-
-// expandSearch has the search rewritten within the budget and counts what came
-// of it. Where it fails ex.rewritten stays nil.
-func (s *Server) expandSearch(r *http.Request, m match, ex *exchange, body []byte) {
+// expandSearch has the search rewritten within the budget, counts what came of
+// it and keeps that. Where it fails ex.rewritten stays nil.
+func (s *Server) expandSearch(r *http.Request, m match, ex *exchange, e Expander, body []byte) {
 	ctx, cancel := context.WithTimeout(r.Context(), s.opts.Budget)
 	defer cancel()
-	in := &expand.Request{Endpoint: m.endpoint, Index: m.index, RawQuery: ex.rawQuery, Body: body}
 	start := time.Now()
-	res, err := s.callExpander(ctx, in)
-	s.metrics.expand.Observe(time.Since(start).Seconds())
-	switch {
-	case err != nil:
+	res, toSend, err := s.expanded(ctx, r, m, ex, e, body)
+	ex.took = time.Since(start)
+	s.metrics.expand.Observe(ex.took.Seconds())
+	if err != nil {
 		cause := s.cause(err)
 		s.metrics.failedOpen(cause)
 		s.log.DebugContext(ctx, "search was not expanded", "index", m.index, "cause", cause, "err", err)
-	case !res.Rewritten:
-		s.metrics.unchanged(reasonOf(res))
-	default:
-		ex.rewritten = res
-		s.metrics.rewritten.Inc()
-		s.metrics.addedTerms.Add(float64(res.AddedTerms()))
+		s.record(ex, r, m, nil, cause)
+		return
 	}
-	if s.opts.LogQueries && err == nil {
+	for _, failure := range res.Failures {
+		cause := s.cause(failure)
+		s.metrics.failedOpen(cause)
+		s.log.DebugContext(ctx, "a search of several was not expanded", "index", m.index, "cause", cause, "err", failure)
+	}
+	s.record(ex, r, m, res, "")
+	s.decide(ex, res, toSend)
+	if s.opts.LogQueries {
 		s.log.InfoContext(ctx, "search", "index", m.index, "query", ex.rawQuery, "body", string(body),
 			"rewritten", res.Rewritten, "rewritten_query", res.RawQuery, "rewritten_body", string(res.Body))
 	}
 }
 
+// decide settles what is sent of a search that was looked at, and counts it.
+func (s *Server) decide(ex *exchange, res, toSend *expand.Result) {
+	switch {
+	case !res.Rewritten && len(res.Failures) > 0: // counted already
+	case !res.Rewritten:
+		s.metrics.unchanged(reasonOf(res))
+	case ex.control.dryRun:
+		s.metrics.unchanged(reasonDryRun)
+	case s.opts.Shadow > 0:
+		s.metrics.unchanged(reasonShadow)
+		if ex.shadow {
+			ex.rewritten = toSend
+		}
+	default:
+		ex.rewritten = toSend
+		s.metrics.rewritten.Inc()
+		s.metrics.addedTerms.Add(float64(res.AddedTerms()))
+	}
+}
+
+// expanded returns what the expander makes of a search, and the same as it is
+// sent: they differ for a template.
+func (s *Server) expanded(ctx context.Context, r *http.Request, m match, ex *exchange, e Expander, body []byte) (res, toSend *expand.Result, err error) {
+	in := &expand.Request{Endpoint: m.endpoint, Index: m.index, RawQuery: ex.rawQuery, Body: body}
+	var t *templates
+	if m.how == renderTemplate {
+		var reason string
+		if t, reason, err = s.render(ctx, r, m.endpoint, in.RawQuery, body); err != nil {
+			return nil, nil, err
+		} else if reason != "" {
+			return &expand.Result{Reason: expand.Reason(reason)}, nil, nil
+		}
+		in.Body = t.rendered
+	}
+	if res, err = s.callExpander(ctx, e, in); err != nil || !res.Rewritten {
+		return res, nil, err
+	}
+	if m.typed && !s.knowsTypes(ctx, r) {
+		return &expand.Result{Reason: reasonTypedPath}, nil, nil
+	}
+	sent := *res
+	if t != nil {
+		if sent.Body, err = t.seal(res); err != nil {
+			return nil, nil, err
+		}
+	}
+	sent.RawQuery, ex.filtered = showFailures(m.endpoint, res.RawQuery)
+	return res, &sent, nil
+}
+
 // callExpander calls the expander. This is the one place where a panic is
 // caught: a search must not be lost to a mistake of ours.
-func (s *Server) callExpander(ctx context.Context, in *expand.Request) (res *expand.Result, err error) {
+func (s *Server) callExpander(ctx context.Context, e Expander, in *expand.Request) (res *expand.Result, err error) {
 	defer func() {
 		v := recover()
 		if v == nil {
@@ -146,7 +203,7 @@ func (s *Server) callExpander(ctx context.Context, in *expand.Request) (res *exp
 		}
 		s.log.ErrorContext(ctx, "panic while a search was expanded", "panic", what, "stack", string(debug.Stack()))
 	}()
-	return s.opts.Expander.Expand(ctx, in)
+	return e.Expand(ctx, in)
 }
 
 func (s *Server) cause(err error) string {
@@ -175,11 +232,12 @@ func reasonOf(res *expand.Result) string {
 type searchTransport struct {
 	server *Server
 	next   http.RoundTripper
+	held   holder
 }
 
-// RoundTrip sends out. A rewritten search that is answered with any 4xx or 5xx
-// is followed once by the original, whose answer counts; one that is not
-// answered is not.
+// RoundTrip sends out. A rewritten search that is answered with any 4xx or
+// 5xx, or with a failure inside a 200, is followed once by the original, whose
+// answer counts; one that is not answered is not.
 func (t *searchTransport) RoundTrip(out *http.Request) (*http.Response, error) {
 	ex := exchangeOf(out.Context())
 	if ex == nil {
@@ -187,19 +245,50 @@ func (t *searchTransport) RoundTrip(out *http.Request) (*http.Response, error) {
 	}
 	start := time.Now()
 	defer func() { t.server.metrics.upstream.Observe(time.Since(start).Seconds()) }()
-	if ex.rewritten == nil {
+	res, err := t.exchange(out, ex)
+	if err == nil {
+		t.server.mark(ex, res)
+	}
+	return res, err
+}
+
+func (t *searchTransport) exchange(out *http.Request, ex *exchange) (*http.Response, error) {
+	switch {
+	case ex.rewritten == nil:
 		return t.sendOriginal(out, ex)
+	case ex.shadow:
+		return t.server.shadow(out, ex) //nolint:contextcheck // What runs beside it outlives the client's request.
 	}
 	res, err := t.next.RoundTrip(ex.rewrite(out))
-	if err != nil || res.StatusCode < http.StatusBadRequest {
-		return res, err
+	if err != nil {
+		return nil, err
 	}
 	status := res.StatusCode
-	_, _ = io.CopyN(io.Discard, res.Body, 64<<10) // to its end, if that is near: the connection can be used again
+	answer, err := t.refusal(ex, res)
+	if err != nil {
+		t.server.metrics.unchecked.Inc()
+	}
+	if answer == nil {
+		return res, nil
+	}
 	_ = res.Body.Close()
 	res, err = t.sendOriginal(out, ex)
-	t.server.refused(out.Context(), ex, status, err == nil && res.StatusCode < http.StatusBadRequest)
+	taken := err == nil && res.StatusCode < http.StatusBadRequest
+	if taken {
+		failed, _ := t.failure(ex, res) // one that cannot be looked at counts as good
+		taken = failed == nil
+	}
+	t.server.refused(out.Context(), ex, status, taken, answer)
 	return res, err
+}
+
+// refusal returns what the cluster says against a rewritten search, nil where
+// it takes it.
+func (t *searchTransport) refusal(ex *exchange, res *http.Response) ([]byte, error) {
+	if res.StatusCode < http.StatusBadRequest {
+		return t.failure(ex, res)
+	}
+	return append([]byte{}, t.server.beginning(res)...), nil // empty at least
 }
 
 func (t *searchTransport) sendOriginal(out *http.Request, ex *exchange) (*http.Response, error) {
@@ -219,7 +308,7 @@ func (ex *exchange) rewrite(out *http.Request) *http.Request {
 	setBody(rewritten, ex.rewritten.Body)
 	h := rewritten.Header
 	h.Del("Content-Encoding")
-	if len(ex.original) == 0 || !isJSON(h["Content-Type"]) {
+	if len(ex.original) == 0 {
 		// There was no body to have a type. Elasticsearch 8 wants the versions
 		// in Accept and Content-Type to be the same.
 		h["Content-Type"] = []string{"application/json"}
@@ -237,13 +326,15 @@ func setBody(out *http.Request, body []byte) {
 	out.Body = io.NopCloser(bytes.NewReader(body))
 }
 
-// refused notes that the cluster did not take a rewritten search, and whether
-// it took the original. Where it did not, the mistake is the client's.
-func (s *Server) refused(ctx context.Context, ex *exchange, status int, originalTaken bool) {
+// refused notes that the cluster did not take a rewritten search, of which
+// answer is the beginning of what it said, and whether it took the original.
+// Where it did not, the mistake is the client's.
+func (s *Server) refused(ctx context.Context, ex *exchange, status int, originalTaken bool, answer []byte) {
 	s.metrics.refusedSearch(originalTaken)
+	s.explanations.refuse(ex.record)
 	s.log.DebugContext(ctx, "the cluster refused a rewritten search", "index", ex.index, "status", status,
 		"original_taken", originalTaken)
 	if originalTaken && s.opts.OnRefused != nil {
-		s.opts.OnRefused(ex.index)
+		s.opts.OnRefused(ex.index, answer)
 	}
 }

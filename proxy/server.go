@@ -63,6 +63,19 @@ type Options struct {
 
 	// Expander rewrites the searches; with nil their bodies pass unread.
 	Expander Expander
+	// Profiles rewrite the searches that ask for one by its name, in place of
+	// Expander. A profile that is nil is switched off: its searches are
+	// forwarded as they came, like those that ask for one that is not here.
+	Profiles map[string]Expander
+	// RankEval rewrites the searches of _rank_eval, too.
+	RankEval bool
+	// Templates has the cluster render search templates, so that the searches
+	// that come out can be rewritten.
+	Templates bool
+	// Shadow in [0, 1], unless 0, answers every client with what the cluster
+	// makes of the original search. This share of the plain searches is sent
+	// once more, rewritten, after that, and metrics tell how the two differ.
+	Shadow float64
 	// Budget bounds the time of one call of Expander; 0 means [DefaultBudget].
 	Budget time.Duration
 	// MaxBody is the number of bytes, compressed and decompressed alike, up to
@@ -74,9 +87,10 @@ type Options struct {
 	// deadline and "error" for all else.
 	Cause func(error) string
 	// OnRefused, unless nil, is called each time the cluster answers a rewritten
-	// search of index with a 4xx or 5xx and then takes the original. It must not
-	// block.
-	OnRefused func(index string)
+	// search of index with a 4xx or 5xx and takes the original. The answer is
+	// the beginning, at most 8 KiB, of what it said to the rewritten one,
+	// decompressed; it must not be kept. OnRefused must not block.
+	OnRefused func(index string, answer []byte)
 
 	// Ready returns why the process is not ready to serve, nothing where it is,
 	// until ctx ends at the latest. With nil the server is always ready.
@@ -101,6 +115,10 @@ type Server struct {
 	proxy    http.Handler
 	admin    http.Handler
 	gunzip   sync.Pool // of *gzip.Reader
+	// explanations are of the last searches.
+	explanations explanations
+	// shadows are the searches that run beside those of the clients.
+	shadows  *shadows
 	drain    time.Duration
 	draining atomic.Bool
 }
@@ -109,7 +127,7 @@ type Server struct {
 // or the metrics cannot be registered.
 func New(o Options) (*Server, error) {
 	o = withDefaults(o)
-	s := &Server{opts: o, log: o.Logger, drain: drainLimit}
+	s := &Server{opts: o, log: o.Logger, drain: drainLimit, shadows: newShadows()}
 	var err error
 	if s.metrics, err = newMetrics(o.Registry); err != nil {
 		return nil, fmt.Errorf("proxy: metrics: %w", err)
@@ -154,7 +172,8 @@ func defaultCause(err error) string {
 func (s *Server) Handler() http.Handler { return s.proxy }
 
 // AdminHandler returns the handler of the admin listener: /healthz, /readyz,
-// /metrics and POST /_akin/expand/{index}.
+// /metrics, POST /_akin/expand/{index}, and GET /_akin/explanations with /{id}
+// for one of them. It shows the texts of searches.
 func (s *Server) AdminHandler() http.Handler { return s.admin }
 
 // newProxyEngine returns a gin engine that knows no routes: gin matches and
@@ -181,7 +200,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		s.send(w, r)
 		return
 	}
-	m.serve(s, w, r, m)
+	s.search(w, r, m)
 }
 
 // Serve answers on the two listeners until ctx ends, then takes no more
@@ -219,9 +238,14 @@ func (s *Server) Serve(ctx context.Context, proxy, admin net.Listener) error {
 			errs = append(errs, fmt.Errorf("proxy: listener: %w", err))
 		}
 	}
+	s.Close()
 	s.upstream.transport.CloseIdleConnections()
 	return errors.Join(errs...)
 }
+
+// Close ends what runs beside the requests of clients and waits for its end.
+// Serve does so, too: it is for those who use the handlers without it.
+func (s *Server) Close() { s.shadows.close() }
 
 func (s *Server) newHTTPServer(h http.Handler) *http.Server {
 	return &http.Server{

@@ -1,7 +1,10 @@
 package proxy
 
 import (
+	"bytes"
+	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -30,6 +34,8 @@ const (
 	// long each further time, at most maxRest.
 	firstRest = time.Second
 	maxRest   = 30 * time.Second
+	// typesTime is how long it is believed that the cluster has mapping types.
+	typesTime = time.Minute
 )
 
 // upstream sends requests to the nodes of the cluster in turn.
@@ -37,6 +43,7 @@ type upstream struct {
 	nodes     []*node
 	turn      atomic.Uint64
 	transport *http.Transport
+	types     atomic.Pointer[knownTypes]
 	now       func() time.Time // replaced by tests
 	log       *slog.Logger
 }
@@ -219,3 +226,84 @@ type keepOpen struct{ io.Reader }
 
 // Close does nothing.
 func (keepOpen) Close() error { return nil }
+
+// ask makes a call of akin's own for the client that sent r: with its headers,
+// credentials among them, less those about its body, its connection and the
+// form of the answer. It reads an answer of at most MaxBody bytes.
+func (s *Server) ask(ctx context.Context, r *http.Request, method, path string, body []byte) (status int, answer []byte, err error) {
+	out, err := http.NewRequestWithContext(ctx, method, path, bytes.NewReader(body))
+	if err != nil {
+		return 0, nil, err
+	}
+	out.Header = r.Header.Clone()
+	for name := range out.Header {
+		if slices.Contains(notAsked[:], name) || slices.Contains(connectionOptions(r.Header), name) {
+			delete(out.Header, name)
+		}
+	}
+	out.Header["Accept"] = []string{"application/json"}
+	if _, ok := out.Header["User-Agent"]; !ok {
+		out.Header["User-Agent"] = []string{""} // else net/http makes one up
+	}
+	if len(body) > 0 {
+		out.Header["Content-Type"] = []string{"application/json"}
+	}
+	res, err := s.upstream.RoundTrip(out)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer res.Body.Close()
+	answer, err = readUpTo(res.Body, min(res.ContentLength, firstRead), s.opts.MaxBody+1)
+	if err == nil && int64(len(answer)) > s.opts.MaxBody {
+		err = fmt.Errorf("%s: the answer is larger than %d bytes", path, s.opts.MaxBody)
+	}
+	return res.StatusCode, answer, err
+}
+
+// notAsked are the headers of a client's request that a call made for it has
+// not.
+var notAsked = [...]string{
+	"Accept", "Accept-Charset", "Accept-Encoding", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Expect",
+	"Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding",
+	"Upgrade", controlHeader, profileHeader,
+}
+
+// connectionOptions returns the names of the headers that are for the next hop
+// alone (RFC 9110, section 7.6.1).
+func connectionOptions(h http.Header) (names []string) {
+	for _, list := range h["Connection"] {
+		for name := range strings.SplitSeq(list, ",") {
+			names = append(names, http.CanonicalHeaderKey(strings.TrimSpace(name)))
+		}
+	}
+	return names
+}
+
+// knownTypes is what was learnt of a cluster's mapping types.
+type knownTypes struct {
+	are   bool
+	until time.Time
+}
+
+// knowsTypes reports whether the cluster has mapping types. With them
+// POST /i/_doc/_search searches; without, it stores a document named _search,
+// which must not be rewritten. Engines on Lucene 8 have them, those on later
+// ones do not; the version of an OpenSearch can pretend to be that of an
+// Elasticsearch 7.
+func (s *Server) knowsTypes(ctx context.Context, r *http.Request) bool {
+	if known := s.upstream.types.Load(); known != nil && s.upstream.now().Before(known.until) {
+		return known.are
+	}
+	status, answer, err := s.ask(ctx, r, http.MethodGet, "/", nil)
+	var page struct {
+		Version struct {
+			Lucene string `json:"lucene_version"`
+		} `json:"version"`
+	}
+	if err != nil || status != http.StatusOK || json.Unmarshal(answer, &page) != nil || page.Version.Lucene == "" {
+		return false // and unknown: the next one asks again
+	}
+	known := &knownTypes{strings.HasPrefix(page.Version.Lucene, "8."), s.upstream.now().Add(typesTime)}
+	s.upstream.types.Store(known)
+	return known.are
+}

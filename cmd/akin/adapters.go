@@ -24,18 +24,25 @@ var (
 type cluster struct{ cached *esclient.Cached }
 
 func (c cluster) Analyze(ctx context.Context, t expand.Text) (*expand.Analysis, error) {
-	a, err := c.cached.Analyze(ctx, t.Index, t.Field, t.Analyzer, t.Text)
-	switch {
-	case errors.Is(err, esclient.ErrNotText):
-		return nil, fmt.Errorf("%w: %w", expand.ErrNotText, err)
-	case errors.Is(err, esclient.ErrMixed):
-		return nil, fmt.Errorf("%w: %w", expand.ErrMixed, err)
-	case err != nil:
-		return nil, err
+	a, err := c.cached.Analyze(ctx, esclient.Indices(t.Indices), t.Field, t.Analyzer, t.Text)
+	if err != nil {
+		return nil, alone(err)
 	}
 	return &expand.Analysis{
-		Terms: a.Terms, Positions: a.Positions, Shards: a.Shards, Weighting: weighting(a.Similarity),
+		Terms: a.Terms, Positions: a.Positions, Graph: a.Graph, Shards: a.Shards, Weighting: weighting(a.Similarity),
 	}, nil
+}
+
+// alone makes those errors of esclient that are no failures known to expand.
+func alone(err error) error {
+	switch {
+	case errors.Is(err, esclient.ErrNotText), errors.Is(err, esclient.ErrRemote):
+		return fmt.Errorf("%w: %w", expand.ErrNotText, err)
+	case errors.Is(err, esclient.ErrMixed):
+		return fmt.Errorf("%w: %w", expand.ErrMixed, err)
+	default:
+		return err
+	}
 }
 
 // weighting says how a field is scored: by a constant with the boolean
@@ -47,9 +54,19 @@ func weighting(s esclient.Similarity) expand.Weighting {
 	return expand.WeightBM25
 }
 
-func (c cluster) Statistics(ctx context.Context, index, field string, terms []string, docFreqs []int64) (expand.Statistics, error) {
-	s, err := c.cached.Statistics(ctx, index, field, terms, docFreqs)
+func (c cluster) Statistics(
+	ctx context.Context, indices expand.Indices, field string, terms []string, docFreqs []int64,
+) (expand.Statistics, error) {
+	s, err := c.cached.Statistics(ctx, esclient.Indices(indices), field, terms, docFreqs)
 	return expand.Statistics(s), err
+}
+
+func (c cluster) Fields(ctx context.Context, indices expand.Indices, pattern string) ([]string, error) {
+	names, err := c.cached.Fields(ctx, esclient.Indices(indices), pattern)
+	if err != nil {
+		return nil, alone(err)
+	}
+	return names, nil
 }
 
 // matrices gives expand the versions that are active in a row store.

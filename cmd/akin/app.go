@@ -15,7 +15,6 @@ import (
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
-	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/proxy"
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
@@ -52,7 +51,10 @@ func newApp(ctx context.Context, cfg *configs.Config, files map[string]rowstore.
 		Budget:    time.Duration(cfg.Expansion.Budget),
 		MaxBody:   int64(cfg.Expansion.MaxBody),
 		Cause:     cause,
-		OnRefused: a.cluster.Forget,
+		RankEval:  cfg.Expansion.RankEval,
+		Templates: cfg.Expansion.Templates,
+		Shadow:    cfg.Expansion.Shadow,
+		OnRefused: func(index string, _ []byte) { a.cluster.Forget(index) },
 		Ready:     a.problems,
 		Logger:    log, LogQueries: cfg.Log.Queries,
 		Registry: registry,
@@ -67,9 +69,7 @@ func newApp(ctx context.Context, cfg *configs.Config, files map[string]rowstore.
 			return nil, usageError{err}
 		}
 	}
-	if cfg.Expansion.Enabled && a.store != nil {
-		options.Expander = expand.New(cluster{a.cluster}, matrices{a.store}, expandOptions(cfg.Expansion))
-	}
+	a.expanders(cfg, &options)
 	registry.MustRegister(&collector{cluster: a.cluster, store: a.store}, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if a.server, err = proxy.New(options); err != nil {
@@ -81,6 +81,9 @@ func newApp(ctx context.Context, cfg *configs.Config, files map[string]rowstore.
 
 // close ends what newApp started. It may be called on a part of it.
 func (a *app) close() {
+	if a.server != nil {
+		a.server.Close()
+	}
 	if a.store != nil {
 		if err := a.store.Close(); err != nil {
 			a.log.Warn("closing the row store", "err", err)
@@ -132,23 +135,6 @@ func openStore(ctx context.Context, cfg *configs.Config, files map[string]rowsto
 		}
 	}
 	return rowstore.Open(ctx, options)
-}
-
-func expandOptions(cfg configs.Expansion) expand.Options {
-	return expand.Options{
-		Scoring: map[string]expand.Form{
-			configs.ScoringAuto: expand.FormAuto, configs.ScoringLinear: expand.FormLinear,
-			configs.ScoringGrouped: expand.FormGrouped, configs.ScoringSaturated: expand.FormSaturated,
-		}[cfg.Scoring],
-		Matching: map[string]expand.Matching{
-			configs.MatchingWiden: expand.MatchingWiden, configs.MatchingSame: expand.MatchingSame,
-		}[cfg.Matching],
-		MaxAddedTerms: cfg.MaxAddedTerms,
-		MaxQueryTerms: cfg.MaxQueryTerms,
-		MaxDocShare:   cfg.MaxDocShare,
-		Strength:      expand.Strength(cfg.Strength),
-		DefaultFields: cfg.DefaultFields,
-	}
 }
 
 func readCA(file string) ([]byte, error) {

@@ -21,7 +21,8 @@ func newServe() *cobra.Command {
 		Short: "Stand in front of a cluster and expand its searches",
 		Long: `serve forwards every request to the cluster and expands the searches among them.
 Whatever goes wrong, the original request goes on. The admin port has /healthz,
-/readyz, /metrics and POST /_akin/expand/{index}.`,
+/readyz, /metrics, POST /_akin/expand/{index} and GET /_akin/explanations; it
+shows the texts of searches.`,
 		Example: `  akin serve --config configs/akin.yml`,
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -215,6 +216,17 @@ type Snapshot struct {
 func (s *Snapshot) For(index, field string) *Rows {
 	for i, b := range s.bindings {
 		if b.fields.match(field) && b.indices.covers(index) {
+			return s.rows[i]
+		}
+	}
+	return nil
+}
+
+// ForAmong is [Snapshot.For] where the matrices of some names are bound alone,
+// in the order in which all are.
+func (s *Snapshot) ForAmong(names []string, index, field string) *Rows {
+	for i, b := range s.bindings {
+		if slices.Contains(names, b.name) && b.fields.match(field) && b.indices.covers(index) {
 			return s.rows[i]
 		}
 	}

@@ -104,6 +104,41 @@ func TestOneMatrixForEachLanguage(t *testing.T) {
 	}
 }
 
+func TestRowsAmongSomeMatricesAreOfTheFirstBoundThatFits(t *testing.T) {
+	all := []string{"*"}
+	s := open(t, Options{
+		Bindings: []Binding{
+			{Name: "narrow", Indices: all, Fields: []string{"title"}},
+			{Name: "wide", Indices: all, Fields: all},
+			{Name: "last", Indices: []string{"logs"}, Fields: all},
+			{Name: "empty", Indices: all, Fields: all},
+		},
+		Files: map[string]Loader{
+			"narrow": InMemory(newMatrix(t, "narrow", 5)), "wide": InMemory(newMatrix(t, "wide", 5)), "last": InMemory(newMatrix(t, "last", 5)),
+			"empty": func(context.Context) (*simmatrix.Matrix, bool, error) { return nil, false, errors.New("not there") },
+		},
+	})
+	for _, tt := range []struct {
+		names              []string
+		index, field, want string // "" for no rows
+	}{
+		{[]string{"wide", "narrow"}, "a", "title", "narrow"}, // in the order of the bindings
+		{[]string{"wide"}, "a", "title", "wide"},
+		{[]string{"narrow"}, "a", "body", ""},
+		{[]string{"narrow", "last"}, "logs", "body", "last"},
+		{[]string{"last"}, "a", "title", ""},
+		{[]string{"empty", "unknown"}, "logs", "title", ""},
+		{nil, "logs", "title", ""},
+	} {
+		rows := s.Pin().ForAmong(tt.names, tt.index, tt.field)
+		if (rows != nil) != (tt.want != "") {
+			t.Errorf("%v, %s, %s: rows %v, want of %q", tt.names, tt.index, tt.field, rows, tt.want)
+		} else if rows != nil && !strings.HasPrefix(rows.Version(), tt.want+"@") {
+			t.Errorf("%v, %s, %s: rows of %s, want of %q", tt.names, tt.index, tt.field, rows.Version(), tt.want)
+		}
+	}
+}
+
 func TestOptionsAreCheckedAllAtOnce(t *testing.T) {
 	_, err := Open(t.Context(), Options{
 		Bindings: []Binding{

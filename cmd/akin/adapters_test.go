@@ -1,0 +1,104 @@
+package main
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/akin-search/akin/demo"
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/expand"
+)
+
+// newCluster returns what expand asks, in front of the embedded engine with an
+// index of a text and a keyword.
+func newCluster(t *testing.T) cluster {
+	t.Helper()
+	engine := httptest.NewServer(demo.NewEngine())
+	t.Cleanup(engine.Close)
+	client, err := esclient.New(esclient.Options{URLs: []string{engine.URL}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	const mappings = `{"mappings":{"properties":{"title":{"type":"text","analyzer":"english","fields":{"raw":{"type":"keyword"}}},` +
+		`"body":{"type":"text"}}}}`
+	if _, err := client.CreateIndex(t.Context(), "help", []byte(mappings)); err != nil {
+		t.Fatal(err)
+	}
+	docs := []esclient.Document{{ID: "1", Source: map[string]string{"title": "running cars"}}}
+	if err := client.Index(t.Context(), "help", docs); err != nil {
+		t.Fatal(err)
+	}
+	cached := esclient.NewCached(client, esclient.CacheOptions{AnalysisBytes: 1 << 20, StatisticsBytes: 1 << 20, TTL: time.Minute})
+	t.Cleanup(cached.Close)
+	return cluster{cached}
+}
+
+func TestClusterAnswersExpandOfTheEmbeddedEngine(t *testing.T) {
+	c := newCluster(t)
+	for _, indices := range []expand.Indices{
+		{Expression: "help"},
+		{Expression: "he*", Options: "allow_no_indices=true&expand_wildcards=open&ignore_throttled=false&ignore_unavailable=true"},
+		{},
+	} {
+		names, err := c.Fields(t.Context(), indices, "t*")
+		if err != nil || !slices.Equal(names, []string{"title", "title.raw"}) {
+			t.Errorf("%+v: fields %q, error %v", indices, names, err)
+		}
+		a, err := c.Analyze(t.Context(), expand.Text{Indices: indices, Field: "title", Text: "the running cars"})
+		if err != nil || !slices.Equal(a.Terms, []string{"run", "car"}) || !slices.Equal(a.Positions, []int{1, 2}) || a.Graph || a.Shards != 1 {
+			t.Errorf("%+v: analysis %+v, error %v", indices, a, err)
+		}
+		docFreqs := make([]int64, 2)
+		s, err := c.Statistics(t.Context(), indices, "title", []string{"car", "boat"}, docFreqs)
+		if err != nil || s.DocCount != 1 || !slices.Equal(docFreqs, []int64{1, 0}) {
+			t.Errorf("%+v: %+v, df %v, error %v", indices, s, docFreqs, err)
+		}
+	}
+}
+
+func TestWhatIsNoFailureOfTheClusterIsToldToExpand(t *testing.T) {
+	mixed := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"a":{"mappings":{"properties":{"f":{"type":"text"}}}},` +
+			`"b":{"mappings":{"properties":{"f":{"type":"text","analyzer":"english"}}}}}`))
+	}))
+	t.Cleanup(mixed.Close)
+	client, err := esclient.New(esclient.Options{URLs: []string{mixed.URL}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	cached := esclient.NewCached(client, esclient.CacheOptions{AnalysisBytes: 1 << 20, StatisticsBytes: 1 << 20, TTL: time.Minute})
+	t.Cleanup(cached.Close)
+	other := cluster{cached}
+	c := newCluster(t)
+	at := func(expression string) expand.Indices { return expand.Indices{Expression: expression} }
+	tests := []struct {
+		name  string
+		c     cluster
+		text  expand.Text
+		cause error
+	}{
+		{"a keyword", c, expand.Text{Indices: at("help"), Field: "title.raw", Text: "x"}, expand.ErrNotText},
+		{"a remote cluster", c, expand.Text{Indices: at("x:help"), Field: "title", Text: "x"}, expand.ErrNotText},
+		{"indices that differ", other, expand.Text{Indices: at("a,b"), Field: "f", Text: "x"}, expand.ErrMixed},
+	}
+	for _, test := range tests {
+		if a, err := test.c.Analyze(t.Context(), test.text); !errors.Is(err, test.cause) {
+			t.Errorf("%s: %+v, error %v, want %v", test.name, a, err, test.cause)
+		}
+	}
+	if names, err := c.Fields(t.Context(), at("x:help"), "t*"); !errors.Is(err, expand.ErrNotText) || !errors.Is(err, esclient.ErrRemote) {
+		t.Errorf("fields %q of a remote cluster, error %v", names, err)
+	}
+	options := expand.Indices{Expression: "help", Options: "pretty=true"}
+	if _, err := c.Fields(t.Context(), options, "t*"); err == nil || errors.Is(err, expand.ErrNotText) || !strings.Contains(err.Error(), "pretty") {
+		t.Errorf("error %v for what is no option", err)
+	}
+}

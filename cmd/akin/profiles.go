@@ -1,0 +1,89 @@
+package main
+
+import (
+	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/proxy"
+	"github.com/akin-search/akin/simmatrix/rowstore"
+)
+
+var (
+	_ expand.Matrices = someMatrices{}
+	_ expand.Pinned   = somePinned{}
+)
+
+// expanders sets what rewrites searches: as the configuration says for all, and
+// as each profile says. All know together what has been learnt of the cluster.
+func (a *app) expanders(cfg *configs.Config, options *proxy.Options) {
+	options.Profiles = make(map[string]proxy.Expander, len(cfg.Profiles))
+	for name := range cfg.Profiles {
+		options.Profiles[name] = nil // known, and switched off
+	}
+	if a.store == nil {
+		return
+	}
+	all := expand.New(cluster{a.cluster}, matrices{a.store}, expandOptions(cfg.Expansion.Rewriting))
+	if cfg.Expansion.Enabled {
+		options.Expander = all
+	}
+	for name, p := range cfg.Profiles {
+		if !p.Enabled {
+			continue
+		}
+		e := all.With(expandOptions(p.Rewriting))
+		if len(p.Matrices) > 0 {
+			e = e.WithMatrices(someMatrices{a.store, p.Matrices})
+		}
+		options.Profiles[name] = e
+	}
+	options.OnRefused = func(index string, answer []byte) {
+		a.cluster.Forget(index)
+		all.Refused(answer)
+	}
+}
+
+func expandOptions(cfg configs.Rewriting) expand.Options {
+	return expand.Options{
+		Scoring: map[string]expand.Form{
+			configs.ScoringAuto: expand.FormAuto, configs.ScoringLinear: expand.FormLinear,
+			configs.ScoringGrouped: expand.FormGrouped, configs.ScoringSaturated: expand.FormSaturated,
+		}[cfg.Scoring],
+		Phase: map[string]expand.Phase{
+			configs.PhaseAuto: expand.PhaseAuto, configs.PhaseQuery: expand.PhaseQuery, configs.PhaseRescore: expand.PhaseRescore,
+		}[cfg.Phase],
+		Matching: map[string]expand.Matching{
+			configs.MatchingWiden: expand.MatchingWiden, configs.MatchingSame: expand.MatchingSame,
+		}[cfg.Matching],
+		MaxAddedTerms: cfg.MaxAddedTerms,
+		MaxQueryTerms: cfg.MaxQueryTerms,
+		MaxDocShare:   cfg.MaxDocShare,
+		Strength:      expand.Strength(cfg.Strength),
+		DefaultFields: cfg.DefaultFields,
+		Highlight: map[string]expand.Highlight{
+			configs.HighlightOriginal: expand.HighlightOriginal, configs.HighlightRelated: expand.HighlightRelated,
+		}[cfg.Highlight],
+		NormalizeScores: cfg.NormaliseScore,
+		Phrases:         cfg.Phrases,
+		RescoreQueries:  cfg.RescoreQueries,
+	}
+}
+
+// someMatrices gives expand the active versions of the matrices of a profile.
+type someMatrices struct {
+	store *rowstore.Store
+	names []string
+}
+
+func (m someMatrices) Pin() expand.Pinned { return somePinned{m.store.Pin(), m.names} }
+
+type somePinned struct {
+	snapshot *rowstore.Snapshot
+	names    []string
+}
+
+func (p somePinned) For(index, field string) expand.Rows {
+	if rows := p.snapshot.ForAmong(p.names, index, field); rows != nil {
+		return rows
+	}
+	return nil // not a nil *rowstore.Rows, as in pinned
+}

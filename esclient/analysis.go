@@ -1,0 +1,128 @@
+package esclient
+
+import (
+	"context"
+	"strings"
+)
+
+// Analyze returns what the cluster makes of a text in a field, by the analyzer
+// named or, where that is "", by the field's own search analyzer. The error
+// wraps [ErrNotText], [ErrMixed] or [ErrRemote] where the field is not one to
+// expand.
+//
+// What is not remembered takes one round trip where indices is one index, else
+// two; one more for an alias of a field. A text is analyzed once for all the
+// fields of the indices that have the same analyzer.
+func (c *Cached) Analyze(ctx context.Context, indices Indices, field, analyzer, text string) (*Analysis, error) {
+	k := askKey{c.key(indices, field), analyzer, text}
+	a, warm, err := c.recallAnalysis(k)
+	if !warm {
+		own := askKey{k.clone(), strings.Clone(analyzer), strings.Clone(text)}
+		a, err = c.analyses.do(ctx, own,
+			func() (*Analysis, bool, error) { return c.recallAnalysis(own) },
+			func(ctx context.Context) (*Analysis, error) { return c.analyze(ctx, own) },
+			func(*Analysis, error) {}) // what it is made of is remembered
+	}
+	c.tally(&c.analysis, warm, err)
+	return a, err
+}
+
+// recallAnalysis answers from memory. It reports whether it could.
+func (c *Cached) recallAnalysis(k askKey) (*Analysis, bool, error) {
+	s, ok, err := c.schemas.get(k.fieldKey)
+	if !ok || err != nil {
+		return nil, ok, err
+	}
+	name, err := s.analyzer(k.analyzer)
+	if err != nil {
+		return nil, true, err
+	}
+	t, ok, err := c.texts.get(k.textKey(s, name))
+	if !ok || err != nil {
+		return nil, ok, err
+	}
+	return newAnalysis(s, t), true, nil
+}
+
+// analyze makes the calls for an analysis.
+func (c *Cached) analyze(ctx context.Context, k askKey) (*Analysis, error) {
+	var guess *flight[guessed]
+	if _, known, _ := c.schemas.get(k.fieldKey); !known {
+		guess = c.guess(k)
+	}
+	s, err := c.schema(ctx, k.fieldKey)
+	if err != nil {
+		return nil, err
+	}
+	name, err := s.analyzer(k.analyzer)
+	if err != nil {
+		return nil, err
+	}
+	t, err := c.texts.load(ctx, k.textKey(s, name), func(ctx context.Context) (*textTerms, error) {
+		if t, ok := c.guessRight(ctx, guess, k, name); ok {
+			return t, nil
+		}
+		tokens, err := c.client.analyze(ctx, s.targets[0].index, analyzeBody{Analyzer: name, Text: []string{k.text}})
+		return newTerms(tokens), err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return newAnalysis(s, t), nil
+}
+
+// guessed is a text analyzed before the schema of its field was known.
+type guessed struct {
+	// field is the one whose index analyzer was taken, where none was named.
+	field string
+	terms *textTerms
+}
+
+// guess starts the analysis that a field whose schema is not known most often
+// leads to, to have it with the schema: in the index as named, by the analyzer
+// named or the field's index analyzer, since _analyze knows no other way to
+// name the analyzer of a field. The first field that asks for a text guesses
+// for all. It returns nil where there is nothing to guess.
+func (c *Cached) guess(k askKey) *flight[guessed] {
+	if k.check() != nil || checkField(k.field) != nil || !k.single() {
+		return nil
+	}
+	body := analyzeBody{Analyzer: k.analyzer, Text: []string{k.text}}
+	if k.analyzer == "" {
+		body.Field = k.field
+	}
+	return c.guesses.start(guessKey{k.indexKey, k.analyzer, k.text}, func(ctx context.Context) (guessed, error) {
+		tokens, err := c.client.analyze(ctx, k.Expression, body)
+		return guessed{k.field, newTerms(tokens)}, err
+	})
+}
+
+// guessRight waits for a guess and reports whether it was made by the analyzer
+// of that name.
+func (c *Cached) guessRight(ctx context.Context, f *flight[guessed], k askKey, name string) (*textTerms, bool) {
+	if f == nil {
+		return nil, false
+	}
+	select {
+	case <-f.done:
+	case <-ctx.Done():
+		return nil, false
+	}
+	if f.err != nil {
+		return nil, false // an alias of several indices, say: the cluster tells when it is asked again
+	}
+	if k.analyzer == "" {
+		lead, err := c.schema(ctx, fieldKey{k.indexKey, f.value.field})
+		if err != nil || lead.indexAnalyzer != name {
+			return nil, false
+		}
+	}
+	return f.value.terms, true
+}
+
+// schema returns what the indices say of a field, from memory or not.
+func (c *Cached) schema(ctx context.Context, k fieldKey) (*schema, error) {
+	return c.schemas.load(ctx, k, func(ctx context.Context) (*schema, error) {
+		return c.client.schema(ctx, k.Indices, k.field)
+	})
+}

@@ -1,0 +1,230 @@
+package esclient
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// tree returns an index's part of an answer with these properties.
+func tree(properties string) string { return `{"mappings":{"properties":{` + properties + `}}}` }
+
+func TestFieldsThatAPatternMatches(t *testing.T) {
+	const many = `"title":{"type":"text","fields":{"raw":{"type":"keyword"}}},"n":{"type":"long"},` +
+		`"o":{"properties":{"title":{"type":"text"},"p.q":{"type":"date"}}},` +
+		`"list":{"type":"nested","properties":{"title":{"type":"text"}}},` +
+		`"where":{"type":"geo_point"},"bytes":{"type":"binary"},"vector":{"type":"dense_vector"}`
+	tests := []struct {
+		name, pattern string
+		indices       []string
+		want          []string
+	}{
+		{"all", "*", []string{tree(many)}, []string{"list.title", "n", "o.p.q", "o.title", "title", "title.raw"}},
+		{"the start of a name", "ti*", []string{tree(many)}, []string{"title", "title.raw"}},
+		{"the end of a name", "*title", []string{tree(many)}, []string{"list.title", "o.title", "title"}},
+		{"the middle", "*i*.t*e", []string{tree(many)}, []string{"list.title"}},
+		{"below a field", "title.*", []string{tree(many)}, []string{"title.raw"}},
+		{"a name", "n", []string{tree(many)}, []string{"n"}},
+		{"nothing", "x*", []string{tree(many)}, nil},
+		{"several indices", "t*", []string{tree(`"ta":{"type":"text"}`), tree(`"tb":{"type":"ip"}`), `{}`}, []string{"ta", "tb"}},
+		{
+			"a closed index", "t*",
+			[]string{tree(`"ta":{"type":"text"}`), strings.Replace(tree(`"tb":{"type":"text"}`), "{", `{"settings":{"index":{"verified_before_close":"true"}},`, 1)},
+			[]string{"ta"},
+		},
+		{"an alias beside its field", "t*", []string{tree(`"title":{"type":"text"},"to":{"type":"alias","path":"title"}`)}, []string{"title"}},
+		{"an alias alone", "t*", []string{tree(`"body":{"type":"text"},"to":{"type":"alias","path":"body"}`)}, []string{"to"}},
+		{
+			"fields computed when searching", "t*",
+			[]string{`{"mappings":{"runtime":{"ta":{"type":"long"}},"derived":{"tb":{"type":"keyword"}}}}`},
+			[]string{"ta", "tb"},
+		},
+		{"metadata", "_*", []string{tree(many)}, nil},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			members := make([]string, len(test.indices))
+			for i, index := range test.indices {
+				members[i] = fmt.Sprintf(`"i%d":%s`, i, index)
+			}
+			f := newFake().reply("GET /i*", http.StatusOK, "{"+strings.Join(members, ",")+"}")
+			c := f.cached(t)
+			for range 2 {
+				got, err := c.Fields(t.Context(), at("i*"), test.pattern)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(test.want, got); diff != "" {
+					t.Error(diff)
+				}
+			}
+			if f.asked("") != 1 {
+				t.Errorf("%d calls, want 1", f.asked(""))
+			}
+		})
+	}
+}
+
+func TestPatternOfTooManyFieldsIsRefusedAndRemembered(t *testing.T) {
+	properties := make([]string, maxFields+1)
+	for i := range properties {
+		properties[i] = fmt.Sprintf(`"f%d":{"type":"text"}`, i)
+	}
+	f := newFake().reply("GET /i", http.StatusOK, `{"i":`+tree(strings.Join(properties, ","))+`}`)
+	c := f.cached(t)
+	for range 3 {
+		if names, err := c.Fields(t.Context(), at("i"), "*"); !errors.Is(err, ErrTooManyFields) {
+			t.Errorf("%d fields, error %v", len(names), err)
+		}
+	}
+	if f.asked("") != 1 || c.Stats().Analysis.Failures != 0 {
+		t.Errorf("%d calls, stats %+v", f.asked(""), c.Stats())
+	}
+	if names, err := c.Fields(t.Context(), at("i"), "f1*"); err != nil || len(names) != 1+10+100+25 { // f1, f10 to f19, …, f1000 to f1024
+		t.Errorf("%d fields, error %v", len(names), err)
+	}
+}
+
+func TestFieldsOfASickCluster(t *testing.T) {
+	for name, body := range map[string]string{
+		"no object":  `{"i":[]}`,
+		"no mapping": `{"i":{"mappings":{"properties":{"f":7}}}}`,
+		"garbage":    `<html>`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake().reply("GET /i", http.StatusOK, body)
+			if names, err := f.cached(t).Fields(t.Context(), at("i"), "*"); err == nil {
+				t.Errorf("fields %q", names)
+			}
+		})
+	}
+}
+
+func TestFilterOfThePatternLetsItsFieldsThrough(t *testing.T) {
+	const common = "*.settings.index.verified_before_close,*.mappings.runtime.*.type,*.mappings.derived.*.type,"
+	const all = common + "*.mappings.properties.**.type,*.mappings.properties.**.path"
+	tests := map[string]string{
+		"*": all, "*x": all, "a,b*": all,
+		"ti*.x*": common + "*.mappings.properties.ti*.type,*.mappings.properties.ti*.**.type," +
+			"*.mappings.properties.ti*.path,*.mappings.properties.ti*.**.path",
+	}
+	for pattern, want := range tests {
+		f := newFake().reply("GET /i", http.StatusOK, `{}`)
+		if _, err := f.client(t).fields(t.Context(), at("i"), pattern); err != nil {
+			t.Fatal(err)
+		}
+		escaped := strings.NewReplacer(",", "%2C", "*", "%2A").Replace(want)
+		if f.calls[0] != "GET /i?filter_path="+escaped+" " {
+			t.Errorf("%s: %s, want %s", pattern, f.calls[0], escaped)
+		}
+	}
+}
+
+func FuzzGlob(f *testing.F) {
+	f.Add("a*b*", "axxb")
+	f.Add("**", "a.b")
+	f.Add("a", "a")
+	f.Add("*aa*aa", "aaa")
+	f.Fuzz(func(t *testing.T, pattern, name string) {
+		quoted := strings.Split(pattern, "*")
+		for i, part := range quoted {
+			quoted[i] = regexp.QuoteMeta(part)
+		}
+		re, err := regexp.Compile(`(?s)\A` + strings.Join(quoted, ".*") + `\z`)
+		if err != nil {
+			return // bytes that are no text
+		}
+		if want := re.MatchString(name); newGlob(pattern).matches(name) != want {
+			t.Errorf("%q matches %q: want %v", pattern, name, want)
+		}
+	})
+}
+
+func TestAliasIsAskedForWithItsField(t *testing.T) {
+	const filtered = `"to":{"type":"alias","path":"body.std"}`
+	const body = `"body":{"type":"keyword","fields":{"std":{"type":"text","analyzer":"english"}}}`
+	f := newFake().on("GET /i", func(w http.ResponseWriter, r *http.Request) {
+		answer := mapped(filtered, "")
+		if strings.Contains(r.URL.RawQuery, "body%2A") {
+			answer = mapped(filtered+","+body, "")
+		}
+		_, _ = fmt.Fprintf(w, `{"i":%s}`, answer)
+	}).reply("POST /i/_termvectors", http.StatusOK,
+		`{"term_vectors":{"body.std":{"field_statistics":{"doc_count":7},"terms":{"x":{"doc_freq":2}}}}}`)
+	c := f.client(t)
+	s, err := c.schema(t.Context(), at("i"), "to")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := wantSchema{
+		Targets: []target{{"i", 2, "body", "body.std"}}, Index: "english", Search: "english", K1: 1.2, Shards: 2,
+	}
+	if diff := cmp.Diff(want, summary(s), cmp.AllowUnexported(target{})); diff != "" || f.asked("GET") != 2 {
+		t.Errorf("%d calls, %s", f.asked("GET"), diff)
+	}
+	count, err := c.countTerms(t.Context(), at("i"), "to", s, []string{"x"})
+	if err != nil || count.docCount != 14 || count.docFreqs[0] != 4 { // of two shards
+		t.Errorf("%+v, %v", count, err)
+	}
+}
+
+func TestAliasThatLeadsNowhereIsNoText(t *testing.T) {
+	tests := map[string]struct {
+		properties string
+		want       error
+	}{
+		"to a field that is not there": {`"f":{"type":"alias","path":"x"}`, ErrNotText},
+		"to a keyword":                 {`"f":{"type":"alias","path":"fx"},"fx":{"type":"keyword"}`, ErrNotText},
+		"to an alias":                  {`"f":{"type":"alias","path":"f"}`, ErrNotText},
+		"to nothing":                   {`"f":{"type":"alias"}`, ErrNotText},
+	}
+	for name, test := range tests {
+		f := newFake().reply("GET /i", http.StatusOK, `{"i":`+mapped(test.properties, "")+`}`)
+		if s, err := f.client(t).schema(t.Context(), at("i"), "f"); !errors.Is(err, test.want) {
+			t.Errorf("%s: %+v, error %v, want %v", name, s, err, test.want)
+		}
+	}
+	indices := make([]string, maxAliased+1)
+	for i := range indices {
+		indices[i] = fmt.Sprintf(`"i%d":%s`, i, mapped(fmt.Sprintf(`"f":{"type":"alias","path":"x%d"}`, i), ""))
+	}
+	f := newFake().reply("GET /i*", http.StatusOK, "{"+strings.Join(indices, ",")+"}")
+	if s, err := f.client(t).schema(t.Context(), at("i*"), "f"); !errors.Is(err, ErrMixed) || f.asked("") != 1 {
+		t.Errorf("an alias of many fields: %+v, error %v", s, err)
+	}
+}
+
+func TestSearchAnalyzerOfAnAliasIsThatOfItsField(t *testing.T) {
+	f := newFake().
+		reply("GET /i", http.StatusOK, `{"i":`+mapped(`"f":{"type":"alias","path":"fx"},"fx":{"type":"text","analyzer":"english"}`,
+			`"index.analysis.analyzer.default_search.type":"simple"`)+`}`).
+		reply("GET /i/_mapping/field/fx", http.StatusOK,
+			`{"i":{"mappings":{"fx":{"full_name":"fx","mapping":{"fx":{"search_analyzer":"default_search"}}}}}}`)
+	s, err := f.client(t).schema(t.Context(), at("i"), "f")
+	if err != nil || s.searchAnalyzer != "default_search" {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+func TestTermOverSeveralPositionsMakesAGraph(t *testing.T) {
+	// As Elasticsearch 7.10.2 analyzes "ny" with the synonym "ny, new york".
+	const answer = `{"tokens":[{"token":"new","position":0},{"token":"ny","position":0,"positionLength":2},{"token":"york","position":1}]}`
+	f := same(`{"type":"text"}`).reply("POST /i/_analyze", http.StatusOK, answer)
+	a, err := f.cached(t).Analyze(t.Context(), at("i"), "f0", "", "ny")
+	if err != nil || !a.Graph || !slices.Equal(a.Positions, []int{0, 0, 1}) {
+		t.Errorf("%+v, %v", a, err)
+	}
+	if f.asked("tokens.positionLength") != 1 {
+		t.Errorf("calls %q", f.calls)
+	}
+	f.reply("POST /i/_analyze", http.StatusOK, `{"tokens":[{"token":"new"},{"token":"york","position":1,"positionLength":1}]}`)
+	if a, err := f.cached(t).Analyze(t.Context(), at("i"), "f0", "", "new york"); err != nil || a.Graph {
+		t.Errorf("%+v, %v", a, err)
+	}
+}

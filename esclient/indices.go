@@ -1,0 +1,112 @@
+package esclient
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// ErrRemote says that the index expression names indices of another cluster,
+// of which this one knows neither the mappings nor the terms.
+var ErrRemote = errors.New("indices of a remote cluster")
+
+// Indices say which indices a search goes to.
+type Indices struct {
+	// Expression is the index expression, unescaped: names, patterns and date
+	// math with commas between them. "" is all indices.
+	Expression string
+	// Options say how the cluster resolves it: those of the parameters
+	// ignore_unavailable, allow_no_indices, expand_wildcards and
+	// ignore_throttled that the request has, as a query string. "" is the
+	// cluster's defaults. Options with any other parameter are an error.
+	Options string
+}
+
+// maxOptions bounds [Indices.Options] in bytes.
+const maxOptions = 512
+
+// isOption reports whether a parameter says how an index expression is
+// resolved. No other may get into a URL: it could change what a call does.
+func isOption(name string) bool {
+	switch name {
+	case "ignore_unavailable", "allow_no_indices", "expand_wildcards", "ignore_throttled":
+		return true
+	default:
+		return false
+	}
+}
+
+// check returns why the indices are not even to be asked for.
+func (i Indices) check() error {
+	// No name of an index or an alias starts so: it would be another API.
+	if strings.HasPrefix(i.Expression, "_") && i.Expression != "_all" {
+		return fmt.Errorf("%q is no index: %w", i.Expression, ErrNotText)
+	}
+	if i.remote() {
+		return fmt.Errorf("%q: %w", i.Expression, ErrRemote)
+	}
+	if len(i.Options) > maxOptions {
+		return fmt.Errorf("index options of %d bytes, want at most %d", len(i.Options), maxOptions)
+	}
+	options, err := url.ParseQuery(i.Options)
+	if err != nil {
+		return fmt.Errorf("index options: %w", err)
+	}
+	for name := range options {
+		if !isOption(name) {
+			return fmt.Errorf("%q is no option of an index expression", name)
+		}
+	}
+	return nil
+}
+
+// remote reports whether a name has a colon, as "cluster:index" has and no
+// name in the cluster itself: those within date math, "<logs-{now/d{HH:mm}}>",
+// apart.
+func (i Indices) remote() bool {
+	depth := 0
+	for _, r := range i.Expression {
+		switch r {
+		case '<':
+			depth++
+		case '>':
+			depth--
+		case ':':
+			if depth <= 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// single reports whether the expression looks like the name of one index or
+// alias, as _analyze wants it.
+func (i Indices) single() bool {
+	return i.Expression != "" && i.Expression != "_all" && !strings.ContainsAny(i.Expression, "*,:")
+}
+
+// path returns the escaped path of an API of the indices with the options and
+// the parameters of query.
+func (i Indices) path(api string, query url.Values) string {
+	options, err := url.ParseQuery(i.Options)
+	if err != nil {
+		options = nil
+	}
+	all := url.Values{}
+	for name, values := range options {
+		if isOption(name) {
+			all[name] = values
+		}
+	}
+	for name, values := range query {
+		all[name] = slices.Clone(values)
+	}
+	path := indexPath(i.Expression, api)
+	if len(all) == 0 {
+		return path
+	}
+	return path + "?" + all.Encode()
+}

@@ -1,0 +1,254 @@
+package esclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// count returns how many documents a search of the indices finds, and whether
+// the engine refuses the search.
+func (e *engine) count(t *testing.T, indices Indices) (n int64, refused bool) {
+	t.Helper()
+	var answer struct {
+		Hits struct {
+			Total struct {
+				Value int64 `json:"value"`
+			} `json:"total"`
+		} `json:"hits"`
+	}
+	err := e.call(t.Context(), request{
+		method: http.MethodPost, path: indices.path("/_search", url.Values{"size": {"0"}}), body: object{},
+	}, &answer)
+	var refusal *Error
+	if err != nil && !errors.As(err, &refusal) {
+		t.Fatal(err)
+	}
+	return answer.Hits.Total.Value, err != nil
+}
+
+// testExpressions compares the documents that the statistics are of with those
+// that a search of the same expression goes to.
+func (e *engine) testExpressions(t *testing.T) {
+	today := time.Now().UTC().Format("2006.01.02")
+	mappings := object{"properties": object{"t": object{"type": "text"}}}
+	for i, name := range []string{"x-a", "x-b", "x-hidden", "x-closed", "x-" + today} {
+		settings := object{"number_of_replicas": 0}
+		if name == "x-hidden" {
+			settings["hidden"] = true
+		}
+		e.create(t, name, settings, mappings)
+		docs := make([]object, 1<<i) // so that the sum tells of the indices
+		for k := range docs {
+			docs[k] = object{"t": "car"}
+		}
+		e.put(t, name, docs...)
+	}
+	e.do(t, http.MethodPost, indexPath(e.index("x-closed"), "/_close"), nil)
+	e.do(t, http.MethodPost, "/_aliases", object{"actions": []object{
+		{"add": object{"indices": []string{e.index("x-a"), e.index("x-b")}, "alias": e.index("xy")}},
+	}})
+	p := e.prefix
+	expressions := []string{
+		p + "x-a", p + "x-*", p + "x-*,-" + p + "x-b", p + "x-a," + p + "x-b", p + "xy", "<" + p + "x-{now/d}>",
+		"<" + p + "x-{now/d{yyyy.MM.dd|+00:00}}>", p + "x-a,<" + p + "x-{now/d}>", p + "x-hidden", p + "x-closed",
+		p + "x-none", p + "x-none*", p + "x-a," + p + "x-none", p + "x-a," + p + "x-closed", "-" + p + "x-a",
+	}
+	options := []string{
+		"", "ignore_unavailable=true", "expand_wildcards=open,hidden", "expand_wildcards=all", "expand_wildcards=none",
+		"allow_no_indices=false", "allow_no_indices=true&expand_wildcards=hidden&ignore_unavailable=true",
+	}
+	for _, expression := range expressions {
+		for _, o := range options {
+			indices := Indices{expression, o}
+			c := e.cached(t)
+			a, analyzeErr := c.Analyze(t.Context(), indices, "t", "", "cars")
+			dfs := make([]int64, 1)
+			s, err := c.Statistics(t.Context(), indices, "t", []string{"car"}, dfs)
+			names, fieldsErr := c.Fields(t.Context(), indices, "*")
+			n, refused := e.count(t, indices)
+			switch {
+			case refused || n == 0:
+				// The search itself finds nothing: what is said of it is of no use.
+			case err != nil || analyzeErr != nil || fieldsErr != nil:
+				t.Errorf("%+v: errors %v, %v and %v", indices, analyzeErr, err, fieldsErr)
+			case s.DocCount != n || dfs[0] != n || !slices.Equal(a.Terms, []string{"cars"}) || !slices.Equal(names, []string{"t"}):
+				t.Errorf("%+v: N = %d, df = %d, terms %q, fields %q, a search finds %d documents",
+					indices, s.DocCount, dfs[0], a.Terms, names, n)
+			}
+		}
+	}
+	t.Run("all indices", func(t *testing.T) {
+		for _, expression := range []string{"", "_all", "*"} {
+			_, err := e.cached(t).Analyze(t.Context(), at(expression), "no such field", "", "x")
+			if !errors.Is(err, ErrNotText) {
+				t.Errorf("%q: error %v", expression, err)
+			}
+		}
+	})
+}
+
+// testDataStream needs an engine that has data streams.
+func (e *engine) testDataStream(t *testing.T) {
+	name := e.index("stream")
+	template := "/_index_template/" + name
+	made := e.send(t.Context(), request{method: http.MethodPut, path: template, body: object{
+		"index_patterns": []string{name}, "data_stream": object{}, "template": object{
+			"settings": object{"number_of_replicas": 0},
+			"mappings": object{"properties": object{"t": object{"type": "text"}}},
+		},
+	}}, func(io.Reader) error { return nil })
+	drop := func(path string) {
+		_ = e.send(context.Background(), request{method: http.MethodDelete, path: path}, func(io.Reader) error { return nil })
+	}
+	if made == nil {
+		made = e.send(t.Context(), request{method: http.MethodPut, path: "/_data_stream/" + name}, func(io.Reader) error { return nil })
+		t.Cleanup(func() { drop("/_data_stream/" + name); drop(template) })
+	}
+	if made != nil {
+		t.Skipf("the engine has no data streams: %v", made)
+	}
+	e.do(t, http.MethodPost, "/"+name+"/_doc?refresh=true", object{"@timestamp": time.Now().UTC().Format(time.RFC3339), "t": "a car"})
+	for _, expression := range []string{name, name[:len(name)-1] + "*"} {
+		c := e.cached(t)
+		a, err := c.Analyze(t.Context(), at(expression), "t", "", "cars")
+		if err != nil || !slices.Equal(a.Terms, []string{"cars"}) {
+			t.Errorf("%s: %+v, %v", expression, a, err)
+		}
+		dfs := make([]int64, 1)
+		if s, err := c.Statistics(t.Context(), at(expression), "t", []string{"car"}, dfs); err != nil || s.DocCount != 1 || dfs[0] != 1 {
+			t.Errorf("%s: %+v, %v, %v", expression, s, dfs, err)
+		}
+	}
+}
+
+// testFields compares with the fields that the engine itself searches.
+func (e *engine) testFields(t *testing.T) {
+	e.create(t, "fields", object{"number_of_replicas": 0}, object{"properties": object{
+		"title":  object{"type": "text", "fields": object{"raw": object{"type": "keyword"}, "std": object{"type": "text"}}},
+		"tag":    object{"type": "keyword"},
+		"number": object{"type": "integer", "fields": object{"text": object{"type": "text"}}},
+		"double": object{"type": "double"}, "flag": object{"type": "boolean"}, "ip": object{"type": "ip"},
+		"date": object{"type": "date"}, "range": object{"type": "integer_range"}, "complete": object{"type": "completion"},
+		"where": object{"type": "geo_point"}, "bytes": object{"type": "binary"},
+		"other": object{"type": "alias", "path": "title.std"}, "tither": object{"type": "alias", "path": "title"},
+		"object": object{"properties": object{"text": object{"type": "text"}, "off": object{"type": "object", "enabled": false}}},
+		"list": object{"type": "nested", "properties": object{
+			"text": object{"type": "text"}, "alias": object{"type": "alias", "path": "list.text"},
+		}},
+		"type": object{"type": "keyword"}, "path": object{"type": "text"}, "properties": object{"type": "text"},
+	}})
+	// Elasticsearch 8 leaves out fields that no document of the shard has.
+	e.put(t, "fields", object{
+		"title": "car", "tag": "car", "number": 7, "double": 1.5, "flag": true, "ip": "127.0.0.1", "date": "2020-01-01",
+		"range": object{"gte": 1}, "complete": "car", "where": "1,1", "bytes": "eA==", "type": "car", "path": "car",
+		"properties": "car", "object": object{"text": "car", "off": object{"x": "car"}}, "list": []object{{"text": "car"}},
+	})
+	aliases := map[string]string{"other": "title.std", "tither": "title", "list.alias": "list.text"}
+	// The fields that cannot hold the text: the engine says of each that it
+	// failed, but not reliably which it was.
+	failing := []string{"date", "double", "flag", "ip", "number", "range"}
+	searched := regexp.MustCompile(`([\w.]+):car`)
+	for _, pattern := range []string{
+		"*", "t*", "title*", "title.*", "*.text", "o*.t*", "o*", "ti*r", "list.*", "l*s", "n*", "*a*e*", "p*", "ty*", "none*", "object.o*",
+	} {
+		names, err := e.cached(t).Fields(t.Context(), at(e.index("fields")), pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, failed := map[string]bool{}, 0
+		for _, name := range names {
+			switch target := aliases[name]; {
+			case slices.Contains(failing, name):
+				failed++
+			case target != "":
+				got[target] = true
+			default:
+				got[name] = true
+			}
+		}
+		var answer struct {
+			Explanations []struct {
+				Explanation string `json:"explanation"`
+			} `json:"explanations"`
+		}
+		err = e.call(t.Context(), request{
+			method: http.MethodPost, path: indexPath(e.index("fields"), "/_validate/query?explain=true"),
+			body: object{"query": object{"multi_match": object{"query": "car", "fields": []string{pattern}, "lenient": true}}},
+		}, &answer)
+		if err != nil || len(answer.Explanations) != 1 {
+			t.Fatal(pattern, err, len(answer.Explanations))
+		}
+		explanation := answer.Explanations[0].Explanation
+		want := map[string]bool{}
+		for _, m := range searched.FindAllStringSubmatch(explanation, -1) {
+			// A pattern other than * takes the engine's own fields, too.
+			if !strings.HasPrefix(m[1], "_") {
+				want[m[1]] = true
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" || strings.Count(explanation, "failed [") != failed {
+			t.Errorf("%s: %d fields fail, %s\n%s", pattern, failed, diff, explanation)
+		}
+	}
+	t.Run("of large mappings", func(t *testing.T) {
+		properties := object{}
+		for i := range maxFields + 1 {
+			properties["f"+strconv.Itoa(i)] = object{"type": "text"}
+		}
+		e.create(t, "large", object{"number_of_replicas": 0, "mapping": object{"total_fields": object{"limit": 2000}}}, object{"properties": properties})
+		c := e.cached(t)
+		if names, err := c.Fields(t.Context(), at(e.index("large")), "*"); !errors.Is(err, ErrTooManyFields) {
+			t.Errorf("%d fields, error %v", len(names), err)
+		}
+		if names, err := c.Fields(t.Context(), at(e.index("large")), "f102*"); len(names) != 6 || err != nil {
+			t.Errorf("fields %q, error %v", names, err) // f102, f1020 to f1024
+		}
+	})
+}
+
+// testGraph needs an engine with the synonym_graph filter, which is not part of
+// Elasticsearch's core.
+func (e *engine) testGraph(t *testing.T) {
+	if e.send(t.Context(), request{
+		method: http.MethodPost, path: "/_analyze",
+		body: object{"tokenizer": "standard", "filter": []object{{"type": "synonym_graph", "synonyms": []string{"a, b"}}}, "text": "x"},
+	}, func(io.Reader) error { return nil }) != nil {
+		t.Skip("the engine has no synonym_graph")
+	}
+	e.create(t, "graph", object{"number_of_replicas": 0, "analysis": object{
+		"filter": object{
+			"graph": object{"type": "synonym_graph", "synonyms": []string{"ny, new york", "car, automobile"}},
+			"stop":  object{"type": "stop", "stopwords": []string{"the"}},
+		},
+		"analyzer": object{"graph": object{"tokenizer": "standard", "filter": []string{"lowercase", "graph", "stop"}}},
+	}}, object{"properties": object{"t": object{"type": "text", "search_analyzer": "graph", "analyzer": "standard"}}})
+	tests := []struct {
+		text string
+		want *Analysis
+	}{
+		{"ny", &Analysis{Terms: []string{"new", "ny", "york"}, Positions: []int{0, 0, 1}, Shards: 1, Graph: true}},
+		{"the car", &Analysis{Terms: []string{"automobile", "car"}, Positions: []int{1, 1}, Shards: 1}},
+		{"boat the boat", &Analysis{Terms: []string{"boat", "boat"}, Positions: []int{0, 2}, Shards: 1}},
+	}
+	for _, test := range tests {
+		got, err := e.cached(t).Analyze(t.Context(), at(e.index("graph")), "t", "", test.text)
+		if err != nil {
+			t.Fatal(fmt.Errorf("%s: %w", test.text, err))
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s: %s", test.text, diff)
+		}
+	}
+}

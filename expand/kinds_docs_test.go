@@ -1,0 +1,129 @@
+package expand
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// documentedRows returns the rows of all tables of docs/queries.md whose
+// heading begins with the words given: the names in code spans of each cell.
+func documentedRows(t *testing.T, heading string) [][][]string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "docs", "queries.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows [][][]string
+	inside := false
+	for line := range strings.Lines(string(text)) {
+		switch {
+		case strings.HasPrefix(line, heading):
+			inside = true
+		case !strings.HasPrefix(line, "|"):
+			inside = false
+		case inside && !strings.HasPrefix(line, "|---"):
+			var row [][]string
+			for cell := range strings.SplitSeq(strings.Trim(line, "|\n"), " |") {
+				row = append(row, codeSpans(cell))
+			}
+			rows = append(rows, row)
+		}
+	}
+	if len(rows) == 0 {
+		t.Fatalf("docs/queries.md has no table with the heading %s", heading)
+	}
+	return rows
+}
+
+var codeSpan = regexp.MustCompile("`([^`]+)`")
+
+func codeSpans(text string) []string {
+	var names []string
+	for _, m := range codeSpan.FindAllStringSubmatch(text, -1) {
+		names = append(names, m[1])
+	}
+	return names
+}
+
+func TestDocumentedQueriesAreThoseOfTheCode(t *testing.T) {
+	type treatment struct {
+		Read            bool
+		Inside, Outside []string
+		Alone           string
+	}
+	want := map[string]treatment{}
+	for name, k := range kinds {
+		want[name] = treatment{k.read != nil, k.inside, k.outside, string(k.alone)}
+	}
+	got := map[string]treatment{}
+	for _, row := range documentedRows(t, "| query | what is expanded |") {
+		got[row[0][0]] = treatment{Read: true}
+	}
+	for _, row := range documentedRows(t, "| query | looks into | leaves alone |") {
+		got[row[0][0]] = treatment{Inside: row[1], Outside: row[2]}
+	}
+	for _, row := range documentedRows(t, "| queries | reason |") {
+		for _, name := range row[0] {
+			got[name] = treatment{Alone: row[1][0]}
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("expand.kinds and docs/queries.md differ (-code +docs):\n%s", diff)
+	}
+}
+
+func TestDocumentedRetrieversAreThoseOfTheCode(t *testing.T) {
+	got := map[string][]string{}
+	for _, row := range documentedRows(t, "| retriever | looks into |") {
+		got[row[0][0]] = row[1]
+	}
+	if diff := cmp.Diff(retrievers, got); diff != "" {
+		t.Errorf("expand.retrievers and docs/queries.md differ (-code +docs):\n%s", diff)
+	}
+}
+
+// reasonsOfProxy is the heading of the reasons that are the proxy's own.
+const reasonsOfProxy = "| reason | why the proxy "
+
+func TestDocumentedReasonsAreThoseOfTheCode(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "reason.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	ast.Inspect(file, func(n ast.Node) bool {
+		if spec, ok := n.(*ast.ValueSpec); ok {
+			literal, _ := spec.Values[0].(*ast.BasicLit)
+			value, err := strconv.Unquote(literal.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want = append(want, value)
+		}
+		return true
+	})
+	var got []string
+	for _, row := range documentedRows(t, "| reason | why ") {
+		if len(row[0]) == 1 { // else it is a heading
+			got = append(got, row[0][0])
+		}
+	}
+	for _, row := range documentedRows(t, reasonsOfProxy) {
+		got = slices.DeleteFunc(got, func(name string) bool { return name == row[0][0] })
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the reasons of reason.go and of docs/queries.md differ (-code +docs):\n%s", diff)
+	}
+}

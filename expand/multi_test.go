@@ -1,0 +1,197 @@
+package expand
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// expandRequest expands one request by the linear form, with the fixture's
+// cluster changed.
+func expandRequest(tb testing.TB, req *Request, change func(c *fakeCluster, o *Options)) *Result {
+	tb.Helper()
+	c, m := rental(tb)
+	o := with(func(o *Options) { o.Scoring = FormLinear })
+	if change != nil {
+		change(c, &o)
+	}
+	r, err := New(c, m, o).Expand(tb.Context(), req)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return r
+}
+
+func TestEachSearchOfMultiSearchIsExpandedByItself(t *testing.T) {
+	one := expandRequest(t, &Request{Body: []byte(carRental)}, nil)
+	lines := []string{
+		`{"index":"docs"}`, carRental,
+		`{"index":["docs","more"],"preference":"_local"}`, `{"query":{"term":{"sku":"x"}}}`,
+		``, `{"query":`,
+		`{ "index" : "docs" } ` + "\r", carRental + "\r",
+		`[]`, carRental,
+	}
+	r := expandRequest(t, &Request{
+		Endpoint: EndpointMultiSearch, RawQuery: "max_concurrent_searches=2", Body: []byte(strings.Join(lines, "\n") + "\n"),
+	}, nil)
+	want := strings.Replace(strings.Join(lines, "\n")+"\n", carRental, string(one.Body), 1)
+	at := strings.LastIndex(want, carRental+"\r")
+	want = want[:at] + string(one.Body) + want[at+len(carRental):]
+	if diff := cmp.Diff(want, string(r.Body)); diff != "" {
+		t.Errorf("body (-want +got):\n%s", diff)
+	}
+	if r.RawQuery != "max_concurrent_searches=2" {
+		t.Errorf("raw query %q", r.RawQuery)
+	}
+	var reasons []string
+	for _, c := range r.Clauses {
+		reasons = append(reasons, c.Path+" "+string(c.Reason))
+	}
+	wantReasons := []string{
+		"[0].query.match ", "[1] no_clause", "[1].query.term term_level", "[2] not_json", "[3].query.match ", "[4] msearch_lines",
+	}
+	if diff := cmp.Diff(wantReasons, reasons); diff != "" {
+		t.Errorf("reasons (-want +got):\n%s", diff)
+	}
+}
+
+func TestHeadersOfMultiSearchSayWhereASearchGoes(t *testing.T) {
+	in := &Request{Endpoint: EndpointMultiSearch, Index: "path", RawQuery: "ignore_unavailable=true&max_concurrent_searches=2"}
+	for header, want := range map[string]Request{
+		``:                      {Index: "path", RawQuery: "ignore_unavailable=true"},
+		`{}`:                    {Index: "path", RawQuery: "ignore_unavailable=true"},
+		`{"index":null}`:        {Index: "path", RawQuery: "ignore_unavailable=true"},
+		`{"index":"a"}`:         {Index: "a", RawQuery: "ignore_unavailable=true"},
+		`{"index":["a","b*"]}`:  {Index: "a,b*", RawQuery: "ignore_unavailable=true"},
+		`{"indices":["a"]}`:     {Index: "a", RawQuery: "ignore_unavailable=true"},
+		`{"search_type":"x y"}`: {Index: "path", RawQuery: "ignore_unavailable=true&search_type=x+y"},
+		`{"ignore_unavailable":false,"expand_wildcards":["open","hidden"]}`: {
+			Index: "path", RawQuery: "expand_wildcards=open%2Chidden&ignore_unavailable=false",
+		},
+	} {
+		got, err := search(in, []byte(header))
+		if err != nil || got.Index != want.Index || got.RawQuery != want.RawQuery {
+			t.Errorf("%s: index %q, query %q, error %v; want %q, %q", header, got.Index, got.RawQuery, err, want.Index, want.RawQuery)
+		}
+	}
+	for _, header := range []string{`{"index":1}`, `{"index":[1]}`, `{"index":"a"`, `"a"`, `{"index":"a","index":"b"}`} {
+		if got, err := search(in, []byte(header)); err == nil {
+			t.Errorf("%s: %+v, want an error", header, got)
+		}
+	}
+}
+
+func TestMultiSearchGetsItsSearchTypeInTheHeader(t *testing.T) {
+	for header, want := range map[string]string{
+		``:              `{"search_type":"dfs_query_then_fetch"}`,
+		`{}`:            `{"search_type":"dfs_query_then_fetch"}`,
+		`  {}  `:        `  {"search_type":"dfs_query_then_fetch"}  `,
+		`{"index":"a"}`: `{"search_type":"dfs_query_then_fetch","index":"a"}`,
+	} {
+		body := "{}\n" + `{"query":{"match_all":{}}}` + "\n" + header + "\n" + carRental + "\n"
+		r := expandRequest(t, &Request{Endpoint: EndpointMultiSearch, Body: []byte(body)}, func(c *fakeCluster, o *Options) {
+			c.shards, o.Scoring, o.Phase = 2, FormSaturated, PhaseQuery
+		})
+		lines := strings.Split(string(r.Body), "\n")
+		if lines[0] != "{}" || lines[2] != want {
+			t.Errorf("header %q became %q, want %q; the other is %q", header, lines[2], want, lines[0])
+		}
+	}
+}
+
+func TestMultiSearchLeftAlone(t *testing.T) {
+	for name, tt := range map[string]struct {
+		body string
+		want Reason
+	}{
+		"empty":                 {"", ReasonMultiSearch},
+		"an empty line first":   {"\n{}\n" + carRental + "\n", ReasonMultiSearch},
+		"no newline at the end": {"{}\n" + carRental, ReasonMultiSearch},
+		"a header alone":        {"{}\n", ReasonMultiSearch},
+		"an odd line":           {"{}\n" + carRental + "\n{}\n", ReasonMultiSearch},
+		"nothing to expand":     {"{}\n{}\n", ReasonNoClause},
+	} {
+		r := expandRequest(t, &Request{Endpoint: EndpointMultiSearch, Body: []byte(tt.body)}, nil)
+		if r.Rewritten || r.Reason != tt.want {
+			t.Errorf("%s: rewritten %t, reason %q; want %q", name, r.Rewritten, r.Reason, tt.want)
+		}
+	}
+}
+
+// failsOn fails the analysis of one text.
+type failsOn struct {
+	*fakeCluster
+	text string
+}
+
+func (f *failsOn) Analyze(ctx context.Context, t Text) (*Analysis, error) {
+	if t.Text == f.text {
+		return nil, errors.New("broken")
+	}
+	return f.fakeCluster.Analyze(ctx, t)
+}
+
+func TestAFailureLeavesTheOtherSearchesExpanded(t *testing.T) {
+	c, m := rental(t)
+	e := New(&failsOn{c, "car hire"}, m, with(func(o *Options) { o.Scoring = FormLinear }))
+	failing := `{"query":{"match":{"body":"car hire"}}}`
+	r, err := e.Expand(t.Context(), &Request{
+		Endpoint: EndpointMultiSearch, Body: []byte("{}\n" + failing + "\n{}\n" + carRental + "\n"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stage *StageError
+	if !r.Rewritten || len(r.Failures) != 1 || !errors.As(r.Failures[0], &stage) || stage.Stage != StageAnalyze {
+		t.Errorf("rewritten %t, failures %v", r.Rewritten, r.Failures)
+	}
+	if !strings.HasPrefix(string(r.Body), "{}\n"+failing+"\n{}\n{\"query\":{\"bool\":") {
+		t.Errorf("body %s", r.Body)
+	}
+	r, err = e.Expand(t.Context(), &Request{Endpoint: EndpointMultiSearch, Body: []byte("{}\n" + failing + "\n")})
+	if !errors.As(err, &stage) {
+		t.Errorf("the only search fails: result %+v, error %v", r, err)
+	}
+}
+
+func TestRatedSearchesAreExpanded(t *testing.T) {
+	one := expandRequest(t, &Request{Body: []byte(carRental)}, nil)
+	const body = `{"metric":{"precision":{"k":5}}, "requests":[ {"id":"a","ratings":[],"request":%1},{"request": %2 ,"id":"b"}, 7, {"template_id":"t"}]}`
+	fill := func(search string) string {
+		return strings.NewReplacer("%1", search, "%2", `{"query":{"term":{"a":"b"}}}`).Replace(body)
+	}
+	r := expandRequest(t, &Request{Endpoint: EndpointRankEval, RawQuery: "ignore_unavailable=true", Body: []byte(fill(carRental))}, nil)
+	if diff := cmp.Diff(fill(string(one.Body)), string(r.Body)); diff != "" || r.RawQuery != "ignore_unavailable=true" {
+		t.Errorf("raw query %q, body (-want +got):\n%s", r.RawQuery, diff)
+	}
+	// One search_type holds for all of them, so that of the request stays.
+	r = expandRequest(t, &Request{Endpoint: EndpointRankEval, Body: []byte(fill(carRental))}, func(c *fakeCluster, o *Options) {
+		c.shards, o.Scoring = 2, FormAuto
+	})
+	if r.RawQuery != "" || r.Clauses[0].Form != "grouped" {
+		t.Errorf("on several shards: raw query %q, form %q", r.RawQuery, r.Clauses[0].Form)
+	}
+	for _, broken := range []string{"", "[]", `{"requests":`} {
+		r = expandRequest(t, &Request{Endpoint: EndpointRankEval, Body: []byte(broken)}, nil)
+		if r.Rewritten || r.Reason == "" {
+			t.Errorf("%q: rewritten %t, reason %q", broken, r.Rewritten, r.Reason)
+		}
+	}
+}
+
+func TestPanicsComeOutOfGoroutines(t *testing.T) {
+	defer func() {
+		e, ok := recover().(runtime.Error)
+		if !ok || !strings.Contains(e.Error(), "index out of range") || !strings.Contains(e.Error(), "parallel.go") {
+			t.Errorf("recovered %v", e)
+		}
+	}()
+	_ = inParallel(3, 2, func(i int) error {
+		return [...]error{nil, nil}[2*(i%2)]
+	})
+	t.Error("the panic was lost")
+}

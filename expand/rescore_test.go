@@ -1,0 +1,240 @@
+package expand
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestBestHitsAreOrderedAnewByTheWholeQuery(t *testing.T) {
+	const before, clause, after = `{"bool":{"filter":{"term":{"a":1}},"must":[`, `{"match":{"body":"car"}}`, `, {"match":{"body":{"query":"cheap","fuzziness":1}}}]}}`
+	query := before + clause + after
+	saturated := expandBody(t, with(func(o *Options) { o.Phase = PhaseQuery }), `{"query":`+query+`}`)
+	linear := expandBody(t, with(func(o *Options) { o.Scoring = FormLinear }), `{"query":`+query+`}`)
+	// To choose candidates by, λ is 0.8 and not 0.2.
+	candidates := strings.NewReplacer("0.12952814", "0.51811254", "0.015152906", "0.060611624")
+	inside := func(r *Result) string {
+		return strings.TrimSuffix(strings.TrimPrefix(string(r.Body), `{"query":`), `}`)
+	}
+	rescore := `,"rescore":{"window_size":100,"query":{"query_weight":0,"rescore_query_weight":1,"rescore_query":` + inside(saturated) + `}}`
+	for name, tt := range map[string]struct{ body, want string }{
+		"alone":        {`{"query":` + query + `}`, `{"query":` + candidates.Replace(inside(linear)) + rescore + `}`},
+		"among others": {`{"size":3, "query": ` + query + ` ,"explain":true}`, `{"size":3, "query": ` + candidates.Replace(inside(linear)) + rescore + ` ,"explain":true}`},
+		"highlight before": {
+			`{"highlight":{"fields":{}},"query":` + query + `}`,
+			`{"highlight":{"highlight_query":` + query + `,"fields":{}},"query":` + candidates.Replace(inside(linear)) + rescore + `}`,
+		},
+		"highlight behind": {
+			`{"query":` + query + `,"highlight":{"fields":{}}}`,
+			`{"query":` + candidates.Replace(inside(linear)) + rescore + `,"highlight":{"highlight_query":` + query + `,"fields":{}}}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := expandBody(t, DefaultOptions(), tt.body)
+			if string(r.Body) != tt.want {
+				t.Errorf("got\n%s\nwant\n%s", r.Body, tt.want)
+			}
+			for i, want := range []Clause{{Form: "saturated", Phase: "rescore"}, {Form: "linear", Phase: "query", Reason: ReasonNotPlain}} {
+				if got := written(r)[i]; got.Form != want.Form || got.Phase != want.Phase || got.Reason != want.Reason {
+					t.Errorf("clause %d: %+v, want %+v", i, got, want)
+				}
+			}
+		})
+	}
+}
+
+// written returns what is told of the clauses that were rewritten.
+func written(r *Result) []Clause {
+	var out []Clause
+	for _, c := range r.Clauses {
+		if c.Form != "" {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func TestPhaseFollowsWhatTheRequestAllows(t *testing.T) {
+	const query = `"query":{"match":{"body":"car"}}`
+	for name, tt := range map[string]struct {
+		endpoint       Endpoint
+		body, rawQuery string
+		change         func(o *Options)
+		phase          string
+		reason         Reason
+	}{
+		"plain":              {body: `{` + query + `}`, phase: "rescore"},
+		"asked for":          {body: `{` + query + `}`, change: func(o *Options) { o.Phase = PhaseRescore }, phase: "rescore"},
+		"not asked for":      {body: `{` + query + `}`, change: func(o *Options) { o.Phase = PhaseQuery }, phase: "query"},
+		"linear":             {body: `{` + query + `}`, change: func(o *Options) { o.Scoring = FormLinear }, phase: "query"},
+		"grouped":            {body: `{` + query + `}`, change: func(o *Options) { o.Scoring, o.Phase = FormGrouped, PhaseRescore }, phase: "query"},
+		"aggregations":       {body: `{` + query + `,"aggs":{"t":{"top_hits":{}}}}`, phase: "rescore"},
+		"terminated early":   {body: `{` + query + `,"terminate_after":10,"timeout":"1s"}`, phase: "rescore"},
+		"post_filter":        {body: `{` + query + `,"post_filter":{"term":{"a":1}}}`, phase: "rescore"},
+		"q":                  {rawQuery: `q=car&df=body`, phase: "rescore"},
+		"sort":               {body: `{` + query + `,"sort":["n"],"track_scores":true}`, phase: "query", reason: ReasonSort},
+		"sort in the URL":    {body: `{` + query + `}`, rawQuery: `sort=n&track_scores=true`, phase: "query", reason: ReasonSort},
+		"scroll":             {body: `{` + query + `}`, rawQuery: `scroll=1m`, phase: "query", reason: ReasonScroll},
+		"collapse":           {body: `{` + query + `,"collapse":{"field":"k"}}`, phase: "query", reason: ReasonCollapse},
+		"rescore":            {body: `{` + query + `,"rescore":{"query":{"rescore_query":{"match_all":{}}}}}`, phase: "query", reason: ReasonRescore},
+		"retriever":          {body: `{"retriever":{"standard":{` + query + `}}}`, phase: "query", reason: ReasonRetriever},
+		"vectors":            {body: `{` + query + `,"knn":{"field":"v","query_vector":[1],"k":1,"num_candidates":2}}`, phase: "query", reason: ReasonVectors},
+		"weights of indices": {body: `{` + query + `,"indices_boost":[{"docs":2}]}`, phase: "query", reason: ReasonIndicesBoost},
+		"min_score":          {body: `{` + query + `,"min_score":1}`, change: func(o *Options) { o.NormalizeScores = true }, phase: "query", reason: ReasonMinScore},
+		"named":              {body: `{"query":{"match":{"body":{"query":"car","_name":"x"}}}}`, phase: "query", reason: ReasonNamed},
+		"named in escapes":   {body: `{"query":{"match":{"body":{"query":"car","\u005fname":"x"}}}}`, phase: "query", reason: ReasonNamed},
+		"inner hits":         {body: `{"query":{"nested":{"path":"n","score_mode":"max","inner_hits":{},"query":{"match":{"n.body":"car"}}}}}`, phase: "query", reason: ReasonNamed},
+		"no hits":            {body: `{"size":0,` + query + `,"aggs":{"t":{"top_hits":{}}}}`, phase: "query", reason: ReasonNoScores},
+		"last page":          {body: `{"from":190,` + query + `}`, phase: "rescore"},
+		"deep page":          {body: `{"from":191,` + query + `}`, phase: "query", reason: ReasonDeepPage},
+		"page in the URL":    {body: `{` + query + `}`, rawQuery: `from=150&size=60`, phase: "query", reason: ReasonDeepPage},
+		"size in quotes":     {body: `{"size":"500",` + query + `}`, phase: "query", reason: ReasonDeepPage},
+		"explain":            {endpoint: EndpointExplain, body: `{` + query + `}`, phase: "query", reason: ReasonEndpoint},
+		"validate":           {endpoint: EndpointValidate, body: `{` + query + `}`, phase: "query", reason: ReasonEndpoint},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, m := rental(t)
+			c.shards = 5
+			o := DefaultOptions()
+			if tt.change != nil {
+				tt.change(&o)
+			}
+			r, err := New(c, m, o).Expand(t.Context(), &Request{Endpoint: tt.endpoint, RawQuery: tt.rawQuery, Body: []byte(tt.body)})
+			if err != nil || len(written(r)) != 1 {
+				t.Fatalf("error %v, result %+v", err, r)
+			}
+			if got := written(r)[0]; got.Phase != tt.phase || got.Reason != tt.reason {
+				t.Errorf("phase %q, reason %q; want %q, %q", got.Phase, got.Reason, tt.phase, tt.reason)
+			}
+			if got := strings.Contains(string(r.Body), `"query_weight":0`); got != (tt.phase == "rescore") {
+				t.Errorf("rescored: %t\n%s", got, r.Body)
+			}
+			takesDFS := tt.endpoint == EndpointSearch && o.Scoring == FormAuto
+			if got := strings.Contains(r.RawQuery, dfs); got != takesDFS {
+				t.Errorf("raw query %q, want dfs %t", r.RawQuery, takesDFS)
+			}
+			if !json.Valid(r.Body) {
+				t.Errorf("not JSON: %s", r.Body)
+			}
+		})
+	}
+}
+
+// TestPagesShareTheirWindow: hits beyond the window would score 0, and a window
+// that grew with each page would show hits twice.
+func TestPagesShareTheirWindow(t *testing.T) {
+	for page, window := range map[[2]int]int{{0, 10}: 100, {90, 10}: 100, {0, 100}: 100, {91, 10}: 200, {0, 101}: 200, {150, 50}: 200} {
+		r := expandBody(t, DefaultOptions(), fmt.Sprintf(`{"from":%d,"size":%d,"query":{"match":{"body":"car"}}}`, page[0], page[1]))
+		if want := fmt.Sprintf(`"rescore":{"window_size":%d,`, window); !strings.Contains(string(r.Body), want) {
+			t.Errorf("from %d, size %d: want %s in\n%s", page[0], page[1], want, r.Body)
+		}
+	}
+}
+
+func TestFormsReasonComesBeforeThePhases(t *testing.T) {
+	c, m := rental(t)
+	c.scripts = false
+	r, err := New(c, m, with(func(o *Options) { o.Phase = PhaseRescore })).
+		Expand(t.Context(), &Request{RawQuery: "scroll=1m", Body: []byte(carRental)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := r.Clauses[0]; got.Form != "grouped" || got.Phase != "query" || got.Reason != ReasonNoScripts {
+		t.Errorf("form %q, phase %q, reason %q; want grouped, query, %q", got.Form, got.Phase, got.Reason, ReasonNoScripts)
+	}
+}
+
+// TestTotalsAgreeHoweverTheSearchIsRun: what a rescored search looks for is
+// looked for as well where the same search cannot be rescored.
+func TestTotalsAgreeHoweverTheSearchIsRun(t *testing.T) {
+	terms := func(part string) []string {
+		var out []string
+		for _, m := range regexp.MustCompile(`"value":"(neighbor\d+)"`).FindAllStringSubmatch(part, -1) {
+			out = append(out, m[1])
+		}
+		slices.Sort(out)
+		return out
+	}
+	expand := func(endpoint Endpoint, body string, change func(o *Options)) *Result {
+		e := warmExpander(t, FormAuto)
+		o := DefaultOptions()
+		change(&o)
+		r, err := e.With(o).Expand(t.Context(), &Request{Endpoint: endpoint, Body: []byte(body)})
+		if err != nil || !r.Rewritten {
+			t.Fatal(r, err)
+		}
+		return r
+	}
+	const query = `"query":{"match":{"body":"boundary layer transition"}}`
+	asIs := func(*Options) {}
+	rescored := expand(EndpointSearch, `{`+query+`}`, asIs)
+	found, ordered, _ := strings.Cut(string(rescored.Body), `"rescore"`)
+	want := terms(found)
+	if len(want) != foundTerms {
+		t.Fatalf("looks for %q, want %d terms", want, foundTerms)
+	}
+	for name, r := range map[string]*Result{
+		"sorted":    expand(EndpointSearch, `{"sort":["n"],"track_scores":true,`+query+`}`, asIs),
+		"deep page": expand(EndpointSearch, `{"from":1000,`+query+`}`, asIs),
+		"counted":   expand(EndpointCount, `{`+query+`}`, asIs),
+		"no hits":   expand(EndpointSearch, `{"size":0,`+query+`}`, asIs),
+	} {
+		if diff := cmp.Diff(want, terms(string(r.Body))); diff != "" || r.AddedTerms() != foundTerms {
+			t.Errorf("%s: looks for others (-rescored +%s):\n%s", name, name, diff)
+		}
+	}
+	if diff := cmp.Diff(terms(ordered), terms(string(expand(EndpointExplain, `{`+query+`}`, asIs).Body))); diff != "" {
+		t.Errorf("explains by other terms than orders (-ordered +explained):\n%s", diff)
+	}
+	same := func(o *Options) { o.Matching = MatchingSame }
+	if r := expand(EndpointSearch, `{"from":1000,`+query+`}`, same); r.AddedTerms() != 30 {
+		t.Errorf("%d terms, but where the original alone finds, all can order", r.AddedTerms())
+	}
+	if r := expand(EndpointSearch, `{`+query+`}`, func(o *Options) { o.Phase = PhaseQuery }); r.AddedTerms() != 30 {
+		t.Errorf("%d terms in a search that is never rescored", r.AddedTerms())
+	}
+	if got := terms(ordered); len(got) != rescored.AddedTerms() || len(got) <= foundTerms || len(got) > leastTerms+3*perTerm {
+		t.Errorf("%d terms order, %d are told of; want more than are found and at most %d", len(got), rescored.AddedTerms(), leastTerms+3*perTerm)
+	}
+	for _, term := range want {
+		if !slices.Contains(terms(ordered), term) {
+			t.Errorf("%s is looked for and does not order", term)
+		}
+	}
+}
+
+func TestRareTermsAreNotWorthARescore(t *testing.T) {
+	target := target{found: 2, stats: Statistics{DocCount: 10_000}}
+	target.sel.origins = make([]origin, 1)
+	for i, df := range []int64{1, 1, 9, 10, 11, 9, 500, 1000, 1000, 1000, 1000, 1000} {
+		target.sel.candidates = append(target.sel.candidates, candidate{term: string(rune('a' + i)), docFreq: df})
+	}
+	for range 2 { // planned again, nothing changes
+		target.dropRare()
+		var got []string
+		for _, c := range target.sel.candidates {
+			got = append(got, c.term)
+		}
+		// The two that are looked for, and of the first ten those in at least 10.
+		if strings.Join(got, "") != "abdeghij" {
+			t.Errorf("kept %q", got)
+		}
+	}
+}
+
+func BenchmarkExpandRescore(b *testing.B) {
+	e := warmExpander(b, FormAuto).With(DefaultOptions())
+	req := &Request{Index: "docs", Body: []byte(threeTerms)}
+	b.ReportAllocs()
+	for b.Loop() {
+		r, err := e.Expand(b.Context(), req)
+		if err != nil || written(r)[0].Phase != "rescore" {
+			b.Fatal(r, err)
+		}
+	}
+}

@@ -1,0 +1,352 @@
+package expand
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// randomQuery writes a clause of a kind that has all forms, or one around two.
+func randomQuery(rng *rand.Rand, depth int) string {
+	if depth == 0 && rng.IntN(4) == 0 {
+		return `{"bool":{"must":[` + randomQuery(rng, 1) + `],"should":[` + randomQuery(rng, 1) + `]}}`
+	}
+	words := []string{"car", "rental", "cheap", "zeppelin", "lease"}
+	var text []string
+	for range 1 + rng.IntN(4) {
+		text = append(text, words[rng.IntN(len(words))])
+	}
+	options := []string{
+		``, ``, `,"operator":"and"`, `,"minimum_should_match":2`, `,"minimum_should_match":"75%"`, `,"minimum_should_match":"-1"`,
+		`,"minimum_should_match":"2<75%"`, `,"boost":2.5`,
+	}[rng.IntN(8)]
+	query := `"query":"` + strings.Join(text, " ") + `"` + options
+	switch rng.IntN(4) {
+	case 0:
+		return `{"multi_match":{` + query + `,"fields":["body","title^2"],"tie_breaker":0.3}}`
+	case 1:
+		return `{"multi_match":{` + query + `,"fields":["body^3","title"],"type":"most_fields"}}`
+	case 2:
+		return `{"multi_match":{` + query + `,"fields":["body","title^2"],"type":"cross_fields"}}`
+	default:
+		return `{"match":{"body":{` + query + `}}}`
+	}
+}
+
+// A writing is one of the ways of writing a search.
+type writing struct {
+	name   string
+	change func(o *Options)
+	size   string
+	member string
+}
+
+var writings = []writing{
+	{"linear", func(o *Options) { o.Scoring = FormLinear }, "10", "query"},
+	{"grouped", func(o *Options) { o.Scoring = FormGrouped }, "10", "query"},
+	{"saturated", func(o *Options) { o.Phase = PhaseQuery }, "10", "query"},
+	{"candidates", func(*Options) {}, "10", "query"},
+	{"rescore", func(*Options) {}, "10", "rescore"},
+	{"unscored", func(*Options) {}, "0", "query"},
+}
+
+// expanded returns the body that is sent for query.
+func (v writing) expanded(t *testing.T, e *Expander, query string) []byte {
+	t.Helper()
+	body := []byte(`{"size":` + v.size + `,"query":` + query + `}`)
+	r, err := e.Expand(t.Context(), &Request{Index: "docs", Body: body})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Rewritten {
+		return r.Body
+	}
+	return body
+}
+
+var rentalTerms = []string{"car", "rental", "automobile", "hire", "lease", "cheap", "zeppelin"}
+
+func TestAllFormsFindTheSame(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	c, m := rental(t)
+	for _, matching := range []Matching{MatchingWiden, MatchingSame} {
+		var expanders []*Expander
+		for _, v := range writings {
+			expanders = append(expanders, New(c, m, with(func(o *Options) {
+				v.change(o)
+				// No more than all of them look for.
+				o.Matching, o.MaxAddedTerms = matching, foundTerms
+			})))
+		}
+		for range 150 {
+			query := randomQuery(rng, 0)
+			bodies := make([][]byte, len(writings))
+			for i, v := range writings {
+				bodies[i] = v.expanded(t, expanders[i], query)
+			}
+			for range 10 {
+				e := &engine{tb: t, cluster: c, doc: document(rng.IntN, []string{"body", "title"}, rentalTerms)}
+				want := e.search(bodies[0], "query")
+				if original := e.search([]byte(`{"query":`+query+`}`), "query"); original.found && !want.found ||
+					matching == MatchingSame && original.found != want.found {
+					t.Fatalf("%s finds %t with matching %d, the original %t", bodies[0], want.found, matching, original.found)
+				}
+				for i, v := range writings {
+					if v.member == "rescore" && !strings.Contains(string(bodies[i]), `"rescore"`) {
+						continue
+					}
+					if got := e.search(bodies[i], v.member); got.found != want.found {
+						t.Fatalf("%s: found %t in %v, but %t by\n%s\nand the linear form is\n%s",
+							v.name, want.found, e.doc, got.found, bodies[i], bodies[0])
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestNormalizedScoresStayBelowTheOriginals holds the factor against documents
+// whose every term is saturated, where the original scores the most it can.
+func TestNormalizedScoresStayBelowTheOriginals(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	c, m := rental(t)
+	highest := map[string]map[string]float64{"body": {}, "title": {}}
+	for _, term := range rentalTerms {
+		highest["body"][term], highest["title"][term] = 1, 1
+	}
+	above := map[bool]int{}
+	for _, normalize := range []bool{true, false} {
+		for _, v := range writings[:5] {
+			x := New(c, m, with(func(o *Options) { v.change(o); o.NormalizeScores = normalize }))
+			for range 200 {
+				query := randomQuery(rng, 1)
+				body := v.expanded(t, x, query)
+				if v.member == "rescore" && !strings.Contains(string(body), `"rescore"`) {
+					continue
+				}
+				most := (&engine{tb: t, cluster: c, doc: highest}).search([]byte(`{"query":`+query+`}`), "query")
+				for range 10 {
+					e := &engine{tb: t, cluster: c, doc: document(rng.IntN, []string{"body", "title"}, rentalTerms)}
+					if rng.IntN(4) == 0 {
+						e.doc = highest
+					}
+					if got := e.search(body, v.member); got.score > most.score*(1+1e-6) {
+						above[normalize]++
+						if normalize {
+							t.Fatalf("%s scores %v, the original of\n%s\nat most %v:\n%s", v.name, got.score, query, most.score, body)
+						}
+					}
+				}
+			}
+		}
+	}
+	if above[false] == 0 {
+		t.Error("no score is above the original's largest without the factor, so that the test shows nothing")
+	}
+}
+
+// TestNormalizedClauseCarriesItsFactor: idf(car) = 2.9868, v(automobile) = 2.9515
+// and v(lease) = 0.3946 with λ = 0.2, so r = 2.9868 / (2.9868 + 0.2·3.3461).
+func TestNormalizedClauseCarriesItsFactor(t *testing.T) {
+	o := with(func(o *Options) { o.Scoring, o.NormalizeScores = FormLinear, true })
+	r := expandBody(t, o, `{"min_score":1,"query":{"match":{"body":"car"}}}`)
+	if want := `}}}],"boost":0.817}}}`; !strings.HasSuffix(rounded(r.Body), want) {
+		t.Errorf("got\n%s\nwant it to end with\n%s", rounded(r.Body), want)
+	}
+}
+
+func TestUnscoredSearchesOnlyMatch(t *testing.T) {
+	const match = `{"match":{"body":{"query":"car rental","boost":3}}}`
+	const and = `{"match":{"body":{"query":"car rental","operator":"and"}}}`
+	either := `{"bool":{"should":[{"bool":{"should":[{"term":{"body":{"value":"car"}}},{"term":{"body":{"value":"automobile"}}}]}},` +
+		`{"bool":{"should":[{"term":{"body":{"value":"rental"}}},{"term":{"body":{"value":"lease"}}},{"term":{"body":{"value":"hire"}}}]}}]` +
+		`,"minimum_should_match":"100%"}}`
+	for name, tt := range map[string]struct {
+		req  Request
+		want string
+	}{
+		"size 0": {
+			Request{Body: []byte(`{"size":0,"query":` + match + `}`)},
+			`{"size":0,"query":{"bool":{"should":[` + match + `,{"term":{"body":{"value":"automobile"}}},{"term":{"body":{"value":"lease"}}},{"term":{"body":{"value":"hire"}}}]}}}`,
+		},
+		"count": {
+			Request{Endpoint: EndpointCount, Body: []byte(`{"query":` + and + `}`)},
+			`{"query":{"bool":{"should":[` + and + `,` + either + `]}}}`,
+		},
+		"highlights nobody sees": {
+			Request{RawQuery: "size=0", Body: []byte(`{"highlight":{"fields":{}},"query":` + and + `}`)},
+			`{"highlight":{"fields":{}},"query":{"bool":{"should":[` + and + `,` + either + `]}}}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, m := rental(t)
+			c.shards = 5
+			r, err := New(c, m, with(func(o *Options) { o.NormalizeScores = true })).Expand(t.Context(), &tt.req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, string(r.Body)); diff != "" || r.RawQuery != tt.req.RawQuery {
+				t.Errorf("raw query %q, body (-want +got):\n%s", r.RawQuery, diff)
+			}
+			if got := r.Clauses[0]; got.Form != "linear" || got.Phase != "query" || got.Reason != "" {
+				t.Errorf("form %q, phase %q, reason %q", got.Form, got.Phase, got.Reason)
+			}
+		})
+	}
+	t.Run("same matches", func(t *testing.T) {
+		r := expandBody(t, DefaultOptions(), `{"size":0,"query":{"nested":{"path":"n","query":{"match":{"n.body":"car"}}}}}`)
+		if r.Rewritten || r.Clauses[0].Reason != ReasonNoScores {
+			t.Errorf("rewritten %t, clauses %+v", r.Rewritten, r.Clauses)
+		}
+	})
+}
+
+func TestTermwiseClausesAddEachTermOnce(t *testing.T) {
+	linear := with(func(o *Options) { o.Scoring = FormLinear })
+	for name, tt := range map[string]struct{ query, want string }{
+		"cross_fields": {
+			`{"multi_match":{"query":"car","fields":["body","title^3"],"type":"cross_fields","tie_breaker":0.4}}`,
+			`{"bool":{"should":[%s,` +
+				`{"dis_max":{"tie_breaker":0.4,"queries":[{"term":{"body":{"value":"automobile","boost":0.1295}}},{"term":{"title":{"value":"automobile","boost":0.3886}}}]}},` +
+				`{"dis_max":{"tie_breaker":0.4,"queries":[{"term":{"body":{"value":"lease","boost":0.0152}}},{"term":{"title":{"value":"lease","boost":0.0455}}}]}}]}}`,
+		},
+		"combined_fields": {
+			`{"combined_fields":{"query":"cheap","fields":["body","title"]}}`,
+			`{"bool":{"should":[%s,` +
+				`{"dis_max":{"tie_breaker":0,"queries":[{"term":{"body":{"value":"hire","boost":0.0332}}},{"term":{"title":{"value":"hire","boost":0.0332}}}]}}]}}`,
+		},
+		"words counted over all fields": {
+			`{"multi_match":{"query":"cheap car","fields":["body","title"],"type":"cross_fields","operator":"and"}}`,
+			`{"bool":{"filter":[{"bool":{"should":[%s,{"bool":{"should":[` +
+				`{"bool":{"should":[{"term":{"body":{"value":"cheap"}}},{"term":{"body":{"value":"hire"}}},{"term":{"title":{"value":"cheap"}}},{"term":{"title":{"value":"hire"}}}]}},` +
+				`{"bool":{"should":[{"term":{"body":{"value":"car"}}},{"term":{"body":{"value":"automobile"}}},{"term":{"body":{"value":"lease"}}},` +
+				`{"term":{"title":{"value":"car"}}},{"term":{"title":{"value":"automobile"}}},{"term":{"title":{"value":"lease"}}}]}}` +
+				`],"minimum_should_match":"100%%"}}]}}],"should":[%[1]s,`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := expandBody(t, linear, `{"query":`+tt.query+`}`)
+			want := `{"query":` + fmt.Sprintf(tt.want, tt.query)
+			if got := rounded(r.Body); !strings.HasPrefix(got, want) || !json.Valid(r.Body) {
+				t.Errorf("got\n%s\nwant it to begin with\n%s", got, want)
+			}
+			if r.AddedTerms() > 3 || len(r.Clauses) != 2 || r.Clauses[1].Form != "linear" {
+				t.Errorf("explained as %+v", r.Clauses)
+			}
+		})
+	}
+}
+
+// TestTermwiseTermsWeighTheSameInEachField: the engine multiplies by the idf of
+// the field, so the boosts differ where the document frequencies do; what comes
+// out is λ v_j in each field, with v_j by the largest of them.
+func TestTermwiseTermsWeighTheSameInEachField(t *testing.T) {
+	a := &Analysis{Terms: []string{"car"}, Positions: []int{0}, Shards: 1}
+	c := clause{termwise: true, boost: 2, targets: []target{
+		{field: "title", boost: 3, analysis: a, stats: Statistics{DocCount: 900}, docFreqs: []int64{5, 2, 0}},
+		{field: "body", boost: 1, analysis: a, stats: Statistics{DocCount: 1000}, docFreqs: []int64{50, 40, 7}},
+	}}
+	sel := &c.targets[0].sel
+	sel.start(a)
+	sel.candidates = []candidate{{term: "automobile", v: 1}, {term: "lease", v: 1, id: 1}}
+	sel.entries = []entry{{0, 0, 0.25}, {0, 1, 0.5}} // lease comes first
+	c.settleTermwise(0.1, 10)
+	if sel.origins[0].idf != idf(50, 1000) || c.targets[0].stats.DocCount != 1000 {
+		t.Errorf("settled by idf %v of %d documents, want the largest frequency and number", sel.origins[0].idf, c.targets[0].stats.DocCount)
+	}
+	w := writer{strength: Strength{Linear: 0.2}}
+	for k := range sel.candidates {
+		cand := &sel.candidates[k]
+		for i, df := range map[string][]int64{"automobile": {2, 40}, "lease": {0, 7}}[cand.term] {
+			if cand.in(i) != (df > 0) {
+				t.Errorf("%s in field %d: %t, but %d documents have it", cand.term, i, cand.in(i), df)
+			}
+			if df == 0 {
+				continue
+			}
+			n := []int64{900, 1000}[i]
+			if got, want := w.fieldBoost(&c.targets[i], cand, i)*idf(df, n), 0.2*cand.v; !near(got, want) {
+				t.Errorf("%s in field %d scores up to %v, want %v", cand.term, i, got, want)
+			}
+		}
+	}
+	w.out = []byte("[")
+	w.everywhere(&c)
+	if n := strings.Count(string(w.out), `"title"`); n != 1 || strings.Contains(string(w.out), `"value":"lease","boost":0}`) {
+		t.Errorf("the title, which no document with lease has, stands there %d times: %s", n, w.out)
+	}
+}
+
+func near(a, b float64) bool { return a-b < 1e-9 && b-a < 1e-9 }
+
+func TestPhrasesAndPrefixesAreReorderedOrWidened(t *testing.T) {
+	phrases := with(func(o *Options) { o.Phrases = true })
+	for name, tt := range map[string]struct{ query, begin, reason string }{
+		"match_phrase":  {`{"match_phrase":{"body":"car rental"}}`, `{"bool":{"must":[%s],"should":[{"term"`, ""},
+		"phrase prefix": {`{"match_phrase_prefix":{"body":"car rental"}}`, `{"bool":{"must":[%s],"should":[{"term"`, ""},
+		"type phrase":   {`{"multi_match":{"query":"car rental","fields":["body"],"type":"phrase"}}`, `{"bool":{"must":[%s],"should":[{"term"`, ""},
+		"bool prefix":   {`{"match_bool_prefix":{"body":"car ren"}}`, `{"bool":{"should":[%s,{"term"`, ""},
+		"prefix, and":   {`{"match_bool_prefix":{"body":{"query":"car ren","operator":"and"}}}`, `{"bool":{"must":[%s],"should":[{"term"`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := expandBody(t, phrases, `{"query":`+tt.query+`}`)
+			want := `{"query":` + fmt.Sprintf(tt.begin, tt.query)
+			if !strings.HasPrefix(string(r.Body), want) || strings.Contains(string(r.Body), "script_score") {
+				t.Errorf("got\n%s\nwant it to begin with\n%s", r.Body, want)
+			}
+		})
+	}
+}
+
+func TestRelatedWordsLightUpWhereAsked(t *testing.T) {
+	const query = `{"bool":{"must":[{"match":{"body":"car"}}]}}`
+	related := func(o *Options) { o.Highlight = HighlightRelated }
+	injected := `"highlight_query":{"bool":{"should":[` + query + `,{"term":{"body":{"value":"automobile"}}},{"term":{"body":{"value":"lease"}}}]}},"fields"`
+	for name, tt := range map[string]struct {
+		change func(o *Options)
+		body   string
+		want   string
+	}{
+		"script_score hides them": {func(o *Options) { o.Phase = PhaseQuery }, `{"query":` + query + `,"highlight":{"fields":{"body":{}}}}`, injected},
+		"the query shows them":    {func(o *Options) { o.Scoring = FormLinear }, `{"query":` + query + `,"highlight":{"fields":{"body":{}}}}`, `"highlight":{"fields"`},
+		"its candidates do":       {func(*Options) {}, `{"query":` + query + `,"highlight":{"fields":{"body":{}}}}`, `"highlight":{"fields"`},
+		"one of its own": {
+			func(o *Options) { o.Phase = PhaseQuery }, `{"query":` + query + `,"highlight":{"highlight_query":{"match_all":{}},"fields":{"body":{}}}}`,
+			`"highlight":{"highlight_query":{"match_all":{}},"fields"`,
+		},
+		"no query beside a retriever": {
+			func(o *Options) { o.Phase = PhaseQuery }, `{"retriever":{"standard":{"query":` + query + `}},"highlight":{"fields":{"body":{}}}}`, `"highlight":{"fields"`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := expandBody(t, with(func(o *Options) { related(o); tt.change(o) }), tt.body)
+			if !r.Rewritten || !strings.Contains(string(r.Body), tt.want) || !json.Valid(r.Body) {
+				t.Errorf("got\n%s\nwant\n%s", r.Body, tt.want)
+			}
+		})
+	}
+}
+
+func TestNumbersFitInto32Bits(t *testing.T) {
+	var w writer
+	for _, v := range []float64{0, 1e300, 1e39, 5e-324, 0.1} {
+		w.out = w.out[:0]
+		w.number(v)
+		var back float32
+		if err := json.Unmarshal(w.out, &back); err != nil {
+			t.Errorf("%v is written %s: %v", v, w.out, err)
+		}
+	}
+	query := `{"match":{"body":{"query":"car rental","boost":1e30}}}`
+	for _, v := range writings {
+		body := v.expanded(t, func() *Expander { c, m := rental(t); return New(c, m, with(v.change)) }(), query)
+		if !json.Valid(body) || slices.Contains(strings.FieldsFunc(string(body), func(r rune) bool { return strings.ContainsRune(`:,}{]`, r) }), "+Inf") {
+			t.Errorf("%s: %s", v.name, body)
+		}
+	}
+}

@@ -1,0 +1,286 @@
+package proxy
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/akin-search/akin/expand"
+)
+
+// Bounds of the answers that are looked at before they are passed on.
+const (
+	// maxHeldAnswer is the length up to which an answer is looked at. Larger ones
+	// stream through: hundreds of searches of ten hits of 1 KiB fit in.
+	maxHeldAnswer = 8 << 20
+	// maxHeld bounds the memory for all answers that are looked at, until their
+	// clients have them.
+	maxHeld = 64 << 20
+	// holdStep is what is set aside at a time for an answer that is read.
+	holdStep = 64 << 10
+	// maxDrained is how much of a refusal is read so that its connection can be
+	// used again.
+	maxDrained = 64 << 10
+)
+
+var (
+	// errShape says that JSON is not what it has to be there.
+	errShape = errors.New("unexpected JSON")
+	// errUnchecked says that an answer cannot be looked at.
+	errUnchecked = errors.New("no JSON, or too long")
+)
+
+// failurePaths lead to where the answers of endpoints tell that a search failed
+// and the others did not. Where nothing failed nothing stands there, so that
+// filter_path can name it too and the answer is the same.
+var failurePaths = map[expand.Endpoint]string{
+	expand.EndpointMultiSearch: "responses.error.type",
+	expand.EndpointRankEval:    "failures.*.error.type",
+}
+
+// filterPath returns the value of the parameter filter_path; of several the
+// last counts.
+func filterPath(rawQuery string) (filter string) {
+	cutParameters(rawQuery, func(name, value string) bool {
+		if name == "filter_path" {
+			filter = value
+		}
+		return false
+	})
+	return filter
+}
+
+// showsFailures reports whether the answer to a search with the given query
+// string tells of its failure, or can be made to.
+func showsFailures(endpoint expand.Endpoint, rawQuery string) bool {
+	if failurePaths[endpoint] == "" && endpoint != expand.EndpointValidate {
+		return true // by its status
+	}
+	filter := filterPath(rawQuery)
+	// "valid" is always there, hence cannot be asked for on top, and an exclusion
+	// makes what stands beside it an exception of it.
+	return filter == "" || endpoint != expand.EndpointValidate && !strings.HasPrefix(filter, "-") && !strings.Contains(filter, ",-")
+}
+
+// showFailures returns a query string with which the answer tells of failures,
+// and whether it had to be changed for that.
+func showFailures(endpoint expand.Endpoint, rawQuery string) (changed string, filtered bool) {
+	path := failurePaths[endpoint]
+	if path == "" {
+		return rawQuery, false
+	}
+	filter := filterPath(rawQuery)
+	if filter == "" {
+		return rawQuery, false
+	}
+	return rawQuery + "&filter_path=" + url.QueryEscape(filter+","+path), true
+}
+
+// beginning reads the first bytes of a refusal, decompressed, at most
+// maxRefusal, none where it cannot be decompressed.
+func (s *Server) beginning(res *http.Response) []byte {
+	body := io.LimitReader(res.Body, maxDrained)
+	plain := body
+	encoding, known := contentEncoding(res.Header["Content-Encoding"])
+	if !known {
+		return nil
+	}
+	if encoding == "gzip" {
+		gz := s.gzipReader()
+		defer s.gunzip.Put(gz)
+		if gz.Reset(body) != nil {
+			return nil
+		}
+		plain = gz
+	}
+	answer, _ := readUpTo(plain, 0, maxRefusal) // what there is of it
+	_, _ = io.Copy(io.Discard, body)            // to its end, if that is near: the connection can be used again
+	return answer
+}
+
+// failure returns what an answer with a good status says of a rewritten search
+// that failed, nil where it says nothing. It reads the answer, up to bounds,
+// and puts it back. An error says that it could not be looked at.
+func (t *searchTransport) failure(ex *exchange, res *http.Response) ([]byte, error) {
+	if failurePaths[ex.endpoint] == "" && ex.endpoint != expand.EndpointValidate {
+		return nil, nil
+	}
+	encoding, known := contentEncoding(res.Header["Content-Encoding"])
+	if !known || !isJSON(res.Header["Content-Type"]) {
+		return nil, errUnchecked
+	}
+	answer, whole := t.held.hold(res)
+	if !whole {
+		return nil, errUnchecked
+	}
+	if encoding == "gzip" {
+		gz := t.server.gzipReader()
+		defer t.server.gunzip.Put(gz)
+		if err := gz.Reset(bytes.NewReader(answer)); err != nil {
+			return nil, err
+		}
+		return ex.failed(io.LimitReader(gz, maxHeldAnswer))
+	}
+	if ex.endpoint == expand.EndpointMultiSearch && !bytes.Contains(answer, []byte(`"error"`)) {
+		return nil, nil // the usual case, without reading a token
+	}
+	return ex.failed(bytes.NewReader(answer))
+}
+
+// failed returns what an answer says of a rewritten search that failed, at most
+// maxRefusal bytes, nil where it says nothing. An error says that it is not the
+// answer of the endpoint.
+func (ex *exchange) failed(answer io.Reader) (said []byte, err error) {
+	d := jsontext.NewDecoder(answer, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	err = eachMember(d, func(name string) error {
+		if said != nil {
+			return d.SkipValue()
+		}
+		var err error
+		switch {
+		case ex.endpoint == expand.EndpointMultiSearch && name == "responses":
+			said, err = ex.failedItem(d)
+		case ex.endpoint == expand.EndpointRankEval && name == "failures" && d.PeekKind() == '{':
+			said, err = firstMember(d)
+		case ex.endpoint == expand.EndpointValidate && name == "valid" && d.PeekKind() == 'f':
+			said = []byte(`{"valid":false}`)
+			err = d.SkipValue()
+		default:
+			err = d.SkipValue()
+		}
+		return err
+	})
+	return said, err
+}
+
+// failedItem returns the error of the first rewritten search in the list of
+// answers that d is before.
+func (ex *exchange) failedItem(d *jsontext.Decoder) (said []byte, err error) {
+	if t, err := d.ReadToken(); err != nil || t.Kind() != '[' {
+		return nil, errShape
+	}
+	for k := 0; d.PeekKind() != ']'; k++ {
+		counts := ex.filtered || ex.rewritten == nil || rewroteSearch(ex.rewritten, k)
+		err := eachMember(d, func(name string) error {
+			if name != "error" || !counts || said != nil {
+				return d.SkipValue()
+			}
+			value, err := d.ReadValue()
+			said = bytes.Clone(value[:min(len(value), maxRefusal)])
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	_, err = d.ReadToken()
+	return said, err
+}
+
+// rewroteSearch reports whether something was added to the k-th search of a
+// request that holds several.
+func rewroteSearch(res *expand.Result, k int) bool {
+	prefix := "[" + strconv.Itoa(k) + "]"
+	for i := range res.Clauses {
+		if res.Clauses[i].Form != "" && strings.HasPrefix(res.Clauses[i].Path, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// eachMember calls f with the name of each member of the object that d is
+// before. f has to read the value.
+func eachMember(d *jsontext.Decoder, f func(name string) error) error {
+	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
+		return errShape
+	}
+	for d.PeekKind() != '}' {
+		t, err := d.ReadToken()
+		if err != nil {
+			return fmt.Errorf("%w: %w", errShape, err)
+		}
+		if err := f(t.String()); err != nil {
+			return err
+		}
+	}
+	_, err := d.ReadToken()
+	return err
+}
+
+// firstMember returns the value of the first member of the object that d is
+// before, nil where it is empty.
+func firstMember(d *jsontext.Decoder) (value []byte, err error) {
+	err = eachMember(d, func(string) error {
+		if value != nil {
+			return d.SkipValue()
+		}
+		v, err := d.ReadValue()
+		value = bytes.Clone(v[:min(len(v), maxRefusal)])
+		return err
+	})
+	return value, err
+}
+
+// A holder bounds the memory of answers that are read before they are passed
+// on. The zero value holds nothing.
+type holder struct{ bytes atomic.Int64 }
+
+// hold reads an answer and puts it back; its memory counts until the answer is
+// closed. Where the answer breaks off, is too long, or too much is held, whole
+// is false and what was read, and then the rest, is what a reader of the answer
+// gets.
+func (h *holder) hold(res *http.Response) (answer []byte, whole bool) {
+	if res.ContentLength > maxHeldAnswer {
+		return nil, false
+	}
+	var buf bytes.Buffer
+	var failure error
+	set := int64(0) // aside
+	for !whole && failure == nil && buf.Len() <= maxHeldAnswer {
+		if h.bytes.Add(holdStep) > maxHeld {
+			h.bytes.Add(-holdStep)
+			break
+		}
+		set += holdStep
+		var n int64
+		n, failure = buf.ReadFrom(io.LimitReader(res.Body, holdStep))
+		whole = failure == nil && n < holdStep
+	}
+	rest := io.Reader(res.Body)
+	if failure != nil {
+		rest = broken{failure}
+	}
+	h.bytes.Add(int64(buf.Len()) - set)
+	res.Body = &heldBody{io.MultiReader(bytes.NewReader(buf.Bytes()), rest), res.Body, h, int64(buf.Len())}
+	return buf.Bytes(), whole
+}
+
+// broken is the end of an answer that broke off.
+type broken struct{ err error }
+
+// Read returns the error with which reading ended.
+func (b broken) Read([]byte) (int, error) { return 0, b.err }
+
+// heldBody is an answer of which the first bytes are held.
+type heldBody struct {
+	io.Reader
+	body   io.Closer
+	holder *holder
+	length int64
+}
+
+// Close closes the answer and lets go of what is held.
+func (b *heldBody) Close() error {
+	b.holder.bytes.Add(-b.length)
+	b.length = 0
+	return b.body.Close()
+}

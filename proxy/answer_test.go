@@ -1,0 +1,337 @@
+package proxy
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/expand"
+)
+
+// Items of the answers of _msearch, as Elasticsearch 8.19 writes them.
+const (
+	goodItem = `{"took":1,"hits":{"hits":[{"_source":{"error":"none"}}]},"status":200}`
+	badItem  = `{"error":{"root_cause":[],"type":"too_many_clauses","reason":"maxClauseCount is set to 1024"},"status":400}`
+)
+
+func responses(items ...string) string {
+	return `{"took":3,"responses":[` + strings.Join(items, ",") + `]}`
+}
+
+// A rewritten search that fails inside of an answer with a good status is
+// followed by the original, like one that is refused; in all other cases the
+// client gets the answer byte for byte.
+func TestFailureInsideAnAnswerIsFollowedByTheOriginal(t *testing.T) {
+	const (
+		rank       = "/a/_rank_eval"
+		validate   = "/_validate/query"
+		validQuery = `{"_shards":{"total":1},"valid":true,"explanations":[{"valid":false}]}`
+	)
+	tests := []struct {
+		name, target, answer string
+		followed             bool
+		unchecked            bool
+	}{
+		{"all well", "/_msearch", responses(goodItem, goodItem, goodItem), false, false},
+		{"the first failed", "/_msearch", responses(badItem, goodItem, goodItem), true, false},
+		{"the last failed", "/a/_msearch", responses(goodItem, goodItem, badItem), true, false},
+		{"one that was left alone failed", "/_msearch", responses(goodItem, badItem, goodItem), false, false},
+		{"two failed", "/_msearch", responses(goodItem, badItem, badItem), true, false},
+		{"pretty", "/_msearch?pretty", "{\n  \"responses\" : [\n    " + badItem + "\n  ]\n}\n", true, false},
+		{"an item too many failed", "/_msearch", responses(goodItem, goodItem, goodItem, badItem), false, false},
+		{"no items", "/_msearch", responses(), false, false},
+		{"no list", "/_msearch", `{"responses":{"error":{}}}`, false, true},
+		{"no object", "/_msearch", `["error"]`, false, true},
+		{"items are no objects", "/_msearch", `{"responses":[1,"error"]}`, false, true},
+		{"half", "/_msearch", responses(goodItem, badItem)[:90] + `"error":`, false, true},
+		{"nothing", "/_msearch", "", false, false},
+		{"filtered", "/_msearch?filter_path=responses.hits", responses(goodItem), false, false},
+		{"filtered, failed", "/_msearch?filter_path=responses.hits", responses(goodItem, `{"error":{"type":"x"}}`), true, false},
+		{"valid", validate, validQuery, false, false},
+		{"not valid", validate, `{"valid":false}`, true, false},
+		{"not valid, with reasons", validate + "?explain", `{"_shards":{},"valid":false,"explanations":[]}`, true, false},
+		{"valid is no truth value", validate, `{"valid":"false"}`, false, false},
+		{"evaluated", rank, `{"metric_score":1,"details":{"failures":{"a":{}}},"failures":{}}`, false, false},
+		{"not all evaluated", rank, `{"metric_score":1,"details":{},"failures":{"b":` + badItem + `}}`, true, false},
+		{"failures are none", rank, `{"failures":null}`, false, false},
+		{"a search is not looked into", "/_search", badItem, false, false},
+		{"a count is not looked into", "/_count", badItem, false, false},
+	}
+	for _, tt := range tests {
+		for _, encoding := range []string{"", "gzip"} {
+			t.Run(tt.name+" "+encoding, func(t *testing.T) {
+				body, header := tt.answer, jsonType
+				if encoding != "" {
+					body, header = pack(t, tt.answer), header+"Content-Encoding: gzip\n"
+				}
+				node := startRawNode(t, func(n int, _ rawRequest) string {
+					if n == 1 {
+						return answer(200, header, body)
+					}
+					return answer(200, jsonType, `{"of":"the original"}`)
+				})
+				addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, RankEval: true, Expander: expander(rewriteFirstAndLast)})
+				got := exchangeRaw(t, addr, searchOf(tt.target, jsonType, lines))
+				want, requests := body, 1
+				if tt.followed {
+					want, requests = `{"of":"the original"}`, 2
+				}
+				if _, got, _ := strings.Cut(got, "\r\n\r\n"); got != want {
+					t.Errorf("the client got %q, want %q", got, want)
+				}
+				arrived := node.all()
+				if len(arrived) != requests || arrived[0].body != rewrittenLines || arrived[requests-1].body != lines && tt.followed {
+					t.Errorf("the node got %q", arrived)
+				}
+				if last := arrived[len(arrived)-1].line; tt.followed && last != "POST "+tt.target+" HTTP/1.1" {
+					t.Errorf("the original went to %q", last)
+				}
+				if n := counter(t, registry, "akin_refused_searches_total", "original", "taken"); (n == 1) != tt.followed {
+					t.Errorf("%v refusals are counted", n)
+				}
+				unchecked := tt.unchecked || tt.name == "nothing" && encoding != ""
+				if n := counter(t, registry, "akin_unchecked_answers_total"); encoding == "" && (n == 1) != unchecked {
+					t.Errorf("%v answers are counted as unchecked", n)
+				}
+			})
+		}
+	}
+}
+
+func TestOnRefusedGetsWhatFailedInsideAnAnswer(t *testing.T) {
+	tests := []struct{ target, answer, want string }{
+		{"/a/_msearch", responses(goodItem, goodItem, badItem), `"type":"too_many_clauses"`},
+		{"/a/_rank_eval", `{"failures":{"q":` + badItem + `}}`, `"type":"too_many_clauses"`},
+		{"/a/_validate/query", `{"valid":false}`, `"valid":false`},
+		{"/a/_msearch", responses(`{"error":"` + strings.Repeat("x", 3*maxRefusal) + `"}`), "xxx"},
+	}
+	for _, tt := range tests {
+		node := startRawNode(t, func(n int, _ rawRequest) string {
+			if n == 1 {
+				return answer(200, jsonType, tt.answer)
+			}
+			return emptyAnswer
+		})
+		told := make(chan string, 2)
+		addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, RankEval: true, Expander: expander(rewriteFirstAndLast), OnRefused: func(_ string, answer []byte) {
+			told <- string(answer)
+		}})
+		exchangeRaw(t, addr, searchOf(tt.target, jsonType, lines))
+		if got := receive(t, "the refusal", told); !strings.Contains(got, tt.want) || len(got) > maxRefusal {
+			t.Errorf("%s: told of %.200q, %d bytes", tt.target, got, len(got))
+		}
+	}
+}
+
+// A search that fails in both forms is the client's mistake.
+func TestFailureOfTheOriginalInsideAnAnswerIsTheClientsMistake(t *testing.T) {
+	for _, second := range []string{answer(200, jsonType, responses(badItem, goodItem, goodItem)), answer(400, jsonType, "{}")} {
+		node := startRawNode(t, func(n int, _ rawRequest) string {
+			if n == 1 {
+				return answer(200, jsonType, responses(badItem, goodItem, goodItem))
+			}
+			return second
+		})
+		addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(rewriteFirstAndLast), OnRefused: func(string, []byte) {
+			t.Error("told of a refusal")
+		}})
+		got := exchangeRaw(t, addr, searchOf("/_msearch", ndjsonType, lines))
+		if _, body, _ := strings.Cut(got, "\r\n\r\n"); !strings.HasSuffix(second, "\r\n\r\n"+body) {
+			t.Errorf("the client got %q", got)
+		}
+		if n := counter(t, registry, "akin_refused_searches_total", "original", "refused"); n != 1 || len(node.all()) != 2 {
+			t.Errorf("%v refusals are counted, after %d requests", n, len(node.all()))
+		}
+	}
+}
+
+// filter_path must not hide what failed, nor show more than was asked for.
+func TestFilteredAnswersShowFailures(t *testing.T) {
+	node := startRawNode(t, nil)
+	addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, RankEval: true, Expander: expander(rewriteFirstAndLast)})
+	for _, tt := range []struct{ target, want string }{
+		{"/_msearch", ""},
+		{"/_msearch?filter_path=", ""},
+		{"/_msearch?filter_path=responses.hits,took", "responses.hits,took,responses.error.type"},
+		{"/_msearch?filter_path=a&filter_path=responses.hits%2Etotal", "responses.hits.total,responses.error.type"},
+		{"/_rank_eval?pretty&filter_path=metric_score", "metric_score,failures.*.error.type"},
+		{"/_search?filter_path=hits", "hits"},
+		{"/_count?filter_path=-_shards", "-_shards"},
+	} {
+		exchangeRaw(t, addr, searchOf(tt.target, jsonType, lines))
+		all := node.all()
+		_, query, _ := strings.Cut(strings.Fields(all[len(all)-1].line)[1], "?")
+		values, err := url.ParseQuery(query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := ""
+		if paths := values["filter_path"]; len(paths) > 0 {
+			last = paths[len(paths)-1] // which counts for the engines
+		}
+		if last != tt.want {
+			t.Errorf("%s: the node got %q", tt.target, query)
+		}
+	}
+}
+
+// Too long an answer is not waited for, be its length announced or not; what is
+// there reaches the client, and nothing gets lost.
+func TestLongAnswerStreams(t *testing.T) {
+	for _, announced := range []bool{true, false} {
+		first := `{"responses":[` + strings.Repeat(goodItem+",", 10)
+		if !announced {
+			first += strings.Repeat(" ", maxHeldAnswer)
+		}
+		rest := badItem + "]}" + strings.Repeat(" ", maxHeldAnswer)
+		proceed := make(chan struct{})
+		node := startSlowNode(t, func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", "application/json")
+			if announced {
+				w.Header().Set("Content-Length", strconv.Itoa(len(first)+len(rest)))
+			}
+			io.WriteString(w, first)
+			if !announced { // enough to see that it is too long
+				io.WriteString(w, strings.Repeat(" ", 2*holdStep))
+			}
+			http.NewResponseController(w).Flush()
+			<-proceed
+			io.WriteString(w, rest)
+		})
+		addr, registry := startProxy(t, Options{Upstreams: []string{node}, Expander: expander(rewriteFirstAndLast)})
+		res, err := client.Post("http://"+addr+"/_msearch", "application/json", strings.NewReader(lines))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := make([]byte, len(first))
+		if _, err := io.ReadFull(res.Body, got); err != nil || string(got) != first {
+			t.Fatalf("the client got %d bytes, %v, before the end", len(got), err)
+		}
+		close(proceed)
+		more, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		if err != nil || strings.TrimSpace(string(more)) != strings.TrimSpace(rest) {
+			t.Errorf("then the client got %d bytes, %v, want %d", len(more), err, len(rest))
+		}
+		if n := counter(t, registry, "akin_unchecked_answers_total"); n != 1 {
+			t.Errorf("counted %v times", n)
+		}
+	}
+}
+
+// An answer that breaks off while it is looked at breaks off for the client.
+func TestBrokenAnswerStaysBroken(t *testing.T) {
+	node := startRawNode(t, func(int, rawRequest) string {
+		return "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{\"responses\":[" + hangUp
+	})
+	addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(rewriteFirstAndLast)})
+	res, err := client.Post("http://"+addr+"/_msearch", "application/json", strings.NewReader(lines))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	got, err := io.ReadAll(res.Body)
+	if !errors.Is(err, io.ErrUnexpectedEOF) || string(got) != `{"responses":[` {
+		t.Errorf("the client got %q, %v", got, err)
+	}
+	if n := len(node.all()); n != 1 {
+		t.Errorf("the node got %d requests", n)
+	}
+}
+
+func TestAnswersInOtherFormsAreNotLookedAt(t *testing.T) {
+	for _, header := range []string{"Content-Type: application/yaml\n", "", jsonType + "Content-Encoding: deflate\n", jsonType + "Content-Encoding: gzip\n"} {
+		node := startRawNode(t, func(int, rawRequest) string { return answer(200, header, responses(badItem)) })
+		addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(rewriteFirstAndLast)})
+		got := exchangeRaw(t, addr, searchOf("/_msearch", jsonType, lines))
+		if !strings.HasSuffix(got, "\r\n\r\n"+responses(badItem)) || len(node.all()) != 1 {
+			t.Errorf("%q: the client got %q", header, got)
+		}
+		if n := counter(t, registry, "akin_unchecked_answers_total"); n != 1 {
+			t.Errorf("%q: counted %v times", header, n)
+		}
+	}
+}
+
+// What is held of all answers together is bounded, and given back.
+func TestHolder(t *testing.T) {
+	sizes := []int{0, 1, holdStep - 1, holdStep, holdStep + 1, maxHeldAnswer, maxHeldAnswer + holdStep + 1, 3 * maxHeldAnswer}
+	for _, size := range sizes {
+		for _, taken := range []int64{0, maxHeld - holdStep, maxHeld} {
+			h := &holder{}
+			h.bytes.Store(taken)
+			body := bytes.Repeat([]byte("x"), size)
+			res := &http.Response{ContentLength: -1, Body: io.NopCloser(bytes.NewReader(body))}
+			answer, whole := h.hold(res)
+			if held := h.bytes.Load(); held > maxHeld || held-taken > maxHeldAnswer+holdStep {
+				t.Errorf("%d bytes, %d taken: %d are held", size, taken, held)
+			}
+			if want := size <= maxHeldAnswer && int64(size)+taken < maxHeld; whole != want {
+				t.Errorf("%d bytes, %d taken: whole is %v", size, taken, whole)
+			}
+			if whole && !bytes.Equal(answer, body) {
+				t.Errorf("%d bytes: held %d", size, len(answer))
+			}
+			got, err := io.ReadAll(res.Body)
+			if err != nil || !bytes.Equal(got, body) {
+				t.Errorf("%d bytes: %d are left, %v", size, len(got), err)
+			}
+			for range 2 { // a body may be closed twice
+				if err := res.Body.Close(); err != nil || h.bytes.Load() != taken {
+					t.Errorf("%d bytes: %d are held behind the end, %v", size, h.bytes.Load()-taken, err)
+				}
+			}
+		}
+	}
+}
+
+// The first rewritten search that failed is what a plain reading of the answer
+// finds.
+func FuzzFailedItem(f *testing.F) {
+	for _, seed := range []string{responses(), responses(goodItem, badItem, badItem), `{"responses":[{"error":null},{},{"error":{}}]}`, `{}`, `[]`, `{"responses":1}`, badItem} {
+		f.Add(seed)
+	}
+	res, err := rewriteFirstAndLast(f.Context(), &expand.Request{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	ex := &exchange{endpoint: expand.EndpointMultiSearch, rewritten: res}
+	f.Fuzz(func(t *testing.T, text string) {
+		got, err := ex.failed(strings.NewReader(text))
+		var page struct {
+			Responses []map[string]json.RawMessage `json:"responses"`
+		}
+		var members map[string]json.RawMessage
+		if json.Unmarshal([]byte(text), &page) != nil || json.Unmarshal([]byte(text), &members) != nil || string(members["responses"]) == "null" {
+			return // it is enough not to panic
+		}
+		for name := range members {
+			if strings.EqualFold(name, "responses") && strings.Count(strings.ToLower(text), "responses") != 1 {
+				return // the standard library takes the names for the same, or the last of two
+			}
+		}
+		var want []byte
+		for k, item := range page.Responses {
+			if item == nil || strings.Count(text, "error") > strings.Count(text, `{"error"`) {
+				return // no object, or perhaps a name twice
+			}
+			if said, ok := item["error"]; ok && want == nil && k != 1 && k < 3 {
+				want = said
+			}
+		}
+		if members["responses"] == nil {
+			want = nil
+		}
+		if err == nil && !cmp.Equal(string(want), string(got)) {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	})
+}

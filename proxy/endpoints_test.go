@@ -1,0 +1,403 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/expand"
+)
+
+const (
+	ndjsonType = "Content-Type: application/x-ndjson\n"
+	// lines holds three searches; rewrittenLines adds to the first and the last.
+	lines          = "{}\n{\"query\":{\"match\":{\"body\":\"car\"}}}\n{\"index\":\"b\"}\n{\"size\":1.0e0}\n\n{\"query\":{}}\n"
+	rewrittenLines = "{}\n{\"added\":1}\n{\"index\":\"b\"}\n{\"size\":1.0e0}\n\n{\"added\":3}\n"
+	// typedRoot and untypedRoot are what Elasticsearch 7 and OpenSearch 2, which
+	// pretends to be that, say of themselves.
+	typedRoot   = `{"version":{"number":"7.10.2","lucene_version":"8.7.0"}}`
+	untypedRoot = `{"version":{"number":"7.10.2","lucene_version":"9.12.1"}}`
+)
+
+// rewriteFirstAndLast rewrites lines.
+func rewriteFirstAndLast(_ context.Context, r *expand.Request) (*expand.Result, error) {
+	return &expand.Result{
+		Rewritten: true, RawQuery: r.RawQuery, Body: []byte(rewrittenLines),
+		Clauses: []expand.Clause{
+			{Path: "[0].query.match", Form: "linear", Added: make([]expand.Added, 2)},
+			{Path: "[1]", Reason: "no_clause"},
+			{Path: "[2].query", Form: "linear", Added: make([]expand.Added, 1)},
+		},
+	}, nil
+}
+
+// answer returns an answer on the wire.
+func answer(status int, header, body string) string {
+	return fmt.Sprintf("HTTP/1.1 %d X\r\n%sContent-Length: %d\r\n\r\n%s", status, strings.ReplaceAll(header, "\n", "\r\n"), len(body), body)
+}
+
+// rootThen answers GET / with root, and all else with an empty object.
+func rootThen(root string) func(int, rawRequest) string {
+	return func(_ int, r rawRequest) string {
+		if strings.HasPrefix(r.line, "GET / ") {
+			return answer(200, jsonType, root)
+		}
+		return emptyAnswer
+	}
+}
+
+// searches returns the requests that are not akin's own.
+func (n *rawNode) searches() []rawRequest {
+	var kept []rawRequest
+	for _, r := range n.all() {
+		if !strings.HasPrefix(r.line, "GET / ") && !strings.Contains(r.line, renderPath) {
+			kept = append(kept, r)
+		}
+	}
+	return kept
+}
+
+func TestEveryEndpointIsRewrittenInPlace(t *testing.T) {
+	names := strings.NewReplacer("{index}", "a%2Cb", "{type}", "_doc", "{id}", "1%2F2")
+	for _, route := range routes {
+		if route.how == renderTemplate {
+			continue // TestTemplates…
+		}
+		for _, method := range route.methods {
+			t.Run(method+" "+route.shape, func(t *testing.T) {
+				node := startRawNode(t, rootThen(typedRoot))
+				index := ""
+				if strings.Contains(route.shape, "{index}") {
+					index = "a,b"
+				}
+				addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, RankEval: true, Expander: expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
+					if want := (expand.Request{Endpoint: route.endpoint, Index: index, RawQuery: "x=1", Body: r.Body}); !cmp.Equal(want, *r) || string(r.Body) != original {
+						t.Errorf("the expander got %+v with body %q", *r, r.Body)
+					}
+					return rewriteTo(rewritten)(ctx, r)
+				})})
+				target := names.Replace(route.shape) + "?x=1"
+				exchangeRaw(t, addr, method+strings.TrimPrefix(searchOf(target, jsonType, original), "POST"))
+				got := node.searches()
+				if len(got) != 1 || got[0].line != method+" "+target+" HTTP/1.1" || got[0].body != rewritten {
+					t.Errorf("the node got %q", got)
+				}
+				if n := counter(t, registry, "akin_requests_total", "outcome", outcomeRewritten); n != 1 {
+					t.Errorf("counted %v times as rewritten", n)
+				}
+			})
+		}
+	}
+}
+
+func TestMultiSearchIsReadInTheTypesOfItsLines(t *testing.T) {
+	vnd := "Content-Type: application/vnd.elasticsearch+x-ndjson; compatible-with=8\n"
+	tests := []struct {
+		name, header, body string
+		reason             string // why it is not rewritten
+	}{
+		{"ndjson", ndjsonType, lines, ""},
+		{"json", jsonType, lines, ""},
+		{"versioned", vnd, lines, ""},
+		{"upper case, charset", "Content-Type: Application/X-NDJSON;charset=utf-8\n", lines, ""},
+		{"gzip", ndjsonType + "Content-Encoding: gzip\n", pack(t, lines), ""},
+		{"yaml", "Content-Type: application/yaml\n", lines, reasonContentType},
+		{"smile", "Content-Type: application/smile\n", lines, reasonContentType},
+		{"zstd", ndjsonType + "Content-Encoding: zstd\n", lines, reasonEncoding},
+		{"too large", ndjsonType, lines + strings.Repeat("{}\n", 1000), reasonTooLarge},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			node := startRawNode(t, nil)
+			addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, MaxBody: 1000, Expander: expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
+				if r.Endpoint != expand.EndpointMultiSearch || string(r.Body) != lines {
+					t.Errorf("the expander got %+v", r)
+				}
+				return rewriteFirstAndLast(ctx, r)
+			})})
+			exchangeRaw(t, addr, searchOf("/a/_msearch", tt.header, tt.body))
+			got := node.only(t)
+			want, labels := rewrittenLines, []string{"outcome", outcomeRewritten}
+			if tt.reason != "" {
+				want, labels = tt.body, []string{"outcome", outcomeUnchanged, "reason", tt.reason}
+			}
+			if got.body != want || !strings.HasPrefix(tt.header, "Content-Type: "+strings.Join(got.get("Content-Type"), "|")+"\n") {
+				t.Errorf("the node got %q", got)
+			}
+			if n := counter(t, registry, "akin_requests_total", labels...); n != 1 {
+				t.Errorf("counted %v times under %s", n, labels)
+			}
+		})
+	}
+}
+
+// What is given in the query string has a body when it comes back, and that has
+// a type.
+func TestSearchWithoutBodyGetsAType(t *testing.T) {
+	for _, target := range []string{"/a/_count?q=car", "/a/_msearch?source=%7B%7D%0A%7B%7D%0A&source_content_type=application/x-ndjson", "/a/_explain/1?source=%7B%7D"} {
+		node := startRawNode(t, nil)
+		addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(func(context.Context, *expand.Request) (*expand.Result, error) {
+			return &expand.Result{Rewritten: true, Body: []byte(rewritten)}, nil
+		})})
+		exchangeRaw(t, addr, "GET "+target+" HTTP/1.1\nHost: a\nConnection: close\n\n")
+		got := node.only(t)
+		path, _, _ := strings.Cut(target, "?")
+		if got.line != "GET "+path+" HTTP/1.1" || got.body != rewritten || !cmp.Equal(got.get("Content-Type"), []string{"application/json"}) {
+			t.Errorf("%s: the node got %q", target, got)
+		}
+	}
+}
+
+func TestEndpointIsForwardedAsItCameWhen(t *testing.T) {
+	all := Options{RankEval: true, Templates: true}
+	tests := []struct {
+		name, target string
+		options      Options
+		reason       string
+	}{
+		{"_rank_eval is switched off", "/a/_rank_eval", Options{Templates: true}, reasonRankEvalOff},
+		{"templates are switched off", "/a/_search/template", Options{RankEval: true}, reasonTemplateOff},
+		{"templates are switched off, several", "/_msearch/template", Options{RankEval: true}, reasonTemplateOff},
+		{"the answer will not say whether a query is valid", "/_validate/query?filter_path=_shards", all, reasonFilterPath},
+		{"the answer leaves something out", "/_msearch?filter_path=-responses.error", all, reasonFilterPath},
+		{"the answer leaves something out of a part", "/_rank_eval?filter_path=metric_score%2c-failures", all, reasonFilterPath},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			node := startRawNode(t, nil)
+			tt.options.Upstreams, tt.options.Expander = []string{node.URL}, rewriteTo(rewritten)
+			addr, registry := startProxy(t, tt.options)
+			exchangeRaw(t, addr, searchOf(tt.target, jsonType, original))
+			if got := node.only(t); got.body != original || got.line != "POST "+tt.target+" HTTP/1.1" {
+				t.Errorf("the node got %q", got)
+			}
+			if n := counter(t, registry, "akin_requests_total", "outcome", outcomeUnchanged, "reason", tt.reason); n != 1 {
+				t.Errorf("counted %v times", n)
+			}
+		})
+	}
+}
+
+// On engines without mapping types POST /a/_doc/_search stores a document.
+func TestTypedPathIsForwardedAsItCameUnlessTheClusterHasTypes(t *testing.T) {
+	tests := []struct {
+		name, root string // the answer to GET /
+		rewritten  bool
+	}{
+		{"Elasticsearch 7", answer(200, jsonType, typedRoot), true},
+		{"a later engine", answer(200, jsonType, untypedRoot), false},
+		{"no rights", answer(403, jsonType, typedRoot), false},
+		{"no version", answer(200, jsonType, `{"version":7}`), false},
+		{"no JSON", answer(200, jsonType, "---"), false},
+		{"no end", "HTTP/1.1 200 X\r\nContent-Length: 100000\r\n\r\n{" + strings.Repeat(" ", 3000), false},
+		{"no answer", hangUp, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			node := startRawNode(t, func(_ int, r rawRequest) string {
+				if strings.HasPrefix(r.line, "GET / ") {
+					return tt.root
+				}
+				return emptyAnswer
+			})
+			addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: rewriteTo(rewritten), Budget: patience, MaxBody: 1000})
+			for range 2 {
+				exchangeRaw(t, addr, searchOf("/a/_doc/_search", jsonType+"Authorization: Basic YTpi\nX-Akin: explain\nX-Opaque-Id: 7\n", original))
+			}
+			want := original
+			if tt.rewritten {
+				want = rewritten
+			}
+			for _, r := range node.searches() {
+				if r.body != want {
+					t.Errorf("the node got %q", r)
+				}
+			}
+			asked := node.all()[0]
+			if !cmp.Equal(asked.get("Authorization"), []string{"Basic YTpi"}) || !cmp.Equal(asked.get("X-Opaque-Id"), []string{"7"}) || asked.get("X-Akin") != nil || asked.get("Content-Type") != nil {
+				t.Errorf("the question has headers %q", asked.header)
+			}
+			if known := strings.Contains(tt.root, "lucene_version") && strings.HasPrefix(tt.root, "HTTP/1.1 200"); known != (len(node.all()) == 3) {
+				t.Errorf("the node got %d requests", len(node.all()))
+			}
+			if n := counter(t, registry, "akin_requests_total", "outcome", outcomeUnchanged, "reason", reasonTypedPath); (n == 0) != tt.rewritten {
+				t.Errorf("counted %v times", n)
+			}
+		})
+	}
+}
+
+func TestWhatIsKnownOfTypesIsAskedAgainAfterAWhile(t *testing.T) {
+	root := typedRoot
+	node := startRawNode(t, func(n int, r rawRequest) string { return rootThen(root)(n, r) })
+	s, err := New(Options{Upstreams: []string{node.URL}, Expander: rewriteTo(rewritten), Budget: patience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.upstream.transport.CloseIdleConnections)
+	now := time.Unix(0, 0)
+	s.upstream.now = func() time.Time { return now }
+	r := httptest.NewRequest(http.MethodPost, "/a/_doc/_search", nil)
+	for _, want := range []bool{true, true, false} {
+		if got := s.knowsTypes(t.Context(), r); got != want {
+			t.Fatalf("at %v: %v, want %v", now, got, want)
+		}
+		now = now.Add(typesTime/2 + 1)
+		if now.After(time.Unix(0, 0).Add(typesTime)) {
+			root = untypedRoot
+		}
+	}
+}
+
+func TestFailuresOfSingleSearchesAreCountedWhileTheRestIsRewritten(t *testing.T) {
+	errRedis := errors.New("connection refused")
+	for _, some := range []bool{true, false} {
+		node := startRawNode(t, nil)
+		addr, registry := startProxy(t, Options{
+			Upstreams: []string{node.URL},
+			Cause: func(err error) string {
+				if errors.Is(err, errRedis) {
+					return "redis"
+				}
+				return defaultCause(err)
+			},
+			Expander: expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
+				res, err := rewriteFirstAndLast(ctx, r)
+				if !some {
+					res = &expand.Result{}
+				}
+				res.Failures = []error{&expand.StageError{Stage: expand.StageRows, Err: errRedis}, context.DeadlineExceeded, errRedis}
+				return res, err
+			}),
+		})
+		exchangeRaw(t, addr, searchOf("/_msearch", ndjsonType, lines))
+		want, rewrites := rewrittenLines, 1.0
+		if !some {
+			want, rewrites = lines, 0
+		}
+		if got := node.only(t); got.body != want {
+			t.Errorf("the node got %q", got.body)
+		}
+		for _, count := range []struct {
+			want   float64
+			labels []string
+		}{
+			{rewrites, []string{"outcome", outcomeRewritten}},
+			{2, []string{"outcome", outcomeFailedOpen, "reason", "redis"}},
+			{1, []string{"outcome", outcomeFailedOpen, "reason", "budget"}},
+			{0, []string{"outcome", outcomeUnchanged}},
+		} {
+			if got := counter(t, registry, "akin_requests_total", count.labels...); got != count.want {
+				t.Errorf("counted %v times under %s, want %v", got, count.labels, count.want)
+			}
+		}
+	}
+}
+
+// A dry run sends the original, and names the record of what would have become
+// of it; explain sends the rewritten search and does the same.
+func TestControlledSearch(t *testing.T) {
+	for _, tt := range []struct{ control, sent, outcome, reason string }{
+		{"dry-run", original, outcomeUnchanged, reasonDryRun},
+		{"explain", rewritten, outcomeRewritten, ""},
+		{"off", original, outcomeUnchanged, reasonOff},
+		{"explain, off", original, outcomeUnchanged, reasonOff},
+	} {
+		node := startRawNode(t, nil)
+		addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: rewriteTo(rewritten)})
+		got := exchangeRaw(t, addr, searchOf("/a/_count", jsonType+"X-Akin: "+tt.control+"\n", original))
+		if marked := strings.Contains(got, explanationHeader); marked != (tt.control != "off") {
+			t.Errorf("%s: the client got %q", tt.control, got)
+		}
+		if arrived := node.only(t); arrived.body != tt.sent || arrived.get("X-Akin") != nil {
+			t.Errorf("%s: the node got %q", tt.control, arrived)
+		}
+		if n := counter(t, registry, "akin_requests_total", "outcome", tt.outcome, "reason", tt.reason); n != 1 {
+			t.Errorf("%s: counted %v times", tt.control, n)
+		}
+	}
+}
+
+// In shadow mode no client gets the answer to anything but its own search.
+func TestShadowModeAnswersWithTheOriginal(t *testing.T) {
+	for _, target := range []string{"/a/_count", "/a/_validate/query", "/a/_search?scroll=1m", "/_async_search"} {
+		for _, share := range []float64{1e-300, 1} {
+			node := startRawNode(t, nil)
+			addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: rewriteTo(rewritten), Shadow: share})
+			exchangeRaw(t, addr, searchOf(target, jsonType, original))
+			if got := node.only(t); got.body != original {
+				t.Errorf("%s: the node got %q", target, got)
+			}
+			if n := counter(t, registry, "akin_requests_total", "outcome", outcomeUnchanged, "reason", reasonShadow); n != 1 {
+				t.Errorf("%s: counted %v times", target, n)
+			}
+		}
+	}
+}
+
+func TestOnRefusedGetsTheBeginningOfTheAnswer(t *testing.T) {
+	clauses := `{"error":{"type":"too_many_clauses","reason":"maxClauseCount is set to 1024"},"status":400}`
+	long := clauses + strings.Repeat(" ", 1<<20)
+	tests := []struct{ name, header, body, want string }{
+		{"plain", jsonType, clauses, clauses},
+		{"long", jsonType, long, long[:maxRefusal]},
+		{"gzip", jsonType + "Content-Encoding: gzip\n", pack(t, clauses), clauses},
+		{"long gzip", jsonType + "Content-Encoding: gzip\n", pack(t, long), long[:maxRefusal]},
+		{"broken gzip", jsonType + "Content-Encoding: gzip\n", clauses, ""},
+		{"another encoding", jsonType + "Content-Encoding: deflate\n", "xyz", ""},
+		{"empty", "", "", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			node := startRawNode(t, func(n int, _ rawRequest) string {
+				if n == 1 {
+					return answer(400, tt.header, tt.body)
+				}
+				return emptyAnswer
+			})
+			told := make(chan string, 2)
+			addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: rewriteTo(rewritten), OnRefused: func(index string, answer []byte) {
+				told <- index + " " + string(answer)
+			}})
+			exchangeRaw(t, addr, searchOf("/help/_search", jsonType, original))
+			if got := receive(t, "the refusal", told); got != "help "+tt.want {
+				t.Errorf("told of %.100q…, %d bytes", got, len(got))
+			}
+		})
+	}
+}
+
+// What is read of an endless answer is bounded.
+func TestBeginningIsBounded(t *testing.T) {
+	s := &Server{}
+	endless := readerFunc(func(p []byte) (int, error) { return len(p), nil })
+	res := &http.Response{Header: http.Header{}, Body: io.NopCloser(endless)}
+	if got := s.beginning(res); len(got) != maxRefusal || !bytes.Equal(got, make([]byte, maxRefusal)) {
+		t.Errorf("read %d bytes", len(got))
+	}
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// startSlowNode starts a node that answers by a function of ours, and returns
+// its URL.
+func startSlowNode(t *testing.T, answer func(w http.ResponseWriter)) string {
+	t.Helper()
+	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		answer(w)
+	}))
+	t.Cleanup(node.Close)
+	return node.URL
+}

@@ -1,0 +1,361 @@
+package proxy
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/expand"
+)
+
+// newServer returns a server whose cluster nobody asks.
+func newServer(tb testing.TB, o Options) *Server {
+	tb.Helper()
+	if o.Upstreams == nil {
+		o.Upstreams = []string{"http://127.0.0.1:9"}
+	}
+	s, err := New(o)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(s.upstream.transport.CloseIdleConnections)
+	tb.Cleanup(s.Close)
+	return s
+}
+
+// getAdmin reads JSON from the admin port.
+func getAdmin(t *testing.T, s *Server, target string, into any) (status int) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	s.AdminHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, target, nil))
+	if err := json.Unmarshal(w.Body.Bytes(), into); err != nil || w.Header().Get("Content-Type") != "application/json" {
+		t.Fatalf("GET %s: %v: %s", target, err, w.Body)
+	}
+	return w.Code
+}
+
+// recorded records a search and returns what the admin port shows of it, less
+// what differs each time.
+func recorded(t *testing.T, s *Server, ex *exchange, r *http.Request, m match, res *expand.Result, cause string) map[string]any {
+	t.Helper()
+	s.record(ex, r, m, res, cause)
+	if len(ex.record) < 20 { // base32: 100 bits
+		t.Errorf("the id is %q", ex.record)
+	}
+	var shown map[string]any
+	if status := getAdmin(t, s, "/_akin/explanations/"+ex.record, &shown); status != http.StatusOK {
+		t.Fatalf("status %d", status)
+	}
+	when, err := time.Parse(time.RFC3339Nano, fmt.Sprint(shown["time"]))
+	if err != nil || time.Since(when) > patience {
+		t.Errorf("time %v, %v", shown["time"], err)
+	}
+	if shown["id"] != ex.record {
+		t.Errorf("id %v, want %s", shown["id"], ex.record)
+	}
+	delete(shown, "time")
+	delete(shown, "id")
+	return shown
+}
+
+func TestExplanationShows(t *testing.T) {
+	request := func(header ...string) *http.Request {
+		r := httptest.NewRequest(http.MethodPost, "/", nil)
+		for i := 0; i < len(header); i += 2 {
+			r.Header.Set(header[i], header[i+1])
+		}
+		return r
+	}
+	search := match{route: &route{endpoint: expand.EndpointSearch}}
+	rewritten := &expand.Result{
+		Rewritten: true, RawQuery: "q=b", Body: []byte(`{"b":1}`),
+		Clauses: []expand.Clause{{
+			Path: "query.match", Field: "body", Matrix: "main@1", Form: "linear", Phase: "query", Terms: []string{"car"}, Reason: expand.ReasonNoScripts,
+			Added: []expand.Added{{Term: "hire", From: "car", Similarity: 0.5, Weight: 1, Boost: 0.25}},
+		}, {Path: "query.term", Reason: expand.ReasonNotText}},
+	}
+	const clauses = `[{"path":"query.match","field":"body","matrix":"main@1","form":"linear","phase":"query","terms":["car"],"reason":"no_scripts",` +
+		`"added":[{"term":"hire","from":"car","similarity":0.5,"weight":1,"boost":0.25}]},{"path":"query.term","reason":"not_text"}]`
+	const common = `{"endpoint":"search","index":"help","took_ms":1.5,`
+	for _, tt := range []struct {
+		name   string
+		change func(ex *exchange)
+		r      *http.Request
+		m      match
+		res    *expand.Result
+		cause  string
+		shadow float64
+		want   string
+	}{
+		{
+			"a rewritten search", nil, request(), search, rewritten, "", 0,
+			common + `"outcome":"rewritten","added_terms":1,"sent":"rewritten","original":{"raw_query":"q=a","body":{"a":1}},` +
+				`"rewritten":{"raw_query":"q=b","body":{"b":1}},"clauses":` + clauses + `}`,
+		},
+		{
+			"a dry run with a profile", func(ex *exchange) { ex.control = control{dryRun: true, profile: "fast"} }, request(), search, rewritten, "", 0,
+			common + `"profile":"fast","outcome":"rewritten","added_terms":1,"sent":"original","original":{"raw_query":"q=a","body":{"a":1}},` +
+				`"rewritten":{"raw_query":"q=b","body":{"b":1}},"clauses":` + clauses + `}`,
+		},
+		{
+			"shadow mode", nil, request(), search, rewritten, "", 0.1,
+			common + `"outcome":"rewritten","added_terms":1,"sent":"original","original":{"raw_query":"q=a","body":{"a":1}},` +
+				`"rewritten":{"raw_query":"q=b","body":{"b":1}},"clauses":` + clauses + `}`,
+		},
+		{
+			"a search left alone", nil, request(), search, &expand.Result{Clauses: rewritten.Clauses[1:]}, "", 0,
+			common + `"outcome":"unchanged","reason":"not_text","added_terms":0,"sent":"original","original":{"raw_query":"q=a","body":{"a":1}},` +
+				`"clauses":[{"path":"query.term","reason":"not_text"}]}`,
+		},
+		{
+			"a failure", nil, request(), search, nil, "budget", 0,
+			common + `"outcome":"failed_open","cause":"budget","added_terms":0,"sent":"original","original":{"raw_query":"q=a","body":{"a":1}},"clauses":[]}`,
+		},
+		{
+			"a packed body", func(ex *exchange) { ex.original = []byte(pack(t, `{"a":"packed"}`)) }, request("Content-Encoding", "gzip"), search, nil, "budget", 0,
+			common + `"outcome":"failed_open","cause":"budget","added_terms":0,"sent":"original","original":{"raw_query":"q=a","body":{"a":"packed"}},"clauses":[]}`,
+		},
+		{
+			"no body", func(ex *exchange) { ex.original = nil }, request(), search, nil, "budget", 0,
+			common + `"outcome":"failed_open","cause":"budget","added_terms":0,"sent":"original","original":{"raw_query":"q=a"},"clauses":[]}`,
+		},
+		{
+			"several searches, of which one failed",
+			func(ex *exchange) { ex.original = []byte("{}\n{\"a\":1}\n") }, request(),
+			match{route: &route{endpoint: expand.EndpointMultiSearch}},
+			&expand.Result{Rewritten: true, Body: []byte("{}\n{\"b\":1}\n"), Failures: []error{errors.New("redis: refused")}}, "", 0,
+			`{"endpoint":"msearch","index":"help","took_ms":1.5,"outcome":"rewritten","added_terms":0,"sent":"rewritten",` +
+				`"original":{"raw_query":"q=a","body":"{}\n{\"a\":1}\n"},"rewritten":{"raw_query":"","body":"{}\n{\"b\":1}\n"},"failures":["redis: refused"],"clauses":[]}`,
+		},
+		{
+			"bodies that are too large",
+			func(ex *exchange) { ex.original = []byte(`"` + strings.Repeat("x", maxExplainedBody) + `"`) }, request(), search,
+			&expand.Result{Rewritten: true, Body: []byte(`["` + strings.Repeat("x", maxExplainedBody) + `"]`)}, "", 0,
+			common + `"outcome":"rewritten","added_terms":0,"sent":"rewritten","original":{"raw_query":"q=a","body_size":65538},` +
+				`"rewritten":{"raw_query":"","body_size":65540},"clauses":[]}`,
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newServer(t, Options{Shadow: tt.shadow})
+			ex := &exchange{index: "help", rawQuery: "q=a", read: true, original: []byte(`{"a":1}`), took: 1500 * time.Microsecond}
+			if tt.change != nil {
+				tt.change(ex)
+			}
+			got := recorded(t, s, ex, tt.r, tt.m, tt.res, tt.cause)
+			var want map[string]any
+			if err := json.Unmarshal([]byte(tt.want), &want); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// note records an empty search of an index and returns its id.
+func note(s *Server, index string, body []byte) string {
+	ex := &exchange{index: index, original: body}
+	s.record(ex, &http.Request{}, match{route: &routes[0]}, &expand.Result{}, "")
+	return ex.record
+}
+
+func TestLastExplanationsAreListedNewestFirst(t *testing.T) {
+	s := newServer(t, Options{})
+	var list struct{ Explanations []summary }
+	if getAdmin(t, s, "/_akin/explanations", &list); list.Explanations == nil || len(list.Explanations) > 0 {
+		t.Errorf("at first %v", list)
+	}
+	for i := range maxExplained + 30 {
+		note(s, strconv.Itoa(i), nil)
+	}
+	for _, tt := range []struct {
+		query       string
+		count, last int
+	}{{"", shownExplanations, 1010}, {"?limit=3", 3, 1027}, {"?limit=1000", maxExplained, 30}} {
+		if status := getAdmin(t, s, "/_akin/explanations"+tt.query, &list); status != http.StatusOK {
+			t.Errorf("%q: status %d", tt.query, status)
+		}
+		var got, want []string
+		for i := range tt.count {
+			want = append(want, strconv.Itoa(maxExplained+29-i))
+		}
+		for _, e := range list.Explanations {
+			got = append(got, e.Index)
+		}
+		if diff := cmp.Diff(want, got); diff != "" || want[tt.count-1] != strconv.Itoa(tt.last) {
+			t.Errorf("%q (-want +got):\n%s", tt.query, diff)
+		}
+	}
+	for _, query := range []string{"?limit=0", "?limit=1001", "?limit=x", "?limit="} {
+		var answer errorAnswer
+		if status := getAdmin(t, s, "/_akin/explanations"+query, &answer); status != http.StatusBadRequest || answer.Error.Type != "akin_request_exception" {
+			t.Errorf("%s: %d, %+v", query, status, answer)
+		}
+	}
+}
+
+func TestUnknownExplanationIsAnErrorOfTheUsualShape(t *testing.T) {
+	s := newServer(t, Options{})
+	for _, id := range []string{"x", "x/", strings.Repeat("A", 26)} {
+		w := httptest.NewRecorder()
+		s.AdminHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/_akin/explanations/"+id, nil))
+		if w.Code != http.StatusNotFound {
+			t.Errorf("%s: status %d", id, w.Code)
+		}
+	}
+	var answer errorAnswer
+	getAdmin(t, s, "/_akin/explanations/x", &answer)
+	if answer.Status != http.StatusNotFound || answer.Error.Type == "" || len(answer.Error.RootCause) != 1 {
+		t.Errorf("the answer is %+v", answer)
+	}
+}
+
+func TestExplanationsAreBoundedByBytes(t *testing.T) {
+	s := newServer(t, Options{})
+	first := note(s, "first", nil)
+	for range 3 * maxExplainedBytes / maxExplainedBody {
+		note(s, "large", make([]byte, maxExplainedBody))
+		if s.explanations.size > maxExplainedBytes || s.explanations.size < 0 {
+			t.Fatalf("%d bytes are held", s.explanations.size)
+		}
+	}
+	if _, ok := s.explanations.find(first); ok {
+		t.Error("the oldest is still there")
+	}
+	held := 0
+	for _, e := range s.explanations.last(maxExplained) {
+		held += cap(e.original.body)
+	}
+	if n := s.explanations.count; n < 100 || n > 127 || held > maxExplainedBytes { // 128 bodies, but for what is beside them
+		t.Errorf("%d explanations with %d bytes of bodies are held", n, held)
+	}
+	for range maxExplained {
+		note(s, "small", nil)
+	}
+	if n := s.explanations.count; n != maxExplained || s.explanations.size > 2*maxExplained*entryBytes {
+		t.Errorf("then %d, with %d bytes", n, s.explanations.size)
+	}
+}
+
+// A body of which a part is used keeps all of its memory.
+func TestBodyWithMuchRoomBehindItIsNotKept(t *testing.T) {
+	s := newServer(t, Options{})
+	id := note(s, "a", make([]byte, 10, maxExplainedBody+1))
+	if e, _ := s.explanations.find(id); e.original.body != nil || e.original.size != 10 {
+		t.Errorf("kept %d bytes", cap(e.original.body))
+	}
+}
+
+func TestRefusalIsNotedInTheExplanation(t *testing.T) {
+	s := newServer(t, Options{})
+	ex := &exchange{index: "a"}
+	s.record(ex, &http.Request{}, match{route: &routes[0]}, &expand.Result{Rewritten: true, Body: []byte("{}")}, "")
+	note(s, "other", nil)
+	s.explanations.refuse(ex.record)
+	s.explanations.refuse("gone")
+	var list struct{ Explanations []summary }
+	getAdmin(t, s, "/_akin/explanations", &list)
+	for _, e := range list.Explanations {
+		if want := e.Index == "a"; e.Refused != want || e.Sent != "original" {
+			t.Errorf("%s: refused %v, sent %s", e.Index, e.Refused, e.Sent)
+		}
+	}
+}
+
+func TestMarkNamesTheRecordWhereItIsAskedFor(t *testing.T) {
+	for _, tt := range []struct {
+		control control
+		record  string
+		want    string
+	}{
+		{control{}, "id", ""},
+		{control{explain: true}, "id", "id"},
+		{control{dryRun: true}, "id", "id"},
+		{control{explain: true}, "", ""},
+	} {
+		res := &http.Response{Header: http.Header{}}
+		new(Server).mark(&exchange{control: tt.control, record: tt.record}, res)
+		if got := res.Header.Get("X-Akin-Explanation"); got != tt.want {
+			t.Errorf("%+v, %q: header %q", tt.control, tt.record, got)
+		}
+	}
+}
+
+func TestClausesAreCountedByReason(t *testing.T) {
+	o := Options{}
+	s := newServer(t, o)
+	s.record(&exchange{}, &http.Request{}, match{route: &routes[0]}, &expand.Result{Rewritten: true, Clauses: []expand.Clause{
+		{Form: "linear"}, {Form: "grouped", Reason: expand.ReasonNoScripts}, {Reason: expand.ReasonNotText}, {Reason: expand.ReasonNotText},
+	}}, "")
+	for _, tt := range []struct {
+		outcome, reason string
+		want            float64
+	}{{"rewritten", "", 1}, {"rewritten", "no_scripts", 1}, {"unchanged", "not_text", 2}} {
+		if got := counter(t, s.opts.Registry, "akin_clauses_total", "outcome", tt.outcome, "reason", tt.reason); got != tt.want {
+			t.Errorf("%s, %q: %v, want %v", tt.outcome, tt.reason, got, tt.want)
+		}
+	}
+}
+
+// Searches are recorded while others are looked at.
+func TestExplanationsBearConcurrentUse(t *testing.T) {
+	s := newServer(t, Options{})
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			for range 500 {
+				s.explanations.refuse(note(s, "a", make([]byte, 40<<10)))
+			}
+		})
+		group.Go(func() {
+			for range 20 {
+				for _, e := range s.explanations.last(50) {
+					if _, ok := s.explanations.find(e.id); ok && e.index != "a" {
+						t.Errorf("an entry of %q", e.index)
+					}
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+// BenchmarkRecord sends searches through the proxy, one after another, and
+// records as many beside, in the same run: ratio is what recording adds to a
+// search.
+func BenchmarkRecord(b *testing.B) {
+	upstream := benchUpstream(b)
+	s := newServer(b, Options{Upstreams: []string{upstream.URL}})
+	proxy := httptest.NewServer(s.Handler())
+	defer proxy.Close()
+	res := &expand.Result{Rewritten: true, Body: make([]byte, 3000), Clauses: []expand.Clause{{Form: "linear", Added: make([]expand.Added, 30)}}}
+	body := make([]byte, 300)
+	r := &http.Request{Header: http.Header{"Content-Type": {"application/json"}}}
+	var searching, recording time.Duration
+	for b.Loop() {
+		start := time.Now()
+		answer, err := client.Post(proxy.URL+"/help/_search", "application/json", strings.NewReader(`{"query":{"match":{"body":"car"}}}`))
+		if err != nil {
+			b.Fatal(err)
+		}
+		io.Copy(io.Discard, answer.Body)
+		answer.Body.Close()
+		searching += time.Since(start)
+		start = time.Now()
+		s.record(&exchange{index: "help", original: body}, r, match{route: &routes[0]}, res, "")
+		recording += time.Since(start)
+	}
+	b.ReportMetric(float64(recording.Nanoseconds())/float64(b.N), "ns/record")
+	b.ReportMetric(float64(recording)/float64(searching), "record/search")
+}

@@ -1,0 +1,107 @@
+package proxy
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// documentedTable returns the rows of the table of docs/queries.md with the
+// heading given, cell by cell.
+func documentedTable(t *testing.T, heading string) [][]string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "docs", "queries.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, found := strings.Cut(string(text), "\n"+heading)
+	if !found {
+		t.Fatalf("docs/queries.md has no table with the heading %s", heading)
+	}
+	var rows [][]string
+	for line := range strings.Lines(table) {
+		if !strings.HasPrefix(line, "|") && len(rows) > 0 {
+			break
+		}
+		if strings.HasPrefix(line, "| ") {
+			rows = append(rows, strings.Split(strings.Trim(line, "| \n"), " | "))
+		}
+	}
+	return rows
+}
+
+var documentedName = regexp.MustCompile("`([^`]+)`")
+
+func TestDocumentedEndpointsAreThoseOfTheCode(t *testing.T) {
+	treatments := map[treatment]string{rewriteBody: "rewritten", renderTemplate: "rendered, then rewritten"}
+	want := map[string]string{}
+	for _, r := range routes {
+		want[r.shape] = strings.Join(r.methods, ", ") + ": " + treatments[r.how]
+	}
+	got := map[string]string{}
+	for _, row := range documentedTable(t, "| methods | paths | what is done |\n") {
+		for _, m := range documentedName.FindAllStringSubmatch(row[1], -1) {
+			got[m[1]] = row[0] + ": " + row[2]
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("proxy.routes and docs/queries.md differ (-code +docs):\n%s", diff)
+	}
+}
+
+func TestDocumentedReasonsOfTheProxyAreThoseOfTheCode(t *testing.T) {
+	want := ownReasons(t)
+	var got []string
+	for _, row := range documentedTable(t, "| reason | why the proxy sends a search as it came |\n") {
+		got = append(got, strings.Trim(row[0], "`"))
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the reasons of the proxy and of docs/queries.md differ (-code +docs):\n%s", diff)
+	}
+}
+
+// ownReasons returns the values of the package's constants whose names begin
+// with "reason".
+func ownReasons(t *testing.T) []string {
+	t.Helper()
+	paths, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var reasons []string
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			spec, ok := n.(*ast.ValueSpec)
+			if !ok || !strings.HasPrefix(spec.Names[0].Name, "reason") || len(spec.Values) != 1 {
+				return true
+			}
+			if literal, ok := spec.Values[0].(*ast.BasicLit); ok {
+				value, err := strconv.Unquote(literal.Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				reasons = append(reasons, value)
+			}
+			return true
+		})
+	}
+	return reasons
+}

@@ -1,0 +1,329 @@
+package proxy
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Bounds of what runs beside the clients' searches.
+const (
+	// shadowSlots bounds the searches that wait for their shadow, from when they
+	// are sent; with maxShadowAnswer it bounds the memory for them.
+	shadowSlots = 32
+	// shadowWorkers bounds the shadows that the cluster is asked for at a time.
+	shadowWorkers = 4
+	// shadowTimeout ends one that nobody would have waited for.
+	shadowTimeout = 30 * time.Second
+	// maxShadowAnswer is the longest answer that is compared: 1000 hits of 1 KiB.
+	maxShadowAnswer = 1 << 20
+	// maxRefusal is the length of the answer that OnRefused gets at most.
+	maxRefusal = 8 << 10
+	// overlapDepth is the number of hits that are compared, what most pages show.
+	overlapDepth = 10
+)
+
+// What became of a search that was to have a shadow, values of the label
+// "outcome".
+const (
+	shadowCompared   = "compared"
+	shadowDropped    = "dropped"    // all slots were taken
+	shadowCutOff     = "cut_off"    // the client did not read the original's answer to its end
+	shadowRefused    = "refused"    // the cluster refused the original or the shadow
+	shadowUnanswered = "unanswered" // no node answered, or not in time
+	shadowUnreadable = "unreadable" // an answer is too long, or shows no hits
+)
+
+// errUnreadable says that an answer shows no hits to compare.
+var errUnreadable = errors.New("no hits to compare")
+
+// shadows own the goroutines in which expanded searches run after the original
+// ones whose answers the clients got.
+type shadows struct {
+	ctx     context.Context //nolint:containedctx // Ends with the server; the client's ends with its answer.
+	cancel  context.CancelFunc
+	slots   chan struct{}
+	workers chan struct{}
+
+	mu      sync.Mutex
+	closed  bool
+	running sync.WaitGroup
+}
+
+func newShadows() *shadows {
+	x := &shadows{slots: make(chan struct{}, shadowSlots), workers: make(chan struct{}, shadowWorkers)}
+	x.ctx, x.cancel = context.WithCancel(context.Background())
+	return x
+}
+
+// reserve takes a slot, if one is free.
+func (x *shadows) reserve() bool {
+	select {
+	case x.slots <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+func (x *shadows) release() { <-x.slots }
+
+// start runs f, as soon as there is a worker, with the slot that was reserved
+// for it.
+func (x *shadows) start(f func(ctx context.Context)) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.closed {
+		x.release()
+		return
+	}
+	x.running.Go(func() {
+		defer x.release()
+		select {
+		case <-x.ctx.Done():
+			return
+		case x.workers <- struct{}{}:
+		}
+		defer func() { <-x.workers }()
+		ctx, cancel := context.WithTimeout(x.ctx, shadowTimeout)
+		defer cancel()
+		f(ctx)
+	})
+}
+
+// close cuts off what runs and waits for its end.
+func (x *shadows) close() {
+	x.mu.Lock()
+	x.closed = true
+	x.mu.Unlock()
+	x.cancel()
+	x.running.Wait()
+}
+
+// sampled says whether a search is one of the share that gets a shadow.
+func (s *Server) sampled() bool {
+	return s.opts.Shadow > 0 && rand.Float64() < s.opts.Shadow //nolint:gosec // A sample, no secret.
+}
+
+// shadow sends the original search of ex, whose answer the client gets as it
+// is, and has the rewritten one run once the client has it: neither waits for
+// the other. So the shadow finds the cluster a little warmer. Searches that
+// leave something behind in the cluster have no shadow.
+func (s *Server) shadow(out *http.Request, ex *exchange) (*http.Response, error) {
+	var rewritten *http.Request
+	if ex.rewritten != nil && leavesNothing(out) {
+		if s.shadows.reserve() {
+			rewritten = ex.rewrite(out)
+		} else {
+			s.metrics.shadowSearches.WithLabelValues(shadowDropped).Inc()
+		}
+	}
+	if ex.read {
+		setBody(out, ex.original)
+	}
+	start := time.Now()
+	res, err := s.upstream.RoundTrip(out)
+	took := time.Since(start)
+	switch {
+	case rewritten == nil:
+	case err != nil:
+		s.endShadow(shadowUnanswered)
+	case res.StatusCode != http.StatusOK:
+		s.endShadow(shadowRefused)
+	default:
+		packed := res.Header.Get("Content-Encoding")
+		res.Body = &tee{ReadCloser: res.Body, closed: func(answer []byte, outcome string) {
+			if outcome != "" {
+				s.endShadow(outcome)
+				return
+			}
+			s.shadows.start(func(ctx context.Context) {
+				s.runShadow(rewritten.WithContext(ctx), ex, took, packed, answer)
+			})
+		}}
+	}
+	return res, err
+}
+
+// endShadow gives the slot back of a search whose shadow does not run.
+func (s *Server) endShadow(outcome string) {
+	s.shadows.release()
+	s.metrics.shadowSearches.WithLabelValues(outcome).Inc()
+}
+
+// leavesNothing reports whether a request is a plain search, which can be sent
+// twice: one for a scroll opens a second context, which nobody would close.
+func leavesNothing(out *http.Request) bool {
+	plain := strings.HasSuffix(strings.TrimRight(out.URL.Path, "/"), "/_search")
+	cutParameters(out.URL.RawQuery, func(name, _ string) bool {
+		plain = plain && name != "scroll"
+		return false
+	})
+	return plain
+}
+
+// runShadow sends a rewritten search and compares what comes with the answer to
+// the original one.
+func (s *Server) runShadow(out *http.Request, ex *exchange, took time.Duration, packed string, answer []byte) {
+	outcome := s.compare(out, ex, took, packed, answer)
+	if s.shadows.ctx.Err() == nil { // else it was cut off by the end of the server
+		s.metrics.shadowSearches.WithLabelValues(outcome).Inc()
+	}
+}
+
+func (s *Server) compare(out *http.Request, ex *exchange, took time.Duration, packed string, answer []byte) (outcome string) {
+	original, err := readHits(packed, answer)
+	if err != nil {
+		return shadowUnreadable
+	}
+	start := time.Now()
+	res, err := s.upstream.RoundTrip(out)
+	if err != nil {
+		return shadowUnanswered
+	}
+	defer res.Body.Close()
+	shadowTook := time.Since(start)
+	if res.StatusCode >= http.StatusBadRequest {
+		// What the cluster says teaches as much as if it said it to a client.
+		s.refused(out.Context(), ex, res.StatusCode, true, s.beginning(res))
+		return shadowRefused
+	}
+	shadowAnswer, err := readUpTo(res.Body, min(res.ContentLength, maxShadowAnswer), maxShadowAnswer+1)
+	switch {
+	case err != nil:
+		return shadowUnanswered
+	case len(shadowAnswer) > maxShadowAnswer:
+		return shadowUnreadable
+	}
+	expanded, err := readHits(res.Header.Get("Content-Encoding"), shadowAnswer)
+	if err != nil {
+		return shadowUnreadable
+	}
+	s.metrics.compared(original, expanded, took, shadowTook)
+	return shadowCompared
+}
+
+// A tee keeps what is read of an answer and passes it on when the answer is
+// closed, or else the outcome that tells why it cannot.
+type tee struct {
+	io.ReadCloser
+	kept   bytes.Buffer
+	length int
+	ended  bool
+	closed func(answer []byte, outcome string)
+}
+
+// Read reads from the answer.
+func (t *tee) Read(p []byte) (int, error) {
+	n, err := t.ReadCloser.Read(p)
+	if t.length += n; t.length <= maxShadowAnswer {
+		t.kept.Write(p[:n])
+	} else {
+		t.kept = bytes.Buffer{}
+	}
+	t.ended = t.ended || errors.Is(err, io.EOF)
+	return n, err
+}
+
+// Close closes the answer.
+func (t *tee) Close() error {
+	if closed := t.closed; closed != nil {
+		t.closed = nil
+		switch {
+		case !t.ended:
+			closed(nil, shadowCutOff)
+		case t.length > maxShadowAnswer:
+			closed(nil, shadowUnreadable)
+		default:
+			closed(t.kept.Bytes(), "")
+		}
+	}
+	return t.ReadCloser.Close()
+}
+
+// hitList is what is compared of an answer.
+type hitList struct {
+	total int64 // 0 where the answer does not say
+	first []hitID
+}
+
+// A hitID names a document.
+type hitID struct {
+	Index string `json:"_index"`
+	ID    string `json:"_id"`
+}
+
+// readHits reads the answer to a search. It returns [errUnreadable] for one
+// that does not list hits.
+func readHits(packed string, answer []byte) (hitList, error) {
+	plain, err := unpack(packed, answer)
+	if err != nil {
+		return hitList{}, err
+	}
+	var page struct {
+		Hits *struct {
+			Total json.RawMessage `json:"total"`
+			Hits  []hitID         `json:"hits"`
+		} `json:"hits"`
+	}
+	if err := json.Unmarshal(plain, &page); err != nil || page.Hits == nil || page.Hits.Hits == nil {
+		return hitList{}, errUnreadable
+	}
+	list := hitList{first: page.Hits.Hits[:min(len(page.Hits.Hits), overlapDepth)]}
+	var total struct {
+		Value int64 `json:"value"`
+	}
+	// A number with rest_total_hits_as_int, else an object, or left out.
+	if json.Unmarshal(page.Hits.Total, &list.total) != nil && json.Unmarshal(page.Hits.Total, &total) == nil {
+		list.total = total.Value
+	}
+	return list, nil
+}
+
+// unpack decodes what is in a content encoding, up to maxShadowAnswer.
+func unpack(encoding string, answer []byte) ([]byte, error) {
+	switch encoding {
+	case "", "identity":
+		return answer, nil
+	case "gzip":
+	default:
+		return nil, errUnreadable
+	}
+	gz, err := gzip.NewReader(bytes.NewReader(answer))
+	if err != nil {
+		return nil, errUnreadable
+	}
+	plain, err := readUpTo(gz, int64(len(answer)), maxShadowAnswer+1)
+	if err != nil || len(plain) > maxShadowAnswer {
+		return nil, errUnreadable
+	}
+	return plain, nil
+}
+
+// overlap returns the share of the hits of the longer list that are in both,
+// false where both are empty.
+func overlap(a, b hitList) (share float64, ok bool) {
+	longer := max(len(a.first), len(b.first))
+	if longer == 0 {
+		return 0, false
+	}
+	in := make(map[hitID]bool, len(a.first))
+	for _, id := range a.first {
+		in[id] = true
+	}
+	both := 0
+	for _, id := range b.first {
+		if in[id] {
+			both++
+		}
+	}
+	return float64(both) / float64(longer), true
+}

@@ -1,0 +1,215 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/akin-search/akin/expand"
+)
+
+// Reasons to leave a search template alone.
+const (
+	reasonTemplateParameters = "template_parameters" // the query string has one that is not known to mean the same
+	reasonTemplateBody       = "template_body"       // it is not what a template request is
+	reasonTooManyTemplates   = "too_many_templates"  // in one request
+	reasonNotRendered        = "not_rendered"        // the cluster does not render it
+)
+
+const (
+	// renderPath is where the cluster renders templates.
+	renderPath = "/_render/template"
+	// maxTemplates bounds the templates of one _msearch/template, of which each
+	// takes a call.
+	maxTemplates = 64
+	// rendersSideBySide is how many of them are rendered at a time.
+	rendersSideBySide = 8
+	// sealed is the template that a rewritten search is sent as: its parameter,
+	// byte for byte. It is always the same, so that the cluster compiles it once.
+	sealed = `{{{akin}}}`
+)
+
+// templateParameters are the parameters of _search/template and
+// _msearch/template that work as with _search. Most others of _search, such as
+// q and size, are taken there and ignored, but would count for the expander.
+var templateParameters = []string{
+	"allow_no_indices", "allow_partial_search_results", "batched_reduce_size", "ccs_minimize_roundtrips",
+	"error_trace", "expand_wildcards", "filter_path", "human", "ignore_throttled", "ignore_unavailable",
+	"max_concurrent_searches", "preference", "pretty", "request_cache", "rest_total_hits_as_int", "routing", "scroll",
+	"search_type", "typed_keys",
+}
+
+// A templates is a request that holds one template, or several with lines of
+// headers before them.
+type templates struct {
+	// rendered is the body of the request for the searches that come out.
+	rendered []byte
+	// lines are those of the original, headers and templates in turn; a single
+	// template is the only one.
+	lines [][]byte
+}
+
+// render has the cluster render what body holds, or returns the reason why that
+// is left alone. An error says that the cluster did not answer.
+func (s *Server) render(ctx context.Context, r *http.Request, endpoint expand.Endpoint, rawQuery string, body []byte) (t *templates, reason string, err error) {
+	known := true
+	cutParameters(rawQuery, func(name, _ string) bool {
+		known = known && (name == "" || slices.Contains(templateParameters, name))
+		return false
+	})
+	if !known {
+		return nil, reasonTemplateParameters, nil
+	}
+	if endpoint != expand.EndpointMultiSearch {
+		rendered, reason, err := s.renderOne(ctx, r, body)
+		return &templates{rendered: rendered, lines: [][]byte{body}}, reason, err
+	}
+	lines := splitLines(body)
+	switch {
+	case len(lines) == 0 || len(lines)%2 != 0:
+		return nil, reasonTemplateBody, nil
+	case len(lines) > 2*maxTemplates:
+		return nil, reasonTooManyTemplates, nil
+	}
+	return s.renderAll(ctx, r, lines)
+}
+
+// renderAll has every second line rendered. One that is not leaves the whole
+// request alone, for the cluster answers for each template in its place.
+func (s *Server) renderAll(ctx context.Context, r *http.Request, lines [][]byte) (t *templates, reason string, err error) {
+	searches := make([][]byte, len(lines)/2)
+	reasons := make([]string, len(lines)/2)
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(rendersSideBySide)
+	for k := range searches {
+		group.Go(func() (err error) {
+			searches[k], reasons[k], err = s.renderOne(ctx, r, lines[2*k+1])
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, "", err
+	}
+	var all bytes.Buffer
+	for k, search := range searches {
+		if reasons[k] != "" {
+			return nil, reasons[k], nil
+		}
+		all.Write(lines[2*k])
+		all.WriteByte('\n')
+		all.Write(oneLine(search))
+		all.WriteByte('\n')
+	}
+	return &templates{rendered: all.Bytes(), lines: lines}, "", nil
+}
+
+// oneLine returns search, which is JSON, without the line breaks that a
+// template may have.
+func oneLine(search []byte) []byte {
+	var line bytes.Buffer
+	_ = json.Compact(&line, search) // it was decoded, so that it is valid
+	return line.Bytes()
+}
+
+// renderOne has one template rendered, as the client that sent r.
+func (s *Server) renderOne(ctx context.Context, r *http.Request, template []byte) (search []byte, reason string, err error) {
+	if _, ok := templateOptions(template); !ok {
+		return nil, reasonTemplateBody, nil
+	}
+	status, answer, err := s.ask(ctx, r, http.MethodPost, renderPath, template)
+	if err != nil {
+		return nil, "", err
+	}
+	var page struct {
+		Output json.RawMessage `json:"template_output"`
+	}
+	if status == http.StatusOK && json.Unmarshal(answer, &page) == nil && len(page.Output) > 0 {
+		return page.Output, "", nil
+	}
+	return nil, reasonNotRendered, nil
+}
+
+// templateOptions returns the members of a template request that are not the
+// template and its parameters: "explain" and "profile", which are written as
+// they stand. It reports false for what is not such a request.
+func templateOptions(template []byte) (options []byte, ok bool) {
+	d := jsontext.NewDecoder(bytes.NewReader(template))
+	err := eachMember(d, func(name string) error {
+		value, err := d.ReadValue()
+		switch {
+		case err != nil:
+			return err
+		case name == "explain" || name == "profile":
+			options = append(options, `,"`+name+`":`...)
+			options = append(options, value...)
+			return nil
+		case name == "id" || name == "source" || name == "params":
+			return nil
+		}
+		return errShape
+	})
+	// Nothing but space may follow.
+	return options, err == nil && len(bytes.TrimSpace(template[d.InputOffset():])) == 0
+}
+
+// errSeal says that a result of the expander does not fit to the templates.
+var errSeal = errors.New("the rewritten searches do not fit to the templates")
+
+// seal returns the body that has the cluster run the searches of res in place
+// of the templates. It stays a template request, since the answers to those
+// differ from the answers to searches, and so do the parameters that are
+// allowed. A template of which the search was left alone is the client's.
+func (t *templates) seal(res *expand.Result) ([]byte, error) {
+	if len(t.lines) == 1 {
+		return sealOne(nil, t.lines[0], res.Body)
+	}
+	lines := splitLines(res.Body)
+	if len(lines) != len(t.lines) {
+		return nil, errSeal
+	}
+	var body []byte
+	for i, line := range lines {
+		switch {
+		case i%2 == 0:
+			body = append(body, line...)
+		case !rewroteSearch(res, i/2):
+			body = append(body, t.lines[i]...)
+		default:
+			var err error
+			if body, err = sealOne(body, t.lines[i], line); err != nil {
+				return nil, err
+			}
+		}
+		body = append(body, '\n')
+	}
+	return body, nil
+}
+
+// sealOne appends the request that runs search in place of template, with the
+// options of that.
+func sealOne(body, template, search []byte) ([]byte, error) {
+	body = append(body, `{"source":"`+sealed+`","params":{"akin":`...)
+	body, err := jsontext.AppendQuote(body, search)
+	if err != nil {
+		return nil, err
+	}
+	options, _ := templateOptions(template)
+	body = append(body, '}')
+	body = append(body, options...)
+	return append(body, '}'), nil
+}
+
+// splitLines returns the lines of body without their ends, nil where the last
+// one has none or the first one is empty, which the engines do not agree about.
+func splitLines(body []byte) [][]byte {
+	if len(body) < 2 || body[0] == '\n' || body[len(body)-1] != '\n' {
+		return nil
+	}
+	return bytes.Split(body[:len(body)-1], []byte{'\n'})
+}
