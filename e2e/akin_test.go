@@ -34,11 +34,11 @@ var akinBinary = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-func akinPath(t *testing.T) string {
-	t.Helper()
+func akinPath(tb testing.TB) string {
+	tb.Helper()
 	path, err := akinBinary()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return path
 }
@@ -58,14 +58,14 @@ type akin struct {
 // startAkin runs akin with config over what every test wants: free ports. It
 // returns when akin is ready and ends it with the test. Variables of the
 // environment may be given as NAME=VALUE.
-func startAkin(t *testing.T, config section, env ...string) *akin {
-	t.Helper()
-	a := launchAkin(t, config, env...)
-	waitFor(t, 20*time.Second, "/readyz", func() error {
+func startAkin(tb testing.TB, config section, env ...string) *akin {
+	tb.Helper()
+	a := launchAkin(tb, config, env...)
+	waitFor(tb, 20*time.Second, "/readyz", func() error {
 		if a.proc.ended() {
-			t.Fatalf("akin ended:\n%s", a.proc.tail())
+			tb.Fatalf("akin ended:\n%s", a.proc.tail())
 		}
-		status, answer, err := a.admin.call(t.Context(), http.MethodGet, "/readyz", "")
+		status, answer, err := a.admin.call(tb.Context(), http.MethodGet, "/readyz", "")
 		if err == nil && status != http.StatusOK {
 			err = fmt.Errorf("%d: %s", status, answer)
 		}
@@ -76,37 +76,37 @@ func startAkin(t *testing.T, config section, env ...string) *akin {
 
 // launchAkin is startAkin without waiting until akin is ready: for tests in
 // which it is not going to be.
-func launchAkin(t *testing.T, config section, env ...string) *akin {
-	t.Helper()
+func launchAkin(tb testing.TB, config section, env ...string) *akin {
+	tb.Helper()
 	full := section{"listen": section{"address": "127.0.0.1:0"}, "admin": section{"address": "127.0.0.1:0"}}
 	maps.Copy(full, config)
-	path := writeFile(t, "akin.yaml", toJSON(t, full))
-	cmd := exec.Command(akinPath(t), "serve", "--config", path)
+	path := writeFile(tb, "akin.yaml", toJSON(tb, full))
+	cmd := exec.Command(akinPath(tb), "serve", "--config", path)
 	cmd.Env = append(cleanEnvironment(), env...)
-	proc, err := startProcess("akin", newDir(t, "akin"), cmd)
+	proc, err := startProcess("akin", newDir(tb, "akin"), cmd)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	a := &akin{proc: proc}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := proc.stop(); err != nil {
-			t.Errorf("akin does not end on SIGTERM: %v", err)
+			tb.Errorf("akin does not end on SIGTERM: %v", err)
 		} else if code := proc.cmd.ProcessState.ExitCode(); code != 0 {
-			t.Errorf("akin exits with %d after SIGTERM", code)
+			tb.Errorf("akin exits with %d after SIGTERM", code)
 		}
-		if t.Failed() {
-			t.Log(proc.tail())
+		if tb.Failed() {
+			tb.Log(proc.tail())
 		}
 	})
-	a.awaitListening(t)
+	a.awaitListening(tb)
 	return a
 }
 
 // awaitListening learns the two addresses from the log.
-func (a *akin) awaitListening(t *testing.T) {
-	t.Helper()
-	waitFor(t, 20*time.Second, "akin's listening line", func() error {
-		for _, line := range a.logLines(t) {
+func (a *akin) awaitListening(tb testing.TB) {
+	tb.Helper()
+	waitFor(tb, 20*time.Second, "akin's listening line", func() error {
+		for _, line := range a.logLines(tb) {
 			if line["msg"] == "listening" {
 				proxy, admin := fmt.Sprint(line["proxy"]), fmt.Sprint(line["admin"])
 				a.url, a.admin.url = "http://"+proxy, "http://"+admin
@@ -114,7 +114,7 @@ func (a *akin) awaitListening(t *testing.T) {
 			}
 		}
 		if a.proc.ended() {
-			t.Fatalf("akin ended:\n%s", a.proc.tail())
+			tb.Fatalf("akin ended:\n%s", a.proc.tail())
 		}
 		return errors.New("not logged")
 	})
@@ -132,11 +132,11 @@ func cleanEnvironment() []string {
 }
 
 // logLines returns what akin has logged, every line decoded.
-func (a *akin) logLines(t *testing.T) []map[string]any {
-	t.Helper()
+func (a *akin) logLines(tb testing.TB) []map[string]any {
+	tb.Helper()
 	content, err := os.ReadFile(a.proc.stderr)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	var lines []map[string]any
 	scanner := bufio.NewScanner(bytes.NewReader(content))
@@ -151,10 +151,10 @@ func (a *akin) logLines(t *testing.T) []map[string]any {
 }
 
 // awaitMatrix waits until akin serves a version of the named matrix.
-func (a *akin) awaitMatrix(t *testing.T, name string) {
-	t.Helper()
-	waitFor(t, 20*time.Second, "matrix "+name, func() error {
-		if a.metric(t, "akin_matrix_info", `matrix="`+name+`"`) != 1 {
+func (a *akin) awaitMatrix(tb testing.TB, name string) {
+	tb.Helper()
+	waitFor(tb, 20*time.Second, "matrix "+name, func() error {
+		if a.metric(tb, "akin_matrix_info", `matrix="`+name+`"`) != 1 {
 			return errors.New("not served")
 		}
 		return nil
@@ -163,9 +163,9 @@ func (a *akin) awaitMatrix(t *testing.T, name string) {
 
 // metric returns the sum of the values of the metric's series whose labels,
 // as /metrics prints them, hold every one of the given strings.
-func (a *akin) metric(t *testing.T, name string, labels ...string) float64 {
-	t.Helper()
-	answer := a.admin.must(t, http.MethodGet, "/metrics", "")
+func (a *akin) metric(tb testing.TB, name string, labels ...string) float64 {
+	tb.Helper()
+	answer := a.admin.must(tb, http.MethodGet, "/metrics", "")
 	sum := 0.0
 	for line := range strings.SplitSeq(string(answer), "\n") {
 		space := max(0, strings.LastIndexByte(line, ' ')) // labels may hold spaces
@@ -175,7 +175,7 @@ func (a *akin) metric(t *testing.T, name string, labels ...string) float64 {
 		}
 		v, err := strconv.ParseFloat(line[space+1:], 64)
 		if err != nil {
-			t.Fatalf("/metrics: %q: %v", line, err)
+			tb.Fatalf("/metrics: %q: %v", line, err)
 		}
 		sum += v
 	}
@@ -201,7 +201,7 @@ const (
 type explanation struct {
 	Body    json.RawMessage
 	Clauses []struct {
-		Path, Field, Matrix, Form, Reason string
+		Path, Field, Matrix, Form, Phase, Reason string
 		Terms                             []string
 		Added                             []struct {
 			Term, From string
@@ -211,12 +211,12 @@ type explanation struct {
 }
 
 // explain asks the admin port what becomes of a search.
-func (a *akin) explain(t *testing.T, index, body string) explanation {
-	t.Helper()
-	answer := a.admin.must(t, http.MethodPost, "/_akin/expand/"+index, body)
+func (a *akin) explain(tb testing.TB, index, body string) explanation {
+	tb.Helper()
+	answer := a.admin.must(tb, http.MethodPost, "/_akin/expand/"+index, body)
 	var e explanation
 	if err := json.Unmarshal(answer, &e); err != nil {
-		t.Fatalf("/_akin/expand: %v: %s", err, answer)
+		tb.Fatalf("/_akin/expand: %v: %s", err, answer)
 	}
 	return e
 }
@@ -228,29 +228,29 @@ type commandResult struct {
 }
 
 // runAkin runs a command of akin to its end.
-func runAkin(t *testing.T, args ...string) commandResult {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+func runAkin(tb testing.TB, args ...string) commandResult {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), 3*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, akinPath(t), args...)
+	cmd := exec.CommandContext(ctx, akinPath(tb), args...)
 	cmd.Env = cleanEnvironment()
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
-		t.Fatalf("akin %s: %v", strings.Join(args, " "), err)
+		tb.Fatalf("akin %s: %v", strings.Join(args, " "), err)
 	}
 	return commandResult{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 
 // mustAkin is runAkin for a command that has to succeed; it returns its
 // standard output.
-func mustAkin(t *testing.T, args ...string) string {
-	t.Helper()
-	r := runAkin(t, args...)
+func mustAkin(tb testing.TB, args ...string) string {
+	tb.Helper()
+	r := runAkin(tb, args...)
 	if r.status != 0 {
-		t.Fatalf("akin %s: exit status %d\n%s%s", strings.Join(args, " "), r.status, r.stdout, r.stderr)
+		tb.Fatalf("akin %s: exit status %d\n%s%s", strings.Join(args, " "), r.status, r.stdout, r.stderr)
 	}
 	return r.stdout
 }

@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"hash/crc32"
-	"io/fs"
 	"math"
 	"os"
 	"os/exec"
@@ -25,46 +22,7 @@ import (
 // gensimPython makes a virtual environment with gensim, once for all runs, in
 // the user's cache folder, and returns its interpreter.
 var gensimPython = sync.OnceValues(func() (string, error) {
-	requirements, err := filepath.Abs("testdata/gensim_requirements.txt")
-	if err != nil {
-		return "", err
-	}
-	content, err := os.ReadFile(requirements)
-	if err != nil {
-		return "", err
-	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return "", err
-	}
-	dir := filepath.Join(cache, fmt.Sprintf("akin-e2e-python-%08x", crc32.ChecksumIEEE(content)))
-	python := filepath.Join(dir, "bin", "python")
-	if _, err := os.Stat(python); err == nil {
-		return python, nil
-	}
-	if err := os.MkdirAll(cache, 0o700); err != nil {
-		return "", err
-	}
-	// What is under its final name is complete, also when a run is killed.
-	made, err := os.MkdirTemp(cache, "akin-e2e-python-new-")
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(made)
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
-	defer cancel()
-	for _, args := range [][]string{
-		{"python3", "-m", "venv", made},
-		{filepath.Join(made, "bin", "python"), "-m", "pip", "install", "--quiet", "--only-binary", ":all:", "--requirement", requirements},
-	} {
-		if output, err := exec.CommandContext(ctx, args[0], args[1:]...).CombinedOutput(); err != nil {
-			return "", fmt.Errorf("%s: %w\n%s", strings.Join(args, " "), err, output)
-		}
-	}
-	if err := os.Rename(made, dir); err != nil && !errors.Is(err, fs.ErrExist) { // another run was faster
-		return "", err
-	}
-	return python, nil
+	return pythonWith("testdata/gensim_requirements.txt")
 })
 
 // gensim runs a command of gensim_interop.py and decodes what it prints. Where
