@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httputil"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -21,13 +22,23 @@ var forwardingHeaders = [...]string{"Forwarded", "X-Forwarded-For", "X-Forwarded
 // too.
 func (s *Server) newForward() *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
-		Rewrite:       s.rewrite,
-		Transport:     &searchTransport{server: s, next: s.upstream},
-		FlushInterval: -1,
-		BufferPool:    &bufferPool{},
-		ErrorHandler:  s.failed,
-		ErrorLog:      slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		Rewrite:        s.rewrite,
+		Transport:      &searchTransport{server: s, next: s.upstream},
+		FlushInterval:  -1, // the relay waits a moment
+		ModifyResponse: keepChunked,
+		BufferPool:     &bufferPool{},
+		ErrorHandler:   s.failed,
+		ErrorLog:       slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
+}
+
+// keepChunked says that an answer in chunks stays one: net/http would give a
+// short one that is complete a length instead.
+func keepChunked(res *http.Response) error {
+	if slices.Contains(res.TransferEncoding, "chunked") {
+		res.Header["Transfer-Encoding"] = []string{"chunked"}
+	}
+	return nil
 }
 
 // send forwards r. While an answer is written net/http reads what is left of

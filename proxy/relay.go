@@ -2,9 +2,18 @@ package proxy
 
 import (
 	"net/http"
+	"sync"
+	"time"
 
 	"github.com/gin-gonic/gin"
 )
+
+// flushDelay is how long a piece of an answer waits for the next one, or for
+// the end of the answer, before it is sent. Elasticsearch sends chunks, and
+// clients that read no further than the JSON does, as Go's do, can use their
+// connection again only if the last chunk came with the empty one that ends
+// the answer.
+const flushDelay = time.Millisecond
 
 // A relay is the ResponseWriter under gin's. The proxy writes to it directly,
 // since gin's own writer holds status lines back until the first byte of a
@@ -13,12 +22,21 @@ import (
 type relay struct {
 	http.ResponseWriter
 	wrote bool
+
+	mu      sync.Mutex  // held to write and to flush
+	timer   *time.Timer // flushes, nil before the first time
+	pending bool        // the timer is running
+	ended   bool
 }
 
 // relayed returns h behind a relay.
 func relayed(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h.ServeHTTP(&relay{ResponseWriter: w}, r)
+		w2 := &relay{ResponseWriter: w}
+		complete := false
+		defer func() { w2.end(complete) }()
+		h.ServeHTTP(w2, r)
+		complete = true
 	})
 }
 
@@ -27,12 +45,18 @@ func relayOf(c *gin.Context) http.ResponseWriter {
 	return c.Writer.(interface{ Unwrap() http.ResponseWriter }).Unwrap() // gin has it since 1.10
 }
 
-// Unwrap lets [http.ResponseController] flush and hijack.
+// Unwrap lets [http.ResponseController] hijack.
 func (w *relay) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // WriteHeader writes the status line. Elasticsearch sends no Date, and no
 // Content-Type without a body; a nil entry keeps net/http from making one up.
 func (w *relay) WriteHeader(status int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.writeHeader(status)
+}
+
+func (w *relay) writeHeader(status int) {
 	if w.wrote {
 		return
 	}
@@ -50,8 +74,48 @@ func (w *relay) WriteHeader(status int) {
 
 // Write writes a piece of the body.
 func (w *relay) Write(p []byte) (int, error) {
-	if !w.wrote {
-		w.WriteHeader(http.StatusOK)
-	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.writeHeader(http.StatusOK)
 	return w.ResponseWriter.Write(p)
+}
+
+// FlushError sends what was written, a moment later.
+func (w *relay) FlushError() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.pending || w.ended:
+	case w.timer == nil:
+		w.timer = time.AfterFunc(flushDelay, w.flush)
+	default:
+		w.timer.Reset(flushDelay)
+	}
+	w.pending = true
+	return nil
+}
+
+// flush sends what was written.
+func (w *relay) flush() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.pending = false
+	if !w.ended {
+		_ = http.NewResponseController(w.ResponseWriter).Flush() // where it fails, so does the next write
+	}
+}
+
+// end ends the writing. The server sends what is left of a complete answer; of
+// one that broke off it is sent here.
+func (w *relay) end(complete bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.timer == nil {
+		return
+	}
+	w.timer.Stop()
+	if !complete {
+		_ = http.NewResponseController(w.ResponseWriter).Flush() // the client may be gone
+	}
+	w.ended = true
 }

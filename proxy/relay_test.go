@@ -1,0 +1,77 @@
+package proxy
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// flushCounter counts the flushes that reach the server's writer.
+type flushCounter struct {
+	*httptest.ResponseRecorder
+	flushes int
+}
+
+// FlushError counts.
+func (f *flushCounter) FlushError() error {
+	f.flushes++
+	return nil
+}
+
+// relayTo serves one request by h behind a relay and returns the flushes that
+// were made.
+func relayTo(t *testing.T, h http.HandlerFunc) (flushes int) {
+	t.Helper()
+	w := &flushCounter{ResponseRecorder: httptest.NewRecorder()}
+	defer func() { _, flushes = recover(), w.flushes }()
+	relayed(h).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+	return w.flushes
+}
+
+// writePieces writes and flushes n pieces with a pause between them.
+func writePieces(w http.ResponseWriter, n int, pause time.Duration) {
+	for i := range n {
+		if i > 0 {
+			time.Sleep(pause)
+		}
+		_, _ = w.Write([]byte("piece"))
+		_ = http.NewResponseController(w).Flush()
+	}
+}
+
+func TestPiecesOfAnAnswerAreSentWithItsEndWhereThatIsNear(t *testing.T) {
+	for name, tt := range map[string]struct {
+		pieces int
+		pause  time.Duration
+		want   int
+	}{
+		"one piece":                     {1, 0, 0},
+		"pieces one after the other":    {5, flushDelay / 10, 0},
+		"pieces with pauses":            {3, 10 * flushDelay, 2},
+		"more than a moment altogether": {25, flushDelay / 10, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				got := relayTo(t, func(w http.ResponseWriter, _ *http.Request) { writePieces(w, tt.pieces, tt.pause) })
+				time.Sleep(10 * flushDelay) // nothing may come behind the end
+				if got != tt.want {
+					t.Errorf("%d flushes before the end, want %d", got, tt.want)
+				}
+			})
+		})
+	}
+}
+
+func TestWhatCameOfAnAnswerThatBreaksOffIsSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		got := relayTo(t, func(w http.ResponseWriter, _ *http.Request) {
+			writePieces(w, 1, 0)
+			panic(http.ErrAbortHandler)
+		})
+		if got != 1 {
+			t.Errorf("%d flushes, want 1", got)
+		}
+	})
+}
