@@ -8,7 +8,7 @@ BENCH    ?= .
 WORDS    ?= 100000
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test e2e lint bench bench-gensim bench-proxy fuzz
+.PHONY: help build demo test e2e lint bench bench-forms bench-gensim bench-proxy fuzz
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ lint: ## Run the linters, in the version that .ci/lint/go.mod pins
 bench: ## Run the benchmarks; BENCH=REGEXP chooses
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 30m \
 		./expand/ ./simmatrix/ ./simmatrix/rowstore/ ./esclient/ ./proxy/
+
+bench-forms: ## Print what searches cost in each form, on 200,000 documents of an OpenSearch 2
+	$(GO) test ./e2e/ -run '^$$' -bench '^BenchmarkForms$$' -benchtime 1x -timeout 30m
 
 bench-gensim: build ## Compare the search for neighbors with gensim and NumPy; WORDS=N chooses how many
 	python3 -m venv .venv-bench

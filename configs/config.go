@@ -218,7 +218,7 @@ type Strength struct {
 
 // A Matrix binds one similarity matrix to indices and fields.
 type Matrix struct {
-	// Name is unique among the matrices: 1 to 64 letters (a to z), digits,
+	// Name is unique among the matrices: 1 to 64 letters (A to Z, a to z), digits,
 	// dots, _ and -. It has no default.
 	Name string `yaml:"name"`
 	// Indices are index names; * stands for any characters. At least one.

@@ -68,8 +68,8 @@ var badFiles = map[string][]string{
 		`matrices.bad.yml:8: matrices[1].fields[0]: must be a field name in which only * is a wildcard, such as "title*"`,
 		`matrices.bad.yml:8: matrices[1].fields[1]: must be a field name in which only * is a wildcard, such as "title*"`,
 		`matrices.bad.yml:8: matrices[1].fields[2]: must be a field name in which only * is a wildcard, such as "title*"`,
-		"matrices.bad.yml:9: matrices[2].name: must be 1 to 64 letters (a to z), digits, dots, _ and -",
-		"matrices.bad.yml:10: matrices[3].name: must be 1 to 64 letters (a to z), digits, dots, _ and -",
+		"matrices.bad.yml:9: matrices[2].name: must be 1 to 64 letters (A to Z, a to z), digits, dots, _ and -",
+		"matrices.bad.yml:10: matrices[3].name: must be 1 to 64 letters (A to Z, a to z), digits, dots, _ and -",
 		"matrices.bad.yml:12: matrices[4]: must be a section with the keys name, indices, fields, file",
 	},
 	"matrices_no_source": {
@@ -119,9 +119,9 @@ var badFiles = map[string][]string{
 		"profiles.bad.yml:9: profiles.fast.default_fields[0]: must be the full name of a field, without wildcards and boosts",
 		"profiles.bad.yml:10: profiles.fast.matrices[0]: must be the name of an entry of matrices",
 		"profiles.bad.yml:10: profiles.fast.matrices[2]: is the same as profiles.fast.matrices[1]",
-		`profiles.bad.yml:11: profiles."a b": the name must be 1 to 64 letters (a to z), digits, dots, _ and -`,
+		`profiles.bad.yml:11: profiles."a b": the name must be 1 to 64 letters (A to Z, a to z), digits, dots, _ and -`,
 		"profiles.bad.yml:12: profiles.untouched: given twice; the first is in line 3",
-		"profiles.bad.yml:13: profiles.?: the name must be 1 to 64 letters (a to z), digits, dots, _ and -",
+		"profiles.bad.yml:13: profiles.?: the name must be 1 to 64 letters (A to Z, a to z), digits, dots, _ and -",
 		"profiles.bad.yml:14: profiles.empty: has no value; give it one, or remove the key to get the default",
 		"profiles.bad.yml:15: profiles.list: must be a section with the keys enabled, scoring, phase, matching, max_added_terms, max_query_terms, " +
 			"max_doc_share, strength, default_fields, highlight, normalise_score, phrases, rescore_queries, matrices",

@@ -257,7 +257,7 @@ func isHost(u *url.URL) bool {
 }
 
 // nameRule says what isName wants.
-const nameRule = "1 to 64 letters (a to z), digits, dots, _ and -"
+const nameRule = "1 to 64 letters (A to Z, a to z), digits, dots, _ and -"
 
 // isName reports whether s can name a matrix: in keys of Redis, on the command
 // line and as a label of metrics. Profiles have such names, too.

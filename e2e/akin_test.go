@@ -202,8 +202,8 @@ type explanation struct {
 	Body    json.RawMessage
 	Clauses []struct {
 		Path, Field, Matrix, Form, Phase, Reason string
-		Terms                             []string
-		Added                             []struct {
+		Terms                                    []string
+		Added                                    []struct {
 			Term, From string
 			Boost      float64
 		}

@@ -53,24 +53,24 @@ func (c cluster) getJSON(ctx context.Context, path string, v any) error {
 }
 
 // must is call for a request that has to succeed.
-func (c cluster) must(t *testing.T, method, path, body string) []byte {
-	t.Helper()
-	status, answer, err := c.call(t.Context(), method, path, body)
+func (c cluster) must(tb testing.TB, method, path, body string) []byte {
+	tb.Helper()
+	status, answer, err := c.call(tb.Context(), method, path, body)
 	if err != nil {
-		t.Fatalf("%s %s: %v", method, path, err)
+		tb.Fatalf("%s %s: %v", method, path, err)
 	}
 	if status >= 300 {
-		t.Fatalf("%s %s: %d: %s", method, path, status, answer)
+		tb.Fatalf("%s %s: %d: %s", method, path, status, answer)
 	}
 	return answer
 }
 
 // makeIndex creates an index that lasts as long as the test.
-func (c cluster) makeIndex(t *testing.T, name, definition string) {
-	t.Helper()
+func (c cluster) makeIndex(tb testing.TB, name, definition string) {
+	tb.Helper()
 	c.dropIndex(name)
-	c.must(t, http.MethodPut, "/"+name, definition)
-	t.Cleanup(func() { c.dropIndex(name) })
+	c.must(tb, http.MethodPut, "/"+name, definition)
+	tb.Cleanup(func() { c.dropIndex(name) })
 }
 
 // dropIndex deletes an index, which need not exist.
@@ -88,20 +88,20 @@ type document struct {
 
 // index writes the documents with one bulk request, which makes one segment,
 // so that documents of equal score come in the order given.
-func (c cluster) index(t *testing.T, index string, docs []document) {
-	t.Helper()
+func (c cluster) index(tb testing.TB, index string, docs []document) {
+	tb.Helper()
 	var body bytes.Buffer
 	encoder := json.NewEncoder(&body)
 	for _, d := range docs {
 		for _, line := range []any{map[string]any{"index": map[string]any{"_id": d.id}}, d.fields} {
 			if err := encoder.Encode(line); err != nil {
-				t.Fatal(err)
+				tb.Fatal(err)
 			}
 		}
 	}
-	answer := c.must(t, http.MethodPost, "/"+index+"/_bulk?refresh=true", body.String())
+	answer := c.must(tb, http.MethodPost, "/"+index+"/_bulk?refresh=true", body.String())
 	if bytes.Contains(answer, []byte(`"errors":true`)) {
-		t.Fatalf("bulk: %.2000s", answer)
+		tb.Fatalf("bulk: %.2000s", answer)
 	}
 }
 
@@ -147,11 +147,11 @@ func (c cluster) search(ctx context.Context, path, body string) (hitList, error)
 }
 
 // toJSON returns v as JSON text.
-func toJSON(t *testing.T, v any) string {
-	t.Helper()
+func toJSON(tb testing.TB, v any) string {
+	tb.Helper()
 	text, err := json.Marshal(v)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return string(text)
 }

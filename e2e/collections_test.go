@@ -27,18 +27,23 @@ type judgedQuery struct {
 	grades   map[string]int
 }
 
+// titlesOnly ends the name of a collection whose queries have a title and a
+// text, of which the title alone is to be searched for.
+const titlesOnly = "-titles"
+
 // loadCollection reads a collection from the folder AKIN_DATA; the test is
 // skipped where it is absent.
-func loadCollection(t *testing.T, name string) *collection {
-	t.Helper()
+func loadCollection(tb testing.TB, name string) *collection {
+	tb.Helper()
+	folder, titles := strings.CutSuffix(name, titlesOnly)
 	root := cmp.Or(os.Getenv("AKIN_DATA"), filepath.Join("..", "..", "shared", "data"))
-	dir := filepath.Join(root, name)
+	dir := filepath.Join(root, folder)
 	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("needs the judged collection %s: %v\nname the folder that has it in AKIN_DATA", name, err)
+		tb.Skipf("needs the judged collection %s: %v\nname the folder that has it in AKIN_DATA", folder, err)
 	}
 	c := &collection{name: name}
 	known := map[string]bool{}
-	eachLine(t, filepath.Join(dir, "corpus.jsonl"), func(line string) error {
+	eachLine(tb, filepath.Join(dir, "corpus.jsonl"), func(line string) error {
 		var d struct {
 			ID    string `json:"_id"`
 			Title string
@@ -51,71 +56,89 @@ func loadCollection(t *testing.T, name string) *collection {
 		c.docs = append(c.docs, document{d.ID, map[string]any{"body": d.Title + " \n " + d.Text}})
 		return nil
 	})
-	grades := loadJudgments(t, filepath.Join(dir, "qrels.tsv"), known)
-	eachLine(t, filepath.Join(dir, "queries.jsonl"), func(line string) error {
+	grades := loadJudgments(tb, dir, known)
+	eachLine(tb, filepath.Join(dir, "queries.jsonl"), func(line string) error {
 		var q struct {
-			ID   string `json:"_id"`
-			Text string
+			ID    string `json:"_id"`
+			Title string
+			Text  string
 		}
 		if err := json.Unmarshal([]byte(line), &q); err != nil {
 			return err
 		}
+		text := q.Text
+		switch {
+		case titles:
+			text = q.Title
+		case q.Title != "":
+			text = q.Title + " \n " + q.Text
+		}
 		if len(relevantGrades(grades[q.ID])) > 0 {
-			c.queries = append(c.queries, judgedQuery{q.ID, q.Text, grades[q.ID]})
+			c.queries = append(c.queries, judgedQuery{q.ID, text, grades[q.ID]})
 		}
 		return nil
 	})
 	if len(c.docs) == 0 || len(c.queries) == 0 {
-		t.Fatalf("%s: %d documents, %d judged queries", dir, len(c.docs), len(c.queries))
+		tb.Fatalf("%s: %d documents, %d judged queries", dir, len(c.docs), len(c.queries))
 	}
 	return c
 }
 
-// loadJudgments reads lines of query, document and grade behind a header line
-// and keeps those of known documents.
-func loadJudgments(t *testing.T, path string, known map[string]bool) map[string]map[string]int {
-	t.Helper()
+// loadJudgments reads the judgments in a folder, qrels.tsv or several files
+// candidates_*.tsv: lines of query, document, grade and what else there is,
+// behind a header line. It keeps those of known documents.
+func loadJudgments(tb testing.TB, dir string, known map[string]bool) map[string]map[string]int {
+	tb.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "candidates_*.tsv"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if len(files) == 0 {
+		files = []string{filepath.Join(dir, "qrels.tsv")}
+	}
 	grades := map[string]map[string]int{}
-	header := true
-	eachLine(t, path, func(line string) error {
-		if header {
-			header = false
+	for _, path := range files {
+		header := true
+		eachLine(tb, path, func(line string) error {
+			if header {
+				header = false
+				return nil
+			}
+			fields := strings.Split(line, "\t")
+			if len(fields) < 3 {
+				return fmt.Errorf("%d fields, want at least 3", len(fields))
+			}
+			grade, err := strconv.Atoi(fields[2])
+			if err != nil || !known[fields[1]] {
+				return err
+			}
+			if grades[fields[0]] == nil {
+				grades[fields[0]] = map[string]int{}
+			}
+			grades[fields[0]][fields[1]] = grade
 			return nil
-		}
-		fields := strings.Split(line, "\t")
-		if len(fields) != 3 {
-			return fmt.Errorf("%d fields, want 3", len(fields))
-		}
-		grade, err := strconv.Atoi(fields[2])
-		if err != nil || !known[fields[1]] {
-			return err
-		}
-		if grades[fields[0]] == nil {
-			grades[fields[0]] = map[string]int{}
-		}
-		grades[fields[0]][fields[1]] = grade
-		return nil
-	})
+		})
+	}
 	return grades
 }
 
 // eachLine calls f for every line of a file.
-func eachLine(t *testing.T, path string, f func(line string) error) {
-	t.Helper()
+func eachLine(tb testing.TB, path string, f func(line string) error) {
+	tb.Helper()
 	file, err := os.Open(path)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	defer file.Close()
 	scanner := bufio.NewScanner(file)
 	scanner.Buffer(nil, 4<<20)
 	for n := 1; scanner.Scan(); n++ {
 		if err := f(scanner.Text()); err != nil {
-			t.Fatalf("%s:%d: %v", path, n, err)
+			tb.Fatalf("%s:%d: %v", path, n, err)
 		}
 	}
 	if err := scanner.Err(); err != nil {
-		t.Fatalf("%s: %v", path, err)
+		tb.Fatalf("%s: %v", path, err)
 	}
 }
 
@@ -148,5 +171,30 @@ func TestOnlyQueriesWithARelevantKnownDocumentAreJudged(t *testing.T) {
 	}
 	if got := c.docs[0].fields["body"]; got != "A \n b" {
 		t.Errorf("body = %q", got)
+	}
+}
+
+func TestQuestionsAreJudgedByTheirCandidates(t *testing.T) {
+	root := newDir(t, "collection")
+	t.Setenv("AKIN_DATA", root)
+	dir := filepath.Join(root, "forum")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string]string{
+		"corpus.jsonl":         `{"_id":"d1","title":"A","text":"b"}` + "\n",
+		"queries.jsonl":        `{"_id":"q1","title":"short","text":"long","split":"one"}` + "\n" + `{"_id":"q2","title":"other","text":"words"}` + "\n",
+		"candidates_one.tsv":   "query-id\tcorpus-id\tscore\trank\nq1\td1\t2\t4\n",
+		"candidates_other.tsv": "query-id\tcorpus-id\tscore\trank\nq2\td1\t1\t1\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]string{"forum": "short \n long", "forum" + titlesOnly: "short"} {
+		c := loadCollection(t, name)
+		if c.name != name || len(c.queries) != 2 || c.queries[0].text != want || c.queries[0].grades["d1"] != 2 {
+			t.Errorf("%s: %q with the queries %+v, want two, the first of which is %q", name, c.name, c.queries, want)
+		}
 	}
 }

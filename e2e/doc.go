@@ -13,6 +13,8 @@
 //	                       to stop it; it writes the keys of akin's matrices
 //	AKIN_DATA              the folder of the judged collections; the default
 //	                       is ../shared/data beside the repository
+//	AKIN_E2E_COLLECTIONS   the judged collections to measure, names, comma
+//	                       separated, or "all"; the default is med,cran
 //	AKIN_REQUIRE_SERVERS   1 makes a missing server a failure, not a skip
 //	AKIN_E2E_RACE          1 builds akin with the race detector
 //

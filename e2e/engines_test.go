@@ -176,14 +176,14 @@ func oneEngine(t *testing.T) *engine {
 }
 
 // require waits until the engine serves; without it the test is skipped.
-func (e *engine) require(t *testing.T) {
-	t.Helper()
+func (e *engine) require(tb testing.TB) {
+	tb.Helper()
 	if err := e.start(); err != nil {
-		skipOrFail(t, "needs %s, which cannot be started: %v\ninstall a JDK %d or newer and Maven, "+
+		skipOrFail(tb, "needs %s, which cannot be started: %v\ninstall a JDK %d or newer and Maven, "+
 			"or name a running engine in AKIN_E2E_ENGINE_URL", e.name, err, e.minJDK)
 	}
 	if e.proc != nil {
-		e.proc.logOnFailure(t)
+		e.proc.logOnFailure(tb)
 	}
 }
 

@@ -43,21 +43,21 @@ func runTests(m *testing.M) (status int) {
 
 // skipOrFail skips the test for want of a server, or fails it where
 // AKIN_REQUIRE_SERVERS=1 says that every server has to be there.
-func skipOrFail(t *testing.T, format string, args ...any) {
-	t.Helper()
+func skipOrFail(tb testing.TB, format string, args ...any) {
+	tb.Helper()
 	if os.Getenv("AKIN_REQUIRE_SERVERS") == "1" {
-		t.Fatalf(format, args...)
+		tb.Fatalf(format, args...)
 	}
-	t.Skipf(format, args...)
+	tb.Skipf(format, args...)
 }
 
 // newDir makes a folder below the folder of the run whose name starts with
 // name. Unlike t.TempDir it stays when the test fails.
-func newDir(t *testing.T, name string) string {
-	t.Helper()
+func newDir(tb testing.TB, name string) string {
+	tb.Helper()
 	dir, err := makeDir(name)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return dir
 }
@@ -65,11 +65,11 @@ func newDir(t *testing.T, name string) string {
 func makeDir(name string) (string, error) { return os.MkdirTemp(runDir, name+"-") }
 
 // writeFile writes content to a new file called name and returns its path.
-func writeFile(t *testing.T, name, content string) string {
-	t.Helper()
-	path := filepath.Join(newDir(t, "file"), name)
+func writeFile(tb testing.TB, name, content string) string {
+	tb.Helper()
+	path := filepath.Join(newDir(tb, "file"), name)
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return path
 }

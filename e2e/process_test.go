@@ -123,11 +123,11 @@ func (p *process) tail() string {
 }
 
 // logOnFailure prints the end of the process's output when t has failed.
-func (p *process) logOnFailure(t *testing.T) {
-	t.Helper()
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Log(p.tail())
+func (p *process) logOnFailure(tb testing.TB) {
+	tb.Helper()
+	tb.Cleanup(func() {
+		if tb.Failed() {
+			tb.Log(p.tail())
 		}
 	})
 }
@@ -172,8 +172,8 @@ func stopShared() {
 
 // waitFor calls ready every 20 ms until it returns nil, and fails the test
 // with its last error when the limit is over.
-func waitFor(t *testing.T, limit time.Duration, what string, ready func() error) {
-	t.Helper()
+func waitFor(tb testing.TB, limit time.Duration, what string, ready func() error) {
+	tb.Helper()
 	deadline := time.Now().Add(limit)
 	for {
 		err := ready()
@@ -181,7 +181,7 @@ func waitFor(t *testing.T, limit time.Duration, what string, ready func() error)
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within %v: %v", what, limit, err)
+			tb.Fatalf("%s: not within %v: %v", what, limit, err)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}

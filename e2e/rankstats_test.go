@@ -22,10 +22,10 @@ const rankStatsFile = "testdata/rank_stats.txt"
 const rankTolerance = 0.005
 
 // A rankKey says what was measured: the engine, the collection, and the
-// scoring form, "direct" for the search without akin.
-type rankKey struct{ engine, collection, form string }
+// ranking, "direct" for the search without akin.
+type rankKey struct{ engine, collection, ranking string }
 
-func (k rankKey) String() string { return k.engine + " " + k.collection + " " + k.form }
+func (k rankKey) String() string { return k.engine + " " + k.collection + " " + k.ranking }
 
 // rankStats are the measures of a run.
 type rankStats map[rankKey]measures
@@ -49,11 +49,11 @@ func formatRankStats(stats rankStats) string {
 			block = name
 			fmt.Fprintf(&b, "\n%s\n", block)
 		}
-		fmt.Fprintf(&b, "  %-9s", k.form)
+		fmt.Fprintf(&b, "  %-9s", k.ranking)
 		base := stats[rankKey{k.engine, k.collection, direct}].all()
 		for i, v := range stats[k].all() {
 			fmt.Fprintf(&b, "  %s: %.4f", measureNames[i], v)
-			if k.form != direct {
+			if k.ranking != direct {
 				fmt.Fprintf(&b, " (%+.1f %%)", gainOver(v, base[i]))
 			}
 		}
@@ -64,8 +64,8 @@ func formatRankStats(stats rankStats) string {
 
 func compareRankKeys(a, b rankKey) int {
 	name := func(k rankKey) string {
-		if k.form == direct {
-			k.form = "" // first
+		if k.ranking == direct {
+			k.ranking = "" // first
 		}
 		return k.String()
 	}

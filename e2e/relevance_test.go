@@ -2,8 +2,9 @@ package e2e
 
 import (
 	"fmt"
-	"maps"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,11 +17,62 @@ import (
 const judgedIndex = `{"settings":{"number_of_shards":1,"number_of_replicas":0},
 	"mappings":{"properties":{"body":{"type":"text","analyzer":"english"}}}}`
 
+// The collections that can be measured. The usual ones take less than a
+// minute; the held-out ones had no part in choosing any of akin's defaults.
+var (
+	usualCollections   = []string{"med", "cran"}
+	tunedCollections   = []string{"cran", "med", "cisi", "npl", "scifact_train"}
+	heldOutCollections = []string{"semeval_ql" + titlesOnly, "semeval_ql"}
+)
+
+// judgedCollections loads the collections of this run.
+func judgedCollections(t *testing.T) []*collection {
+	t.Helper()
+	names := usualCollections
+	switch chosen := os.Getenv("AKIN_E2E_COLLECTIONS"); chosen {
+	case "":
+	case "all":
+		names = slices.Concat(tunedCollections, heldOutCollections)
+	default:
+		names = strings.Split(chosen, ",")
+	}
+	collections := make([]*collection, 0, len(names))
+	for _, name := range names {
+		collections = append(collections, loadCollection(t, name))
+	}
+	return collections
+}
+
+// A ranking is a way of searching to measure.
+type ranking struct {
+	name           string // in rank_stats.txt
+	scoring, phase string // keys of the configuration
+	form, in       string // what explanations have to name: the form and its phase
+}
+
+// rankings are what is measured of an engine: the defaults, and on one
+// engine the other forms and phases as well.
+func rankings(e *engine) []ranking {
+	if !e.scripts {
+		return []ranking{{"grouped", "auto", "auto", "grouped", "query"}}
+	}
+	defaults := ranking{"rescore", "auto", "auto", "saturated", "rescore"}
+	if e.name != "opensearch2" {
+		return []ranking{defaults}
+	}
+	return []ranking{
+		defaults,
+		{"linear", "linear", "auto", "linear", "query"},
+		{"grouped", "grouped", "auto", "grouped", "query"},
+		{"saturated", "saturated", "query", "saturated", "query"},
+	}
+}
+
 // A floor is the least gain over the direct search, in hundredths.
 type floor struct {
-	engine, collection, form string
-	measure                  int // in measureNames
-	gain                     float64
+	engine, collection, ranking string
+	measure                     int // in measureNames
+	gain                        float64
 }
 
 const (
@@ -31,6 +83,10 @@ const (
 // floors are the gains that akin promises with its defaults. They lie under
 // what the defaults were measured to give (testdata/rank_stats.txt).
 var floors = []floor{
+	{"opensearch2", "med", "rescore", mapMeasure, 12},
+	{"opensearch2", "med", "rescore", ndcgMeasure, 2},
+	{"opensearch2", "cran", "rescore", mapMeasure, 2.5},
+	{"opensearch2", "cran", "rescore", ndcgMeasure, 2.5},
 	{"opensearch2", "med", "saturated", mapMeasure, 12},
 	{"opensearch2", "med", "saturated", ndcgMeasure, 2},
 	{"opensearch2", "cran", "saturated", mapMeasure, 2.5},
@@ -44,7 +100,7 @@ var floors = []floor{
 // TestRelevance indexes judged collections, learns S from those indices, and
 // ranks the judged queries directly and through akin.
 func TestRelevance(t *testing.T) {
-	collections := []*collection{loadCollection(t, "med"), loadCollection(t, "cran")}
+	collections := judgedCollections(t)
 	redis := commonRedis(t)
 	stats := rankStats{}
 	pushed := map[string]bool{} // by family
@@ -52,7 +108,7 @@ func TestRelevance(t *testing.T) {
 		t.Run(e.name, func(t *testing.T) {
 			e.require(t)
 			for _, c := range collections {
-				index := "akin-e2e-" + c.name
+				index := judgedIndexName(c)
 				e.makeIndex(t, index, judgedIndex)
 				e.index(t, index, c.docs)
 				if !pushed[e.family] {
@@ -61,13 +117,11 @@ func TestRelevance(t *testing.T) {
 				stats[rankKey{e.name, c.name, direct}] = rankQueries(t, e.cluster, index, c)
 			}
 			pushed[e.family] = true
-			for scoring, form := range formsOf(e) {
-				a := startAkin(t, relevanceConfig(e, redis, scoring))
+			for _, r := range rankings(e) {
+				a := startAkin(t, relevanceConfig(e, redis, collections, r))
 				for _, c := range collections {
-					a.awaitMatrix(t, matrixName(e, "akin-e2e-"+c.name))
-				}
-				for _, c := range collections {
-					stats[rankKey{e.name, c.name, form}] = rankThroughAkin(t, a, c, form)
+					a.awaitMatrix(t, matrixName(e, judgedIndexName(c)))
+					stats[rankKey{e.name, c.name, r.name}] = rankThroughAkin(t, a, c, r)
 				}
 			}
 		})
@@ -77,18 +131,8 @@ func TestRelevance(t *testing.T) {
 	t.Log("\n" + formatRankStats(stats))
 }
 
-// formsOf maps the settings of `scoring` to measure on an engine to the forms
-// that they have to come to there.
-func formsOf(e *engine) map[string]string {
-	if !e.scripts {
-		return map[string]string{"auto": "grouped"}
-	}
-	forms := map[string]string{"auto": "saturated"}
-	if e.name == "opensearch2" {
-		maps.Copy(forms, map[string]string{"grouped": "grouped", "linear": "linear"})
-	}
-	return forms
-}
+// judgedIndexName is the index of a collection.
+func judgedIndexName(c *collection) string { return "akin-e2e-" + c.name }
 
 // matrixName is the name in Redis of the matrix of an index. Engines of a
 // family analyze alike and share it.
@@ -107,41 +151,46 @@ func learnMatrix(t *testing.T, e *engine, index string, redis *redisServer) {
 
 // relevanceConfig serves the judged indices. The budget is wide, for what is
 // measured here is quality: no search may go out unexpanded.
-func relevanceConfig(e *engine, redis *redisServer, scoring string) section {
+func relevanceConfig(e *engine, redis *redisServer, collections []*collection, r ranking) section {
 	var matrices []section
-	for _, index := range []string{"akin-e2e-med", "akin-e2e-cran"} {
+	for _, c := range collections {
+		index := judgedIndexName(c)
 		matrices = append(matrices, section{
 			"name": matrixName(e, index), "indices": []string{index}, "fields": []string{"body"},
 		})
 	}
 	return section{
 		"cluster":   section{"urls": []string{e.url}},
-		"expansion": section{"scoring": scoring, "budget": "10s"},
+		"expansion": section{"scoring": r.scoring, "phase": r.phase, "budget": "10s"},
 		"matrices":  matrices,
 		"redis":     section{"url": redis.url, "timeout": "1s"},
 	}
 }
 
 // rankThroughAkin ranks the queries through akin and makes sure that every
-// one was rewritten, in the form that was expected.
-func rankThroughAkin(t *testing.T, a *akin, c *collection, form string) measures {
+// one was rewritten, in the form and phase that were expected.
+func rankThroughAkin(t *testing.T, a *akin, c *collection, r ranking) measures {
 	t.Helper()
-	index := "akin-e2e-" + c.name
+	index := judgedIndexName(c)
 	before := a.metric(t, requestsMetric, rewrittenOutcome)
 	m := rankQueries(t, a.cluster, index, c)
-	if n := int(a.metric(t, requestsMetric, rewrittenOutcome) - before); n != len(c.queries) {
-		t.Errorf("%s: %d of %d searches were rewritten", c.name, n, len(c.queries))
+	// Some collections have texts that are longer than akin expands.
+	sent, n := len(c.queries), int(a.metric(t, requestsMetric, rewrittenOutcome)-before)
+	if n != sent && slices.Contains(usualCollections, c.name) || n < sent/2 {
+		t.Errorf("%s %s: %d of %d searches were rewritten", c.name, r.name, n, sent)
 	}
+	t.Logf("%s %s: %d of %d searches were rewritten", c.name, r.name, n, sent)
 	e := a.explain(t, index, matchBody(c.queries[0].text))
-	if len(e.Clauses) != 1 || e.Clauses[0].Form != form || len(e.Clauses[0].Added) == 0 {
-		t.Errorf("%s: explained as %+v, want one clause of the form %s", c.name, e.Clauses, form)
+	if len(e.Clauses) != 1 || e.Clauses[0].Form != r.form || e.Clauses[0].Phase != r.in || len(e.Clauses[0].Added) == 0 {
+		t.Errorf("%s %s: explained as %+v, want one clause of the form %s in the phase %s", c.name, r.name, e.Clauses, r.form, r.in)
 	}
 	return m
 }
 
-// matchBody is a search for all documents that match text.
+// matchBody is a search for so many of the best documents that match text that
+// most of what can be found is among them.
 func matchBody(text string) string {
-	return `{"query":{"match":{"body":` + quote(text) + `}},"size":1500,"_source":false}`
+	return fmt.Sprintf(`{"query":{"match":{"body":%s}},"size":1500,"_source":false}`, quote(text))
 }
 
 // rankQueries searches for every judged query and returns the mean measures.
@@ -171,16 +220,16 @@ func checkFloors(t *testing.T, stats rankStats) {
 	t.Helper()
 	for _, f := range floors {
 		base, ran := stats[rankKey{f.engine, f.collection, direct}]
-		got, measured := stats[rankKey{f.engine, f.collection, f.form}]
+		got, measured := stats[rankKey{f.engine, f.collection, f.ranking}]
 		if !ran {
 			continue // the engine is not one of this run
 		}
 		if !measured {
-			t.Errorf("%s %s: the form %s was not measured", f.engine, f.collection, f.form)
+			t.Errorf("%s %s: the ranking %s was not measured", f.engine, f.collection, f.ranking)
 			continue
 		}
 		if gain := gainOver(got.all()[f.measure], base.all()[f.measure]); gain < f.gain {
-			t.Errorf("%s %s %s: %s %+.2f %%, want at least %+.1f %%", f.engine, f.collection, f.form,
+			t.Errorf("%s %s %s: %s %+.2f %%, want at least %+.1f %%", f.engine, f.collection, f.ranking,
 				measureNames[f.measure], gain, f.gain)
 		}
 	}

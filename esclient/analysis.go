@@ -41,7 +41,7 @@ func (c *Cached) recallAnalysis(k askKey) (*Analysis, bool, error) {
 	if !ok || err != nil {
 		return nil, ok, err
 	}
-	return newAnalysis(s, t), true, nil
+	return newAnalysis(s, k.analyzer, t), true, nil
 }
 
 // analyze makes the calls for an analysis.
@@ -68,7 +68,7 @@ func (c *Cached) analyze(ctx context.Context, k askKey) (*Analysis, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newAnalysis(s, t), nil
+	return newAnalysis(s, k.analyzer, t), nil
 }
 
 // guessed is a text analyzed before the schema of its field was known.

@@ -1,6 +1,7 @@
 package esclient
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,11 +22,21 @@ type Analysis struct {
 	// Graph says that a term spans several positions, as one word does that has
 	// a synonym of two.
 	Graph bool
+	// Analyzer is the name of the analyzer that made the terms: the one asked
+	// for or the field's own search analyzer. Where the indices call theirs by
+	// several names, it is all of these with the names of the indices. Queries
+	// over several fields keep those apart whose analyzers have other names,
+	// though they be defined alike (OpenSearch 2).
+	Analyzer string
 	// Similarity is the way the engine scores the field.
 	Similarity Similarity
 	// Shards is the number of primary shards of the indices that map the field,
 	// at least 1.
 	Shards int
+	// Routed says that an alias of the expression has a routing for searches,
+	// so that some of the shards may be left out. It may be true where the
+	// engine asks all of them, as with a pattern that matches the alias.
+	Routed bool
 }
 
 // A token is one token of an _analyze answer. Offsets are in UTF-16 units.
@@ -80,10 +91,12 @@ func newTerms(tokens []token) *textTerms {
 	return t
 }
 
-// newAnalysis returns the analysis of a text in a field.
-func newAnalysis(s *schema, t *textTerms) *Analysis {
+// newAnalysis returns the analysis of a text in a field by the analyzer named
+// or, where that is "", by the field's own.
+func newAnalysis(s *schema, named string, t *textTerms) *Analysis {
 	return &Analysis{
-		Terms: t.names, Positions: t.positions, Graph: t.graph, Similarity: s.similarity, Shards: s.shards,
+		Terms: t.names, Positions: t.positions, Graph: t.graph, Analyzer: cmp.Or(named, s.searchAnalyzers),
+		Similarity: s.similarity, Shards: s.shards, Routed: s.routed,
 	}
 }
 

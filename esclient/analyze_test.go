@@ -258,8 +258,8 @@ func FuzzSplitTokens(f *testing.F) {
 }
 
 func TestAnalysisIsInTheOrderOfPositions(t *testing.T) {
-	got := newAnalysis(&schema{shards: 1}, newTerms([]token{{Token: "b", Position: 1}, {Token: "a"}, {Token: "c", Position: 1}}))
-	want := &Analysis{Terms: []string{"a", "b", "c"}, Positions: []int{0, 1, 1}, Shards: 1}
+	got := newAnalysis(&schema{shards: 1, searchAnalyzers: "own"}, "", newTerms([]token{{Token: "b", Position: 1}, {Token: "a"}, {Token: "c", Position: 1}}))
+	want := &Analysis{Terms: []string{"a", "b", "c"}, Positions: []int{0, 1, 1}, Analyzer: "own", Shards: 1}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

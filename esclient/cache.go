@@ -214,6 +214,7 @@ func (s *schema) bytes() int {
 	if s == nil {
 		return n
 	}
+	n += len(s.searchAnalyzers)
 	for _, t := range s.targets {
 		n += 80 + len(t.index) + len(t.source) + len(t.field)
 	}

@@ -59,7 +59,7 @@ func (f *fake) slow(d time.Duration) *fake {
 }
 
 // The terms of the recorded analysis of "The Running Cars" in title.
-var runningCars = &Analysis{Terms: []string{"run", "car"}, Positions: []int{1, 2}, Shards: 1}
+var runningCars = &Analysis{Terms: []string{"run", "car"}, Positions: []int{1, 2}, Analyzer: "english", Shards: 1}
 
 var searchTerms = []string{"car", "boat", "none"}
 

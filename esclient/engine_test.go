@@ -212,6 +212,7 @@ func TestRealEngine(t *testing.T) {
 	t.Run("takes the indices of a data stream", e.testDataStream)
 	t.Run("names the fields that a pattern searches", e.testFields)
 	t.Run("finds graphs", e.testGraph)
+	t.Run("knows aliases with a routing", e.testRoutedAliases)
 	t.Run("leaves no scroll open", e.testScrollsEnd)
 }
 
@@ -221,41 +222,41 @@ func (e *engine) testAnalyze(t *testing.T) {
 		want                               *Analysis
 	}{
 		{"by the field's analyzer", "main", "title", "", "The Running Cars", &Analysis{
-			Terms: []string{"run", "car"}, Positions: []int{1, 2}, Shards: 3,
+			Terms: []string{"run", "car"}, Positions: []int{1, 2}, Analyzer: "english", Shards: 3,
 		}},
 		{"by the search analyzer", "main", "body", "", "Running cars", &Analysis{
-			Terms: []string{"running", "cars"}, Positions: []int{0, 1}, Shards: 3,
+			Terms: []string{"running", "cars"}, Positions: []int{0, 1}, Analyzer: "plain", Shards: 3,
 		}},
 		{"by a named analyzer", "main", "body", "stem", "Running cars", &Analysis{
-			Terms: []string{"run", "car"}, Positions: []int{0, 1}, Shards: 3,
+			Terms: []string{"run", "car"}, Positions: []int{0, 1}, Analyzer: "stem", Shards: 3,
 		}},
 		{"a multi-field", "main", "title.std", "", "Running", &Analysis{
-			Terms: []string{"running"}, Positions: []int{0}, Shards: 3,
+			Terms: []string{"running"}, Positions: []int{0}, Analyzer: "default", Shards: 3,
 		}},
 		{"a nested field", "main", "list.deep.text", "", "Running", &Analysis{
-			Terms: []string{"running"}, Positions: []int{0}, Shards: 3,
+			Terms: []string{"running"}, Positions: []int{0}, Analyzer: "default", Shards: 3,
 		}},
 		{"another similarity", "main", "dfr", "", "x", &Analysis{
-			Terms: []string{"x"}, Positions: []int{0}, Shards: 3, Similarity: Other,
+			Terms: []string{"x"}, Positions: []int{0}, Analyzer: "default", Shards: 3, Similarity: Other,
 		}},
 		{"the boolean similarity", "main", "bool", "", "x", &Analysis{
-			Terms: []string{"x"}, Positions: []int{0}, Shards: 3, Similarity: Boolean,
+			Terms: []string{"x"}, Positions: []int{0}, Analyzer: "default", Shards: 3, Similarity: Boolean,
 		}},
 		{"beyond the basic plane", "main", "body", "", "été 😀!", &Analysis{
-			Terms: []string{"été", "😀"}, Positions: []int{0, 1}, Shards: 3,
+			Terms: []string{"été", "😀"}, Positions: []int{0, 1}, Analyzer: "plain", Shards: 3,
 		}},
 		{"an alias of a field", "main", "alias", "", "The Running Cars", &Analysis{
-			Terms: []string{"run", "car"}, Positions: []int{1, 2}, Shards: 3,
+			Terms: []string{"run", "car"}, Positions: []int{1, 2}, Analyzer: "english", Shards: 3,
 		}},
 		{"an alias in a nested object", "main", "list.alias", "", "Running", &Analysis{
-			Terms: []string{"run"}, Positions: []int{0}, Shards: 3,
+			Terms: []string{"run"}, Positions: []int{0}, Analyzer: "english", Shards: 3,
 		}},
-		{"nothing", "main", "title", "", "the", &Analysis{Terms: []string{}, Positions: []int{}, Shards: 3}},
+		{"nothing", "main", "title", "", "the", &Analysis{Terms: []string{}, Positions: []int{}, Analyzer: "english", Shards: 3}},
 		{"several indices", "main,same,without", "title", "", "cars", &Analysis{
-			Terms: []string{"car"}, Positions: []int{0}, Shards: 5,
+			Terms: []string{"car"}, Positions: []int{0}, Analyzer: "english", Shards: 5,
 		}},
 		{"a pattern", "s*", "title", "", "cars", &Analysis{
-			Terms: []string{"car"}, Positions: []int{0}, Shards: 2,
+			Terms: []string{"car"}, Positions: []int{0}, Analyzer: "english", Shards: 2,
 		}},
 	}
 	for _, test := range tests {

@@ -85,8 +85,45 @@ func (i Indices) remote() bool {
 // single reports whether the expression looks like the name of one index or
 // alias, as _analyze wants it.
 func (i Indices) single() bool {
-	return i.Expression != "" && i.Expression != "_all" && !strings.ContainsAny(i.Expression, "*,:")
+	return !i.all() && !strings.ContainsAny(i.Expression, "*,:")
 }
+
+// aliasFilter returns the filter of an answer of GET /{index} that lets the
+// aliases through that the expression may name, "" where it names none.
+func (i Indices) aliasFilter() string {
+	name := i.Expression
+	switch {
+	case i.all():
+		return ""
+	case strings.ContainsAny(name, ",<"):
+		name = "*" // the expression may be as long as a URL can be
+	}
+	// A dot would end a segment of the filter.
+	if at := strings.IndexAny(name, `*.\\`); at >= 0 {
+		name = name[:at] + "*"
+	}
+	return "*.aliases." + name
+}
+
+// mayName reports whether the search may go to an index by the alias of that
+// name. What the engines resolve is not known for sure: in OpenSearch 2 an
+// alias that a pattern matches, and one beside the name of its index, do not
+// route the search.
+func (i Indices) mayName(alias string) bool {
+	if i.all() {
+		return false
+	}
+	for part := range strings.SplitSeq(i.Expression, ",") {
+		// Date math may become any name.
+		if strings.HasPrefix(part, "<") || newGlob(part).matches(alias) {
+			return true
+		}
+	}
+	return false
+}
+
+// all reports whether the expression stands for all indices, by no name.
+func (i Indices) all() bool { return i.Expression == "" || i.Expression == "_all" }
 
 // path returns the escaped path of an API of the indices with the options and
 // the parameters of query.

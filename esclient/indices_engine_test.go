@@ -238,9 +238,9 @@ func (e *engine) testGraph(t *testing.T) {
 		text string
 		want *Analysis
 	}{
-		{"ny", &Analysis{Terms: []string{"new", "ny", "york"}, Positions: []int{0, 0, 1}, Shards: 1, Graph: true}},
-		{"the car", &Analysis{Terms: []string{"automobile", "car"}, Positions: []int{1, 1}, Shards: 1}},
-		{"boat the boat", &Analysis{Terms: []string{"boat", "boat"}, Positions: []int{0, 2}, Shards: 1}},
+		{"ny", &Analysis{Terms: []string{"new", "ny", "york"}, Positions: []int{0, 0, 1}, Analyzer: "graph", Shards: 1, Graph: true}},
+		{"the car", &Analysis{Terms: []string{"automobile", "car"}, Positions: []int{1, 1}, Analyzer: "graph", Shards: 1}},
+		{"boat the boat", &Analysis{Terms: []string{"boat", "boat"}, Positions: []int{0, 2}, Analyzer: "graph", Shards: 1}},
 	}
 	for _, test := range tests {
 		got, err := e.cached(t).Analyze(t.Context(), at(e.index("graph")), "t", "", test.text)

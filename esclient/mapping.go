@@ -20,6 +20,21 @@ type indexMapping struct {
 		Derived map[string]jsontext.Value `json:"derived"`
 	} `json:"mappings"`
 	Settings settings `json:"settings"`
+	// Aliases are those that the expression of the indices may name.
+	Aliases map[string]struct {
+		SearchRouting string `json:"search_routing"`
+	} `json:"aliases"`
+}
+
+// routed reports whether an alias of the expression may send a search to some
+// of the index's shards only.
+func (m *indexMapping) routed(indices Indices) bool {
+	for alias, a := range m.Aliases {
+		if a.SearchRouting != "" && indices.mayName(alias) {
+			return true
+		}
+	}
+	return false
 }
 
 // A property is a field's entry in a mapping.
@@ -49,6 +64,7 @@ type indexField struct {
 	// field is the field's own name where it was asked for by an alias.
 	field         string
 	shards        int
+	routed        bool // see [indexMapping.routed]
 	nested        string
 	source        string
 	indexAnalyzer string
@@ -238,7 +254,8 @@ func merge(fields []indexField) (*schema, error) {
 	first := &fields[0]
 	s := &schema{
 		nested: first.nested, indexAnalyzer: first.indexAnalyzer, searchAnalyzer: first.searchAnalyzer,
-		dense: first.dense, similarity: first.similarity, k1: first.k1, legacy: first.legacy,
+		searchAnalyzers: searchAnalyzers(fields),
+		dense:           first.dense, similarity: first.similarity, k1: first.k1, legacy: first.legacy,
 		differing: map[string]bool{},
 	}
 	analysis, treatment := first.settings.section(analysisPrefix), first.treatment()
@@ -248,6 +265,7 @@ func merge(fields []indexField) (*schema, error) {
 			return nil, fmt.Errorf("indices %q and %q: %w", first.index, f.index, ErrMixed)
 		}
 		s.shards += f.shards
+		s.routed = s.routed || f.routed
 		s.targets = append(s.targets, target{index: f.index, shards: f.shards, source: f.source, field: f.field})
 		if f.settings.section(analysisPrefix) == analysis {
 			continue
@@ -259,6 +277,20 @@ func merge(fields []indexField) (*schema, error) {
 		}
 	}
 	return s, nil
+}
+
+// searchAnalyzers returns the name that the search analyzer has in all indices,
+// or where they call it by several, those with the indices.
+func searchAnalyzers(fields []indexField) string {
+	name := fields[0].searchAnalyzer
+	if !slices.ContainsFunc(fields, func(f indexField) bool { return f.searchAnalyzer != name }) {
+		return name
+	}
+	var b strings.Builder
+	for i := range fields {
+		b.WriteString(fields[i].index + ":" + fields[i].searchAnalyzer + ",")
+	}
+	return b.String()
 }
 
 // treatment returns what an index does with the field, for comparison: the

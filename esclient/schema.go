@@ -55,6 +55,8 @@ type schema struct {
 	// indexAnalyzer and searchAnalyzer are the names that the field's own
 	// analyzers have in its indices.
 	indexAnalyzer, searchAnalyzer string
+	// searchAnalyzers is what [Analysis.Analyzer] says of searchAnalyzer.
+	searchAnalyzers string
 	// dense says that the index analyzer sets a smaller position gap between
 	// texts than is usual.
 	dense      bool
@@ -63,8 +65,10 @@ type schema struct {
 	// multiplies by k1+1 where OpenSearch 3's BM25 does not.
 	k1     float64
 	legacy bool
-	// shards is the number of primary shards of the targets.
+	// shards is the number of primary shards of the targets. routed says that
+	// an alias may send a search to some of them only.
 	shards int
+	routed bool
 	// differing names the analyzers that are not defined alike in all targets.
 	differing map[string]bool
 	// unvectored says that the cluster refused to count the field's terms by
@@ -138,6 +142,10 @@ func (c *Client) indexFields(ctx context.Context, indices Indices, field string)
 	if err := c.settleAnalyzers(ctx, indices, field, fields); err != nil {
 		return nil, err
 	}
+	for i := range fields {
+		m := answer[fields[i].index]
+		fields[i].routed = m.routed(indices)
+	}
 	return fields, nil
 }
 
@@ -186,12 +194,16 @@ func aliased(answer map[string]indexMapping, field string) ([]string, error) {
 	return missing, nil
 }
 
-// schemaPath returns the path that asks for the mappings of fields and for the
-// settings. The filter keeps what comes back small where the mappings hold
-// thousands of fields: it lets through the first segment of each field and what
-// begins like it, since a mapping without subobjects has keys with dots.
+// schemaPath returns the path that asks for the mappings of fields, for the
+// settings and for the routing of aliases. The filter keeps what comes back
+// small where the mappings hold thousands of fields: it lets through the first
+// segment of each field and what begins like it, since a mapping without
+// subobjects has keys with dots.
 func schemaPath(indices Indices, fields ...string) string {
 	filter := []string{"*.settings", "*.mappings.runtime", "*.mappings.derived"}
+	if aliases := indices.aliasFilter(); aliases != "" {
+		filter = append(filter, aliases+".search_routing")
+	}
 	for _, field := range fields {
 		first, _, _ := strings.Cut(field, ".")
 		if strings.ContainsAny(first, `*,\`) {

@@ -46,6 +46,8 @@ type clause struct {
 	// prefix says that the last term of the text is the beginning of one: it is
 	// left out of the targets' analysis.
 	prefix bool
+	// patterns says that the clause takes patterns for names of fields.
+	patterns bool
 	// phrase says that the clause looks for a phrase.
 	phrase bool
 	// note says that there is nothing to rewrite: the clause only tells why a
@@ -160,9 +162,11 @@ func (c *clause) options(err error) error {
 			err = errOptions
 		}
 	}
-	// With "and" no word is optional, and of none the engines find three: how
-	// such a minimum_should_match ends is left to the original.
-	c.same = c.same || c.every && len(c.minimum) > 0
+	// With "and" no word is optional. A share of none is none, but where the
+	// engines are to find three of none they find nothing.
+	if n, err := strconv.Atoi(strings.Trim(string(c.minimum), `" `)); err == nil && n > 0 && c.every {
+		c.same = true
+	}
 	switch {
 	case c.reason != "" || err == nil:
 	case errors.Is(err, errManyFields):
@@ -245,6 +249,7 @@ func (c *clause) operator(value []byte) error {
 
 // multiMatch reads {"query": "text", "fields": […], "type": …}.
 func (c *clause) multiMatch(raw []byte) error {
+	c.patterns = true
 	kind, tie := "best_fields", false
 	err := members(raw, func(name, value []byte) (err error) {
 		switch string(name) {
@@ -282,7 +287,7 @@ func (c *clause) multiMatch(raw []byte) error {
 // combinedFields reads {"query": "text", "fields": […]}, which scores several
 // fields as if they were one.
 func (c *clause) combinedFields(raw []byte) error {
-	c.termwise, c.plain = true, false
+	c.patterns, c.termwise, c.plain = true, true, false
 	err := members(raw, func(name, value []byte) (err error) {
 		if string(name) == "fields" {
 			c.targets, err = fields(value)
@@ -296,6 +301,7 @@ func (c *clause) combinedFields(raw []byte) error {
 // queryString reads {"query": "text", "default_field": …} of a query_string
 // whose text uses none of the operators.
 func (c *clause) queryString(raw []byte) error {
+	c.patterns = true
 	err := members(raw, func(name, value []byte) (err error) {
 		switch string(name) {
 		case "default_field":
@@ -322,6 +328,7 @@ func (c *clause) queryString(raw []byte) error {
 // simpleQueryString reads {"query": "text", "fields": […]} of a
 // simple_query_string whose text uses none of the operators.
 func (c *clause) simpleQueryString(raw []byte) error {
+	c.patterns = true
 	c.tieBreaker = 1 // the engine adds up the fields
 	err := members(raw, func(name, value []byte) (err error) {
 		switch string(name) {
@@ -337,7 +344,7 @@ func (c *clause) simpleQueryString(raw []byte) error {
 	// and counts these.
 	c.plain = c.plain && len(c.targets) == 1
 	c.same = c.same || c.groups()
-	if err == nil && hasSyntax(c.text, `|"*()~\`) {
+	if err == nil && hasSyntax(c.text, `+|"*()~\`) {
 		c.reason = ReasonSyntax
 	}
 	return c.options(err)
@@ -383,7 +390,9 @@ func fields(raw []byte) ([]target, error) {
 			return nil, err
 		}
 		// Of a field that stands twice the engines keep the last boost.
-		out = slices.DeleteFunc(out, func(o target) bool { return o.field == t.field })
+		if i := slices.IndexFunc(out, func(o target) bool { return o.field == t.field }); i >= 0 {
+			out = slices.Delete(out, i, i+1)
+		}
 		if out = append(out, t); len(out) > maxTargets {
 			return nil, errManyFields
 		}

@@ -10,14 +10,13 @@ import (
 
 // collect asks for all that the rewriting needs and selects the terms.
 func (j *job) collect() error {
+	if err := j.ctx.Err(); err != nil { // before what is known is weighed and written
+		return &StageError{StageScan, err}
+	}
 	if err := j.resolve(); err != nil {
 		return &StageError{StageFields, err}
 	}
 	targets := j.targets()
-	if j.recall(targets) {
-		j.share(open(targets))
-		return nil
-	}
 	if err := j.analyze(targets); err != nil {
 		return &StageError{StageAnalyze, err}
 	}
@@ -38,7 +37,6 @@ func (j *job) collect() error {
 	if err := j.statistics(targets); err != nil {
 		return &StageError{StageStatistics, err}
 	}
-	j.remember(targets)
 	j.share(leading(open(targets)))
 	return nil
 }
@@ -111,22 +109,17 @@ func (j *job) resolve() error {
 // match them. As in the engines, the boosts of a field that is named more than
 // once are multiplied.
 func (j *job) matchFields(c *clause) error {
-	if !slices.ContainsFunc(c.targets, func(t target) bool { return strings.Contains(t.field, "*") }) {
+	if !c.patterns || !slices.ContainsFunc(c.targets, func(t target) bool { return strings.Contains(t.field, "*") }) {
 		return nil
 	}
 	var resolved []target
 	for _, t := range c.targets {
-		names := []string{t.field}
-		if strings.Contains(t.field, "*") {
-			var err error
-			names, err = j.cluster.Fields(j.ctx, j.indices, t.field)
-			if errors.Is(err, ErrNotText) {
-				c.reason = ReasonNotText
-				return nil
-			}
-			if err != nil {
-				return err
-			}
+		names, err := j.names(t.field)
+		if c.reason = reasonOf(err); c.reason != "" {
+			return nil
+		}
+		if err != nil {
+			return err
 		}
 		for _, name := range names {
 			at := slices.IndexFunc(resolved, func(r target) bool { return r.field == name })
@@ -135,14 +128,22 @@ func (j *job) matchFields(c *clause) error {
 			} else {
 				resolved[at].boost *= t.boost
 			}
-			if len(resolved) > maxTargets {
-				c.reason = ReasonTooManyClauses
-				return nil
-			}
+		}
+		if len(resolved) > maxTargets {
+			c.reason = ReasonTooManyClauses
+			return nil
 		}
 	}
 	c.targets = resolved
 	return nil
+}
+
+// names returns the names of the fields that a name or a pattern stands for.
+func (j *job) names(pattern string) ([]string, error) {
+	if !strings.Contains(pattern, "*") {
+		return []string{pattern}, nil
+	}
+	return j.cluster.Fields(j.ctx, j.indices, pattern)
 }
 
 // targets returns the fields that may be expanded, with their matrices pinned,
@@ -214,12 +215,10 @@ func (j *job) analyze(targets []clauseTarget) error {
 			a = a.withoutLast()
 		}
 		switch {
-		case errors.Is(err, ErrNotText):
-			t.reason = ReasonNotText
-		case errors.Is(err, ErrMixed):
-			t.reason = ReasonMixed
 		case err != nil:
-			return err
+			if t.reason = reasonOf(err); t.reason == "" {
+				return err
+			}
 		case len(a.Terms) == 0:
 			t.reason = ReasonNoTerms
 		case len(a.Terms) > j.options.MaxQueryTerms:
@@ -230,6 +229,20 @@ func (j *job) analyze(targets []clauseTarget) error {
 		}
 		return nil
 	})
+}
+
+// reasonOf returns the reason that an error of the cluster is for leaving
+// something alone, "" for a failure.
+func reasonOf(err error) Reason {
+	switch {
+	case errors.Is(err, ErrNotText):
+		return ReasonNotText
+	case errors.Is(err, ErrMixed):
+		return ReasonMixed
+	case errors.Is(err, ErrUnknown):
+		return ReasonUnknownToCluster
+	}
+	return ""
 }
 
 // withoutLast returns a without the terms at its last position.
@@ -248,22 +261,35 @@ func (j *job) weigh() {
 	scan := &j.scanner.scan
 	for i := range scan.clauses {
 		c := &scan.clauses[i]
+		if c.single() {
+			c.every, c.minimum = false, nil // the engines do not count one word
+		}
 		for k := range c.targets {
 			t := &c.targets[k]
 			switch {
 			case c.reason != "":
 			case t.reason != "":
 				clauseTarget{c, t}.close(t.reason)
-			case c.termwise && !slices.Equal(t.analysis.Terms, c.targets[0].analysis.Terms):
+			case c.termwise && !alike(t.analysis, c.targets[0].analysis):
 				c.reason = ReasonFieldsDiffer
 			case t.analysis.Graph:
-				// A term that spans several positions: how many of the words
-				// match is counted by the original alone.
-				c.plain = false
-				c.same = c.same || c.groups()
+				// A term that spans several positions stands beside words that
+				// the engine looks for as a phrase: one of them alone finds
+				// nothing, and so must not a word that is related to it.
+				c.plain, c.same = false, true
 			}
 		}
 	}
+}
+
+// alike reports whether the engine looks for the terms in both fields together.
+// Fields whose analyzers have other names it searches apart, though they give
+// the same terms (OpenSearch 2).
+func alike(a, b *Analysis) bool { return a.Analyzer == b.Analyzer && slices.Equal(a.Terms, b.Terms) }
+
+// single reports whether the text is at most one word in every field.
+func (c *clause) single() bool {
+	return !slices.ContainsFunc(c.targets, func(t target) bool { return t.analysis == nil || groupCount(&t) > 1 })
 }
 
 // fetchRows sets the origins' rows: one round trip for each version, and there

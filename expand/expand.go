@@ -14,8 +14,9 @@ import (
 // A Stage names the part of the work that failed.
 type Stage string
 
-// The stages that ask somebody else.
+// The stages: reading the search, and those that ask somebody else.
 const (
+	StageScan       Stage = "scan"
 	StageFields     Stage = "fields"
 	StageAnalyze    Stage = "analyze"
 	StageRows       Stage = "rows"
@@ -88,12 +89,17 @@ type job struct {
 	*Expander
 	ctx context.Context //nolint:containedctx // lives as long as one call of Expand
 	req *Request
-	// indices are those that the search goes to.
-	indices Indices
-	params  parameters
-	body    []byte
+	// indices are those that the search goes to; pitShards is how many of their
+	// shards its point in time holds, 0 without one.
+	indices   Indices
+	pitShards int
+	params    parameters
+	body      []byte
 	// rescore says that the best hits are ordered anew by the whole query.
 	rescore bool
+	// first is the first page of the search's point in time, nil where it has
+	// none.
+	first *firstPage
 }
 
 // Expand rewrites one search. What is not to be rewritten comes back with
@@ -120,8 +126,11 @@ func (e *Expander) expandOne(ctx context.Context, req *Request) (*Result, error)
 	if reason := j.read(); reason != "" {
 		return &Result{Reason: reason, Clauses: j.notes()}, nil
 	}
-	if err := j.collect(); err != nil {
+	switch reason, err := j.collectPage(); {
+	case err != nil:
 		return nil, err
+	case reason != "":
+		return &Result{Reason: reason, Clauses: j.notes()}, nil
 	}
 	res := j.result()
 	if !res.Rewritten && res.Reason == "" {
@@ -207,8 +216,13 @@ func (j *job) read() Reason {
 		return ReasonNoClause
 	case scan.fields() > maxTargets:
 		return ReasonTooManyClauses
+	case scan.crowded(len(j.body)):
+		return ReasonTooManyHighlights
 	}
-	scan.unscored = j.req.Endpoint == EndpointCount || scan.size == 0 && !scan.scoredAggregations
+	for i := range scan.clauses {
+		scan.clauses[i].same = scan.clauses[i].same || scan.terminates
+	}
+	scan.unscored = (j.req.Endpoint == EndpointCount || scan.noHits && !scan.scoredAggregations) && !scan.minScore
 	if j.options.Matching == MatchingSame && (scan.unscored || scan.sorted && !scan.trackScores) {
 		return ReasonNoScores
 	}

@@ -2,7 +2,6 @@ package expand
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"math"
 	"regexp"
@@ -266,6 +265,13 @@ func TestFormFollowsWhatIsPossible(t *testing.T) {
 		"shards":              {change: func(c *fakeCluster) { c.shards = 5 }, form: "saturated"},
 		"shards, search type": {change: func(c *fakeCluster) { c.shards = 5 }, params: "search_type=query_then_fetch", form: "grouped", reason: ReasonSearchType},
 		"shards, dfs":         {change: func(c *fakeCluster) { c.shards = 5 }, params: "search_type=dfs_query_then_fetch", form: "saturated"},
+		"routing":             {change: func(c *fakeCluster) { c.shards = 5 }, params: "routing=a%2Cb", form: "grouped", reason: ReasonRouting},
+		"no routing":          {change: func(c *fakeCluster) { c.shards = 5 }, params: "routing=", form: "saturated"},
+		"some shards":         {change: func(c *fakeCluster) { c.shards = 5 }, params: "preference=_shards%3A0,1%7C_local", form: "grouped", reason: ReasonRouting},
+		"one node's shards":   {change: func(c *fakeCluster) { c.shards = 5 }, params: "preference=_only_local", form: "grouped", reason: ReasonRouting},
+		"any copies":          {change: func(c *fakeCluster) { c.shards = 5 }, params: "preference=session_shards", form: "saturated"},
+		"routed alias":        {change: func(c *fakeCluster) { c.shards, c.routed = 5, true }, form: "grouped", reason: ReasonRouting},
+		"one shard, routed":   {change: func(c *fakeCluster) { c.routed = true }, params: "routing=a&preference=_shards:0", form: "saturated"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, m := rental(t)
@@ -288,6 +294,35 @@ func TestFormFollowsWhatIsPossible(t *testing.T) {
 				t.Errorf("raw query %q, want dfs %t", r.RawQuery, wantDFS)
 			}
 		})
+	}
+}
+
+// TestFieldsOfOtherAnalyzersAreNotSearchedTogether: the engine would look for
+// each added word in both fields together, and for the original's in each apart.
+func TestFieldsOfOtherAnalyzersAreNotSearchedTogether(t *testing.T) {
+	for name, tt := range map[string]struct {
+		analyzers map[string]string
+		options   string
+		want      Reason
+	}{
+		"one":              {map[string]string{"body": "a", "title": "a"}, "", ""},
+		"two":              {map[string]string{"body": "a", "title": "b"}, "", ReasonFieldsDiffer},
+		"the clause's own": {map[string]string{"body": "a", "title": "b"}, `,"analyzer":"c"`, ""},
+	} {
+		for _, query := range []string{
+			`{"multi_match":{"query":"car","fields":["body","title"],"type":"cross_fields"` + tt.options + `}}`,
+			`{"combined_fields":{"query":"car","fields":["body","title"]` + tt.options + `}}`,
+		} {
+			c, m := rental(t)
+			c.analyzers = tt.analyzers
+			r, err := New(c, m, DefaultOptions()).Expand(t.Context(), &Request{Body: []byte(`{"query":` + query + `}`)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Reason != tt.want || r.Rewritten != (tt.want == "") {
+				t.Errorf("%s: rewritten %t, reason %q; want %q: %s", name, r.Rewritten, r.Reason, tt.want, query)
+			}
+		}
 	}
 }
 
@@ -452,24 +487,6 @@ func TestParameterQBecomesABody(t *testing.T) {
 	}()
 	if err != nil || r.Rewritten {
 		t.Errorf("q with syntax: rewritten, error %v", err)
-	}
-}
-
-func TestOriginalIsWhatLightsUp(t *testing.T) {
-	linear := with(func(o *Options) { o.Scoring = FormLinear })
-	const query = `{"match":{"body":"car"}}`
-	for name, tt := range map[string]struct{ body, want string }{
-		"behind the query":   {`{"query":` + query + `,"highlight":{ "fields":{"body":{}}}}`, `"highlight":{ "highlight_query":` + query + `,"fields":{"body":{}}}}`},
-		"before the query":   {`{"highlight":{"fields":{}},"query": ` + query + `}`, `{"highlight":{"highlight_query":` + query + `,"fields":{}},"query": {"bool"`},
-		"empty":              {`{"highlight":{ },"query":` + query + `}`, `{"highlight":{ "highlight_query":` + query + `},"query"`},
-		"has one of its own": {`{"highlight":{"highlight_query":{"match_all":{}}},"query":` + query + `}`, `{"highlight":{"highlight_query":{"match_all":{}}},"query"`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := expandBody(t, linear, tt.body)
-			if !strings.Contains(string(r.Body), tt.want) || !json.Valid(r.Body) {
-				t.Errorf("got\n%s\nwant\n%s", r.Body, tt.want)
-			}
-		})
 	}
 }
 

@@ -20,6 +20,9 @@ type fakeCluster struct {
 	scale     float64
 	scripts   bool
 	shards    int
+	routed    bool
+	graph     bool              // a term spans several positions
+	analyzers map[string]string // of fields; others have ""
 	weighting Weighting
 	stopWords string
 	synonyms  map[string]string // stands at the same position
@@ -37,7 +40,10 @@ func (f *fakeCluster) Analyze(_ context.Context, t Text) (*Analysis, error) {
 	case "mixed":
 		return nil, fmt.Errorf("mixed: %w", ErrMixed)
 	}
-	a := &Analysis{Shards: max(f.shards, 1), Weighting: f.weighting}
+	a := &Analysis{Shards: max(f.shards, 1), Routed: f.routed, Graph: f.graph, Weighting: f.weighting}
+	if a.Analyzer = t.Analyzer; a.Analyzer == "" {
+		a.Analyzer = f.analyzers[t.Field]
+	}
 	for i, term := range strings.Fields(strings.ToLower(t.Text)) {
 		if slices.Contains(strings.Fields(f.stopWords), term) {
 			continue

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 )
 
@@ -12,20 +13,64 @@ type limits struct {
 	// clauses is how many clauses the cluster takes in a query, 0 where it has
 	// not yet refused any.
 	clauses atomic.Int64
+	// windows holds how many hits indices let be ordered anew.
+	windows windowLimits
+}
+
+// maxWindowLimits bounds the index expressions of [windowLimits].
+const maxWindowLimits = 1000
+
+// windowLimits hold, for index expressions of which a rescore was refused, the
+// widest window that they take. The zero value holds none.
+type windowLimits struct {
+	mu     sync.RWMutex
+	limits map[string]int64
+}
+
+// of returns the limit of an expression, 0 where none is known.
+func (w *windowLimits) of(expression string) int64 {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	return w.limits[expression]
+}
+
+// lower notes a limit of an expression, unless it has a lower one. Where there
+// are too many to keep they are learnt anew.
+func (w *windowLimits) lower(expression string, limit int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if old := w.limits[expression]; old > 0 {
+		w.limits[expression] = min(old, limit)
+		return
+	}
+	if w.limits == nil || len(w.limits) >= maxWindowLimits {
+		w.limits = map[string]int64{}
+	}
+	w.limits[strings.Clone(expression)] = limit
 }
 
 // maxRefusal bounds how much of an answer [Expander.Refused] reads.
 const maxRefusal = 8 << 10
 
-// Refused tells that the cluster refused a rewritten search whose original it
-// took. answer is the beginning of what it answered; the first 8 KiB count.
-// Where it was too many clauses, the searches after it are kept under the limit
-// that the answer names. The smallest limit heard is kept, because the nodes of
-// a cluster may differ. Refused is safe for concurrent use.
-func (e *Expander) Refused(answer []byte) {
-	n := clauseLimit(answer[:min(len(answer), maxRefusal)])
-	for old := e.limits.clauses.Load(); n > 0 && (old == 0 || n < old); old = e.limits.clauses.Load() {
-		if e.limits.clauses.CompareAndSwap(old, n) {
+// Refused tells that the cluster refused a rewritten search, of the index
+// expression of its path, whose original it took. answer is the beginning of
+// what it answered; the first 8 KiB count. Where it was too many clauses, the
+// searches after it are kept under the limit that the answer names; where it
+// was too wide a rescore, those of the same expression are not rescored. The
+// smallest limit heard is kept, because the nodes of a cluster may differ.
+// Refused is safe for concurrent use.
+func (e *Expander) Refused(index string, answer []byte) {
+	answer = answer[:min(len(answer), maxRefusal)]
+	lower(&e.limits.clauses, clauseLimit(answer))
+	if window := windowLimit(answer); window > 0 {
+		e.limits.windows.lower(index, window)
+	}
+}
+
+// lower sets limit to n where that is less. 0 stands for no limit.
+func lower(limit *atomic.Int64, n int64) {
+	for old := limit.Load(); n > 0 && (old == 0 || n < old); old = limit.Load() {
+		if limit.CompareAndSwap(old, n) {
 			return
 		}
 	}
@@ -36,16 +81,28 @@ func (e *Expander) Refused(answer []byte) {
 // to 9 and OpenSearch 2 and 3 give it on in their answers, with status 400 or
 // 500 and under changing types of errors.
 func clauseLimit(answer []byte) int64 {
-	const words = "maxClauseCount is set to "
-	_, rest, found := bytes.Cut(answer, []byte(words))
-	if !found {
+	_, rest, _ := bytes.Cut(answer, []byte("maxClauseCount is set to "))
+	return leadingNumber(rest)
+}
+
+// windowLimit returns the widest window of a rescore that an answer names, 0
+// where it names none. It is the setting index.max_rescore_window of an index;
+// Elasticsearch 7 to 9 and OpenSearch 2 and 3 name it in the same words. They
+// take a window as wide as it, too.
+func windowLimit(answer []byte) int64 {
+	_, rest, _ := bytes.Cut(answer, []byte("Rescore window ["))
+	_, rest, _ = bytes.Cut(rest, []byte("] is too large. It must be less than ["))
+	return leadingNumber(rest)
+}
+
+// leadingNumber returns the number that text begins with, 0 where it does not,
+// or where the number may go on because the text ends with it.
+func leadingNumber(text []byte) int64 {
+	end := bytes.IndexFunc(text, func(r rune) bool { return r < '0' || r > '9' })
+	if end < 0 {
 		return 0
 	}
-	end := bytes.IndexFunc(rest, func(r rune) bool { return r < '0' || r > '9' })
-	if end < 0 {
-		return 0 // the number may go on where the answer was cut
-	}
-	n, err := strconv.ParseInt(string(rest[:end]), 10, 64)
+	n, err := strconv.ParseInt(string(text[:end]), 10, 64)
 	if err != nil {
 		return 0
 	}
@@ -57,7 +114,7 @@ func clauseLimit(answer []byte) int64 {
 // there and in script_score too; before, the direct clauses of each bool, which
 // are not more.
 func (j *job) over(w *writer) int {
-	limit := int(j.limits.clauses.Load())
+	limit := j.clauseLimit()
 	if limit == 0 {
 		return 0
 	}

@@ -29,12 +29,12 @@ func TestClauseLimitIsReadFromRefusals(t *testing.T) {
 			c, m := rental(t)
 			e := New(c, m, DefaultOptions())
 			profile := e.With(DefaultOptions())
-			e.Refused([]byte(tt.answer))
+			e.Refused("docs", []byte(tt.answer))
 			if got := profile.limits.clauses.Load(); got != tt.want {
 				t.Errorf("learnt %d, want %d", got, tt.want)
 			}
-			e.Refused([]byte(`maxClauseCount is set to 4096"`))
-			e.Refused([]byte(`maxClauseCount is set to 8000"`))
+			e.Refused("docs", []byte(`maxClauseCount is set to 4096"`))
+			e.Refused("docs", []byte(`maxClauseCount is set to 8000"`))
 			if got, want := profile.limits.clauses.Load(), tt.want; (want == 0 || want > 4096) && got != 4096 || want > 0 && want < 4096 && got != want {
 				t.Errorf("learnt %d after larger ones, want the smallest", got)
 			}
@@ -42,13 +42,45 @@ func TestClauseLimitIsReadFromRefusals(t *testing.T) {
 	}
 }
 
-func FuzzClauseLimit(f *testing.F) {
+// The sentence is that of Elasticsearch 7.10, 8.19 and 9.5 and OpenSearch 2.19
+// and 3.8 alike.
+func TestRescoreWindowIsReadFromRefusals(t *testing.T) {
+	sentence := `Rescore window [%d] is too large. It must be less than [%d]. This prevents allocating massive heaps for storing the results to be rescored. ` +
+		`This limit can be set by changing the [index.max_rescore_window] index level setting.`
+	c, m := rental(t)
+	e := New(c, m, DefaultOptions())
+	profile := e.With(DefaultOptions())
+	for _, step := range []struct {
+		answer string
+		want   int64
+	}{
+		{`{"error":{"type":"illegal_argument_exception","reason":"Result window is too large, from + size must be less than or equal to: [10000] but was [10001]."}}`, 0},
+		{`Rescore window [100] is too large. It must be less than [5`, 0},
+		{`Rescore window [100] is too large. It must be less than [x]`, 0},
+		{`{"shard":0,"index":"b","reason":{"type":"illegal_argument_exception","reason":"` + fmt.Sprintf(sentence, 200, 150) + `"}}`, 150},
+		{fmt.Sprintf(sentence, 200, 199), 150},
+		{`maxClauseCount is set to 10"`, 150},
+		{fmt.Sprintf(sentence, 100, 10), 10},
+	} {
+		e.Refused("docs", []byte(step.answer))
+		if got := profile.limits.windows.of("docs"); got != step.want {
+			t.Errorf("%s: learnt %d, want %d", step.answer, got, step.want)
+		}
+	}
+	if got := profile.limits.clauses.Load(); got != 10 {
+		t.Errorf("the limit of clauses is %d, want 10", got)
+	}
+}
+
+func FuzzLimits(f *testing.F) {
 	f.Add([]byte(`maxClauseCount is set to 1024"`))
 	f.Add([]byte(`maxClauseCount is set to `))
+	f.Add([]byte(`Rescore window [100] is too large. It must be less than [10].`))
 	f.Fuzz(func(t *testing.T, answer []byte) {
-		n := clauseLimit(answer)
-		if n < 0 || n > 0 && !strings.Contains(string(answer), strconv.FormatInt(n, 10)) {
-			t.Errorf("%q names %d", answer, n)
+		for _, n := range []int64{clauseLimit(answer), windowLimit(answer)} {
+			if n < 0 || n > 0 && !strings.Contains(string(answer), strconv.FormatInt(n, 10)) {
+				t.Errorf("%q names %d", answer, n)
+			}
 		}
 	})
 }
@@ -63,7 +95,7 @@ func TestSearchesAreKeptUnderTheLearntLimit(t *testing.T) {
 			query := randomQuery(rng, 0)
 			free := v.expanded(t, x, query)
 			limit := 1 + rng.IntN(40)
-			x.Refused(fmt.Appendf(nil, `maxClauseCount is set to %d"`, limit))
+			x.Refused("docs", fmt.Appendf(nil, `maxClauseCount is set to %d"`, limit))
 			body := v.expanded(t, x, query)
 			x.limits.clauses.Store(0)
 			if string(body) != string(free) {
@@ -107,7 +139,7 @@ func TestWeakestTermsOfTheFieldWithTheMostAreCutFirst(t *testing.T) {
 		t.Run(strconv.Itoa(added), func(t *testing.T) {
 			c, m := rental(t)
 			e := New(c, m, with(func(o *Options) { o.Scoring = FormLinear }))
-			e.Refused(fmt.Appendf(nil, `maxClauseCount is set to %d"`, limit))
+			e.Refused("docs", fmt.Appendf(nil, `maxClauseCount is set to %d"`, limit))
 			r, err := e.Expand(t.Context(), &Request{Body: []byte(body)})
 			if err != nil {
 				t.Fatal(err)

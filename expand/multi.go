@@ -16,6 +16,10 @@ import (
 // same time. With cold caches each waits for the cluster.
 const searchesSideBySide = 4
 
+// maxSearches bounds the searches of one request that is expanded, and with it
+// the size of what comes out: at most some 20 KiB are added to each.
+const maxSearches = 256
+
 // A part is one search of a request that holds several.
 type part struct {
 	req Request
@@ -143,22 +147,9 @@ func search(req *Request, header []byte) (Request, error) {
 		}
 	}
 	if len(bytes.TrimSpace(header)) > 0 {
-		err := members(header, func(name, value []byte) error {
-			switch {
-			case string(name) == "index" || string(name) == "indices":
-				index, err := expression(value)
-				if index != "" {
-					out.Index = index
-				}
-				return err
-			case inHeader(string(name)):
-				words, err := expression(value)
-				said.Set(string(name), words)
-				return err
-			}
-			return nil
-		})
-		if err != nil {
+		if err := members(header, func(name, value []byte) error {
+			return out.header(string(name), value, said)
+		}); err != nil {
 			return out, err
 		}
 	}
@@ -166,11 +157,36 @@ func search(req *Request, header []byte) (Request, error) {
 	return out, nil
 }
 
+// header takes a member of a header of _msearch; said are its parameters.
+func (r *Request) header(name string, value []byte, said url.Values) error {
+	switch {
+	case name == "index" || name == "indices":
+		index, err := expression(value)
+		if index != "" {
+			r.Index = index
+		}
+		return err
+	case name == "routing" || name == "preference":
+		word, err := loose(value)
+		said.Set(name, word)
+		return err
+	case inHeader(name):
+		words, err := expression(value)
+		if words == "" {
+			err = errors.Join(err, errOptions)
+		}
+		said.Set(name, words)
+		return err
+	}
+	return nil
+}
+
 // inHeader reports whether a parameter of the URL may stand in a header of
 // _msearch and matters to expansion.
 func inHeader(name string) bool {
 	switch name {
-	case "search_type", "ignore_unavailable", "allow_no_indices", "expand_wildcards", "ignore_throttled":
+	case "search_type", "routing", "preference",
+		"ignore_unavailable", "allow_no_indices", "expand_wildcards", "ignore_throttled":
 		return true
 	}
 	return false
@@ -207,6 +223,19 @@ func expression(value []byte) (string, error) {
 		names = append(names, name)
 	}
 	return strings.Join(names, ","), nil
+}
+
+// loose returns a value that the engines make a string of, whatever it is; ""
+// for null.
+func loose(value []byte) (string, error) {
+	switch value[0] {
+	case 'n':
+		return "", nil
+	case '"':
+		return text(value)
+	default:
+		return string(value), nil
+	}
 }
 
 // appendHeader appends a header with the search_type that the rewritten search
@@ -261,6 +290,9 @@ func rankEval(req *Request) []part {
 	if err != nil {
 		return nil
 	}
+	if parts == nil {
+		parts = []part{} // none to expand
+	}
 	return parts
 }
 
@@ -271,6 +303,9 @@ func (e *Expander) expandSeveral(ctx context.Context, req *Request) (*Result, er
 		takeApart, reason = rankEval, ReasonNotJSON
 	}
 	parts := takeApart(req)
+	if len(parts) > maxSearches {
+		return &Result{Reason: ReasonTooManySearches}, nil
+	}
 	if parts == nil {
 		return &Result{Reason: reason}, nil
 	}

@@ -68,6 +68,11 @@ func TestHeadersOfMultiSearchSayWhereASearchGoes(t *testing.T) {
 		`{"index":"a"}`:         {Index: "a", RawQuery: "ignore_unavailable=true"},
 		`{"index":["a","b*"]}`:  {Index: "a,b*", RawQuery: "ignore_unavailable=true"},
 		`{"indices":["a"]}`:     {Index: "a", RawQuery: "ignore_unavailable=true"},
+		`{"routing":7}`:         {Index: "path", RawQuery: "ignore_unavailable=true&routing=7"},
+		`{"routing":["a","b"]}`: {Index: "path", RawQuery: "ignore_unavailable=true&routing=%5B%22a%22%2C%22b%22%5D"},
+		`{"routing":null,"preference":"_shards:0"}`: {
+			Index: "path", RawQuery: "ignore_unavailable=true&preference=_shards%3A0&routing=",
+		},
 		`{"search_type":"x y"}`: {Index: "path", RawQuery: "ignore_unavailable=true&search_type=x+y"},
 		`{"ignore_unavailable":false,"expand_wildcards":["open","hidden"]}`: {
 			Index: "path", RawQuery: "expand_wildcards=open%2Chidden&ignore_unavailable=false",
@@ -99,6 +104,31 @@ func TestMultiSearchGetsItsSearchTypeInTheHeader(t *testing.T) {
 		lines := strings.Split(string(r.Body), "\n")
 		if lines[0] != "{}" || lines[2] != want {
 			t.Errorf("header %q became %q, want %q; the other is %q", header, lines[2], want, lines[0])
+		}
+	}
+}
+
+func TestHeaderThatChoosesShardsMakesTheFormGrouped(t *testing.T) {
+	lines := []string{
+		`{"routing":"a"}`, carRental, `{"preference":"_shards:1"}`, carRental, `{"routing":null}`, carRental,
+	}
+	for rawQuery, want := range map[string][]Reason{
+		"":          {ReasonRouting, ReasonRouting, ""},
+		"routing=b": {ReasonRouting, ReasonRouting, ""},
+	} {
+		r := expandRequest(t, &Request{
+			Endpoint: EndpointMultiSearch, RawQuery: rawQuery, Body: []byte(strings.Join(lines, "\n") + "\n"),
+		}, func(c *fakeCluster, o *Options) { c.shards, o.Scoring, o.Phase = 2, FormAuto, PhaseQuery })
+		var got []Reason
+		for _, c := range written(r) {
+			got = append(got, c.Reason)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q: reasons (-want +got):\n%s", rawQuery, diff)
+		}
+		sent := strings.Split(string(r.Body), "\n")
+		if sent[0] != lines[0] || sent[2] != lines[2] || !strings.Contains(sent[4], dfs) {
+			t.Errorf("%q: headers %q, %q, %q; want dfs in the last one alone", rawQuery, sent[0], sent[2], sent[4])
 		}
 	}
 }

@@ -20,7 +20,9 @@ type parameters struct {
 	source, sourceContentType string
 
 	searchType, scroll, suggestField  string
-	from, size, sort, trackScores     string
+	routing, preference               string
+	size, sort, trackScores           string
+	minScore, terminateAfter          string
 	ignoreUnavailable, allowNoIndices string
 	expandWildcards, ignoreThrottled  string
 }
@@ -34,13 +36,16 @@ func readParameters(raw string) (parameters, Reason) {
 	}
 	for part := range strings.SplitSeq(raw, "&") {
 		name, value, _ := strings.Cut(part, "=")
+		if strings.Contains(name, "%") { // nobody needs to, and rewritten would not see it
+			return parameters{}, ReasonParameters
+		}
 		into := p.field(name)
 		if into == nil {
 			continue
 		}
 		value, err := url.QueryUnescape(value)
 		if err != nil {
-			return parameters{}, ReasonOptions // the engine refuses it
+			return parameters{}, ReasonParameters // the engine refuses it
 		}
 		*into = value
 	}
@@ -77,18 +82,24 @@ func (p *parameters) field(name string) *string {
 // done with the query.
 func (p *parameters) envelope(name string) *string {
 	switch name {
+	case "routing":
+		return &p.routing
+	case "preference":
+		return &p.preference
 	case "scroll":
 		return &p.scroll
 	case "suggest_field":
 		return &p.suggestField
-	case "from":
-		return &p.from
 	case "size":
 		return &p.size
 	case "sort":
 		return &p.sort
 	case "track_scores":
 		return &p.trackScores
+	case "min_score":
+		return &p.minScore
+	case "terminate_after":
+		return &p.terminateAfter
 	case "ignore_unavailable":
 		return &p.ignoreUnavailable
 	case "allow_no_indices":
@@ -99,6 +110,13 @@ func (p *parameters) envelope(name string) *string {
 		return &p.ignoreThrottled
 	}
 	return nil
+}
+
+// routed reports whether the search goes to some of the shards only, or may do
+// so: with a routing, or a preference for shards or for the copies of one node.
+// All statistics then are those of these shards.
+func (p *parameters) routed() bool {
+	return p.routing != "" || strings.HasPrefix(p.preference, "_shards") || strings.HasPrefix(p.preference, "_only")
 }
 
 // isQuery reports whether the parameter is one of those that body says.
@@ -129,11 +147,8 @@ func (p *parameters) indices() string {
 // apply completes s by what the parameters say: they go before the body's
 // members.
 func (p *parameters) apply(s *scan) {
-	if p.from != "" {
-		s.from = count([]byte(p.from))
-	}
 	if p.size != "" {
-		s.size = count([]byte(p.size))
+		s.noHits = p.size == "0"
 	}
 	if p.trackScores != "" {
 		s.trackScores = p.trackScores == "true"
@@ -144,6 +159,10 @@ func (p *parameters) apply(s *scan) {
 	}
 	if p.scroll != "" {
 		s.bar = ReasonScroll
+	}
+	s.minScore = s.minScore || p.minScore != ""
+	if p.terminateAfter != "" {
+		s.terminates = p.terminateAfter != "0"
 	}
 }
 

@@ -1,8 +1,11 @@
 package expand
 
 import (
-	"encoding/base64"
+	"context"
+	"crypto/sha256"
 	"encoding/binary"
+	"errors"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -13,97 +16,202 @@ import (
 )
 
 const (
-	// maxPITs is the number of targets, fields with a text, that are remembered
-	// for points in time.
-	maxPITs = 4096
+	// maxPITBytes is about how much memory the searches take that are remembered
+	// for points in time: some thousands of them.
+	maxPITBytes = 16 << 20
 	// pitTime is how long they are remembered after their last use. Clients
 	// renew a point in time with every page, mostly for some minutes.
 	pitTime = 30 * time.Minute
 )
 
-// A pitKey names a target of the searches on one point in time.
+// A pitKey names a search on a point in time. The hash is of all that the
+// choice of its terms depends on, and wide enough for no two to be the same.
 type pitKey struct {
-	expander              *Expander
-	pit                   string
-	field, analyzer, text string
-	prefix, termwise      bool
+	expander *Expander
+	search   [sha256.Size]byte
 }
 
-// A pitTarget is what the first page of a point in time made of a target, for
-// the pages that follow.
-type pitTarget struct {
-	reason   Reason
-	analysis *Analysis
-	rows     Rows
-	stats    Statistics
-	sel      selection
+// A firstPage is what became of a search when it was seen first on its point in
+// time, for the pages that follow. It is not modified once it is remembered.
+type firstPage struct {
+	// alone says that the search went on as it came, because something failed.
+	alone bool
+	// clauseLimit is the cluster's limit as it was known, 0 where it was not.
+	clauseLimit int
+	// clauses are those that are no notes, in the order of their paths.
+	clauses []firstClause
 }
 
-// pits remembers for each point in time the terms that were added to its first
-// page: scores then stay what they were, whatever becomes of the matrix and of
-// the statistics meanwhile, so that search_after finds the place again.
+// A firstClause is what the cluster and the matrices made of a clause.
+type firstClause struct {
+	reason Reason
+	// single, plain and same are settled by the analyses, see [job.weigh].
+	single, plain, same bool
+	targets             []target
+}
+
+// pits remembers for each search on a point in time the terms that were added
+// to its first page: scores then stay what they were, whatever becomes of the
+// matrix and of the statistics meanwhile, so that search_after finds the place
+// again. The fields that patterns stood for are remembered with them, and where
+// the first page failed, that all pages are left alone.
 type pits struct {
-	cache *otter.Cache[pitKey, *pitTarget]
+	cache *otter.Cache[pitKey, *firstPage]
 }
 
 func newPITs() *pits {
-	return &pits{otter.Must(&otter.Options[pitKey, *pitTarget]{
-		MaximumSize:      maxPITs,
-		ExpiryCalculator: otter.ExpiryAccessing[pitKey, *pitTarget](pitTime),
+	return &pits{otter.Must(&otter.Options[pitKey, *firstPage]{
+		MaximumWeight:    maxPITBytes,
+		Weigher:          func(_ pitKey, p *firstPage) uint32 { return p.weight() },
+		ExpiryCalculator: otter.ExpiryAccessing[pitKey, *firstPage](pitTime),
 	})}
 }
 
 // usePIT takes the indices from the point in time of the request and reports
 // whether it knows them. The engines allow no index expression beside it.
 func (j *job) usePIT() bool {
-	names := indicesOfPIT(j.scanner.scan.pit)
-	if names == nil || j.req.Index != "" {
+	p := readPIT(j.scanner.scan.pit)
+	if p == nil || j.req.Index != "" {
 		return false
 	}
-	j.indices = Indices{Expression: strings.Join(names, ",")}
+	j.indices, j.pitShards = Indices{Expression: strings.Join(p.indices, ",")}, p.shards
 	return true
 }
 
-func (j *job) pitKey(t clauseTarget) pitKey {
-	c := t.clause
-	return pitKey{j.Expander, j.scanner.scan.pit, t.field, c.analyzer, c.text, c.prefix, c.termwise}
+// collectPage collects for a search with a point in time what the first page
+// got, and for any other what there is. It returns the reason to leave the page
+// alone, as the first one was, or "".
+func (j *job) collectPage() (Reason, error) {
+	if j.scanner.scan.pit == "" {
+		return "", j.collect()
+	}
+	key := j.pitKey()
+	first, known := j.pits.cache.GetIfPresent(key)
+	var err error
+	if !known {
+		if err = j.collect(); err != nil && errors.Is(j.ctx.Err(), context.Canceled) {
+			return "", err // nobody waits for this page
+		}
+		// Slices of a search may come at the same time: one of them is the first.
+		first, _ = j.pits.cache.SetIfAbsent(key, j.firstPage(err))
+	}
+	if first.alone {
+		return ReasonPITFirstPage, err
+	}
+	j.restore(first)
+	return "", nil
 }
 
-// recall sets all targets as they were on the first page of the request's point
-// in time, and reports whether there was one.
-func (j *job) recall(targets []clauseTarget) bool {
-	if j.scanner.scan.pit == "" || len(targets) == 0 {
-		return false
-	}
-	known := make([]*pitTarget, len(targets))
-	for i, t := range targets {
-		var ok bool
-		if known[i], ok = j.pits.cache.GetIfPresent(j.pitKey(t)); !ok {
-			return false
+// pitClauses returns the clauses of the search in the order of their paths,
+// which are different: the members of an object may change their order from one
+// page to the next.
+func (j *job) pitClauses() []*clause {
+	var out []*clause
+	scan := &j.scanner.scan
+	for i := range scan.clauses {
+		if c := &scan.clauses[i]; !c.note {
+			out = append(out, c)
 		}
 	}
-	for i, t := range targets {
-		t.analysis, t.rows, t.stats = known[i].analysis, known[i].rows, known[i].stats
-		t.sel.copy(&known[i].sel)
-		t.reason = known[i].reason
-	}
-	j.weigh()
-	return true
+	slices.SortFunc(out, func(a, b *clause) int { return strings.Compare(a.path, b.path) })
+	return out
 }
 
-// remember keeps the targets for the next page of the request's point in time.
-func (j *job) remember(targets []clauseTarget) {
-	if j.scanner.scan.pit == "" {
-		return
+// pitKey names the search before anything is collected for it. What acts on a
+// clause by way of its writing alone, such as a boost, has no part in it.
+func (j *job) pitKey() pitKey {
+	scan := &j.scanner.scan
+	var raw []byte
+	add := func(s string) { raw = append(binary.AppendUvarint(raw, uint64(len(s))), s...) }
+	add(scan.pit)
+	add(string(scan.runtimeMappings.of(j.body)))
+	for _, c := range j.pitClauses() {
+		add(c.path)
+		add(c.text)
+		add(c.analyzer)
+		add(string(c.reason))
+		for _, flag := range []bool{c.plain, c.same, c.termwise, c.prefix} {
+			raw = append(raw, '0')
+			if flag {
+				raw[len(raw)-1] = '1'
+			}
+		}
+		raw = binary.AppendUvarint(raw, uint64(len(c.targets)))
+		for i := range c.targets {
+			add(c.targets[i].field)
+			raw = binary.AppendUvarint(raw, math.Float64bits(c.targets[i].boost))
+		}
 	}
-	for _, t := range targets {
-		p := &pitTarget{reason: t.reason, analysis: t.analysis, rows: t.rows, stats: t.stats}
-		p.sel.copy(&t.sel)
-		key := j.pitKey(t)
-		key.pit, key.field = strings.Clone(key.pit), strings.Clone(key.field)
-		key.analyzer, key.text = strings.Clone(key.analyzer), strings.Clone(key.text)
-		j.pits.cache.SetIfAbsent(key, p)
+	return pitKey{j.Expander, sha256.Sum256(raw)}
+}
+
+// firstPage returns what was collected for the search, or that it is left alone
+// where that failed. It holds on to nothing of the request.
+func (j *job) firstPage(err error) *firstPage {
+	p := &firstPage{alone: err != nil, clauseLimit: int(j.limits.clauses.Load())}
+	if p.alone {
+		return p
 	}
+	for _, c := range j.pitClauses() {
+		first := firstClause{
+			reason: c.reason, single: c.single(), plain: c.plain, same: c.same,
+			targets: make([]target, 0, len(c.targets)),
+		}
+		for i := range c.targets {
+			t := &c.targets[i]
+			kept := target{
+				field: strings.Clone(t.field), boost: t.boost, rows: t.rows, reason: t.reason,
+				analysis: t.analysis.clone(), stats: t.stats,
+			}
+			kept.sel.copy(&t.sel)
+			kept.sel.ownTerms()
+			first.targets = append(first.targets, kept)
+		}
+		p.clauses = append(p.clauses, first)
+	}
+	return p
+}
+
+// restore makes the search what it was on the first page.
+func (j *job) restore(p *firstPage) {
+	j.first = p
+	for i, c := range j.pitClauses() {
+		first := &p.clauses[i]
+		c.reason, c.plain, c.same = first.reason, first.plain, first.same
+		if first.single {
+			c.every, c.minimum = false, nil
+		}
+		c.targets = slices.Clone(first.targets)
+		for k := range c.targets {
+			t := &c.targets[k]
+			t.sel = selection{}
+			j.lend(t)
+			t.sel.copy(&first.targets[k].sel)
+		}
+	}
+}
+
+// clauseLimit returns how many clauses the cluster is known to take in a query,
+// 0 where that is not known. For the pages of a point in time it is what it was
+// for the first of them: fewer terms would be other scores.
+func (j *job) clauseLimit() int {
+	if j.first != nil {
+		return j.first.clauseLimit
+	}
+	return int(j.limits.clauses.Load())
+}
+
+// clone returns a copy of a that shares no memory with it; nil for nil.
+func (a *Analysis) clone() *Analysis {
+	if a == nil {
+		return nil
+	}
+	own := *a
+	own.Terms, own.Positions = slices.Clone(a.Terms), slices.Clone(a.Positions)
+	for k := range own.Terms {
+		own.Terms[k] = strings.Clone(own.Terms[k])
+	}
+	return &own
 }
 
 // copy makes sel what was chosen in from, for reading alone: the rows and
@@ -117,145 +225,52 @@ func (sel *selection) copy(from *selection) {
 	}
 }
 
-// indicesOfPIT returns the indices that a point in time was opened on, sorted;
-// nil where its id is not understood or names another cluster.
-//
-// An id is the base64 of the engine's SearchContextId: the version, a map from
-// shards (index name and id, number) to contexts on nodes, and a map of alias
-// filters. The engines' versions differ in which fields of a context may be
-// missing, so each possibility is tried and what can be read in two ways is
-// not believed. Seen in Elasticsearch 8 and 9, OpenSearch 2 and 3.
-func indicesOfPIT(id string) []string {
-	raw, err := base64.URLEncoding.DecodeString(id)
-	if err != nil {
-		raw, err = base64.RawURLEncoding.DecodeString(id)
+// ownTerms copies the terms, which are parts of larger texts: of the rows and
+// of what the cluster answered.
+func (sel *selection) ownTerms() {
+	for i := range sel.origins {
+		sel.origins[i].term = strings.Clone(sel.origins[i].term)
 	}
-	if err != nil {
-		return nil
+	for k := range sel.candidates {
+		sel.candidates[k].term = strings.Clone(sel.candidates[k].term)
 	}
-	var found []string
-	for form := range pitForm(1 << 4) {
-		r := pitReader{rest: raw, form: form}
-		names := r.indices()
-		switch {
-		case r.failed || len(names) == 0:
-		case found == nil:
-			found = names
-		case !slices.Equal(found, names):
-			return nil
-		}
-	}
-	return found
 }
 
-// A pitForm is a set of the parts by which the engines' versions differ.
-type pitForm uint8
-
+// About how many bytes the parts of a first page take beside their texts, the
+// page with its key and its place in the memory.
 const (
-	pitPartial     pitForm = 1 << iota // a flag behind the version
-	pitMayLackNode                     // a flag before the node
-	pitMayLackID                       // a flag before the id of the context
-	pitHasSearcher                     // an optional searcher behind it
+	pageBytes   = 512
+	clauseBytes = 128
+	targetBytes = 384
+	termBytes   = 144
 )
 
-// A pitReader reads the engines' stream format. After a failure it returns
-// zeros.
-type pitReader struct {
-	rest   []byte
-	form   pitForm
-	failed bool
-}
-
-// indices reads the version and the map of shards.
-func (r *pitReader) indices() []string {
-	r.number()
-	if r.form&pitPartial != 0 {
-		r.flag()
-	}
-	shards := r.number()
-	var names []string
-	for i := uint64(0); i < shards && !r.failed; i++ {
-		name := r.string()
-		if id := r.string(); r.failed || len(id) != 22 || !isIndexName(name) {
-			r.failed = true
-			return nil
-		}
-		r.number()
-		r.context()
-		if !slices.Contains(names, name) {
-			names = append(names, name)
+// weight returns about how many bytes p takes.
+func (p *firstPage) weight() uint32 {
+	n := pageBytes
+	for i := range p.clauses {
+		n += clauseBytes
+		for k := range p.clauses[i].targets {
+			n += p.clauses[i].targets[k].weight()
 		}
 	}
-	slices.Sort(names)
-	return names
+	return uint32(min(n, math.MaxUint32))
 }
 
-// context reads the context of a shard: node, cluster, number and session.
-func (r *pitReader) context() {
-	if r.form&pitMayLackNode == 0 || r.flag() {
-		r.string()
-	}
-	if r.flag() { // another cluster
-		r.failed = true
-	}
-	if r.form&pitMayLackID == 0 || r.flag() {
-		r.skip(8)
-		r.string()
-		if r.form&pitHasSearcher != 0 && r.flag() {
-			r.string()
+// weight returns about how many bytes t takes.
+func (t *target) weight() int {
+	n := targetBytes + len(t.field)
+	if t.analysis != nil {
+		for _, term := range t.analysis.Terms {
+			n += termBytes + len(term)
 		}
 	}
-}
-
-// number reads a number in groups of seven bits, the lowest first.
-func (r *pitReader) number() uint64 {
-	n, size := binary.Uvarint(r.rest)
-	if size <= 0 {
-		r.failed, size = true, 0
+	for i := range t.sel.origins {
+		n += termBytes + len(t.sel.origins[i].term)
 	}
-	r.rest = r.rest[size:]
+	for k := range t.sel.candidates {
+		c := &t.sel.candidates[k]
+		n += termBytes + len(c.term) + 8*len(c.fieldIDFs)
+	}
 	return n
-}
-
-func (r *pitReader) flag() bool {
-	if len(r.rest) == 0 || r.rest[0] > 1 {
-		r.failed = true
-		return false
-	}
-	set := r.rest[0] == 1
-	r.rest = r.rest[1:]
-	return set
-}
-
-// string reads a text of ASCII characters, which the names in question are. All
-// others make the lengths differ, and the reading fail.
-func (r *pitReader) string() string {
-	n := r.number()
-	if r.failed || n > uint64(len(r.rest)) {
-		r.failed = true
-		return ""
-	}
-	s := string(r.rest[:n])
-	r.rest = r.rest[n:]
-	return s
-}
-
-func (r *pitReader) skip(n int) {
-	if n > len(r.rest) {
-		r.failed, n = true, 0
-	}
-	r.rest = r.rest[n:]
-}
-
-// isIndexName reports whether s can be the name of an index, of ASCII alone.
-func isIndexName(s string) bool {
-	if s == "" || len(s) > 255 || s[0] == '-' || s[0] == '_' || s[0] == '+' {
-		return false
-	}
-	for i := range len(s) {
-		if s[i] <= ' ' || s[i] >= 0x7f || strings.IndexByte(`\/*?"<>|,#:`, s[i]) >= 0 || s[i] >= 'A' && s[i] <= 'Z' {
-			return false
-		}
-	}
-	return true
 }

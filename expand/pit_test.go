@@ -136,8 +136,12 @@ var pitIDs = []struct{ name, id, indices string }{
 func TestIndicesOfAPointInTime(t *testing.T) {
 	for _, tt := range pitIDs {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := strings.Join(indicesOfPIT(tt.id), ","); got != tt.indices {
+			if got := strings.Join(indicesOf(tt.id), ","); got != tt.indices {
 				t.Errorf("indices %q, want %q", got, tt.indices)
+			}
+			shards := map[string]int{"pit-one": 1, "pit-two": 2, "pit-one,pit-two": 3}[tt.indices]
+			if got := readPIT(tt.id).shards; got != shards {
+				t.Errorf("%d shards, want %d", got, shards)
 			}
 		})
 	}
@@ -169,7 +173,7 @@ func TestWhatIsNoPointInTimeHasNoIndices(t *testing.T) {
 	}
 	for name, id := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := indicesOfPIT(id); got != nil {
+			if got := indicesOf(id); got != nil {
 				t.Errorf("indices %q, want none", got)
 			}
 		})
@@ -187,8 +191,8 @@ func FuzzIndicesOfPIT(f *testing.F) {
 		f.Add(raw)
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		names := indicesOfPIT(base64.URLEncoding.EncodeToString(raw))
-		if unpadded := indicesOfPIT(base64.RawURLEncoding.EncodeToString(raw)); !slices.Equal(names, unpadded) {
+		names := indicesOf(base64.URLEncoding.EncodeToString(raw))
+		if unpadded := indicesOf(base64.RawURLEncoding.EncodeToString(raw)); !slices.Equal(names, unpadded) {
 			t.Errorf("%q, without padding %q", names, unpadded)
 		}
 		if !slices.IsSorted(names) || len(slices.Compact(slices.Clone(names))) != len(names) {
@@ -200,4 +204,29 @@ func FuzzIndicesOfPIT(f *testing.F) {
 			}
 		}
 	})
+}
+
+// indicesOf returns the indices that an id names, nil where it is not understood.
+func indicesOf(id string) []string {
+	if p := readPIT(id); p != nil {
+		return p.indices
+	}
+	return nil
+}
+
+func TestAPointInTimeOfSomeShardsIsScoredWithoutScripts(t *testing.T) {
+	for shards, want := range map[int]Reason{1: ReasonPointInTime, 3: ReasonPointInTime, 4: ReasonRouting} {
+		pit := pitIDs[0]
+		for _, p := range pitIDs {
+			if p.indices == "pit-one,pit-two" { // three shards
+				pit = p
+			}
+		}
+		r := expandRequest(t, &Request{Body: []byte(`{"pit":{"id":"` + pit.id + `"},"query":{"match":{"body":"car rental"}}}`)}, func(c *fakeCluster, o *Options) {
+			c.shards, o.Scoring, o.Phase = shards, FormAuto, PhaseAuto
+		})
+		if got := r.Clauses[0]; got.Reason != want || (got.Form == "grouped") != (want == ReasonRouting) {
+			t.Errorf("%d shards: form %q, reason %q, want %q", shards, got.Form, got.Reason, want)
+		}
+	}
 }

@@ -16,6 +16,9 @@ var (
 	// ErrMixed says that the indices of the request treat the field
 	// differently: other analyzers or other similarities.
 	ErrMixed = errors.New("the indices analyze or score the field differently")
+	// ErrUnknown says that the cluster does not know what the request names, an
+	// index or an analyzer. It will tell the client.
+	ErrUnknown = errors.New("not known to the cluster")
 )
 
 // A Weighting is the engine's way of scoring a term in a field; it decides W.
@@ -42,10 +45,16 @@ type Analysis struct {
 	// Graph says that a term spans several positions, as a synonym of several
 	// words does.
 	Graph bool
+	// Analyzer is the name of the analyzer that made the terms. The engines look
+	// for a term in fields together only where their analyzers have one name.
+	Analyzer string
 	// Weighting is the way the engine scores the field.
 	Weighting Weighting
 	// Shards is the number of primary shards that answer, at least 1.
 	Shards int
+	// Routed says that an alias of the expression sends searches to some of the
+	// shards only, or may do so.
+	Routed bool
 }
 
 // Indices say which indices a search goes to.

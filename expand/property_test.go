@@ -126,6 +126,10 @@ func FuzzExpand(f *testing.F) {
 		`{"query":{"function_score":{"query":{"match":{"body":"car"}},"min_score":1}},"size":0}`,
 		`{"query":{"boosting":{"positive":{"combined_fields":{"query":"car","fields":["body","title"],"minimum_should_match":1}},"negative":{"match_all":{}},"negative_boost":0.1}}}`,
 		`{"pit":{"id":"x"},"query":{"match":{"body":"car"}}}`,
+		`{"query":{"bool":{"should":[{"nested":{"path":"n","score_mode":"max","inner_hits":{"highlight":{"fields":{}}},"query":{"nested":{"path":"n.m","query":{"match":{"body":"car"}},"inner_hits":{"highl\u0069ght":{ }}}}}},{"has_child":{"type":"c","query":{"match":{"body":"rental"}},"inner_hits":{"highlight":{"highlight_query":{"match_all":{}}}}}}]}},"highlight":{}}`,
+		`{"aggs":{"a":{"terms":{"field":"k"},"aggregations":{"top_hits":{"top_hits":{"highlight":{"fields":{}}}}}}},"query":{"match":{"body":"car rental"}},"highlight":{"order":"score"}}`,
+		`{"collapse":{"field":"k","inner_hits":[{"name":"a","highlight":{"fields":{}}},{"highlight":{}}]},"query":{"match":{"body":"car"}},"aggs":{"h":{"top_hits":{"highlight":{}}}}}`,
+		`{"highlight":{"fields":{}},"retriever":{"rrf":{"retrievers":[{"standard":{"query":{"term":{"a":"b"}},"collapse":{"inner_hits":{"highlight":{}}}}},{"standard":{"query":{"match":{"body":"car"}}}}]}}}`,
 	} {
 		for k := range 6 {
 			f.Add([]byte(seed), uint16(i+701*k))

@@ -17,6 +17,9 @@ const (
 	// ReasonPIT: the search names a point in time of which akin cannot tell
 	// the indices.
 	ReasonPIT Reason = "pit"
+	// ReasonPITFirstPage: the first page of this search on its point in time
+	// could not be expanded, and was found by the scores of the original.
+	ReasonPITFirstPage Reason = "pit_first_page"
 	// ReasonSourceParameter: the parameter "source" stands beside a body or
 	// holds no JSON.
 	ReasonSourceParameter Reason = "source_parameter"
@@ -28,9 +31,18 @@ const (
 	// ReasonSemicolon: the query string has a semicolon, which the engines take
 	// for an ampersand.
 	ReasonSemicolon Reason = "semicolon"
+	// ReasonParameters: the query string has escapes that cannot be read, or
+	// that stand in the name of a parameter.
+	ReasonParameters Reason = "parameters"
+	// ReasonTooManySearches: the request holds more searches than can be
+	// expanded in time.
+	ReasonTooManySearches Reason = "too_many_searches"
 	// ReasonTooManyClauses: the search looks into more fields than can be
 	// asked about in time.
 	ReasonTooManyClauses Reason = "too_many_clauses"
+	// ReasonTooManyHighlights: the search has words marked in so many places
+	// that the original queries would not fit into all of them.
+	ReasonTooManyHighlights Reason = "too_many_highlights"
 	// ReasonQAndBody: the parameter "q" overrides the query of a body.
 	ReasonQAndBody Reason = "q_and_body"
 )
@@ -43,7 +55,7 @@ const (
 	// ReasonFields: the clause names no field.
 	ReasonFields Reason = "fields"
 	// ReasonFieldsDiffer: the clause looks for each term in all of its fields
-	// together, and they analyze the text differently.
+	// together, and they have other analyzers, by name, or other terms.
 	ReasonFieldsDiffer Reason = "fields_differ"
 	// ReasonSyntax: the text of a query string uses its operators.
 	ReasonSyntax Reason = "query_syntax"
@@ -56,6 +68,8 @@ const (
 	ReasonNotText Reason = "not_text"
 	// ReasonMixed: see [ErrMixed].
 	ReasonMixed Reason = "mixed_indices"
+	// ReasonUnknownToCluster: see [ErrUnknown].
+	ReasonUnknownToCluster Reason = "unknown_to_cluster"
 	// ReasonNoTerms: the analyzer leaves no term of the text.
 	ReasonNoTerms Reason = "no_terms"
 	// ReasonTooManyTerms: the text has more terms than max_query_terms.
@@ -99,6 +113,9 @@ const (
 	ReasonVectors Reason = "vectors"
 	// ReasonSearchAfter: the page of hits begins behind a given score.
 	ReasonSearchAfter Reason = "search_after"
+	// ReasonPointInTime: a point in time is there to be read page by page, and
+	// only its first page could be rescored.
+	ReasonPointInTime Reason = "point_in_time"
 	// ReasonNamed: the query has named queries or inner hits, which must not
 	// stand in it twice.
 	ReasonNamed Reason = "named_query"
@@ -107,8 +124,9 @@ const (
 	ReasonIndicesBoost Reason = "indices_boost"
 	// ReasonEndpoint: the endpoint takes a query alone.
 	ReasonEndpoint Reason = "endpoint"
-	// ReasonDeepPage: the page of hits lies too far behind the first.
-	ReasonDeepPage Reason = "deep_page"
+	// ReasonRescoreWindow: an index of the cluster refused as wide a rescore,
+	// by its setting index.max_rescore_window.
+	ReasonRescoreWindow Reason = "rescore_window"
 )
 
 // Reasons why a simpler scoring form was taken than the one configured.
@@ -121,7 +139,10 @@ const (
 	ReasonNoScripts Reason = "no_scripts"
 	// ReasonScale: the field is not scored by BM25, or its scale is unknown.
 	ReasonScale Reason = "unknown_scale"
-	// ReasonSearchType: the request fixes a search_type with which each of
-	// several shards scores by statistics of its own.
+	// ReasonSearchType: each of several shards scores by statistics of its own,
+	// because the request fixes a search_type or the endpoint knows none.
 	ReasonSearchType Reason = "search_type"
+	// ReasonRouting: the request or an alias may send the search to some of the
+	// shards only, which know the statistics of no others.
+	ReasonRouting Reason = "routing"
 )

@@ -3,12 +3,14 @@ package expand
 import "bytes"
 
 // A rescore was tried on OpenSearch 2.19 and Elasticsearch 7.10 and 8.19, with
-// query_weight 0 and the saturated form as the rescore query:
+// the saturated form as the rescore query:
 //
 //   - In every shard the window_size best hits get the score of the rescore query
-//     alone. A hit beyond the window keeps its place behind them with a score of 0,
-//     in the order of the index. So no page may reach beyond the window, and
-//     pages agree with each other as long as the window is the same.
+//     plus query_weight times that of the query; the hits beyond the window get
+//     the latter alone, and all are sorted again. So a query_weight that is
+//     tiny leaves those in their order behind the window: all pages together
+//     are one list, as long as the window is the same for each. With 0 they
+//     would come in the order of the index.
 //   - Totals, aggregations and their buckets are those of the query, and a script
 //     that reads _score sees the query's; but top_hits orders by the rescore.
 //   - min_score cuts by the scores of the query, post_filter works before the
@@ -18,16 +20,16 @@ import "bytes"
 //   - indices_boost multiplies the query's scores alone. A knn beside the query is
 //     rescored with it and would lose its score.
 //   - The engines refuse it with a scroll, a collapse, a sort but by _score, in
-//     a retriever, and windows above index.max_rescore_window (10,000).
+//     a retriever, and windows above index.max_rescore_window (10,000), which is
+//     learnt from the first refusal.
 
 const (
-	// rescoreWindow is how many of the best hits are ordered anew. For pages
-	// that reach further it is wideWindow, so that pages agree except where one
-	// goes over from one to the other.
+	// rescoreWindow is how many of the best hits are ordered anew, on every page
+	// of them.
 	rescoreWindow = 100
-	wideWindow    = 200
-	// defaultSize is how many hits the engines return where nothing is said.
-	defaultSize = 10
+	// queryWeight is what the score of the query counts for: less than the
+	// smallest score of the rescore, and enough to order what has none.
+	queryWeight = "0.000001"
 )
 
 // What a rescored search looks for, and what orders its best hits. Measured on
@@ -37,9 +39,9 @@ const (
 	// are looked for where the same search cannot be rescored, is only counted,
 	// or reaches further down, so that totals agree.
 	foundTerms = 8
-	// candidateStrength is λ of these terms in the query. It only chooses the
-	// hits that are ordered anew.
-	candidateStrength = 0.8
+	// candidateRatio times λ of the saturated form, 0.8 for its default, is λ of
+	// these terms in the query. It only chooses the hits that are ordered anew.
+	candidateRatio = 3.2
 	// For a text of n terms, the rescore takes leastTerms + n·perTerm terms of
 	// those that are there; of those not looked for, only terms in at least one
 	// of rareShare documents: others are seldom in the window.
@@ -75,16 +77,27 @@ func (j *job) planPhase() {
 			continue
 		}
 		c.rescored, c.formReason = j.rescore, bar
-		for k := range c.targets {
-			t := &c.targets[k]
-			switch sel := &t.sel; {
-			case j.rescore || bar == ReasonEndpoint && !scan.unscored:
-				// Scores of one document or of ratings are those of the rescore.
-				t.dropRare()
-			case !j.same(c):
-				sel.candidates = sel.candidates[:min(t.found, len(sel.candidates))]
-			}
+		// Scores of one document or of ratings are those of the rescore.
+		if !j.rescore && (bar != ReasonEndpoint || scan.unscored) {
+			j.findLess(c)
+			continue
 		}
+		for k := range c.targets {
+			c.targets[k].dropRare()
+		}
+	}
+}
+
+// findLess takes back the terms that a rescored search would not look for, so
+// that one that cannot be rescored finds the same. Where the original decides
+// what is found, all of them stay.
+func (j *job) findLess(c *clause) {
+	if j.options.Phase == PhaseQuery || j.same(c) {
+		return
+	}
+	for k := range c.targets {
+		t := &c.targets[k]
+		t.sel.candidates = t.sel.candidates[:min(t.found, len(t.sel.candidates))]
 	}
 }
 
@@ -101,18 +114,6 @@ func (t *target) dropRare() {
 	sel.candidates = kept
 }
 
-// lastHit returns how many hits the page reaches down to.
-func (s *scan) lastHit() int {
-	from, size := s.from, s.size
-	if from < 0 {
-		from = 0
-	}
-	if size < 0 {
-		size = defaultSize
-	}
-	return from + size
-}
-
 // rescoreBar returns why the best hits of the search cannot be ordered anew, ""
 // where they can.
 func (j *job) rescoreBar() Reason {
@@ -121,18 +122,27 @@ func (j *job) rescoreBar() Reason {
 	switch {
 	case j.req.Endpoint != EndpointSearch && j.req.Endpoint != EndpointMultiSearch:
 		return ReasonEndpoint
+	case scan.hasPIT:
+		return ReasonPointInTime // the pages after the first have a search_after
 	case scan.bar != "":
 		return scan.bar
 	case scan.minScore:
 		return ReasonMinScore
-	case scan.size == 0:
+	case scan.noHits:
 		return ReasonNoScores
-	case scan.lastHit() > wideWindow:
-		return ReasonDeepPage
+	case j.windowRefused():
+		return ReasonRescoreWindow
 	case names(query):
 		return ReasonNamed
 	}
 	return ""
+}
+
+// windowRefused reports whether one of the indices is known to refuse as wide a
+// window.
+func (j *job) windowRefused() bool {
+	limit := j.limits.windows.of(j.indices.Expression)
+	return limit > 0 && rescoreWindow > limit
 }
 
 // names reports whether a query may have named queries or inner hits, whose
@@ -151,12 +161,8 @@ func names(query []byte) bool {
 func (j *job) writeRescore(w *writer) {
 	scan := &j.scanner.scan
 	w.raw(`,"rescore":{"window_size":`)
-	window := rescoreWindow
-	if scan.lastHit() > window {
-		window = wideWindow
-	}
-	w.number(float64(window))
-	w.raw(`,"query":{"query_weight":0,"rescore_query_weight":1,"rescore_query":`)
+	w.number(rescoreWindow)
+	w.raw(`,"query":{"query_weight":` + queryWeight + `,"rescore_query_weight":1,"rescore_query":`)
 	j.copy(w, scan.query.start, scan.query.end)
 	w.raw(`}}`)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -21,7 +22,8 @@ func TestBestHitsAreOrderedAnewByTheWholeQuery(t *testing.T) {
 	inside := func(r *Result) string {
 		return strings.TrimSuffix(strings.TrimPrefix(string(r.Body), `{"query":`), `}`)
 	}
-	rescore := `,"rescore":{"window_size":100,"query":{"query_weight":0,"rescore_query_weight":1,"rescore_query":` + inside(saturated) + `}}`
+	rescore := `,"rescore":{"window_size":100,"query":{"query_weight":0.000001,"rescore_query_weight":1,"rescore_query":` +
+		strings.Replace(inside(saturated), `{"bool":{"filter":[`+clause+`]}},`, "", 1) + `}}` // it finds nothing
 	for name, tt := range map[string]struct{ body, want string }{
 		"alone":        {`{"query":` + query + `}`, `{"query":` + candidates.Replace(inside(linear)) + rescore + `}`},
 		"among others": {`{"size":3, "query": ` + query + ` ,"explain":true}`, `{"size":3, "query": ` + candidates.Replace(inside(linear)) + rescore + ` ,"explain":true}`},
@@ -90,11 +92,8 @@ func TestPhaseFollowsWhatTheRequestAllows(t *testing.T) {
 		"named in escapes":   {body: `{"query":{"match":{"body":{"query":"car","\u005fname":"x"}}}}`, phase: "query", reason: ReasonNamed},
 		"inner hits":         {body: `{"query":{"nested":{"path":"n","score_mode":"max","inner_hits":{},"query":{"match":{"n.body":"car"}}}}}`, phase: "query", reason: ReasonNamed},
 		"no hits":            {body: `{"size":0,` + query + `,"aggs":{"t":{"top_hits":{}}}}`, phase: "query", reason: ReasonNoScores},
-		"last page":          {body: `{"from":190,` + query + `}`, phase: "rescore"},
-		"deep page":          {body: `{"from":191,` + query + `}`, phase: "query", reason: ReasonDeepPage},
-		"page in the URL":    {body: `{` + query + `}`, rawQuery: `from=150&size=60`, phase: "query", reason: ReasonDeepPage},
-		"size in quotes":     {body: `{"size":"500",` + query + `}`, phase: "query", reason: ReasonDeepPage},
-		"explain":            {endpoint: EndpointExplain, body: `{` + query + `}`, phase: "query", reason: ReasonEndpoint},
+		"a far page":         {body: `{"from":900,` + query + `}`, phase: "rescore"},
+		"explain":            {endpoint: EndpointExplain, body: `{` + query + `}`, phase: "query", reason: ReasonSearchType},
 		"validate":           {endpoint: EndpointValidate, body: `{` + query + `}`, phase: "query", reason: ReasonEndpoint},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -111,7 +110,7 @@ func TestPhaseFollowsWhatTheRequestAllows(t *testing.T) {
 			if got := written(r)[0]; got.Phase != tt.phase || got.Reason != tt.reason {
 				t.Errorf("phase %q, reason %q; want %q, %q", got.Phase, got.Reason, tt.phase, tt.reason)
 			}
-			if got := strings.Contains(string(r.Body), `"query_weight":0`); got != (tt.phase == "rescore") {
+			if got := strings.Contains(string(r.Body), `"query_weight":0.000001`); got != (tt.phase == "rescore") {
 				t.Errorf("rescored: %t\n%s", got, r.Body)
 			}
 			takesDFS := tt.endpoint == EndpointSearch && o.Scoring == FormAuto
@@ -125,13 +124,56 @@ func TestPhaseFollowsWhatTheRequestAllows(t *testing.T) {
 	}
 }
 
-// TestPagesShareTheirWindow: hits beyond the window would score 0, and a window
-// that grew with each page would show hits twice.
-func TestPagesShareTheirWindow(t *testing.T) {
-	for page, window := range map[[2]int]int{{0, 10}: 100, {90, 10}: 100, {0, 100}: 100, {91, 10}: 200, {0, 101}: 200, {150, 50}: 200} {
-		r := expandBody(t, DefaultOptions(), fmt.Sprintf(`{"from":%d,"size":%d,"query":{"match":{"body":"car"}}}`, page[0], page[1]))
-		if want := fmt.Sprintf(`"rescore":{"window_size":%d,`, window); !strings.Contains(string(r.Body), want) {
-			t.Errorf("from %d, size %d: want %s in\n%s", page[0], page[1], want, r.Body)
+// TestPagesAreOneList: a window that grew with the pages, or a form that changed,
+// would show hits twice and lose others.
+func TestPagesAreOneList(t *testing.T) {
+	const query = `"query":{"match":{"body":"car"}}}`
+	first := expandBody(t, DefaultOptions(), `{"from":0,"size":10,`+query)
+	_, want, _ := strings.Cut(string(first.Body), `"query"`)
+	for _, page := range [][2]int{{90, 10}, {0, 100}, {91, 10}, {150, 50}, {9000, 1000}} {
+		r := expandBody(t, DefaultOptions(), fmt.Sprintf(`{"from":%d,"size":%d,`, page[0], page[1])+query)
+		if _, got, _ := strings.Cut(string(r.Body), `"query"`); got != want {
+			t.Errorf("from %d, size %d: %s\nwant the query and the rescore of the first page: %s", page[0], page[1], got, want)
+		}
+	}
+	if !strings.Contains(want, `"rescore":{"window_size":100,"query":{"query_weight":0.000001,`) {
+		t.Errorf("no rescore in %s", want)
+	}
+}
+
+func TestIndicesThatRefuseTheWindowAreNotRescored(t *testing.T) {
+	for _, tt := range []struct {
+		limit  int
+		index  string
+		phase  string
+		reason Reason
+	}{
+		{0, "docs", "rescore", ""},
+		{99, "docs", "query", ReasonRescoreWindow},
+		{99, "other", "rescore", ""},
+		{100, "docs", "rescore", ""},
+	} {
+		c, m := rental(t)
+		e := New(c, m, DefaultOptions())
+		e.Refused("docs", fmt.Appendf(nil, "Rescore window [200] is too large. It must be less than [%d].", tt.limit))
+		r, err := e.Expand(t.Context(), &Request{Index: tt.index, Body: []byte(carRental)})
+		if err != nil || len(written(r)) != 1 {
+			t.Fatalf("error %v, result %+v", err, r)
+		}
+		got := written(r)[0]
+		if got.Form != "saturated" || got.Phase != tt.phase || got.Reason != tt.reason || strings.Contains(string(r.Body), `"rescore"`) != (tt.phase == "rescore") {
+			t.Errorf("limit %d, %s: form %q, phase %q, reason %q; want saturated, %q, %q", tt.limit, tt.index, got.Form, got.Phase, got.Reason, tt.phase, tt.reason)
+		}
+	}
+}
+
+func TestLearntWindowsAreBounded(t *testing.T) {
+	var w windowLimits
+	for i := range 3 * maxWindowLimits {
+		w.lower(strconv.Itoa(i), 10)
+		w.lower(strconv.Itoa(i), 20)
+		if w.of(strconv.Itoa(i)) != 10 || len(w.limits) > maxWindowLimits {
+			t.Fatalf("limit %d of %d", w.of(strconv.Itoa(i)), len(w.limits))
 		}
 	}
 }
@@ -179,10 +221,9 @@ func TestTotalsAgreeHoweverTheSearchIsRun(t *testing.T) {
 		t.Fatalf("looks for %q, want %d terms", want, foundTerms)
 	}
 	for name, r := range map[string]*Result{
-		"sorted":    expand(EndpointSearch, `{"sort":["n"],"track_scores":true,`+query+`}`, asIs),
-		"deep page": expand(EndpointSearch, `{"from":1000,`+query+`}`, asIs),
-		"counted":   expand(EndpointCount, `{`+query+`}`, asIs),
-		"no hits":   expand(EndpointSearch, `{"size":0,`+query+`}`, asIs),
+		"sorted":  expand(EndpointSearch, `{"sort":["n"],"track_scores":true,`+query+`}`, asIs),
+		"counted": expand(EndpointCount, `{`+query+`}`, asIs),
+		"no hits": expand(EndpointSearch, `{"size":0,`+query+`}`, asIs),
 	} {
 		if diff := cmp.Diff(want, terms(string(r.Body))); diff != "" || r.AddedTerms() != foundTerms {
 			t.Errorf("%s: looks for others (-rescored +%s):\n%s", name, name, diff)
@@ -192,7 +233,7 @@ func TestTotalsAgreeHoweverTheSearchIsRun(t *testing.T) {
 		t.Errorf("explains by other terms than orders (-ordered +explained):\n%s", diff)
 	}
 	same := func(o *Options) { o.Matching = MatchingSame }
-	if r := expand(EndpointSearch, `{"from":1000,`+query+`}`, same); r.AddedTerms() != 30 {
+	if r := expand(EndpointSearch, `{"sort":["n"],"track_scores":true,`+query+`}`, same); r.AddedTerms() != 30 {
 		t.Errorf("%d terms, but where the original alone finds, all can order", r.AddedTerms())
 	}
 	if r := expand(EndpointSearch, `{`+query+`}`, func(o *Options) { o.Phase = PhaseQuery }); r.AddedTerms() != 30 {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"math"
 	"slices"
 	"strconv"
 
@@ -35,11 +34,10 @@ type scan struct {
 	clauses []clause
 	// query is the value of "query", zero where there is none.
 	query span
-	// highlight is the place behind the "{" of a highlight object that has no
-	// highlight_query of its own; 0 where there is none. The flag says whether
-	// the object is empty.
-	highlight      int
-	highlightEmpty bool
+	// standards are the queries of the standard retrievers, and highlights the
+	// places that have words marked, both in the order of the body.
+	standards  []span
+	highlights []highlight
 	// runtimeMappings is the value of "runtime_mappings".
 	runtimeMappings span
 	// pit is the id of the body's point in time; the flag says that it has one.
@@ -47,9 +45,11 @@ type scan struct {
 	hasPIT bool
 	// What the body says of scores and hits.
 	minScore, sorted, trackScores bool
-	// from and size are the members of the body, -1 where it has none, and
-	// [manyHits] where one is not understood.
-	from, size int
+	// terminates says that only the first matches are looked at, in the order of
+	// the index: more matches could take their places.
+	terminates bool
+	// noHits says that the size of the page is 0.
+	noHits bool
 	// scoredAggregations says that the body has aggregations which may depend on
 	// scores.
 	scoredAggregations bool
@@ -62,11 +62,14 @@ type scan struct {
 	leaves int
 }
 
-// fields returns the number of fields of all clauses.
+// fields returns the number of fields of all clauses to expand; one that names
+// none has at least one.
 func (s *scan) fields() int {
 	n := 0
 	for i := range s.clauses {
-		n += len(s.clauses[i].targets)
+		if s.clauses[i].reason == "" {
+			n += max(len(s.clauses[i].targets), 1)
+		}
 	}
 	return n
 }
@@ -82,17 +85,18 @@ type scanner struct {
 	// phrases and rescores say that phrases and the body's own rescore queries
 	// are expanded.
 	phrases, rescores bool
-	// notes is the number of clauses that only tell why a query is left alone.
-	notes int
-	scan  scan
+	// texts is the number of clauses to expand, notes that of the others, which
+	// only tell why they are left alone.
+	texts, notes int
+	scan         scan
 }
 
 // run reads body, which must be one JSON object. It returns [errNotJSON] or
 // [errTooDeep].
 func (s *scanner) run(body []byte) error {
 	s.body = body
-	s.path, s.notes = s.path[:0], 0
-	s.scan = scan{clauses: s.scan.clauses[:0], from: -1, size: -1}
+	s.path, s.texts, s.notes = s.path[:0], 0, 0
+	s.scan = scan{clauses: s.scan.clauses[:0]}
 	s.buffer = *bytes.NewBuffer(body) // the decoder reads it in place
 	s.dec.Reset(&s.buffer)
 	err := s.object(s.member)
@@ -105,6 +109,7 @@ func (s *scanner) run(body []byte) error {
 	if _, err := s.dec.ReadToken(); !errors.Is(err, io.EOF) {
 		return errNotJSON
 	}
+	s.scan.markHits()
 	return nil
 }
 
@@ -173,6 +178,13 @@ func (s *scanner) member(name []byte) error {
 		err := s.list(s.rescore)
 		s.path = s.path[:0]
 		return err
+	case "collapse":
+		s.scan.bar = ReasonCollapse
+		return s.collapse()
+	case "aggs", "aggregations":
+		at, err := s.place(func() error { return s.aggregations(0) })
+		s.scan.scoredAggregations = showsScores(at.of(s.body))
+		return err
 	}
 	v, err := s.value()
 	if err != nil {
@@ -188,6 +200,8 @@ func (s *scan) option(name []byte, at span, raw []byte) (err error) {
 		s.runtimeMappings = at
 	case "min_score":
 		s.minScore = true
+	case "terminate_after":
+		s.terminates = string(raw) != "0"
 	case "pit":
 		err = members(raw, func(name, value []byte) (err error) {
 			if string(name) == "id" {
@@ -196,10 +210,8 @@ func (s *scan) option(name []byte, at span, raw []byte) (err error) {
 			return err
 		})
 		s.hasPIT = true
-	case "from":
-		s.from = count(raw)
 	case "size":
-		s.size = count(raw)
+		s.noHits = string(raw) == "0"
 	case "sort":
 		if string(raw) != "[]" && string(raw) != "null" {
 			s.bar = ReasonSort
@@ -207,34 +219,17 @@ func (s *scan) option(name []byte, at span, raw []byte) (err error) {
 		}
 	case "indices_boost":
 		s.bar = ReasonIndicesBoost
-	case "collapse":
-		s.bar = ReasonCollapse
 	case "search_after":
 		s.bar = ReasonSearchAfter
 	case "knn", "rank", "sub_searches":
 		s.bar = ReasonVectors
 	case "track_scores":
 		s.trackScores = string(raw) == "true"
-	case "aggs", "aggregations":
-		s.scoredAggregations = showsScores(raw)
 	}
 	if err != nil {
 		return errNotJSON
 	}
 	return nil
-}
-
-// manyHits stands for a number of hits that is not understood, such as a
-// number in quotes, which the engines take: it may be any.
-const manyHits = math.MaxInt32
-
-// count returns a whole number of at least 0, at most and else [manyHits].
-func count(raw []byte) int {
-	n, err := strconv.Atoi(string(raw))
-	if err != nil || n < 0 {
-		return manyHits
-	}
-	return min(n, manyHits)
 }
 
 // showsScores reports whether aggregations may depend on the scores of hits.
@@ -249,17 +244,23 @@ func showsScores(aggregations []byte) bool {
 
 func (s *scanner) topQuery() error {
 	s.path = append(s.path, "query"...)
+	at, err := s.place(func() error { return s.query(0) })
+	s.scan.query = at
+	s.path = s.path[:0]
+	return err
+}
+
+// place returns where the value of a member stands that f reads.
+func (s *scanner) place(f func() error) (span, error) {
 	s.dec.PeekKind()
 	before := int(s.dec.InputOffset())
-	if err := s.query(0); err != nil {
-		return err
+	if err := f(); err != nil {
+		return span{}, err
 	}
 	end := int(s.dec.InputOffset())
 	// What lies between a name and its value is white space and one colon.
 	start := before + bytes.IndexAny(s.body[before:end], "{[\"tfn-0123456789")
-	s.scan.query = span{start, end}
-	s.path = s.path[:0]
-	return nil
+	return span{start, end}, nil
 }
 
 // query reads one query, {"kind": …}, and notes the clauses in it.
@@ -270,7 +271,7 @@ func (s *scanner) query(depth int) error {
 	if s.dec.PeekKind() != '{' {
 		return s.dec.SkipValue()
 	}
-	first, kinds := len(s.scan.clauses), 0
+	first, marked, kinds := len(s.scan.clauses), len(s.scan.highlights), 0
 	pathLen := len(s.path)
 	var start int
 	err := s.object(func(name []byte) error {
@@ -287,7 +288,7 @@ func (s *scanner) query(depth int) error {
 		return err
 	}
 	if kinds != 1 { // not a query that an engine takes
-		s.scan.clauses = s.scan.clauses[:first]
+		s.scan.clauses, s.scan.highlights = s.scan.clauses[:first], s.scan.highlights[:marked]
 		return nil
 	}
 	if n := len(s.scan.clauses); n == first+1 && s.scan.clauses[first].at.isZero() {
@@ -310,28 +311,37 @@ func (s *scanner) kind(name []byte, depth int) error {
 		return s.dec.SkipValue()
 	}
 	first := len(s.scan.clauses)
-	mode, err := s.compound(k, depth)
-	if k.scoreMode != "" && (mode == "avg" || mode == "min") {
-		for i := first; i < len(s.scan.clauses); i++ {
-			s.scan.clauses[i].same = true
-		}
+	same, err := s.compound(k, depth)
+	for i := first; same && i < len(s.scan.clauses); i++ {
+		s.scan.clauses[i].same = true
 	}
 	return err
 }
 
-// compound reads the members of a query that holds others and returns its
-// score mode.
-func (s *scanner) compound(k kind, depth int) (mode string, err error) {
+// compound reads the members of a query that holds others. It reports whether
+// one more match inside could lower a hit or lose it: where scores are averaged
+// or the least is taken, and where the number of matches has a bound.
+func (s *scanner) compound(k kind, depth int) (same bool, err error) {
 	pathLen := len(s.path)
-	mode = k.scoreMode
+	mode := k.scoreMode
+	var query span
+	marked := len(s.scan.highlights)
 	s.scan.leaves++ // such as the filters of functions
 	err = s.object(func(name []byte) error {
 		s.path = append(append(s.path[:pathLen], '.'), name...)
 		switch {
 		case slices.Contains(k.inside, string(name)):
-			return s.list(func() error { return s.query(depth + 1) })
+			at, err := s.place(func() error { return s.list(func() error { return s.query(depth + 1) }) })
+			if string(name) == "query" {
+				query = at
+			}
+			return err
+		case string(name) == "inner_hits":
+			return s.hits()
 		case slices.Contains(k.outside, string(name)):
 			return s.leave(ReasonNotScoring)
+		case string(name) == "max_children":
+			same = true
 		case string(name) == "min_score":
 			s.scan.minScore = true
 		case string(name) == "score_mode" && s.dec.PeekKind() == '"':
@@ -346,14 +356,19 @@ func (s *scanner) compound(k kind, depth int) (mode string, err error) {
 		return err
 	})
 	s.path = s.path[:pathLen]
-	return mode, err
+	s.scan.mark(marked, query)
+	return same || mode == "avg" || mode == "min", err
 }
 
-// clause reads a clause that looks for text.
+// clause reads a clause that looks for text. Behind the last one that can be
+// expanded with the others they are only counted.
 func (s *scanner) clause(k kind, depth int) error {
 	v, err := s.value()
 	if err != nil {
 		return err
+	}
+	if s.texts > maxTargets {
+		return nil
 	}
 	s.scan.clauses = append(s.scan.clauses, clause{path: string(s.path), depth: depth, boost: 1, plain: true})
 	c := &s.scan.clauses[len(s.scan.clauses)-1]
@@ -362,6 +377,14 @@ func (s *scanner) clause(k kind, depth int) error {
 	}
 	if c.phrase && !s.phrases && c.reason == "" {
 		c.reason = ReasonPhrase
+	}
+	switch {
+	case c.reason == "":
+		s.texts++
+	case s.notes < maxNotes:
+		s.notes++
+	default:
+		s.scan.clauses = s.scan.clauses[:len(s.scan.clauses)-1]
 	}
 	return nil
 }

@@ -24,12 +24,17 @@ func (s *scanner) retriever(depth int) error {
 		memberLen := len(s.path)
 		return s.object(func(name []byte) error {
 			s.scan.minScore = s.scan.minScore || string(name) == "min_score"
+			if string(name) == "collapse" {
+				return s.collapse()
+			}
 			if !slices.Contains(inside, string(name)) {
 				return s.dec.SkipValue()
 			}
 			s.path = append(append(s.path[:memberLen], '.'), name...)
 			if string(name) == "query" {
-				return s.query(depth)
+				at, err := s.place(func() error { return s.query(depth) })
+				s.scan.standards = append(s.scan.standards, at)
+				return err
 			}
 			return s.list(func() error { return s.retriever(depth + 1) })
 		})
@@ -58,28 +63,4 @@ func (s *scanner) rescore() error {
 	})
 	s.path = s.path[:pathLen]
 	return err
-}
-
-// highlight notes where a highlight_query may be put in.
-func (s *scanner) highlight() error {
-	if s.dec.PeekKind() != '{' {
-		return s.dec.SkipValue()
-	}
-	has, empty, inside := false, true, 0
-	err := s.object(func(name []byte) error {
-		if empty {
-			inside = s.nameStart
-		}
-		empty = false
-		has = has || string(name) == "highlight_query"
-		return s.dec.SkipValue()
-	})
-	if err != nil || has {
-		return err
-	}
-	if empty {
-		inside = int(s.dec.InputOffset()) - 1
-	}
-	s.scan.highlight, s.scan.highlightEmpty = inside, empty
-	return nil
 }

@@ -1,6 +1,8 @@
 package expand
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -169,7 +171,7 @@ func TestUnscoredSearchesAreKnown(t *testing.T) {
 		if err := s.run([]byte(`{"query":{"match":{"body":"car"}},` + body + `}`)); err != nil {
 			t.Fatal(err)
 		}
-		if got := s.scan.size == 0 && !s.scan.scoredAggregations; got != want {
+		if got := s.scan.noHits && !s.scan.scoredAggregations; got != want {
 			t.Errorf("%s: unscored %t, want %t", body, got, want)
 		}
 	}
@@ -203,5 +205,114 @@ func TestIndicesOptionsReachTheCluster(t *testing.T) {
 	want := Indices{Expression: "docs", Options: "expand_wildcards=open%2Chidden&ignore_unavailable=true"}
 	if err != nil || seen.indices != want {
 		t.Errorf("indices %+v, error %v; want %+v", seen.indices, err, want)
+	}
+}
+
+func TestMoreMatchesMayNotTakePlaces(t *testing.T) {
+	for body, same := range map[string]bool{
+		`{"query":{"has_child":{"type":"c","max_children":2,"query":{"match":{"body":"car"}}}}}`:                    true,
+		`{"query":{"has_child":{"type":"c","min_children":2,"query":{"match":{"body":"car"}}}}}`:                    false,
+		`{"query":{"has_child":{"query":{"match":{"body":"car"}},"score_mode":"sum","max_children":2,"type":"c"}}}`: true,
+		`{"query":{"match":{"body":"car"}},"terminate_after":100}`:                                                  true,
+		`{"query":{"match":{"body":"car"}},"terminate_after":0}`:                                                    false,
+	} {
+		r := expandRequest(t, &Request{Body: []byte(body)}, nil)
+		if got := strings.Contains(string(r.Body), `{"bool":{"must":[`); got != same {
+			t.Errorf("%s: only what the original matches: %t, want %t:\n%s", body, got, same, r.Body)
+		}
+	}
+	r := expandRequest(t, &Request{RawQuery: "terminate_after=7", Body: []byte(carRental)}, nil)
+	if !strings.Contains(string(r.Body), `{"bool":{"must":[`) {
+		t.Errorf("terminate_after in the URL: %s", r.Body)
+	}
+}
+
+func TestMinScoreOfACountIsHeeded(t *testing.T) {
+	for normalize, want := range map[bool]Reason{false: ReasonMinScore, true: ""} {
+		r := expandRequest(t, &Request{Endpoint: EndpointCount, RawQuery: "min_score=2", Body: []byte(carRental)}, func(_ *fakeCluster, o *Options) {
+			o.NormalizeScores = normalize
+		})
+		if r.Reason != want {
+			t.Errorf("normalised %t: reason %q, want %q", normalize, r.Reason, want)
+		}
+		if want == "" && !strings.Contains(string(r.Body), `"boost"`) {
+			t.Errorf("the score decides what is counted, so the terms keep their boosts: %s", r.Body)
+		}
+	}
+}
+
+func TestNamesOfFieldsArePatternsWhereTheEnginesTakeThem(t *testing.T) {
+	for query, want := range map[string]bool{
+		`{"match":{"bo*":"car"}}`:                                          false,
+		`{"match_bool_prefix":{"bo*":"car rental"}}`:                       false,
+		`{"multi_match":{"query":"car","fields":["bo*"]}}`:                 true,
+		`{"combined_fields":{"query":"car","fields":["bo*"]}}`:             true,
+		`{"query_string":{"query":"car","default_field":"bo*"}}`:           true,
+		`{"simple_query_string":{"query":"car","fields":["bo*"]}}`:         true,
+		`{"simple_query_string":{"query":"car+rental","fields":["body"]}}`: false, // an operator even there
+		`{"query_string":{"query":"car x+y","default_field":"body"}}`:      true,
+	} {
+		r := expandRequest(t, &Request{Body: []byte(`{"query":` + query + `}`)}, nil)
+		found := len(r.Clauses) > 0 && r.Clauses[0].Field == "body" && r.Rewritten
+		if found != want {
+			t.Errorf("%s: taken for the field body: %t, want %t (%+v)", query, found, want, r.Clauses)
+		}
+	}
+}
+
+func TestSearchesWithVeryManyClausesAreBounded(t *testing.T) {
+	many := strings.Repeat(`{"query_string":{"query":"car"}},`, 5000)
+	r := expandRequest(t, &Request{Body: []byte(`{"query":{"bool":{"should":[` + many + `{"match":{"body":"car"}}]}}}`)}, func(_ *fakeCluster, o *Options) {
+		o.DefaultFields = []string{"body", "title"}
+	})
+	if r.Reason != ReasonTooManyClauses || len(r.Clauses) > 200 {
+		t.Errorf("reason %q, %d clauses told of", r.Reason, len(r.Clauses))
+	}
+	phrases := strings.Repeat(`{"match_phrase":{"body":"car rental"}},`, 5000)
+	r = expandRequest(t, &Request{Body: []byte(`{"query":{"bool":{"should":[` + phrases + `{"match":{"body":"car"}}]}}}`)}, nil)
+	if !r.Rewritten || len(r.Clauses) > 200 {
+		t.Errorf("beside phrases: rewritten %t, %d clauses told of", r.Rewritten, len(r.Clauses))
+	}
+	r = expandRequest(t, &Request{Endpoint: EndpointMultiSearch, Body: []byte(strings.Repeat("{}\n"+carRental+"\n", maxSearches+1))}, nil)
+	if r.Reason != ReasonTooManySearches {
+		t.Errorf("%d searches: reason %q", maxSearches+1, r.Reason)
+	}
+}
+
+func TestSpentTimeEndsTheExpansionOfEachSearch(t *testing.T) {
+	c, m := rental(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r, err := New(c, m, DefaultOptions()).Expand(ctx, &Request{
+		Endpoint: EndpointMultiSearch, Body: []byte(strings.Repeat("{}\n"+carRental+"\n", 3)),
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("result %+v, error %v", r, err)
+	}
+}
+
+func TestTermsThatSpanPositionsLeaveMatchingToTheOriginal(t *testing.T) {
+	r := expandRequest(t, &Request{Body: []byte(carRental)}, func(c *fakeCluster, o *Options) { c.graph, o.Scoring = true, FormAuto })
+	if !strings.HasPrefix(string(r.Body), `{"query":{"bool":{"must":[`) || r.Clauses[0].Form != "linear" {
+		t.Errorf("form %q: %s", r.Clauses[0].Form, r.Body)
+	}
+}
+
+func TestMemoryUsedAgainHoldsNothingOfTheSearchBefore(t *testing.T) {
+	c, m := rental(t)
+	e := New(c, m, DefaultOptions())
+	const body = `{"query":{"multi_match":{"query":"car rental","fields":["sku","body","unbound","title"]}}}`
+	var first string
+	for i := range 20 { // each round uses the memory of other fields
+		r, err := e.Expand(t.Context(), &Request{Body: []byte(body)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == "" {
+			first = string(r.Body)
+		}
+		if string(r.Body) != first {
+			t.Fatalf("round %d: %s\nwant %s", i, r.Body, first)
+		}
 	}
 }

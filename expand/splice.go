@@ -22,11 +22,21 @@ func (j *job) decide(c *clause) (Form, Reason) {
 			return FormGrouped, ReasonScale
 		case !t.stats.Scripts:
 			return FormGrouped, ReasonNoScripts
-		case t.analysis.Shards > 1 && j.params.searchType != "" && j.params.searchType != dfs:
+		case t.analysis.Shards <= 1:
+		case t.analysis.Routed || j.params.routed() || j.pitShards > 0 && j.pitShards < t.analysis.Shards:
+			return FormGrouped, ReasonRouting
+		case j.scoresByShard():
 			return FormGrouped, ReasonSearchType
 		}
 	}
 	return FormSaturated, ""
+}
+
+// scoresByShard reports whether each shard scores by statistics of its own: an
+// explanation is that of the one shard that holds the document.
+func (j *job) scoresByShard() bool {
+	fixed := j.params.searchType
+	return fixed != "" && fixed != dfs || j.req.Endpoint == EndpointExplain
 }
 
 // plan decides for every clause whether and how its terms are written, and for
@@ -45,6 +55,9 @@ func (j *job) plan() {
 			continue
 		}
 		c.form, c.formReason = j.decide(c)
+		if c.formReason == ReasonRouting || c.formReason == ReasonSearchType {
+			j.findLess(c)
+		}
 		j.flatten(c)
 		saturated = saturated || c.form == FormSaturated
 	}
@@ -116,6 +129,9 @@ const (
 func (j *job) room() int {
 	scan := &j.scanner.scan
 	n := len(j.body) + 4*scan.query.len()
+	for i := range scan.highlights {
+		n += scan.highlights[i].len()
+	}
 	for i := range scan.clauses {
 		c := &scan.clauses[i]
 		if c.form == FormSaturated {
@@ -136,37 +152,22 @@ func (j *job) write(w *writer) {
 		w.out = make([]byte, 0, j.room())
 	}
 	w.out, w.leaves = w.out[:0], 0
-	at := 0
-	highlight := func() {
-		if scan.highlight == 0 || !j.marks() {
-			return
-		}
-		j.copy(w, at, scan.highlight)
-		at = scan.highlight
-		j.highlight(w)
-	}
-	behind := scan.highlight > scan.query.start
-	if !behind {
-		highlight()
-	}
-	rescoring := 0
+	at, rescoring := 0, 0
 	if j.rescore {
 		w.candidates = true
-		j.copy(w, at, scan.query.end)
+		j.copy(w, 0, scan.query.end)
 		at, w.candidates = scan.query.end, false
 		// The engines count the clauses of the query and of the rescore apart.
 		rescoring, w.leaves = w.leaves, 0
 		j.writeRescore(w)
 	}
-	if behind {
-		highlight()
-	}
 	j.copy(w, at, len(j.body))
 	w.leaves = max(w.leaves, rescoring)
 }
 
-// copy copies the bytes of the body from start to end, with every clause in
-// them as it is written. No clause stands across one of these places.
+// copy copies the bytes of the body from start to end, with every clause and
+// every highlight in them as it is written. None stands across one of these
+// places.
 func (j *job) copy(w *writer, start, end int) {
 	scan := &j.scanner.scan
 	for i := range scan.clauses {
@@ -174,57 +175,11 @@ func (j *job) copy(w *writer, start, end int) {
 		if c.added() == 0 || !(span{start, end}).holds(c.at) {
 			continue
 		}
-		w.out = append(w.out, j.body[start:c.at.start]...)
+		j.copyMarked(w, start, c.at.start)
 		w.clause(c, c.at.of(j.body))
 		start = c.at.end
 	}
-	w.out = append(w.out, j.body[start:end]...)
-}
-
-// marks reports whether the words to highlight have to be said: where the query
-// that the highlighter sees was rewritten.
-func (j *job) marks() bool {
-	scan := &j.scanner.scan
-	if scan.unscored || scan.query.isZero() {
-		return false
-	}
-	related := j.options.Highlight == HighlightRelated
-	for i := range scan.clauses {
-		c := &scan.clauses[i]
-		if c.added() == 0 || !scan.query.holds(c.at) {
-			continue
-		}
-		// A highlighter sees all terms of a query but those in script_score.
-		if !related || c.form == FormSaturated && !j.rescore {
-			return true
-		}
-	}
-	return false
-}
-
-// highlight writes the highlight_query: the original query, for
-// [HighlightRelated] together with the added terms.
-func (j *job) highlight(w *writer) {
-	scan := &j.scanner.scan
-	original := scan.query.of(j.body)
-	leaves := w.leaves
-	w.raw(`"highlight_query":`)
-	if j.options.Highlight == HighlightRelated {
-		w.raw(`{"bool":{"should":[`)
-		w.out = append(w.out, original...)
-		for i := range scan.clauses {
-			if c := &scan.clauses[i]; c.added() > 0 && scan.query.holds(c.at) {
-				w.terms(c)
-			}
-		}
-		w.raw(`]}}`)
-	} else {
-		w.out = append(w.out, original...)
-	}
-	w.leaves = leaves // it is no part of what the engine counts
-	if !scan.highlightEmpty {
-		w.raw(",")
-	}
+	j.copyMarked(w, start, end)
 }
 
 // needsDFS reports whether the search has to gather the statistics of all

@@ -86,7 +86,8 @@ func strip(original, rewritten []byte) error {
 	if err != nil {
 		return err
 	}
-	return compare(original, withoutHighlight(original, rewritten))
+	c := checker{original: original}
+	return c.compare(original, rewritten)
 }
 
 // withoutRescore cuts the rescore that akin put behind the query. Its query has
@@ -100,10 +101,11 @@ func withoutRescore(original, rewritten []byte) ([]byte, error) {
 	}
 	rescorer, _ := parse(is.values[at])
 	query, _ := parse(rescorer.member("query"))
-	if is.names[at-1] != "query" || string(is.between[at]) != `,"rescore":` || string(query.member("query_weight")) != "0" {
+	if is.names[at-1] != "query" || string(is.between[at]) != `,"rescore":` || string(query.member("query_weight")) != queryWeight {
 		return nil, fmt.Errorf("not akin's rescore: %s", is.values[at])
 	}
-	if err := compare(was.member("query"), query.member("rescore_query")); err != nil {
+	c := checker{original: original, rescore: true}
+	if err := c.compare(was.member("query"), query.member("rescore_query")); err != nil {
 		return nil, fmt.Errorf("rescore: %w", err)
 	}
 	var out []byte
@@ -115,27 +117,17 @@ func withoutRescore(original, rewritten []byte) ([]byte, error) {
 	return append(out, is.between[len(is.values)]...), nil
 }
 
-// withoutHighlight cuts the highlight_query that akin put in.
-func withoutHighlight(original, rewritten []byte) []byte {
-	was, _ := parse(original)
-	is, _ := parse(rewritten)
-	before, _ := parse(was.member("highlight"))
-	highlight := is.member("highlight")
-	now, _ := parse(highlight)
-	if before.member("highlight_query") != nil || now.member("highlight_query") == nil {
-		return rewritten
-	}
-	added := []byte(`"highlight_query":` + string(now.values[0]))
-	if len(now.values) > 1 {
-		added = append(added, ',')
-	}
-	return bytes.Replace(rewritten, highlight, bytes.Replace(highlight, added, nil, 1), 1)
+// A checker compares what became of an original; rescore says that it is the
+// query of the rescore, in which the hits are found already.
+type checker struct {
+	original []byte
+	rescore  bool
 }
 
 // compare reports an error unless is equals was but for clauses that akin wrote
-// around the original ones.
-func compare(was, is []byte) error {
-	if bytes.Equal(was, is) || wraps(is, was) {
+// around the original ones, and for queries of highlights.
+func (c checker) compare(was, is []byte) error {
+	if bytes.Equal(was, is) || c.wraps(is, was) {
 		return nil
 	}
 	a, ok := parse(was)
@@ -149,15 +141,52 @@ func compare(was, is []byte) error {
 		}
 	}
 	for i := range a.values {
-		if err := compare(a.values[i], b.values[i]); err != nil {
+		if a.names != nil && a.names[i] == "highlight" {
+			b.values[i] = c.withoutQuery(a.values[i], b.values[i])
+		}
+		if err := c.compare(a.values[i], b.values[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// withoutQuery cuts the highlight_query that akin put in front of the members
+// of a highlight object that has none.
+func (c checker) withoutQuery(was, is []byte) []byte {
+	before, _ := parse(was)
+	now, _ := parse(is)
+	if before.member("highlight_query") != nil || len(now.names) == 0 || now.names[0] != "highlight_query" || !c.marks(now.values[0]) {
+		return is
+	}
+	added := []byte(`"highlight_query":` + string(now.values[0]))
+	if len(now.values) > 1 {
+		added = append(added, ',')
+	}
+	return bytes.Replace(is, added, nil, 1)
+}
+
+// marks reports whether a highlight_query is a query of the original, or any of
+// several together with what akin adds.
+func (c checker) marks(query []byte) bool {
+	if bytes.Contains(c.original, query) {
+		return true
+	}
+	kind, parts := inside(query)
+	should, _ := parse(parts.member("should"))
+	if kind != "bool" || len(parts.names) != 1 || len(should.values) < 2 {
+		return false
+	}
+	for i, q := range should.values {
+		if !bytes.Contains(c.original, q) && (i == 0 || !ours([][]byte{q})) {
+			return false
+		}
+	}
+	return true
+}
+
 // wraps reports whether outer is a query that akin writes around a clause.
-func wraps(outer, clause []byte) bool {
+func (c checker) wraps(outer, clause []byte) bool {
 	kind, parts := inside(outer)
 	if kind != "bool" || len(parts.names) == 0 {
 		return false
@@ -192,7 +221,7 @@ func wraps(outer, clause []byte) bool {
 		return false
 	case bytes.Equal(added[0], clause), string(added[0]) == `{"bool":{"filter":`+string(listOf(clause))+`}}`:
 		added = added[1:]
-	default:
+	case !c.rescore:
 		return false
 	}
 	return len(added) > 0 && ours(added)
@@ -245,6 +274,16 @@ func TestStripNoticesWhatAkinMayNotChange(t *testing.T) {
 		}
 		if strip([]byte(carRental), []byte(changed)) == nil {
 			t.Errorf("%s became %s, and nobody noticed", was, is)
+		}
+	}
+	const query, marked = `{"query":{"match":{"body":"car rental"}}`, `,"highlight":{"fields":{}}}`
+	for _, is := range []string{
+		`,"highlight":{"highlight_query":{"match_all":{}},"fields":{}}}`,
+		`,"highlight":{"fields":{},"highlight_query":{"match":{"body":"car rental"}}}}`,
+		`,"highlight":{"highlight_query":{"bool":{"should":[{"match":{"body":"car rental"}},{"exists":{"field":"a"}}]}},"fields":{}}}`,
+	} {
+		if strip([]byte(query+marked), []byte(query+is)) == nil {
+			t.Errorf("%s became %s, and nobody noticed", marked, is)
 		}
 	}
 }

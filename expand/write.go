@@ -110,6 +110,10 @@ func (w *writer) clause(c *clause, original []byte) {
 		w.raw(`{"bool":{"filter":[`)
 		w.original(c, original)
 		w.raw(`],"should":[`)
+	case c.rescored && !c.groups():
+		// The hits are found already, and whatever the original matches has one
+		// of its terms.
+		w.raw(`{"bool":{"should":[`)
 	default:
 		// Inside a filter of its own the original finds what it finds and adds
 		// nothing to the score.
@@ -391,7 +395,7 @@ func (w *writer) boost(form Form, t *target, c *candidate) float64 {
 // linear returns λ of the linear form.
 func (w *writer) linear() float64 {
 	if w.few {
-		return candidateStrength
+		return min(candidateRatio*w.strength.Saturated, 1)
 	}
 	return w.strength.Linear
 }

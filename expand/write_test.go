@@ -303,35 +303,6 @@ func TestPhrasesAndPrefixesAreReorderedOrWidened(t *testing.T) {
 	}
 }
 
-func TestRelatedWordsLightUpWhereAsked(t *testing.T) {
-	const query = `{"bool":{"must":[{"match":{"body":"car"}}]}}`
-	related := func(o *Options) { o.Highlight = HighlightRelated }
-	injected := `"highlight_query":{"bool":{"should":[` + query + `,{"term":{"body":{"value":"automobile"}}},{"term":{"body":{"value":"lease"}}}]}},"fields"`
-	for name, tt := range map[string]struct {
-		change func(o *Options)
-		body   string
-		want   string
-	}{
-		"script_score hides them": {func(o *Options) { o.Phase = PhaseQuery }, `{"query":` + query + `,"highlight":{"fields":{"body":{}}}}`, injected},
-		"the query shows them":    {func(o *Options) { o.Scoring = FormLinear }, `{"query":` + query + `,"highlight":{"fields":{"body":{}}}}`, `"highlight":{"fields"`},
-		"its candidates do":       {func(*Options) {}, `{"query":` + query + `,"highlight":{"fields":{"body":{}}}}`, `"highlight":{"fields"`},
-		"one of its own": {
-			func(o *Options) { o.Phase = PhaseQuery }, `{"query":` + query + `,"highlight":{"highlight_query":{"match_all":{}},"fields":{"body":{}}}}`,
-			`"highlight":{"highlight_query":{"match_all":{}},"fields"`,
-		},
-		"no query beside a retriever": {
-			func(o *Options) { o.Phase = PhaseQuery }, `{"retriever":{"standard":{"query":` + query + `}},"highlight":{"fields":{"body":{}}}}`, `"highlight":{"fields"`,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := expandBody(t, with(func(o *Options) { related(o); tt.change(o) }), tt.body)
-			if !r.Rewritten || !strings.Contains(string(r.Body), tt.want) || !json.Valid(r.Body) {
-				t.Errorf("got\n%s\nwant\n%s", r.Body, tt.want)
-			}
-		})
-	}
-}
-
 func TestNumbersFitInto32Bits(t *testing.T) {
 	var w writer
 	for _, v := range []float64{0, 1e300, 1e39, 5e-324, 0.1} {

@@ -156,14 +156,38 @@ func (s *Server) shownRequest(w http.ResponseWriter, r *http.Request) (in *expan
 	case err != nil:
 		return refuse(w, http.StatusBadRequest, "the index is not escaped properly")
 	}
+	body, status, why := s.shownRequestBody(r)
+	if why != "" {
+		return refuse(w, status, why)
+	}
+	return &expand.Request{Endpoint: endpoint, Index: index, RawQuery: query, Body: body}, e, true
+}
+
+// shownRequestBody reads the body of a search that is to be shown, and unpacks
+// it, or returns the status and the reason of the refusal.
+func (s *Server) shownRequestBody(r *http.Request) (body []byte, status int, why string) {
+	const tooLarge = "the body is larger than max_body"
+	encoding, known := contentEncoding(r.Header["Content-Encoding"])
+	if !known {
+		return nil, http.StatusUnsupportedMediaType, "the body is neither plain nor gzip"
+	}
 	body, err := readUpTo(r.Body, min(r.ContentLength, firstRead), s.opts.MaxBody+1)
 	switch {
 	case err != nil:
-		return refuse(w, http.StatusBadRequest, "the body of the request broke off")
+		return nil, http.StatusBadRequest, "the body of the request broke off"
 	case int64(len(body)) > s.opts.MaxBody:
-		return refuse(w, http.StatusRequestEntityTooLarge, "the body is larger than max_body")
+		return nil, http.StatusRequestEntityTooLarge, tooLarge
+	case encoding == "" || len(body) == 0:
+		return body, 0, ""
 	}
-	return &expand.Request{Endpoint: endpoint, Index: index, RawQuery: query, Body: body}, e, true
+	switch body, reason := s.decompress(body); reason {
+	case "":
+		return body, 0, ""
+	case reasonTooLarge:
+		return nil, http.StatusRequestEntityTooLarge, tooLarge
+	default:
+		return nil, http.StatusBadRequest, "the body is no sound gzip"
+	}
 }
 
 // refuse answers a request that makes no sense.

@@ -213,6 +213,35 @@ func TestShowExpansionOfOtherEndpointsAndProfiles(t *testing.T) {
 	}
 }
 
+func TestShowExpansionTakesPackedBodies(t *testing.T) {
+	body := `{"x":"` + strings.Repeat("y", 90) + `"}`
+	for _, tt := range []struct {
+		name, encoding, body string
+		status               int
+		answer               string
+	}{
+		{"gzip", "gzip", pack(t, body), 200, `"raw_query":"own search ","body":` + body},
+		{"nothing", "gzip", "", 200, `"raw_query":"own search "`},
+		{"identity", "identity", body, 200, `"body":` + body},
+		{"no gzip", "gzip", body, 400, "no sound gzip"},
+		{"gzip that breaks off", "gzip", pack(t, body)[:30], 400, "no sound gzip"},
+		{"gzip of too much", "gzip", pack(t, strings.Repeat(" ", 200)), 413, "larger than max_body"},
+		{"too much gzip", "gzip", strings.Repeat("x", 101), 413, "larger than max_body"},
+		{"another coding", "br", body, 415, "neither plain nor gzip"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newServer(t, Options{Expander: echo("own"), MaxBody: 100})
+			r := httptest.NewRequest(http.MethodPost, "/_akin/expand/help", strings.NewReader(tt.body))
+			r.Header.Set("Content-Encoding", tt.encoding)
+			w := httptest.NewRecorder()
+			s.AdminHandler().ServeHTTP(w, r)
+			if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.answer) {
+				t.Errorf("got %d %s, want %d with %s", w.Code, w.Body, tt.status, tt.answer)
+			}
+		})
+	}
+}
+
 // An expansion that is only shown counts as no request.
 func TestShownExpansionIsNotCounted(t *testing.T) {
 	registry := prometheus.NewRegistry()

@@ -42,7 +42,7 @@ var (
 // and the others did not. Where nothing failed nothing stands there, so that
 // filter_path can name it too and the answer is the same.
 var failurePaths = map[expand.Endpoint]string{
-	expand.EndpointMultiSearch: "responses.error.type",
+	expand.EndpointMultiSearch: "responses.error.type,responses._shards.failures.reason.type",
 	expand.EndpointRankEval:    "failures.*.error.type",
 }
 
@@ -107,9 +107,16 @@ func (s *Server) beginning(res *http.Response) []byte {
 }
 
 // failure returns what an answer with a good status says of a rewritten search
-// that failed, nil where it says nothing. It reads the answer, up to bounds,
-// and puts it back. An error says that it could not be looked at.
+// that failed, wholly or on some shards, nil where it says nothing. It reads
+// the answer, up to bounds, and puts it back. An error says that it could not
+// be looked at.
 func (t *searchTransport) failure(ex *exchange, res *http.Response) ([]byte, error) {
+	switch {
+	case ex.strict:
+		return nil, nil
+	case ex.endpoint == expand.EndpointSearch, ex.endpoint == expand.EndpointCount:
+		return t.partial(res)
+	}
 	if failurePaths[ex.endpoint] == "" && ex.endpoint != expand.EndpointValidate {
 		return nil, nil
 	}
@@ -129,17 +136,22 @@ func (t *searchTransport) failure(ex *exchange, res *http.Response) ([]byte, err
 		}
 		return ex.failed(io.LimitReader(gz, maxHeldAnswer))
 	}
-	if ex.endpoint == expand.EndpointMultiSearch && !bytes.Contains(answer, []byte(`"error"`)) {
+	if ex.endpoint == expand.EndpointMultiSearch && !bytes.Contains(answer, []byte(`"error"`)) && !bytes.Contains(answer, []byte(`"failures"`)) {
 		return nil, nil // the usual case, without reading a token
 	}
 	return ex.failed(bytes.NewReader(answer))
+}
+
+// newDecoder returns a decoder of an answer, which need not be perfect JSON.
+func newDecoder(answer io.Reader) *jsontext.Decoder {
+	return jsontext.NewDecoder(answer, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
 // failed returns what an answer says of a rewritten search that failed, at most
 // maxRefusal bytes, nil where it says nothing. An error says that it is not the
 // answer of the endpoint.
 func (ex *exchange) failed(answer io.Reader) (said []byte, err error) {
-	d := jsontext.NewDecoder(answer, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	d := newDecoder(answer)
 	err = eachMember(d, func(name string) error {
 		if said != nil {
 			return d.SkipValue()
@@ -162,7 +174,7 @@ func (ex *exchange) failed(answer io.Reader) (said []byte, err error) {
 }
 
 // failedItem returns the error of the first rewritten search in the list of
-// answers that d is before.
+// answers that d is before, or the failures of its shards.
 func (ex *exchange) failedItem(d *jsontext.Decoder) (said []byte, err error) {
 	if t, err := d.ReadToken(); err != nil || t.Kind() != '[' {
 		return nil, errShape
@@ -170,11 +182,19 @@ func (ex *exchange) failedItem(d *jsontext.Decoder) (said []byte, err error) {
 	for k := 0; d.PeekKind() != ']'; k++ {
 		counts := ex.filtered || ex.rewritten == nil || rewroteSearch(ex.rewritten, k)
 		err := eachMember(d, func(name string) error {
-			if name != "error" || !counts || said != nil {
-				return d.SkipValue()
+			var err error
+			switch {
+			case !counts || said != nil:
+				err = d.SkipValue()
+			case name == "error":
+				var value jsontext.Value
+				value, err = d.ReadValue()
+				said = bytes.Clone(value[:min(len(value), maxRefusal)])
+			case name == "_shards" && d.PeekKind() == '{':
+				said, err = shardFailures(d)
+			default:
+				err = d.SkipValue()
 			}
-			value, err := d.ReadValue()
-			said = bytes.Clone(value[:min(len(value), maxRefusal)])
 			return err
 		})
 		if err != nil {

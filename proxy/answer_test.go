@@ -68,41 +68,48 @@ func TestFailureInsideAnAnswerIsFollowedByTheOriginal(t *testing.T) {
 	for _, tt := range tests {
 		for _, encoding := range []string{"", "gzip"} {
 			t.Run(tt.name+" "+encoding, func(t *testing.T) {
-				body, header := tt.answer, jsonType
-				if encoding != "" {
-					body, header = pack(t, tt.answer), header+"Content-Encoding: gzip\n"
-				}
-				node := startRawNode(t, func(n int, _ rawRequest) string {
-					if n == 1 {
-						return answer(200, header, body)
-					}
-					return answer(200, jsonType, `{"of":"the original"}`)
-				})
-				addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, RankEval: true, Expander: expander(rewriteFirstAndLast)})
-				got := exchangeRaw(t, addr, searchOf(tt.target, jsonType, lines))
-				want, requests := body, 1
-				if tt.followed {
-					want, requests = `{"of":"the original"}`, 2
-				}
-				if _, got, _ := strings.Cut(got, "\r\n\r\n"); got != want {
-					t.Errorf("the client got %q, want %q", got, want)
-				}
-				arrived := node.all()
-				if len(arrived) != requests || arrived[0].body != rewrittenLines || arrived[requests-1].body != lines && tt.followed {
-					t.Errorf("the node got %q", arrived)
-				}
-				if last := arrived[len(arrived)-1].line; tt.followed && last != "POST "+tt.target+" HTTP/1.1" {
-					t.Errorf("the original went to %q", last)
-				}
-				if n := counter(t, registry, "akin_refused_searches_total", "original", "taken"); (n == 1) != tt.followed {
-					t.Errorf("%v refusals are counted", n)
-				}
 				unchecked := tt.unchecked || tt.name == "nothing" && encoding != ""
-				if n := counter(t, registry, "akin_unchecked_answers_total"); encoding == "" && (n == 1) != unchecked {
-					t.Errorf("%v answers are counted as unchecked", n)
-				}
+				checkFollowed(t, tt.target, tt.answer, encoding, tt.followed, unchecked)
 			})
 		}
+	}
+}
+
+// checkFollowed has a rewritten search answered and checks whether the original
+// follows, what the client gets, and what is counted.
+func checkFollowed(t *testing.T, target, first, encoding string, followed, unchecked bool) {
+	t.Helper()
+	body, header := first, jsonType
+	if encoding != "" {
+		body, header = pack(t, first), header+"Content-Encoding: gzip\n"
+	}
+	node := startRawNode(t, func(n int, _ rawRequest) string {
+		if n == 1 {
+			return answer(200, header, body)
+		}
+		return answer(200, jsonType, `{"of":"the original"}`)
+	})
+	addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, RankEval: true, Expander: expander(rewriteFirstAndLast)})
+	got := exchangeRaw(t, addr, searchOf(target, jsonType, lines))
+	want, requests := body, 1
+	if followed {
+		want, requests = `{"of":"the original"}`, 2
+	}
+	if _, got, _ := strings.Cut(got, "\r\n\r\n"); got != want {
+		t.Errorf("the client got %q, want %q", got, want)
+	}
+	arrived := node.all()
+	if len(arrived) != requests || arrived[0].body != rewrittenLines || arrived[requests-1].body != lines && followed {
+		t.Errorf("the node got %q", arrived)
+	}
+	if last := arrived[len(arrived)-1].line; followed && last != "POST "+target+" HTTP/1.1" {
+		t.Errorf("the original went to %q", last)
+	}
+	if n := counter(t, registry, "akin_refused_searches_total", "original", "taken"); (n == 1) != followed {
+		t.Errorf("%v refusals are counted", n)
+	}
+	if n := counter(t, registry, "akin_unchecked_answers_total"); encoding == "" && (n == 1) != unchecked {
+		t.Errorf("%v answers are counted as unchecked", n)
 	}
 }
 
@@ -160,8 +167,8 @@ func TestFilteredAnswersShowFailures(t *testing.T) {
 	for _, tt := range []struct{ target, want string }{
 		{"/_msearch", ""},
 		{"/_msearch?filter_path=", ""},
-		{"/_msearch?filter_path=responses.hits,took", "responses.hits,took,responses.error.type"},
-		{"/_msearch?filter_path=a&filter_path=responses.hits%2Etotal", "responses.hits.total,responses.error.type"},
+		{"/_msearch?filter_path=responses.hits,took", "responses.hits,took,responses.error.type,responses._shards.failures.reason.type"},
+		{"/_msearch?filter_path=a&filter_path=responses.hits%2Etotal", "responses.hits.total,responses.error.type,responses._shards.failures.reason.type"},
 		{"/_rank_eval?pretty&filter_path=metric_score", "metric_score,failures.*.error.type"},
 		{"/_search?filter_path=hits", "hits"},
 		{"/_count?filter_path=-_shards", "-_shards"},

@@ -37,6 +37,9 @@ type control struct {
 	profile string
 }
 
+// asks reports whether the client wants to know what becomes of its search.
+func (c *control) asks() bool { return c.explain || c.dryRun }
+
 // cutControl returns the raw query without akin's own parameters, all else byte
 // for byte, and what they and the headers ask for. Values that mean nothing are
 // ignored. A profile in a parameter goes before one in a header, and the first

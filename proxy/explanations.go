@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -28,11 +29,11 @@ const (
 	// out hundreds of others. Without vectors and long lists of ids few bodies
 	// are larger.
 	maxExplainedBody = 64 << 10
-	// Memory of an entry beside its texts, of a clause and of an added term,
-	// from the sizes of the structs and a few words for their short strings.
-	entryBytes  = 512
-	clauseBytes = 256
-	addedBytes  = 96
+	// entryBytes is the memory of an entry beside what it points to: the size of
+	// the struct, and its id.
+	entryBytes = 512
+	// errorBytes is that of an error beside its text.
+	errorBytes = 16
 )
 
 // An entry is what is kept of one search. Nothing in it is modified later but
@@ -52,7 +53,9 @@ type entry struct {
 	original  message
 	rewritten message
 	clauses   []expand.Clause
-	failures  []error
+	added     int // terms, in all clauses
+	cut       int // clauses that are not in clauses, or without their terms
+	failures  []string
 	size      int // the memory that it holds, about
 }
 
@@ -65,19 +68,20 @@ type message struct {
 }
 
 func newMessage(rawQuery string, body []byte) message {
-	m := message{rawQuery: rawQuery, size: len(body)}
-	if cap(body) <= maxExplainedBody { // what is behind the length is kept alive, too
+	m := message{rawQuery: strings.Clone(rawQuery), size: len(body)} // it is a part of the request line
+	if cap(body) <= maxExplainedBody {                               // what is behind the length is kept alive, too
 		m.body = body
 	}
 	return m
 }
 
-// measure estimates the memory that e holds.
-func (e *entry) measure() int {
-	n := entryBytes + len(e.index) + len(e.profile) + len(e.original.rawQuery) + cap(e.original.body) +
-		len(e.rewritten.rawQuery) + cap(e.rewritten.body)
-	for i := range e.clauses {
-		n += clauseBytes + addedBytes*len(e.clauses[i].Added) + addedBytes/2*len(e.clauses[i].Terms)
+// measure estimates the memory that e holds, its clauses, which take
+// clauseSizes, included.
+func (e *entry) measure(clauseSizes int) int {
+	n := entryBytes + clauseSizes + len(e.index) + len(e.profile) + len(e.reason) + len(e.cause) +
+		len(e.original.rawQuery) + cap(e.original.body) + len(e.rewritten.rawQuery) + cap(e.rewritten.body)
+	for _, text := range e.failures {
+		n += errorBytes + len(text)
 	}
 	return n
 }
@@ -92,9 +96,12 @@ type explanations struct {
 	size  int // bytes of all
 }
 
-// add keeps e, and lets the oldest go for it.
-func (x *explanations) add(e *entry) {
-	e.size = e.measure()
+// add keeps e, and lets the oldest go for it. It reports false for one that is
+// too large for all of the memory.
+func (x *explanations) add(e *entry) bool {
+	if e.size > maxExplainedBytes {
+		return false
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for x.count == maxExplained || x.count > 0 && x.size+e.size > maxExplainedBytes {
@@ -107,6 +114,7 @@ func (x *explanations) add(e *entry) {
 	x.next = (x.next + 1) % maxExplained
 	x.count++
 	x.size += e.size
+	return true
 }
 
 // last returns copies of the last entries, at most n, the newest first.
@@ -155,30 +163,34 @@ func (x *explanations) at(age int) *entry {
 func (s *Server) record(ex *exchange, r *http.Request, m match, res *expand.Result, cause string) {
 	e := &entry{
 		id: rand.Text(), when: time.Now(), took: ex.took,
-		endpoint: m.endpoint, index: ex.index, profile: ex.control.profile,
+		endpoint: m.endpoint, index: strings.Clone(ex.index), profile: strings.Clone(ex.control.profile),
 		outcome: outcomeFailedOpen, cause: cause,
 		asItCame: ex.control.dryRun || s.opts.Shadow > 0,
 		original: newMessage(ex.rawQuery, ex.original),
 	}
 	encoding, _ := contentEncoding(r.Header["Content-Encoding"])
 	e.original.packed = encoding != ""
+	size := 0
 	if res != nil {
 		s.metrics.clauses(res)
-		e.cause, e.clauses, e.failures = "", res.Clauses, res.Failures
+		e.cause, e.added, e.failures = "", res.AddedTerms(), keepErrors(res.Failures)
+		e.clauses, size, e.cut = keepClauses(res.Clauses)
 		if res.Rewritten {
 			e.outcome, e.rewritten = outcomeRewritten, newMessage(res.RawQuery, res.Body)
 		} else {
-			e.outcome, e.reason = outcomeUnchanged, reasonOf(res)
+			e.outcome, e.reason = outcomeUnchanged, strings.Clone(clipped(reasonOf(res)))
 		}
 	}
-	s.explanations.add(e)
-	ex.record = e.id
+	e.size = e.measure(size)
+	if s.explanations.add(e) {
+		ex.record = e.id
+	}
 }
 
 // mark names the record of a search in its answer, where the client asked for
 // that.
 func (*Server) mark(ex *exchange, res *http.Response) {
-	if ex.record != "" && (ex.control.explain || ex.control.dryRun) {
+	if ex.record != "" && ex.control.asks() {
 		res.Header.Set(explanationHeader, ex.record)
 	}
 }
@@ -215,17 +227,19 @@ type explanation struct {
 	Rewritten *shownMessage   `json:"rewritten,omitempty"`
 	Failures  []string        `json:"failures,omitempty"`
 	Clauses   []expand.Clause `json:"clauses"`
+	// Cut is the number of clauses that are not here, or without their terms,
+	// because there are too many.
+	Cut int `json:"clauses_cut,omitempty"`
 }
 
 func (e *entry) summary() summary {
-	res := expand.Result{Clauses: e.clauses}
 	sent := "original"
 	if e.outcome == outcomeRewritten && !e.asItCame && !e.refused {
 		sent = "rewritten"
 	}
 	return summary{
 		ID: e.id, Time: e.when.UTC(), Endpoint: endpointNames[e.endpoint], Index: e.index, Profile: e.profile,
-		Outcome: e.outcome, Reason: e.reason, Cause: e.cause, AddedTerms: res.AddedTerms(),
+		Outcome: e.outcome, Reason: e.reason, Cause: e.cause, AddedTerms: e.added,
 		TookMillis: float64(e.took.Microseconds()) / 1000, Sent: sent, Refused: e.refused,
 	}
 }
@@ -234,7 +248,7 @@ func (e *entry) summary() summary {
 func (s *Server) explain(e *entry) explanation {
 	x := explanation{
 		summary: e.summary(), Original: s.shown(e.original),
-		Failures: texts(e.failures), Clauses: append([]expand.Clause{}, e.clauses...),
+		Failures: e.failures, Clauses: append([]expand.Clause{}, e.clauses...), Cut: e.cut,
 	}
 	if e.outcome == outcomeRewritten {
 		rewritten := s.shown(e.rewritten)

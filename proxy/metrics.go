@@ -10,7 +10,8 @@ import (
 )
 
 // Outcomes of a request, values of the label "outcome". Each request that is
-// forwarded has one.
+// forwarded has one; one that holds several searches counts as failed_open,
+// too, for each of them that failed.
 const (
 	outcomePassed     = "passed"      // not a search: not looked at
 	outcomeRewritten  = "rewritten"   // a search that was sent with added terms

@@ -21,6 +21,7 @@ const (
 	reasonTemplateOff = "templates_off" // [Options.Templates] is not set
 	reasonTypedPath   = "typed_path"    // the cluster has no mapping types, or does not say so
 	reasonFilterPath  = "filter_path"   // the answer would not show that the search failed
+	reasonFormat      = "answer_format" // the answer would tell of it in another format than JSON
 	reasonDryRun      = "dry_run"       // the client asked for it
 	reasonShadow      = "shadow"        // [Options.Shadow] is set
 )
@@ -38,13 +39,16 @@ type exchange struct {
 	// still to be read from the request.
 	read     bool
 	original []byte
-	// rewritten is what is sent first, or in shadow mode beside the original;
-	// nil for the original alone.
+	// rewritten is what is sent first, or as a shadow; nil for the original alone.
 	rewritten *expand.Result
-	// shadow says that the client gets the answer to the original.
-	shadow bool
+	// shadow is what runs after the client has the answer to the original, nil
+	// for nothing.
+	shadow *shadowed
 	// filtered says that the answer shows what failed, but not of which search.
 	filtered bool
+	// strict says that the cluster refuses the rewritten search where a shard
+	// fails, so that its status tells all.
+	strict bool
 	// control is what the client asks of akin.
 	control control
 	// took is the time of akin's own work, record names the explanation.
@@ -65,7 +69,7 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 	ex := &exchange{endpoint: m.endpoint, index: m.index}
 	r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, ex))
 	ex.rawQuery, ex.control = cutControl(r.URL.RawQuery, r.Header)
-	expander, reason := s.choose(m, ex)
+	expander, reason := s.choose(m, ex, r.Header)
 	var body []byte
 	if reason == "" {
 		var err error
@@ -74,22 +78,24 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 			return
 		}
 	}
-	if reason == "" {
-		s.expandSearch(r, m, ex, expander, body)
-	} else {
+	switch {
+	case reason != "":
 		s.metrics.unchanged(reason)
-		if ex.control.explain || ex.control.dryRun {
+		if ex.control.asks() {
 			s.record(ex, r, m, &expand.Result{Reason: expand.Reason(reason)}, "")
 		}
+	case s.opts.Shadow > 0 && !ex.control.asks(): // nobody waits for the expansion
+		s.metrics.unchanged(reasonShadow)
+		ex.shadow = &shadowed{m, expander, body}
+	default:
+		s.expandSearch(r, m, ex, expander, body)
 	}
 	s.send(w, r)
 }
 
 // choose returns the expander for a search, or the reason why it is forwarded
 // as it came. It looks at all but the body.
-func (s *Server) choose(m match, ex *exchange) (e Expander, reason string) {
-	asked := ex.control.explain || ex.control.dryRun
-	ex.shadow = s.sampled()
+func (s *Server) choose(m match, ex *exchange, h http.Header) (e Expander, reason string) {
 	switch {
 	case ex.control.off:
 		return nil, reasonOff
@@ -97,45 +103,52 @@ func (s *Server) choose(m match, ex *exchange) (e Expander, reason string) {
 		return nil, reasonRankEvalOff
 	case m.how == renderTemplate && !s.opts.Templates:
 		return nil, reasonTemplateOff
-	case s.opts.Shadow > 0 && !ex.shadow && !asked:
+	case s.opts.Shadow > 0 && !ex.control.asks() && !s.sampled(m, ex.rawQuery):
 		return nil, reasonShadow
 	}
-	if e, reason = s.expanderFor(ex.control.profile); reason != "" {
-		return nil, reason
+	if e, reason = s.expanderFor(ex.control.profile); reason == "" {
+		reason = hidesFailures(m, ex.rawQuery, h)
 	}
-	if !showsFailures(m.endpoint, ex.rawQuery) {
-		return nil, reasonFilterPath
-	}
-	return e, ""
+	return e, reason
 }
 
-// expandSearch has the search rewritten within the budget, counts what came of
-// it and keeps that. Where it fails ex.rewritten stays nil.
+// expandSearch has the search rewritten and counts what came of it. Where it
+// fails ex.rewritten stays nil.
 func (s *Server) expandSearch(r *http.Request, m match, ex *exchange, e Expander, body []byte) {
-	ctx, cancel := context.WithTimeout(r.Context(), s.opts.Budget)
+	res, toSend, err := s.look(r.Context(), r, m, ex, e, body)
+	if err != nil {
+		s.metrics.failedOpen(s.cause(err))
+		return
+	}
+	for _, failure := range res.Failures {
+		s.metrics.failedOpen(s.cause(failure))
+	}
+	s.decide(ex, res, toSend)
+}
+
+// look has the search rewritten within the budget and keeps what came of it.
+func (s *Server) look(ctx context.Context, r *http.Request, m match, ex *exchange, e Expander, body []byte) (res, toSend *expand.Result, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.opts.Budget)
 	defer cancel()
 	start := time.Now()
-	res, toSend, err := s.expanded(ctx, r, m, ex, e, body)
+	res, toSend, err = s.expanded(ctx, r, m, ex, e, body)
 	ex.took = time.Since(start)
 	s.metrics.expand.Observe(ex.took.Seconds())
 	if err != nil {
 		cause := s.cause(err)
-		s.metrics.failedOpen(cause)
 		s.log.DebugContext(ctx, "search was not expanded", "index", m.index, "cause", cause, "err", err)
 		s.record(ex, r, m, nil, cause)
-		return
+		return nil, nil, err
 	}
 	for _, failure := range res.Failures {
-		cause := s.cause(failure)
-		s.metrics.failedOpen(cause)
-		s.log.DebugContext(ctx, "a search of several was not expanded", "index", m.index, "cause", cause, "err", failure)
+		s.log.DebugContext(ctx, "a search of several was not expanded", "index", m.index, "cause", s.cause(failure), "err", failure)
 	}
 	s.record(ex, r, m, res, "")
-	s.decide(ex, res, toSend)
 	if s.opts.LogQueries {
 		s.log.InfoContext(ctx, "search", "index", m.index, "query", ex.rawQuery, "body", string(body),
 			"rewritten", res.Rewritten, "rewritten_query", res.RawQuery, "rewritten_body", string(res.Body))
 	}
+	return res, toSend, nil
 }
 
 // decide settles what is sent of a search that was looked at, and counts it.
@@ -148,9 +161,6 @@ func (s *Server) decide(ex *exchange, res, toSend *expand.Result) {
 		s.metrics.unchanged(reasonDryRun)
 	case s.opts.Shadow > 0:
 		s.metrics.unchanged(reasonShadow)
-		if ex.shadow {
-			ex.rewritten = toSend
-		}
 	default:
 		ex.rewritten = toSend
 		s.metrics.rewritten.Inc()
@@ -254,12 +264,14 @@ func (t *searchTransport) RoundTrip(out *http.Request) (*http.Response, error) {
 
 func (t *searchTransport) exchange(out *http.Request, ex *exchange) (*http.Response, error) {
 	switch {
+	case ex.shadow != nil:
+		return t.server.shadow(out, ex) //nolint:contextcheck // What runs after it outlives the client's request.
 	case ex.rewritten == nil:
 		return t.sendOriginal(out, ex)
-	case ex.shadow:
-		return t.server.shadow(out, ex) //nolint:contextcheck // What runs beside it outlives the client's request.
 	}
-	res, err := t.next.RoundTrip(ex.rewrite(out))
+	rewritten := ex.rewrite(out)
+	ex.askForFailures(rewritten)
+	res, err := t.next.RoundTrip(rewritten)
 	if err != nil {
 		return nil, err
 	}
@@ -271,6 +283,7 @@ func (t *searchTransport) exchange(out *http.Request, ex *exchange) (*http.Respo
 	if answer == nil {
 		return res, nil
 	}
+	_, _ = io.CopyN(io.Discard, res.Body, maxDrained) // to its end, if that is near: the connection can be used again
 	_ = res.Body.Close()
 	res, err = t.sendOriginal(out, ex)
 	taken := err == nil && res.StatusCode < http.StatusBadRequest

@@ -27,13 +27,13 @@ const (
 	rewritten = `{"query":{"bool":{"should":[]}}}`
 )
 
-func pack(t *testing.T, s string) string {
-	t.Helper()
+func pack(tb testing.TB, s string) string {
+	tb.Helper()
 	var b bytes.Buffer
 	gz := gzip.NewWriter(&b)
 	io.WriteString(gz, s)
 	if err := gz.Close(); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return b.String()
 }

@@ -73,8 +73,8 @@ type Options struct {
 	// that come out can be rewritten.
 	Templates bool
 	// Shadow in [0, 1], unless 0, answers every client with what the cluster
-	// makes of the original search. This share of the plain searches is sent
-	// once more, rewritten, after that, and metrics tell how the two differ.
+	// makes of the original search. This share of the plain searches is expanded
+	// and sent once more after that, and metrics tell how the two differ.
 	Shadow float64
 	// Budget bounds the time of one call of Expander; 0 means [DefaultBudget].
 	Budget time.Duration

@@ -17,9 +17,11 @@ import (
 // Bounds of what runs beside the clients' searches.
 const (
 	// shadowSlots bounds the searches that wait for their shadow, from when they
-	// are sent; with maxShadowAnswer it bounds the memory for them.
+	// are sent; with maxShadowAnswer, which bounds their bodies, too, it bounds
+	// the memory for them.
 	shadowSlots = 32
-	// shadowWorkers bounds the shadows that the cluster is asked for at a time.
+	// shadowWorkers bounds the shadows that are expanded, and that the cluster is
+	// asked for, at a time.
 	shadowWorkers = 4
 	// shadowTimeout ends one that nobody would have waited for.
 	shadowTimeout = 30 * time.Second
@@ -35,9 +37,11 @@ const (
 // "outcome".
 const (
 	shadowCompared   = "compared"
-	shadowDropped    = "dropped"    // all slots were taken
+	shadowDropped    = "dropped"    // all slots were taken, or the body is too long
 	shadowCutOff     = "cut_off"    // the client did not read the original's answer to its end
-	shadowRefused    = "refused"    // the cluster refused the original or the shadow
+	shadowLeftAlone  = "left_alone" // nothing would have been added
+	shadowFailed     = "failed"     // the expansion failed, or took too long
+	shadowRefused    = "refused"    // the cluster refused the original or the shadow, wholly or on some shards
 	shadowUnanswered = "unanswered" // no node answered, or not in time
 	shadowUnreadable = "unreadable" // an answer is too long, or shows no hits
 )
@@ -108,23 +112,35 @@ func (x *shadows) close() {
 	x.running.Wait()
 }
 
-// sampled says whether a search is one of the share that gets a shadow.
-func (s *Server) sampled() bool {
-	return s.opts.Shadow > 0 && rand.Float64() < s.opts.Shadow //nolint:gosec // A sample, no secret.
+// A shadowed is a search that is to be expanded and sent once more.
+type shadowed struct {
+	match    match
+	expander Expander
+	body     []byte // decompressed
+}
+
+// sampled says whether a search is one of the share that gets a shadow. It must
+// be a plain one, which can be sent twice: one for a scroll opens a second
+// context, which nobody would close.
+func (s *Server) sampled(m match, rawQuery string) bool {
+	plain := strings.HasSuffix(m.shape, "/_search")
+	cutParameters(rawQuery, func(name, _ string) bool {
+		plain = plain && name != "scroll"
+		return false
+	})
+	return plain && rand.Float64() < s.opts.Shadow //nolint:gosec // A sample, no secret.
 }
 
 // shadow sends the original search of ex, whose answer the client gets as it
-// is, and has the rewritten one run once the client has it: neither waits for
-// the other. So the shadow finds the cluster a little warmer. Searches that
-// leave something behind in the cluster have no shadow.
+// is, and has it expanded and sent once more when the client has that: neither
+// waits for the other. So the shadow finds the cluster a little warmer.
 func (s *Server) shadow(out *http.Request, ex *exchange) (*http.Response, error) {
-	var rewritten *http.Request
-	if ex.rewritten != nil && leavesNothing(out) {
-		if s.shadows.reserve() {
-			rewritten = ex.rewrite(out)
-		} else {
-			s.metrics.shadowSearches.WithLabelValues(shadowDropped).Inc()
-		}
+	var again *http.Request
+	if max(len(ex.shadow.body), len(ex.original)) <= maxShadowAnswer && s.shadows.reserve() {
+		again = out.Clone(s.shadows.ctx) // not the client's, which ends with its answer
+		again.Body = nil
+	} else {
+		s.metrics.shadowSearches.WithLabelValues(shadowDropped).Inc()
 	}
 	if ex.read {
 		setBody(out, ex.original)
@@ -133,12 +149,13 @@ func (s *Server) shadow(out *http.Request, ex *exchange) (*http.Response, error)
 	res, err := s.upstream.RoundTrip(out)
 	took := time.Since(start)
 	switch {
-	case rewritten == nil:
+	case again == nil:
 	case err != nil:
 		s.endShadow(shadowUnanswered)
 	case res.StatusCode != http.StatusOK:
 		s.endShadow(shadowRefused)
 	default:
+		own := *ex // the client's search may not be over yet
 		packed := res.Header.Get("Content-Encoding")
 		res.Body = &tee{ReadCloser: res.Body, closed: func(answer []byte, outcome string) {
 			if outcome != "" {
@@ -146,7 +163,10 @@ func (s *Server) shadow(out *http.Request, ex *exchange) (*http.Response, error)
 				return
 			}
 			s.shadows.start(func(ctx context.Context) {
-				s.runShadow(rewritten.WithContext(ctx), ex, took, packed, answer)
+				outcome := s.compare(again.WithContext(ctx), &own, took, packed, answer)
+				if s.shadows.ctx.Err() == nil { // else it was cut off by the end of the server
+					s.metrics.shadowSearches.WithLabelValues(outcome).Inc()
+				}
 			})
 		}}
 	}
@@ -159,56 +179,64 @@ func (s *Server) endShadow(outcome string) {
 	s.metrics.shadowSearches.WithLabelValues(outcome).Inc()
 }
 
-// leavesNothing reports whether a request is a plain search, which can be sent
-// twice: one for a scroll opens a second context, which nobody would close.
-func leavesNothing(out *http.Request) bool {
-	plain := strings.HasSuffix(strings.TrimRight(out.URL.Path, "/"), "/_search")
-	cutParameters(out.URL.RawQuery, func(name, _ string) bool {
-		plain = plain && name != "scroll"
-		return false
-	})
-	return plain
-}
-
-// runShadow sends a rewritten search and compares what comes with the answer to
-// the original one.
-func (s *Server) runShadow(out *http.Request, ex *exchange, took time.Duration, packed string, answer []byte) {
-	outcome := s.compare(out, ex, took, packed, answer)
-	if s.shadows.ctx.Err() == nil { // else it was cut off by the end of the server
-		s.metrics.shadowSearches.WithLabelValues(outcome).Inc()
-	}
-}
-
+// compare has a search expanded, sends that and compares what comes with the
+// answer to the original. The request out is the original without its body.
 func (s *Server) compare(out *http.Request, ex *exchange, took time.Duration, packed string, answer []byte) (outcome string) {
 	original, err := readHits(packed, answer)
-	if err != nil {
+	switch {
+	case err != nil:
 		return shadowUnreadable
+	case original.failures != nil:
+		return shadowRefused
 	}
+	what := ex.shadow
+	res, toSend, err := s.look(out.Context(), out, what.match, ex, what.expander, what.body)
+	switch {
+	case err != nil:
+		return shadowFailed
+	case !res.Rewritten:
+		return shadowLeftAlone
+	}
+	ex.rewritten = toSend
+	expanded, shadowTook, outcome := s.sendShadow(ex.rewrite(out), ex)
+	if outcome == "" {
+		s.metrics.compared(original, expanded, took, shadowTook)
+		outcome = shadowCompared
+	}
+	return outcome
+}
+
+// sendShadow sends an expanded search and reads the answer, or tells why it
+// cannot be compared.
+func (s *Server) sendShadow(out *http.Request, ex *exchange) (hits hitList, took time.Duration, outcome string) {
 	start := time.Now()
 	res, err := s.upstream.RoundTrip(out)
 	if err != nil {
-		return shadowUnanswered
+		return hits, 0, shadowUnanswered
 	}
 	defer res.Body.Close()
-	shadowTook := time.Since(start)
+	took = time.Since(start)
 	if res.StatusCode >= http.StatusBadRequest {
 		// What the cluster says teaches as much as if it said it to a client.
 		s.refused(out.Context(), ex, res.StatusCode, true, s.beginning(res))
-		return shadowRefused
+		return hits, took, shadowRefused
 	}
-	shadowAnswer, err := readUpTo(res.Body, min(res.ContentLength, maxShadowAnswer), maxShadowAnswer+1)
+	answer, err := readUpTo(res.Body, min(res.ContentLength, maxShadowAnswer), maxShadowAnswer+1)
 	switch {
 	case err != nil:
-		return shadowUnanswered
-	case len(shadowAnswer) > maxShadowAnswer:
-		return shadowUnreadable
+		return hits, took, shadowUnanswered
+	case len(answer) > maxShadowAnswer:
+		return hits, took, shadowUnreadable
 	}
-	expanded, err := readHits(res.Header.Get("Content-Encoding"), shadowAnswer)
-	if err != nil {
-		return shadowUnreadable
+	hits, err = readHits(res.Header.Get("Content-Encoding"), answer)
+	switch {
+	case err != nil:
+		return hits, took, shadowUnreadable
+	case hits.failures != nil:
+		s.refused(out.Context(), ex, res.StatusCode, true, hits.failures)
+		return hits, took, shadowRefused
 	}
-	s.metrics.compared(original, expanded, took, shadowTook)
-	return shadowCompared
+	return hits, took, ""
 }
 
 // A tee keeps what is read of an answer and passes it on when the answer is
@@ -253,6 +281,8 @@ func (t *tee) Close() error {
 type hitList struct {
 	total int64 // 0 where the answer does not say
 	first []hitID
+	// failures are those of shards that count, nil where there are none.
+	failures []byte
 }
 
 // A hitID names a document.
@@ -278,6 +308,7 @@ func readHits(packed string, answer []byte) (hitList, error) {
 		return hitList{}, errUnreadable
 	}
 	list := hitList{first: page.Hits.Hits[:min(len(page.Hits.Hits), overlapDepth)]}
+	list.failures, _ = searchFailures(newDecoder(bytes.NewReader(plain))) // it is JSON
 	var total struct {
 		Value int64 `json:"value"`
 	}

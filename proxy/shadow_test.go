@@ -197,6 +197,7 @@ func TestShadowThatCannotBeComparedIsCounted(t *testing.T) {
 		io.WriteString(w, good)
 	}
 	long := `{"x":"` + strings.Repeat("x", maxShadowAnswer) + `",` + good[1:]
+	failed := `{"_shards":` + failedShards(shardFailure) + "," + good[1:]
 	for _, tt := range []struct {
 		name               string
 		original, expanded http.HandlerFunc
@@ -211,6 +212,8 @@ func TestShadowThatCannotBeComparedIsCounted(t *testing.T) {
 		{"the shadow's answer breaks off", page(good), breaksOff, good, shadowUnanswered, 2},
 		{"the shadow's answer is too long", page(good), page(long), good, shadowUnreadable, 2},
 		{"the shadow's answer is none", page(good), page("]"), good, shadowUnreadable, 2},
+		{"the original fails on a shard", page(failed), page(good), failed, shadowRefused, 1},
+		{"the shadow fails on a shard", page(good), page(failed), good, shadowRefused, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			n := startShadowNode(t, tt.original, tt.expanded)
@@ -397,6 +400,12 @@ func TestOnlyPlainSearchesHaveShadows(t *testing.T) {
 		if got := counter(t, registry, "akin_shadow_searches_total"); got != 0 {
 			t.Errorf("%s: %v shadows", target, got)
 		}
+		if got := counter(t, registry, "akin_requests_total", "reason", reasonShadow); (got == 1) == strings.Contains(target, "_doc") {
+			t.Errorf("%s: counted %v times", target, got)
+		}
+		if got := counter(t, registry, "akin_search_stage_duration_seconds", "stage", "expand"); got != 0 {
+			t.Errorf("%s: it was looked at", target)
+		}
 	}
 }
 
@@ -405,7 +414,7 @@ func TestSampleIsTheShare(t *testing.T) {
 		s := newServer(t, Options{Shadow: share})
 		n := 0
 		for range 10_000 {
-			if s.sampled() {
+			if s.sampled(match{route: &routes[0]}, "") {
 				n++
 			}
 		}
@@ -426,12 +435,12 @@ func TestReadHits(t *testing.T) {
 		want                   hitList
 		wrong                  bool
 	}{
-		{"total as an object", "", hitsPage(`{"value":7,"relation":"gte"}`, "x"), hitList{7, []hitID{{"a", "x"}}}, false},
-		{"total as a number", "identity", hitsPage(`7`, "x"), hitList{7, []hitID{{"a", "x"}}}, false},
-		{"no total", "", `{"hits":{"hits":[{"_index":"b","_id":"y"}]}}`, hitList{0, []hitID{{"b", "y"}}}, false},
-		{"ten count", "", hitsPage("11", eleven...), hitList{11, ten}, false},
-		{"no hit", "", hitsPage("0"), hitList{0, []hitID{}}, false},
-		{"gzip", "gzip", pack(t, hitsPage("1", "x")), hitList{1, []hitID{{"a", "x"}}}, false},
+		{"total as an object", "", hitsPage(`{"value":7,"relation":"gte"}`, "x"), hitList{total: 7, first: []hitID{{"a", "x"}}}, false},
+		{"total as a number", "identity", hitsPage(`7`, "x"), hitList{total: 7, first: []hitID{{"a", "x"}}}, false},
+		{"no total", "", `{"hits":{"hits":[{"_index":"b","_id":"y"}]}}`, hitList{total: 0, first: []hitID{{"b", "y"}}}, false},
+		{"ten count", "", hitsPage("11", eleven...), hitList{total: 11, first: ten}, false},
+		{"no hit", "", hitsPage("0"), hitList{total: 0, first: []hitID{}}, false},
+		{"gzip", "gzip", pack(t, hitsPage("1", "x")), hitList{total: 1, first: []hitID{{"a", "x"}}}, false},
 		{"no gzip", "gzip", hitsPage("1", "x"), hitList{}, true},
 		{"gzip that breaks off", "gzip", pack(t, hitsPage("1", "x"))[:40], hitList{}, true},
 		{"too much gzip", "gzip", pack(t, strings.Repeat(" ", maxShadowAnswer)+hitsPage("1", "x")), hitList{}, true},

@@ -62,7 +62,7 @@ func TestTemplateIsRenderedAndItsSearchRewritten(t *testing.T) {
 			if got[0].line != "POST /es/_render/template HTTP/1.1" || got[0].body != template || !sameLines(question, got[0].header) {
 				t.Errorf("the question is %q", got[0])
 			}
-			if want := method + " /es/a/_search/template?routing=x&search_type=dfs_query_then_fetch HTTP/1.1"; got[1].line != want || got[1].body != sealedSearch {
+			if want := method + " /es/a/_search/template?routing=x&search_type=dfs_query_then_fetch&allow_partial_search_results=false HTTP/1.1"; got[1].line != want || got[1].body != sealedSearch {
 				t.Errorf("the node got %q", got[1])
 			}
 			if n := counter(t, registry, "akin_requests_total", "outcome", outcomeRewritten); n != 1 {

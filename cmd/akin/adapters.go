@@ -29,7 +29,8 @@ func (c cluster) Analyze(ctx context.Context, t expand.Text) (*expand.Analysis, 
 		return nil, alone(err)
 	}
 	return &expand.Analysis{
-		Terms: a.Terms, Positions: a.Positions, Graph: a.Graph, Shards: a.Shards, Weighting: weighting(a.Similarity),
+		Terms: a.Terms, Positions: a.Positions, Graph: a.Graph, Analyzer: a.Analyzer,
+		Weighting: weighting(a.Similarity), Shards: a.Shards, Routed: a.Routed,
 	}, nil
 }
 
@@ -40,9 +41,18 @@ func alone(err error) error {
 		return fmt.Errorf("%w: %w", expand.ErrNotText, err)
 	case errors.Is(err, esclient.ErrMixed):
 		return fmt.Errorf("%w: %w", expand.ErrMixed, err)
+	case unknown(err):
+		return fmt.Errorf("%w: %w", expand.ErrUnknown, err)
 	default:
 		return err
 	}
+}
+
+// unknown reports whether the cluster refused a call of akin's own for an index
+// that is missing or closed, or for an analyzer that it does not have.
+func unknown(err error) bool {
+	var refused *esclient.Error
+	return errors.As(err, &refused) && (refused.Status == http.StatusBadRequest || refused.Status == http.StatusNotFound)
 }
 
 // weighting says how a field is scored: by a constant with the boolean

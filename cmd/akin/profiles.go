@@ -38,7 +38,7 @@ func (a *app) expanders(cfg *configs.Config, options *proxy.Options) {
 	}
 	options.OnRefused = func(index string, answer []byte) {
 		a.cluster.Forget(index)
-		all.Refused(answer)
+		all.Refused(index, answer)
 	}
 }
 

@@ -1,0 +1,113 @@
+package e2e
+
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// highlightedSearches have words marked elsewhere than in the hits of a query.
+var highlightedSearches = []struct {
+	name, body string
+	// retriever says that only engines with retrievers take the search.
+	retriever bool
+}{
+	{name: "inner hits", body: `{"query":{"nested":{"path":"parts","score_mode":"max","query":{"match":{"parts.body":"car"}},"inner_hits":{"highlight":{"fields":{"parts.body":{}}}}}}}`},
+	{
+		name: "inner hits and hits",
+		body: `{"highlight":{"fields":{"*":{"require_field_match":false}}},"query":{"bool":{"should":[{"match":{"body":"boat"}},{"nested":{"inner_hits":{"highlight":{"type":"plain","fields":{"parts.*":{}}}},"path":"parts","score_mode":"max","query":{"match":{"parts.body":"car"}}}}]}}}`,
+	},
+	{name: "top hits", body: `{"query":{"match":{"body":"car"}},"size":0,"aggs":{"best":{"top_hits":{"size":50,"highlight":{"fields":{"body":{}}}}}}}`},
+	{
+		name: "top hits below others",
+		body: `{"aggregations":{"some":{"filter":{"range":{"n":{"lt":40}}},"aggs":{"all":{"terms":{"field":"n","size":50},"aggs":{"best":{"top_hits":{"highlight":{"fields":{"body":{}}}}}}}}}},"query":{"match":{"body":"car boat"}}}`,
+	},
+	{
+		name: "top hits of nested objects",
+		body: `{"query":{"nested":{"path":"parts","score_mode":"max","query":{"match":{"parts.body":"car"}}}},"aggs":{"parts":{"nested":{"path":"parts"},"aggs":{"best":{"top_hits":{"size":50,"highlight":{"fields":{"parts.body":{}}}}}}}}}`,
+	},
+	{name: "collapse", body: `{"query":{"match":{"body":"car"}},"collapse":{"field":"n","inner_hits":{"name":"best","highlight":{"fields":{"body":{}}}}}}`},
+	{
+		name: "collapse with several",
+		body: `{"collapse":{"field":"n","inner_hits":[{"name":"first","highlight":{"fields":{"body":{}}}},{"name":"last","sort":["n"],"highlight":{"fields":{"title":{"require_field_match":false}}}}]},"query":{"match":{"body":"boat"}}}`,
+	},
+	{name: "retriever", retriever: true, body: `{"retriever":{"standard":{"query":{"match":{"body":"car"}}}},"highlight":{"fields":{"body":{}}},"aggs":{"best":{"top_hits":{"size":50,"highlight":{"fields":{"body":{}}}}}}}`},
+	{
+		name: "retriever that collapses", retriever: true,
+		body: `{"retriever":{"standard":{"query":{"match":{"body":"car"}},"collapse":{"field":"n","inner_hits":{"name":"best","highlight":{"fields":{"body":{}}}}}}}}`,
+	},
+}
+
+// marked collects from an answer what is marked in each hit, by the way that
+// leads to it, on which hits and buckets go by their names. A hit without marks
+// has nil.
+func marked(at string, v any, into map[string]any) {
+	switch v := v.(type) {
+	case []any:
+		for _, element := range v {
+			marked(at, element, into)
+		}
+	case map[string]any:
+		name, _ := json.Marshal([]any{v["_id"], v["_nested"], v["key"]}) // of a hit, an object in it, a bucket
+		at += string(name)
+		if _, ok := v["_id"]; ok {
+			into[at] = v["highlight"]
+		}
+		for name, member := range v {
+			marked(at+"."+name, member, into)
+		}
+	}
+}
+
+// TestOriginalWordsAreHighlightedInEveryPlace compares what is marked in the
+// documents that are found directly and through akin.
+func TestOriginalWordsAreHighlightedInEveryPlace(t *testing.T) {
+	file := relatedFile(t, vectorsA)
+	for _, e := range allEngines(t) {
+		t.Run(e.name, func(t *testing.T) {
+			e.require(t)
+			makeRelated(t, e)
+			for _, scoring := range append(relatedScorings(e), "saturated") {
+				a := serveRelated(t, e, file, section{"scoring": scoring})
+				for _, s := range highlightedSearches {
+					if s.retriever && e.scripts {
+						continue // these engines have none
+					}
+					t.Run(scoring+" "+s.name, func(t *testing.T) { checkMarked(t, e, a, s.body) })
+				}
+			}
+		})
+	}
+}
+
+func checkMarked(t *testing.T, e *engine, a *akin, body string) {
+	t.Helper()
+	found := func(c cluster) map[string]any {
+		var answer any
+		if err := json.Unmarshal(c.must(t, http.MethodPost, relatedPath+"?size=50", body), &answer); err != nil {
+			t.Fatal(err)
+		}
+		into := map[string]any{}
+		marked("", answer, into)
+		return into
+	}
+	before := a.metric(t, requestsMetric, rewrittenOutcome)
+	direct, through := found(e.cluster), found(a.cluster)
+	if a.metric(t, requestsMetric, rewrittenOutcome) == before || len(through) <= len(direct) {
+		t.Fatalf("not expanded: %d hits directly, %d through akin", len(direct), len(through))
+	}
+	marks, related := 0, 0
+	for at := range through {
+		if is, ok := direct[at]; !ok {
+			related++
+			delete(through, at)
+		} else if is != nil {
+			marks++
+		}
+	}
+	if diff := cmp.Diff(direct, through); diff != "" || marks == 0 || related == 0 {
+		t.Errorf("%d hits with marks, %d found through akin alone; marks (-direct +through akin):\n%s", marks, related, diff)
+	}
+}

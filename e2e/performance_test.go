@@ -1,0 +1,285 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	formsIndex = "akin-e2e-forms"
+	// formsDocs is large enough that a search takes longer than its way
+	// through the network stack.
+	formsDocs = 200_000
+	// formsQueries is how many texts of each length are searched for.
+	formsQueries = 30
+	// formsWarmups are enough turns for the engine to compile what it runs.
+	formsWarmups, formsTurns = 10, 20
+)
+
+// productionJVM has the engine compiled and its memory managed as in
+// production; the tests start it with what starts fastest. The variable goes
+// after the command line, so it overrides that.
+const productionJVM = "-Xms1g -Xmx1g -XX:TieredStopAtLevel=4 -XX:-UseSerialGC -XX:+UseG1GC"
+
+// An entrant is a way of sending the same search.
+type entrant struct {
+	name string // in the table
+	// profile is that of akin's configuration; without one akin rewrites nothing.
+	profile     string
+	form, phase string // what explanations have to name
+	at          cluster
+	parameters  string
+	// bodies are what is sent for a text; without one, the search as
+	// applications send it.
+	bodies map[string]string
+}
+
+// BenchmarkForms compares what searches cost in each form and phase with the
+// same searches sent directly, in turn within one run, and prints a table. It
+// does everything once: run it with -benchtime 1x.
+func BenchmarkForms(b *testing.B) {
+	e := productionEngine(b)
+	texts := loadForms(b, e)
+	a := startAkin(b, section{
+		"cluster": section{"urls": []string{e.url}},
+		// A search that runs out of time would go out as it came.
+		"expansion": section{"budget": "10s"},
+		"profiles": section{
+			"fewest":    section{"scoring": "linear", "max_added_terms": 8},
+			"linear":    section{"scoring": "linear"},
+			"grouped":   section{"scoring": "grouped"},
+			"saturated": section{"scoring": "saturated", "phase": "query"},
+			"rescore":   section{"scoring": "saturated", "phase": "rescore"},
+		},
+		"matrices": []section{{
+			"name": "forms", "indices": []string{formsIndex}, "fields": []string{"body"}, "file": formsMatrix(b, e),
+		}},
+	})
+	a.awaitMatrix(b, "forms")
+	entrants := []entrant{
+		{name: "directly", at: e.cluster},
+		{name: "through akin, switched off", at: a.cluster, parameters: "&akin=off"},
+		{name: "linear", profile: "fewest", form: "linear", phase: "query"},
+		{name: "linear", profile: "linear", form: "linear", phase: "query"},
+		{name: "grouped", profile: "grouped", form: "grouped", phase: "query"},
+		{name: "saturated, phase query", profile: "saturated", form: "saturated", phase: "query"},
+		{name: "saturated, phase rescore", profile: "rescore", form: "saturated", phase: "rescore"},
+		{name: "what that writes, sent directly", at: e.cluster, bodies: map[string]string{}},
+	}
+	for i, c := range entrants {
+		if c.profile != "" {
+			entrants[i].at, entrants[i].parameters = a.cluster, "&akin_profile="+c.profile
+		}
+	}
+	fmt.Fprintf(os.Stdout, "\n%d documents in %s segments, %d texts of each length, %d searches of each\n",
+		formsDocs, segments(b, e), formsQueries, formsTurns)
+	rescoring := slices.IndexFunc(entrants, func(c entrant) bool { return c.profile == "rescore" })
+	for b.Loop() {
+		for _, length := range []int{3, 8} {
+			known, unknown := texts[length][:formsQueries], texts[length][formsQueries:]
+			added := addedTerms(b, a, entrants, known)
+			took := race(b, a, entrants, known)
+			fmt.Fprintf(os.Stdout, "\n%s", formsTable(length, entrants, added, took))
+			fmt.Fprintf(os.Stdout, "\nsaturated, phase rescore, for texts that akin has not met: p50 %.2f ms\n",
+				firstTime(b, &entrants[rescoring], unknown)*1e3)
+		}
+	}
+}
+
+// productionEngine returns an OpenSearch 2 of its own that runs as in
+// production, or the engine that AKIN_E2E_ENGINE_URL names.
+func productionEngine(b *testing.B) *engine {
+	b.Helper()
+	if os.Getenv("AKIN_E2E_ENGINE_URL") != "" {
+		all, err := engines()
+		if err != nil {
+			b.Fatal(err)
+		}
+		return all[0]
+	}
+	b.Setenv("_JAVA_OPTIONS", productionJVM)
+	e := newEngine(engineKinds[slices.IndexFunc(engineKinds, func(k engineKind) bool { return k.name == "opensearch2" })])
+	e.require(b)
+	return e
+}
+
+// loadForms indexes generated documents and returns texts to search for, by
+// the number of their words.
+func loadForms(b *testing.B, e *engine) map[int][]string {
+	b.Helper()
+	e.makeIndex(b, formsIndex, strings.Replace(judgedIndex, `{"number_of_shards"`, `{"refresh_interval":"-1","number_of_shards"`, 1))
+	g := newTextGenerator(formsDocs)
+	const batch = 5000
+	var docs []document
+	for n := range formsDocs {
+		docs = append(docs, document{strconv.Itoa(n), map[string]any{"body": g.text()}})
+		if len(docs) == batch || n == formsDocs-1 {
+			e.index(b, formsIndex, docs)
+			docs = docs[:0]
+		}
+	}
+	waitFor(b, 5*time.Minute, "the end of merging", func() error {
+		if text := e.must(b, http.MethodGet, "/"+formsIndex+"/_stats/merge?filter_path=_all.total.merges.current", ""); !strings.Contains(string(text), `"current":0}`) {
+			return errors.New(string(text))
+		}
+		return nil
+	})
+	e.must(b, http.MethodPost, "/"+formsIndex+"/_refresh", "")
+	return map[int][]string{3: g.queries(b, 2*formsQueries, 3), 8: g.queries(b, 2*formsQueries, 8)}
+}
+
+// formsMatrix learns S from a part of the documents and in few dimensions,
+// which takes a fraction of the time: how long searches take does not depend
+// on how good S is.
+func formsMatrix(b *testing.B, e *engine) string {
+	b.Helper()
+	file := filepath.Join(newDir(b, "matrix"), "forms.akin")
+	cmd := exec.CommandContext(b.Context(), akinPath(b), "matrix", "build", "--from-index", e.url, "--index", formsIndex,
+		"--field", "body", "--out", file, "--max-docs", "60000", "--dim", "50")
+	cmd.Env = cleanEnvironment()
+	if output, err := cmd.CombinedOutput(); err != nil {
+		b.Fatalf("akin matrix build: %v\n%s", err, output)
+	}
+	return file
+}
+
+// segments returns how many segments the index has.
+func segments(b *testing.B, e *engine) string {
+	b.Helper()
+	const path = "/_stats/segments?filter_path=_all.total.segments.count"
+	var answer struct {
+		All struct {
+			Total struct{ Segments struct{ Count int } }
+		} `json:"_all"`
+	}
+	if err := e.getJSON(b.Context(), "/"+formsIndex+path, &answer); err != nil {
+		b.Fatal(err)
+	}
+	return strconv.Itoa(answer.All.Total.Segments.Count)
+}
+
+// formsBody is the search as applications send it.
+func formsBody(text string) string {
+	return `{"query":{"match":{"body":` + quote(text) + `}}}`
+}
+
+// addedTerms returns the mean number of terms that each entrant adds, makes
+// sure that it writes what it stands for, and gives the last one the bodies
+// that the rescore writes.
+func addedTerms(b *testing.B, a *akin, entrants []entrant, texts []string) []float64 {
+	b.Helper()
+	means := make([]float64, len(entrants))
+	for i, c := range entrants {
+		if c.profile == "" {
+			continue
+		}
+		for _, text := range texts {
+			e := a.explain(b, formsIndex+"?akin_profile="+c.profile, formsBody(text))
+			if len(e.Clauses) != 1 || e.Clauses[0].Form != c.form || e.Clauses[0].Phase != c.phase {
+				b.Fatalf("%s: explained as %+v", c.name, e.Clauses)
+			}
+			means[i] += float64(len(e.Clauses[0].Added)) / float64(len(texts))
+			if last := &entrants[len(entrants)-1]; c.profile == "rescore" {
+				last.bodies[text] = string(e.Body)
+			}
+		}
+	}
+	return means
+}
+
+// race sends every text by every entrant in turn and returns how long each
+// entrant took, shortest first.
+func race(b *testing.B, a *akin, entrants []entrant, texts []string) [][]time.Duration {
+	b.Helper()
+	took := make([][]time.Duration, len(entrants))
+	before := a.metric(b, requestsMetric, rewrittenOutcome)
+	for turn := range formsWarmups + formsTurns {
+		for n, text := range texts {
+			for i := range entrants {
+				i = (i + turn + n) % len(entrants) // nobody is always behind the same
+				t, err := entrants[i].search(b.Context(), text)
+				if err != nil {
+					b.Fatalf("%s: %v", entrants[i].name, err)
+				}
+				if turn >= formsWarmups {
+					took[i] = append(took[i], t)
+				}
+			}
+		}
+	}
+	rewriting := 0
+	for i := range entrants {
+		slices.Sort(took[i])
+		if entrants[i].profile != "" {
+			rewriting++
+		}
+	}
+	want := rewriting * len(texts) * (formsWarmups + formsTurns)
+	if n := int(a.metric(b, requestsMetric, rewrittenOutcome) - before); n != want {
+		b.Fatalf("%d searches were rewritten, want %d", n, want)
+	}
+	return took
+}
+
+// firstTime returns the median time of searches for texts that akin has to
+// ask the cluster about, in seconds.
+func firstTime(b *testing.B, c *entrant, texts []string) float64 {
+	b.Helper()
+	took := make([]time.Duration, 0, len(texts))
+	for _, text := range texts {
+		t, err := c.search(b.Context(), text)
+		if err != nil {
+			b.Fatalf("%s: %v", c.name, err)
+		}
+		took = append(took, t)
+	}
+	slices.Sort(took)
+	return quantile(took, .5)
+}
+
+// search sends the search once and returns how long the whole answer took.
+func (c *entrant) search(ctx context.Context, text string) (time.Duration, error) {
+	body, ok := c.bodies[text]
+	if !ok {
+		body = formsBody(text)
+	}
+	start := time.Now()
+	status, answer, err := c.at.call(ctx, http.MethodPost, "/"+formsIndex+"/_search?request_cache=false"+c.parameters, body)
+	took := time.Since(start)
+	if err == nil && (status != http.StatusOK || !strings.Contains(string(answer), `"failed":0`)) {
+		err = fmt.Errorf("%d: %.2000s", status, answer)
+	}
+	return took, err
+}
+
+// formsTable writes what race measured as Markdown, beside the first
+// entrant.
+func formsTable(length int, entrants []entrant, added []float64, took [][]time.Duration) string {
+	var t strings.Builder
+	fmt.Fprintf(&t, "| %d words | added terms | p50 | p90 | ratio of p50 | ratio of p90 |\n|---|---|---|---|---|---|\n", length)
+	for i, c := range entrants {
+		p50, p90 := quantile(took[i], .5), quantile(took[i], .9)
+		terms := "–"
+		if c.profile != "" {
+			terms = fmt.Sprintf("%.0f", added[i])
+		}
+		fmt.Fprintf(&t, "| %s | %s | %.2f ms | %.2f ms | %.2f | %.2f |\n", c.name, terms, p50*1e3, p90*1e3,
+			p50/quantile(took[0], .5), p90/quantile(took[0], .9))
+	}
+	return t.String()
+}
+
+// quantile returns the quantile q of sorted durations, in seconds.
+func quantile(sorted []time.Duration, q float64) float64 {
+	return sorted[int(q*float64(len(sorted)-1)+.5)].Seconds()
+}

@@ -1,0 +1,126 @@
+package esclient
+
+import (
+	"net/http"
+	"testing"
+)
+
+func TestAliasThatRoutesSearchesIsTold(t *testing.T) {
+	const answer = `{
+		"docs":{"mappings":{"properties":{"f":{"type":"text"}}},"aliases":{
+			"tenant":{"search_routing":"1"},"tenant-2.x":{"search_routing":"1,2"},"tenant-all":{},"written":{"index_routing":"1"}}},
+		"more":{"mappings":{"properties":{"f":{"type":"text"}}}},
+		"other":{"mappings":{"properties":{"g":{"type":"text"}}},"aliases":{"of-other":{"search_routing":"1"}}}}`
+	for expression, want := range map[string]bool{
+		"":                      false,
+		"_all":                  false,
+		"docs":                  false,
+		"docs,more":             false,
+		"tenant-all":            false,
+		"written":               false,
+		"of-other":              false, // its index has no such field
+		"tenant":                true,
+		"tenant-2.x":            true,
+		"more,tenant":           true,
+		"ten*":                  true,
+		"*":                     true,
+		"<tenant-{now/d}>":      true,
+		"docs,<{now/d{M,d}}-x>": true,
+		"d*":                    false,
+	} {
+		t.Run(expression, func(t *testing.T) {
+			f := newFake().reply("GET ", http.StatusOK, answer).
+				reply("POST /_analyze", http.StatusOK, `{"tokens":[{"token":"x","start_offset":0,"end_offset":1,"position":0}]}`)
+			c := f.cached(t)
+			for range 2 {
+				a, err := c.Analyze(t.Context(), at(expression), "f", "", "x")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if a.Routed != want {
+					t.Errorf("routed is %t, want %t", a.Routed, want)
+				}
+			}
+		})
+	}
+}
+
+func TestAnalysisTellsTheNameOfItsAnalyzer(t *testing.T) {
+	const one = `"index.analysis.analyzer.one.tokenizer":"standard"`
+	const two = `"index.analysis.analyzer.two.tokenizer":"standard"`
+	const answer = `{"indices":{"mappings":{"properties":{"f":{"type":"text","analyzer":"english","search_analyzer":"simple"},` +
+		`"g":{"type":"text"}}}}}`
+	f := newFake().reply("GET /indices", http.StatusOK, answer).
+		reply("GET /i*", http.StatusOK, `{"i0":`+mapped(`"f":{"type":"text","analyzer":"simple"}`, one)+
+			`,"i1":`+mapped(`"f":{"type":"text","analyzer":"simple"}`, two)+`}`).
+		reply("POST /_analyze", http.StatusOK, `{"tokens":[{"token":"x","start_offset":0,"end_offset":1,"position":0}]}`)
+	c := f.cached(t)
+	for _, test := range []struct{ index, field, analyzer, want string }{
+		{"indices", "f", "", "simple"},
+		{"indices", "g", "", "default"},
+		{"indices", "g", "english", "english"},
+		{"i*", "f", "", "simple"},
+		{"i*", "f", "english", "english"},
+	} {
+		a, err := c.Analyze(t.Context(), at(test.index), test.field, test.analyzer, "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.Analyzer != test.want {
+			t.Errorf("%s of %s by %q: analyzer %q, want %q", test.field, test.index, test.analyzer, a.Analyzer, test.want)
+		}
+	}
+}
+
+// Analyzers of several names that the indices define alike must not pass for
+// those of a field whose names are the other way round.
+func TestNamesOfAnalyzersStandWithTheirIndices(t *testing.T) {
+	of := func(names ...string) string {
+		fields := make([]indexField, len(names))
+		for i, name := range names {
+			fields[i] = indexField{index: string(rune('a' + i)), searchAnalyzer: name}
+		}
+		return searchAnalyzers(fields)
+	}
+	if got := of("one", "one"); got != "one" {
+		t.Errorf("one name: %q", got)
+	}
+	if a, b := of("one", "two"), of("two", "one"); a == b || a == "one" {
+		t.Errorf("%q and %q", a, b)
+	}
+}
+
+// testRoutedAliases compares with how many shards the engine asks: what is not
+// told to be routed must be all of them.
+func (e *engine) testRoutedAliases(t *testing.T) {
+	const shards = 5
+	e.create(t, "shards", object{"number_of_shards": shards, "number_of_replicas": 0},
+		object{"properties": object{"title": object{"type": "text"}}})
+	index := e.index("shards")
+	for alias, options := range map[string]object{"one": {"search_routing": "1"}, "two.x": {"routing": "1"}, "all": {}} {
+		e.do(t, http.MethodPut, indexPath(index, "/_alias/"+index+"-"+alias), options)
+	}
+	for suffix, want := range map[string]bool{
+		"": false, "-all": false, "-one": true, "-two.x": true, "-t*": true, "-a*": false,
+	} {
+		a, err := e.cached(t).Analyze(t.Context(), at(index+suffix), "title", "", "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.Routed != want || a.Shards != shards {
+			t.Errorf("%s: routed is %t, want %t; %d shards", suffix, a.Routed, want, a.Shards)
+		}
+		var found struct {
+			Shards struct {
+				Total int `json:"total"`
+			} `json:"_shards"`
+		}
+		r := request{method: http.MethodPost, path: indexPath(index+suffix, "/_search"), body: object{"size": 0}}
+		if err := e.call(t.Context(), r, &found); err != nil {
+			t.Fatal(err)
+		}
+		if !a.Routed && found.Shards.Total != shards {
+			t.Errorf("%s: a search asks %d of %d shards", suffix, found.Shards.Total, shards)
+		}
+	}
+}

@@ -1,0 +1,464 @@
+package expand
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// A world is a cluster and a matrix that can be exchanged for others while an
+// expander uses them.
+type world struct {
+	cluster atomic.Pointer[fakeCluster]
+	matrix  atomic.Pointer[fakeMatrix]
+	// fields and graph replace what fakeCluster answers, where they are set.
+	fields []string
+	graph  bool
+	// before, unless nil, is called before each analysis.
+	before func() error
+	// fieldsErr is what Fields returns, unless nil.
+	fieldsErr error
+}
+
+func newWorld(tb testing.TB) *world {
+	tb.Helper()
+	w := new(world)
+	c, m := rental(tb)
+	c.stopWords = "the"
+	w.cluster.Store(c)
+	w.matrix.Store(m)
+	return w
+}
+
+// change makes everything different: the neighbors, the statistics, the scale,
+// the number of shards, scripts, synonyms and the fields.
+func (w *world) change(tb testing.TB) {
+	tb.Helper()
+	c := &fakeCluster{
+		docCount: 5000, scale: 1, scripts: false, shards: 3, synonyms: map[string]string{"car": "vehicle"},
+		docFreqs: map[string]int64{"car": 500, "rental": 7, "wagon": 11, "loan": 40, "boat": 3, "sofa": 9},
+	}
+	w.cluster.Store(c)
+	w.matrix.Store(matrixOf(tb, c, map[string][]simmatrix.Neighbor{
+		"car":     {{Term: "wagon", Similarity: 0.7}},
+		"vehicle": {{Term: "boat", Similarity: 0.7}},
+		"rental":  {{Term: "loan", Similarity: 0.6}},
+		"zebra":   {{Term: "sofa", Similarity: 0.9}},
+		"the":     {{Term: "sofa", Similarity: 0.9}},
+	}))
+	w.fields = []string{"body", "title", "unbound", "zone"}
+	w.graph = false
+}
+
+func (w *world) Analyze(ctx context.Context, t Text) (*Analysis, error) {
+	if w.before != nil {
+		if err := w.before(); err != nil {
+			return nil, err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	a, err := w.cluster.Load().Analyze(ctx, t)
+	if err == nil {
+		a.Graph = w.graph
+	}
+	return a, err
+}
+
+func (w *world) Statistics(ctx context.Context, i Indices, field string, terms []string, docFreqs []int64) (Statistics, error) {
+	return w.cluster.Load().Statistics(ctx, i, field, terms, docFreqs)
+}
+
+func (w *world) Fields(ctx context.Context, i Indices, pattern string) ([]string, error) {
+	if w.fieldsErr != nil || w.fields != nil {
+		return w.fields, w.fieldsErr
+	}
+	return w.cluster.Load().Fields(ctx, i, pattern)
+}
+
+func (w *world) Pin() Pinned { return w.matrix.Load() }
+
+var (
+	_ Cluster  = (*world)(nil)
+	_ Matrices = (*world)(nil)
+)
+
+// pitPage is a page of the point in time with the number given.
+func pitPage(pit int, query, more string) string {
+	return fmt.Sprintf(`{%s,"query":%s,"size":3%s}`, pitMember(pit), query, more)
+}
+
+func pitMember(pit int) string { return fmt.Sprintf(`"pit":{"id":%q}`, pitIDs[pit].id) }
+
+// nextPage makes a page, as it is written, a later one; it leaves "" as it is.
+func nextPage(body string) string {
+	if body == "" {
+		return ""
+	}
+	return strings.TrimSuffix(body, "}") + secondPage + "}"
+}
+
+func expandPage(tb testing.TB, e *Expander, body string) *Result {
+	tb.Helper()
+	r, err := e.Expand(tb.Context(), &Request{Body: []byte(body)})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return r
+}
+
+const secondPage = `,"search_after":[1.5]`
+
+// TestPagesOfAPointInTimeAreWrittenLikeTheFirst changes all that expansion asks
+// for between the pages. Beside fields with neighbors stand others that are left
+// alone on the first page, and would not be on the second.
+func TestPagesOfAPointInTimeAreWrittenLikeTheFirst(t *testing.T) {
+	const car = `{"match":{"body":"car rental"}}`
+	long := strings.Repeat("car ", 65)
+	beside := func(other string) string { return `{"bool":{"must":[` + car + `,` + other + `]}}` }
+	for name, tt := range map[string]struct {
+		query string
+		graph bool
+		form  Form
+		alone bool // nothing is written, then or later
+	}{
+		"alone":                       {query: car},
+		"linear":                      {query: car, form: FormLinear},
+		"every word":                  {query: `{"match":{"body":{"query":"car rental","operator":"and"}}}`},
+		"some words":                  {query: `{"match":{"body":{"query":"car rental cheap","minimum_should_match":"2"}}}`},
+		"one word, of every":          {query: `{"match":{"body":{"query":"the car","operator":"and"}}}`},
+		"no neighbors beside":         {query: beside(`{"match":{"body":"zebra"}}`)},
+		"no terms beside":             {query: beside(`{"match":{"body":"the"}}`)},
+		"too many terms beside":       {query: beside(`{"match":{"body":"` + long + `"}}`)},
+		"no text beside":              {query: beside(`{"match":{"sku":"car"}}`)},
+		"mixed indices beside":        {query: beside(`{"match":{"mixed":"car"}}`)},
+		"no matrix beside":            {query: beside(`{"match":{"unbound":"car"}}`)},
+		"options beside":              {query: beside(`{"match":{"body":{"query":"car","frob":1}}}`)},
+		"another kind beside":         {query: beside(`{"term":{"body":"car"}}`)},
+		"fields":                      {query: `{"multi_match":{"query":"car","fields":["body","sku","unbound","title^2"]}}`},
+		"a pattern":                   {query: `{"multi_match":{"query":"car","fields":["*"]}}`},
+		"a pattern and a field":       {query: `{"multi_match":{"query":"car","fields":["bod*^2","body^3"]}}`},
+		"fields together":             {query: `{"multi_match":{"query":"car rental","fields":["body","title"],"type":"cross_fields","operator":"and"}}`},
+		"fields together, one closed": {query: beside(`{"multi_match":{"query":"car","fields":["body","sku"],"type":"cross_fields"}}`)},
+		"beginnings":                  {query: `{"match_bool_prefix":{"body":"car rental ch"}}`},
+		"terms of several positions":  {query: beside(`{"match":{"title":"zebra"}}`), graph: true},
+		"all without neighbors":       {query: `{"match":{"body":"zebra"}}`, alone: true},
+		"all without text":            {query: `{"match":{"sku":"car"}}`, alone: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.graph = tt.graph
+			e := New(w, w, with(func(o *Options) { o.Scoring = tt.form }))
+			first := expandPage(t, e, pitPage(0, tt.query, ""))
+			if first.Rewritten == tt.alone {
+				t.Fatalf("rewritten: %t", first.Rewritten)
+			}
+			direct, err := e.Expand(t.Context(), &Request{Index: "pit-one", Body: []byte(`{"query":` + tt.query + `,"size":3` + secondPage + `}`)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(direct.Body), nextPage(strings.Replace(string(first.Body), pitMember(0)+",", "", 1))); diff != "" {
+				t.Errorf("the first page differs from a search without a point in time (-without +with):\n%s", diff)
+			}
+			w.change(t)
+			e.Refused("", []byte(`maxClauseCount is set to 5"`))
+			for range 2 {
+				next := expandPage(t, e, pitPage(0, tt.query, secondPage))
+				if diff := cmp.Diff(nextPage(string(first.Body)), string(next.Body)); diff != "" {
+					t.Errorf("the second page is written otherwise (-first +second):\n%s", diff)
+				}
+				if diff := cmp.Diff(first.Clauses, next.Clauses); diff != "" || first.RawQuery != next.RawQuery || first.Reason != next.Reason {
+					t.Errorf("the second page is told of otherwise (-first +second):\n%s", diff)
+				}
+			}
+			fresh := expandPage(t, e, pitPage(1, tt.query, ""))
+			if bytes.Contains(fresh.Body, []byte("automobile")) || cmp.Equal(first.Clauses, fresh.Clauses) && name != "all without text" {
+				t.Errorf("a new point in time keeps what the old one got: %s", fresh.Body)
+			}
+		})
+	}
+}
+
+// TestOtherSearchesOnAPointInTimeGetTheirOwnTerms: each differs from the first
+// in something that its terms depend on.
+func TestOtherSearchesOnAPointInTimeGetTheirOwnTerms(t *testing.T) {
+	w := newWorld(t)
+	options := with(func(o *Options) { o.Scoring = FormLinear })
+	e := New(w, w, options)
+	const query = `{"match":{"body":{"query":"car","analyzer":"simple"}}}`
+	for _, first := range []string{
+		query,
+		`{"multi_match":{"query":"car","fields":["body"],"fuzziness":1}}`,
+		`{"nested":{"path":"n","score_mode":"max","query":{"match":{"n.body":"car"}}}}`,
+	} {
+		expandPage(t, e, pitPage(0, first, ""))
+	}
+	w.change(t)
+	for name, tt := range map[string]struct {
+		query, more string
+		e           *Expander
+		old         bool
+	}{
+		"all beginning":      {query: `{"multi_match":{"query":"car","fields":["body"],"type":"bool_prefix"}}`},
+		"fields together":    {query: `{"multi_match":{"query":"car","fields":["body"],"type":"cross_fields"}}`},
+		"any match":          {query: `{"nested":{"path":"n","score_mode":"min","query":{"match":{"n.body":"car"}}}}`},
+		"other boosts":       {query: `{"multi_match":{"query":"car","fields":["body^2"],"fuzziness":1}}`},
+		"the same":           {query: query, old: true},
+		"other spaces":       {query: ` {"match" : {"body":{"query":"car", "analyzer":"simple"}}}`, old: true},
+		"other order":        {query: `{"match":{"body":{"analyzer":"simple","query":"car"}}}`, old: true},
+		"other boost":        {query: `{"match":{"body":{"query":"car","analyzer":"simple","boost":2}}}`, old: true},
+		"other text":         {query: `{"match":{"body":{"query":"car rental","analyzer":"simple"}}}`},
+		"other field":        {query: `{"match":{"title":{"query":"car","analyzer":"simple"}}}`},
+		"other analyzer":     {query: `{"match":{"body":{"query":"car","analyzer":"other"}}}`},
+		"other place":        {query: `{"bool":{"must":` + query + `}}`},
+		"words alike":        {query: `{"match":{"body":{"query":"car","analyzer":"simple","fuzziness":1}}}`},
+		"one more":           {query: `{"bool":{"must":[` + query + `,{"match":{"body":"car"}}]}}`},
+		"the last beginning": {query: `{"match_bool_prefix":{"body":{"query":"car","analyzer":"simple"}}}`},
+		"runtime fields":     {query: query, more: `,"runtime_mappings":{"x":{"type":"long"}}`},
+		"other options":      {query: query, e: e.With(options)},
+		"other matrices":     {query: query, e: e.WithMatrices(w)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := tt.e
+			if x == nil {
+				x = e
+			}
+			r := expandPage(t, x, pitPage(0, tt.query, tt.more))
+			if got := bytes.Contains(r.Body, []byte("automobile")); got != tt.old {
+				t.Errorf("old terms: %t, want %t\n%s", got, tt.old, r.Body)
+			}
+		})
+	}
+}
+
+// TestMembersOfAPageMayChangeTheirOrder: with fewer terms than the clauses have
+// use for, it matters which is the first.
+func TestMembersOfAPageMayChangeTheirOrder(t *testing.T) {
+	w := newWorld(t)
+	e := New(w, w, with(func(o *Options) { o.Scoring, o.MaxAddedTerms = FormLinear, 3 }))
+	const must, should = `"must":[{"match":{"body":"car"}}]`, `"should":[{"match":{"body":"rental"}}]`
+	first := expandPage(t, e, pitPage(0, `{"bool":{`+must+`,`+should+`}}`, ""))
+	w.change(t)
+	next := expandPage(t, e, pitPage(0, `{"bool":{`+should+`,`+must+`}}`, secondPage))
+	if diff := cmp.Diff([]Clause{first.Clauses[1], first.Clauses[0]}, next.Clauses); diff != "" || first.AddedTerms() != 3 {
+		t.Errorf("(-first +second):\n%s", diff)
+	}
+}
+
+// TestPointsInTimeAreNotRescored: only the first page could be, because the
+// others have a search_after, and scores would not go on from one to the next.
+func TestPointsInTimeAreNotRescored(t *testing.T) {
+	for _, o := range []Options{DefaultOptions(), with(func(o *Options) { o.Phase = PhaseRescore })} {
+		w := newWorld(t)
+		e := New(w, w, o)
+		for _, more := range []string{"", `,"from":10`, secondPage, `,"sort":["_score"]`} {
+			r := expandPage(t, e, pitPage(0, `{"match":{"body":"car"}}`, more))
+			if c := r.Clauses[0]; !r.Rewritten || c.Phase != "query" || c.Form != "saturated" || c.Reason != ReasonPointInTime {
+				t.Errorf("with %s: %+v", more, c)
+			}
+		}
+	}
+}
+
+// TestWhereTheFirstPageFailedAllAreLeftAlone: search_after goes on with the
+// scores of the original, which went out in place of the first page.
+func TestWhereTheFirstPageFailedAllAreLeftAlone(t *testing.T) {
+	broken := errors.New("broken")
+	const query = `{"multi_match":{"query":"car","fields":["bod*"]}}`
+	for name, breaks := range map[string]func(w *world){
+		"analysis":   func(w *world) { w.cluster.Load().analyzeErr = broken },
+		"statistics": func(w *world) { w.cluster.Load().statisticsErr = broken },
+		"rows":       func(w *world) { w.matrix.Load().err = broken },
+		"fields":     func(w *world) { w.fieldsErr = broken },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			breaks(w)
+			e := New(w, w, DefaultOptions())
+			if _, err := e.Expand(t.Context(), &Request{Body: []byte(pitPage(0, query, ""))}); !errors.Is(err, broken) {
+				t.Fatalf("error %v", err)
+			}
+			healed := newWorld(t)
+			w.cluster.Store(healed.cluster.Load())
+			w.matrix.Store(healed.matrix.Load())
+			w.fieldsErr = nil
+			for range 2 {
+				if r := expandPage(t, e, pitPage(0, query, secondPage)); r.Rewritten || r.Reason != ReasonPITFirstPage {
+					t.Errorf("rewritten: %t, reason %q", r.Rewritten, r.Reason)
+				}
+			}
+			if r := expandPage(t, e, pitPage(1, query, "")); !r.Rewritten {
+				t.Errorf("a new point in time: reason %q", r.Reason)
+			}
+			if r := expandPage(t, e, pitPage(0, `{"match":{"body":"rental"}}`, "")); !r.Rewritten {
+				t.Errorf("another search: reason %q", r.Reason)
+			}
+		})
+	}
+}
+
+// TestOnlyPagesThatSomebodyGotCount: where the time was up the original went
+// out, and where the client had gone nothing did.
+func TestOnlyPagesThatSomebodyGotCount(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	late, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	<-late.Done()
+	page := []byte(pitPage(0, `{"match":{"body":"car"}}`, ""))
+	for name, ctx := range map[string]context.Context{"gone": ended, "late": late} {
+		w := newWorld(t)
+		e := New(w, w, DefaultOptions())
+		if _, err := e.Expand(ctx, &Request{Body: page}); !errors.Is(err, ctx.Err()) {
+			t.Fatalf("%s: error %v", name, err)
+		}
+		first := expandPage(t, e, string(page))
+		if want := name == "gone"; first.Rewritten != want {
+			t.Errorf("%s: then rewritten: %t, reason %q", name, first.Rewritten, first.Reason)
+		}
+		next, err := e.Expand(late, &Request{Body: page})
+		if err != nil || !bytes.Equal(next.Body, first.Body) {
+			t.Errorf("%s: what is remembered needs no time: error %v", name, err)
+		}
+	}
+}
+
+// TestOneOfTheFirstPagesCounts lets a page come while another, with the same
+// search, waits for the cluster.
+func TestOneOfTheFirstPagesCounts(t *testing.T) {
+	broken := errors.New("broken")
+	page := pitPage(0, `{"match":{"body":"car"}}`, "")
+	for name, tt := range map[string]struct {
+		inner, outer error
+		rewritten    bool
+	}{
+		"both work":        {nil, nil, true},
+		"the later fails":  {nil, broken, true},
+		"the former fails": {broken, nil, false},
+		"both fail":        {broken, broken, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			e := New(w, w, DefaultOptions())
+			var inner *Result
+			w.before = func() error {
+				w.before = func() error { return tt.inner }
+				inner, _ = e.Expand(t.Context(), &Request{Body: []byte(page)})
+				w.change(t)
+				return tt.outer
+			}
+			outer, err := e.Expand(t.Context(), &Request{Body: []byte(page)})
+			w.before = nil
+			if tt.inner != nil && tt.outer != nil {
+				if !errors.Is(err, broken) {
+					t.Errorf("error %v", err)
+				}
+				outer = expandPage(t, e, page)
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			if outer.Rewritten != tt.rewritten || outer.Rewritten && !bytes.Equal(inner.Body, outer.Body) {
+				t.Errorf("rewritten: %t, want %t\n%s", outer.Rewritten, tt.rewritten, outer.Body)
+			}
+		})
+	}
+}
+
+// TestSlicesOfAPointInTimeGetTheSameTerms sends them at the same time, while the
+// matrix changes.
+func TestSlicesOfAPointInTimeGetTheSameTerms(t *testing.T) {
+	w := newWorld(t)
+	e := New(w, w, DefaultOptions())
+	old, changed := w.matrix.Load(), newWorld(t)
+	changed.change(t)
+	bodies := make([]string, 16)
+	var all sync.WaitGroup
+	for i := range bodies {
+		all.Go(func() {
+			w.matrix.Store([]*fakeMatrix{old, changed.matrix.Load()}[i%2])
+			r, err := e.Expand(t.Context(), &Request{Body: []byte(pitPage(0, `{"match":{"body":"car rental"}}`, ""))})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			bodies[i] = string(r.Body)
+		})
+	}
+	all.Wait()
+	for _, body := range bodies {
+		if body != bodies[0] {
+			t.Errorf("written differently:\n%s\n%s", bodies[0], body)
+		}
+	}
+}
+
+// TestMemoryOfPointsInTimeIsBounded remembers more searches than there is room
+// for.
+func TestMemoryOfPointsInTimeIsBounded(t *testing.T) {
+	w := newWorld(t)
+	e := New(w, w, with(func(o *Options) { o.Scoring = FormLinear }))
+	heaviest := 0
+	for i := range 2000 {
+		var text strings.Builder
+		text.WriteString("car")
+		for k := range 63 {
+			fmt.Fprintf(&text, " w%dx%d", i, k)
+		}
+		body := pitPage(0, `{"match":{"body":"`+text.String()+`"}}`, "")
+		if r := expandPage(t, e, body); !r.Rewritten {
+			t.Fatal(r.Reason)
+		}
+		if i%100 == 99 {
+			e.pits.cache.CleanUp()
+			heaviest = max(heaviest, int(e.pits.cache.WeightedSize()))
+		}
+	}
+	n := e.pits.cache.EstimatedSize()
+	if heaviest > maxPITBytes || heaviest < maxPITBytes/2 || n >= 2000 {
+		t.Errorf("%d searches, at most %d bytes, want at most %d", n, heaviest, maxPITBytes)
+	}
+	// 64 terms of some 6 bytes in an analysis and in a selection.
+	if each := int(e.pits.cache.WeightedSize()) / n; each < 64*2*(64+6) || each > 64*2*256 {
+		t.Errorf("a search weighs %d bytes", each)
+	}
+}
+
+// TestTextsOfPointsInTimeAreNotHeld remembers searches whose texts, together,
+// are larger than all that may be remembered.
+func TestTextsOfPointsInTimeAreNotHeld(t *testing.T) {
+	w := newWorld(t)
+	e := New(w, w, DefaultOptions())
+	inUse := func() int {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int(m.HeapAlloc)
+	}
+	const searches, length = 64, 128 << 10
+	before := inUse()
+	for i := range searches {
+		text := "car RENTAL" + strings.Repeat(" ", length+i)
+		if r := expandPage(t, e, pitPage(0, `{"match":{"body":"`+text+`"}}`, "")); !r.Rewritten {
+			t.Fatal(r.Reason)
+		}
+	}
+	if grown := inUse() - before; grown > searches*length/4 {
+		t.Errorf("%d searches hold %d bytes", searches, grown)
+	}
+	if n := e.pits.cache.EstimatedSize(); n != searches {
+		t.Errorf("%d searches are remembered, want %d", n, searches)
+	}
+	runtime.KeepAlive(e)
+}

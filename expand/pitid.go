@@ -1,0 +1,159 @@
+package expand
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"math"
+	"slices"
+	"strings"
+)
+
+// A pointInTime is what the id of one says: the indices that it was opened on,
+// sorted, and how many of their shards it holds.
+type pointInTime struct {
+	indices []string
+	shards  int
+}
+
+// readPIT returns what the id of a point in time says, nil where it is not
+// understood or names another cluster.
+//
+// An id is the base64 of the engine's SearchContextId: the version, a map from
+// shards (index name and id, number) to contexts on nodes, and a map of alias
+// filters. The engines' versions differ in which fields of a context may be
+// missing, so each possibility is tried and what can be read in two ways is
+// not believed. Seen in Elasticsearch 8 and 9, OpenSearch 2 and 3.
+func readPIT(id string) *pointInTime {
+	raw, err := base64.URLEncoding.DecodeString(id)
+	if err != nil {
+		raw, err = base64.RawURLEncoding.DecodeString(id)
+	}
+	if err != nil {
+		return nil
+	}
+	var found *pointInTime
+	for form := range pitForm(1 << 4) {
+		r := pitReader{rest: raw, form: form}
+		p := r.pointInTime()
+		switch {
+		case r.failed || len(p.indices) == 0:
+		case found == nil:
+			found = p
+		case !slices.Equal(found.indices, p.indices):
+			return nil
+		}
+	}
+	return found
+}
+
+// A pitForm is a set of the parts by which the engines' versions differ.
+type pitForm uint8
+
+const (
+	pitPartial     pitForm = 1 << iota // a flag behind the version
+	pitMayLackNode                     // a flag before the node
+	pitMayLackID                       // a flag before the id of the context
+	pitHasSearcher                     // an optional searcher behind it
+)
+
+// A pitReader reads the engines' stream format. After a failure it returns
+// zeros.
+type pitReader struct {
+	rest   []byte
+	form   pitForm
+	failed bool
+}
+
+// indices reads the version and the map of shards.
+func (r *pitReader) pointInTime() *pointInTime {
+	r.number()
+	if r.form&pitPartial != 0 {
+		r.flag()
+	}
+	shards := r.number()
+	var names []string
+	for i := uint64(0); i < shards && !r.failed; i++ {
+		name := r.string()
+		if id := r.string(); r.failed || len(id) != 22 || !isIndexName(name) {
+			r.failed = true
+			return nil
+		}
+		r.number()
+		r.context()
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return &pointInTime{names, int(min(shards, math.MaxInt32))}
+}
+
+// context reads the context of a shard: node, cluster, number and session.
+func (r *pitReader) context() {
+	if r.form&pitMayLackNode == 0 || r.flag() {
+		r.string()
+	}
+	if r.flag() { // another cluster
+		r.failed = true
+	}
+	if r.form&pitMayLackID == 0 || r.flag() {
+		r.skip(8)
+		r.string()
+		if r.form&pitHasSearcher != 0 && r.flag() {
+			r.string()
+		}
+	}
+}
+
+// number reads a number in groups of seven bits, the lowest first.
+func (r *pitReader) number() uint64 {
+	n, size := binary.Uvarint(r.rest)
+	if size <= 0 {
+		r.failed, size = true, 0
+	}
+	r.rest = r.rest[size:]
+	return n
+}
+
+func (r *pitReader) flag() bool {
+	if len(r.rest) == 0 || r.rest[0] > 1 {
+		r.failed = true
+		return false
+	}
+	set := r.rest[0] == 1
+	r.rest = r.rest[1:]
+	return set
+}
+
+// string reads a text of ASCII characters, which the names in question are. All
+// others make the lengths differ, and the reading fail.
+func (r *pitReader) string() string {
+	n := r.number()
+	if r.failed || n > uint64(len(r.rest)) {
+		r.failed = true
+		return ""
+	}
+	s := string(r.rest[:n])
+	r.rest = r.rest[n:]
+	return s
+}
+
+func (r *pitReader) skip(n int) {
+	if n > len(r.rest) {
+		r.failed, n = true, 0
+	}
+	r.rest = r.rest[n:]
+}
+
+// isIndexName reports whether s can be the name of an index, of ASCII alone.
+func isIndexName(s string) bool {
+	if s == "" || len(s) > 255 || s[0] == '-' || s[0] == '_' || s[0] == '+' {
+		return false
+	}
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] >= 0x7f || strings.IndexByte(`\/*?"<>|,#:`, s[i]) >= 0 || s[i] >= 'A' && s[i] <= 'Z' {
+			return false
+		}
+	}
+	return true
+}
