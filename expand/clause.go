@@ -192,7 +192,14 @@ func (c *clause) beginning() {
 	c.same = c.same || c.groups()
 }
 
-// matchPhrase reads a match_phrase or match_phrase_prefix.
+// matchPhrasePrefix reads a match_phrase_prefix: a phrase whose last term is the
+// beginning of one.
+func (c *clause) matchPhrasePrefix(raw []byte) error {
+	c.prefix = true
+	return c.matchPhrase(raw)
+}
+
+// matchPhrase reads a match_phrase.
 func (c *clause) matchPhrase(raw []byte) error {
 	err := c.match(raw)
 	c.sequence()
@@ -277,6 +284,7 @@ func (c *clause) multiMatch(raw []byte) error {
 	case "cross_fields":
 		c.termwise, c.plain = true, false
 	case "phrase", "phrase_prefix":
+		c.prefix = kind == "phrase_prefix"
 		c.sequence()
 	default:
 		err = errOptions

@@ -27,7 +27,7 @@ var kinds = map[string]kind{
 	"match":               {read: (*clause).match},
 	"match_bool_prefix":   {read: (*clause).matchBoolPrefix},
 	"match_phrase":        {read: (*clause).matchPhrase},
-	"match_phrase_prefix": {read: (*clause).matchPhrase},
+	"match_phrase_prefix": {read: (*clause).matchPhrasePrefix},
 	"multi_match":         {read: (*clause).multiMatch},
 	"combined_fields":     {read: (*clause).combinedFields},
 	"query_string":        {read: (*clause).queryString},

@@ -135,7 +135,7 @@ func line(body []byte, at int) (span, int) {
 // search returns the search that a header of _msearch begins, without a body.
 // What the header says goes before the request's path and parameters.
 func search(req *Request, header []byte) (Request, error) {
-	out := Request{Endpoint: EndpointSearch, Index: req.Index}
+	out := Request{Endpoint: EndpointSearch, Index: req.Index, Preview: req.Preview}
 	said := url.Values{}
 	for part := range strings.SplitSeq(req.RawQuery, "&") {
 		if name, value, _ := strings.Cut(part, "="); inHeader(name) {

@@ -92,6 +92,9 @@ func (j *job) collectPage() (Reason, error) {
 		if err = j.collect(); err != nil && errors.Is(j.ctx.Err(), context.Canceled) {
 			return "", err // nobody waits for this page
 		}
+		if j.req.Preview {
+			return "", err
+		}
 		// Slices of a search may come at the same time: one of them is the first.
 		first, _ = j.pits.cache.SetIfAbsent(key, j.firstPage(err))
 	}

@@ -462,3 +462,22 @@ func TestTextsOfPointsInTimeAreNotHeld(t *testing.T) {
 	}
 	runtime.KeepAlive(e)
 }
+
+func TestPagesThatAreOnlyLookedAtDecideNothing(t *testing.T) {
+	const query = `{"match":{"body":"car"}}`
+	w := newWorld(t)
+	e := New(w, w, DefaultOptions())
+	w.cluster.Load().analyzeErr = errors.New("broken")
+	if _, err := e.Expand(t.Context(), &Request{Body: []byte(pitPage(0, query, "")), Preview: true}); err == nil {
+		t.Fatal("no error")
+	}
+	w.cluster.Load().analyzeErr = nil
+	looked, err := e.Expand(t.Context(), &Request{Body: []byte(pitPage(0, query, "")), Preview: true})
+	if err != nil || !looked.Rewritten {
+		t.Fatal(looked, err)
+	}
+	w.change(t)
+	if r := expandPage(t, e, pitPage(0, query, "")); !r.Rewritten || string(r.Body) == string(looked.Body) {
+		t.Errorf("reason %q: the page that is sent is to be expanded by what holds now:\n%s", r.Reason, r.Body)
+	}
+}

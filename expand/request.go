@@ -31,6 +31,9 @@ type Request struct {
 	// Body is the body, decompressed; empty where there is none. It is not
 	// modified.
 	Body []byte
+	// Preview says that what comes out is only looked at, and not sent: it does
+	// not decide how the pages of a point in time are expanded.
+	Preview bool
 }
 
 // A Result is what becomes of a [Request].

@@ -316,3 +316,14 @@ func TestMemoryUsedAgainHoldsNothingOfTheSearchBefore(t *testing.T) {
 		}
 	}
 }
+
+func TestTheLastWordOfAPhrasePrefixIsNoTerm(t *testing.T) {
+	for _, query := range []string{
+		`{"match_phrase_prefix":{"body":"car rental"}}`, `{"multi_match":{"query":"car rental","fields":["body"],"type":"phrase_prefix"}}`,
+	} {
+		r := expandRequest(t, &Request{Body: []byte(`{"query":` + query + `}`)}, func(_ *fakeCluster, o *Options) { o.Phrases = true })
+		if got := r.Clauses[0].Terms; len(got) != 1 || got[0] != "car" || !r.Rewritten {
+			t.Errorf("%s: terms %q", query, got)
+		}
+	}
+}

@@ -160,7 +160,7 @@ func (s *Server) shownRequest(w http.ResponseWriter, r *http.Request) (in *expan
 	if why != "" {
 		return refuse(w, status, why)
 	}
-	return &expand.Request{Endpoint: endpoint, Index: index, RawQuery: query, Body: body}, e, true
+	return &expand.Request{Endpoint: endpoint, Index: index, RawQuery: query, Body: body, Preview: true}, e, true
 }
 
 // shownRequestBody reads the body of a search that is to be shown, and unpacks

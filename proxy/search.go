@@ -171,7 +171,7 @@ func (s *Server) decide(ex *exchange, res, toSend *expand.Result) {
 // expanded returns what the expander makes of a search, and the same as it is
 // sent: they differ for a template.
 func (s *Server) expanded(ctx context.Context, r *http.Request, m match, ex *exchange, e Expander, body []byte) (res, toSend *expand.Result, err error) {
-	in := &expand.Request{Endpoint: m.endpoint, Index: m.index, RawQuery: ex.rawQuery, Body: body}
+	in := &expand.Request{Endpoint: m.endpoint, Index: m.index, RawQuery: ex.rawQuery, Body: body, Preview: ex.control.dryRun}
 	var t *templates
 	if m.how == renderTemplate {
 		var reason string
