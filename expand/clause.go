@@ -192,8 +192,8 @@ func (c *clause) beginning() {
 	c.same = c.same || c.groups()
 }
 
-// matchPhrasePrefix reads a match_phrase_prefix: a phrase whose last term is the
-// beginning of one.
+// matchPhrasePrefix reads a match_phrase_prefix: a phrase whose last term is
+// the beginning of one.
 func (c *clause) matchPhrasePrefix(raw []byte) error {
 	c.prefix = true
 	return c.matchPhrase(raw)
