@@ -8,10 +8,10 @@ BENCH    ?= .
 WORDS    ?= 100000
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test e2e lint bench bench-forms bench-gensim bench-proxy fuzz
+.PHONY: help build demo test e2e lint bench bench-basis bench-cholesky bench-forms bench-gensim bench-proxy fuzz
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## Build the static binary bin/akin
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/akin ./cmd/akin
@@ -32,6 +32,15 @@ lint: ## Run the linters, in the version that .ci/lint/go.mod pins
 bench: ## Run the benchmarks; BENCH=REGEXP chooses
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 30m \
 		./expand/ ./simmatrix/ ./simmatrix/rowstore/ ./esclient/ ./proxy/
+
+bench-basis: ## Print time and fill of the sparse change of basis for 20,000 words of the judged collections
+	$(GO) test ./simmatrix/softcosine/ -run '^$$' -bench '^BenchmarkBasis$$' -benchtime 1x -timeout 30m -v
+
+bench-cholesky: ## Compare the dense Cholesky factorization with NumPy's
+	python3 -m venv .venv-bench
+	.venv-bench/bin/pip install --quiet --disable-pip-version-check -r bench/cholesky/requirements.txt
+	$(GO) test -c -o .venv-bench/softcosine.test ./simmatrix/softcosine/
+	.venv-bench/bin/python bench/cholesky/bench.py --binary .venv-bench/softcosine.test
 
 bench-forms: ## Print what searches cost in each form, on 200,000 documents of an OpenSearch 2
 	$(GO) test ./e2e/ -run '^$$' -bench '^BenchmarkForms$$' -benchtime 1x -timeout 30m

@@ -1,0 +1,173 @@
+package softcosine
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// BenchmarkCholesky makes E of dense matrices of the orders in table 1 of
+// the notes, from gonum's type to gonum's type. Beside the mean it reports
+// the least time, which other work on the machine disturbs least:
+// bench/cholesky compares that with NumPy's.
+func BenchmarkCholesky(b *testing.B) {
+	for _, n := range []int{100, 500, 1000} {
+		s := mat.NewSymDense(n, nil)
+		random := rand.New(rand.NewPCG(1, 1))
+		for i := range n {
+			s.SetSym(i, i, 1)
+			for j := range i {
+				s.SetSym(i, j, random.Float64()/float64(n))
+			}
+		}
+		least := func(b *testing.B, run func()) {
+			b.Helper()
+			best := time.Duration(math.MaxInt64)
+			for b.Loop() {
+				start := time.Now()
+				run()
+				best = min(best, time.Since(start))
+			}
+			b.ReportMetric(float64(best.Nanoseconds()), "ns/least")
+		}
+		b.Run(fmt.Sprintf("n=%d/akin", n), func(b *testing.B) {
+			least(b, func() {
+				if _, err := Cholesky(s); err != nil {
+					b.Fatal(err)
+				}
+			})
+		})
+		b.Run(fmt.Sprintf("n=%d/gonum", n), func(b *testing.B) {
+			least(b, func() {
+				var c mat.Cholesky
+				var e mat.TriDense
+				if !c.Factorize(s) {
+					b.Fatal("not positive definite")
+				}
+				c.LTo(&e)
+			})
+		})
+	}
+}
+
+// realTerms is the order of the S of BenchmarkBasis.
+const realTerms = 20_000
+
+// BenchmarkBasis makes the sparse change of basis for an S of 20,000 words,
+// learnt from the texts of the public collections in the folder AKIN_DATA
+// and made symmetric and dominant with C = 100. In natural order it takes
+// minutes and about 3 GB.
+func BenchmarkBasis(b *testing.B) {
+	_, s := FromMatrix(realMatrix(b))
+	below := s.Len() + s.NonZeros()/2
+	b.Logf("S: %d terms, %d pairs, %d entries of the lower triangle, density %.4g %%", s.Len(), s.NonZeros()/2, below, 100*s.Density())
+	sp := mustSpace(b, ones(s.Len()), s)
+	for _, ordering := range orderings() {
+		b.Run(ordering.String(), func(b *testing.B) {
+			for b.Loop() {
+				start := time.Now()
+				order := Order(s, ordering)
+				ordered := time.Now()
+				st := analyze(s, order)
+				analyzed := time.Now()
+				f, err := factorize(s, st)
+				if err != nil {
+					b.Fatal(err)
+				}
+				done := time.Now()
+				b.ReportMetric(ordered.Sub(start).Seconds(), "s-order")
+				b.ReportMetric(analyzed.Sub(ordered).Seconds(), "s-symbolic")
+				b.ReportMetric(done.Sub(analyzed).Seconds(), "s-numeric")
+				b.ReportMetric(float64(st.nonZeros), "nnz(F)")
+				b.ReportMetric(float64(st.nonZeros)/float64(below), "nnz(F)/nnz(S)")
+				b.ReportMetric(imageTime(&SparseBasis{space: sp, order: st.order, places: st.places, factor: f}).Seconds()*1000, "ms/image")
+			}
+		})
+	}
+}
+
+// imageTime returns the least time of Φ1 for a text of 100 terms, of ten
+// texts.
+func imageTime(basis *SparseBasis) time.Duration {
+	random := rand.New(rand.NewPCG(1, 1))
+	best := time.Duration(math.MaxInt64)
+	for range 10 {
+		values := map[int32]float64{}
+		for len(values) < 100 {
+			values[int32(random.IntN(basis.Len()))] = 1
+		}
+		x := NewVector(values)
+		start := time.Now()
+		basis.Coordinates(x)
+		best = min(best, time.Since(start))
+	}
+	return best
+}
+
+// realMatrix learns the S of [BenchmarkBasis].
+func realMatrix(b *testing.B) *simmatrix.Matrix {
+	b.Helper()
+	texts := realTexts(b)
+	terms := make([][]string, len(texts.Words()))
+	for i, word := range texts.Words() {
+		if !unicode.IsDigit(rune(word[0])) {
+			terms[i] = []string{word}
+		}
+	}
+	opts := simmatrix.DefaultCorpusOptions()
+	opts.MinDocFreq, opts.MaxTerms, opts.Source = 1, realTerms, "public collections"
+	m, err := simmatrix.FromCorpus(b.Context(), texts.Corpus(terms), opts, nil)
+	if err == nil {
+		m, err = simmatrix.Sparsify(m, simmatrix.SparsifyOptions{Neighbors: 100, Symmetric: true, Dominant: true})
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	return m
+}
+
+// realTexts returns the texts of the collections in lower case.
+func realTexts(b *testing.B) *simmatrix.Texts {
+	b.Helper()
+	root := cmp.Or(os.Getenv("AKIN_DATA"), filepath.Join("..", "..", "..", "shared", "data"))
+	texts := simmatrix.NewTexts()
+	for _, name := range []string{"cran", "med", "cisi", "npl", "scifact_train", "semeval_ql"} {
+		file, err := os.Open(filepath.Join(root, name, "corpus.jsonl"))
+		if err != nil {
+			b.Skipf("needs the collection %s: %v\nname the folder that has it in AKIN_DATA", name, err)
+		}
+		for documents := json.NewDecoder(bufio.NewReader(file)); ; {
+			var d struct{ Title, Text string }
+			if err := documents.Decode(&d); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				b.Fatal(err)
+			}
+			texts.Add(strings.ToLower(d.Title), strings.ToLower(d.Text))
+		}
+		file.Close()
+	}
+	unlabelled, err := os.ReadFile(filepath.Join(root, "semeval_ql", "unlabelled.txt"))
+	if err != nil {
+		b.Skip(err)
+	}
+	for line := range strings.Lines(string(unlabelled)) {
+		texts.Add(strings.ToLower(line))
+	}
+	return texts
+}

@@ -1,0 +1,53 @@
+// Package softcosine holds the soft vector space model: documents that are
+// vectors of term frequencies x, a diagonal matrix W of term weights, and a
+// matrix S of term similarities, of which follow
+//
+//	⟨x, y⟩    = (Wx)ᵀ·S·(Wy)                              inner product
+//	hard(x,y) = ⟨x, y⟩ / (‖Wx‖·‖Wy‖)                      hard normalised
+//	soft(x,y) = ⟨x, y⟩ / √⟨x, x⟩ / √⟨y, y⟩                soft cosine measure
+//	cos(x,y)  = (Wx)ᵀ(Wy) / (‖Wx‖·‖Wy‖)                   cosine
+//
+// The cosine is the other two where S is the identity.
+//
+// # Invariants
+//
+// Terms are numbers from 0 to n-1; a [Vocabulary] tells which. A [Vector], a
+// [Similarities] and a [Space] are not modified after they are made, and
+// safe for use by any number of goroutines. A term that is not in [0, n) is
+// a mistake of the program, and the functions of this package panic over it.
+//
+// # What is asked of S
+//
+// The inner product takes any S. The soft cosine takes one for which no ⟨x,
+// x⟩ is negative: every S that is positive semi-definite, and, since term
+// frequencies and weights are not negative, every S that is not negative
+// itself. Where ⟨x, x⟩ is negative nevertheless, [ErrNotReal] is returned;
+// nothing is clamped. Only where S is positive semi-definite and symmetric
+// is the soft cosine known to lie in [-1, 1]. A vector of norm 0 has
+// similarity 0 with all.
+//
+// # Stores
+//
+// A store of vectors that knows nothing of S finds what a [Space] would,
+// given the right vectors in place of the documents and the query:
+//
+//	a store that finds the largest  finds the largest  documents               query
+//	dot products (theorem 4.1)      inner products     [Space.Weighted]        [Space.DotQuery]
+//	dot products (theorem 4.2)      soft cosines       [Space.DotDocument]     [Space.DotQuery]
+//	cosines (theorem 4.3)           soft cosines       [Space.CosineDocument]  [Space.CosineQuery]
+//	(Wx)ᵀ(Wy)/‖Wy‖, as an engine    hard normalised    as they are             [Space.Expand]
+//
+// In the first and the last, S may change while the documents stay. A change
+// of basis is another way, see [Orthonormalize] and [Cholesky], and so are
+// the features of [NewPhi2].
+//
+// # Sources
+//
+// Sidorov, Gelbukh, Gómez-Adorno, Pinto: Soft Similarity and Soft Cosine
+// Measure, Computación y Sistemas 18(3), 2014 (called Sidorov here).
+// Novotný: Vector Space Representations in Information Retrieval, Masaryk
+// University, 2017 (the thesis). Novotný: Implementation Notes for the Soft
+// Cosine Measure, CIKM 2018 (the notes).
+//
+// The package is pure: it reads no file and asks no server.
+package softcosine

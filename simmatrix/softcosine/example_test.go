@@ -1,0 +1,191 @@
+package softcosine_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/softcosine"
+)
+
+// vector returns term frequencies by the numbers of v.
+func vector(v *softcosine.Vocabulary, terms ...string) softcosine.Vector {
+	counts := map[int32]float64{}
+	for _, term := range terms {
+		if number, ok := v.Number(term); ok {
+			counts[number]++
+		}
+	}
+	return softcosine.NewVector(counts)
+}
+
+func Example() {
+	m, err := simmatrix.New(simmatrix.Meta{Source: "by hand"}, []simmatrix.TermRow{
+		{Term: "dead", Neighbors: []simmatrix.Neighbor{{Term: "killed", Similarity: 1}}},
+		{Term: "killed", Neighbors: []simmatrix.Neighbor{{Term: "dead", Similarity: 1}}},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	d1 := []string{"when", "antony", "found", "julius", "caesar", "dead"}
+	d2 := []string{"I", "did", "enact", "julius", "caesar", "I", "was", "killed", "i'", "the", "capitol"}
+	v, s := softcosine.FromMatrix(m, append(d1, d2...)...)
+
+	weights := make([]float64, v.Len())
+	for i := range weights {
+		weights[i] = 1
+	}
+	sp, err := softcosine.NewSpace(weights, s)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	x, y := vector(v, d1...), vector(v, d2...)
+	soft, err := sp.Soft(x, y)
+	fmt.Printf("inner product %.0f\ncosine %.4f\nsoft cosine %.4f %v\n", sp.InnerProduct(x, y), sp.Cosine(x, y), soft, err)
+	// Output:
+	// inner product 3
+	// cosine 0.2265
+	// soft cosine 0.3397 <nil>
+}
+
+func ExampleSpace_Expand() {
+	v := softcosine.NewVocabulary("car", "automobile", "truck")
+	s, err := softcosine.NewSimilarities(v.Len(), maps.All(map[[2]int32]float64{
+		{0, 1}: 0.8, {0, 2}: 0.5, // s(car, automobile), s(car, truck)
+	}))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	sp, err := softcosine.NewSpace([]float64{1, 2, 1}, s)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	expanded := sp.Expand(vector(v, "car"))
+	for k, term := range expanded.Terms {
+		fmt.Printf("%s^%.1f\n", v.Term(term), expanded.Values[k])
+	}
+	// Output:
+	// car^1.0
+	// automobile^0.4
+	// truck^0.5
+}
+
+func ExampleCollection_Products() {
+	sp, err := softcosine.NewSpace([]float64{1, 1, 1}, softcosine.Identity(3))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	c := softcosine.NewCollection(sp, []softcosine.Vector{
+		softcosine.NewVector(map[int32]float64{0: 1, 1: 1}),
+		softcosine.NewVector(map[int32]float64{2: 1}),
+		softcosine.NewVector(map[int32]float64{1: 2}),
+	})
+	products, err := c.Products(softcosine.NewVector(map[int32]float64{1: 1}), softcosine.Soft)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for k, document := range products.Terms {
+		fmt.Printf("document %d: %.3f\n", document, products.Values[k])
+	}
+	// Output:
+	// document 0: 0.707
+	// document 2: 1.000
+}
+
+func ExampleParseWeightings() {
+	document, query, err := softcosine.ParseWeightings("lnc.ltc")
+	fmt.Println(document, query, err)
+	_, err = softcosine.ParseWeighting("lzc")
+	fmt.Println(err)
+	// Output:
+	// lnc ltc <nil>
+	// bad term weighting "lzc": letter "z" of the document frequency is not one of x, n, f, t, p
+}
+
+func ExampleWeighting_Apply() {
+	docs := []softcosine.Vector{
+		softcosine.NewVector(map[int32]float64{0: 2, 1: 1}),
+		softcosine.NewVector(map[int32]float64{0: 1}),
+	}
+	w, err := softcosine.ParseWeighting("ntn")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	st := softcosine.CollectStatistics(2, docs, nil)
+	v, err := w.Apply(docs[0], 0, &st)
+	fmt.Printf("%.3f %v\n", v.Values, err) // 2·ln(3/2) and 1·ln(3/1)
+	// Output:
+	// [0.811 1.099] <nil>
+}
+
+func ExampleNewPhi2() {
+	s, err := softcosine.NewSimilarities(2, maps.All(map[[2]int32]float64{{0, 1}: 0.5, {1, 0}: 0.5}))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	sp, err := softcosine.NewSpace([]float64{1, 1}, s)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	phi, err := softcosine.NewPhi2(sp)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	x, y := softcosine.NewVector(map[int32]float64{0: 1}), softcosine.NewVector(map[int32]float64{1: 1})
+	fmt.Printf("%.3f %.3f\n", sp.InnerProduct(x, y), phi.Map(x).Dot(phi.Map(y)))
+	// Output:
+	// 0.500 0.500
+}
+
+func ExampleSpace_CosineDocument() {
+	s, err := softcosine.NewSimilarities(2, maps.All(map[[2]int32]float64{{0, 1}: 1, {1, 0}: 1}))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	sp, err := softcosine.NewSpace([]float64{1, 1}, s)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	// ⟨y, y⟩ = 4, so that y' = (½, ½), and the added coordinate is √(1 - ½).
+	stored, err := sp.CosineDocument(softcosine.NewVector(map[int32]float64{0: 1, 1: 1}))
+	fmt.Printf("%v %.3f %v\n", stored.Terms, stored.Values, err)
+	// Output:
+	// [0 1 2] [0.500 0.500 0.707] <nil>
+}
+
+func ExampleOrthonormalize() {
+	s, err := softcosine.NewSimilarities(2, maps.All(map[[2]int32]float64{{0, 1}: 1, {1, 0}: 1}))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = softcosine.Orthonormalize(s)
+	fmt.Println(errors.Is(err, softcosine.ErrNotPositiveDefinite))
+	// Output:
+	// true
+}
+
+func ExampleSimilarities_Symmetrized() {
+	s, err := softcosine.NewSimilarities(3, maps.All(map[[2]int32]float64{{0, 1}: 1, {2, 1}: 0.5}))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	cols, sims := s.Symmetrized().Row(1)
+	fmt.Println(cols, sims)
+	// Output:
+	// [0 2] [0.5 0.25]
+}

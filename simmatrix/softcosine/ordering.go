@@ -1,0 +1,151 @@
+package softcosine
+
+import (
+	"fmt"
+	"slices"
+)
+
+// An Ordering says in which order the vectors of the terms are
+// orthonormalised, which the sparsity of the factor F in P·F·(P·F)ᵀ = S
+// depends on. Finding the best order is NP-hard; these are heuristics.
+type Ordering uint8
+
+// The orderings.
+const (
+	// MinimumDegree takes again and again the term that has the fewest
+	// neighbors left, its degree, whereupon these become neighbors of each
+	// other. It gives the sparsest factors for the S of words.
+	MinimumDegree Ordering = iota
+	// ReverseCuthillMcKee keeps entries near the diagonal: it walks breadth
+	// first from a term at the rim, neighbors of fewer neighbors first, and
+	// turns the walk round (Cuthill and McKee, 1969; George, 1971). It is for
+	// S whose terms form a line, in a sense, more than a ball.
+	ReverseCuthillMcKee
+	// NaturalOrder is that of the terms.
+	NaturalOrder
+)
+
+// orderingNames are the names of the orderings.
+func orderingNames() []string {
+	return []string{"minimum degree", "reverse Cuthill-McKee", "natural order"}
+}
+
+// String returns the ordering's name.
+func (o Ordering) String() string {
+	if names := orderingNames(); int(o) < len(names) {
+		return names[o]
+	}
+	return fmt.Sprintf("Ordering(%d)", uint8(o))
+}
+
+// Order returns the permutation P of an ordering for a symmetric S: the k-th
+// term to be orthonormalised is order[k]. Ties go to the smaller term, so
+// that there is one answer. It panics with an unknown ordering.
+func Order(s *Similarities, ordering Ordering) (order []int32) {
+	switch ordering {
+	case MinimumDegree:
+		return minimumDegree(s)
+	case ReverseCuthillMcKee:
+		return reverseCuthillMcKee(s)
+	case NaturalOrder:
+		order = make([]int32, s.Len())
+		for i := range order {
+			order[i] = int32(i)
+		}
+		return order
+	default:
+		panic("softcosine: " + ordering.String())
+	}
+}
+
+// degree returns the number of neighbors of term i.
+func degree(s *Similarities, i int32) int {
+	cols, _ := s.Row(int(i))
+	return len(cols)
+}
+
+// inverse returns where each term is in order.
+func inverse(order []int32) []int32 {
+	places := make([]int32, len(order))
+	for k, i := range order {
+		places[i] = int32(k)
+	}
+	return places
+}
+
+// reverseCuthillMcKee returns the order of [ReverseCuthillMcKee], component
+// by component, each from its end.
+func reverseCuthillMcKee(s *Similarities) []int32 {
+	w := &walk{s: s, level: make([]int32, s.Len()), degrees: make([]int, s.Len())}
+	for i := range w.level {
+		w.level[i] = unseen
+		w.degrees[i] = degree(s, int32(i))
+	}
+	order := make([]int32, 0, s.Len())
+	for i := range w.level {
+		if w.level[i] == unseen {
+			order = append(order, w.from(w.rim(int32(i)))...)
+		}
+	}
+	slices.Reverse(order)
+	return order
+}
+
+// unseen is the level of terms that a walk has not come to.
+const unseen = -1
+
+// A walk goes breadth first over the terms.
+type walk struct {
+	s       *Similarities
+	level   []int32 // steps from the start of the last walk that came here
+	degrees []int
+	queue   []int32
+}
+
+// from walks from a term and returns the terms in the order of the walk,
+// valid until the next one: each term is followed by its neighbors that are
+// new, in ascending degree and then number.
+func (w *walk) from(start int32) []int32 {
+	w.queue = append(w.queue[:0], start)
+	w.level[start] = 0
+	for head := 0; head < len(w.queue); head++ {
+		i, first := w.queue[head], len(w.queue)
+		cols, _ := w.s.Row(int(i))
+		for _, j := range cols {
+			if w.level[j] == unseen {
+				w.level[j] = w.level[i] + 1
+				w.queue = append(w.queue, j)
+			}
+		}
+		slices.SortStableFunc(w.queue[first:], func(a, b int32) int { return w.degrees[a] - w.degrees[b] })
+	}
+	return w.queue
+}
+
+// rim returns a term of i's component, unseen so far, that is about as far
+// from others as any: it walks to the last level, goes on from the term of
+// least degree there, and stops when that leads no farther (George and Liu,
+// 1979). The component is unseen again after it.
+func (w *walk) rim(i int32) int32 {
+	farthest := int32(unseen)
+	for {
+		queue := w.from(i)
+		depth := w.level[queue[len(queue)-1]]
+		next := i
+		if depth > farthest {
+			next = queue[len(queue)-1]
+			for k := len(queue) - 1; k >= 0 && w.level[queue[k]] == depth; k-- {
+				if j := queue[k]; w.degrees[j] < w.degrees[next] || (w.degrees[j] == w.degrees[next] && j < next) {
+					next = j
+				}
+			}
+		}
+		for _, j := range queue {
+			w.level[j] = unseen
+		}
+		if depth <= farthest || depth == 0 {
+			return i
+		}
+		i, farthest = next, depth
+	}
+}

@@ -1,0 +1,229 @@
+package softcosine
+
+import (
+	"cmp"
+	"container/heap"
+	"slices"
+)
+
+// minimumDegree returns the order of [MinimumDegree]. The graph of what is
+// left is kept as a quotient graph (George and Liu, The Evolution of the
+// Minimum Degree Ordering Algorithm, 1989): eliminated terms are elements,
+// which stand for all edges between the terms that they touch, so that it
+// never grows. Terms that have the same neighbors are one supervariable and
+// are eliminated together. Degrees are the upper bounds of Amestoy, Davis
+// and Duff (An Approximate Minimum Degree Ordering Algorithm, 1996), which
+// are exact for a term of at most two elements.
+func minimumDegree(s *Similarities) []int32 {
+	q := newQuotientGraph(s)
+	for len(q.order) < len(q.nodes) {
+		q.eliminate(q.pop())
+	}
+	return q.order
+}
+
+// A node of a quotient graph is first a supervariable and then, perhaps, an
+// element.
+type node struct {
+	size     int     // number of terms, 0 for what was merged into another
+	terms    []int32 // those terms
+	degree   int     // of a supervariable: a bound on the terms that its elimination would touch
+	nodes    []int32 // of a supervariable: adjacent ones, without those that an element has; of an element: those it touches
+	elements []int32 // of a supervariable: the elements that touch it
+	dead     bool    // eliminated or merged; of an element: part of another
+	element  bool
+	outside  int // of an element, for one elimination: its terms that are not touched by it
+	stamp    int // the last elimination that outside is of, or that touched the supervariable
+}
+
+// A quotientGraph is what is left of the graph of S while terms are
+// eliminated.
+type quotientGraph struct {
+	nodes []node
+	queue degreeQueue
+	order []int32 // the terms that have been eliminated
+	stamp int     // number of the elimination
+}
+
+func newQuotientGraph(s *Similarities) *quotientGraph {
+	q := &quotientGraph{nodes: make([]node, s.Len()), queue: make(degreeQueue, 0, s.Len())}
+	for i := range q.nodes {
+		cols, _ := s.Row(i)
+		term := int32(i)
+		q.nodes[i] = node{size: 1, terms: []int32{term}, degree: len(cols), nodes: slices.Clone(cols)}
+		q.queue = append(q.queue, candidate{len(cols), term})
+	}
+	heap.Init(&q.queue)
+	return q
+}
+
+// pop returns the supervariable of the least degree, the smallest such.
+func (q *quotientGraph) pop() int32 {
+	for {
+		next := heap.Pop(&q.queue).(candidate)
+		if v := &q.nodes[next.id]; !v.dead && v.degree == next.degree {
+			return next.id
+		}
+	}
+}
+
+// eliminate makes supervariable p an element.
+func (q *quotientGraph) eliminate(p int32) {
+	q.stamp++
+	touched := q.touch(p)
+	q.order = append(q.order, q.nodes[p].terms...)
+	q.nodes[p] = node{dead: true, element: true, nodes: touched}
+	for _, i := range touched {
+		q.countOutside(i)
+	}
+	weight := 0
+	alike := map[uint64][]int32{}
+	for _, i := range touched {
+		v := &q.nodes[i]
+		if outside := q.reduce(p, v); outside == 0 { // it touches what p touches and no more, so it may come next
+			q.order = append(q.order, v.terms...)
+			*v = node{dead: true}
+			continue
+		}
+		weight += v.size
+		key := v.hash()
+		alike[key] = append(alike[key], i)
+	}
+	for _, i := range touched {
+		if v := &q.nodes[i]; !v.dead {
+			q.merge(i, alike[v.hash()])
+		}
+	}
+	touched = slices.DeleteFunc(touched, func(i int32) bool { return q.nodes[i].dead })
+	q.nodes[p].nodes = touched
+	left := len(q.nodes) - len(q.order)
+	for _, i := range touched {
+		v := &q.nodes[i]
+		v.degree = min(v.degree+weight, left) - v.size
+		heap.Push(&q.queue, candidate{v.degree, i})
+	}
+}
+
+// touch returns the supervariables adjacent to p, stamped and ascending, and
+// takes away the elements that p's replaces.
+func (q *quotientGraph) touch(p int32) []int32 {
+	pivot := &q.nodes[p]
+	pivot.stamp = q.stamp // it does not touch itself
+	var touched []int32
+	add := func(ids []int32) {
+		for _, i := range ids {
+			if v := &q.nodes[i]; !v.dead && v.stamp != q.stamp {
+				v.stamp = q.stamp
+				touched = append(touched, i)
+			}
+		}
+	}
+	add(pivot.nodes)
+	for _, e := range pivot.elements {
+		add(q.nodes[e].nodes)
+		q.nodes[e] = node{dead: true}
+	}
+	slices.Sort(touched)
+	return touched
+}
+
+// countOutside counts, for the elements of supervariable i, its terms as
+// touched.
+func (q *quotientGraph) countOutside(i int32) {
+	v := &q.nodes[i]
+	v.elements = slices.DeleteFunc(v.elements, func(e int32) bool { return !q.nodes[e].element })
+	for _, e := range v.elements {
+		element := &q.nodes[e]
+		if element.stamp != q.stamp {
+			element.stamp, element.outside = q.stamp, 0
+			element.nodes = slices.DeleteFunc(element.nodes, func(j int32) bool { return q.nodes[j].dead })
+			for _, j := range element.nodes {
+				element.outside += q.nodes[j].size
+			}
+		}
+		element.outside -= v.size
+	}
+}
+
+// reduce replaces by the element p the edges of v that it stands for. It
+// makes v's degree a bound on the terms that v touches and p does not, and
+// returns the one that counts the terms of each element anew: it is 0 if
+// there are none.
+func (q *quotientGraph) reduce(p int32, v *node) (outside int) {
+	v.nodes = slices.DeleteFunc(v.nodes, func(j int32) bool {
+		other := &q.nodes[j]
+		if other.dead || other.stamp == q.stamp {
+			return true
+		}
+		outside += other.size
+		return false
+	})
+	v.elements = slices.DeleteFunc(v.elements, func(e int32) bool {
+		beyond := q.nodes[e].outside
+		outside += beyond
+		return beyond == 0 // p touches all that it touches
+	})
+	v.elements = append(v.elements, p)
+	slices.Sort(v.nodes)
+	slices.Sort(v.elements)
+	v.degree = min(v.degree, outside)
+	return outside
+}
+
+// hash returns the same for supervariables of the same edges.
+func (v *node) hash() uint64 {
+	var sum uint64
+	for _, i := range v.nodes {
+		sum += uint64(i) //nolint:gosec // not negative
+	}
+	for _, e := range v.elements {
+		sum += uint64(e) << 32 //nolint:gosec // not negative
+	}
+	return sum
+}
+
+// merge unites with supervariable i those of the others that have the same
+// edges and larger numbers.
+func (q *quotientGraph) merge(i int32, others []int32) {
+	v := &q.nodes[i]
+	for _, j := range others {
+		w := &q.nodes[j]
+		if j > i && !w.dead && slices.Equal(v.nodes, w.nodes) && slices.Equal(v.elements, w.elements) {
+			v.terms = append(v.terms, w.terms...)
+			v.size += w.size
+			*w = node{dead: true}
+		}
+	}
+}
+
+// A candidate is a supervariable with its degree at one time.
+type candidate struct {
+	degree int
+	id     int32
+}
+
+// A degreeQueue is a heap of candidates, some of them out of date.
+type degreeQueue []candidate
+
+// Len implements [heap.Interface].
+func (h *degreeQueue) Len() int { return len(*h) }
+
+// Less implements [heap.Interface]. The order is total.
+func (h *degreeQueue) Less(a, b int) bool {
+	x, y := (*h)[a], (*h)[b]
+	return cmp.Or(cmp.Compare(x.degree, y.degree), cmp.Compare(x.id, y.id)) < 0
+}
+
+// Swap implements [heap.Interface].
+func (h *degreeQueue) Swap(a, b int) { (*h)[a], (*h)[b] = (*h)[b], (*h)[a] }
+
+// Push implements [heap.Interface].
+func (h *degreeQueue) Push(x any) { *h = append(*h, x.(candidate)) }
+
+// Pop implements [heap.Interface].
+func (h *degreeQueue) Pop() any {
+	last := len(*h) - 1
+	x := (*h)[last]
+	*h = (*h)[:last]
+	return x
+}

@@ -1,0 +1,158 @@
+package softcosine
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"sort"
+)
+
+// ErrPairs is wrapped by the errors of [NewPairs] and [NewPhi2]: with this S
+// a feature of a pair would not be real, or not what the formula means.
+var ErrPairs = errors.New("no features of pairs")
+
+// Pairs maps vectors over n terms to vectors over the pairs of terms (i, j)
+// that are similar to each other, in which the cosine needs no S. The
+// feature of a pair is
+//
+//	x_ij = √k_ij · (w_i·x_i + w_j·x_j) / 2
+//
+// for coefficients k_ij that [NewPairs] and [NewPhi2] make of S. Of the n²
+// features only those are numbered whose s_ij is not 0 or which are on the
+// diagonal, n + nnz of them: the others are 0 for all vectors. They are
+// numbered row by row, (i, i) before the others of row i. It is immutable
+// and safe for use by any number of goroutines.
+type Pairs struct {
+	sp       *Space
+	diagonal []float64 // √k_ii
+	entries  []float64 // √k_ij by the place of s_ij in S
+	byColumn columns
+}
+
+// NewPairs returns the features of Sidorov, eq. 15, of Wx, as printed:
+//
+//	k_ij = s_ij
+//
+// The cosine of two vectors of such features is soft_cosine₂ (eq. 16), which
+// is not the soft cosine measure: the coefficient of x_i·y_i has an extra
+// summand, the sum of row i of S (Sidorov, section 2.4). It is the cosine
+// for S = I. See [NewPhi2] for the corrected form.
+//
+// The square root of a negative similarity is not real: the error wraps
+// [ErrPairs] and names the first. S need not be symmetric.
+func NewPairs(sp *Space) (*Pairs, error) {
+	p, err := newPairs(sp, 1)
+	if err != nil {
+		return nil, err
+	}
+	for i := range p.diagonal {
+		p.diagonal[i] = 1
+	}
+	return p, nil
+}
+
+// NewPhi2 returns the corrected features, Sidorov, eq. 18 to 20, and Φ₂ of
+// the thesis, eq. 4.4:
+//
+//	k_ij = 2·c_ij,  c_ii = (1 − Σ_{k≠i} s_ik) / 2,  c_ij = s_ij for i ≠ j
+//
+// for which x'ᵀy' = ⟨x, y⟩, so that the cosine is the soft cosine measure.
+//
+// It takes an S that is symmetric and not negative, and in which no c_ii is
+// negative, Σ_{k≠i} s_ik ≤ 1: "improbable for large N", says Sidorov, and so
+// for any S that is not weakly diagonally dominant. The error wraps
+// [ErrPairs], and [ErrNotSymmetric] where it is that, and names the first
+// c_ii.
+func NewPhi2(sp *Space) (*Pairs, error) {
+	if !sp.s.Symmetric() {
+		return nil, fmt.Errorf("%w: %w", ErrPairs, ErrNotSymmetric)
+	}
+	p, err := newPairs(sp, 2)
+	if err != nil {
+		return nil, err
+	}
+	for i := range p.diagonal {
+		_, sims := sp.s.Row(i)
+		sum := 0.0
+		for _, sim := range sims {
+			sum += sim
+		}
+		rounding := 0x1p-52 * float64(len(sims))
+		if sum > 1+rounding {
+			return nil, fmt.Errorf("%w: c(%d, %d) = %.4g is negative: the similarities of term %d to others add up to %.4g, more than 1",
+				ErrPairs, i, i, (1-sum)/2, i, sum)
+		}
+		p.diagonal[i] = math.Sqrt(max(0, 1-sum))
+	}
+	return p, nil
+}
+
+// newPairs returns the features with k_ij = factor·s_ij off the diagonal.
+func newPairs(sp *Space, factor float64) (*Pairs, error) {
+	s := sp.s
+	if int64(s.Len())+int64(s.NonZeros()) > math.MaxInt32 {
+		return nil, fmt.Errorf("%w: %d terms and %d similarities are more than 2³¹-1 pairs", ErrPairs, s.Len(), s.NonZeros())
+	}
+	p := &Pairs{sp: sp, diagonal: make([]float64, s.Len()), entries: make([]float64, s.NonZeros())}
+	for i := range s.Len() {
+		cols, sims := s.Row(i)
+		for k, sim := range sims {
+			if sim < 0 {
+				return nil, fmt.Errorf("%w: s(%d, %d) = %v is negative", ErrPairs, i, cols[k], sim)
+			}
+			p.entries[s.offsets[i]+k] = math.Sqrt(factor * sim)
+		}
+	}
+	p.byColumn = s.columns()
+	return p, nil
+}
+
+// Len returns the number of features, n + nnz.
+func (p *Pairs) Len() int { return len(p.diagonal) + len(p.entries) }
+
+// Pair returns the pair (i, j) of a feature, in O(log n). It panics unless
+// 0 <= feature < p.Len().
+func (p *Pairs) Pair(feature int32) (i, j int32) {
+	if feature < 0 || int(feature) >= p.Len() {
+		panic("softcosine: feature out of range")
+	}
+	s := p.sp.s
+	row := sort.Search(s.Len(), func(i int) bool { return p.first(i+1) > int(feature) })
+	i = int32(row) //nolint:gosec // n is an int32
+	if k := int(feature) - p.first(row); k > 0 {
+		return i, s.cols[s.offsets[row]+k-1]
+	}
+	return i, i
+}
+
+// first returns the feature (i, i).
+func (p *Pairs) first(i int) int { return i + p.sp.s.offsets[i] }
+
+// Map returns the features of x, a vector over 0 to p.Len()-1, in
+// O(m·C·log(m·C)) for m coordinates of x and C entries in the rows and
+// columns of S. It has at most m·(1 + 2C): those of all pairs of which one
+// term is in x.
+func (p *Pairs) Map(x Vector) Vector {
+	s, wx := p.sp.s, p.sp.Weighted(x)
+	features := make(map[int32]float64, 4*wx.Len())
+	for k, i := range wx.Terms {
+		half := wx.Values[k] / 2
+		features[int32(p.first(int(i)))] += p.diagonal[i] * wx.Values[k] //nolint:gosec // newPairs has seen to it
+		for at := s.offsets[i]; at < s.offsets[i+1]; at++ {              // the pairs (i, j)
+			features[int32(at+int(i)+1)] += p.entries[at] * half //nolint:gosec // as above
+		}
+		for l := p.byColumn.offsets[i]; l < p.byColumn.offsets[i+1]; l++ { // the pairs (j, i)
+			at, j := p.byColumn.places[l], p.byColumn.rows[l]
+			features[int32(at+int(j)+1)] += p.entries[at] * half //nolint:gosec // as above
+		}
+	}
+	return NewVector(features)
+}
+
+// Cosine returns the cosine of the features of x and y, 0 where a norm is 0:
+// soft_cosine₂ (Sidorov, eq. 16) for [NewPairs], the soft cosine measure for
+// [NewPhi2].
+func (p *Pairs) Cosine(x, y Vector) float64 {
+	a, b := p.Map(x), p.Map(y)
+	return quotient(a.Dot(b), a.Norm(), b.Norm())
+}

@@ -1,0 +1,241 @@
+package softcosine
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+)
+
+// ErrSimilarities is wrapped by the errors of [NewSimilarities].
+var ErrSimilarities = errors.New("bad similarities")
+
+// Similarities is the n×n matrix S of term similarities, s_ij = ⟨β_i, β_j⟩ for
+// the basis vectors β of the terms (the notes, definition 3.1). Its diagonal is
+// 1 and not stored. The rest is kept in compressed rows, 12 bytes an entry, and
+// may be any finite number: what that allows, the functions say that take S. It
+// need not be symmetric.
+type Similarities struct {
+	offsets []int // row i is at [offsets[i], offsets[i+1])
+	cols    []int32
+	sims    []float64
+}
+
+// A cell is an entry of S while it is being sorted.
+type cell struct {
+	row, col int32
+	sim      float64
+}
+
+// NewSimilarities returns the n×n matrix S with the given entries s_ij by
+// [i, j], which may come in any order. Zeros are left out; what is not given is
+// 0, and the diagonal 1.
+//
+// It returns an error that wraps [ErrSimilarities] and names the place where n
+// is negative or above 2³¹-1, i or j is not in [0, n), s_ij is not finite,
+// there is a second s_ij, or s_ii is given and is not 1.
+func NewSimilarities(n int, entries iter.Seq2[[2]int32, float64]) (*Similarities, error) {
+	if n < 0 || n > math.MaxInt32 {
+		return nil, fmt.Errorf("%w: %d terms, not in [0, %d]", ErrSimilarities, n, math.MaxInt32)
+	}
+	var cells []cell
+	for at, sim := range entries {
+		i, j := at[0], at[1]
+		switch {
+		case i < 0 || int(i) >= n || j < 0 || int(j) >= n:
+			return nil, fmt.Errorf("%w: s(%d, %d) in a matrix of %d terms", ErrSimilarities, i, j, n)
+		case math.IsNaN(sim) || math.IsInf(sim, 0):
+			return nil, fmt.Errorf("%w: s(%d, %d) = %v is not finite", ErrSimilarities, i, j, sim)
+		case i == j && sim != 1:
+			return nil, fmt.Errorf("%w: s(%d, %d) = %v on the diagonal, which is 1", ErrSimilarities, i, j, sim)
+		case i != j:
+			cells = append(cells, cell{i, j, sim})
+		}
+	}
+	slices.SortFunc(cells, func(a, b cell) int {
+		return cmp.Or(cmp.Compare(a.row, b.row), cmp.Compare(a.col, b.col))
+	})
+	for k := 1; k < len(cells); k++ {
+		if cells[k].row == cells[k-1].row && cells[k].col == cells[k-1].col {
+			return nil, fmt.Errorf("%w: s(%d, %d) is there twice", ErrSimilarities, cells[k].row, cells[k].col)
+		}
+	}
+	s := newSimilarities(n, len(cells))
+	for k := 0; k < len(cells); {
+		row := cells[k].row
+		s.openRows(int(row))
+		for ; k < len(cells) && cells[k].row == row; k++ {
+			s.add(cells[k].col, cells[k].sim)
+		}
+	}
+	s.openRows(n)
+	return s, nil
+}
+
+// Identity returns the n×n matrix of terms that are similar to themselves
+// alone. It panics where n is negative or above 2³¹-1.
+func Identity(n int) *Similarities {
+	if n < 0 || n > math.MaxInt32 {
+		panic(panicTerm)
+	}
+	s := newSimilarities(n, 0)
+	s.openRows(n)
+	return s
+}
+
+// newSimilarities returns a matrix without rows, with room for n of them and
+// nonZeros entries.
+func newSimilarities(n, nonZeros int) *Similarities {
+	return &Similarities{
+		offsets: make([]int, 0, n+1), cols: make([]int32, 0, nonZeros), sims: make([]float64, 0, nonZeros),
+	}
+}
+
+// openRows ends the rows before row and begins row, to which add then appends.
+func (s *Similarities) openRows(row int) {
+	for len(s.offsets) <= row {
+		s.offsets = append(s.offsets, len(s.cols))
+	}
+}
+
+// add appends an entry to the row that openRows began, if it is not 0.
+func (s *Similarities) add(col int32, sim float64) {
+	if sim != 0 {
+		s.cols, s.sims = append(s.cols, col), append(s.sims, sim)
+	}
+}
+
+// Len returns n, the number of terms.
+func (s *Similarities) Len() int { return len(s.offsets) - 1 }
+
+// NonZeros returns the number of entries off the diagonal that are not 0.
+func (s *Similarities) NonZeros() int { return len(s.cols) }
+
+// Density returns the share of the n² entries that are not 0, the diagonal
+// among them, in (0, 1]; 0 for n = 0.
+func (s *Similarities) Density() float64 {
+	n := float64(s.Len())
+	if n == 0 {
+		return 0
+	}
+	return (float64(s.NonZeros()) + n) / (n * n)
+}
+
+// Row returns the entries of row i off the diagonal that are not 0, in
+// ascending columns. The caller must not modify them. It panics unless
+// 0 <= i < n.
+func (s *Similarities) Row(i int) (cols []int32, sims []float64) {
+	lo, hi := s.offsets[i], s.offsets[i+1]
+	return s.cols[lo:hi:hi], s.sims[lo:hi:hi]
+}
+
+// At returns s_ij, in O(log C) for C entries of row i. It panics unless i and j
+// are in [0, n).
+func (s *Similarities) At(i, j int) float64 {
+	if j < 0 || j >= s.Len() {
+		panic(panicTerm)
+	}
+	cols, sims := s.Row(i)
+	if i == j {
+		return 1
+	}
+	if k, ok := slices.BinarySearch(cols, int32(j)); ok { //nolint:gosec // in [0, n), and n is an int32
+		return sims[k]
+	}
+	return 0
+}
+
+// NonNegative reports whether no entry is negative, in O(nnz).
+func (s *Similarities) NonNegative() bool {
+	return !slices.ContainsFunc(s.sims, func(sim float64) bool { return sim < 0 })
+}
+
+// Symmetric reports whether s_ij = s_ji for all i and j, in O(nnz).
+func (s *Similarities) Symmetric() bool {
+	// The rows are walked in ascending i, so that of row j, whose columns
+	// ascend, too, the entry of column i must be the next that was not met.
+	next := slices.Clone(s.offsets)
+	for i := range s.Len() {
+		cols, sims := s.Row(i)
+		for k, j := range cols {
+			at := next[j]
+			if at == s.offsets[j+1] || int(s.cols[at]) != i || s.sims[at] != sims[k] {
+				return false
+			}
+			next[j]++
+		}
+	}
+	return true
+}
+
+// Columns are S by column: the entries of column j are those of the rows
+// rows[k], at places[k] of S, for k in [offsets[j], offsets[j+1]).
+type columns struct {
+	offsets []int
+	rows    []int32 // ascending within a column
+	places  []int
+}
+
+// columns returns S by column, in O(nnz).
+func (s *Similarities) columns() columns {
+	n := s.Len()
+	c := columns{offsets: make([]int, n+1), rows: make([]int32, len(s.cols)), places: make([]int, len(s.cols))}
+	for _, j := range s.cols {
+		c.offsets[j+1]++
+	}
+	for j := range n {
+		c.offsets[j+1] += c.offsets[j]
+	}
+	next := slices.Clone(c.offsets)
+	for i := range n {
+		for at := s.offsets[i]; at < s.offsets[i+1]; at++ {
+			j := s.cols[at]
+			c.rows[next[j]], c.places[next[j]] = int32(i), at
+			next[j]++
+		}
+	}
+	return c
+}
+
+// Transposed returns Sᵀ, in O(nnz).
+func (s *Similarities) Transposed() *Similarities {
+	c := s.columns()
+	t := &Similarities{offsets: c.offsets, cols: c.rows, sims: make([]float64, len(s.sims))}
+	for k, at := range c.places {
+		t.sims[k] = s.sims[at]
+	}
+	return t
+}
+
+// Symmetrized returns ½(S + Sᵀ), in O(nnz); S itself where it is symmetric. It
+// leaves every ⟨x, x⟩ as it is, since xᵀSx = xᵀSᵀx, and with it all norms; of
+// ⟨x, y⟩ and ⟨y, x⟩ it makes the mean.
+func (s *Similarities) Symmetrized() *Similarities {
+	if s.Symmetric() {
+		return s
+	}
+	t := s.Transposed()
+	out := newSimilarities(s.Len(), 2*s.NonZeros())
+	for i := range s.Len() {
+		out.openRows(i)
+		cols, sims := s.Row(i)
+		tCols, tSims := t.Row(i)
+		for len(cols) > 0 || len(tCols) > 0 {
+			switch {
+			case len(tCols) == 0 || (len(cols) > 0 && cols[0] < tCols[0]):
+				out.add(cols[0], sims[0]/2)
+				cols, sims = cols[1:], sims[1:]
+			case len(cols) == 0 || tCols[0] < cols[0]:
+				out.add(tCols[0], tSims[0]/2)
+				tCols, tSims = tCols[1:], tSims[1:]
+			default:
+				out.add(cols[0], sims[0]/2+tSims[0]/2)
+				cols, sims, tCols, tSims = cols[1:], sims[1:], tCols[1:], tSims[1:]
+			}
+		}
+	}
+	out.openRows(s.Len())
+	return out
+}

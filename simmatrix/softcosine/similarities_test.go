@@ -1,0 +1,109 @@
+package softcosine
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestSimilaritiesHoldWhatTheyAreGiven(t *testing.T) {
+	s := mustSimilarities(t, 4, map[[2]int32]float64{{2, 0}: 0.5, {0, 3}: 0.25, {0, 1}: -2, {3, 3}: 1, {1, 2}: 0})
+	if s.Len() != 4 || s.NonZeros() != 3 || s.Density() != 7.0/16 {
+		t.Errorf("%d terms, %d entries, density %v", s.Len(), s.NonZeros(), s.Density())
+	}
+	cols, sims := s.Row(0)
+	if !slices.Equal(cols, []int32{1, 3}) || !slices.Equal(sims, []float64{-2, 0.25}) {
+		t.Errorf("row 0 is %v %v", cols, sims)
+	}
+	for _, e := range []struct {
+		i, j int
+		want float64
+	}{{0, 1, -2}, {1, 0, 0}, {2, 0, 0.5}, {2, 2, 1}, {3, 3, 1}} {
+		if got := s.At(e.i, e.j); got != e.want {
+			t.Errorf("s(%d, %d) = %v, want %v", e.i, e.j, got, e.want)
+		}
+	}
+	if s.NonNegative() || !Identity(3).NonNegative() {
+		t.Error("NonNegative")
+	}
+}
+
+func TestSimilaritiesNameWhatTheyRefuse(t *testing.T) {
+	type entry struct {
+		i, j int32
+		sim  float64
+	}
+	for _, c := range []struct {
+		name, want string
+		n          int
+		entries    []entry
+	}{
+		{"size", "-1 terms", -1, nil},
+		{"too many", "2147483648 terms", math.MaxInt32 + 1, nil},
+		{"row", "s(2, 0)", 2, []entry{{2, 0, 1}}},
+		{"column", "s(0, -1)", 2, []entry{{0, -1, 1}}},
+		{"NaN", "s(0, 1) = NaN", 2, []entry{{0, 1, math.NaN()}}},
+		{"infinite", "s(0, 1) = +Inf", 2, []entry{{0, 1, math.Inf(1)}}},
+		{"diagonal", "s(1, 1) = 0.5", 2, []entry{{1, 1, 0.5}}},
+		{"twice", "s(0, 1) is there twice", 2, []entry{{0, 1, 0.5}, {1, 0, 0.5}, {0, 1, 0.5}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := NewSimilarities(c.n, func(yield func([2]int32, float64) bool) {
+				for _, e := range c.entries {
+					if !yield([2]int32{e.i, e.j}, e.sim) {
+						return
+					}
+				}
+			})
+			if !errors.Is(err, ErrSimilarities) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want one with %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestTransposedAndSymmetrizedAreWhatTheySay(t *testing.T) {
+	eachCase(t, func(t *testing.T, rng *rand.Rand) {
+		t.Helper()
+		n := 1 + rng.IntN(12)
+		s := randomSimilarities(t, rng, n, form{negative: rng.IntN(2) == 0, symmetric: rng.IntN(3) == 0})
+		transposed, symmetrized := s.Transposed(), s.Symmetrized()
+		symmetric := true
+		for i := range n {
+			for j := range n {
+				symmetric = symmetric && s.At(i, j) == s.At(j, i)
+				if transposed.At(i, j) != s.At(j, i) {
+					t.Errorf("transposed(%d, %d) = %v", i, j, transposed.At(i, j))
+				}
+				if want := s.At(i, j)/2 + s.At(j, i)/2; symmetrized.At(i, j) != want {
+					t.Errorf("symmetrized(%d, %d) = %v, want %v", i, j, symmetrized.At(i, j), want)
+				}
+			}
+		}
+		if s.Symmetric() != symmetric || !symmetrized.Symmetric() {
+			t.Errorf("symmetric: %v, want %v", s.Symmetric(), symmetric)
+		}
+	})
+}
+
+func TestSymmetrizedDropsWhatCancels(t *testing.T) {
+	s := mustSimilarities(t, 3, map[[2]int32]float64{{0, 1}: 0.5, {1, 0}: -0.5, {2, 0}: 1})
+	got := s.Symmetrized()
+	if got.NonZeros() != 2 || got.At(0, 1) != 0 || got.At(0, 2) != 0.5 {
+		t.Errorf("%d entries, s(0, 2) = %v", got.NonZeros(), got.At(0, 2))
+	}
+}
+
+func TestAnEmptyMatrixHasNothing(t *testing.T) {
+	s := Identity(0)
+	if s.Len() != 0 || s.Density() != 0 || !s.Symmetric() || s.Symmetrized().Len() != 0 || s.Transposed().Len() != 0 {
+		t.Error("the matrix of no terms")
+	}
+	sp := mustSpace(t, nil, s)
+	if sp.InnerProduct(Vector{}, Vector{}) != 0 || sp.Expand(Vector{}).Len() != 0 {
+		t.Error("the space of no terms")
+	}
+}

@@ -1,0 +1,275 @@
+package softcosine
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+)
+
+// Errors of a [Space].
+var (
+	// ErrWeights is wrapped by the errors of [NewSpace].
+	ErrWeights = errors.New("bad term weights")
+	// ErrNotReal is wrapped by the errors of what divides by √⟨x, x⟩ where
+	// ⟨x, x⟩ is negative: S is not positive semi-definite, and it or x has
+	// negative entries.
+	ErrNotReal = errors.New("the norm is not real: ⟨x, x⟩ is negative")
+)
+
+// A Space is the soft vector space model (ℝⁿ, W, S) of the notes, definition
+// 3.1. It is immutable and safe for use by any number of goroutines.
+type Space struct {
+	weights []float64 // the diagonal of W
+	s       *Similarities
+	// nonNegative is what s.NonNegative tells.
+	nonNegative bool
+	scratch     sync.Pool // of *scratch over terms
+}
+
+// NewSpace returns the space of the terms 0 to n-1 whose weights are those
+// of W's diagonal. The weights are copied.
+//
+// It returns an error that wraps [ErrWeights] where there are not as many
+// weights as terms in S or one is negative or not finite.
+func NewSpace(weights []float64, s *Similarities) (*Space, error) {
+	if len(weights) != s.Len() {
+		return nil, fmt.Errorf("%w: %d for %d terms", ErrWeights, len(weights), s.Len())
+	}
+	for i, w := range weights {
+		if !(w >= 0) || math.IsInf(w, 0) { // written so that NaN fails
+			return nil, fmt.Errorf("%w: %v of term %d is not in [0, ∞)", ErrWeights, w, i)
+		}
+	}
+	sp := &Space{weights: slices.Clone(weights), s: s, nonNegative: s.NonNegative()}
+	sp.scratch.New = func() any { return newScratch(s.Len()) }
+	return sp, nil
+}
+
+// Len returns n, the number of terms.
+func (sp *Space) Len() int { return len(sp.weights) }
+
+// Weight returns w_i. It panics unless 0 <= i < n.
+func (sp *Space) Weight(i int32) float64 { return sp.weights[i] }
+
+// Similarities returns S.
+func (sp *Space) Similarities() *Similarities { return sp.s }
+
+// Weighted returns Wx, the coordinates in the normalised basis β. Terms of
+// weight 0 are left out.
+func (sp *Space) Weighted(x Vector) Vector {
+	return x.mapped(func(term int32, v float64) float64 { return sp.weights[term] * v })
+}
+
+// A scratch is a dense vector of which only the marked coordinates are
+// known; the others are 0. The marks of 20,000 terms fit into the smallest
+// cache of a processor, so that the many coordinates which are 0 cost next
+// to nothing.
+type scratch struct {
+	values []float64
+	marks  []uint64
+	marked []int32 // the marked coordinates, in the order of their marking
+}
+
+func newScratch(n int) *scratch {
+	return &scratch{values: make([]float64, n), marks: make([]uint64, (n+63)/64)}
+}
+
+// mark returns where the mark of coordinate i is: no word of marks where i
+// is negative.
+func mark(i int32) (word uint32, bit uint64) {
+	u := uint32(i) //nolint:gosec // a negative number becomes one that is too large
+	return u / 64, 1 << (u % 64)
+}
+
+// has reports whether coordinate i is marked.
+func (d *scratch) has(i int32) bool {
+	word, bit := mark(i)
+	return d.marks[word]&bit != 0
+}
+
+// add adds v to coordinate i and marks it.
+func (d *scratch) add(i int32, v float64) {
+	if d.has(i) {
+		d.values[i] += v
+		return
+	}
+	word, bit := mark(i)
+	d.values[i] = v
+	d.marks[word] |= bit
+	d.marked = append(d.marked, i)
+}
+
+// clear makes all coordinates 0 again.
+func (d *scratch) clear() {
+	for _, i := range d.marked {
+		word, _ := mark(i)
+		d.marks[word] = 0
+	}
+	d.marked = d.marked[:0]
+}
+
+// vector returns the coordinates that are not 0.
+func (d *scratch) vector() Vector {
+	slices.Sort(d.marked)
+	out := Vector{Terms: make([]int32, 0, len(d.marked)), Values: make([]float64, 0, len(d.marked))}
+	for _, i := range d.marked {
+		if v := d.values[i]; v != 0 {
+			out.Terms, out.Values = append(out.Terms, i), append(out.Values, v)
+		}
+	}
+	return out
+}
+
+// borrow returns a scratch of n zeros. It goes back by giveBack; where a
+// panic comes between, it is left to the garbage collector.
+func (sp *Space) borrow() *scratch {
+	return sp.scratch.Get().(*scratch) // New gives no other
+}
+
+func (sp *Space) giveBack(d *scratch) {
+	d.clear()
+	sp.scratch.Put(d)
+}
+
+// InnerProduct returns ⟨x, y⟩ = (Wx)ᵀ·S·(Wy), in O(m·C) for m coordinates of
+// x and rows of S of C entries, by algorithm 1 of the notes:
+//
+//	r ← 0
+//	for each i with x_i ≠ 0
+//	    for each j with s_ij ≠ 0
+//	        r ← r + w_i·x_i·s_ij·w_j·y_j
+//
+// Wy is held in a dense array of n numbers for the time of the call, and the
+// array is used again, so that w_j·y_j is one access to memory. It takes any
+// S; where that is symmetric, so is the result, but for rounding.
+func (sp *Space) InnerProduct(x, y Vector) float64 {
+	d := sp.borrow()
+	for l, j := range y.Terms {
+		d.add(j, sp.weights[j]*y.Values[l])
+	}
+	r := 0.0
+	for k, i := range x.Terms {
+		cols, sims := sp.s.Row(int(i))
+		row := d.dot(cols, sims)
+		if d.has(i) {
+			row += d.values[i] // s_ii = 1
+		}
+		r += sp.weights[i] * x.Values[k] * row
+	}
+	sp.giveBack(d)
+	return r
+}
+
+// dot returns Σ_k sims[k]·d[cols[k]]. Where few of cols are marked, as is
+// usual of a document and a row of neighbors, it does not even read most of
+// sims.
+func (d *scratch) dot(cols []int32, sims []float64) float64 {
+	sims = sims[:len(cols)]
+	sum := 0.0
+	for k, j := range cols {
+		if d.has(j) {
+			sum += sims[k] * d.values[j]
+		}
+	}
+	return sum
+}
+
+// HardNorm returns ‖Wx‖.
+func (sp *Space) HardNorm(x Vector) float64 {
+	sum := 0.0
+	for k, i := range x.Terms {
+		v := sp.weights[i] * x.Values[k]
+		sum += v * v
+	}
+	return math.Sqrt(sum)
+}
+
+// roundingShare of ‖Wx‖² is what ⟨x, x⟩ may lie under 0 and still be taken
+// for 0: some 10,000 products of 53 bits are summed up.
+const roundingShare = 1e-12
+
+// SoftNorm returns √⟨x, x⟩ = √((Wx)ᵀ·S·(Wx)), at least 0. It returns an
+// error that wraps [ErrNotReal] where ⟨x, x⟩ is negative by more than
+// rounding, which is 10⁻¹²·‖Wx‖².
+func (sp *Space) SoftNorm(x Vector) (float64, error) {
+	square := sp.InnerProduct(x, x)
+	if square >= 0 {
+		return math.Sqrt(square), nil
+	}
+	hard := sp.HardNorm(x)
+	if square >= -roundingShare*hard*hard {
+		return 0, nil
+	}
+	return 0, fmt.Errorf("%w: %.4g", ErrNotReal, square)
+}
+
+// Hard returns the hard-normalised similarity ⟨x, y⟩ / (‖Wx‖·‖Wy‖), 0 where
+// a norm is 0. It takes any S and lies in [-‖S‖₂, ‖S‖₂], for S = I in [-1,
+// 1].
+func (sp *Space) Hard(x, y Vector) float64 {
+	return quotient(sp.InnerProduct(x, y), sp.HardNorm(x), sp.HardNorm(y))
+}
+
+// Soft returns the soft cosine measure ⟨x, y⟩ / (√⟨x, x⟩·√⟨y, y⟩), 0 where a
+// norm is 0 (Sidorov, eq. 14; the notes, remark to lemma 3.3). It lies in
+// [-1, 1] where S is symmetric and positive semi-definite, and is not
+// clamped where it is not. It returns the error of [Space.SoftNorm].
+func (sp *Space) Soft(x, y Vector) (float64, error) {
+	nx, err := sp.SoftNorm(x)
+	if err != nil {
+		return 0, err
+	}
+	ny, err := sp.SoftNorm(y)
+	if err != nil {
+		return 0, err
+	}
+	return quotient(sp.InnerProduct(x, y), nx, ny), nil
+}
+
+// Cosine returns (Wx)ᵀ(Wy) / (‖Wx‖·‖Wy‖), 0 where a norm is 0. S has no part
+// in it. It lies in [-1, 1], but for rounding.
+func (sp *Space) Cosine(x, y Vector) float64 {
+	return quotient(sp.Weighted(x).Dot(sp.Weighted(y)), sp.HardNorm(x), sp.HardNorm(y))
+}
+
+// quotient returns a / (b·c), 0 where b or c is 0.
+func quotient(a, b, c float64) float64 {
+	if b == 0 || c == 0 {
+		return 0
+	}
+	return a / b / c // not b·c, which may leave the range of a float64
+}
+
+// Expand returns x' = W⁻¹·((Wx)ᵀ·S)ᵀ, the expanded query, for which
+//
+//	(Wx')ᵀ(Wy) = ⟨x, y⟩    for all y
+//
+// so that an engine that scores (Wx')ᵀ(Wy)/‖Wy‖ ranks documents as the
+// hard-normalised measure does. A term of weight 0 is left out: it adds
+// nothing to either side.
+func (sp *Space) Expand(x Vector) Vector {
+	return sp.transform(x).mapped(func(term int32, v float64) float64 {
+		if sp.weights[term] == 0 {
+			return 0
+		}
+		return v / sp.weights[term]
+	})
+}
+
+// transform returns Sᵀ·(Wx), in O(m·C·log(m·C)).
+func (sp *Space) transform(x Vector) Vector {
+	d := sp.borrow()
+	for k, i := range x.Terms {
+		v := sp.weights[i] * x.Values[k]
+		cols, sims := sp.s.Row(int(i))
+		d.add(i, v)
+		for l, j := range cols {
+			d.add(j, v*sims[l])
+		}
+	}
+	out := d.vector()
+	sp.giveBack(d)
+	return out
+}

@@ -1,0 +1,94 @@
+package softcosine
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// ErrNegative is wrapped by the errors of what takes an S and documents that
+// are not negative.
+var ErrNegative = errors.New("negative entries")
+
+// DotQuery returns
+//
+//	x' = Sᵀ·(Wx)
+//
+// for which x'ᵀ(Wy) = ⟨x, y⟩ for all y (the notes, theorem 4.1): a store
+// that finds the largest dot products with documents stored as
+// [Space.Weighted], Wy, finds the largest inner products. With documents
+// stored as [Space.DotDocument] it finds the largest soft cosines (theorem
+// 4.2). S may be any.
+func (sp *Space) DotQuery(x Vector) Vector { return sp.transform(x) }
+
+// DotDocument returns
+//
+//	y' = Wy / √⟨y, y⟩
+//
+// for which x'ᵀy' = √⟨x, x⟩·soft(x, y), with x' of [Space.DotQuery]: for a
+// query x with ⟨x, x⟩ > 0, the dot products order documents as the soft
+// cosine measure does (the notes, theorem 4.2). A document of norm 0 becomes
+// the zero vector, as its similarity is 0 with all. It returns the error of
+// [Space.SoftNorm].
+func (sp *Space) DotDocument(y Vector) (Vector, error) {
+	norm, err := sp.SoftNorm(y)
+	if err != nil || norm == 0 {
+		return Vector{}, err
+	}
+	return sp.Weighted(y).mapped(func(_ int32, v float64) float64 { return v / norm }), nil
+}
+
+// CosineQuery returns the vector of n+1 coordinates
+//
+//	x' = [ Sᵀ·(Wx) / ‖Sᵀ·(Wx)‖ , 0 ]
+//
+// of length 1, for a store that finds the largest cosines with documents
+// stored as [Space.CosineDocument] (the notes, theorem 4.3). The last
+// coordinate is 0 and so not stored. Where Sᵀ(Wx) = 0, as for the zero
+// vector, there is no such x', and the zero vector is returned. S may be
+// any; the documents make the demands.
+func (sp *Space) CosineQuery(x Vector) Vector {
+	q := sp.transform(x)
+	norm := q.Norm()
+	if norm == 0 {
+		return Vector{}
+	}
+	return q.mapped(func(_ int32, v float64) float64 { return v / norm })
+}
+
+// CosineDocument returns the vector of n+1 coordinates, the last of which
+// has the number n,
+//
+//	y'' = [ y' , √(1 − y'ᵀy') ]    with y' = Wy / √⟨y, y⟩
+//
+// of length 1. With x' of [Space.CosineQuery], of length 1, too, the cosine
+// is
+//
+//	x'ᵀy'' = soft(x, y) · √⟨x, x⟩ / ‖Sᵀ·(Wx)‖
+//
+// so that for a query x with ⟨x, x⟩ > 0 cosines order documents as the soft
+// cosine measure does (the notes, theorem 4.3). A document without terms of
+// a weight becomes [0, 1], of cosine 0 with every query.
+//
+// The root is real if ⟨y, y⟩ ≥ ‖Wy‖², for which the theorem asks that S and
+// y are not negative; the error wraps [ErrNegative] where one is.
+func (sp *Space) CosineDocument(y Vector) (Vector, error) {
+	if !sp.nonNegative {
+		return Vector{}, fmt.Errorf("%w in S, so that ⟨y, y⟩ may lie under ‖Wy‖²", ErrNegative)
+	}
+	for k, v := range y.Values {
+		if v < 0 {
+			return Vector{}, fmt.Errorf("%w in the document: %v of term %d", ErrNegative, v, y.Terms[k])
+		}
+	}
+	scaled, err := sp.DotDocument(y)
+	if err != nil {
+		return Vector{}, err
+	}
+	square := scaled.Dot(scaled)
+	if rest := 1 - square; rest > 0 { // Under 0 it is rounding.
+		scaled.Terms = append(scaled.Terms, int32(sp.Len())) //nolint:gosec // n is an int32
+		scaled.Values = append(scaled.Values, math.Sqrt(rest))
+	}
+	return scaled, nil
+}

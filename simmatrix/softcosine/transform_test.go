@@ -1,0 +1,153 @@
+package softcosine
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+func TestTheorem41DotProductsAreInnerProducts(t *testing.T) {
+	eachCase(t, func(t *testing.T, rng *rand.Rand) {
+		t.Helper()
+		sp := randomSpace(t, rng, form{negative: rng.IntN(2) == 0, symmetric: rng.IntN(2) == 0}) // S is arbitrary
+		x, y := randomDocument(rng, sp.Len()), randomDocument(rng, sp.Len())
+		if got, want := sp.DotQuery(x).Dot(sp.Weighted(y)), byDefinition(sp, x, y); !near(got, want, 1e-12) {
+			t.Errorf("dot product %v, inner product %v", got, want)
+		}
+	})
+}
+
+func TestTheorem42DotProductsOrderAsTheSoftCosine(t *testing.T) {
+	eachCase(t, func(t *testing.T, rng *rand.Rand) {
+		t.Helper()
+		f := form{symmetric: rng.IntN(2) == 0}
+		if rng.IntN(2) == 0 {
+			f = form{symmetric: true, negative: true, dominant: true} // positive definite
+		}
+		sp := randomSpace(t, rng, f)
+		x, docs := randomDocument(rng, sp.Len()), randomDocuments(rng, sp.Len(), 5)
+		query := sp.DotQuery(x)
+		var got, want []float64
+		for _, y := range docs {
+			stored, err := sp.DotDocument(y)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, want = append(got, query.Dot(stored)), append(want, softByDefinition(sp, x, y))
+		}
+		_, square := normsByDefinition(sp, x)
+		for k := range docs {
+			if !near(got[k], want[k]*math.Sqrt(square), 1e-12) {
+				t.Errorf("dot product %v, want √⟨x, x⟩ = %v times %v", got[k], math.Sqrt(square), want[k])
+			}
+		}
+		if square > 0 {
+			sameOrder(t, "dot products", got, want)
+		}
+	})
+}
+
+func TestTheorem43CosinesOrderAsTheSoftCosine(t *testing.T) {
+	eachCase(t, func(t *testing.T, rng *rand.Rand) {
+		t.Helper()
+		sp := randomSpace(t, rng, form{symmetric: rng.IntN(2) == 0}) // S is not negative
+		x, docs := randomDocument(rng, sp.Len()), randomDocuments(rng, sp.Len(), 5)
+		query := sp.CosineQuery(x)
+		if sp.HardNorm(x) > 0 && !near(query.Norm(), 1, 1e-12) {
+			t.Errorf("the query has length %v", query.Norm())
+		}
+		if query.At(int32(sp.Len())) != 0 {
+			t.Errorf("the query has the added coordinate %v", query.At(int32(sp.Len())))
+		}
+		var got, want []float64
+		for _, y := range docs {
+			stored, err := sp.CosineDocument(y)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !near(stored.Norm(), 1, 1e-12) {
+				t.Errorf("a document has length %v", stored.Norm())
+			}
+			cosine := quotient(query.Dot(stored), query.Norm(), stored.Norm())
+			got, want = append(got, cosine), append(want, softByDefinition(sp, x, y))
+		}
+		_, square := normsByDefinition(sp, x)
+		if square == 0 {
+			return
+		}
+		factor := math.Sqrt(square) / sp.DotQuery(x).Norm()
+		for k := range docs {
+			if !near(got[k], want[k]*factor, 1e-12) {
+				t.Errorf("cosine %v, want %v times %v", got[k], factor, want[k])
+			}
+		}
+		sameOrder(t, "cosines", got, want)
+	})
+}
+
+func TestExpandedQueriesOrderAsTheHardNormalisedMeasure(t *testing.T) {
+	eachCase(t, func(t *testing.T, rng *rand.Rand) {
+		t.Helper()
+		sp := randomSpace(t, rng, form{negative: rng.IntN(2) == 0}) // S is arbitrary, weights may be 0
+		x, docs := randomDocument(rng, sp.Len()), randomDocuments(rng, sp.Len(), 5)
+		// An engine that knows nothing of S scores (Wx')ᵀ(Wy)/‖Wy‖.
+		expanded := sp.Weighted(sp.Expand(x))
+		norm, _ := normsByDefinition(sp, x)
+		var got, want []float64
+		for _, y := range docs {
+			square, _ := normsByDefinition(sp, y)
+			score, hard := 0.0, 0.0
+			if square > 0 && norm > 0 {
+				score = expanded.Dot(sp.Weighted(y)) / math.Sqrt(square)
+				hard = byDefinition(sp, x, y) / math.Sqrt(square*norm)
+			}
+			if !near(score, hard*math.Sqrt(norm), 1e-12) {
+				t.Errorf("score %v, want ‖Wx‖ = %v times %v", score, math.Sqrt(norm), hard)
+			}
+			got, want = append(got, score), append(want, hard)
+		}
+		if norm > 0 {
+			sameOrder(t, "scores", got, want)
+		}
+	})
+}
+
+func TestExpandAddsWhatTheFormulaSays(t *testing.T) {
+	// x'_j = x_j + Σ_{i≠j} x_i·w_i·s_ij / w_j. A term of weight 0 is left out.
+	sp := mustSpace(t, []float64{2, 4, 0}, mustSimilarities(t, 3, map[[2]int32]float64{{0, 1}: 0.5, {0, 2}: 1, {1, 0}: 0.25}))
+	got := sp.Expand(NewVector(map[int32]float64{0: 3, 1: 1, 2: 5}))
+	if got.Len() != 2 || got.At(0) != 3+1*4*0.25/2 || got.At(1) != 1+3*2*0.5/4 {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestStoresRefuseWhatBreaksTheirTheorem(t *testing.T) {
+	negative := mustSpace(t, ones(2), mustSimilarities(t, 2, map[[2]int32]float64{{0, 1}: -2, {1, 0}: -2}))
+	x := NewVector(map[int32]float64{0: 1, 1: 1})
+	if _, err := negative.DotDocument(x); !errors.Is(err, ErrNotReal) {
+		t.Errorf("theorem 4.2 with ⟨y, y⟩ < 0: error %v", err)
+	}
+	if _, err := negative.CosineDocument(x); !errors.Is(err, ErrNegative) || !strings.Contains(err.Error(), "in S") {
+		t.Errorf("theorem 4.3 with a negative S: error %v", err)
+	}
+	positive := mustSpace(t, ones(2), mustSimilarities(t, 2, map[[2]int32]float64{{0, 1}: 0.5}))
+	_, err := positive.CosineDocument(NewVector(map[int32]float64{0: 1, 1: -1}))
+	if !errors.Is(err, ErrNegative) || !strings.Contains(err.Error(), "term 1") {
+		t.Errorf("theorem 4.3 with a negative document: error %v", err)
+	}
+}
+
+func TestStoresTakeEmptyDocumentsAndQueries(t *testing.T) {
+	sp := mustSpace(t, ones(2), Identity(2))
+	if y, err := sp.DotDocument(Vector{}); err != nil || y.Len() != 0 {
+		t.Errorf("dot product: %v, %v", y, err)
+	}
+	if y, err := sp.CosineDocument(Vector{}); err != nil || y.Len() != 1 || y.At(2) != 1 {
+		t.Errorf("cosine: %v, %v; want the added coordinate alone", y, err)
+	}
+	if sp.DotQuery(Vector{}).Len() != 0 || sp.CosineQuery(Vector{}).Len() != 0 {
+		t.Error("a query without terms has some")
+	}
+}

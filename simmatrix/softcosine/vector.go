@@ -1,0 +1,102 @@
+package softcosine
+
+import (
+	"maps"
+	"math"
+	"slices"
+)
+
+// A Vector is a sparse vector: Values[k] is its coordinate of the term
+// Terms[k]. Terms ascend, none is there twice, and no value is 0 or anything
+// but finite; [NewVector] sees to it, and who makes a Vector otherwise has to.
+// The zero Vector is the zero vector.
+//
+// Where documents are numbered in place of terms, as in the result of
+// [Space.Products], it is a vector over documents.
+type Vector struct {
+	// Terms are the terms that have a coordinate, ascending.
+	Terms []int32
+	// Values are their coordinates, as many as Terms.
+	Values []float64
+}
+
+// NewVector returns the vector that has the given coordinates by term. Zeros
+// are left out. It panics where a term is negative or a coordinate is not
+// finite.
+func NewVector(values map[int32]float64) Vector {
+	v := Vector{Terms: make([]int32, 0, len(values)), Values: make([]float64, 0, len(values))}
+	for _, term := range slices.Sorted(maps.Keys(values)) {
+		value := values[term]
+		switch {
+		case term < 0:
+			panic(panicTerm)
+		case math.IsNaN(value) || math.IsInf(value, 0):
+			panic(panicFinite)
+		case value != 0:
+			v.Terms, v.Values = append(v.Terms, term), append(v.Values, value)
+		}
+	}
+	return v
+}
+
+// What the package panics with.
+const (
+	panicTerm   = "softcosine: term out of range"
+	panicFinite = "softcosine: coordinate not finite"
+)
+
+// Len returns the number of coordinates that are not 0.
+func (x Vector) Len() int { return len(x.Terms) }
+
+// At returns the coordinate of term, 0 where there is none. It takes O(log m)
+// for m coordinates.
+func (x Vector) At(term int32) float64 {
+	k, ok := slices.BinarySearch(x.Terms, term)
+	if !ok {
+		return 0
+	}
+	return x.Values[k]
+}
+
+// Dot returns xᵀy, in O(m) for m coordinates of both.
+func (x Vector) Dot(y Vector) float64 {
+	sum, k := 0.0, 0
+	for i, term := range x.Terms {
+		for k < len(y.Terms) && y.Terms[k] < term {
+			k++
+		}
+		if k == len(y.Terms) {
+			break
+		}
+		if y.Terms[k] == term {
+			sum += x.Values[i] * y.Values[k]
+		}
+	}
+	return sum
+}
+
+// Norm returns ‖x‖ = √(xᵀx).
+func (x Vector) Norm() float64 {
+	sum := 0.0
+	for _, v := range x.Values {
+		sum += v * v
+	}
+	return math.Sqrt(sum)
+}
+
+// Scaled returns f·x, the zero vector for f = 0. Coordinates that become too
+// small for a float64 are left out.
+func (x Vector) Scaled(f float64) Vector {
+	return x.mapped(func(_ int32, v float64) float64 { return f * v })
+}
+
+// mapped returns the vector of fn's values, without its zeros.
+func (x Vector) mapped(fn func(term int32, value float64) float64) Vector {
+	out := Vector{Terms: make([]int32, 0, len(x.Terms)), Values: make([]float64, 0, len(x.Terms))}
+	for k, term := range x.Terms {
+		if v := fn(term, x.Values[k]); v != 0 {
+			out.Terms, out.Values = append(out.Terms, term), append(out.Values, v)
+		}
+	}
+	return out
+}

@@ -1,0 +1,70 @@
+package softcosine
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/akin-search/akin/simmatrix"
+)
+
+func testMatrix(t *testing.T) *simmatrix.Matrix {
+	t.Helper()
+	m, err := simmatrix.New(simmatrix.Meta{Source: "by hand", Docs: 10}, []simmatrix.TermRow{
+		{Term: "killed", DocFreq: 4, Neighbors: []simmatrix.Neighbor{{Term: "dead", Similarity: 0.5}, {Term: "found", Similarity: 0.75}}},
+		{Term: "dead", DocFreq: 3, Neighbors: []simmatrix.Neighbor{{Term: "killed", Similarity: 1}}},
+		{Term: "found", DocFreq: 2},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestFromMatrixNumbersTermsAndThenTheExtraOnes(t *testing.T) {
+	v, s := FromMatrix(testMatrix(t), "when", "dead", "antony", "when")
+	for i, want := range []string{"dead", "found", "killed", "when", "antony"} {
+		number, ok := v.Number(want)
+		if !ok || int(number) != i || v.Term(number) != want {
+			t.Errorf("%q is %d, %v", want, number, ok)
+		}
+	}
+	if _, ok := v.Number("caesar"); ok || v.Len() != 5 || s.Len() != 5 || s.NonZeros() != 3 {
+		t.Errorf("%d terms, %d rows, %d entries", v.Len(), s.Len(), s.NonZeros())
+	}
+	for _, e := range []struct {
+		i, j int
+		want float32
+	}{{0, 2, 1}, {2, 0, simmatrix.QuantizeSimilarity(0.5)}, {2, 1, simmatrix.QuantizeSimilarity(0.75)}, {1, 2, 0}, {3, 0, 0}} {
+		if got := s.At(e.i, e.j); got != float64(e.want) {
+			t.Errorf("s(%d, %d) = %v, want %v", e.i, e.j, got, e.want)
+		}
+	}
+}
+
+func TestAMatrixComesBackByteForByte(t *testing.T) {
+	m := testMatrix(t)
+	v, s := FromMatrix(m)
+	back, err := s.Matrix(m.Meta(), v, func(term string) uint32 { return m.Row(term).DocFreq() })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if back.Checksum() != m.Checksum() {
+		t.Errorf("checksum %s, want %s", back.Checksum(), m.Checksum())
+	}
+}
+
+func TestAMatrixCannotHoldWhatIsNoSimilarityOfIts(t *testing.T) {
+	v := NewVocabulary("a", "b")
+	for name, s := range map[string]*Similarities{
+		"negative":         mustSimilarities(t, 2, map[[2]int32]float64{{0, 1}: -0.5}),
+		"above 1":          mustSimilarities(t, 2, map[[2]int32]float64{{0, 1}: 1.5}),
+		"other vocabulary": Identity(3),
+	} {
+		if _, err := s.Matrix(simmatrix.Meta{}, v, nil); !errors.Is(err, ErrSimilarities) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+	if m, err := Identity(2).Matrix(simmatrix.Meta{}, v, nil); err != nil || m.Len() != 2 || m.Row("a").DocFreq() != 0 {
+		t.Errorf("the identity: %v", err)
+	}
+}

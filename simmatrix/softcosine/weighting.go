@@ -1,0 +1,304 @@
+package softcosine
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// ErrWeighting is wrapped by the errors of [ParseWeighting] and of the
+// methods of [Weighting].
+var ErrWeighting = errors.New("bad term weighting")
+
+// The letters that [ParseWeighting] knows, by place.
+const (
+	termFreqLetters = "bntalLd"
+	docFreqLetters  = "xnftp"
+	normLetters     = "xncub"
+)
+
+// A Weighting is a term weighting in SMART notation, three letters that say
+// how the vector v of a document is made from its term frequencies f, the
+// collection's size N and the document frequencies n_t,
+//
+//	v = (t ∘ d) / m
+//
+// The first letter is the term frequency factor t, for terms with f_t > 0;
+// the others stay 0, whatever the formula would give:
+//
+//	b     1
+//	n, t  f
+//	a     0.5 + 0.5·f / max f               over the terms of the document
+//	l     1 + ln f
+//	L     (1 + ln f) / (1 + ln(avg f))      over the terms of the document
+//	d     1 + ln(1 + ln f)
+//
+// The second is the document frequency factor d, the diagonal of W:
+//
+//	x, n  1
+//	f     ln(N / n_t)
+//	t     ln((N + 1) / n_t)
+//	p     max(0, ln((N − n_t) / n_t))
+//
+// The third is the norm m, for w = t ∘ d:
+//
+//	x, n  1
+//	c     √(wᵀw)
+//	u     1 − s + s·u / avg u               u: the number of different terms
+//	b     1 − s + s·b / avg b               b: the length in bytes
+//
+// with the slope s of [Statistics] and averages over the collection.
+//
+// This is table 3.1 of the thesis but for two places. Its p is negative for
+// a term of more than half of the documents, which no weight of a [Space]
+// can be; as in Manning, Raghavan and Schütze, Introduction to Information
+// Retrieval, 2008 (figure 6.15), it is 0 there. Its L averages over the
+// nuggets of the collection, by the index of the sum; here it is over the
+// terms of the document, as in that book.
+//
+// Dialects of the notation give the same letters other meanings:
+//
+//   - Salton and Buckley (1988) write n for our a as the first letter.
+//   - Manning et al. write t for our f, take logarithms to base 10, leave the
+//     pivoted u open, and make b a power of the length in characters.
+//   - SMART's own source code has t for our f, f for 1/n_t, and letters such as
+//     m (f / max f) and s (a square, or a sum), which are refused here.
+//   - Gensim has our letters with logarithms to base 2, and its u and b are
+//     ours times the mean.
+//   - Package tm of R has t for our f and logarithms to base 2.
+//
+// The zero Weighting is nnn, the term frequencies themselves.
+type Weighting struct {
+	termFreq, docFreq, norm byte // letters without their synonyms t, x and x; 0 is n
+}
+
+// ParseWeighting returns the weighting of three letters, "ltc" for instance.
+// An error wraps [ErrWeighting], and names the letter that is not known and
+// those that are.
+func ParseWeighting(letters string) (Weighting, error) {
+	if len(letters) != 3 {
+		return Weighting{}, fmt.Errorf("%w %q: not three letters, those of the term frequency (%s), document frequency (%s) and norm (%s)",
+			ErrWeighting, letters, spaced(termFreqLetters), spaced(docFreqLetters), spaced(normLetters))
+	}
+	for i, place := range []struct{ name, letters string }{
+		{"term frequency", termFreqLetters}, {"document frequency", docFreqLetters}, {"norm", normLetters},
+	} {
+		if strings.IndexByte(place.letters, letters[i]) < 0 {
+			return Weighting{}, fmt.Errorf("%w %q: letter %q of the %s is not one of %s",
+				ErrWeighting, letters, letters[i:i+1], place.name, spaced(place.letters))
+		}
+	}
+	return Weighting{
+		termFreq: withoutSynonym(letters[0], 't'), docFreq: withoutSynonym(letters[1], 'x'), norm: withoutSynonym(letters[2], 'x'),
+	}, nil
+}
+
+// ParseWeightings returns the weightings of a pair "ddd.qqq", that of
+// documents before the dot and that of queries after it. Three letters alone
+// are for both. Errors are those of [ParseWeighting].
+func ParseWeightings(pair string) (document, query Weighting, err error) {
+	first, second, isPair := strings.Cut(pair, ".")
+	if document, err = ParseWeighting(first); err != nil || !isPair {
+		return document, document, err
+	}
+	query, err = ParseWeighting(second)
+	return document, query, err
+}
+
+// spaced returns the letters with a comma between each two.
+func spaced(letters string) string { return strings.Join(strings.Split(letters, ""), ", ") }
+
+// withoutSynonym returns letter, 0 for n and its synonym.
+func withoutSynonym(letter, synonym byte) byte {
+	if letter == 'n' || letter == synonym {
+		return 0
+	}
+	return letter
+}
+
+// String returns the three letters, n where that is one of two. It is what
+// [ParseWeighting] takes.
+func (w Weighting) String() string {
+	letters := []byte{w.termFreq, w.docFreq, w.norm}
+	for i := range letters {
+		letters[i] = cmp.Or(letters[i], 'n')
+	}
+	return string(letters)
+}
+
+// Statistics are what a [Weighting] has to know of a collection.
+type Statistics struct {
+	// Docs is N, the number of documents, at least 1. Read for f, t and p.
+	Docs int64
+	// DocFreqs are the n_t by term. One below 1 is taken for 1, one above Docs
+	// for Docs. Read for f, t and p.
+	DocFreqs []int64
+	// MeanTerms is avg u, the mean number of different terms of a document,
+	// above 0. Read for u.
+	MeanTerms float64
+	// MeanBytes is avg b, the mean length of a document in bytes, above 0. Read
+	// for b.
+	MeanBytes float64
+	// Slope is s in [0, 1]; 0 makes m = 1. Read for u and b, for which 0.2 to
+	// 0.3 is usual (Singhal, Buckley, Mitra: Pivoted Document Length
+	// Normalization, 1996).
+	Slope float64
+}
+
+// CollectStatistics returns the statistics of a collection of term-frequency
+// vectors over n terms and of the documents' lengths in bytes, nil where
+// they are not known. The slope is 0. It panics where a term is not in [0,
+// n) and where there are lengths, but not as many as documents.
+func CollectStatistics(n int, docs []Vector, byteLengths []int64) Statistics {
+	if byteLengths != nil && len(byteLengths) != len(docs) {
+		panic("softcosine: not as many lengths as documents")
+	}
+	st := Statistics{Docs: int64(len(docs)), DocFreqs: make([]int64, n)}
+	if len(docs) == 0 {
+		return st
+	}
+	terms, bytes := 0.0, 0.0
+	for _, x := range docs {
+		terms += float64(x.Len())
+		for _, t := range x.Terms {
+			st.DocFreqs[t]++
+		}
+	}
+	for _, length := range byteLengths {
+		bytes += float64(length)
+	}
+	st.MeanTerms, st.MeanBytes = terms/float64(len(docs)), bytes/float64(len(docs))
+	return st
+}
+
+// Apply returns v = (t ∘ d) / m for a document's term frequencies f and its
+// length in bytes, which only norm b reads. The zero vector stays what it
+// is.
+//
+// It returns an error that wraps [ErrWeighting] where a frequency is not
+// positive, or below 1 with l, L or d, whose logarithms are of whole
+// occurrences; where a term has no document frequency in st; and where what
+// is to be read of st or the length is not in its range.
+func (w Weighting) Apply(f Vector, byteLength int64, st *Statistics) (Vector, error) {
+	v, err := w.TermFrequencies(f)
+	if err != nil || v.Len() == 0 {
+		return Vector{}, err
+	}
+	if w.docFreq != 0 {
+		if err := w.checkDocs(st); err != nil {
+			return Vector{}, err
+		}
+		if last := f.Terms[f.Len()-1]; int(last) >= len(st.DocFreqs) {
+			return Vector{}, fmt.Errorf("%w %v: no document frequency of term %d", ErrWeighting, w, last)
+		}
+		v = v.mapped(func(t int32, factor float64) float64 { return factor * w.docFreqFactor(st, t) })
+	}
+	if v.Len() == 0 { // All factors d are 0.
+		return Vector{}, nil
+	}
+	norm, err := w.normOf(v, f, byteLength, st)
+	if err != nil {
+		return Vector{}, err
+	}
+	return v.mapped(func(_ int32, value float64) float64 { return value / norm }), nil
+}
+
+// TermFrequencies returns t, by the first letter alone. With weights that
+// are [Weighting.TermWeights] it is x of a [Space]. Errors are those of
+// [Weighting.Apply] over frequencies.
+func (w Weighting) TermFrequencies(f Vector) (Vector, error) {
+	logarithmic := strings.IndexByte("lLd", w.termFreq) >= 0
+	sum, largest := 0.0, 0.0
+	for k, value := range f.Values {
+		if !(value > 0) || (logarithmic && value < 1) || math.IsInf(value, 0) { // written so that NaN fails
+			return Vector{}, fmt.Errorf("%w %v: frequency %v of term %d", ErrWeighting, w, value, f.Terms[k])
+		}
+		sum, largest = sum+value, max(largest, value)
+	}
+	mean := sum / float64(max(f.Len(), 1))
+	return f.mapped(func(_ int32, value float64) float64 {
+		switch w.termFreq {
+		case 'b':
+			return 1
+		case 'a':
+			return 0.5 + 0.5*value/largest
+		case 'l':
+			return 1 + math.Log(value)
+		case 'L':
+			return (1 + math.Log(value)) / (1 + math.Log(mean))
+		case 'd':
+			return 1 + math.Log(1+math.Log(value))
+		default:
+			return value
+		}
+	}), nil
+}
+
+// TermWeights returns d, by the second letter alone, for all terms that st
+// has document frequencies of: the diagonal of W, as [NewSpace] takes it.
+// Errors are those of [Weighting.Apply] over st.
+func (w Weighting) TermWeights(st *Statistics) ([]float64, error) {
+	if w.docFreq == 0 {
+		return slices.Repeat([]float64{1}, len(st.DocFreqs)), nil
+	}
+	if err := w.checkDocs(st); err != nil {
+		return nil, err
+	}
+	weights := make([]float64, len(st.DocFreqs))
+	for t := range weights {
+		weights[t] = w.docFreqFactor(st, int32(t))
+	}
+	return weights, nil
+}
+
+func (w Weighting) checkDocs(st *Statistics) error {
+	if st.Docs < 1 {
+		return fmt.Errorf("%w %v: %d documents", ErrWeighting, w, st.Docs)
+	}
+	return nil
+}
+
+// docFreqFactor returns d of term t, at least 0.
+func (w Weighting) docFreqFactor(st *Statistics, t int32) float64 {
+	docs, holders := float64(st.Docs), float64(min(max(st.DocFreqs[t], 1), st.Docs))
+	switch w.docFreq {
+	case 'f':
+		return math.Log(docs / holders)
+	case 't':
+		return math.Log((docs + 1) / holders)
+	case 'p':
+		return max(0, math.Log((docs-holders)/holders))
+	default:
+		return 1
+	}
+}
+
+// normOf returns m for w = v, above 0 where v has a coordinate.
+func (w Weighting) normOf(v, f Vector, byteLength int64, st *Statistics) (float64, error) {
+	switch w.norm {
+	case 'c':
+		return v.Norm(), nil
+	case 'u':
+		return w.pivoted(st.Slope, float64(f.Len()), st.MeanTerms, "terms")
+	case 'b':
+		return w.pivoted(st.Slope, float64(byteLength), st.MeanBytes, "bytes")
+	default:
+		return 1, nil
+	}
+}
+
+// pivoted returns 1 − s + s·length/mean.
+func (w Weighting) pivoted(slope, length, mean float64, unit string) (float64, error) {
+	switch {
+	case !(slope >= 0 && slope <= 1): // written so that NaN fails
+		return 0, fmt.Errorf("%w %v: slope %v is not in [0, 1]", ErrWeighting, w, slope)
+	case length < 0 || (length == 0 && slope == 1): // A norm of 0 divides nothing.
+		return 0, fmt.Errorf("%w %v: a length of %v %s", ErrWeighting, w, length, unit)
+	case !(mean > 0) || math.IsInf(mean, 0):
+		return 0, fmt.Errorf("%w %v: a mean length of %v %s", ErrWeighting, w, mean, unit)
+	}
+	return 1 - slope + slope*length/mean, nil
+}
