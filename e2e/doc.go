@@ -1,5 +1,6 @@
 // Package e2e holds the tests that drive the built akin binary over HTTP, in
-// front of real engines and a real Redis. It imports nothing of the project.
+// front of real engines and a real Redis, and the reproduction of the papers'
+// results. Of the project it imports the mathematics alone, to compare with.
 //
 // The engines are Elasticsearch and OpenSearch nodes started from Maven
 // artifacts by engines/NAME/start.sh; they need bash, a JDK and mvn. What is
@@ -14,7 +15,8 @@
 //	AKIN_DATA              the folder of the judged collections; the default
 //	                       is ../shared/data beside the repository
 //	AKIN_E2E_COLLECTIONS   the judged collections to measure, names, comma
-//	                       separated, or "all"; the default is med,cran
+//	                       separated, or "all"; the default is med,cran. With
+//	                       "all" the reproduction runs its sweeps, too
 //	AKIN_REQUIRE_SERVERS   1 makes a missing server a failure, not a skip
 //	AKIN_E2E_RACE          1 builds akin with the race detector
 //
