@@ -32,7 +32,13 @@ type Config struct {
 	// one that fits an index and a field is used. None: every request is
 	// forwarded as it came.
 	Matrices []Matrix `yaml:"matrices"`
-	// Redis is the store of the matrices that have no file.
+	// Weights are matrices whose document frequencies are the term weights of
+	// the modes hard and soft, and what they apply to. The first one that fits
+	// an index and a field is used. None: there is no mode hard.
+	Weights []Matrix `yaml:"weights"`
+	// Norms says how the norms of documents are kept for the mode hard.
+	Norms Norms `yaml:"norms"`
+	// Redis is the store of the matrices and weights that have no file.
 	Redis Redis `yaml:"redis"`
 	// Caches bounds what akin remembers.
 	Caches Caches `yaml:"caches"`
@@ -101,6 +107,16 @@ type Auth struct {
 	APIKey Secret `yaml:"-"`
 }
 
+// The values of [Rewriting.Mode].
+const (
+	// ModeBM25 ranks by the engine's BM25 with related terms added.
+	ModeBM25 = "bm25"
+	// ModeHard has the engine rank by the hard-normalised soft cosine.
+	ModeHard = "hard"
+	// ModeSoft orders the first hits of the engine by the soft cosine measure.
+	ModeSoft = "soft"
+)
+
 // The scoring forms of [Rewriting.Scoring].
 const (
 	// ScoringAuto is saturated where the cluster runs scripts, else grouped.
@@ -150,6 +166,9 @@ type Expansion struct {
 	// MaxBody is the largest body that is read, decompressed, in
 	// [1KiB, 100MiB]. A larger one is forwarded as it came.
 	MaxBody Bytes `yaml:"max_body"`
+	// RerankBudget is the time for ordering the hits of one search in the mode
+	// soft, in [1ms, 10s]. When it is spent the engine's order goes out.
+	RerankBudget Duration `yaml:"rerank_budget"`
 	// RankEval rewrites the searches of _rank_eval, too.
 	RankEval bool `yaml:"rank_eval"`
 	// Templates has the cluster render search templates, and rewrites what
@@ -173,6 +192,10 @@ type Profile struct {
 type Rewriting struct {
 	// Enabled switches rewriting; false forwards every request as it came.
 	Enabled bool `yaml:"enabled"`
+	// Mode is bm25, hard or soft.
+	Mode string `yaml:"mode"`
+	// RerankWindow is how many hits the mode soft orders, in [1, 1000].
+	RerankWindow int `yaml:"rerank_window"`
 	// Scoring is auto, linear, grouped or saturated.
 	Scoring string `yaml:"scoring"`
 	// Phase is auto, query or rescore.
@@ -216,9 +239,10 @@ type Strength struct {
 	Saturated float64 `yaml:"saturated"`
 }
 
-// A Matrix binds one similarity matrix to indices and fields.
+// A Matrix binds one similarity matrix, or one that stands for term weights, to
+// indices and fields.
 type Matrix struct {
-	// Name is unique among the matrices: 1 to 64 letters (A to Z, a to z), digits,
+	// Name is unique in its list: 1 to 64 letters (A to Z, a to z), digits,
 	// dots, _ and -. It has no default.
 	Name string `yaml:"name"`
 	// Indices are index names; * stands for any characters. At least one.
@@ -228,6 +252,18 @@ type Matrix struct {
 	// File is a matrix file to serve from memory; "" takes the matrix from
 	// Redis by its name. The file need not exist yet.
 	File string `yaml:"file"`
+}
+
+// Norms says how the norms of documents are kept.
+type Norms struct {
+	// Writes computes the norms of the documents that are written through akin.
+	Writes bool `yaml:"writes"`
+	// Budget is the time for that on one request, in [1ms, 1m]. When it is spent
+	// the documents are written without.
+	Budget Duration `yaml:"budget"`
+	// MaxBody is the largest body of a write that is read, decompressed, in
+	// [1KiB, 100MiB]. A larger one is forwarded as it came.
+	MaxBody Bytes `yaml:"max_body"`
 }
 
 // Redis is the store of matrices and their versions.
@@ -263,6 +299,8 @@ type Caches struct {
 	Analysis Bytes `yaml:"analysis"`
 	// Statistics bounds the cache of document frequencies.
 	Statistics Bytes `yaml:"statistics"`
+	// Vectors bounds the cache of documents' terms for the mode soft.
+	Vectors Bytes `yaml:"vectors"`
 	// TTL is how long an answer of the cluster is believed, in [1s, 24h].
 	TTL Duration `yaml:"ttl"`
 }
@@ -299,6 +337,8 @@ func Default() *Config {
 		Expansion: Expansion{
 			Rewriting: Rewriting{
 				Enabled:       true,
+				Mode:          ModeBM25,
+				RerankWindow:  100,
 				Scoring:       ScoringAuto,
 				Phase:         PhaseAuto,
 				Matching:      MatchingWiden,
@@ -309,25 +349,29 @@ func Default() *Config {
 				DefaultFields: []string{},
 				Highlight:     HighlightOriginal,
 			},
-			Budget:   Duration(50 * time.Millisecond),
-			MaxBody:  1 * mebibyte,
-			RankEval: true,
+			Budget:       Duration(50 * time.Millisecond),
+			MaxBody:      1 * mebibyte,
+			RerankBudget: Duration(50 * time.Millisecond),
+			RankEval:     true,
 		},
 		Profiles: map[string]Profile{},
 		Matrices: []Matrix{},
+		Weights:  []Matrix{},
+		Norms:    Norms{Budget: Duration(time.Second), MaxBody: 20 * mebibyte},
 		Redis:    Redis{Timeout: Duration(30 * time.Millisecond)},
 		Caches: Caches{
 			Rows:       64 * mebibyte,
 			Analysis:   16 * mebibyte,
 			Statistics: 16 * mebibyte,
+			Vectors:    64 * mebibyte,
 			TTL:        Duration(time.Minute),
 		},
 		Log: Log{Level: LevelInfo, Format: FormatJSON},
 	}
 }
 
-// defaultMatrix returns what an entry of matrices has where its keys are left
-// out: everything, from Redis.
+// defaultMatrix returns what an entry of matrices or weights has where its keys
+// are left out: everything, from Redis.
 func defaultMatrix() Matrix {
 	return Matrix{Indices: []string{"*"}, Fields: []string{"*"}}
 }

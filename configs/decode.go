@@ -149,7 +149,7 @@ func (d *decoder) decodeProfiles(n *yaml.Node, c *Config) {
 }
 
 // list decodes a sequence into the slice v, in place of what v held. Entries
-// of matrices start from [defaultMatrix].
+// of matrices and weights start from [defaultMatrix].
 func (d *decoder) list(n *yaml.Node, key string, v reflect.Value) {
 	if n.Kind != yaml.SequenceNode {
 		d.addAt(n.Line, key, "must be a list")

@@ -20,14 +20,15 @@ var secrets = cmp.AllowUnexported(Secret{})
 const required = "required"
 
 // keys returns every key that holds a value, with its default in YAML. The
-// keys of the entries of matrices stand under "matrices[]", the only key of
+// keys of the entries of lists stand under "matrices[]" and "weights[]", the only key of
 // profiles' own under "profiles.NAME".
 func keys(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	walk(t, "", reflect.ValueOf(*Default()), all)
 	walk(t, "matrices[]", reflect.ValueOf(defaultMatrix()), all)
-	all["matrices[].name"] = required
+	walk(t, "weights[]", reflect.ValueOf(defaultMatrix()), all)
+	all["matrices[].name"], all["weights[].name"] = required, required
 	all["profiles.NAME.matrices"] = "[]" // the others are those of expansion
 	return all
 }
@@ -88,7 +89,7 @@ func TestReferenceFileExplainsEveryKey(t *testing.T) {
 	d.document(data, Default())
 	lines := strings.Split(string(data), "\n")
 	for key, want := range keys(t) {
-		if strings.HasPrefix(key, "matrices[].") || strings.HasPrefix(key, "profiles.NAME.") {
+		if strings.HasPrefix(key, "matrices[].") || strings.HasPrefix(key, "weights[].") || strings.HasPrefix(key, "profiles.NAME.") {
 			continue // In the comment of matrices or profiles; the examples have them.
 		}
 		line, ok := d.lines[key]
@@ -136,6 +137,7 @@ func TestReferenceExamplesLoad(t *testing.T) {
 		{Name: "catalogue", Indices: []string{"catalogue", "products-*"}, Fields: []string{"title", "description"}, File: "catalogue.akin"},
 		{Name: "main", Indices: []string{"*"}, Fields: []string{"*"}},
 	}
+	want.Weights = []Matrix{{Name: "body-weights", Indices: []string{"catalogue"}, Fields: []string{"title"}, File: "weights.akin"}}
 	careful, plain := defaultProfile(want), defaultProfile(want)
 	careful.Matching, careful.Strength.Saturated, careful.Matrices = MatchingSame, 0.1, []string{"main"}
 	plain.Enabled = false

@@ -115,9 +115,11 @@ func files(d *decoder, c *Config, dir string) {
 			d.add(f.key, "%w", err)
 		}
 	}
-	for i := range c.Matrices {
-		if m := &c.Matrices[i]; m.File != "" {
-			m.File = under(dir, m.File)
+	for _, list := range [][]Matrix{c.Matrices, c.Weights} {
+		for i := range list {
+			if m := &list[i]; m.File != "" {
+				m.File = under(dir, m.File)
+			}
 		}
 	}
 }

@@ -27,7 +27,7 @@ var badFiles = map[string][]string{
 	"alias": {
 		"alias.bad.yml:1: listen: anchors and aliases are not allowed; write the value out",
 		"alias.bad.yml:3: admin: anchors and aliases are not allowed; write the value out",
-		`alias.bad.yml:5: caches."<<": unknown key; allowed: rows, analysis, statistics, ttl`,
+		`alias.bad.yml:5: caches."<<": unknown key; allowed: rows, analysis, statistics, vectors, ttl`,
 	},
 	"auth_both": {
 		"auth_both.bad.yml:2: cluster.auth: must be a user name with a password or an API key, not both; the environment counts too",
@@ -55,7 +55,7 @@ var badFiles = map[string][]string{
 		"given_twice.bad.yml:5: log: given twice; the first is in line 1",
 	},
 	"key_not_a_word": {
-		"key_not_a_word.bad.yml:1: ?: unknown key; allowed: listen, admin, cluster, expansion, profiles, matrices, redis, caches, log",
+		"key_not_a_word.bad.yml:1: ?: unknown key; allowed: listen, admin, cluster, expansion, profiles, matrices, weights, norms, redis, caches, log",
 	},
 	"matrices": {
 		`matrices.bad.yml:4: matrices[0].indices[1]: must be an index name in which only * is a wildcard, such as "logs-*"`,
@@ -64,7 +64,7 @@ var badFiles = map[string][]string{
 		`matrices.bad.yml:4: matrices[0].indices[4]: must be an index name in which only * is a wildcard, such as "logs-*"`,
 		"matrices.bad.yml:4: matrices[0].indices[5]: is the same as matrices[0].indices[0]",
 		`matrices.bad.yml:5: matrices[0].fields: must have at least one pattern; "*" is everything`,
-		`matrices.bad.yml:6: matrices[1].name: "main" is the name of matrices[0] already; every matrix has a name of its own`,
+		`matrices.bad.yml:6: matrices[1].name: "main" is the name of matrices[0] already; every entry has a name of its own`,
 		`matrices.bad.yml:8: matrices[1].fields[0]: must be a field name in which only * is a wildcard, such as "title*"`,
 		`matrices.bad.yml:8: matrices[1].fields[1]: must be a field name in which only * is a wildcard, such as "title*"`,
 		`matrices.bad.yml:8: matrices[1].fields[2]: must be a field name in which only * is a wildcard, such as "title*"`,
@@ -81,39 +81,48 @@ var badFiles = map[string][]string{
 		"max_doc_share.bad.yml:1: expansion.max_query_terms: 1025 is out of range; allowed: 1 to 1024",
 		"max_doc_share.bad.yml:1: expansion.max_doc_share: 1.5 is out of range; allowed: above 0, up to 1",
 	},
+	"norms_without_weights": {
+		"norms_without_weights.bad.yml:2: norms.writes: needs weights, by which norms are computed",
+	},
 	"no_value": {
 		"no_value.bad.yml:1: listen: has no value; give it one, or remove the key to get the default",
 		"no_value.bad.yml:3: expansion.budget: has no value; give it one, or remove the key to get the default",
 		"no_value.bad.yml:6: cluster.urls[0]: has no value; give it one, or remove the key to get the default",
 	},
 	"not_a_section": {
-		"not_a_section.bad.yml:1: must be a section with the keys listen, admin, cluster, expansion, profiles, matrices, redis, caches, log",
+		"not_a_section.bad.yml:1: must be a section with the keys listen, admin, cluster, expansion, profiles, matrices, weights, norms, redis, caches, log",
 	},
 	"out_of_range": {
-		"out_of_range.bad.yml:2: expansion.scoring: must be one of auto, linear, grouped, saturated",
-		"out_of_range.bad.yml:3: expansion.matching: must be one of widen, same",
-		"out_of_range.bad.yml:4: expansion.max_added_terms: 201 is out of range; allowed: 0 to 200",
-		"out_of_range.bad.yml:5: expansion.max_query_terms: 0 is out of range; allowed: 1 to 1024",
-		"out_of_range.bad.yml:6: expansion.max_doc_share: 0 is out of range; allowed: above 0, up to 1",
-		"out_of_range.bad.yml:7: expansion.budget: 0s is out of range; allowed: 1ms to 10s",
-		"out_of_range.bad.yml:8: expansion.max_body: 1023B is out of range; allowed: 1KiB to 100MiB",
-		"out_of_range.bad.yml:9: expansion.strength.saturated: must be a number",
-		"out_of_range.bad.yml:9: expansion.strength.linear: -0.1 is out of range; allowed: 0 to 1",
-		"out_of_range.bad.yml:9: expansion.strength.grouped: 1.01 is out of range; allowed: 0 to 1",
-		"out_of_range.bad.yml:10: expansion.phase: must be one of auto, query, rescore",
-		"out_of_range.bad.yml:11: expansion.highlight: must be one of original, related",
-		"out_of_range.bad.yml:12: expansion.shadow: 1.01 is out of range; allowed: 0 to 1",
-		"out_of_range.bad.yml:14: redis.timeout: 2s is out of range; allowed: 1ms to 1s",
-		"out_of_range.bad.yml:16: caches.rows: 1MB is out of range; allowed: 1MiB to 64GiB",
-		"out_of_range.bad.yml:17: caches.analysis: 0B is out of range; allowed: 1MiB to 64GiB",
-		"out_of_range.bad.yml:18: caches.statistics: 65GiB is out of range; allowed: 1MiB to 64GiB",
-		"out_of_range.bad.yml:19: caches.ttl: 100ms is out of range; allowed: 1s to 24h",
-		"out_of_range.bad.yml:21: log.level: must be one of debug, info, warn, error",
-		"out_of_range.bad.yml:22: log.format: must be one of json, text",
+		"out_of_range.bad.yml:2: expansion.mode: must be one of bm25, hard, soft",
+		"out_of_range.bad.yml:3: expansion.rerank_window: 0 is out of range; allowed: 1 to 1000",
+		"out_of_range.bad.yml:4: expansion.rerank_budget: 11s is out of range; allowed: 1ms to 10s",
+		"out_of_range.bad.yml:5: expansion.scoring: must be one of auto, linear, grouped, saturated",
+		"out_of_range.bad.yml:6: expansion.matching: must be one of widen, same",
+		"out_of_range.bad.yml:7: expansion.max_added_terms: 201 is out of range; allowed: 0 to 200",
+		"out_of_range.bad.yml:8: expansion.max_query_terms: 0 is out of range; allowed: 1 to 1024",
+		"out_of_range.bad.yml:9: expansion.max_doc_share: 0 is out of range; allowed: above 0, up to 1",
+		"out_of_range.bad.yml:10: expansion.budget: 0s is out of range; allowed: 1ms to 10s",
+		"out_of_range.bad.yml:11: expansion.max_body: 1023B is out of range; allowed: 1KiB to 100MiB",
+		"out_of_range.bad.yml:12: expansion.strength.saturated: must be a number",
+		"out_of_range.bad.yml:12: expansion.strength.linear: -0.1 is out of range; allowed: 0 to 1",
+		"out_of_range.bad.yml:12: expansion.strength.grouped: 1.01 is out of range; allowed: 0 to 1",
+		"out_of_range.bad.yml:13: expansion.phase: must be one of auto, query, rescore",
+		"out_of_range.bad.yml:14: expansion.highlight: must be one of original, related",
+		"out_of_range.bad.yml:15: expansion.shadow: 1.01 is out of range; allowed: 0 to 1",
+		"out_of_range.bad.yml:17: norms.budget: 1m1s is out of range; allowed: 1ms to 1m",
+		"out_of_range.bad.yml:18: norms.max_body: 101MiB is out of range; allowed: 1KiB to 100MiB",
+		"out_of_range.bad.yml:20: redis.timeout: 2s is out of range; allowed: 1ms to 1s",
+		"out_of_range.bad.yml:22: caches.rows: 1MB is out of range; allowed: 1MiB to 64GiB",
+		"out_of_range.bad.yml:23: caches.analysis: 0B is out of range; allowed: 1MiB to 64GiB",
+		"out_of_range.bad.yml:24: caches.statistics: 65GiB is out of range; allowed: 1MiB to 64GiB",
+		"out_of_range.bad.yml:25: caches.vectors: 1kB is out of range; allowed: 1MiB to 64GiB",
+		"out_of_range.bad.yml:26: caches.ttl: 100ms is out of range; allowed: 1s to 24h",
+		"out_of_range.bad.yml:28: log.level: must be one of debug, info, warn, error",
+		"out_of_range.bad.yml:29: log.format: must be one of json, text",
 	},
 	"profiles": {
-		"profiles.bad.yml:5: profiles.fast.budget: unknown key; allowed: enabled, scoring, phase, matching, max_added_terms, max_query_terms, max_doc_share, " +
-			"strength, default_fields, highlight, normalise_score, phrases, rescore_queries, matrices",
+		"profiles.bad.yml:5: profiles.fast.budget: unknown key; allowed: enabled, mode, rerank_window, scoring, phase, matching, max_added_terms, " +
+			"max_query_terms, max_doc_share, strength, default_fields, highlight, normalise_score, phrases, rescore_queries, matrices",
 		"profiles.bad.yml:6: profiles.fast.scoring: must be one of auto, linear, grouped, saturated",
 		"profiles.bad.yml:8: profiles.fast.strength.grouped: 7 is out of range; allowed: 0 to 1",
 		"profiles.bad.yml:9: profiles.fast.default_fields[0]: must be the full name of a field, without wildcards and boosts",
@@ -123,8 +132,8 @@ var badFiles = map[string][]string{
 		"profiles.bad.yml:12: profiles.untouched: given twice; the first is in line 3",
 		"profiles.bad.yml:13: profiles.?: the name must be 1 to 64 letters (A to Z, a to z), digits, dots, _ and -",
 		"profiles.bad.yml:14: profiles.empty: has no value; give it one, or remove the key to get the default",
-		"profiles.bad.yml:15: profiles.list: must be a section with the keys enabled, scoring, phase, matching, max_added_terms, max_query_terms, " +
-			"max_doc_share, strength, default_fields, highlight, normalise_score, phrases, rescore_queries, matrices",
+		"profiles.bad.yml:15: profiles.list: must be a section with the keys enabled, mode, rerank_window, scoring, phase, matching, max_added_terms, " +
+			"max_query_terms, max_doc_share, strength, default_fields, highlight, normalise_score, phrases, rescore_queries, matrices",
 		"profiles.bad.yml:17: expansion.matching: must be one of widen, same",
 		"profiles.bad.yml:18: expansion.strength.saturated: 2 is out of range; allowed: 0 to 1",
 		"profiles.bad.yml:19: expansion.max_doc_share: must be a number",
@@ -163,8 +172,8 @@ var badFiles = map[string][]string{
 	"unknown_key": {
 		"unknown_key.bad.yml:3: listen.adress: unknown key; allowed: address, tls",
 		"unknown_key.bad.yml:6: expansion.strength.flat: unknown key; allowed: linear, grouped, saturated",
-		"unknown_key.bad.yml:7: profile: unknown key; allowed: listen, admin, cluster, expansion, profiles, matrices, redis, caches, log",
-		`unknown_key.bad.yml:8: "a b\tc": unknown key; allowed: listen, admin, cluster, expansion, profiles, matrices, redis, caches, log`,
+		"unknown_key.bad.yml:7: profile: unknown key; allowed: listen, admin, cluster, expansion, profiles, matrices, weights, norms, redis, caches, log",
+		`unknown_key.bad.yml:8: "a b\tc": unknown key; allowed: listen, admin, cluster, expansion, profiles, matrices, weights, norms, redis, caches, log`,
 		"unknown_key.bad.yml:12: matrices[0].index: unknown key; allowed: name, indices, fields, file",
 	},
 	"urls": {
@@ -179,6 +188,13 @@ var badFiles = map[string][]string{
 	},
 	"urls_empty": {
 		"urls_empty.bad.yml:1: cluster.urls: must name at least one node of the cluster",
+	},
+	"weights": {
+		`weights.bad.yml:4: weights[1].name: "body" is the name of weights[0] already; every entry has a name of its own`,
+		`weights.bad.yml:4: weights[1].fields: must have at least one pattern; "*" is everything`,
+	},
+	"weights_no_source": {
+		"weights_no_source.bad.yml:2: weights[0].file: must be set where neither redis.url nor AKIN_REDIS_URL is",
 	},
 	"wrong_type": {
 		"wrong_type.bad.yml:1: listen: must be a section with the keys address, tls",
@@ -280,7 +296,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	common := Rewriting{
-		Enabled: false, Scoring: ScoringLinear, Phase: PhaseRescore, Matching: MatchingSame,
+		Enabled: false, Mode: ModeSoft, RerankWindow: 1000, Scoring: ScoringLinear, Phase: PhaseRescore, Matching: MatchingSame,
 		MaxAddedTerms: 0, MaxQueryTerms: 1024, MaxDocShare: 1,
 		Strength:      Strength{Linear: 0, Grouped: 1, Saturated: 0.125},
 		DefaultFields: []string{"title", "body.english"},
@@ -296,13 +312,13 @@ func TestEveryKeyIsRead(t *testing.T) {
 		},
 		Expansion: Expansion{
 			Rewriting: common,
-			Budget:    Duration(9 * time.Second), MaxBody: 100_000, RankEval: false, Templates: true, Shadow: 0.25,
+			Budget:    Duration(9 * time.Second), MaxBody: 100_000, RerankBudget: Duration(time.Millisecond), RankEval: false, Templates: true, Shadow: 0.25,
 		},
 		Profiles: map[string]Profile{
 			"Same.v1-a_2": {Rewriting: common, Matrices: []string{}},
 			"wide": {
 				Rewriting: Rewriting{
-					Enabled: true, Scoring: ScoringSaturated, Phase: PhaseQuery, Matching: MatchingWiden,
+					Enabled: true, Mode: ModeBM25, RerankWindow: 1, Scoring: ScoringSaturated, Phase: PhaseQuery, Matching: MatchingWiden,
 					MaxAddedTerms: 200, MaxQueryTerms: 1, MaxDocShare: 0.5,
 					Strength:      Strength{Linear: 0, Grouped: 0.5, Saturated: 0.125}, // grouped alone is its own
 					DefaultFields: []string{}, Highlight: HighlightOriginal,
@@ -314,11 +330,16 @@ func TestEveryKeyIsRead(t *testing.T) {
 			{Name: "Shop_2.v1-a", Indices: []string{"shop-*"}, Fields: []string{"title"}, File: "shop.akin"},
 			{Name: "main", Indices: []string{"*"}, Fields: []string{"*"}},
 		},
+		Weights: []Matrix{
+			{Name: "Shop_2.v1-a", Indices: []string{"shop-*"}, Fields: []string{"title"}, File: "weights.akin"},
+			{Name: "main", Indices: []string{"*"}, Fields: []string{"*"}},
+		},
+		Norms: Norms{Writes: true, Budget: Duration(time.Minute), MaxBody: 100 * mebibyte},
 		Redis: Redis{
 			URL: NewSecret("rediss+sentinel://redis-1.internal,redis-2.internal:26380/main/3"), Timeout: Duration(time.Second),
 			TLS: RedisTLS{CAFile: "redis-ca.pem", CertFile: "redis.crt", KeyFile: "redis.key"},
 		},
-		Caches: Caches{Rows: 64 * gibibyte, Analysis: mebibyte, Statistics: 2_000_000, TTL: Duration(24 * time.Hour)},
+		Caches: Caches{Rows: 64 * gibibyte, Analysis: mebibyte, Statistics: 2_000_000, Vectors: 3_000_000, TTL: Duration(24 * time.Hour)},
 		Log:    Log{Level: LevelError, Format: FormatText, Queries: true},
 	}
 	if diff := cmp.Diff(want, got, secrets); diff != "" {

@@ -19,7 +19,10 @@ func (d *decoder) check(c *Config) {
 	d.address("admin.address", c.Admin.Address)
 	d.nodes(c.Cluster.URLs)
 	d.expansion(&c.Expansion)
-	d.matrices(c.Matrices)
+	d.matrices("matrices", c.Matrices)
+	d.matrices("weights", c.Weights)
+	within(d, "norms.budget", c.Norms.Budget, Duration(time.Millisecond), Duration(time.Minute))
+	within(d, "norms.max_body", c.Norms.MaxBody, kibibyte, 100*mebibyte)
 	d.checkProfiles(c)
 	if u := c.Redis.URL.Reveal(); u != "" {
 		d.redisURL(u)
@@ -28,6 +31,7 @@ func (d *decoder) check(c *Config) {
 	within(d, "caches.rows", c.Caches.Rows, mebibyte, 64*gibibyte)
 	within(d, "caches.analysis", c.Caches.Analysis, mebibyte, 64*gibibyte)
 	within(d, "caches.statistics", c.Caches.Statistics, mebibyte, 64*gibibyte)
+	within(d, "caches.vectors", c.Caches.Vectors, mebibyte, 64*gibibyte)
 	within(d, "caches.ttl", c.Caches.TTL, Duration(time.Second), Duration(24*time.Hour))
 	d.oneOf("log.level", c.Log.Level, LevelDebug, LevelInfo, LevelWarn, LevelError)
 	d.oneOf("log.format", c.Log.Format, FormatJSON, FormatText)
@@ -39,12 +43,15 @@ func (d *decoder) expansion(e *Expansion) {
 	within(d, "expansion.budget", e.Budget, Duration(time.Millisecond), Duration(10*time.Second))
 	// 100 MiB is the engines' own default of http.max_content_length.
 	within(d, "expansion.max_body", e.MaxBody, kibibyte, 100*mebibyte)
+	within(d, "expansion.rerank_budget", e.RerankBudget, Duration(time.Millisecond), Duration(10*time.Second))
 	within(d, "expansion.shadow", e.Shadow, 0, 1)
 }
 
 // rewriting reports what is wrong with the keys at key that expansion and
 // profiles have in common.
 func (d *decoder) rewriting(key string, r *Rewriting) {
+	d.oneOf(key+".mode", r.Mode, ModeBM25, ModeHard, ModeSoft)
+	within(d, key+".rerank_window", r.RerankWindow, 1, 1000)
 	d.oneOf(key+".scoring", r.Scoring, ScoringAuto, ScoringLinear, ScoringGrouped, ScoringSaturated)
 	d.oneOf(key+".phase", r.Phase, PhaseAuto, PhaseQuery, PhaseRescore)
 	d.oneOf(key+".matching", r.Matching, MatchingWiden, MatchingSame)
@@ -115,17 +122,18 @@ func (d *decoder) nodes(urls []string) {
 	})
 }
 
-// matrices reports what is wrong with each entry and with the names together.
-func (d *decoder) matrices(list []Matrix) {
-	first := make(map[string]int, len(list))
-	for i, m := range list {
-		key := fmt.Sprintf("matrices[%d]", i)
+// matrices reports what is wrong with each entry of the list at key and with
+// the names together.
+func (d *decoder) matrices(list string, entries []Matrix) {
+	first := make(map[string]int, len(entries))
+	for i, m := range entries {
+		key := fmt.Sprintf("%s[%d]", list, i)
 		j, twice := first[m.Name]
 		switch {
 		case !isName(m.Name):
 			d.add(key+".name", "must be "+nameRule)
 		case twice:
-			d.add(key+".name", "%q is the name of matrices[%d] already; every matrix has a name of its own", m.Name, j)
+			d.add(key+".name", "%q is the name of %s[%d] already; every entry has a name of its own", m.Name, list, j)
 		default:
 			first[m.Name] = i
 		}
@@ -182,9 +190,19 @@ func (d *decoder) crossCheck(c *Config) {
 	}
 	d.auth(&c.Cluster.Auth)
 	d.redisTLS(&c.Redis)
-	for i, m := range c.Matrices {
-		if m.File == "" && c.Redis.URL.Reveal() == "" && !d.has("redis.url") {
-			d.add(fmt.Sprintf("matrices[%d].file", i), "must be set where neither redis.url nor %s is", EnvRedisURL)
+	d.sources("matrices", c.Matrices, &c.Redis)
+	d.sources("weights", c.Weights, &c.Redis)
+	if c.Norms.Writes && len(c.Weights) == 0 && !d.has("weights") {
+		d.add("norms.writes", "needs weights, by which norms are computed")
+	}
+}
+
+// sources reports the entries of the list at key that have no file, where there
+// is no Redis to take them from.
+func (d *decoder) sources(list string, entries []Matrix, redis *Redis) {
+	for i, m := range entries {
+		if m.File == "" && redis.URL.Reveal() == "" && !d.has("redis.url") {
+			d.add(fmt.Sprintf("%s[%d].file", list, i), "must be set where neither redis.url nor %s is", EnvRedisURL)
 		}
 	}
 }

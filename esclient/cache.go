@@ -42,7 +42,8 @@ type CacheOptions struct {
 // goes on and fills the memory. At most 32 loads are under way at once; a
 // caller that would start one more gets [ErrBusy]. Failures are remembered for
 // a second, for the time to live those that say how the cluster is:
-// [ErrNotText], [ErrMixed], [ErrRemote] and [ErrTooManyFields].
+// [ErrNotText], [ErrMixed], [ErrRemote] and [ErrTooManyFields], ten seconds
+// [ErrNoLinear] and [ErrNoNorms].
 //
 // Its methods may be called at the same time. [Cached.Close] ends it.
 type Cached struct {
@@ -69,6 +70,7 @@ type Cached struct {
 	infos    *memo[struct{}, Info]
 	scales   *memo[fieldKey, learnt[float64]]
 	scripts  *memo[indexKey, learnt[bool]]
+	linears  *memo[linearKey, Linear]
 	// counts are the loads of terms. They end in fields and terms, or failed.
 	counts flights[countKey, counted]
 	fields *otter.Cache[fieldKey, fieldRecord]
@@ -147,12 +149,14 @@ func NewCached(client *Client, o CacheOptions) *Cached {
 	c.analyses = flights[askKey, *Analysis]{loader: c.loader, count: &c.analysis}
 	c.guesses = flights[guessKey, guessed]{loader: c.loader, count: &c.analysis, inner: true}
 	small := o.StatisticsBytes / share
-	c.infos = newMemo(c.loader, &c.statistics, true, small,
+	c.infos = newMemo(c.loader, &c.statistics, true, small/2,
 		func(struct{}, Info) int { return 0 }, expiry[Info](c.ttl))
 	c.scales = newMemo(c.loader, &c.statistics, false, small,
 		func(k fieldKey, _ learnt[float64]) int { return k.bytes() }, guessExpiry[float64](c.ttl))
 	c.scripts = newMemo(c.loader, &c.statistics, false, small,
 		func(k indexKey, _ learnt[bool]) int { return k.bytes() }, guessExpiry[bool](c.ttl))
+	c.linears = newMemo(c.loader, &c.statistics, false, small-small/2,
+		func(k linearKey, l Linear) int { return k.bytes() + len(l.Field) }, linearExpiry(c.ttl))
 	c.counts.loader, c.counts.count = c.loader, &c.statistics
 	c.fields = newPlain(small, func(k fieldKey, _ fieldRecord) uint32 { return weight(k.bytes()) }, c.ttl)
 	c.failed = newPlain(small, func(k fieldKey, _ error) uint32 { return weight(k.bytes()) }, failureTime)
@@ -183,7 +187,7 @@ func expiry[V any](ttl time.Duration) func(V, error) time.Duration {
 // telling reports whether an error is knowledge of the cluster, not a failure.
 func telling(err error) bool {
 	return errors.Is(err, ErrNotText) || errors.Is(err, ErrMixed) || errors.Is(err, ErrRemote) ||
-		errors.Is(err, ErrTooManyFields)
+		errors.Is(err, ErrTooManyFields) || errors.Is(err, ErrNoLinear) || errors.Is(err, ErrNoNorms)
 }
 
 // guessExpiry returns how long to remember a fact or a guess.
@@ -197,6 +201,17 @@ func guessExpiry[V any](ttl time.Duration) func(learnt[V], error) time.Duration 
 		default:
 			return ttl
 		}
+	}
+}
+
+// linearExpiry returns how long to remember what [Cached.Linear] is told: what
+// an index lacks for as long as a guess, since somebody may be about to add it.
+func linearExpiry(ttl time.Duration) func(Linear, error) time.Duration {
+	return func(l Linear, err error) time.Duration {
+		if errors.Is(err, ErrNoLinear) || errors.Is(err, ErrNoNorms) {
+			return min(guessTime, ttl)
+		}
+		return expiry[Linear](ttl)(l, err)
 	}
 }
 
@@ -250,6 +265,7 @@ func (c *Cached) Close() {
 	c.infos.close()
 	c.scales.close()
 	c.scripts.close()
+	c.linears.close()
 	c.fields.StopAllGoroutines()
 	c.terms.StopAllGoroutines()
 	c.failed.StopAllGoroutines()
@@ -318,7 +334,8 @@ func (c *Cached) Stats() Stats {
 	s := Stats{Analysis: c.analysis.stats(), Statistics: c.statistics.stats(), Busy: c.busy.Load()}
 	s.Analysis.Bytes = c.schemas.cache.WeightedSize() + c.patterns.cache.WeightedSize() + c.texts.cache.WeightedSize()
 	s.Statistics.Bytes = c.infos.cache.WeightedSize() + c.scales.cache.WeightedSize() +
-		c.scripts.cache.WeightedSize() + c.fields.WeightedSize() + c.terms.WeightedSize() + c.failed.WeightedSize()
+		c.scripts.cache.WeightedSize() + c.linears.cache.WeightedSize() +
+		c.fields.WeightedSize() + c.terms.WeightedSize() + c.failed.WeightedSize()
 	return s
 }
 

@@ -179,11 +179,17 @@ func parseError(status int, body []byte) *Error {
 		}
 		e.Type, e.Reason = first.Type, first.Reason
 	}
-	const maxReason = 300
-	if len(e.Reason) > maxReason {
-		e.Reason = strings.ToValidUTF8(e.Reason[:maxReason], "") + "…"
-	}
+	e.Reason = shorten(e.Reason)
 	return e
+}
+
+// shorten cuts a reason to what [Error] promises.
+func shorten(reason string) string {
+	const maxReason = 300
+	if len(reason) <= maxReason {
+		return reason
+	}
+	return strings.ToValidUTF8(reason[:maxReason], "") + "…"
 }
 
 // A request is one call to the cluster.
@@ -191,7 +197,7 @@ type request struct {
 	method string
 	// path holds the escaped path and the query.
 	path string
-	// body is marshaled as JSON; nil is none.
+	// body is marshaled as JSON, lines apart; nil is none.
 	body any
 	// timeout bounds the call, the reading of its answer included; 0 is the
 	// client's own.
@@ -199,6 +205,10 @@ type request struct {
 	// limit bounds the answer in bytes; 0 is maxAnswer.
 	limit int64
 }
+
+// lines are a body that is sent as it is: JSON values, each with an end of
+// line.
+type lines []byte
 
 // send makes a call and hands the body of its answer, if that is a success, to
 // read.
@@ -218,9 +228,12 @@ func (c *Client) send(ctx context.Context, r request, read func(io.Reader) error
 func (c *Client) perform(ctx context.Context, r request, read func(io.Reader) error) error {
 	var body io.Reader
 	if r.body != nil {
-		b, err := json.Marshal(r.body, jsontext.AllowInvalidUTF8(true), json.Deterministic(true))
-		if err != nil {
-			return fmt.Errorf("encode the request: %w", err)
+		b, ok := r.body.(lines)
+		if !ok {
+			var err error
+			if b, err = encode(r.body); err != nil {
+				return fmt.Errorf("encode the request: %w", err)
+			}
 		}
 		body = bytes.NewReader(b)
 	}
@@ -244,6 +257,11 @@ func (c *Client) perform(ctx context.Context, r request, read func(io.Reader) er
 		r.limit = maxAnswer
 	}
 	return read(&boundedReader{r: resp.Body, left: r.limit})
+}
+
+// encode returns v as JSON.
+func encode(v any) ([]byte, error) {
+	return json.Marshal(v, jsontext.AllowInvalidUTF8(true), json.Deterministic(true))
 }
 
 // call makes a call and decodes its JSON answer into out.

@@ -208,6 +208,7 @@ func TestRealEngine(t *testing.T) {
 	t.Run("scans a share", e.testShare)
 	t.Run("tells of a lost scroll", e.testLostScroll)
 	t.Run("names indices", e.testIndices)
+	t.Run("updates documents", e.testNormDocs)
 	t.Run("resolves indices as a search does", e.testExpressions)
 	t.Run("takes the indices of a data stream", e.testDataStream)
 	t.Run("names the fields that a pattern searches", e.testFields)

@@ -45,6 +45,8 @@ type property struct {
 	Similarity     string                    `json:"similarity"`
 	Path           string                    `json:"path"`
 	Index          jsontext.Value            `json:"index"`
+	IndexOptions   string                    `json:"index_options"`
+	DocValues      jsontext.Value            `json:"doc_values"`
 	Properties     map[string]jsontext.Value `json:"properties"`
 	Fields         map[string]jsontext.Value `json:"fields"`
 }

@@ -24,10 +24,14 @@ const (
 
 // A hit is a document as a page of a scan has it.
 type hit struct {
-	Index   string         `json:"_index"`
-	ID      string         `json:"_id"`
-	Routing string         `json:"_routing"`
-	Source  jsontext.Value `json:"_source"`
+	Index       string                    `json:"_index"`
+	ID          string                    `json:"_id"`
+	Routing     string                    `json:"_routing"`
+	Source      jsontext.Value            `json:"_source"`
+	SeqNo       int64                     `json:"_seq_no"`
+	PrimaryTerm int64                     `json:"_primary_term"`
+	Version     int64                     `json:"_version"`
+	Fields      map[string]jsontext.Value `json:"fields"`
 }
 
 // scroll searches with body and hands its hits to fn, page by page, until there
@@ -35,7 +39,7 @@ type hit struct {
 // that comes. fn must not keep the page.
 func (c *Client) scroll(ctx context.Context, index string, body object, fn func([]hit) error) (err error) {
 	const filter = "filter_path=_scroll_id,_shards.failed,hits.hits._index,hits.hits._id," +
-		"hits.hits._routing,hits.hits._source"
+		"hits.hits._routing,hits.hits._source,hits.hits._seq_no,hits.hits._primary_term,hits.hits._version,hits.hits.fields"
 	r := request{
 		method: http.MethodPost, path: indexPath(index, "/_search?scroll="+scrollTime+"&"+filter),
 		body: body, timeout: pageTimeout, limit: maxPage,

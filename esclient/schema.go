@@ -153,11 +153,12 @@ func (c *Client) indexFields(ctx context.Context, indices Indices, field string)
 // expression, and with them the request for their mappings.
 const maxAliased = 16
 
-// mappings asks for the mappings of a field, once more where it is an alias
-// and the answer lacks the field it stands for.
-func (c *Client) mappings(ctx context.Context, indices Indices, field string) (map[string]indexMapping, error) {
+// mappings asks for the mappings of a field and of more, once more where it is
+// an alias and the answer lacks the field it stands for.
+func (c *Client) mappings(ctx context.Context, indices Indices, field string, more ...string) (map[string]indexMapping, error) {
 	var answer map[string]indexMapping
-	if err := c.call(ctx, request{method: http.MethodGet, path: schemaPath(indices, field)}, &answer); err != nil {
+	all := append([]string{field}, more...)
+	if err := c.call(ctx, request{method: http.MethodGet, path: schemaPath(indices, all...)}, &answer); err != nil {
 		return nil, err
 	}
 	missing, err := aliased(answer, field)
@@ -169,7 +170,7 @@ func (c *Client) mappings(ctx context.Context, indices Indices, field string) (m
 			field, indices.Expression, len(missing), ErrMixed)
 	}
 	var full map[string]indexMapping
-	path := schemaPath(indices, append(missing, field)...)
+	path := schemaPath(indices, append(missing, all...)...)
 	err = c.call(ctx, request{method: http.MethodGet, path: path}, &full)
 	return full, err
 }

@@ -66,6 +66,10 @@ type clause struct {
 	formReason Reason
 	// rescored says that the form orders the best hits of the linear one anew.
 	rescored bool
+	// exact says that the form is FormHard, and modeReason why the search is not
+	// ranked in the mode configured.
+	exact      bool
+	modeReason Reason
 }
 
 // groups reports whether the clause counts how many terms of the text match.
@@ -83,6 +87,10 @@ type target struct {
 	// docFreqs are the live document frequencies of the selection's terms.
 	docFreqs []int64
 	sel      selection
+	// exact is what FormHard needs, nil in other forms.
+	exact *exact
+	// truncated says that terms of FormHard were taken back.
+	truncated bool
 	// found is how many of the selection's terms, its best ones, a search looks
 	// for whose best hits are ordered anew by all of them.
 	found int

@@ -16,16 +16,14 @@ func (j *job) collect() error {
 	if err := j.resolve(); err != nil {
 		return &StageError{StageFields, err}
 	}
-	targets := j.targets()
-	if err := j.analyze(targets); err != nil {
-		return &StageError{StageAnalyze, err}
+	targets, err := j.findTexts(j.targets())
+	if err != nil {
+		return err
 	}
-	j.weigh()
-	targets = open(targets)
+	if hard, err := j.hard(targets); hard || err != nil {
+		return err
+	}
 	leads := leading(targets)
-	if err := j.fetchRows(leads); err != nil {
-		return &StageError{StageRows, err}
-	}
 	for _, t := range leads {
 		keep := j.options.MaxAddedTerms * candidatesPerTerm
 		t.sel.propose(t.analysis.Weighting, t.rows.Docs(), j.options.MaxDocShare, keep)
@@ -39,6 +37,20 @@ func (j *job) collect() error {
 	}
 	j.share(leading(open(targets)))
 	return nil
+}
+
+// texts sets the targets' terms and the rows of these, and returns the targets
+// that stay open.
+func (j *job) texts(targets []clauseTarget) ([]clauseTarget, error) {
+	if err := j.analyze(targets); err != nil {
+		return nil, &StageError{StageAnalyze, err}
+	}
+	j.weigh()
+	targets = open(targets)
+	if err := j.fetchRows(leading(targets)); err != nil {
+		return nil, &StageError{StageRows, err}
+	}
+	return targets, nil
 }
 
 // clauseTarget is a target with the clause that it belongs to.

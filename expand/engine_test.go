@@ -18,6 +18,10 @@ type engine struct {
 	cluster *fakeCluster
 	// doc holds tf/(tf+K) of each term in each field.
 	doc map[string]map[string]float64
+	// linear are the fields, by name, that hold for each term its tf, and norms
+	// the doc values of the document.
+	linear map[string]Linear
+	norms  map[string]float64
 	// depth and leaves are the deepest nesting and the number of queries without
 	// queries in them, of all queries looked at.
 	depth, leaves int
@@ -53,6 +57,8 @@ func (e *engine) query(q any, depth int) hit {
 			return e.disMax(asList(o["queries"]), number64(o["tie_breaker"], 0), depth)
 		case "script_score":
 			return e.scriptScore(o, depth)
+		case "function_score":
+			return e.functionScore(o, depth)
 		case "term":
 			e.leaves++
 			for field, options := range o {
@@ -134,8 +140,29 @@ func (e *engine) scriptScore(o map[string]any, depth int) hit {
 	return h
 }
 
+// functionScore divides by a doc value.
+func (e *engine) functionScore(o map[string]any, depth int) hit {
+	h := e.query(o["query"], depth+1)
+	factor := o["field_value_factor"].(map[string]any)
+	if factor["modifier"] != "reciprocal" || o["boost_mode"] != "multiply" {
+		e.tb.Fatalf("no such function: %v", o)
+	}
+	norm, ok := e.norms[factor["field"].(string)]
+	if !ok {
+		norm = number64(factor["missing"], math.NaN())
+	}
+	h.score /= norm
+	return h
+}
+
 func (e *engine) term(field, term string) hit {
 	tf := e.doc[field][term]
+	if l, ok := e.linear[field]; ok {
+		if !l.Scripted {
+			tf *= l.Factor * idf(e.cluster.docFreqs[term], e.cluster.docCount)
+		}
+		return hit{tf > 0, tf}
+	}
 	return hit{tf > 0, e.cluster.scale * idf(e.cluster.docFreqs[term], e.cluster.docCount) * tf}
 }
 

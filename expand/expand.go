@@ -21,6 +21,8 @@ const (
 	StageAnalyze    Stage = "analyze"
 	StageRows       Stage = "rows"
 	StageStatistics Stage = "statistics"
+	StageLinear     Stage = "linear"
+	StageWeights    Stage = "weights"
 )
 
 // A StageError is a failure to expand. The original request has to go on.
@@ -40,6 +42,8 @@ type Expander struct {
 	cluster  Cluster
 	matrices Matrices
 	options  Options
+	weights  WeightSource // nil without
+	linear   LinearFields // nil without
 	pits     *pits
 	limits   *limits
 	scratch  *sync.Pool
@@ -74,6 +78,15 @@ func (e *Expander) WithMatrices(matrices Matrices) *Expander {
 	return &other
 }
 
+// WithExact returns an Expander that can rank by the modes hard and soft, and
+// shares with e what both learn of the cluster. Without weights there is no
+// [ModeHard], and [ModeSoft] takes the document frequencies in the rows of S.
+func (e *Expander) WithExact(weights WeightSource, linear LinearFields) *Expander {
+	other := *e
+	other.weights, other.linear = weights, linear
+	return &other
+}
+
 // scratch is the memory of one expansion, used again for the next.
 type scratch struct {
 	scanner  scanner
@@ -100,6 +113,10 @@ type job struct {
 	// first is the first page of the search's point in time, nil where it has
 	// none.
 	first *firstPage
+	// rerank says how the hits are ordered anew, nil where they are not, and
+	// edits what is changed of the body for that, in its order.
+	rerank *Rerank
+	edits  []edit
 }
 
 // Expand rewrites one search. What is not to be rewritten comes back with
@@ -108,7 +125,8 @@ type job struct {
 //
 // Warm, it makes no call that leaves the process. Cold, the calls of all
 // clauses go out side by side, so that at most three follow one another:
-// analysis, rows, statistics.
+// analysis, rows, statistics. [ModeHard] asks about linear fields beside the
+// first two, and for weights beside the last.
 func (e *Expander) Expand(ctx context.Context, req *Request) (*Result, error) {
 	switch req.Endpoint {
 	case EndpointMultiSearch, EndpointRankEval:
@@ -132,6 +150,7 @@ func (e *Expander) expandOne(ctx context.Context, req *Request) (*Result, error)
 	case reason != "":
 		return &Result{Reason: reason, Clauses: j.notes()}, nil
 	}
+	j.planRerank()
 	res := j.result()
 	if !res.Rewritten && res.Reason == "" {
 		res.Reason = j.reason()

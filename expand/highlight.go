@@ -174,11 +174,11 @@ func (j *job) copyMarked(w *writer, start, end int) {
 		if start >= h.at || h.at > end || !j.marks(h) {
 			continue
 		}
-		w.out = append(w.out, j.body[start:h.at]...)
+		j.copyEdited(w, start, h.at)
 		start = h.at
 		j.highlight(w, h)
 	}
-	w.out = append(w.out, j.body[start:end]...)
+	j.copyEdited(w, start, end)
 }
 
 // marks reports whether the words to highlight have to be said: where the query
@@ -191,11 +191,12 @@ func (j *job) marks(h *highlight) bool {
 	related := j.options.Highlight == HighlightRelated
 	for i := range scan.clauses {
 		c := &scan.clauses[i]
-		if c.added() == 0 || !h.covers(c) {
+		if !c.changed() || !h.covers(c) {
 			continue
 		}
-		// A highlighter sees all terms of a query but those in script_score.
-		if !related || c.form == FormSaturated && !j.rescore {
+		// A highlighter sees all terms of a query but those in script_score, and
+		// those of a linear field it may take for another field's.
+		if !related || c.form == FormSaturated && !j.rescore || c.form == FormHard {
 			return true
 		}
 	}

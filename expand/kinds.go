@@ -17,6 +17,8 @@ type kind struct {
 	// averaged, or the least is taken, one more match can lower a hit, so that
 	// only what the original matches may match.
 	scoreMode string
+	// sums says that the score is made of those of the queries inside alone.
+	sums bool
 	// alone is why the kind is left alone with all that is in it.
 	alone Reason
 }
@@ -33,9 +35,9 @@ var kinds = map[string]kind{
 	"query_string":        {read: (*clause).queryString},
 	"simple_query_string": {read: (*clause).simpleQueryString},
 
-	"bool":           {inside: []string{"must", "should"}, outside: []string{"filter", "must_not"}},
+	"bool":           {inside: []string{"must", "should"}, outside: []string{"filter", "must_not"}, sums: true},
 	"boosting":       {inside: []string{"positive"}, outside: []string{"negative"}},
-	"dis_max":        {inside: []string{"queries"}},
+	"dis_max":        {inside: []string{"queries"}, sums: true},
 	"function_score": {inside: []string{"query"}},
 	"script_score":   {inside: []string{"query"}},
 	"nested":         {inside: []string{"query"}, scoreMode: "avg"},

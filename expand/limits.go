@@ -121,7 +121,7 @@ func (j *job) over(w *writer) int {
 	scan := &j.scanner.scan
 	n := scan.leaves + w.leaves
 	for i := range scan.clauses {
-		if c := &scan.clauses[i]; c.added() == 0 {
+		if c := &scan.clauses[i]; !c.changed() {
 			n += c.leaves()
 		}
 	}
@@ -204,7 +204,7 @@ func (j *job) flatten(c *clause) {
 			c.form = FormGrouped
 		case FormGrouped:
 			c.form = FormLinear
-		case FormAuto, FormLinear:
+		case FormAuto, FormLinear, FormHard: // the last is not taken where it is too deep
 			c.form = FormAuto
 			c.leave(ReasonTooDeep)
 			return

@@ -43,6 +43,10 @@ func (w *writer) groups(c *clause, fields []target) {
 func (w *writer) either(t *target, i int, lead *target, term string) {
 	w.comma()
 	w.term(t.field, term, 1)
+	if lead.exact != nil {
+		w.related(t, lead, lead.sel.originOf(term))
+		return
+	}
 	added := w.added(lead)
 	for k := range added {
 		if c := &added[k]; c.in(i) && lead.sel.origins[c.origin].term == term {

@@ -17,7 +17,8 @@ import (
 const searchesSideBySide = 4
 
 // maxSearches bounds the searches of one request that is expanded, and with it
-// the size of what comes out: at most some 20 KiB are added to each.
+// the size of what comes out: at most some 20 KiB are added to each, in
+// [ModeHard] as much as [maxHardTerms] allows.
 const maxSearches = 256
 
 // A part is one search of a request that holds several.
@@ -135,7 +136,7 @@ func line(body []byte, at int) (span, int) {
 // search returns the search that a header of _msearch begins, without a body.
 // What the header says goes before the request's path and parameters.
 func search(req *Request, header []byte) (Request, error) {
-	out := Request{Endpoint: EndpointSearch, Index: req.Index, Preview: req.Preview}
+	out := Request{Endpoint: EndpointSearch, Index: req.Index, Preview: req.Preview, Fixed: ReasonEndpoint}
 	said := url.Values{}
 	for part := range strings.SplitSeq(req.RawQuery, "&") {
 		if name, value, _ := strings.Cut(part, "="); inHeader(name) {

@@ -19,7 +19,9 @@ func expandRequest(tb testing.TB, req *Request, change func(c *fakeCluster, o *O
 	if change != nil {
 		change(c, &o)
 	}
-	r, err := New(c, m, o).Expand(tb.Context(), req)
+	exact := rentalWeights()
+	exact.scripted = c.scripts
+	r, err := New(c, m, o).WithExact(exact, exact).Expand(tb.Context(), req)
 	if err != nil {
 		tb.Fatal(err)
 	}

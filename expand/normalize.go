@@ -78,7 +78,7 @@ func (w *writer) bound(t *target, mass float64) float64 {
 			sum += both.score(tieOrigin)
 		}
 		return sum
-	case FormAuto, FormLinear:
+	case FormAuto, FormLinear, FormHard: // the last is not normalized
 	}
 	sum := 0.0
 	for _, c := range w.added(t) {

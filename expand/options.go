@@ -17,6 +17,9 @@ const (
 	// FormSaturated counts the neighbors' occurrences, scaled, as occurrences
 	// of the term inside one BM25 saturation. It needs inline scripts.
 	FormSaturated
+	// FormHard makes the score the hard-normalised soft cosine. [ModeHard] takes
+	// it, and it is none to ask for.
+	FormHard
 )
 
 // String returns the name of the form as the configuration writes it.
@@ -28,8 +31,37 @@ func (f Form) String() string {
 		return "grouped"
 	case FormSaturated:
 		return "saturated"
+	case FormHard:
+		return "hard"
 	default:
 		return "auto"
+	}
+}
+
+// A Mode is the measure that hits are ranked by.
+type Mode uint8
+
+// The modes.
+const (
+	// ModeBM25 ranks by the engine's BM25 with related terms added.
+	ModeBM25 Mode = iota
+	// ModeHard ranks by (Wx)ᵀS(Wy)/(‖Wx‖ ‖Wy‖), which the engine computes: the
+	// hard-normalised soft cosine. It needs what [LinearFields] tell of.
+	ModeHard
+	// ModeSoft has the first hits ordered anew, outside of the engine, by
+	// (Wx)ᵀS(Wy)/(√((Wx)ᵀS(Wx)) √((Wy)ᵀS(Wy))): the soft cosine measure.
+	ModeSoft
+)
+
+// String returns the name of the mode as the configuration writes it.
+func (m Mode) String() string {
+	switch m {
+	case ModeHard:
+		return "hard"
+	case ModeSoft:
+		return "soft"
+	default:
+		return "bm25"
 	}
 }
 
@@ -93,6 +125,11 @@ type Strength struct {
 // Options are the limits and choices of an [Expander]. The zero value adds
 // nothing; [DefaultOptions] is the measured recipe.
 type Options struct {
+	// Mode is the measure. Where a search does not allow it, it is ranked as in
+	// ModeBM25, and the clauses say why.
+	Mode Mode
+	// RerankWindow is k, how many hits ModeSoft orders anew. At 0 none are.
+	RerankWindow int
 	// Scoring is the form to write.
 	Scoring Form
 	// Phase says when the form is computed.
@@ -130,6 +167,7 @@ type Options struct {
 // tenth of the documents, λ as measured on judged collections.
 func DefaultOptions() Options {
 	return Options{
+		RerankWindow:  100,
 		MaxAddedTerms: 30,
 		MaxQueryTerms: 64,
 		MaxDocShare:   0.1,

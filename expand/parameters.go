@@ -25,6 +25,11 @@ type parameters struct {
 	minScore, terminateAfter          string
 	ignoreUnavailable, allowNoIndices string
 	expandWildcards, ignoreThrottled  string
+
+	from, seqNo, version                     string
+	filterPath, storedFields, searchPipeline string
+	// paged says that the body now says which hits come back.
+	paged bool
 }
 
 // readParameters reads the raw query string. A parameter that stands twice
@@ -109,6 +114,26 @@ func (p *parameters) envelope(name string) *string {
 	case "ignore_throttled":
 		return &p.ignoreThrottled
 	}
+	return p.answer(name)
+}
+
+// answer returns where the value of a parameter belongs that says what comes
+// back.
+func (p *parameters) answer(name string) *string {
+	switch name {
+	case "from":
+		return &p.from
+	case "seq_no_primary_term":
+		return &p.seqNo
+	case "version":
+		return &p.version
+	case "filter_path":
+		return &p.filterPath
+	case "stored_fields":
+		return &p.storedFields
+	case "search_pipeline":
+		return &p.searchPipeline
+	}
 	return nil
 }
 
@@ -123,6 +148,16 @@ func (p *parameters) routed() bool {
 func isQuery(name string) bool {
 	switch name {
 	case "q", "df", "analyzer", "default_operator", "lenient", "analyze_wildcard":
+		return true
+	}
+	return false
+}
+
+// isPage reports whether the parameter says which hits come back, or with what
+// that they are ordered by.
+func isPage(name string) bool {
+	switch name {
+	case "from", "size", "seq_no_primary_term", "version":
 		return true
 	}
 	return false
@@ -198,13 +233,14 @@ func (p *parameters) body() []byte {
 // with search_type where the body needs it. All else stays as it came.
 func (p *parameters) rewritten(raw string, needDFS bool) string {
 	needDFS = needDFS && p.searchType == ""
-	if p.q == "" && p.source == "" && !needDFS {
+	if p.q == "" && p.source == "" && !needDFS && !p.paged {
 		return raw
 	}
 	var kept []string
 	for part := range strings.SplitSeq(raw, "&") {
 		name, _, _ := strings.Cut(part, "=")
 		said := p.q != "" && isQuery(name) || p.source != "" && (name == "source" || name == "source_content_type")
+		said = said || p.paged && isPage(name)
 		if part != "" && !said {
 			kept = append(kept, part)
 		}

@@ -47,7 +47,10 @@ type firstClause struct {
 	reason Reason
 	// single, plain and same are settled by the analyses, see [job.weigh].
 	single, plain, same bool
-	targets             []target
+	// exact and modeReason are settled for all clauses, see [job.hard].
+	exact      bool
+	modeReason Reason
+	targets    []target
 }
 
 // pits remembers for each search on a point in time the terms that were added
@@ -158,15 +161,19 @@ func (j *job) firstPage(err error) *firstPage {
 	for _, c := range j.pitClauses() {
 		first := firstClause{
 			reason: c.reason, single: c.single(), plain: c.plain, same: c.same,
+			exact: c.exact, modeReason: c.modeReason,
 			targets: make([]target, 0, len(c.targets)),
 		}
 		for i := range c.targets {
 			t := &c.targets[i]
 			kept := target{
 				field: strings.Clone(t.field), boost: t.boost, rows: t.rows, reason: t.reason,
-				analysis: t.analysis.clone(), stats: t.stats,
+				analysis: t.analysis.clone(), stats: t.stats, exact: t.exact,
 			}
 			kept.sel.copy(&t.sel)
+			if t.exact != nil { // it looks for all neighbors of a term
+				kept.sel.entries = slices.Clone(t.sel.entries)
+			}
 			kept.sel.ownTerms()
 			first.targets = append(first.targets, kept)
 		}
@@ -181,6 +188,7 @@ func (j *job) restore(p *firstPage) {
 	for i, c := range j.pitClauses() {
 		first := &p.clauses[i]
 		c.reason, c.plain, c.same = first.reason, first.plain, first.same
+		c.exact, c.modeReason = first.exact, first.modeReason
 		if first.single {
 			c.every, c.minimum = false, nil
 		}
@@ -190,6 +198,7 @@ func (j *job) restore(p *firstPage) {
 			t.sel = selection{}
 			j.lend(t)
 			t.sel.copy(&first.targets[k].sel)
+			t.sel.entries = append(t.sel.entries, first.targets[k].sel.entries...)
 		}
 	}
 }
@@ -246,6 +255,7 @@ const (
 	clauseBytes = 128
 	targetBytes = 384
 	termBytes   = 144
+	entryBytes  = 24
 )
 
 // weight returns about how many bytes p takes.
@@ -262,7 +272,7 @@ func (p *firstPage) weight() uint32 {
 
 // weight returns about how many bytes t takes.
 func (t *target) weight() int {
-	n := targetBytes + len(t.field)
+	n := targetBytes + len(t.field) + entryBytes*len(t.sel.entries)
 	if t.analysis != nil {
 		for _, term := range t.analysis.Terms {
 			n += termBytes + len(term)

@@ -130,6 +130,58 @@ type Pinned interface {
 	For(index, field string) Rows
 }
 
+// Weights are term weights W that were frozen at one moment: w = idf of a
+// term's document frequency then.
+type Weights interface {
+	// ID names the weights by their content.
+	ID() string
+	// Docs is the number of documents that the frequencies refer to.
+	Docs() int64
+	// Rows sets rows[k] to a row that has the document frequency of terms[k], the
+	// zero Row where it is not known, which counts as 1. What else is in the rows
+	// means nothing. The two slices have the same length.
+	Rows(ctx context.Context, terms []string, rows []simmatrix.Row) error
+}
+
+// A WeightSource gives out the weights that are bound to fields.
+type WeightSource interface {
+	// Weights returns the weights for a field of an index expression, in the
+	// version that is active now, nil where none are bound or there.
+	Weights(index, field string) Weights
+}
+
+// A Linear tells where in the cluster the exact scores of a field come from.
+type Linear struct {
+	// Field is the field whose score for a term is linear in tf: the one asked
+	// for or a multi-field of it with the same analyzers.
+	Field string
+	// Scripted says that the score is boost·tf. Else it is boost·Factor·idf·tf,
+	// idf being that of the shard or, with dfs, of all shards.
+	Scripted bool
+	// Factor is c, positive; see Scripted.
+	Factor float64
+	// Norm is the name of the doc value that holds ‖Wy‖.
+	Norm string
+	// Missing stands for ‖Wy‖ where a document has none; it is positive.
+	Missing float64
+}
+
+// Errors of [LinearFields] that mean "not in this mode".
+var (
+	// ErrNoLinear says that no field scores linearly in all indices of the
+	// request.
+	ErrNoLinear = errors.New("no field with a linear similarity")
+	// ErrNoNorms says that the documents have no norms by these weights.
+	ErrNoNorms = errors.New("no norms of the documents")
+)
+
+// LinearFields knows what the indices hold for [ModeHard].
+type LinearFields interface {
+	// Linear tells of a field, given the [Weights.ID] of its weights. Its error
+	// wraps [ErrNoLinear] or [ErrNoNorms], or one of those of [Cluster].
+	Linear(ctx context.Context, indices Indices, field, weights string) (Linear, error)
+}
+
 // Matrices gives out the active versions.
 type Matrices interface {
 	// Pin returns the versions active now. It does no I/O.

@@ -102,6 +102,9 @@ func fuzzOptions(bits uint16) (o Options, change func(c *fakeCluster)) {
 		o.NormalizeScores, o.Phrases, o.RescoreQueries = bits>>4&1 == 1, bits>>5&1 == 1, bits>>6&1 == 1
 		o.Matching, o.Highlight = Matching(bits>>7&1), Highlight(bits>>8&1)
 		o.DefaultFields = []string{"body", "title"}
+		if bits>>12&1 == 1 {
+			o.Mode = ModeHard
+		}
 	})
 	return o, func(c *fakeCluster) {
 		c.scripts, c.shards = bits>>9&1 == 0, 1+int(bits>>10&1)
@@ -131,7 +134,7 @@ func FuzzExpand(f *testing.F) {
 		`{"collapse":{"field":"k","inner_hits":[{"name":"a","highlight":{"fields":{}}},{"highlight":{}}]},"query":{"match":{"body":"car"}},"aggs":{"h":{"top_hits":{"highlight":{}}}}}`,
 		`{"highlight":{"fields":{}},"retriever":{"rrf":{"retrievers":[{"standard":{"query":{"term":{"a":"b"}},"collapse":{"inner_hits":{"highlight":{}}}}},{"standard":{"query":{"match":{"body":"car"}}}}]}}}`,
 	} {
-		for k := range 6 {
+		for k := range 12 {
 			f.Add([]byte(seed), uint16(i+701*k))
 		}
 	}
@@ -166,7 +169,7 @@ func FuzzMultiSearch(f *testing.F) {
 		"{}\n" + carRental + "\n", "{\"index\":\"a\"}\r\n" + carRental + "\r\n\n{}\n", "\n{}\n" + carRental + "\n", "{}\n" + carRental,
 		"{ } \n" + carRental + "\n{\"search_type\":\"query_then_fetch\"}\n" + carRental + "\n[]\n" + carRental + "\n",
 	} {
-		for k := range 4 {
+		for k := range 8 {
 			f.Add([]byte(seed), uint16(i+1301*k))
 		}
 	}

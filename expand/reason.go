@@ -146,3 +146,24 @@ const (
 	// shards only, which know the statistics of no others.
 	ReasonRouting Reason = "routing"
 )
+
+// Reasons why a search is not ranked in the mode configured.
+const (
+	// ReasonNoWeights: no weights are bound to the index and field, or they have
+	// no version; for soft, the matrix has no document frequencies either.
+	ReasonNoWeights Reason = "no_weights"
+	// ReasonNoLinear: see [ErrNoLinear].
+	ReasonNoLinear Reason = "no_linear_field"
+	// ReasonNoNorms: see [ErrNoNorms].
+	ReasonNoNorms Reason = "no_norms"
+	// ReasonTruncated: the cluster takes fewer clauses than S has neighbors for
+	// the text, so that those that weigh least were left out.
+	ReasonTruncated Reason = "truncated"
+	// ReasonWindow: the page reaches behind the hits that are ordered anew.
+	ReasonWindow Reason = "rerank_window"
+	// ReasonOtherScores: queries other than for text score as well.
+	ReasonOtherScores Reason = "other_scores"
+	// ReasonAnswer: the request asks for an answer that lacks what the order
+	// needs: ids, scores or sequence numbers.
+	ReasonAnswer Reason = "answer_members"
+)

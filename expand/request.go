@@ -34,6 +34,9 @@ type Request struct {
 	// Preview says that what comes out is only looked at, and not sent: it does
 	// not decide how the pages of a point in time are expanded.
 	Preview bool
+	// Fixed says why the hits of the answer cannot be ordered anew on their way,
+	// "" where they can. It holds for [ModeSoft] alone.
+	Fixed Reason
 }
 
 // A Result is what becomes of a [Request].
@@ -44,6 +47,9 @@ type Result struct {
 	// RawQuery and Body replace those of the request. Body is JSON.
 	RawQuery string
 	Body     []byte
+	// Rerank, unless nil, says how the hits are to be ordered before the client
+	// gets them.
+	Rerank *Rerank
 	// Clauses tells of every clause that was recognised, in the order of the
 	// body.
 	Clauses []Clause
@@ -54,6 +60,36 @@ type Result struct {
 	// several; those searches are in Body as they came. Each is a
 	// [*StageError].
 	Failures []error
+}
+
+// A Rerank says how the hits of a search are to be ordered anew. The search in
+// [Result.Body] asks for the first Window hits with their sequence numbers and
+// versions.
+type Rerank struct {
+	// Window is how many hits are ordered anew; the client asked for the Size
+	// hits behind the first From of them.
+	Window, From, Size int
+	// KeepSeqNo and KeepVersion say that the client asked for the sequence
+	// numbers and for the versions of the hits.
+	KeepSeqNo, KeepVersion bool
+	// Fields are what the soft cosine is computed over, at least one.
+	Fields []RerankField
+}
+
+// A RerankField is a text that is compared with a field of the hits.
+type RerankField struct {
+	// Field is its full name.
+	Field string
+	// Boost is b, the weight of the field in the measure; it is positive.
+	Boost float64
+	// Terms are the terms of the text, each once, and Freqs how often it has
+	// them: x.
+	Terms []string
+	Freqs []float64
+	// Similarities are the rows of S.
+	Similarities Rows
+	// Weights are W. nil stands for the document frequencies in the rows of S.
+	Weights Weights
 }
 
 // AddedTerms returns how many terms were added over all clauses.
@@ -78,7 +114,8 @@ type Clause struct {
 	// Form is the scoring form that was written, "" where nothing was.
 	Form string `json:"form,omitempty"`
 	// Phase is "rescore" where the form orders the best hits of a simpler one
-	// anew, "query" where it is the query itself, "" where nothing was written.
+	// anew, "query" where it is the query itself, "rerank" where the form finds
+	// the hits that the soft cosine orders, "" where nothing was written.
 	Phase string `json:"phase,omitempty"`
 	// Terms are the terms of the clause's text.
 	Terms []string `json:"terms,omitempty"`

@@ -57,6 +57,10 @@ type scan struct {
 	unscored bool
 	// bar is why the hits cannot be rescored, "" where they can.
 	bar Reason
+	// page says which hits come back, and with what.
+	page page
+	// otherScores says that queries score which are no texts to compare.
+	otherScores bool
 	// leaves estimates from above how many clauses the queries have that are
 	// not in clauses.
 	leaves int
@@ -212,6 +216,7 @@ func (s *scan) option(name []byte, at span, raw []byte) (err error) {
 		s.hasPIT = true
 	case "size":
 		s.noHits = string(raw) == "0"
+		s.page.size = at
 	case "sort":
 		if string(raw) != "[]" && string(raw) != "null" {
 			s.bar = ReasonSort
@@ -225,6 +230,8 @@ func (s *scan) option(name []byte, at span, raw []byte) (err error) {
 		s.bar = ReasonVectors
 	case "track_scores":
 		s.trackScores = string(raw) == "true"
+	default:
+		s.page.option(name, at, raw)
 	}
 	if err != nil {
 		return errNotJSON
@@ -300,6 +307,7 @@ func (s *scanner) query(depth int) error {
 // kind reads the value of a query of the kind named.
 func (s *scanner) kind(name []byte, depth int) error {
 	k, known := kinds[string(name)]
+	s.scan.otherScores = s.scan.otherScores || k.read == nil && !k.sums
 	switch {
 	case !known:
 		return s.leave(ReasonUnknown)
@@ -353,6 +361,7 @@ func (s *scanner) compound(k kind, depth int) (same bool, err error) {
 		}
 		v, err := s.value()
 		s.scan.leaves += queriesIn(v.of(s.body))
+		s.scan.otherScores = s.scan.otherScores || string(name) == "boost" && !isOne(v.of(s.body))
 		return err
 	})
 	s.path = s.path[:pathLen]
@@ -378,6 +387,7 @@ func (s *scanner) clause(k kind, depth int) error {
 	if c.phrase && !s.phrases && c.reason == "" {
 		c.reason = ReasonPhrase
 	}
+	s.scan.otherScores = s.scan.otherScores || c.reason != "" || c.prefix || c.fuzzy
 	switch {
 	case c.reason == "":
 		s.texts++

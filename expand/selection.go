@@ -23,6 +23,8 @@ type origin struct {
 	row simmatrix.Row
 	// idf and w are the engine's, see [idf] and [Weighting.of].
 	idf, w float64
+	// v is that of a candidate, where the form needs it; then w is frozen.
+	v float64
 }
 
 // A candidate is a term j that may be added.
@@ -72,18 +74,8 @@ type selection struct {
 	kept  []candidate
 }
 
-// idf returns the engines' inverse document frequency,
-//
-//	ln(1 + (N − df + 0.5)/(df + 0.5)),
-//
-// with df at least 1 and at most N: a term that the index does not hold is
-// taken for the rarest one, and a count that lags behind for the largest.
-// Source: Lucene's BM25Similarity.
-func idf(docFreq, docCount int64) float64 {
-	df := float64(max(docFreq, 1))
-	n := max(float64(docCount), df)
-	return math.Log1p((n - df + 0.5) / (df + 0.5))
-}
+// idf returns the engines' inverse document frequency, see [simmatrix.IDF].
+func idf(docFreq, docCount int64) float64 { return simmatrix.IDF(docFreq, docCount) }
 
 // mostDocs returns how many of docCount documents an added term may occur in:
 // the share of them, rounded up to whole documents.
@@ -164,7 +156,7 @@ func (sel *selection) propose(weighting Weighting, docs int64, share float64, ke
 			if float64(n.DocFreq) > limit {
 				continue
 			}
-			if sel.isOrigin(n.Term) {
+			if sel.originOf(n.Term) >= 0 {
 				continue
 			}
 			slot := sel.byTerm.slot(n.Term, sel.candidates)
@@ -183,15 +175,15 @@ func (sel *selection) propose(weighting Weighting, docs int64, share float64, ke
 	sel.keepBest(keep)
 }
 
-// isOrigin reports whether term is one of the text. There are few, and most
-// differ in length or first byte.
-func (sel *selection) isOrigin(term string) bool {
+// originOf returns the number of the origin that has the term, -1 for none.
+// There are few, and most differ in length or first byte.
+func (sel *selection) originOf(term string) int {
 	for i := range sel.origins {
 		if sel.origins[i].term == term {
-			return true
+			return i
 		}
 	}
-	return false
+	return -1
 }
 
 // A termTable finds candidates by their term: an open hash table that is filled

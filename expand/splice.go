@@ -1,8 +1,13 @@
 package expand
 
+import (
+	"cmp"
+	"slices"
+)
+
 // decide chooses the form of a clause.
 func (j *job) decide(c *clause) (Form, Reason) {
-	if j.options.Scoring == FormLinear {
+	if j.rerank != nil || j.options.Scoring == FormLinear {
 		return FormLinear, ""
 	}
 	for i := range c.targets {
@@ -22,14 +27,26 @@ func (j *job) decide(c *clause) (Form, Reason) {
 			return FormGrouped, ReasonScale
 		case !t.stats.Scripts:
 			return FormGrouped, ReasonNoScripts
-		case t.analysis.Shards <= 1:
-		case t.analysis.Routed || j.params.routed() || j.pitShards > 0 && j.pitShards < t.analysis.Shards:
-			return FormGrouped, ReasonRouting
-		case j.scoresByShard():
-			return FormGrouped, ReasonSearchType
+		default:
+			if bar := j.shardBar(t.analysis); bar != "" {
+				return FormGrouped, bar
+			}
 		}
 	}
 	return FormSaturated, ""
+}
+
+// shardBar returns why the statistics of all shards are not those that each of
+// them scores by, "" where they are or can be made to be.
+func (j *job) shardBar(a *Analysis) Reason {
+	switch {
+	case a.Shards <= 1:
+	case a.Routed || j.params.routed() || j.pitShards > 0 && j.pitShards < a.Shards:
+		return ReasonRouting
+	case j.scoresByShard():
+		return ReasonSearchType
+	}
+	return ""
 }
 
 // scoresByShard reports whether each shard scores by statistics of its own: an
@@ -48,15 +65,21 @@ func (j *job) plan() {
 		c := &scan.clauses[i]
 		c.form, c.formReason, c.rescored = FormAuto, "", false
 		switch {
-		case c.added() == 0:
+		case !c.changed():
 			continue
 		case scan.unscored && j.same(c):
 			c.leave(ReasonNoScores) // only the order could change
+			continue
+		case c.exact:
+			c.form = FormHard
 			continue
 		}
 		c.form, c.formReason = j.decide(c)
 		if c.formReason == ReasonRouting || c.formReason == ReasonSearchType {
 			j.findLess(c)
+		}
+		if j.rerank != nil {
+			c.findCandidates()
 		}
 		j.flatten(c)
 		saturated = saturated || c.form == FormSaturated
@@ -69,7 +92,7 @@ func (j *job) plan() {
 		return
 	}
 	for i := range scan.clauses {
-		if c := &scan.clauses[i]; c.form != FormAuto {
+		if c := &scan.clauses[i]; c.form != FormAuto && !c.exact {
 			c.form, c.formReason = FormLinear, ""
 		}
 	}
@@ -84,21 +107,26 @@ func (j *job) result() *Result {
 	j.chooseFound()
 	for {
 		j.plan()
-		if j.added() == 0 {
+		if !j.changes() && j.rerank == nil {
 			return &Result{Clauses: j.explain(&w)} // each says why
 		}
 		j.write(&w)
 		over := j.over(&w)
-		if over <= 0 {
+		if over <= 0 || !j.changes() {
 			break
 		}
-		// A term may stand there more than once, so that fewer may do.
-		j.cut((over + 1) / 2)
+		j.fewer(over)
+	}
+	if scan := &j.scanner.scan; scan.unscored && !w.unscored {
+		if j.onlyMatch(&w); !j.changes() {
+			return &Result{Clauses: j.explain(&w)}
+		}
 	}
 	return &Result{
 		Rewritten: true,
 		RawQuery:  j.params.rewritten(j.req.RawQuery, j.needsDFS()),
 		Body:      w.out,
+		Rerank:    j.rerank,
 		Clauses:   j.explain(&w),
 	}
 }
@@ -106,7 +134,46 @@ func (j *job) result() *Result {
 func (j *job) writer() writer {
 	return writer{
 		strength: j.options.Strength, matching: j.options.Matching, normalize: j.options.NormalizeScores,
-		unscored: j.scanner.scan.unscored,
+		// See [job.onlyMatch].
+		unscored: j.scanner.scan.unscored && !j.exactly(),
+		rerank:   j.rerank != nil,
+	}
+}
+
+// exactly reports whether clauses are written in FormHard: then all are.
+func (j *job) exactly() bool {
+	return slices.ContainsFunc(j.scanner.scan.clauses, func(c clause) bool { return c.exact })
+}
+
+// changes reports whether any clause is rewritten.
+func (j *job) changes() bool {
+	scan := &j.scanner.scan
+	for i := range scan.clauses {
+		if scan.clauses[i].changed() {
+			return true
+		}
+	}
+	return false
+}
+
+// fewer takes added terms back, or leaves clauses alone, of a search that has
+// over clauses too many.
+func (j *job) fewer(over int) {
+	// A term may stand there more than once, so that fewer may do.
+	half := (over + 1) / 2
+	if !j.exactly() {
+		j.cut(half)
+		return
+	}
+	scan := &j.scanner.scan
+	if slices.ContainsFunc(scan.clauses, func(c clause) bool { return c.groups() }) {
+		over = half
+	}
+	if j.cutExactly(over) {
+		return
+	}
+	for i := range scan.clauses {
+		scan.clauses[i].leave(ReasonTermLimit)
 	}
 }
 
@@ -129,6 +196,9 @@ const (
 func (j *job) room() int {
 	scan := &j.scanner.scan
 	n := len(j.body) + 4*scan.query.len()
+	for _, e := range j.edits {
+		n += len(e.text)
+	}
 	for i := range scan.highlights {
 		n += scan.highlights[i].len()
 	}
@@ -172,7 +242,7 @@ func (j *job) copy(w *writer, start, end int) {
 	scan := &j.scanner.scan
 	for i := range scan.clauses {
 		c := &scan.clauses[i]
-		if c.added() == 0 || !(span{start, end}).holds(c.at) {
+		if !c.changed() || !(span{start, end}).holds(c.at) {
 			continue
 		}
 		j.copyMarked(w, start, c.at.start)
@@ -189,11 +259,18 @@ func (j *job) needsDFS() bool {
 		return false // they know no search_type
 	}
 	for i := range j.scanner.scan.clauses {
-		if c := &j.scanner.scan.clauses[i]; c.form == FormSaturated && c.shards() > 1 {
+		c := &j.scanner.scan.clauses[i]
+		if c.shards() > 1 && (c.form == FormSaturated || c.form == FormHard && c.scoresByIDF() && !j.scanner.scan.unscored) {
 			return true
 		}
 	}
 	return false
+}
+
+// scoresByIDF reports whether the engine multiplies by idf in one of the linear
+// fields.
+func (c *clause) scoresByIDF() bool {
+	return slices.ContainsFunc(c.targets, func(t target) bool { return t.exact != nil && !t.exact.linear.Scripted })
 }
 
 func (s span) len() int { return s.end - s.start }
@@ -214,8 +291,12 @@ func (c *clause) added() int {
 	return n
 }
 
+// changed reports whether something is written in place of the clause.
+func (c *clause) changed() bool { return c.exact || c.added() > 0 }
+
 // leave leaves the clause alone, although there are terms to add.
 func (c *clause) leave(reason Reason) {
+	c.exact = false
 	for i := range c.targets {
 		if t := &c.targets[i]; t.reason == "" {
 			t.reason = reason
@@ -265,7 +346,13 @@ func (w *writer) explain(c *clause, t *target) Clause {
 		t.sel.candidates = t.sel.candidates[:0]
 		return e
 	}
-	e.Form, e.Phase, e.Reason = c.form.String(), c.phase().String(), c.formReason
+	e.Form, e.Phase, e.Reason = c.form.String(), c.phase().String(), cmp.Or(c.modeReason, c.formReason)
+	if t.truncated || t.exact != nil && t.exact.truncated {
+		e.Reason = ReasonTruncated
+	}
+	if w.rerank {
+		e.Phase = phaseRerank
+	}
 	e.Added = make([]Added, len(t.sel.candidates))
 	for k := range t.sel.candidates {
 		cand := &t.sel.candidates[k]

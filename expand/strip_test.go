@@ -230,7 +230,8 @@ func (c checker) wraps(outer, clause []byte) bool {
 func listOf(value []byte) []byte { return []byte("[" + string(value) + "]") }
 
 // ours reports whether the queries are made of nothing but what akin adds:
-// terms, alone or combined or behind one of its two scripts.
+// terms, alone or combined, behind one of its two scripts or divided by a doc
+// value.
 func ours(queries [][]byte) bool {
 	for _, q := range queries {
 		kind, parts := inside(q)
@@ -243,10 +244,19 @@ func ours(queries [][]byte) bool {
 			if !ok || !ours(inner.values) {
 				return false
 			}
+			if filter := parts.member("filter"); filter != nil && !ours([][]byte{first(filter)}) {
+				return false
+			}
 		case "script_score":
 			script, _ := parse(parts.member("script"))
 			source := strings.Trim(string(script.member("source")), `"`)
 			if source != scriptInvert && source != scriptSaturate || !ours([][]byte{parts.member("query")}) {
+				return false
+			}
+		case "function_score":
+			function, _ := parse(parts.member("field_value_factor"))
+			if !slices.Equal(parts.names, []string{"query", "field_value_factor", "boost_mode"}) ||
+				string(function.member("modifier")) != `"reciprocal"` || !ours([][]byte{parts.member("query")}) {
 				return false
 			}
 		default:

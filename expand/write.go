@@ -44,6 +44,8 @@ type writer struct {
 	// candidates says that the query finds what a rescore orders anew: clauses
 	// in the saturated form are written in the linear one.
 	candidates bool
+	// rerank says that the query finds what [Result.Rerank] orders anew.
+	rerank bool
 	// form is that of the clause being written, and few says that it is written
 	// for [writer.candidates].
 	form Form
@@ -95,7 +97,7 @@ func (w *writer) original(c *clause, original []byte) {
 
 // clause writes what takes the place of c, whose bytes are original.
 func (w *writer) clause(c *clause, original []byte) {
-	w.form, w.few = c.form, w.candidates && c.rescored
+	w.form, w.few = c.form, w.candidates && c.rescored || w.rerank
 	if w.few {
 		w.form = FormLinear
 	}
@@ -121,14 +123,18 @@ func (w *writer) clause(c *clause, original []byte) {
 		w.original(c, original)
 		w.raw(`]}}`)
 	}
-	w.scoring(c)
+	if w.form == FormHard {
+		w.hard(c)
+	} else {
+		w.scoring(c)
+	}
 	w.end(c)
 }
 
 // end closes a clause behind its queries.
 func (w *writer) end(c *clause) {
 	w.raw(`]`)
-	if w.normalize && !w.unscored {
+	if w.normalize && !w.unscored && w.form != FormHard {
 		if r := w.norm(c); r < 1 {
 			w.raw(`,"boost":`)
 			w.number(r)
@@ -229,7 +235,7 @@ func (w *writer) everywhere(c *clause) {
 // whose own idf the engine multiplies by: λ v_j / w_j².
 func (w *writer) fieldBoost(t *target, c *candidate, i int) float64 {
 	wj := t.analysis.Weighting.of(c.fieldIDFs[i])
-	return w.strength.Linear * c.v / (wj * wj)
+	return w.linear() * c.v / (wj * wj)
 }
 
 // scoring writes the scoring part of a clause as one or more queries: the
@@ -376,8 +382,11 @@ func (w *writer) inverted(t *target, term string, idf, b float64) {
 //
 //	linear, grouped  λ v_j / w_j²
 //	saturated        β_ij = λ v_j / (x_i idf_i)
+//	hard             see [ModeHard]
 func (w *writer) boost(form Form, t *target, c *candidate) float64 {
 	switch form {
+	case FormHard:
+		return t.exact.boost(c.v, idf(c.docFreq, t.stats.DocCount))
 	case FormSaturated:
 		o := &t.sel.origins[c.origin]
 		return w.strength.Saturated * c.v / (o.x * o.idf)

@@ -180,7 +180,7 @@ func (s *Server) shownRequestBody(r *http.Request) (body []byte, status int, why
 	case encoding == "" || len(body) == 0:
 		return body, 0, ""
 	}
-	switch body, reason := s.decompress(body); reason {
+	switch body, reason := s.decompress(body, s.opts.MaxBody); reason {
 	case "":
 		return body, 0, ""
 	case reasonTooLarge:

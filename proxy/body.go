@@ -53,7 +53,7 @@ func (s *Server) readBody(r *http.Request, ex *exchange) (body []byte, reason st
 	case len(types) == 0:
 		return nil, reasonContentType, nil
 	case encoding == "gzip":
-		body, reason = s.decompress(raw)
+		body, reason = s.decompress(raw, s.opts.MaxBody)
 		return body, reason, nil
 	default:
 		return raw, "", nil
@@ -76,18 +76,18 @@ func readUpTo(r io.Reader, size, limit int64) ([]byte, error) {
 }
 
 // decompress returns the content of a gzip stream, or the reason why there is
-// none: it is broken, or larger than a body may be.
-func (s *Server) decompress(raw []byte) (body []byte, reason string) {
+// none: it is broken, or larger than limit.
+func (s *Server) decompress(raw []byte, limit int64) (body []byte, reason string) {
 	gz := s.gzipReader()
 	defer s.gunzip.Put(gz)
 	if err := gz.Reset(bytes.NewReader(raw)); err != nil {
 		return nil, reasonEncoding
 	}
-	body, err := readUpTo(gz, min(4*int64(len(raw)), firstRead), s.opts.MaxBody+1)
+	body, err := readUpTo(gz, min(4*int64(len(raw)), firstRead), limit+1)
 	switch {
 	case err != nil:
 		return nil, reasonEncoding
-	case int64(len(body)) > s.opts.MaxBody:
+	case int64(len(body)) > limit:
 		return nil, reasonTooLarge
 	}
 	return body, ""

@@ -32,7 +32,35 @@ type metrics struct {
 	unchecked  prometheus.Counter
 	expand     prometheus.Observer
 	upstream   prometheus.Observer
+	normMetrics
+	rerankMetrics
 	shadowMetrics
+}
+
+// normMetrics tell of the norms of documents that are written.
+type normMetrics struct {
+	normWrites    *prometheus.CounterVec
+	normDocuments *prometheus.CounterVec
+	normTime      prometheus.Histogram
+}
+
+func newNormMetrics() normMetrics {
+	return normMetrics{
+		normWrites: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "akin_norm_writes_total",
+			Help: "Requests that write documents while norms are kept, by what was done with the body: changed, unchanged, or why it was forwarded as it came.",
+		}, []string{"result"}),
+		normDocuments: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "akin_norm_documents_total",
+			Help: "Documents of such requests by what became of their norms.",
+		}, []string{"result"}),
+		normTime: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "akin_norm_write_duration_seconds",
+			Help: "Time that a write spends in akin's own work on norms.",
+			// 0.5 ms to 8 s in steps of 2 times.
+			Buckets: prometheus.ExponentialBuckets(5e-4, 2, 15),
+		}),
+	}
 }
 
 // shadowMetrics tell how expanded searches differ from the original ones that
@@ -82,6 +110,8 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		}),
 		expand:        stages.WithLabelValues("expand"),
 		upstream:      stages.WithLabelValues("upstream"),
+		normMetrics:   newNormMetrics(),
+		rerankMetrics: newRerankMetrics(),
 		shadowMetrics: newShadowMetrics(),
 	}
 	return m, errors.Join(
@@ -92,12 +122,44 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		registry.Register(m.refused),
 		registry.Register(m.unanswered),
 		registry.Register(m.unchecked),
+		registry.Register(m.normWrites),
+		registry.Register(m.normDocuments),
+		registry.Register(m.normTime),
+		registry.Register(m.rerank),
+		registry.Register(m.rerankTook),
 		registry.Register(m.shadowSearches),
 		registry.Register(m.shadowHits),
 		registry.Register(m.shadowEmpty),
 		registry.Register(m.shadowTook),
 		registry.Register(m.overlap),
 	)
+}
+
+// rerankMetrics tell of the hits that were to be ordered anew.
+type rerankMetrics struct {
+	rerank     *prometheus.CounterVec
+	rerankTook prometheus.Histogram
+}
+
+func newRerankMetrics() rerankMetrics {
+	return rerankMetrics{
+		rerank: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "akin_reranked_total",
+			Help: "Searches whose hits were to be ordered anew, by what became of that; all results but reranked and unreadable mean the engine's order.",
+		}, []string{"result"}),
+		rerankTook: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "akin_rerank_duration_seconds",
+			Help: "Time from the cluster's whole answer until its hits were in order.",
+			// 0.5 ms to 4 s in steps of 2 times.
+			Buckets: prometheus.ExponentialBuckets(0.5e-3, 2, 14),
+		}),
+	}
+}
+
+// reranked notes what became of the hits of a search, and how long that took.
+func (m *rerankMetrics) reranked(result string, took time.Duration) {
+	m.rerank.WithLabelValues(result).Inc()
+	m.rerankTook.Observe(took.Seconds())
 }
 
 func newShadowMetrics() shadowMetrics {

@@ -172,6 +172,7 @@ func (s *Server) decide(ex *exchange, res, toSend *expand.Result) {
 // sent: they differ for a template.
 func (s *Server) expanded(ctx context.Context, r *http.Request, m match, ex *exchange, e Expander, body []byte) (res, toSend *expand.Result, err error) {
 	in := &expand.Request{Endpoint: m.endpoint, Index: m.index, RawQuery: ex.rawQuery, Body: body, Preview: ex.control.dryRun}
+	in.Fixed = fixed(m, ex.rawQuery, r.Header)
 	var t *templates
 	if m.how == renderTemplate {
 		var reason string
@@ -280,12 +281,15 @@ func (t *searchTransport) exchange(out *http.Request, ex *exchange) (*http.Respo
 	if err != nil {
 		t.server.metrics.unchecked.Inc()
 	}
-	if answer == nil {
+	if answer == nil && (ex.rewritten.Rerank == nil || t.rerank(out.Context(), ex, res)) {
 		return res, nil
 	}
 	_, _ = io.CopyN(io.Discard, res.Body, maxDrained) // to its end, if that is near: the connection can be used again
 	_ = res.Body.Close()
 	res, err = t.sendOriginal(out, ex)
+	if answer == nil {
+		return res, err
+	}
 	taken := err == nil && res.StatusCode < http.StatusBadRequest
 	if taken {
 		failed, _ := t.failure(ex, res) // one that cannot be looked at counts as good
@@ -321,6 +325,9 @@ func (ex *exchange) rewrite(out *http.Request) *http.Request {
 	setBody(rewritten, ex.rewritten.Body)
 	h := rewritten.Header
 	h.Del("Content-Encoding")
+	if ex.rewritten.Rerank != nil {
+		h.Del("Accept-Encoding") // the answer is read and changed
+	}
 	if len(ex.original) == 0 {
 		// There was no body to have a type. Elasticsearch 8 wants the versions
 		// in Accept and Content-Type to be the same.

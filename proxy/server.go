@@ -23,6 +23,9 @@ import (
 const (
 	// DefaultBudget is the time that akin takes for its own work on a search.
 	DefaultBudget = 50 * time.Millisecond
+	// DefaultRerankBudget is the time that ordering the hits of a search anew may
+	// take, from when the whole of the cluster's answer is there.
+	DefaultRerankBudget = 50 * time.Millisecond
 	// DefaultMaxBody is the size of the largest search body that is read.
 	DefaultMaxBody = 1 << 20
 )
@@ -82,15 +85,32 @@ type Options struct {
 	// which a search body is read; 0 means [DefaultMaxBody]. Larger ones are
 	// forwarded as they came.
 	MaxBody int64
-	// Cause names the cause of an error of Expander in one or two words, from a
-	// fixed small set: it labels metrics. With nil it is "budget" for an expired
+	// Cause names the cause of an error of Expander or Reranker in one or two
+	// words, from a fixed small set: it labels metrics. With nil it is "budget" for an expired
 	// deadline and "error" for all else.
 	Cause func(error) string
+	// Reranker scores the hits of searches that the expander wants to be ordered
+	// anew; with nil they stay in the engine's order.
+	Reranker Reranker
+	// RerankBudget bounds the time of one call of Reranker; 0 means
+	// [DefaultRerankBudget]. When it is spent the engine's order goes out.
+	RerankBudget time.Duration
 	// OnRefused, unless nil, is called each time the cluster answers a rewritten
 	// search of index with a 4xx or 5xx and takes the original. The answer is
 	// the beginning, at most 8 KiB, of what it said to the rewritten one,
 	// decompressed; it must not be kept. OnRefused must not block.
 	OnRefused func(index string, answer []byte)
+
+	// Norms puts norms into the documents that are written; with nil the bodies
+	// of writes pass unread.
+	Norms Norms
+	// WriteBudget bounds the time of one call of Norms; 0 means
+	// [DefaultWriteBudget].
+	WriteBudget time.Duration
+	// MaxWriteBody is the number of bytes, compressed and decompressed alike, up
+	// to which the body of a write is read; 0 means [DefaultMaxWriteBody]. Eight
+	// times as many are held at once. What would be more is forwarded as it came.
+	MaxWriteBody int64
 
 	// Ready returns why the process is not ready to serve, nothing where it is,
 	// until ctx ends at the latest. With nil the server is always ready.
@@ -118,7 +138,9 @@ type Server struct {
 	// explanations are of the last searches.
 	explanations explanations
 	// shadows are the searches that run beside those of the clients.
-	shadows  *shadows
+	shadows *shadows
+	// writing is the number of bytes of bodies of writes that are held.
+	writing  atomic.Int64
 	drain    time.Duration
 	draining atomic.Bool
 }
@@ -146,8 +168,17 @@ func withDefaults(o Options) Options {
 	if o.Budget == 0 {
 		o.Budget = DefaultBudget
 	}
+	if o.RerankBudget == 0 {
+		o.RerankBudget = DefaultRerankBudget
+	}
 	if o.MaxBody == 0 {
 		o.MaxBody = DefaultMaxBody
+	}
+	if o.WriteBudget == 0 {
+		o.WriteBudget = DefaultWriteBudget
+	}
+	if o.MaxWriteBody == 0 {
+		o.MaxWriteBody = DefaultMaxWriteBody
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -195,12 +226,18 @@ func (s *Server) newProxyEngine() *gin.Engine {
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	m, ok := recognise(r.Method, r.URL.EscapedPath())
-	if !ok {
-		s.metrics.passed.Inc()
-		s.send(w, r)
+	if ok {
+		s.search(w, r, m)
 		return
 	}
-	s.search(w, r, m)
+	s.metrics.passed.Inc()
+	if s.opts.Norms != nil {
+		if what, ok := recogniseWrite(r.Method, r.URL.EscapedPath(), r.URL.RawQuery); ok {
+			s.write(w, r, what)
+			return
+		}
+	}
+	s.send(w, r)
 }
 
 // Serve answers on the two listeners until ctx ends, then takes no more

@@ -228,6 +228,11 @@ func (s *Server) sendShadow(out *http.Request, ex *exchange) (hits hitList, took
 	case len(answer) > maxShadowAnswer:
 		return hits, took, shadowUnreadable
 	}
+	if r := ex.rewritten.Rerank; r != nil && res.Header.Get("Content-Encoding") == "" {
+		if ordered, _ := s.reorder(out.Context(), r, answer); ordered != nil {
+			answer = ordered
+		}
+	}
 	hits, err = readHits(res.Header.Get("Content-Encoding"), answer)
 	switch {
 	case err != nil:

@@ -9,6 +9,7 @@ import (
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/proxy"
+	"github.com/akin-search/akin/rerank"
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
 
@@ -98,8 +99,12 @@ func cause(err error) string {
 	var stage *expand.StageError
 	var refused *esclient.Error
 	switch {
-	case errors.Is(err, esclient.ErrBusy):
+	case errors.Is(err, esclient.ErrBusy), errors.Is(err, rerank.ErrBusy):
 		return "busy"
+	case errors.Is(err, rerank.ErrMissing):
+		return "missing" // a hit has changed since it was found
+	case errors.Is(err, rerank.ErrNoTerms):
+		return "no_terms" // the cluster tells none of the field
 	case errors.As(err, &refused) && (refused.Status == http.StatusBadRequest || refused.Status == http.StatusNotFound):
 		return "unknown_to_cluster" // a missing or closed index, an unknown analyzer
 	case errors.Is(err, context.DeadlineExceeded):

@@ -16,6 +16,7 @@ import (
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/proxy"
+	"github.com/akin-search/akin/rerank"
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
 
@@ -24,7 +25,10 @@ type app struct {
 	server  *proxy.Server
 	client  *esclient.Client
 	cluster *esclient.Cached
-	store   *rowstore.Store // nil where no matrix is configured
+	store   *rowstore.Store  // nil where no matrix is configured
+	weights *rowstore.Store  // nil where no weights are configured
+	rerank  *rerank.Reranker // nil where nothing is ranked softly
+	norms   *normWrites      // nil where norms are not kept on writes
 	log     *slog.Logger
 }
 
@@ -63,14 +67,20 @@ func newApp(ctx context.Context, cfg *configs.Config, files map[string]rowstore.
 		a.close()
 		return nil, err
 	}
-	if len(cfg.Matrices) > 0 {
-		if a.store, err = openStore(ctx, cfg, files, log); err != nil {
-			a.close()
-			return nil, usageError{err}
-		}
+	if err := a.openStores(ctx, cfg, files); err != nil {
+		a.close()
+		return nil, usageError{err}
+	}
+	if softly(cfg) {
+		a.rerank = rerank.New(rerank.Options{Vectors: vectors{a.client}, Bytes: size(cfg.Caches.Vectors)})
+		options.Reranker, options.RerankBudget = reranker{a.rerank}, time.Duration(cfg.Expansion.RerankBudget)
+	}
+	if cfg.Norms.Writes && a.weights != nil {
+		a.norms = newNormWrites(a.client, time.Duration(cfg.Caches.TTL), a.weights, registry, log)
+		options.Norms, options.WriteBudget, options.MaxWriteBody = a.norms, time.Duration(cfg.Norms.Budget), int64(cfg.Norms.MaxBody)
 	}
 	a.expanders(cfg, &options)
-	registry.MustRegister(&collector{cluster: a.cluster, store: a.store}, collectors.NewGoCollector(),
+	registry.MustRegister(&collector{cluster: a.cluster, store: a.store, rerank: a.rerank}, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if a.server, err = proxy.New(options); err != nil {
 		a.close()
@@ -84,8 +94,17 @@ func (a *app) close() {
 	if a.server != nil {
 		a.server.Close()
 	}
-	if a.store != nil {
-		if err := a.store.Close(); err != nil {
+	if a.rerank != nil {
+		a.rerank.Close()
+	}
+	if a.norms != nil {
+		a.norms.close()
+	}
+	for _, store := range []*rowstore.Store{a.store, a.weights} {
+		if store == nil {
+			continue
+		}
+		if err := store.Close(); err != nil {
 			a.log.Warn("closing the row store", "err", err)
 		}
 	}
@@ -106,7 +125,27 @@ func (a *app) problems(ctx context.Context) []string {
 	return nil
 }
 
-func openStore(ctx context.Context, cfg *configs.Config, files map[string]rowstore.Loader, log *slog.Logger) (*rowstore.Store, error) {
+// openStores opens the stores of the matrices and of the weights, where there
+// are some.
+func (a *app) openStores(ctx context.Context, cfg *configs.Config, files map[string]rowstore.Loader) (err error) {
+	if len(cfg.Matrices) > 0 {
+		if a.store, err = openStore(ctx, cfg, cfg.Matrices, files, a.log); err != nil {
+			return err
+		}
+	}
+	if len(cfg.Weights) > 0 {
+		if a.weights, err = openStore(ctx, cfg, cfg.Weights, nil, a.log.With("of", "weights")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openStore opens a store of the entries of one list. files has matrices that
+// do not come from the place configured, by name.
+func openStore(
+	ctx context.Context, cfg *configs.Config, entries []configs.Matrix, files map[string]rowstore.Loader, log *slog.Logger,
+) (*rowstore.Store, error) {
 	certificates, err := redisTLS(cfg.Redis.TLS)
 	if err != nil {
 		return nil, err
@@ -125,7 +164,7 @@ func openStore(ctx context.Context, cfg *configs.Config, files map[string]rowsto
 				"version", s.Version, "terms", s.Terms, "problem", s.Problem)
 		},
 	}
-	for _, m := range cfg.Matrices {
+	for _, m := range entries {
 		options.Bindings = append(options.Bindings, rowstore.Binding{Name: m.Name, Indices: m.Indices, Fields: m.Fields})
 		switch load := files[m.Name]; {
 		case load != nil:

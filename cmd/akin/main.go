@@ -77,7 +77,7 @@ with fractional boosts. Applications keep their clients and change one address.`
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newServe(), newMatrix(), newDemo())
+	root.AddCommand(newServe(), newMatrix(), newIndex(), newNorms(), newDemo())
 	return root
 }
 

@@ -97,6 +97,8 @@ func TestEveryCommandShowsAnExample(t *testing.T) {
 		{"matrix", "diff"},
 		{"matrix", "export"},
 		{"matrix", "plot"},
+		{"index"},
+		{"index", "advise"},
 	} {
 		check(path)
 	}

@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/rerank"
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
 
@@ -33,7 +34,8 @@ var (
 // are asked for.
 type collector struct {
 	cluster *esclient.Cached
-	store   *rowstore.Store // nil where there is none
+	store   *rowstore.Store  // nil where there is none
+	rerank  *rerank.Reranker // nil where there is none
 }
 
 // Describe sends the descriptions.
@@ -56,6 +58,10 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		s := c.cluster.Stats()
 		cache("analysis", float64(s.Analysis.Hits), float64(s.Analysis.Misses), float64(s.Analysis.Bytes))
 		cache("statistics", float64(s.Statistics.Hits), float64(s.Statistics.Misses), float64(s.Statistics.Bytes))
+	}
+	if c.rerank != nil {
+		s := c.rerank.Stats()
+		cache("vectors", float64(s.Hits), float64(s.Misses), float64(s.Bytes))
 	}
 	if c.store == nil {
 		return

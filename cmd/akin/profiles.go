@@ -22,7 +22,7 @@ func (a *app) expanders(cfg *configs.Config, options *proxy.Options) {
 	if a.store == nil {
 		return
 	}
-	all := expand.New(cluster{a.cluster}, matrices{a.store}, expandOptions(cfg.Expansion.Rewriting))
+	all := a.exact(expand.New(cluster{a.cluster}, matrices{a.store}, expandOptions(cfg.Expansion.Rewriting)))
 	if cfg.Expansion.Enabled {
 		options.Expander = all
 	}
@@ -44,6 +44,10 @@ func (a *app) expanders(cfg *configs.Config, options *proxy.Options) {
 
 func expandOptions(cfg configs.Rewriting) expand.Options {
 	return expand.Options{
+		Mode: map[string]expand.Mode{
+			configs.ModeBM25: expand.ModeBM25, configs.ModeHard: expand.ModeHard, configs.ModeSoft: expand.ModeSoft,
+		}[cfg.Mode],
+		RerankWindow: cfg.RerankWindow,
 		Scoring: map[string]expand.Form{
 			configs.ScoringAuto: expand.FormAuto, configs.ScoringLinear: expand.FormLinear,
 			configs.ScoringGrouped: expand.FormGrouped, configs.ScoringSaturated: expand.FormSaturated,

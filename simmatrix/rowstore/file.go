@@ -50,7 +50,7 @@ func (l *local) poll(ctx context.Context, tell func(report)) {
 
 func (l *local) version(m *simmatrix.Matrix) *version {
 	id := m.Checksum()[:checksumDigits]
-	v := &version{name: l.name, id: id, label: l.name + "@" + id, meta: m.Meta()}
+	v := &version{name: l.name, id: id, label: l.name + "@" + id, meta: m.Meta(), checksum: m.Checksum()}
 	v.fetch = func(_ context.Context, terms []string) ([]simmatrix.Row, error) {
 		rows := make([]simmatrix.Row, len(terms))
 		for k, term := range terms {

@@ -160,7 +160,7 @@ func (r *remote) load(ctx context.Context, name, id string) (*version, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &version{name: name, id: id, label: name + "@" + id, meta: parsed.Meta}
+	v := &version{name: name, id: id, label: name + "@" + id, meta: parsed.Meta, checksum: parsed.Checksum}
 	v.fetch = func(ctx context.Context, terms []string) ([]simmatrix.Row, error) {
 		return r.fetch(ctx, v, terms)
 	}

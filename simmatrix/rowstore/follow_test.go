@@ -72,6 +72,19 @@ func TestSwitchIsSeenWithinASecond(t *testing.T) {
 	}
 }
 
+func TestChecksumIsThatOfTheMatrix(t *testing.T) {
+	r := startRedis(t)
+	m := newMatrix(t, "one", 10)
+	publish(t, r.admin(t), m)
+	for source, s := range map[string]*Store{
+		SourceRedis: open(t, Options{Redis: r.at()}), SourceFile: open(t, Options{Files: map[string]Loader{"main": InMemory(m)}}),
+	} {
+		if got := s.Pin().For("i", "f").Checksum(); got != m.Checksum() {
+			t.Errorf("from %s: %q, want %q", source, got, m.Checksum())
+		}
+	}
+}
+
 func TestSnapshotNeverMixesVersions(t *testing.T) {
 	r := startRedis(t)
 	a := r.admin(t)

@@ -89,6 +89,7 @@ type version struct {
 	name, id string
 	label    string // name@id, unique over all matrices
 	meta     simmatrix.Meta
+	checksum string                // of the matrix, as its Meta is
 	bad      atomic.Pointer[error] // about the first bad row that was met
 	// fetch reads rows that are not in the cache, and adds them to it.
 	fetch func(ctx context.Context, terms []string) ([]simmatrix.Row, error)
@@ -245,6 +246,10 @@ func (r *Rows) Version() string { return r.version.label }
 // Docs is the number of documents that the matrix was built from; 0 is
 // unknown.
 func (r *Rows) Docs() int64 { return int64(min(r.version.meta.Docs, 1<<62)) }
+
+// Checksum identifies the matrix's content, as [simmatrix.Matrix.Checksum]
+// does: it is the same from a file and from Redis. It is not empty.
+func (r *Rows) Checksum() string { return r.version.checksum }
 
 // Rows sets rows[k] to the row of terms[k], the zero Row where the matrix has
 // none. The slices have the same length. Rows that are not in the cache cost

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/norms"
+	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/rowstore"
+)
+
+var (
+	_ expand.WeightSource = weightSource{}
+	_ expand.Weights      = weights{}
+	_ expand.LinearFields = linearFields{}
+)
+
+// exact returns e with what the modes hard and soft need.
+func (a *app) exact(e *expand.Expander) *expand.Expander {
+	if a.weights == nil {
+		return e.WithExact(nil, nil)
+	}
+	return e.WithExact(weightSource{a.weights}, linearFields{a.cluster})
+}
+
+// linearFields tells expand what the indices hold for the mode hard.
+type linearFields struct{ cached *esclient.Cached }
+
+func (l linearFields) Linear(ctx context.Context, indices expand.Indices, field, weights string) (expand.Linear, error) {
+	linear, err := l.cached.Linear(ctx, esclient.Indices(indices), field, norms.NormPath(field), norms.WeightsPath(field), weights)
+	switch {
+	case errors.Is(err, esclient.ErrNoLinear):
+		return expand.Linear{}, fmt.Errorf("%w: %w", expand.ErrNoLinear, err)
+	case errors.Is(err, esclient.ErrNoNorms):
+		return expand.Linear{}, fmt.Errorf("%w: %w", expand.ErrNoNorms, err)
+	case err != nil:
+		return expand.Linear{}, alone(err)
+	}
+	return expand.Linear(linear), nil
+}
+
+// weightSource gives expand the weights that are active in a row store.
+type weightSource struct{ store *rowstore.Store }
+
+func (s weightSource) Weights(index, field string) expand.Weights {
+	if rows := s.store.Pin().For(index, field); rows != nil {
+		return weights{rows}
+	}
+	return nil // not a weights of nil
+}
+
+// weights are a matrix of which the document frequencies alone are looked at.
+type weights struct{ rows *rowstore.Rows }
+
+// ID names the weights as documents do.
+func (w weights) ID() string { return norms.ID(w.rows.Checksum()) }
+
+func (w weights) Docs() int64 { return w.rows.Docs() }
+
+func (w weights) Rows(ctx context.Context, terms []string, rows []simmatrix.Row) error {
+	return w.rows.Rows(ctx, terms, rows)
+}

@@ -1,0 +1,348 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/norms"
+)
+
+const (
+	// linearName is the multi-field that scores linearly, where there is none of
+	// that name yet, and linearSimilarity its similarity.
+	linearName       = "akin"
+	linearSimilarity = "akin_exact"
+	similarityPrefix = "index.similarity." + linearSimilarity + "."
+)
+
+// object is a JSON object.
+type object = map[string]any
+
+// printJSON prints a value as it can be sent.
+func printJSON(out io.Writer, v any) error {
+	text, err := json.Marshal(v, json.Deterministic(true), jsontext.WithIndent("  "), jsontext.AllowInvalidUTF8(true))
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "%s\n", text)
+	return err
+}
+
+// A steps writer prints what to send and to run, as a console takes it.
+type stepsWriter struct {
+	out io.Writer
+	err error
+}
+
+func (w *stepsWriter) comment(format string, args ...any) {
+	for line := range strings.SplitSeq(fmt.Sprintf(format, args...), "\n") {
+		w.print("# " + visible(line) + "\n")
+	}
+}
+
+func (w *stepsWriter) print(text string) {
+	if w.err == nil {
+		_, w.err = io.WriteString(w.out, text)
+	}
+}
+
+// send prints a request. body is nil for none.
+func (w *stepsWriter) send(method, path string, body any) {
+	w.print(method + " " + path + "\n")
+	if body != nil && w.err == nil {
+		w.err = printJSON(w.out, body)
+	}
+	w.print("\n")
+}
+
+// printSteps prints what makes the index what is needed.
+func (a *adviser) printSteps(out io.Writer, c *indexCheck) error {
+	w := &stepsWriter{out: out}
+	w.print("\n")
+	path := "/" + url.PathEscape(c.Index)
+	if c.hopeless {
+		w.comment("This index cannot be made ready. Where another would do, the body that creates one like it is printed by\n%s",
+			a.command("index advise", "--new"))
+		w.print("\n")
+		return w.err
+	}
+	if settings := a.settings(c.Inspection, c.linear == nil); settings != nil {
+		w.comment("The similarity. For this the index must be closed a moment, and no search finds it meanwhile. One that\n" +
+			"cannot be closed, as on some hosted clusters and in data streams, has to be made anew: see --new.")
+		w.send("POST", path+"/_close", nil)
+		w.send("PUT", path+"/_settings", settings)
+		w.send("POST", path+"/_open", nil)
+	}
+	if properties := a.properties(c); len(properties) > 0 {
+		w.comment("The fields.")
+		w.send("PUT", path+"/_mapping", object{"properties": properties})
+	}
+	a.fill(w, c, path)
+	return w.err
+}
+
+// fill prints how the documents get what they lack.
+func (a *adviser) fill(w *stepsWriter, c *indexCheck, path string) {
+	n := &c.counts
+	empty := "" // the field that documents lack text in
+	if c.target != c.Source && (!c.there || n.Unfilled > 0) {
+		empty = c.target + " too."
+	}
+	if n.Docs == 0 || n.Bare > 0 || n.Weighted < n.Docs || len(n.IDs) > 1 {
+		w.comment("The norms.%s", prefixed(" The backfill updates each document, which fills ", empty))
+		weights := a.flags.weights
+		if weights == "" {
+			weights = "weights.akin"
+			w.comment("%s", a.command("norms snapshot", "--out", weights))
+		}
+		w.comment("%s", a.command("norms backfill", "--weights", weights))
+		w.print("\n")
+	}
+	old := n.Docs - n.Bare // have norms, and may not be updated by a backfill
+	if old > 0 && empty != "" {
+		w.comment("The documents that lack %s and have their norms already.", c.target)
+		exists := func(field string) object { return object{"exists": object{"field": field}} }
+		w.send("POST", path+"/_update_by_query?conflicts=proceed&refresh=true&wait_for_completion=false",
+			object{"query": object{"bool": object{"filter": exists(c.Field), "must_not": exists(c.target)}}})
+	}
+	w.comment("Then look again.")
+	args := []string{}
+	if a.flags.weights != "" {
+		args = append(args, "--weights", a.flags.weights)
+	}
+	w.comment("%s", a.command("index advise", args...))
+	w.print("\n")
+}
+
+// command returns a command line of akin for the index and field.
+func (a *adviser) command(name string, args ...string) string {
+	all := append([]string{"akin", name, "--cluster", a.flags.cluster, "--index", a.flags.index, "--field", a.flags.field}, args...)
+	for k, arg := range all {
+		if strings.ContainsAny(arg, " *?[]<>|&;()$`\"\\'{}~#!") && k > 1 {
+			all[k] = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// chooseTarget names the field that is going to score linearly: the one that
+// does, else one that would with another similarity of ours, else a new
+// multi-field.
+func (c *indexCheck) chooseTarget() {
+	c.there = true
+	if c.linear != nil {
+		c.target = c.linear.Field
+		return
+	}
+	for _, l := range c.Candidates {
+		if l.Retunable && l.Similarity == linearSimilarity {
+			c.target = l.Field
+			return
+		}
+	}
+	name := multiName(c.Inspection)
+	for n := 2; slices.Contains(c.MultiFields, name); n++ {
+		name = multiName(c.Inspection) + "_" + strconv.Itoa(n)
+	}
+	c.target, c.there = c.Source+"."+name, false
+}
+
+// multiName returns the name for the multi-field of a field, which may be a
+// multi-field itself: these have none of their own.
+func multiName(i *esclient.Inspection) string {
+	if own, ok := strings.CutPrefix(i.Field, i.Source+"."); ok {
+		return own + "_" + linearName
+	}
+	return linearName
+}
+
+// settings returns the settings of the similarity by their full names, nil
+// where they are there or are not needed. What another definition leaves over
+// is set to null.
+func (a *adviser) settings(i *esclient.Inspection, needed bool) object {
+	if !needed || i.Linear(linearSimilarity) {
+		return nil
+	}
+	settings := object{}
+	for name := range i.Settings {
+		if strings.HasPrefix(name, similarityPrefix) {
+			settings[name] = nil
+		}
+	}
+	for name, value := range a.similarity {
+		settings[similarityPrefix+name] = value
+	}
+	return settings
+}
+
+// properties returns what to add to the mapping of an index: what of it is
+// there needs not to be sent again.
+func (a *adviser) properties(c *indexCheck) map[string]jsontext.Value {
+	p := &propertyTree{root: map[string]jsontext.Value{}, dotted: c.Dotted}
+	if !c.there {
+		p.set(c.Keys, func(map[string]jsontext.Value) map[string]jsontext.Value { return members(c.Property) })
+		p.addLinear(c.Keys, strings.TrimPrefix(c.target, c.Source+"."), c.Analyzer, c.SearchAnalyzer)
+	}
+	if c.Norm.Type == "" {
+		p.addStored(norms.Object, a.flags.field, normProperty)
+	}
+	if c.Weights.Type == "" {
+		p.addStored(norms.WeightsObject, a.flags.field, weightsProperty)
+	}
+	return p.root
+}
+
+// The mappings of the fields for a norm and for the id of its weights.
+const (
+	normProperty    = `{"type":"float","index":false}`
+	weightsProperty = `{"type":"keyword"}`
+)
+
+// A propertyTree is a mapping's properties. dotted says that it has no objects.
+type propertyTree struct {
+	root   map[string]jsontext.Value
+	dotted bool
+}
+
+// members returns the members of an object, none for what is no object.
+func members(raw jsontext.Value) map[string]jsontext.Value {
+	m := map[string]jsontext.Value{}
+	if len(raw) > 0 && json.Unmarshal(raw, &m, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)) != nil {
+		return map[string]jsontext.Value{}
+	}
+	return m
+}
+
+// raw returns the JSON of what was read as JSON.
+func raw(v any) jsontext.Value {
+	text, err := json.Marshal(v, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
+	if err != nil {
+		return jsontext.Value("null") // there is nothing in it that has no JSON
+	}
+	return text
+}
+
+// set changes the property that keys lead to; objects on the way are made where
+// they are missing.
+func (p *propertyTree) set(keys []string, change func(map[string]jsontext.Value) map[string]jsontext.Value) {
+	p.root = setProperty(p.root, keys, change)
+}
+
+func setProperty(
+	properties map[string]jsontext.Value, keys []string, change func(map[string]jsontext.Value) map[string]jsontext.Value,
+) map[string]jsontext.Value {
+	property := members(properties[keys[0]])
+	if len(keys) == 1 {
+		property = change(property)
+	} else {
+		property["properties"] = raw(setProperty(members(property["properties"]), keys[1:], change))
+	}
+	properties[keys[0]] = raw(property)
+	return properties
+}
+
+// addLinear adds the multi-field that scores linearly.
+func (p *propertyTree) addLinear(keys []string, name, analyzer, searchAnalyzer string) {
+	multi := object{"type": "text", "similarity": linearSimilarity, "norms": false, "index_options": "freqs"}
+	if analyzer != "" {
+		multi["analyzer"] = analyzer
+	}
+	if searchAnalyzer != "" {
+		multi["search_analyzer"] = searchAnalyzer
+	}
+	p.set(keys, func(property map[string]jsontext.Value) map[string]jsontext.Value {
+		fields := members(property["fields"])
+		fields[name] = raw(multi)
+		property["fields"] = raw(fields)
+		return property
+	})
+}
+
+// addStored adds the member for a field to one of the two objects.
+func (p *propertyTree) addStored(objectName, field, property string) {
+	keys := []string{objectName, norms.Name(field)}
+	if p.dotted {
+		keys = []string{objectName + "." + norms.Name(field)}
+	}
+	p.set(keys, func(map[string]jsontext.Value) map[string]jsontext.Value { return members(jsontext.Value(property)) })
+}
+
+// keptSettings are the starts of the names of settings that an index like
+// another one has to have for the same documents and searches.
+func keptSettings() []string {
+	return []string{
+		"index.analysis.", "index.similarity.", "index.mapping.", "index.sort.", "index.query.", "index.number_of_shards",
+		"index.number_of_replicas", "index.max_ngram_diff", "index.max_shingle_diff", "index.default_pipeline", "index.final_pipeline",
+	}
+}
+
+// printNew prints the body that creates an index: one like the one that was
+// found, else one that has the field alone.
+func (a *adviser) printNew(out io.Writer, found []esclient.Inspection) error {
+	body, err := a.newBody(found)
+	if err != nil {
+		return err
+	}
+	w := &stepsWriter{out: a.notes}
+	w.print("Create the index with the body on the standard output:\n  PUT /NAME\n")
+	if len(found) > 0 {
+		w.print("and copy the documents into it:\n  POST /_reindex {\"source\": {\"index\": " + strconv.Quote(found[0].Index) +
+			"}, \"dest\": {\"index\": \"NAME\"}}\n")
+	}
+	w.print("Where nothing but mode hard searches " + visible(a.flags.field) + ", the field itself may have the similarity in place of a multi-field.\n" +
+		"When the documents are in it:\n  " + a.command("norms snapshot", "--out", "weights.akin") +
+		"\n  " + a.command("norms backfill", "--weights", "weights.akin") + "\n  " + a.command("index advise", "--weights", "weights.akin") + "\n\n")
+	return errors.Join(w.err, printJSON(out, body))
+}
+
+func (a *adviser) newBody(found []esclient.Inspection) (object, error) {
+	settings := object{}
+	var like esclient.Inspection
+	switch {
+	case len(found) > 1:
+		return nil, usageError{fmt.Errorf("--new: %q is %d indices, name one", a.flags.index, len(found))}
+	case len(found) == 1 && (found[0].Field == "" || found[0].Nested != ""):
+		return nil, fmt.Errorf("--new: index %q has no field %q that can be used", found[0].Index, a.flags.field)
+	case len(found) == 1 && a.flags.analyzer != "":
+		return nil, usageError{fmt.Errorf("--analyzer: index %q is there, and has an analyzer for the field", found[0].Index)}
+	case len(found) == 1:
+		like = found[0]
+	default:
+		like.Field, like.Source = a.flags.field, a.flags.field
+		like.Keys, like.Analyzer = strings.Split(a.flags.field, "."), a.flags.analyzer
+		property := object{"type": "text"}
+		if like.Analyzer != "" {
+			property["analyzer"] = like.Analyzer
+		}
+		like.Property = raw(property)
+	}
+	for name, value := range like.Settings {
+		if slices.ContainsFunc(keptSettings(), func(start string) bool { return strings.HasPrefix(name, start) }) {
+			settings[name] = value
+		}
+	}
+	maps.DeleteFunc(settings, func(name string, _ any) bool { return strings.HasPrefix(name, similarityPrefix) })
+	for name, value := range a.similarity {
+		settings[similarityPrefix+name] = value
+	}
+	mappings := members(like.Mappings)
+	p := &propertyTree{root: members(mappings["properties"]), dotted: like.Dotted}
+	if len(found) == 0 {
+		p.set(like.Keys, func(map[string]jsontext.Value) map[string]jsontext.Value { return members(like.Property) })
+	}
+	p.addLinear(like.Keys, multiName(&like), like.Analyzer, like.SearchAnalyzer)
+	p.addStored(norms.Object, a.flags.field, normProperty)
+	p.addStored(norms.WeightsObject, a.flags.field, weightsProperty)
+	mappings["properties"] = raw(p.root)
+	return object{"settings": settings, "mappings": mappings}, nil
+}

@@ -1,0 +1,454 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/norms"
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// An advised cluster answers what "index advise" asks of one.
+type advised struct {
+	// index is the answer to GET /docs, "" for one that is not there.
+	index string
+	// counts are those of documents, as an aggregation tells them.
+	counts string
+	// scripts is the answer to GET /_script_language, "" for none.
+	scripts string
+}
+
+const (
+	takesScripts = `{"types_allowed":["inline"],"language_contexts":[{"language":"painless","contexts":["similarity"]}]}`
+	noScripts    = `{"types_allowed":["inline"],"language_contexts":[]}`
+	storedFields = `"akin_norm":{"properties":{"body":{"type":"float","index":false}}},
+		"akin_norm_weights":{"properties":{"body":{"type":"keyword"}}}`
+	exactSettings = `"index.similarity.akin_exact.type":"scripted",
+		"index.similarity.akin_exact.script.source":"return query.boost * doc.freq;"`
+	exactBody = `"body":{"type":"text","analyzer":"english","fields":{
+		"akin":{"type":"text","analyzer":"english","similarity":"akin_exact","norms":false,"index_options":"freqs"}}}`
+)
+
+func oneIndex(properties, settings string) string {
+	return `{"docs":{"mappings":{"properties":{` + properties + `}},"settings":{` + settings + `}}}`
+}
+
+// serve returns the URL of the cluster.
+func (a advised) serve(t *testing.T) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var answer string
+		name, api, _ := strings.Cut(r.URL.Path[1:], "/")
+		switch {
+		case r.URL.Path == "/_script_language":
+			answer = a.scripts
+		case r.Method == http.MethodGet && (api == "" || api == "_mapping"):
+			answer = a.index
+			if r.URL.Query().Has("filter_path") { // about one index
+				var all map[string]json.RawMessage
+				if err := json.Unmarshal([]byte(a.index), &all); err != nil {
+					t.Error(err)
+				}
+				answer = fmt.Sprintf("{%q:%s}", name, all[name])
+			}
+		case api == "_refresh":
+			answer = "{}"
+		case api == "_search":
+			answer = `{"_shards":{"failed":0},"aggregations":{"docs":` + a.counts + `}}`
+		default:
+			t.Errorf("%s %s is asked for: nothing may be changed", r.Method, r.URL)
+		}
+		if answer == "" {
+			w.WriteHeader(http.StatusNotFound)
+			answer = `{"error":{"type":"index_not_found_exception","reason":"no such index"}}`
+		}
+		fmt.Fprint(w, answer)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// advise runs the command on a cluster.
+func advise(t *testing.T, a advised, args ...string) (stdout, stderr string, status int) {
+	t.Helper()
+	url := a.serve(t)
+	all := append([]string{"index", "advise", "--cluster", url, "--index", "docs"}, args...)
+	if !strings.Contains(strings.Join(args, " "), "--field") {
+		all = append(all, "--field", "body")
+	}
+	stdout, stderr, status = akin(t, all...)
+	return strings.ReplaceAll(stdout, url, "URL"), strings.ReplaceAll(stderr, url, "URL"), status
+}
+
+func TestMistakesInTheFlagsOfAdvice(t *testing.T) {
+	t.Setenv("AKIN_REDIS_URL", "")
+	for name, tt := range map[string]struct{ args, want []string }{
+		"nothing given":          {nil, []string{"--cluster", "--index", "--field"}},
+		"an unknown choice":      {[]string{"--cluster", "http://x", "--index", "i", "--field", "f", "--scripted", "perhaps"}, []string{"--scripted", "perhaps"}},
+		"an analyzer to check":   {[]string{"--cluster", "http://x", "--index", "i", "--field", "f", "--analyzer", "english"}, []string{"--analyzer"}},
+		"weights of a new index": {[]string{"--cluster", "http://x", "--index", "i", "--field", "f", "--new", "--weights", "w"}, []string{"--weights"}},
+		"a cluster that is none": {[]string{"--cluster", "x", "--index", "i", "--field", "f"}, []string{"http"}},
+		"an argument":            {[]string{"docs"}, []string{`"docs"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, stderr, status := akin(t, append([]string{"index", "advise"}, tt.args...)...)
+			if status != exitUsage {
+				t.Errorf("status %d, want %d", status, exitUsage)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(stderr, want) {
+					t.Errorf("%q is not in\n%s", want, stderr)
+				}
+			}
+		})
+	}
+}
+
+func TestAdviceForANewIndexIsTheBodyThatCreatesIt(t *testing.T) {
+	const mappings = `"mappings": {
+    "properties": {
+      "akin_norm": {
+        "properties": {
+          "body": {
+            "index": false,
+            "type": "float"
+          }
+        }
+      },
+      "akin_norm_weights": {
+        "properties": {
+          "body": {
+            "type": "keyword"
+          }
+        }
+      },
+      "body": {
+        "analyzer": "english",
+        "fields": {
+          "akin": {
+            "analyzer": "english",
+            "index_options": "freqs",
+            "norms": false,
+            "similarity": "akin_exact",
+            "type": "text"
+          }
+        },
+        "type": "text"
+      }
+    }
+  },
+`
+	scripted := "{\n  " + mappings + `  "settings": {
+    "index.similarity.akin_exact.script.source": "return query.boost * doc.freq;",
+    "index.similarity.akin_exact.type": "scripted"
+  }
+}
+`
+	bm25 := "{\n  " + mappings + `  "settings": {
+    "index.similarity.akin_exact.b": "0",
+    "index.similarity.akin_exact.k1": "10000",
+    "index.similarity.akin_exact.type": "BM25"
+  }
+}
+`
+	for name, tt := range map[string]struct {
+		scripts, flag, want string
+		unsure              bool
+	}{
+		"scripts run":            {takesScripts, "auto", scripted, false},
+		"scripts do not run":     {noScripts, "auto", bm25, false},
+		"the cluster is silent":  {"", "auto", bm25, true},
+		"scripts are wanted":     {"", "yes", scripted, false},
+		"scripts are not wanted": {takesScripts, "no", bm25, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stdout, stderr, status := advise(t, advised{scripts: tt.scripts}, "--new", "--analyzer", "english", "--scripted", tt.flag)
+			if diff := cmp.Diff(tt.want, stdout); diff != "" || status != 0 {
+				t.Errorf("status %d (-want +got):\n%s%s", status, diff, stderr)
+			}
+			if strings.Contains(stderr, "--scripted yes") != tt.unsure {
+				t.Errorf("wrongly told of the choice:\n%s", stderr)
+			}
+			if !strings.Contains(stderr, "akin norms backfill --cluster URL --index docs --field body --weights weights.akin") {
+				t.Errorf("no way to the norms in\n%s", stderr)
+			}
+		})
+	}
+}
+
+// requests returns the requests among what is printed, a line of JSON each.
+func requests(t *testing.T, text string) []string {
+	t.Helper()
+	var all []string
+	for block := range strings.SplitSeq(text, "\n\n") {
+		var lines []string
+		for line := range strings.Lines(block) {
+			if !strings.HasPrefix(line, "#") {
+				lines = append(lines, line)
+			}
+		}
+		first, body, _ := strings.Cut(strings.Join(lines, ""), "\n")
+		if !strings.HasPrefix(first, "P") { // POST and PUT
+			continue
+		}
+		request := first
+		if strings.TrimSpace(body) != "" {
+			var v any
+			if err := json.Unmarshal([]byte(body), &v); err != nil {
+				t.Fatalf("%s: %v\n%s", first, err, body)
+			}
+			text, err := json.Marshal(v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			request += " " + string(text)
+		}
+		all = append(all, request)
+	}
+	return all
+}
+
+func TestAdviceForAnIndexIsWhatItLacks(t *testing.T) {
+	const (
+		putScript = `PUT /docs/_settings {"index.similarity.akin_exact.script.source":"return query.boost * doc.freq;","index.similarity.akin_exact.type":"scripted"}`
+		stored    = `"akin_norm":{"properties":{"body":{"index":false,"type":"float"}}},"akin_norm_weights":{"properties":{"body":{"type":"keyword"}}}`
+		fill      = `POST /docs/_update_by_query?conflicts=proceed&refresh=true&wait_for_completion=false ` +
+			`{"query":{"bool":{"filter":{"exists":{"field":"body"}},"must_not":{"exists":{"field":"body.akin"}}}}}`
+	)
+	multi := func(name, more string) string {
+		return `"fields":{"` + name + `":{` + more + `"index_options":"freqs","norms":false,"similarity":"akin_exact","type":"text"}}`
+	}
+	for name, tt := range map[string]struct {
+		index, counts string
+		args, want    []string
+		rows          []string // that stand in the check
+		commands      []string
+	}{
+		"nothing there": {
+			index: oneIndex(`"body":{"type":"text"}`, ""),
+			want:  []string{"POST /docs/_close", putScript, "POST /docs/_open", `PUT /docs/_mapping {"properties":{` + stored + `,"body":{` + multi("akin", "") + `,"type":"text"}}}`},
+			rows:  []string{"MISSING linear field", "BM25 with k1 1.2 and b 0.75", "MISSING akin_norm.body", "MISSING akin_norm_weights.body", "MISSING norms"},
+			commands: []string{
+				"akin norms snapshot --cluster URL --index docs --field body --out weights.akin",
+				"akin norms backfill --cluster URL --index docs --field body --weights weights.akin",
+				"akin index advise --cluster URL --index docs --field body",
+			},
+		},
+		"what the field has stays": {
+			index: oneIndex(`"o":{"properties":{"body":{"type":"text","analyzer":"a","search_analyzer":"b","store":true,"fields":{"raw":{"type":"keyword"}}}}}`, ""),
+			args:  []string{"--field", "o.body", "--scripted", "no"},
+			want: []string{
+				"POST /docs/_close",
+				`PUT /docs/_settings {"index.similarity.akin_exact.b":"0","index.similarity.akin_exact.k1":"10000","index.similarity.akin_exact.type":"BM25"}`,
+				"POST /docs/_open",
+				`PUT /docs/_mapping {"properties":{"akin_norm":{"properties":{"o__body":{"index":false,"type":"float"}}},` +
+					`"akin_norm_weights":{"properties":{"o__body":{"type":"keyword"}}},"o":{"properties":{"body":{"analyzer":"a",` +
+					multi("akin", `"analyzer":"a",`)[:len(multi("akin", `"analyzer":"a",`))-len(`"similarity":"akin_exact","type":"text"}}`)] +
+					`"search_analyzer":"b","similarity":"akin_exact","type":"text"}},"search_analyzer":"b","store":true,"type":"text"}}}}}`,
+			},
+		},
+		"a similarity of ours that is none": {
+			index: oneIndex(exactBody+","+storedFields, `"index.similarity.akin_exact.type":"BM25","index.similarity.akin_exact.k1":"1.2"`),
+			counts: `{"doc_count":3,"unfilled":{"doc_count":0},"weighted":{"doc_count":3},"bare":{"doc_count":0},
+				"ids":{"buckets":[{"key":"aa","doc_count":3}]}}`,
+			want: []string{
+				"POST /docs/_close",
+				`PUT /docs/_settings {"index.similarity.akin_exact.k1":null,"index.similarity.akin_exact.script.source":"return query.boost * doc.freq;","index.similarity.akin_exact.type":"scripted"}`,
+				"POST /docs/_open",
+			},
+			rows: []string{"MISSING linear field", "k1 1.2"},
+		},
+		"a multi-field of ours with another analyzer": {
+			index: oneIndex(`"body":{"type":"text","analyzer":"english","fields":{"akin":{"type":"text","similarity":"akin_exact"}}},`+storedFields, exactSettings),
+			counts: `{"doc_count":3,"weighted":{"doc_count":3},"bare":{"doc_count":0},
+				"ids":{"buckets":[{"key":"aa","doc_count":3}]}}`,
+			want: []string{
+				`PUT /docs/_mapping {"properties":{"body":{"analyzer":"english",` + multi("akin_2", `"analyzer":"english",`) + `,"type":"text"}}}`,
+				strings.ReplaceAll(fill, "body.akin", "body.akin_2"),
+			},
+			rows: []string{"MISSING linear field", `its analyzer is "default", that of the field is "english"`},
+		},
+		"half filled": {
+			index: oneIndex(exactBody+","+storedFields, exactSettings),
+			counts: `{"doc_count":10,"unfilled":{"doc_count":4},"weighted":{"doc_count":10},"bare":{"doc_count":0},
+				"ids":{"buckets":[{"key":"aa","doc_count":10}]}}`,
+			want: []string{fill},
+			rows: []string{"ok linear field body.akin", "MISSING text in body.akin 4 of 10", "ok norms all 10 documents, by the weights aa"},
+		},
+		"norms that lack": {
+			index: oneIndex(exactBody+","+storedFields, exactSettings),
+			counts: `{"doc_count":10,"unfilled":{"doc_count":0},"weighted":{"doc_count":8},"bare":{"doc_count":2},"normless":{"doc_count":1},
+				"ids":{"buckets":[{"key":"aa","doc_count":8}]}}`,
+			rows: []string{"ok text in body.akin", "MISSING norms 2 of 10 documents have none; the others by the weights aa (8)", "note norms 1 documents"},
+			commands: []string{
+				"akin norms snapshot --cluster URL --index docs --field body --out weights.akin",
+				"akin norms backfill --cluster URL --index docs --field body --weights weights.akin",
+				"akin index advise --cluster URL --index docs --field body",
+			},
+		},
+		"norms of two weights": {
+			index: oneIndex(exactBody+","+storedFields, exactSettings),
+			counts: `{"doc_count":10,"unfilled":{"doc_count":0},"weighted":{"doc_count":10},"bare":{"doc_count":0},
+				"ids":{"buckets":[{"key":"aa","doc_count":8},{"key":"bb","doc_count":2}]}}`,
+			rows: []string{"WRONG norms not all are by the same weights: aa (8), bb (2)"},
+		},
+		"norms as integers": {
+			index: oneIndex(exactBody+`,"akin_norm":{"properties":{"body":{"type":"long"}}},"akin_norm_weights":{"properties":{"body":{"type":"text"}}}`, exactSettings),
+			rows:  []string{"WRONG akin_norm.body mapped as long", "WRONG akin_norm_weights.body mapped as text"},
+			commands: []string{
+				"akin index advise --cluster URL --index docs --field body --new",
+			},
+		},
+		"a nested field": {
+			index:    oneIndex(`"n":{"type":"nested","properties":{"body":{"type":"text"}}}`, ""),
+			args:     []string{"--field", "n.body"},
+			rows:     []string{`WRONG documents field "n.body" of "docs": it is in the nested documents of "n"`},
+			commands: []string{"akin index advise --cluster URL --index docs --field n.body --new"},
+		},
+		"documents that are not kept": {
+			index: `{"docs":{"mappings":{"_source":{"enabled":false},"properties":{"body":{"type":"text"}}},"settings":{}}}`,
+			rows:  []string{"WRONG documents", "keeps no _source"},
+		},
+		"text of other fields": {
+			index: oneIndex(`"title":{"type":"text","copy_to":"body"},"body":{"type":"text"}`, ""),
+			rows:  []string{"WRONG documents", "copy_to"},
+		},
+		"a closed index": {
+			index: `{"docs":{"mappings":{"properties":{"body":{"type":"text"}}},"settings":{"index.verified_before_close":"true"}}}`,
+			rows:  []string{"WRONG index it is closed"},
+		},
+		"a mapping without objects": {
+			index:  `{"docs":{"mappings":{"subobjects":false,"properties":{` + exactBody + `}},"settings":{` + exactSettings + `}}}`,
+			want:   []string{`PUT /docs/_mapping {"properties":{"akin_norm.body":{"index":false,"type":"float"},"akin_norm_weights.body":{"type":"keyword"}}}`},
+			counts: `{"doc_count":0}`,
+		},
+		"a multi-field": {
+			index: oneIndex(`"body":{"type":"keyword","fields":{"std":{"type":"text"}}},`+storedFields, exactSettings),
+			args:  []string{"--field", "body.std"},
+			want: []string{`PUT /docs/_mapping {"properties":{"akin_norm":{"properties":{"body__std":{"index":false,"type":"float"}}},` +
+				`"akin_norm_weights":{"properties":{"body__std":{"type":"keyword"}}},"body":{` + multi("std_akin", "") + `,"type":"keyword"}}}`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stdout, stderr, status := advise(t, advised{index: tt.index, counts: tt.counts, scripts: takesScripts}, tt.args...)
+			if status != exitFailure {
+				t.Errorf("status %d, want %d\n%s", status, exitFailure, stderr)
+			}
+			if diff := cmp.Diff(tt.want, requests(t, stdout)); diff != "" {
+				t.Errorf("requests (-want +got):\n%s", diff)
+			}
+			words := strings.Join(strings.Fields(stdout), " ")
+			for _, row := range tt.rows {
+				if !strings.Contains(words, row) {
+					t.Errorf("%q is not in\n%s", row, stdout)
+				}
+			}
+			for _, command := range tt.commands {
+				if !strings.Contains(stdout, "# "+command+"\n") {
+					t.Errorf("%q is not in\n%s", command, stdout)
+				}
+			}
+		})
+	}
+}
+
+// weightsFile writes a matrix and returns its name and its id as weights.
+func weightsFile(t *testing.T) (file, id string) {
+	t.Helper()
+	m, err := simmatrix.New(simmatrix.Meta{Docs: 3}, []simmatrix.TermRow{{Term: "car", DocFreq: 2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file = filepath.Join(t.TempDir(), "weights.akin")
+	if err := writeFile(t.Context(), file, func(w io.Writer) error { return simmatrix.Encode(w, m) }); err != nil {
+		t.Fatal(err)
+	}
+	return file, norms.ID(m.Checksum())
+}
+
+func TestReadyIndexPasses(t *testing.T) {
+	file, id := weightsFile(t)
+	a := advised{
+		index: oneIndex(exactBody+","+storedFields, exactSettings), scripts: takesScripts,
+		counts: fmt.Sprintf(`{"doc_count":3,"unfilled":{"doc_count":0},"weighted":{"doc_count":3},"bare":{"doc_count":0},
+			"ids":{"buckets":[{"key":%q,"doc_count":3}]}}`, id),
+	}
+	for _, args := range [][]string{nil, {"--weights", file}} {
+		stdout, stderr, status := advise(t, a, args...)
+		if status != 0 || strings.Contains(stdout, resultMissing) || strings.Contains(stdout, resultWrong) || len(requests(t, stdout)) != 0 ||
+			!strings.Contains(stdout, "Mode hard can rank by body.") || stderr != "" {
+			t.Errorf("%q: status %d\n%s%s", args, status, stdout, stderr)
+		}
+	}
+	a.counts = `{"doc_count":3,"weighted":{"doc_count":0},"bare":{"doc_count":0},"ids":{"buckets":[{"key":"old","doc_count":3}]}}`
+	stdout, _, status := advise(t, a, "--weights", file)
+	if status != exitFailure || !strings.Contains(stdout, "by other weights than "+id+": by old (3)") ||
+		!strings.Contains(stdout, "--weights "+file) || strings.Contains(stdout, "snapshot") {
+		t.Errorf("status %d\n%s", status, stdout)
+	}
+}
+
+func TestIndicesAreAdvisedOneByOne(t *testing.T) {
+	docs := strings.TrimSuffix(strings.TrimPrefix(oneIndex(exactBody, exactSettings), "{"), "}")
+	other := strings.Replace(oneIndex(exactBody, `"index.similarity.akin_exact.type":"BM25","index.similarity.akin_exact.k1":"10000","index.similarity.akin_exact.b":"0"`), `{"docs"`, `{"more"`, 1)
+	stdout, stderr, status := advise(t, advised{index: `{` + docs + `,"none":{"mappings":{},"settings":{}},` + strings.TrimPrefix(other, "{"), scripts: noScripts})
+	if status != exitFailure || !strings.Contains(stderr, "docs, more") {
+		t.Errorf("status %d\n%s", status, stderr)
+	}
+	for _, want := range []string{"index docs", "index more", "score linearly in docs", "PUT /docs/_mapping", "PUT /more/_mapping"} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("%q is not in\n%s", want, stdout)
+		}
+	}
+	for name, index := range map[string]string{"no index": "{}", "no field": `{"docs":{"mappings":{},"settings":{}}}`} {
+		if _, stderr, status := advise(t, advised{index: index, scripts: noScripts}); status != exitFailure || !strings.Contains(stderr, "body") {
+			t.Errorf("%s: status %d\n%s", name, status, stderr)
+		}
+	}
+}
+
+func TestAdviceForANewIndexKeepsWhatAnOldOneHas(t *testing.T) {
+	index := oneIndex(`"body":{"type":"text","analyzer":"own"},"size":{"type":"long"},"akin_norm":{"properties":{"body":{"type":"long"}}}`,
+		`"index.analysis.analyzer.own.type":"english","index.uuid":"x","index.number_of_shards":"2","index.similarity.akin_exact.k1":"1.2"`)
+	stdout, stderr, status := advise(t, advised{index: index, scripts: noScripts}, "--new")
+	var got struct {
+		Settings map[string]string
+		Mappings struct{ Properties map[string]any }
+	}
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil || status != 0 {
+		t.Fatalf("status %d, %v\n%s%s", status, err, stdout, stderr)
+	}
+	settings := map[string]string{
+		"index.analysis.analyzer.own.type": "english", "index.number_of_shards": "2",
+		"index.similarity.akin_exact.type": "BM25", "index.similarity.akin_exact.k1": "10000", "index.similarity.akin_exact.b": "0",
+	}
+	if diff := cmp.Diff(settings, got.Settings); diff != "" {
+		t.Errorf("settings (-want +got):\n%s", diff)
+	}
+	type object = map[string]any
+	properties := object{
+		"body": object{"type": "text", "analyzer": "own", "fields": object{"akin": object{
+			"type": "text", "analyzer": "own", "similarity": "akin_exact", "norms": false, "index_options": "freqs",
+		}}},
+		"size":              object{"type": "long"},
+		"akin_norm":         object{"properties": object{"body": object{"type": "float", "index": false}}},
+		"akin_norm_weights": object{"properties": object{"body": object{"type": "keyword"}}},
+	}
+	if diff := cmp.Diff(properties, got.Mappings.Properties); diff != "" {
+		t.Errorf("properties (-want +got):\n%s", diff)
+	}
+	if !strings.Contains(stderr, `POST /_reindex {"source": {"index": "docs"}`) {
+		t.Errorf("not told to copy the documents:\n%s", stderr)
+	}
+	if _, stderr, status := advise(t, advised{index: index, scripts: noScripts}, "--new", "--analyzer", "english"); status != exitUsage {
+		t.Errorf("an analyzer for an index that has one: status %d\n%s", status, stderr)
+	}
+}

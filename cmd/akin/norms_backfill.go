@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/akin-search/akin/norms"
+)
+
+// backfillFlags are the flags of "norms backfill".
+type backfillFlags struct {
+	normsFlags
+
+	ref     refFlags
+	weights string
+	all     bool
+	dryRun  bool
+}
+
+func newNormsBackfill() *cobra.Command {
+	var f backfillFlags
+	cmd := &cobra.Command{
+		Use:   "backfill --cluster URL --index INDEX --field FIELD --weights MATRIX",
+		Short: "Compute and store the lengths of the documents of an index",
+		Long: `backfill computes ‖Wy‖ of every document that has the field and does not have it by these
+weights yet, and stores it in the document with the id of the weights: in ` + norms.Object + ` and
+` + norms.WeightsObject + `, under the name of the field with "__" for each ".". It can be stopped at
+any time; the same command goes on from there. The document frequencies of MATRIX make
+the weights, its neighbors are not looked at. ` + matrixHelp + `
+
+What it does to an index:
+- Each document is updated in part, once: the engine writes it anew, _version and
+  _seq_no go up, and its _source has two members more. Nothing else in it changes, and
+  ingest pipelines do not run. The index needs room for its documents twice for a while.
+- Clients that give their own versions (version_type=external) meet a _version that is
+  one higher than what they wrote: a write with exactly that version is refused, one with
+  a higher version is not.
+- A document that somebody writes at the same time is left as it is written, and done in
+  another round. After five rounds those that are left are counted, and the exit status
+  is 1, as it is where documents fail; the first of those are shown.
+
+A document that is written as a whole later has no length any more, and the next
+backfill finds it. One of which only a part is updated keeps the old length: let such
+writes pass through akin with norms.writes, or use --all from time to time.
+
+Refused are fields of nested documents, fields that others are copied to by copy_to, and
+indices that do not keep the whole _source or lack the mapping, which is then printed.
+The template of a data stream needs the mapping, too.
+
+` + normsCredentials,
+		Example: `  akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin
+  akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin --dry-run
+  akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --redis redis://127.0.0.1:6379 --weights docs-weights@active`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			errs := f.check()
+			if f.weights == "" {
+				errs = append(errs, errors.New("give --weights MATRIX"))
+			}
+			if err := errors.Join(errs...); err != nil {
+				return usageError{err}
+			}
+			return f.run(cmd.Context(), cmd.ErrOrStderr())
+		},
+	}
+	flags := cmd.Flags()
+	f.register(flags)
+	f.ref.register(cmd)
+	flags.StringVar(&f.weights, "weights", "", "MATRIX of the weights (required)")
+	flags.BoolVar(&f.all, "all", false, "compute all lengths again; documents that hold the right one are not written")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "count the documents to do, and write nothing")
+	return cmd
+}
+
+func (f *backfillFlags) run(ctx context.Context, stderr io.Writer) error {
+	m, err := openMatrix(ctx, f.weights, &f.ref)
+	if err != nil {
+		return err
+	}
+	weights, err := norms.NewWeights(m)
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.weights, err)
+	}
+	index, indices, err := f.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer index.close()
+	if err := f.checkMapping(ctx, index, indices); err != nil {
+		return err
+	}
+	query := norms.Missing(f.field, weights.ID())
+	if f.all {
+		query = norms.Missing(f.field, "")
+	}
+	if err := index.Refresh(ctx); err != nil { // so that what was done a moment ago is not counted
+		return err
+	}
+	todo, err := index.count(ctx, query)
+	if err != nil {
+		return err
+	}
+	report := newProgress(stderr)
+	defer report.end()
+	report.tell("weights %s: %d documents to do", weights.ID(), todo)
+	if f.dryRun || todo == 0 {
+		return nil
+	}
+	return f.fill(ctx, index, weights, todo, report)
+}
+
+// checkMapping refuses to write what the engine would map as it sees fit.
+func (f *backfillFlags) checkMapping(ctx context.Context, index *normsIndex, indices []string) error {
+	lacking, err := index.client.NotStoring(ctx, f.index, indices, norms.NormPath(f.field), norms.WeightsPath(f.field))
+	if err != nil || len(lacking) == 0 {
+		return err
+	}
+	const named = 5
+	names := strings.Join(lacking[:min(len(lacking), named)], ", ")
+	if len(lacking) > named {
+		names += fmt.Sprintf(" and %d more", len(lacking)-named)
+	}
+	return fmt.Errorf("%s: the mapping lacks what the lengths are stored in, or has it otherwise; put it first:\n  PUT /%s/_mapping\n  %s",
+		names, f.index, norms.Mapping(f.field))
+}
+
+// maxFailuresShown is how many documents that fail are shown.
+const maxFailuresShown = 10
+
+func (f *backfillFlags) fill(ctx context.Context, index *normsIndex, weights *norms.Weights, todo int, report *progress) error {
+	shown := 0
+	counts, err := norms.Backfill(ctx, index, index, weights, norms.BackfillOptions{
+		Field: f.field, All: f.all, Workers: f.workers, Docs: todo, Progress: report.step,
+		OnFailure: func(doc norms.Doc, err error) {
+			if shown++; shown <= maxFailuresShown {
+				report.tell("document %q of index %q: %v", doc.ID, doc.Index, err)
+			}
+		},
+		OnRound: func(conflicts int, err error) {
+			if err != nil {
+				report.tell("%v; going on with what is left", err)
+				return
+			}
+			report.tell("%d documents were written by others meanwhile; going on with those", conflicts)
+		},
+	})
+	report.tell("%d documents written, %d of them without terms; %d unchanged, %d deleted meanwhile, %d conflicts left, %d failed",
+		counts.Written, counts.Empty, counts.Unchanged, counts.Gone, counts.Conflicts, counts.Failed)
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w; the same command goes on with the rest", ctx.Err())
+	case errors.Is(err, norms.ErrInterrupted):
+		return fmt.Errorf("%w; the same command goes on with the rest", err)
+	}
+	return err
+}

@@ -1,0 +1,385 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/softcosine"
+)
+
+const (
+	normsIndex      = "akin-e2e-norms"
+	normsAlias      = "akin-e2e-norms-alias"
+	normsDocs       = 2200
+	normsDefinition = `{"settings":{"number_of_shards":2,"number_of_replicas":0,
+		"analysis":{"analyzer":{"stem":{"type":"custom","tokenizer":"standard","filter":["lowercase","porter_stem"]}}}},
+	"aliases":{"` + normsAlias + `":{}},
+	"mappings":{"properties":{
+		"body":{"type":"text","fields":{"akin":{"type":"text","analyzer":"stem"}}},
+		"part":{"properties":{"title":{"type":"text"}}},
+		"akin_norm":{"properties":{"body__akin":{"type":"float","index":false},"part__title":{"type":"float","index":false}}},
+		"akin_norm_weights":{"properties":{"body__akin":{"type":"keyword"},"part__title":{"type":"keyword"}}}}}}`
+)
+
+// A normsFixture is an index of documents of all kinds on an engine.
+type normsFixture struct {
+	*engine
+	t     *testing.T
+	field string
+}
+
+// makeNorms makes the index.
+func makeNorms(t *testing.T, e *engine, field string) *normsFixture {
+	t.Helper()
+	e.makeIndex(t, normsIndex, normsDefinition)
+	f := &normsFixture{e, t, field}
+	f.add(0, normsDocs, "")
+	return f
+}
+
+// add adds documents of some numbers, whose ids are the numbers: texts and
+// arrays of texts, empty ones, some with routing, and some without the fields.
+func (f *normsFixture) add(from, to int, word string) {
+	f.t.Helper()
+	var body bytes.Buffer
+	for i := from; i < to; i++ {
+		if i%3 == 0 {
+			fmt.Fprintf(&body, `{"index":{"_id":"%d","routing":"r%d"}}`+"\n", i, i%7)
+		} else {
+			fmt.Fprintf(&body, `{"index":{"_id":"%d"}}`+"\n", i)
+		}
+		var text any = fmt.Sprintf("Running dogs number%d run by group%d %s %s", i, i%17, strings.Repeat("again ", i%5), word)
+		switch {
+		case i%50 == 7:
+			text = ""
+		case i%5 == 0:
+			text = []string{fmt.Sprint("several texts ", i%11), fmt.Sprint("running texts of 3.14 ", i)}
+		}
+		doc := map[string]any{"body": text, "part.title": text} // a name with a dot
+		if i%2 == 0 {
+			doc = map[string]any{"body": text, "part": map[string]any{"title": text}}
+		}
+		if i%50 == 9 {
+			doc = map[string]any{"other": i}
+		}
+		body.WriteString(toJSON(f.t, doc) + "\n")
+	}
+	answer := f.must(f.t, http.MethodPost, "/"+normsIndex+"/_bulk?refresh=true", body.String())
+	if bytes.Contains(answer, []byte(`"errors":true`)) {
+		f.t.Fatalf("bulk: %.2000s", answer)
+	}
+}
+
+// A normedDoc is a document as it is stored.
+type normedDoc struct {
+	ID      string `json:"_id"`
+	Routing string `json:"_routing"`
+	SeqNo   int    `json:"_seq_no"`
+	Fields  map[string][]any
+}
+
+// norm returns the document's norm, 0 where it has none, and the id of its
+// weights.
+func (d *normedDoc) norm(field string) (norm float64, id string) {
+	name := strings.ReplaceAll(field, ".", "__")
+	if v := d.Fields["akin_norm."+name]; len(v) == 1 {
+		norm, _ = v[0].(float64)
+	}
+	if v := d.Fields["akin_norm_weights."+name]; len(v) == 1 {
+		id, _ = v[0].(string)
+	}
+	return norm, id
+}
+
+// stored returns the documents that have the field, by id.
+func (f *normsFixture) stored() map[string]normedDoc {
+	f.t.Helper()
+	f.must(f.t, http.MethodPost, "/"+normsIndex+"/_refresh", "")
+	name := strings.ReplaceAll(f.field, ".", "__")
+	answer := f.must(f.t, http.MethodPost, "/"+normsIndex+"/_search", fmt.Sprintf(`{"size":10000,"_source":false,"seq_no_primary_term":true,
+		"query":{"exists":{"field":%q}},"docvalue_fields":["akin_norm.%s","akin_norm_weights.%s"]}`, f.field, name, name))
+	var page struct{ Hits struct{ Hits []normedDoc } }
+	if err := json.Unmarshal(answer, &page); err != nil {
+		f.t.Fatal(err)
+	}
+	docs := map[string]normedDoc{}
+	for _, d := range page.Hits.Hits {
+		docs[d.ID] = d
+	}
+	return docs
+}
+
+// vectors returns the documents' term frequencies as the engine has them.
+func (f *normsFixture) vectors(docs map[string]normedDoc) map[string]map[string]float64 {
+	f.t.Helper()
+	var asked []section
+	for id, d := range docs {
+		one := section{"_index": normsIndex, "_id": id, "fields": []string{f.field}}
+		if d.Routing != "" {
+			one["routing"] = d.Routing
+		}
+		asked = append(asked, one)
+	}
+	answer := f.must(f.t, http.MethodPost, "/_mtermvectors", toJSON(f.t, section{"docs": asked}))
+	var all struct {
+		Docs []struct {
+			ID      string `json:"_id"`
+			Vectors map[string]struct {
+				Terms map[string]struct {
+					Freq float64 `json:"term_freq"`
+				}
+			} `json:"term_vectors"`
+		}
+	}
+	if err := json.Unmarshal(answer, &all); err != nil {
+		f.t.Fatal(err)
+	}
+	freqs := map[string]map[string]float64{}
+	for _, d := range all.Docs {
+		freqs[d.ID] = map[string]float64{}
+		for term, v := range d.Vectors[f.field].Terms {
+			freqs[d.ID][term] = v.Freq
+		}
+	}
+	return freqs
+}
+
+// check compares all norms with ‖Wy‖ of the engine's own term vectors.
+func (f *normsFixture) check(weights string) map[string]normedDoc {
+	f.t.Helper()
+	m, id := readWeights(f.t, weights)
+	docs := f.stored()
+	vectors := f.vectors(docs)
+	var unknown []string
+	for _, terms := range vectors {
+		for term := range terms {
+			if m.Row(term).IsZero() {
+				unknown = append(unknown, term)
+			}
+		}
+	}
+	vocabulary, s := softcosine.FromMatrix(m, unknown...)
+	idf := make([]float64, vocabulary.Len())
+	for i := range idf {
+		idf[i] = simmatrix.IDF(int64(m.Row(vocabulary.Term(int32(i))).DocFreq()), int64(m.Meta().Docs))
+	}
+	space, err := softcosine.NewSpace(idf, s)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	wrong := 0
+	for docID, d := range docs {
+		y := map[int32]float64{}
+		for term, freq := range vectors[docID] {
+			number, _ := vocabulary.Number(term)
+			y[number] = freq
+		}
+		want := space.HardNorm(softcosine.NewVector(y))
+		norm, gotID := d.norm(f.field)
+		if gotID != id || math.Abs(norm-want) > 1e-6*want {
+			if wrong++; wrong < 5 {
+				f.t.Errorf("document %s has norm %v of weights %q, want %v of %q", docID, norm, gotID, want, id)
+			}
+		}
+	}
+	if wrong > 0 {
+		f.t.Fatalf("%d of %d documents are wrong", wrong, len(docs))
+	}
+	return docs
+}
+
+// readWeights reads a matrix file and returns it with its id as weights.
+func readWeights(t *testing.T, file string) (*simmatrix.Matrix, string) {
+	t.Helper()
+	r, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	m, err := simmatrix.Decode(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, m.Checksum()[:16]
+}
+
+// snapshot makes weights.
+func (f *normsFixture) snapshot(args ...string) string {
+	f.t.Helper()
+	out := filepath.Join(newDir(f.t, "weights"), "weights.akin")
+	mustAkin(f.t, append([]string{"norms", "snapshot", "--cluster", f.url, "--index", normsIndex, "--field", f.field, "--out", out}, args...)...)
+	return out
+}
+
+// command returns the arguments of a backfill.
+func (f *normsFixture) command(cluster, weights string, args ...string) []string {
+	return append([]string{"norms", "backfill", "--cluster", cluster, "--index", normsAlias, "--field", f.field, "--weights", weights}, args...)
+}
+
+// backfill runs one that has to succeed and returns what it says.
+func (f *normsFixture) backfill(weights string, args ...string) string {
+	f.t.Helper()
+	r := runAkin(f.t, f.command(f.url, weights, args...)...)
+	if r.status != 0 {
+		f.t.Fatalf("exit status %d\n%s", r.status, r.stderr)
+	}
+	return r.stderr
+}
+
+// tap starts a proxy before the engine that calls before ahead of each bulk
+// request, with its number from 1, and passes the request on if it says so.
+func (f *normsFixture) tap(before func(n int) bool) string {
+	f.t.Helper()
+	target, err := url.Parse(f.url)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}
+	var bulks atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/_bulk" && !before(int(bulks.Add(1))) {
+			panic(http.ErrAbortHandler)
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	f.t.Cleanup(server.Close)
+	return server.URL
+}
+
+func TestNorms(t *testing.T) {
+	for _, e := range allEngines(t) {
+		for _, field := range []string{"body.akin", "part.title"} {
+			t.Run(e.name+"/"+field, func(t *testing.T) {
+				e.require(t)
+				f := makeNorms(t, e, field)
+				weights := f.snapshot()
+				if m, _ := readWeights(t, weights); m.Meta().Docs != normsDocs*48/50 {
+					t.Errorf("weights of %d documents, want %d: empty texts and missing ones do not count", m.Meta().Docs, normsDocs*48/50)
+				}
+				f.add(normsDocs, normsDocs+50, "unheardof") // a word that the weights do not know
+				f.backfill(weights)
+				docs := f.check(weights)
+				if len(docs) != (normsDocs+50)*49/50 {
+					t.Errorf("%d documents have the field", len(docs))
+				}
+				f.checkSettled(weights, docs)
+				t.Run("killed in the middle", func(t *testing.T) { f.with(t).testKilled() })
+				t.Run("beside a writer", func(t *testing.T) { f.with(t).testBesideAWriter() })
+			})
+		}
+	}
+}
+
+// with returns the fixture for a sub-test.
+func (f *normsFixture) with(t *testing.T) *normsFixture {
+	t.Helper()
+	return &normsFixture{f.engine, t, f.field}
+}
+
+// checkSettled checks that another backfill writes nothing, and that one of
+// documents without their norms does those.
+func (f *normsFixture) checkSettled(weights string, docs map[string]normedDoc) {
+	f.t.Helper()
+	for _, args := range [][]string{nil, {"--all"}, {"--dry-run"}} {
+		said := f.backfill(weights, args...)
+		if args == nil && !strings.Contains(said, " 0 documents to do") {
+			f.t.Errorf("another backfill says\n%s", said)
+		}
+		for id, d := range f.stored() {
+			if d.SeqNo != docs[id].SeqNo {
+				f.t.Fatalf("%v wrote document %s again", args, id)
+			}
+		}
+	}
+}
+
+func (f *normsFixture) testKilled() {
+	weights := f.snapshot("--min-df", "3") // others, so that every document is to do
+	_, id := readWeights(f.t, weights)
+	reached, ended := make(chan struct{}), make(chan struct{})
+	cluster := f.tap(func(n int) bool {
+		if n == 3 {
+			close(reached)
+			<-ended
+		}
+		return n < 3
+	})
+	cmd := exec.Command(akinPath(f.t), f.command(cluster, weights, "--workers", "1")...)
+	cmd.Env = cleanEnvironment()
+	proc, err := startProcess("backfill", newDir(f.t, "backfill"), cmd)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	select {
+	case <-reached:
+	case <-proc.done:
+		f.t.Fatalf("ended early\n%s", proc.tail())
+	case <-time.After(time.Minute):
+		f.t.Fatalf("no third bulk request\n%s", proc.tail())
+	}
+	proc.signal(f.t, syscall.SIGTERM)
+	status, err := proc.wait(20 * time.Second)
+	close(ended)
+	if err != nil || status != 1 || !strings.Contains(fileTail(proc.stderr), "the same command goes on") {
+		f.t.Errorf("status %d, %v\n%s", status, err, proc.tail())
+	}
+	before := map[string]int{}
+	for docID, d := range f.stored() {
+		if _, got := d.norm(f.field); got == id {
+			before[docID] = d.SeqNo
+		}
+	}
+	if len(before) != 1000 {
+		f.t.Errorf("%d documents were done by two requests", len(before))
+	}
+	f.backfill(weights)
+	docs := f.check(weights)
+	for docID, seqNo := range before {
+		if docs[docID].SeqNo != seqNo {
+			f.t.Fatalf("document %s was done and is written again", docID)
+		}
+	}
+}
+
+func (f *normsFixture) testBesideAWriter() {
+	weights := f.snapshot("--min-df", "4")
+	cluster := f.tap(func(n int) bool {
+		if n > 1 {
+			return true
+		}
+		// A whole document, a part of one, which keeps its old norm, and one that goes.
+		const text = `"body":"written beside it","part":{"title":"written beside it"}`
+		f.must(f.t, http.MethodPut, "/"+normsIndex+"/_doc/1", "{"+text+"}")
+		f.must(f.t, http.MethodPost, "/"+normsIndex+"/_update/2", `{"doc":{`+text+`}}`)
+		f.must(f.t, http.MethodDelete, "/"+normsIndex+"/_doc/4", "")
+		return true
+	})
+	r := runAkin(f.t, f.command(cluster, weights)...)
+	if r.status != 0 || !strings.Contains(r.stderr, "written by others meanwhile") {
+		f.t.Errorf("status %d\n%s", r.status, r.stderr)
+	}
+	docs := f.check(weights)
+	if _, there := docs["4"]; there {
+		f.t.Error("a document came back")
+	}
+	one, two := docs["1"], docs["2"]
+	norm, _ := one.norm(f.field)
+	if other, _ := two.norm(f.field); norm == 0 || norm != other {
+		f.t.Errorf("norms %v and %v of the same text", norm, other)
+	}
+}

@@ -1,0 +1,340 @@
+package esclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Errors of [Cached.Linear] that mean "this field has no exact scores".
+var (
+	// ErrNoLinear says that no field scores linearly in all indices.
+	ErrNoLinear = errors.New("no field with a linear similarity")
+	// ErrNoNorms says that the documents have no norms by the weights asked for.
+	ErrNoNorms = errors.New("no norms of the documents")
+)
+
+// LinearScript is the source of a scripted similarity that scores a term with
+// its boost times its frequency.
+const LinearScript = "return query.boost * doc.freq;"
+
+const (
+	// minLinearK1 and maxLinearK1 bound the k1 of a BM25 that is as good as
+	// linear: up to tf = 30 it is 3 % off at 1,000, 0.3 % at 10,000 and, for
+	// want of digits in 32-bit scores, 0.4 % at 100,000.
+	minLinearK1, maxLinearK1 = 1_000, 100_000
+	// defaultB is the b of BM25 where the settings name none.
+	defaultB = 0.75
+)
+
+// A Linear tells where the exact scores of a field come from.
+type Linear struct {
+	// Field is the field whose score for a term is linear in its frequency tf:
+	// the one asked for or one that has the same text and analyzers.
+	Field string
+	// Scripted says that the score is boost·tf. Else it is boost·Factor·idf·tf.
+	Scripted bool
+	// Factor is positive; 1 where Scripted.
+	Factor float64
+	// Norm is the name of the doc value that holds the norm of a document.
+	Norm string
+	// Missing stands for the norm where a document has none: the mean of some
+	// that have one. It is positive.
+	Missing float64
+}
+
+// linearKey is the question of [Cached.Linear].
+type linearKey struct {
+	fieldKey
+	norm, weights, id string
+}
+
+func (k linearKey) bytes() int {
+	return k.fieldKey.bytes() + len(k.norm) + len(k.weights) + len(k.id)
+}
+
+// Linear tells where the exact scores of a field come from: the field itself if
+// its score is linear in the term frequency, else a multi-field of the same
+// text and analyzers, a scripted one before one of BM25. norm is the full name
+// of the doc value with the documents' norms, and weights that of the keyword
+// with the id of the weights that they were computed with.
+//
+// The error wraps [ErrNoLinear] or [ErrNoNorms] where the indices do not hold
+// what is needed, [ErrMixed] where they differ, and [ErrNotText] or [ErrRemote]
+// where the field is none to ask for. What is not remembered takes three round
+// trips, one more for an alias of a field.
+func (c *Cached) Linear(ctx context.Context, indices Indices, field, norm, weights, id string) (Linear, error) {
+	k := linearKey{c.key(indices, field), norm, weights, id}
+	l, warm, err := c.linears.get(k)
+	if !warm {
+		own := linearKey{k.clone(), strings.Clone(norm), strings.Clone(weights), strings.Clone(id)}
+		l, err = c.linears.load(ctx, own, func(ctx context.Context) (Linear, error) {
+			return c.linear(ctx, own)
+		})
+	}
+	c.tally(&c.statistics, warm, err)
+	return l, err
+}
+
+// linear makes the calls for Linear.
+func (c *Cached) linear(ctx context.Context, k linearKey) (Linear, error) {
+	name, how, err := c.client.linearField(ctx, k)
+	if err != nil {
+		return Linear{}, fmt.Errorf("field %q of %q: %w", k.field, k.Expression, err)
+	}
+	l := Linear{Field: name, Scripted: how.scripted, Factor: 1, Norm: k.norm}
+	var group errgroup.Group // which cancels no call, for the reason in Cached.guess
+	group.Go(func() (err error) {
+		l.Missing, err = c.client.meanNorm(ctx, k)
+		return err
+	})
+	if !how.scripted {
+		group.Go(func() (err error) {
+			l.Factor, err = c.linearFactor(ctx, k.Indices, name, how)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return Linear{}, fmt.Errorf("field %q of %q: %w", k.field, k.Expression, err)
+	}
+	return l, nil
+}
+
+// linearField asks for the mappings and returns the field that scores linearly.
+func (c *Client) linearField(ctx context.Context, k linearKey) (string, linearity, error) {
+	if err := k.check(); err != nil {
+		return "", linearity{}, err
+	}
+	if err := checkField(k.field); err != nil {
+		return "", linearity{}, err
+	}
+	answer, err := c.mappings(ctx, k.Indices, k.field, k.norm, k.weights)
+	if err != nil {
+		return "", linearity{}, err
+	}
+	fields, err := findFields(answer, k.field)
+	if err != nil {
+		return "", linearity{}, err
+	}
+	if _, err := merge(fields); err != nil {
+		return "", linearity{}, err
+	}
+	name, how, err := chooseLinear(answer, fields, k.field)
+	if err != nil {
+		return "", linearity{}, err
+	}
+	for i := range fields {
+		m := answer[fields[i].index]
+		if err := m.checkNorms(&fields[i], k.norm); err != nil {
+			return "", linearity{}, fmt.Errorf("index %q: %w", fields[i].index, err)
+		}
+	}
+	return name, how, nil
+}
+
+// checkNorms returns [ErrNoNorms] if the norms of a field cannot be read. Those
+// of a nested field would have to be in the nested document.
+func (m *indexMapping) checkNorms(f *indexField, norm string) error {
+	if f.nested != "" {
+		return fmt.Errorf("the field is in the nested object %q: %w", f.nested, ErrNoNorms)
+	}
+	p, err := find(m.Mappings.Properties, norm, 0, "")
+	if err != nil {
+		return err
+	}
+	if p == nil {
+		return fmt.Errorf("%q is not mapped: %w", norm, ErrNoNorms)
+	}
+	if err := p.checkNorm(); err != nil {
+		return fmt.Errorf("%q is %w: %w", norm, err, ErrNoNorms)
+	}
+	return nil
+}
+
+// checkNorm returns why the field is no doc value that holds a norm exactly
+// enough.
+func (p *found) checkNorm() error {
+	if p.Type != "float" && p.Type != "double" || string(p.DocValues) == "false" || p.nested != "" {
+		return fmt.Errorf("mapped as %s, wanted is a float with doc values", p.typeName())
+	}
+	return nil
+}
+
+// chooseLinear returns the first of the fields that score linearly in all
+// indices. It returns [ErrMixed] where there are such, of other similarities in
+// other indices.
+func chooseLinear(answer map[string]indexMapping, fields []indexField, field string) (string, linearity, error) {
+	var common map[string]linearity
+	mixed := false
+	for i := range fields {
+		f := &fields[i]
+		m := answer[f.index]
+		all, err := m.related(f, field)
+		if err != nil {
+			return "", linearity{}, err
+		}
+		found := map[string]linearity{}
+		for _, r := range all {
+			if r.problem == "" {
+				found[r.name] = r.linearity
+			}
+		}
+		if common == nil {
+			common = found
+			continue
+		}
+		maps.DeleteFunc(common, func(name string, l linearity) bool {
+			other, ok := found[name]
+			mixed = mixed || ok && other != l
+			return !ok || other != l
+		})
+	}
+	names := slices.SortedFunc(maps.Keys(common), func(a, b string) int {
+		return compareLinear(a, b, common, field)
+	})
+	switch {
+	case len(names) > 0:
+		return names[0], common[names[0]], nil
+	case mixed:
+		return "", linearity{}, fmt.Errorf("its linear similarity: %w", ErrMixed)
+	default:
+		return "", linearity{}, ErrNoLinear
+	}
+}
+
+// compareLinear puts the field itself first, then scripted ones.
+func compareLinear(a, b string, how map[string]linearity, field string) int {
+	rank := func(name string) int {
+		switch {
+		case name == field:
+			return 0
+		case how[name].scripted:
+			return 1
+		default:
+			return 2
+		}
+	}
+	if d := rank(a) - rank(b); d != 0 {
+		return d
+	}
+	return strings.Compare(a, b)
+}
+
+// meanSample is how many documents of a shard the mean of the norms is taken
+// over.
+const meanSample = 10_000
+
+// meanNorm returns the mean norm of some of the documents that have one by the
+// weights asked for. It returns [ErrNoNorms] where none has.
+func (c *Client) meanNorm(ctx context.Context, k linearKey) (float64, error) {
+	var answer struct {
+		Shards struct {
+			Failed int `json:"failed"`
+		} `json:"_shards"`
+		Aggregations struct {
+			Norm struct {
+				Value *float64 `json:"value"`
+			} `json:"norm"`
+		} `json:"aggregations"`
+	}
+	r := request{
+		method: http.MethodPost,
+		path:   k.path("/_search", url.Values{"filter_path": {"_shards.failed,aggregations"}}),
+		body: object{
+			"size": 0, "track_total_hits": false, "terminate_after": meanSample,
+			"query": object{"bool": object{"filter": []object{
+				termQuery(k.weights, k.id), {"exists": object{"field": k.norm}},
+			}}},
+			"aggs": object{"norm": object{"avg": object{"field": k.norm}}},
+		},
+	}
+	if err := c.call(ctx, r, &answer); err != nil {
+		return 0, fmt.Errorf("learn the mean norm: %w", err)
+	}
+	if n := answer.Shards.Failed; n > 0 {
+		return 0, fmt.Errorf("learn the mean norm: %d shards failed", n)
+	}
+	mean := answer.Aggregations.Norm.Value
+	switch {
+	case mean == nil:
+		return 0, fmt.Errorf("no document has %q by the weights %q: %w", k.norm, k.id, ErrNoNorms)
+	case !(*mean > 0) || math.IsInf(*mean, 0):
+		return 0, fmt.Errorf("the mean of %q is %g: %w", k.norm, *mean, ErrNoNorms)
+	}
+	return *mean, nil
+}
+
+// linearFactor returns what BM25 multiplies idf·tf by as long as tf is small
+// beside k1: its scale over k1. It learns the scale from the explanation of a
+// score, or else from what the cluster runs.
+func (c *Cached) linearFactor(ctx context.Context, indices Indices, field string, how linearity) (float64, error) {
+	if scale, err := c.client.probeLinear(ctx, indices, field); err == nil && scale > 0 {
+		return scale / how.k1, nil
+	}
+	info, err := c.infos.load(ctx, struct{}{}, c.client.Info)
+	if err != nil {
+		return 0, err
+	}
+	s := schema{k1: how.k1, legacy: how.legacy}
+	scale := s.scaleOf(info)
+	if scale <= 0 {
+		return 0, fmt.Errorf("the scale of BM25 in %s %q is not known", info.Distribution, info.Version)
+	}
+	return scale / how.k1, nil
+}
+
+// probeLinear learns the scale of a field's BM25 as probeScale does, without
+// knowing a term: it looks for a document that is like one with the field. It
+// returns 0 if that tells nothing.
+func (c *Client) probeLinear(ctx context.Context, indices Indices, field string) (float64, error) {
+	var answer struct {
+		Hits struct {
+			Hits []struct {
+				hit
+
+				Explanation explanation `json:"_explanation"`
+			} `json:"hits"`
+		} `json:"hits"`
+	}
+	body := object{
+		"size": 1, "terminate_after": 1, "track_total_hits": false, "_source": false,
+		"query": object{"bool": object{"filter": object{"exists": object{"field": field}}}},
+	}
+	r := request{
+		method: http.MethodPost, body: body,
+		path: indices.path("/_search", url.Values{"filter_path": {
+			"hits.hits._index,hits.hits._id,hits.hits._routing,hits.hits._explanation",
+		}}),
+	}
+	if err := c.call(ctx, r, &answer); err != nil || len(answer.Hits.Hits) == 0 {
+		return 0, err
+	}
+	like := object{"_index": answer.Hits.Hits[0].Index, "_id": answer.Hits.Hits[0].ID}
+	if routing := answer.Hits.Hits[0].Routing; routing != "" {
+		like["routing"] = routing
+	}
+	const terms = 8 // few, for a short explanation
+	body["explain"] = true
+	body["query"] = object{"more_like_this": object{
+		"fields": []string{field}, "like": like, "include": true,
+		"min_term_freq": 1, "min_doc_freq": 1, "max_query_terms": terms, "minimum_should_match": "1",
+	}}
+	answer.Hits.Hits = nil
+	if err := c.call(ctx, r, &answer); err != nil {
+		return 0, err
+	}
+	for i := range answer.Hits.Hits {
+		if scale, ok := answer.Hits.Hits[i].Explanation.scale(); ok {
+			return scale, nil
+		}
+	}
+	return 0, nil
+}

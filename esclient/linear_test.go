@@ -1,0 +1,388 @@
+package esclient
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Names of the tests' doc values, and an id of weights.
+const (
+	normPath, weightsPath = "akin_norm.body", "akin_norm_weights.body"
+	weightsID             = "0123456789abcdef"
+)
+
+// A linearIndex is what the mapping and settings of an index are made of.
+type linearIndex struct {
+	body, norm, settings string
+}
+
+// indexAnswer returns the answer of GET /{index} for indices by their names.
+func indexAnswer(indices map[string]linearIndex) string {
+	var all []string
+	for name, i := range indices {
+		norm := i.norm
+		if norm == "" {
+			norm = `{"type":"float","index":false}`
+		}
+		all = append(all, fmt.Sprintf(`%q:{"mappings":{"properties":{"body":%s,
+			"akin_norm":{"properties":{"body":%s}},"akin_norm_weights":{"properties":{"body":{"type":"keyword"}}}}},
+			"settings":{"index.number_of_shards":"1"%s}}`, name, i.body, norm, i.settings))
+	}
+	return "{" + strings.Join(all, ",") + "}"
+}
+
+// similarity returns settings of the similarity s, each "name=value".
+func similarity(settings ...string) string {
+	var text strings.Builder
+	for _, s := range settings {
+		name, value, _ := strings.Cut(s, "=")
+		fmt.Fprintf(&text, `,"index.similarity.s.%s":%q`, name, value)
+	}
+	return text.String()
+}
+
+// withMulti returns a field with the multi-field "lin", of more parameters.
+func withMulti(parameters string) string {
+	return `{"type":"text","analyzer":"english","fields":{"raw":{"type":"keyword"},
+		"lin":{"type":"text","similarity":"s"` + parameters + `}}}`
+}
+
+const english = `,"analyzer":"english"`
+
+// linearFake answers as a cluster with these indices and a mean norm of 2.5.
+func linearFake(indices map[string]linearIndex) *fake {
+	f := newFake()
+	f.reply("GET /i", 200, indexAnswer(indices))
+	f.reply("GET /", 200, `{"version":{"number":"8.1.0"}}`)
+	f.on("POST /_search", func(w http.ResponseWriter, r *http.Request) {
+		text := readAll(r)
+		switch {
+		case strings.Contains(text, `"avg"`):
+			_, _ = w.Write([]byte(`{"_shards":{"failed":0},"aggregations":{"norm":{"value":2.5}}}`))
+		case strings.Contains(text, "more_like_this"):
+			_, _ = w.Write([]byte(`{"hits":{"hits":[{"_explanation":{"value":1,"description":"score(freq=1.0), computed as boost * idf * tf from:",
+				"details":[{"value":1.9,"description":"idf, computed"},{"value":0.1,"description":"tf, computed",
+				"details":[{"value":10000,"description":"k1, term saturation parameter"}]}]}}]}}`))
+		default:
+			_, _ = w.Write([]byte(`{"hits":{"hits":[{"_index":"i","_id":"7"}]}}`))
+		}
+	})
+	return f
+}
+
+func readAll(r *http.Request) string {
+	body, _ := io.ReadAll(r.Body)
+	return string(body)
+}
+
+func TestLinearFieldIsFoundByItsSimilarity(t *testing.T) {
+	linear := similarity("type=BM25", "k1=10000", "b=0")
+	script := similarity("type=scripted", "script.source= "+LinearScript+"\n")
+	for name, test := range map[string]struct {
+		index linearIndex
+		want  Linear
+		err   error
+	}{
+		"BM25 in a multi-field": {
+			linearIndex{body: withMulti(english), settings: linear},
+			Linear{Field: "body.lin", Factor: 1e-4},
+			nil, // the explanation has no k1+1
+		},
+		"a script in a multi-field": {
+			linearIndex{body: withMulti(english), settings: script},
+			Linear{Field: "body.lin", Scripted: true, Factor: 1},
+			nil,
+		},
+		"the field itself": {
+			linearIndex{body: `{"type":"text","similarity":"s","fields":{"lin":{"type":"text","similarity":"s"}}}`, settings: script},
+			Linear{Field: "body", Scripted: true, Factor: 1},
+			nil,
+		},
+		"a script goes before BM25": {
+			linearIndex{
+				body: `{"type":"text","fields":{"a":{"type":"text","similarity":"s"},"b":{"type":"text","similarity":"t"}}}`,
+				settings: linear + `,"index.similarity.t.type":"scripted","index.similarity.t.script.source":"` + LinearScript +
+					`","index.similarity.t.script.lang":"painless"`,
+			},
+			Linear{Field: "body.b", Scripted: true, Factor: 1},
+			nil,
+		},
+		"the similarity of all fields": {
+			linearIndex{
+				body:     `{"type":"text"}`,
+				settings: `,"index.similarity.default.type":"BM25","index.similarity.default.k1":"1000.0","index.similarity.default.b":"0.0"`,
+			},
+			Linear{Field: "body", Factor: 1e-3},
+			nil,
+		},
+		"analyzers of one definition": {
+			linearIndex{body: withMulti(`,"analyzer":"en","search_analyzer":"english"`), settings: linear + `,"index.analysis.analyzer.en.type":"english"`},
+			Linear{},
+			ErrNoLinear, // "english" is not defined here, and may be another
+		},
+		"k1 too small":             {linearIndex{body: withMulti(english), settings: similarity("type=BM25", "k1=999", "b=0")}, Linear{}, ErrNoLinear},
+		"k1 too large":             {linearIndex{body: withMulti(english), settings: similarity("type=BM25", "k1=100001", "b=0")}, Linear{}, ErrNoLinear},
+		"k1 that is no number":     {linearIndex{body: withMulti(english), settings: similarity("type=BM25", "k1=NaN", "b=0")}, Linear{}, ErrNoLinear},
+		"b of 0.75, as by default": {linearIndex{body: withMulti(english), settings: similarity("type=BM25", "k1=10000")}, Linear{}, ErrNoLinear},
+		"b that is no number":      {linearIndex{body: withMulti(english), settings: similarity("type=BM25", "k1=10000", "b=x")}, Linear{}, ErrNoLinear},
+		"another analyzer":         {linearIndex{body: withMulti(""), settings: linear}, Linear{}, ErrNoLinear},
+		"another search analyzer":  {linearIndex{body: withMulti(english + `,"search_analyzer":"simple"`), settings: linear}, Linear{}, ErrNoLinear},
+		"no frequencies":           {linearIndex{body: withMulti(english + `,"index_options":"docs"`), settings: linear}, Linear{}, ErrNoLinear},
+		"not indexed":              {linearIndex{body: withMulti(english + `,"index":false`), settings: linear}, Linear{}, ErrNoLinear},
+		"another script":           {linearIndex{body: withMulti(english), settings: similarity("type=scripted", "script.source=return doc.freq;")}, Linear{}, ErrNoLinear},
+		"a script in another language": {
+			linearIndex{body: withMulti(english), settings: similarity("type=scripted", "script.lang=x", "script.source="+LinearScript)}, Linear{}, ErrNoLinear,
+		},
+		"another kind of similarity": {linearIndex{body: withMulti(english), settings: similarity("type=DFI")}, Linear{}, ErrNoLinear},
+		"nothing linear":             {linearIndex{body: `{"type":"text"}`}, Linear{}, ErrNoLinear},
+		"no text":                    {linearIndex{body: `{"type":"keyword"}`}, Linear{}, ErrNotText},
+		"norms as integers":          {linearIndex{body: withMulti(english), settings: linear, norm: `{"type":"long"}`}, Linear{}, ErrNoNorms},
+		"norms without doc values":   {linearIndex{body: withMulti(english), settings: linear, norm: `{"type":"float","doc_values":false}`}, Linear{}, ErrNoNorms},
+		"norms as text":              {linearIndex{body: withMulti(english), settings: linear, norm: `{"type":"text"}`}, Linear{}, ErrNoNorms},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := linearFake(map[string]linearIndex{"i": test.index})
+			got, err := f.cached(t).Linear(t.Context(), at("i"), "body", normPath, weightsPath, weightsID)
+			if !errors.Is(err, test.err) {
+				t.Fatalf("%v, want %v", err, test.err)
+			}
+			if test.err != nil {
+				return
+			}
+			test.want.Norm, test.want.Missing = normPath, 2.5
+			if math.Abs(got.Factor-test.want.Factor) > 1e-12 {
+				t.Errorf("factor %g, want %g", got.Factor, test.want.Factor)
+			}
+			got.Factor = test.want.Factor
+			if got != test.want {
+				t.Errorf("%+v, want %+v", got, test.want)
+			}
+			if n := f.asked(`"akin_norm_weights.body":{"value":"` + weightsID + `"}`); n != 1 {
+				t.Errorf("%d searches for the norms by the weights", n)
+			}
+		})
+	}
+}
+
+func TestMultiFieldHasLinearRelatives(t *testing.T) {
+	f := linearFake(map[string]linearIndex{"i": {
+		body:     `{"type":"keyword","fields":{"std":{"type":"text"},"std_akin":{"type":"text","similarity":"s"}}}`,
+		settings: similarity("type=scripted", "script.source="+LinearScript),
+	}})
+	got, err := f.cached(t).Linear(t.Context(), at("i"), "body.std", normPath, weightsPath, weightsID)
+	if err != nil || got.Field != "body.std_akin" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestIndicesMustScoreLinearlyAlike(t *testing.T) {
+	one := linearIndex{body: withMulti(english), settings: similarity("type=BM25", "k1=10000", "b=0")}
+	for name, test := range map[string]struct {
+		other linearIndex
+		err   error
+	}{
+		"alike":              {one, nil},
+		"another k1":         {linearIndex{body: one.body, settings: similarity("type=BM25", "k1=20000", "b=0")}, ErrMixed},
+		"a script":           {linearIndex{body: one.body, settings: similarity("type=scripted", "script.source="+LinearScript)}, ErrMixed},
+		"none":               {linearIndex{body: `{"type":"text","analyzer":"english"}`}, ErrNoLinear},
+		"another analyzer":   {linearIndex{body: `{"type":"text","fields":{"lin":{"type":"text","similarity":"s"}}}`, settings: one.settings}, ErrMixed},
+		"norms not so there": {linearIndex{body: one.body, settings: one.settings, norm: `{"type":"long"}`}, ErrNoNorms},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := linearFake(map[string]linearIndex{"i": one, "j": test.other})
+			_, err := f.cached(t).Linear(t.Context(), at("i"), "body", normPath, weightsPath, weightsID)
+			if !errors.Is(err, test.err) {
+				t.Errorf("%v, want %v", err, test.err)
+			}
+		})
+	}
+}
+
+func TestFieldsInNestedObjectsHaveNoNorms(t *testing.T) {
+	f := linearFake(nil)
+	f.reply("GET /i", 200, `{"i":{"mappings":{"properties":{"n":{"type":"nested","properties":{"body":{"type":"text","similarity":"s"}}},
+		"akin_norm":{"properties":{"n__body":{"type":"float"}}}}},"settings":{"index.similarity.s.type":"scripted",
+		"index.similarity.s.script.source":"`+LinearScript+`"}}}`)
+	_, err := f.cached(t).Linear(t.Context(), at("i"), "n.body", "akin_norm.n__body", "akin_norm_weights.n__body", weightsID)
+	if !errors.Is(err, ErrNoNorms) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestDocumentsMustHaveNorms(t *testing.T) {
+	index := map[string]linearIndex{"i": {body: withMulti(english), settings: similarity("type=scripted", "script.source="+LinearScript)}}
+	for answer, want := range map[string]error{
+		`{"_shards":{"failed":0},"aggregations":{"norm":{"value":null}}}`:  ErrNoNorms,
+		`{"_shards":{"failed":0},"aggregations":{"norm":{"value":0}}}`:     ErrNoNorms,
+		`{"_shards":{"failed":0},"aggregations":{"norm":{"value":-1}}}`:    ErrNoNorms,
+		`{"_shards":{"failed":1},"aggregations":{"norm":{"value":2.5}}}`:   nil,
+		`{"_shards":{"failed":0},"aggregations":{"norm":{"value":1e999}}}`: nil,
+	} {
+		f := linearFake(index).reply("POST /_search", 200, answer)
+		l, err := f.cached(t).Linear(t.Context(), at("i"), "body", normPath, weightsPath, weightsID)
+		if err == nil || errors.Is(err, ErrNoNorms) != (want != nil) {
+			t.Errorf("%s: %+v, %v", answer, l, err)
+		}
+	}
+}
+
+// TestFactorWithoutAnExplanationIsThatOfTheVersion: c is (k1+1)/k1, and 1/k1
+// in OpenSearch 3, there too but for LegacyBM25.
+func TestFactorWithoutAnExplanationIsThatOfTheVersion(t *testing.T) {
+	for _, test := range []struct {
+		version, kind string
+		want          float64
+	}{
+		{`"number":"7.10.2"`, "BM25", 1.0001},
+		{`"number":"2.19.1","distribution":"opensearch"`, "BM25", 1.0001},
+		{`"number":"3.8.0","distribution":"opensearch"`, "BM25", 1e-4},
+		{`"number":"3.8.0","distribution":"opensearch"`, "LegacyBM25", 1.0001},
+		{`"number":"x"`, "BM25", 0},
+	} {
+		f := linearFake(map[string]linearIndex{"i": {body: withMulti(english), settings: similarity("type="+test.kind, "k1=10000", "b=0")}})
+		f.reply("GET /", 200, `{"version":{`+test.version+`}}`)
+		f.on("POST /_search", func(w http.ResponseWriter, r *http.Request) {
+			if strings.Contains(readAll(r), `"avg"`) {
+				_, _ = w.Write([]byte(`{"aggregations":{"norm":{"value":1}}}`))
+				return
+			}
+			w.WriteHeader(http.StatusForbidden)
+		})
+		l, err := f.cached(t).Linear(t.Context(), at("i"), "body", normPath, weightsPath, weightsID)
+		if math.Abs(l.Factor-test.want) > 1e-12 || (err == nil) != (test.want > 0) {
+			t.Errorf("%s %s: factor %g, want %g; %v", test.version, test.kind, l.Factor, test.want, err)
+		}
+	}
+}
+
+func TestLinearIsRememberedAndForgotten(t *testing.T) {
+	script := similarity("type=scripted", "script.source="+LinearScript)
+	for name, test := range map[string]struct {
+		index linearIndex
+		again time.Duration // after which the cluster is asked again
+	}{
+		"an answer":  {linearIndex{body: withMulti(english), settings: script}, time.Minute},
+		"no norms":   {linearIndex{body: withMulti(english), settings: script, norm: `{"type":"long"}`}, guessTime},
+		"not linear": {linearIndex{body: `{"type":"text"}`}, guessTime},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := linearFake(map[string]linearIndex{"i": test.index})
+				c := f.cached(t)
+				ask := func(want int) {
+					t.Helper()
+					_, _ = c.Linear(t.Context(), at("i"), "body", normPath, weightsPath, weightsID)
+					if n := f.asked("GET /i?"); n != want {
+						t.Errorf("asked %d times, want %d", n, want)
+					}
+				}
+				ask(1)
+				time.Sleep(test.again - time.Second)
+				ask(1)
+				time.Sleep(2 * time.Second)
+				ask(2)
+				c.Forget("i")
+				ask(3)
+				if s := c.Stats(); s.Statistics.Failures != 0 || s.Statistics.Loads != 3 || s.Statistics.Hits != 1 {
+					t.Errorf("%+v", s.Statistics)
+				}
+			})
+		})
+	}
+}
+
+func TestOtherWeightsAreAskedForAnew(t *testing.T) {
+	f := linearFake(map[string]linearIndex{"i": {body: withMulti(english), settings: similarity("type=scripted", "script.source="+LinearScript)}})
+	c := f.cached(t)
+	for range 2 {
+		for _, id := range []string{"a", "b"} {
+			if _, err := c.Linear(t.Context(), at("i"), "body", normPath, weightsPath, id); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if n := f.asked(`"avg"`); n != 2 {
+		t.Errorf("asked %d times for the norms, want once for each of 2 weights", n)
+	}
+}
+
+// TestInspectionTellsWhatIsThere compares what is not compared with real
+// engines.
+func TestInspectionTellsWhatIsThere(t *testing.T) {
+	f := linearFake(nil)
+	f.reply("GET /x", 200, `{
+		"a":{"mappings":{"subobjects":false,"properties":{
+			"o.body":{"type":"text","analyzer":"english","fields":{"akin":{"type":"text","similarity":"akin_exact","analyzer":"english"},"raw":{"type":"keyword"}}},
+			"akin_norm.o__body":{"type":"long"}}},
+			"settings":{"index.similarity.akin_exact.type":"BM25","index.similarity.akin_exact.k1":"1.2"}},
+		"b":{"mappings":{"properties":{"o":{"properties":{"body":{"type":"text","similarity":"boolean"}}},
+			"akin_norm_weights":{"properties":{"o__body":{"type":"text"}}}}},"settings":{}},
+		"c":{"mappings":{},"settings":{}},
+		"d":{"settings":{"index.verified_before_close":"true"}}}`)
+	all, err := f.client(t).Inspect(t.Context(), "x", "o.body", "akin_norm.o__body", "akin_norm_weights.o__body")
+	if err != nil || len(all) != 4 {
+		t.Fatalf("%d: %v", len(all), err)
+	}
+	a, b := all[0], all[1]
+	if !a.Dotted || len(a.Keys) != 1 || a.Norm.Problem == "" || a.Weights.Type != "" ||
+		strings.Join(a.MultiFields, ",") != "akin,raw" || string(a.Property) != `{"analyzer":"english","type":"text"}` ||
+		a.Linear("akin_exact") || len(a.Candidates) != 2 || a.Candidates[0].Retunable || !a.Candidates[1].Retunable {
+		t.Errorf("%+v", a)
+	}
+	if b.Dotted || strings.Join(b.Keys, ",") != "o,body" || b.Norm.Type != "" || b.Weights.Problem == "" || b.Candidates[0].Retunable {
+		t.Errorf("%+v", b)
+	}
+	if c := all[2]; c.Field != "" || c.Closed {
+		t.Errorf("%+v", c)
+	}
+	if !all[3].Closed {
+		t.Errorf("%+v", all[3])
+	}
+	f.reply("GET /x", 200, `{"a":{"mappings":{"properties":{"o":{"properties":{"body":{"type":"keyword"}}}}},"settings":{}}}`)
+	if _, err := f.client(t).Inspect(t.Context(), "x", "o.body", "n", "w"); !errors.Is(err, ErrNotText) {
+		t.Errorf("a keyword: %v", err)
+	}
+}
+
+func TestSimilarityScriptsNeedLanguageTypeAndContext(t *testing.T) {
+	answers := map[string]bool{
+		`{"types_allowed":["inline"],"language_contexts":[{"language":"painless","contexts":["score","similarity"]}]}`: true,
+		`{"types_allowed":["inline"],"language_contexts":[{"language":"painless","contexts":["score"]}]}`:              false,
+		`{"types_allowed":["stored"],"language_contexts":[{"language":"painless","contexts":["score","similarity"]}]}`: false,
+		`{"types_allowed":["inline"],"language_contexts":[{"language":"expression","contexts":["similarity"]}]}`:       false,
+		`{"types_allowed":["inline","stored"],"language_contexts":[]}`:                                                 false,
+	}
+	for _, answer := range slices.Sorted(maps.Keys(answers)) {
+		got, err := newFake().reply("GET /_script_language", 200, answer).client(t).SimilarityScripts(t.Context())
+		if err != nil || got != answers[answer] {
+			t.Errorf("%s: %v, %v", answer, got, err)
+		}
+	}
+	if _, err := newFake().client(t).SimilarityScripts(t.Context()); err == nil {
+		t.Error("no answer, no error")
+	}
+}
+
+func TestNormsAreCountedByOneSearch(t *testing.T) {
+	f := newFake().reply("POST /_search", 200, `{"_shards":{"failed":0},"aggregations":{"docs":{"doc_count":10,
+		"unfilled":{"doc_count":1},"weighted":{"doc_count":7},"bare":{"doc_count":2},"normless":{"doc_count":3},
+		"ids":{"buckets":[{"key":"x","doc_count":7},{"key":"y","doc_count":1}]}}}}`)
+	n, err := f.client(t).CountNorms(t.Context(), "i", "body", "body.lin", normPath, weightsPath, "x")
+	if err != nil || n.Docs != 10 || n.Unfilled != 1 || n.Weighted != 7 || n.Bare != 2 || n.Normless != 3 ||
+		!maps.Equal(n.IDs, map[string]int64{"x": 7, "y": 1}) || len(f.calls) != 1 {
+		t.Errorf("%+v, %v", n, err)
+	}
+	f.reply("POST /_search", 200, `{"_shards":{"failed":2},"aggregations":{}}`)
+	if _, err := f.client(t).CountNorms(t.Context(), "i", "body", "", normPath, weightsPath, ""); err == nil {
+		t.Error("counts of some shards are taken for all")
+	}
+}

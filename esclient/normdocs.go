@@ -1,0 +1,386 @@
+package esclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// refPage is the number of documents in a page of [Client.ScanRefs].
+const refPage = 500
+
+// A DocRef names a document as it was when it was found.
+type DocRef struct {
+	// Index is the concrete index, ID the _id and Routing the _routing, "" where
+	// the document has none.
+	Index, ID, Routing string
+	// SeqNo and PrimaryTerm change with every write to the document, as Version
+	// does. Those two serve to write it on the condition that it has not changed.
+	SeqNo, PrimaryTerm, Version int64
+	// HasValue says that it has a value in the field asked for.
+	HasValue bool
+}
+
+// RefOptions say which documents [Client.ScanRefs] names.
+type RefOptions struct {
+	// Index is an index expression.
+	Index string
+	// Query keeps the documents that match it: one JSON object, a query of the
+	// engines' language. nil keeps all.
+	Query []byte
+	// Value is a field with doc values, for [DocRef.HasValue]; "" is none.
+	Value string
+}
+
+// ScanRefs calls fn with the documents that match, at most 100 at once, in no
+// particular order and as they were at its beginning. fn may keep what it gets.
+// It ends as [Client.Scan] does.
+func (c *Client) ScanRefs(ctx context.Context, o RefOptions, fn func(docs []DocRef) error) error {
+	scan := ScanOptions{Query: o.Query}
+	if o.Query != nil {
+		if err := checkQuery(o.Query); err != nil {
+			return fmt.Errorf("scan: %w", err)
+		}
+	}
+	body := scan.body(refPage, false)
+	body["version"], body["seq_no_primary_term"] = true, true
+	if o.Value != "" {
+		body["docvalue_fields"] = []string{o.Value}
+	}
+	return c.scroll(ctx, o.Index, body, func(page []hit) error {
+		docs := make([]DocRef, len(page))
+		for i := range page {
+			h := &page[i]
+			docs[i] = DocRef{
+				Index: h.Index, ID: h.ID, Routing: h.Routing, SeqNo: h.SeqNo, PrimaryTerm: h.PrimaryTerm, Version: h.Version,
+				HasValue: h.Fields[o.Value] != nil,
+			}
+		}
+		return fn(docs)
+	})
+}
+
+// DocTerms are the terms of one document in a field.
+type DocTerms struct {
+	// Found is false for a document that is not there any more, and Version is
+	// the one that the terms are of.
+	Found   bool
+	Version int64
+	// Freqs are the frequencies by term, empty where the field has no terms.
+	Freqs map[string]int64
+	// Err is why there are no terms to tell of; the others may well have some.
+	Err error
+}
+
+// TermFreqs returns the terms of documents in a field as they are now, not yet
+// visible writes included, in the order of docs. It reads nothing but index, id
+// and routing of a document. Call it with some hundred documents at most.
+func (c *Client) TermFreqs(ctx context.Context, field string, docs []DocRef) ([]DocTerms, error) {
+	asked := make([]object, len(docs))
+	for i, d := range docs {
+		asked[i] = object{
+			"_index": d.Index, "_id": d.ID, "fields": []string{field}, "positions": false,
+			"offsets": false, "payloads": false, "term_statistics": false, "field_statistics": false,
+		}
+		if d.Routing != "" {
+			asked[i]["routing"] = d.Routing
+		}
+	}
+	var answer struct {
+		Docs []struct {
+			Found   bool       `json:"found"`
+			Version int64      `json:"_version"`
+			Error   *itemError `json:"error"`
+			Vectors map[string]struct {
+				Terms map[string]struct {
+					Freq int64 `json:"term_freq"`
+				} `json:"terms"`
+			} `json:"term_vectors"`
+		} `json:"docs"`
+	}
+	const filter = "docs._version,docs.found,docs.error.type,docs.error.reason,docs.term_vectors.*.terms.*.term_freq"
+	r := request{
+		method: http.MethodPost, path: "/_mtermvectors?filter_path=" + filter,
+		body: object{"docs": asked}, timeout: pageTimeout, limit: maxPage,
+	}
+	if err := c.call(ctx, r, &answer); err != nil {
+		return nil, err
+	}
+	if len(answer.Docs) != len(docs) {
+		return nil, fmt.Errorf("POST /_mtermvectors: %d documents in the answer, asked for %d", len(answer.Docs), len(docs))
+	}
+	found := make([]DocTerms, len(docs))
+	for i := range answer.Docs {
+		d := &answer.Docs[i]
+		found[i] = DocTerms{Found: d.Found, Version: d.Version, Freqs: make(map[string]int64, len(d.Vectors[field].Terms))}
+		if d.Error != nil {
+			found[i].Err = d.Error.asError(0)
+			continue
+		}
+		for term, t := range d.Vectors[field].Terms {
+			found[i].Freqs[term] = t.Freq
+		}
+	}
+	return found, nil
+}
+
+// An itemError is what the cluster says of one of several documents.
+type itemError struct {
+	Type   string `json:"type"`
+	Reason string `json:"reason"`
+}
+
+func (e *itemError) asError(status int) *Error {
+	return &Error{Status: status, Type: e.Type, Reason: shorten(e.Reason)}
+}
+
+// A DocUpdate is a change of a part of a document.
+type DocUpdate struct {
+	// Doc is the document as it has to be still: where its SeqNo and PrimaryTerm
+	// are others by now, it stays as it is.
+	Doc DocRef
+	// Part is one JSON object, which is merged into the document's source.
+	Part []byte
+}
+
+// An UpdateStatus is what has become of a [DocUpdate].
+type UpdateStatus uint8
+
+// What becomes of an update.
+const (
+	// Updated says that the document was written.
+	Updated UpdateStatus = iota
+	// Unchanged says that it held all of the part, so that nothing was written.
+	Unchanged
+	// Conflict says that it was written by somebody else meanwhile.
+	Conflict
+	// Gone says that it is not there any more.
+	Gone
+	// Busy says that the cluster has too much to do; it may be tried again.
+	Busy
+	// Refused says that the cluster does not do it.
+	Refused
+)
+
+// An UpdateResult is what has become of a [DocUpdate].
+type UpdateResult struct {
+	// Status says it in a word.
+	Status UpdateStatus
+	// Err is the cluster's reason where the status is Busy or Refused; nil else.
+	Err error
+}
+
+// UpdateDocs makes partial updates in one call, and returns what has become of
+// each, in their order. After an error nobody knows which have been made. Call
+// it with some hundred documents at most.
+func (c *Client) UpdateDocs(ctx context.Context, updates []DocUpdate) ([]UpdateResult, error) {
+	var body lines
+	for _, u := range updates {
+		var err error
+		if body, err = appendUpdate(body, u); err != nil {
+			return nil, fmt.Errorf("update of document %q of index %q: %w", u.Doc.ID, u.Doc.Index, err)
+		}
+	}
+	type item struct {
+		Status int        `json:"status"`
+		Result string     `json:"result"`
+		Error  *itemError `json:"error"`
+	}
+	var answer struct {
+		Items []map[string]item `json:"items"`
+	}
+	const filter = "items.*.status,items.*.result,items.*.error.type,items.*.error.reason"
+	r := request{method: http.MethodPost, path: "/_bulk?filter_path=" + filter, body: body, timeout: pageTimeout}
+	if err := c.call(ctx, r, &answer); err != nil {
+		return nil, err
+	}
+	if len(answer.Items) != len(updates) {
+		return nil, fmt.Errorf("POST /_bulk: %d results in the answer to %d updates", len(answer.Items), len(updates))
+	}
+	results := make([]UpdateResult, len(updates))
+	for i := range results {
+		it := answer.Items[i]["update"]
+		results[i] = updateResult(it.Status, it.Result, it.Error)
+	}
+	return results, nil
+}
+
+// appendUpdate appends the two lines of an update.
+func appendUpdate(dst lines, u DocUpdate) (lines, error) {
+	part := jsontext.Value(u.Part)
+	if !part.IsValid() || part.Kind() != jsontext.KindBeginObject {
+		return dst, errors.New("want a JSON object")
+	}
+	action := object{
+		"_index": u.Doc.Index, "_id": u.Doc.ID, "if_seq_no": u.Doc.SeqNo, "if_primary_term": u.Doc.PrimaryTerm,
+	}
+	if u.Doc.Routing != "" {
+		action["routing"] = u.Doc.Routing
+	}
+	for _, line := range []object{{"update": action}, {"doc": part}} {
+		b, err := encode(line)
+		if err != nil {
+			return dst, err
+		}
+		dst = append(append(dst, b...), '\n')
+	}
+	return dst, nil
+}
+
+func updateResult(status int, result string, e *itemError) UpdateResult {
+	switch {
+	case e == nil && result == "noop":
+		return UpdateResult{Status: Unchanged}
+	case e == nil && status >= 200 && status <= 299:
+		return UpdateResult{Status: Updated}
+	case status == http.StatusConflict:
+		return UpdateResult{Status: Conflict}
+	case e != nil && e.Type == "document_missing_exception":
+		return UpdateResult{Status: Gone}
+	case e == nil:
+		e = &itemError{}
+	}
+	failed := UpdateResult{Status: Refused, Err: e.asError(status)}
+	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
+		failed.Status = Busy
+	}
+	return failed
+}
+
+// Refresh makes all writes to the indices of an expression visible to searches.
+func (c *Client) Refresh(ctx context.Context, index string) error {
+	r := request{method: http.MethodPost, path: indexPath(index, "/_refresh"), timeout: pageTimeout}
+	return c.send(ctx, r, func(io.Reader) error { return nil })
+}
+
+// ErrUncountable says that the term frequencies of a field's documents cannot
+// be had from the documents.
+var ErrUncountable = errors.New("its term frequencies cannot be read from the documents")
+
+// Countable returns the concrete indices of an expression that map the field,
+// by name. The error wraps [ErrNotText] or [ErrMixed] as elsewhere, and
+// [ErrUncountable] where [Client.TermFreqs] would not tell the truth or where a
+// partial update would lose something: the field lies in nested documents or
+// takes text of other fields by copy_to, or an index does not keep the whole
+// _source.
+func (c *Client) Countable(ctx context.Context, index, field string) ([]string, error) {
+	s, err := c.schema(ctx, Indices{Expression: index}, field)
+	if err != nil {
+		return nil, err
+	}
+	if s.nested != "" {
+		return nil, fmt.Errorf("field %q of %q: it is in the nested documents of %q, each of which is a document to the engine: %w",
+			field, index, s.nested, ErrUncountable)
+	}
+	var answer map[string]struct {
+		Mappings jsontext.Value `json:"mappings"`
+	}
+	const filter = "?filter_path=*.mappings._source,*.mappings.**.copy_to"
+	if err := c.call(ctx, request{method: http.MethodGet, path: indexPath(index, "/_mapping"+filter)}, &answer); err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, t := range s.targets {
+		if t.field != "" {
+			return nil, fmt.Errorf("field %q of %q is an alias, name the field %q itself: %w", field, index, t.field, ErrUncountable)
+		}
+		if reason := uncountable(answer[t.index].Mappings, t.source); reason != "" {
+			return nil, fmt.Errorf("field %q of index %q: %s: %w", field, t.index, reason, ErrUncountable)
+		}
+		names = append(names, t.index)
+	}
+	return names, nil
+}
+
+// uncountable returns why a mapping does not let the terms of a field be
+// counted, whose text documents have at source; "" if it does.
+func uncountable(mappings jsontext.Value, source string) string {
+	var m struct {
+		Source struct {
+			Enabled  *bool          `json:"enabled"`
+			Includes jsontext.Value `json:"includes"`
+			Excludes jsontext.Value `json:"excludes"`
+		} `json:"_source"`
+	}
+	if len(mappings) == 0 {
+		return ""
+	}
+	if err := decode(mappings, &m); err != nil {
+		return "its mapping cannot be read"
+	}
+	switch {
+	case m.Source.Enabled != nil && !*m.Source.Enabled:
+		return "the index keeps no _source"
+	case len(m.Source.Includes) > 0 || len(m.Source.Excludes) > 0:
+		return "the index keeps a part of the _source only, and an update would lose the rest"
+	case slices.Contains(copyTargets(mappings), source):
+		return "other fields are copied to it by copy_to"
+	}
+	return ""
+}
+
+// copyTargets returns the fields that copy_to names somewhere in v.
+func copyTargets(v jsontext.Value) []string {
+	var names []string
+	var list []jsontext.Value
+	var members map[string]jsontext.Value
+	switch {
+	case v.Kind() == jsontext.KindBeginArray && decode(v, &list) == nil:
+		for _, element := range list {
+			names = append(names, copyTargets(element)...)
+		}
+	case v.Kind() == jsontext.KindBeginObject && decode(v, &members) == nil:
+		for name, member := range members {
+			var one string
+			var several []string
+			switch {
+			case name != "copy_to":
+			case decode(member, &one) == nil:
+				names = append(names, one)
+			case decode(member, &several) == nil:
+				names = append(names, several...)
+			}
+			names = append(names, copyTargets(member)...)
+		}
+	}
+	return names
+}
+
+// NotStoring returns those of the concrete indices, which an expression stands
+// for, that do not map number as a float and keyword as a keyword, both with
+// doc values: what is written there would not be found, or be mapped as the
+// engine sees fit. It keeps their order.
+func (c *Client) NotStoring(ctx context.Context, index string, indices []string, number, keyword string) ([]string, error) {
+	type fieldMapping struct {
+		Type      string `json:"type"`
+		DocValues *bool  `json:"doc_values"`
+		Index     *bool  `json:"index"`
+	}
+	var answer map[string]struct {
+		Mappings map[string]struct {
+			Mapping map[string]fieldMapping `json:"mapping"`
+		} `json:"mappings"`
+	}
+	path := indexPath(index, "/_mapping/field/"+url.PathEscape(number+","+keyword))
+	if err := c.call(ctx, request{method: http.MethodGet, path: path}, &answer); err != nil {
+		return nil, err
+	}
+	fits := func(name, field, want string, indexed bool) bool {
+		m := answer[name].Mappings[field].Mapping[field[strings.LastIndexByte(field, '.')+1:]]
+		return m.Type == want && (m.DocValues == nil || *m.DocValues) && (!indexed || m.Index == nil || *m.Index)
+	}
+	var lacking []string
+	for _, name := range indices {
+		if !fits(name, number, "float", false) || !fits(name, keyword, "keyword", true) {
+			lacking = append(lacking, name)
+		}
+	}
+	return lacking, nil
+}

@@ -1,0 +1,324 @@
+package esclient
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A page of a scroll that names documents, as OpenSearch 2.19.1 wrote it.
+const refAnswer = `{"_scroll_id":"s1","_shards":{"failed":0},"hits":{"hits":[
+	{"_index":"t","_id":"2","_version":70,"_seq_no":0,"_primary_term":1},
+	{"_index":"t","_id":"1","_version":2,"_seq_no":5,"_primary_term":3,"_routing":"x","fields":{"akin_norm.body":[1.5]}}]}}`
+
+func TestRefsOfDocuments(t *testing.T) {
+	f := newFake().reply("POST /t/_search", http.StatusOK, refAnswer).
+		reply("POST /_search/scroll", http.StatusOK, `{"_scroll_id":"s1","hits":{"hits":[]}}`).
+		reply("DELETE /_search/scroll", http.StatusOK, `{}`)
+	var got []DocRef
+	o := RefOptions{Index: "t", Query: []byte(`{"exists":{"field":"body"}}`), Value: "akin_norm.body"}
+	err := f.client(t).ScanRefs(t.Context(), o, func(docs []DocRef) error {
+		got = append(got, docs...)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []DocRef{
+		{Index: "t", ID: "2", Version: 70, PrimaryTerm: 1},
+		{Index: "t", ID: "1", Routing: "x", Version: 2, SeqNo: 5, PrimaryTerm: 3, HasValue: true},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	for _, want := range []string{
+		`"_source":false`, `"version":true`, `"seq_no_primary_term":true`, `"docvalue_fields":["akin_norm.body"]`,
+		`"query":{"exists":{"field":"body"}}`, "hits.hits._seq_no", "hits.hits.fields",
+	} {
+		if !strings.Contains(f.calls[0], want) {
+			t.Errorf("%s is not in %s", want, f.calls[0])
+		}
+	}
+	if f.asked("DELETE /_search/scroll") != 1 {
+		t.Error("the scroll was left open")
+	}
+	o.Query = []byte(`[]`)
+	if err := f.client(t).ScanRefs(t.Context(), o, nil); err == nil || len(f.calls) != 3 {
+		t.Errorf("a bad query: %v, %d calls", err, len(f.calls))
+	}
+}
+
+func TestTermFreqsOfDocuments(t *testing.T) {
+	// As OpenSearch 2.19.1 wrote it.
+	const answer = `{"docs":[
+		{"_version":1,"found":true,"term_vectors":{"body.akin":{"terms":{"dog":{"term_freq":1},"3.14":{"term_freq":2}}}}},
+		{"_version":1,"found":true},
+		{"_version":0,"found":false},
+		{"error":{"type":"index_not_found_exception","reason":"no such index [nope]"}}]}`
+	f := newFake().reply("POST /_mtermvectors", http.StatusOK, answer)
+	docs := []DocRef{{Index: "t", ID: "1", Routing: "x"}, {Index: "t", ID: "3"}, {Index: "t", ID: "4"}, {Index: "nope", ID: "5"}}
+	got, err := f.client(t).TermFreqs(t.Context(), "body.akin", docs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []DocTerms{
+		{Found: true, Version: 1, Freqs: map[string]int64{"dog": 1, "3.14": 2}},
+		{Found: true, Version: 1, Freqs: map[string]int64{}},
+		{Freqs: map[string]int64{}},
+		{Freqs: map[string]int64{}, Err: &Error{Type: "index_not_found_exception", Reason: "no such index [nope]"}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if f.asked(`"routing":"x"`) != 1 || strings.Count(f.calls[0], "routing") != 1 || f.asked(`"fields":["body.akin"]`) != 1 {
+		t.Errorf("asked %q", f.calls)
+	}
+	if _, err := f.client(t).TermFreqs(t.Context(), "body.akin", docs[:1]); err == nil {
+		t.Error("an answer of four documents for one")
+	}
+}
+
+func TestUpdatesOfDocuments(t *testing.T) {
+	// The first three as OpenSearch 2.19.1 wrote them.
+	const answer = `{"items":[
+		{"update":{"result":"updated","status":200}},
+		{"update":{"status":409,"error":{"type":"version_conflict_engine_exception","reason":"[2]: version conflict"}}},
+		{"update":{"status":404,"error":{"type":"document_missing_exception","reason":"[3]: document missing"}}},
+		{"update":{"result":"noop","status":200}},
+		{"update":{"status":429,"error":{"type":"es_rejected_execution_exception","reason":"full"}}},
+		{"update":{"status":404,"error":{"type":"index_not_found_exception","reason":"gone"}}},
+		{"update":{"status":500}},
+		{}]}`
+	f := newFake().reply("POST /_bulk", http.StatusOK, answer)
+	var updates []DocUpdate
+	for i := range 8 {
+		updates = append(updates, DocUpdate{
+			Doc: DocRef{Index: "t", ID: fmt.Sprintf("%d\n", i), SeqNo: int64(i), PrimaryTerm: 1}, Part: []byte(`{"a": 1.50}`),
+		})
+	}
+	updates[0].Doc.Routing = `r"`
+	got, err := f.client(t).UpdateDocs(t.Context(), updates)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []UpdateResult{
+		{Status: Updated},
+		{Status: Conflict},
+		{Status: Gone},
+		{Status: Unchanged},
+		{Status: Busy, Err: &Error{Status: 429, Type: "es_rejected_execution_exception", Reason: "full"}},
+		{Status: Refused, Err: &Error{Status: 404, Type: "index_not_found_exception", Reason: "gone"}},
+		{Status: Refused, Err: &Error{Status: 500}},
+		{Status: Refused, Err: &Error{}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	_, body, _ := strings.Cut(f.calls[0], " {")
+	lines := strings.Split("{"+body, "\n")
+	if len(lines) != 17 || lines[16] != "" {
+		t.Fatalf("%d lines: %q", len(lines), lines)
+	}
+	if want := `{"update":{"_id":"0\n","_index":"t","if_primary_term":1,"if_seq_no":0,"routing":"r\""}}`; lines[0] != want {
+		t.Errorf("%s, want %s", lines[0], want)
+	}
+	if want := `{"doc":{"a":1.50}}`; lines[1] != want || strings.Contains(lines[2], "routing") {
+		t.Errorf("%s, want %s, then %s", lines[1], want, lines[2])
+	}
+}
+
+func TestUpdatesThatCannotBeSaid(t *testing.T) {
+	f := newFake().reply("POST /_bulk", http.StatusOK, `{"items":[]}`)
+	for _, part := range []string{"", "[]", "{", "{}{}", "1"} {
+		_, err := f.client(t).UpdateDocs(t.Context(), []DocUpdate{{Doc: DocRef{Index: "t", ID: "1"}, Part: []byte(part)}})
+		if err == nil || len(f.calls) > 0 {
+			t.Errorf("%q: %v, %d calls", part, err, len(f.calls))
+		}
+	}
+	_, err := f.client(t).UpdateDocs(t.Context(), []DocUpdate{{Doc: DocRef{Index: "t", ID: "1"}, Part: []byte("{}")}})
+	if err == nil || !strings.Contains(err.Error(), "0 results") {
+		t.Errorf("an answer without results: %v", err)
+	}
+	f.reply("POST /_bulk", http.StatusServiceUnavailable, `{"error":{"type":"x","reason":"y"}}`)
+	if _, err := f.client(t).UpdateDocs(t.Context(), nil); !Interrupted(err) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestCopiesAndPartialSourcesAreUncountable(t *testing.T) {
+	for mapping, want := range map[string]string{
+		``:                               "",
+		`{}`:                             "",
+		`{"_source":{}}`:                 "",
+		`{"_source":{"enabled":true}}`:   "",
+		`{"_source":{"enabled":false}}`:  "no _source",
+		`{"_source":{"excludes":["x"]}}`: "part of the _source",
+		`{"_source":{"includes":["x"]}}`: "part of the _source",
+		`{"properties":{"a":{"copy_to":"body"}}}`:                                           "copy_to",
+		`{"properties":{"o":{"properties":{"a":{"copy_to":["x","body"]}}}}}`:                "copy_to",
+		`{"dynamic_templates":[{"t":{"mapping":{"copy_to":"body"}}}]}`:                      "copy_to",
+		`{"properties":{"a":{"copy_to":["x","body.y"]},"copy_to":{"properties":{"a":{}}}}}`: "",
+	} {
+		got := uncountable([]byte(mapping), "body")
+		if (want == "") != (got == "") || !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", mapping, got, want)
+		}
+	}
+}
+
+func TestMappingsThatDoNotStoreNorms(t *testing.T) {
+	// As GET /{index}/_mapping/field/… answers.
+	mapped := func(number, keyword string) string {
+		return fmt.Sprintf(`{"mappings":{"n.f":{"full_name":"n.f","mapping":{"f":%s}},"w.f":{"full_name":"w.f","mapping":{"f":%s}}}}`, number, keyword)
+	}
+	indices := map[string]string{
+		"good":       mapped(`{"type":"float","index":false}`, `{"type":"keyword"}`),
+		"none":       `{"mappings":{}}`,
+		"text":       mapped(`{"type":"float"}`, `{"type":"text"}`),
+		"double":     mapped(`{"type":"double"}`, `{"type":"keyword"}`),
+		"noValues":   mapped(`{"type":"float","doc_values":false}`, `{"type":"keyword"}`),
+		"unindexed":  mapped(`{"type":"float"}`, `{"type":"keyword","index":false}`),
+		"elsewhere":  mapped(`{}`, `{}`),
+		"goodAsWell": mapped(`{"type":"float","doc_values":true}`, `{"type":"keyword","index":true,"ignore_above":256}`),
+	}
+	var names, answers []string
+	for name, answer := range indices {
+		names, answers = append(names, name), append(answers, fmt.Sprintf("%q:%s", name, answer))
+	}
+	f := newFake().reply("GET /i/_mapping/field/n.f,w.f", http.StatusOK, "{"+strings.Join(answers, ",")+"}")
+	got, err := f.client(t).NotStoring(t.Context(), "i", append(names, "missing"), "n.f", "w.f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != len(names)-1 || strings.Contains(strings.Join(got, " "), "good") {
+		t.Errorf("not storing: %v of %v", got, names)
+	}
+}
+
+func (e *engine) testNormDocs(t *testing.T) {
+	e.create(t, "norms", object{"number_of_shards": 2, "number_of_replicas": 0}, object{"properties": object{
+		"body":   object{"type": "text", "fields": object{"akin": object{"type": "text", "analyzer": "whitespace"}}},
+		"dotted": object{"properties": object{"name": object{"type": "text"}}},
+		"from":   object{"type": "text", "copy_to": "all"}, "all": object{"type": "text"},
+		"list": object{"type": "nested", "properties": object{"text": object{"type": "text"}}},
+		"norm": object{"properties": object{"f": object{"type": "float", "index": false}, "g": object{"type": "keyword"}}},
+	}})
+	index := e.index("norms")
+	e.do(t, http.MethodPut, indexPath(index, "/_doc/1?routing=x"), object{"body": []string{"One two", "two"}, "dotted.name": "a b"})
+	e.do(t, http.MethodPut, indexPath(index, "/_doc/2?version=70&version_type=external"), object{"body": "", "norm": object{"f": 2}})
+	e.do(t, http.MethodPut, indexPath(index, "/_doc/3"), object{"dotted": object{"name": "c"}})
+	e.do(t, http.MethodPut, indexPath(index, "/_doc/4"), object{"body": "gone"})
+	if err := e.Refresh(t.Context(), index); err != nil {
+		t.Fatal(err)
+	}
+	docs := e.refs(t, "norms")
+	if len(docs) != 3 || docs["2"].Version != 70 || !docs["2"].HasValue || docs["1"].HasValue || docs["1"].Routing != "x" {
+		t.Fatalf("documents %+v", docs)
+	}
+	e.do(t, http.MethodDelete, indexPath(index, "/_doc/4"), nil)
+	asked := []DocRef{docs["1"], docs["2"], docs["4"]}
+	got, err := e.TermFreqs(t.Context(), "body.akin", asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]int64{"One": 1, "two": 2}, got[0].Freqs); diff != "" || got[0].Version != docs["1"].Version {
+		t.Errorf("terms of version %d: %s", got[0].Version, diff)
+	}
+	if !got[1].Found || len(got[1].Freqs) > 0 || got[1].Version != 70 || got[2].Found {
+		t.Errorf("an empty text and none: %+v", got[1:])
+	}
+	dotted, err := e.TermFreqs(t.Context(), "dotted.name", asked[:1])
+	if err != nil || len(dotted[0].Freqs) != 2 {
+		t.Errorf("a name with dots in the document: %+v, %v", dotted, err)
+	}
+	e.testUpdateDocs(t, docs)
+	for field, want := range map[string]error{"all": ErrUncountable, "list.text": ErrUncountable, "norm.f": ErrNotText, "none": ErrNotText} {
+		if _, err := e.Countable(t.Context(), index, field); !errors.Is(err, want) {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+	names, err := e.Countable(t.Context(), index, "body.akin")
+	if diff := cmp.Diff([]string{index}, names); diff != "" || err != nil {
+		t.Errorf("%v %s", err, diff)
+	}
+	lacking, err := e.NotStoring(t.Context(), index, names, "norm.f", "norm.g")
+	if len(lacking) > 0 || err != nil {
+		t.Errorf("lacking %v, %v", lacking, err)
+	}
+	if lacking, err = e.NotStoring(t.Context(), index, names, "norm.g", "norm.h"); len(lacking) != 1 || err != nil {
+		t.Errorf("lacking %v, %v", lacking, err)
+	}
+}
+
+// refs returns the documents of an index that have a body, by id.
+func (e *engine) refs(t *testing.T, index string) map[string]DocRef {
+	t.Helper()
+	docs := map[string]DocRef{}
+	o := RefOptions{Index: e.index(index), Query: []byte(`{"exists":{"field":"body.akin"}}`), Value: "norm.f"}
+	err := e.ScanRefs(t.Context(), o, func(page []DocRef) error {
+		for _, d := range page {
+			docs[d.ID] = d
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return docs
+}
+
+// testUpdateDocs updates the documents of an index in part. The fourth is gone.
+func (e *engine) testUpdateDocs(t *testing.T, docs map[string]DocRef) {
+	t.Helper()
+	stale := docs["1"]
+	stale.SeqNo += 100
+	part := []byte(`{"norm":{"f":1.5,"g":"id"}}`)
+	for _, step := range []struct {
+		doc  DocRef
+		want UpdateStatus
+	}{
+		{stale, Conflict},
+		{docs["4"], Gone},
+		{docs["2"], Updated},
+		{docs["1"], Updated},
+		{docs["1"], Conflict}, // its sequence number is another now
+	} {
+		got, err := e.UpdateDocs(t.Context(), []DocUpdate{{Doc: step.doc, Part: part}})
+		if err != nil || got[0].Status != step.want {
+			t.Errorf("update of %+v: %+v, %v, want %v", step.doc, got, err, step.want)
+		}
+	}
+	if err := e.Refresh(t.Context(), e.index("norms")); err != nil {
+		t.Fatal(err)
+	}
+	now := e.refs(t, "norms")
+	if now["2"].Version != 71 || !now["1"].HasValue {
+		t.Errorf("after the updates %+v", now)
+	}
+	got, err := e.UpdateDocs(t.Context(), []DocUpdate{
+		{Doc: now["1"], Part: []byte(`{"norm":{"f":1.50}}`)}, {Doc: now["2"], Part: []byte(`{"norm":{"f":"no number"}}`)},
+	})
+	if err != nil || got[0].Status != Unchanged || got[1].Status != Refused || got[1].Err == nil {
+		t.Errorf("%+v, %v", got, err)
+	}
+	// Versions that clients give themselves go on from the one that the update made.
+	put := func(version int) error {
+		r := request{
+			method: http.MethodPut, body: object{"body": "new"},
+			path: indexPath(e.index("norms"), fmt.Sprintf("/_doc/2?version=%d&version_type=external", version)),
+		}
+		return e.send(t.Context(), r, func(io.Reader) error { return nil })
+	}
+	var refusal *Error
+	if err := put(71); !errors.As(err, &refusal) || refusal.Status != http.StatusConflict {
+		t.Errorf("the version that is there: %v", err)
+	}
+	if err := put(72); err != nil {
+		t.Error(err)
+	}
+}

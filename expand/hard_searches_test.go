@@ -1,0 +1,160 @@
+package expand
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestSearchesThatAreNotRankedHard(t *testing.T) {
+	beside := func(other string) string {
+		return `{"query":{"bool":{"must":[{"match":{"body":"car"}}],"should":[` + other + `]}}}`
+	}
+	several := func(c *fakeCluster, _ *fakeWeights, _ *Options) { c.shards = 3 }
+	for name, tt := range map[string]struct {
+		change func(c *fakeCluster, f *fakeWeights, o *Options)
+		req    Request
+		want   Reason
+	}{
+		"no weights":          {nil, Request{Body: []byte(`{"query":{"match":{"unweighted":"car"}}}`)}, ReasonNoWeights},
+		"weights of nothing":  {func(_ *fakeCluster, f *fakeWeights, _ *Options) { f.docs = 0 }, Request{Body: []byte(carRental)}, ReasonNoWeights},
+		"no linear field":     {nil, Request{Body: []byte(`{"query":{"match":{"crooked":"car"}}}`)}, ReasonNoLinear},
+		"no norms":            {nil, Request{Body: []byte(`{"query":{"match":{"bare":"car"}}}`)}, ReasonNoNorms},
+		"mixed":               {func(_ *fakeCluster, f *fakeWeights, _ *Options) { f.linearErr = fmt.Errorf("a: %w", ErrMixed) }, Request{Body: []byte(carRental)}, ReasonMixed},
+		"nested":              {nil, Request{Body: []byte(`{"query":{"nested":{"path":"n","score_mode":"max","query":{"match":{"n.body":"car"}}}}}`)}, ReasonNoNorms},
+		"fuzziness":           {nil, Request{Body: []byte(`{"query":{"match":{"body":{"query":"car","fuzziness":1}}}}`)}, ReasonNotPlain},
+		"cross_fields":        {nil, Request{Body: []byte(`{"query":{"multi_match":{"query":"car","fields":["body","title"],"type":"cross_fields"}}}`)}, ReasonNotPlain},
+		"combined_fields":     {nil, Request{Body: []byte(`{"query":{"combined_fields":{"query":"car","fields":["body","title"]}}}`)}, ReasonNotPlain},
+		"a beginning":         {nil, Request{Body: []byte(`{"query":{"match_bool_prefix":{"body":"car ren"}}}`)}, ReasonNotPlain},
+		"synonyms":            {func(c *fakeCluster, _ *fakeWeights, _ *Options) { c.synonyms = map[string]string{"car": "auto"} }, Request{Body: []byte(carRental)}, ReasonNotPlain},
+		"a graph":             {func(c *fakeCluster, _ *fakeWeights, _ *Options) { c.graph = true }, Request{Body: []byte(carRental)}, ReasonNotPlain},
+		"a phrase beside":     {nil, Request{Body: []byte(beside(`{"match_phrase":{"body":"car rental"}}`))}, ReasonPhrase},
+		"an expanded phrase":  {func(_ *fakeCluster, _ *fakeWeights, o *Options) { o.Phrases = true }, Request{Body: []byte(beside(`{"match_phrase":{"body":"car rental"}}`))}, ReasonNotPlain},
+		"syntax beside":       {nil, Request{Body: []byte(beside(`{"query_string":{"query":"car AND rental"}}`))}, ReasonSyntax},
+		"no matrix beside":    {nil, Request{Body: []byte(beside(`{"match":{"unbound":"car"}}`))}, ReasonNoMatrix},
+		"no text beside":      {nil, Request{Body: []byte(beside(`{"match":{"sku":"car"}}`))}, ReasonNotText},
+		"no weights beside":   {nil, Request{Body: []byte(beside(`{"match":{"unweighted":"car"}}`))}, ReasonNoWeights},
+		"no norms in a field": {nil, Request{Body: []byte(`{"query":{"multi_match":{"query":"car","fields":["body","bare"]}}}`)}, ReasonNoNorms},
+		"a minimum of scores": {func(_ *fakeCluster, _ *fakeWeights, o *Options) { o.NormalizeScores = true }, Request{Body: []byte(`{"min_score":3,` + carRental[1:])}, ReasonMinScore},
+		"a rescore":           {nil, Request{Body: []byte(`{"rescore":{"query":{"rescore_query":{"match":{"body":"car"}}}},` + carRental[1:])}, ReasonRescore},
+		"a runtime field":     {nil, Request{Body: []byte(`{"runtime_mappings":{"body.linear":{"type":"keyword"}},` + carRental[1:])}, ReasonRuntimeField},
+		"a runtime norm":      {nil, Request{Body: []byte(`{"runtime_mappings":{"akin_norm.body":{"type":"double"}},` + carRental[1:])}, ReasonRuntimeField},
+		"too deep": {
+			nil, Request{Body: []byte(`{"query":` + strings.Repeat(`{"bool":{"must":`, 18) + `{"match":{"body":"car"}}` + strings.Repeat(`}}`, 18) + `}`)}, ReasonTooDeep,
+		},
+		"routing":          {several, Request{RawQuery: "routing=a", Body: []byte(carRental)}, ReasonRouting},
+		"a routed alias":   {func(c *fakeCluster, _ *fakeWeights, _ *Options) { c.shards, c.routed = 3, true }, Request{Body: []byte(carRental)}, ReasonRouting},
+		"a search_type":    {several, Request{RawQuery: "search_type=query_then_fetch", Body: []byte(carRental)}, ReasonSearchType},
+		"an explanation":   {several, Request{Endpoint: EndpointExplain, Body: []byte(carRental)}, ReasonSearchType},
+		"rated searches":   {several, Request{Endpoint: EndpointRankEval, Body: []byte(`{"requests":[{"id":"a","request":` + carRental + `,"ratings":[]}]}`)}, ReasonSearchType},
+		"a list of fields": {nil, Request{Body: []byte(`{"query":{"query_string":{"query":"car","fields":["body","title"]}}}`)}, ReasonNotPlain},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := hardRental(t, tt.change)
+			r := expandHard(t, e, tt.req)
+			bm25 := expandHard(t, e.With(func() Options { o := e.options; o.Mode = ModeBM25; return o }()), tt.req)
+			if diff := cmp.Diff(string(bm25.Body), string(r.Body)); diff != "" || r.RawQuery != bm25.RawQuery {
+				t.Errorf("not written as in ModeBM25 (-bm25 +got):\n%s", diff)
+			}
+			if !r.Rewritten {
+				t.Error("not rewritten at all")
+			}
+			said := 0
+			for i, c := range r.Clauses {
+				switch {
+				case c.Reason == tt.want:
+					said++
+				case c.Reason == "" || bm25.Clauses[i].Form != "":
+					t.Errorf("clause %d, form %q, says %q, want %q", i, c.Form, c.Reason, tt.want)
+				}
+			}
+			if said == 0 {
+				t.Errorf("no clause says %q: %+v", tt.want, r.Clauses)
+			}
+		})
+	}
+	t.Run("nothing to ask", func(t *testing.T) {
+		c, m := rental(t)
+		o := with(func(o *Options) { o.Mode = ModeHard })
+		if r := expandHard(t, New(c, m, o), Request{Body: []byte(carRental)}); r.Clauses[0].Reason != ReasonNoWeights {
+			t.Errorf("without weights: %q", r.Clauses[0].Reason)
+		}
+		if r := expandHard(t, New(c, m, o).WithExact(rentalWeights(), nil), Request{Body: []byte(carRental)}); r.Clauses[0].Reason != ReasonNoLinear {
+			t.Errorf("without linear fields: %q", r.Clauses[0].Reason)
+		}
+	})
+}
+
+// TestHardFormOfSearchesWithMoreInThem: these stay in the mode.
+func TestHardFormOfSearchesWithMoreInThem(t *testing.T) {
+	for name, query := range map[string]string{
+		"other queries":          `{"bool":{"must":[{"match":{"body":"car"}},{"term":{"body":"x"}}],"filter":[{"match":{"sku":"y"}}]}}`,
+		"functions":              `{"function_score":{"query":{"match":{"body":"car"}},"weight":2}}`,
+		"no terms beside":        `{"bool":{"must":[{"match":{"body":"car"}}],"should":[{"match":{"title":"the"}}]}}`,
+		"children":               `{"has_child":{"type":"c","score_mode":"max","query":{"match":{"body":"car"}}}}`,
+		"a text without related": `{"match":{"body":"zebra"}}`,
+		"a named query":          `{"match":{"body":{"query":"car","_name":"a"}}}`,
+		"a query string":         `{"query_string":{"query":"car","default_field":"body"}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := hardRental(t, func(c *fakeCluster, _ *fakeWeights, _ *Options) { c.stopWords = "the" })
+			body := []byte(`{"query":` + query + `}`)
+			r := expandHard(t, e, Request{Body: body})
+			hard := slices.ContainsFunc(r.Clauses, func(c Clause) bool { return c.Form == "hard" && c.Reason == "" })
+			if !hard || !strings.Contains(string(r.Body), "reciprocal") {
+				t.Errorf("clauses %+v of %s", r.Clauses, r.Body)
+			}
+			if err := strip(body, r.Body); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestHardFormWithoutScores(t *testing.T) {
+	for name, tt := range map[string]struct {
+		req      Request
+		matching Matching
+		want     string
+		reason   Reason
+	}{
+		"count": {
+			req:  Request{Endpoint: EndpointCount, Body: []byte(carRental)},
+			want: `{"query":{"bool":{"should":[{"match":{"body":"car rental"}},{"term":{"body":{"value":"lease"}}},{"term":{"body":{"value":"automobile"}}},{"term":{"body":{"value":"hire"}}}]}}}`,
+		},
+		"nothing related": {req: Request{RawQuery: "size=0", Body: []byte(`{"query":{"match":{"body":"zebra"}}}`)}, reason: ReasonNoNeighbors},
+		"same":            {req: Request{Body: []byte(`{"size":0,"query":{"bool":{"must":{"nested":{"query":{"match":{"body":"car"}}}}}}}`)}, reason: ReasonNoScores},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := expandHard(t, hardRental(t, func(c *fakeCluster, _ *fakeWeights, o *Options) { c.shards, o.Matching = 3, tt.matching }), tt.req)
+			if string(r.Body) != tt.want || r.Clauses[0].Reason != tt.reason || r.RawQuery != "" && r.Rewritten {
+				t.Errorf("raw query %q, body %s, clauses %+v", r.RawQuery, r.Body, r.Clauses)
+			}
+		})
+	}
+}
+
+func TestHardFormOfSeveralShardsGathersStatistics(t *testing.T) {
+	for _, scripted := range []bool{false, true} {
+		for endpoint, tt := range map[Endpoint]struct{ body, want string }{
+			EndpointSearch:      {carRental, "a=b&search_type=dfs_query_then_fetch"},
+			EndpointMultiSearch: {"{}\n" + carRental + "\n", `{"search_type":"dfs_query_then_fetch"}`},
+		} {
+			e := hardRental(t, func(c *fakeCluster, f *fakeWeights, _ *Options) { c.shards, f.scripted = 3, scripted })
+			r := expandHard(t, e, Request{Endpoint: endpoint, RawQuery: "a=b", Body: []byte(tt.body)})
+			said := r.RawQuery + string(r.Body)
+			if !r.Rewritten || strings.Contains(said, tt.want) != !scripted || !strings.Contains(said, "reciprocal") {
+				t.Errorf("endpoint %d, scripted %t: %s", endpoint, scripted, said)
+			}
+		}
+	}
+	// Of these, a script scores on one document what it scores on another.
+	e := hardRental(t, func(c *fakeCluster, f *fakeWeights, _ *Options) { c.shards, c.routed, f.scripted = 3, true, true })
+	r := expandHard(t, e, Request{Endpoint: EndpointExplain, RawQuery: "routing=a", Body: []byte(carRental)})
+	if r.Clauses[0].Form != "hard" || r.RawQuery != "routing=a" {
+		t.Errorf("raw query %q, clauses %+v", r.RawQuery, r.Clauses)
+	}
+}

@@ -1,0 +1,619 @@
+package expand
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/simmatrix"
+)
+
+func expandHard(tb testing.TB, e *Expander, req Request) *Result {
+	tb.Helper()
+	if req.Index == "" {
+		req.Index = "docs"
+	}
+	r, err := e.Expand(tb.Context(), &req)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return r
+}
+
+// hardTerms writes the term queries of a linear field, of terms and boosts in
+// turn.
+func hardTerms(boosts ...string) string {
+	var terms []string
+	for i := 0; i < len(boosts); i += 2 {
+		terms = append(terms, `{"term":{"body.linear":{"value":"`+boosts[i]+`","boost":`+boosts[i+1]+`}}}`)
+	}
+	return strings.Join(terms, ",")
+}
+
+func hardMeasure(boosts ...string) string {
+	return `{"function_score":{"query":{"bool":{"should":[` + hardTerms(boosts...) +
+		`]}},"field_value_factor":{"field":"akin_norm.body","modifier":"reciprocal","missing":7.5},"boost_mode":"multiply"}}`
+}
+
+// TestHardFormOfARental has boosts that were worked out apart from the code, by
+// v_j = Σ_i x_i w_i w_j s_ij with w the idf in 2,000 documents and s rounded to
+// 16 bits: ‖Wx‖ = 4.8068; v(car) = 7.8947, v(rental) = 15.2108,
+// v(lease) = 9.8498, v(automobile) = 9.8065, v(hire) = 6.5246. The engine's idf is
+// that of rental() in 1,000 documents. The index does not hold "gone".
+func TestHardFormOfARental(t *testing.T) {
+	const original = `{"match":{"body":"car rental"}}`
+	byIDF := []string{"car", "0.5498", "rental", "0.8137", "lease", "0.3937", "automobile", "0.4476", "hire", "0.3888"}
+	byScript := []string{"car", "1.6424", "rental", "3.1644", "lease", "2.0491", "automobile", "2.0401", "hire", "1.3574"}
+	for name, tt := range map[string]struct {
+		change func(c *fakeCluster, f *fakeWeights, o *Options)
+		want   string
+	}{
+		"widen": {nil, `{"bool":{"should":[{"bool":{"filter":[` + original + `]}},` + hardMeasure(byIDF...) + `]}}`},
+		"same": {
+			func(_ *fakeCluster, _ *fakeWeights, o *Options) { o.Matching = MatchingSame },
+			`{"bool":{"filter":[` + original + `],"should":[` + hardMeasure(byIDF...) + `]}}`,
+		},
+		"scripted": {
+			func(_ *fakeCluster, f *fakeWeights, _ *Options) { f.scripted = true },
+			`{"bool":{"should":[{"bool":{"filter":[` + original + `]}},` + hardMeasure(byScript...) + `]}}`,
+		},
+		"whatever else is configured": {
+			func(_ *fakeCluster, _ *fakeWeights, o *Options) {
+				o.Scoring, o.Phase, o.MaxAddedTerms, o.MaxDocShare, o.NormalizeScores = FormLinear, PhaseRescore, 1, 0.001, true
+			},
+			`{"bool":{"should":[{"bool":{"filter":[` + original + `]}},` + hardMeasure(byIDF...) + `]}}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := expandHard(t, hardRental(t, tt.change), Request{Body: []byte(carRental)})
+			if diff := cmp.Diff(`{"query":`+tt.want+`}`, rounded(r.Body)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if c := r.Clauses[0]; c.Form != "hard" || c.Phase != "query" || c.Reason != "" || len(c.Added) != 3 {
+				t.Errorf("explained as %+v", c)
+			}
+		})
+	}
+}
+
+func TestHardFormExplainsItsTerms(t *testing.T) {
+	r := expandHard(t, hardRental(t, nil), Request{Body: []byte(`{"query":{"match":{"body":{"query":"car rental","boost":3}}}}`)})
+	var got []string
+	for _, a := range r.Clauses[0].Added {
+		got = append(got, fmt.Sprintf("%s from %s s=%.4f v=%.4f b=%.4f", a.Term, a.From, a.Similarity, a.Weight, a.Boost))
+	}
+	want := []string{
+		"lease from rental s=0.4000 v=9.8498 b=0.3937",
+		"automobile from car s=0.8000 v=9.8065 b=0.4476",
+		"hire from rental s=0.5000 v=6.5246 b=0.3888",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if !strings.Contains(rounded(r.Body), `"value":"lease","boost":1.1812}`) {
+		t.Errorf("the clause's boost does not multiply: %s", rounded(r.Body))
+	}
+}
+
+func TestHardFormCombinesFieldsAndCountsWords(t *testing.T) {
+	const group = `{"bool":{"should":[{"bool":{"should":[{"term":{"FIELD":{"value":"car"}}},{"term":{"FIELD":{"value":"automobile"}}},{"term":{"FIELD":{"value":"lease"}}}]}},` +
+		`{"bool":{"should":[{"term":{"FIELD":{"value":"rental"}}},{"term":{"FIELD":{"value":"hire"}}},{"term":{"FIELD":{"value":"lease"}}}]}}],"minimum_should_match":"100%"}}`
+	counted := func(field string) string {
+		return `{"bool":{"filter":[` + strings.ReplaceAll(group, "FIELD", field) + `],"should":[MEASURE]}}`
+	}
+	for name, tt := range map[string]struct {
+		query, want string
+		matching    Matching
+	}{
+		"every word":       {`{"match":{"body":{"query":"car rental","operator":"and"}}}`, `{"bool":{"should":[{"bool":{"filter":[ORIGINAL]}},` + counted("body") + `]}}`, MatchingWiden},
+		"every word, same": {`{"match":{"body":{"query":"car rental","operator":"and"}}}`, `{"bool":{"filter":[ORIGINAL],"should":[MEASURE]}}`, MatchingSame},
+		"fields":           {`{"multi_match":{"query":"car rental","fields":["body","title^2"],"tie_breaker":0.3}}`, `{"bool":{"should":[{"bool":{"filter":[ORIGINAL]}},{"dis_max":{"tie_breaker":0.3,"queries":[MEASURE,MEASURE]}}]}}`, MatchingWiden},
+		"fields added up":  {`{"multi_match":{"query":"car rental","fields":["body","title"],"type":"most_fields"}}`, `{"bool":{"should":[{"bool":{"filter":[ORIGINAL]}},{"dis_max":{"tie_breaker":1,"queries":[MEASURE,MEASURE]}}]}}`, MatchingWiden},
+		"every word, fields": {
+			`{"multi_match":{"query":"car rental","fields":["body","title"],"operator":"and"}}`,
+			`{"bool":{"should":[{"bool":{"filter":[ORIGINAL]}},{"dis_max":{"tie_breaker":0,"queries":[` + counted("body") + `,` + counted("title") + `]}}]}}`, MatchingWiden,
+		},
+		"every word, fields, same": {
+			`{"multi_match":{"query":"car rental","fields":["body","title"],"operator":"and"}}`,
+			`{"bool":{"filter":[ORIGINAL],"should":[{"dis_max":{"tie_breaker":0,"queries":[` + counted("body") + `,` + counted("title") + `]}}]}}`, MatchingSame,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := expandHard(t, hardRental(t, func(_ *fakeCluster, _ *fakeWeights, o *Options) { o.Matching = tt.matching }),
+				Request{Body: []byte(`{"query":` + tt.query + `}`)})
+			got := strings.Replace(string(r.Body), tt.query, "ORIGINAL", 1)
+			for {
+				start := strings.Index(got, `{"function_score":`)
+				if start < 0 {
+					break
+				}
+				end := start + strings.Index(got[start:], `"boost_mode":"multiply"}}`) + len(`"boost_mode":"multiply"}}`)
+				got = got[:start] + "MEASURE" + got[end:]
+			}
+			if diff := cmp.Diff(`{"query":`+tt.want+`}`, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// A hardWorld is random: S is not symmetric and relates terms of the text to
+// each other, and terms may lack weights or be held by no document.
+type hardWorld struct {
+	terms   []string
+	s       map[[2]string]float64
+	cluster *fakeCluster
+	matrix  *fakeMatrix
+	exact   *fakeWeights
+}
+
+func newHardWorld(tb testing.TB, rng *rand.Rand) *hardWorld {
+	tb.Helper()
+	w := &hardWorld{
+		s:       map[[2]string]float64{},
+		cluster: &fakeCluster{docCount: 10_000, docFreqs: map[string]int64{}, scale: 2.2, scripts: true},
+		exact:   &fakeWeights{docs: 3000, docFreqs: map[string]int64{}, scripted: rng.IntN(2) == 0, factor: 1 / 10_000.0},
+	}
+	rows := map[string][]simmatrix.Neighbor{}
+	for i := range 12 {
+		term := fmt.Sprintf("t%02d", i)
+		w.terms = append(w.terms, term)
+		if rng.IntN(8) > 0 {
+			w.cluster.docFreqs[term] = 1 + rng.Int64N(9000)
+		}
+		if rng.IntN(8) > 0 {
+			w.exact.docFreqs[term] = 1 + rng.Int64N(3000)
+		}
+	}
+	for _, i := range w.terms {
+		for _, j := range w.terms {
+			if v := simmatrix.QuantizeSimilarity(rng.Float64()); i != j && v > 0 && rng.IntN(2) == 0 {
+				w.s[[2]string{i, j}] = float64(v)
+				rows[i] = append(rows[i], simmatrix.Neighbor{Term: j, Similarity: v})
+			}
+		}
+	}
+	w.matrix = matrixOf(tb, w.cluster, rows)
+	return w
+}
+
+func (w *hardWorld) expander(o Options) *Expander {
+	return New(w.cluster, w.matrix, o).WithExact(w.exact, w.exact)
+}
+
+// weight is the diagonal of W, as the definition says: a term without a row
+// counts as one of a single document.
+func (w *hardWorld) weight(term string) float64 {
+	n, df := float64(w.exact.docs), float64(max(w.exact.docFreqs[term], 1))
+	return math.Log(1 + (n-df+0.5)/(df+0.5))
+}
+
+// norm is ‖Wy‖.
+func (w *hardWorld) norm(y map[string]float64) float64 {
+	sum := 0.0
+	for term, tf := range y {
+		sum += math.Pow(w.weight(term)*tf, 2)
+	}
+	return math.Sqrt(sum)
+}
+
+// measure is (Wx)ᵀS(Wy)/(‖Wx‖·‖Wy‖), entry by entry of the whole matrix.
+func (w *hardWorld) measure(x, y map[string]float64) float64 {
+	sum := 0.0
+	for _, i := range w.terms {
+		for _, j := range w.terms {
+			s := w.s[[2]string{i, j}]
+			if i == j {
+				s = 1
+			}
+			sum += x[i] * w.weight(i) * s * w.weight(j) * y[j]
+		}
+	}
+	if sum == 0 {
+		return 0
+	}
+	return sum / w.norm(x) / w.norm(y)
+}
+
+// document makes a document of whole frequencies of terms that the index
+// holds.
+func (w *hardWorld) document(rng *rand.Rand) map[string]float64 {
+	y := map[string]float64{}
+	for _, term := range w.terms {
+		if w.cluster.docFreqs[term] > 0 && rng.IntN(3) == 0 {
+			y[term] = float64(1 + rng.IntN(9))
+		}
+	}
+	return y
+}
+
+// TestHardFormComputesTheMeasure holds the score of what is written, as an
+// engine computes it, against the definition, in one field and in several.
+func TestHardFormComputesTheMeasure(t *testing.T) {
+	rng := rand.New(rand.NewPCG(11, 12))
+	positive := 0
+	for n := range 400 {
+		w := newHardWorld(t, rng)
+		var words []string
+		x := map[string]float64{}
+		for range 1 + rng.IntN(5) {
+			term := w.terms[rng.IntN(4)]
+			words = append(words, term)
+			x[term]++
+		}
+		text := strings.Join(words, " ")
+		body, title := w.document(rng), w.document(rng)
+		inBody, inTitle := w.measure(x, body), w.measure(x, title)
+		best := max(3*inBody, 2*inTitle)
+		for query, want := range map[string]float64{
+			`{"match":{"body":{"query":"` + text + `","boost":2.5}}}`:                                                            2.5 * inBody,
+			`{"multi_match":{"query":"` + text + `","fields":["body^3","title^2"],"tie_breaker":0.3}}`:                           best + 0.3*(3*inBody+2*inTitle-best),
+			`{"multi_match":{"query":"` + text + `","fields":["body^0.5","title"],"type":"most_fields"}}`:                        0.5*inBody + inTitle,
+			`{"bool":{"must":[{"match":{"body":"` + text + `"}}],"should":[{"match":{"title":{"query":"` + text + `"}}}]}}`:      inBody + inTitle,
+			`{"multi_match":{"query":"` + text + `","fields":["body","title^3"],"minimum_should_match":1,"type":"best_fields"}}`: max(inBody, 3*inTitle),
+		} {
+			r := expandHard(t, w.expander(with(func(o *Options) { o.Mode = ModeHard })), Request{Body: []byte(`{"query":` + query + `}`)})
+			e := &engine{
+				tb: t, cluster: w.cluster, linear: map[string]Linear{}, norms: map[string]float64{"akin_norm.body": w.norm(body), "akin_norm.title": w.norm(title)},
+				doc: map[string]map[string]float64{"body": body, "title": title, "body.linear": body, "title.linear": title},
+			}
+			for _, field := range []string{"body", "title"} {
+				e.linear[field+".linear"] = linearOf(field, w.exact)
+			}
+			got := e.search(r.Body, "query")
+			if strings.Contains(query, `"bool"`) && !got.found && inBody == 0 {
+				continue // the title alone is not enough
+			}
+			if got.score > 0 {
+				positive++
+			}
+			if math.Abs(got.score-want) > 1e-6*max(1, want) || got.found != (want > 0) {
+				t.Fatalf("case %d: found %t, score %v; the measure is %v of\n%v, %v by\n%s", n, got.found, got.score, want, body, title, r.Body)
+			}
+		}
+	}
+	if positive < 1000 {
+		t.Errorf("%d documents have a score, the test shows little", positive)
+	}
+}
+
+// TestHardFormFindsWhatItShould: what the original finds; with matching widen
+// also what any related word is in, or for a clause that counts words one of
+// each; and a count finds the same.
+func TestHardFormFindsWhatItShould(t *testing.T) {
+	rng := rand.New(rand.NewPCG(13, 14))
+	widened := 0
+	for _, matching := range []Matching{MatchingWiden, MatchingSame} {
+		hard := hardRental(t, func(_ *fakeCluster, _ *fakeWeights, o *Options) { o.Matching = matching })
+		c, m := rental(t)
+		bm25 := New(c, m, with(func(o *Options) {
+			o.Scoring, o.Matching, o.MaxAddedTerms, o.MaxDocShare = FormLinear, matching, 1000, 1
+		}))
+		for range 200 {
+			query := randomQuery(rng, 0)
+			body := writing{size: "10"}.expanded(t, hard, query)
+			if strings.Contains(query, "cross_fields") != !strings.Contains(string(body), "function_score") {
+				t.Fatalf("%s became %s", query, body)
+			}
+			count := writing{size: "0"}.expanded(t, hard, query)
+			linear := writing{size: "10"}.expanded(t, bm25, query)
+			for range 10 {
+				doc := document(rng.IntN, []string{"body", "title"}, rentalTerms)
+				e := &engine{tb: t, cluster: c, doc: doc, linear: map[string]Linear{}}
+				for _, field := range []string{"body", "title"} {
+					e.linear[field+".linear"], doc[field+".linear"] = linearOf(field, rentalWeights()), doc[field]
+				}
+				original := e.search([]byte(`{"query":`+query+`}`), "query").found
+				got := e.search(body, "query").found
+				if matching == MatchingSame && got != original || original && !got || e.search(linear, "query").found && !got {
+					t.Fatalf("found %t with matching %d in %v by\n%s\nthe original: %t", got, matching, doc, body, original)
+				}
+				if counted := e.search(count, "query").found; counted != got {
+					t.Fatalf("found %t, counted %t in %v by\n%s\n%s", got, counted, doc, body, count)
+				}
+				if got && !original {
+					widened++
+				}
+			}
+		}
+	}
+	if widened == 0 {
+		t.Error("no search was widened")
+	}
+}
+
+func TestHardFormIsCutByWhatTermsBring(t *testing.T) {
+	// v is 9.85 for lease, 9.81 for automobile and 6.52 for hire; in the title all
+	// count twice.
+	const both = `{"query":{"multi_match":{"query":"car rental","fields":["body","title^2"]}}}`
+	base := 4 + 4 // the original and the terms of the text
+	for added, want := range map[int][2]string{
+		6: {"lease automobile hire", "lease automobile hire"},
+		5: {"lease automobile", "lease automobile hire"},
+		4: {"lease", "lease automobile hire"},
+		3: {"", "lease automobile hire"},
+		2: {"", "lease automobile"},
+		0: {"", ""},
+	} {
+		e := hardRental(t, nil)
+		e.Refused("docs", fmt.Appendf(nil, `maxClauseCount is set to %d"`, base+added))
+		r := expandHard(t, e, Request{Body: []byte(both)})
+		for i, c := range r.Clauses {
+			var terms []string
+			for _, a := range c.Added {
+				terms = append(terms, a.Term)
+			}
+			reason := Reason("")
+			if len(terms) < 3 {
+				reason = ReasonTruncated
+			}
+			if got := strings.Join(terms, " "); got != want[i] || c.Reason != reason || c.Form != "hard" {
+				t.Errorf("%d added, field %d: %q, form %q, reason %q; want %q", added, i, got, c.Form, c.Reason, want[i])
+			}
+		}
+	}
+	e := hardRental(t, nil)
+	e.Refused("docs", fmt.Appendf(nil, `maxClauseCount is set to %d"`, base-1))
+	if r := expandHard(t, e, Request{Body: []byte(both)}); r.Rewritten || r.Reason != ReasonTermLimit {
+		t.Errorf("rewritten %t, reason %q although not even the text's terms fit in", r.Rewritten, r.Reason)
+	}
+}
+
+// TestHardFormKeepsUnderTheLimit also holds counts to what the searches find.
+func TestHardFormKeepsUnderTheLimit(t *testing.T) {
+	rng := rand.New(rand.NewPCG(15, 16))
+	cut := 0
+	for range 300 {
+		e := hardRental(t, nil)
+		query := randomQuery(rng, 0)
+		if strings.Contains(query, "cross_fields") {
+			continue
+		}
+		free := writing{size: "10"}.expanded(t, e, query)
+		limit := 1 + rng.IntN(60)
+		e.Refused("docs", fmt.Appendf(nil, `maxClauseCount is set to %d"`, limit))
+		bodies := map[string][]byte{}
+		for _, size := range []string{"0", "10"} {
+			bodies[size] = writing{size: size}.expanded(t, e, query)
+			counter, original := &engine{tb: t, cluster: &fakeCluster{}}, &engine{tb: t, cluster: &fakeCluster{}}
+			counter.search(bodies[size], "query")
+			original.search([]byte(`{"query":`+query+`}`), "query")
+			if counter.leaves > max(limit, original.leaves) {
+				t.Fatalf("%d leaves, limit %d:\n%s", counter.leaves, limit, bodies[size])
+			}
+		}
+		for _, term := range []string{"lease", "automobile", "hire"} {
+			value := `"value":"` + term + `"`
+			if strings.Contains(query, term) {
+				continue // the measure has the terms of the text, too
+			}
+			if strings.Contains(string(bodies["0"]), value) != strings.Contains(string(bodies["10"]), value) {
+				t.Fatalf("%s is counted or searched for alone with limit %d:\n%s\n%s", term, limit, bodies["0"], bodies["10"])
+			}
+		}
+		if string(free) != string(bodies["10"]) {
+			cut++
+		}
+	}
+	if cut == 0 {
+		t.Error("no search was cut")
+	}
+}
+
+func TestGatherKeepsTheClosestOfTooManyNeighbors(t *testing.T) {
+	row := func(neighbors ...simmatrix.Neighbor) simmatrix.Row {
+		r, err := simmatrix.PackRow(1, neighbors)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	var sel selection
+	sel.start(&Analysis{Terms: []string{"a", "b", "a"}, Positions: []int{0, 1, 2}})
+	sel.origins[0].row = row(simmatrix.Neighbor{Term: "b", Similarity: 0.9}, simmatrix.Neighbor{Term: "c", Similarity: 0.5}, simmatrix.Neighbor{Term: "d", Similarity: 0.25})
+	sel.origins[1].row = row(simmatrix.Neighbor{Term: "e", Similarity: 0.75}, simmatrix.Neighbor{Term: "d", Similarity: 0.375})
+	if !sel.gather(2) {
+		t.Error("nothing was left out")
+	}
+	weights := make([]simmatrix.Row, 4)
+	norm := sel.settleExactly(1, weights, 1, []int64{1, 1, 1, 1})
+	w := math.Log(4.0 / 3)
+	if want := math.Sqrt(5) * w; math.Abs(norm-want) > 1e-12 {
+		t.Errorf("norm %v, want %v", norm, want)
+	}
+	got := map[string]float64{}
+	for _, o := range sel.origins {
+		got[o.term] = math.Round(o.v / (w * w) * 1e4)
+	}
+	for _, c := range sel.candidates {
+		got[c.term] = math.Round(c.v / (w * w) * 1e4)
+	}
+	if diff := cmp.Diff(map[string]float64{"a": 20000, "b": 28000, "c": 10000, "d": 8750}, got); diff != "" {
+		t.Errorf("v (-want +got):\n%s", diff)
+	}
+}
+
+// TestHardFormIsNotWrittenTooDeep goes down level by level.
+func TestHardFormIsNotWrittenTooDeep(t *testing.T) {
+	for _, clause := range []string{
+		`{"match":{"body":"car rental"}}`,
+		`{"match":{"body":{"query":"car rental","operator":"and"}}}`,
+		`{"multi_match":{"query":"car rental","fields":["body","title"]}}`,
+		`{"multi_match":{"query":"car rental","fields":["body","title"],"operator":"and"}}`,
+	} {
+		for _, matching := range []Matching{MatchingWiden, MatchingSame} {
+			e := hardRental(t, func(_ *fakeCluster, _ *fakeWeights, o *Options) { o.Matching = matching })
+			deepest := 0
+			for depth := range maxLevels {
+				query := strings.Repeat(`{"bool":{"must":`, depth) + clause + strings.Repeat(`}}`, depth)
+				r := expandHard(t, e, Request{Body: []byte(`{"query":` + query + `}`)})
+				if r.Clauses[0].Form != "hard" {
+					continue
+				}
+				written := &engine{tb: t, cluster: &fakeCluster{}}
+				if written.search(r.Body, "query"); written.depth > maxLevels {
+					t.Errorf("depth %d: %d levels", depth, written.depth)
+				}
+				deepest = max(deepest, written.depth)
+			}
+			if deepest != maxLevels {
+				t.Errorf("%s, matching %d: %d levels at most, want %d to be used", clause, matching, deepest, maxLevels)
+			}
+		}
+	}
+}
+
+func TestHardFormHasABoundOnItsTerms(t *testing.T) {
+	c := &fakeCluster{docCount: 1000, docFreqs: map[string]int64{"car": 3}}
+	neighbors := make([]simmatrix.Neighbor, 6000)
+	for k := range neighbors {
+		neighbors[k] = simmatrix.Neighbor{Term: fmt.Sprintf("n%04d", k), Similarity: float32(6000-k) / 65535}
+		c.docFreqs[neighbors[k].Term] = 2
+	}
+	m := matrixOf(t, c, map[string][]simmatrix.Neighbor{"car": neighbors})
+	f := rentalWeights()
+	e := New(c, m, with(func(o *Options) { o.Mode = ModeHard })).WithExact(f, f)
+	for query, want := range map[string]int{
+		`{"match":{"body":"car"}}`:                                    6000,
+		`{"multi_match":{"query":"car","fields":["body","title^2"]}}`: maxHardTerms / 2,
+	} {
+		r := expandHard(t, e, Request{Body: []byte(`{"query":` + query + `}`)})
+		for _, cl := range r.Clauses {
+			cut := len(cl.Added) < len(neighbors)
+			if len(cl.Added) != want || cut != (cl.Reason == ReasonTruncated) || cl.Added[want-1].Term != neighbors[want-1].Term {
+				t.Errorf("%s: %d terms added to %s, reason %q, want %d", query, len(cl.Added), cl.Field, cl.Reason, want)
+			}
+		}
+	}
+}
+
+func TestHardFailuresNameTheirStage(t *testing.T) {
+	boom := errors.New("boom")
+	for stage, change := range map[Stage]func(c *fakeCluster, f *fakeWeights, o *Options){
+		StageLinear:     func(_ *fakeCluster, f *fakeWeights, _ *Options) { f.linearErr = boom },
+		StageWeights:    func(_ *fakeCluster, f *fakeWeights, _ *Options) { f.rowsErr = boom },
+		StageStatistics: func(c *fakeCluster, _ *fakeWeights, _ *Options) { c.statisticsErr = boom },
+	} {
+		for _, body := range []string{carRental, `{"query":{"multi_match":{"query":"car","fields":["body","title"]}}}`} {
+			r, err := hardRental(t, change).Expand(t.Context(), &Request{Body: []byte(body)})
+			var failure *StageError
+			if r != nil || !errors.As(err, &failure) || failure.Stage != stage || !errors.Is(err, boom) {
+				t.Errorf("result %v, error %v; want an error of stage %s", r, err, stage)
+			}
+		}
+	}
+}
+
+// meeting is a cluster and a matrix whose calls wait for each other.
+type meeting struct {
+	*fakeCluster
+	*fakeMatrix
+	before func(call string)
+}
+
+func (m *meeting) Pin() Pinned { return m }
+
+func (m *meeting) For(string, string) Rows { return m }
+
+func (m *meeting) Rows(ctx context.Context, terms []string, rows []simmatrix.Row) error {
+	m.before("rows")
+	return m.fakeMatrix.Rows(ctx, terms, rows)
+}
+
+func (m *meeting) Statistics(ctx context.Context, i Indices, field string, terms []string, docFreqs []int64) (Statistics, error) {
+	m.before("statistics")
+	return m.fakeCluster.Statistics(ctx, i, field, terms, docFreqs)
+}
+
+func (m *meeting) Analyze(ctx context.Context, text Text) (*Analysis, error) {
+	m.before("terms")
+	return m.fakeCluster.Analyze(ctx, text)
+}
+
+// TestHardFormAsksSideBySide: no call goes on before those have begun that it is
+// not to be waited for by. The linear field is asked about while the terms and
+// their rows are, and the weights while the statistics are.
+func TestHardFormAsksSideBySide(t *testing.T) {
+	begun := map[string]chan struct{}{}
+	for _, call := range []string{"terms", "rows", "linear", "weights", "statistics"} {
+		begun[call] = make(chan struct{})
+	}
+	await := map[string]string{"terms": "linear", "linear": "rows", "weights": "statistics", "statistics": "weights"}
+	before := func(call string) {
+		close(begun[call])
+		if await[call] == "" {
+			return
+		}
+		select {
+		case <-begun[await[call]]:
+		case <-time.After(10 * time.Second):
+			t.Errorf("%s waits for %s", await[call], call)
+		}
+	}
+	c, m := rental(t)
+	f := rentalWeights()
+	f.before = before
+	world := &meeting{c, m, before}
+	r := expandHard(t, New(world, world, with(func(o *Options) { o.Mode = ModeHard })).WithExact(f, f), Request{Body: []byte(carRental)})
+	if r.Clauses[0].Form != "hard" {
+		t.Errorf("clauses %+v", r.Clauses)
+	}
+}
+
+func TestHardFormHighlightsTheSearchedField(t *testing.T) {
+	const body = `{"query":{"match":{"body":"car"}},"highlight":{"fields":{"body":{}}}}`
+	for highlight, want := range map[Highlight]string{
+		HighlightOriginal: `"highlight":{"highlight_query":{"match":{"body":"car"}},"fields"`,
+		HighlightRelated:  `"highlight":{"highlight_query":{"bool":{"should":[{"match":{"body":"car"}},{"term":{"body":{"value":"automobile"}}},{"term":{"body":{"value":"lease"}}}]}},"fields"`,
+	} {
+		r := expandHard(t, hardRental(t, func(_ *fakeCluster, _ *fakeWeights, o *Options) { o.Highlight = highlight }), Request{Body: []byte(body)})
+		if !strings.Contains(string(r.Body), want) || !strings.Contains(string(r.Body), "reciprocal") || !json.Valid(r.Body) {
+			t.Errorf("got\n%s\nwant in it\n%s", r.Body, want)
+		}
+	}
+}
+
+// TestHardPagesOfAPointInTimeAreWrittenLikeTheFirst changes all that is asked
+// for between the pages.
+func TestHardPagesOfAPointInTimeAreWrittenLikeTheFirst(t *testing.T) {
+	for name, tt := range map[string]struct{ query, unlike string }{
+		"hard":       {query: `{"match":{"body":"car rental"}}`},
+		"every word": {query: `{"match":{"body":{"query":"car rental","operator":"and"}}}`},
+		"fields":     {query: `{"multi_match":{"query":"car rental","fields":["body","title^2"]}}`},
+		"not hard":   {query: `{"bool":{"must":[{"match":{"body":"car rental"}},{"match":{"bare":"car"}}]}}`},
+		"no related": {query: `{"match":{"body":"zebra"}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, f := newWorld(t), rentalWeights()
+			e := New(w, w, with(func(o *Options) { o.Mode = ModeHard })).WithExact(f, f)
+			first := expandPage(t, e, pitPage(0, tt.query, ""))
+			if !first.Rewritten || strings.Contains(string(first.Body), "reciprocal") != (name != "not hard") {
+				t.Fatalf("the first page: %s", first.Body)
+			}
+			w.change(t)
+			f.docFreqs, f.docs, f.scripted, f.linearErr = map[string]int64{"car": 3}, 9, true, nil
+			if name == "hard" {
+				f.linearErr = ErrNoNorms
+			}
+			e.Refused("", []byte(`maxClauseCount is set to 5"`))
+			next := expandPage(t, e, pitPage(0, tt.query, secondPage))
+			if diff := cmp.Diff(nextPage(string(first.Body)), string(next.Body)); diff != "" {
+				t.Errorf("the second page is written otherwise (-first +second):\n%s", diff)
+			}
+			if diff := cmp.Diff(first.Clauses, next.Clauses); diff != "" || first.RawQuery != next.RawQuery {
+				t.Errorf("the second page is told of otherwise (-first +second):\n%s", diff)
+			}
+			if fresh := expandPage(t, e, pitPage(1, tt.query, "")); cmp.Equal(first.Clauses, fresh.Clauses) {
+				t.Errorf("a new point in time keeps what the old one got: %s", fresh.Body)
+			}
+		})
+	}
+}

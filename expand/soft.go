@@ -1,0 +1,303 @@
+package expand
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// How [ModeSoft] works: the first hits, as many as the window, are found by
+// the linear form, as those that a rescore orders anew. They come back with
+// their sequence numbers, and whoever passes the answer on orders them by
+// what [Result.Rerank] says and cuts the client's page out of them. Every
+// page in the window is cut out of the same hits, so that all pages are one
+// list.
+
+// phaseRerank is the phase of what finds the hits that are ordered anew.
+const phaseRerank = "rerank"
+
+// defaultSize is how many hits the engines return where nobody says.
+const defaultSize = 10
+
+// A page says which hits of a search come back, and with what. The spans are
+// zero where the body says nothing.
+type page struct {
+	from, size, seqNo, version span
+	// hides says that hits may come back without what they are ordered by.
+	hides bool
+}
+
+// option takes a member of the body that is about the answer.
+func (p *page) option(name []byte, at span, raw []byte) {
+	switch string(name) {
+	case "from":
+		p.from = at
+	case "seq_no_primary_term":
+		p.seqNo = at
+	case "version":
+		p.version = at
+	case "stored_fields": // with "_none_" there are no ids
+		p.hides = p.hides || bytes.Contains(raw, []byte("_none_"))
+	case "search_pipeline", "ext": // of OpenSearch, which may do anything
+		p.hides = true
+	}
+}
+
+// An edit is what takes the place of a piece of the body, which is empty
+// where something is put in.
+type edit struct {
+	at   span
+	text string
+}
+
+// isOne reports whether a boost changes nothing.
+func isOne(raw []byte) bool {
+	v, err := number(raw)
+	return err == nil && v == 1
+}
+
+// planRerank decides whether the hits are ordered anew.
+func (j *job) planRerank() {
+	if j.options.Mode != ModeSoft {
+		return
+	}
+	r, bar := j.rerankable()
+	if bar == "" {
+		j.rerank, j.params.paged = r, true
+		j.editPage()
+		return
+	}
+	scan := &j.scanner.scan
+	for i := range scan.clauses {
+		scan.clauses[i].modeReason = bar
+	}
+}
+
+// rerankable returns how the hits are ordered anew, or the reason why they
+// cannot be.
+func (j *job) rerankable() (*Rerank, Reason) {
+	if bar := j.rerankBar(); bar != "" {
+		return nil, bar
+	}
+	from, size, ok := j.page()
+	if !ok {
+		return nil, ReasonWindow
+	}
+	fields, bar := j.rerankFields()
+	if bar != "" {
+		return nil, bar
+	}
+	body := &j.scanner.scan.page
+	return &Rerank{
+		Window: j.options.RerankWindow, From: from, Size: size,
+		KeepSeqNo:   asked(j.params.seqNo, body.seqNo.of(j.body)),
+		KeepVersion: asked(j.params.version, body.version.of(j.body)),
+		Fields:      fields,
+	}, ""
+}
+
+// rerankBar returns why the hits cannot be ordered anew, as far as the
+// request says, "" where they can.
+func (j *job) rerankBar() Reason {
+	scan := &j.scanner.scan
+	switch {
+	case j.req.Endpoint != EndpointSearch:
+		return ReasonEndpoint
+	case j.req.Fixed != "":
+		return j.req.Fixed
+	case scan.hasPIT:
+		return ReasonPointInTime
+	case scan.bar != "":
+		return scan.bar
+	case scan.minScore:
+		return ReasonMinScore
+	case scan.noHits:
+		return ReasonNoScores
+	case scan.otherScores:
+		return ReasonOtherScores
+	case scan.page.hides || j.params.hides():
+		return ReasonAnswer
+	}
+	return ""
+}
+
+// hides reports whether the parameters may take from the hits what they are
+// ordered by.
+func (p *parameters) hides() bool {
+	return strings.Contains(p.storedFields, "_none_") || p.searchPipeline != "" || !keepsHits(p.filterPath)
+}
+
+// keepsHits reports whether the value of filter_path leaves all of the hits
+// in the answer, for certain.
+func keepsHits(filter string) bool {
+	some, kept := false, false
+	for pattern := range strings.SplitSeq(filter, ",") {
+		pattern, excludes := strings.CutPrefix(strings.TrimSpace(pattern), "-")
+		first, _, _ := strings.Cut(pattern, ".")
+		switch {
+		case excludes && (first == "hits" || strings.Contains(first, "*")):
+			return false
+		case excludes || pattern == "":
+			continue
+		}
+		some = true
+		switch pattern {
+		case "*", "**", "hits", "hits.*", "hits.**", "hits.hits", "hits.hits.*", "hits.hits.**":
+			kept = true
+		}
+	}
+	return kept || !some
+}
+
+// asked reports whether the client asks for something by a parameter, which
+// goes before the body, or in the body. The engines take a parameter without
+// a value for true.
+func asked(parameter string, raw []byte) bool {
+	if parameter != "" {
+		return parameter != "false"
+	}
+	return strings.Trim(string(raw), `"`) == "true"
+}
+
+// page returns which hits the client asks for. It reports false where they
+// are not all in the window.
+func (j *job) page() (from, size int, ok bool) {
+	body := &j.scanner.scan.page
+	from, fromOK := count(j.params.from, body.from.of(j.body), 0)
+	size, sizeOK := count(j.params.size, body.size.of(j.body), defaultSize)
+	window := j.options.RerankWindow
+	return from, size, fromOK && sizeOK && size > 0 && from <= window && size <= window-from
+}
+
+// count returns the number that a parameter, which goes first, or the body
+// says, or else otherwise. It reports false for what is no such number.
+func count(parameter string, raw []byte, otherwise int) (n int, ok bool) {
+	if parameter == "" {
+		parameter = strings.Trim(string(raw), `"`)
+	}
+	if parameter == "" {
+		return otherwise, true
+	}
+	n, err := strconv.Atoi(parameter)
+	return n, err == nil && n >= 0
+}
+
+// rerankFields returns what the hits are compared with, or the reason why
+// they cannot be. A field that several clauses look into has the sum of
+// their terms: it is one space, however many texts are looked for there.
+func (j *job) rerankFields() ([]RerankField, Reason) {
+	var out []RerankField
+	scan := &j.scanner.scan
+	for i := range scan.clauses {
+		c := &scan.clauses[i]
+		if c.note {
+			continue
+		}
+		if !compared(c.reason) {
+			return nil, ReasonOtherScores
+		}
+		for k := range c.targets {
+			t := &c.targets[k]
+			switch {
+			case !compared(t.reason):
+				return nil, ReasonOtherScores
+			case t.analysis == nil || c.boost*t.boost == 0: // no term, or none that counts
+				continue
+			}
+			weights := j.weightsOf(t.field)
+			if weights == nil && t.rows.Docs() <= 0 {
+				return nil, ReasonNoWeights
+			}
+			at := slices.IndexFunc(out, func(f RerankField) bool { return f.Field == t.field })
+			if at < 0 {
+				at = len(out)
+				out = append(out, RerankField{Field: t.field, Similarities: t.rows, Weights: weights})
+			}
+			out[at].add(t, c.boost*t.boost)
+		}
+	}
+	if len(out) == 0 {
+		return nil, ReasonNoTerms
+	}
+	return out, ""
+}
+
+// compared reports whether a text that was left alone for the reason given
+// is compared with the hits all the same.
+func compared(reason Reason) bool {
+	return reason == "" || reason == ReasonNoNeighbors || reason == ReasonTermLimit || reason == ReasonNoTerms
+}
+
+// weightsOf returns the weights of a field, nil where there are none.
+func (j *job) weightsOf(field string) Weights {
+	if j.weights == nil {
+		return nil
+	}
+	return j.weights.Weights(j.indices.Expression, field)
+}
+
+// add adds the terms of a target, which count boost times.
+func (f *RerankField) add(t *target, boost float64) {
+	if boost > f.Boost { // b is the largest, and the others are shares of it
+		for k := range f.Freqs {
+			f.Freqs[k] *= f.Boost / boost
+		}
+		f.Boost = boost
+	}
+	for _, o := range t.sel.origins {
+		at := slices.Index(f.Terms, o.term)
+		if at < 0 {
+			at = len(f.Terms)
+			f.Terms, f.Freqs = append(f.Terms, o.term), append(f.Freqs, 0)
+		}
+		f.Freqs[at] += o.x * boost / f.Boost
+	}
+}
+
+// editPage has the body ask for the whole window, with sequence numbers and
+// versions. What it does not say yet goes before its first member; it has
+// one.
+func (j *job) editPage() {
+	body := &j.scanner.scan.page
+	start := bytes.IndexByte(j.body, '{') + 1
+	added := edit{at: span{start, start}}
+	for _, m := range []struct {
+		name, value string
+		at          span
+	}{
+		{"from", "0", body.from},
+		{"size", strconv.Itoa(j.rerank.Window), body.size},
+		{"seq_no_primary_term", "true", body.seqNo},
+		{"version", "true", body.version},
+	} {
+		if m.at.isZero() {
+			added.text += `"` + m.name + `":` + m.value + `,`
+		} else {
+			j.edits = append(j.edits, edit{m.at, m.value})
+		}
+	}
+	j.edits = append(j.edits, added)
+	slices.SortFunc(j.edits, func(a, b edit) int { return a.at.start - b.at.start })
+}
+
+// copyEdited copies the bytes of the body from start to end, with what is
+// changed of the page in them.
+func (j *job) copyEdited(w *writer, start, end int) {
+	for _, e := range j.edits {
+		if (span{start, end}).holds(e.at) {
+			w.out = append(append(w.out, j.body[start:e.at.start]...), e.text...)
+			start = e.at.end
+		}
+	}
+	w.out = append(w.out, j.body[start:end]...)
+}
+
+// findCandidates keeps of the terms of a clause those that a search looks
+// for whose hits are ordered anew.
+func (c *clause) findCandidates() {
+	for k := range c.targets {
+		t := &c.targets[k]
+		t.sel.candidates = t.sel.candidates[:min(t.found, len(t.sel.candidates))]
+	}
+}

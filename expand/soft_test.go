@@ -1,0 +1,255 @@
+package expand
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+func soft(o *Options) { o.Mode = ModeSoft }
+
+// expandSoftly expands a search whose fields all have S, and W from the
+// rows.
+func expandSoftly(tb testing.TB, req *Request) *Result {
+	tb.Helper()
+	c, m := rental(tb)
+	if req.Index == "" {
+		req.Index = "docs"
+	}
+	res, err := New(c, m, with(soft)).Expand(tb.Context(), req)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return res
+}
+
+func TestSoftModeAsksForTheWindow(t *testing.T) {
+	for _, c := range []struct{ name, query, body, wantQuery, wantBody string }{
+		{
+			"nothing said", "pretty", `{"query":{"match":{"title":"plain"}}}`,
+			"pretty", `{"from":0,"size":100,"seq_no_primary_term":true,"version":true,"query":{"match":{"title":"plain"}}}`,
+		},
+		{
+			"all said", "", `{ "from": 5 , "query":{"match":{"title":"plain"}}, "size" :20,"version":false,"seq_no_primary_term":false}`,
+			"", `{ "from": 0 , "query":{"match":{"title":"plain"}}, "size" :100,"version":true,"seq_no_primary_term":true}`,
+		},
+		{
+			"by parameters", "from=3&a=b&size=4&version&seq_no_primary_term=true", `{"query":{"match":{"title":"plain"}},"size":7}`,
+			"a=b", `{"from":0,"seq_no_primary_term":true,"version":true,"query":{"match":{"title":"plain"}},"size":100}`,
+		},
+		{
+			"q", "q=plain&df=title&size=3", "",
+			"", `{"from":0,"size":100,"seq_no_primary_term":true,"version":true,"query":{"query_string":{"query":"plain","default_field":"title"}}}`,
+		},
+		{
+			"highlights", "", `{"size":2,"query":{"match":{"title":"plain"}},"highlight":{"fields":{"title":{}}},"from":1}`,
+			"", `{"seq_no_primary_term":true,"version":true,"size":100,"query":{"match":{"title":"plain"}},"highlight":{"fields":{"title":{}}},"from":0}`,
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			res := expandSoftly(t, &Request{RawQuery: c.query, Body: []byte(c.body)})
+			if !res.Rewritten || res.Rerank == nil {
+				t.Fatalf("not ordered anew: %+v", res)
+			}
+			if string(res.Body) != c.wantBody || res.RawQuery != c.wantQuery {
+				t.Errorf("got ?%s %s\nwant ?%s %s", res.RawQuery, res.Body, c.wantQuery, c.wantBody)
+			}
+		})
+	}
+}
+
+func TestSoftModeKnowsTheClientsPage(t *testing.T) {
+	body := `{"query":{"match":{"title":"plain"}},"from":"8","size":12,"version":true,"seq_no_primary_term":true}`
+	for _, c := range []struct {
+		query string
+		want  Rerank
+	}{
+		{"", Rerank{Window: 100, From: 8, Size: 12, KeepSeqNo: true, KeepVersion: true}},
+		{"from=1&size=99&version=false", Rerank{Window: 100, From: 1, Size: 99, KeepSeqNo: true}},
+		{"seq_no_primary_term=false&version=true", Rerank{Window: 100, From: 8, Size: 12, KeepVersion: true}},
+	} {
+		res := expandSoftly(t, &Request{RawQuery: c.query, Body: []byte(body)})
+		if diff := cmp.Diff(&c.want, res.Rerank, cmpopts.IgnoreFields(Rerank{}, "Fields")); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", c.query, diff)
+		}
+	}
+}
+
+func TestSoftModeFindsCandidatesByTheLinearForm(t *testing.T) {
+	res := expandSoftly(t, &Request{Body: []byte(`{"query":{"match":{"title":"car rental"}}}`)})
+	if res.Rerank == nil || len(res.Clauses) != 1 {
+		t.Fatalf("%+v", res)
+	}
+	c := res.Clauses[0]
+	if c.Form != "linear" || c.Phase != "rerank" || c.Reason != "" || len(c.Added) == 0 {
+		t.Errorf("explained as %+v", c)
+	}
+	// As the query of a rescored search, without the rescore.
+	rescored := expandBody(t, with(func(*Options) {}), `{"query":{"match":{"title":"car rental"}}}`)
+	var want, got map[string]json.RawMessage
+	if err := json.Unmarshal(rescored.Body, &want); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(res.Body, &got); err != nil {
+		t.Fatal(err)
+	}
+	if want["rescore"] == nil || got["rescore"] != nil || string(want["query"]) != string(got["query"]) {
+		t.Errorf("got %s\nwant the query of %s", res.Body, rescored.Body)
+	}
+}
+
+func TestSoftModeComparesTheTermsOfAllTexts(t *testing.T) {
+	res := expandSoftly(t, &Request{Body: []byte(`{"query":{"bool":{"must":[
+		{"match":{"title":{"query":"car car rental","boost":2}}}],"should":[
+		{"multi_match":{"query":"cheap car","fields":["title","body^3"]}}],
+		"filter":[{"term":{"sku":"1"}}],"must_not":[{"match":{"title":"boat"}}]}}}`)})
+	if res.Rerank == nil {
+		t.Fatalf("%+v", res)
+	}
+	type field struct {
+		Field string
+		Boost float64
+		X     string
+	}
+	var got []field
+	for _, f := range res.Rerank.Fields {
+		var x []string
+		for k, term := range f.Terms {
+			x = append(x, fmt.Sprint(term, ":", f.Freqs[k]))
+		}
+		got = append(got, field{f.Field, f.Boost, strings.Join(x, " ")})
+	}
+	want := []field{{"title", 2, "car:2.5 rental:1 cheap:0.5"}, {"body", 3, "cheap:1 car:1"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestSoftModeSaysWhyHitsStayInTheEnginesOrder(t *testing.T) {
+	const car = `"query":{"match":{"title":"car"}}`
+	for _, c := range []struct {
+		name string
+		req  Request
+		want Reason
+	}{
+		{"sort", Request{Body: []byte(`{` + car + `,"sort":["price"]}`)}, ReasonSort},
+		{"scroll", Request{Body: []byte(`{` + car + `}`), RawQuery: "scroll=1m"}, ReasonScroll},
+		{"collapse", Request{Body: []byte(`{` + car + `,"collapse":{"field":"a"}}`)}, ReasonCollapse},
+		{"rescore", Request{Body: []byte(`{` + car + `,"rescore":{}}`)}, ReasonRescore},
+		{"search_after", Request{Body: []byte(`{` + car + `,"search_after":[1]}`)}, ReasonSearchAfter},
+		{"indices_boost", Request{Body: []byte(`{` + car + `,"indices_boost":[{"a":2}]}`)}, ReasonIndicesBoost},
+		{"knn", Request{Body: []byte(`{` + car + `,"knn":{}}`)}, ReasonVectors},
+		{"retriever", Request{Body: []byte(`{"retriever":{"standard":{` + car + `}}}`)}, ReasonRetriever},
+		{"window", Request{Body: []byte(`{` + car + `,"from":91}`)}, ReasonWindow},
+		{"wide", Request{Body: []byte(`{` + car + `}`), RawQuery: "size=101"}, ReasonWindow},
+		{"odd size", Request{Body: []byte(`{` + car + `}`), RawQuery: "size=x"}, ReasonWindow},
+		{"huge", Request{Body: []byte(`{` + car + `,"from":9223372036854775807}`)}, ReasonWindow},
+		{"term", Request{Body: []byte(`{"query":{"bool":{"should":[{"match":{"title":"car"}},{"term":{"a":"b"}}]}}}`)}, ReasonOtherScores},
+		{"unknown query", Request{Body: []byte(`{"query":{"bool":{"should":[{"match":{"title":"car"}},{"odd":{"a":"b"}}]}}}`)}, ReasonOtherScores},
+		{"functions", Request{Body: []byte(`{"query":{"function_score":{` + car + `}}}`)}, ReasonOtherScores},
+		{"boosted", Request{Body: []byte(`{"query":{"bool":{"boost":2,"should":[{"match":{"title":"car"}}]}}}`)}, ReasonOtherScores},
+		{"phrase", Request{Body: []byte(`{"query":{"bool":{"should":[{"match":{"title":"car"}},{"match_phrase":{"title":"car rental"}}]}}}`)}, ReasonOtherScores},
+		{"fuzzy", Request{Body: []byte(`{"query":{"match":{"title":{"query":"car","fuzziness":1}}}}`)}, ReasonOtherScores},
+		{"keyword", Request{Body: []byte(`{"query":{"multi_match":{"query":"car","fields":["title","sku"]}}}`)}, ReasonOtherScores},
+		{"unbound", Request{Body: []byte(`{"query":{"multi_match":{"query":"car","fields":["title","unbound"]}}}`)}, ReasonOtherScores},
+		{"no ids", Request{Body: []byte(`{` + car + `,"stored_fields":"_none_"}`)}, ReasonAnswer},
+		{"filtered", Request{Body: []byte(`{` + car + `}`), RawQuery: "filter_path=hits.hits._id"}, ReasonAnswer},
+		{"pipeline", Request{Body: []byte(`{` + car + `}`), RawQuery: "search_pipeline=p"}, ReasonAnswer},
+		{"format", Request{Body: []byte(`{` + car + `}`), Fixed: ReasonAnswer}, ReasonAnswer},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			res := expandSoftly(t, &c.req)
+			if res.Rerank != nil || !res.Rewritten {
+				t.Fatalf("%+v", res)
+			}
+			for _, clause := range res.Clauses {
+				if clause.Form != "" && clause.Reason != c.want {
+					t.Errorf("%+v, want the reason %s", clause, c.want)
+				}
+			}
+			cluster, m := rental(t)
+			bm25, err := New(cluster, m, DefaultOptions()).Expand(t.Context(), &c.req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(bm25.Body) != string(res.Body) || bm25.RawQuery != res.RawQuery {
+				t.Errorf("got ?%s %s\nwant ?%s %s", res.RawQuery, res.Body, bm25.RawQuery, bm25.Body)
+			}
+		})
+	}
+}
+
+func TestSoftModeOfSeveralSearchesIsBM25(t *testing.T) {
+	res := expandSoftly(t, &Request{Endpoint: EndpointMultiSearch, Body: []byte("{}\n{\"query\":{\"match\":{\"title\":\"car\"}}}\n")})
+	if res.Rerank != nil || len(res.Clauses) != 1 || res.Clauses[0].Reason != ReasonEndpoint {
+		t.Errorf("%+v", res)
+	}
+}
+
+func TestSoftModeNeedsDocumentFrequencies(t *testing.T) {
+	c, m := rental(t)
+	m.docs = 0
+	e := New(c, m, with(soft))
+	res, err := e.Expand(t.Context(), &Request{Index: "docs", Body: []byte(`{"query":{"match":{"title":"car"}}}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Rerank != nil || res.Clauses[0].Reason != ReasonNoWeights {
+		t.Errorf("%+v", res)
+	}
+}
+
+func TestHitsThatAreKeptByFilterPath(t *testing.T) {
+	for filter, want := range map[string]bool{
+		"": true, "hits": true, "hits.hits": true, "took,hits.hits.*": true, "*": true, "hits.**": true, "-_shards": true,
+		"hits.hits._source": false, "took": false, "-hits.max_score": false, "hits,-hits.hits._id": false,
+		"hits,-*._id": false, "hits.hits._*": false, "-**": false,
+	} {
+		if got := keepsHits(filter); got != want {
+			t.Errorf("%q: %v", filter, got)
+		}
+	}
+}
+
+// Whatever a body holds, of its members beside the query those of the page alone
+// change, and the page that the client gets lies in the window.
+func FuzzSoftModeChangesThePageAlone(f *testing.F) {
+	for _, seed := range []string{
+		`{"query":{"match":{"title":"plain"}}}`, `{"size":3,"from":2,"query":{"match":{"title":"car rental"}},"version":true}`,
+		` { "\u0073ize" : 7, "query" : {"bool":{"should":[{"match":{"title":"car"}},{"match":{"body":"cheap"}}]}}, "highlight":{"fields":{"a":{}}}}`,
+		`{"query":{"match":{"title":"car"}},"_source":false,"seq_no_primary_term":"true","size":"5"}`,
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		res := expandSoftly(t, &Request{Body: []byte(body)})
+		if res.Rerank == nil {
+			return
+		}
+		var was, is map[string]json.RawMessage
+		if json.Unmarshal([]byte(body), &was) != nil || json.Unmarshal(res.Body, &is) != nil {
+			t.Fatalf("%s became %s", body, res.Body)
+		}
+		for name, want := range map[string]string{"from": "0", "size": "100", "seq_no_primary_term": "true", "version": "true"} {
+			if string(is[name]) != want {
+				t.Errorf("%s is %s in %s", name, is[name], res.Body)
+			}
+			delete(is, name)
+			delete(was, name)
+		}
+		for _, members := range []map[string]json.RawMessage{was, is} {
+			delete(members, "query")
+			delete(members, "highlight") // has a highlight_query now
+		}
+		if diff := cmp.Diff(was, is); diff != "" {
+			t.Errorf("%s became %s (-want +got)\n%s", body, res.Body, diff)
+		}
+		if r := res.Rerank; r.From < 0 || r.Size < 1 || r.From+r.Size > r.Window || len(r.Fields) == 0 {
+			t.Errorf("%+v", r)
+		}
+	})
+}

@@ -1,0 +1,259 @@
+package norms
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+)
+
+func testWeights(t *testing.T) *Weights {
+	t.Helper()
+	return newWeights(t, 1000, map[string]uint32{"common": 900, "twice": 890, "group1": 150, "number5": 1})
+}
+
+func fill(ctx context.Context, x *fakeIndex, w *Weights, o BackfillOptions) (BackfillCounts, error) {
+	o.Field = "body"
+	return Backfill(ctx, x, x, w, o)
+}
+
+func TestBackfillGivesEveryDocumentItsNorm(t *testing.T) {
+	x, w := newFakeIndex(manyTexts(2345)...), testWeights(t)
+	last, calls := 0, 0
+	counts, err := fill(t.Context(), x, w, BackfillOptions{Docs: 2345, Progress: func(_ string, done, total int) {
+		calls++
+		if done <= last || total != 2345 {
+			t.Errorf("%d of %d after %d", done, total, last)
+		}
+		last = done
+	}})
+	if want := (BackfillCounts{Written: 2345, Empty: 235, Rounds: 1}); counts != want || err != nil {
+		t.Errorf("%+v, %v, want %+v", counts, err, want)
+	}
+	if wrong := x.wrong(w); wrong != nil {
+		t.Errorf("documents %v have other norms", wrong)
+	}
+	if last != 2345 || calls != 5 {
+		t.Errorf("progress to %d in %d calls", last, calls)
+	}
+}
+
+func TestSecondBackfillWritesNothing(t *testing.T) {
+	x, w := newFakeIndex(manyTexts(700)...), testWeights(t)
+	for _, o := range []BackfillOptions{{}, {}, {All: true}} {
+		if _, err := fill(t.Context(), x, w, o); err != nil {
+			t.Fatal(err)
+		}
+		if x.written() != 700 {
+			t.Errorf("%+v: %d written", o, x.written())
+		}
+	}
+}
+
+func TestNormThatIsStaleGoes(t *testing.T) {
+	x, w := newFakeIndex("common words", ""), testWeights(t)
+	if _, err := fill(t.Context(), x, w, BackfillOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	x.docs["0"].text = "" // as a partial update leaves the rest
+	x.docs["1"].text = "group1"
+	if counts, err := fill(t.Context(), x, w, BackfillOptions{}); err != nil || counts.Written != 0 {
+		t.Errorf("%+v, %v: it cannot know", counts, err)
+	}
+	counts, err := fill(t.Context(), x, w, BackfillOptions{All: true})
+	if wrong := x.wrong(w); wrong != nil || err != nil || counts.Written != 2 || counts.Empty != 1 {
+		t.Errorf("%+v, %v, wrong %v", counts, err, wrong)
+	}
+}
+
+func TestOtherWeightsMakeOtherNorms(t *testing.T) {
+	x, w := newFakeIndex(manyTexts(100)...), testWeights(t)
+	other := newWeights(t, 77, map[string]uint32{"common": 5})
+	for _, w := range []*Weights{w, other} {
+		if _, err := fill(t.Context(), x, w, BackfillOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if wrong := x.wrong(w); wrong != nil {
+			t.Errorf("wrong %v", wrong)
+		}
+	}
+}
+
+func TestInterruptedBackfillDoesTheRestOnly(t *testing.T) {
+	x, w := newFakeIndex(manyTexts(3000)...), testWeights(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	x.before = func(call string, _ []Doc) error {
+		if call == "update" && x.written() >= 1000 {
+			cancel()
+			return ctx.Err()
+		}
+		return nil
+	}
+	counts, err := fill(ctx, x, w, BackfillOptions{})
+	done := x.written()
+	if !errors.Is(err, context.Canceled) || counts.Written != done || done == 3000 {
+		t.Fatalf("%+v, %v, %d written", counts, err, done)
+	}
+	x.before = nil
+	counts, err = fill(t.Context(), x, w, BackfillOptions{})
+	if err != nil || counts.Written != 3000-done || x.written() != 3000 || x.wrong(w) != nil {
+		t.Errorf("%+v, %v, %d written", counts, err, x.written())
+	}
+}
+
+func TestDocumentsWrittenMeanwhileAreDoneInAnotherRound(t *testing.T) {
+	for name, all := range map[string]bool{"what is left": false, "all": true} {
+		for _, when := range []string{"terms", "update"} {
+			t.Run(name+" before "+when, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					x, w := newFakeIndex(manyTexts(600)...), testWeights(t)
+					times := 0
+					x.before = func(call string, docs []Doc) error {
+						if i := slices.IndexFunc(docs, func(d Doc) bool { return d.ID == "5" }); call == when && i >= 0 && times < 3 {
+							times++
+							x.put("5", fmt.Sprintf("common changed %d", times))
+						}
+						return nil
+					}
+					var rounds []int
+					counts, err := fill(t.Context(), x, w, BackfillOptions{All: all, OnRound: func(conflicts int, _ error) {
+						rounds = append(rounds, conflicts)
+					}})
+					want := BackfillCounts{Written: 600, Empty: 60, Rounds: 4}
+					if counts != want || err != nil || x.wrong(w) != nil {
+						t.Errorf("%+v, %v, wrong %v", counts, err, x.wrong(w))
+					}
+					if !slices.Equal(rounds, []int{1, 1, 1}) {
+						t.Errorf("rounds %v", rounds)
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestDocumentThatNeverStandsStillIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x, w := newFakeIndex("one", "two"), testWeights(t)
+		x.before = func(call string, _ []Doc) error {
+			if call == "update" {
+				x.put("1", "again")
+			}
+			return nil
+		}
+		counts, err := fill(t.Context(), x, w, BackfillOptions{})
+		if want := (BackfillCounts{Written: 1, Conflicts: 1, Rounds: maxRounds}); counts != want || !errors.Is(err, ErrConflicts) {
+			t.Errorf("%+v, %v, want %+v", counts, err, want)
+		}
+	})
+}
+
+func TestDeletedDocumentsAreFine(t *testing.T) {
+	for _, when := range []string{"terms", "update"} {
+		x, w := newFakeIndex("one", "two", "three"), testWeights(t)
+		x.before = func(call string, _ []Doc) error {
+			if call == when {
+				x.remove("1")
+			}
+			return nil
+		}
+		counts, err := fill(t.Context(), x, w, BackfillOptions{})
+		if want := (BackfillCounts{Written: 2, Gone: 1, Rounds: 1}); counts != want || err != nil {
+			t.Errorf("before %s: %+v, %v", when, counts, err)
+		}
+	}
+}
+
+func TestDocumentsThatFailAreToldAndPassedOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x, w := newFakeIndex(manyTexts(20)...), testWeights(t)
+		no := errors.New("no")
+		x.terms = func(d Doc, terms *DocTerms) {
+			if d.ID == "7" {
+				*terms = DocTerms{Err: no}
+			}
+		}
+		x.outcome = func(d Doc) (Outcome, bool) { return Outcome{Status: StatusRefused, Err: no}, d.ID == "8" }
+		first := true
+		x.before = func(call string, _ []Doc) error {
+			if call == "update" && first { // so that there is a second round, which tells of nothing twice
+				first = false
+				x.put("9", "other")
+			}
+			return nil
+		}
+		var failed []string
+		counts, err := fill(t.Context(), x, w, BackfillOptions{OnFailure: func(d Doc, err error) {
+			if !errors.Is(err, no) || d.Index != "i" {
+				t.Errorf("%+v: %v", d, err)
+			}
+			failed = append(failed, d.ID)
+		}})
+		slices.Sort(failed)
+		if !errors.Is(err, ErrFailed) || counts.Failed != 2 || counts.Written != 18 || counts.Rounds != 2 || !slices.Equal(failed, []string{"7", "8"}) {
+			t.Errorf("%+v, %v, failed %v", counts, err, failed)
+		}
+	})
+}
+
+func TestTooManyFailuresEndABackfill(t *testing.T) {
+	x, w := newFakeIndex(manyTexts(5000)...), testWeights(t)
+	x.outcome = func(Doc) (Outcome, bool) { return Outcome{Status: StatusRefused, Err: errors.New("read only")}, true }
+	counts, err := fill(t.Context(), x, w, BackfillOptions{Workers: 1})
+	if !errors.Is(err, ErrFailed) || !strings.Contains(err.Error(), "read only") || counts.Failed != maxFailures {
+		t.Errorf("%+v, %v", counts, err)
+	}
+}
+
+func TestBusyClusterIsAskedAgain(t *testing.T) {
+	for _, call := range []string{"docs", "page", "terms", "update", "refresh"} {
+		t.Run(call, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				x, w := newFakeIndex(manyTexts(1200)...), testWeights(t)
+				n := 0
+				x.before = func(c string, _ []Doc) error {
+					if c != call {
+						return nil
+					}
+					if n++; n == 1 || n == 3 {
+						return errBusy
+					}
+					return nil
+				}
+				counts, err := fill(t.Context(), x, w, BackfillOptions{Workers: 1})
+				if err != nil || counts.Written != 1200 || x.wrong(w) != nil {
+					t.Errorf("%+v, %v", counts, err)
+				}
+			})
+		})
+	}
+}
+
+func TestBusyDocumentsAreTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x, w := newFakeIndex(manyTexts(50)...), testWeights(t)
+		busy := map[string]int{"3": 2, "4": 99}
+		x.outcome = func(d Doc) (Outcome, bool) {
+			busy[d.ID]--
+			return Outcome{Status: StatusBusy, Err: errors.New("queue full")}, busy[d.ID] >= 0
+		}
+		var failed []string
+		counts, err := fill(t.Context(), x, w, BackfillOptions{OnFailure: func(d Doc, err error) { failed = append(failed, d.ID+": "+err.Error()) }})
+		if !errors.Is(err, ErrFailed) || counts.Written != 49 || !slices.Equal(failed, []string{"4: queue full"}) {
+			t.Errorf("%+v, %v, %v", counts, err, failed)
+		}
+	})
+}
+
+func TestClusterThatStaysAwayEndsABackfill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newFakeIndex("one")
+		x.before = func(string, []Doc) error { return errBusy }
+		if _, err := fill(t.Context(), x, testWeights(t), BackfillOptions{}); !errors.Is(err, ErrInterrupted) {
+			t.Errorf("error %v", err)
+		}
+	})
+}

@@ -1,0 +1,253 @@
+package norms
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// A stored document of a fake cluster.
+type stored struct {
+	Doc
+
+	text string
+	norm float64
+	id   string // of the weights
+}
+
+// A fakeIndex keeps documents in memory and fails as it is told.
+type fakeIndex struct {
+	mu     sync.Mutex
+	docs   map[string]*stored
+	seqNo  int64
+	writes int
+
+	// before is called before each call, by its name, with what it is about; its
+	// error is the call's.
+	before func(call string, docs []Doc) error
+	// outcome may make another of an update, ok false leaves it.
+	outcome func(d Doc) (o Outcome, ok bool)
+	// terms may spoil the terms of a document.
+	terms func(d Doc, terms *DocTerms)
+}
+
+func newFakeIndex(texts ...string) *fakeIndex {
+	x := &fakeIndex{docs: map[string]*stored{}}
+	for i, text := range texts {
+		x.put(strconv.Itoa(i), text)
+	}
+	return x
+}
+
+// put writes a document as a whole.
+func (x *fakeIndex) put(id, text string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	version := int64(1)
+	if old := x.docs[id]; old != nil {
+		version = old.Version + 1
+	}
+	x.seqNo++
+	x.docs[id] = &stored{Doc: Doc{Index: "i", ID: id, SeqNo: x.seqNo, PrimaryTerm: 1, Version: version}, text: text}
+}
+
+func (x *fakeIndex) remove(id string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	delete(x.docs, id)
+}
+
+func (x *fakeIndex) hook(call string, docs []Doc) error {
+	x.mu.Lock()
+	before := x.before
+	x.mu.Unlock()
+	if before == nil {
+		return nil
+	}
+	return before(call, docs)
+}
+
+// Docs implements [Reader] for the queries of this package.
+func (x *fakeIndex) Docs(ctx context.Context, query []byte, fn func([]Doc) error) error {
+	if err := x.hook("docs", nil); err != nil {
+		return err
+	}
+	var q struct {
+		Bool struct {
+			MustNot []struct {
+				Term map[string]struct{ Value string }
+			} `json:"must_not"`
+		}
+		IDs struct{ Values []string }
+	}
+	if err := json.Unmarshal(query, &q); err != nil {
+		return err
+	}
+	x.mu.Lock()
+	var found []Doc
+	for id, d := range x.docs {
+		switch {
+		case len(q.IDs.Values) > 0 && !slices.Contains(q.IDs.Values, id):
+		case len(q.Bool.MustNot) > 0 && q.Bool.MustNot[0].Term[WeightsPath("body")].Value == d.id:
+		default:
+			found = append(found, d.Doc)
+		}
+	}
+	x.mu.Unlock()
+	slices.SortFunc(found, func(a, b Doc) int { return cmp.Compare(a.SeqNo, b.SeqNo) })
+	for part := range slices.Chunk(found, 100) {
+		if err := cmp.Or(fn(slices.Clone(part)), ctx.Err(), x.hook("page", nil)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Terms implements [Reader]: words between blanks.
+func (x *fakeIndex) Terms(_ context.Context, docs []Doc) ([]DocTerms, error) {
+	if err := x.hook("terms", docs); err != nil {
+		return nil, err
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	all := make([]DocTerms, len(docs))
+	for i, d := range docs {
+		s := x.docs[d.ID]
+		if s == nil {
+			continue
+		}
+		freqs := map[string]int64{}
+		for word := range strings.FieldsSeq(s.text) {
+			freqs[word]++
+		}
+		all[i] = DocTerms{Found: true, Version: s.Version}
+		for term, freq := range freqs {
+			all[i].Terms = append(all[i].Terms, TermFreq{term, freq})
+		}
+		if x.terms != nil {
+			x.terms(d, &all[i])
+		}
+	}
+	return all, nil
+}
+
+// Refresh implements [Updater].
+func (x *fakeIndex) Refresh(context.Context) error { return x.hook("refresh", nil) }
+
+// Update implements [Updater].
+func (x *fakeIndex) Update(_ context.Context, updates []Update) ([]Outcome, error) {
+	docs := make([]Doc, len(updates))
+	for i := range updates {
+		docs[i] = updates[i].Doc
+	}
+	if err := x.hook("update", docs); err != nil {
+		return nil, err
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	outcomes := make([]Outcome, len(updates))
+	for i, u := range updates {
+		if x.outcome != nil {
+			if o, ok := x.outcome(u.Doc); ok {
+				outcomes[i] = o
+				continue
+			}
+		}
+		outcomes[i].Status = x.write(u)
+	}
+	return outcomes, nil
+}
+
+func (x *fakeIndex) write(u Update) Status {
+	s := x.docs[u.Doc.ID]
+	if s == nil {
+		return StatusGone
+	}
+	if s.SeqNo != u.Doc.SeqNo {
+		return StatusConflict
+	}
+	var part struct {
+		Norm    map[string]*float64 `json:"akin_norm"`
+		Weights map[string]string   `json:"akin_norm_weights"`
+	}
+	if err := json.Unmarshal(u.Part, &part); err != nil {
+		return StatusRefused
+	}
+	norm := s.norm
+	if v, ok := part.Norm["body"]; ok {
+		norm = 0
+		if v != nil {
+			norm = *v
+		}
+	}
+	if norm == s.norm && s.id == part.Weights["body"] {
+		return StatusUnchanged
+	}
+	x.seqNo++
+	x.writes++
+	s.norm, s.id, s.SeqNo, s.HasNorm = norm, part.Weights["body"], x.seqNo, norm != 0
+	s.Version++
+	return StatusWritten
+}
+
+// wrong returns the ids of the documents that do not have their norm.
+func (x *fakeIndex) wrong(w *Weights) []string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var ids []string
+	for id, s := range x.docs {
+		freqs := map[string]int64{}
+		for word := range strings.FieldsSeq(s.text) {
+			freqs[word]++
+		}
+		var terms []TermFreq
+		for term, freq := range freqs {
+			terms = append(terms, TermFreq{term, freq})
+		}
+		if s.id != w.ID() || float32(s.norm) != float32(w.Norm(terms)) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func (x *fakeIndex) written() int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.writes
+}
+
+// manyTexts returns n texts, some of them empty.
+func manyTexts(n int) []string {
+	texts := make([]string, n)
+	for i := range texts {
+		if i%10 != 3 {
+			texts[i] = fmt.Sprintf("common number%d twice and twice group%d", i, i%7)
+		}
+	}
+	return texts
+}
+
+var errBusy = fmt.Errorf("%w: busy", ErrInterrupted)
+
+func TestErrorsOfWorkersEndTheScan(t *testing.T) {
+	x := newFakeIndex(manyTexts(3000)...)
+	broken := errors.New("broken")
+	err := eachBatch(t.Context(), x, Missing("body", ""), 2, func(_ context.Context, docs []Doc) error {
+		if len(docs) != batchDocs {
+			t.Errorf("a batch of %d", len(docs))
+		}
+		return broken
+	})
+	if !errors.Is(err, broken) {
+		t.Errorf("error %v", err)
+	}
+}

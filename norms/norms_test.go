@@ -1,0 +1,133 @@
+package norms
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// newMatrix returns a matrix of terms with their document frequencies.
+func newMatrix(t *testing.T, docs uint64, docFreqs map[string]uint32) *simmatrix.Matrix {
+	t.Helper()
+	var rows []simmatrix.TermRow
+	for term, docFreq := range docFreqs {
+		rows = append(rows, simmatrix.TermRow{Term: term, DocFreq: docFreq})
+	}
+	m, err := simmatrix.New(simmatrix.Meta{Source: "test", Docs: docs}, rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func newWeights(t *testing.T, docs uint64, docFreqs map[string]uint32) *Weights {
+	t.Helper()
+	w, err := NewWeights(newMatrix(t, docs, docFreqs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func TestNamesOfAField(t *testing.T) {
+	for field, want := range map[string]string{
+		"body": "body", "body.akin": "body__akin", "a.b.c": "a__b__c", "a__b": "a__b",
+	} {
+		if got := NormPath(field); got != "akin_norm."+want {
+			t.Errorf("norm of %s is %s", field, got)
+		}
+		if got := WeightsPath(field); got != "akin_norm_weights."+want {
+			t.Errorf("id of %s is %s", field, got)
+		}
+	}
+}
+
+func TestJSONOfOddNamesIsValid(t *testing.T) {
+	for _, field := range []string{"body", `a"b\c`, "été.x", "\u2028"} {
+		for what, b := range map[string][]byte{
+			"mapping": Mapping(field), "members": Members(field, "0123", 1.5, false), "empty": Members(field, "0123", 0, false),
+			"stale": Members(field, "0123", 0, true), "missing": Missing(field, "0123"), "all": Missing(field, ""),
+		} {
+			if !json.Valid(b) {
+				t.Errorf("%s of %q: %s", what, field, b)
+			}
+		}
+	}
+}
+
+func TestMembersOfADocument(t *testing.T) {
+	for _, tt := range []struct {
+		norm  float64
+		stale bool
+		want  string
+	}{
+		{2.5, false, `{"akin_norm":{"a__b":2.5},"akin_norm_weights":{"a__b":"id"}}`},
+		{2.5, true, `{"akin_norm":{"a__b":2.5},"akin_norm_weights":{"a__b":"id"}}`},
+		{0, false, `{"akin_norm_weights":{"a__b":"id"}}`},
+		{0, true, `{"akin_norm":{"a__b":null},"akin_norm_weights":{"a__b":"id"}}`},
+	} {
+		if got := string(Members("a.b", "id", tt.norm, tt.stale)); got != tt.want {
+			t.Errorf("%v: %s, want %s", tt, got, tt.want)
+		}
+	}
+}
+
+func TestNormIsTheLengthOfTheWeightedVector(t *testing.T) {
+	w := newWeights(t, 10, map[string]uint32{"car": 3, "boat": 1, "the": 10, "odd": 0})
+	// ln(1 + (10 − df + 0.5)/(df + 0.5)), worked out by hand for df = 3, 1, 10.
+	for term, want := range map[string]float64{
+		"car": math.Log(11 / 3.5), "boat": math.Log(11 / 1.5), "the": math.Log(11 / 10.5),
+		"odd": math.Log(11 / 1.5), "unknown": math.Log(11 / 1.5),
+	} {
+		if got := w.Weight(term); math.Abs(got-want) > 1e-15 {
+			t.Errorf("weight of %s is %v, want %v", term, got, want)
+		}
+	}
+	got := w.Norm([]TermFreq{{"the", 4}, {"car", 2}, {"unknown", 1}})
+	want := math.Sqrt(math.Pow(2*math.Log(11/3.5), 2) + math.Pow(4*math.Log(11/10.5), 2) + math.Pow(math.Log(11/1.5), 2))
+	if math.Abs(got-want) > 1e-14 {
+		t.Errorf("norm %v, want %v", got, want)
+	}
+	if got := w.Norm(nil); got != 0 {
+		t.Errorf("norm of nothing is %v", got)
+	}
+}
+
+func TestNormDoesNotDependOnTheOrderOfTerms(t *testing.T) {
+	w := newWeights(t, 1000, map[string]uint32{"a": 1, "b": 17, "c": 933, "d": 40})
+	one := w.Norm([]TermFreq{{"a", 3}, {"b", 1}, {"c", 70}, {"d", 2}, {"e", 1}})
+	two := w.Norm([]TermFreq{{"e", 1}, {"c", 70}, {"d", 2}, {"b", 1}, {"a", 3}})
+	if one != two {
+		t.Errorf("%v and %v", one, two)
+	}
+}
+
+func TestWeightsAreNamedByTheirMatrix(t *testing.T) {
+	m := newMatrix(t, 10, map[string]uint32{"car": 3})
+	w, err := NewWeights(m)
+	if err != nil || w.ID() != m.Checksum()[:16] || w.Docs() != 10 {
+		t.Errorf("weights %s of %d documents, %v; checksum %s", w.ID(), w.Docs(), err, m.Checksum())
+	}
+	if got := ID("abc"); got != "abc" {
+		t.Errorf("a short checksum gives %q", got)
+	}
+	if _, err := NewWeights(newMatrix(t, 0, map[string]uint32{"car": 3})); !errors.Is(err, ErrNoDocs) {
+		t.Errorf("without a number of documents: %v", err)
+	}
+}
+
+func TestNormIsWrittenAsAFloat(t *testing.T) {
+	for _, norm := range []float64{1, 0.1, 1.0 / 3, 123456789.125, 1e-7, 3e10} {
+		var back float32
+		if err := json.Unmarshal([]byte(FormatNorm(norm)), &back); err != nil || back != float32(norm) {
+			t.Errorf("%v is %s and comes back as %v, %v", norm, FormatNorm(norm), back, err)
+		}
+		if strings.Contains(FormatNorm(norm), "000000") && norm != 123456789.125 {
+			t.Errorf("%v is written as %s", norm, FormatNorm(norm))
+		}
+	}
+}

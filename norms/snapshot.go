@@ -1,0 +1,157 @@
+package norms
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// ErrNoTerms says that there is nothing to make weights of.
+var ErrNoTerms = errors.New("no document has terms in the field")
+
+// SnapshotOptions say what [Snapshot] makes.
+type SnapshotOptions struct {
+	// Field is the full name of the text field.
+	Field string
+	// Source says in words where the documents come from, for the artifact.
+	Source string
+	// MinDocFreq leaves out the terms of fewer documents. With up to 2 the weights
+	// are the same as with all terms, for one without a row counts as in one
+	// document. 0 and 1 keep all.
+	MinDocFreq uint32
+	// MaxTerms keeps the terms of the most documents, ties in ascending byte
+	// order; 0 is all.
+	MaxTerms int
+	// MaxMemory bounds the bytes that the terms may take while they are counted;
+	// about three times as much is taken to make the artifact. 0 is no bound.
+	MaxMemory int64
+	// Workers is how many batches are under way at the same time; 0 is
+	// [DefaultWorkers].
+	Workers int
+	// Docs is how many documents there are to read, for the progress; 0 is
+	// unknown.
+	Docs int
+	// Progress may be nil.
+	Progress simmatrix.Progress
+}
+
+// Snapshot counts the documents of each term of a field, and returns a matrix
+// that has a row for each and no neighbors; its Docs is the number of documents
+// that have terms in the field. The same documents make the same matrix, in
+// whatever order they come.
+//
+// The error wraps [simmatrix.ErrMemory] where the bound is too small, and
+// [ErrNoTerms] where no document has any.
+func Snapshot(ctx context.Context, r Reader, o SnapshotOptions) (*simmatrix.Matrix, error) {
+	var s *snapshot
+	err := again(ctx, func() error { // a scan that is interrupted begins anew, and so do the counts
+		s = &snapshot{
+			reader: r, o: o, docFreqs: map[string]uint32{},
+			meter: meter{progress: o.Progress, stage: "counting terms", total: o.Docs},
+		}
+		return eachBatch(ctx, r, Missing(o.Field, ""), o.Workers, s.batch)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s.matrix()
+}
+
+// A snapshot is one under way.
+type snapshot struct {
+	reader Reader
+	o      SnapshotOptions
+	meter  meter
+
+	mu       sync.Mutex
+	docs     uint64
+	docFreqs map[string]uint32
+	bytes    int64
+}
+
+// termBytes is about what a counted term takes beside its text.
+const termBytes = 56
+
+// batch counts the terms of documents.
+func (s *snapshot) batch(ctx context.Context, docs []Doc) error {
+	var terms []DocTerms
+	err := again(ctx, func() (err error) {
+		terms, err = readTerms(ctx, s.reader, docs)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for i := range terms {
+		if err := terms[i].Err; err != nil {
+			return fmt.Errorf("document %q of index %q: %w", docs[i].ID, docs[i].Index, err)
+		}
+		if err := s.count(terms[i].Terms); err != nil {
+			return err
+		}
+	}
+	s.meter.add(len(docs))
+	return nil
+}
+
+// count counts one document.
+func (s *snapshot) count(terms []TermFreq) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(terms) > 0 {
+		s.docs++
+	}
+	for _, t := range terms {
+		n, known := s.docFreqs[t.Term]
+		if n == math.MaxUint32 || len(t.Term) > simmatrix.MaxTermBytes {
+			continue // no engine has either
+		}
+		if known {
+			s.docFreqs[t.Term] = n + 1
+			continue
+		}
+		s.docFreqs[strings.Clone(t.Term)] = 1
+		s.bytes += int64(len(t.Term)) + termBytes
+	}
+	if s.o.MaxMemory > 0 && s.bytes > s.o.MaxMemory {
+		return fmt.Errorf("%w: the %d terms of the first %d documents take %d MB",
+			simmatrix.ErrMemory, len(s.docFreqs), s.docs, s.bytes>>20)
+	}
+	return nil
+}
+
+// matrix returns what has been counted.
+func (s *snapshot) matrix() (*simmatrix.Matrix, error) {
+	var rows []simmatrix.TermRow
+	for term, docFreq := range s.docFreqs {
+		if term != "" && docFreq >= s.o.MinDocFreq {
+			rows = append(rows, simmatrix.TermRow{Term: term, DocFreq: docFreq})
+		}
+	}
+	s.docFreqs = nil
+	if len(rows) == 0 {
+		return nil, ErrNoTerms
+	}
+	if s.o.MaxTerms > 0 && len(rows) > s.o.MaxTerms {
+		slices.SortFunc(rows, func(a, b simmatrix.TermRow) int {
+			return cmp.Or(cmp.Compare(b.DocFreq, a.DocFreq), cmp.Compare(a.Term, b.Term))
+		})
+		rows = rows[:s.o.MaxTerms]
+	}
+	params := map[string]string{"kind": "weights", "field": s.o.Field}
+	if s.o.MinDocFreq > 1 {
+		params["min_df"] = strconv.FormatUint(uint64(s.o.MinDocFreq), 10)
+	}
+	if s.o.MaxTerms > 0 {
+		params["max_terms"] = strconv.Itoa(s.o.MaxTerms)
+	}
+	return simmatrix.New(simmatrix.Meta{Source: s.o.Source, Params: params, Docs: s.docs}, rows)
+}

@@ -1,0 +1,144 @@
+package norms
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"maps"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/simmatrix"
+)
+
+func docFreqs(m *simmatrix.Matrix) map[string]uint32 {
+	all := map[string]uint32{}
+	for term, row := range m.Rows() {
+		all[term] = row.DocFreq()
+	}
+	return all
+}
+
+func TestSnapshotCountsTheDocumentsOfEachTerm(t *testing.T) {
+	x := newFakeIndex("car boat car", "car", "", "boat ship")
+	for name, tt := range map[string]struct {
+		o    SnapshotOptions
+		want map[string]uint32
+	}{
+		"all":                 {SnapshotOptions{}, map[string]uint32{"car": 2, "boat": 2, "ship": 1}},
+		"of several":          {SnapshotOptions{MinDocFreq: 2}, map[string]uint32{"car": 2, "boat": 2}},
+		"the most frequent":   {SnapshotOptions{MaxTerms: 1}, map[string]uint32{"boat": 2}},
+		"within their bounds": {SnapshotOptions{MaxMemory: 1000, MaxTerms: 3}, map[string]uint32{"car": 2, "boat": 2, "ship": 1}},
+	} {
+		tt.o.Field, tt.o.Source = "body", "somewhere"
+		m, err := Snapshot(t.Context(), x, tt.o)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if diff := cmp.Diff(tt.want, docFreqs(m)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+		if meta := m.Meta(); meta.Docs != 3 || meta.NonZeros != 0 || meta.Source != "somewhere" || meta.Params["field"] != "body" {
+			t.Errorf("%s: %+v", name, meta)
+		}
+	}
+}
+
+func TestTermsOfOneDocumentNeedNoRow(t *testing.T) {
+	x := newFakeIndex(manyTexts(500)...)
+	var made []*Weights
+	for _, o := range []SnapshotOptions{{Field: "body"}, {Field: "body", MinDocFreq: 2}} {
+		m, err := Snapshot(t.Context(), x, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := NewWeights(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made = append(made, w)
+	}
+	for term := range maps.Keys(made[0].docFreqs) {
+		if made[0].Weight(term) != made[1].Weight(term) {
+			t.Errorf("%s weighs %v and %v", term, made[0].Weight(term), made[1].Weight(term))
+		}
+	}
+	if len(made[1].docFreqs) >= len(made[0].docFreqs) {
+		t.Error("nothing was left out")
+	}
+}
+
+func TestSameDocumentsMakeTheSameBytes(t *testing.T) {
+	texts := manyTexts(1700)
+	encoded := func(workers int) string {
+		m, err := Snapshot(t.Context(), newFakeIndex(texts...), SnapshotOptions{Field: "body", Workers: workers, MaxTerms: 40})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		if err := simmatrix.Encode(&b, m); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	if encoded(1) != encoded(4) {
+		t.Error("the file depends on the order of the documents")
+	}
+}
+
+func TestSnapshotBeginsAnewWhereTheScanIsLost(t *testing.T) {
+	for _, call := range []string{"docs", "page", "terms"} {
+		t.Run(call, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				texts := manyTexts(1200)
+				want, err := Snapshot(t.Context(), newFakeIndex(texts...), SnapshotOptions{Field: "body"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				x, n := newFakeIndex(texts...), 0
+				x.before = func(c string, _ []Doc) error {
+					if c != call {
+						return nil
+					}
+					if n++; n == 1 || n == 9 {
+						return errBusy
+					}
+					return nil
+				}
+				got, err := Snapshot(t.Context(), x, SnapshotOptions{Field: "body", Workers: 1})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got.Checksum() != want.Checksum() {
+					t.Errorf("%d documents, want %d", got.Meta().Docs, want.Meta().Docs)
+				}
+			})
+		})
+	}
+}
+
+func TestSnapshotsThatCannotBeMade(t *testing.T) {
+	x := newFakeIndex(manyTexts(100)...)
+	if _, err := Snapshot(t.Context(), x, SnapshotOptions{Field: "body", MaxMemory: 500}); !errors.Is(err, simmatrix.ErrMemory) {
+		t.Errorf("too little memory: %v", err)
+	}
+	if _, err := Snapshot(t.Context(), newFakeIndex("", ""), SnapshotOptions{Field: "body"}); !errors.Is(err, ErrNoTerms) {
+		t.Errorf("no terms: %v", err)
+	}
+	no := errors.New("no")
+	x.terms = func(d Doc, terms *DocTerms) {
+		if d.ID == "50" {
+			terms.Err = no
+		}
+	}
+	if _, err := Snapshot(t.Context(), x, SnapshotOptions{Field: "body"}); !errors.Is(err, no) {
+		t.Errorf("a document that fails: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Snapshot(ctx, x, SnapshotOptions{Field: "body"}); err == nil {
+		t.Error("no error after the end")
+	}
+}

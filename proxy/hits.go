@@ -1,0 +1,386 @@
+package proxy
+
+import (
+	"bytes"
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/akin-search/akin/expand"
+)
+
+// A Hit names one state of a document, as the answer to a search tells of
+// it.
+type Hit struct {
+	// Index is the concrete index, ID the document's, and Routing what it was
+	// written with, "" for none.
+	Index, ID, Routing string
+	// SeqNo and PrimaryTerm name the write that made the state, and Version
+	// counts those of the document.
+	SeqNo, PrimaryTerm, Version int64
+}
+
+// A piece is the range [start, end) of bytes of an answer.
+type piece struct{ start, end int }
+
+func (p piece) of(answer []byte) []byte { return answer[p.start:p.end] }
+
+func (p piece) isZero() bool { return p.end == 0 }
+
+// A hitPage is where the parts of an answer stand that change when its hits
+// are ordered anew and cut.
+type hitPage struct {
+	answer []byte
+	// maxScore is the value of hits.max_score, zero where that is no number, and
+	// list the value of hits.hits.
+	maxScore, list piece
+	hits           []foundHit
+}
+
+// A foundHit is a hit in an answer.
+type foundHit struct {
+	Hit
+
+	at    piece
+	score piece // zero where there is none
+	// seen are the members that the hit was found to have.
+	seen uint8
+	// cuts are the members that the client has not asked for, each with the comma
+	// before it, in their order.
+	cuts []piece
+}
+
+// The members of a hit that are looked at.
+const (
+	seenIndex = 1 << iota
+	seenID
+	seenRouting
+	seenSeqNo
+	seenPrimaryTerm
+	seenVersion
+	seenScore
+
+	// identifying are those that name a state of a document.
+	identifying = seenIndex | seenID | seenSeqNo | seenPrimaryTerm | seenVersion
+)
+
+var hitMembers = map[string]uint8{
+	"_index": seenIndex, "_id": seenID, "_routing": seenRouting, "_seq_no": seenSeqNo,
+	"_primary_term": seenPrimaryTerm, "_version": seenVersion, "_score": seenScore,
+}
+
+// A pageReader reads the answer to a search whose hits are ordered anew.
+type pageReader struct {
+	d *jsontext.Decoder
+	r *expand.Rerank
+	hitPage
+}
+
+// readPage reads the answer to a search. It returns [errShape] where that is
+// not one, or names something twice that is to be changed.
+func readPage(answer []byte, r *expand.Rerank) (*hitPage, error) {
+	p := &pageReader{d: newDecoder(bytes.NewBuffer(answer)), r: r, hitPage: hitPage{answer: answer}}
+	lists := 0
+	err := p.members(func(name string, _ piece) error {
+		if name != "hits" {
+			return p.d.SkipValue()
+		}
+		lists++
+		return p.members(p.listMember)
+	})
+	if err != nil || lists != 1 || p.list.isZero() || len(p.hits) > r.Window {
+		return nil, errShape
+	}
+	if len(bytes.TrimSpace(answer[p.d.InputOffset():])) > 0 {
+		return nil, errShape
+	}
+	return &p.hitPage, nil
+}
+
+// members calls f for each member of the object that the decoder is before,
+// with the name and where it stands. f has to read the value.
+func (p *pageReader) members(f func(name string, at piece) error) error {
+	if t, err := p.d.ReadToken(); err != nil || t.Kind() != '{' {
+		return errShape
+	}
+	for p.d.PeekKind() != '}' {
+		quoted, err := p.d.ReadValue()
+		if err != nil {
+			return err
+		}
+		end := int(p.d.InputOffset())
+		at := piece{end - len(quoted), end}
+		name, err := jsontext.AppendUnquote(nil, quoted)
+		if err != nil {
+			return err
+		}
+		if err := f(string(name), at); err != nil {
+			return err
+		}
+	}
+	_, err := p.d.ReadToken()
+	return err
+}
+
+// value reads any value and returns where it stands.
+func (p *pageReader) value() (piece, error) {
+	v, err := p.d.ReadValue()
+	end := int(p.d.InputOffset())
+	return piece{end - len(v), end}, err
+}
+
+// listMember takes a member of the object that holds the list of hits.
+func (p *pageReader) listMember(name string, _ piece) error {
+	switch name {
+	case "max_score":
+		number := p.d.PeekKind() == '0'
+		at, err := p.value()
+		if !p.maxScore.isZero() {
+			return errShape
+		}
+		if number {
+			p.maxScore = at
+		}
+		return err
+	case "hits":
+		if !p.list.isZero() {
+			return errShape
+		}
+		return p.readList()
+	}
+	return p.d.SkipValue()
+}
+
+func (p *pageReader) readList() error {
+	if t, err := p.d.ReadToken(); err != nil || t.Kind() != '[' {
+		return errShape
+	}
+	start := int(p.d.InputOffset()) - 1
+	for p.d.PeekKind() != ']' {
+		hit, err := p.readHit()
+		if err != nil {
+			return err
+		}
+		p.hits = append(p.hits, hit)
+	}
+	_, err := p.d.ReadToken()
+	p.list = piece{start, int(p.d.InputOffset())}
+	return err
+}
+
+func (p *pageReader) readHit() (hit foundHit, err error) {
+	before := 0 // the end of the member before
+	err = p.members(func(name string, at piece) error {
+		if before == 0 {
+			// Between the brace and the first name there is white space at most.
+			hit.at.start = bytes.LastIndexByte(p.answer[:at.start], '{')
+		}
+		kind := p.d.PeekKind()
+		v, err := p.value()
+		if err != nil {
+			return err
+		}
+		which := hitMembers[name]
+		if which&hit.seen != 0 || before == 0 && p.cut(which) {
+			return errShape
+		}
+		if hit.take(which, kind, v, p.answer) {
+			hit.seen |= which
+		}
+		if p.cut(which) {
+			hit.cuts = append(hit.cuts, piece{before, v.end})
+		}
+		before = v.end
+		return nil
+	})
+	hit.at.end = int(p.d.InputOffset())
+	if err == nil && before == 0 { // it has no members
+		hit.at.start = bytes.LastIndexByte(p.answer[:hit.at.end], '{')
+	}
+	return hit, err
+}
+
+// cut reports whether a member of a hit is there because akin asked for it.
+func (p *pageReader) cut(which uint8) bool {
+	switch which {
+	case seenSeqNo, seenPrimaryTerm:
+		return !p.r.KeepSeqNo
+	case seenVersion:
+		return !p.r.KeepVersion
+	}
+	return false
+}
+
+// take takes the value of a member and reports whether it is one.
+func (h *foundHit) take(which uint8, kind jsontext.Kind, v piece, answer []byte) (ok bool) {
+	switch which {
+	case seenIndex:
+		h.Index, ok = textOf(kind, v.of(answer))
+	case seenID:
+		h.ID, ok = textOf(kind, v.of(answer))
+	case seenRouting:
+		h.Routing, ok = textOf(kind, v.of(answer))
+	case seenSeqNo:
+		h.SeqNo, ok = numberOf(v.of(answer))
+	case seenPrimaryTerm:
+		h.PrimaryTerm, ok = numberOf(v.of(answer))
+	case seenVersion:
+		h.Version, ok = numberOf(v.of(answer))
+	case seenScore:
+		if ok = kind == '0'; ok {
+			h.score = v
+		}
+	}
+	return ok
+}
+
+// textOf returns the text of a JSON string, false for any other value.
+func textOf(kind jsontext.Kind, value []byte) (string, bool) {
+	if kind != '"' {
+		return "", false
+	}
+	text, err := jsontext.AppendUnquote(nil, value)
+	return string(text), err == nil
+}
+
+// numberOf returns a whole number, false for any other value.
+func numberOf(value []byte) (int64, bool) {
+	n, err := strconv.ParseInt(string(value), 10, 64)
+	return n, err == nil
+}
+
+// named returns the hits, false where one of them lacks what names it, or a
+// score.
+func (p *hitPage) named() ([]Hit, bool) {
+	hits := make([]Hit, len(p.hits))
+	for i := range p.hits {
+		if p.hits[i].seen&identifying != identifying || p.hits[i].score.isZero() {
+			return nil, false
+		}
+		hits[i] = p.hits[i].Hit
+	}
+	return hits, true
+}
+
+// order returns the hits from the highest score to the lowest, in the
+// engine's order where scores are the same as they are written.
+func order(scores []float32) []int {
+	places := make([]int, len(scores))
+	for i := range places {
+		places[i] = i
+	}
+	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(scores[b], scores[a]) })
+	return places
+}
+
+// write returns the answer with the client's page of the hits, in the order
+// of scores, or in the engine's with its scores where there are none. All
+// bytes that say something else stay as they are.
+func (p *hitPage) write(r *expand.Rerank, scores []float32) []byte {
+	out := make([]byte, 0, len(p.answer)+8*len(p.hits)+32)
+	places := make([]int, len(p.hits))
+	for i := range places {
+		places[i] = i
+	}
+	maxScore := piece{}
+	if scores != nil {
+		places = order(scores)
+		maxScore = p.maxScore
+	}
+	from := min(r.From, len(places))
+	places = places[from : from+min(r.Size, len(places)-from)]
+	at := 0
+	for _, part := range p.parts(maxScore) {
+		out = append(out, p.answer[at:part.start]...)
+		at = part.end
+		if part == p.list {
+			out = p.writeList(out, places, scores)
+		} else {
+			out = appendScore(out, slices.Max(scores))
+		}
+	}
+	return append(out, p.answer[at:]...)
+}
+
+// parts returns the list of hits and, unless it is zero, the best score, in
+// their order.
+func (p *hitPage) parts(maxScore piece) []piece {
+	switch {
+	case maxScore.isZero():
+		return []piece{p.list}
+	case maxScore.start < p.list.start:
+		return []piece{maxScore, p.list}
+	default:
+		return []piece{p.list, maxScore}
+	}
+}
+
+// writeList writes the list of the hits at places, with the white space that
+// the engine put around and between them.
+func (p *hitPage) writeList(out []byte, places []int, scores []float32) []byte {
+	list := p.list.of(p.answer)
+	if len(p.hits) == 0 {
+		return append(out, list...)
+	}
+	first, last := p.hits[0].at, p.hits[len(p.hits)-1].at
+	if len(places) == 0 {
+		if first.start > p.list.start+1 { // as the engines write it where they indent
+			return append(out, "[ ]"...)
+		}
+		return append(out, "[]"...)
+	}
+	out = append(out, p.answer[p.list.start:first.start]...)
+	for i, k := range places {
+		if i > 0 {
+			out = append(out, p.answer[first.end:p.hits[1].at.start]...)
+		}
+		h := &p.hits[k]
+		at := h.at.start
+		for _, cut := range h.edits(scores != nil) {
+			out = append(out, p.answer[at:cut.start]...)
+			at = cut.end
+			if cut == h.score {
+				out = appendScore(out, scores[k])
+			}
+		}
+		out = append(out, p.answer[at:h.at.end]...)
+	}
+	return append(out, p.answer[last.end:p.list.end]...)
+}
+
+// edits returns the pieces of a hit that are not copied, in their order.
+func (h *foundHit) edits(scored bool) []piece {
+	if !scored {
+		return h.cuts
+	}
+	all := append(slices.Clone(h.cuts), h.score)
+	slices.SortFunc(all, func(a, b piece) int { return a.start - b.start })
+	return all
+}
+
+// appendScore writes a score like the engines do, as the shortest decimal
+// that is that 32-bit number, with a point in it.
+func appendScore(out []byte, score float32) []byte {
+	start := len(out)
+	out = strconv.AppendFloat(out, float64(score), 'f', -1, 32)
+	if bytes.IndexByte(out[start:], '.') < 0 {
+		out = append(out, ".0"...)
+	}
+	return out
+}
+
+// asWritten returns scores as they are written, false where one is no
+// number.
+func asWritten(scores []float64) ([]float32, bool) {
+	out := make([]float32, len(scores))
+	for i, s := range scores {
+		if math.IsNaN(s) || math.IsInf(float64(float32(s)), 0) {
+			return nil, false
+		}
+		out[i] = float32(s)
+	}
+	return out, true
+}

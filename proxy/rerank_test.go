@@ -1,0 +1,308 @@
+package proxy
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/akin-search/akin/expand"
+)
+
+// rerankerFunc is a Reranker made of a function.
+type rerankerFunc func(ctx context.Context, r *expand.Rerank, hits []Hit) ([]float64, error)
+
+func (f rerankerFunc) Scores(ctx context.Context, r *expand.Rerank, hits []Hit) ([]float64, error) {
+	return f(ctx, r, hits)
+}
+
+// backwards scores the last hit highest.
+func backwards(_ context.Context, _ *expand.Rerank, hits []Hit) ([]float64, error) {
+	scores := make([]float64, len(hits))
+	for i := range scores {
+		scores[i] = float64(i) / 4
+	}
+	return scores, nil
+}
+
+const rerankedBody = `{"size":3,"query":{"match_all":{}}}`
+
+// rerankAll has every search's three hits ordered anew, for a page of two.
+func rerankAll(_ context.Context, r *expand.Request) (*expand.Result, error) {
+	return &expand.Result{
+		Rewritten: true, RawQuery: r.RawQuery, Body: []byte(rerankedBody),
+		Rerank:  &expand.Rerank{Window: 3, Size: 2, Fields: []expand.RerankField{{Field: "body"}}},
+		Clauses: []expand.Clause{{Path: "query.match", Field: "body", Form: "linear", Phase: "rerank"}},
+	}, nil
+}
+
+const originalAnswer = `{"hits":{"hits":[{"_id":"original"}]}}`
+
+// answerOf returns a node's answer in HTTP.
+func answerOf(body string, header ...string) string {
+	return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%s\r\n%s",
+		len(body), strings.Join(append(header, ""), "\r\n"), body)
+}
+
+// hitIDs returns the ids in an answer in their order.
+func hitIDs(answer string) string {
+	var ids []string
+	for _, part := range strings.Split(answer, `"_id":"`)[1:] {
+		id, _, _ := strings.Cut(part, `"`)
+		ids = append(ids, id)
+	}
+	return strings.Join(ids, " ")
+}
+
+func TestHitsGoOutInTheRerankersOrder(t *testing.T) {
+	for _, chunked := range []bool{false, true} {
+		node := startRawNode(t, func(int, rawRequest) string {
+			if chunked {
+				return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n",
+					len(threeHits), threeHits)
+			}
+			return answerOf(threeHits)
+		})
+		var asked []Hit
+		addr, registry := startProxy(t, Options{
+			Upstreams: []string{node.URL}, Expander: expander(rerankAll),
+			Reranker: rerankerFunc(func(ctx context.Context, r *expand.Rerank, hits []Hit) ([]float64, error) {
+				asked = hits
+				return backwards(ctx, r, hits)
+			}),
+		})
+		got := exchangeRaw(t, addr, "POST /t/_search HTTP/1.1\nHost: x\nAccept-Encoding: gzip, br\nContent-Type: application/json\nContent-Length: 2\nConnection: close\n\n{}")
+		sent := node.only(t)
+		if sent.body != rerankedBody || len(sent.get("Accept-Encoding")) > 0 {
+			t.Errorf("sent %q", sent)
+		}
+		r := &expand.Rerank{Window: 3, Size: 2}
+		want := string(reread(t, threeHits, r).write(r, []float32{0, .25, .5}))
+		head, body, _ := strings.Cut(got, "\r\n\r\n")
+		if chunked {
+			_, body, _ = strings.Cut(body, "\r\n")
+			body, _, _ = strings.Cut(body, "\r\n")
+		} else if !strings.Contains(head, fmt.Sprintf("Content-Length: %d", len(want))) {
+			t.Errorf("%s: the length is not %d", head, len(want))
+		}
+		if body != want {
+			t.Errorf("chunked %v: got %s\nwant %s", chunked, body, want)
+		}
+		if len(asked) != 3 || asked[0].Routing != "zz" || asked[1].Version != 7 {
+			t.Errorf("asked for %+v", asked)
+		}
+		if counter(t, registry, "akin_reranked_total", "result", rerankedHits) != 1 || counter(t, registry, "akin_rerank_duration_seconds") != 1 {
+			t.Error("not counted")
+		}
+	}
+}
+
+// Whatever goes wrong, the client gets the hits of its page in the engine's
+// order, with the engine's scores, and nothing that it has not asked for.
+func TestRerankingFailsOpenToTheEnginesOrder(t *testing.T) {
+	empty, _, _ := strings.Cut(strings.Replace(threeHits, "1.5", "null", 1), `{"_index"`)
+	empty += `]},"profile":{}}`
+	for _, c := range []struct {
+		name, answer, result string
+		reranker             Reranker
+		ids                  string
+	}{
+		{"an error", threeHits, "error", rerankerFunc(func(context.Context, *expand.Rerank, []Hit) ([]float64, error) {
+			return nil, errors.New("a reason")
+		}), "1 2"},
+		{"out of time", threeHits, "budget", rerankerFunc(func(ctx context.Context, _ *expand.Rerank, _ []Hit) ([]float64, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}), "1 2"},
+		{"a panic", threeHits, "panic", rerankerFunc(func(context.Context, *expand.Rerank, []Hit) ([]float64, error) {
+			panic("a mistake")
+		}), "1 2"},
+		{"too few scores", threeHits, "error", rerankerFunc(func(context.Context, *expand.Rerank, []Hit) ([]float64, error) {
+			return []float64{1}, nil
+		}), "1 2"},
+		{"no number", threeHits, "error", rerankerFunc(func(context.Context, *expand.Rerank, []Hit) ([]float64, error) {
+			return []float64{1, math.NaN(), 3}, nil
+		}), "1 2"},
+		{"no reranker", threeHits, "error", nil, "1 2"},
+		{"no version", strings.Replace(threeHits, `"_version":2,`, "", 1), "no_ids", rerankerFunc(backwards), "1 2"},
+		{"no id", strings.Replace(threeHits, `"_id":"3\n",`, "", 1), "no_ids", rerankerFunc(backwards), "1 2"},
+		{"no hits", empty, "no_hits", rerankerFunc(backwards), ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			node := startRawNode(t, func(int, rawRequest) string { return answerOf(c.answer) })
+			addr, registry := startProxy(t, Options{
+				Upstreams: []string{node.URL}, Expander: expander(rerankAll), Reranker: c.reranker, RerankBudget: 20 * time.Millisecond,
+			})
+			got := postSearch(t, addr, "/t/_search")
+			r := &expand.Rerank{Window: 3, Size: 2}
+			if want := string(reread(t, c.answer, r).write(r, nil)); got != want || hitIDs(got) != c.ids {
+				t.Errorf("got %s\nwant %s", got, want)
+			}
+			node.only(t)
+			if counter(t, registry, "akin_reranked_total", "result", c.result) != 1 {
+				t.Errorf("not counted as %s", c.result)
+			}
+		})
+	}
+}
+
+// postSearch sends a search and returns the answer.
+func postSearch(t *testing.T, addr, path string) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+addr+path, strings.NewReader(`{"query":{}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	res, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+// Where the answer cannot be cut to the client's page the original search
+// goes out after it.
+func TestAnswersThatCannotBeCutAreFollowedByTheOriginal(t *testing.T) {
+	var packed bytes.Buffer
+	gz := gzip.NewWriter(&packed)
+	if _, err := gz.Write([]byte(threeHits)); err != nil || gz.Close() != nil {
+		t.Fatal(err)
+	}
+	long := threeHits[:len(threeHits)-1] + `,"x":"` + strings.Repeat("x", maxHeldAnswer) + `"}`
+	for name, answer := range map[string]string{
+		"not asked for as gzip": answerOf(packed.String(), "Content-Encoding: gzip"),
+		"no JSON":               strings.Replace(answerOf(threeHits), "application/json", "text/html", 1),
+		"broken":                answerOf(threeHits[:len(threeHits)-20]),
+		"broken off":            strings.Replace(answerOf(threeHits), "Content-Length: ", "Content-Length: 9", 1) + hangUp,
+		"no hits in it":         answerOf(`{"_shards":` + wholeShards + `}`),
+		"too long":              answerOf(long),
+		"too many":              answerOf(strings.Replace(threeHits, `[{"_index"`, `[{},{"_index"`, 1)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := startRawNode(t, func(n int, _ rawRequest) string {
+				if n == 1 {
+					return answer
+				}
+				return answerOf(originalAnswer)
+			})
+			refused := false
+			addr, registry := startProxy(t, Options{
+				Upstreams: []string{node.URL}, Expander: expander(rerankAll), Reranker: rerankerFunc(backwards),
+				OnRefused: func(string, []byte) { refused = true },
+			})
+			if got := postSearch(t, addr, "/t/_search"); got != originalAnswer {
+				t.Errorf("got %.300s", got)
+			}
+			requests := node.all()
+			if len(requests) != 2 || requests[1].body != `{"query":{}}` {
+				t.Errorf("sent %.300q", requests)
+			}
+			if refused || counter(t, registry, "akin_reranked_total", "result", rerankUnreadable) != 1 {
+				t.Error("not counted as unreadable, or counted as refused")
+			}
+		})
+	}
+}
+
+// What the cluster refuses, and shards that fail, are dealt with before.
+func TestRefusedSearchesAreNotReranked(t *testing.T) {
+	partial := strings.Replace(threeHits, `{"total":2,"successful":2,"skipped":0,"failed":0}`, failedShards(shardFailure), 1)
+	for _, answer := range []string{answerOf(partial), strings.Replace(answerOf("{}"), "200 OK", "400 Bad Request", 1)} {
+		node := startRawNode(t, func(n int, _ rawRequest) string {
+			if n == 1 {
+				return answer
+			}
+			return answerOf(originalAnswer)
+		})
+		addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(rerankAll), Reranker: rerankerFunc(backwards)})
+		if got := postSearch(t, addr, "/t/_search"); got != originalAnswer {
+			t.Errorf("got %s", got)
+		}
+		if counter(t, registry, "akin_reranked_total") != 0 || counter(t, registry, "akin_refused_searches_total") != 1 {
+			t.Error("counted as reranked, or not as refused")
+		}
+	}
+}
+
+// A shard that no node serves is missing from the original's answer, too.
+func TestHitsOfTheShardsThatAreThereAreReranked(t *testing.T) {
+	partial := strings.Replace(threeHits, `{"total":2,"successful":2,"skipped":0,"failed":0}`, failedShards(unservedOne), 1)
+	node := startRawNode(t, func(int, rawRequest) string { return answerOf(partial) })
+	addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(rerankAll), Reranker: rerankerFunc(backwards)})
+	if got := hitIDs(postSearch(t, addr, "/t/_search")); got != `3\n 2` {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestDryRunsAreNotReranked(t *testing.T) {
+	node := startRawNode(t, func(int, rawRequest) string { return answerOf(originalAnswer) })
+	addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(rerankAll), Reranker: rerankerFunc(backwards)})
+	if got := postSearch(t, addr, "/t/_search?akin=dry-run"); got != originalAnswer {
+		t.Errorf("got %s", got)
+	}
+	if counter(t, registry, "akin_reranked_total") != 0 {
+		t.Error("counted as reranked")
+	}
+}
+
+func TestTheExpanderKnowsWhichAnswersStayAsTheyAre(t *testing.T) {
+	node := startRawNode(t, nil)
+	var got *expand.Request
+	addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(
+		func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
+			got = r
+			return leaveAlone(ctx, r)
+		})})
+	for path, want := range map[string]expand.Reason{
+		"/t/_search": "", "/t/_search?format=json": "", "/t/_search?format=yaml": expand.ReasonAnswer, "/_async_search": expand.ReasonEndpoint,
+	} {
+		postSearch(t, addr, path)
+		if got == nil || got.Fixed != want {
+			t.Errorf("%s: %+v, want %q", path, got, want)
+		}
+	}
+}
+
+// A shadow is compared as it would have come out: with the hits that the
+// client asked for, in the reranker's order.
+func TestShadowsAreReranked(t *testing.T) {
+	n := startShadowNode(t, page(hitsPage("3", "3", "2")), page(strings.NewReplacer(`"3\n"`, `"3"`, `"t"`, `"a"`).Replace(threeHits)))
+	o := shadowOptions(n)
+	o.Expander = expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
+		res, err := rerankAll(ctx, r)
+		res.Body = []byte(rewritten)
+		return res, err
+	})
+	o.Reranker = rerankerFunc(func(_ context.Context, _ *expand.Rerank, hits []Hit) ([]float64, error) {
+		scores := make([]float64, len(hits))
+		for i := range hits {
+			scores[i] = float64(i)
+		}
+		return scores, nil
+	})
+	addr, registry := startProxy(t, o)
+	if got := hitIDs(postSearch(t, addr, "/a/_search")); got != "3 x 2 x" {
+		t.Errorf("got %s", got)
+	}
+	awaitShadow(t, registry, shadowCompared, 1)
+	if n.header.Get("Accept-Encoding") != "" || counter(t, registry, "akin_reranked_total") != 0 {
+		t.Error("asked for gzip, or counted as a client's search")
+	}
+	// All three hits of the window would be an overlap of two thirds.
+	if sum := histogramSum(t, registry, "akin_shadow_overlap_at_10"); sum != 1 {
+		t.Errorf("overlap %v", sum)
+	}
+}

@@ -1,0 +1,75 @@
+package rerank
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"testing"
+)
+
+// window100 returns a search of 8 terms with 100 hits of 100 terms each, out
+// of 20,000 terms with 200 neighbors each, frequent ones more often than
+// rare ones.
+func window100(tb testing.TB) (*Reranker, []Field, []Hit) {
+	tb.Helper()
+	const vocabulary, neighbors, length, k = 20_000, 200, 100, 100
+	rng := rand.New(rand.NewPCG(6, 2))
+	m := &fakeMatrix{version: "m@1", docs: 100_000}
+	zipf := rand.NewZipf(rng, 1.1, 50, vocabulary-1)
+	for i := range vocabulary {
+		row := map[string]float64{}
+		for len(row) < neighbors {
+			row[term(rng.IntN(vocabulary))] = 0.1 + 0.9*rng.Float64()
+		}
+		m.set(tb, term(i), uint32(1+rng.IntN(10_000)), row)
+	}
+	v := &fakeVectors{docs: map[docKey]map[string]map[string]int64{}}
+	var hits []Hit
+	for h := range k {
+		doc := map[string]int64{}
+		for len(doc) < length {
+			doc[term(int(zipf.Uint64()))]++
+		}
+		id := strconv.Itoa(h)
+		v.docs[docKey{"i", id}] = map[string]map[string]int64{"body": doc}
+		hits = append(hits, Hit{Index: "i", ID: id, SeqNo: int64(h), PrimaryTerm: 1, Version: 1})
+	}
+	f := Field{Name: "body", Boost: 1, Similarities: m}
+	for i := range 8 {
+		f.Terms, f.Freqs = append(f.Terms, term(i*10)), append(f.Freqs, 1)
+	}
+	r := New(Options{Vectors: v, Bytes: 256 << 20})
+	tb.Cleanup(r.Close)
+	return r, []Field{f}, hits
+}
+
+// BenchmarkRerank scores a window of 100 hits of 100 terms, with rows of 200
+// neighbors: warm with the norms of the documents remembered, and without.
+func BenchmarkRerank(b *testing.B) {
+	r, fields, hits := window100(b)
+	if _, err := r.Scores(b.Context(), fields, hits); err != nil {
+		b.Fatal(err)
+	}
+	score := func(b *testing.B) {
+		b.Helper()
+		if _, err := r.Scores(b.Context(), fields, hits); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.Run("warm", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			score(b)
+		}
+	})
+	b.Run("norms", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			b.StopTimer()
+			for _, v := range r.memory.vectors.All() {
+				v.square.Store(nil)
+			}
+			b.StartTimer()
+			score(b)
+		}
+	})
+}

@@ -1,0 +1,121 @@
+package rerank
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// A fakeMatrix holds rows in memory, for S and for W.
+type fakeMatrix struct {
+	version string
+	docs    int64
+	rows    map[string]simmatrix.Row
+	err     error
+
+	mu    sync.Mutex
+	calls int
+	asked int
+}
+
+func (m *fakeMatrix) Version() string { return m.version }
+
+func (m *fakeMatrix) ID() string { return m.version }
+
+func (m *fakeMatrix) Docs() int64 { return m.docs }
+
+func (m *fakeMatrix) Rows(_ context.Context, terms []string, rows []simmatrix.Row) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.calls++
+	m.asked += len(terms)
+	for k, t := range terms {
+		rows[k] = m.rows[t]
+	}
+	return m.err
+}
+
+// set packs a row.
+func (m *fakeMatrix) set(tb testing.TB, term string, docFreq uint32, similar map[string]float64) {
+	tb.Helper()
+	var list []simmatrix.Neighbor
+	for t, s := range similar {
+		list = append(list, simmatrix.Neighbor{Term: t, Similarity: simmatrix.QuantizeSimilarity(s)})
+	}
+	slices.SortFunc(list, func(a, b simmatrix.Neighbor) int {
+		return cmp.Or(cmp.Compare(b.Similarity, a.Similarity), cmp.Compare(a.Term, b.Term))
+	})
+	row, err := simmatrix.PackRow(docFreq, list)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if m.rows == nil {
+		m.rows = map[string]simmatrix.Row{}
+	}
+	m.rows[term] = row
+}
+
+// A docKey names a document of fakeVectors.
+type docKey struct{ index, id string }
+
+// fakeVectors are documents: for each of them its version and, by field, its
+// terms.
+type fakeVectors struct {
+	mu       sync.Mutex
+	docs     map[docKey]map[string]map[string]int64
+	versions map[docKey]int64 // others have 1
+	err      error
+	panics   bool
+	// wait, unless nil, holds every call until it is closed or the call ends.
+	wait  chan struct{}
+	calls [][]Document
+}
+
+func (f *fakeVectors) Vectors(ctx context.Context, docs []Document) ([]Vector, error) {
+	f.mu.Lock()
+	f.calls = append(f.calls, docs)
+	wait := f.wait
+	f.mu.Unlock()
+	if wait != nil {
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	if f.panics {
+		panic("a mistake")
+	}
+	if f.err != nil {
+		return nil, f.err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := make([]Vector, len(docs))
+	for i, d := range docs {
+		key := docKey{d.Index, d.ID}
+		fields, ok := f.docs[key]
+		if !ok {
+			continue
+		}
+		out[i] = Vector{Found: true, Version: max(f.versions[key], 1)}
+		for _, name := range d.Fields {
+			var terms []Term
+			for text, n := range fields[name] {
+				terms = append(terms, Term{text, n})
+			}
+			out[i].Fields = append(out[i].Fields, terms)
+		}
+	}
+	return out, nil
+}
+
+func (f *fakeVectors) count() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.calls)
+}

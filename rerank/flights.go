@@ -1,0 +1,156 @@
+package rerank
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+)
+
+// flights keep the same hit from being fetched twice at a time.
+type flights struct {
+	mu    sync.Mutex
+	under map[vectorKey]*flight
+}
+
+// A flight is one call for the terms of hits. vectors and err are set when
+// done is closed.
+type flight struct {
+	done    chan struct{}
+	keys    []vectorKey
+	vectors map[vectorKey]*vector
+	err     error
+}
+
+// A missing vector is that of field i of hit k.
+type missing struct {
+	i, k int
+	key  vectorKey
+}
+
+// fetchVectors asks for the vectors that are missing and waits for those
+// that others have asked for.
+func (w *window) fetchVectors(ctx context.Context, vectors Vectors) error {
+	var lacking []missing
+	for k := range w.hits { // hit by hit, as they are asked for
+		for i := range w.fields {
+			if w.fields[i].vectors[k] == nil {
+				lacking = append(lacking, missing{i, k, w.key(i, k)})
+			}
+		}
+	}
+	if len(lacking) == 0 {
+		return nil
+	}
+	mine, from, asked := w.join(lacking)
+	if mine != nil {
+		w.fly(ctx, vectors, mine, asked)
+	}
+	for n, at := range lacking {
+		f := from[n]
+		if f == nil { // it has come meanwhile
+			continue
+		}
+		select {
+		case <-f.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if f.err != nil {
+			return f.err
+		}
+		v := f.vectors[at.key]
+		if v == nil {
+			return ErrMissing
+		}
+		w.fields[at.i].vectors[at.k] = v
+	}
+	return nil
+}
+
+// join returns, for each of the vectors that are lacking, the flight that
+// brings it, and of these the one that is to be made and what it has to ask
+// for.
+func (w *window) join(lacking []missing) (mine *flight, from []*flight, asked []missing) {
+	fl := &w.memory.flights
+	from = make([]*flight, len(lacking))
+	fl.mu.Lock()
+	defer fl.mu.Unlock()
+	for n, at := range lacking {
+		if f := fl.under[at.key]; f != nil {
+			from[n] = f
+			continue
+		}
+		// A flight may have ended since the memory was asked.
+		if v, ok := w.memory.vectors.GetIfPresent(at.key); ok {
+			w.fields[at.i].vectors[at.k] = v
+			continue
+		}
+		if mine == nil {
+			mine = &flight{done: make(chan struct{}), vectors: map[vectorKey]*vector{}}
+		}
+		from[n] = mine
+		key := at.key.clone()
+		mine.keys = append(mine.keys, key)
+		fl.under[key] = mine
+		asked = append(asked, at)
+	}
+	return mine, from, asked
+}
+
+// clone returns a key that does not hold on to the request that it came in.
+func (k vectorKey) clone() vectorKey {
+	k.index, k.id, k.field = strings.Clone(k.index), strings.Clone(k.id), strings.Clone(k.field)
+	return k
+}
+
+// fly makes the call for what is asked for, whatever becomes of it.
+func (w *window) fly(ctx context.Context, vectors Vectors, f *flight, asked []missing) {
+	f.err = guard(func() error { return w.ask(ctx, vectors, f, asked) })
+	fl := &w.memory.flights
+	fl.mu.Lock()
+	for _, key := range f.keys {
+		delete(fl.under, key)
+	}
+	fl.mu.Unlock()
+	close(f.done)
+}
+
+// ask asks for the terms of hits and remembers those that are of the state
+// that the search has found.
+func (w *window) ask(ctx context.Context, vectors Vectors, f *flight, asked []missing) error {
+	var docs []Document
+	var hits []int // of docs
+	for _, at := range asked {
+		if n := len(hits); n == 0 || hits[n-1] != at.k {
+			h := &w.hits[at.k]
+			docs, hits = append(docs, Document{Index: h.Index, ID: h.ID, Routing: h.Routing}), append(hits, at.k)
+		}
+		last := &docs[len(docs)-1]
+		last.Fields = append(last.Fields, w.fields[at.i].Name)
+	}
+	answer, err := vectors.Vectors(ctx, docs)
+	if err != nil {
+		return fmt.Errorf("terms of hits: %w", err)
+	}
+	if len(answer) != len(docs) {
+		return fmt.Errorf("terms of hits: %d answers for %d", len(answer), len(docs))
+	}
+	n := 0
+	for d := range docs {
+		a, hit := &answer[d], &w.hits[hits[d]]
+		as := a.Found && a.Version == hit.Version && len(a.Fields) == len(docs[d].Fields)
+		for i := range docs[d].Fields {
+			if as {
+				v := w.memory.newVector(a.Fields[i])
+				if len(v.terms) > 0 {
+					w.memory.saw(hit.Index, docs[d].Fields[i])
+				}
+				f.vectors[f.keys[n]] = v
+				w.memory.vectors.Set(f.keys[n], v)
+			}
+			n++
+		}
+	}
+	return nil
+}

@@ -1,0 +1,258 @@
+package rerank
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// Errors of [Reranker.Scores]. Every other one is of a port, or the
+// context's.
+var (
+	// ErrMissing says that a hit's terms are not to be had as they were when the
+	// search found it: it was deleted or changed since, or another copy of its
+	// shard answered.
+	ErrMissing = errors.New("a hit is no longer as it was found")
+	// ErrNoTerms says that no document of an index was ever seen to have terms in
+	// a field. It may be one of which the cluster tells no terms, such as an
+	// alias, or the target of a copy_to.
+	ErrNoTerms = errors.New("the cluster tells no terms of a field")
+	// ErrBusy says that as many hits are being asked for as may be.
+	ErrBusy = errors.New("too many hits are being asked for")
+	// ErrClosed says that the reranker was closed.
+	ErrClosed = errors.New("the reranker is closed")
+)
+
+// A Hit names one state of a document.
+type Hit struct {
+	// Index, ID and Routing are those of the hit; Routing is "" where it has none.
+	Index, ID, Routing string
+	// SeqNo, PrimaryTerm and Version are those of the state that was found.
+	SeqNo, PrimaryTerm, Version int64
+}
+
+// Rows are the rows of one version of S.
+type Rows interface {
+	// Version names the matrix and its version.
+	Version() string
+	// Docs is the number of documents that the document frequencies in the rows
+	// refer to; 0 is unknown.
+	Docs() int64
+	// Rows sets rows[k] to the row of terms[k], the zero Row where there is none.
+	Rows(ctx context.Context, terms []string, rows []simmatrix.Row) error
+}
+
+// Weights are frozen term weights.
+type Weights interface {
+	// ID names the weights by their content.
+	ID() string
+	// Docs is the number of documents that the frequencies refer to.
+	Docs() int64
+	// Rows sets rows[k] to a row that has the document frequency of terms[k], the
+	// zero Row where it is not known, which counts as 1.
+	Rows(ctx context.Context, terms []string, rows []simmatrix.Row) error
+}
+
+// A Document is what is asked of one hit.
+type Document struct {
+	// Index, ID and Routing name it.
+	Index, ID, Routing string
+	// Fields are the full names of the fields whose terms are asked for.
+	Fields []string
+}
+
+// A Vector is what a document has in the fields that were asked for.
+type Vector struct {
+	// Found says that there is such a document, and Version is its.
+	Found   bool
+	Version int64
+	// Fields are the terms of each of the fields, in the order of the question.
+	Fields [][]Term
+}
+
+// A Term is a term of a field and how often the field has it.
+type Term struct {
+	Text string
+	Freq int64
+}
+
+// Vectors tells the terms of documents.
+type Vectors interface {
+	// Vectors returns what each of docs has, in one call to the cluster, as a
+	// search sees it.
+	Vectors(ctx context.Context, docs []Document) ([]Vector, error)
+}
+
+// A Field is a text that is compared with a field of the hits.
+type Field struct {
+	// Name is the field's full name.
+	Name string
+	// Boost is b, positive.
+	Boost float64
+	// Terms are the terms of the text, each once, and Freqs how often it has
+	// them, positive.
+	Terms []string
+	Freqs []float64
+	// Similarities are the rows of S.
+	Similarities Rows
+	// Weights are W; nil stands for the document frequencies in the rows of S.
+	Weights Weights
+}
+
+// Options say what a [Reranker] is made of.
+type Options struct {
+	// Vectors tells the terms of hits.
+	Vectors Vectors
+	// Bytes bounds, about, what is remembered: three eighths are for the
+	// vectors of documents, as many for rows of S, and the rest for the terms
+	// themselves. At 0 nothing is.
+	Bytes uint64
+}
+
+const (
+	// fetchTimeout bounds the calls for the hits of one search, which go on
+	// when its time is over.
+	fetchTimeout = 5 * time.Second
+	// maxFetches is how many searches may be asking for hits at once.
+	maxFetches = 16
+)
+
+// A Reranker scores hits. Its methods may be called at the same time.
+// [Reranker.Close] ends it.
+type Reranker struct {
+	options Options
+	ctx     context.Context //nolint:containedctx // Ends with the reranker; what is fetched outlives a search.
+	cancel  context.CancelFunc
+	slots   chan struct{}
+	scratch sync.Pool
+
+	mu       sync.Mutex
+	memory   *memory
+	closed   bool
+	fetching sync.WaitGroup
+}
+
+// New returns a reranker.
+func New(o Options) *Reranker {
+	r := &Reranker{
+		options: o, slots: make(chan struct{}, maxFetches), memory: newMemory(o.Bytes, new(counts)),
+		scratch: sync.Pool{New: func() any { return new(scratch) }},
+	}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	return r
+}
+
+// Close ends all calls under way and forgets everything.
+func (r *Reranker) Close() {
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	r.cancel()
+	r.fetching.Wait()
+	r.memory.close()
+}
+
+// Scores returns the score of each of the hits, from 0 to about 1. Fields
+// has at least one, and none twice.
+//
+// What is not remembered is asked for: the terms of all hits in one call,
+// then the rows of S. When ctx ends first, its error comes back while that
+// goes on and fills the memory for the searches that follow.
+func (r *Reranker) Scores(ctx context.Context, fields []Field, hits []Hit) ([]float64, error) {
+	w, err := r.open(fields, hits)
+	if err != nil {
+		return nil, err
+	}
+	if !w.recall() {
+		done, err := r.start(w) //nolint:contextcheck // What is fetched outlives the search.
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case err := <-done:
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	s, _ := r.scratch.Get().(*scratch) // New makes no other
+	scores, err := w.scores(ctx, s)
+	r.scratch.Put(s) // not after a panic, which leaves it in disorder
+	return scores, err
+}
+
+// open returns the window of a search, in memory with room.
+func (r *Reranker) open(fields []Field, hits []Hit) (*window, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return nil, ErrClosed
+	}
+	if r.memory.full() {
+		r.memory.close()
+		r.memory = newMemory(r.options.Bytes, r.memory.counts)
+	}
+	w := &window{memory: r.memory, hits: hits, fields: make([]column, len(fields))}
+	for i := range fields {
+		w.fields[i] = column{Field: fields[i], space: r.memory.space(&fields[i])}
+	}
+	return w, nil
+}
+
+// start has all that a window lacks fetched, in a goroutine of the
+// reranker's. The channel gets what became of that; until then the window
+// belongs to it.
+func (r *Reranker) start(w *window) (<-chan error, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return nil, ErrClosed
+	}
+	select {
+	case r.slots <- struct{}{}:
+	default:
+		return nil, ErrBusy
+	}
+	done := make(chan error, 1)
+	r.fetching.Go(func() {
+		defer func() { <-r.slots }()
+		ctx, cancel := context.WithTimeout(r.ctx, fetchTimeout)
+		defer cancel()
+		done <- guard(func() error { return w.fetch(ctx, r.options.Vectors) })
+	})
+	return done, nil
+}
+
+// guard makes an error of a panic: a fetch has no caller above it whose
+// recovery would keep the process.
+func guard(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic while hits were asked for: %v", p)
+		}
+	}()
+	return f()
+}
+
+// Stats tell of a [Reranker] since it was made.
+type Stats struct {
+	// Hits and Misses count the hits' fields whose terms were remembered and
+	// those whose were not.
+	Hits, Misses uint64
+	// Bytes is about what is remembered.
+	Bytes uint64
+}
+
+// Stats returns the counts so far.
+func (r *Reranker) Stats() Stats {
+	r.mu.Lock()
+	m := r.memory
+	r.mu.Unlock()
+	return Stats{Hits: m.counts.hits.Load(), Misses: m.counts.misses.Load(), Bytes: m.bytes()}
+}

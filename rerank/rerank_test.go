@@ -1,0 +1,372 @@
+package rerank
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// pets returns a search for "cat" and three documents, and S in which a cat
+// is like a dog.
+func pets(tb testing.TB) (*fakeVectors, []Field, []Hit) {
+	tb.Helper()
+	m := &fakeMatrix{version: "pets@1", docs: 100}
+	m.set(tb, "cat", 10, map[string]float64{"dog": 0.5})
+	m.set(tb, "dog", 10, map[string]float64{"cat": 0.5})
+	v := &fakeVectors{docs: map[docKey]map[string]map[string]int64{
+		{"i", "1"}: {"body": {"dog": 1}},
+		{"i", "2"}: {"body": {"cat": 2}},
+		{"i", "3"}: {"body": {"fish": 1}},
+	}, versions: map[docKey]int64{}}
+	var hits []Hit
+	for k := range 3 {
+		hits = append(hits, Hit{Index: "i", ID: strconv.Itoa(k + 1), SeqNo: int64(k), PrimaryTerm: 1, Version: 1})
+	}
+	return v, []Field{{Name: "body", Boost: 1, Terms: []string{"cat"}, Freqs: []float64{1}, Similarities: m}}, hits
+}
+
+func newReranker(t *testing.T, v Vectors) *Reranker {
+	t.Helper()
+	r := New(Options{Vectors: v, Bytes: 1 << 20})
+	t.Cleanup(r.Close)
+	return r
+}
+
+func matrixIn(fields []Field) *fakeMatrix {
+	m, _ := fields[0].Similarities.(*fakeMatrix)
+	return m
+}
+
+// checkScores compares scores with those wanted, to the rounding of S.
+func checkScores(t *testing.T, got []float64, want ...float64) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("got %v, want %v", got, want)
+	}
+	for k := range want {
+		if math.Abs(got[k]-want[k]) > 1e-4 {
+			t.Fatalf("got %v, want %v", got, want)
+		}
+	}
+}
+
+func TestOneCallAsksForAllHitsOnce(t *testing.T) {
+	v, fields, hits := pets(t)
+	hits[1].Routing = "r"
+	r := newReranker(t, v)
+	for range 3 {
+		got, err := r.Scores(t.Context(), fields, hits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkScores(t, got, .5, 1, 0)
+	}
+	want := [][]Document{{
+		{Index: "i", ID: "1", Fields: []string{"body"}},
+		{Index: "i", ID: "2", Routing: "r", Fields: []string{"body"}},
+		{Index: "i", ID: "3", Fields: []string{"body"}},
+	}}
+	if diff := cmp.Diff(want, v.calls); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if s := r.Stats(); s.Hits != 6 || s.Misses != 3 || s.Bytes == 0 {
+		t.Errorf("counted %+v", s)
+	}
+	if m := matrixIn(fields); m.calls != 1 || m.asked != 3 {
+		t.Errorf("%d calls for %d rows, want 1 for 3", m.calls, m.asked)
+	}
+}
+
+func TestChangedDocumentsAreAskedForAnew(t *testing.T) {
+	v, fields, hits := pets(t)
+	r := newReranker(t, v)
+	if _, err := r.Scores(t.Context(), fields, hits); err != nil {
+		t.Fatal(err)
+	}
+	v.docs[docKey{"i", "3"}]["body"] = map[string]int64{"cat": 1}
+	v.versions[docKey{"i", "3"}] = 2
+	hits[2].SeqNo, hits[2].Version = 9, 2
+	got, err := r.Scores(t.Context(), fields, hits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkScores(t, got, .5, 1, 1)
+	if len(v.calls) != 2 || len(v.calls[1]) != 1 {
+		t.Errorf("asked for %v", v.calls)
+	}
+}
+
+// A search may have seen another state than the one whose terms come back:
+// that is not the hit's, and not remembered as such.
+func TestTermsOfAnotherStateAreNotUsed(t *testing.T) {
+	for name, change := range map[string]func(v *fakeVectors){
+		"changed": func(v *fakeVectors) { v.versions[docKey{"i", "2"}] = 2 },
+		"gone":    func(v *fakeVectors) { delete(v.docs, docKey{"i", "2"}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			v, fields, hits := pets(t)
+			doc := v.docs[docKey{"i", "2"}]
+			change(v)
+			r := newReranker(t, v)
+			if _, err := r.Scores(t.Context(), fields, hits); !errors.Is(err, ErrMissing) {
+				t.Fatalf("got %v", err)
+			}
+			v.docs[docKey{"i", "2"}], v.versions[docKey{"i", "2"}] = doc, 1 // as the search has seen it
+			got, err := r.Scores(t.Context(), fields, hits)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkScores(t, got, .5, 1, 0)
+			if n := len(v.calls[1]); n != 1 {
+				t.Errorf("asked again for %d documents, want 1", n)
+			}
+		})
+	}
+}
+
+func TestWhatIsFetchedOutlivesTheSearch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v, fields, hits := pets(t)
+		v.wait = make(chan struct{})
+		r := New(Options{Vectors: v, Bytes: 1 << 20})
+		defer r.Close()
+		ctx, cancel := context.WithCancel(t.Context())
+		failed := make(chan error)
+		go func() {
+			_, err := r.Scores(ctx, fields, hits)
+			failed <- err
+		}()
+		synctest.Wait()
+		cancel()
+		if err := <-failed; !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+		close(v.wait)
+		synctest.Wait()
+		got, err := r.Scores(t.Context(), fields, hits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkScores(t, got, .5, 1, 0)
+		if v.count() != 1 {
+			t.Errorf("%d calls, want 1", v.count())
+		}
+	})
+}
+
+func TestSearchesAtTheSameTimeShareACall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v, fields, hits := pets(t)
+		v.wait = make(chan struct{})
+		r := New(Options{Vectors: v, Bytes: 1 << 20})
+		defer r.Close()
+		var searches sync.WaitGroup
+		for n := range 5 {
+			searches.Go(func() {
+				got, err := r.Scores(t.Context(), fields, hits[:2+n%2])
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				checkScores(t, got, []float64{.5, 1, 0}[:2+n%2]...)
+			})
+		}
+		synctest.Wait()
+		close(v.wait)
+		searches.Wait()
+		asked := map[string]int{}
+		for _, call := range v.calls {
+			for _, d := range call {
+				asked[d.ID]++
+			}
+		}
+		if diff := cmp.Diff(map[string]int{"1": 1, "2": 1, "3": 1}, asked); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+	})
+}
+
+func TestOnlySoManyFetchesAreUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v, fields, hits := pets(t)
+		v.wait = make(chan struct{})
+		r := New(Options{Vectors: v, Bytes: 1 << 20})
+		defer r.Close()
+		var searches sync.WaitGroup
+		for range maxFetches {
+			searches.Go(func() { _, _ = r.Scores(t.Context(), fields, hits) })
+		}
+		synctest.Wait()
+		if _, err := r.Scores(t.Context(), fields, hits); !errors.Is(err, ErrBusy) {
+			t.Errorf("got %v", err)
+		}
+		close(v.wait)
+		searches.Wait()
+	})
+}
+
+func TestFailuresAreToldAndNotRemembered(t *testing.T) {
+	failure := errors.New("a reason")
+	for name, change := range map[string]func(v *fakeVectors, m *fakeMatrix, off bool){
+		"vectors": func(v *fakeVectors, _ *fakeMatrix, off bool) {
+			if v.err = failure; off {
+				v.err = nil
+			}
+		},
+		"rows": func(_ *fakeVectors, m *fakeMatrix, off bool) {
+			if m.err = failure; off {
+				m.err = nil
+			}
+		},
+		"panic": func(v *fakeVectors, _ *fakeMatrix, off bool) { v.panics = !off },
+	} {
+		t.Run(name, func(t *testing.T) {
+			v, fields, hits := pets(t)
+			r := newReranker(t, v)
+			change(v, matrixIn(fields), false)
+			if _, err := r.Scores(t.Context(), fields, hits); err == nil || name != "panic" && !errors.Is(err, failure) {
+				t.Errorf("got %v", err)
+			}
+			change(v, matrixIn(fields), true)
+			got, err := r.Scores(t.Context(), fields, hits)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkScores(t, got, .5, 1, 0)
+		})
+	}
+}
+
+// The cluster tells no terms of an alias, and nothing says that it does not:
+// a field that never had any is doubtful, one that had some may be empty.
+func TestFieldsWithoutTermsAreDoubted(t *testing.T) {
+	v, fields, hits := pets(t)
+	r := newReranker(t, v)
+	fields[0].Name = "alias"
+	for range 2 {
+		if _, err := r.Scores(t.Context(), fields, hits); !errors.Is(err, ErrNoTerms) {
+			t.Errorf("got %v", err)
+		}
+	}
+	v.docs[docKey{"i", "4"}] = map[string]map[string]int64{"alias": {"cat": 1}}
+	four := []Hit{{Index: "i", ID: "4", Version: 1}}
+	if _, err := r.Scores(t.Context(), fields, four); err != nil {
+		t.Fatal(err)
+	}
+	got, err := r.Scores(t.Context(), fields, hits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkScores(t, got, 0, 0, 0)
+}
+
+func TestVersionsOfSAreToldApart(t *testing.T) {
+	v, fields, hits := pets(t)
+	r := newReranker(t, v)
+	if _, err := r.Scores(t.Context(), fields, hits); err != nil {
+		t.Fatal(err)
+	}
+	next := &fakeMatrix{version: "pets@2", docs: 100}
+	next.set(t, "cat", 10, map[string]float64{"fish": 0.25})
+	next.set(t, "fish", 10, nil) // ½(S+Sᵀ) has half of it
+	next.set(t, "dog", 10, nil)
+	was := fields[0].Similarities
+	fields[0].Similarities = next
+	for _, c := range []struct {
+		s    Rows
+		want []float64
+	}{{next, []float64{0, 1, .125}}, {was, []float64{.5, 1, 0}}} {
+		fields[0].Similarities = c.s
+		got, err := r.Scores(t.Context(), fields, hits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkScores(t, got, c.want...)
+	}
+	if len(v.calls) != 1 {
+		t.Errorf("%d calls for terms, want 1", len(v.calls))
+	}
+}
+
+func TestMemoryIsBounded(t *testing.T) {
+	const limit = 64 << 10
+	v, fields, _ := pets(t)
+	r := New(Options{Vectors: v, Bytes: limit})
+	defer r.Close()
+	for n := range 300 {
+		var hits []Hit
+		for k := range 10 {
+			id := fmt.Sprint(n, "-", k)
+			v.docs[docKey{"i", id}] = map[string]map[string]int64{"body": {fmt.Sprint("only in ", id): 1, "cat": 1}}
+			hits = append(hits, Hit{Index: "i", ID: id, Version: 1})
+		}
+		got, err := r.Scores(t.Context(), fields, hits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if slices.Max(got) != slices.Min(got) || got[0] <= 0 {
+			t.Fatalf("got %v", got)
+		}
+		// The caches forget a moment later, and a memory ends with the next search.
+		r.memory.vectors.CleanUp()
+		r.memory.rows.CleanUp()
+		if b := r.Stats().Bytes; b > 2*limit {
+			t.Fatalf("%d bytes after %d searches, at most about %d", b, n, limit)
+		}
+	}
+}
+
+func TestNothingIsRememberedWithoutMemory(t *testing.T) {
+	v, fields, hits := pets(t)
+	r := New(Options{Vectors: v})
+	defer r.Close()
+	for range 3 {
+		got, err := r.Scores(t.Context(), fields, hits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkScores(t, got, .5, 1, 0)
+	}
+}
+
+func TestClosedRerankersEndTheirCalls(t *testing.T) {
+	v, fields, hits := pets(t)
+	v.wait = make(chan struct{})
+	r := New(Options{Vectors: v, Bytes: 1 << 20})
+	failed := make(chan error)
+	go func() {
+		_, err := r.Scores(t.Context(), fields, hits)
+		failed <- err
+	}()
+	for v.count() == 0 {
+		// It is about to ask.
+	}
+	r.Close()
+	if err := <-failed; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := r.Scores(t.Context(), fields, hits); !errors.Is(err, ErrClosed) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestScoresEndWithTheirContext(t *testing.T) {
+	v, fields, hits := pets(t)
+	r := newReranker(t, v)
+	if _, err := r.Scores(t.Context(), fields, hits); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := r.Scores(ctx, fields, hits); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
