@@ -8,7 +8,7 @@ BENCH    ?= .
 WORDS    ?= 100000
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test e2e lint bench bench-basis bench-cholesky bench-forms bench-gensim bench-proxy fuzz
+.PHONY: help build demo test e2e lint bench bench-basis bench-cholesky bench-forms bench-gensim bench-modes bench-proxy fuzz
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,10 +31,10 @@ lint: ## Run the linters, in the version that .ci/lint/go.mod pins
 
 bench: ## Run the benchmarks; BENCH=REGEXP chooses
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 30m \
-		./expand/ ./simmatrix/ ./simmatrix/rowstore/ ./esclient/ ./proxy/
+		./expand/ ./simmatrix/ ./simmatrix/rowstore/ ./simmatrix/softcosine/ ./norms/ ./rerank/ ./esclient/ ./proxy/
 
 bench-basis: ## Print time and fill of the sparse change of basis for 20,000 words of the judged collections
-	$(GO) test ./simmatrix/softcosine/ -run '^$$' -bench '^BenchmarkBasis$$' -benchtime 1x -timeout 30m -v
+	AKIN_BENCH_BASIS=1 $(GO) test ./simmatrix/softcosine/ -run '^$$' -bench '^BenchmarkBasis$$' -benchtime 1x -timeout 30m -v
 
 bench-cholesky: ## Compare the dense Cholesky factorization with NumPy's
 	python3 -m venv .venv-bench
@@ -49,6 +49,9 @@ bench-gensim: build ## Compare the search for neighbors with gensim and NumPy; W
 	python3 -m venv .venv-bench
 	.venv-bench/bin/pip install --quiet --disable-pip-version-check -r bench/gensim/requirements.txt
 	.venv-bench/bin/python bench/gensim/bench.py --akin bin/akin --folder .venv-bench/run --words $(WORDS)
+
+bench-modes: ## Print what searches cost in each mode, on 200,000 documents of an OpenSearch 2
+	$(GO) test ./e2e/ -run '^$$' -bench '^BenchmarkModes$$' -benchtime 1x -timeout 30m
 
 bench-proxy: ## Print requests/s of akin and of a bare httputil.ReverseProxy, and the ratio
 	$(GO) test -run '^$$' -bench '^BenchmarkPassthrough$$' -benchtime 5s ./proxy/

@@ -84,6 +84,40 @@ func (a advice) follow(t *testing.T) {
 	send()
 }
 
+// followNew does all that is printed beside the body of a new index, which is
+// called next: it creates that, sends the request that copies the documents, or
+// where the engine comes without such docs, and runs the commands.
+func (a advice) followNew(t *testing.T, next string, docs []document) {
+	t.Helper()
+	said := strings.NewReplacer("NAME", next, "weights.akin", a.weights).Replace(a.stderr)
+	for line := range strings.Lines(said) {
+		line = strings.TrimSpace(line)
+		if command, ok := strings.CutPrefix(line, "akin "); ok {
+			mustAkin(t, strings.Fields(command)...)
+			continue
+		}
+		method, rest, _ := strings.Cut(line, " ")
+		path, body, _ := strings.Cut(rest, " ")
+		switch method {
+		case http.MethodPut:
+			if path != "/"+next {
+				t.Fatalf("%s is to be created, want %s", path, next)
+			}
+			a.engine.makeIndex(t, next, a.stdout)
+		case http.MethodPost:
+			status, answer, err := a.engine.call(t.Context(), method, path+"?refresh=true", body)
+			switch {
+			case err != nil:
+				t.Fatal(err)
+			case strings.Contains(string(answer), "no handler found"):
+				a.engine.index(t, next, docs)
+			case status >= 300:
+				t.Fatalf("%s: %d: %s", line, status, answer)
+			}
+		}
+	}
+}
+
 // send makes a request of the advice. The engines that come without
 // _update_by_query get the documents again in its place.
 func (a advice) send(t *testing.T, method, path, body string) {
@@ -162,7 +196,7 @@ func TestAdviceMakesANewIndex(t *testing.T) {
 			t.Errorf("a script: %v, want %v\n%s", !want, want, a.stdout)
 		}
 		e.makeIndex(t, index, a.stdout)
-		adviseOn(t, e, index, "text.body", "").wants(t, 1, "ok linear field text.body.akin similarity akin_exact", "MISSING norms no document has the field")
+		adviseOn(t, e, index, "text.body", "").wants(t, 1, "ok linear field text.body.akin similarity akin_linear", "MISSING norms no document has the field")
 		e.index(t, index, advisedDocs(25))
 		a.weights = filepath.Join(newDir(t, "weights"), "w.akin")
 		for line := range strings.Lines(a.stderr) {
@@ -207,18 +241,16 @@ func TestAdviceMakesAnIndexLikeAnother(t *testing.T) {
 		e.makeIndex(t, index, `{"settings":{"number_of_shards":2,"number_of_replicas":0,"refresh_interval":"7s","max_ngram_diff":4,"analysis":{
 			"filter":{"few":{"type":"stop","stopwords":["few"]}},
 			"analyzer":{"own":{"type":"custom","tokenizer":"standard","filter":["lowercase"]},"few":{"type":"custom","tokenizer":"standard","filter":["few"]}}},
-			"similarity":{"akin_exact":{"type":"BM25","k1":1.2}}},
+			"similarity":{"akin_linear":{"type":"BM25","k1":1.2}}},
 			"mappings":{"properties":{"body":{"type":"text","analyzer":"own","fields":{"akin":{"type":"text"}}},
 			"akin_norm":{"properties":{"body":{"type":"long"}}}}}}`)
 		adviseOn(t, e, index, "body", "").wants(t, 1, "WRONG akin_norm.body mapped as long", "cannot be made ready")
 		a := adviseOn(t, e, index, "body", filepath.Join(newDir(t, "weights"), "w.akin"), "--new", "--scripted", scripted)
 		a.wants(t, 0)
-		e.makeIndex(t, next, a.stdout)
-		e.index(t, next, advisedDocs(10))
-		steps := adviseOn(t, e, next, "body", a.weights)
-		steps.wants(t, 1, "ok linear field body.akin", "ok akin_norm.body float", "analyzer own")
-		steps.follow(t)
-		steps.awaitReady(t, "--weights", a.weights)
+		e.index(t, index, advisedDocs(10)) // which is not ready itself
+		a.followNew(t, next, advisedDocs(10))
+		adviseOn(t, e, next, "body", a.weights, "--weights", a.weights).wants(t, 0,
+			"ok linear field body.akin", "ok akin_norm.body float", "analyzer own", "ok norms all 10 documents")
 	})
 }
 
@@ -250,8 +282,8 @@ func TestAdviceMendsWhatIsWrong(t *testing.T) {
 			eachAdvised(t, func(t *testing.T, e *engine, scripted string) {
 				t.Helper()
 				const index = "advise-wrong"
-				e.makeIndex(t, index, `{"settings":{"number_of_shards":1,"number_of_replicas":0,"similarity":{"akin_exact":`+test.similarity+`}},
-					"mappings":{"properties":{"body":{"type":"text","analyzer":"english","fields":{"akin":{"type":"text","similarity":"akin_exact"`+test.multi+`}}},
+				e.makeIndex(t, index, `{"settings":{"number_of_shards":1,"number_of_replicas":0,"similarity":{"akin_linear":`+test.similarity+`}},
+					"mappings":{"properties":{"body":{"type":"text","analyzer":"english","fields":{"akin":{"type":"text","similarity":"akin_linear"`+test.multi+`}}},
 					"akin_norm":{"properties":{"body":{"type":"float","index":false}}},"akin_norm_weights":{"properties":{"body":{"type":"keyword"}}}}}}`)
 				e.index(t, index, advisedDocs(10))
 				weights := filepath.Join(newDir(t, "weights"), "w.akin")
@@ -278,7 +310,7 @@ func TestHalfFilledFieldIsFilled(t *testing.T) {
 			e.require(t)
 			const index = "advise-half"
 			const stored = `"akin_norm":{"properties":{"body":{"type":"float","index":false}}},"akin_norm_weights":{"properties":{"body":{"type":"keyword"}}}`
-			e.makeIndex(t, index, `{"settings":{"number_of_shards":1,"number_of_replicas":0,"similarity":{"akin_exact":{"type":"BM25","k1":20000,"b":0}}},
+			e.makeIndex(t, index, `{"settings":{"number_of_shards":1,"number_of_replicas":0,"similarity":{"akin_linear":{"type":"BM25","k1":20000,"b":0}}},
 				"mappings":{"properties":{"body":{"type":"text"},`+stored+`}}}`)
 			docs := advisedDocs(10)
 			for i := range docs {
@@ -286,7 +318,7 @@ func TestHalfFilledFieldIsFilled(t *testing.T) {
 				docs[i].fields["akin_norm_weights"] = map[string]any{"body": "0123456789abcdef"}
 			}
 			e.index(t, index, docs)
-			e.must(t, http.MethodPut, "/"+index+"/_mapping", `{"properties":{"body":{"type":"text","fields":{"akin":{"type":"text","similarity":"akin_exact","norms":false}}}}}`)
+			e.must(t, http.MethodPut, "/"+index+"/_mapping", `{"properties":{"body":{"type":"text","fields":{"akin":{"type":"text","similarity":"akin_linear","norms":false}}}}}`)
 			e.index(t, index, docs[:6])
 			a := adviseOn(t, e, index, "body", "")
 			a.wants(t, 1, "note k1 20000", "MISSING text in body.akin 4 of 10 documents", "ok norms all 10 documents, by the weights 0123456789abcdef (10)")

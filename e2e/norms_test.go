@@ -26,7 +26,7 @@ const (
 	normsIndex      = "akin-e2e-norms"
 	normsAlias      = "akin-e2e-norms-alias"
 	normsDocs       = 2200
-	normsDefinition = `{"settings":{"number_of_shards":2,"number_of_replicas":0,
+	normsDefinition = `{"settings":{"number_of_shards":2,"number_of_replicas":0,"refresh_interval":"-1",
 		"analysis":{"analyzer":{"stem":{"type":"custom","tokenizer":"standard","filter":["lowercase","porter_stem"]}}}},
 	"aliases":{"` + normsAlias + `":{}},
 	"mappings":{"properties":{
@@ -273,6 +273,7 @@ func TestNorms(t *testing.T) {
 				}
 				f.add(normsDocs, normsDocs+50, "unheardof") // a word that the weights do not know
 				f.backfill(weights)
+				f.checkVisible(weights)
 				docs := f.check(weights)
 				if len(docs) != (normsDocs+50)*49/50 {
 					t.Errorf("%d documents have the field", len(docs))
@@ -282,6 +283,20 @@ func TestNorms(t *testing.T) {
 				t.Run("beside a writer", func(t *testing.T) { f.with(t).testBesideAWriter() })
 			})
 		}
+	}
+}
+
+// checkVisible checks that a search finds what a backfill wrote, in an index that
+// does not refresh by itself.
+func (f *normsFixture) checkVisible(weights string) {
+	f.t.Helper()
+	_, id := readWeights(f.t, weights)
+	answer := f.must(f.t, http.MethodPost, "/"+normsIndex+"/_count",
+		fmt.Sprintf(`{"query":{"term":{"akin_norm_weights.%s":{"value":%q}}}}`, strings.ReplaceAll(f.field, ".", "__"), id))
+	var found struct{ Count int }
+	decode(f.t, answer, &found)
+	if want := (normsDocs + 50) * 49 / 50; found.Count != want {
+		f.t.Errorf("%d of %d documents are visible", found.Count, want)
 	}
 }
 
@@ -381,5 +396,54 @@ func (f *normsFixture) testBesideAWriter() {
 	norm, _ := one.norm(f.field)
 	if other, _ := two.norm(f.field); norm == 0 || norm != other {
 		f.t.Errorf("norms %v and %v of the same text", norm, other)
+	}
+}
+
+// TestNormsOfAFewDocumentsAreNone stores norms by weights that most documents
+// do not have: a backfill that is half done, and other weights on the way in.
+// The mode hard takes them only where nearly all documents have them.
+func TestNormsOfAFewDocumentsAreNone(t *testing.T) {
+	for _, e := range allEngines(t) {
+		t.Run(e.name, func(t *testing.T) {
+			e.require(t)
+			const index = "akin-e2e-norms-few"
+			docs := relatedDocuments()
+			e.makeHardIndex(t, index, hardSetting{scripted: "no", shards: 1}, "standard", docs[:len(docs)/2])
+			files := hardFiles{relatedFile(t, vectorsA), filepath.Join(newDir(t, "weights"), "w.akin")}
+			e.freezeWeights(t, index, files)
+			reason := func() string {
+				t.Helper()
+				a := startHardAkin(t, e, files, nil) // which remembers nothing
+				clauses := a.explain(t, index, relatedSearch("car")).Clauses
+				if len(clauses) != 1 {
+					t.Fatalf("%+v", clauses)
+				}
+				return clauses[0].Reason
+			}
+			expect := func(when, want string) {
+				t.Helper()
+				if got := reason(); got != want {
+					t.Errorf("%s: reason %q, want %q", when, got, want)
+				}
+			}
+			expect("before a backfill", "no_norms")
+			e.storeNorms(t, index, files)
+			expect("all documents", "")
+			e.index(t, index, docs[len(docs)/2:])
+			expect("half of the documents", "no_norms")
+			e.storeNorms(t, index, files)
+			expect("the other half", "")
+			e.index(t, index, docs[:3])
+			expect("three documents written past it", "")
+			other := hardFiles{files.matrix, filepath.Join(newDir(t, "weights"), "other.akin")}
+			mustAkin(t, "norms", "snapshot", "--cluster", e.url, "--index", index, "--field", "body", "--min-df", "3", "--out", other.weights)
+			first := files
+			files = other
+			expect("weights that no document has", "no_norms")
+			e.storeNorms(t, index, other)
+			expect("other weights", "")
+			files = first
+			expect("the old weights", "no_norms")
+		})
 	}
 }

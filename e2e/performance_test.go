@@ -49,7 +49,7 @@ type entrant struct {
 // does everything once: run it with -benchtime 1x.
 func BenchmarkForms(b *testing.B) {
 	e := productionEngine(b)
-	texts := loadForms(b, e)
+	texts := loadForms(b, e, judgedIndex)
 	a := startAkin(b, section{
 		"cluster": section{"urls": []string{e.url}},
 		// A search that runs out of time would go out as it came.
@@ -113,11 +113,11 @@ func productionEngine(b *testing.B) *engine {
 	return e
 }
 
-// loadForms indexes generated documents and returns texts to search for, by
-// the number of their words.
-func loadForms(b *testing.B, e *engine) map[int][]string {
+// loadForms indexes generated documents, in an index of one shard that is
+// defined so, and returns texts to search for, by the number of their words.
+func loadForms(b *testing.B, e *engine, definition string) map[int][]string {
 	b.Helper()
-	e.makeIndex(b, formsIndex, strings.Replace(judgedIndex, `{"number_of_shards"`, `{"refresh_interval":"-1","number_of_shards"`, 1))
+	e.makeIndex(b, formsIndex, strings.Replace(definition, `{"number_of_shards"`, `{"refresh_interval":"-1","number_of_shards"`, 1))
 	g := newTextGenerator(formsDocs)
 	const batch = 5000
 	var docs []document
@@ -128,6 +128,13 @@ func loadForms(b *testing.B, e *engine) map[int][]string {
 			docs = docs[:0]
 		}
 	}
+	settle(b, e)
+	return map[int][]string{3: g.queries(b, 2*formsQueries, 3), 8: g.queries(b, 2*formsQueries, 8)}
+}
+
+// settle waits until the index is as it stays, and makes that visible.
+func settle(b *testing.B, e *engine) {
+	b.Helper()
 	waitFor(b, 5*time.Minute, "the end of merging", func() error {
 		if text := e.must(b, http.MethodGet, "/"+formsIndex+"/_stats/merge?filter_path=_all.total.merges.current", ""); !strings.Contains(string(text), `"current":0}`) {
 			return errors.New(string(text))
@@ -135,17 +142,18 @@ func loadForms(b *testing.B, e *engine) map[int][]string {
 		return nil
 	})
 	e.must(b, http.MethodPost, "/"+formsIndex+"/_refresh", "")
-	return map[int][]string{3: g.queries(b, 2*formsQueries, 3), 8: g.queries(b, 2*formsQueries, 8)}
 }
 
 // formsMatrix learns S from a part of the documents and in few dimensions,
 // which takes a fraction of the time: how long searches take does not depend
-// on how good S is.
-func formsMatrix(b *testing.B, e *engine) string {
+// on how good S is. flags are more of those of akin matrix build.
+func formsMatrix(b *testing.B, e *engine, flags ...string) string {
 	b.Helper()
 	file := filepath.Join(newDir(b, "matrix"), "forms.akin")
-	cmd := exec.CommandContext(b.Context(), akinPath(b), "matrix", "build", "--from-index", e.url, "--index", formsIndex,
-		"--field", "body", "--out", file, "--max-docs", "60000", "--dim", "50")
+	cmd := exec.CommandContext(b.Context(), akinPath(b), append([]string{
+		"matrix", "build", "--from-index", e.url, "--index", formsIndex,
+		"--field", "body", "--out", file, "--max-docs", "60000", "--dim", "50",
+	}, flags...)...)
 	cmd.Env = cleanEnvironment()
 	if output, err := cmd.CombinedOutput(); err != nil {
 		b.Fatalf("akin matrix build: %v\n%s", err, output)

@@ -14,8 +14,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// rankStatsFile holds the measures of the last run that was accepted.
-const rankStatsFile = "testdata/rank_stats.txt"
+// The files that hold the measures of the last run that was accepted.
+const (
+	rankStatsFile = "testdata/rank_stats.txt"
+	modeStatsFile = "testdata/mode_stats.txt"
+)
 
 // rankTolerance is how far a measure may move before the test fails: about
 // one query of cran that loses all it had.
@@ -34,15 +37,16 @@ type rankStats map[rankKey]measures
 const direct = "direct"
 
 // formatRankStats writes one block for each engine and collection, the direct
-// search first, and behind every other value its gain over the direct one.
-func formatRankStats(stats rankStats) string {
+// search first, and behind every other value its gain over the direct one. The
+// first line names the test that measured them.
+func formatRankStats(test string, stats rankStats) string {
 	keys := make([]rankKey, 0, len(stats))
 	for k := range stats {
 		keys = append(keys, k)
 	}
 	slices.SortFunc(keys, compareRankKeys)
 	var b strings.Builder
-	b.WriteString("# Measured by TestRelevance. Refresh: go test ./e2e -run TestRelevance -update\n")
+	fmt.Fprintf(&b, "# Measured by %s. Refresh: go test ./e2e -run %[1]s -update\n", test)
 	block := ""
 	for _, k := range keys {
 		if name := k.engine + " " + k.collection; name != block {
@@ -118,7 +122,7 @@ func movedRankStats(want, got rankStats) []string {
 	for k, m := range got {
 		old, ok := want[k]
 		if !ok {
-			moved = append(moved, fmt.Sprintf("%v: not in %s", k, rankStatsFile))
+			moved = append(moved, fmt.Sprintf("%v: not measured before", k))
 			continue
 		}
 		was := old.all()
@@ -132,21 +136,21 @@ func movedRankStats(want, got rankStats) []string {
 	return moved
 }
 
-// checkRankStats compares the measures of this run with the accepted ones, or
-// with -update accepts them.
-func checkRankStats(t *testing.T, got rankStats) {
+// checkRankStats compares the measures of this run with the accepted ones in a
+// file, or with -update accepts them.
+func checkRankStats(t *testing.T, file string, got rankStats) {
 	t.Helper()
-	text, err := os.ReadFile(rankStatsFile)
+	text, err := os.ReadFile(file)
 	if err != nil && (!*update || !os.IsNotExist(err)) {
 		t.Fatal(err)
 	}
 	want, err := parseRankStats(string(text))
 	if err != nil {
-		t.Fatalf("%s: %v", rankStatsFile, err)
+		t.Fatalf("%s: %v", file, err)
 	}
 	if *update {
 		maps.Copy(want, got)
-		if err := os.WriteFile(rankStatsFile, []byte(formatRankStats(want)), 0o644); err != nil {
+		if err := os.WriteFile(file, []byte(formatRankStats(t.Name(), want)), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
@@ -163,7 +167,7 @@ func TestRankStatsSurviveWritingAndReading(t *testing.T) {
 		{"elasticsearch8", "cran", direct}: {MAP: .0625, NDCG10: .1, Recall100: .2, MRR: .3},
 		{"elasticsearch8", "cran", "auto"}: {MAP: .5},
 	}
-	text := formatRankStats(stats)
+	text := formatRankStats("TestX", stats)
 	got, err := parseRankStats(text)
 	if err != nil {
 		t.Fatal(err)
@@ -187,7 +191,7 @@ func TestMovedRankStatsAreReported(t *testing.T) {
 		{"within the tolerance", rankStats{key: {MAP: .5049}}, nil},
 		{"below it", rankStats{key: {MAP: .4949}}, []string{"opensearch2 med direct: MAP was 0.5000, is 0.4949"}},
 		{"above it", rankStats{key: {MAP: .5, MRR: .0051}}, []string{"opensearch2 med direct: MRR@10 was 0.0000, is 0.0051"}},
-		{"unknown", rankStats{{"x", "med", direct}: {}}, []string{"x med direct: not in testdata/rank_stats.txt"}},
+		{"unknown", rankStats{{"x", "med", direct}: {}}, []string{"x med direct: not measured before"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, movedRankStats(accepted, test.got)); diff != "" {

@@ -127,8 +127,8 @@ func TestRelevance(t *testing.T) {
 		})
 	}
 	checkFloors(t, stats)
-	checkRankStats(t, stats)
-	t.Log("\n" + formatRankStats(stats))
+	checkRankStats(t, rankStatsFile, stats)
+	t.Log("\n" + formatRankStats(t.Name(), stats))
 }
 
 // judgedIndexName is the index of a collection.

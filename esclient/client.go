@@ -287,8 +287,8 @@ func lenient() json.Options {
 // decode decodes JSON of an answer.
 func decode(b []byte, out any) error { return json.Unmarshal(b, out, lenient()) }
 
-// errTooLarge is the end of an answer that is larger than its bound.
-var errTooLarge = errors.New("the answer is larger than its bound")
+// ErrTooLarge is the end of an answer that is larger than its bound.
+var ErrTooLarge = errors.New("the answer is larger than its bound")
 
 // A boundedReader reads left bytes of r and fails on one more, where
 // [io.LimitReader] would make a cut answer look like a whole one.
@@ -305,7 +305,7 @@ func (b *boundedReader) Read(p []byte) (int, error) {
 	n, err := b.r.Read(p)
 	b.left -= int64(n)
 	if b.left < 0 {
-		return n - 1, errTooLarge
+		return n - 1, ErrTooLarge
 	}
 	return n, err
 }

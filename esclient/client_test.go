@@ -251,13 +251,13 @@ func TestAnswerIsBounded(t *testing.T) {
 			}
 		}
 	}, nil)
-	if _, err := c.Count(t.Context(), "i"); !errors.Is(err, errTooLarge) {
-		t.Errorf("error %v, want %v", err, errTooLarge)
+	if _, err := c.Count(t.Context(), "i"); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("error %v, want %v", err, ErrTooLarge)
 	}
 }
 
 func TestAnswerOfExactlyTheBoundIsRead(t *testing.T) {
-	for limit, want := range map[int64]error{3: errTooLarge, 4: nil, 5: nil} {
+	for limit, want := range map[int64]error{3: ErrTooLarge, 4: nil, 5: nil} {
 		b, err := io.ReadAll(&boundedReader{r: strings.NewReader("abcd"), left: limit})
 		if !errors.Is(err, want) || err == nil && string(b) != "abcd" {
 			t.Errorf("bound %d: %q, %v, want error %v", limit, b, err, want)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -26,6 +27,8 @@ type WriteTarget struct {
 	// Routing is what the alias adds to writes that have no routing, "" for
 	// nothing.
 	Routing string
+	// Aliases are those of the index, in order.
+	Aliases []string
 	// Pipelines says that the index names an ingest pipeline of its own, which
 	// may change a document before it is indexed.
 	Pipelines bool
@@ -58,6 +61,9 @@ func (t *WriteTarget) Stores(number, keyword string) bool {
 // bytes estimates the memory of the target.
 func (t *WriteTarget) bytes() int {
 	n := len(t.Index)
+	for _, a := range t.Aliases {
+		n += len(a) + 16
+	}
 	for _, f := range t.Texts {
 		n += len(f.Name) + len(f.Source) + 32
 	}
@@ -73,6 +79,10 @@ const (
 	targetBytes = 32 << 20
 	// targetLoads is how many targets are asked for at once.
 	targetLoads = 8
+	// aliasTime is how long an alias is believed to stand for an index, and
+	// aliasBytes bounds what is kept of that.
+	aliasTime  = 5 * time.Second
+	aliasBytes = 4 << 20
 	// maxMappingDepth is the deepest nesting of fields that is followed. The
 	// engines refuse more than 20 levels, unless told otherwise.
 	maxMappingDepth = 100
@@ -86,10 +96,14 @@ type WriteTargets struct {
 	loader *loader
 	count  counters
 	memo   *memo[string, *WriteTarget]
+	// aliased are the indices that aliases stand for.
+	aliased *memo[string, string]
 }
 
 // NewWriteTargets returns targets that ask client and believe an answer for
-// ttl, which is positive. [WriteTargets.Close] ends it.
+// ttl, which is positive; which index a name stands for that is not its own, no
+// longer than 5 seconds: that is how indices are switched. [WriteTargets.Close]
+// ends it.
 func NewWriteTargets(client *Client, ttl time.Duration) *WriteTargets {
 	t := &WriteTargets{client: client, loader: newLoader(targetLoads, loadTimeout)}
 	t.memo = newMemo(t.loader, &t.count, false, targetBytes,
@@ -104,6 +118,9 @@ func NewWriteTargets(client *Client, ttl time.Duration) *WriteTargets {
 			}
 			return min(failureTime, ttl)
 		})
+	t.aliased = newMemo(t.loader, &t.count, false, aliasBytes,
+		func(name, index string) int { return len(name) + len(index) },
+		func(string, error) time.Duration { return min(aliasTime, ttl) })
 	return t
 }
 
@@ -111,32 +128,44 @@ func NewWriteTargets(client *Client, ttl time.Duration) *WriteTargets {
 // [ErrNoTarget], or an [*Error] with the status 404 where nothing has the
 // name.
 func (t *WriteTargets) Target(ctx context.Context, name string) (*WriteTarget, error) {
-	if target, ok, err := t.memo.get(name); ok {
-		return target, err
-	}
 	own := strings.Clone(name)
+	if target, ok, err := t.memo.get(name); ok {
+		if err != nil || target.Index == name {
+			return target, err
+		}
+		index, err := t.aliased.load(ctx, own, func(ctx context.Context) (string, error) {
+			return t.client.writeIndex(ctx, own)
+		})
+		switch {
+		case err != nil:
+			return nil, err
+		case index == target.Index:
+			return target, nil
+		}
+		t.memo.cache.Invalidate(own)
+	}
 	return t.memo.load(ctx, own, func(ctx context.Context) (*WriteTarget, error) {
 		return t.client.writeTarget(ctx, own)
 	})
 }
 
 // Forget drops what is known of a name.
-func (t *WriteTargets) Forget(name string) { t.memo.cache.Invalidate(name) }
+func (t *WriteTargets) Forget(name string) {
+	t.memo.cache.Invalidate(name)
+	t.aliased.cache.Invalidate(name)
+}
 
 // Close ends the loads under way and drops what is known.
 func (t *WriteTargets) Close() {
 	t.loader.close()
 	t.memo.close()
+	t.aliased.close()
 }
 
 // writeTarget asks for what index a name stands for in a write.
 func (c *Client) writeTarget(ctx context.Context, name string) (*WriteTarget, error) {
 	if name == "" || strings.HasPrefix(name, "_") || !(Indices{Expression: name}).single() && !strings.HasPrefix(name, "<") {
 		return nil, fmt.Errorf("%q: %w", name, ErrNoTarget)
-	}
-	type aliasEntry struct {
-		IndexRouting string `json:"index_routing"`
-		Writes       *bool  `json:"is_write_index"`
 	}
 	var answer map[string]struct {
 		Aliases  map[string]aliasEntry `json:"aliases"`
@@ -147,32 +176,78 @@ func (c *Client) writeTarget(ctx context.Context, name string) (*WriteTarget, er
 	if err := c.call(ctx, request{method: http.MethodGet, path: indexPath(name, query)}, &answer); err != nil {
 		return nil, err
 	}
-	var names []string // of the indices that may be meant
+	entries := make(map[string]map[string]aliasEntry, len(answer))
 	for index, about := range answer {
-		alias, ok := about.Aliases[name]
-		switch {
-		case index == name:
-		case len(answer) == 1: // date math, or the alias of one index; a data stream has no alias of its name
-			ok = ok || strings.HasPrefix(name, "<")
-		default:
-			ok = ok && alias.Writes != nil && *alias.Writes
-		}
-		if ok || index == name {
-			names = append(names, index)
-		}
+		entries[index] = about.Aliases
 	}
-	if len(names) != 1 {
+	index := chooseIndex(name, entries)
+	if index == "" {
 		return nil, fmt.Errorf("%q stands for %d indices: %w", name, len(answer), ErrNoTarget)
 	}
-	about := answer[names[0]]
+	about := answer[index]
 	target := &WriteTarget{
-		Index: names[0], Routing: about.Aliases[name].IndexRouting,
+		Index: index, Routing: about.Aliases[name].IndexRouting, Aliases: slices.Sorted(maps.Keys(about.Aliases)),
 		Pipelines: hasPipeline(about.Settings, "default_pipeline") || hasPipeline(about.Settings, "final_pipeline"),
 	}
 	if err := target.readMappings(about.Mappings); err != nil {
 		return nil, fmt.Errorf("mapping of index %q: %w", target.Index, err)
 	}
 	return target, nil
+}
+
+// An aliasEntry is what an index says of one of its aliases.
+type aliasEntry struct {
+	IndexRouting string `json:"index_routing"`
+	Writes       *bool  `json:"is_write_index"`
+}
+
+// chooseIndex returns which of the indices that a name stands for its writes
+// go to, "" for none. entries are their aliases.
+func chooseIndex(name string, entries map[string]map[string]aliasEntry) string {
+	var chosen []string
+	for index, aliases := range entries {
+		alias, ok := aliases[name]
+		switch {
+		case index == name:
+			ok = true
+		case len(entries) == 1: // date math, or the alias of one index; a data stream has no alias of its name
+			ok = ok || strings.HasPrefix(name, "<")
+		default:
+			ok = ok && alias.Writes != nil && *alias.Writes
+		}
+		if ok {
+			chosen = append(chosen, index)
+		}
+	}
+	if len(chosen) != 1 {
+		return ""
+	}
+	return chosen[0]
+}
+
+// writeIndex asks for what index a name that is not its own stands for, "" for
+// none.
+func (c *Client) writeIndex(ctx context.Context, name string) (string, error) {
+	path := "/_alias/" + url.PathEscape(name)
+	if strings.HasPrefix(name, "<") { // date math
+		path = indexPath(name, "/_alias")
+	}
+	var answer map[string]struct {
+		Aliases map[string]aliasEntry `json:"aliases"`
+	}
+	err := c.call(ctx, request{method: http.MethodGet, path: path}, &answer)
+	var refused *Error
+	switch {
+	case errors.As(err, &refused) && refused.Status == http.StatusNotFound:
+		return "", nil
+	case err != nil:
+		return "", err
+	}
+	entries := make(map[string]map[string]aliasEntry, len(answer))
+	for index, about := range answer {
+		entries[index] = about.Aliases
+	}
+	return chooseIndex(name, entries), nil
 }
 
 // hasPipeline reports whether a setting names a pipeline. "_none" is none.
@@ -188,19 +263,13 @@ func (t *WriteTarget) readMappings(mappings jsontext.Value) error {
 		return nil
 	}
 	var m struct {
-		Source struct {
-			Enabled  *bool          `json:"enabled"`
-			Mode     string         `json:"mode"`
-			Includes jsontext.Value `json:"includes"`
-			Excludes jsontext.Value `json:"excludes"`
-		} `json:"_source"`
+		Source     sourceMapping             `json:"_source"`
 		Properties map[string]jsontext.Value `json:"properties"`
 	}
 	if err := decode(mappings, &m); err != nil {
 		return err
 	}
-	t.PartialSource = m.Source.Enabled != nil && !*m.Source.Enabled || m.Source.Mode == "disabled" ||
-		len(m.Source.Includes) > 0 || len(m.Source.Excludes) > 0
+	t.PartialSource = m.Source.lack() != ""
 	if err := t.readProperties("", m.Properties, 0); err != nil {
 		return err
 	}
@@ -208,6 +277,27 @@ func (t *WriteTarget) readMappings(mappings jsontext.Value) error {
 	t.Texts = slices.DeleteFunc(t.Texts, func(f TextField) bool { return slices.Contains(copied, f.Source) })
 	slices.SortFunc(t.Texts, func(a, b TextField) int { return strings.Compare(a.Name, b.Name) })
 	return nil
+}
+
+// A sourceMapping is what a mapping says of the _source.
+type sourceMapping struct {
+	Enabled  *bool          `json:"enabled"`
+	Mode     string         `json:"mode"`
+	Includes jsontext.Value `json:"includes"`
+	Excludes jsontext.Value `json:"excludes"`
+}
+
+// lack returns what an update would lose, "" where the index keeps the whole
+// _source.
+func (s *sourceMapping) lack() string {
+	switch {
+	case s.Enabled != nil && !*s.Enabled, s.Mode == "disabled":
+		return "the index keeps no _source"
+	case len(s.Includes) > 0 || len(s.Excludes) > 0:
+		return "the index keeps a part of the _source only, and an update would lose the rest"
+	default:
+		return ""
+	}
 }
 
 // readProperties notes the fields below a path, which is "" or ends in a

@@ -57,6 +57,39 @@ func TestWriteTargetsKnowTheFields(t *testing.T) {
 	}
 }
 
+// An alias is switched from one index to the next while their mappings are
+// believed.
+func TestAliasesAreBelievedForAMoment(t *testing.T) {
+	about := func(index string) string { return `{"` + index + `":{"aliases":{"docs":{}},"mappings":{}}}` }
+	f := newFake().reply("GET /docs", http.StatusOK, about("v1")).reply("GET /_alias/docs", http.StatusOK, about("v1")).
+		reply("GET /v2", http.StatusOK, about("v2"))
+	targets := NewWriteTargets(f.client(t), time.Minute)
+	t.Cleanup(targets.Close)
+	check := func(name, want string) {
+		t.Helper()
+		if target, err := targets.Target(t.Context(), name); err != nil || target.Index != want {
+			t.Fatalf("%v, %v; want %q", target, err, want)
+		}
+	}
+	for range 3 {
+		check("docs", "v1")
+		check("v2", "v2")
+	}
+	f.reply("GET /docs", http.StatusOK, about("v2")).reply("GET /_alias/docs", http.StatusOK, about("v2"))
+	check("docs", "v1")
+	if got := targets.aliased.expiry("v1", nil); got != aliasTime {
+		t.Errorf("an alias is believed for %v, want %v", got, aliasTime)
+	}
+	targets.aliased.cache.Invalidate("docs") // as if that time was over
+	check("docs", "v2")
+	f.reply("GET /_alias/docs", http.StatusNotFound, `{}`).reply("GET /docs", http.StatusOK, `{"docs":{"mappings":{}}}`)
+	targets.aliased.cache.Invalidate("docs")
+	check("docs", "docs")
+	if got := []int{f.asked("GET /_alias"), f.asked("GET /docs"), f.asked("GET /v2")}; !slices.Equal(got, []int{3, 3, 1}) {
+		t.Errorf("asked %v times for the alias, by it and for the index, want 3, 3 and 1", got)
+	}
+}
+
 func TestWriteTargetsResolveNames(t *testing.T) {
 	about := func(aliases, more string) string {
 		return fmt.Sprintf(`{"aliases":{%s},"mappings":{%s}}`, aliases, more)
@@ -67,9 +100,9 @@ func TestWriteTargetsResolveNames(t *testing.T) {
 		want         WriteTarget
 		err          error
 	}{
-		{name: "one", answer: `{"x":` + about(`"one":{"index_routing":"r"}`, "") + `}`, want: WriteTarget{Index: "x", Routing: "r"}},
+		{name: "one", answer: `{"x":` + about(`"one":{"index_routing":"r"}`, "") + `}`, want: WriteTarget{Index: "x", Routing: "r", Aliases: []string{"one"}}},
 		{
-			name: "writes", want: WriteTarget{Index: "y"},
+			name: "writes", want: WriteTarget{Index: "y", Aliases: []string{"writes"}},
 			answer: `{"x":` + about(`"writes":{}`, "") + `,"y":` + about(`"writes":{"is_write_index":true}`, "") + `}`,
 		},
 		{name: "several", answer: `{"x":` + about(`"several":{}`, "") + `,"y":` + about(`"several":{}`, "") + `}`, err: ErrNoTarget},
@@ -82,6 +115,7 @@ func TestWriteTargetsResolveNames(t *testing.T) {
 		{name: "piped", answer: `{"piped":{"settings":{"index.final_pipeline":"p"}}}`, want: WriteTarget{Index: "piped", Pipelines: true}},
 		{name: "unpiped", answer: `{"unpiped":{"settings":{"index.default_pipeline":"_none"}}}`, want: WriteTarget{Index: "unpiped"}},
 		{name: "bare", answer: `{"bare":` + about("", `"_source":{"enabled":false}`) + `}`, want: WriteTarget{Index: "bare", PartialSource: true}},
+		{name: "none", answer: `{"none":` + about("", `"_source":{"mode":"disabled"}`) + `}`, want: WriteTarget{Index: "none", PartialSource: true}},
 		{name: "cut", answer: `{"cut":` + about("", `"_source":{"excludes":["x"]}`) + `}`, want: WriteTarget{Index: "cut", PartialSource: true}},
 		{name: "missing", status: http.StatusNotFound, answer: `{}`, err: &Error{}},
 	} {
@@ -105,39 +139,6 @@ func TestWriteTargetsResolveNames(t *testing.T) {
 				t.Errorf("the target (-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-func TestUnstoredTermsAreReadInTheirOrder(t *testing.T) {
-	f := newFake().reply("POST /_mtermvectors", http.StatusOK, `{"docs":[
-		{"_index":"x","term_vectors":{"a.b":{"field_statistics":{"doc_count":1},"terms":{"car":{"term_freq":2},"3.1":{"doc_freq":9,"term_freq":1}}}}},
-		{"_index":"x"},{"_index":"x","error":{"type":"t","reason":"r","root_cause":[{}]}}]}`)
-	got, err := f.client(t).UnstoredTerms(t.Context(), []UnstoredDoc{
-		{Index: "x", Routing: "r", Fields: []string{"a.b"}, Texts: map[string][]jsontext.Value{"a.b": {jsontext.Value(`"c\u0061r"`), jsontext.Value(`3.10`)}, "b": nil}},
-		{Index: "x"},
-		{Index: "x"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []UnstoredTerms{
-		{Fields: map[string][]TermFreq{"a.b": {{"car", 2}, {"3.1", 1}}}}, {}, {Err: &Error{Type: "t", Reason: "r"}},
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the terms (-want +got):\n%s", diff)
-	}
-	const asked = `"routing":"r","term_statistics":false,"doc":{"a.b":["c\u0061r",3.10],"b":[]}}`
-	if f.asked(asked) != 1 {
-		t.Errorf("the call is %s, want in it %s", f.calls, asked)
-	}
-}
-
-func TestUnstoredTermsOfAnotherNumberOfDocumentsAreRefused(t *testing.T) {
-	for _, answer := range []string{`{"docs":[]}`, `{"docs":{}}`, `{"docs":[{"term_vectors":{"x":{"terms":{"y":{"term_freq":"z"}}}}}]}`, `[]`, `{}`} {
-		f := newFake().reply("POST /_mtermvectors", http.StatusOK, answer)
-		if got, err := f.client(t).UnstoredTerms(t.Context(), []UnstoredDoc{{Index: "x"}}); err == nil {
-			t.Errorf("%s: %v, want an error", answer, got)
-		}
 	}
 }
 
@@ -221,11 +222,7 @@ func TestEngineMakesTheTermsOfUnstoredDocumentsAsItIndexesThem(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range docs {
-			terms := map[string]int64{}
-			for _, term := range got[i].Fields[field] {
-				terms[term.Term] = term.Freq
-			}
-			if diff := cmp.Diff(want[i].Freqs, terms); diff != "" || got[i].Err != nil {
+			if diff := cmp.Diff(want[i].Fields[field], got[i].Fields[field], anyOrder); diff != "" || got[i].Err != nil {
 				t.Errorf("%s of %v (-indexed +unstored): %v\n%s", field, docs[i], got[i].Err, diff)
 			}
 		}
@@ -271,16 +268,12 @@ func TestEngineIndexesTheNumbersOfAnUpdateAsUnstoredOnes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	terms := map[string]int64{}
-	for _, term := range got[0].Fields["body"] {
-		terms[term.Term] = term.Freq
-	}
 	want, err := e.TermFreqs(t.Context(), "body", []DocRef{{Index: e.index("numbers"), ID: "1"}, {Index: e.index("numbers"), ID: "2"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, w := range want {
-		if diff := cmp.Diff(w.Freqs, terms); diff != "" {
+		if diff := cmp.Diff(w.Fields["body"], got[0].Fields["body"], anyOrder); diff != "" {
 			t.Errorf("(-indexed +unstored):\n%s", diff)
 		}
 	}

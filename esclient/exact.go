@@ -3,9 +3,7 @@ package esclient
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 )
 
@@ -29,20 +27,22 @@ func (c *Client) ExactTerms(ctx context.Context, o ScanOptions, fn func(id strin
 		return err
 	}
 	return c.scroll(ctx, o.Index, o.body(exactPage, false), func(page []hit) error {
-		docs, err := c.termVectors(ctx, o.Fields, page)
-		if err != nil {
-			return err
+		call := vectorCall{positions: true, timeout: pageTimeout, limit: maxPage}
+		for i := range page {
+			call.entries = append(call.entries, vectorEntry{
+				VectorRequest: VectorRequest{Index: page[i].Index, ID: page[i].ID, Routing: page[i].Routing, Fields: o.Fields},
+			})
 		}
-		for i := range docs {
-			texts := docs[i].texts(o.Fields)
+		return c.termVectors(ctx, call, func(i int, d *vectorDoc) error {
+			if d.Err != nil {
+				return fmt.Errorf("term vectors of document %q: %w", page[i].ID, d.Err)
+			}
+			texts := d.texts(o.Fields)
 			if len(texts) == 0 {
-				continue
+				return nil
 			}
-			if err := fn(docs[i].ID, texts); err != nil {
-				return err
-			}
-		}
-		return nil
+			return fn(page[i].ID, texts)
+		})
 	})
 }
 
@@ -71,52 +71,6 @@ func (c *Client) checkAlike(ctx context.Context, index string, fields []string) 
 	return nil
 }
 
-// A vectorDoc is a document of an _mtermvectors answer.
-type vectorDoc struct {
-	ID    string `json:"_id"`
-	Error *struct {
-		Type string `json:"type"`
-	} `json:"error"`
-	Vectors map[string]struct {
-		Terms map[string]struct {
-			Tokens []struct {
-				Position int `json:"position"`
-			} `json:"tokens"`
-		} `json:"terms"`
-	} `json:"term_vectors"`
-}
-
-// termVectors asks for the terms of the documents of a page.
-func (c *Client) termVectors(ctx context.Context, fields []string, page []hit) ([]vectorDoc, error) {
-	docs := make([]object, len(page))
-	for i, h := range page {
-		docs[i] = object{
-			"_index": h.Index, "_id": h.ID, "fields": fields, "positions": true,
-			"offsets": false, "payloads": false, "term_statistics": false, "field_statistics": false,
-		}
-		if h.Routing != "" {
-			docs[i]["routing"] = h.Routing
-		}
-	}
-	var answer struct {
-		Docs []vectorDoc `json:"docs"`
-	}
-	const filter = "docs._id,docs.error.type,docs.term_vectors.*.terms.*.tokens.position"
-	r := request{
-		method: http.MethodPost, path: "/_mtermvectors?filter_path=" + filter,
-		body: object{"docs": docs}, timeout: pageTimeout, limit: maxPage,
-	}
-	if err := c.call(ctx, r, &answer); err != nil {
-		return nil, err
-	}
-	for _, d := range answer.Docs {
-		if d.Error != nil {
-			return nil, fmt.Errorf("term vectors of document %q: %w", d.ID, errors.New(d.Error.Type))
-		}
-	}
-	return answer.Docs, nil
-}
-
 // texts returns the document's terms in each of the fields that has any, cut
 // at large gaps.
 func (d *vectorDoc) texts(fields []string) [][]string {
@@ -127,9 +81,9 @@ func (d *vectorDoc) texts(fields []string) [][]string {
 	var texts [][]string
 	for _, f := range fields {
 		var all []occurrence
-		for term, t := range d.Vectors[f].Terms {
-			for _, at := range t.Tokens {
-				all = append(all, occurrence{at.Position, term})
+		for i, t := range d.Fields[f] {
+			for _, at := range d.positions[f][i] {
+				all = append(all, occurrence{at, t.Term})
 			}
 		}
 		slices.SortFunc(all, func(a, b occurrence) int {

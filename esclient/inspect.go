@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -24,6 +26,9 @@ type Inspection struct {
 	// where that is an alias. "" says that the index does not map it, and then
 	// all that follows up to Dotted is empty.
 	Field string
+	// Problem says why the index has something else than text to search under
+	// the name; "" that it has none or text. Field is then "".
+	Problem string
 	// Analyzer and SearchAnalyzer are as the mapping has them, "" where it does
 	// not name them.
 	Analyzer, SearchAnalyzer string
@@ -49,20 +54,35 @@ type Inspection struct {
 	Settings map[string]jsontext.Value
 	// Mappings are all of its mappings.
 	Mappings jsontext.Value
+
+	// treatment is what [indexField.treatment] says.
+	treatment string
 }
+
+// Alike reports whether two indices that map the field analyze and score it
+// alike: searches of both are left alone otherwise.
+func (i *Inspection) Alike(other *Inspection) bool { return i.treatment == other.treatment }
 
 // A Candidate is a field that has the text of the field inspected.
 type Candidate struct {
 	// Field is its full name, Similarity the name of its similarity.
 	Field, Similarity string
-	// Scripted says that it has the scripted similarity. Else K1 is BM25's.
+	// Scripted says that it has the scripted similarity.
 	Scripted bool
-	K1       float64
+	// K1 is that of a similarity with a definition of its own in the settings, 0
+	// where it names none.
+	K1 float64
 	// Problem says why its scores cannot be used, "" that they can.
 	Problem string
 	// Retunable says that the similarity is all that is in the way, and has a
 	// definition of its own in the settings, that can be changed.
 	Retunable bool
+}
+
+// Same reports whether two fields that score linearly have the same name and
+// score alike.
+func (c *Candidate) Same(other *Candidate) bool {
+	return c.Field == other.Field && c.Scripted == other.Scripted && c.K1 == other.K1
 }
 
 // A StoredField is what the mapping has of a norm or an id.
@@ -74,10 +94,9 @@ type StoredField struct {
 }
 
 // Inspect tells what the indices of an expression hold of that which exact
-// scores of a field need, by their names: those that map it, those that do not,
-// and those that are closed. norm and weights are as in [Cached.Linear]. It
-// returns an error that wraps [ErrNotText] where an index maps the field as
-// something else.
+// scores of a field need, by their names: those that map it, those that do not
+// or not as text, and those that are closed. norm and weights are as in
+// [Cached.Linear].
 func (c *Client) Inspect(ctx context.Context, index, field, norm, weights string) ([]Inspection, error) {
 	indices := Indices{Expression: index}
 	if err := indices.check(); err != nil {
@@ -98,7 +117,7 @@ func (c *Client) Inspect(ctx context.Context, index, field, norm, weights string
 	for _, name := range slices.Sorted(maps.Keys(answer)) {
 		i, err := inspect(name, answer[name].Mappings, answer[name].Settings, field, norm, weights)
 		if err != nil {
-			return nil, fmt.Errorf("index %q: %w", name, err)
+			return nil, err
 		}
 		all = append(all, i)
 	}
@@ -117,29 +136,34 @@ func inspect(index string, mappings jsontext.Value, s settings, field, norm, wei
 	m := indexMapping{Settings: s}
 	if len(mappings) > 0 {
 		if err := errors.Join(decode(mappings, &root), decode(mappings, &m.Mappings)); err != nil {
-			return i, err
+			return i, fmt.Errorf("mappings of index %q: %w", index, err)
 		}
 	}
 	i.Dotted = string(root.Subobjects) == "false"
 	if err := i.inspectStored(&m, norm, weights); err != nil {
-		return i, err
+		return i, fmt.Errorf("mapping of index %q: %w", index, err)
 	}
 	fields, err := findFields(map[string]indexMapping{index: m}, field)
 	if errors.Is(err, ErrNotText) {
 		if p, _, findErr := m.resolve(field); p == nil && findErr == nil {
 			return i, nil // an index without the field
 		}
+		i.Problem = strings.TrimPrefix(err.Error(), fmt.Sprintf("index %q ", index))
+		return i, nil
 	}
 	if err != nil {
 		return i, err
 	}
-	return i, i.inspectField(&m, &fields[0], field)
+	if err := i.inspectField(&m, &fields[0], field); err != nil {
+		return i, fmt.Errorf("mapping of index %q: %w", index, err)
+	}
+	return i, nil
 }
 
 // inspectField fills in what there is of a field.
 func (i *Inspection) inspectField(m *indexMapping, f *indexField, field string) error {
 	i.Field = cmp.Or(f.field, field)
-	i.Nested, i.Source = f.nested, f.source
+	i.Nested, i.Source, i.treatment = f.nested, f.source, f.treatment()
 	own, err := find(m.Mappings.Properties, i.Field, 0, "")
 	if err != nil {
 		return err
@@ -166,10 +190,15 @@ func (i *Inspection) inspectField(m *indexMapping, f *indexField, field string) 
 	}
 	all, err := m.related(f, field)
 	for _, r := range all {
-		i.Candidates = append(i.Candidates, Candidate{
-			Field: r.name, Similarity: r.similarity, Scripted: r.scripted, K1: r.k1, Problem: r.problem,
-			Retunable: r.retunable && m.Settings.has("index.similarity."+r.similarity+"."),
-		})
+		prefix := "index.similarity." + r.similarity + "."
+		c := Candidate{
+			Field: r.name, Similarity: r.similarity, Scripted: r.scripted, Problem: r.problem,
+			Retunable: r.retunable && m.Settings.has(prefix),
+		}
+		if k1, err := strconv.ParseFloat(m.Settings.text(prefix+"k1"), 64); err == nil {
+			c.K1 = k1
+		}
+		i.Candidates = append(i.Candidates, c)
 	}
 	return err
 }

@@ -67,7 +67,7 @@ func linearFake(indices map[string]linearIndex) *fake {
 		text := readAll(r)
 		switch {
 		case strings.Contains(text, `"avg"`):
-			_, _ = w.Write([]byte(`{"_shards":{"failed":0},"aggregations":{"norm":{"value":2.5}}}`))
+			_, _ = w.Write([]byte(normsAnswer(0, 10, "2.5")))
 		case strings.Contains(text, "more_like_this"):
 			_, _ = w.Write([]byte(`{"hits":{"hits":[{"_explanation":{"value":1,"description":"score(freq=1.0), computed as boost * idf * tf from:",
 				"details":[{"value":1.9,"description":"idf, computed"},{"value":0.1,"description":"tf, computed",
@@ -77,6 +77,13 @@ func linearFake(indices map[string]linearIndex) *fake {
 		}
 	})
 	return f
+}
+
+// normsAnswer is what a search for the norms answers where so many documents
+// have the field, other weights or none, or these with a mean norm.
+func normsAnswer(others, normed int, mean string) string {
+	return fmt.Sprintf(`{"_shards":{"failed":0},"aggregations":{"others":{"doc_count":%d},"normed":{"doc_count":%d,"norm":{"value":%s}}}}`,
+		others, normed, mean)
 }
 
 func readAll(r *http.Request) string {
@@ -119,9 +126,9 @@ func TestLinearFieldIsFoundByItsSimilarity(t *testing.T) {
 		"the similarity of all fields": {
 			linearIndex{
 				body:     `{"type":"text"}`,
-				settings: `,"index.similarity.default.type":"BM25","index.similarity.default.k1":"1000.0","index.similarity.default.b":"0.0"`,
+				settings: `,"index.similarity.default.type":"BM25","index.similarity.default.k1":"5000.0","index.similarity.default.b":"0.0"`,
 			},
-			Linear{Field: "body", Factor: 1e-3},
+			Linear{Field: "body", Factor: 2e-4},
 			nil,
 		},
 		"analyzers of one definition": {
@@ -129,7 +136,7 @@ func TestLinearFieldIsFoundByItsSimilarity(t *testing.T) {
 			Linear{},
 			ErrNoLinear, // "english" is not defined here, and may be another
 		},
-		"k1 too small":             {linearIndex{body: withMulti(english), settings: similarity("type=BM25", "k1=999", "b=0")}, Linear{}, ErrNoLinear},
+		"k1 too small":             {linearIndex{body: withMulti(english), settings: similarity("type=BM25", "k1=4999", "b=0")}, Linear{}, ErrNoLinear},
 		"k1 too large":             {linearIndex{body: withMulti(english), settings: similarity("type=BM25", "k1=100001", "b=0")}, Linear{}, ErrNoLinear},
 		"k1 that is no number":     {linearIndex{body: withMulti(english), settings: similarity("type=BM25", "k1=NaN", "b=0")}, Linear{}, ErrNoLinear},
 		"b of 0.75, as by default": {linearIndex{body: withMulti(english), settings: similarity("type=BM25", "k1=10000")}, Linear{}, ErrNoLinear},
@@ -166,7 +173,7 @@ func TestLinearFieldIsFoundByItsSimilarity(t *testing.T) {
 			if got != test.want {
 				t.Errorf("%+v, want %+v", got, test.want)
 			}
-			if n := f.asked(`"akin_norm_weights.body":{"value":"` + weightsID + `"}`); n != 1 {
+			if n := f.asked(`"normed":{"aggs":{"norm":{"avg":{"field":"akin_norm.body"}}},"filter":{"term":{"akin_norm_weights.body":{"value":"` + weightsID + `"}`); n != 1 {
 				t.Errorf("%d searches for the norms by the weights", n)
 			}
 		})
@@ -220,18 +227,42 @@ func TestFieldsInNestedObjectsHaveNoNorms(t *testing.T) {
 
 func TestDocumentsMustHaveNorms(t *testing.T) {
 	index := map[string]linearIndex{"i": {body: withMulti(english), settings: similarity("type=scripted", "script.source="+LinearScript)}}
-	for answer, want := range map[string]error{
-		`{"_shards":{"failed":0},"aggregations":{"norm":{"value":null}}}`:  ErrNoNorms,
-		`{"_shards":{"failed":0},"aggregations":{"norm":{"value":0}}}`:     ErrNoNorms,
-		`{"_shards":{"failed":0},"aggregations":{"norm":{"value":-1}}}`:    ErrNoNorms,
-		`{"_shards":{"failed":1},"aggregations":{"norm":{"value":2.5}}}`:   nil,
-		`{"_shards":{"failed":0},"aggregations":{"norm":{"value":1e999}}}`: nil,
+	other := errors.New("another")
+	for name, test := range map[string]struct {
+		answer string
+		want   error // other for one that is not ErrNoNorms
+	}{
+		"no documents":                  {normsAnswer(0, 0, "null"), ErrNoNorms},
+		"none without terms":            {normsAnswer(0, 5, "null"), ErrNoNorms},
+		"zero":                          {normsAnswer(0, 5, "0"), ErrNoNorms},
+		"negative":                      {normsAnswer(0, 5, "-1"), ErrNoNorms},
+		"no number":                     {normsAnswer(0, 5, "1e999"), other},
+		"a shard failed":                {strings.Replace(normsAnswer(0, 5, "2.5"), `"failed":0`, `"failed":1`, 1), other},
+		"one document of many":          {normsAnswer(999, 1, "2.5"), ErrNoNorms},
+		"half a backfill":               {normsAnswer(50, 50, "2.5"), ErrNoNorms},
+		"a few more than are let pass":  {normsAnswer(101, 899, "2.5"), ErrNoNorms},
+		"as many as are let pass":       {normsAnswer(100, 900, "2.5"), nil},
+		"a few written past the weight": {normsAnswer(1, 99, "2.5"), nil},
 	} {
-		f := linearFake(index).reply("POST /_search", 200, answer)
-		l, err := f.cached(t).Linear(t.Context(), at("i"), "body", normPath, weightsPath, weightsID)
-		if err == nil || errors.Is(err, ErrNoNorms) != (want != nil) {
-			t.Errorf("%s: %+v, %v", answer, l, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			f := linearFake(index).reply("POST /_search", 200, test.answer)
+			l, err := f.cached(t).Linear(t.Context(), at("i"), "body", normPath, weightsPath, weightsID)
+			switch {
+			case test.want == nil && (err != nil || l.Missing != 2.5), test.want != nil && err == nil,
+				err != nil && errors.Is(err, ErrNoNorms) != errors.Is(test.want, ErrNoNorms):
+				t.Errorf("%+v, %v, want %v", l, err, test.want)
+			}
+			for _, part := range []string{
+				`"query":{"bool":{"filter":{"exists":{"field":"body"}}}}`, `"bool":{"must_not":{"term":{"akin_norm_weights.body"`,
+			} {
+				if f.asked(part) != 1 {
+					t.Errorf("not asked for %s: %q", part, f.calls)
+				}
+			}
+			if f.asked("terminate_after") != 0 {
+				t.Error("some of the documents are counted")
+			}
+		})
 	}
 }
 
@@ -252,7 +283,7 @@ func TestFactorWithoutAnExplanationIsThatOfTheVersion(t *testing.T) {
 		f.reply("GET /", 200, `{"version":{`+test.version+`}}`)
 		f.on("POST /_search", func(w http.ResponseWriter, r *http.Request) {
 			if strings.Contains(readAll(r), `"avg"`) {
-				_, _ = w.Write([]byte(`{"aggregations":{"norm":{"value":1}}}`))
+				_, _ = w.Write([]byte(normsAnswer(0, 1, "1")))
 				return
 			}
 			w.WriteHeader(http.StatusForbidden)
@@ -321,9 +352,9 @@ func TestInspectionTellsWhatIsThere(t *testing.T) {
 	f := linearFake(nil)
 	f.reply("GET /x", 200, `{
 		"a":{"mappings":{"subobjects":false,"properties":{
-			"o.body":{"type":"text","analyzer":"english","fields":{"akin":{"type":"text","similarity":"akin_exact","analyzer":"english"},"raw":{"type":"keyword"}}},
+			"o.body":{"type":"text","analyzer":"english","fields":{"akin":{"type":"text","similarity":"akin_linear","analyzer":"english"},"raw":{"type":"keyword"}}},
 			"akin_norm.o__body":{"type":"long"}}},
-			"settings":{"index.similarity.akin_exact.type":"BM25","index.similarity.akin_exact.k1":"1.2"}},
+			"settings":{"index.similarity.akin_linear.type":"BM25","index.similarity.akin_linear.k1":"1.2"}},
 		"b":{"mappings":{"properties":{"o":{"properties":{"body":{"type":"text","similarity":"boolean"}}},
 			"akin_norm_weights":{"properties":{"o__body":{"type":"text"}}}}},"settings":{}},
 		"c":{"mappings":{},"settings":{}},
@@ -335,7 +366,7 @@ func TestInspectionTellsWhatIsThere(t *testing.T) {
 	a, b := all[0], all[1]
 	if !a.Dotted || len(a.Keys) != 1 || a.Norm.Problem == "" || a.Weights.Type != "" ||
 		strings.Join(a.MultiFields, ",") != "akin,raw" || string(a.Property) != `{"analyzer":"english","type":"text"}` ||
-		a.Linear("akin_exact") || len(a.Candidates) != 2 || a.Candidates[0].Retunable || !a.Candidates[1].Retunable {
+		a.Linear("akin_linear") || len(a.Candidates) != 2 || a.Candidates[0].Retunable || !a.Candidates[1].Retunable {
 		t.Errorf("%+v", a)
 	}
 	if b.Dotted || strings.Join(b.Keys, ",") != "o,body" || b.Norm.Type != "" || b.Weights.Problem == "" || b.Candidates[0].Retunable {
@@ -347,9 +378,25 @@ func TestInspectionTellsWhatIsThere(t *testing.T) {
 	if !all[3].Closed {
 		t.Errorf("%+v", all[3])
 	}
-	f.reply("GET /x", 200, `{"a":{"mappings":{"properties":{"o":{"properties":{"body":{"type":"keyword"}}}}},"settings":{}}}`)
-	if _, err := f.client(t).Inspect(t.Context(), "x", "o.body", "n", "w"); !errors.Is(err, ErrNotText) {
-		t.Errorf("a keyword: %v", err)
+}
+
+func TestInspectionGoesOnBehindAnIndexWithoutTheText(t *testing.T) {
+	f := newFake().reply("GET /x", 200, `{
+		"a":{"mappings":{"properties":{"body":{"type":"keyword"}}},"settings":{}},
+		"b":{"mappings":{"properties":{"body":{"type":"alias","path":"gone"}}},"settings":{}},
+		"c":{"mappings":{"properties":{"body":{"type":"text"}}},"settings":{}},
+		"d":{"mappings":{"properties":{"body":{"type":"text","similarity":"flat"}}},"settings":{"index.similarity.flat.type":"BM25","index.similarity.flat.k1":"2000"}},
+		"e":{"mappings":{"properties":{"body":{"type":"text"}}},"settings":{"index.number_of_shards":"3"}}}`)
+	all, err := f.client(t).Inspect(t.Context(), "x", "body", "n", "w")
+	if err != nil || len(all) != 5 {
+		t.Fatalf("%d: %v", len(all), err)
+	}
+	if all[0].Problem != "maps it as keyword: not a text field" || all[0].Field != "" || !strings.Contains(all[1].Problem, `"gone"`) {
+		t.Errorf("%q, %q", all[0].Problem, all[1].Problem)
+	}
+	c, d, e := &all[2], &all[3], &all[4]
+	if c.Problem != "" || c.Alike(d) || !c.Alike(e) || d.Candidates[0].K1 != 2000 || c.Candidates[0].K1 != 0 {
+		t.Errorf("%+v\n%+v\n%+v", c, d, e)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -65,70 +64,6 @@ func (c *Client) ScanRefs(ctx context.Context, o RefOptions, fn func(docs []DocR
 		}
 		return fn(docs)
 	})
-}
-
-// DocTerms are the terms of one document in a field.
-type DocTerms struct {
-	// Found is false for a document that is not there any more, and Version is
-	// the one that the terms are of.
-	Found   bool
-	Version int64
-	// Freqs are the frequencies by term, empty where the field has no terms.
-	Freqs map[string]int64
-	// Err is why there are no terms to tell of; the others may well have some.
-	Err error
-}
-
-// TermFreqs returns the terms of documents in a field as they are now, not yet
-// visible writes included, in the order of docs. It reads nothing but index, id
-// and routing of a document. Call it with some hundred documents at most.
-func (c *Client) TermFreqs(ctx context.Context, field string, docs []DocRef) ([]DocTerms, error) {
-	asked := make([]object, len(docs))
-	for i, d := range docs {
-		asked[i] = object{
-			"_index": d.Index, "_id": d.ID, "fields": []string{field}, "positions": false,
-			"offsets": false, "payloads": false, "term_statistics": false, "field_statistics": false,
-		}
-		if d.Routing != "" {
-			asked[i]["routing"] = d.Routing
-		}
-	}
-	var answer struct {
-		Docs []struct {
-			Found   bool       `json:"found"`
-			Version int64      `json:"_version"`
-			Error   *itemError `json:"error"`
-			Vectors map[string]struct {
-				Terms map[string]struct {
-					Freq int64 `json:"term_freq"`
-				} `json:"terms"`
-			} `json:"term_vectors"`
-		} `json:"docs"`
-	}
-	const filter = "docs._version,docs.found,docs.error.type,docs.error.reason,docs.term_vectors.*.terms.*.term_freq"
-	r := request{
-		method: http.MethodPost, path: "/_mtermvectors?filter_path=" + filter,
-		body: object{"docs": asked}, timeout: pageTimeout, limit: maxPage,
-	}
-	if err := c.call(ctx, r, &answer); err != nil {
-		return nil, err
-	}
-	if len(answer.Docs) != len(docs) {
-		return nil, fmt.Errorf("POST /_mtermvectors: %d documents in the answer, asked for %d", len(answer.Docs), len(docs))
-	}
-	found := make([]DocTerms, len(docs))
-	for i := range answer.Docs {
-		d := &answer.Docs[i]
-		found[i] = DocTerms{Found: d.Found, Version: d.Version, Freqs: make(map[string]int64, len(d.Vectors[field].Terms))}
-		if d.Error != nil {
-			found[i].Err = d.Error.asError(0)
-			continue
-		}
-		for term, t := range d.Vectors[field].Terms {
-			found[i].Freqs[term] = t.Freq
-		}
-	}
-	return found, nil
 }
 
 // An itemError is what the cluster says of one of several documents.
@@ -255,59 +190,126 @@ func updateResult(status int, result string, e *itemError) UpdateResult {
 }
 
 // Refresh makes all writes to the indices of an expression visible to searches.
+// Where some shards fail to, [Interrupted] is true of the error.
 func (c *Client) Refresh(ctx context.Context, index string) error {
+	var answer struct {
+		Shards struct {
+			Failed int `json:"failed"`
+		} `json:"_shards"`
+	}
 	r := request{method: http.MethodPost, path: indexPath(index, "/_refresh"), timeout: pageTimeout}
-	return c.send(ctx, r, func(io.Reader) error { return nil })
+	if err := c.call(ctx, r, &answer); err != nil {
+		return err
+	}
+	if n := answer.Shards.Failed; n > 0 {
+		return fmt.Errorf("POST %s: %d of them: %w", r.path, n, errShards)
+	}
+	return nil
 }
 
 // ErrUncountable says that the term frequencies of a field's documents cannot
 // be had from the documents.
 var ErrUncountable = errors.New("its term frequencies cannot be read from the documents")
 
+// A CountableIndex is an index whose documents tell the term frequencies of a
+// field.
+type CountableIndex struct {
+	// Name is the concrete index.
+	Name string
+	// Texts are the names of the text fields that it maps, as in [WriteTarget].
+	Texts []string
+}
+
 // Countable returns the concrete indices of an expression that map the field,
-// by name. The error wraps [ErrNotText] or [ErrMixed] as elsewhere, and
-// [ErrUncountable] where [Client.TermFreqs] would not tell the truth or where a
-// partial update would lose something: the field lies in nested documents or
-// takes text of other fields by copy_to, or an index does not keep the whole
-// _source.
-func (c *Client) Countable(ctx context.Context, index, field string) ([]string, error) {
-	s, err := c.schema(ctx, Indices{Expression: index}, field)
+// by name. The error wraps [ErrNotText] as elsewhere, [ErrMixed] where they
+// have other index analyzers for it, and [ErrUncountable] where
+// [Client.TermFreqs] would not tell the truth or where a partial update would
+// lose something: the field lies in nested documents or takes text of other
+// fields by copy_to, or an index does not keep the whole _source.
+func (c *Client) Countable(ctx context.Context, index, field string) ([]CountableIndex, error) {
+	fields, err := c.indexFields(ctx, Indices{Expression: index}, field)
 	if err != nil {
 		return nil, err
 	}
-	if s.nested != "" {
-		return nil, fmt.Errorf("field %q of %q: it is in the nested documents of %q, each of which is a document to the engine: %w",
-			field, index, s.nested, ErrUncountable)
-	}
-	var answer map[string]struct {
-		Mappings jsontext.Value `json:"mappings"`
-	}
-	const filter = "?filter_path=*.mappings._source,*.mappings.**.copy_to"
-	if err := c.call(ctx, request{method: http.MethodGet, path: indexPath(index, "/_mapping"+filter)}, &answer); err != nil {
+	answer, err := c.allMappings(ctx, index)
+	if err != nil {
 		return nil, err
 	}
-	var names []string
-	for _, t := range s.targets {
-		if t.field != "" {
-			return nil, fmt.Errorf("field %q of %q is an alias, name the field %q itself: %w", field, index, t.field, ErrUncountable)
+	var all []CountableIndex
+	for i := range fields {
+		f := &fields[i]
+		mappings := answer[f.index].Mappings
+		if err := f.countable(&fields[0], mappings); err != nil {
+			return nil, fmt.Errorf("field %q of index %q: %w", field, f.index, err)
 		}
-		if reason := uncountable(answer[t.index].Mappings, t.source); reason != "" {
-			return nil, fmt.Errorf("field %q of index %q: %s: %w", field, t.index, reason, ErrUncountable)
+		var target WriteTarget
+		if err := target.readMappings(mappings); err != nil {
+			return nil, fmt.Errorf("mapping of index %q: %w", f.index, err)
 		}
-		names = append(names, t.index)
+		one := CountableIndex{Name: f.index}
+		for _, t := range target.Texts {
+			one.Texts = append(one.Texts, t.Name)
+		}
+		all = append(all, one)
 	}
-	return names, nil
+	return all, nil
+}
+
+// countable returns why the terms of f cannot be counted like those of first,
+// the same field of another index. How an index scores is not looked at.
+func (f *indexField) countable(first *indexField, mappings jsontext.Value) error {
+	switch {
+	case f.nested != "":
+		return fmt.Errorf("it is in the nested documents of %q, each of which is a document to the engine: %w", f.nested, ErrUncountable)
+	case f.field != "":
+		return fmt.Errorf("it is an alias, name the field %q itself: %w", f.field, ErrUncountable)
+	case f.settings.definition(f.indexAnalyzer) != first.settings.definition(first.indexAnalyzer):
+		return fmt.Errorf("its analyzer is another one than in index %q: %w", first.index, ErrMixed)
+	}
+	if reason := uncountable(mappings, f.source); reason != "" {
+		return fmt.Errorf("%s: %w", reason, ErrUncountable)
+	}
+	return nil
+}
+
+// Readable reports whether [Client.DocVectors] tells all terms that documents
+// of a concrete index have in a field: it is no alias, not filled by copy_to,
+// and the index keeps the whole _source that the terms are made of. The error
+// wraps [ErrNotText] as elsewhere.
+func (c *Client) Readable(ctx context.Context, index, field string) (bool, error) {
+	fields, err := c.indexFields(ctx, Indices{Expression: index}, field)
+	if err != nil {
+		return false, err
+	}
+	mappings, err := c.allMappings(ctx, index)
+	if err != nil {
+		return false, err
+	}
+	for i := range fields {
+		f := &fields[i]
+		if f.field != "" || uncountable(mappings[f.index].Mappings, f.source) != "" {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// A wholeMapping is what _mapping tells of an index.
+type wholeMapping struct {
+	Mappings jsontext.Value `json:"mappings"`
+}
+
+// allMappings returns the mappings of the indices of an expression.
+func (c *Client) allMappings(ctx context.Context, index string) (answer map[string]wholeMapping, err error) {
+	err = c.call(ctx, request{method: http.MethodGet, path: indexPath(index, "/_mapping")}, &answer)
+	return answer, err
 }
 
 // uncountable returns why a mapping does not let the terms of a field be
 // counted, whose text documents have at source; "" if it does.
 func uncountable(mappings jsontext.Value, source string) string {
 	var m struct {
-		Source struct {
-			Enabled  *bool          `json:"enabled"`
-			Includes jsontext.Value `json:"includes"`
-			Excludes jsontext.Value `json:"excludes"`
-		} `json:"_source"`
+		Source sourceMapping `json:"_source"`
 	}
 	if len(mappings) == 0 {
 		return ""
@@ -315,12 +317,10 @@ func uncountable(mappings jsontext.Value, source string) string {
 	if err := decode(mappings, &m); err != nil {
 		return "its mapping cannot be read"
 	}
-	switch {
-	case m.Source.Enabled != nil && !*m.Source.Enabled:
-		return "the index keeps no _source"
-	case len(m.Source.Includes) > 0 || len(m.Source.Excludes) > 0:
-		return "the index keeps a part of the _source only, and an update would lose the rest"
-	case slices.Contains(copyTargets(mappings), source):
+	if lack := m.Source.lack(); lack != "" {
+		return lack
+	}
+	if slices.Contains(copyTargets(mappings), source) {
 		return "other fields are copied to it by copy_to"
 	}
 	return ""

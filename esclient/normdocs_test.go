@@ -53,36 +53,6 @@ func TestRefsOfDocuments(t *testing.T) {
 	}
 }
 
-func TestTermFreqsOfDocuments(t *testing.T) {
-	// As OpenSearch 2.19.1 wrote it.
-	const answer = `{"docs":[
-		{"_version":1,"found":true,"term_vectors":{"body.akin":{"terms":{"dog":{"term_freq":1},"3.14":{"term_freq":2}}}}},
-		{"_version":1,"found":true},
-		{"_version":0,"found":false},
-		{"error":{"type":"index_not_found_exception","reason":"no such index [nope]"}}]}`
-	f := newFake().reply("POST /_mtermvectors", http.StatusOK, answer)
-	docs := []DocRef{{Index: "t", ID: "1", Routing: "x"}, {Index: "t", ID: "3"}, {Index: "t", ID: "4"}, {Index: "nope", ID: "5"}}
-	got, err := f.client(t).TermFreqs(t.Context(), "body.akin", docs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []DocTerms{
-		{Found: true, Version: 1, Freqs: map[string]int64{"dog": 1, "3.14": 2}},
-		{Found: true, Version: 1, Freqs: map[string]int64{}},
-		{Freqs: map[string]int64{}},
-		{Freqs: map[string]int64{}, Err: &Error{Type: "index_not_found_exception", Reason: "no such index [nope]"}},
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-	if f.asked(`"routing":"x"`) != 1 || strings.Count(f.calls[0], "routing") != 1 || f.asked(`"fields":["body.akin"]`) != 1 {
-		t.Errorf("asked %q", f.calls)
-	}
-	if _, err := f.client(t).TermFreqs(t.Context(), "body.akin", docs[:1]); err == nil {
-		t.Error("an answer of four documents for one")
-	}
-}
-
 func TestUpdatesOfDocuments(t *testing.T) {
 	// The first three as OpenSearch 2.19.1 wrote them.
 	const answer = `{"items":[
@@ -152,14 +122,16 @@ func TestUpdatesThatCannotBeSaid(t *testing.T) {
 
 func TestCopiesAndPartialSourcesAreUncountable(t *testing.T) {
 	for mapping, want := range map[string]string{
-		``:                               "",
-		`{}`:                             "",
-		`{"_source":{}}`:                 "",
-		`{"_source":{"enabled":true}}`:   "",
-		`{"_source":{"enabled":false}}`:  "no _source",
-		`{"_source":{"excludes":["x"]}}`: "part of the _source",
-		`{"_source":{"includes":["x"]}}`: "part of the _source",
-		`{"properties":{"a":{"copy_to":"body"}}}`:                                           "copy_to",
+		``:                                        "",
+		`{}`:                                      "",
+		`{"_source":{}}`:                          "",
+		`{"_source":{"enabled":true}}`:            "",
+		`{"_source":{"enabled":false}}`:           "no _source",
+		`{"_source":{"mode":"disabled"}}`:         "no _source",
+		`{"_source":{"mode":"synthetic"}}`:        "",
+		`{"_source":{"excludes":["x"]}}`:          "part of the _source",
+		`{"_source":{"includes":["x"]}}`:          "part of the _source",
+		`{"properties":{"a":{"copy_to":"body"}}}`: "copy_to",
 		`{"properties":{"o":{"properties":{"a":{"copy_to":["x","body"]}}}}}`:                "copy_to",
 		`{"dynamic_templates":[{"t":{"mapping":{"copy_to":"body"}}}]}`:                      "copy_to",
 		`{"properties":{"a":{"copy_to":["x","body.y"]},"copy_to":{"properties":{"a":{}}}}}`: "",
@@ -168,6 +140,73 @@ func TestCopiesAndPartialSourcesAreUncountable(t *testing.T) {
 		if (want == "") != (got == "") || !strings.Contains(got, want) {
 			t.Errorf("%s: %q, want %q", mapping, got, want)
 		}
+	}
+}
+
+func TestIndicesAreCountableByTheirAnalysisAlone(t *testing.T) {
+	for name, test := range map[string]struct {
+		other string // the mapping of the field in the second index
+		err   error
+	}{
+		"alike":                   {`{"type":"text","analyzer":"english"}`, nil},
+		"another similarity":      {`{"type":"text","analyzer":"english","similarity":"boolean"}`, nil},
+		"another search analyzer": {`{"type":"text","analyzer":"english","search_analyzer":"simple"}`, nil},
+		"another analyzer":        {`{"type":"text"}`, ErrMixed},
+		"no text":                 {`{"type":"keyword"}`, ErrNotText},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answer := func(more string) string {
+				one := func(body string) string {
+					return `{"mappings":{` + more + `"properties":{"body":` + body + `,"a":{"properties":{"b":{"type":"text"}}}}},"settings":{}}`
+				}
+				return `{"i":` + one(`{"type":"text","analyzer":"english"}`) + `,"j":` + one(test.other) + `}`
+			}
+			f := newFake().reply("GET /x", http.StatusOK, answer("")).reply("GET /x/_mapping", http.StatusOK, answer(""))
+			got, err := f.client(t).Countable(t.Context(), "x", "body")
+			if !errors.Is(err, test.err) {
+				t.Fatalf("%v, want %v", err, test.err)
+			}
+			want := []CountableIndex{{"i", []string{"a.b", "body"}}, {"j", []string{"a.b", "body"}}}
+			if diff := cmp.Diff(want, got); diff != "" && err == nil {
+				t.Error(diff)
+			}
+			f.reply("GET /x/_mapping", http.StatusOK, answer(`"_source":{"mode":"disabled"},`))
+			if _, err := f.client(t).Countable(t.Context(), "x", "body"); test.err == nil && !errors.Is(err, ErrUncountable) {
+				t.Errorf("without _source: %v", err)
+			}
+		})
+	}
+}
+
+func TestTermsOfSomeFieldsCannotBeRead(t *testing.T) {
+	answer := func(more string) string {
+		return `{"i":{"mappings":{` + more + `"properties":{"body":{"type":"text","copy_to":"all","fields":{"akin":{"type":"text"}}},
+			"all":{"type":"text","fields":{"akin":{"type":"text"}}},"other":{"type":"alias","path":"body"},"n":{"type":"long"}}},"settings":{}}}`
+	}
+	f := newFake().reply("GET /i", http.StatusOK, answer("")).reply("GET /i/_mapping", http.StatusOK, answer(""))
+	c := f.client(t)
+	for field, want := range map[string]bool{"body": true, "body.akin": true, "all": false, "all.akin": false, "other": false} {
+		if got, err := c.Readable(t.Context(), "i", field); got != want || err != nil {
+			t.Errorf("%s: %v, %v", field, got, err)
+		}
+	}
+	if _, err := c.Readable(t.Context(), "i", "n"); !errors.Is(err, ErrNotText) {
+		t.Errorf("a number: %v", err)
+	}
+	f.reply("GET /i/_mapping", http.StatusOK, answer(`"_source":{"excludes":["body"]},`))
+	if got, err := c.Readable(t.Context(), "i", "body"); got || err != nil {
+		t.Errorf("not in _source: %v, %v", got, err)
+	}
+}
+
+func TestRefreshOfSomeShardsIsNone(t *testing.T) {
+	f := newFake().reply("POST /i/_refresh", http.StatusOK, `{"_shards":{"total":2,"successful":2,"failed":0}}`)
+	if err := f.client(t).Refresh(t.Context(), "i"); err != nil {
+		t.Error(err)
+	}
+	f.reply("POST /i/_refresh", http.StatusOK, `{"_shards":{"total":2,"successful":1,"failed":1}}`)
+	if err := f.client(t).Refresh(t.Context(), "i"); !Interrupted(err) {
+		t.Errorf("a shard failed: %v", err)
 	}
 }
 
@@ -226,14 +265,14 @@ func (e *engine) testNormDocs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[string]int64{"One": 1, "two": 2}, got[0].Freqs); diff != "" || got[0].Version != docs["1"].Version {
+	if diff := cmp.Diff([]TermFreq{{"One", 1}, {"two", 2}}, got[0].Fields["body.akin"], anyOrder); diff != "" || got[0].Version != docs["1"].Version {
 		t.Errorf("terms of version %d: %s", got[0].Version, diff)
 	}
-	if !got[1].Found || len(got[1].Freqs) > 0 || got[1].Version != 70 || got[2].Found {
+	if !got[1].Found || len(got[1].Fields) > 0 || got[1].Version != 70 || got[2].Found {
 		t.Errorf("an empty text and none: %+v", got[1:])
 	}
 	dotted, err := e.TermFreqs(t.Context(), "dotted.name", asked[:1])
-	if err != nil || len(dotted[0].Freqs) != 2 {
+	if err != nil || len(dotted[0].Fields["dotted.name"]) != 2 {
 		t.Errorf("a name with dots in the document: %+v, %v", dotted, err)
 	}
 	e.testUpdateDocs(t, docs)
@@ -242,8 +281,10 @@ func (e *engine) testNormDocs(t *testing.T) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
-	names, err := e.Countable(t.Context(), index, "body.akin")
-	if diff := cmp.Diff([]string{index}, names); diff != "" || err != nil {
+	countable, err := e.Countable(t.Context(), index, "body.akin")
+	want := []CountableIndex{{index, []string{"body", "body.akin", "dotted.name", "from"}}}
+	names := []string{index}
+	if diff := cmp.Diff(want, countable); diff != "" || err != nil {
 		t.Errorf("%v %s", err, diff)
 	}
 	lacking, err := e.NotStoring(t.Context(), index, names, "norm.f", "norm.g")

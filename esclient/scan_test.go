@@ -1,6 +1,7 @@
 package esclient
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -384,19 +385,22 @@ func FuzzPage(f *testing.F) {
 func TestRecordedTermVectorsAreSequences(t *testing.T) {
 	for _, r := range engines(t) {
 		t.Run(r.engine, func(t *testing.T) {
-			var answer struct {
-				Docs []vectorDoc `json:"docs"`
-			}
-			if err := decode(r.body(t, "term vectors"), &answer); err != nil {
+			var docs []*vectorDoc
+			call := vectorCall{entries: make([]vectorEntry, 3), positions: true}
+			err := call.read(bytes.NewReader(r.body(t, "term vectors")), func(_ int, d *vectorDoc) error {
+				docs = append(docs, d)
+				return nil
+			})
+			if err != nil {
 				t.Fatal(err)
 			}
 			// The nested list has two elements.
-			got := answer.Docs[0].texts([]string{"list.text", "title", "none"})
+			got := docs[0].texts([]string{"list.text", "title", "none"})
 			want := [][]string{{"run", "car"}, {"car"}, {"run", "car"}}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Error(diff)
 			}
-			if got := answer.Docs[1].texts([]string{"title"}); got != nil {
+			if got := docs[1].texts([]string{"title"}); got != nil {
 				t.Errorf("a document that is gone has %q", got)
 			}
 		})
@@ -406,7 +410,19 @@ func TestRecordedTermVectorsAreSequences(t *testing.T) {
 func TestTermVectorsOfAnIndexThatIsGoneAreAnError(t *testing.T) {
 	for _, r := range engines(t) {
 		t.Run(r.engine, func(t *testing.T) {
-			f := scrolling(t, r).replay(t, "POST /_mtermvectors", r, "term vectors")
+			var answer struct {
+				Docs []map[string]any `json:"docs"`
+			}
+			if err := decode(r.body(t, "term vectors"), &answer); err != nil {
+				t.Fatal(err)
+			}
+			refused := answer.Docs[2] // asked for in another index
+			f := scrolling(t, r).on("POST /_mtermvectors", func(w http.ResponseWriter, r *http.Request) {
+				_, asked, _ := strings.Cut(readAll(r), `"_id":"`)
+				refused["_id"], _, _ = strings.Cut(asked, `"`)
+				b, _ := encode(object{"docs": []any{refused}})
+				_, _ = w.Write(b)
+			})
 			err := f.client(t).ExactTerms(t.Context(), allTitles(), func(string, [][]string) error { return nil })
 			if err == nil || !strings.Contains(err.Error(), "index_not_found_exception") {
 				t.Errorf("error %v", err)
@@ -415,16 +431,5 @@ func TestTermVectorsOfAnIndexThatIsGoneAreAnError(t *testing.T) {
 				t.Error("the scroll was left open")
 			}
 		})
-	}
-}
-
-func TestRoutingOfADocumentIsPassedOn(t *testing.T) {
-	f := newFake().reply("POST /_mtermvectors", http.StatusOK, `{"docs":[]}`)
-	page := []hit{{Index: "a", ID: "1", Routing: "r"}, {Index: "b", ID: "2"}}
-	if _, err := f.client(t).termVectors(t.Context(), []string{"f"}, page); err != nil {
-		t.Fatal(err)
-	}
-	if f.asked(`"routing":"r"`) != 1 || strings.Count(f.calls[0], "routing") != 1 {
-		t.Errorf("asked %q", f.calls)
 	}
 }

@@ -108,6 +108,8 @@ type job struct {
 	pitShards int
 	params    parameters
 	body      []byte
+	// together is how many searches came in one request, this one counted.
+	together int
 	// rescore says that the best hits are ordered anew by the whole query.
 	rescore bool
 	// first is the first page of the search's point in time, nil where it has
@@ -117,6 +119,9 @@ type job struct {
 	// edits what is changed of the body for that, in its order.
 	rerank *Rerank
 	edits  []edit
+	// findsOrdered says that the query is the one that finds what is ordered
+	// anew, be it for a page that is not.
+	findsOrdered bool
 }
 
 // Expand rewrites one search. What is not to be rewritten comes back with
@@ -132,14 +137,14 @@ func (e *Expander) Expand(ctx context.Context, req *Request) (*Result, error) {
 	case EndpointMultiSearch, EndpointRankEval:
 		return e.expandSeveral(ctx, req)
 	default:
-		return e.expandOne(ctx, req)
+		return e.expandOne(ctx, req, 1)
 	}
 }
 
-// expandOne expands a request that is one search.
-func (e *Expander) expandOne(ctx context.Context, req *Request) (*Result, error) {
+// expandOne expands a request that is one search, of so many that came at once.
+func (e *Expander) expandOne(ctx context.Context, req *Request, together int) (*Result, error) {
 	s, _ := e.scratch.Get().(*scratch)
-	j := &job{scratch: s, Expander: e, ctx: ctx, req: req}
+	j := &job{scratch: s, Expander: e, ctx: ctx, req: req, together: together}
 	defer j.release()
 	if reason := j.read(); reason != "" {
 		return &Result{Reason: reason, Clauses: j.notes()}, nil

@@ -37,9 +37,19 @@ import (
 // and the weights beside the statistics, so that there are as many waits as in
 // ModeBM25 where the linear field is known after two.
 
-// maxHardTerms bounds the terms that are added to a search, whose fields share
-// them: the neighbors of 50 terms with 200 each, and about 700 KiB.
-const maxHardTerms = 10_000
+const (
+	// maxHardTerms bounds the terms that are added to a search, for clusters that
+	// take as many clauses: the neighbors of 50 terms with 200 each, and about
+	// 700 KiB.
+	maxHardTerms = 10_000
+	// maxSharedTerms bounds the terms that are added to all searches of one
+	// request, which get the same share of them: about 5 MiB. 64 searches get as
+	// many as [defaultClauseLimit] allows each.
+	maxSharedTerms = 1 << 16
+	// shareOfEngine is the share of the clauses, 16 of 1,024, that is left for the
+	// engine.
+	shareOfEngine = 64
+)
 
 // exact is what [FormHard] needs to know of a target. It is not modified once
 // it is complete.
@@ -49,7 +59,7 @@ type exact struct {
 	linear  Linear
 	// norm is ‖Wx‖.
 	norm float64
-	// truncated says that there are more neighbors than [maxHardTerms] allows.
+	// truncated says that there are more neighbors than [job.hardTerms] allows.
 	truncated bool
 	// bar is why there is no linear field to score by, and failure that it is not
 	// known.
@@ -99,17 +109,37 @@ func (j *job) hard(targets []clauseTarget) (bool, error) {
 			return false, &StageError{StageLinear, err}
 		}
 	}
-	for _, t := range targets {
-		t.exact.truncated = t.sel.gather(maxHardTerms / len(targets))
-	}
-	if err := each(targets, j.weighExactly); err != nil {
+	most := j.hardTerms()
+	gatherAll(targets, min(candidatesPerTerm*most, maxHardTerms))
+	if err := j.weighAll(targets); err != nil {
 		return false, err
 	}
+	added := 0
 	for _, t := range targets {
+		added += len(t.sel.candidates)
+	}
+	j.cutExactly(added - most) // before any of them is written
+	for _, t := range targets {
+		t.exact.truncated = t.exact.truncated || t.truncated
 		t.exact.weights = nil // a point in time would hold on to all of them
 		t.clause.exact = true
 	}
 	return true, nil
+}
+
+// hardTerms returns how many terms may be added to the search.
+func (j *job) hardTerms() int {
+	return min(j.hardLimit(), maxHardTerms, maxSharedTerms/j.together)
+}
+
+// hardLimit returns how many clauses the search may have. Of those that the
+// cluster takes it leaves a few for what engines add to a query themselves: the
+// filters of an alias, of nested documents, and of what a user may see. As many
+// as the cluster takes is what most searches have here, and would be refused
+// with one more.
+func (j *job) hardLimit() int {
+	limit := cmp.Or(j.clauseLimit(), defaultClauseLimit)
+	return limit - limit/shareOfEngine
 }
 
 // stage marks an error with the stage that it is of.
@@ -182,7 +212,7 @@ func (j *job) clauseBar(c *clause) Reason {
 		return c.reason
 	case scan.minScore:
 		return ReasonMinScore // it is meant for other scores
-	case scan.bar == ReasonRescore && !j.options.RescoreQueries:
+	case scan.hasRescore && !j.options.RescoreQueries:
 		return ReasonRescore // so is what it adds
 	case strings.Contains(c.path, ".nested."):
 		return ReasonNoNorms // they stand in the document around the nested ones
@@ -252,18 +282,50 @@ func (j *job) redefines(field string) bool {
 	return !rm.isZero() && bytes.Contains(rm.of(j.body), []byte(`"`+field+`"`))
 }
 
+// gatherAll collects the neighbors of all targets, and keeps the best of those
+// that have more than their share of keep: all get the same, and what one has
+// no use for goes to the others.
+func gatherAll(targets []clauseTarget, keep int) {
+	sizes := make([]int, len(targets))
+	for i, t := range targets {
+		t.sel.gather(t.rows.Docs())
+		sizes[i] = len(t.sel.candidates)
+	}
+	slices.Sort(sizes)
+	share := keep
+	for i, n := range sizes {
+		if share = keep / (len(sizes) - i); n > share {
+			break
+		}
+		keep -= n
+	}
+	for _, t := range targets {
+		if len(t.sel.candidates) > share {
+			t.sel.keepBest(share)
+			t.exact.truncated = true
+		}
+	}
+}
+
 // gather collects all neighbors of the origins: candidates, and entries that
-// lead to them or, with the number −1−k for a candidate, to origin k. It
-// reports whether there are more than keep candidates, of which it then keeps
-// those with the largest Σ_i x_i s_ij.
-func (sel *selection) gather(keep int) (truncated bool) {
+// lead to them or, with the number −1−k for a candidate, to origin k. It sets v
+// of the candidates by the document frequencies in the rows, of docs documents;
+// where those are unknown, all weigh the same.
+func (sel *selection) gather(docs int64) {
 	size := len(sel.origins)
 	for i := range sel.origins {
 		size += sel.origins[i].row.Len()
 	}
 	sel.byTerm.reset(size)
+	weight := func(docFreq uint32) float64 {
+		if docs <= 0 || docFreq == 0 {
+			return 1
+		}
+		return idf(int64(docFreq), docs)
+	}
 	for i := range sel.origins {
 		o := &sel.origins[i]
+		xw := o.x * weight(o.row.DocFreq())
 		for n := range o.row.All() {
 			s := float64(n.Similarity)
 			if k := sel.originOf(n.Term); k >= 0 {
@@ -277,32 +339,46 @@ func (sel *selection) gather(keep int) (truncated bool) {
 			}
 			c := *slot - 1
 			sel.entries = append(sel.entries, entry{i, c, s})
-			sel.candidates[c].v += o.x * s
+			sel.candidates[c].v += xw * s * weight(n.DocFreq)
 		}
 	}
-	if len(sel.candidates) > keep {
-		sel.keepBest(keep)
-		return true
+}
+
+// weighAll weighs the terms of all targets. A single one has the memory of the
+// job for that.
+func (j *job) weighAll(targets []clauseTarget) error {
+	if len(targets) > 1 {
+		return each(targets, func(t clauseTarget) error { return j.weighExactly(t, new(weighing)) })
 	}
-	return false
+	m := weighing{j.terms, j.rows, j.docFreqs}
+	err := j.weighExactly(targets[0], &m)
+	j.terms, j.rows, j.docFreqs = m.terms, m.rows, m.docFreqs
+	return err
+}
+
+// weighing is memory for terms, their rows and their document frequencies.
+type weighing struct {
+	terms    []string
+	rows     []simmatrix.Row
+	docFreqs []int64
 }
 
 // weighExactly fetches the weights of the terms and, at the same time, their
 // live statistics in the linear field, and weighs the terms by them.
-func (j *job) weighExactly(t clauseTarget) error {
-	terms := t.sel.terms(nil)
-	rows, docFreqs := make([]simmatrix.Row, len(terms)), make([]int64, len(terms))
+func (j *job) weighExactly(t clauseTarget, m *weighing) error {
+	m.terms = t.sel.terms(m.terms[:0])
+	m.rows, m.docFreqs = sized(m.rows, len(m.terms)), sized(m.docFreqs, len(m.terms))
 	err := inParallel(2, 2, func(i int) (err error) {
 		if i == 0 {
-			return j.stage(StageWeights, t.exact.weights.Rows(j.ctx, terms, rows))
+			return j.stage(StageWeights, t.exact.weights.Rows(j.ctx, m.terms, m.rows))
 		}
-		t.stats, err = j.cluster.Statistics(j.ctx, j.indices, t.exact.linear.Field, terms, docFreqs)
+		t.stats, err = j.cluster.Statistics(j.ctx, j.indices, t.exact.linear.Field, m.terms, m.docFreqs)
 		return j.stage(StageStatistics, err)
 	})
 	if err != nil {
 		return err
 	}
-	t.exact.norm = t.sel.settleExactly(t.exact.weights.Docs(), rows, t.stats.DocCount, docFreqs)
+	t.exact.norm = t.sel.settleExactly(t.exact.weights.Docs(), m.rows, t.stats.DocCount, m.docFreqs)
 	return nil
 }
 

@@ -39,6 +39,8 @@ func TestSearchesThatAreNotRankedHard(t *testing.T) {
 		"no weights beside":   {nil, Request{Body: []byte(beside(`{"match":{"unweighted":"car"}}`))}, ReasonNoWeights},
 		"no norms in a field": {nil, Request{Body: []byte(`{"query":{"multi_match":{"query":"car","fields":["body","bare"]}}}`)}, ReasonNoNorms},
 		"a minimum of scores": {func(_ *fakeCluster, _ *fakeWeights, o *Options) { o.NormalizeScores = true }, Request{Body: []byte(`{"min_score":3,` + carRental[1:])}, ReasonMinScore},
+		"a rescore, vectors":  {nil, Request{Body: []byte(`{"rescore":{"query":{"rescore_query":{"match_all":{}}}},"knn":{"field":"v","query_vector":[1],"k":1},` + carRental[1:])}, ReasonRescore},
+		"a rescore, a scroll": {nil, Request{RawQuery: "scroll=1m", Body: []byte(`{"rescore":{"query":{"rescore_query":{"match_all":{}}}},` + carRental[1:])}, ReasonRescore},
 		"a rescore":           {nil, Request{Body: []byte(`{"rescore":{"query":{"rescore_query":{"match":{"body":"car"}}}},` + carRental[1:])}, ReasonRescore},
 		"a runtime field":     {nil, Request{Body: []byte(`{"runtime_mappings":{"body.linear":{"type":"keyword"}},` + carRental[1:])}, ReasonRuntimeField},
 		"a runtime norm":      {nil, Request{Body: []byte(`{"runtime_mappings":{"akin_norm.body":{"type":"double"}},` + carRental[1:])}, ReasonRuntimeField},

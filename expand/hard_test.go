@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -420,7 +421,9 @@ func TestGatherKeepsTheClosestOfTooManyNeighbors(t *testing.T) {
 	sel.start(&Analysis{Terms: []string{"a", "b", "a"}, Positions: []int{0, 1, 2}})
 	sel.origins[0].row = row(simmatrix.Neighbor{Term: "b", Similarity: 0.9}, simmatrix.Neighbor{Term: "c", Similarity: 0.5}, simmatrix.Neighbor{Term: "d", Similarity: 0.25})
 	sel.origins[1].row = row(simmatrix.Neighbor{Term: "e", Similarity: 0.75}, simmatrix.Neighbor{Term: "d", Similarity: 0.375})
-	if !sel.gather(2) {
+	target := clauseTarget{&clause{}, &target{sel: sel, rows: &fakeMatrix{}, exact: new(exact)}}
+	gatherAll([]clauseTarget{target}, 2)
+	if sel = target.sel; !target.exact.truncated {
 		t.Error("nothing was left out")
 	}
 	weights := make([]simmatrix.Row, 4)
@@ -471,27 +474,124 @@ func TestHardFormIsNotWrittenTooDeep(t *testing.T) {
 	}
 }
 
+// TestHardFormHasABoundOnItsTerms: with the clause itself and the terms of the
+// text as many as clusters take where they say nothing, else as they say, but
+// for a 64th.
 func TestHardFormHasABoundOnItsTerms(t *testing.T) {
-	c := &fakeCluster{docCount: 1000, docFreqs: map[string]int64{"car": 3}}
-	neighbors := make([]simmatrix.Neighbor, 6000)
+	c := &fakeCluster{docCount: 1000, docFreqs: map[string]int64{"car": 3, "bus": 3}}
+	rows := map[string][]simmatrix.Neighbor{}
+	neighbors := make([]string, 12_000)
 	for k := range neighbors {
-		neighbors[k] = simmatrix.Neighbor{Term: fmt.Sprintf("n%04d", k), Similarity: float32(6000-k) / 65535}
-		c.docFreqs[neighbors[k].Term] = 2
+		neighbors[k] = fmt.Sprintf("n%05d", k)
+		c.docFreqs[neighbors[k]] = 2
+		of := []string{"car", "bus"}[k%2]
+		rows[of] = append(rows[of], simmatrix.Neighbor{Term: neighbors[k], Similarity: float32(12_000-k) / 65535})
 	}
-	m := matrixOf(t, c, map[string][]simmatrix.Neighbor{"car": neighbors})
+	m := matrixOf(t, c, rows)
 	f := rentalWeights()
-	e := New(c, m, with(func(o *Options) { o.Mode = ModeHard })).WithExact(f, f)
-	for query, want := range map[string]int{
-		`{"match":{"body":"car"}}`:                                    6000,
-		`{"multi_match":{"query":"car","fields":["body","title^2"]}}`: maxHardTerms / 2,
-	} {
-		r := expandHard(t, e, Request{Body: []byte(`{"query":` + query + `}`)})
-		for _, cl := range r.Clauses {
-			cut := len(cl.Added) < len(neighbors)
-			if len(cl.Added) != want || cut != (cl.Reason == ReasonTruncated) || cl.Added[want-1].Term != neighbors[want-1].Term {
-				t.Errorf("%s: %d terms added to %s, reason %q, want %d", query, len(cl.Added), cl.Field, cl.Reason, want)
+	f.docFreqs["bus"] = f.docFreqs["car"]
+	for _, limit := range []int{0, 300, 5000, 50_000} {
+		e := New(c, m, with(func(o *Options) { o.Mode = ModeHard })).WithExact(f, f)
+		if limit > 0 {
+			e.Refused("docs", fmt.Appendf(nil, `maxClauseCount is set to %d"`, limit))
+		}
+		for query, words := range map[string]int{
+			`{"match":{"body":"car bus"}}`:                                    2 + 2,
+			`{"multi_match":{"query":"car bus","fields":["body","title^2"]}}`: 4 + 4,
+		} {
+			r := expandHard(t, e, Request{Body: []byte(`{"query":` + query + `}`)})
+			want := map[int]int{0: 1024 - 16, 300: 300 - 4, 5000: 5000 - 78}[limit] - words
+			if limit == 50_000 {
+				want = maxHardTerms
+			}
+			if n := r.AddedTerms(); n != want {
+				t.Errorf("limit %d, %s: %d terms added, want %d", limit, query, n, want)
+			}
+			for _, cl := range r.Clauses {
+				if n := len(cl.Added); cl.Reason != ReasonTruncated || n > 0 && cl.Added[n-1].Term != neighbors[n-1] {
+					t.Errorf("limit %d, %s: %d terms, reason %q, not the best ones", limit, query, n, cl.Reason)
+				}
+			}
+			written := &engine{tb: t, cluster: &fakeCluster{}}
+			if written.search(r.Body, "query"); written.leaves != want+words {
+				t.Errorf("limit %d, %s: %d clauses", limit, query, written.leaves)
 			}
 		}
+	}
+}
+
+func TestFieldsShareTheNeighborsThatAreLookedAt(t *testing.T) {
+	for _, tt := range []struct{ sizes, want []int }{
+		{[]int{5, 5}, []int{5, 5}},
+		{[]int{50, 50}, []int{10, 10}},
+		{[]int{3, 50, 0}, []int{3, 17, 0}},
+		{[]int{50, 4, 6, 50}, []int{5, 4, 5, 5}},
+		{[]int{20, 0}, []int{20, 0}},
+	} {
+		var targets []clauseTarget
+		for _, n := range tt.sizes {
+			neighbors := make([]simmatrix.Neighbor, n)
+			for k := range neighbors {
+				neighbors[k] = simmatrix.Neighbor{Term: fmt.Sprintf("n%02d", k), Similarity: 0.9}
+			}
+			row, err := simmatrix.PackRow(1, neighbors)
+			if err != nil {
+				t.Fatal(err)
+			}
+			target := clauseTarget{&clause{}, &target{rows: &fakeMatrix{}, exact: new(exact)}}
+			target.sel.start(&Analysis{Terms: []string{"a"}, Positions: []int{0}})
+			target.sel.origins[0].row = row
+			targets = append(targets, target)
+		}
+		gatherAll(targets, 20)
+		for i, c := range targets {
+			if n := len(c.sel.candidates); n != tt.want[i] || c.exact.truncated != (n < tt.sizes[i]) {
+				t.Errorf("of %v, field %d: %d are left, truncated %t; want %v", tt.sizes, i, n, c.exact.truncated, tt.want)
+			}
+		}
+	}
+}
+
+func TestManySearchesInOneRequestShareTheTermsOfTheHardForm(t *testing.T) {
+	const words, neighbors, searches = 60, 200, maxSearches
+	c := &fakeCluster{docCount: 1000, docFreqs: map[string]int64{}, scale: 2.2, scripts: true}
+	rows, text := map[string][]simmatrix.Neighbor{}, make([]string, words)
+	for i := range text {
+		text[i] = fmt.Sprintf("word%d", i)
+		c.docFreqs[text[i]] = 5
+		for k := range neighbors {
+			term := fmt.Sprintf("neighbor%d-%d", i, k)
+			c.docFreqs[term] = int64(1 + k)
+			rows[text[i]] = append(rows[text[i]], simmatrix.Neighbor{Term: term, Similarity: float32(neighbors-k) / 256})
+		}
+	}
+	f := rentalWeights()
+	e := New(c, matrixOf(t, c, rows), with(func(o *Options) { o.Mode = ModeHard })).WithExact(f, f)
+	body := []byte(strings.Repeat("{}\n"+`{"query":{"match":{"body":"`+strings.Join(text, " ")+`"}}}`+"\n", searches))
+	for _, limit := range []int{0, 1 << 17} {
+		if limit > 0 {
+			e.Refused("docs", fmt.Appendf(nil, `maxClauseCount is set to %d"`, limit))
+		}
+		expandHard(t, e, Request{Endpoint: EndpointMultiSearch, Body: body}) // fills the memory that is used again
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		r := expandHard(t, e, Request{Endpoint: EndpointMultiSearch, Body: body})
+		runtime.ReadMemStats(&after)
+		if n := r.AddedTerms(); n != maxSharedTerms || r.Clauses[searches-1].Reason != ReasonTruncated {
+			t.Errorf("limit %d: %d terms added, reason %q", limit, n, r.Clauses[searches-1].Reason)
+		}
+		if len(r.Body) > 8<<20 {
+			t.Errorf("limit %d: %d bytes became %d", limit, len(body), len(r.Body))
+		}
+		allocated := after.TotalAlloc - before.TotalAlloc
+		t.Logf("limit %d: %d bytes became %d, %d allocated", limit, len(body), len(r.Body), allocated)
+		if allocated > 128<<20 {
+			t.Errorf("limit %d: %d bytes allocated", limit, allocated)
+		}
+	}
+	few := expandHard(t, e, Request{Endpoint: EndpointMultiSearch, Body: body[:2*len(body)/searches]})
+	if n := few.AddedTerms(); n != 2*maxHardTerms {
+		t.Errorf("%d terms added to two searches", n)
 	}
 }
 

@@ -8,20 +8,27 @@ import (
 	"sync/atomic"
 )
 
+// defaultClauseLimit is how many clauses engines take in a query where nobody
+// says otherwise, by indices.query.bool.max_clause_count: Elasticsearch 7 and
+// OpenSearch 2 and 3 exactly as many, and Elasticsearch 8 and 9, which work it
+// out from their memory, no less.
+const defaultClauseLimit = 1024
+
 // limits are what was learnt of the cluster.
 type limits struct {
 	// clauses is how many clauses the cluster takes in a query, 0 where it has
 	// not yet refused any.
 	clauses atomic.Int64
-	// windows holds how many hits indices let be ordered anew.
-	windows windowLimits
+	// windows holds how many hits indices let be ordered anew by the engine, and
+	// results how many they let be asked for.
+	windows, results windowLimits
 }
 
 // maxWindowLimits bounds the index expressions of [windowLimits].
 const maxWindowLimits = 1000
 
-// windowLimits hold, for index expressions of which a rescore was refused, the
-// widest window that they take. The zero value holds none.
+// windowLimits hold, for index expressions of which a search was refused for
+// its window, the widest window that they take. The zero value holds none.
 type windowLimits struct {
 	mu     sync.RWMutex
 	limits map[string]int64
@@ -56,7 +63,8 @@ const maxRefusal = 8 << 10
 // expression of its path, whose original it took. answer is the beginning of
 // what it answered; the first 8 KiB count. Where it was too many clauses, the
 // searches after it are kept under the limit that the answer names; where it
-// was too wide a rescore, those of the same expression are not rescored. The
+// was too wide a rescore, those of the same expression are not rescored, and
+// where it was too many hits, [ModeSoft] asks for no more than it names. The
 // smallest limit heard is kept, because the nodes of a cluster may differ.
 // Refused is safe for concurrent use.
 func (e *Expander) Refused(index string, answer []byte) {
@@ -64,6 +72,9 @@ func (e *Expander) Refused(index string, answer []byte) {
 	lower(&e.limits.clauses, clauseLimit(answer))
 	if window := windowLimit(answer); window > 0 {
 		e.limits.windows.lower(index, window)
+	}
+	if results := resultLimit(answer); results > 0 {
+		e.limits.results.lower(index, results)
 	}
 }
 
@@ -95,6 +106,14 @@ func windowLimit(answer []byte) int64 {
 	return leadingNumber(rest)
 }
 
+// resultLimit returns how many hits may be asked for by what an answer says, 0
+// where it does not. It is the setting index.max_result_window of an index,
+// named in the same words by Elasticsearch 7 to 9 and OpenSearch 2 and 3.
+func resultLimit(answer []byte) int64 {
+	_, rest, _ := bytes.Cut(answer, []byte("from + size must be less than or equal to: ["))
+	return leadingNumber(rest)
+}
+
 // leadingNumber returns the number that text begins with, 0 where it does not,
 // or where the number may go on because the text ends with it.
 func leadingNumber(text []byte) int64 {
@@ -115,6 +134,9 @@ func leadingNumber(text []byte) int64 {
 // are not more.
 func (j *job) over(w *writer) int {
 	limit := j.clauseLimit()
+	if j.exactly() { // there are as many terms as S has
+		limit = j.hardLimit()
+	}
 	if limit == 0 {
 		return 0
 	}

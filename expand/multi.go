@@ -18,8 +18,11 @@ const searchesSideBySide = 4
 
 // maxSearches bounds the searches of one request that is expanded, and with it
 // the size of what comes out: at most some 20 KiB are added to each, in
-// [ModeHard] as much as [maxHardTerms] allows.
+// [ModeHard] as much to all as [maxSharedTerms] allows.
 const maxSearches = 256
+
+// headerBytes is what [appendHeader] adds to a search_type.
+const headerBytes = 20
 
 // A part is one search of a request that holds several.
 type part struct {
@@ -43,11 +46,17 @@ func (e *Expander) expandParts(ctx context.Context, req *Request, parts []part) 
 		if p.skip != "" {
 			p.res = &Result{Reason: p.skip}
 		} else {
-			p.res, p.err = e.expandOne(ctx, &p.req)
+			p.res, p.err = e.expandOne(ctx, &p.req, len(parts))
 		}
 		return nil // each part has its own
 	})
-	out := &Result{RawQuery: req.RawQuery, Body: make([]byte, 0, 2*len(req.Body))}
+	room := len(req.Body)
+	for i := range parts {
+		if res := parts[i].res; res != nil {
+			room += len(res.Body) + len(dfs) + headerBytes
+		}
+	}
+	out := &Result{RawQuery: req.RawQuery, Body: make([]byte, 0, room)}
 	at := 0
 	for i := range parts {
 		p := &parts[i]

@@ -28,8 +28,10 @@ type parameters struct {
 
 	from, seqNo, version                     string
 	filterPath, storedFields, searchPipeline string
-	// paged says that the body now says which hits come back.
-	paged bool
+	// paged says that the body now says which hits come back, and oddPage that a
+	// parameter says it in a way that the engines refuse, or take for something
+	// else: "version" without a value takes back what the body says.
+	paged, oddPage bool
 }
 
 // readParameters reads the raw query string. A parameter that stands twice
@@ -53,6 +55,7 @@ func readParameters(raw string) (parameters, Reason) {
 			return parameters{}, ReasonParameters // the engine refuses it
 		}
 		*into = value
+		p.oddPage = p.oddPage || isPage(name) && !isPageValue(name, value)
 	}
 	return p, ""
 }
@@ -161,6 +164,17 @@ func isPage(name string) bool {
 		return true
 	}
 	return false
+}
+
+// isPageValue reports whether a parameter of isPage has a value whose meaning
+// is known.
+func isPageValue(name, value string) bool {
+	switch name {
+	case "from", "size":
+		return isCount(value)
+	default:
+		return isBoolean(value)
+	}
 }
 
 // indices returns the options of the request's indices, see [Indices].

@@ -159,11 +159,15 @@ const (
 	// ReasonTruncated: the cluster takes fewer clauses than S has neighbors for
 	// the text, so that those that weigh least were left out.
 	ReasonTruncated Reason = "truncated"
-	// ReasonWindow: the page reaches behind the hits that are ordered anew.
+	// ReasonWindow: the page is behind the hits that are ordered anew, or ends
+	// far behind them.
 	ReasonWindow Reason = "rerank_window"
 	// ReasonOtherScores: queries other than for text score as well.
 	ReasonOtherScores Reason = "other_scores"
 	// ReasonAnswer: the request asks for an answer that lacks what the order
-	// needs: ids, scores or sequence numbers.
+	// needs (ids, scores or sequence numbers), or in a way that the engines refuse
+	// or take for something else.
 	ReasonAnswer Reason = "answer_members"
+	// ReasonTooLong: the answer to such a search was too long a moment ago.
+	ReasonTooLong Reason = "answer_too_long"
 )

@@ -63,11 +63,12 @@ type Result struct {
 }
 
 // A Rerank says how the hits of a search are to be ordered anew. The search in
-// [Result.Body] asks for the first Window hits with their sequence numbers and
-// versions.
+// [Result.Body] asks for the first hits, as many as [Rerank.Asked] says, with
+// their sequence numbers and versions.
 type Rerank struct {
-	// Window is how many hits are ordered anew; the client asked for the Size
-	// hits behind the first From of them.
+	// Window is how many hits, of the first, are ordered anew; those behind them
+	// stay behind them, in the engine's order. The client asked for the Size hits
+	// behind the first From of all.
 	Window, From, Size int
 	// KeepSeqNo and KeepVersion say that the client asked for the sequence
 	// numbers and for the versions of the hits.
@@ -75,6 +76,10 @@ type Rerank struct {
 	// Fields are what the soft cosine is computed over, at least one.
 	Fields []RerankField
 }
+
+// Asked returns how many hits the search asks for: the window, or more where
+// the client's page ends behind it.
+func (r *Rerank) Asked() int { return max(r.Window, r.From+r.Size) }
 
 // A RerankField is a text that is compared with a field of the hits.
 type RerankField struct {

@@ -55,8 +55,10 @@ type scan struct {
 	scoredAggregations bool
 	// unscored says that nothing in the answer depends on scores.
 	unscored bool
-	// bar is why the hits cannot be rescored, "" where they can.
-	bar Reason
+	// bar is why the hits cannot be rescored, "" where they can; hasRescore says
+	// that the body has a rescore of its own, whatever else bars another.
+	bar        Reason
+	hasRescore bool
 	// page says which hits come back, and with what.
 	page page
 	// otherScores says that queries score which are no texts to compare.
@@ -177,7 +179,7 @@ func (s *scanner) member(name []byte) error {
 		s.path = s.path[:0]
 		return err
 	case "rescore":
-		s.scan.bar = ReasonRescore
+		s.scan.bar, s.scan.hasRescore = ReasonRescore, true
 		s.path = append(s.path, name...)
 		err := s.list(s.rescore)
 		s.path = s.path[:0]

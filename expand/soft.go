@@ -11,11 +11,17 @@ import (
 // the linear form, as those that a rescore orders anew. They come back with
 // their sequence numbers, and whoever passes the answer on orders them by
 // what [Result.Rerank] says and cuts the client's page out of them. Every
-// page in the window is cut out of the same hits, so that all pages are one
+// page in the window is cut out of the same hits. A page that begins in it
+// and ends behind it has what is behind in the engine's order, and one that is
+// wholly behind is searched for by the same query, so that all pages are one
 // list.
 
 // phaseRerank is the phase of what finds the hits that are ordered anew.
 const phaseRerank = "rerank"
+
+// maxBehind is how many hits behind the window a page that begins in it may
+// have: they all are held until the first of them are in order.
+const maxBehind = 1000
 
 // defaultSize is how many hits the engines return where nobody says.
 const defaultSize = 10
@@ -64,10 +70,11 @@ func (j *job) planRerank() {
 	}
 	r, bar := j.rerankable()
 	if bar == "" {
-		j.rerank, j.params.paged = r, true
+		j.rerank, j.findsOrdered, j.params.paged = r, true, true
 		j.editPage()
 		return
 	}
+	j.findsOrdered = bar == ReasonWindow
 	scan := &j.scanner.scan
 	for i := range scan.clauses {
 		scan.clauses[i].modeReason = bar
@@ -80,21 +87,19 @@ func (j *job) rerankable() (*Rerank, Reason) {
 	if bar := j.rerankBar(); bar != "" {
 		return nil, bar
 	}
-	from, size, ok := j.page()
+	r, ok := j.page()
 	if !ok {
-		return nil, ReasonWindow
+		return nil, ReasonAnswer
 	}
-	fields, bar := j.rerankFields()
-	if bar != "" {
+	var bar Reason
+	if r.Fields, bar = j.rerankFields(); bar != "" {
 		return nil, bar
 	}
-	body := &j.scanner.scan.page
-	return &Rerank{
-		Window: j.options.RerankWindow, From: from, Size: size,
-		KeepSeqNo:   asked(j.params.seqNo, body.seqNo.of(j.body)),
-		KeepVersion: asked(j.params.version, body.version.of(j.body)),
-		Fields:      fields,
-	}, ""
+	// In this order: a page is behind the window only of what is ordered anew.
+	if r.Window = j.window(); r.From >= r.Window || r.Size > r.Window+maxBehind-r.From {
+		return nil, ReasonWindow
+	}
+	return r, ""
 }
 
 // rerankBar returns why the hits cannot be ordered anew, as far as the
@@ -150,37 +155,84 @@ func keepsHits(filter string) bool {
 	return kept || !some
 }
 
-// asked reports whether the client asks for something by a parameter, which
-// goes before the body, or in the body. The engines take a parameter without
-// a value for true.
-func asked(parameter string, raw []byte) bool {
-	if parameter != "" {
-		return parameter != "false"
+// page returns what the client asks for, false where akin does not know it for
+// sure: the engines refuse some values, and take others for something else.
+func (j *job) page() (r *Rerank, ok bool) {
+	p, body := &j.params, &j.scanner.scan.page
+	if p.oddPage {
+		return nil, false
 	}
-	return strings.Trim(string(raw), `"`) == "true"
+	r = new(Rerank)
+	for _, m := range []struct {
+		parameter string
+		at        span
+		otherwise string
+		into      *int
+	}{
+		{p.from, body.from, "0", &r.From},
+		{p.size, body.size, strconv.Itoa(defaultSize), &r.Size},
+	} {
+		text, plain := said(m.parameter, m.at, j.body, m.otherwise)
+		n, err := strconv.Atoi(text)
+		if !plain || !isCount(text) || err != nil {
+			return nil, false
+		}
+		*m.into = n
+	}
+	for _, m := range []struct {
+		parameter string
+		at        span
+		into      *bool
+	}{
+		{p.seqNo, body.seqNo, &r.KeepSeqNo},
+		{p.version, body.version, &r.KeepVersion},
+	} {
+		text, plain := said(m.parameter, m.at, j.body, isFalse)
+		if !plain || !isBoolean(text) {
+			return nil, false
+		}
+		*m.into = text == isTrue
+	}
+	return r, r.Size > 0
 }
 
-// page returns which hits the client asks for. It reports false where they
-// are not all in the window.
-func (j *job) page() (from, size int, ok bool) {
-	body := &j.scanner.scan.page
-	from, fromOK := count(j.params.from, body.from.of(j.body), 0)
-	size, sizeOK := count(j.params.size, body.size.of(j.body), defaultSize)
-	window := j.options.RerankWindow
-	return from, size, fromOK && sizeOK && size > 0 && from <= window && size <= window-from
-}
-
-// count returns the number that a parameter, which goes first, or the body
-// says, or else otherwise. It reports false for what is no such number.
-func count(parameter string, raw []byte, otherwise int) (n int, ok bool) {
-	if parameter == "" {
-		parameter = strings.Trim(string(raw), `"`)
-	}
-	if parameter == "" {
+// said returns what a parameter, which goes first, or the member of the body
+// says, without quotes, or else otherwise. It reports false for a string that
+// is not closed by one quote.
+func said(parameter string, at span, body []byte, otherwise string) (text string, plain bool) {
+	switch {
+	case parameter != "":
+		return parameter, true
+	case at.isZero():
 		return otherwise, true
 	}
-	n, err := strconv.Atoi(parameter)
-	return n, err == nil && n >= 0
+	text = string(at.of(body))
+	bare, opened := strings.CutPrefix(text, `"`)
+	bare, closed := strings.CutSuffix(bare, `"`)
+	return bare, opened == closed
+}
+
+// The values of a switch. The engines take them in quotes, too.
+const (
+	isTrue  = "true"
+	isFalse = "false"
+)
+
+func isBoolean(text string) bool { return text == isTrue || text == isFalse }
+
+// isCount reports whether text is a number of digits alone.
+func isCount(text string) bool {
+	return text != "" && strings.Trim(text, "0123456789") == ""
+}
+
+// window returns how many hits are ordered anew: not more than the indices let
+// be asked for.
+func (j *job) window() int {
+	window := j.options.RerankWindow
+	if limit := j.limits.results.of(j.indices.Expression); limit > 0 && limit < int64(window) {
+		return int(limit)
+	}
+	return window
 }
 
 // rerankFields returns what the hits are compared with, or the reason why
@@ -255,9 +307,9 @@ func (f *RerankField) add(t *target, boost float64) {
 	}
 }
 
-// editPage has the body ask for the whole window, with sequence numbers and
-// versions. What it does not say yet goes before its first member; it has
-// one.
+// editPage has the body ask for the whole window, and for the page, with
+// sequence numbers and versions. What it does not say yet goes before its first
+// member; it has one.
 func (j *job) editPage() {
 	body := &j.scanner.scan.page
 	start := bytes.IndexByte(j.body, '{') + 1
@@ -267,9 +319,9 @@ func (j *job) editPage() {
 		at          span
 	}{
 		{"from", "0", body.from},
-		{"size", strconv.Itoa(j.rerank.Window), body.size},
-		{"seq_no_primary_term", "true", body.seqNo},
-		{"version", "true", body.version},
+		{"size", strconv.Itoa(j.rerank.Asked()), body.size},
+		{"seq_no_primary_term", isTrue, body.seqNo},
+		{"version", isTrue, body.version},
 	} {
 		if m.at.isZero() {
 			added.text += `"` + m.name + `":` + m.value + `,`

@@ -3,6 +3,7 @@ package expand
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -38,12 +39,16 @@ func TestSoftModeAsksForTheWindow(t *testing.T) {
 			"", `{ "from": 0 , "query":{"match":{"title":"plain"}}, "size" :100,"version":true,"seq_no_primary_term":true}`,
 		},
 		{
-			"by parameters", "from=3&a=b&size=4&version&seq_no_primary_term=true", `{"query":{"match":{"title":"plain"}},"size":7}`,
+			"by parameters", "from=3&a=b&size=4&version=true&seq_no_primary_term=true", `{"query":{"match":{"title":"plain"}},"size":7}`,
 			"a=b", `{"from":0,"seq_no_primary_term":true,"version":true,"query":{"match":{"title":"plain"}},"size":100}`,
 		},
 		{
 			"q", "q=plain&df=title&size=3", "",
 			"", `{"from":0,"size":100,"seq_no_primary_term":true,"version":true,"query":{"query_string":{"query":"plain","default_field":"title"}}}`,
+		},
+		{
+			"past the window", "from=95", `{"query":{"match":{"title":"plain"}},"size":"20"}`,
+			"", `{"from":0,"seq_no_primary_term":true,"version":true,"query":{"match":{"title":"plain"}},"size":115}`,
 		},
 		{
 			"highlights", "", `{"size":2,"query":{"match":{"title":"plain"}},"highlight":{"fields":{"title":{}}},"from":1}`,
@@ -69,6 +74,7 @@ func TestSoftModeKnowsTheClientsPage(t *testing.T) {
 		want  Rerank
 	}{
 		{"", Rerank{Window: 100, From: 8, Size: 12, KeepSeqNo: true, KeepVersion: true}},
+		{"from=99&size=1001&version=false", Rerank{Window: 100, From: 99, Size: 1001, KeepSeqNo: true}},
 		{"from=1&size=99&version=false", Rerank{Window: 100, From: 1, Size: 99, KeepSeqNo: true}},
 		{"seq_no_primary_term=false&version=true", Rerank{Window: 100, From: 8, Size: 12, KeepVersion: true}},
 	} {
@@ -144,10 +150,20 @@ func TestSoftModeSaysWhyHitsStayInTheEnginesOrder(t *testing.T) {
 		{"indices_boost", Request{Body: []byte(`{` + car + `,"indices_boost":[{"a":2}]}`)}, ReasonIndicesBoost},
 		{"knn", Request{Body: []byte(`{` + car + `,"knn":{}}`)}, ReasonVectors},
 		{"retriever", Request{Body: []byte(`{"retriever":{"standard":{` + car + `}}}`)}, ReasonRetriever},
-		{"window", Request{Body: []byte(`{` + car + `,"from":91}`)}, ReasonWindow},
-		{"wide", Request{Body: []byte(`{` + car + `}`), RawQuery: "size=101"}, ReasonWindow},
-		{"odd size", Request{Body: []byte(`{` + car + `}`), RawQuery: "size=x"}, ReasonWindow},
-		{"huge", Request{Body: []byte(`{` + car + `,"from":9223372036854775807}`)}, ReasonWindow},
+		{"odd size", Request{Body: []byte(`{` + car + `}`), RawQuery: "size=x"}, ReasonAnswer},
+		{"no size", Request{Body: []byte(`{` + car + `}`), RawQuery: "size=&pretty"}, ReasonAnswer},
+		{"no from", Request{Body: []byte(`{` + car + `}`), RawQuery: "from=&from=3"}, ReasonAnswer},
+		{"huge size", Request{Body: []byte(`{` + car + `,"size":99999999999999999999}`)}, ReasonAnswer},
+		{"empty size", Request{Body: []byte(`{` + car + `,"size":""}`)}, ReasonAnswer},
+		{"size of null", Request{Body: []byte(`{` + car + `,"size":null}`)}, ReasonAnswer},
+		{"negative from", Request{Body: []byte(`{` + car + `,"from":-1}`)}, ReasonAnswer},
+		{"broken number", Request{Body: []byte(`{` + car + `,"from":1.0}`)}, ReasonAnswer},
+		{"version of null", Request{Body: []byte(`{` + car + `,"version":null}`)}, ReasonAnswer},
+		{"version of one", Request{Body: []byte(`{` + car + `,"version":1}`)}, ReasonAnswer},
+		{"version yes", Request{Body: []byte(`{` + car + `,"seq_no_primary_term":"yes"}`)}, ReasonAnswer},
+		{"version foo", Request{Body: []byte(`{` + car + `}`), RawQuery: "version=foo"}, ReasonAnswer},
+		{"version without a value", Request{Body: []byte(`{` + car + `,"version":true}`), RawQuery: "version"}, ReasonAnswer},
+		{"behind, with a term", Request{Body: []byte(`{"query":{"bool":{"should":[{"match":{"title":"car"}},{"term":{"a":"b"}}]}},"from":200}`)}, ReasonOtherScores},
 		{"term", Request{Body: []byte(`{"query":{"bool":{"should":[{"match":{"title":"car"}},{"term":{"a":"b"}}]}}}`)}, ReasonOtherScores},
 		{"unknown query", Request{Body: []byte(`{"query":{"bool":{"should":[{"match":{"title":"car"}},{"odd":{"a":"b"}}]}}}`)}, ReasonOtherScores},
 		{"functions", Request{Body: []byte(`{"query":{"function_score":{` + car + `}}}`)}, ReasonOtherScores},
@@ -180,6 +196,98 @@ func TestSoftModeSaysWhyHitsStayInTheEnginesOrder(t *testing.T) {
 				t.Errorf("got ?%s %s\nwant ?%s %s", res.RawQuery, res.Body, bm25.RawQuery, bm25.Body)
 			}
 		})
+	}
+}
+
+// Behind the window come the hits that the same query finds, so that no page
+// has those of another.
+func TestSoftModeSearchesBehindTheWindowByTheSameQuery(t *testing.T) {
+	const car = `"query":{"match":{"title":"car rental"}}`
+	type body struct {
+		From, Size any
+		Query      json.RawMessage
+		Rescore    json.RawMessage
+		Version    any
+	}
+	for _, change := range []func(*Options){
+		func(*Options) {}, func(o *Options) { o.Scoring = FormGrouped }, func(o *Options) { o.Scoring = FormLinear },
+		func(o *Options) { o.Matching = MatchingSame },
+	} {
+		expand := func(b, query string) (res *Result, got body) {
+			t.Helper()
+			c, m := rental(t)
+			res, err := New(c, m, with(func(o *Options) { soft(o); change(o) })).Expand(t.Context(), &Request{Index: "docs", RawQuery: query, Body: []byte(b)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := json.Unmarshal(res.Body, &got); err != nil {
+				t.Fatal(err)
+			}
+			return res, got
+		}
+		first, want := expand(`{`+car+`}`, "")
+		if first.Rerank == nil {
+			t.Fatalf("%+v", first)
+		}
+		for _, c := range []struct {
+			body, query string
+			from, size  any
+		}{
+			{`{` + car + `,"from":100}`, "", 100., nil},
+			{`{` + car + `,"from":9223372036854775807}`, "", 9223372036854775807., nil},
+			{`{` + car + `}`, "size=1101", nil, nil},
+			{`{` + car + `,"size":1100,"from":1}`, "", 1., 1100.},
+			{`{` + car + `,"from":"200","size":"5"}`, "version=false", "200", "5"},
+		} {
+			res, got := expand(c.body, c.query)
+			if res.Rerank != nil || res.RawQuery != c.query || got.From != c.from || got.Size != c.size || got.Version != nil || got.Rescore != nil {
+				t.Errorf("%s?%s: %+v %s", c.body, c.query, res, res.Body)
+			}
+			if string(got.Query) != string(want.Query) {
+				t.Errorf("%s: got %s\nwant %s", c.body, got.Query, want.Query)
+			}
+			if e := res.Clauses[0]; e.Phase != "query" || e.Reason != ReasonWindow || e.Form != "linear" {
+				t.Errorf("explained as %+v", e)
+			}
+		}
+	}
+}
+
+// An index may let fewer hits be asked for than the window has. It says so
+// once.
+func TestSoftModeLearnsHowManyHitsMayBeAskedFor(t *testing.T) {
+	c, m := rental(t)
+	e := New(c, m, with(soft))
+	for _, refused := range []struct {
+		index, answer string
+		want          int
+	}{
+		{"other", "from + size must be less than or equal to: [30] but was [100]", 100},
+		{"docs", "from + size must be less than or equal to: [50] but was [100]", 50},
+		{"docs", "from + size must be less than or equal to: [500] but was [1000]", 50},
+	} {
+		e.Refused(refused.index, []byte(`{"reason":"Result window is too large, `+refused.answer+`. See"}`))
+		res, err := e.Expand(t.Context(), &Request{Index: "docs", Body: []byte(`{"query":{"match":{"title":"plain"}}}`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := fmt.Sprintf(`{"from":0,"size":%d,"seq_no`, refused.want)
+		if res.Rerank == nil || res.Rerank.Window != refused.want || !strings.HasPrefix(string(res.Body), want) {
+			t.Errorf("%+v %s, want %s", res.Rerank, res.Body, want)
+		}
+	}
+}
+
+func TestSoftModeTellsOfAllComparedTexts(t *testing.T) {
+	res := expandSoftly(t, &Request{Body: []byte(`{"query":{"bool":{"must":[{"match":{"title":"car"}},{"match":{"title":"unheard"}}],
+		"filter":[{"match":{"title":"car"}}]}}}`)})
+	var got []string
+	for _, c := range res.Clauses {
+		got = append(got, fmt.Sprint(c.Path, " ", c.Phase, " ", c.Reason))
+	}
+	want := []string{"query.bool.must[0].match rerank ", "query.bool.must[1].match rerank no_neighbors", "query.bool.filter  not_scoring"}
+	if diff := cmp.Diff(want, got); res.Rerank == nil || diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 
@@ -222,6 +330,7 @@ func FuzzSoftModeChangesThePageAlone(f *testing.F) {
 		`{"query":{"match":{"title":"plain"}}}`, `{"size":3,"from":2,"query":{"match":{"title":"car rental"}},"version":true}`,
 		` { "\u0073ize" : 7, "query" : {"bool":{"should":[{"match":{"title":"car"}},{"match":{"body":"cheap"}}]}}, "highlight":{"fields":{"a":{}}}}`,
 		`{"query":{"match":{"title":"car"}},"_source":false,"seq_no_primary_term":"true","size":"5"}`,
+		`{"query":{"match":{"title":"car"}},"from":99,"size":300}`, `{"query":{"match":{"title":"car"}},"from":1e2,"version":"tru"}`,
 	} {
 		f.Add(seed)
 	}
@@ -234,7 +343,8 @@ func FuzzSoftModeChangesThePageAlone(f *testing.F) {
 		if json.Unmarshal([]byte(body), &was) != nil || json.Unmarshal(res.Body, &is) != nil {
 			t.Fatalf("%s became %s", body, res.Body)
 		}
-		for name, want := range map[string]string{"from": "0", "size": "100", "seq_no_primary_term": "true", "version": "true"} {
+		asked := strconv.Itoa(res.Rerank.Asked())
+		for name, want := range map[string]string{"from": "0", "size": asked, "seq_no_primary_term": "true", "version": "true"} {
 			if string(is[name]) != want {
 				t.Errorf("%s is %s in %s", name, is[name], res.Body)
 			}
@@ -248,7 +358,7 @@ func FuzzSoftModeChangesThePageAlone(f *testing.F) {
 		if diff := cmp.Diff(was, is); diff != "" {
 			t.Errorf("%s became %s (-want +got)\n%s", body, res.Body, diff)
 		}
-		if r := res.Rerank; r.From < 0 || r.Size < 1 || r.From+r.Size > r.Window || len(r.Fields) == 0 {
+		if r := res.Rerank; r.From < 0 || r.Size < 1 || r.From >= r.Window || r.From+r.Size > r.Window+maxBehind || len(r.Fields) == 0 {
 			t.Errorf("%+v", r)
 		}
 	})

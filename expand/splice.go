@@ -7,7 +7,7 @@ import (
 
 // decide chooses the form of a clause.
 func (j *job) decide(c *clause) (Form, Reason) {
-	if j.rerank != nil || j.options.Scoring == FormLinear {
+	if j.findsOrdered || j.options.Scoring == FormLinear {
 		return FormLinear, ""
 	}
 	for i := range c.targets {
@@ -78,7 +78,7 @@ func (j *job) plan() {
 		if c.formReason == ReasonRouting || c.formReason == ReasonSearchType {
 			j.findLess(c)
 		}
-		if j.rerank != nil {
+		if j.findsOrdered {
 			c.findCandidates()
 		}
 		j.flatten(c)
@@ -136,7 +136,7 @@ func (j *job) writer() writer {
 		strength: j.options.Strength, matching: j.options.Matching, normalize: j.options.NormalizeScores,
 		// See [job.onlyMatch].
 		unscored: j.scanner.scan.unscored && !j.exactly(),
-		rerank:   j.rerank != nil,
+		found:    j.findsOrdered, rerank: j.rerank != nil,
 	}
 }
 
@@ -344,6 +344,9 @@ func (w *writer) explain(c *clause, t *target) Clause {
 	}
 	if e.Reason = t.reason; e.Reason != "" {
 		t.sel.candidates = t.sel.candidates[:0]
+		if w.rerank && t.analysis != nil && compared(t.reason) {
+			e.Phase = phaseRerank
+		}
 		return e
 	}
 	e.Form, e.Phase, e.Reason = c.form.String(), c.phase().String(), cmp.Or(c.modeReason, c.formReason)

@@ -44,8 +44,9 @@ type writer struct {
 	// candidates says that the query finds what a rescore orders anew: clauses
 	// in the saturated form are written in the linear one.
 	candidates bool
-	// rerank says that the query finds what [Result.Rerank] orders anew.
-	rerank bool
+	// found says that the query finds what is ordered anew outside of the
+	// engine, and rerank that [Result.Rerank] orders the hits of this page.
+	found, rerank bool
 	// form is that of the clause being written, and few says that it is written
 	// for [writer.candidates].
 	form Form
@@ -97,7 +98,7 @@ func (w *writer) original(c *clause, original []byte) {
 
 // clause writes what takes the place of c, whose bytes are original.
 func (w *writer) clause(c *clause, original []byte) {
-	w.form, w.few = c.form, w.candidates && c.rescored || w.rerank
+	w.form, w.few = c.form, w.candidates && c.rescored || w.found
 	if w.few {
 		w.form = FormLinear
 	}

@@ -122,9 +122,13 @@ type BackfillCounts struct {
 // left to another round, of which there are five at most. Documents that fail
 // are passed over. The error wraps [ErrFailed] or [ErrConflicts] where some
 // documents are left for these reasons; it is another where the backfill ended
-// early. The counts are right in any case.
+// early. Where a call that writes has come to no answer, its documents may be
+// written and not be counted, or counted as unchanged or in conflict
+// afterwards.
+//
+// At the end it makes visible to searches what it has written.
 func Backfill(ctx context.Context, r Reader, u Updater, weights *Weights, o BackfillOptions) (BackfillCounts, error) {
-	b := &backfill{reader: r, updater: u, weights: weights, o: o, failed: map[docKey]bool{}}
+	b := &backfill{terms: termReader{read: r.Terms}, reader: r, updater: u, weights: weights, o: o, failed: map[docKey]bool{}}
 	b.meter = meter{progress: o.Progress, stage: "computing norms", total: o.Docs}
 	err := b.run(ctx)
 	b.counts.Failed = len(b.failed)
@@ -146,6 +150,7 @@ func (d *Doc) key() docKey { return docKey{d.Index, d.ID} }
 // A backfill is one under way.
 type backfill struct {
 	reader  Reader
+	terms   termReader
 	updater Updater
 	weights *Weights
 	o       BackfillOptions
@@ -162,7 +167,7 @@ type backfill struct {
 func (b *backfill) run(ctx context.Context) error {
 	query := b.query()
 	for rounds, interruptions := 0, 0; ; {
-		if err := again(ctx, func() error { return b.updater.Refresh(ctx) }); err != nil {
+		if err := b.refresh(ctx); err != nil {
 			return err
 		}
 		b.counts.Rounds++
@@ -183,7 +188,7 @@ func (b *backfill) run(ctx context.Context) error {
 		case err != nil:
 			return err
 		case b.counts.Conflicts == b.forgotten || rounds == maxRounds:
-			return nil
+			return b.refresh(ctx)
 		default:
 			query = b.left()
 		}
@@ -194,6 +199,11 @@ func (b *backfill) run(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// refresh makes what was written visible.
+func (b *backfill) refresh(ctx context.Context) error {
+	return again(ctx, func() error { return b.updater.Refresh(ctx) })
 }
 
 // query is for the documents of the first round.
@@ -256,13 +266,13 @@ type remainder struct {
 
 // try gives documents their norms and returns those to try again.
 func (b *backfill) try(ctx context.Context, docs []Doc) (remainder, error) {
-	terms, err := readTerms(ctx, b.reader, docs)
+	norms, err := b.norms(ctx, docs)
 	if err != nil {
 		return remainder{}, err
 	}
 	var updates []Update
 	for i := range docs {
-		u, ok, err := b.update(&docs[i], &terms[i])
+		u, ok, err := b.update(&docs[i], &norms[i])
 		if err != nil {
 			return remainder{}, err
 		}
@@ -294,23 +304,41 @@ func (b *backfill) try(ctx context.Context, docs []Doc) (remainder, error) {
 	return left, nil
 }
 
+// A normed document is what is kept of its terms.
+type normed struct {
+	found   bool
+	version int64
+	norm    float64
+	err     error
+}
+
+// norms computes the norms of documents. It counts none of them, for it may be
+// called for them again.
+func (b *backfill) norms(ctx context.Context, docs []Doc) ([]normed, error) {
+	all := make([]normed, len(docs))
+	err := b.terms.each(ctx, docs, func(i int, terms *DocTerms) error {
+		all[i] = normed{found: terms.Found, version: terms.Version, norm: b.weights.Norm(terms.Terms), err: terms.Err}
+		return nil
+	})
+	return all, err
+}
+
 // update returns what to write into a document, ok false if nothing.
-func (b *backfill) update(doc *Doc, terms *DocTerms) (u Update, ok bool, err error) {
+func (b *backfill) update(doc *Doc, now *normed) (u Update, ok bool, err error) {
 	b.mu.Lock()
 	failed := b.failed[doc.key()]
 	b.mu.Unlock()
 	switch {
 	case failed: // in an earlier round
 		return u, false, nil
-	case terms.Err != nil:
-		return u, false, b.fail(doc, terms.Err)
-	case !terms.Found:
+	case now.err != nil:
+		return u, false, b.fail(doc, now.err)
+	case !now.found:
 		return u, false, b.note(doc, Outcome{Status: StatusGone})
-	case terms.Version != doc.Version:
+	case now.version != doc.Version:
 		return u, false, b.note(doc, Outcome{Status: StatusConflict})
 	}
-	norm := b.weights.Norm(terms.Terms)
-	return Update{Doc: *doc, Part: Members(b.o.Field, b.weights.ID(), norm, doc.HasNorm), empty: norm == 0}, true, nil
+	return Update{Doc: *doc, Part: Members(b.o.Field, b.weights.ID(), now.norm, doc.HasNorm), empty: now.norm == 0}, true, nil
 }
 
 // note counts what has become of a document.

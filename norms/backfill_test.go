@@ -257,3 +257,67 @@ func TestClusterThatStaysAwayEndsABackfill(t *testing.T) {
 		}
 	})
 }
+
+func TestDocumentsOfManyTermsGetTheirNorms(t *testing.T) {
+	x, w := newFakeIndex(largeTexts(120, 200)...), testWeights(t)
+	x.put("huge", largeTexts(1, 5000)[0])
+	x.tooMany = 2500
+	var failed []string
+	counts, err := fill(t.Context(), x, w, BackfillOptions{OnFailure: func(d Doc, err error) {
+		if errors.Is(err, ErrTooLarge) {
+			failed = append(failed, d.ID)
+		}
+	}})
+	if !errors.Is(err, ErrFailed) || counts.Failed != 1 || counts.Written != 120 || !slices.Equal(failed, []string{"huge"}) {
+		t.Errorf("%+v, %v, failed %v", counts, err, failed)
+	}
+	if wrong := x.wrong(w); !slices.Equal(wrong, []string{"huge"}) {
+		t.Errorf("documents %v have other norms", wrong)
+	}
+}
+
+// A part of a batch that was read is read again, and not counted twice, where
+// another part is interrupted.
+func TestPartsThatAreInterruptedAreCountedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x, w := newFakeIndex(manyTexts(500)...), testWeights(t)
+		n := 0
+		x.before = func(call string, _ []Doc) error {
+			if call == "terms" {
+				if n++; n == 4 {
+					return errBusy
+				}
+			}
+			return nil
+		}
+		no := errors.New("no")
+		x.terms = func(d Doc, terms *DocTerms) {
+			switch d.ID {
+			case "7":
+				terms.Err = no
+			case "8":
+				terms.Found = false
+			}
+		}
+		told := 0
+		counts, err := fill(t.Context(), x, w, BackfillOptions{OnFailure: func(Doc, error) { told++ }})
+		want := BackfillCounts{Written: 498, Empty: 50, Gone: 1, Failed: 1, Rounds: 1}
+		if counts != want || !errors.Is(err, ErrFailed) || told != 1 {
+			t.Errorf("%+v, %v, want %+v; told %d times", counts, err, want, told)
+		}
+	})
+}
+
+func TestBackfillMakesVisibleWhatItWrote(t *testing.T) {
+	x, w := newFakeIndex(manyTexts(700)...), testWeights(t)
+	visible := 0
+	x.before = func(call string, _ []Doc) error {
+		if call == "refresh" {
+			visible = x.written()
+		}
+		return nil
+	}
+	if _, err := fill(t.Context(), x, w, BackfillOptions{}); err != nil || visible != 700 {
+		t.Errorf("%d of 700 are visible, %v", visible, err)
+	}
+}

@@ -3,7 +3,7 @@ package norms
 import (
 	"context"
 	"errors"
-	"slices"
+	"fmt"
 	"sync"
 	"time"
 
@@ -15,6 +15,10 @@ import (
 // ErrInterrupted is wrapped by the errors of a cluster that may pass: it is
 // busy, a node is gone, or it has lost the state of a scan.
 var ErrInterrupted = errors.New("interrupted")
+
+// ErrTooLarge is wrapped by the errors of a [Reader] that has been asked for
+// more terms at once than it can hold. Fewer documents may do.
+var ErrTooLarge = errors.New("the terms are too many")
 
 // A Doc names a document as it was when it was found.
 type Doc struct {
@@ -46,13 +50,15 @@ type Reader interface {
 	// order and as they were at the beginning. fn may keep them. It ends at the
 	// first error, of fn too.
 	Docs(ctx context.Context, query []byte, fn func(docs []Doc) error) error
-	// Terms returns the terms of documents as they are now, in their order.
+	// Terms returns the terms of documents as they are now, in their order. It
+	// bounds them by their bytes, and returns an error that wraps [ErrTooLarge]
+	// where they are more.
 	Terms(ctx context.Context, docs []Doc) ([]DocTerms, error)
 }
 
 const (
-	// termsAtOnce and batchDocs are how many documents are asked for their terms
-	// and written in one call.
+	// termsAtOnce is how many documents are asked for their terms in one call at
+	// most, and batchDocs how many are written.
 	termsAtOnce = 100
 	batchDocs   = 500
 	// DefaultWorkers is how many batches are under way at the same time where
@@ -99,17 +105,81 @@ func eachBatch(ctx context.Context, r Reader, query []byte, workers int, fn func
 	return err
 }
 
-// readTerms asks for the terms of any number of documents.
-func readTerms(ctx context.Context, r Reader, docs []Doc) ([]DocTerms, error) {
-	all := make([]DocTerms, 0, len(docs))
-	for part := range slices.Chunk(docs, termsAtOnce) {
-		terms, err := r.Terms(ctx, part)
-		if err != nil {
-			return nil, err
+// A termReader reads the terms of any number of documents, a part of them at a
+// time, so that no more are held than a [Reader] returns at once. It is safe
+// for use by several goroutines.
+type termReader struct {
+	read func(ctx context.Context, docs []Doc) ([]DocTerms, error)
+
+	mu sync.Mutex
+	// fewer is how many documents less than termsAtOnce are asked for: where they
+	// are large, not every call has to fail before.
+	fewer int
+}
+
+// each calls fn with the terms of each document, in their order. Those of a
+// document which alone has too many are an error that wraps [ErrTooLarge] in
+// its [DocTerms].
+func (t *termReader) each(ctx context.Context, docs []Doc, fn func(i int, terms *DocTerms) error) error {
+	for start := 0; start < len(docs); {
+		n := min(t.atOnce(), len(docs)-start)
+		found, err := t.read(ctx, docs[start:start+n])
+		if errors.Is(err, ErrTooLarge) {
+			if n > 1 {
+				t.reduce(n / 2)
+				continue
+			}
+			found, err = []DocTerms{{Err: err}}, nil
 		}
-		all = append(all, terms...)
+		if err == nil && len(found) != n {
+			err = fmt.Errorf("the terms of %d documents for %d", len(found), n)
+		}
+		if err != nil {
+			return err
+		}
+		t.enlarge()
+		for i := range found {
+			if err := fn(start+i, &found[i]); err != nil {
+				return err
+			}
+		}
+		start += n
 	}
-	return all, nil
+	return nil
+}
+
+// atOnce returns how many documents to ask for, at least 1.
+func (t *termReader) atOnce() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return termsAtOnce - t.fewer
+}
+
+// reduce asks for n documents at most from now on.
+func (t *termReader) reduce(n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.fewer = max(t.fewer, termsAtOnce-n)
+}
+
+// enlarge asks for one document more.
+func (t *termReader) enlarge() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.fewer = max(t.fewer-1, 0)
+}
+
+// ReadTerms returns the terms of documents in their order, from as many calls
+// of r as it takes. Those of a document which alone has too many are an error
+// that wraps [ErrTooLarge] in its [DocTerms].
+func ReadTerms(ctx context.Context, r Reader, docs []Doc) ([]DocTerms, error) {
+	t := termReader{read: r.Terms}
+	all := make([]DocTerms, 0, len(docs))
+	err := t.each(ctx, docs, func(_ int, terms *DocTerms) error {
+		all = append(all, *terms)
+		return nil
+	})
+	return all, err
 }
 
 // again calls op until it returns an error that does not pass, or none, at most
@@ -161,4 +231,11 @@ func (m *meter) add(n int) {
 		}
 		m.progress(m.stage, m.done, total)
 	}
+}
+
+// alone calls fn while the progress is not told.
+func (m *meter) alone(fn func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	fn()
 }

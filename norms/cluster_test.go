@@ -34,6 +34,9 @@ type fakeIndex struct {
 	before func(call string, docs []Doc) error
 	// outcome may make another of an update, ok false leaves it.
 	outcome func(d Doc) (o Outcome, ok bool)
+	// tooMany is the number of different terms that an answer cannot hold, 0 for
+	// none, and largest the largest number of terms returned at once.
+	tooMany, largest int
 	// terms may spoil the terms of a document.
 	terms func(d Doc, terms *DocTerms)
 }
@@ -118,6 +121,8 @@ func (x *fakeIndex) Terms(_ context.Context, docs []Doc) ([]DocTerms, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	all := make([]DocTerms, len(docs))
+	n := 0
+	defer func() { x.largest = max(x.largest, n) }()
 	for i, d := range docs {
 		s := x.docs[d.ID]
 		if s == nil {
@@ -130,6 +135,10 @@ func (x *fakeIndex) Terms(_ context.Context, docs []Doc) ([]DocTerms, error) {
 		all[i] = DocTerms{Found: true, Version: s.Version}
 		for term, freq := range freqs {
 			all[i].Terms = append(all[i].Terms, TermFreq{term, freq})
+		}
+		if n += len(freqs); x.tooMany > 0 && n >= x.tooMany {
+			n = 0
+			return nil, fmt.Errorf("%d documents: %w", len(docs), ErrTooLarge)
 		}
 		if x.terms != nil {
 			x.terms(d, &all[i])
@@ -250,4 +259,70 @@ func TestErrorsOfWorkersEndTheScan(t *testing.T) {
 	if !errors.Is(err, broken) {
 		t.Errorf("error %v", err)
 	}
+}
+
+// largeTexts returns n texts of so many different terms each.
+func largeTexts(n, terms int) []string {
+	texts := make([]string, n)
+	for i := range texts {
+		var text strings.Builder
+		for k := range terms {
+			fmt.Fprintf(&text, "term%d ", (i*7+k)%(3*terms))
+		}
+		texts[i] = text.String()
+	}
+	return texts
+}
+
+func TestTermsAreReadInPartsThatFit(t *testing.T) {
+	x := newFakeIndex(largeTexts(300, 200)...)
+	x.put("huge", largeTexts(1, 5000)[0])
+	x.tooMany = 2500 // 12 documents
+	var docs []Doc
+	err := x.Docs(t.Context(), Missing("body", ""), func(found []Doc) error {
+		docs = append(docs, found...)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls, held := 0, 0
+	x.before = func(_ string, docs []Doc) error {
+		calls++
+		held = max(held, len(docs))
+		return nil
+	}
+	all, err := ReadTerms(t.Context(), x, docs)
+	if err != nil || len(all) != len(docs) {
+		t.Fatalf("%d of %d documents, %v", len(all), len(docs), err)
+	}
+	for i, d := range docs {
+		switch {
+		case d.ID == "huge":
+			if !errors.Is(all[i].Err, ErrTooLarge) {
+				t.Errorf("%s: %v", d.ID, all[i].Err)
+			}
+		case all[i].Err != nil || len(all[i].Terms) != 200:
+			t.Errorf("%s: %d terms, %v", d.ID, len(all[i].Terms), all[i].Err)
+		}
+	}
+	if x.largest >= x.tooMany || held > termsAtOnce || calls > len(docs)/4 {
+		t.Errorf("%d terms at once, %d documents, %d calls", x.largest, held, calls)
+	}
+}
+
+func TestTermsOfOtherDocumentsAreRefused(t *testing.T) {
+	x := newFakeIndex("one", "two")
+	_, err := ReadTerms(t.Context(), shortReader{x}, []Doc{{ID: "0"}, {ID: "1"}})
+	if err == nil {
+		t.Error("one answer for two documents")
+	}
+}
+
+// A shortReader leaves out the last document.
+type shortReader struct{ Reader }
+
+func (r shortReader) Terms(ctx context.Context, docs []Doc) ([]DocTerms, error) {
+	terms, err := r.Reader.Terms(ctx, docs)
+	return terms[:len(terms)-1], err
 }

@@ -1,143 +1,26 @@
 package norms
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
-
-	"github.com/akin-search/akin/simmatrix"
 )
 
-// A Write is a request that writes documents. Fields that say nothing are
-// "".
-type Write struct {
-	// Bulk says that Body is the lines of a bulk request, Update that it is an
-	// update; else it is a document.
-	Bulk, Update bool
-	// Index is the name of an index or an alias, ID and Routing are the
-	// document's; with Bulk they are for those lines that do not say their own.
-	Index, ID, Routing string
-	// Pipeline and VersionType are the parameters of the request.
-	Pipeline, VersionType string
-	// Body is the body, nil where it was not read. It must not be modified while
-	// the write is under way.
-	Body []byte
-}
-
-// What becomes of a document, keys of [Kept.Documents].
 const (
-	// DocumentAdded says that it got its norms.
-	DocumentAdded = "added"
-	// DocumentBehind says that it gets its norms behind the answer.
-	DocumentBehind = "behind"
-	// DocumentNoNorms says that no norms are kept in its index.
-	DocumentNoNorms = "no_norms"
-	// DocumentNoField says that it does not have a field with norms.
-	DocumentNoField = "no_field"
-	// DocumentInvalid says that the cluster will not take it, or that it has
-	// something else than norms under their names.
-	DocumentInvalid = "invalid"
-	// DocumentLeft says that its norms could not be computed on the way, and that
-	// it cannot be written once more: its id is not known, its versions are the
-	// client's, or nothing repairs. The next backfill brings them.
-	DocumentLeft = "left"
+	// actionsAtOnce is how many actions of a bulk request are held at once.
+	actionsAtOnce = 2000
+	// maxActions is how many actions a bulk request may have.
+	maxActions = 100_000
+	// maxLeft bounds the actions that are read to be left to repairs, which takes
+	// time that nobody has set aside. No more repairs can wait.
+	maxLeft = DefaultRepairs
 )
-
-// Kept is what becomes of a [Write].
-type Kept struct {
-	// Body is the new body, nil where the write goes on as it came.
-	Body []byte
-	// Documents are the numbers of documents by what becomes of them.
-	Documents map[string]int
-	// Done, unless nil, has to be called once with the status of the cluster's
-	// answer.
-	Done func(status int)
-}
-
-// A TextField is a text field of an index that norms can be stored for.
-type TextField struct {
-	// Name is its full name.
-	Name string
-	// Source is the path of its text in a document: for a multi-field that of
-	// the field it belongs to.
-	Source string
-}
-
-// A Target is the index that writes by a name go to.
-type Target struct {
-	// Index is the concrete index, Routing what the name adds to writes without a
-	// routing.
-	Index, Routing string
-	// Pipelines says that the index has an ingest pipeline of its own.
-	Pipelines bool
-	// PartialSource says that an update would lose something of a document.
-	PartialSource bool
-	// Fields are the text fields whose norm and id are mapped, by name. Those in
-	// nested objects and those filled by copy_to are not among them.
-	Fields []TextField
-}
-
-// An Unstored is the part of a document that the terms of fields are made
-// of.
-type Unstored struct {
-	// Index is the concrete index, Routing the document's.
-	Index, Routing string
-	// Texts are JSON strings, numbers and booleans by [TextField.Source].
-	Texts map[string][]jsontext.Value
-	// Fields are the fields whose terms are asked for.
-	Fields []string
-}
-
-// UnstoredTerms are the terms of an [Unstored].
-type UnstoredTerms struct {
-	// Fields are the terms by field, each once.
-	Fields map[string][]TermFreq
-	// Err is why there are none.
-	Err error
-}
-
-// Errors of a [Targets] that say how the cluster is.
-var (
-	// ErrNoTarget says that a name does not stand for one index to write to.
-	ErrNoTarget = errors.New("not the name of one index to write to")
-	// ErrNoIndex says that nothing has the name. A write by it makes an index.
-	ErrNoIndex = errors.New("no such index")
-)
-
-// Targets know what index documents are written to.
-type Targets interface {
-	// Target returns the index that writes by a name go to. Its error wraps
-	// [ErrNoTarget] or [ErrNoIndex] where that is how it is.
-	Target(ctx context.Context, name string) (*Target, error)
-	// Forget drops what is remembered of a name.
-	Forget(name string)
-}
-
-// An Analyzer makes terms of documents that are not stored.
-type Analyzer interface {
-	// Unstored returns the terms that the index analyzers make of documents, in
-	// their order.
-	Unstored(ctx context.Context, docs []Unstored) ([]UnstoredTerms, error)
-}
-
-// FrozenWeights are term weights of a moment. The expand package asks for
-// the same.
-type FrozenWeights interface {
-	// ID names them by their content, see [ID].
-	ID() string
-	// Docs is the number of documents that the frequencies refer to.
-	Docs() int64
-	// Rows sets rows[k] to a row that has the document frequency of terms[k].
-	Rows(ctx context.Context, terms []string, rows []simmatrix.Row) error
-}
-
-// WeightsFor returns the weights that are bound to a field of an index, nil
-// for none.
-type WeightsFor func(index, field string) FrozenWeights
 
 // A Keeper puts norms into documents on their way to the cluster. Its
 // methods may be called at the same time.
@@ -157,22 +40,20 @@ func NewKeeper(targets Targets, analyzer Analyzer, weights WeightsFor, repairs *
 // Write computes the norms of the documents of a write and puts them into
 // its body. All other bytes stay as they are, except for norms and ids that
 // the documents brought along. What it cannot understand it leaves to the
-// cluster to refuse. With an error the write has to go on as it came; what
-// is returned beside it, unless nil, has no body then.
+// cluster to refuse, and to repairs where the cluster does not. With an error,
+// or when ctx ends, norms are in a part of the documents at most; what is
+// returned beside it is as good as without.
 func (k *Keeper) Write(ctx context.Context, in *Write) (*Kept, error) {
 	j := &job{keeper: k, in: in, plans: map[string]*plan{}, counts: map[string]int{}}
+	j.out.body = in.Body
 	err := j.run(ctx)
-	if err != nil {
-		j.giveUp()
+	j.actions, j.parts, j.edits = nil, nil, nil
+	kept := &Kept{Body: j.out.end(), Documents: j.counts}
+	if len(j.behind) > 0 || j.doubtful > 0 || kept.Body != nil {
+		changed := kept.Body != nil
+		kept.Done = func(a Answer) map[string]int { return j.done(changed, a) }
 	}
-	out := &Kept{Documents: j.counts}
-	if err == nil && len(j.edits) > 0 {
-		out.Body = splice(in.Body, j.edits)
-	}
-	if len(j.behind) > 0 || out.Body != nil {
-		out.Done = j.done(out.Body != nil)
-	}
-	return out, err
+	return kept, err
 }
 
 // A plan is what is to be done with the documents of a name.
@@ -183,23 +64,30 @@ type plan struct {
 	unknown bool
 }
 
-// A plannedField is a field whose norms are kept.
+// A plannedField is a field whose norms are kept. Its weights are nil while
+// they are not there.
 type plannedField struct {
 	TextField
+
 	weights FrozenWeights
 }
 
 // planned returns the fields of a target whose norms are kept, as weights
-// are bound to the name that is written by, or to the index.
+// are bound to the name that is written by, to the index, or to another name
+// of it.
 func planned(weights WeightsFor, name string, target *Target) []plannedField {
+	names := append([]string{name, target.Index}, target.Aliases...)
 	var fields []plannedField
 	for _, f := range target.Fields {
-		w := weights(name, f.Name)
-		if w == nil {
-			w = weights(target.Index, f.Name)
-		}
-		if w != nil && w.Docs() > 0 {
-			fields = append(fields, plannedField{f, w})
+		for _, name := range names {
+			w, bound := weights(name, f.Name)
+			if !bound {
+				continue
+			}
+			if w == nil || w.Docs() > 0 {
+				fields = append(fields, plannedField{f, w})
+			}
+			break
 		}
 	}
 	return fields
@@ -210,17 +98,22 @@ type job struct {
 	keeper *Keeper
 	in     *Write
 	plans  map[string]*plan
-	// actions are those of the request, parts what norms are computed for.
+	// actions are some of those of the request, parts what norms are computed for,
+	// edits what comes of it.
 	actions []action
 	parts   []part
 	edits   []edit
+	out     splicer
 	behind  []Repair
-	counts  map[string]int
+	// doubtful is the number of documents that count as invalid.
+	doubtful int
+	counts   map[string]int
 }
 
 // A part is a document in the body, or what stands for a part of one.
 type part struct {
 	tree
+
 	action *action
 	plan   *plan
 	// update says that it is merged over a document, so that only the fields
@@ -233,15 +126,33 @@ type part struct {
 	failed bool
 }
 
-// run does all but to write the body.
+// run does all but to write the end of the body.
 func (j *job) run(ctx context.Context) error {
-	if j.in.Body == nil && j.in.Bulk {
-		return nil // nobody knows what it writes
+	if j.in.Bulk && (j.in.Body == nil || bytes.Count(j.in.Body, []byte{'\n'}) > 2*maxActions) {
+		j.counts[DocumentUnread]++
+		return nil
 	}
+	r := actionReader{write: j.in}
+	for !r.ended {
+		from, counts, behind, doubtful := r, maps.Clone(j.counts), len(j.behind), j.doubtful
+		if err := j.slice(ctx, &r); err != nil {
+			j.counts, j.behind, j.doubtful = counts, j.behind[:behind], doubtful
+			j.leaveRest(from)
+			return err
+		}
+	}
+	return nil
+}
+
+// slice does all for the next actions of a request.
+func (j *job) slice(ctx context.Context, r *actionReader) error {
+	clear(j.parts) // what they refer to
+	j.parts, j.edits = j.parts[:0], j.edits[:0]
 	var err error
-	if j.actions, err = j.in.readActions(); err != nil {
-		j.counts[DocumentInvalid]++
-		return nil //nolint:nilerr // The cluster refuses it.
+	if j.actions, err = r.next(j.actions[:0], ctx.Err); errors.Is(err, errAction) {
+		j.doubt() // the rest of the request
+	} else if err != nil {
+		return err
 	}
 	for i := range j.actions {
 		if err := j.look(ctx, &j.actions[i]); err != nil {
@@ -252,6 +163,7 @@ func (j *job) run(ctx context.Context) error {
 		return err
 	}
 	j.put()
+	j.out.add(j.edits)
 	return nil
 }
 
@@ -277,6 +189,9 @@ func (j *job) planFor(ctx context.Context, name string) (*plan, error) {
 
 // look decides what becomes of a document.
 func (j *job) look(ctx context.Context, a *action) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	p, err := j.planFor(ctx, a.index)
 	switch {
 	case err != nil:
@@ -291,27 +206,28 @@ func (j *job) look(ctx context.Context, a *action) error {
 		j.leave(a)
 		return nil
 	case a.update:
-		return j.lookAtUpdate(a, p)
+		j.lookAtUpdate(a, p)
+		return nil
 	}
 	t, err := readTree(j.in.Body, a.source)
 	if err != nil {
-		j.counts[DocumentInvalid]++
-		return nil //nolint:nilerr // The cluster refuses it, or takes what is no JSON.
+		j.leaveUnreadable(a)
+		return nil //nolint:nilerr // The cluster refuses it, or reads it in another way.
 	}
 	j.add(part{tree: t, action: a, plan: p})
 	return nil
 }
 
 // lookAtUpdate decides what becomes of an update.
-func (j *job) lookAtUpdate(a *action, p *plan) error {
+func (j *job) lookAtUpdate(a *action, p *plan) {
 	u, err := readUpdate(j.in.Body, a.source)
 	if err != nil {
-		j.counts[DocumentInvalid]++
-		return nil //nolint:nilerr // The cluster refuses it.
+		j.leaveUnreadable(a)
+		return
 	}
 	if u.scripted {
 		j.leave(a)
-		return nil
+		return
 	}
 	first := len(j.parts)
 	for i, m := range [...]*member{u.doc, u.upsert} {
@@ -321,100 +237,52 @@ func (j *job) lookAtUpdate(a *action, p *plan) error {
 		t, err := readTree(j.in.Body, m.value)
 		if err != nil {
 			j.parts = j.parts[:first]
-			j.counts[DocumentInvalid]++
-			return nil //nolint:nilerr // The cluster refuses it.
+			j.leaveUnreadable(a)
+			return
 		}
 		if !j.add(part{tree: t, action: a, plan: p, update: i == 0}) {
 			j.parts = j.parts[:first] // the whole action was settled
-			return nil
+			return
 		}
 	}
 	if len(j.parts) == first {
 		j.counts[DocumentNoField]++
 	}
-	return nil
 }
 
 // add adds a part with the texts of its fields, unless it is a part of an
 // update without any. It reports false where the norms of the document
 // cannot be computed here; what becomes of it is settled then.
 func (j *job) add(p part) bool {
-	p.texts = map[string][]jsontext.Value{}
 	for _, f := range p.plan.fields {
 		texts, touched, err := p.read(j.in.Body, f.Source, p.action.update)
 		switch {
 		case err != nil:
-			j.counts[DocumentInvalid]++
+			j.leaveUnreadable(p.action)
 			return false
-		case p.update && touched && isPath(f.Source):
-			// What the document has beside it is not known: {"a":{"b":…}} is
-			// merged over {"a.b":…}, and the field has the texts of both.
+		case touched && f.weights == nil, p.update && touched && isPath(f.Source):
+			// The weights are not there yet. Or what the document has beside the text
+			// is not known: {"a":{"b":…}} is merged over {"a.b":…}, and the field has
+			// the texts of both.
 			j.leave(p.action)
 			return false
 		case !touched && !p.update: // norms that it brings along go
 			p.values = append(p.values, value{field: f.Name})
 		case touched:
 			p.fields = append(p.fields, f)
-			if len(texts) > 0 {
-				p.texts[f.Source] = texts
+			if len(texts) == 0 {
+				continue
 			}
+			if p.texts == nil {
+				p.texts = map[string][]jsontext.Value{}
+			}
+			p.texts[f.Source] = texts
 		}
 	}
 	if len(p.fields) > 0 || len(p.values) > 0 {
 		j.parts = append(j.parts, p)
 	}
 	return true
-}
-
-// leave leaves a document to a repair.
-func (j *job) leave(a *action) {
-	p := j.plans[a.index]
-	bare := p != nil && p.target != nil && p.target.PartialSource
-	if j.keeper.repairs == nil || a.id == "" || a.external() || bare {
-		j.counts[DocumentLeft]++
-		return
-	}
-	j.counts[DocumentBehind]++
-	j.behind = append(j.behind, Repair{Index: a.index, ID: a.id, Routing: a.routing})
-}
-
-// giveUp leaves all documents to a repair of which it is not known that they
-// need none.
-func (j *job) giveUp() {
-	clear(j.counts)
-	j.behind, j.edits = nil, nil
-	for i := range j.actions {
-		a := &j.actions[i]
-		if p := j.plans[a.index]; p != nil && !p.unknown && len(p.fields) == 0 {
-			j.counts[DocumentNoNorms]++
-			continue
-		}
-		j.leave(a)
-	}
-}
-
-// done returns what is to be called when the cluster has answered. The
-// changed write of an index that maps its fields in another way by now may
-// be refused.
-func (j *job) done(changed bool) func(status int) {
-	repairs, targets, behind := j.keeper.repairs, j.keeper.targets, j.behind
-	var names []string
-	if changed {
-		for name := range j.plans {
-			names = append(names, name)
-		}
-	}
-	return func(status int) {
-		if status >= 400 {
-			for _, name := range names {
-				targets.Forget(name)
-			}
-			return
-		}
-		for i := range behind {
-			repairs.Add(behind[i])
-		}
-	}
 }
 
 // put makes the edits of the body.
@@ -425,18 +293,25 @@ func (j *job) put() {
 		edits, err := p.put(j.in.Body, p.values, p.update)
 		switch {
 		case err != nil || p.failed:
-			results[p.action] = DocumentInvalid // the cluster says what is wrong with it
+			results[p.action] = DocumentInvalid
+			continue
 		case results[p.action] == DocumentInvalid:
+			continue
 		case len(p.fields) > 0:
 			results[p.action] = DocumentAdded
-			j.edits = append(j.edits, edits...)
 		default:
 			results[p.action] = cmp.Or(results[p.action], DocumentNoField)
-			j.edits = append(j.edits, edits...)
 		}
+		j.edits = append(j.edits, edits...)
 	}
-	for _, result := range results {
-		j.counts[result]++
+	for i := range j.actions {
+		switch result := results[&j.actions[i]]; result {
+		case "": // settled before
+		case DocumentInvalid:
+			j.leaveUnreadable(&j.actions[i])
+		default:
+			j.counts[result]++
+		}
 	}
 	// An update may have its parts in either order.
 	slices.SortStableFunc(j.edits, func(a, b edit) int { return cmp.Compare(a.at.start, b.at.start) })

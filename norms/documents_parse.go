@@ -44,10 +44,16 @@ func (t *tree) find(name string) *member {
 	return nil
 }
 
+// newDecoder returns a decoder of JSON, which it reads in place. The engines
+// take strings with half a surrogate pair.
+func newDecoder(text []byte) *jsontext.Decoder {
+	return jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowInvalidUTF8(true))
+}
+
 // readTree reads the JSON object that is all of a part of a body but for
 // white space.
 func readTree(body []byte, part span) (tree, error) {
-	d := jsontext.NewDecoder(bytes.NewBuffer(part.of(body))) // it reads a buffer in place
+	d := newDecoder(part.of(body))
 	if d.PeekKind() != '{' {
 		return tree{}, errJSON
 	}
@@ -106,34 +112,50 @@ func (a *action) external() bool {
 	return a.versionType != "" && !strings.EqualFold(a.versionType, "internal")
 }
 
-// readActions returns what a request does. It leaves out what has no source.
-func (w *Write) readActions() ([]action, error) {
+// An actionReader reads what a request does.
+type actionReader struct {
+	write *Write
+	at    int
+	// ended says that all has been read.
+	ended bool
+}
+
+// next appends the next actions, up to actionsAtOnce. It leaves out what has
+// no source. With an error of stop it ends early; with errAction the rest of
+// the request cannot be read.
+func (r *actionReader) next(actions []action, stop func() error) ([]action, error) {
+	w := r.write
 	whole := action{
 		index: w.Index, id: w.ID, routing: w.Routing, pipeline: w.Pipeline, versionType: w.VersionType,
 		update: w.Update, source: span{0, len(w.Body)},
 	}
 	if !w.Bulk {
-		return []action{whole}, nil
+		r.ended = true
+		return append(actions, whole), nil
 	}
-	var actions []action
-	for at := 0; at < len(w.Body); {
-		line := nextLine(w.Body, at)
-		at = line.end + 1
+	for r.at < len(w.Body) && len(actions) < actionsAtOnce {
+		if err := stop(); err != nil {
+			return actions, err
+		}
+		line := nextLine(w.Body, r.at)
+		r.at = min(line.end+1, len(w.Body))
 		if len(bytes.TrimSpace(line.of(w.Body))) == 0 {
 			continue // the engines pass over empty lines
 		}
 		a := whole
 		sourced, err := a.readHeader(w.Body, line)
 		if err != nil {
-			return nil, err
+			r.ended = true
+			return actions, err
 		}
 		if !sourced {
 			continue
 		}
-		a.source = nextLine(w.Body, min(at, len(w.Body)))
-		at = a.source.end + 1
+		a.source = nextLine(w.Body, r.at)
+		r.at = min(a.source.end+1, len(w.Body))
 		actions = append(actions, a)
 	}
+	r.ended = r.at == len(w.Body)
 	return actions, nil
 }
 
@@ -150,6 +172,10 @@ func nextLine(body []byte, at int) span {
 // follows.
 func (a *action) readHeader(body []byte, line span) (sourced bool, err error) {
 	header, err := readTree(body, line)
+	if err != nil {
+		body = plainJSON(line.of(body))
+		header, err = readTree(body, span{0, len(body)})
+	}
 	if err != nil || len(header.members) == 0 {
 		return false, errAction
 	}
@@ -189,6 +215,43 @@ func (a *action) readHeader(body []byte, line span) (sourced bool, err error) {
 		}
 	}
 	return true, nil
+}
+
+// plainJSON returns a copy of JSON with spaces for what the engines read over,
+// a byte order mark and comments.
+func plainJSON(text []byte) []byte {
+	out := bytes.Clone(text)
+	blank := func(from, to int) {
+		for i := from; i < to; i++ {
+			out[i] = ' '
+		}
+	}
+	if bytes.HasPrefix(out, []byte("\xef\xbb\xbf")) {
+		blank(0, 3)
+	}
+	quoted := false
+	for i := 0; i < len(out); i++ {
+		switch {
+		case quoted && out[i] == '\\':
+			i++
+		case out[i] == '"':
+			quoted = !quoted
+		case quoted:
+		case bytes.HasPrefix(out[i:], []byte("/*")):
+			n := bytes.Index(out[i+2:], []byte("*/"))
+			if n < 0 {
+				return out
+			}
+			blank(i, i+n+4)
+		case bytes.HasPrefix(out[i:], []byte("//")):
+			n := bytes.IndexByte(out[i:], '\n')
+			if n < 0 {
+				n = len(out) - i
+			}
+			blank(i, i+n)
+		}
+	}
+	return out
 }
 
 // scalar returns the text of a string, a number or a boolean.

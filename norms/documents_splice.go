@@ -12,20 +12,37 @@ type edit struct {
 	text []byte
 }
 
-// splice returns a copy of body with edits, which stand in the order of
-// their places, one behind the other.
-func splice(body []byte, edits []edit) []byte {
-	size := len(body)
+// A splicer makes a copy of a body with edits.
+type splicer struct {
+	body []byte
+	// out is the copy of the body up to the place at, nil before the first edit.
+	out []byte
+	at  int
+}
+
+// add makes edits, which stand in the order of their places, one behind the
+// other, behind those made before.
+func (s *splicer) add(edits []edit) {
+	if len(edits) == 0 {
+		return
+	}
+	size := len(s.body) - s.at
 	for i := range edits {
 		size += len(edits[i].text)
 	}
-	out := make([]byte, 0, size)
-	at := 0
+	s.out = slices.Grow(s.out, size)
 	for i := range edits {
-		out = append(append(out, body[at:edits[i].at.start]...), edits[i].text...)
-		at = edits[i].at.end
+		s.out = append(append(s.out, s.body[s.at:edits[i].at.start]...), edits[i].text...)
+		s.at = edits[i].at.end
 	}
-	return append(out, body[at:]...)
+}
+
+// end returns the copy, nil where there were no edits.
+func (s *splicer) end() []byte {
+	if s.out == nil {
+		return nil
+	}
+	return append(s.out, s.body[s.at:]...)
 }
 
 // A value is what a document gets for one field.

@@ -1,7 +1,6 @@
 package norms
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"strings"
@@ -83,6 +82,9 @@ func (r *reader) value(v jsontext.Value) error {
 	switch v.Kind() {
 	case jsontext.KindNull:
 	case jsontext.KindString:
+		if !v.IsValid() { // half a surrogate pair: nothing else could be asked for with it
+			return errShape
+		}
 		r.texts = append(r.texts, v)
 	case jsontext.KindBeginArray:
 		return eachElement(v, r.value)
@@ -99,7 +101,7 @@ func (r *reader) value(v jsontext.Value) error {
 
 // eachMember calls fn for the members of an object.
 func eachMember(v jsontext.Value, fn func(name string, v jsontext.Value) error) error {
-	d := jsontext.NewDecoder(bytes.NewBuffer(v))
+	d := newDecoder(v)
 	if _, err := d.ReadToken(); err != nil {
 		return errJSON
 	}
@@ -122,7 +124,7 @@ func eachMember(v jsontext.Value, fn func(name string, v jsontext.Value) error) 
 
 // eachElement calls fn for the elements of an array.
 func eachElement(v jsontext.Value, fn func(v jsontext.Value) error) error {
-	d := jsontext.NewDecoder(bytes.NewBuffer(v))
+	d := newDecoder(v)
 	if _, err := d.ReadToken(); err != nil {
 		return errJSON
 	}

@@ -113,13 +113,21 @@ func newFakeCluster() *fakeCluster {
 	piped.Pipelines = true
 	return &fakeCluster{targets: map[string]*Target{
 		"docs": fakeTarget("title"), "deep": fakeTarget("a.b"), "two": fakeTarget("body", "title~x"),
-		"bare": fakeTarget(), "piped": piped,
+		"bare": fakeTarget(), "piped": piped, "later": fakeTarget("title"),
 	}}
 }
 
 func newFakeKeeper(c *fakeCluster, repairs *Repairer) *Keeper {
 	w := &fakeWeights{docs: 2}
-	return NewKeeper(c, c, func(string, string) FrozenWeights { return w }, repairs)
+	return NewKeeper(c, c, func(index, _ string) (FrozenWeights, bool) {
+		switch index {
+		case "later":
+			return nil, true
+		case "unbound", "unbound-index":
+			return nil, false
+		}
+		return w, true
+	}, repairs)
 }
 
 // norm is the JSON of the norm of terms with these frequencies.
@@ -209,21 +217,29 @@ func TestWhatHasNoNormsOnTheWayIsLeftAsItCame(t *testing.T) {
 		},
 		{"a body that was not read", DocumentBehind, Write{Index: "docs", ID: "1"}},
 		{"a document without the field", DocumentNoField, Write{Index: "docs", ID: "1", Body: []byte(`{"n":1}`)}},
-		{"no object", DocumentInvalid, Write{Index: "docs", ID: "1", Body: []byte(`["title"]`)}},
-		{"no JSON", DocumentInvalid, Write{Index: "docs", ID: "1", Body: []byte(`{"title":"cat"`)}},
-		{"two objects", DocumentInvalid, Write{Index: "docs", ID: "1", Body: []byte(`{"title":"cat"}{}`)}},
-		{"nothing", DocumentInvalid, Write{Index: "docs", ID: "1", Body: []byte{}}},
-		{"a name twice", DocumentInvalid, Write{Index: "docs", ID: "1", Body: []byte(`{"title":"cat","title":"dog"}`)}},
-		{"an object for a text", DocumentInvalid, Write{Index: "docs", ID: "1", Body: []byte(`{"title":{"x":"cat"}}`)}},
-		{"something else for norms", DocumentInvalid, Write{Index: "docs", ID: "1", Body: []byte(`{"title":"cat","akin_norm":[1]}`)}},
-		{"a text that the cluster refuses", DocumentInvalid, Write{Index: "docs", ID: "1", Body: []byte(`{"title":"refused"}`)}},
+		{"no object", DocumentBehind, Write{Index: "docs", ID: "1", Body: []byte(`["title"]`)}},
+		{"no JSON", DocumentBehind, Write{Index: "docs", ID: "1", Body: []byte(`{"title":"cat"`)}},
+		{"two objects", DocumentBehind, Write{Index: "docs", ID: "1", Body: []byte(`{"title":"cat"}{}`)}},
+		{"nothing", DocumentBehind, Write{Index: "docs", ID: "1", Body: []byte{}}},
+		{"a name twice", DocumentBehind, Write{Index: "docs", ID: "1", Body: []byte(`{"title":"cat","title":"dog"}`)}},
+		{"an object for a text", DocumentBehind, Write{Index: "docs", ID: "1", Body: []byte(`{"title":{"x":"cat"}}`)}},
+		{"something else for norms", DocumentBehind, Write{Index: "docs", ID: "1", Body: []byte(`{"title":"cat","akin_norm":[1]}`)}},
+		{"a text that the cluster refuses", DocumentBehind, Write{Index: "docs", ID: "1", Body: []byte(`{"title":"refused"}`)}},
 		{"an update without the field", DocumentNoField, Write{Index: "docs", ID: "1", Update: true, Body: []byte(`{"doc":{"n":1,"akin_norm":{"title":3}}}`)}},
 		{"a script", DocumentBehind, Write{Index: "docs", ID: "1", Update: true, Body: []byte(`{"script":"ctx","upsert":{"title":"cat"}}`)}},
 		{"an update within an object", DocumentBehind, Write{Index: "deep", ID: "1", Update: true, Body: []byte(`{"doc":{"a":{"b":"cat"}}}`)}},
 		{"an update that takes the object away", DocumentBehind, Write{Index: "deep", ID: "1", Update: true, Body: []byte(`{"doc":{"a":null}}`)}},
 		{"an update beside the field", DocumentNoField, Write{Index: "deep", ID: "1", Update: true, Body: []byte(`{"doc":{"a":{"c":1}}}`)}},
-		{"an update of what is no object", DocumentInvalid, Write{Index: "docs", ID: "1", Update: true, Body: []byte(`{"doc":[]}`)}},
-		{"a bulk request of one broken line", DocumentInvalid, Write{Index: "docs", Bulk: true, Body: []byte("{\"index\":{}}\n{\"title\":\"cat\"}\n{}\n")}},
+		{"an update of what is no object", DocumentBehind, Write{Index: "docs", ID: "1", Update: true, Body: []byte(`{"doc":[]}`)}},
+		{"no JSON and no id", DocumentInvalid, Write{Index: "docs", Body: []byte(`{"title":"cat"`)}},
+		{"a comment", DocumentBehind, Write{Index: "docs", ID: "1", Body: []byte(`{"title":"cat"/**/}`)}},
+		{"a byte order mark", DocumentBehind, Write{Index: "docs", ID: "1", Body: []byte("\xef\xbb\xbf{\"title\":\"cat\"}")}},
+		{"half a surrogate pair in the text", DocumentBehind, Write{Index: "docs", ID: "1", Body: []byte(`{"title":"cat \ud83d"}`)}},
+		{"a bulk request that was not read", DocumentUnread, Write{Index: "docs", Bulk: true}},
+		{"too many lines", DocumentUnread, Write{Index: "docs", Bulk: true, Body: bytes.Repeat([]byte("{\"index\":{}}\n{}\n"), maxActions+1)}},
+		{"weights that are not there yet", DocumentBehind, Write{Index: "later", ID: "1", Body: []byte(`{"title":"cat"}`)}},
+		{"an update of another field meanwhile", DocumentNoField, Write{Index: "later", ID: "1", Update: true, Body: []byte(`{"doc":{"n":1}}`)}},
+		{"a bulk request of one broken line", DocumentInvalid, Write{Index: "docs", Bulk: true, Body: []byte("{}\n{\"title\":\"cat\"}\n")}},
 		{"an unknown action", DocumentInvalid, Write{Index: "docs", Bulk: true, Body: []byte("{\"upsert\":{}}\n{\"title\":\"cat\"}\n")}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -239,8 +255,8 @@ func TestWhatHasNoNormsOnTheWayIsLeftAsItCame(t *testing.T) {
 			if diff := cmp.Diff(map[string]int{c.result: 1}, kept.Documents); diff != "" {
 				t.Errorf("what became of it (-want +got):\n%s", diff)
 			}
-			if behind := c.result == DocumentBehind; (kept.Done != nil) != behind {
-				t.Errorf("a repair is to follow: %v, want %v", kept.Done != nil, behind)
+			if more := c.result == DocumentBehind || c.result == DocumentInvalid; (kept.Done != nil) != more {
+				t.Errorf("something is to follow: %v, want %v", kept.Done != nil, more)
 			}
 		})
 	}
@@ -336,7 +352,7 @@ func TestAFailureLeavesTheDocumentsToRepairs(t *testing.T) {
 			c.cluster(cluster)
 			repairs := NewRepairer(nil, nil, nil, RepairOptions{})
 			defer repairs.Close()
-			k := NewKeeper(cluster, cluster, func(string, string) FrozenWeights { return c.weights }, repairs)
+			k := NewKeeper(cluster, cluster, func(string, string) (FrozenWeights, bool) { return c.weights, true }, repairs)
 			body := "{\"index\":{\"_index\":\"bare\",\"_id\":\"0\"}}\n{\"title\":\"cat\"}\n" +
 				"{\"index\":{\"_id\":\"1\"}}\n{\"title\":\"cat\"}\n{\"index\":{}}\n{\"title\":\"cat\"}\n"
 			kept, err := k.Write(t.Context(), &Write{Bulk: true, Index: c.index, Body: []byte(body)})
@@ -360,11 +376,12 @@ func TestARefusedWriteForgetsTheTarget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept.Done(201)
-	if len(cluster.forgot) > 0 {
-		t.Errorf("forgot %q after a success", cluster.forgot)
+	for _, status := range []int{201, 401, 403, 409, 413, 429, 500, 503, 0} {
+		if kept.Done(Answer{Status: status}); len(cluster.forgot) > 0 {
+			t.Fatalf("forgot %q after the status %d", cluster.forgot, status)
+		}
 	}
-	kept.Done(400)
+	kept.Done(Answer{Status: 404})
 	if diff := cmp.Diff([]string{"docs"}, cluster.forgot); diff != "" {
 		t.Errorf("forgotten (-want +got):\n%s", diff)
 	}

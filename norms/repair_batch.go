@@ -3,9 +3,13 @@ package norms
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
+
+// errNoWeights says that norms have to wait for their weights.
+var errNoWeights = errors.New("the weights that are bound to a field are not there")
 
 // A repairing document is one under way.
 type repairing struct {
@@ -30,14 +34,15 @@ func (r *Repairer) repair(ctx context.Context, batch []waiting) (results []strin
 				err = failure
 				continue
 			}
-			p = &plan{target: target}
-			if target != nil && !target.PartialSource {
-				p.fields = planned(r.weights, w.Index, target)
-			}
+			p = r.plan(w.Index, target)
 			plans[w.Index] = p
 		}
 		if len(p.fields) == 0 {
 			results[i] = RepairUnchanged
+			continue
+		}
+		if p.waits() {
+			err = errNoWeights
 			continue
 		}
 		doc := Doc{Index: p.target.Index, ID: w.ID, Routing: w.Routing}
@@ -61,6 +66,21 @@ func (r *Repairer) repair(ctx context.Context, batch []waiting) (results []strin
 		err = failure
 	}
 	return results, err
+}
+
+// plan returns what is to be done with documents written by a name, whose
+// target is nil where nothing is.
+func (r *Repairer) plan(name string, target *Target) *plan {
+	p := &plan{target: target}
+	if target != nil && !target.PartialSource {
+		p.fields = planned(r.weights, name, target)
+	}
+	return p
+}
+
+// waits reports whether the weights of a field are not there.
+func (p *plan) waits() bool {
+	return slices.ContainsFunc(p.fields, func(f plannedField) bool { return f.weights == nil })
 }
 
 // finish computes the norms of documents that were read and writes them.
@@ -211,5 +231,7 @@ func (u *repairing) part(weigher weigher) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return splice([]byte("{}"), edits), nil
+	out := splicer{body: []byte("{}")}
+	out.add(edits)
+	return out.end(), nil
 }

@@ -92,7 +92,7 @@ func repairAll(t *testing.T, d *fakeDocuments, c *fakeCluster, o RepairOptions, 
 	results := map[string]int{}
 	o.OnResult = func(result string) { results[result]++ }
 	w := &fakeWeights{docs: 2}
-	r := NewRepairer(c, d, func(string, string) FrozenWeights { return w }, o)
+	r := NewRepairer(c, d, func(string, string) (FrozenWeights, bool) { return w, true }, o)
 	for _, repair := range repairs {
 		r.Add(repair)
 	}
@@ -189,7 +189,7 @@ func TestRepairsWaitForAnIndexThatIsBeingMade(t *testing.T) {
 		late := &lateTargets{fakeCluster: newFakeCluster()}
 		results := map[string]int{}
 		w := &fakeWeights{docs: 2}
-		r := NewRepairer(late, d, func(string, string) FrozenWeights { return w }, RepairOptions{OnResult: func(result string) { results[result]++ }})
+		r := NewRepairer(late, d, func(string, string) (FrozenWeights, bool) { return w, true }, RepairOptions{OnResult: func(result string) { results[result]++ }})
 		r.Add(Repair{"docs", "1", ""})
 		time.Sleep(time.Minute)
 		synctest.Wait()
@@ -219,7 +219,7 @@ func TestRepairsAreBounded(t *testing.T) {
 		d := &fakeDocuments{stored: map[string]*Stored{"first": storedDoc("first", "")}, onTerms: func() { <-hold }}
 		results := map[string]int{}
 		w := &fakeWeights{docs: 2}
-		r := NewRepairer(newFakeCluster(), d, func(string, string) FrozenWeights { return w },
+		r := NewRepairer(newFakeCluster(), d, func(string, string) (FrozenWeights, bool) { return w, true },
 			RepairOptions{Limit: 3, OnResult: func(result string) { results[result]++ }})
 		r.Add(Repair{"docs", "first", ""})
 		synctest.Wait() // it is under way
@@ -243,7 +243,7 @@ func TestCloseDropsWhatWaits(t *testing.T) {
 		d.onTerms = func() { <-hold }
 		w := &fakeWeights{docs: 2}
 		c := newFakeCluster()
-		r := NewRepairer(c, d, func(string, string) FrozenWeights { return w }, RepairOptions{OnResult: func(result string) { results[result]++ }})
+		r := NewRepairer(c, d, func(string, string) (FrozenWeights, bool) { return w, true }, RepairOptions{OnResult: func(result string) { results[result]++ }})
 		r.Add(Repair{"docs", "1", ""})
 		synctest.Wait()
 		r.Add(Repair{"docs", "2", ""})

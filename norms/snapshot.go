@@ -39,8 +39,11 @@ type SnapshotOptions struct {
 	// Docs is how many documents there are to read, for the progress; 0 is
 	// unknown.
 	Docs int
-	// Progress may be nil.
-	Progress simmatrix.Progress
+	// Progress and OnTooLarge may be nil. OnTooLarge is told of each document
+	// whose terms are too many to be read, which is passed over: it counts as one
+	// without terms. Calls of the two do not overlap.
+	Progress   simmatrix.Progress
+	OnTooLarge func(doc Doc, err error)
 }
 
 // Snapshot counts the documents of each term of a field, and returns a matrix
@@ -54,8 +57,15 @@ func Snapshot(ctx context.Context, r Reader, o SnapshotOptions) (*simmatrix.Matr
 	var s *snapshot
 	err := again(ctx, func() error { // a scan that is interrupted begins anew, and so do the counts
 		s = &snapshot{
-			reader: r, o: o, docFreqs: map[string]uint32{},
+			o: o, docFreqs: map[string]uint32{},
 			meter: meter{progress: o.Progress, stage: "counting terms", total: o.Docs},
+		}
+		s.terms.read = func(ctx context.Context, docs []Doc) (terms []DocTerms, err error) {
+			err = again(ctx, func() error {
+				terms, err = r.Terms(ctx, docs)
+				return err
+			})
+			return terms, err
 		}
 		return eachBatch(ctx, r, Missing(o.Field, ""), o.Workers, s.batch)
 	})
@@ -67,9 +77,9 @@ func Snapshot(ctx context.Context, r Reader, o SnapshotOptions) (*simmatrix.Matr
 
 // A snapshot is one under way.
 type snapshot struct {
-	reader Reader
-	o      SnapshotOptions
-	meter  meter
+	terms termReader
+	o     SnapshotOptions
+	meter meter
 
 	mu       sync.Mutex
 	docs     uint64
@@ -82,24 +92,29 @@ const termBytes = 56
 
 // batch counts the terms of documents.
 func (s *snapshot) batch(ctx context.Context, docs []Doc) error {
-	var terms []DocTerms
-	err := again(ctx, func() (err error) {
-		terms, err = readTerms(ctx, s.reader, docs)
-		return err
+	err := s.terms.each(ctx, docs, func(i int, terms *DocTerms) error {
+		switch {
+		case errors.Is(terms.Err, ErrTooLarge):
+			s.passOver(docs[i], terms.Err)
+			return nil
+		case terms.Err != nil:
+			return fmt.Errorf("document %q of index %q: %w", docs[i].ID, docs[i].Index, terms.Err)
+		default:
+			return s.count(terms.Terms)
+		}
 	})
 	if err != nil {
 		return err
 	}
-	for i := range terms {
-		if err := terms[i].Err; err != nil {
-			return fmt.Errorf("document %q of index %q: %w", docs[i].ID, docs[i].Index, err)
-		}
-		if err := s.count(terms[i].Terms); err != nil {
-			return err
-		}
-	}
 	s.meter.add(len(docs))
 	return nil
+}
+
+// passOver tells of a document that is not counted.
+func (s *snapshot) passOver(doc Doc, err error) {
+	if s.o.OnTooLarge != nil {
+		s.meter.alone(func() { s.o.OnTooLarge(doc, err) })
+	}
 }
 
 // count counts one document.

@@ -142,3 +142,26 @@ func TestSnapshotsThatCannotBeMade(t *testing.T) {
 		t.Error("no error after the end")
 	}
 }
+
+func TestSnapshotOfDocumentsOfManyTerms(t *testing.T) {
+	texts := largeTexts(120, 200)
+	want, err := Snapshot(t.Context(), newFakeIndex(texts...), SnapshotOptions{Field: "body"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := newFakeIndex(texts...)
+	x.put("huge", largeTexts(1, 5000)[0])
+	x.tooMany = 2500
+	var passedOver []string
+	got, err := Snapshot(t.Context(), x, SnapshotOptions{Field: "body", OnTooLarge: func(d Doc, err error) {
+		if errors.Is(err, ErrTooLarge) {
+			passedOver = append(passedOver, d.ID)
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Checksum() != want.Checksum() || cmp.Diff([]string{"huge"}, passedOver) != "" {
+		t.Errorf("%d documents, want %d; passed over %v", got.Meta().Docs, want.Meta().Docs, passedOver)
+	}
+}

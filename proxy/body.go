@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -78,13 +79,21 @@ func readUpTo(r io.Reader, size, limit int64) ([]byte, error) {
 // decompress returns the content of a gzip stream, or the reason why there is
 // none: it is broken, or larger than limit.
 func (s *Server) decompress(raw []byte, limit int64) (body []byte, reason string) {
+	return s.decompressThrough(raw, limit, func(gz io.Reader) io.Reader { return gz })
+}
+
+// decompressThrough is decompress by what through returns of the reader, whose
+// errBusy is a reason, too.
+func (s *Server) decompressThrough(raw []byte, limit int64, through func(io.Reader) io.Reader) (body []byte, reason string) {
 	gz := s.gzipReader()
 	defer s.gunzip.Put(gz)
 	if err := gz.Reset(bytes.NewReader(raw)); err != nil {
 		return nil, reasonEncoding
 	}
-	body, err := readUpTo(gz, min(4*int64(len(raw)), firstRead), limit+1)
+	body, err := readUpTo(through(gz), min(4*int64(len(raw)), firstRead), limit+1)
 	switch {
+	case errors.Is(err, errBusy):
+		return nil, writeBusy
 	case err != nil:
 		return nil, reasonEncoding
 	case int64(len(body)) > limit:

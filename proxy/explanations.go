@@ -37,7 +37,7 @@ const (
 )
 
 // An entry is what is kept of one search. Nothing in it is modified later but
-// refused.
+// refused and reranked.
 type entry struct {
 	id        string
 	when      time.Time
@@ -50,6 +50,7 @@ type entry struct {
 	cause     string // of outcomeFailedOpen
 	asItCame  bool   // rewritten, but the original was sent: a dry run, or shadow mode
 	refused   bool   // under the lock of explanations
+	reranked  string // what became of the hits that were to be ordered anew; so, too
 	original  message
 	rewritten message
 	clauses   []expand.Clause
@@ -142,12 +143,21 @@ func (x *explanations) find(id string) (entry, bool) {
 
 // refuse notes that the cluster did not take the rewritten search of an entry,
 // which may have gone meanwhile.
-func (x *explanations) refuse(id string) {
+func (x *explanations) refuse(id string) { x.amend(id, func(e *entry) { e.refused = true }) }
+
+// reranked notes what became of the hits of a search that were to be ordered
+// anew.
+func (x *explanations) reranked(id, result string) {
+	x.amend(id, func(e *entry) { e.reranked = result })
+}
+
+// amend changes an entry, which may have gone meanwhile.
+func (x *explanations) amend(id string, change func(e *entry)) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for age := range x.count {
 		if e := x.at(age); e.id == id {
-			e.refused = true
+			change(e)
 			return
 		}
 	}
@@ -210,6 +220,9 @@ type summary struct {
 	// Sent is what the client got the answer to: original or rewritten.
 	Sent    string `json:"sent"`
 	Refused bool   `json:"refused,omitempty"`
+	// Reranked is what became of the hits that were to be ordered anew, a result
+	// of the metric akin_reranked_total; "" where none were to be.
+	Reranked string `json:"reranked,omitempty"`
 }
 
 // A shownMessage is a message in an explanation.
@@ -234,13 +247,13 @@ type explanation struct {
 
 func (e *entry) summary() summary {
 	sent := "original"
-	if e.outcome == outcomeRewritten && !e.asItCame && !e.refused {
+	if e.outcome == outcomeRewritten && !e.asItCame && !e.refused && e.reranked != rerankUnreadable {
 		sent = "rewritten"
 	}
 	return summary{
 		ID: e.id, Time: e.when.UTC(), Endpoint: endpointNames[e.endpoint], Index: e.index, Profile: e.profile,
 		Outcome: e.outcome, Reason: e.reason, Cause: e.cause, AddedTerms: e.added,
-		TookMillis: float64(e.took.Microseconds()) / 1000, Sent: sent, Refused: e.refused,
+		TookMillis: float64(e.took.Microseconds()) / 1000, Sent: sent, Refused: e.refused, Reranked: e.reranked,
 	}
 }
 

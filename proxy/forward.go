@@ -38,7 +38,7 @@ func (s *Server) newTransport() http.RoundTripper {
 	if s.opts.Norms == nil {
 		return search
 	}
-	return &writeTransport{search}
+	return &writeTransport{s, search}
 }
 
 // keepChunked says that an answer in chunks stays one: net/http would give a

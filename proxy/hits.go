@@ -91,7 +91,7 @@ func readPage(answer []byte, r *expand.Rerank) (*hitPage, error) {
 		lists++
 		return p.members(p.listMember)
 	})
-	if err != nil || lists != 1 || p.list.isZero() || len(p.hits) > r.Window {
+	if err != nil || lists != 1 || p.list.isZero() || len(p.hits) > r.Asked() {
 		return nil, errShape
 	}
 	if len(bytes.TrimSpace(answer[p.d.InputOffset():])) > 0 {
@@ -252,11 +252,11 @@ func numberOf(value []byte) (int64, bool) {
 	return n, err == nil
 }
 
-// named returns the hits, false where one of them lacks what names it, or a
-// score.
-func (p *hitPage) named() ([]Hit, bool) {
-	hits := make([]Hit, len(p.hits))
-	for i := range p.hits {
+// named returns the hits in the window, false where one of them lacks what
+// names it, or a score.
+func (p *hitPage) named(window int) ([]Hit, bool) {
+	hits := make([]Hit, min(len(p.hits), window))
+	for i := range hits {
 		if p.hits[i].seen&identifying != identifying || p.hits[i].score.isZero() {
 			return nil, false
 		}
@@ -277,8 +277,9 @@ func order(scores []float32) []int {
 }
 
 // write returns the answer with the client's page of the hits, in the order
-// of scores, or in the engine's with its scores where there are none. All
-// bytes that say something else stay as they are.
+// of scores, or in the engine's with its scores where there are none. Hits
+// behind those that have a score stay there as they are, as do all bytes that
+// say something else.
 func (p *hitPage) write(r *expand.Rerank, scores []float32) []byte {
 	out := make([]byte, 0, len(p.answer)+8*len(p.hits)+32)
 	places := make([]int, len(p.hits))
@@ -287,7 +288,7 @@ func (p *hitPage) write(r *expand.Rerank, scores []float32) []byte {
 	}
 	maxScore := piece{}
 	if scores != nil {
-		places = order(scores)
+		copy(places, order(scores))
 		maxScore = p.maxScore
 	}
 	from := min(r.From, len(places))
@@ -339,7 +340,7 @@ func (p *hitPage) writeList(out []byte, places []int, scores []float32) []byte {
 		}
 		h := &p.hits[k]
 		at := h.at.start
-		for _, cut := range h.edits(scores != nil) {
+		for _, cut := range h.edits(k < len(scores)) {
 			out = append(out, p.answer[at:cut.start]...)
 			at = cut.end
 			if cut == h.score {

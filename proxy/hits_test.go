@@ -31,7 +31,7 @@ func reread(t *testing.T, answer string, r *expand.Rerank) *hitPage {
 }
 
 func TestHitsAreRead(t *testing.T) {
-	got, ok := reread(t, threeHits, &expand.Rerank{Window: 3}).named()
+	got, ok := reread(t, threeHits, &expand.Rerank{Window: 3}).named(3)
 	want := []Hit{
 		{Index: "t", ID: "1", Routing: "zz", SeqNo: 0, PrimaryTerm: 1, Version: 1},
 		{Index: "t", ID: "2", SeqNo: 4, PrimaryTerm: 2, Version: 7},
@@ -74,6 +74,29 @@ func TestHitsAreOrderedAndCut(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
 		})
+	}
+}
+
+// Hits behind the window stay behind it, with the scores of the engine.
+func TestHitsBehindTheWindowKeepTheirPlaces(t *testing.T) {
+	for _, c := range []struct {
+		from, size int
+		want       string
+	}{
+		{0, 3, `2 1 3\n`}, {1, 2, `1 3\n`}, {1, 1, `1`}, {0, 2, `2 1`},
+	} {
+		p := reread(t, threeHits, &expand.Rerank{Window: 2, Size: 3})
+		hits, ok := p.named(2)
+		if !ok || len(hits) != 2 {
+			t.Fatalf("named %v", hits)
+		}
+		got := string(p.write(&expand.Rerank{Window: 2, From: c.from, Size: c.size}, []float32{.25, .5}))
+		if hitIDs(got) != c.want || !strings.Contains(got, `"max_score":0.5`) {
+			t.Errorf("%d hits behind %d: %s", c.size, c.from, got)
+		}
+		if strings.Contains(c.want, "3") && !strings.Contains(got, `"_id":"3\n","_score":1.0,"_source"`) {
+			t.Errorf("the third hit has changed: %s", got)
+		}
 	}
 }
 
@@ -132,12 +155,12 @@ func TestHitsWithoutNamesAreNotScored(t *testing.T) {
 			answer = strings.Replace(threeHits, `"_index":"t","_id":"2"`, `"_id":"2"`, 1)
 		}
 		r := &expand.Rerank{Window: 3, Size: 3}
-		if _, ok := reread(t, answer, r).named(); ok {
+		if _, ok := reread(t, answer, r).named(3); ok {
 			t.Errorf("named without %s", member)
 		}
 	}
 	null := strings.Replace(threeHits, `"_score":1.25`, `"_score":null`, 1)
-	if _, ok := reread(t, null, &expand.Rerank{Window: 3}).named(); ok {
+	if _, ok := reread(t, null, &expand.Rerank{Window: 3}).named(3); ok {
 		t.Error("named with the score null")
 	}
 }
@@ -188,7 +211,7 @@ func FuzzHitsKeepTheirBytes(f *testing.F) {
 		}
 		outside, hits := p.rest()
 		var scores []float32
-		if _, ok := p.named(); ok {
+		if _, ok := p.named(all.Window); ok {
 			for i := range p.hits {
 				scores = append(scores, float32(i*7%5))
 			}

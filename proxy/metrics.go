@@ -40,6 +40,7 @@ type metrics struct {
 // normMetrics tell of the norms of documents that are written.
 type normMetrics struct {
 	normWrites    *prometheus.CounterVec
+	normRefused   *prometheus.CounterVec
 	normDocuments *prometheus.CounterVec
 	normTime      prometheus.Histogram
 }
@@ -50,9 +51,13 @@ func newNormMetrics() normMetrics {
 			Name: "akin_norm_writes_total",
 			Help: "Requests that write documents while norms are kept, by what was done with the body: changed, unchanged, or why it was forwarded as it came.",
 		}, []string{"result"}),
+		normRefused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "akin_norm_refused_writes_total",
+			Help: "Writes with norms that the cluster refused as a whole, so that the original was sent; original says what became of that.",
+		}, []string{"original"}),
 		normDocuments: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "akin_norm_documents_total",
-			Help: "Documents of such requests by what became of their norms.",
+			Help: "Documents of such requests by what became of their norms; left and unread may have those of their old text, refused ones were not written. What turns out after the answer is counted beside what was counted before.",
 		}, []string{"result"}),
 		normTime: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "akin_norm_write_duration_seconds",
@@ -123,6 +128,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		registry.Register(m.unanswered),
 		registry.Register(m.unchecked),
 		registry.Register(m.normWrites),
+		registry.Register(m.normRefused),
 		registry.Register(m.normDocuments),
 		registry.Register(m.normTime),
 		registry.Register(m.rerank),
@@ -230,9 +236,16 @@ func (m *metrics) failedOpen(cause string) {
 }
 
 func (m *metrics) refusedSearch(originalTaken bool) {
-	original := "refused"
-	if originalTaken {
-		original = "taken"
+	m.refused.WithLabelValues(takenOrRefused(originalTaken)).Inc()
+}
+
+func (m *metrics) refusedWrite(originalTaken bool) {
+	m.normRefused.WithLabelValues(takenOrRefused(originalTaken)).Inc()
+}
+
+func takenOrRefused(taken bool) string {
+	if taken {
+		return "taken"
 	}
-	m.refused.WithLabelValues(original).Inc()
+	return "refused"
 }

@@ -4,12 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
-	"runtime"
-	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/akin-search/akin/expand"
@@ -25,6 +23,15 @@ const (
 	rerankUnreadable = "unreadable" // the answer is too long, or cannot be read or cut: the original search is sent
 )
 
+const (
+	// unfitTime is how long searches of an index are left in the engine's order
+	// after an answer was too long or could not be read: each of them would run
+	// twice.
+	unfitTime = time.Minute
+	// maxUnfit bounds the indices of which that is known.
+	maxUnfit = 1000
+)
+
 // errScores says that a reranker did not return a score for each hit.
 var errScores = errors.New("not a score for each hit")
 
@@ -35,14 +42,41 @@ type Reranker interface {
 	Scores(ctx context.Context, r *expand.Rerank, hits []Hit) ([]float64, error)
 }
 
+// unfit remembers whose answers could not be read. The zero value knows none.
+type unfit struct {
+	mu    sync.Mutex
+	until map[unfitKey]time.Time
+}
+
+// An unfitKey names an index expression and the profile that says how large
+// the window is.
+type unfitKey struct{ index, profile string }
+
+func (u *unfit) note(k unfitKey) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.until == nil || len(u.until) >= maxUnfit {
+		u.until = map[unfitKey]time.Time{}
+	}
+	u.until[unfitKey{strings.Clone(k.index), strings.Clone(k.profile)}] = time.Now().Add(unfitTime)
+}
+
+func (u *unfit) has(k unfitKey) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return time.Now().Before(u.until[k])
+}
+
 // fixed returns why the hits of the answer to a search cannot be ordered
 // anew, "" where they can.
-func fixed(m match, rawQuery string, h http.Header) expand.Reason {
+func (s *Server) fixed(m match, ex *exchange, h http.Header) expand.Reason {
 	switch {
 	case strings.HasSuffix(m.shape, "/_async_search"): // it may come later, and not all at once
 		return expand.ReasonEndpoint
-	case !answersJSON(rawQuery, h):
+	case !answersJSON(ex.rawQuery, h):
 		return expand.ReasonAnswer
+	case s.unfit.has(unfitKey{ex.index, ex.control.profile}):
+		return expand.ReasonTooLong
 	}
 	return ""
 }
@@ -53,19 +87,24 @@ func fixed(m match, rawQuery string, h http.Header) expand.Reason {
 func (t *searchTransport) rerank(ctx context.Context, ex *exchange, res *http.Response) bool {
 	s, r := t.server, ex.rewritten.Rerank
 	encoding, known := contentEncoding(res.Header["Content-Encoding"])
+	readable := known && encoding == "" && isJSON(res.Header["Content-Type"])
 	var answer, out []byte
 	whole, result := false, rerankUnreadable
-	if known && encoding == "" && isJSON(res.Header["Content-Type"]) {
+	if readable {
 		answer, whole = t.held.hold(res)
+		readable = res.ContentLength <= maxHeldAnswer && len(answer) <= maxHeldAnswer
 	}
 	start := time.Now()
 	if whole {
 		out, result = s.reorder(ctx, r, answer)
 	}
 	s.metrics.reranked(result, time.Since(start))
+	s.explanations.reranked(ex.record, result)
 	if out == nil {
+		if whole || !readable { // else it broke off, or there was no room for it
+			s.unfit.note(unfitKey{ex.index, ex.control.profile})
+		}
 		s.log.DebugContext(ctx, "an answer could not be ordered anew", "index", ex.index)
-		s.explanations.refuse(ex.record) // the original's answer is what the client gets
 		return false
 	}
 	res.Body = resumed{bytes.NewReader(out), res.Body}
@@ -80,6 +119,8 @@ func (t *searchTransport) rerank(ctx context.Context, ex *exchange, res *http.Re
 // client's page, and what became of them. It returns nil where the answer
 // cannot be cut.
 func (s *Server) reorder(ctx context.Context, r *expand.Rerank, answer []byte) (out []byte, result string) {
+	ctx, cancel := context.WithTimeout(ctx, s.opts.RerankBudget)
+	defer cancel()
 	p, err := readPage(answer, r)
 	if err != nil {
 		return nil, rerankUnreadable
@@ -87,12 +128,10 @@ func (s *Server) reorder(ctx context.Context, r *expand.Rerank, answer []byte) (
 	if len(p.hits) == 0 {
 		return p.write(r, nil), rerankNothing
 	}
-	hits, ok := p.named()
+	hits, ok := p.named(r.Window)
 	if !ok {
 		return p.write(r, nil), rerankUnnamed
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.opts.RerankBudget)
-	defer cancel()
 	scores, err := s.scores(ctx, r, hits)
 	if err != nil {
 		result = s.cause(err)
@@ -105,22 +144,17 @@ func (s *Server) reorder(ctx context.Context, r *expand.Rerank, answer []byte) (
 // scores calls the reranker. A panic of it is an error: the hits are there,
 // in the engine's order.
 func (s *Server) scores(ctx context.Context, r *expand.Rerank, hits []Hit) (scores []float32, err error) {
-	defer func() {
-		v := recover()
-		if v == nil {
-			return
-		}
-		scores, err = nil, errPanic
-		what := fmt.Sprintf("%T", v) // the value may hold query text
-		if e, ok := v.(runtime.Error); ok {
-			what = e.Error()
-		}
-		s.log.ErrorContext(ctx, "panic while hits were ordered anew", "panic", what, "stack", string(debug.Stack()))
-	}()
 	if s.opts.Reranker == nil {
 		return nil, errScores
 	}
-	all, err := s.opts.Reranker.Scores(ctx, r, hits)
+	if err := ctx.Err(); err != nil { // reading the answer took all of the time
+		return nil, err
+	}
+	var all []float64
+	err = s.recovered(ctx, "hits were ordered anew", func() (err error) {
+		all, err = s.opts.Reranker.Scores(ctx, r, hits)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

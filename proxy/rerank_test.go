@@ -9,9 +9,14 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/expand"
 )
@@ -214,6 +219,109 @@ func TestAnswersThatCannotBeCutAreFollowedByTheOriginal(t *testing.T) {
 				t.Error("not counted as unreadable, or counted as refused")
 			}
 		})
+	}
+}
+
+// Where the answer was too long, the searches of that index and profile are not
+// sent twice for a while.
+func TestAnswersThatAreTooLongAreNotAskedForAgain(t *testing.T) {
+	long := threeHits[:len(threeHits)-1] + `,"x":"` + strings.Repeat("x", maxHeldAnswer) + `"}`
+	brokenOff := strings.Replace(answerOf(threeHits), "Content-Length: ", "Content-Length: 9", 1) + hangUp
+	for name, c := range map[string]struct {
+		answer string
+		again  bool
+	}{
+		"too long": {answerOf(long), false}, "broken": {answerOf(threeHits[:len(threeHits)-20]), false}, "broken off": {brokenOff, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := startRawNode(t, func(_ int, r rawRequest) string {
+				if r.body == rerankedBody {
+					return c.answer
+				}
+				return answerOf(originalAnswer)
+			})
+			var fixed []expand.Reason
+			how := expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
+				fixed = append(fixed, r.Fixed)
+				if r.Fixed != "" {
+					return leaveAlone(ctx, r)
+				}
+				return rerankAll(ctx, r)
+			})
+			addr, _ := startProxy(t, Options{
+				Upstreams: []string{node.URL}, Reranker: rerankerFunc(backwards), Expander: how, Profiles: map[string]Expander{"p": how},
+			})
+			for _, path := range []string{"/t/_search", "/t/_search", "/t/_search?akin_profile=p", "/other/_search"} {
+				if got := postSearch(t, addr, path); got != originalAnswer {
+					t.Errorf("got %.300s", got)
+				}
+			}
+			want := []expand.Reason{"", expand.ReasonTooLong, "", ""}
+			if c.again {
+				want[1] = ""
+			}
+			if diff := cmp.Diff(want, fixed); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestUnfitIndicesAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var u unfit
+		for n := range maxUnfit + 1 {
+			u.note(unfitKey{index: strconv.Itoa(n)})
+		}
+		if n := len(u.until); n > maxUnfit || !u.has(unfitKey{index: strconv.Itoa(maxUnfit)}) {
+			t.Errorf("%d are held, or not the last", n)
+		}
+		time.Sleep(unfitTime)
+		if u.has(unfitKey{index: strconv.Itoa(maxUnfit)}) {
+			t.Error("it is held for longer")
+		}
+	})
+}
+
+// An explanation tells what became of the hits, and whose answer went out.
+func TestExplanationsTellWhatBecameOfTheHits(t *testing.T) {
+	for _, c := range []struct {
+		answer   string
+		reranker Reranker
+		want     summary
+	}{
+		{threeHits, rerankerFunc(backwards), summary{Reranked: "reranked", Sent: "rewritten"}},
+		{threeHits, nil, summary{Reranked: "error", Sent: "rewritten"}},
+		{`{"hits":{}}`, nil, summary{Reranked: "unreadable", Sent: "original"}},
+	} {
+		node := startRawNode(t, func(int, rawRequest) string { return answerOf(c.answer) })
+		s := newServer(t, Options{Upstreams: []string{node.URL}, Expander: expander(rerankAll), Reranker: c.reranker})
+		w := httptest.NewRecorder()
+		req := httptest.NewRequest(http.MethodPost, "/t/_search?akin=explain", strings.NewReader("{}"))
+		req.Header.Set("Content-Type", "application/json")
+		s.Handler().ServeHTTP(w, req)
+		e, ok := s.explanations.find(w.Header().Get(explanationHeader))
+		if !ok {
+			t.Fatalf("status %d, header %v", w.Code, w.Header())
+		}
+		got := e.summary()
+		if got.Reranked != c.want.Reranked || got.Sent != c.want.Sent || got.Refused {
+			t.Errorf("%+v, want %+v", got, c.want)
+		}
+		s.upstream.transport.CloseIdleConnections() // the node waits for them
+	}
+}
+
+// Reading the answer takes of the same time.
+func TestBudgetBeginsWithTheAnswer(t *testing.T) {
+	s := newServer(t, Options{RerankBudget: 1, Reranker: rerankerFunc(func(context.Context, *expand.Rerank, []Hit) ([]float64, error) {
+		t.Error("asked for scores although there is no time")
+		return nil, nil
+	})})
+	r := &expand.Rerank{Window: 3, Size: 2}
+	out, result := s.reorder(t.Context(), r, []byte(threeHits))
+	if hitIDs(string(out)) != "1 2" || result != "budget" {
+		t.Errorf("%s: %s", result, out)
 	}
 }
 

@@ -26,7 +26,7 @@ const (
 	reasonShadow      = "shadow"        // [Options.Shadow] is set
 )
 
-// errPanic stands for a panic of the expander.
+// errPanic stands for a panic while a request is worked on.
 var errPanic = errors.New("panic")
 
 // An exchange is what the proxy knows of a search while it is forwarded.
@@ -172,7 +172,7 @@ func (s *Server) decide(ex *exchange, res, toSend *expand.Result) {
 // sent: they differ for a template.
 func (s *Server) expanded(ctx context.Context, r *http.Request, m match, ex *exchange, e Expander, body []byte) (res, toSend *expand.Result, err error) {
 	in := &expand.Request{Endpoint: m.endpoint, Index: m.index, RawQuery: ex.rawQuery, Body: body, Preview: ex.control.dryRun}
-	in.Fixed = fixed(m, ex.rawQuery, r.Header)
+	in.Fixed = s.fixed(m, ex, r.Header)
 	var t *templates
 	if m.how == renderTemplate {
 		var reason string
@@ -199,22 +199,35 @@ func (s *Server) expanded(ctx context.Context, r *http.Request, m match, ex *exc
 	return res, &sent, nil
 }
 
-// callExpander calls the expander. This is the one place where a panic is
-// caught: a search must not be lost to a mistake of ours.
+// callExpander calls the expander.
 func (s *Server) callExpander(ctx context.Context, e Expander, in *expand.Request) (res *expand.Result, err error) {
+	err = s.recovered(ctx, "a search was expanded", func() (err error) {
+		res, err = e.Expand(ctx, in)
+		return err
+	})
+	if errors.Is(err, errPanic) {
+		return nil, err
+	}
+	return res, err
+}
+
+// recovered returns the error of f, errPanic for a panic: this is the one
+// place where they are caught. No request must be lost to a mistake of ours.
+// what happened then is for the log.
+func (s *Server) recovered(ctx context.Context, what string, f func() error) (err error) {
 	defer func() {
 		v := recover()
 		if v == nil {
 			return
 		}
-		res, err = nil, errPanic
-		what := fmt.Sprintf("%T", v) // the value may hold query text
+		err = errPanic
+		text := fmt.Sprintf("%T", v) // the value may hold the text of a query or a document
 		if e, ok := v.(runtime.Error); ok {
-			what = e.Error()
+			text = e.Error()
 		}
-		s.log.ErrorContext(ctx, "panic while a search was expanded", "panic", what, "stack", string(debug.Stack()))
+		s.log.ErrorContext(ctx, "panic", "while", what, "value", text, "stack", string(debug.Stack()))
 	}()
-	return e.Expand(ctx, in)
+	return f()
 }
 
 func (s *Server) cause(err error) string {

@@ -137,6 +137,8 @@ type Server struct {
 	gunzip   sync.Pool // of *gzip.Reader
 	// explanations are of the last searches.
 	explanations explanations
+	// unfit are the indices whose answers could not be read of late.
+	unfit unfit
 	// shadows are the searches that run beside those of the clients.
 	shadows *shadows
 	// writing is the number of bytes of bodies of writes that are held.

@@ -3,12 +3,10 @@ package proxy
 import (
 	"bytes"
 	"context"
-	"fmt"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
-	"runtime"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -21,10 +19,6 @@ const (
 	// DefaultMaxWriteBody is the size of the largest body of a write that is read.
 	DefaultMaxWriteBody = 20 << 20
 )
-
-// writesAtOnce times [Options.MaxWriteBody] bytes of bodies are held at
-// most.
-const writesAtOnce = 8
 
 // A Write is a request that writes documents. Fields that say nothing are
 // "".
@@ -48,17 +42,30 @@ type Written struct {
 	// Documents are the numbers of documents by what becomes of them, in one or
 	// two words from a fixed small set: they label metrics.
 	Documents map[string]int
-	// Done, unless nil, is called once the client has the cluster's answer, with
-	// its status; it is not called where there is none.
-	Done func(status int)
+	// Done, unless nil, is called once the client has the cluster's answer, or it
+	// is clear that there will be none. It returns more numbers as in Documents,
+	// for what has turned out only now.
+	Done func(a WriteAnswer) map[string]int
+}
+
+// A WriteAnswer is the cluster's answer to a write.
+type WriteAnswer struct {
+	// Status is 0 where there was none.
+	Status int
+	// Original says that the cluster refused the new body as a whole, and that
+	// this is its answer to the write as it came.
+	Original bool
+	// Beginning is what the answer to a bulk request with a new body begins with,
+	// at most 64 KiB, decompressed.
+	Beginning []byte
 }
 
 // Norms puts the norms of documents into them on their way to the cluster.
 // The norms package implements it.
 type Norms interface {
 	// Write returns what becomes of w, until ctx ends at the latest. An error
-	// means that something failed: then the original goes to the cluster, and
-	// what is returned beside it, unless nil, has no body. It must not modify w.
+	// means that something failed: then a part of the documents has norms at
+	// most, and with nil the original goes to the cluster. It must not modify w.
 	Write(ctx context.Context, w *Write) (*Written, error)
 }
 
@@ -68,6 +75,7 @@ const (
 	writeChanged   = "changed"   // norms were put in
 	writeUnchanged = "unchanged" // none of its documents is to have norms
 	writeBusy      = "busy"      // the bodies of other writes take all the memory
+	writeEmpty     = "no_body"   // there is none
 )
 
 // A writeRoute is a row of the table of writes.
@@ -145,49 +153,45 @@ func (r *writeRoute) fit(path string) (*Write, bool) {
 	return w, true
 }
 
-// A writing is what is known of a write while it is forwarded.
-type writing struct{ status int }
-
-type writingKey struct{}
-
-// A writeTransport notes the status of the answers to writes.
-type writeTransport struct{ next http.RoundTripper }
-
-// RoundTrip sends out.
-func (t *writeTransport) RoundTrip(out *http.Request) (*http.Response, error) {
-	res, err := t.next.RoundTrip(out)
-	if wr, ok := out.Context().Value(writingKey{}).(*writing); ok && err == nil {
-		wr.status = res.StatusCode
-	}
-	return res, err
-}
-
 // write forwards a write, with norms in its documents where that is
 // possible.
 func (s *Server) write(w http.ResponseWriter, r *http.Request, what *Write) {
-	wr := &writing{}
+	wr := &writing{bulk: what.Bulk}
 	r = r.WithContext(context.WithValue(r.Context(), writingKey{}, wr)) // a copy, to change
-	held, reason, err := s.readWrite(r, what)
-	defer s.writing.Add(-held)
+	held := &holding{server: s}
+	defer held.release()
+	reason, err := s.readWrite(r, what, wr, held)
 	if err != nil { // the request itself is broken: there is nothing to forward
 		writeError(w, http.StatusBadRequest, "akin_request_exception", "the body of the request broke off")
 		return
 	}
-	written := s.putNorms(r, what, reason)
-	defer func() { // of a client that goes away, too
-		if written != nil && written.Done != nil && wr.status != 0 {
-			written.Done(wr.status)
-		}
-	}()
+	written := s.putNorms(r, what, wr, reason)
+	if written != nil && written.Done != nil {
+		defer func() { //nolint:contextcheck // Also of a client that goes away.
+			_ = s.recovered(r.Context(), "the answer to a write was looked at", func() error {
+				s.countDocuments(written.Done(wr.answer(s)))
+				return nil
+			})
+		}()
+	}
 	s.send(w, r)
+}
+
+func (s *Server) countDocuments(documents map[string]int) {
+	for what, n := range documents {
+		s.metrics.normDocuments.WithLabelValues(what).Add(float64(n))
+	}
 }
 
 // putNorms has the norms put into a write and changes r to it. reason is why
 // the body was not read, "" where it was.
-func (s *Server) putNorms(r *http.Request, what *Write, reason string) *Written {
+func (s *Server) putNorms(r *http.Request, what *Write, wr *writing, reason string) *Written {
 	start := time.Now()
 	written, err := s.callNorms(r.Context(), what)
 	s.metrics.normTime.Observe(time.Since(start).Seconds())
+	if written == nil {
+		written = &Written{}
+	}
 	switch {
 	case err != nil:
 		cause := s.cause(err)
@@ -195,21 +199,19 @@ func (s *Server) putNorms(r *http.Request, what *Write, reason string) *Written 
 		s.metrics.normWrites.WithLabelValues(cause).Inc()
 	case reason != "":
 		s.metrics.normWrites.WithLabelValues(reason).Inc()
-	case written == nil || written.Body == nil:
+	case written.Body == nil:
 		s.metrics.normWrites.WithLabelValues(writeUnchanged).Inc()
 	default:
 		s.metrics.normWrites.WithLabelValues(writeChanged).Inc()
+	}
+	if written.Body != nil && reason == "" {
+		wr.changed, wr.encoding, wr.length = true, r.Header["Content-Encoding"], r.ContentLength
 		r.Header = r.Header.Clone()
 		r.Header.Del("Content-Encoding")
 		r.ContentLength, r.TransferEncoding = int64(len(written.Body)), nil
 		r.Body = io.NopCloser(bytes.NewReader(written.Body))
 	}
-	if written == nil {
-		return nil
-	}
-	for what, n := range written.Documents {
-		s.metrics.normDocuments.WithLabelValues(what).Add(float64(n))
-	}
+	s.countDocuments(written.Documents)
 	return written
 }
 
@@ -218,62 +220,58 @@ func (s *Server) putNorms(r *http.Request, what *Write, reason string) *Written 
 func (s *Server) callNorms(ctx context.Context, what *Write) (written *Written, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.WriteBudget)
 	defer cancel()
-	defer func() {
-		v := recover()
-		if v == nil {
-			return
-		}
-		written, err = nil, errPanic
-		text := fmt.Sprintf("%T", v) // the value may hold a document's text
-		if e, ok := v.(runtime.Error); ok {
-			text = e.Error()
-		}
-		s.log.ErrorContext(ctx, "panic while norms were computed", "panic", text, "stack", string(debug.Stack()))
-	}()
-	return s.opts.Norms.Write(ctx, what)
+	err = s.recovered(ctx, "norms were computed", func() (err error) {
+		written, err = s.opts.Norms.Write(ctx, what)
+		return err
+	})
+	return written, err
 }
 
-// readWrite reads the body of a write into what.Body, decompressed, or
-// returns why it did not; r is left such that the write will go on as it
-// came. held is what the body counts for until the answer is there. An error
-// says that the client's body broke off.
-func (s *Server) readWrite(r *http.Request, what *Write) (held int64, reason string, err error) {
+// readWrite reads the body of a write into what.Body, decompressed, and as it
+// came into wr, or returns why it did not; r is left such that the write will
+// go on as it came. An error says that the client's body broke off.
+func (s *Server) readWrite(r *http.Request, what *Write, wr *writing, held *holding) (reason string, err error) {
 	types := r.Header["Content-Type"]
 	encoding, known := contentEncoding(r.Header["Content-Encoding"])
 	readable := isJSON(types) || what.Bulk && isLines(types)
 	limit := s.opts.MaxWriteBody
 	switch {
 	case r.ContentLength == 0:
-		return 0, reasonContentType, nil // the cluster refuses it
+		what.Body = []byte{} // the cluster refuses it
+		return writeEmpty, nil
 	case !readable:
-		return 0, reasonContentType, nil
+		return reasonContentType, nil
 	case !known:
-		return 0, reasonEncoding, nil
+		return reasonEncoding, nil
 	case r.ContentLength > limit:
-		return 0, reasonTooLarge, nil
+		return reasonTooLarge, nil
+	case !held.add(max(r.ContentLength, 0)):
+		return writeBusy, nil
 	}
-	held = r.ContentLength
-	if held < 0 || encoding != "" {
-		held = limit // as much as it may become
+	body := io.Reader(r.Body)
+	if r.ContentLength < 0 {
+		body = held.reader(body)
 	}
-	if s.writing.Add(held) > writesAtOnce*limit {
-		return held, writeBusy, nil
+	raw, err := readUpTo(body, min(r.ContentLength, limit), limit+1)
+	switch {
+	case errors.Is(err, errBusy):
+		reason = writeBusy
+	case err != nil:
+		return "", err
+	case int64(len(raw)) > limit:
+		reason = reasonTooLarge
 	}
-	raw, err := readUpTo(r.Body, min(r.ContentLength, limit), limit+1)
-	if err != nil {
-		return held, "", err
-	}
-	if int64(len(raw)) > limit {
+	if reason != "" {
 		r.Body = resumed{io.MultiReader(bytes.NewReader(raw), r.Body), r.Body}
-		return held, reasonTooLarge, nil
+		return reason, nil
 	}
 	// Without GetBody the transport never sends it twice.
 	r.Body = io.NopCloser(bytes.NewReader(raw))
 	r.Header = r.Header.Clone()
 	r.Header.Del("Expect") // met already: the body is here
-	what.Body = raw
+	what.Body, wr.original = raw, raw
 	if encoding == "gzip" {
-		what.Body, reason = s.decompress(raw, limit)
+		what.Body, reason = s.decompressThrough(raw, limit, held.reader)
 	}
-	return held, reason, nil
+	return reason, nil
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -146,6 +147,7 @@ func TestWritesFailOpen(t *testing.T) {
 			return nil, ctx.Err()
 		}},
 		{"nothing to add", jsonLine, `{"a": 1}`, writeUnchanged, func(context.Context, *Write) (*Written, error) { return nil, nil }},
+		{"no body", jsonLine, "", writeEmpty, ok},
 		{"another format", "Content-Type: application/cbor\n", "\xbf\xff", reasonContentType, ok},
 		{"lines for a document", "Content-Type: application/x-ndjson\n", "{}", reasonContentType, ok},
 		{"no type", "", "{}", reasonContentType, ok},
@@ -240,7 +242,7 @@ func TestNormsAreToldTheAnswerOnce(t *testing.T) {
 		{"refused", "HTTP/1.1 400 Bad Request\r\nContent-Length: 2\r\n\r\n{}", []int{400}},
 		{"a conflict", "HTTP/1.1 409 Conflict\r\nContent-Length: 2\r\n\r\n{}", []int{409}},
 		{"broken off", "HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n{}" + hangUp, []int{200}},
-		{"none", hangUp, nil},
+		{"none", hangUp, []int{0}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			node := startRawNode(t, func(int, rawRequest) string { return c.answer })
@@ -248,24 +250,224 @@ func TestNormsAreToldTheAnswerOnce(t *testing.T) {
 			var told []int
 			done := make(chan struct{})
 			norms := normsFunc(func(context.Context, *Write) (*Written, error) {
-				return &Written{Body: []byte("{}"), Done: func(status int) {
+				return &Written{Done: func(a WriteAnswer) map[string]int {
 					mu.Lock()
 					defer mu.Unlock()
-					told = append(told, status)
+					told = append(told, a.Status)
 					close(done)
+					return nil
 				}}, nil
 			})
 			addr, _ := startProxy(t, Options{Upstreams: []string{node.URL, node.URL}, Norms: norms})
 			sendWrite(t, addr, "PUT /i/_doc/1", jsonLine, "{ }")
-			if c.want != nil {
-				<-done
-			}
+			<-done
 			mu.Lock()
 			defer mu.Unlock()
 			if diff := cmp.Diff(c.want, told); diff != "" {
 				t.Errorf("told (-want +got):\n%s", diff)
 			}
 			node.only(t) // a write is never sent twice
+		})
+	}
+}
+
+// answering answers by what the body of a request is.
+func answering(by func(body string) string) func(int, rawRequest) string {
+	return func(_ int, r rawRequest) string {
+		answer := by(r.body)
+		status, body, _ := strings.Cut(answer, " ")
+		return fmt.Sprintf("HTTP/1.1 %s X\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", status, len(body), body)
+	}
+}
+
+func TestARefusedWriteIsSentAsItCame(t *testing.T) {
+	const changed = `{"norm":1}`
+	packed := gzipped(t, `{"a":1}`)
+	for _, c := range []struct {
+		name, line, headers, body string
+		refused, then             string // what the changed one and the original are answered with
+		sent                      int
+		want                      WriteAnswer
+		counted                   string
+	}{
+		{"a document", "PUT /i/_doc/1", jsonLine, `{"a": 1}`, "400 {}", "201 {}", 2, WriteAnswer{Status: 201, Original: true}, "taken"},
+		{"a compressed one", "PUT /i/_doc/1", jsonLine + "Content-Encoding: gzip\n", packed, "400 {}", "201 {}", 2, WriteAnswer{Status: 201, Original: true}, "taken"},
+		{"an update", "POST /i/_update/1", jsonLine, `{"doc":{}}`, "400 {}", "200 {}", 2, WriteAnswer{Status: 200, Original: true}, "taken"},
+		{"a broken document", "PUT /i/_doc/1", jsonLine, `{"a": 1}`, "400 {}", "400 {}", 2, WriteAnswer{Status: 400, Original: true}, "refused"},
+		{"a conflict", "PUT /i/_doc/1", jsonLine, `{"a": 1}`, "409 {}", "201 {}", 1, WriteAnswer{Status: 409}, ""},
+		{"a failure", "PUT /i/_doc/1", jsonLine, `{"a": 1}`, "500 {}", "201 {}", 1, WriteAnswer{Status: 500}, ""},
+		{"a bulk request", "POST /_bulk", jsonLine, "{}\n", "400 {}", "200 {}", 1, WriteAnswer{Status: 400, Beginning: []byte("{}")}, ""},
+		{"one that became too long", "POST /_bulk", jsonLine, "{}\n", "413 {}", "200 {}", 2, WriteAnswer{Status: 200, Original: true}, "taken"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			node := startRawNode(t, answering(func(body string) string {
+				if body == changed {
+					return c.refused
+				}
+				return c.then
+			}))
+			done := make(chan WriteAnswer, 1)
+			norms := normsFunc(func(context.Context, *Write) (*Written, error) {
+				return &Written{Body: []byte(changed), Done: func(a WriteAnswer) map[string]int {
+					done <- a
+					return map[string]int{"behind": 3}
+				}}, nil
+			})
+			addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Norms: norms})
+			answer := sendWrite(t, addr, c.line, c.headers, c.body)
+			got := <-done
+			if got.Beginning != nil && len(got.Beginning) == 0 {
+				got.Beginning = nil
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("the norms were told (-want +got):\n%s", diff)
+			}
+			if !strings.HasPrefix(answer, fmt.Sprintf("HTTP/1.1 %d ", c.want.Status)) {
+				t.Errorf("the client got %q", answer)
+			}
+			node.mu.Lock()
+			defer node.mu.Unlock()
+			if len(node.requests) != c.sent {
+				t.Fatalf("%d requests were sent, want %d", len(node.requests), c.sent)
+			}
+			if last := node.requests[c.sent-1]; c.sent > 1 {
+				encoding := ""
+				if strings.Contains(c.headers, "gzip") {
+					encoding = "gzip"
+				}
+				if last.body != c.body || strings.Join(last.get("Content-Encoding"), ",") != encoding || strings.Join(last.get("Content-Length"), ",") != strconv.Itoa(len(c.body)) {
+					t.Errorf("the original went out as %+v", last)
+				}
+			}
+			for _, original := range []string{"taken", "refused"} {
+				want := 0.0
+				if original == c.counted {
+					want = 1
+				}
+				if n := counter(t, registry, "akin_norm_refused_writes_total", "original", original); n != want {
+					t.Errorf("%v writes of which the original was %s, want %v", n, original, want)
+				}
+			}
+			if n := counter(t, registry, "akin_norm_documents_total", "result", "behind"); n != 3 {
+				t.Errorf("%v documents were counted after the answer, want 3", n)
+			}
+		})
+	}
+}
+
+// The answer to a bulk request reaches the client whole, and the norms its
+// beginning.
+func TestTheBeginningOfABulkAnswerIsKept(t *testing.T) {
+	text := `{"errors":true,"items":[` + strings.Repeat(" ", 2*maxBeginning) + `]}`
+	for name, c := range map[string]struct{ headers, body string }{"plain": {"", text}, "gzip": {"Content-Encoding: gzip\r\n", gzipped(t, text)}} {
+		t.Run(name, func(t *testing.T) {
+			node := startRawNode(t, func(int, rawRequest) string {
+				return fmt.Sprintf("HTTP/1.1 200 OK\r\n%sContent-Length: %d\r\n\r\n%s", c.headers, len(c.body), c.body)
+			})
+			done := make(chan []byte, 1)
+			norms := normsFunc(func(context.Context, *Write) (*Written, error) {
+				return &Written{Body: []byte("{}"), Done: func(a WriteAnswer) map[string]int {
+					done <- a.Beginning
+					panic("x") // the answer is there: nothing more can be lost
+				}}, nil
+			})
+			addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Norms: norms})
+			if answer := sendWrite(t, addr, "POST /_bulk", jsonLine+"Accept-Encoding: gzip\n", "{}\n"); !strings.HasSuffix(answer, c.body) {
+				t.Errorf("the client got %.100q, of %d bytes", answer, len(answer))
+			}
+			if got := <-done; string(got) != text[:maxBeginning] {
+				t.Errorf("the norms got %.100q, of %d bytes", got, len(got))
+			}
+		})
+	}
+}
+
+// A failure behind the first part of a bulk request leaves that its norms.
+func TestAPartOfTheNormsIsSent(t *testing.T) {
+	node := startRawNode(t, nil)
+	norms := normsFunc(func(context.Context, *Write) (*Written, error) { return &Written{Body: []byte("{ }")}, errors.New("x") })
+	addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Norms: norms})
+	sendWrite(t, addr, "POST /_bulk", jsonLine, "{}\n")
+	if got := node.only(t).body; got != "{ }" {
+		t.Errorf("the node got %q", got)
+	}
+	if n := counter(t, registry, "akin_norm_writes_total", "result", "error"); n != 1 {
+		t.Errorf("%v writes with an error were counted, want 1", n)
+	}
+}
+
+// Small writes take the memory of small writes, whatever their coding.
+func TestManySmallWritesAreHeldAtOnce(t *testing.T) {
+	const chunked = "PUT /i/_doc/1 HTTP/1.1\nHost: a\nConnection: close\nContent-Type: application/json\nTransfer-Encoding: chunked\n\n8\r\n{\"a\": 1}\r\n0\r\n\r\n"
+	node := startRawNode(t, nil)
+	const writes = 3 * writesAtOnce
+	hold, entered := make(chan struct{}), make(chan struct{}, writes)
+	norms := normsFunc(func(context.Context, *Write) (*Written, error) {
+		entered <- struct{}{}
+		<-hold
+		return nil, nil
+	})
+	addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Norms: norms, WriteBudget: patience})
+	packed := gzipped(t, `{"a":1}`)
+	var all sync.WaitGroup
+	for i := range writes {
+		all.Go(func() {
+			if i%2 == 0 {
+				exchangeRaw(t, addr, chunked)
+				return
+			}
+			sendWrite(t, addr, "PUT /i/_doc/1", jsonLine+"Content-Encoding: gzip\n", packed)
+		})
+	}
+	for range writes {
+		<-entered
+	}
+	close(hold)
+	all.Wait()
+	if n := counter(t, registry, "akin_norm_writes_total", "result", writeUnchanged); n != writes {
+		t.Errorf("%v writes were looked at, want %d", n, writes)
+	}
+}
+
+// What a write takes is bounded while it is read, too: then it goes on as it
+// came.
+func TestAWriteThatGrowsBeyondTheMemoryGoesOn(t *testing.T) {
+	packed := gzipped(t, strings.Repeat(" ", 900))
+	for name, c := range map[string]struct{ text, body string }{
+		"chunked": {
+			fmt.Sprintf("Transfer-Encoding: chunked\n\n%x\r\n%s\r\n%x\r\n%s\r\n0\r\n\r\n", 300, strings.Repeat("a", 300), 600, strings.Repeat("b", 600)),
+			strings.Repeat("a", 300) + strings.Repeat("b", 600),
+		},
+		"gzip": {fmt.Sprintf("Content-Encoding: gzip\nContent-Length: %d\n\n%s", len(packed), packed), packed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := startRawNode(t, nil)
+			hold, entered := make(chan struct{}), make(chan struct{}, writesAtOnce)
+			norms := normsFunc(func(_ context.Context, w *Write) (*Written, error) {
+				if w.Body != nil {
+					entered <- struct{}{}
+					<-hold
+				}
+				return nil, nil
+			})
+			addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Norms: norms, MaxWriteBody: 1000, WriteBudget: patience})
+			var others sync.WaitGroup
+			for range writesAtOnce {
+				others.Go(func() { sendWrite(t, addr, "PUT /i/_doc/1", jsonLine, strings.Repeat(" ", 950)) })
+			}
+			for range writesAtOnce {
+				<-entered
+			}
+			exchangeRaw(t, addr, "PUT /i/_doc/1 HTTP/1.1\nHost: a\nConnection: close\n"+jsonLine+c.text)
+			got := node.only(t)
+			if got.body != c.body && !strings.Contains(strings.ReplaceAll(got.body, "\r\n", ""), c.body[:300]) {
+				t.Errorf("the node got %q", got.body)
+			}
+			close(hold)
+			others.Wait()
+			if n := counter(t, registry, "akin_norm_writes_total", "result", writeBusy); n != 1 {
+				t.Errorf("%v writes were passed on for want of memory, want 1", n)
+			}
 		})
 	}
 }

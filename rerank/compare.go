@@ -6,11 +6,13 @@ import (
 )
 
 // A scratch is memory for one computation, dense over the numbers of terms.
-// It is all zeros between computations.
+// Its vectors are all zeros between computations, those that end early among
+// them, but not those that panic.
 type scratch struct {
 	// x is Wx, and e is ½(S+Sᵀ)Wx times w, at the terms of the hits.
 	x, e []float64
-	// y is Wy, and at is where a term stands in the terms of the column.
+	// y is Wy, and at is where a term stands in the terms of the column; of
+	// other terms it says nothing.
 	y  []float64
 	at []int32
 }

@@ -13,8 +13,8 @@
 // 0 where a document has none of these terms. With one field it is the soft
 // cosine of Space.Soft of package softcosine.
 //
-// A [Reranker] remembers the documents' terms by index, id, sequence number
-// and primary term, which name one state of a document, and the rows of S by
-// the version of the matrix, all of it bounded by bytes. Terms are numbered
-// once, so that a score is sums over arrays.
+// A [Reranker] remembers the documents' terms by index with its UUID, id,
+// sequence number and primary term, which name one state of a document, and
+// the rows of S by the version of the matrix, all of it bounded by bytes. Terms
+// are numbered once, so that a score is sums over arrays.
 package rerank

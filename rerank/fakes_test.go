@@ -3,6 +3,7 @@ package rerank
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -73,6 +74,31 @@ type fakeVectors struct {
 	// wait, unless nil, holds every call until it is closed or the call ends.
 	wait  chan struct{}
 	calls [][]Document
+	// uuids are those of indices, unreadable the fields that are not readable,
+	// and asked is how often each of them was asked for.
+	uuids       map[string]string
+	unreadable  map[string]bool
+	askedUUIDs  []string
+	askedFields []string
+	// most, unless 0, is how many documents are not too much for one call.
+	most int
+}
+
+func (f *fakeVectors) UUIDs(_ context.Context, indices, ids []string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for k, index := range indices {
+		f.askedUUIDs = append(f.askedUUIDs, index)
+		ids[k] = f.uuids[index]
+	}
+	return nil
+}
+
+func (f *fakeVectors) Readable(_ context.Context, index, field string) (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.askedFields = append(f.askedFields, index+"."+field)
+	return !f.unreadable[field], nil
 }
 
 func (f *fakeVectors) Vectors(ctx context.Context, docs []Document) ([]Vector, error) {
@@ -92,6 +118,9 @@ func (f *fakeVectors) Vectors(ctx context.Context, docs []Document) ([]Vector, e
 	}
 	if f.err != nil {
 		return nil, f.err
+	}
+	if f.most > 0 && len(docs) > f.most {
+		return nil, fmt.Errorf("so many: %w", ErrTooLarge)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -2,9 +2,12 @@ package rerank
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // flights keep the same hit from being fetched twice at a time.
@@ -19,6 +22,7 @@ type flight struct {
 	done    chan struct{}
 	keys    []vectorKey
 	vectors map[vectorKey]*vector
+	terms   int // in vectors
 	err     error
 }
 
@@ -100,7 +104,7 @@ func (w *window) join(lacking []missing) (mine *flight, from []*flight, asked []
 
 // clone returns a key that does not hold on to the request that it came in.
 func (k vectorKey) clone() vectorKey {
-	k.index, k.id, k.field = strings.Clone(k.index), strings.Clone(k.id), strings.Clone(k.field)
+	k.index, k.uuid, k.id, k.field = strings.Clone(k.index), strings.Clone(k.uuid), strings.Clone(k.id), strings.Clone(k.field)
 	return k
 }
 
@@ -116,9 +120,29 @@ func (w *window) fly(ctx context.Context, vectors Vectors, f *flight, asked []mi
 	close(f.done)
 }
 
-// ask asks for the terms of hits and remembers those that are of the state
-// that the search has found.
+// ask asks for the terms of hits, some documents at a time.
 func (w *window) ask(ctx context.Context, vectors Vectors, f *flight, asked []missing) error {
+	for start := 0; start < len(asked); {
+		end, docs := start, 0
+		for ; end < len(asked); end++ { // a document's fields stand side by side
+			if end == start || asked[end].k != asked[end-1].k {
+				if docs++; docs > docsAtOnce {
+					break
+				}
+			}
+		}
+		if err := w.askSome(ctx, vectors, f, asked[start:end], f.keys[start:end]); err != nil {
+			return err
+		}
+		start = end
+	}
+	return nil
+}
+
+// askSome asks for the terms of hits in one call, or several where that is too
+// much for one, and remembers those that are of the state that the search has
+// found.
+func (w *window) askSome(ctx context.Context, vectors Vectors, f *flight, asked []missing, keys []vectorKey) error {
 	var docs []Document
 	var hits []int // of docs
 	for _, at := range asked {
@@ -130,6 +154,13 @@ func (w *window) ask(ctx context.Context, vectors Vectors, f *flight, asked []mi
 		last.Fields = append(last.Fields, w.fields[at.i].Name)
 	}
 	answer, err := vectors.Vectors(ctx, docs)
+	if half := len(docs) / 2; half > 0 && errors.Is(err, ErrTooLarge) {
+		first := slices.IndexFunc(asked, func(at missing) bool { return at.k == hits[half] })
+		if err := w.askSome(ctx, vectors, f, asked[:first], keys[:first]); err != nil {
+			return err
+		}
+		return w.askSome(ctx, vectors, f, asked[first:], keys[first:])
+	}
 	if err != nil {
 		return fmt.Errorf("terms of hits: %w", err)
 	}
@@ -142,15 +173,25 @@ func (w *window) ask(ctx context.Context, vectors Vectors, f *flight, asked []mi
 		as := a.Found && a.Version == hit.Version && len(a.Fields) == len(docs[d].Fields)
 		for i := range docs[d].Fields {
 			if as {
-				v := w.memory.newVector(a.Fields[i])
-				if len(v.terms) > 0 {
-					w.memory.saw(hit.Index, docs[d].Fields[i])
-				}
-				f.vectors[f.keys[n]] = v
-				w.memory.vectors.Set(f.keys[n], v)
+				w.remember(f, keys[n], a.Fields[i])
 			}
 			n++
 		}
 	}
+	if f.terms > maxTerms {
+		return ErrTooLarge
+	}
 	return nil
+}
+
+// remember keeps the terms that a call brought.
+func (w *window) remember(f *flight, key vectorKey, terms []Term) {
+	v := w.memory.newVector(terms)
+	v.until = time.Now().Add(lifeOf(w.memory.seed, key))
+	if len(v.terms) > 0 {
+		w.memory.seen.set(fieldKey{key.index, key.uuid, key.field}, struct{}{})
+	}
+	f.vectors[key] = v
+	f.terms += len(terms)
+	w.memory.vectors.Set(key, v)
 }

@@ -1,6 +1,7 @@
 package rerank
 
 import (
+	"hash/maphash"
 	"math"
 	"strings"
 	"sync"
@@ -14,15 +15,19 @@ import (
 
 const (
 	// vectorTime is how long the terms of a document are remembered after they
-	// were fetched. Its sequence number tells when they have changed; but an
-	// index that was deleted and made anew counts from 0 again.
+	// were last used. Its sequence number tells when they have changed, and the
+	// UUID of its index when that was deleted and made anew.
 	vectorTime = 10 * time.Minute
+	// vectorLife is about how long they are remembered at most: an analyzer may
+	// read its words anew.
+	vectorLife = time.Hour
 	// entryBytes is about what the cache itself spends on an entry.
 	entryBytes = 160
 	// termBytes is about what a numbered term takes beside its text.
 	termBytes = 80
-	// maxReadable bounds the fields that are known to have terms.
-	maxReadable = 10_000
+	// maxKnown bounds the indices, and the fields of indices, of which something
+	// is known.
+	maxKnown = 10_000
 )
 
 // A memory is all that is remembered. The numbers of terms hold in one
@@ -32,13 +37,19 @@ type memory struct {
 	limit   uint64
 	terms   vocabulary
 	vectors *otter.Cache[vectorKey, *vector]
+	seed    maphash.Seed
 	counts  *counts
 	rows    *otter.Cache[rowKey, *row]
 	flights flights
 
-	mu       sync.Mutex
-	spaces   map[spaceKey]*space
-	readable map[fieldKey]struct{}
+	mu     sync.Mutex
+	spaces map[spaceKey]*space
+
+	// uuids are those of indices by name, and readable says which fields have
+	// been told to be. seen are those that had terms.
+	uuids    passing[string, string]
+	readable passing[fieldKey, bool]
+	seen     passing[fieldKey, struct{}]
 }
 
 // counts count, for all memories, the vectors that were there and those that
@@ -47,13 +58,17 @@ type counts struct{ hits, misses atomic.Uint64 }
 
 // A vectorKey names a field of a state of a document.
 type vectorKey struct {
-	index, id          string
+	index, uuid, id    string
 	seqNo, primaryTerm int64
 	field              string
 }
 
 // A fieldKey names a field of an index.
-type fieldKey struct{ index, field string }
+type fieldKey struct{ index, uuid, field string }
+
+func (k fieldKey) clone() fieldKey {
+	return fieldKey{strings.Clone(k.index), strings.Clone(k.uuid), strings.Clone(k.field)}
+}
 
 // A rowKey names the row of a term in a space.
 type rowKey struct {
@@ -76,6 +91,8 @@ type space struct {
 type vector struct {
 	terms []int32
 	freqs []float64
+	// until is when it is to be asked for anew.
+	until time.Time
 	// square is (Wy)ᵀS(Wy) in the space that it was computed for last.
 	square atomic.Pointer[square]
 }
@@ -92,8 +109,39 @@ type row struct {
 	sims  []float64
 }
 
+// vectorExpiry forgets a vector when it has not been used for a while, and at
+// the end of its life.
+type vectorExpiry struct{}
+
+func (vectorExpiry) left(v *vector) time.Duration {
+	return max(min(vectorTime, time.Until(v.until)), 1)
+}
+
+// ExpireAfterCreate implements [otter.ExpiryCalculator].
+func (x vectorExpiry) ExpireAfterCreate(e otter.Entry[vectorKey, *vector]) time.Duration {
+	return x.left(e.Value)
+}
+
+// ExpireAfterUpdate implements [otter.ExpiryCalculator].
+func (x vectorExpiry) ExpireAfterUpdate(e otter.Entry[vectorKey, *vector], _ *vector) time.Duration {
+	return x.left(e.Value)
+}
+
+// ExpireAfterRead implements [otter.ExpiryCalculator].
+func (x vectorExpiry) ExpireAfterRead(e otter.Entry[vectorKey, *vector]) time.Duration {
+	return x.left(e.Value)
+}
+
+// lifeOf returns how long a vector may live: by its document, so that those of
+// one search do not all end at once.
+func lifeOf(seed maphash.Seed, k vectorKey) time.Duration {
+	const steps = 1 << 10
+	share := float64(maphash.Comparable(seed, k)%steps) / steps
+	return vectorLife/2 + time.Duration(share*float64(vectorLife))
+}
+
 // newMemory returns a memory of about so many bytes.
-func newMemory(bytes uint64, c *counts) *memory {
+func newMemory(bytes uint64, ttl time.Duration, c *counts) *memory {
 	const share = 8 // the vectors have three, the rows three, the terms two
 	return &memory{
 		limit: bytes / share * 2,
@@ -101,18 +149,21 @@ func newMemory(bytes uint64, c *counts) *memory {
 		vectors: otter.Must(&otter.Options[vectorKey, *vector]{
 			MaximumWeight: max(bytes/share*3, 1), // it takes none for no bound
 			Weigher: func(k vectorKey, v *vector) uint32 {
-				return weight(len(k.index) + len(k.id) + len(k.field) + 12*len(v.terms) + 80)
+				return weight(len(k.index) + len(k.uuid) + len(k.id) + len(k.field) + 12*len(v.terms) + 120)
 			},
-			ExpiryCalculator: otter.ExpiryWriting[vectorKey, *vector](vectorTime),
+			ExpiryCalculator: vectorExpiry{},
 		}),
 		rows: otter.Must(&otter.Options[rowKey, *row]{
 			MaximumWeight: max(bytes/share*3, 1),
 			Weigher:       func(_ rowKey, r *row) uint32 { return weight(12*len(r.terms) + 64) },
 		}),
 		counts:   c,
+		seed:     maphash.MakeSeed(),
 		flights:  flights{under: map[vectorKey]*flight{}},
 		spaces:   map[spaceKey]*space{},
-		readable: map[fieldKey]struct{}{},
+		uuids:    passing[string, string]{ttl: ttl},
+		readable: passing[fieldKey, bool]{ttl: ttl},
+		seen:     passing[fieldKey, struct{}]{ttl: 2 * vectorLife},
 	}
 }
 
@@ -159,26 +210,36 @@ func (m *memory) space(f *Field) *space {
 	return s
 }
 
-// saw notes that a field of an index has terms.
-func (m *memory) saw(index, field string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	key := fieldKey{index, field}
-	if _, ok := m.readable[key]; ok {
-		return
-	}
-	if len(m.readable) >= maxReadable {
-		clear(m.readable)
-	}
-	m.readable[fieldKey{strings.Clone(index), strings.Clone(field)}] = struct{}{}
+// A passing map holds what is believed for a time. With no time it holds
+// nothing.
+type passing[K comparable, V any] struct {
+	ttl time.Duration
+
+	mu      sync.Mutex
+	entries map[K]believed[V]
 }
 
-// hasSeen reports whether a field of an index ever had terms.
-func (m *memory) hasSeen(index, field string) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	_, ok := m.readable[fieldKey{index, field}]
-	return ok
+type believed[V any] struct {
+	value V
+	until time.Time
+}
+
+func (p *passing[K, V]) get(k K) (V, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	b, ok := p.entries[k]
+	return b.value, ok && time.Now().Before(b.until)
+}
+
+// set notes the value of k, which must not hold on to the memory of a search.
+// Where there are too many all are learnt anew.
+func (p *passing[K, V]) set(k K, v V) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.entries == nil || len(p.entries) >= maxKnown {
+		p.entries = map[K]believed[V]{}
+	}
+	p.entries[k] = believed[V]{v, time.Now().Add(p.ttl)}
 }
 
 // A vocabulary numbers terms in the order in which they come.

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/softcosine"
@@ -131,11 +132,7 @@ func TestScoresAreTheSoftCosineOfTheSymmetrisedMatrix(t *testing.T) {
 	rng := rand.New(rand.NewPCG(6, 1))
 	for n := range 1500 {
 		c := newCase(t, rng)
-		r := New(Options{Vectors: c.vectors, Bytes: 1 << 20})
-		// A field without any text is one of which the cluster may tell none.
-		for i := range c.fields {
-			r.memory.saw("i", c.fields[i].Name)
-		}
+		r := New(Options{Vectors: c.vectors, Bytes: 1 << 20, TTL: time.Minute})
 		space, numbers := c.space(t)
 		x := map[int32]float64{}
 		for i := range c.fields {

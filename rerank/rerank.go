@@ -17,10 +17,13 @@ var (
 	// search found it: it was deleted or changed since, or another copy of its
 	// shard answered.
 	ErrMissing = errors.New("a hit is no longer as it was found")
-	// ErrNoTerms says that no document of an index was ever seen to have terms in
-	// a field. It may be one of which the cluster tells no terms, such as an
-	// alias, or the target of a copy_to.
+	// ErrNoTerms says that a field is one of which the cluster may tell no terms,
+	// such as an alias, or the target of a copy_to, and that no document of the
+	// index was ever seen to have some.
 	ErrNoTerms = errors.New("the cluster tells no terms of a field")
+	// ErrTooLarge says that hits have more terms than are read at a time. Of
+	// [Vectors] it says that fewer documents may do.
+	ErrTooLarge = errors.New("the hits have too many terms")
 	// ErrBusy says that as many hits are being asked for as may be.
 	ErrBusy = errors.New("too many hits are being asked for")
 	// ErrClosed says that the reranker was closed.
@@ -82,9 +85,15 @@ type Term struct {
 
 // Vectors tells the terms of documents.
 type Vectors interface {
-	// Vectors returns what each of docs has, in one call to the cluster, as a
-	// search sees it.
+	// Vectors returns what each of docs has, as a search sees it. It returns
+	// [ErrTooLarge] where that is too much.
 	Vectors(ctx context.Context, docs []Document) ([]Vector, error)
+	// UUIDs sets ids[k] to what tells the concrete index named from others of this
+	// name, before or after; "" where the cluster does not tell.
+	UUIDs(ctx context.Context, indices, ids []string) error
+	// Readable reports whether the cluster tells all terms that the documents of a
+	// concrete index have in a field. Where it does not, it may still tell some.
+	Readable(ctx context.Context, index, field string) (bool, error)
 }
 
 // A Field is a text that is compared with a field of the hits.
@@ -111,6 +120,9 @@ type Options struct {
 	// vectors of documents, as many for rows of S, and the rest for the terms
 	// themselves. At 0 nothing is.
 	Bytes uint64
+	// TTL is how long the cluster is believed what it says of indices and their
+	// fields; at 0 it is asked for each search.
+	TTL time.Duration
 }
 
 const (
@@ -119,6 +131,12 @@ const (
 	fetchTimeout = 5 * time.Second
 	// maxFetches is how many searches may be asking for hits at once.
 	maxFetches = 16
+	// docsAtOnce is how many documents are asked for in one call: the usual
+	// window. The answers of the searches at once have to fit in memory.
+	docsAtOnce = 100
+	// maxTerms bounds the terms of the hits that one search asks for: a hundred
+	// documents of 10,000 different words each.
+	maxTerms = 1_000_000
 )
 
 // A Reranker scores hits. Its methods may be called at the same time.
@@ -134,12 +152,13 @@ type Reranker struct {
 	memory   *memory
 	closed   bool
 	fetching sync.WaitGroup
+	forgot   uint64
 }
 
 // New returns a reranker.
 func New(o Options) *Reranker {
 	r := &Reranker{
-		options: o, slots: make(chan struct{}, maxFetches), memory: newMemory(o.Bytes, new(counts)),
+		options: o, slots: make(chan struct{}, maxFetches), memory: newMemory(o.Bytes, o.TTL, new(counts)),
 		scratch: sync.Pool{New: func() any { return new(scratch) }},
 	}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
@@ -159,15 +178,22 @@ func (r *Reranker) Close() {
 // Scores returns the score of each of the hits, from 0 to about 1. Fields
 // has at least one, and none twice.
 //
-// What is not remembered is asked for: the terms of all hits in one call,
-// then the rows of S. When ctx ends first, its error comes back while that
+// What is not remembered is asked for: the terms of the hits, then the rows of
+// S. When ctx ends first, its error comes back while that
 // goes on and fills the memory for the searches that follow.
 func (r *Reranker) Scores(ctx context.Context, fields []Field, hits []Hit) ([]float64, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	w, err := r.open(fields, hits)
 	if err != nil {
 		return nil, err
 	}
-	if !w.recall() {
+	known, err := w.recall(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !known {
 		done, err := r.start(w) //nolint:contextcheck // What is fetched outlives the search.
 		if err != nil {
 			return nil, err
@@ -196,9 +222,10 @@ func (r *Reranker) open(fields []Field, hits []Hit) (*window, error) {
 	}
 	if r.memory.full() {
 		r.memory.close()
-		r.memory = newMemory(r.options.Bytes, r.memory.counts)
+		r.memory = newMemory(r.options.Bytes, r.options.TTL, r.memory.counts)
+		r.forgot++
 	}
-	w := &window{memory: r.memory, hits: hits, fields: make([]column, len(fields))}
+	w := &window{memory: r.memory, hits: hits, uuids: make([]string, len(hits)), fields: make([]column, len(fields))}
 	for i := range fields {
 		w.fields[i] = column{Field: fields[i], space: r.memory.space(&fields[i])}
 	}
@@ -247,12 +274,15 @@ type Stats struct {
 	Hits, Misses uint64
 	// Bytes is about what is remembered.
 	Bytes uint64
+	// Forgotten counts how often all was forgotten because there were too many
+	// terms.
+	Forgotten uint64
 }
 
 // Stats returns the counts so far.
 func (r *Reranker) Stats() Stats {
 	r.mu.Lock()
-	m := r.memory
+	m, forgot := r.memory, r.forgot
 	r.mu.Unlock()
-	return Stats{Hits: m.counts.hits.Load(), Misses: m.counts.misses.Load(), Bytes: m.bytes()}
+	return Stats{Hits: m.counts.hits.Load(), Misses: m.counts.misses.Load(), Bytes: m.bytes(), Forgotten: forgot}
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -35,7 +36,7 @@ func pets(tb testing.TB) (*fakeVectors, []Field, []Hit) {
 
 func newReranker(t *testing.T, v Vectors) *Reranker {
 	t.Helper()
-	r := New(Options{Vectors: v, Bytes: 1 << 20})
+	r := New(Options{Vectors: v, Bytes: 1 << 20, TTL: time.Minute})
 	t.Cleanup(r.Close)
 	return r
 }
@@ -246,15 +247,20 @@ func TestFailuresAreToldAndNotRemembered(t *testing.T) {
 }
 
 // The cluster tells no terms of an alias, and nothing says that it does not:
-// a field that never had any is doubtful, one that had some may be empty.
-func TestFieldsWithoutTermsAreDoubted(t *testing.T) {
+// there a field that never had any is doubtful, one that had some may be
+// empty.
+func TestUnreadableFieldsWithoutTermsAreDoubted(t *testing.T) {
 	v, fields, hits := pets(t)
+	v.unreadable = map[string]bool{"alias": true}
 	r := newReranker(t, v)
 	fields[0].Name = "alias"
 	for range 2 {
 		if _, err := r.Scores(t.Context(), fields, hits); !errors.Is(err, ErrNoTerms) {
 			t.Errorf("got %v", err)
 		}
+	}
+	if diff := cmp.Diff([]string{"i.alias"}, v.askedFields); diff != "" {
+		t.Errorf("asked for (-want +got)\n%s", diff)
 	}
 	v.docs[docKey{"i", "4"}] = map[string]map[string]int64{"alias": {"cat": 1}}
 	four := []Hit{{Index: "i", ID: "4", Version: 1}}
@@ -266,6 +272,154 @@ func TestFieldsWithoutTermsAreDoubted(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkScores(t, got, 0, 0, 0)
+}
+
+// In a field that the cluster tells the terms of, none are none, whatever the
+// hits before had.
+func TestReadableFieldsMayBeEmpty(t *testing.T) {
+	v, fields, hits := pets(t)
+	for _, ttl := range []time.Duration{0, time.Minute} {
+		r := New(Options{Vectors: v, Bytes: 1 << 20, TTL: ttl})
+		defer r.Close()
+		with := append(slices.Clone(fields), fields[0])
+		with[1].Name = "notes"
+		v.askedFields = nil
+		for range 3 {
+			got, err := r.Scores(t.Context(), with, hits)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkScores(t, got, .5/math.Sqrt2, 1/math.Sqrt2, 0)
+		}
+		if n := len(v.askedFields); ttl == 0 && n != 3 || ttl > 0 && n != 1 {
+			t.Errorf("TTL %v: asked %d times", ttl, n)
+		}
+	}
+}
+
+// An index that is made anew counts from 0 again.
+func TestIndicesMadeAnewHaveOtherDocuments(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v, fields, hits := pets(t)
+		v.uuids = map[string]string{"i": "first"}
+		r := New(Options{Vectors: v, Bytes: 1 << 20, TTL: time.Minute})
+		defer r.Close()
+		for range 2 {
+			if _, err := r.Scores(t.Context(), fields, hits); err != nil {
+				t.Fatal(err)
+			}
+		}
+		v.uuids["i"] = "second"
+		v.docs[docKey{"i", "3"}]["body"] = map[string]int64{"cat": 1}
+		time.Sleep(time.Minute)
+		got, err := r.Scores(t.Context(), fields, hits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkScores(t, got, .5, 1, 1)
+		if diff := cmp.Diff([]string{"i", "i"}, v.askedUUIDs); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+	})
+}
+
+// What is asked for again and again stays, but not for ever, and not all ends at
+// the same time.
+func TestVectorsThatAreUsedStay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v, fields, _ := pets(t)
+		var hits []Hit
+		for k := range 50 {
+			id := fmt.Sprint("d", k)
+			v.docs[docKey{"i", id}] = map[string]map[string]int64{"body": {"cat": 1}}
+			hits = append(hits, Hit{Index: "i", ID: id, Version: 1})
+		}
+		r := New(Options{Vectors: v, Bytes: 1 << 20, TTL: time.Minute})
+		defer r.Close()
+		search := func() int {
+			before := v.count()
+			if _, err := r.Scores(t.Context(), fields, hits); err != nil {
+				t.Fatal(err)
+			}
+			if v.count() == before {
+				return 0
+			}
+			return len(v.calls[before])
+		}
+		if n := search(); n != 50 {
+			t.Fatalf("asked for %d documents", n)
+		}
+		most, all := 0, 0
+		for spent := time.Duration(0); spent < 2*vectorLife-vectorTime; spent += vectorTime / 2 {
+			time.Sleep(vectorTime / 2)
+			n := search()
+			if most, all = max(most, n), all+n; n > 0 && spent < vectorLife/2-vectorTime {
+				t.Errorf("asked again after %v", spent)
+			}
+		}
+		if all < 50 || most > 25 {
+			t.Errorf("asked for %d again, %d at once", all, most)
+		}
+		time.Sleep(vectorTime + time.Second)
+		if n := search(); n != 50 {
+			t.Errorf("asked for %d documents that nobody had used", n)
+		}
+	})
+}
+
+func TestLargeDocumentsAreAskedForFewerAtATime(t *testing.T) {
+	v, fields, hits := pets(t)
+	v.most = 1
+	got, err := newReranker(t, v).Scores(t.Context(), fields, hits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkScores(t, got, .5, 1, 0)
+	if n := v.count(); n != 5 { // of 3, 1, 2, 1 and 1
+		t.Errorf("%d calls", n)
+	}
+	v.err = ErrTooLarge
+	if _, err := newReranker(t, v).Scores(t.Context(), fields, hits); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestHitsWithTooManyTermsAreNotScored(t *testing.T) {
+	v, fields, hits := pets(t)
+	large := map[string]int64{}
+	for n := range maxTerms/2 + 1 {
+		large[strconv.Itoa(n)] = 1
+	}
+	for _, id := range []string{"1", "2"} {
+		v.docs[docKey{"i", id}]["body"] = large
+	}
+	r := newReranker(t, v)
+	if _, err := r.Scores(t.Context(), fields, hits); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestManyDocumentsAreAskedForInSeveralCalls(t *testing.T) {
+	v, fields, _ := pets(t)
+	fields = append(fields, fields[0])
+	fields[1].Name = "title"
+	var hits []Hit
+	for k := range 2*docsAtOnce + 1 {
+		id := fmt.Sprint("d", k)
+		v.docs[docKey{"i", id}] = map[string]map[string]int64{"body": {"cat": 1}, "title": {"cat": 1}}
+		hits = append(hits, Hit{Index: "i", ID: id, Version: 1})
+	}
+	got, err := newReranker(t, v).Scores(t.Context(), fields, hits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked []int
+	for _, call := range v.calls {
+		asked = append(asked, len(call))
+	}
+	if diff := cmp.Diff([]int{docsAtOnce, docsAtOnce, 1}, asked); diff != "" || slices.Min(got) < .999 {
+		t.Errorf("scores %v, calls (-want +got)\n%s", got, diff)
+	}
 }
 
 func TestVersionsOfSAreToldApart(t *testing.T) {
@@ -322,6 +476,9 @@ func TestMemoryIsBounded(t *testing.T) {
 			t.Fatalf("%d bytes after %d searches, at most about %d", b, n, limit)
 		}
 	}
+	if r.Stats().Forgotten == 0 {
+		t.Error("not counted")
+	}
 }
 
 func TestNothingIsRememberedWithoutMemory(t *testing.T) {
@@ -358,6 +515,24 @@ func TestClosedRerankersEndTheirCalls(t *testing.T) {
 	}
 }
 
+// What is remembered is looked up within the time, too.
+func TestRecallingEndsWithItsContext(t *testing.T) {
+	v, fields, hits := pets(t)
+	r := newReranker(t, v)
+	if _, err := r.Scores(t.Context(), fields, hits); err != nil {
+		t.Fatal(err)
+	}
+	for asked := range 2 {
+		w, err := r.open(fields, hits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.recall(&endingContext{t.Context(), asked}); !errors.Is(err, context.Canceled) {
+			t.Errorf("asked %d times: got %v", asked, err)
+		}
+	}
+}
+
 func TestScoresEndWithTheirContext(t *testing.T) {
 	v, fields, hits := pets(t)
 	r := newReranker(t, v)
@@ -368,5 +543,81 @@ func TestScoresEndWithTheirContext(t *testing.T) {
 	cancel()
 	if _, err := r.Scores(ctx, fields, hits); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A search that panics leaves its scratch in disorder: the next one must not
+// compute with it.
+func TestAPanicSpoilsNoOtherSearch(t *testing.T) {
+	v, fields, hits := pets(t)
+	r := newReranker(t, v)
+	if _, err := r.Scores(t.Context(), fields, hits); err != nil {
+		t.Fatal(err)
+	}
+	bad := []Field{fields[0]}
+	bad[0].Terms, bad[0].Freqs = []string{"cat", "dog"}, []float64{1} // none for the dog
+	fish := []Field{fields[0]}
+	fish[0].Terms = []string{"fish"}
+	for range 20 { // a pool may forget
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Fatal("no panic")
+				}
+			}()
+			_, _ = r.Scores(t.Context(), bad, hits)
+		}()
+		got, err := r.Scores(t.Context(), fish, hits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkScores(t, got, 0, 0, 1) // and no trace of the cat
+	}
+}
+
+// endingContext ends after it was asked a number of times.
+type endingContext struct {
+	context.Context //nolint:containedctx // It is one.
+	left            int
+}
+
+func (c *endingContext) Err() error {
+	if c.left--; c.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+func TestAComparisonThatEndsEarlyLeavesNoTrace(t *testing.T) {
+	v, fields, hits := pets(t)
+	r := newReranker(t, v)
+	if _, err := r.Scores(t.Context(), fields, hits); err != nil {
+		t.Fatal(err)
+	}
+	asked, ended := 0, true
+	for ; ended; asked++ {
+		w, err := r.open(fields, hits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if known, err := w.recall(t.Context()); !known || err != nil {
+			t.Fatalf("remembered: %v, %v", known, err)
+		}
+		for _, v := range w.fields[0].vectors {
+			v.square.Store(nil) // to be computed with the scratch again
+		}
+		s := new(scratch)
+		_, err = w.scores(&endingContext{t.Context(), asked}, s)
+		if ended = errors.Is(err, context.Canceled); err != nil && !ended {
+			t.Fatal(err)
+		}
+		for _, dense := range [][]float64{s.x, s.e, s.y} {
+			if slices.ContainsFunc(dense, func(value float64) bool { return value != 0 }) {
+				t.Errorf("asked %d times: left %v", asked, *s)
+			}
+		}
+	}
+	if asked <= len(hits) {
+		t.Errorf("it ended early %d times, want once before each hit", asked-1)
 	}
 }

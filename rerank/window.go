@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -17,7 +18,11 @@ const rowsAtOnce = 200
 type window struct {
 	memory *memory
 	hits   []Hit
+	// uuids are those of the indices of the hits.
+	uuids  []string
 	fields []column
+	// settled says of doubtful fields whether they are readable.
+	settled map[fieldKey]bool
 }
 
 // A column is one field of a window.
@@ -34,17 +39,65 @@ type column struct {
 }
 
 // recall takes all that is remembered and reports whether that is all there
-// is to know.
-func (w *window) recall() bool {
+// is to know. It ends early, with the error, when ctx does.
+func (w *window) recall(ctx context.Context) (bool, error) {
+	if len(w.recallUUIDs()) > 0 {
+		return false, nil
+	}
 	if w.recallVectors() > 0 {
-		return false
+		return false, ctx.Err()
 	}
 	for i := range w.fields {
+		if err := ctx.Err(); err != nil {
+			return false, err
+		}
 		if w.memory.recallRows(&w.fields[i]) > 0 {
-			return false
+			return false, ctx.Err()
 		}
 	}
-	return true
+	for field := range w.doubts() {
+		if _, known := w.memory.readable.get(field); !known {
+			return false, ctx.Err()
+		}
+	}
+	return true, ctx.Err()
+}
+
+// recallUUIDs returns the indices of which none is remembered, each once.
+func (w *window) recallUUIDs() (missing []string) {
+	for k := range w.hits {
+		index := w.hits[k].Index
+		if k > 0 && index == w.hits[k-1].Index {
+			w.uuids[k] = w.uuids[k-1]
+			continue
+		}
+		uuid, ok := w.memory.uuids.get(index)
+		if w.uuids[k] = uuid; !ok && !slices.Contains(missing, index) {
+			missing = append(missing, index)
+		}
+	}
+	return missing
+}
+
+// fetchUUIDs asks for those that are missing.
+func (w *window) fetchUUIDs(ctx context.Context, vectors Vectors) error {
+	missing := w.recallUUIDs()
+	if len(missing) == 0 {
+		return nil
+	}
+	ids := make([]string, len(missing))
+	if err := vectors.UUIDs(ctx, missing, ids); err != nil {
+		return fmt.Errorf("indices of hits: %w", err)
+	}
+	for i, index := range missing {
+		for k := range w.hits {
+			if w.hits[k].Index == index {
+				w.uuids[k] = ids[i]
+			}
+		}
+		w.memory.uuids.set(strings.Clone(index), ids[i])
+	}
+	return nil
 }
 
 // recallVectors returns how many are missing.
@@ -69,7 +122,7 @@ func (w *window) recallVectors() (missing int) {
 // key names field i of hit k.
 func (w *window) key(i, k int) vectorKey {
 	h := &w.hits[k]
-	return vectorKey{h.Index, h.ID, h.SeqNo, h.PrimaryTerm, w.fields[i].Name}
+	return vectorKey{h.Index, w.uuids[k], h.ID, h.SeqNo, h.PrimaryTerm, w.fields[i].Name}
 }
 
 // recallRows notes the terms of a column, whose vectors are all there, and
@@ -106,6 +159,12 @@ func (c *column) distinct() []int32 {
 
 // fetch asks for all that the window lacks.
 func (w *window) fetch(ctx context.Context, vectors Vectors) error {
+	if w.fields[0].vectors == nil { // nobody knows yet which index they are of
+		if err := w.fetchUUIDs(ctx, vectors); err != nil {
+			return err
+		}
+		w.recallVectors()
+	}
 	if err := w.fetchVectors(ctx, vectors); err != nil {
 		return err
 	}
@@ -114,23 +173,70 @@ func (w *window) fetch(ctx context.Context, vectors Vectors) error {
 			return err
 		}
 	}
+	return w.settle(ctx, vectors)
+}
+
+// settle asks whether the doubtful fields are readable.
+func (w *window) settle(ctx context.Context, vectors Vectors) error {
+	for field := range w.doubts() {
+		if _, known := w.memory.readable.get(field); known {
+			continue
+		}
+		readable, err := vectors.Readable(ctx, field.index, field.field)
+		if err != nil {
+			return fmt.Errorf("field %s of %s: %w", field.field, field.index, err)
+		}
+		if w.settled == nil {
+			w.settled = map[fieldKey]bool{}
+		}
+		w.settled[field] = readable
+		w.memory.readable.set(field.clone(), readable)
+	}
 	return nil
 }
 
-// check returns an error where a field has no terms in any hit of an index,
-// and never had: then it may be one that the cluster tells none of.
-func (w *window) check() error {
+// doubts returns the fields that have no terms in any hit of an index, and
+// never had: they may be some of which the cluster tells none.
+func (w *window) doubts() map[fieldKey]struct{} {
+	var doubts map[fieldKey]struct{}
 	for i := range w.fields {
-		c, read := &w.fields[i], ""
-		for k := range w.hits {
-			index := w.hits[k].Index
-			if index == read && k > 0 {
-				continue
+		c := &w.fields[i]
+		of := func(k int) fieldKey { return fieldKey{w.hits[k].Index, w.uuids[k], c.Name} }
+		lacks := func(v *vector) bool { return len(v.terms) == 0 }
+		if !slices.ContainsFunc(c.vectors, lacks) {
+			continue
+		}
+		if doubts == nil {
+			doubts = map[fieldKey]struct{}{}
+		}
+		for k, v := range c.vectors {
+			if lacks(v) {
+				doubts[of(k)] = struct{}{}
 			}
-			if len(c.vectors[k].terms) == 0 && !w.memory.hasSeen(index, c.Name) {
-				return fmt.Errorf("%w: %s in %s", ErrNoTerms, c.Name, index)
+		}
+		for k, v := range c.vectors {
+			if !lacks(v) {
+				delete(doubts, of(k))
 			}
-			read = index
+		}
+	}
+	for field := range doubts {
+		if _, seen := w.memory.seen.get(field); seen {
+			delete(doubts, field)
+		}
+	}
+	return doubts
+}
+
+// check returns an error where one of the doubts is true.
+func (w *window) check() error {
+	for field := range w.doubts() {
+		readable, known := w.settled[field]
+		if !known {
+			readable, _ = w.memory.readable.get(field)
+		}
+		if !readable {
+			return fmt.Errorf("%w: %s in %s", ErrNoTerms, field.field, field.index)
 		}
 	}
 	return nil

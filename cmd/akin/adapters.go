@@ -103,6 +103,8 @@ func cause(err error) string {
 		return "busy"
 	case errors.Is(err, rerank.ErrMissing):
 		return "missing" // a hit has changed since it was found
+	case errors.Is(err, rerank.ErrTooLarge):
+		return "too_large" // the hits have too many terms
 	case errors.Is(err, rerank.ErrNoTerms):
 		return "no_terms" // the cluster tells none of the field
 	case errors.As(err, &refused) && (refused.Status == http.StatusBadRequest || refused.Status == http.StatusNotFound):

@@ -72,7 +72,9 @@ func newApp(ctx context.Context, cfg *configs.Config, files map[string]rowstore.
 		return nil, usageError{err}
 	}
 	if softly(cfg) {
-		a.rerank = rerank.New(rerank.Options{Vectors: vectors{a.client}, Bytes: size(cfg.Caches.Vectors)})
+		a.rerank = rerank.New(rerank.Options{
+			Vectors: vectors{a.client}, Bytes: size(cfg.Caches.Vectors), TTL: time.Duration(cfg.Caches.TTL),
+		})
 		options.Reranker, options.RerankBudget = reranker{a.rerank}, time.Duration(cfg.Expansion.RerankBudget)
 	}
 	if cfg.Norms.Writes && a.weights != nil {
@@ -80,7 +82,7 @@ func newApp(ctx context.Context, cfg *configs.Config, files map[string]rowstore.
 		options.Norms, options.WriteBudget, options.MaxWriteBody = a.norms, time.Duration(cfg.Norms.Budget), int64(cfg.Norms.MaxBody)
 	}
 	a.expanders(cfg, &options)
-	registry.MustRegister(&collector{cluster: a.cluster, store: a.store, rerank: a.rerank}, collectors.NewGoCollector(),
+	registry.MustRegister(&collector{cluster: a.cluster, store: a.store, weights: a.weights, rerank: a.rerank}, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if a.server, err = proxy.New(options); err != nil {
 		a.close()

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -112,11 +114,21 @@ func (f *adviseFlags) run(ctx context.Context, out, notes io.Writer) error {
 		return err
 	}
 	a := adviser{flags: f, client: client, notes: notes}
+	own, err := ownName(found, f.field)
+	if err != nil {
+		return err
+	}
+	if own != f.field {
+		a.alias, f.field = f.field, own
+		if found, err = client.Inspect(ctx, f.index, own, norms.NormPath(own), norms.WeightsPath(own)); err != nil {
+			return err
+		}
+	}
 	if a.similarity, err = f.similarity(ctx, client, notes); err != nil {
 		return err
 	}
 	if f.fresh {
-		return a.printNew(out, found)
+		return a.printNew(ctx, out, found)
 	}
 	if f.weights != "" {
 		m, err := openMatrix(ctx, f.weights, &f.refs)
@@ -129,6 +141,24 @@ func (f *adviseFlags) run(ctx context.Context, out, notes io.Writer) error {
 		a.weightsID = norms.ID(m.Checksum())
 	}
 	return a.checkAll(ctx, out, found)
+}
+
+// ownName returns the field's own name where it was asked for by an alias.
+func ownName(found []esclient.Inspection, field string) (string, error) {
+	var names []string
+	for i := range found {
+		if name := found[i].Field; name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	switch {
+	case len(names) == 0:
+		return field, nil
+	case len(names) > 1:
+		return "", fmt.Errorf("%q stands for the fields %s: name one of these", field, strings.Join(names, " and "))
+	default:
+		return names[0], nil
+	}
 }
 
 // similarity returns the settings of a similarity that scores linearly, by the
@@ -161,16 +191,25 @@ type adviser struct {
 	similarity map[string]string
 	// weightsID is "" where no weights are given.
 	weightsID string
+	// alias is the name that the field was asked for by, "" where that is its own.
+	alias string
+	// apart says that the indices have to be made ready one by one, because there
+	// are no weights for all.
+	apart bool
 }
 
 // checkAll checks the indices and prints what is found, and what to do.
 func (a *adviser) checkAll(ctx context.Context, out io.Writer, found []esclient.Inspection) error {
 	var missing []string
-	var linear *esclient.Candidate
+	var first *esclient.Inspection // that maps the field
+	var linear *indexCheck         // the first that has a linear field
+	if err := a.checkCommon(ctx, found); err != nil {
+		return err
+	}
 	mapped := 0
 	for k := range found {
 		i := &found[k]
-		if i.Field == "" && !i.Closed {
+		if i.Field == "" && !i.Closed && i.Problem == "" {
 			continue // searches of the field do not go there
 		}
 		mapped++
@@ -178,11 +217,12 @@ func (a *adviser) checkAll(ctx context.Context, out io.Writer, found []esclient.
 		if err != nil {
 			return err
 		}
-		if linear != nil && c.linear != nil && *linear != *c.linear {
-			c.add(resultWrong, "all indices", "other fields or similarities score linearly in %s; make them the same", found[0].Index)
+		if i.Field != "" {
+			first = cmp.Or(first, i)
+			c.compare(first, linear)
 		}
-		if linear == nil {
-			linear = c.linear
+		if linear == nil && c.linear != nil {
+			linear = c
 		}
 		if err := a.printCheck(out, c); err != nil {
 			return err
@@ -198,5 +238,27 @@ func (a *adviser) checkAll(ctx context.Context, out io.Writer, found []esclient.
 		return fmt.Errorf("mode hard cannot rank by %s in %s yet", a.flags.field, strings.Join(missing, ", "))
 	default:
 		return nil
+	}
+}
+
+// checkCommon finds out whether all indices can have the same weights.
+func (a *adviser) checkCommon(ctx context.Context, found []esclient.Inspection) error {
+	if len(found) < 2 {
+		return nil
+	}
+	_, err := a.client.Countable(ctx, a.flags.index, a.flags.field)
+	a.apart = err != nil // for whatever reason: each index is looked at by itself
+	return ctx.Err()
+}
+
+// compare says what makes searches of this index and of others impossible:
+// first maps the field, and linear, unless nil, has a linear field.
+func (c *indexCheck) compare(first *esclient.Inspection, linear *indexCheck) {
+	const both = "; searches of both are not ranked in mode hard, those of one alone can be"
+	switch {
+	case !c.Alike(first):
+		c.add(resultWrong, "all indices", "the field is analyzed or scored otherwise than in %s"+both, first.Index)
+	case linear != nil && c.linear != nil && !c.linear.Same(linear.linear):
+		c.add(resultWrong, "all indices", "what scores linearly is another field or similarity than in %s, make them the same"+both, linear.Index)
 	}
 }

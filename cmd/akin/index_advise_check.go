@@ -33,9 +33,10 @@ type indexCheck struct {
 	// be, and there says that the mapping has it.
 	target string
 	there  bool
-	// hopeless says that the index cannot be changed into what is needed.
-	hopeless bool
-	rows     []checkRow
+	// hopeless says that the index cannot be changed into what is needed, and
+	// anew that another one like it could be.
+	hopeless, anew bool
+	rows           []checkRow
 }
 
 type checkRow struct{ result, what, detail string }
@@ -56,7 +57,12 @@ func (a *adviser) checkIndex(ctx context.Context, i *esclient.Inspection) (*inde
 		c.hopeless = true
 		return c, nil
 	}
-	c.checkField()
+	if i.Problem != "" {
+		c.add(resultWrong, "field "+a.flags.field, "the index %s; searches that go there, too, are not expanded", i.Problem)
+		c.hopeless = true
+		return c, nil
+	}
+	c.checkField(a.alias)
 	if err := a.checkTexts(ctx, c); err != nil {
 		return nil, err
 	}
@@ -87,7 +93,7 @@ func (a *adviser) checkIndex(ctx context.Context, i *esclient.Inspection) (*inde
 	return c, nil
 }
 
-func (c *indexCheck) checkField() {
+func (c *indexCheck) checkField(alias string) {
 	analyzers := "the default analyzer"
 	if c.Analyzer != "" {
 		analyzers = "analyzer " + c.Analyzer
@@ -96,6 +102,9 @@ func (c *indexCheck) checkField() {
 		analyzers += ", search analyzer " + c.SearchAnalyzer
 	}
 	c.add(resultOK, "field "+c.Field, "text, %s", analyzers)
+	if alias != "" {
+		c.add(resultNote, "field "+alias, "an alias of %s: searches by that name are ranked in mode bm25, whatever there is", c.Field)
+	}
 }
 
 // checkTexts checks that the norms can be computed from the documents and
@@ -109,6 +118,9 @@ func (a *adviser) checkTexts(ctx context.Context, c *indexCheck) error {
 	}
 	return err
 }
+
+// intendedK1 is a k1 that nobody has who wants anything but a straight line.
+const intendedK1 = 1000
 
 // checkLinear finds the field whose score is linear: the field itself, else a
 // scripted one, else one of BM25. A search chooses alike.
@@ -133,7 +145,11 @@ func (c *indexCheck) checkLinear() {
 	}
 	c.add(resultMissing, "linear field", "no field of this text has a score that is linear in the term frequency")
 	for _, l := range c.Candidates {
-		c.add(resultNote, "  "+l.Field, "%s", l.Problem)
+		result := resultNote
+		if l.Retunable && (l.Similarity == linearSimilarity || l.K1 >= intendedK1) {
+			result = resultWrong // it is meant to be one
+		}
+		c.add(result, "  "+l.Field, "%s", l.Problem)
 	}
 }
 
@@ -144,6 +160,7 @@ func (c *indexCheck) checkStored(normPath, weightsPath string) {
 			c.add(resultMissing, path, "not mapped; put the mapping before norms are stored, for the engine would make up another")
 		case f.Problem != "":
 			c.add(resultWrong, path, "%s; this cannot be changed in the index", f.Problem)
+			c.anew = c.anew || !c.hopeless // else another one would have the same text
 			c.hopeless = true
 		default:
 			c.add(resultOK, path, "%s", f.Type)

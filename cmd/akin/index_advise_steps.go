@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -21,7 +22,7 @@ const (
 	// linearName is the multi-field that scores linearly, where there is none of
 	// that name yet, and linearSimilarity its similarity.
 	linearName       = "akin"
-	linearSimilarity = "akin_exact"
+	linearSimilarity = "akin_linear"
 	similarityPrefix = "index.similarity." + linearSimilarity + "."
 )
 
@@ -70,10 +71,13 @@ func (a *adviser) printSteps(out io.Writer, c *indexCheck) error {
 	w := &stepsWriter{out: out}
 	w.print("\n")
 	path := "/" + url.PathEscape(c.Index)
-	if c.hopeless {
+	switch {
+	case c.anew:
 		w.comment("This index cannot be made ready. Where another would do, the body that creates one like it is printed by\n%s",
-			a.command("index advise", "--new"))
+			a.command(c.Index, "index advise", "--new"))
 		w.print("\n")
+		return w.err
+	case c.hopeless:
 		return w.err
 	}
 	if settings := a.settings(c.Inspection, c.linear == nil); settings != nil {
@@ -93,7 +97,10 @@ func (a *adviser) printSteps(out io.Writer, c *indexCheck) error {
 
 // fill prints how the documents get what they lack.
 func (a *adviser) fill(w *stepsWriter, c *indexCheck, path string) {
-	n := &c.counts
+	n, index := &c.counts, a.flags.index
+	if a.apart {
+		index = c.Index
+	}
 	empty := "" // the field that documents lack text in
 	if c.target != c.Source && (!c.there || n.Unfilled > 0) {
 		empty = c.target + " too."
@@ -102,10 +109,13 @@ func (a *adviser) fill(w *stepsWriter, c *indexCheck, path string) {
 		w.comment("The norms.%s", prefixed(" The backfill updates each document, which fills ", empty))
 		weights := a.flags.weights
 		if weights == "" {
-			weights = "weights.akin"
-			w.comment("%s", a.command("norms snapshot", "--out", weights))
+			weights = weightsName
+			if a.apart {
+				weights = c.Index + "-" + weightsName
+			}
+			w.comment("%s", a.command(index, "norms snapshot", "--out", weights))
 		}
-		w.comment("%s", a.command("norms backfill", "--weights", weights))
+		w.comment("%s", a.command(index, "norms backfill", "--weights", weights))
 		w.print("\n")
 	}
 	old := n.Docs - n.Bare // have norms, and may not be updated by a backfill
@@ -120,13 +130,16 @@ func (a *adviser) fill(w *stepsWriter, c *indexCheck, path string) {
 	if a.flags.weights != "" {
 		args = append(args, "--weights", a.flags.weights)
 	}
-	w.comment("%s", a.command("index advise", args...))
+	w.comment("%s", a.command(index, "index advise", args...))
 	w.print("\n")
 }
 
-// command returns a command line of akin for the index and field.
-func (a *adviser) command(name string, args ...string) string {
-	all := append([]string{"akin", name, "--cluster", a.flags.cluster, "--index", a.flags.index, "--field", a.flags.field}, args...)
+// weightsName is what the commands call the file of weights.
+const weightsName = "weights.akin"
+
+// command returns a command line of akin for an index and the field.
+func (a *adviser) command(index, name string, args ...string) string {
+	all := append([]string{"akin", name, "--cluster", a.flags.cluster, "--index", index, "--field", a.flags.field}, args...)
 	for k, arg := range all {
 		if strings.ContainsAny(arg, " *?[]<>|&;()$`\"\\'{}~#!") && k > 1 {
 			all[k] = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
@@ -288,36 +301,66 @@ func keptSettings() []string {
 
 // printNew prints the body that creates an index: one like the one that was
 // found, else one that has the field alone.
-func (a *adviser) printNew(out io.Writer, found []esclient.Inspection) error {
-	body, err := a.newBody(found)
-	if err != nil {
+func (a *adviser) printNew(ctx context.Context, out io.Writer, found []esclient.Inspection) error {
+	if err := a.checkLike(ctx, found); err != nil {
 		return err
 	}
+	name := a.flags.index
+	if len(found) > 0 || strings.ContainsAny(name, "*,") {
+		name = "NAME" // the one that is there is in use
+	}
 	w := &stepsWriter{out: a.notes}
-	w.print("Create the index with the body on the standard output:\n  PUT /NAME\n")
+	if a.alias != "" {
+		w.print(visible(a.alias) + " is an alias of " + visible(a.flags.field) + ": searches by that name are ranked in mode bm25.\n")
+	}
+	w.print("Create the index with the body on the standard output:\n  PUT /" + url.PathEscape(name) + "\n")
 	if len(found) > 0 {
-		w.print("and copy the documents into it:\n  POST /_reindex {\"source\": {\"index\": " + strconv.Quote(found[0].Index) +
-			"}, \"dest\": {\"index\": \"NAME\"}}\n")
+		w.print("and copy the documents into it:\n  POST /_reindex {\"source\": {\"index\": " + string(raw(found[0].Index)) +
+			"}, \"dest\": {\"index\": \"" + name + "\"}}\n")
 	}
 	w.print("Where nothing but mode hard searches " + visible(a.flags.field) + ", the field itself may have the similarity in place of a multi-field.\n" +
-		"When the documents are in it:\n  " + a.command("norms snapshot", "--out", "weights.akin") +
-		"\n  " + a.command("norms backfill", "--weights", "weights.akin") + "\n  " + a.command("index advise", "--weights", "weights.akin") + "\n\n")
-	return errors.Join(w.err, printJSON(out, body))
+		"When the documents are in it:\n")
+	for _, command := range []string{
+		a.command(name, "norms snapshot", "--out", weightsName),
+		a.command(name, "norms backfill", "--weights", weightsName),
+		a.command(name, "index advise", "--weights", weightsName),
+	} {
+		w.print("  " + command + "\n")
+	}
+	w.print("\n")
+	return errors.Join(w.err, printJSON(out, a.newBody(found)))
 }
 
-func (a *adviser) newBody(found []esclient.Inspection) (object, error) {
+// checkLike checks that an index like the one that was found, if any, would be
+// of use.
+func (a *adviser) checkLike(ctx context.Context, found []esclient.Inspection) error {
+	if len(found) == 0 {
+		return nil
+	}
+	switch like := &found[0]; {
+	case len(found) > 1:
+		return usageError{fmt.Errorf("--new: %q is %d indices, name one", a.flags.index, len(found))}
+	case like.Closed:
+		return fmt.Errorf("--new: index %q is closed", like.Index)
+	case like.Problem != "":
+		return fmt.Errorf("--new: field %q: index %q %s", a.flags.field, like.Index, like.Problem)
+	case like.Field == "":
+		return fmt.Errorf("--new: index %q does not map the field %q", like.Index, a.flags.field)
+	case a.flags.analyzer != "":
+		return usageError{fmt.Errorf("--analyzer: index %q is there, and has an analyzer for the field", like.Index)}
+	}
+	if _, err := a.client.Countable(ctx, found[0].Index, a.flags.field); err != nil {
+		return fmt.Errorf("--new: %w", err) // nor could it be of another index like this one
+	}
+	return nil
+}
+
+func (a *adviser) newBody(found []esclient.Inspection) object {
 	settings := object{}
 	var like esclient.Inspection
-	switch {
-	case len(found) > 1:
-		return nil, usageError{fmt.Errorf("--new: %q is %d indices, name one", a.flags.index, len(found))}
-	case len(found) == 1 && (found[0].Field == "" || found[0].Nested != ""):
-		return nil, fmt.Errorf("--new: index %q has no field %q that can be used", found[0].Index, a.flags.field)
-	case len(found) == 1 && a.flags.analyzer != "":
-		return nil, usageError{fmt.Errorf("--analyzer: index %q is there, and has an analyzer for the field", found[0].Index)}
-	case len(found) == 1:
+	if len(found) > 0 {
 		like = found[0]
-	default:
+	} else {
 		like.Field, like.Source = a.flags.field, a.flags.field
 		like.Keys, like.Analyzer = strings.Split(a.flags.field, "."), a.flags.analyzer
 		property := object{"type": "text"}
@@ -341,8 +384,13 @@ func (a *adviser) newBody(found []esclient.Inspection) (object, error) {
 		p.set(like.Keys, func(map[string]jsontext.Value) map[string]jsontext.Value { return members(like.Property) })
 	}
 	p.addLinear(like.Keys, multiName(&like), like.Analyzer, like.SearchAnalyzer)
+	for _, name := range []string{norms.Object, norms.WeightsObject} {
+		if kind := members(p.root[name])["type"]; kind != nil && string(kind) != `"object"` {
+			delete(p.root, name) // which holds no number of a document, such as a nested one
+		}
+	}
 	p.addStored(norms.Object, a.flags.field, normProperty)
 	p.addStored(norms.WeightsObject, a.flags.field, weightsProperty)
 	mappings["properties"] = raw(p.root)
-	return object{"settings": settings, "mappings": mappings}, nil
+	return object{"settings": settings, "mappings": mappings}
 }

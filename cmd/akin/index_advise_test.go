@@ -31,10 +31,10 @@ const (
 	noScripts    = `{"types_allowed":["inline"],"language_contexts":[]}`
 	storedFields = `"akin_norm":{"properties":{"body":{"type":"float","index":false}}},
 		"akin_norm_weights":{"properties":{"body":{"type":"keyword"}}}`
-	exactSettings = `"index.similarity.akin_exact.type":"scripted",
-		"index.similarity.akin_exact.script.source":"return query.boost * doc.freq;"`
+	exactSettings = `"index.similarity.akin_linear.type":"scripted",
+		"index.similarity.akin_linear.script.source":"return query.boost * doc.freq;"`
 	exactBody = `"body":{"type":"text","analyzer":"english","fields":{
-		"akin":{"type":"text","analyzer":"english","similarity":"akin_exact","norms":false,"index_options":"freqs"}}}`
+		"akin":{"type":"text","analyzer":"english","similarity":"akin_linear","norms":false,"index_options":"freqs"}}}`
 )
 
 func oneIndex(properties, settings string) string {
@@ -57,7 +57,9 @@ func (a advised) serve(t *testing.T) string {
 				if err := json.Unmarshal([]byte(a.index), &all); err != nil {
 					t.Error(err)
 				}
-				answer = fmt.Sprintf("{%q:%s}", name, all[name])
+				if one, ok := all[name]; ok {
+					answer = fmt.Sprintf("{%s:%s}", raw(name), one)
+				}
 			}
 		case api == "_refresh":
 			answer = "{}"
@@ -80,7 +82,10 @@ func (a advised) serve(t *testing.T) string {
 func advise(t *testing.T, a advised, args ...string) (stdout, stderr string, status int) {
 	t.Helper()
 	url := a.serve(t)
-	all := append([]string{"index", "advise", "--cluster", url, "--index", "docs"}, args...)
+	all := append([]string{"index", "advise", "--cluster", url}, args...)
+	if !strings.Contains(strings.Join(args, " "), "--index") {
+		all = append(all, "--index", "docs")
+	}
 	if !strings.Contains(strings.Join(args, " "), "--field") {
 		all = append(all, "--field", "body")
 	}
@@ -137,7 +142,7 @@ func TestAdviceForANewIndexIsTheBodyThatCreatesIt(t *testing.T) {
             "analyzer": "english",
             "index_options": "freqs",
             "norms": false,
-            "similarity": "akin_exact",
+            "similarity": "akin_linear",
             "type": "text"
           }
         },
@@ -147,15 +152,15 @@ func TestAdviceForANewIndexIsTheBodyThatCreatesIt(t *testing.T) {
   },
 `
 	scripted := "{\n  " + mappings + `  "settings": {
-    "index.similarity.akin_exact.script.source": "return query.boost * doc.freq;",
-    "index.similarity.akin_exact.type": "scripted"
+    "index.similarity.akin_linear.script.source": "return query.boost * doc.freq;",
+    "index.similarity.akin_linear.type": "scripted"
   }
 }
 `
 	bm25 := "{\n  " + mappings + `  "settings": {
-    "index.similarity.akin_exact.b": "0",
-    "index.similarity.akin_exact.k1": "10000",
-    "index.similarity.akin_exact.type": "BM25"
+    "index.similarity.akin_linear.b": "0",
+    "index.similarity.akin_linear.k1": "10000",
+    "index.similarity.akin_linear.type": "BM25"
   }
 }
 `
@@ -177,7 +182,7 @@ func TestAdviceForANewIndexIsTheBodyThatCreatesIt(t *testing.T) {
 			if strings.Contains(stderr, "--scripted yes") != tt.unsure {
 				t.Errorf("wrongly told of the choice:\n%s", stderr)
 			}
-			if !strings.Contains(stderr, "akin norms backfill --cluster URL --index docs --field body --weights weights.akin") {
+			if !strings.Contains(stderr, "PUT /docs\n") || !strings.Contains(stderr, "akin norms backfill --cluster URL --index docs --field body --weights weights.akin") {
 				t.Errorf("no way to the norms in\n%s", stderr)
 			}
 		})
@@ -218,19 +223,20 @@ func requests(t *testing.T, text string) []string {
 
 func TestAdviceForAnIndexIsWhatItLacks(t *testing.T) {
 	const (
-		putScript = `PUT /docs/_settings {"index.similarity.akin_exact.script.source":"return query.boost * doc.freq;","index.similarity.akin_exact.type":"scripted"}`
+		putScript = `PUT /docs/_settings {"index.similarity.akin_linear.script.source":"return query.boost * doc.freq;","index.similarity.akin_linear.type":"scripted"}`
 		stored    = `"akin_norm":{"properties":{"body":{"index":false,"type":"float"}}},"akin_norm_weights":{"properties":{"body":{"type":"keyword"}}}`
 		fill      = `POST /docs/_update_by_query?conflicts=proceed&refresh=true&wait_for_completion=false ` +
 			`{"query":{"bool":{"filter":{"exists":{"field":"body"}},"must_not":{"exists":{"field":"body.akin"}}}}}`
 	)
 	multi := func(name, more string) string {
-		return `"fields":{"` + name + `":{` + more + `"index_options":"freqs","norms":false,"similarity":"akin_exact","type":"text"}}`
+		return `"fields":{"` + name + `":{` + more + `"index_options":"freqs","norms":false,"similarity":"akin_linear","type":"text"}}`
 	}
 	for name, tt := range map[string]struct {
 		index, counts string
 		args, want    []string
 		rows          []string // that stand in the check
 		commands      []string
+		hopeless      bool // no command is printed
 	}{
 		"nothing there": {
 			index: oneIndex(`"body":{"type":"text"}`, ""),
@@ -247,27 +253,27 @@ func TestAdviceForAnIndexIsWhatItLacks(t *testing.T) {
 			args:  []string{"--field", "o.body", "--scripted", "no"},
 			want: []string{
 				"POST /docs/_close",
-				`PUT /docs/_settings {"index.similarity.akin_exact.b":"0","index.similarity.akin_exact.k1":"10000","index.similarity.akin_exact.type":"BM25"}`,
+				`PUT /docs/_settings {"index.similarity.akin_linear.b":"0","index.similarity.akin_linear.k1":"10000","index.similarity.akin_linear.type":"BM25"}`,
 				"POST /docs/_open",
 				`PUT /docs/_mapping {"properties":{"akin_norm":{"properties":{"o__body":{"index":false,"type":"float"}}},` +
 					`"akin_norm_weights":{"properties":{"o__body":{"type":"keyword"}}},"o":{"properties":{"body":{"analyzer":"a",` +
-					multi("akin", `"analyzer":"a",`)[:len(multi("akin", `"analyzer":"a",`))-len(`"similarity":"akin_exact","type":"text"}}`)] +
-					`"search_analyzer":"b","similarity":"akin_exact","type":"text"}},"search_analyzer":"b","store":true,"type":"text"}}}}}`,
+					multi("akin", `"analyzer":"a",`)[:len(multi("akin", `"analyzer":"a",`))-len(`"similarity":"akin_linear","type":"text"}}`)] +
+					`"search_analyzer":"b","similarity":"akin_linear","type":"text"}},"search_analyzer":"b","store":true,"type":"text"}}}}}`,
 			},
 		},
 		"a similarity of ours that is none": {
-			index: oneIndex(exactBody+","+storedFields, `"index.similarity.akin_exact.type":"BM25","index.similarity.akin_exact.k1":"1.2"`),
+			index: oneIndex(exactBody+","+storedFields, `"index.similarity.akin_linear.type":"BM25","index.similarity.akin_linear.k1":"1.2"`),
 			counts: `{"doc_count":3,"unfilled":{"doc_count":0},"weighted":{"doc_count":3},"bare":{"doc_count":0},
 				"ids":{"buckets":[{"key":"aa","doc_count":3}]}}`,
 			want: []string{
 				"POST /docs/_close",
-				`PUT /docs/_settings {"index.similarity.akin_exact.k1":null,"index.similarity.akin_exact.script.source":"return query.boost * doc.freq;","index.similarity.akin_exact.type":"scripted"}`,
+				`PUT /docs/_settings {"index.similarity.akin_linear.k1":null,"index.similarity.akin_linear.script.source":"return query.boost * doc.freq;","index.similarity.akin_linear.type":"scripted"}`,
 				"POST /docs/_open",
 			},
 			rows: []string{"MISSING linear field", "k1 1.2"},
 		},
 		"a multi-field of ours with another analyzer": {
-			index: oneIndex(`"body":{"type":"text","analyzer":"english","fields":{"akin":{"type":"text","similarity":"akin_exact"}}},`+storedFields, exactSettings),
+			index: oneIndex(`"body":{"type":"text","analyzer":"english","fields":{"akin":{"type":"text","similarity":"akin_linear"}}},`+storedFields, exactSettings),
 			counts: `{"doc_count":3,"weighted":{"doc_count":3},"bare":{"doc_count":0},
 				"ids":{"buckets":[{"key":"aa","doc_count":3}]}}`,
 			want: []string{
@@ -310,20 +316,60 @@ func TestAdviceForAnIndexIsWhatItLacks(t *testing.T) {
 		"a nested field": {
 			index:    oneIndex(`"n":{"type":"nested","properties":{"body":{"type":"text"}}}`, ""),
 			args:     []string{"--field", "n.body"},
-			rows:     []string{`WRONG documents field "n.body" of "docs": it is in the nested documents of "n"`},
-			commands: []string{"akin index advise --cluster URL --index docs --field n.body --new"},
+			rows:     []string{`WRONG documents field "n.body" of index "docs": it is in the nested documents of "n"`},
+			hopeless: true,
 		},
 		"documents that are not kept": {
-			index: `{"docs":{"mappings":{"_source":{"enabled":false},"properties":{"body":{"type":"text"}}},"settings":{}}}`,
-			rows:  []string{"WRONG documents", "keeps no _source"},
+			index:    `{"docs":{"mappings":{"_source":{"enabled":false},"properties":{"body":{"type":"text"}}},"settings":{}}}`,
+			rows:     []string{"WRONG documents", "keeps no _source"},
+			hopeless: true,
 		},
 		"text of other fields": {
-			index: oneIndex(`"title":{"type":"text","copy_to":"body"},"body":{"type":"text"}`, ""),
-			rows:  []string{"WRONG documents", "copy_to"},
+			index:    oneIndex(`"title":{"type":"text","copy_to":"body"},"body":{"type":"text"}`, ""),
+			rows:     []string{"WRONG documents", "copy_to"},
+			hopeless: true,
+		},
+		"text of other fields and norms as integers": {
+			index:    oneIndex(`"title":{"type":"text","copy_to":"body"},"body":{"type":"text"},"akin_norm":{"properties":{"body":{"type":"long"}}}`, ""),
+			rows:     []string{"WRONG documents", "copy_to", "WRONG akin_norm.body"},
+			hopeless: true,
+		},
+		"no text": {
+			index:    oneIndex(`"body":{"type":"keyword"}`, ""),
+			rows:     []string{"WRONG field body the index maps it as keyword: not a text field; searches"},
+			hopeless: true,
+		},
+		"a small k1": {
+			index: oneIndex(`"body":{"type":"text","fields":{"flat":{"type":"text","similarity":"flat"}}}`, `"index.similarity.flat.type":"BM25","index.similarity.flat.k1":"2000","index.similarity.flat.b":"0"`),
+			args:  []string{"--scripted", "no"},
+			want: []string{
+				"POST /docs/_close",
+				`PUT /docs/_settings {"index.similarity.akin_linear.b":"0","index.similarity.akin_linear.k1":"10000","index.similarity.akin_linear.type":"BM25"}`,
+				"POST /docs/_open",
+				`PUT /docs/_mapping {"properties":{` + stored + `,"body":{` + multi("akin", "") + `,"type":"text"}}}`,
+			},
+			rows: []string{"MISSING linear field", "note body its similarity", "WRONG body.flat its similarity", "k1 2000"},
+		},
+		"a large k1": {
+			index: oneIndex(exactBody+","+storedFields, `"index.similarity.akin_linear.type":"BM25","index.similarity.akin_linear.k1":"5000","index.similarity.akin_linear.b":"0"`),
+			counts: `{"doc_count":1,"unfilled":{"doc_count":0},"weighted":{"doc_count":1},"bare":{"doc_count":0},"normless":{"doc_count":1},
+				"ids":{"buckets":[{"key":"aa","doc_count":1}]}}`,
+			rows: []string{"ok linear field body.akin", "note k1 5000; the error is smallest at 10000"},
+		},
+		"an alias": {
+			index: oneIndex(`"t":{"type":"alias","path":"body"},"body":{"type":"text"}`, exactSettings),
+			args:  []string{"--field", "t"},
+			want:  []string{`PUT /docs/_mapping {"properties":{` + stored + `,"body":{` + multi("akin", "") + `,"type":"text"}}}`},
+			rows:  []string{"ok field body text", "note field t an alias of body: searches by that name are ranked in mode bm25", "MISSING akin_norm.body"},
+			commands: []string{
+				"akin norms snapshot --cluster URL --index docs --field body --out weights.akin",
+				"akin index advise --cluster URL --index docs --field body",
+			},
 		},
 		"a closed index": {
-			index: `{"docs":{"mappings":{"properties":{"body":{"type":"text"}}},"settings":{"index.verified_before_close":"true"}}}`,
-			rows:  []string{"WRONG index it is closed"},
+			index:    `{"docs":{"mappings":{"properties":{"body":{"type":"text"}}},"settings":{"index.verified_before_close":"true"}}}`,
+			rows:     []string{"WRONG index it is closed"},
+			hopeless: true,
 		},
 		"a mapping without objects": {
 			index:  `{"docs":{"mappings":{"subobjects":false,"properties":{` + exactBody + `}},"settings":{` + exactSettings + `}}}`,
@@ -350,6 +396,9 @@ func TestAdviceForAnIndexIsWhatItLacks(t *testing.T) {
 				if !strings.Contains(words, row) {
 					t.Errorf("%q is not in\n%s", row, stdout)
 				}
+			}
+			if strings.Contains(stdout, "# ") == tt.hopeless {
+				t.Errorf("advised, although nothing helps, or not:\n%s", stdout)
 			}
 			for _, command := range tt.commands {
 				if !strings.Contains(stdout, "# "+command+"\n") {
@@ -398,12 +447,12 @@ func TestReadyIndexPasses(t *testing.T) {
 
 func TestIndicesAreAdvisedOneByOne(t *testing.T) {
 	docs := strings.TrimSuffix(strings.TrimPrefix(oneIndex(exactBody, exactSettings), "{"), "}")
-	other := strings.Replace(oneIndex(exactBody, `"index.similarity.akin_exact.type":"BM25","index.similarity.akin_exact.k1":"10000","index.similarity.akin_exact.b":"0"`), `{"docs"`, `{"more"`, 1)
+	other := strings.Replace(oneIndex(exactBody, `"index.similarity.akin_linear.type":"BM25","index.similarity.akin_linear.k1":"10000","index.similarity.akin_linear.b":"0"`), `{"docs"`, `{"more"`, 1)
 	stdout, stderr, status := advise(t, advised{index: `{` + docs + `,"none":{"mappings":{},"settings":{}},` + strings.TrimPrefix(other, "{"), scripts: noScripts})
 	if status != exitFailure || !strings.Contains(stderr, "docs, more") {
 		t.Errorf("status %d\n%s", status, stderr)
 	}
-	for _, want := range []string{"index docs", "index more", "score linearly in docs", "PUT /docs/_mapping", "PUT /more/_mapping"} {
+	for _, want := range []string{"index docs", "index more", "what scores linearly is another field or similarity than in docs", "PUT /docs/_mapping", "PUT /more/_mapping"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("%q is not in\n%s", want, stdout)
 		}
@@ -415,9 +464,97 @@ func TestIndicesAreAdvisedOneByOne(t *testing.T) {
 	}
 }
 
+// TestIndicesThatHaveLittleInCommon: of three indices the first does not map the
+// field, and the others differ in what the case says.
+func TestIndicesThatHaveLittleInCommon(t *testing.T) {
+	const bm25Settings = `"index.similarity.akin_linear.type":"BM25","index.similarity.akin_linear.k1":"10000","index.similarity.akin_linear.b":"0"`
+	definition := func(properties, settings string) string {
+		return `{"mappings":{"properties":{` + properties + `}},"settings":{` + settings + `}}`
+	}
+	for name, tt := range map[string]struct {
+		one, two     string
+		want, absent []string
+	}{
+		"other similarities of the linear field": {
+			definition(exactBody, exactSettings), definition(exactBody, bm25Settings),
+			[]string{"WRONG all indices what scores linearly is another field or similarity than in one, make", "snapshot --cluster URL --index '*' --field body --out weights.akin"},
+			[]string{"than in none", "analyzed or scored"},
+		},
+		"other similarities of the field": {
+			definition(`"body":{"type":"text"}`, ""), definition(`"body":{"type":"text","similarity":"boolean"}`, ""),
+			[]string{"WRONG all indices the field is analyzed or scored otherwise than in one;", "snapshot --cluster URL --index '*' --field body --out weights.akin"},
+			[]string{"--index one", "--index two"},
+		},
+		"other analyzers": {
+			definition(`"body":{"type":"text"}`, ""), definition(`"body":{"type":"text","analyzer":"english"}`, ""),
+			[]string{
+				"WRONG all indices the field is analyzed or scored otherwise than in one;",
+				"snapshot --cluster URL --index one --field body --out one-weights.akin", "backfill --cluster URL --index one --field body --weights one-weights.akin",
+				"snapshot --cluster URL --index two --field body --out two-weights.akin", "advise --cluster URL --index two --field body",
+			},
+			[]string{"--index '*'"},
+		},
+		"no text in either": {
+			definition(`"body":{"type":"keyword"}`, ""), definition(`"body":{"type":"long"}`, ""),
+			[]string{"index one WRONG field body the index maps it as keyword", "index two WRONG field body the index maps it as long"},
+			[]string{"index none"},
+		},
+		"no text in one of them": {
+			definition(`"body":{"type":"keyword"}`, ""), definition(`"body":{"type":"text"}`, ""),
+			[]string{"index one WRONG field body the index maps it as keyword", "snapshot --cluster URL --index two --field body --out two-weights.akin"},
+			nil,
+		},
+		"norms of another type in one of them": {
+			definition(exactBody+`,"akin_norm":{"properties":{"body":{"type":"long"}}}`, exactSettings), definition(exactBody, exactSettings),
+			[]string{"akin index advise --cluster URL --index one --field body --new"},
+			[]string{"--index '*' --field body --new"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := advised{index: `{"none":{"mappings":{},"settings":{}},"one":` + tt.one + `,"two":` + tt.two + `}`, scripts: noScripts}
+			stdout, stderr, status := advise(t, a, "--index", "*")
+			if status != exitFailure || !strings.Contains(stderr, "two") {
+				t.Errorf("status %d\n%s", status, stderr)
+			}
+			words := strings.Join(strings.Fields(stdout), " ")
+			for _, want := range tt.want {
+				if !strings.Contains(words, want) {
+					t.Errorf("%q is not in\n%s", want, stdout)
+				}
+			}
+			for _, absent := range tt.absent {
+				if strings.Contains(words, absent) {
+					t.Errorf("%q is in\n%s", absent, stdout)
+				}
+			}
+		})
+	}
+	aliases := `{"one":` + definition(`"body":{"type":"alias","path":"a"},"a":{"type":"text"}`, "") + `,"two":` + definition(`"body":{"type":"text"}`, "") + `}`
+	if _, stderr, status := advise(t, advised{index: aliases, scripts: noScripts}, "--index", "*"); status != exitFailure || !strings.Contains(stderr, `"body" stands for the fields a and body`) {
+		t.Errorf("status %d\n%s", status, stderr)
+	}
+}
+
+func TestNoIndexIsMadeLikeOneThatCannotBeUsed(t *testing.T) {
+	for want, index := range map[string]string{
+		"nested documents": oneIndex(`"body":{"type":"text"},"n":{"type":"nested","properties":{"body":{"type":"text"}}}`, ""),
+		"copy_to":          oneIndex(`"t":{"type":"text","copy_to":"n.body"},"n":{"properties":{"body":{"type":"text"}}}`, ""),
+		"keeps no _source": `{"docs":{"mappings":{"_source":{"enabled":false},"properties":{"n":{"properties":{"body":{"type":"text"}}}}},"settings":{}}}`,
+		"is closed":        `{"docs":{"mappings":{},"settings":{"index.verified_before_close":"true"}}}`,
+		"maps it as long":  oneIndex(`"n":{"properties":{"body":{"type":"long"}}}`, ""),
+		"does not map":     oneIndex(`"body":{"type":"text"}`, ""),
+		`"docs" is 2 ind`:  `{"one":{"mappings":{},"settings":{}},"two":{"mappings":{},"settings":{}}}`,
+	} {
+		stdout, stderr, status := advise(t, advised{index: index, scripts: noScripts}, "--new", "--field", "n.body")
+		if status == 0 || stdout != "" || !strings.Contains(stderr, want) || strings.Count(stderr, `index "docs"`) > 1 {
+			t.Errorf("%s: status %d\n%s%s", want, status, stdout, stderr)
+		}
+	}
+}
+
 func TestAdviceForANewIndexKeepsWhatAnOldOneHas(t *testing.T) {
 	index := oneIndex(`"body":{"type":"text","analyzer":"own"},"size":{"type":"long"},"akin_norm":{"properties":{"body":{"type":"long"}}}`,
-		`"index.analysis.analyzer.own.type":"english","index.uuid":"x","index.number_of_shards":"2","index.similarity.akin_exact.k1":"1.2"`)
+		`"index.analysis.analyzer.own.type":"english","index.uuid":"x","index.number_of_shards":"2","index.similarity.akin_linear.k1":"1.2"`)
 	stdout, stderr, status := advise(t, advised{index: index, scripts: noScripts}, "--new")
 	var got struct {
 		Settings map[string]string
@@ -428,7 +565,7 @@ func TestAdviceForANewIndexKeepsWhatAnOldOneHas(t *testing.T) {
 	}
 	settings := map[string]string{
 		"index.analysis.analyzer.own.type": "english", "index.number_of_shards": "2",
-		"index.similarity.akin_exact.type": "BM25", "index.similarity.akin_exact.k1": "10000", "index.similarity.akin_exact.b": "0",
+		"index.similarity.akin_linear.type": "BM25", "index.similarity.akin_linear.k1": "10000", "index.similarity.akin_linear.b": "0",
 	}
 	if diff := cmp.Diff(settings, got.Settings); diff != "" {
 		t.Errorf("settings (-want +got):\n%s", diff)
@@ -436,7 +573,7 @@ func TestAdviceForANewIndexKeepsWhatAnOldOneHas(t *testing.T) {
 	type object = map[string]any
 	properties := object{
 		"body": object{"type": "text", "analyzer": "own", "fields": object{"akin": object{
-			"type": "text", "analyzer": "own", "similarity": "akin_exact", "norms": false, "index_options": "freqs",
+			"type": "text", "analyzer": "own", "similarity": "akin_linear", "norms": false, "index_options": "freqs",
 		}}},
 		"size":              object{"type": "long"},
 		"akin_norm":         object{"properties": object{"body": object{"type": "float", "index": false}}},
@@ -445,8 +582,20 @@ func TestAdviceForANewIndexKeepsWhatAnOldOneHas(t *testing.T) {
 	if diff := cmp.Diff(properties, got.Mappings.Properties); diff != "" {
 		t.Errorf("properties (-want +got):\n%s", diff)
 	}
-	if !strings.Contains(stderr, `POST /_reindex {"source": {"index": "docs"}`) {
-		t.Errorf("not told to copy the documents:\n%s", stderr)
+	for _, want := range []string{
+		"PUT /NAME\n", `POST /_reindex {"source": {"index": "docs"}, "dest": {"index": "NAME"}}`,
+		"akin norms snapshot --cluster URL --index NAME --field body --out weights.akin\n",
+		"akin norms backfill --cluster URL --index NAME --field body --weights weights.akin\n",
+		"akin index advise --cluster URL --index NAME --field body --weights weights.akin\n",
+	} {
+		if !strings.Contains(stderr, want) {
+			t.Errorf("%q is not in\n%s", want, stderr)
+		}
+	}
+	// A name of characters that Go and JSON write otherwise.
+	odd := strings.Replace(index, `"docs"`, `"\u007fdocs"`, 1)
+	if _, stderr, _ := advise(t, advised{index: odd, scripts: noScripts}, "--new"); !strings.Contains(stderr, "{\"index\": \"\x7fdocs\"}") {
+		t.Errorf("the name of the index is no JSON:\n%s", stderr)
 	}
 	if _, stderr, status := advise(t, advised{index: index, scripts: noScripts}, "--new", "--analyzer", "english"); status != exitUsage {
 		t.Errorf("an analyzer for an index that has one: status %d\n%s", status, stderr)

@@ -10,18 +10,10 @@ import (
 
 // The metrics of the caches and of the row store.
 var (
-	matrixInfo = prometheus.NewDesc("akin_matrix_info",
-		"1 for the version of a matrix that is served.", []string{"matrix", "source", "version"}, nil)
-	matrixTerms = prometheus.NewDesc("akin_matrix_terms",
-		"Terms that have a row in the served version.", []string{"matrix"}, nil)
-	matrixHealthy = prometheus.NewDesc("akin_matrix_source_healthy",
-		"Whether the source of a matrix answers and is sound.", []string{"matrix"}, nil)
-	rowFailures = prometheus.NewDesc("akin_row_store_failures_total",
-		"Calls to Redis that failed or were not made because of earlier failures.", nil, nil)
-	rowBad = prometheus.NewDesc("akin_row_store_bad_rows_total",
-		"Answers of Redis that were no neighbor row.", nil, nil)
-	rowBreaker = prometheus.NewDesc("akin_row_store_breaker",
-		"1 for the state of the breaker before Redis.", []string{"state"}, nil)
+	matrixMetrics  = newStoreMetrics("akin_matrix", "akin_row_store", "matrix", "a matrix")
+	weightsMetrics = newStoreMetrics("akin_weights", "akin_weights_store", "weights", "term weights")
+	forgotten      = prometheus.NewDesc("akin_rerank_forgotten_total",
+		"How often all terms of documents and rows were forgotten, for the mode soft, because they had too many different terms.", nil, nil)
 	cacheHits = prometheus.NewDesc("akin_cache_hits_total",
 		"Look-ups that a cache answered.", []string{"cache"}, nil)
 	cacheMisses = prometheus.NewDesc("akin_cache_misses_total",
@@ -30,19 +22,65 @@ var (
 		"Memory that a cache holds, about.", []string{"cache"}, nil)
 )
 
-// A collector reads the counters of the caches and the row store when metrics
+// storeMetrics are those of one row store.
+type storeMetrics struct{ info, terms, healthy, failures, bad, breaker *prometheus.Desc }
+
+// newStoreMetrics describes the metrics of a row store of matrices, or of what
+// is kept like them. label is the name of the label for the name of one.
+func newStoreMetrics(of, store, label, what string) storeMetrics {
+	return storeMetrics{
+		info: prometheus.NewDesc(of+"_info",
+			"1 for the version of "+what+" that is served.", []string{label, "source", "version"}, nil),
+		terms: prometheus.NewDesc(of+"_terms",
+			"Terms that have a row in the served version.", []string{label}, nil),
+		healthy: prometheus.NewDesc(of+"_source_healthy",
+			"Whether the source of "+what+" answers and is sound.", []string{label}, nil),
+		failures: prometheus.NewDesc(store+"_failures_total",
+			"Calls to Redis that failed or were not made because of earlier failures.", nil, nil),
+		bad: prometheus.NewDesc(store+"_bad_rows_total",
+			"Answers of Redis that were no neighbor row.", nil, nil),
+		breaker: prometheus.NewDesc(store+"_breaker",
+			"1 for the state of the breaker before Redis.", []string{"state"}, nil),
+	}
+}
+
+// collect sends what a store tells.
+func (d *storeMetrics) collect(ch chan<- prometheus.Metric, s *rowstore.Stats) {
+	for _, m := range s.Matrices {
+		healthy := 1.0
+		if m.Problem != "" {
+			healthy = 0
+		}
+		ch <- prometheus.MustNewConstMetric(d.healthy, prometheus.GaugeValue, healthy, m.Name)
+		ch <- prometheus.MustNewConstMetric(d.terms, prometheus.GaugeValue, float64(m.Terms), m.Name)
+		if m.Version != "" {
+			ch <- prometheus.MustNewConstMetric(d.info, prometheus.GaugeValue, 1, m.Name, m.Source, m.Version)
+		}
+	}
+	if s.Breaker != "" {
+		ch <- prometheus.MustNewConstMetric(d.breaker, prometheus.GaugeValue, 1, s.Breaker)
+		ch <- prometheus.MustNewConstMetric(d.failures, prometheus.CounterValue, float64(s.Failures))
+		ch <- prometheus.MustNewConstMetric(d.bad, prometheus.CounterValue, float64(s.BadRows))
+	}
+}
+
+// A collector reads the counters of the caches and the row stores when metrics
 // are asked for.
 type collector struct {
 	cluster *esclient.Cached
 	store   *rowstore.Store  // nil where there is none
+	weights *rowstore.Store  // nil where there is none
 	rerank  *rerank.Reranker // nil where there is none
 }
 
 // Describe sends the descriptions.
 func (*collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{
-		matrixInfo, matrixTerms, matrixHealthy, rowFailures, rowBad, rowBreaker, cacheHits, cacheMisses, cacheBytes,
-	} {
+	for _, s := range []storeMetrics{matrixMetrics, weightsMetrics} {
+		for _, d := range []*prometheus.Desc{s.info, s.terms, s.healthy, s.failures, s.bad, s.breaker} {
+			ch <- d
+		}
+	}
+	for _, d := range []*prometheus.Desc{forgotten, cacheHits, cacheMisses, cacheBytes} {
 		ch <- d
 	}
 }
@@ -62,26 +100,18 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	if c.rerank != nil {
 		s := c.rerank.Stats()
 		cache("vectors", float64(s.Hits), float64(s.Misses), float64(s.Bytes))
+		ch <- prometheus.MustNewConstMetric(forgotten, prometheus.CounterValue, float64(s.Forgotten))
 	}
-	if c.store == nil {
-		return
-	}
-	s := c.store.Stats()
-	cache("rows", float64(s.CacheHits), float64(s.CacheMisses), float64(s.CacheBytes))
-	for _, m := range s.Matrices {
-		healthy := 1.0
-		if m.Problem != "" {
-			healthy = 0
+	for _, of := range []struct {
+		store   *rowstore.Store
+		cache   string
+		metrics *storeMetrics
+	}{{c.store, "rows", &matrixMetrics}, {c.weights, "weights", &weightsMetrics}} {
+		if of.store == nil {
+			continue
 		}
-		ch <- prometheus.MustNewConstMetric(matrixHealthy, prometheus.GaugeValue, healthy, m.Name)
-		ch <- prometheus.MustNewConstMetric(matrixTerms, prometheus.GaugeValue, float64(m.Terms), m.Name)
-		if m.Version != "" {
-			ch <- prometheus.MustNewConstMetric(matrixInfo, prometheus.GaugeValue, 1, m.Name, m.Source, m.Version)
-		}
-	}
-	if s.Breaker != "" {
-		ch <- prometheus.MustNewConstMetric(rowBreaker, prometheus.GaugeValue, 1, s.Breaker)
-		ch <- prometheus.MustNewConstMetric(rowFailures, prometheus.CounterValue, float64(s.Failures))
-		ch <- prometheus.MustNewConstMetric(rowBad, prometheus.CounterValue, float64(s.BadRows))
+		s := of.store.Stats()
+		cache(of.cache, float64(s.CacheHits), float64(s.CacheMisses), float64(s.CacheBytes))
+		of.metrics.collect(ch, &s)
 	}
 }

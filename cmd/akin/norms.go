@@ -72,13 +72,25 @@ func (f *normsFlags) check() []error {
 }
 
 // open returns the documents of the flags, and the concrete indices that map
-// the field. It refuses a field whose terms cannot be counted.
+// the field. It refuses a field whose terms cannot be counted, and one whose
+// norms would be taken for those of another.
 func (f *normsFlags) open(ctx context.Context) (_ *normsIndex, indices []string, err error) {
 	client, err := openCluster(f.cluster, f.caFile)
 	if err != nil {
 		return nil, nil, err
 	}
-	if indices, err = client.Countable(ctx, f.index, f.field); err != nil {
+	found, err := client.Countable(ctx, f.index, f.field)
+	for _, i := range found {
+		indices = append(indices, i.Name)
+		for _, other := range i.Texts {
+			if other != f.field && norms.Name(other) == norms.Name(f.field) {
+				err = fmt.Errorf("index %q has the text fields %q and %q: their lengths would have one name, %s, "+
+					"so that one index can have them for one of the two only, and only if the other is none of text",
+					i.Name, f.field, other, norms.NormPath(f.field))
+			}
+		}
+	}
+	if err != nil {
 		_ = client.Close() // nothing was written
 		return nil, nil, err
 	}
@@ -138,12 +150,18 @@ func (x *normsIndex) Terms(ctx context.Context, docs []norms.Doc) ([]norms.DocTe
 	}
 	all := make([]norms.DocTerms, len(found))
 	for i, d := range found {
-		all[i] = norms.DocTerms{Found: d.Found, Version: d.Version, Err: d.Err, Terms: make([]norms.TermFreq, 0, len(d.Freqs))}
-		for term, freq := range d.Freqs {
-			all[i].Terms = append(all[i].Terms, norms.TermFreq{Term: term, Freq: freq})
-		}
+		all[i] = norms.DocTerms{Found: d.Found, Version: d.Version, Err: d.Err, Terms: normTerms(d.Fields[x.field])}
 	}
 	return all, nil
+}
+
+// normTerms returns terms as norms has them.
+func normTerms(terms []esclient.TermFreq) []norms.TermFreq {
+	own := make([]norms.TermFreq, len(terms))
+	for i, t := range terms {
+		own[i] = norms.TermFreq(t)
+	}
+	return own
 }
 
 // Refresh implements [norms.Updater]. Who may write but not refresh does
@@ -196,9 +214,13 @@ func updateStatus(s esclient.UpdateStatus) norms.Status {
 	return norms.StatusRefused
 }
 
-// passing marks the errors of a cluster that may pass.
+// passing marks the errors of a cluster that may pass, and those of answers
+// that are too large.
 func passing(err error) error {
-	if err != nil && esclient.Interrupted(err) {
+	switch {
+	case errors.Is(err, esclient.ErrTooLarge):
+		return fmt.Errorf("%w: %w", norms.ErrTooLarge, err)
+	case err != nil && esclient.Interrupted(err):
 		return fmt.Errorf("%w: %w", norms.ErrInterrupted, err)
 	}
 	return err

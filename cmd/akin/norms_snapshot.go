@@ -96,10 +96,16 @@ func (f *snapshotFlags) run(ctx context.Context, stderr io.Writer) error {
 	}
 	report := newProgress(stderr)
 	defer report.end()
+	passedOver := 0
 	m, err := norms.Snapshot(ctx, index, norms.SnapshotOptions{
 		Field: f.field, Source: "index " + f.index + ", field " + f.field,
 		MinDocFreq: f.minDocFreq, MaxTerms: f.maxTerms, MaxMemory: int64(countingShare * float64(f.memory)),
 		Workers: f.workers, Docs: docs, Progress: report.step,
+		OnTooLarge: func(doc norms.Doc, err error) {
+			if passedOver++; passedOver <= maxFailuresShown {
+				report.tell("document %q of index %q is not counted: %v", doc.ID, doc.Index, err)
+			}
+		},
 	})
 	if errors.Is(err, simmatrix.ErrMemory) {
 		err = fmt.Errorf("%w: raise --max-memory %s", err, f.maxMemory)
@@ -109,6 +115,9 @@ func (f *snapshotFlags) run(ctx context.Context, stderr io.Writer) error {
 	}
 	if err := writeFile(ctx, f.out, func(w io.Writer) error { return simmatrix.Encode(w, m) }); err != nil {
 		return err
+	}
+	if passedOver > 0 {
+		report.tell("%d documents are not counted, for they have too many terms", passedOver)
 	}
 	report.tell("%s: weights %s of %d terms, from %d documents", f.out, norms.ID(m.Checksum()), m.Len(), m.Meta().Docs)
 	return nil

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -10,7 +11,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/norms"
 )
 
@@ -28,6 +31,7 @@ type normsCluster struct {
 	mu      sync.Mutex
 	docs    []normsDoc
 	mapping string // of the norms
+	others  string // more fields in the mapping
 	refused string // the id of a document that cannot be written
 	refresh int    // status of _refresh
 	calls   []string
@@ -63,9 +67,9 @@ func (c *normsCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d := json.NewDecoder(r.Body)
 	switch path := r.URL.Path; {
 	case path == "/docs":
-		fmt.Fprint(w, `{"docs":{"mappings":{"properties":{"body":{"type":"text"},"list":{"type":"nested","properties":{"body":{"type":"text"}}}}},"settings":{}}}`)
+		fmt.Fprintf(w, `{"docs":{"mappings":%s,"settings":{}}}`, c.mappings())
 	case path == "/docs/_mapping":
-		fmt.Fprint(w, `{}`)
+		fmt.Fprintf(w, `{"docs":{"mappings":%s}}`, c.mappings())
 	case strings.HasPrefix(path, "/docs/_mapping/field/"):
 		fmt.Fprintf(w, `{"docs":{"mappings":%s}}`, c.mapping)
 	case strings.HasSuffix(path, "/_refresh"):
@@ -74,7 +78,6 @@ func (c *normsCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasSuffix(path, "/_count"):
 		fmt.Fprintf(w, `{"count":%d}`, len(c.matching(d)))
 	case path == "/docs/_search":
-
 		c.page(w, c.matching(d))
 	case path == "/_search/scroll":
 		c.page(w, nil)
@@ -85,6 +88,11 @@ func (c *normsCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		http.Error(w, `{"error":"no handler found"}`, http.StatusBadRequest)
 	}
+}
+
+// mappings returns those of the index.
+func (c *normsCluster) mappings() string {
+	return `{"properties":{"body":{"type":"text"},"list":{"type":"nested","properties":{"body":{"type":"text"}}}` + c.others + `}}`
 }
 
 // matching returns the documents that a query matches.
@@ -331,5 +339,41 @@ func TestWeightsHaveToKnowTheNumberOfDocuments(t *testing.T) {
 	}
 	if stderr, status := backfill(t, url, file); status != exitFailure || !strings.Contains(stderr, norms.ErrNoDocs.Error()) {
 		t.Errorf("status %d\n%s", status, stderr)
+	}
+}
+
+func TestFieldsWhoseNormsShareANameAreRefused(t *testing.T) {
+	c, url := newNormsCluster(t, "car")
+	file := snapshotOf(t, url)
+	c.others = `,"a":{"properties":{"b":{"type":"text"}}},"a__b":{"type":"text"},"c":{"properties":{"d":{"type":"text"}}},"c__d":{"type":"keyword"}`
+	for field, refused := range map[string]bool{"a.b": true, "a__b": true, "body": false, "c.d": false} {
+		_, stderr, status := akin(t, "norms", "backfill", "--dry-run", "--cluster", url, "--index", "docs", "--field", field, "--weights", file)
+		explained := strings.Contains(stderr, `"a.b"`) && strings.Contains(stderr, `"a__b"`) && strings.Contains(stderr, "one name, akin_norm.a__b")
+		if refused != explained || refused && status != exitFailure {
+			t.Errorf("%s: status %d\n%s", field, status, stderr)
+		}
+	}
+	client, err := openCluster(url, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	const stored = `{"properties":{"a__b":{"type":"%s"},"body":{"type":"%[1]s"}}}`
+	c.others += fmt.Sprintf(`,"akin_norm":`+stored, "float") + fmt.Sprintf(`,"akin_norm_weights":`+stored, "keyword")
+	n := &normWrites{client: client, targets: esclient.NewWriteTargets(client, time.Minute)}
+	defer n.targets.Close()
+	target, err := n.Target(t.Context(), "docs")
+	if err != nil || len(target.Fields) != 1 || target.Fields[0].Name != "body" {
+		t.Errorf("%+v, %v", target, err)
+	}
+}
+
+func TestAnswersThatAreTooLargeAreAskedForInParts(t *testing.T) {
+	err := passing(fmt.Errorf("POST /: %w", esclient.ErrTooLarge))
+	if !errors.Is(err, norms.ErrTooLarge) || errors.Is(err, norms.ErrInterrupted) {
+		t.Error(err)
+	}
+	if err := passing(&esclient.Error{Status: http.StatusTooManyRequests}); !errors.Is(err, norms.ErrInterrupted) || errors.Is(err, norms.ErrTooLarge) {
+		t.Error(err)
 	}
 }

@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
@@ -24,13 +27,21 @@ func (v vectors) Vectors(ctx context.Context, docs []rerank.Document) ([]rerank.
 		asked[i] = esclient.VectorRequest(d)
 	}
 	answer, err := v.client.DocVectors(ctx, asked)
+	if errors.Is(err, esclient.ErrTooLarge) {
+		err = fmt.Errorf("%w: %w", rerank.ErrTooLarge, err)
+	}
 	if err != nil {
 		return nil, err
 	}
-	out := make([]rerank.Vector, len(answer))
-	for i, a := range answer {
-		out[i] = rerank.Vector{Found: a.Found, Version: a.Version, Fields: make([][]rerank.Term, len(a.Fields))}
-		for k, terms := range a.Fields {
+	out := make([]rerank.Vector, len(docs))
+	for i, d := range docs {
+		a := &answer[i]
+		if a.Err != nil {
+			return nil, a.Err
+		}
+		out[i] = rerank.Vector{Found: a.Found, Version: a.Version, Fields: make([][]rerank.Term, len(d.Fields))}
+		for k, field := range d.Fields {
+			terms := a.Fields[field]
 			own := make([]rerank.Term, len(terms))
 			for n, t := range terms {
 				own[n] = rerank.Term{Text: t.Term, Freq: t.Freq}
@@ -39,6 +50,39 @@ func (v vectors) Vectors(ctx context.Context, docs []rerank.Document) ([]rerank.
 		}
 	}
 	return out, nil
+}
+
+// maxNames is how many bytes of names of indices go in one request: the engines
+// take a request line of 4 KiB, in which a byte may take three.
+const maxNames = 1000
+
+// UUIDs implements [rerank.Vectors].
+func (v vectors) UUIDs(ctx context.Context, indices, ids []string) error {
+	byName := make(map[string]string, len(indices))
+	for rest := indices; len(rest) > 0; {
+		n, length := 1, len(rest[0])
+		for n < len(rest) && length+len(rest[n]) < maxNames {
+			length += len(rest[n]) + 1
+			n++
+		}
+		found, err := v.client.Indices(ctx, strings.Join(rest[:n], ","))
+		if err != nil {
+			return err
+		}
+		for _, i := range found {
+			byName[i.Name] = i.UUID
+		}
+		rest = rest[n:]
+	}
+	for k, name := range indices {
+		ids[k] = byName[name]
+	}
+	return nil
+}
+
+// Readable implements [rerank.Vectors].
+func (v vectors) Readable(ctx context.Context, index, field string) (bool, error) {
+	return v.client.Readable(ctx, index, field)
 }
 
 // reranker scores the hits of the proxy's searches.

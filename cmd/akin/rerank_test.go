@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -20,7 +23,7 @@ import (
 
 func TestCausesOfTheEnginesOrder(t *testing.T) {
 	for err, want := range map[error]string{
-		rerank.ErrMissing: "missing", rerank.ErrNoTerms: "no_terms", rerank.ErrBusy: "busy", context.DeadlineExceeded: "budget",
+		rerank.ErrMissing: "missing", rerank.ErrNoTerms: "no_terms", rerank.ErrTooLarge: "too_large", rerank.ErrBusy: "busy", context.DeadlineExceeded: "budget",
 		rerank.ErrClosed: "error", &esclient.Error{Status: http.StatusNotFound}: "unknown_to_cluster",
 	} {
 		if got := cause(fmt.Errorf("hits: %w", err)); got != want {
@@ -62,6 +65,10 @@ func (oneRow) Rows(_ context.Context, _ []string, rows []simmatrix.Row) error {
 func TestHitsAreScoredByTheTermsOfTheCluster(t *testing.T) {
 	var asked string
 	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/i/_settings" {
+			_, _ = io.WriteString(w, `{"i":{"settings":{"index":{"uuid":"u"}}}}`)
+			return
+		}
 		body, _ := io.ReadAll(r.Body)
 		asked = r.URL.Path + " " + string(body)
 		_, _ = io.WriteString(w, `{"docs":[
@@ -89,5 +96,77 @@ func TestHitsAreScoredByTheTermsOfTheCluster(t *testing.T) {
 	want := `/_mtermvectors {"docs":[{"_index":"i","_id":"1","routing":"r","fields":["body"]},{"_index":"i","_id":"2","fields":["body"]}]}`
 	if diff := cmp.Diff(want, asked); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestVectorsOfTheCluster(t *testing.T) {
+	answer := ""
+	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/i,j/_settings":
+			_, _ = io.WriteString(w, `{"j":{"settings":{"index":{"uuid":"uj"}}},"i":{"settings":{"index":{"uuid":"ui"}}}}`)
+		case "/i", "/i/_mapping":
+			_, _ = io.WriteString(w, `{"i":{"mappings":{"properties":{"body":{"type":"text","copy_to":"all"},"all":{"type":"text"}}},"settings":{}}}`)
+		default:
+			_, _ = io.WriteString(w, answer)
+		}
+	}))
+	defer node.Close()
+	client, err := esclient.New(esclient.Options{URLs: []string{node.URL}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := vectors{client}
+	ids := make([]string, 2)
+	if err := v.UUIDs(t.Context(), []string{"i", "j"}, ids); err != nil || ids[0] != "ui" || ids[1] != "uj" {
+		t.Errorf("%q, %v", ids, err)
+	}
+	for field, want := range map[string]bool{"body": true, "all": false} {
+		if got, err := v.Readable(t.Context(), "i", field); got != want || err != nil {
+			t.Errorf("%s: %v, %v", field, got, err)
+		}
+	}
+	docs := []rerank.Document{{Index: "i", ID: "1", Fields: []string{"body"}}}
+	answer = `{"docs":[{"_index":"i","_id":"1","error":{"type":"index_not_found_exception"}}]}`
+	if _, err := v.Vectors(t.Context(), docs); cause(err) != "unknown_to_cluster" {
+		t.Errorf("an index that is gone: %v", err)
+	}
+	answer = `{"docs":[` + strings.Repeat(" ", 33<<20) + `]}`
+	if _, err := v.Vectors(t.Context(), docs); !errors.Is(err, rerank.ErrTooLarge) {
+		t.Errorf("a large answer: %v", err)
+	}
+}
+
+// A request line has its bounds.
+func TestManyIndicesAreAskedForInParts(t *testing.T) {
+	var longest, asked int
+	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		longest, asked = max(longest, len(r.RequestURI)), asked+1
+		answer := map[string]any{}
+		for name := range strings.SplitSeq(strings.Trim(strings.TrimSuffix(r.URL.Path, "_settings"), "/"), ",") {
+			answer[name] = map[string]any{"settings": map[string]any{"index": map[string]any{"uuid": "of " + name}}}
+		}
+		_ = json.NewEncoder(w).Encode(answer)
+	}))
+	defer node.Close()
+	client, err := esclient.New(esclient.Options{URLs: []string{node.URL}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := make([]string, 100)
+	for i := range names {
+		names[i] = fmt.Sprintf("%03d%s", i, strings.Repeat("ü", 20))
+	}
+	ids := make([]string, len(names))
+	if err := (vectors{client}).UUIDs(t.Context(), names, ids); err != nil {
+		t.Fatal(err)
+	}
+	for i := range names {
+		if ids[i] != "of "+names[i] {
+			t.Errorf("%s has %q", names[i], ids[i])
+		}
+	}
+	if longest > 3500 || asked < 2 || asked > 10 {
+		t.Errorf("%d requests, the longest of %d bytes", asked, longest)
 	}
 }

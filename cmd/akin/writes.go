@@ -30,6 +30,7 @@ type normWrites struct {
 	targets *esclient.WriteTargets
 	repairs *norms.Repairer
 	keeper  *norms.Keeper
+	due     prometheus.Counter
 }
 
 // newNormWrites returns norms by the weights of store. close ends them.
@@ -40,17 +41,27 @@ func newNormWrites(
 		Name: "akin_norm_repairs_total",
 		Help: "Documents whose norms were to be computed after they were written, by what became of that.",
 	}, []string{"result"})
-	registry.MustRegister(repairs)
-	n := &normWrites{client: client, targets: esclient.NewWriteTargets(client, ttl)}
-	bound := func(index, field string) norms.FrozenWeights {
-		if rows := store.Pin().For(index, field); rows != nil {
-			return weights{rows}
+	due := prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "akin_norms_backfill_due_total",
+		Help: "Documents that may hold the norms of their old text since theirs could not be computed, and bulk requests, each once, that may hold such documents. When it rises, run akin norms backfill --all.",
+	})
+	registry.MustRegister(repairs, due)
+	n := &normWrites{client: client, targets: esclient.NewWriteTargets(client, ttl), due: due}
+	bound := func(index, field string) (norms.FrozenWeights, bool) {
+		snapshot := store.Pin()
+		if rows := snapshot.For(index, field); rows != nil {
+			return weights{rows}, true
 		}
-		return nil // not a weights of nil
+		return nil, snapshot.Bound(index, field) // not a weights of nil
 	}
 	n.repairs = norms.NewRepairer(n, n, bound, norms.RepairOptions{
-		OnResult: func(result string) { repairs.WithLabelValues(result).Inc() },
-		OnError:  func(err error) { log.Debug("documents were not given their norms", "err", err) },
+		OnResult: func(result string) {
+			repairs.WithLabelValues(result).Inc()
+			if lost(result) {
+				due.Inc()
+			}
+		},
+		OnError: func(err error) { log.Debug("documents were not given their norms", "err", err) },
 	})
 	n.keeper = norms.NewKeeper(n, n, bound, n.repairs)
 	return n
@@ -62,15 +73,46 @@ func (n *normWrites) close() {
 	n.targets.Close()
 }
 
+// lost reports whether a document may be left with the norms of its old
+// text, by what became of its repair, or of itself.
+func lost(result string) bool {
+	switch result {
+	case norms.RepairOverflow, norms.RepairFailed, norms.RepairDropped, norms.DocumentLeft, norms.DocumentUnread:
+		return true
+	default:
+		return false
+	}
+}
+
+// count notes the documents of a write that are lost.
+func (n *normWrites) count(documents map[string]int) map[string]int {
+	for result, number := range documents {
+		if lost(result) {
+			n.due.Add(float64(number))
+		}
+	}
+	return documents
+}
+
 // Write implements [proxy.Norms].
 func (n *normWrites) Write(ctx context.Context, w *proxy.Write) (*proxy.Written, error) {
+	ended := false
+	defer func() {
+		if !ended { // a panic, which the proxy makes an error of
+			n.due.Inc()
+		}
+	}()
 	in := norms.Write(*w)
 	kept, err := n.keeper.Write(ctx, &in)
+	ended = true
 	if kept == nil {
 		return nil, err
 	}
-	written := proxy.Written(*kept)
-	return &written, err
+	written := &proxy.Written{Body: kept.Body, Documents: n.count(kept.Documents)}
+	if kept.Done != nil {
+		written.Done = func(a proxy.WriteAnswer) map[string]int { return n.count(kept.Done(norms.Answer(a))) }
+	}
+	return written, err
 }
 
 // Target implements [norms.Targets].
@@ -86,10 +128,15 @@ func (n *normWrites) Target(ctx context.Context, name string) (*norms.Target, er
 		return nil, err
 	}
 	target := &norms.Target{
-		Index: found.Index, Routing: found.Routing, Pipelines: found.Pipelines, PartialSource: found.PartialSource,
+		Index: found.Index, Routing: found.Routing, Aliases: found.Aliases,
+		Pipelines: found.Pipelines, PartialSource: found.PartialSource,
 	}
+	named := map[string]int{}
 	for _, f := range found.Texts {
-		if found.Stores(norms.NormPath(f.Name), norms.WeightsPath(f.Name)) {
+		named[norms.Name(f.Name)]++
+	}
+	for _, f := range found.Texts { // two of one name have no norms, as in a backfill
+		if named[norms.Name(f.Name)] == 1 && found.Stores(norms.NormPath(f.Name), norms.WeightsPath(f.Name)) {
 			target.Fields = append(target.Fields, norms.TextField(f))
 		}
 	}
@@ -113,11 +160,7 @@ func (n *normWrites) Unstored(ctx context.Context, docs []norms.Unstored) ([]nor
 	for i := range found {
 		all[i] = norms.UnstoredTerms{Fields: make(map[string][]norms.TermFreq, len(found[i].Fields)), Err: found[i].Err}
 		for field, terms := range found[i].Fields {
-			own := make([]norms.TermFreq, len(terms))
-			for k, t := range terms {
-				own[k] = norms.TermFreq(t)
-			}
-			all[i].Fields[field] = own
+			all[i].Fields[field] = normTerms(terms)
 		}
 	}
 	return all, nil
@@ -148,7 +191,7 @@ func (n *normWrites) Read(ctx context.Context, docs []norms.Doc) ([]norms.Stored
 
 // FieldTerms implements [norms.Documents].
 func (n *normWrites) FieldTerms(ctx context.Context, field string, docs []norms.Doc) ([]norms.DocTerms, error) {
-	return (&normsIndex{client: n.client, field: field}).Terms(ctx, docs)
+	return norms.ReadTerms(ctx, &normsIndex{client: n.client, field: field}, docs)
 }
 
 // Update implements [norms.Documents].

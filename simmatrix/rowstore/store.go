@@ -223,6 +223,12 @@ func (s *Snapshot) For(index, field string) *Rows {
 	return nil
 }
 
+// Bound reports whether a matrix is bound to a field of an index expression,
+// be it one without a version.
+func (s *Snapshot) Bound(index, field string) bool {
+	return slices.ContainsFunc(s.bindings, func(b bound) bool { return b.fields.match(field) && b.indices.covers(index) })
+}
+
 // ForAmong is [Snapshot.For] where the matrices of some names are bound alone,
 // in the order in which all are.
 func (s *Snapshot) ForAmong(names []string, index, field string) *Rows {

@@ -71,7 +71,8 @@ func (b *DenseBasis) Len() int { return b.factors.n }
 
 // Coordinates returns Φ₁(x) = Eᵀ·W·x, the n coordinates of x in the
 // orthonormal basis, in O(m·n) for m coordinates of x. It panics where x has
-// a term that is not in [0, n).
+// a term that is not in [0, n) and where a coordinate leaves the range of a
+// float64.
 func (b *DenseBasis) Coordinates(x Vector) []float64 {
 	out := make([]float64, b.Len())
 	for k, i := range x.Terms {
@@ -81,7 +82,7 @@ func (b *DenseBasis) Coordinates(x Vector) []float64 {
 			out[j] += v * row[edge*j]
 		}
 	}
-	return out
+	return Vector{Values: out}.checked().Values
 }
 
 // Matrix returns E. It takes 8·n² bytes more.

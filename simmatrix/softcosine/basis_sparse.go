@@ -97,7 +97,8 @@ func (b *SparseBasis) Row(i int32) Vector {
 // Coordinates returns Φ₁(x) = Eᵀ·W·x, the coordinates of x in the
 // orthonormal basis. The terms of the result are the numbers of that basis's
 // vectors. It takes O(n) and the entries of the rows of E for the terms of
-// x. It panics where x has a term that is not in [0, n).
+// x. It panics where x has a term that is not in [0, n) and where a
+// coordinate leaves the range of a float64.
 func (b *SparseBasis) Coordinates(x Vector) Vector {
 	dense := make([]float64, b.Len())
 	for k, i := range x.Terms {
@@ -113,5 +114,5 @@ func (b *SparseBasis) Coordinates(x Vector) Vector {
 			out.Terms, out.Values = append(out.Terms, int32(j)), append(out.Values, v)
 		}
 	}
-	return out
+	return out.checked()
 }

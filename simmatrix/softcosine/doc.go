@@ -26,6 +26,17 @@
 // is the soft cosine known to lie in [-1, 1]. A vector of norm 0 has
 // similarity 0 with all.
 //
+// # Range
+//
+// Numbers may be as large and small as a float64 can be. Norms are scaled
+// where their squares leave its range, so that the hard-normalised and the soft
+// measure and the cosine do not depend on the lengths of the vectors. A result
+// that is itself above the range is an error that wraps [ErrRange] where there
+// is an error to return, ±Inf where a number alone is returned, and a panic
+// where a [Vector] is, which holds none but finite numbers. No result is NaN:
+// where a coordinate was not finite to begin with, which is a mistake of the
+// program, the function panics if that has a part in the result.
+//
 // # Stores
 //
 // A store of vectors that knows nothing of S finds what a [Space] would,

@@ -2,6 +2,7 @@ package softcosine
 
 import (
 	"errors"
+	"math"
 	"strings"
 	"testing"
 )
@@ -36,13 +37,15 @@ func FuzzParseWeighting(f *testing.F) {
 }
 
 // FuzzProducts makes a space and documents of bytes, and holds the products of
-// whole collections against the definition, pair by pair.
+// whole collections against the definition, pair by pair. Sizes are the powers
+// of 2⁸ that coordinates are multiplied by, as far as a float64 goes.
 func FuzzProducts(f *testing.F) {
-	f.Add([]byte{0, 1, 100, 1, 0, 100, 2, 0, 7}, []byte{0, 1, 1, 2}, []byte{1, 2, 0xff, 0, 3})
-	f.Add([]byte{3, 3, 3, 0, 7, 200}, []byte{}, []byte{7, 7, 0xff, 0xff, 7})
-	f.Fuzz(func(t *testing.T, sims, first, second []byte) {
+	f.Add([]byte{0, 1, 100, 1, 0, 100, 2, 0, 7}, []byte{0, 1, 1, 2}, []byte{1, 2, 0xff, 0, 3}, []byte{})
+	f.Add([]byte{3, 3, 3, 0, 7, 200}, []byte{}, []byte{7, 7, 0xff, 0xff, 7}, []byte{})
+	f.Add([]byte{0, 1, 100, 1, 0, 100}, []byte{0, 1, 1, 0xff, 2}, []byte{0, 0xff, 1, 2}, []byte{127, 0, 128, 1})
+	f.Fuzz(func(t *testing.T, sims, first, second, sizes []byte) {
 		const n = 8
-		if len(sims) > 300 || len(first) > 100 || len(second) > 100 {
+		if len(sims) > 300 || len(first) > 100 || len(second) > 100 || (len(sizes) > 0 && len(first)+len(second) > 30) {
 			return
 		}
 		entries := map[[2]int32]float64{}
@@ -59,11 +62,21 @@ func FuzzProducts(f *testing.F) {
 				for k := range len(doc) {
 					counts[int32(doc[k]%n)]++
 				}
+				for i := range counts {
+					if len(sizes) > 0 {
+						exp := 8 * int(int8(sizes[(int(i)+len(docs))%len(sizes)]))
+						counts[i] = min(math.Ldexp(counts[i], exp), math.MaxFloat64)
+					}
+				}
 				docs = append(docs, NewVector(counts))
 			}
 			return docs
 		}
 		x, y := split(first), split(second)
+		if len(sizes) > 0 {
+			checkProducts(t, sp, x, y)
+			return
+		}
 		for _, normalization := range normalizations {
 			products, err := sp.Products(x, y, normalization)
 			if err != nil {

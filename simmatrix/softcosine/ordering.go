@@ -14,7 +14,10 @@ type Ordering uint8
 const (
 	// MinimumDegree takes again and again the term that has the fewest
 	// neighbors left, its degree, whereupon these become neighbors of each
-	// other. It gives the sparsest factors for the S of words.
+	// other. It gives the sparsest factors for the S of words. A tree takes
+	// O(n·log n). Elsewhere a term of d neighbors is looked at whenever one of
+	// them is taken, d² steps at worst: where some terms have tens of thousands
+	// of neighbors that have others, too, the next ordering is faster by far.
 	MinimumDegree Ordering = iota
 	// ReverseCuthillMcKee keeps entries near the diagonal: it walks breadth
 	// first from a term at the rim, neighbors of fewer neighbors first, and

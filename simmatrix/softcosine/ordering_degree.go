@@ -14,6 +14,9 @@ import (
 // are eliminated together. Degrees are the upper bounds of Amestoy, Davis
 // and Duff (An Approximate Minimum Degree Ordering Algorithm, 1996), which
 // are exact for a term of at most two elements.
+//
+// Terms of at most one neighbor come first, by [quotientGraph.peel]: they make
+// no new neighbors, and the lists of a hub would be walked for each of them.
 func minimumDegree(s *Similarities) []int32 {
 	q := newQuotientGraph(s)
 	for len(q.order) < len(q.nodes) {
@@ -43,18 +46,72 @@ type quotientGraph struct {
 	queue degreeQueue
 	order []int32 // the terms that have been eliminated
 	stamp int     // number of the elimination
+	steps int     // entries of lists that were looked at: what the time is in proportion to
 }
 
+// newQuotientGraph returns the graph of S, from which the terms of at most
+// one neighbor are eliminated.
 func newQuotientGraph(s *Similarities) *quotientGraph {
-	q := &quotientGraph{nodes: make([]node, s.Len()), queue: make(degreeQueue, 0, s.Len())}
+	q := &quotientGraph{nodes: make([]node, s.Len()), order: make([]int32, 0, s.Len())}
+	q.peel(s)
+	q.queue = make(degreeQueue, 0, s.Len()-len(q.order))
 	for i := range q.nodes {
+		v := &q.nodes[i]
+		if v.dead {
+			continue
+		}
 		cols, _ := s.Row(i)
-		term := int32(i)
-		q.nodes[i] = node{size: 1, terms: []int32{term}, degree: len(cols), nodes: slices.Clone(cols)}
-		q.queue = append(q.queue, candidate{len(cols), term})
+		v.nodes = make([]int32, 0, v.degree)
+		for _, j := range cols {
+			if !q.nodes[j].dead {
+				v.nodes = append(v.nodes, j)
+			}
+		}
+		q.steps += len(cols)
+		v.size, v.terms = 1, []int32{int32(i)}
+		q.queue = append(q.queue, candidate{v.degree, int32(i)})
 	}
 	heap.Init(&q.queue)
 	return q
+}
+
+// peel sets the degrees of all terms and eliminates those of at most one
+// neighbor, and so on with what is left: a tree to its end. It goes by least
+// degree and then by number as the rest does, and takes O(nnz + n·log n) for
+// all of them together, however many neighbors the other end has.
+func (q *quotientGraph) peel(s *Similarities) {
+	for i := range q.nodes {
+		q.nodes[i].degree = degree(s, int32(i))
+		q.offer(int32(i))
+	}
+	for len(q.queue) > 0 {
+		i := heap.Pop(&q.queue).(candidate).id
+		v := &q.nodes[i]
+		q.steps++
+		if v.dead { // It was here with degree 1, too.
+			continue
+		}
+		v.dead = true
+		q.order = append(q.order, i)
+		if v.degree == 0 {
+			continue
+		}
+		cols, _ := s.Row(int(i))
+		q.steps += len(cols)
+		for _, j := range cols {
+			if w := &q.nodes[j]; !w.dead {
+				w.degree--
+				q.offer(j)
+			}
+		}
+	}
+}
+
+// offer queues a term for peel if it has at most one neighbor.
+func (q *quotientGraph) offer(i int32) {
+	if d := q.nodes[i].degree; d <= 1 {
+		heap.Push(&q.queue, candidate{d, i})
+	}
 }
 
 // pop returns the supervariable of the least degree, the smallest such.
@@ -111,6 +168,7 @@ func (q *quotientGraph) touch(p int32) []int32 {
 	pivot.stamp = q.stamp // it does not touch itself
 	var touched []int32
 	add := func(ids []int32) {
+		q.steps += len(ids)
 		for _, i := range ids {
 			if v := &q.nodes[i]; !v.dead && v.stamp != q.stamp {
 				v.stamp = q.stamp
@@ -131,11 +189,13 @@ func (q *quotientGraph) touch(p int32) []int32 {
 // touched.
 func (q *quotientGraph) countOutside(i int32) {
 	v := &q.nodes[i]
+	q.steps += len(v.elements)
 	v.elements = slices.DeleteFunc(v.elements, func(e int32) bool { return !q.nodes[e].element })
 	for _, e := range v.elements {
 		element := &q.nodes[e]
 		if element.stamp != q.stamp {
 			element.stamp, element.outside = q.stamp, 0
+			q.steps += len(element.nodes)
 			element.nodes = slices.DeleteFunc(element.nodes, func(j int32) bool { return q.nodes[j].dead })
 			for _, j := range element.nodes {
 				element.outside += q.nodes[j].size
@@ -150,6 +210,7 @@ func (q *quotientGraph) countOutside(i int32) {
 // returns the one that counts the terms of each element anew: it is 0 if
 // there are none.
 func (q *quotientGraph) reduce(p int32, v *node) (outside int) {
+	q.steps += len(v.nodes) + len(v.elements)
 	v.nodes = slices.DeleteFunc(v.nodes, func(j int32) bool {
 		other := &q.nodes[j]
 		if other.dead || other.stamp == q.stamp {

@@ -1,6 +1,7 @@
 package softcosine
 
 import (
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -212,6 +213,55 @@ func TestTreesFillNothingByMinimumDegree(t *testing.T) {
 		s := scrambled(t, random, n, edges)
 		if got := analyze(s, minimumDegree(s)).nonZeros; got != 2*n-1 {
 			t.Fatalf("case %d: %d entries for a tree of %d terms", k, got, n)
+		}
+	}
+}
+
+// A hub has a list of all its neighbors, which must not be walked for each of
+// them.
+func TestMinimumDegreeTakesFewStepsForAHub(t *testing.T) {
+	const n = 200_000
+	s := newSimilarities(n, 2*(n-1)) // a star whose hub is its first term
+	s.openRows(0)
+	for i := int32(1); i < n; i++ {
+		s.add(i, 0.5/n)
+	}
+	for i := 1; i < n; i++ {
+		s.openRows(i)
+		s.add(0, 0.5/n)
+	}
+	s.openRows(n)
+	q := newQuotientGraph(s)
+	for len(q.order) < n && q.steps < 20*n {
+		q.eliminate(q.pop())
+	}
+	if limit := n * bits.Len(n); q.steps > limit || len(q.order) != n {
+		t.Fatalf("%d steps for %d terms of %d, want at most %d", q.steps, len(q.order), n, limit)
+	}
+	if got := analyze(s, q.order).nonZeros; got != 2*n-1 {
+		t.Errorf("%d entries, want %d", got, 2*n-1)
+	}
+}
+
+// Chains that hang from a core go first and leave its order as it is.
+func TestMinimumDegreePeelsWhatHangsFromACore(t *testing.T) {
+	random := rand.New(rand.NewPCG(17, 17))
+	for k := range propertyCases {
+		const side, chain = 4, 20
+		edges := grid(side)
+		core := analyze(graphOf(t, side*side, edges...), minimumDegree(graphOf(t, side*side, edges...))).nonZeros
+		for i := side * side; i < side*side+chain; i++ {
+			edges = append(edges, [2]int{i, random.IntN(i)})
+		}
+		s := graphOf(t, side*side+chain, edges...)
+		order := minimumDegree(s)
+		if got := analyze(s, order).nonZeros; got != core+2*chain {
+			t.Fatalf("case %d: %d entries, want %d and two for each term that hangs from it", k, got, core)
+		}
+		for place, i := range order {
+			if hangs := i >= side*side; hangs != (place < chain) {
+				t.Fatalf("case %d: term %d is at place %d of %v", k, i, place, order)
+			}
 		}
 	}
 }

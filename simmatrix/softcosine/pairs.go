@@ -131,9 +131,13 @@ func (p *Pairs) first(i int) int { return i + p.sp.s.offsets[i] }
 // Map returns the features of x, a vector over 0 to p.Len()-1, in
 // O(m·C·log(m·C)) for m coordinates of x and C entries in the rows and
 // columns of S. It has at most m·(1 + 2C): those of all pairs of which one
-// term is in x.
-func (p *Pairs) Map(x Vector) Vector {
-	s, wx := p.sp.s, p.sp.Weighted(x)
+// term is in x. It panics where a coordinate of Wx or of the result is above
+// the range of a float64.
+func (p *Pairs) Map(x Vector) Vector { return p.features(p.sp.Weighted(x)) }
+
+// features returns the features of x, given Wx.
+func (p *Pairs) features(wx Vector) Vector {
+	s := p.sp.s
 	features := make(map[int32]float64, 4*wx.Len())
 	for k, i := range wx.Terms {
 		half := wx.Values[k] / 2
@@ -151,8 +155,9 @@ func (p *Pairs) Map(x Vector) Vector {
 
 // Cosine returns the cosine of the features of x and y, 0 where a norm is 0:
 // soft_cosine₂ (Sidorov, eq. 16) for [NewPairs], the soft cosine measure for
-// [NewPhi2].
+// [NewPhi2]. The lengths of x and y do not matter, be they outside of the
+// range of a float64. It panics where a coordinate is not finite.
 func (p *Pairs) Cosine(x, y Vector) float64 {
-	a, b := p.Map(x), p.Map(y)
-	return quotient(a.Dot(b), a.Norm(), b.Norm())
+	a, b := p.features(shrunk(x, p.sp.weights)), p.features(shrunk(y, p.sp.weights))
+	return wideCosine(a, b, nil)
 }

@@ -43,25 +43,26 @@ func (n Normalization) String() string {
 // and safe for use by any number of goroutines.
 type Collection struct {
 	sp      *Space
-	docs    int
+	docs    []Vector
 	starts  []int     // term j is at [starts[j], starts[j+1]) of
 	holders []int32   // documents, ascending
 	values  []float64 // w_j·y_j
-	hard    []float64 // ‖Wy‖ by document
+	hard    []float64 // by document, as hardNorm returns it
 	soft    func() ([]float64, error)
 	scratch sync.Pool // of *scratch over documents
 }
 
 // NewCollection returns the collection of docs, which must not be modified
 // as long as it is used. Document k is docs[k]. It takes 12 bytes for a
-// coordinate and 16 for a document.
+// coordinate and 16 for a document. It panics where a coordinate is not
+// finite.
 func NewCollection(sp *Space, docs []Vector) *Collection {
 	if len(docs) > math.MaxInt32 {
 		panic("softcosine: more than 2³¹-1 documents")
 	}
-	c := &Collection{sp: sp, docs: len(docs), starts: make([]int, sp.Len()+1), hard: make([]float64, len(docs))}
+	c := &Collection{sp: sp, docs: docs, starts: make([]int, sp.Len()+1), hard: make([]float64, len(docs))}
 	for k, y := range docs {
-		c.hard[k] = sp.HardNorm(y)
+		c.hard[k] = sp.hardNorm(y)
 		for _, j := range y.Terms {
 			c.starts[j+1]++
 		}
@@ -80,7 +81,7 @@ func NewCollection(sp *Space, docs []Vector) *Collection {
 	c.soft = sync.OnceValues(func() ([]float64, error) {
 		norms := make([]float64, len(docs))
 		for k, y := range docs {
-			norm, err := sp.SoftNorm(y)
+			norm, err := sp.softNorm(y)
 			if err != nil {
 				return nil, fmt.Errorf("document %d: %w", k, err)
 			}
@@ -93,7 +94,7 @@ func NewCollection(sp *Space, docs []Vector) *Collection {
 }
 
 // Len returns the number of documents.
-func (c *Collection) Len() int { return c.docs }
+func (c *Collection) Len() int { return len(c.docs) }
 
 // Products returns (Wx)ᵀ·S·(WY), normalised by n, as a vector over the
 // documents: its coordinate k is that of x and document k. Those that are 0
@@ -107,24 +108,26 @@ func (c *Collection) Len() int { return c.docs }
 //
 // With Soft it returns an error that wraps [ErrNotReal] as [Space.Soft]
 // does, and names the document where the norm of one is not real, whether or
-// not it shares a term with x. It panics at a Normalization that is none of
-// the four.
+// not it shares a term with x. A product that is outside of the range of a
+// float64 is an error that wraps [ErrRange] and names the document; norms may
+// be, and make the search slower, which is then pair by pair. It panics at a
+// Normalization that is none of the four and where a coordinate is not
+// finite.
 func (c *Collection) Products(x Vector, n Normalization) (Vector, error) {
-	reach, norms, norm, err := c.prepare(x, n)
+	norms, norm, err := c.prepare(x, n)
 	if err != nil {
 		return Vector{}, err
 	}
 	d := c.scratch.Get().(*scratch) // New gives no other
-	for l, j := range reach.Terms {
-		lo, hi := c.starts[j], c.starts[j+1]
-		for at := lo; at < hi; at++ {
-			d.add(c.holders[at], reach.Values[l]*c.values[at])
+	if math.IsNaN(norm) {
+		for k := range c.docs {
+			d.add(int32(k), norm)
 		}
+	} else {
+		c.add(d, x, n)
 	}
-	if n != None {
-		for _, k := range d.marked {
-			d.values[k] = quotient(d.values[k], norm, norms[k])
-		}
+	if err := c.normalize(d, x, n, norm, norms); err != nil {
+		return Vector{}, err
 	}
 	out := d.vector()
 	d.clear()
@@ -132,22 +135,66 @@ func (c *Collection) Products(x Vector, n Normalization) (Vector, error) {
 	return out, nil
 }
 
-// prepare returns the vector over terms whose dot products with the
-// documents are to be made, and the norms of the documents and of x.
-func (c *Collection) prepare(x Vector, n Normalization) (reach Vector, norms []float64, norm float64, err error) {
+// add adds the products of x, not normalised, to those of documents.
+func (c *Collection) add(d *scratch, x Vector, n Normalization) {
+	reach := c.sp.weigh(x)
+	if n != Cosine {
+		reach = c.sp.combination(reach)
+	}
+	for l, j := range reach.Terms {
+		lo, hi := c.starts[j], c.starts[j+1]
+		for at := lo; at < hi; at++ {
+			d.add(c.holders[at], reach.Values[l]*c.values[at])
+		}
+	}
+}
+
+// normalize divides the products of x by the norms. Those that do not come
+// out finite are made anew, from the pair.
+func (c *Collection) normalize(d *scratch, x Vector, n Normalization, norm float64, norms []float64) (err error) {
+	for _, k := range d.marked {
+		v := d.values[k]
+		if n != None {
+			v = quotient(v, norm, norms[k])
+		}
+		if !finite(v) {
+			if v, err = c.sp.pair(x, c.docs[k], n); err != nil {
+				return fmt.Errorf("document %d: %w", k, err)
+			}
+		}
+		d.values[k] = v
+	}
+	return nil
+}
+
+// pair returns the product of two documents.
+func (sp *Space) pair(x, y Vector, n Normalization) (float64, error) {
+	switch n {
+	case Hard:
+		return inRange("the hard-normalised similarity", sp.Hard(x, y))
+	case Soft:
+		return sp.Soft(x, y)
+	case Cosine:
+		return sp.Cosine(x, y), nil
+	default:
+		return inRange("the inner product", sp.InnerProduct(x, y))
+	}
+}
+
+// prepare returns the norms of the documents and of x, NaN where products
+// have to be made from the pair.
+func (c *Collection) prepare(x Vector, n Normalization) (norms []float64, norm float64, err error) {
 	switch n {
 	case None:
-		return c.sp.transform(x), nil, 0, nil
-	case Hard:
-		return c.sp.transform(x), c.hard, c.sp.HardNorm(x), nil
-	case Cosine:
-		return c.sp.Weighted(x), c.hard, c.sp.HardNorm(x), nil
+		return nil, 0, nil
+	case Hard, Cosine:
+		return c.hard, c.sp.hardNorm(x), nil
 	case Soft:
-		if norm, err = c.sp.SoftNorm(x); err != nil {
-			return Vector{}, nil, 0, err
+		if norm, err = c.sp.softNorm(x); err != nil {
+			return nil, 0, err
 		}
 		norms, err = c.soft()
-		return c.sp.transform(x), norms, norm, err
+		return norms, norm, err
 	default:
 		panic("softcosine: unknown normalization")
 	}

@@ -57,8 +57,12 @@ func (sp *Space) Weight(i int32) float64 { return sp.weights[i] }
 func (sp *Space) Similarities() *Similarities { return sp.s }
 
 // Weighted returns Wx, the coordinates in the normalised basis β. Terms of
-// weight 0 are left out.
-func (sp *Space) Weighted(x Vector) Vector {
+// weight 0 are left out, and coordinates that are too small for a float64. It
+// panics where one is too large.
+func (sp *Space) Weighted(x Vector) Vector { return sp.weigh(x).checked() }
+
+// weigh is Weighted for what may be too large.
+func (sp *Space) weigh(x Vector) Vector {
 	return x.mapped(func(term int32, v float64) float64 { return sp.weights[term] * v })
 }
 
@@ -144,6 +148,10 @@ func (sp *Space) giveBack(d *scratch) {
 // Wy is held in a dense array of n numbers for the time of the call, and the
 // array is used again, so that w_j·y_j is one access to memory. It takes any
 // S; where that is symmetric, so is the result, but for rounding.
+//
+// It is ±Inf where ⟨x, y⟩ is outside of the range of a float64. A coordinate
+// of Wx or Wy that is too small for one counts as 0. It panics where the sum
+// is not a number because a coordinate is not finite.
 func (sp *Space) InnerProduct(x, y Vector) float64 {
 	d := sp.borrow()
 	for l, j := range y.Terms {
@@ -151,21 +159,20 @@ func (sp *Space) InnerProduct(x, y Vector) float64 {
 	}
 	r := 0.0
 	for k, i := range x.Terms {
-		cols, sims := sp.s.Row(int(i))
-		row := d.dot(cols, sims)
-		if d.has(i) {
-			row += d.values[i] // s_ii = 1
-		}
-		r += sp.weights[i] * x.Values[k] * row
+		r += sp.weights[i] * x.Values[k] * d.row(sp.s, i)
 	}
 	sp.giveBack(d)
+	if !finite(r) { // A sum on the way to it may have been out of range.
+		return sp.wideInner(x, y).float()
+	}
 	return r
 }
 
-// dot returns Σ_k sims[k]·d[cols[k]]. Where few of cols are marked, as is
-// usual of a document and a row of neighbors, it does not even read most of
-// sims.
-func (d *scratch) dot(cols []int32, sims []float64) float64 {
+// row returns Σ_j s_ij·d_j. Where few of the columns of row i are marked, as
+// is usual of a document and a row of neighbors, it does not even read most
+// of the similarities.
+func (d *scratch) row(s *Similarities, i int32) float64 {
+	cols, sims := s.Row(int(i))
 	sims = sims[:len(cols)]
 	sum := 0.0
 	for k, j := range cols {
@@ -173,17 +180,41 @@ func (d *scratch) dot(cols []int32, sims []float64) float64 {
 			sum += sims[k] * d.values[j]
 		}
 	}
+	if d.has(i) {
+		sum += d.values[i] // s_ii = 1
+	}
 	return sum
 }
 
-// HardNorm returns ‖Wx‖.
+// HardNorm returns ‖Wx‖, +Inf where it is above the range of a float64. It
+// panics where a coordinate is not finite.
 func (sp *Space) HardNorm(x Vector) float64 {
+	if norm := sp.hardNorm(x); !math.IsNaN(norm) {
+		return norm
+	}
+	return wideNorm(x, sp.weights).float()
+}
+
+// hardNorm returns ‖Wx‖, or NaN where it is so small or large, though not 0,
+// that what is made of it may be out of range.
+func (sp *Space) hardNorm(x Vector) float64 {
 	sum := 0.0
 	for k, i := range x.Terms {
 		v := sp.weights[i] * x.Values[k]
 		sum += v * v
 	}
-	return math.Sqrt(sum)
+	if plain(sum) {
+		return math.Sqrt(sum)
+	}
+	return zeroOrNaN(wideNorm(x, sp.weights))
+}
+
+// zeroOrNaN returns 0 for 0 and NaN for everything else.
+func zeroOrNaN(a wide) float64 {
+	if a.frac == 0 {
+		return 0
+	}
+	return math.NaN()
 }
 
 // roundingShare of ‖Wx‖² is what ⟨x, x⟩ may lie under 0 and still be taken
@@ -192,46 +223,92 @@ const roundingShare = 1e-12
 
 // SoftNorm returns √⟨x, x⟩ = √((Wx)ᵀ·S·(Wx)), at least 0. It returns an
 // error that wraps [ErrNotReal] where ⟨x, x⟩ is negative by more than
-// rounding, which is 10⁻¹²·‖Wx‖².
+// rounding, which is 10⁻¹²·‖Wx‖², and one that wraps [ErrRange] where the
+// norm is above the range of a float64. It panics where a coordinate is not
+// finite.
 func (sp *Space) SoftNorm(x Vector) (float64, error) {
-	square := sp.InnerProduct(x, x)
-	if square >= 0 {
+	norm, err := sp.softNorm(x)
+	if err != nil || !math.IsNaN(norm) {
+		return norm, err
+	}
+	far, err := sp.wideSoftNorm(x)
+	if err != nil {
+		return 0, err
+	}
+	return inRange("√⟨x, x⟩", far.float())
+}
+
+// softNorm returns √⟨x, x⟩, or NaN as hardNorm does.
+func (sp *Space) softNorm(x Vector) (float64, error) {
+	if square := sp.InnerProduct(x, x); plain(square) {
 		return math.Sqrt(square), nil
 	}
-	hard := sp.HardNorm(x)
-	if square >= -roundingShare*hard*hard {
-		return 0, nil
+	norm, err := sp.wideSoftNorm(x)
+	if err != nil {
+		return 0, err
 	}
-	return 0, fmt.Errorf("%w: %.4g", ErrNotReal, square)
+	return zeroOrNaN(norm), nil
 }
 
 // Hard returns the hard-normalised similarity ⟨x, y⟩ / (‖Wx‖·‖Wy‖), 0 where
 // a norm is 0. It takes any S and lies in [-‖S‖₂, ‖S‖₂], for S = I in [-1,
-// 1].
+// 1]; it is ±Inf where that is outside of the range of a float64. It panics
+// where a coordinate is not finite.
 func (sp *Space) Hard(x, y Vector) float64 {
-	return quotient(sp.InnerProduct(x, y), sp.HardNorm(x), sp.HardNorm(y))
+	if hard := quotient(sp.InnerProduct(x, y), sp.hardNorm(x), sp.hardNorm(y)); finite(hard) {
+		return hard
+	}
+	return sp.wideInner(x, y).over(wideNorm(x, sp.weights), wideNorm(y, sp.weights)).float()
 }
 
 // Soft returns the soft cosine measure ⟨x, y⟩ / (√⟨x, x⟩·√⟨y, y⟩), 0 where a
 // norm is 0 (Sidorov, eq. 14; the notes, remark to lemma 3.3). It lies in
 // [-1, 1] where S is symmetric and positive semi-definite, and is not
-// clamped where it is not. It returns the error of [Space.SoftNorm].
+// clamped where it is not. It returns an error that wraps [ErrNotReal] as
+// [Space.SoftNorm] does, and one that wraps [ErrRange] where the measure, not
+// a norm, is outside of the range of a float64. It panics where a coordinate
+// is not finite.
 func (sp *Space) Soft(x, y Vector) (float64, error) {
-	nx, err := sp.SoftNorm(x)
+	nx, err := sp.softNorm(x)
 	if err != nil {
 		return 0, err
 	}
-	ny, err := sp.SoftNorm(y)
+	ny, err := sp.softNorm(y)
 	if err != nil {
 		return 0, err
 	}
-	return quotient(sp.InnerProduct(x, y), nx, ny), nil
+	if soft := quotient(sp.InnerProduct(x, y), nx, ny); finite(soft) {
+		return soft, nil
+	}
+	return sp.wideSoft(x, y)
+}
+
+// wideSoft is Soft for norms of any size.
+func (sp *Space) wideSoft(x, y Vector) (float64, error) {
+	nx, err := sp.wideSoftNorm(x)
+	if err != nil {
+		return 0, err
+	}
+	ny, err := sp.wideSoftNorm(y)
+	if err != nil {
+		return 0, err
+	}
+	return inRange("the soft cosine measure", sp.wideInner(x, y).over(nx, ny).float())
 }
 
 // Cosine returns (Wx)ᵀ(Wy) / (‖Wx‖·‖Wy‖), 0 where a norm is 0. S has no part
-// in it. It lies in [-1, 1], but for rounding.
+// in it. It lies in [-1, 1], but for rounding. It panics where a coordinate
+// is not finite.
 func (sp *Space) Cosine(x, y Vector) float64 {
-	return quotient(sp.Weighted(x).Dot(sp.Weighted(y)), sp.HardNorm(x), sp.HardNorm(y))
+	if cosine := quotient(sp.weigh(x).dot(sp.weigh(y)), sp.hardNorm(x), sp.hardNorm(y)); finite(cosine) {
+		return cosine
+	}
+	return wideCosine(x, y, sp.weights)
+}
+
+// wideCosine is the cosine of Wx and Wy for norms of any size.
+func wideCosine(x, y Vector, weights []float64) float64 {
+	return wideDot(x, y, weights).over(wideNorm(x, weights), wideNorm(y, weights)).float()
 }
 
 // quotient returns a / (b·c), 0 where b or c is 0.
@@ -248,21 +325,28 @@ func quotient(a, b, c float64) float64 {
 //
 // so that an engine that scores (Wx')ᵀ(Wy)/‖Wy‖ ranks documents as the
 // hard-normalised measure does. A term of weight 0 is left out: it adds
-// nothing to either side.
+// nothing to either side. It panics where a coordinate, or a product on the
+// way to it, is above the range of a float64.
 func (sp *Space) Expand(x Vector) Vector {
 	return sp.transform(x).mapped(func(term int32, v float64) float64 {
 		if sp.weights[term] == 0 {
 			return 0
 		}
 		return v / sp.weights[term]
-	})
+	}).checked()
 }
 
-// transform returns Sᵀ·(Wx), in O(m·C·log(m·C)).
+// transform returns Sᵀ·(Wx), in O(m·C·log(m·C)). Its coordinates are not
+// finite where they are out of range.
 func (sp *Space) transform(x Vector) Vector {
+	return sp.combination(sp.weigh(x))
+}
+
+// combination returns Sᵀ·u.
+func (sp *Space) combination(u Vector) Vector {
 	d := sp.borrow()
-	for k, i := range x.Terms {
-		v := sp.weights[i] * x.Values[k]
+	for k, i := range u.Terms {
+		v := u.Values[k]
 		cols, sims := sp.s.Row(int(i))
 		d.add(i, v)
 		for l, j := range cols {

@@ -18,8 +18,9 @@ var ErrNegative = errors.New("negative entries")
 // that finds the largest dot products with documents stored as
 // [Space.Weighted], Wy, finds the largest inner products. With documents
 // stored as [Space.DotDocument] it finds the largest soft cosines (theorem
-// 4.2). S may be any.
-func (sp *Space) DotQuery(x Vector) Vector { return sp.transform(x) }
+// 4.2). S may be any. It panics where a coordinate, or a sum on the way to
+// it, is outside of the range of a float64.
+func (sp *Space) DotQuery(x Vector) Vector { return sp.transform(x).checked() }
 
 // DotDocument returns
 //
@@ -28,14 +29,25 @@ func (sp *Space) DotQuery(x Vector) Vector { return sp.transform(x) }
 // for which x'ᵀy' = √⟨x, x⟩·soft(x, y), with x' of [Space.DotQuery]: for a
 // query x with ⟨x, x⟩ > 0, the dot products order documents as the soft
 // cosine measure does (the notes, theorem 4.2). A document of norm 0 becomes
-// the zero vector, as its similarity is 0 with all. It returns the error of
-// [Space.SoftNorm].
+// the zero vector, as its similarity is 0 with all. The length of y does not
+// matter, be it outside of the range of a float64. It returns an error that
+// wraps [ErrNotReal] as [Space.SoftNorm] does. It panics where a coordinate is
+// not finite.
 func (sp *Space) DotDocument(y Vector) (Vector, error) {
-	norm, err := sp.SoftNorm(y)
+	norm, err := sp.softNorm(y)
 	if err != nil || norm == 0 {
 		return Vector{}, err
 	}
-	return sp.Weighted(y).mapped(func(_ int32, v float64) float64 { return v / norm }), nil
+	if !math.IsNaN(norm) {
+		return sp.weigh(y).mapped(func(_ int32, v float64) float64 { return v / norm }), nil
+	}
+	far, err := sp.wideSoftNorm(y)
+	if err != nil {
+		return Vector{}, err
+	}
+	return y.mapped(func(term int32, v float64) float64 {
+		return weighted(v, sp.weights, term).over(far, newWide(1, 0)).float()
+	}), nil
 }
 
 // CosineQuery returns the vector of n+1 coordinates
@@ -46,9 +58,10 @@ func (sp *Space) DotDocument(y Vector) (Vector, error) {
 // stored as [Space.CosineDocument] (the notes, theorem 4.3). The last
 // coordinate is 0 and so not stored. Where Sᵀ(Wx) = 0, as for the zero
 // vector, there is no such x', and the zero vector is returned. S may be
-// any; the documents make the demands.
+// any; the documents make the demands. It panics where a coordinate is not
+// finite.
 func (sp *Space) CosineQuery(x Vector) Vector {
-	q := sp.transform(x)
+	q := sp.combination(shrunk(x, sp.weights))
 	norm := q.Norm()
 	if norm == 0 {
 		return Vector{}

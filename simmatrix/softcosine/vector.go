@@ -58,36 +58,33 @@ func (x Vector) At(term int32) float64 {
 	return x.Values[k]
 }
 
-// Dot returns xᵀy, in O(m) for m coordinates of both.
+// Dot returns xᵀy, in O(m) for m coordinates of both; ±Inf where it is
+// outside of the range of a float64. It panics where it is not a number
+// because a coordinate is not finite.
 func (x Vector) Dot(y Vector) float64 {
-	sum, k := 0.0, 0
-	for i, term := range x.Terms {
-		for k < len(y.Terms) && y.Terms[k] < term {
-			k++
-		}
-		if k == len(y.Terms) {
-			break
-		}
-		if y.Terms[k] == term {
-			sum += x.Values[i] * y.Values[k]
-		}
+	if sum := x.dot(y); finite(sum) {
+		return sum
 	}
-	return sum
+	return wideDot(x, y, nil).float()
 }
 
-// Norm returns ‖x‖ = √(xᵀx).
+// Norm returns ‖x‖ = √(xᵀx), +Inf where it is above the range of a float64.
+// It panics where a coordinate is not finite.
 func (x Vector) Norm() float64 {
 	sum := 0.0
 	for _, v := range x.Values {
 		sum += v * v
 	}
-	return math.Sqrt(sum)
+	if plain(sum) {
+		return math.Sqrt(sum)
+	}
+	return wideNorm(x, nil).float()
 }
 
 // Scaled returns f·x, the zero vector for f = 0. Coordinates that become too
-// small for a float64 are left out.
+// small for a float64 are left out. It panics where one becomes too large.
 func (x Vector) Scaled(f float64) Vector {
-	return x.mapped(func(_ int32, v float64) float64 { return f * v })
+	return x.mapped(func(_ int32, v float64) float64 { return f * v }).checked()
 }
 
 // mapped returns the vector of fn's values, without its zeros.

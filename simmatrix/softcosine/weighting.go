@@ -180,8 +180,9 @@ func CollectStatistics(n int, docs []Vector, byteLengths []int64) Statistics {
 //
 // It returns an error that wraps [ErrWeighting] where a frequency is not
 // positive, or below 1 with l, L or d, whose logarithms are of whole
-// occurrences; where a term has no document frequency in st; and where what
-// is to be read of st or the length is not in its range.
+// occurrences; where a term has no document frequency in st; where what is to
+// be read of st or the length is not in its range; and where a number on the
+// way to v is above the range of a float64.
 func (w Weighting) Apply(f Vector, byteLength int64, st *Statistics) (Vector, error) {
 	v, err := w.TermFrequencies(f)
 	if err != nil || v.Len() == 0 {
@@ -199,11 +200,26 @@ func (w Weighting) Apply(f Vector, byteLength int64, st *Statistics) (Vector, er
 	if v.Len() == 0 { // All factors d are 0.
 		return Vector{}, nil
 	}
+	if err := w.checkRange(v.Values...); err != nil {
+		return Vector{}, err
+	}
 	norm, err := w.normOf(v, f, byteLength, st)
 	if err != nil {
 		return Vector{}, err
 	}
-	return v.mapped(func(_ int32, value float64) float64 { return value / norm }), nil
+	v = v.mapped(func(_ int32, value float64) float64 { return value / norm })
+	if err := w.checkRange(append(v.Values, norm)...); err != nil {
+		return Vector{}, err
+	}
+	return v, nil
+}
+
+// checkRange returns an error where one of the values is not finite.
+func (w Weighting) checkRange(values ...float64) error {
+	if slices.ContainsFunc(values, notFinite) {
+		return fmt.Errorf("%w %v: a number of it is %w", ErrWeighting, w, ErrRange)
+	}
+	return nil
 }
 
 // TermFrequencies returns t, by the first letter alone. With weights that
@@ -217,6 +233,11 @@ func (w Weighting) TermFrequencies(f Vector) (Vector, error) {
 			return Vector{}, fmt.Errorf("%w %v: frequency %v of term %d", ErrWeighting, w, value, f.Terms[k])
 		}
 		sum, largest = sum+value, max(largest, value)
+	}
+	if w.termFreq == 'L' {
+		if err := w.checkRange(sum); err != nil {
+			return Vector{}, err
+		}
 	}
 	mean := sum / float64(max(f.Len(), 1))
 	return f.mapped(func(_ int32, value float64) float64 {

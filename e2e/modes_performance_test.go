@@ -1,0 +1,93 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// modesIndex is an index for all modes: that of the others with what akin index
+// advise asks for.
+const modesIndex = `{"settings":{"number_of_shards":1,"number_of_replicas":0,
+		"index.similarity.akin_linear.type":"scripted",
+		"index.similarity.akin_linear.script.source":"return query.boost * doc.freq;"},
+	"mappings":{"properties":{
+		"akin_norm":{"properties":{"body":{"type":"float","index":false}}},
+		"akin_norm_weights":{"properties":{"body":{"type":"keyword"}}},
+		"body":{"type":"text","analyzer":"english","fields":{"akin":{"type":"text","analyzer":"english",
+			"similarity":"akin_linear","norms":false,"index_options":"freqs"}}}}}}`
+
+// BenchmarkModes compares what searches cost in each mode with the same searches
+// sent directly, in turn within one run and with warm caches, and prints a table.
+// It does everything once: run it with -benchtime 1x.
+func BenchmarkModes(b *testing.B) {
+	e := productionEngine(b)
+	texts := loadForms(b, e, modesIndex)
+	weights := storeFormsNorms(b, e)
+	a := startAkin(b, section{
+		"cluster": section{"urls": []string{e.url}},
+		// A search that runs out of time would go out as it came.
+		"expansion": section{"budget": "10s", "rerank_budget": "10s"},
+		"profiles": section{
+			"fewest": section{"scoring": "linear", "max_added_terms": 8, "matrices": []string{"forms"}},
+			"bm25":   section{"matrices": []string{"forms"}},
+			"soft":   section{"mode": "soft", "matrices": []string{"forms"}},
+			"hard":   section{"mode": "hard", "matrices": []string{"short"}},
+		},
+		"matrices": []section{
+			{"name": "forms", "fields": []string{"body"}, "file": formsMatrix(b, e)},
+			{"name": "short", "fields": []string{"body"}, "file": formsMatrix(b, e, "--top", "30")},
+		},
+		"weights": []section{{"name": "weights", "file": weights}},
+		"caches":  section{"vectors": "256MiB"},
+	})
+	a.awaitMatrix(b, "forms")
+	a.awaitMatrix(b, "short")
+	entrants := []entrant{
+		{name: "directly", at: e.cluster},
+		{name: "bm25, linear, which finds the hits of soft", profile: "fewest", form: "linear", phase: "query"},
+		{name: "bm25", profile: "bm25", form: "saturated", phase: "rescore"},
+		{name: "soft", profile: "soft", form: "linear", phase: "rerank"},
+		{name: "hard, rows of 30", profile: "hard", form: "hard", phase: "query"},
+		{name: "what soft writes, sent directly", at: e.cluster, bodies: map[string]string{}},
+	}
+	for i, c := range entrants {
+		if c.profile != "" {
+			entrants[i].at, entrants[i].parameters = a.cluster, "&akin_profile="+c.profile
+		}
+	}
+	for b.Loop() {
+		for _, length := range []int{3, 8} {
+			known := texts[length][:formsQueries]
+			added := addedTerms(b, a, entrants, known)
+			for _, text := range known {
+				sent := a.explain(b, formsIndex+"?akin_profile=soft", formsBody(text))
+				entrants[len(entrants)-1].bodies[text] = string(sent.Body)
+			}
+			before := a.metric(b, rerankedMetric, rerankedResult)
+			took := race(b, a, entrants, known)
+			if n := int(a.metric(b, rerankedMetric, rerankedResult) - before); n != len(known)*(formsWarmups+formsTurns) {
+				b.Errorf("%d searches were ordered anew, want all", n)
+			}
+			fmt.Fprintf(os.Stdout, "\n%s", formsTable(length, entrants, added, took))
+			fmt.Fprintf(os.Stdout, "\np50 of soft on top of the form that finds its hits, of which 15 ms are the aim: %.2f ms\n",
+				(quantile(took[3], .5)-quantile(took[1], .5))*1e3)
+		}
+	}
+}
+
+// storeFormsNorms freezes weights and stores the norms of all documents. It
+// returns the file of the weights.
+func storeFormsNorms(b *testing.B, e *engine) string {
+	b.Helper()
+	file := filepath.Join(newDir(b, "weights"), "weights.akin")
+	target := []string{"--cluster", e.url, "--index", formsIndex, "--field", "body"}
+	mustAkin(b, append([]string{"norms", "snapshot", "--out", file}, target...)...)
+	start := time.Now()
+	mustAkin(b, append([]string{"norms", "backfill", "--weights", file}, target...)...)
+	fmt.Fprintf(os.Stdout, "\nakin norms backfill: %.0f documents a second\n", formsDocs/time.Since(start).Seconds())
+	settle(b, e)
+	return file
+}

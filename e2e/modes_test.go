@@ -1,0 +1,168 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// modesDoc shows how good the modes are.
+const modesDoc = "../docs/modes.md"
+
+// The rankings of the modes, by the names of the profiles, in the order in which
+// the document has them.
+var modeRankings = []string{"bm25", "soft", "hard"}
+
+// modePage is how many hits are measured: those that the mode soft orders.
+const modePage = softWindow
+
+// modeFloors are the least gains of MAP over the direct search, in hundredths.
+// They lie under what was measured (testdata/mode_stats.txt).
+var modeFloors = map[rankKey]float64{
+	{qualityEngine, "med", "bm25"}: 12, {qualityEngine, "med", "soft"}: 15, {qualityEngine, "med", "hard"}: 15,
+	{qualityEngine, "cran", "bm25"}: 2, {qualityEngine, "cran", "soft"}: 2.5,
+}
+
+// TestModes ranks the judged queries in each mode, on indices that were made as
+// akin index advise says, with S learnt from them: the default one, and rows of
+// 30 neighbors for the mode hard.
+func TestModes(t *testing.T) {
+	collections := judgedCollections(t)
+	stats := rankStats{}
+	for _, e := range allEngines(t) {
+		if e.name != qualityEngine {
+			continue
+		}
+		e.require(t)
+		for _, c := range collections {
+			t.Run(c.name, func(t *testing.T) {
+				index := "akin-e2e-modes-" + c.name
+				a := serveModes(t, e, index, c)
+				stats[rankKey{e.name, c.name, direct}] = rankPage(t, e.cluster, index, "", c)
+				for _, mode := range modeRankings {
+					stats[rankKey{e.name, c.name, mode}] = rankPage(t, a.cluster, index, "?akin_profile="+mode, c)
+				}
+				checkModesUsed(t, a, index, c)
+			})
+		}
+	}
+	for key, least := range modeFloors {
+		m, ran := stats[key]
+		base := stats[rankKey{key.engine, key.collection, direct}]
+		if gain := gainOver(m.MAP, base.MAP); ran && gain < least {
+			t.Errorf("%v: MAP %+.2f %%, want at least %+.1f %%", key, gain, least)
+		}
+	}
+	checkRankStats(t, modeStatsFile, stats)
+	t.Log("\n" + formatRankStats(t.Name(), stats))
+}
+
+// serveModes indexes a collection, and starts akin before it with a profile for
+// each mode.
+func serveModes(t *testing.T, e *engine, index string, c *collection) *akin {
+	t.Helper()
+	e.makeHardIndex(t, index, hardSetting{scripted: "yes", shards: 1}, "english", c.docs)
+	files := e.makeHardFiles(t, index, hardNeighbors)
+	e.storeNorms(t, index, files)
+	whole := filepath.Join(filepath.Dir(files.matrix), "whole.akin")
+	mustAkin(t, "matrix", "build", "--from-index", e.url, "--index", index, "--field", "body", "--out", whole)
+	a := startAkin(t, section{
+		"cluster":   section{"urls": []string{e.url}},
+		"expansion": section{"budget": "10s", "rerank_budget": "10s"},
+		"profiles": section{
+			"bm25": section{"matrices": []string{"whole"}},
+			"soft": section{"matrices": []string{"whole"}, "mode": "soft"},
+			"hard": section{"matrices": []string{"short"}, "mode": "hard"},
+		},
+		"matrices": []section{{"name": "whole", "file": whole}, {"name": "short", "file": files.matrix}},
+		"weights":  []section{{"name": "weights", "file": files.weights}},
+	})
+	a.awaitMatrix(t, "whole")
+	a.awaitMatrix(t, "short")
+	return a
+}
+
+// rankPage measures the first hits of every judged query.
+func rankPage(t *testing.T, at cluster, index, parameters string, c *collection) measures {
+	t.Helper()
+	perQuery := make([]measures, 0, len(c.queries))
+	for _, q := range c.queries {
+		hits, err := at.search(t.Context(), "/"+index+"/_search"+parameters, softBody(q.text, 0, modePage))
+		if err != nil {
+			t.Fatalf("query %s: %v", q.id, err)
+		}
+		perQuery = append(perQuery, measure(hits.ids(), q.grades))
+	}
+	return meanMeasures(perQuery)
+}
+
+// checkModesUsed makes sure that searches were ranked in their modes.
+func checkModesUsed(t *testing.T, a *akin, index string, c *collection) {
+	t.Helper()
+	queries := float64(len(c.queries))
+	least := queries / 2 // some collections have texts that are longer than akin expands
+	if slices.Contains(usualCollections, c.name) {
+		least = queries
+	}
+	if n := a.metric(t, rerankedMetric, rerankedResult); n < least {
+		t.Errorf("%s: %v of %v searches were ordered anew", c.name, n, queries)
+	}
+	if n := a.metric(t, requestsMetric, rewrittenOutcome); n < 3*least {
+		t.Errorf("%s: %v of %v searches were rewritten", c.name, n, 3*queries)
+	}
+	for mode, form := range map[string]string{"soft": "linear", "hard": "hard"} {
+		e := a.explain(t, index+"?akin_profile="+mode, softBody(c.queries[0].text, 0, modePage))
+		if len(e.Clauses) != 1 || e.Clauses[0].Form != form || e.Clauses[0].Reason != "" {
+			t.Errorf("%s, %s: explained as %+v", c.name, mode, e.Clauses)
+		}
+	}
+}
+
+// modesTable writes one measure of every mode as Markdown: the direct search's
+// values and the gains over them in hundredths.
+func modesTable(stats rankStats, m int) string {
+	collections := append(append([]string{}, tunedCollections...), heldOutCollections...)
+	var b strings.Builder
+	fmt.Fprintf(&b, "| %s |", measureNames[m])
+	for _, c := range collections {
+		fmt.Fprintf(&b, " %s |", c)
+	}
+	b.WriteString("\n|" + strings.Repeat("---|", len(collections)+1) + "\n")
+	for _, ranking := range append([]string{direct}, modeRankings...) {
+		fmt.Fprintf(&b, "| %s |", ranking)
+		for _, c := range collections {
+			v := stats[rankKey{qualityEngine, c, ranking}].all()[m]
+			base := stats[rankKey{qualityEngine, c, direct}].all()[m]
+			if ranking == direct {
+				fmt.Fprintf(&b, " %.4f |", v)
+			} else {
+				fmt.Fprintf(&b, " %+.1f %% |", gainOver(v, base))
+			}
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+func TestModesDocShowsTheAcceptedMeasures(t *testing.T) {
+	text, err := os.ReadFile(modeStatsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stats, err := parseRankStats(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := os.ReadFile(modesDoc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range []int{mapMeasure, ndcgMeasure} {
+		if table := modesTable(stats, m); !strings.Contains(string(doc), table) {
+			t.Errorf("%s lacks this table of %s:\n%s", modesDoc, modeStatsFile, table)
+		}
+	}
+}

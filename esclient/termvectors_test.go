@@ -1,0 +1,229 @@
+package esclient
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// vectorsAnswer is what OpenSearch 2.19 answers for a document with a
+// routing, one that is not there, and one without a term in the field.
+const vectorsAnswer = `{"docs":[
+	{"_index":"t","_id":"1","_version":3,"found":true,"took":12,"term_vectors":{
+		"title.en":{"terms":{"car":{"term_freq":2},"d\"og":{"term_freq":1}}},"title":{"terms":{"cars":{"term_freq":2}}},"other":{"terms":{}}}},
+	{"_index":"t","_id":"2","_version":0,"found":false,"took":0},
+	{"_index":"t","_id":"3","_version":1,"found":true,"took":1,"term_vectors":{}}]}`
+
+// anyOrder compares terms without their order.
+var anyOrder = cmpopts.SortSlices(func(a, b TermFreq) bool { return a.Term < b.Term })
+
+var vectorRequests = []VectorRequest{
+	{Index: "t", ID: "1", Routing: "zz", Fields: []string{"title", "title.en"}},
+	{Index: "t", ID: "2", Fields: []string{"title"}},
+	{Index: "t", ID: "3", Fields: []string{"title"}},
+}
+
+func TestTermsOfDocuments(t *testing.T) {
+	f := newFake().reply("POST /_mtermvectors", http.StatusOK, vectorsAnswer)
+	got, err := f.client(t).DocVectors(t.Context(), vectorRequests)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []DocTerms{
+		{Found: true, Version: 3, Fields: map[string][]TermFreq{"title": {{"cars", 2}}, "title.en": {{"car", 2}, {`d"og`, 1}}}},
+		{},
+		{Found: true, Version: 1},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	for _, part := range []string{
+		"realtime=false", "positions=false", "offsets=false", "payloads=false", "term_statistics=false", "field_statistics=false",
+		`{"_index":"t","_id":"1","routing":"zz","fields":["title","title.en"]}`, `{"_index":"t","_id":"2","fields":["title"]}`,
+	} {
+		if f.asked(part) != 1 {
+			t.Errorf("%q was not asked for: %q", part, f.calls)
+		}
+	}
+}
+
+func TestTermsOfDocumentsThatTheClusterRefuses(t *testing.T) {
+	const gone = `{"docs":[{"_index":"t","_id":"1","error":{"root_cause":[],"type":"index_not_found_exception","reason":"no such index [t]"}}]}`
+	got, err := newFake().reply("POST /_mtermvectors", http.StatusOK, gone).client(t).DocVectors(t.Context(), vectorRequests[:1])
+	var refused *Error
+	if err != nil || !errors.As(got[0].Err, &refused) || refused.Type != "index_not_found_exception" || refused.Status != http.StatusNotFound {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+// All ways of asking send one kind of body and want one kind of answer.
+func TestFilterOfTermsDoesNotGoIntoThem(t *testing.T) {
+	f := newFake().reply("POST /_mtermvectors", http.StatusOK, `{"docs":[]}`)
+	c := f.client(t)
+	_, searched := c.DocVectors(t.Context(), nil)
+	_, now := c.TermFreqs(t.Context(), "body", nil)
+	_, unstored := c.UnstoredTerms(t.Context(), nil)
+	if err := errors.Join(searched, now, unstored); err != nil {
+		t.Fatal(err)
+	}
+	filter := url.Values{"filter_path": {"docs._index,docs._id,docs.found,docs._version,docs.error,docs.term_vectors"}}.Encode()
+	if f.asked(filter) != 3 || f.asked("realtime=false") != 1 || f.asked("positions=false") != 3 {
+		t.Errorf("asked %q", f.calls)
+	}
+}
+
+// manyTermsAnswer is the answer for documents of 40,000 terms each.
+func manyTermsAnswer(docs int) string {
+	var doc strings.Builder
+	doc.WriteString(`{"found":true,"_version":1,"term_vectors":{"body":{"terms":{`)
+	for i := range 40_000 {
+		if i > 0 {
+			doc.WriteByte(',')
+		}
+		fmt.Fprintf(&doc, `"term%d":{"term_freq":1}`, i)
+	}
+	doc.WriteString(`}}}}`)
+	return `{"docs":[` + strings.TrimSuffix(strings.Repeat(doc.String()+",", docs), ",") + `]}`
+}
+
+func TestTermsAreBoundedByTheirBytes(t *testing.T) {
+	docs := make([]DocRef, 20)
+	for n, want := range map[int]error{1: nil, 10: nil, 20: ErrTooLarge} {
+		f := newFake().reply("POST /_mtermvectors", http.StatusOK, manyTermsAnswer(n))
+		got, err := f.client(t).TermFreqs(t.Context(), "body", docs[:n])
+		if !errors.Is(err, want) || err == nil && len(got[n-1].Fields["body"]) != 40_000 {
+			t.Errorf("%d documents: %v, want %v", n, err, want)
+		}
+	}
+}
+
+func TestRoutingOfADocumentIsPassedOn(t *testing.T) {
+	f := newFake().reply("POST /_mtermvectors", http.StatusOK, `{"docs":[{},{}]}`)
+	call := vectorCall{positions: true, entries: []vectorEntry{
+		{VectorRequest: VectorRequest{Index: "a", ID: "1", Routing: "r", Fields: []string{"f"}}},
+		{VectorRequest: VectorRequest{Index: "b", ID: "2", Fields: []string{"f"}}},
+	}}
+	if _, err := f.client(t).allTerms(t.Context(), call); err != nil {
+		t.Fatal(err)
+	}
+	if f.asked(`"routing":"r"`) != 1 || strings.Count(f.calls[0], "routing") != 1 || f.asked("positions=true") != 1 {
+		t.Errorf("asked %q", f.calls)
+	}
+}
+
+func TestTermFreqsOfDocuments(t *testing.T) {
+	// As OpenSearch 2.19.1 wrote it.
+	const answer = `{"docs":[
+		{"_version":1,"found":true,"term_vectors":{"body.akin":{"terms":{"dog":{"term_freq":1},"3.14":{"term_freq":2}}}}},
+		{"_version":1,"found":true},
+		{"_version":0,"found":false},
+		{"error":{"type":"index_not_found_exception","reason":"no such index [nope]"}}]}`
+	f := newFake().reply("POST /_mtermvectors", http.StatusOK, answer)
+	docs := []DocRef{{Index: "t", ID: "1", Routing: "x"}, {Index: "t", ID: "3"}, {Index: "t", ID: "4"}, {Index: "nope", ID: "5"}}
+	got, err := f.client(t).TermFreqs(t.Context(), "body.akin", docs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []DocTerms{
+		{Found: true, Version: 1, Fields: map[string][]TermFreq{"body.akin": {{"dog", 1}, {"3.14", 2}}}},
+		{Found: true, Version: 1},
+		{},
+		{Err: &Error{Status: http.StatusNotFound, Type: "index_not_found_exception", Reason: "no such index [nope]"}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if f.asked(`"routing":"x"`) != 1 || strings.Count(f.calls[0], "routing") != 1 || f.asked(`"fields":["body.akin"]`) != 1 {
+		t.Errorf("asked %q", f.calls)
+	}
+	if _, err := f.client(t).TermFreqs(t.Context(), "body.akin", docs[:1]); err == nil {
+		t.Error("an answer of four documents for one")
+	}
+}
+
+func TestUnstoredTermsAreReadInTheirOrder(t *testing.T) {
+	f := newFake().reply("POST /_mtermvectors", http.StatusOK, `{"docs":[
+		{"_index":"x","term_vectors":{"a.b":{"field_statistics":{"doc_count":1},"terms":{"car":{"term_freq":2},"3.1":{"doc_freq":9,"term_freq":1}}}}},
+		{"_index":"x"},{"_index":"x","error":{"type":"t","reason":"r","root_cause":[{}]}}]}`)
+	got, err := f.client(t).UnstoredTerms(t.Context(), []UnstoredDoc{
+		{Index: "x", Routing: "r", Fields: []string{"a.b"}, Texts: map[string][]jsontext.Value{"a.b": {jsontext.Value(`"c\u0061r"`), jsontext.Value(`3.10`)}, "b": nil}},
+		{Index: "x"},
+		{Index: "x"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []DocTerms{
+		{Fields: map[string][]TermFreq{"a.b": {{"car", 2}, {"3.1", 1}}}}, {}, {Err: &Error{Type: "t", Reason: "r"}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the terms (-want +got):\n%s", diff)
+	}
+	const asked = `{"_index":"x","routing":"r","fields":["a.b"],"doc":{"a.b":["c\u0061r",3.10],"b":[]}}`
+	if f.asked(asked) != 1 {
+		t.Errorf("the call is %s, want in it %s", f.calls, asked)
+	}
+}
+
+func TestUnstoredTermsOfAnotherNumberOfDocumentsAreRefused(t *testing.T) {
+	for _, answer := range []string{`{"docs":[]}`, `{"docs":{}}`, `{"docs":[{"term_vectors":{"x":{"terms":{"y":{"term_freq":"z"}}}}}]}`, `[]`, `{}`} {
+		f := newFake().reply("POST /_mtermvectors", http.StatusOK, answer)
+		if got, err := f.client(t).UnstoredTerms(t.Context(), []UnstoredDoc{{Index: "x"}}); err == nil {
+			t.Errorf("%s: %v, want an error", answer, got)
+		}
+	}
+}
+
+func TestOddAnswersAreNoTerms(t *testing.T) {
+	for name, answer := range map[string]string{
+		"no object": `[]`, "no list": `{}`, "too few": `{"docs":[]}`, "broken": vectorsAnswer[:300],
+		"too many":      strings.Replace(vectorsAnswer, `"docs":[`, `"docs":[{"_id":"1"},`, 1),
+		"another":       strings.Replace(vectorsAnswer, `"_id":"2"`, `"_id":"9"`, 1),
+		"no frequency":  strings.Replace(vectorsAnswer, `{"term_freq":2}`, `{}`, 1),
+		"odd frequency": strings.Replace(vectorsAnswer, `{"term_freq":2}`, `{"term_freq":0}`, 1),
+	} {
+		if got, err := newFake().reply("POST /_mtermvectors", http.StatusOK, answer).client(t).DocVectors(t.Context(), vectorRequests); err == nil {
+			t.Errorf("%s: got %+v", name, got)
+		}
+	}
+}
+
+// Whatever an answer looks like, what is read of it is of each document that
+// was asked for, with frequencies that count something and, where they were
+// asked for, as many places.
+func FuzzTermsOfDocuments(f *testing.F) {
+	f.Add(vectorsAnswer, false)
+	f.Add(`{"docs":[{"found":true,"term_vectors":{"title":{"terms":{"\u0000":{"term_freq":1e0}}}}},{},{}]}`, false)
+	f.Add(`{"docs":[{"found":true,"term_vectors":{"title":{"terms":{"a":{"tokens":[{"position":3},{"position":1}]}}}}},{},{}]}`, true)
+	f.Fuzz(func(t *testing.T, answer string, positions bool) {
+		call := vectorCall{positions: positions}
+		for _, r := range vectorRequests {
+			call.entries = append(call.entries, vectorEntry{VectorRequest: r})
+		}
+		n := 0
+		err := call.read(strings.NewReader(answer), func(i int, d *vectorDoc) error {
+			if i != n {
+				t.Errorf("document %d after %d", i, n)
+			}
+			n++
+			for field, terms := range d.Fields {
+				for k, term := range terms {
+					if term.Freq < 1 || positions && len(d.positions[field][k]) != int(term.Freq) {
+						t.Errorf("%q is there %d times", term.Term, term.Freq)
+					}
+				}
+			}
+			return nil
+		})
+		if err == nil && n != len(vectorRequests) {
+			t.Errorf("%d documents", n)
+		}
+	})
+}
