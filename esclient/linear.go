@@ -28,9 +28,9 @@ const LinearScript = "return query.boost * doc.freq;"
 
 const (
 	// minLinearK1 and maxLinearK1 bound the k1 of a BM25 that is as good as
-	// linear: up to tf = 30 it is 0.6 % off at 5,000, 0.3 % at 10,000 and, for
+	// linear: up to tf = 30 it is 0.5 % off at 6,000, 0.3 % at 10,000 and, for
 	// want of digits in 32-bit scores, 0.4 % at 100,000.
-	minLinearK1, maxLinearK1 = 5_000, 100_000
+	minLinearK1, maxLinearK1 = 6_000, 100_000
 	// defaultB is the b of BM25 where the settings name none.
 	defaultB = 0.75
 )

@@ -126,9 +126,9 @@ func TestLinearFieldIsFoundByItsSimilarity(t *testing.T) {
 		"the similarity of all fields": {
 			linearIndex{
 				body:     `{"type":"text"}`,
-				settings: `,"index.similarity.default.type":"BM25","index.similarity.default.k1":"5000.0","index.similarity.default.b":"0.0"`,
+				settings: `,"index.similarity.default.type":"BM25","index.similarity.default.k1":"6000.0","index.similarity.default.b":"0.0"`,
 			},
-			Linear{Field: "body", Factor: 2e-4},
+			Linear{Field: "body", Factor: 1.0 / 6000},
 			nil,
 		},
 		"analyzers of one definition": {
@@ -136,7 +136,7 @@ func TestLinearFieldIsFoundByItsSimilarity(t *testing.T) {
 			Linear{},
 			ErrNoLinear, // "english" is not defined here, and may be another
 		},
-		"k1 too small":             {linearIndex{body: withMulti(english), settings: similarity("type=BM25", "k1=4999", "b=0")}, Linear{}, ErrNoLinear},
+		"k1 too small":             {linearIndex{body: withMulti(english), settings: similarity("type=BM25", "k1=5999", "b=0")}, Linear{}, ErrNoLinear},
 		"k1 too large":             {linearIndex{body: withMulti(english), settings: similarity("type=BM25", "k1=100001", "b=0")}, Linear{}, ErrNoLinear},
 		"k1 that is no number":     {linearIndex{body: withMulti(english), settings: similarity("type=BM25", "k1=NaN", "b=0")}, Linear{}, ErrNoLinear},
 		"b of 0.75, as by default": {linearIndex{body: withMulti(english), settings: similarity("type=BM25", "k1=10000")}, Linear{}, ErrNoLinear},

@@ -351,10 +351,10 @@ func TestAdviceForAnIndexIsWhatItLacks(t *testing.T) {
 			rows: []string{"MISSING linear field", "note body its similarity", "WRONG body.flat its similarity", "k1 2000"},
 		},
 		"a large k1": {
-			index: oneIndex(exactBody+","+storedFields, `"index.similarity.akin_linear.type":"BM25","index.similarity.akin_linear.k1":"5000","index.similarity.akin_linear.b":"0"`),
+			index: oneIndex(exactBody+","+storedFields, `"index.similarity.akin_linear.type":"BM25","index.similarity.akin_linear.k1":"6000","index.similarity.akin_linear.b":"0"`),
 			counts: `{"doc_count":1,"unfilled":{"doc_count":0},"weighted":{"doc_count":1},"bare":{"doc_count":0},"normless":{"doc_count":1},
 				"ids":{"buckets":[{"key":"aa","doc_count":1}]}}`,
-			rows: []string{"ok linear field body.akin", "note k1 5000; the error is smallest at 10000"},
+			rows: []string{"ok linear field body.akin", "note k1 6000; the error is smallest at 10000"},
 		},
 		"an alias": {
 			index: oneIndex(`"t":{"type":"alias","path":"body"},"body":{"type":"text"}`, exactSettings),
