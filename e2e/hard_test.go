@@ -25,11 +25,15 @@ type hardSetting struct {
 	tolerance float64
 }
 
-// hardSettings are those of an engine for a collection. Shards have statistics of
+// hardSettings are those of an engine for a collection: with a script where it
+// takes one, else without, and on one engine both. Shards have statistics of
 // their own.
 func hardSettings(e *engine, collection string) []hardSetting {
 	shards := map[string]int{"med": 1, "cran": 3}[collection]
-	settings := []hardSetting{{"bm25", "no", shards, 5e-3}}
+	var settings []hardSetting
+	if !e.scripts || e.name == qualityEngine {
+		settings = append(settings, hardSetting{"bm25", "no", shards, 5e-3})
+	}
 	if e.scripts {
 		settings = append(settings, hardSetting{"scripted", "yes", 4 - shards, 1e-5})
 	}
