@@ -80,12 +80,14 @@ func (j *job) done(changed bool, a Answer) map[string]int {
 		return nil
 	}
 	j.counts = map[string]int{}
-	moved, refused := a.Original, 0
+	moved, refused, hidden := a.Original, 0, false
 	if changed && j.in.Bulk && !moved {
-		moved, refused = j.readAnswer(a.Beginning)
+		moved, refused, hidden = j.readAnswer(a.Beginning)
+	}
+	if changed && (moved || refused > 0 || hidden) {
+		j.forget()
 	}
 	if changed && (moved || refused > 0) {
-		j.forget()
 		j.behind, j.doubtful = nil, 0
 		j.leaveRest(actionReader{write: j.in})
 		delete(j.counts, DocumentInvalid)
@@ -112,8 +114,9 @@ func (j *job) forget() {
 
 // readAnswer reads what the answer to a bulk request begins with. It reports
 // whether a document went to another index than its norms were computed for,
-// and how many documents were refused for their norms.
-func (j *job) readAnswer(beginning []byte) (moved bool, refused int) {
+// how many documents were refused for their norms, and whether some were
+// refused of which it does not show why.
+func (j *job) readAnswer(beginning []byte) (moved bool, refused int, hidden bool) {
 	indices := map[string]bool{}
 	for _, p := range j.plans {
 		if p.target == nil {
@@ -123,8 +126,9 @@ func (j *job) readAnswer(beginning []byte) (moved bool, refused int) {
 		indices[p.target.Index] = true
 	}
 	d := jsontext.NewDecoder(bytes.NewReader(beginning), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	if !seekItems(d) {
-		return false, 0
+	found, failures := seekItems(d)
+	if !found {
+		return false, 0, failures
 	}
 	for d.PeekKind() == jsontext.KindBeginObject {
 		item, err := d.ReadValue()
@@ -147,26 +151,29 @@ func (j *job) readAnswer(beginning []byte) (moved bool, refused int) {
 			})
 		})
 	}
-	return moved, refused
+	return moved, refused, failures && d.PeekKind() != jsontext.KindEndArray
 }
 
 // seekItems goes to the first element of the list "items" of the object that
-// d is before. It reports false where there is none.
-func seekItems(d *jsontext.Decoder) bool {
+// d is before. It reports whether there is one, and whether the object says
+// before it that there are failures.
+func seekItems(d *jsontext.Decoder) (found, failures bool) {
 	if d.PeekKind() != jsontext.KindBeginObject {
-		return false
+		return false, false
 	}
 	_, err := d.ReadToken()
 	for err == nil && d.PeekKind() == jsontext.KindString {
-		var name jsontext.Token
-		if name, err = d.ReadToken(); err != nil {
-			return false
+		var token jsontext.Token
+		if token, err = d.ReadToken(); err != nil {
+			return false, failures
 		}
-		if name.String() == "items" && d.PeekKind() == jsontext.KindBeginArray {
+		name := token.String() // the token does not outlive the next
+		if name == "items" && d.PeekKind() == jsontext.KindBeginArray {
 			_, err = d.ReadToken()
-			return err == nil
+			return err == nil, failures
 		}
+		failures = failures || name == "errors" && d.PeekKind() == jsontext.KindTrue
 		err = d.SkipValue()
 	}
-	return false
+	return false, failures
 }

@@ -92,6 +92,30 @@ func TestTheAnswerTellsThatTheMappingHasChanged(t *testing.T) {
 	}
 }
 
+// Where the answer tells of failures and does not show them all, they may be for
+// the norms: the targets are looked up anew, and nothing else is done.
+func TestFailuresThatAreNotShownMayBeForTheNorms(t *testing.T) {
+	for answer, hidden := range map[string]bool{
+		`{"errors":true}`: true,
+		`{"took":3,"errors":true,"items":[` + goodItem + "," + goodItem[:20]:     true,
+		`{"took":3,"errors":true,"items":[` + goodItem + "," + brokenItem + "]}": false,
+		`{"errors":false}`: false,
+		`{"took":3,"errors":false,"items":[` + goodItem + "," + goodItem[:20]: false,
+		`{"took":3}`: false,
+	} {
+		cluster, repairs := newFakeCluster(), newHeldRepairer()
+		body := "{\"index\":{\"_id\":\"1\"}}\n{\"title\":\"cat\"}\n"
+		kept, err := newFakeKeeper(cluster, repairs).Write(t.Context(), &Write{Bulk: true, Index: "docs", Body: []byte(body)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		counts := kept.Done(Answer{Status: 200, Beginning: []byte(answer)})
+		if got := len(cluster.forgot) > 0; got != hidden || len(counts) > 0 || len(repairs.ids()) > 0 {
+			t.Errorf("%s: forgotten %v, want %v; %v, to be repaired %v", answer, got, hidden, counts, repairs.ids())
+		}
+	}
+}
+
 // A write to an index that akin knows nothing of says nothing of the others.
 func TestAnotherIndexIsNoNewsBesideUnknownOnes(t *testing.T) {
 	cluster := newFakeCluster()
