@@ -13,7 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -242,7 +242,8 @@ func (f *normsFixture) backfill(weights string, args ...string) string {
 }
 
 // tap starts a proxy before the engine that calls before ahead of each bulk
-// request, with its number from 1, and passes the request on if it says so.
+// request, with its number from 1, and passes the request on if it says so. No
+// request goes on while before is at work.
 func (f *normsFixture) tap(before func(n int) bool) string {
 	f.t.Helper()
 	target, err := url.Parse(f.url)
@@ -250,9 +251,16 @@ func (f *normsFixture) tap(before func(n int) bool) string {
 		f.t.Fatal(err)
 	}
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}
-	var bulks atomic.Int32
+	var mu sync.Mutex
+	bulks := 0
+	pass := func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		bulks++
+		return before(bulks)
+	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/_bulk" && !before(int(bulks.Add(1))) {
+		if r.URL.Path == "/_bulk" && !pass() {
 			panic(http.ErrAbortHandler)
 		}
 		proxy.ServeHTTP(w, r)
