@@ -585,7 +585,7 @@ func TestManySearchesInOneRequestShareTheTermsOfTheHardForm(t *testing.T) {
 		}
 		allocated := after.TotalAlloc - before.TotalAlloc
 		t.Logf("limit %d: %d bytes became %d, %d allocated", limit, len(body), len(r.Body), allocated)
-		if allocated > 128<<20 {
+		if allocated > 128<<20 && !raceEnabled { // with it, memory that is used again is dropped now and then
 			t.Errorf("limit %d: %d bytes allocated", limit, allocated)
 		}
 	}
