@@ -10,12 +10,7 @@ func (w *writer) hard(c *clause) {
 			n++
 		}
 	}
-	if n > 1 {
-		w.comma()
-		w.raw(`{"dis_max":{"tie_breaker":`)
-		w.number(c.tieBreaker)
-		w.raw(`,"queries":[`)
-	}
+	w.beginFields(c, n)
 	for i := range c.targets {
 		t := &c.targets[i]
 		if t.exact == nil {
@@ -35,9 +30,7 @@ func (w *writer) hard(c *clause) {
 			w.raw(`]}}`)
 		}
 	}
-	if n > 1 {
-		w.raw(`]}}`)
-	}
+	w.endFields(n)
 }
 
 // measure writes the measure of one field, times boost.

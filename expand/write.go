@@ -214,21 +214,14 @@ func (w *writer) everywhere(c *clause) {
 				fields++
 			}
 		}
-		if fields > 1 {
-			w.comma()
-			w.raw(`{"dis_max":{"tie_breaker":`)
-			w.number(c.tieBreaker)
-			w.raw(`,"queries":[`)
-		}
+		w.beginFields(c, fields)
 		for i := range c.targets {
 			if t := &c.targets[i]; cand.in(i) {
 				w.comma()
 				w.term(t.field, cand.term, c.boost*t.boost*w.fieldBoost(t, cand, i))
 			}
 		}
-		if fields > 1 {
-			w.raw(`]}}`)
-		}
+		w.endFields(fields)
 	}
 }
 
@@ -248,12 +241,7 @@ func (w *writer) scoring(c *clause) {
 			n++
 		}
 	}
-	if n > 1 {
-		w.comma()
-		w.raw(`{"dis_max":{"tie_breaker":`)
-		w.number(c.tieBreaker)
-		w.raw(`,"queries":[`)
-	}
+	w.beginFields(c, n)
 	for i := range c.targets {
 		t := &c.targets[i]
 		if !w.written(t) {
@@ -275,6 +263,23 @@ func (w *writer) scoring(c *clause) {
 			w.raw(`}}`)
 		}
 	}
+	w.endFields(n)
+}
+
+// beginFields begins the queries of n fields of a clause, which are combined as
+// the clause combines its fields.
+func (w *writer) beginFields(c *clause, n int) {
+	if n < 2 {
+		return
+	}
+	w.comma()
+	w.raw(`{"dis_max":{"tie_breaker":`)
+	w.number(c.tieBreaker)
+	w.raw(`,"queries":[`)
+}
+
+// endFields ends what [writer.beginFields] began.
+func (w *writer) endFields(n int) {
 	if n > 1 {
 		w.raw(`]}}`)
 	}

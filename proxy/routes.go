@@ -106,26 +106,39 @@ func recognise(method, escapedPath string) (match, bool) {
 }
 
 // fit compares path with the shape, which has as many slashes.
-func (r *route) fit(path string) (match, bool) {
-	m := match{route: r}
-	for shape := r.shape; shape != ""; {
+func (r *route) fit(path string) (m match, ok bool) {
+	m.route = r
+	ok = fits(r.shape, path, func(place, segment string) (ok bool) {
+		switch place {
+		case "{index}":
+			m.index, ok = indexOf(segment)
+		case "{type}":
+			m.typed, ok = true, isType(segment)
+		case "{id}":
+			ok = segment != ""
+		}
+		return ok
+	})
+	return m, ok
+}
+
+// fits compares path with a shape that has as many slashes. Literal segments
+// have to be equal; take is called for each of the others, such as {id}, with
+// what stands in its place, and reports whether that may stand there.
+func fits(shape, path string, take func(place, segment string) bool) bool {
+	for shape != "" {
 		var want, got string
 		want, shape = cutSegment(shape)
 		got, path = cutSegment(path)
 		ok := want == got
-		switch want {
-		case "{index}":
-			m.index, ok = indexOf(got)
-		case "{type}":
-			m.typed, ok = true, isType(got)
-		case "{id}":
-			ok = got != ""
+		if strings.HasPrefix(want, "{") {
+			ok = take(want, got)
 		}
 		if !ok {
-			return match{}, false
+			return false
 		}
 	}
-	return m, true
+	return true
 }
 
 // cutSegment returns the first segment of path, without its slash, and what

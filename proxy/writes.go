@@ -134,23 +134,17 @@ func recogniseWrite(method, escapedPath, rawQuery string) (*Write, bool) {
 // fit compares path with the shape, which has as many slashes.
 func (r *writeRoute) fit(path string) (*Write, bool) {
 	w := &Write{Bulk: r.bulk, Update: r.update}
-	for shape := r.shape; shape != ""; {
-		var want, got string
-		want, shape = cutSegment(shape)
-		got, path = cutSegment(path)
-		ok := want == got
-		switch want {
+	ok := fits(r.shape, path, func(place, segment string) (ok bool) {
+		switch place {
 		case "{index}":
-			w.Index, ok = indexOf(got)
+			w.Index, ok = indexOf(segment)
 		case "{id}":
-			id, err := url.PathUnescape(got)
+			id, err := url.PathUnescape(segment)
 			w.ID, ok = id, err == nil && id != ""
 		}
-		if !ok {
-			return nil, false
-		}
-	}
-	return w, true
+		return ok
+	})
+	return w, ok
 }
 
 // write forwards a write, with norms in its documents where that is

@@ -101,17 +101,17 @@ func (f *backfillFlags) run(ctx context.Context, stderr io.Writer) error {
 	if err := index.Refresh(ctx); err != nil { // so that what was done a moment ago is not counted
 		return err
 	}
-	todo, err := index.count(ctx, query)
+	docs, err := index.count(ctx, query)
 	if err != nil {
 		return err
 	}
 	report := newProgress(stderr)
 	defer report.end()
-	report.tell("weights %s: %d documents to do", weights.ID(), todo)
-	if f.dryRun || todo == 0 {
+	report.tell("weights %s: %d documents to do", weights.ID(), docs)
+	if f.dryRun || docs == 0 {
 		return nil
 	}
-	return f.fill(ctx, index, weights, todo, report)
+	return f.fill(ctx, index, weights, docs, report)
 }
 
 // checkMapping refuses to write what the engine would map as it sees fit.
@@ -132,10 +132,10 @@ func (f *backfillFlags) checkMapping(ctx context.Context, index *normsIndex, ind
 // maxFailuresShown is how many documents that fail are shown.
 const maxFailuresShown = 10
 
-func (f *backfillFlags) fill(ctx context.Context, index *normsIndex, weights *norms.Weights, todo int, report *progress) error {
+func (f *backfillFlags) fill(ctx context.Context, index *normsIndex, weights *norms.Weights, docs int, report *progress) error {
 	shown := 0
 	counts, err := norms.Backfill(ctx, index, index, weights, norms.BackfillOptions{
-		Field: f.field, All: f.all, Workers: f.workers, Docs: todo, Progress: report.step,
+		Field: f.field, All: f.all, Workers: f.workers, Docs: docs, Progress: report.step,
 		OnFailure: func(doc norms.Doc, err error) {
 			if shown++; shown <= maxFailuresShown {
 				report.tell("document %q of index %q: %v", doc.ID, doc.Index, err)
