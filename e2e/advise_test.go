@@ -171,18 +171,15 @@ func (a advice) awaitReady(t *testing.T, args ...string) {
 // on one with both.
 func eachAdvised(t *testing.T, test func(t *testing.T, e *engine, scripted string)) {
 	t.Helper()
-	for _, e := range allEngines(t) {
+	eachEngine(t, func(t *testing.T, e *engine) {
 		choices := []string{"auto"}
 		if e.name == qualityEngine {
 			choices = append(choices, "no") // elsewhere that is the same, or has been tried
 		}
 		for _, scripted := range choices {
-			t.Run(e.name+"/scripted "+scripted, func(t *testing.T) {
-				e.require(t)
-				test(t, e, scripted)
-			})
+			t.Run("scripted "+scripted, func(t *testing.T) { test(t, e, scripted) })
 		}
-	}
+	})
 }
 
 func TestAdviceMakesANewIndex(t *testing.T) {
@@ -305,31 +302,28 @@ func TestAdviceMendsWhatIsWrong(t *testing.T) {
 // TestHalfFilledFieldIsFilled adds the field that scores linearly to an index
 // whose documents have their norms, and has some of them written again.
 func TestHalfFilledFieldIsFilled(t *testing.T) {
-	for _, e := range allEngines(t) {
-		t.Run(e.name, func(t *testing.T) {
-			e.require(t)
-			const index = "advise-half"
-			const stored = `"akin_norm":{"properties":{"body":{"type":"float","index":false}}},"akin_norm_weights":{"properties":{"body":{"type":"keyword"}}}`
-			e.makeIndex(t, index, `{"settings":{"number_of_shards":1,"number_of_replicas":0,"similarity":{"akin_linear":{"type":"BM25","k1":20000,"b":0}}},
-				"mappings":{"properties":{"body":{"type":"text"},`+stored+`}}}`)
-			docs := advisedDocs(10)
-			for i := range docs {
-				docs[i].fields["akin_norm"] = map[string]any{"body": i + 1}
-				docs[i].fields["akin_norm_weights"] = map[string]any{"body": "0123456789abcdef"}
-			}
-			e.index(t, index, docs)
-			e.must(t, http.MethodPut, "/"+index+"/_mapping", `{"properties":{"body":{"type":"text","fields":{"akin":{"type":"text","similarity":"akin_linear","norms":false}}}}}`)
-			e.index(t, index, docs[:6])
-			a := adviseOn(t, e, index, "body", "")
-			a.wants(t, 1, "note k1 20000", "MISSING text in body.akin 4 of 10 documents", "ok norms all 10 documents, by the weights 0123456789abcdef (10)")
-			if n := strings.Count(a.stdout, "POST /"); n != 1 {
-				t.Errorf("%d requests, want _update_by_query alone:\n%s", n, a.stdout)
-			}
-			a.follow(t)
-			a.awaitReady(t)
-			docs[3].fields["akin_norm_weights"] = map[string]any{"body": "fedcba9876543210"}
-			e.index(t, index, docs[3:4])
-			adviseOn(t, e, index, "body", "").wants(t, 1, fmt.Sprintf("WRONG norms not all are by the same weights: %s (9), %s (1)", "0123456789abcdef", "fedcba9876543210"))
-		})
-	}
+	eachEngine(t, func(t *testing.T, e *engine) {
+		const index = "advise-half"
+		const stored = `"akin_norm":{"properties":{"body":{"type":"float","index":false}}},"akin_norm_weights":{"properties":{"body":{"type":"keyword"}}}`
+		e.makeIndex(t, index, `{"settings":{"number_of_shards":1,"number_of_replicas":0,"similarity":{"akin_linear":{"type":"BM25","k1":20000,"b":0}}},
+			"mappings":{"properties":{"body":{"type":"text"},`+stored+`}}}`)
+		docs := advisedDocs(10)
+		for i := range docs {
+			docs[i].fields["akin_norm"] = map[string]any{"body": i + 1}
+			docs[i].fields["akin_norm_weights"] = map[string]any{"body": "0123456789abcdef"}
+		}
+		e.index(t, index, docs)
+		e.must(t, http.MethodPut, "/"+index+"/_mapping", `{"properties":{"body":{"type":"text","fields":{"akin":{"type":"text","similarity":"akin_linear","norms":false}}}}}`)
+		e.index(t, index, docs[:6])
+		a := adviseOn(t, e, index, "body", "")
+		a.wants(t, 1, "note k1 20000", "MISSING text in body.akin 4 of 10 documents", "ok norms all 10 documents, by the weights 0123456789abcdef (10)")
+		if n := strings.Count(a.stdout, "POST /"); n != 1 {
+			t.Errorf("%d requests, want _update_by_query alone:\n%s", n, a.stdout)
+		}
+		a.follow(t)
+		a.awaitReady(t)
+		docs[3].fields["akin_norm_weights"] = map[string]any{"body": "fedcba9876543210"}
+		e.index(t, index, docs[3:4])
+		adviseOn(t, e, index, "body", "").wants(t, 1, fmt.Sprintf("WRONG norms not all are by the same weights: %s (9), %s (1)", "0123456789abcdef", "fedcba9876543210"))
+	})
 }

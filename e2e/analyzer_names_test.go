@@ -29,25 +29,22 @@ func TestFieldsThatTheEngineKeepsApartStayApart(t *testing.T) {
 	for i := range 50 {
 		docs = append(docs, document{fmt.Sprint("filler ", i), map[string]any{"a": "filler", "b": "filler", "c": "filler"}})
 	}
-	for _, e := range allEngines(t) {
-		t.Run(e.name, func(t *testing.T) {
-			e.require(t)
-			e.makeIndex(t, namesIndex, namesDefinition)
-			e.index(t, namesIndex, docs)
-			a := serveRelated(t, e, file, nil)
-			for fields, want := range map[string][]string{
-				`"a","b"`: {"a car red"},
-				`"a","c"`: {"a automobile, c red", "a car red", "a car, c red"},
-			} {
-				body := `{"query":{"multi_match":{"query":"car red","type":"cross_fields","operator":"and","fields":[` + fields + `]}}}`
-				hits, err := a.search(t.Context(), "/"+namesIndex+"/_search", body)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if got := sortedIDs(hits); !slices.Equal(got, want) {
-					t.Errorf("%s: hits %q, want %q", fields, got, want)
-				}
+	eachEngine(t, func(t *testing.T, e *engine) {
+		e.makeIndex(t, namesIndex, namesDefinition)
+		e.index(t, namesIndex, docs)
+		a := serveRelated(t, e, file, nil)
+		for fields, want := range map[string][]string{
+			`"a","b"`: {"a car red"},
+			`"a","c"`: {"a automobile, c red", "a car red", "a car, c red"},
+		} {
+			body := `{"query":{"multi_match":{"query":"car red","type":"cross_fields","operator":"and","fields":[` + fields + `]}}}`
+			hits, err := a.search(t.Context(), "/"+namesIndex+"/_search", body)
+			if err != nil {
+				t.Fatal(err)
 			}
-		})
-	}
+			if got := sortedIDs(hits); !slices.Equal(got, want) {
+				t.Errorf("%s: hits %q, want %q", fields, got, want)
+			}
+		}
+	})
 }

@@ -22,25 +22,22 @@ func TestClientLibrariesWorkAsWithoutAkin(t *testing.T) {
 		documents = append(documents, section{"id": d.id, "fields": d.fields})
 	}
 	fixture := writeFile(t, "fixture.json", `{"definition":`+relatedDefinition+`,"documents":`+toJSON(t, documents)+`}`)
-	for _, e := range allEngines(t) {
+	eachEngine(t, func(t *testing.T, e *engine) {
 		programs := slices.DeleteFunc(slices.Clone(clientPrograms), func(p clientProgram) bool { return !slices.Contains(p.engines, e.name) })
 		if len(programs) == 0 {
-			continue // no library is made for this engine
+			return // no library is made for this engine
 		}
-		t.Run(e.name, func(t *testing.T) {
-			e.require(t)
-			idle := serveClients(t, e, section{"name": "main", "file": matrix, "indices": []string{"akin-e2e-elsewhere"}})
-			wide := serveClients(t, e, section{"name": "main", "file": matrix})
-			for _, p := range programs {
-				t.Run(p.name, func(t *testing.T) {
-					direct := p.runFresh(t, e, e.url, fixture)
-					p.checkErrors(t, direct.steps)
-					compareRuns(t, direct, p.runFresh(t, e, idle.url, fixture))
-					compareWidened(t, direct, p.runFresh(t, e, wide.url, fixture))
-				})
-			}
-		})
-	}
+		idle := serveClients(t, e, section{"name": "main", "file": matrix, "indices": []string{"akin-e2e-elsewhere"}})
+		wide := serveClients(t, e, section{"name": "main", "file": matrix})
+		for _, p := range programs {
+			t.Run(p.name, func(t *testing.T) {
+				direct := p.runFresh(t, e, e.url, fixture)
+				p.checkErrors(t, direct.steps)
+				compareRuns(t, direct, p.runFresh(t, e, idle.url, fixture))
+				compareWidened(t, direct, p.runFresh(t, e, wide.url, fixture))
+			})
+		}
+	})
 }
 
 // serveClients starts akin before e with one matrix.

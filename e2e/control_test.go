@@ -116,122 +116,113 @@ func (r rawRequest) with(parameters string, header ...string) rawRequest {
 // direct ones: the engines refuse parameters that they do not know, so that none
 // of akin's can have come through.
 func TestAkinIsSwitchedOffOnEveryEndpoint(t *testing.T) {
-	for _, e := range allEngines(t) {
-		t.Run(e.name, func(t *testing.T) {
-			e.require(t)
-			makeRelated(t, e)
-			a := serveControlled(t, e, nil)
-			for name, r := range controlledRequests() {
-				want := exchange(t, e.url, r.with("pretty=false")).stable(t)
-				for _, ways := range [][]string{
-					{"pretty=false", "X-Akin: off"},
-					{"pretty=false&akin=OFF"},
-					{"pretty=false&akin_profile=opt-out"},
-					{"pretty=false&akin_profile=unknown&akin=nonsense"},
-					{"akin=off&pretty=false", "X-Akin: explain,off", "X-Akin-Profile: other"},
-				} {
-					before := a.metric(t, requestsMetric, `outcome="unchanged"`)
-					got := exchange(t, a.url, r.with(ways[0], ways[1:]...))
-					got.header.Del("X-Akin-Explanation") // where explain was asked for
-					if got := got.stable(t); got != want {
-						t.Errorf("%s with %v:\n%s\ndirectly:\n%s", name, ways, got, want)
-					}
-					if n := a.metric(t, requestsMetric, `outcome="unchanged"`) - before; n != 1 {
-						t.Errorf("%s with %v: %v searches are counted as left alone", name, ways, n)
-					}
+	eachEngine(t, func(t *testing.T, e *engine) {
+		makeRelated(t, e)
+		a := serveControlled(t, e, nil)
+		for name, r := range controlledRequests() {
+			want := exchange(t, e.url, r.with("pretty=false")).stable(t)
+			for _, ways := range [][]string{
+				{"pretty=false", "X-Akin: off"},
+				{"pretty=false&akin=OFF"},
+				{"pretty=false&akin_profile=opt-out"},
+				{"pretty=false&akin_profile=unknown&akin=nonsense"},
+				{"akin=off&pretty=false", "X-Akin: explain,off", "X-Akin-Profile: other"},
+			} {
+				before := a.metric(t, requestsMetric, `outcome="unchanged"`)
+				got := exchange(t, a.url, r.with(ways[0], ways[1:]...))
+				got.header.Del("X-Akin-Explanation") // where explain was asked for
+				if got := got.stable(t); got != want {
+					t.Errorf("%s with %v:\n%s\ndirectly:\n%s", name, ways, got, want)
+				}
+				if n := a.metric(t, requestsMetric, `outcome="unchanged"`) - before; n != 1 {
+					t.Errorf("%s with %v: %v searches are counted as left alone", name, ways, n)
 				}
 			}
-		})
-	}
+		}
+	})
 }
 
 // TestParametersOfAkinWorkOnEveryEndpoint asks for an explanation by every
 // endpoint that the engine has.
 func TestParametersOfAkinWorkOnEveryEndpoint(t *testing.T) {
-	for _, e := range allEngines(t) {
-		t.Run(e.name, func(t *testing.T) {
-			e.require(t)
-			makeRelated(t, e)
-			a := serveControlled(t, e, nil)
-			tried := 0
-			for name, r := range controlledRequests() {
-				direct := exchange(t, e.url, r.with("pretty=false"))
-				if direct.status != "200 OK" {
-					continue // the engine has no such endpoint
+	eachEngine(t, func(t *testing.T, e *engine) {
+		makeRelated(t, e)
+		a := serveControlled(t, e, nil)
+		tried := 0
+		for name, r := range controlledRequests() {
+			direct := exchange(t, e.url, r.with("pretty=false"))
+			if direct.status != "200 OK" {
+				continue // the engine has no such endpoint
+			}
+			tried++
+			t.Run(name, func(t *testing.T) {
+				got := exchange(t, a.url, r.with("akin=explain&pretty=false&akin_profile=one-term", "X-Akin: dry-run"))
+				record := a.recordOf(t, got)
+				if got.header.Del("X-Akin-Explanation"); got.stable(t) != direct.stable(t) {
+					t.Errorf("a dry run answers\n%s\ndirectly:\n%s", got.stable(t), direct.stable(t))
 				}
-				tried++
-				t.Run(name, func(t *testing.T) {
-					got := exchange(t, a.url, r.with("akin=explain&pretty=false&akin_profile=one-term", "X-Akin: dry-run"))
-					record := a.recordOf(t, got)
-					if got.header.Del("X-Akin-Explanation"); got.stable(t) != direct.stable(t) {
-						t.Errorf("a dry run answers\n%s\ndirectly:\n%s", got.stable(t), direct.stable(t))
-					}
-					if record.Outcome != "rewritten" || record.Sent != "original" || record.Profile != "one-term" || record.AddedTerms != 1 {
-						t.Errorf("the record of a dry run: %+v", record)
-					}
-					got = exchange(t, a.url, r.with("akin=explain&pretty=false"))
-					record = a.recordOf(t, got)
-					if got.status != "200 OK" || record.Outcome != "rewritten" || record.Sent != "rewritten" || record.AddedTerms == 0 {
-						t.Errorf("%s; the record: %+v", got.status, record)
-					}
-				})
-			}
-			if tried < 6 {
-				t.Errorf("%d endpoints of %s were tried", tried, e.name)
-			}
-		})
-	}
+				if record.Outcome != "rewritten" || record.Sent != "original" || record.Profile != "one-term" || record.AddedTerms != 1 {
+					t.Errorf("the record of a dry run: %+v", record)
+				}
+				got = exchange(t, a.url, r.with("akin=explain&pretty=false"))
+				record = a.recordOf(t, got)
+				if got.status != "200 OK" || record.Outcome != "rewritten" || record.Sent != "rewritten" || record.AddedTerms == 0 {
+					t.Errorf("%s; the record: %+v", got.status, record)
+				}
+			})
+		}
+		if tried < 6 {
+			t.Errorf("%d endpoints of %s were tried", tried, e.name)
+		}
+	})
 }
 
 func TestProfilesRewriteDifferently(t *testing.T) {
-	for _, e := range allEngines(t) {
-		t.Run(e.name, func(t *testing.T) {
-			e.require(t)
-			makeRelated(t, e)
-			a := serveControlled(t, e, nil)
-			direct := sortedIDs(e.searchRelated(t, relatedSearch("car")))
-			for _, tt := range []struct {
-				name, query string
-				header      []string
-				more        []string // found beyond what the direct search finds
-				matrix      string
-			}{
-				{"none", "", nil, []string{"automobile"}, "first@"},
-				{"another matrix", "?akin_profile=other", nil, []string{"lorry"}, "second@"},
-				{"another matrix, by header", "", []string{"X-Akin-Profile: other"}, []string{"lorry"}, "second@"},
-				{"the same hits", "?akin_profile=reorder", nil, nil, "first@"},
-				{"parameter before header", "?akin_profile=reorder", []string{"X-Akin-Profile: other"}, nil, "first@"},
-				{"switched off", "?akin_profile=opt-out", nil, nil, ""},
-				{"unknown", "?akin_profile=Other", nil, nil, ""},
-			} {
-				t.Run(tt.name, func(t *testing.T) {
-					query := strings.TrimPrefix(tt.query+"&akin=explain", "&")
-					answer := exchange(t, a.url, carSearch("?"+strings.TrimPrefix(query, "?"), tt.header...))
-					got := idsOf(t, answer)
-					slices.Sort(got)
-					want := slices.Sorted(slices.Values(append(slices.Clone(direct), tt.more...)))
-					if !slices.Equal(got, want) {
-						t.Errorf("found %v, want %v", got, want)
+	eachEngine(t, func(t *testing.T, e *engine) {
+		makeRelated(t, e)
+		a := serveControlled(t, e, nil)
+		direct := sortedIDs(e.searchRelated(t, relatedSearch("car")))
+		for _, tt := range []struct {
+			name, query string
+			header      []string
+			more        []string // found beyond what the direct search finds
+			matrix      string
+		}{
+			{"none", "", nil, []string{"automobile"}, "first@"},
+			{"another matrix", "?akin_profile=other", nil, []string{"lorry"}, "second@"},
+			{"another matrix, by header", "", []string{"X-Akin-Profile: other"}, []string{"lorry"}, "second@"},
+			{"the same hits", "?akin_profile=reorder", nil, nil, "first@"},
+			{"parameter before header", "?akin_profile=reorder", []string{"X-Akin-Profile: other"}, nil, "first@"},
+			{"switched off", "?akin_profile=opt-out", nil, nil, ""},
+			{"unknown", "?akin_profile=Other", nil, nil, ""},
+		} {
+			t.Run(tt.name, func(t *testing.T) {
+				query := strings.TrimPrefix(tt.query+"&akin=explain", "&")
+				answer := exchange(t, a.url, carSearch("?"+strings.TrimPrefix(query, "?"), tt.header...))
+				got := idsOf(t, answer)
+				slices.Sort(got)
+				want := slices.Sorted(slices.Values(append(slices.Clone(direct), tt.more...)))
+				if !slices.Equal(got, want) {
+					t.Errorf("found %v, want %v", got, want)
+				}
+				record := a.recordOf(t, answer)
+				if tt.matrix == "" {
+					if record.Outcome != "unchanged" || len(record.Clauses) > 0 {
+						t.Errorf("the record: %+v", record)
 					}
-					record := a.recordOf(t, answer)
-					if tt.matrix == "" {
-						if record.Outcome != "unchanged" || len(record.Clauses) > 0 {
-							t.Errorf("the record: %+v", record)
-						}
-					} else if len(record.Clauses) != 1 || !strings.HasPrefix(record.Clauses[0].Matrix, tt.matrix) {
-						t.Errorf("the record: %+v, want matrix %s", record, tt.matrix)
-					}
-				})
-			}
-			if n := a.metric(t, requestsMetric, `reason="unknown_profile"`); n != 1 {
-				t.Errorf("%v searches with an unknown profile are counted:\n%s", n, requestMetrics(t, a))
-			}
-			shown := a.admin.must(t, http.MethodPost, "/_akin/expand/"+relatedIndex+"?akin_profile=other", relatedSearch("car"))
-			if !strings.Contains(string(shown), `"lorry"`) || strings.Contains(string(shown), `"automobile"`) {
-				t.Errorf("/_akin/expand with a profile shows %s", shown)
-			}
-		})
-	}
+				} else if len(record.Clauses) != 1 || !strings.HasPrefix(record.Clauses[0].Matrix, tt.matrix) {
+					t.Errorf("the record: %+v, want matrix %s", record, tt.matrix)
+				}
+			})
+		}
+		if n := a.metric(t, requestsMetric, `reason="unknown_profile"`); n != 1 {
+			t.Errorf("%v searches with an unknown profile are counted:\n%s", n, requestMetrics(t, a))
+		}
+		shown := a.admin.must(t, http.MethodPost, "/_akin/expand/"+relatedIndex+"?akin_profile=other", relatedSearch("car"))
+		if !strings.Contains(string(shown), `"lorry"`) || strings.Contains(string(shown), `"automobile"`) {
+			t.Errorf("/_akin/expand with a profile shows %s", shown)
+		}
+	})
 }
 
 func TestExplanationOfASearch(t *testing.T) {
@@ -282,51 +273,48 @@ func TestExplanationOfASearch(t *testing.T) {
 // TestShadowModeAnswersWithTheOriginal sends searches whose expansion finds one
 // document more, at another place, and looks at what the metrics say.
 func TestShadowModeAnswersWithTheOriginal(t *testing.T) {
-	for _, e := range allEngines(t) {
-		t.Run(e.name, func(t *testing.T) {
-			e.require(t)
-			makeRelated(t, e)
-			a := serveControlled(t, e, section{"shadow": 1})
-			const searches = 5
-			for i := range searches {
-				r := carSearch(fmt.Sprintf("?batched_reduce_size=%d", 10+i))
-				want := exchange(t, e.url, r).stable(t)
-				if got := exchange(t, a.url, r).stable(t); got != want {
-					t.Errorf("the answer in shadow mode:\n%s\ndirectly:\n%s", got, want)
-				}
+	eachEngine(t, func(t *testing.T, e *engine) {
+		makeRelated(t, e)
+		a := serveControlled(t, e, section{"shadow": 1})
+		const searches = 5
+		for i := range searches {
+			r := carSearch(fmt.Sprintf("?batched_reduce_size=%d", 10+i))
+			want := exchange(t, e.url, r).stable(t)
+			if got := exchange(t, a.url, r).stable(t); got != want {
+				t.Errorf("the answer in shadow mode:\n%s\ndirectly:\n%s", got, want)
 			}
-			waitFor(t, 20*time.Second, "the shadows", func() error {
-				if n := a.metric(t, "akin_shadow_searches_total", `outcome="compared"`); n != searches {
-					return fmt.Errorf("%v are compared", n)
-				}
-				return nil
-			})
-			for _, tt := range []struct {
-				metric, labels string
-				want           float64
-			}{
-				{"akin_shadow_overlap_at_10_count", "", searches},
-				{"akin_shadow_overlap_at_10_sum", "", searches * 0.75}, // three of four
-				{"akin_shadow_hits_total", `search="original"`, searches * 3},
-				{"akin_shadow_hits_total", `search="expanded"`, searches * 4},
-				{"akin_shadow_duration_seconds_count", `search="original"`, searches},
-				{"akin_shadow_duration_seconds_count", `search="expanded"`, searches},
-				{"akin_shadow_searches_total", "", searches},
-				{requestsMetric, `reason="shadow"`, searches},
-			} {
-				if got := a.metric(t, tt.metric, tt.labels); got != tt.want {
-					t.Errorf("%s{%s} = %v, want %v", tt.metric, tt.labels, got, tt.want)
-				}
+		}
+		waitFor(t, 20*time.Second, "the shadows", func() error {
+			if n := a.metric(t, "akin_shadow_searches_total", `outcome="compared"`); n != searches {
+				return fmt.Errorf("%v are compared", n)
 			}
-			scroll := controlledRequests()["scroll"].with("pretty=false")
-			if got, want := exchange(t, a.url, scroll).stable(t), exchange(t, e.url, scroll).stable(t); got != want {
-				t.Errorf("a scroll in shadow mode answers\n%s\ndirectly:\n%s", got, want)
-			}
-			if n := a.metric(t, "akin_shadow_searches_total"); n != searches {
-				t.Errorf("a scroll has a shadow: %v", n)
-			}
+			return nil
 		})
-	}
+		for _, tt := range []struct {
+			metric, labels string
+			want           float64
+		}{
+			{"akin_shadow_overlap_at_10_count", "", searches},
+			{"akin_shadow_overlap_at_10_sum", "", searches * 0.75}, // three of four
+			{"akin_shadow_hits_total", `search="original"`, searches * 3},
+			{"akin_shadow_hits_total", `search="expanded"`, searches * 4},
+			{"akin_shadow_duration_seconds_count", `search="original"`, searches},
+			{"akin_shadow_duration_seconds_count", `search="expanded"`, searches},
+			{"akin_shadow_searches_total", "", searches},
+			{requestsMetric, `reason="shadow"`, searches},
+		} {
+			if got := a.metric(t, tt.metric, tt.labels); got != tt.want {
+				t.Errorf("%s{%s} = %v, want %v", tt.metric, tt.labels, got, tt.want)
+			}
+		}
+		scroll := controlledRequests()["scroll"].with("pretty=false")
+		if got, want := exchange(t, a.url, scroll).stable(t), exchange(t, e.url, scroll).stable(t); got != want {
+			t.Errorf("a scroll in shadow mode answers\n%s\ndirectly:\n%s", got, want)
+		}
+		if n := a.metric(t, "akin_shadow_searches_total"); n != searches {
+			t.Errorf("a scroll has a shadow: %v", n)
+		}
+	})
 }
 
 // TestRefusedSearchIsNotedInItsRecord sends a search with a mistake of the

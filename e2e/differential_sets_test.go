@@ -17,29 +17,26 @@ import (
 // aggregations, with "widen" for all that was found and more.
 func TestSimilaritiesOrderTheHitsAnew(t *testing.T) {
 	open := openMatrix(t)
-	for _, e := range allEngines(t) {
-		t.Run(e.name, func(t *testing.T) {
-			e.require(t)
-			same := startContenders(t, e, open, section{"matching": "same"})
-			wider := startContenders(t, e, open, section{"matching": "widen"})
-			sent := 0
-			for _, shards := range []int{1, 3} {
-				makeGenerated(t, e, shards)
-				for kind := range generatedKinds {
-					t.Run(fmt.Sprintf("%d shards, %s", shards, generatedKinds[kind].name), func(t *testing.T) {
-						sent += compareSets(t, e, same, wider, shareOf(t, e, kind), shards)
-					})
-				}
+	eachEngine(t, func(t *testing.T, e *engine) {
+		same := startContenders(t, e, open, section{"matching": "same"})
+		wider := startContenders(t, e, open, section{"matching": "widen"})
+		sent := 0
+		for _, shards := range []int{1, 3} {
+			makeGenerated(t, e, shards)
+			for kind := range generatedKinds {
+				t.Run(fmt.Sprintf("%d shards, %s", shards, generatedKinds[kind].name), func(t *testing.T) {
+					sent += compareSets(t, e, same, wider, shareOf(t, e, kind), shards)
+				})
 			}
-			checkNoFallback(t, same)
-			checkNoFallback(t, wider)
-			// Each search goes twice through two of them.
-			all := slices.Concat(same, wider)
-			if n := tally(t, all, requestsMetric, rewrittenOutcome); n < float64(2*sent) {
-				t.Errorf("%v of %d searches were rewritten, want half", n, 4*sent)
-			}
-		})
-	}
+		}
+		checkNoFallback(t, same)
+		checkNoFallback(t, wider)
+		// Each search goes twice through two of them.
+		all := slices.Concat(same, wider)
+		if n := tally(t, all, requestsMetric, rewrittenOutcome); n < float64(2*sent) {
+			t.Errorf("%v of %d searches were rewritten, want half", n, 4*sent)
+		}
+	})
 }
 
 // compareSets compares the sets of hits of every eighth search for each number

@@ -138,25 +138,22 @@ func TestTermsWithoutEffectChangeNothing(t *testing.T) {
 	weightless := section{"matching": "same", "strength": section{"linear": 0, "grouped": 0, "saturated": 0}}
 	// A rescored search chooses the hits to order by a λ of its own.
 	chooses := func(c contender) bool { return c.name == "rescored" }
-	for _, e := range allEngines(t) {
-		t.Run(e.name, func(t *testing.T) {
-			e.require(t)
-			contenders := startContenders(t, e, hidden, nil)
-			d := differential{engine: e, hidden: len(contenders), worst: map[string]float64{}, rewritten: make([]share, len(generatedKinds))}
-			contenders = append(contenders, slices.DeleteFunc(startContenders(t, e, open, weightless), chooses)...)
-			d.contenders = contenders
-			for _, shards := range []int{1, 3} {
-				makeGenerated(t, e, shards)
-				for kind := range generatedKinds {
-					name := fmt.Sprintf("%d shards, %s", shards, generatedKinds[kind].name)
-					t.Run(name, func(t *testing.T) { d.run(t, kind, shards) })
-				}
+	eachEngine(t, func(t *testing.T, e *engine) {
+		contenders := startContenders(t, e, hidden, nil)
+		d := differential{engine: e, hidden: len(contenders), worst: map[string]float64{}, rewritten: make([]share, len(generatedKinds))}
+		contenders = append(contenders, slices.DeleteFunc(startContenders(t, e, open, weightless), chooses)...)
+		d.contenders = contenders
+		for _, shards := range []int{1, 3} {
+			makeGenerated(t, e, shards)
+			for kind := range generatedKinds {
+				name := fmt.Sprintf("%d shards, %s", shards, generatedKinds[kind].name)
+				t.Run(name, func(t *testing.T) { d.run(t, kind, shards) })
 			}
-			checkNoFallback(t, contenders)
-			d.checkRewritten(t)
-			t.Logf("%d searches, largest relative differences of scores: %v", d.searches, d.worst)
-		})
-	}
+		}
+		checkNoFallback(t, contenders)
+		d.checkRewritten(t)
+		t.Logf("%d searches, largest relative differences of scores: %v", d.searches, d.worst)
+	})
 }
 
 // A differential compares searches through akin with direct ones.

@@ -87,39 +87,37 @@ func TestMultiSearchIsRewrittenItemByItem(t *testing.T) {
 	for _, item := range items {
 		lines.WriteString(item.header + "\n" + item.body + "\n")
 	}
-	for _, e := range allEngines(t) {
-		t.Run(e.name, func(t *testing.T) {
-			a := serveEndpoints(t, e, nil)
-			for name, r := range map[string]rawRequest{
-				"ndjson":    {method: "POST", target: "/" + relatedIndex + "/_msearch", header: []string{ndjsonType}, body: lines.String()},
-				"json, GET": {method: "GET", target: "/" + relatedIndex + "/_msearch", header: []string{jsonType}, body: lines.String()},
-				"gzip":      {method: "POST", target: "/" + relatedIndex + "/_msearch", header: []string{ndjsonType, "Content-Encoding: gzip", "Accept-Encoding: gzip"}, body: gzipped(t, lines.String())},
-			} {
-				t.Run(name, func(t *testing.T) {
-					direct, through := both(t, e, a, r)
-					direct.body, through.body = unzipped(t, direct), unzipped(t, through)
-					want, got := readMulti(t, direct), readMulti(t, through)
-					if len(want) != len(items) || len(got) != len(items) {
-						t.Fatalf("%d items directly, %d through akin, want %d", len(want), len(got), len(items))
+	eachEngine(t, func(t *testing.T, e *engine) {
+		a := serveEndpoints(t, e, nil)
+		for name, r := range map[string]rawRequest{
+			"ndjson":    {method: "POST", target: "/" + relatedIndex + "/_msearch", header: []string{ndjsonType}, body: lines.String()},
+			"json, GET": {method: "GET", target: "/" + relatedIndex + "/_msearch", header: []string{jsonType}, body: lines.String()},
+			"gzip":      {method: "POST", target: "/" + relatedIndex + "/_msearch", header: []string{ndjsonType, "Content-Encoding: gzip", "Accept-Encoding: gzip"}, body: gzipped(t, lines.String())},
+		} {
+			t.Run(name, func(t *testing.T) {
+				direct, through := both(t, e, a, r)
+				direct.body, through.body = unzipped(t, direct), unzipped(t, through)
+				want, got := readMulti(t, direct), readMulti(t, through)
+				if len(want) != len(items) || len(got) != len(items) {
+					t.Fatalf("%d items directly, %d through akin, want %d", len(want), len(got), len(items))
+				}
+				for k, item := range items {
+					before, after := stableItem(want[k]), stableItem(got[k])
+					switch {
+					case item.added == "" && before != after:
+						t.Errorf("item %d: directly %s\nthrough akin %s", k, before, after)
+					case item.added != "" && (!strings.Contains(after, `"_id":"`+item.added+`"`) || !strings.Contains(after, `"status":200`)):
+						t.Errorf("item %d: %s", k, after)
 					}
-					for k, item := range items {
-						before, after := stableItem(want[k]), stableItem(got[k])
-						switch {
-						case item.added == "" && before != after:
-							t.Errorf("item %d: directly %s\nthrough akin %s", k, before, after)
-						case item.added != "" && (!strings.Contains(after, `"_id":"`+item.added+`"`) || !strings.Contains(after, `"status":200`)):
-							t.Errorf("item %d: %s", k, after)
-						}
-					}
-				})
-			}
-			// Filtered, so that failures are not shown: nothing else is shown either.
-			r := rawRequest{method: "POST", target: "/" + relatedIndex + "/_msearch?filter_path=responses.hits.hits._id", header: []string{ndjsonType}, body: "{}\n" + relatedSearch("car") + "\n"}
-			if got := readMulti(t, exchange(t, a.url, r)); len(got) != 1 || !strings.Contains(string(got[0]), `{"_id":"automobile"}`) || strings.Contains(string(got[0]), "error") {
-				t.Errorf("filtered: %s", got)
-			}
-		})
-	}
+				}
+			})
+		}
+		// Filtered, so that failures are not shown: nothing else is shown either.
+		r := rawRequest{method: "POST", target: "/" + relatedIndex + "/_msearch?filter_path=responses.hits.hits._id", header: []string{ndjsonType}, body: "{}\n" + relatedSearch("car") + "\n"}
+		if got := readMulti(t, exchange(t, a.url, r)); len(got) != 1 || !strings.Contains(string(got[0]), `{"_id":"automobile"}`) || strings.Contains(string(got[0]), "error") {
+			t.Errorf("filtered: %s", got)
+		}
+	})
 }
 
 // unzipped returns the body of an answer, decompressed.
@@ -140,22 +138,20 @@ func unzipped(t *testing.T, r rawResponse) string {
 }
 
 func TestCountAgreesWithSearch(t *testing.T) {
-	for _, e := range allEngines(t) {
-		t.Run(e.name, func(t *testing.T) {
-			a := serveEndpoints(t, e, nil)
-			for _, q := range relatedQueries {
-				body := `{"query":` + q.query + `}`
-				total := a.searchRelated(t, body).Hits.Total.Value
-				if got := countOf(t, a.cluster, "/"+relatedIndex+"/_count", body); got != total {
-					t.Errorf("%s: the count is %d, the search finds %d", q.name, got, total)
-				}
+	eachEngine(t, func(t *testing.T, e *engine) {
+		a := serveEndpoints(t, e, nil)
+		for _, q := range relatedQueries {
+			body := `{"query":` + q.query + `}`
+			total := a.searchRelated(t, body).Hits.Total.Value
+			if got := countOf(t, a.cluster, "/"+relatedIndex+"/_count", body); got != total {
+				t.Errorf("%s: the count is %d, the search finds %d", q.name, got, total)
 			}
-			const target = "/" + relatedIndex + "/_count?q=car&df=body"
-			if direct, through := countOf(t, e.cluster, target, ""), countOf(t, a.cluster, target, ""); through <= direct {
-				t.Errorf("q: the count is %d directly, %d through akin", direct, through)
-			}
-		})
-	}
+		}
+		const target = "/" + relatedIndex + "/_count?q=car&df=body"
+		if direct, through := countOf(t, e.cluster, target, ""), countOf(t, a.cluster, target, ""); through <= direct {
+			t.Errorf("q: the count is %d directly, %d through akin", direct, through)
+		}
+	})
 }
 
 func countOf(t *testing.T, c cluster, target, body string) int {
@@ -169,73 +165,67 @@ func countOf(t *testing.T, c cluster, target, body string) int {
 
 // With matching: same a count stays as it is, and so does what it counts.
 func TestCountStaysWithMatchingSame(t *testing.T) {
-	for _, e := range allEngines(t) {
-		t.Run(e.name, func(t *testing.T) {
-			a := serveEndpoints(t, e, section{"matching": "same"})
-			const target, body = "/" + relatedIndex + "/_count", `{"query":{"match":{"body":"car"}}}`
-			if a.rewrites(t, func() {
-				if direct, through := countOf(t, e.cluster, target, body), countOf(t, a.cluster, target, body); through != direct {
-					t.Errorf("the count is %d directly, %d through akin", direct, through)
-				}
-			}) {
-				t.Error("the count is rewritten")
+	eachEngine(t, func(t *testing.T, e *engine) {
+		a := serveEndpoints(t, e, section{"matching": "same"})
+		const target, body = "/" + relatedIndex + "/_count", `{"query":{"match":{"body":"car"}}}`
+		if a.rewrites(t, func() {
+			if direct, through := countOf(t, e.cluster, target, body), countOf(t, a.cluster, target, body); through != direct {
+				t.Errorf("the count is %d directly, %d through akin", direct, through)
 			}
-		})
-	}
+		}) {
+			t.Error("the count is rewritten")
+		}
+	})
 }
 
 func TestValidateTellsOfTheRewrittenQuery(t *testing.T) {
-	for _, e := range allEngines(t) {
-		t.Run(e.name, func(t *testing.T) {
-			a := serveEndpoints(t, e, nil)
-			for _, target := range []string{"/" + relatedIndex + "/_validate/query?explain=true", "/" + relatedIndex + "/_validate/query?rewrite=true"} {
-				answer := string(a.must(t, http.MethodPost, target, `{"query":{"match":{"body":"car"}}}`))
-				if !strings.Contains(answer, `"valid":true`) || !strings.Contains(answer, "automobile") {
-					t.Errorf("%s: %s", target, answer)
-				}
+	eachEngine(t, func(t *testing.T, e *engine) {
+		a := serveEndpoints(t, e, nil)
+		for _, target := range []string{"/" + relatedIndex + "/_validate/query?explain=true", "/" + relatedIndex + "/_validate/query?rewrite=true"} {
+			answer := string(a.must(t, http.MethodPost, target, `{"query":{"match":{"body":"car"}}}`))
+			if !strings.Contains(answer, `"valid":true`) || !strings.Contains(answer, "automobile") {
+				t.Errorf("%s: %s", target, answer)
 			}
-			for _, body := range []string{
-				`{"query":{"query_string":{"query":"car AND (","default_field":"body"}}}`,
-				`{"query":{"bool":{"should":[{"match":{"body":"car"}},{"nope":{}}]}}}`,
-				`{"query":{"bool":{"should":[{"match":{"body":"car"}},{"range":{"n":{"gte":"x"}}}]}}}`,
-			} {
-				direct, through := both(t, e, a, rawRequest{method: "POST", target: "/" + relatedIndex + "/_validate/query", header: []string{jsonType}, body: body})
-				if want, got := direct.stable(t), through.stable(t); got != want || !strings.Contains(got, `"valid":false`) {
-					t.Errorf("%s: directly %s\nthrough akin %s", body, want, got)
-				}
+		}
+		for _, body := range []string{
+			`{"query":{"query_string":{"query":"car AND (","default_field":"body"}}}`,
+			`{"query":{"bool":{"should":[{"match":{"body":"car"}},{"nope":{}}]}}}`,
+			`{"query":{"bool":{"should":[{"match":{"body":"car"}},{"range":{"n":{"gte":"x"}}}]}}}`,
+		} {
+			direct, through := both(t, e, a, rawRequest{method: "POST", target: "/" + relatedIndex + "/_validate/query", header: []string{jsonType}, body: body})
+			if want, got := direct.stable(t), through.stable(t); got != want || !strings.Contains(got, `"valid":false`) {
+				t.Errorf("%s: directly %s\nthrough akin %s", body, want, got)
 			}
-		})
-	}
+		}
+	})
 }
 
 // An explanation is of the query that a search runs: it matches the same
 // documents, with the same scores.
 func TestExplainIsOfTheRewrittenQuery(t *testing.T) {
-	for _, e := range allEngines(t) {
-		t.Run(e.name, func(t *testing.T) {
-			a := serveEndpoints(t, e, section{"scoring": "linear"})
-			for _, hit := range a.searchRelated(t, relatedSearch("car")).Hits.Hits {
-				var answer struct {
-					Matched     bool
-					Explanation struct{ Value float64 }
-				}
-				target := "/" + relatedIndex + "/_explain/" + hit.ID
-				if err := json.Unmarshal(a.must(t, http.MethodPost, target, `{"query":{"match":{"body":"car"}}}`), &answer); err != nil {
-					t.Fatal(err)
-				}
-				// Single precision, printed with up to nine digits.
-				if !answer.Matched || math.Abs(answer.Explanation.Value-hit.Score) > 1e-5*hit.Score {
-					t.Errorf("%s: explained as %+v, found with %v", hit.ID, answer, hit.Score)
-				}
+	eachEngine(t, func(t *testing.T, e *engine) {
+		a := serveEndpoints(t, e, section{"scoring": "linear"})
+		for _, hit := range a.searchRelated(t, relatedSearch("car")).Hits.Hits {
+			var answer struct {
+				Matched     bool
+				Explanation struct{ Value float64 }
 			}
-			for _, id := range []string{"lorry", "none"} {
-				direct, through := both(t, e, a, rawRequest{method: "GET", target: "/" + relatedIndex + "/_explain/" + id + "?q=car&df=body"})
-				if want, got := direct.status, through.status; got != want || strings.Contains(through.body, `"matched":true`) {
-					t.Errorf("%s: directly %s, through akin %s: %s", id, want, got, through.body)
-				}
+			target := "/" + relatedIndex + "/_explain/" + hit.ID
+			if err := json.Unmarshal(a.must(t, http.MethodPost, target, `{"query":{"match":{"body":"car"}}}`), &answer); err != nil {
+				t.Fatal(err)
 			}
-		})
-	}
+			// Single precision, printed with up to nine digits.
+			if !answer.Matched || math.Abs(answer.Explanation.Value-hit.Score) > 1e-5*hit.Score {
+				t.Errorf("%s: explained as %+v, found with %v", hit.ID, answer, hit.Score)
+			}
+		}
+		for _, id := range []string{"lorry", "none"} {
+			direct, through := both(t, e, a, rawRequest{method: "GET", target: "/" + relatedIndex + "/_explain/" + id + "?q=car&df=body"})
+			if want, got := direct.status, through.status; got != want || strings.Contains(through.body, `"matched":true`) {
+				t.Errorf("%s: directly %s, through akin %s: %s", id, want, got, through.body)
+			}
+		}
+	})
 }
 
 func TestRankEvalEvaluatesRewrittenSearches(t *testing.T) {
@@ -243,106 +233,102 @@ func TestRankEvalEvaluatesRewrittenSearches(t *testing.T) {
 		`{"_index":"` + relatedIndex + `","_id":"automobile","rating":1},{"_index":"` + relatedIndex + `","_id":"car","rating":1}]}` +
 		`%s],"metric":{"recall":{"k":20}}}`
 	broken := `,{"id":"broken","request":{"query":{"query_string":{"query":"car AND (","default_field":"body"}}},"ratings":[{"_index":"` + relatedIndex + `","_id":"car","rating":1}]}`
-	for _, e := range allEngines(t) {
-		t.Run(e.name, func(t *testing.T) {
-			a := serveEndpoints(t, e, nil)
-			r := rawRequest{method: "POST", target: "/" + relatedIndex + "/_rank_eval", header: []string{jsonType}, body: fmt.Sprintf(body, "")}
-			if !served(t, e, a, r) {
-				return
+	eachEngine(t, func(t *testing.T, e *engine) {
+		a := serveEndpoints(t, e, nil)
+		r := rawRequest{method: "POST", target: "/" + relatedIndex + "/_rank_eval", header: []string{jsonType}, body: fmt.Sprintf(body, "")}
+		if !served(t, e, a, r) {
+			return
+		}
+		score := func(answer rawResponse) float64 {
+			var page struct {
+				Score float64 `json:"metric_score"`
 			}
-			score := func(answer rawResponse) float64 {
-				var page struct {
-					Score float64 `json:"metric_score"`
-				}
-				if err := json.Unmarshal([]byte(answer.body), &page); err != nil || answer.status != "200 OK" {
-					t.Fatalf("%v: %s", err, answer.body)
-				}
-				return page.Score
+			if err := json.Unmarshal([]byte(answer.body), &page); err != nil || answer.status != "200 OK" {
+				t.Fatalf("%v: %s", err, answer.body)
 			}
-			for _, query := range []string{"", "?filter_path=metric_score"} {
-				r.target = "/" + relatedIndex + "/_rank_eval" + query
-				direct, through := both(t, e, a, r)
-				if before, after := score(direct), score(through); before != 0.5 || after != 1 {
-					t.Errorf("%s: recall %v directly, %v through akin, want 1/2 and 1", query, before, after)
-				}
-				if query != "" && through.body != `{"metric_score":1.0}` {
-					t.Errorf("filtered: %s", through.body)
-				}
-			}
-			// One search fails, whose failure cannot be told from one of ours: the
-			// answer is that to the original.
-			r.target, r.body = "/"+relatedIndex+"/_rank_eval", fmt.Sprintf(body, broken)
+			return page.Score
+		}
+		for _, query := range []string{"", "?filter_path=metric_score"} {
+			r.target = "/" + relatedIndex + "/_rank_eval" + query
 			direct, through := both(t, e, a, r)
-			if want, got := direct.stable(t), through.stable(t); got != want || !strings.Contains(got, `"broken"`) {
-				t.Errorf("directly %s\nthrough akin %s", want, got)
+			if before, after := score(direct), score(through); before != 0.5 || after != 1 {
+				t.Errorf("%s: recall %v directly, %v through akin, want 1/2 and 1", query, before, after)
 			}
-			off := serveRelated(t, e, relatedFile(t, vectorsA), section{"rank_eval": false})
-			r.body = fmt.Sprintf(body, "")
-			direct, through = both(t, e, off, r)
-			if want, got := direct.stable(t), through.stable(t); got != want {
-				t.Errorf("switched off: directly %s\nthrough akin %s", want, got)
+			if query != "" && through.body != `{"metric_score":1.0}` {
+				t.Errorf("filtered: %s", through.body)
 			}
-		})
-	}
+		}
+		// One search fails, whose failure cannot be told from one of ours: the
+		// answer is that to the original.
+		r.target, r.body = "/"+relatedIndex+"/_rank_eval", fmt.Sprintf(body, broken)
+		direct, through := both(t, e, a, r)
+		if want, got := direct.stable(t), through.stable(t); got != want || !strings.Contains(got, `"broken"`) {
+			t.Errorf("directly %s\nthrough akin %s", want, got)
+		}
+		off := serveRelated(t, e, relatedFile(t, vectorsA), section{"rank_eval": false})
+		r.body = fmt.Sprintf(body, "")
+		direct, through = both(t, e, off, r)
+		if want, got := direct.stable(t), through.stable(t); got != want {
+			t.Errorf("switched off: directly %s\nthrough akin %s", want, got)
+		}
+	})
 }
 
 func TestTemplatesAreRenderedAndRewritten(t *testing.T) {
 	const stored = "akin-e2e-template"
 	source := "{\n  \"query\": {\"match\": {\"body\": \"{{words}}\"}},\n  \"size\": 100, \"_source\": false}"
-	for _, e := range allEngines(t) {
-		t.Run(e.name, func(t *testing.T) {
-			a := serveEndpoints(t, e, nil)
-			inline := `{"source":` + quote(source) + `,"params":{"words":"car"}}`
-			post := func(target, body string) rawRequest {
-				return rawRequest{method: "POST", target: target, header: []string{jsonType}, body: body}
-			}
-			one, several := "/"+relatedIndex+"/_search/template", "/"+relatedIndex+"/_msearch/template"
-			if !served(t, e, a, post(one, inline)) {
-				return
-			}
-			e.must(t, http.MethodPut, "/_scripts/"+stored, `{"script":{"lang":"mustache","source":`+quote(source)+`}}`)
-			t.Cleanup(func() { _, _, _ = e.call(context.Background(), http.MethodDelete, "/_scripts/"+stored, "") })
-			byID := `{"id":"` + stored + `","params":{"words":"car"}}`
-			absent := `{"id":"akin-e2e-absent","params":{}}`
-			for name, r := range map[string]rawRequest{
-				"inline":      post(one, inline),
-				"as object":   post(one, `{"source":{"query":{"match":{"body":"{{words}}"}}},"params":{"words":"car"}}`),
-				"stored":      post(one, byID),
-				"options":     post(one+"?preference=_local&typed_keys=true", `{"explain":true,"profile":true,"id":"`+stored+`","params":{"words":"car"}}`),
-				"total":       post(one+"?rest_total_hits_as_int=true", byID),
-				"scroll":      post(one+"?scroll=1m", byID),
-				"filtered":    post(one+"?filter_path=hits.hits._id", byID),
-				"GET":         {method: "GET", target: one, header: []string{jsonType}, body: byID},
-				"several":     {method: "POST", target: several, header: []string{ndjsonType}, body: "{}\n" + byID + "\n{\"preference\":\"_local\"}\n" + inline + "\n"},
-				"odd strings": post(one, `{"source":`+quote(source)+`,"params":{"words":"car \"{{x}}\" }}} \\ é <&>"}}`),
-			} {
-				t.Run(name, func(t *testing.T) {
-					direct, through := both(t, e, a, r)
-					if through.status != "200 OK" || strings.Contains(direct.body, `"_id":"automobile"`) || !strings.Contains(through.body, `"_id":"automobile"`) {
-						t.Errorf("directly %s\nthrough akin %s", direct.body, through.body)
-					}
-					if want, got := membersOf(t, direct.body), membersOf(t, through.body); !slices.Equal(want, got) {
-						t.Errorf("members directly %v, through akin %v", want, got)
-					}
-				})
-			}
-			for name, r := range map[string]rawRequest{
-				"nothing to add":     post(one, `{"id":"`+stored+`","params":{"words":"canoe"}}`),
-				"absent":             post(one, absent),
-				"one of two absent":  {method: "POST", target: several, header: []string{ndjsonType}, body: "{}\n" + byID + "\n{}\n" + absent + "\n"},
-				"ignored parameter":  post(one+"?q=boat", byID),
-				"unknown parameter":  post(one+"?akin_e2e=1", byID),
-				"renders to no JSON": post(one, `{"source":"{{words}}","params":{"words":"car"}}`),
-			} {
-				t.Run(name, func(t *testing.T) {
-					direct, through := both(t, e, a, r)
-					if want, got := direct.stable(t), through.stable(t); got != want {
-						t.Errorf("directly %s\nthrough akin %s", want, got)
-					}
-				})
-			}
-		})
-	}
+	eachEngine(t, func(t *testing.T, e *engine) {
+		a := serveEndpoints(t, e, nil)
+		inline := `{"source":` + quote(source) + `,"params":{"words":"car"}}`
+		post := func(target, body string) rawRequest {
+			return rawRequest{method: "POST", target: target, header: []string{jsonType}, body: body}
+		}
+		one, several := "/"+relatedIndex+"/_search/template", "/"+relatedIndex+"/_msearch/template"
+		if !served(t, e, a, post(one, inline)) {
+			return
+		}
+		e.must(t, http.MethodPut, "/_scripts/"+stored, `{"script":{"lang":"mustache","source":`+quote(source)+`}}`)
+		t.Cleanup(func() { _, _, _ = e.call(context.Background(), http.MethodDelete, "/_scripts/"+stored, "") })
+		byID := `{"id":"` + stored + `","params":{"words":"car"}}`
+		absent := `{"id":"akin-e2e-absent","params":{}}`
+		for name, r := range map[string]rawRequest{
+			"inline":      post(one, inline),
+			"as object":   post(one, `{"source":{"query":{"match":{"body":"{{words}}"}}},"params":{"words":"car"}}`),
+			"stored":      post(one, byID),
+			"options":     post(one+"?preference=_local&typed_keys=true", `{"explain":true,"profile":true,"id":"`+stored+`","params":{"words":"car"}}`),
+			"total":       post(one+"?rest_total_hits_as_int=true", byID),
+			"scroll":      post(one+"?scroll=1m", byID),
+			"filtered":    post(one+"?filter_path=hits.hits._id", byID),
+			"GET":         {method: "GET", target: one, header: []string{jsonType}, body: byID},
+			"several":     {method: "POST", target: several, header: []string{ndjsonType}, body: "{}\n" + byID + "\n{\"preference\":\"_local\"}\n" + inline + "\n"},
+			"odd strings": post(one, `{"source":`+quote(source)+`,"params":{"words":"car \"{{x}}\" }}} \\ é <&>"}}`),
+		} {
+			t.Run(name, func(t *testing.T) {
+				direct, through := both(t, e, a, r)
+				if through.status != "200 OK" || strings.Contains(direct.body, `"_id":"automobile"`) || !strings.Contains(through.body, `"_id":"automobile"`) {
+					t.Errorf("directly %s\nthrough akin %s", direct.body, through.body)
+				}
+				if want, got := membersOf(t, direct.body), membersOf(t, through.body); !slices.Equal(want, got) {
+					t.Errorf("members directly %v, through akin %v", want, got)
+				}
+			})
+		}
+		for name, r := range map[string]rawRequest{
+			"nothing to add":     post(one, `{"id":"`+stored+`","params":{"words":"canoe"}}`),
+			"absent":             post(one, absent),
+			"one of two absent":  {method: "POST", target: several, header: []string{ndjsonType}, body: "{}\n" + byID + "\n{}\n" + absent + "\n"},
+			"ignored parameter":  post(one+"?q=boat", byID),
+			"unknown parameter":  post(one+"?akin_e2e=1", byID),
+			"renders to no JSON": post(one, `{"source":"{{words}}","params":{"words":"car"}}`),
+		} {
+			t.Run(name, func(t *testing.T) {
+				direct, through := both(t, e, a, r)
+				if want, got := direct.stable(t), through.stable(t); got != want {
+					t.Errorf("directly %s\nthrough akin %s", want, got)
+				}
+			})
+		}
+	})
 }
 
 // membersOf returns the names of the members of an answer, and of the first of
@@ -365,83 +351,77 @@ func membersOf(t *testing.T, body string) []string {
 }
 
 func TestAsyncSearchIsRewritten(t *testing.T) {
-	for _, e := range allEngines(t) {
-		t.Run(e.name, func(t *testing.T) {
-			a := serveEndpoints(t, e, nil)
-			r := rawRequest{method: "POST", target: "/" + relatedIndex + "/_async_search", header: []string{jsonType}, body: relatedSearch("car")}
-			if served(t, e, a, r) && !strings.Contains(exchange(t, a.url, r).body, `"_id":"automobile"`) {
-				t.Errorf("not rewritten: %s", exchange(t, a.url, r).body)
-			}
-		})
-	}
+	eachEngine(t, func(t *testing.T, e *engine) {
+		a := serveEndpoints(t, e, nil)
+		r := rawRequest{method: "POST", target: "/" + relatedIndex + "/_async_search", header: []string{jsonType}, body: relatedSearch("car")}
+		if served(t, e, a, r) && !strings.Contains(exchange(t, a.url, r).body, `"_id":"automobile"`) {
+			t.Errorf("not rewritten: %s", exchange(t, a.url, r).body)
+		}
+	})
 }
 
 // Elasticsearch 7 searches by paths with a type. Later engines store documents
 // by some of them, which have to arrive as they are.
 func TestTypedPathsSearchWhereThereAreTypes(t *testing.T) {
-	for _, e := range allEngines(t) {
-		t.Run(e.name, func(t *testing.T) {
-			a := serveEndpoints(t, e, nil)
-			body := `{"query":{"match":{"body":"car"}}}`
-			for _, r := range []rawRequest{
-				{method: "POST", target: "/_search", header: []string{jsonType}, body: body},
-				{method: "GET", target: "/_search", header: []string{jsonType}, body: body},
-				{method: "POST", target: "/_count", header: []string{jsonType}, body: body},
-				{method: "POST", target: "/_msearch", header: []string{ndjsonType}, body: "{}\n" + body + "\n"},
-				{method: "GET", target: "/automobile/_explain", header: []string{jsonType}, body: body},
-				{method: "POST", target: "/_validate/query?explain=true", header: []string{jsonType}, body: body},
-			} {
-				r.target = "/" + relatedIndex + "/_doc" + r.target
-				var direct, through rawResponse
-				rewritten := a.rewrites(t, func() { direct, through = both(t, e, a, r) })
-				if typed := e.name == "elasticsearch7"; rewritten != typed {
-					t.Errorf("%s %s: rewritten: %v\ndirectly %s\nthrough akin %s", r.method, r.target, rewritten, direct.body, through.body)
-				}
-				// A second write of a document answers 200 instead of 201.
-				if direct.status[0] != through.status[0] && !strings.HasSuffix(r.target, "_explain") {
-					t.Errorf("%s %s: directly %s, through akin %s", r.method, r.target, direct.status, through.status)
-				}
+	eachEngine(t, func(t *testing.T, e *engine) {
+		a := serveEndpoints(t, e, nil)
+		body := `{"query":{"match":{"body":"car"}}}`
+		for _, r := range []rawRequest{
+			{method: "POST", target: "/_search", header: []string{jsonType}, body: body},
+			{method: "GET", target: "/_search", header: []string{jsonType}, body: body},
+			{method: "POST", target: "/_count", header: []string{jsonType}, body: body},
+			{method: "POST", target: "/_msearch", header: []string{ndjsonType}, body: "{}\n" + body + "\n"},
+			{method: "GET", target: "/automobile/_explain", header: []string{jsonType}, body: body},
+			{method: "POST", target: "/_validate/query?explain=true", header: []string{jsonType}, body: body},
+		} {
+			r.target = "/" + relatedIndex + "/_doc" + r.target
+			var direct, through rawResponse
+			rewritten := a.rewrites(t, func() { direct, through = both(t, e, a, r) })
+			if typed := e.name == "elasticsearch7"; rewritten != typed {
+				t.Errorf("%s %s: rewritten: %v\ndirectly %s\nthrough akin %s", r.method, r.target, rewritten, direct.body, through.body)
 			}
-			if e.name == "elasticsearch7" {
-				return
+			// A second write of a document answers 200 instead of 201.
+			if direct.status[0] != through.status[0] && !strings.HasSuffix(r.target, "_explain") {
+				t.Errorf("%s %s: directly %s, through akin %s", r.method, r.target, direct.status, through.status)
 			}
-			for _, id := range []string{"_search", "_count"} {
-				if stored := string(e.must(t, http.MethodGet, "/"+relatedIndex+"/_doc/"+id+"?filter_path=_source", "")); stored != `{"_source":`+body+`}` {
-					t.Errorf("stored as %s: %s", id, stored)
-				}
+		}
+		if e.name == "elasticsearch7" {
+			return
+		}
+		for _, id := range []string{"_search", "_count"} {
+			if stored := string(e.must(t, http.MethodGet, "/"+relatedIndex+"/_doc/"+id+"?filter_path=_source", "")); stored != `{"_source":`+body+`}` {
+				t.Errorf("stored as %s: %s", id, stored)
 			}
-		})
-	}
+		}
+	})
 }
 
 // A search of several that the cluster refuses in its rewritten form alone gets
 // the answer to the original.
 func TestItemRefusedForItsClausesIsAnsweredByTheOriginal(t *testing.T) {
 	const limit = `{"transient":{"indices.query.bool.max_clause_count":%s}}`
-	for _, e := range allEngines(t) {
-		t.Run(e.name, func(t *testing.T) {
-			a := serveEndpoints(t, e, section{"scoring": "linear"})
-			if e.family != "opensearch" || !e.ours {
-				return // the limit of the others cannot be changed while they run
-			}
-			t.Cleanup(func() { // the test's own context has ended by then
-				_, _, _ = e.call(context.Background(), http.MethodPut, "/_cluster/settings", fmt.Sprintf(limit, "null"))
-			})
-			// The original has two clauses for its two words.
-			e.must(t, http.MethodPut, "/_cluster/settings", fmt.Sprintf(limit, "2"))
-			for _, r := range []rawRequest{
-				{method: "POST", target: "/" + relatedIndex + "/_msearch", header: []string{ndjsonType}, body: "{}\n" + relatedSearch("car boat") + "\n{}\n" + relatedSearch("lorry") + "\n"},
-				{method: "POST", target: "/" + relatedIndex + "/_validate/query?explain=true", header: []string{jsonType}, body: `{"query":{"match":{"body":"boat car"}}}`},
-				{method: "POST", target: relatedPath, header: []string{jsonType}, body: relatedSearch("boat car")},
-			} {
-				direct, through := both(t, e, a, r)
-				if want, got := direct.stable(t), through.stable(t); got != want {
-					t.Errorf("%s: directly %s\nthrough akin %s", r.target, want, got)
-				}
-			}
-			if n := a.metric(t, "akin_refused_searches_total", `original="taken"`); n == 0 {
-				t.Errorf("no refusal is counted:\n%s", requestMetrics(t, a))
-			}
+	eachEngine(t, func(t *testing.T, e *engine) {
+		a := serveEndpoints(t, e, section{"scoring": "linear"})
+		if e.family != "opensearch" || !e.ours {
+			return // the limit of the others cannot be changed while they run
+		}
+		t.Cleanup(func() { // the test's own context has ended by then
+			_, _, _ = e.call(context.Background(), http.MethodPut, "/_cluster/settings", fmt.Sprintf(limit, "null"))
 		})
-	}
+		// The original has two clauses for its two words.
+		e.must(t, http.MethodPut, "/_cluster/settings", fmt.Sprintf(limit, "2"))
+		for _, r := range []rawRequest{
+			{method: "POST", target: "/" + relatedIndex + "/_msearch", header: []string{ndjsonType}, body: "{}\n" + relatedSearch("car boat") + "\n{}\n" + relatedSearch("lorry") + "\n"},
+			{method: "POST", target: "/" + relatedIndex + "/_validate/query?explain=true", header: []string{jsonType}, body: `{"query":{"match":{"body":"boat car"}}}`},
+			{method: "POST", target: relatedPath, header: []string{jsonType}, body: relatedSearch("boat car")},
+		} {
+			direct, through := both(t, e, a, r)
+			if want, got := direct.stable(t), through.stable(t); got != want {
+				t.Errorf("%s: directly %s\nthrough akin %s", r.target, want, got)
+			}
+		}
+		if n := a.metric(t, "akin_refused_searches_total", `original="taken"`); n == 0 {
+			t.Errorf("no refusal is counted:\n%s", requestMetrics(t, a))
+		}
+	})
 }

@@ -20,7 +20,7 @@ import (
 type engineKind struct {
 	name    string
 	minJDK  int
-	family  string // engines of a family analyze alike
+	family  string // of whom they are
 	scripts bool   // runs painless scripts as it is started here
 }
 
@@ -149,9 +149,10 @@ func (e *engine) awaitServing(home string) error {
 	return fmt.Errorf("does not serve:\n%s", e.proc.tail())
 }
 
-// allEngines returns the engines of this run and starts them side by side.
-// Each sub-test has to require its own.
-func allEngines(t *testing.T) []*engine {
+// eachEngine runs f on each engine of this run, side by side as far as
+// -parallel lets it: a search keeps one processor busy. It returns when all
+// have ended.
+func eachEngine(t *testing.T, f func(t *testing.T, e *engine)) {
 	t.Helper()
 	all, err := engines()
 	if err != nil {
@@ -160,7 +161,15 @@ func allEngines(t *testing.T) []*engine {
 	for _, e := range all {
 		go func() { _ = e.start() }() // require reports the error
 	}
-	return all
+	t.Run("on", func(t *testing.T) {
+		for _, e := range all {
+			t.Run(e.name, func(t *testing.T) {
+				t.Parallel()
+				e.require(t)
+				f(t, e)
+			})
+		}
+	})
 }
 
 // oneEngine returns the first engine of this run: for behavior that does not

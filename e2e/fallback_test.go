@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/internal/freeport"
 )
 
 // A badSearch is a search that akin cannot expand, or the cluster not answer.
@@ -67,34 +69,31 @@ func badSearches() []badSearch {
 // but for what two direct searches differ in, and looks at the metrics.
 func TestWhatCannotBeExpandedAnswersAsWithoutAkin(t *testing.T) {
 	file := relatedFile(t, vectorsA)
-	for _, e := range allEngines(t) {
-		t.Run(e.name, func(t *testing.T) {
-			e.require(t)
-			makeRelated(t, e)
-			e.makeIndex(t, "akin-e2e-closed", relatedDefinition)
-			e.must(t, http.MethodPost, "/akin-e2e-closed/_close", "")
-			e.makeIndex(t, "akin-e2e-empty", `{"settings":{"number_of_shards":1,"number_of_replicas":0}}`)
-			e.makeIndex(t, "akin-e2e-keyword", `{"settings":{"number_of_shards":1,"number_of_replicas":0},
-				"mappings":{"properties":{"body":{"type":"keyword"}}}}`)
-			a := serveRelated(t, e, file, nil)
-			for _, s := range badSearches() {
-				t.Run(s.name, func(t *testing.T) {
-					labels := []string{`outcome="` + s.outcome, s.reason}
-					before := a.metric(t, requestsMetric, labels...)
-					direct, through := exchange(t, e.url, s.rawRequest).stable(t), exchange(t, a.url, s.rawRequest).stable(t)
-					if diff := cmp.Diff(direct, through); diff != "" {
-						t.Errorf("(-direct +through akin):\n%s", diff)
-					}
-					if s.outcome != "" && a.metric(t, requestsMetric, labels...) != before+1 {
-						t.Errorf("not counted under %v:\n%s", labels, requestMetrics(t, a))
-					}
-				})
-			}
-			if n := a.metric(t, requestsMetric, rewrittenOutcome); n > 3 {
-				t.Errorf("%v of the searches were rewritten:\n%s", n, requestMetrics(t, a))
-			}
-		})
-	}
+	eachEngine(t, func(t *testing.T, e *engine) {
+		makeRelated(t, e)
+		e.makeIndex(t, "akin-e2e-closed", relatedDefinition)
+		e.must(t, http.MethodPost, "/akin-e2e-closed/_close", "")
+		e.makeIndex(t, "akin-e2e-empty", `{"settings":{"number_of_shards":1,"number_of_replicas":0}}`)
+		e.makeIndex(t, "akin-e2e-keyword", `{"settings":{"number_of_shards":1,"number_of_replicas":0},
+			"mappings":{"properties":{"body":{"type":"keyword"}}}}`)
+		a := serveRelated(t, e, file, nil)
+		for _, s := range badSearches() {
+			t.Run(s.name, func(t *testing.T) {
+				labels := []string{`outcome="` + s.outcome, s.reason}
+				before := a.metric(t, requestsMetric, labels...)
+				direct, through := exchange(t, e.url, s.rawRequest).stable(t), exchange(t, a.url, s.rawRequest).stable(t)
+				if diff := cmp.Diff(direct, through); diff != "" {
+					t.Errorf("(-direct +through akin):\n%s", diff)
+				}
+				if s.outcome != "" && a.metric(t, requestsMetric, labels...) != before+1 {
+					t.Errorf("not counted under %v:\n%s", labels, requestMetrics(t, a))
+				}
+			})
+		}
+		if n := a.metric(t, requestsMetric, rewrittenOutcome); n > 3 {
+			t.Errorf("%v of the searches were rewritten:\n%s", n, requestMetrics(t, a))
+		}
+	})
 }
 
 // requestMetrics returns the lines of the metric of requests.
@@ -113,32 +112,29 @@ func requestMetrics(t *testing.T, a *akin) string {
 // that it may use them.
 func TestRefusedSearchIsAnsweredFromTheOriginal(t *testing.T) {
 	file := relatedFile(t, vectorsA)
-	for _, e := range allEngines(t) {
+	eachEngine(t, func(t *testing.T, e *engine) {
 		if !e.scripts {
-			continue // nothing to bar
+			return // nothing to bar
 		}
-		t.Run(e.name, func(t *testing.T) {
-			e.require(t)
-			if !e.ours {
-				t.Skip("needs an engine of our own: it changes a cluster setting")
-			}
-			makeRelated(t, e)
-			a := serveRelated(t, e, file, nil)
-			if hits := a.searchRelated(t, relatedSearch("car")); !strings.Contains(strings.Join(hits.ids(), " "), "automobile") {
-				t.Fatalf("not expanded at first: %v", hits.ids())
-			}
-			setExpensiveQueries(t, e, "false")
-			t.Cleanup(func() { setExpensiveQueries(t, e, "null") })
-			r := rawRequest{method: "POST", target: relatedPath, header: []string{jsonType}, body: relatedSearch("car")}
-			direct, through := exchange(t, e.url, r).stable(t), exchange(t, a.url, r).stable(t)
-			if diff := cmp.Diff(direct, through); diff != "" {
-				t.Errorf("(-direct +through akin):\n%s", diff)
-			}
-			if n := a.metric(t, "akin_refused_searches_total"); n != 1 {
-				t.Errorf("akin_refused_searches_total = %v, want 1", n)
-			}
-		})
-	}
+		if !e.ours {
+			t.Skip("needs an engine of our own: it changes a cluster setting")
+		}
+		makeRelated(t, e)
+		a := serveRelated(t, e, file, nil)
+		if hits := a.searchRelated(t, relatedSearch("car")); !strings.Contains(strings.Join(hits.ids(), " "), "automobile") {
+			t.Fatalf("not expanded at first: %v", hits.ids())
+		}
+		setExpensiveQueries(t, e, "false")
+		t.Cleanup(func() { setExpensiveQueries(t, e, "null") })
+		r := rawRequest{method: "POST", target: relatedPath, header: []string{jsonType}, body: relatedSearch("car")}
+		direct, through := exchange(t, e.url, r).stable(t), exchange(t, a.url, r).stable(t)
+		if diff := cmp.Diff(direct, through); diff != "" {
+			t.Errorf("(-direct +through akin):\n%s", diff)
+		}
+		if n := a.metric(t, "akin_refused_searches_total"); n != 1 {
+			t.Errorf("akin_refused_searches_total = %v, want 1", n)
+		}
+	})
 }
 
 func setExpensiveQueries(t *testing.T, e *engine, value string) {
@@ -152,7 +148,7 @@ func setExpensiveQueries(t *testing.T, e *engine, value string) {
 
 // TestClusterAwayIsA502InItsOwnShape: no node listens.
 func TestClusterAwayIsA502InItsOwnShape(t *testing.T) {
-	port, err := freePort()
+	port, err := freeport.Pick()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +229,7 @@ func TestRequestThatTheClusterDropsIsNotRepeated(t *testing.T) {
 func TestAnotherNodeAnswersWhereOneIsAway(t *testing.T) {
 	e := oneEngine(t)
 	makeRelated(t, e)
-	port, err := freePort()
+	port, err := freeport.Pick()
 	if err != nil {
 		t.Fatal(err)
 	}

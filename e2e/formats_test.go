@@ -31,31 +31,28 @@ func TestSearchWhoseAnswerHidesFailuresIsAnsweredByTheOriginal(t *testing.T) {
 		"failures wanted": {post("/_search?"+hits+"&allow_partial_search_results=true", relatedSearch("car")), 0},
 		"a count":         {post("/_count?format=yaml", count), 0},
 	}
-	for _, e := range allEngines(t) {
+	eachEngine(t, func(t *testing.T, e *engine) {
 		if !e.scripts {
-			continue // nothing is rescored without
+			return // nothing is rescored without
 		}
-		t.Run(e.name, func(t *testing.T) {
-			e.require(t)
-			makeNarrow(t, e, `"index.max_rescore_window":10`)
-			for name, tt := range tests {
-				t.Run(name, func(t *testing.T) {
-					// What was learnt of the limit would keep the next one whole.
-					a := serveRelated(t, e, relatedFile(t, vectorsA), nil)
-					direct, through := both(t, e, a, tt.rawRequest)
-					if tt.refused > 0 && (through.status != "200 OK" || through.body != direct.body) {
-						t.Errorf("directly %q\nthrough akin %q", direct.body, through.body)
-					}
-					if n := a.metric(t, "akin_refused_searches_total", `original="taken"`); n != tt.refused {
-						t.Errorf("%v refusals are counted, want %v", n, tt.refused)
-					}
-					if n := a.metric(t, requestsMetric, rewrittenOutcome); n != 1 {
-						t.Errorf("%v searches are rewritten:\n%s", n, requestMetrics(t, a))
-					}
-				})
-			}
-		})
-	}
+		makeNarrow(t, e, `"index.max_rescore_window":10`)
+		for name, tt := range tests {
+			t.Run(name, func(t *testing.T) {
+				// What was learnt of the limit would keep the next one whole.
+				a := serveRelated(t, e, relatedFile(t, vectorsA), nil)
+				direct, through := both(t, e, a, tt.rawRequest)
+				if tt.refused > 0 && (through.status != "200 OK" || through.body != direct.body) {
+					t.Errorf("directly %q\nthrough akin %q", direct.body, through.body)
+				}
+				if n := a.metric(t, "akin_refused_searches_total", `original="taken"`); n != tt.refused {
+					t.Errorf("%v refusals are counted, want %v", n, tt.refused)
+				}
+				if n := a.metric(t, requestsMetric, rewrittenOutcome); n != 1 {
+					t.Errorf("%v searches are rewritten:\n%s", n, requestMetrics(t, a))
+				}
+			})
+		}
+	})
 }
 
 // Where no shard fails, the formats are those that the client asks for, of the
@@ -65,48 +62,45 @@ func TestRewrittenSearchIsAnsweredInTheFormatOfTheClient(t *testing.T) {
 		return rawRequest{method: "POST", target: "/" + relatedIndex + endpoint, header: append(header, contentType), body: body}
 	}
 	lines := "{}\n" + relatedSearch("car") + "\n"
-	for _, e := range allEngines(t) {
-		t.Run(e.name, func(t *testing.T) {
-			e.require(t)
-			makeRelated(t, e)
-			a := serveRelated(t, e, relatedFile(t, vectorsA), nil)
-			for name, tt := range map[string]struct {
-				rawRequest
+	eachEngine(t, func(t *testing.T, e *engine) {
+		makeRelated(t, e)
+		a := serveRelated(t, e, relatedFile(t, vectorsA), nil)
+		for name, tt := range map[string]struct {
+			rawRequest
 
-				contains  string // besides the format of the direct answer
-				rewritten bool
-			}{
-				"YAML":              {post("/_search?format=yaml&filter_path=hits.hits._id", jsonType, relatedSearch("car")), `_id: "automobile"`, true},
-				"CBOR":              {post("/_search", jsonType, relatedSearch("car"), "Accept: application/cbor"), "automobile", true},
-				"filtered":          {post("/_search?filter_path=hits.hits._id", jsonType, relatedSearch("car")), `{"_id":"automobile"}`, true},
-				"deflate":           {post("/_search", jsonType, relatedSearch("car"), "Accept-Encoding: deflate"), `"_id":"automobile"`, true},
-				"several":           {post("/_msearch", ndjsonType, lines, "Accept-Encoding: deflate, identity"), `"_id":"automobile"`, true},
-				"several in YAML":   {post("/_msearch?format=yaml", ndjsonType, lines), "responses:", false},
-				"a count in YAML":   {post("/_count?format=yaml", jsonType, `{"query":{"match":{"body":"car"}}}`), "count: 4", true},
-				"validated as YAML": {post("/_validate/query", jsonType, `{"query":{"match":{"body":"car"}}}`, "Accept: application/yaml"), "valid: true", false},
-			} {
-				t.Run(name, func(t *testing.T) {
-					direct := exchange(t, e.url, tt.rawRequest)
-					var through rawResponse
-					if rewritten := a.rewrites(t, func() { through = exchange(t, a.url, tt.rawRequest) }); rewritten != tt.rewritten {
-						t.Errorf("rewritten: %v\n%s", rewritten, requestMetrics(t, a))
-					}
-					if want, got := direct.header.Get("Content-Type"), through.header.Get("Content-Type"); got != want {
-						t.Errorf("the type is %q, want %q", got, want)
-					}
-					if through.status != "200 OK" || !strings.Contains(through.body, tt.contains) {
-						t.Errorf("%s %q does not contain %q", through.status, through.body, tt.contains)
-					}
-				})
-			}
-			if n := a.metric(t, requestsMetric, `reason="answer_format"`); n != 2 {
-				t.Errorf("%v are left alone for their format, want 2", n)
-			}
-			if n := a.metric(t, "akin_refused_searches_total"); n != 0 {
-				t.Errorf("%v refusals are counted, want none", n)
-			}
-		})
-	}
+			contains  string // besides the format of the direct answer
+			rewritten bool
+		}{
+			"YAML":              {post("/_search?format=yaml&filter_path=hits.hits._id", jsonType, relatedSearch("car")), `_id: "automobile"`, true},
+			"CBOR":              {post("/_search", jsonType, relatedSearch("car"), "Accept: application/cbor"), "automobile", true},
+			"filtered":          {post("/_search?filter_path=hits.hits._id", jsonType, relatedSearch("car")), `{"_id":"automobile"}`, true},
+			"deflate":           {post("/_search", jsonType, relatedSearch("car"), "Accept-Encoding: deflate"), `"_id":"automobile"`, true},
+			"several":           {post("/_msearch", ndjsonType, lines, "Accept-Encoding: deflate, identity"), `"_id":"automobile"`, true},
+			"several in YAML":   {post("/_msearch?format=yaml", ndjsonType, lines), "responses:", false},
+			"a count in YAML":   {post("/_count?format=yaml", jsonType, `{"query":{"match":{"body":"car"}}}`), "count: 4", true},
+			"validated as YAML": {post("/_validate/query", jsonType, `{"query":{"match":{"body":"car"}}}`, "Accept: application/yaml"), "valid: true", false},
+		} {
+			t.Run(name, func(t *testing.T) {
+				direct := exchange(t, e.url, tt.rawRequest)
+				var through rawResponse
+				if rewritten := a.rewrites(t, func() { through = exchange(t, a.url, tt.rawRequest) }); rewritten != tt.rewritten {
+					t.Errorf("rewritten: %v\n%s", rewritten, requestMetrics(t, a))
+				}
+				if want, got := direct.header.Get("Content-Type"), through.header.Get("Content-Type"); got != want {
+					t.Errorf("the type is %q, want %q", got, want)
+				}
+				if through.status != "200 OK" || !strings.Contains(through.body, tt.contains) {
+					t.Errorf("%s %q does not contain %q", through.status, through.body, tt.contains)
+				}
+			})
+		}
+		if n := a.metric(t, requestsMetric, `reason="answer_format"`); n != 2 {
+			t.Errorf("%v are left alone for their format, want 2", n)
+		}
+		if n := a.metric(t, "akin_refused_searches_total"); n != 0 {
+			t.Errorf("%v refusals are counted, want none", n)
+		}
+	})
 }
 
 // A search that is to be shown may come packed, as clients send it.

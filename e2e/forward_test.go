@@ -13,29 +13,26 @@ import (
 // to agree, which shows that the comparison is fair; the third has to agree
 // with them.
 func TestForwardedRequestsAnswerAsWithoutAkin(t *testing.T) {
-	for _, e := range allEngines(t) {
-		t.Run(e.name, func(t *testing.T) {
-			e.require(t)
-			steps := forwardSteps(t)
-			matrix := relatedFile(t, "car 1 0\nautomobile 0.9 0.1\nnumber -0.1 0.9\n")
-			a := startAkin(t, section{
-				"cluster":  section{"urls": []string{e.url}},
-				"matrices": []section{{"name": "main", "indices": []string{"*"}, "fields": []string{"*"}, "file": matrix}},
-			})
-			first, second, through := runSteps(t, e, e.url, steps), runSteps(t, e, e.url, steps), runSteps(t, e, a.url, steps)
-			for i, s := range steps {
-				t.Run(s.name, func(t *testing.T) {
-					want := first[i].stable(t)
-					if diff := cmp.Diff(want, second[i].stable(t)); diff != "" {
-						t.Fatalf("%s %s: two direct calls differ (-first +second):\n%s", s.method, s.target, diff)
-					}
-					if diff := cmp.Diff(want, through[i].stable(t)); diff != "" {
-						t.Errorf("%s %s (-direct +through akin):\n%s", s.method, s.target, diff)
-					}
-				})
-			}
+	eachEngine(t, func(t *testing.T, e *engine) {
+		steps := forwardSteps(t)
+		matrix := relatedFile(t, "car 1 0\nautomobile 0.9 0.1\nnumber -0.1 0.9\n")
+		a := startAkin(t, section{
+			"cluster":  section{"urls": []string{e.url}},
+			"matrices": []section{{"name": "main", "indices": []string{"*"}, "fields": []string{"*"}, "file": matrix}},
 		})
-	}
+		first, second, through := runSteps(t, e, e.url, steps), runSteps(t, e, e.url, steps), runSteps(t, e, a.url, steps)
+		for i, s := range steps {
+			t.Run(s.name, func(t *testing.T) {
+				want := first[i].stable(t)
+				if diff := cmp.Diff(want, second[i].stable(t)); diff != "" {
+					t.Fatalf("%s %s: two direct calls differ (-first +second):\n%s", s.method, s.target, diff)
+				}
+				if diff := cmp.Diff(want, through[i].stable(t)); diff != "" {
+					t.Errorf("%s %s (-direct +through akin):\n%s", s.method, s.target, diff)
+				}
+			})
+		}
+	})
 }
 
 var scrollID = regexp.MustCompile(`"_scroll_id":"([^"]*)"`)

@@ -16,48 +16,45 @@ import (
 // as they take, also where they add clauses themselves.
 func TestHardModeFillsTheClauseLimit(t *testing.T) {
 	const limit, neighbors = 1024, 1500
-	for _, e := range allEngines(t) {
-		t.Run(e.name, func(t *testing.T) {
-			e.require(t)
-			const index = "akin-e2e-hard-limit"
-			scripted := "no"
-			if e.scripts {
-				scripted = "auto"
-			}
-			docs := []document{{"car", map[string]any{"body": "car"}}, {"cars", map[string]any{"body": "car boat car"}}}
-			row := simmatrix.TermRow{Term: "car", DocFreq: 2}
-			rows := []simmatrix.TermRow{{Term: "boat", DocFreq: 1}}
-			for i := range neighbors {
-				word := fmt.Sprintf("word%04d", i)
-				docs = append(docs, document{word, map[string]any{"body": word}})
-				row.Neighbors = append(row.Neighbors, simmatrix.Neighbor{Term: word, Similarity: float32(neighbors-i) / neighbors, DocFreq: 1})
-				rows = append(rows, simmatrix.TermRow{Term: word, DocFreq: 1})
-			}
-			rows = append([]simmatrix.TermRow{rows[0], row}, rows[1:]...)
-			e.makeHardIndex(t, index, hardSetting{scripted: scripted, shards: 1}, "standard", docs)
-			dir := newDir(t, "hard")
-			files := hardFiles{filepath.Join(dir, "s.akin"), filepath.Join(dir, "w.akin")}
-			m, err := simmatrix.New(simmatrix.Meta{Docs: uint64(len(docs))}, rows)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var file bytes.Buffer
-			if err := simmatrix.Encode(&file, m); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(files.matrix, file.Bytes(), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			e.freezeWeights(t, index, files)
-			e.storeNorms(t, index, files)
-			a := startHardAkin(t, e, files, nil)
-			checkHardLimit(t, a, index, limit)
-			// Both have filters that the engine adds to each query itself.
-			e.must(t, http.MethodPut, "/"+index+"/_mapping", `{"properties":{"n":{"type":"nested","properties":{"x":{"type":"text"}}}}}`)
-			e.must(t, http.MethodPost, "/_aliases", `{"actions":[{"add":{"index":"`+index+`","alias":"`+index+`-some","filter":{"bool":{"must_not":[{"term":{"body":"lorry"}},{"term":{"body":"tram"}}]}}}}]}`)
-			checkHardLimit(t, a, index+"-some", limit)
-		})
-	}
+	eachEngine(t, func(t *testing.T, e *engine) {
+		const index = "akin-e2e-hard-limit"
+		scripted := "no"
+		if e.scripts {
+			scripted = "auto"
+		}
+		docs := []document{{"car", map[string]any{"body": "car"}}, {"cars", map[string]any{"body": "car boat car"}}}
+		row := simmatrix.TermRow{Term: "car", DocFreq: 2}
+		rows := []simmatrix.TermRow{{Term: "boat", DocFreq: 1}}
+		for i := range neighbors {
+			word := fmt.Sprintf("word%04d", i)
+			docs = append(docs, document{word, map[string]any{"body": word}})
+			row.Neighbors = append(row.Neighbors, simmatrix.Neighbor{Term: word, Similarity: float32(neighbors-i) / neighbors, DocFreq: 1})
+			rows = append(rows, simmatrix.TermRow{Term: word, DocFreq: 1})
+		}
+		rows = append([]simmatrix.TermRow{rows[0], row}, rows[1:]...)
+		e.makeHardIndex(t, index, hardSetting{scripted: scripted, shards: 1}, "standard", docs)
+		dir := newDir(t, "hard")
+		files := hardFiles{filepath.Join(dir, "s.akin"), filepath.Join(dir, "w.akin")}
+		m, err := simmatrix.New(simmatrix.Meta{Docs: uint64(len(docs))}, rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var file bytes.Buffer
+		if err := simmatrix.Encode(&file, m); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(files.matrix, file.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		e.freezeWeights(t, index, files)
+		e.storeNorms(t, index, files)
+		a := startHardAkin(t, e, files, nil)
+		checkHardLimit(t, a, index, limit)
+		// Both have filters that the engine adds to each query itself.
+		e.must(t, http.MethodPut, "/"+index+"/_mapping", `{"properties":{"n":{"type":"nested","properties":{"x":{"type":"text"}}}}}`)
+		e.must(t, http.MethodPost, "/_aliases", `{"actions":[{"add":{"index":"`+index+`","alias":"`+index+`-some","filter":{"bool":{"must_not":[{"term":{"body":"lorry"}},{"term":{"body":"tram"}}]}}}}]}`)
+		checkHardLimit(t, a, index+"-some", limit)
+	})
 }
 
 func checkHardLimit(t *testing.T, a *akin, name string, limit int) {

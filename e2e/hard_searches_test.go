@@ -24,21 +24,18 @@ type shownHits struct {
 // TestHardModeInEverySearch sends searches with more in them, and to other
 // endpoints, where the scores have to be the same.
 func TestHardModeInEverySearch(t *testing.T) {
-	for _, e := range allEngines(t) {
-		t.Run(e.name, func(t *testing.T) {
-			e.require(t)
-			const index = "akin-e2e-hard-related"
-			scripted := "no"
-			if e.scripts {
-				scripted = "auto"
-			}
-			e.makeHardIndex(t, index, hardSetting{scripted: scripted, shards: 1}, "standard", relatedDocuments())
-			files := hardFiles{relatedFile(t, vectorsA), filepath.Join(newDir(t, "weights"), "w.akin")}
-			e.freezeWeights(t, index, files)
-			e.storeNorms(t, index, files)
-			checkHardSearches(t, e, index, files)
-		})
-	}
+	eachEngine(t, func(t *testing.T, e *engine) {
+		const index = "akin-e2e-hard-related"
+		scripted := "no"
+		if e.scripts {
+			scripted = "auto"
+		}
+		e.makeHardIndex(t, index, hardSetting{scripted: scripted, shards: 1}, "standard", relatedDocuments())
+		files := hardFiles{relatedFile(t, vectorsA), filepath.Join(newDir(t, "weights"), "w.akin")}
+		e.freezeWeights(t, index, files)
+		e.storeNorms(t, index, files)
+		checkHardSearches(t, e, index, files)
+	})
 }
 
 const hardSearch = `{"query":{"match":{"body":{"query":"car boat","_name":"found"}}},"size":100,"highlight":{"fields":{"body":{"type":"HIGHLIGHTER"}}}}`

@@ -50,17 +50,14 @@ const hardNeighbors = 30
 // computes from the two files and the terms of the index, with no factor
 // between them.
 func TestHardModeScoresAreTheMeasure(t *testing.T) {
-	for _, e := range allEngines(t) {
-		t.Run(e.name, func(t *testing.T) {
-			e.require(t)
-			for _, name := range usualCollections {
-				h := &hardCollection{engine: e, collection: loadCollection(t, name), index: "akin-e2e-hard-" + name}
-				for _, s := range hardSettings(e, name) {
-					t.Run(name+", "+s.name, func(t *testing.T) { h.test(t, s) })
-				}
+	eachEngine(t, func(t *testing.T, e *engine) {
+		for _, name := range usualCollections {
+			h := &hardCollection{engine: e, collection: loadCollection(t, name), index: "akin-e2e-hard-" + name}
+			for _, s := range hardSettings(e, name) {
+				t.Run(name+", "+s.name, func(t *testing.T) { h.test(t, s) })
 			}
-		})
-	}
+		}
+	})
 }
 
 // A hardCollection is a judged collection in an index of an engine. All that

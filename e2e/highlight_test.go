@@ -65,21 +65,18 @@ func marked(at string, v any, into map[string]any) {
 // documents that are found directly and through akin.
 func TestOriginalWordsAreHighlightedInEveryPlace(t *testing.T) {
 	file := relatedFile(t, vectorsA)
-	for _, e := range allEngines(t) {
-		t.Run(e.name, func(t *testing.T) {
-			e.require(t)
-			makeRelated(t, e)
-			for _, scoring := range append(relatedScorings(e), "saturated") {
-				a := serveRelated(t, e, file, section{"scoring": scoring})
-				for _, s := range highlightedSearches {
-					if s.retriever && e.scripts {
-						continue // these engines have none
-					}
-					t.Run(scoring+" "+s.name, func(t *testing.T) { checkMarked(t, e, a, s.body) })
+	eachEngine(t, func(t *testing.T, e *engine) {
+		makeRelated(t, e)
+		for _, scoring := range append(relatedScorings(e), "saturated") {
+			a := serveRelated(t, e, file, section{"scoring": scoring})
+			for _, s := range highlightedSearches {
+				if s.retriever && e.scripts {
+					continue // these engines have none
 				}
+				t.Run(scoring+" "+s.name, func(t *testing.T) { checkMarked(t, e, a, s.body) })
 			}
-		})
-	}
+		}
+	})
 }
 
 func checkMarked(t *testing.T, e *engine, a *akin, body string) {

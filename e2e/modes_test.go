@@ -32,11 +32,10 @@ var modeFloors = map[rankKey]float64{
 func TestModes(t *testing.T) {
 	collections := judgedCollections(t)
 	stats := rankStats{}
-	for _, e := range allEngines(t) {
+	eachEngine(t, func(t *testing.T, e *engine) {
 		if e.name != qualityEngine {
-			continue
+			return
 		}
-		e.require(t)
 		for _, c := range collections {
 			t.Run(c.name, func(t *testing.T) {
 				index := "akin-e2e-modes-" + c.name
@@ -48,7 +47,7 @@ func TestModes(t *testing.T) {
 				checkModesUsed(t, a, index, c)
 			})
 		}
-	}
+	})
 	for key, least := range modeFloors {
 		m, ran := stats[key]
 		base := stats[rankKey{key.engine, key.collection, direct}]

@@ -270,10 +270,9 @@ func (f *normsFixture) tap(before func(n int) bool) string {
 }
 
 func TestNorms(t *testing.T) {
-	for _, e := range allEngines(t) {
+	eachEngine(t, func(t *testing.T, e *engine) {
 		for _, field := range []string{"body.akin", "part.title"} {
-			t.Run(e.name+"/"+field, func(t *testing.T) {
-				e.require(t)
+			t.Run(field, func(t *testing.T) {
 				f := makeNorms(t, e, field)
 				weights := f.snapshot()
 				if m, _ := readWeights(t, weights); m.Meta().Docs != normsDocs*48/50 {
@@ -291,7 +290,7 @@ func TestNorms(t *testing.T) {
 				t.Run("beside a writer", func(t *testing.T) { f.with(t).testBesideAWriter() })
 			})
 		}
-	}
+	})
 }
 
 // checkVisible checks that a search finds what a backfill wrote, in an index that
@@ -411,47 +410,44 @@ func (f *normsFixture) testBesideAWriter() {
 // do not have: a backfill that is half done, and other weights on the way in.
 // The mode hard takes them only where nearly all documents have them.
 func TestNormsOfAFewDocumentsAreNone(t *testing.T) {
-	for _, e := range allEngines(t) {
-		t.Run(e.name, func(t *testing.T) {
-			e.require(t)
-			const index = "akin-e2e-norms-few"
-			docs := relatedDocuments()
-			e.makeHardIndex(t, index, hardSetting{scripted: "no", shards: 1}, "standard", docs[:len(docs)/2])
-			files := hardFiles{relatedFile(t, vectorsA), filepath.Join(newDir(t, "weights"), "w.akin")}
-			e.freezeWeights(t, index, files)
-			reason := func() string {
-				t.Helper()
-				a := startHardAkin(t, e, files, nil) // which remembers nothing
-				clauses := a.explain(t, index, relatedSearch("car")).Clauses
-				if len(clauses) != 1 {
-					t.Fatalf("%+v", clauses)
-				}
-				return clauses[0].Reason
+	eachEngine(t, func(t *testing.T, e *engine) {
+		const index = "akin-e2e-norms-few"
+		docs := relatedDocuments()
+		e.makeHardIndex(t, index, hardSetting{scripted: "no", shards: 1}, "standard", docs[:len(docs)/2])
+		files := hardFiles{relatedFile(t, vectorsA), filepath.Join(newDir(t, "weights"), "w.akin")}
+		e.freezeWeights(t, index, files)
+		reason := func() string {
+			t.Helper()
+			a := startHardAkin(t, e, files, nil) // which remembers nothing
+			clauses := a.explain(t, index, relatedSearch("car")).Clauses
+			if len(clauses) != 1 {
+				t.Fatalf("%+v", clauses)
 			}
-			expect := func(when, want string) {
-				t.Helper()
-				if got := reason(); got != want {
-					t.Errorf("%s: reason %q, want %q", when, got, want)
-				}
+			return clauses[0].Reason
+		}
+		expect := func(when, want string) {
+			t.Helper()
+			if got := reason(); got != want {
+				t.Errorf("%s: reason %q, want %q", when, got, want)
 			}
-			expect("before a backfill", "no_norms")
-			e.storeNorms(t, index, files)
-			expect("all documents", "")
-			e.index(t, index, docs[len(docs)/2:])
-			expect("half of the documents", "no_norms")
-			e.storeNorms(t, index, files)
-			expect("the other half", "")
-			e.index(t, index, docs[:3])
-			expect("three documents written past it", "")
-			other := hardFiles{files.matrix, filepath.Join(newDir(t, "weights"), "other.akin")}
-			mustAkin(t, "norms", "snapshot", "--cluster", e.url, "--index", index, "--field", "body", "--min-df", "3", "--out", other.weights)
-			first := files
-			files = other
-			expect("weights that no document has", "no_norms")
-			e.storeNorms(t, index, other)
-			expect("other weights", "")
-			files = first
-			expect("the old weights", "no_norms")
-		})
-	}
+		}
+		expect("before a backfill", "no_norms")
+		e.storeNorms(t, index, files)
+		expect("all documents", "")
+		e.index(t, index, docs[len(docs)/2:])
+		expect("half of the documents", "no_norms")
+		e.storeNorms(t, index, files)
+		expect("the other half", "")
+		e.index(t, index, docs[:3])
+		expect("three documents written past it", "")
+		other := hardFiles{files.matrix, filepath.Join(newDir(t, "weights"), "other.akin")}
+		mustAkin(t, "norms", "snapshot", "--cluster", e.url, "--index", index, "--field", "body", "--min-df", "3", "--out", other.weights)
+		first := files
+		files = other
+		expect("weights that no document has", "no_norms")
+		e.storeNorms(t, index, other)
+		expect("other weights", "")
+		files = first
+		expect("the old weights", "no_norms")
+	})
 }

@@ -19,22 +19,19 @@ func TestPackagesAgreeWithRealEngines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range allEngines(t) {
-		t.Run(e.name, func(t *testing.T) {
-			e.require(t)
-			args := append([]string{"test", "-p", "1", "-count=1", "-v", "-run", "Engine"}, enginePackages...)
-			cmd := exec.CommandContext(t.Context(), "go", args...)
-			cmd.Dir = root
-			cmd.Env = append(os.Environ(), "AKIN_E2E_ENGINE_URL="+e.url)
-			out, err := cmd.CombinedOutput()
-			if err != nil {
-				t.Fatalf("%v\n%s", err, out)
+	eachEngine(t, func(t *testing.T, e *engine) {
+		args := append([]string{"test", "-p", "1", "-count=1", "-v", "-run", "Engine"}, enginePackages...)
+		cmd := exec.CommandContext(t.Context(), "go", args...)
+		cmd.Dir = root
+		cmd.Env = append(os.Environ(), "AKIN_E2E_ENGINE_URL="+e.url)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		for _, sign := range []string{"no tests to run", "set AKIN_E2E_ENGINE_URL"} {
+			if strings.Contains(string(out), sign) {
+				t.Errorf("tests did not run:\n%s", out)
 			}
-			for _, sign := range []string{"no tests to run", "set AKIN_E2E_ENGINE_URL"} {
-				if strings.Contains(string(out), sign) {
-					t.Errorf("tests did not run:\n%s", out)
-				}
-			}
-		})
-	}
+		}
+	})
 }

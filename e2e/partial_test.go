@@ -55,50 +55,44 @@ func TestSearchThatFailsOnSomeShardsIsAnsweredByTheOriginal(t *testing.T) {
 		"aggregations":    post(both+"/_search", jsonType, `{"query":{"match":{"body":"boat"}},"aggs":{"n":{"sum":{"field":"n"}}}}`),
 		"not of our make": post(both+"/_search", jsonType, `{"query":{"match":{"body":"red"}}}`),
 	}
-	for _, e := range allEngines(t) {
+	eachEngine(t, func(t *testing.T, e *engine) {
 		if !e.scripts {
-			continue // nothing is rescored without
+			return // nothing is rescored without
 		}
-		t.Run(e.name, func(t *testing.T) {
-			e.require(t)
-			makeNarrow(t, e, `"index.max_rescore_window":10`)
-			for name, r := range requests {
-				t.Run(name, func(t *testing.T) {
-					// What was learnt of the limit would keep the next one whole.
-					a := serveRelated(t, e, relatedFile(t, vectorsA), nil)
-					if want, got := exchange(t, e.url, r).stable(t), exchange(t, a.url, r).stable(t); want != got {
-						t.Errorf("directly %s\nthrough akin %s", want, got)
-					}
-					want := 1.0
-					if name == "not of our make" {
-						want = 0
-					}
-					if n := a.metric(t, "akin_refused_searches_total", `original="taken"`); n != want {
-						t.Errorf("%v refusals are counted, want %v", n, want)
-					}
-				})
-			}
-		})
-	}
+		makeNarrow(t, e, `"index.max_rescore_window":10`)
+		for name, r := range requests {
+			t.Run(name, func(t *testing.T) {
+				// What was learnt of the limit would keep the next one whole.
+				a := serveRelated(t, e, relatedFile(t, vectorsA), nil)
+				if want, got := exchange(t, e.url, r).stable(t), exchange(t, a.url, r).stable(t); want != got {
+					t.Errorf("directly %s\nthrough akin %s", want, got)
+				}
+				want := 1.0
+				if name == "not of our make" {
+					want = 0
+				}
+				if n := a.metric(t, "akin_refused_searches_total", `original="taken"`); n != want {
+					t.Errorf("%v refusals are counted, want %v", n, want)
+				}
+			})
+		}
+	})
 }
 
 // The first refusal teaches the limit; the searches after it are whole and
 // widened with one request each.
 func TestRescoreWindowIsLearntFromTheFirstRefusal(t *testing.T) {
-	for _, e := range allEngines(t) {
+	eachEngine(t, func(t *testing.T, e *engine) {
 		if !e.scripts {
-			continue // nothing is rescored without
+			return // nothing is rescored without
 		}
-		t.Run(e.name, func(t *testing.T) {
-			e.require(t)
-			for _, expression := range []string{relatedIndex + "," + narrowIndex, narrowIndex} {
-				makeNarrow(t, e, `"index.max_rescore_window":100`) // as wide as it is asked for
-				checkWindowIsLearnt(t, e, expression, 0, "rescore", "")
-				makeNarrow(t, e, `"index.max_rescore_window":99`)
-				checkWindowIsLearnt(t, e, expression, 1, "query", "rescore_window")
-			}
-		})
-	}
+		for _, expression := range []string{relatedIndex + "," + narrowIndex, narrowIndex} {
+			makeNarrow(t, e, `"index.max_rescore_window":100`) // as wide as it is asked for
+			checkWindowIsLearnt(t, e, expression, 0, "rescore", "")
+			makeNarrow(t, e, `"index.max_rescore_window":99`)
+			checkWindowIsLearnt(t, e, expression, 1, "query", "rescore_window")
+		}
+	})
 }
 
 // checkWindowIsLearnt sends a search several times, of which the first ones are
@@ -125,42 +119,39 @@ func checkWindowIsLearnt(t *testing.T, e *engine, expression string, refused int
 // 8 tells of it as one that failed.
 func TestShardThatNoNodeServesCostsNoSecondSearch(t *testing.T) {
 	const index = "akin-e2e-unserved"
-	for _, e := range allEngines(t) {
-		t.Run(e.name, func(t *testing.T) {
-			e.require(t)
-			makeRelated(t, e)
-			definition := strings.Replace(relatedDefinition, `"number_of_shards":1`, `"number_of_shards":2`, 1)
-			e.makeIndex(t, index, definition)
-			a := serveRelated(t, e, relatedFile(t, vectorsA), nil)
-			target := "/" + relatedIndex + "," + index
-			searches := []rawRequest{
-				{method: "POST", target: target + "/_search", header: []string{jsonType}, body: relatedSearch("car")},
-				{method: "POST", target: target + "/_count", header: []string{jsonType}, body: `{"query":{"match":{"body":"car"}}}`},
-				{method: "POST", target: target + "/_msearch", header: []string{ndjsonType}, body: "{}\n" + relatedSearch("car") + "\n"},
+	eachEngine(t, func(t *testing.T, e *engine) {
+		makeRelated(t, e)
+		definition := strings.Replace(relatedDefinition, `"number_of_shards":1`, `"number_of_shards":2`, 1)
+		e.makeIndex(t, index, definition)
+		a := serveRelated(t, e, relatedFile(t, vectorsA), nil)
+		target := "/" + relatedIndex + "," + index
+		searches := []rawRequest{
+			{method: "POST", target: target + "/_search", header: []string{jsonType}, body: relatedSearch("car")},
+			{method: "POST", target: target + "/_count", header: []string{jsonType}, body: `{"query":{"match":{"body":"car"}}}`},
+			{method: "POST", target: target + "/_msearch", header: []string{ndjsonType}, body: "{}\n" + relatedSearch("car") + "\n"},
+		}
+		exchange(t, a.url, searches[0]) // the statistics of the terms are known from now on
+		e.dropIndex(index)
+		e.must(t, http.MethodPut, "/"+index+"?wait_for_active_shards=0",
+			strings.Replace(definition, `{"settings":{`, `{"settings":{"index.routing.allocation.total_shards_per_node":1,`, 1))
+		waitFor(t, 20*time.Second, "the one shard that is served", func() error {
+			_, answer, err := e.call(t.Context(), http.MethodGet, "/_cat/shards/"+index+"?h=state", "")
+			if states := strings.Fields(string(answer)); err == nil && (len(states) != 2 || !slices.Contains(states, "STARTED") || !slices.Contains(states, "UNASSIGNED")) {
+				err = fmt.Errorf("the shards are %v", states)
 			}
-			exchange(t, a.url, searches[0]) // the statistics of the terms are known from now on
-			e.dropIndex(index)
-			e.must(t, http.MethodPut, "/"+index+"?wait_for_active_shards=0",
-				strings.Replace(definition, `{"settings":{`, `{"settings":{"index.routing.allocation.total_shards_per_node":1,`, 1))
-			waitFor(t, 20*time.Second, "the one shard that is served", func() error {
-				_, answer, err := e.call(t.Context(), http.MethodGet, "/_cat/shards/"+index+"?h=state", "")
-				if states := strings.Fields(string(answer)); err == nil && (len(states) != 2 || !slices.Contains(states, "STARTED") || !slices.Contains(states, "UNASSIGNED")) {
-					err = fmt.Errorf("the shards are %v", states)
-				}
-				return err
-			})
-			for _, r := range searches {
-				var answer rawResponse
-				if !a.rewrites(t, func() { answer = exchange(t, a.url, r) }) || answer.status != "200 OK" {
-					t.Errorf("%s is not rewritten: %s\n%s", r.target, answer.body, requestMetrics(t, a))
-				}
-				if strings.Contains(r.target, "_count") != strings.Contains(answer.body, `"count":4`) || e.name == "elasticsearch8" && !strings.Contains(answer.body, `"failed":1`) {
-					t.Errorf("%s: %s", r.target, answer.body)
-				}
-			}
-			if n := a.metric(t, "akin_refused_searches_total"); n != 0 {
-				t.Errorf("%v refusals are counted, want none", n)
-			}
+			return err
 		})
-	}
+		for _, r := range searches {
+			var answer rawResponse
+			if !a.rewrites(t, func() { answer = exchange(t, a.url, r) }) || answer.status != "200 OK" {
+				t.Errorf("%s is not rewritten: %s\n%s", r.target, answer.body, requestMetrics(t, a))
+			}
+			if strings.Contains(r.target, "_count") != strings.Contains(answer.body, `"count":4`) || e.name == "elasticsearch8" && !strings.Contains(answer.body, `"failed":1`) {
+				t.Errorf("%s: %s", r.target, answer.body)
+			}
+		}
+		if n := a.metric(t, "akin_refused_searches_total"); n != 0 {
+			t.Errorf("%v refusals are counted, want none", n)
+		}
+	})
 }

@@ -21,6 +21,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/akin-search/akin/internal/freeport"
 )
 
 // A redisNode is a redis-server of a cluster, of a master with a replica, or a
@@ -42,7 +44,7 @@ func startNode(t *testing.T, args ...string) *redisNode {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	port, err := freePort()
+	port, err := freeport.Pick()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +165,7 @@ func TestMatrixLivesInARedisCluster(t *testing.T) {
 	const slots = 16384
 	nodes := make([]*redisNode, 3)
 	for i := range nodes {
-		bus, err := freePort()
+		bus, err := freeport.Pick()
 		if err != nil {
 			t.Fatal(err)
 		}

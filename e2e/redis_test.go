@@ -5,12 +5,13 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/akin-search/akin/internal/freeport"
 )
 
 // A redisServer is a Redis that the tests started or were given.
@@ -66,7 +67,7 @@ func startRedis() (*redisServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	port, err := freePort()
+	port, err := freeport.Pick()
 	if err != nil {
 		return nil, err
 	}
@@ -119,14 +120,4 @@ func (r *redisServer) contents(t *testing.T) map[string]string {
 		t.Fatal(err)
 	}
 	return all
-}
-
-// freePort returns a port of 127.0.0.1 on which nothing listens.
-func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer l.Close()
-	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port), nil
 }

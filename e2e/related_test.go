@@ -146,18 +146,15 @@ func relatedScorings(e *engine) []string {
 
 func TestWidenFindsDocumentsWithRelatedWords(t *testing.T) {
 	file := relatedFile(t, vectorsA)
-	for _, e := range allEngines(t) {
-		t.Run(e.name, func(t *testing.T) {
-			e.require(t)
-			makeRelated(t, e)
-			for _, scoring := range relatedScorings(e) {
-				a := serveRelated(t, e, file, section{"scoring": scoring})
-				for _, q := range relatedQueries {
-					t.Run(scoring+" "+q.name, func(t *testing.T) { checkWidened(t, e, a, q.query) })
-				}
+	eachEngine(t, func(t *testing.T, e *engine) {
+		makeRelated(t, e)
+		for _, scoring := range relatedScorings(e) {
+			a := serveRelated(t, e, file, section{"scoring": scoring})
+			for _, q := range relatedQueries {
+				t.Run(scoring+" "+q.name, func(t *testing.T) { checkWidened(t, e, a, q.query) })
 			}
-		})
-	}
+		}
+	})
 }
 
 // checkWidened compares a search through akin with the direct one: nothing is
@@ -190,22 +187,19 @@ func checkWidened(t *testing.T, e *engine, a *akin, query string) {
 
 func TestSameKeepsTheSetOfHitsAndChangesTheirOrder(t *testing.T) {
 	file := relatedFile(t, vectorsA)
-	for _, e := range allEngines(t) {
-		t.Run(e.name, func(t *testing.T) {
-			e.require(t)
-			makeRelated(t, e)
-			for _, scoring := range relatedScorings(e) {
-				a := serveRelated(t, e, file, section{"scoring": scoring, "matching": "same"})
-				for _, q := range relatedQueries {
-					t.Run(scoring+" "+q.name, func(t *testing.T) { checkSameSet(t, e, a, q.query) })
-				}
-				rewritten := a.metric(t, requestsMetric, rewrittenOutcome)
-				if rewritten < float64(len(relatedQueries)-1) { // "match and" may be left alone
-					t.Errorf("%s: %v of %d searches were rewritten", scoring, rewritten, len(relatedQueries))
-				}
+	eachEngine(t, func(t *testing.T, e *engine) {
+		makeRelated(t, e)
+		for _, scoring := range relatedScorings(e) {
+			a := serveRelated(t, e, file, section{"scoring": scoring, "matching": "same"})
+			for _, q := range relatedQueries {
+				t.Run(scoring+" "+q.name, func(t *testing.T) { checkSameSet(t, e, a, q.query) })
 			}
-		})
-	}
+			rewritten := a.metric(t, requestsMetric, rewrittenOutcome)
+			if rewritten < float64(len(relatedQueries)-1) { // "match and" may be left alone
+				t.Errorf("%s: %v of %d searches were rewritten", scoring, rewritten, len(relatedQueries))
+			}
+		}
+	})
 }
 
 // checkSameSet compares hits, total and an aggregation of a search through
@@ -260,29 +254,26 @@ func TestEveryWayToSendASearchIsExpanded(t *testing.T) {
 		"trailing slash":   post(relatedPath + "/"),
 		"scroll":           post(relatedPath + "?scroll=1m"),
 	}
-	for _, e := range allEngines(t) {
-		t.Run(e.name, func(t *testing.T) {
-			e.require(t)
-			makeRelated(t, e)
-			e.must(t, "PUT", "/"+relatedIndex+"/_alias/akin-e2e-alias", "")
-			a := serveRelated(t, e, file, section{"default_fields": []string{"body"}})
-			for name, r := range requests {
-				t.Run(name, func(t *testing.T) {
-					before := a.metric(t, requestsMetric, rewrittenOutcome)
-					answer := exchange(t, a.url, r)
-					if got := answer.stable(t); answer.status != "200 OK" || !strings.Contains(got, `"_id":"automobile"`) {
-						t.Errorf("%s %s: %s", r.method, r.target, got)
-					}
-					if n := a.metric(t, requestsMetric, rewrittenOutcome) - before; n != 1 {
-						t.Errorf("not counted as rewritten:\n%s", requestMetrics(t, a))
-					}
-				})
-			}
-			off := post(relatedPath)
-			off.header = append(off.header, "X-Akin: off")
-			if got := exchange(t, a.url, off).body; strings.Contains(got, `"_id":"automobile"`) {
-				t.Errorf("expanded in spite of X-Akin: off: %s", got)
-			}
-		})
-	}
+	eachEngine(t, func(t *testing.T, e *engine) {
+		makeRelated(t, e)
+		e.must(t, "PUT", "/"+relatedIndex+"/_alias/akin-e2e-alias", "")
+		a := serveRelated(t, e, file, section{"default_fields": []string{"body"}})
+		for name, r := range requests {
+			t.Run(name, func(t *testing.T) {
+				before := a.metric(t, requestsMetric, rewrittenOutcome)
+				answer := exchange(t, a.url, r)
+				if got := answer.stable(t); answer.status != "200 OK" || !strings.Contains(got, `"_id":"automobile"`) {
+					t.Errorf("%s %s: %s", r.method, r.target, got)
+				}
+				if n := a.metric(t, requestsMetric, rewrittenOutcome) - before; n != 1 {
+					t.Errorf("not counted as rewritten:\n%s", requestMetrics(t, a))
+				}
+			})
+		}
+		off := post(relatedPath)
+		off.header = append(off.header, "X-Akin: off")
+		if got := exchange(t, a.url, off).body; strings.Contains(got, `"_id":"automobile"`) {
+			t.Errorf("expanded in spite of X-Akin: off: %s", got)
+		}
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"golang.org/x/sync/errgroup"
@@ -103,29 +104,28 @@ func TestRelevance(t *testing.T) {
 	collections := judgedCollections(t)
 	redis := commonRedis(t)
 	stats := rankStats{}
-	pushed := map[string]bool{} // by family
-	for _, e := range allEngines(t) {
-		t.Run(e.name, func(t *testing.T) {
-			e.require(t)
-			for _, c := range collections {
-				index := judgedIndexName(c)
-				e.makeIndex(t, index, judgedIndex)
-				e.index(t, index, c.docs)
-				if !pushed[e.family] {
-					learnMatrix(t, e, index, redis)
-				}
-				stats[rankKey{e.name, c.name, direct}] = rankQueries(t, e.cluster, index, c)
-			}
-			pushed[e.family] = true
-			for _, r := range rankings(e) {
-				a := startAkin(t, relevanceConfig(e, redis, collections, r))
-				for _, c := range collections {
-					a.awaitMatrix(t, matrixName(e, judgedIndexName(c)))
-					stats[rankKey{e.name, c.name, r.name}] = rankThroughAkin(t, a, c, r)
-				}
-			}
-		})
+	var mu sync.Mutex // of stats
+	note := func(e *engine, c *collection, ranking string, m measures) {
+		mu.Lock()
+		defer mu.Unlock()
+		stats[rankKey{e.name, c.name, ranking}] = m
 	}
+	eachEngine(t, func(t *testing.T, e *engine) {
+		for _, c := range collections {
+			index := judgedIndexName(c)
+			e.makeIndex(t, index, judgedIndex)
+			e.index(t, index, c.docs)
+			learnMatrix(t, e, index, redis)
+			note(e, c, direct, rankQueries(t, e.cluster, index, c))
+		}
+		for _, r := range rankings(e) {
+			a := startAkin(t, relevanceConfig(e, redis, collections, r))
+			for _, c := range collections {
+				a.awaitMatrix(t, matrixName(e, judgedIndexName(c)))
+				note(e, c, r.name, rankThroughAkin(t, a, c, r))
+			}
+		}
+	})
 	checkFloors(t, stats)
 	checkRankStats(t, rankStatsFile, stats)
 	t.Log("\n" + formatRankStats(t.Name(), stats))
@@ -134,9 +134,8 @@ func TestRelevance(t *testing.T) {
 // judgedIndexName is the index of a collection.
 func judgedIndexName(c *collection) string { return "akin-e2e-" + c.name }
 
-// matrixName is the name in Redis of the matrix of an index. Engines of a
-// family analyze alike and share it.
-func matrixName(e *engine, index string) string { return index + "-" + e.family }
+// matrixName is the name in Redis of the matrix of an index.
+func matrixName(e *engine, index string) string { return index + "-" + e.name }
 
 // learnMatrix builds S from the index with the defaults and makes it active.
 func learnMatrix(t *testing.T, e *engine, index string, redis *redisServer) {

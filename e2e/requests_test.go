@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -20,28 +21,24 @@ func TestRequestsBecomeWhatTheirFilesSay(t *testing.T) {
 	if len(files) < 150 {
 		t.Errorf("%d files", len(files))
 	}
-	written := map[string]bool{}
-	for _, e := range allEngines(t) {
-		t.Run(e.name, func(t *testing.T) {
-			e.require(t)
-			s := newRequestSetting(t, e)
-			for _, f := range files {
-				if !f.suits(e) {
-					continue
+	var written sync.Map
+	eachEngine(t, func(t *testing.T, e *engine) {
+		s := newRequestSetting(t, e)
+		for _, f := range files {
+			if !f.suits(e) {
+				continue
+			}
+			t.Run(f.name, func(t *testing.T) {
+				if _, was := written.LoadOrStore(f.name, true); *update && !was {
+					f.want = ""
 				}
-				t.Run(f.name, func(t *testing.T) {
-					if *update && !written[f.name] {
-						written[f.name] = true
-						f.want = ""
-					}
-					s.check(t, f)
-				})
-			}
-			if n := len(s.changed); n > 0 {
-				t.Errorf("the cluster refused %d of the rewritten searches whose original it took: %v", n, s.changed)
-			}
-		})
-	}
+				s.check(t, f)
+			})
+		}
+		if n := len(s.changed); n > 0 {
+			t.Errorf("the cluster refused %d of the rewritten searches whose original it took: %v", n, s.changed)
+		}
+	})
 }
 
 // check sends the request of a file and compares.

@@ -122,39 +122,36 @@ func TestLongestChain(t *testing.T) {
 // are left for the cluster.
 func TestRoundTripsOfASearch(t *testing.T) {
 	const name = "akin-e2e-trips"
-	for _, e := range allEngines(t) {
-		t.Run(e.name, func(t *testing.T) {
-			e.require(t)
-			redis := commonRedis(t)
-			makeRelated(t, e)
-			pushMatrix(t, redis, name, relatedFile(t, vectorsA))
-			r := startRecorder(t, e)
-			a := startAkin(t, section{
-				"cluster":   section{"urls": []string{r.url}},
-				"expansion": section{"budget": widePatience},
-				"matrices":  []section{{"name": name}},
-				"redis":     section{"url": redis.url, "timeout": "1s"},
-			})
-			a.awaitMatrix(t, name)
-			r.settle()
-
-			before, sent := tripsOfSearch(t, a, r, "cold")
-			if chain := longestChain(before); chain > 2 {
-				t.Errorf("a cold search waits %d times for the cluster before it is sent, want at most 2: %v", chain, names(before))
-			}
-			if len(sent) != 1 {
-				t.Errorf("a cold search is sent %d times", len(sent))
-			}
-			r.settle()
-			before, sent = tripsOfSearch(t, a, r, "warm")
-			if len(before) != 0 || len(sent) != 1 {
-				t.Errorf("a warm search: %v before it, sent %d times; want no other request and once", names(before), len(sent))
-			}
-			if n := a.metric(t, requestsMetric, rewrittenOutcome); n != 2 {
-				t.Errorf("%v of 2 searches were rewritten", n)
-			}
+	eachEngine(t, func(t *testing.T, e *engine) {
+		redis := commonRedis(t)
+		makeRelated(t, e)
+		pushMatrix(t, redis, name, relatedFile(t, vectorsA))
+		r := startRecorder(t, e)
+		a := startAkin(t, section{
+			"cluster":   section{"urls": []string{r.url}},
+			"expansion": section{"budget": widePatience},
+			"matrices":  []section{{"name": name}},
+			"redis":     section{"url": redis.url, "timeout": "1s"},
 		})
-	}
+		a.awaitMatrix(t, name)
+		r.settle()
+
+		before, sent := tripsOfSearch(t, a, r, "cold")
+		if chain := longestChain(before); chain > 2 {
+			t.Errorf("a cold search waits %d times for the cluster before it is sent, want at most 2: %v", chain, names(before))
+		}
+		if len(sent) != 1 {
+			t.Errorf("a cold search is sent %d times", len(sent))
+		}
+		r.settle()
+		before, sent = tripsOfSearch(t, a, r, "warm")
+		if len(before) != 0 || len(sent) != 1 {
+			t.Errorf("a warm search: %v before it, sent %d times; want no other request and once", names(before), len(sent))
+		}
+		if n := a.metric(t, requestsMetric, rewrittenOutcome); n != 2 {
+			t.Errorf("%v of 2 searches were rewritten", n)
+		}
+	})
 }
 
 // tripsOfSearch searches through akin and returns akin's own requests and

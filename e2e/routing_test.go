@@ -52,37 +52,34 @@ func makeRouted(t *testing.T, e *engine) {
 // whose scores need no statistics of other shards.
 func TestRoutedSearchesAreScoredByTheShardsTheyGoTo(t *testing.T) {
 	file := relatedFile(t, vectorsA)
-	for _, e := range allEngines(t) {
-		t.Run(e.name, func(t *testing.T) {
-			e.require(t)
-			makeRouted(t, e)
-			a, grouped := serveRelated(t, e, file, nil), serveRelated(t, e, file, section{"scoring": "grouped"})
-			for name, path := range map[string]string{
-				"routing":        "/" + routingIndex + "/_search?routing=" + aRouting,
-				"alias":          "/" + routedAlias + "/_search",
-				"alias, pattern": "/" + routedAlias + "*/_search?routing=" + aRouting,
-			} {
-				t.Run(name, func(t *testing.T) { checkRouted(t, a, grouped, path) })
+	eachEngine(t, func(t *testing.T, e *engine) {
+		makeRouted(t, e)
+		a, grouped := serveRelated(t, e, file, nil), serveRelated(t, e, file, section{"scoring": "grouped"})
+		for name, path := range map[string]string{
+			"routing":        "/" + routingIndex + "/_search?routing=" + aRouting,
+			"alias":          "/" + routedAlias + "/_search",
+			"alias, pattern": "/" + routedAlias + "*/_search?routing=" + aRouting,
+		} {
+			t.Run(name, func(t *testing.T) { checkRouted(t, a, grouped, path) })
+		}
+		shards := map[string]string{}
+		for k := range 2 {
+			path := fmt.Sprintf("/%s/_search?preference=_shards:%d", routingIndex, k)
+			hits, err := e.search(t.Context(), path, relatedSearch("car"))
+			if err != nil {
+				t.Fatal(err)
 			}
-			shards := map[string]string{}
-			for k := range 2 {
-				path := fmt.Sprintf("/%s/_search?preference=_shards:%d", routingIndex, k)
-				hits, err := e.search(t.Context(), path, relatedSearch("car"))
-				if err != nil {
-					t.Fatal(err)
-				}
-				if len(hits.ids()) > 0 {
-					shards["preference"] = path
-				}
+			if len(hits.ids()) > 0 {
+				shards["preference"] = path
 			}
-			if len(shards) != 1 {
-				t.Fatal("no shard has a hit")
-			}
-			t.Run("preference", func(t *testing.T) { checkRouted(t, a, grouped, shards["preference"]) })
-			t.Run("header of _msearch", func(t *testing.T) { checkRoutedHeader(t, a) })
-			t.Run("explain", func(t *testing.T) { checkExplained(t, a) })
-		})
-	}
+		}
+		if len(shards) != 1 {
+			t.Fatal("no shard has a hit")
+		}
+		t.Run("preference", func(t *testing.T) { checkRouted(t, a, grouped, shards["preference"]) })
+		t.Run("header of _msearch", func(t *testing.T) { checkRoutedHeader(t, a) })
+		t.Run("explain", func(t *testing.T) { checkExplained(t, a) })
+	})
 }
 
 // checkRouted compares hits and scores of a search for car.

@@ -182,18 +182,15 @@ func (s asked) target() string {
 
 func TestOptionsOfSearchesKeepTheirMeaning(t *testing.T) {
 	matrix := semanticsMatrix(t)
-	for _, e := range allEngines(t) {
-		t.Run(e.name, func(t *testing.T) {
-			e.require(t)
-			for _, shards := range []int{1, 3} {
-				contenders := serveSemantics(t, e, matrix, shards, section{"default_fields": []string{"body"}})
-				for _, s := range askedSearches {
-					t.Run(fmt.Sprintf("%d shards, %s", shards, s.name), func(t *testing.T) { checkAsked(t, e, contenders, s) })
-				}
-				checkNoFallback(t, contenders)
+	eachEngine(t, func(t *testing.T, e *engine) {
+		for _, shards := range []int{1, 3} {
+			contenders := serveSemantics(t, e, matrix, shards, section{"default_fields": []string{"body"}})
+			for _, s := range askedSearches {
+				t.Run(fmt.Sprintf("%d shards, %s", shards, s.name), func(t *testing.T) { checkAsked(t, e, contenders, s) })
 			}
-		})
-	}
+			checkNoFallback(t, contenders)
+		}
+	})
 }
 
 func checkAsked(t *testing.T, e *engine, contenders []contender, s asked) {
@@ -221,45 +218,39 @@ func checkAsked(t *testing.T, e *engine, contenders []contender, s asked) {
 // TestSearchesGoToTheShardsThatTheyName searches with routing and preference.
 func TestSearchesGoToTheShardsThatTheyName(t *testing.T) {
 	matrix := semanticsMatrix(t)
-	for _, e := range allEngines(t) {
-		t.Run(e.name, func(t *testing.T) {
-			e.require(t)
-			contenders := serveSemantics(t, e, matrix, 3, nil)
-			body := `{"size":200,"query":` + boat + `}`
-			for _, c := range contenders {
-				whole, _ := c.ask(t, semanticsPath, body)
-				var parts []string
-				for shard := range 3 {
-					part, _ := c.ask(t, fmt.Sprintf("%s?preference=_shards:%d", semanticsPath, shard), body)
-					parts = append(parts, part.ids()...)
-				}
-				if slices.Sort(parts); !slices.Equal(parts, whole.sorted()) || len(parts) != len(ships)+2 {
-					t.Errorf("%s: shard by shard %q, together %q", c.name, parts, whole.sorted())
-				}
-				want, _ := e.ask(t, semanticsPath+"?routing=ship", body)
-				routed, _ := c.ask(t, semanticsPath+"?routing=ship", body)
-				if routed.Shards != want.Shards || routed.Shards.Total != 1 || !slices.Contains(routed.ids(), "ship") {
-					t.Errorf("%s: routed to %+v, want %+v, found %q", c.name, routed.Shards, want.Shards, routed.ids())
-				}
+	eachEngine(t, func(t *testing.T, e *engine) {
+		contenders := serveSemantics(t, e, matrix, 3, nil)
+		body := `{"size":200,"query":` + boat + `}`
+		for _, c := range contenders {
+			whole, _ := c.ask(t, semanticsPath, body)
+			var parts []string
+			for shard := range 3 {
+				part, _ := c.ask(t, fmt.Sprintf("%s?preference=_shards:%d", semanticsPath, shard), body)
+				parts = append(parts, part.ids()...)
 			}
-		})
-	}
+			if slices.Sort(parts); !slices.Equal(parts, whole.sorted()) || len(parts) != len(ships)+2 {
+				t.Errorf("%s: shard by shard %q, together %q", c.name, parts, whole.sorted())
+			}
+			want, _ := e.ask(t, semanticsPath+"?routing=ship", body)
+			routed, _ := c.ask(t, semanticsPath+"?routing=ship", body)
+			if routed.Shards != want.Shards || routed.Shards.Total != 1 || !slices.Contains(routed.ids(), "ship") {
+				t.Errorf("%s: routed to %+v, want %+v, found %q", c.name, routed.Shards, want.Shards, routed.ids())
+			}
+		}
+	})
 }
 
 // TestTerminateAfterEndsTheRewrittenSearch stops after one document.
 func TestTerminateAfterEndsTheRewrittenSearch(t *testing.T) {
 	matrix := semanticsMatrix(t)
-	for _, e := range allEngines(t) {
-		t.Run(e.name, func(t *testing.T) {
-			e.require(t)
-			for _, c := range serveSemantics(t, e, matrix, 1, nil) {
-				got, _ := c.ask(t, semanticsPath, `{"terminate_after":1,"track_total_hits":true,"query":`+boat+`}`)
-				if !got.TerminatedEarly || got.Hits.Total.Value != 1 {
-					t.Errorf("%s: terminated early: %t, %d hits", c.name, got.TerminatedEarly, got.Hits.Total.Value)
-				}
+	eachEngine(t, func(t *testing.T, e *engine) {
+		for _, c := range serveSemantics(t, e, matrix, 1, nil) {
+			got, _ := c.ask(t, semanticsPath, `{"terminate_after":1,"track_total_hits":true,"query":`+boat+`}`)
+			if !got.TerminatedEarly || got.Hits.Total.Value != 1 {
+				t.Errorf("%s: terminated early: %t, %d hits", c.name, got.TerminatedEarly, got.Hits.Total.Value)
 			}
-		})
-	}
+		}
+	})
 }
 
 // TestRelatedWordsAreHighlightedOnRequest looks at the marks where the
@@ -270,80 +261,71 @@ func TestRelatedWordsAreHighlightedOnRequest(t *testing.T) {
 		"boat-big": {"<em>boat</em> big"}, "car-red-big-boat": {"car red big <em>boat</em>"}, "ship": {"<em>ship</em>"},
 		"huge-ship-swift": {"huge <em>ship</em> swift"}, "auto-crimson-huge-ship": {"auto crimson huge <em>ship</em>"},
 	}
-	for _, e := range allEngines(t) {
-		t.Run(e.name, func(t *testing.T) {
-			e.require(t)
-			for _, c := range serveSemantics(t, e, matrix, 1, section{"highlight": "related"}) {
-				for _, kind := range []string{"unified", "plain"} {
-					got, _ := c.ask(t, semanticsPath, `{"query":`+boat+`,"highlight":{"type":"`+kind+`","fields":{"body":{}}}}`)
-					if diff := cmp.Diff(want, highlights(got)); diff != "" {
-						t.Errorf("%s, %s: highlights (-want +got):\n%s", c.name, kind, diff)
-					}
+	eachEngine(t, func(t *testing.T, e *engine) {
+		for _, c := range serveSemantics(t, e, matrix, 1, section{"highlight": "related"}) {
+			for _, kind := range []string{"unified", "plain"} {
+				got, _ := c.ask(t, semanticsPath, `{"query":`+boat+`,"highlight":{"type":"`+kind+`","fields":{"body":{}}}}`)
+				if diff := cmp.Diff(want, highlights(got)); diff != "" {
+					t.Errorf("%s, %s: highlights (-want +got):\n%s", c.name, kind, diff)
 				}
 			}
-		})
-	}
+		}
+	})
 }
 
 // TestNormalisedScoresAllowMinScore expands a search with min_score and looks
 // for scores that stay below what the original could reach.
 func TestNormalisedScoresAllowMinScore(t *testing.T) {
 	matrix := semanticsMatrix(t)
-	for _, e := range allEngines(t) {
-		t.Run(e.name, func(t *testing.T) {
-			e.require(t)
-			for _, c := range serveSemantics(t, e, matrix, 1, section{"normalise_score": true}) {
-				got, _ := c.ask(t, semanticsPath, `{"size":50,"min_score":0.1,"query":`+boat+`}`)
-				if got.Hits.Total.Value != len(got.Hits.Hits) || !slices.Contains(got.ids(), "ship") {
-					t.Errorf("%s: total %d, %q", c.name, got.Hits.Total.Value, got.ids())
-				}
-				for _, h := range got.Hits.Hits {
-					if *h.Score < 0.1 {
-						t.Errorf("%s: %s has %v in spite of min_score", c.name, h.ID, *h.Score)
-					}
+	eachEngine(t, func(t *testing.T, e *engine) {
+		for _, c := range serveSemantics(t, e, matrix, 1, section{"normalise_score": true}) {
+			got, _ := c.ask(t, semanticsPath, `{"size":50,"min_score":0.1,"query":`+boat+`}`)
+			if got.Hits.Total.Value != len(got.Hits.Hits) || !slices.Contains(got.ids(), "ship") {
+				t.Errorf("%s: total %d, %q", c.name, got.Hits.Total.Value, got.ids())
+			}
+			for _, h := range got.Hits.Hits {
+				if *h.Score < 0.1 {
+					t.Errorf("%s: %s has %v in spite of min_score", c.name, h.ID, *h.Score)
 				}
 			}
-		})
-	}
+		}
+	})
 }
 
 // TestRepliesWithRelatedWordsFindTheirQuestion searches parents by children.
 func TestRepliesWithRelatedWordsFindTheirQuestion(t *testing.T) {
 	const index = "akin-e2e-family"
 	matrix := semanticsMatrix(t)
-	for _, e := range allEngines(t) {
-		t.Run(e.name, func(t *testing.T) {
-			e.require(t)
-			if !e.scripts {
-				checkUnknownJoin(t, e)
-				return
-			}
-			e.makeIndex(t, index, `{"settings":{"number_of_shards":1,"number_of_replicas":0},"mappings":{"properties":{
-				"text":{"type":"text"},"relation":{"type":"join","relations":{"question":"reply"}}}}}`)
-			for i, text := range []string{"boat", "ship", "car"} {
-				e.must(t, http.MethodPut, fmt.Sprintf("/%s/_doc/q%d?routing=1", index, i), `{"relation":"question","text":"filler"}`)
-				e.must(t, http.MethodPut, fmt.Sprintf("/%s/_doc/r%d?routing=1&refresh=true", index, i),
-					fmt.Sprintf(`{"relation":{"name":"reply","parent":"q%d"},"text":%q}`, i, text))
-			}
-			for _, c := range startContenders(t, e, matrix, nil) {
-				for _, mode := range []string{"max", "sum", "avg", "none"} {
-					got, _ := c.ask(t, "/"+index+"/_search", `{"query":{"has_child":{"type":"reply","score_mode":"`+mode+`","query":{"match":{"text":"boat"}},"inner_hits":{}}}}`)
-					want := []string{"q0", "q1"}
-					if mode == "avg" { // one more match could lower the mean
-						want = want[:1]
-					}
-					if ids := got.sorted(); !slices.Equal(ids, want) {
-						t.Errorf("%s, score_mode %s: %q, want %q", c.name, mode, ids, want)
-					}
-					for _, h := range got.Hits.Hits {
-						if inner := h.InnerHits["reply"].Hits.Hits; len(inner) != 1 || inner[0].ID[1:] != h.ID[1:] {
-							t.Errorf("%s, score_mode %s: inner hits of %s: %v", c.name, mode, h.ID, inner)
-						}
+	eachEngine(t, func(t *testing.T, e *engine) {
+		if !e.scripts {
+			checkUnknownJoin(t, e)
+			return
+		}
+		e.makeIndex(t, index, `{"settings":{"number_of_shards":1,"number_of_replicas":0},"mappings":{"properties":{
+			"text":{"type":"text"},"relation":{"type":"join","relations":{"question":"reply"}}}}}`)
+		for i, text := range []string{"boat", "ship", "car"} {
+			e.must(t, http.MethodPut, fmt.Sprintf("/%s/_doc/q%d?routing=1", index, i), `{"relation":"question","text":"filler"}`)
+			e.must(t, http.MethodPut, fmt.Sprintf("/%s/_doc/r%d?routing=1&refresh=true", index, i),
+				fmt.Sprintf(`{"relation":{"name":"reply","parent":"q%d"},"text":%q}`, i, text))
+		}
+		for _, c := range startContenders(t, e, matrix, nil) {
+			for _, mode := range []string{"max", "sum", "avg", "none"} {
+				got, _ := c.ask(t, "/"+index+"/_search", `{"query":{"has_child":{"type":"reply","score_mode":"`+mode+`","query":{"match":{"text":"boat"}},"inner_hits":{}}}}`)
+				want := []string{"q0", "q1"}
+				if mode == "avg" { // one more match could lower the mean
+					want = want[:1]
+				}
+				if ids := got.sorted(); !slices.Equal(ids, want) {
+					t.Errorf("%s, score_mode %s: %q, want %q", c.name, mode, ids, want)
+				}
+				for _, h := range got.Hits.Hits {
+					if inner := h.InnerHits["reply"].Hits.Hits; len(inner) != 1 || inner[0].ID[1:] != h.ID[1:] {
+						t.Errorf("%s, score_mode %s: inner hits of %s: %v", c.name, mode, h.ID, inner)
 					}
 				}
 			}
-		})
-	}
+		}
+	})
 }
 
 // checkUnknownJoin asks an engine without parents for one: through akin it

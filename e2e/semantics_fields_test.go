@@ -79,18 +79,15 @@ func (e *engine) known(m meaning) bool {
 
 func TestFieldsAndAnalyzersKeepTheirMeaning(t *testing.T) {
 	matrix := semanticsMatrix(t)
-	for _, e := range allEngines(t) {
-		t.Run(e.name, func(t *testing.T) {
-			e.require(t)
-			contenders := serveSemantics(t, e, matrix, 1, nil)
-			for _, m := range slices.Concat(fieldMeanings, analyzerMeanings) {
-				if e.known(m) {
-					t.Run(m.name, func(t *testing.T) { checkMeaning(t, e, contenders, m) })
-				}
+	eachEngine(t, func(t *testing.T, e *engine) {
+		contenders := serveSemantics(t, e, matrix, 1, nil)
+		for _, m := range slices.Concat(fieldMeanings, analyzerMeanings) {
+			if e.known(m) {
+				t.Run(m.name, func(t *testing.T) { checkMeaning(t, e, contenders, m) })
 			}
-			checkNoFallback(t, contenders)
-		})
-	}
+		}
+		checkNoFallback(t, contenders)
+	})
 }
 
 // checkMeaning compares what a query finds through akin with what it finds
@@ -114,25 +111,22 @@ func checkMeaning(t *testing.T, e *engine, contenders []contender, m meaning) {
 // word in the field of the larger boost.
 func TestFieldBoostsCountForRelatedWords(t *testing.T) {
 	matrix := semanticsMatrix(t)
-	for _, e := range allEngines(t) {
-		t.Run(e.name, func(t *testing.T) {
-			e.require(t)
-			contenders := serveSemantics(t, e, matrix, 1, nil)
-			for _, kind := range []string{"best_fields", "most_fields", "cross_fields"} {
-				for first, fields := range map[string]string{"title:auto": `"title^5","subtitle"`, "subtitle:auto": `"title","subtitle^5"`} {
-					query := `{"query":{"multi_match":{"query":"car","type":"` + kind + `","fields":[` + fields + `]}},"size":200}`
-					for _, c := range contenders {
-						hits, err := c.search(t.Context(), semanticsPath, query)
-						if err != nil {
-							t.Fatal(err)
-						}
-						ids := slices.DeleteFunc(hits.ids(), func(id string) bool { return !strings.HasSuffix(id, "title:auto") })
-						if len(ids) != 2 || ids[0] != first {
-							t.Errorf("%s %s: %q, want %s first", c.name, query, ids, first)
-						}
+	eachEngine(t, func(t *testing.T, e *engine) {
+		contenders := serveSemantics(t, e, matrix, 1, nil)
+		for _, kind := range []string{"best_fields", "most_fields", "cross_fields"} {
+			for first, fields := range map[string]string{"title:auto": `"title^5","subtitle"`, "subtitle:auto": `"title","subtitle^5"`} {
+				query := `{"query":{"multi_match":{"query":"car","type":"` + kind + `","fields":[` + fields + `]}},"size":200}`
+				for _, c := range contenders {
+					hits, err := c.search(t.Context(), semanticsPath, query)
+					if err != nil {
+						t.Fatal(err)
+					}
+					ids := slices.DeleteFunc(hits.ids(), func(id string) bool { return !strings.HasSuffix(id, "title:auto") })
+					if len(ids) != 2 || ids[0] != first {
+						t.Errorf("%s %s: %q, want %s first", c.name, query, ids, first)
 					}
 				}
 			}
-		})
-	}
+		}
+	})
 }

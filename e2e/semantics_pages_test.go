@@ -19,23 +19,20 @@ func pagedQuery() string {
 // TestScrolledPagesAreOnePage scrolls through the hits of a rewritten search.
 func TestScrolledPagesAreOnePage(t *testing.T) {
 	open := openMatrix(t)
-	for _, e := range allEngines(t) {
-		t.Run(e.name, func(t *testing.T) {
-			e.require(t)
-			makeGenerated(t, e, 3)
-			direct := e.scrolled(t, 1000)
-			for _, c := range startContenders(t, e, open, nil) {
-				whole, pages := c.scrolled(t, 1000), c.scrolled(t, 17)
-				if !slices.Equal(whole, pages) {
-					t.Errorf("%s: one page %q, in pages %q", c.name, whole, pages)
-				}
-				if len(whole) <= len(direct) {
-					t.Errorf("%s: %d hits, directly %d", c.name, len(whole), len(direct))
-				}
-				checkDistinct(t, c, whole)
+	eachEngine(t, func(t *testing.T, e *engine) {
+		makeGenerated(t, e, 3)
+		direct := e.scrolled(t, 1000)
+		for _, c := range startContenders(t, e, open, nil) {
+			whole, pages := c.scrolled(t, 1000), c.scrolled(t, 17)
+			if !slices.Equal(whole, pages) {
+				t.Errorf("%s: one page %q, in pages %q", c.name, whole, pages)
 			}
-		})
-	}
+			if len(whole) <= len(direct) {
+				t.Errorf("%s: %d hits, directly %d", c.name, len(whole), len(direct))
+			}
+			checkDistinct(t, c, whole)
+		}
+	})
 }
 
 // scrolled returns the ids of all hits, read in pages.
@@ -74,41 +71,38 @@ func checkDistinct(t *testing.T, c contender, ids []string) {
 func TestPagesOfAPointInTimeAreOnePage(t *testing.T) {
 	redis := commonRedis(t)
 	first, second := openMatrix(t), generatedMatrix(t, 4, func(s speaker) string { return openWord(s.IntN(openWords)) })
-	for _, e := range allEngines(t) {
+	eachEngine(t, func(t *testing.T, e *engine) {
 		if e.name == "elasticsearch7" {
-			continue // as it is here, it has no points in time
+			return // as it is here, it has no points in time
 		}
-		t.Run(e.name, func(t *testing.T) {
-			e.require(t)
-			makeGenerated(t, e, 3)
-			name := "akin-e2e-pit-" + e.name
-			pushMatrix(t, redis, name, first)
-			var contenders []contender
-			for _, w := range writingsOf(e) {
-				options := section{"budget": widePatience, "max_doc_share": 1}
-				maps.Copy(options, w.expansion)
-				a := startAkin(t, section{
-					"cluster": section{"urls": []string{e.url}}, "expansion": options,
-					"matrices": []section{{"name": name}}, "redis": section{"url": redis.url, "timeout": "1s"},
-				})
-				a.awaitMatrix(t, name)
-				contenders = append(contenders, contender{w, a})
-			}
-			points := make([]*pointInTime, len(contenders))
-			whole := make([][]string, len(contenders))
-			for i, c := range contenders {
-				points[i] = openPointInTime(t, e, c)
-				whole[i] = points[i].page(t, 1000)
-				points[i].after, points[i].ids = nil, nil
-				points[i].page(t, 17)
-			}
-			pushMatrix(t, redis, name, second)
-			time.Sleep(followWithin + 200*time.Millisecond)
-			for i, c := range contenders {
-				checkPages(t, e, c, points[i], whole[i])
-			}
-		})
-	}
+		makeGenerated(t, e, 3)
+		name := "akin-e2e-pit-" + e.name
+		pushMatrix(t, redis, name, first)
+		var contenders []contender
+		for _, w := range writingsOf(e) {
+			options := section{"budget": widePatience, "max_doc_share": 1}
+			maps.Copy(options, w.expansion)
+			a := startAkin(t, section{
+				"cluster": section{"urls": []string{e.url}}, "expansion": options,
+				"matrices": []section{{"name": name}}, "redis": section{"url": redis.url, "timeout": "1s"},
+			})
+			a.awaitMatrix(t, name)
+			contenders = append(contenders, contender{w, a})
+		}
+		points := make([]*pointInTime, len(contenders))
+		whole := make([][]string, len(contenders))
+		for i, c := range contenders {
+			points[i] = openPointInTime(t, e, c)
+			whole[i] = points[i].page(t, 1000)
+			points[i].after, points[i].ids = nil, nil
+			points[i].page(t, 17)
+		}
+		pushMatrix(t, redis, name, second)
+		time.Sleep(followWithin + 200*time.Millisecond)
+		for i, c := range contenders {
+			checkPages(t, e, c, points[i], whole[i])
+		}
+	})
 }
 
 // checkPages reads the second and further pages and compares all with what one

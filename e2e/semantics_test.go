@@ -160,38 +160,35 @@ func TestMinimumsCountOriginalWords(t *testing.T) {
 		"query_string":            `{"query_string":{"fields":["body"],"query":"` + words + `",%s}}`,
 	}
 	matrix := semanticsMatrix(t)
-	for _, e := range allEngines(t) {
-		t.Run(e.name, func(t *testing.T) {
-			e.require(t)
-			contenders := serveSemantics(t, e, matrix, 1, nil)
-			for name, query := range queries {
-				for _, tt := range tests {
-					option := tt.option
-					if name == "query_string" {
-						option = strings.ReplaceAll(option, `"operator"`, `"default_operator"`)
-					}
-					q := fmt.Sprintf(query, option)
-					t.Run(name+" "+tt.option, func(t *testing.T) {
-						if got, want := e.found(t, q), inBody(words, tt.least, false); !slices.Equal(got, want) {
-							t.Fatalf("directly %q, want %q", got, want)
-						}
-						for _, c := range contenders {
-							want := inBody(words, tt.least, true)
-							if name != "match" && tt.least == 1 { // any field
-								want = append(want, "subtitle:auto")
-								slices.Sort(want)
-							}
-							if name == "query_string" {
-								want = slices.DeleteFunc(want, func(id string) bool { return id == "subtitle:auto" })
-							}
-							if got := c.found(t, q); !slices.Equal(got, want) {
-								t.Errorf("%s: %q, want %q", c.name, got, want)
-							}
-						}
-					})
+	eachEngine(t, func(t *testing.T, e *engine) {
+		contenders := serveSemantics(t, e, matrix, 1, nil)
+		for name, query := range queries {
+			for _, tt := range tests {
+				option := tt.option
+				if name == "query_string" {
+					option = strings.ReplaceAll(option, `"operator"`, `"default_operator"`)
 				}
+				q := fmt.Sprintf(query, option)
+				t.Run(name+" "+tt.option, func(t *testing.T) {
+					if got, want := e.found(t, q), inBody(words, tt.least, false); !slices.Equal(got, want) {
+						t.Fatalf("directly %q, want %q", got, want)
+					}
+					for _, c := range contenders {
+						want := inBody(words, tt.least, true)
+						if name != "match" && tt.least == 1 { // any field
+							want = append(want, "subtitle:auto")
+							slices.Sort(want)
+						}
+						if name == "query_string" {
+							want = slices.DeleteFunc(want, func(id string) bool { return id == "subtitle:auto" })
+						}
+						if got := c.found(t, q); !slices.Equal(got, want) {
+							t.Errorf("%s: %q, want %q", c.name, got, want)
+						}
+					}
+				})
 			}
-			checkNoFallback(t, contenders)
-		})
-	}
+		}
+		checkNoFallback(t, contenders)
+	})
 }

@@ -46,15 +46,12 @@ func softConfig(e *engine, matrix string) section {
 // The scores have to be those that softcosine computes from the same files
 // and from the terms of the index, and the order theirs.
 func TestSoftModeScoresAreTheMeasure(t *testing.T) {
-	for _, e := range allEngines(t) {
-		t.Run(e.name, func(t *testing.T) {
-			e.require(t)
-			for _, name := range usualCollections {
-				// With weights of their own, and with those in the rows of S.
-				t.Run(name, func(t *testing.T) { testSoftMode(t, e, loadCollection(t, name), name == "med") })
-			}
-		})
-	}
+	eachEngine(t, func(t *testing.T, e *engine) {
+		for _, name := range usualCollections {
+			// With weights of their own, and with those in the rows of S.
+			t.Run(name, func(t *testing.T) { testSoftMode(t, e, loadCollection(t, name), name == "med") })
+		}
+	})
 }
 
 func testSoftMode(t *testing.T, e *engine, c *collection, frozen bool) {

@@ -137,30 +137,27 @@ func checkNorms(t *testing.T, e *engine, file string) map[string]storedNorms {
 }
 
 func TestDocumentsWrittenThroughAkinHoldTheirNorms(t *testing.T) {
-	for _, e := range allEngines(t) {
-		t.Run(e.name, func(t *testing.T) {
-			e.require(t)
-			file := makeWrites(t, e)
-			a := serveWrites(t, e.url, file)
-			repairs := writeAll(t, e, a)
-			a.awaitRepairs(t, repairs)
-			got := checkNorms(t, e, file)
-			for _, id := range []string{"put", "post", "put-create", "post-create", "bulk-index", "bulk-create", "bulk-update", "gzip", "update", "upsert", "many", "deep"} {
-				if got[id].Values["akin_norm.title"] == nil && id != "deep" || got[id].Values["akin_norm_weights."+map[bool]string{true: "meta__t", false: "title__std"}[id == "deep"]] == nil {
-					t.Errorf("document %q holds %v", id, got[id])
-				}
+	eachEngine(t, func(t *testing.T, e *engine) {
+		file := makeWrites(t, e)
+		a := serveWrites(t, e.url, file)
+		repairs := writeAll(t, e, a)
+		a.awaitRepairs(t, repairs)
+		got := checkNorms(t, e, file)
+		for _, id := range []string{"put", "post", "put-create", "post-create", "bulk-index", "bulk-create", "bulk-update", "gzip", "update", "upsert", "many", "deep"} {
+			if got[id].Values["akin_norm.title"] == nil && id != "deep" || got[id].Values["akin_norm_weights."+map[bool]string{true: "meta__t", false: "title__std"}[id == "deep"]] == nil {
+				t.Errorf("document %q holds %v", id, got[id])
 			}
-			if v := got["stop"].Values; v["akin_norm.title"] != nil || v["akin_norm_weights.title"] == nil {
-				t.Errorf("a document without terms holds %v, want the id alone", v)
-			}
-			if v := got["emptied"].Values; v["akin_norm.title"] != nil || v["akin_norm_weights.title"] == nil {
-				t.Errorf("a document that was emptied holds %v, want the id alone", v)
-			}
-			if v := got["external"].Version; v != 50 {
-				t.Errorf("the version of the client's own is %d, want 50", v)
-			}
-		})
-	}
+		}
+		if v := got["stop"].Values; v["akin_norm.title"] != nil || v["akin_norm_weights.title"] == nil {
+			t.Errorf("a document without terms holds %v, want the id alone", v)
+		}
+		if v := got["emptied"].Values; v["akin_norm.title"] != nil || v["akin_norm_weights.title"] == nil {
+			t.Errorf("a document that was emptied holds %v, want the id alone", v)
+		}
+		if v := got["external"].Version; v != 50 {
+			t.Errorf("the version of the client's own is %d, want 50", v)
+		}
+	})
 }
 
 // writeAll writes documents in all ways, and returns how many of them are to be
@@ -266,39 +263,36 @@ func writeGzip(t *testing.T, a *akin, body string) {
 }
 
 func TestDocumentsAreWrittenWhereTheirNormsCannotBeComputed(t *testing.T) {
-	for _, e := range allEngines(t) {
-		t.Run(e.name, func(t *testing.T) {
-			e.require(t)
-			file := makeWrites(t, e)
-			target, err := url.Parse(e.url)
-			if err != nil {
-				t.Fatal(err)
+	eachEngine(t, func(t *testing.T, e *engine) {
+		file := makeWrites(t, e)
+		target, err := url.Parse(e.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		toEngine := httputil.NewSingleHostReverseProxy(target)
+		failing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.Contains(r.URL.Path, "termvectors") {
+				http.Error(w, `{"status":500}`, http.StatusInternalServerError)
+				return
 			}
-			toEngine := httputil.NewSingleHostReverseProxy(target)
-			failing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if strings.Contains(r.URL.Path, "termvectors") {
-					http.Error(w, `{"status":500}`, http.StatusInternalServerError)
-					return
-				}
-				toEngine.ServeHTTP(w, r)
-			}))
-			t.Cleanup(failing.Close)
-			a := serveWrites(t, failing.URL, file)
-			body := `{"title":"ship" }`
-			a.must(t, http.MethodPut, "/"+writesIndex+"/_doc/1", body)
-			if got := e.must(t, http.MethodGet, "/"+writesIndex+"/_source/1", ""); string(got) != body {
-				t.Errorf("the document is %s, want it as it was sent", got)
-			}
-			if answer := a.must(t, http.MethodPost, "/_bulk", "{\"index\":{\"_index\":\""+writesIndex+"\",\"_id\":\"2\"}}\n"+body+"\n"); bytes.Contains(answer, []byte(`"errors":true`)) {
-				t.Errorf("bulk: %s", answer)
-			}
-			a.awaitRepairs(t, 2)
-			if n := a.metric(t, "akin_norm_writes_total", `result="error"`); n != 2 {
-				t.Errorf("%v writes that failed were counted, want 2", n)
-			}
-			if n := a.metric(t, "akin_norm_repairs_total", `result="failed"`); n != 2 {
-				t.Errorf("%v repairs that failed were counted, want 2", n)
-			}
-		})
-	}
+			toEngine.ServeHTTP(w, r)
+		}))
+		t.Cleanup(failing.Close)
+		a := serveWrites(t, failing.URL, file)
+		body := `{"title":"ship" }`
+		a.must(t, http.MethodPut, "/"+writesIndex+"/_doc/1", body)
+		if got := e.must(t, http.MethodGet, "/"+writesIndex+"/_source/1", ""); string(got) != body {
+			t.Errorf("the document is %s, want it as it was sent", got)
+		}
+		if answer := a.must(t, http.MethodPost, "/_bulk", "{\"index\":{\"_index\":\""+writesIndex+"\",\"_id\":\"2\"}}\n"+body+"\n"); bytes.Contains(answer, []byte(`"errors":true`)) {
+			t.Errorf("bulk: %s", answer)
+		}
+		a.awaitRepairs(t, 2)
+		if n := a.metric(t, "akin_norm_writes_total", `result="error"`); n != 2 {
+			t.Errorf("%v writes that failed were counted, want 2", n)
+		}
+		if n := a.metric(t, "akin_norm_repairs_total", `result="failed"`); n != 2 {
+			t.Errorf("%v repairs that failed were counted, want 2", n)
+		}
+	})
 }

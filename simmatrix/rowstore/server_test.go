@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 
+	"github.com/akin-search/akin/internal/freeport"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -73,15 +74,12 @@ func newServer(tb testing.TB, args ...string) *server {
 	return s
 }
 
-// freePort returns a port of 127.0.0.1 on which nothing listens.
 func freePort(tb testing.TB) string {
 	tb.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := freeport.Pick()
 	if err != nil {
 		tb.Fatal(err)
 	}
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
 	return port
 }
 
