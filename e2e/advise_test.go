@@ -184,7 +184,6 @@ func eachAdvised(t *testing.T, test func(t *testing.T, e *engine, scripted strin
 
 func TestAdviceMakesANewIndex(t *testing.T) {
 	eachAdvised(t, func(t *testing.T, e *engine, scripted string) {
-		t.Helper()
 		const index = "advise-new"
 		e.dropIndex(index)
 		a := adviseOn(t, e, index, "text.body", "", "--new", "--analyzer", "english", "--scripted", scripted)
@@ -211,7 +210,6 @@ func TestAdviceMakesANewIndex(t *testing.T) {
 
 func TestAdviceMakesAnExistingIndexReady(t *testing.T) {
 	eachAdvised(t, func(t *testing.T, e *engine, scripted string) {
-		t.Helper()
 		const index = "advise-existing"
 		e.makeIndex(t, index, `{"settings":{"number_of_shards":2,"number_of_replicas":0,"analysis":{"analyzer":{
 			"own":{"type":"custom","tokenizer":"standard","filter":["lowercase","stop"]}}}},
@@ -233,7 +231,6 @@ func TestAdviceMakesAnExistingIndexReady(t *testing.T) {
 
 func TestAdviceMakesAnIndexLikeAnother(t *testing.T) {
 	eachAdvised(t, func(t *testing.T, e *engine, scripted string) {
-		t.Helper()
 		const index, next = "advise-old", "advise-next"
 		e.makeIndex(t, index, `{"settings":{"number_of_shards":2,"number_of_replicas":0,"refresh_interval":"7s","max_ngram_diff":4,"analysis":{
 			"filter":{"few":{"type":"stop","stopwords":["few"]}},
@@ -277,7 +274,6 @@ func TestAdviceMendsWhatIsWrong(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			eachAdvised(t, func(t *testing.T, e *engine, scripted string) {
-				t.Helper()
 				const index = "advise-wrong"
 				e.makeIndex(t, index, `{"settings":{"number_of_shards":1,"number_of_replicas":0,"similarity":{"akin_linear":`+test.similarity+`}},
 					"mappings":{"properties":{"body":{"type":"text","analyzer":"english","fields":{"akin":{"type":"text","similarity":"akin_linear"`+test.multi+`}}},

@@ -148,7 +148,7 @@ func setExpensiveQueries(t *testing.T, e *engine, value string) {
 
 // TestClusterAwayIsA502InItsOwnShape: no node listens.
 func TestClusterAwayIsA502InItsOwnShape(t *testing.T) {
-	port, err := freeport.Pick()
+	port, err := freeport.Pick(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +229,7 @@ func TestRequestThatTheClusterDropsIsNotRepeated(t *testing.T) {
 func TestAnotherNodeAnswersWhereOneIsAway(t *testing.T) {
 	e := oneEngine(t)
 	makeRelated(t, e)
-	port, err := freeport.Pick()
+	port, err := freeport.Pick(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -89,7 +89,7 @@ func rankPage(t *testing.T, at cluster, index, parameters string, c *collection)
 	t.Helper()
 	perQuery := make([]measures, 0, len(c.queries))
 	for _, q := range c.queries {
-		hits, err := at.search(t.Context(), "/"+index+"/_search"+parameters, softBody(q.text, 0, modePage))
+		hits, err := at.search(t.Context(), "/"+index+"/_search"+parameters, pageBody(q.text, 0, modePage))
 		if err != nil {
 			t.Fatalf("query %s: %v", q.id, err)
 		}
@@ -113,7 +113,7 @@ func checkModesUsed(t *testing.T, a *akin, index string, c *collection) {
 		t.Errorf("%s: %v of %v searches were rewritten", c.name, n, 3*queries)
 	}
 	for mode, form := range map[string]string{"soft": "linear", "hard": "hard"} {
-		e := a.explain(t, index+"?akin_profile="+mode, softBody(c.queries[0].text, 0, modePage))
+		e := a.explain(t, index+"?akin_profile="+mode, pageBody(c.queries[0].text, 0, modePage))
 		if len(e.Clauses) != 1 || e.Clauses[0].Form != form || e.Clauses[0].Reason != "" {
 			t.Errorf("%s, %s: explained as %+v", c.name, mode, e.Clauses)
 		}

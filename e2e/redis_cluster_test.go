@@ -44,7 +44,7 @@ func startNode(t *testing.T, args ...string) *redisNode {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	port, err := freeport.Pick()
+	port, err := freeport.Pick(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func TestMatrixLivesInARedisCluster(t *testing.T) {
 	const slots = 16384
 	nodes := make([]*redisNode, 3)
 	for i := range nodes {
-		bus, err := freeport.Pick()
+		bus, err := freeport.Pick(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

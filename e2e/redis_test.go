@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -67,7 +68,7 @@ func startRedis() (*redisServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	port, err := freeport.Pick()
+	port, err := freeport.Pick(context.Background())
 	if err != nil {
 		return nil, err
 	}

@@ -89,7 +89,7 @@ func checkSoftScores(t *testing.T, e *engine, a *akin, index string, c *collecti
 	}
 	worst := 0.0
 	for _, q := range c.queries {
-		hits, err := a.search(t.Context(), "/"+index+"/_search", softBody(q.text, 0, softWindow))
+		hits, err := a.search(t.Context(), "/"+index+"/_search", pageBody(q.text, 0, softWindow))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,8 +116,8 @@ func checkSoftScores(t *testing.T, e *engine, a *akin, index string, c *collecti
 	t.Logf("%d queries, largest deviation %.2g", len(c.queries), worst)
 }
 
-// softBody is a search for a page of hits.
-func softBody(text string, from, size int) string {
+// pageBody is a search for a page of hits.
+func pageBody(text string, from, size int) string {
 	return fmt.Sprintf(`{"query":{"match":{"body":%s}},"from":%d,"size":%d,"_source":false}`, quote(text), from, size)
 }
 
@@ -127,10 +127,10 @@ func softBody(text string, from, size int) string {
 func checkSoftPages(t *testing.T, e *engine, a *akin, index string, c *collection) {
 	t.Helper()
 	for _, q := range c.queries[:10] {
-		whole := a.must(t, http.MethodPost, "/"+index+"/_search", softBody(q.text, 0, softWindow))
+		whole := a.must(t, http.MethodPost, "/"+index+"/_search", pageBody(q.text, 0, softWindow))
 		var paged []string
 		for from := 0; from < softWindow; from += 30 {
-			hits, err := a.search(t.Context(), "/"+index+"/_search", softBody(q.text, from, min(30, softWindow-from)))
+			hits, err := a.search(t.Context(), "/"+index+"/_search", pageBody(q.text, from, min(30, softWindow-from)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -143,7 +143,7 @@ func checkSoftPages(t *testing.T, e *engine, a *akin, index string, c *collectio
 		if !slices.Equal(paged, hits.ids()) {
 			t.Errorf("query %s: the pages have %v, the window has %v", q.id, paged, hits.ids())
 		}
-		sent := a.explain(t, index, softBody(q.text, 0, softWindow))
+		sent := a.explain(t, index, pageBody(q.text, 0, softWindow))
 		plain := e.must(t, http.MethodPost, "/"+index+"/_search", string(sent.Body))
 		if got, want := withoutOrder(whole), withoutOrder(plain); got != want {
 			t.Errorf("query %s: got %.1000s\nwant %.1000s", q.id, got, want)
@@ -388,7 +388,7 @@ func checkAllPages(t *testing.T, a *akin, path string, size int) {
 	seen := map[string]int{}
 	total := size
 	for from := 0; from < total; from += size {
-		hits, err := a.search(t.Context(), path, softBody("flow wing", from, size))
+		hits, err := a.search(t.Context(), path, pageBody("flow wing", from, size))
 		if err != nil {
 			t.Fatal(err)
 		}

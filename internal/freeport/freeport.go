@@ -3,6 +3,7 @@
 package freeport
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -25,17 +26,18 @@ var errNone = errors.New("no port is free")
 
 var (
 	// first is where a process begins: test binaries run side by side.
-	first = rand.Uint32N(count)
+	first = rand.Uint32N(count) //nolint:gosec // a port is no secret
 	// looked counts the ports that were looked at.
 	looked atomic.Uint32
 )
 
 // Pick returns a port of 127.0.0.1 on which nothing listens. A process gets the
 // same one again only after all others.
-func Pick() (string, error) {
+func Pick(ctx context.Context) (string, error) {
+	var listen net.ListenConfig
 	for range count {
 		port := strconv.Itoa(lowest + int((first+looked.Add(1))%count))
-		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", port))
+		l, err := listen.Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", port))
 		if err != nil {
 			continue
 		}

@@ -11,7 +11,7 @@ import (
 func TestPortsAreFreeAndBelowThoseOfOutgoingConnections(t *testing.T) {
 	seen := map[string]bool{}
 	for range 50 {
-		port, err := Pick()
+		port, err := Pick(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -29,7 +29,7 @@ func TestPortsAreFreeAndBelowThoseOfOutgoingConnections(t *testing.T) {
 
 // TestPortsInUseAreNotPicked has a server on the port that is next.
 func TestPortsInUseAreNotPicked(t *testing.T) {
-	port, err := Pick()
+	port, err := Pick(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestPortsInUseAreNotPicked(t *testing.T) {
 	}
 	defer l.Close()
 	looked.Add(^uint32(0)) // back by one
-	if again, err := Pick(); err != nil || again == port {
+	if again, err := Pick(t.Context()); err != nil || again == port {
 		t.Errorf("port %s, %v; a server has %s", again, err, port)
 	}
 }

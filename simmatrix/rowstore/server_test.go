@@ -76,7 +76,7 @@ func newServer(tb testing.TB, args ...string) *server {
 
 func freePort(tb testing.TB) string {
 	tb.Helper()
-	port, err := freeport.Pick()
+	port, err := freeport.Pick(tb.Context())
 	if err != nil {
 		tb.Fatal(err)
 	}
