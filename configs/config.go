@@ -166,8 +166,9 @@ type Expansion struct {
 	// MaxBody is the largest body that is read, decompressed, in
 	// [1KiB, 100MiB]. A larger one is forwarded as it came.
 	MaxBody Bytes `yaml:"max_body"`
-	// RerankBudget is the time for ordering the hits of one search in the mode
-	// soft, in [1ms, 10s]. When it is spent the engine's order goes out.
+	// RerankBudget is the time for ordering the hits of one request, of all
+	// searches in it, in the mode soft, in [1ms, 10s]. When it is spent the
+	// engine's order goes out.
 	RerankBudget Duration `yaml:"rerank_budget"`
 	// RankEval rewrites the searches of _rank_eval, too.
 	RankEval bool `yaml:"rank_eval"`

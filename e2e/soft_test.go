@@ -208,7 +208,7 @@ func TestSoftModeLeavesSomeSearchesInTheEnginesOrder(t *testing.T) {
 		})
 	}
 	lines := "{}\n" + `{"query":{"match":{"body":"flow"}}}` + "\n"
-	answer := a.must(t, http.MethodPost, "/"+index+"/_msearch", lines)
+	answer := a.must(t, http.MethodPost, "/"+index+"/_msearch?filter_path=responses.hits.hits", lines)
 	if strings.Contains(string(answer), "_seq_no") || !strings.Contains(string(answer), `"_id"`) {
 		t.Errorf("_msearch: %s", answer)
 	}
@@ -217,10 +217,18 @@ func TestSoftModeLeavesSomeSearchesInTheEnginesOrder(t *testing.T) {
 	}
 }
 
-// smallSoft returns an index of a few documents and a matrix file for it.
+// smallSoft returns an engine, an index of a few documents in it, and a matrix
+// file for that.
 func smallSoft(t *testing.T) (e *engine, index, matrix string) {
 	t.Helper()
 	e = oneEngine(t)
+	index, matrix = makeSmallSoft(t, e)
+	return e, index, matrix
+}
+
+// makeSmallSoft makes an index of a few documents and a matrix file for it.
+func makeSmallSoft(t *testing.T, e *engine) (index, matrix string) {
+	t.Helper()
 	index = "akin-e2e-soft"
 	e.makeIndex(t, index, `{"settings":{"number_of_shards":2,"number_of_replicas":0},
 		"mappings":{"properties":{"body":{"type":"text","analyzer":"whitespace","fields":{"en":{"type":"text","analyzer":"english"}}},
@@ -232,7 +240,7 @@ func smallSoft(t *testing.T) (e *engine, index, matrix string) {
 		docs = append(docs, document{strconv.Itoa(i), map[string]any{"body": text, "title": text, "copied": text}})
 	}
 	e.index(t, index, docs)
-	return e, index, matrix
+	return index, matrix
 }
 
 // writeSoftMatrix writes S and the frequencies that W comes from.

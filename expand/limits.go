@@ -34,11 +34,16 @@ type windowLimits struct {
 	limits map[string]int64
 }
 
-// of returns the limit of an expression, 0 where none is known.
-func (w *windowLimits) of(expression string) int64 {
+// of returns the lowest limit of the expressions, 0 where none is known.
+func (w *windowLimits) of(expressions ...string) (lowest int64) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
-	return w.limits[expression]
+	for _, expression := range expressions {
+		if limit := w.limits[expression]; limit > 0 && (lowest == 0 || limit < lowest) {
+			lowest = limit
+		}
+	}
+	return lowest
 }
 
 // lower notes a limit of an expression, unless it has a lower one. Where there
@@ -64,9 +69,10 @@ const maxRefusal = 8 << 10
 // what it answered; the first 8 KiB count. Where it was too many clauses, the
 // searches after it are kept under the limit that the answer names; where it
 // was too wide a rescore, those of the same expression are not rescored, and
-// where it was too many hits, [ModeSoft] asks for no more than it names. The
-// smallest limit heard is kept, because the nodes of a cluster may differ.
-// Refused is safe for concurrent use.
+// where it was too many hits, [ModeSoft] asks for no more than it names. Of a
+// request that holds several searches this is so with all that come by the same
+// path, whatever their headers name. The smallest limit heard is kept, because
+// the nodes of a cluster may differ. Refused is safe for concurrent use.
 func (e *Expander) Refused(index string, answer []byte) {
 	answer = answer[:min(len(answer), maxRefusal)]
 	lower(&e.limits.clauses, clauseLimit(answer))

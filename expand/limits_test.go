@@ -72,6 +72,24 @@ func TestRescoreWindowIsReadFromRefusals(t *testing.T) {
 	}
 }
 
+// The proxy knows the path of several searches, and not which of them was
+// refused.
+func TestRescoreWindowOfSeveralSearchesIsLearntByTheirPath(t *testing.T) {
+	c, m := rental(t)
+	e := New(c, m, DefaultOptions())
+	e.Refused("", []byte(`Rescore window [100] is too large. It must be less than [10].`))
+	lines := []byte("{\"index\":\"docs\"}\n" + carRental + "\n")
+	for path, want := range map[string]Reason{"": ReasonRescoreWindow, "docs": ""} {
+		res, err := e.Expand(t.Context(), &Request{Endpoint: EndpointMultiSearch, Index: path, Body: lines})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(res.Clauses) != 1 || res.Clauses[0].Reason != want {
+			t.Errorf("path %q: %+v, want the reason %q", path, res.Clauses, want)
+		}
+	}
+}
+
 func FuzzLimits(f *testing.F) {
 	f.Add([]byte(`maxClauseCount is set to 1024"`))
 	f.Add([]byte(`maxClauseCount is set to `))

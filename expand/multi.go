@@ -2,6 +2,7 @@ package expand
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,7 +47,7 @@ func (e *Expander) expandParts(ctx context.Context, req *Request, parts []part) 
 		if p.skip != "" {
 			p.res = &Result{Reason: p.skip}
 		} else {
-			p.res, p.err = e.expandOne(ctx, &p.req, len(parts))
+			p.res, p.err = e.expandOne(ctx, &p.req, req.Index, len(parts))
 		}
 		return nil // each part has its own
 	})
@@ -69,6 +70,7 @@ func (e *Expander) expandParts(ctx context.Context, req *Request, parts []part) 
 			continue
 		}
 		out.Rewritten = true
+		out.order(i, len(parts), p.res)
 		if p.res.RawQuery != p.req.RawQuery {
 			out.Body = append(out.Body, req.Body[at:p.header.start]...)
 			out.Body = appendHeader(out.Body, p.header.of(req.Body))
@@ -95,6 +97,17 @@ func (r *Result) tell(i int, search *Result) {
 		c.Path = number + "." + c.Path
 		r.Clauses = append(r.Clauses, c)
 	}
+}
+
+// order adds how the hits of search i, of n, are to be ordered.
+func (r *Result) order(i, n int, search *Result) {
+	if len(search.Reranks) == 0 {
+		return
+	}
+	if r.Reranks == nil {
+		r.Reranks = make([]*Rerank, n)
+	}
+	r.Reranks[i] = search.Reranks[0]
 }
 
 // unchanged returns the result of a request of which no search was rewritten:
@@ -132,6 +145,11 @@ func multiSearch(req *Request) []part {
 		p.req.Body = p.at.of(body)
 		parts = append(parts, p)
 	}
+	if len(parts) > maxReranked {
+		for i := range parts {
+			parts[i].req.Fixed = cmp.Or(req.Fixed, ReasonTooManyReranked)
+		}
+	}
 	return parts
 }
 
@@ -145,7 +163,7 @@ func line(body []byte, at int) (span, int) {
 // search returns the search that a header of _msearch begins, without a body.
 // What the header says goes before the request's path and parameters.
 func search(req *Request, header []byte) (Request, error) {
-	out := Request{Endpoint: EndpointSearch, Index: req.Index, Preview: req.Preview, Fixed: ReasonEndpoint}
+	out := Request{Endpoint: EndpointSearch, Index: req.Index, Preview: req.Preview, Fixed: req.Fixed}
 	said := url.Values{}
 	for part := range strings.SplitSeq(req.RawQuery, "&") {
 		if name, value, _ := strings.Cut(part, "="); inHeader(name) {

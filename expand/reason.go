@@ -162,6 +162,9 @@ const (
 	// ReasonWindow: the page is behind the hits that are ordered anew, or ends
 	// far behind them.
 	ReasonWindow Reason = "rerank_window"
+	// ReasonTooManyReranked: the request holds more searches than have their hits
+	// ordered anew.
+	ReasonTooManyReranked Reason = "rerank_searches"
 	// ReasonOtherScores: queries other than for text score as well.
 	ReasonOtherScores Reason = "other_scores"
 	// ReasonAnswer: the request asks for an answer that lacks what the order

@@ -34,8 +34,9 @@ type Request struct {
 	// Preview says that what comes out is only looked at, and not sent: it does
 	// not decide how the pages of a point in time are expanded.
 	Preview bool
-	// Fixed says why the hits of the answer cannot be ordered anew on their way,
-	// "" where they can. It holds for [ModeSoft] alone.
+	// Fixed says why the hits of the answer, those of all searches in it, cannot
+	// be ordered anew on their way, "" where they can. It holds for [ModeSoft]
+	// alone.
 	Fixed Reason
 }
 
@@ -47,9 +48,10 @@ type Result struct {
 	// RawQuery and Body replace those of the request. Body is JSON.
 	RawQuery string
 	Body     []byte
-	// Rerank, unless nil, says how the hits are to be ordered before the client
-	// gets them.
-	Rerank *Rerank
+	// Reranks says for each search of the request, in their order, how its hits
+	// are to be ordered before the client gets them, nil for those that stay in
+	// the engine's order. It is empty where all do.
+	Reranks []*Rerank
 	// Clauses tells of every clause that was recognised, in the order of the
 	// body.
 	Clauses []Clause

@@ -141,7 +141,7 @@ func (j *job) rescoreBar() Reason {
 // windowRefused reports whether one of the indices is known to refuse as wide a
 // window.
 func (j *job) windowRefused() bool {
-	limit := j.limits.windows.of(j.indices.Expression)
+	limit := j.limits.windows.of(j.indices.Expression, j.path)
 	return limit > 0 && rescoreWindow > limit
 }
 

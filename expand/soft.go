@@ -10,11 +10,11 @@ import (
 // How [ModeSoft] works: the first hits, as many as the window, are found by
 // the linear form, as those that a rescore orders anew. They come back with
 // their sequence numbers, and whoever passes the answer on orders them by
-// what [Result.Rerank] says and cuts the client's page out of them. Every
+// what [Result.Reranks] says and cuts the client's page out of them. Every
 // page in the window is cut out of the same hits. A page that begins in it
 // and ends behind it has what is behind in the engine's order, and one that is
 // wholly behind is searched for by the same query, so that all pages are one
-// list.
+// list. Searches that come in one request are ordered each for itself.
 
 // phaseRerank is the phase of what finds the hits that are ordered anew.
 const phaseRerank = "rerank"
@@ -22,6 +22,11 @@ const phaseRerank = "rerank"
 // maxBehind is how many hits behind the window a page that begins in it may
 // have: they all are held until the first of them are in order.
 const maxBehind = 1000
+
+// maxReranked is how many searches one request may hold whose hits are ordered
+// anew. Each of them asks for a window of hits, and whoever orders them holds
+// the answers to all at once, of up to 8 MiB together.
+const maxReranked = 16
 
 // defaultSize is how many hits the engines return where nobody says.
 const defaultSize = 10
@@ -79,6 +84,14 @@ func (j *job) planRerank() {
 	for i := range scan.clauses {
 		scan.clauses[i].modeReason = bar
 	}
+}
+
+// reranks returns what [Result.Reranks] is for this one search.
+func (j *job) reranks() []*Rerank {
+	if j.rerank == nil {
+		return nil
+	}
+	return []*Rerank{j.rerank}
 }
 
 // rerankable returns how the hits are ordered anew, or the reason why they
@@ -229,7 +242,7 @@ func isCount(text string) bool {
 // be asked for.
 func (j *job) window() int {
 	window := j.options.RerankWindow
-	if limit := j.limits.results.of(j.indices.Expression); limit > 0 && limit < int64(window) {
+	if limit := j.limits.results.of(j.indices.Expression, j.path); limit > 0 && limit < int64(window) {
 		return int(limit)
 	}
 	return window

@@ -13,6 +13,15 @@ import (
 
 func soft(o *Options) { o.Mode = ModeSoft }
 
+// onlyRerank returns how the hits of a single search are ordered anew, nil where
+// they are not.
+func (r *Result) onlyRerank() *Rerank {
+	if len(r.Reranks) == 0 {
+		return nil
+	}
+	return r.Reranks[0]
+}
+
 // expandSoftly expands a search whose fields all have S, and W from the
 // rows.
 func expandSoftly(tb testing.TB, req *Request) *Result {
@@ -57,7 +66,7 @@ func TestSoftModeAsksForTheWindow(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			res := expandSoftly(t, &Request{RawQuery: c.query, Body: []byte(c.body)})
-			if !res.Rewritten || res.Rerank == nil {
+			if !res.Rewritten || res.onlyRerank() == nil {
 				t.Fatalf("not ordered anew: %+v", res)
 			}
 			if string(res.Body) != c.wantBody || res.RawQuery != c.wantQuery {
@@ -79,7 +88,7 @@ func TestSoftModeKnowsTheClientsPage(t *testing.T) {
 		{"seq_no_primary_term=false&version=true", Rerank{Window: 100, From: 8, Size: 12, KeepVersion: true}},
 	} {
 		res := expandSoftly(t, &Request{RawQuery: c.query, Body: []byte(body)})
-		if diff := cmp.Diff(&c.want, res.Rerank, cmpopts.IgnoreFields(Rerank{}, "Fields")); diff != "" {
+		if diff := cmp.Diff(&c.want, res.onlyRerank(), cmpopts.IgnoreFields(Rerank{}, "Fields")); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", c.query, diff)
 		}
 	}
@@ -87,7 +96,7 @@ func TestSoftModeKnowsTheClientsPage(t *testing.T) {
 
 func TestSoftModeFindsCandidatesByTheLinearForm(t *testing.T) {
 	res := expandSoftly(t, &Request{Body: []byte(`{"query":{"match":{"title":"car rental"}}}`)})
-	if res.Rerank == nil || len(res.Clauses) != 1 {
+	if res.onlyRerank() == nil || len(res.Clauses) != 1 {
 		t.Fatalf("%+v", res)
 	}
 	c := res.Clauses[0]
@@ -113,7 +122,7 @@ func TestSoftModeComparesTheTermsOfAllTexts(t *testing.T) {
 		{"match":{"title":{"query":"car car rental","boost":2}}}],"should":[
 		{"multi_match":{"query":"cheap car","fields":["title","body^3"]}}],
 		"filter":[{"term":{"sku":"1"}}],"must_not":[{"match":{"title":"boat"}}]}}}`)})
-	if res.Rerank == nil {
+	if res.onlyRerank() == nil {
 		t.Fatalf("%+v", res)
 	}
 	type field struct {
@@ -122,7 +131,7 @@ func TestSoftModeComparesTheTermsOfAllTexts(t *testing.T) {
 		X     string
 	}
 	var got []field
-	for _, f := range res.Rerank.Fields {
+	for _, f := range res.onlyRerank().Fields {
 		var x []string
 		for k, term := range f.Terms {
 			x = append(x, fmt.Sprint(term, ":", f.Freqs[k]))
@@ -179,7 +188,7 @@ func TestSoftModeSaysWhyHitsStayInTheEnginesOrder(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			res := expandSoftly(t, &c.req)
-			if res.Rerank != nil || !res.Rewritten {
+			if res.onlyRerank() != nil || !res.Rewritten {
 				t.Fatalf("%+v", res)
 			}
 			for _, clause := range res.Clauses {
@@ -226,7 +235,7 @@ func TestSoftModeSearchesBehindTheWindowByTheSameQuery(t *testing.T) {
 			return res, got
 		}
 		first, want := expand(`{`+car+`}`, "")
-		if first.Rerank == nil {
+		if first.onlyRerank() == nil {
 			t.Fatalf("%+v", first)
 		}
 		for _, c := range []struct {
@@ -240,7 +249,7 @@ func TestSoftModeSearchesBehindTheWindowByTheSameQuery(t *testing.T) {
 			{`{` + car + `,"from":"200","size":"5"}`, "version=false", "200", "5"},
 		} {
 			res, got := expand(c.body, c.query)
-			if res.Rerank != nil || res.RawQuery != c.query || got.From != c.from || got.Size != c.size || got.Version != nil || got.Rescore != nil {
+			if res.onlyRerank() != nil || res.RawQuery != c.query || got.From != c.from || got.Size != c.size || got.Version != nil || got.Rescore != nil {
 				t.Errorf("%s?%s: %+v %s", c.body, c.query, res, res.Body)
 			}
 			if string(got.Query) != string(want.Query) {
@@ -272,8 +281,8 @@ func TestSoftModeLearnsHowManyHitsMayBeAskedFor(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := fmt.Sprintf(`{"from":0,"size":%d,"seq_no`, refused.want)
-		if res.Rerank == nil || res.Rerank.Window != refused.want || !strings.HasPrefix(string(res.Body), want) {
-			t.Errorf("%+v %s, want %s", res.Rerank, res.Body, want)
+		if res.onlyRerank() == nil || res.onlyRerank().Window != refused.want || !strings.HasPrefix(string(res.Body), want) {
+			t.Errorf("%+v %s, want %s", res.onlyRerank(), res.Body, want)
 		}
 	}
 }
@@ -286,15 +295,93 @@ func TestSoftModeTellsOfAllComparedTexts(t *testing.T) {
 		got = append(got, fmt.Sprint(c.Path, " ", c.Phase, " ", c.Reason))
 	}
 	want := []string{"query.bool.must[0].match rerank ", "query.bool.must[1].match rerank no_neighbors", "query.bool.filter  not_scoring"}
-	if diff := cmp.Diff(want, got); res.Rerank == nil || diff != "" {
+	if diff := cmp.Diff(want, got); res.onlyRerank() == nil || diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 
-func TestSoftModeOfSeveralSearchesIsBM25(t *testing.T) {
-	res := expandSoftly(t, &Request{Endpoint: EndpointMultiSearch, Body: []byte("{}\n{\"query\":{\"match\":{\"title\":\"car\"}}}\n")})
-	if res.Rerank != nil || len(res.Clauses) != 1 || res.Clauses[0].Reason != ReasonEndpoint {
+func TestSoftModeOrdersEachSearchOfMultiSearch(t *testing.T) {
+	const car, sorted, paged = `{"query":{"match":{"title":"car rental"}}}`, `{"query":{"match":{"title":"car"}},"sort":["price"]}`,
+		`{"from":3,"query":{"match":{"title":"plain"}},"size":4,"version":true}`
+	lines := []string{`{}`, car, `{"index":"docs"}`, sorted, `{}`, `{"query":`, `{"preference":"_local"}`, paged}
+	res := expandSoftly(t, &Request{Endpoint: EndpointMultiSearch, RawQuery: "typed_keys=true&preference=a", Body: []byte(strings.Join(lines, "\n") + "\n")})
+	one, four := expandSoftly(t, &Request{Body: []byte(car)}), expandSoftly(t, &Request{Body: []byte(paged)})
+	bm25 := expandBody(t, with(func(*Options) {}), sorted)
+	want := strings.Join([]string{lines[0], string(one.Body), lines[2], string(bm25.Body), lines[4], lines[5], lines[6], string(four.Body), ""}, "\n")
+	if diff := cmp.Diff(want, string(res.Body)); diff != "" || res.RawQuery != "typed_keys=true&preference=a" {
+		t.Errorf("?%s (-want +got)\n%s", res.RawQuery, diff)
+	}
+	ignored := cmpopts.IgnoreFields(RerankField{}, "Similarities", "Weights")
+	if diff := cmp.Diff([]*Rerank{one.onlyRerank(), nil, nil, four.onlyRerank()}, res.Reranks, ignored); diff != "" || len(res.Reranks[3].Fields) != 1 {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	var got []string
+	for _, c := range res.Clauses {
+		got = append(got, fmt.Sprint(c.Path, " ", c.Phase, " ", c.Reason))
+	}
+	told := []string{"[0].query.match rerank ", "[1].query.match query sort", "[2]  not_json", "[3].query.match rerank no_neighbors"}
+	if diff := cmp.Diff(told, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// severalCars is a _msearch of n searches.
+func severalCars(n int) []byte {
+	return []byte(strings.Repeat("{}\n{\"query\":{\"match\":{\"title\":\"car\"}}}\n", n))
+}
+
+func TestSoftModeOrdersTheHitsOfSoManySearchesAtOnce(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		n     int
+		fixed Reason
+		want  Reason
+	}{
+		{"one", 1, "", ""},
+		{"most", maxReranked, "", ""},
+		{"too many", maxReranked + 1, "", ReasonTooManyReranked},
+		{"an answer that stays", 2, ReasonAnswer, ReasonAnswer},
+		{"too many of them", maxReranked + 1, ReasonAnswer, ReasonAnswer},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			res := expandSoftly(t, &Request{Endpoint: EndpointMultiSearch, Body: severalCars(c.n), Fixed: c.fixed})
+			if len(res.Clauses) != c.n || !res.Rewritten {
+				t.Fatalf("%+v", res)
+			}
+			for _, clause := range res.Clauses {
+				if clause.Reason != c.want {
+					t.Errorf("%+v, want the reason %q", clause, c.want)
+				}
+			}
+			if (len(res.Reranks) == c.n) != (c.want == "") || (len(res.Reranks) == 0) != (c.want != "") {
+				t.Errorf("%d searches are ordered anew", len(res.Reranks))
+			}
+		})
+	}
+}
+
+func TestSoftModeOfRatedSearchesIsBM25(t *testing.T) {
+	res := expandSoftly(t, &Request{Endpoint: EndpointRankEval, Body: []byte(`{"requests":[{"id":"a","request":{"query":{"match":{"title":"car"}}},"ratings":[]}]}`)})
+	if len(res.Reranks) > 0 || len(res.Clauses) != 1 || res.Clauses[0].Reason != ReasonEndpoint {
 		t.Errorf("%+v", res)
+	}
+}
+
+// The proxy knows the path of several searches, and not which of them was
+// refused.
+func TestWindowsOfSeveralSearchesAreLearntByTheirPath(t *testing.T) {
+	c, m := rental(t)
+	e := New(c, m, with(soft))
+	e.Refused("", []byte(`{"reason":"Result window is too large, from + size must be less than or equal to: [50] but was [100]. See"}`))
+	lines := "{\"index\":\"docs\"}\n{\"query\":{\"match\":{\"title\":\"car\"}}}\n"
+	for path, want := range map[string]int{"": 50, "docs": 100} {
+		res, err := e.Expand(t.Context(), &Request{Endpoint: EndpointMultiSearch, Index: path, Body: []byte(lines)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := res.onlyRerank(); r == nil || r.Window != want {
+			t.Errorf("path %q: %+v, want a window of %d", path, r, want)
+		}
 	}
 }
 
@@ -306,7 +393,7 @@ func TestSoftModeNeedsDocumentFrequencies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if res.Rerank != nil || res.Clauses[0].Reason != ReasonNoWeights {
+	if res.onlyRerank() != nil || res.Clauses[0].Reason != ReasonNoWeights {
 		t.Errorf("%+v", res)
 	}
 }
@@ -336,14 +423,14 @@ func FuzzSoftModeChangesThePageAlone(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body string) {
 		res := expandSoftly(t, &Request{Body: []byte(body)})
-		if res.Rerank == nil {
+		if res.onlyRerank() == nil {
 			return
 		}
 		var was, is map[string]json.RawMessage
 		if json.Unmarshal([]byte(body), &was) != nil || json.Unmarshal(res.Body, &is) != nil {
 			t.Fatalf("%s became %s", body, res.Body)
 		}
-		asked := strconv.Itoa(res.Rerank.Asked())
+		asked := strconv.Itoa(res.onlyRerank().Asked())
 		for name, want := range map[string]string{"from": "0", "size": asked, "seq_no_primary_term": "true", "version": "true"} {
 			if string(is[name]) != want {
 				t.Errorf("%s is %s in %s", name, is[name], res.Body)
@@ -358,7 +445,7 @@ func FuzzSoftModeChangesThePageAlone(f *testing.F) {
 		if diff := cmp.Diff(was, is); diff != "" {
 			t.Errorf("%s became %s (-want +got)\n%s", body, res.Body, diff)
 		}
-		if r := res.Rerank; r.From < 0 || r.Size < 1 || r.From >= r.Window || r.From+r.Size > r.Window+maxBehind || len(r.Fields) == 0 {
+		if r := res.onlyRerank(); r.From < 0 || r.Size < 1 || r.From >= r.Window || r.From+r.Size > r.Window+maxBehind || len(r.Fields) == 0 {
 			t.Errorf("%+v", r)
 		}
 	})

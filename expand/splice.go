@@ -126,7 +126,7 @@ func (j *job) result() *Result {
 		Rewritten: true,
 		RawQuery:  j.params.rewritten(j.req.RawQuery, j.needsDFS()),
 		Body:      w.out,
-		Rerank:    j.rerank,
+		Reranks:   j.reranks(),
 		Clauses:   j.explain(&w),
 	}
 }

@@ -45,7 +45,7 @@ type writer struct {
 	// in the saturated form are written in the linear one.
 	candidates bool
 	// found says that the query finds what is ordered anew outside of the
-	// engine, and rerank that [Result.Rerank] orders the hits of this page.
+	// engine, and rerank that [Result.Reranks] orders the hits of this page.
 	found, rerank bool
 	// form is that of the clause being written, and few says that it is written
 	// for [writer.candidates].

@@ -205,9 +205,12 @@ func (ex *exchange) failedItem(d *jsontext.Decoder) (said []byte, err error) {
 	return said, err
 }
 
-// rewroteSearch reports whether something was added to the k-th search of a
-// request that holds several.
+// rewroteSearch reports whether the k-th search of a request that holds several
+// is another than the client's: something was added, or it asks for other hits.
 func rewroteSearch(res *expand.Result, k int) bool {
+	if k < len(res.Reranks) && res.Reranks[k] != nil {
+		return true
+	}
 	prefix := "[" + strconv.Itoa(k) + "]"
 	for i := range res.Clauses {
 		if res.Clauses[i].Form != "" && strings.HasPrefix(res.Clauses[i].Path, prefix) {
@@ -257,8 +260,11 @@ type holder struct{ bytes atomic.Int64 }
 // hold reads an answer and puts it back; its memory counts until the answer is
 // closed. Where the answer breaks off, is too long, or too much is held, whole
 // is false and what was read, and then the rest, is what a reader of the answer
-// gets.
+// gets. An answer that is held already, and unread since, is not held twice.
 func (h *holder) hold(res *http.Response) (answer []byte, whole bool) {
+	if b, ok := res.Body.(*heldBody); ok && b.whole != nil {
+		return b.whole, true
+	}
 	if res.ContentLength > maxHeldAnswer {
 		return nil, false
 	}
@@ -280,7 +286,11 @@ func (h *holder) hold(res *http.Response) (answer []byte, whole bool) {
 		rest = broken{failure}
 	}
 	h.bytes.Add(int64(buf.Len()) - set)
-	res.Body = &heldBody{io.MultiReader(bytes.NewReader(buf.Bytes()), rest), res.Body, h, int64(buf.Len())}
+	b := &heldBody{Reader: io.MultiReader(bytes.NewReader(buf.Bytes()), rest), body: res.Body, holder: h, length: int64(buf.Len())}
+	if whole {
+		b.whole = buf.Bytes()
+	}
+	res.Body = b
 	return buf.Bytes(), whole
 }
 
@@ -296,6 +306,7 @@ type heldBody struct {
 	body   io.Closer
 	holder *holder
 	length int64
+	whole  []byte // what is held, where that is all of the answer
 }
 
 // Close closes the answer and lets go of what is held.

@@ -4,6 +4,8 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -32,8 +34,8 @@ const (
 	// entryBytes is the memory of an entry beside what it points to: the size of
 	// the struct, and its id.
 	entryBytes = 512
-	// errorBytes is that of an error beside its text.
-	errorBytes = 16
+	// textBytes is that of a text in a list beside the text itself.
+	textBytes = 16
 )
 
 // An entry is what is kept of one search. Nothing in it is modified later but
@@ -45,12 +47,12 @@ type entry struct {
 	endpoint  expand.Endpoint
 	index     string
 	profile   string
-	outcome   string // outcomeRewritten, outcomeUnchanged or outcomeFailedOpen
-	reason    string // of outcomeUnchanged
-	cause     string // of outcomeFailedOpen
-	asItCame  bool   // rewritten, but the original was sent: a dry run, or shadow mode
-	refused   bool   // under the lock of explanations
-	reranked  string // what became of the hits that were to be ordered anew; so, too
+	outcome   string   // outcomeRewritten, outcomeUnchanged or outcomeFailedOpen
+	reason    string   // of outcomeUnchanged
+	cause     string   // of outcomeFailedOpen
+	asItCame  bool     // rewritten, but the original was sent: a dry run, or shadow mode
+	refused   bool     // under the lock of explanations
+	reranked  []string // of each search, what became of its hits that were to be ordered anew, else ""; so, too
 	original  message
 	rewritten message
 	clauses   []expand.Clause
@@ -82,7 +84,7 @@ func (e *entry) measure(clauseSizes int) int {
 	n := entryBytes + clauseSizes + len(e.index) + len(e.profile) + len(e.reason) + len(e.cause) +
 		len(e.original.rawQuery) + cap(e.original.body) + len(e.rewritten.rawQuery) + cap(e.rewritten.body)
 	for _, text := range e.failures {
-		n += errorBytes + len(text)
+		n += textBytes + len(text)
 	}
 	return n
 }
@@ -145,10 +147,10 @@ func (x *explanations) find(id string) (entry, bool) {
 // which may have gone meanwhile.
 func (x *explanations) refuse(id string) { x.amend(id, func(e *entry) { e.refused = true }) }
 
-// reranked notes what became of the hits of a search that were to be ordered
-// anew.
-func (x *explanations) reranked(id, result string) {
-	x.amend(id, func(e *entry) { e.reranked = result })
+// reranked notes what became of the hits that were to be ordered anew, of each
+// search of an entry. The results must not be modified afterwards.
+func (x *explanations) reranked(id string, results []string) {
+	x.amend(id, func(e *entry) { e.reranked = results })
 }
 
 // amend changes an entry, which may have gone meanwhile.
@@ -185,6 +187,7 @@ func (s *Server) record(ex *exchange, r *http.Request, m match, res *expand.Resu
 		s.metrics.clauses(res)
 		e.cause, e.added, e.failures = "", res.AddedTerms(), keepErrors(res.Failures)
 		e.clauses, size, e.cut = keepClauses(res.Clauses)
+		size += len(res.Reranks) * textBytes // for what will be known of them
 		if res.Rewritten {
 			e.outcome, e.rewritten = outcomeRewritten, newMessage(res.RawQuery, res.Body)
 		} else {
@@ -221,7 +224,9 @@ type summary struct {
 	Sent    string `json:"sent"`
 	Refused bool   `json:"refused,omitempty"`
 	// Reranked is what became of the hits that were to be ordered anew, a result
-	// of the metric akin_reranked_total; "" where none were to be.
+	// of the metric akin_reranked_total; "" where none were to be. Of several
+	// searches it is a list with the number of each, as in the paths of clauses:
+	// "[0] reranked, [2] budget".
 	Reranked string `json:"reranked,omitempty"`
 }
 
@@ -247,14 +252,29 @@ type explanation struct {
 
 func (e *entry) summary() summary {
 	sent := "original"
-	if e.outcome == outcomeRewritten && !e.asItCame && !e.refused && e.reranked != rerankUnreadable {
+	if e.outcome == outcomeRewritten && !e.asItCame && !e.refused && !slices.Contains(e.reranked, rerankUnreadable) {
 		sent = "rewritten"
 	}
 	return summary{
 		ID: e.id, Time: e.when.UTC(), Endpoint: endpointNames[e.endpoint], Index: e.index, Profile: e.profile,
 		Outcome: e.outcome, Reason: e.reason, Cause: e.cause, AddedTerms: e.added,
-		TookMillis: float64(e.took.Microseconds()) / 1000, Sent: sent, Refused: e.refused, Reranked: e.reranked,
+		TookMillis: float64(e.took.Microseconds()) / 1000, Sent: sent, Refused: e.refused, Reranked: e.rerankedText(),
 	}
+}
+
+// rerankedText returns what is shown as [summary.Reranked].
+func (e *entry) rerankedText() string {
+	var all []string
+	for k, result := range e.reranked {
+		switch {
+		case result == "":
+		case e.endpoint == expand.EndpointMultiSearch:
+			all = append(all, "["+strconv.Itoa(k)+"] "+result)
+		default:
+			all = append(all, result)
+		}
+	}
+	return strings.Join(all, ", ")
 }
 
 // explain returns all of e, its bodies readable.

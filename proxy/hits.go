@@ -33,11 +33,16 @@ func (p piece) isZero() bool { return p.end == 0 }
 // A hitPage is where the parts of an answer stand that change when its hits
 // are ordered anew and cut.
 type hitPage struct {
+	// r says which of the hits the client asked for, and with what.
+	r      *expand.Rerank
 	answer []byte
 	// maxScore is the value of hits.max_score, zero where that is no number, and
 	// list the value of hits.hits.
 	maxScore, list piece
 	hits           []foundHit
+	// scores are the new ones of the first hits, nil where all hits stay in the
+	// engine's order.
+	scores []float32
 }
 
 // A foundHit is a hit in an answer.
@@ -75,14 +80,70 @@ var hitMembers = map[string]uint8{
 // A pageReader reads the answer to a search whose hits are ordered anew.
 type pageReader struct {
 	d *jsontext.Decoder
-	r *expand.Rerank
 	hitPage
 }
 
-// readPage reads the answer to a search. It returns [errShape] where that is
-// not one, or names something twice that is to be changed.
-func readPage(answer []byte, r *expand.Rerank) (*hitPage, error) {
-	p := &pageReader{d: newDecoder(bytes.NewBuffer(answer)), r: r, hitPage: hitPage{answer: answer}}
+// readPages reads the answer to a request of which reranks says how the hits
+// are ordered anew: for each of its searches the page, nil where nothing is
+// said. It returns [errShape] where that is not such an answer, or names
+// something twice that is to be changed.
+func readPages(answer []byte, endpoint expand.Endpoint, reranks []*expand.Rerank) (pages []*hitPage, err error) {
+	d := newDecoder(bytes.NewBuffer(answer))
+	if endpoint == expand.EndpointMultiSearch {
+		pages, err = readResponses(d, answer, reranks)
+	} else {
+		pages = make([]*hitPage, 1)
+		pages[0], err = readPage(d, answer, reranks[0])
+	}
+	if err != nil || len(bytes.TrimSpace(answer[d.InputOffset():])) > 0 {
+		return nil, errShape
+	}
+	return pages, nil
+}
+
+// readResponses reads the answer to _msearch that d is before: it has an item
+// for each search.
+func readResponses(d *jsontext.Decoder, answer []byte, reranks []*expand.Rerank) ([]*hitPage, error) {
+	pages := make([]*hitPage, 0, len(reranks))
+	lists := 0
+	err := eachMember(d, func(name string) error {
+		if name != "responses" {
+			return d.SkipValue()
+		}
+		lists++
+		if t, err := d.ReadToken(); err != nil || t.Kind() != '[' || lists > 1 {
+			return errShape
+		}
+		for d.PeekKind() != ']' {
+			if len(pages) == len(reranks) {
+				return errShape
+			}
+			p, err := readItem(d, answer, reranks[len(pages)])
+			if err != nil {
+				return err
+			}
+			pages = append(pages, p)
+		}
+		_, err := d.ReadToken()
+		return err
+	})
+	if err != nil || len(pages) != len(reranks) {
+		return nil, errShape
+	}
+	return pages, nil
+}
+
+// readItem reads the page of one search, or nothing of what stays as it is.
+func readItem(d *jsontext.Decoder, answer []byte, r *expand.Rerank) (*hitPage, error) {
+	if r == nil {
+		return nil, d.SkipValue()
+	}
+	return readPage(d, answer, r)
+}
+
+// readPage reads the answer to one search, which d is before.
+func readPage(d *jsontext.Decoder, answer []byte, r *expand.Rerank) (*hitPage, error) {
+	p := &pageReader{d: d, hitPage: hitPage{r: r, answer: answer}}
 	lists := 0
 	err := p.members(func(name string, _ piece) error {
 		if name != "hits" {
@@ -92,9 +153,6 @@ func readPage(answer []byte, r *expand.Rerank) (*hitPage, error) {
 		return p.members(p.listMember)
 	})
 	if err != nil || lists != 1 || p.list.isZero() || len(p.hits) > r.Asked() {
-		return nil, errShape
-	}
-	if len(bytes.TrimSpace(answer[p.d.InputOffset():])) > 0 {
 		return nil, errShape
 	}
 	return &p.hitPage, nil
@@ -254,8 +312,8 @@ func numberOf(value []byte) (int64, bool) {
 
 // named returns the hits in the window, false where one of them lacks what
 // names it, or a score.
-func (p *hitPage) named(window int) ([]Hit, bool) {
-	hits := make([]Hit, min(len(p.hits), window))
+func (p *hitPage) named() ([]Hit, bool) {
+	hits := make([]Hit, min(len(p.hits), p.r.Window))
 	for i := range hits {
 		if p.hits[i].seen&identifying != identifying || p.hits[i].score.isZero() {
 			return nil, false
@@ -276,34 +334,51 @@ func order(scores []float32) []int {
 	return places
 }
 
-// write returns the answer with the client's page of the hits, in the order
-// of scores, or in the engine's with its scores where there are none. Hits
-// behind those that have a score stay there as they are, as do all bytes that
-// say something else.
-func (p *hitPage) write(r *expand.Rerank, scores []float32) []byte {
-	out := make([]byte, 0, len(p.answer)+8*len(p.hits)+32)
+// writePages returns the answer that all of pages are of, each of them that is
+// not nil with the client's page of its hits.
+func writePages(answer []byte, pages []*hitPage) []byte {
+	room := len(answer)
+	for _, p := range pages {
+		if p != nil {
+			room += 8*len(p.hits) + 32
+		}
+	}
+	out, at := make([]byte, 0, room), 0
+	for _, p := range pages {
+		if p != nil {
+			out, at = p.write(out, at)
+		}
+	}
+	return append(out, answer[at:]...)
+}
+
+// write appends the answer from the place at on, with the client's page of the
+// hits, in the order of their new scores, or in the engine's with its scores
+// where there are none, and returns the place up to which it did. Hits behind
+// those that have a new score stay there as they are, as do all bytes that say
+// something else.
+func (p *hitPage) write(out []byte, at int) (written []byte, end int) {
 	places := make([]int, len(p.hits))
 	for i := range places {
 		places[i] = i
 	}
 	maxScore := piece{}
-	if scores != nil {
-		copy(places, order(scores))
+	if p.scores != nil {
+		copy(places, order(p.scores))
 		maxScore = p.maxScore
 	}
-	from := min(r.From, len(places))
-	places = places[from : from+min(r.Size, len(places)-from)]
-	at := 0
+	from := min(p.r.From, len(places))
+	places = places[from : from+min(p.r.Size, len(places)-from)]
 	for _, part := range p.parts(maxScore) {
 		out = append(out, p.answer[at:part.start]...)
 		at = part.end
 		if part == p.list {
-			out = p.writeList(out, places, scores)
+			out = p.writeList(out, places)
 		} else {
-			out = appendScore(out, slices.Max(scores))
+			out = appendScore(out, slices.Max(p.scores))
 		}
 	}
-	return append(out, p.answer[at:]...)
+	return out, at
 }
 
 // parts returns the list of hits and, unless it is zero, the best score, in
@@ -321,7 +396,7 @@ func (p *hitPage) parts(maxScore piece) []piece {
 
 // writeList writes the list of the hits at places, with the white space that
 // the engine put around and between them.
-func (p *hitPage) writeList(out []byte, places []int, scores []float32) []byte {
+func (p *hitPage) writeList(out []byte, places []int) []byte {
 	list := p.list.of(p.answer)
 	if len(p.hits) == 0 {
 		return append(out, list...)
@@ -340,11 +415,11 @@ func (p *hitPage) writeList(out []byte, places []int, scores []float32) []byte {
 		}
 		h := &p.hits[k]
 		at := h.at.start
-		for _, cut := range h.edits(k < len(scores)) {
+		for _, cut := range h.edits(k < len(p.scores)) {
 			out = append(out, p.answer[at:cut.start]...)
 			at = cut.end
 			if cut == h.score {
-				out = appendScore(out, scores[k])
+				out = appendScore(out, p.scores[k])
 			}
 		}
 		out = append(out, p.answer[at:h.at.end]...)

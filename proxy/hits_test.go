@@ -23,15 +23,22 @@ const threeHits = `{"took":5,"timed_out":false,"_shards":{"total":2,"successful"
 
 func reread(t *testing.T, answer string, r *expand.Rerank) *hitPage {
 	t.Helper()
-	p, err := readPage([]byte(answer), r)
+	pages, err := readPages([]byte(answer), expand.EndpointSearch, []*expand.Rerank{r})
 	if err != nil {
 		t.Fatalf("%v: %s", err, answer)
 	}
-	return p
+	return pages[0]
+}
+
+// written returns the answer to one search with its hits in the order of
+// scores.
+func written(p *hitPage, scores []float32) []byte {
+	p.scores = scores
+	return writePages(p.answer, []*hitPage{p})
 }
 
 func TestHitsAreRead(t *testing.T) {
-	got, ok := reread(t, threeHits, &expand.Rerank{Window: 3}).named(3)
+	got, ok := reread(t, threeHits, &expand.Rerank{Window: 3}).named()
 	want := []Hit{
 		{Index: "t", ID: "1", Routing: "zz", SeqNo: 0, PrimaryTerm: 1, Version: 1},
 		{Index: "t", ID: "2", SeqNo: 4, PrimaryTerm: 2, Version: 7},
@@ -70,7 +77,7 @@ func TestHitsAreOrderedAndCut(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := &expand.Rerank{Window: 3, From: c.from, Size: c.size}
-			if got := string(reread(t, threeHits, r).write(r, c.scores)); got != c.want {
+			if got := string(written(reread(t, threeHits, r), c.scores)); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
 		})
@@ -86,11 +93,12 @@ func TestHitsBehindTheWindowKeepTheirPlaces(t *testing.T) {
 		{0, 3, `2 1 3\n`}, {1, 2, `1 3\n`}, {1, 1, `1`}, {0, 2, `2 1`},
 	} {
 		p := reread(t, threeHits, &expand.Rerank{Window: 2, Size: 3})
-		hits, ok := p.named(2)
+		hits, ok := p.named()
 		if !ok || len(hits) != 2 {
 			t.Fatalf("named %v", hits)
 		}
-		got := string(p.write(&expand.Rerank{Window: 2, From: c.from, Size: c.size}, []float32{.25, .5}))
+		p.r = &expand.Rerank{Window: 2, From: c.from, Size: c.size}
+		got := string(written(p, []float32{.25, .5}))
 		if hitIDs(got) != c.want || !strings.Contains(got, `"max_score":0.5`) {
 			t.Errorf("%d hits behind %d: %s", c.size, c.from, got)
 		}
@@ -102,11 +110,11 @@ func TestHitsBehindTheWindowKeepTheirPlaces(t *testing.T) {
 
 func TestWhatWasAskedForStays(t *testing.T) {
 	r := &expand.Rerank{Window: 3, Size: 3, KeepSeqNo: true, KeepVersion: true}
-	if got := string(reread(t, threeHits, r).write(r, nil)); got != threeHits {
+	if got := string(written(reread(t, threeHits, r), nil)); got != threeHits {
 		t.Errorf("got  %s\nwant %s", got, threeHits)
 	}
 	r.KeepVersion = false
-	got := string(reread(t, threeHits, r).write(r, nil))
+	got := string(written(reread(t, threeHits, r), nil))
 	if want := strings.NewReplacer(`,"_version":1`, "", `,"_version":7`, "", `,"_version":2`, "").Replace(threeHits); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -118,17 +126,17 @@ func TestIndentedAnswersStayIndented(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &expand.Rerank{Window: 3, Size: 2}
-	got := string(reread(t, pretty.String(), r).write(r, []float32{0, 2, 1}))
+	got := string(written(reread(t, pretty.String(), r), []float32{0, 2, 1}))
 	r = &expand.Rerank{Window: 3, Size: 2}
 	var want bytes.Buffer
-	if err := json.Indent(&want, reread(t, threeHits, r).write(r, []float32{0, 2, 1}), "", "  "); err != nil {
+	if err := json.Indent(&want, written(reread(t, threeHits, r), []float32{0, 2, 1}), "", "  "); err != nil {
 		t.Fatal(err)
 	}
 	if got != want.String() {
 		t.Errorf("got %s\nwant %s", got, want.String())
 	}
 	r.From = 3
-	if got := string(reread(t, pretty.String(), r).write(r, nil)); !strings.Contains(got, `"hits": [ ]`) {
+	if got := string(written(reread(t, pretty.String(), r), nil)); !strings.Contains(got, `"hits": [ ]`) {
 		t.Errorf("got %s", got)
 	}
 }
@@ -142,7 +150,73 @@ func TestAnswersThatCannotBeCutAreRefused(t *testing.T) {
 		"version first": `{"hits":{"hits":[{"_version":1,"_index":"a"}]}}`,
 		"broken":        threeHits[:len(threeHits)-30], "more behind": threeHits + "{}", "too many": strings.Replace(threeHits, `[{"_index"`, `[{},{"_index"`, 1),
 	} {
-		if _, err := readPage([]byte(answer), &expand.Rerank{Window: 3}); err == nil {
+		r := &expand.Rerank{Window: 3}
+		if _, err := readPages([]byte(answer), expand.EndpointSearch, []*expand.Rerank{r}); err == nil {
+			t.Errorf("%s: %s is read", name, answer)
+		}
+		several := `{"responses":[{},` + answer + `]}`
+		if _, err := readPages([]byte(several), expand.EndpointMultiSearch, []*expand.Rerank{nil, r}); err == nil {
+			t.Errorf("%s: %s is read", name, several)
+		}
+	}
+}
+
+// threeSearches is an answer to _msearch: the second search failed.
+const threeSearches = `{"took":9,"responses":[` + threeHits + `,{"error":{"type":"x","hits":{"hits":[1]}},"status":404},` + threeHits + `],"more":[]}`
+
+// readSeveral reads an answer to _msearch.
+func readSeveral(t *testing.T, answer string, reranks ...*expand.Rerank) []*hitPage {
+	t.Helper()
+	pages, err := readPages([]byte(answer), expand.EndpointMultiSearch, reranks)
+	if err != nil {
+		t.Fatalf("%v: %s", err, answer)
+	}
+	return pages
+}
+
+func TestHitsOfSeveralSearchesAreOrderedEachForItself(t *testing.T) {
+	first, third := &expand.Rerank{Window: 3, Size: 2}, &expand.Rerank{Window: 3, From: 1, Size: 9, KeepVersion: true}
+	pages := readSeveral(t, threeSearches, first, nil, third)
+	if pages[1] != nil {
+		t.Errorf("the second is %+v", pages[1])
+	}
+	pages[0].scores = []float32{0, 2, 1}
+	want := strings.Replace(threeSearches, threeHits, string(written(reread(t, threeHits, first), []float32{0, 2, 1})), 1)
+	at := strings.LastIndex(want, threeHits)
+	want = want[:at] + string(written(reread(t, threeHits, third), nil)) + want[at+len(threeHits):]
+	if got := string(writePages([]byte(threeSearches), pages)); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// With the scores that the hits have anyway, and all asked for, an answer does
+// not change, however it is indented.
+func TestTheSameOrderIsTheSameAnswer(t *testing.T) {
+	var pretty bytes.Buffer
+	if err := json.Indent(&pretty, []byte(threeSearches), "", "  "); err != nil {
+		t.Fatal(err)
+	}
+	all := &expand.Rerank{Window: 3, Size: 3, KeepSeqNo: true, KeepVersion: true}
+	for _, answer := range []string{threeSearches, pretty.String()} {
+		pages := readSeveral(t, answer, all, nil, all)
+		pages[0].scores = []float32{1.5, 1.25, 1}
+		pages[2].scores = []float32{1.5, 1.25}
+		if got := string(writePages([]byte(answer), pages)); got != answer {
+			t.Errorf("got  %s\nwant %s", got, answer)
+		}
+	}
+}
+
+func TestAnswersToSeveralSearchesThatDoNotFitAreRefused(t *testing.T) {
+	for name, answer := range map[string]string{
+		"empty": "", "no object": "[]", "no responses": `{"took":1}`, "one search's": threeHits, "no list": `{"responses":{}}`,
+		"one too few": `{"responses":[` + threeHits + `]}`, "one too many": `{"responses":[` + threeHits + `,{},{}]}`,
+		"two lists": `{"responses":[` + threeHits + `,{}],"responses":[]}`, "two halves": `{"responses":[` + threeHits + `],"responses":[{}]}`,
+		"failed": `{"responses":[{"error":{},"status":400},{}]}`, "null": `{"responses":[null,{}]}`,
+		"broken": `{"responses":[` + threeHits + `,{}]`, "more behind": `{"responses":[` + threeHits + `,{}]}1`,
+		"a broken item that stays": `{"responses":[` + threeHits + `,{"a"}]}`,
+	} {
+		if _, err := readPages([]byte(answer), expand.EndpointMultiSearch, []*expand.Rerank{{Window: 3, Size: 3}, nil}); err == nil {
 			t.Errorf("%s: %s is read", name, answer)
 		}
 	}
@@ -155,12 +229,12 @@ func TestHitsWithoutNamesAreNotScored(t *testing.T) {
 			answer = strings.Replace(threeHits, `"_index":"t","_id":"2"`, `"_id":"2"`, 1)
 		}
 		r := &expand.Rerank{Window: 3, Size: 3}
-		if _, ok := reread(t, answer, r).named(3); ok {
+		if _, ok := reread(t, answer, r).named(); ok {
 			t.Errorf("named without %s", member)
 		}
 	}
 	null := strings.Replace(threeHits, `"_score":1.25`, `"_score":null`, 1)
-	if _, ok := reread(t, null, &expand.Rerank{Window: 3}).named(3); ok {
+	if _, ok := reread(t, null, &expand.Rerank{Window: 3}).named(); ok {
 		t.Error("named with the score null")
 	}
 }
@@ -173,79 +247,177 @@ func TestScoresThatAreNoneAreRefused(t *testing.T) {
 	}
 }
 
-// rest returns what may not change: the answer without its list and best
-// score, and the hits without what is cut and their scores, sorted.
-func (p *hitPage) rest() (outside string, hits []string) {
-	without := func(all piece, holes ...piece) string {
-		var out []byte
-		at := all.start
-		for _, h := range holes {
-			out = append(out, p.answer[at:h.start]...)
-			at = h.end
-		}
-		return string(append(out, p.answer[at:all.end]...))
+// without returns a part of an answer without the holes in it.
+func without(answer []byte, part piece, holes ...piece) string {
+	var out []byte
+	at := part.start
+	for _, h := range holes {
+		out = append(out, answer[at:h.start]...)
+		at = h.end
 	}
+	return string(append(out, answer[at:part.end]...))
+}
+
+// outside returns what may not change of an answer: all but the lists and best
+// scores of its pages.
+func outside(answer []byte, pages []*hitPage) string {
+	var holes []piece
+	for _, p := range pages {
+		if p != nil {
+			holes = append(holes, p.parts(p.maxScore)...)
+		}
+	}
+	return without(answer, piece{0, len(answer)}, holes...)
+}
+
+// texts returns the hits without what is cut and their scores, sorted.
+func (p *hitPage) texts() []string {
+	var hits []string
 	for i := range p.hits {
 		h := &p.hits[i]
-		hits = append(hits, without(h.at, h.edits(!h.score.isZero())...))
+		hits = append(hits, without(p.answer, h.at, h.edits(!h.score.isZero())...))
 	}
 	slices.Sort(hits)
-	return without(piece{0, len(p.answer)}, p.parts(p.maxScore)...), hits
+	return hits
+}
+
+// someScores returns scores in no order for the hits of a page, nil where it
+// cannot have any.
+func someScores(p *hitPage) []float32 {
+	var scores []float32
+	if _, ok := p.named(); ok {
+		for i := range p.hits {
+			scores = append(scores, float32(i*7%5))
+		}
+	}
+	return scores
+}
+
+// checkOrdered makes sure that after has all hits of the page before, as they
+// were written, and nothing that was not asked for.
+func checkOrdered(t *testing.T, before, after *hitPage) {
+	t.Helper()
+	if !slices.Equal(before.texts(), after.texts()) {
+		t.Errorf("%s\nbecame %s", before.answer, after.answer)
+	}
+	for i := range after.hits {
+		if len(after.hits[i].cuts) > 0 {
+			t.Errorf("%s has what was not asked for", after.answer)
+		}
+	}
+	if before.scores != nil && !sortedByScore(after) {
+		t.Errorf("%s is not in order", after.answer)
+	}
+}
+
+// checkCut makes sure that after is the page of hits that the client asked for
+// of those before.
+func checkCut(t *testing.T, before, after *hitPage) {
+	t.Helper()
+	hits, left := before.texts(), after.texts()
+	if want := min(max(len(hits)-before.r.From, 0), before.r.Size); len(left) != want {
+		t.Errorf("%s\nwas cut to %s", before.answer, after.answer)
+	}
+	for _, hit := range left {
+		if !slices.Contains(hits, hit) {
+			t.Errorf("%s is not of %s", hit, before.answer)
+		}
+	}
+}
+
+// oddAnswers are answers to single searches that no engine would write.
+var oddAnswers = []string{
+	threeHits, `{"hits":{"hits":[]}}`, `{"hits":{"hits":[ {} , {"_score" : 1 } ],"max_score":null}}`,
+	"{\n \"hits\" : {\n \"hits\" : [\n {\n \"_index\" : \"a\",\n \"_version\" : 3,\n \"_score\" : 0.5\n },\n {\"_score\":2,\"x\":\"\xff\"} ], \"max_score\" : 2 } }",
+	`{"hits":{"max_score":1,"hits":[{"_index":"a","_seq_no":1,"_primary_term":2}]}}`,
 }
 
 // All bytes but those of scores stay, whatever an answer looks like, and so
 // do all hits; one that is cut has some of them.
 func FuzzHitsKeepTheirBytes(f *testing.F) {
-	for _, seed := range []string{
-		threeHits, `{"hits":{"hits":[]}}`, `{"hits":{"hits":[ {} , {"_score" : 1 } ],"max_score":null}}`,
-		"{\n \"hits\" : {\n \"hits\" : [\n {\n \"_index\" : \"a\",\n \"_version\" : 3,\n \"_score\" : 0.5\n },\n {\"_score\":2,\"x\":\"\xff\"} ], \"max_score\" : 2 } }",
-		`{"hits":{"max_score":1,"hits":[{"_index":"a","_seq_no":1,"_primary_term":2}]}}`,
-	} {
+	for _, seed := range oddAnswers {
 		f.Add([]byte(seed), uint8(1), uint8(2))
 	}
 	f.Fuzz(func(t *testing.T, answer []byte, from, size uint8) {
-		all := &expand.Rerank{Window: 50, Size: 50}
-		p, err := readPage(answer, all)
-		if err != nil {
-			return
-		}
-		outside, hits := p.rest()
-		var scores []float32
-		if _, ok := p.named(all.Window); ok {
-			for i := range p.hits {
-				scores = append(scores, float32(i*7%5))
-			}
-		}
-		again, err := readPage(p.write(all, scores), all)
-		if err != nil {
-			t.Fatalf("%v: %s", err, p.write(all, scores))
-		}
-		if o, h := again.rest(); o != outside || !slices.Equal(h, hits) {
-			t.Errorf("%s\nbecame %s", answer, again.answer)
-		}
-		for i := range again.hits {
-			if len(again.hits[i].cuts) > 0 {
-				t.Errorf("%s has what was not asked for", again.answer)
-			}
-		}
-		if scores != nil && !sortedByScore(again) {
-			t.Errorf("%s is not in order", again.answer)
-		}
-		some := &expand.Rerank{Window: 50, From: int(from), Size: int(size)}
-		cut, err := readPage(p.write(some, scores), some)
-		if err != nil {
-			t.Fatal(err)
-		}
-		o, h := cut.rest()
-		if want := min(max(len(hits)-int(from), 0), int(size)); o != outside || len(h) != want {
-			t.Errorf("%s\nwas cut to %s", answer, cut.answer)
-		}
-		for _, hit := range h {
-			if !slices.Contains(hits, hit) {
-				t.Errorf("%s is not of %s", hit, answer)
-			}
-		}
+		checkPages(t, answer, expand.EndpointSearch, []bool{true}, int(from), int(size))
 	})
+}
+
+// The same of several searches, of which some stay as they are.
+func FuzzHitsOfSeveralSearchesKeepTheirBytes(f *testing.F) {
+	for i, seed := range oddAnswers {
+		f.Add([]byte(`{"took":1,"responses":[`+seed+`,{"error":{}}, `+oddAnswers[(i+1)%len(oddAnswers)]+` ],"x":1} `), uint8(3), uint8(5), uint8(1), uint8(2))
+		f.Add([]byte(`{"responses":[`+seed+`]}`), uint8(1), uint8(1), uint8(0), uint8(9))
+	}
+	f.Add([]byte(`{"responses":[]}`), uint8(0), uint8(0), uint8(0), uint8(0))
+	f.Fuzz(func(t *testing.T, answer []byte, n, which, from, size uint8) {
+		ordered := make([]bool, n%8)
+		for k := range ordered {
+			ordered[k] = which>>k&1 != 0
+		}
+		checkPages(t, answer, expand.EndpointMultiSearch, ordered, int(from), int(size))
+	})
+}
+
+// checkPages orders and cuts the hits of those searches in an answer that are
+// to be ordered.
+func checkPages(t *testing.T, answer []byte, endpoint expand.Endpoint, ordered []bool, from, size int) {
+	t.Helper()
+	reread := func(answer []byte, r *expand.Rerank) (pages []*hitPage, err error) {
+		reranks := make([]*expand.Rerank, len(ordered))
+		for k := range reranks {
+			if ordered[k] {
+				reranks[k] = r
+			}
+		}
+		return readPages(answer, endpoint, reranks)
+	}
+	pages, err := reread(answer, &expand.Rerank{Window: 50, Size: 50, KeepSeqNo: true, KeepVersion: true})
+	if err == nil {
+		checkWhole(t, answer, pages)
+	}
+	if pages, err = reread(answer, &expand.Rerank{Window: 50, Size: 50}); err != nil {
+		return
+	}
+	eachPage(pages, func(_ int, p *hitPage) { p.scores = someScores(p) })
+	check := func(with func(t *testing.T, before, after *hitPage)) {
+		out := writePages(answer, pages)
+		again, err := reread(out, &expand.Rerank{Window: 50, Size: 50})
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		if outside(answer, pages) != outside(out, again) {
+			t.Errorf("%s\nbecame %s", answer, out)
+		}
+		eachPage(pages, func(k int, p *hitPage) { with(t, p, again[k]) })
+	}
+	check(checkOrdered)
+	eachPage(pages, func(_ int, p *hitPage) { p.r = &expand.Rerank{Window: 50, From: from, Size: size} })
+	check(checkCut)
+}
+
+// checkWhole makes sure that nothing changes where all was asked for and the
+// hits stay in the engine's order. White space between hits may: all get that
+// between the first two.
+func checkWhole(t *testing.T, answer []byte, pages []*hitPage) {
+	t.Helper()
+	got, want := writePages(answer, pages), answer
+	var compactGot, compactWant bytes.Buffer
+	if json.Compact(&compactGot, got) == nil && json.Compact(&compactWant, want) == nil {
+		got, want = compactGot.Bytes(), compactWant.Bytes()
+	}
+	if string(got) != string(want) {
+		t.Errorf("%s\nbecame %s", want, got)
+	}
+}
+
+// eachPage calls f for each page that is not nil.
+func eachPage(pages []*hitPage, f func(k int, p *hitPage)) {
+	for k, p := range pages {
+		if p != nil {
+			f(k, p)
+		}
+	}
 }
 
 func sortedByScore(p *hitPage) bool {

@@ -22,7 +22,7 @@ func TestSizesOfWhatIsKeptAreNotTooSmall(t *testing.T) {
 		"clause": {clauseBytes, 2 * unsafe.Sizeof(expand.Clause{})},
 		"term":   {termBytes, unsafe.Sizeof("")},
 		"added":  {addedBytes, unsafe.Sizeof(expand.Added{})},
-		"error":  {errorBytes, unsafe.Sizeof("")},
+		"text":   {textBytes, unsafe.Sizeof("")},
 	} {
 		if sizes[0] < sizes[1] {
 			t.Errorf("%s: %d bytes are counted, it has %d", name, sizes[0], sizes[1])

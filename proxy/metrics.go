@@ -155,16 +155,21 @@ func newRerankMetrics() rerankMetrics {
 		}, []string{"result"}),
 		rerankTook: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "akin_rerank_duration_seconds",
-			Help: "Time from the cluster's whole answer until its hits were in order.",
+			Help: "Time from the cluster's whole answer until its hits, those of all searches in it, were in order.",
 			// 0.5 ms to 4 s in steps of 2 times.
 			Buckets: prometheus.ExponentialBuckets(0.5e-3, 2, 14),
 		}),
 	}
 }
 
-// reranked notes what became of the hits of a search, and how long that took.
-func (m *rerankMetrics) reranked(result string, took time.Duration) {
-	m.rerank.WithLabelValues(result).Inc()
+// reranked notes what became of the hits of each search of a request, "" for
+// those that stayed as they were, and how long that took for all.
+func (m *rerankMetrics) reranked(results []string, took time.Duration) {
+	for _, result := range results {
+		if result != "" {
+			m.rerank.WithLabelValues(result).Inc()
+		}
+	}
 	m.rerankTook.Observe(took.Seconds())
 }
 

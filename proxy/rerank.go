@@ -10,10 +10,12 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/akin-search/akin/expand"
 )
 
-// What became of the hits of a search that were to be ordered anew, values
+// What became of the hits of one search that were to be ordered anew, values
 // of the label "result". Others are causes of errors of [Options.Reranker];
 // with them the engine's order goes out.
 const (
@@ -24,6 +26,9 @@ const (
 )
 
 const (
+	// pagesSideBySide is how many searches of one request have their hits scored
+	// at the same time. With cold caches each waits for the cluster.
+	pagesSideBySide = 4
 	// unfitTime is how long searches of an index are left in the engine's order
 	// after an answer was too long or could not be read: each of them would run
 	// twice.
@@ -38,7 +43,8 @@ var errScores = errors.New("not a score for each hit")
 // A Reranker scores the hits of searches. Package rerank implements it.
 type Reranker interface {
 	// Scores returns a score for each of hits, until ctx ends at the latest. With
-	// an error the engine's order goes out. It must not modify r and hits.
+	// an error the engine's order goes out. It must not modify r and hits, and may
+	// be called at the same time for several searches.
 	Scores(ctx context.Context, r *expand.Rerank, hits []Hit) ([]float64, error)
 }
 
@@ -48,9 +54,12 @@ type unfit struct {
 	until map[unfitKey]time.Time
 }
 
-// An unfitKey names an index expression and the profile that says how large
-// the window is.
-type unfitKey struct{ index, profile string }
+// An unfitKey names an endpoint, the index expression of its path, and the
+// profile that says how large the window is.
+type unfitKey struct {
+	endpoint       expand.Endpoint
+	index, profile string
+}
 
 func (u *unfit) note(k unfitKey) {
 	u.mu.Lock()
@@ -58,7 +67,7 @@ func (u *unfit) note(k unfitKey) {
 	if u.until == nil || len(u.until) >= maxUnfit {
 		u.until = map[unfitKey]time.Time{}
 	}
-	u.until[unfitKey{strings.Clone(k.index), strings.Clone(k.profile)}] = time.Now().Add(unfitTime)
+	u.until[unfitKey{k.endpoint, strings.Clone(k.index), strings.Clone(k.profile)}] = time.Now().Add(unfitTime)
 }
 
 func (u *unfit) has(k unfitKey) bool {
@@ -67,42 +76,49 @@ func (u *unfit) has(k unfitKey) bool {
 	return time.Now().Before(u.until[k])
 }
 
-// fixed returns why the hits of the answer to a search cannot be ordered
-// anew, "" where they can.
+// unfitKey returns what is remembered of the answer to a search.
+func (ex *exchange) unfitKey() unfitKey {
+	return unfitKey{ex.endpoint, ex.index, ex.control.profile}
+}
+
+// fixed returns why the hits of the answer to a request cannot be ordered
+// anew, "" where they can. Whether filter_path leaves what it takes in the
+// answer to a single search is known to the expander; of several it is not
+// tried.
 func (s *Server) fixed(m match, ex *exchange, h http.Header) expand.Reason {
 	switch {
 	case strings.HasSuffix(m.shape, "/_async_search"): // it may come later, and not all at once
 		return expand.ReasonEndpoint
-	case !answersJSON(ex.rawQuery, h):
+	case !answersJSON(ex.rawQuery, h), m.endpoint == expand.EndpointMultiSearch && filterPath(ex.rawQuery) != "":
 		return expand.ReasonAnswer
-	case s.unfit.has(unfitKey{ex.index, ex.control.profile}):
+	case s.unfit.has(ex.unfitKey()):
 		return expand.ReasonTooLong
 	}
 	return ""
 }
 
-// rerank orders the hits of the answer to a rewritten search anew and cuts
-// the client's page out of them. It reports false where it cannot: then the
-// answer is not the one to the client's search.
+// rerank orders the hits of the answer to a rewritten request anew and cuts
+// the client's pages out of them. It reports false where it cannot: then the
+// answer is not the one to the client's request.
 func (t *searchTransport) rerank(ctx context.Context, ex *exchange, res *http.Response) bool {
-	s, r := t.server, ex.rewritten.Rerank
+	s, reranks := t.server, ex.rewritten.Reranks
 	encoding, known := contentEncoding(res.Header["Content-Encoding"])
 	readable := known && encoding == "" && isJSON(res.Header["Content-Type"])
 	var answer, out []byte
-	whole, result := false, rerankUnreadable
+	whole, results := false, ofEach(reranks, rerankUnreadable)
 	if readable {
 		answer, whole = t.held.hold(res)
 		readable = res.ContentLength <= maxHeldAnswer && len(answer) <= maxHeldAnswer
 	}
 	start := time.Now()
 	if whole {
-		out, result = s.reorder(ctx, r, answer)
+		out, results = s.reorder(ctx, ex.endpoint, reranks, answer)
 	}
-	s.metrics.reranked(result, time.Since(start))
-	s.explanations.reranked(ex.record, result)
+	s.metrics.reranked(results, time.Since(start))
+	s.explanations.reranked(ex.record, results)
 	if out == nil {
 		if whole || !readable { // else it broke off, or there was no room for it
-			s.unfit.note(unfitKey{ex.index, ex.control.profile})
+			s.unfit.note(ex.unfitKey())
 		}
 		s.log.DebugContext(ctx, "an answer could not be ordered anew", "index", ex.index)
 		return false
@@ -115,30 +131,61 @@ func (t *searchTransport) rerank(ctx context.Context, ex *exchange, res *http.Re
 	return true
 }
 
-// reorder returns an answer with its hits ordered anew and cut to the
-// client's page, and what became of them. It returns nil where the answer
-// cannot be cut.
-func (s *Server) reorder(ctx context.Context, r *expand.Rerank, answer []byte) (out []byte, result string) {
+// ofEach returns result for each search whose hits were to be ordered anew, and
+// "" for the others.
+func ofEach(reranks []*expand.Rerank, result string) []string {
+	results := make([]string, len(reranks))
+	for k, r := range reranks {
+		if r != nil {
+			results[k] = result
+		}
+	}
+	return results
+}
+
+// reorder returns an answer with the hits of each search ordered anew and cut
+// to the client's page, and what became of them, "" for searches that stay as
+// they are. It returns nil where the answer cannot be cut. The searches share
+// the time that there is.
+func (s *Server) reorder(ctx context.Context, endpoint expand.Endpoint, reranks []*expand.Rerank, answer []byte) (out []byte, results []string) {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.RerankBudget)
 	defer cancel()
-	p, err := readPage(answer, r)
+	pages, err := readPages(answer, endpoint, reranks)
 	if err != nil {
-		return nil, rerankUnreadable
+		return nil, ofEach(reranks, rerankUnreadable)
 	}
+	results = make([]string, len(pages))
+	var group errgroup.Group
+	group.SetLimit(pagesSideBySide)
+	for k, p := range pages {
+		if p != nil {
+			group.Go(func() error {
+				results[k] = s.score(ctx, p)
+				return nil // each page has its own
+			})
+		}
+	}
+	_ = group.Wait()
+	return writePages(answer, pages), results
+}
+
+// score sets the scores of a page, where they are to be had, and returns what
+// became of its hits.
+func (s *Server) score(ctx context.Context, p *hitPage) (result string) {
 	if len(p.hits) == 0 {
-		return p.write(r, nil), rerankNothing
+		return rerankNothing
 	}
-	hits, ok := p.named(r.Window)
+	hits, ok := p.named()
 	if !ok {
-		return p.write(r, nil), rerankUnnamed
+		return rerankUnnamed
 	}
-	scores, err := s.scores(ctx, r, hits)
-	if err != nil {
+	var err error
+	if p.scores, err = s.scores(ctx, p.r, hits); err != nil {
 		result = s.cause(err)
 		s.log.DebugContext(ctx, "hits were not ordered anew", "cause", result, "err", err)
-		return p.write(r, nil), result
+		return result
 	}
-	return p.write(r, scores), rerankedHits
+	return rerankedHits
 }
 
 // scores calls the reranker. A panic of it is an error: the hits are there,
@@ -147,7 +194,7 @@ func (s *Server) scores(ctx context.Context, r *expand.Rerank, hits []Hit) (scor
 	if s.opts.Reranker == nil {
 		return nil, errScores
 	}
-	if err := ctx.Err(); err != nil { // reading the answer took all of the time
+	if err := ctx.Err(); err != nil { // reading the answer, or the other searches, took all of the time
 		return nil, err
 	}
 	var all []float64

@@ -10,6 +10,7 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -43,7 +44,7 @@ const rerankedBody = `{"size":3,"query":{"match_all":{}}}`
 func rerankAll(_ context.Context, r *expand.Request) (*expand.Result, error) {
 	return &expand.Result{
 		Rewritten: true, RawQuery: r.RawQuery, Body: []byte(rerankedBody),
-		Rerank:  &expand.Rerank{Window: 3, Size: 2, Fields: []expand.RerankField{{Field: "body"}}},
+		Reranks: []*expand.Rerank{{Window: 3, Size: 2, Fields: []expand.RerankField{{Field: "body"}}}},
 		Clauses: []expand.Clause{{Path: "query.match", Field: "body", Form: "linear", Phase: "rerank"}},
 	}, nil
 }
@@ -89,7 +90,7 @@ func TestHitsGoOutInTheRerankersOrder(t *testing.T) {
 			t.Errorf("sent %q", sent)
 		}
 		r := &expand.Rerank{Window: 3, Size: 2}
-		want := string(reread(t, threeHits, r).write(r, []float32{0, .25, .5}))
+		want := string(written(reread(t, threeHits, r), []float32{0, .25, .5}))
 		head, body, _ := strings.Cut(got, "\r\n\r\n")
 		if chunked {
 			_, body, _ = strings.Cut(body, "\r\n")
@@ -147,7 +148,7 @@ func TestRerankingFailsOpenToTheEnginesOrder(t *testing.T) {
 			})
 			got := postSearch(t, addr, "/t/_search")
 			r := &expand.Rerank{Window: 3, Size: 2}
-			if want := string(reread(t, c.answer, r).write(r, nil)); got != want || hitIDs(got) != c.ids {
+			if want := string(written(reread(t, c.answer, r), nil)); got != want || hitIDs(got) != c.ids {
 				t.Errorf("got %s\nwant %s", got, want)
 			}
 			node.only(t)
@@ -319,9 +320,9 @@ func TestBudgetBeginsWithTheAnswer(t *testing.T) {
 		return nil, nil
 	})})
 	r := &expand.Rerank{Window: 3, Size: 2}
-	out, result := s.reorder(t.Context(), r, []byte(threeHits))
-	if hitIDs(string(out)) != "1 2" || result != "budget" {
-		t.Errorf("%s: %s", result, out)
+	out, results := s.reorder(t.Context(), expand.EndpointSearch, []*expand.Rerank{r}, []byte(threeHits))
+	if hitIDs(string(out)) != "1 2" || !slices.Equal(results, []string{"budget"}) {
+		t.Errorf("%s: %s", results, out)
 	}
 }
 

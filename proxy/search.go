@@ -294,7 +294,7 @@ func (t *searchTransport) exchange(out *http.Request, ex *exchange) (*http.Respo
 	if err != nil {
 		t.server.metrics.unchecked.Inc()
 	}
-	if answer == nil && (ex.rewritten.Rerank == nil || t.rerank(out.Context(), ex, res)) {
+	if answer == nil && (len(ex.rewritten.Reranks) == 0 || t.rerank(out.Context(), ex, res)) {
 		return res, nil
 	}
 	_, _ = io.CopyN(io.Discard, res.Body, maxDrained) // to its end, if that is near: the connection can be used again
@@ -338,7 +338,7 @@ func (ex *exchange) rewrite(out *http.Request) *http.Request {
 	setBody(rewritten, ex.rewritten.Body)
 	h := rewritten.Header
 	h.Del("Content-Encoding")
-	if ex.rewritten.Rerank != nil {
+	if len(ex.rewritten.Reranks) > 0 {
 		h.Del("Accept-Encoding") // the answer is read and changed
 	}
 	if len(ex.original) == 0 {

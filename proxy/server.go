@@ -23,7 +23,7 @@ import (
 const (
 	// DefaultBudget is the time that akin takes for its own work on a search.
 	DefaultBudget = 50 * time.Millisecond
-	// DefaultRerankBudget is the time that ordering the hits of a search anew may
+	// DefaultRerankBudget is the time that ordering the hits of a request anew may
 	// take, from when the whole of the cluster's answer is there.
 	DefaultRerankBudget = 50 * time.Millisecond
 	// DefaultMaxBody is the size of the largest search body that is read.
@@ -92,8 +92,9 @@ type Options struct {
 	// Reranker scores the hits of searches that the expander wants to be ordered
 	// anew; with nil they stay in the engine's order.
 	Reranker Reranker
-	// RerankBudget bounds the time of one call of Reranker; 0 means
-	// [DefaultRerankBudget]. When it is spent the engine's order goes out.
+	// RerankBudget bounds the time that the calls of Reranker for one request may
+	// take together; 0 means [DefaultRerankBudget]. When it is spent the engine's
+	// order goes out.
 	RerankBudget time.Duration
 	// OnRefused, unless nil, is called each time the cluster answers a rewritten
 	// search of index with a 4xx or 5xx and takes the original. The answer is

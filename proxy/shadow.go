@@ -228,8 +228,8 @@ func (s *Server) sendShadow(out *http.Request, ex *exchange) (hits hitList, took
 	case len(answer) > maxShadowAnswer:
 		return hits, took, shadowUnreadable
 	}
-	if r := ex.rewritten.Rerank; r != nil && res.Header.Get("Content-Encoding") == "" {
-		if ordered, _ := s.reorder(out.Context(), r, answer); ordered != nil {
+	if reranks := ex.rewritten.Reranks; len(reranks) > 0 && res.Header.Get("Content-Encoding") == "" {
+		if ordered, _ := s.reorder(out.Context(), ex.endpoint, reranks, answer); ordered != nil {
 			answer = ordered
 		}
 	}

@@ -1,0 +1,358 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/expand"
+)
+
+// rewrittenSearches is what rerankFirstAndLast sends.
+const rewrittenSearches = "{}\n" + rerankedBody + "\n{}\n{}\n{}\n" + rerankedBody + "\n"
+
+// firstAndLast are how the hits of the first and the third search are ordered.
+// The second is the client's.
+func firstAndLast() []*expand.Rerank {
+	return []*expand.Rerank{{Window: 3, Size: 2}, nil, {Window: 3, From: 1, Size: 2}}
+}
+
+// rerankFirstAndLast has the hits of two of three searches ordered anew. No
+// term was added to them.
+func rerankFirstAndLast(_ context.Context, r *expand.Request) (*expand.Result, error) {
+	return &expand.Result{
+		Rewritten: true, RawQuery: r.RawQuery, Body: []byte(rewrittenSearches), Reranks: firstAndLast(),
+		Clauses: []expand.Clause{
+			{Path: "[0].query.match", Phase: "rerank"}, {Path: "[1]", Reason: expand.ReasonNoClause}, {Path: "[2].query.match", Phase: "rerank"},
+		},
+	}, nil
+}
+
+// orderedSearches is threeSearches with the hits of the first search ordered by
+// first, and those of the third by third.
+func orderedSearches(t *testing.T, first, third []float32) string {
+	t.Helper()
+	pages := readSeveral(t, threeSearches, firstAndLast()...)
+	pages[0].scores, pages[2].scores = first, third
+	return string(writePages([]byte(threeSearches), pages))
+}
+
+func TestHitsOfMultiSearchGoOutInTheRerankersOrder(t *testing.T) {
+	node := startRawNode(t, func(_ int, r rawRequest) string {
+		if strings.HasPrefix(r.line, "GET / ") {
+			return answer(200, jsonType, typedRoot)
+		}
+		return answerOf(threeSearches)
+	})
+	addr, registry := startProxy(t, Options{
+		Upstreams: []string{node.URL}, Expander: expander(rerankFirstAndLast), Reranker: rerankerFunc(backwards), RerankBudget: patience,
+	})
+	want := orderedSearches(t, []float32{0, .25, .5}, []float32{0, .25, .5})
+	for n, path := range []string{"/_msearch", "/t/_msearch?typed_keys=true&rest_total_hits_as_int=true", "/t/_doc/_msearch"} {
+		if got := postSearch(t, addr, path); got != want {
+			t.Errorf("%s: got %s\nwant %s", path, got, want)
+		}
+		sent := node.searches()
+		if len(sent) != n+1 || sent[n].body != rewrittenSearches || len(sent[n].get("Accept-Encoding")) > 0 {
+			t.Errorf("%s: sent %q", path, sent)
+		}
+		if got := counter(t, registry, "akin_reranked_total", "result", rerankedHits); got != float64(2*(n+1)) {
+			t.Errorf("%s: %v searches are counted", path, got)
+		}
+		if got := counter(t, registry, "akin_rerank_duration_seconds"); got != float64(n+1) {
+			t.Errorf("%s: %v times are counted", path, got)
+		}
+	}
+}
+
+// The page of one search may go out in the engine's order beside others that
+// do not.
+func TestEachSearchFailsOpenForItself(t *testing.T) {
+	for _, c := range []struct {
+		name, answer, result string
+		fails                func(ctx context.Context) ([]float64, error)
+	}{
+		{"an error", threeSearches, "error", func(context.Context) ([]float64, error) { return nil, errors.New("a reason") }},
+		{"out of time", threeSearches, "budget", func(ctx context.Context) ([]float64, error) { <-ctx.Done(); return nil, ctx.Err() }},
+		{"a panic", threeSearches, "panic", func(context.Context) ([]float64, error) { panic("a mistake") }},
+		{"too few scores", threeSearches, "error", func(context.Context) ([]float64, error) { return []float64{1}, nil }},
+		{"no version", strings.Replace(threeSearches, `"_version":2,`, "", 1), "no_ids", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			node := startRawNode(t, func(int, rawRequest) string { return answerOf(c.answer) })
+			addr, registry := startProxy(t, Options{
+				Upstreams: []string{node.URL}, Expander: expander(rerankFirstAndLast), RerankBudget: 200 * time.Millisecond,
+				Reranker: rerankerFunc(func(ctx context.Context, r *expand.Rerank, hits []Hit) ([]float64, error) {
+					if r.From == 0 && c.fails != nil { // it is the first search
+						return c.fails(ctx)
+					}
+					return backwards(ctx, r, hits)
+				}),
+			})
+			pages := readSeveral(t, c.answer, firstAndLast()...)
+			pages[2].scores = []float32{0, .25, .5}
+			want := string(writePages([]byte(c.answer), pages))
+			if got := postSearch(t, addr, "/_msearch"); got != want {
+				t.Errorf("got %s\nwant %s", got, want)
+			}
+			node.only(t)
+			for _, result := range []string{c.result, rerankedHits} {
+				if n := counter(t, registry, "akin_reranked_total", "result", result); n != 1 {
+					t.Errorf("%v are counted as %s", n, result)
+				}
+			}
+		})
+	}
+}
+
+func TestSearchesOfOneRequestShareTheTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const searches = 10
+		var mu sync.Mutex
+		var running, most, asked int
+		begin := func() {
+			mu.Lock()
+			defer mu.Unlock()
+			running++
+			asked++
+			most = max(most, running)
+		}
+		end := func() {
+			mu.Lock()
+			defer mu.Unlock()
+			running--
+		}
+		s := newServer(t, Options{RerankBudget: time.Second, Reranker: rerankerFunc(func(ctx context.Context, r *expand.Rerank, hits []Hit) ([]float64, error) {
+			begin()
+			defer end()
+			select {
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			case <-time.After(600 * time.Millisecond):
+				return backwards(ctx, r, hits)
+			}
+		})})
+		reranks := slices.Repeat([]*expand.Rerank{{Window: 3, Size: 2}}, searches)
+		answer := `{"responses":[` + strings.TrimSuffix(strings.Repeat(threeHits+",", searches), ",") + `]}`
+		start := time.Now()
+		_, results := s.reorder(t.Context(), expand.EndpointMultiSearch, reranks, []byte(answer))
+		if took := time.Since(start); took != time.Second {
+			t.Errorf("it took %v", took)
+		}
+		count := map[string]int{}
+		for _, result := range results {
+			count[result]++
+		}
+		if diff := cmp.Diff(map[string]int{rerankedHits: pagesSideBySide, "budget": searches - pagesSideBySide}, count); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+		if most != pagesSideBySide || asked != 2*pagesSideBySide {
+			t.Errorf("%d at once, %d in all", most, asked)
+		}
+	})
+}
+
+func TestAnswersToSeveralSearchesThatCannotBeCutAreFollowedByTheOriginal(t *testing.T) {
+	long := threeSearches[:len(threeSearches)-1] + `,"x":"` + strings.Repeat("x", maxHeldAnswer) + `"}`
+	for name, answer := range map[string]string{
+		"no JSON":       strings.Replace(answerOf(threeSearches), "application/json", "text/html", 1),
+		"broken":        answerOf(threeSearches[:len(threeSearches)-20]),
+		"broken off":    strings.Replace(answerOf(threeSearches), "Content-Length: ", "Content-Length: 9", 1) + hangUp,
+		"too long":      answerOf(long),
+		"one missing":   answerOf(`{"responses":[` + threeHits + `,{}]}`),
+		"one too many":  answerOf(strings.Replace(threeSearches, `],"more"`, `,{}],"more"`, 1)),
+		"one without":   answerOf(`{"responses":[` + threeHits + `,{},{"status":200}]}`),
+		"too many hits": answerOf(strings.Replace(threeSearches, `[{"_index"`, `[{},{"_index"`, 1)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := startRawNode(t, func(n int, _ rawRequest) string {
+				if n == 1 {
+					return answer
+				}
+				return answerOf(originalAnswer)
+			})
+			refused := false
+			addr, registry := startProxy(t, Options{
+				Upstreams: []string{node.URL}, Expander: expander(rerankFirstAndLast), Reranker: rerankerFunc(backwards),
+				OnRefused: func(string, []byte) { refused = true },
+			})
+			if got := postSearch(t, addr, "/_msearch"); got != originalAnswer {
+				t.Errorf("got %.300s", got)
+			}
+			if requests := node.all(); len(requests) != 2 || requests[1].body != `{"query":{}}` {
+				t.Errorf("sent %.300q", requests)
+			}
+			if refused || counter(t, registry, "akin_reranked_total", "result", rerankUnreadable) != 2 {
+				t.Error("not counted as unreadable for each search, or counted as refused")
+			}
+		})
+	}
+}
+
+// What failed of a search that asks for other hits than the client's is looked
+// for before the hits are, also where no term was added to it.
+func TestFailuresOfSearchesToRerankAreFollowedByTheOriginal(t *testing.T) {
+	for name, answer := range map[string]string{
+		"an error":       `{"responses":[` + threeHits + `,{"error":{}},{"error":{"reason":"from + size"}}]}`,
+		"a failed shard": strings.Replace(threeSearches, `{"total":2,"successful":2,"skipped":0,"failed":0}`, failedShards(shardFailure), 1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := startRawNode(t, func(n int, _ rawRequest) string {
+				if n == 1 {
+					return answerOf(answer)
+				}
+				return answerOf(originalAnswer)
+			})
+			addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(rerankFirstAndLast), Reranker: rerankerFunc(backwards)})
+			if got := postSearch(t, addr, "/_msearch"); got != originalAnswer {
+				t.Errorf("got %s", got)
+			}
+			if counter(t, registry, "akin_reranked_total") != 0 || counter(t, registry, "akin_refused_searches_total", "original", "taken") != 1 {
+				t.Error("counted as reranked, or not as refused")
+			}
+		})
+	}
+}
+
+// The answers to searches for themselves are not those to several.
+func TestAnswersToSeveralSearchesThatAreTooLongAreNotAskedForAgain(t *testing.T) {
+	long := threeSearches[:len(threeSearches)-1] + `,"x":"` + strings.Repeat("x", maxHeldAnswer) + `"}`
+	node := startRawNode(t, func(_ int, r rawRequest) string {
+		if r.body == rewrittenSearches {
+			return answerOf(long)
+		}
+		return answerOf(originalAnswer)
+	})
+	var fixed []expand.Reason
+	addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Reranker: rerankerFunc(backwards), Expander: expander(
+		func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
+			fixed = append(fixed, r.Fixed)
+			if r.Fixed != "" || r.Endpoint != expand.EndpointMultiSearch {
+				return leaveAlone(ctx, r)
+			}
+			return rerankFirstAndLast(ctx, r)
+		})})
+	for _, path := range []string{"/t/_msearch", "/t/_msearch", "/t/_search", "/other/_msearch"} {
+		if got := postSearch(t, addr, path); got != originalAnswer {
+			t.Errorf("got %.300s", got)
+		}
+	}
+	if diff := cmp.Diff([]expand.Reason{"", expand.ReasonTooLong, "", ""}, fixed); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestTheExpanderKnowsWhichAnswersToSeveralSearchesStayAsTheyAre(t *testing.T) {
+	node := startRawNode(t, nil)
+	var got *expand.Request
+	addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(
+		func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
+			got = r
+			return leaveAlone(ctx, r)
+		})})
+	for path, want := range map[string]expand.Reason{
+		"/t/_msearch": "", "/_msearch?pretty&filter_path=": "", "/_msearch?filter_path=responses": expand.ReasonAnswer,
+	} {
+		postSearch(t, addr, path)
+		if got == nil || got.Fixed != want {
+			t.Errorf("%s: %+v, want %q", path, got, want)
+		}
+	}
+	s := newServer(t, Options{})
+	m := match{route: &route{endpoint: expand.EndpointMultiSearch}}
+	if got := s.fixed(m, &exchange{rawQuery: "format=yaml"}, nil); got != expand.ReasonAnswer {
+		t.Errorf("of an answer in YAML: %q", got)
+	}
+}
+
+// An explanation tells of each search that was to be ordered anew by its
+// number.
+func TestExplanationsTellWhatBecameOfTheHitsOfEachSearch(t *testing.T) {
+	for _, c := range []struct {
+		answer string
+		want   summary
+	}{
+		{threeSearches, summary{Reranked: "[0] reranked, [2] error", Sent: "rewritten"}},
+		{`{"responses":[]}`, summary{Reranked: "[0] unreadable, [2] unreadable", Sent: "original"}},
+	} {
+		node := startRawNode(t, func(int, rawRequest) string { return answerOf(c.answer) })
+		s := newServer(t, Options{
+			Upstreams: []string{node.URL}, Expander: expander(rerankFirstAndLast), RerankBudget: patience,
+			Reranker: rerankerFunc(func(ctx context.Context, r *expand.Rerank, hits []Hit) ([]float64, error) {
+				if r.From > 0 {
+					return nil, errors.New("a reason")
+				}
+				return backwards(ctx, r, hits)
+			}),
+		})
+		w := httptest.NewRecorder()
+		req := httptest.NewRequest(http.MethodPost, "/_msearch?akin=explain", strings.NewReader("{}\n{}\n"))
+		req.Header.Set("Content-Type", "application/x-ndjson")
+		s.Handler().ServeHTTP(w, req)
+		e, ok := s.explanations.find(w.Header().Get(explanationHeader))
+		if !ok {
+			t.Fatalf("status %d, header %v", w.Code, w.Header())
+		}
+		if got := e.summary(); got.Reranked != c.want.Reranked || got.Sent != c.want.Sent || got.Refused {
+			t.Errorf("%+v, want %+v", got, c.want)
+		}
+		s.upstream.transport.CloseIdleConnections() // the node waits for them
+	}
+}
+
+// Of templates, those whose hits are ordered anew are sent as the searches that
+// ask for them, also where no term was added.
+func TestHitsOfTemplatesOfMultiSearchAreReranked(t *testing.T) {
+	render := renders(`{"query":{}}`)
+	node := startRawNode(t, func(n int, r rawRequest) string {
+		if strings.Contains(r.line, renderPath) {
+			return render(n, r)
+		}
+		return answerOf(`{"responses":[` + threeHits + `,` + threeHits + `]}`)
+	})
+	addr, _ := startProxy(t, Options{
+		Upstreams: []string{node.URL}, Templates: true, Reranker: rerankerFunc(backwards), RerankBudget: patience, Budget: patience,
+		Expander: expander(func(context.Context, *expand.Request) (*expand.Result, error) {
+			return &expand.Result{
+				Rewritten: true, Body: []byte("{}\n" + rerankedBody + "\n{\"index\":\"b\"}\n{\"query\":{}}\n"),
+				Reranks: []*expand.Rerank{{Window: 3, Size: 2}, nil}, Clauses: []expand.Clause{{Path: "[0].query.match", Phase: "rerank"}},
+			}, nil
+		}),
+	})
+	got := exchangeRaw(t, addr, searchOf("/_msearch/template", ndjsonType, templateLines))
+	want := `{"responses":[` + string(written(reread(t, threeHits, &expand.Rerank{Window: 3, Size: 2}), []float32{0, .25, .5})) + `,` + threeHits + `]}`
+	if _, body, _ := strings.Cut(got, "\r\n\r\n"); body != want {
+		t.Errorf("got %s\nwant %s", body, want)
+	}
+	sent := node.searches()
+	if len(sent) != 1 || !strings.Contains(sent[0].body, sealed) || strings.Count(sent[0].body, sealed) != 1 {
+		t.Errorf("sent %q", sent)
+	}
+}
+
+// An answer that was looked at for failures is held once.
+func TestAnAnswerIsNotHeldTwice(t *testing.T) {
+	var h holder
+	res := &http.Response{ContentLength: -1, Body: io.NopCloser(strings.NewReader(threeSearches))}
+	first, whole := h.hold(res)
+	again, still := h.hold(res)
+	if !whole || !still || string(again) != threeSearches || &first[0] != &again[0] {
+		t.Errorf("held %v, %v: %s", whole, still, again)
+	}
+	if n := h.bytes.Load(); n != int64(len(threeSearches)) {
+		t.Errorf("%d bytes are counted", n)
+	}
+	if err := res.Body.Close(); err != nil || h.bytes.Load() != 0 {
+		t.Errorf("%v, %d bytes are counted after it is closed", err, h.bytes.Load())
+	}
+}
