@@ -195,7 +195,9 @@ func (c *Client) countShard(ctx context.Context, field string, sh shard, terms [
 		document = []string{"-"} // without any term the answer leaves the field out
 	}
 	const filter = "&filter_path=term_vectors.*.field_statistics.doc_count,term_vectors.*.terms.*.doc_freq"
-	path := indexPath(sh.target.index, "/_termvectors?preference=_shards:"+strconv.Itoa(sh.number)+filter)
+	// As a search sees it, for the cause that [vectorCall] names.
+	const asSearched = "&realtime=false"
+	path := indexPath(sh.target.index, "/_termvectors?preference=_shards:"+strconv.Itoa(sh.number)+asSearched+filter)
 	body := vectorsBody{
 		Doc:              map[string][]string{sh.target.source: document},
 		Fields:           []string{field},

@@ -111,7 +111,7 @@ func (c *Client) TermFreqs(ctx context.Context, field string, docs []DocRef) ([]
 // one call. Nothing is stored, and no field is mapped anew. Call it with
 // some hundred documents at most.
 func (c *Client) UnstoredTerms(ctx context.Context, docs []UnstoredDoc) ([]DocTerms, error) {
-	call := vectorCall{timeout: pageTimeout, limit: maxPage}
+	call := vectorCall{asSearched: true, timeout: pageTimeout, limit: maxPage}
 	for i := range docs {
 		d := &docs[i]
 		call.entries = append(call.entries, vectorEntry{
@@ -168,7 +168,9 @@ type vectorCall struct {
 	// positions asks for the places of the terms, too.
 	positions bool
 	// asSearched asks for the documents as a search sees them, and not as they
-	// are now.
+	// are now. Engines give numbers as ids to documents that are not stored; where
+	// one with such an id has just been written, they would refresh the index to
+	// see that.
 	asSearched bool
 	// timeout and limit are those of a [request].
 	timeout time.Duration

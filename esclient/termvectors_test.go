@@ -74,7 +74,7 @@ func TestFilterOfTermsDoesNotGoIntoThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	filter := url.Values{"filter_path": {"docs._index,docs._id,docs.found,docs._version,docs.error,docs.term_vectors"}}.Encode()
-	if f.asked(filter) != 3 || f.asked("realtime=false") != 1 || f.asked("positions=false") != 3 {
+	if f.asked(filter) != 3 || f.asked("realtime=false") != 2 || f.asked("positions=false") != 3 {
 		t.Errorf("asked %q", f.calls)
 	}
 }
