@@ -20,10 +20,22 @@ const (
 	shopIndex    = "akin-e2e-shop"    // one shard
 	depotIndex   = "akin-e2e-depot"   // two shards
 	archiveIndex = "akin-e2e-archive" // title is no text, and body is analyzed in another way
+	// measuredIndex has weights and norms for the modes hard and soft.
+	measuredIndex = "akin-e2e-measured"
 )
 
 const archiveDefinition = `{"settings":{"number_of_shards":1,"number_of_replicas":0},"mappings":{"properties":{
 	"title":{"type":"keyword"},"body":{"type":"text","analyzer":"english"}}}}`
+
+// measuredDefinition is what akin index advise says, but for the linear
+// similarity itself.
+const measuredDefinition = `{"settings":{"number_of_shards":1,"number_of_replicas":0,"index.similarity.akin_linear":LINEAR},
+	"mappings":{"dynamic":false,"properties":{
+	"akin_norm":{"properties":{"title":{"type":"float","index":false},"body":{"type":"float","index":false}}},
+	"akin_norm_weights":{"properties":{"title":{"type":"keyword"},"body":{"type":"keyword"}}},
+	"title":{"type":"text","fields":{"akin":{"type":"text","similarity":"akin_linear","norms":false,"index_options":"freqs"}}},
+	"body":{"type":"text","fields":{"akin":{"type":"text","similarity":"akin_linear","norms":false,"index_options":"freqs"}}},
+	"tags":{"type":"keyword"},"price":{"type":"integer"}}}}`
 
 // requestProfiles are what a file can name in "# profile".
 var requestProfiles = section{
@@ -42,6 +54,8 @@ var requestProfiles = section{
 	"few":               section{"max_added_terms": 3},
 	"short":             section{"max_query_terms": 2},
 	"disabled":          section{"enabled": false},
+	"hard":              section{"mode": "hard"},
+	"soft":              section{"mode": "soft"},
 }
 
 // A requestSetting is an engine with the indices of the corpus and akin in
@@ -69,6 +83,7 @@ func newRequestSetting(t *testing.T, e *engine) *requestSetting {
 	e.indexRouted(t, depotIndex, docs)
 	e.makeIndex(t, archiveIndex, archiveDefinition)
 	e.index(t, archiveIndex, []document{{"a", section{"title": "red car", "body": "an old car"}}})
+	weights := e.makeMeasured(t, docs)
 	if e.scripts {
 		e.must(t, http.MethodPut, "/_scripts/akin-e2e-by-title", storedTemplate)
 		t.Cleanup(func() { e.dropIndex("_scripts/akin-e2e-by-title") })
@@ -87,9 +102,28 @@ func newRequestSetting(t *testing.T, e *engine) *requestSetting {
 		"matrices": []section{{"name": "main", "file": matrix, "fields": []string{
 			"title", "body", "english", "note", "label", "cjk", "flag", "heading", "tags", "price", "parts.name", "synonyms", "grams", "review", "title.raw", "ghost",
 		}}},
+		"weights": []section{{"name": "weights", "file": weights, "indices": []string{measuredIndex}}},
 	})
 	s.akin.awaitMatrix(t, "main")
+	s.akin.awaitWeights(t, "weights")
 	return s
+}
+
+// makeMeasured makes the index for the modes hard and soft, with the norms
+// of its documents, and returns the file of the weights.
+func (e *engine) makeMeasured(t *testing.T, docs []document) string {
+	t.Helper()
+	linear := `{"type":"BM25","k1":"10000","b":"0"}`
+	if e.scripts {
+		linear = `{"type":"scripted","script":{"source":"return query.boost * doc.freq;"}}`
+	}
+	e.makeIndex(t, measuredIndex, strings.Replace(measuredDefinition, "LINEAR", linear, 1))
+	e.indexRouted(t, measuredIndex, docs)
+	files := hardFiles{weights: filepath.Join(newDir(t, "weights"), "weights.akin")}
+	e.freezeWeights(t, measuredIndex, files)
+	mustAkin(t, "norms", "backfill", "--cluster", e.url, "--index", measuredIndex, "--field", "title", "--weights", files.weights)
+	e.storeNorms(t, measuredIndex, files)
+	return files.weights
 }
 
 // storedTemplate is a search template that the corpus names.
