@@ -226,6 +226,23 @@ func smallSoft(t *testing.T) (e *engine, index, matrix string) {
 	return e, index, matrix
 }
 
+// TestSoftModeLeavesNoNumbersInAggregations has hits in an aggregation, into
+// which Elasticsearch 9 writes sequence numbers when those of hits are asked for.
+func TestSoftModeLeavesNoNumbersInAggregations(t *testing.T) {
+	eachEngine(t, func(t *testing.T, e *engine) {
+		index, matrix := makeSmallSoft(t, e)
+		a := startAkin(t, softConfig(e, matrix))
+		a.awaitMatrix(t, "s")
+		answer := a.must(t, http.MethodPost, "/"+index+"/_search", `{"query":{"match":{"body":"flow"}},"aggs":{"h":{"top_hits":{"_source":false}}}}`)
+		if n := a.metric(t, rerankedMetric, rerankedResult); n != 1 || !bytes.Contains(answer, []byte(`"aggregations"`)) {
+			t.Errorf("%v searches were ordered anew: %s", n, answer)
+		}
+		if bytes.Contains(answer, []byte(`"_seq_no"`)) || bytes.Contains(answer, []byte(`"_primary_term"`)) {
+			t.Errorf("sequence numbers in %s", answer)
+		}
+	})
+}
+
 // makeSmallSoft makes an index of a few documents and a matrix file for it.
 func makeSmallSoft(t *testing.T, e *engine) (index, matrix string) {
 	t.Helper()

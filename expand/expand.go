@@ -102,9 +102,6 @@ type job struct {
 	*Expander
 	ctx context.Context //nolint:containedctx // lives as long as one call of Expand
 	req *Request
-	// path is the index expression of the path that the search came by, which
-	// refusals are told by.
-	path string
 	// indices are those that the search goes to; pitShards is how many of their
 	// shards its point in time holds, 0 without one.
 	indices   Indices
@@ -140,15 +137,15 @@ func (e *Expander) Expand(ctx context.Context, req *Request) (*Result, error) {
 	case EndpointMultiSearch, EndpointRankEval:
 		return e.expandSeveral(ctx, req)
 	default:
-		return e.expandOne(ctx, req, req.Index, 1)
+		return e.expandOne(ctx, req, 1)
 	}
 }
 
-// expandOne expands a request that is one search, of so many that came at once
-// by the path of an index expression.
-func (e *Expander) expandOne(ctx context.Context, req *Request, path string, together int) (*Result, error) {
+// expandOne expands a request that is one search, of so many that came at
+// once.
+func (e *Expander) expandOne(ctx context.Context, req *Request, together int) (*Result, error) {
 	s, _ := e.scratch.Get().(*scratch)
-	j := &job{scratch: s, Expander: e, ctx: ctx, req: req, path: path, together: together}
+	j := &job{scratch: s, Expander: e, ctx: ctx, req: req, together: together}
 	defer j.release()
 	if reason := j.read(); reason != "" {
 		return &Result{Reason: reason, Clauses: j.notes()}, nil

@@ -34,16 +34,11 @@ type windowLimits struct {
 	limits map[string]int64
 }
 
-// of returns the lowest limit of the expressions, 0 where none is known.
-func (w *windowLimits) of(expressions ...string) (lowest int64) {
+// of returns the limit of an expression, 0 where none is known.
+func (w *windowLimits) of(expression string) int64 {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
-	for _, expression := range expressions {
-		if limit := w.limits[expression]; limit > 0 && (lowest == 0 || limit < lowest) {
-			lowest = limit
-		}
-	}
-	return lowest
+	return w.limits[expression]
 }
 
 // lower notes a limit of an expression, unless it has a lower one. Where there
@@ -64,15 +59,15 @@ func (w *windowLimits) lower(expression string, limit int64) {
 // maxRefusal bounds how much of an answer [Expander.Refused] reads.
 const maxRefusal = 8 << 10
 
-// Refused tells that the cluster refused a rewritten search, of the index
-// expression of its path, whose original it took. answer is the beginning of
-// what it answered; the first 8 KiB count. Where it was too many clauses, the
-// searches after it are kept under the limit that the answer names; where it
-// was too wide a rescore, those of the same expression are not rescored, and
-// where it was too many hits, [ModeSoft] asks for no more than it names. Of a
-// request that holds several searches this is so with all that come by the same
-// path, whatever their headers name. The smallest limit heard is kept, because
-// the nodes of a cluster may differ. Refused is safe for concurrent use.
+// Refused tells that the cluster refused a rewritten search, of an index
+// expression, whose original it took. Of several in one request each has its
+// own, see [Result.Indices]. answer is the beginning of what it answered; the
+// first 8 KiB count. Where it was too many clauses, the searches after it are
+// kept under the limit that the answer names; where it was too wide a rescore,
+// those of the same expression are not rescored, and where it was too many
+// hits, [ModeSoft] asks for no more than it names. The smallest limit heard is
+// kept, because the nodes of a cluster may differ. Refused is safe for
+// concurrent use.
 func (e *Expander) Refused(index string, answer []byte) {
 	answer = answer[:min(len(answer), maxRefusal)]
 	lower(&e.limits.clauses, clauseLimit(answer))

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // The answers are shortened ones of OpenSearch 2.19 and 3.8 and Elasticsearch
@@ -72,20 +74,31 @@ func TestRescoreWindowIsReadFromRefusals(t *testing.T) {
 	}
 }
 
-// The proxy knows the path of several searches, and not which of them was
-// refused.
-func TestRescoreWindowOfSeveralSearchesIsLearntByTheirPath(t *testing.T) {
+// What one index refuses says nothing of the others that are searched by the
+// same path.
+func TestRescoreWindowIsLearntOfEachSearchOfMultiSearch(t *testing.T) {
 	c, m := rental(t)
 	e := New(c, m, DefaultOptions())
-	e.Refused("", []byte(`Rescore window [100] is too large. It must be less than [10].`))
-	lines := []byte("{\"index\":\"docs\"}\n" + carRental + "\n")
-	for path, want := range map[string]Reason{"": ReasonRescoreWindow, "docs": ""} {
-		res, err := e.Expand(t.Context(), &Request{Endpoint: EndpointMultiSearch, Index: path, Body: lines})
+	lines := []byte("{\"index\":\"small\"}\n" + carRental + "\n{}\n" + carRental + "\n{\"index\":[\"docs\",\"more\"]}\n" + carRental + "\n")
+	for _, path := range []string{"", "docs"} {
+		req := &Request{Endpoint: EndpointMultiSearch, Index: path, Body: lines}
+		res, err := e.Expand(t.Context(), req)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(res.Clauses) != 1 || res.Clauses[0].Reason != want {
-			t.Errorf("path %q: %+v, want the reason %q", path, res.Clauses, want)
+		if diff := cmp.Diff([]string{"small", path, "docs,more"}, res.Indices); diff != "" {
+			t.Fatalf("(-want +got)\n%s", diff)
+		}
+		e.Refused(res.Indices[0], []byte(`Rescore window [100] is too large. It must be less than [10].`))
+		if res, err = e.Expand(t.Context(), req); err != nil {
+			t.Fatal(err)
+		}
+		var got []Reason
+		for _, clause := range res.Clauses {
+			got = append(got, clause.Reason)
+		}
+		if diff := cmp.Diff([]Reason{ReasonRescoreWindow, "", ""}, got); diff != "" {
+			t.Errorf("path %q (-want +got)\n%s", path, diff)
 		}
 	}
 }

@@ -47,7 +47,7 @@ func (e *Expander) expandParts(ctx context.Context, req *Request, parts []part) 
 		if p.skip != "" {
 			p.res = &Result{Reason: p.skip}
 		} else {
-			p.res, p.err = e.expandOne(ctx, &p.req, req.Index, len(parts))
+			p.res, p.err = e.expandOne(ctx, &p.req, len(parts))
 		}
 		return nil // each part has its own
 	})
@@ -57,10 +57,11 @@ func (e *Expander) expandParts(ctx context.Context, req *Request, parts []part) 
 			room += len(res.Body) + len(dfs) + headerBytes
 		}
 	}
-	out := &Result{RawQuery: req.RawQuery, Body: make([]byte, 0, room)}
+	out := &Result{RawQuery: req.RawQuery, Body: make([]byte, 0, room), Indices: make([]string, len(parts))}
 	at := 0
 	for i := range parts {
 		p := &parts[i]
+		out.Indices[i] = p.req.Index
 		if p.err != nil {
 			out.Failures = append(out.Failures, p.err)
 			continue

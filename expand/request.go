@@ -52,6 +52,10 @@ type Result struct {
 	// are to be ordered before the client gets them, nil for those that stay in
 	// the engine's order. It is empty where all do.
 	Reranks []*Rerank
+	// Indices are the index expressions of the searches of a request that holds
+	// several, in their order: a refusal of one of them is told by its own. It is
+	// empty for a request that is one search.
+	Indices []string
 	// Clauses tells of every clause that was recognised, in the order of the
 	// body.
 	Clauses []Clause

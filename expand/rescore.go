@@ -138,10 +138,10 @@ func (j *job) rescoreBar() Reason {
 	return ""
 }
 
-// windowRefused reports whether one of the indices is known to refuse as wide a
+// windowRefused reports whether the indices are known to refuse as wide a
 // window.
 func (j *job) windowRefused() bool {
-	limit := j.limits.windows.of(j.indices.Expression, j.path)
+	limit := j.limits.windows.of(j.indices.Expression)
 	return limit > 0 && rescoreWindow > limit
 }
 

@@ -25,7 +25,8 @@ const maxBehind = 1000
 
 // maxReranked is how many searches one request may hold whose hits are ordered
 // anew. Each of them asks for a window of hits, and whoever orders them holds
-// the answers to all at once, of up to 8 MiB together.
+// the answers to all at once, of up to 8 MiB together, and works on all of them
+// at the same time.
 const maxReranked = 16
 
 // defaultSize is how many hits the engines return where nobody says.
@@ -242,7 +243,7 @@ func isCount(text string) bool {
 // be asked for.
 func (j *job) window() int {
 	window := j.options.RerankWindow
-	if limit := j.limits.results.of(j.indices.Expression, j.path); limit > 0 && limit < int64(window) {
+	if limit := j.limits.results.of(j.indices.Expression); limit > 0 && limit < int64(window) {
 		return int(limit)
 	}
 	return window

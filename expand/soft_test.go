@@ -367,21 +367,26 @@ func TestSoftModeOfRatedSearchesIsBM25(t *testing.T) {
 	}
 }
 
-// The proxy knows the path of several searches, and not which of them was
-// refused.
-func TestWindowsOfSeveralSearchesAreLearntByTheirPath(t *testing.T) {
+// What one index refuses says nothing of the others that are searched by the
+// same path.
+func TestWindowsAreLearntOfEachSearchOfMultiSearch(t *testing.T) {
 	c, m := rental(t)
 	e := New(c, m, with(soft))
-	e.Refused("", []byte(`{"reason":"Result window is too large, from + size must be less than or equal to: [50] but was [100]. See"}`))
-	lines := "{\"index\":\"docs\"}\n{\"query\":{\"match\":{\"title\":\"car\"}}}\n"
-	for path, want := range map[string]int{"": 50, "docs": 100} {
-		res, err := e.Expand(t.Context(), &Request{Endpoint: EndpointMultiSearch, Index: path, Body: []byte(lines)})
+	const search = "{\"query\":{\"match\":{\"title\":\"car\"}}}\n"
+	req := &Request{Endpoint: EndpointMultiSearch, Body: []byte("{\"index\":\"small\"}\n" + search + "{\"index\":\"docs\"}\n" + search + "{}\n" + search)}
+	for _, want := range [][]int{{100, 100, 100}, {50, 100, 100}} {
+		res, err := e.Expand(t.Context(), req)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r := res.onlyRerank(); r == nil || r.Window != want {
-			t.Errorf("path %q: %+v, want a window of %d", path, r, want)
+		var got []int
+		for _, r := range res.Reranks {
+			got = append(got, r.Window)
 		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+		e.Refused(res.Indices[0], []byte(`{"reason":"Result window is too large, from + size must be less than or equal to: [50] but was [100]. See"}`))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -36,7 +37,30 @@ var (
 	errShape = errors.New("unexpected JSON")
 	// errUnchecked says that an answer cannot be looked at.
 	errUnchecked = errors.New("no JSON, or too long")
+	// errNoRoom says that too much is held to hold an answer, too.
+	errNoRoom = errors.New("too many answers are held")
 )
+
+// A refusal is what the cluster says against a rewritten search.
+type refusal struct {
+	// answer is the beginning of that, at most maxRefusal bytes.
+	answer []byte
+	// search is the number of the search that it is about, of a request that
+	// holds several, unknownSearch where that cannot be seen.
+	search int
+}
+
+// unknownSearch stands for the number of a search.
+const unknownSearch = -1
+
+// refusalOf returns a refusal that tells no number of a search, nil where
+// nothing was said.
+func refusalOf(said []byte) *refusal {
+	if said == nil {
+		return nil
+	}
+	return &refusal{said, unknownSearch}
+}
 
 // failurePaths lead to where the answers of endpoints tell that a search failed
 // and the others did not. Where nothing failed nothing stands there, so that
@@ -84,6 +108,11 @@ func showFailures(endpoint expand.Endpoint, rawQuery string) (changed string, fi
 	return rawQuery + "&filter_path=" + url.QueryEscape(filter+","+path), true
 }
 
+// refusal returns what an answer with a status of 4xx or 5xx says.
+func (s *Server) refusal(res *http.Response) *refusal {
+	return &refusal{s.beginning(res), unknownSearch}
+}
+
 // beginning reads the first bytes of a refusal, decompressed, at most
 // maxRefusal, none where it cannot be decompressed.
 func (s *Server) beginning(res *http.Response) []byte {
@@ -110,12 +139,13 @@ func (s *Server) beginning(res *http.Response) []byte {
 // that failed, wholly or on some shards, nil where it says nothing. It reads
 // the answer, up to bounds, and puts it back. An error says that it could not
 // be looked at.
-func (t *searchTransport) failure(ex *exchange, res *http.Response) ([]byte, error) {
+func (t *searchTransport) failure(ex *exchange, res *http.Response) (*refusal, error) {
 	switch {
 	case ex.strict:
 		return nil, nil
 	case ex.endpoint == expand.EndpointSearch, ex.endpoint == expand.EndpointCount:
-		return t.partial(res)
+		said, err := t.partial(res)
+		return refusalOf(said), err
 	}
 	if failurePaths[ex.endpoint] == "" && ex.endpoint != expand.EndpointValidate {
 		return nil, nil
@@ -124,9 +154,9 @@ func (t *searchTransport) failure(ex *exchange, res *http.Response) ([]byte, err
 	if !known || !isJSON(res.Header["Content-Type"]) {
 		return nil, errUnchecked
 	}
-	answer, whole := t.held.hold(res)
-	if !whole {
-		return nil, errUnchecked
+	answer, err := t.held.hold(res)
+	if err != nil {
+		return nil, err
 	}
 	if encoding == "gzip" {
 		gz := t.server.gzipReader()
@@ -147,62 +177,93 @@ func newDecoder(answer io.Reader) *jsontext.Decoder {
 	return jsontext.NewDecoder(answer, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
-// failed returns what an answer says of a rewritten search that failed, at most
-// maxRefusal bytes, nil where it says nothing. An error says that it is not the
-// answer of the endpoint.
-func (ex *exchange) failed(answer io.Reader) (said []byte, err error) {
+// failed returns what an answer says of a rewritten search that failed, nil
+// where it says nothing. An error says that it is not the answer of the
+// endpoint.
+func (ex *exchange) failed(answer io.Reader) (first *refusal, err error) {
 	d := newDecoder(answer)
 	err = eachMember(d, func(name string) error {
-		if said != nil {
+		if first != nil {
 			return d.SkipValue()
 		}
 		var err error
 		switch {
 		case ex.endpoint == expand.EndpointMultiSearch && name == "responses":
-			said, err = ex.failedItem(d)
+			first, err = ex.failedItem(d)
 		case ex.endpoint == expand.EndpointRankEval && name == "failures" && d.PeekKind() == '{':
+			var said []byte
 			said, err = firstMember(d)
+			first = refusalOf(said)
 		case ex.endpoint == expand.EndpointValidate && name == "valid" && d.PeekKind() == 'f':
-			said = []byte(`{"valid":false}`)
+			first = refusalOf([]byte(`{"valid":false}`))
 			err = d.SkipValue()
 		default:
 			err = d.SkipValue()
 		}
 		return err
 	})
-	return said, err
+	return first, err
 }
 
 // failedItem returns the error of the first rewritten search in the list of
-// answers that d is before, or the failures of its shards.
-func (ex *exchange) failedItem(d *jsontext.Decoder) (said []byte, err error) {
+// answers that d is before, or the failures of its shards. filter_path takes
+// items away, so that those behind them no longer stand in their places.
+func (ex *exchange) failedItem(d *jsontext.Decoder) (first *refusal, err error) {
 	if t, err := d.ReadToken(); err != nil || t.Kind() != '[' {
 		return nil, errShape
 	}
 	for k := 0; d.PeekKind() != ']'; k++ {
-		counts := ex.filtered || ex.rewritten == nil || rewroteSearch(ex.rewritten, k)
-		err := eachMember(d, func(name string) error {
-			var err error
-			switch {
-			case !counts || said != nil:
-				err = d.SkipValue()
-			case name == "error":
-				var value jsontext.Value
-				value, err = d.ReadValue()
-				said = bytes.Clone(value[:min(len(value), maxRefusal)])
-			case name == "_shards" && d.PeekKind() == '{':
-				said, err = shardFailures(d)
-			default:
-				err = d.SkipValue()
-			}
-			return err
-		})
+		if first != nil || !ex.filtered && ex.rewritten != nil && !rewroteSearch(ex.rewritten, k) {
+			err = eachMember(d, func(string) error { return d.SkipValue() })
+		} else if first, err = itemFailure(d); first != nil && !ex.filtered {
+			first.search = k
+		}
 		if err != nil {
 			return nil, err
 		}
 	}
 	_, err = d.ReadToken()
-	return said, err
+	return first, err
+}
+
+// itemFailure returns the error of the one search whose answer d is before, or
+// the failures of its shards.
+func itemFailure(d *jsontext.Decoder) (*refusal, error) {
+	var said []byte
+	err := eachMember(d, func(name string) error {
+		var err error
+		switch {
+		case said != nil:
+			err = d.SkipValue()
+		case name == "error":
+			var value jsontext.Value
+			value, err = d.ReadValue()
+			said = bytes.Clone(value[:min(len(value), maxRefusal)])
+		case name == "_shards" && d.PeekKind() == '{':
+			said, err = shardFailures(d)
+		default:
+			err = d.SkipValue()
+		}
+		return err
+	})
+	return refusalOf(said), err
+}
+
+// indexOf returns the index expression of the search that a refusal is about.
+// Where it is not known which of several, and they have not all the same, that
+// is "": a search of all indices goes to that one, too.
+func (ex *exchange) indexOf(r *refusal) string {
+	all := ex.rewritten.Indices
+	switch {
+	case len(all) == 0:
+		return ex.index
+	case r.search >= 0 && r.search < len(all):
+		return all[r.search]
+	case slices.ContainsFunc(all, func(other string) bool { return other != all[0] }):
+		return ""
+	default:
+		return all[0]
+	}
 }
 
 // rewroteSearch reports whether the k-th search of a request that holds several
@@ -258,40 +319,55 @@ func firstMember(d *jsontext.Decoder) (value []byte, err error) {
 type holder struct{ bytes atomic.Int64 }
 
 // hold reads an answer and puts it back; its memory counts until the answer is
-// closed. Where the answer breaks off, is too long, or too much is held, whole
-// is false and what was read, and then the rest, is what a reader of the answer
-// gets. An answer that is held already, and unread since, is not held twice.
-func (h *holder) hold(res *http.Response) (answer []byte, whole bool) {
-	if b, ok := res.Body.(*heldBody); ok && b.whole != nil {
-		return b.whole, true
+// closed. It returns [errUnchecked] where the answer is too long, [errNoRoom]
+// where too much is held, and the error with which the answer breaks off; then
+// what was read, and then the rest, is what a reader of the answer gets. An
+// answer that was held before, or could not be, and is unread since, is not
+// read again.
+func (h *holder) hold(res *http.Response) (answer []byte, err error) {
+	if b, ok := res.Body.(*heldBody); ok {
+		return b.whole, b.failure
 	}
 	if res.ContentLength > maxHeldAnswer {
-		return nil, false
+		return nil, errUnchecked
 	}
+	b := &heldBody{body: res.Body, holder: h}
 	var buf bytes.Buffer
-	var failure error
-	set := int64(0) // aside
-	for !whole && failure == nil && buf.Len() <= maxHeldAnswer {
+	rest := io.Reader(res.Body)
+	for ended := false; !ended && b.failure == nil; {
 		if h.bytes.Add(holdStep) > maxHeld {
 			h.bytes.Add(-holdStep)
+			b.failure = errNoRoom
 			break
 		}
-		set += holdStep
-		var n int64
-		n, failure = buf.ReadFrom(io.LimitReader(res.Body, holdStep))
-		whole = failure == nil && n < holdStep
+		n, err := buf.ReadFrom(io.LimitReader(res.Body, holdStep))
+		h.bytes.Add(n - holdStep)
+		ended = n < holdStep
+		switch {
+		case err != nil:
+			b.failure, rest = err, broken{err}
+		case buf.Len() > maxHeldAnswer:
+			b.failure = errUnchecked
+		}
 	}
-	rest := io.Reader(res.Body)
-	if failure != nil {
-		rest = broken{failure}
-	}
-	h.bytes.Add(int64(buf.Len()) - set)
-	b := &heldBody{Reader: io.MultiReader(bytes.NewReader(buf.Bytes()), rest), body: res.Body, holder: h, length: int64(buf.Len())}
-	if whole {
+	b.Reader, b.length = io.MultiReader(bytes.NewReader(buf.Bytes()), rest), int64(buf.Len())
+	if b.failure == nil {
 		b.whole = buf.Bytes()
 	}
 	res.Body = b
-	return buf.Bytes(), whole
+	return b.whole, b.failure
+}
+
+// replace lets go of an answer that is held as a whole and holds another in its
+// place.
+func (h *holder) replace(res *http.Response, answer []byte) {
+	b := &heldBody{Reader: bytes.NewReader(answer), body: res.Body, holder: h, whole: answer, length: int64(cap(answer))}
+	h.bytes.Add(b.length)
+	if old, ok := res.Body.(*heldBody); ok {
+		b.body = old.body
+		h.bytes.Add(-old.length)
+	}
+	res.Body = b
 }
 
 // broken is the end of an answer that broke off.
@@ -306,7 +382,10 @@ type heldBody struct {
 	body   io.Closer
 	holder *holder
 	length int64
-	whole  []byte // what is held, where that is all of the answer
+	// whole is what is held where that is all of the answer, failure why it is
+	// not.
+	whole   []byte
+	failure error
 }
 
 // Close closes the answer and lets go of what is held.

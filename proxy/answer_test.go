@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -138,6 +139,56 @@ func TestOnRefusedGetsWhatFailedInsideAnAnswer(t *testing.T) {
 	}
 }
 
+// Each search is refused under its own index expression; where that is not
+// known for certain, under that of all indices.
+func TestOnRefusedGetsTheIndexOfTheSearchThatFailed(t *testing.T) {
+	const (
+		results = `{"error":{"type":"illegal_argument_exception","reason":"Result window is too large, from + size must be less than or equal to: [50]"},"status":400}`
+		rescore = `{"shard":0,"index":"b","reason":{"type":"illegal_argument_exception","reason":"Rescore window [100] is too large. It must be less than [10]."}}`
+	)
+	narrow := searchAnswer(failedShards(rescore))
+	several, same := []string{"a", "b", "c,d"}, []string{"b", "b", "b"}
+	for _, tt := range []struct {
+		name, target, answer string
+		status               int
+		indices              []string
+		want                 string
+	}{
+		{"the first", "/p/_msearch", responses(results, goodItem, goodItem), 200, several, "a"},
+		{"the last", "/_msearch", responses(goodItem, goodItem, results), 200, several, "c,d"},
+		{"one on a shard", "/_msearch", responses(goodItem, goodItem, narrow), 200, several, "c,d"},
+		{"behind one that was left alone", "/_msearch", responses(goodItem, results, narrow), 200, several, "c,d"},
+		{"two", "/_msearch", responses(narrow, goodItem, results), 200, several, "a"},
+		{"one of a filtered answer", "/_msearch?filter_path=responses.error", responses(results), 200, several, ""},
+		{"one of the same index", "/_msearch?filter_path=responses.error", responses(results), 200, same, "b"},
+		{"all", "/_msearch", "{}", 400, several, ""},
+		{"all of an index", "/_msearch", "{}", 400, same, "b"},
+		{"a single search", "/p/_search", "{}", 400, nil, "p"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			node := startRawNode(t, func(n int, _ rawRequest) string {
+				if n == 1 {
+					return answer(tt.status, jsonType, tt.answer)
+				}
+				return emptyAnswer
+			})
+			told := "none"
+			addr, registry := startProxy(t, Options{
+				Upstreams: []string{node.URL}, OnRefused: func(index string, _ []byte) { told = index },
+				Expander: expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
+					res, err := rewriteFirstAndLast(ctx, r)
+					res.Indices = tt.indices
+					return res, err
+				}),
+			})
+			exchangeRaw(t, addr, searchOf(tt.target, jsonType, lines))
+			if told != tt.want || counter(t, registry, "akin_refused_searches_total", "original", "taken") != 1 {
+				t.Errorf("told of %q, want %q", told, tt.want)
+			}
+		})
+	}
+}
+
 // A search that fails in both forms is the client's mistake.
 func TestFailureOfTheOriginalInsideAnAnswerIsTheClientsMistake(t *testing.T) {
 	for _, second := range []string{answer(200, jsonType, responses(badItem, goodItem, goodItem)), answer(400, jsonType, "{}")} {
@@ -270,21 +321,28 @@ func TestAnswersInOtherFormsAreNotLookedAt(t *testing.T) {
 
 // What is held of all answers together is bounded, and given back.
 func TestHolder(t *testing.T) {
-	sizes := []int{0, 1, holdStep - 1, holdStep, holdStep + 1, maxHeldAnswer, maxHeldAnswer + holdStep + 1, 3 * maxHeldAnswer}
+	sizes := []int{0, 1, holdStep - 1, holdStep, holdStep + 1, maxHeldAnswer, maxHeldAnswer + 1, maxHeldAnswer + holdStep + 1, 3 * maxHeldAnswer}
 	for _, size := range sizes {
 		for _, taken := range []int64{0, maxHeld - holdStep, maxHeld} {
 			h := &holder{}
 			h.bytes.Store(taken)
 			body := bytes.Repeat([]byte("x"), size)
 			res := &http.Response{ContentLength: -1, Body: io.NopCloser(bytes.NewReader(body))}
-			answer, whole := h.hold(res)
+			answer, err := h.hold(res)
 			if held := h.bytes.Load(); held > maxHeld || held-taken > maxHeldAnswer+holdStep {
 				t.Errorf("%d bytes, %d taken: %d are held", size, taken, held)
 			}
-			if want := size <= maxHeldAnswer && int64(size)+taken < maxHeld; whole != want {
-				t.Errorf("%d bytes, %d taken: whole is %v", size, taken, whole)
+			var want error
+			switch {
+			case int64(min(size, maxHeldAnswer))+taken >= maxHeld:
+				want = errNoRoom
+			case size > maxHeldAnswer:
+				want = errUnchecked
 			}
-			if whole && !bytes.Equal(answer, body) {
+			if !errors.Is(err, want) || err != nil && want == nil {
+				t.Errorf("%d bytes, %d taken: error %v, want %v", size, taken, err, want)
+			}
+			if err == nil && !bytes.Equal(answer, body) {
 				t.Errorf("%d bytes: held %d", size, len(answer))
 			}
 			got, err := io.ReadAll(res.Body)
@@ -312,7 +370,7 @@ func FuzzFailedItem(f *testing.F) {
 	}
 	ex := &exchange{endpoint: expand.EndpointMultiSearch, rewritten: res}
 	f.Fuzz(func(t *testing.T, text string) {
-		got, err := ex.failed(strings.NewReader(text))
+		first, err := ex.failed(strings.NewReader(text))
 		var page struct {
 			Responses []map[string]json.RawMessage `json:"responses"`
 		}
@@ -326,19 +384,24 @@ func FuzzFailedItem(f *testing.F) {
 			}
 		}
 		var want []byte
+		at := 0
 		for k, item := range page.Responses {
 			if item == nil || strings.Count(text, "error") > strings.Count(text, `{"error"`) {
 				return // no object, or perhaps a name twice
 			}
 			if said, ok := item["error"]; ok && want == nil && k != 1 && k < 3 {
-				want = said
+				want, at = said, k
 			}
 		}
 		if members["responses"] == nil {
 			want = nil
 		}
-		if err == nil && !cmp.Equal(string(want), string(got)) {
-			t.Errorf("%q: got %q, want %q", text, got, want)
+		var wantFirst *refusal
+		if want != nil {
+			wantFirst = &refusal{want, at}
+		}
+		if err == nil && !cmp.Equal(wantFirst, first, cmp.AllowUnexported(refusal{})) {
+			t.Errorf("%q: got %+v, want %q of %d", text, first, want, at)
 		}
 	})
 }

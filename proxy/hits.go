@@ -34,12 +34,13 @@ func (p piece) isZero() bool { return p.end == 0 }
 // are ordered anew and cut.
 type hitPage struct {
 	// r says which of the hits the client asked for, and with what.
-	r      *expand.Rerank
-	answer []byte
+	r *expand.Rerank
 	// maxScore is the value of hits.max_score, zero where that is no number, and
 	// list the value of hits.hits.
 	maxScore, list piece
 	hits           []foundHit
+	// cuts are members outside of the hits that the client has not asked for.
+	cuts []piece
 	// scores are the new ones of the first hits, nil where all hits stay in the
 	// engine's order.
 	scores []float32
@@ -79,7 +80,8 @@ var hitMembers = map[string]uint8{
 
 // A pageReader reads the answer to a search whose hits are ordered anew.
 type pageReader struct {
-	d *jsontext.Decoder
+	d      *jsontext.Decoder
+	answer []byte
 	hitPage
 }
 
@@ -143,14 +145,19 @@ func readItem(d *jsontext.Decoder, answer []byte, r *expand.Rerank) (*hitPage, e
 
 // readPage reads the answer to one search, which d is before.
 func readPage(d *jsontext.Decoder, answer []byte, r *expand.Rerank) (*hitPage, error) {
-	p := &pageReader{d: d, hitPage: hitPage{r: r, answer: answer}}
+	p := &pageReader{d: d, answer: answer, hitPage: hitPage{r: r}}
 	lists := 0
 	err := p.members(func(name string, _ piece) error {
-		if name != "hits" {
-			return p.d.SkipValue()
+		switch name {
+		case "hits":
+			lists++
+			return p.members(p.listMember)
+		case "aggregations":
+			v, err := p.value()
+			p.cuts = append(p.cuts, p.within(v)...)
+			return err
 		}
-		lists++
-		return p.members(p.listMember)
+		return p.d.SkipValue()
 	})
 	if err != nil || lists != 1 || p.list.isZero() || len(p.hits) > r.Asked() {
 		return nil, errShape
@@ -251,6 +258,9 @@ func (p *pageReader) readHit() (hit foundHit, err error) {
 		if p.cut(which) {
 			hit.cuts = append(hit.cuts, piece{before, v.end})
 		}
+		if name == "inner_hits" {
+			hit.cuts = append(hit.cuts, p.within(v)...)
+		}
 		before = v.end
 		return nil
 	})
@@ -270,6 +280,15 @@ func (p *pageReader) cut(which uint8) bool {
 		return !p.r.KeepVersion
 	}
 	return false
+}
+
+// within returns what is to be cut of hits that stand in other hits, or in
+// aggregations.
+func (p *pageReader) within(at piece) []piece {
+	if p.r.KeepSeqNo {
+		return nil
+	}
+	return unnumbered(p.answer, at)
 }
 
 // take takes the value of a member and reports whether it is one.
@@ -334,8 +353,8 @@ func order(scores []float32) []int {
 	return places
 }
 
-// writePages returns the answer that all of pages are of, each of them that is
-// not nil with the client's page of its hits.
+// writePages returns an answer with the client's page of the hits in the place
+// of each of pages that is not nil.
 func writePages(answer []byte, pages []*hitPage) []byte {
 	room := len(answer)
 	for _, p := range pages {
@@ -346,7 +365,7 @@ func writePages(answer []byte, pages []*hitPage) []byte {
 	out, at := make([]byte, 0, room), 0
 	for _, p := range pages {
 		if p != nil {
-			out, at = p.write(out, at)
+			out, at = p.write(out, answer, at)
 		}
 	}
 	return append(out, answer[at:]...)
@@ -357,7 +376,7 @@ func writePages(answer []byte, pages []*hitPage) []byte {
 // where there are none, and returns the place up to which it did. Hits behind
 // those that have a new score stay there as they are, as do all bytes that say
 // something else.
-func (p *hitPage) write(out []byte, at int) (written []byte, end int) {
+func (p *hitPage) write(out, answer []byte, at int) (written []byte, end int) {
 	places := make([]int, len(p.hits))
 	for i := range places {
 		places[i] = i
@@ -370,34 +389,32 @@ func (p *hitPage) write(out []byte, at int) (written []byte, end int) {
 	from := min(p.r.From, len(places))
 	places = places[from : from+min(p.r.Size, len(places)-from)]
 	for _, part := range p.parts(maxScore) {
-		out = append(out, p.answer[at:part.start]...)
+		out = append(out, answer[at:part.start]...)
 		at = part.end
-		if part == p.list {
-			out = p.writeList(out, places)
-		} else {
+		switch part {
+		case p.list:
+			out = p.writeList(out, answer, places)
+		case maxScore:
 			out = appendScore(out, slices.Max(p.scores))
 		}
 	}
 	return out, at
 }
 
-// parts returns the list of hits and, unless it is zero, the best score, in
-// their order.
+// parts returns the list of hits, the best score, unless it is zero, and what
+// is cut outside of the hits, in their order.
 func (p *hitPage) parts(maxScore piece) []piece {
-	switch {
-	case maxScore.isZero():
-		return []piece{p.list}
-	case maxScore.start < p.list.start:
-		return []piece{maxScore, p.list}
-	default:
-		return []piece{p.list, maxScore}
+	all := append(slices.Clone(p.cuts), p.list)
+	if !maxScore.isZero() {
+		all = append(all, maxScore)
 	}
+	return inOrder(all)
 }
 
 // writeList writes the list of the hits at places, with the white space that
 // the engine put around and between them.
-func (p *hitPage) writeList(out []byte, places []int) []byte {
-	list := p.list.of(p.answer)
+func (p *hitPage) writeList(out, answer []byte, places []int) []byte {
+	list := p.list.of(answer)
 	if len(p.hits) == 0 {
 		return append(out, list...)
 	}
@@ -408,23 +425,23 @@ func (p *hitPage) writeList(out []byte, places []int) []byte {
 		}
 		return append(out, "[]"...)
 	}
-	out = append(out, p.answer[p.list.start:first.start]...)
+	out = append(out, answer[p.list.start:first.start]...)
 	for i, k := range places {
 		if i > 0 {
-			out = append(out, p.answer[first.end:p.hits[1].at.start]...)
+			out = append(out, answer[first.end:p.hits[1].at.start]...)
 		}
 		h := &p.hits[k]
 		at := h.at.start
 		for _, cut := range h.edits(k < len(p.scores)) {
-			out = append(out, p.answer[at:cut.start]...)
+			out = append(out, answer[at:cut.start]...)
 			at = cut.end
 			if cut == h.score {
 				out = appendScore(out, p.scores[k])
 			}
 		}
-		out = append(out, p.answer[at:h.at.end]...)
+		out = append(out, answer[at:h.at.end]...)
 	}
-	return append(out, p.answer[last.end:p.list.end]...)
+	return append(out, answer[last.end:p.list.end]...)
 }
 
 // edits returns the pieces of a hit that are not copied, in their order.
@@ -432,9 +449,13 @@ func (h *foundHit) edits(scored bool) []piece {
 	if !scored {
 		return h.cuts
 	}
-	all := append(slices.Clone(h.cuts), h.score)
-	slices.SortFunc(all, func(a, b piece) int { return a.start - b.start })
-	return all
+	return inOrder(append(slices.Clone(h.cuts), h.score))
+}
+
+// inOrder sorts pieces by where they stand.
+func inOrder(pieces []piece) []piece {
+	slices.SortFunc(pieces, func(a, b piece) int { return a.start - b.start })
+	return pieces
 }
 
 // appendScore writes a score like the engines do, as the shortest decimal

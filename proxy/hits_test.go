@@ -21,20 +21,26 @@ const threeHits = `{"took":5,"timed_out":false,"_shards":{"total":2,"successful"
 	`{"_index":"t","_id":"2","_version":7,"_seq_no":4,"_primary_term":2,"_score":1.25,"_source":{"a":"}"}},` +
 	`{"_index":"t","_id":"3\n","_version":2,"_seq_no":3,"_primary_term":1,"_score":1.0,"_source":{}}]},"profile":{}}`
 
-func reread(t *testing.T, answer string, r *expand.Rerank) *hitPage {
+// A shownPage is a page with the answer that it is of.
+type shownPage struct {
+	*hitPage
+	answer []byte
+}
+
+func reread(t *testing.T, answer string, r *expand.Rerank) shownPage {
 	t.Helper()
 	pages, err := readPages([]byte(answer), expand.EndpointSearch, []*expand.Rerank{r})
 	if err != nil {
 		t.Fatalf("%v: %s", err, answer)
 	}
-	return pages[0]
+	return shownPage{pages[0], []byte(answer)}
 }
 
 // written returns the answer to one search with its hits in the order of
 // scores.
-func written(p *hitPage, scores []float32) []byte {
+func written(p shownPage, scores []float32) []byte {
 	p.scores = scores
-	return writePages(p.answer, []*hitPage{p})
+	return writePages(p.answer, []*hitPage{p.hitPage})
 }
 
 func TestHitsAreRead(t *testing.T) {
@@ -271,7 +277,7 @@ func outside(answer []byte, pages []*hitPage) string {
 }
 
 // texts returns the hits without what is cut and their scores, sorted.
-func (p *hitPage) texts() []string {
+func (p shownPage) texts() []string {
 	var hits []string
 	for i := range p.hits {
 		h := &p.hits[i]
@@ -295,7 +301,7 @@ func someScores(p *hitPage) []float32 {
 
 // checkOrdered makes sure that after has all hits of the page before, as they
 // were written, and nothing that was not asked for.
-func checkOrdered(t *testing.T, before, after *hitPage) {
+func checkOrdered(t *testing.T, before, after shownPage) {
 	t.Helper()
 	if !slices.Equal(before.texts(), after.texts()) {
 		t.Errorf("%s\nbecame %s", before.answer, after.answer)
@@ -312,7 +318,7 @@ func checkOrdered(t *testing.T, before, after *hitPage) {
 
 // checkCut makes sure that after is the page of hits that the client asked for
 // of those before.
-func checkCut(t *testing.T, before, after *hitPage) {
+func checkCut(t *testing.T, before, after shownPage) {
 	t.Helper()
 	hits, left := before.texts(), after.texts()
 	if want := min(max(len(hits)-before.r.From, 0), before.r.Size); len(left) != want {
@@ -327,7 +333,7 @@ func checkCut(t *testing.T, before, after *hitPage) {
 
 // oddAnswers are answers to single searches that no engine would write.
 var oddAnswers = []string{
-	threeHits, `{"hits":{"hits":[]}}`, `{"hits":{"hits":[ {} , {"_score" : 1 } ],"max_score":null}}`,
+	threeHits, innerNumbered, `{"hits":{"hits":[]}}`, `{"hits":{"hits":[ {} , {"_score" : 1 } ],"max_score":null}}`,
 	"{\n \"hits\" : {\n \"hits\" : [\n {\n \"_index\" : \"a\",\n \"_version\" : 3,\n \"_score\" : 0.5\n },\n {\"_score\":2,\"x\":\"\xff\"} ], \"max_score\" : 2 } }",
 	`{"hits":{"max_score":1,"hits":[{"_index":"a","_seq_no":1,"_primary_term":2}]}}`,
 }
@@ -380,7 +386,7 @@ func checkPages(t *testing.T, answer []byte, endpoint expand.Endpoint, ordered [
 		return
 	}
 	eachPage(pages, func(_ int, p *hitPage) { p.scores = someScores(p) })
-	check := func(with func(t *testing.T, before, after *hitPage)) {
+	check := func(with func(t *testing.T, before, after shownPage)) {
 		out := writePages(answer, pages)
 		again, err := reread(out, &expand.Rerank{Window: 50, Size: 50})
 		if err != nil {
@@ -389,7 +395,7 @@ func checkPages(t *testing.T, answer []byte, endpoint expand.Endpoint, ordered [
 		if outside(answer, pages) != outside(out, again) {
 			t.Errorf("%s\nbecame %s", answer, out)
 		}
-		eachPage(pages, func(k int, p *hitPage) { with(t, p, again[k]) })
+		eachPage(pages, func(k int, p *hitPage) { with(t, shownPage{p, answer}, shownPage{again[k], out}) })
 	}
 	check(checkOrdered)
 	eachPage(pages, func(_ int, p *hitPage) { p.r = &expand.Rerank{Window: 50, From: from, Size: size} })
@@ -420,7 +426,7 @@ func eachPage(pages []*hitPage, f func(k int, p *hitPage)) {
 	}
 }
 
-func sortedByScore(p *hitPage) bool {
+func sortedByScore(p shownPage) bool {
 	return slices.IsSortedFunc(p.hits, func(a, b foundHit) int {
 		var x, y float64
 		if json.Unmarshal(a.score.of(p.answer), &x) != nil || json.Unmarshal(b.score.of(p.answer), &y) != nil || x < y {

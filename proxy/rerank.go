@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -9,8 +8,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/akin-search/akin/expand"
 )
@@ -26,14 +23,11 @@ const (
 )
 
 const (
-	// pagesSideBySide is how many searches of one request have their hits scored
-	// at the same time. With cold caches each waits for the cluster.
-	pagesSideBySide = 4
-	// unfitTime is how long searches of an index are left in the engine's order
-	// after an answer was too long or could not be read: each of them would run
-	// twice.
+	// unfitTime is how long searches by the same endpoint, path and profile are
+	// left in the engine's order after an answer was too long or could not be
+	// read: each of them would run twice.
 	unfitTime = time.Minute
-	// maxUnfit bounds the indices of which that is known.
+	// maxUnfit bounds the endpoints, paths and profiles of which that is known.
 	maxUnfit = 1000
 )
 
@@ -48,7 +42,8 @@ type Reranker interface {
 	Scores(ctx context.Context, r *expand.Rerank, hits []Hit) ([]float64, error)
 }
 
-// unfit remembers whose answers could not be read. The zero value knows none.
+// unfit remembers the searches whose answers could not be read. The zero value
+// knows none.
 type unfit struct {
 	mu    sync.Mutex
 	until map[unfitKey]time.Time
@@ -99,36 +94,46 @@ func (s *Server) fixed(m match, ex *exchange, h http.Header) expand.Reason {
 
 // rerank orders the hits of the answer to a rewritten request anew and cuts
 // the client's pages out of them. It reports false where it cannot: then the
-// answer is not the one to the client's request.
-func (t *searchTransport) rerank(ctx context.Context, ex *exchange, res *http.Response) bool {
+// answer is not the one to the client's request. An error says that the client
+// has gone meanwhile.
+func (t *searchTransport) rerank(ctx context.Context, ex *exchange, res *http.Response) (fits bool, gone error) {
 	s, reranks := t.server, ex.rewritten.Reranks
-	encoding, known := contentEncoding(res.Header["Content-Encoding"])
-	readable := known && encoding == "" && isJSON(res.Header["Content-Type"])
-	var answer, out []byte
-	whole, results := false, ofEach(reranks, rerankUnreadable)
-	if readable {
-		answer, whole = t.held.hold(res)
-		readable = res.ContentLength <= maxHeldAnswer && len(answer) <= maxHeldAnswer
+	answer, err := t.holdPlain(res)
+	if err != nil && ctx.Err() != nil {
+		return false, ctx.Err()
 	}
+	var out []byte
+	results := ofEach(reranks, rerankUnreadable)
 	start := time.Now()
-	if whole {
+	if err == nil {
 		out, results = s.reorder(ctx, ex.endpoint, reranks, answer)
 	}
 	s.metrics.reranked(results, time.Since(start))
 	s.explanations.reranked(ex.record, results)
 	if out == nil {
-		if whole || !readable { // else it broke off, or there was no room for it
+		if err == nil || errors.Is(err, errUnchecked) { // the next one would be like it; else it broke off, or there was no room
 			s.unfit.note(ex.unfitKey())
 		}
-		s.log.DebugContext(ctx, "an answer could not be ordered anew", "index", ex.index)
-		return false
+		s.log.DebugContext(ctx, "an answer could not be ordered anew", "index", ex.index, "err", err)
+		return false, nil
 	}
-	res.Body = resumed{bytes.NewReader(out), res.Body}
+	t.held.replace(res, out)
 	if res.ContentLength >= 0 {
 		res.ContentLength = int64(len(out))
 		res.Header["Content-Length"] = []string{strconv.Itoa(len(out))}
 	}
-	return true
+	return true, nil
+}
+
+// holdPlain holds an answer whose hits are to be ordered anew. It returns
+// [errUnchecked] for one that is too long, no JSON, or encoded though that was
+// not asked for, and other errors where the next answer may be better.
+func (t *searchTransport) holdPlain(res *http.Response) ([]byte, error) {
+	encoding, known := contentEncoding(res.Header["Content-Encoding"])
+	if !known || encoding != "" || !isJSON(res.Header["Content-Type"]) {
+		return nil, errUnchecked
+	}
+	return t.held.hold(res)
 }
 
 // ofEach returns result for each search whose hits were to be ordered anew, and
@@ -146,7 +151,9 @@ func ofEach(reranks []*expand.Rerank, result string) []string {
 // reorder returns an answer with the hits of each search ordered anew and cut
 // to the client's page, and what became of them, "" for searches that stay as
 // they are. It returns nil where the answer cannot be cut. The searches share
-// the time that there is.
+// the time that there is, and all begin at once: those for which it does not
+// do have at least asked the cluster for what the next ones need. The expander
+// bounds how many they are.
 func (s *Server) reorder(ctx context.Context, endpoint expand.Endpoint, reranks []*expand.Rerank, answer []byte) (out []byte, results []string) {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.RerankBudget)
 	defer cancel()
@@ -155,23 +162,19 @@ func (s *Server) reorder(ctx context.Context, endpoint expand.Endpoint, reranks 
 		return nil, ofEach(reranks, rerankUnreadable)
 	}
 	results = make([]string, len(pages))
-	var group errgroup.Group
-	group.SetLimit(pagesSideBySide)
+	var scoring sync.WaitGroup
 	for k, p := range pages {
 		if p != nil {
-			group.Go(func() error {
-				results[k] = s.score(ctx, p)
-				return nil // each page has its own
-			})
+			scoring.Go(func() { results[k] = s.scorePage(ctx, p) })
 		}
 	}
-	_ = group.Wait()
+	scoring.Wait()
 	return writePages(answer, pages), results
 }
 
-// score sets the scores of a page, where they are to be had, and returns what
-// became of its hits.
-func (s *Server) score(ctx context.Context, p *hitPage) (result string) {
+// scorePage sets the scores of a page, where they are to be had, and returns
+// what became of its hits.
+func (s *Server) scorePage(ctx context.Context, p *hitPage) (result string) {
 	if len(p.hits) == 0 {
 		return rerankNothing
 	}
@@ -194,7 +197,7 @@ func (s *Server) scores(ctx context.Context, r *expand.Rerank, hits []Hit) (scor
 	if s.opts.Reranker == nil {
 		return nil, errScores
 	}
-	if err := ctx.Err(); err != nil { // reading the answer, or the other searches, took all of the time
+	if err := ctx.Err(); err != nil { // reading the answer took all of the time
 		return nil, err
 	}
 	var all []float64

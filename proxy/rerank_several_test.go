@@ -6,9 +6,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -115,49 +114,38 @@ func TestEachSearchFailsOpenForItself(t *testing.T) {
 	}
 }
 
+// None waits for another: what one asks the cluster for is on its way when the
+// time is over.
 func TestSearchesOfOneRequestShareTheTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const searches = 10
-		var mu sync.Mutex
-		var running, most, asked int
-		begin := func() {
-			mu.Lock()
-			defer mu.Unlock()
-			running++
-			asked++
-			most = max(most, running)
-		}
-		end := func() {
-			mu.Lock()
-			defer mu.Unlock()
-			running--
-		}
+		const searches, fast = 16, 5
+		var asked atomic.Int64
 		s := newServer(t, Options{RerankBudget: time.Second, Reranker: rerankerFunc(func(ctx context.Context, r *expand.Rerank, hits []Hit) ([]float64, error) {
-			begin()
-			defer end()
-			select {
-			case <-ctx.Done():
+			asked.Add(1)
+			if r.From >= fast {
+				<-ctx.Done()
 				return nil, ctx.Err()
-			case <-time.After(600 * time.Millisecond):
-				return backwards(ctx, r, hits)
 			}
+			time.Sleep(900 * time.Millisecond)
+			return backwards(ctx, r, hits)
 		})})
-		reranks := slices.Repeat([]*expand.Rerank{{Window: 3, Size: 2}}, searches)
+		var reranks []*expand.Rerank
+		var want []string
+		for k := range searches {
+			reranks = append(reranks, &expand.Rerank{Window: searches, From: k, Size: 2})
+			want = append(want, map[bool]string{true: rerankedHits, false: "budget"}[k < fast])
+		}
 		answer := `{"responses":[` + strings.TrimSuffix(strings.Repeat(threeHits+",", searches), ",") + `]}`
 		start := time.Now()
 		_, results := s.reorder(t.Context(), expand.EndpointMultiSearch, reranks, []byte(answer))
 		if took := time.Since(start); took != time.Second {
 			t.Errorf("it took %v", took)
 		}
-		count := map[string]int{}
-		for _, result := range results {
-			count[result]++
-		}
-		if diff := cmp.Diff(map[string]int{rerankedHits: pagesSideBySide, "budget": searches - pagesSideBySide}, count); diff != "" {
+		if diff := cmp.Diff(want, results); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
-		if most != pagesSideBySide || asked != 2*pagesSideBySide {
-			t.Errorf("%d at once, %d in all", most, asked)
+		if n := asked.Load(); n != searches {
+			t.Errorf("asked for the scores of %d searches", n)
 		}
 	})
 }
@@ -340,19 +328,60 @@ func TestHitsOfTemplatesOfMultiSearchAreReranked(t *testing.T) {
 	}
 }
 
-// An answer that was looked at for failures is held once.
+// An answer that was looked at for failures is held once, also where it was too
+// long for that.
 func TestAnAnswerIsNotHeldTwice(t *testing.T) {
-	var h holder
-	res := &http.Response{ContentLength: -1, Body: io.NopCloser(strings.NewReader(threeSearches))}
-	first, whole := h.hold(res)
-	again, still := h.hold(res)
-	if !whole || !still || string(again) != threeSearches || &first[0] != &again[0] {
-		t.Errorf("held %v, %v: %s", whole, still, again)
-	}
-	if n := h.bytes.Load(); n != int64(len(threeSearches)) {
-		t.Errorf("%d bytes are counted", n)
-	}
-	if err := res.Body.Close(); err != nil || h.bytes.Load() != 0 {
-		t.Errorf("%v, %d bytes are counted after it is closed", err, h.bytes.Load())
+	for _, c := range []struct {
+		answer string
+		want   error
+		held   int
+	}{
+		{threeSearches, nil, len(threeSearches)},
+		{strings.Repeat("x", 2*maxHeldAnswer), errUnchecked, maxHeldAnswer + holdStep},
+	} {
+		var h holder
+		res := &http.Response{ContentLength: -1, Body: io.NopCloser(strings.NewReader(c.answer))}
+		first, err := h.hold(res)
+		again, errAgain := h.hold(res)
+		if !errors.Is(err, c.want) || err != nil && c.want == nil || !errors.Is(errAgain, err) || len(first) != len(again) {
+			t.Errorf("held %d bytes, %v, then %d, %v", len(first), err, len(again), errAgain)
+		}
+		if err == nil && (string(again) != c.answer || &first[0] != &again[0]) {
+			t.Errorf("held %s", again)
+		}
+		if n := h.bytes.Load(); n != int64(c.held) {
+			t.Errorf("%d bytes are counted, want %d", n, c.held)
+		}
+		if got, err := io.ReadAll(res.Body); err != nil || string(got) != c.answer {
+			t.Errorf("%d bytes are left, %v", len(got), err)
+		}
+		if err := res.Body.Close(); err != nil || h.bytes.Load() != 0 {
+			t.Errorf("%v, %d bytes are counted after it is closed", err, h.bytes.Load())
+		}
 	}
 }
+
+// What goes out in the place of an answer counts until the client has it.
+func TestWhatIsWrittenOfAnAnswerIsHeld(t *testing.T) {
+	var h holder
+	closed := false
+	res := &http.Response{ContentLength: -1, Body: resumed{strings.NewReader(threeSearches), closerFunc(func() error { closed = true; return nil })}}
+	if _, err := h.hold(res); err != nil {
+		t.Fatal(err)
+	}
+	out := append(make([]byte, 0, 100), "{}"...)
+	h.replace(res, out)
+	if n := h.bytes.Load(); n != 100 {
+		t.Errorf("%d bytes are counted", n)
+	}
+	if got, err := io.ReadAll(res.Body); err != nil || string(got) != "{}" {
+		t.Errorf("read %q, %v", got, err)
+	}
+	if err := res.Body.Close(); err != nil || !closed || h.bytes.Load() != 0 {
+		t.Errorf("%v, closed %v, %d bytes are counted", err, closed, h.bytes.Load())
+	}
+}
+
+type closerFunc func() error
+
+func (f closerFunc) Close() error { return f() }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/akin-search/akin/expand"
 )
@@ -57,6 +58,11 @@ func answerOf(body string, header ...string) string {
 		len(body), strings.Join(append(header, ""), "\r\n"), body)
 }
 
+// inChunks returns a node's answer in HTTP, without its length.
+func inChunks(body string) string {
+	return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(body), body)
+}
+
 // hitIDs returns the ids in an answer in their order.
 func hitIDs(answer string) string {
 	var ids []string
@@ -71,8 +77,7 @@ func TestHitsGoOutInTheRerankersOrder(t *testing.T) {
 	for _, chunked := range []bool{false, true} {
 		node := startRawNode(t, func(int, rawRequest) string {
 			if chunked {
-				return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n",
-					len(threeHits), threeHits)
+				return inChunks(threeHits)
 			}
 			return answerOf(threeHits)
 		})
@@ -195,6 +200,7 @@ func TestAnswersThatCannotBeCutAreFollowedByTheOriginal(t *testing.T) {
 		"broken off":            strings.Replace(answerOf(threeHits), "Content-Length: ", "Content-Length: 9", 1) + hangUp,
 		"no hits in it":         answerOf(`{"_shards":` + wholeShards + `}`),
 		"too long":              answerOf(long),
+		"a little too long":     inChunks(threeHits + strings.Repeat(" ", maxHeldAnswer+1-len(threeHits))),
 		"too many":              answerOf(strings.Replace(threeHits, `[{"_index"`, `[{},{"_index"`, 1)),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -323,6 +329,74 @@ func TestBudgetBeginsWithTheAnswer(t *testing.T) {
 	out, results := s.reorder(t.Context(), expand.EndpointSearch, []*expand.Rerank{r}, []byte(threeHits))
 	if hitIDs(string(out)) != "1 2" || !slices.Equal(results, []string{"budget"}) {
 		t.Errorf("%s: %s", results, out)
+	}
+}
+
+// A client that leaves while the answer to its search is read makes that break
+// off, which says nothing of the search.
+func TestClientsThatLeaveAreNotCountedAsUnreadable(t *testing.T) {
+	for name, c := range map[string]struct {
+		path, answer string
+		how          expander
+	}{
+		"before the shards":   {"/t/_search", threeHits[:20], rerankAll},
+		"behind the shards":   {"/t/_search", threeHits[:len(threeHits)-30], rerankAll},
+		"of several searches": {"/_msearch", threeSearches[:len(threeSearches)-30], rerankFirstAndLast},
+		"not to be ordered":   {"/_msearch", responses(goodItem)[:30], rewriteFirstAndLast},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, leave := context.WithCancel(t.Context())
+			registry := prometheus.NewRegistry()
+			s := newServer(t, Options{
+				Expander: c.how, Reranker: rerankerFunc(backwards), Registry: registry,
+				OnRefused: func(string, []byte) { t.Error("told of a refusal") },
+			})
+			requests := 0
+			s.forward.Transport = &searchTransport{server: s, next: roundTripper(func(*http.Request) (*http.Response, error) {
+				requests++
+				rest := readerFunc(func([]byte) (int, error) {
+					leave()
+					return 0, ctx.Err()
+				})
+				return &http.Response{
+					StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, ContentLength: -1,
+					Body: io.NopCloser(io.MultiReader(strings.NewReader(c.answer), rest)),
+				}, nil
+			})}
+			defer func() {
+				if err, _ := recover().(error); !errors.Is(err, http.ErrAbortHandler) {
+					t.Errorf("recovered %v, want %v", err, http.ErrAbortHandler)
+				}
+				checkGone(t, s, registry, requests)
+			}()
+			req := httptest.NewRequestWithContext(ctx, http.MethodPost, c.path, strings.NewReader("{}\n{}\n"))
+			req.Header.Set("Content-Type", "application/json")
+			s.Handler().ServeHTTP(httptest.NewRecorder(), req)
+		})
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// checkGone makes sure that nothing was sent again for a client that left, and
+// nothing counted.
+func checkGone(t *testing.T, s *Server, registry *prometheus.Registry, requests int) {
+	t.Helper()
+	if requests != 1 {
+		t.Errorf("%d requests arrived", requests)
+	}
+	for _, name := range []string{"akin_reranked_total", "akin_unchecked_answers_total", "akin_refused_searches_total", "akin_unanswered_requests_total"} {
+		if n := counter(t, registry, name); n != 0 {
+			t.Errorf("%s is %v", name, n)
+		}
+	}
+	if got := s.explanations.last(1)[0].summary(); got.Sent != "rewritten" || got.Reranked != "" || got.Refused {
+		t.Errorf("the record says %+v", got)
+	}
+	if s.unfit.has(unfitKey{endpoint: expand.EndpointSearch, index: "t"}) || s.unfit.has(unfitKey{endpoint: expand.EndpointMultiSearch}) {
+		t.Error("the next search is left in the engine's order")
 	}
 }
 

@@ -290,17 +290,17 @@ func (t *searchTransport) exchange(out *http.Request, ex *exchange) (*http.Respo
 		return nil, err
 	}
 	status := res.StatusCode
-	answer, err := t.refusal(ex, res)
-	if err != nil {
-		t.server.metrics.unchecked.Inc()
-	}
-	if answer == nil && (len(ex.rewritten.Reranks) == 0 || t.rerank(out.Context(), ex, res)) {
+	refused, fits, err := t.accept(out.Context(), ex, res)
+	if fits {
 		return res, nil
 	}
 	_, _ = io.CopyN(io.Discard, res.Body, maxDrained) // to its end, if that is near: the connection can be used again
 	_ = res.Body.Close()
+	if err != nil {
+		return nil, err
+	}
 	res, err = t.sendOriginal(out, ex)
-	if answer == nil {
+	if refused == nil {
 		return res, err
 	}
 	taken := err == nil && res.StatusCode < http.StatusBadRequest
@@ -308,17 +308,37 @@ func (t *searchTransport) exchange(out *http.Request, ex *exchange) (*http.Respo
 		failed, _ := t.failure(ex, res) // one that cannot be looked at counts as good
 		taken = failed == nil
 	}
-	t.server.refused(out.Context(), ex, status, taken, answer)
+	t.server.refused(out.Context(), ex, status, taken, refused)
 	return res, err
+}
+
+// accept looks at the answer to a rewritten search and puts its hits in order
+// where that is to be done. It returns what the cluster says against the
+// search, else whether the answer is one to the client's request. An error
+// says that the client has gone meanwhile: the answer broke off for that, and
+// tells nothing of the search.
+func (t *searchTransport) accept(ctx context.Context, ex *exchange, res *http.Response) (refused *refusal, fits bool, gone error) {
+	refused, err := t.refusal(ex, res)
+	if gone = ctx.Err(); gone != nil {
+		return nil, false, gone
+	}
+	if err != nil {
+		t.server.metrics.unchecked.Inc()
+	}
+	if refused != nil || len(ex.rewritten.Reranks) == 0 {
+		return refused, refused == nil, nil
+	}
+	fits, gone = t.rerank(ctx, ex, res)
+	return nil, fits, gone
 }
 
 // refusal returns what the cluster says against a rewritten search, nil where
 // it takes it.
-func (t *searchTransport) refusal(ex *exchange, res *http.Response) ([]byte, error) {
+func (t *searchTransport) refusal(ex *exchange, res *http.Response) (*refusal, error) {
 	if res.StatusCode < http.StatusBadRequest {
 		return t.failure(ex, res)
 	}
-	return append([]byte{}, t.server.beginning(res)...), nil // empty at least
+	return t.server.refusal(res), nil
 }
 
 func (t *searchTransport) sendOriginal(out *http.Request, ex *exchange) (*http.Response, error) {
@@ -359,15 +379,14 @@ func setBody(out *http.Request, body []byte) {
 	out.Body = io.NopCloser(bytes.NewReader(body))
 }
 
-// refused notes that the cluster did not take a rewritten search, of which
-// answer is the beginning of what it said, and whether it took the original.
-// Where it did not, the mistake is the client's.
-func (s *Server) refused(ctx context.Context, ex *exchange, status int, originalTaken bool, answer []byte) {
+// refused notes that the cluster did not take a rewritten search, and whether
+// it took the original. Where it did not, the mistake is the client's.
+func (s *Server) refused(ctx context.Context, ex *exchange, status int, originalTaken bool, r *refusal) {
 	s.metrics.refusedSearch(originalTaken)
 	s.explanations.refuse(ex.record)
 	s.log.DebugContext(ctx, "the cluster refused a rewritten search", "index", ex.index, "status", status,
 		"original_taken", originalTaken)
 	if originalTaken && s.opts.OnRefused != nil {
-		s.opts.OnRefused(ex.index, answer)
+		s.opts.OnRefused(ex.indexOf(r), r.answer)
 	}
 }

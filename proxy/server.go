@@ -97,9 +97,12 @@ type Options struct {
 	// order goes out.
 	RerankBudget time.Duration
 	// OnRefused, unless nil, is called each time the cluster answers a rewritten
-	// search of index with a 4xx or 5xx and takes the original. The answer is
-	// the beginning, at most 8 KiB, of what it said to the rewritten one,
-	// decompressed; it must not be kept. OnRefused must not block.
+	// search with a 4xx or 5xx, or says that it failed, and takes the original.
+	// index is the index expression of the search, of several in one request that
+	// of the first one refused; where they have different ones and it cannot be
+	// seen which that was, as in an answer cut by filter_path, it is "", all
+	// indices. The answer is the beginning, at most 8 KiB, of what the cluster
+	// said, decompressed; it must not be kept. OnRefused must not block.
 	OnRefused func(index string, answer []byte)
 
 	// Norms puts norms into the documents that are written; with nil the bodies
@@ -138,7 +141,7 @@ type Server struct {
 	gunzip   sync.Pool // of *gzip.Reader
 	// explanations are of the last searches.
 	explanations explanations
-	// unfit are the indices whose answers could not be read of late.
+	// unfit are the searches whose answers could not be read of late.
 	unfit unfit
 	// shadows are the searches that run beside those of the clients.
 	shadows *shadows

@@ -218,7 +218,7 @@ func (s *Server) sendShadow(out *http.Request, ex *exchange) (hits hitList, took
 	took = time.Since(start)
 	if res.StatusCode >= http.StatusBadRequest {
 		// What the cluster says teaches as much as if it said it to a client.
-		s.refused(out.Context(), ex, res.StatusCode, true, s.beginning(res))
+		s.refused(out.Context(), ex, res.StatusCode, true, s.refusal(res))
 		return hits, took, shadowRefused
 	}
 	answer, err := readUpTo(res.Body, min(res.ContentLength, maxShadowAnswer), maxShadowAnswer+1)
@@ -238,7 +238,7 @@ func (s *Server) sendShadow(out *http.Request, ex *exchange) (hits hitList, took
 	case err != nil:
 		return hits, took, shadowUnreadable
 	case hits.failures != nil:
-		s.refused(out.Context(), ex, res.StatusCode, true, hits.failures)
+		s.refused(out.Context(), ex, res.StatusCode, true, refusalOf(hits.failures))
 		return hits, took, shadowRefused
 	}
 	return hits, took, ""
