@@ -320,6 +320,11 @@ func TestHalfFilledFieldIsFilled(t *testing.T) {
 		a.awaitReady(t)
 		docs[3].fields["akin_norm_weights"] = map[string]any{"body": "fedcba9876543210"}
 		e.index(t, index, docs[3:4])
-		adviseOn(t, e, index, "body", "").wants(t, 1, fmt.Sprintf("WRONG norms not all are by the same weights: %s (9), %s (1)", "0123456789abcdef", "fedcba9876543210"))
+		mixed := adviseOn(t, e, index, "body", "")
+		mixed.wants(t, 1, fmt.Sprintf("WRONG norms not all are by the same weights: %s (9), %s (1)", "0123456789abcdef", "fedcba9876543210"),
+			"norms backfill --cluster "+e.url+" --index advise-half --field body --weights FILE")
+		if strings.Contains(mixed.stdout, "akin norms snapshot") {
+			t.Errorf("a third kind of weights is advised:\n%s", mixed.stdout)
+		}
 	})
 }

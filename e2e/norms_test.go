@@ -357,8 +357,13 @@ func (f *normsFixture) testKilled() {
 	proc.signal(f.t, syscall.SIGTERM)
 	status, err := proc.wait(20 * time.Second)
 	close(ended)
-	if err != nil || status != 1 || !strings.Contains(fileTail(proc.stderr), "the same command goes on") {
+	if err != nil || status != 1 {
 		f.t.Errorf("status %d, %v\n%s", status, err, proc.tail())
+	}
+	for _, want := range []string{"the same command goes on", "\n1000 documents written", "up to 500 more documents were under way"} {
+		if !strings.Contains("\n"+fileTail(proc.stderr), want) {
+			f.t.Errorf("%q is not in\n%s", want, proc.tail())
+		}
 	}
 	before := map[string]int{}
 	for docID, d := range f.stored() {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -68,6 +69,9 @@ const (
 	maxFailures = 1000
 	// maxRemembered bounds the documents that wait for another round of All.
 	maxRemembered = 10_000
+	// lastCallTime is how long a call that writes may go on after the backfill
+	// was interrupted.
+	lastCallTime = 5 * time.Second
 )
 
 // Errors of [Backfill].
@@ -110,6 +114,9 @@ type BackfillCounts struct {
 	// Conflicts is the number that others wrote in the last round, and Failed
 	// the number that could not be written.
 	Conflicts, Failed int
+	// Unanswered is the number of documents in calls that had come to no answer
+	// when the backfill was interrupted: each may be written or not.
+	Unanswered int
 	// Rounds is how often the index was searched for documents to do.
 	Rounds int
 }
@@ -125,6 +132,9 @@ type BackfillCounts struct {
 // early. Where a call that writes has come to no answer, its documents may be
 // written and not be counted, or counted as unchanged or in conflict
 // afterwards.
+//
+// When ctx ends no call begins any more. Those that write are given some
+// seconds to end, so that what they have written is counted.
 //
 // At the end it makes visible to searches what it has written.
 func Backfill(ctx context.Context, r Reader, u Updater, weights *Weights, o BackfillOptions) (BackfillCounts, error) {
@@ -230,15 +240,15 @@ func (b *backfill) left() []byte {
 
 // batch gives documents their norms.
 func (b *backfill) batch(ctx context.Context, docs []Doc) error {
-	all := len(docs)
+	all, unanswered := len(docs), 0
 	var lastBusy error
 	err := again(ctx, func() error {
 		left, err := b.try(ctx, docs)
 		if err != nil {
-			lastBusy = nil
+			lastBusy, unanswered = nil, max(unanswered, left.unanswered)
 			return err
 		}
-		docs, lastBusy = left.docs, left.err
+		docs, lastBusy, unanswered = left.docs, left.err, 0
 		if len(docs) > 0 {
 			return fmt.Errorf("%w: %w", ErrInterrupted, lastBusy)
 		}
@@ -252,16 +262,23 @@ func (b *backfill) batch(ctx context.Context, docs []Doc) error {
 		}
 		err = nil
 	}
-	if err == nil {
-		b.count(func() { b.meter.add(all) })
-	}
+	b.count(func() {
+		switch {
+		case err == nil:
+			b.meter.add(all)
+		case ctx.Err() != nil:
+			b.counts.Unanswered += unanswered
+		}
+	})
 	return err
 }
 
-// A remainder is what the cluster was too busy to write.
+// A remainder is what the cluster was too busy to write, or how many documents
+// it may have written in a call that came to no answer.
 type remainder struct {
-	docs []Doc
-	err  error
+	docs       []Doc
+	err        error
+	unanswered int
 }
 
 // try gives documents their norms and returns those to try again.
@@ -283,9 +300,12 @@ func (b *backfill) try(ctx context.Context, docs []Doc) (remainder, error) {
 	if len(updates) == 0 {
 		return remainder{}, nil
 	}
-	outcomes, err := b.updater.Update(ctx, updates)
-	if err != nil {
+	if err := ctx.Err(); err != nil {
 		return remainder{}, err
+	}
+	outcomes, err := b.write(ctx, updates)
+	if err != nil {
+		return remainder{unanswered: len(updates)}, err
 	}
 	var left remainder
 	for i, outcome := range outcomes {
@@ -302,6 +322,13 @@ func (b *backfill) try(ctx context.Context, docs []Doc) (remainder, error) {
 		}
 	}
 	return left, nil
+}
+
+// write makes updates, and goes on for lastCallTime where ctx ends meanwhile.
+func (b *backfill) write(ctx context.Context, updates []Update) ([]Outcome, error) {
+	longer, end := outlast(ctx, lastCallTime)
+	defer end()
+	return b.updater.Update(longer, updates)
 }
 
 // A normed document is what is kept of its terms.

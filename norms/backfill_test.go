@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 func testWeights(t *testing.T) *Weights {
@@ -102,6 +103,99 @@ func TestInterruptedBackfillDoesTheRestOnly(t *testing.T) {
 	if err != nil || counts.Written != 3000-done || x.written() != 3000 || x.wrong(w) != nil {
 		t.Errorf("%+v, %v, %d written", counts, err, x.written())
 	}
+}
+
+// A heldUpdater holds the calls that write until it is told to go on.
+type heldUpdater struct {
+	*fakeIndex
+
+	goOn  chan struct{}
+	calls int
+}
+
+// Update implements [Updater].
+func (u *heldUpdater) Update(ctx context.Context, updates []Update) ([]Outcome, error) {
+	u.mu.Lock()
+	u.calls++
+	u.mu.Unlock()
+	select {
+	case <-u.goOn:
+		return u.fakeIndex.Update(ctx, updates)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// An interruption is a backfill of 3000 documents that is interrupted when the
+// calls of all its workers are held.
+type interruption struct {
+	*heldUpdater
+
+	counts BackfillCounts
+	err    error
+	took   time.Duration // since the interruption
+}
+
+// interrupt runs one, and has the calls go on after some time.
+func interrupt(t *testing.T, after time.Duration) interruption {
+	t.Helper()
+	x := interruption{heldUpdater: &heldUpdater{fakeIndex: newFakeIndex(manyTexts(3000)...), goOn: make(chan struct{})}}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		x.counts, x.err = Backfill(ctx, x, x, testWeights(t), BackfillOptions{Field: "body", Workers: 3})
+	}()
+	synctest.Wait()
+	cancel()
+	began := time.Now()
+	release := time.AfterFunc(after, func() { close(x.goOn) })
+	<-done
+	release.Stop()
+	x.took = time.Since(began)
+	return x
+}
+
+func TestBatchesUnderWayAreFinishedAndCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := interrupt(t, lastCallTime-time.Second)
+		if !errors.Is(x.err, context.Canceled) || x.counts.Written != 1500 || x.written() != 1500 || x.counts.Unanswered != 0 {
+			t.Errorf("%+v, %v, %d written", x.counts, x.err, x.written())
+		}
+		if x.calls != 3 {
+			t.Errorf("%d calls, want those of three workers and none after the interruption", x.calls)
+		}
+	})
+}
+
+func TestInterruptedBackfillDoesNotWaitForever(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := interrupt(t, time.Hour)
+		if want := (BackfillCounts{Unanswered: 1500, Rounds: 1}); !errors.Is(x.err, context.Canceled) || x.counts != want {
+			t.Errorf("%+v, %v, want %+v", x.counts, x.err, want)
+		}
+		if x.took != lastCallTime {
+			t.Errorf("took %v, want %v", x.took, lastCallTime)
+		}
+	})
+}
+
+func TestCallWithoutAnswerBeforeAnInterruptionIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x, w := newFakeIndex(manyTexts(40)...), testWeights(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		x.before = func(call string, _ []Doc) error {
+			if call == "update" {
+				time.AfterFunc(firstPause/2, cancel) // while it waits for another try
+				return errBusy
+			}
+			return nil
+		}
+		counts, err := fill(ctx, x, w, BackfillOptions{})
+		if want := (BackfillCounts{Unanswered: 40, Rounds: 1}); !errors.Is(err, context.Canceled) || counts != want {
+			t.Errorf("%+v, %v, want %+v", counts, err, want)
+		}
+	})
 }
 
 func TestDocumentsWrittenMeanwhileAreDoneInAnotherRound(t *testing.T) {

@@ -210,6 +210,20 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// outlast returns a context that ends some time after ctx does. The caller ends
+// it before.
+func outlast(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	longer, end := context.WithCancel(context.WithoutCancel(ctx))
+	forget := context.AfterFunc(ctx, func() {
+		_ = pause(longer, d) // whichever comes first
+		end()
+	})
+	return longer, func() {
+		forget()
+		end()
+	}
+}
+
 // A meter counts documents for a Progress.
 type meter struct {
 	progress simmatrix.Progress

@@ -106,14 +106,15 @@ func (f *adviseFlags) run(ctx context.Context, out, notes io.Writer) error {
 		return err
 	}
 	defer func() { _ = client.Close() }() // nothing was written
-	found, err := client.Inspect(ctx, f.index, f.field, norms.NormPath(f.field), norms.WeightsPath(f.field))
-	var refused *esclient.Error
-	switch {
-	case f.fresh && errors.As(err, &refused) && refused.Status == http.StatusNotFound:
-	case err != nil:
-		return err
-	}
 	a := adviser{flags: f, client: client, notes: notes}
+	found, err := client.Inspect(ctx, f.index, f.field, norms.NormPath(f.field), norms.WeightsPath(f.field))
+	switch refused, _ := errors.AsType[*esclient.Error](err); {
+	case err == nil:
+	case refused == nil || refused.Status != http.StatusNotFound:
+		return err
+	case !f.fresh:
+		return fmt.Errorf("%w; the body that creates a new index is printed by\n  %s", err, a.command(f.index, "index advise", "--new"))
+	}
 	own, err := ownName(found, f.field)
 	if err != nil {
 		return err

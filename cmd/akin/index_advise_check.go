@@ -27,6 +27,10 @@ type indexCheck struct {
 	*esclient.Inspection
 
 	counts esclient.NormCounts
+	// skipped is how many documents lack the target and are not updated by a
+	// backfill, or may not be: they have norms by the weights, or by any where
+	// none are given.
+	skipped int64
 	// linear is the field whose score is linear, nil if there is none.
 	linear *esclient.Candidate
 	// target is the full name of the field whose score is linear or is going to
@@ -90,8 +94,33 @@ func (a *adviser) checkIndex(ctx context.Context, i *esclient.Inspection) (*inde
 	}
 	c.checkFilled(linear)
 	c.checkNorms(a.weightsID)
-	return c, nil
+	return c, a.countSkipped(ctx, c)
 }
+
+// countSkipped counts the documents whose target a backfill does not fill.
+func (a *adviser) countSkipped(ctx context.Context, c *indexCheck) error {
+	switch {
+	case c.target == c.Source || c.counts.Weighted == 0:
+		return nil
+	case !c.there:
+		c.skipped = c.counts.Weighted
+		return nil
+	case c.counts.Unfilled == 0:
+		return nil
+	}
+	weights := norms.WeightsPath(a.flags.field)
+	by := exists(weights)
+	if a.weightsID != "" {
+		by = object{"term": object{weights: object{"value": a.weightsID}}}
+	}
+	query := object{"bool": object{"filter": []object{exists(c.Field), by}, "must_not": exists(c.target)}}
+	var err error
+	c.skipped, err = a.client.CountMatching(ctx, c.Index, raw(query))
+	return err
+}
+
+// exists returns a query for the documents that have a field.
+func exists(field string) object { return object{"exists": object{"field": field}} }
 
 func (c *indexCheck) checkField(alias string) {
 	analyzers := "the default analyzer"
@@ -183,12 +212,7 @@ func (c *indexCheck) checkFilled(linear string) {
 }
 
 func (c *indexCheck) checkNorms(id string) {
-	n := &c.counts
-	ids := make([]string, 0, len(n.IDs))
-	for _, id := range slices.Sorted(maps.Keys(n.IDs)) {
-		ids = append(ids, fmt.Sprintf("%s (%d)", id, n.IDs[id]))
-	}
-	by := strings.Join(ids, ", ")
+	n, by := &c.counts, c.kinds()
 	switch {
 	case n.Docs == 0:
 		c.add(resultMissing, "norms", "no document has the field")
@@ -206,6 +230,15 @@ func (c *indexCheck) checkNorms(id string) {
 	} else if n.Normless > 0 {
 		c.add(resultNote, "norms", "%d documents have no term in the field, so that they have an id and no norm", n.Normless)
 	}
+}
+
+// kinds returns the ids of the weights that norms are by, with their numbers.
+func (c *indexCheck) kinds() string {
+	ids := make([]string, 0, len(c.counts.IDs))
+	for _, id := range slices.Sorted(maps.Keys(c.counts.IDs)) {
+		ids = append(ids, fmt.Sprintf("%s (%d)", id, c.counts.IDs[id]))
+	}
+	return strings.Join(ids, ", ")
 }
 
 // prefixed returns text behind a prefix, "" for no text.

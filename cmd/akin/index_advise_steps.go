@@ -97,45 +97,59 @@ func (a *adviser) printSteps(out io.Writer, c *indexCheck) error {
 
 // fill prints how the documents get what they lack.
 func (a *adviser) fill(w *stepsWriter, c *indexCheck, path string) {
-	n, index := &c.counts, a.flags.index
+	n, index, weights := &c.counts, a.flags.index, a.flags.weights
 	if a.apart {
 		index = c.Index
 	}
-	empty := "" // the field that documents lack text in
-	if c.target != c.Source && (!c.there || n.Unfilled > 0) {
-		empty = c.target + " too."
-	}
 	if n.Docs == 0 || n.Bare > 0 || n.Weighted < n.Docs || len(n.IDs) > 1 {
-		w.comment("The norms.%s", prefixed(" The backfill updates each document, which fills ", empty))
-		weights := a.flags.weights
-		if weights == "" {
-			weights = weightsName
-			if a.apart {
-				weights = c.Index + "-" + weightsName
-			}
-			w.comment("%s", a.command(index, "norms snapshot", "--out", weights))
+		if weights == "" && len(n.IDs) > 0 {
+			weights = keptWeights
 		}
-		w.comment("%s", a.command(index, "norms backfill", "--weights", weights))
-		w.print("\n")
+		a.fillNorms(w, c, index, weights)
 	}
-	old := n.Docs - n.Bare // have norms, and may not be updated by a backfill
-	if old > 0 && empty != "" {
-		w.comment("The documents that lack %s and have their norms already.", c.target)
-		exists := func(field string) object { return object{"exists": object{"field": field}} }
+	if c.skipped > 0 {
+		w.comment("The documents that lack %s and have their norms already, %d.", c.target, c.skipped)
 		w.send("POST", path+"/_update_by_query?conflicts=proceed&refresh=true&wait_for_completion=false",
 			object{"query": object{"bool": object{"filter": exists(c.Field), "must_not": exists(c.target)}}})
 	}
 	w.comment("Then look again.")
 	args := []string{}
-	if a.flags.weights != "" {
-		args = append(args, "--weights", a.flags.weights)
+	if weights != "" {
+		args = append(args, "--weights", weights)
 	}
 	w.comment("%s", a.command(index, "index advise", args...))
 	w.print("\n")
 }
 
-// weightsName is what the commands call the file of weights.
-const weightsName = "weights.akin"
+// fillNorms prints how the documents get the norms that they lack, by new
+// weights where none are named.
+func (a *adviser) fillNorms(w *stepsWriter, c *indexCheck, index, weights string) {
+	empty := "" // the field that documents lack text in
+	if c.target != c.Source && (!c.there || c.counts.Unfilled > 0) {
+		empty = c.target + " too."
+	}
+	w.comment("The norms.%s", prefixed(" The backfill updates each document that lacks its own, which fills ", empty))
+	switch {
+	case weights == "":
+		if weights = weightsName; a.apart {
+			weights = c.Index + "-" + weightsName
+		}
+		w.comment("%s", a.command(index, "norms snapshot", "--out", weights))
+	case a.flags.weights == "":
+		w.comment("Some are there, by the weights %s. New weights would make one kind more: run this again with\n"+
+			"--weights %s of the weights to keep. A backfill with that file goes on, and with --dry-run it\n"+
+			"prints the file's id. Where no such file is left, norms snapshot makes new weights, for all.", c.kinds(), keptWeights)
+	}
+	w.comment("%s", a.command(index, "norms backfill", "--weights", weights))
+	w.print("\n")
+}
+
+const (
+	// weightsName is what the commands call the file of new weights.
+	weightsName = "weights.akin"
+	// keptWeights stands for the file of weights that norms are by already.
+	keptWeights = "FILE"
+)
 
 // command returns a command line of akin for an index and the field.
 func (a *adviser) command(index, name string, args ...string) string {

@@ -24,6 +24,9 @@ type advised struct {
 	counts string
 	// scripts is the answer to GET /_script_language, "" for none.
 	scripts string
+	// skipped is how many documents lack body.akin and have norms, by the id of
+	// their weights, "" for any.
+	skipped map[string]int
 }
 
 const (
@@ -63,6 +66,8 @@ func (a advised) serve(t *testing.T) string {
 			}
 		case api == "_refresh":
 			answer = "{}"
+		case api == "_count":
+			answer = a.countSkipped(t, r.Body)
 		case api == "_search":
 			answer = `{"_shards":{"failed":0},"aggregations":{"docs":` + a.counts + `}}`
 		default:
@@ -76,6 +81,36 @@ func (a advised) serve(t *testing.T) string {
 	}))
 	t.Cleanup(server.Close)
 	return server.URL
+}
+
+// countSkipped answers how many documents a backfill skips.
+func (a advised) countSkipped(t *testing.T, query io.Reader) string {
+	t.Helper()
+	var body struct {
+		Query struct {
+			Bool struct {
+				Filter []struct {
+					Exists map[string]string
+					Term   map[string]map[string]string
+				}
+				MustNot struct{ Exists map[string]string } `json:"must_not"`
+			}
+		}
+	}
+	if err := json.NewDecoder(query).Decode(&body); err != nil {
+		t.Error(err)
+		return ""
+	}
+	q := &body.Query.Bool
+	if len(q.Filter) != 2 || q.Filter[0].Exists["field"] != "body" || q.MustNot.Exists["field"] != "body.akin" {
+		t.Errorf("counted are %+v", q)
+		return ""
+	}
+	id := q.Filter[1].Term["akin_norm_weights.body"]["value"]
+	if (id == "") != (q.Filter[1].Exists["field"] == "akin_norm_weights.body") {
+		t.Errorf("counted are %+v", q)
+	}
+	return fmt.Sprintf(`{"count":%d,"_shards":{"failed":0}}`, a.skipped[id])
 }
 
 // advise runs the command on a cluster.
@@ -233,6 +268,7 @@ func TestAdviceForAnIndexIsWhatItLacks(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		index, counts string
+		skipped       map[string]int
 		args, want    []string
 		rows          []string // that stand in the check
 		commands      []string
@@ -286,8 +322,9 @@ func TestAdviceForAnIndexIsWhatItLacks(t *testing.T) {
 			index: oneIndex(exactBody+","+storedFields, exactSettings),
 			counts: `{"doc_count":10,"unfilled":{"doc_count":4},"weighted":{"doc_count":10},"bare":{"doc_count":0},
 				"ids":{"buckets":[{"key":"aa","doc_count":10}]}}`,
-			want: []string{fill},
-			rows: []string{"ok linear field body.akin", "MISSING text in body.akin 4 of 10", "ok norms all 10 documents, by the weights aa"},
+			skipped: map[string]int{"": 4},
+			want:    []string{fill},
+			rows:    []string{"ok linear field body.akin", "MISSING text in body.akin 4 of 10", "ok norms all 10 documents, by the weights aa"},
 		},
 		"norms that lack": {
 			index: oneIndex(exactBody+","+storedFields, exactSettings),
@@ -295,16 +332,19 @@ func TestAdviceForAnIndexIsWhatItLacks(t *testing.T) {
 				"ids":{"buckets":[{"key":"aa","doc_count":8}]}}`,
 			rows: []string{"ok text in body.akin", "MISSING norms 2 of 10 documents have none; the others by the weights aa (8)", "note norms 1 documents"},
 			commands: []string{
-				"akin norms snapshot --cluster URL --index docs --field body --out weights.akin",
-				"akin norms backfill --cluster URL --index docs --field body --weights weights.akin",
-				"akin index advise --cluster URL --index docs --field body",
+				"akin norms backfill --cluster URL --index docs --field body --weights FILE",
+				"akin index advise --cluster URL --index docs --field body --weights FILE",
 			},
 		},
 		"norms of two weights": {
 			index: oneIndex(exactBody+","+storedFields, exactSettings),
 			counts: `{"doc_count":10,"unfilled":{"doc_count":0},"weighted":{"doc_count":10},"bare":{"doc_count":0},
 				"ids":{"buckets":[{"key":"aa","doc_count":8},{"key":"bb","doc_count":2}]}}`,
-			rows: []string{"WRONG norms not all are by the same weights: aa (8), bb (2)"},
+			rows: []string{"WRONG norms not all are by the same weights: aa (8), bb (2)", "run this again with # --weights FILE of the weights to keep"},
+			commands: []string{
+				"akin norms backfill --cluster URL --index docs --field body --weights FILE",
+				"akin index advise --cluster URL --index docs --field body --weights FILE",
+			},
 		},
 		"norms as integers": {
 			index: oneIndex(exactBody+`,"akin_norm":{"properties":{"body":{"type":"long"}}},"akin_norm_weights":{"properties":{"body":{"type":"text"}}}`, exactSettings),
@@ -384,7 +424,7 @@ func TestAdviceForAnIndexIsWhatItLacks(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			stdout, stderr, status := advise(t, advised{index: tt.index, counts: tt.counts, scripts: takesScripts}, tt.args...)
+			stdout, stderr, status := advise(t, advised{index: tt.index, counts: tt.counts, skipped: tt.skipped, scripts: takesScripts}, tt.args...)
 			if status != exitFailure {
 				t.Errorf("status %d, want %d\n%s", status, exitFailure, stderr)
 			}
@@ -442,6 +482,108 @@ func TestReadyIndexPasses(t *testing.T) {
 	if status != exitFailure || !strings.Contains(stdout, "by other weights than "+id+": by old (3)") ||
 		!strings.Contains(stdout, "--weights "+file) || strings.Contains(stdout, "snapshot") {
 		t.Errorf("status %d\n%s", status, stdout)
+	}
+}
+
+// counted returns the counts of ten documents.
+func counted(unfilled, weighted, bare int, kinds ...string) string {
+	return fmt.Sprintf(`{"doc_count":10,"unfilled":{"doc_count":%d},"weighted":{"doc_count":%d},"bare":{"doc_count":%d},"ids":{"buckets":[%s]}}`,
+		unfilled, weighted, bare, strings.Join(kinds, ","))
+}
+
+// kind returns the bucket of the documents whose norms are by some weights.
+func kind(id string, n int) string { return fmt.Sprintf(`{"key":%q,"doc_count":%d}`, id, n) }
+
+func TestWeightsThatAreInUseAreKept(t *testing.T) {
+	file, id := weightsFile(t)
+	index := oneIndex(exactBody+","+storedFields, exactSettings)
+	for name, tt := range map[string]struct {
+		counts  string
+		weights bool // are given
+		named   string
+		fresh   bool // new ones are made
+	}{
+		"no norms yet":                 {counts: counted(0, 0, 10), fresh: true},
+		"a change of weights":          {counts: counted(0, 10, 0, kind("aa", 8), kind("bb", 2)), named: "by the weights aa (8), bb (2)."},
+		"a first backfill":             {counts: counted(0, 4, 6, kind("aa", 4)), named: "by the weights aa (4)."},
+		"a change to given weights":    {counts: counted(0, 2, 0, kind("aa", 8), kind(id, 2)), weights: true},
+		"a first one of given weights": {counts: counted(0, 4, 6, kind(id, 4)), weights: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var args []string
+			want := "FILE"
+			if tt.weights {
+				args, want = []string{"--weights", file}, file
+			}
+			if tt.fresh {
+				want = weightsName
+			}
+			stdout, stderr, status := advise(t, advised{index: index, scripts: takesScripts, counts: tt.counts}, args...)
+			if status != exitFailure {
+				t.Errorf("status %d\n%s", status, stderr)
+			}
+			if !strings.Contains(stdout, "norms backfill --cluster URL --index docs --field body --weights "+want+"\n") {
+				t.Errorf("no backfill by %s:\n%s", want, stdout)
+			}
+			if strings.Contains(stdout, "akin norms snapshot") != tt.fresh {
+				t.Errorf("new weights are advised, or not:\n%s", stdout)
+			}
+			if !strings.Contains(stdout, tt.named) || strings.Contains(stdout, "weights to keep") != (tt.named != "") {
+				t.Errorf("%q is not in, or asked for in vain:\n%s", tt.named, stdout)
+			}
+		})
+	}
+}
+
+// TestOnlyWhatABackfillSkipsIsWrittenAgain: a backfill fills body.akin in the
+// documents that it updates.
+func TestOnlyWhatABackfillSkipsIsWrittenAgain(t *testing.T) {
+	file, id := weightsFile(t)
+	there := oneIndex(exactBody+","+storedFields, exactSettings)
+	lacking := oneIndex(`"body":{"type":"text"},`+storedFields, exactSettings)
+	for name, tt := range map[string]struct {
+		index, counts string
+		skipped       map[string]int
+		weights       bool // are given
+		again         string
+	}{
+		"an interrupted first backfill": {index: there, counts: counted(6, 4, 6, kind(id, 4)), weights: true},
+		"an interrupted first backfill before the field": {
+			index: there, counts: counted(8, 4, 6, kind(id, 4)), skipped: map[string]int{id: 2}, weights: true, again: "already, 2.",
+		},
+		"an interrupted first backfill without the field": {
+			index: lacking, counts: counted(0, 4, 6, kind(id, 4)), weights: true, again: "already, 4.",
+		},
+		"norms by other weights":      {index: there, counts: counted(10, 0, 0, kind("aa", 10)), skipped: map[string]int{"": 10}, weights: true},
+		"norms by weights not given":  {index: there, counts: counted(6, 4, 6, kind("aa", 4)), skipped: map[string]int{"": 0}},
+		"norms by two kinds of which": {index: there, counts: counted(6, 10, 0, kind("aa", 4), kind("bb", 6)), skipped: map[string]int{"": 6}, again: "already, 6."},
+		"no norms":                    {index: there, counts: counted(10, 0, 10)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var args []string
+			if tt.weights {
+				args = []string{"--weights", file}
+			}
+			stdout, stderr, status := advise(t, advised{index: tt.index, scripts: takesScripts, counts: tt.counts, skipped: tt.skipped}, args...)
+			if status != exitFailure || !strings.Contains(stdout, "norms backfill") {
+				t.Errorf("status %d\n%s%s", status, stdout, stderr)
+			}
+			if strings.Contains(stdout, "_update_by_query") != (tt.again != "") || !strings.Contains(stdout, tt.again) {
+				t.Errorf("want %q\n%s", tt.again, stdout)
+			}
+		})
+	}
+}
+
+func TestIndexThatIsNotThereCanBeMade(t *testing.T) {
+	stdout, stderr, status := advise(t, advised{scripts: noScripts})
+	if status != exitFailure || stdout != "" {
+		t.Errorf("status %d\n%s", status, stdout)
+	}
+	for _, want := range []string{"404", "no such index", "  akin index advise --cluster URL --index docs --field body --new\n"} {
+		if !strings.Contains(stderr, want) {
+			t.Errorf("%q is not in\n%s", want, stderr)
+		}
 	}
 }
 

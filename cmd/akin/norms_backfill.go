@@ -30,8 +30,10 @@ func newNormsBackfill() *cobra.Command {
 		Long: `backfill computes ‖Wy‖ of every document that has the field and does not have it by these
 weights yet, and stores it in the document with the id of the weights: in ` + norms.Object + ` and
 ` + norms.WeightsObject + `, under the name of the field with "__" for each ".". It can be stopped at
-any time; the same command goes on from there. The document frequencies of MATRIX make
-the weights, its neighbors are not looked at. ` + matrixHelp + `
+any time; the same command goes on from there. The first SIGINT or SIGTERM leaves writes
+that are under way some seconds to end, so that all are counted, a second one ends it at
+once. The document frequencies of MATRIX make the weights, its neighbors are not looked
+at. ` + matrixHelp + `
 
 What it does to an index:
 - Each document is updated in part, once: the engine writes it anew, _version and
@@ -151,6 +153,9 @@ func (f *backfillFlags) fill(ctx context.Context, index *normsIndex, weights *no
 	})
 	report.tell("%d documents written, %d of them without terms; %d unchanged, %d deleted meanwhile, %d conflicts left, %d failed",
 		counts.Written, counts.Empty, counts.Unchanged, counts.Gone, counts.Conflicts, counts.Failed)
+	if counts.Unanswered > 0 {
+		report.tell("up to %d more documents were under way and got no answer: they may be written, too", counts.Unanswered)
+	}
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w; the same command goes on with the rest", ctx.Err())

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,6 +35,7 @@ type normsCluster struct {
 	others  string // more fields in the mapping
 	refused string // the id of a document that cannot be written
 	refresh int    // status of _refresh
+	written func() // is called when a bulk was written and not answered yet; nil is nothing
 	calls   []string
 }
 
@@ -174,6 +176,9 @@ func (c *normsCluster) bulk(w http.ResponseWriter, d *json.Decoder) {
 		}
 		items = append(items, map[string]any{"update": item})
 	}
+	if c.written != nil {
+		c.written()
+	}
 	_ = json.NewEncoder(w).Encode(map[string]any{"items": items})
 }
 
@@ -256,6 +261,22 @@ func TestBackfillTellsOfDocumentsThatFail(t *testing.T) {
 		if !strings.Contains(stderr, want) {
 			t.Errorf("%q is not in\n%s", want, stderr)
 		}
+	}
+}
+
+func TestInterruptedBackfillTellsWhatWasWritten(t *testing.T) {
+	c, url := newNormsCluster(t, "car", "boat", "ship")
+	file := snapshotOf(t, url)
+	ctx, cancel := context.WithCancel(t.Context())
+	c.written = cancel
+	var said strings.Builder
+	f := backfillFlags{normsFlags: normsFlags{cluster: url, index: "docs", field: "body", workers: 1}, weights: file}
+	err := f.run(ctx, &said)
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "the same command goes on with the rest") {
+		t.Errorf("error %v", err)
+	}
+	if !strings.Contains(said.String(), "3 documents written") || strings.Contains(said.String(), "under way") {
+		t.Errorf("three were written, and it says\n%s", said.String())
 	}
 }
 
