@@ -106,7 +106,10 @@ func generateSearch(number int, e *engine) generatedSearch {
 func envelope(s speaker) section {
 	out := section{"size": pick(s, 10, 10, 10, 3, 25, 100)}
 	if s.chance(6) {
-		out["from"] = s.IntN(30)
+		from := s.IntN(30)
+		out["from"] = from
+		// A rescore scores the first hundred hits; those behind keep their order alone.
+		out["size"] = min(out["size"].(int), 100-from)
 	}
 	if s.chance(8) {
 		out["track_total_hits"] = pick[any](s, true, false, 1, 20)
