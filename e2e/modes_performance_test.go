@@ -53,11 +53,7 @@ func BenchmarkModes(b *testing.B) {
 		{name: "hard, rows of 30", profile: "hard", form: "hard", phase: "query"},
 		{name: "what soft writes, sent directly", at: e.cluster, bodies: map[string]string{}},
 	}
-	for i, c := range entrants {
-		if c.profile != "" {
-			entrants[i].at, entrants[i].parameters = a.cluster, "&akin_profile="+c.profile
-		}
-	}
+	useProfiles(entrants, a)
 	for b.Loop() {
 		for _, length := range []int{3, 8} {
 			known := texts[length][:formsQueries]

@@ -44,6 +44,15 @@ type entrant struct {
 	bodies map[string]string
 }
 
+// useProfiles has the entrants that name a profile search through akin.
+func useProfiles(entrants []entrant, a *akin) {
+	for i, c := range entrants {
+		if c.profile != "" {
+			entrants[i].at, entrants[i].parameters = a.cluster, "&akin_profile="+c.profile
+		}
+	}
+}
+
 // BenchmarkForms compares what searches cost in each form and phase with the
 // same searches sent directly, in turn within one run, and prints a table. It
 // does everything once: run it with -benchtime 1x.
@@ -76,11 +85,7 @@ func BenchmarkForms(b *testing.B) {
 		{name: "saturated, phase rescore", profile: "rescore", form: "saturated", phase: "rescore"},
 		{name: "what that writes, sent directly", at: e.cluster, bodies: map[string]string{}},
 	}
-	for i, c := range entrants {
-		if c.profile != "" {
-			entrants[i].at, entrants[i].parameters = a.cluster, "&akin_profile="+c.profile
-		}
-	}
+	useProfiles(entrants, a)
 	fmt.Fprintf(os.Stdout, "\n%d documents in %s segments, %d texts of each length, %d searches of each\n",
 		formsDocs, segments(b, e), formsQueries, formsTurns)
 	rescoring := slices.IndexFunc(entrants, func(c entrant) bool { return c.profile == "rescore" })

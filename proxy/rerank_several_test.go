@@ -162,28 +162,7 @@ func TestAnswersToSeveralSearchesThatCannotBeCutAreFollowedByTheOriginal(t *test
 		"one without":   answerOf(`{"responses":[` + threeHits + `,{},{"status":200}]}`),
 		"too many hits": answerOf(strings.Replace(threeSearches, `[{"_index"`, `[{},{"_index"`, 1)),
 	} {
-		t.Run(name, func(t *testing.T) {
-			node := startRawNode(t, func(n int, _ rawRequest) string {
-				if n == 1 {
-					return answer
-				}
-				return answerOf(originalAnswer)
-			})
-			refused := false
-			addr, registry := startProxy(t, Options{
-				Upstreams: []string{node.URL}, Expander: expander(rerankFirstAndLast), Reranker: rerankerFunc(backwards),
-				OnRefused: func(string, []byte) { refused = true },
-			})
-			if got := postSearch(t, addr, "/_msearch"); got != originalAnswer {
-				t.Errorf("got %.300s", got)
-			}
-			if requests := node.all(); len(requests) != 2 || requests[1].body != `{"query":{}}` {
-				t.Errorf("sent %.300q", requests)
-			}
-			if refused || counter(t, registry, "akin_reranked_total", "result", rerankUnreadable) != 2 {
-				t.Error("not counted as unreadable for each search, or counted as refused")
-			}
-		})
+		t.Run(name, func(t *testing.T) { checkNotCut(t, "/_msearch", answer, rerankFirstAndLast, 2) })
 	}
 }
 

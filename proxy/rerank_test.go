@@ -203,29 +203,34 @@ func TestAnswersThatCannotBeCutAreFollowedByTheOriginal(t *testing.T) {
 		"a little too long":     inChunks(threeHits + strings.Repeat(" ", maxHeldAnswer+1-len(threeHits))),
 		"too many":              answerOf(strings.Replace(threeHits, `[{"_index"`, `[{},{"_index"`, 1)),
 	} {
-		t.Run(name, func(t *testing.T) {
-			node := startRawNode(t, func(n int, _ rawRequest) string {
-				if n == 1 {
-					return answer
-				}
-				return answerOf(originalAnswer)
-			})
-			refused := false
-			addr, registry := startProxy(t, Options{
-				Upstreams: []string{node.URL}, Expander: expander(rerankAll), Reranker: rerankerFunc(backwards),
-				OnRefused: func(string, []byte) { refused = true },
-			})
-			if got := postSearch(t, addr, "/t/_search"); got != originalAnswer {
-				t.Errorf("got %.300s", got)
-			}
-			requests := node.all()
-			if len(requests) != 2 || requests[1].body != `{"query":{}}` {
-				t.Errorf("sent %.300q", requests)
-			}
-			if refused || counter(t, registry, "akin_reranked_total", "result", rerankUnreadable) != 1 {
-				t.Error("not counted as unreadable, or counted as refused")
-			}
-		})
+		t.Run(name, func(t *testing.T) { checkNotCut(t, "/t/_search", answer, rerankAll, 1) })
+	}
+}
+
+// checkNotCut makes sure that an answer which cannot be cut is followed by the
+// original, and counted as unreadable for so many searches whose hits were to
+// be ordered anew.
+func checkNotCut(t *testing.T, target, answer string, rewrite expander, searches float64) {
+	t.Helper()
+	node := startRawNode(t, func(n int, _ rawRequest) string {
+		if n == 1 {
+			return answer
+		}
+		return answerOf(originalAnswer)
+	})
+	refused := false
+	addr, registry := startProxy(t, Options{
+		Upstreams: []string{node.URL}, Expander: rewrite, Reranker: rerankerFunc(backwards),
+		OnRefused: func(string, []byte) { refused = true },
+	})
+	if got := postSearch(t, addr, target); got != originalAnswer {
+		t.Errorf("got %.300s", got)
+	}
+	if requests := node.all(); len(requests) != 2 || requests[1].body != `{"query":{}}` {
+		t.Errorf("sent %.300q", requests)
+	}
+	if refused || counter(t, registry, "akin_reranked_total", "result", rerankUnreadable) != searches {
+		t.Error("not counted as unreadable, or counted as refused")
 	}
 }
 
