@@ -211,7 +211,9 @@ type request struct {
 type lines []byte
 
 // send makes a call and hands the body of its answer, if that is a success, to
-// read.
+// read. Where ctx ends meanwhile, or the time of the call, the error wraps the
+// cause of that: who reads an answer may see the connection closed for it
+// first.
 func (c *Client) send(ctx context.Context, r request, read func(io.Reader) error) error {
 	if r.timeout == 0 {
 		r.timeout = c.timeout
@@ -219,6 +221,9 @@ func (c *Client) send(ctx context.Context, r request, read func(io.Reader) error
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	if err := c.perform(ctx, r, read); err != nil {
+		if end := ctx.Err(); end != nil && !errors.Is(err, end) {
+			err = fmt.Errorf("%w: %w", end, err)
+		}
 		path, _, _ := strings.Cut(r.path, "?")
 		return fmt.Errorf("%s %s: %w", r.method, path, err)
 	}

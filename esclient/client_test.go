@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -364,5 +365,23 @@ func TestClosedClientMakesNoCall(t *testing.T) {
 	}
 	if err := c.Ping(t.Context()); err == nil {
 		t.Error("a call after Close succeeded")
+	}
+}
+
+// A connection is closed when the context of its call ends, and a reader of the
+// answer may see just that.
+func TestCallsThatTheirContextEndsSaySo(t *testing.T) {
+	c := newFake().reply("GET /", http.StatusOK, "{}").client(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	err := c.send(ctx, request{method: http.MethodGet, path: "/"}, func(io.Reader) error {
+		cancel()
+		return net.ErrClosed
+	})
+	if !errors.Is(err, context.Canceled) || !errors.Is(err, net.ErrClosed) {
+		t.Errorf("error %v", err)
+	}
+	err = c.send(t.Context(), request{method: http.MethodGet, path: "/"}, func(io.Reader) error { return net.ErrClosed })
+	if errors.Is(err, context.Canceled) || !errors.Is(err, net.ErrClosed) {
+		t.Errorf("error of a call that nothing ended: %v", err)
 	}
 }
