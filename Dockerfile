@@ -1,16 +1,24 @@
 # akin as a static binary and nothing else: no shell, no package manager, not root.
 #
-#   docker build -t akin .
+#   make image
 #   docker run -v ./akin.yml:/etc/akin/akin.yml:ro -p 9280:9280 akin
 #
 # In a container listen.address has to name all interfaces, as ":9280" does.
+# e2e/image_test.go runs the commands of the first stage on the files that
+# .dockerignore lets in.
 
 FROM golang:1.26 AS build
+# What `akin --version` says; a release sets it.
+ARG VERSION=""
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o /out/akin ./cmd/akin \
+# Go stamps a binary with the commit only where all of .git is there. The name
+# of the commit stands in a few small files of it, which .dockerignore lets in.
+RUN ref=$(sed -n 's/^ref: //p' .git/HEAD); \
+    commit=$(cat ".git/${ref:-HEAD}" || sed -n "s|^\([0-9a-f]*\) $ref\$|\1|p" .git/packed-refs); \
+    CGO_ENABLED=0 go build -ldflags="-s -w -X main.version=$VERSION -X main.commit=$commit" -o /out/akin ./cmd/akin \
     && mkdir /out/data
 
 # The static image holds the certificates of public authorities and time zones.

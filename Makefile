@@ -8,7 +8,7 @@ BENCH    ?= .
 WORDS    ?= 100000
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test e2e lint bench bench-basis bench-cholesky bench-forms bench-gensim bench-modes bench-proxy bench-writes fuzz
+.PHONY: help build image demo test e2e lint bench bench-basis bench-cholesky bench-forms bench-gensim bench-modes bench-proxy bench-writes fuzz
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,12 +16,15 @@ help: ## List the targets
 build: ## Build the static binary bin/akin
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/akin ./cmd/akin
 
+image: ## Build the container image akin; it says which version it is
+	docker build -t akin --build-arg VERSION="$$(git describe --tags --always --dirty)" .
+
 demo: ## Search a small corpus without and with akin, in one process
 	$(GO) run ./cmd/akin demo
 
 test: ## Run go vet and all tests; those on real servers skip without them
-	$(GO) vet ./...
-	$(GO) test -timeout 15m ./...
+	CGO_ENABLED=0 $(GO) vet ./...
+	CGO_ENABLED=0 $(GO) test -timeout 15m ./...
 
 e2e: ## Run the tests on real servers, with their output
 	$(GO) test ./e2e/ -v -count=1 -timeout 30m

@@ -23,11 +23,13 @@ import (
 var akinBinary = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(runDir, "akin")
 	args := []string{"build", "-o", path}
+	env := append(os.Environ(), "CGO_ENABLED=0") // as the image has it
 	if os.Getenv("AKIN_E2E_RACE") == "1" {
 		args = append(args, "-race")
+		env = append(env, "CGO_ENABLED=1")
 	}
 	cmd := exec.Command("go", append(args, "./cmd/akin")...)
-	cmd.Dir = ".."
+	cmd.Dir, cmd.Env = repository, env
 	if output, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build ./cmd/akin: %w\n%s", err, output)
 	}

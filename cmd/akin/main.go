@@ -81,24 +81,28 @@ with fractional boosts. Applications keep their clients and change one address.`
 	return root
 }
 
+// version and commit are set by the linker (-X) where Go cannot read them from
+// the repository, as in the container image.
+var version, commit string
+
 // buildVersion says which akin this is, as far as the build knows.
 func buildVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		info = &debug.BuildInfo{}
 	}
-	return describeBuild(info)
+	return describeBuild(info, version, commit)
 }
 
 // describeBuild returns the version of the module, the commit and the Go that
-// built it, without what is not known.
-func describeBuild(info *debug.BuildInfo) string {
+// built it, without what is not known. What the linker set goes first.
+func describeBuild(info *debug.BuildInfo, version, commit string) string {
 	settings := map[string]string{}
 	for _, s := range info.Settings {
 		settings[s.Key] = s.Value
 	}
-	parts := []string{cmp.Or(info.Main.Version, "(devel)")}
-	if commit := settings["vcs.revision"]; commit != "" {
+	parts := []string{cmp.Or(version, info.Main.Version, "(devel)")}
+	if commit = cmp.Or(commit, settings["vcs.revision"]); commit != "" {
 		if settings["vcs.modified"] == "true" {
 			commit += " with changes"
 		}

@@ -113,9 +113,12 @@ func TestVersionTellsWhatWasBuilt(t *testing.T) {
 		"(devel), commit 0123abc":                       {Settings: vcs[:1]},
 		"(devel)":                                       {},
 	} {
-		if got := describeBuild(info); got != want {
+		if got := describeBuild(info, "", ""); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+	if got := describeBuild(info, "v2.0.0", "feed"); got != "v2.0.0, commit feed, go1.26.0" {
+		t.Errorf("what the linker set does not go first: %q", got)
 	}
 	out, _, status := akin(t, "--version")
 	if status != 0 || out != "akin "+buildVersion()+"\n" {
