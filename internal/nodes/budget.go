@@ -1,0 +1,51 @@
+package nodes
+
+import "sync/atomic"
+
+// Tokens of a [RetryBudget], in thousandths so that they fit an integer.
+const (
+	token = 1000
+	// firstTokens lets a process that has just started repeat a few requests.
+	firstTokens = 10 * token
+	// maxTokens bounds what quiet times save up: a node that dies under load takes
+	// some dozens of searches with it.
+	maxTokens = 50 * token
+)
+
+// A RetryBudget keeps repetitions to a share of the requests, so that repeating
+// does not add to an overload. It is a token bucket: each request puts the share
+// in, each repetition takes one token out. It starts with 10 tokens and holds at
+// most 50. Its methods may be called concurrently.
+type RetryBudget struct {
+	share  int64
+	tokens atomic.Int64
+}
+
+// NewRetryBudget returns a budget that allows share, in [0, 1], repetitions for
+// each request.
+func NewRetryBudget(share float64) *RetryBudget {
+	b := &RetryBudget{share: int64(share * token)}
+	b.tokens.Store(firstTokens)
+	return b
+}
+
+// Note counts a request. Repetitions are not noted.
+func (b *RetryBudget) Note() {
+	if b.tokens.Load() < maxTokens {
+		b.tokens.Add(b.share) // concurrent calls may exceed the limit by a little
+	}
+}
+
+// Allow reports whether a request may be repeated now, and counts the
+// repetition if so.
+func (b *RetryBudget) Allow() bool {
+	for {
+		left := b.tokens.Load()
+		if left < token {
+			return false
+		}
+		if b.tokens.CompareAndSwap(left, left-token) {
+			return true
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package nodes
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+func TestRetryBudgetAllowsAShareOfTheRequests(t *testing.T) {
+	b := NewRetryBudget(0.1)
+	allowed := 0
+	for range 10_000 {
+		b.Note()
+		if b.Allow() {
+			allowed++
+		}
+	}
+	if want := 10 + 1000; allowed != want {
+		t.Errorf("%d repetitions of 10,000 requests, want %d", allowed, want)
+	}
+}
+
+func TestRetryBudgetSavesUpNoMoreThanItsLimit(t *testing.T) {
+	b := NewRetryBudget(0.1)
+	for range 100_000 {
+		b.Note()
+	}
+	allowed := 0
+	for b.Allow() {
+		allowed++
+	}
+	if allowed != 50 {
+		t.Errorf("%d repetitions at once after quiet times, want 50", allowed)
+	}
+}
+
+func TestRetryBudgetIsExactUnderConcurrency(t *testing.T) {
+	b := NewRetryBudget(0)
+	var allowed atomic.Int32
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 100 {
+				b.Note()
+				if b.Allow() {
+					allowed.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if allowed.Load() != 10 {
+		t.Errorf("%d repetitions, want the 10 of the start", allowed.Load())
+	}
+}
