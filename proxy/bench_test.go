@@ -43,7 +43,7 @@ func bareProxy(b *testing.B, upstream string) http.Handler {
 		b.Fatal(err)
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.MaxIdleConnsPerHost = idleConnsPerNode
+	transport.MaxIdleConnsPerHost = 512 // as akin
 	transport.MaxIdleConns = 0
 	transport.DisableCompression = true
 	b.Cleanup(transport.CloseIdleConnections)

@@ -247,9 +247,9 @@ func TestWhatIsKnownOfTypesIsAskedAgainAfterAWhile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(s.upstream.transport.CloseIdleConnections)
+	t.Cleanup(s.upstream.CloseIdleConnections)
 	now := time.Unix(0, 0)
-	s.upstream.now = func() time.Time { return now }
+	s.now = func() time.Time { return now }
 	r := httptest.NewRequest(http.MethodPost, "/a/_doc/_search", nil)
 	for _, want := range []bool{true, true, false} {
 		if got := s.knowsTypes(t.Context(), r); got != want {

@@ -28,7 +28,7 @@ func newServer(tb testing.TB, o Options) *Server {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(s.upstream.transport.CloseIdleConnections)
+	tb.Cleanup(s.upstream.CloseIdleConnections)
 	tb.Cleanup(s.Close)
 	return s
 }

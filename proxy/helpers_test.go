@@ -62,7 +62,7 @@ func startProxy(t *testing.T, o Options) (addr string, registry *prometheus.Regi
 	server.Config = s.newHTTPServer(s.Handler())
 	server.Start()
 	t.Cleanup(server.Close)
-	t.Cleanup(s.upstream.transport.CloseIdleConnections)
+	t.Cleanup(s.upstream.CloseIdleConnections)
 	t.Cleanup(s.Close)
 	return server.Listener.Addr().String(), o.Registry
 }

@@ -273,7 +273,7 @@ func TestExplanationsTellWhatBecameOfTheHitsOfEachSearch(t *testing.T) {
 		if got := e.summary(); got.Reranked != c.want.Reranked || got.Sent != c.want.Sent || got.Refused {
 			t.Errorf("%+v, want %+v", got, c.want)
 		}
-		s.upstream.transport.CloseIdleConnections() // the node waits for them
+		s.upstream.CloseIdleConnections() // the node waits for them
 	}
 }
 

@@ -320,7 +320,7 @@ func TestExplanationsTellWhatBecameOfTheHits(t *testing.T) {
 		if got.Reranked != c.want.Reranked || got.Sent != c.want.Sent || got.Refused {
 			t.Errorf("%+v, want %+v", got, c.want)
 		}
-		s.upstream.transport.CloseIdleConnections() // the node waits for them
+		s.upstream.CloseIdleConnections() // the node waits for them
 	}
 }
 

@@ -264,6 +264,7 @@ type searchTransport struct {
 // answer counts; one that is not answered is not.
 func (t *searchTransport) RoundTrip(out *http.Request) (*http.Response, error) {
 	ex := exchangeOf(out.Context())
+	out = markSafe(out, ex != nil)
 	if ex == nil {
 		return t.next.RoundTrip(out)
 	}

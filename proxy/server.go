@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/internal/nodes"
 )
 
 // Defaults of [Options].
@@ -53,6 +54,9 @@ type Expander interface {
 
 // Options say what [New] builds a server from.
 type Options struct {
+	// Nodes sends requests to the cluster. The server closes it when it ends. With
+	// nil it is made of Upstreams and TLS.
+	Nodes *nodes.Pool
 	// Upstreams are the base URLs of the cluster's nodes, at least one, http or
 	// https, with or without a path prefix, without credentials: those of each
 	// client are passed on.
@@ -134,7 +138,9 @@ type Server struct {
 	opts     Options
 	log      *slog.Logger
 	metrics  *metrics
-	upstream *upstream
+	upstream *nodes.Pool
+	types    atomic.Pointer[knownTypes]
+	now      func() time.Time // replaced by tests
 	forward  *httputil.ReverseProxy
 	proxy    http.Handler
 	admin    http.Handler
@@ -155,13 +161,15 @@ type Server struct {
 // or the metrics cannot be registered.
 func New(o Options) (*Server, error) {
 	o = withDefaults(o)
-	s := &Server{opts: o, log: o.Logger, drain: drainLimit, shadows: newShadows()}
+	s := &Server{opts: o, log: o.Logger, now: time.Now, drain: drainLimit, shadows: newShadows(), upstream: o.Nodes}
 	var err error
 	if s.metrics, err = newMetrics(o.Registry); err != nil {
 		return nil, fmt.Errorf("proxy: metrics: %w", err)
 	}
-	if s.upstream, err = newUpstream(o.Upstreams, o.TLS, o.Logger); err != nil {
-		return nil, fmt.Errorf("proxy: %w", err)
+	if s.upstream == nil {
+		if s.upstream, err = nodes.New(nodes.Options{URLs: o.Upstreams, TLS: o.TLS, Logger: o.Logger, Registerer: o.Registry}); err != nil {
+			return nil, fmt.Errorf("proxy: %w", err)
+		}
 	}
 	s.forward = s.newForward()
 	gin.SetMode(gin.ReleaseMode) // else gin prints its routes on stdout
@@ -282,13 +290,15 @@ func (s *Server) Serve(ctx context.Context, proxy, admin net.Listener) error {
 		}
 	}
 	s.Close()
-	s.upstream.transport.CloseIdleConnections()
 	return errors.Join(errs...)
 }
 
 // Close ends what runs beside the requests of clients and waits for its end.
 // Serve does so, too: it is for those who use the handlers without it.
-func (s *Server) Close() { s.shadows.close() }
+func (s *Server) Close() {
+	s.shadows.close()
+	s.upstream.Close()
+}
 
 func (s *Server) newHTTPServer(h http.Handler) *http.Server {
 	return &http.Server{

@@ -1,0 +1,299 @@
+package nodes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// firstRest is how long a node is out after its first failure, twice as long
+	// after each further one, at most maxRest.
+	firstRest = time.Second
+	maxRest   = 30 * time.Second
+	// maxSilence is how long a node with unanswered requests may answer nothing at
+	// all before it is asked whether it lives. Long searches are legitimate: the
+	// silence itself says nothing against it.
+	maxSilence = time.Second
+	// knockTimeout is how long it may take to answer that. It is long enough for
+	// the pauses of an ordinary garbage collection.
+	knockTimeout = 2 * time.Second
+	// A node is out after minFailures in a row within at least minFailing. Clients
+	// can cause answers of 503, with searches in an index that has lost its shards:
+	// no answer of another kind comes for a second only where the node is at fault.
+	minFailures = 3
+	minFailing  = time.Second
+)
+
+// Kinds of failures, values of the label "kind".
+const (
+	kindConnect = "connect" // no connection
+	kindTLS     = "tls"     // no TLS on the connection
+	kindHung    = "hung"    // nothing is answered, not even a HEAD of /
+	kindBroken  = "broken"  // the connection broke off before an answer
+	kindStatus  = "status"  // 502, 503 or 504
+)
+
+// errHung says that a request was taken back from a node that hangs.
+var errHung = errors.New("the node does not answer")
+
+// States of a node.
+const (
+	in      int32 = iota // it gets requests
+	out                  // it gets none until it answers a knock
+	onTrial              // it gets one, which decides
+	trying               // that one is under way
+)
+
+// A node is one node of the cluster.
+type node struct {
+	base  *url.URL // without a trailing slash
+	name  string
+	state atomic.Int32 // changed with mu held, but for onTrial and trying
+	// waiting is the number of unanswered requests.
+	waiting atomic.Int64
+	// since is the time of the last answer, or of the first request after it if
+	// none was waiting then, 0 while none is.
+	since   atomic.Int64
+	watched atomic.Bool
+	// failing is the time of the first failure in a row, 0 for none, and rest how
+	// long the node stays out, 0 while it is well.
+	failing atomic.Int64
+	rest    atomic.Int64
+
+	mu       sync.Mutex
+	failures int
+	outs     int // how often it was put out
+	safe     map[*attempt]struct{}
+}
+
+// An attempt is a request at a node that can be taken back.
+type attempt struct{ cancel context.CancelCauseFunc }
+
+// attempt returns an attempt and its context, which ends with parent, when its
+// answer was read.
+func (n *node) attempt(parent context.Context) (context.Context, *attempt) {
+	ctx, cancel := context.WithCancelCause(parent)
+	a := &attempt{cancel}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.safe[a] = struct{}{}
+	return ctx, a
+}
+
+// end reports whether a, which may be nil, was taken back. If not, it cannot be
+// from now on.
+func (n *node) end(a *attempt) (taken bool) {
+	if a == nil {
+		return false
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	_, ok := n.safe[a]
+	delete(n.safe, a)
+	return !ok
+}
+
+// takeBack cancels the requests at n that can be sent to another node, as far as
+// the budget goes.
+func (p *Pool) takeBack(n *node) {
+	if p.choose(isIn, []*node{n}) == nil {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for a := range n.safe {
+		if !p.budget.Allow() {
+			return
+		}
+		delete(n.safe, a)
+		a.cancel(errHung)
+	}
+}
+
+// now returns the time since the pool was made, at least 1.
+func (p *Pool) now() int64 { return max(int64(time.Since(p.born)), 1) }
+
+// began notes that a request is sent to n.
+func (p *Pool) began(n *node) {
+	n.waiting.Add(1)
+	if n.since.Load() == 0 && n.since.CompareAndSwap(0, p.now()) {
+		p.watch(n)
+	}
+}
+
+// heard notes a sign of life of n.
+func (p *Pool) heard(n *node) {
+	if n.waiting.Load() == 0 {
+		n.since.Store(0)
+		if n.waiting.Load() == 0 || !n.since.CompareAndSwap(0, p.now()) {
+			return // else a request began meanwhile, which took n for watched
+		}
+	} else {
+		n.since.Store(p.now())
+	}
+	p.watch(n)
+}
+
+// watch has n looked after while requests are waiting there.
+func (p *Pool) watch(n *node) {
+	if !n.watched.Load() && n.watched.CompareAndSwap(false, true) {
+		p.after(maxSilence, func() { p.look(n) })
+	}
+}
+
+// look finds out whether n hangs, if it has been silent for too long.
+func (p *Pool) look(n *node) {
+	since := n.since.Load()
+	if since == 0 || n.state.Load() == out { // a node that is out is knocked at anyway
+		n.watched.Store(false)
+		if n.since.Load() != 0 && n.state.Load() != out {
+			p.watch(n)
+		}
+		return
+	}
+	wait := maxSilence - time.Duration(p.now()-since)
+	if wait <= 0 {
+		wait = maxSilence
+		answered, err := p.knock(n)
+		switch {
+		case answered:
+			p.heard(n)
+			if n.state.Load() == trying { // a long search: it was not refused at least
+				p.well(n)
+			}
+		case n.since.Load() == since && p.ctx.Err() == nil:
+			p.failed(n, kindHung, err)
+			p.takeBack(n)
+		}
+	}
+	p.after(wait, func() { p.look(n) })
+}
+
+// knock asks n for a sign of life, without credentials: it answers 401 if it
+// wants some. An error says that n is not well.
+func (p *Pool) knock(n *node) (answered bool, err error) {
+	ctx, cancel := context.WithTimeout(p.ctx, knockTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodHead, "/", http.NoBody)
+	if err != nil {
+		return false, err
+	}
+	req.URL = n.resolve(req.URL)
+	req.Header.Set("User-Agent", "akin")
+	res, err := p.transport.RoundTrip(req)
+	if err != nil {
+		return false, err
+	}
+	res.Body.Close()
+	if sick(res.StatusCode) {
+		return true, fmt.Errorf("status %d", res.StatusCode)
+	}
+	return true, nil
+}
+
+// sick reports whether a status says that a node cannot do its work. 429 says
+// that it has too much of it.
+func sick(status int) bool {
+	return status == http.StatusBadGateway || status == http.StatusServiceUnavailable || status == http.StatusGatewayTimeout
+}
+
+// answered notes the status of an answer.
+func (p *Pool) answered(n *node, status int) {
+	if sick(status) {
+		p.failed(n, kindStatus, fmt.Errorf("status %d", status))
+	} else if n.failing.Load() != 0 || n.state.Load() != in {
+		p.well(n)
+	}
+}
+
+// well notes that n does its work.
+func (p *Pool) well(n *node) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.state.Load() != in {
+		p.log.Info("node is back", "node", n.name)
+	}
+	n.failures = 0
+	n.failing.Store(0)
+	n.rest.Store(0)
+	n.state.Store(in)
+}
+
+// failed notes a failure of n. Requests that were on their way to a node that is
+// out do not keep it out longer.
+func (p *Pool) failed(n *node, kind string, err error) {
+	p.metrics.failures.WithLabelValues(n.name, kind).Inc()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.state.Load() == out {
+		return
+	}
+	now := p.now()
+	if n.failures++; n.failures == 1 {
+		n.failing.Store(now)
+	}
+	passing := kind == kindBroken || kind == kindStatus
+	if passing && n.state.Load() == in && (n.failures < minFailures || time.Duration(now-n.failing.Load()) < minFailing) {
+		return
+	}
+	if n.rest.Load() == 0 {
+		p.log.Warn("node is out", "node", n.name, "cause", kind, "err", err)
+	}
+	p.putOut(n)
+}
+
+// putOut puts n out, twice as long as the last time. The caller holds n.mu.
+func (p *Pool) putOut(n *node) {
+	rest := min(max(2*time.Duration(n.rest.Load()), firstRest), maxRest)
+	n.rest.Store(int64(rest))
+	n.state.Store(out)
+	n.outs++
+	outs := n.outs
+	// Up to a tenth later, so that several processes do not knock at once.
+	p.after(rest+rand.N(rest/10), func() { p.visit(n, outs) }) //nolint:gosec // jitter, no secret
+}
+
+// visit knocks at n and puts it on trial if it answers, unless it was back
+// since.
+func (p *Pool) visit(n *node, outs int) {
+	if n.state.Load() != out {
+		return
+	}
+	answered, err := p.knock(n)
+	if answered {
+		p.heard(n)
+	} else if p.ctx.Err() == nil {
+		p.takeBack(n)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case n.outs != outs || n.state.Load() != out || p.ctx.Err() != nil:
+	case err != nil:
+		p.putOut(n)
+	default:
+		n.state.Store(onTrial)
+	}
+}
+
+// after calls f after a while, unless the pool is closed then.
+func (p *Pool) after(d time.Duration, f func()) {
+	time.AfterFunc(d, func() {
+		p.mu.Lock()
+		if p.closed {
+			p.mu.Unlock()
+			return
+		}
+		p.running.Add(1)
+		p.mu.Unlock()
+		defer p.running.Done()
+		f()
+	})
+}

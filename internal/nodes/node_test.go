@@ -1,0 +1,399 @@
+package nodes
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A cluster stands for the nodes: behavior by host name.
+type cluster struct {
+	mu    sync.Mutex
+	nodes map[string]func(*http.Request) (*http.Response, error)
+	asked map[string]int // without knocks
+}
+
+func (c *cluster) RoundTrip(req *http.Request) (*http.Response, error) {
+	c.mu.Lock()
+	if req.Method != http.MethodHead {
+		c.asked[req.URL.Host]++
+	}
+	node := c.nodes[req.URL.Host]
+	c.mu.Unlock()
+	return node(req)
+}
+
+func (c *cluster) set(host string, node func(*http.Request) (*http.Response, error)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.nodes[host] = node
+}
+
+// count returns how many requests host got since the last call.
+func (c *cluster) count(host string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.asked[host]
+	c.asked[host] = 0
+	return n
+}
+
+// Behaviors of nodes.
+func status(code int) func(*http.Request) (*http.Response, error) {
+	return func(req *http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: code, Body: io.NopCloser(strings.NewReader(req.URL.Host))}, nil
+	}
+}
+
+func refuses(*http.Request) (*http.Response, error) {
+	return nil, &dialError{kindConnect, errors.New("connection refused")}
+}
+
+func hangs(req *http.Request) (*http.Response, error) {
+	<-req.Context().Done()
+	return nil, context.Cause(req.Context())
+}
+
+// slow answers after d, but knocks at once.
+func slow(d time.Duration) func(*http.Request) (*http.Response, error) {
+	return func(req *http.Request) (*http.Response, error) {
+		if req.Method != http.MethodHead {
+			select {
+			case <-time.After(d):
+			case <-req.Context().Done():
+				return nil, context.Cause(req.Context())
+			}
+		}
+		return status(http.StatusOK)(req)
+	}
+}
+
+// onCluster runs test, in a bubble where time is fake, with a pool of the nodes
+// a and b, which are well.
+func onCluster(t *testing.T, test func(t *testing.T, c *cluster, p *Pool)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		c := &cluster{nodes: map[string]func(*http.Request) (*http.Response, error){}, asked: map[string]int{}}
+		c.set("a", status(http.StatusOK))
+		c.set("b", status(http.StatusOK))
+		p, err := New(Options{URLs: []string{"http://a", "http://b"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.transport = c
+		test(t, c, p)
+		p.Close()
+	})
+}
+
+// load sends one request after the other, each 10 ms after the last answer, for
+// a while.
+func load(t *testing.T, p *Pool, d time.Duration) {
+	t.Helper()
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		do(p, write(t.Context(), ""))
+	}
+}
+
+func TestUnreachableNodeIsOutTwiceAsLongEachTime(t *testing.T) {
+	onCluster(t, func(t *testing.T, c *cluster, p *Pool) {
+		knocks := make(chan time.Time, 100)
+		c.set("a", func(req *http.Request) (*http.Response, error) {
+			knocks <- time.Now()
+			return refuses(req)
+		})
+		load(t, p, time.Second/2)
+		last := <-knocks
+		for _, seconds := range []int{1, 2, 4, 8, 16, 30, 30} {
+			load(t, p, time.Duration(seconds)*11*time.Second/10+time.Second/2)
+			at := <-knocks
+			rest := at.Sub(last)
+			if want := time.Duration(seconds) * time.Second; rest < want || rest > want*11/10 {
+				t.Errorf("the node was out for %v, want %v and up to a tenth more", rest, want)
+			}
+			if last = at; len(knocks) > 0 {
+				t.Fatal("the node was asked while it was out")
+			}
+		}
+		c.set("a", status(http.StatusOK))
+		load(t, p, 40*time.Second)
+		if c.count("a"); p.nodes[0].state.Load() != in || p.nodes[0].rest.Load() != 0 {
+			t.Error("the node is still out after an answer")
+		}
+	})
+}
+
+// Where all nodes are out one of them is asked all the same, so that a cluster
+// that is back is noticed at once.
+func TestOneNodeIsAskedWhereAllAreOut(t *testing.T) {
+	onCluster(t, func(t *testing.T, c *cluster, p *Pool) {
+		c.set("a", refuses)
+		c.set("b", refuses)
+		do(p, write(t.Context(), ""))
+		for i, n := range p.nodes {
+			if n.state.Load() != out {
+				t.Errorf("node %d was not tried", i)
+			}
+		}
+		c.count("a")
+		c.count("b")
+		if _, err := do(p, write(t.Context(), "")); err == nil {
+			t.Fatal("a dead node answered")
+		}
+		if n := c.count("a") + c.count("b"); n != 1 {
+			t.Errorf("%d nodes were asked, want 1", n)
+		}
+		c.set("a", status(http.StatusOK))
+		c.set("b", status(http.StatusOK))
+		if _, err := do(p, write(t.Context(), "")); err != nil {
+			t.Errorf("a cluster that is back is not noticed: %v", err)
+		}
+	})
+}
+
+// Searches that hang are answered by the other node after three seconds; then
+// nobody is sent to the one that hangs, and a write is not sent twice.
+func TestHungNodeGetsNoRequests(t *testing.T) {
+	onCluster(t, func(t *testing.T, c *cluster, p *Pool) {
+		c.set("a", hangs)
+		ctx, cancel := context.WithCancel(t.Context())
+		var waiting sync.WaitGroup
+		for range 4 { // of requests that come one by one the first ones share both nodes
+			waiting.Go(func() {
+				start := time.Now()
+				got, err := do(p, read(ctx, ""))
+				if took := time.Since(start); got != "b" || err != nil || took > maxSilence+knockTimeout {
+					t.Errorf("got %q, %v after %v", got, err, took)
+				}
+			})
+			waiting.Go(func() {
+				if got, err := do(p, write(ctx, "")); err == nil && got != "b" {
+					t.Errorf("got %q", got)
+				}
+			})
+		}
+		for c.count("a") == 0 {
+			waiting.Go(func() { do(p, read(ctx, "")) })
+			synctest.Wait()
+		}
+		time.Sleep(maxSilence + knockTimeout + time.Second/2)
+		if p.nodes[0].state.Load() != out {
+			t.Fatal("the hung node is not out")
+		}
+		toB := c.count("b")
+		c.count("a")
+		load(t, p, time.Minute) // would not end if a request hung
+		if n := c.count("a"); n != 0 {
+			t.Errorf("the hung node got %d requests", n)
+		}
+		if toB == 0 {
+			t.Error("the other node got nothing")
+		}
+		cancel()
+		waiting.Wait()
+		c.set("a", status(http.StatusOK))
+		load(t, p, maxRest*11/10+time.Second)
+		if c.count("a") == 0 {
+			t.Error("the node gets no requests after it is back")
+		}
+	})
+}
+
+// Clients that give up soon, one after the other, do not hide that a node hangs.
+func TestHungNodeIsNoticedWhereClientsGiveUp(t *testing.T) {
+	onCluster(t, func(t *testing.T, c *cluster, p *Pool) {
+		c.set("a", hangs)
+		for range 60 {
+			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			do(p, write(ctx, ""))
+			cancel()
+			time.Sleep(100 * time.Millisecond)
+		}
+		if p.nodes[0].state.Load() != out {
+			t.Error("the hung node is not out")
+		}
+	})
+}
+
+func TestHungSearchesAreRepeatedWithinTheBudget(t *testing.T) {
+	onCluster(t, func(t *testing.T, c *cluster, p *Pool) {
+		p.budget = NewRetryBudget(0)
+		c.set("a", hangs)
+		p.nodes[1].state.Store(out)
+		ctx, cancel := context.WithCancel(t.Context())
+		var waiting sync.WaitGroup
+		for range 30 {
+			waiting.Go(func() { do(p, read(ctx, "")) })
+		}
+		synctest.Wait()
+		p.nodes[1].state.Store(in)
+		time.Sleep(maxSilence + knockTimeout + time.Millisecond)
+		counted(t, p, `akin_node_retries_total{reason="hung"} 10`)
+		cancel()
+		waiting.Wait()
+	})
+}
+
+// A long search is no sign that its node hangs.
+func TestNodeWithALongSearchStaysIn(t *testing.T) {
+	onCluster(t, func(t *testing.T, c *cluster, p *Pool) {
+		var logged bytes.Buffer
+		p.log = slog.New(slog.NewTextHandler(&logged, nil))
+		c.set("a", slow(time.Minute))
+		c.set("b", slow(time.Minute))
+		for range 3 {
+			if _, err := do(p, read(t.Context(), "")); err != nil {
+				t.Error(err)
+			}
+		}
+		if n := c.count("a") + c.count("b"); n != 3 || logged.Len() > 0 {
+			t.Errorf("3 searches were sent %d times; log: %s", n, logged.String())
+		}
+	})
+}
+
+func TestNodeThatAnswers503ToAllIsOut(t *testing.T) {
+	for _, code := range []int{http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout} {
+		t.Run(http.StatusText(code), func(t *testing.T) {
+			onCluster(t, func(t *testing.T, c *cluster, p *Pool) {
+				c.set("a", func(req *http.Request) (*http.Response, error) {
+					if req.Method == http.MethodHead { // the process lives
+						return status(http.StatusOK)(req)
+					}
+					return status(code)(req)
+				})
+				load(t, p, 2*time.Second)
+				c.count("a")
+				load(t, p, 58*time.Second)
+				// The one request of each trial, after 1, 2, 4, 8, 16 and 30 s.
+				if n := c.count("a"); n < 4 || n > 6 {
+					t.Errorf("the node got %d requests of 5,800", n)
+				}
+				c.set("a", status(http.StatusOK))
+				load(t, p, maxRest*11/10+time.Second)
+				if p.nodes[0].state.Load() != in {
+					t.Error("the node is not back")
+				}
+			})
+		})
+	}
+}
+
+// 503 that come for what is asked, as for an index without its shards, and 429
+// do not put a node out.
+func TestNodeThatAnswersOthersStaysIn(t *testing.T) {
+	for name, codes := range map[string][]int{
+		"an index is lost": {503, 503, 503, 503, 503, 503, 503, 503, 503, 200},
+		"overload":         {429},
+		"refused":          {400, 401, 403, 404, 500},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onCluster(t, func(t *testing.T, c *cluster, p *Pool) {
+				var logged bytes.Buffer
+				p.log = slog.New(slog.NewTextHandler(&logged, nil))
+				for _, host := range []string{"a", "b"} {
+					next := 0
+					c.set(host, func(req *http.Request) (*http.Response, error) {
+						next++
+						return status(codes[next%len(codes)])(req)
+					})
+				}
+				load(t, p, 10*time.Second)
+				if logged.Len() > 0 {
+					t.Error(logged.String())
+				}
+			})
+		})
+	}
+}
+
+// Of the requests that come when a node answers again, one is sent there, until
+// that one has its answer.
+func TestNodeOnTrialGetsOneRequest(t *testing.T) {
+	onCluster(t, func(t *testing.T, c *cluster, p *Pool) {
+		c.set("a", refuses)
+		load(t, p, 500*time.Millisecond)
+		c.set("a", slow(500*time.Millisecond))
+		time.Sleep(2 * time.Second) // the knock
+		c.count("a")
+		var waiting sync.WaitGroup
+		for range 50 {
+			waiting.Go(func() { do(p, write(t.Context(), "")) })
+		}
+		synctest.Wait()
+		if n := c.count("a"); n != 1 {
+			t.Errorf("%d requests were sent to the node on trial, want 1", n)
+		}
+		waiting.Wait()
+		if p.nodes[0].state.Load() != in {
+			t.Error("the node is not in after the trial")
+		}
+	})
+}
+
+// A client that leaves during the trial leaves the trial to the next one.
+func TestTrialGoesOnWhenItsClientLeaves(t *testing.T) {
+	onCluster(t, func(t *testing.T, c *cluster, p *Pool) {
+		c.set("a", refuses)
+		load(t, p, 500*time.Millisecond)
+		c.set("a", hangs)
+		p.nodes[0].state.Store(onTrial)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		do(p, write(ctx, ""))
+		c.set("a", status(http.StatusOK))
+		if got, err := do(p, write(t.Context(), "")); got != "a" || err != nil || p.nodes[0].state.Load() != in {
+			t.Errorf("got %q, %v, state %d", got, err, p.nodes[0].state.Load())
+		}
+	})
+}
+
+func TestNodeWithFewerRequestsUnderWayIsAsked(t *testing.T) {
+	onCluster(t, func(t *testing.T, c *cluster, p *Pool) {
+		c.set("a", slow(500*time.Millisecond))
+		var waiting sync.WaitGroup
+		for c.count("a") == 0 {
+			waiting.Go(func() { do(p, write(t.Context(), "")) })
+			synctest.Wait()
+		}
+		c.count("b")
+		for range 20 {
+			do(p, write(t.Context(), ""))
+		}
+		if n := c.count("b"); n != 20 {
+			t.Errorf("the idle node got %d of 20 requests", n)
+		}
+		waiting.Wait()
+	})
+}
+
+func TestLogTellsWhenANodeIsOutAndBack(t *testing.T) {
+	onCluster(t, func(t *testing.T, c *cluster, p *Pool) {
+		var logged bytes.Buffer
+		p.log = slog.New(slog.NewTextHandler(&logged, nil))
+		c.set("a", refuses)
+		load(t, p, 10*time.Second)
+		c.set("a", status(http.StatusOK))
+		load(t, p, 10*time.Second)
+		got := logged.String()
+		for _, want := range []string{
+			`level=WARN msg="node is out" node=http://a cause=connect err="connection refused"`,
+			`level=INFO msg="node is back" node=http://a`,
+		} {
+			if strings.Count(got, want) != 1 {
+				t.Errorf("not once in the log: %s", want)
+			}
+		}
+		if strings.Count(got, "\n") != 2 {
+			t.Errorf("log:\n%s", got)
+		}
+	})
+}

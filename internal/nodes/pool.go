@@ -1,0 +1,296 @@
+package nodes
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// retryShare is the share of the requests that may be repeated where
+// [Options.Budget] says nothing.
+const retryShare = 0.1
+
+// Options say what [New] builds a pool from.
+type Options struct {
+	// URLs are the base URLs of the nodes, at least one, http or https, with or
+	// without a path prefix, without credentials. One that is named twice counts
+	// once.
+	URLs []string
+	// TLS is used towards https nodes; nil verifies against the system's roots.
+	// It must not be modified afterwards.
+	TLS *tls.Config
+	// Budget bounds the searches that are repeated; nil is a tenth of the
+	// requests.
+	Budget *RetryBudget
+	// Logger receives which nodes are out and back; nil discards that.
+	Logger *slog.Logger
+	// Registerer receives the metrics; nil keeps them.
+	Registerer prometheus.Registerer
+}
+
+// A Pool sends requests to the nodes of a cluster. Of two nodes drawn at random
+// the one with fewer unanswered requests is asked. A node that cannot be
+// connected to, hangs, or fails for a while is out: it gets no requests until it
+// answers again. Where all are out they are asked all the same.
+//
+// It implements [http.RoundTripper], except that requests belong to it: it
+// replaces their URL, of which path and query count, and may wrap their body.
+// Its methods may be called concurrently.
+type Pool struct {
+	nodes     []*node
+	transport http.RoundTripper // an *http.Transport, replaced by tests
+	budget    *RetryBudget
+	log       *slog.Logger
+	metrics   *metrics
+	born      time.Time
+
+	ctx     context.Context //nolint:containedctx // Ends with the pool: knocks belong to no request.
+	cancel  context.CancelFunc
+	mu      sync.Mutex // held to change closed
+	closed  bool
+	running sync.WaitGroup
+}
+
+// New returns a pool. It makes no call. Its errors do not show a URL, which
+// could hold a password.
+func New(o Options) (*Pool, error) {
+	if len(o.URLs) == 0 {
+		return nil, errors.New("no URL of a cluster node")
+	}
+	p := &Pool{transport: newTransport(o.TLS), budget: o.Budget, log: o.Logger, metrics: newMetrics(), born: time.Now()}
+	for i, raw := range o.URLs {
+		base, err := parseBase(raw)
+		if err != nil {
+			return nil, fmt.Errorf("cluster URL %d: %w", i+1, err)
+		}
+		name := base.String()
+		if !slices.ContainsFunc(p.nodes, func(n *node) bool { return n.name == name }) {
+			p.nodes = append(p.nodes, &node{base: base, name: name, safe: map[*attempt]struct{}{}})
+		}
+	}
+	if p.budget == nil {
+		p.budget = NewRetryBudget(retryShare)
+	}
+	if p.log == nil {
+		p.log = slog.New(slog.DiscardHandler)
+	}
+	if o.Registerer != nil {
+		if err := p.metrics.register(o.Registerer, p.nodes); err != nil {
+			return nil, fmt.Errorf("metrics of the nodes: %w", err)
+		}
+	}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	return p, nil
+}
+
+// parseBase parses the base URL of a node.
+func parseBase(raw string) (*url.URL, error) {
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil:
+		return nil, errors.New("not a URL")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, fmt.Errorf("scheme %q is not http or https", u.Scheme)
+	case u.Host == "":
+		return nil, errors.New("it has no host")
+	case u.User != nil:
+		return nil, errors.New("it holds credentials; those of the clients are passed on")
+	case u.RawQuery != "" || u.Fragment != "":
+		return nil, errors.New("it has a query or a fragment")
+	}
+	u.RawPath = strings.TrimRight(u.EscapedPath(), "/")
+	u.Path = strings.TrimRight(u.Path, "/")
+	return u, nil
+}
+
+// CloseIdleConnections closes the connections that no request uses.
+func (p *Pool) CloseIdleConnections() {
+	if t, ok := p.transport.(interface{ CloseIdleConnections() }); ok {
+		t.CloseIdleConnections()
+	}
+}
+
+// Close ends what runs for the pool itself and waits for its end. Requests can
+// still be sent, but nodes that are out stay so until they answer one.
+func (p *Pool) Close() {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.cancel()
+	p.running.Wait()
+	p.CloseIdleConnections()
+}
+
+type safeKey struct{}
+
+// Safe marks the requests with this context as harmless to send twice: they
+// read, and leave nothing behind. One that was sent and not answered is sent
+// once more, to another node, where the budget allows it and its body can be had
+// again: it has none, or a GetBody.
+func Safe(ctx context.Context) context.Context { return context.WithValue(ctx, safeKey{}, true) }
+
+// RoundTrip sends req to a node. Where no connection comes about it goes on to
+// the next one. A request of which a byte may have been sent is not sent again,
+// unless it is marked as [Safe].
+func (p *Pool) RoundTrip(req *http.Request) (*http.Response, error) {
+	p.budget.Note()
+	asked, safe := req.URL, false
+	if len(p.nodes) > 1 {
+		bodiless := req.Body == nil || req.Body == http.NoBody
+		safe = req.Context().Value(safeKey{}) != nil && (bodiless || req.GetBody != nil)
+		if !bodiless && req.GetBody == nil {
+			// The transport closes the body of a request that it could not send.
+			// The one who made the request closes it in the end.
+			req.Body = keepOpen{req.Body}
+		}
+	}
+	n := p.first()
+	for tried := []*node(nil); ; {
+		res, err := p.send(n, asked, req, safe)
+		if err == nil || req.Context().Err() != nil {
+			return res, err
+		}
+		tried = append(tried, n)
+		if n = p.choose(isIn, tried); n == nil {
+			return nil, err
+		}
+		var unsent *dialError
+		reason := "unsent"
+		if !errors.As(err, &unsent) {
+			// What was taken back from a hung node has its place in the budget.
+			hung := errors.Is(err, errHung)
+			if !hung && (!safe || !p.budget.Allow()) {
+				return nil, err
+			}
+			safe, reason = false, "unanswered"
+			if hung {
+				reason = "hung"
+			}
+		}
+		p.metrics.retries.WithLabelValues(reason).Inc()
+	}
+}
+
+// first returns the node that is asked first.
+func (p *Pool) first() *node {
+	for _, n := range p.nodes {
+		if n.state.Load() == onTrial && n.state.CompareAndSwap(onTrial, trying) {
+			return n
+		}
+	}
+	if n := p.choose(isIn, nil); n != nil {
+		return n
+	}
+	// All are out. Those that are so for the shortest time are the likeliest to
+	// answer; an overload that puts all of them out must not be put on one.
+	least := p.nodes[0].rest.Load()
+	for _, n := range p.nodes {
+		least = min(least, n.rest.Load())
+	}
+	if n := p.choose(func(n *node) bool { return n.rest.Load() <= least }, nil); n != nil {
+		return n
+	}
+	return p.nodes[0] // one came back meanwhile
+}
+
+func isIn(n *node) bool { return n.state.Load() == in }
+
+// choose draws two nodes that may be asked and were not tried, and returns the
+// one with fewer unanswered requests, nil where there is none.
+func (p *Pool) choose(may func(*node) bool, tried []*node) *node {
+	var drawn [2]*node
+	seen := 0
+	for _, n := range p.nodes {
+		if !may(n) || slices.Contains(tried, n) {
+			continue
+		}
+		seen++
+		if seen <= 2 {
+			drawn[seen-1] = n
+		} else if at := rand.IntN(seen); at < 2 { //nolint:gosec // a draw, no secret
+			drawn[at] = n
+		}
+	}
+	if seen < 2 {
+		return drawn[0]
+	}
+	a, b := drawn[0].waiting.Load(), drawn[1].waiting.Load()
+	if b < a || a == b && rand.IntN(2) == 0 { //nolint:gosec // a draw, no secret
+		return drawn[1]
+	}
+	return drawn[0]
+}
+
+// send sends req to n and notes what came of it. If safe, it may be taken back
+// and fail with errHung.
+func (p *Pool) send(n *node, asked *url.URL, req *http.Request, safe bool) (*http.Response, error) {
+	if req.GetBody != nil {
+		body, err := req.GetBody()
+		if err != nil {
+			n.state.CompareAndSwap(trying, onTrial)
+			return nil, err
+		}
+		req.Body = body
+	}
+	req.URL = n.resolve(asked)
+	p.began(n)
+	var a *attempt
+	sent := req
+	if safe {
+		var ctx context.Context
+		ctx, a = n.attempt(req.Context())
+		sent = req.WithContext(ctx)
+	}
+	res, err := roundTrip(p.transport, sent)
+	n.waiting.Add(-1)
+	if n.end(a) {
+		if err == nil {
+			res.Body.Close()
+		}
+		return nil, errHung
+	}
+	switch {
+	case err == nil:
+		p.heard(n)
+		p.answered(n, res.StatusCode)
+	case req.Context().Err() != nil: // the client left, which says nothing of the node
+		n.state.CompareAndSwap(trying, onTrial)
+	default:
+		p.failed(n, kindOf(err), err)
+	}
+	return res, err
+}
+
+// resolve returns the URL of a request for asked, of which path and query
+// count, at n.
+func (n *node) resolve(asked *url.URL) *url.URL {
+	target := *asked
+	target.Scheme, target.Host = n.base.Scheme, n.base.Host
+	if n.base.Path == "" {
+		return &target
+	}
+	target.RawPath = n.base.RawPath + asked.EscapedPath()
+	target.Path = n.base.Path + asked.Path
+	if asked.Opaque != "" {
+		target.Opaque = n.base.RawPath + asked.Opaque
+	}
+	return &target
+}
+
+// keepOpen is a body that outlives the attempt to send it.
+type keepOpen struct{ io.Reader }
+
+// Close does nothing.
+func (keepOpen) Close() error { return nil }

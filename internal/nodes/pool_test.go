@@ -1,0 +1,439 @@
+package nodes
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// named returns a node that answers with its name and the body it got.
+func named(t *testing.T, name string) *httptest.Server {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		io.WriteString(w, name+string(body))
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// deadURL returns the URL of a node that refuses connections.
+func deadURL() string {
+	s := httptest.NewServer(nil)
+	defer s.Close()
+	return s.URL
+}
+
+// breaking returns a node that reads requests and hangs up, and their number.
+func breaking(t *testing.T) (s *httptest.Server, arrived *atomic.Int32) {
+	t.Helper()
+	arrived = new(atomic.Int32)
+	s = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		arrived.Add(1)
+		panic(http.ErrAbortHandler)
+	}))
+	t.Cleanup(s.Close)
+	return s, arrived
+}
+
+func testPool(t *testing.T, urls ...string) *Pool {
+	t.Helper()
+	p, err := New(Options{URLs: urls})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+// onceBody is a body like that of a server's request: it can be read once, and
+// not after it is closed.
+type onceBody struct {
+	io.Reader
+	closed bool
+}
+
+func (b *onceBody) Read(p []byte) (int, error) {
+	if b.closed {
+		return 0, http.ErrBodyReadAfterClose
+	}
+	return b.Reader.Read(p)
+}
+
+func (b *onceBody) Close() error {
+	b.closed = true
+	return nil
+}
+
+// metricsOf returns the metrics as Prometheus reads them.
+func metricsOf(t *testing.T, g prometheus.Gatherer) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	promhttp.HandlerFor(g, promhttp.HandlerOpts{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
+	return w.Body.String()
+}
+
+// counted fails the test where a counter of p has not this line.
+func counted(t *testing.T, p *Pool, line string) {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	if err := p.metrics.register(registry, p.nodes); err != nil {
+		t.Fatal(err)
+	}
+	if text := metricsOf(t, registry); !strings.Contains(text, line+"\n") {
+		t.Errorf("no %s in\n%s", line, text)
+	}
+}
+
+// do sends req through p and returns the answer.
+func do(p *Pool, req *http.Request) (string, error) {
+	res, err := p.RoundTrip(req)
+	if err != nil {
+		return "", err
+	}
+	defer res.Body.Close()
+	got, err := io.ReadAll(res.Body)
+	return string(got), err
+}
+
+// write returns a request that must not be sent twice.
+func write(ctx context.Context, body string) *http.Request {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://ignored/i/_doc", &onceBody{Reader: strings.NewReader(body)})
+	if err != nil {
+		panic(err)
+	}
+	return req
+}
+
+// read returns a request that may be sent twice.
+func read(ctx context.Context, body string) *http.Request {
+	req, err := http.NewRequestWithContext(Safe(ctx), http.MethodPost, "http://ignored/i/_search", bytes.NewReader([]byte(body)))
+	if err != nil {
+		panic(err)
+	}
+	return req
+}
+
+func TestNodesShareTheRequests(t *testing.T) {
+	p := testPool(t, named(t, "a").URL, named(t, "b").URL, named(t, "c").URL)
+	got := map[string]int{}
+	for range 300 {
+		answer, err := do(p, write(t.Context(), ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[answer]++
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		if got[name] < 50 { // of 100, with a deviation of 8
+			t.Errorf("requests by node: %v", got)
+		}
+	}
+}
+
+func TestUnreachableNodeIsPassedOver(t *testing.T) {
+	p := testPool(t, deadURL(), named(t, "b").URL)
+	for p.nodes[0].state.Load() == in {
+		if got, err := do(p, write(t.Context(), "{}")); got != "b{}" || err != nil {
+			t.Fatalf("got %q, %v", got, err)
+		}
+	}
+}
+
+// A SYN that is not answered costs a second, once.
+func TestNodeThatDropsConnectionsIsPassedOver(t *testing.T) {
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(fd)
+	if err := errors.Join(syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}), syscall.Listen(fd, 0)); err != nil {
+		t.Fatal(err)
+	}
+	name, err := syscall.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := (&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: name.(*syscall.SockaddrInet4).Port}).String()
+	full := false
+	for range 10 { // fills the queue of connections that nobody accepts
+		conn, err := net.DialTimeout("tcp", addr, 100*time.Millisecond)
+		if err != nil {
+			full = true
+			break
+		}
+		defer conn.Close()
+	}
+	if !full {
+		t.Skip("the system drops no SYN")
+	}
+	p := testPool(t, "http://"+addr, named(t, "b").URL)
+	for p.nodes[0].state.Load() == in {
+		if got, err := do(p, write(t.Context(), "{}")); got != "b{}" || err != nil {
+			t.Fatalf("got %q, %v", got, err)
+		}
+	}
+}
+
+func TestNodeWithoutTLSIsPassedOverByWrites(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			conn.Read(make([]byte, 1)) // of the handshake
+			conn.Close()
+		}
+	}()
+	untrusted := httptest.NewUnstartedServer(nil)
+	untrusted.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	untrusted.StartTLS()
+	defer untrusted.Close()
+	for name, url := range map[string]string{
+		"breaks off":  "https://" + l.Addr().String(),
+		"speaks HTTP": strings.Replace(named(t, "plain").URL, "http:", "https:", 1),
+		"untrusted":   untrusted.URL,
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := testPool(t, url, named(t, "b").URL)
+			for p.nodes[0].state.Load() == in {
+				if got, err := do(p, write(t.Context(), "{}")); got != "b{}" || err != nil {
+					t.Fatalf("got %q, %v", got, err)
+				}
+			}
+			counted(t, p, `akin_node_failures_total{kind="tls",node="`+url+`"} 1`)
+		})
+	}
+}
+
+// A request that may have reached a node is sent to another only where it is
+// marked and its body can be had again, and only once.
+func TestWhatIsRepeatedAfterANodeBrokeOff(t *testing.T) {
+	tests := map[string]struct {
+		req  func(context.Context) *http.Request
+		want int32 // arrivals at the nodes, which all break off
+	}{
+		"write": {func(ctx context.Context) *http.Request { return write(ctx, "{}") }, 1},
+		"write with a body that can be had again": {func(ctx context.Context) *http.Request {
+			req := read(ctx, "{}")
+			return req.WithContext(ctx)
+		}, 1},
+		"search with a body that streams": {func(ctx context.Context) *http.Request { return write(Safe(ctx), "{}") }, 1},
+		"search":                          {func(ctx context.Context) *http.Request { return read(ctx, "{}") }, 2},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			a, toA := breaking(t)
+			b, toB := breaking(t)
+			c, toC := breaking(t)
+			p := testPool(t, a.URL, b.URL, c.URL)
+			if got, err := do(p, tt.req(t.Context())); err == nil {
+				t.Fatalf("got %q, want an error", got)
+			}
+			if n := toA.Load() + toB.Load() + toC.Load(); n != tt.want {
+				t.Errorf("the request arrived %d times, want %d", n, tt.want)
+			}
+		})
+	}
+}
+
+// A node dies with searches under way: all are answered by the other one.
+func TestSearchesOfANodeThatDiesAreAnsweredByAnother(t *testing.T) {
+	const searches = 8
+	arrived, kill := make(chan struct{}, searches), make(chan struct{})
+	dying := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		arrived <- struct{}{}
+		<-kill
+		panic(http.ErrAbortHandler)
+	}))
+	defer dying.Close()
+	p := testPool(t, dying.URL, named(t, "b").URL)
+	p.nodes[1].state.Store(out) // all go to the one that dies
+	var under sync.WaitGroup
+	for range searches {
+		under.Go(func() {
+			if got, err := do(p, read(t.Context(), "{}")); got != "b{}" || err != nil {
+				t.Errorf("got %q, %v", got, err)
+			}
+		})
+	}
+	for range searches {
+		<-arrived
+	}
+	p.nodes[1].state.Store(in)
+	close(kill)
+	under.Wait()
+	counted(t, p, `akin_node_retries_total{reason="unanswered"} 8`)
+}
+
+func TestRepetitionsKeepToTheBudget(t *testing.T) {
+	broken, _ := breaking(t)
+	p := testPool(t, broken.URL, named(t, "b").URL)
+	p.budget = NewRetryBudget(0)
+	failed := 0
+	for range 100 {
+		p.nodes[0].state.Store(in)
+		if _, err := do(p, read(t.Context(), "")); err != nil {
+			failed++
+		}
+	}
+	counted(t, p, `akin_node_retries_total{reason="unanswered"} 10`)
+	if failed == 0 {
+		t.Error("the 10 of the start sufficed for all")
+	}
+}
+
+func TestClientThatLeavesSaysNothingOfTheNode(t *testing.T) {
+	p := testPool(t, deadURL())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := do(p, write(ctx, "")); !errors.Is(err, context.Canceled) || p.nodes[0].state.Load() != in {
+		t.Errorf("error %v, state %v", err, p.nodes[0].state.Load())
+	}
+}
+
+// startPicky returns a node that, like Elasticsearch, answers 400 to heads of
+// more than limit bytes and then ignores the connection without closing it.
+func startPicky(t *testing.T, limit int) (url string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { conn.Close() })
+			go serveHeads(conn, limit)
+		}
+	}()
+	return "http://" + l.Addr().String()
+}
+
+func serveHeads(conn net.Conn, limit int) {
+	head, r := 0, bufio.NewReader(conn)
+	for {
+		line, err := r.ReadString('\n')
+		if err != nil {
+			return
+		}
+		if head += len(line); line != "\r\n" {
+			continue
+		}
+		if head > limit {
+			io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\nContent-Length: 2\r\n\r\n{}")
+			io.Copy(io.Discard, conn)
+			return
+		}
+		head = 0
+		io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+	}
+}
+
+// The connection on which a node refused a head is not used again.
+func TestConnectionThatTheNodeIgnoresIsNotReused(t *testing.T) {
+	for name, tt := range map[string]struct{ limit, header, query int }{
+		"headers larger than OpenSearch takes": {8 << 10, 9 << 10, 0},
+		"line longer than the engines take":    {4 << 10, 0, 5 << 10},
+		"more than a cluster with low limits":  {2 << 10, 3 << 10, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := testPool(t, startPicky(t, tt.limit))
+			for i := range 20 {
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://ignored/", http.NoBody)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := http.StatusOK
+				if i%2 == 0 {
+					want = http.StatusBadRequest
+					req.Header.Set("X-Large", strings.Repeat("x", tt.header))
+					req.URL.RawQuery = strings.Repeat("q", tt.query)
+				}
+				res, err := p.RoundTrip(req)
+				if err != nil {
+					t.Fatalf("request %d: %v", i, err)
+				}
+				io.Copy(io.Discard, res.Body)
+				res.Body.Close()
+				cancel()
+				if res.StatusCode != want {
+					t.Fatalf("request %d: status %d, want %d", i, res.StatusCode, want)
+				}
+			}
+		})
+	}
+}
+
+// Heads of common sizes keep their connection.
+func TestConnectionsAreReused(t *testing.T) {
+	var connections atomic.Int32
+	node := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "{}") }))
+	node.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	node.Start()
+	defer node.Close()
+	p := testPool(t, node.URL)
+	for _, size := range []int{0, 0, 3 << 10, 3 << 10, 0} {
+		req := write(t.Context(), "{}")
+		req.Header.Set("Authorization", strings.Repeat("x", size))
+		if _, err := do(p, req); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := connections.Load(); n != 1 {
+		t.Errorf("%d connections, want 1", n)
+	}
+}
+
+func TestMetricsTellOfTheNodes(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	dead := deadURL()
+	p, err := New(Options{URLs: []string{dead, dead}, Registerer: registry})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	do(p, write(t.Context(), ""))
+	text := metricsOf(t, registry)
+	for _, want := range []string{
+		`akin_node_failures_total{kind="connect",node="` + dead + `"} 1`,
+		`akin_node_requests_under_way{node="` + dead + `"} 0`,
+		`akin_node_up{node="` + dead + `"} 0`,
+	} {
+		if !strings.Contains(text, want+"\n") {
+			t.Errorf("no %s in\n%s", want, text)
+		}
+	}
+}
