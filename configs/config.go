@@ -51,6 +51,9 @@ type Listen struct {
 	// Address is host:port. Port 0 takes a free port, an empty host all
 	// interfaces.
 	Address string `yaml:"address"`
+	// ForwardedHeaders sends the cluster X-Forwarded-For with the client's
+	// address, -Host and -Proto in place of those that the client sent.
+	ForwardedHeaders bool `yaml:"forwarded_headers"`
 	// TLS serves HTTPS where its files are set.
 	TLS ServerTLS `yaml:"tls"`
 }

@@ -170,7 +170,7 @@ var badFiles = map[string][]string{
 		"tls_key_only.bad.yml:1: listen.tls.cert_file: must be set together with listen.tls.key_file",
 	},
 	"unknown_key": {
-		"unknown_key.bad.yml:3: listen.adress: unknown key; allowed: address, tls",
+		"unknown_key.bad.yml:3: listen.adress: unknown key; allowed: address, forwarded_headers, tls",
 		"unknown_key.bad.yml:6: expansion.strength.flat: unknown key; allowed: linear, grouped, saturated",
 		"unknown_key.bad.yml:7: profile: unknown key; allowed: listen, admin, cluster, expansion, profiles, matrices, weights, norms, redis, caches, log",
 		`unknown_key.bad.yml:8: "a b\tc": unknown key; allowed: listen, admin, cluster, expansion, profiles, matrices, weights, norms, redis, caches, log`,
@@ -197,7 +197,7 @@ var badFiles = map[string][]string{
 		"weights_no_source.bad.yml:2: weights[0].file: must be set where neither redis.url nor AKIN_REDIS_URL is",
 	},
 	"wrong_type": {
-		"wrong_type.bad.yml:1: listen: must be a section with the keys address, tls",
+		"wrong_type.bad.yml:1: listen: must be a section with the keys address, forwarded_headers, tls",
 		"wrong_type.bad.yml:3: cluster.urls: must be a list",
 		"wrong_type.bad.yml:5: cluster.tls.insecure_skip_verify: must be true or false",
 		"wrong_type.bad.yml:7: cluster.auth.username: must be a text; put a number or true and false in quotes",

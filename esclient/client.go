@@ -28,6 +28,10 @@ const (
 
 // Options say how to reach a cluster.
 type Options struct {
+	// Transport, unless nil, sends the calls in place of URLs, CA and
+	// InsecureSkipVerify: to a node of its choice, with the path and query of the
+	// requests, which belong to it.
+	Transport http.RoundTripper
 	// URLs are the cluster's nodes, at least one; calls go round among them.
 	// Each is http or https and carries no credentials.
 	URLs []string
@@ -54,13 +58,16 @@ type Options struct {
 // call and hold no credentials.
 type Client struct {
 	api       *elasticsearch.BaseClient
-	transport *http.Transport
+	transport http.RoundTripper
 	timeout   time.Duration
 }
 
 // New returns a client. It makes no call. It returns an error that names the
 // option at fault.
 func New(o Options) (*Client, error) {
+	if o.Transport != nil {
+		o.URLs = []string{"http://cluster"} // replaced by Transport
+	}
 	if err := checkOptions(o); err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
@@ -122,7 +129,7 @@ func (c *Client) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
 	defer cancel()
 	err := c.api.Close(ctx)
-	c.transport.CloseIdleConnections()
+	(&http.Client{Transport: c.transport}).CloseIdleConnections()
 	if err != nil {
 		return fmt.Errorf("close the cluster client: %w", err)
 	}

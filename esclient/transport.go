@@ -21,7 +21,10 @@ const (
 )
 
 // newTransport returns the HTTP transport of a client with these options.
-func newTransport(o Options) (*http.Transport, error) {
+func newTransport(o Options) (http.RoundTripper, error) {
+	if o.Transport != nil {
+		return o.Transport, nil
+	}
 	config := &tls.Config{
 		MinVersion:         tls.VersionTLS12,
 		InsecureSkipVerify: o.InsecureSkipVerify, //nolint:gosec // off unless the operator asks for it by name

@@ -15,6 +15,7 @@ import (
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/internal/nodes"
 	"github.com/akin-search/akin/proxy"
 	"github.com/akin-search/akin/rerank"
 	"github.com/akin-search/akin/simmatrix/rowstore"
@@ -23,6 +24,7 @@ import (
 // An app is the proxy with all that it is wired to.
 type app struct {
 	server  *proxy.Server
+	nodes   *nodes.Pool
 	client  *esclient.Client
 	cluster *esclient.Cached
 	store   *rowstore.Store  // nil where no matrix is configured
@@ -41,9 +43,16 @@ func newApp(ctx context.Context, cfg *configs.Config, files map[string]rowstore.
 	if err != nil {
 		return nil, err
 	}
+	clusterTLS, err := upstreamTLS(cfg.Cluster.TLS, ca)
+	if err != nil {
+		return nil, err
+	}
+	if a.nodes, err = nodes.New(nodes.Options{URLs: cfg.Cluster.URLs, TLS: clusterTLS, Logger: log, Registerer: registry}); err != nil {
+		return nil, usageError{err}
+	}
 	if a.client, err = esclient.New(esclient.Options{
-		URLs: cfg.Cluster.URLs, CA: ca, InsecureSkipVerify: cfg.Cluster.TLS.InsecureSkipVerify,
-		Username: cfg.Cluster.Auth.Username, Password: cfg.Cluster.Auth.Password.Reveal(), APIKey: cfg.Cluster.Auth.APIKey.Reveal(),
+		Transport: a.nodes, // akin's own calls avoid a node that is not well, too
+		Username:  cfg.Cluster.Auth.Username, Password: cfg.Cluster.Auth.Password.Reveal(), APIKey: cfg.Cluster.Auth.APIKey.Reveal(),
 	}); err != nil {
 		return nil, usageError{err}
 	}
@@ -51,7 +60,7 @@ func newApp(ctx context.Context, cfg *configs.Config, files map[string]rowstore.
 		AnalysisBytes: size(cfg.Caches.Analysis), StatisticsBytes: size(cfg.Caches.Statistics), TTL: time.Duration(cfg.Caches.TTL),
 	})
 	options := proxy.Options{
-		Upstreams: cfg.Cluster.URLs,
+		Nodes:     a.nodes,
 		Budget:    time.Duration(cfg.Expansion.Budget),
 		MaxBody:   int64(cfg.Expansion.MaxBody),
 		Cause:     cause,
@@ -61,11 +70,8 @@ func newApp(ctx context.Context, cfg *configs.Config, files map[string]rowstore.
 		OnRefused: func(index string, _ []byte) { a.cluster.Forget(index) },
 		Ready:     a.problems,
 		Logger:    log, LogQueries: cfg.Log.Queries,
-		Registry: registry,
-	}
-	if options.TLS, err = upstreamTLS(cfg.Cluster.TLS, ca); err != nil {
-		a.close()
-		return nil, err
+		Registry:         registry,
+		ForwardedHeaders: cfg.Listen.ForwardedHeaders,
 	}
 	if err := a.openStores(ctx, cfg, files); err != nil {
 		a.close()
@@ -116,6 +122,7 @@ func (a *app) close() {
 	if err := a.client.Close(); err != nil {
 		a.log.Warn("closing the cluster client", "err", err)
 	}
+	a.nodes.Close()
 }
 
 // problems returns why the process is not ready: it can do its work only where
