@@ -101,6 +101,29 @@ func TestServerWithoutProductHeaderIsAccepted(t *testing.T) {
 	}
 }
 
+// A transport that chooses the node itself gets path and query.
+func TestCallsGoThroughTheTransportThatIsGiven(t *testing.T) {
+	var asked []string
+	c, err := New(Options{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+		asked = append(asked, r.Method+" "+r.URL.RequestURI())
+		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("{}"))}, nil
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(asked) != 1 || !strings.Contains(asked[0], " /") {
+		t.Errorf("the transport got %q", asked)
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
 func TestCallIsMadeOnce(t *testing.T) {
 	for name, answer := range map[string]func(w http.ResponseWriter){
 		"502": func(w http.ResponseWriter) { w.WriteHeader(http.StatusBadGateway) },

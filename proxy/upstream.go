@@ -16,9 +16,9 @@ import (
 // typesTime is how long it is believed that the cluster has mapping types.
 const typesTime = time.Minute
 
-// markSafe marks a request to the cluster as one that may be sent twice: a search
-// or another read. One for a scroll or an asynchronous search leaves something
-// behind in the cluster, and the page of a scroll moves it on.
+// markSafe marks a request to the cluster as one that may be sent twice: a
+// search or another read. One for a scroll or an asynchronous search leaves
+// something behind in the cluster, and the page of a scroll moves it on.
 func markSafe(out *http.Request, search bool) *http.Request {
 	safe := (search || out.Method == http.MethodGet || out.Method == http.MethodHead) &&
 		!strings.Contains(out.URL.Path, "scroll") && !strings.Contains(out.URL.Path, "_async_search")

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -57,6 +59,59 @@ func TestNewRefusesUnusableURLs(t *testing.T) {
 			_, err := New(Options{Upstreams: tt.urls})
 			if err == nil || err.Error() != tt.want {
 				t.Errorf("New = %v, want %s", err, tt.want)
+			}
+		})
+	}
+}
+
+// A search, expanded or not, that a node leaves unanswered is sent to the other
+// one; what changes something, or leaves something behind, is not.
+func TestWhatIsSentToAnotherNodeWhereOneBreaksOff(t *testing.T) {
+	search := `{"query":{"match":{"body":"car"}}}`
+	for name, tt := range map[string]struct {
+		request string
+		again   bool
+	}{
+		"search":                 {"POST /i/_search", true},
+		"several searches":       {"POST /i/_msearch", true},
+		"count":                  {"POST /i/_count", true},
+		"document":               {"GET /i/_doc/1", true},
+		"write":                  {"POST /i/_doc", false},
+		"bulk":                   {"POST /_bulk", false},
+		"search for a scroll":    {"POST /i/_search?scroll=1m", false},
+		"in an escaped form":     {"POST /i/_search?%73croll=1m", false},
+		"page of a scroll":       {"GET /_search/scroll?scroll_id=x", false},
+		"asynchronous search":    {"POST /i/_async_search", false},
+		"point in time, to open": {"POST /i/_pit?keep_alive=1m", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var arrived atomic.Int32
+			breaks := func(int, rawRequest) string { arrived.Add(1); return hangUp }
+			addr, _ := startProxy(t, Options{
+				Upstreams: []string{startRawNode(t, breaks).URL, startRawNode(t, breaks).URL},
+				Expander:  expander(leaveAlone),
+			})
+			method, target, _ := strings.Cut(tt.request, " ")
+			body := io.Reader(http.NoBody)
+			if method == http.MethodPost {
+				body = strings.NewReader(search)
+			}
+			req, err := http.NewRequestWithContext(t.Context(), method, "http://"+addr+target, body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Content-Type", "application/json")
+			res, err := client.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			res.Body.Close()
+			want := int32(1)
+			if tt.again {
+				want = 2
+			}
+			if n := arrived.Load(); n != want || res.StatusCode != http.StatusBadGateway {
+				t.Errorf("it arrived %d times, want %d; status %d", n, want, res.StatusCode)
 			}
 		})
 	}

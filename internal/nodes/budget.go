@@ -12,17 +12,17 @@ const (
 	maxTokens = 50 * token
 )
 
-// A RetryBudget keeps repetitions to a share of the requests, so that repeating
-// does not add to an overload. It is a token bucket: each request puts the share
-// in, each repetition takes one token out. It starts with 10 tokens and holds at
-// most 50. Its methods may be called concurrently.
+// A RetryBudget keeps repetitions to a share of the requests, so that
+// repeating does not add to an overload. It is a token bucket: each request
+// puts the share in, each repetition takes one token out. It starts with 10
+// tokens and holds at most 50. Its methods may be called concurrently.
 type RetryBudget struct {
 	share  int64
 	tokens atomic.Int64
 }
 
-// NewRetryBudget returns a budget that allows share, in [0, 1], repetitions for
-// each request.
+// NewRetryBudget returns a budget that allows share, in [0, 1], repetitions
+// for each request.
 func NewRetryBudget(share float64) *RetryBudget {
 	b := &RetryBudget{share: int64(share * token)}
 	b.tokens.Store(firstTokens)

@@ -23,7 +23,7 @@ func newMetrics() *metrics {
 
 // register registers the metrics, with gauges of these nodes.
 func (m *metrics) register(r prometheus.Registerer, nodes []*node) error {
-	all := []prometheus.Collector{m.failures, m.retries}
+	all := append(make([]prometheus.Collector, 0, 2+2*len(nodes)), m.failures, m.retries)
 	for _, n := range nodes {
 		label := prometheus.Labels{"node": n.name}
 		all = append(all,

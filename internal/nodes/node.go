@@ -76,8 +76,8 @@ type node struct {
 // An attempt is a request at a node that can be taken back.
 type attempt struct{ cancel context.CancelCauseFunc }
 
-// attempt returns an attempt and its context, which ends with parent, when its
-// answer was read.
+// attempt returns an attempt and its context, which ends with parent, when
+// its answer was read.
 func (n *node) attempt(parent context.Context) (context.Context, *attempt) {
 	ctx, cancel := context.WithCancelCause(parent)
 	a := &attempt{cancel}
@@ -87,8 +87,8 @@ func (n *node) attempt(parent context.Context) (context.Context, *attempt) {
 	return ctx, a
 }
 
-// end reports whether a, which may be nil, was taken back. If not, it cannot be
-// from now on.
+// end reports whether a, which may be nil, was taken back. If not, it cannot
+// be from now on.
 func (n *node) end(a *attempt) (taken bool) {
 	if a == nil {
 		return false
@@ -100,8 +100,8 @@ func (n *node) end(a *attempt) (taken bool) {
 	return !ok
 }
 
-// takeBack cancels the requests at n that can be sent to another node, as far as
-// the budget goes.
+// takeBack cancels the requests at n that can be sent to another node, as
+// far as the budget goes.
 func (p *Pool) takeBack(n *node) {
 	if p.choose(isIn, []*node{n}) == nil {
 		return
@@ -144,12 +144,12 @@ func (p *Pool) heard(n *node) {
 // watch has n looked after while requests are waiting there.
 func (p *Pool) watch(n *node) {
 	if !n.watched.Load() && n.watched.CompareAndSwap(false, true) {
-		p.after(maxSilence, func() { p.look(n) })
+		p.after(maxSilence, func(ctx context.Context) { p.look(ctx, n) })
 	}
 }
 
 // look finds out whether n hangs, if it has been silent for too long.
-func (p *Pool) look(n *node) {
+func (p *Pool) look(ctx context.Context, n *node) {
 	since := n.since.Load()
 	if since == 0 || n.state.Load() == out { // a node that is out is knocked at anyway
 		n.watched.Store(false)
@@ -161,25 +161,25 @@ func (p *Pool) look(n *node) {
 	wait := maxSilence - time.Duration(p.now()-since)
 	if wait <= 0 {
 		wait = maxSilence
-		answered, err := p.knock(n)
+		answered, err := p.knock(ctx, n)
 		switch {
 		case answered:
 			p.heard(n)
 			if n.state.Load() == trying { // a long search: it was not refused at least
 				p.well(n)
 			}
-		case n.since.Load() == since && p.ctx.Err() == nil:
+		case n.since.Load() == since && ctx.Err() == nil:
 			p.failed(n, kindHung, err)
 			p.takeBack(n)
 		}
 	}
-	p.after(wait, func() { p.look(n) })
+	p.after(wait, func(ctx context.Context) { p.look(ctx, n) })
 }
 
 // knock asks n for a sign of life, without credentials: it answers 401 if it
 // wants some. An error says that n is not well.
-func (p *Pool) knock(n *node) (answered bool, err error) {
-	ctx, cancel := context.WithTimeout(p.ctx, knockTimeout)
+func (p *Pool) knock(ctx context.Context, n *node) (answered bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, knockTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodHead, "/", http.NoBody)
 	if err != nil {
@@ -191,15 +191,15 @@ func (p *Pool) knock(n *node) (answered bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	res.Body.Close()
+	_ = res.Body.Close() // it is empty
 	if sick(res.StatusCode) {
 		return true, fmt.Errorf("status %d", res.StatusCode)
 	}
 	return true, nil
 }
 
-// sick reports whether a status says that a node cannot do its work. 429 says
-// that it has too much of it.
+// sick reports whether a status says that a node cannot do its work. 429
+// says that it has too much of it.
 func sick(status int) bool {
 	return status == http.StatusBadGateway || status == http.StatusServiceUnavailable || status == http.StatusGatewayTimeout
 }
@@ -226,8 +226,8 @@ func (p *Pool) well(n *node) {
 	n.state.Store(in)
 }
 
-// failed notes a failure of n. Requests that were on their way to a node that is
-// out do not keep it out longer.
+// failed notes a failure of n. Requests that were on their way to a node
+// that is out do not keep it out longer.
 func (p *Pool) failed(n *node, kind string, err error) {
 	p.metrics.failures.WithLabelValues(n.name, kind).Inc()
 	n.mu.Lock()
@@ -257,25 +257,25 @@ func (p *Pool) putOut(n *node) {
 	n.outs++
 	outs := n.outs
 	// Up to a tenth later, so that several processes do not knock at once.
-	p.after(rest+rand.N(rest/10), func() { p.visit(n, outs) }) //nolint:gosec // jitter, no secret
+	p.after(rest+rand.N(rest/10), func(ctx context.Context) { p.visit(ctx, n, outs) }) //nolint:gosec // jitter, no secret
 }
 
 // visit knocks at n and puts it on trial if it answers, unless it was back
 // since.
-func (p *Pool) visit(n *node, outs int) {
+func (p *Pool) visit(ctx context.Context, n *node, outs int) {
 	if n.state.Load() != out {
 		return
 	}
-	answered, err := p.knock(n)
+	answered, err := p.knock(ctx, n)
 	if answered {
 		p.heard(n)
-	} else if p.ctx.Err() == nil {
+	} else if ctx.Err() == nil {
 		p.takeBack(n)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch {
-	case n.outs != outs || n.state.Load() != out || p.ctx.Err() != nil:
+	case n.outs != outs || n.state.Load() != out || ctx.Err() != nil:
 	case err != nil:
 		p.putOut(n)
 	default:
@@ -283,8 +283,9 @@ func (p *Pool) visit(n *node, outs int) {
 	}
 }
 
-// after calls f after a while, unless the pool is closed then.
-func (p *Pool) after(d time.Duration, f func()) {
+// after calls f after a while, unless the pool is closed then. The context
+// ends with the pool.
+func (p *Pool) after(d time.Duration, f func(ctx context.Context)) {
 	time.AfterFunc(d, func() {
 		p.mu.Lock()
 		if p.closed {
@@ -294,6 +295,6 @@ func (p *Pool) after(d time.Duration, f func()) {
 		p.running.Add(1)
 		p.mu.Unlock()
 		defer p.running.Done()
-		f()
+		f(p.ctx)
 	})
 }

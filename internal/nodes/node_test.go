@@ -14,10 +14,13 @@ import (
 	"time"
 )
 
+// A behavior returns the status of an answer, or why there is none.
+type behavior func(*http.Request) (int, error)
+
 // A cluster stands for the nodes: behavior by host name.
 type cluster struct {
 	mu    sync.Mutex
-	nodes map[string]func(*http.Request) (*http.Response, error)
+	nodes map[string]behavior
 	asked map[string]int // without knocks
 }
 
@@ -28,10 +31,14 @@ func (c *cluster) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	node := c.nodes[req.URL.Host]
 	c.mu.Unlock()
-	return node(req)
+	status, err := node(req)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader(req.URL.Host))}, nil
 }
 
-func (c *cluster) set(host string, node func(*http.Request) (*http.Response, error)) {
+func (c *cluster) set(host string, node behavior) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.nodes[host] = node
@@ -47,51 +54,45 @@ func (c *cluster) count(host string) int {
 }
 
 // Behaviors of nodes.
-func status(code int) func(*http.Request) (*http.Response, error) {
-	return func(req *http.Request) (*http.Response, error) {
-		return &http.Response{StatusCode: code, Body: io.NopCloser(strings.NewReader(req.URL.Host))}, nil
-	}
+func well(*http.Request) (int, error) { return http.StatusOK, nil }
+
+func refuses(*http.Request) (int, error) {
+	return 0, &dialError{kindConnect, errors.New("connection refused")}
 }
 
-func refuses(*http.Request) (*http.Response, error) {
-	return nil, &dialError{kindConnect, errors.New("connection refused")}
-}
-
-func hangs(req *http.Request) (*http.Response, error) {
+func hangs(req *http.Request) (int, error) {
 	<-req.Context().Done()
-	return nil, context.Cause(req.Context())
+	return 0, context.Cause(req.Context())
 }
 
 // slow answers after d, but knocks at once.
-func slow(d time.Duration) func(*http.Request) (*http.Response, error) {
-	return func(req *http.Request) (*http.Response, error) {
+func slow(d time.Duration) behavior {
+	return func(req *http.Request) (int, error) {
 		if req.Method != http.MethodHead {
 			select {
 			case <-time.After(d):
 			case <-req.Context().Done():
-				return nil, context.Cause(req.Context())
+				return 0, context.Cause(req.Context())
 			}
 		}
-		return status(http.StatusOK)(req)
+		return http.StatusOK, nil
 	}
 }
 
-// onCluster runs test, in a bubble where time is fake, with a pool of the nodes
-// a and b, which are well.
-func onCluster(t *testing.T, test func(t *testing.T, c *cluster, p *Pool)) {
+// startCluster returns the nodes a and b, which are well, and their pool. It is
+// called in a bubble where time is fake.
+func startCluster(t *testing.T) (*cluster, *Pool) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		c := &cluster{nodes: map[string]func(*http.Request) (*http.Response, error){}, asked: map[string]int{}}
-		c.set("a", status(http.StatusOK))
-		c.set("b", status(http.StatusOK))
-		p, err := New(Options{URLs: []string{"http://a", "http://b"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		p.transport = c
-		test(t, c, p)
-		p.Close()
-	})
+	c := &cluster{nodes: map[string]behavior{}, asked: map[string]int{}}
+	c.set("a", well)
+	c.set("b", well)
+	p, err := New(Options{URLs: []string{"http://a", "http://b"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.transport = c
+	t.Cleanup(p.Close)
+	return c, p
 }
 
 // load sends one request after the other, each 10 ms after the last answer, for
@@ -104,9 +105,10 @@ func load(t *testing.T, p *Pool, d time.Duration) {
 }
 
 func TestUnreachableNodeIsOutTwiceAsLongEachTime(t *testing.T) {
-	onCluster(t, func(t *testing.T, c *cluster, p *Pool) {
+	synctest.Test(t, func(t *testing.T) {
+		c, p := startCluster(t)
 		knocks := make(chan time.Time, 100)
-		c.set("a", func(req *http.Request) (*http.Response, error) {
+		c.set("a", func(req *http.Request) (int, error) {
 			knocks <- time.Now()
 			return refuses(req)
 		})
@@ -123,7 +125,7 @@ func TestUnreachableNodeIsOutTwiceAsLongEachTime(t *testing.T) {
 				t.Fatal("the node was asked while it was out")
 			}
 		}
-		c.set("a", status(http.StatusOK))
+		c.set("a", well)
 		load(t, p, 40*time.Second)
 		if c.count("a"); p.nodes[0].state.Load() != in || p.nodes[0].rest.Load() != 0 {
 			t.Error("the node is still out after an answer")
@@ -134,7 +136,8 @@ func TestUnreachableNodeIsOutTwiceAsLongEachTime(t *testing.T) {
 // Where all nodes are out one of them is asked all the same, so that a cluster
 // that is back is noticed at once.
 func TestOneNodeIsAskedWhereAllAreOut(t *testing.T) {
-	onCluster(t, func(t *testing.T, c *cluster, p *Pool) {
+	synctest.Test(t, func(t *testing.T) {
+		c, p := startCluster(t)
 		c.set("a", refuses)
 		c.set("b", refuses)
 		do(p, write(t.Context(), ""))
@@ -151,8 +154,8 @@ func TestOneNodeIsAskedWhereAllAreOut(t *testing.T) {
 		if n := c.count("a") + c.count("b"); n != 1 {
 			t.Errorf("%d nodes were asked, want 1", n)
 		}
-		c.set("a", status(http.StatusOK))
-		c.set("b", status(http.StatusOK))
+		c.set("a", well)
+		c.set("b", well)
 		if _, err := do(p, write(t.Context(), "")); err != nil {
 			t.Errorf("a cluster that is back is not noticed: %v", err)
 		}
@@ -162,7 +165,8 @@ func TestOneNodeIsAskedWhereAllAreOut(t *testing.T) {
 // Searches that hang are answered by the other node after three seconds; then
 // nobody is sent to the one that hangs, and a write is not sent twice.
 func TestHungNodeGetsNoRequests(t *testing.T) {
-	onCluster(t, func(t *testing.T, c *cluster, p *Pool) {
+	synctest.Test(t, func(t *testing.T) {
+		c, p := startCluster(t)
 		c.set("a", hangs)
 		ctx, cancel := context.WithCancel(t.Context())
 		var waiting sync.WaitGroup
@@ -199,7 +203,7 @@ func TestHungNodeGetsNoRequests(t *testing.T) {
 		}
 		cancel()
 		waiting.Wait()
-		c.set("a", status(http.StatusOK))
+		c.set("a", well)
 		load(t, p, maxRest*11/10+time.Second)
 		if c.count("a") == 0 {
 			t.Error("the node gets no requests after it is back")
@@ -209,7 +213,8 @@ func TestHungNodeGetsNoRequests(t *testing.T) {
 
 // Clients that give up soon, one after the other, do not hide that a node hangs.
 func TestHungNodeIsNoticedWhereClientsGiveUp(t *testing.T) {
-	onCluster(t, func(t *testing.T, c *cluster, p *Pool) {
+	synctest.Test(t, func(t *testing.T) {
+		c, p := startCluster(t)
 		c.set("a", hangs)
 		for range 60 {
 			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
@@ -224,7 +229,8 @@ func TestHungNodeIsNoticedWhereClientsGiveUp(t *testing.T) {
 }
 
 func TestHungSearchesAreRepeatedWithinTheBudget(t *testing.T) {
-	onCluster(t, func(t *testing.T, c *cluster, p *Pool) {
+	synctest.Test(t, func(t *testing.T) {
+		c, p := startCluster(t)
 		p.budget = NewRetryBudget(0)
 		c.set("a", hangs)
 		p.nodes[1].state.Store(out)
@@ -244,7 +250,8 @@ func TestHungSearchesAreRepeatedWithinTheBudget(t *testing.T) {
 
 // A long search is no sign that its node hangs.
 func TestNodeWithALongSearchStaysIn(t *testing.T) {
-	onCluster(t, func(t *testing.T, c *cluster, p *Pool) {
+	synctest.Test(t, func(t *testing.T) {
+		c, p := startCluster(t)
 		var logged bytes.Buffer
 		p.log = slog.New(slog.NewTextHandler(&logged, nil))
 		c.set("a", slow(time.Minute))
@@ -263,12 +270,13 @@ func TestNodeWithALongSearchStaysIn(t *testing.T) {
 func TestNodeThatAnswers503ToAllIsOut(t *testing.T) {
 	for _, code := range []int{http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout} {
 		t.Run(http.StatusText(code), func(t *testing.T) {
-			onCluster(t, func(t *testing.T, c *cluster, p *Pool) {
-				c.set("a", func(req *http.Request) (*http.Response, error) {
+			synctest.Test(t, func(t *testing.T) {
+				c, p := startCluster(t)
+				c.set("a", func(req *http.Request) (int, error) {
 					if req.Method == http.MethodHead { // the process lives
-						return status(http.StatusOK)(req)
+						return http.StatusOK, nil
 					}
-					return status(code)(req)
+					return code, nil
 				})
 				load(t, p, 2*time.Second)
 				c.count("a")
@@ -277,7 +285,7 @@ func TestNodeThatAnswers503ToAllIsOut(t *testing.T) {
 				if n := c.count("a"); n < 4 || n > 6 {
 					t.Errorf("the node got %d requests of 5,800", n)
 				}
-				c.set("a", status(http.StatusOK))
+				c.set("a", well)
 				load(t, p, maxRest*11/10+time.Second)
 				if p.nodes[0].state.Load() != in {
 					t.Error("the node is not back")
@@ -296,14 +304,15 @@ func TestNodeThatAnswersOthersStaysIn(t *testing.T) {
 		"refused":          {400, 401, 403, 404, 500},
 	} {
 		t.Run(name, func(t *testing.T) {
-			onCluster(t, func(t *testing.T, c *cluster, p *Pool) {
+			synctest.Test(t, func(t *testing.T) {
+				c, p := startCluster(t)
 				var logged bytes.Buffer
 				p.log = slog.New(slog.NewTextHandler(&logged, nil))
 				for _, host := range []string{"a", "b"} {
 					next := 0
-					c.set(host, func(req *http.Request) (*http.Response, error) {
+					c.set(host, func(*http.Request) (int, error) {
 						next++
-						return status(codes[next%len(codes)])(req)
+						return codes[next%len(codes)], nil
 					})
 				}
 				load(t, p, 10*time.Second)
@@ -318,7 +327,8 @@ func TestNodeThatAnswersOthersStaysIn(t *testing.T) {
 // Of the requests that come when a node answers again, one is sent there, until
 // that one has its answer.
 func TestNodeOnTrialGetsOneRequest(t *testing.T) {
-	onCluster(t, func(t *testing.T, c *cluster, p *Pool) {
+	synctest.Test(t, func(t *testing.T) {
+		c, p := startCluster(t)
 		c.set("a", refuses)
 		load(t, p, 500*time.Millisecond)
 		c.set("a", slow(500*time.Millisecond))
@@ -341,7 +351,8 @@ func TestNodeOnTrialGetsOneRequest(t *testing.T) {
 
 // A client that leaves during the trial leaves the trial to the next one.
 func TestTrialGoesOnWhenItsClientLeaves(t *testing.T) {
-	onCluster(t, func(t *testing.T, c *cluster, p *Pool) {
+	synctest.Test(t, func(t *testing.T) {
+		c, p := startCluster(t)
 		c.set("a", refuses)
 		load(t, p, 500*time.Millisecond)
 		c.set("a", hangs)
@@ -349,7 +360,7 @@ func TestTrialGoesOnWhenItsClientLeaves(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		do(p, write(ctx, ""))
-		c.set("a", status(http.StatusOK))
+		c.set("a", well)
 		if got, err := do(p, write(t.Context(), "")); got != "a" || err != nil || p.nodes[0].state.Load() != in {
 			t.Errorf("got %q, %v, state %d", got, err, p.nodes[0].state.Load())
 		}
@@ -357,7 +368,8 @@ func TestTrialGoesOnWhenItsClientLeaves(t *testing.T) {
 }
 
 func TestNodeWithFewerRequestsUnderWayIsAsked(t *testing.T) {
-	onCluster(t, func(t *testing.T, c *cluster, p *Pool) {
+	synctest.Test(t, func(t *testing.T) {
+		c, p := startCluster(t)
 		c.set("a", slow(500*time.Millisecond))
 		var waiting sync.WaitGroup
 		for c.count("a") == 0 {
@@ -376,12 +388,13 @@ func TestNodeWithFewerRequestsUnderWayIsAsked(t *testing.T) {
 }
 
 func TestLogTellsWhenANodeIsOutAndBack(t *testing.T) {
-	onCluster(t, func(t *testing.T, c *cluster, p *Pool) {
+	synctest.Test(t, func(t *testing.T) {
+		c, p := startCluster(t)
 		var logged bytes.Buffer
 		p.log = slog.New(slog.NewTextHandler(&logged, nil))
 		c.set("a", refuses)
 		load(t, p, 10*time.Second)
-		c.set("a", status(http.StatusOK))
+		c.set("a", well)
 		load(t, p, 10*time.Second)
 		got := logged.String()
 		for _, want := range []string{

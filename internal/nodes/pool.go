@@ -40,14 +40,14 @@ type Options struct {
 	Registerer prometheus.Registerer
 }
 
-// A Pool sends requests to the nodes of a cluster. Of two nodes drawn at random
-// the one with fewer unanswered requests is asked. A node that cannot be
-// connected to, hangs, or fails for a while is out: it gets no requests until it
-// answers again. Where all are out they are asked all the same.
+// A Pool sends requests to the nodes of a cluster. Of two nodes drawn at
+// random the one with fewer unanswered requests is asked. A node that cannot
+// be connected to, hangs, or fails for a while is out: it gets no requests
+// until it answers again. Where all are out they are asked all the same.
 //
 // It implements [http.RoundTripper], except that requests belong to it: it
-// replaces their URL, of which path and query count, and may wrap their body.
-// Its methods may be called concurrently.
+// replaces their URL, of which path and query count, and may wrap their
+// body. Its methods may be called concurrently.
 type Pool struct {
 	nodes     []*node
 	transport http.RoundTripper // an *http.Transport, replaced by tests
@@ -122,8 +122,8 @@ func (p *Pool) CloseIdleConnections() {
 	}
 }
 
-// Close ends what runs for the pool itself and waits for its end. Requests can
-// still be sent, but nodes that are out stay so until they answer one.
+// Close ends what runs for the pool itself and waits for its end. Requests
+// can still be sent, but nodes that are out stay so until they answer one.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.closed = true
@@ -137,13 +137,13 @@ type safeKey struct{}
 
 // Safe marks the requests with this context as harmless to send twice: they
 // read, and leave nothing behind. One that was sent and not answered is sent
-// once more, to another node, where the budget allows it and its body can be had
-// again: it has none, or a GetBody.
+// once more, to another node, where the budget allows it and its body can be
+// had again: it has none, or a GetBody.
 func Safe(ctx context.Context) context.Context { return context.WithValue(ctx, safeKey{}, true) }
 
-// RoundTrip sends req to a node. Where no connection comes about it goes on to
-// the next one. A request of which a byte may have been sent is not sent again,
-// unless it is marked as [Safe].
+// RoundTrip sends req to a node. Where no connection comes about it goes on
+// to the next one. A request of which a byte may have been sent is not sent
+// again, unless it is marked as [Safe].
 func (p *Pool) RoundTrip(req *http.Request) (*http.Response, error) {
 	p.budget.Note()
 	asked, safe := req.URL, false
@@ -166,21 +166,28 @@ func (p *Pool) RoundTrip(req *http.Request) (*http.Response, error) {
 		if n = p.choose(isIn, tried); n == nil {
 			return nil, err
 		}
-		var unsent *dialError
-		reason := "unsent"
-		if !errors.As(err, &unsent) {
-			// What was taken back from a hung node has its place in the budget.
-			hung := errors.Is(err, errHung)
-			if !hung && (!safe || !p.budget.Allow()) {
-				return nil, err
-			}
-			safe, reason = false, "unanswered"
-			if hung {
-				reason = "hung"
-			}
+		reason := p.again(err, safe)
+		if reason == "" {
+			return nil, err
 		}
+		safe = safe && reason == "unsent"
 		p.metrics.retries.WithLabelValues(reason).Inc()
 	}
+}
+
+// again returns why a request that failed is sent to another node, "" where
+// it is not.
+func (p *Pool) again(err error, safe bool) (reason string) {
+	_, unsent := errors.AsType[*dialError](err)
+	switch {
+	case unsent:
+		return "unsent"
+	case errors.Is(err, errHung): // it was taken back, within the budget
+		return "hung"
+	case safe && p.budget.Allow():
+		return "unanswered"
+	}
+	return ""
 }
 
 // first returns the node that is asked first.
@@ -207,8 +214,8 @@ func (p *Pool) first() *node {
 
 func isIn(n *node) bool { return n.state.Load() == in }
 
-// choose draws two nodes that may be asked and were not tried, and returns the
-// one with fewer unanswered requests, nil where there is none.
+// choose draws two nodes that may be asked and were not tried, and returns
+// the one with fewer unanswered requests, nil where there is none.
 func (p *Pool) choose(may func(*node) bool, tried []*node) *node {
 	var drawn [2]*node
 	seen := 0
@@ -233,8 +240,8 @@ func (p *Pool) choose(may func(*node) bool, tried []*node) *node {
 	return drawn[0]
 }
 
-// send sends req to n and notes what came of it. If safe, it may be taken back
-// and fail with errHung.
+// send sends req to n and notes what came of it. If safe, it may be taken
+// back and fail with errHung.
 func (p *Pool) send(n *node, asked *url.URL, req *http.Request, safe bool) (*http.Response, error) {
 	if req.GetBody != nil {
 		body, err := req.GetBody()
@@ -257,7 +264,7 @@ func (p *Pool) send(n *node, asked *url.URL, req *http.Request, safe bool) (*htt
 	n.waiting.Add(-1)
 	if n.end(a) {
 		if err == nil {
-			res.Body.Close()
+			_ = res.Body.Close() // too late
 		}
 		return nil, errHung
 	}

@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// Limits of the connections to the nodes. A node has as long for its answer as
-// the client is willing to wait: the client's disconnect ends the request.
+// Limits of the connections to the nodes. A node has as long for its answer
+// as the client is willing to wait: the client's disconnect ends the
+// request.
 const (
 	// dialTimeout is enough for one SYN to be lost on the way and sent again,
 	// handshakeTimeout for TLS with a node under load.
@@ -27,10 +28,10 @@ const (
 )
 
 // Heads of requests in bytes. To one that is too large for it Elasticsearch
-// answers 400 and then ignores the connection, though it keeps it open; another
-// request on it would hang (seen with OpenSearch 2 and Elasticsearch 8). By
-// default the first line may have 4 KiB in both, the headers 8 KiB in OpenSearch
-// and 16 KiB in Elasticsearch.
+// answers 400 and then ignores the connection, though it keeps it open;
+// another request on it would hang (seen with OpenSearch 2 and Elasticsearch
+// 8). By default the first line may have 4 KiB in both, the headers 8 KiB in
+// OpenSearch and 16 KiB in Elasticsearch.
 const (
 	// maxLine and maxHeaders are half of these limits: requests with more get a
 	// connection of which they are the last.
@@ -55,14 +56,14 @@ func (e *dialError) Unwrap() error { return e.err }
 
 // kindOf returns the kind of a failure to get an answer.
 func kindOf(err error) string {
-	var unsent *dialError
-	if errors.As(err, &unsent) {
+	if unsent, ok := errors.AsType[*dialError](err); ok {
 		return unsent.kind
 	}
 	return kindBroken
 }
 
-// newTransport returns what sends requests to nodes with these settings of TLS.
+// newTransport returns what sends requests to nodes with these settings of
+// TLS.
 func newTransport(config *tls.Config) *http.Transport {
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
 	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -104,14 +105,14 @@ func handshake(ctx context.Context, conn net.Conn, addr string, config *tls.Conf
 	defer cancel()
 	secure := tls.Client(conn, config)
 	if err := secure.HandshakeContext(ctx); err != nil {
-		conn.Close()
+		_ = conn.Close() // the handshake failed, which is told
 		return nil, &dialError{kindTLS, err}
 	}
 	return secure, nil
 }
 
-// roundTrip sends req, and sees to it that a connection that the node may ignore
-// is not used again.
+// roundTrip sends req, and sees to it that a connection that the node may
+// ignore is not used again.
 func roundTrip(transport http.RoundTripper, req *http.Request) (*http.Response, error) {
 	line, headers := headSize(req)
 	if line > maxLine || headers > maxHeaders {
@@ -152,18 +153,18 @@ type lastBody struct {
 	conn net.Conn
 }
 
-// Read reads. A request that gets the connection between the end of the body and
-// its close fails, and does not hang.
+// Read reads. A request that gets the connection between the end of the body
+// and its close fails, and does not hang.
 func (b *lastBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil {
-		b.conn.Close()
+		_ = b.conn.Close() // nothing more is to come
 	}
 	return n, err
 }
 
 // Close closes the connection, too.
 func (b *lastBody) Close() error {
-	b.conn.Close()
+	_ = b.conn.Close() // Read may have done so
 	return b.ReadCloser.Close()
 }
