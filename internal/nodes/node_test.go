@@ -332,6 +332,7 @@ func TestNodeOnTrialGetsOneRequest(t *testing.T) {
 		c.set("a", refuses)
 		load(t, p, 500*time.Millisecond)
 		c.set("a", slow(500*time.Millisecond))
+		c.set("b", slow(500*time.Millisecond))
 		time.Sleep(2 * time.Second) // the knock
 		c.count("a")
 		var waiting sync.WaitGroup

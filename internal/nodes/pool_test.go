@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -315,9 +316,10 @@ func TestClientThatLeavesSaysNothingOfTheNode(t *testing.T) {
 	}
 }
 
-// startPicky returns a node that, like Elasticsearch, answers 400 to heads of
-// more than limit bytes and then ignores the connection without closing it.
-func startPicky(t *testing.T, limit int) (url string) {
+// startPicky returns a node that answers status to heads of more than limit
+// bytes and then, like Elasticsearch after its 400, ignores the connection
+// without closing it.
+func startPicky(t *testing.T, limit, status int) (url string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -331,13 +333,13 @@ func startPicky(t *testing.T, limit int) (url string) {
 				return
 			}
 			t.Cleanup(func() { conn.Close() })
-			go serveHeads(conn, limit)
+			go serveHeads(conn, limit, status)
 		}
 	}()
 	return "http://" + l.Addr().String()
 }
 
-func serveHeads(conn net.Conn, limit int) {
+func serveHeads(conn net.Conn, limit, status int) {
 	head, r := 0, bufio.NewReader(conn)
 	for {
 		line, err := r.ReadString('\n')
@@ -348,7 +350,7 @@ func serveHeads(conn net.Conn, limit int) {
 			continue
 		}
 		if head > limit {
-			io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\nContent-Length: 2\r\n\r\n{}")
+			fmt.Fprintf(conn, "HTTP/1.1 %d No\r\nContent-Length: 2\r\n\r\n{}", status)
 			io.Copy(io.Discard, conn)
 			return
 		}
@@ -359,13 +361,13 @@ func serveHeads(conn net.Conn, limit int) {
 
 // The connection on which a node refused a head is not used again.
 func TestConnectionThatTheNodeIgnoresIsNotReused(t *testing.T) {
-	for name, tt := range map[string]struct{ limit, header, query int }{
-		"headers larger than OpenSearch takes": {8 << 10, 9 << 10, 0},
-		"line longer than the engines take":    {4 << 10, 0, 5 << 10},
-		"more than a cluster with low limits":  {2 << 10, 3 << 10, 0},
+	for name, tt := range map[string]struct{ limit, status, header, query int }{
+		"headers larger than OpenSearch takes": {8 << 10, http.StatusBadRequest, 9 << 10, 0},
+		"line longer than the engines take":    {4 << 10, http.StatusRequestURITooLong, 0, 5 << 10},
+		"more than a cluster with low limits":  {2 << 10, http.StatusRequestHeaderFieldsTooLarge, 3 << 10, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := testPool(t, startPicky(t, tt.limit))
+			p := testPool(t, startPicky(t, tt.limit, tt.status))
 			for i := range 20 {
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 				req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://ignored/", http.NoBody)
@@ -374,7 +376,7 @@ func TestConnectionThatTheNodeIgnoresIsNotReused(t *testing.T) {
 				}
 				want := http.StatusOK
 				if i%2 == 0 {
-					want = http.StatusBadRequest
+					want = tt.status
 					req.Header.Set("X-Large", strings.Repeat("x", tt.header))
 					req.URL.RawQuery = strings.Repeat("q", tt.query)
 				}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/akin-search/akin/configs"
+)
+
+// Requests of clients and calls of akin's own pass over a node that is dead, and
+// the cluster is told of the client where that is configured.
+func TestNodesAndForwardedHeadersAreWired(t *testing.T) {
+	var forwardedFor string
+	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		forwardedFor = r.Header.Get("X-Forwarded-For")
+		w.WriteHeader(http.StatusOK)
+	}))
+	defer node.Close()
+	dead := httptest.NewServer(nil)
+	dead.Close()
+	for name, on := range map[string]bool{"on": true, "off": false} {
+		t.Run(name, func(t *testing.T) {
+			cfg := configs.Default()
+			cfg.Cluster.URLs = []string{dead.URL, node.URL}
+			cfg.Listen.ForwardedHeaders = on
+			a, err := newApp(t.Context(), cfg, nil, slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer a.close()
+			for range 8 {
+				if err := a.client.Ping(t.Context()); err != nil {
+					t.Errorf("a call of akin's own: %v", err)
+				}
+			}
+			server := httptest.NewServer(a.server.Handler())
+			defer server.Close()
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"/i/_doc", http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			res, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			res.Body.Close()
+			want := ""
+			if on {
+				want = "127.0.0.1"
+			}
+			if res.StatusCode != http.StatusOK || forwardedFor != want {
+				t.Errorf("status %d, X-Forwarded-For %q, want %q", res.StatusCode, forwardedFor, want)
+			}
+		})
+	}
+}
