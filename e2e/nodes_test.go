@@ -31,15 +31,15 @@ func startSearching(t *testing.T, c cluster, clients int) *searching {
 	for range clients {
 		s.clients.Go(func() {
 			for ctx.Err() == nil {
-				s.search(c)
+				s.search(ctx, c)
 			}
 		})
 	}
 	return s
 }
 
-func (s *searching) search(c cluster) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+func (s *searching) search(ctx context.Context, c cluster) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	start := time.Now()
 	status, answer, err := c.call(ctx, http.MethodPost, relatedPath, relatedSearch("car"))
