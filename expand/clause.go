@@ -81,9 +81,12 @@ type target struct {
 	// boost is the field's own factor, as in "title^3".
 	boost    float64
 	analysis *Analysis
-	rows     Rows
-	reason   Reason
-	stats    Statistics
+	// rows are nil on the later pages of a point in time, which need none.
+	rows Rows
+	// matrix names the version of the rows, for explanations.
+	matrix string
+	reason Reason
+	stats  Statistics
 	// docFreqs are the live document frequencies of the selection's terms.
 	docFreqs []int64
 	sel      selection

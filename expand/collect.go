@@ -199,6 +199,7 @@ func (j *job) closed(t *target, pinned Pinned) Reason {
 	if t.rows = pinned.For(j.indices.Expression, t.field); t.rows == nil {
 		return ReasonNoMatrix
 	}
+	t.matrix = t.rows.Version()
 	return ""
 }
 

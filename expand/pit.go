@@ -152,7 +152,8 @@ func (j *job) pitKey() pitKey {
 }
 
 // firstPage returns what was collected for the search, or that it is left alone
-// where that failed. It holds on to nothing of the request.
+// where that failed. It holds on to nothing of the request, and not to the rows:
+// a matrix in memory would stay there for as long as the page is remembered.
 func (j *job) firstPage(err error) *firstPage {
 	p := &firstPage{alone: err != nil, clauseLimit: int(j.limits.clauses.Load())}
 	if p.alone {
@@ -167,7 +168,7 @@ func (j *job) firstPage(err error) *firstPage {
 		for i := range c.targets {
 			t := &c.targets[i]
 			kept := target{
-				field: strings.Clone(t.field), boost: t.boost, rows: t.rows, reason: t.reason,
+				field: strings.Clone(t.field), boost: t.boost, matrix: t.matrix, reason: t.reason,
 				analysis: t.analysis.clone(), stats: t.stats, exact: t.exact,
 			}
 			kept.sel.copy(&t.sel)

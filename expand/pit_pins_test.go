@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"weak"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -479,5 +480,45 @@ func TestPagesThatAreOnlyLookedAtDecideNothing(t *testing.T) {
 	w.change(t)
 	if r := expandPage(t, e, pitPage(0, query, "")); !r.Rewritten || string(r.Body) == string(looked.Body) {
 		t.Errorf("reason %q: the page that is sent is to be expanded by what holds now:\n%s", r.Reason, r.Body)
+	}
+}
+
+// laterWeights are weights that can be exchanged for others.
+type laterWeights struct{ *fakeWeights }
+
+// TestAPointInTimeHoldsNoMatrix: a whole matrix in memory would stay there for
+// as long as the pages of a point in time are remembered, however often the
+// matrix is replaced.
+func TestAPointInTimeHoldsNoMatrix(t *testing.T) {
+	for name, query := range map[string]string{
+		"saturated":        `{"match":{"body":"car rental"}}`,
+		"several fields":   `{"multi_match":{"query":"car rental","fields":["body","title","unbound"]}}`,
+		"no neighbors":     `{"match":{"body":"zebra"}}`,
+		"hard":             `{"match":{"body":"car"}}`,
+		"hard, not to use": `{"match":{"bare":"car"}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			weights := &laterWeights{rentalWeights()}
+			o := DefaultOptions()
+			if strings.HasPrefix(name, "hard") {
+				o.Mode = ModeHard
+			}
+			e := New(w, w, o).WithExact(weights, weights)
+			held, heldWeights := weak.Make(w.matrix.Load()), weak.Make(weights.fakeWeights)
+			first := expandPage(t, e, pitPage(0, query, ""))
+			w.change(t)
+			weights.fakeWeights = rentalWeights()
+			for range 3 { // what pools of memory hold goes after two
+				runtime.GC()
+			}
+			if held.Value() != nil || heldWeights.Value() != nil {
+				t.Errorf("what the first page was expanded with is held: matrix %t, weights %t", held.Value() != nil, heldWeights.Value() != nil)
+			}
+			if next := expandPage(t, e, pitPage(0, query, "")); next.Clauses[0].Matrix != first.Clauses[0].Matrix {
+				t.Errorf("the later page tells of matrix %q, the first of %q", next.Clauses[0].Matrix, first.Clauses[0].Matrix)
+			}
+			runtime.KeepAlive(w)
+		})
 	}
 }

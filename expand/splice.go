@@ -332,10 +332,7 @@ func (j *job) explain(w *writer) []Clause {
 }
 
 func (w *writer) explain(c *clause, t *target) Clause {
-	e := Clause{Path: c.path, Field: t.field}
-	if t.rows != nil {
-		e.Matrix = t.rows.Version()
-	}
+	e := Clause{Path: c.path, Field: t.field, Matrix: t.matrix}
 	if t.analysis != nil {
 		e.Terms = t.analysis.Terms
 	}

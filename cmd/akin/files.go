@@ -152,8 +152,12 @@ func sameFile(a, b string) bool {
 	return errA == nil && errB == nil && absA == absB
 }
 
+// errNotRegular says that what is to be followed does not stay: to open a named
+// pipe waits for somebody to write, and what is read from it comes once.
+var errNotRegular = errors.New("not a regular file: a matrix is followed in a file, not in a folder, pipe, socket or device")
+
 // followFile returns a loader that reads the matrix file again whenever its
-// time or size has changed.
+// time or size has changed. What is not a regular file is never opened.
 func followFile(path string) rowstore.Loader {
 	var seen time.Time
 	var size int64
@@ -163,6 +167,10 @@ func followFile(path string) rowstore.Loader {
 		if err != nil {
 			seen = time.Time{}
 			return nil, false, err
+		}
+		if !info.Mode().IsRegular() {
+			seen = time.Time{}
+			return nil, false, fmt.Errorf("%s: %w", path, errNotRegular)
 		}
 		if info.ModTime().Equal(seen) && info.Size() == size {
 			return nil, false, failed

@@ -3,12 +3,20 @@
 package main
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/rowstore"
 )
 
 func TestFilesKeepTheirModeAndNewOnesFollowTheUmask(t *testing.T) {
@@ -37,4 +45,82 @@ func TestFilesKeepTheirModeAndNewOnesFollowTheUmask(t *testing.T) {
 			t.Errorf("%s: %v of %d bytes, want %v", name, info.Mode(), info.Size(), want)
 		}
 	}
+}
+
+func works(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestANamedPipeIsNotFollowedAndBlocksNothing puts what is no regular file in
+// the place of a matrix file: the matrix read before is served on, the trouble
+// is told, and the end of the context ends it all at once.
+func TestANamedPipeIsNotFollowedAndBlocksNothing(t *testing.T) {
+	m, err := simmatrix.New(simmatrix.Meta{Source: "test"}, []simmatrix.TermRow{{Term: "car"}})
+	works(t, err)
+	var file bytes.Buffer
+	works(t, simmatrix.Encode(&file, m))
+	for name, put := range map[string]func(path string) error{
+		"named pipe": func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"folder":     func(path string) error { return os.Mkdir(path, 0o700) },
+		"device":     func(path string) error { return os.Symlink("/dev/zero", path) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "m.akin")
+			works(t, os.WriteFile(path, file.Bytes(), 0o600))
+			follow := followFile(path)
+			if got, changed, err := follow(t.Context()); err != nil || !changed || got.Checksum() != m.Checksum() {
+				t.Fatalf("the file: changed %t, %v", changed, err)
+			}
+			works(t, os.Remove(path))
+			works(t, put(path))
+			for range 2 {
+				if _, changed, err := within(t, func() (*simmatrix.Matrix, bool, error) { return follow(t.Context()) }); changed || !errors.Is(err, errNotRegular) {
+					t.Errorf("changed %t, %v", changed, err)
+				}
+			}
+			works(t, os.Remove(path))
+			works(t, os.WriteFile(path, file.Bytes(), 0o600))
+			if _, changed, err := follow(t.Context()); err != nil || !changed {
+				t.Errorf("a file again: changed %t, %v", changed, err)
+			}
+		})
+	}
+}
+
+// within calls f and fails the test where it does not come back.
+func within[A, B any](t *testing.T, f func() (A, B, error)) (a A, b B, err error) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() { defer close(done); a, b, err = f() }()
+	select {
+	case <-done:
+		return a, b, err
+	case <-time.After(20 * time.Second):
+		t.Fatal("it waits")
+		return a, b, err
+	}
+}
+
+func TestAStoreThatFollowsANamedPipeCloses(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "m.akin")
+	works(t, syscall.Mkfifo(path, 0o600))
+	ctx, stop := context.WithCancel(t.Context())
+	s, _, err := within(t, func() (*rowstore.Store, bool, error) {
+		s, err := rowstore.Open(ctx, rowstore.Options{
+			Bindings:   []rowstore.Binding{{Name: "m", Indices: []string{"*"}, Fields: []string{"*"}}},
+			Files:      map[string]rowstore.Loader{"m": followFile(path)},
+			CacheBytes: 1 << 20,
+		})
+		return s, true, err
+	})
+	works(t, err)
+	if problem := s.State()[0].Problem; !strings.Contains(problem, "not a regular file") {
+		t.Errorf("problem %q", problem)
+	}
+	stop()
+	_, _, err = within(t, func() (bool, bool, error) { return true, true, s.Close() })
+	works(t, err)
 }
