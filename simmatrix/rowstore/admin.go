@@ -40,6 +40,7 @@ type Admin struct {
 	client   redis.UniversalClient
 	codec    simmatrix.RowCodec
 	patience time.Duration // see patience
+	frequent int           // see maxFrequent
 	calls    sync.WaitGroup
 }
 
@@ -50,7 +51,7 @@ func OpenAdmin(r Redis) (*Admin, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Admin{client: client, patience: patience}, nil
+	return &Admin{client: client, patience: patience, frequent: maxFrequent}, nil
 }
 
 // Close ends the connections, and with them what calls have left behind.
@@ -251,31 +252,76 @@ func (a *Admin) resolve(ctx context.Context, name, version string) (string, erro
 	return version, checkName("version", version)
 }
 
+// header returns the version of an ID. Its error wraps [ErrUnknownVersion] where
+// that is not complete, [ErrBadVersion] where the header cannot be read, and
+// [ErrMissingRows] where it has another number of rows than were pushed; then
+// the version is returned all the same.
+func (a *Admin) header(ctx context.Context, name, id string) (Version, error) {
+	var meta *redis.StringCmd
+	var rows rowsState
+	err := a.do(ctx, func(ctx context.Context) error {
+		pipe := a.client.Pipeline()
+		meta, rows = pipe.Get(ctx, metaKey(name, id)), askState(ctx, pipe, name, id)
+		return execute(ctx, pipe)
+	})
+	if err != nil && !refusal(err) {
+		return Version{}, err
+	}
+	if err != nil || rows.mark.Val() != id {
+		return Version{}, ErrUnknownVersion
+	}
+	v, err := parseVersion(id, meta.Val())
+	if err == nil {
+		err = v.checkFields(rows.fields.Val())
+	}
+	return v, err
+}
+
 // Rows returns the rows of terms in a complete version, "" for the active one,
 // and which version it is. The zero Row stands for a term that the matrix does
-// not hold. Errors wrap [ErrNoVersion], [ErrUnknownVersion] or [ErrBadRow].
+// not hold. Errors wrap [ErrNoVersion], [ErrUnknownVersion], [ErrBadVersion],
+// [ErrMissingRows] or [ErrBadRow], which names the terms.
 func (a *Admin) Rows(ctx context.Context, name, version string, terms []string) (string, []simmatrix.Row, error) {
 	version, err := a.resolve(ctx, name, version)
 	if err != nil {
 		return "", nil, err
 	}
-	var values []any
-	fields := append([]string{completeField}, terms...)
-	err = a.do(ctx, func(ctx context.Context) (err error) {
-		values, err = hmget(ctx, a.client, rowsKey(name, version), fields)
-		return err
-	})
-	rows := make([]simmatrix.Row, len(terms))
-	if err == nil {
-		err = parseRows(&a.codec, values, version, rows)
-		if errors.Is(err, ErrGone) {
-			err = ErrUnknownVersion
-		} else if err != nil {
-			err = fmt.Errorf("%w: %w", ErrBadRow, err)
-		}
-	}
+	rows, err := a.rows(ctx, name, version, terms)
 	if err != nil {
 		return "", nil, fmt.Errorf("rows of %s of matrix %s: %w", version, name, err)
 	}
 	return version, rows, nil
+}
+
+func (a *Admin) rows(ctx context.Context, name, version string, terms []string) ([]simmatrix.Row, error) {
+	v, err := a.header(ctx, name, version)
+	if err != nil {
+		return nil, err
+	}
+	var got answer
+	if err := a.do(ctx, func(ctx context.Context) (err error) {
+		got, err = lookUp(ctx, a.client, rowsKey(name, version), terms)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	rows, bad, err := got.rows(&a.codec, &v, terms)
+	switch {
+	case errors.Is(err, ErrGone):
+		return nil, ErrUnknownVersion
+	case len(bad) > 0:
+		return nil, fmt.Errorf("%w: %s: %w", ErrBadRow, someOf(bad), err)
+	case err != nil && !errors.Is(err, ErrMissingRows):
+		return nil, fmt.Errorf("%w: %w", ErrBadRow, err)
+	}
+	return rows, err
+}
+
+// someOf returns the number of terms and the first of them.
+func someOf(terms []string) string {
+	const some = 5
+	if len(terms) > some {
+		return fmt.Sprintf("%d terms, first %.80q", len(terms), terms[:some])
+	}
+	return fmt.Sprintf("%d terms, %.80q", len(terms), terms)
 }

@@ -50,13 +50,14 @@ func (l *local) poll(ctx context.Context, tell func(report)) {
 
 func (l *local) version(m *simmatrix.Matrix) *version {
 	id := m.Checksum()[:checksumDigits]
-	v := &version{name: l.name, id: id, label: l.name + "@" + id, meta: m.Meta(), checksum: m.Checksum()}
+	label := l.name + "@" + id
+	v := &version{Version: Version{ID: id, Meta: m.Meta(), Checksum: m.Checksum()}, name: l.name, label: label, key: label}
 	v.fetch = func(_ context.Context, terms []string) ([]simmatrix.Row, error) {
 		rows := make([]simmatrix.Row, len(terms))
 		for k, term := range terms {
 			rows[k] = m.Row(term)
 		}
-		l.cache.add(v.label, terms, rows)
+		l.cache.add(v.key, terms, rows)
 		return rows, nil
 	}
 	return v

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -19,6 +21,8 @@ type report struct {
 	version *version
 	// drop takes the served version away: there is none.
 	drop bool
+	// spoilt says that the served version is damaged and there is no other.
+	spoilt bool
 	// err is what is wrong, nil where all is well.
 	err error
 }
@@ -37,10 +41,48 @@ func every(ctx context.Context, interval time.Duration, poll func(context.Contex
 	}
 }
 
+// A followed is what a name follows.
+type followed struct {
+	name   string
+	active string // the active ID, as it was seen last
+	// version is the one that is served, nil before the first. It is not the
+	// active one where that is damaged, and is damaged itself where there is no
+	// sound one.
+	version *version
+	// suspects are the terms whose rows were bad when a version was left, by ID:
+	// it is taken up again when they are sound.
+	suspects map[string][]string
+}
+
 // An activeState is what Redis says of one name.
 type activeState struct {
 	active *redis.StringCmd // the active ID
-	mark   *redis.StringCmd // the mark of the version followed so far, nil without one
+	rows   rowsState        // of the version followed so far
+}
+
+// A rowsState is what Redis says of the hash of a version's rows; nil where it
+// was not asked.
+type rowsState struct {
+	mark   *redis.StringCmd
+	fields *redis.IntCmd
+}
+
+func askState(ctx context.Context, pipe redis.Pipeliner, name, id string) rowsState {
+	key := rowsKey(name, id)
+	return rowsState{pipe.HGet(ctx, key, completeField), pipe.HLen(ctx, key)}
+}
+
+// check returns an error that wraps [ErrGone] or [ErrMissingRows] where the
+// rows of v are not all there.
+func (s rowsState) check(name string, v *Version) error {
+	err := error(ErrGone)
+	if s.mark.Err() == nil && s.mark.Val() == v.ID && s.fields.Err() == nil {
+		err = v.checkFields(s.fields.Val())
+	}
+	if err != nil {
+		return about(name+"@"+v.ID, err)
+	}
+	return nil
 }
 
 // poll asks for all active versions in one pipeline and reports what it finds.
@@ -54,13 +96,13 @@ func (r *remote) poll(ctx context.Context, tell func(report)) {
 		return
 	}
 	r.polled = true
-	for i, state := range states {
-		rep, err := r.examine(ctx, i, state)
+	for i, f := range r.names {
+		rep, err := r.examine(ctx, f, states[i])
 		if errors.Is(err, ErrUnavailable) {
 			r.tellUnavailable(err, tell)
 			return
 		}
-		rep.name, rep.err = r.names[i], err
+		rep.name, rep.err = f.name, err
 		tell(rep)
 	}
 }
@@ -69,10 +111,10 @@ func (r *remote) states(ctx context.Context) ([]activeState, error) {
 	states := make([]activeState, len(r.names))
 	err := r.call(ctx, func(ctx context.Context) error {
 		pipe := r.client.Pipeline()
-		for i, name := range r.names {
-			states[i].active = pipe.Get(ctx, activeKey(name))
-			if v := r.current[i]; v != nil {
-				states[i].mark = pipe.HGet(ctx, rowsKey(name, v.id), completeField)
+		for i, f := range r.names {
+			states[i].active = pipe.Get(ctx, activeKey(f.name))
+			if f.version != nil {
+				states[i].rows = askState(ctx, pipe, f.name, f.version.ID)
 			}
 		}
 		return execute(ctx, pipe)
@@ -104,65 +146,160 @@ func (r *remote) tellUnavailable(err error, tell func(report)) {
 	if !first && r.breaker.State() == gobreaker.StateClosed {
 		return
 	}
-	for _, name := range r.names {
-		tell(report{name: name, err: err})
+	for _, f := range r.names {
+		tell(report{name: f.name, err: err})
 	}
 }
 
-// examine returns what is to be done for the i-th name.
-func (r *remote) examine(ctx context.Context, i int, s activeState) (report, error) {
+// examine returns what is to be done for a name. With an error that is not
+// about a call it says what is wrong with the active version.
+func (r *remote) examine(ctx context.Context, f *followed, s activeState) (report, error) {
 	id, err := s.active.Result()
 	if err == nil {
 		err = checkName("version", id)
 	}
-	old := r.current[i]
 	switch {
 	case errors.Is(err, redis.Nil):
-		r.current[i] = nil
+		f.version = nil
 		return report{drop: true}, fmt.Errorf("%w: push and activate one", ErrNoVersion)
 	case err != nil:
 		return report{}, fmt.Errorf("%w: active version: %w", ErrBadVersion, err)
-	case old == nil || old.id != id:
-		v, err := r.load(ctx, r.names[i], id)
-		if err != nil {
-			return report{}, err
+	case f.active != id:
+		f.active = id
+		clear(f.suspects)
+	}
+	if v := f.version; v != nil {
+		if err := s.rows.check(f.name, &v.Version); err != nil {
+			v.spoil(err, nil)
 		}
-		r.current[i] = v
-		return report{version: v}, nil
-	case s.mark == nil || s.mark.Err() != nil || s.mark.Val() != id:
-		return report{}, fmt.Errorf("%w: %s", ErrGone, id)
-	default:
-		// A version does not change, so one bad row is told until another
-		// version is active.
-		if bad := old.bad.Load(); bad != nil {
-			return report{}, *bad
-		}
+		f.suspect(v)
+	}
+	if f.sound() && f.version.ID == id {
 		return report{}, nil
+	}
+	v, err := r.load(ctx, f, id)
+	if err == nil {
+		f.version = v
+		return report{version: v}, nil
+	}
+	if errors.Is(err, ErrUnavailable) || f.sound() {
+		return report{}, err
+	}
+	switch older, otherErr := r.lastGood(ctx, f); {
+	case otherErr != nil:
+		return report{}, otherErr
+	case older != nil:
+		f.version = older
+		return report{version: older}, err
+	}
+	return report{spoilt: true}, err
+}
+
+// sound reports whether a version is served that is not known to be damaged.
+func (f *followed) sound() bool { return f.version != nil && f.version.damage.Load() == nil }
+
+// suspect notes the rows that were bad when v was found damaged, if it was.
+func (f *followed) suspect(v *version) {
+	if d := v.damage.Load(); d != nil && f.suspects[v.ID] == nil {
+		f.suspects[v.ID] = d.terms
 	}
 }
 
-// load reads the header of a version and checks that its rows are there.
-func (r *remote) load(ctx context.Context, name, id string) (*version, error) {
-	var meta, mark *redis.StringCmd
+// maxFallbacks bounds the earlier versions that are tried in place of a damaged
+// one.
+const maxFallbacks = 8
+
+// lastGood returns the version that was active last before the present one and
+// is sound, nil where there is none.
+func (r *remote) lastGood(ctx context.Context, f *followed) (*version, error) {
+	var ids []string
+	err := r.call(ctx, func(ctx context.Context) (err error) {
+		ids, err = r.client.LRange(ctx, historyKey(f.name), 0, maxFallbacks-1).Result()
+		return err
+	})
+	if errors.Is(err, ErrUnavailable) {
+		return nil, err
+	}
+	for _, id := range ids {
+		if id == f.active || checkName("version", id) != nil {
+			continue
+		}
+		if v, err := r.load(ctx, f, id); err == nil || errors.Is(err, ErrUnavailable) {
+			return v, err
+		}
+	}
+	return nil, nil
+}
+
+// load reads the header of a version and checks that its rows are there and
+// that those are sound that were not before. It reads the rows of frequent
+// terms, so that the first searches with the version find them in the cache.
+func (r *remote) load(ctx context.Context, f *followed, id string) (*version, error) {
+	var meta *redis.StringCmd
+	var rows rowsState
 	err := r.call(ctx, func(ctx context.Context) error {
 		pipe := r.client.Pipeline()
-		meta = pipe.Get(ctx, metaKey(name, id))
-		mark = pipe.HGet(ctx, rowsKey(name, id), completeField)
+		meta = pipe.Get(ctx, metaKey(f.name, id))
+		rows = askState(ctx, pipe, f.name, id)
 		return execute(ctx, pipe)
 	})
 	if errors.Is(err, ErrUnavailable) {
 		return nil, err
 	}
-	if meta.Err() != nil || mark.Err() != nil || mark.Val() != id {
-		return nil, fmt.Errorf("%w: %s", ErrGone, id)
+	label := f.name + "@" + id
+	if meta.Err() != nil {
+		return nil, about(label, ErrGone)
 	}
 	parsed, err := parseVersion(id, meta.Val())
+	if err == nil {
+		err = rows.check(f.name, &parsed)
+	}
 	if err != nil {
 		return nil, err
 	}
-	v := &version{name: name, id: id, label: name + "@" + id, meta: parsed.Meta, checksum: parsed.Checksum}
+	r.loads++
+	v := &version{Version: parsed, name: f.name, label: label, key: label + "#" + strconv.Itoa(r.loads)}
 	v.fetch = func(ctx context.Context, terms []string) ([]simmatrix.Row, error) {
 		return r.fetch(ctx, v, terms)
 	}
+	if suspects := f.suspects[id]; len(suspects) > 0 {
+		_, err = r.read(ctx, v, suspects)
+	}
+	if err == nil {
+		err = r.warm(ctx, v)
+	}
+	f.suspect(v)
+	if err != nil {
+		return nil, err
+	}
+	delete(f.suspects, id)
 	return v, nil
+}
+
+const (
+	// warmFor bounds what a version waits for the rows of frequent terms.
+	warmFor = time.Second
+	// warmTerms are read in one round trip, so that each ends in its time.
+	warmTerms = 32
+)
+
+// warm puts the rows of the frequent terms into the cache. Its error says that
+// v is damaged; that Redis is slow is none, since searches can read the rows.
+func (r *remote) warm(ctx context.Context, v *version) error {
+	ctx, cancel := context.WithTimeout(ctx, warmFor)
+	defer cancel()
+	for terms := range slices.Chunk(v.Frequent, warmTerms) {
+		rows, err := r.read(ctx, v, terms)
+		if errors.Is(err, ErrUnavailable) {
+			return nil
+		}
+		if err == nil && slices.ContainsFunc(rows, simmatrix.Row.IsZero) {
+			err = about(v.label, fmt.Errorf("%w: of terms that the header names", ErrMissingRows))
+		}
+		if err != nil {
+			return err
+		}
+		r.cache.add(v.key, terms, rows)
+	}
+	return nil
 }

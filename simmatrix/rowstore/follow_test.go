@@ -247,58 +247,9 @@ func TestEvictedVersionIsNoticedAndNotCachedAsUnknown(t *testing.T) {
 		return strings.HasPrefix(s.State()[0].Problem, ErrGone.Error())
 	})
 	c.Rename(t.Context(), "aside", rowsKey("main", one))
+	waitFor(t, 10*time.Second, "health", func() bool { return s.State()[0].Problem == "" })
 	if rows, err := rowsOf(t, s, term(1)); err != nil || markOf(rows[0]) != "one" {
 		t.Errorf("after it came back: %v, %v", rows, err)
-	}
-	waitFor(t, 10*time.Second, "health", func() bool { return s.State()[0].Problem == "" })
-}
-
-func TestDamagedRowIsAnErrorAndNotCached(t *testing.T) {
-	r := startRedis(t)
-	a, c := r.admin(t), r.client(t)
-	id := publish(t, a, newMatrix(t, "one", 10))
-	s := open(t, Options{Redis: r.at()})
-	good := c.HGet(t.Context(), rowsKey("main", id), term(1)).Val()
-	for range breakerFailures + 1 {
-		c.HSet(t.Context(), rowsKey("main", id), term(1), good[:len(good)-1])
-		_, err := rowsOf(t, s, term(1))
-		if !errors.Is(err, ErrBadRow) || strings.Contains(err.Error(), term(1)) {
-			t.Fatalf("error %v, want a bad row and no term of a query", err)
-		}
-	}
-	if got := s.Stats(); got.BadRows != breakerFailures+1 || got.Breaker != "closed" {
-		t.Errorf("%d bad rows, breaker %s", got.BadRows, got.Breaker)
-	}
-	c.HSet(t.Context(), rowsKey("main", id), term(1), good)
-	if rows, err := rowsOf(t, s, term(1)); err != nil || markOf(rows[0]) != "one" {
-		t.Errorf("after repair: %v, %v", rows, err)
-	}
-}
-
-// TestDamagedVersionIsToldOnce meets two bad rows many times, then another
-// version.
-func TestDamagedVersionIsToldOnce(t *testing.T) {
-	r := startRedis(t)
-	a, c := r.admin(t), r.client(t)
-	one := publish(t, a, newMatrix(t, "one", 10))
-	var log logbook
-	s := open(t, Options{Redis: r.at(), OnState: log.add})
-	waitFor(t, 10*time.Second, "the version", func() bool { return served(s) == one })
-	c.HSet(t.Context(), rowsKey("main", one), term(1), "junk", term(2), "\x83junk")
-	for range 3 {
-		for k := range 5 {
-			if rows, err := rowsOf(t, s, term(k)); (err != nil) != (k == 1 || k == 2) {
-				t.Errorf("rows %v, %v", rows, err)
-			}
-		}
-		time.Sleep(2 * followEvery)
-	}
-	two := publish(t, a, newMatrix(t, "two", 10))
-	waitFor(t, 10*time.Second, "the second version", func() bool { return served(s) == two })
-	time.Sleep(2 * followEvery)
-	want := []string{"A", "A " + ErrBadRow.Error(), "B"}
-	if diff := cmp.Diff(want, log.lines(one, two)); diff != "" {
-		t.Errorf("states (-want +got):\n%s", diff)
 	}
 }
 

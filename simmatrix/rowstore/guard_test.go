@@ -92,12 +92,13 @@ func FuzzAnyAnswerIsSurvived(f *testing.F) {
 		o := options(func(context.Context, string, string) (net.Conn, error) { return pipeThatAnswers(answer), nil }, 20*time.Millisecond)
 		for _, c := range []redis.UniversalClient{redis.NewClient(&o), redis.NewClusterClient(clusterOptions([]string{"a:1"}, o))} {
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-			values, err := hmget(ctx, c, "k", []string{"", "a", "b"})
+			terms := []string{"a", "b"}
+			got, err := lookUp(ctx, c, "k", terms)
 			a := &Admin{client: c}
 			if versions, err := a.versions(ctx, "k"); err == nil && len(versions) > maxElements {
 				t.Errorf("%d versions", len(versions))
 			}
-			p := &pull{admin: a, name: "k", id: "id", version: Version{Meta: simmatrix.Meta{Terms: 5}}, progress: func(string, int, int) {}}
+			p := &pull{admin: a, name: "k", id: "id", bad: make(map[string]error), version: Version{Meta: simmatrix.Meta{Terms: 5}}, progress: func(string, int, int) {}}
 			if rows, err := p.readRows(ctx); err == nil && len(rows) > 5 {
 				t.Errorf("%d rows", len(rows))
 			}
@@ -106,9 +107,8 @@ func FuzzAnyAnswerIsSurvived(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			rows := make([]simmatrix.Row, 2)
-			if parseRows(new(simmatrix.RowCodec), values, "id", rows) == nil && len(values) != 1+len(rows) {
-				t.Errorf("%d values make %d rows", len(values), len(rows))
+			if rows, _, err := got.rows(new(simmatrix.RowCodec), &Version{ID: "id", Format: metaFormat}, terms); err == nil && len(rows) != len(terms) {
+				t.Errorf("%d values make %d rows", len(got.values), len(rows))
 			}
 		}
 	})

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-
-	"github.com/redis/go-redis/v9"
+	"maps"
+	"slices"
 
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -22,7 +22,8 @@ const (
 // returns it as it was pushed: its checksum is that of the version. It holds
 // all rows in memory. The stage of progress, which may be nil, is "pull", its
 // unit rows. Errors wrap [ErrNoVersion], [ErrUnknownVersion], [ErrBadVersion]
-// or [ErrBadRow] where it is not Redis that failed.
+// or [ErrBadRow] where it is not Redis that failed; they say how many rows are
+// bad or missing, and the terms of some.
 func (a *Admin) Pull(ctx context.Context, name, version string, progress simmatrix.Progress) (*simmatrix.Matrix, Version, error) {
 	version, err := a.resolve(ctx, name, version)
 	if err != nil {
@@ -31,7 +32,7 @@ func (a *Admin) Pull(ctx context.Context, name, version string, progress simmatr
 	if progress == nil {
 		progress = func(string, int, int) {}
 	}
-	p := &pull{admin: a, name: name, id: version, progress: progress}
+	p := &pull{admin: a, name: name, id: version, bad: make(map[string]error), progress: progress}
 	m, err := p.run(ctx)
 	if err != nil {
 		return nil, Version{}, fmt.Errorf("pull %s of matrix %s: %w", version, name, err)
@@ -44,11 +45,12 @@ type pull struct {
 	admin    *Admin
 	name, id string
 	version  Version
+	bad      map[string]error // what is wrong with rows, by term
 	progress simmatrix.Progress
 }
 
-func (p *pull) run(ctx context.Context) (*simmatrix.Matrix, error) {
-	if err := p.readHeader(ctx); err != nil {
+func (p *pull) run(ctx context.Context) (m *simmatrix.Matrix, err error) {
+	if p.version, err = p.admin.header(ctx, p.name, p.id); err != nil && !errors.Is(err, ErrMissingRows) {
 		return nil, err
 	}
 	rows, err := p.readRows(ctx)
@@ -56,13 +58,13 @@ func (p *pull) run(ctx context.Context) (*simmatrix.Matrix, error) {
 		return nil, err
 	}
 	// It may have been pruned, or evicted, since the pull began.
-	if err := p.readHeader(ctx); err != nil {
+	if _, err := p.admin.header(ctx, p.name, p.id); err != nil && !errors.Is(err, ErrMissingRows) {
 		return nil, err
 	}
-	if n := uint64(len(rows)); n != p.version.Meta.Terms {
-		return nil, fmt.Errorf("%w: %d rows, want %d", ErrBadVersion, n, p.version.Meta.Terms)
+	if err := p.damage(rows); err != nil {
+		return nil, err
 	}
-	m, err := simmatrix.FromRows(p.version.Meta, rows)
+	m, err = simmatrix.FromRows(p.version.Meta, rows)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBadVersion, err)
 	}
@@ -72,23 +74,41 @@ func (p *pull) run(ctx context.Context) (*simmatrix.Matrix, error) {
 	return m, nil
 }
 
-// readHeader sets the version. Its error wraps [ErrUnknownVersion] where that
-// is not complete.
-func (p *pull) readHeader(ctx context.Context) error {
-	var meta, mark *redis.StringCmd
-	err := p.admin.do(ctx, func(ctx context.Context) error {
-		pipe := p.admin.client.Pipeline()
-		meta, mark = pipe.Get(ctx, metaKey(p.name, p.id)), pipe.HGet(ctx, rowsKey(p.name, p.id), completeField)
-		return execute(ctx, pipe)
-	})
-	if err != nil && !refusal(err) {
-		return err
+// damage returns an error that says which rows are bad and which are missing,
+// as far as that can be told: of those it is known that the header, or another
+// row, names their term.
+func (p *pull) damage(rows map[string]simmatrix.Row) error {
+	var errs []error
+	if bad := slices.Sorted(maps.Keys(p.bad)); bad != nil {
+		errs = append(errs, fmt.Errorf("%w: %s: %w", ErrBadRow, someOf(bad), p.bad[bad[0]]))
 	}
-	if err != nil || mark.Val() != p.id {
-		return ErrUnknownVersion
+	if err := p.version.checkFields(int64(len(rows) + len(p.bad) + 1)); err != nil {
+		if missing := p.missing(rows); len(missing) > 0 {
+			err = fmt.Errorf("%w; without a row: %s", err, someOf(missing))
+		}
+		errs = append(errs, fmt.Errorf("%w: %w", ErrBadVersion, err))
 	}
-	p.version, err = parseVersion(p.id, meta.Val())
-	return err
+	return errors.Join(errs...)
+}
+
+// missing returns terms, in order, that the header or a row names and that have
+// no row.
+func (p *pull) missing(rows map[string]simmatrix.Row) []string {
+	missing := make(map[string]bool)
+	note := func(term string) {
+		if _, there := rows[term]; !there && p.bad[term] == nil {
+			missing[term] = true
+		}
+	}
+	for _, term := range p.version.Frequent {
+		note(term)
+	}
+	for _, row := range rows {
+		for n := range row.All() {
+			note(n.Term)
+		}
+	}
+	return slices.Sorted(maps.Keys(missing))
 }
 
 // readRows reads page by page. The pages are as long as the rows before allow.
@@ -109,7 +129,7 @@ func (p *pull) readRows(ctx context.Context) (map[string]simmatrix.Row, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(rows) > total {
+		if len(rows)+len(p.bad) > total {
 			return nil, fmt.Errorf("%w: more than %d rows", ErrBadVersion, total)
 		}
 		p.progress("pull", len(rows), total)
@@ -129,17 +149,15 @@ func (p *pull) add(rows map[string]simmatrix.Row, page []string) (bytes int, err
 		return 0, fmt.Errorf("%w: %d fields and values", errReply, len(page))
 	}
 	for i := 0; i < len(page); i += 2 {
-		term, encoded := page[i], page[i+1]
-		bytes += len(term) + len(encoded)
+		term, sealed := page[i], page[i+1]
+		bytes += len(term) + len(sealed)
 		if term == completeField {
 			continue
 		}
-		row, err := p.admin.codec.Decode(encoded, maxRowBytes)
-		if err == nil && row.IsZero() {
-			err = errors.New("an empty row")
-		}
+		row, err := openRow(&p.admin.codec, p.version.Format, term, sealed)
 		if err != nil {
-			return 0, fmt.Errorf("%w: of %.80q: %w", ErrBadRow, term, err)
+			p.bad[term] = err
+			continue
 		}
 		rows[term] = row
 	}

@@ -62,11 +62,17 @@ func TestPullRefusesWhatIsNotWhatWasPushed(t *testing.T) {
 	}{
 		{"a row is missing", func(ctx context.Context, id string) error { return c.HDel(ctx, rowsKey("main", id), term(3)).Err() }, ErrBadVersion},
 		{"a row too many", func(ctx context.Context, id string) error {
-			return c.HSet(ctx, rowsKey("main", id), "x", changed.Packed()).Err()
+			return c.HSet(ctx, rowsKey("main", id), "x", seal("x", changed.Packed())).Err()
 		}, ErrBadVersion},
 		{"another row", func(ctx context.Context, id string) error {
-			return c.HSet(ctx, rowsKey("main", id), term(3), changed.Packed()).Err()
+			return c.HSet(ctx, rowsKey("main", id), term(3), seal(term(3), changed.Packed())).Err()
 		}, ErrBadVersion},
+		{"a row without a checksum", func(ctx context.Context, id string) error {
+			return c.HSet(ctx, rowsKey("main", id), term(3), changed.Packed()).Err()
+		}, ErrBadRow},
+		{"the row of another term", func(ctx context.Context, id string) error {
+			return c.HSet(ctx, rowsKey("main", id), term(3), c.HGet(ctx, rowsKey("main", id), term(4)).Val()).Err()
+		}, ErrBadRow},
 		{"no row", func(ctx context.Context, id string) error {
 			return c.HSet(ctx, rowsKey("main", id), term(3), "junk").Err()
 		}, ErrBadRow},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -106,12 +107,14 @@ func (a *Admin) Push(ctx context.Context, name string, m *simmatrix.Matrix, o Pu
 	if o.Progress == nil {
 		o.Progress = func(string, int, int) {}
 	}
-	if err := checkMatrix(ctx, m, o.Progress); err != nil {
+	frequent := frequentTerms{most: a.frequent}
+	if err := checkMatrix(ctx, m, &frequent, o.Progress); err != nil {
 		return Version{}, fmt.Errorf("push matrix %s: %w", name, err)
 	}
 	now := time.Now().UTC()
 	p := &push{admin: a, matrix: m, progress: o.Progress, name: name, version: Version{
 		ID: newID(now), Meta: m.Meta(), Checksum: m.Checksum(), Pushed: now, By: o.By,
+		Format: metaFormat, Frequent: frequent.terms(),
 	}}
 	if err := p.run(ctx); err != nil {
 		if redis.HasErrorPrefix(err, "OOM") {
@@ -122,17 +125,19 @@ func (a *Admin) Push(ctx context.Context, name string, m *simmatrix.Matrix, o Pu
 	return p.version, nil
 }
 
-// checkMatrix returns an error for what the readers of rows would refuse.
-func checkMatrix(ctx context.Context, m *simmatrix.Matrix, progress simmatrix.Progress) error {
+// checkMatrix returns an error for what the readers of rows would refuse. It
+// adds the terms to frequent.
+func checkMatrix(ctx context.Context, m *simmatrix.Matrix, frequent *frequentTerms, progress simmatrix.Progress) error {
 	if m.Len() == 0 {
 		return fmt.Errorf("%w: it has no terms", ErrBadMatrix)
 	}
 	done := 0
 	for term, row := range m.Rows() {
-		if len(row.Packed()) > maxRowBytes {
+		if len(row.Packed()) > maxRowBytes-checksumBytes {
 			return fmt.Errorf("%w: the row of %.80q has %d bytes, at most %d; build with a smaller --top",
-				ErrBadMatrix, term, len(row.Packed()), maxRowBytes)
+				ErrBadMatrix, term, len(row.Packed()), maxRowBytes-checksumBytes)
 		}
+		frequent.add(term, row.DocFreq())
 		if done++; done%10_000 == 0 {
 			progress("check", done, m.Len())
 			if err := context.Cause(ctx); err != nil {
@@ -142,6 +147,52 @@ func checkMatrix(ctx context.Context, m *simmatrix.Matrix, progress simmatrix.Pr
 	}
 	progress("check", done, m.Len())
 	return nil
+}
+
+const (
+	// maxFrequent bounds the terms that a header names: few terms are a large part
+	// of what is looked for, and the rows of so many are read in milliseconds.
+	// maxFrequentBytes bounds what they take in the header.
+	maxFrequent, maxFrequentBytes = 256, 16 << 10
+)
+
+// frequentTerms are the terms of the highest document frequencies, at most
+// most.
+type frequentTerms struct {
+	most int
+	all  []simmatrix.TermRow // without neighbors; the most frequent first
+}
+
+// add takes a term in; terms that come first go before others of the same
+// frequency.
+func (f *frequentTerms) add(term string, docFreq uint32) {
+	if docFreq == 0 || f.most == 0 || len(f.all) == f.most && docFreq <= f.all[f.most-1].DocFreq {
+		return
+	}
+	at, _ := slices.BinarySearchFunc(f.all, docFreq, func(t simmatrix.TermRow, docFreq uint32) int {
+		if t.DocFreq >= docFreq {
+			return -1
+		}
+		return 1
+	})
+	if len(f.all) == f.most {
+		f.all = f.all[:f.most-1]
+	}
+	f.all = slices.Insert(f.all, at, simmatrix.TermRow{Term: term, DocFreq: docFreq})
+}
+
+// terms returns the terms, the most frequent first, as far as they fit into a
+// header.
+func (f *frequentTerms) terms() []string {
+	var terms []string
+	size := 0
+	for _, t := range f.all {
+		if size += len(t.Term); size > maxFrequentBytes {
+			break
+		}
+		terms = append(terms, t.Term)
+	}
+	return terms
 }
 
 // A push is one version being written.
@@ -204,9 +255,9 @@ func (p *push) write(ctx context.Context, stage string) error {
 		return nil
 	}
 	for term, row := range p.matrix.Rows() {
-		encoded := p.admin.codec.Encode(row)
-		batch = append(batch, term, encoded)
-		if size += len(term) + len(encoded); size >= batchBytes {
+		sealed := seal(term, p.admin.codec.Encode(row))
+		batch = append(batch, term, sealed)
+		if size += len(term) + len(sealed); size >= batchBytes {
 			if err := flush(); err != nil {
 				return err
 			}

@@ -241,7 +241,7 @@ func checkComplete(t *testing.T, s *server, v Version, m *simmatrix.Matrix) {
 	}
 	var codec simmatrix.RowCodec
 	for term, row := range m.Rows() {
-		if got, err := codec.Decode(fields[term], maxRowBytes); err != nil || got != row {
+		if got, err := openRow(&codec, metaFormat, term, fields[term]); err != nil || got != row {
 			t.Fatalf("row of %s is %q, %v; want %q", term, got.Packed(), err, row.Packed())
 		}
 	}
@@ -430,8 +430,8 @@ func TestTwoPushesAtOnceDoNotMix(t *testing.T) {
 		delete(fields, completeField)
 		delete(fields, mark)
 		var codec simmatrix.RowCodec
-		for term, encoded := range fields {
-			if row, err := codec.Decode(encoded, maxRowBytes); err != nil || markOf(row) != mark {
+		for term, sealed := range fields {
+			if row, err := openRow(&codec, metaFormat, term, sealed); err != nil || markOf(row) != mark {
 				t.Fatalf("%s of %s: mark %q, %v", term, mark, markOf(row), err)
 			}
 		}

@@ -31,6 +31,9 @@ var (
 	ErrUnavailable = errors.New("the row store is unavailable")
 	// ErrBadRow says that Redis holds something else than a row.
 	ErrBadRow = errors.New("the row store holds a bad row")
+	// ErrMissingRows says that Redis holds another number of rows than were
+	// pushed: that it has none for a term then says nothing.
+	ErrMissingRows = errors.New("the row store has lost rows")
 	// ErrGone says that the version is no longer in Redis: deleted, evicted or
 	// flushed.
 	ErrGone = errors.New("the version is gone from the row store")
@@ -52,28 +55,30 @@ type remote struct {
 	failures atomic.Int64 // calls that failed or were not made
 	badRows  atomic.Int64 // answers with something that is no row
 
-	// current holds what each name follows, nil before the first version.
-	// Only the poll touches it.
-	names   []string
-	current []*version
-	polled  bool
+	// Only the poll touches these.
+	names  []*followed
+	polled bool
+	loads  int // versions read so far
 }
 
-func newRemote(r Redis, timeout time.Duration, names []string, c *cache) (*remote, error) {
-	client, err := newClient(r, timeout)
+func newRemote(at Redis, timeout time.Duration, names []string, c *cache) (*remote, error) {
+	client, err := newClient(at, timeout)
 	if err != nil {
 		return nil, err
 	}
-	return &remote{
+	r := &remote{
 		client: client, timeout: timeout, cache: c,
-		names: names, current: make([]*version, len(names)),
 		breaker: gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
 			Name:         "rows",
 			Timeout:      breakerOpen,
 			ReadyToTrip:  func(n gobreaker.Counts) bool { return n.ConsecutiveFailures >= breakerFailures },
 			IsSuccessful: func(err error) bool { return err == nil || refusal(err) },
 		}),
-	}, nil
+	}
+	for _, name := range names {
+		r.names = append(r.names, &followed{name: name, suspects: make(map[string][]string)})
+	}
+	return r, nil
 }
 
 // call runs one round trip through the breaker. Errors wrap [ErrUnavailable],
@@ -107,12 +112,12 @@ func (r *remote) fetch(ctx context.Context, v *version, terms []string) ([]simma
 	detached := context.WithoutCancel(ctx)
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
-	flight := r.flights.DoChan(v.label+"\x00"+strings.Join(terms, "\x00"), func() (any, error) {
+	flight := r.flights.DoChan(v.key+"\x00"+strings.Join(terms, "\x00"), func() (any, error) {
 		rows, err := r.read(detached, v, terms)
 		if err == nil {
-			r.cache.add(v.label, terms, rows)
+			r.cache.add(v.key, terms, rows)
 		}
-		return rows, err
+		return rows, r.count(err)
 	})
 	select {
 	case <-ctx.Done():
@@ -123,82 +128,49 @@ func (r *remote) fetch(ctx context.Context, v *version, terms []string) ([]simma
 	}
 }
 
-// read is one HMGET: the mark of a complete version, then the rows.
+// count counts the error of a look-up, if it is one, and returns it.
+func (r *remote) count(err error) error {
+	switch {
+	case errors.Is(err, ErrGone):
+		r.failures.Add(1)
+	case err != nil && !errors.Is(err, ErrUnavailable): // which is counted with the call
+		r.badRows.Add(1)
+	}
+	return err
+}
+
+// read asks Redis for the rows of terms. From the first answer that shows
+// damage on, v gives out no row any more, see [version.damage].
 func (r *remote) read(ctx context.Context, v *version, terms []string) ([]simmatrix.Row, error) {
-	fields := append(make([]string, 0, 1+len(terms)), completeField)
-	fields = append(fields, terms...)
-	var values []any
+	var a answer
 	err := r.call(ctx, func(ctx context.Context) (err error) {
-		values, err = hmget(ctx, r.client, rowsKey(v.name, v.id), fields)
+		a, err = lookUp(ctx, r.client, rowsKey(v.name, v.ID), terms)
 		return err
 	})
 	if errors.Is(err, ErrUnavailable) {
 		return nil, err
 	}
-	rows := make([]simmatrix.Row, len(terms))
+	var rows []simmatrix.Row
+	var bad []string
 	if err == nil {
-		err = parseRows(&r.codec, values, v.id, rows)
+		rows, bad, err = a.rows(&r.codec, &v.Version, terms)
 	}
-	switch {
-	case err == nil:
+	if err == nil {
 		return rows, nil
-	case errors.Is(err, ErrGone):
-		r.failures.Add(1)
-		return nil, fmt.Errorf("%w: %s", err, v.label)
-	default:
-		r.badRows.Add(1)
-		err = fmt.Errorf("%w: %s: %w", ErrBadRow, v.label, err)
-		if errors.Is(err, simmatrix.ErrRow) { // else it was no answer to this question
-			v.bad.CompareAndSwap(nil, &err) // for the poll to tell of
-		}
-		return nil, err
 	}
+	damaged := isDamage(err) // else it was no answer to this question
+	err = about(v.label, err)
+	if damaged {
+		v.spoil(err, bad)
+	}
+	return nil, err
 }
 
-// hmget is HMGET. The method of the library reads a number in any answer, even
-// +99999999999, as the length of an array, and allocates that.
-func hmget(ctx context.Context, c redis.UniversalClient, key string, fields []string) ([]any, error) {
-	args := make([]any, 0, 2+len(fields))
-	args = append(args, "hmget", key)
-	for _, field := range fields {
-		args = append(args, field)
+// about says which version an error is about, and wraps [ErrBadRow] where it is
+// about what Redis answered instead of a row.
+func about(label string, err error) error {
+	if errors.Is(err, ErrGone) || errors.Is(err, ErrMissingRows) {
+		return fmt.Errorf("%w: %s", err, label)
 	}
-	return c.Do(ctx, args...).Slice()
-}
-
-// parseRows fills rows from the answer to an HMGET of the completeField and
-// one field for each row. It returns [ErrGone] where the first is missing;
-// other errors say what is wrong. They name no term: it is of a user's query.
-func parseRows(codec *simmatrix.RowCodec, values []any, id string, rows []simmatrix.Row) error {
-	if len(values) != 1+len(rows) {
-		return fmt.Errorf("%d values, want %d", len(values), 1+len(rows))
-	}
-	switch mark := values[0].(type) {
-	case nil:
-		return ErrGone
-	case string:
-		if mark != id {
-			return fmt.Errorf("marked as version %.80q", mark)
-		}
-	default:
-		return fmt.Errorf("marked with a %T", mark)
-	}
-	for k, value := range values[1:] {
-		switch encoded := value.(type) {
-		case nil:
-			rows[k] = simmatrix.Row{}
-		case string:
-			row, err := codec.Decode(encoded, maxRowBytes)
-			if err != nil {
-				return err
-			}
-			if row.IsZero() {
-				return fmt.Errorf("%w: it is empty", simmatrix.ErrRow)
-			}
-			rows[k] = row
-		default:
-			return fmt.Errorf("a row is a %T", value)
-		}
-	}
-	return nil
+	return fmt.Errorf("%w: %s: %w", ErrBadRow, label, err)
 }

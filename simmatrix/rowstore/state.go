@@ -29,6 +29,9 @@ type State struct {
 	Problem string
 }
 
+// empty makes s the state of a matrix of which no version is served.
+func (s *State) empty() { s.Version, s.Terms, s.NonZeros, s.Docs = "", 0, 0, 0 }
+
 // Stats are the state of a [Store] and its counters since it was opened.
 type Stats struct {
 	// Matrices has one entry for each name, sorted by name.
@@ -38,7 +41,8 @@ type Stats struct {
 	// CacheBytes is what the cached rows take, an estimate.
 	CacheBytes uint64
 	// Failures counts the calls to Redis that failed or, with the breaker
-	// open, were not made. BadRows counts the answers that held no row.
+	// open, were not made. BadRows counts the answers that held a bad row or
+	// showed that rows are missing.
 	Failures, BadRows int64
 	// Breaker is "closed", "half-open" or "open", and "" without Redis.
 	Breaker string
@@ -86,16 +90,20 @@ func (s *Store) note(r report) (state State, changed bool) {
 	m := s.matrices[r.name]
 	if r.drop && m.version != nil {
 		m.version = nil
-		m.state.Version, m.state.Terms, m.state.NonZeros, m.state.Docs = "", 0, 0, 0
+		m.state.empty()
 		s.publish()
 		changed = true
 	}
-	if v := r.version; v != nil && (m.version == nil || m.version.id != v.id) {
-		m.version = v
-		m.state.Version, m.state.Docs = v.id, v.meta.Docs
-		m.state.Terms, m.state.NonZeros = v.meta.Terms, v.meta.NonZeros
-		s.publish()
+	if r.spoilt && m.state.Version != "" { // searches go on failing with what is wrong
+		m.state.empty()
 		changed = true
+	}
+	if v := r.version; v != nil && m.version != v {
+		changed = changed || m.state.Version != v.ID
+		m.version = v
+		m.state.Version, m.state.Docs = v.ID, v.Meta.Docs
+		m.state.Terms, m.state.NonZeros = v.Meta.Terms, v.Meta.NonZeros
+		s.publish()
 	}
 	if problem := problemOf(r.err); !m.told || !errors.Is(problem, m.problem) {
 		m.problem, m.state.Problem = problem, ""
@@ -111,7 +119,7 @@ func (s *Store) note(r report) (state State, changed bool) {
 // problemOf returns the kind of a source's error, nil for none. What the error
 // says beyond that may differ from poll to poll.
 func problemOf(err error) error {
-	for _, kind := range []error{ErrUnavailable, ErrNoVersion, ErrGone, ErrBadRow} {
+	for _, kind := range []error{ErrUnavailable, ErrNoVersion, ErrGone, ErrMissingRows, ErrBadRow} {
 		if errors.Is(err, kind) {
 			return kind
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -86,13 +87,37 @@ type matrix struct {
 
 // A version is one version of one matrix, wherever its rows are.
 type version struct {
-	name, id string
-	label    string // name@id, unique over all matrices
-	meta     simmatrix.Meta
-	checksum string                // of the matrix, as its Meta is
-	bad      atomic.Pointer[error] // about the first bad row that was met
+	Version
+	name  string
+	label string // name@ID, unique over all matrices
+	// key is what the cache knows it by: the label and, from Redis, a number, so
+	// that a version that is taken up again has none of the entries it had.
+	key string
+	// damage is what is wrong with its rows, nil while nothing is known to be.
+	// Then it gives out no rows any more, be they cached: it is left for another
+	// version or, once it was repaired, read again under another key.
+	damage atomic.Pointer[damage]
 	// fetch reads rows that are not in the cache, and adds them to it.
 	fetch func(ctx context.Context, terms []string) ([]simmatrix.Row, error)
+}
+
+// A damage is how it is known that rows of a version are missing or bad.
+type damage struct {
+	err error
+	// terms are those of rows that were bad: they have to be good again.
+	terms []string
+}
+
+// maxSuspects bounds [damage.terms].
+const maxSuspects = 64
+
+// spoil notes the first damage that was met.
+func (v *version) spoil(err error, terms []string) {
+	own := slices.Clone(terms[:min(len(terms), maxSuspects)])
+	for k := range own {
+		own[k] = strings.Clone(own[k]) // it is a part of a search
+	}
+	v.damage.CompareAndSwap(nil, &damage{err, own})
 }
 
 // Open returns a Store that follows its matrices until Close. Every source is
@@ -251,22 +276,27 @@ func (r *Rows) Version() string { return r.version.label }
 
 // Docs is the number of documents that the matrix was built from; 0 is
 // unknown.
-func (r *Rows) Docs() int64 { return int64(min(r.version.meta.Docs, 1<<62)) }
+func (r *Rows) Docs() int64 { return int64(min(r.version.Meta.Docs, 1<<62)) }
 
 // Checksum identifies the matrix's content, as [simmatrix.Matrix.Checksum]
 // does: it is the same from a file and from Redis. It is not empty.
-func (r *Rows) Checksum() string { return r.version.checksum }
+func (r *Rows) Checksum() string { return r.version.Checksum }
 
 // Rows sets rows[k] to the row of terms[k], the zero Row where the matrix has
 // none. The slices have the same length. Rows that are not in the cache cost
 // one round trip for all of them, bounded by the Redis timeout and by ctx; it
 // is shared with callers that miss the same terms. After an error, which wraps
-// [ErrUnavailable], [ErrBadRow] or [ErrGone], some rows may be set.
+// [ErrUnavailable], [ErrBadRow], [ErrMissingRows] or [ErrGone], some rows may be
+// set. All but the first mean that the version is damaged; then it has no rows
+// any more, for whoever pinned it.
 func (r *Rows) Rows(ctx context.Context, terms []string, rows []simmatrix.Row) error {
 	if len(terms) != len(rows) {
 		return fmt.Errorf("%d terms and %d rows", len(terms), len(rows))
 	}
-	missing := r.cache.get(r.version.label, terms, rows)
+	if d := r.version.damage.Load(); d != nil {
+		return d.err
+	}
+	missing := r.cache.get(r.version.key, terms, rows)
 	if missing == nil {
 		return nil
 	}

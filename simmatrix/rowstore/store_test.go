@@ -323,40 +323,6 @@ func TestCloseEndsEveryGoroutine(t *testing.T) {
 	waitFor(t, 5*time.Second, "the goroutines to end", func() bool { return runtime.NumGoroutine() <= before })
 }
 
-func TestParseRowsRefusesWhatIsNoRow(t *testing.T) {
-	row, err := simmatrix.PackRow(1, []simmatrix.Neighbor{{Term: "b", Similarity: 1}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	good := row.Packed()
-	for _, tt := range []struct {
-		name   string
-		values []any
-		ok     bool
-	}{
-		{"good", []any{"id", good, nil}, true},
-		{"too few", []any{"id", good}, false},
-		{"too many", []any{"id", good, nil, nil}, false},
-		{"none", nil, false},
-		{"no mark", []any{nil, good, nil}, false},
-		{"another mark", []any{"di", good, nil}, false},
-		{"a number as mark", []any{int64(1), good, nil}, false},
-		{"an empty row", []any{"id", "", nil}, false},
-		{"a cut row", []any{"id", good[:len(good)-1], nil}, false},
-		{"a number", []any{"id", good, int64(1)}, false},
-		{"an error", []any{"id", good, errors.New("x")}, false},
-		{"a nested array", []any{"id", []any{good}, nil}, false},
-	} {
-		rows := make([]simmatrix.Row, 2)
-		if err := parseRows(new(simmatrix.RowCodec), tt.values, "id", rows); (err == nil) != tt.ok {
-			t.Errorf("%s: %v", tt.name, err)
-		}
-		if want := (simmatrix.Row{}); tt.ok && (rows[0] != row || rows[1] != want) {
-			t.Errorf("%s: %+v", tt.name, rows)
-		}
-	}
-}
-
 func ExampleStore() {
 	m, err := simmatrix.New(simmatrix.Meta{Source: "by hand", Docs: 100}, []simmatrix.TermRow{
 		{Term: "car", DocFreq: 12, Neighbors: []simmatrix.Neighbor{{Term: "automobile", Similarity: 0.75}}},

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -13,8 +15,11 @@ import (
 )
 
 const (
-	// metaFormat is the version of the layout in Redis that this package reads.
-	metaFormat = 2
+	// metaFormat is the version of the layout in Redis that this package writes,
+	// firstFormat the oldest that it reads.
+	metaFormat, firstFormat = 3, 2
+	// checksumFormat is the first with a checksum in every row and in the header.
+	checksumFormat = 3
 	// maxByBytes bounds [Version.By].
 	maxByBytes = 256
 )
@@ -38,6 +43,12 @@ type Version struct {
 	By string
 	// Active reports whether proxies serve this version.
 	Active bool
+	// Format is the version of the layout in Redis.
+	Format int
+	// Frequent are the terms of the highest document frequencies, at most 256,
+	// whose rows a proxy reads before it serves the version. There are none where
+	// the matrix knows no document frequencies.
+	Frequent []string
 }
 
 // A storedMeta is the JSON of a meta key.
@@ -47,14 +58,27 @@ type storedMeta struct {
 	Checksum string    `json:"checksum"`
 	Pushed   time.Time `json:"pushed"`
 	By       string    `json:"by,omitempty"`
+	Frequent []string  `json:"frequent,omitempty"`
 }
 
 func encodeVersion(v Version) (string, error) {
-	b, err := json.Marshal(storedMeta{Format: metaFormat, Meta: v.Meta, Checksum: v.Checksum, Pushed: v.Pushed, By: v.By})
+	b, err := json.Marshal(storedMeta{
+		Format: v.Format, Meta: v.Meta, Checksum: v.Checksum, Pushed: v.Pushed, By: v.By, Frequent: v.Frequent,
+	})
 	if err != nil {
 		return "", fmt.Errorf("encode the header: %w", err)
 	}
-	return string(b), nil
+	if v.Format < checksumFormat {
+		return string(b), nil
+	}
+	return sealHeader(string(b)), nil
+}
+
+// sumMember is the last member of a header, the CRC-32C of what it is without.
+const sumMember = `,"crc32c":`
+
+func sealHeader(text string) string {
+	return strings.TrimSuffix(text, "}") + sumMember + strconv.FormatUint(uint64(crc32.Checksum([]byte(text), castagnoli)), 10) + "}"
 }
 
 // parseVersion reads the JSON of the meta key of version id. Its errors wrap
@@ -64,14 +88,19 @@ func parseVersion(id, text string) (Version, error) {
 	if err := json.Unmarshal([]byte(text), &m); err != nil {
 		return Version{}, fmt.Errorf("%w: header of %s: %w", ErrBadVersion, id, err)
 	}
-	if m.Format != metaFormat {
-		return Version{}, fmt.Errorf("%w: %s has format %d, this program reads %d; push the matrix with this program",
-			ErrBadVersion, id, m.Format, metaFormat)
+	if m.Format < firstFormat || m.Format > metaFormat {
+		return Version{}, fmt.Errorf("%w: %s has format %d, this program reads %d to %d; push the matrix with this program",
+			ErrBadVersion, id, m.Format, firstFormat, metaFormat)
+	}
+	if end := strings.LastIndex(text, sumMember); m.Format >= checksumFormat && (end < 0 || sealHeader(text[:end]+"}") != text) {
+		return Version{}, fmt.Errorf("%w: header of %s: its checksum is another", ErrBadVersion, id)
 	}
 	if m.Terms == 0 || m.Terms > simmatrix.MaxTerms || m.Checksum == "" {
 		return Version{}, fmt.Errorf("%w: header of %s: %d terms, checksum %q", ErrBadVersion, id, m.Terms, m.Checksum)
 	}
-	return Version{ID: id, Meta: m.Meta, Checksum: m.Checksum, Pushed: m.Pushed, By: m.By}, nil
+	return Version{
+		ID: id, Meta: m.Meta, Checksum: m.Checksum, Pushed: m.Pushed, By: m.By, Format: m.Format, Frequent: m.Frequent,
+	}, nil
 }
 
 // checkBy returns an error for what would not fit in a line of a list.

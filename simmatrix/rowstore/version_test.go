@@ -3,6 +3,7 @@ package rowstore
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,6 +23,7 @@ func TestVersionSurvivesItsHeader(t *testing.T) {
 		Checksum: "abc",
 		Pushed:   time.Date(2026, 11, 21, 8, 13, 0, 123456000, time.UTC),
 		By:       "akin@host",
+		Format:   metaFormat, Frequent: []string{"b", "a"},
 	}
 	text, err := encodeVersion(want)
 	if err != nil {
@@ -39,6 +41,10 @@ func TestVersionSurvivesItsHeader(t *testing.T) {
 func TestParseVersionRefuses(t *testing.T) {
 	for name, text := range map[string]string{
 		"nothing":           ``,
+		"a later format":    sealHeader(`{"format":4,"terms":1,"checksum":"a"}`),
+		"no own checksum":   `{"format":3,"terms":1,"checksum":"a"}`,
+		"a bit flipped":     strings.Replace(sealHeader(`{"format":3,"docs":1000,"terms":1,"checksum":"a"}`), "1000", "1008", 1),
+		"something behind":  sealHeader(`{"format":3,"terms":1,"checksum":"a"}`) + " ",
 		"no JSON":           `{"format":2`,
 		"another format":    `{"format":1,"terms":1,"checksum":"a"}`,
 		"no format":         `{"terms":1,"checksum":"a"}`,
@@ -57,6 +63,7 @@ func FuzzParseVersion(f *testing.F) {
 	f.Add(`{"format":2,"source":"s","params":{"a":"b"},"docs":5,"terms":3,"checksum":"a","pushed":"2026-11-21T08:13:00Z"}`)
 	f.Add(`{"format":2,"params":{},"terms":1,"checksum":"a"}`)
 	f.Add(`{"format":1}`)
+	f.Add(sealHeader(`{"format":3,"terms":1,"checksum":"a","frequent":["b"]}`))
 	f.Fuzz(func(t *testing.T, text string) {
 		v, err := parseVersion("id", text)
 		if err != nil {

@@ -1,0 +1,137 @@
+package rowstore
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// checksumBytes is what the checksum at the end of a row takes.
+const checksumBytes = 4
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+var errChecksum = fmt.Errorf("%w: its checksum is another", simmatrix.ErrRow)
+
+// seal returns what Redis holds for a term: the encoded row and a CRC-32C of
+// row and term, little endian. It finds every flipped bit, and with the term in
+// it also a row that stands under another term. A row says itself where it
+// ends, so no two pairs of row and term are the same bytes.
+func seal(term, encoded string) string {
+	return string(binary.LittleEndian.AppendUint32([]byte(encoded), checksum(term, encoded)))
+}
+
+func checksum(term, encoded string) uint32 {
+	return crc32.Update(crc32.Checksum([]byte(encoded), castagnoli), castagnoli, []byte(term))
+}
+
+// openRow returns the row that Redis holds for a term in a version of the
+// format given. Its errors wrap [simmatrix.ErrRow].
+func openRow(codec *simmatrix.RowCodec, format int, term, sealed string) (simmatrix.Row, error) {
+	encoded := sealed
+	if format >= checksumFormat {
+		n := len(sealed) - checksumBytes
+		if n < 0 || binary.LittleEndian.Uint32([]byte(sealed[n:])) != checksum(term, sealed[:n]) {
+			return simmatrix.Row{}, errChecksum
+		}
+		encoded = sealed[:n]
+	}
+	row, err := codec.Decode(encoded, maxRowBytes)
+	if err == nil && row.IsZero() {
+		err = fmt.Errorf("%w: it is empty", simmatrix.ErrRow)
+	}
+	return row, err
+}
+
+// An answer is what Redis says of some terms of a version.
+type answer struct {
+	fields int64 // of the whole hash of rows
+	values []any // the mark of a complete version, then what stands for each term
+}
+
+// lookUp reads the rows of terms in one round trip. The number of fields comes
+// first: where rows are put back between the two, they are not taken for terms
+// that the version never had.
+func lookUp(ctx context.Context, c redis.UniversalClient, key string, terms []string) (answer, error) {
+	args := make([]any, 0, 3+len(terms))
+	args = append(args, "hmget", key, completeField)
+	for _, term := range terms {
+		args = append(args, term)
+	}
+	pipe := c.Pipeline()
+	fields := pipe.HLen(ctx, key)
+	// The library's HMGet reads a number in any answer, even +99999999999, as the
+	// length of an array, and allocates that.
+	values := pipe.Do(ctx, args...)
+	if err := execute(ctx, pipe); err != nil {
+		return answer{}, err
+	}
+	all, err := values.Slice()
+	return answer{fields.Val(), all}, err
+}
+
+// rows returns the rows of the terms that were asked for. It returns [ErrGone]
+// where the version is not complete, [ErrMissingRows] where it has another
+// number of rows than were pushed, and with bad the terms whose row is none: an
+// error that wraps [simmatrix.ErrRow]. Other errors are about something that is
+// no answer. They name no term: it is of a user's query.
+func (a *answer) rows(codec *simmatrix.RowCodec, v *Version, terms []string) (rows []simmatrix.Row, bad []string, err error) {
+	if len(a.values) != 1+len(terms) {
+		return nil, nil, fmt.Errorf("%d values, want %d", len(a.values), 1+len(terms))
+	}
+	switch mark := a.values[0].(type) {
+	case nil:
+		return nil, nil, ErrGone
+	case string:
+		if mark != v.ID {
+			return nil, nil, fmt.Errorf("marked as version %.80q", mark)
+		}
+	default:
+		return nil, nil, fmt.Errorf("marked with a %T", mark)
+	}
+	if err := v.checkFields(a.fields); err != nil {
+		return nil, nil, err
+	}
+	rows = make([]simmatrix.Row, len(terms))
+	for k, value := range a.values[1:] {
+		switch sealed := value.(type) {
+		case nil:
+		case string:
+			row, rowErr := openRow(codec, v.Format, terms[k], sealed)
+			if rowErr != nil {
+				bad, err = append(bad, terms[k]), rowErr
+			}
+			rows[k] = row
+		default:
+			return nil, nil, fmt.Errorf("a row is a %T", value)
+		}
+	}
+	return rows, bad, err
+}
+
+// checkFields returns an error that wraps [ErrMissingRows] unless the hash of
+// rows has as many fields as were pushed.
+//
+// It is this number that tells a row that is missing from a term that the
+// version never had, for which there is no row either. To know this of each
+// term by itself takes a filter of all terms in every proxy, a byte or two for
+// each; the number costs nothing and notices every row that is lost. Only who
+// deletes a row and adds another field is not noticed, until that is read.
+func (v *Version) checkFields(fields int64) error {
+	if rows := uint64(max(fields-1, 0)); rows != v.Meta.Terms { // one is the mark
+		return fmt.Errorf("%w: %d rows, want %d", ErrMissingRows, rows, v.Meta.Terms)
+	}
+	return nil
+}
+
+// isDamage reports whether err says that rows of a version are missing or bad,
+// and not that Redis could not be asked.
+func isDamage(err error) bool {
+	return errors.Is(err, ErrGone) || errors.Is(err, ErrMissingRows) || errors.Is(err, simmatrix.ErrRow)
+}
