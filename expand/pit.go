@@ -152,8 +152,9 @@ func (j *job) pitKey() pitKey {
 }
 
 // firstPage returns what was collected for the search, or that it is left alone
-// where that failed. It holds on to nothing of the request, and not to the rows:
-// a matrix in memory would stay there for as long as the page is remembered.
+// where that failed. It holds on to nothing of the request, and not to the
+// rows: a matrix in memory would stay there for as long as the page is
+// remembered.
 func (j *job) firstPage(err error) *firstPage {
 	p := &firstPage{alone: err != nil, clauseLimit: int(j.limits.clauses.Load())}
 	if p.alone {

@@ -252,10 +252,10 @@ func (a *Admin) resolve(ctx context.Context, name, version string) (string, erro
 	return version, checkName("version", version)
 }
 
-// header returns the version of an ID. Its error wraps [ErrUnknownVersion] where
-// that is not complete, [ErrBadVersion] where the header cannot be read, and
-// [ErrMissingRows] where it has another number of rows than were pushed; then
-// the version is returned all the same.
+// header returns the version of an ID. Its error wraps [ErrUnknownVersion]
+// where that is not complete, [ErrBadVersion] where the header cannot be read,
+// and [ErrMissingRows] where it has another number of rows than were pushed;
+// then the version is returned all the same.
 func (a *Admin) header(ctx context.Context, name, id string) (Version, error) {
 	var meta *redis.StringCmd
 	var rows rowsState

@@ -559,15 +559,18 @@ func TestAdminNamesTheRowsThatAreBadOrMissing(t *testing.T) {
 					c.HSet(t.Context(), key, term(k), flip(c.HGet(t.Context(), key, term(k)).Val(), 3))
 				}
 			},
-			[]string{ErrBadRow.Error(), `2 terms, `, term(1), term(2)}, []string{ErrBadRow.Error(), "7 terms, first ", term(0), term(4)},
+			[]string{ErrBadRow.Error(), `2 terms, `, term(1), term(2)},
+			[]string{ErrBadRow.Error(), "7 terms, first ", term(0), term(4)},
 		},
 		{
 			"missing", func() { c.HDel(t.Context(), key, "one", term(1)) },
-			[]string{ErrMissingRows.Error(), "19 rows, want 21"}, []string{"19 rows, want 21", `without a row: 1 terms, ["one"]`},
+			[]string{ErrMissingRows.Error(), "19 rows, want 21"},
+			[]string{"19 rows, want 21", `without a row: 1 terms, ["one"]`},
 		},
 		{
 			"both", func() { c.HDel(t.Context(), key, "one"); c.HSet(t.Context(), key, term(1), "junk") },
-			[]string{ErrMissingRows.Error()}, []string{`1 terms, ["t00001"]`, "20 rows, want 21", `without a row: 1 terms, ["one"]`},
+			[]string{ErrMissingRows.Error()},
+			[]string{`1 terms, ["t00001"]`, "20 rows, want 21", `without a row: 1 terms, ["one"]`},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

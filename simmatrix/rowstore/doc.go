@@ -23,22 +23,24 @@
 //	akin:{NAME}:rows:ID     hash        term → encoded row ([simmatrix.RowCodec]) and a CRC-32C, 4 bytes, of row
 //	                                    and term; "" → ID once complete
 //
-// A push writes rows and meta under an ID of its own, which nobody else knows,
-// and with an expiry that it sets together with the rows and keeps ahead of
-// itself: if it dies, both keys go away within ten minutes. When all rows have
-// been counted, one script makes the keys permanent, sets the field "" and adds
-// the ID to versions. A prune takes IDs off versions and history at once and lets their
-// keys expire after a minute, for the readers that hold them.
+// A push writes rows and meta under an ID of its own, which nobody else
+// knows, and with an expiry that it sets together with the rows and keeps
+// ahead of itself: if it dies, both keys go away within ten minutes. When
+// all rows have been counted, one script makes the keys permanent, sets the
+// field "" and adds the ID to versions. A prune takes IDs off versions and
+// history at once and lets their keys expire after a minute, for the readers
+// that hold them.
 //
 // # Damage
 //
-// With every look-up, and four times a second, a reader also asks for the field
-// "" and for the number of fields, which the header knows: so a version that was
-// evicted or flushed, or has lost rows, is told apart from one that lacks the
-// term. A version with rows that are missing, or whose checksums are others, is
-// left at once: its rows are not given out any more, be they cached. The last
-// sound version of the history is served until the number is right again and the
-// rows that were bad are good. Where there is none, look-ups fail.
+// With every look-up, and four times a second, a reader also asks for the
+// field "" and for the number of fields, which the header knows: so a
+// version that was evicted or flushed, or has lost rows, is told apart from
+// one that lacks the term. A version with rows that are missing, or whose
+// checksums are others, is left at once: its rows are not given out any
+// more, be they cached. The last sound version of the history is served
+// until the number is right again and the rows that were bad are good. Where
+// there is none, look-ups fail.
 //
 // Layout format 2 has no checksums and no frequent terms; it is still read.
 //

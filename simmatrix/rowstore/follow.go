@@ -21,8 +21,8 @@ type report struct {
 	version *version
 	// drop takes the served version away: there is none.
 	drop bool
-	// spoilt says that the served version is damaged and there is no other.
-	spoilt bool
+	// damaged says that the served version is damaged and there is no other.
+	damaged bool
 	// err is what is wrong, nil where all is well.
 	err error
 }
@@ -75,7 +75,7 @@ func askState(ctx context.Context, pipe redis.Pipeliner, name, id string) rowsSt
 // check returns an error that wraps [ErrGone] or [ErrMissingRows] where the
 // rows of v are not all there.
 func (s rowsState) check(name string, v *Version) error {
-	err := error(ErrGone)
+	err := ErrGone
 	if s.mark.Err() == nil && s.mark.Val() == v.ID && s.fields.Err() == nil {
 		err = v.checkFields(s.fields.Val())
 	}
@@ -170,7 +170,7 @@ func (r *remote) examine(ctx context.Context, f *followed, s activeState) (repor
 	}
 	if v := f.version; v != nil {
 		if err := s.rows.check(f.name, &v.Version); err != nil {
-			v.spoil(err, nil)
+			v.setDamage(err, nil)
 		}
 		f.suspect(v)
 	}
@@ -192,7 +192,7 @@ func (r *remote) examine(ctx context.Context, f *followed, s activeState) (repor
 		f.version = older
 		return report{version: older}, err
 	}
-	return report{spoilt: true}, err
+	return report{damaged: true}, err
 }
 
 // sound reports whether a version is served that is not known to be damaged.

@@ -161,7 +161,7 @@ func (r *remote) read(ctx context.Context, v *version, terms []string) ([]simmat
 	damaged := isDamage(err) // else it was no answer to this question
 	err = about(v.label, err)
 	if damaged {
-		v.spoil(err, bad)
+		v.setDamage(err, bad)
 	}
 	return nil, err
 }

@@ -94,11 +94,12 @@ func (s *Store) note(r report) (state State, changed bool) {
 		s.publish()
 		changed = true
 	}
-	if r.spoilt && m.state.Version != "" { // searches go on failing with what is wrong
+	if r.damaged && m.state.Version != "" { // searches go on failing with what is wrong
 		m.state.empty()
 		changed = true
 	}
-	if v := r.version; v != nil && m.version != v {
+	// One that is taken up again after damage has the same ID.
+	if v := r.version; v != nil && (m.version == nil || m.version.ID != v.ID || m.version.damage.Load() != nil) {
 		changed = changed || m.state.Version != v.ID
 		m.version = v
 		m.state.Version, m.state.Docs = v.ID, v.Meta.Docs

@@ -111,8 +111,8 @@ type damage struct {
 // maxSuspects bounds [damage.terms].
 const maxSuspects = 64
 
-// spoil notes the first damage that was met.
-func (v *version) spoil(err error, terms []string) {
+// setDamage notes the first damage that was met.
+func (v *version) setDamage(err error, terms []string) {
 	own := slices.Clone(terms[:min(len(terms), maxSuspects)])
 	for k := range own {
 		own[k] = strings.Clone(own[k]) // it is a part of a search
@@ -286,9 +286,9 @@ func (r *Rows) Checksum() string { return r.version.Checksum }
 // none. The slices have the same length. Rows that are not in the cache cost
 // one round trip for all of them, bounded by the Redis timeout and by ctx; it
 // is shared with callers that miss the same terms. After an error, which wraps
-// [ErrUnavailable], [ErrBadRow], [ErrMissingRows] or [ErrGone], some rows may be
-// set. All but the first mean that the version is damaged; then it has no rows
-// any more, for whoever pinned it.
+// [ErrUnavailable], [ErrBadRow], [ErrMissingRows] or [ErrGone], some rows may
+// be set. A version that was found damaged gives out no row any more, whoever
+// pinned it: each call returns what was found.
 func (r *Rows) Rows(ctx context.Context, terms []string, rows []simmatrix.Row) error {
 	if len(terms) != len(rows) {
 		return fmt.Errorf("%d terms and %d rows", len(terms), len(rows))
