@@ -126,6 +126,8 @@ func matchingFields(answer map[string]fieldTree, pattern string) ([]string, erro
 // A finder collects the fields of an index that match a pattern.
 type finder struct {
 	pattern glob
+	// textOnly says that it collects fields of text alone.
+	textOnly bool
 	// found holds for each name the one that it is an alias of, "" for none.
 	found map[string]string
 }
@@ -139,7 +141,7 @@ func (f *finder) visit(prefix string, properties map[string]jsontext.Value) erro
 			return fmt.Errorf("field %q: %w", prefix+name, err)
 		}
 		full := prefix + name
-		if p.searched() && f.pattern.matches(full) {
+		if p.searched() && (!f.textOnly || p.Type == "text") && f.pattern.matches(full) {
 			f.found[full] = ""
 			if p.Type == typeAlias {
 				f.found[full] = p.Path

@@ -1,0 +1,106 @@
+package esclient
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestTextIndicesListsAliasesAndLeavesOutWhatHasNoText(t *testing.T) {
+	f := newFake().reply("GET /docs*,gone", http.StatusOK, `{"docs-1":{"aliases":{"live":{},"all":{"filter":{}}},`+
+		`"mappings":{"properties":{"title":{"type":"text","fields":{"raw":{"type":"keyword"},"en":{"type":"text"}}},"o":{"properties":{"b":{"type":"text"}}}}}},`+
+		`"docs-2":{"aliases":{"all":{}},"mappings":{"properties":{"other":{"type":"text"},"n":{"type":"long"}}}},`+
+		`"docs-3":{"mappings":{"properties":{"n":{"type":"long"}}}},"docs-4":{},`+
+		`"docs-5":{"settings":{"index":{"verified_before_close":"true"}},"mappings":{"properties":{"t":{"type":"text"}}}}}`)
+	got, err := f.client(t).TextIndices(t.Context(), "docs*,gone")
+	want := []TextIndex{
+		{"all", []string{"o.b", "other", "title", "title.en"}},
+		{"docs-1", []string{"o.b", "title", "title.en"}},
+		{"docs-2", []string{"other"}},
+		{"live", []string{"o.b", "title", "title.en"}},
+	}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
+func TestSampleTextIsTheFirstWordsOfADocument(t *testing.T) {
+	for _, c := range []struct{ name, fields, want string }{
+		{"a text", `{"body":["one two\nthree"]}`, "one two three"},
+		{"a long text", `{"body":["1 2 3 4 5 6 7"]}`, "1 2 3 4 5"},
+		{"a long word", `{"body":["` + strings.Repeat("ä", 200) + `"]}`, strings.Repeat("ä", 100)},
+		{"nested documents", `{"body":[{"a":["x"]}]}`, ""},
+		{"none", `{}`, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := newFake().reply("POST /i/_search", http.StatusOK, `{"hits":{"hits":[{"fields":`+c.fields+`}]}}`)
+			if got, err := f.client(t).SampleText(t.Context(), "i", "body"); err != nil || got != c.want {
+				t.Errorf("got %q, %v, want %q", got, err, c.want)
+			}
+		})
+	}
+}
+
+// A node that hangs, or is away, does not hide one that answers, and is not
+// taken for dead for not being waited for.
+func TestPingAnyTakesTheFirstAnswer(t *testing.T) {
+	hangs, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { hangs.Close() })
+	away := httptest.NewServer(nil)
+	away.Close()
+	refuses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	t.Cleanup(refuses.Close)
+	for _, c := range []struct {
+		name   string
+		urls   []string
+		status int // 0 for no answer
+	}{
+		{"one answers", []string{"http://" + hangs.Addr().String(), away.URL, refuses.URL + "/"}, http.StatusUnauthorized},
+		{"none answers", []string{away.URL, "http://" + hangs.Addr().String()}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			timeout := 20 * time.Second
+			if c.status == 0 {
+				timeout = 20 * time.Millisecond
+			}
+			client, err := New(Options{URLs: c.urls, Timeout: timeout})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = client.Close() })
+			for range 3 {
+				err := client.PingAny(t.Context())
+				refused, _ := errors.AsType[*Error](err)
+				if err == nil || c.status == 0 && (refused != nil || !errors.Is(err, context.DeadlineExceeded)) || c.status != 0 && (refused == nil || refused.Status != c.status) {
+					t.Errorf("got %v, want status %d", err, c.status)
+				}
+			}
+		})
+	}
+}
+
+// TestRealEngineTellsOfItsTexts: the filters of the calls let through what is
+// needed.
+func TestRealEngineTellsOfItsTexts(t *testing.T) {
+	e := newEngine(t)
+	index := e.index("main")
+	e.do(t, http.MethodPut, indexPath(index, "/_alias/"+index+"-alias"), nil)
+	all, err := e.TextIndices(t.Context(), index)
+	if err != nil || len(all) != 2 || all[1].Name != index+"-alias" || !slices.Contains(all[0].Fields, "title") || !slices.Contains(all[1].Fields, "body") {
+		t.Errorf("got %v, %v", all, err)
+	}
+	if text, err := e.SampleText(t.Context(), index, "body"); err != nil || text == "" {
+		t.Errorf("sample %q, %v", text, err)
+	}
+}
