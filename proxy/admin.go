@@ -53,22 +53,21 @@ type status struct {
 	Reasons []string `json:"reasons,omitempty"`
 }
 
-// ready answers 200, or 503 with the reasons.
+// ready answers 200 where requests are forwarded, with what else is wrong, or
+// 503 with the reasons.
 func (s *Server) ready(c *gin.Context) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), readyTimeout)
 	defer cancel()
-	var reasons []string
-	if s.draining.Load() {
-		reasons = append(reasons, "shutting down")
+	state := s.condition(ctx)
+	answer, code := status{Status: "ok", Reasons: state.NotReady}, http.StatusOK
+	for _, d := range state.Degraded {
+		answer.Status = "degraded"
+		answer.Reasons = append(answer.Reasons, d.Reason+": "+d.Detail)
 	}
-	if s.opts.Ready != nil {
-		reasons = append(reasons, s.opts.Ready(ctx)...)
+	if len(state.NotReady) > 0 {
+		answer.Status, code = "not ready", http.StatusServiceUnavailable
 	}
-	if len(reasons) > 0 {
-		c.JSON(http.StatusServiceUnavailable, status{Status: "not ready", Reasons: reasons})
-		return
-	}
-	c.JSON(http.StatusOK, status{Status: "ok"})
+	c.JSON(code, answer)
 }
 
 // endpointNames are the endpoints as the admin port names them.

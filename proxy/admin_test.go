@@ -33,36 +33,6 @@ func askAdmin(t *testing.T, o Options, method, target, body string) (status int,
 	return w.Code, w.Body.String()
 }
 
-func TestHealthAndReadiness(t *testing.T) {
-	reasons := func(r ...string) func(context.Context) []string {
-		return func(ctx context.Context) []string {
-			if until, ok := ctx.Deadline(); !ok || time.Until(until) > time.Second {
-				return []string{"the check is not bounded in time"}
-			}
-			return r
-		}
-	}
-	tests := []struct {
-		name, path string
-		ready      func(context.Context) []string
-		status     int
-		answer     string
-	}{
-		{"healthy though not ready", "/healthz", reasons("no matrix"), 200, `{"status":"ok"}`},
-		{"ready", "/readyz", reasons(), 200, `{"status":"ok"}`},
-		{"ready without a check", "/readyz", nil, 200, `{"status":"ok"}`},
-		{"not ready", "/readyz", reasons("no matrix", "redis: refused"), 503, `{"status":"not ready","reasons":["no matrix","redis: refused"]}`},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			status, answer := askAdmin(t, Options{Ready: tt.ready}, http.MethodGet, tt.path, "")
-			if status != tt.status || answer != tt.answer {
-				t.Errorf("got %d %s, want %d %s", status, answer, tt.status, tt.answer)
-			}
-		})
-	}
-}
-
 func TestMetricsShowTheInjectedRegistry(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "akin_matrix_version", Help: "h"}, func() float64 { return 7 }))

@@ -78,7 +78,8 @@ type shadowMetrics struct {
 	overlap        prometheus.Histogram
 }
 
-func newMetrics(registry prometheus.Registerer) (*metrics, error) {
+// newMetrics registers the metrics. causes are those of failing open.
+func newMetrics(registry prometheus.Registerer, causes []string) (*metrics, error) {
 	requests := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "akin_requests_total",
 		Help: "Requests by outcome; reason says why a search was left alone or what failed.",
@@ -119,6 +120,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		rerankMetrics: newRerankMetrics(),
 		shadowMetrics: newShadowMetrics(),
 	}
+	m.startSeries(causes)
 	return m, errors.Join(
 		registry.Register(requests),
 		registry.Register(stages),
@@ -139,6 +141,28 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		registry.Register(m.shadowTook),
 		registry.Register(m.overlap),
 	)
+}
+
+// startSeries makes the series of each way of failing open, so that an alert on
+// their increase sees the first one.
+func (m *metrics) startSeries(causes []string) {
+	for _, cause := range append(causes, causePanic) {
+		m.requests.WithLabelValues(outcomeFailedOpen, cause)
+		m.rerank.WithLabelValues(cause)
+		m.normWrites.WithLabelValues(cause)
+	}
+	for _, result := range []string{rerankedHits, rerankNothing, rerankUnnamed, rerankUnreadable} {
+		m.rerank.WithLabelValues(result)
+	}
+	for _, taken := range []bool{false, true} {
+		m.refused.WithLabelValues(takenOrRefused(taken))
+		m.normRefused.WithLabelValues(takenOrRefused(taken))
+	}
+	for _, outcome := range []string{
+		shadowCompared, shadowDropped, shadowCutOff, shadowLeftAlone, shadowFailed, shadowRefused, shadowUnanswered, shadowUnreadable,
+	} {
+		m.shadowSearches.WithLabelValues(outcome)
+	}
 }
 
 // rerankMetrics tell of the hits that were to be ordered anew.

@@ -110,6 +110,11 @@ func (t *searchTransport) rerank(ctx context.Context, ex *exchange, res *http.Re
 	}
 	s.metrics.reranked(results, time.Since(start))
 	s.explanations.reranked(ex.record, results)
+	for _, result := range results {
+		if result != "" && result != rerankedHits && result != rerankNothing {
+			s.failedOpen(ctx, ex, failedRerank, result)
+		}
+	}
 	if out == nil {
 		if err == nil || errors.Is(err, errUnchecked) { // the next one would be like it; else it broke off, or there was no room
 			s.unfit.note(ex.unfitKey())

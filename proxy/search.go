@@ -51,6 +51,8 @@ type exchange struct {
 	strict bool
 	// control is what the client asks of akin.
 	control control
+	// failedOpen says that something of it failed open.
+	failedOpen bool
 	// took is the time of akin's own work, record names the explanation.
 	took   time.Duration
 	record string
@@ -67,6 +69,7 @@ func exchangeOf(ctx context.Context) *exchange {
 // search forwards a search, rewritten where that is possible.
 func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 	ex := &exchange{endpoint: m.endpoint, index: m.index}
+	defer s.searched(ex)
 	r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, ex))
 	ex.rawQuery, ex.control = cutControl(r.URL.RawQuery, r.Header)
 	expander, reason := s.choose(m, ex, r.Header)
@@ -128,20 +131,23 @@ func (s *Server) expandSearch(r *http.Request, m match, ex *exchange, e Expander
 
 // look has the search rewritten within the budget and keeps what came of it.
 func (s *Server) look(ctx context.Context, r *http.Request, m match, ex *exchange, e Expander, body []byte) (res, toSend *expand.Result, err error) {
-	ctx, cancel := context.WithTimeout(ctx, s.opts.Budget)
+	bounded, cancel := context.WithTimeout(ctx, s.opts.Budget)
 	defer cancel()
 	start := time.Now()
-	res, toSend, err = s.expanded(ctx, r, m, ex, e, body)
+	res, toSend, err = s.expanded(bounded, r, m, ex, e, body)
 	ex.took = time.Since(start)
 	s.metrics.expand.Observe(ex.took.Seconds())
 	if err != nil {
 		cause := s.cause(err)
+		s.failedOpen(ctx, ex, failedSearch, cause)
 		s.log.DebugContext(ctx, "search was not expanded", "index", m.index, "cause", cause, "err", err)
 		s.record(ex, r, m, nil, cause)
 		return nil, nil, err
 	}
 	for _, failure := range res.Failures {
-		s.log.DebugContext(ctx, "a search of several was not expanded", "index", m.index, "cause", s.cause(failure), "err", failure)
+		cause := s.cause(failure)
+		s.failedOpen(ctx, ex, failedSearch, cause)
+		s.log.DebugContext(ctx, "a search of several was not expanded", "index", m.index, "cause", cause, "err", failure)
 	}
 	s.record(ex, r, m, res, "")
 	if s.opts.LogQueries {
@@ -232,7 +238,7 @@ func (s *Server) recovered(ctx context.Context, what string, f func() error) (er
 
 func (s *Server) cause(err error) string {
 	if errors.Is(err, errPanic) {
-		return "panic"
+		return causePanic
 	}
 	return s.opts.Cause(err)
 }
@@ -325,6 +331,7 @@ func (t *searchTransport) accept(ctx context.Context, ex *exchange, res *http.Re
 	}
 	if err != nil {
 		t.server.metrics.unchecked.Inc()
+		t.server.health.failedOpen(ctx, failedSearch, causeUnchecked, ex.index)
 	}
 	if refused != nil || len(ex.rewritten.Reranks) == 0 {
 		return refused, refused == nil, nil
@@ -387,7 +394,11 @@ func (s *Server) refused(ctx context.Context, ex *exchange, status int, original
 	s.explanations.refuse(ex.record)
 	s.log.DebugContext(ctx, "the cluster refused a rewritten search", "index", ex.index, "status", status,
 		"original_taken", originalTaken)
-	if originalTaken && s.opts.OnRefused != nil {
+	if !originalTaken {
+		return
+	}
+	s.failedOpen(ctx, ex, failedSearch, causeRefused)
+	if s.opts.OnRefused != nil {
 		s.opts.OnRefused(ex.indexOf(r), r.answer)
 	}
 }

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -93,6 +95,9 @@ type Options struct {
 	// words, from a fixed small set: it labels metrics. With nil it is "budget" for an expired
 	// deadline and "error" for all else.
 	Cause func(error) string
+	// Causes has every name that Cause gives, and says for the log what an
+	// operator can do about it. Their metrics are there from the start.
+	Causes map[string]string
 	// Reranker scores the hits of searches that the expander wants to be ordered
 	// anew; with nil they stay in the engine's order.
 	Reranker Reranker
@@ -120,9 +125,10 @@ type Options struct {
 	// times as many are held at once. What would be more is forwarded as it came.
 	MaxWriteBody int64
 
-	// Ready returns why the process is not ready to serve, nothing where it is,
-	// until ctx ends at the latest. With nil the server is always ready.
-	Ready func(ctx context.Context) []string
+	// Check returns the state of the process, for /readyz, log and metrics, until
+	// ctx ends at the latest. With nil all is well. It may be called at the same
+	// time.
+	Check func(ctx context.Context) Condition
 	// Logger receives the log; nil discards it.
 	Logger *slog.Logger
 	// LogQueries allows query texts in the log.
@@ -151,6 +157,8 @@ type Server struct {
 	unfit unfit
 	// shadows are the searches that run beside those of the clients.
 	shadows *shadows
+	// health knows what failed open of late.
+	health *health
 	// writing is the number of bytes of bodies of writes that are held.
 	writing  atomic.Int64
 	drain    time.Duration
@@ -161,9 +169,14 @@ type Server struct {
 // or the metrics cannot be registered.
 func New(o Options) (*Server, error) {
 	o = withDefaults(o)
-	s := &Server{opts: o, log: o.Logger, now: time.Now, drain: drainLimit, shadows: newShadows(), upstream: o.Nodes}
+	s := &Server{
+		opts: o, log: o.Logger, now: time.Now, drain: drainLimit, shadows: newShadows(), upstream: o.Nodes, health: newHealth(&o),
+	}
 	var err error
-	if s.metrics, err = newMetrics(o.Registry); err != nil {
+	if s.metrics, err = newMetrics(o.Registry, slices.Collect(maps.Keys(o.Causes))); err != nil {
+		return nil, fmt.Errorf("proxy: metrics: %w", err)
+	}
+	if err := o.Registry.Register(s.health.gauge); err != nil {
 		return nil, fmt.Errorf("proxy: metrics: %w", err)
 	}
 	if s.upstream == nil {
@@ -263,6 +276,12 @@ func (s *Server) Serve(ctx context.Context, proxy, admin net.Listener) error {
 	servers := []*http.Server{s.newHTTPServer(s.proxy), s.newHTTPServer(s.admin)}
 	// The admin port has no streams; a request there is small and short.
 	servers[1].ReadTimeout, servers[1].WriteTimeout = 15*time.Second, 30*time.Second
+
+	watching, stopWatching := context.WithCancel(ctx)
+	var watcher sync.WaitGroup
+	defer watcher.Wait()
+	defer stopWatching()
+	watcher.Go(func() { s.watch(watching) })
 
 	ended := make(chan error, len(servers))
 	go func() { ended <- servers[0].Serve(proxy) }()

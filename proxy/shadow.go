@@ -190,6 +190,7 @@ func (s *Server) compare(out *http.Request, ex *exchange, took time.Duration, pa
 		return shadowRefused
 	}
 	what := ex.shadow
+	defer s.searched(ex)
 	res, toSend, err := s.look(out.Context(), out, what.match, ex, what.expander, what.body)
 	switch {
 	case err != nil:

@@ -191,8 +191,12 @@ func (s *Server) putNorms(r *http.Request, what *Write, wr *writing, reason stri
 		cause := s.cause(err)
 		s.log.DebugContext(r.Context(), "a write has no norms", "index", what.Index, "cause", cause, "err", err)
 		s.metrics.normWrites.WithLabelValues(cause).Inc()
+		s.writeFailedOpen(r.Context(), cause, what.Index)
 	case reason != "":
 		s.metrics.normWrites.WithLabelValues(reason).Inc()
+		if reason == writeBusy {
+			s.writeFailedOpen(r.Context(), reason, what.Index)
+		}
 	case written.Body == nil:
 		s.metrics.normWrites.WithLabelValues(writeUnchanged).Inc()
 	default:

@@ -123,7 +123,11 @@ func (t *writeTransport) RoundTrip(out *http.Request) (*http.Response, error) {
 		_ = res.Body.Close()
 		wr.again = true
 		res, err = t.next.RoundTrip(wr.asItCame(out))
-		t.server.metrics.refusedWrite(err == nil && res.StatusCode < http.StatusBadRequest)
+		taken := err == nil && res.StatusCode < http.StatusBadRequest
+		t.server.metrics.refusedWrite(taken)
+		if taken {
+			t.server.writeFailedOpen(out.Context(), causeRefused, "")
+		}
 	}
 	if err != nil {
 		return nil, err

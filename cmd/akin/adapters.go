@@ -56,6 +56,12 @@ func unknown(err error) bool {
 	return errors.As(err, &refused) && (refused.Status == http.StatusBadRequest || refused.Status == http.StatusNotFound)
 }
 
+// unauthorized reports whether the cluster refused a call of akin's own for its
+// credentials, and not for a block on an index, which is a 403, too.
+func unauthorized(e *esclient.Error) bool {
+	return e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden && e.Type != "cluster_block_exception"
+}
+
 // weighting says how a field is scored: by a constant with the boolean
 // similarity, with idf once by all others that the engines have built in.
 func weighting(s esclient.Similarity) expand.Weighting {
@@ -94,7 +100,28 @@ func (p pinned) For(index, field string) expand.Rows {
 	return nil // not a nil *rowstore.Rows, which would be an interface that is not nil
 }
 
-// cause names why a search was not expanded, for the metrics.
+// causes has what cause returns, and what an operator can do about it.
+func causes() map[string]string {
+	const slow = "the cluster or Redis does not answer in time, or fails: see /readyz, akin_row_store_failures_total and the log at level debug"
+	return map[string]string{
+		proxy.DegradedCredentials: "the cluster refuses akin's own calls: see cluster.auth, AKIN_CLUSTER_* and the rights that README.md lists",
+		proxy.DegradedThrottled:   "the cluster answers 429 to akin's own calls: it has more to do than it can",
+		"busy":                    "as many calls of akin's own, or bodies of writes, are under way as may be: look at what the cluster takes so long for",
+		"budget":                  "akin's own work takes longer than expansion.budget (rerank_budget, norms.budget): see akin_search_stage_duration_seconds; cold caches pass",
+		"missing":                 "hits change between the search and the look at their terms: some of that is usual while documents are written",
+		"too_large":               "hits have more terms than can be read in time: lower expansion.rerank_window",
+		"no_terms":                "the cluster tells no terms of the field: see docs/modes.md for the fields that the mode soft can rank by",
+		"unknown_to_cluster":      "the cluster does not know an index or an analyzer, or refuses a call: see the log at level debug",
+		"client_gone":             "clients go away before their search is sent",
+		"error":                   "see the log at level debug",
+
+		string(expand.StageScan): slow, string(expand.StageFields): slow, string(expand.StageAnalyze): slow, string(expand.StageRows): slow,
+		string(expand.StageStatistics): slow, string(expand.StageLinear): slow, string(expand.StageWeights): slow,
+	}
+}
+
+// cause names why a search was not expanded, for the metrics. causes has all
+// that it returns.
 func cause(err error) string {
 	var stage *expand.StageError
 	var refused *esclient.Error
@@ -107,6 +134,10 @@ func cause(err error) string {
 		return "too_large" // the hits have too many terms
 	case errors.Is(err, rerank.ErrNoTerms):
 		return "no_terms" // the cluster tells none of the field
+	case errors.As(err, &refused) && unauthorized(refused):
+		return proxy.DegradedCredentials
+	case errors.As(err, &refused) && refused.Status == http.StatusTooManyRequests:
+		return proxy.DegradedThrottled
 	case errors.As(err, &refused) && (refused.Status == http.StatusBadRequest || refused.Status == http.StatusNotFound):
 		return "unknown_to_cluster" // a missing or closed index, an unknown analyzer
 	case errors.Is(err, context.DeadlineExceeded):

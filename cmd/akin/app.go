@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,6 +17,7 @@ import (
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/internal/nodes"
+	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/proxy"
 	"github.com/akin-search/akin/rerank"
 	"github.com/akin-search/akin/simmatrix/rowstore"
@@ -31,13 +33,19 @@ type app struct {
 	weights *rowstore.Store  // nil where no weights are configured
 	rerank  *rerank.Reranker // nil where nothing is ranked softly
 	norms   *normWrites      // nil where norms are not kept on writes
+	cfg     *configs.Config
 	log     *slog.Logger
+	// expander rewrites searches as cfg.Expansion says, also where that is
+	// switched off; nil where no matrix is configured.
+	expander *expand.Expander
+	// warm says that the first searches find what they need in the caches.
+	warm atomic.Bool
 }
 
 // newApp wires a proxy as cfg says. files has matrices that do not come from
 // the place configured, by name.
 func newApp(ctx context.Context, cfg *configs.Config, files map[string]rowstore.Loader, log *slog.Logger) (*app, error) {
-	a := &app{log: log}
+	a := &app{cfg: cfg, log: log}
 	registry := prometheus.NewRegistry()
 	ca, err := readCA(cfg.Cluster.TLS.CAFile)
 	if err != nil {
@@ -64,11 +72,12 @@ func newApp(ctx context.Context, cfg *configs.Config, files map[string]rowstore.
 		Budget:    time.Duration(cfg.Expansion.Budget),
 		MaxBody:   int64(cfg.Expansion.MaxBody),
 		Cause:     cause,
+		Causes:    causes(),
 		RankEval:  cfg.Expansion.RankEval,
 		Templates: cfg.Expansion.Templates,
 		Shadow:    cfg.Expansion.Shadow,
 		OnRefused: func(index string, _ []byte) { a.cluster.Forget(index) },
-		Ready:     a.problems,
+		Check:     a.check,
 		Logger:    log, LogQueries: cfg.Log.Queries,
 		Registry:         registry,
 		ForwardedHeaders: cfg.Listen.ForwardedHeaders,
@@ -77,7 +86,7 @@ func newApp(ctx context.Context, cfg *configs.Config, files map[string]rowstore.
 		a.close()
 		return nil, usageError{err}
 	}
-	if softly(cfg) {
+	if ranks(cfg, configs.ModeSoft) {
 		a.rerank = rerank.New(rerank.Options{
 			Vectors: vectors{a.client}, Bytes: size(cfg.Caches.Vectors), TTL: time.Duration(cfg.Caches.TTL),
 		})
@@ -123,15 +132,6 @@ func (a *app) close() {
 		a.log.Warn("closing the cluster client", "err", err)
 	}
 	a.nodes.Close()
-}
-
-// problems returns why the process is not ready: it can do its work only where
-// the cluster answers. A matrix that is missing keeps nobody from searching.
-func (a *app) problems(ctx context.Context) []string {
-	if err := a.client.Ping(ctx); err != nil {
-		return []string{err.Error()}
-	}
-	return nil
 }
 
 // openStores opens the stores of the matrices and of the weights, where there

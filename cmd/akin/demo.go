@@ -154,7 +154,7 @@ func serveDemo(ctx context.Context, a *app, engine string, stdout io.Writer, onc
 		listeners[i] = l
 	}
 	served := make(chan error, 1)
-	go func() { served <- a.server.Serve(ctx, listeners[0], listeners[1]) }()
+	go func() { served <- a.serve(ctx, listeners[0], listeners[1]) }()
 	show := demoShow{
 		engine: engine, akin: "http://" + listeners[0].Addr().String(), admin: "http://" + listeners[1].Addr().String(),
 		client: &http.Client{Timeout: 5 * time.Second}, out: stdout,

@@ -22,15 +22,15 @@ func (a *app) expanders(cfg *configs.Config, options *proxy.Options) {
 	if a.store == nil {
 		return
 	}
-	all := a.exact(expand.New(cluster{a.cluster}, matrices{a.store}, expandOptions(cfg.Expansion.Rewriting)))
+	a.expander = a.exact(expand.New(cluster{a.cluster}, matrices{a.store}, expandOptions(cfg.Expansion.Rewriting)))
 	if cfg.Expansion.Enabled {
-		options.Expander = all
+		options.Expander = a.expander
 	}
 	for name, p := range cfg.Profiles {
 		if !p.Enabled {
 			continue
 		}
-		e := all.With(expandOptions(p.Rewriting))
+		e := a.expander.With(expandOptions(p.Rewriting))
 		if len(p.Matrices) > 0 {
 			e = e.WithMatrices(someMatrices{a.store, p.Matrices})
 		}
@@ -38,7 +38,7 @@ func (a *app) expanders(cfg *configs.Config, options *proxy.Options) {
 	}
 	options.OnRefused = func(index string, answer []byte) {
 		a.cluster.Forget(index)
-		all.Refused(index, answer)
+		a.expander.Refused(index, answer)
 	}
 }
 

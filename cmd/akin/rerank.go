@@ -105,12 +105,12 @@ func (r reranker) Scores(ctx context.Context, how *expand.Rerank, hits []proxy.H
 	return r.Reranker.Scores(ctx, fields, own)
 }
 
-// softly reports whether searches may be ranked in the mode soft.
-func softly(cfg *configs.Config) bool {
+// ranks reports whether searches may be ranked in a mode.
+func ranks(cfg *configs.Config, mode string) bool {
 	for _, p := range cfg.Profiles {
-		if p.Mode == configs.ModeSoft {
+		if p.Mode == mode {
 			return true
 		}
 	}
-	return cfg.Expansion.Mode == configs.ModeSoft
+	return cfg.Expansion.Mode == mode
 }

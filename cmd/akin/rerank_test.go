@@ -26,7 +26,7 @@ func TestCausesOfTheEnginesOrder(t *testing.T) {
 		rerank.ErrMissing: "missing", rerank.ErrNoTerms: "no_terms", rerank.ErrTooLarge: "too_large", rerank.ErrBusy: "busy", context.DeadlineExceeded: "budget",
 		rerank.ErrClosed: "error", &esclient.Error{Status: http.StatusNotFound}: "unknown_to_cluster",
 	} {
-		if got := cause(fmt.Errorf("hits: %w", err)); got != want {
+		if got := cause(fmt.Errorf("hits: %w", err)); got != want || causes()[got] == "" {
 			t.Errorf("%v: %s, want %s", err, got, want)
 		}
 	}
@@ -34,16 +34,16 @@ func TestCausesOfTheEnginesOrder(t *testing.T) {
 
 func TestRerankerIsMadeForTheModeSoftAlone(t *testing.T) {
 	cfg := configs.Default()
-	if softly(cfg) {
+	if ranks(cfg, configs.ModeSoft) {
 		t.Error("made by default")
 	}
 	cfg.Profiles["p"] = configs.Profile{Rewriting: configs.Rewriting{Mode: configs.ModeSoft}}
-	if !softly(cfg) {
+	if !ranks(cfg, configs.ModeSoft) {
 		t.Error("not made for a profile")
 	}
 	cfg = configs.Default()
 	cfg.Expansion.Mode = configs.ModeSoft
-	if !softly(cfg) {
+	if !ranks(cfg, configs.ModeSoft) {
 		t.Error("not made for all")
 	}
 }

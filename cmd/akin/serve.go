@@ -63,7 +63,7 @@ func serve(ctx context.Context, cfg *configs.Config, stderr io.Writer) error {
 		return fmt.Errorf("admin: %w", err)
 	}
 	log.InfoContext(ctx, "listening", "proxy", listener.Addr().String(), "admin", admin.Addr().String())
-	return a.server.Serve(ctx, listener, admin)
+	return a.serve(ctx, listener, admin)
 }
 
 // listen opens the listener for clients, with TLS where it is configured.

@@ -1,0 +1,314 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/proxy"
+	"github.com/akin-search/akin/simmatrix/rowstore"
+)
+
+const (
+	// askTimeout bounds the question what the cluster runs, askAgain is the time
+	// until it is asked again where no node answers.
+	askTimeout = time.Second
+	askAgain   = 500 * time.Millisecond
+	// warmLimit bounds the warm-up; then akin is ready all the same.
+	warmLimit = 5 * time.Second
+	// maxWarm bounds the fields of indices that are warmed up, and sideBySide how
+	// many at a time: a second or two on a cluster that has just been started.
+	maxWarm    = 32
+	sideBySide = 4
+)
+
+// serve answers on the two listeners until ctx ends. Requests are forwarded at
+// once; meanwhile the cluster is asked for what the first searches will need.
+func (a *app) serve(ctx context.Context, clients, admin net.Listener) error {
+	starting, stop := context.WithCancel(ctx)
+	var started sync.WaitGroup
+	defer started.Wait()
+	defer stop()
+	started.Go(func() { a.start(starting) })
+	return a.server.Serve(ctx, clients, admin)
+}
+
+// start says what has been started, waits for the cluster and warms up.
+func (a *app) start(ctx context.Context) {
+	info, err := a.ask(ctx)
+	a.announce(ctx, info, err)
+	for !a.reached(ctx) {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(askAgain):
+		}
+	}
+	if err != nil { // it may have been away
+		if info, err = a.ask(ctx); err == nil {
+			a.log.InfoContext(ctx, "the cluster answers", "cluster", describe(info))
+		}
+	}
+	a.warmUp(ctx)
+	a.warm.Store(true)
+}
+
+// reached reports whether some node answers, whatever that is.
+func (a *app) reached(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	return answered(a.client.PingAny(ctx))
+}
+
+// ask returns what the cluster runs.
+func (a *app) ask(ctx context.Context) (esclient.Info, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	return a.client.Info(ctx)
+}
+
+// answered reports whether a call with such an error was answered at all.
+func answered(err error) bool {
+	_, refused := errors.AsType[*esclient.Error](err)
+	return refused || err == nil
+}
+
+func describe(i esclient.Info) string { return i.Distribution + " " + i.Version }
+
+// binding is what the start-up line says of a matrix or of weights.
+type binding struct {
+	Name    string   `json:"name"`
+	Indices []string `json:"indices"`
+	Fields  []string `json:"fields"`
+	Source  string   `json:"source"`
+	Version string   `json:"version"`
+	Terms   uint64   `json:"terms"`
+}
+
+// announce logs what was started, once, and what is missing for it to do what
+// it is there for.
+func (a *app) announce(ctx context.Context, info esclient.Info, err error) {
+	cluster, level, missing := describe(info), slog.LevelInfo, []string{}
+	if a.store == nil {
+		missing = append(missing, "no matrices: searches are forwarded unexpanded")
+	}
+	if d, ok := degradation(err); ok {
+		cluster = "unknown"
+		missing = append(missing, d.Detail+": "+err.Error())
+	}
+	for _, d := range a.incomplete() {
+		missing = append(missing, d.Detail)
+	}
+	if len(missing) > 0 {
+		level = slog.LevelWarn // what is below is wanted so
+	}
+	e := &a.cfg.Expansion
+	if !e.Enabled {
+		missing = append(missing, "expansion.enabled is false: only searches that name a profile are expanded")
+	}
+	if e.Shadow > 0 {
+		missing = append(missing, "expansion.shadow is set: clients get the answers to their original searches")
+	}
+	a.log.Log(ctx, level, "started", "akin", buildVersion(), "cluster", cluster,
+		"mode", e.Mode, "scoring", e.Scoring, "matching", e.Matching,
+		"matrices", bindings(a.cfg.Matrices, a.store), "weights", bindings(a.cfg.Weights, a.weights), "missing", missing)
+}
+
+func bindings(entries []configs.Matrix, store *rowstore.Store) []binding {
+	all := make([]binding, 0, len(entries))
+	for _, m := range entries {
+		b := binding{Name: m.Name, Indices: m.Indices, Fields: m.Fields}
+		for _, s := range store.State() {
+			if s.Name == m.Name {
+				b.Source, b.Version, b.Terms = s.Source, s.Version, s.Terms
+			}
+		}
+		all = append(all, b)
+	}
+	return all
+}
+
+// incomplete returns what is wrong with matrices and weights.
+func (a *app) incomplete() (all []proxy.Degradation) {
+	if a.weights == nil && ranks(a.cfg, configs.ModeHard) {
+		all = append(all, proxy.Degradation{
+			Reason: proxy.DegradedWeights, Detail: "mode hard without weights: its searches are expanded as in the mode bm25",
+		})
+	}
+	return slices.Concat(all, a.unsound(a.store), a.unsound(a.weights))
+}
+
+// unsound returns what is wrong with the matrices of a store, nil for none.
+func (a *app) unsound(store *rowstore.Store) (all []proxy.Degradation) {
+	if store == nil {
+		return nil
+	}
+	reason, what := proxy.DegradedMatrix, "matrix"
+	if store == a.weights {
+		reason, what = proxy.DegradedWeights, "weights"
+	}
+	for _, s := range store.State() {
+		switch {
+		case s.Version == "":
+			all = append(all, proxy.Degradation{Reason: reason, Detail: fmt.Sprintf("%s %q: no version is served: %s", what, s.Name, s.Problem)})
+		case s.Problem != "":
+			all = append(all, proxy.Degradation{Reason: reason, Detail: fmt.Sprintf("%s %q: the last good version is served: %s", what, s.Name, s.Problem)})
+		}
+	}
+	return all
+}
+
+// check returns the state of the process. It is ready where it forwards: where
+// some node answers, whatever that says to akin.
+func (a *app) check(ctx context.Context) (c proxy.Condition) {
+	err := a.client.PingAny(ctx)
+	if !answered(err) {
+		c.NotReady = append(c.NotReady, "no node of the cluster answers: "+err.Error())
+	}
+	if !a.warm.Load() {
+		c.NotReady = append(c.NotReady, "starting: asking the cluster for what the first searches need")
+	}
+	if d, ok := degradation(err); ok {
+		c.Degraded = append(c.Degraded, d)
+	}
+	c.Degraded = append(c.Degraded, a.incomplete()...)
+	return c
+}
+
+// degradation returns what an error of akin's own call means, false for none.
+func degradation(err error) (d proxy.Degradation, ok bool) {
+	refused, _ := errors.AsType[*esclient.Error](err)
+	switch {
+	case err == nil:
+		return d, false
+	case refused == nil:
+		d.Reason, d.Detail = proxy.DegradedCalls, "akin's own calls fail"
+	case unauthorized(refused):
+		d.Reason = proxy.DegradedCredentials
+		d.Detail = fmt.Sprintf("the cluster answers %d to akin's own calls, so that no search is expanded: see cluster.auth and AKIN_CLUSTER_*", refused.Status)
+	case refused.Status == http.StatusTooManyRequests:
+		d.Reason, d.Detail = proxy.DegradedThrottled, "the cluster answers 429 to akin's own calls"
+	default:
+		d.Reason, d.Detail = proxy.DegradedCalls, fmt.Sprintf("the cluster answers %d to akin's own calls", refused.Status)
+	}
+	return d, true
+}
+
+// boundField is a field of an index, or of an alias, that a matrix is bound to.
+type boundField struct{ index, field string }
+
+// warmUp asks the cluster for what the first searches will need: mappings,
+// analyzers, statistics, whether scripts run. It fills the caches under the
+// names of indices and aliases, opens connections to cluster and Redis, and has
+// the cluster load the code for such calls.
+func (a *app) warmUp(ctx context.Context) {
+	if a.expander == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, warmLimit)
+	defer cancel()
+	began := time.Now()
+	fields, err := a.boundFields(ctx)
+	var done atomic.Int64
+	var group errgroup.Group // which keeps the first error and ends no call
+	group.SetLimit(sideBySide)
+	for _, f := range fields {
+		group.Go(func() error {
+			err := a.warmField(ctx, f)
+			if err == nil {
+				done.Add(1)
+			}
+			return err
+		})
+	}
+	if err = errors.Join(err, group.Wait()); err != nil { // it may hold the text of a document: the cause is enough
+		a.log.WarnContext(ctx, "warm-up is not complete: the first searches may fail open", "fields", done.Load(), "of", len(fields),
+			"took", time.Since(began), "cause", cause(err))
+		return
+	}
+	a.log.InfoContext(ctx, "warmed up", "fields", done.Load(), "took", time.Since(began))
+}
+
+// boundFields returns the text fields that have a matrix, one of each index in
+// turn, at most maxWarm.
+func (a *app) boundFields(ctx context.Context) (fields []boundField, err error) {
+	const maxExpression = 1000 // bytes in the line of a request
+	var patterns []string
+	for _, m := range a.cfg.Matrices {
+		patterns = append(patterns, m.Indices...)
+	}
+	expression := strings.Join(patterns, ",")
+	if len(expression) > maxExpression {
+		expression = "*"
+	}
+	indices, err := a.client.TextIndices(ctx, expression)
+	if err != nil {
+		return nil, err
+	}
+	pinned := a.store.Pin()
+	for k, more := 0, true; more; k++ {
+		more = false
+		for _, i := range indices {
+			if k >= len(i.Fields) || strings.HasPrefix(i.Name, ".") {
+				continue
+			}
+			more = true
+			if pinned.For(i.Name, i.Fields[k]) == nil {
+				continue
+			}
+			if fields = append(fields, boundField{i.Name, i.Fields[k]}); len(fields) == maxWarm {
+				return fields, nil
+			}
+		}
+	}
+	return fields, nil
+}
+
+// warmField expands a search for a text that a document has in the field, as if
+// a client had sent it, and asks for the statistics of its words.
+func (a *app) warmField(ctx context.Context, f boundField) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("panic of type %T", v)
+		}
+	}()
+	text, err := a.client.SampleText(ctx, f.index, f.field)
+	if err != nil {
+		return err
+	}
+	if text == "" {
+		return nil // an index without documents, or another kind of field: nothing to find either
+	}
+	body, err := json.Marshal(map[string]any{"query": map[string]any{"match": map[string]any{f.field: text}}})
+	if err != nil {
+		return err
+	}
+	if _, err := a.expander.Expand(ctx, &expand.Request{Index: f.index, Body: body, Preview: true}); err != nil {
+		return err
+	}
+	// Where the words have no neighbors the search needed no statistics.
+	indices := expand.Indices{Expression: f.index}
+	words, err := cluster{a.cluster}.Analyze(ctx, expand.Text{Indices: indices, Field: f.field, Text: text})
+	if errors.Is(err, expand.ErrNotText) || errors.Is(err, expand.ErrMixed) {
+		return nil // it is left alone
+	}
+	if err != nil {
+		return err
+	}
+	_, err = cluster{a.cluster}.Statistics(ctx, indices, f.field, words.Terms, make([]int64, len(words.Terms)))
+	return err
+}

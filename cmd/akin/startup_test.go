@@ -1,0 +1,326 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/proxy"
+	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/rowstore"
+)
+
+// carMatrix relates two words.
+func carMatrix(t *testing.T) rowstore.Loader {
+	t.Helper()
+	v, err := simmatrix.ReadVectors(strings.NewReader("car 1 0\nautomobile 0.9 0.1\n"), simmatrix.ReadVectorsOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := simmatrix.FromVectors(t.Context(), v, simmatrix.DefaultVectorOptions(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rowstore.InMemory(m)
+}
+
+// startApp wires an akin before a cluster, with a matrix for all unless change
+// takes it away, and returns what it logs.
+func startApp(t *testing.T, url string, change func(cfg *configs.Config)) (*app, *lockedBuffer) {
+	t.Helper()
+	cfg := configs.Default()
+	cfg.Cluster.URLs = []string{url}
+	cfg.Matrices = []configs.Matrix{{Name: "main", Indices: []string{"*"}, Fields: []string{"*"}}}
+	if change != nil {
+		change(cfg)
+	}
+	log := &lockedBuffer{}
+	a, err := newApp(t.Context(), cfg, map[string]rowstore.Loader{"main": carMatrix(t)}, slog.New(slog.NewJSONHandler(log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(a.close)
+	return a, log
+}
+
+// refusingCluster answers every call with a status.
+func refusingCluster(t *testing.T, status int) string {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// readyz asks an akin for its state.
+func readyz(a *app) (status int, answer string) {
+	w := httptest.NewRecorder()
+	a.server.AdminHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+	return w.Code, w.Body.String()
+}
+
+func TestStartUpLineTellsWhatIsServedAndWhatIsMissing(t *testing.T) {
+	engine := demoEngine(t)
+	away := httptest.NewServer(nil)
+	away.Close()
+	for _, c := range []struct {
+		name, url string
+		change    func(cfg *configs.Config)
+		level     string
+		missing   []string // parts of the entries
+	}{
+		{"nothing is missing", engine, nil, "INFO", nil},
+		{"no matrices", engine, func(cfg *configs.Config) { cfg.Matrices = nil }, "WARN", []string{"forwarded unexpanded"}},
+		{"hard without weights", engine, func(cfg *configs.Config) { cfg.Expansion.Mode = configs.ModeHard }, "WARN", []string{"hard without weights"}},
+		{"a matrix that is not there", engine, func(cfg *configs.Config) {
+			cfg.Matrices = append(cfg.Matrices, configs.Matrix{Name: "other", Indices: []string{"*"}, Fields: []string{"*"}, File: "/no/such/file"})
+		}, "WARN", []string{`matrix "other": no version`}},
+		{"switched off", engine, func(cfg *configs.Config) { cfg.Expansion.Enabled = false }, "INFO", []string{"expansion.enabled"}},
+		{"shadow", engine, func(cfg *configs.Config) { cfg.Expansion.Shadow = 0.5 }, "INFO", []string{"expansion.shadow"}},
+		{"no credentials", refusingCluster(t, 401), nil, "WARN", []string{"AKIN_CLUSTER_"}},
+		{"cluster away", away.URL, nil, "WARN", []string{"connection refused"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a, log := startApp(t, c.url, c.change)
+			info, err := a.ask(t.Context())
+			a.announce(t.Context(), info, err)
+			var line struct {
+				Level, Msg, Akin, Cluster, Mode, Scoring, Matching string
+				Matrices                                           []binding
+				Missing                                            []string
+			}
+			for text := range strings.Lines(log.String()) {
+				if err := json.Unmarshal([]byte(text), &line); err == nil && line.Msg == "started" {
+					break
+				}
+			}
+			if line.Msg != "started" || line.Level != c.level || line.Akin != buildVersion() || line.Scoring != "auto" || line.Matching != "widen" {
+				t.Errorf("got %+v in\n%s", line, log.String())
+			}
+			if known := strings.HasPrefix(line.Cluster, "akin-demo "); known != (c.url == engine) {
+				t.Errorf("cluster %q", line.Cluster)
+			}
+			if len(line.Missing) != len(c.missing) || len(c.missing) > 0 && !strings.Contains(line.Missing[0], c.missing[0]) {
+				t.Errorf("missing %q, want %q", line.Missing, c.missing)
+			}
+			if b := line.Matrices; c.name != "no matrices" && (len(b) == 0 || b[0].Source != "file" || b[0].Version == "" || b[0].Terms != 2) {
+				t.Errorf("matrices %+v", b)
+			}
+		})
+	}
+}
+
+func TestReadyWhereAnyAnswerComesFromTheCluster(t *testing.T) {
+	for status, want := range map[int]string{
+		200: `{"status":"ok"}`,
+		401: "credentials: ", 403: "credentials: ", 429: "throttled: ", 500: "cluster_calls: ", 503: "cluster_calls: ",
+	} {
+		t.Run(http.StatusText(status), func(t *testing.T) {
+			a, _ := startApp(t, refusingCluster(t, status), nil)
+			a.start(t.Context())
+			code, answer := readyz(a)
+			if code != http.StatusOK || !strings.Contains(answer, want) || status != 200 && !strings.HasPrefix(answer, `{"status":"degraded"`) {
+				t.Errorf("/readyz: %d %s, want 200 with %s", code, answer, want)
+			}
+		})
+	}
+}
+
+func TestReadyzIsRedWithinItsBoundWhileTheClusterHangs(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	a, _ := startApp(t, "http://"+l.Addr().String(), nil)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	answered := make(chan proxy.Condition, 1)
+	go func() { answered <- a.check(ctx) }()
+	select {
+	case c := <-answered:
+		if len(c.NotReady) == 0 || !strings.Contains(c.NotReady[0], "no node") {
+			t.Errorf("not ready: %q", c.NotReady)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("the check waits for the cluster")
+	}
+}
+
+func TestOneNodeOfSeveralIsEnough(t *testing.T) {
+	hangs, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { hangs.Close() })
+	url := refusingCluster(t, 200)
+	a, _ := startApp(t, url, func(cfg *configs.Config) { cfg.Cluster.URLs = []string{"http://" + hangs.Addr().String(), url} })
+	for range 4 { // calls go round among the nodes
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		began := time.Now()
+		if c := a.check(ctx); len(c.NotReady) > 0 && strings.Contains(c.NotReady[0], "no node") || time.Since(began) > 10*time.Second {
+			t.Errorf("after %v: %v", time.Since(began), c)
+		}
+		cancel()
+	}
+}
+
+// Requests are forwarded from the start; /readyz is red until a node answers
+// and the warm-up is over.
+func TestReadyOnceAClusterThatWasAwayAnswers(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	l.Close()
+	a, log := startApp(t, "http://"+addr, nil)
+	started := make(chan struct{})
+	go func() { defer close(started); a.start(t.Context()) }()
+	if code, answer := readyz(a); code != http.StatusServiceUnavailable || !strings.Contains(answer, "no node") || !strings.Contains(answer, "starting") {
+		t.Errorf("away: %d %s", code, answer)
+	}
+	l, err = net.Listen("tcp", addr)
+	if err != nil {
+		t.Skip("the port was taken meanwhile")
+	}
+	cluster := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/" {
+			io.WriteString(w, `{"version":{"number":"8.1.2"}}`)
+			return
+		}
+		io.WriteString(w, `{}`)
+	}))
+	cluster.Listener.Close()
+	cluster.Listener = l
+	cluster.Start()
+	t.Cleanup(cluster.Close)
+	select {
+	case <-started:
+	case <-time.After(20 * time.Second):
+		t.Fatal("not started")
+	}
+	if code, answer := readyz(a); code != http.StatusOK {
+		t.Errorf("there: %d %s", code, answer)
+	}
+	for _, want := range []string{`"msg":"started"`, `"cluster":"unknown"`, `"msg":"the cluster answers","cluster":"elasticsearch 8.1.2"`, `"msg":"warmed up"`} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("no %s in\n%s", want, log.String())
+		}
+	}
+}
+
+func TestWarmUpEndsWithItsTimeAndSaysSo(t *testing.T) {
+	cluster := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/" {
+			<-r.Context().Done()
+		}
+	}))
+	t.Cleanup(cluster.Close)
+	a, log := startApp(t, cluster.URL, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	a.warmUp(ctx)
+	if !strings.Contains(log.String(), `"level":"WARN","msg":"warm-up is not complete`) || !strings.Contains(log.String(), `"cause":"budget"`) {
+		t.Errorf("the log says\n%s", log.String())
+	}
+}
+
+// The fields that are warmed up are those that have a matrix, one of each index
+// in turn.
+func TestWarmUpTakesTheBoundFieldsOfIndicesAndAliases(t *testing.T) {
+	var many strings.Builder
+	for k := range 2 * maxWarm {
+		fmt.Fprintf(&many, `,"many-%03d":{"mappings":{"properties":{"f":{"type":"text"}}}}`, k)
+	}
+	indices := `{"docs":{"aliases":{"live":{}},"mappings":{"properties":{"a":{"type":"text"},"b":{"type":"text"},"n":{"type":"long"}}}},` +
+		`"other":{"mappings":{"properties":{"a":{"type":"text"}}}},".system":{"mappings":{"properties":{"a":{"type":"text"}}}}`
+	answer, asked := "", ""
+	cluster := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = r.URL.Path
+		io.WriteString(w, answer)
+	}))
+	t.Cleanup(cluster.Close)
+	a, _ := startApp(t, cluster.URL, func(cfg *configs.Config) {
+		cfg.Matrices = []configs.Matrix{
+			{Name: "main", Indices: []string{"docs", "live"}, Fields: []string{"*"}},
+			{Name: "main", Indices: []string{"many-*"}, Fields: []string{"f"}},
+		}
+	})
+	answer = indices + "}"
+	got, err := a.boundFields(t.Context())
+	want := []boundField{{"docs", "a"}, {"live", "a"}, {"docs", "b"}, {"live", "b"}}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(boundField{})); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	if asked != "/docs,live,many-*" {
+		t.Errorf("asked for %s", asked)
+	}
+	answer = indices + many.String() + "}"
+	if got, err = a.boundFields(t.Context()); err != nil || len(got) != maxWarm {
+		t.Errorf("%d fields, %v, want %d", len(got), err, maxWarm)
+	}
+}
+
+func TestOperationsTellOfEachCauseAndDegradation(t *testing.T) {
+	text := documents(t)["operations.md"]
+	names := slices.Collect(maps.Keys(causes()))
+	for _, name := range append(names, proxy.DegradedCredentials, proxy.DegradedThrottled, proxy.DegradedCalls, proxy.DegradedMatrix,
+		proxy.DegradedWeights, proxy.DegradedReload, proxy.DegradedFailingOpen) {
+		if !strings.Contains(text, "`"+name+"`") {
+			t.Errorf("docs/operations.md does not name %s", name)
+		}
+	}
+}
+
+func TestEachCauseHasAHint(t *testing.T) {
+	stage := func(s expand.Stage, err error) error { return &expand.StageError{Stage: s, Err: err} }
+	refused := func(status int, kind string) error {
+		return stage(expand.StageAnalyze, &esclient.Error{Status: status, Type: kind})
+	}
+	for _, c := range []struct {
+		name string
+		err  error
+		want string
+	}{
+		{"no credentials", refused(401, ""), "credentials"},
+		{"no rights", refused(403, "security_exception"), "credentials"},
+		{"a blocked index", refused(403, "cluster_block_exception"), "analyze"},
+		{"too many requests", refused(429, ""), "throttled"},
+		{"a missing index", refused(404, ""), "unknown_to_cluster"},
+		{"a failure", refused(503, ""), "analyze"},
+		{"too many calls", stage(expand.StageRows, esclient.ErrBusy), "busy"},
+		{"out of time", stage(expand.StageRows, context.DeadlineExceeded), "budget"},
+		{"the client has gone", stage(expand.StageRows, context.Canceled), "client_gone"},
+		{"unexpected", io.EOF, "error"},
+		{"scan", stage(expand.StageScan, io.EOF), "scan"},
+		{"fields", stage(expand.StageFields, io.EOF), "fields"},
+		{"rows", stage(expand.StageRows, io.EOF), "rows"},
+		{"statistics", stage(expand.StageStatistics, io.EOF), "statistics"},
+		{"linear", stage(expand.StageLinear, io.EOF), "linear"},
+		{"weights", stage(expand.StageWeights, io.EOF), "weights"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := cause(c.err); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+			if causes()[c.want] == "" {
+				t.Errorf("no hint for %s", c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,391 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/akin-search/akin/expand"
+)
+
+// A logBook keeps what is logged at info and above.
+type logBook struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *logBook) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *logBook) logger() *slog.Logger { return slog.New(slog.NewJSONHandler(b, nil)) }
+
+func (b *logBook) text() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// lines returns the records since the last call, decoded.
+func (b *logBook) lines(t *testing.T) (all []map[string]any) {
+	t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for dec := json.NewDecoder(&b.buf); ; {
+		line := map[string]any{}
+		if err := dec.Decode(&line); errors.Is(err, io.EOF) {
+			b.buf.Reset()
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		delete(line, "time")
+		all = append(all, line)
+	}
+}
+
+func TestFailingOpenIsToldAtOnceThenOnceAMinuteAndAtItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var book logBook
+		h := newHealth(&Options{Logger: book.logger(), Causes: map[string]string{"rows": "look at Redis"}})
+		fail := func() { h.failedOpen(t.Context(), failedSearch, "rows", "i") }
+		expect := func(when string, want ...map[string]any) {
+			t.Helper()
+			if diff := cmp.Diff(want, book.lines(t)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", when, diff)
+			}
+		}
+		fail()
+		expect("the first", map[string]any{
+			"level": "WARN", "msg": "failing open", "what": "search", "cause": "rows", "index": "i", "hint": "look at Redis",
+		})
+		for range 59 {
+			time.Sleep(time.Second)
+			fail()
+			h.over(t.Context())
+		}
+		expect("the first minute")
+		time.Sleep(time.Second)
+		fail()
+		still := map[string]any{"level": "WARN", "msg": "still failing open", "what": "search", "cause": "rows", "count": 60.0}
+		expect("after a minute", still)
+		h.failedOpen(t.Context(), failedRerank, "budget", "i")
+		if lines := book.lines(t); len(lines) != 1 || lines[0]["cause"] != "budget" || lines[0]["what"] != "ranking" {
+			t.Errorf("another cause is not told at once: %v", lines)
+		}
+		time.Sleep(time.Second)
+		fail()
+		time.Sleep(failWindow - time.Second)
+		h.over(t.Context())
+		still["count"] = 1.0
+		expect("the end of a cause, and what was not told of the other",
+			still,
+			map[string]any{
+				"level": "INFO", "msg": "no longer failing open", "what": "ranking", "cause": "budget", "count": 1.0, "duration": 0.0,
+			})
+		time.Sleep(time.Second)
+		h.over(t.Context())
+		expect("the end", map[string]any{
+			"level": "INFO", "msg": "no longer failing open", "what": "search", "cause": "rows", "count": 62.0,
+			"duration": float64(61 * time.Second),
+		})
+		fail()
+		if lines := book.lines(t); len(lines) != 1 || lines[0]["msg"] != "failing open" {
+			t.Errorf("it is not told that it begins again: %v", lines)
+		}
+	})
+}
+
+func TestManyFailingSearchesAreADegradationForAMinute(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		searches, open int
+		degraded       bool
+	}{
+		{"too few to tell", 19, 19, false},
+		{"one in ten", 20, 2, false},
+		{"more than one in ten", 20, 3, true},
+		{"all", 50, 50, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHealth(&Options{Logger: slog.New(slog.DiscardHandler)})
+				for k := range c.searches {
+					if k < c.open {
+						h.failedOpen(t.Context(), failedSearch, "rows", "i")
+					}
+					h.searched(k < c.open)
+				}
+				time.Sleep(failWindow - time.Second)
+				got := h.degraded()
+				if len(got) > 0 != c.degraded {
+					t.Errorf("%d of %d: %v", c.open, c.searches, got)
+				}
+				if c.degraded && (got[0].Reason != DegradedFailingOpen || !strings.Contains(got[0].Detail, "rows")) {
+					t.Errorf("got %v", got)
+				}
+				time.Sleep(time.Second)
+				if got := h.degraded(); got != nil {
+					t.Errorf("a minute later: %v", got)
+				}
+			})
+		})
+	}
+}
+
+func TestACauseNamedLikeADegradationIsOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHealth(&Options{Logger: slog.New(slog.DiscardHandler)})
+		h.failedOpen(t.Context(), failedSearch, DegradedCredentials, "i")
+		if got := h.degraded(); len(got) != 1 || got[0].Reason != DegradedCredentials {
+			t.Errorf("got %v", got)
+		}
+		time.Sleep(failWindow)
+		if got := h.degraded(); got != nil {
+			t.Errorf("a minute later: %v", got)
+		}
+	})
+}
+
+func TestReadyzTellsReadyFromDegradedFromNotReady(t *testing.T) {
+	refused := Degradation{DegradedCredentials, "the cluster answers 401"}
+	for _, c := range []struct {
+		name   string
+		is     Condition
+		status int
+		answer string
+		metric string
+	}{
+		{"well", Condition{}, 200, `{"status":"ok"}`, `akin_degraded{reason="credentials"} 0`},
+		{
+			"degraded",
+			Condition{Degraded: []Degradation{{DegradedMatrix, "main: away"}, refused}},
+			200,
+			`{"status":"degraded","reasons":["credentials: the cluster answers 401","matrix: main: away"]}`, `akin_degraded{reason="credentials"} 1`,
+		},
+		{
+			"not ready",
+			Condition{NotReady: []string{"no node answers"}, Degraded: []Degradation{refused}},
+			503,
+			`{"status":"not ready","reasons":["no node answers","credentials: the cluster answers 401"]}`, `akin_degraded{reason="reload"} 0`,
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newServer(t, Options{Check: func(ctx context.Context) Condition {
+				if until, ok := ctx.Deadline(); !ok || time.Until(until) > time.Second {
+					t.Error("the check is not bounded in time")
+				}
+				return c.is
+			}})
+			get := func(path string) *httptest.ResponseRecorder {
+				w := httptest.NewRecorder()
+				s.AdminHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+				return w
+			}
+			if w := get("/readyz"); w.Code != c.status || w.Body.String() != c.answer {
+				t.Errorf("got %d %s, want %d %s", w.Code, w.Body, c.status, c.answer)
+			}
+			if w := get("/metrics"); !strings.Contains(w.Body.String(), c.metric+"\n") {
+				t.Errorf("no %s in the metrics", c.metric)
+			}
+			if w := get("/healthz"); w.Code != 200 || w.Body.String() != `{"status":"ok"}` {
+				t.Errorf("/healthz: %d %s", w.Code, w.Body)
+			}
+		})
+	}
+}
+
+// Nobody needs to ask for /readyz for log and metrics to tell of a degradation.
+func TestServeTellsOfADegradationAndOfItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var book logBook
+		var mu sync.Mutex
+		all := []Degradation{{DegradedMatrix, "main: away"}}
+		registry := prometheus.NewRegistry()
+		s, err := New(Options{Upstreams: []string{"http://a"}, Logger: book.logger(), Registry: registry, Check: func(context.Context) Condition {
+			mu.Lock()
+			defer mu.Unlock()
+			return Condition{Degraded: all}
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); s.watch(ctx) }()
+		time.Sleep(3 * watchEvery)
+		synctest.Wait()
+		begins := book.lines(t)
+		mu.Lock()
+		all = nil
+		mu.Unlock()
+		time.Sleep(2 * watchEvery)
+		synctest.Wait()
+		want := []map[string]any{
+			{"level": "WARN", "msg": "degraded", "reason": "matrix", "detail": "main: away"},
+			{"level": "INFO", "msg": "no longer degraded", "reason": "matrix"},
+		}
+		if diff := cmp.Diff(want, append(begins, book.lines(t)...)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		stop()
+		<-ended
+	})
+}
+
+func TestServeWatchesTheStateUntilItEnds(t *testing.T) {
+	checked := make(chan struct{}, 1)
+	s := newServer(t, Options{Check: func(context.Context) Condition {
+		select {
+		case checked <- struct{}{}:
+		default:
+		}
+		return Condition{}
+	}})
+	_, _, stop := startServe(t, s)
+	receive(t, "the first look", checked)
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Whatever fails open says so in the log, at the level that is on by default,
+// without the text of the search.
+func TestEachWayOfFailingOpenIsLogged(t *testing.T) {
+	fails := expander(func(context.Context, *expand.Request) (*expand.Result, error) {
+		return nil, errors.New("secret text")
+	})
+	refuse := func(n int, _ rawRequest) string {
+		if n == 1 {
+			return answer(400, jsonType, `{"error":{"type":"x","reason":"secret text"}}`)
+		}
+		return answerOf(`{}`)
+	}
+	broken := rerankerFunc(func(context.Context, *expand.Rerank, []Hit) ([]float64, error) { return nil, errors.New("secret text") })
+	const bulk, page = "POST /i/_bulk", "POST /i/_search"
+	for _, c := range []struct {
+		name, line  string
+		answer      func(n int, r rawRequest) string
+		options     Options
+		what, cause string
+	}{
+		{"an error of the expander", page, nil, Options{Expander: fails}, failedSearch, "error"},
+		{"a panic", page, nil, Options{Expander: expander(func(context.Context, *expand.Request) (*expand.Result, error) {
+			panic("secret text")
+		})}, failedSearch, "panic"},
+		{"one of several searches", "POST /i/_msearch", nil, Options{Expander: expander(func(_ context.Context, r *expand.Request) (*expand.Result, error) {
+			return &expand.Result{Rewritten: true, Body: r.Body, Failures: []error{errors.New("secret text")}}, nil
+		})}, failedSearch, "error"},
+		{"a refused search", page, refuse, Options{Expander: rewriteTo(rewritten)}, failedSearch, "refused"},
+		{"an answer that cannot be looked at", "POST /i/_msearch", func(int, rawRequest) string {
+			return answerOf(`{"responses":1,"error":"failures"}`)
+		}, Options{Expander: rewriteTo(rewritten)}, failedSearch, "unchecked"},
+		{
+			"hits in the engine's order", page, func(int, rawRequest) string { return answerOf(threeHits) },
+			Options{Expander: expander(rerankAll), Reranker: broken},
+			failedRerank, "error",
+		},
+		{
+			"hits that cannot be cut", page, func(int, rawRequest) string { return answerOf(`{"hits":7}`) },
+			Options{Expander: expander(rerankAll), Reranker: broken},
+			failedRerank, "unreadable",
+		},
+		{"documents without norms", bulk, nil, Options{Norms: normsFunc(func(context.Context, *Write) (*Written, error) {
+			return nil, errors.New("secret text")
+		})}, failedWrite, "error"},
+		{"refused norms", "PUT /i/_doc/1", refuse, Options{Norms: becomes(`{"a":1}`)}, failedWrite, "refused"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var book logBook
+			node := startRawNode(t, c.answer)
+			c.options.Upstreams, c.options.Logger = []string{node.URL}, book.logger()
+			addr, _ := startProxy(t, c.options)
+			sendWrite(t, addr, c.line, jsonLine, `{"query":"secret text"}`)
+			told := false
+			text := book.text()
+			for _, line := range book.lines(t) {
+				told = told || line["level"] == "WARN" && line["msg"] == "failing open" && line["what"] == c.what && line["cause"] == c.cause
+			}
+			if !told {
+				t.Errorf("no line on %s, %s in\n%s", c.what, c.cause, text)
+			}
+			if strings.Contains(text, "secret") {
+				t.Errorf("the log tells too much:\n%s", text)
+			}
+		})
+	}
+}
+
+func TestSearchesThatFailOpenDegradeTheServer(t *testing.T) {
+	node := startRawNode(t, nil)
+	fail := true
+	s := newServer(t, Options{Upstreams: []string{node.URL}, Expander: expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
+		if fail {
+			return nil, errors.New("away")
+		}
+		return rewriteTo(rewritten)(ctx, r)
+	})})
+	search := func(n int) {
+		for range n {
+			r := httptest.NewRequest(http.MethodPost, "/i/_search", strings.NewReader("{}"))
+			r.Header.Set("Content-Type", "application/json")
+			s.Handler().ServeHTTP(httptest.NewRecorder(), r)
+		}
+	}
+	search(failSearches)
+	if c := s.condition(t.Context()); len(c.NotReady) > 0 || len(c.Degraded) != 1 || c.Degraded[0].Reason != DegradedFailingOpen {
+		t.Errorf("all fail: %v", c)
+	}
+	fail = false
+	search(failShare * failSearches)
+	if c := s.condition(t.Context()); len(c.Degraded) > 0 {
+		t.Errorf("one in eleven failed: %v", c)
+	}
+}
+
+func TestAClientThatGoesAwayIsNoFailure(t *testing.T) {
+	var book logBook
+	s := newServer(t, Options{Logger: book.logger()})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	ex := &exchange{}
+	s.failedOpen(ctx, ex, failedSearch, "client_gone")
+	s.writeFailedOpen(ctx, "client_gone", "i")
+	if ex.failedOpen || book.text() != "" {
+		t.Errorf("told: %s", book.text())
+	}
+}
+
+func TestEachWayOfFailingOpenHasASeriesFromTheStart(t *testing.T) {
+	_, page := askAdmin(t, Options{Causes: map[string]string{"rows": "a hint"}}, http.MethodGet, "/metrics", "")
+	for _, want := range []string{
+		`akin_requests_total{outcome="failed_open",reason="rows"} 0`,
+		`akin_requests_total{outcome="failed_open",reason="panic"} 0`,
+		`akin_reranked_total{result="rows"} 0`,
+		`akin_reranked_total{result="unreadable"} 0`,
+		`akin_norm_writes_total{result="rows"} 0`,
+		`akin_refused_searches_total{original="taken"} 0`,
+		`akin_norm_refused_writes_total{original="taken"} 0`,
+		`akin_shadow_searches_total{outcome="failed"} 0`,
+		`akin_degraded{reason="failing_open"} 0`,
+	} {
+		if !strings.Contains(page, want+"\n") {
+			t.Errorf("no %s", want)
+		}
+	}
+}
