@@ -3,14 +3,12 @@ package esclient
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/elastic/go-elasticsearch/v8"
@@ -24,8 +22,6 @@ const (
 	// maxAnswer bounds an answer in bytes where nothing else is said. The
 	// mappings of some thousand indices fit.
 	maxAnswer = 32 << 20
-	// userAgent names akin in the logs of the cluster.
-	userAgent = "akin"
 	// maxErrorAnswer bounds what is read of an answer that is an error.
 	maxErrorAnswer = 64 << 10
 )
@@ -64,9 +60,6 @@ type Client struct {
 	api       *elasticsearch.BaseClient
 	transport http.RoundTripper
 	timeout   time.Duration
-	nodes     []string // their URLs
-	// authorization is the header of that name, "" for none.
-	authorization string
 }
 
 // New returns a client. It makes no call. It returns an error that names the
@@ -87,7 +80,7 @@ func New(o Options) (*Client, error) {
 		Username:          o.Username,
 		Password:          o.Password,
 		APIKey:            o.APIKey,
-		Header:            http.Header{"User-Agent": {userAgent}},
+		Header:            http.Header{"User-Agent": {"akin"}},
 		DisableRetry:      true,
 		DisableMetaHeader: true,
 		Transport:         translator{transport},
@@ -95,7 +88,7 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
-	c := &Client{api: api, transport: transport, timeout: o.Timeout, nodes: o.URLs, authorization: o.authorization()}
+	c := &Client{api: api, transport: transport, timeout: o.Timeout}
 	if c.timeout <= 0 {
 		c.timeout = defaultTimeout
 	}
@@ -128,18 +121,6 @@ func checkOptions(o Options) error {
 		return errors.New("user name and API key: want one of them")
 	}
 	return nil
-}
-
-// authorization returns the header that goes with every call.
-func (o *Options) authorization() string {
-	switch {
-	case o.APIKey != "":
-		return "APIKey " + o.APIKey
-	case o.Username != "":
-		return "Basic " + base64.StdEncoding.EncodeToString([]byte(o.Username+":"+o.Password))
-	default:
-		return ""
-	}
 }
 
 // Close ends the client; calls made later fail. Calls under way may end with an
@@ -382,49 +363,6 @@ func (c *Client) Info(ctx context.Context) (Info, error) {
 // Ping reports by a nil error that a node answers.
 func (c *Client) Ping(ctx context.Context) error {
 	return c.send(ctx, request{method: http.MethodHead, path: "/"}, func(io.Reader) error { return nil })
-}
-
-// PingAny asks all nodes at the same time and returns what [Client.Ping] does
-// for the first one that answers, be it with a refusal, which is an [*Error].
-// Any other error says that no node has answered.
-func (c *Client) PingAny(ctx context.Context) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
-	answers := make(chan error, len(c.nodes))
-	var calls sync.WaitGroup
-	defer calls.Wait()
-	defer cancel()
-	for _, node := range c.nodes {
-		calls.Go(func() { answers <- c.pingNode(ctx, node) })
-	}
-	for range c.nodes {
-		err = <-answers
-		if _, refused := errors.AsType[*Error](err); refused || err == nil {
-			return err
-		}
-	}
-	return fmt.Errorf("HEAD /: %w", err)
-}
-
-// pingNode asks one node. It goes past the library, which would take a node for
-// dead whose answer is not waited for.
-func (c *Client) pingNode(ctx context.Context, url string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodHead, strings.TrimRight(url, "/")+"/", http.NoBody)
-	if err != nil {
-		return err
-	}
-	req.Header.Set("User-Agent", userAgent)
-	if c.authorization != "" {
-		req.Header.Set("Authorization", c.authorization)
-	}
-	resp, err := c.transport.RoundTrip(req)
-	if err != nil {
-		return err
-	}
-	_ = resp.Body.Close() // there is none
-	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return &Error{Status: resp.StatusCode}
-	}
-	return nil
 }
 
 // Count returns how many documents the indices of an expression hold.

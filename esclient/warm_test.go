@@ -1,15 +1,10 @@
 package esclient
 
 import (
-	"context"
-	"errors"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -44,47 +39,6 @@ func TestSampleTextIsTheFirstWordsOfADocument(t *testing.T) {
 			f := newFake().reply("POST /i/_search", http.StatusOK, `{"hits":{"hits":[{"fields":`+c.fields+`}]}}`)
 			if got, err := f.client(t).SampleText(t.Context(), "i", "body"); err != nil || got != c.want {
 				t.Errorf("got %q, %v, want %q", got, err, c.want)
-			}
-		})
-	}
-}
-
-// A node that hangs, or is away, does not hide one that answers, and is not
-// taken for dead for not being waited for.
-func TestPingAnyTakesTheFirstAnswer(t *testing.T) {
-	hangs, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { hangs.Close() })
-	away := httptest.NewServer(nil)
-	away.Close()
-	refuses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
-	t.Cleanup(refuses.Close)
-	for _, c := range []struct {
-		name   string
-		urls   []string
-		status int // 0 for no answer
-	}{
-		{"one answers", []string{"http://" + hangs.Addr().String(), away.URL, refuses.URL + "/"}, http.StatusUnauthorized},
-		{"none answers", []string{away.URL, "http://" + hangs.Addr().String()}, 0},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			timeout := 20 * time.Second
-			if c.status == 0 {
-				timeout = 20 * time.Millisecond
-			}
-			client, err := New(Options{URLs: c.urls, Timeout: timeout})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = client.Close() })
-			for range 3 {
-				err := client.PingAny(t.Context())
-				refused, _ := errors.AsType[*Error](err)
-				if err == nil || c.status == 0 && (refused != nil || !errors.Is(err, context.DeadlineExceeded)) || c.status != 0 && (refused == nil || refused.Status != c.status) {
-					t.Errorf("got %v, want status %d", err, c.status)
-				}
 			}
 		})
 	}

@@ -16,8 +16,8 @@ import (
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
-	"github.com/akin-search/akin/internal/nodes"
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/internal/nodes"
 	"github.com/akin-search/akin/proxy"
 	"github.com/akin-search/akin/rerank"
 	"github.com/akin-search/akin/simmatrix/rowstore"

@@ -71,7 +71,7 @@ func (a *app) start(ctx context.Context) {
 func (a *app) reached(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	return answered(a.client.PingAny(ctx))
+	return a.nodes.Reach(ctx) == nil
 }
 
 // ask returns what the cluster runs.
@@ -79,12 +79,6 @@ func (a *app) ask(ctx context.Context) (esclient.Info, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	return a.client.Info(ctx)
-}
-
-// answered reports whether a call with such an error was answered at all.
-func answered(err error) bool {
-	_, refused := errors.AsType[*esclient.Error](err)
-	return refused || err == nil
 }
 
 func describe(i esclient.Info) string { return i.Distribution + " " + i.Version }
@@ -175,14 +169,15 @@ func (a *app) unsound(store *rowstore.Store) (all []proxy.Degradation) {
 // check returns the state of the process. It is ready where it forwards: where
 // some node answers, whatever that says to akin.
 func (a *app) check(ctx context.Context) (c proxy.Condition) {
-	err := a.client.PingAny(ctx)
-	if !answered(err) {
+	pinged := make(chan error, 1)
+	go func() { pinged <- a.client.Ping(ctx) }() // ends with ctx
+	if err := a.nodes.Reach(ctx); err != nil {
 		c.NotReady = append(c.NotReady, "no node of the cluster answers: "+err.Error())
 	}
 	if !a.warm.Load() {
 		c.NotReady = append(c.NotReady, "starting: asking the cluster for what the first searches need")
 	}
-	if d, ok := degradation(err); ok {
+	if d, ok := degradation(<-pinged); ok {
 		c.Degraded = append(c.Degraded, d)
 	}
 	c.Degraded = append(c.Degraded, a.incomplete()...)

@@ -133,6 +133,32 @@ func (p *Pool) Close() {
 	p.CloseIdleConnections()
 }
 
+// Reach asks all nodes at the same time for a sign of life, and returns nil as
+// soon as one has answered, whatever it said. Any error says that none has.
+func (p *Pool) Reach(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	answers := make(chan error, len(p.nodes))
+	var calls sync.WaitGroup
+	defer calls.Wait()
+	defer cancel()
+	for _, n := range p.nodes {
+		calls.Go(func() {
+			answered, err := p.knock(ctx, n)
+			if answered {
+				err = nil
+			}
+			answers <- err
+		})
+	}
+	var err error
+	for range p.nodes {
+		if err = <-answers; err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
 type safeKey struct{}
 
 // Safe marks the requests with this context as harmless to send twice: they

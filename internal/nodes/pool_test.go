@@ -439,3 +439,34 @@ func TestMetricsTellOfTheNodes(t *testing.T) {
 		}
 	}
 }
+
+func TestReachIsContentWithOneAnswer(t *testing.T) {
+	hangs, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { hangs.Close() })
+	refuses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	t.Cleanup(refuses.Close)
+	for name, urls := range map[string][]string{
+		"one answers":  {"http://" + hangs.Addr().String(), refuses.URL},
+		"none answers": {"http://" + hangs.Addr().String()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := New(Options{URLs: urls})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(p.Close)
+			timeout := 20 * time.Second
+			if len(urls) == 1 {
+				timeout = 20 * time.Millisecond
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), timeout)
+			defer cancel()
+			if err := p.Reach(ctx); (err == nil) != (len(urls) == 2) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
