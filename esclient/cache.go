@@ -137,7 +137,7 @@ type learnt[V any] struct {
 
 // NewCached returns a cache in front of client.
 func NewCached(client *Client, o CacheOptions) *Cached {
-	c := &Cached{client: client, ttl: o.TTL, seed: maphash.MakeSeed(), loader: newLoader(maxLoads, loadTimeout)}
+	c := &Cached{client: client, ttl: o.TTL, seed: maphash.MakeSeed(), loader: newLoader(maxLoads, loadTimeout, client.guard)}
 	// A small share of each bound goes to what there is little of.
 	const share = 8
 	c.schemas = newMemo(c.loader, &c.analysis, true, o.AnalysisBytes/share,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,6 +15,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/akin-search/akin/internal/recovery"
 )
 
 // library returns a fake that answers as a recorded engine about its index.
@@ -515,8 +520,34 @@ func TestProbesThatFailAreNoReasonToFail(t *testing.T) {
 func TestPanicOfALoadIsAnError(t *testing.T) {
 	f := newFake().on("GET /library", func(http.ResponseWriter, *http.Request) { panic("broken") })
 	if _, err := f.cached(t).Analyze(t.Context(), at("library"), "title", "", "a"); err == nil ||
-		!strings.Contains(err.Error(), "broken") {
+		!errors.Is(err, recovery.ErrPanic) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// The calls of one load run side by side, in goroutines of their own.
+func TestPanicBesideALoadIsAnErrorAndCounted(t *testing.T) {
+	f := library(t)
+	registry := prometheus.NewRegistry()
+	c := f.client(t)
+	var err error
+	if c.guard, err = recovery.New(slog.New(slog.DiscardHandler), registry); err != nil {
+		t.Fatal(err)
+	}
+	var group errgroup.Group
+	group.Go(c.guarded(func() error { panic("broken") }))
+	if err := group.Wait(); !errors.Is(err, recovery.ErrPanic) {
+		t.Errorf("error %v", err)
+	}
+	cached := NewCached(c, CacheOptions{AnalysisBytes: 4 << 20, StatisticsBytes: 4 << 20, TTL: time.Minute})
+	defer cached.Close()
+	f.on("GET /library", func(http.ResponseWriter, *http.Request) { panic("broken") })
+	if _, err := cached.Analyze(t.Context(), at("library"), "title", "", "a"); !errors.Is(err, recovery.ErrPanic) {
+		t.Errorf("error %v", err)
+	}
+	families, err := registry.Gather()
+	if err != nil || len(families) != 1 || families[0].GetMetric()[0].GetCounter().GetValue() != 2 {
+		t.Errorf("counted %v, %v", families, err)
 	}
 }
 

@@ -59,7 +59,7 @@ func (c *Cached) learn(
 	}
 	var st Statistics
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error {
+	group.Go(c.client.guarded(func() error {
 		n, err := c.count(ctx, k, own, missing)
 		if err != nil {
 			return err
@@ -69,15 +69,15 @@ func (c *Cached) learn(
 			docFreqs[at] = n.docFreqs[i]
 		}
 		return nil
-	})
-	group.Go(func() error {
+	}))
+	group.Go(c.client.guarded(func() error {
 		scale, err := c.scales.load(ctx, k, func(ctx context.Context) (learnt[float64], error) {
 			return c.scale(ctx, k, own)
 		})
 		st.Scale = scale.value
 		return err
-	})
-	group.Go(func() error {
+	}))
+	group.Go(c.client.guarded(func() error {
 		scripts, err := c.scripts.load(ctx, k.indexKey, func(ctx context.Context) (learnt[bool], error) {
 			run, err := c.client.probeScripts(ctx, k.Indices)
 			// A call that tells nothing of scripts is no reason to fail.
@@ -85,7 +85,7 @@ func (c *Cached) learn(
 		})
 		st.Scripts = scripts.value
 		return err
-	})
+	}))
 	if err := group.Wait(); err != nil {
 		return Statistics{}, err
 	}

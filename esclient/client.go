@@ -14,6 +14,8 @@ import (
 	"github.com/elastic/go-elasticsearch/v8"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/akin-search/akin/internal/recovery"
 )
 
 const (
@@ -47,6 +49,9 @@ type Options struct {
 	APIKey string
 	// Timeout bounds every single call, pages of a scan apart; 0 is 5 s.
 	Timeout time.Duration
+	// Guard recovers what panics in goroutines of the package; nil does so
+	// without a word.
+	Guard *recovery.Guard
 }
 
 // A Client calls a cluster. Every call is made once, without a second try, ends
@@ -60,6 +65,7 @@ type Client struct {
 	api       *elasticsearch.BaseClient
 	transport http.RoundTripper
 	timeout   time.Duration
+	guard     *recovery.Guard
 }
 
 // New returns a client. It makes no call. It returns an error that names the
@@ -88,7 +94,7 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
-	c := &Client{api: api, transport: transport, timeout: o.Timeout}
+	c := &Client{api: api, transport: transport, timeout: o.Timeout, guard: o.Guard}
 	if c.timeout <= 0 {
 		c.timeout = defaultTimeout
 	}
@@ -269,6 +275,14 @@ func (c *Client) perform(ctx context.Context, r request, read func(io.Reader) er
 		r.limit = maxAnswer
 	}
 	return read(&boundedReader{r: resp.Body, left: r.limit})
+}
+
+// asking is what the metric of panics says of all that the package does.
+const asking = "asking the cluster"
+
+// guarded returns f such that a panic of it is an error: for goroutines.
+func (c *Client) guarded(f func() error) func() error {
+	return func() error { return c.guard.Do(asking, f) }
 }
 
 // encode returns v as JSON.

@@ -92,15 +92,15 @@ func (c *Cached) linear(ctx context.Context, k linearKey) (Linear, error) {
 	}
 	l := Linear{Field: name, Scripted: how.scripted, Factor: 1, Norm: k.norm}
 	var group errgroup.Group // which cancels no call, for the reason in Cached.guess
-	group.Go(func() (err error) {
+	group.Go(c.client.guarded(func() (err error) {
 		l.Missing, err = c.client.meanNorm(ctx, k)
 		return err
-	})
+	}))
 	if !how.scripted {
-		group.Go(func() (err error) {
+		group.Go(c.client.guarded(func() (err error) {
 			l.Factor, err = c.linearFactor(ctx, k.Indices, name, how)
 			return err
-		})
+		}))
 	}
 	if err := group.Wait(); err != nil {
 		return Linear{}, fmt.Errorf("field %q of %q: %w", k.field, k.Expression, err)

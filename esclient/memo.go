@@ -3,12 +3,13 @@ package esclient
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/maypok86/otter/v2"
+
+	"github.com/akin-search/akin/internal/recovery"
 )
 
 // Errors of [Cached] that say nothing of the cluster.
@@ -26,6 +27,7 @@ type loader struct {
 	begin func() (context.Context, context.CancelFunc)
 	stop  context.CancelFunc
 	slots chan struct{}
+	guard *recovery.Guard
 
 	mu     sync.Mutex
 	closed bool
@@ -34,12 +36,13 @@ type loader struct {
 
 // newLoader returns a loader that runs at most limit loads at once, each for at
 // most timeout.
-func newLoader(limit int, timeout time.Duration) *loader {
+func newLoader(limit int, timeout time.Duration, guard *recovery.Guard) *loader {
 	life, stop := context.WithCancel(context.Background())
 	return &loader{
 		begin: func() (context.Context, context.CancelFunc) { return context.WithTimeout(life, timeout) },
 		stop:  stop,
 		slots: make(chan struct{}, limit),
+		guard: guard,
 	}
 }
 
@@ -145,7 +148,10 @@ func (f *flights[K, V]) join(
 	}
 	l := &flight[V]{done: make(chan struct{})}
 	err := f.loader.run(f.inner, func(ctx context.Context) {
-		l.value, l.err = guard(ctx, load)
+		l.err = f.loader.guard.Do(asking, func() (err error) {
+			l.value, err = load(ctx)
+			return err
+		})
 		if l.err != nil && !telling(l.err) {
 			f.count.failures.Add(1)
 		}
@@ -164,17 +170,6 @@ func (f *flights[K, V]) join(
 	}
 	f.under[k] = l
 	return l, none, nil
-}
-
-// guard calls load and makes an error of a panic: a load has no caller above it
-// whose recovery would keep the process.
-func guard[V any](ctx context.Context, load func(context.Context) (V, error)) (v V, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic while asking the cluster: %v", p)
-		}
-	}()
-	return load(ctx)
 }
 
 // kept is what a [memo] holds for a key: a value or an error, for a time.

@@ -140,11 +140,11 @@ func (c *Client) countByVectors(ctx context.Context, field string, s *schema, te
 	var group errgroup.Group // which cancels no call, for the reason in Cached.guess
 	group.SetLimit(shardCalls)
 	for i, sh := range shards {
-		group.Go(func() error {
+		group.Go(c.guarded(func() error {
 			var err error
 			counts[i], err = c.countShard(ctx, field, sh, terms)
 			return err
-		})
+		}))
 	}
 	if err := group.Wait(); err != nil {
 		return termCount{}, err

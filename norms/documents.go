@@ -10,6 +10,8 @@ import (
 	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/akin-search/akin/internal/recovery"
 )
 
 const (
@@ -29,12 +31,13 @@ type Keeper struct {
 	analyzer Analyzer
 	weights  WeightsFor
 	repairs  *Repairer
+	guard    *recovery.Guard
 }
 
 // NewKeeper returns a keeper. What it cannot do it leaves to repairs, unless
-// that is nil.
-func NewKeeper(targets Targets, analyzer Analyzer, weights WeightsFor, repairs *Repairer) *Keeper {
-	return &Keeper{targets: targets, analyzer: analyzer, weights: weights, repairs: repairs}
+// that is nil. guard recovers what panics in goroutines.
+func NewKeeper(targets Targets, analyzer Analyzer, weights WeightsFor, repairs *Repairer, guard *recovery.Guard) *Keeper {
+	return &Keeper{targets: targets, analyzer: analyzer, weights: weights, repairs: repairs, guard: guard}
 }
 
 // Write computes the norms of the documents of a write and puts them into

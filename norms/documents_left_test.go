@@ -156,7 +156,7 @@ func TestWeightsAreBoundByAnyNameOfAnIndex(t *testing.T) {
 		cluster.targets["alias"] = fakeTarget("title")
 		cluster.targets["alias"].Aliases = []string{"a", "alias"}
 		cluster.targets["index"] = cluster.targets["alias"]
-		k := NewKeeper(cluster, cluster, func(index, _ string) (FrozenWeights, bool) { return &fakeWeights{docs: 2}, index == c.bound }, nil)
+		k := NewKeeper(cluster, cluster, func(index, _ string) (FrozenWeights, bool) { return &fakeWeights{docs: 2}, index == c.bound }, nil, nil)
 		kept, err := k.Write(t.Context(), &Write{Index: c.name, ID: "1", Body: []byte(`{"title":"cat"}`)})
 		if err != nil {
 			t.Fatal(err)

@@ -199,12 +199,14 @@ func (j *job) analyze(ctx context.Context, parts []*part) ([]UnstoredTerms, erro
 		}
 		into := all[start:end]
 		group.Go(func() error {
-			terms, err := j.keeper.analyzer.Unstored(ctx, docs)
-			if err == nil && len(terms) != len(docs) {
-				err = errors.New("the terms are not of the documents asked for")
-			}
-			copy(into, terms)
-			return err
+			return j.keeper.guard.Do(computing, func() error {
+				terms, err := j.keeper.analyzer.Unstored(ctx, docs)
+				if err == nil && len(terms) != len(docs) {
+					err = errors.New("the terms are not of the documents asked for")
+				}
+				copy(into, terms)
+				return err
+			})
 		})
 		start = end
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -40,6 +41,7 @@ const one = math.Ln2
 
 // A fakeCluster cuts texts at what is no letter and no digit.
 type fakeCluster struct {
+	panics  bool // when asked for terms
 	targets map[string]*Target
 	err     error // of Unstored
 	calls   int
@@ -64,6 +66,9 @@ func (c *fakeCluster) Forget(name string) { c.forgot = append(c.forgot, name) }
 func (c *fakeCluster) Unstored(ctx context.Context, docs []Unstored) ([]UnstoredTerms, error) {
 	c.calls++
 	c.asked = append(c.asked, docs...)
+	if c.panics {
+		panic("a mistake")
+	}
 	if c.err != nil {
 		return nil, c.err
 	}
@@ -127,7 +132,7 @@ func newFakeKeeper(c *fakeCluster, repairs *Repairer) *Keeper {
 			return nil, false
 		}
 		return w, true
-	}, repairs)
+	}, repairs, nil)
 }
 
 // norm is the JSON of the norm of terms with these frequencies.
@@ -352,7 +357,7 @@ func TestAFailureLeavesTheDocumentsToRepairs(t *testing.T) {
 			c.cluster(cluster)
 			repairs := NewRepairer(nil, nil, nil, RepairOptions{})
 			defer repairs.Close()
-			k := NewKeeper(cluster, cluster, func(string, string) (FrozenWeights, bool) { return c.weights, true }, repairs)
+			k := NewKeeper(cluster, cluster, func(string, string) (FrozenWeights, bool) { return c.weights, true }, repairs, nil)
 			body := "{\"index\":{\"_index\":\"bare\",\"_id\":\"0\"}}\n{\"title\":\"cat\"}\n" +
 				"{\"index\":{\"_id\":\"1\"}}\n{\"title\":\"cat\"}\n{\"index\":{}}\n{\"title\":\"cat\"}\n"
 			kept, err := k.Write(t.Context(), &Write{Bulk: true, Index: c.index, Body: []byte(body)})
@@ -519,4 +524,14 @@ func withoutNorms(v any) any {
 		}
 	}
 	return v
+}
+
+// The terms of many documents are asked for in several goroutines.
+func TestPanicIsAnErrorOfTheWrite(t *testing.T) {
+	c := newFakeCluster()
+	c.panics = true
+	kept, err := newFakeKeeper(c, nil).Write(t.Context(), &Write{Index: "docs", ID: "1", Body: []byte(`{"title":"cat"}`)})
+	if !errors.Is(err, recovery.ErrPanic) || kept == nil {
+		t.Errorf("%+v, error %v", kept, err)
+	}
 }

@@ -2,11 +2,12 @@ package norms
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/akin-search/akin/internal/recovery"
 )
 
 // A Repair names a document whose norms are to be computed from what is
@@ -75,7 +76,12 @@ type RepairOptions struct {
 	// some did not succeed at a try. They must not block.
 	OnResult func(result string)
 	OnError  func(err error)
+	// Guard recovers what panics; nil does so without a word.
+	Guard *recovery.Guard
 }
+
+// computing is what the metric of panics says.
+const computing = "computing norms"
 
 // A Repairer computes the norms of stored documents, one go after the other,
 // and puts them in by a partial update on the condition that nobody else has
@@ -219,7 +225,12 @@ func (r *Repairer) next() (batch []waiting, wait time.Duration) {
 func (r *Repairer) goThrough(ctx context.Context, batch []waiting) {
 	bounded, cancel := context.WithTimeout(ctx, repairTimeout)
 	defer cancel()
-	results, err := r.guarded(bounded, batch)
+	results := make([]string, len(batch)) // of a panic: all are to be tried again
+	err := r.o.Guard.Do(computing, func() error {
+		found, err := r.repair(bounded, batch)
+		copy(results, found)
+		return err
+	})
 	if err != nil && r.o.OnError != nil && ctx.Err() == nil {
 		r.o.OnError(err)
 	}
@@ -237,14 +248,4 @@ func (r *Repairer) goThrough(ctx context.Context, batch []waiting) {
 			r.add(w)
 		}
 	}
-}
-
-// guarded is repair without its panics: nobody above would catch them.
-func (r *Repairer) guarded(ctx context.Context, batch []waiting) (results []string, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			results, err = make([]string, len(batch)), fmt.Errorf("panic: %v", p)
-		}
-	}()
-	return r.repair(ctx, batch)
 }

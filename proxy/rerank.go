@@ -170,7 +170,14 @@ func (s *Server) reorder(ctx context.Context, endpoint expand.Endpoint, reranks 
 	var scoring sync.WaitGroup
 	for k, p := range pages {
 		if p != nil {
-			scoring.Go(func() { results[k] = s.scorePage(ctx, p) })
+			scoring.Go(func() {
+				if err := s.guard.Do("reranking", func() error {
+					results[k] = s.scorePage(ctx, p)
+					return nil
+				}); err != nil {
+					p.scores, results[k] = nil, s.cause(err)
+				}
+			})
 		}
 	}
 	scoring.Wait()
@@ -206,7 +213,7 @@ func (s *Server) scores(ctx context.Context, r *expand.Rerank, hits []Hit) (scor
 		return nil, err
 	}
 	var all []float64
-	err = s.recovered(ctx, "hits were ordered anew", func() (err error) {
+	err = s.guard.Do("reranking", func() (err error) {
 		all, err = s.opts.Reranker.Scores(ctx, r, hits)
 		return err
 	})

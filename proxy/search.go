@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
-	"runtime"
-	"runtime/debug"
 	"time"
 
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/internal/recovery"
 )
 
 // Reasons of the proxy's own to leave a search alone; the expander has more.
@@ -25,9 +23,6 @@ const (
 	reasonDryRun      = "dry_run"       // the client asked for it
 	reasonShadow      = "shadow"        // [Options.Shadow] is set
 )
-
-// errPanic stands for a panic while a request is worked on.
-var errPanic = errors.New("panic")
 
 // An exchange is what the proxy knows of a search while it is forwarded.
 type exchange struct {
@@ -134,7 +129,10 @@ func (s *Server) look(ctx context.Context, r *http.Request, m match, ex *exchang
 	bounded, cancel := context.WithTimeout(ctx, s.opts.Budget)
 	defer cancel()
 	start := time.Now()
-	res, toSend, err = s.expanded(bounded, r, m, ex, e, body)
+	err = s.guard.Do("preparing", func() (err error) {
+		res, toSend, err = s.expanded(bounded, r, m, ex, e, body)
+		return err
+	})
 	ex.took = time.Since(start)
 	s.metrics.expand.Observe(ex.took.Seconds())
 	if err != nil {
@@ -207,37 +205,15 @@ func (s *Server) expanded(ctx context.Context, r *http.Request, m match, ex *exc
 
 // callExpander calls the expander.
 func (s *Server) callExpander(ctx context.Context, e Expander, in *expand.Request) (res *expand.Result, err error) {
-	err = s.recovered(ctx, "a search was expanded", func() (err error) {
+	err = s.guard.Do("expanding", func() (err error) {
 		res, err = e.Expand(ctx, in)
 		return err
 	})
-	if errors.Is(err, errPanic) {
-		return nil, err
-	}
 	return res, err
 }
 
-// recovered returns the error of f, errPanic for a panic: this is the one
-// place where they are caught. No request must be lost to a mistake of ours.
-// what happened then is for the log.
-func (s *Server) recovered(ctx context.Context, what string, f func() error) (err error) {
-	defer func() {
-		v := recover()
-		if v == nil {
-			return
-		}
-		err = errPanic
-		text := fmt.Sprintf("%T", v) // the value may hold the text of a query or a document
-		if e, ok := v.(runtime.Error); ok {
-			text = e.Error()
-		}
-		s.log.ErrorContext(ctx, "panic", "while", what, "value", text, "stack", string(debug.Stack()))
-	}()
-	return f()
-}
-
 func (s *Server) cause(err error) string {
-	if errors.Is(err, errPanic) {
+	if errors.Is(err, recovery.ErrPanic) {
 		return causePanic
 	}
 	return s.opts.Cause(err)

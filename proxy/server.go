@@ -20,6 +20,7 @@ import (
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/nodes"
+	"github.com/akin-search/akin/internal/recovery"
 )
 
 // Defaults of [Options].
@@ -136,6 +137,9 @@ type Options struct {
 	// Registry receives the metrics and is what /metrics shows; nil means a
 	// new one.
 	Registry *prometheus.Registry
+	// Guard recovers what panics; with nil the server has its own, which counts
+	// in Registry.
+	Guard *recovery.Guard
 }
 
 // A Server forwards requests to a cluster. [New] makes it; its methods may be
@@ -143,6 +147,7 @@ type Options struct {
 type Server struct {
 	opts     Options
 	log      *slog.Logger
+	guard    *recovery.Guard
 	metrics  *metrics
 	upstream *nodes.Pool
 	types    atomic.Pointer[knownTypes]
@@ -182,6 +187,11 @@ func New(o Options) (*Server, error) {
 	if s.upstream == nil {
 		if s.upstream, err = nodes.New(nodes.Options{URLs: o.Upstreams, TLS: o.TLS, Logger: o.Logger, Registerer: o.Registry}); err != nil {
 			return nil, fmt.Errorf("proxy: %w", err)
+		}
+	}
+	if s.guard = o.Guard; s.guard == nil {
+		if s.guard, err = recovery.New(o.Logger, o.Registry); err != nil {
+			return nil, fmt.Errorf("proxy: metrics: %w", err)
 		}
 	}
 	s.forward = s.newForward()

@@ -163,7 +163,11 @@ func (s *Server) shadow(out *http.Request, ex *exchange) (*http.Response, error)
 				return
 			}
 			s.shadows.start(func(ctx context.Context) {
-				outcome := s.compare(again.WithContext(ctx), &own, took, packed, answer)
+				outcome := shadowFailed // where it panics
+				_ = s.guard.Do("shadowing", func() error {
+					outcome = s.compare(again.WithContext(ctx), &own, took, packed, answer)
+					return nil
+				})
 				if s.shadows.ctx.Err() == nil { // else it was cut off by the end of the server
 					s.metrics.shadowSearches.WithLabelValues(outcome).Inc()
 				}
@@ -285,7 +289,7 @@ func (t *tee) Close() error {
 
 // hitList is what is compared of an answer.
 type hitList struct {
-	total int64 // 0 where the answer does not say
+	total int64 // 0 where the answer does not say, as by -1 with track_total_hits=false
 	first []hitID
 	// failures are those of shards that count, nil where there are none.
 	failures []byte
@@ -322,6 +326,7 @@ func readHits(packed string, answer []byte) (hitList, error) {
 	if json.Unmarshal(page.Hits.Total, &list.total) != nil && json.Unmarshal(page.Hits.Total, &total) == nil {
 		list.total = total.Value
 	}
+	list.total = max(list.total, 0)
 	return list, nil
 }
 

@@ -88,9 +88,11 @@ func (s *Server) renderAll(ctx context.Context, r *http.Request, lines [][]byte)
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(rendersSideBySide)
 	for k := range searches {
-		group.Go(func() (err error) {
-			searches[k], reasons[k], err = s.renderOne(ctx, r, lines[2*k+1])
-			return err
+		group.Go(func() error {
+			return s.guard.Do("rendering", func() (err error) {
+				searches[k], reasons[k], err = s.renderOne(ctx, r, lines[2*k+1])
+				return err
+			})
 		})
 	}
 	if err := group.Wait(); err != nil {

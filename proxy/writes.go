@@ -162,7 +162,7 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, what *Write) {
 	written := s.putNorms(r, what, wr, reason)
 	if written != nil && written.Done != nil {
 		defer func() { //nolint:contextcheck // Also of a client that goes away.
-			_ = s.recovered(r.Context(), "the answer to a write was looked at", func() error {
+			_ = s.guard.Do("counting written documents", func() error {
 				s.countDocuments(written.Done(wr.answer(s)))
 				return nil
 			})
@@ -218,7 +218,7 @@ func (s *Server) putNorms(r *http.Request, what *Write, wr *writing, reason stri
 func (s *Server) callNorms(ctx context.Context, what *Write) (written *Written, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.WriteBudget)
 	defer cancel()
-	err = s.recovered(ctx, "norms were computed", func() (err error) {
+	err = s.guard.Do("computing norms", func() (err error) {
 		written, err = s.opts.Norms.Write(ctx, what)
 		return err
 	})

@@ -110,7 +110,7 @@ func (k vectorKey) clone() vectorKey {
 
 // fly makes the call for what is asked for, whatever becomes of it.
 func (w *window) fly(ctx context.Context, vectors Vectors, f *flight, asked []missing) {
-	f.err = guard(func() error { return w.ask(ctx, vectors, f, asked) })
+	f.err = w.guard.Do(fetching, func() error { return w.ask(ctx, vectors, f, asked) })
 	fl := &w.memory.flights
 	fl.mu.Lock()
 	for _, key := range f.keys {

@@ -3,10 +3,10 @@ package rerank
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
+	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -123,6 +123,9 @@ type Options struct {
 	// TTL is how long the cluster is believed what it says of indices and their
 	// fields; at 0 it is asked for each search.
 	TTL time.Duration
+	// Guard recovers what panics while hits are asked for; nil does so without a
+	// word.
+	Guard *recovery.Guard
 }
 
 const (
@@ -225,7 +228,7 @@ func (r *Reranker) open(fields []Field, hits []Hit) (*window, error) {
 		r.memory = newMemory(r.options.Bytes, r.options.TTL, r.memory.counts)
 		r.forgot++
 	}
-	w := &window{memory: r.memory, hits: hits, uuids: make([]string, len(hits)), fields: make([]column, len(fields))}
+	w := &window{guard: r.options.Guard, memory: r.memory, hits: hits, uuids: make([]string, len(hits)), fields: make([]column, len(fields))}
 	for i := range fields {
 		w.fields[i] = column{Field: fields[i], space: r.memory.space(&fields[i])}
 	}
@@ -251,21 +254,13 @@ func (r *Reranker) start(w *window) (<-chan error, error) {
 		defer func() { <-r.slots }()
 		ctx, cancel := context.WithTimeout(r.ctx, fetchTimeout)
 		defer cancel()
-		done <- guard(func() error { return w.fetch(ctx, r.options.Vectors) })
+		done <- r.options.Guard.Do(fetching, func() error { return w.fetch(ctx, r.options.Vectors) })
 	})
 	return done, nil
 }
 
-// guard makes an error of a panic: a fetch has no caller above it whose
-// recovery would keep the process.
-func guard(f func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic while hits were asked for: %v", p)
-		}
-	}()
-	return f()
-}
+// fetching is what the metric of panics says.
+const fetching = "asking for hits"
 
 // Stats tell of a [Reranker] since it was made.
 type Stats struct {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -16,6 +17,7 @@ const rowsAtOnce = 200
 
 // A window is the hits of one search and what their scores need.
 type window struct {
+	guard  *recovery.Guard
 	memory *memory
 	hits   []Hit
 	// uuids are those of the indices of the hits.

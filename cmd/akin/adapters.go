@@ -8,6 +8,7 @@ import (
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/proxy"
 	"github.com/akin-search/akin/rerank"
 	"github.com/akin-search/akin/simmatrix/rowstore"
@@ -126,6 +127,8 @@ func cause(err error) string {
 	var stage *expand.StageError
 	var refused *esclient.Error
 	switch {
+	case errors.Is(err, recovery.ErrPanic):
+		return "panic"
 	case errors.Is(err, esclient.ErrBusy), errors.Is(err, rerank.ErrBusy):
 		return "busy"
 	case errors.Is(err, rerank.ErrMissing):

@@ -18,6 +18,7 @@ import (
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/nodes"
+	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/proxy"
 	"github.com/akin-search/akin/rerank"
 	"github.com/akin-search/akin/simmatrix/rowstore"
@@ -47,6 +48,10 @@ type app struct {
 func newApp(ctx context.Context, cfg *configs.Config, files map[string]rowstore.Loader, log *slog.Logger) (*app, error) {
 	a := &app{cfg: cfg, log: log}
 	registry := prometheus.NewRegistry()
+	guard, err := recovery.New(log, registry)
+	if err != nil {
+		return nil, err
+	}
 	ca, err := readCA(cfg.Cluster.TLS.CAFile)
 	if err != nil {
 		return nil, err
@@ -61,6 +66,7 @@ func newApp(ctx context.Context, cfg *configs.Config, files map[string]rowstore.
 	if a.client, err = esclient.New(esclient.Options{
 		Transport: a.nodes, // akin's own calls avoid a node that is not well, too
 		Username:  cfg.Cluster.Auth.Username, Password: cfg.Cluster.Auth.Password.Reveal(), APIKey: cfg.Cluster.Auth.APIKey.Reveal(),
+		Guard: guard,
 	}); err != nil {
 		return nil, usageError{err}
 	}
@@ -81,19 +87,20 @@ func newApp(ctx context.Context, cfg *configs.Config, files map[string]rowstore.
 		Logger:    log, LogQueries: cfg.Log.Queries,
 		Registry:         registry,
 		ForwardedHeaders: cfg.Listen.ForwardedHeaders,
+		Guard:            guard,
 	}
-	if err := a.openStores(ctx, cfg, files); err != nil {
+	if err := a.openStores(ctx, cfg, files, guard); err != nil {
 		a.close()
 		return nil, usageError{err}
 	}
 	if ranks(cfg, configs.ModeSoft) {
 		a.rerank = rerank.New(rerank.Options{
-			Vectors: vectors{a.client}, Bytes: size(cfg.Caches.Vectors), TTL: time.Duration(cfg.Caches.TTL),
+			Vectors: vectors{a.client}, Bytes: size(cfg.Caches.Vectors), TTL: time.Duration(cfg.Caches.TTL), Guard: guard,
 		})
 		options.Reranker, options.RerankBudget = reranker{a.rerank}, time.Duration(cfg.Expansion.RerankBudget)
 	}
 	if cfg.Norms.Writes && a.weights != nil {
-		a.norms = newNormWrites(a.client, time.Duration(cfg.Caches.TTL), a.weights, registry, log)
+		a.norms = newNormWrites(a.client, time.Duration(cfg.Caches.TTL), a.weights, registry, guard, log)
 		options.Norms, options.WriteBudget, options.MaxWriteBody = a.norms, time.Duration(cfg.Norms.Budget), int64(cfg.Norms.MaxBody)
 	}
 	a.expanders(cfg, &options)
@@ -136,14 +143,14 @@ func (a *app) close() {
 
 // openStores opens the stores of the matrices and of the weights, where there
 // are some.
-func (a *app) openStores(ctx context.Context, cfg *configs.Config, files map[string]rowstore.Loader) (err error) {
+func (a *app) openStores(ctx context.Context, cfg *configs.Config, files map[string]rowstore.Loader, guard *recovery.Guard) (err error) {
 	if len(cfg.Matrices) > 0 {
-		if a.store, err = openStore(ctx, cfg, cfg.Matrices, files, a.log); err != nil {
+		if a.store, err = openStore(ctx, cfg, cfg.Matrices, files, guard, a.log); err != nil {
 			return err
 		}
 	}
 	if len(cfg.Weights) > 0 {
-		if a.weights, err = openStore(ctx, cfg, cfg.Weights, nil, a.log.With("of", "weights")); err != nil {
+		if a.weights, err = openStore(ctx, cfg, cfg.Weights, nil, guard, a.log.With("of", "weights")); err != nil {
 			return err
 		}
 	}
@@ -153,7 +160,7 @@ func (a *app) openStores(ctx context.Context, cfg *configs.Config, files map[str
 // openStore opens a store of the entries of one list. files has matrices that
 // do not come from the place configured, by name.
 func openStore(
-	ctx context.Context, cfg *configs.Config, entries []configs.Matrix, files map[string]rowstore.Loader, log *slog.Logger,
+	ctx context.Context, cfg *configs.Config, entries []configs.Matrix, files map[string]rowstore.Loader, guard *recovery.Guard, log *slog.Logger,
 ) (*rowstore.Store, error) {
 	certificates, err := redisTLS(cfg.Redis.TLS)
 	if err != nil {
@@ -164,6 +171,7 @@ func openStore(
 		Redis:        rowstore.Redis{URL: cfg.Redis.URL.Reveal(), TLS: certificates},
 		RedisTimeout: time.Duration(cfg.Redis.Timeout),
 		CacheBytes:   size(cfg.Caches.Rows),
+		Guard:        guard,
 		OnState: func(s rowstore.State) {
 			level := slog.LevelInfo
 			if s.Problem != "" {

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/norms"
 	"github.com/akin-search/akin/proxy"
 	"github.com/akin-search/akin/simmatrix/rowstore"
@@ -35,7 +36,7 @@ type normWrites struct {
 
 // newNormWrites returns norms by the weights of store. close ends them.
 func newNormWrites(
-	client *esclient.Client, ttl time.Duration, store *rowstore.Store, registry prometheus.Registerer, log *slog.Logger,
+	client *esclient.Client, ttl time.Duration, store *rowstore.Store, registry prometheus.Registerer, guard *recovery.Guard, log *slog.Logger,
 ) *normWrites {
 	repairs := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "akin_norm_repairs_total",
@@ -62,8 +63,9 @@ func newNormWrites(
 			}
 		},
 		OnError: func(err error) { log.Debug("documents were not given their norms", "err", err) },
+		Guard:   guard,
 	})
-	n.keeper = norms.NewKeeper(n, n, bound, n.repairs)
+	n.keeper = norms.NewKeeper(n, n, bound, n.repairs, guard)
 	return n
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/sony/gobreaker/v2"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -49,6 +50,7 @@ type remote struct {
 	breaker *gobreaker.CircuitBreaker[struct{}]
 	cache   *cache
 	flights singleflight.Group
+	guard   *recovery.Guard
 	// last is the latest error that counts against Redis, for the reason that
 	// an open breaker does not know.
 	last     atomic.Pointer[error]
@@ -61,13 +63,13 @@ type remote struct {
 	loads  int // versions read so far
 }
 
-func newRemote(at Redis, timeout time.Duration, names []string, c *cache) (*remote, error) {
+func newRemote(at Redis, timeout time.Duration, names []string, c *cache, guard *recovery.Guard) (*remote, error) {
 	client, err := newClient(at, timeout)
 	if err != nil {
 		return nil, err
 	}
 	r := &remote{
-		client: client, timeout: timeout, cache: c,
+		client: client, timeout: timeout, cache: c, guard: guard,
 		breaker: gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
 			Name:         "rows",
 			Timeout:      breakerOpen,
@@ -113,10 +115,13 @@ func (r *remote) fetch(ctx context.Context, v *version, terms []string) ([]simma
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	flight := r.flights.DoChan(v.key+"\x00"+strings.Join(terms, "\x00"), func() (any, error) {
-		rows, err := r.read(detached, v, terms)
-		if err == nil {
-			r.cache.add(v.key, terms, rows)
-		}
+		var rows []simmatrix.Row
+		err := r.guard.Do("reading rows", func() (err error) { // singleflight would end the process with a panic
+			if rows, err = r.read(detached, v, terms); err == nil {
+				r.cache.add(v.key, terms, rows)
+			}
+			return err
+		})
 		return rows, r.count(err)
 	})
 	select {

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -53,6 +54,9 @@ type Options struct {
 	// log line. Calls for one matrix come one after another. It must not call
 	// the Store's Close.
 	OnState func(State)
+	// Guard recovers what panics while rows are read for a search; nil does so
+	// without a word.
+	Guard *recovery.Guard
 }
 
 // A Store gives out the rows of the matrices active now. It is safe for
@@ -160,7 +164,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if remotes == nil {
 		return s, nil
 	}
-	if s.remote, err = newRemote(o.Redis, o.RedisTimeout, remotes, c); err != nil {
+	if s.remote, err = newRemote(o.Redis, o.RedisTimeout, remotes, c, o.Guard); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	s.remote.poll(ctx, s.apply)

@@ -1,0 +1,56 @@
+// Package recovery makes errors of panics, so that a mistake in the work for
+// one request ends neither the process nor the request.
+package recovery
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// ErrPanic stands for a panic. What happened is in the log.
+var ErrPanic = errors.New("panic")
+
+// A Guard recovers panics, counts them and says them to a log. A nil Guard
+// only recovers.
+type Guard struct {
+	panics *prometheus.CounterVec
+	log    *slog.Logger
+}
+
+// New returns a guard that counts in registry. It returns an error where the
+// metric cannot be registered.
+func New(log *slog.Logger, registry prometheus.Registerer) (*Guard, error) {
+	g := &Guard{log: log, panics: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "akin_panics_total",
+		Help: "Panics that were caught while something was done for a request. Each is a mistake in akin: please report it with its log line.",
+	}, []string{"while"})}
+	return g, registry.Register(g.panics)
+}
+
+// Do returns the error of f, [ErrPanic] where it panics. what is being done
+// labels the metric: a fixed word or two. A goroutine that works for a request
+// has to run inside of Do, for nobody above it could recover.
+func (g *Guard) Do(what string, f func() error) (err error) {
+	defer func() {
+		v := recover()
+		if v == nil {
+			return
+		}
+		err = ErrPanic
+		if g == nil {
+			return
+		}
+		text := fmt.Sprintf("%T", v) // the value may hold the text of a query or a document
+		if e, ok := v.(runtime.Error); ok {
+			text = e.Error()
+		}
+		g.panics.WithLabelValues(what).Inc()
+		g.log.Error("panic", "while", what, "value", text, "stack", string(debug.Stack()))
+	}()
+	return f()
+}

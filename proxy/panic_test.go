@@ -1,0 +1,74 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/internal/recovery"
+)
+
+func panicOn(error) string { panic("a mistake") }
+
+// The engines answer rest_total_hits_as_int with -1 where nobody counts.
+func TestShadowTakesATotalOfMinusOneForNone(t *testing.T) {
+	for _, total := range []string{"-1", `{"value":-1}`, "null", `"x"`} {
+		n := startShadowNode(t, page(hitsPage(total, "1")), page(hitsPage(total, "1", "2")))
+		addr, registry := startProxy(t, shadowOptions(n))
+		postOriginal(t, "http://"+addr+"/a/_search?track_total_hits=false&rest_total_hits_as_int=true")
+		awaitShadow(t, registry, shadowCompared, 1)
+		if hits, panics := counter(t, registry, "akin_shadow_hits_total"), counter(t, registry, "akin_panics_total"); hits != 0 || panics != 0 {
+			t.Errorf("%s: counted %v hits and %v panics", total, hits, panics)
+		}
+	}
+}
+
+func TestPanicOfAShadowIsCounted(t *testing.T) {
+	n := startShadowNode(t, nil, nil)
+	o := shadowOptions(n)
+	o.Cause = panicOn // it is asked in the goroutine of the shadow
+	o.Expander = expander(func(context.Context, *expand.Request) (*expand.Result, error) { return nil, errors.New("failed") })
+	addr, registry := startProxy(t, o)
+	postOriginal(t, "http://"+addr+"/a/_search")
+	awaitShadow(t, registry, shadowFailed, 1)
+	if got := counter(t, registry, "akin_panics_total", "while", "shadowing"); got != 1 {
+		t.Errorf("%v panics are counted", got)
+	}
+	postOriginal(t, "http://"+addr+"/a/_search") // all its slots are free again
+	awaitShadow(t, registry, shadowFailed, 2)
+}
+
+func TestPanicWhileAPageIsScoredLeavesTheEnginesOrder(t *testing.T) {
+	node := startRawNode(t, func(int, rawRequest) string { return answerOf(threeHits) })
+	addr, registry := startProxy(t, Options{
+		Upstreams: []string{node.URL}, Expander: expander(rerankAll), Cause: panicOn,
+		Reranker: rerankerFunc(func(context.Context, *expand.Rerank, []Hit) ([]float64, error) { return nil, errors.New("failed") }),
+	})
+	if got := hitIDs(postSearch(t, addr, "/t/_search")); got != "1 2" {
+		t.Errorf("got the hits %s", got)
+	}
+	node.only(t)
+	if got := counter(t, registry, "akin_panics_total", "while", "reranking"); got != 1 {
+		t.Errorf("%v panics are counted", got)
+	}
+	if got := counter(t, registry, "akin_reranked_total", "result", "panic"); got != 1 {
+		t.Errorf("%v results are counted as a panic", got)
+	}
+}
+
+// Several templates are rendered at the same time.
+func TestPanicWhileATemplateIsRenderedIsAnError(t *testing.T) {
+	node := httptest.NewServer(http.NotFoundHandler())
+	defer node.Close()
+	o := Options{Upstreams: []string{node.URL}, Registry: prometheus.NewRegistry()}
+	s := newServer(t, o)
+	_, _, err := s.renderAll(t.Context(), new(http.Request), [][]byte{[]byte("{}"), []byte(`{"id":"a"}`)}) // without headers
+	if !errors.Is(err, recovery.ErrPanic) || counter(t, o.Registry, "akin_panics_total", "while", "rendering") != 1 {
+		t.Errorf("error %v", err)
+	}
+}
