@@ -23,6 +23,8 @@ const (
 	// generations is the number of counters that [Cached.Forget] has. Index
 	// expressions that share one are forgotten together.
 	generations = 256
+	// forgetPause is the time between two times that an expression is forgotten.
+	forgetPause = time.Second
 )
 
 // CacheOptions bound what a [Cached] keeps.
@@ -53,6 +55,9 @@ type Cached struct {
 	seed   maphash.Seed
 	// generation is part of every key; see Forget.
 	generation [generations]atomic.Uint32
+	// forgot is when each of them was last raised, in nanoseconds since start.
+	forgot [generations]atomic.Int64
+	start  time.Time
 	// fieldIDs numbers the records of fields, for the keys of their terms.
 	fieldIDs atomic.Uint64
 
@@ -76,6 +81,7 @@ type Cached struct {
 	fields *otter.Cache[fieldKey, fieldRecord]
 	terms  *otter.Cache[termKey, int64]
 	failed *otter.Cache[fieldKey, error]
+	limits flights[limitKey, int64]
 }
 
 // The keys. A generation makes them unreachable when their index expression is
@@ -137,7 +143,7 @@ type learnt[V any] struct {
 
 // NewCached returns a cache in front of client.
 func NewCached(client *Client, o CacheOptions) *Cached {
-	c := &Cached{client: client, ttl: o.TTL, seed: maphash.MakeSeed(), loader: newLoader(maxLoads, loadTimeout, client.guard)}
+	c := &Cached{client: client, ttl: o.TTL, seed: maphash.MakeSeed(), start: time.Now(), loader: newLoader(maxLoads, loadTimeout, client.guard)}
 	// A small share of each bound goes to what there is little of.
 	const share = 8
 	c.schemas = newMemo(c.loader, &c.analysis, true, o.AnalysisBytes/share,
@@ -158,6 +164,7 @@ func NewCached(client *Client, o CacheOptions) *Cached {
 	c.linears = newMemo(c.loader, &c.statistics, false, small-small/2,
 		func(k linearKey, l Linear) int { return k.bytes() + len(l.Field) }, linearExpiry(c.ttl))
 	c.counts.loader, c.counts.count = c.loader, &c.statistics
+	c.limits.loader, c.limits.count = c.loader, &c.statistics
 	c.fields = newPlain(small, func(k fieldKey, _ fieldRecord) uint32 { return weight(k.bytes()) }, c.ttl)
 	c.failed = newPlain(small, func(k fieldKey, _ error) uint32 { return weight(k.bytes()) }, failureTime)
 	c.terms = newPlain(o.StatisticsBytes-5*small,
@@ -271,10 +278,17 @@ func (c *Cached) Close() {
 	c.failed.StopAllGoroutines()
 }
 
-// Forget drops what is known of an index expression, with all options. It is
-// for when the cluster refuses what that knowledge led to.
-func (c *Cached) Forget(index string) {
-	c.generation[c.slot(index)].Add(1)
+// Forget drops what is known of an index expression, with all options, at most
+// once a second: what is learnt again is calls to the cluster. It is for when
+// the cluster refuses what that knowledge led to. It reports whether it did.
+func (c *Cached) Forget(index string) bool {
+	slot := c.slot(index)
+	now, last := int64(time.Since(c.start)), c.forgot[slot].Load()
+	if last != 0 && now-last < int64(forgetPause) || !c.forgot[slot].CompareAndSwap(last, max(now, 1)) {
+		return false
+	}
+	c.generation[slot].Add(1)
+	return true
 }
 
 func (c *Cached) slot(index string) uint64 {

@@ -345,7 +345,7 @@ func TestHardFormIsCutByWhatTermsBring(t *testing.T) {
 		0: {"", ""},
 	} {
 		e := hardRental(t, nil)
-		e.Refused("docs", fmt.Appendf(nil, `maxClauseCount is set to %d"`, base+added))
+		e.Learn(Limit{LimitClauses, "docs", int64(base + added)})
 		r := expandHard(t, e, Request{Body: []byte(both)})
 		for i, c := range r.Clauses {
 			var terms []string
@@ -362,7 +362,7 @@ func TestHardFormIsCutByWhatTermsBring(t *testing.T) {
 		}
 	}
 	e := hardRental(t, nil)
-	e.Refused("docs", fmt.Appendf(nil, `maxClauseCount is set to %d"`, base-1))
+	e.Learn(Limit{LimitClauses, "docs", int64(base - 1)})
 	if r := expandHard(t, e, Request{Body: []byte(both)}); r.Rewritten || r.Reason != ReasonTermLimit {
 		t.Errorf("rewritten %t, reason %q although not even the text's terms fit in", r.Rewritten, r.Reason)
 	}
@@ -380,7 +380,7 @@ func TestHardFormKeepsUnderTheLimit(t *testing.T) {
 		}
 		free := writing{size: "10"}.expanded(t, e, query)
 		limit := 1 + rng.IntN(60)
-		e.Refused("docs", fmt.Appendf(nil, `maxClauseCount is set to %d"`, limit))
+		e.Learn(Limit{LimitClauses, "docs", int64(limit)})
 		bodies := map[string][]byte{}
 		for _, size := range []string{"0", "10"} {
 			bodies[size] = writing{size: size}.expanded(t, e, query)
@@ -493,7 +493,7 @@ func TestHardFormHasABoundOnItsTerms(t *testing.T) {
 	for _, limit := range []int{0, 300, 5000, 50_000} {
 		e := New(c, m, with(func(o *Options) { o.Mode = ModeHard })).WithExact(f, f)
 		if limit > 0 {
-			e.Refused("docs", fmt.Appendf(nil, `maxClauseCount is set to %d"`, limit))
+			e.Learn(Limit{LimitClauses, "docs", int64(limit)})
 		}
 		for query, words := range map[string]int{
 			`{"match":{"body":"car bus"}}`:                                    2 + 2,
@@ -570,7 +570,7 @@ func TestManySearchesInOneRequestShareTheTermsOfTheHardForm(t *testing.T) {
 	body := []byte(strings.Repeat("{}\n"+`{"query":{"match":{"body":"`+strings.Join(text, " ")+`"}}}`+"\n", searches))
 	for _, limit := range []int{0, 1 << 17} {
 		if limit > 0 {
-			e.Refused("docs", fmt.Appendf(nil, `maxClauseCount is set to %d"`, limit))
+			e.Learn(Limit{LimitClauses, "docs", int64(limit)})
 		}
 		expandHard(t, e, Request{Endpoint: EndpointMultiSearch, Body: body}) // fills the memory that is used again
 		var before, after runtime.MemStats
@@ -703,7 +703,7 @@ func TestHardPagesOfAPointInTimeAreWrittenLikeTheFirst(t *testing.T) {
 			if name == "hard" {
 				f.linearErr = ErrNoNorms
 			}
-			e.Refused("", []byte(`maxClauseCount is set to 5"`))
+			e.Learn(Limit{LimitClauses, "", 5})
 			next := expandPage(t, e, pitPage(0, tt.query, secondPage))
 			if diff := cmp.Diff(nextPage(string(first.Body)), string(next.Body)); diff != "" {
 				t.Errorf("the second page is written otherwise (-first +second):\n%s", diff)

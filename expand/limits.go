@@ -1,11 +1,10 @@
 package expand
 
 import (
-	"bytes"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // defaultClauseLimit is how many clauses engines take in a query where nobody
@@ -14,119 +13,149 @@ import (
 // out from their memory, no less.
 const defaultClauseLimit = 1024
 
-// limits are what was learnt of the cluster.
+// What is learnt is forgotten after limitTime: settings change, and the next
+// search that is refused teaches it again. maxLimits bounds how much is known.
+const (
+	limitTime = 10 * time.Minute
+	maxLimits = 1000
+)
+
+// A LimitKind is what a limit is of.
+type LimitKind string
+
+// The limits that are learnt from refusals.
+const (
+	// LimitClauses is how many clauses a query may have, by the cluster's setting
+	// indices.query.bool.max_clause_count.
+	LimitClauses LimitKind = "clauses"
+	// LimitRescore is how many hits the engine orders again, by the index's setting
+	// index.max_rescore_window.
+	LimitRescore LimitKind = "rescore_window"
+	// LimitResults is how many hits may be asked for, by the index's setting
+	// index.max_result_window.
+	LimitResults LimitKind = "result_window"
+)
+
+// A Limit is how much a search of an index expression may have of something.
+type Limit struct {
+	Kind  LimitKind
+	Index string
+	// N is the limit. It is 0 where it is no longer known.
+	N int64
+}
+
+// limits are those that were learnt. The zero value holds none.
 type limits struct {
-	// clauses is how many clauses the cluster takes in a query, 0 where it has
-	// not yet refused any.
-	clauses atomic.Int64
-	// windows holds how many hits indices let be ordered anew by the engine, and
-	// results how many they let be asked for.
-	windows, results windowLimits
+	// count is how many are held, so that nobody waits for the lock while there
+	// are none, as usual.
+	count atomic.Int32
+	mu    sync.Mutex
+	known map[limitKey]learntLimit
+	told  func(Limit)
 }
 
-// maxWindowLimits bounds the index expressions of [windowLimits].
-const maxWindowLimits = 1000
-
-// windowLimits hold, for index expressions of which a search was refused for
-// its window, the widest window that they take. The zero value holds none.
-type windowLimits struct {
-	mu     sync.RWMutex
-	limits map[string]int64
+type limitKey struct {
+	kind  LimitKind
+	index string
 }
 
-// of returns the limit of an expression, 0 where none is known.
-func (w *windowLimits) of(expression string) int64 {
-	w.mu.RLock()
-	defer w.mu.RUnlock()
-	return w.limits[expression]
+// A learntLimit holds until a time. asked says that it is the cluster's own
+// answer, which refusals do not change.
+type learntLimit struct {
+	n     int64
+	asked bool
+	until time.Time
 }
 
-// lower notes a limit of an expression, unless it has a lower one. Where there
-// are too many to keep they are learnt anew.
-func (w *windowLimits) lower(expression string, limit int64) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if old := w.limits[expression]; old > 0 {
-		w.limits[expression] = min(old, limit)
-		return
+// of returns a limit of an index expression, 0 where none is known.
+func (l *limits) of(kind LimitKind, index string) int64 {
+	if l.count.Load() == 0 {
+		return 0
 	}
-	if w.limits == nil || len(w.limits) >= maxWindowLimits {
-		w.limits = map[string]int64{}
-	}
-	w.limits[strings.Clone(expression)] = limit
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.get(limitKey{kind, index}).n
 }
 
-// maxRefusal bounds how much of an answer [Expander.Refused] reads.
-const maxRefusal = 8 << 10
-
-// Refused tells that the cluster refused a rewritten search, of an index
-// expression, whose original it took. Of several in one request each has its
-// own, see [Result.Indices]. answer is the beginning of what it answered; the
-// first 8 KiB count. Where it was too many clauses, the searches after it are
-// kept under the limit that the answer names; where it was too wide a rescore,
-// those of the same expression are not rescored, and where it was too many
-// hits, [ModeSoft] asks for no more than it names. The smallest limit heard is
-// kept, because the nodes of a cluster may differ. Refused is safe for
-// concurrent use.
-func (e *Expander) Refused(index string, answer []byte) {
-	answer = answer[:min(len(answer), maxRefusal)]
-	lower(&e.limits.clauses, clauseLimit(answer))
-	if window := windowLimit(answer); window > 0 {
-		e.limits.windows.lower(index, window)
+// get returns what is known, the zero value for nothing, and forgets what was
+// known for long enough. The lock is held.
+func (l *limits) get(k limitKey) learntLimit {
+	known, ok := l.known[k]
+	if ok && time.Now().After(known.until) {
+		delete(l.known, k)
+		l.count.Store(int32(len(l.known))) //nolint:gosec // at most maxLimits
+		l.tell(k, 0)
+		return learntLimit{}
 	}
-	if results := resultLimit(answer); results > 0 {
-		e.limits.results.lower(index, results)
+	return known
+}
+
+// set notes a limit. Where there are too many to keep, all are learnt again.
+func (l *limits) set(k limitKey, known learntLimit) {
+	if _, old := l.known[k]; l.known == nil || !old && len(l.known) >= maxLimits {
+		l.known = map[limitKey]learntLimit{}
+	}
+	k.index = strings.Clone(k.index) // it is a part of the request
+	known.until = time.Now().Add(limitTime)
+	changed := l.known[k].n != known.n
+	l.known[k] = known
+	l.count.Store(int32(len(l.known))) //nolint:gosec // at most maxLimits
+	if changed {
+		l.tell(k, known.n)
 	}
 }
 
-// lower sets limit to n where that is less. 0 stands for no limit.
-func lower(limit *atomic.Int64, n int64) {
-	for old := limit.Load(); n > 0 && (old == 0 || n < old); old = limit.Load() {
-		if limit.CompareAndSwap(old, n) {
-			return
+func (l *limits) tell(k limitKey, n int64) {
+	if l.told != nil {
+		l.told(Limit{k.kind, k.index, n})
+	}
+}
+
+// OnLimit has f called whenever a limit is learnt, changes, or, with N = 0, is
+// forgotten. f must not block or call e. OnLimit must be called before the first
+// search.
+func (e *Expander) OnLimit(f func(Limit)) { e.limits.told = f }
+
+// Learn notes a limit that a refusal named, see [Refusal.Limit]. The searches of
+// that index expression are kept under it for ten minutes. Of several the
+// smallest counts, because the nodes of a cluster may differ, unless the cluster
+// was asked. It reports whether that was news. Learn is safe for concurrent use.
+func (e *Expander) Learn(limit Limit) (news bool) {
+	k := limitKey{limit.Kind, limit.Index}
+	e.limits.mu.Lock()
+	defer e.limits.mu.Unlock()
+	if known := e.limits.get(k); known.asked || known.n > 0 && known.n <= limit.N {
+		return false
+	}
+	e.limits.set(k, learntLimit{n: limit.N})
+	return true
+}
+
+// Correct replaces what a refusal named by what the cluster itself says of the
+// limit. The larger number of clauses counts: Elasticsearch 8 and 9 work their
+// limit out from their memory, and go on telling the default of the setting.
+// Correct is safe for concurrent use.
+func (e *Expander) Correct(limit Limit) {
+	k := limitKey{limit.Kind, limit.Index}
+	e.limits.mu.Lock()
+	defer e.limits.mu.Unlock()
+	if known := e.limits.get(k); limit.Kind == LimitClauses {
+		limit.N = max(limit.N, known.n)
+	}
+	e.limits.set(k, learntLimit{n: limit.N, asked: true})
+}
+
+// Limits returns the limits that are known now, in no order.
+func (e *Expander) Limits() []Limit {
+	e.limits.mu.Lock()
+	defer e.limits.mu.Unlock()
+	all := make([]Limit, 0, len(e.limits.known))
+	for k := range e.limits.known {
+		if known := e.limits.get(k); known.n > 0 {
+			all = append(all, Limit{k.kind, k.index, known.n})
 		}
 	}
-}
-
-// clauseLimit returns the limit that an answer names, 0 where it names none.
-// Lucene's TooManyClauses and TooManyNestedClauses name it, and Elasticsearch 7
-// to 9 and OpenSearch 2 and 3 give it on in their answers, with status 400 or
-// 500 and under changing types of errors.
-func clauseLimit(answer []byte) int64 {
-	_, rest, _ := bytes.Cut(answer, []byte("maxClauseCount is set to "))
-	return leadingNumber(rest)
-}
-
-// windowLimit returns the widest window of a rescore that an answer names, 0
-// where it names none. It is the setting index.max_rescore_window of an index;
-// Elasticsearch 7 to 9 and OpenSearch 2 and 3 name it in the same words. They
-// take a window as wide as it, too.
-func windowLimit(answer []byte) int64 {
-	_, rest, _ := bytes.Cut(answer, []byte("Rescore window ["))
-	_, rest, _ = bytes.Cut(rest, []byte("] is too large. It must be less than ["))
-	return leadingNumber(rest)
-}
-
-// resultLimit returns how many hits may be asked for by what an answer says, 0
-// where it does not. It is the setting index.max_result_window of an index,
-// named in the same words by Elasticsearch 7 to 9 and OpenSearch 2 and 3.
-func resultLimit(answer []byte) int64 {
-	_, rest, _ := bytes.Cut(answer, []byte("from + size must be less than or equal to: ["))
-	return leadingNumber(rest)
-}
-
-// leadingNumber returns the number that text begins with, 0 where it does not,
-// or where the number may go on because the text ends with it.
-func leadingNumber(text []byte) int64 {
-	end := bytes.IndexFunc(text, func(r rune) bool { return r < '0' || r > '9' })
-	if end < 0 {
-		return 0
-	}
-	n, err := strconv.ParseInt(string(text[:end]), 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
+	return all
 }
 
 // over returns how many clauses the search has too many as w wrote it. Since
@@ -141,6 +170,11 @@ func (j *job) over(w *writer) int {
 	if limit == 0 {
 		return 0
 	}
+	return j.leaves(w) - limit
+}
+
+// leaves estimates from above how many clauses the search has as w wrote it.
+func (j *job) leaves(w *writer) int {
 	scan := &j.scanner.scan
 	n := scan.leaves + w.leaves
 	for i := range scan.clauses {
@@ -148,7 +182,7 @@ func (j *job) over(w *writer) int {
 			n += c.leaves()
 		}
 	}
-	return n - limit
+	return n
 }
 
 // fuzzyExpansions is the number of terms that the engines take for a fuzzy one,

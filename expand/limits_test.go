@@ -6,72 +6,118 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-// The answers are shortened ones of OpenSearch 2.19 and 3.8 and Elasticsearch
-// 7.10 and 8.19 to queries with too many clauses.
-func TestClauseLimitIsReadFromRefusals(t *testing.T) {
+// The causes are those of OpenSearch 2.19 and 3.8 and Elasticsearch 7.10 and
+// 8.19, as the proxy finds them in their answers.
+func TestLimitsAreReadFromRefusals(t *testing.T) {
+	const (
+		clauses = "maxClauseCount is set to 1024"
+		nested  = "Query contains too many nested clauses; maxClauseCount is set to 512"
+		rescore = "Rescore window [100] is too large. It must be less than [50]. This prevents allocating massive heaps for storing the results to be rescored. This limit can be set by changing the [index.max_rescore_window] index level setting."
+		results = "Result window is too large, from + size must be less than or equal to: [60] but was [100]. See the scroll api for a more efficient way to request large data sets. This limit can be set by changing the [index.max_result_window] index level setting."
+	)
+	illegal := func(reason string) Cause { return Cause{"illegal_argument_exception", reason} }
+	many := func(reason string) Cause { return Cause{"too_many_clauses", reason} }
+	failed := Cause{"search_phase_execution_exception", "all shards failed"}
 	for name, tt := range map[string]struct {
-		answer string
-		want   int64
+		causes []Cause
+		want   Limit
 	}{
-		"one bool":        {`{"error":{"root_cause":[{"type":"query_shard_exception","reason":"failed to create query: maxClauseCount is set to 1024","index":"a"}]},"status":400}`, 1024},
-		"OpenSearch":      {`{"error":{"root_cause":[{"type":"too_many_nested_clauses","reason":"Query contains too many nested clauses; maxClauseCount is set to 512"}]},"status":500}`, 512},
-		"Elasticsearch 8": {`{"error":{"caused_by":{"type":"illegal_argument_exception","reason":"too many clauses","caused_by":{"type":"too_many_clauses","reason":"maxClauseCount is set to 7904"}}}}`, 7904},
-		"another error":   {`{"error":{"type":"parsing_exception","reason":"unknown query [frob]"},"status":400}`, 0},
-		"cut":             {`{"error":{"reason":"maxClauseCount is set to 10`, 0},
-		"too far behind":  {strings.Repeat(" ", maxRefusal) + `maxClauseCount is set to 1024"`, 0},
-		"no number":       {`maxClauseCount is set to x`, 0},
-		"not a number":    {`maxClauseCount is set to 99999999999999999999"`, 0},
-		"empty":           {``, 0},
+		"one bool":           {[]Cause{failed, {"query_shard_exception", "failed to create query: " + clauses}, many(clauses)}, Limit{LimitClauses, "docs", 1024}},
+		"nested":             {[]Cause{failed, {"too_many_nested_clauses", nested}}, Limit{LimitClauses, "docs", 512}},
+		"Elasticsearch 8":    {[]Cause{illegal("Query rewrite failed: too many clauses"), many("maxClauseCount is set to 1100")}, Limit{LimitClauses, "docs", 1100}},
+		"rescore":            {[]Cause{failed, illegal(rescore)}, Limit{LimitRescore, "docs", 50}},
+		"results":            {[]Cause{failed, illegal(results)}, Limit{LimitResults, "docs", 60}},
+		"another error":      {[]Cause{{"parsing_exception", "unknown query [" + clauses + "]"}}, Limit{}},
+		"none":               {nil, Limit{}},
+		"a quoted text":      {[]Cause{{"query_shard_exception", "failed to create query: " + clauses}, {"number_format_exception", clauses}}, Limit{}},
+		"of another type":    {[]Cause{illegal(clauses), many(rescore)}, Limit{}},
+		"more before":        {[]Cause{many("car " + clauses), illegal("car " + results)}, Limit{}},
+		"more behind":        {[]Cause{many(clauses + " car"), illegal(rescore + " car")}, Limit{}},
+		"cut":                {[]Cause{illegal(rescore[:60])}, Limit{}},
+		"no number":          {[]Cause{many("maxClauseCount is set to x")}, Limit{}},
+		"too large a number": {[]Cause{many("maxClauseCount is set to 99999999999999999999")}, Limit{}},
+		"too small a number": {[]Cause{many("maxClauseCount is set to 63")}, Limit{}},
+		"more than was sent": {[]Cause{many("maxClauseCount is set to 1200")}, Limit{}},
+		"a script":           {[]Cause{{"script_exception", "runtime error"}, illegal(rescore), many(clauses)}, Limit{}},
+		"a window of others": {[]Cause{illegal(strings.Replace(rescore, "[100]", "[101]", 1))}, Limit{}},
+		"a window that fits": {[]Cause{illegal(strings.Replace(results, "[100]", "[60]", 1))}, Limit{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, m := rental(t)
-			e := New(c, m, DefaultOptions())
-			profile := e.With(DefaultOptions())
-			e.Refused("docs", []byte(tt.answer))
-			if got := profile.limits.clauses.Load(); got != tt.want {
-				t.Errorf("learnt %d, want %d", got, tt.want)
-			}
-			e.Refused("docs", []byte(`maxClauseCount is set to 4096"`))
-			e.Refused("docs", []byte(`maxClauseCount is set to 8000"`))
-			if got, want := profile.limits.clauses.Load(), tt.want; (want == 0 || want > 4096) && got != 4096 || want > 0 && want < 4096 && got != want {
-				t.Errorf("learnt %d after larger ones, want the smallest", got)
+			r := &Refusal{Index: "docs", Leaves: 1200, Causes: tt.causes}
+			if got, ok := r.Limit(); got != tt.want || ok != (tt.want.N > 0) {
+				t.Errorf("%+v, %t; want %+v", got, ok, tt.want)
 			}
 		})
 	}
 }
 
-// The sentence is that of Elasticsearch 7.10, 8.19 and 9.5 and OpenSearch 2.19
-// and 3.8 alike.
-func TestRescoreWindowIsReadFromRefusals(t *testing.T) {
-	sentence := `Rescore window [%d] is too large. It must be less than [%d]. This prevents allocating massive heaps for storing the results to be rescored. ` +
-		`This limit can be set by changing the [index.max_rescore_window] index level setting.`
-	c, m := rental(t)
-	e := New(c, m, DefaultOptions())
-	profile := e.With(DefaultOptions())
-	for _, step := range []struct {
-		answer string
-		want   int64
+func TestRefusalsTellThatWhatWasKnownHasChanged(t *testing.T) {
+	expensive := "[script score] queries cannot be executed when 'search.allow_expensive_queries' is set to false."
+	for name, tt := range map[string]struct {
+		causes []Cause
+		want   bool
 	}{
-		{`{"error":{"type":"illegal_argument_exception","reason":"Result window is too large, from + size must be less than or equal to: [10000] but was [10001]."}}`, 0},
-		{`Rescore window [100] is too large. It must be less than [5`, 0},
-		{`Rescore window [100] is too large. It must be less than [x]`, 0},
-		{`{"shard":0,"index":"b","reason":{"type":"illegal_argument_exception","reason":"` + fmt.Sprintf(sentence, 200, 150) + `"}}`, 150},
-		{fmt.Sprintf(sentence, 200, 199), 150},
-		{`maxClauseCount is set to 10"`, 150},
-		{fmt.Sprintf(sentence, 100, 10), 10},
+		"no such index":  {[]Cause{{"index_not_found_exception", "no such index [docs]"}}, true},
+		"closed":         {[]Cause{{"index_closed_exception", "closed"}}, true},
+		"another field":  {[]Cause{{"search_phase_execution_exception", ""}, {"query_shard_exception", "failed to create query"}}, true},
+		"no field":       {[]Cause{{"script_exception", ""}, {"illegal_argument_exception", "No field found for [norm] in mapping"}}, true},
+		"no scripts":     {[]Cause{{"exception", expensive}}, true},
+		"many clauses":   {[]Cause{{"query_shard_exception", ""}, {"too_many_clauses", "maxClauseCount is set to 2"}}, false},
+		"a script":       {[]Cause{{"query_shard_exception", ""}, {"script_exception", ""}}, false},
+		"another":        {[]Cause{{"parsing_exception", "index_not_found_exception"}}, false},
+		"nothing stated": {nil, false},
 	} {
-		e.Refused("docs", []byte(step.answer))
-		if got := profile.limits.windows.of("docs"); got != step.want {
-			t.Errorf("%s: learnt %d, want %d", step.answer, got, step.want)
+		if got := (&Refusal{Causes: tt.causes}).Moved(); got != tt.want {
+			t.Errorf("%s: %t", name, got)
 		}
 	}
-	if got := profile.limits.clauses.Load(); got != 10 {
-		t.Errorf("the limit of clauses is %d, want 10", got)
-	}
+}
+
+// The smallest limit that is named counts, until the cluster itself is asked;
+// after ten minutes it is learnt again.
+func TestLimitsAreLearntCorrectedAndForgotten(t *testing.T) {
+	c, m := rental(t)
+	e := New(c, m, DefaultOptions())
+	synctest.Test(t, func(t *testing.T) {
+		var told []int64
+		e.OnLimit(func(l Limit) { told = append(told, l.N) })
+		profile := e.With(DefaultOptions())
+		for _, step := range []struct {
+			n    int64
+			news bool
+			want int64
+		}{{500, true, 500}, {800, false, 500}, {500, false, 500}, {400, true, 400}} {
+			if news := profile.Learn(Limit{LimitClauses, "docs", step.n}); news != step.news || e.limits.of(LimitClauses, "docs") != step.want {
+				t.Errorf("%d: news %t, limit %d", step.n, news, e.limits.of(LimitClauses, "docs"))
+			}
+		}
+		e.Correct(Limit{LimitClauses, "docs", 1024})
+		e.Learn(Limit{LimitRescore, "docs", 90})
+		e.Correct(Limit{LimitRescore, "docs", 50})
+		if e.Learn(Limit{LimitClauses, "docs", 64}) {
+			t.Error("a refusal goes before the cluster's own answer")
+		}
+		e.Correct(Limit{LimitClauses, "docs", 512}) // the default that Elasticsearch 8 tells
+		if a, b, c := e.limits.of(LimitClauses, "docs"), e.limits.of(LimitRescore, "docs"), e.limits.of(LimitClauses, "other"); a != 1024 || b != 50 || c != 0 {
+			t.Errorf("the limits are %d, %d and %d", a, b, c)
+		}
+		if got := len(e.Limits()); got != 2 {
+			t.Errorf("%d limits are told of", got)
+		}
+		time.Sleep(limitTime + time.Second)
+		if e.limits.of(LimitClauses, "docs") != 0 || len(e.Limits()) != 0 || e.limits.count.Load() != 0 {
+			t.Error("not forgotten")
+		}
+		if diff := cmp.Diff([]int64{500, 400, 1024, 90, 50, 0, 0}, told); diff != "" {
+			t.Errorf("told (-want +got):\n%s", diff)
+		}
+	})
 }
 
 // What one index refuses says nothing of the others that are searched by the
@@ -89,7 +135,7 @@ func TestRescoreWindowIsLearntOfEachSearchOfMultiSearch(t *testing.T) {
 		if diff := cmp.Diff([]string{"small", path, "docs,more"}, res.Indices); diff != "" {
 			t.Fatalf("(-want +got)\n%s", diff)
 		}
-		e.Refused(res.Indices[0], []byte(`Rescore window [100] is too large. It must be less than [10].`))
+		e.Learn(Limit{LimitRescore, res.Indices[0], 10})
 		if res, err = e.Expand(t.Context(), req); err != nil {
 			t.Fatal(err)
 		}
@@ -104,14 +150,12 @@ func TestRescoreWindowIsLearntOfEachSearchOfMultiSearch(t *testing.T) {
 }
 
 func FuzzLimits(f *testing.F) {
-	f.Add([]byte(`maxClauseCount is set to 1024"`))
-	f.Add([]byte(`maxClauseCount is set to `))
-	f.Add([]byte(`Rescore window [100] is too large. It must be less than [10].`))
-	f.Fuzz(func(t *testing.T, answer []byte) {
-		for _, n := range []int64{clauseLimit(answer), windowLimit(answer)} {
-			if n < 0 || n > 0 && !strings.Contains(string(answer), strconv.FormatInt(n, 10)) {
-				t.Errorf("%q names %d", answer, n)
-			}
+	f.Add("too_many_clauses", "maxClauseCount is set to 1024", 2000)
+	f.Add("illegal_argument_exception", "Rescore window [100] is too large. It must be less than [10].", 1)
+	f.Fuzz(func(t *testing.T, kind, reason string, leaves int) {
+		r := &Refusal{Leaves: leaves, Causes: []Cause{{kind, reason}}}
+		if limit, ok := r.Limit(); ok && (limit.N < 0 || !strings.Contains(reason, strconv.FormatInt(limit.N, 10)) || limit.Kind == LimitClauses && limit.N >= int64(leaves)) {
+			t.Errorf("%q: %+v", reason, limit)
 		}
 	})
 }
@@ -126,9 +170,9 @@ func TestSearchesAreKeptUnderTheLearntLimit(t *testing.T) {
 			query := randomQuery(rng, 0)
 			free := v.expanded(t, x, query)
 			limit := 1 + rng.IntN(40)
-			x.Refused("docs", fmt.Appendf(nil, `maxClauseCount is set to %d"`, limit))
+			x.Learn(Limit{LimitClauses, "docs", int64(limit)})
 			body := v.expanded(t, x, query)
-			x.limits.clauses.Store(0)
+			*x.limits = limits{}
 			if string(body) != string(free) {
 				cut++
 			}
@@ -170,7 +214,7 @@ func TestWeakestTermsOfTheFieldWithTheMostAreCutFirst(t *testing.T) {
 		t.Run(strconv.Itoa(added), func(t *testing.T) {
 			c, m := rental(t)
 			e := New(c, m, with(func(o *Options) { o.Scoring = FormLinear }))
-			e.Refused("docs", fmt.Appendf(nil, `maxClauseCount is set to %d"`, limit))
+			e.Learn(Limit{LimitClauses, "", int64(limit)})
 			r, err := e.Expand(t.Context(), &Request{Body: []byte(body)})
 			if err != nil {
 				t.Fatal(err)

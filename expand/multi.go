@@ -72,6 +72,7 @@ func (e *Expander) expandParts(ctx context.Context, req *Request, parts []part) 
 		}
 		out.Rewritten = true
 		out.order(i, len(parts), p.res)
+		out.Leaves = max(out.Leaves, p.res.Leaves)
 		if p.res.RawQuery != p.req.RawQuery {
 			out.Body = append(out.Body, req.Body[at:p.header.start]...)
 			out.Body = appendHeader(out.Body, p.header.of(req.Body))

@@ -156,7 +156,7 @@ func (j *job) pitKey() pitKey {
 // rows: a matrix in memory would stay there for as long as the page is
 // remembered.
 func (j *job) firstPage(err error) *firstPage {
-	p := &firstPage{alone: err != nil, clauseLimit: int(j.limits.clauses.Load())}
+	p := &firstPage{alone: err != nil, clauseLimit: int(j.limits.of(LimitClauses, j.req.Index))}
 	if p.alone {
 		return p
 	}
@@ -205,14 +205,14 @@ func (j *job) restore(p *firstPage) {
 	}
 }
 
-// clauseLimit returns how many clauses the cluster is known to take in a query,
+// clauseLimit returns how many clauses the indices are known to take in a query,
 // 0 where that is not known. For the pages of a point in time it is what it was
 // for the first of them: fewer terms would be other scores.
 func (j *job) clauseLimit() int {
 	if j.first != nil {
 		return j.first.clauseLimit
 	}
-	return int(j.limits.clauses.Load())
+	return int(j.limits.of(LimitClauses, j.req.Index))
 }
 
 // clone returns a copy of a that shares no memory with it; nil for nil.

@@ -173,7 +173,7 @@ func TestPagesOfAPointInTimeAreWrittenLikeTheFirst(t *testing.T) {
 				t.Errorf("the first page differs from a search without a point in time (-without +with):\n%s", diff)
 			}
 			w.change(t)
-			e.Refused("", []byte(`maxClauseCount is set to 5"`))
+			e.Learn(Limit{LimitClauses, "", 5})
 			for range 2 {
 				next := expandPage(t, e, pitPage(0, tt.query, secondPage))
 				if diff := cmp.Diff(nextPage(string(first.Body)), string(next.Body)); diff != "" {

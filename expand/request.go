@@ -56,6 +56,9 @@ type Result struct {
 	// several, in their order: a refusal of one of them is told by its own. It is
 	// empty for a request that is one search.
 	Indices []string
+	// Leaves estimates from above how many clauses the query has for the engine, of
+	// several searches that with the most: what its limit is about.
+	Leaves int
 	// Clauses tells of every clause that was recognised, in the order of the
 	// body.
 	Clauses []Clause

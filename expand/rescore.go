@@ -141,7 +141,7 @@ func (j *job) rescoreBar() Reason {
 // windowRefused reports whether the indices are known to refuse as wide a
 // window.
 func (j *job) windowRefused() bool {
-	limit := j.limits.windows.of(j.indices.Expression)
+	limit := j.limits.of(LimitRescore, j.req.Index)
 	return limit > 0 && rescoreWindow > limit
 }
 

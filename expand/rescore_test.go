@@ -155,7 +155,7 @@ func TestIndicesThatRefuseTheWindowAreNotRescored(t *testing.T) {
 	} {
 		c, m := rental(t)
 		e := New(c, m, DefaultOptions())
-		e.Refused("docs", fmt.Appendf(nil, "Rescore window [200] is too large. It must be less than [%d].", tt.limit))
+		e.Learn(Limit{LimitRescore, "docs", int64(tt.limit)})
 		r, err := e.Expand(t.Context(), &Request{Index: tt.index, Body: []byte(carRental)})
 		if err != nil || len(written(r)) != 1 {
 			t.Fatalf("error %v, result %+v", err, r)
@@ -167,13 +167,13 @@ func TestIndicesThatRefuseTheWindowAreNotRescored(t *testing.T) {
 	}
 }
 
-func TestLearntWindowsAreBounded(t *testing.T) {
-	var w windowLimits
-	for i := range 3 * maxWindowLimits {
-		w.lower(strconv.Itoa(i), 10)
-		w.lower(strconv.Itoa(i), 20)
-		if w.of(strconv.Itoa(i)) != 10 || len(w.limits) > maxWindowLimits {
-			t.Fatalf("limit %d of %d", w.of(strconv.Itoa(i)), len(w.limits))
+func TestLearntLimitsAreBounded(t *testing.T) {
+	c, m := rental(t)
+	e := New(c, m, DefaultOptions())
+	for i := range 3 * maxLimits {
+		e.Learn(Limit{LimitRescore, strconv.Itoa(i), 10})
+		if n := len(e.limits.known); e.limits.of(LimitRescore, strconv.Itoa(i)) != 10 || n > maxLimits {
+			t.Fatalf("limit %d of %d", i, n)
 		}
 	}
 }

@@ -243,7 +243,7 @@ func isCount(text string) bool {
 // be asked for.
 func (j *job) window() int {
 	window := j.options.RerankWindow
-	if limit := j.limits.results.of(j.indices.Expression); limit > 0 && limit < int64(window) {
+	if limit := j.limits.of(LimitResults, j.req.Index); limit > 0 && limit < int64(window) {
 		return int(limit)
 	}
 	return window

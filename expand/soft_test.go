@@ -268,14 +268,11 @@ func TestSoftModeLearnsHowManyHitsMayBeAskedFor(t *testing.T) {
 	c, m := rental(t)
 	e := New(c, m, with(soft))
 	for _, refused := range []struct {
-		index, answer string
-		want          int
-	}{
-		{"other", "from + size must be less than or equal to: [30] but was [100]", 100},
-		{"docs", "from + size must be less than or equal to: [50] but was [100]", 50},
-		{"docs", "from + size must be less than or equal to: [500] but was [1000]", 50},
-	} {
-		e.Refused(refused.index, []byte(`{"reason":"Result window is too large, `+refused.answer+`. See"}`))
+		index string
+		limit int64
+		want  int
+	}{{"other", 30, 100}, {"docs", 50, 50}, {"docs", 500, 50}} {
+		e.Learn(Limit{LimitResults, refused.index, refused.limit})
 		res, err := e.Expand(t.Context(), &Request{Index: "docs", Body: []byte(`{"query":{"match":{"title":"plain"}}}`)})
 		if err != nil {
 			t.Fatal(err)
@@ -386,7 +383,7 @@ func TestWindowsAreLearntOfEachSearchOfMultiSearch(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
-		e.Refused(res.Indices[0], []byte(`{"reason":"Result window is too large, from + size must be less than or equal to: [50] but was [100]. See"}`))
+		e.Learn(Limit{LimitResults, res.Indices[0], 50})
 	}
 }
 

@@ -128,6 +128,7 @@ func (j *job) result() *Result {
 		Body:      w.out,
 		Reranks:   j.reranks(),
 		Clauses:   j.explain(&w),
+		Leaves:    j.leaves(&w),
 	}
 }
 

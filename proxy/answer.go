@@ -41,27 +41,6 @@ var (
 	errNoRoom = errors.New("too many answers are held")
 )
 
-// A refusal is what the cluster says against a rewritten search.
-type refusal struct {
-	// answer is the beginning of that, at most maxRefusal bytes.
-	answer []byte
-	// search is the number of the search that it is about, of a request that
-	// holds several, unknownSearch where that cannot be seen.
-	search int
-}
-
-// unknownSearch stands for the number of a search.
-const unknownSearch = -1
-
-// refusalOf returns a refusal that tells no number of a search, nil where
-// nothing was said.
-func refusalOf(said []byte) *refusal {
-	if said == nil {
-		return nil
-	}
-	return &refusal{said, unknownSearch}
-}
-
 // failurePaths lead to where the answers of endpoints tell that a search failed
 // and the others did not. Where nothing failed nothing stands there, so that
 // filter_path can name it too and the answer is the same.
@@ -108,33 +87,6 @@ func showFailures(endpoint expand.Endpoint, rawQuery string) (changed string, fi
 	return rawQuery + "&filter_path=" + url.QueryEscape(filter+","+path), true
 }
 
-// refusal returns what an answer with a status of 4xx or 5xx says.
-func (s *Server) refusal(res *http.Response) *refusal {
-	return &refusal{s.beginning(res), unknownSearch}
-}
-
-// beginning reads the first bytes of a refusal, decompressed, at most
-// maxRefusal, none where it cannot be decompressed.
-func (s *Server) beginning(res *http.Response) []byte {
-	body := io.LimitReader(res.Body, maxDrained)
-	plain := body
-	encoding, known := contentEncoding(res.Header["Content-Encoding"])
-	if !known {
-		return nil
-	}
-	if encoding == "gzip" {
-		gz := s.gzipReader()
-		defer s.gunzip.Put(gz)
-		if gz.Reset(body) != nil {
-			return nil
-		}
-		plain = gz
-	}
-	answer, _ := readUpTo(plain, 0, maxRefusal) // what there is of it
-	_, _ = io.Copy(io.Discard, body)            // to its end, if that is near: the connection can be used again
-	return answer
-}
-
 // failure returns what an answer with a good status says of a rewritten search
 // that failed, wholly or on some shards, nil where it says nothing. It reads
 // the answer, up to bounds, and puts it back. An error says that it could not
@@ -144,8 +96,9 @@ func (t *searchTransport) failure(ex *exchange, res *http.Response) (*refusal, e
 	case ex.strict:
 		return nil, nil
 	case ex.endpoint == expand.EndpointSearch, ex.endpoint == expand.EndpointCount:
-		said, err := t.partial(res)
-		return refusalOf(said), err
+		refused, scroll, err := t.partial(res)
+		ex.scrollID = scroll
+		return refused, err
 	}
 	if failurePaths[ex.endpoint] == "" && ex.endpoint != expand.EndpointValidate {
 		return nil, nil
@@ -191,11 +144,9 @@ func (ex *exchange) failed(answer io.Reader) (first *refusal, err error) {
 		case ex.endpoint == expand.EndpointMultiSearch && name == "responses":
 			first, err = ex.failedItem(d)
 		case ex.endpoint == expand.EndpointRankEval && name == "failures" && d.PeekKind() == '{':
-			var said []byte
-			said, err = firstMember(d)
-			first = refusalOf(said)
+			first, err = rankFailures(d)
 		case ex.endpoint == expand.EndpointValidate && name == "valid" && d.PeekKind() == 'f':
-			first = refusalOf([]byte(`{"valid":false}`))
+			first = &refusal{search: unknownSearch}
 			err = d.SkipValue()
 		default:
 			err = d.SkipValue()
@@ -206,17 +157,23 @@ func (ex *exchange) failed(answer io.Reader) (first *refusal, err error) {
 }
 
 // failedItem returns the error of the first rewritten search in the list of
-// answers that d is before, or the failures of its shards. filter_path takes
-// items away, so that those behind them no longer stand in their places.
+// answers that d is before, or the failures of its shards; one that the search
+// is the reason of goes before those of a busy cluster. filter_path takes items
+// away, so that those behind them no longer stand in their places.
 func (ex *exchange) failedItem(d *jsontext.Decoder) (first *refusal, err error) {
 	if t, err := d.ReadToken(); err != nil || t.Kind() != '[' {
 		return nil, errShape
 	}
 	for k := 0; d.PeekKind() != ']'; k++ {
-		if first != nil || !ex.filtered && ex.rewritten != nil && !rewroteSearch(ex.rewritten, k) {
+		if first != nil && !first.busy || !ex.filtered && ex.rewritten != nil && !rewroteSearch(ex.rewritten, k) {
 			err = eachMember(d, func(string) error { return d.SkipValue() })
-		} else if first, err = itemFailure(d); first != nil && !ex.filtered {
-			first.search = k
+		} else {
+			var r *refusal
+			if r, err = itemFailure(d); r != nil && (first == nil || !r.busy) {
+				if first = r; !ex.filtered {
+					first.search = k
+				}
+			}
 		}
 		if err != nil {
 			return nil, err
@@ -227,26 +184,35 @@ func (ex *exchange) failedItem(d *jsontext.Decoder) (first *refusal, err error) 
 }
 
 // itemFailure returns the error of the one search whose answer d is before, or
-// the failures of its shards.
-func itemFailure(d *jsontext.Decoder) (*refusal, error) {
-	var said []byte
-	err := eachMember(d, func(name string) error {
+// the failures of its shards, nil where it has none, or the client may not make
+// that search.
+func itemFailure(d *jsontext.Decoder) (shards *refusal, err error) {
+	causes, failed, status := causeReader{d: d}, false, 0
+	err = eachMember(d, func(name string) error {
 		var err error
-		switch {
-		case said != nil:
-			err = d.SkipValue()
+		switch kind := d.PeekKind(); {
 		case name == "error":
-			var value jsontext.Value
-			value, err = d.ReadValue()
-			said = bytes.Clone(value[:min(len(value), maxRefusal)])
-		case name == "_shards" && d.PeekKind() == '{':
-			said, err = shardFailures(d)
+			failed = true
+			_, err = causes.read(0)
+		case name == "status" && kind == '0':
+			var t jsontext.Token
+			if t, err = d.ReadToken(); err == nil {
+				status, _ = strconv.Atoi(t.String())
+			}
+		case name == "_shards" && kind == '{' && !failed && shards == nil:
+			shards, err = shardFailures(d)
 		default:
 			err = d.SkipValue()
 		}
 		return err
 	})
-	return refusalOf(said), err
+	switch {
+	case !failed:
+		return shards, err
+	case isDenied(status):
+		return nil, err
+	}
+	return &refusal{causes: causes.all, busy: isBusy(status, causes.all), search: unknownSearch}, err
 }
 
 // indexOf returns the index expression of the search that a refusal is about.
@@ -300,18 +266,27 @@ func eachMember(d *jsontext.Decoder, f func(name string) error) error {
 	return err
 }
 
-// firstMember returns the value of the first member of the object that d is
-// before, nil where it is empty.
-func firstMember(d *jsontext.Decoder) (value []byte, err error) {
+// rankFailures returns the errors in the object that d is before, by the names
+// of the searches that are rated, nil where it is empty.
+func rankFailures(d *jsontext.Decoder) (r *refusal, err error) {
+	causes := causeReader{d: d}
 	err = eachMember(d, func(string) error {
-		if value != nil {
+		r = &refusal{search: unknownSearch}
+		if d.PeekKind() != '{' {
 			return d.SkipValue()
 		}
-		v, err := d.ReadValue()
-		value = bytes.Clone(v[:min(len(v), maxRefusal)])
-		return err
+		return eachMember(d, func(name string) error {
+			if name != "error" {
+				return d.SkipValue()
+			}
+			_, err := causes.read(0)
+			return err
+		})
 	})
-	return value, err
+	if r != nil {
+		r.causes, r.busy = causes.all, isBusy(0, causes.all)
+	}
+	return r, err
 }
 
 // A holder bounds the memory of answers that are read before they are passed

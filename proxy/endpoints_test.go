@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -348,16 +347,26 @@ func TestShadowModeAnswersWithTheOriginal(t *testing.T) {
 	}
 }
 
-func TestOnRefusedGetsTheBeginningOfTheAnswer(t *testing.T) {
-	clauses := `{"error":{"type":"too_many_clauses","reason":"maxClauseCount is set to 1024"},"status":400}`
-	long := clauses + strings.Repeat(" ", 1<<20)
+// The objects are those of OpenSearch 2.19, shortened.
+func TestOnRefusedGetsTheErrorsOfTheAnswer(t *testing.T) {
+	clauses := `{"error":{"root_cause":[{"type":"query_shard_exception","reason":"failed to create query","index":"a"}],"type":"search_phase_execution_exception",` +
+		`"reason":"all shards failed","failed_shards":[{"shard":0,"reason":{"type":"query_shard_exception","reason":"failed","caused_by":{"type":"too_many_clauses",` +
+		`"reason":"maxClauseCount is set to 1024","script":{"type":"x","reason":"y"}}}}]},"status":400}`
+	want := "search_phase_execution_exception query_shard_exception query_shard_exception too_many_clauses"
+	deep := strings.Repeat(`{"type":"x","caused_by":`, 100) + "{}" + strings.Repeat("}", 100)
+	long := strings.Repeat(`{"type":"x"},`, 200) + "{}"
 	tests := []struct{ name, header, body, want string }{
-		{"plain", jsonType, clauses, clauses},
-		{"long", jsonType, long, long[:maxRefusal]},
-		{"gzip", jsonType + "Content-Encoding: gzip\n", pack(t, clauses), clauses},
-		{"long gzip", jsonType + "Content-Encoding: gzip\n", pack(t, long), long[:maxRefusal]},
+		{"plain", jsonType, clauses, want},
+		{"gzip", jsonType + "Content-Encoding: gzip\n", pack(t, clauses), want},
+		{"behind much", jsonType, clauses + strings.Repeat(" ", 1<<20), want},
+		{"beyond the bound", jsonType, strings.Repeat(" ", 1<<20) + clauses, ""},
+		{"cut", jsonType, clauses[:120], " query_shard_exception"},
+		{"deep", jsonType, `{"error":` + deep + "}", strings.Repeat("x ", maxCauseDepth-1) + "x"},
+		{"many", jsonType, `{"error":{"root_cause":[` + long + "]}}", strings.Repeat(" x", maxCauses-1)},
 		{"broken gzip", jsonType + "Content-Encoding: gzip\n", clauses, ""},
 		{"another encoding", jsonType + "Content-Encoding: deflate\n", "xyz", ""},
+		{"a text", jsonType, `{"error":"too_many_clauses","status":400}`, ""},
+		{"of a proxy", "Content-Type: text/html\n", "<html>", ""},
 		{"empty", "", "", ""},
 	}
 	for _, tt := range tests {
@@ -369,24 +378,19 @@ func TestOnRefusedGetsTheBeginningOfTheAnswer(t *testing.T) {
 				return emptyAnswer
 			})
 			told := make(chan string, 2)
-			addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: rewriteTo(rewritten), OnRefused: func(index string, answer []byte) {
-				told <- index + " " + string(answer)
+			addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: rewriteTo(rewritten), OnRefused: func(r *expand.Refusal) bool {
+				var types []string
+				for _, c := range r.Causes {
+					types = append(types, c.Type)
+				}
+				told <- r.Index + ": " + strings.Join(types, " ")
+				return false
 			}})
 			exchangeRaw(t, addr, searchOf("/help/_search", jsonType, original))
-			if got := receive(t, "the refusal", told); got != "help "+tt.want {
-				t.Errorf("told of %.100q…, %d bytes", got, len(got))
+			if got := receive(t, "the refusal", told); got != "help: "+tt.want {
+				t.Errorf("told of %.300q, want %q", got, tt.want)
 			}
 		})
-	}
-}
-
-// What is read of an endless answer is bounded.
-func TestBeginningIsBounded(t *testing.T) {
-	s := &Server{}
-	endless := readerFunc(func(p []byte) (int, error) { return len(p), nil })
-	res := &http.Response{Header: http.Header{}, Body: io.NopCloser(endless)}
-	if got := s.beginning(res); len(got) != maxRefusal || !bytes.Equal(got, make([]byte, maxRefusal)) {
-		t.Errorf("read %d bytes", len(got))
 	}
 }
 

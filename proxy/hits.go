@@ -143,12 +143,15 @@ func readItem(d *jsontext.Decoder, answer []byte, r *expand.Rerank) (*hitPage, e
 	return readPage(d, answer, r)
 }
 
-// readPage reads the answer to one search, which d is before.
+// readPage reads the answer to one search, which d is before. It returns nil for
+// one that failed, which stays as it is.
 func readPage(d *jsontext.Decoder, answer []byte, r *expand.Rerank) (*hitPage, error) {
 	p := &pageReader{d: d, answer: answer, hitPage: hitPage{r: r}}
-	lists := 0
+	lists, failed := 0, false
 	err := p.members(func(name string, _ piece) error {
 		switch name {
+		case "error":
+			failed = true
 		case "hits":
 			lists++
 			return p.members(p.listMember)
@@ -159,6 +162,9 @@ func readPage(d *jsontext.Decoder, answer []byte, r *expand.Rerank) (*hitPage, e
 		}
 		return p.d.SkipValue()
 	})
+	if err == nil && failed && lists == 0 {
+		return nil, nil //nolint:nilnil // there are no hits to order
+	}
 	if err != nil || lists != 1 || p.list.isZero() || len(p.hits) > r.Asked() {
 		return nil, errShape
 	}

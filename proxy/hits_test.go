@@ -218,7 +218,7 @@ func TestAnswersToSeveralSearchesThatDoNotFitAreRefused(t *testing.T) {
 		"empty": "", "no object": "[]", "no responses": `{"took":1}`, "one search's": threeHits, "no list": `{"responses":{}}`,
 		"one too few": `{"responses":[` + threeHits + `]}`, "one too many": `{"responses":[` + threeHits + `,{},{}]}`,
 		"two lists": `{"responses":[` + threeHits + `,{}],"responses":[]}`, "two halves": `{"responses":[` + threeHits + `],"responses":[{}]}`,
-		"failed": `{"responses":[{"error":{},"status":400},{}]}`, "null": `{"responses":[null,{}]}`,
+		"null":   `{"responses":[null,{}]}`,
 		"broken": `{"responses":[` + threeHits + `,{}]`, "more behind": `{"responses":[` + threeHits + `,{}]}1`,
 		"a broken item that stays": `{"responses":[` + threeHits + `,{"a"}]}`,
 	} {

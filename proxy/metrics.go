@@ -104,7 +104,7 @@ func newMetrics(registry prometheus.Registerer, causes []string) (*metrics, erro
 		}, []string{"outcome", "reason"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "akin_refused_searches_total",
-			Help: "Rewritten searches that the cluster answered with an error, so that the original was sent; original says what became of that.",
+			Help: "Rewritten searches that the cluster answered with an error; original says what became of the original search, or that it was not sent since it would have fared the same.",
 		}, []string{"original"}),
 		unanswered: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "akin_unanswered_requests_total",

@@ -8,6 +8,10 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/expand"
 )
 
 // Values of "_shards" as OpenSearch 2.19 and Elasticsearch 8.19 write them, the
@@ -85,13 +89,17 @@ func TestFailedShardsAreFollowedByTheOriginal(t *testing.T) {
 }
 
 func TestOnRefusedGetsTheFailuresOfShards(t *testing.T) {
-	huge := `{"reason":{"type":"x","reason":"` + strings.Repeat("x", maxRefusal-300) + `"}}`
-	for _, tt := range []struct{ target, answer, want string }{
-		{"/a/_search", searchAnswer(failedShards(shardFailure)), shardFailure},
-		{"/a/_search", searchAnswer(failedShards(unservedOne, shardFailure, unservedOne)), shardFailure},
-		{"/a/_search", searchAnswer(failedShards(huge, shardFailure, shardFailure, shardFailure)), (huge + shardFailure + shardFailure)[:maxRefusal]},
-		{"/a/_count", `{"_shards":{"failed":1}}`, ""},
-		{"/a/_msearch", responses(searchAnswer(failedShards(shardFailure))), shardFailure},
+	window := expand.Cause{Type: "illegal_argument_exception", Reason: "Rescore window [100] is too large. It must be less than [10]."}
+	script := `{"shard":0,"index":"b","node":"n","reason":{"type":"script_exception","reason":"runtime error","script_stack":["x"],"caused_by":{"type":"x","reason":"y"}}}`
+	for _, tt := range []struct {
+		target, answer string
+		want           []expand.Cause
+	}{
+		{"/a/_search", searchAnswer(failedShards(shardFailure)), []expand.Cause{window}},
+		{"/a/_search", searchAnswer(failedShards(unservedOne, shardFailure, unservedOne)), []expand.Cause{window}},
+		{"/a/_search", searchAnswer(failedShards(script, shardFailure)), []expand.Cause{{Type: "script_exception", Reason: "runtime error"}, {Type: "x", Reason: "y"}, window}},
+		{"/a/_count", `{"_shards":{"failed":1}}`, nil},
+		{"/a/_msearch", responses(searchAnswer(failedShards(shardFailure))), []expand.Cause{window}},
 	} {
 		node := startRawNode(t, func(n int, _ rawRequest) string {
 			if n == 1 {
@@ -99,13 +107,14 @@ func TestOnRefusedGetsTheFailuresOfShards(t *testing.T) {
 			}
 			return emptyAnswer
 		})
-		told := make(chan string, 2)
-		addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(rewriteFirstAndLast), OnRefused: func(_ string, answer []byte) {
-			told <- string(answer)
+		told := make(chan []expand.Cause, 2)
+		addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(rewriteFirstAndLast), OnRefused: func(r *expand.Refusal) bool {
+			told <- r.Causes
+			return false
 		}})
 		exchangeRaw(t, addr, searchOf(tt.target, jsonType, lines))
-		if got := receive(t, "the refusal", told); got != tt.want {
-			t.Errorf("%s: told of %q, want %q", tt.target, got, tt.want)
+		if diff := cmp.Diff(tt.want, receive(t, "the refusal", told)); diff != "" {
+			t.Errorf("%s: told of (-want +got):\n%s", tt.target, diff)
 		}
 	}
 }
@@ -118,8 +127,9 @@ func TestFailedShardsOfTheOriginalAreTheClientsOwn(t *testing.T) {
 		{"/_msearch", responses(searchAnswer(failedShards(shardFailure)))},
 	} {
 		node := startRawNode(t, func(int, rawRequest) string { return answer(200, jsonType, tt.answer) })
-		addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(rewriteFirstAndLast), OnRefused: func(string, []byte) {
+		addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(rewriteFirstAndLast), OnRefused: func(*expand.Refusal) bool {
 			t.Error("told of a refusal")
+			return false
 		}})
 		got := exchangeRaw(t, addr, searchOf(tt.target, jsonType, lines))
 		if !strings.HasSuffix(got, "\r\n\r\n"+tt.answer) {
@@ -215,9 +225,9 @@ func TestLookAtAnAnswerIsBounded(t *testing.T) {
 	for encoding, body := range map[string]string{"": endless, "gzip": pack(t, endless)} {
 		source := strings.NewReader(body)
 		res := &http.Response{Header: http.Header{"Content-Type": {"application/json"}, "Content-Encoding": {encoding}}, Body: io.NopCloser(source)}
-		said, err := transport.partial(res)
+		said, _, err := transport.partial(res)
 		if read := len(body) - source.Len(); said != nil || err == nil || read > maxLooked {
-			t.Errorf("%q: %d bytes are read, %q, %v", encoding, read, said, err)
+			t.Errorf("%q: %d bytes are read, %+v, %v", encoding, read, said, err)
 		}
 		if got, err := io.ReadAll(res.Body); err != nil || string(got) != body {
 			t.Errorf("%q: %d bytes are left of %d, %v", encoding, len(got), len(body), err)
@@ -243,17 +253,17 @@ func FuzzPartial(f *testing.F) {
 		if packed {
 			header["Content-Encoding"] = []string{"gzip"}
 		}
-		var want []byte
+		var want *refusal
 		for k, source := range []io.Reader{bytes.NewReader(body), iotest.OneByteReader(bytes.NewReader(body)), iotest.DataErrReader(bytes.NewReader(body))} {
 			res := &http.Response{Header: header, Body: io.NopCloser(source)}
-			said, _ := transport.partial(res)
-			if len(said) > maxRefusal {
-				t.Errorf("%q: told of %d bytes", body, len(said))
+			said, _, _ := transport.partial(res)
+			if said != nil && len(said.causes) > maxCauses {
+				t.Errorf("%q: told of %d causes", body, len(said.causes))
 			}
 			if k == 0 {
 				want = said
-			} else if !bytes.Equal(want, said) || (want == nil) != (said == nil) {
-				t.Errorf("%q: told of %q and, read in other pieces, of %q", body, want, said)
+			} else if diff := cmp.Diff(want, said, cmp.AllowUnexported(refusal{})); diff != "" {
+				t.Errorf("%q: told of and, read in other pieces, of\n%s", body, diff)
 			}
 			if got, err := io.ReadAll(res.Body); err != nil || !bytes.Equal(got, body) {
 				t.Errorf("%q: %q is left, %v", body, got, err)
@@ -274,7 +284,7 @@ func BenchmarkPartial(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		res := &http.Response{Header: header, Body: io.NopCloser(strings.NewReader(body))}
-		if said, err := transport.partial(res); said != nil || err != nil {
+		if said, _, err := transport.partial(res); said != nil || err != nil {
 			b.Fatal(said, err)
 		}
 	}

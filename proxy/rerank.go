@@ -22,15 +22,6 @@ const (
 	rerankUnreadable = "unreadable" // the answer is too long, or cannot be read or cut: the original search is sent
 )
 
-const (
-	// unfitTime is how long searches by the same endpoint, path and profile are
-	// left in the engine's order after an answer was too long or could not be
-	// read: each of them would run twice.
-	unfitTime = time.Minute
-	// maxUnfit bounds the endpoints, paths and profiles of which that is known.
-	maxUnfit = 1000
-)
-
 // errScores says that a reranker did not return a score for each hit.
 var errScores = errors.New("not a score for each hit")
 
@@ -40,40 +31,6 @@ type Reranker interface {
 	// an error the engine's order goes out. It must not modify r and hits, and may
 	// be called at the same time for several searches.
 	Scores(ctx context.Context, r *expand.Rerank, hits []Hit) ([]float64, error)
-}
-
-// unfit remembers the searches whose answers could not be read. The zero value
-// knows none.
-type unfit struct {
-	mu    sync.Mutex
-	until map[unfitKey]time.Time
-}
-
-// An unfitKey names an endpoint, the index expression of its path, and the
-// profile that says how large the window is.
-type unfitKey struct {
-	endpoint       expand.Endpoint
-	index, profile string
-}
-
-func (u *unfit) note(k unfitKey) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.until == nil || len(u.until) >= maxUnfit {
-		u.until = map[unfitKey]time.Time{}
-	}
-	u.until[unfitKey{k.endpoint, strings.Clone(k.index), strings.Clone(k.profile)}] = time.Now().Add(unfitTime)
-}
-
-func (u *unfit) has(k unfitKey) bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return time.Now().Before(u.until[k])
-}
-
-// unfitKey returns what is remembered of the answer to a search.
-func (ex *exchange) unfitKey() unfitKey {
-	return unfitKey{ex.endpoint, ex.index, ex.control.profile}
 }
 
 // fixed returns why the hits of the answer to a request cannot be ordered
@@ -86,7 +43,7 @@ func (s *Server) fixed(m match, ex *exchange, h http.Header) expand.Reason {
 		return expand.ReasonEndpoint
 	case !answersJSON(ex.rawQuery, h), m.endpoint == expand.EndpointMultiSearch && filterPath(ex.rawQuery) != "":
 		return expand.ReasonAnswer
-	case s.unfit.has(ex.unfitKey()):
+	case s.unfit.has(s.unfit.hash(ex).Sum64()):
 		return expand.ReasonTooLong
 	}
 	return ""
@@ -117,7 +74,7 @@ func (t *searchTransport) rerank(ctx context.Context, ex *exchange, res *http.Re
 	}
 	if out == nil {
 		if err == nil || errors.Is(err, errUnchecked) { // the next one would be like it; else it broke off, or there was no room
-			s.unfit.note(ex.unfitKey())
+			s.unfit.note(s.unfit.hash(ex).Sum64())
 		}
 		s.log.DebugContext(ctx, "an answer could not be ordered anew", "index", ex.index, "err", err)
 		return false, nil

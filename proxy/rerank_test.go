@@ -11,10 +11,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -221,7 +219,7 @@ func checkNotCut(t *testing.T, target, answer string, rewrite expander, searches
 	refused := false
 	addr, registry := startProxy(t, Options{
 		Upstreams: []string{node.URL}, Expander: rewrite, Reranker: rerankerFunc(backwards),
-		OnRefused: func(string, []byte) { refused = true },
+		OnRefused: func(*expand.Refusal) bool { refused = true; return false },
 	})
 	if got := postSearch(t, addr, target); got != originalAnswer {
 		t.Errorf("got %.300s", got)
@@ -277,22 +275,6 @@ func TestAnswersThatAreTooLongAreNotAskedForAgain(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestUnfitIndicesAreForgotten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var u unfit
-		for n := range maxUnfit + 1 {
-			u.note(unfitKey{index: strconv.Itoa(n)})
-		}
-		if n := len(u.until); n > maxUnfit || !u.has(unfitKey{index: strconv.Itoa(maxUnfit)}) {
-			t.Errorf("%d are held, or not the last", n)
-		}
-		time.Sleep(unfitTime)
-		if u.has(unfitKey{index: strconv.Itoa(maxUnfit)}) {
-			t.Error("it is held for longer")
-		}
-	})
 }
 
 // An explanation tells what became of the hits, and whose answer went out.
@@ -354,7 +336,7 @@ func TestClientsThatLeaveAreNotCountedAsUnreadable(t *testing.T) {
 			registry := prometheus.NewRegistry()
 			s := newServer(t, Options{
 				Expander: c.how, Reranker: rerankerFunc(backwards), Registry: registry,
-				OnRefused: func(string, []byte) { t.Error("told of a refusal") },
+				OnRefused: func(*expand.Refusal) bool { t.Error("told of a refusal"); return false },
 			})
 			requests := 0
 			s.forward.Transport = &searchTransport{server: s, next: roundTripper(func(*http.Request) (*http.Response, error) {
@@ -400,7 +382,7 @@ func checkGone(t *testing.T, s *Server, registry *prometheus.Registry, requests 
 	if got := s.explanations.last(1)[0].summary(); got.Sent != "rewritten" || got.Reranked != "" || got.Refused {
 		t.Errorf("the record says %+v", got)
 	}
-	if s.unfit.has(unfitKey{endpoint: expand.EndpointSearch, index: "t"}) || s.unfit.has(unfitKey{endpoint: expand.EndpointMultiSearch}) {
+	if s.unfit.count.Load() != 0 {
 		t.Error("the next search is left in the engine's order")
 	}
 }

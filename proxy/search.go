@@ -14,14 +14,15 @@ import (
 
 // Reasons of the proxy's own to leave a search alone; the expander has more.
 const (
-	reasonNothing     = "nothing_added" // the expander gave no reason
-	reasonRankEvalOff = "rank_eval_off" // [Options.RankEval] is not set
-	reasonTemplateOff = "templates_off" // [Options.Templates] is not set
-	reasonTypedPath   = "typed_path"    // the cluster has no mapping types, or does not say so
-	reasonFilterPath  = "filter_path"   // the answer would not show that the search failed
-	reasonFormat      = "answer_format" // the answer would tell of it in another format than JSON
-	reasonDryRun      = "dry_run"       // the client asked for it
-	reasonShadow      = "shadow"        // [Options.Shadow] is set
+	reasonNothing     = "nothing_added"  // the expander gave no reason
+	reasonRankEvalOff = "rank_eval_off"  // [Options.RankEval] is not set
+	reasonTemplateOff = "templates_off"  // [Options.Templates] is not set
+	reasonTypedPath   = "typed_path"     // the cluster has no mapping types, or does not say so
+	reasonFilterPath  = "filter_path"    // the answer would not show that the search failed
+	reasonFormat      = "answer_format"  // the answer would tell of it in another format than JSON
+	reasonDryRun      = "dry_run"        // the client asked for it
+	reasonShadow      = "shadow"         // [Options.Shadow] is set
+	reasonRefused     = "refused_before" // the cluster refused a search of the same shape of late, and took the original
 )
 
 // An exchange is what the proxy knows of a search while it is forwarded.
@@ -48,6 +49,9 @@ type exchange struct {
 	control control
 	// failedOpen says that something of it failed open.
 	failedOpen bool
+	// scrollID names the scroll that the answer to the rewritten search opened, ""
+	// for none.
+	scrollID string
 	// took is the time of akin's own work, record names the explanation.
 	took   time.Duration
 	record string
@@ -75,6 +79,9 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 			writeError(w, http.StatusBadRequest, "akin_request_exception", "the body of the request broke off")
 			return
 		}
+	}
+	if reason == "" && s.wasRefused(ex, body) {
+		reason = reasonRefused
 	}
 	switch {
 	case reason != "":
@@ -241,15 +248,17 @@ type searchTransport struct {
 	held   holder
 }
 
-// RoundTrip sends out. A rewritten search that is answered with any 4xx or
-// 5xx, or with a failure inside a 200, is followed once by the original, whose
-// answer counts; one that is not answered is not.
+// RoundTrip sends out. A rewritten search that is answered with a 4xx or 5xx, or
+// with a failure inside a 200, is followed once by the original, whose answer
+// counts; not one that the client may not make, or that is not answered, and
+// those that meet an overloaded cluster within a budget.
 func (t *searchTransport) RoundTrip(out *http.Request) (*http.Response, error) {
 	ex := exchangeOf(out.Context())
 	out = markSafe(out, ex != nil)
 	if ex == nil {
 		return t.next.RoundTrip(out)
 	}
+	t.server.retries.Note()
 	start := time.Now()
 	defer func() { t.server.metrics.upstream.Observe(time.Since(start).Seconds()) }()
 	res, err := t.exchange(out, ex)
@@ -272,7 +281,6 @@ func (t *searchTransport) exchange(out *http.Request, ex *exchange) (*http.Respo
 	if err != nil {
 		return nil, err
 	}
-	status := res.StatusCode
 	refused, fits, err := t.accept(out.Context(), ex, res)
 	if fits {
 		return res, nil
@@ -282,6 +290,8 @@ func (t *searchTransport) exchange(out *http.Request, ex *exchange) (*http.Respo
 	if err != nil {
 		return nil, err
 	}
+	t.server.clearScroll(out.Header, ex.scrollID)
+	h := out.Header.Clone() // out belongs to who sends it
 	res, err = t.sendOriginal(out, ex)
 	if refused == nil {
 		return res, err
@@ -291,7 +301,7 @@ func (t *searchTransport) exchange(out *http.Request, ex *exchange) (*http.Respo
 		failed, _ := t.failure(ex, res) // one that cannot be looked at counts as good
 		taken = failed == nil
 	}
-	t.server.refused(out.Context(), ex, status, taken, refused)
+	t.server.refused(out.Context(), ex, h, taken, refused)
 	return res, err
 }
 
@@ -309,6 +319,12 @@ func (t *searchTransport) accept(ctx context.Context, ex *exchange, res *http.Re
 		t.server.metrics.unchecked.Inc()
 		t.server.health.failedOpen(ctx, failedSearch, causeUnchecked, ex.index)
 	}
+	if refused != nil && !t.server.sendsOriginal(refused) {
+		if refused.status != 0 {
+			return nil, true, nil
+		}
+		refused = nil
+	}
 	if refused != nil || len(ex.rewritten.Reranks) == 0 {
 		return refused, refused == nil, nil
 	}
@@ -319,10 +335,13 @@ func (t *searchTransport) accept(ctx context.Context, ex *exchange, res *http.Re
 // refusal returns what the cluster says against a rewritten search, nil where
 // it takes it.
 func (t *searchTransport) refusal(ex *exchange, res *http.Response) (*refusal, error) {
-	if res.StatusCode < http.StatusBadRequest {
+	switch {
+	case res.StatusCode < http.StatusBadRequest:
 		return t.failure(ex, res)
+	case isDenied(res.StatusCode):
+		return &refusal{status: res.StatusCode}, nil
 	}
-	return t.server.refusal(res), nil
+	return t.server.refusal(ex, res), nil
 }
 
 func (t *searchTransport) sendOriginal(out *http.Request, ex *exchange) (*http.Response, error) {
@@ -361,20 +380,4 @@ func (ex *exchange) rewrite(out *http.Request) *http.Request {
 func setBody(out *http.Request, body []byte) {
 	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	out.Body = io.NopCloser(bytes.NewReader(body))
-}
-
-// refused notes that the cluster did not take a rewritten search, and whether
-// it took the original. Where it did not, the mistake is the client's.
-func (s *Server) refused(ctx context.Context, ex *exchange, status int, originalTaken bool, r *refusal) {
-	s.metrics.refusedSearch(originalTaken)
-	s.explanations.refuse(ex.record)
-	s.log.DebugContext(ctx, "the cluster refused a rewritten search", "index", ex.index, "status", status,
-		"original_taken", originalTaken)
-	if !originalTaken {
-		return
-	}
-	s.failedOpen(ctx, ex, failedSearch, causeRefused)
-	if s.opts.OnRefused != nil {
-		s.opts.OnRefused(ex.indexOf(r), r.answer)
-	}
 }

@@ -107,13 +107,15 @@ type Options struct {
 	// order goes out.
 	RerankBudget time.Duration
 	// OnRefused, unless nil, is called each time the cluster answers a rewritten
-	// search with a 4xx or 5xx, or says that it failed, and takes the original.
-	// index is the index expression of the search, of several in one request that
-	// of the first one refused; where they have different ones and it cannot be
-	// seen which that was, as in an answer cut by filter_path, it is "", all
-	// indices. The answer is the beginning, at most 8 KiB, of what the cluster
-	// said, decompressed; it must not be kept. OnRefused must not block.
-	OnRefused func(index string, answer []byte)
+	// search with an error, or says that it failed, and takes the original; not
+	// where the cluster has too much to do, or the client may not search. It
+	// reports whether akin has learnt something from it, so that the next search
+	// like it is written in another way: else those are left alone for a while. Of
+	// several searches in one request it is told of the first one refused; where
+	// they have different index expressions and it cannot be seen which that was,
+	// as in an answer cut by filter_path, it is told of "", all indices. OnRefused
+	// must not keep the refusal, nor block.
+	OnRefused func(*expand.Refusal) (news bool)
 
 	// Norms puts norms into the documents that are written; with nil the bodies
 	// of writes pass unread.
@@ -158,10 +160,17 @@ type Server struct {
 	gunzip   sync.Pool // of *gzip.Reader
 	// explanations are of the last searches.
 	explanations explanations
-	// unfit are the searches whose answers could not be read of late.
-	unfit unfit
+	// unfit are the searches, by endpoint, path and profile, whose answers could
+	// not be cut of late, so that their hits are left in the engine's order.
+	unfit *marks
+	// shapes are the searches that were refused of late while the original was
+	// taken; retries bounds what is sent twice to an overloaded cluster.
+	shapes  *marks
+	retries *nodes.RetryBudget
+	// clearing ends scrolls that nobody reads.
+	clearing *background
 	// shadows are the searches that run beside those of the clients.
-	shadows *shadows
+	shadows *background
 	// health knows what failed open of late.
 	health *health
 	// writing is the number of bytes of bodies of writes that are held.
@@ -175,7 +184,9 @@ type Server struct {
 func New(o Options) (*Server, error) {
 	o = withDefaults(o)
 	s := &Server{
-		opts: o, log: o.Logger, now: time.Now, drain: drainLimit, shadows: newShadows(), upstream: o.Nodes, health: newHealth(&o),
+		opts: o, log: o.Logger, now: time.Now, drain: drainLimit, upstream: o.Nodes, health: newHealth(&o),
+		shadows: newBackground(), clearing: newBackground(),
+		unfit: newMarks(), shapes: newMarks(), retries: nodes.NewRetryBudget(retryShare),
 	}
 	var err error
 	if s.metrics, err = newMetrics(o.Registry, slices.Collect(maps.Keys(o.Causes))); err != nil {
@@ -326,6 +337,7 @@ func (s *Server) Serve(ctx context.Context, proxy, admin net.Listener) error {
 // Serve does so, too: it is for those who use the handlers without it.
 func (s *Server) Close() {
 	s.shadows.close()
+	s.clearing.close()
 	s.upstream.Close()
 }
 

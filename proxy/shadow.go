@@ -27,8 +27,6 @@ const (
 	shadowTimeout = 30 * time.Second
 	// maxShadowAnswer is the longest answer that is compared: 1000 hits of 1 KiB.
 	maxShadowAnswer = 1 << 20
-	// maxRefusal is the length of the answer that OnRefused gets at most.
-	maxRefusal = 8 << 10
 	// overlapDepth is the number of hits that are compared, what most pages show.
 	overlapDepth = 10
 )
@@ -49,9 +47,10 @@ const (
 // errUnreadable says that an answer shows no hits to compare.
 var errUnreadable = errors.New("no hits to compare")
 
-// shadows own the goroutines in which expanded searches run after the original
-// ones whose answers the clients got.
-type shadows struct {
+// A background owns the goroutines in which something runs that no client waits
+// for, such as expanded searches after the original ones whose answers the
+// clients got.
+type background struct {
 	ctx     context.Context //nolint:containedctx // Ends with the server; the client's ends with its answer.
 	cancel  context.CancelFunc
 	slots   chan struct{}
@@ -62,14 +61,14 @@ type shadows struct {
 	running sync.WaitGroup
 }
 
-func newShadows() *shadows {
-	x := &shadows{slots: make(chan struct{}, shadowSlots), workers: make(chan struct{}, shadowWorkers)}
+func newBackground() *background {
+	x := &background{slots: make(chan struct{}, shadowSlots), workers: make(chan struct{}, shadowWorkers)}
 	x.ctx, x.cancel = context.WithCancel(context.Background())
 	return x
 }
 
 // reserve takes a slot, if one is free.
-func (x *shadows) reserve() bool {
+func (x *background) reserve() bool {
 	select {
 	case x.slots <- struct{}{}:
 		return true
@@ -78,11 +77,11 @@ func (x *shadows) reserve() bool {
 	}
 }
 
-func (x *shadows) release() { <-x.slots }
+func (x *background) release() { <-x.slots }
 
 // start runs f, as soon as there is a worker, with the slot that was reserved
 // for it.
-func (x *shadows) start(f func(ctx context.Context)) {
+func (x *background) start(f func(ctx context.Context)) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.closed {
@@ -104,7 +103,7 @@ func (x *shadows) start(f func(ctx context.Context)) {
 }
 
 // close cuts off what runs and waits for its end.
-func (x *shadows) close() {
+func (x *background) close() {
 	x.mu.Lock()
 	x.closed = true
 	x.mu.Unlock()
@@ -223,7 +222,7 @@ func (s *Server) sendShadow(out *http.Request, ex *exchange) (hits hitList, took
 	took = time.Since(start)
 	if res.StatusCode >= http.StatusBadRequest {
 		// What the cluster says teaches as much as if it said it to a client.
-		s.refused(out.Context(), ex, res.StatusCode, true, s.refusal(res))
+		s.refused(out.Context(), ex, out.Header, true, s.refusal(ex, res))
 		return hits, took, shadowRefused
 	}
 	answer, err := readUpTo(res.Body, min(res.ContentLength, maxShadowAnswer), maxShadowAnswer+1)
@@ -243,7 +242,7 @@ func (s *Server) sendShadow(out *http.Request, ex *exchange) (hits hitList, took
 	case err != nil:
 		return hits, took, shadowUnreadable
 	case hits.failures != nil:
-		s.refused(out.Context(), ex, res.StatusCode, true, refusalOf(hits.failures))
+		s.refused(out.Context(), ex, out.Header, true, hits.failures)
 		return hits, took, shadowRefused
 	}
 	return hits, took, ""
@@ -292,7 +291,7 @@ type hitList struct {
 	total int64 // 0 where the answer does not say, as by -1 with track_total_hits=false
 	first []hitID
 	// failures are those of shards that count, nil where there are none.
-	failures []byte
+	failures *refusal
 }
 
 // A hitID names a document.
@@ -318,7 +317,7 @@ func readHits(packed string, answer []byte) (hitList, error) {
 		return hitList{}, errUnreadable
 	}
 	list := hitList{first: page.Hits.Hits[:min(len(page.Hits.Hits), overlapDepth)]}
-	list.failures, _ = searchFailures(newDecoder(bytes.NewReader(plain))) // it is JSON
+	list.failures, _, _ = searchFailures(newDecoder(bytes.NewReader(plain))) // it is JSON
 	var total struct {
 		Value int64 `json:"value"`
 	}

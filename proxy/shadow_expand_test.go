@@ -19,12 +19,12 @@ func TestShardFailuresOfAShadowAreReported(t *testing.T) {
 	good := hitsPage("1", "1")
 	n := startShadowNode(t, page(good), page(`{"_shards":`+failedShards(shardFailure)+","+good[1:]))
 	o := shadowOptions(n)
-	told := make(chan string, 1)
-	o.OnRefused = func(_ string, answer []byte) { told <- string(answer) }
+	told := make(chan []expand.Cause, 1)
+	o.OnRefused = func(r *expand.Refusal) bool { told <- r.Causes; return false }
 	addr, registry := startProxy(t, o)
 	postOriginal(t, "http://"+addr+"/a/_search")
-	if got := receive(t, "the refusal", told); got != shardFailure {
-		t.Errorf("told %q", got)
+	if got := receive(t, "the refusal", told); len(got) != 1 || got[0].Type != "illegal_argument_exception" {
+		t.Errorf("told %+v", got)
 	}
 	awaitShadow(t, registry, shadowRefused, 1)
 }

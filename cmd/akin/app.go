@@ -30,10 +30,11 @@ type app struct {
 	nodes   *nodes.Pool
 	client  *esclient.Client
 	cluster *esclient.Cached
-	store   *rowstore.Store  // nil where no matrix is configured
-	weights *rowstore.Store  // nil where no weights are configured
-	rerank  *rerank.Reranker // nil where nothing is ranked softly
-	norms   *normWrites      // nil where norms are not kept on writes
+	store   *rowstore.Store       // nil where no matrix is configured
+	weights *rowstore.Store       // nil where no weights are configured
+	rerank  *rerank.Reranker      // nil where nothing is ranked softly
+	norms   *normWrites           // nil where norms are not kept on writes
+	limits  func() []expand.Limit // those known of the cluster, nil where nothing is rewritten
 	cfg     *configs.Config
 	log     *slog.Logger
 	// expander rewrites searches as cfg.Expansion says, also where that is
@@ -82,7 +83,6 @@ func newApp(ctx context.Context, cfg *configs.Config, files map[string]rowstore.
 		RankEval:  cfg.Expansion.RankEval,
 		Templates: cfg.Expansion.Templates,
 		Shadow:    cfg.Expansion.Shadow,
-		OnRefused: func(index string, _ []byte) { a.cluster.Forget(index) },
 		Check:     a.check,
 		Logger:    log, LogQueries: cfg.Log.Queries,
 		Registry:         registry,
@@ -104,7 +104,7 @@ func newApp(ctx context.Context, cfg *configs.Config, files map[string]rowstore.
 		options.Norms, options.WriteBudget, options.MaxWriteBody = a.norms, time.Duration(cfg.Norms.Budget), int64(cfg.Norms.MaxBody)
 	}
 	a.expanders(cfg, &options)
-	registry.MustRegister(&collector{cluster: a.cluster, store: a.store, weights: a.weights, rerank: a.rerank}, collectors.NewGoCollector(),
+	registry.MustRegister(&collector{cluster: a.cluster, limits: a.limits, store: a.store, weights: a.weights, rerank: a.rerank}, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if a.server, err = proxy.New(options); err != nil {
 		a.close()

@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/rerank"
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
@@ -18,6 +19,10 @@ var (
 		"Look-ups that a cache answered.", []string{"cache"}, nil)
 	cacheMisses = prometheus.NewDesc("akin_cache_misses_total",
 		"Look-ups that a cache could not answer.", []string{"cache"}, nil)
+	limitLeast = prometheus.NewDesc("akin_learned_limit",
+		"The smallest limit that was learnt from refused searches and holds now, by what it is of.", []string{"kind"}, nil)
+	limitIndices = prometheus.NewDesc("akin_learned_limit_indices",
+		"Index expressions whose searches are kept under such a limit.", []string{"kind"}, nil)
 	cacheBytes = prometheus.NewDesc("akin_cache_bytes",
 		"Memory that a cache holds, about.", []string{"cache"}, nil)
 )
@@ -71,6 +76,7 @@ type collector struct {
 	store   *rowstore.Store  // nil where there is none
 	weights *rowstore.Store  // nil where there is none
 	rerank  *rerank.Reranker // nil where there is none
+	limits  func() []expand.Limit
 }
 
 // Describe sends the descriptions.
@@ -80,7 +86,7 @@ func (*collector) Describe(ch chan<- *prometheus.Desc) {
 			ch <- d
 		}
 	}
-	for _, d := range []*prometheus.Desc{forgotten, cacheHits, cacheMisses, cacheBytes} {
+	for _, d := range []*prometheus.Desc{forgotten, cacheHits, cacheMisses, cacheBytes, limitLeast, limitIndices} {
 		ch <- d
 	}
 }
@@ -97,6 +103,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		cache("analysis", float64(s.Analysis.Hits), float64(s.Analysis.Misses), float64(s.Analysis.Bytes))
 		cache("statistics", float64(s.Statistics.Hits), float64(s.Statistics.Misses), float64(s.Statistics.Bytes))
 	}
+	c.collectLimits(ch)
 	if c.rerank != nil {
 		s := c.rerank.Stats()
 		cache("vectors", float64(s.Hits), float64(s.Misses), float64(s.Bytes))
@@ -113,5 +120,23 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		s := of.store.Stats()
 		cache(of.cache, float64(s.CacheHits), float64(s.CacheMisses), float64(s.CacheBytes))
 		of.metrics.collect(ch, &s)
+	}
+}
+
+// collectLimits sends what was learnt of the cluster's limits, 0 for nothing.
+func (c *collector) collectLimits(ch chan<- prometheus.Metric) {
+	if c.limits == nil {
+		return
+	}
+	least, indices := map[expand.LimitKind]int64{}, map[expand.LimitKind]int{}
+	for _, limit := range c.limits() {
+		if n, ok := least[limit.Kind]; !ok || limit.N < n {
+			least[limit.Kind] = limit.N
+		}
+		indices[limit.Kind]++
+	}
+	for _, kind := range []expand.LimitKind{expand.LimitClauses, expand.LimitRescore, expand.LimitResults} {
+		ch <- prometheus.MustNewConstMetric(limitLeast, prometheus.GaugeValue, float64(least[kind]), string(kind))
+		ch <- prometheus.MustNewConstMetric(limitIndices, prometheus.GaugeValue, float64(indices[kind]), string(kind))
 	}
 }

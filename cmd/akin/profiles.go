@@ -36,10 +36,9 @@ func (a *app) expanders(cfg *configs.Config, options *proxy.Options) {
 		}
 		options.Profiles[name] = e
 	}
-	options.OnRefused = func(index string, answer []byte) {
-		a.cluster.Forget(index)
-		a.expander.Refused(index, answer)
-	}
+	a.limits = a.expander.Limits
+	a.expander.OnLimit(a.logLimit)
+	options.OnRefused = func(r *expand.Refusal) bool { return a.learn(a.expander, r) }
 }
 
 func expandOptions(cfg configs.Rewriting) expand.Options {

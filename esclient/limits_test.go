@@ -1,0 +1,75 @@
+package esclient
+
+import (
+	"hash/maphash"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// The answers are those of OpenSearch 2.19 and Elasticsearch 7.10 and 8.19.
+func TestLimitsAreAskedFor(t *testing.T) {
+	const (
+		two      = `{"a":{"settings":{},"defaults":{"index.max_rescore_window":"10000"}},"b":{"settings":{"index.max_rescore_window":"50"},"defaults":{}}}`
+		defaults = `"defaults":{"indices":{"query":{"bool":{"max_clause_count":"1024"}}}}`
+	)
+	for name, tt := range map[string]struct {
+		setting, index, call, answer string
+		status                       int
+		want                         int64
+	}{
+		"clauses by default":   {MaxClauses, "a", "GET /_cluster/settings", `{` + defaults + `}`, 200, 1024},
+		"clauses as set":       {MaxClauses, "a", "GET /_cluster/settings", `{"transient":{"indices":{"query":{"bool":{"max_clause_count":"512"}}}},` + defaults + `}`, 200, 512},
+		"no setting":           {MaxClauses, "a", "GET /_cluster/settings", `{}`, 200, 0},
+		"not allowed":          {MaxClauses, "a", "GET /_cluster/settings", `{}`, 403, 0},
+		"the smallest of two":  {MaxRescoreWindow, "a,b", "GET /a,b/_settings/index.max_rescore_window", two, 200, 50},
+		"by default":           {MaxRescoreWindow, "a", "GET /a/_settings/index.max_rescore_window", `{"a":{"settings":{},"defaults":{"index.max_rescore_window":"10000"}}}`, 200, 10000},
+		"no index":             {MaxRescoreWindow, "a", "GET /a/_settings/index.max_rescore_window", `{}`, 200, 0},
+		"no number":            {MaxRescoreWindow, "a", "GET /a/_settings/index.max_rescore_window", `{"a":{}}`, 200, 0},
+		"no index of the name": {MaxRescoreWindow, "a", "GET /a/_settings/index.max_rescore_window", `{}`, 404, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake().reply(tt.call, tt.status, tt.answer)
+			c := f.cached(t)
+			told := make(chan int64, 1)
+			c.AskLimit(tt.setting, tt.index, func(n int64) { told <- n })
+			c.loader.loads.Wait()
+			close(told)
+			if got := <-told; got != tt.want {
+				t.Errorf("told %d, want %d", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestOneLimitIsAskedForOnceAtATime(t *testing.T) {
+	begin := make(chan struct{})
+	f := newFake().on("GET /_cluster/settings", func(w http.ResponseWriter, _ *http.Request) {
+		<-begin
+		w.WriteHeader(http.StatusForbidden)
+	})
+	c := f.cached(t)
+	for range 10 {
+		c.AskLimit(MaxClauses, "a", func(int64) { t.Error("told of a refusal") })
+	}
+	close(begin)
+	c.loader.loads.Wait()
+	if n := f.asked("_cluster/settings"); n != 1 {
+		t.Errorf("asked %d times", n)
+	}
+}
+
+// Each time costs calls to the cluster.
+func TestAnIndexIsForgottenOnceASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &Cached{start: time.Now(), seed: maphash.MakeSeed()}
+		if !c.Forget("a") || c.Forget("a") {
+			t.Error("not forgotten, or twice")
+		}
+		time.Sleep(forgetPause)
+		if !c.Forget("a") {
+			t.Error("not forgotten a second later")
+		}
+	})
+}

@@ -1,0 +1,131 @@
+package proxy
+
+import (
+	"bytes"
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+const (
+	// A mark holds for markTime, and for twice as long each time that it is made
+	// again, at most for maxMarkTime.
+	markTime    = time.Minute
+	maxMarkTime = 10 * time.Minute
+	// maxMarks bounds how many there are. With more, all are made again.
+	maxMarks = 1000
+)
+
+// marks remember for a while, by its hash, what would cost the cluster a second
+// search each time. They are safe for concurrent use.
+type marks struct {
+	seed maphash.Seed
+	// count is how many are held, so that nobody hashes for none, as usual.
+	count atomic.Int32
+	mu    sync.Mutex
+	held  map[uint64]mark
+	swept time.Time
+}
+
+// A mark holds until a time, which was so far off when it was made.
+type mark struct {
+	until time.Time
+	span  time.Duration
+}
+
+func newMarks() *marks { return &marks{seed: maphash.MakeSeed(), held: map[uint64]mark{}} }
+
+// note makes a mark. Several at a time are one.
+func (m *marks) note(key uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	m.sweep(now)
+	old := m.held[key]
+	if now.Before(old.until) {
+		return
+	}
+	if len(m.held) >= maxMarks {
+		clear(m.held)
+	}
+	span := min(max(2*old.span, markTime), maxMarkTime)
+	m.held[key] = mark{now.Add(span), span}
+	m.count.Store(int32(len(m.held))) //nolint:gosec // at most maxMarks
+}
+
+// has reports whether a mark holds.
+func (m *marks) has(key uint64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	m.sweep(now)
+	return now.Before(m.held[key].until)
+}
+
+// sweep lets marks go that have not been made again for maxMarkTime. The lock is
+// held.
+func (m *marks) sweep(now time.Time) {
+	if now.Sub(m.swept) < markTime {
+		return
+	}
+	m.swept = now
+	for key, mark := range m.held {
+		if now.Sub(mark.until) > maxMarkTime {
+			delete(m.held, key)
+		}
+	}
+	m.count.Store(int32(len(m.held))) //nolint:gosec // at most maxMarks
+}
+
+// wasRefused reports whether the cluster has refused a rewritten search of the
+// same shape of late, and took the original.
+func (s *Server) wasRefused(ex *exchange, body []byte) bool {
+	return s.shapes.count.Load() > 0 && s.shapes.has(s.shapeOf(ex, body))
+}
+
+// shapeOf returns a hash of what a search asks for, without its words and
+// numbers: endpoint, index expression, profile, the names of its parameters and
+// of the members of its body, and what is a list, an object or a value there.
+func (s *Server) shapeOf(ex *exchange, body []byte) uint64 {
+	h := s.shapes.hash(ex)
+	cutParameters(ex.rawQuery, func(name, _ string) bool {
+		writePart(h, name)
+		return false
+	})
+	var last jsontext.Kind
+	for d := newDecoder(bytes.NewReader(body)); ; {
+		t, err := d.ReadToken()
+		if err != nil {
+			return h.Sum64()
+		}
+		in, n := d.StackIndex(d.StackDepth())
+		scalar := t.Kind() != '{' && t.Kind() != '[' && t.Kind() != '}' && t.Kind() != ']'
+		switch {
+		case in == '{' && n%2 == 1: // a name
+			writePart(h, t.String())
+		case in == '[' && scalar && t.Kind() == last: // however many
+		default:
+			_ = h.WriteByte(byte(t.Kind())) // it never fails
+		}
+		last = t.Kind()
+	}
+}
+
+// hash begins a hash with what all that is remembered has.
+func (m *marks) hash(ex *exchange) *maphash.Hash {
+	h := new(maphash.Hash)
+	h.SetSeed(m.seed)
+	_ = h.WriteByte(byte(ex.endpoint)) // it never fails
+	writePart(h, ex.index)
+	writePart(h, ex.control.profile)
+	return h
+}
+
+// writePart adds a text that cannot run into the next one.
+func writePart(h *maphash.Hash, text string) {
+	_, _ = h.WriteString(text) // it never fails
+	_ = h.WriteByte(0)
+}

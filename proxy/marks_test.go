@@ -1,0 +1,73 @@
+package proxy
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/akin-search/akin/expand"
+)
+
+// A mark holds for a minute, for twice as long each further time, and is
+// forgotten ten minutes after that.
+func TestMarksHoldLongerWhereTheyAreMadeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMarks()
+		for _, want := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 10 * time.Minute, 10 * time.Minute} {
+			m.note(7)
+			m.note(7) // at the same time
+			time.Sleep(want - time.Second)
+			if !m.has(7) || m.has(8) {
+				t.Errorf("it does not hold for %v, or for others", want)
+			}
+			time.Sleep(time.Second)
+			if m.has(7) {
+				t.Errorf("it holds for longer than %v", want)
+			}
+		}
+		time.Sleep(maxMarkTime + markTime)
+		if m.has(7) || m.count.Load() != 0 || len(m.held) != 0 {
+			t.Error("it is still there")
+		}
+		m.note(7)
+		if time.Sleep(markTime); m.has(7) {
+			t.Error("it does not begin again with a minute")
+		}
+	})
+}
+
+func TestMarksAreBounded(t *testing.T) {
+	m := newMarks()
+	for n := range uint64(3 * maxMarks) {
+		if m.note(n); !m.has(n) || len(m.held) > maxMarks {
+			t.Fatalf("%d are held, or not the last", len(m.held))
+		}
+	}
+}
+
+func TestShapesDifferByMembersAndNotByValues(t *testing.T) {
+	s := newServer(t, Options{})
+	shape := func(endpoint expand.Endpoint, query, body string) uint64 {
+		return s.shapeOf(&exchange{endpoint: endpoint, index: "a", rawQuery: query}, []byte(body))
+	}
+	base := shape(expand.EndpointSearch, "pretty", `{"query":{"terms":{"n":[1,2,3]}},"size":10}`)
+	for name, tt := range map[string]struct {
+		endpoint    expand.Endpoint
+		query, body string
+		same        bool
+	}{
+		"other values":       {expand.EndpointSearch, "pretty=true", ` {"query": {"terms": {"n": [7]}}, "size": 3}`, true},
+		"another endpoint":   {expand.EndpointCount, "pretty", `{"query":{"terms":{"n":[1,2,3]}},"size":10}`, false},
+		"another parameter":  {expand.EndpointSearch, "q", `{"query":{"terms":{"n":[1,2,3]}},"size":10}`, false},
+		"a parameter more":   {expand.EndpointSearch, "pretty&q", `{"query":{"terms":{"n":[1,2,3]}},"size":10}`, false},
+		"a value for a list": {expand.EndpointSearch, "pretty", `{"query":{"terms":{"n":1}},"size":10}`, false},
+		"another kind":       {expand.EndpointSearch, "pretty", `{"query":{"terms":{"n":["1"]}},"size":10}`, false},
+		"another member":     {expand.EndpointSearch, "pretty", `{"query":{"terms":{"m":[1,2,3]}},"size":10}`, false},
+		"at another depth":   {expand.EndpointSearch, "pretty", `{"query":{"terms":{"n":[1,2,3]},"size":10}}`, false},
+		"a search more":      {expand.EndpointSearch, "pretty", `{"query":{"terms":{"n":[1,2,3]}},"size":10}{}`, false},
+	} {
+		if got := shape(tt.endpoint, tt.query, tt.body) == base; got != tt.same {
+			t.Errorf("%s: the same: %t", name, got)
+		}
+	}
+}

@@ -1,0 +1,269 @@
+package proxy
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/expand"
+)
+
+const searches = 60
+
+// mostRepeated is how many of the searches may be sent once more: those that
+// the retry budget begins with, and its share.
+const mostRepeated = 10 + searches/10
+
+// neverTold fails the test when it is told of a refusal.
+func neverTold(t *testing.T) func(*expand.Refusal) bool {
+	t.Helper()
+	return func(*expand.Refusal) bool {
+		t.Error("told of a refusal")
+		return false
+	}
+}
+
+// An answer that says that the cluster has too much to do, or that the client may
+// not search, reaches the client as it came. More searches would make it worse.
+func TestOverloadIsNotAmplified(t *testing.T) {
+	reason := `{"error":{"type":"x","reason":"` + strings.Repeat("y", 2*maxRefusal) + `"}}`
+	for _, tt := range []struct {
+		status, most int
+		header, body string
+	}{
+		{429, mostRepeated, jsonType, reason},
+		{502, mostRepeated, "Content-Type: text/html\n", "<html>"},
+		{503, mostRepeated, jsonType + "Content-Encoding: gzip\n", pack(t, reason)},
+		{504, mostRepeated, "", ""},
+		{500, mostRepeated, jsonType, `{"error":{"root_cause":[{"type":"circuit_breaking_exception"}]},"status":500}`},
+		{401, 0, jsonType, reason},
+		{403, 0, jsonType, reason},
+	} {
+		t.Run(fmt.Sprint(tt.status), func(t *testing.T) {
+			node := startRawNode(t, func(int, rawRequest) string { return answer(tt.status, tt.header, tt.body) })
+			addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: rewriteTo(rewritten), OnRefused: neverTold(t)})
+			for range searches {
+				got := exchangeRaw(t, addr, searchOf("/a/_search", jsonType, original))
+				if !strings.HasPrefix(got, fmt.Sprintf("HTTP/1.1 %d ", tt.status)) || !strings.HasSuffix(got, "\r\n\r\n"+tt.body) {
+					t.Fatalf("the client got %.300q", got)
+				}
+			}
+			sent, refused := len(node.all()), counter(t, registry, "akin_refused_searches_total", "original", "refused")
+			if sent > searches+tt.most || sent-searches != int(refused) {
+				t.Errorf("%d requests for %d searches, %v of them counted as sent again", sent, searches, refused)
+			}
+			if n := counter(t, registry, "akin_refused_searches_total", "original", "not_sent"); int(n) != 2*searches-sent {
+				t.Errorf("%v originals are counted as not sent", n)
+			}
+		})
+	}
+}
+
+// The budget is for a node that has too much to do, not for searches that were
+// rewritten badly.
+func TestOriginalIsSentWithoutLimitWhereTheRewrittenSearchIsTheReason(t *testing.T) {
+	node := startRawNode(t, func(_ int, r rawRequest) string {
+		if r.body == rewritten {
+			return answer(500, jsonType, `{"error":{"type":"too_many_clauses"}}`)
+		}
+		return emptyAnswer
+	})
+	addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: rewriteTo(rewritten), OnRefused: func(*expand.Refusal) bool { return true }})
+	for range searches {
+		if got := exchangeRaw(t, addr, searchOf("/a/_search", jsonType, original)); !strings.HasPrefix(got, "HTTP/1.1 200 ") {
+			t.Fatalf("the client got %q", got)
+		}
+	}
+	if n := len(node.all()); n != 2*searches {
+		t.Errorf("%d requests for %d searches", n, searches)
+	}
+}
+
+// Where filter_path would hide failures of shards, akin asks for an error
+// instead: to the original it is none.
+func TestErrorThatAkinAskedForIsFollowedByTheOriginal(t *testing.T) {
+	node := startRawNode(t, func(_ int, r rawRequest) string {
+		if strings.Contains(r.line, partialParameter) {
+			return answer(503, jsonType, `{"error":{"root_cause":[],"type":"search_phase_execution_exception","reason":"Partial shards failure"},"status":503}`)
+		}
+		return emptyAnswer
+	})
+	addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: rewriteTo(rewritten), OnRefused: func(*expand.Refusal) bool { return true }})
+	for range searches {
+		if got := exchangeRaw(t, addr, searchOf("/a/_search?filter_path=hits", jsonType, original)); !strings.HasPrefix(got, "HTTP/1.1 200 ") {
+			t.Fatalf("the client got %q", got)
+		}
+	}
+}
+
+// Items and shards tell of an overload in an answer whose status is good.
+func TestOverloadInsideAnAnswerIsNotAmplified(t *testing.T) {
+	const (
+		busyItem   = `{"error":{"root_cause":[{"type":"rejected_execution_exception","reason":"x"}],"type":"search_phase_execution_exception","reason":"all shards failed"},"status":429}`
+		busyShard  = `{"shard":0,"index":"b","reason":{"type":"es_rejected_execution_exception","reason":"x"}}`
+		deniedItem = `{"error":{"root_cause":[{"type":"security_exception","reason":"x"}],"type":"security_exception"},"status":403}`
+	)
+	for name, tt := range map[string]struct {
+		target, answer string
+		rewrite        expander
+		most           int
+	}{
+		"an item":         {"/_msearch", responses(busyItem, goodItem, goodItem), rewriteFirstAndLast, mostRepeated},
+		"two items":       {"/_msearch", responses(busyItem, goodItem, busyItem), rewriteFirstAndLast, mostRepeated},
+		"a shard":         {"/_search", searchAnswer(failedShards(busyShard)), rewriteFirstAndLast, mostRepeated},
+		"a denied item":   {"/_msearch", responses(deniedItem, goodItem, goodItem), rewriteFirstAndLast, 0},
+		"a badly written": {"/_msearch", responses(busyItem, goodItem, badItem), rewriteFirstAndLast, searches},
+		"a shard beside":  {"/_search", searchAnswer(failedShards(busyShard, shardFailure)), rewriteFirstAndLast, searches},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := startRawNode(t, func(int, rawRequest) string { return answer(200, jsonType, tt.answer) })
+			addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: tt.rewrite, OnRefused: neverTold(t)})
+			for range searches {
+				if got := exchangeRaw(t, addr, searchOf(tt.target, jsonType, lines)); !strings.HasSuffix(got, "\r\n\r\n"+tt.answer) {
+					t.Fatalf("the client got %q", got)
+				}
+			}
+			if n := len(node.all()) - searches; n > tt.most || tt.most == searches && n != searches {
+				t.Errorf("%d searches were sent again", n)
+			}
+		})
+	}
+}
+
+// A page that came is still cut to what the client asked for where a search
+// beside it met an overload.
+func TestPagesBesideAnOverloadAreCut(t *testing.T) {
+	busy := `{"error":{"type":"rejected_execution_exception","reason":"x"},"status":429}`
+	node := startRawNode(t, func(int, rawRequest) string { return answerOf(`{"responses":[` + threeHits + `,{},` + busy + `]}`) })
+	s := newServer(t, Options{Upstreams: []string{node.URL}, Expander: expander(rerankFirstAndLast), Reranker: rerankerFunc(backwards)})
+	for s.retries.Allow() { // until nothing is left
+	}
+	proxy := httptest.NewServer(s.Handler())
+	defer proxy.Close()
+	got := postSearch(t, strings.TrimPrefix(proxy.URL, "http://"), "/_msearch")
+	if !strings.HasSuffix(got, busy+`]}`) || strings.Count(got, `"_index"`) >= strings.Count(threeHits, `"_index"`) {
+		t.Errorf("got %s", got)
+	}
+	node.only(t)
+}
+
+// A search that the cluster refuses in its rewritten form alone would run twice
+// each time.
+func TestShapesThatWereRefusedAreNotRewrittenAgain(t *testing.T) {
+	node := startRawNode(t, func(_ int, r rawRequest) string {
+		if r.body == rewritten {
+			return answer(400, jsonType, `{"error":{"type":"x_content_parse_exception","reason":"x"},"status":400}`)
+		}
+		return emptyAnswer
+	})
+	told := 0
+	news := false
+	addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: rewriteTo(rewritten), OnRefused: func(*expand.Refusal) bool {
+		told++
+		return news
+	}})
+	search := func(target, header, body string) (requests int) {
+		before := len(node.all())
+		if got := exchangeRaw(t, addr, searchOf(target, header, body)); !strings.HasPrefix(got, "HTTP/1.1 200 ") {
+			t.Errorf("the client got %q", got)
+		}
+		return len(node.all()) - before
+	}
+	const car, boats = `{"query":{"match":{"body":"car"}},"size":3}`, ` {"query":{"match":{"body":"two boats"}},"size":10}`
+	for _, step := range []struct {
+		name, target, header, body string
+		news                       bool
+		requests                   int
+	}{
+		{"a limit was learnt", "/a/_search", jsonType, car, true, 2},
+		{"the first", "/a/_search", jsonType, car, false, 2},
+		{"the same", "/a/_search", jsonType, car, false, 1},
+		{"other words", "/a/_search", jsonType, boats, false, 1},
+		{"packed", "/a/_search", jsonType + "Content-Encoding: gzip\n", pack(t, car), false, 1},
+		{"another index", "/b/_search", jsonType + "Content-Encoding: gzip\n", pack(t, car), false, 2},
+		{"that index again", "/b/_search", jsonType, boats, false, 1},
+		{"another profile", "/a/_search?akin_profile=none", jsonType, car, false, 1},
+		{"another field", "/a/_search", jsonType, `{"query":{"match":{"title":"car"}},"size":3}`, false, 2},
+		{"another parameter", "/a/_search?routing=x", jsonType, car, false, 2},
+	} {
+		news = step.news
+		if got := search(step.target, step.header, step.body); got != step.requests {
+			t.Errorf("%s: %d requests, want %d", step.name, got, step.requests)
+		}
+	}
+	if n := counter(t, registry, "akin_requests_total", "outcome", outcomeUnchanged, "reason", reasonRefused); n != 4 || told != 5 {
+		t.Errorf("%v searches are counted, told of %d", n, told)
+	}
+}
+
+// A shadow runs beside each search of its shape as well.
+func TestShapesOfRefusedShadowsAreRemembered(t *testing.T) {
+	n := startShadowNode(t, page(hitsPage("0")), statusPage(400, "{}"))
+	addr, registry := startProxy(t, shadowOptions(n))
+	postOriginal(t, "http://"+addr+"/a/_search")
+	awaitShadow(t, registry, shadowRefused, 1)
+	postOriginal(t, "http://"+addr+"/a/_search")
+	if got := n.arrived(); len(got) != 3 || counter(t, registry, "akin_requests_total", "reason", reasonRefused) != 1 {
+		t.Errorf("the node got %q", got)
+	}
+}
+
+// An overloaded cluster says nothing of what is known of its indices.
+func TestOverloadOfAShadowTeachesNothing(t *testing.T) {
+	for _, status := range []int{403, 429, 503} {
+		n := startShadowNode(t, page(hitsPage("0")), statusPage(status, "{}"))
+		o := shadowOptions(n)
+		o.OnRefused = neverTold(t)
+		addr, registry := startProxy(t, o)
+		for k := range 2 {
+			postOriginal(t, "http://"+addr+"/a/_search")
+			awaitShadow(t, registry, shadowRefused, float64(k+1))
+		}
+	}
+}
+
+// The answer that is thrown away has opened a scroll that the client knows
+// nothing of.
+func TestScrollOfARefusedSearchIsCleared(t *testing.T) {
+	partly := `{"_scroll_id":"c2Nyb2xs",` + searchAnswer(failedShards(shardFailure))[1:]
+	cleared := make(chan rawRequest, 1)
+	node := startRawNode(t, func(n int, r rawRequest) string {
+		if strings.HasPrefix(r.line, "DELETE ") {
+			cleared <- r
+			return emptyAnswer
+		}
+		if n == 1 {
+			return answer(200, jsonType, partly)
+		}
+		return answer(200, jsonType, `{"_scroll_id":"of the client"}`)
+	})
+	addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: rewriteTo(rewritten)})
+	got := exchangeRaw(t, addr, searchOf("/a/_search?scroll=1m", jsonType+"Authorization: Basic YTpi\n", original))
+	if !strings.HasSuffix(got, `{"_scroll_id":"of the client"}`) {
+		t.Errorf("the client got %q", got)
+	}
+	r := receive(t, "the end of the scroll", cleared)
+	if diff := cmp.Diff([]string{"DELETE /_search/scroll HTTP/1.1", `{"scroll_id":["c2Nyb2xs"]}`, "Basic YTpi"}, []string{r.line, r.body, strings.Join(r.get("Authorization"), ",")}); diff != "" {
+		t.Errorf("the node got (-want +got):\n%s", diff)
+	}
+}
+
+func TestCausesOfARefusalAreBounded(t *testing.T) {
+	deep := strings.Repeat(`{"type":"x","caused_by":`, 1000) + "{}" + strings.Repeat("}", 1000)
+	s := newServer(t, Options{Upstreams: []string{"http://127.0.0.1:1"}})
+	for name, body := range map[string]string{
+		"deep": deep, "many": `{"root_cause":[` + strings.Repeat(`{"type":"x"},`, 1000) + `{}]}`,
+		"long": `{"type":"` + strings.Repeat("x", 10_000) + `"}`, "wide": `{"type":"x","failed_shards":[` + strings.Repeat(`{"reason":`+deep[:120], 1000),
+	} {
+		res := &http.Response{StatusCode: 400, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(`{"error":` + body + `}`))}
+		r := s.refusal(&exchange{}, res)
+		if len(r.causes) == 0 || len(r.causes) > maxCauses || len(r.causes[0].Type) > maxReasonBytes {
+			t.Errorf("%s: %d causes", name, len(r.causes))
+		}
+	}
+}
