@@ -112,14 +112,15 @@ func (l *limits) tell(k limitKey, n int64) {
 }
 
 // OnLimit has f called whenever a limit is learnt, changes, or, with N = 0, is
-// forgotten. f must not block or call e. OnLimit must be called before the first
-// search.
+// forgotten. f must not block or call e. OnLimit must be called before the
+// first search.
 func (e *Expander) OnLimit(f func(Limit)) { e.limits.told = f }
 
-// Learn notes a limit that a refusal named, see [Refusal.Limit]. The searches of
-// that index expression are kept under it for ten minutes. Of several the
-// smallest counts, because the nodes of a cluster may differ, unless the cluster
-// was asked. It reports whether that was news. Learn is safe for concurrent use.
+// Learn notes a limit that a refusal named, see [Refusal.Limit]. The searches
+// of that index expression are kept under it for ten minutes. Of several the
+// smallest counts, because the nodes of a cluster may differ, unless the
+// cluster was asked. It reports whether that was news. Learn is safe for
+// concurrent use.
 func (e *Expander) Learn(limit Limit) (news bool) {
 	k := limitKey{limit.Kind, limit.Index}
 	e.limits.mu.Lock()

@@ -205,9 +205,9 @@ func (j *job) restore(p *firstPage) {
 	}
 }
 
-// clauseLimit returns how many clauses the indices are known to take in a query,
-// 0 where that is not known. For the pages of a point in time it is what it was
-// for the first of them: fewer terms would be other scores.
+// clauseLimit returns how many clauses the indices are known to take in a
+// query, 0 where that is not known. For the pages of a point in time it is what
+// it was for the first of them: fewer terms would be other scores.
 func (j *job) clauseLimit() int {
 	if j.first != nil {
 		return j.first.clauseLimit

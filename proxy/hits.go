@@ -143,8 +143,8 @@ func readItem(d *jsontext.Decoder, answer []byte, r *expand.Rerank) (*hitPage, e
 	return readPage(d, answer, r)
 }
 
-// readPage reads the answer to one search, which d is before. It returns nil for
-// one that failed, which stays as it is.
+// readPage reads the answer to one search, which d is before. It returns nil
+// for one that failed, which stays as it is.
 func readPage(d *jsontext.Decoder, answer []byte, r *expand.Rerank) (*hitPage, error) {
 	p := &pageReader{d: d, answer: answer, hitPage: hitPage{r: r}}
 	lists, failed := 0, false

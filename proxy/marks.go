@@ -65,8 +65,8 @@ func (m *marks) has(key uint64) bool {
 	return now.Before(m.held[key].until)
 }
 
-// sweep lets marks go that have not been made again for maxMarkTime. The lock is
-// held.
+// sweep lets marks go that have not been made again for maxMarkTime. The lock
+// is held.
 func (m *marks) sweep(now time.Time) {
 	if now.Sub(m.swept) < markTime {
 		return

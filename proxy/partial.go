@@ -13,8 +13,8 @@ import (
 const maxLooked = 64 << 10
 
 // unserved are the types of the failures of a shard that no node serves, as
-// Elasticsearch 8 tells of it, or that the client may not search. To the original
-// they would fail, too.
+// Elasticsearch 8 tells of it, or that the client may not search. To the
+// original they would fail, too.
 var unserved = []string{"no_shard_available_action_exception", "security_exception"}
 
 // errSeen ends the look at an answer: what comes behind does not count.
@@ -23,10 +23,10 @@ var errSeen = errors.New("seen")
 // partial returns what the answer to a search or a count says of shards that
 // failed while others did not, nil where it says nothing, and the name of the
 // scroll that it opens, "" for none. It reads no more of the answer than it
-// needs, and puts that back; the rest streams. Where filter_path takes "_shards"
-// away nothing can be seen, and the answer passes: searches of that kind are
-// refused where a shard fails, see [exchange.askForFailures]. An error says that
-// the answer could not be looked at.
+// needs, and puts that back; the rest streams. Where filter_path takes
+// "_shards" away nothing can be seen, and the answer passes: searches of that
+// kind are refused where a shard fails, see [exchange.askForFailures]. An error
+// says that the answer could not be looked at.
 func (t *searchTransport) partial(res *http.Response) (refused *refusal, scroll string, err error) {
 	if !isJSON(res.Header["Content-Type"]) {
 		return nil, "", errUnchecked

@@ -80,9 +80,9 @@ func (s *Server) refusal(ex *exchange, res *http.Response) *refusal {
 	return r
 }
 
-// peek has the beginning of an answer read, at most limit bytes, decompressed as
-// many, and puts all of it back. An answer in another encoding than gzip cannot
-// be read.
+// peek has the beginning of an answer read, at most limit bytes, decompressed
+// as many, and puts all of it back. An answer in another encoding than gzip
+// cannot be read.
 func (s *Server) peek(res *http.Response, limit int64, read func(d *jsontext.Decoder) error) error {
 	encoding, known := contentEncoding(res.Header["Content-Encoding"])
 	if !known {
@@ -189,9 +189,9 @@ func (s *Server) sendsOriginal(r *refusal) bool {
 	return true
 }
 
-// refused notes that the cluster did not take a rewritten search, and whether it
-// took the original. Where it did not, the mistake is the client's. h are the
-// headers of the original.
+// refused notes that the cluster did not take a rewritten search, and whether
+// it took the original. Where it did not, the mistake is the client's. h are
+// the headers of the original.
 func (s *Server) refused(ctx context.Context, ex *exchange, h http.Header, originalTaken bool, r *refusal) {
 	s.metrics.refusedSearch(originalTaken)
 	s.explanations.refuse(ex.record)

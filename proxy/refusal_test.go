@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -44,7 +45,7 @@ func TestOverloadIsNotAmplified(t *testing.T) {
 		{401, 0, jsonType, reason},
 		{403, 0, jsonType, reason},
 	} {
-		t.Run(fmt.Sprint(tt.status), func(t *testing.T) {
+		t.Run(strconv.Itoa(tt.status), func(t *testing.T) {
 			node := startRawNode(t, func(int, rawRequest) string { return answer(tt.status, tt.header, tt.body) })
 			addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: rewriteTo(rewritten), OnRefused: neverTold(t)})
 			for range searches {
@@ -260,7 +261,7 @@ func TestCausesOfARefusalAreBounded(t *testing.T) {
 		"deep": deep, "many": `{"root_cause":[` + strings.Repeat(`{"type":"x"},`, 1000) + `{}]}`,
 		"long": `{"type":"` + strings.Repeat("x", 10_000) + `"}`, "wide": `{"type":"x","failed_shards":[` + strings.Repeat(`{"reason":`+deep[:120], 1000),
 	} {
-		res := &http.Response{StatusCode: 400, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(`{"error":` + body + `}`))}
+		res := &http.Response{StatusCode: http.StatusBadRequest, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(`{"error":` + body + `}`))}
 		r := s.refusal(&exchange{}, res)
 		if len(r.causes) == 0 || len(r.causes) > maxCauses || len(r.causes[0].Type) > maxReasonBytes {
 			t.Errorf("%s: %d causes", name, len(r.causes))

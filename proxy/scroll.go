@@ -7,9 +7,10 @@ import (
 )
 
 // clearScroll has the cluster let go of what it keeps for a scroll whose first
-// answer the client does not get: the original opens another. It is done for the
-// client, who knows nothing of it, with its credentials, and nobody waits. What
-// there is no time for the cluster lets go when the time of the scroll is over.
+// answer the client does not get: the original opens another. It is done for
+// the client, who knows nothing of it, with its credentials, and nobody waits.
+// What there is no time for the cluster lets go when the time of the scroll is
+// over.
 func (s *Server) clearScroll(h http.Header, id string) {
 	if id == "" || !s.clearing.reserve() {
 		return

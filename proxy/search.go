@@ -248,10 +248,10 @@ type searchTransport struct {
 	held   holder
 }
 
-// RoundTrip sends out. A rewritten search that is answered with a 4xx or 5xx, or
-// with a failure inside a 200, is followed once by the original, whose answer
-// counts; not one that the client may not make, or that is not answered, and
-// those that meet an overloaded cluster within a budget.
+// RoundTrip sends out. A rewritten search that is answered with a 4xx or 5xx,
+// or with a failure inside a 200, is followed once by the original, whose
+// answer counts; not one that the client may not make, or that is not answered,
+// and those that meet an overloaded cluster within a budget.
 func (t *searchTransport) RoundTrip(out *http.Request) (*http.Response, error) {
 	ex := exchangeOf(out.Context())
 	out = markSafe(out, ex != nil)
@@ -290,8 +290,8 @@ func (t *searchTransport) exchange(out *http.Request, ex *exchange) (*http.Respo
 	if err != nil {
 		return nil, err
 	}
-	t.server.clearScroll(out.Header, ex.scrollID)
-	h := out.Header.Clone() // out belongs to who sends it
+	t.server.clearScroll(out.Header, ex.scrollID) //nolint:contextcheck // It goes on when the client has gone.
+	h := out.Header.Clone()                       // out belongs to who sends it
 	res, err = t.sendOriginal(out, ex)
 	if refused == nil {
 		return res, err

@@ -161,7 +161,7 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, what *Write) {
 	}
 	written := s.putNorms(r, what, wr, reason)
 	if written != nil && written.Done != nil {
-		defer func() { //nolint:contextcheck // Also of a client that goes away.
+		defer func() { // also of a client that goes away
 			_ = s.guard.Do("counting written documents", func() error {
 				s.countDocuments(written.Done(wr.answer(s)))
 				return nil

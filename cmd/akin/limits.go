@@ -5,8 +5,8 @@ import (
 	"github.com/akin-search/akin/expand"
 )
 
-// learn takes from a refusal what it teaches, and reports whether that was news:
-// a limit, about which the cluster is then asked itself, or that what is
+// learn takes from a refusal what it teaches, and reports whether that was
+// news: a limit, about which the cluster is then asked itself, or that what is
 // remembered of the indices no longer holds.
 func (a *app) learn(e *expand.Expander, r *expand.Refusal) bool {
 	limit, ok := r.Limit()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"os"
 	"strings"
 	"testing"
 
@@ -22,7 +23,7 @@ func TestPanicIsAnErrorThatIsCountedAndLoggedWithoutItsText(t *testing.T) {
 	}
 	for name, f := range map[string]func() error{
 		"a value":    func() error { panic("about a secret car") },
-		"of runtime": func() error { var m map[string]int; m["secret"] = 1; return nil },
+		"of runtime": func() error { return []error{}[len(os.Args)] },
 	} {
 		log.Reset()
 		if err := guard.Do("work", f); !errors.Is(err, recovery.ErrPanic) {
