@@ -12,9 +12,10 @@ import (
 
 // throwing is a search for cars with a script of the client's that throws text
 // for the document "automobile" of an index, which the original does not find.
-func throwing(index, text string) string {
+// The name of a parameter makes it a shape of its own.
+func throwing(index, text, parameter string) string {
 	source := fmt.Sprintf("if (doc['_index'].value == '%s' && doc['n'].value == 3) throw new IllegalArgumentException('%s'); return _score", index, text)
-	return `{"query":{"script_score":{"query":{"match":{"body":"car"}},"script":{"source":` + quote(source) + `}}},"size":100,"_source":false}`
+	return `{"query":{"script_score":{"query":{"match":{"body":"car"}},"script":{"source":` + quote(source) + `,"params":{` + quote(parameter) + `:1}}}},"size":100,"_source":false}`
 }
 
 // One client must not switch expansion off for the others by an error of its own
@@ -33,17 +34,17 @@ func TestScriptsThatThrowTheSentencesOfLimitsTeachNothing(t *testing.T) {
 		makeNarrow(t, e, `"index.max_result_window":10000`)
 		a := serveRelated(t, e, relatedFile(t, vectorsA), nil)
 		want := a.explain(t, relatedIndex, relatedSearch("car"))
-		for _, sentence := range sentences {
+		for k, sentence := range sentences {
 			for _, path := range []string{relatedPath, "/" + relatedIndex + "," + narrowIndex + "/_search"} {
-				r := rawRequest{method: "POST", target: path, header: []string{jsonType}, body: throwing(relatedIndex, sentence)}
+				r := rawRequest{method: "POST", target: path, header: []string{jsonType}, body: throwing(relatedIndex, sentence, fmt.Sprint("p", k))}
 				direct, through := both(t, e, a, r)
 				if direct.status != "200 OK" || through.stable(t) != direct.stable(t) {
 					t.Errorf("directly %s\nthrough akin %s", direct.body, through.body)
 				}
 			}
 		}
-		if a.metric(t, "akin_refused_searches_total", `original="taken"`) == 0 {
-			t.Errorf("no script has thrown anything:\n%s", requestMetrics(t, a))
+		if n := a.metric(t, "akin_refused_searches_total", `original="taken"`); n != float64(2*len(sentences)) {
+			t.Errorf("%v scripts have thrown something:\n%s", n, requestMetrics(t, a))
 		}
 		if n := a.metric(t, "akin_learned_limit_indices"); n != 0 {
 			t.Errorf("%v limits were learned", n)
@@ -125,7 +126,7 @@ func TestRefusedSearchesLeaveNoScrollBehind(t *testing.T) {
 		makeNarrow(t, e, `"index.max_result_window":10000`)
 		a := serveRelated(t, e, relatedFile(t, vectorsA), nil)
 		before := openContexts(t, e)
-		r := rawRequest{method: "POST", target: "/" + relatedIndex + "," + narrowIndex + "/_search?scroll=5m", header: []string{jsonType}, body: throwing(relatedIndex, "x")}
+		r := rawRequest{method: "POST", target: "/" + relatedIndex + "," + narrowIndex + "/_search?scroll=5m", header: []string{jsonType}, body: throwing(relatedIndex, "x", "p")}
 		answer := exchange(t, a.url, r)
 		if failedShardsOf(t, answer) != 0 || a.metric(t, "akin_refused_searches_total", `original="taken"`) != 1 {
 			t.Fatalf("it was not refused: %s\n%s", answer.body, requestMetrics(t, a))
