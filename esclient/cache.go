@@ -283,8 +283,8 @@ func (c *Cached) Close() {
 // the cluster refuses what that knowledge led to. It reports whether it did.
 func (c *Cached) Forget(index string) bool {
 	slot := c.slot(index)
-	now, last := int64(time.Since(c.start)), c.forgot[slot].Load()
-	if last != 0 && now-last < int64(forgetPause) || !c.forgot[slot].CompareAndSwap(last, max(now, 1)) {
+	now, last := int64(time.Since(c.start))+1, c.forgot[slot].Load() // 0 is never
+	if last != 0 && now-last < int64(forgetPause) || !c.forgot[slot].CompareAndSwap(last, now) {
 		return false
 	}
 	c.generation[slot].Add(1)
