@@ -21,6 +21,8 @@ type Config struct {
 	Listen Listen `yaml:"listen"`
 	// Admin is the listener of health, metrics and explanations.
 	Admin Admin `yaml:"admin"`
+	// Shutdown says how the process leaves.
+	Shutdown Shutdown `yaml:"shutdown"`
 	// Cluster is the search cluster that requests go on to.
 	Cluster Cluster `yaml:"cluster"`
 	// Expansion says which searches are rewritten, and how.
@@ -56,6 +58,15 @@ type Listen struct {
 	ForwardedHeaders bool `yaml:"forwarded_headers"`
 	// TLS serves HTTPS where its files are set.
 	TLS ServerTLS `yaml:"tls"`
+	// MaxHeader bounds the headers of a request, and its first line, as the
+	// cluster gets them, in [1KiB, 64KiB].
+	MaxHeader Bytes `yaml:"max_header"`
+	// MaxConnections is how many clients may be connected, in [0, 1000000]; 0
+	// follows from how many files the process may open.
+	MaxConnections int `yaml:"max_connections"`
+	// IdleTimeout is how long a connection may wait for its next request, in
+	// [1s, 1h].
+	IdleTimeout Duration `yaml:"idle_timeout"`
 }
 
 // ServerTLS names the certificate that akin shows to its clients. Both files
@@ -71,6 +82,16 @@ type ServerTLS struct {
 type Admin struct {
 	// Address is host:port, as in [Listen].
 	Address string `yaml:"address"`
+}
+
+// Shutdown says how the process leaves.
+type Shutdown struct {
+	// Delay is how long new requests are still taken while /readyz tells load
+	// balancers to send none, in [0s, 5m].
+	Delay Duration `yaml:"delay"`
+	// Timeout is how long requests under way may take after that, in [1s, 1h];
+	// then they are cut off.
+	Timeout Duration `yaml:"timeout"`
 }
 
 // Cluster is the search cluster.
@@ -335,9 +356,14 @@ type Log struct {
 // owns it.
 func Default() *Config {
 	return &Config{
-		Listen:  Listen{Address: "127.0.0.1:9280"},
-		Admin:   Admin{Address: "127.0.0.1:9281"},
-		Cluster: Cluster{URLs: []string{"http://127.0.0.1:9200"}},
+		Listen: Listen{
+			Address:     "127.0.0.1:9280",
+			MaxHeader:   8 * kibibyte,
+			IdleTimeout: Duration(2 * time.Minute),
+		},
+		Admin:    Admin{Address: "127.0.0.1:9281"},
+		Shutdown: Shutdown{Delay: Duration(5 * time.Second), Timeout: Duration(20 * time.Second)},
+		Cluster:  Cluster{URLs: []string{"http://127.0.0.1:9200"}},
 		Expansion: Expansion{
 			Rewriting: Rewriting{
 				Enabled:       true,

@@ -55,7 +55,7 @@ var badFiles = map[string][]string{
 		"given_twice.bad.yml:5: log: given twice; the first is in line 1",
 	},
 	"key_not_a_word": {
-		"key_not_a_word.bad.yml:1: ?: unknown key; allowed: listen, admin, cluster, expansion, profiles, matrices, weights, norms, redis, caches, log",
+		"key_not_a_word.bad.yml:1: ?: unknown key; allowed: listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, norms, redis, caches, log",
 	},
 	"matrices": {
 		`matrices.bad.yml:4: matrices[0].indices[1]: must be an index name in which only * is a wildcard, such as "logs-*"`,
@@ -90,7 +90,7 @@ var badFiles = map[string][]string{
 		"no_value.bad.yml:6: cluster.urls[0]: has no value; give it one, or remove the key to get the default",
 	},
 	"not_a_section": {
-		"not_a_section.bad.yml:1: must be a section with the keys listen, admin, cluster, expansion, profiles, matrices, weights, norms, redis, caches, log",
+		"not_a_section.bad.yml:1: must be a section with the keys listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, norms, redis, caches, log",
 	},
 	"out_of_range": {
 		"out_of_range.bad.yml:2: expansion.mode: must be one of bm25, hard, soft",
@@ -119,6 +119,11 @@ var badFiles = map[string][]string{
 		"out_of_range.bad.yml:26: caches.ttl: 100ms is out of range; allowed: 1s to 24h",
 		"out_of_range.bad.yml:28: log.level: must be one of debug, info, warn, error",
 		"out_of_range.bad.yml:29: log.format: must be one of json, text",
+		"out_of_range.bad.yml:31: listen.max_header: 65KiB is out of range; allowed: 1KiB to 64KiB",
+		"out_of_range.bad.yml:32: listen.max_connections: -1 is out of range; allowed: 0 to 1000000",
+		"out_of_range.bad.yml:33: listen.idle_timeout: 500ms is out of range; allowed: 1s to 1h",
+		"out_of_range.bad.yml:35: shutdown.delay: 6m is out of range; allowed: 0s to 5m",
+		"out_of_range.bad.yml:36: shutdown.timeout: 0s is out of range; allowed: 1s to 1h",
 	},
 	"profiles": {
 		"profiles.bad.yml:5: profiles.fast.budget: unknown key; allowed: enabled, mode, rerank_window, scoring, phase, matching, max_added_terms, " +
@@ -170,10 +175,10 @@ var badFiles = map[string][]string{
 		"tls_key_only.bad.yml:1: listen.tls.cert_file: must be set together with listen.tls.key_file",
 	},
 	"unknown_key": {
-		"unknown_key.bad.yml:3: listen.adress: unknown key; allowed: address, forwarded_headers, tls",
+		"unknown_key.bad.yml:3: listen.adress: unknown key; allowed: address, forwarded_headers, tls, max_header, max_connections, idle_timeout",
 		"unknown_key.bad.yml:6: expansion.strength.flat: unknown key; allowed: linear, grouped, saturated",
-		"unknown_key.bad.yml:7: profile: unknown key; allowed: listen, admin, cluster, expansion, profiles, matrices, weights, norms, redis, caches, log",
-		`unknown_key.bad.yml:8: "a b\tc": unknown key; allowed: listen, admin, cluster, expansion, profiles, matrices, weights, norms, redis, caches, log`,
+		"unknown_key.bad.yml:7: profile: unknown key; allowed: listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, norms, redis, caches, log",
+		`unknown_key.bad.yml:8: "a b\tc": unknown key; allowed: listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, norms, redis, caches, log`,
 		"unknown_key.bad.yml:12: matrices[0].index: unknown key; allowed: name, indices, fields, file",
 	},
 	"urls": {
@@ -197,7 +202,7 @@ var badFiles = map[string][]string{
 		"weights_no_source.bad.yml:2: weights[0].file: must be set where neither redis.url nor AKIN_REDIS_URL is",
 	},
 	"wrong_type": {
-		"wrong_type.bad.yml:1: listen: must be a section with the keys address, forwarded_headers, tls",
+		"wrong_type.bad.yml:1: listen: must be a section with the keys address, forwarded_headers, tls, max_header, max_connections, idle_timeout",
 		"wrong_type.bad.yml:3: cluster.urls: must be a list",
 		"wrong_type.bad.yml:5: cluster.tls.insecure_skip_verify: must be true or false",
 		"wrong_type.bad.yml:7: cluster.auth.username: must be a text; put a number or true and false in quotes",
@@ -303,8 +308,12 @@ func TestEveryKeyIsRead(t *testing.T) {
 		Highlight:     HighlightRelated, NormaliseScore: true, Phrases: true, RescoreQueries: true,
 	}
 	want := &Config{
-		Listen: Listen{Address: ":0", TLS: ServerTLS{CertFile: "akin.crt", KeyFile: "akin.key"}},
-		Admin:  Admin{Address: "[::1]:0"},
+		Listen: Listen{
+			Address: ":0", TLS: ServerTLS{CertFile: "akin.crt", KeyFile: "akin.key"},
+			MaxHeader: 16 * kibibyte, MaxConnections: 2000, IdleTimeout: Duration(time.Minute),
+		},
+		Admin:    Admin{Address: "[::1]:0"},
+		Shutdown: Shutdown{Timeout: Duration(time.Hour)},
 		Cluster: Cluster{
 			URLs: []string{"https://es-1:9200", "https://[::1]/search"},
 			TLS:  ClientTLS{CAFile: "ca.pem"},

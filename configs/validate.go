@@ -17,6 +17,11 @@ import (
 func (d *decoder) check(c *Config) {
 	d.address("listen.address", c.Listen.Address)
 	d.address("admin.address", c.Admin.Address)
+	within(d, "listen.max_header", c.Listen.MaxHeader, kibibyte, 64*kibibyte)
+	within(d, "listen.max_connections", c.Listen.MaxConnections, 0, 1000000)
+	within(d, "listen.idle_timeout", c.Listen.IdleTimeout, Duration(time.Second), Duration(time.Hour))
+	within(d, "shutdown.delay", c.Shutdown.Delay, 0, Duration(5*time.Minute))
+	within(d, "shutdown.timeout", c.Shutdown.Timeout, Duration(time.Second), Duration(time.Hour))
 	d.nodes(c.Cluster.URLs)
 	d.expansion(&c.Expansion)
 	d.matrices("matrices", c.Matrices)

@@ -317,11 +317,10 @@ func TestServeCutsOffWhatDoesNotEnd(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	defer upstream.Close()
-	s, err := New(Options{Upstreams: []string{upstream.URL}})
+	s, err := New(Options{Upstreams: []string{upstream.URL}, ShutdownTimeout: 20 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.drain = 20 * time.Millisecond
 	proxy, _, stop := startServe(t, s)
 	failed := make(chan error, 1)
 	go func() {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -97,8 +98,8 @@ var ownHints = map[string]string{
 // health knows which requests failed open of late, and the state that was told
 // last.
 type health struct {
-	log   *slog.Logger
-	hints map[string]string // by cause
+	log   atomic.Pointer[slog.Logger] // of the server in use
+	hints map[string]string           // by cause
 	gauge *prometheus.GaugeVec
 
 	mu      sync.Mutex
@@ -125,12 +126,13 @@ type second struct {
 
 func newHealth(o *Options) *health {
 	h := &health{
-		log: o.Logger, hints: maps.Clone(ownHints), failing: map[failure]*failing{}, told: map[string]bool{},
+		hints: maps.Clone(ownHints), failing: map[failure]*failing{}, told: map[string]bool{},
 		gauge: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "akin_degraded",
 			Help: "1 where something keeps searches from being expanded, by what that is. They are forwarded all the same.",
 		}, []string{"reason"}),
 	}
+	h.log.Store(o.Logger)
 	maps.Copy(h.hints, o.Causes)
 	for _, reason := range degradations {
 		h.gauge.WithLabelValues(reason)
@@ -157,7 +159,7 @@ func (h *health) failedOpen(ctx context.Context, what, cause, index string) {
 	h.mu.Unlock()
 	switch {
 	case first:
-		h.log.WarnContext(ctx, "failing open", "what", what, "cause", cause, "index", index, "hint", h.hints[cause])
+		h.log.Load().WarnContext(ctx, "failing open", "what", what, "cause", cause, "index", index, "hint", h.hints[cause])
 	case untold > 0:
 		h.stillFailing(ctx, failure{what, cause}, untold)
 	}
@@ -174,7 +176,7 @@ func (f *failing) due(now time.Time) (untold int) {
 }
 
 func (h *health) stillFailing(ctx context.Context, f failure, count int) {
-	h.log.WarnContext(ctx, "still failing open", "what", f.what, "cause", f.cause, "count", count)
+	h.log.Load().WarnContext(ctx, "still failing open", "what", f.what, "cause", f.cause, "count", count)
 }
 
 // over logs which failures have ended, and how many were not told yet.
@@ -195,7 +197,7 @@ func (h *health) over(ctx context.Context) {
 		h.stillFailing(ctx, what, n)
 	}
 	for what, f := range ended {
-		h.log.InfoContext(ctx, "no longer failing open", "what", what.what, "cause", what.cause,
+		h.log.Load().InfoContext(ctx, "no longer failing open", "what", what.what, "cause", what.cause,
 			"count", f.count, "duration", f.last.Sub(f.since).Round(time.Millisecond))
 	}
 }
@@ -273,10 +275,10 @@ func (h *health) tell(ctx context.Context, all []Degradation) {
 	}
 	h.mu.Unlock()
 	for _, reason := range begun {
-		h.log.WarnContext(ctx, "degraded", "reason", reason, "detail", now[reason])
+		h.log.Load().WarnContext(ctx, "degraded", "reason", reason, "detail", now[reason])
 	}
 	for _, reason := range ended {
-		h.log.InfoContext(ctx, "no longer degraded", "reason", reason)
+		h.log.Load().InfoContext(ctx, "no longer degraded", "reason", reason)
 	}
 }
 
@@ -299,10 +301,11 @@ func (s *Server) condition(ctx context.Context) (c Condition) {
 }
 
 // watch looks at the state until ctx ends.
-func (s *Server) watch(ctx context.Context) {
+func (f *Front) watch(ctx context.Context) {
 	ticks := time.NewTicker(watchEvery)
 	defer ticks.Stop()
 	for {
+		s := f.server()
 		bounded, cancel := context.WithTimeout(ctx, readyTimeout)
 		s.condition(bounded)
 		cancel()

@@ -227,7 +227,7 @@ func TestServeTellsOfADegradationAndOfItsEnd(t *testing.T) {
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
-		go func() { defer close(ended); s.watch(ctx) }()
+		go func() { defer close(ended); NewFront(s, nil).watch(ctx) }()
 		time.Sleep(3 * watchEvery)
 		synctest.Wait()
 		begins := book.lines(t)

@@ -32,9 +32,35 @@ type metrics struct {
 	unchecked  prometheus.Counter
 	expand     prometheus.Observer
 	upstream   prometheus.Observer
+	frontMetrics
 	normMetrics
 	rerankMetrics
 	shadowMetrics
+}
+
+// frontMetrics tell of clients' connections and of requests that are refused.
+type frontMetrics struct {
+	connections *prometheus.GaugeVec
+	closedIdle  *prometheus.CounterVec
+	largeHeads  prometheus.Counter
+}
+
+func newFrontMetrics() frontMetrics {
+	port := []string{"port"} // proxy or admin
+	return frontMetrics{
+		connections: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "akin_connections",
+			Help: "Connections of clients that are open.",
+		}, port),
+		closedIdle: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "akin_idle_connections_closed_total",
+			Help: "Idle connections that were closed to make room for new ones, since all that are allowed were open.",
+		}, port),
+		largeHeads: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "akin_large_headers_total",
+			Help: "Requests that were refused since their headers, or their first line, are larger than listen.max_header.",
+		}),
+	}
 }
 
 // normMetrics tell of the norms of documents that are written.
@@ -78,6 +104,10 @@ type shadowMetrics struct {
 	overlap        prometheus.Histogram
 }
 
+func (m *frontMetrics) registerFront(registry prometheus.Registerer) error {
+	return errors.Join(registry.Register(m.connections), registry.Register(m.closedIdle), registry.Register(m.largeHeads))
+}
+
 // newMetrics registers the metrics. causes are those of failing open.
 func newMetrics(registry prometheus.Registerer, causes []string) (*metrics, error) {
 	requests := prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -116,6 +146,7 @@ func newMetrics(registry prometheus.Registerer, causes []string) (*metrics, erro
 		}),
 		expand:        stages.WithLabelValues("expand"),
 		upstream:      stages.WithLabelValues("upstream"),
+		frontMetrics:  newFrontMetrics(),
 		normMetrics:   newNormMetrics(),
 		rerankMetrics: newRerankMetrics(),
 		shadowMetrics: newShadowMetrics(),
@@ -129,12 +160,12 @@ func newMetrics(registry prometheus.Registerer, causes []string) (*metrics, erro
 		registry.Register(m.refused),
 		registry.Register(m.unanswered),
 		registry.Register(m.unchecked),
+		m.registerFront(registry),
 		registry.Register(m.normWrites),
 		registry.Register(m.normRefused),
 		registry.Register(m.normDocuments),
 		registry.Register(m.normTime),
-		registry.Register(m.rerank),
-		registry.Register(m.rerankTook),
+		registry.Register(m.rerank), registry.Register(m.rerankTook),
 		registry.Register(m.shadowSearches),
 		registry.Register(m.shadowHits),
 		registry.Register(m.shadowEmpty),

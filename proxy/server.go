@@ -32,19 +32,14 @@ const (
 	DefaultRerankBudget = 50 * time.Millisecond
 	// DefaultMaxBody is the size of the largest search body that is read.
 	DefaultMaxBody = 1 << 20
-)
-
-// Limits of the two listeners. There is no limit on the time of a request or
-// of its answer: bulk loads and scrolls over slow links are long.
-const (
-	readHeaderTimeout = 10 * time.Second
-	idleTimeout       = 2 * time.Minute
-	// maxHeaderBytes is three times what Elasticsearch accepts by default, an
-	// initial line of 4 KiB and headers of 16 KiB.
-	maxHeaderBytes = 64 << 10
-	// drainLimit bounds the wait for requests in flight at shutdown. It is
-	// below the 30 s that Kubernetes waits before it kills.
-	drainLimit = 20 * time.Second
+	// DefaultMaxHeader is the size of the largest headers of a request, what
+	// OpenSearch and Elasticsearch 7 take.
+	DefaultMaxHeader = 8 << 10
+	// DefaultIdleTimeout is how long a connection waits for its next request.
+	DefaultIdleTimeout = 2 * time.Minute
+	// DefaultShutdownTimeout is how long requests under way may take once no more
+	// are accepted. It is below the 30 s that Kubernetes waits before it kills.
+	DefaultShutdownTimeout = 20 * time.Second
 )
 
 // An Expander rewrites searches. The expand package implements it.
@@ -128,6 +123,26 @@ type Options struct {
 	// times as many are held at once. What would be more is forwarded as it came.
 	MaxWriteBody int64
 
+	// MaxHeader is the number of bytes that the headers of a request, and that its
+	// first line, may have on their way to the cluster; 0 means
+	// [DefaultMaxHeader]. Larger ones are answered with 431. At most 64 KiB.
+	MaxHeader int
+	// MaxConnections is how many clients may be connected to a [Front]; 0 is no
+	// bound.
+	MaxConnections int
+	// IdleTimeout is how long a connection of a [Front] may wait for its next
+	// request; 0 means [DefaultIdleTimeout].
+	IdleTimeout time.Duration
+	// ShutdownDelay is how long a [Front] that is to end takes requests all the
+	// same, while /readyz answers 503.
+	ShutdownDelay time.Duration
+	// ShutdownTimeout is how long requests under way may take after that; 0 means
+	// [DefaultShutdownTimeout].
+	ShutdownTimeout time.Duration
+	// Previous is the server that this one is to replace, if any. Its metrics and
+	// explanations go on in the new one, which ignores Registry.
+	Previous *Server
+
 	// Check returns the state of the process, for /readyz, log and metrics, until
 	// ctx ends at the latest. With nil all is well. It may be called at the same
 	// time.
@@ -159,7 +174,7 @@ type Server struct {
 	admin    http.Handler
 	gunzip   sync.Pool // of *gzip.Reader
 	// explanations are of the last searches.
-	explanations explanations
+	explanations *explanations
 	// unfit are the searches, by endpoint, path and profile, whose answers could
 	// not be cut of late, so that their hits are left in the engine's order.
 	unfit *marks
@@ -174,8 +189,9 @@ type Server struct {
 	// health knows what failed open of late.
 	health *health
 	// writing is the number of bytes of bodies of writes that are held.
-	writing  atomic.Int64
-	drain    time.Duration
+	writing atomic.Int64
+	// underWay is the number of requests that a Front has handed over.
+	underWay atomic.Int64
 	draining atomic.Bool
 }
 
@@ -184,16 +200,23 @@ type Server struct {
 func New(o Options) (*Server, error) {
 	o = withDefaults(o)
 	s := &Server{
-		opts: o, log: o.Logger, now: time.Now, drain: drainLimit, upstream: o.Nodes, health: newHealth(&o),
+		opts: o, log: o.Logger, now: time.Now, upstream: o.Nodes,
 		shadows: newBackground(), clearing: newBackground(),
 		unfit: newMarks(), shapes: newMarks(), retries: nodes.NewRetryBudget(retryShare),
 	}
 	var err error
-	if s.metrics, err = newMetrics(o.Registry, slices.Collect(maps.Keys(o.Causes))); err != nil {
-		return nil, fmt.Errorf("proxy: metrics: %w", err)
-	}
-	if err := o.Registry.Register(s.health.gauge); err != nil {
-		return nil, fmt.Errorf("proxy: metrics: %w", err)
+	if p := o.Previous; p != nil {
+		s.opts.Previous = nil // else no server would ever be freed
+		s.opts.Registry, s.metrics, s.explanations, s.health = p.opts.Registry, p.metrics, p.explanations, p.health
+		s.health.log.Store(o.Logger)
+	} else {
+		s.explanations, s.health = &explanations{}, newHealth(&o)
+		if s.metrics, err = newMetrics(o.Registry, slices.Collect(maps.Keys(o.Causes))); err != nil {
+			return nil, fmt.Errorf("proxy: metrics: %w", err)
+		}
+		if err := o.Registry.Register(s.health.gauge); err != nil {
+			return nil, fmt.Errorf("proxy: metrics: %w", err)
+		}
 	}
 	if s.upstream == nil {
 		if s.upstream, err = nodes.New(nodes.Options{URLs: o.Upstreams, TLS: o.TLS, Logger: o.Logger, Registerer: o.Registry}); err != nil {
@@ -221,6 +244,15 @@ func withDefaults(o Options) Options {
 	}
 	if o.MaxBody == 0 {
 		o.MaxBody = DefaultMaxBody
+	}
+	if o.MaxHeader == 0 {
+		o.MaxHeader = DefaultMaxHeader
+	}
+	if o.IdleTimeout == 0 {
+		o.IdleTimeout = DefaultIdleTimeout
+	}
+	if o.ShutdownTimeout == 0 {
+		o.ShutdownTimeout = DefaultShutdownTimeout
 	}
 	if o.WriteBudget == 0 {
 		o.WriteBudget = DefaultWriteBudget
@@ -273,6 +305,9 @@ func (s *Server) newProxyEngine() *gin.Engine {
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	if s.refuseHead(w, r) {
+		return
+	}
 	m, ok := recognise(r.Method, r.URL.EscapedPath())
 	if ok {
 		s.search(w, r, m)
@@ -288,67 +323,15 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.send(w, r)
 }
 
-// Serve answers on the two listeners until ctx ends, then takes no more
-// connections, waits a bounded time for the requests in flight, and closes
-// what is left. The admin listener closes last, so that /readyz tells of the
-// draining. It returns nil after a complete drain; the listeners are closed
-// when it returns.
+// Serve answers on the two listeners until ctx ends, as [Front.Serve] does.
 func (s *Server) Serve(ctx context.Context, proxy, admin net.Listener) error {
-	servers := []*http.Server{s.newHTTPServer(s.proxy), s.newHTTPServer(s.admin)}
-	// The admin port has no streams; a request there is small and short.
-	servers[1].ReadTimeout, servers[1].WriteTimeout = 15*time.Second, 30*time.Second
-
-	watching, stopWatching := context.WithCancel(ctx)
-	var watcher sync.WaitGroup
-	defer watcher.Wait()
-	defer stopWatching()
-	watcher.Go(func() { s.watch(watching) })
-
-	ended := make(chan error, len(servers))
-	go func() { ended <- servers[0].Serve(proxy) }()
-	go func() { ended <- servers[1].Serve(admin) }()
-
-	var errs []error
-	running := len(servers)
-	select {
-	case <-ctx.Done():
-	case err := <-ended:
-		errs = append(errs, fmt.Errorf("proxy: listener: %w", err))
-		running--
-	}
-	s.draining.Store(true)
-	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.drain)
-	defer cancel()
-	for _, server := range servers {
-		if err := server.Shutdown(stop); err != nil {
-			errs = append(errs, fmt.Errorf("proxy: requests were cut off after %v: %w", s.drain, err), server.Close())
-		}
-	}
-	for range running {
-		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
-			errs = append(errs, fmt.Errorf("proxy: listener: %w", err))
-		}
-	}
-	s.Close()
-	return errors.Join(errs...)
+	return NewFront(s, nil).Serve(ctx, proxy, admin)
 }
 
 // Close ends what runs beside the requests of clients and waits for its end.
-// Serve does so, too: it is for those who use the handlers without it.
+// Requests that are still under way are forwarded.
 func (s *Server) Close() {
 	s.shadows.close()
 	s.clearing.close()
 	s.upstream.Close()
-}
-
-func (s *Server) newHTTPServer(h http.Handler) *http.Server {
-	return &http.Server{
-		Handler:           h,
-		ReadHeaderTimeout: readHeaderTimeout,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
-		// OPTIONS * goes to the cluster like all else.
-		DisableGeneralOptionsHandler: true,
-	}
 }

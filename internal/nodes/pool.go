@@ -31,6 +31,9 @@ type Options struct {
 	// TLS is used towards https nodes; nil verifies against the system's roots.
 	// It must not be modified afterwards.
 	TLS *tls.Config
+	// MaxIdle is how many connections are kept while they are idle, to all nodes
+	// together; 0 is no bound.
+	MaxIdle int
 	// Budget bounds the searches that are repeated; nil is a tenth of the
 	// requests.
 	Budget *RetryBudget
@@ -69,7 +72,9 @@ func New(o Options) (*Pool, error) {
 	if len(o.URLs) == 0 {
 		return nil, errors.New("no URL of a cluster node")
 	}
-	p := &Pool{transport: newTransport(o.TLS), budget: o.Budget, log: o.Logger, metrics: newMetrics(), born: time.Now()}
+	transport := newTransport(o.TLS)
+	transport.MaxIdleConns = o.MaxIdle
+	p := &Pool{transport: transport, budget: o.Budget, log: o.Logger, metrics: newMetrics(), born: time.Now()}
 	for i, raw := range o.URLs {
 		base, err := parseBase(raw)
 		if err != nil {
@@ -120,6 +125,16 @@ func (p *Pool) CloseIdleConnections() {
 	if t, ok := p.transport.(interface{ CloseIdleConnections() }); ok {
 		t.CloseIdleConnections()
 	}
+}
+
+// HostBytes returns how many bytes the Host header of a request takes at most,
+// with its name.
+func (p *Pool) HostBytes() int {
+	longest := 0
+	for _, n := range p.nodes {
+		longest = max(longest, len("Host: \r\n")+len(n.base.Host))
+	}
+	return longest
 }
 
 // Close ends what runs for the pool itself and waits for its end. Requests

@@ -1,0 +1,179 @@
+package proxy
+
+import (
+	"container/list"
+	"crypto/tls"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+const (
+	// shortSilence is how long a connection is left in peace between two requests,
+	// or before the first one, even where others wait for its place: enough for a
+	// TLS handshake and a request from another continent.
+	shortSilence = 500 * time.Millisecond
+	// fullEvery is how often the log tells that all connections are taken.
+	fullEvery = time.Minute
+)
+
+// connections is a listener that keeps a bounded number of connections open.
+// Where that is reached, a new one takes the place of the one that has been
+// silent for longest, and waits where requests are under way on all of them.
+// Clients keep connections idle for minutes: just to leave new ones in the
+// backlog would let the idle ones shut out all others.
+type connections struct {
+	net.Listener
+
+	max    int // 0 is no bound
+	open   prometheus.Gauge
+	closed prometheus.Counter // those that made room
+	log    *slog.Logger
+
+	end   chan struct{}
+	once  sync.Once
+	freed chan struct{} // has room for one: a connection went, or fell silent
+
+	mu     sync.Mutex
+	count  int
+	silent list.List // of *connection, the longest silent one first
+	told   time.Time // when the log told that all are taken
+}
+
+// A connection is one that a client has opened.
+type connection struct {
+	net.Conn
+
+	of    *connections
+	once  sync.Once
+	place *list.Element // in silent, nil while a request is under way
+	since time.Time     // when it fell silent
+}
+
+// newConnections returns l with at most limit connections; 0 is no bound.
+func newConnections(l net.Listener, limit int, port string, m *metrics, log *slog.Logger) *connections {
+	return &connections{
+		Listener: l, max: limit, open: m.connections.WithLabelValues(port), closed: m.closedIdle.WithLabelValues(port),
+		log: log.With("port", port), end: make(chan struct{}), freed: make(chan struct{}, 1),
+	}
+}
+
+// Accept returns the next connection, when there is room for it.
+func (l *connections) Accept() (net.Conn, error) {
+	accepted, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	for {
+		victim, wait, ok := l.takePlace()
+		if ok {
+			break
+		}
+		if victim != nil {
+			l.closed.Inc()
+			_ = victim.Close() // nobody reads or writes it
+			continue
+		}
+		select {
+		case <-l.freed:
+		case <-time.After(wait):
+		case <-l.end:
+			_ = accepted.Close() // nothing was read
+			return nil, net.ErrClosed
+		}
+	}
+	c := &connection{Conn: accepted, of: l}
+	l.open.Inc()
+	l.fellSilent(c)
+	return c, nil
+}
+
+// takePlace counts one more connection, if there is room. If not, it returns
+// the connection to close for that, or how long to wait at most.
+func (l *connections) takePlace() (victim *connection, wait time.Duration, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.max == 0 || l.count < l.max {
+		l.count++
+		return nil, 0, true
+	}
+	if now := time.Now(); now.Sub(l.told) > fullEvery {
+		l.told = now
+		l.log.Warn("all connections are taken: those that are idle are closed for new ones", "listen.max_connections", l.max)
+	}
+	first := l.silent.Front()
+	if first == nil {
+		return nil, shortSilence, false
+	}
+	c := first.Value.(*connection)
+	if silence := time.Since(c.since); silence < shortSilence {
+		return nil, shortSilence - silence, false
+	}
+	l.remove(c)
+	return c, 0, false
+}
+
+// Close ends the listening. Connections stay open.
+func (l *connections) Close() error {
+	l.once.Do(func() { close(l.end) })
+	return l.Listener.Close()
+}
+
+// state is for [http.Server.ConnState].
+func (l *connections) state(c net.Conn, state http.ConnState) {
+	if encrypted, ok := c.(*tls.Conn); ok {
+		c = encrypted.NetConn()
+	}
+	switch c := c.(*connection); state {
+	case http.StateActive, http.StateHijacked:
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.remove(c)
+	case http.StateIdle:
+		l.fellSilent(c)
+	case http.StateNew, http.StateClosed: // known to Accept and Close
+	}
+}
+
+func (l *connections) fellSilent(c *connection) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.remove(c)
+	c.since = time.Now()
+	c.place = l.silent.PushBack(c)
+	l.tell()
+}
+
+// remove takes c from the silent ones. The lock is held.
+func (l *connections) remove(c *connection) {
+	if c.place != nil {
+		l.silent.Remove(c.place)
+		c.place = nil
+	}
+}
+
+// tell wakes the one that waits for room.
+func (l *connections) tell() {
+	select {
+	case l.freed <- struct{}{}:
+	default:
+	}
+}
+
+// Close closes the connection and gives its place to the next one.
+func (c *connection) Close() error {
+	err := c.Conn.Close()
+	c.once.Do(func() {
+		c.of.open.Dec()
+		c.of.mu.Lock()
+		defer c.of.mu.Unlock()
+		c.of.remove(c)
+		c.of.count--
+		c.of.tell()
+	})
+	return err
+}

@@ -1,0 +1,214 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Limits of the two listeners. There is no limit on the time of a request or
+// of its answer: bulk loads and scrolls over slow links are long.
+const (
+	readHeaderTimeout = 10 * time.Second
+	// maxHeaderBytes is the largest Options.MaxHeader: what is larger than this is
+	// refused by net/http, with a plain text.
+	maxHeaderBytes = 64 << 10
+	// adminConnections are enough for the probes and scrapes of some systems, and
+	// for somebody who looks on. They are beside Options.MaxConnections.
+	adminConnections = 32
+	// waitEvery is how often it is seen whether requests have ended.
+	waitEvery = 10 * time.Millisecond
+)
+
+// A Front owns the two listeners of a process and hands their requests to a
+// [Server], which can be replaced while requests are under way. Its methods may
+// be called concurrently.
+type Front struct {
+	tls      *tls.Config // nil for plain HTTP
+	underWay atomic.Int64
+
+	mu      sync.RWMutex // held to replace the server
+	current *Server
+}
+
+// NewFront returns a front of s. Options.MaxConnections and IdleTimeout are for
+// its whole life those of s. With c, which must not be modified afterwards,
+// clients of the proxy have to speak TLS.
+func NewFront(s *Server, c *tls.Config) *Front { return &Front{current: s, tls: c} }
+
+// Replace hands all requests from now on to s. The server before that is not
+// closed: [Server.Wait] tells when its last request has ended.
+func (f *Front) Replace(s *Server) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s.draining.Store(f.current.draining.Load())
+	f.current = s
+}
+
+func (f *Front) server() *Server {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return f.current
+}
+
+// enter returns the server of the moment and counts a request for it. Whoever
+// has replaced that server sees the request in its count.
+func (f *Front) enter() *Server {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	f.current.underWay.Add(1)
+	return f.current
+}
+
+func (f *Front) serveProxy(w http.ResponseWriter, r *http.Request) {
+	s := f.enter()
+	defer s.underWay.Add(-1)
+	f.underWay.Add(1)
+	defer f.underWay.Add(-1)
+	if s.draining.Load() {
+		w.Header().Set("Connection", "close") // the next one opens a connection to another process
+	}
+	s.proxy.ServeHTTP(w, r)
+}
+
+func (f *Front) serveAdmin(w http.ResponseWriter, r *http.Request) {
+	s := f.enter()
+	defer s.underWay.Add(-1)
+	s.admin.ServeHTTP(w, r)
+}
+
+// Wait waits until no request that a [Front] has handed to s is under way, or
+// until ctx ends.
+func (s *Server) Wait(ctx context.Context) {
+	tick := time.NewTicker(waitEvery)
+	defer tick.Stop()
+	for s.underWay.Load() > 0 {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// Serve answers on the two listeners until ctx ends. Then /readyz answers 503,
+// and requests are still taken for Options.ShutdownDelay, on connections that
+// close behind them. After that no more are taken, those under way have
+// Options.ShutdownTimeout, and what is left is cut off. The admin listener
+// closes last. It returns nil after a complete drain; listeners and server are
+// closed when it returns.
+func (f *Front) Serve(ctx context.Context, proxy, admin net.Listener) error {
+	watching, stopWatching := context.WithCancel(ctx)
+	var watcher sync.WaitGroup
+	defer watcher.Wait()
+	defer stopWatching()
+	watcher.Go(func() { f.watch(watching) })
+
+	servers := f.newServers(&proxy, &admin)
+	ended := make(chan error, len(servers))
+	go func() { ended <- servers[0].Serve(proxy) }()
+	go func() { ended <- servers[1].Serve(admin) }()
+
+	var errs []error
+	running := len(servers)
+	failed := func(err error) {
+		errs = append(errs, fmt.Errorf("proxy: listener: %w", err))
+		running--
+	}
+	select {
+	case <-ctx.Done():
+		if err := f.delay(ctx, ended); err != nil {
+			failed(err)
+		}
+	case err := <-ended:
+		failed(err)
+	}
+	errs = append(errs, f.drain(ctx, servers))
+	for range running {
+		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+			errs = append(errs, fmt.Errorf("proxy: listener: %w", err))
+		}
+	}
+	f.server().Close()
+	return errors.Join(errs...)
+}
+
+// newServers returns the servers for the two listeners, whose connections it
+// bounds.
+func (f *Front) newServers(proxy, admin *net.Listener) []*http.Server {
+	s := f.server()
+	clients := newConnections(*proxy, s.opts.MaxConnections, "proxy", s.metrics, s.log)
+	operators := newConnections(*admin, adminConnections, "admin", s.metrics, s.log)
+	*proxy, *admin = clients, operators
+	if f.tls != nil {
+		*proxy = tls.NewListener(clients, f.tls)
+	}
+	servers := []*http.Server{s.newHTTPServer(http.HandlerFunc(f.serveProxy)), s.newHTTPServer(http.HandlerFunc(f.serveAdmin))}
+	servers[0].ConnState, servers[1].ConnState = clients.state, operators.state
+	// The admin port has no streams; a request there is small and short.
+	servers[1].ReadTimeout, servers[1].WriteTimeout = 15*time.Second, 30*time.Second
+	return servers
+}
+
+// delay says that the process leaves and lets that be noticed. It returns the
+// error of a listener that fails meanwhile.
+func (f *Front) delay(ctx context.Context, ended <-chan error) error {
+	f.mu.Lock() // a server that replaces this one after that has the mark, too
+	s := f.current
+	s.draining.Store(true)
+	f.mu.Unlock()
+	if s.opts.ShutdownDelay == 0 {
+		return nil
+	}
+	s.log.InfoContext(ctx, "leaving: not ready any more, requests are still taken", "delay", s.opts.ShutdownDelay.String())
+	select {
+	case <-time.After(s.opts.ShutdownDelay):
+		return nil
+	case err := <-ended:
+		return err
+	}
+}
+
+// drain takes no more requests and waits for those under way, for a bounded
+// time.
+func (f *Front) drain(ctx context.Context, servers []*http.Server) error {
+	s := f.server()
+	s.draining.Store(true) // where a listener has failed it was not yet
+	began, limit := time.Now(), s.opts.ShutdownTimeout
+	s.log.InfoContext(ctx, "draining: no more requests are taken", "under_way", f.underWay.Load(), "timeout", limit.String())
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	defer cancel()
+	var errs []error
+	cut := int64(0)
+	for _, server := range servers {
+		if err := server.Shutdown(stop); err != nil {
+			cut = max(cut, f.underWay.Load())
+			errs = append(errs, fmt.Errorf("proxy: requests were cut off after %v: %w", limit, err), server.Close())
+		}
+	}
+	level := slog.LevelInfo
+	if cut > 0 {
+		level = slog.LevelWarn
+	}
+	s.log.Log(ctx, level, "drained", "cut_off", cut, "took", time.Since(began).Round(time.Millisecond).String())
+	return errors.Join(errs...)
+}
+
+func (s *Server) newHTTPServer(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: readHeaderTimeout,
+		IdleTimeout:       s.opts.IdleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		// OPTIONS * goes to the cluster like all else.
+		DisableGeneralOptionsHandler: true,
+	}
+}

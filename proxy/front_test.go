@@ -1,0 +1,428 @@
+package proxy
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// startFront serves o on free ports until the test ends.
+func startFront(t *testing.T, o Options) (f *Front, proxy, admin string) {
+	t.Helper()
+	s, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f = NewFront(s, nil)
+	listeners := [2]net.Listener{listenOn(t, "127.0.0.1:0"), listenOn(t, "127.0.0.1:0")}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- f.Serve(ctx, listeners[0], listeners[1]) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	return f, listeners[0].Addr().String(), listeners[1].Addr().String()
+}
+
+func listenOn(t *testing.T, addr string) net.Listener {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// A toyBalancer sends requests in turn to those of its backends whose /readyz
+// answered 200 when it was last asked, and sends none twice.
+type toyBalancer struct {
+	backends [2]struct {
+		addr, admin string
+		proxy       *httputil.ReverseProxy
+		ready       atomic.Bool
+	}
+	turn atomic.Uint64
+}
+
+func (b *toyBalancer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	for range b.backends {
+		if n := &b.backends[b.turn.Add(1)%uint64(len(b.backends))]; n.ready.Load() {
+			n.proxy.ServeHTTP(w, r)
+			return
+		}
+	}
+	w.WriteHeader(http.StatusServiceUnavailable)
+}
+
+// check asks all backends.
+func (b *toyBalancer) check(ctx context.Context) {
+	for i := range b.backends {
+		n := &b.backends[i]
+		req, _ := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+n.admin+"/readyz", nil)
+		res, err := client.Do(req)
+		n.ready.Store(err == nil && res.StatusCode == http.StatusOK)
+		if err == nil {
+			res.Body.Close()
+		}
+	}
+}
+
+// Two processes are restarted one after the other while clients search through a
+// balancer. Without the delay some requests meet a listener that is closed.
+func TestRollingRestartLosesNoRequest(t *testing.T) {
+	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "{}") }))
+	t.Cleanup(node.Close)
+	balancer := &toyBalancer{}
+	start := func(i int, addr, admin string) (stop func()) {
+		s, err := New(Options{Upstreams: []string{node.URL}, ShutdownDelay: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		l, a := listenOn(t, addr), listenOn(t, admin)
+		go func() { ended <- s.Serve(ctx, l, a) }()
+		n := &balancer.backends[i]
+		if n.proxy == nil { // the first time: later the addresses are the same
+			n.addr, n.admin = l.Addr().String(), a.Addr().String()
+			n.proxy = httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: l.Addr().String()})
+			n.proxy.Transport = &http.Transport{MaxIdleConnsPerHost: 100}
+			n.proxy.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)
+		}
+		return func() {
+			cancel()
+			if err := receive(t, "the end", ended); err != nil {
+				t.Errorf("Serve: %v", err)
+			}
+		}
+	}
+	var stops [2]func()
+	for i := range stops {
+		stops[i] = start(i, "127.0.0.1:0", "127.0.0.1:0")
+	}
+	balancer.check(t.Context())
+	front := httptest.NewServer(balancer)
+	t.Cleanup(front.Close)
+
+	watch, unwatch := context.WithCancel(t.Context())
+	var watcher, all sync.WaitGroup
+	watcher.Go(func() {
+		for ; watch.Err() == nil; time.Sleep(20 * time.Millisecond) {
+			balancer.check(watch)
+		}
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	var sent, failed atomic.Int64
+	for range 8 {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				res, err := client.Get(front.URL + "/a/_doc/1")
+				if err == nil {
+					_, err = io.Copy(io.Discard, res.Body)
+					res.Body.Close()
+				}
+				if sent.Add(1); err != nil || res.StatusCode != http.StatusOK {
+					failed.Add(1)
+				}
+			}
+		})
+	}
+	for i := range stops {
+		stops[i]()
+		n := &balancer.backends[i]
+		await := func(ready bool) {
+			for deadline := time.Now().Add(patience); n.ready.Load() != ready && time.Now().Before(deadline); {
+				time.Sleep(time.Millisecond)
+			}
+		}
+		await(false) // it takes a while until a process is there again
+		stops[i] = start(i, n.addr, n.admin)
+		await(true)
+	}
+	for deadline := time.Now().Add(patience); sent.Load() < 1000 && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
+	cancel()
+	all.Wait() // before the last look, which would find nothing ready
+	unwatch()
+	watcher.Wait()
+	for _, stop := range stops {
+		stop()
+	}
+	if failed.Load() > 0 || sent.Load() < 1000 {
+		t.Errorf("%d of %d requests failed", failed.Load(), sent.Load())
+	}
+}
+
+// While a process leaves it takes requests, and closes each connection behind
+// them; the log tells of every step.
+func TestLeavingTellsBalancersBeforeTheListenerCloses(t *testing.T) {
+	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "{}") }))
+	defer node.Close()
+	var log bytes.Buffer
+	s, err := New(Options{
+		Upstreams: []string{node.URL}, ShutdownDelay: 500 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy, _, stop := startServe(t, s)
+	c := dial(t, proxy)
+	reader := bufio.NewReader(c)
+	ask := func() (status int, closes bool) {
+		io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+		res, err := http.ReadResponse(reader, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		io.Copy(io.Discard, res.Body)
+		return res.StatusCode, res.Close
+	}
+	if _, closes := ask(); closes {
+		t.Error("a connection closes before the end")
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- stop() }()
+	for deadline := time.Now().Add(patience); !s.draining.Load() && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
+	if status, closes := ask(); !closes || status != http.StatusOK {
+		t.Errorf("while it leaves: status %d, close %t", status, closes)
+	}
+	if err := receive(t, "the end", ended); err != nil {
+		t.Errorf("Serve: %v", err)
+	}
+	for _, want := range []string{`msg="leaving: `, "delay=500ms", `msg="draining: `, "under_way=0", "msg=drained cut_off=0"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("no %s in\n%s", want, log.String())
+		}
+	}
+}
+
+// Requests that were under way end with the server that they began with; those
+// after it go to the new one, and all are counted in the same place.
+func TestReplacedServerEndsItsRequests(t *testing.T) {
+	reached, proceed := make(chan struct{}), make(chan struct{})
+	old := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		close(reached)
+		<-proceed
+		io.WriteString(w, "old")
+	}))
+	defer old.Close()
+	next := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "new") }))
+	defer next.Close()
+	registry := prometheus.NewRegistry()
+	f, proxy, admin := startFront(t, Options{Upstreams: []string{old.URL}, Registry: registry})
+	get := func(addr string) string {
+		res, err := client.Get("http://" + addr)
+		if err != nil {
+			return err.Error()
+		}
+		defer res.Body.Close()
+		body, _ := io.ReadAll(res.Body)
+		return string(body)
+	}
+	first := make(chan string, 1)
+	go func() { first <- get(proxy + "/a") }()
+	receive(t, "the request at the node", reached)
+
+	before := f.server()
+	s, err := New(Options{Upstreams: []string{next.URL}, Previous: before})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Replace(s)
+	if got := get(proxy + "/a"); got != "new" {
+		t.Errorf("after the change the answer is %q", got)
+	}
+	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if before.Wait(short); short.Err() == nil {
+		t.Error("the old server seems to have ended, with a request under way")
+	}
+	before.Close()
+	close(proceed)
+	if got := receive(t, "the answer", first); got != "old" {
+		t.Errorf("the request under way got %q", got)
+	}
+	before.Wait(t.Context())
+	if n := counter(t, registry, "akin_requests_total", "outcome", "passed"); n != 2 {
+		t.Errorf("%v requests are counted", n)
+	}
+	if !strings.Contains(get(admin+"/metrics"), `akin_requests_total{outcome="passed",reason=""} 2`) {
+		t.Error("/metrics does not go on")
+	}
+}
+
+// The limit counts what the cluster gets, and the answer is in its shape.
+func TestHeadersThatTheClusterWouldNotTakeAreRefused(t *testing.T) {
+	const limit = 2 << 10
+	pad := func(n int) string { return strings.Repeat("x", n) }
+	for _, tt := range []struct {
+		name, line, headers string
+		refused             bool
+	}{
+		{"small", "GET /a/_doc/1 HTTP/1.1", "X-A: b\n", false},
+		{"near the limit", "GET /a/_doc/1 HTTP/1.1", "X-A: " + pad(limit-300) + "\n", false},
+		{"one header over it", "GET /a/_doc/1 HTTP/1.1", "X-A: " + pad(limit) + "\n", true},
+		{"many headers over it", "GET /a/_doc/1 HTTP/1.1", strings.Repeat("X-A: "+pad(200)+"\n", 11), true},
+		{"a search", "POST /a/_search HTTP/1.1", "Content-Length: 2\nX-A: " + pad(limit) + "\n", true},
+		{"headers of akin's own", "GET /a/_doc/1 HTTP/1.1", "X-Akin-Profile: " + pad(limit) + "\n", false},
+		{"line near the limit", "GET /a/_doc/" + pad(limit-30) + " HTTP/1.1", "", false},
+		{"line over it", "GET /a/_doc/" + pad(limit) + " HTTP/1.1", "", true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			node := startRawNode(t, nil)
+			addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, MaxHeader: limit})
+			answer := exchangeRaw(t, addr, tt.line+"\nHost: a\nConnection: close\n"+tt.headers+"\n{}")
+			if asked := len(node.all()) > 0; asked == tt.refused {
+				t.Errorf("the node was asked: %t", asked)
+			}
+			if counted := counter(t, registry, "akin_large_headers_total") == 1; counted != tt.refused {
+				t.Errorf("counted: %t", counted)
+			}
+			if !tt.refused {
+				return
+			}
+			res, err := http.ReadResponse(bufio.NewReader(strings.NewReader(answer)), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer res.Body.Close()
+			var got errorAnswer
+			if err := json.NewDecoder(res.Body).Decode(&got); err != nil {
+				t.Fatal(err)
+			}
+			if res.StatusCode != http.StatusRequestHeaderFieldsTooLarge || got.Status != res.StatusCode || got.Error.Type != "akin_too_long_header_exception" || len(got.Error.RootCause) != 1 {
+				t.Errorf("the answer is %s", answer)
+			}
+		})
+	}
+}
+
+// Nothing of a refused request is waited for: the client sees the error although
+// it has not sent the body, and the connection ends.
+func TestRefusedHeadersAreAnsweredAtOnce(t *testing.T) {
+	node := startRawNode(t, nil)
+	addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}})
+	c := dial(t, addr)
+	fmt.Fprintf(c, "POST /a/_search HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\nX-A: %s\r\n\r\n{", strings.Repeat("x", DefaultMaxHeader))
+	res, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusRequestHeaderFieldsTooLarge || !res.Close {
+		t.Errorf("status %d, close %t", res.StatusCode, res.Close)
+	}
+	if _, err := io.Copy(io.Discard, res.Body); err != nil {
+		t.Error(err)
+	}
+}
+
+// Idle clients hold all connections that are allowed. A new client gets the
+// place of the one that has been idle for longest, and the admin port answers.
+func TestIdleConnectionsMakeRoomForNewOnes(t *testing.T) {
+	node := startRawNode(t, nil)
+	registry := prometheus.NewRegistry()
+	_, proxy, admin := startFront(t, Options{Upstreams: []string{node.URL}, MaxConnections: 3, Registry: registry})
+	var idle [3]net.Conn
+	var readers [3]*bufio.Reader
+	ask := func(i int) error {
+		if _, err := io.WriteString(idle[i], "GET /a HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+			return err
+		}
+		res, err := http.ReadResponse(readers[i], nil)
+		if err != nil {
+			return err
+		}
+		defer res.Body.Close()
+		_, err = io.Copy(io.Discard, res.Body)
+		return err
+	}
+	for i := range idle {
+		idle[i] = dial(t, proxy)
+		readers[i] = bufio.NewReader(idle[i])
+		if err := ask(i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := ask(0); err != nil { // now the second one is silent for longest
+		t.Fatal(err)
+	}
+	if answer := exchangeRaw(t, admin, "GET /healthz HTTP/1.1\nHost: a\nConnection: close\n\n"); !strings.Contains(answer, `"ok"`) {
+		t.Errorf("/healthz: %s", answer)
+	}
+	if answer := exchangeRaw(t, proxy, "GET /b HTTP/1.1\nHost: a\nConnection: close\n\n"); !strings.Contains(answer, "200 OK") {
+		t.Errorf("a new client got %s", answer)
+	}
+	if _, err := readers[1].ReadByte(); err != io.EOF {
+		t.Errorf("the connection that was silent for longest: %v", err)
+	}
+	for _, i := range []int{0, 2} {
+		if err := ask(i); err != nil {
+			t.Errorf("connection %d: %v", i, err)
+		}
+	}
+	if n := counter(t, registry, "akin_idle_connections_closed_total", "port", "proxy"); n != 1 {
+		t.Errorf("%v connections are counted", n)
+	}
+}
+
+// Requests are under way on all connections: a new client waits for one to end.
+func TestBusyConnectionsAreNotClosedForNewOnes(t *testing.T) {
+	reached, proceed := make(chan struct{}, 2), make(chan struct{})
+	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/slow" {
+			reached <- struct{}{}
+			<-proceed
+		}
+		io.WriteString(w, r.URL.Path)
+	}))
+	defer node.Close()
+	_, proxy, _ := startFront(t, Options{Upstreams: []string{node.URL}, MaxConnections: 2})
+	answers := make(chan string, 3)
+	ask := func(path string) {
+		answers <- exchangeRaw(t, proxy, "GET "+path+" HTTP/1.1\nHost: a\nConnection: close\n\n")
+	}
+	for range 2 {
+		go ask("/slow")
+		receive(t, "the request at the node", reached)
+	}
+	go ask("/late")
+	select {
+	case answer := <-answers:
+		t.Errorf("got %s", answer)
+	case <-time.After(2 * shortSilence): // what is idle for so long would be closed
+	}
+	close(proceed)
+	got := map[string]int{}
+	for range 3 {
+		answer := receive(t, "an answer", answers)
+		got[answer[strings.LastIndexByte(answer, '\n')+1:]]++
+	}
+	if diff := cmp.Diff(map[string]int{"/slow": 2, "/late": 1}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
