@@ -80,10 +80,23 @@ func startAkin(tb testing.TB, config section, env ...string) *akin {
 // which it is not going to be.
 func launchAkin(tb testing.TB, config section, env ...string) *akin {
 	tb.Helper()
-	full := section{"listen": section{"address": "127.0.0.1:0"}, "admin": section{"address": "127.0.0.1:0"}}
+	return launchAkinUnder(tb, "", config, env...)
+}
+
+// launchAkinUnder is launchAkin in a shell that runs commands such as ulimit
+// before; "" is none.
+func launchAkinUnder(tb testing.TB, commands string, config section, env ...string) *akin {
+	tb.Helper()
+	full := section{
+		"listen": section{"address": "127.0.0.1:0"}, "admin": section{"address": "127.0.0.1:0"},
+		"shutdown": section{"delay": "0s"}, // no balancer is there to notice
+	}
 	maps.Copy(full, config)
 	path := writeFile(tb, "akin.yaml", toJSON(tb, full))
 	cmd := exec.Command(akinPath(tb), "serve", "--config", path)
+	if commands != "" {
+		cmd = exec.Command("sh", append([]string{"-c", commands + ` && exec "$0" "$@"`}, cmd.Args...)...)
+	}
 	cmd.Env = append(cleanEnvironment(), env...)
 	proc, err := startProcess("akin", newDir(tb, "akin"), cmd)
 	if err != nil {

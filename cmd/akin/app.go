@@ -42,15 +42,25 @@ type app struct {
 	expander *expand.Expander
 	// warm says that the first searches find what they need in the caches.
 	warm atomic.Bool
+	// reloadFailed says that the configuration on disk could not be put to use.
+	reloadFailed atomic.Bool
+	// registry, shown and guard outlive a reload. own has the metrics that end
+	// with this app; registry shows them while it is in use.
+	registry, own *prometheus.Registry
+	shown         *shownMetrics
+	guard         *recovery.Guard
 }
 
 // newApp wires a proxy as cfg says. files has matrices that do not come from
-// the place configured, by name.
-func newApp(ctx context.Context, cfg *configs.Config, files map[string]rowstore.Loader, log *slog.Logger) (*app, error) {
-	a := &app{cfg: cfg, log: log}
-	registry := prometheus.NewRegistry()
-	guard, err := recovery.New(log, registry)
-	if err != nil {
+// the place configured, by name. previous is the app that this one is to
+// replace, nil at the start: its metrics go on.
+func newApp(
+	ctx context.Context, cfg *configs.Config, files map[string]rowstore.Loader, log *slog.Logger, previous *app,
+) (a *app, err error) {
+	a = &app{cfg: cfg, log: log, registry: prometheus.NewRegistry(), own: prometheus.NewRegistry(), shown: &shownMetrics{}}
+	if previous != nil {
+		a.registry, a.shown, a.guard = previous.registry, previous.shown, previous.guard
+	} else if a.guard, err = recovery.New(log, a.registry); err != nil {
 		return nil, err
 	}
 	ca, err := readCA(cfg.Cluster.TLS.CAFile)
@@ -61,13 +71,15 @@ func newApp(ctx context.Context, cfg *configs.Config, files map[string]rowstore.
 	if err != nil {
 		return nil, err
 	}
-	if a.nodes, err = nodes.New(nodes.Options{URLs: cfg.Cluster.URLs, TLS: clusterTLS, Logger: log, Registerer: registry}); err != nil {
+	if a.nodes, err = nodes.New(nodes.Options{
+		URLs: cfg.Cluster.URLs, TLS: clusterTLS, Logger: log, Registerer: a.own, MaxIdle: connections(cfg.Listen.MaxConnections, openFiles()),
+	}); err != nil {
 		return nil, usageError{err}
 	}
 	if a.client, err = esclient.New(esclient.Options{
 		Transport: a.nodes, // akin's own calls avoid a node that is not well, too
 		Username:  cfg.Cluster.Auth.Username, Password: cfg.Cluster.Auth.Password.Reveal(), APIKey: cfg.Cluster.Auth.APIKey.Reveal(),
-		Guard: guard,
+		Guard: a.guard,
 	}); err != nil {
 		return nil, usageError{err}
 	}
@@ -85,32 +97,54 @@ func newApp(ctx context.Context, cfg *configs.Config, files map[string]rowstore.
 		Shadow:    cfg.Expansion.Shadow,
 		Check:     a.check,
 		Logger:    log, LogQueries: cfg.Log.Queries,
-		Registry:         registry,
-		ForwardedHeaders: cfg.Listen.ForwardedHeaders,
-		Guard:            guard,
+		Registry: a.registry,
+		Guard:    a.guard,
 	}
-	if err := a.openStores(ctx, cfg, files, guard); err != nil {
+	frontOptions(cfg, previous, &options)
+	if err := a.openStores(ctx, cfg, files, a.guard); err != nil {
 		a.close()
 		return nil, usageError{err}
 	}
 	if ranks(cfg, configs.ModeSoft) {
 		a.rerank = rerank.New(rerank.Options{
-			Vectors: vectors{a.client}, Bytes: size(cfg.Caches.Vectors), TTL: time.Duration(cfg.Caches.TTL), Guard: guard,
+			Vectors: vectors{a.client}, Bytes: size(cfg.Caches.Vectors), TTL: time.Duration(cfg.Caches.TTL), Guard: a.guard,
 		})
 		options.Reranker, options.RerankBudget = reranker{a.rerank}, time.Duration(cfg.Expansion.RerankBudget)
 	}
 	if cfg.Norms.Writes && a.weights != nil {
-		a.norms = newNormWrites(a.client, time.Duration(cfg.Caches.TTL), a.weights, registry, guard, log)
+		a.norms = newNormWrites(a.client, time.Duration(cfg.Caches.TTL), a.weights, a.own, a.guard, log)
 		options.Norms, options.WriteBudget, options.MaxWriteBody = a.norms, time.Duration(cfg.Norms.Budget), int64(cfg.Norms.MaxBody)
 	}
 	a.expanders(cfg, &options)
-	registry.MustRegister(&collector{cluster: a.cluster, limits: a.limits, store: a.store, weights: a.weights, rerank: a.rerank}, collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if a.server, err = proxy.New(options); err != nil {
 		a.close()
 		return nil, usageError{err}
 	}
+	a.register(previous == nil)
 	return a, nil
+}
+
+// frontOptions sets what concerns connections, their end, and the app before.
+func frontOptions(cfg *configs.Config, previous *app, options *proxy.Options) {
+	options.ForwardedHeaders = cfg.Listen.ForwardedHeaders
+	if previous != nil {
+		options.Previous = previous.server
+	}
+	options.MaxHeader = int(cfg.Listen.MaxHeader)
+	options.MaxConnections = connections(cfg.Listen.MaxConnections, openFiles())
+	options.IdleTimeout = time.Duration(cfg.Listen.IdleTimeout)
+	options.ShutdownDelay = time.Duration(cfg.Shutdown.Delay)
+	options.ShutdownTimeout = time.Duration(cfg.Shutdown.Timeout)
+}
+
+// register has a tell of its caches and stores, and at the start of the process
+// of that.
+func (a *app) register(start bool) {
+	a.own.MustRegister(&collector{cluster: a.cluster, limits: a.limits, store: a.store, weights: a.weights, rerank: a.rerank})
+	if start {
+		a.shown.Store(a.own)
+		a.registry.MustRegister(a.shown, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	}
 }
 
 // close ends what newApp started. It may be called on a part of it.

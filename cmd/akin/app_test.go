@@ -25,7 +25,7 @@ func TestNodesAndForwardedHeadersAreWired(t *testing.T) {
 			cfg := configs.Default()
 			cfg.Cluster.URLs = []string{dead.URL, node.URL}
 			cfg.Listen.ForwardedHeaders = on
-			a, err := newApp(t.Context(), cfg, nil, slog.New(slog.DiscardHandler))
+			a, err := newApp(t.Context(), cfg, nil, slog.New(slog.DiscardHandler), nil)
 			if err != nil {
 				t.Fatal(err)
 			}

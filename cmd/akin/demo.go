@@ -133,7 +133,7 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, once bool) error {
 	cfg.Expansion.Budget = configs.Duration(time.Second) // the first searches find the caches cold
 	cfg.Expansion.DefaultFields = []string{"title", "body"}
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	a, err := newApp(ctx, cfg, map[string]rowstore.Loader{"demo": rowstore.InMemory(m)}, log)
+	a, err := newApp(ctx, cfg, map[string]rowstore.Loader{"demo": rowstore.InMemory(m)}, log, nil)
 	if err != nil {
 		return err
 	}

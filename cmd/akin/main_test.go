@@ -214,15 +214,34 @@ matrices: [{name: demo, file: "`+file+`"}]
 	}
 }
 
+// withoutDelay has the file say, unless it does already, that no load balancer
+// has to notice the end.
+func withoutDelay(t *testing.T, config string) {
+	t.Helper()
+	content, err := os.ReadFile(config)
+	if err == nil && !strings.Contains(string(content), "\nshutdown:") {
+		err = os.WriteFile(config, append(content, "\nshutdown: {delay: 0s}\n"...), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // serveConfig runs "akin serve" until the test ends and returns the addresses.
 func serveConfig(t *testing.T, config string) (proxy, admin string) {
 	t.Helper()
+	return serveLogging(t, config, &lockedBuffer{})
+}
+
+// serveLogging is serveConfig with the log in a buffer that the test can read.
+func serveLogging(t *testing.T, config string, log *lockedBuffer) (proxy, admin string) {
+	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
-	var log lockedBuffer
 	done := make(chan error, 1)
+	withoutDelay(t, config)
 	root := newRoot()
 	root.SetArgs([]string{"serve", "--config", config})
-	root.SetErr(&log)
+	root.SetErr(log)
 	go func() { done <- root.ExecuteContext(ctx) }()
 	t.Cleanup(func() {
 		stop()

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"sync/atomic"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/akin-search/akin/esclient"
@@ -68,6 +70,17 @@ func (d *storeMetrics) collect(ch chan<- prometheus.Metric, s *rowstore.Stats) {
 		ch <- prometheus.MustNewConstMetric(d.bad, prometheus.CounterValue, float64(s.BadRows))
 	}
 }
+
+// shownMetrics are those of the app that is in use, which a reload replaces.
+type shownMetrics struct {
+	atomic.Pointer[prometheus.Registry]
+}
+
+// Describe sends nothing: the metrics of the next app may be others.
+func (*shownMetrics) Describe(chan<- *prometheus.Desc) {}
+
+// Collect sends the values.
+func (s *shownMetrics) Collect(ch chan<- prometheus.Metric) { s.Load().Collect(ch) }
 
 // A collector reads the counters of the caches and the row stores when metrics
 // are asked for.

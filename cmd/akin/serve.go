@@ -8,10 +8,12 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"sync"
 
 	"github.com/spf13/cobra"
 
 	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/proxy"
 )
 
 func newServe() *cobra.Command {
@@ -22,7 +24,9 @@ func newServe() *cobra.Command {
 		Long: `serve forwards every request to the cluster and expands the searches among them.
 Whatever goes wrong, the original request goes on. The admin port has /healthz,
 /readyz, /metrics, POST /_akin/expand/{index} and GET /_akin/explanations; it
-shows the texts of searches.`,
+shows the texts of searches.
+SIGHUP reads FILE again without losing a request. SIGTERM and SIGINT end serve in
+good order, which takes some seconds (shutdown.delay); a second one ends it at once.`,
 		Example: `  akin serve --config configs/akin.yml`,
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -33,7 +37,7 @@ shows the texts of searches.`,
 			if err != nil {
 				return usageError{err}
 			}
-			return serve(cmd.Context(), cfg, cmd.ErrOrStderr())
+			return serve(cmd.Context(), file, cfg, cmd.ErrOrStderr())
 		},
 	}
 	cmd.Flags().StringVar(&file, "config", "", "configuration file (required)")
@@ -47,39 +51,77 @@ func must(err error) {
 	}
 }
 
-func serve(ctx context.Context, cfg *configs.Config, stderr io.Writer) error {
+// serve runs the proxy that file, read as cfg, configures.
+func serve(ctx context.Context, file string, cfg *configs.Config, stderr io.Writer) error {
+	hangup, stopHangup := onHangup()
+	defer stopHangup()
 	log := newLogger(cfg.Log, stderr)
-	a, err := newApp(ctx, cfg, nil, log)
+	a, err := newApp(ctx, cfg, nil, log, nil)
 	if err != nil {
 		return err
 	}
-	defer a.close()
-	listener, err := listen(ctx, cfg.Listen)
+	listener, admin, shown, err := listen(ctx, cfg, log)
 	if err != nil {
+		a.close()
 		return err
 	}
-	admin, err := new(net.ListenConfig).Listen(ctx, "tcp", cfg.Admin.Address)
-	if err != nil {
-		return fmt.Errorf("admin: %w", err)
+	var encrypted *tls.Config
+	if shown != nil {
+		encrypted = shown.config()
 	}
+	front := proxy.NewFront(a.server, encrypted)
+	reloads := newReloader(file, cfg, a, shown, front, stderr)
+	defer reloads.close()
+	var running sync.WaitGroup
+	defer running.Wait()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	running.Go(func() { reloads.run(ctx, hangup) })
 	log.InfoContext(ctx, "listening", "proxy", listener.Addr().String(), "admin", admin.Addr().String())
-	return a.serve(ctx, listener, admin)
+	running.Go(func() { a.start(ctx) })
+	return front.Serve(ctx, listener, admin)
 }
 
-// listen opens the listener for clients, with TLS where it is configured.
-func listen(ctx context.Context, cfg configs.Listen) (net.Listener, error) {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", cfg.Address)
-	if err != nil {
-		return nil, fmt.Errorf("listen: %w", err)
+// listen opens the two listeners and reads the certificate of the first one. It
+// is nil where none is configured.
+func listen(ctx context.Context, cfg *configs.Config, log *slog.Logger) (listener, admin net.Listener, shown *certificate, err error) {
+	if cfg.Listen.TLS.CertFile != "" {
+		if shown, err = newCertificate(cfg.Listen.TLS, log); err != nil {
+			return nil, nil, nil, err
+		}
 	}
-	if cfg.TLS.CertFile == "" {
-		return l, nil
+	if listener, err = new(net.ListenConfig).Listen(ctx, "tcp", cfg.Listen.Address); err != nil {
+		return nil, nil, nil, fmt.Errorf("listen: %w", err)
 	}
-	cert, err := tls.LoadX509KeyPair(cfg.TLS.CertFile, cfg.TLS.KeyFile)
-	if err != nil {
-		return nil, usageError{fmt.Errorf("listen.tls: %w", err)}
+	if admin, err = new(net.ListenConfig).Listen(ctx, "tcp", cfg.Admin.Address); err != nil {
+		return nil, nil, nil, errors.Join(fmt.Errorf("admin: %w", err), listener.Close())
 	}
-	return tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}), nil
+	return listener, admin, shown, nil
+}
+
+const (
+	// otherFiles are those that are no client's: 32 connections to the admin port,
+	// some to Redis, akin's own calls to the cluster, matrix files.
+	otherFiles = 128
+	// fewestConnections are served however few files there are.
+	fewestConnections = 16
+	// mostConnections is the default where files are no bound: they take about
+	// 200 MB while all are idle.
+	mostConnections = 10000
+)
+
+// connections returns how many clients may be connected: as configured or, for
+// 0, as many as there are files for. A client takes one for itself, one for its
+// request to the cluster, and one for a connection to there that is idle. files
+// is 0 where it is not known.
+func connections(configured int, files uint64) int {
+	switch {
+	case configured > 0:
+		return configured
+	case files == 0 || files > 3*mostConnections+otherFiles:
+		return mostConnections
+	}
+	return max(int(files)-otherFiles, 3*fewestConnections) / 3
 }
 
 func newLogger(cfg configs.Log, w io.Writer) *slog.Logger {

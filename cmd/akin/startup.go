@@ -180,6 +180,11 @@ func (a *app) check(ctx context.Context) (c proxy.Condition) {
 	if d, ok := degradation(<-pinged); ok {
 		c.Degraded = append(c.Degraded, d)
 	}
+	if a.reloadFailed.Load() {
+		c.Degraded = append(c.Degraded, proxy.Degradation{
+			Reason: proxy.DegradedReload, Detail: "the configuration on disk cannot be put to use: see the line \"configuration not reloaded\"",
+		})
+	}
 	c.Degraded = append(c.Degraded, a.incomplete()...)
 	return c
 }

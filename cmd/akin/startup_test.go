@@ -50,7 +50,7 @@ func startApp(t *testing.T, url string, change func(cfg *configs.Config)) (*app,
 		change(cfg)
 	}
 	log := &lockedBuffer{}
-	a, err := newApp(t.Context(), cfg, map[string]rowstore.Loader{"main": carMatrix(t)}, slog.New(slog.NewJSONHandler(log, nil)))
+	a, err := newApp(t.Context(), cfg, map[string]rowstore.Loader{"main": carMatrix(t)}, slog.New(slog.NewJSONHandler(log, nil)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

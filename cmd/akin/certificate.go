@@ -1,0 +1,96 @@
+package main
+
+import (
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/akin-search/akin/configs"
+)
+
+// certificateEvery is how often it is seen whether the files of a certificate
+// have changed, at most: a handshake costs more than that.
+const certificateEvery = 3 * time.Second
+
+// A certificate is the one that clients are shown. It follows its files.
+type certificate struct {
+	log *slog.Logger
+
+	mu      sync.Mutex
+	files   configs.ServerTLS
+	pair    *tls.Certificate
+	seen    [2]fileState // of the files, when they were read
+	checked time.Time
+}
+
+// fileState tells whether a file has changed.
+type fileState struct {
+	modified time.Time
+	size     int64
+}
+
+// newCertificate reads the two files.
+func newCertificate(files configs.ServerTLS, log *slog.Logger) (*certificate, error) {
+	c := &certificate{log: log, files: files, seen: fileStates(files), checked: time.Now()}
+	var err error
+	c.pair, err = readPair(files)
+	return c, err
+}
+
+// replace makes c what next is.
+func (c *certificate) replace(next *certificate) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.log, c.files, c.pair, c.seen, c.checked = next.log, next.files, next.pair, next.seen, next.checked
+}
+
+// config is that of a listener which shows the certificate.
+func (c *certificate) config() *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: c.get}
+}
+
+// get returns the pair that is in the files, or where they cannot be read, or
+// do not fit together, the last one that was.
+func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Since(c.checked) < certificateEvery {
+		return c.pair, nil
+	}
+	c.checked = time.Now()
+	now := fileStates(c.files)
+	if now == c.seen {
+		return c.pair, nil
+	}
+	c.seen = now
+	pair, err := readPair(c.files)
+	if err != nil { // once for each change, since the files are not read before the next one
+		c.log.Warn("the certificate for clients has changed and cannot be used, the old one stays", "err", err)
+		return c.pair, nil
+	}
+	c.pair = pair
+	c.log.Info("the certificate for clients was renewed", "not_after", pair.Leaf.NotAfter)
+	return pair, nil
+}
+
+func readPair(files configs.ServerTLS) (*tls.Certificate, error) {
+	pair, err := tls.LoadX509KeyPair(files.CertFile, files.KeyFile)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("listen.tls: %w", err)}
+	}
+	return &pair, nil
+}
+
+// fileStates returns the state of the two files, the zero value for one that is
+// not there.
+func fileStates(files configs.ServerTLS) (states [2]fileState) {
+	for i, name := range []string{files.CertFile, files.KeyFile} {
+		if info, err := os.Stat(name); err == nil {
+			states[i] = fileState{info.ModTime(), info.Size()}
+		}
+	}
+	return states
+}

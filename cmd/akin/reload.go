@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"reflect"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/proxy"
+)
+
+const (
+	// readyWithin is how long a new configuration may take to reach the cluster.
+	readyWithin = 10 * time.Second
+	// readyEvery is how often that is tried.
+	readyEvery = 200 * time.Millisecond
+)
+
+// A reloader puts a new configuration to use while requests are served.
+type reloader struct {
+	file   string
+	stderr io.Writer
+	front  *proxy.Front
+	shown  *certificate // nil for plain HTTP
+
+	cfg *configs.Config // what is in use
+	app *app
+	log *slog.Logger
+
+	reloads    *prometheus.CounterVec
+	successful prometheus.Gauge
+	retired    sync.WaitGroup // of the apps that are to be closed
+}
+
+// newReloader returns a reloader of the file that a was made from.
+func newReloader(file string, cfg *configs.Config, a *app, shown *certificate, front *proxy.Front, stderr io.Writer) *reloader {
+	r := &reloader{
+		file: file, stderr: stderr, front: front, shown: shown, cfg: cfg, app: a, log: a.log,
+		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "akin_config_reloads_total",
+			Help: "SIGHUPs, by whether the configuration was put to use.",
+		}, []string{"result"}),
+		successful: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "akin_config_last_reload_successful",
+			Help: "Whether the configuration that was read last is in use.",
+		}),
+	}
+	a.registry.MustRegister(r.reloads, r.successful)
+	r.successful.Set(1)
+	return r
+}
+
+// run reloads at each hangup until ctx ends.
+func (r *reloader) run(ctx context.Context, hangup <-chan os.Signal) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hangup:
+			r.reload(ctx)
+		}
+	}
+}
+
+// close closes what is in use, after what it has replaced.
+func (r *reloader) close() {
+	r.retired.Wait()
+	r.app.close()
+}
+
+// reload puts the configuration that is on disk now to use, or leaves all as it
+// is and says why.
+func (r *reloader) reload(ctx context.Context) {
+	before := r.cfg
+	kept, err := r.replace(ctx)
+	if ctx.Err() != nil && err != nil {
+		return // the process is leaving
+	}
+	if err != nil {
+		r.reloads.WithLabelValues("failed").Inc()
+		r.successful.Set(0)
+		r.app.reloadFailed.Store(true)
+		r.log.ErrorContext(ctx, "configuration not reloaded, the old one stays in use", "file", r.file, "problems", strings.Split(err.Error(), "\n"))
+		return
+	}
+	r.reloads.WithLabelValues("ok").Inc()
+	r.successful.Set(1)
+	r.app.reloadFailed.Store(false)
+	for _, key := range kept {
+		r.log.WarnContext(ctx, "a changed key is not put to use before a restart", "key", key)
+	}
+	r.log.InfoContext(ctx, "configuration reloaded", "file", r.file, "changed", changedSections(before, r.cfg))
+}
+
+// replace makes a new app of the configuration on disk, lets requests go there
+// and sees to the closing of the old one. It returns the keys that keep their
+// values.
+func (r *reloader) replace(ctx context.Context) (kept []string, err error) {
+	cfg, err := configs.Load(r.file)
+	if err != nil {
+		return nil, err
+	}
+	kept = keepFixed(cfg, r.cfg)
+	log := newLogger(cfg.Log, r.stderr)
+	var shown *certificate
+	if r.shown != nil {
+		if shown, err = newCertificate(cfg.Listen.TLS, log); err != nil {
+			return nil, err
+		}
+	}
+	next, err := newApp(ctx, cfg, nil, log, r.app)
+	if err != nil {
+		return nil, err
+	}
+	if err := next.awaitReady(ctx); err != nil {
+		next.close()
+		return nil, err
+	}
+	if shown != nil {
+		r.shown.replace(shown)
+	}
+	old, limit := r.app, time.Duration(r.cfg.Shutdown.Timeout)
+	next.shown.Store(next.own)
+	r.front.Replace(next.server)
+	r.app, r.cfg, r.log = next, cfg, log
+	r.retired.Go(func() {
+		wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+		defer cancel()
+		old.server.Wait(wait)
+		old.close()
+	})
+	return kept, nil
+}
+
+// awaitReady waits until a node of the cluster answers, and has the first
+// searches find what they need in the caches.
+func (a *app) awaitReady(ctx context.Context) error {
+	reach, cancel := context.WithTimeout(ctx, readyWithin)
+	defer cancel()
+	for !a.reached(reach) {
+		select {
+		case <-reach.Done():
+			return fmt.Errorf("not ready within %v: no node of the cluster answers", readyWithin)
+		case <-time.After(readyEvery):
+		}
+	}
+	a.warmUp(ctx)
+	a.warm.Store(true)
+	return nil
+}
+
+// keepFixed gives next the values of old that cannot change while the process
+// runs, and returns the keys of those that are different.
+func keepFixed(next, old *configs.Config) (kept []string) {
+	keep := func(key string, differ bool, take func()) {
+		if differ {
+			kept = append(kept, key)
+			take()
+		}
+	}
+	n, o := &next.Listen, &old.Listen
+	keep("listen.address", n.Address != o.Address, func() { n.Address = o.Address })
+	keep("listen.tls", (n.TLS.CertFile == "") != (o.TLS.CertFile == ""), func() { n.TLS = o.TLS })
+	keep("listen.max_connections", n.MaxConnections != o.MaxConnections, func() { n.MaxConnections = o.MaxConnections })
+	keep("listen.idle_timeout", n.IdleTimeout != o.IdleTimeout, func() { n.IdleTimeout = o.IdleTimeout })
+	keep("admin.address", next.Admin != old.Admin, func() { next.Admin = old.Admin })
+	return kept
+}
+
+// changedSections returns the names of the sections in which a and b differ.
+func changedSections(a, b *configs.Config) []string {
+	names := []string{}
+	x, y := reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem()
+	for i := range x.NumField() {
+		if !reflect.DeepEqual(x.Field(i).Interface(), y.Field(i).Interface()) {
+			names = append(names, x.Type().Field(i).Tag.Get("yaml"))
+		}
+	}
+	return names
+}

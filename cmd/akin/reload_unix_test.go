@@ -1,0 +1,214 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/akin-search/akin/configs"
+)
+
+// A served is a running "akin serve" with its configuration file.
+type served struct {
+	config, proxy, admin string
+
+	log *lockedBuffer
+}
+
+// startServed runs "akin serve" in this process until the test ends.
+func startServed(t *testing.T, config string) *served {
+	t.Helper()
+	s := &served{config: write(t, "akin.yml", config), log: &lockedBuffer{}}
+	s.proxy, s.admin = serveLogging(t, s.config, s.log)
+	return s
+}
+
+// reload writes a new configuration, sends SIGHUP and returns the log record
+// that says what became of that.
+func (s *served) reload(t *testing.T, config string) map[string]any {
+	t.Helper()
+	if err := os.WriteFile(s.config, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before := len(s.log.String())
+	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		for line := range strings.Lines(s.log.String()[before:]) {
+			var record map[string]any
+			if json.Unmarshal([]byte(line), &record) == nil && strings.HasPrefix(fmt.Sprint(record["msg"]), "configuration ") {
+				return record
+			}
+		}
+	}
+	t.Fatalf("nothing is logged of the reload:\n%s", s.log.String())
+	return nil
+}
+
+func (s *served) metrics(t *testing.T) string {
+	t.Helper()
+	_, body := get(t, s.admin+"/metrics")
+	return body
+}
+
+func get(t *testing.T, url string) (status int, body string) {
+	t.Helper()
+	res, err := http.Get(url)
+	if err != nil {
+		t.Error(err)
+		return 0, ""
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	return res.StatusCode, string(data)
+}
+
+// gatedNode is a node that holds requests for /slow back until the gate opens.
+func gatedNode(t *testing.T, name string, reached chan<- struct{}, gate <-chan struct{}) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Elastic-Product", "Elasticsearch")
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Path == "/slow" {
+			reached <- struct{}{}
+			<-gate
+		}
+		fmt.Fprintf(w, `{"name":%q,"version":{"number":"8.0.0","lucene_version":"9"}}`, name)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+const freePorts = "listen: {address: '127.0.0.1:0'}\nadmin: {address: '127.0.0.1:0'}\nshutdown: {delay: 0s}\n"
+
+// Eight requests are under way at each of three SIGHUPs; they get their answers
+// from the cluster that they were sent to, and the next ones go to the new one.
+func TestSIGHUPLosesNoRequest(t *testing.T) {
+	const clients = 8
+	reached, gate := make(chan struct{}, clients), make(chan struct{})
+	nodes := []string{gatedNode(t, "first", reached, gate), gatedNode(t, "second", nil, nil)}
+	config := func(i int) string { return freePorts + "cluster: {urls: ['" + nodes[i] + "']}\n" }
+	s := startServed(t, config(0))
+	var under sync.WaitGroup
+	for range clients {
+		under.Go(func() {
+			if status, body := get(t, s.proxy+"/slow"); status != http.StatusOK || !strings.Contains(body, "first") {
+				t.Errorf("a request under way got %d %s", status, body)
+			}
+		})
+	}
+	for range clients {
+		<-reached
+	}
+	for _, i := range []int{1, 0, 1} {
+		record := s.reload(t, config(i))
+		if record["msg"] != "configuration reloaded" || fmt.Sprint(record["changed"]) != "[cluster]" {
+			t.Errorf("the log says %v", record)
+		}
+		if _, body := get(t, s.proxy+"/"); !strings.Contains(body, []string{"first", "second"}[i]) {
+			t.Errorf("after the reload the answer is %s", body)
+		}
+	}
+	close(gate)
+	under.Wait()
+	for _, want := range []string{
+		`akin_config_reloads_total{result="ok"} 3`, "akin_config_last_reload_successful 1", `akin_requests_total{outcome="passed",reason=""} 11`,
+	} {
+		if !strings.Contains(s.metrics(t), want) {
+			t.Errorf("no %s in the metrics", want)
+		}
+	}
+}
+
+func TestSIGHUPKeepsTheOldConfigurationWhereTheNewOneIsWrong(t *testing.T) {
+	node := gatedNode(t, "only", nil, nil)
+	good := freePorts + "cluster: {urls: ['" + node + "']}\n"
+	garbage := write(t, "ca.pem", "garbage")
+	s := startServed(t, good)
+	for name, tt := range map[string]struct {
+		config string
+		want   []string
+	}{
+		"several problems":   {"listen: {address: nowhere}\nfrob: 1\n", []string{"akin.yml:1: listen.address", "akin.yml:2: frob"}},
+		"broken certificate": {good + "redis: {url: 'rediss://127.0.0.1:1', tls: {ca_file: '" + garbage + "'}}\nmatrices: [{name: main}]\n", []string{"no certificate in it"}},
+		"missing file":       {strings.Replace(good, "urls:", "tls: {ca_file: nowhere.pem}, urls:", 1), []string{"cluster.tls.ca_file"}},
+	} {
+		record := s.reload(t, tt.config)
+		problems := fmt.Sprint(record["problems"])
+		for _, want := range tt.want {
+			if record["level"] != "ERROR" || !strings.Contains(problems, want) {
+				t.Errorf("%s: no %s in %v", name, want, record)
+			}
+		}
+		if status, _ := get(t, s.proxy+"/"); status != http.StatusOK {
+			t.Errorf("%s: status %d", name, status)
+		}
+	}
+	if m := s.metrics(t); !strings.Contains(m, `akin_config_reloads_total{result="failed"} 3`) || !strings.Contains(m, "akin_config_last_reload_successful 0") {
+		t.Error("the failures are not counted")
+	}
+	if record := s.reload(t, good); record["msg"] != "configuration reloaded" {
+		t.Errorf("the log says %v", record)
+	}
+}
+
+// A matrix that the new configuration binds expands the next search, and what
+// cannot change is said by key, again at the next reload.
+func TestSIGHUPBindsMatricesAndNamesWhatStays(t *testing.T) {
+	engine := demoEngine(t)
+	matrix := filepath.Join(t.TempDir(), "m.akin")
+	if _, stderr, status := akin(t, "matrix", "build", "--from-index", engine, "--index", demoIndices, "--field", "title,body", "--out", matrix); status != 0 {
+		t.Fatalf("status %d\n%s", status, stderr)
+	}
+	plain := freePorts + "cluster: {urls: ['" + engine + "']}\nexpansion: {budget: 5s}\n"
+	s := startServed(t, plain)
+	const body = `{"query":{"match":{"body":"comfortable couch"}}}`
+	before := total(t, s.proxy+"/catalogue/_search", body)
+	bound := strings.Replace(plain, "127.0.0.1:0'}\nadmin", "127.0.0.1:1', idle_timeout: 1m}\nadmin", 1) + "matrices: [{name: demo, file: '" + matrix + "'}]\n"
+	for range 2 {
+		s.reload(t, bound)
+		if after := total(t, s.proxy+"/catalogue/_search", body); after <= before {
+			t.Errorf("%d hits before, %d after", before, after)
+		}
+	}
+	for _, key := range []string{"listen.address", "listen.idle_timeout"} {
+		if n := strings.Count(s.log.String(), `"key":"`+key+`"`); n != 2 {
+			t.Errorf("%s is named %d times in\n%s", key, n, s.log.String())
+		}
+	}
+	if !strings.Contains(s.metrics(t), `akin_matrix_source_healthy{matrix="demo"} 1`) {
+		t.Error("the metrics are not those of the new store")
+	}
+}
+
+func TestNewConfigurationHasToReachTheCluster(t *testing.T) {
+	cfg := configs.Default()
+	cfg.Cluster.URLs = []string{"http://127.0.0.1:1"}
+	a, err := newApp(t.Context(), cfg, nil, slog.New(slog.DiscardHandler), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.close()
+	ctx, cancel := context.WithTimeout(t.Context(), readyEvery/2) // else it takes readyWithin
+	defer cancel()
+	if err := a.awaitReady(ctx); err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") {
+		t.Errorf("got %v", err)
+	}
+}
