@@ -145,10 +145,10 @@ func (r *reloader) replace(ctx context.Context) (kept []string, err error) {
 func (a *app) awaitReady(ctx context.Context) error {
 	reach, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
-	for !a.reached(reach) {
+	for err := a.reach(reach); err != nil; err = a.reach(reach) {
 		select {
 		case <-reach.Done():
-			return fmt.Errorf("not ready within %v: no node of the cluster answers", readyWithin)
+			return fmt.Errorf("not ready within %v: no node of the cluster answers: %w", readyWithin, err)
 		case <-time.After(readyEvery):
 		}
 	}

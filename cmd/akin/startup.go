@@ -51,7 +51,7 @@ func (a *app) serve(ctx context.Context, clients, admin net.Listener) error {
 func (a *app) start(ctx context.Context) {
 	info, err := a.ask(ctx)
 	a.announce(ctx, info, err)
-	for !a.reached(ctx) {
+	for a.reach(ctx) != nil {
 		select {
 		case <-ctx.Done():
 			return
@@ -67,11 +67,11 @@ func (a *app) start(ctx context.Context) {
 	a.warm.Store(true)
 }
 
-// reached reports whether some node answers, whatever that is.
-func (a *app) reached(ctx context.Context) bool {
+// reach returns nil where some node answers, whatever that is.
+func (a *app) reach(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	return a.nodes.Reach(ctx) == nil
+	return a.nodes.Reach(ctx)
 }
 
 // ask returns what the cluster runs.
