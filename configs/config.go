@@ -82,6 +82,9 @@ type ServerTLS struct {
 type Admin struct {
 	// Address is host:port, as in [Listen].
 	Address string `yaml:"address"`
+	// Hosts are the names, besides localhost and that in Address, that requests
+	// for the texts of searches may be addressed to. Addresses always may.
+	Hosts []string `yaml:"hosts"`
 }
 
 // Shutdown says how the process leaves.
@@ -180,6 +183,16 @@ const (
 	HighlightRelated = "related"
 )
 
+// The values of [Expansion.HideFrom].
+const (
+	// HideFromProfile is a search with "profile".
+	HideFromProfile = "profile"
+	// HideFromExplain is a search with "explain", or _explain.
+	HideFromExplain = "explain"
+	// HideFromValidate is _validate/query that asks for more than a verdict.
+	HideFromValidate = "validate"
+)
+
 // Expansion says which searches are rewritten, and how.
 type Expansion struct {
 	Rewriting `yaml:",inline"`
@@ -199,6 +212,10 @@ type Expansion struct {
 	// Templates has the cluster render search templates, and rewrites what
 	// comes out.
 	Templates bool `yaml:"templates"`
+	// HideFrom lists profile, explain and validate: requests that are forwarded as
+	// they came, because their answers show the added terms. On an alias with a
+	// filter they always are.
+	HideFrom []string `yaml:"hide_from"`
 	// Shadow in [0, 1], unless 0, answers clients with the original search and
 	// runs this share of the searches rewritten beside that, for the metrics.
 	Shadow float64 `yaml:"shadow"`
@@ -361,7 +378,7 @@ func Default() *Config {
 			MaxHeader:   8 * kibibyte,
 			IdleTimeout: Duration(2 * time.Minute),
 		},
-		Admin:    Admin{Address: "127.0.0.1:9281"},
+		Admin:    Admin{Address: "127.0.0.1:9281", Hosts: []string{}},
 		Shutdown: Shutdown{Delay: Duration(5 * time.Second), Timeout: Duration(20 * time.Second)},
 		Cluster:  Cluster{URLs: []string{"http://127.0.0.1:9200"}},
 		Expansion: Expansion{
@@ -383,6 +400,7 @@ func Default() *Config {
 			MaxBody:      1 * mebibyte,
 			RerankBudget: Duration(50 * time.Millisecond),
 			RankEval:     true,
+			HideFrom:     []string{},
 		},
 		Profiles: map[string]Profile{},
 		Matrices: []Matrix{},

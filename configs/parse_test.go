@@ -54,6 +54,14 @@ var badFiles = map[string][]string{
 		"given_twice.bad.yml:3: log.level: given twice; the first is in line 2",
 		"given_twice.bad.yml:5: log: given twice; the first is in line 1",
 	},
+	"hide_from": {
+		"hide_from.bad.yml:2: admin.hosts[1]: must be the name of a host, without a port and wildcards",
+		"hide_from.bad.yml:2: admin.hosts[2]: must be the name of a host, without a port and wildcards",
+		"hide_from.bad.yml:2: admin.hosts[3]: must be the name of a host, without a port and wildcards",
+		"hide_from.bad.yml:2: admin.hosts[4]: is the same as admin.hosts[0]",
+		"hide_from.bad.yml:4: expansion.hide_from[1]: must be one of profile, explain, validate",
+		"hide_from.bad.yml:4: expansion.hide_from[2]: is the same as expansion.hide_from[0]",
+	},
 	"key_not_a_word": {
 		"key_not_a_word.bad.yml:1: ?: unknown key; allowed: listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, norms, redis, caches, log",
 	},
@@ -312,7 +320,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 			Address: ":0", TLS: ServerTLS{CertFile: "akin.crt", KeyFile: "akin.key"},
 			MaxHeader: 16 * kibibyte, MaxConnections: 2000, IdleTimeout: Duration(time.Minute),
 		},
-		Admin:    Admin{Address: "[::1]:0"},
+		Admin:    Admin{Address: "[::1]:0", Hosts: []string{"akin-admin.search.svc", "ops"}},
 		Shutdown: Shutdown{Timeout: Duration(time.Hour)},
 		Cluster: Cluster{
 			URLs: []string{"https://es-1:9200", "https://[::1]/search"},
@@ -322,6 +330,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		Expansion: Expansion{
 			Rewriting: common,
 			Budget:    Duration(9 * time.Second), MaxBody: 100_000, RerankBudget: Duration(time.Millisecond), RankEval: false, Templates: true, Shadow: 0.25,
+			HideFrom: []string{HideFromProfile, HideFromExplain, HideFromValidate},
 		},
 		Profiles: map[string]Profile{
 			"Same.v1-a_2": {Rewriting: common, Matrices: []string{}},

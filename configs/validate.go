@@ -22,6 +22,12 @@ func (d *decoder) check(c *Config) {
 	within(d, "listen.idle_timeout", c.Listen.IdleTimeout, Duration(time.Second), Duration(time.Hour))
 	within(d, "shutdown.delay", c.Shutdown.Delay, 0, Duration(5*time.Minute))
 	within(d, "shutdown.timeout", c.Shutdown.Timeout, Duration(time.Second), Duration(time.Hour))
+	d.patterns("admin.hosts", c.Admin.Hosts, func(s string) error {
+		if s == "" || strings.ContainsAny(s, ":/*") || hasSpace(s) {
+			return errors.New("must be the name of a host, without a port and wildcards")
+		}
+		return nil
+	})
 	d.nodes(c.Cluster.URLs)
 	d.expansion(&c.Expansion)
 	d.matrices("matrices", c.Matrices)
@@ -49,6 +55,12 @@ func (d *decoder) expansion(e *Expansion) {
 	// 100 MiB is the engines' own default of http.max_content_length.
 	within(d, "expansion.max_body", e.MaxBody, kibibyte, 100*mebibyte)
 	within(d, "expansion.rerank_budget", e.RerankBudget, Duration(time.Millisecond), Duration(10*time.Second))
+	d.patterns("expansion.hide_from", e.HideFrom, func(s string) error {
+		if !slices.Contains([]string{HideFromProfile, HideFromExplain, HideFromValidate}, s) {
+			return errors.New("must be one of profile, explain, validate")
+		}
+		return nil
+	})
 	within(d, "expansion.shadow", e.Shadow, 0, 1)
 }
 

@@ -37,6 +37,10 @@ type Analysis struct {
 	// so that some of the shards may be left out. It may be true where the
 	// engine asks all of them, as with a pattern that matches the alias.
 	Routed bool
+	// Filtered says that an alias of the expression has a filter. It may be true
+	// where the engine applies none, as with a pattern that matches the alias and
+	// its index.
+	Filtered bool
 }
 
 // A token is one token of an _analyze answer. Offsets are in UTF-16 units.
@@ -96,7 +100,7 @@ func newTerms(tokens []token) *textTerms {
 func newAnalysis(s *schema, named string, t *textTerms) *Analysis {
 	return &Analysis{
 		Terms: t.names, Positions: t.positions, Graph: t.graph, Analyzer: cmp.Or(named, s.searchAnalyzers),
-		Similarity: s.similarity, Shards: s.shards, Routed: s.routed,
+		Similarity: s.similarity, Shards: s.shards, Routed: s.routed, Filtered: s.filtered,
 	}
 }
 

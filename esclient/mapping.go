@@ -22,7 +22,8 @@ type indexMapping struct {
 	Settings settings `json:"settings"`
 	// Aliases are those that the expression of the indices may name.
 	Aliases map[string]struct {
-		SearchRouting string `json:"search_routing"`
+		SearchRouting string         `json:"search_routing"`
+		Filter        jsontext.Value `json:"filter"`
 	} `json:"aliases"`
 }
 
@@ -31,6 +32,16 @@ type indexMapping struct {
 func (m *indexMapping) routed(indices Indices) bool {
 	for alias, a := range m.Aliases {
 		if a.SearchRouting != "" && indices.mayName(alias) {
+			return true
+		}
+	}
+	return false
+}
+
+// filtered reports whether an alias of the expression has a filter.
+func (m *indexMapping) filtered(indices Indices) bool {
+	for alias, a := range m.Aliases {
+		if len(a.Filter) > 0 && indices.mayName(alias) {
 			return true
 		}
 	}
@@ -67,6 +78,7 @@ type indexField struct {
 	field         string
 	shards        int
 	routed        bool // see [indexMapping.routed]
+	filtered      bool // see [indexMapping.filtered]
 	nested        string
 	source        string
 	indexAnalyzer string
@@ -268,6 +280,7 @@ func merge(fields []indexField) (*schema, error) {
 		}
 		s.shards += f.shards
 		s.routed = s.routed || f.routed
+		s.filtered = s.filtered || f.filtered
 		s.targets = append(s.targets, target{index: f.index, shards: f.shards, source: f.source, field: f.field})
 		if f.settings.section(analysisPrefix) == analysis {
 			continue

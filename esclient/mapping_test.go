@@ -273,9 +273,9 @@ func TestFilterOfTheMappingLetsTheFieldThrough(t *testing.T) {
 		{"", "title.std", "/_all?filter_path=%2A.settings%2C%2A.mappings.runtime%2C%2A.mappings.derived%2C" +
 			"%2A.mappings.properties.title%2A&flat_settings=true"},
 		{"a,b*", "ti*le", "/a%2Cb%2A?filter_path=%2A.settings%2C%2A.mappings.runtime%2C%2A.mappings.derived%2C" +
-			"%2A.aliases.%2A.search_routing%2C%2A.mappings.properties&flat_settings=true"},
+			"%2A.aliases.%2A.search_routing%2C%2A.aliases.%2A.filter%2C%2A.mappings.properties&flat_settings=true"},
 		{"logs-2.x", "f", "/logs-2.x?filter_path=%2A.settings%2C%2A.mappings.runtime%2C%2A.mappings.derived%2C" +
-			"%2A.aliases.logs-2%2A.search_routing%2C%2A.mappings.properties.f%2A&flat_settings=true"},
+			"%2A.aliases.logs-2%2A.search_routing%2C%2A.aliases.logs-2%2A.filter%2C%2A.mappings.properties.f%2A&flat_settings=true"},
 	}
 	for _, test := range tests {
 		if got := schemaPath(at(test.index), test.field); got != test.want {

@@ -69,6 +69,8 @@ type schema struct {
 	// an alias may send a search to some of them only.
 	shards int
 	routed bool
+	// filtered says that an alias of the expression has a filter.
+	filtered bool
 	// differing names the analyzers that are not defined alike in all targets.
 	differing map[string]bool
 	// unvectored says that the cluster refused to count the field's terms by
@@ -144,7 +146,7 @@ func (c *Client) indexFields(ctx context.Context, indices Indices, field string)
 	}
 	for i := range fields {
 		m := answer[fields[i].index]
-		fields[i].routed = m.routed(indices)
+		fields[i].routed, fields[i].filtered = m.routed(indices), m.filtered(indices)
 	}
 	return fields, nil
 }
@@ -196,14 +198,14 @@ func aliased(answer map[string]indexMapping, field string) ([]string, error) {
 }
 
 // schemaPath returns the path that asks for the mappings of fields, for the
-// settings and for the routing of aliases. The filter keeps what comes back
+// settings and for the routing and the filters of aliases. The filter keeps what comes back
 // small where the mappings hold thousands of fields: it lets through the first
 // segment of each field and what begins like it, since a mapping without
 // subobjects has keys with dots.
 func schemaPath(indices Indices, fields ...string) string {
 	filter := []string{"*.settings", "*.mappings.runtime", "*.mappings.derived"}
 	if aliases := indices.aliasFilter(); aliases != "" {
-		filter = append(filter, aliases+".search_routing")
+		filter = append(filter, aliases+".search_routing", aliases+".filter")
 	}
 	for _, field := range fields {
 		first, _, _ := strings.Cut(field, ".")

@@ -17,6 +17,7 @@ type Stage string
 // The stages: reading the search, and those that ask somebody else.
 const (
 	StageScan       Stage = "scan"
+	StageAccess     Stage = "access"
 	StageFields     Stage = "fields"
 	StageAnalyze    Stage = "analyze"
 	StageRows       Stage = "rows"
@@ -122,6 +123,8 @@ type job struct {
 	// findsOrdered says that the query is the one that finds what is ordered
 	// anew, be it for a page that is not.
 	findsOrdered bool
+	// discloses says how the answer would show the added terms.
+	discloses Disclosure
 }
 
 // Expand rewrites one search. What is not to be rewritten comes back with
@@ -150,11 +153,13 @@ func (e *Expander) expandOne(ctx context.Context, req *Request, together int) (*
 	if reason := j.read(); reason != "" {
 		return &Result{Reason: reason, Clauses: j.notes()}, nil
 	}
-	switch reason, err := j.collectPage(); {
-	case err != nil:
-		return nil, err
-	case reason != "":
-		return &Result{Reason: reason, Clauses: j.notes()}, nil
+	for _, step := range []func() (Reason, error){j.allowed, j.collectPage, j.hidden} {
+		switch reason, err := step(); {
+		case err != nil:
+			return nil, err
+		case reason != "":
+			return &Result{Reason: reason, Clauses: j.notes()}, nil
+		}
 	}
 	j.planRerank()
 	res := j.result()
@@ -162,6 +167,23 @@ func (e *Expander) expandOne(ctx context.Context, req *Request, together int) (*
 		res.Reason = j.reason()
 	}
 	return res, nil
+}
+
+// allowed returns the reason to leave the search alone where the client may not
+// search its indices, or "".
+func (j *job) allowed() (Reason, error) {
+	if j.req.Allowed == nil {
+		return "", nil
+	}
+	switch err := j.req.Allowed(j.ctx, j.indices); {
+	case errors.Is(err, ErrNotAuthorized):
+		return ReasonNotAuthorized, nil
+	case errors.Is(err, ErrUnknown):
+		return ReasonUnknownToCluster, nil
+	case err != nil:
+		return "", &StageError{StageAccess, err}
+	}
+	return "", nil
 }
 
 // notes tells of the queries that are left alone for their kind.
@@ -235,6 +257,8 @@ func (j *job) read() Reason {
 	switch {
 	case scan.hasPIT && !j.usePIT():
 		return ReasonPIT
+	case j.disclosed()&j.options.HideFrom != 0:
+		return ReasonHidden
 	case scan.minScore && !j.options.NormalizeScores:
 		return ReasonMinScore
 	case !slices.ContainsFunc(scan.clauses, func(c clause) bool { return !c.note }):

@@ -165,7 +165,10 @@ func line(body []byte, at int) (span, int) {
 // search returns the search that a header of _msearch begins, without a body.
 // What the header says goes before the request's path and parameters.
 func search(req *Request, header []byte) (Request, error) {
-	out := Request{Endpoint: EndpointSearch, Index: req.Index, Preview: req.Preview, Fixed: req.Fixed}
+	out := Request{
+		Endpoint: EndpointSearch, Index: req.Index, Preview: req.Preview, Fixed: req.Fixed,
+		Allowed: req.Allowed, Discloses: req.Discloses,
+	}
 	said := url.Values{}
 	for part := range strings.SplitSeq(req.RawQuery, "&") {
 		if name, value, _ := strings.Cut(part, "="); inHeader(name) {
@@ -301,7 +304,9 @@ func rankEval(req *Request) []part {
 	rated := func(name []byte) error {
 		v, err := s.value()
 		if err == nil && string(name) == "request" {
-			in := Request{Endpoint: EndpointRankEval, Index: req.Index, RawQuery: rawQuery, Body: v.of(req.Body)}
+			in := Request{
+				Endpoint: EndpointRankEval, Index: req.Index, RawQuery: rawQuery, Body: v.of(req.Body), Allowed: req.Allowed,
+			}
 			parts = append(parts, part{req: in, at: v})
 		}
 		return err

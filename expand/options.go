@@ -161,6 +161,9 @@ type Options struct {
 	Phrases bool
 	// RescoreQueries expands the request's own rescore queries.
 	RescoreQueries bool
+	// HideFrom lists the requests that are left alone because their answers
+	// show the added terms. Those on an alias with a filter always are.
+	HideFrom Disclosure
 }
 
 // DefaultOptions returns the defaults: at most 30 terms, each in at most a

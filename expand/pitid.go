@@ -13,6 +13,10 @@ import (
 type pointInTime struct {
 	indices []string
 	shards  int
+	// filtered says that an alias of it has a filter. aliases are those of the
+	// first index, where it has one.
+	filtered bool
+	aliases  []string
 }
 
 // readPIT returns what the id of a point in time says, nil where it is not
@@ -39,7 +43,7 @@ func readPIT(id string) *pointInTime {
 		case r.failed || len(p.indices) == 0:
 		case found == nil:
 			found = p
-		case !slices.Equal(found.indices, p.indices):
+		case !slices.Equal(found.indices, p.indices) || found.filtered != p.filtered:
 			return nil
 		}
 	}
@@ -64,7 +68,7 @@ type pitReader struct {
 	failed bool
 }
 
-// indices reads the version and the map of shards.
+// pointInTime reads the version, the map of shards and that of aliases.
 func (r *pitReader) pointInTime() *pointInTime {
 	r.number()
 	if r.form&pitPartial != 0 {
@@ -85,7 +89,26 @@ func (r *pitReader) pointInTime() *pointInTime {
 		}
 	}
 	slices.Sort(names)
-	return &pointInTime{names, int(min(shards, math.MaxInt32))}
+	p := &pointInTime{indices: names, shards: int(min(shards, math.MaxInt32))}
+	r.aliases(p)
+	return p
+}
+
+// aliases reads the map from the ids of indices to the aliases that the point in
+// time was opened by and their filter, up to the first filter: that is a query.
+func (r *pitReader) aliases(p *pointInTime) {
+	for n := r.number(); n > 0 && !r.failed && !p.filtered; n-- {
+		r.string() // the id
+		var names []string
+		for k := r.number(); k > 0 && !r.failed; k-- {
+			name := r.string()
+			r.failed = r.failed || !isIndexName(name)
+			names = append(names, name)
+		}
+		if p.filtered = r.flag(); p.filtered {
+			p.aliases = names
+		}
+	}
 }
 
 // context reads the context of a shard: node, cluster, number and session.

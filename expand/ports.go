@@ -19,6 +19,9 @@ var (
 	// ErrUnknown says that the cluster does not know what the request names, an
 	// index or an analyzer. It will tell the client.
 	ErrUnknown = errors.New("not known to the cluster")
+	// ErrNotAuthorized is what [Request.Allowed] returns for a client that may
+	// not search the indices.
+	ErrNotAuthorized = errors.New("the client may not search these indices")
 )
 
 // A Weighting is the engine's way of scoring a term in a field; it decides W.
@@ -55,6 +58,9 @@ type Analysis struct {
 	// Routed says that an alias of the expression sends searches to some of the
 	// shards only, or may do so.
 	Routed bool
+	// Filtered says that an alias of the expression has a filter, so that the
+	// client may see some of the documents only.
+	Filtered bool
 }
 
 // Indices say which indices a search goes to.

@@ -45,6 +45,11 @@ const (
 	ReasonTooManyHighlights Reason = "too_many_highlights"
 	// ReasonQAndBody: the parameter "q" overrides the query of a body.
 	ReasonQAndBody Reason = "q_and_body"
+	// ReasonNotAuthorized: see [ErrNotAuthorized].
+	ReasonNotAuthorized Reason = "not_authorized"
+	// ReasonHidden: the answer would show the added terms to a client that is
+	// not to see them, see [Options.HideFrom].
+	ReasonHidden Reason = "hidden"
 )
 
 // Reasons that hold for one clause.

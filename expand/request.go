@@ -1,5 +1,7 @@
 package expand
 
+import "context"
+
 // An Endpoint is the kind of request a search came in by.
 type Endpoint uint8
 
@@ -38,6 +40,13 @@ type Request struct {
 	// be ordered anew on their way, "" where they can. It holds for [ModeSoft]
 	// alone.
 	Fixed Reason
+	// Allowed, unless nil, returns nil where the client may search the indices.
+	// It is called once for each search, before anything is asked of the cluster
+	// or of a matrix, by several goroutines at a time. Its error wraps
+	// [ErrNotAuthorized] or [ErrUnknown]; any other is a failure.
+	Allowed func(ctx context.Context, indices Indices) error
+	// Discloses adds to what the body and the query string say.
+	Discloses Disclosure
 }
 
 // A Result is what becomes of a [Request].

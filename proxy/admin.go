@@ -5,8 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -40,11 +43,40 @@ func (s *Server) newAdminEngine() *gin.Engine {
 	e.GET("/healthz", func(c *gin.Context) { c.JSON(http.StatusOK, status{Status: "ok"}) })
 	e.GET("/readyz", s.ready)
 	e.GET("/metrics", gin.WrapH(promhttp.HandlerFor(s.opts.Registry, promhttp.HandlerOpts{})))
-	e.POST(expandPath, s.show)
-	e.POST(expandPath+"/*index", s.show)
-	e.GET(explanationsPath, s.listExplanations)
-	e.GET(explanationsPath+"/:id", s.showExplanation)
+	shows := e.Group("", s.keepPagesOut)
+	shows.POST(expandPath, s.show)
+	shows.POST(expandPath+"/*index", s.show)
+	shows.GET(explanationsPath, s.listExplanations)
+	shows.GET(explanationsPath+"/:id", s.showExplanation)
 	return e
+}
+
+// keepPagesOut refuses requests that a web page in an operator's browser may have
+// sent: those that come by a name that is not akin's, which a page can have
+// resolved to akin's address (DNS rebinding), and posts from other sites.
+func (s *Server) keepPagesOut(c *gin.Context) {
+	switch {
+	case !s.knowsHost(c.Request.Host):
+		refuse(c.Writer, http.StatusForbidden, "the host of the request is neither an address nor localhost nor one of admin.hosts")
+	case new(http.CrossOriginProtection).Check(c.Request) != nil:
+		refuse(c.Writer, http.StatusForbidden, "the request comes from a web page of another site")
+	default:
+		return
+	}
+	c.Abort()
+}
+
+// knowsHost reports whether the admin port may be called by the value of a header
+// Host. An address is never rebound: that takes a name.
+func (s *Server) knowsHost(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
+		return true
+	}
+	return strings.EqualFold(host, "localhost") ||
+		slices.ContainsFunc(s.opts.AdminHosts, func(name string) bool { return strings.EqualFold(host, name) })
 }
 
 // status is the answer of /healthz and /readyz.

@@ -30,6 +30,7 @@ type metrics struct {
 	refused    *prometheus.CounterVec
 	unanswered prometheus.Counter
 	unchecked  prometheus.Counter
+	access     *prometheus.CounterVec
 	expand     prometheus.Observer
 	upstream   prometheus.Observer
 	frontMetrics
@@ -144,6 +145,10 @@ func newMetrics(registry prometheus.Registerer, causes []string) (*metrics, erro
 			Name: "akin_unchecked_answers_total",
 			Help: "Answers to rewritten searches, successes by their status, that could not be looked at for failures inside.",
 		}),
+		access: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "akin_access_questions_total",
+			Help: "Questions to the cluster whether a client may search some indices, asked with the client's credentials, by what came of them.",
+		}, []string{"verdict"}),
 		expand:        stages.WithLabelValues("expand"),
 		upstream:      stages.WithLabelValues("upstream"),
 		frontMetrics:  newFrontMetrics(),
@@ -161,6 +166,7 @@ func newMetrics(registry prometheus.Registerer, causes []string) (*metrics, erro
 		registry.Register(m.unanswered),
 		registry.Register(m.unchecked),
 		m.registerFront(registry),
+		registry.Register(m.access),
 		registry.Register(m.normWrites),
 		registry.Register(m.normRefused),
 		registry.Register(m.normDocuments),

@@ -52,6 +52,8 @@ type exchange struct {
 	// scrollID names the scroll that the answer to the rewritten search opened, ""
 	// for none.
 	scrollID string
+	// asked are the questions whether the client may search.
+	asked *accessKeys
 	// took is the time of akin's own work, record names the explanation.
 	took   time.Duration
 	record string
@@ -67,7 +69,7 @@ func exchangeOf(ctx context.Context) *exchange {
 
 // search forwards a search, rewritten where that is possible.
 func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
-	ex := &exchange{endpoint: m.endpoint, index: m.index}
+	ex := &exchange{endpoint: m.endpoint, index: m.index, asked: new(accessKeys)}
 	defer s.searched(ex)
 	r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, ex))
 	ex.rawQuery, ex.control = cutControl(r.URL.RawQuery, r.Header)
@@ -184,15 +186,19 @@ func (s *Server) decide(ex *exchange, res, toSend *expand.Result) {
 func (s *Server) expanded(ctx context.Context, r *http.Request, m match, ex *exchange, e Expander, body []byte) (res, toSend *expand.Result, err error) {
 	in := &expand.Request{Endpoint: m.endpoint, Index: m.index, RawQuery: ex.rawQuery, Body: body, Preview: ex.control.dryRun}
 	in.Fixed = s.fixed(m, ex, r.Header)
+	in.Allowed = s.access.checker(r, ex)
 	var t *templates
 	if m.how == renderTemplate {
+		if m.endpoint == expand.EndpointSearch && errors.Is(in.Allowed(ctx, expand.Indices{Expression: m.index}), expand.ErrNotAuthorized) {
+			return &expand.Result{Reason: expand.ReasonNotAuthorized}, nil, nil
+		}
 		var reason string
 		if t, reason, err = s.render(ctx, r, m.endpoint, in.RawQuery, body); err != nil {
 			return nil, nil, err
 		} else if reason != "" {
 			return &expand.Result{Reason: expand.Reason(reason)}, nil, nil
 		}
-		in.Body = t.rendered
+		in.Body, in.Discloses = t.rendered, t.discloses()
 	}
 	if res, err = s.callExpander(ctx, e, in); err != nil || !res.Rewritten {
 		return res, nil, err
@@ -264,6 +270,7 @@ func (t *searchTransport) RoundTrip(out *http.Request) (*http.Response, error) {
 	res, err := t.exchange(out, ex)
 	if err == nil {
 		t.server.mark(ex, res)
+		t.server.access.learn(out.Context(), ex, res.StatusCode)
 	}
 	return res, err
 }

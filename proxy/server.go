@@ -66,6 +66,14 @@ type Options struct {
 	// to the cluster. Off, those that the client sent pass as they are.
 	ForwardedHeaders bool
 
+	// Secured says that the cluster has security, so that a search is expanded
+	// only for a client that the cluster lets search. That is found out, too, by
+	// the first search that is answered with 401 or 403.
+	Secured bool
+	// AdminHosts are the host names, besides localhost, by which the admin port
+	// may be called to see the texts of searches. Any address will do.
+	AdminHosts []string
+
 	// Expander rewrites the searches; with nil their bodies pass unread.
 	Expander Expander
 	// Profiles rewrite the searches that ask for one by its name, in place of
@@ -184,6 +192,8 @@ type Server struct {
 	retries *nodes.RetryBudget
 	// clearing ends scrolls that nobody reads.
 	clearing *background
+	// access knows which clients may search.
+	access *access
 	// shadows are the searches that run beside those of the clients.
 	shadows *background
 	// health knows what failed open of late.
@@ -228,6 +238,7 @@ func New(o Options) (*Server, error) {
 			return nil, fmt.Errorf("proxy: metrics: %w", err)
 		}
 	}
+	s.access = newAccess(s, o.Secured)
 	s.forward = s.newForward()
 	gin.SetMode(gin.ReleaseMode) // else gin prints its routes on stdout
 	s.proxy = relayed(s.newProxyEngine())
@@ -333,5 +344,6 @@ func (s *Server) Serve(ctx context.Context, proxy, admin net.Listener) error {
 func (s *Server) Close() {
 	s.shadows.close()
 	s.clearing.close()
+	s.access.close()
 	s.upstream.Close()
 }

@@ -160,6 +160,19 @@ func templateOptions(template []byte) (options []byte, ok bool) {
 	return options, err == nil && len(bytes.TrimSpace(template[d.InputOffset():])) == 0
 }
 
+// discloses returns what the templates ask for beside their searches.
+func (t *templates) discloses() (d expand.Disclosure) {
+	for i, line := range t.lines {
+		if len(t.lines) > 1 && i%2 == 0 {
+			continue // a header
+		}
+		if options, _ := templateOptions(line); bytes.Contains(options, []byte("true")) {
+			d = expand.DiscloseProfile | expand.DiscloseExplain
+		}
+	}
+	return d
+}
+
 // errSeal says that a result of the expander does not fit to the templates.
 var errSeal = errors.New("the rewritten searches do not fit to the templates")
 

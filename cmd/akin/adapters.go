@@ -32,7 +32,7 @@ func (c cluster) Analyze(ctx context.Context, t expand.Text) (*expand.Analysis, 
 	}
 	return &expand.Analysis{
 		Terms: a.Terms, Positions: a.Positions, Graph: a.Graph, Analyzer: a.Analyzer,
-		Weighting: weighting(a.Similarity), Shards: a.Shards, Routed: a.Routed,
+		Weighting: weighting(a.Similarity), Shards: a.Shards, Routed: a.Routed, Filtered: a.Filtered,
 	}, nil
 }
 

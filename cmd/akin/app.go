@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"sync/atomic"
 	"time"
@@ -96,7 +97,10 @@ func newApp(
 		Templates: cfg.Expansion.Templates,
 		Shadow:    cfg.Expansion.Shadow,
 		Check:     a.check,
-		Logger:    log, LogQueries: cfg.Log.Queries,
+		// Who has credentials for akin's own calls has a cluster that asks for them.
+		Secured:    cfg.Cluster.Auth.Username != "" || cfg.Cluster.Auth.APIKey.Reveal() != "",
+		AdminHosts: append([]string{hostOf(cfg.Admin.Address)}, cfg.Admin.Hosts...),
+		Logger:     log, LogQueries: cfg.Log.Queries,
 		Registry: a.registry,
 		Guard:    a.guard,
 	}
@@ -145,6 +149,13 @@ func (a *app) register(start bool) {
 		a.shown.Store(a.own)
 		a.registry.MustRegister(a.shown, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	}
+}
+
+// hostOf returns the host of a host:port that configs let through.
+func hostOf(address string) string {
+	host, _, err := net.SplitHostPort(address)
+	must(err)
+	return host
 }
 
 // close ends what newApp started. It may be called on a part of it.

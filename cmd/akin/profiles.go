@@ -22,7 +22,13 @@ func (a *app) expanders(cfg *configs.Config, options *proxy.Options) {
 	if a.store == nil {
 		return
 	}
-	a.expander = a.exact(expand.New(cluster{a.cluster}, matrices{a.store}, expandOptions(cfg.Expansion.Rewriting)))
+	hidden := hideFrom(cfg.Expansion.HideFrom) // in every profile: the clients choose it
+	rewriting := func(r configs.Rewriting) expand.Options {
+		o := expandOptions(r)
+		o.HideFrom = hidden
+		return o
+	}
+	a.expander = a.exact(expand.New(cluster{a.cluster}, matrices{a.store}, rewriting(cfg.Expansion.Rewriting)))
 	if cfg.Expansion.Enabled {
 		options.Expander = a.expander
 	}
@@ -30,7 +36,7 @@ func (a *app) expanders(cfg *configs.Config, options *proxy.Options) {
 		if !p.Enabled {
 			continue
 		}
-		e := a.expander.With(expandOptions(p.Rewriting))
+		e := a.expander.With(rewriting(p.Rewriting))
 		if len(p.Matrices) > 0 {
 			e = e.WithMatrices(someMatrices{a.store, p.Matrices})
 		}
@@ -69,6 +75,17 @@ func expandOptions(cfg configs.Rewriting) expand.Options {
 		Phrases:         cfg.Phrases,
 		RescoreQueries:  cfg.RescoreQueries,
 	}
+}
+
+// hideFrom returns the requests whose answers are not to show added terms.
+func hideFrom(names []string) (d expand.Disclosure) {
+	for _, name := range names {
+		d |= map[string]expand.Disclosure{
+			configs.HideFromProfile: expand.DiscloseProfile, configs.HideFromExplain: expand.DiscloseExplain,
+			configs.HideFromValidate: expand.DiscloseValidate,
+		}[name]
+	}
+	return d
 }
 
 // someMatrices gives expand the active versions of the matrices of a profile.

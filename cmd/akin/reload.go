@@ -171,7 +171,7 @@ func keepFixed(next, old *configs.Config) (kept []string) {
 	keep("listen.tls", (n.TLS.CertFile == "") != (o.TLS.CertFile == ""), func() { n.TLS = o.TLS })
 	keep("listen.max_connections", n.MaxConnections != o.MaxConnections, func() { n.MaxConnections = o.MaxConnections })
 	keep("listen.idle_timeout", n.IdleTimeout != o.IdleTimeout, func() { n.IdleTimeout = o.IdleTimeout })
-	keep("admin.address", next.Admin != old.Admin, func() { next.Admin = old.Admin })
+	keep("admin.address", next.Admin.Address != old.Admin.Address, func() { next.Admin.Address = old.Admin.Address })
 	return kept
 }
 

@@ -1,0 +1,102 @@
+package expand
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// A Disclosure is a set of the ways in which the answer to a rewritten search
+// shows the terms that were added to it.
+type Disclosure uint8
+
+// The ways.
+const (
+	// DiscloseProfile is a search with "profile".
+	DiscloseProfile Disclosure = 1 << iota
+	// DiscloseExplain is a search that asks for explanations of its hits, inner
+	// ones too, and _explain.
+	DiscloseExplain
+	// DiscloseValidate is _validate/query with more than a verdict.
+	DiscloseValidate
+)
+
+// disclosed returns how the answer would show the added terms, and notes it.
+func (j *job) disclosed() Disclosure {
+	d := j.req.Discloses
+	switch j.req.Endpoint {
+	case EndpointExplain:
+		d |= DiscloseExplain
+	case EndpointValidate:
+		if j.req.asksFor("explain", "rewrite", "all_shards") {
+			d |= DiscloseValidate
+		}
+	default:
+		if j.req.asksFor("explain") {
+			d |= DiscloseExplain
+		}
+		d |= disclosedBy(j.body)
+	}
+	j.discloses = d
+	return d
+}
+
+// asksFor reports whether the query string has one of the parameters, with or
+// without a value: any but "false" switches it on.
+func (r *Request) asksFor(parameters ...string) bool {
+	for part := range strings.SplitSeq(r.RawQuery, "&") {
+		name, value, _ := strings.Cut(part, "=")
+		if value != "false" && slices.Contains(parameters, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// disclosedBy returns what a search body asks for: "profile" stands at its top,
+// "explain" in inner hits and in aggregations, too. It may take the name of a
+// field for that, which leaves one search more alone.
+func disclosedBy(body []byte) (d Disclosure) {
+	if !bytes.Contains(body, []byte(`"explain"`)) && !bytes.Contains(body, []byte(`"profile"`)) && !bytes.Contains(body, []byte(`\u`)) {
+		return 0 // nearly every search
+	}
+	dec := jsontext.NewDecoder(bytes.NewReader(body))
+	name := ""
+	for {
+		t, err := dec.ReadToken()
+		if err != nil { // the end, for the body was read before
+			return d
+		}
+		kind, length := dec.StackIndex(dec.StackDepth())
+		isName := kind == '{' && length%2 == 1
+		switch on := !isName && (t.Kind() == 't' || t.Kind() == '"' && t.String() == "true"); {
+		case on && name == "explain":
+			d |= DiscloseExplain
+		case on && name == "profile" && dec.StackDepth() == 1:
+			d |= DiscloseProfile
+		}
+		name = ""
+		if isName {
+			name = t.String()
+		}
+	}
+}
+
+// hidden returns the reason to leave a search alone whose answer would show the
+// added terms to a client that sees the documents through an alias with a
+// filter: they come from documents that the client may not see.
+func (j *job) hidden() (Reason, error) {
+	if j.discloses == 0 {
+		return "", nil
+	}
+	for i := range j.scanner.scan.clauses {
+		for _, t := range j.scanner.scan.clauses[i].targets {
+			if t.analysis != nil && t.analysis.Filtered {
+				return ReasonHidden, nil
+			}
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,323 @@
+package proxy
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/maypok86/otter/v2"
+
+	"github.com/akin-search/akin/expand"
+)
+
+const (
+	// acceptedTime is how long a client is believed to be allowed to search after
+	// the cluster last let it; deniedTime how long one is believed not to be. A
+	// question that failed is not asked again for failedTime.
+	acceptedTime = time.Minute
+	deniedTime   = 10 * time.Second
+	failedTime   = time.Second
+	// maxVerdicts bounds what is remembered to some 3 MB.
+	maxVerdicts = 1 << 14
+	// accessTimeout ends a question that the cluster does not answer. Searches
+	// wait for it no longer than their budget.
+	accessTimeout = 2 * time.Second
+	// maxQuestions bounds the questions under way. One that was answered with a
+	// refusal keeps its place for deniedPause, so that who tries credentials
+	// costs the cluster at most so many calls in that time.
+	maxQuestions = 16
+	deniedPause  = time.Second
+)
+
+// errQuestions says that too many questions are under way.
+var errQuestions = errors.New("too many questions whether clients may search")
+
+// access knows which clients the cluster lets search which indices. Where the
+// cluster has security a search is expanded only for a client that may search:
+// akin's own calls have akin's credentials, and one who is denied must neither
+// cause them nor learn from them.
+type access struct {
+	server *Server
+	// secured says that the cluster has security. Once it is true it stays so.
+	secured  atomic.Bool
+	key      [sha256.Size]byte // random, so that nobody can compare credentials by what is kept
+	verdicts *otter.Cache[accessKey, verdict]
+	slots    chan struct{}
+
+	mu      sync.Mutex
+	closed  bool
+	asking  map[accessKey]*question
+	life    context.Context //nolint:containedctx // ends with the server
+	end     context.CancelFunc
+	running sync.WaitGroup
+}
+
+// An accessKey stands for a client and the indices that it wants to search. It
+// cannot be turned back into credentials.
+type accessKey [sha256.Size]byte
+
+// A verdict is nil where the client may search, else what [expand.Request.Allowed]
+// returns.
+type verdict struct{ err error }
+
+// A question is one that the cluster is asked. verdict is set when done is
+// closed.
+type question struct {
+	done    chan struct{}
+	verdict error
+}
+
+func newAccess(s *Server, secured bool) *access {
+	a := &access{
+		server: s,
+		slots:  make(chan struct{}, maxQuestions),
+		asking: map[accessKey]*question{},
+		verdicts: otter.Must(&otter.Options[accessKey, verdict]{
+			MaximumSize: maxVerdicts,
+			ExpiryCalculator: otter.ExpiryWritingFunc(func(e otter.Entry[accessKey, verdict]) time.Duration {
+				switch {
+				case e.Value.err == nil:
+					return acceptedTime
+				case errors.Is(e.Value.err, expand.ErrNotAuthorized):
+					return deniedTime
+				default:
+					return failedTime
+				}
+			}),
+		}),
+	}
+	a.secured.Store(secured)
+	_, _ = rand.Read(a.key[:]) // never fails
+	a.life, a.end = context.WithCancel(context.Background())
+	return a
+}
+
+// close ends the questions under way and waits for that.
+func (a *access) close() {
+	a.mu.Lock()
+	a.closed = true
+	a.mu.Unlock()
+	a.end()
+	a.running.Wait()
+	a.verdicts.StopAllGoroutines()
+}
+
+// checker returns what the expander asks whether the client that sent r may
+// search some indices.
+func (a *access) checker(r *http.Request, ex *exchange) func(context.Context, expand.Indices) error {
+	return func(ctx context.Context, indices expand.Indices) error {
+		if !a.secured.Load() {
+			return nil
+		}
+		key := a.keyOf(r.Header, indices)
+		ex.asked.add(key)
+		if v, known := a.verdicts.GetIfPresent(key); known {
+			return v.err
+		}
+		q, err := a.start(key, r.Header, indices)
+		if err != nil {
+			return err
+		}
+		select {
+		case <-q.done:
+			return q.verdict
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// start returns the question under way for key, which it starts where there is
+// none. It outlives the search that it is asked for, so that the next one finds
+// the verdict.
+func (a *access) start(key accessKey, h http.Header, indices expand.Indices) (*question, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if q := a.asking[key]; q != nil {
+		return q, nil
+	}
+	if a.closed {
+		return nil, errQuestions
+	}
+	select {
+	case a.slots <- struct{}{}:
+	default:
+		return nil, errQuestions
+	}
+	q := &question{done: make(chan struct{})}
+	a.asking[key] = q
+	client := &http.Request{Header: h.Clone()}
+	indices.Expression, indices.Options = strings.Clone(indices.Expression), strings.Clone(indices.Options)
+	a.running.Go(func() { a.settle(key, q, client, indices) })
+	return q, nil
+}
+
+// settle asks the cluster, remembers what it says, and tells those who wait.
+func (a *access) settle(key accessKey, q *question, client *http.Request, indices expand.Indices) {
+	ctx, cancel := context.WithTimeout(a.life, accessTimeout)
+	defer cancel()
+	q.verdict = a.server.guard.Do("asking for access", func() error {
+		return a.inquire(ctx, client, indices)
+	})
+	a.verdicts.Set(key, verdict{q.verdict})
+	a.mu.Lock()
+	delete(a.asking, key)
+	a.mu.Unlock()
+	close(q.done)
+	a.server.metrics.access.WithLabelValues(verdictName(q.verdict)).Inc()
+	if errors.Is(q.verdict, expand.ErrNotAuthorized) {
+		time.AfterFunc(deniedPause, func() { <-a.slots })
+		return
+	}
+	<-a.slots
+}
+
+// verdictName returns the label of a verdict in the metrics.
+func verdictName(err error) string {
+	switch {
+	case err == nil:
+		return "accepted"
+	case errors.Is(err, expand.ErrNotAuthorized):
+		return "denied"
+	case errors.Is(err, expand.ErrUnknown):
+		return "no_index"
+	default:
+		return "failed"
+	}
+}
+
+// inquire asks the cluster with the client's own credentials for a search that
+// costs next to nothing. One that reaches no shard proves nothing: indices that
+// a client may not see are left out of patterns, and of a request that ignores
+// those that are unavailable, without a word.
+func (a *access) inquire(ctx context.Context, client *http.Request, indices expand.Indices) error {
+	path := "/_search"
+	if indices.Expression != "" {
+		path = "/" + url.PathEscape(indices.Expression) + path
+	}
+	path += "?size=0&terminate_after=1&track_total_hits=false&filter_path=_shards.total"
+	if indices.Options != "" {
+		path += "&" + indices.Options
+	}
+	status, answer, err := a.server.ask(ctx, client, http.MethodGet, path, nil)
+	var page struct {
+		Shards struct {
+			Total int `json:"total"`
+		} `json:"_shards"`
+	}
+	switch {
+	case err != nil:
+		return err
+	case isDenied(status):
+		return expand.ErrNotAuthorized
+	case status == http.StatusNotFound:
+		return expand.ErrUnknown
+	case status != http.StatusOK:
+		return fmt.Errorf("the cluster answers %d to an empty search of the client", status)
+	}
+	if err := json.Unmarshal(answer, &page); err != nil {
+		return err
+	}
+	if page.Shards.Total == 0 {
+		return expand.ErrUnknown
+	}
+	return nil
+}
+
+// learn takes in the status of the cluster's answer to a client's search. A good
+// answer to a request that holds several searches tells of none of them.
+func (a *access) learn(ctx context.Context, ex *exchange, status int) {
+	keys := ex.asked.all()
+	if isDenied(status) {
+		if a.secured.CompareAndSwap(false, true) {
+			a.server.log.InfoContext(ctx, "the cluster has security: searches are expanded only for clients that it lets search", "status", status)
+		}
+		for _, key := range keys {
+			a.verdicts.Set(key, verdict{expand.ErrNotAuthorized})
+		}
+		return
+	}
+	if status >= http.StatusBadRequest || ex.endpoint == expand.EndpointMultiSearch {
+		return
+	}
+	for _, key := range keys {
+		if v, known := a.verdicts.GetIfPresent(key); known && v.err == nil {
+			a.verdicts.SetExpiresAfter(key, acceptedTime)
+		}
+	}
+}
+
+// identity are parts of the names, in small letters, of the headers by which
+// clusters, and proxies before them, tell who a client is: besides Authorization
+// and Cookie for instance es-security-runas-user, es-secondary-authorization,
+// securitytenant, x-proxy-user, x-proxy-roles, x-forwarded-for and
+// opensearch_security_impersonate_as. One header too many costs more questions;
+// one too few lets a client that is denied pass for another until its own search
+// is refused.
+var identity = [...]string{
+	"auth", "cookie", "forwarded", "group", "jwt", "key", "proxy", "role", "security", "tenant", "token", "user",
+}
+
+// identifies reports whether a header may tell who the client is.
+func identifies(name string) bool {
+	name = strings.ToLower(name)
+	return name != "user-agent" && slices.ContainsFunc(identity[:], func(part string) bool { return strings.Contains(name, part) })
+}
+
+// keyOf names the client that sends the headers and the indices.
+func (a *access) keyOf(h http.Header, indices expand.Indices) accessKey {
+	mac := hmac.New(sha256.New, a.key[:])
+	var names []string
+	for name := range h {
+		if identifies(name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		for _, value := range h[name] {
+			addText(mac, name)
+			addText(mac, value)
+		}
+	}
+	addText(mac, indices.Expression)
+	addText(mac, indices.Options)
+	return accessKey(mac.Sum(nil))
+}
+
+// addText adds a text such that its end is seen.
+func addText(to hash.Hash, text string) {
+	_ = binary.Write(to, binary.BigEndian, uint64(len(text))) // a hash takes all
+	_, _ = to.Write([]byte(text))
+}
+
+// accessKeys are those that one request asked about, its searches side by side.
+type accessKeys struct {
+	mu   sync.Mutex
+	keys []accessKey
+}
+
+func (k *accessKeys) add(key accessKey) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.keys = append(k.keys, key)
+}
+
+func (k *accessKeys) all() []accessKey {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.keys
+}
