@@ -43,6 +43,8 @@ type engine struct {
 	ours  bool // started here, so cluster settings may be changed
 	proc  *process
 	start func() error // once
+	// user is "NAME:PASSWORD@" where the engine has security.
+	user string
 }
 
 // engines lists the engines of this run.
@@ -104,6 +106,12 @@ func (e *engine) launch() error {
 	if err != nil {
 		return err
 	}
+	return e.launchIn(home, nil)
+}
+
+// launchIn is launch in a folder that may have a configuration, with more
+// variables of the environment and more settings.
+func (e *engine) launchIn(home string, env []string, settings ...string) error {
 	jdk, err := findJDK(e.minJDK)
 	if err != nil {
 		return err
@@ -118,8 +126,8 @@ func (e *engine) launch() error {
 		}
 	}
 	// Without the setting, uncollected garbage trips the memory breaker (429).
-	cmd := exec.Command(script, home, "indices.breaker.total.use_real_memory=false")
-	cmd.Env = append(os.Environ(), "JDK_HOME="+jdk)
+	cmd := exec.Command(script, append([]string{home, "indices.breaker.total.use_real_memory=false"}, settings...)...)
+	cmd.Env = append(append(os.Environ(), "JDK_HOME="+jdk), env...)
 	if e.proc, err = startProcess(e.name, home, cmd); err != nil {
 		return err
 	}
@@ -140,7 +148,7 @@ func (e *engine) awaitServing(home string) error {
 			continue
 		}
 		first, _, _ := strings.Cut(string(address), "\n")
-		e.url = "http://" + first
+		e.url = "http://" + e.user + first
 		var info map[string]any
 		if e.getJSON(context.Background(), "/", &info) == nil {
 			return nil

@@ -7,7 +7,7 @@ import (
 
 func TestAliasThatRoutesSearchesIsTold(t *testing.T) {
 	const answer = `{
-		"docs":{"mappings":{"properties":{"f":{"type":"text"}}},"aliases":{
+		"docs":{"mappings":{"properties":{"f":{"type":"text"}}},"aliases":{"part":{"filter":{"term":{"f":"x"}}},
 			"tenant":{"search_routing":"1"},"tenant-2.x":{"search_routing":"1,2"},"tenant-all":{},"written":{"index_routing":"1"}}},
 		"more":{"mappings":{"properties":{"f":{"type":"text"}}}},
 		"other":{"mappings":{"properties":{"g":{"type":"text"}}},"aliases":{"of-other":{"search_routing":"1"}}}}`
@@ -27,6 +27,7 @@ func TestAliasThatRoutesSearchesIsTold(t *testing.T) {
 		"<tenant-{now/d}>":      true,
 		"docs,<{now/d{M,d}}-x>": true,
 		"d*":                    false,
+		"part":                  false,
 	} {
 		t.Run(expression, func(t *testing.T) {
 			f := newFake().reply("GET ", http.StatusOK, answer).
@@ -39,6 +40,10 @@ func TestAliasThatRoutesSearchesIsTold(t *testing.T) {
 				}
 				if a.Routed != want {
 					t.Errorf("routed is %t, want %t", a.Routed, want)
+				}
+				// Only the alias "part" has a filter.
+				if want := at(expression).mayName("part"); a.Filtered != want {
+					t.Errorf("filtered is %t, want %t", a.Filtered, want)
 				}
 			}
 		})

@@ -109,6 +109,7 @@ func (r *pitReader) aliases(p *pointInTime) {
 			p.aliases = names
 		}
 	}
+	r.failed = r.failed || !p.filtered && len(r.rest) > 0 // it was read in the wrong form
 }
 
 // context reads the context of a shard: node, cluster, number and session.

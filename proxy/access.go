@@ -56,6 +56,7 @@ type access struct {
 	key      [sha256.Size]byte // random, so that nobody can compare credentials by what is kept
 	verdicts *otter.Cache[accessKey, verdict]
 	slots    chan struct{}
+	pause    time.Duration // deniedPause, longer in tests
 
 	mu      sync.Mutex
 	closed  bool
@@ -84,6 +85,7 @@ func newAccess(s *Server, secured bool) *access {
 	a := &access{
 		server: s,
 		slots:  make(chan struct{}, maxQuestions),
+		pause:  deniedPause,
 		asking: map[accessKey]*question{},
 		verdicts: otter.Must(&otter.Options[accessKey, verdict]{
 			MaximumSize: maxVerdicts,
@@ -116,12 +118,12 @@ func (a *access) close() {
 }
 
 // checker returns what the expander asks whether the client that sent r may
-// search some indices.
+// search some indices, nil where the cluster has no security.
 func (a *access) checker(r *http.Request, ex *exchange) func(context.Context, expand.Indices) error {
+	if !a.secured.Load() {
+		return nil
+	}
 	return func(ctx context.Context, indices expand.Indices) error {
-		if !a.secured.Load() {
-			return nil
-		}
 		key := a.keyOf(r.Header, indices)
 		ex.asked.add(key)
 		if v, known := a.verdicts.GetIfPresent(key); known {
@@ -179,7 +181,7 @@ func (a *access) settle(key accessKey, q *question, client *http.Request, indice
 	close(q.done)
 	a.server.metrics.access.WithLabelValues(verdictName(q.verdict)).Inc()
 	if errors.Is(q.verdict, expand.ErrNotAuthorized) {
-		time.AfterFunc(deniedPause, func() { <-a.slots })
+		time.AfterFunc(a.pause, func() { <-a.slots })
 		return
 	}
 	<-a.slots

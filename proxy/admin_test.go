@@ -29,8 +29,13 @@ func askAdmin(t *testing.T, o Options, method, target, body string) (status int,
 		t.Fatal(err)
 	}
 	w := httptest.NewRecorder()
-	s.AdminHandler().ServeHTTP(w, httptest.NewRequest(method, target, strings.NewReader(body)))
+	s.AdminHandler().ServeHTTP(w, adminRequest(method, target, body))
 	return w.Code, w.Body.String()
+}
+
+// adminRequest returns a request to the admin port by its address.
+func adminRequest(method, target, body string) *http.Request {
+	return httptest.NewRequest(method, "http://127.0.0.1:9281"+target, strings.NewReader(body))
 }
 
 func TestMetricsShowTheInjectedRegistry(t *testing.T) {
@@ -175,7 +180,7 @@ func TestShowExpansionOfOtherEndpointsAndProfiles(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newServer(t, o)
 			w := httptest.NewRecorder()
-			s.AdminHandler().ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/_akin/expand/help"+tt.query, strings.NewReader(tt.body)))
+			s.AdminHandler().ServeHTTP(w, adminRequest(http.MethodPost, "/_akin/expand/help"+tt.query, tt.body))
 			if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.answer) || !json.Valid(w.Body.Bytes()) {
 				t.Errorf("got %d %s, want %d with %s", w.Code, w.Body, tt.status, tt.answer)
 			}
@@ -201,7 +206,7 @@ func TestShowExpansionTakesPackedBodies(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newServer(t, Options{Expander: echo("own"), MaxBody: 100})
-			r := httptest.NewRequest(http.MethodPost, "/_akin/expand/help", strings.NewReader(tt.body))
+			r := adminRequest(http.MethodPost, "/_akin/expand/help", tt.body)
 			r.Header.Set("Content-Encoding", tt.encoding)
 			w := httptest.NewRecorder()
 			s.AdminHandler().ServeHTTP(w, r)
@@ -353,5 +358,58 @@ func TestServeEndsWhenAListenerFails(t *testing.T) {
 	}
 	if diff := cmp.Diff(true, s.draining.Load()); diff != "" {
 		t.Error("the server does not know that it ends")
+	}
+}
+
+// TestAdminPortKeepsWebPagesOut sends what a page in an operator's browser can
+// send: to a name that it had resolved to akin's address, and from its own site.
+func TestAdminPortKeepsWebPagesOut(t *testing.T) {
+	tests := []struct {
+		name, method, path, host string
+		header                   map[string]string
+		status                   int
+	}{
+		{"by address", "GET", "/_akin/explanations", "10.0.0.7:9281", nil, 200},
+		{"by an address of version 6", "GET", "/_akin/explanations", "[fd00::7]:9281", nil, 200},
+		{"by an address of version 6 without port", "GET", "/_akin/explanations", "[::1]", nil, 200},
+		{"by localhost", "POST", "/_akin/expand/help", "LocalHost:9281", nil, 200},
+		{"by a name that is configured", "POST", "/_akin/expand/help", "akin-admin.Search.svc:9281", nil, 200},
+		{"by another name", "GET", "/_akin/explanations", "attacker.example:9281", nil, 403},
+		{"by another name, one record", "GET", "/_akin/explanations/1", "attacker.example", nil, 403},
+		{"by another name, a post", "POST", "/_akin/expand/help", "attacker.example", nil, 403},
+		{"by a name that begins like an address", "GET", "/_akin/explanations", "127.0.0.1.attacker.example", nil, 403},
+		{"by a name that ends like one that is configured", "GET", "/_akin/explanations", "x.akin-admin.search.svc", nil, 403},
+		{"health by another name", "GET", "/healthz", "akin.pods", nil, 200},
+		{"readiness by another name", "GET", "/readyz", "akin.pods", nil, 200},
+		{"metrics by another name", "GET", "/metrics", "akin.pods", nil, 200},
+		{"a post of a page of its own", "POST", "/_akin/expand/help", "localhost:9281", map[string]string{"Origin": "http://localhost:9281"}, 200},
+		{"a post of a page of another site", "POST", "/_akin/expand/help", "localhost:9281", map[string]string{"Origin": "https://attacker.example"}, 403},
+		{"a post of a page without an origin", "POST", "/_akin/expand/help", "127.0.0.1:9281", map[string]string{"Origin": "null"}, 403},
+		{"a post that the browser calls cross-site", "POST", "/_akin/expand", "127.0.0.1:9281", map[string]string{"Sec-Fetch-Site": "cross-site"}, 403},
+		{"a post that the user typed", "POST", "/_akin/expand/help", "127.0.0.1:9281", map[string]string{"Sec-Fetch-Site": "none"}, 200},
+	}
+	s, err := New(Options{
+		Upstreams: []string{"http://127.0.0.1:9"}, Expander: expander(leaveAlone), AdminHosts: []string{"akin-admin.search.svc"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := adminRequest(tt.method, tt.path, "{}")
+			r.Host = tt.host
+			for name, value := range tt.header {
+				r.Header.Set(name, value)
+			}
+			w := httptest.NewRecorder()
+			s.AdminHandler().ServeHTTP(w, r)
+			if w.Code != tt.status {
+				t.Errorf("got %d %s, want %d", w.Code, w.Body, tt.status)
+			}
+			if tt.status == http.StatusForbidden && !strings.Contains(w.Body.String(), `"type":"akin_request_exception"`) {
+				t.Errorf("not in the shape of the cluster's errors: %s", w.Body)
+			}
+		})
 	}
 }

@@ -37,7 +37,7 @@ func newServer(tb testing.TB, o Options) *Server {
 func getAdmin(t *testing.T, s *Server, target string, into any) (status int) {
 	t.Helper()
 	w := httptest.NewRecorder()
-	s.AdminHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, target, nil))
+	s.AdminHandler().ServeHTTP(w, adminRequest(http.MethodGet, target, ""))
 	if err := json.Unmarshal(w.Body.Bytes(), into); err != nil || w.Header().Get("Content-Type") != "application/json" {
 		t.Fatalf("GET %s: %v: %s", target, err, w.Body)
 	}
@@ -209,7 +209,7 @@ func TestUnknownExplanationIsAnErrorOfTheUsualShape(t *testing.T) {
 	s := newServer(t, Options{})
 	for _, id := range []string{"x", "x/", strings.Repeat("A", 26)} {
 		w := httptest.NewRecorder()
-		s.AdminHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/_akin/explanations/"+id, nil))
+		s.AdminHandler().ServeHTTP(w, adminRequest(http.MethodGet, "/_akin/explanations/"+id, ""))
 		if w.Code != http.StatusNotFound {
 			t.Errorf("%s: status %d", id, w.Code)
 		}

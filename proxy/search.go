@@ -189,7 +189,8 @@ func (s *Server) expanded(ctx context.Context, r *http.Request, m match, ex *exc
 	in.Allowed = s.access.checker(r, ex)
 	var t *templates
 	if m.how == renderTemplate {
-		if m.endpoint == expand.EndpointSearch && errors.Is(in.Allowed(ctx, expand.Indices{Expression: m.index}), expand.ErrNotAuthorized) {
+		if in.Allowed != nil && m.endpoint == expand.EndpointSearch &&
+			errors.Is(in.Allowed(ctx, expand.Indices{Expression: m.index}), expand.ErrNotAuthorized) {
 			return &expand.Result{Reason: expand.ReasonNotAuthorized}, nil, nil
 		}
 		var reason string

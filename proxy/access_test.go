@@ -1,0 +1,393 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/akin-search/akin/expand"
+)
+
+// guarded is an expander that asks whether the client may search, as the real
+// one does.
+func guarded(body string) expander {
+	return func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
+		if r.Allowed == nil {
+			return rewriteTo(body)(ctx, r)
+		}
+		err := r.Allowed(ctx, expand.Indices{Expression: r.Index, Options: "ignore_unavailable=true"})
+		switch {
+		case errors.Is(err, expand.ErrNotAuthorized):
+			return &expand.Result{Reason: expand.ReasonNotAuthorized}, nil
+		case errors.Is(err, expand.ErrUnknown):
+			return &expand.Result{Reason: expand.ReasonUnknownToCluster}, nil
+		case err != nil:
+			return nil, err
+		}
+		return rewriteTo(body)(ctx, r)
+	}
+}
+
+// A guard is a cluster with security: it knows who may search.
+type guard struct {
+	*httptest.Server
+	questions, searches, rewritten atomic.Int64
+	// decide returns the status for a client, and the body for its question.
+	mu     sync.Mutex
+	decide func(r *http.Request) (status int, answer string)
+}
+
+const anAccess = `{"_shards":{"total":3}}`
+
+func startGuard(t *testing.T, decide func(r *http.Request) (int, string)) *guard {
+	t.Helper()
+	g := &guard{decide: decide}
+	g.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		question := r.Method == http.MethodGet && r.URL.Query().Get("filter_path") == "_shards.total"
+		if question {
+			g.questions.Add(1)
+			if r.ContentLength > 0 || r.Header.Get("Content-Encoding") != "" || r.URL.Query().Get("ignore_unavailable") == "" {
+				t.Errorf("question %s %v", r.URL, r.Header)
+			}
+		} else {
+			g.searches.Add(1)
+			if body, _ := io.ReadAll(r.Body); strings.Contains(string(body), "rewritten") {
+				g.rewritten.Add(1)
+			}
+		}
+		g.mu.Lock()
+		decide := g.decide
+		g.mu.Unlock()
+		status, answer := decide(r)
+		if !question {
+			answer = "{}"
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		io.WriteString(w, answer)
+	}))
+	t.Cleanup(g.Close)
+	return g
+}
+
+// change replaces what the cluster decides.
+func (g *guard) change(decide func(r *http.Request) (int, string)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.decide = decide
+}
+
+// expect compares what arrived at the cluster.
+func (g *guard) expect(t *testing.T, questions, searches, rewritten int64) {
+	t.Helper()
+	if q, s, r := g.questions.Load(), g.searches.Load(), g.rewritten.Load(); q != questions || s != searches || r != rewritten {
+		t.Errorf("%d questions, %d searches, %d of them rewritten; want %d, %d, %d", q, s, r, questions, searches, rewritten)
+	}
+}
+
+func always(status int, answer string) func(*http.Request) (int, string) {
+	return func(*http.Request) (int, string) { return status, answer }
+}
+
+// searchAs searches as the client with a value of Authorization.
+func searchAs(t *testing.T, addr, who, index string) int {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+addr+"/"+index+"/_search", strings.NewReader(`{"original":1}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if who != "" {
+		r.Header.Set("Authorization", who)
+	}
+	res, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	_, _ = io.Copy(io.Discard, res.Body)
+	return res.StatusCode
+}
+
+func TestDeniedClientCostsOneQuestion(t *testing.T) {
+	for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden} {
+		g := startGuard(t, always(status, `{"error":{}}`))
+		addr, registry := startProxy(t, Options{Upstreams: []string{g.URL}, Expander: guarded(`{"rewritten":1}`), Secured: true, Budget: patience})
+		for range 50 {
+			if got := searchAs(t, addr, "someone", "docs"); got != status {
+				t.Fatalf("the client got %d, want %d", got, status)
+			}
+		}
+		g.expect(t, 1, 50, 0)
+		if n := counter(t, registry, "akin_requests_total", "reason", "not_authorized"); n != 50 {
+			t.Errorf("%v searches were not authorized, want 50", n)
+		}
+		if n := counter(t, registry, "akin_access_questions_total", "verdict", "denied"); n != 1 {
+			t.Errorf("%v questions were denied, want 1", n)
+		}
+	}
+}
+
+func TestAcceptedClientIsExpandedFromItsFirstSearch(t *testing.T) {
+	g := startGuard(t, func(r *http.Request) (int, string) {
+		if r.Header.Get("Authorization") != "known" || !strings.HasPrefix(r.URL.Path, "/docs,more/") {
+			return http.StatusForbidden, ""
+		}
+		return http.StatusOK, anAccess
+	})
+	addr, _ := startProxy(t, Options{Upstreams: []string{g.URL}, Expander: guarded(`{"rewritten":1}`), Secured: true, Budget: patience})
+	var clients sync.WaitGroup
+	for range 20 { // side by side they share a question
+		clients.Go(func() { searchAs(t, addr, "known", "docs,more") })
+	}
+	clients.Wait()
+	g.expect(t, 1, 20, 20)
+	searchAs(t, addr, "known", "other")
+	searchAs(t, addr, "unknown", "docs,more")
+	g.expect(t, 3, 22, 20)
+}
+
+func TestClusterWithoutSecurityIsNotAsked(t *testing.T) {
+	g := startGuard(t, always(http.StatusOK, anAccess))
+	addr, _ := startProxy(t, Options{Upstreams: []string{g.URL}, Expander: guarded(`{"rewritten":1}`), Budget: patience})
+	searchAs(t, addr, "known", "docs")
+	g.expect(t, 0, 1, 1)
+
+	// Once it denies a search it has security.
+	g.change(always(http.StatusUnauthorized, ""))
+	searchAs(t, addr, "unknown", "docs")
+	g.change(always(http.StatusOK, anAccess))
+	before := g.questions.Load()
+	searchAs(t, addr, "known", "docs")
+	if after := g.questions.Load(); before != 0 || after != 1 {
+		t.Errorf("%d questions before the cluster denied a search, %d after it, want 0 and 1", before, after)
+	}
+}
+
+func TestDeniedSearchEndsAcceptance(t *testing.T) {
+	g := startGuard(t, always(http.StatusOK, anAccess))
+	addr, _ := startProxy(t, Options{Upstreams: []string{g.URL}, Expander: guarded(`{"rewritten":1}`), Secured: true, Budget: patience})
+	searchAs(t, addr, "known", "docs")
+	g.expect(t, 1, 1, 1)
+	g.change(always(http.StatusForbidden, ""))
+	searchAs(t, addr, "known", "docs")
+	rewritten := g.rewritten.Load()
+	searchAs(t, addr, "known", "docs")
+	if got := g.rewritten.Load(); got != rewritten || g.questions.Load() != 1 {
+		t.Errorf("%d rewritten searches after the denial, %d questions", got-rewritten, g.questions.Load())
+	}
+}
+
+func TestUnclearVerdictsLeaveTheSearchAlone(t *testing.T) {
+	tests := []struct {
+		name     string
+		question int
+		answer   string
+		outcome  string
+	}{
+		{"no index", http.StatusNotFound, `{"error":{}}`, "no_index"},
+		{"no shards, as for a pattern of hidden indices", http.StatusOK, `{"_shards":{"total":0}}`, "no_index"},
+		{"overload", http.StatusTooManyRequests, `{}`, "failed"},
+		{"unavailable", http.StatusServiceUnavailable, `{}`, "failed"},
+		{"redirection", http.StatusFound, ``, "failed"},
+		{"no JSON", http.StatusOK, `<html>`, "failed"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			g := startGuard(t, func(r *http.Request) (int, string) {
+				if r.Method == http.MethodGet {
+					return tt.question, tt.answer
+				}
+				return http.StatusOK, ""
+			})
+			addr, registry := startProxy(t, Options{Upstreams: []string{g.URL}, Expander: guarded(`{"rewritten":1}`), Secured: true, Budget: patience})
+			if got := searchAs(t, addr, "known", "docs"); got != http.StatusOK {
+				t.Errorf("the client got %d", got)
+			}
+			g.expect(t, 1, 1, 0)
+			if n := counter(t, registry, "akin_access_questions_total", "verdict", tt.outcome); n != 1 {
+				t.Errorf("%v questions %s, want 1", n, tt.outcome)
+			}
+		})
+	}
+}
+
+func TestSearchDoesNotWaitForASlowQuestion(t *testing.T) {
+	release, answered := make(chan struct{}), make(chan struct{}, 1)
+	g := startGuard(t, func(r *http.Request) (int, string) {
+		if r.Method == http.MethodGet {
+			<-release
+			answered <- struct{}{}
+		}
+		return http.StatusOK, anAccess
+	})
+	s, err := New(Options{Upstreams: []string{g.URL}, Expander: guarded(`{"rewritten":1}`), Secured: true, Budget: 10 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	server := httptest.NewServer(s.Handler())
+	t.Cleanup(server.Close)
+	addr := server.Listener.Addr().String()
+	searchAs(t, addr, "known", "docs")
+	g.expect(t, 1, 1, 0)
+	close(release)
+	receive(t, "the answer to the question", answered)
+	s.access.running.Wait()
+	searchAs(t, addr, "known", "docs") // finds the verdict
+	g.expect(t, 1, 2, 1)
+}
+
+func TestGuessedCredentialsCostFewQuestions(t *testing.T) {
+	g := startGuard(t, always(http.StatusUnauthorized, ""))
+	s, err := New(Options{Upstreams: []string{g.URL}, Expander: guarded(`{"rewritten":1}`), Secured: true, Budget: patience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	s.access.pause = time.Hour
+	server := httptest.NewServer(s.Handler())
+	t.Cleanup(server.Close)
+	for k := range 3 * maxQuestions {
+		searchAs(t, server.Listener.Addr().String(), fmt.Sprintf("guess %d", k), "docs")
+	}
+	g.expect(t, maxQuestions, 3*maxQuestions, 0)
+}
+
+func TestCloseEndsQuestions(t *testing.T) {
+	asked := make(chan struct{})
+	g := startGuard(t, func(r *http.Request) (int, string) {
+		if r.Method == http.MethodGet {
+			close(asked)
+			<-r.Context().Done()
+		}
+		return http.StatusOK, anAccess
+	})
+	s, err := New(Options{Upstreams: []string{g.URL}, Secured: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := s.access.checker(&http.Request{Header: http.Header{}}, &exchange{asked: new(accessKeys)})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- check(ctx, expand.Indices{Options: "ignore_unavailable=true"}) }()
+	receive(t, "the question", asked)
+	cancel()
+	if err := receive(t, "the search", done); !errors.Is(err, context.Canceled) {
+		t.Errorf("the search ends with %v", err)
+	}
+	s.Close() // waits
+	if len(s.access.slots) != 0 {
+		t.Error("a question keeps its place")
+	}
+	if err := check(t.Context(), expand.Indices{Expression: "other"}); err == nil {
+		t.Error("a question is asked after the end")
+	}
+}
+
+func TestVerdictsHoldForAWhile(t *testing.T) {
+	s, err := New(Options{Upstreams: []string{"http://127.0.0.1:9"}, Secured: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	for _, tt := range []struct {
+		name string
+		err  error
+		want time.Duration
+	}{
+		{"accepted", nil, acceptedTime},
+		{"denied", expand.ErrNotAuthorized, deniedTime},
+		{"no index", expand.ErrUnknown, failedTime},
+		{"failed", io.ErrUnexpectedEOF, failedTime},
+	} {
+		key := accessKey{1}
+		s.access.verdicts.Set(key, verdict{tt.err})
+		entry, _ := s.access.verdicts.GetEntryQuietly(key)
+		if got := entry.ExpiresAfter(); got > tt.want || got < tt.want/2 {
+			t.Errorf("%s holds for %v, want %v", tt.name, got, tt.want)
+		}
+		// A good answer to a search prolongs a good verdict and changes no other.
+		s.access.verdicts.SetExpiresAfter(key, time.Hour)
+		ex := &exchange{asked: &accessKeys{keys: []accessKey{key}}}
+		s.access.learn(t.Context(), ex, http.StatusOK)
+		entry, _ = s.access.verdicts.GetEntryQuietly(key)
+		if prolonged := entry.ExpiresAfter() <= acceptedTime; prolonged != (tt.err == nil) || !errors.Is(entry.Value.err, tt.err) {
+			t.Errorf("%s: a good answer leaves %v for %v", tt.name, entry.Value.err, entry.ExpiresAfter())
+		}
+	}
+}
+
+// TestClientsAreToldApart by every header that clusters know clients by, and by
+// none that differs from search to search.
+func TestClientsAreToldApart(t *testing.T) {
+	s, err := New(Options{Upstreams: []string{"http://127.0.0.1:9"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	key := func(header, value, index, options string) accessKey {
+		h := http.Header{"Authorization": {"Basic x"}}
+		if header != "" {
+			h.Set(header, value)
+		}
+		return s.access.keyOf(h, expand.Indices{Expression: index, Options: options})
+	}
+	plain := key("", "", "docs", "")
+	for _, name := range []string{
+		"Authorization", "Cookie", "es-security-runas-user", "es-secondary-authorization", "ES-Client-Authentication", "securitytenant",
+		"x-proxy-user", "x-proxy-roles", "x-proxy-ext-department", "X-Forwarded-For", "X-Forwarded-User", "Forwarded", "X-Remote-User",
+		"opensearch_security_impersonate_as", "opendistro_security_impersonate_as", "X-Api-Key", "X-Auth-Token", "jwt",
+	} {
+		if a, b := key(name, "a", "docs", ""), key(name, "b", "docs", ""); a == b || a == plain {
+			t.Errorf("%s does not tell clients apart", name)
+		}
+	}
+	for _, name := range []string{"User-Agent", "X-Opaque-Id", "Traceparent", "Content-Type", "Accept", "X-Request-Id", "Content-Length"} {
+		if key(name, "a", "docs", "") != plain {
+			t.Errorf("%s tells clients apart", name)
+		}
+	}
+	if key("", "", "docs2", "") == plain || key("", "", "docs", "x") == plain || key("", "", "", "docs") == plain {
+		t.Error("the indices are no part of the key")
+	}
+	other, err := New(Options{Upstreams: []string{"http://127.0.0.1:9"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(other.Close)
+	if other.access.keyOf(http.Header{"Authorization": {"Basic x"}}, expand.Indices{Expression: "docs"}) == plain {
+		t.Error("the key of a client is the same in every process")
+	}
+}
+
+func TestDeniedClientHasNoTemplateRendered(t *testing.T) {
+	node := startRawNode(t, func(int, rawRequest) string {
+		return "HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\nContent-Type: application/json\r\n\r\n{}"
+	})
+	addr, registry := startProxy(t, Options{
+		Upstreams: []string{node.URL}, Expander: guarded(`{"rewritten":1}`), Secured: true, Templates: true, Budget: patience,
+		Registry: prometheus.NewRegistry(),
+	})
+	for range 3 {
+		exchangeRaw(t, addr, "POST /docs/_search/template HTTP/1.1\nHost: x\nConnection: close\nContent-Type: application/json\nContent-Length: 10\n\n{\"id\":\"a\"}")
+	}
+	for _, r := range node.all() {
+		if strings.Contains(r.line, "_render") {
+			t.Errorf("asked for %s", r.line)
+		}
+	}
+	if n := counter(t, registry, "akin_requests_total", "reason", "not_authorized"); len(node.all()) != 4 || n != 3 {
+		t.Errorf("%d requests, want one question and 3 searches; %v not authorized", len(node.all()), n)
+	}
+}
