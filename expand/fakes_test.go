@@ -21,6 +21,7 @@ type fakeCluster struct {
 	scripts   bool
 	shards    int
 	routed    bool
+	filtered  bool
 	graph     bool              // a term spans several positions
 	analyzers map[string]string // of fields; others have ""
 	weighting Weighting
@@ -40,7 +41,7 @@ func (f *fakeCluster) Analyze(_ context.Context, t Text) (*Analysis, error) {
 	case "mixed":
 		return nil, fmt.Errorf("mixed: %w", ErrMixed)
 	}
-	a := &Analysis{Shards: max(f.shards, 1), Routed: f.routed, Graph: f.graph, Weighting: f.weighting}
+	a := &Analysis{Shards: max(f.shards, 1), Routed: f.routed, Filtered: f.filtered, Graph: f.graph, Weighting: f.weighting}
 	if a.Analyzer = t.Analyzer; a.Analyzer == "" {
 		a.Analyzer = f.analyzers[t.Field]
 	}

@@ -71,20 +71,15 @@ func newPITs() *pits {
 }
 
 // usePIT takes the indices from the point in time of the request and reports
-// whether it knows them. The engines allow no index expression beside it. One
-// that was opened on an alias with a filter goes by the alias, to which another
-// matrix may be bound than to the index.
+// whether it knows them. The engines allow no index expression beside it.
 func (j *job) usePIT() bool {
 	p := readPIT(j.scanner.scan.pit)
-	if p == nil || j.req.Index != "" || p.filtered && (len(p.indices) > 1 || len(p.aliases) == 0) {
+	if p == nil || j.req.Index != "" {
 		return false
 	}
-	names := p.indices
-	if p.filtered {
-		names = p.aliases
-	}
+	names := p.names()
 	j.indices, j.pitShards = Indices{Expression: strings.Join(names, ",")}, p.shards
-	return true
+	return len(names) > 0
 }
 
 // collectPage collects for a search with a point in time what the first page

@@ -50,6 +50,20 @@ func readPIT(id string) *pointInTime {
 	return found
 }
 
+// names returns the names to search by: where an alias with a filter was opened,
+// the alias, to which another matrix may be bound than to its index. It returns
+// none where the alias is not known for all indices.
+func (p *pointInTime) names() []string {
+	switch {
+	case !p.filtered:
+		return p.indices
+	case len(p.indices) == 1:
+		return p.aliases
+	default:
+		return nil
+	}
+}
+
 // A pitForm is a set of the parts by which the engines' versions differ.
 type pitForm uint8
 
