@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -23,24 +24,17 @@ func (c cluster) as(user string) cluster {
 
 // serveSecured starts akin before a secured engine with credentials of its own.
 // The recorder between the two does not delay.
-func serveSecured(t *testing.T, e *engine, expansion section, matrices ...section) (*akin, *recorder) {
+func serveSecured(t *testing.T, e *engine, expansion section) (*akin, *recorder) {
 	t.Helper()
 	r := startRecorder(t, e)
 	options := section{"budget": widePatience}
-	for key, value := range expansion {
-		options[key] = value
-	}
-	if matrices == nil {
-		matrices = []section{{"name": "main", "file": relatedFile(t, vectorsA)}}
-	}
+	maps.Copy(options, expansion)
 	a := startAkin(t, section{
 		"cluster":   section{"urls": []string{r.url}, "auth": section{"username": "akin"}},
 		"expansion": options,
-		"matrices":  matrices,
+		"matrices":  []section{{"name": "main", "file": relatedFile(t, vectorsA)}},
 	}, "AKIN_CLUSTER_PASSWORD="+password)
-	for _, m := range matrices {
-		a.awaitMatrix(t, fmt.Sprint(m["name"]))
-	}
+	a.awaitMatrix(t, "main")
 	r.settle()
 	return a, r
 }
@@ -52,13 +46,14 @@ func TestSearchesOfASecuredCluster(t *testing.T) {
 	e.makeIndex(t, secret, relatedDefinition)
 	e.index(t, secret, relatedDocuments())
 	t.Run("who may not search costs one question", func(t *testing.T) { deniedSearches(t, e, secret) })
-	t.Run("who may search is served", func(t *testing.T) { acceptedSearches(t, e, secret) })
+	t.Run("who may search is served", func(t *testing.T) { acceptedSearches(t, e) })
 	t.Run("several searches are judged one by one", func(t *testing.T) { severalSecuredSearches(t, e, secret) })
 	t.Run("a role with a document query", func(t *testing.T) { documentSecurity(t, e) })
 }
 
 // deniedSearches sends 50 searches of each kind of client that is denied.
 func deniedSearches(t *testing.T, e *engine, secret string) {
+	t.Helper()
 	tests := []struct {
 		name, user, path string
 		status           int
@@ -98,7 +93,8 @@ func deniedSearches(t *testing.T, e *engine, secret string) {
 	}
 }
 
-func acceptedSearches(t *testing.T, e *engine, secret string) {
+func acceptedSearches(t *testing.T, e *engine) {
+	t.Helper()
 	a, r := serveSecured(t, e, nil)
 	for _, user := range []string{"reader", "reader", "admin"} {
 		if got, _ := a.as(user).search(t.Context(), relatedPath, relatedSearch("car")); len(got.ids()) != 4 {
@@ -126,6 +122,7 @@ func acceptedSearches(t *testing.T, e *engine, secret string) {
 }
 
 func severalSecuredSearches(t *testing.T, e *engine, secret string) {
+	t.Helper()
 	a, r := serveSecured(t, e, nil)
 	r.take()
 	body := `{"index":"` + relatedIndex + `"}` + "\n" + relatedSearch("car") + "\n" +
@@ -156,6 +153,7 @@ func severalSecuredSearches(t *testing.T, e *engine, secret string) {
 // documentSecurity looks for related words in all that the cluster tells of a
 // search to a user whose role lets only documents about cars through.
 func documentSecurity(t *testing.T, e *engine) {
+	t.Helper()
 	requests := []struct{ name, path, body string }{
 		// The plugin refuses to profile where a role has a document query.
 		{"explain", relatedPath, `{"explain":true,` + relatedSearch("car")[1:]},

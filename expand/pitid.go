@@ -50,9 +50,9 @@ func readPIT(id string) *pointInTime {
 	return found
 }
 
-// names returns the names to search by: where an alias with a filter was opened,
-// the alias, to which another matrix may be bound than to its index. It returns
-// none where the alias is not known for all indices.
+// names returns the names to search by: where an alias with a filter was
+// opened, the alias, to which another matrix may be bound than to its index. It
+// returns none where the alias is not known for all indices.
 func (p *pointInTime) names() []string {
 	switch {
 	case !p.filtered:
@@ -108,8 +108,9 @@ func (r *pitReader) pointInTime() *pointInTime {
 	return p
 }
 
-// aliases reads the map from the ids of indices to the aliases that the point in
-// time was opened by and their filter, up to the first filter: that is a query.
+// aliases reads the map from the ids of indices to the aliases that the point
+// in time was opened by and their filter, up to the first filter: that is a
+// query.
 func (r *pitReader) aliases(p *pointInTime) {
 	for n := r.number(); n > 0 && !r.failed && !p.filtered; n-- {
 		r.string() // the id

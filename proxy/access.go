@@ -70,8 +70,8 @@ type access struct {
 // cannot be turned back into credentials.
 type accessKey [sha256.Size]byte
 
-// A verdict is nil where the client may search, else what [expand.Request.Allowed]
-// returns.
+// A verdict is nil where the client may search, else what
+// [expand.Request.Allowed] returns.
 type verdict struct{ err error }
 
 // A question is one that the cluster is asked. verdict is set when done is
@@ -129,7 +129,7 @@ func (a *access) checker(r *http.Request, ex *exchange) func(context.Context, ex
 		if v, known := a.verdicts.GetIfPresent(key); known {
 			return v.err
 		}
-		q, err := a.start(key, r.Header, indices)
+		q, err := a.start(key, r.Header, indices) //nolint:contextcheck // The question outlives the search.
 		if err != nil {
 			return err
 		}
@@ -174,12 +174,12 @@ func (a *access) settle(key accessKey, q *question, client *http.Request, indice
 	q.verdict = a.server.guard.Do("asking for access", func() error {
 		return a.inquire(ctx, client, indices)
 	})
+	a.server.metrics.access.WithLabelValues(verdictName(q.verdict)).Inc()
 	a.verdicts.Set(key, verdict{q.verdict})
 	a.mu.Lock()
 	delete(a.asking, key)
 	a.mu.Unlock()
 	close(q.done)
-	a.server.metrics.access.WithLabelValues(verdictName(q.verdict)).Inc()
 	if errors.Is(q.verdict, expand.ErrNotAuthorized) {
 		time.AfterFunc(a.pause, func() { <-a.slots })
 		return
@@ -239,8 +239,8 @@ func (a *access) inquire(ctx context.Context, client *http.Request, indices expa
 	return nil
 }
 
-// learn takes in the status of the cluster's answer to a client's search. A good
-// answer to a request that holds several searches tells of none of them.
+// learn takes in the status of the cluster's answer to a client's search. A
+// good answer to a request that holds several searches tells of none of them.
 func (a *access) learn(ctx context.Context, ex *exchange, status int) {
 	keys := ex.asked.all()
 	if isDenied(status) {
@@ -263,12 +263,12 @@ func (a *access) learn(ctx context.Context, ex *exchange, status int) {
 }
 
 // identity are parts of the names, in small letters, of the headers by which
-// clusters, and proxies before them, tell who a client is: besides Authorization
-// and Cookie for instance es-security-runas-user, es-secondary-authorization,
-// securitytenant, x-proxy-user, x-proxy-roles, x-forwarded-for and
-// opensearch_security_impersonate_as. One header too many costs more questions;
-// one too few lets a client that is denied pass for another until its own search
-// is refused.
+// clusters, and proxies before them, tell who a client is: besides
+// Authorization and Cookie for instance es-security-runas-user,
+// es-secondary-authorization, securitytenant, x-proxy-user, x-proxy-roles,
+// x-forwarded-for and opensearch_security_impersonate_as. One header too many
+// costs more questions; one too few lets a client that is denied pass for
+// another until its own search is refused.
 var identity = [...]string{
 	"auth", "cookie", "forwarded", "group", "jwt", "key", "proxy", "role", "security", "tenant", "token", "user",
 }

@@ -18,24 +18,22 @@ import (
 	"github.com/akin-search/akin/expand"
 )
 
-// guarded is an expander that asks whether the client may search, as the real
-// one does.
-func guarded(body string) expander {
-	return func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
-		if r.Allowed == nil {
-			return rewriteTo(body)(ctx, r)
-		}
-		err := r.Allowed(ctx, expand.Indices{Expression: r.Index, Options: "ignore_unavailable=true"})
-		switch {
-		case errors.Is(err, expand.ErrNotAuthorized):
-			return &expand.Result{Reason: expand.ReasonNotAuthorized}, nil
-		case errors.Is(err, expand.ErrUnknown):
-			return &expand.Result{Reason: expand.ReasonUnknownToCluster}, nil
-		case err != nil:
-			return nil, err
-		}
-		return rewriteTo(body)(ctx, r)
+// guarded expands a search where the client is allowed to, as the real expander
+// does.
+func guarded(ctx context.Context, r *expand.Request) (*expand.Result, error) {
+	if r.Allowed == nil {
+		return rewriteTo(`{"rewritten":1}`)(ctx, r)
 	}
+	err := r.Allowed(ctx, expand.Indices{Expression: r.Index, Options: "ignore_unavailable=true"})
+	switch {
+	case errors.Is(err, expand.ErrNotAuthorized):
+		return &expand.Result{Reason: expand.ReasonNotAuthorized}, nil
+	case errors.Is(err, expand.ErrUnknown):
+		return &expand.Result{Reason: expand.ReasonUnknownToCluster}, nil
+	case err != nil:
+		return nil, err
+	}
+	return rewriteTo(`{"rewritten":1}`)(ctx, r)
 }
 
 // A guard is a cluster with security: it knows who may search.
@@ -122,7 +120,7 @@ func searchAs(t *testing.T, addr, who, index string) int {
 func TestDeniedClientCostsOneQuestion(t *testing.T) {
 	for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden} {
 		g := startGuard(t, always(status, `{"error":{}}`))
-		addr, registry := startProxy(t, Options{Upstreams: []string{g.URL}, Expander: guarded(`{"rewritten":1}`), Secured: true, Budget: patience})
+		addr, registry := startProxy(t, Options{Upstreams: []string{g.URL}, Expander: expander(guarded), Secured: true, Budget: patience})
 		for range 50 {
 			if got := searchAs(t, addr, "someone", "docs"); got != status {
 				t.Fatalf("the client got %d, want %d", got, status)
@@ -145,7 +143,7 @@ func TestAcceptedClientIsExpandedFromItsFirstSearch(t *testing.T) {
 		}
 		return http.StatusOK, anAccess
 	})
-	addr, _ := startProxy(t, Options{Upstreams: []string{g.URL}, Expander: guarded(`{"rewritten":1}`), Secured: true, Budget: patience})
+	addr, _ := startProxy(t, Options{Upstreams: []string{g.URL}, Expander: expander(guarded), Secured: true, Budget: patience})
 	var clients sync.WaitGroup
 	for range 20 { // side by side they share a question
 		clients.Go(func() { searchAs(t, addr, "known", "docs,more") })
@@ -159,7 +157,7 @@ func TestAcceptedClientIsExpandedFromItsFirstSearch(t *testing.T) {
 
 func TestClusterWithoutSecurityIsNotAsked(t *testing.T) {
 	g := startGuard(t, always(http.StatusOK, anAccess))
-	addr, _ := startProxy(t, Options{Upstreams: []string{g.URL}, Expander: guarded(`{"rewritten":1}`), Budget: patience})
+	addr, _ := startProxy(t, Options{Upstreams: []string{g.URL}, Expander: expander(guarded), Budget: patience})
 	searchAs(t, addr, "known", "docs")
 	g.expect(t, 0, 1, 1)
 
@@ -176,7 +174,7 @@ func TestClusterWithoutSecurityIsNotAsked(t *testing.T) {
 
 func TestDeniedSearchEndsAcceptance(t *testing.T) {
 	g := startGuard(t, always(http.StatusOK, anAccess))
-	addr, _ := startProxy(t, Options{Upstreams: []string{g.URL}, Expander: guarded(`{"rewritten":1}`), Secured: true, Budget: patience})
+	addr, _ := startProxy(t, Options{Upstreams: []string{g.URL}, Expander: expander(guarded), Secured: true, Budget: patience})
 	searchAs(t, addr, "known", "docs")
 	g.expect(t, 1, 1, 1)
 	g.change(always(http.StatusForbidden, ""))
@@ -210,7 +208,7 @@ func TestUnclearVerdictsLeaveTheSearchAlone(t *testing.T) {
 				}
 				return http.StatusOK, ""
 			})
-			addr, registry := startProxy(t, Options{Upstreams: []string{g.URL}, Expander: guarded(`{"rewritten":1}`), Secured: true, Budget: patience})
+			addr, registry := startProxy(t, Options{Upstreams: []string{g.URL}, Expander: expander(guarded), Secured: true, Budget: patience})
 			if got := searchAs(t, addr, "known", "docs"); got != http.StatusOK {
 				t.Errorf("the client got %d", got)
 			}
@@ -231,7 +229,7 @@ func TestSearchDoesNotWaitForASlowQuestion(t *testing.T) {
 		}
 		return http.StatusOK, anAccess
 	})
-	s, err := New(Options{Upstreams: []string{g.URL}, Expander: guarded(`{"rewritten":1}`), Secured: true, Budget: 10 * time.Millisecond})
+	s, err := New(Options{Upstreams: []string{g.URL}, Expander: expander(guarded), Secured: true, Budget: 10 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +248,7 @@ func TestSearchDoesNotWaitForASlowQuestion(t *testing.T) {
 
 func TestGuessedCredentialsCostFewQuestions(t *testing.T) {
 	g := startGuard(t, always(http.StatusUnauthorized, ""))
-	s, err := New(Options{Upstreams: []string{g.URL}, Expander: guarded(`{"rewritten":1}`), Secured: true, Budget: patience})
+	s, err := New(Options{Upstreams: []string{g.URL}, Expander: expander(guarded), Secured: true, Budget: patience})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -376,7 +374,7 @@ func TestDeniedClientHasNoTemplateRendered(t *testing.T) {
 		return "HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\nContent-Type: application/json\r\n\r\n{}"
 	})
 	addr, registry := startProxy(t, Options{
-		Upstreams: []string{node.URL}, Expander: guarded(`{"rewritten":1}`), Secured: true, Templates: true, Budget: patience,
+		Upstreams: []string{node.URL}, Expander: expander(guarded), Secured: true, Templates: true, Budget: patience,
 		Registry: prometheus.NewRegistry(),
 	})
 	for range 3 {

@@ -51,9 +51,9 @@ func (s *Server) newAdminEngine() *gin.Engine {
 	return e
 }
 
-// keepPagesOut refuses requests that a web page in an operator's browser may have
-// sent: those that come by a name that is not akin's, which a page can have
-// resolved to akin's address (DNS rebinding), and posts from other sites.
+// keepPagesOut refuses requests that a web page in an operator's browser may
+// have sent: those that come by a name that is not akin's, which a page can
+// have resolved to akin's address (DNS rebinding), and posts from other sites.
 func (s *Server) keepPagesOut(c *gin.Context) {
 	switch {
 	case !s.knowsHost(c.Request.Host):
@@ -66,8 +66,8 @@ func (s *Server) keepPagesOut(c *gin.Context) {
 	c.Abort()
 }
 
-// knowsHost reports whether the admin port may be called by the value of a header
-// Host. An address is never rebound: that takes a name.
+// knowsHost reports whether the admin port may be called by the value of a
+// header Host. An address is never rebound: that takes a name.
 func (s *Server) knowsHost(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

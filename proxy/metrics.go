@@ -157,8 +157,12 @@ func newMetrics(registry prometheus.Registerer, causes []string) (*metrics, erro
 		shadowMetrics: newShadowMetrics(),
 	}
 	m.startSeries(causes)
-	return m, errors.Join(
-		registry.Register(requests),
+	return m, m.register(registry, stages)
+}
+
+func (m *metrics) register(registry prometheus.Registerer, stages *prometheus.HistogramVec) error {
+	return errors.Join(
+		registry.Register(m.requests),
 		registry.Register(stages),
 		registry.Register(m.addedTerms),
 		registry.Register(m.clause),

@@ -42,8 +42,10 @@ func TestTemplateIsRenderedAndItsSearchRewritten(t *testing.T) {
 		for _, encoding := range []string{"", "gzip"} {
 			node := startRawNode(t, renders(rendered))
 			addr, registry := startProxy(t, Options{Upstreams: []string{node.URL + "/es"}, Templates: true, Expander: expander(func(_ context.Context, r *expand.Request) (*expand.Result, error) {
-				want := expand.Request{Endpoint: expand.EndpointSearch, Index: "a", RawQuery: "routing=x", Body: []byte(rendered), Fixed: expand.ReasonAnswer,
-					Discloses: expand.DiscloseProfile | expand.DiscloseExplain}
+				want := expand.Request{
+					Endpoint: expand.EndpointSearch, Index: "a", RawQuery: "routing=x", Body: []byte(rendered), Fixed: expand.ReasonAnswer,
+					Discloses: expand.DiscloseProfile | expand.DiscloseExplain,
+				}
 				if diff := cmp.Diff(want, *r); diff != "" {
 					t.Errorf("the expander got (-want +got):\n%s", diff)
 				}
