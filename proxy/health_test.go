@@ -225,6 +225,7 @@ func TestServeTellsOfADegradationAndOfItsEnd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		defer s.Close()
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { defer close(ended); NewFront(s, nil).watch(ctx) }()
