@@ -145,13 +145,9 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, once bool) error {
 func serveDemo(ctx context.Context, a *app, engine string, stdout io.Writer, once bool) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	var listeners [2]net.Listener
-	for i := range listeners {
-		l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-		if err != nil {
-			return err
-		}
-		listeners[i] = l
+	listeners, err := listenTwice(ctx, new(net.ListenConfig).Listen)
+	if err != nil {
+		return err
 	}
 	served := make(chan error, 1)
 	go func() { served <- a.serve(ctx, listeners[0], listeners[1]) }()
@@ -159,13 +155,28 @@ func serveDemo(ctx context.Context, a *app, engine string, stdout io.Writer, onc
 		engine: engine, akin: "http://" + listeners[0].Addr().String(), admin: "http://" + listeners[1].Addr().String(),
 		client: &http.Client{Timeout: 5 * time.Second}, out: stdout,
 	}
-	err := show.run(ctx)
+	err = show.run(ctx)
 	if err == nil && !once {
 		show.invite()
 		<-ctx.Done()
 	}
 	stop()
 	return errors.Join(err, <-served)
+}
+
+// listenTwice opens two listeners on free ports, or none.
+func listenTwice(
+	ctx context.Context, listen func(ctx context.Context, network, address string) (net.Listener, error),
+) (listeners [2]net.Listener, err error) {
+	for i := range listeners {
+		if listeners[i], err = listen(ctx, "tcp", "127.0.0.1:0"); err != nil {
+			for _, l := range listeners[:i] {
+				err = errors.Join(err, l.Close())
+			}
+			return listeners, err
+		}
+	}
+	return listeners, nil
 }
 
 // serveHTTP serves h on a free port until stop is called.
