@@ -48,7 +48,7 @@ func (c *Cached) recallAnalysis(k askKey) (*Analysis, bool, error) {
 func (c *Cached) analyze(ctx context.Context, k askKey) (*Analysis, error) {
 	var guess *flight[guessed]
 	if _, known, _ := c.schemas.get(k.fieldKey); !known {
-		guess = c.guess(k)
+		guess = c.guess(ctx, k)
 	}
 	s, err := c.schema(ctx, k.fieldKey)
 	if err != nil {
@@ -62,8 +62,7 @@ func (c *Cached) analyze(ctx context.Context, k askKey) (*Analysis, error) {
 		if t, ok := c.guessRight(ctx, guess, k, name); ok {
 			return t, nil
 		}
-		tokens, err := c.client.analyze(ctx, s.targets[0].index, analyzeBody{Analyzer: name, Text: []string{k.text}})
-		return newTerms(tokens), err
+		return c.client.analyzeText(ctx, s.targets[0].index, analyzeBody{Analyzer: name, Text: []string{k.text}})
 	})
 	if err != nil {
 		return nil, err
@@ -83,7 +82,7 @@ type guessed struct {
 // named or the field's index analyzer, since _analyze knows no other way to
 // name the analyzer of a field. The first field that asks for a text guesses
 // for all. It returns nil where there is nothing to guess.
-func (c *Cached) guess(k askKey) *flight[guessed] {
+func (c *Cached) guess(ctx context.Context, k askKey) *flight[guessed] {
 	if k.check() != nil || checkField(k.field) != nil || !k.single() {
 		return nil
 	}
@@ -91,9 +90,9 @@ func (c *Cached) guess(k askKey) *flight[guessed] {
 	if k.analyzer == "" {
 		body.Field = k.field
 	}
-	return c.guesses.start(guessKey{k.indexKey, k.analyzer, k.text}, func(ctx context.Context) (guessed, error) {
-		tokens, err := c.client.analyze(ctx, k.Expression, body)
-		return guessed{k.field, newTerms(tokens)}, err
+	return c.guesses.start(ctx, guessKey{k.indexKey, k.analyzer, k.text}, func(ctx context.Context) (guessed, error) {
+		terms, err := c.client.analyzeText(ctx, k.Expression, body)
+		return guessed{k.field, terms}, err
 	})
 }
 

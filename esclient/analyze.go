@@ -61,14 +61,25 @@ type analyzeBody struct {
 	Text     []string `json:"text"`
 }
 
+// textTokens bounds the answer of _analyze for the text of a search: the 10,000
+// tokens that the cluster makes by default, of 100 bytes each with what stands
+// around them. Texts of so many are not expanded.
+const textTokens = 1 << 20
+
+// analyzeText runs _analyze for the text of a search.
+func (c *Client) analyzeText(ctx context.Context, index string, body analyzeBody) (*textTerms, error) {
+	tokens, err := c.analyze(ctx, index, body, textTokens)
+	return newTerms(tokens), err
+}
+
 // analyze runs _analyze in an index, which is a concrete one or an alias of
-// one: the cluster refuses several.
-func (c *Client) analyze(ctx context.Context, index string, body analyzeBody) ([]token, error) {
+// one: the cluster refuses several. The answer is bounded to limit bytes.
+func (c *Client) analyze(ctx context.Context, index string, body analyzeBody, limit int64) ([]token, error) {
 	const filter = "?filter_path=tokens.token,tokens.start_offset,tokens.end_offset,tokens.position,tokens.positionLength"
 	var answer struct {
 		Tokens []token `json:"tokens"`
 	}
-	r := request{method: http.MethodPost, path: indexPath(index, "/_analyze"+filter), body: body}
+	r := request{method: http.MethodPost, path: indexPath(index, "/_analyze"+filter), body: body, limit: limit}
 	if err := c.call(ctx, r, &answer); err != nil {
 		return nil, err
 	}
@@ -136,7 +147,7 @@ func (c *Client) AnalyzeWords(ctx context.Context, index, field string, words []
 	size := most
 	for len(terms) < len(words) {
 		batch := nextBatch(words[len(terms):], size)
-		tokens, err := c.analyze(ctx, s.targets[0].index, analyzeBody{Analyzer: s.indexAnalyzer, Text: batch})
+		tokens, err := c.analyze(ctx, s.targets[0].index, analyzeBody{Analyzer: s.indexAnalyzer, Text: batch}, maxAnswer)
 		switch {
 		case err != nil && !tooManyTokens(err):
 			return nil, fmt.Errorf("analyze words: %w", err)

@@ -1,6 +1,7 @@
 package esclient
 
 import (
+	"context"
 	"errors"
 	"hash/maphash"
 	"strings"
@@ -13,8 +14,9 @@ import (
 const (
 	// loadTimeout bounds a load with all its calls.
 	loadTimeout = 5 * time.Second
-	// maxLoads is the number of loads under way at once.
-	maxLoads = 32
+	// maxLoads is the number of loads under way at once, of which one client alone
+	// gets half: a cold search of eight fields takes 24.
+	maxLoads = 64
 	// failureTime is how long a failure is answered from memory, so that a
 	// sick cluster is not asked again by every search.
 	failureTime = time.Second
@@ -35,16 +37,21 @@ type CacheOptions struct {
 	StatisticsBytes uint64
 	// TTL is how long an answer of the cluster holds.
 	TTL time.Duration
+	// Client names the client that a context is of, "" for none; nil names none.
+	// Loads count for the client, and for the index expression, that they are
+	// started for.
+	Client func(context.Context) string
 }
 
 // A Cached answers from memory what a [Client] would ask the cluster for.
 //
 // What it does not know it loads, each thing once at a time, apart from the
 // callers: a caller whose context ends gets the context's error while the load
-// goes on and fills the memory. At most 32 loads are under way at once; a
-// caller that would start one more gets [ErrBusy]. Failures are remembered for
-// a second, for the time to live those that say how the cluster is:
-// [ErrNotText], [ErrMixed], [ErrRemote] and [ErrTooManyFields], ten seconds
+// goes on and fills the memory. At most 64 loads are under way at once, and
+// neither a client nor an index expression has more of them than it leaves to
+// the others; a caller that would start one more gets [ErrBusy]. Failures are
+// remembered for a second, for the time to live those that say how the cluster
+// is: [ErrNotText], [ErrMixed], [ErrRemote] and [ErrTooManyFields], ten seconds
 // [ErrNoLinear] and [ErrNoNorms].
 //
 // Its methods may be called at the same time. [Cached.Close] ends it.
@@ -143,7 +150,10 @@ type learnt[V any] struct {
 
 // NewCached returns a cache in front of client.
 func NewCached(client *Client, o CacheOptions) *Cached {
-	c := &Cached{client: client, ttl: o.TTL, seed: maphash.MakeSeed(), start: time.Now(), loader: newLoader(maxLoads, loadTimeout, client.guard)}
+	c := &Cached{
+		client: client, ttl: o.TTL, seed: maphash.MakeSeed(), start: time.Now(),
+		loader: newLoader(maxLoads, loadTimeout, client.guard, o.Client),
+	}
 	// A small share of each bound goes to what there is little of.
 	const share = 8
 	c.schemas = newMemo(c.loader, &c.analysis, true, o.AnalysisBytes/share,
@@ -221,6 +231,9 @@ func linearExpiry(ttl time.Duration) func(Linear, error) time.Duration {
 		return expiry[Linear](ttl)(l, err)
 	}
 }
+
+// index returns the expression that a load counts for.
+func (k indexKey) index() string { return k.Expression }
 
 // bytes returns about what a key, a schema and the terms of a text take.
 func (k indexKey) bytes() int { return len(k.Expression) + len(k.Options) }

@@ -24,6 +24,9 @@ const (
 	// maxAnswer bounds an answer in bytes where nothing else is said. The
 	// mappings of some thousand indices fit.
 	maxAnswer = 32 << 20
+	// smallAnswer bounds an answer that has a few numbers for each thing that was
+	// asked for, at most termChunk.
+	smallAnswer = 1 << 20
 	// maxErrorAnswer bounds what is read of an answer that is an error.
 	maxErrorAnswer = 64 << 10
 )
@@ -52,6 +55,18 @@ type Options struct {
 	// Guard recovers what panics in goroutines of the package; nil does so
 	// without a word.
 	Guard *recovery.Guard
+	// Memory bounds what answers take while they are read and decoded; nil is no
+	// bound for all together.
+	Memory Memory
+}
+
+// Memory bounds what is held at a time. Its methods may be called at the same
+// time.
+type Memory interface {
+	// Take takes n bytes, or reports false where they are not to be had.
+	Take(n int64) bool
+	// Give gives n bytes back.
+	Give(n int64)
 }
 
 // A Client calls a cluster. Every call is made once, without a second try, ends
@@ -66,6 +81,7 @@ type Client struct {
 	transport http.RoundTripper
 	timeout   time.Duration
 	guard     *recovery.Guard
+	memory    Memory // may be nil
 }
 
 // New returns a client. It makes no call. It returns an error that names the
@@ -94,7 +110,7 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
-	c := &Client{api: api, transport: transport, timeout: o.Timeout, guard: o.Guard}
+	c := &Client{api: api, transport: transport, timeout: o.Timeout, guard: o.Guard, memory: o.Memory}
 	if c.timeout <= 0 {
 		c.timeout = defaultTimeout
 	}
@@ -274,7 +290,9 @@ func (c *Client) perform(ctx context.Context, r request, read func(io.Reader) er
 	if r.limit == 0 {
 		r.limit = maxAnswer
 	}
-	return read(&boundedReader{r: resp.Body, left: r.limit})
+	answer := &boundedReader{r: resp.Body, left: r.limit, memory: c.memory}
+	defer answer.release() // what is read of it is decoded by then
+	return read(answer)
 }
 
 // asking is what the metric of panics says of all that the package does.
@@ -313,14 +331,25 @@ func lenient() json.Options {
 // decode decodes JSON of an answer.
 func decode(b []byte, out any) error { return json.Unmarshal(b, out, lenient()) }
 
-// ErrTooLarge is the end of an answer that is larger than its bound.
-var ErrTooLarge = errors.New("the answer is larger than its bound")
+// Errors that end the reading of an answer.
+var (
+	// ErrTooLarge says that it is larger than its bound.
+	ErrTooLarge = errors.New("the answer is larger than its bound")
+	// ErrNoMemory says that [Options.Memory] gives no more.
+	ErrNoMemory = errors.New("no memory is left for the answer")
+)
+
+// decodedSize is what an answer is counted as, in its own length: once as it
+// came and once as what it is decoded into.
+const decodedSize = 2
 
 // A boundedReader reads left bytes of r and fails on one more, where
 // [io.LimitReader] would make a cut answer look like a whole one.
 type boundedReader struct {
-	r    io.Reader
-	left int64
+	r      io.Reader
+	left   int64
+	memory Memory // may be nil
+	taken  int64
 }
 
 // Read implements [io.Reader].
@@ -333,7 +362,20 @@ func (b *boundedReader) Read(p []byte) (int, error) {
 	if b.left < 0 {
 		return n - 1, ErrTooLarge
 	}
+	if b.memory != nil && n > 0 {
+		if !b.memory.Take(decodedSize * int64(n)) {
+			return 0, ErrNoMemory
+		}
+		b.taken += decodedSize * int64(n)
+	}
 	return n, err
+}
+
+// release gives back what was taken.
+func (b *boundedReader) release() {
+	if b.memory != nil {
+		b.memory.Give(b.taken)
+	}
 }
 
 // indexPath returns the escaped path of an API of an index expression, such as
@@ -361,7 +403,7 @@ func (c *Client) Info(ctx context.Context) (Info, error) {
 			Number       string `json:"number"`
 		} `json:"version"`
 	}
-	if err := c.call(ctx, request{method: http.MethodGet, path: "/"}, &answer); err != nil {
+	if err := c.call(ctx, request{method: http.MethodGet, path: "/", limit: smallAnswer}, &answer); err != nil {
 		return Info{}, err
 	}
 	info := Info{Distribution: answer.Version.Distribution, Version: answer.Version.Number}
@@ -384,6 +426,6 @@ func (c *Client) Count(ctx context.Context, index string) (int64, error) {
 	var answer struct {
 		Count int64 `json:"count"`
 	}
-	err := c.call(ctx, request{method: http.MethodGet, path: indexPath(index, "/_count")}, &answer)
+	err := c.call(ctx, request{method: http.MethodGet, path: indexPath(index, "/_count"), limit: smallAnswer}, &answer)
 	return answer.Count, err
 }

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -73,7 +74,7 @@ func TestPlainJSONTypesAreSentInCompatibilityModeToo(t *testing.T) {
 		h = r.Header
 		_, _ = io.WriteString(w, "{}")
 	}, nil)
-	if _, err := c.analyze(t.Context(), "i", analyzeBody{Text: []string{"x"}}); err != nil {
+	if _, err := c.analyze(t.Context(), "i", analyzeBody{Text: []string{"x"}}, 0); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"Accept", "Content-Type"} {
@@ -140,7 +141,7 @@ func TestCallIsMadeOnce(t *testing.T) {
 				calls.Add(1)
 				answer(w)
 			}, nil)
-			if _, err := c.analyze(t.Context(), "i", analyzeBody{}); err == nil || calls.Load() != 1 {
+			if _, err := c.analyze(t.Context(), "i", analyzeBody{}, 0); err == nil || calls.Load() != 1 {
 				t.Errorf("%d calls, error %v, want one call and an error", calls.Load(), err)
 			}
 		})
@@ -406,5 +407,75 @@ func TestCallsThatTheirContextEndsSaySo(t *testing.T) {
 	err = c.send(t.Context(), request{method: http.MethodGet, path: "/"}, func(io.Reader) error { return net.ErrClosed })
 	if errors.Is(err, context.Canceled) || !errors.Is(err, net.ErrClosed) {
 		t.Errorf("error of a call that nothing ended: %v", err)
+	}
+}
+
+// memory is a Memory that notes what it gives.
+type memory struct {
+	mu          sync.Mutex
+	limit       int64
+	taken, most int64
+}
+
+func (m *memory) Take(n int64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.taken+n > m.limit {
+		return false
+	}
+	m.taken += n
+	m.most = max(m.most, m.taken)
+	return true
+}
+
+func (m *memory) Give(n int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.taken -= n
+}
+
+// What answers take is counted while they are read and decoded, and bounded for
+// all together.
+func TestAnswersAreReadWithinTheMemory(t *testing.T) {
+	const padding = 100_000
+	for name, c := range map[string]struct {
+		limit int64
+		want  error
+	}{
+		"enough":  {2*padding + 1000, nil},
+		"too few": {2*padding - 1000, ErrNoMemory},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &memory{limit: c.limit}
+			client := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = io.WriteString(w, `{"count":7,"x":"`+strings.Repeat("x", padding)+`"}`)
+			}, func(o *Options) { o.Memory = m })
+			if _, err := client.Count(t.Context(), "i"); !errors.Is(err, c.want) || err != nil && c.want == nil {
+				t.Errorf("error %v, want %v", err, c.want)
+			}
+			if m.taken != 0 || m.most == 0 || m.most > c.limit {
+				t.Errorf("%d bytes were counted, %d are at the end", m.most, m.taken)
+			}
+		})
+	}
+}
+
+// A search whose text makes the cluster answer with megabytes is not worth that.
+func TestAnswersToAnalyzeAreSmall(t *testing.T) {
+	m := &memory{limit: 1 << 40}
+	client := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"tokens":[`)
+		token := `{"token":"` + strings.Repeat("x", 1000) + `","start_offset":0,"end_offset":1,"position":0},`
+		for range 60_000 { // 60 MB
+			if _, err := io.WriteString(w, token); err != nil {
+				return
+			}
+		}
+	}, func(o *Options) { o.Memory = m })
+	if _, err := client.analyzeText(t.Context(), "i", analyzeBody{Text: []string{"x"}}); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("error %v, want %v", err, ErrTooLarge)
+	}
+	if m.most > decodedSize*textTokens || m.taken != 0 {
+		t.Errorf("%d bytes were counted, %d are at the end", m.most, m.taken)
 	}
 }

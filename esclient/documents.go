@@ -105,7 +105,7 @@ type WriteTargets struct {
 // longer than 5 seconds: that is how indices are switched. [WriteTargets.Close]
 // ends it.
 func NewWriteTargets(client *Client, ttl time.Duration) *WriteTargets {
-	t := &WriteTargets{client: client, loader: newLoader(targetLoads, loadTimeout, client.guard)}
+	t := &WriteTargets{client: client, loader: newLoader(targetLoads, loadTimeout, client.guard, nil)}
 	t.memo = newMemo(t.loader, &t.count, false, targetBytes,
 		func(name string, target *WriteTarget) int {
 			if target == nil { // an error is remembered

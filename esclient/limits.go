@@ -25,7 +25,7 @@ type limitKey struct{ setting, index string }
 // told with it; not where the cluster does not tell, is being asked already, or
 // too many other calls are under way.
 func (c *Cached) AskLimit(setting, index string, told func(n int64)) {
-	_, _, _ = c.limits.join(limitKey{setting, index},
+	_, _, _ = c.limits.join([]string{"index " + index}, limitKey{setting, index},
 		func() (int64, bool, error) { return 0, false, nil },
 		func(ctx context.Context) (int64, error) {
 			if setting == MaxClauses {

@@ -255,8 +255,8 @@ func (c *Client) meanNorm(ctx context.Context, k linearKey) (float64, error) {
 	}
 	normed := termQuery(k.weights, k.id)
 	r := request{
-		method: http.MethodPost,
-		path:   k.path("/_search", url.Values{"filter_path": {"_shards.failed,aggregations"}}),
+		method: http.MethodPost, limit: smallAnswer,
+		path: k.path("/_search", url.Values{"filter_path": {"_shards.failed,aggregations"}}),
 		body: object{
 			"size": 0, "track_total_hits": false,
 			"query": object{"bool": object{"filter": object{"exists": object{"field": k.field}}}},

@@ -26,50 +26,107 @@ type loader struct {
 	// begin returns the context of one load.
 	begin func() (context.Context, context.CancelFunc)
 	stop  context.CancelFunc
-	slots chan struct{}
 	guard *recovery.Guard
+	// client names the client that a context is of; nil where that does not count.
+	client func(context.Context) string
 
 	mu     sync.Mutex
+	places places // guarded by mu
 	closed bool
 	loads  sync.WaitGroup
 }
 
+// places are a number of places, of which no owner takes more than are left for
+// all others: one alone gets half of them, and there is always one more for
+// somebody else.
+type places struct {
+	limit, taken int
+	of           map[string]int
+}
+
+// take takes a place that counts for each of the owners, if it may.
+func (p *places) take(owners []string) bool {
+	left := p.limit - (p.taken + 1)
+	if left < 0 {
+		return false
+	}
+	for _, o := range owners {
+		if p.of[o]+1 > left {
+			return false
+		}
+	}
+	p.taken++
+	for _, o := range owners {
+		p.of[o]++
+	}
+	return true
+}
+
+// give gives a place back.
+func (p *places) give(owners []string) {
+	p.taken--
+	for _, o := range owners {
+		if p.of[o]--; p.of[o] == 0 {
+			delete(p.of, o)
+		}
+	}
+}
+
 // newLoader returns a loader that runs at most limit loads at once, each for at
-// most timeout.
-func newLoader(limit int, timeout time.Duration, guard *recovery.Guard) *loader {
+// most timeout. client may be nil.
+func newLoader(limit int, timeout time.Duration, guard *recovery.Guard, client func(context.Context) string) *loader {
 	life, stop := context.WithCancel(context.Background())
 	return &loader{
-		begin: func() (context.Context, context.CancelFunc) { return context.WithTimeout(life, timeout) },
-		stop:  stop,
-		slots: make(chan struct{}, limit),
-		guard: guard,
+		begin:  func() (context.Context, context.CancelFunc) { return context.WithTimeout(life, timeout) },
+		stop:   stop,
+		guard:  guard,
+		client: client,
+		places: places{limit: limit, of: map[string]int{}},
 	}
+}
+
+// ownersOf returns whom the load of a key counts for that a caller starts: the
+// client and the index expression. Those that join it later do not count.
+func (l *loader) ownersOf(ctx context.Context, key any) (owners []string) {
+	if k, ok := key.(interface{ index() string }); ok {
+		owners = append(owners, "index "+k.index())
+	}
+	if l.client == nil {
+		return owners
+	}
+	if client := l.client(ctx); client != "" {
+		owners = append(owners, "client "+client)
+	}
+	return owners
 }
 
 // run starts load. It returns [ErrBusy] or [ErrClosed] if it does not. A load
 // that another one waits for is inner: it takes no place of its own.
-func (l *loader) run(inner bool, load func(context.Context)) error {
+func (l *loader) run(inner bool, owners []string, load func(context.Context)) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
 		return ErrClosed
 	}
-	if !inner {
-		select {
-		case l.slots <- struct{}{}:
-		default:
-			return ErrBusy
-		}
+	if !inner && !l.places.take(owners) {
+		return ErrBusy
 	}
 	l.loads.Go(func() {
 		if !inner {
-			defer func() { <-l.slots }()
+			defer l.leave(owners)
 		}
 		ctx, cancel := l.begin()
 		defer cancel()
 		load(ctx)
 	})
 	return nil
+}
+
+// leave gives a place back.
+func (l *loader) leave(owners []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.places.give(owners)
 }
 
 // close ends the loads under way and waits for them.
@@ -109,7 +166,7 @@ func (f *flights[K, V]) do(
 	ctx context.Context, k K, ready func() (V, bool, error),
 	load func(context.Context) (V, error), keep func(V, error),
 ) (V, error) {
-	l, v, err := f.join(k, ready, load, keep)
+	l, v, err := f.join(f.loader.ownersOf(ctx, k), k, ready, load, keep)
 	if l == nil {
 		return v, err
 	}
@@ -123,9 +180,9 @@ func (f *flights[K, V]) do(
 
 // start starts the load of k unless one is under way. It returns nil where it
 // cannot.
-func (f *flights[K, V]) start(k K, load func(context.Context) (V, error)) *flight[V] {
+func (f *flights[K, V]) start(ctx context.Context, k K, load func(context.Context) (V, error)) *flight[V] {
 	never := func() (v V, ok bool, err error) { return v, false, nil }
-	l, _, err := f.join(k, never, load, func(V, error) {})
+	l, _, err := f.join(f.loader.ownersOf(ctx, k), k, never, load, func(V, error) {})
 	if err != nil {
 		return nil
 	}
@@ -134,7 +191,7 @@ func (f *flights[K, V]) start(k K, load func(context.Context) (V, error)) *fligh
 
 // join returns the flight of k, or what ready has.
 func (f *flights[K, V]) join(
-	k K, ready func() (V, bool, error), load func(context.Context) (V, error), keep func(V, error),
+	owners []string, k K, ready func() (V, bool, error), load func(context.Context) (V, error), keep func(V, error),
 ) (*flight[V], V, error) {
 	var none V
 	f.mu.Lock()
@@ -147,7 +204,7 @@ func (f *flights[K, V]) join(
 		return nil, v, err
 	}
 	l := &flight[V]{done: make(chan struct{})}
-	err := f.loader.run(f.inner, func(ctx context.Context) {
+	err := f.loader.run(f.inner, owners, func(ctx context.Context) {
 		l.err = f.loader.guard.Do(asking, func() (err error) {
 			l.value, err = load(ctx)
 			return err

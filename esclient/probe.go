@@ -45,8 +45,8 @@ func (c *Client) probeScale(
 		} `json:"hits"`
 	}
 	r := request{
-		method: http.MethodPost,
-		path:   indices.path("/_search", url.Values{"filter_path": {"hits.hits._explanation"}}),
+		method: http.MethodPost, limit: smallAnswer,
+		path: indices.path("/_search", url.Values{"filter_path": {"hits.hits._explanation"}}),
 		body: object{
 			"size": 1, "terminate_after": 1, "track_total_hits": false, "_source": false, "explain": true,
 			"query": s.inNested(object{"bool": object{"should": should}}),
@@ -128,8 +128,8 @@ func (c *Client) probeScripts(ctx context.Context, indices Indices) (bool, error
 	// The source is constant, so that the cluster compiles it once.
 	script := object{"lang": "painless", "source": "_score * params.a", "params": object{"a": 1}}
 	r := request{
-		method: http.MethodPost,
-		path:   indices.path("/_search", url.Values{"filter_path": {"_shards"}}),
+		method: http.MethodPost, limit: smallAnswer,
+		path: indices.path("/_search", url.Values{"filter_path": {"_shards"}}),
 		body: object{
 			"size": 0, "terminate_after": 1, "track_total_hits": false,
 			"query": object{"script_score": object{"query": object{"match_all": object{}}, "script": script}},

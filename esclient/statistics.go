@@ -38,6 +38,9 @@ const (
 	shardCalls = 8
 	// termChunk is the number of terms in one call.
 	termChunk = 1000
+	// escapedByte is the most bytes that one of a string takes in JSON, as \u001f
+	// does.
+	escapedByte = 6
 )
 
 // A termCount holds the statistics of terms in a field, over all shards.
@@ -205,7 +208,11 @@ func (c *Client) countShard(ctx context.Context, field string, sh shard, terms [
 		TermStatistics:   true,
 		FieldStatistics:  true,
 	}
-	if err := c.call(ctx, request{method: http.MethodPost, path: path, body: body}, &answer); err != nil {
+	r := request{method: http.MethodPost, path: path, body: body, limit: smallAnswer}
+	for _, t := range terms {
+		r.limit += escapedByte * int64(len(t)) // the answer has each of them
+	}
+	if err := c.call(ctx, r, &answer); err != nil {
 		return termCount{}, err
 	}
 	vector := answer.Vectors[field]
@@ -268,6 +275,7 @@ func (c *Client) countBySearch(
 		method: http.MethodPost,
 		path:   indices.path("/_search", url.Values{"filter_path": {"_shards.failed,aggregations"}}),
 		body:   object{"size": 0, "track_total_hits": false, "query": query, "aggs": aggregations},
+		limit:  smallAnswer,
 	}
 	if err := c.call(ctx, r, &answer); err != nil {
 		return termCount{}, err

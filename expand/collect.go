@@ -211,6 +211,9 @@ const (
 	// sideBySide bounds the questions that one search asks at a time. OpenSearch
 	// queues 16 analyses on one thread and refuses the next.
 	sideBySide = 8
+	// maxText is the length in bytes of the longest text that is analyzed: 64 for
+	// each of the 1,024 terms that MaxQueryTerms can be. Longer ones hold more.
+	maxText = 64 << 10
 )
 
 // each calls f for every target, several side by side, because f may wait for
@@ -221,6 +224,10 @@ func each(targets []clauseTarget, f func(t clauseTarget) error) error {
 
 func (j *job) analyze(targets []clauseTarget) error {
 	return each(targets, func(t clauseTarget) error {
+		if len(t.clause.text) > maxText {
+			t.reason = ReasonTooManyTerms
+			return nil
+		}
 		a, err := j.cluster.Analyze(j.ctx, Text{
 			Indices: j.indices, Field: t.field, Analyzer: t.clause.analyzer, Text: t.clause.text,
 		})

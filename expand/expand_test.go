@@ -221,6 +221,7 @@ func TestClausesLeftAlone(t *testing.T) {
 		"mixed indices":       {`{"match":{"mixed":"car"}}`, ReasonMixed},
 		"no matrix":           {`{"match":{"unbound":"car"}}`, ReasonNoMatrix},
 		"no terms":            {`{"match":{"body":"  "}}`, ReasonNoTerms},
+		"too long a text":     {`{"match":{"body":"` + strings.Repeat("ca", maxText) + `"}}`, ReasonTooManyTerms},
 		"too many terms":      {`{"match":{"body":"` + strings.Repeat("car ", 65) + `"}}`, ReasonTooManyTerms},
 		"no neighbors":        {`{"match":{"body":"zeppelin"}}`, ReasonNoNeighbors},
 		"runtime field":       {`{"match":{"redefined":"car"}}`, ReasonRuntimeField},

@@ -447,7 +447,7 @@ func TestTextsOfPointsInTimeAreNotHeld(t *testing.T) {
 		runtime.ReadMemStats(&m)
 		return int(m.HeapAlloc)
 	}
-	const searches, length = 64, 128 << 10
+	const searches, length = 64, maxText - 128
 	before := inUse()
 	for i := range searches {
 		text := "car RENTAL" + strings.Repeat(" ", length+i)

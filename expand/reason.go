@@ -77,7 +77,8 @@ const (
 	ReasonUnknownToCluster Reason = "unknown_to_cluster"
 	// ReasonNoTerms: the analyzer leaves no term of the text.
 	ReasonNoTerms Reason = "no_terms"
-	// ReasonTooManyTerms: the text has more terms than max_query_terms.
+	// ReasonTooManyTerms: the text has more terms than max_query_terms, or is
+	// longer than 64 KiB.
 	ReasonTooManyTerms Reason = "too_many_terms"
 	// ReasonNoNeighbors: no term has a neighbor that the index holds and the
 	// limits let in.

@@ -126,14 +126,17 @@ type Options struct {
 	// Guard recovers what panics while hits are asked for; nil does so without a
 	// word.
 	Guard *recovery.Guard
+	// Client names the client that a context is of, "" for none; nil names none.
+	Client func(context.Context) string
 }
 
 const (
 	// fetchTimeout bounds the calls for the hits of one search, which go on
 	// when its time is over.
 	fetchTimeout = 5 * time.Second
-	// maxFetches is how many searches may be asking for hits at once.
-	maxFetches = 16
+	// maxFetches is how many searches may be asking for hits at once. One client
+	// alone gets half: one _msearch may hold 16.
+	maxFetches = 32
 	// docsAtOnce is how many documents are asked for in one call: the usual
 	// window. The answers of the searches at once have to fit in memory.
 	docsAtOnce = 100
@@ -148,10 +151,10 @@ type Reranker struct {
 	options Options
 	ctx     context.Context //nolint:containedctx // Ends with the reranker; what is fetched outlives a search.
 	cancel  context.CancelFunc
-	slots   chan struct{}
 	scratch sync.Pool
 
 	mu       sync.Mutex
+	places   places
 	memory   *memory
 	closed   bool
 	fetching sync.WaitGroup
@@ -161,7 +164,7 @@ type Reranker struct {
 // New returns a reranker.
 func New(o Options) *Reranker {
 	r := &Reranker{
-		options: o, slots: make(chan struct{}, maxFetches), memory: newMemory(o.Bytes, o.TTL, new(counts)),
+		options: o, places: places{limit: maxFetches, of: map[string]int{}}, memory: newMemory(o.Bytes, o.TTL, new(counts)),
 		scratch: sync.Pool{New: func() any { return new(scratch) }},
 	}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
@@ -197,7 +200,7 @@ func (r *Reranker) Scores(ctx context.Context, fields []Field, hits []Hit) ([]fl
 		return nil, err
 	}
 	if !known {
-		done, err := r.start(w) //nolint:contextcheck // What is fetched outlives the search.
+		done, err := r.start(w, r.owners(ctx, hits)) //nolint:contextcheck // What is fetched outlives the search.
 		if err != nil {
 			return nil, err
 		}
@@ -238,20 +241,18 @@ func (r *Reranker) open(fields []Field, hits []Hit) (*window, error) {
 // start has all that a window lacks fetched, in a goroutine of the
 // reranker's. The channel gets what became of that; until then the window
 // belongs to it.
-func (r *Reranker) start(w *window) (<-chan error, error) {
+func (r *Reranker) start(w *window, owners []string) (<-chan error, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
 		return nil, ErrClosed
 	}
-	select {
-	case r.slots <- struct{}{}:
-	default:
+	if !r.places.take(owners) {
 		return nil, ErrBusy
 	}
 	done := make(chan error, 1)
 	r.fetching.Go(func() {
-		defer func() { <-r.slots }()
+		defer r.leave(owners)
 		ctx, cancel := context.WithTimeout(r.ctx, fetchTimeout)
 		defer cancel()
 		done <- r.options.Guard.Do(fetching, func() error { return w.fetch(ctx, r.options.Vectors) })
@@ -261,6 +262,64 @@ func (r *Reranker) start(w *window) (<-chan error, error) {
 
 // fetching is what the metric of panics says.
 const fetching = "asking for hits"
+
+// owners returns whom a fetch counts for: the client, and the index of the
+// first hit.
+func (r *Reranker) owners(ctx context.Context, hits []Hit) (owners []string) {
+	if len(hits) > 0 {
+		owners = append(owners, "index "+hits[0].Index)
+	}
+	if r.options.Client == nil {
+		return owners
+	}
+	if client := r.options.Client(ctx); client != "" {
+		owners = append(owners, "client "+client)
+	}
+	return owners
+}
+
+// leave gives a place back.
+func (r *Reranker) leave(owners []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.places.give(owners)
+}
+
+// places are a number of places, of which no owner takes more than are left for
+// all others: one alone gets half of them, and there is always one more for
+// somebody else.
+type places struct {
+	limit, taken int
+	of           map[string]int
+}
+
+// take takes a place that counts for each of the owners, if it may.
+func (p *places) take(owners []string) bool {
+	left := p.limit - (p.taken + 1)
+	if left < 0 {
+		return false
+	}
+	for _, o := range owners {
+		if p.of[o]+1 > left {
+			return false
+		}
+	}
+	p.taken++
+	for _, o := range owners {
+		p.of[o]++
+	}
+	return true
+}
+
+// give gives a place back.
+func (p *places) give(owners []string) {
+	p.taken--
+	for _, o := range owners {
+		if p.of[o]--; p.of[o] == 0 {
+			delete(p.of, o)
+		}
+	}
+}
 
 // Stats tell of a [Reranker] since it was made.
 type Stats struct {

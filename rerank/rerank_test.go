@@ -197,23 +197,52 @@ func TestSearchesAtTheSameTimeShareACall(t *testing.T) {
 	})
 }
 
-func TestOnlySoManyFetchesAreUnderWay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		v, fields, hits := pets(t)
-		v.wait = make(chan struct{})
-		r := New(Options{Vectors: v, Bytes: 1 << 20})
-		defer r.Close()
-		var searches sync.WaitGroup
-		for range maxFetches {
-			searches.Go(func() { _, _ = r.Scores(t.Context(), fields, hits) })
-		}
-		synctest.Wait()
-		if _, err := r.Scores(t.Context(), fields, hits); !errors.Is(err, ErrBusy) {
-			t.Errorf("got %v", err)
-		}
-		close(v.wait)
-		searches.Wait()
-	})
+// clientKey is the key of the client in a context.
+type clientKey struct{}
+
+func TestNeitherAClientNorAnIndexTakesAllFetches(t *testing.T) {
+	for name, greedy := range map[string]func(i int) (client, index string){
+		"one index, many clients":  func(i int) (client, index string) { return strconv.Itoa(i), "i" },
+		"one client, many indices": func(i int) (client, index string) { return "greedy", strconv.Itoa(i) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				v, fields, _ := pets(t)
+				v.wait = make(chan struct{})
+				r := New(Options{Vectors: v, Bytes: 1 << 20, Client: func(ctx context.Context) string {
+					client, _ := ctx.Value(clientKey{}).(string)
+					return client
+				}})
+				defer r.Close()
+				search := func(client, index string) error {
+					_, err := r.Scores(context.WithValue(t.Context(), clientKey{}, client), fields, []Hit{{Index: index, ID: "1"}})
+					return err
+				}
+				var searches sync.WaitGroup
+				for i := range maxFetches / 2 {
+					searches.Go(func() { _ = search(greedy(i)) })
+				}
+				synctest.Wait()
+				if err := search(greedy(-1)); !errors.Is(err, ErrBusy) {
+					t.Errorf("got more than half: %v", err)
+				}
+				for range maxFetches / 4 {
+					searches.Go(func() {
+						if err := search("modest", "other"); errors.Is(err, ErrBusy) {
+							t.Errorf("another one: %v", err)
+						}
+					})
+				}
+				synctest.Wait()
+				close(v.wait)
+				searches.Wait()
+				r.fetching.Wait()
+				if r.places.taken != 0 || len(r.places.of) != 0 {
+					t.Errorf("left: %+v", r.places)
+				}
+			})
+		})
+	}
 }
 
 func TestFailuresAreToldAndNotRemembered(t *testing.T) {
