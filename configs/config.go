@@ -44,6 +44,8 @@ type Config struct {
 	Redis Redis `yaml:"redis"`
 	// Caches bounds what akin remembers.
 	Caches Caches `yaml:"caches"`
+	// Memory bounds what akin holds for requests under way.
+	Memory Memory `yaml:"memory"`
 	// Log says what is logged, and how.
 	Log Log `yaml:"log"`
 }
@@ -67,6 +69,9 @@ type Listen struct {
 	// IdleTimeout is how long a connection may wait for its next request, in
 	// [1s, 1h].
 	IdleTimeout Duration `yaml:"idle_timeout"`
+	// BodyTimeout is how long the body of a search may take to come, in [1s, 1h];
+	// longer only at 8 KiB a second or more.
+	BodyTimeout Duration `yaml:"body_timeout"`
 }
 
 // ServerTLS names the certificate that akin shows to its clients. Both files
@@ -347,6 +352,13 @@ type Caches struct {
 	TTL Duration `yaml:"ttl"`
 }
 
+// Memory bounds what akin holds for requests under way.
+type Memory struct {
+	// InFlight bounds all of it together, in [16MiB, 64GiB]. What one client
+	// takes is no more than it leaves to the others.
+	InFlight Bytes `yaml:"in_flight"`
+}
+
 // The values of [Log.Level], which logs itself and what is worse, and of
 // [Log.Format].
 const (
@@ -377,6 +389,7 @@ func Default() *Config {
 			Address:     "127.0.0.1:9280",
 			MaxHeader:   8 * kibibyte,
 			IdleTimeout: Duration(2 * time.Minute),
+			BodyTimeout: Duration(30 * time.Second),
 		},
 		Admin:    Admin{Address: "127.0.0.1:9281", Hosts: []string{}},
 		Shutdown: Shutdown{Delay: Duration(5 * time.Second), Timeout: Duration(20 * time.Second)},
@@ -414,7 +427,8 @@ func Default() *Config {
 			Vectors:    64 * mebibyte,
 			TTL:        Duration(time.Minute),
 		},
-		Log: Log{Level: LevelInfo, Format: FormatJSON},
+		Memory: Memory{InFlight: 128 * mebibyte},
+		Log:    Log{Level: LevelInfo, Format: FormatJSON},
 	}
 }
 

@@ -63,7 +63,7 @@ var badFiles = map[string][]string{
 		"hide_from.bad.yml:4: expansion.hide_from[2]: is the same as expansion.hide_from[0]",
 	},
 	"key_not_a_word": {
-		"key_not_a_word.bad.yml:1: ?: unknown key; allowed: listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, norms, redis, caches, log",
+		"key_not_a_word.bad.yml:1: ?: unknown key; allowed: listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, norms, redis, caches, memory, log",
 	},
 	"matrices": {
 		`matrices.bad.yml:4: matrices[0].indices[1]: must be an index name in which only * is a wildcard, such as "logs-*"`,
@@ -84,6 +84,10 @@ var badFiles = map[string][]string{
 		"matrices_no_source.bad.yml:4: matrices[1].file: must be set where neither redis.url nor AKIN_REDIS_URL is",
 		"matrices_no_source.bad.yml:6: matrices[2].file: must be set where neither redis.url nor AKIN_REDIS_URL is",
 	},
+	"memory": {
+		"memory.bad.yml:2: expansion.max_body: 10MiB is more than half of memory.in_flight, which is all that one client gets",
+		"memory.bad.yml:3: norms.max_body: 8193KiB is more than half of memory.in_flight, which is all that one client gets",
+	},
 	"max_doc_share": {
 		"max_doc_share.bad.yml:1: expansion.max_added_terms: -1 is out of range; allowed: 0 to 200",
 		"max_doc_share.bad.yml:1: expansion.max_query_terms: 1025 is out of range; allowed: 1 to 1024",
@@ -98,7 +102,7 @@ var badFiles = map[string][]string{
 		"no_value.bad.yml:6: cluster.urls[0]: has no value; give it one, or remove the key to get the default",
 	},
 	"not_a_section": {
-		"not_a_section.bad.yml:1: must be a section with the keys listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, norms, redis, caches, log",
+		"not_a_section.bad.yml:1: must be a section with the keys listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, norms, redis, caches, memory, log",
 	},
 	"out_of_range": {
 		"out_of_range.bad.yml:2: expansion.mode: must be one of bm25, hard, soft",
@@ -130,8 +134,10 @@ var badFiles = map[string][]string{
 		"out_of_range.bad.yml:31: listen.max_header: 65KiB is out of range; allowed: 1KiB to 64KiB",
 		"out_of_range.bad.yml:32: listen.max_connections: -1 is out of range; allowed: 0 to 1000000",
 		"out_of_range.bad.yml:33: listen.idle_timeout: 500ms is out of range; allowed: 1s to 1h",
-		"out_of_range.bad.yml:35: shutdown.delay: 6m is out of range; allowed: 0s to 5m",
-		"out_of_range.bad.yml:36: shutdown.timeout: 0s is out of range; allowed: 1s to 1h",
+		"out_of_range.bad.yml:34: listen.body_timeout: 999ms is out of range; allowed: 1s to 1h",
+		"out_of_range.bad.yml:36: shutdown.delay: 6m is out of range; allowed: 0s to 5m",
+		"out_of_range.bad.yml:37: shutdown.timeout: 0s is out of range; allowed: 1s to 1h",
+		"out_of_range.bad.yml:39: memory.in_flight: 15MiB is out of range; allowed: 16MiB to 64GiB",
 	},
 	"profiles": {
 		"profiles.bad.yml:5: profiles.fast.budget: unknown key; allowed: enabled, mode, rerank_window, scoring, phase, matching, max_added_terms, " +
@@ -183,10 +189,10 @@ var badFiles = map[string][]string{
 		"tls_key_only.bad.yml:1: listen.tls.cert_file: must be set together with listen.tls.key_file",
 	},
 	"unknown_key": {
-		"unknown_key.bad.yml:3: listen.adress: unknown key; allowed: address, forwarded_headers, tls, max_header, max_connections, idle_timeout",
+		"unknown_key.bad.yml:3: listen.adress: unknown key; allowed: address, forwarded_headers, tls, max_header, max_connections, idle_timeout, body_timeout",
 		"unknown_key.bad.yml:6: expansion.strength.flat: unknown key; allowed: linear, grouped, saturated",
-		"unknown_key.bad.yml:7: profile: unknown key; allowed: listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, norms, redis, caches, log",
-		`unknown_key.bad.yml:8: "a b\tc": unknown key; allowed: listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, norms, redis, caches, log`,
+		"unknown_key.bad.yml:7: profile: unknown key; allowed: listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, norms, redis, caches, memory, log",
+		`unknown_key.bad.yml:8: "a b\tc": unknown key; allowed: listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, norms, redis, caches, memory, log`,
 		"unknown_key.bad.yml:12: matrices[0].index: unknown key; allowed: name, indices, fields, file",
 	},
 	"urls": {
@@ -210,7 +216,7 @@ var badFiles = map[string][]string{
 		"weights_no_source.bad.yml:2: weights[0].file: must be set where neither redis.url nor AKIN_REDIS_URL is",
 	},
 	"wrong_type": {
-		"wrong_type.bad.yml:1: listen: must be a section with the keys address, forwarded_headers, tls, max_header, max_connections, idle_timeout",
+		"wrong_type.bad.yml:1: listen: must be a section with the keys address, forwarded_headers, tls, max_header, max_connections, idle_timeout, body_timeout",
 		"wrong_type.bad.yml:3: cluster.urls: must be a list",
 		"wrong_type.bad.yml:5: cluster.tls.insecure_skip_verify: must be true or false",
 		"wrong_type.bad.yml:7: cluster.auth.username: must be a text; put a number or true and false in quotes",
@@ -318,7 +324,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 	want := &Config{
 		Listen: Listen{
 			Address: ":0", TLS: ServerTLS{CertFile: "akin.crt", KeyFile: "akin.key"},
-			MaxHeader: 16 * kibibyte, MaxConnections: 2000, IdleTimeout: Duration(time.Minute),
+			MaxHeader: 16 * kibibyte, MaxConnections: 2000, IdleTimeout: Duration(time.Minute), BodyTimeout: Duration(time.Hour),
 		},
 		Admin:    Admin{Address: "[::1]:0", Hosts: []string{"akin-admin.search.svc", "ops"}},
 		Shutdown: Shutdown{Timeout: Duration(time.Hour)},
@@ -358,6 +364,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 			TLS: RedisTLS{CAFile: "redis-ca.pem", CertFile: "redis.crt", KeyFile: "redis.key"},
 		},
 		Caches: Caches{Rows: 64 * gibibyte, Analysis: mebibyte, Statistics: 2_000_000, Vectors: 3_000_000, TTL: Duration(24 * time.Hour)},
+		Memory: Memory{InFlight: 200 * mebibyte},
 		Log:    Log{Level: LevelError, Format: FormatText, Queries: true},
 	}
 	if diff := cmp.Diff(want, got, secrets); diff != "" {

@@ -16,6 +16,7 @@ import (
 // check reports the values of c that are wrong in themselves.
 func (d *decoder) check(c *Config) {
 	d.address("listen.address", c.Listen.Address)
+	within(d, "listen.body_timeout", c.Listen.BodyTimeout, Duration(time.Second), Duration(time.Hour))
 	d.address("admin.address", c.Admin.Address)
 	within(d, "listen.max_header", c.Listen.MaxHeader, kibibyte, 64*kibibyte)
 	within(d, "listen.max_connections", c.Listen.MaxConnections, 0, 1000000)
@@ -44,6 +45,7 @@ func (d *decoder) check(c *Config) {
 	within(d, "caches.statistics", c.Caches.Statistics, mebibyte, 64*gibibyte)
 	within(d, "caches.vectors", c.Caches.Vectors, mebibyte, 64*gibibyte)
 	within(d, "caches.ttl", c.Caches.TTL, Duration(time.Second), Duration(24*time.Hour))
+	within(d, "memory.in_flight", c.Memory.InFlight, 16*mebibyte, 64*gibibyte)
 	d.oneOf("log.level", c.Log.Level, LevelDebug, LevelInfo, LevelWarn, LevelError)
 	d.oneOf("log.format", c.Log.Format, FormatJSON, FormatText)
 }
@@ -211,6 +213,17 @@ func (d *decoder) crossCheck(c *Config) {
 	d.sources("weights", c.Weights, &c.Redis)
 	if c.Norms.Writes && len(c.Weights) == 0 && !d.has("weights") {
 		d.add("norms.writes", "needs weights, by which norms are computed")
+	}
+	d.held("expansion.max_body", c.Expansion.MaxBody, c)
+	if c.Norms.Writes {
+		d.held("norms.max_body", c.Norms.MaxBody, c)
+	}
+}
+
+// held reports a bound of bodies that one client can never reach.
+func (d *decoder) held(key string, most Bytes, c *Config) {
+	if most > c.Memory.InFlight/2 && !d.has(key) && !d.has("memory.in_flight") {
+		d.add(key, "%v is more than half of memory.in_flight, which is all that one client gets", most)
 	}
 }
 

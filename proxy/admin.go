@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/internal/budget"
 )
 
 const (
@@ -211,14 +212,23 @@ func (s *Server) shownRequestBody(r *http.Request) (body []byte, status int, why
 	case encoding == "" || len(body) == 0:
 		return body, 0, ""
 	}
-	switch body, reason := s.decompress(body, s.opts.MaxBody); reason {
+	switch body, reason := s.decompressShown(body); reason {
 	case "":
 		return body, 0, ""
 	case reasonTooLarge:
 		return nil, http.StatusRequestEntityTooLarge, tooLarge
+	case reasonMemory:
+		return nil, http.StatusServiceUnavailable, errNoRoom.Error()
 	default:
 		return nil, http.StatusBadRequest, "the body is no sound gzip"
 	}
+}
+
+// decompressShown decompresses what is shown.
+func (s *Server) decompressShown(body []byte) (plain []byte, reason string) {
+	held := s.opts.Memory.Hold(budget.SearchBody, "")
+	defer held.Release()
+	return s.decompress(body, held, s.opts.MaxBody)
 }
 
 // refuse answers a request that makes no sense.

@@ -10,11 +10,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/internal/budget"
 )
 
 // Bounds of the answers that are looked at before they are passed on.
@@ -22,11 +23,6 @@ const (
 	// maxHeldAnswer is the length up to which an answer is looked at. Larger ones
 	// stream through: hundreds of searches of ten hits of 1 KiB fit in.
 	maxHeldAnswer = 8 << 20
-	// maxHeld bounds the memory for all answers that are looked at, until their
-	// clients have them.
-	maxHeld = 64 << 20
-	// holdStep is what is set aside at a time for an answer that is read.
-	holdStep = 64 << 10
 	// maxDrained is how much of a refusal is read so that its connection can be
 	// used again.
 	maxDrained = 64 << 10
@@ -37,8 +33,6 @@ var (
 	errShape = errors.New("unexpected JSON")
 	// errUnchecked says that an answer cannot be looked at.
 	errUnchecked = errors.New("no JSON, or too long")
-	// errNoRoom says that too much is held to hold an answer, too.
-	errNoRoom = errors.New("too many answers are held")
 )
 
 // failurePaths lead to where the answers of endpoints tell that a search failed
@@ -107,13 +101,13 @@ func (t *searchTransport) failure(ex *exchange, res *http.Response) (*refusal, e
 	if !known || !isJSON(res.Header["Content-Type"]) {
 		return nil, errUnchecked
 	}
-	answer, err := t.held.hold(res)
+	answer, err := t.server.hold(ex, res)
 	if err != nil {
 		return nil, err
 	}
 	if encoding == "gzip" {
 		gz := t.server.gzipReader()
-		defer t.server.gunzip.Put(gz)
+		defer t.server.putGzip(gz)
 		if err := gz.Reset(bytes.NewReader(answer)); err != nil {
 			return nil, err
 		}
@@ -289,63 +283,61 @@ func rankFailures(d *jsontext.Decoder) (r *refusal, err error) {
 	return r, err
 }
 
-// A holder bounds the memory of answers that are read before they are passed
-// on. The zero value holds nothing.
-type holder struct{ bytes atomic.Int64 }
-
-// hold reads an answer and puts it back; its memory counts until the answer is
-// closed. It returns [errUnchecked] where the answer is too long, [errNoRoom]
+// hold reads an answer and puts it back; its memory is held until the client
+// has it. It returns [errUnchecked] where the answer is too long, [errNoRoom]
 // where too much is held, and the error with which the answer breaks off; then
 // what was read, and then the rest, is what a reader of the answer gets. An
 // answer that was held before, or could not be, and is unread since, is not
 // read again.
-func (h *holder) hold(res *http.Response) (answer []byte, err error) {
+func (s *Server) hold(ex *exchange, res *http.Response) (answer []byte, err error) {
 	if b, ok := res.Body.(*heldBody); ok {
 		return b.whole, b.failure
 	}
 	if res.ContentLength > maxHeldAnswer {
 		return nil, errUnchecked
 	}
-	b := &heldBody{body: res.Body, holder: h}
-	var buf bytes.Buffer
-	rest := io.Reader(res.Body)
-	for ended := false; !ended && b.failure == nil; {
-		if h.bytes.Add(holdStep) > maxHeld {
-			h.bytes.Add(-holdStep)
-			b.failure = errNoRoom
-			break
-		}
-		n, err := buf.ReadFrom(io.LimitReader(res.Body, holdStep))
-		h.bytes.Add(n - holdStep)
-		ended = n < holdStep
-		switch {
-		case err != nil:
-			b.failure, rest = err, broken{err}
-		case buf.Len() > maxHeldAnswer:
-			b.failure = errUnchecked
-		}
+	b := s.newHeldBody(ex, res.Body)
+	b.rest = res.Body
+	answer, err = readHeld(res.Body, b.held, res.ContentLength, maxHeldAnswer+1)
+	switch {
+	case errors.Is(err, errNoRoom):
+		b.failure = err
+	case err != nil:
+		b.failure, b.rest = err, broken{err}
+	case len(answer) > maxHeldAnswer:
+		b.failure = errUnchecked
+	default:
+		b.whole = answer
 	}
-	b.Reader, b.length = io.MultiReader(bytes.NewReader(buf.Bytes()), rest), int64(buf.Len())
-	if b.failure == nil {
-		b.whole = buf.Bytes()
-	}
+	b.first = answer
 	res.Body = b
 	return b.whole, b.failure
 }
 
 // replace lets go of an answer that is held as a whole and holds another in its
 // place.
-func (h *holder) replace(res *http.Response, answer []byte) {
-	b := &heldBody{Reader: bytes.NewReader(answer), body: res.Body, holder: h, whole: answer, length: int64(cap(answer))}
-	h.bytes.Add(b.length)
-	if old, ok := res.Body.(*heldBody); ok {
-		b.body = old.body
-		h.bytes.Add(-old.length)
+func (s *Server) replace(ex *exchange, res *http.Response, answer []byte) {
+	old := io.Closer(res.Body)
+	if b, ok := old.(*heldBody); ok {
+		old = b.Closer
+		b.held.Release()
 	}
+	b := s.newHeldBody(ex, old)
+	b.held.Add(int64(cap(answer)))
+	b.first, b.rest, b.whole = answer, broken{io.EOF}, answer
 	res.Body = b
 }
 
-// broken is the end of an answer that broke off.
+// newHeldBody returns an answer that holds nothing yet.
+func (s *Server) newHeldBody(ex *exchange, body io.Closer) *heldBody {
+	return &heldBody{
+		putBack: putBack{held: s.opts.Memory.Hold(budget.Answer, ex.client), Closer: body},
+		leaving: leaving{conn: ex.conn, pace: pace{stretch: s.answerGrace, rate: answerRate}},
+		cutOff:  s.metrics.cutOff.WithLabelValues(cutAnswer),
+	}
+}
+
+// broken is what follows where an answer broke off, or has ended.
 type broken struct{ err error }
 
 // Read returns the error with which reading ended.
@@ -353,19 +345,34 @@ func (b broken) Read([]byte) (int, error) { return 0, b.err }
 
 // heldBody is an answer of which the first bytes are held.
 type heldBody struct {
-	io.Reader
-	body   io.Closer
-	holder *holder
-	length int64
+	putBack
+	leaving
+
 	// whole is what is held where that is all of the answer, failure why it is
 	// not.
 	whole   []byte
 	failure error
+	cutOff  prometheus.Counter
+}
+
+// Read reads.
+func (b *heldBody) Read(p []byte) (int, error) {
+	b.whole = nil // so that first is all that keeps it
+	if len(b.first) == 0 {
+		b.end()
+		return b.rest.Read(p)
+	}
+	n, err := b.putBack.Read(p)
+	b.next(n)
+	return n, err
 }
 
 // Close closes the answer and lets go of what is held.
 func (b *heldBody) Close() error {
-	b.holder.bytes.Add(-b.length)
-	b.length = 0
-	return b.body.Close()
+	if b.end() {
+		b.cutOff.Inc()
+	}
+	b.first = nil
+	b.held.Release()
+	return b.putBack.Close()
 }

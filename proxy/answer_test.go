@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/internal/budget"
 )
 
 // Items of the answers of _msearch, as Elasticsearch 8.19 writes them.
@@ -268,7 +269,7 @@ func TestLongAnswerStreams(t *testing.T) {
 			}
 			io.WriteString(w, first)
 			if !announced { // enough to see that it is too long
-				io.WriteString(w, strings.Repeat(" ", 2*holdStep))
+				io.WriteString(w, "  ")
 			}
 			http.NewResponseController(w).Flush()
 			<-proceed
@@ -330,21 +331,24 @@ func TestAnswersInOtherFormsAreNotLookedAt(t *testing.T) {
 }
 
 // What is held of all answers together is bounded, and given back.
-func TestHolder(t *testing.T) {
-	sizes := []int{0, 1, holdStep - 1, holdStep, holdStep + 1, maxHeldAnswer, maxHeldAnswer + 1, maxHeldAnswer + holdStep + 1, 3 * maxHeldAnswer}
+func TestAnswersAreHeldWithinTheMemory(t *testing.T) {
+	const limit = 4 * maxHeldAnswer
+	sizes := []int{0, 1, firstRead - 1, firstRead, firstRead + 1, maxHeldAnswer, maxHeldAnswer + 1, maxHeldAnswer + firstRead, 3 * maxHeldAnswer}
 	for _, size := range sizes {
-		for _, taken := range []int64{0, maxHeld - holdStep, maxHeld} {
-			h := &holder{}
-			h.bytes.Store(taken)
+		for _, taken := range []int64{0, limit/2 - leastRead, limit / 2} {
+			memory := budget.New(limit)
+			memory.Hold(budget.SearchBody, "one").Add(taken)
+			s := newServer(t, Options{Memory: memory})
+			held := func() int64 { return memory.Stats(budget.Answer).Held }
 			body := bytes.Repeat([]byte("x"), size)
 			res := &http.Response{ContentLength: -1, Body: io.NopCloser(bytes.NewReader(body))}
-			answer, err := h.hold(res)
-			if held := h.bytes.Load(); held > maxHeld || held-taken > maxHeldAnswer+holdStep {
-				t.Errorf("%d bytes, %d taken: %d are held", size, taken, held)
+			answer, err := s.hold(&exchange{client: "one"}, res)
+			if held() > min(limit/2-taken, maxHeldAnswer+1) {
+				t.Errorf("%d bytes, %d taken: %d are held", size, taken, held())
 			}
 			var want error
 			switch {
-			case int64(min(size, maxHeldAnswer))+taken >= maxHeld:
+			case taken == limit/2, taken > 0 && size >= leastRead:
 				want = errNoRoom
 			case size > maxHeldAnswer:
 				want = errUnchecked
@@ -360,8 +364,8 @@ func TestHolder(t *testing.T) {
 				t.Errorf("%d bytes: %d are left, %v", size, len(got), err)
 			}
 			for range 2 { // a body may be closed twice
-				if err := res.Body.Close(); err != nil || h.bytes.Load() != taken {
-					t.Errorf("%d bytes: %d are held behind the end, %v", size, h.bytes.Load()-taken, err)
+				if err := res.Body.Close(); err != nil || held() != 0 {
+					t.Errorf("%d bytes: %d are held behind the end, %v", size, held(), err)
 				}
 			}
 		}

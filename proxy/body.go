@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/internal/budget"
 )
 
 // Reasons to leave a search alone that lie in its body's envelope.
@@ -16,15 +17,17 @@ const (
 	reasonContentType = "content_type"     // neither JSON nor, where that is asked for, lines of JSON
 	reasonEncoding    = "content_encoding" // neither plain nor sound gzip
 	reasonTooLarge    = "body_too_large"   // before or after decompression
+	reasonSlow        = "slow_body"        // it comes too slowly to wait for
+	reasonMemory      = "memory"           // too much is held for other requests
 )
 
-// firstRead is the most that is set aside for a body before it is there.
-const firstRead = 16 << 10
+// errNoRoom says that too much is held to hold this, too.
+var errNoRoom = errors.New("too much is held for other requests")
 
 // readBody reads the body of a search and returns it decompressed, or the
 // reason why the search is to be forwarded as it came; r and ex are left such
 // that it will be. An error says that the client's body broke off.
-func (s *Server) readBody(r *http.Request, ex *exchange) (body []byte, reason string, err error) {
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request, ex *exchange) (body []byte, reason string, err error) {
 	if r.ContentLength == 0 {
 		return nil, "", nil
 	}
@@ -39,13 +42,10 @@ func (s *Server) readBody(r *http.Request, ex *exchange) (body []byte, reason st
 	case r.ContentLength > s.opts.MaxBody:
 		return nil, reasonTooLarge, nil
 	}
-	raw, err := readUpTo(r.Body, min(r.ContentLength, firstRead), s.opts.MaxBody+1)
-	if err != nil {
-		return nil, "", err
-	}
-	if int64(len(raw)) > s.opts.MaxBody {
-		r.Body = resumed{io.MultiReader(bytes.NewReader(raw), r.Body), r.Body}
-		return nil, reasonTooLarge, nil
+	ex.arriving = newArriving(w, r, s.bodyGrace, s.opts.BodyTimeout)
+	raw, reason, err := takeBody(r, ex.arriving, ex.held, s.opts.MaxBody)
+	if err != nil || reason != "" {
+		return nil, reason, err
 	}
 	ex.read, ex.original = true, raw
 	switch {
@@ -54,17 +54,109 @@ func (s *Server) readBody(r *http.Request, ex *exchange) (body []byte, reason st
 	case len(types) == 0:
 		return nil, reasonContentType, nil
 	case encoding == "gzip":
-		body, reason = s.decompress(raw, s.opts.MaxBody)
+		body, reason = s.decompress(raw, ex.held, s.opts.MaxBody)
 		return body, reason, nil
 	default:
 		return raw, "", nil
 	}
 }
 
-// resumed is a body of which the first bytes were read and put back.
-type resumed struct {
-	io.Reader
+// takeBody reads a body of at most limit bytes into memory of held. Where that
+// is not to be it returns the reason, and r goes on with the whole body.
+func takeBody(r *http.Request, body *arriving, held *budget.Hold, limit int64) (raw []byte, reason string, err error) {
+	raw, err = readHeld(body, held, r.ContentLength, limit+1)
+	switch {
+	case errors.Is(err, errNoRoom):
+		reason = reasonMemory
+	case errors.Is(err, errSlow):
+		reason = reasonSlow
+	case err != nil:
+		return nil, "", err
+	case int64(len(raw)) > limit:
+		reason = reasonTooLarge
+	default:
+		return raw, "", nil
+	}
+	body.awaited = false
+	r.Body = &putBack{first: raw, held: held, rest: body, Closer: body.body}
+	return nil, reason, nil
+}
+
+// countLeft counts a search that is left alone for a reason: one that akin has
+// no memory for has failed.
+func (m *metrics) countLeft(reason string) {
+	if reason == reasonMemory {
+		m.failedOpen(reason)
+		return
+	}
+	m.unchanged(reason)
+}
+
+// A putBack is a body of which the first bytes were read: they come first, and
+// their memory is given back with the last of them.
+type putBack struct {
 	io.Closer
+
+	first []byte
+	held  *budget.Hold
+	rest  io.Reader
+}
+
+// Read reads.
+func (b *putBack) Read(p []byte) (int, error) {
+	if len(b.first) == 0 {
+		return b.rest.Read(p)
+	}
+	n := copy(p, b.first)
+	if b.first = b.first[n:]; len(b.first) == 0 {
+		b.first = nil
+		b.held.Release()
+	}
+	return n, nil
+}
+
+const (
+	// firstRead is the most that is set aside for a body before it is there.
+	firstRead = 16 << 10
+	// leastRead is what is set aside where its length is not known.
+	leastRead = 4 << 10
+)
+
+// readHeld reads at most limit bytes of r, which is expected to hold size; a
+// negative size says nothing. It takes the memory for what it reads of held, as
+// that grows. With an error, [errNoRoom] where held takes no more, it returns
+// what was read before that; no byte of r is lost.
+func readHeld(r io.Reader, held *budget.Hold, size, limit int64) (read []byte, err error) {
+	for {
+		if len(read) == cap(read) {
+			if read, err = grow(read, held, size, limit); err != nil {
+				return read, err
+			}
+		}
+		n, err := r.Read(read[len(read):cap(read)])
+		read = read[:len(read)+n]
+		switch {
+		case errors.Is(err, io.EOF):
+			return read, nil
+		case err != nil || int64(len(read)) == limit:
+			return read, err
+		}
+	}
+}
+
+// grow returns read with room for more: twice as much, but not beyond what is
+// expected and the byte in which its end shows.
+func grow(read []byte, held *budget.Hold, size, limit int64) ([]byte, error) {
+	had := int64(cap(read))
+	room := max(2*had, leastRead)
+	if size >= had {
+		room = min(max(2*had, firstRead), size+1)
+	}
+	room = min(room, limit)
+	if !held.Take(room - had) {
+		return read, errNoRoom
+	}
+	return append(make([]byte, 0, room), read...), nil
 }
 
 // readUpTo reads at most limit bytes of r, which is expected to hold size; a
@@ -76,24 +168,19 @@ func readUpTo(r io.Reader, size, limit int64) ([]byte, error) {
 	return buf.Bytes(), err
 }
 
-// decompress returns the content of a gzip stream, or the reason why there is
-// none: it is broken, or larger than limit.
-func (s *Server) decompress(raw []byte, limit int64) (body []byte, reason string) {
-	return s.decompressThrough(raw, limit, func(gz io.Reader) io.Reader { return gz })
-}
-
-// decompressThrough is decompress by what through returns of the reader, whose
-// errBusy is a reason, too.
-func (s *Server) decompressThrough(raw []byte, limit int64, through func(io.Reader) io.Reader) (body []byte, reason string) {
+// decompress returns the content of a gzip stream, in memory of held, or the
+// reason why there is none: it is broken, larger than limit, or there is no
+// memory.
+func (s *Server) decompress(raw []byte, held *budget.Hold, limit int64) (body []byte, reason string) {
 	gz := s.gzipReader()
-	defer s.gunzip.Put(gz)
+	defer s.putGzip(gz)
 	if err := gz.Reset(bytes.NewReader(raw)); err != nil {
 		return nil, reasonEncoding
 	}
-	body, err := readUpTo(through(gz), min(4*int64(len(raw)), firstRead), limit+1)
+	body, err := readHeld(gz, held, -1, limit+1)
 	switch {
-	case errors.Is(err, errBusy):
-		return nil, writeBusy
+	case errors.Is(err, errNoRoom):
+		return nil, reasonMemory
 	case err != nil:
 		return nil, reasonEncoding
 	case int64(len(body)) > limit:
@@ -102,12 +189,24 @@ func (s *Server) decompressThrough(raw []byte, limit int64, through func(io.Read
 	return body, ""
 }
 
-// gzipReader returns a reader to be reset and then put into s.gunzip.
+// gzipReader returns a reader to be reset and then given to putGzip.
 func (s *Server) gzipReader() *gzip.Reader {
 	if gz, ok := s.gunzip.Get().(*gzip.Reader); ok {
 		return gz
 	}
 	return new(gzip.Reader)
+}
+
+// emptyGzip is the header of a gzip stream (RFC 1952, section 2.3).
+const emptyGzip = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
+
+// putGzip keeps a reader for the next stream. It must not keep the body that it
+// has read; the decompressor inside lets go of it only for a stream with a good
+// header.
+func (s *Server) putGzip(gz *gzip.Reader) {
+	if gz.Reset(strings.NewReader(emptyGzip)) == nil {
+		s.gunzip.Put(gz)
+	}
 }
 
 // isJSON reports whether the values of a Content-Type or Accept header name one

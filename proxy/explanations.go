@@ -294,7 +294,7 @@ func (s *Server) shown(m message) shownMessage {
 	x := shownMessage{RawQuery: m.rawQuery}
 	body := m.body
 	if m.packed && body != nil {
-		body, _ = s.decompress(body, s.opts.MaxBody) // one that cannot be is not shown
+		body, _ = s.decompressShown(body) // one that cannot be is not shown
 	}
 	if body == nil {
 		x.Size = m.size

@@ -95,12 +95,33 @@ func (s *Server) rewrite(pr *httputil.ProxyRequest) {
 
 // failed answers for a cluster that did not answer.
 func (s *Server) failed(w http.ResponseWriter, r *http.Request, err error) {
+	if ex := exchangeOf(r.Context()); ex != nil && ex.arriving.late() {
+		s.cutOff(w)
+		return
+	}
 	if r.Context().Err() != nil {
 		panic(http.ErrAbortHandler) // the client is gone, or is being cut off at shutdown
 	}
 	s.metrics.unanswered.Inc()
 	s.log.DebugContext(r.Context(), "no answer from the cluster", "method", r.Method, "err", err)
 	writeError(w, http.StatusBadGateway, "akin_upstream_exception", "no node of the cluster answered the request")
+}
+
+// brokenBody answers a search whose body did not come.
+func (s *Server) brokenBody(w http.ResponseWriter, ex *exchange) {
+	if ex.arriving.late() {
+		s.cutOff(w)
+		return
+	}
+	writeError(w, http.StatusBadRequest, "akin_request_exception", "the body of the request broke off")
+}
+
+// cutOff answers a search whose body comes too slowly, and closes the
+// connection.
+func (s *Server) cutOff(w http.ResponseWriter) {
+	s.metrics.cutOff.WithLabelValues(cutBody).Inc()
+	w.Header().Set("Connection", "close")
+	writeError(w, http.StatusRequestTimeout, "akin_request_exception", "the body of the search came too slowly")
 }
 
 // An errorCause is the part of an Elasticsearch error that says what happened.

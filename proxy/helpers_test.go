@@ -54,17 +54,19 @@ func startProxy(t *testing.T, o Options) (addr string, registry *prometheus.Regi
 	if o.Registry == nil {
 		o.Registry = prometheus.NewRegistry()
 	}
-	s, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	return startServer(t, newServer(t, o)), o.Registry
+}
+
+// startServer serves s on a real socket and returns the address.
+func startServer(t *testing.T, s *Server) (addr string) {
+	t.Helper()
 	server := httptest.NewUnstartedServer(s.Handler())
 	server.Config = s.newHTTPServer(s.Handler())
 	server.Start()
 	t.Cleanup(server.Close)
 	t.Cleanup(s.upstream.CloseIdleConnections)
 	t.Cleanup(s.Close)
-	return server.Listener.Addr().String(), o.Registry
+	return server.Listener.Addr().String()
 }
 
 // A rawRequest is a request as it arrived on the wire.

@@ -19,6 +19,12 @@ const (
 	outcomeFailedOpen = "failed_open" // a search sent as it came, since something failed
 )
 
+// What was too slow, values of the label "what".
+const (
+	cutBody   = "body"
+	cutAnswer = "answer"
+)
+
 // metrics are what the proxy counts and times. The counters that every request
 // touches are looked up once.
 type metrics struct {
@@ -29,11 +35,11 @@ type metrics struct {
 	clause     *prometheus.CounterVec
 	refused    *prometheus.CounterVec
 	unanswered prometheus.Counter
-	unchecked  prometheus.Counter
 	access     *prometheus.CounterVec
 	expand     prometheus.Observer
 	upstream   prometheus.Observer
 	frontMetrics
+	heldMetrics
 	normMetrics
 	rerankMetrics
 	shadowMetrics
@@ -61,6 +67,25 @@ func newFrontMetrics() frontMetrics {
 			Name: "akin_large_headers_total",
 			Help: "Requests that were refused since their headers, or their first line, are larger than listen.max_header.",
 		}),
+	}
+}
+
+// heldMetrics tell of what was to be held and could not be, or not for so long.
+type heldMetrics struct {
+	unchecked prometheus.Counter
+	cutOff    *prometheus.CounterVec
+}
+
+func newHeldMetrics() heldMetrics {
+	return heldMetrics{
+		unchecked: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "akin_unchecked_answers_total",
+			Help: "Answers to rewritten searches, successes by their status, that could not be looked at for failures inside.",
+		}),
+		cutOff: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "akin_cut_off_total",
+			Help: "Searches cut off because the client was too slow: to send the body, which is answered with 408, or to take an answer that is held for it.",
+		}, []string{"what"}),
 	}
 }
 
@@ -141,10 +166,6 @@ func newMetrics(registry prometheus.Registerer, causes []string) (*metrics, erro
 			Name: "akin_unanswered_requests_total",
 			Help: "Requests that no node of the cluster answered.",
 		}),
-		unchecked: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "akin_unchecked_answers_total",
-			Help: "Answers to rewritten searches, successes by their status, that could not be looked at for failures inside.",
-		}),
 		access: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "akin_access_questions_total",
 			Help: "Questions to the cluster whether a client may search some indices, asked with the client's credentials, by what came of them.",
@@ -152,6 +173,7 @@ func newMetrics(registry prometheus.Registerer, causes []string) (*metrics, erro
 		expand:        stages.WithLabelValues("expand"),
 		upstream:      stages.WithLabelValues("upstream"),
 		frontMetrics:  newFrontMetrics(),
+		heldMetrics:   newHeldMetrics(),
 		normMetrics:   newNormMetrics(),
 		rerankMetrics: newRerankMetrics(),
 		shadowMetrics: newShadowMetrics(),
@@ -171,6 +193,7 @@ func (m *metrics) register(registry prometheus.Registerer, stages *prometheus.Hi
 		registry.Register(m.unchecked),
 		m.registerFront(registry),
 		registry.Register(m.access),
+		registry.Register(m.cutOff),
 		registry.Register(m.normWrites),
 		registry.Register(m.normRefused),
 		registry.Register(m.normDocuments),

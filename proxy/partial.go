@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"slices"
 
@@ -39,6 +40,12 @@ func (t *searchTransport) partial(res *http.Response) (refused *refusal, scroll 
 		err = nil // what broke off behind it does not matter
 	}
 	return refused, scroll, err
+}
+
+// looked is an answer of which the first bytes were read and put back.
+type looked struct {
+	io.Reader
+	io.Closer
 }
 
 // searchFailures returns what the beginning of the answer to a search that d is

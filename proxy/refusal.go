@@ -90,10 +90,10 @@ func (s *Server) peek(res *http.Response, limit int64, read func(d *jsontext.Dec
 	}
 	beginning := new(bytes.Buffer)
 	answer := io.LimitReader(io.TeeReader(res.Body, beginning), limit)
-	defer func() { res.Body = resumed{io.MultiReader(beginning, res.Body), res.Body} }()
+	defer func() { res.Body = looked{io.MultiReader(beginning, res.Body), res.Body} }()
 	if encoding == "gzip" {
 		gz := s.gzipReader()
-		defer s.gunzip.Put(gz)
+		defer s.putGzip(gz)
 		if err := gz.Reset(answer); err != nil {
 			return err
 		}
@@ -217,7 +217,7 @@ func (s *Server) plainBody(ex *exchange, h http.Header) []byte {
 		return ex.shadow.body
 	}
 	if encoding, _ := contentEncoding(h["Content-Encoding"]); encoding == "gzip" {
-		body, _ := s.decompress(ex.original, s.opts.MaxBody) // it was before
+		body, _ := s.decompress(ex.original, ex.held, s.opts.MaxBody) // it was before
 		return body
 	}
 	return ex.original

@@ -55,7 +55,7 @@ func (s *Server) fixed(m match, ex *exchange, h http.Header) expand.Reason {
 // has gone meanwhile.
 func (t *searchTransport) rerank(ctx context.Context, ex *exchange, res *http.Response) (fits bool, gone error) {
 	s, reranks := t.server, ex.rewritten.Reranks
-	answer, err := t.holdPlain(res)
+	answer, err := t.holdPlain(ex, res)
 	if err != nil && ctx.Err() != nil {
 		return false, ctx.Err()
 	}
@@ -79,7 +79,7 @@ func (t *searchTransport) rerank(ctx context.Context, ex *exchange, res *http.Re
 		s.log.DebugContext(ctx, "an answer could not be ordered anew", "index", ex.index, "err", err)
 		return false, nil
 	}
-	t.held.replace(res, out)
+	s.replace(ex, res, out)
 	if res.ContentLength >= 0 {
 		res.ContentLength = int64(len(out))
 		res.Header["Content-Length"] = []string{strconv.Itoa(len(out))}
@@ -90,12 +90,12 @@ func (t *searchTransport) rerank(ctx context.Context, ex *exchange, res *http.Re
 // holdPlain holds an answer whose hits are to be ordered anew. It returns
 // [errUnchecked] for one that is too long, no JSON, or encoded though that was
 // not asked for, and other errors where the next answer may be better.
-func (t *searchTransport) holdPlain(res *http.Response) ([]byte, error) {
+func (t *searchTransport) holdPlain(ex *exchange, res *http.Response) ([]byte, error) {
 	encoding, known := contentEncoding(res.Header["Content-Encoding"])
 	if !known || encoding != "" || !isJSON(res.Header["Content-Type"]) {
 		return nil, errUnchecked
 	}
-	return t.held.hold(res)
+	return t.server.hold(ex, res)
 }
 
 // ofEach returns result for each search whose hits were to be ordered anew, and

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/internal/budget"
 )
 
 // rewrittenSearches is what rerankFirstAndLast sends.
@@ -313,51 +314,53 @@ func TestAnAnswerIsNotHeldTwice(t *testing.T) {
 	for _, c := range []struct {
 		answer string
 		want   error
-		held   int
+		held   int64
 	}{
-		{threeSearches, nil, len(threeSearches)},
-		{strings.Repeat("x", 2*maxHeldAnswer), errUnchecked, maxHeldAnswer + holdStep},
+		{threeSearches, nil, leastRead},
+		{strings.Repeat("x", 2*maxHeldAnswer), errUnchecked, maxHeldAnswer + 1},
 	} {
-		var h holder
+		s := newServer(t, Options{})
+		held := func() int64 { return s.opts.Memory.Stats(budget.Answer).Held }
 		res := &http.Response{ContentLength: -1, Body: io.NopCloser(strings.NewReader(c.answer))}
-		first, err := h.hold(res)
-		again, errAgain := h.hold(res)
+		first, err := s.hold(&exchange{}, res)
+		again, errAgain := s.hold(&exchange{}, res)
 		if !errors.Is(err, c.want) || err != nil && c.want == nil || !errors.Is(errAgain, err) || len(first) != len(again) {
 			t.Errorf("held %d bytes, %v, then %d, %v", len(first), err, len(again), errAgain)
 		}
 		if err == nil && (string(again) != c.answer || &first[0] != &again[0]) {
 			t.Errorf("held %s", again)
 		}
-		if n := h.bytes.Load(); n != int64(c.held) {
-			t.Errorf("%d bytes are counted, want %d", n, c.held)
+		if held() != c.held {
+			t.Errorf("%d bytes are counted, want %d", held(), c.held)
 		}
 		if got, err := io.ReadAll(res.Body); err != nil || string(got) != c.answer {
 			t.Errorf("%d bytes are left, %v", len(got), err)
 		}
-		if err := res.Body.Close(); err != nil || h.bytes.Load() != 0 {
-			t.Errorf("%v, %d bytes are counted after it is closed", err, h.bytes.Load())
+		if err := res.Body.Close(); err != nil || held() != 0 {
+			t.Errorf("%v, %d bytes are counted after it is closed", err, held())
 		}
 	}
 }
 
 // What goes out in the place of an answer counts until the client has it.
 func TestWhatIsWrittenOfAnAnswerIsHeld(t *testing.T) {
-	var h holder
+	s, ex := newServer(t, Options{}), &exchange{}
+	held := func() int64 { return s.opts.Memory.Stats(budget.Answer).Held }
 	closed := false
-	res := &http.Response{ContentLength: -1, Body: resumed{strings.NewReader(threeSearches), closerFunc(func() error { closed = true; return nil })}}
-	if _, err := h.hold(res); err != nil {
+	res := &http.Response{ContentLength: -1, Body: looked{strings.NewReader(threeSearches), closerFunc(func() error { closed = true; return nil })}}
+	if _, err := s.hold(ex, res); err != nil {
 		t.Fatal(err)
 	}
 	out := append(make([]byte, 0, 100), "{}"...)
-	h.replace(res, out)
-	if n := h.bytes.Load(); n != 100 {
-		t.Errorf("%d bytes are counted", n)
+	s.replace(ex, res, out)
+	if held() != 100 {
+		t.Errorf("%d bytes are counted", held())
 	}
 	if got, err := io.ReadAll(res.Body); err != nil || string(got) != "{}" {
 		t.Errorf("read %q, %v", got, err)
 	}
-	if err := res.Body.Close(); err != nil || !closed || h.bytes.Load() != 0 {
-		t.Errorf("%v, closed %v, %d bytes are counted", err, closed, h.bytes.Load())
+	if err := res.Body.Close(); err != nil || !closed || held() != 0 {
+		t.Errorf("%v, closed %v, %d bytes are counted", err, closed, held())
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/internal/budget"
 	"github.com/akin-search/akin/internal/recovery"
 )
 
@@ -35,6 +36,12 @@ type exchange struct {
 	// still to be read from the request.
 	read     bool
 	original []byte
+	// arriving is the body where it is read here; client is who sent it, held
+	// what memory it takes, and conn his connection.
+	arriving *arriving
+	client   string
+	held     *budget.Hold
+	conn     *http.ResponseController
 	// rewritten is what is sent first, or as a shadow; nil for the original alone.
 	rewritten *expand.Result
 	// shadow is what runs after the client has the answer to the original, nil
@@ -69,16 +76,20 @@ func exchangeOf(ctx context.Context) *exchange {
 
 // search forwards a search, rewritten where that is possible.
 func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
-	ex := &exchange{endpoint: m.endpoint, index: m.index, asked: new(accessKeys)}
+	ex := &exchange{
+		endpoint: m.endpoint, index: m.index, asked: new(accessKeys), client: clientOf(r.RemoteAddr), conn: http.NewResponseController(w),
+	}
 	defer s.searched(ex)
+	ex.held = s.opts.Memory.Hold(budget.SearchBody, ex.client)
+	defer ex.held.Release()
 	r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, ex))
 	ex.rawQuery, ex.control = cutControl(r.URL.RawQuery, r.Header)
 	expander, reason := s.choose(m, ex, r.Header)
 	var body []byte
 	if reason == "" {
 		var err error
-		if body, reason, err = s.readBody(r, ex); err != nil { // the request itself is broken: there is nothing to forward
-			writeError(w, http.StatusBadRequest, "akin_request_exception", "the body of the request broke off")
+		if body, reason, err = s.readBody(w, r, ex); err != nil { // the request itself is broken: there is nothing to forward
+			s.brokenBody(w, ex)
 			return
 		}
 	}
@@ -87,7 +98,7 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 	}
 	switch {
 	case reason != "":
-		s.metrics.unchanged(reason)
+		s.metrics.countLeft(reason)
 		if ex.control.asks() {
 			s.record(ex, r, m, &expand.Result{Reason: expand.Reason(reason)}, "")
 		}
@@ -176,6 +187,7 @@ func (s *Server) decide(ex *exchange, res, toSend *expand.Result) {
 		s.metrics.unchanged(reasonShadow)
 	default:
 		ex.rewritten = toSend
+		ex.held.Add(int64(len(toSend.Body)))
 		s.metrics.rewritten.Inc()
 		s.metrics.addedTerms.Add(float64(res.AddedTerms()))
 	}
@@ -227,8 +239,11 @@ func (s *Server) callExpander(ctx context.Context, e Expander, in *expand.Reques
 }
 
 func (s *Server) cause(err error) string {
-	if errors.Is(err, recovery.ErrPanic) {
+	switch {
+	case errors.Is(err, recovery.ErrPanic):
 		return causePanic
+	case errors.Is(err, errNoRoom):
+		return reasonMemory
 	}
 	return s.opts.Cause(err)
 }
@@ -252,7 +267,6 @@ func reasonOf(res *expand.Result) string {
 type searchTransport struct {
 	server *Server
 	next   http.RoundTripper
-	held   holder
 }
 
 // RoundTrip sends out. A rewritten search that is answered with a 4xx or 5xx,

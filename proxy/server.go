@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/internal/budget"
 	"github.com/akin-search/akin/internal/nodes"
 	"github.com/akin-search/akin/internal/recovery"
 )
@@ -95,6 +96,13 @@ type Options struct {
 	// which a search body is read; 0 means [DefaultMaxBody]. Larger ones are
 	// forwarded as they came.
 	MaxBody int64
+	// BodyTimeout is how long the body of a search that is read may take to come,
+	// longer only where it comes at 8 KiB a second or more; 0 means
+	// [DefaultBodyTimeout]. Then the search is answered with 408.
+	BodyTimeout time.Duration
+	// Memory bounds what is held for requests; nil means [budget.Default] for
+	// this server alone.
+	Memory *budget.Budget
 	// Cause names the cause of an error of Expander or Reranker in one or two
 	// words, from a fixed small set: it labels metrics. With nil it is "budget" for an expired
 	// deadline and "error" for all else.
@@ -127,8 +135,8 @@ type Options struct {
 	// [DefaultWriteBudget].
 	WriteBudget time.Duration
 	// MaxWriteBody is the number of bytes, compressed and decompressed alike, up
-	// to which the body of a write is read; 0 means [DefaultMaxWriteBody]. Eight
-	// times as many are held at once. What would be more is forwarded as it came.
+	// to which the body of a write is read; 0 means [DefaultMaxWriteBody]. Larger
+	// ones are forwarded as they came.
 	MaxWriteBody int64
 
 	// MaxHeader is the number of bytes that the headers of a request, and that its
@@ -198,8 +206,8 @@ type Server struct {
 	shadows *background
 	// health knows what failed open of late.
 	health *health
-	// writing is the number of bytes of bodies of writes that are held.
-	writing atomic.Int64
+	// bodyGrace and answerGrace are the constants of these names.
+	bodyGrace, answerGrace time.Duration
 	// underWay is the number of requests that a Front has handed over.
 	underWay atomic.Int64
 	draining atomic.Bool
@@ -213,6 +221,7 @@ func New(o Options) (*Server, error) {
 		opts: o, log: o.Logger, now: time.Now, upstream: o.Nodes,
 		shadows: newBackground(), clearing: newBackground(),
 		unfit: newMarks(), shapes: newMarks(), retries: nodes.NewRetryBudget(retryShare),
+		bodyGrace: bodyGrace, answerGrace: answerGrace,
 	}
 	var err error
 	if p := o.Previous; p != nil {
@@ -264,6 +273,12 @@ func withDefaults(o Options) Options {
 	}
 	if o.ShutdownTimeout == 0 {
 		o.ShutdownTimeout = DefaultShutdownTimeout
+	}
+	if o.BodyTimeout == 0 {
+		o.BodyTimeout = DefaultBodyTimeout
+	}
+	if o.Memory == nil {
+		o.Memory = budget.New(budget.Default)
 	}
 	if o.WriteBudget == 0 {
 		o.WriteBudget = DefaultWriteBudget

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/akin-search/akin/internal/budget"
 )
 
 // Bounds of what runs beside the clients' searches.
@@ -35,7 +37,7 @@ const (
 // "outcome".
 const (
 	shadowCompared   = "compared"
-	shadowDropped    = "dropped"    // all slots were taken, or the body is too long
+	shadowDropped    = "dropped"    // all slots or all memory was taken, or the body is too long
 	shadowCutOff     = "cut_off"    // the client did not read the original's answer to its end
 	shadowLeftAlone  = "left_alone" // nothing would have been added
 	shadowFailed     = "failed"     // the expansion failed, or took too long
@@ -135,10 +137,13 @@ func (s *Server) sampled(m match, rawQuery string) bool {
 // waits for the other. So the shadow finds the cluster a little warmer.
 func (s *Server) shadow(out *http.Request, ex *exchange) (*http.Response, error) {
 	var again *http.Request
-	if max(len(ex.shadow.body), len(ex.original)) <= maxShadowAnswer && s.shadows.reserve() {
+	held := s.opts.Memory.Hold(budget.Shadow, ex.client)
+	fits := max(len(ex.shadow.body), len(ex.original)) <= maxShadowAnswer
+	if fits && held.Take(int64(len(ex.shadow.body)+len(ex.original))) && s.shadows.reserve() {
 		again = out.Clone(s.shadows.ctx) // not the client's, which ends with its answer
 		again.Body = nil
 	} else {
+		held.Release()
 		s.metrics.shadowSearches.WithLabelValues(shadowDropped).Inc()
 	}
 	if ex.read {
@@ -150,18 +155,19 @@ func (s *Server) shadow(out *http.Request, ex *exchange) (*http.Response, error)
 	switch {
 	case again == nil:
 	case err != nil:
-		s.endShadow(shadowUnanswered)
+		s.endShadow(held, shadowUnanswered)
 	case res.StatusCode != http.StatusOK:
-		s.endShadow(shadowRefused)
+		s.endShadow(held, shadowRefused)
 	default:
 		own := *ex // the client's search may not be over yet
 		packed := res.Header.Get("Content-Encoding")
-		res.Body = &tee{ReadCloser: res.Body, closed: func(answer []byte, outcome string) {
+		res.Body = &tee{ReadCloser: res.Body, held: held, closed: func(answer []byte, outcome string) {
 			if outcome != "" {
-				s.endShadow(outcome)
+				s.endShadow(held, outcome)
 				return
 			}
 			s.shadows.start(func(ctx context.Context) {
+				defer held.Release()
 				outcome := shadowFailed // where it panics
 				_ = s.guard.Do("shadowing", func() error {
 					outcome = s.compare(again.WithContext(ctx), &own, took, packed, answer)
@@ -177,7 +183,8 @@ func (s *Server) shadow(out *http.Request, ex *exchange) (*http.Response, error)
 }
 
 // endShadow gives the slot back of a search whose shadow does not run.
-func (s *Server) endShadow(outcome string) {
+func (s *Server) endShadow(held *budget.Hold, outcome string) {
+	held.Release()
 	s.shadows.release()
 	s.metrics.shadowSearches.WithLabelValues(outcome).Inc()
 }
@@ -252,16 +259,20 @@ func (s *Server) sendShadow(out *http.Request, ex *exchange) (hits hitList, took
 // closed, or else the outcome that tells why it cannot.
 type tee struct {
 	io.ReadCloser
+	held   *budget.Hold
 	kept   bytes.Buffer
 	length int
 	ended  bool
+	full   bool // there was no memory to keep all of it
 	closed func(answer []byte, outcome string)
 }
 
 // Read reads from the answer.
 func (t *tee) Read(p []byte) (int, error) {
 	n, err := t.ReadCloser.Read(p)
-	if t.length += n; t.length <= maxShadowAnswer {
+	t.length += n
+	t.full = t.full || t.length <= maxShadowAnswer && !t.held.Take(int64(n))
+	if t.length <= maxShadowAnswer && !t.full {
 		t.kept.Write(p[:n])
 	} else {
 		t.kept = bytes.Buffer{}
@@ -279,6 +290,8 @@ func (t *tee) Close() error {
 			closed(nil, shadowCutOff)
 		case t.length > maxShadowAnswer:
 			closed(nil, shadowUnreadable)
+		case t.full:
+			closed(nil, shadowDropped)
 		default:
 			closed(t.kept.Bytes(), "")
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/akin-search/akin/internal/budget"
 	"github.com/akin-search/akin/internal/nodes"
 )
 
@@ -60,7 +61,13 @@ func (s *Server) ask(ctx context.Context, r *http.Request, method, path string, 
 		return 0, nil, err
 	}
 	defer res.Body.Close()
-	answer, err = readUpTo(res.Body, min(res.ContentLength, firstRead), s.opts.MaxBody+1)
+	held := s.opts.Memory.Hold(budget.SearchBody, "")
+	if ex := exchangeOf(ctx); ex != nil {
+		held = ex.held // until the end of the search
+	} else {
+		defer held.Release()
+	}
+	answer, err = readHeld(res.Body, held, res.ContentLength, s.opts.MaxBody+1)
 	if err == nil && int64(len(answer)) > s.opts.MaxBody {
 		err = fmt.Errorf("%s: the answer is larger than %d bytes", path, s.opts.MaxBody)
 	}

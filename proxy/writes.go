@@ -3,13 +3,14 @@ package proxy
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/akin-search/akin/internal/budget"
 )
 
 // Defaults of [Options] for writes.
@@ -74,7 +75,7 @@ type Norms interface {
 const (
 	writeChanged   = "changed"   // norms were put in
 	writeUnchanged = "unchanged" // none of its documents is to have norms
-	writeBusy      = "busy"      // the bodies of other writes take all the memory
+	writeBusy      = "busy"      // other requests take all the memory
 	writeEmpty     = "no_body"   // there is none
 )
 
@@ -152,14 +153,17 @@ func (r *writeRoute) fit(path string) (*Write, bool) {
 func (s *Server) write(w http.ResponseWriter, r *http.Request, what *Write) {
 	wr := &writing{bulk: what.Bulk}
 	r = r.WithContext(context.WithValue(r.Context(), writingKey{}, wr)) // a copy, to change
-	held := &holding{server: s}
-	defer held.release()
-	reason, err := s.readWrite(r, what, wr, held)
+	held := s.opts.Memory.Hold(budget.WriteBody, clientOf(r.RemoteAddr))
+	defer held.Release()
+	reason, err := s.readWrite(w, r, what, wr, held)
 	if err != nil { // the request itself is broken: there is nothing to forward
 		writeError(w, http.StatusBadRequest, "akin_request_exception", "the body of the request broke off")
 		return
 	}
 	written := s.putNorms(r, what, wr, reason)
+	if written != nil {
+		held.Add(int64(len(written.Body)))
+	}
 	if written != nil && written.Done != nil {
 		defer func() { // also of a client that goes away
 			_ = s.guard.Do("counting written documents", func() error {
@@ -228,7 +232,9 @@ func (s *Server) callNorms(ctx context.Context, what *Write) (written *Written, 
 // readWrite reads the body of a write into what.Body, decompressed, and as it
 // came into wr, or returns why it did not; r is left such that the write will
 // go on as it came. An error says that the client's body broke off.
-func (s *Server) readWrite(r *http.Request, what *Write, wr *writing, held *holding) (reason string, err error) {
+func (s *Server) readWrite(
+	w http.ResponseWriter, r *http.Request, what *Write, wr *writing, held *budget.Hold,
+) (reason string, err error) {
 	types := r.Header["Content-Type"]
 	encoding, known := contentEncoding(r.Header["Content-Encoding"])
 	readable := isJSON(types) || what.Bulk && isLines(types)
@@ -243,25 +249,11 @@ func (s *Server) readWrite(r *http.Request, what *Write, wr *writing, held *hold
 		return reasonEncoding, nil
 	case r.ContentLength > limit:
 		return reasonTooLarge, nil
-	case !held.add(max(r.ContentLength, 0)):
-		return writeBusy, nil
 	}
-	body := io.Reader(r.Body)
-	if r.ContentLength < 0 {
-		body = held.reader(body)
-	}
-	raw, err := readUpTo(body, min(r.ContentLength, limit), limit+1)
-	switch {
-	case errors.Is(err, errBusy):
-		reason = writeBusy
-	case err != nil:
-		return "", err
-	case int64(len(raw)) > limit:
-		reason = reasonTooLarge
-	}
-	if reason != "" {
-		r.Body = resumed{io.MultiReader(bytes.NewReader(raw), r.Body), r.Body}
-		return reason, nil
+	const never = 0 // a bulk load may take as long as it does
+	raw, reason, err := takeBody(r, newArriving(w, r, s.bodyGrace, never), held, limit)
+	if err != nil || reason != "" {
+		return writeReason(reason), err
 	}
 	// Without GetBody the transport never sends it twice.
 	r.Body = io.NopCloser(bytes.NewReader(raw))
@@ -269,7 +261,15 @@ func (s *Server) readWrite(r *http.Request, what *Write, wr *writing, held *hold
 	r.Header.Del("Expect") // met already: the body is here
 	what.Body, wr.original = raw, raw
 	if encoding == "gzip" {
-		what.Body, reason = s.decompressThrough(raw, limit, held.reader)
+		what.Body, reason = s.decompress(raw, held, limit)
 	}
-	return reason, nil
+	return writeReason(reason), nil
+}
+
+// writeReason returns the reason to leave a search alone as one of a write.
+func writeReason(reason string) string {
+	if reason == reasonMemory {
+		return writeBusy
+	}
+	return reason
 }

@@ -2,55 +2,13 @@ package proxy
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"net/http"
 	"slices"
 )
 
-const (
-	// writesAtOnce times [Options.MaxWriteBody] bytes of bodies are held at most.
-	writesAtOnce = 8
-	// maxBeginning is how much of the answer to a bulk request is kept.
-	maxBeginning = 64 << 10
-)
-
-// errBusy says that the bodies of writes take all the memory that they may.
-var errBusy = errors.New("the bodies of writes take too much memory")
-
-// A holding is the memory that one write takes of that of all bodies.
-type holding struct {
-	server *Server
-	size   int64
-}
-
-// add takes more, and reports whether that was still there.
-func (h *holding) add(n int64) bool {
-	h.size += n
-	return h.server.writing.Add(n) <= writesAtOnce*h.server.opts.MaxWriteBody
-}
-
-// release gives all back.
-func (h *holding) release() { h.server.writing.Add(-h.size) }
-
-// reader returns a reader of r that takes memory for what it reads. Its error
-// is errBusy where there is none; what it has read then is good.
-func (h *holding) reader(r io.Reader) io.Reader { return &heldReader{r, h} }
-
-type heldReader struct {
-	io.Reader
-
-	held *holding
-}
-
-// Read reads.
-func (r *heldReader) Read(p []byte) (int, error) {
-	n, err := r.Reader.Read(p)
-	if !r.held.add(int64(n)) && (err == nil || errors.Is(err, io.EOF)) {
-		err = errBusy
-	}
-	return n, err
-}
+// maxBeginning is how much of the answer to a bulk request is kept.
+const maxBeginning = 64 << 10
 
 // A writing is what is known of a write while it is forwarded.
 type writing struct {
@@ -95,7 +53,7 @@ func (wr *writing) answer(s *Server) WriteAnswer {
 	a := WriteAnswer{Status: wr.status, Original: wr.again, Beginning: wr.beginning.Bytes()}
 	if encoding, _ := contentEncoding(wr.coding); encoding == "gzip" {
 		gz := s.gzipReader()
-		defer s.gunzip.Put(gz)
+		defer s.putGzip(gz)
 		a.Beginning = nil
 		if gz.Reset(&wr.beginning) == nil {
 			a.Beginning, _ = readUpTo(gz, 0, maxBeginning) // what there is of it

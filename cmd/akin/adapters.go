@@ -131,6 +131,10 @@ func cause(err error) string {
 		return "panic"
 	case errors.Is(err, esclient.ErrBusy), errors.Is(err, rerank.ErrBusy):
 		return "busy"
+	case errors.Is(err, esclient.ErrNoMemory):
+		return "memory"
+	case errors.Is(err, esclient.ErrTooLarge) && !errors.Is(err, rerank.ErrTooLarge):
+		return "answer_too_large" // to a call of akin's own
 	case errors.Is(err, rerank.ErrMissing):
 		return "missing" // a hit has changed since it was found
 	case errors.Is(err, rerank.ErrTooLarge):

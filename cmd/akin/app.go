@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/internal/budget"
 	"github.com/akin-search/akin/internal/nodes"
 	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/proxy"
@@ -36,7 +38,10 @@ type app struct {
 	rerank  *rerank.Reranker      // nil where nothing is ranked softly
 	norms   *normWrites           // nil where norms are not kept on writes
 	limits  func() []expand.Limit // those known of the cluster, nil where nothing is rewritten
+	memory  *budget.Budget        // of what is held for requests
 	cfg     *configs.Config
+	stop    context.CancelFunc
+	beside  sync.WaitGroup // what runs until stop is called
 	log     *slog.Logger
 	// expander rewrites searches as cfg.Expansion says, also where that is
 	// switched off; nil where no matrix is configured.
@@ -58,39 +63,48 @@ type app struct {
 func newApp(
 	ctx context.Context, cfg *configs.Config, files map[string]rowstore.Loader, log *slog.Logger, previous *app,
 ) (a *app, err error) {
-	a = &app{cfg: cfg, log: log, registry: prometheus.NewRegistry(), own: prometheus.NewRegistry(), shown: &shownMetrics{}}
+	a = &app{
+		cfg: cfg, log: log, registry: prometheus.NewRegistry(), own: prometheus.NewRegistry(), shown: &shownMetrics{},
+		memory: budget.New(int64(cfg.Memory.InFlight)),
+	}
 	if previous != nil {
 		a.registry, a.shown, a.guard = previous.registry, previous.shown, previous.guard
 	} else if a.guard, err = recovery.New(log, a.registry); err != nil {
 		return nil, err
 	}
+	a.trim(ctx)
 	ca, err := readCA(cfg.Cluster.TLS.CAFile)
 	if err != nil {
+		a.close()
 		return nil, err
 	}
 	clusterTLS, err := upstreamTLS(cfg.Cluster.TLS, ca)
 	if err != nil {
+		a.close()
 		return nil, err
 	}
 	if a.nodes, err = nodes.New(nodes.Options{
 		URLs: cfg.Cluster.URLs, TLS: clusterTLS, Logger: log, Registerer: a.own, MaxIdle: connections(cfg.Listen.MaxConnections, openFiles()),
 	}); err != nil {
+		a.close()
 		return nil, usageError{err}
 	}
 	if a.client, err = esclient.New(esclient.Options{
 		Transport: a.nodes, // akin's own calls avoid a node that is not well, too
 		Username:  cfg.Cluster.Auth.Username, Password: cfg.Cluster.Auth.Password.Reveal(), APIKey: cfg.Cluster.Auth.APIKey.Reveal(),
-		Guard: a.guard,
+		Guard: a.guard, Memory: a.memory.Hold(budget.OwnCall, ""),
 	}); err != nil {
+		a.close()
 		return nil, usageError{err}
 	}
 	a.cluster = esclient.NewCached(a.client, esclient.CacheOptions{
 		AnalysisBytes: size(cfg.Caches.Analysis), StatisticsBytes: size(cfg.Caches.Statistics), TTL: time.Duration(cfg.Caches.TTL),
+		Client: proxy.ClientOf,
 	})
 	options := proxy.Options{
-		Nodes:     a.nodes,
-		Budget:    time.Duration(cfg.Expansion.Budget),
-		MaxBody:   int64(cfg.Expansion.MaxBody),
+		Nodes:   a.nodes,
+		Budget:  time.Duration(cfg.Expansion.Budget),
+		MaxBody: int64(cfg.Expansion.MaxBody), BodyTimeout: time.Duration(cfg.Listen.BodyTimeout), Memory: a.memory,
 		Cause:     cause,
 		Causes:    causes(),
 		RankEval:  cfg.Expansion.RankEval,
@@ -111,7 +125,8 @@ func newApp(
 	}
 	if ranks(cfg, configs.ModeSoft) {
 		a.rerank = rerank.New(rerank.Options{
-			Vectors: vectors{a.client}, Bytes: size(cfg.Caches.Vectors), TTL: time.Duration(cfg.Caches.TTL), Guard: a.guard,
+			Vectors: vectors{a.client}, Bytes: size(cfg.Caches.Vectors), TTL: time.Duration(cfg.Caches.TTL),
+			Guard: a.guard, Client: proxy.ClientOf,
 		})
 		options.Reranker, options.RerankBudget = reranker{a.rerank}, time.Duration(cfg.Expansion.RerankBudget)
 	}
@@ -144,7 +159,7 @@ func frontOptions(cfg *configs.Config, previous *app, options *proxy.Options) {
 // register has a tell of its caches and stores, and at the start of the process
 // of that.
 func (a *app) register(start bool) {
-	a.own.MustRegister(&collector{cluster: a.cluster, limits: a.limits, store: a.store, weights: a.weights, rerank: a.rerank})
+	a.own.MustRegister(&collector{cluster: a.cluster, limits: a.limits, store: a.store, weights: a.weights, rerank: a.rerank, memory: a.memory})
 	if start {
 		a.shown.Store(a.own)
 		a.registry.MustRegister(a.shown, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -180,10 +195,23 @@ func (a *app) close() {
 	if a.cluster != nil {
 		a.cluster.Close()
 	}
-	if err := a.client.Close(); err != nil {
-		a.log.Warn("closing the cluster client", "err", err)
+	if a.client != nil {
+		if err := a.client.Close(); err != nil {
+			a.log.Warn("closing the cluster client", "err", err)
+		}
 	}
-	a.nodes.Close()
+	if a.nodes != nil {
+		a.nodes.Close()
+	}
+	a.stop()
+	a.beside.Wait()
+}
+
+// trim has memory given back to the system after bursts, until close.
+func (a *app) trim(ctx context.Context) {
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	a.stop = stop
+	a.beside.Go(func() { a.memory.Trim(ctx) })
 }
 
 // openStores opens the stores of the matrices and of the weights, where there

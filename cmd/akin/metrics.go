@@ -7,6 +7,7 @@ import (
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/internal/budget"
 	"github.com/akin-search/akin/rerank"
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
@@ -27,6 +28,10 @@ var (
 		"Index expressions whose searches are kept under such a limit.", []string{"kind"}, nil)
 	cacheBytes = prometheus.NewDesc("akin_cache_bytes",
 		"Memory that a cache holds, about.", []string{"cache"}, nil)
+	heldBytes = prometheus.NewDesc("akin_held_bytes",
+		"Memory that is held for requests under way.", []string{"kind"}, nil)
+	heldRefused = prometheus.NewDesc("akin_held_refused_total",
+		"How often more memory was to be held for requests than may be.", []string{"kind"}, nil)
 )
 
 // storeMetrics are those of one row store.
@@ -90,6 +95,7 @@ type collector struct {
 	weights *rowstore.Store  // nil where there is none
 	rerank  *rerank.Reranker // nil where there is none
 	limits  func() []expand.Limit
+	memory  *budget.Budget
 }
 
 // Describe sends the descriptions.
@@ -99,7 +105,7 @@ func (*collector) Describe(ch chan<- *prometheus.Desc) {
 			ch <- d
 		}
 	}
-	for _, d := range []*prometheus.Desc{forgotten, cacheHits, cacheMisses, cacheBytes, limitLeast, limitIndices} {
+	for _, d := range []*prometheus.Desc{forgotten, cacheHits, cacheMisses, cacheBytes, limitLeast, limitIndices, heldBytes, heldRefused} {
 		ch <- d
 	}
 }
@@ -110,6 +116,11 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(cacheHits, prometheus.CounterValue, hits, name)
 		ch <- prometheus.MustNewConstMetric(cacheMisses, prometheus.CounterValue, misses, name)
 		ch <- prometheus.MustNewConstMetric(cacheBytes, prometheus.GaugeValue, bytes, name)
+	}
+	for _, kind := range budget.Kinds() {
+		s := c.memory.Stats(kind)
+		ch <- prometheus.MustNewConstMetric(heldBytes, prometheus.GaugeValue, float64(s.Held), string(kind))
+		ch <- prometheus.MustNewConstMetric(heldRefused, prometheus.CounterValue, float64(s.Refused), string(kind))
 	}
 	if c.cluster != nil {
 		s := c.cluster.Stats()

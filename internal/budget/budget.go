@@ -1,0 +1,167 @@
+// Package budget bounds the memory that is held for requests: one sum over all
+// kinds of bytes, of which no client takes more than it leaves to the others.
+package budget
+
+import (
+	"context"
+	"runtime/debug"
+	"sync"
+	"time"
+)
+
+// A Kind says what bytes are held for. It labels metrics.
+type Kind string
+
+// The kinds of bytes.
+const (
+	// SearchBody is a body of a search, as it came and decompressed, and what it
+	// is rewritten to.
+	SearchBody Kind = "search_body"
+	// WriteBody is the same of a write whose documents get norms.
+	WriteBody Kind = "write_body"
+	// Answer is an answer that is looked at before the client gets it.
+	Answer Kind = "answer"
+	// Shadow is a search, and its answer, that is sent once more to compare.
+	Shadow Kind = "shadow"
+	// OwnCall is an answer to a call that akin makes for itself.
+	OwnCall Kind = "own_call"
+)
+
+// Kinds returns all kinds.
+func Kinds() []Kind { return []Kind{SearchBody, WriteBody, Answer, Shadow, OwnCall} }
+
+// Default is the limit where none is configured, in bytes.
+const Default = 128 << 20
+
+// trimPause is the time between two trims. A trim collects garbage, which takes
+// the processors some 100 ms for a heap of 1 GiB.
+const trimPause = time.Minute
+
+// A Budget bounds the bytes that are held. [New] makes it; its methods may be
+// called at the same time.
+//
+// A client gets more as long as it then holds no more than is left for all
+// others. So one client alone gets half of the limit, and n clients that take
+// what they can get an equal share each and leave as much again: there is
+// always room for one more.
+type Budget struct {
+	limit int64
+	// trim gets a value when a peak is over.
+	trim chan struct{}
+
+	mu      sync.Mutex
+	used    int64
+	peak    int64 // of used, since the last trim was asked for
+	clients map[string]int64
+	kinds   map[Kind]Stats
+}
+
+// Stats tell of one kind.
+type Stats struct {
+	// Held is the number of bytes held now.
+	Held int64
+	// Refused counts how often more was asked for in vain.
+	Refused uint64
+}
+
+// New returns a budget of limit bytes.
+func New(limit int64) *Budget {
+	return &Budget{limit: limit, trim: make(chan struct{}, 1), clients: map[string]int64{}, kinds: map[Kind]Stats{}}
+}
+
+// Stats returns what is held of a kind.
+func (b *Budget) Stats(kind Kind) Stats {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.kinds[kind]
+}
+
+// Hold returns a hold of no bytes yet, for a client, "" for akin itself.
+func (b *Budget) Hold(kind Kind, client string) *Hold {
+	return &Hold{budget: b, kind: kind, client: client}
+}
+
+// Trim gives memory back to the system after each peak, until ctx ends. Without
+// it Go keeps what a burst has left behind for minutes. A peak is more than a
+// quarter of the limit, and over when less than a sixteenth is held.
+func (b *Budget) Trim(ctx context.Context) {
+	b.trimWith(ctx, debug.FreeOSMemory)
+}
+
+func (b *Budget) trimWith(ctx context.Context, free func()) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-b.trim:
+			free()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(trimPause):
+		}
+	}
+}
+
+// change adds n bytes, which may be negative. The lock is held.
+func (b *Budget) change(h *Hold, n int64) {
+	h.bytes += n
+	b.used += n
+	if b.clients[h.client] += n; b.clients[h.client] == 0 {
+		delete(b.clients, h.client) // so that there are no more of them than holds
+	}
+	s := b.kinds[h.kind]
+	s.Held += n
+	b.kinds[h.kind] = s
+	b.peak = max(b.peak, b.used)
+	if b.peak > b.limit/4 && b.used < b.limit/16 {
+		b.peak = b.used
+		select {
+		case b.trim <- struct{}{}:
+		default: // it is asked for already
+		}
+	}
+}
+
+// A Hold is the bytes held for one thing. Its methods may be called at the same
+// time.
+type Hold struct {
+	budget *Budget
+	kind   Kind
+	client string
+	bytes  int64 // guarded by the budget's lock
+}
+
+// Take holds n bytes more and reports true, or reports false where that would
+// be too much.
+func (h *Hold) Take(n int64) bool {
+	b := h.budget
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.clients[h.client]+n > b.limit-(b.used+n) {
+		s := b.kinds[h.kind]
+		s.Refused++
+		b.kinds[h.kind] = s
+		return false
+	}
+	b.change(h, n)
+	return true
+}
+
+// Add holds n bytes more that are in memory already.
+func (h *Hold) Add(n int64) {
+	h.budget.mu.Lock()
+	defer h.budget.mu.Unlock()
+	h.budget.change(h, n)
+}
+
+// Give gives n bytes back that were taken.
+func (h *Hold) Give(n int64) { h.Add(-n) }
+
+// Release gives all bytes back. The hold can be used again.
+func (h *Hold) Release() {
+	h.budget.mu.Lock()
+	defer h.budget.mu.Unlock()
+	h.budget.change(h, -h.bytes)
+}

@@ -1,0 +1,109 @@
+package budget
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// most returns how much a client gets, in steps of 1.
+func most(b *Budget, client string) (n int64) {
+	h := b.Hold(SearchBody, client)
+	for h.Take(1) {
+		n++
+	}
+	return n
+}
+
+func TestNoClientTakesMoreThanItLeaves(t *testing.T) {
+	for clients, want := range map[int]int64{1: 60, 2: 40, 3: 30, 5: 20} {
+		t.Run(strconv.Itoa(clients), func(t *testing.T) {
+			b := New(120)
+			holds := make([]*Hold, clients)
+			for i := range holds {
+				holds[i] = b.Hold(Answer, fmt.Sprint("client ", i))
+			}
+			for range 120 { // they take turns
+				for _, h := range holds {
+					h.Take(1)
+				}
+			}
+			for i, h := range holds {
+				if h.bytes != want {
+					t.Errorf("client %d holds %d of 120, want %d", i, h.bytes, want)
+				}
+			}
+			if n := most(b, "another"); n < want/2 {
+				t.Errorf("another one gets %d", n)
+			}
+		})
+	}
+}
+
+func TestBytesAreGivenBack(t *testing.T) {
+	b := New(100)
+	h := b.Hold(SearchBody, "a")
+	other := b.Hold(Answer, "a")
+	if !h.Take(20) || !other.Take(30) {
+		t.Fatal("half of the budget is not to be had")
+	}
+	if other.Take(1) {
+		t.Error("a client got more than half through two holds")
+	}
+	other.Add(60) // in memory, allowed or not
+	if held := b.Stats(Answer); held != (Stats{Held: 90, Refused: 1}) {
+		t.Errorf("answers: %+v", held)
+	}
+	other.Give(60)
+	other.Release()
+	h.Release()
+	h.Release()
+	for _, k := range Kinds() {
+		if held := b.Stats(k).Held; held != 0 {
+			t.Errorf("%d bytes of %s are held at the end", held, k)
+		}
+	}
+	if len(b.clients) != 0 {
+		t.Errorf("clients are remembered: %v", b.clients)
+	}
+	if n := most(b, "a"); n != 50 {
+		t.Errorf("then a client gets %d, want 50", n)
+	}
+}
+
+func TestMemoryIsTrimmedAfterPeaksOnceAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := New(1600)
+		var trims []time.Duration
+		began := time.Now()
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			b.trimWith(ctx, func() { trims = append(trims, time.Since(began)) })
+		}()
+		peak := func(n int64) {
+			h := b.Hold(SearchBody, "a")
+			h.Add(n)
+			h.Release()
+			synctest.Wait()
+		}
+		peak(400) // a quarter is none
+		time.Sleep(time.Second)
+		peak(401)
+		time.Sleep(time.Second)
+		peak(800)
+		peak(800)
+		time.Sleep(10 * time.Minute)
+		peak(800)
+		cancel()
+		<-ended
+		want := []time.Duration{time.Second, time.Second + trimPause, 10*time.Minute + 2*time.Second}
+		if fmt.Sprint(trims) != fmt.Sprint(want) {
+			t.Errorf("trimmed at %v, want %v", trims, want)
+		}
+	})
+}

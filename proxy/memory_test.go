@@ -1,0 +1,402 @@
+package proxy
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/internal/budget"
+)
+
+// held returns what is held of all kinds.
+func held(memory *budget.Budget) (n int64) {
+	for _, kind := range budget.Kinds() {
+		n += memory.Stats(kind).Held
+	}
+	return n
+}
+
+// waitFor waits until what is so.
+func waitFor(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !so(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// heapInUse returns the bytes of objects that are in use.
+func heapInUse() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// startNode serves h and returns the URL.
+func startNode(t *testing.T, h http.HandlerFunc) string {
+	t.Helper()
+	node := httptest.NewServer(h)
+	t.Cleanup(node.Close)
+	return node.URL
+}
+
+// startHungryNode starts a node that reads bodies away.
+func startHungryNode(t *testing.T) string {
+	t.Helper()
+	return startNode(t, func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, "{}")
+	})
+}
+
+// withheld begins a search whose last byte is missing.
+func withheld(t *testing.T, addr string, size int) net.Conn {
+	t.Helper()
+	c := dial(t, addr)
+	fmt.Fprintf(c, "POST /i/_search HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", size)
+	if _, err := io.WriteString(c, "{"+strings.Repeat(" ", size-2)); err != nil {
+		t.Error(err)
+	}
+	return c
+}
+
+// Bodies that never become whole take no more than the memory that there is,
+// and none once they are too slow, while the searches of others are expanded.
+func TestWithheldBodiesTakeABoundedMemory(t *testing.T) {
+	const clients, size = 200, 1 << 20
+	const limit = 32 << 20
+	memory := budget.New(limit)
+	s := newServer(t, Options{
+		Upstreams: []string{startHungryNode(t)}, Expander: rewriteTo("{}"),
+		Memory: memory, Registry: prometheus.NewRegistry(),
+	})
+	before := heapInUse()
+	s.bodyGrace = 3 * time.Second // all are there long before
+	addr := startServer(t, s)
+	var began sync.WaitGroup
+	for range clients {
+		began.Go(func() { withheld(t, addr, size) })
+	}
+	began.Wait()
+	waitFor(t, "refusals", func() bool { return memory.Stats(budget.SearchBody).Refused > 0 })
+	if n := held(memory); n > limit/2 {
+		t.Errorf("%d bytes are held for one client, of %d", n, limit)
+	}
+	// A buffer or two of each connection stays.
+	if grown := heapInUse() - before; grown > limit+clients*(128<<10) {
+		t.Errorf("the heap has grown by %d MiB", grown>>20)
+	}
+	waitFor(t, "the memory to be given back", func() bool { return held(memory) == 0 })
+	if grown := heapInUse() - before; grown > clients*(128<<10) {
+		t.Errorf("then the heap has grown by %d MiB", grown>>20)
+	}
+	if got := exchangeRaw(t, addr, searchOf("/i/_search", jsonType, `{"query":{}}`)); !strings.HasPrefix(got, "HTTP/1.1 200") {
+		t.Errorf("another search: %q", got)
+	}
+	if n := counter(t, s.opts.Registry, "akin_requests_total", "outcome", outcomeRewritten); n != 1 {
+		t.Errorf("%v searches were expanded, want 1", n)
+	}
+	late := counter(t, s.opts.Registry, "akin_requests_total", "outcome", outcomeUnchanged, "reason", reasonSlow)
+	over := counter(t, s.opts.Registry, "akin_requests_total", "outcome", outcomeFailedOpen, "reason", reasonMemory)
+	if late+over != clients || over == 0 {
+		t.Errorf("%v were too slow, %v had no memory, of %d", late, over, clients)
+	}
+}
+
+// Where there is no memory a search goes on byte for byte.
+func TestSearchWithoutMemoryGoesOnAsItCame(t *testing.T) {
+	text := `{"query":"` + strings.Repeat("abcdefghij", 20_000) + `"}`
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	io.WriteString(z, text)
+	z.Close()
+	for name, c := range map[string]struct{ header, body, want string }{
+		"plain":   {fmt.Sprintf("Content-Length: %d\n", len(text)), text, text},
+		"chunked": {"Transfer-Encoding: chunked\n", fmt.Sprintf("%x\r\n%s\r\n%x\r\n%s\r\n0\r\n\r\n", 100_000, text[:100_000], len(text)-100_000, text[100_000:]), text},
+		"gzip":    {fmt.Sprintf("Content-Encoding: gzip\nContent-Length: %d\n", packed.Len()), packed.String(), packed.String()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := startRawNode(t, nil)
+			memory := budget.New(200 << 10)
+			addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: rewriteTo("{}"), Memory: memory})
+			exchangeRaw(t, addr, "POST /i/_search HTTP/1.1\nHost: a\nConnection: close\n"+jsonType+c.header+"\n"+c.body)
+			if got := node.only(t).body; got != c.want {
+				t.Errorf("the node got %d bytes, not the %d that were sent", len(got), len(c.want))
+			}
+			if n := counter(t, registry, "akin_requests_total", "outcome", outcomeFailedOpen, "reason", reasonMemory); n != 1 {
+				t.Errorf("counted %v times", n)
+			}
+			if n := held(memory); n != 0 {
+				t.Errorf("%d bytes are still held", n)
+			}
+		})
+	}
+}
+
+// A body that comes slowly goes on as it came; its memory is given back before
+// it ends, and the connection can be used again.
+func TestSlowBodyGoesOnAsItCame(t *testing.T) {
+	for _, what := range []string{"search", "write"} {
+		t.Run(what, func(t *testing.T) {
+			const first, second = `{"a":`, `1}`
+			came := make(chan string, 2)
+			memory := budget.New(budget.Default)
+			norms := normsFunc(func(_ context.Context, w *Write) (*Written, error) {
+				came <- fmt.Sprint("norms of ", string(w.Body))
+				return nil, nil
+			})
+			begun := make(chan struct{}, 2)
+			node := startNode(t, func(w http.ResponseWriter, r *http.Request) {
+				start := make([]byte, len(first))
+				io.ReadFull(r.Body, start)
+				begun <- struct{}{}
+				rest, err := io.ReadAll(r.Body)
+				came <- fmt.Sprintf("%s %s%s %v", r.URL.Path, start, rest, err)
+				w.Header().Set("Content-Type", "application/json")
+				io.WriteString(w, "{}")
+			})
+			s := newServer(t, Options{
+				Upstreams: []string{node}, Expander: rewriteTo("{}"), Norms: norms, Memory: memory,
+				Registry: prometheus.NewRegistry(),
+			})
+			s.bodyGrace = 20 * time.Millisecond
+			addr := startServer(t, s)
+			path := map[string]string{"search": "/i/_search", "write": "/i/_doc/1"}[what]
+			pr, pw := io.Pipe()
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+addr+path, pr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if what == "write" {
+				req.Method = http.MethodPut
+			}
+			req.ContentLength = int64(len(first + second))
+			req.Header.Set("Content-Type", "application/json")
+			go func() {
+				io.WriteString(pw, first)
+				<-begun // the node has it, before the rest was sent
+				if n := held(memory); n != 0 {
+					t.Errorf("%d bytes are still held", n)
+				}
+				io.WriteString(pw, second)
+				pw.Close()
+			}()
+			res, err := client.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			res.Body.Close()
+			if what == "write" {
+				if got := receive(t, "the norms", came); got != "norms of " {
+					t.Errorf("got %q", got)
+				}
+			}
+			if got := receive(t, "the node", came); got != path+" "+first+second+" <nil>" {
+				t.Errorf("the node got %q", got)
+			}
+			reasons := map[string][]string{
+				"search": {"akin_requests_total", "reason", reasonSlow}, "write": {"akin_norm_writes_total", "result", reasonSlow},
+			}[what]
+			if n := counter(t, s.opts.Registry, reasons[0], reasons[1], reasons[2]); n != 1 {
+				t.Errorf("counted %v times", n)
+			}
+		})
+	}
+}
+
+// A search whose body does not come is answered with 408, whether it is still
+// awaited or has gone on already, and its connection is closed.
+func TestSearchWhoseBodyDoesNotComeIsCutOff(t *testing.T) {
+	for name, grace := range map[string]time.Duration{"awaited": patience, "on its way": time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t, Options{
+				Upstreams: []string{startHungryNode(t)}, Expander: rewriteTo("{}"),
+				BodyTimeout: 100 * time.Millisecond, Registry: prometheus.NewRegistry(),
+			})
+			s.bodyGrace = grace
+			c := withheld(t, startServer(t, s), 100)
+			got, err := io.ReadAll(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			head, body, _ := strings.Cut(string(got), "\r\n\r\n")
+			var answer errorAnswer
+			if !strings.HasPrefix(head, "HTTP/1.1 408 ") || json.Unmarshal([]byte(body), &answer) != nil || answer.Status != 408 {
+				t.Errorf("got %q", got)
+			}
+			if n := counter(t, s.opts.Registry, "akin_cut_off_total", "what", cutBody); n != 1 {
+				t.Errorf("counted %v times", n)
+			}
+		})
+	}
+}
+
+// The time for one body does not end what comes behind it on its connection.
+func TestTheTimeForABodyEndsWithIt(t *testing.T) {
+	proceed := make(chan struct{})
+	node := startRawNode(t, func(int, rawRequest) string { <-proceed; return emptyAnswer })
+	addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: rewriteTo("{}"), BodyTimeout: 100 * time.Millisecond})
+	time.AfterFunc(300*time.Millisecond, func() { close(proceed) })
+	c := dial(t, addr)
+	for range 2 {
+		io.WriteString(c, "POST /i/_search HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}")
+		got := make([]byte, len("HTTP/1.1 200"))
+		if _, err := io.ReadFull(c, got); err != nil || string(got) != "HTTP/1.1 200" {
+			t.Fatalf("got %q, %v", got, err)
+		}
+		if _, err := io.ReadFull(c, make([]byte, len(emptyAnswer)-len(got))); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// from returns a client at an address of this machine.
+func from(t *testing.T, address string) *net.Dialer {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("Linux alone answers at all of 127.0.0.0/8")
+	}
+	return &net.Dialer{Timeout: patience, LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
+}
+
+// Clients that do not read their answers hold a part of the memory, and for a
+// time; others still get theirs looked at.
+func TestSlowReadersLeaveMemoryToOthers(t *testing.T) {
+	// More than the buffers of both ends of a connection take.
+	long := `{"responses":[` + goodItem + `,{"x":"` + strings.Repeat("x", maxHeldAnswer-1000) + `"}` + "]}"
+	for name, address := range map[string]func(i int) string{
+		"at one address":     func(int) string { return "127.0.0.2" },
+		"at an address each": func(i int) string { return fmt.Sprint("127.0.1.", i+1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			const readers = 14
+			memory := budget.New(64 << 20)
+			node := startRawNode(t, func(_ int, r rawRequest) string {
+				if strings.Contains(r.line, "/long/") {
+					return answer(200, jsonType, long)
+				}
+				return answer(200, jsonType, responses(goodItem, goodItem, goodItem))
+			})
+			s := newServer(t, Options{
+				Upstreams: []string{node.URL}, Expander: expander(rewriteFirstAndLast), Memory: memory,
+				Registry: prometheus.NewRegistry(),
+			})
+			s.answerGrace = 2 * time.Second
+			addr := startServer(t, s)
+			for i := range readers {
+				c, err := from(t, address(i)).DialContext(t.Context(), "tcp", addr)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { c.Close() })
+				c.(*net.TCPConn).SetReadBuffer(4 << 10)
+				fmt.Fprintf(c, "POST /long/_msearch HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(lines), lines)
+			}
+			waitFor(t, "all answers", func() bool {
+				return counter(t, s.opts.Registry, "akin_search_stage_duration_seconds", "stage", "upstream") == readers
+			})
+			if memory.Stats(budget.Answer).Refused == 0 {
+				t.Error("all answers are held")
+			}
+			unchecked := func() float64 { return counter(t, s.opts.Registry, "akin_unchecked_answers_total") }
+			before := unchecked()
+			got := exchangeRaw(t, addr, searchOf("/i/_msearch", jsonType, lines))
+			if !strings.HasPrefix(got, "HTTP/1.1 200") || unchecked() != before {
+				t.Errorf("another client: %q, unchecked: %v", got, unchecked() != before)
+			}
+			// Those whose answers stream through may take their time.
+			waitFor(t, "the memory to be given back", func() bool { return memory.Stats(budget.Answer).Held == 0 })
+			if n := counter(t, s.opts.Registry, "akin_cut_off_total", "what", cutAnswer); n == 0 {
+				t.Error("nobody was cut off")
+			}
+		})
+	}
+}
+
+// Who keeps to the pace may go on for ever; what came early does not count
+// later.
+func TestPace(t *testing.T) {
+	began := time.Now()
+	at := func(seconds float64) time.Time { return began.Add(time.Duration(seconds * float64(time.Second))) }
+	p := pace{stretch: 2 * time.Second, rate: 100, since: began}
+	for _, step := range []struct {
+		at    float64
+		bytes int
+		until float64
+	}{{0.5, 199, 2}, {1, 1, 3}, {2.5, 100_000, 4.5}, {4, 150, 4.5}, {4.5, 50, 6.5}} {
+		p.note(step.bytes, at(step.at))
+		if got := p.until(); !got.Equal(at(step.until)) {
+			t.Errorf("%d bytes at %v s: the stretch ends after %v", step.bytes, step.at, got.Sub(began))
+		}
+	}
+}
+
+// A gzip reader that waits for its next stream keeps nothing of the last one.
+func TestPooledGzipReaderKeepsNoBody(t *testing.T) {
+	s := newServer(t, Options{})
+	freed := make(chan struct{})
+	func() {
+		raw := new([1 << 20]byte)
+		n := copy(raw[:], gzipped(t, "{}"))
+		runtime.AddCleanup(raw, func(c chan struct{}) { close(c) }, freed)
+		body, reason := s.decompress(raw[:n], s.opts.Memory.Hold(budget.SearchBody, ""), 100)
+		if string(body) != "{}" || reason != "" {
+			t.Fatalf("got %q, %s", body, reason)
+		}
+	}()
+	gz := s.gzipReader() // keeps the pool from dropping it
+	runtime.GC()
+	receive(t, "the body to be let go of", freed)
+	if err := gz.Reset(strings.NewReader(gzipped(t, "x"))); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(gz); err != nil || string(got) != "x" {
+		t.Errorf("then it reads %q, %v", got, err)
+	}
+}
+
+func TestClientsAreToldApartByTheirAddresses(t *testing.T) {
+	for remote, want := range map[string]string{
+		"10.0.0.1:1234":            "10.0.0.1",
+		"[::ffff:10.0.0.1]:1234":   "10.0.0.1",
+		"[2001:db8:1:2:3:4:5:6]:1": "2001:db8:1:2::/64",
+		"[2001:db8:1:2:ff::1]:1":   "2001:db8:1:2::/64",
+		"[fe80::1%eth0]:1":         "fe80::/64",
+		"@":                        "@", // a Unix socket
+	} {
+		if got := clientOf(remote); got != want {
+			t.Errorf("%s: got %s, want %s", remote, got, want)
+		}
+	}
+}
+
+// The expander can tell for which client it works.
+func TestExpanderSeesTheClient(t *testing.T) {
+	node := startRawNode(t, nil)
+	seen := make(chan string, 1)
+	addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(func(ctx context.Context, _ *expand.Request) (*expand.Result, error) {
+		seen <- ClientOf(ctx)
+		return &expand.Result{}, nil
+	})})
+	exchangeRaw(t, addr, searchOf("/i/_search", jsonType, "{}"))
+	if got := <-seen; got != "127.0.0.1" || ClientOf(t.Context()) != "" {
+		t.Errorf("got %q", got)
+	}
+}
