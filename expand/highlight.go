@@ -203,11 +203,22 @@ func (j *job) marks(h *highlight) bool {
 	return false
 }
 
+// adds reports whether terms are added to the queries of h. The form hard
+// changes a clause without any, too.
+func (s *scan) adds(h *highlight) bool {
+	for i := range s.clauses {
+		if c := &s.clauses[i]; c.added() > 0 && h.covers(c) {
+			return true
+		}
+	}
+	return false
+}
+
 // highlight writes the highlight_query: the original query, or any of several,
 // for [HighlightRelated] together with the added terms.
 func (j *job) highlight(w *writer, h *highlight) {
 	scan := &j.scanner.scan
-	leaves, related := w.leaves, j.options.Highlight == HighlightRelated
+	leaves, related := w.leaves, j.options.Highlight == HighlightRelated && scan.adds(h)
 	several := related || len(h.queries) > 1
 	w.raw(`"highlight_query":`)
 	if several {

@@ -138,6 +138,8 @@ func FuzzExpand(f *testing.F) {
 			f.Add([]byte(seed), uint16(i+701*k))
 		}
 	}
+	// Mode hard, highlight related, and no term that is related.
+	f.Add([]byte(`{"query":{"bool":{"must":[{"match":{"":"0"}}]}},"highlight":{}}`), uint16(4996))
 	f.Fuzz(func(t *testing.T, body []byte, bits uint16) {
 		before := string(body)
 		o, change := fuzzOptions(bits)

@@ -49,7 +49,7 @@ func (ex *exchange) askForFailures(out *http.Request) {
 	if named {
 		return
 	}
-	if query != "" {
+	if query != "" && !strings.HasSuffix(query, "&") {
 		query += "&"
 	}
 	out.URL.RawQuery = query + partialParameter + "=false"

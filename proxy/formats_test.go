@@ -198,6 +198,7 @@ func FuzzAskForFailures(f *testing.F) {
 	f.Add("", "", "")
 	f.Add("filter_path=hits&pretty", "application/yaml", "deflate, gzip")
 	f.Add("allow_partial_search_results&format=yaml;", "*/*", "*;q=0")
+	f.Add("&", "0", "")
 	f.Fuzz(func(t *testing.T, query, accept, encoding string) {
 		out, err := http.NewRequest(http.MethodPost, "http://a/_search", http.NoBody)
 		if err != nil {
