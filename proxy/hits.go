@@ -159,6 +159,10 @@ func readPage(d *jsontext.Decoder, answer []byte, r *expand.Rerank) (*hitPage, e
 			v, err := p.value()
 			p.cuts = append(p.cuts, p.within(v)...)
 			return err
+		case "suggest":
+			v, err := p.value()
+			p.cuts = append(p.cuts, p.suggested(v)...)
+			return err
 		}
 		return p.d.SkipValue()
 	})
@@ -295,6 +299,14 @@ func (p *pageReader) within(at piece) []piece {
 		return nil
 	}
 	return unnumbered(p.answer, at)
+}
+
+// suggested returns what is to be cut of the options of suggesters.
+func (p *pageReader) suggested(at piece) []piece {
+	if p.r.KeepSeqNo && p.r.KeepVersion {
+		return nil
+	}
+	return optionNumbers(p.answer, at, func(name string) bool { return p.cut(hitMembers[name]) })
 }
 
 // take takes the value of a member and reports whether it is one.

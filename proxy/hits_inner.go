@@ -23,7 +23,38 @@ func unnumbered(answer []byte, at piece) []piece {
 	return r.cuts
 }
 
-// A numberReader looks for numbers that stand for none.
+// optionNumbers returns the members of the options in the value of "suggest" at
+// the place given whose names are unwanted, each with the comma before it. The
+// options of a completion suggester are documents, and get the version and the
+// sequence number that a search asks for; "text" stands before these.
+func optionNumbers(answer []byte, at piece, unwanted func(name string) bool) []piece {
+	r := numberReader{d: newDecoder(bytes.NewBuffer(at.of(answer))), start: at.start}
+	option := func() error {
+		before := 0
+		return eachMember(r.d, func(name string) error {
+			err := r.d.SkipValue()
+			if before > 0 && unwanted(name) {
+				r.cuts = append(r.cuts, piece{before, r.place()})
+			}
+			before = r.place()
+			return err
+		})
+	}
+	entry := func() error {
+		return eachMember(r.d, func(name string) error {
+			if name == "options" {
+				return r.elements(option)
+			}
+			return r.d.SkipValue()
+		})
+	}
+	if eachMember(r.d, func(string) error { return r.elements(entry) }) != nil {
+		return nil // not of that shape, so with none of the numbers
+	}
+	return r.cuts
+}
+
+// A numberReader looks for numbers to cut.
 type numberReader struct {
 	d     *jsontext.Decoder
 	start int // where in the answer the decoder began
@@ -36,19 +67,24 @@ func (r *numberReader) value() error {
 	case '{':
 		return r.object()
 	case '[':
-		if _, err := r.d.ReadToken(); err != nil {
-			return err
-		}
-		for r.d.PeekKind() != ']' {
-			if err := r.value(); err != nil {
-				return err
-			}
-		}
-		_, err := r.d.ReadToken()
-		return err
+		return r.elements(r.value)
 	default:
 		return r.d.SkipValue()
 	}
+}
+
+// elements calls f for each element of a list. f has to read it.
+func (r *numberReader) elements(f func() error) error {
+	if t, err := r.d.ReadToken(); err != nil || t.Kind() != '[' {
+		return errShape
+	}
+	for r.d.PeekKind() != ']' {
+		if err := f(); err != nil {
+			return err
+		}
+	}
+	_, err := r.d.ReadToken()
+	return err
 }
 
 // object reads an object, which may be a hit.

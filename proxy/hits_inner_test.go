@@ -37,6 +37,39 @@ func TestHitsWithinHitsAreAsWithoutSequenceNumbers(t *testing.T) {
 	}
 }
 
+// An answer of OpenSearch 2.19, shortened, with "version" and
+// "seq_no_primary_term": true; the suggesters have names that mean something
+// else elsewhere.
+const suggestedNumbered = `{"hits":{"hits":[]},"suggest":{"t":[{"text":"carr","offset":0,"length":4,"options":[{"text":"car","score":0.6666666,"freq":1}]}],` +
+	`"_version":[{"text":"c","offset":0,"length":1,"options":[{"text":"car","_index":"h","_id":"1","_version":1,"_seq_no":0,"_primary_term":1,"_score":1.0,` +
+	`"_source":{"_version":1,"_seq_no":5}},{"text":"cars","_index":"h","_id":"2" , "_version":4,"_seq_no":2,"_primary_term":1,"_score":1.0}]}],"_source":[]}}`
+
+func TestSuggestedDocumentsAreAsWithoutVersions(t *testing.T) {
+	const version, numbers = `,"_version":1,"_seq_no"`, `,"_seq_no":0,"_primary_term":1`
+	unversioned := strings.NewReplacer(version, `,"_seq_no"`, ` , "_version":4`, "").Replace(suggestedNumbered)
+	for name, tt := range map[string]struct {
+		rerank expand.Rerank
+		want   string
+	}{
+		"neither asked for": {expand.Rerank{}, strings.NewReplacer(numbers, "", `,"_seq_no":2,"_primary_term":1`, "").Replace(unversioned)},
+		"numbers asked for": {expand.Rerank{KeepSeqNo: true}, unversioned},
+		"both asked for":    {expand.Rerank{KeepSeqNo: true, KeepVersion: true}, suggestedNumbered},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt.rerank.Window, tt.rerank.Size = 1, 1
+			if got := string(written(reread(t, suggestedNumbered, &tt.rerank), nil)); got != tt.want {
+				t.Errorf("got\n%s\nwant\n%s", got, tt.want)
+			}
+		})
+	}
+	for _, odd := range []string{`7`, `{"a":{"options":[{"text":"b","_version":1}]}}`, `[]`, `{"a":[{"options":{"_version":1}}]}`, `{"a":[["_version"]]}`} {
+		answer := `{"hits":{"hits":[]},"suggest":` + odd + `}`
+		if got := string(written(reread(t, answer, &expand.Rerank{Window: 1, Size: 1}), nil)); got != answer {
+			t.Errorf("got\n%s\nwant\n%s", got, answer)
+		}
+	}
+}
+
 func TestNumbersOfWritesAndOfTheClientStay(t *testing.T) {
 	for _, aggregations := range []string{
 		`{"h":{"hits":{"hits":[{"_index":"r","_seq_no":7,"_primary_term":1,"_score":1.0}]}}}`,

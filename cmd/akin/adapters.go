@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
@@ -54,7 +55,17 @@ func alone(err error) error {
 // that is missing or closed, or for an analyzer that it does not have.
 func unknown(err error) bool {
 	var refused *esclient.Error
-	return errors.As(err, &refused) && (refused.Status == http.StatusBadRequest || refused.Status == http.StatusNotFound)
+	return errors.As(err, &refused) && !barred(err) &&
+		(refused.Status == http.StatusBadRequest || refused.Status == http.StatusNotFound)
+}
+
+// barred reports whether the cluster refused a call for its setting
+// search.allow_expensive_queries, which bars queries of nested fields too: their
+// document frequencies are counted by one. All engines say it in the same words.
+func barred(err error) bool {
+	const words = "queries cannot be executed when 'search.allow_expensive_queries' is set to false"
+	var refused *esclient.Error
+	return errors.As(err, &refused) && refused.Type == "exception" && strings.Contains(refused.Reason, words)
 }
 
 // unauthorized reports whether the cluster refused a call of akin's own for its
@@ -105,16 +116,20 @@ func (p pinned) For(index, field string) expand.Rows {
 func causes() map[string]string {
 	const slow = "the cluster or Redis does not answer in time, or fails: see /readyz, akin_row_store_failures_total and the log at level debug"
 	return map[string]string{
-		proxy.DegradedCredentials: "the cluster refuses akin's own calls: see cluster.auth, AKIN_CLUSTER_* and the rights that README.md lists",
-		proxy.DegradedThrottled:   "the cluster answers 429 to akin's own calls: it has more to do than it can",
-		"busy":                    "as many calls of akin's own, or bodies of writes, are under way as may be: look at what the cluster takes so long for",
-		"budget":                  "akin's own work takes longer than expansion.budget (rerank_budget, norms.budget): see akin_search_stage_duration_seconds; cold caches pass",
-		"missing":                 "hits change between the search and the look at their terms: some of that is usual while documents are written",
-		"too_large":               "hits have more terms than can be read in time: lower expansion.rerank_window",
-		"no_terms":                "the cluster tells no terms of the field: see docs/modes.md for the fields that the mode soft can rank by",
-		"unknown_to_cluster":      "the cluster does not know an index or an analyzer, or refuses a call: see the log at level debug",
-		"client_gone":             "clients go away before their search is sent",
-		"error":                   "see the log at level debug",
+		proxy.DegradedCredentials:  "the cluster refuses akin's own calls: see cluster.auth, AKIN_CLUSTER_* and the rights that README.md lists",
+		proxy.DegradedThrottled:    "the cluster answers 429 to akin's own calls: it has more to do than it can",
+		"busy":                     "as many calls of akin's own, or bodies of writes, are under way as may be: look at what the cluster takes so long for",
+		"budget":                   "akin's own work takes longer than expansion.budget (rerank_budget, norms.budget): see akin_search_stage_duration_seconds; cold caches pass",
+		"missing":                  "hits change between the search and the look at their terms: some of that is usual while documents are written",
+		"too_large":                "hits have more terms than can be read in time: lower expansion.rerank_window",
+		"no_terms":                 "the cluster tells no terms of the field: see docs/modes.md for the fields that the mode soft can rank by",
+		"memory":                   "as much is held for requests as may be: see memory.in_flight and akin_held_bytes",
+		"answer_too_large":         "an answer to a call of akin's own is larger than it can sensibly be: see the log at level debug",
+		"access":                   "the cluster could not be asked whether a client may search: see akin_access_questions_total",
+		"expensive_queries_barred": "search.allow_expensive_queries is false, so that words in nested fields cannot be counted",
+		"unknown_to_cluster":       "the cluster does not know an index or an analyzer, or refuses a call: see the log at level debug",
+		"client_gone":              "clients go away before their search is sent",
+		"error":                    "see the log at level debug",
 
 		string(expand.StageScan): slow, string(expand.StageFields): slow, string(expand.StageAnalyze): slow, string(expand.StageRows): slow,
 		string(expand.StageStatistics): slow, string(expand.StageLinear): slow, string(expand.StageWeights): slow,
@@ -145,7 +160,9 @@ func cause(err error) string {
 		return proxy.DegradedCredentials
 	case errors.As(err, &refused) && refused.Status == http.StatusTooManyRequests:
 		return proxy.DegradedThrottled
-	case errors.As(err, &refused) && (refused.Status == http.StatusBadRequest || refused.Status == http.StatusNotFound):
+	case barred(err):
+		return "expensive_queries_barred"
+	case unknown(err):
 		return "unknown_to_cluster" // a missing or closed index, an unknown analyzer
 	case errors.Is(err, context.DeadlineExceeded):
 		return "budget"
