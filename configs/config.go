@@ -292,7 +292,8 @@ type Matrix struct {
 	// Name is unique in its list: 1 to 64 letters (A to Z, a to z), digits,
 	// dots, _ and -. It has no default.
 	Name string `yaml:"name"`
-	// Indices are index names; * stands for any characters. At least one.
+	// Indices are names of indices, aliases and data streams; * stands for any
+	// characters. At least one. Those with a leading - are kept out.
 	Indices []string `yaml:"indices"`
 	// Fields are full field names; * stands for any characters. At least one.
 	Fields []string `yaml:"fields"`

@@ -134,7 +134,7 @@ func TestReferenceExamplesLoad(t *testing.T) {
 	}
 	want := Default()
 	want.Matrices = []Matrix{
-		{Name: "catalogue", Indices: []string{"catalogue", "products-*"}, Fields: []string{"title", "description"}, File: "catalogue.akin"},
+		{Name: "catalogue", Indices: []string{"catalogue", "products-*", "-products-old"}, Fields: []string{"title", "description"}, File: "catalogue.akin"},
 		{Name: "main", Indices: []string{"*"}, Fields: []string{"*"}},
 	}
 	want.Weights = []Matrix{{Name: "body-weights", Indices: []string{"catalogue"}, Fields: []string{"title"}, File: "weights.akin"}}

@@ -66,12 +66,13 @@ var badFiles = map[string][]string{
 		"key_not_a_word.bad.yml:1: ?: unknown key; allowed: listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, norms, redis, caches, memory, log",
 	},
 	"matrices": {
-		`matrices.bad.yml:4: matrices[0].indices[1]: must be an index name in which only * is a wildcard, such as "logs-*"`,
-		`matrices.bad.yml:4: matrices[0].indices[2]: must be an index name in which only * is a wildcard, such as "logs-*"`,
-		`matrices.bad.yml:4: matrices[0].indices[3]: must be an index name in which only * is a wildcard, such as "logs-*"`,
-		`matrices.bad.yml:4: matrices[0].indices[4]: must be an index name in which only * is a wildcard, such as "logs-*"`,
+		`matrices.bad.yml:4: matrices[0].indices[1]: must be an index name in which only * is a wildcard, such as "logs-*", or "-logs-*" to keep those out`,
+		`matrices.bad.yml:4: matrices[0].indices[2]: must be an index name in which only * is a wildcard, such as "logs-*", or "-logs-*" to keep those out`,
+		`matrices.bad.yml:4: matrices[0].indices[3]: must be an index name in which only * is a wildcard, such as "logs-*", or "-logs-*" to keep those out`,
+		`matrices.bad.yml:4: matrices[0].indices[4]: must be an index name in which only * is a wildcard, such as "logs-*", or "-logs-*" to keep those out`,
 		"matrices.bad.yml:4: matrices[0].indices[5]: is the same as matrices[0].indices[0]",
-		`matrices.bad.yml:5: matrices[0].fields: must have at least one pattern; "*" is everything`,
+		`matrices.bad.yml:4: matrices[0].indices[6]: must be an index name in which only * is a wildcard, such as "logs-*", or "-logs-*" to keep those out`,
+		`matrices.bad.yml:5: matrices[0].fields: must have at least one pattern of what it applies to; "*" is everything`,
 		`matrices.bad.yml:6: matrices[1].name: "main" is the name of matrices[0] already; every entry has a name of its own`,
 		`matrices.bad.yml:8: matrices[1].fields[0]: must be a field name in which only * is a wildcard, such as "title*"`,
 		`matrices.bad.yml:8: matrices[1].fields[1]: must be a field name in which only * is a wildcard, such as "title*"`,
@@ -79,6 +80,8 @@ var badFiles = map[string][]string{
 		"matrices.bad.yml:9: matrices[2].name: must be 1 to 64 letters (A to Z, a to z), digits, dots, _ and -",
 		"matrices.bad.yml:10: matrices[3].name: must be 1 to 64 letters (A to Z, a to z), digits, dots, _ and -",
 		"matrices.bad.yml:12: matrices[4]: must be a section with the keys name, indices, fields, file",
+		`matrices.bad.yml:15: matrices[5].indices: must have at least one pattern of what it applies to; "*" is everything`,
+		`matrices.bad.yml:16: matrices[5].fields[0]: must be a field name in which only * is a wildcard, such as "title*"`,
 	},
 	"matrices_no_source": {
 		"matrices_no_source.bad.yml:4: matrices[1].file: must be set where neither redis.url nor AKIN_REDIS_URL is",
@@ -210,7 +213,7 @@ var badFiles = map[string][]string{
 	},
 	"weights": {
 		`weights.bad.yml:4: weights[1].name: "body" is the name of weights[0] already; every entry has a name of its own`,
-		`weights.bad.yml:4: weights[1].fields: must have at least one pattern; "*" is everything`,
+		`weights.bad.yml:4: weights[1].fields: must have at least one pattern of what it applies to; "*" is everything`,
 	},
 	"weights_no_source": {
 		"weights_no_source.bad.yml:2: weights[0].file: must be set where neither redis.url nor AKIN_REDIS_URL is",

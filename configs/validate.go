@@ -156,17 +156,22 @@ func (d *decoder) matrices(list string, entries []Matrix) {
 		default:
 			first[m.Name] = i
 		}
-		d.globs(key+".indices", m.Indices, `must be an index name in which only * is a wildcard, such as "logs-*"`)
-		d.globs(key+".fields", m.Fields, `must be a field name in which only * is a wildcard, such as "title*"`)
+		d.globs(key+".indices", m.Indices, "-", `must be an index name in which only * is a wildcard, such as "logs-*", or "-logs-*" to keep those out`)
+		d.globs(key+".fields", m.Fields, "", `must be a field name in which only * is a wildcard, such as "title*"`)
 	}
 }
 
-// globs reports what is wrong with the patterns at key.
-func (d *decoder) globs(key string, globs []string, wrong string) {
-	if len(globs) == 0 {
-		d.add(key, `must have at least one pattern; "*" is everything`)
+// globs reports what is wrong with the patterns at key, of which those that
+// begin with out, unless that is "", take names away again.
+func (d *decoder) globs(key string, globs []string, out, wrong string) {
+	keepsOut := func(s string) bool { return out != "" && strings.HasPrefix(s, out) }
+	if !slices.ContainsFunc(globs, func(s string) bool { return !keepsOut(s) }) {
+		d.add(key, `must have at least one pattern of what it applies to; "*" is everything`)
 	}
 	d.patterns(key, globs, func(s string) error {
+		if keepsOut(s) {
+			s = s[len(out):]
+		}
 		// The characters that an index name may not have, and those that
 		// other pattern languages give a meaning to.
 		if s == "" || s[0] == '-' || strings.ContainsAny(s, `?^[]{}()!\/"<>|,#:`) || hasSpace(s) {

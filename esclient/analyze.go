@@ -41,6 +41,9 @@ type Analysis struct {
 	// where the engine applies none, as with a pattern that matches the alias and
 	// its index.
 	Filtered bool
+	// NotWords names what in the field's own analyzers makes other terms than
+	// words: n-grams, shingles, phonetic codes, paths. "" is nothing.
+	NotWords string
 }
 
 // A token is one token of an _analyze answer. Offsets are in UTF-16 units.
@@ -111,7 +114,7 @@ func newTerms(tokens []token) *textTerms {
 func newAnalysis(s *schema, named string, t *textTerms) *Analysis {
 	return &Analysis{
 		Terms: t.names, Positions: t.positions, Graph: t.graph, Analyzer: cmp.Or(named, s.searchAnalyzers),
-		Similarity: s.similarity, Shards: s.shards, Routed: s.routed, Filtered: s.filtered,
+		Similarity: s.similarity, Shards: s.shards, Routed: s.routed, Filtered: s.filtered, NotWords: s.notWords,
 	}
 }
 
@@ -128,6 +131,16 @@ const (
 	// position_increment_gap says otherwise.
 	wordGap = 100
 )
+
+// NotWords returns what in the analyzers of a field makes other terms than
+// words, as [Analysis.NotWords] does.
+func (c *Client) NotWords(ctx context.Context, index, field string) (string, error) {
+	s, err := c.schema(ctx, Indices{Expression: index}, field)
+	if err != nil {
+		return "", err
+	}
+	return s.notWords, nil
+}
 
 // AnalyzeWords returns the index terms of each word, by the index analyzer of a
 // field: none for a word that the analyzer drops, several for one that it

@@ -74,7 +74,9 @@ type Cached struct {
 	schemas *memo[fieldKey, *schema]
 	// patterns holds the names of the fields that a pattern matches.
 	patterns *memo[fieldKey, []string]
-	texts    *memo[textKey, *textTerms]
+	// names holds the indices that an expression stands for.
+	names *memo[indexKey, []string]
+	texts *memo[textKey, *textTerms]
 	// analyses join the schema of a field and the terms of a text. guesses are
 	// parts of them.
 	analyses flights[askKey, *Analysis]
@@ -158,8 +160,10 @@ func NewCached(client *Client, o CacheOptions) *Cached {
 	const share = 8
 	c.schemas = newMemo(c.loader, &c.analysis, true, o.AnalysisBytes/share,
 		func(k fieldKey, s *schema) int { return k.bytes() + s.bytes() }, expiry[*schema](c.ttl))
-	c.patterns = newMemo(c.loader, &c.analysis, false, o.AnalysisBytes/share,
+	c.patterns = newMemo(c.loader, &c.analysis, false, o.AnalysisBytes/(2*share),
 		func(k fieldKey, names []string) int { return k.bytes() + size(names) }, expiry[[]string](c.ttl))
+	c.names = newMemo(c.loader, &c.analysis, false, o.AnalysisBytes/(2*share),
+		func(k indexKey, names []string) int { return k.bytes() + size(names) }, expiry[[]string](c.ttl))
 	c.texts = newMemo(c.loader, &c.analysis, true, o.AnalysisBytes-2*(o.AnalysisBytes/share),
 		func(k textKey, t *textTerms) int { return k.bytes() + t.bytes() }, expiry[*textTerms](c.ttl))
 	c.analyses = flights[askKey, *Analysis]{loader: c.loader, count: &c.analysis}
@@ -281,6 +285,7 @@ func (c *Cached) Close() {
 	c.loader.close()
 	c.schemas.close()
 	c.patterns.close()
+	c.names.close()
 	c.texts.close()
 	c.infos.close()
 	c.scales.close()
@@ -359,7 +364,8 @@ type Stats struct {
 // Stats returns the counts so far.
 func (c *Cached) Stats() Stats {
 	s := Stats{Analysis: c.analysis.stats(), Statistics: c.statistics.stats(), Busy: c.busy.Load()}
-	s.Analysis.Bytes = c.schemas.cache.WeightedSize() + c.patterns.cache.WeightedSize() + c.texts.cache.WeightedSize()
+	s.Analysis.Bytes = c.schemas.cache.WeightedSize() + c.patterns.cache.WeightedSize() + c.names.cache.WeightedSize() +
+		c.texts.cache.WeightedSize()
 	s.Statistics.Bytes = c.infos.cache.WeightedSize() + c.scales.cache.WeightedSize() +
 		c.scripts.cache.WeightedSize() + c.linears.cache.WeightedSize() +
 		c.fields.WeightedSize() + c.terms.WeightedSize() + c.failed.WeightedSize()

@@ -1,6 +1,7 @@
 package esclient
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,6 +21,8 @@ type indexMapping struct {
 		Derived map[string]jsontext.Value `json:"derived"`
 	} `json:"mappings"`
 	Settings settings `json:"settings"`
+	// DataStream is the stream that the index is behind, "" for none.
+	DataStream string `json:"data_stream"`
 	// Aliases are those that the expression of the indices may name.
 	Aliases map[string]struct {
 		SearchRouting string         `json:"search_routing"`
@@ -46,6 +49,21 @@ func (m *indexMapping) filtered(indices Indices) bool {
 		}
 	}
 	return false
+}
+
+func (m *indexMapping) closed() bool { return m.Settings.text("index.verified_before_close") == "true" }
+
+// openIndices returns the names of the open indices in an answer, in order:
+// that of the data stream where there is one.
+func openIndices(answer map[string]indexMapping) []string {
+	names := make([]string, 0, len(answer))
+	for index, m := range answer {
+		if !m.closed() {
+			names = append(names, cmp.Or(m.DataStream, index))
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // A property is a field's entry in a mapping.
@@ -100,8 +118,8 @@ func findFields(answer map[string]indexMapping, field string) ([]indexField, err
 	var fields []indexField
 	for _, index := range slices.Sorted(maps.Keys(answer)) {
 		m := answer[index]
-		if m.Settings.text("index.verified_before_close") == "true" {
-			continue // closed: a search that takes it at all leaves it out
+		if m.closed() {
+			continue // a search that takes it at all leaves it out
 		}
 		if m.Mappings.Runtime[field] != nil || m.Mappings.Derived[field] != nil {
 			return nil, fmt.Errorf("index %q computes it when searching: %w", index, ErrNotText)
@@ -270,6 +288,7 @@ func merge(fields []indexField) (*schema, error) {
 		nested: first.nested, indexAnalyzer: first.indexAnalyzer, searchAnalyzer: first.searchAnalyzer,
 		searchAnalyzers: searchAnalyzers(fields),
 		dense:           first.dense, similarity: first.similarity, k1: first.k1, legacy: first.legacy,
+		notWords:  cmp.Or(first.settings.notWords(first.indexAnalyzer), first.settings.notWords(first.searchAnalyzer)),
 		differing: map[string]bool{},
 	}
 	analysis, treatment := first.settings.section(analysisPrefix), first.treatment()

@@ -270,11 +270,11 @@ func TestNamesOfOtherAPIsAreNotAskedFor(t *testing.T) {
 
 func TestFilterOfTheMappingLetsTheFieldThrough(t *testing.T) {
 	tests := []struct{ index, field, want string }{
-		{"", "title.std", "/_all?filter_path=%2A.settings%2C%2A.mappings.runtime%2C%2A.mappings.derived%2C" +
+		{"", "title.std", "/_all?filter_path=%2A.settings%2C%2A.mappings.runtime%2C%2A.mappings.derived%2C%2A.data_stream%2C" +
 			"%2A.mappings.properties.title%2A&flat_settings=true"},
-		{"a,b*", "ti*le", "/a%2Cb%2A?filter_path=%2A.settings%2C%2A.mappings.runtime%2C%2A.mappings.derived%2C" +
+		{"a,b*", "ti*le", "/a%2Cb%2A?filter_path=%2A.settings%2C%2A.mappings.runtime%2C%2A.mappings.derived%2C%2A.data_stream%2C" +
 			"%2A.aliases.%2A.search_routing%2C%2A.aliases.%2A.filter%2C%2A.mappings.properties&flat_settings=true"},
-		{"logs-2.x", "f", "/logs-2.x?filter_path=%2A.settings%2C%2A.mappings.runtime%2C%2A.mappings.derived%2C" +
+		{"logs-2.x", "f", "/logs-2.x?filter_path=%2A.settings%2C%2A.mappings.runtime%2C%2A.mappings.derived%2C%2A.data_stream%2C" +
 			"%2A.aliases.logs-2%2A.search_routing%2C%2A.aliases.logs-2%2A.filter%2C%2A.mappings.properties.f%2A&flat_settings=true"},
 	}
 	for _, test := range tests {

@@ -59,7 +59,9 @@ type schema struct {
 	searchAnalyzers string
 	// dense says that the index analyzer sets a smaller position gap between
 	// texts than is usual.
-	dense      bool
+	dense bool
+	// notWords is what [Analysis.NotWords] says.
+	notWords   string
 	similarity Similarity
 	// k1 is BM25's. legacy says that the field names LegacyBM25, which
 	// multiplies by k1+1 where OpenSearch 3's BM25 does not.
@@ -114,7 +116,16 @@ func checkField(field string) error {
 // schema asks for what the indices say of a field. The error wraps
 // [ErrNotText], [ErrMixed] or [ErrRemote] where the field is not one to expand.
 func (c *Client) schema(ctx context.Context, indices Indices, field string) (*schema, error) {
-	fields, err := c.indexFields(ctx, indices, field)
+	answer, err := c.fieldMappings(ctx, indices, field)
+	if err != nil {
+		return nil, err
+	}
+	return c.readSchema(ctx, indices, field, answer)
+}
+
+// readSchema returns what an answer of fieldMappings says of the field.
+func (c *Client) readSchema(ctx context.Context, indices Indices, field string, answer map[string]indexMapping) (*schema, error) {
+	fields, err := c.readFields(ctx, indices, field, answer)
 	if err != nil {
 		return nil, err
 	}
@@ -127,16 +138,27 @@ func (c *Client) schema(ctx context.Context, indices Indices, field string) (*sc
 
 // indexFields asks for what each of the indices that map a field says of it.
 func (c *Client) indexFields(ctx context.Context, indices Indices, field string) ([]indexField, error) {
+	answer, err := c.fieldMappings(ctx, indices, field)
+	if err != nil {
+		return nil, err
+	}
+	return c.readFields(ctx, indices, field, answer)
+}
+
+// fieldMappings asks for the mappings of a field, by index.
+func (c *Client) fieldMappings(ctx context.Context, indices Indices, field string) (map[string]indexMapping, error) {
 	if err := indices.check(); err != nil {
 		return nil, err
 	}
 	if err := checkField(field); err != nil {
 		return nil, err
 	}
-	answer, err := c.mappings(ctx, indices, field)
-	if err != nil {
-		return nil, err
-	}
+	return c.mappings(ctx, indices, field)
+}
+
+// readFields returns what each index in an answer of fieldMappings that maps
+// the field says of it.
+func (c *Client) readFields(ctx context.Context, indices Indices, field string, answer map[string]indexMapping) ([]indexField, error) {
 	fields, err := findFields(answer, field)
 	if err != nil {
 		return nil, fmt.Errorf("field %q of %q: %w", field, indices.Expression, err)
@@ -203,7 +225,7 @@ func aliased(answer map[string]indexMapping, field string) ([]string, error) {
 // segment of each field and what begins like it, since a mapping without
 // subobjects has keys with dots.
 func schemaPath(indices Indices, fields ...string) string {
-	filter := []string{"*.settings", "*.mappings.runtime", "*.mappings.derived"}
+	filter := []string{"*.settings", "*.mappings.runtime", "*.mappings.derived", "*.data_stream"}
 	if aliases := indices.aliasFilter(); aliases != "" {
 		filter = append(filter, aliases+".search_routing", aliases+".filter")
 	}

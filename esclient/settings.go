@@ -1,6 +1,7 @@
 package esclient
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -127,20 +128,91 @@ func (s settings) components() map[string][]string {
 // filter names several others in one string, with commas.
 func (s settings) references(prefix string) []string {
 	var refs []string
-	for name, value := range s {
-		if !strings.HasPrefix(name, prefix) {
-			continue
-		}
-		var list []string
-		if decode(value, &list) != nil {
-			list = []string{s.text(name)}
-		}
-		for _, item := range list {
-			for part := range strings.SplitSeq(item, ",") {
-				refs = append(refs, strings.TrimSpace(part))
-			}
+	for name := range s {
+		if strings.HasPrefix(name, prefix) {
+			refs = append(refs, s.names(name)...)
 		}
 	}
 	slices.Sort(refs)
 	return slices.Compact(refs)
+}
+
+// partsOfWords are the types of analyzers, tokenizers and token filters that
+// make other terms than words, as [plainType] writes them: what they make is
+// like a part of another term, or like several of them, and not by its meaning.
+var partsOfWords = map[string]bool{
+	"ngram": true, "edgengram": true, "pathhierarchy": true, "shingle": true, "commongrams": true,
+	"phonetic": true, "doublemetaphone": true, "beidermorse": true, "daitchmokotoff": true,
+	"fingerprint": true, "minhash": true,
+}
+
+// plainType returns a type in one spelling: engines know edge_ngram as edgeNGram
+// and path_hierarchy as PathHierarchy, too.
+func plainType(name string) string { return strings.ToLower(strings.ReplaceAll(name, "_", "")) }
+
+// notWords returns which part of an analyzer makes other terms than words, such
+// as "filter autocomplete (edge_ngram)", "" where none does.
+func (s settings) notWords(analyzer string) string {
+	prefix := analysisPrefix + "analyzer." + analyzer + "."
+	kind := s.text(prefix + "type")
+	if kind == "" && !s.has(prefix) {
+		kind = analyzer // the engine's own of that name
+	}
+	if kind != "" && kind != "custom" {
+		return nonWord("analyzer", analyzer, kind)
+	}
+	for _, name := range s.names(prefix + "tokenizer") {
+		if found := s.component("tokenizer", name); found != "" {
+			return found
+		}
+	}
+	filters := s.names(prefix + "filter")
+	for i := 0; i < len(filters); i++ {
+		if found := s.component("filter", filters[i]); found != "" {
+			return found
+		}
+		// Those that a multiplexer or a condition is made of.
+		inner := analysisPrefix + "filter." + filters[i] + ".filter"
+		for _, name := range slices.Concat(s.names(inner), s.names(inner+"s")) {
+			if !slices.Contains(filters, name) {
+				filters = append(filters, name)
+			}
+		}
+	}
+	return ""
+}
+
+// component returns the tokenizer or filter of that name if it makes other terms
+// than words. One that the index does not define is the engine's own.
+func (s settings) component(kind, name string) string {
+	return nonWord(kind, name, cmp.Or(s.text(analysisPrefix+kind+"."+name+".type"), name))
+}
+
+func nonWord(kind, name, typ string) string {
+	switch {
+	case !partsOfWords[plainType(typ)]:
+		return ""
+	case name == typ:
+		return kind + " " + name
+	default:
+		return kind + " " + name + " (" + typ + ")"
+	}
+}
+
+// names returns the names that a setting lists: an array of them, or a string
+// with commas.
+func (s settings) names(setting string) []string {
+	var list []string
+	if decode(s[setting], &list) != nil {
+		list = []string{s.text(setting)}
+	}
+	var names []string
+	for _, item := range list {
+		for name := range strings.SplitSeq(item, ",") {
+			if name = strings.TrimSpace(name); name != "" {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
 }

@@ -85,8 +85,14 @@ type target struct {
 	rows Rows
 	// matrix names the version of the rows, for explanations.
 	matrix string
+	// weights are set in the modes that need them, nil where none are bound.
+	weights Weights
+	// named says that a matrix is bound to the field by its full name.
+	named  bool
 	reason Reason
-	stats  Statistics
+	// resolved are indices that no matrix is bound to.
+	resolved []string
+	stats    Statistics
 	// docFreqs are the live document frequencies of the selection's terms.
 	docFreqs []int64
 	sel      selection

@@ -16,8 +16,11 @@ func (j *job) collect() error {
 	if err := j.resolve(); err != nil {
 		return &StageError{StageFields, err}
 	}
-	targets, err := j.findTexts(j.targets())
+	targets, err := j.targets()
 	if err != nil {
+		return &StageError{StageFields, err}
+	}
+	if targets, err = j.findTexts(targets); err != nil {
 		return err
 	}
 	if hard, err := j.hard(targets); hard || err != nil {
@@ -160,7 +163,7 @@ func (j *job) names(pattern string) ([]string, error) {
 
 // targets returns the fields that may be expanded, with their matrices pinned,
 // and gives the others their reason.
-func (j *job) targets() []clauseTarget {
+func (j *job) targets() ([]clauseTarget, error) {
 	scan := &j.scanner.scan
 	var out []clauseTarget
 	pinned := j.matrices.Pin()
@@ -171,7 +174,11 @@ func (j *job) targets() []clauseTarget {
 			if c.reason != "" {
 				break
 			}
-			if reason := j.closed(t.target, pinned); reason != "" {
+			reason, err := j.closed(t.target, pinned)
+			if err != nil {
+				return nil, err
+			}
+			if reason != "" {
 				t.close(reason)
 				continue
 			}
@@ -179,7 +186,7 @@ func (j *job) targets() []clauseTarget {
 			out = append(out, t)
 		}
 	}
-	return out
+	return out, nil
 }
 
 // lend gives the target the memory of a selection made before.
@@ -192,15 +199,38 @@ func (j *job) lend(t *target) {
 }
 
 // closed pins the target's rows, or returns the reason to leave it alone.
-func (j *job) closed(t *target, pinned Pinned) Reason {
+func (j *job) closed(t *target, pinned Pinned) (Reason, error) {
 	if rm := j.scanner.scan.runtimeMappings; !rm.isZero() && bytes.Contains(rm.of(j.body), []byte(`"`+t.field+`"`)) {
-		return ReasonRuntimeField
+		return ReasonRuntimeField, nil
 	}
-	if t.rows = pinned.For(j.indices.Expression, t.field); t.rows == nil {
-		return ReasonNoMatrix
+	bound, err := pinned.For(j.ctx, j.indices, t.field)
+	if err != nil {
+		return reasonOr(err)
+	}
+	if t.rows, t.named = bound.Rows, bound.Named; t.rows == nil {
+		t.resolved = bound.Resolved[:min(len(bound.Resolved), maxExplainedIndices)]
+		return ReasonNoMatrix, nil
 	}
 	t.matrix = t.rows.Version()
-	return ""
+	if j.weights != nil && j.options.Mode != ModeBM25 {
+		if t.weights, err = j.weights.Weights(j.ctx, j.indices, t.field); err != nil {
+			return reasonOr(err)
+		}
+	}
+	return "", nil
+}
+
+// maxExplainedIndices is how many of the indices that no matrix is bound to are
+// named.
+const maxExplainedIndices = 10
+
+// reasonOr returns the reason that an error of the cluster is for leaving
+// something alone, or the error.
+func reasonOr(err error) (Reason, error) {
+	if reason := reasonOf(err); reason != "" {
+		return reason, nil
+	}
+	return "", err
 }
 
 const (
@@ -239,6 +269,8 @@ func (j *job) analyze(targets []clauseTarget) error {
 			if t.reason = reasonOf(err); t.reason == "" {
 				return err
 			}
+		case a.NotWords != "" && !t.named:
+			t.reason = ReasonNotWords
 		case len(a.Terms) == 0:
 			t.reason = ReasonNoTerms
 		case len(a.Terms) > j.options.MaxQueryTerms:

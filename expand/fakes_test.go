@@ -28,6 +28,9 @@ type fakeCluster struct {
 	stopWords string
 	synonyms  map[string]string // stands at the same position
 
+	// notWords are fields whose analyzers make other terms than words.
+	notWords map[string]string
+
 	analyzeErr, statisticsErr error
 }
 
@@ -41,7 +44,9 @@ func (f *fakeCluster) Analyze(_ context.Context, t Text) (*Analysis, error) {
 	case "mixed":
 		return nil, fmt.Errorf("mixed: %w", ErrMixed)
 	}
-	a := &Analysis{Shards: max(f.shards, 1), Routed: f.routed, Filtered: f.filtered, Graph: f.graph, Weighting: f.weighting}
+	a := &Analysis{
+		Shards: max(f.shards, 1), Routed: f.routed, Filtered: f.filtered, Graph: f.graph, Weighting: f.weighting, NotWords: f.notWords[t.Field],
+	}
 	if a.Analyzer = t.Analyzer; a.Analyzer == "" {
 		a.Analyzer = f.analyzers[t.Field]
 	}
@@ -88,11 +93,11 @@ type fakeMatrix struct {
 
 func (m *fakeMatrix) Pin() Pinned { return m }
 
-func (m *fakeMatrix) For(_, field string) Rows {
+func (m *fakeMatrix) For(_ context.Context, _ Indices, field string) (Bound, error) {
 	if field == "unbound" {
-		return nil
+		return Bound{}, nil
 	}
-	return m
+	return Bound{Rows: m}, nil
 }
 
 func (*fakeMatrix) Version() string { return "test@1" }

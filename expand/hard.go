@@ -163,8 +163,8 @@ func (j *job) mayBeHard(targets []clauseTarget) bool {
 		return false
 	}
 	for _, t := range targets {
-		if weights := j.weights.Weights(j.indices.Expression, t.field); weights != nil && weights.Docs() > 0 {
-			t.exact = &exact{weights: weights}
+		if t.weights != nil && t.weights.Docs() > 0 {
+			t.exact = &exact{weights: t.weights}
 		}
 	}
 	return true

@@ -21,11 +21,11 @@ type fakeWeights struct {
 	before             func(call string)
 }
 
-func (f *fakeWeights) Weights(_, field string) Weights {
+func (f *fakeWeights) Weights(_ context.Context, _ Indices, field string) (Weights, error) {
 	if field == "unweighted" {
-		return nil
+		return nil, nil
 	}
-	return f
+	return f, nil
 }
 
 func (*fakeWeights) ID() string { return "0123456789abcdef" }

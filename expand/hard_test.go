@@ -621,7 +621,7 @@ type meeting struct {
 
 func (m *meeting) Pin() Pinned { return m }
 
-func (m *meeting) For(string, string) Rows { return m }
+func (m *meeting) For(context.Context, Indices, string) (Bound, error) { return Bound{Rows: m}, nil }
 
 func (m *meeting) Rows(ctx context.Context, terms []string, rows []simmatrix.Row) error {
 	m.before("rows")

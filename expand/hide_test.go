@@ -101,9 +101,9 @@ func (g *gate) Fields(ctx context.Context, indices Indices, pattern string) ([]s
 
 func (g *gate) Pin() Pinned { return g }
 
-func (g *gate) For(index, field string) Rows {
-	g.check(index)
-	return g.fakeMatrix.For(index, field)
+func (g *gate) For(ctx context.Context, indices Indices, field string) (Bound, error) {
+	g.check(indices.Expression)
+	return g.fakeMatrix.For(ctx, indices, field)
 }
 
 func TestNothingIsAskedBeforeTheClientIsAllowed(t *testing.T) {

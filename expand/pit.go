@@ -170,7 +170,7 @@ func (j *job) firstPage(err error) *firstPage {
 		for i := range c.targets {
 			t := &c.targets[i]
 			kept := target{
-				field: strings.Clone(t.field), boost: t.boost, matrix: t.matrix, reason: t.reason,
+				field: strings.Clone(t.field), boost: t.boost, matrix: t.matrix, reason: t.reason, resolved: t.resolved,
 				analysis: t.analysis.clone(), stats: t.stats, exact: t.exact,
 			}
 			kept.sel.copy(&t.sel)

@@ -61,6 +61,9 @@ type Analysis struct {
 	// Filtered says that an alias of the expression has a filter, so that the
 	// client may see some of the documents only.
 	Filtered bool
+	// NotWords names what in the field's analyzers makes other terms than words,
+	// such as an n-gram filter; "" is nothing.
+	NotWords string
 }
 
 // Indices say which indices a search goes to.
@@ -131,9 +134,21 @@ type Rows interface {
 // A Pinned set holds one version of every matrix, however often the active
 // version changes meanwhile.
 type Pinned interface {
-	// For returns the rows to use for a field of an index expression, nil
-	// where no matrix is bound to it or the bound one has no version yet.
-	For(index, field string) Rows
+	// For returns what is bound to a field of the indices. Warm, it answers from
+	// memory; it asks the cluster what an index expression stands for, where that
+	// decides, and its errors are those of a [Cluster].
+	For(ctx context.Context, indices Indices, field string) (Bound, error)
+}
+
+// Bound is what is bound to a field of an index expression.
+type Bound struct {
+	// Rows are nil where no matrix is bound or the bound one has no version yet.
+	Rows Rows
+	// Named says that the field is bound by its full name, without a wildcard.
+	Named bool
+	// Resolved are the indices that the expression stands for, nil where nobody
+	// has looked.
+	Resolved []string
 }
 
 // Weights are term weights W that were frozen at one moment: w = idf of a
@@ -151,9 +166,10 @@ type Weights interface {
 
 // A WeightSource gives out the weights that are bound to fields.
 type WeightSource interface {
-	// Weights returns the weights for a field of an index expression, in the
-	// version that is active now, nil where none are bound or there.
-	Weights(index, field string) Weights
+	// Weights returns the weights for a field of the indices, in the version that
+	// is active now, nil where none are bound or there. It may ask the cluster, as
+	// [Pinned.For] does.
+	Weights(ctx context.Context, indices Indices, field string) (Weights, error)
 }
 
 // A Linear tells where in the cluster the exact scores of a field come from.

@@ -69,6 +69,9 @@ const (
 	// ReasonNoMatrix: no matrix is bound to the index and field, or it has no
 	// active version.
 	ReasonNoMatrix Reason = "no_matrix"
+	// ReasonNotWords: the field's analyzers make other terms than words, and no
+	// binding names the field in full.
+	ReasonNotWords Reason = "not_words"
 	// ReasonNotText: see [ErrNotText].
 	ReasonNotText Reason = "not_text"
 	// ReasonMixed: see [ErrMixed].

@@ -132,6 +132,9 @@ type Clause struct {
 	Path string `json:"path"`
 	// Field is the field searched.
 	Field string `json:"field,omitempty"`
+	// Indices are those that the index expression stands for, the first ten, where
+	// no matrix is bound to the expression or to all of them.
+	Indices []string `json:"indices,omitempty"`
 	// Matrix names the matrix and version that gave the rows.
 	Matrix string `json:"matrix,omitempty"`
 	// Form is the scoring form that was written, "" where nothing was.

@@ -271,14 +271,13 @@ func (j *job) rerankFields() ([]RerankField, Reason) {
 			case t.analysis == nil || c.boost*t.boost == 0: // no term, or none that counts
 				continue
 			}
-			weights := j.weightsOf(t.field)
-			if weights == nil && t.rows.Docs() <= 0 {
+			if t.weights == nil && t.rows.Docs() <= 0 {
 				return nil, ReasonNoWeights
 			}
 			at := slices.IndexFunc(out, func(f RerankField) bool { return f.Field == t.field })
 			if at < 0 {
 				at = len(out)
-				out = append(out, RerankField{Field: t.field, Similarities: t.rows, Weights: weights})
+				out = append(out, RerankField{Field: t.field, Similarities: t.rows, Weights: t.weights})
 			}
 			out[at].add(t, c.boost*t.boost)
 		}
@@ -293,14 +292,6 @@ func (j *job) rerankFields() ([]RerankField, Reason) {
 // is compared with the hits all the same.
 func compared(reason Reason) bool {
 	return reason == "" || reason == ReasonNoNeighbors || reason == ReasonTermLimit || reason == ReasonNoTerms
-}
-
-// weightsOf returns the weights of a field, nil where there are none.
-func (j *job) weightsOf(field string) Weights {
-	if j.weights == nil {
-		return nil
-	}
-	return j.weights.Weights(j.indices.Expression, field)
 }
 
 // add adds the terms of a target, which count boost times.

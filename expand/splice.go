@@ -333,7 +333,7 @@ func (j *job) explain(w *writer) []Clause {
 }
 
 func (w *writer) explain(c *clause, t *target) Clause {
-	e := Clause{Path: c.path, Field: t.field, Matrix: t.matrix}
+	e := Clause{Path: c.path, Field: t.field, Matrix: t.matrix, Indices: t.resolved}
 	if t.analysis != nil {
 		e.Terms = t.analysis.Terms
 	}

@@ -17,7 +17,7 @@ const (
 	// Memory of a clause, a term of its text and a term that was added, beside
 	// their texts: the sizes of the structs, for a clause twice, since lists grow
 	// by up to that.
-	clauseBytes = 320
+	clauseBytes = 368
 	termBytes   = 16
 	addedBytes  = 64
 	// cutMark stands where the rest of a text was.
@@ -37,7 +37,7 @@ func keptLength(s string) int { return min(len(s), maxExplainedText) }
 
 // clauseSize returns the memory that a clause takes once it is kept.
 func clauseSize(c *expand.Clause) int {
-	return clauseBytes + termBytes*len(c.Terms) + addedBytes*len(c.Added) + textSize(c)
+	return clauseBytes + termBytes*(len(c.Terms)+len(c.Indices)) + addedBytes*len(c.Added) + textSize(c)
 }
 
 // textSize returns the length of the texts of a clause that is kept.
@@ -46,6 +46,9 @@ func textSize(c *expand.Clause) (n int) {
 		n += keptLength(s)
 	}
 	for _, s := range c.Terms {
+		n += keptLength(s)
+	}
+	for _, s := range c.Indices {
 		n += keptLength(s)
 	}
 	for i := range c.Added {
@@ -95,6 +98,10 @@ func ownTexts(clauses []expand.Clause) []expand.Clause {
 		c.Terms = append([]string(nil), c.Terms...)
 		for k := range c.Terms {
 			c.Terms[k] = own(c.Terms[k])
+		}
+		c.Indices = append([]string(nil), c.Indices...)
+		for k := range c.Indices {
+			c.Indices[k] = own(c.Indices[k])
 		}
 		c.Added = append([]expand.Added(nil), c.Added...)
 		for k := range c.Added {

@@ -33,7 +33,7 @@ func (c cluster) Analyze(ctx context.Context, t expand.Text) (*expand.Analysis, 
 	}
 	return &expand.Analysis{
 		Terms: a.Terms, Positions: a.Positions, Graph: a.Graph, Analyzer: a.Analyzer,
-		Weighting: weighting(a.Similarity), Shards: a.Shards, Routed: a.Routed, Filtered: a.Filtered,
+		Weighting: weighting(a.Similarity), Shards: a.Shards, Routed: a.Routed, Filtered: a.Filtered, NotWords: a.NotWords,
 	}, nil
 }
 
@@ -98,18 +98,51 @@ func (c cluster) Fields(ctx context.Context, indices expand.Indices, pattern str
 	return names, nil
 }
 
-// matrices gives expand the versions that are active in a row store.
-type matrices struct{ store *rowstore.Store }
+// matrices gives expand the versions that are active in a row store, of the
+// matrices of some names, or of all where names is nil.
+type matrices struct {
+	store   *rowstore.Store
+	cluster *esclient.Cached
+	names   []string
+}
 
-func (m matrices) Pin() expand.Pinned { return pinned{m.store.Pin()} }
+func (m matrices) Pin() expand.Pinned { return pinned{m.store.Pin(), m.cluster, m.names} }
 
-type pinned struct{ snapshot *rowstore.Snapshot }
+type pinned struct {
+	snapshot *rowstore.Snapshot
+	cluster  *esclient.Cached
+	names    []string
+}
 
-func (p pinned) For(index, field string) expand.Rows {
-	if rows := p.snapshot.For(index, field); rows != nil {
-		return rows
+func (p pinned) For(ctx context.Context, indices expand.Indices, field string) (expand.Bound, error) {
+	m, err := match(ctx, p.snapshot, p.cluster, indices, field, p.names)
+	bound := expand.Bound{Named: m.Named, Resolved: m.Resolved}
+	if m.Rows != nil { // else an interface that is not nil
+		bound.Rows = m.Rows
 	}
-	return nil // not a nil *rowstore.Rows, which would be an interface that is not nil
+	return bound, err
+}
+
+// match finds what is bound to a field of the indices. Those of other clusters,
+// and those that the cluster tells akin nothing of, are matched by the names in
+// the expression alone.
+func match(
+	ctx context.Context, snapshot *rowstore.Snapshot, cluster *esclient.Cached, indices expand.Indices, field string, among []string,
+) (rowstore.Match, error) {
+	return snapshot.Match(rowstore.Question{
+		Index: indices.Expression, Field: field, Among: among,
+		Resolve: func() ([]string, error) {
+			names, err := cluster.Resolve(ctx, esclient.Indices(indices), field)
+			var refused *esclient.Error
+			switch {
+			case errors.Is(err, esclient.ErrRemote), errors.Is(err, esclient.ErrNotText), unknown(err):
+				return nil, nil
+			case errors.As(err, &refused) && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden):
+				return nil, nil
+			}
+			return names, err
+		},
+	})
 }
 
 // causes has what cause returns, and what an operator can do about it.

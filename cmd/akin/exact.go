@@ -23,7 +23,7 @@ func (a *app) exact(e *expand.Expander) *expand.Expander {
 	if a.weights == nil {
 		return e.WithExact(nil, nil)
 	}
-	return e.WithExact(weightSource{a.weights}, linearFields{a.cluster})
+	return e.WithExact(weightSource{a.weights, a.cluster}, linearFields{a.cluster})
 }
 
 // linearFields tells expand what the indices hold for the mode hard.
@@ -43,13 +43,17 @@ func (l linearFields) Linear(ctx context.Context, indices expand.Indices, field,
 }
 
 // weightSource gives expand the weights that are active in a row store.
-type weightSource struct{ store *rowstore.Store }
+type weightSource struct {
+	store   *rowstore.Store
+	cluster *esclient.Cached
+}
 
-func (s weightSource) Weights(index, field string) expand.Weights {
-	if rows := s.store.Pin().For(index, field); rows != nil {
-		return weights{rows}
+func (s weightSource) Weights(ctx context.Context, indices expand.Indices, field string) (expand.Weights, error) {
+	m, err := match(ctx, s.store.Pin(), s.cluster, indices, field, nil)
+	if err != nil || m.Rows == nil {
+		return nil, err // not a weights of nil
 	}
-	return nil // not a weights of nil
+	return weights{m.Rows}, nil
 }
 
 // weights are a matrix of which the document frequencies alone are looked at.

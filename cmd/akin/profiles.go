@@ -4,12 +4,6 @@ import (
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/proxy"
-	"github.com/akin-search/akin/simmatrix/rowstore"
-)
-
-var (
-	_ expand.Matrices = someMatrices{}
-	_ expand.Pinned   = somePinned{}
 )
 
 // expanders sets what rewrites searches: as the configuration says for all, and
@@ -28,7 +22,7 @@ func (a *app) expanders(cfg *configs.Config, options *proxy.Options) {
 		o.HideFrom = hidden
 		return o
 	}
-	a.expander = a.exact(expand.New(cluster{a.cluster}, matrices{a.store}, rewriting(cfg.Expansion.Rewriting)))
+	a.expander = a.exact(expand.New(cluster{a.cluster}, matrices{a.store, a.cluster, nil}, rewriting(cfg.Expansion.Rewriting)))
 	if cfg.Expansion.Enabled {
 		options.Expander = a.expander
 	}
@@ -38,7 +32,7 @@ func (a *app) expanders(cfg *configs.Config, options *proxy.Options) {
 		}
 		e := a.expander.With(rewriting(p.Rewriting))
 		if len(p.Matrices) > 0 {
-			e = e.WithMatrices(someMatrices{a.store, p.Matrices})
+			e = e.WithMatrices(matrices{a.store, a.cluster, p.Matrices})
 		}
 		options.Profiles[name] = e
 	}
@@ -86,24 +80,4 @@ func hideFrom(names []string) (d expand.Disclosure) {
 		}[name]
 	}
 	return d
-}
-
-// someMatrices gives expand the active versions of the matrices of a profile.
-type someMatrices struct {
-	store *rowstore.Store
-	names []string
-}
-
-func (m someMatrices) Pin() expand.Pinned { return somePinned{m.store.Pin(), m.names} }
-
-type somePinned struct {
-	snapshot *rowstore.Snapshot
-	names    []string
-}
-
-func (p somePinned) For(index, field string) expand.Rows {
-	if rows := p.snapshot.ForAmong(p.names, index, field); rows != nil {
-		return rows
-	}
-	return nil // not a nil *rowstore.Rows, as in pinned
 }

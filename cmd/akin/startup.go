@@ -249,7 +249,11 @@ func (a *app) boundFields(ctx context.Context) (fields []boundField, err error) 
 	const maxExpression = 1000 // bytes in the line of a request
 	var patterns []string
 	for _, m := range a.cfg.Matrices {
-		patterns = append(patterns, m.Indices...)
+		for _, pattern := range m.Indices {
+			if !strings.HasPrefix(pattern, "-") { // what one entry leaves out another may have
+				patterns = append(patterns, pattern)
+			}
+		}
 	}
 	expression := strings.Join(patterns, ",")
 	if len(expression) > maxExpression {
@@ -259,7 +263,7 @@ func (a *app) boundFields(ctx context.Context) (fields []boundField, err error) 
 	if err != nil {
 		return nil, err
 	}
-	pinned := a.store.Pin()
+	pinned := matrices{a.store, a.cluster, nil}.Pin()
 	for k, more := 0, true; more; k++ {
 		more = false
 		for _, i := range indices {
@@ -267,7 +271,11 @@ func (a *app) boundFields(ctx context.Context) (fields []boundField, err error) 
 				continue
 			}
 			more = true
-			if pinned.For(i.Name, i.Fields[k]) == nil {
+			bound, err := pinned.For(ctx, expand.Indices{Expression: i.Name}, i.Fields[k])
+			if err != nil {
+				return fields, err
+			}
+			if bound.Rows == nil {
 				continue
 			}
 			if fields = append(fields, boundField{i.Name, i.Fields[k]}); len(fields) == maxWarm {

@@ -1,6 +1,10 @@
 package rowstore
 
-import "strings"
+import (
+	"iter"
+	"slices"
+	"strings"
+)
 
 // A glob is a pattern split at its '*' wildcards, each of which stands for any
 // run of characters. There are no other wildcards.
@@ -49,22 +53,118 @@ func (gs globs) match(s string) bool {
 	return false
 }
 
-// covers reports whether every index that the expression can name matches.
-// The expression is that of a request's path: names and patterns separated by
-// commas, where "-name" takes indices away again; "" and "_all" are "*".
-func (gs globs) covers(expression string) bool {
+// An indexSet is what a binding says of indices: patterns of those that it
+// takes in, and patterns of those that it keeps out.
+type indexSet struct {
+	in  globs
+	out []string
+}
+
+// newIndexSet reads patterns, of which those with a leading "-" keep out. No
+// name of an index begins so.
+func newIndexSet(patterns []string) indexSet {
+	var s indexSet
+	for _, p := range patterns {
+		if out, ok := strings.CutPrefix(p, "-"); ok {
+			s.out = append(s.out, out)
+		} else {
+			s.in = append(s.in, newGlob(p))
+		}
+	}
+	return s
+}
+
+// covers reports whether every index that the expression can name is in the
+// set. The expression is that of a request's path: names and patterns separated
+// by commas, where "-name" takes indices away again; "" and "_all" are "*".
+func (s *indexSet) covers(expression string) bool {
 	included := false
-	for part := range strings.SplitSeq(expression, ",") {
-		if strings.HasPrefix(part, "-") { // no index name begins so: an exclusion
-			continue
-		}
-		if part == "" || part == "_all" {
-			part = "*"
-		}
-		if !gs.match(part) {
+	for part := range partsOf(expression) {
+		if !s.in.match(part) {
 			return false
 		}
 		included = true
 	}
-	return included || gs.match("*")
+	return (included || s.in.match("*")) && !s.bars(expression)
+}
+
+// holds reports whether all names are in the set that an expression stands for.
+// A name that is kept out stays out where the expression spells it, though the
+// index behind it is in: it may be an alias with a filter.
+func (s *indexSet) holds(expression string, names []string) bool {
+	for _, name := range names {
+		if !s.in.match(name) || s.keepsOut(name) {
+			return false
+		}
+	}
+	return len(names) > 0 && !s.bars(expression)
+}
+
+// bars reports whether the expression can name something that is kept out.
+func (s *indexSet) bars(expression string) bool {
+	if len(s.out) == 0 {
+		return false
+	}
+	included := false
+	for part := range partsOf(expression) {
+		if strings.HasPrefix(part, "<") { // date math, which may become any name
+			part = "*"
+		}
+		if s.keepsOut(part) {
+			return true
+		}
+		included = true
+	}
+	return !included // all indices, and some that are kept out among them
+}
+
+func (s *indexSet) keepsOut(pattern string) bool {
+	return slices.ContainsFunc(s.out, func(out string) bool { return overlap(out, pattern) })
+}
+
+// partsOf yields the parts of an index expression that are no exclusions.
+func partsOf(expression string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for part := range strings.SplitSeq(expression, ",") {
+			if strings.HasPrefix(part, "-") {
+				continue
+			}
+			if part == "" || part == "_all" {
+				part = "*"
+			}
+			if !yield(part) {
+				return
+			}
+		}
+	}
+}
+
+// maxPattern bounds the patterns of a request that are compared: names have 255
+// bytes at most.
+const maxPattern = 512
+
+// overlap reports whether there is a name that both patterns match; true, too,
+// for a second one that is too long.
+func overlap(a, b string) bool {
+	if len(b) > maxPattern {
+		return true
+	}
+	// meet[k] says that what is left of a and b[k:] overlap.
+	meet, next := make([]bool, len(b)+1), make([]bool, len(b)+1)
+	for i := len(a); i >= 0; i-- {
+		for k := len(b); k >= 0; k-- {
+			switch aEnds, bEnds := i == len(a), k == len(b); {
+			case aEnds && bEnds:
+				meet[k] = true
+			case !aEnds && a[i] == '*': // it stands for nothing, or for one character more
+				meet[k] = next[k] || !bEnds && meet[k+1]
+			case !bEnds && b[k] == '*':
+				meet[k] = meet[k+1] || !aEnds && next[k]
+			default:
+				meet[k] = !aEnds && !bEnds && a[i] == b[k] && next[k+1]
+			}
+		}
+		meet, next = next, meet
+	}
+	return next[0]
 }

@@ -23,10 +23,12 @@ type Binding struct {
 	// Name is the matrix: 1 to 64 letters, digits, '.', '_' and '-'. Bindings
 	// may share one.
 	Name string
-	// Indices are patterns of index names, at least one. Every part of a
-	// request's index expression has to match one of them; an expression for
-	// all indices is matched by "*" alone. Names are matched as the request
-	// spells them: aliases are not resolved.
+	// Indices are patterns of the names of indices, aliases and data streams; at
+	// least one has no leading "-". Every part of a request's index expression
+	// has to match one of those, as the request spells it, or else every index
+	// that it stands for, see [Snapshot.Match]; an expression for all indices is
+	// matched by "*". A pattern with a leading "-" keeps out: nothing that the
+	// expression can name or stands for may match it.
 	Indices []string
 	// Fields are patterns of full field names, at least one.
 	Fields []string
@@ -77,8 +79,16 @@ type Store struct {
 
 // A bound is a Binding with its patterns ready.
 type bound struct {
-	name            string
-	indices, fields globs
+	name    string
+	indices indexSet
+	fields  globs
+	// named are the patterns of fields without a wildcard.
+	named []string
+}
+
+func newBound(b Binding) bound {
+	named := slices.DeleteFunc(slices.Clone(b.Fields), func(f string) bool { return strings.Contains(f, "*") })
+	return bound{name: b.Name, indices: newIndexSet(b.Indices), fields: newGlobs(b.Fields), named: named}
 }
 
 // A matrix is what the store knows of one name.
@@ -140,7 +150,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	var polls []func(context.Context)
 	var remotes []string
 	for _, b := range o.Bindings {
-		s.bindings = append(s.bindings, bound{b.Name, newGlobs(b.Indices), newGlobs(b.Fields)})
+		s.bindings = append(s.bindings, newBound(b))
 		if s.matrices[b.Name] != nil {
 			continue
 		}
@@ -184,7 +194,7 @@ func (o *Options) check() error {
 		if err := checkName("matrix", b.Name); err != nil {
 			errs = append(errs, fmt.Errorf("binding %d: %w", i, err))
 		}
-		if len(b.Indices) == 0 || len(b.Fields) == 0 {
+		if len(newIndexSet(b.Indices).in) == 0 || len(b.Fields) == 0 {
 			errs = append(errs, fmt.Errorf("binding %d: it needs a pattern for indices and one for fields", i))
 		}
 		if o.Files[b.Name] == nil && o.Redis.URL == "" {
@@ -242,10 +252,11 @@ type Snapshot struct {
 
 // For returns the rows to use for a field of an index expression, nil where no
 // matrix is bound to it or the bound one has no version. The expression is
-// that of the request's path, unescaped; "" is all indices.
+// that of the request's path, unescaped; "" is all indices. It is matched as it
+// is spelled.
 func (s *Snapshot) For(index, field string) *Rows {
-	for i, b := range s.bindings {
-		if b.fields.match(field) && b.indices.covers(index) {
+	for i := range s.bindings {
+		if b := &s.bindings[i]; b.fields.match(field) && b.indices.covers(index) {
 			return s.rows[i]
 		}
 	}
@@ -253,20 +264,58 @@ func (s *Snapshot) For(index, field string) *Rows {
 }
 
 // Bound reports whether a matrix is bound to a field of an index expression,
-// be it one without a version.
+// be it one without a version. The expression is matched as it is spelled.
 func (s *Snapshot) Bound(index, field string) bool {
 	return slices.ContainsFunc(s.bindings, func(b bound) bool { return b.fields.match(field) && b.indices.covers(index) })
 }
 
-// ForAmong is [Snapshot.For] where the matrices of some names are bound alone,
-// in the order in which all are.
-func (s *Snapshot) ForAmong(names []string, index, field string) *Rows {
-	for i, b := range s.bindings {
-		if slices.Contains(names, b.name) && b.fields.match(field) && b.indices.covers(index) {
-			return s.rows[i]
+// A Question is for the rows of a field.
+type Question struct {
+	// Index is an index expression, as for [Snapshot.For].
+	Index string
+	// Field is the field's full name.
+	Field string
+	// Among names the matrices that count; nil is all.
+	Among []string
+	// Resolve returns the names of the indices that the expression stands for,
+	// data streams by their own names, and none where that is not known.
+	Resolve func() ([]string, error)
+}
+
+// A Match is the answer to a [Question].
+type Match struct {
+	// Rows are nil as in [Snapshot.For].
+	Rows *Rows
+	// Named says that the binding names the field in full, without a wildcard.
+	Named bool
+	// Resolved are the names that Resolve returned, nil where it was not called.
+	Resolved []string
+}
+
+// Match finds the first binding that matches the field and either the index
+// expression as it is spelled or every index that it stands for. Resolve is
+// called once at most, and not where the first binding for the field matches
+// the expression as it is spelled. An error is Resolve's.
+func (s *Snapshot) Match(q Question) (m Match, err error) {
+	asked := false
+	for i := range s.bindings {
+		b := &s.bindings[i]
+		if q.Among != nil && !slices.Contains(q.Among, b.name) || !b.fields.match(q.Field) {
+			continue
+		}
+		covered := b.indices.covers(q.Index)
+		if !covered && !asked && !b.indices.bars(q.Index) {
+			asked = true
+			if m.Resolved, err = q.Resolve(); err != nil {
+				return Match{}, err
+			}
+		}
+		if covered || b.indices.holds(q.Index, m.Resolved) {
+			m.Rows, m.Named = s.rows[i], slices.Contains(b.named, q.Field)
+			return m, nil
 		}
 	}
-	return nil
+	return m, nil
 }
 
 // Rows are the rows of one version of one matrix, safe for concurrent use.

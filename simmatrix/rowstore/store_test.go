@@ -128,9 +128,12 @@ func TestRowsAmongSomeMatricesAreOfTheFirstBoundThatFits(t *testing.T) {
 		{[]string{"narrow", "last"}, "logs", "body", "last"},
 		{[]string{"last"}, "a", "title", ""},
 		{[]string{"empty", "unknown"}, "logs", "title", ""},
-		{nil, "logs", "title", ""},
+		{[]string{}, "logs", "title", ""},
+		{nil, "logs", "title", "narrow"},
 	} {
-		rows := s.Pin().ForAmong(tt.names, tt.index, tt.field)
+		m, err := s.Pin().Match(Question{Index: tt.index, Field: tt.field, Among: tt.names, Resolve: func() ([]string, error) { return nil, nil }})
+		must(t, err)
+		rows := m.Rows
 		if (rows != nil) != (tt.want != "") {
 			t.Errorf("%v, %s, %s: rows %v, want of %q", tt.names, tt.index, tt.field, rows, tt.want)
 		} else if rows != nil && !strings.HasPrefix(rows.Version(), tt.want+"@") {
@@ -139,16 +142,75 @@ func TestRowsAmongSomeMatricesAreOfTheFirstBoundThatFits(t *testing.T) {
 	}
 }
 
+func TestBindingMatchesWhatAnExpressionStandsFor(t *testing.T) {
+	s := open(t, Options{
+		Bindings: []Binding{
+			{Name: "titles", Indices: []string{"shop*"}, Fields: []string{"title", "*.title"}},
+			{Name: "docs", Indices: []string{"docs*", "-tenant-*"}, Fields: []string{"*"}},
+			{Name: "unread", Indices: []string{"empty"}, Fields: []string{"*"}},
+			{Name: "all", Indices: []string{"*"}, Fields: []string{"body"}},
+		},
+		Files: map[string]Loader{
+			"titles": InMemory(newMatrix(t, "titles", 3)),
+			"docs":   InMemory(newMatrix(t, "docs", 3)),
+			"all":    InMemory(newMatrix(t, "all", 3)),
+			"unread": func(context.Context) (*simmatrix.Matrix, bool, error) { return nil, false, errors.New("no file") },
+		},
+	})
+	away := errors.New("the cluster is away")
+	resolve := map[string][]string{
+		"live": {"docs1", "docs2"}, "tenant-a": {"docs1"}, "sale": {"shop1"}, "both": {"docs1", "shop1"}, "void": {"empty"}, "docs1": {"docs1"}, "logs": {"logs"},
+	}
+	for _, tt := range []struct {
+		name, index, field, want string
+		named, asks              bool
+	}{
+		{"as spelled, first for the field", "docs1", "body", "docs", false, false},
+		{"as spelled, not first for the field", "docs1", "title", "docs", false, true},
+		{"an alias", "live", "body", "docs", false, true},
+		{"an alias, the field named", "sale", "title", "titles", true, true},
+		{"an alias, the field by a wildcard", "sale", "de.title", "titles", false, true},
+		{"an alias, the next as spelled", "sale", "body", "all", true, true},
+		{"no single binding for all indices", "both", "title", "", false, true},
+		{"an alias that is kept out", "tenant-a", "n", "", false, true}, // for unread
+		{"no version: not the next binding", "void", "body", "", false, true},
+		{"an error", "away", "n", "", false, true},
+		{"an error, not asked for", "docs*", "n", "docs", false, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			asked := 0
+			m, err := s.Pin().Match(Question{Index: tt.index, Field: tt.field, Resolve: func() ([]string, error) {
+				asked++
+				if tt.index == "away" {
+					return nil, away
+				}
+				return resolve[tt.index], nil
+			}})
+			got := ""
+			if m.Rows != nil {
+				got, _, _ = strings.Cut(m.Rows.Version(), "@")
+			}
+			if got != tt.want || m.Named != tt.named && got != "" || errors.Is(err, away) != (tt.index == "away") {
+				t.Errorf("index %q, field %q: matrix %q, named %v, %v; want %q, %v", tt.index, tt.field, got, m.Named, err, tt.want, tt.named)
+			}
+			if want := map[bool]int{true: 1}[tt.asks]; asked != want {
+				t.Errorf("resolved %d times, want %d", asked, want)
+			}
+		})
+	}
+}
+
 func TestOptionsAreCheckedAllAtOnce(t *testing.T) {
 	_, err := Open(t.Context(), Options{
 		Bindings: []Binding{
 			{Name: "a b", Indices: []string{"*"}, Fields: []string{"*"}},
 			{Name: "main", Indices: []string{"*"}},
+			{Name: "out", Indices: []string{"-tenant-*"}, Fields: []string{"*"}},
 		},
 		CacheBytes:   7,
 		RedisTimeout: -1,
 	})
-	for _, want := range []string{"binding 0: bad name", "binding 1: it needs", `matrix "main" has neither`, "cache: 7 bytes", "negative"} {
+	for _, want := range []string{"binding 0: bad name", "binding 1: it needs", "binding 2: it needs", `matrix "main" has neither`, "cache: 7 bytes", "negative"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v lacks %q", err, want)
 		}

@@ -1,0 +1,58 @@
+package esclient
+
+import "context"
+
+// maxResolved bounds the indices that an expression is said to stand for: their
+// names are looked at for each search.
+const maxResolved = 1024
+
+// Resolve returns the names of the open indices that an expression stands for,
+// in order; the backing indices of a data stream stand under its name. There
+// are none where they are more than 1,024. field is one that is asked about
+// next, as what an index says of it comes in the same call. The names must not
+// be modified.
+//
+// The error wraps [ErrNotText] or [ErrRemote] where the indices are none to ask
+// for. What is not remembered takes one round trip.
+func (c *Cached) Resolve(ctx context.Context, indices Indices, field string) ([]string, error) {
+	k := c.key(indices, field)
+	names, warm, err := c.names.get(k.indexKey)
+	if !warm {
+		own := k.clone()
+		names, err = c.names.load(ctx, own.indexKey, func(ctx context.Context) ([]string, error) {
+			return c.resolve(ctx, own)
+		})
+	}
+	c.tally(&c.analysis, warm, err)
+	return names, err
+}
+
+// resolve asks for the schema of the field, and takes the names from its answer.
+func (c *Cached) resolve(ctx context.Context, k fieldKey) ([]string, error) {
+	var answer map[string]indexMapping
+	_, err := c.schemas.load(ctx, k, func(ctx context.Context) (s *schema, err error) {
+		all, err := c.client.fieldMappings(ctx, k.Indices, k.field)
+		if err != nil {
+			return nil, err
+		}
+		answer = all
+		return c.client.readSchema(ctx, k.Indices, k.field, all)
+	})
+	if ctx.Err() != nil { // the load may go on
+		return nil, ctx.Err()
+	}
+	if answer == nil {
+		if err != nil && !telling(err) {
+			return nil, err
+		}
+		// The schema was known, or was loaded by somebody else.
+		if answer, err = c.client.fieldMappings(ctx, k.Indices, k.field); err != nil {
+			return nil, err
+		}
+	}
+	names := openIndices(answer)
+	if len(names) > maxResolved {
+		return nil, nil
+	}
+	return names, nil
+}

@@ -1,0 +1,82 @@
+package esclient
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestExpressionIsResolvedWithTheMappingOfAField(t *testing.T) {
+	const text = `"mappings":{"properties":{"body":{"type":"text"}}}`
+	many := make([]string, maxResolved+1)
+	for i := range many {
+		many[i] = fmt.Sprintf(`"i%d":{}`, i)
+	}
+	for _, tt := range []struct {
+		name, answer string
+		want         []string
+	}{
+		{"an alias of two", `{"docs2":{` + text + `},"docs1":{` + text + `}}`, []string{"docs1", "docs2"}},
+		{"an index without the field", `{"docs":{` + text + `},"logs":{"settings":{}}}`, []string{"docs", "logs"}},
+		{"no index with the field", `{"docs":{},"logs":{}}`, []string{"docs", "logs"}},
+		{
+			"a data stream",
+			`{".ds-logs-000001":{"data_stream":"logs",` + text + `},".ds-logs-000002":{"data_stream":"logs",` + text + `}}`, []string{"logs"},
+		},
+		{"a closed index", `{"docs":{` + text + `},"old":{"settings":{"index.verified_before_close":"true"}}}`, []string{"docs"}},
+		{"too many", "{" + strings.Join(many, ",") + "}", nil},
+		{"none", `{}`, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFake().reply("GET /live", http.StatusOK, tt.answer)
+			c := f.cached(t)
+			for range 2 {
+				names, err := c.Resolve(t.Context(), at("live"), "body")
+				if err != nil || !slices.Equal(names, tt.want) {
+					t.Errorf("%q, %v; want %q", names, err, tt.want)
+				}
+			}
+			// The schema came in the same call.
+			if _, err := c.schema(t.Context(), c.key(at("live"), "body")); err != nil && !errors.Is(err, ErrNotText) {
+				t.Error(err)
+			}
+			if _, err := c.Resolve(t.Context(), at("live"), "title"); err != nil || f.asked("") != 1 {
+				t.Errorf("%d calls, want 1; error %v", f.asked(""), err)
+			}
+		})
+	}
+}
+
+func TestExpressionIsResolvedWhereTheSchemaIsKnown(t *testing.T) {
+	f := newFake().reply("GET /live", http.StatusOK, `{"docs":{}}`)
+	c := f.cached(t)
+	if _, err := c.schema(t.Context(), c.key(at("live"), "body")); !errors.Is(err, ErrNotText) {
+		t.Fatal(err)
+	}
+	if names, err := c.Resolve(t.Context(), at("live"), "body"); err != nil || !slices.Equal(names, []string{"docs"}) {
+		t.Errorf("%q, %v", names, err)
+	}
+	c.Forget("live")
+	f.reply("GET /live", http.StatusOK, `{"docs2":{}}`)
+	if names, err := c.Resolve(t.Context(), at("live"), "body"); err != nil || !slices.Equal(names, []string{"docs2"}) {
+		t.Errorf("forgotten: %q, %v", names, err)
+	}
+}
+
+func TestWhatCannotBeResolvedIsAnError(t *testing.T) {
+	f := newFake().reply("GET /lost", http.StatusNotFound, `{"error":{"root_cause":[{"type":"index_not_found_exception","reason":"no such index [lost]"}]},"status":404}`)
+	c := f.cached(t)
+	var refused *Error
+	if names, err := c.Resolve(t.Context(), at("lost"), "body"); !errors.As(err, &refused) || refused.Status != http.StatusNotFound {
+		t.Errorf("%q, %v", names, err)
+	}
+	if names, err := c.Resolve(t.Context(), at("eu:docs"), "body"); !errors.Is(err, ErrRemote) {
+		t.Errorf("%q, %v", names, err)
+	}
+	if n := f.asked(""); n != 1 {
+		t.Errorf("%d calls, want 1", n)
+	}
+}

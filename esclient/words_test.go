@@ -1,0 +1,93 @@
+package esclient
+
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
+)
+
+// TestAnalyzersThatMakeOtherTermsThanWords has flat settings as the engines
+// answer them.
+func TestAnalyzersThatMakeOtherTermsThanWords(t *testing.T) {
+	const analyzer = `"index.analysis.analyzer.a.`
+	for _, tt := range []struct{ name, settings, want string }{
+		{"standard", ``, ""},
+		{"letters", analyzer + `tokenizer":"letter"`, ""},
+		{"words in many ways", analyzer + `type":"custom",` + analyzer + `tokenizer":"standard",` + analyzer + `filter":["lowercase","stop","snowball","asciifolding","word_delimiter_graph"]`, ""},
+		{"a language", analyzer + `type":"english"`, ""},
+		{"a filter of the engine", analyzer + `tokenizer":"standard",` + analyzer + `filter":["lowercase","edge_ngram"]`, "filter edge_ngram"},
+		{"one filter as a string", analyzer + `tokenizer":"standard",` + analyzer + `filter":"shingle"`, "filter shingle"},
+		{"several as a string", analyzer + `tokenizer":"standard",` + analyzer + `filter":"lowercase, ngram"`, "filter ngram"},
+		{"an old name", analyzer + `tokenizer":"nGram"`, "tokenizer nGram"},
+		{"another old name", analyzer + `tokenizer":"standard",` + analyzer + `filter":["edgeNGram"]`, "filter edgeNGram"},
+		{"paths", analyzer + `tokenizer":"PathHierarchy"`, "tokenizer PathHierarchy"},
+		{"paths by the new name", analyzer + `tokenizer":"path_hierarchy"`, "tokenizer path_hierarchy"},
+		{
+			"a tokenizer of the index", analyzer + `tokenizer":"parts","index.analysis.tokenizer.parts.type":"edge_ngram","index.analysis.tokenizer.parts.min_gram":"2"`,
+			"tokenizer parts (edge_ngram)",
+		},
+		{
+			"a filter of the index", analyzer + `tokenizer":"standard",` + analyzer + `filter":["lowercase","begins"],"index.analysis.filter.begins.type":"edge_ngram"`,
+			"filter begins (edge_ngram)",
+		},
+		{"phonetic", analyzer + `tokenizer":"standard",` + analyzer + `filter":["sounds"],"index.analysis.filter.sounds.type":"phonetic","index.analysis.filter.sounds.encoder":"metaphone"`, "filter sounds (phonetic)"},
+		{"phonetic of another kind", analyzer + `tokenizer":"standard",` + analyzer + `filter":["sounds"],"index.analysis.filter.sounds.type":"beider_morse"`, "filter sounds (beider_morse)"},
+		{"min_hash", analyzer + `tokenizer":"standard",` + analyzer + `filter":["min_hash"]`, "filter min_hash"},
+		{"common_grams", analyzer + `tokenizer":"standard",` + analyzer + `filter":["c"],"index.analysis.filter.c.type":"common_grams","index.analysis.filter.c.common_words":["the"]`, "filter c (common_grams)"},
+		{"an analyzer of the engine", analyzer + `type":"fingerprint"`, "analyzer a (fingerprint)"},
+		{
+			"in a multiplexer", analyzer + `tokenizer":"standard",` + analyzer + `filter":["m"],"index.analysis.filter.m.type":"multiplexer","index.analysis.filter.m.filters":["lowercase","porter_stem, begins"],"index.analysis.filter.begins.type":"ngram"`,
+			"filter begins (ngram)",
+		},
+		{"in a condition", analyzer + `tokenizer":"standard",` + analyzer + `filter":["c"],"index.analysis.filter.c.type":"condition","index.analysis.filter.c.filter":["shingle"]`, "filter shingle"},
+		{"of the engine's name, of the index", analyzer + `tokenizer":"ngram",` + analyzer + `filter":["shingle"],"index.analysis.tokenizer.ngram.type":"standard","index.analysis.filter.shingle.type":"lowercase"`, ""},
+		{"another analyzer's", analyzer + `tokenizer":"standard","index.analysis.analyzer.b.tokenizer":"ngram"`, ""},
+		{"a synonym", analyzer + `tokenizer":"standard",` + analyzer + `filter":["s"],"index.analysis.filter.s.type":"synonym","index.analysis.filter.s.synonyms":["shingle, tile"]`, ""},
+		{"filters that do not count", analyzer + `type":"standard",` + analyzer + `filter":["ngram"]`, ""},
+		{"a circle", analyzer + `tokenizer":"standard",` + analyzer + `filter":["m"],"index.analysis.filter.m.type":"multiplexer","index.analysis.filter.m.filters":["m"]`, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var s settings
+			if err := json.Unmarshal([]byte("{"+tt.settings+"}"), &s); err != nil {
+				t.Fatal(err)
+			}
+			if got := s.notWords("a"); got != tt.want {
+				t.Errorf("%q, want %q", got, tt.want)
+			}
+		})
+	}
+	none := settings{}
+	for name, want := range map[string]string{defaultAnalyzer: "", "english": "", "fingerprint": "analyzer fingerprint"} {
+		if got := none.notWords(name); got != want {
+			t.Errorf("the engine's own %s: %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestAnalysisTellsOfFieldsWithoutWords(t *testing.T) {
+	const index = `{"a":{"settings":{"index.analysis.analyzer.begins.tokenizer":"standard","index.analysis.analyzer.begins.filter":["edge_ngram"],` +
+		`"index.analysis.analyzer.default_search.type":"standard"},"mappings":{"properties":{` +
+		`"both":{"type":"text","analyzer":"begins","search_analyzer":"begins"},` +
+		`"index":{"type":"text","analyzer":"begins","search_analyzer":"standard"},` +
+		`"search":{"type":"text","search_analyzer":"begins"},"words":{"type":"text"},` +
+		`"typed":{"type":"search_as_you_type"}}}}}`
+	f := newFake().reply("GET /a", http.StatusOK, index).reply("POST /a/_analyze", http.StatusOK, `{"tokens":[{"token":"car","start_offset":0,"end_offset":3,"position":0}]}`)
+	for field, want := range map[string]string{"both": "filter edge_ngram", "index": "filter edge_ngram", "search": "filter edge_ngram", "words": ""} {
+		a, err := f.cached(t).Analyze(t.Context(), at("a"), field, "", "car")
+		if err != nil || a.NotWords != want {
+			t.Errorf("%s: %+v, %v; want %q", field, a, err, want)
+		}
+		// The analyzer of a clause does not change what is in the index.
+		if a, err = f.cached(t).Analyze(t.Context(), at("a"), field, "standard", "car"); err != nil || a.NotWords != want {
+			t.Errorf("%s, by another analyzer: %+v, %v; want %q", field, a, err, want)
+		}
+		if got, err := f.client(t).NotWords(t.Context(), "a", field); err != nil || got != want {
+			t.Errorf("%s: %q, %v; want %q", field, got, err, want)
+		}
+	}
+	for _, field := range []string{"typed", "typed._2gram", "typed._index_prefix"} {
+		if a, err := f.cached(t).Analyze(t.Context(), at("a"), field, "", "car"); telling(err) == false {
+			t.Errorf("%s: %+v, %v", field, a, err)
+		}
+	}
+}
