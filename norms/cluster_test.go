@@ -85,7 +85,12 @@ func (x *fakeIndex) Docs(ctx context.Context, query []byte, fn func([]Doc) error
 	var q struct {
 		Bool struct {
 			MustNot []struct {
-				Term map[string]struct{ Value string }
+				Bool struct {
+					Filter []struct {
+						Term   map[string]struct{ Value string }
+						Exists struct{ Field string }
+					}
+				}
 			} `json:"must_not"`
 		}
 		IDs struct{ Values []string }
@@ -98,7 +103,8 @@ func (x *fakeIndex) Docs(ctx context.Context, query []byte, fn func([]Doc) error
 	for id, d := range x.docs {
 		switch {
 		case len(q.IDs.Values) > 0 && !slices.Contains(q.IDs.Values, id):
-		case len(q.Bool.MustNot) > 0 && q.Bool.MustNot[0].Term[WeightsPath("body")].Value == d.id:
+		case len(q.Bool.MustNot) > 0 && q.Bool.MustNot[0].Bool.Filter[0].Term[WeightsPath("body")].Value == d.id &&
+			q.Bool.MustNot[0].Bool.Filter[1].Exists.Field == NormPath("body") && d.HasNorm:
 		default:
 			found = append(found, d.Doc)
 		}

@@ -49,7 +49,7 @@ func (s *splicer) end() []byte {
 type value struct {
 	field string
 	norm  float64 // 0 for a field without terms
-	id    string  // "" where the document does not have the field
+	id    string  // "" where the document does not have the field, or terms of it are not known
 }
 
 // put returns the edits that put values into a document; those of the names
@@ -79,10 +79,14 @@ func (t *tree) put(body []byte, values []value, explicit bool) ([]edit, error) {
 		}
 	})
 	text = appendObject(text, WeightsObject, body, &old[1], values, func(dst []byte, v *value) []byte {
-		if v.id == "" {
+		switch {
+		case v.id != "":
+			return appendString(appendName(dst, Name(v.field)), v.id)
+		case explicit:
+			return append(appendName(dst, Name(v.field)), "null"...)
+		default:
 			return dst
 		}
-		return appendString(appendName(dst, Name(v.field)), v.id)
 	})
 	if len(text) > 0 && !kept {
 		text = text[1:] // the comma before the first

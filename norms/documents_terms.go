@@ -172,8 +172,13 @@ func (j *job) compute(ctx context.Context) error {
 	for i := range j.parts {
 		p := &j.parts[i]
 		for _, f := range p.fields {
-			norm := weigher.norm(f.weights, of[p][f.Name])
-			p.values = append(p.values, value{field: f.Name, norm: norm, id: f.weights.ID()})
+			v := value{field: f.Name, norm: weigher.norm(f.weights, of[p][f.Name]), id: f.weights.ID()}
+			if v.norm == 0 && len(p.texts[f.Source]) > 0 {
+				// Its words may all be stop words, or the index was made again meanwhile
+				// and does not know the field yet: a backfill has to look at it.
+				v.id = ""
+			}
+			p.values = append(p.values, v)
 		}
 	}
 	return nil

@@ -163,7 +163,7 @@ func TestDocumentsGetTheirNorms(t *testing.T) {
 		},
 		{"arrays, in arrays too", "docs", `{"title":["cat",null,["dog","cat"]]}`, `{"title":["cat",null,["dog","cat"]],` + members("title", norm(2, 1)) + `}`},
 		{"numbers and booleans as written", "docs", `{"title":[12.50,"12.50",true]}`, `{"title":[12.50,"12.50",true],` + members("title", norm(2, 1)) + `}`},
-		{"no terms", "docs", `{"title":"-"}`, `{"title":"-",` + members("title", "") + `}`},
+		{"no terms of a text", "docs", `{"title":"-","akin_norm":{"title":7},"akin_norm_weights":{"title":"x"}}`, `{"title":"-"}`},
 		{"null", "docs", `{"title":null}`, `{"title":null,` + members("title", "") + `}`},
 		{"nested objects", "deep", `{"a":{"b":"cat"}}`, `{"a":{"b":"cat"},` + members("a__b", norm(1)) + `}`},
 		{"literal dots", "deep", `{"a.b":"cat"}`, `{"a.b":"cat",` + members("a__b", norm(1)) + `}`},
@@ -271,10 +271,11 @@ func TestUpdatesGetTheNormsOfWhatTheyHold(t *testing.T) {
 	for _, c := range []struct{ name, body, want string }{
 		{"doc", `{"doc":{"title":"cat"},"detect_noop":false}`, `{"doc":{"title":"cat",` + members("title", norm(1)) + `},"detect_noop":false}`},
 		{"doc without terms", `{"doc":{"title":null}}`, `{"doc":{"title":null,` + members("title", "null") + `}}`},
+		{"doc without terms of a text", `{"doc":{"title":"-"}}`, `{"doc":{"title":"-","akin_norm":{"title":null},"akin_norm_weights":{"title":null}}}`},
 		{"upsert", `{"doc":{"n":1},"upsert":{"title":"cat"}}`, `{"doc":{"n":1},"upsert":{"title":"cat",` + members("title", norm(1)) + `}}`},
 		{
 			"both, in any order", `{"upsert":{"title":"-"},"doc":{"title":"cat dog"}}`,
-			`{"upsert":{"title":"-",` + members("title", "") + `},"doc":{"title":"cat dog",` + members("title", norm(1, 1)) + `}}`,
+			`{"upsert":{"title":"-"},"doc":{"title":"cat dog",` + members("title", norm(1, 1)) + `}}`,
 		},
 		{"numbers as the engine writes them anew", `{"doc":{"title":[12.50,"12.50"]}}`, `{"doc":{"title":[12.50,"12.50"],` + members("title", norm(2)) + `}}`},
 	} {

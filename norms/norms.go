@@ -161,13 +161,15 @@ func quote(s string) []byte {
 }
 
 // Missing returns the query for the documents that have the field and not the
-// norm of these weights, as JSON. With an id of "" it is for all that have the
+// norm of these weights, as JSON; those without terms, which get the id alone,
+// are among them, since no query tells them from those whose terms were not
+// known when they were written. With an id of "" it is for all that have the
 // field.
 func Missing(field, id string) []byte {
 	has := fmt.Appendf(nil, `{"exists":{"field":%s}}`, quote(field))
 	if id == "" {
 		return has
 	}
-	return fmt.Appendf(nil, `{"bool":{"filter":[%s],"must_not":[{"term":{%s:{"value":%s}}}]}}`,
-		has, quote(WeightsPath(field)), quote(id))
+	return fmt.Appendf(nil, `{"bool":{"filter":[%s],"must_not":[{"bool":{"filter":[{"term":{%s:{"value":%s}}},{"exists":{"field":%s}}]}}]}}`,
+		has, quote(WeightsPath(field)), quote(id), quote(NormPath(field)))
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/akin-search/akin/demo"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/rowstore"
 )
 
 // newCluster returns what expand asks, in front of the embedded engine with an
@@ -100,5 +102,66 @@ func TestWhatIsNoFailureOfTheClusterIsToldToExpand(t *testing.T) {
 	options := expand.Indices{Expression: "help", Options: "pretty=true"}
 	if _, err := c.Fields(t.Context(), options, "t*"); err == nil || errors.Is(err, expand.ErrNotText) || !strings.Contains(err.Error(), "pretty") {
 		t.Errorf("error %v for what is no option", err)
+	}
+}
+
+// An index that the cluster tells nothing of is bound by its name or not at all;
+// when the cluster fails, nobody knows what is bound.
+func TestExpressionsThatTheClusterDoesNotResolve(t *testing.T) {
+	statuses := map[string]int{"/denied": http.StatusForbidden, "/unknown": http.StatusUnauthorized, "/lost": http.StatusNotFound, "/busy": http.StatusTooManyRequests}
+	engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if status := statuses[r.URL.Path]; status != 0 {
+			w.WriteHeader(status)
+			_, _ = w.Write([]byte(`{"error":{"type":"odd","reason":"no"}}`))
+			return
+		}
+		_, _ = w.Write([]byte(`{"docs1":{"mappings":{"properties":{"body":{"type":"text"}}}}}`))
+	}))
+	t.Cleanup(engine.Close)
+	client, err := esclient.New(esclient.Options{URLs: []string{engine.URL}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	cached := esclient.NewCached(client, esclient.CacheOptions{AnalysisBytes: 1 << 20, StatisticsBytes: 1 << 20, TTL: time.Minute})
+	t.Cleanup(cached.Close)
+	row := []simmatrix.TermRow{{Term: "car", DocFreq: 1}}
+	m, err := simmatrix.New(simmatrix.Meta{Docs: 10}, row)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := rowstore.Open(t.Context(), rowstore.Options{
+		Bindings: []rowstore.Binding{{Name: "m", Indices: []string{"docs*"}, Fields: []string{"body"}}},
+		Files:    map[string]rowstore.Loader{"m": rowstore.InMemory(m)}, CacheBytes: 1 << 20,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	for _, tt := range []struct {
+		index               string
+		bound, named, fails bool
+		resolved            []string
+	}{
+		{index: "docs7", bound: true, named: true},
+		{index: "live", bound: true, named: true, resolved: []string{"docs1"}},
+		{index: "denied"},
+		{index: "unknown"},
+		{index: "lost"},
+		{index: "eu:docs1"},
+		{index: "busy", fails: true},
+	} {
+		t.Run(tt.index, func(t *testing.T) {
+			indices := expand.Indices{Expression: tt.index}
+			got, err := matrices{store, cached, nil}.Pin().For(t.Context(), indices, "body")
+			if (got.Rows != nil) != tt.bound || got.Named != tt.named || !slices.Equal(got.Resolved, tt.resolved) || (err != nil) != tt.fails {
+				t.Errorf("%+v, %v", got, err)
+			}
+			w, err := weightSource{store, cached}.Weights(t.Context(), indices, "body")
+			if (w != nil) != tt.bound || (err != nil) != tt.fails {
+				t.Errorf("weights %v, %v", w, err)
+			}
+		})
 	}
 }

@@ -140,6 +140,7 @@ func (f *buildFlags) fromIndex(ctx context.Context, report *progress) (*simmatri
 	if limit := int64(f.docs.maxMemoryParsed); limit > 0 {
 		defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(collectingShare * float64(limit))))
 	}
+	f.target.warn(ctx, client, report)
 	corpus, err := f.readIndex(ctx, client, report)
 	if err != nil {
 		return nil, err

@@ -63,6 +63,17 @@ func openCluster(url, caFile string) (*esclient.Client, error) {
 	return client, nil
 }
 
+// warn tells of fields whose index terms are no words. It keeps silent where the
+// cluster does not say: what needs the fields fails then by itself.
+func (t *target) warn(ctx context.Context, client *esclient.Client, report *progress) {
+	for _, field := range t.fields {
+		if what, err := client.NotWords(ctx, t.index, field); err == nil && what != "" {
+			report.tell("warning: the terms of field %s are no words, because of its %s: their neighbors are no related words. "+
+				"Learn from a field that is analyzed into words. Searches of %s are not expanded unless fields in matrices names it in full.", field, what, field)
+		}
+	}
+}
+
 // wordsAtOnce is how many words are analyzed between two reports of progress.
 const wordsAtOnce = 5000
 

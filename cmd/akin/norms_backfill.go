@@ -32,8 +32,8 @@ weights yet, and stores it in the document with the id of the weights: in ` + no
 ` + norms.WeightsObject + `, under the name of the field with "__" for each ".". It can be stopped at
 any time; the same command goes on from there. The first SIGINT or SIGTERM leaves writes
 that are under way some seconds to end, so that all are counted, a second one ends it at
-once. The document frequencies of MATRIX make the weights, its neighbors are not looked
-at. ` + matrixHelp + `
+once. The document frequencies of MATRIX make the weights: "norms snapshot" writes them. A
+similarity matrix, whose terms have neighbors, is refused. ` + matrixHelp + `
 
 What it does to an index:
 - Each document is updated in part, once: the engine writes it anew, _version and
@@ -75,7 +75,7 @@ The template of a data stream needs the mapping, too.
 	f.ref.register(cmd)
 	flags.StringVar(&f.weights, "weights", "", "MATRIX of the weights (required)")
 	flags.BoolVar(&f.all, "all", false, "compute all lengths again; documents that hold the right one are not written")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "count the documents to do, and write nothing")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "count the documents to do, in each index, and write nothing")
 	return cmd
 }
 
@@ -83,6 +83,10 @@ func (f *backfillFlags) run(ctx context.Context, stderr io.Writer) error {
 	m, err := openMatrix(ctx, f.weights, &f.ref)
 	if err != nil {
 		return err
+	}
+	if m.Meta().MaxNeighbors > 0 {
+		return fmt.Errorf("%s is a similarity matrix, not weights: its terms have neighbors, and its document frequencies need not be those of the index; "+
+			"make weights of the index with: akin norms snapshot --cluster %s --index %s --field %s --out weights.akin", f.weights, f.cluster, f.index, f.field)
 	}
 	weights, err := norms.NewWeights(m)
 	if err != nil {
@@ -110,10 +114,25 @@ func (f *backfillFlags) run(ctx context.Context, stderr io.Writer) error {
 	report := newProgress(stderr)
 	defer report.end()
 	report.tell("weights %s: %d documents to do", weights.ID(), docs)
-	if f.dryRun || docs == 0 {
+	if f.dryRun {
+		return f.tellEach(ctx, index, indices, query, report)
+	}
+	if docs == 0 {
 		return nil
 	}
 	return f.fill(ctx, index, weights, docs, report)
+}
+
+// tellEach tells how many documents of each index there are to do.
+func (*backfillFlags) tellEach(ctx context.Context, index *normsIndex, indices []string, query []byte, report *progress) error {
+	for _, name := range indices {
+		docs, err := index.client.CountMatching(ctx, name, query)
+		if err != nil {
+			return err
+		}
+		report.tell("  %s: %d", name, docs)
+	}
+	return nil
 }
 
 // checkMapping refuses to write what the engine would map as it sees fit.

@@ -103,7 +103,11 @@ func (c *normsCluster) matching(d *json.Decoder) []int {
 		Query struct {
 			Bool struct {
 				MustNot []struct {
-					Term map[string]struct{ Value string }
+					Bool struct {
+						Filter []struct {
+							Term map[string]struct{ Value string }
+						}
+					}
 				} `json:"must_not"`
 			}
 		}
@@ -111,7 +115,8 @@ func (c *normsCluster) matching(d *json.Decoder) []int {
 	_ = d.Decode(&body)
 	var found []int
 	for i := range c.docs {
-		if not := body.Query.Bool.MustNot; len(not) == 0 || c.docs[i].weights != not[0].Term["akin_norm_weights.body"].Value {
+		not := body.Query.Bool.MustNot
+		if len(not) == 0 || c.docs[i].norm == nil || c.docs[i].weights != not[0].Bool.Filter[0].Term["akin_norm_weights.body"].Value {
 			found = append(found, i)
 		}
 	}
@@ -170,6 +175,8 @@ func (c *normsCluster) bulk(w http.ResponseWriter, d *json.Decoder) {
 			item = map[string]any{"status": http.StatusBadRequest, "error": map[string]string{"type": "odd_exception", "reason": "it is odd"}}
 		case action.Update.SeqNo != doc.seqNo:
 			item = map[string]any{"status": http.StatusConflict, "error": map[string]string{"type": "version_conflict_engine_exception"}}
+		case doc.weights == change.Doc.Weights["body"] && doc.norm == nil && change.Doc.Norm["body"] == nil:
+			item["result"] = "noop"
 		default:
 			doc.norm, doc.weights = change.Doc.Norm["body"], change.Doc.Weights["body"]
 			doc.seqNo++
@@ -226,7 +233,7 @@ func TestBackfillStoresNorms(t *testing.T) {
 		t.Fatal(err)
 	}
 	stderr, status := backfill(t, url, file, "--dry-run")
-	if status != 0 || !strings.Contains(stderr, "3 documents to do") || c.writes() != 0 {
+	if status != 0 || !strings.Contains(stderr, "3 documents to do") || !strings.Contains(stderr, "docs: 3") || c.writes() != 0 {
 		t.Errorf("dry run: status %d, %d writes\n%s", status, c.writes(), stderr)
 	}
 	stderr, status = backfill(t, url, file)
@@ -241,10 +248,10 @@ func TestBackfillStoresNorms(t *testing.T) {
 		t.Errorf("without terms: %+v", c.docs[2])
 	}
 	stderr, status = backfill(t, url, file)
-	if status != 0 || !strings.Contains(stderr, "0 documents to do") || c.writes() != 1 {
+	if status != 0 || !strings.Contains(stderr, "1 documents to do") || !strings.Contains(stderr, "0 documents written") || c.docs[0].seqNo != 1 {
 		t.Errorf("again: status %d, %d writes\n%s", status, c.writes(), stderr)
 	}
-	if stderr, status = backfill(t, url, file, "--all"); status != 0 || c.writes() != 2 {
+	if stderr, status = backfill(t, url, file, "--all"); status != 0 || c.writes() != 3 {
 		t.Errorf("all: status %d, %d writes\n%s", status, c.writes(), stderr)
 	}
 }
@@ -348,6 +355,19 @@ func TestMistakesInTheFlagsOfNorms(t *testing.T) {
 				t.Errorf("%s: %q is not in\n%s", name, want, stderr)
 			}
 		}
+	}
+}
+
+func TestBackfillRefusesASimilarityMatrix(t *testing.T) {
+	c, url := newNormsCluster(t, "car", "boat")
+	pairs := write(t, "pairs.tsv", "car\tautomobile\t0.9\n")
+	file := filepath.Join(t.TempDir(), "m.akin")
+	if _, stderr, status := akin(t, "matrix", "build", "--from-tsv", pairs, "--out", file); status != 0 {
+		t.Fatal(stderr)
+	}
+	stderr, status := backfill(t, url, file)
+	if status != exitFailure || !strings.Contains(stderr, "is a similarity matrix") || !strings.Contains(stderr, "akin norms snapshot") || len(c.calls) > 0 {
+		t.Errorf("status %d, calls %q\n%s", status, c.calls, stderr)
 	}
 }
 
