@@ -217,7 +217,7 @@ type explanation struct {
 	Body    json.RawMessage
 	Clauses []struct {
 		Path, Field, Matrix, Form, Phase, Reason string
-		Terms                                    []string
+		Terms, Indices                           []string
 		Added                                    []struct {
 			Term, From string
 			Boost      float64
