@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -114,7 +115,7 @@ func TestFieldOfPrefixesIsSearchedAsItCame(t *testing.T) {
 		var docs []document
 		for i := range 120 {
 			words := [...]string{"card patients", "cardiac arrest", "assigned group", "group blinded", "carbon blinded"}[i%5]
-			docs = append(docs, document{fmt.Sprint(i), section{"body": fmt.Sprintf("%s %d", words, i), "typed": words}})
+			docs = append(docs, document{strconv.Itoa(i), section{"body": fmt.Sprintf("%s %d", words, i), "typed": words}})
 		}
 		e.index(t, index, docs)
 		out := filepath.Join(newDir(t, "prefixes"), "m.akin")

@@ -27,7 +27,8 @@ func (c *Cached) Resolve(ctx context.Context, indices Indices, field string) ([]
 	return names, err
 }
 
-// resolve asks for the schema of the field, and takes the names from its answer.
+// resolve asks for the schema of the field, and takes the names from its
+// answer.
 func (c *Cached) resolve(ctx context.Context, k fieldKey) ([]string, error) {
 	var answer map[string]indexMapping
 	_, err := c.schemas.load(ctx, k, func(ctx context.Context) (s *schema, err error) {

@@ -23,8 +23,8 @@ func TestExpressionIsResolvedWithTheMappingOfAField(t *testing.T) {
 		{"an index without the field", `{"docs":{` + text + `},"logs":{"settings":{}}}`, []string{"docs", "logs"}},
 		{"no index with the field", `{"docs":{},"logs":{}}`, []string{"docs", "logs"}},
 		{
-			"a data stream",
-			`{".ds-logs-000001":{"data_stream":"logs",` + text + `},".ds-logs-000002":{"data_stream":"logs",` + text + `}}`, []string{"logs"},
+			"a data stream", `{".ds-logs-000001":{"data_stream":"logs",` + text + `},".ds-logs-000002":{"data_stream":"logs",` + text + `}}`,
+			[]string{"logs"},
 		},
 		{"a closed index", `{"docs":{` + text + `},"old":{"settings":{"index.verified_before_close":"true"}}}`, []string{"docs"}},
 		{"too many", "{" + strings.Join(many, ",") + "}", nil},

@@ -146,8 +146,8 @@ var partsOfWords = map[string]bool{
 	"fingerprint": true, "minhash": true,
 }
 
-// plainType returns a type in one spelling: engines know edge_ngram as edgeNGram
-// and path_hierarchy as PathHierarchy, too.
+// plainType returns a type in one spelling: engines know edge_ngram as
+// edgeNGram and path_hierarchy as PathHierarchy, too.
 func plainType(name string) string { return strings.ToLower(strings.ReplaceAll(name, "_", "")) }
 
 // notWords returns which part of an analyzer makes other terms than words, such
@@ -182,8 +182,8 @@ func (s settings) notWords(analyzer string) string {
 	return ""
 }
 
-// component returns the tokenizer or filter of that name if it makes other terms
-// than words. One that the index does not define is the engine's own.
+// component returns the tokenizer or filter of that name if it makes other
+// terms than words. One that the index does not define is the engine's own.
 func (s settings) component(kind, name string) string {
 	return nonWord(kind, name, cmp.Or(s.text(analysisPrefix+kind+"."+name+".type"), name))
 }

@@ -60,8 +60,9 @@ func unknown(err error) bool {
 }
 
 // barred reports whether the cluster refused a call for its setting
-// search.allow_expensive_queries, which bars queries of nested fields too: their
-// document frequencies are counted by one. All engines say it in the same words.
+// search.allow_expensive_queries, which bars queries of nested fields too:
+// their document frequencies are counted by one. All engines say it in the
+// same words.
 func barred(err error) bool {
 	const words = "queries cannot be executed when 'search.allow_expensive_queries' is set to false"
 	var refused *esclient.Error

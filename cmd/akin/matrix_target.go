@@ -63,8 +63,8 @@ func openCluster(url, caFile string) (*esclient.Client, error) {
 	return client, nil
 }
 
-// warn tells of fields whose index terms are no words. It keeps silent where the
-// cluster does not say: what needs the fields fails then by itself.
+// warn tells of fields whose index terms are no words. It keeps silent where
+// the cluster does not say: what needs the fields fails then by itself.
 func (t *target) warn(ctx context.Context, client *esclient.Client, report *progress) {
 	for _, field := range t.fields {
 		if what, err := client.NotWords(ctx, t.index, field); err == nil && what != "" {
