@@ -8,7 +8,7 @@ BENCH    ?= .
 WORDS    ?= 100000
 
 .DEFAULT_GOAL := help
-.PHONY: help build image demo test e2e lint bench bench-basis bench-cholesky bench-forms bench-gensim bench-modes bench-proxy bench-writes fuzz
+.PHONY: help build image demo test chaos e2e lint bench bench-basis bench-cholesky bench-forms bench-gensim bench-modes bench-proxy bench-writes fuzz
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +25,9 @@ demo: ## Search a small corpus without and with akin, in one process
 test: ## Run go vet and all tests; those on real servers skip without them
 	CGO_ENABLED=0 $(GO) vet ./...
 	CGO_ENABLED=0 $(GO) test -timeout 15m ./...
+
+chaos: ## Break everything around akin while clients search, 15 minutes, and write the table of docs/reliability.md
+	AKIN_CHAOS=long CGO_ENABLED=0 $(GO) test ./e2e/ -run '^(TestChaos|TestSoak)$$' -update -v -count=1 -timeout 60m
 
 e2e: ## Run the tests on real servers, with their output
 	$(GO) test ./e2e/ -v -count=1 -timeout 30m

@@ -53,8 +53,9 @@ type section = map[string]any
 type akin struct {
 	cluster // the proxy
 
-	admin cluster
-	proc  *process
+	admin  cluster
+	proc   *process
+	config string // file
 }
 
 // startAkin runs akin with config over what every test wants: free ports. It
@@ -63,6 +64,13 @@ type akin struct {
 func startAkin(tb testing.TB, config section, env ...string) *akin {
 	tb.Helper()
 	a := launchAkin(tb, config, env...)
+	a.awaitReady(tb)
+	return a
+}
+
+// awaitReady waits until akin says that it is ready.
+func (a *akin) awaitReady(tb testing.TB) {
+	tb.Helper()
 	waitFor(tb, 20*time.Second, "/readyz", func() error {
 		if a.proc.ended() {
 			tb.Fatalf("akin ended:\n%s", a.proc.tail())
@@ -73,7 +81,6 @@ func startAkin(tb testing.TB, config section, env ...string) *akin {
 		}
 		return err
 	})
-	return a
 }
 
 // launchAkin is startAkin without waiting until akin is ready: for tests in
@@ -92,7 +99,12 @@ func launchAkinUnder(tb testing.TB, commands string, config section, env ...stri
 		"shutdown": section{"delay": "0s"}, // no balancer is there to notice
 	}
 	maps.Copy(full, config)
-	path := writeFile(tb, "akin.yaml", toJSON(tb, full))
+	return launchAkinFrom(tb, commands, writeFile(tb, "akin.yaml", toJSON(tb, full)), env...)
+}
+
+// launchAkinFrom is launchAkinUnder with a configuration file.
+func launchAkinFrom(tb testing.TB, commands, path string, env ...string) *akin {
+	tb.Helper()
 	cmd := exec.Command(akinPath(tb), "serve", "--config", path)
 	if commands != "" {
 		cmd = exec.Command("sh", append([]string{"-c", commands + ` && exec "$0" "$@"`}, cmd.Args...)...)
@@ -102,7 +114,7 @@ func launchAkinUnder(tb testing.TB, commands string, config section, env ...stri
 	if err != nil {
 		tb.Fatal(err)
 	}
-	a := &akin{proc: proc}
+	a := &akin{proc: proc, config: path}
 	tb.Cleanup(func() {
 		if err := proc.stop(); err != nil {
 			tb.Errorf("akin does not end on SIGTERM: %v", err)

@@ -24,6 +24,11 @@ type cluster struct{ url string }
 // call sends one request and returns status and body of the answer. The body
 // of the request is JSON.
 func (c cluster) call(ctx context.Context, method, path, body string) (int, []byte, error) {
+	return c.callWith(ctx, client, method, path, body)
+}
+
+// callWith is call through a client of the test's own.
+func (c cluster) callWith(ctx context.Context, client *http.Client, method, path, body string) (int, []byte, error) {
 	req, err := http.NewRequestWithContext(ctx, method, c.url+path, strings.NewReader(body))
 	if err != nil {
 		return 0, nil, err
@@ -129,7 +134,12 @@ func (h hitList) ids() []string {
 // search sends body to path and reads the hits; any status but 200, a failed
 // shard and a time-out are errors.
 func (c cluster) search(ctx context.Context, path, body string) (hitList, error) {
-	status, answer, err := c.call(ctx, http.MethodPost, path, body)
+	return c.searchWith(ctx, client, path, body)
+}
+
+// searchWith is search through a client of the test's own.
+func (c cluster) searchWith(ctx context.Context, client *http.Client, path, body string) (hitList, error) {
+	status, answer, err := c.callWith(ctx, client, http.MethodPost, path, body)
 	if err != nil {
 		return hitList{}, err
 	}

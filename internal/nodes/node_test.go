@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -410,4 +411,33 @@ func TestLogTellsWhenANodeIsOutAndBack(t *testing.T) {
 			t.Errorf("log:\n%s", got)
 		}
 	})
+}
+
+func TestNodeThatFailsFastIsOutBeforeTheSecondIsOver(t *testing.T) {
+	sick := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
+	t.Cleanup(sick.Close)
+	well := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(well.Close)
+	p, err := New(Options{URLs: []string{sick.URL, well.URL}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	failed := 0
+	for range 200 {
+		req := httptest.NewRequest(http.MethodGet, "/i/_search", nil)
+		res, err := p.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode == http.StatusServiceUnavailable {
+			failed++
+		}
+	}
+	// A slow machine may need more than a second for all: the node may then have
+	// been on trial once or twice.
+	if failed < enoughFailures || failed > enoughFailures+5 {
+		t.Errorf("%d of 200 requests went to the node that fails, want %d", failed, enoughFailures)
+	}
 }

@@ -1,0 +1,396 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// faults is what is done. What a fault of the cluster costs without akin, it
+// may cost with akin: such searches are allowed for in lost.
+var faults = []fault{
+	{name: "Redis is killed and started again", plain: true, start: killRedis},
+	{name: "Redis hangs", plain: true, start: hangRedis},
+	{name: "Redis takes no writes", start: barWrites},
+	{name: "something that is no Redis answers in its place", plain: true, start: replaceRedis},
+	{name: "all data of Redis is lost, and the matrix is pushed again", plain: true, start: flushRedis},
+	{name: "rows are deleted in Redis and put back", plain: true, start: func(t *testing.T, s *stage) func() {
+		return damageRows(t, s, func(string) (string, bool) { return "", false })
+	}},
+	{name: "a bit is flipped in every row in Redis, akin forgets its rows, and the bits are put right", plain: true, start: func(t *testing.T, s *stage) func() {
+		repair := damageRows(t, s, func(row string) (string, bool) {
+			b := []byte(row)
+			b[len(b)/2] ^= 4
+			return string(b), true
+		})
+		s.akin.proc.signal(t, syscall.SIGHUP) // what akin has in memory is sound
+		return repair
+	}},
+
+	{name: "one of two nodes is killed", start: killNodes(0)},
+	{name: "both nodes are killed", lost: 1 << 20, start: killNodes(0, 1)},
+	{name: "one of two nodes hangs", lost: chaosClients, start: func(_ *testing.T, s *stage) func() {
+		s.nodes[0].hang()
+		return s.nodes[0].resume
+	}},
+	{name: "one of two nodes takes no connections and refuses none", start: func(t *testing.T, s *stage) func() {
+		closeQueue := s.nodes[0].dropSYN(t)
+		return func() { closeQueue(); s.nodes[0].listen(t) }
+	}},
+	{name: "one of two nodes answers 503 to everything", lost: 2 * chaosClients, start: answerStatus(http.StatusServiceUnavailable, 0)},
+	{name: "both nodes answer 429 to everything", lost: 1 << 20, start: answerStatus(http.StatusTooManyRequests, 0, 1), after: checkFewCalls},
+	{name: "both nodes answer 503 to everything", lost: 1 << 20, start: answerStatus(http.StatusServiceUnavailable, 0, 1), after: checkFewCalls},
+
+	{name: "400 clients keep the last byte of a search of 1 MiB", start: withholdBytes, after: checkMemory},
+	{name: "100 clients read no answer", start: readNothing, after: checkMemory},
+	{name: "clients send heads of 12 KiB", start: sendLargeHeads},
+	{name: "300 connections do nothing", start: openConnections},
+	{name: "a script throws the engine's words about limits", start: throwLimits},
+
+	{name: "akin is told to read its configuration again, over and over", start: reloadOften},
+	{name: "two akins behind a balancer are restarted in turn", start: restartInTurn},
+}
+
+func killRedis(t *testing.T, s *stage) func() {
+	s.redis.proc.signal(t, syscall.SIGKILL)
+	if _, err := s.redis.proc.wait(5 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := s.redis.start(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func hangRedis(t *testing.T, s *stage) func() {
+	s.redis.proc.signal(t, syscall.SIGSTOP)
+	return func() { s.redis.proc.signal(t, syscall.SIGCONT) }
+}
+
+// barWrites has Redis refuse writes, as a replica or one that lost its replicas
+// does.
+func barWrites(t *testing.T, s *stage) func() {
+	db := s.db(t)
+	set := func(value string) {
+		if err := db.ConfigSet(t.Context(), "min-replicas-to-write", value).Err(); err != nil {
+			t.Error(err)
+		}
+	}
+	set("1")
+	if err := db.Set(t.Context(), "akin-e2e", "x", 0).Err(); err == nil {
+		t.Error("Redis takes writes")
+	}
+	return func() { set("0") }
+}
+
+// replaceRedis puts a server in the place of Redis that answers what no Redis
+// does.
+func replaceRedis(t *testing.T, s *stage) func() {
+	start := killRedis(t, s)
+	var listener net.Listener
+	waitFor(t, 5*time.Second, "the port of Redis", func() (err error) {
+		listener, err = new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:"+s.redis.port)
+		return err
+	})
+	var conns sync.WaitGroup
+	conns.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			conns.Go(func() {
+				defer conn.Close()
+				_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
+				_, _ = conn.Read(make([]byte, 1024))
+				_, _ = io.WriteString(conn, "*9999999999\r\n$-7\r\nHTTP/1.1 400 Bad Request\r\n\r\n")
+			})
+		}
+	})
+	return func() {
+		_ = listener.Close()
+		conns.Wait()
+		start()
+	}
+}
+
+func flushRedis(t *testing.T, s *stage) func() {
+	if err := s.db(t).FlushAll(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	file := relatedFile(t, vectorsA)
+	return func() { pushMatrix(t, s.redis, "main", file) }
+}
+
+// damageRows replaces every row by what damage makes of it, or takes it away.
+// The function that it returns puts the rows back.
+func damageRows(t *testing.T, s *stage, damage func(row string) (string, bool)) func() {
+	db := s.db(t)
+	keys, err := db.Keys(t.Context(), "akin:{main}:rows:*").Result()
+	if err != nil || len(keys) != 1 {
+		t.Fatalf("rows of one version: %v, %v", keys, err)
+	}
+	rows, err := db.HGetAll(t.Context(), keys[0]).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(of func(row string) (string, bool)) {
+		_, err := db.TxPipelined(context.Background(), func(pipe redis.Pipeliner) error {
+			for term, row := range rows {
+				if term == "" {
+					continue // marks the version as complete
+				}
+				if value, ok := of(row); ok {
+					pipe.HSet(context.Background(), keys[0], term, value)
+				} else {
+					pipe.HDel(context.Background(), keys[0], term)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	write(damage)
+	return func() { write(func(row string) (string, bool) { return row, true }) }
+}
+
+func killNodes(which ...int) func(*testing.T, *stage) func() {
+	return func(t *testing.T, s *stage) func() {
+		for _, i := range which {
+			s.nodes[i].kill()
+		}
+		return func() {
+			for _, i := range which {
+				s.nodes[i].listen(t)
+			}
+		}
+	}
+}
+
+// checkFewCalls compares what reached the nodes with what clients sent: an
+// overloaded cluster must not get more work from akin than from its clients,
+// but for a tenth.
+func checkFewCalls(t *testing.T, s *stage) {
+	calls := s.nodes[0].calls.Load() + s.nodes[1].calls.Load()
+	searches := s.akin.metric(t, requestsMetric)
+	own := s.akin.metric(t, "akin_cache_misses_total")
+	if float64(calls) > 1.1*searches+own+100 {
+		t.Errorf("%d calls reached the nodes for %v requests of clients and %v cache misses", calls, searches, own)
+	}
+}
+
+// attack runs n connections to akin, each through f, until it is mended.
+func attack(t *testing.T, s *stage, n int, f func(ctx context.Context, conn net.Conn)) func() {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	address := strings.TrimPrefix(s.akin.url, "http://")
+	var wg sync.WaitGroup
+	for range n {
+		wg.Go(func() {
+			conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })
+			defer stop()
+			f(ctx, conn)
+		})
+	}
+	return func() { cancel(); wg.Wait() }
+}
+
+func searchHead(length int, more string) string {
+	return fmt.Sprintf("POST /%s/_search HTTP/1.1\r\nHost: akin\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%s\r\n",
+		chaosIndex, length, more)
+}
+
+func withholdBytes(t *testing.T, s *stage) func() {
+	body := relatedSearch("car")
+	body += strings.Repeat(" ", 1<<20-len(body))
+	return attack(t, s, 400, func(ctx context.Context, conn net.Conn) {
+		_, _ = io.WriteString(conn, searchHead(len(body), "")+body[:len(body)-1])
+		<-ctx.Done()
+	})
+}
+
+func readNothing(t *testing.T, s *stage) func() {
+	line := "{}\n" + `{"query":{"match":{"body":"filler car"}},"size":100}` + "\n"
+	body := strings.Repeat(line, 100)
+	head := fmt.Sprintf("POST /%s/_msearch HTTP/1.1\r\nHost: akin\r\nContent-Type: application/x-ndjson\r\nContent-Length: %d\r\n\r\n",
+		chaosIndex, len(body))
+	return attack(t, s, 100, func(ctx context.Context, conn net.Conn) {
+		if tcp, ok := conn.(*net.TCPConn); ok {
+			_ = tcp.SetReadBuffer(4 << 10)
+		}
+		_, _ = io.WriteString(conn, head+body)
+		<-ctx.Done()
+	})
+}
+
+func sendLargeHeads(t *testing.T, s *stage) func() {
+	body := relatedSearch("car")
+	request := searchHead(len(body), "X-Large: "+strings.Repeat("x", 12<<10)+"\r\n") + body
+	address := strings.TrimPrefix(s.akin.url, "http://")
+	return attack(t, s, 8, func(ctx context.Context, _ net.Conn) {
+		for ctx.Err() == nil {
+			sendAndRead(ctx, address, request)
+			time.Sleep(chaosPause)
+		}
+	})
+}
+
+// sendAndRead sends a request on a connection of its own and reads the answer's
+// head.
+func sendAndRead(ctx context.Context, address, request string) {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(chaosPatience))
+	_, _ = io.WriteString(conn, request)
+	if resp, err := http.ReadResponse(bufio.NewReader(conn), nil); err == nil {
+		_ = resp.Body.Close()
+	}
+}
+
+func openConnections(t *testing.T, s *stage) func() {
+	return attack(t, s, 300, func(ctx context.Context, _ net.Conn) { <-ctx.Done() })
+}
+
+// throwLimits sends searches whose script throws what an engine says of its
+// limits, where a document lacks the word that was searched for: the original
+// search succeeds and the expanded one fails.
+func throwLimits(t *testing.T, s *stage) func() {
+	search := func(words string) string {
+		script := `if (!doc['n'].empty && doc['n'].value == 3) { throw new IllegalArgumentException('` + words + `') } return _score;`
+		return `{"query":{"script_score":{"query":{"match":{"body":"car"}},"script":{"source":` + quote(script) + `}}}}`
+	}
+	return attack(t, s, 2, func(ctx context.Context, _ net.Conn) {
+		for ctx.Err() == nil {
+			for _, words := range []string{
+				"maxClauseCount is set to 1", "Rescore window [100] is too large. It must be less than [1] .",
+				"Result window is too large, from + size must be less than or equal to: [1] but was [100]",
+			} {
+				_, _, _ = s.akin.call(ctx, http.MethodPost, "/"+chaosIndex+"/_search", search(words))
+			}
+			time.Sleep(chaosPause)
+		}
+	})
+}
+
+// checkMemory checks that akin is back at the memory that it has in peace.
+func checkMemory(t *testing.T, s *stage) {
+	const most = 350 << 20 // the budget for what is held, and what Go and the caches take
+	if rss := s.akin.metric(t, "process_resident_memory_bytes"); rss > most {
+		t.Errorf("akin has %.0f MB in memory, want at most %d MB", rss/(1<<20), most>>20)
+	}
+}
+
+// reloadOften sends SIGHUP all the time; every second one finds a configuration
+// that is wrong.
+func reloadOften(t *testing.T, s *stage) func() {
+	good, err := os.ReadFile(s.akin.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for n := 0; ctx.Err() == nil; n++ {
+			content := good
+			if n%2 == 1 {
+				content = []byte("{nonsense: true}")
+			}
+			replaceFile(t, s.akin.config, content)
+			s.akin.proc.signal(t, syscall.SIGHUP)
+			time.Sleep(200 * time.Millisecond)
+		}
+	})
+	return func() {
+		cancel()
+		wg.Wait()
+		replaceFile(t, s.akin.config, good)
+		s.akin.proc.signal(t, syscall.SIGHUP)
+	}
+}
+
+// restartInTurn has a second akin beside the first, and a balancer that sends
+// clients to one that says that it is ready, as it finds out every 50 ms.
+// Both are replaced, one after the other.
+func restartInTurn(t *testing.T, s *stage) func() {
+	config, err := os.ReadFile(s.akin.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := func() *akin {
+		a := launchAkinFrom(t, "", writeFile(t, "akin.yaml", withShutdownDelay(t, config)))
+		a.awaitReady(t)
+		return a
+	}
+	var mu sync.Mutex
+	pool := []*akin{start(), start()}
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			mu.Lock()
+			members := append([]*akin(nil), pool...)
+			mu.Unlock()
+			for _, a := range members {
+				status, _, err := a.admin.call(ctx, http.MethodGet, "/readyz", "")
+				if err == nil && status == http.StatusOK {
+					s.target.Store(&a.cluster)
+					break
+				}
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	})
+	waitFor(t, 5*time.Second, "the balancer", func() error {
+		if s.target.Load() == &s.akin.cluster {
+			return fmt.Errorf("clients still go to the first akin")
+		}
+		return nil
+	})
+	for i := range pool {
+		old := pool[i]
+		old.proc.signal(t, syscall.SIGTERM)
+		if code, err := old.proc.wait(20 * time.Second); err != nil || code != 0 {
+			t.Errorf("akin left with %d, %v", code, err)
+		}
+		replacement := start()
+		mu.Lock()
+		pool[i] = replacement
+		mu.Unlock()
+	}
+	return func() { cancel(); wg.Wait() }
+}
+
+// withShutdownDelay returns a configuration in which akin stays for a second
+// after it was told to leave.
+func withShutdownDelay(t *testing.T, config []byte) string {
+	t.Helper()
+	var all section
+	if err := json.Unmarshal(config, &all); err != nil {
+		t.Fatal(err)
+	}
+	all["shutdown"] = section{"delay": "1s"}
+	return toJSON(t, all)
+}

@@ -1,0 +1,148 @@
+package e2e
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A frontNode stands before a real engine as one of its nodes would, and can
+// fall sick.
+type frontNode struct {
+	address string
+	handler http.Handler
+	server  *http.Server
+	// status, unless 0, is what it answers to everything.
+	status atomic.Int32
+	// hung, unless nil, is closed when it goes on.
+	hung atomic.Pointer[chan struct{}]
+	// calls counts the requests.
+	calls atomic.Int64
+}
+
+func startFrontNode(t *testing.T, engineURL string) *frontNode {
+	t.Helper()
+	base, err := url.Parse(engineURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(base)
+	proxy.Transport = &http.Transport{MaxIdleConnsPerHost: 64}
+	proxy.ErrorHandler = func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) }
+	n := &frontNode{address: "127.0.0.1:0"}
+	n.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n.calls.Add(1)
+		if hung := n.hung.Load(); hung != nil {
+			select {
+			case <-*hung:
+			case <-r.Context().Done():
+				return
+			}
+		}
+		if status := n.status.Load(); status != 0 {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(int(status))
+			_, _ = w.Write([]byte(`{"error":{"type":"stand_in","reason":"as told"},"status":` + strconv.Itoa(int(status)) + `}`))
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	})
+	n.listen(t)
+	t.Cleanup(func() { n.resume(); n.server.Close() })
+	return n
+}
+
+func (n *frontNode) url() string { return "http://" + n.address }
+
+// listen serves, again after kill at the same address.
+func (n *frontNode) listen(t *testing.T) {
+	t.Helper()
+	var listener net.Listener
+	waitFor(t, 5*time.Second, "the node's address", func() (err error) {
+		listener, err = new(net.ListenConfig).Listen(context.Background(), "tcp", n.address)
+		return err
+	})
+	n.address = listener.Addr().String()
+	n.server = &http.Server{Handler: n.handler, ReadHeaderTimeout: time.Minute}
+	go func(server *http.Server) { _ = server.Serve(listener) }(n.server)
+}
+
+// kill cuts all connections and refuses new ones.
+func (n *frontNode) kill() { n.server.Close() }
+
+// hang takes requests and answers none, as a stopped process does.
+func (n *frontNode) hang() {
+	hung := make(chan struct{})
+	n.hung.Store(&hung)
+}
+
+func (n *frontNode) resume() {
+	if hung := n.hung.Swap(nil); hung != nil {
+		close(*hung)
+	}
+}
+
+// dropSYN cuts all connections and lets new ones wait for ever: it listens with
+// a queue that is full and takes none from it. The function that it returns
+// closes that.
+func (n *frontNode) dropSYN(t *testing.T) (closeQueue func()) {
+	t.Helper()
+	n.kill()
+	_, port, err := net.SplitHostPort(n.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	number, err := strconv.Atoi(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1); err != nil {
+		t.Fatal(err)
+	}
+	address := &syscall.SockaddrInet4{Port: number, Addr: [4]byte{127, 0, 0, 1}}
+	waitFor(t, 5*time.Second, "the node's address", func() error { return syscall.Bind(fd, address) })
+	if err := syscall.Listen(fd, 0); err != nil {
+		t.Fatal(err)
+	}
+	var filling sync.WaitGroup
+	ctx, cancel := context.WithCancel(context.Background())
+	for range 4 {
+		filling.Go(func() {
+			if conn, err := new(net.Dialer).DialContext(ctx, "tcp", n.address); err == nil {
+				<-ctx.Done()
+				_ = conn.Close()
+			}
+		})
+	}
+	return func() {
+		cancel()
+		filling.Wait()
+		_ = syscall.Close(fd)
+	}
+}
+
+// answerStatus has the nodes answer a status to everything until it is mended.
+func answerStatus(status int32, nodes ...int) func(*testing.T, *stage) func() {
+	return func(_ *testing.T, s *stage) func() {
+		for _, i := range nodes {
+			s.nodes[i].status.Store(status)
+		}
+		return func() {
+			for _, i := range nodes {
+				s.nodes[i].status.Store(0)
+			}
+		}
+	}
+}
