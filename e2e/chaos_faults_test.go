@@ -27,9 +27,11 @@ var faults = []fault{
 	{name: "something that is no Redis answers in its place", plain: true, start: replaceRedis},
 	{name: "all data of Redis is lost, and the matrix is pushed again", plain: true, start: flushRedis},
 	{name: "rows are deleted in Redis and put back", plain: true, start: func(t *testing.T, s *stage) func() {
+		t.Helper()
 		return damageRows(t, s, func(string) (string, bool) { return "", false })
 	}},
 	{name: "a bit is flipped in every row in Redis, akin forgets its rows, and the bits are put right", plain: true, start: func(t *testing.T, s *stage) func() {
+		t.Helper()
 		repair := damageRows(t, s, func(row string) (string, bool) {
 			b := []byte(row)
 			b[len(b)/2] ^= 4
@@ -46,6 +48,7 @@ var faults = []fault{
 		return s.nodes[0].resume
 	}},
 	{name: "one of two nodes takes no connections and refuses none", start: func(t *testing.T, s *stage) func() {
+		t.Helper()
 		closeQueue := s.nodes[0].dropSYN(t)
 		return func() { closeQueue(); s.nodes[0].listen(t) }
 	}},
@@ -64,6 +67,7 @@ var faults = []fault{
 }
 
 func killRedis(t *testing.T, s *stage) func() {
+	t.Helper()
 	s.redis.proc.signal(t, syscall.SIGKILL)
 	if _, err := s.redis.proc.wait(5 * time.Second); err != nil {
 		t.Fatal(err)
@@ -76,6 +80,7 @@ func killRedis(t *testing.T, s *stage) func() {
 }
 
 func hangRedis(t *testing.T, s *stage) func() {
+	t.Helper()
 	s.redis.proc.signal(t, syscall.SIGSTOP)
 	return func() { s.redis.proc.signal(t, syscall.SIGCONT) }
 }
@@ -83,6 +88,7 @@ func hangRedis(t *testing.T, s *stage) func() {
 // barWrites has Redis refuse writes, as a replica or one that lost its replicas
 // does.
 func barWrites(t *testing.T, s *stage) func() {
+	t.Helper()
 	db := s.db(t)
 	set := func(value string) {
 		if err := db.ConfigSet(t.Context(), "min-replicas-to-write", value).Err(); err != nil {
@@ -99,6 +105,7 @@ func barWrites(t *testing.T, s *stage) func() {
 // replaceRedis puts a server in the place of Redis that answers what no Redis
 // does.
 func replaceRedis(t *testing.T, s *stage) func() {
+	t.Helper()
 	start := killRedis(t, s)
 	var listener net.Listener
 	waitFor(t, 5*time.Second, "the port of Redis", func() (err error) {
@@ -128,6 +135,7 @@ func replaceRedis(t *testing.T, s *stage) func() {
 }
 
 func flushRedis(t *testing.T, s *stage) func() {
+	t.Helper()
 	if err := s.db(t).FlushAll(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -138,6 +146,7 @@ func flushRedis(t *testing.T, s *stage) func() {
 // damageRows replaces every row by what damage makes of it, or takes it away.
 // The function that it returns puts the rows back.
 func damageRows(t *testing.T, s *stage, damage func(row string) (string, bool)) func() {
+	t.Helper()
 	db := s.db(t)
 	keys, err := db.Keys(t.Context(), "akin:{main}:rows:*").Result()
 	if err != nil || len(keys) != 1 {
@@ -171,6 +180,7 @@ func damageRows(t *testing.T, s *stage, damage func(row string) (string, bool)) 
 
 func killNodes(which ...int) func(*testing.T, *stage) func() {
 	return func(t *testing.T, s *stage) func() {
+		t.Helper()
 		for _, i := range which {
 			s.nodes[i].kill()
 		}
@@ -186,6 +196,7 @@ func killNodes(which ...int) func(*testing.T, *stage) func() {
 // overloaded cluster must not get more work from akin than from its clients,
 // but for a tenth.
 func checkFewCalls(t *testing.T, s *stage) {
+	t.Helper()
 	calls := s.nodes[0].calls.Load() + s.nodes[1].calls.Load()
 	searches := s.akin.metric(t, requestsMetric)
 	own := s.akin.metric(t, "akin_cache_misses_total")
@@ -221,6 +232,7 @@ func searchHead(length int, more string) string {
 }
 
 func withholdBytes(t *testing.T, s *stage) func() {
+	t.Helper()
 	body := relatedSearch("car")
 	body += strings.Repeat(" ", 1<<20-len(body))
 	return attack(t, s, 400, func(ctx context.Context, conn net.Conn) {
@@ -230,6 +242,7 @@ func withholdBytes(t *testing.T, s *stage) func() {
 }
 
 func readNothing(t *testing.T, s *stage) func() {
+	t.Helper()
 	line := "{}\n" + `{"query":{"match":{"body":"filler car"}},"size":100}` + "\n"
 	body := strings.Repeat(line, 100)
 	head := fmt.Sprintf("POST /%s/_msearch HTTP/1.1\r\nHost: akin\r\nContent-Type: application/x-ndjson\r\nContent-Length: %d\r\n\r\n",
@@ -244,6 +257,7 @@ func readNothing(t *testing.T, s *stage) func() {
 }
 
 func sendLargeHeads(t *testing.T, s *stage) func() {
+	t.Helper()
 	body := relatedSearch("car")
 	request := searchHead(len(body), "X-Large: "+strings.Repeat("x", 12<<10)+"\r\n") + body
 	address := strings.TrimPrefix(s.akin.url, "http://")
@@ -271,6 +285,7 @@ func sendAndRead(ctx context.Context, address, request string) {
 }
 
 func openConnections(t *testing.T, s *stage) func() {
+	t.Helper()
 	return attack(t, s, 300, func(ctx context.Context, _ net.Conn) { <-ctx.Done() })
 }
 
@@ -278,6 +293,7 @@ func openConnections(t *testing.T, s *stage) func() {
 // limits, where a document lacks the word that was searched for: the original
 // search succeeds and the expanded one fails.
 func throwLimits(t *testing.T, s *stage) func() {
+	t.Helper()
 	search := func(words string) string {
 		script := `if (!doc['n'].empty && doc['n'].value == 3) { throw new IllegalArgumentException('` + words + `') } return _score;`
 		return `{"query":{"script_score":{"query":{"match":{"body":"car"}},"script":{"source":` + quote(script) + `}}}}`
@@ -297,6 +313,7 @@ func throwLimits(t *testing.T, s *stage) func() {
 
 // checkMemory checks that akin is back at the memory that it has in peace.
 func checkMemory(t *testing.T, s *stage) {
+	t.Helper()
 	const most = 350 << 20 // the budget for what is held, and what Go and the caches take
 	if rss := s.akin.metric(t, "process_resident_memory_bytes"); rss > most {
 		t.Errorf("akin has %.0f MB in memory, want at most %d MB", rss/(1<<20), most>>20)
@@ -306,6 +323,7 @@ func checkMemory(t *testing.T, s *stage) {
 // reloadOften sends SIGHUP all the time; every second one finds a configuration
 // that is wrong.
 func reloadOften(t *testing.T, s *stage) func() {
+	t.Helper()
 	good, err := os.ReadFile(s.akin.config)
 	if err != nil {
 		t.Fatal(err)
@@ -335,6 +353,7 @@ func reloadOften(t *testing.T, s *stage) func() {
 // clients to one that says that it is ready, as it finds out every 50 ms.
 // Both are replaced, one after the other.
 func restartInTurn(t *testing.T, s *stage) func() {
+	t.Helper()
 	config, err := os.ReadFile(s.akin.config)
 	if err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"strings"
@@ -97,6 +98,7 @@ func TestChaos(t *testing.T) {
 
 // runFault returns the row of the table.
 func runFault(t *testing.T, e *engine, file string, f fault) string {
+	t.Helper()
 	s := setStage(t, e, file, f.config)
 	load := startLoad(t, s)
 	time.Sleep(chaosPhase() / 3)
@@ -146,9 +148,7 @@ func setStage(t *testing.T, e *engine, file string, config section) *stage {
 		"matrices":  []section{{"name": "main"}},
 		"redis":     section{"url": s.redis.url},
 	}
-	for name, value := range config {
-		full[name] = value
-	}
+	maps.Copy(full, config)
 	s.akin = startAkin(t, full)
 	s.target.Store(&s.akin.cluster)
 	s.akin.awaitMatrix(t, "main")
@@ -196,7 +196,7 @@ func startLoad(t *testing.T, s *stage) *load {
 			for n := 0; ctx.Err() == nil; n++ {
 				// A word that no document has makes a text that akin has not seen.
 				word := fmt.Sprintf("unseen%dx%d", i, n)
-				l.note(searchOnce(s.target.Load(), http, word))
+				l.note(searchOnce(context.WithoutCancel(ctx), s.target.Load(), http, word))
 				time.Sleep(chaosPause)
 			}
 		})
@@ -206,10 +206,10 @@ func startLoad(t *testing.T, s *stage) *load {
 }
 
 // searchOnce searches for car and a word.
-func searchOnce(c *cluster, http *http.Client, word string) sighting {
+func searchOnce(ctx context.Context, c *cluster, http *http.Client, word string) sighting {
 	body := `{"query":{"match":{"body":"car ` + word + `"}},"size":100,"_source":false}`
 	seen := sighting{start: time.Now()}
-	hits, err := c.searchWith(context.Background(), http, "/"+chaosIndex+"/_search", body)
+	hits, err := c.searchWith(ctx, http, "/"+chaosIndex+"/_search", body)
 	seen.end, seen.err = time.Now(), err
 	ids := strings.Join(sortedIDs(hits), " ")
 	seen.expanded = ids == expandedHits

@@ -166,7 +166,7 @@ func (f *flights[K, V]) do(
 	ctx context.Context, k K, ready func() (V, bool, error),
 	load func(context.Context) (V, error), keep func(V, error),
 ) (V, error) {
-	l, v, err := f.join(f.loader.ownersOf(ctx, k), k, ready, load, keep)
+	l, v, err := f.join(f.loader.ownersOf(ctx, k), k, ready, load, keep) //nolint:contextcheck // the load outlives the caller
 	if l == nil {
 		return v, err
 	}
@@ -182,7 +182,7 @@ func (f *flights[K, V]) do(
 // cannot.
 func (f *flights[K, V]) start(ctx context.Context, k K, load func(context.Context) (V, error)) *flight[V] {
 	never := func() (v V, ok bool, err error) { return v, false, nil }
-	l, _, err := f.join(f.loader.ownersOf(ctx, k), k, never, load, func(V, error) {})
+	l, _, err := f.join(f.loader.ownersOf(ctx, k), k, never, load, func(V, error) {}) //nolint:contextcheck // the load outlives the caller
 	if err != nil {
 		return nil
 	}

@@ -220,10 +220,10 @@ func aliased(answer map[string]indexMapping, field string) ([]string, error) {
 }
 
 // schemaPath returns the path that asks for the mappings of fields, for the
-// settings and for the routing and the filters of aliases. The filter keeps what comes back
-// small where the mappings hold thousands of fields: it lets through the first
-// segment of each field and what begins like it, since a mapping without
-// subobjects has keys with dots.
+// settings and for the routing and the filters of aliases. The filter keeps
+// what comes back small where the mappings hold thousands of fields: it lets
+// through the first segment of each field and what begins like it, since a
+// mapping without subobjects has keys with dots.
 func schemaPath(indices Indices, fields ...string) string {
 	filter := []string{"*.settings", "*.mappings.runtime", "*.mappings.derived", "*.data_stream"}
 	if aliases := indices.aliasFilter(); aliases != "" {

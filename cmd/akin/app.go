@@ -73,55 +73,18 @@ func newApp(
 		return nil, err
 	}
 	a.trim(ctx)
-	ca, err := readCA(cfg.Cluster.TLS.CAFile)
-	if err != nil {
-		a.close()
-		return nil, err
+	defer func() {
+		if err != nil {
+			a.close()
+			a = nil
+		}
+	}()
+	if err = a.openCluster(cfg); err != nil {
+		return a, err
 	}
-	clusterTLS, err := upstreamTLS(cfg.Cluster.TLS, ca)
-	if err != nil {
-		a.close()
-		return nil, err
-	}
-	if a.nodes, err = nodes.New(nodes.Options{
-		URLs: cfg.Cluster.URLs, TLS: clusterTLS, Logger: log, Registerer: a.own, MaxIdle: connections(cfg.Listen.MaxConnections, openFiles()),
-	}); err != nil {
-		a.close()
-		return nil, usageError{err}
-	}
-	if a.client, err = esclient.New(esclient.Options{
-		Transport: a.nodes, // akin's own calls avoid a node that is not well, too
-		Username:  cfg.Cluster.Auth.Username, Password: cfg.Cluster.Auth.Password.Reveal(), APIKey: cfg.Cluster.Auth.APIKey.Reveal(),
-		Guard: a.guard, Memory: a.memory.Hold(budget.OwnCall, ""),
-	}); err != nil {
-		a.close()
-		return nil, usageError{err}
-	}
-	a.cluster = esclient.NewCached(a.client, esclient.CacheOptions{
-		AnalysisBytes: size(cfg.Caches.Analysis), StatisticsBytes: size(cfg.Caches.Statistics), TTL: time.Duration(cfg.Caches.TTL),
-		Client: proxy.ClientOf,
-	})
-	options := proxy.Options{
-		Nodes:   a.nodes,
-		Budget:  time.Duration(cfg.Expansion.Budget),
-		MaxBody: int64(cfg.Expansion.MaxBody), BodyTimeout: time.Duration(cfg.Listen.BodyTimeout), Memory: a.memory,
-		Cause:     cause,
-		Causes:    causes(),
-		RankEval:  cfg.Expansion.RankEval,
-		Templates: cfg.Expansion.Templates,
-		Shadow:    cfg.Expansion.Shadow,
-		Check:     a.check,
-		// Who has credentials for akin's own calls has a cluster that asks for them.
-		Secured:    cfg.Cluster.Auth.Username != "" || cfg.Cluster.Auth.APIKey.Reveal() != "",
-		AdminHosts: append([]string{hostOf(cfg.Admin.Address)}, cfg.Admin.Hosts...),
-		Logger:     log, LogQueries: cfg.Log.Queries,
-		Registry: a.registry,
-		Guard:    a.guard,
-	}
-	frontOptions(cfg, previous, &options)
-	if err := a.openStores(ctx, cfg, files, a.guard); err != nil {
-		a.close()
-		return nil, usageError{err}
+	options := a.proxyOptions(cfg, previous)
+	if err = a.openStores(ctx, cfg, files, a.guard); err != nil {
+		return a, usageError{err}
 	}
 	if ranks(cfg, configs.ModeSoft) {
 		a.rerank = rerank.New(rerank.Options{
@@ -134,17 +97,59 @@ func newApp(
 		a.norms = newNormWrites(a.client, time.Duration(cfg.Caches.TTL), a.weights, a.own, a.guard, log)
 		options.Norms, options.WriteBudget, options.MaxWriteBody = a.norms, time.Duration(cfg.Norms.Budget), int64(cfg.Norms.MaxBody)
 	}
-	a.expanders(cfg, &options)
+	a.expanders(cfg, &options) //nolint:contextcheck // What a refusal teaches outlives the client's request.
 	if a.server, err = proxy.New(options); err != nil {
-		a.close()
-		return nil, usageError{err}
+		return a, usageError{err}
 	}
 	a.register(previous == nil)
 	return a, nil
 }
 
-// frontOptions sets what concerns connections, their end, and the app before.
-func frontOptions(cfg *configs.Config, previous *app, options *proxy.Options) {
+// openCluster makes what talks to the cluster: the pool of its nodes, which
+// clients' requests and akin's own calls share, and the latter's client and
+// caches.
+func (a *app) openCluster(cfg *configs.Config) error {
+	ca, err := readCA(cfg.Cluster.TLS.CAFile)
+	if err != nil {
+		return err
+	}
+	clusterTLS, err := upstreamTLS(cfg.Cluster.TLS, ca)
+	if err != nil {
+		return err
+	}
+	if a.nodes, err = nodes.New(nodes.Options{
+		URLs: cfg.Cluster.URLs, TLS: clusterTLS, Logger: a.log, Registerer: a.own, MaxIdle: connections(cfg.Listen.MaxConnections, openFiles()),
+	}); err != nil {
+		return usageError{err}
+	}
+	if a.client, err = esclient.New(esclient.Options{
+		Transport: a.nodes, // akin's own calls avoid a node that is not well, too
+		Username:  cfg.Cluster.Auth.Username, Password: cfg.Cluster.Auth.Password.Reveal(), APIKey: cfg.Cluster.Auth.APIKey.Reveal(),
+		Guard: a.guard, Memory: a.memory.Hold(budget.OwnCall, ""),
+	}); err != nil {
+		return usageError{err}
+	}
+	a.cluster = esclient.NewCached(a.client, esclient.CacheOptions{
+		AnalysisBytes: size(cfg.Caches.Analysis), StatisticsBytes: size(cfg.Caches.Statistics), TTL: time.Duration(cfg.Caches.TTL),
+		Client: proxy.ClientOf,
+	})
+	return nil
+}
+
+// proxyOptions returns what cfg says of the server.
+func (a *app) proxyOptions(cfg *configs.Config, previous *app) proxy.Options {
+	options := proxy.Options{
+		Nodes:  a.nodes,
+		Budget: time.Duration(cfg.Expansion.Budget), Memory: a.memory,
+		MaxBody: int64(cfg.Expansion.MaxBody), BodyTimeout: time.Duration(cfg.Listen.BodyTimeout),
+		Cause: cause, Causes: causes(), Check: a.check,
+		RankEval: cfg.Expansion.RankEval, Templates: cfg.Expansion.Templates, Shadow: cfg.Expansion.Shadow,
+		// Who has credentials for akin's own calls has a cluster that asks for them.
+		Secured:    cfg.Cluster.Auth.Username != "" || cfg.Cluster.Auth.APIKey.Reveal() != "",
+		AdminHosts: append([]string{hostOf(cfg.Admin.Address)}, cfg.Admin.Hosts...),
+		Logger:     a.log, LogQueries: cfg.Log.Queries,
+		Registry: a.registry, Guard: a.guard,
+	}
 	options.ForwardedHeaders = cfg.Listen.ForwardedHeaders
 	if previous != nil {
 		options.Previous = previous.server
@@ -154,6 +159,7 @@ func frontOptions(cfg *configs.Config, previous *app, options *proxy.Options) {
 	options.IdleTimeout = time.Duration(cfg.Listen.IdleTimeout)
 	options.ShutdownDelay = time.Duration(cfg.Shutdown.Delay)
 	options.ShutdownTimeout = time.Duration(cfg.Shutdown.Timeout)
+	return options
 }
 
 // register has a tell of its caches and stores, and at the start of the process

@@ -246,6 +246,37 @@ func (a *app) warmUp(ctx context.Context) {
 // boundFields returns the text fields that have a matrix, one of each index in
 // turn, at most maxWarm.
 func (a *app) boundFields(ctx context.Context) (fields []boundField, err error) {
+	indices, err := a.client.TextIndices(ctx, a.boundExpression())
+	if err != nil {
+		return nil, err
+	}
+	indices = slices.DeleteFunc(indices, func(i esclient.TextIndex) bool { return strings.HasPrefix(i.Name, ".") })
+	pinned := matrices{a.store, a.cluster, nil}.Pin()
+	for k, more := 0, true; more; k++ {
+		more = false
+		for _, i := range indices {
+			if k >= len(i.Fields) {
+				continue
+			}
+			more = true
+			bound, err := pinned.For(ctx, expand.Indices{Expression: i.Name}, i.Fields[k])
+			if err != nil {
+				return fields, err
+			}
+			if bound.Rows != nil {
+				fields = append(fields, boundField{i.Name, i.Fields[k]})
+			}
+			if len(fields) == maxWarm {
+				return fields, nil
+			}
+		}
+	}
+	return fields, nil
+}
+
+// boundExpression returns an index expression for all that matrices are bound
+// to.
+func (a *app) boundExpression() string {
 	const maxExpression = 1000 // bytes in the line of a request
 	var patterns []string
 	for _, m := range a.cfg.Matrices {
@@ -257,33 +288,9 @@ func (a *app) boundFields(ctx context.Context) (fields []boundField, err error) 
 	}
 	expression := strings.Join(patterns, ",")
 	if len(expression) > maxExpression {
-		expression = "*"
+		return "*"
 	}
-	indices, err := a.client.TextIndices(ctx, expression)
-	if err != nil {
-		return nil, err
-	}
-	pinned := matrices{a.store, a.cluster, nil}.Pin()
-	for k, more := 0, true; more; k++ {
-		more = false
-		for _, i := range indices {
-			if k >= len(i.Fields) || strings.HasPrefix(i.Name, ".") {
-				continue
-			}
-			more = true
-			bound, err := pinned.For(ctx, expand.Indices{Expression: i.Name}, i.Fields[k])
-			if err != nil {
-				return fields, err
-			}
-			if bound.Rows == nil {
-				continue
-			}
-			if fields = append(fields, boundField{i.Name, i.Fields[k]}); len(fields) == maxWarm {
-				return fields, nil
-			}
-		}
-	}
-	return fields, nil
+	return expression
 }
 
 // warmField expands a search for a text that a document has in the field, as if

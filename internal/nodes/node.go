@@ -24,11 +24,12 @@ const (
 	// knockTimeout is how long it may take to answer that. It is long enough for
 	// the pauses of an ordinary garbage collection.
 	knockTimeout = 2 * time.Second
-	// A node is out after minFailures in a row within at least minFailing, or after
-	// enoughFailures however fast they come. Clients can cause answers of 503, with
-	// searches in an index that has lost its shards: no answer of another kind comes
-	// for so long only where the node is at fault, or where hardly anybody asks for
-	// anything else, and then a second without the node does no harm.
+	// A node is out after minFailures in a row within at least minFailing, or
+	// after enoughFailures however fast they come. Clients can cause answers of
+	// 503, with searches in an index that has lost its shards: no answer of
+	// another kind comes for so long only where the node is at fault, or where
+	// hardly anybody asks for anything else, and then a second without the node
+	// does no harm.
 	minFailures    = 3
 	minFailing     = time.Second
 	enoughFailures = 10
