@@ -12,10 +12,10 @@ import (
 // filter, matrices of their own beside one for all that is searched by the name
 // of the index, as docs/security.md says.
 func TestTenantsBehindFilteredAliases(t *testing.T) {
-	const a, b = "akin-e2e-tenant-a", "akin-e2e-tenant-b"
+	const a, b, c = "akin-e2e-tenant-a", "akin-e2e-tenant-b", "akin-e2e-tenant-c"
 	eachEngine(t, func(t *testing.T, e *engine) {
 		makeRelated(t, e)
-		for _, alias := range []string{a, b} {
+		for _, alias := range []string{a, b, c} {
 			e.must(t, http.MethodPut, "/"+relatedIndex+"/_alias/"+alias, `{"filter":{"range":{"n":{"lte":20}}}}`)
 		}
 		proxy := startAkin(t, section{
@@ -24,7 +24,7 @@ func TestTenantsBehindFilteredAliases(t *testing.T) {
 			"matrices": []section{
 				{"name": "of-a", "indices": []string{a}, "file": relatedFile(t, vectorsA)},
 				{"name": "of-b", "indices": []string{b}, "file": relatedFile(t, vectorsB)},
-				{"name": "wide", "indices": []string{relatedIndex}, "file": relatedFile(t, vectorsA)},
+				{"name": "wide", "indices": []string{relatedIndex, "-akin-e2e-tenant-*"}, "file": relatedFile(t, vectorsA)},
 			},
 		})
 		for _, name := range []string{"of-a", "of-b", "wide"} {
@@ -36,6 +36,14 @@ func TestTenantsBehindFilteredAliases(t *testing.T) {
 				got, err := proxy.search(t.Context(), "/"+alias+"/_search", body)
 				if err != nil || !slices.Contains(got.ids(), words[0]) || slices.Contains(got.ids(), words[1]) {
 					t.Errorf("%s: %v, %v, want %s without %s", alias, err, got.ids(), words[0], words[1])
+				}
+			}
+		})
+		t.Run("no other spelling gets the matrix of all", func(t *testing.T) {
+			for _, index := range []string{c, "akin-e2e-tenant-*", "akin-e2e-tenant-a*", a + "," + b, "%3C" + a + "%3E"} {
+				got, err := proxy.search(t.Context(), "/"+index+"/_search", relatedSearch("car"))
+				if err != nil || slices.Contains(got.ids(), "automobile") || slices.Contains(got.ids(), "lorry") {
+					t.Errorf("%s: %v, %v, want the hits of the original", index, err, got.ids())
 				}
 			}
 		})

@@ -212,7 +212,10 @@ func (f *flights[K, V]) join(
 		if l.err != nil && !telling(l.err) {
 			f.count.failures.Add(1)
 		}
-		keep(l.value, l.err)
+		_ = f.loader.guard.Do(asking, func() error { // those who wait have the answer all the same
+			keep(l.value, l.err)
+			return nil
+		})
 		f.mu.Lock()
 		delete(f.under, k)
 		f.mu.Unlock()

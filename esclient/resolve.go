@@ -1,6 +1,10 @@
 package esclient
 
-import "context"
+import (
+	"context"
+	"maps"
+	"slices"
+)
 
 // maxResolved bounds the indices that an expression is said to stand for: their
 // names are looked at for each search.
@@ -8,7 +12,8 @@ const maxResolved = 1024
 
 // Resolve returns the names of the open indices that an expression stands for,
 // in order; the backing indices of a data stream stand under its name. There
-// are none where they are more than 1,024. field is one that is asked about
+// are none where they are more than 1,024, and where an alias of the expression
+// has a filter: who searches by it may not see all that is behind it. field is one that is asked about
 // next, as what an index says of it comes in the same call. The names must not
 // be modified.
 //
@@ -51,8 +56,9 @@ func (c *Cached) resolve(ctx context.Context, k fieldKey) ([]string, error) {
 			return nil, err
 		}
 	}
+	filtered := slices.ContainsFunc(slices.Collect(maps.Values(answer)), func(m indexMapping) bool { return m.filtered(k.Indices) })
 	names := openIndices(answer)
-	if len(names) > maxResolved {
+	if len(names) > maxResolved || filtered {
 		return nil, nil
 	}
 	return names, nil

@@ -91,6 +91,7 @@ func (s *Server) wasRefused(ex *exchange, body []byte) bool {
 // of the members of its body, and what is a list, an object or a value there.
 func (s *Server) shapeOf(ex *exchange, body []byte) uint64 {
 	h := s.shapes.hash(ex)
+	writePart(h, ex.client) // nobody makes marks for others
 	cutParameters(ex.rawQuery, func(name, _ string) bool {
 		writePart(h, name)
 		return false

@@ -45,6 +45,18 @@ func TestMarksAreBounded(t *testing.T) {
 	}
 }
 
+// A search of one client that is refused says nothing of those of others: it may
+// be made to be refused.
+func TestShapesDifferByClient(t *testing.T) {
+	s := newServer(t, Options{})
+	shape := func(client string) uint64 {
+		return s.shapeOf(&exchange{index: "a", client: client}, []byte(`{"query":{"match":{"a":"b"}}}`))
+	}
+	if shape("127.0.0.1") != shape("127.0.0.1") || shape("127.0.0.1") == shape("127.0.0.2") {
+		t.Error("shapes do not tell clients apart")
+	}
+}
+
 func TestShapesDifferByMembersAndNotByValues(t *testing.T) {
 	s := newServer(t, Options{})
 	shape := func(endpoint expand.Endpoint, query, body string) uint64 {

@@ -200,7 +200,9 @@ func (s *Server) refused(ctx context.Context, ex *exchange, h http.Header, origi
 	if !originalTaken {
 		return
 	}
-	s.failedOpen(ctx, ex, failedSearch, causeRefused)
+	if ex.shadow == nil { // else no client has felt it
+		s.failedOpen(ctx, ex, failedSearch, causeRefused)
+	}
 	if r.busy || isDenied(r.status) {
 		return
 	}

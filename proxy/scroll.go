@@ -27,5 +27,5 @@ func (s *Server) clearScroll(h http.Header, id string) {
 		if err != nil {
 			s.log.DebugContext(ctx, "a scroll that nobody reads was not cleared", "err", err)
 		}
-	})
+	}, func() {})
 }

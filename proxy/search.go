@@ -99,6 +99,9 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 	switch {
 	case reason != "":
 		s.metrics.countLeft(reason)
+		if reason == reasonMemory {
+			s.failedOpen(r.Context(), ex, failedSearch, reason)
+		}
 		if ex.control.asks() {
 			s.record(ex, r, m, &expand.Result{Reason: expand.Reason(reason)}, "")
 		}

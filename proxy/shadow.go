@@ -82,15 +82,17 @@ func (x *background) reserve() bool {
 func (x *background) release() { <-x.slots }
 
 // start runs f, as soon as there is a worker, with the slot that was reserved
-// for it.
-func (x *background) start(f func(ctx context.Context)) {
+// for it, and calls done at the end, also where f does not run.
+func (x *background) start(f func(ctx context.Context), done func()) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.closed {
 		x.release()
+		done()
 		return
 	}
 	x.running.Go(func() {
+		defer done()
 		defer x.release()
 		select {
 		case <-x.ctx.Done():
@@ -167,7 +169,6 @@ func (s *Server) shadow(out *http.Request, ex *exchange) (*http.Response, error)
 				return
 			}
 			s.shadows.start(func(ctx context.Context) {
-				defer held.Release()
 				outcome := shadowFailed // where it panics
 				_ = s.guard.Do("shadowing", func() error {
 					outcome = s.compare(again.WithContext(ctx), &own, took, packed, answer)
@@ -176,7 +177,7 @@ func (s *Server) shadow(out *http.Request, ex *exchange) (*http.Response, error)
 				if s.shadows.ctx.Err() == nil { // else it was cut off by the end of the server
 					s.metrics.shadowSearches.WithLabelValues(outcome).Inc()
 				}
-			})
+			}, held.Release)
 		}}
 	}
 	return res, err

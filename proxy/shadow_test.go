@@ -306,8 +306,9 @@ func TestShadowEndsWithTheServer(t *testing.T) {
 		t.Errorf("%v outcomes of a search that was cut off by the end", got)
 	}
 	s.shadows.reserve()
-	s.shadows.start(func(context.Context) { t.Error("a shadow runs after the end") })
-	if len(s.shadows.slots) != 0 {
+	released := false
+	s.shadows.start(func(context.Context) { t.Error("a shadow runs after the end") }, func() { released = true })
+	if len(s.shadows.slots) != 0 || !released {
 		t.Errorf("%d slots are taken", len(s.shadows.slots))
 	}
 }

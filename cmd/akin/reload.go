@@ -98,6 +98,8 @@ func (r *reloader) reload(ctx context.Context) {
 		r.log.WarnContext(ctx, "a changed key is not put to use before a restart", "key", key)
 	}
 	r.log.InfoContext(ctx, "configuration reloaded", "file", r.file, "changed", changedSections(before, r.cfg))
+	info, err := r.app.ask(ctx)
+	r.app.announce(ctx, info, err)
 }
 
 // replace makes a new app of the configuration on disk, lets requests go there

@@ -24,12 +24,10 @@ const (
 	// knockTimeout is how long it may take to answer that. It is long enough for
 	// the pauses of an ordinary garbage collection.
 	knockTimeout = 2 * time.Second
-	// A node is out after minFailures in a row within at least minFailing, or
-	// after enoughFailures however fast they come. Clients can cause answers of
-	// 503, with searches in an index that has lost its shards: no answer of
-	// another kind comes for so long only where the node is at fault, or where
-	// hardly anybody asks for anything else, and then a second without the node
-	// does no harm.
+	// A node is out after minFailures in a row within at least minFailing. Clients
+	// can cause answers of 503, with searches in an index that has lost its
+	// shards: no answer of another kind comes for a second only where the node is
+	// at fault. After enoughFailures, however fast they come, it is asked itself.
 	minFailures    = 3
 	minFailing     = time.Second
 	enoughFailures = 10
@@ -244,13 +242,28 @@ func (p *Pool) failed(n *node, kind string, err error) {
 		n.failing.Store(now)
 	}
 	passing := kind == kindBroken || kind == kindStatus
-	few := n.failures < minFailures || n.failures < enoughFailures && time.Duration(now-n.failing.Load()) < minFailing
-	if passing && n.state.Load() == in && few {
+	short := time.Duration(now-n.failing.Load()) < minFailing
+	if passing && n.state.Load() == in && (n.failures < minFailures || short) {
+		if n.failures == enoughFailures {
+			p.after(0, func(ctx context.Context) { p.suspect(ctx, n) })
+		}
 		return
 	}
 	if n.rest.Load() == 0 {
 		p.log.Warn("node is out", "node", n.name, "cause", kind, "err", err)
 	}
+	p.putOut(n)
+}
+
+// suspect puts n out if it does not answer a knock well either.
+func (p *Pool) suspect(ctx context.Context, n *node) {
+	_, err := p.knock(ctx, n)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err == nil || ctx.Err() != nil || n.state.Load() != in || n.failures < enoughFailures {
+		return
+	}
+	p.log.Warn("node is out", "node", n.name, "cause", kindStatus, "err", err)
 	p.putOut(n)
 }
 

@@ -470,3 +470,94 @@ func TestReachIsContentWithOneAnswer(t *testing.T) {
 		})
 	}
 }
+
+// A 400 to a large head ends its connection, and no request but its own.
+func TestRefusedLargeHeadsEndNoOtherRequest(t *testing.T) {
+	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/bad" {
+			w.WriteHeader(http.StatusBadRequest)
+		}
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = io.WriteString(w, "{}")
+	}))
+	t.Cleanup(node.Close)
+	p, err := New(Options{URLs: []string{node.URL}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	send := func(path string, status int) error {
+		req := httptest.NewRequest(http.MethodPost, path, strings.NewReader("{}"))
+		req.Header.Set("Authorization", strings.Repeat("x", 1500))
+		res, err := p.RoundTrip(req)
+		if err != nil {
+			return err
+		}
+		defer res.Body.Close()
+		if res.StatusCode != status {
+			return fmt.Errorf("status %d", res.StatusCode)
+		}
+		_, err = io.Copy(io.Discard, res.Body)
+		return err
+	}
+	var all sync.WaitGroup
+	for i := range 16 {
+		path, status := "/good", http.StatusOK
+		if i%2 == 1 {
+			path, status = "/bad", http.StatusBadRequest
+		}
+		all.Go(func() {
+			for range 200 {
+				if err := send(path, status); err != nil {
+					t.Errorf("%s: %v", path, err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// trickle gives out a piece at each Read.
+type trickle struct {
+	net.Conn
+
+	pieces []string
+}
+
+func (c *trickle) Read(p []byte) (int, error) {
+	if len(c.pieces) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, c.pieces[0])
+	c.pieces = c.pieces[1:]
+	return n, nil
+}
+
+func TestRefusalsOfLargeHeadsSayThatTheyAreTheLastAnswer(t *testing.T) {
+	const refusal = "HTTP/1.1 431 Too Large\r\nContent-Length: 2\r\n\r\n{}"
+	const said = "HTTP/1.1 431 Too Large\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}"
+	const goes = "HTTP/1.1 100 Continue\r\n\r\n"
+	for name, c := range map[string]struct {
+		pieces []string
+		want   string
+	}{
+		"whole":              {[]string{refusal}, said},
+		"in pieces":          {[]string{refusal[:3], refusal[3:20], refusal[20:]}, said},
+		"after a 100":        {[]string{goes, refusal}, goes + said},
+		"another status":     {[]string{"HTTP/1.1 200 OK\r\n\r\n"}, "HTTP/1.1 200 OK\r\n\r\n"},
+		"no HTTP at all":     {[]string{strings.Repeat("x", 300)}, strings.Repeat("x", 300)},
+		"it breaks off":      {[]string{"HTTP/1.1 4"}, "HTTP/1.1 4"},
+		"nothing comes":      {nil, ""},
+		"a 400 and its body": {[]string{"HTTP/1.1 400 Bad\r\n\r\nx", "y"}, "HTTP/1.1 400 Bad\r\nConnection: close\r\n\r\nxy"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn := &nodeConn{Conn: &trickle{pieces: c.pieces}}
+			conn.large.Store(true)
+			got, err := io.ReadAll(conn)
+			if err != nil || string(got) != c.want {
+				t.Errorf("got %q, %v, want %q", got, err, c.want)
+			}
+		})
+	}
+}

@@ -1,13 +1,15 @@
 package nodes
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -71,7 +73,7 @@ func newTransport(config *tls.Config) *http.Transport {
 		if err != nil {
 			return nil, &dialError{kindConnect, err}
 		}
-		return conn, nil
+		return &nodeConn{Conn: conn}, nil
 	}
 	if config == nil {
 		config = &tls.Config{MinVersion: tls.VersionTLS12}
@@ -108,7 +110,7 @@ func handshake(ctx context.Context, conn net.Conn, addr string, config *tls.Conf
 		_ = conn.Close() // the handshake failed, which is told
 		return nil, &dialError{kindTLS, err}
 	}
-	return secure, nil
+	return &nodeConn{Conn: secure}, nil
 }
 
 // roundTrip sends req, and sees to it that a connection that the node may
@@ -121,13 +123,66 @@ func roundTrip(transport http.RoundTripper, req *http.Request) (*http.Response, 
 	if req.Close || line+headers <= smallHead {
 		return transport.RoundTrip(req)
 	}
-	var used net.Conn
-	trace := &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) { used = got.Conn }}
-	res, err := transport.RoundTrip(req.WithContext(httptrace.WithClientTrace(req.Context(), trace)))
-	if err == nil && used != nil && (res.StatusCode == http.StatusBadRequest || res.StatusCode == http.StatusRequestHeaderFieldsTooLarge) {
-		res.Body = &lastBody{res.Body, used}
+	trace := &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) {
+		if c, ok := got.Conn.(*nodeConn); ok {
+			c.large.Store(true)
+		}
+	}}
+	return transport.RoundTrip(req.WithContext(httptrace.WithClientTrace(req.Context(), trace)))
+}
+
+// A nodeConn says that a 400 or a 431 to a large head is the last answer on
+// the connection, which the node should have said and does not: net/http then
+// never keeps it. To close it later would hit the request that got it next.
+type nodeConn struct {
+	net.Conn
+
+	large atomic.Bool // the request under way has a large head
+	rest  []byte      // of the answer to it, read and not yet given out
+}
+
+// closing is the header that makes a connection the last one's.
+const closing = "Connection: close\r\n"
+
+// Read reads. Of the answer to a large head it holds the status line back until
+// it is whole. Whether the head was large is known only when the answer comes:
+// net/http reads on connections that are idle, too.
+func (c *nodeConn) Read(p []byte) (n int, err error) {
+	if len(c.rest) == 0 {
+		n, err = c.Conn.Read(p)
+		if n == 0 || !c.large.Load() {
+			return n, err
+		}
+		line := append([]byte(nil), p[:n]...)
+		for !c.answered(&line) && err == nil {
+			n, err = c.Conn.Read(p)
+			line = append(line, p[:n]...)
+		}
+		c.rest = line
 	}
-	return res, err
+	n = copy(p, c.rest)
+	if c.rest = c.rest[n:]; len(c.rest) > 0 {
+		err = nil // the next Read that asks the connection has it
+	}
+	return n, err
+}
+
+// answered reports whether enough of the answer is there to know what it is, and
+// adds the header to one that refuses the request.
+func (c *nodeConn) answered(answer *[]byte) bool {
+	const longest = 128 // bytes of a status line
+	end := bytes.Index(*answer, []byte("\r\n"))
+	if end < 0 {
+		return len(*answer) > longest
+	}
+	if bytes.HasPrefix(*answer, []byte("HTTP/1.1 1")) { // the answer itself is still to come
+		return true
+	}
+	c.large.Store(false)
+	if bytes.HasPrefix(*answer, []byte("HTTP/1.1 400")) || bytes.HasPrefix(*answer, []byte("HTTP/1.1 431")) {
+		*answer = slices.Insert(*answer, end+2, []byte(closing)...)
+	}
+	return true
 }
 
 // headSize returns the lengths of the first line of a request and of its
@@ -144,27 +199,4 @@ func headSize(r *http.Request) (line, headers int) {
 		}
 	}
 	return line, headers
-}
-
-// A lastBody is the body of the last answer on a connection.
-type lastBody struct {
-	io.ReadCloser
-
-	conn net.Conn
-}
-
-// Read reads. A request that gets the connection between the end of the body
-// and its close fails, and does not hang.
-func (b *lastBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if err != nil {
-		_ = b.conn.Close() // nothing more is to come
-	}
-	return n, err
-}
-
-// Close closes the connection, too.
-func (b *lastBody) Close() error {
-	_ = b.conn.Close() // Read may have done so
-	return b.ReadCloser.Close()
 }
