@@ -13,9 +13,9 @@ const maxResolved = 1024
 // Resolve returns the names of the open indices that an expression stands for,
 // in order; the backing indices of a data stream stand under its name. There
 // are none where they are more than 1,024, and where an alias of the expression
-// has a filter: who searches by it may not see all that is behind it. field is one that is asked about
-// next, as what an index says of it comes in the same call. The names must not
-// be modified.
+// has a filter: who searches by it may not see all that is behind it. field is
+// one that is asked about next, as what an index says of it comes in the same
+// call. The names must not be modified.
 //
 // The error wraps [ErrNotText] or [ErrRemote] where the indices are none to ask
 // for. What is not remembered takes one round trip.

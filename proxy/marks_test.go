@@ -52,7 +52,8 @@ func TestShapesDifferByClient(t *testing.T) {
 	shape := func(client string) uint64 {
 		return s.shapeOf(&exchange{index: "a", client: client}, []byte(`{"query":{"match":{"a":"b"}}}`))
 	}
-	if shape("127.0.0.1") != shape("127.0.0.1") || shape("127.0.0.1") == shape("127.0.0.2") {
+	one, again, other := shape("127.0.0.1"), shape("127.0.0.1"), shape("127.0.0.2")
+	if one != again || one == other {
 		t.Error("shapes do not tell clients apart")
 	}
 }

@@ -100,7 +100,7 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 	case reason != "":
 		s.metrics.countLeft(reason)
 		if reason == reasonMemory {
-			s.failedOpen(r.Context(), ex, failedSearch, reason)
+			s.failedOpen(r.Context(), ex, failedSearch, reason) //nolint:contextcheck // It is the client's.
 		}
 		if ex.control.asks() {
 			s.record(ex, r, m, &expand.Result{Reason: expand.Reason(reason)}, "")
@@ -288,7 +288,7 @@ func (t *searchTransport) RoundTrip(out *http.Request) (*http.Response, error) {
 	res, err := t.exchange(out, ex)
 	if err == nil {
 		t.server.mark(ex, res)
-		t.server.access.learn(out.Context(), ex, res.StatusCode)
+		t.server.access.learn(out.Context(), ex, res.StatusCode) //nolint:contextcheck // It is the client's.
 	}
 	return res, err
 }

@@ -263,7 +263,7 @@ func (p *Pool) suspect(ctx context.Context, n *node) {
 	if err == nil || ctx.Err() != nil || n.state.Load() != in || n.failures < enoughFailures {
 		return
 	}
-	p.log.Warn("node is out", "node", n.name, "cause", kindStatus, "err", err)
+	p.log.WarnContext(ctx, "node is out", "node", n.name, "cause", kindStatus, "err", err)
 	p.putOut(n)
 }
 

@@ -167,8 +167,8 @@ func (c *nodeConn) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// answered reports whether enough of the answer is there to know what it is, and
-// adds the header to one that refuses the request.
+// answered reports whether enough of the answer is there to know what it is,
+// and adds the header to one that refuses the request.
 func (c *nodeConn) answered(answer *[]byte) bool {
 	const longest = 128 // bytes of a status line
 	end := bytes.Index(*answer, []byte("\r\n"))
