@@ -71,7 +71,8 @@ return math.max(expire(KEYS[1]), expire(KEYS[2]))
 // Prune removes all complete versions of a matrix but the newest keep, which
 // is at least 1, and never the active one. What is removed can no longer be
 // activated or rolled back to, and is read for one more minute by requests that
-// began with it. Prune also removes orphans: rows or headers without a version
+// began with it. It removes nothing, and returns an error, while the active
+// version is damaged: proxies then serve one of those before it. Prune also removes orphans: rows or headers without a version
 // that no push is writing. After an error what was removed until then is
 // returned, too.
 func (a *Admin) Prune(ctx context.Context, name string, keep int) (Pruned, error) {
@@ -82,8 +83,12 @@ func (a *Admin) Prune(ctx context.Context, name string, keep int) (Pruned, error
 	if keep < 1 {
 		return p, fmt.Errorf("prune matrix %s: %w", name, errKeep)
 	}
+	err := a.checkActive(ctx, name)
+	if err != nil {
+		return p, fmt.Errorf("prune matrix %s: %w", name, err)
+	}
 	var ids []string
-	err := a.do(ctx, func(ctx context.Context) (err error) {
+	err = a.do(ctx, func(ctx context.Context) (err error) {
 		ids, err = a.client.ZRangeArgs(ctx, redis.ZRangeArgs{
 			Key: versionsKey(name), Start: keep, Stop: keep + maxListed - 1, Rev: true,
 		}).Result()
@@ -103,6 +108,22 @@ func (a *Admin) Prune(ctx context.Context, name string, keep int) (Pruned, error
 		return p, fmt.Errorf("prune matrix %s: %w", name, err)
 	}
 	return p, nil
+}
+
+// checkActive returns what is wrong with the active version, nil where there is
+// none.
+func (a *Admin) checkActive(ctx context.Context, name string) error {
+	id, err := a.resolve(ctx, name, "")
+	if errors.Is(err, ErrNoVersion) {
+		return nil
+	}
+	if err == nil {
+		_, err = a.header(ctx, name, id)
+	}
+	if errors.Is(err, ErrMissingRows) || errors.Is(err, ErrBadVersion) || errors.Is(err, ErrUnknownVersion) {
+		return fmt.Errorf("the active version %s is damaged, and an earlier one is served: push or activate a sound one first: %w", id, err)
+	}
+	return err
 }
 
 // retire runs one of the two scripts for each ID and returns those that it

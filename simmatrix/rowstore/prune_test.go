@@ -34,6 +34,34 @@ func listed(t *testing.T, a *Admin) []string {
 	return ids
 }
 
+func TestPruneRemovesNothingWhileTheActiveVersionIsDamaged(t *testing.T) {
+	s := startRedis(t)
+	a := s.admin(t)
+	ids := pushMany(t, a, 3)
+	for _, id := range ids {
+		must(t, a.Activate(t.Context(), "main", id))
+	}
+	key := rowsKey("main", ids[2])
+	all := a.client.HGetAll(t.Context(), key).Val()
+	for term := range all {
+		if term != completeField {
+			must(t, a.client.HDel(t.Context(), key, term).Err())
+		}
+	}
+	if _, err := a.Prune(t.Context(), "main", 1); !errors.Is(err, ErrMissingRows) || !strings.Contains(err.Error(), ids[2]) {
+		t.Errorf("got %v", err)
+	}
+	if got := listed(t, a); len(got) != 3 {
+		t.Errorf("versions %v, want all three", got)
+	}
+	for term, row := range all {
+		must(t, a.client.HSet(t.Context(), key, term, row).Err())
+	}
+	if p, err := a.Prune(t.Context(), "main", 1); err != nil || len(p.Versions) != 2 {
+		t.Errorf("after the repair: %v, %v", p, err)
+	}
+}
+
 func TestPruneKeepsTheNewestAndTheActive(t *testing.T) {
 	for _, tt := range []struct {
 		name         string
