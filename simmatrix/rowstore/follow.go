@@ -137,17 +137,19 @@ func execute(ctx context.Context, pipe redis.Pipeliner) error {
 	return err
 }
 
-// tellUnavailable reports that Redis is away, for all names. A single failure
-// is not reported, but for the first poll, which has nothing else to say: the
-// breaker decides.
+// tellUnavailable reports that Redis is away, for all names. Where a version is
+// served, a single failure is not reported, but for the first poll, which has
+// nothing else to say: the breaker decides. Where none is, each is: Redis may
+// refuse one call of a poll for good, which the breaker does not see between
+// those that succeed.
 func (r *remote) tellUnavailable(err error, tell func(report)) {
 	first := !r.polled
 	r.polled = true
-	if !first && r.breaker.State() == gobreaker.StateClosed {
-		return
-	}
+	quiet := !first && r.breaker.State() == gobreaker.StateClosed
 	for _, f := range r.names {
-		tell(report{name: f.name, err: err})
+		if !quiet || f.version == nil {
+			tell(report{name: f.name, err: err})
+		}
 	}
 }
 

@@ -237,6 +237,25 @@ func TestDocumentedRightsAreEnoughAndNotMore(t *testing.T) {
 	}
 }
 
+// TestMissingRightIsTold refuses a call of the poll that is not its first.
+func TestMissingRightIsTold(t *testing.T) {
+	t.Parallel()
+	r := startOnPort(t)
+	id := publish(t, r.admin(t), newMatrix(t, "one", 10))
+	user := func(rights ...any) {
+		t.Helper()
+		must(t, r.client(t).Do(t.Context(), append([]any{"acl", "setuser", "proxy"}, rights...)...).Err())
+	}
+	user("on", ">secret", "~akin:*", "-@all", "+get", "+hget", "+hmget")
+	s := open(t, Options{Redis: Redis{URL: "redis://proxy:secret@" + r.addr()}})
+	waitFor(t, 10*time.Second, "the refusal to be told", func() bool { return strings.Contains(s.State()[0].Problem, "NOPERM") })
+	if got := served(s); got != "" {
+		t.Errorf("version %s without the right to it", got)
+	}
+	user("+hlen")
+	waitFor(t, 10*time.Second, "the version", func() bool { return served(s) == id && s.State()[0].Problem == "" })
+}
+
 // useEverything calls all methods of an Admin.
 func useEverything(t *testing.T, a *Admin) {
 	t.Helper()
