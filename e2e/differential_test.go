@@ -47,7 +47,7 @@ type contender struct {
 
 // startContenders starts an akin for every writing with settings that all of
 // them share.
-func startContenders(t *testing.T, e *engine, matrix string, shared section) []contender {
+func startContenders(t *testing.T, e *engine, matrix string, shared section, fields ...string) []contender {
 	t.Helper()
 	var out []contender
 	for _, w := range writingsOf(e) {
@@ -56,7 +56,7 @@ func startContenders(t *testing.T, e *engine, matrix string, shared section) []c
 		}
 		maps.Copy(options, shared)
 		maps.Copy(options, w.expansion)
-		out = append(out, contender{w, serveRelated(t, e, matrix, options)})
+		out = append(out, contender{w, serveRelated(t, e, matrix, options, fields...)})
 	}
 	return out
 }

@@ -78,7 +78,13 @@ func (s *searching) end(t *testing.T) {
 func TestLargeHeadsHangNobody(t *testing.T) {
 	eachEngine(t, func(t *testing.T, e *engine) {
 		makeRelated(t, e)
-		a := serveRelated(t, e, relatedFile(t, vectorsA), nil)
+		a := startAkin(t, section{
+			"listen":    section{"address": "127.0.0.1:0", "max_header": "64KiB"}, // akin itself would answer 431
+			"cluster":   section{"urls": []string{e.url}},
+			"expansion": section{"budget": widePatience},
+			"matrices":  []section{{"name": "main", "file": relatedFile(t, vectorsA)}},
+		})
+		a.awaitMatrix(t, "main")
 		others := startSearching(t, a.cluster, 4)
 		for i := range 40 {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

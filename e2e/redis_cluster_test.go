@@ -238,7 +238,7 @@ func TestRedisWithTLSAndUsers(t *testing.T) {
 		"--tls-ca-cert-file", filepath.Join(dir, "ca.crt"), "--tls-cert-file", filepath.Join(dir, "server.crt"),
 		"--tls-key-file", filepath.Join(dir, "server.key"))
 	for _, user := range [][]any{
-		{"acl", "setuser", "proxy", "on", ">secret/1", "~akin:*", "-@all", "+get", "+hget", "+hmget"},
+		{"acl", "setuser", "proxy", "on", ">secret/1", "~akin:*", "-@all", "+get", "+hget", "+hmget", "+hlen", "+lrange"},
 		{"acl", "setuser", "pusher", "on", ">secret@2", "~akin:*", "-@all", "+@read", "+@write", "+@scripting", "+@transaction"},
 		{"acl", "setuser", "default", "off"}, // the connection of the test stays
 	} {

@@ -84,14 +84,18 @@ const widePatience = "10s"
 
 // serveRelated starts akin before e with the matrix of a file for all
 // indices and fields. Keys of expansion may be overridden.
-func serveRelated(t *testing.T, e *engine, file string, expansion section) *akin {
+func serveRelated(t *testing.T, e *engine, file string, expansion section, fields ...string) *akin {
 	t.Helper()
 	options := section{"budget": widePatience}
 	maps.Copy(options, expansion)
+	matrix := section{"name": "main", "file": file}
+	if fields != nil {
+		matrix["fields"] = fields
+	}
 	a := startAkin(t, section{
 		"cluster":   section{"urls": []string{e.url}},
 		"expansion": options,
-		"matrices":  []section{{"name": "main", "file": file}},
+		"matrices":  []section{matrix},
 	})
 	a.awaitMatrix(t, "main")
 	return a

@@ -80,11 +80,11 @@ func semanticsMatrix(t *testing.T) string {
 }
 
 // serveSemantics makes the index on e and starts an akin for every writing.
-func serveSemantics(t *testing.T, e *engine, matrix string, shards int, expansion section) []contender {
+func serveSemantics(t *testing.T, e *engine, matrix string, shards int, expansion section, fields ...string) []contender {
 	t.Helper()
 	e.makeIndex(t, semanticsIndex, semanticsDefinition(e, shards))
 	e.index(t, semanticsIndex, semanticsDocuments())
-	return startContenders(t, e, matrix, expansion)
+	return startContenders(t, e, matrix, expansion, fields...)
 }
 
 const semanticsPath = "/" + semanticsIndex + "/_search"
