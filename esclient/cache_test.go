@@ -463,8 +463,8 @@ func TestNeitherAClientNorAnIndexTakesAllLoads(t *testing.T) {
 					t.Error("places are not given back")
 				}
 				c.loader.loads.Wait()
-				if c.loader.places.taken != 0 || len(c.loader.places.of) != 0 {
-					t.Errorf("left: %+v", c.loader.places)
+				if n := c.loader.places.Taken(); n != 0 {
+					t.Errorf("%d places are left taken", n)
 				}
 			})
 		})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/maypok86/otter/v2"
 
+	"github.com/akin-search/akin/internal/budget"
 	"github.com/akin-search/akin/internal/recovery"
 )
 
@@ -30,46 +31,11 @@ type loader struct {
 	// client names the client that a context is of; nil where that does not count.
 	client func(context.Context) string
 
+	places *budget.Places
+
 	mu     sync.Mutex
-	places places // guarded by mu
 	closed bool
 	loads  sync.WaitGroup
-}
-
-// places are a number of places, of which no owner takes more than are left for
-// all others: one alone gets half of them, and there is always one more for
-// somebody else.
-type places struct {
-	limit, taken int
-	of           map[string]int
-}
-
-// take takes a place that counts for each of the owners, if it may.
-func (p *places) take(owners []string) bool {
-	left := p.limit - (p.taken + 1)
-	if left < 0 {
-		return false
-	}
-	for _, o := range owners {
-		if p.of[o]+1 > left {
-			return false
-		}
-	}
-	p.taken++
-	for _, o := range owners {
-		p.of[o]++
-	}
-	return true
-}
-
-// give gives a place back.
-func (p *places) give(owners []string) {
-	p.taken--
-	for _, o := range owners {
-		if p.of[o]--; p.of[o] == 0 {
-			delete(p.of, o)
-		}
-	}
 }
 
 // newLoader returns a loader that runs at most limit loads at once, each for at
@@ -81,7 +47,7 @@ func newLoader(limit int, timeout time.Duration, guard *recovery.Guard, client f
 		stop:   stop,
 		guard:  guard,
 		client: client,
-		places: places{limit: limit, of: map[string]int{}},
+		places: budget.NewPlaces(limit),
 	}
 }
 
@@ -108,25 +74,18 @@ func (l *loader) run(inner bool, owners []string, load func(context.Context)) er
 	if l.closed {
 		return ErrClosed
 	}
-	if !inner && !l.places.take(owners) {
+	if !inner && !l.places.Take(owners...) {
 		return ErrBusy
 	}
 	l.loads.Go(func() {
 		if !inner {
-			defer l.leave(owners)
+			defer l.places.Give(owners...)
 		}
 		ctx, cancel := l.begin()
 		defer cancel()
 		load(ctx)
 	})
 	return nil
-}
-
-// leave gives a place back.
-func (l *loader) leave(owners []string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.places.give(owners)
 }
 
 // close ends the loads under way and waits for them.

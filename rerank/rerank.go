@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/akin-search/akin/internal/budget"
 	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -153,8 +154,9 @@ type Reranker struct {
 	cancel  context.CancelFunc
 	scratch sync.Pool
 
+	places *budget.Places
+
 	mu       sync.Mutex
-	places   places
 	memory   *memory
 	closed   bool
 	fetching sync.WaitGroup
@@ -164,7 +166,7 @@ type Reranker struct {
 // New returns a reranker.
 func New(o Options) *Reranker {
 	r := &Reranker{
-		options: o, places: places{limit: maxFetches, of: map[string]int{}}, memory: newMemory(o.Bytes, o.TTL, new(counts)),
+		options: o, places: budget.NewPlaces(maxFetches), memory: newMemory(o.Bytes, o.TTL, new(counts)),
 		scratch: sync.Pool{New: func() any { return new(scratch) }},
 	}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
@@ -247,12 +249,12 @@ func (r *Reranker) start(w *window, owners []string) (<-chan error, error) {
 	if r.closed {
 		return nil, ErrClosed
 	}
-	if !r.places.take(owners) {
+	if !r.places.Take(owners...) {
 		return nil, ErrBusy
 	}
 	done := make(chan error, 1)
 	r.fetching.Go(func() {
-		defer r.leave(owners)
+		defer r.places.Give(owners...)
 		ctx, cancel := context.WithTimeout(r.ctx, fetchTimeout)
 		defer cancel()
 		done <- r.options.Guard.Do(fetching, func() error { return w.fetch(ctx, r.options.Vectors) })
@@ -276,49 +278,6 @@ func (r *Reranker) owners(ctx context.Context, hits []Hit) (owners []string) {
 		owners = append(owners, "client "+client)
 	}
 	return owners
-}
-
-// leave gives a place back.
-func (r *Reranker) leave(owners []string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.places.give(owners)
-}
-
-// places are a number of places, of which no owner takes more than are left for
-// all others: one alone gets half of them, and there is always one more for
-// somebody else.
-type places struct {
-	limit, taken int
-	of           map[string]int
-}
-
-// take takes a place that counts for each of the owners, if it may.
-func (p *places) take(owners []string) bool {
-	left := p.limit - (p.taken + 1)
-	if left < 0 {
-		return false
-	}
-	for _, o := range owners {
-		if p.of[o]+1 > left {
-			return false
-		}
-	}
-	p.taken++
-	for _, o := range owners {
-		p.of[o]++
-	}
-	return true
-}
-
-// give gives a place back.
-func (p *places) give(owners []string) {
-	p.taken--
-	for _, o := range owners {
-		if p.of[o]--; p.of[o] == 0 {
-			delete(p.of, o)
-		}
-	}
 }
 
 // Stats tell of a [Reranker] since it was made.

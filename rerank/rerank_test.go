@@ -237,8 +237,8 @@ func TestNeitherAClientNorAnIndexTakesAllFetches(t *testing.T) {
 				close(v.wait)
 				searches.Wait()
 				r.fetching.Wait()
-				if r.places.taken != 0 || len(r.places.of) != 0 {
-					t.Errorf("left: %+v", r.places)
+				if n := r.places.Taken(); n != 0 {
+					t.Errorf("%d places are left taken", n)
 				}
 			})
 		})

@@ -1,5 +1,5 @@
-// Package budget bounds the memory that is held for requests: one sum over all
-// kinds of bytes, of which no client takes more than it leaves to the others.
+// Package budget bounds what is taken for requests, memory and places of calls,
+// such that no client takes more than it leaves to the others.
 package budget
 
 import (
