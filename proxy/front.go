@@ -49,6 +49,7 @@ func (f *Front) Replace(s *Server) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s.draining.Store(f.current.draining.Load())
+	s.health.log.Store(s.log) // health may be that of the server before
 	f.current = s
 }
 

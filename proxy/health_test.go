@@ -60,6 +60,24 @@ func (b *logBook) lines(t *testing.T) (all []map[string]any) {
 	}
 }
 
+// TestFailuresAreToldToTheLogOfTheServerInUse, not to that of one that is made
+// and may never be.
+func TestFailuresAreToldToTheLogOfTheServerInUse(t *testing.T) {
+	var old, next logBook
+	before := newServer(t, Options{Logger: old.logger()})
+	f := NewFront(before, nil)
+	after := newServer(t, Options{Logger: next.logger(), Previous: before})
+	before.health.failedOpen(t.Context(), failedSearch, "rows", "i")
+	if a, b := old.lines(t), next.lines(t); len(a) != 1 || len(b) != 0 {
+		t.Errorf("before the change the logs have %v and %v", a, b)
+	}
+	f.Replace(after)
+	before.health.failedOpen(t.Context(), failedSearch, "budget", "i")
+	if a, b := old.lines(t), next.lines(t); len(a) != 0 || len(b) != 1 {
+		t.Errorf("after the change the logs have %v and %v", a, b)
+	}
+}
+
 func TestFailingOpenIsToldAtOnceThenOnceAMinuteAndAtItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var book logBook

@@ -156,7 +156,8 @@ type Options struct {
 	// [DefaultShutdownTimeout].
 	ShutdownTimeout time.Duration
 	// Previous is the server that this one is to replace, if any. Its metrics and
-	// explanations go on in the new one, which ignores Registry.
+	// explanations go on in the new one, which ignores Registry, and so does what
+	// it found out of the cluster's security.
 	Previous *Server
 
 	// Check returns the state of the process, for /readyz, log and metrics, until
@@ -227,7 +228,6 @@ func New(o Options) (*Server, error) {
 	if p := o.Previous; p != nil {
 		s.opts.Previous = nil // else no server would ever be freed
 		s.opts.Registry, s.metrics, s.explanations, s.health = p.opts.Registry, p.metrics, p.explanations, p.health
-		s.health.log.Store(o.Logger)
 	} else {
 		s.explanations, s.health = &explanations{}, newHealth(&o)
 		if s.metrics, err = newMetrics(o.Registry, slices.Collect(maps.Keys(o.Causes))); err != nil {
@@ -247,7 +247,7 @@ func New(o Options) (*Server, error) {
 			return nil, fmt.Errorf("proxy: metrics: %w", err)
 		}
 	}
-	s.access = newAccess(s, o.Secured)
+	s.access = newAccess(s, o.Secured || o.Previous != nil && o.Previous.access.secured.Load())
 	s.forward = s.newForward()
 	gin.SetMode(gin.ReleaseMode) // else gin prints its routes on stdout
 	s.proxy = relayed(s.newProxyEngine())
