@@ -21,6 +21,7 @@ import (
 	"github.com/maypok86/otter/v2"
 
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/internal/budget"
 )
 
 const (
@@ -35,15 +36,20 @@ const (
 	// accessTimeout ends a question that the cluster does not answer. Searches
 	// wait for it no longer than their budget.
 	accessTimeout = 2 * time.Second
-	// maxQuestions bounds the questions under way. One that was answered with a
-	// refusal keeps its place for deniedPause, so that who tries credentials
-	// costs the cluster at most so many calls in that time.
+	// maxQuestions bounds the questions that the cluster is asked at a time, and
+	// maxWaiting those and the ones that wait for that, for up to accessTimeout;
+	// one client address gets half of each. A question that was answered with a
+	// refusal keeps its place for deniedPause, so that who tries credentials from
+	// one address costs the cluster at most half of maxQuestions in that time.
 	maxQuestions = 16
+	maxWaiting   = 256
 	deniedPause  = time.Second
 )
 
-// errQuestions says that too many questions are under way.
-var errQuestions = errors.New("too many questions whether clients may search")
+// errUndecided says that it was not found out in time whether the client may
+// search. That tells nothing of the state of akin: one who tries credentials
+// makes it happen to himself.
+var errUndecided = errors.New("it is not known yet whether the client may search")
 
 // access knows which clients the cluster lets search which indices. Where the
 // cluster has security a search is expanded only for a client that may search:
@@ -55,8 +61,9 @@ type access struct {
 	secured  atomic.Bool
 	key      [sha256.Size]byte // random, so that nobody can compare credentials by what is kept
 	verdicts *otter.Cache[accessKey, verdict]
-	slots    chan struct{}
-	pause    time.Duration // deniedPause, longer in tests
+	places   *budget.Places // of questions that the cluster is asked
+	waiting  *budget.Places // of those and the ones before them
+	pause    time.Duration  // deniedPause, longer in tests
 
 	mu      sync.Mutex
 	closed  bool
@@ -83,10 +90,11 @@ type question struct {
 
 func newAccess(s *Server, secured bool) *access {
 	a := &access{
-		server: s,
-		slots:  make(chan struct{}, maxQuestions),
-		pause:  deniedPause,
-		asking: map[accessKey]*question{},
+		server:  s,
+		places:  budget.NewPlaces(maxQuestions),
+		waiting: budget.NewPlaces(maxWaiting),
+		pause:   deniedPause,
+		asking:  map[accessKey]*question{},
 		verdicts: otter.Must(&otter.Options[accessKey, verdict]{
 			MaximumSize: maxVerdicts,
 			ExpiryCalculator: otter.ExpiryWritingFunc(func(e otter.Entry[accessKey, verdict]) time.Duration {
@@ -129,7 +137,7 @@ func (a *access) checker(r *http.Request, ex *exchange) func(context.Context, ex
 		if v, known := a.verdicts.GetIfPresent(key); known {
 			return v.err
 		}
-		q, err := a.start(key, r.Header, indices) //nolint:contextcheck // The question outlives the search.
+		q, err := a.start(key, ex.client, r.Header, indices) //nolint:contextcheck // The question outlives the search.
 		if err != nil {
 			return err
 		}
@@ -137,7 +145,7 @@ func (a *access) checker(r *http.Request, ex *exchange) func(context.Context, ex
 		case <-q.done:
 			return q.verdict
 		case <-ctx.Done():
-			return ctx.Err()
+			return fmt.Errorf("%w: %w", errUndecided, ctx.Err())
 		}
 	}
 }
@@ -145,46 +153,51 @@ func (a *access) checker(r *http.Request, ex *exchange) func(context.Context, ex
 // start returns the question under way for key, which it starts where there is
 // none. It outlives the search that it is asked for, so that the next one finds
 // the verdict.
-func (a *access) start(key accessKey, h http.Header, indices expand.Indices) (*question, error) {
+func (a *access) start(key accessKey, owner string, h http.Header, indices expand.Indices) (*question, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if q := a.asking[key]; q != nil {
 		return q, nil
 	}
-	if a.closed {
-		return nil, errQuestions
-	}
-	select {
-	case a.slots <- struct{}{}:
-	default:
-		return nil, errQuestions
+	if a.closed || !a.waiting.Take(owner) {
+		return nil, errUndecided
 	}
 	q := &question{done: make(chan struct{})}
 	a.asking[key] = q
 	client := &http.Request{Header: h.Clone()}
 	indices.Expression, indices.Options = strings.Clone(indices.Expression), strings.Clone(indices.Options)
-	a.running.Go(func() { a.settle(key, q, client, indices) })
+	a.running.Go(func() {
+		defer a.waiting.Give(owner)
+		q.verdict = a.settle(key, owner, client, indices)
+		a.mu.Lock()
+		delete(a.asking, key)
+		a.mu.Unlock()
+		close(q.done)
+	})
 	return q, nil
 }
 
-// settle asks the cluster, remembers what it says, and tells those who wait.
-func (a *access) settle(key accessKey, q *question, client *http.Request, indices expand.Indices) {
+// settle asks the cluster, as soon as the owner gets a place, and remembers
+// what it says.
+func (a *access) settle(key accessKey, owner string, client *http.Request, indices expand.Indices) error {
+	patience, cancel := context.WithTimeout(a.life, accessTimeout)
+	defer cancel()
+	if err := a.places.Wait(patience, owner); err != nil {
+		return fmt.Errorf("%w: %w", errUndecided, err)
+	}
 	ctx, cancel := context.WithTimeout(a.life, accessTimeout)
 	defer cancel()
-	q.verdict = a.server.guard.Do("asking for access", func() error {
+	err := a.server.guard.Do("asking for access", func() error {
 		return a.inquire(ctx, client, indices)
 	})
-	a.server.metrics.access.WithLabelValues(verdictName(q.verdict)).Inc()
-	a.verdicts.Set(key, verdict{q.verdict})
-	a.mu.Lock()
-	delete(a.asking, key)
-	a.mu.Unlock()
-	close(q.done)
-	if errors.Is(q.verdict, expand.ErrNotAuthorized) {
-		time.AfterFunc(a.pause, func() { <-a.slots })
-		return
+	if errors.Is(err, expand.ErrNotAuthorized) {
+		time.AfterFunc(a.pause, func() { a.places.Give(owner) })
+	} else {
+		a.places.Give(owner)
 	}
-	<-a.slots
+	a.server.metrics.access.WithLabelValues(verdictName(err)).Inc()
+	a.verdicts.Set(key, verdict{err})
+	return err
 }
 
 // verdictName returns the label of a verdict in the metrics.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -248,18 +249,79 @@ func TestSearchDoesNotWaitForASlowQuestion(t *testing.T) {
 
 func TestGuessedCredentialsCostFewQuestions(t *testing.T) {
 	g := startGuard(t, always(http.StatusUnauthorized, ""))
-	s, err := New(Options{Upstreams: []string{g.URL}, Expander: expander(guarded), Secured: true, Budget: patience})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
+	s := newServer(t, Options{Upstreams: []string{g.URL}, Expander: expander(guarded), Secured: true, Budget: 10 * time.Millisecond})
 	s.access.pause = time.Hour
-	server := httptest.NewServer(s.Handler())
-	t.Cleanup(server.Close)
+	addr := startServer(t, s)
 	for k := range 3 * maxQuestions {
-		searchAs(t, server.Listener.Addr().String(), fmt.Sprintf("guess %d", k), "docs")
+		searchAs(t, addr, fmt.Sprintf("guess %d", k), "docs")
 	}
-	g.expect(t, maxQuestions, 3*maxQuestions, 0)
+	g.expect(t, maxQuestions/2, 3*maxQuestions, 0)
+	if all := s.health.degraded(); len(all) != 0 || len(s.health.failing) != 0 {
+		t.Errorf("one who guesses has akin fail: %v, %v", all, s.health.failing)
+	}
+
+	// Clients at other addresses are asked about all the same, one who gets the
+	// last place after the other.
+	g.change(always(http.StatusOK, anAccess))
+	for k := range 50 {
+		if err := askAs(t.Context(), s, "elsewhere", fmt.Sprintf("good %d", k)); err != nil {
+			t.Fatalf("client %d: %v", k, err)
+		}
+	}
+}
+
+// askAs asks whether the client at an address, with a value of Authorization,
+// may search.
+func askAs(ctx context.Context, s *Server, address, who string) error {
+	check := s.access.checker(&http.Request{Header: http.Header{"Authorization": {who}}}, &exchange{client: address, asked: new(accessKeys)})
+	return check(ctx, expand.Indices{Expression: "docs", Options: "ignore_unavailable=true"})
+}
+
+func TestManyClientsAtOnceWaitForTheirQuestions(t *testing.T) {
+	g := startGuard(t, func(*http.Request) (int, string) {
+		time.Sleep(3 * time.Millisecond) // a cluster takes some time
+		return http.StatusOK, anAccess
+	})
+	addr, _ := startProxy(t, Options{Upstreams: []string{g.URL}, Expander: expander(guarded), Secured: true, Budget: patience})
+	var clients sync.WaitGroup
+	for k := range 100 {
+		clients.Go(func() { searchAs(t, addr, strconv.Itoa(k), "docs") })
+	}
+	clients.Wait()
+	g.expect(t, 100, 100, 100)
+}
+
+func TestQuestionsThatWaitAreBounded(t *testing.T) {
+	g := startGuard(t, func(r *http.Request) (int, string) {
+		<-r.Context().Done()
+		return http.StatusOK, anAccess
+	})
+	s := newServer(t, Options{Upstreams: []string{g.URL}, Secured: true})
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	for k := range maxWaiting {
+		if err := askAs(gone, s, "one", strconv.Itoa(k)); !errors.Is(err, errUndecided) {
+			t.Fatalf("question %d: %v", k, err)
+		}
+	}
+	if n := s.access.waiting.Taken(); n != maxWaiting/2 {
+		t.Errorf("%d questions of one address wait, want %d", n, maxWaiting/2)
+	}
+	s.Close()
+	if n, waiting := s.access.places.Taken(), s.access.waiting.Taken(); n != 0 || waiting != 0 {
+		t.Errorf("%d questions are under way and %d wait after the end", n, waiting)
+	}
+}
+
+func TestReloadKeepsThatTheClusterHasSecurity(t *testing.T) {
+	g := startGuard(t, always(http.StatusUnauthorized, ""))
+	before := newServer(t, Options{Upstreams: []string{g.URL}, Expander: expander(guarded), Budget: patience})
+	searchAs(t, startServer(t, before), "unknown", "docs")
+	after := newServer(t, Options{Upstreams: []string{g.URL}, Expander: expander(guarded), Budget: patience, Previous: before})
+	searchAs(t, startServer(t, after), "unknown", "docs")
+	if n := g.questions.Load(); n != 1 {
+		t.Errorf("%d questions after the reload, want 1", n)
+	}
 }
 
 func TestCloseEndsQuestions(t *testing.T) {
@@ -285,7 +347,7 @@ func TestCloseEndsQuestions(t *testing.T) {
 		t.Errorf("the search ends with %v", err)
 	}
 	s.Close() // waits
-	if len(s.access.slots) != 0 {
+	if s.access.places.Taken() != 0 {
 		t.Error("a question keeps its place")
 	}
 	if err := check(t.Context(), expand.Indices{Expression: "other"}); err == nil {
@@ -387,5 +449,58 @@ func TestDeniedClientHasNoTemplateRendered(t *testing.T) {
 	}
 	if n := counter(t, registry, "akin_requests_total", "reason", "not_authorized"); len(node.all()) != 4 || n != 3 {
 		t.Errorf("%d requests, want one question and 3 searches; %v not authorized", len(node.all()), n)
+	}
+}
+
+// TestDeniedClientHasFewTemplatesRendered of those that it sends many at a time.
+func TestDeniedClientHasFewTemplatesRendered(t *testing.T) {
+	body := strings.Repeat("{\"index\":\"b\"}\n{\"id\":\"a\"}\n{}\n{\"id\":\"a\"}\n{\"index\":[\"b\"]}\n{\"id\":\"a\"}\n", 10)
+	for secured, most := range map[bool]int{true: 0, false: rendersSideBySide} {
+		node := startRawNode(t, func(int, rawRequest) string { return answer(401, jsonType, "{}") })
+		addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(guarded), Secured: secured, Templates: true, Budget: patience})
+		for range 10 {
+			exchangeRaw(t, addr, searchOf("/docs/_msearch/template", ndjsonType, body))
+		}
+		renders, questions, searches := 0, 0, 0
+		for _, r := range node.all() {
+			switch {
+			case strings.Contains(r.line, "_render"):
+				renders++
+			case strings.HasPrefix(r.line, "GET"):
+				questions++
+			default:
+				searches++
+			}
+		}
+		// One question for each of the indices.
+		if renders > most || questions != 2 || searches != 10 {
+			t.Errorf("security known %t: %d templates rendered, %d questions, %d searches; want at most %d, 2, 10", secured, renders, questions, searches, most)
+		}
+	}
+}
+
+func TestClientThatMaySearchOneIndexHasItsTemplatesRendered(t *testing.T) {
+	node := startRawNode(t, func(_ int, r rawRequest) string {
+		switch {
+		case strings.Contains(r.line, "_render"):
+			return answer(200, jsonType, `{"template_output":{"query":{}}}`)
+		case strings.HasPrefix(r.line, "GET /good/"):
+			return answer(200, jsonType, anAccess)
+		case strings.HasPrefix(r.line, "GET"):
+			return answer(403, jsonType, "{}")
+		}
+		return emptyAnswer
+	})
+	rendered := false
+	addr, _ := startProxy(t, Options{
+		Upstreams: []string{node.URL}, Secured: true, Templates: true, Budget: patience,
+		Expander: expander(func(_ context.Context, r *expand.Request) (*expand.Result, error) {
+			rendered = strings.Count(string(r.Body), `{"query":{}}`) == 2
+			return &expand.Result{}, nil
+		}),
+	})
+	exchangeRaw(t, addr, searchOf("/bad/_msearch/template", ndjsonType, "{}\n{\"id\":\"a\"}\n{\"index\":\"good\"}\n{\"id\":\"a\"}\n"))
+	if !rendered {
+		t.Errorf("the node got %q", node.all())
 	}
 }

@@ -159,15 +159,13 @@ func (s *Server) look(ctx context.Context, r *http.Request, m match, ex *exchang
 	ex.took = time.Since(start)
 	s.metrics.expand.Observe(ex.took.Seconds())
 	if err != nil {
-		cause := s.cause(err)
-		s.failedOpen(ctx, ex, failedSearch, cause)
+		cause := s.notExpanded(ctx, ex, err)
 		s.log.DebugContext(ctx, "search was not expanded", "index", m.index, "cause", cause, "err", err)
 		s.record(ex, r, m, nil, cause)
 		return nil, nil, err
 	}
 	for _, failure := range res.Failures {
-		cause := s.cause(failure)
-		s.failedOpen(ctx, ex, failedSearch, cause)
+		cause := s.notExpanded(ctx, ex, failure)
 		s.log.DebugContext(ctx, "a search of several was not expanded", "index", m.index, "cause", cause, "err", failure)
 	}
 	s.record(ex, r, m, res, "")
@@ -176,6 +174,17 @@ func (s *Server) look(ctx context.Context, r *http.Request, m match, ex *exchang
 			"rewritten", res.Rewritten, "rewritten_query", res.RawQuery, "rewritten_body", string(res.Body))
 	}
 	return res, toSend, nil
+}
+
+// notExpanded notes that a search, or one of several in a request, was not
+// expanded, unless it is one that nobody knows the client may make, and returns
+// the cause.
+func (s *Server) notExpanded(ctx context.Context, ex *exchange, err error) (cause string) {
+	cause = s.cause(err)
+	if !errors.Is(err, errUndecided) {
+		s.failedOpen(ctx, ex, failedSearch, cause)
+	}
+	return cause
 }
 
 // decide settles what is sent of a search that was looked at, and counts it.
@@ -204,12 +213,8 @@ func (s *Server) expanded(ctx context.Context, r *http.Request, m match, ex *exc
 	in.Allowed = s.access.checker(r, ex)
 	var t *templates
 	if m.how == renderTemplate {
-		if in.Allowed != nil && m.endpoint == expand.EndpointSearch &&
-			errors.Is(in.Allowed(ctx, expand.Indices{Expression: m.index}), expand.ErrNotAuthorized) {
-			return &expand.Result{Reason: expand.ReasonNotAuthorized}, nil, nil
-		}
 		var reason string
-		if t, reason, err = s.render(ctx, r, m.endpoint, in.RawQuery, body); err != nil {
+		if t, reason, err = s.render(ctx, r, in); err != nil {
 			return nil, nil, err
 		} else if reason != "" {
 			return &expand.Result{Reason: expand.Reason(reason)}, nil, nil

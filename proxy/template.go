@@ -7,6 +7,8 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
+	"sync/atomic"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/sync/errgroup"
@@ -57,40 +59,100 @@ type templates struct {
 
 // render has the cluster render what body holds, or returns the reason why that
 // is left alone. An error says that the cluster did not answer.
-func (s *Server) render(ctx context.Context, r *http.Request, endpoint expand.Endpoint, rawQuery string, body []byte) (t *templates, reason string, err error) {
+//
+// in is the request to the expander, with the templates as its body. The
+// cluster renders nothing for a client that may search none of the indices.
+func (s *Server) render(ctx context.Context, r *http.Request, in *expand.Request) (t *templates, reason string, err error) {
 	known := true
-	cutParameters(rawQuery, func(name, _ string) bool {
+	cutParameters(in.RawQuery, func(name, _ string) bool {
 		known = known && (name == "" || slices.Contains(templateParameters, name))
 		return false
 	})
 	if !known {
 		return nil, reasonTemplateParameters, nil
 	}
-	if endpoint != expand.EndpointMultiSearch {
-		rendered, reason, err := s.renderOne(ctx, r, body)
-		return &templates{rendered: rendered, lines: [][]byte{body}}, reason, err
+	if in.Endpoint != expand.EndpointMultiSearch {
+		if reason, err := mayRender(ctx, in, in.Index); reason != "" || err != nil {
+			return nil, reason, err
+		}
+		rendered, reason, err := s.renderOne(ctx, r, in.Body)
+		return &templates{rendered: rendered, lines: [][]byte{in.Body}}, reason, err
 	}
-	lines := splitLines(body)
+	lines := splitLines(in.Body)
 	switch {
 	case len(lines) == 0 || len(lines)%2 != 0:
 		return nil, reasonTemplateBody, nil
 	case len(lines) > 2*maxTemplates:
 		return nil, reasonTooManyTemplates, nil
 	}
+	if reason, err := mayRender(ctx, in, indicesOf(lines, in.Index)...); reason != "" || err != nil {
+		return nil, reason, err
+	}
 	return s.renderAll(ctx, r, lines)
 }
 
+// mayRender returns the reason to have nothing rendered where the client may
+// search none of the indices.
+func mayRender(ctx context.Context, in *expand.Request, indices ...string) (reason string, err error) {
+	if in.Allowed == nil {
+		return "", nil
+	}
+	for _, index := range indices {
+		err := in.Allowed(ctx, expand.Indices{Expression: index})
+		switch {
+		case err == nil || errors.Is(err, expand.ErrUnknown):
+			return "", nil
+		case !errors.Is(err, expand.ErrNotAuthorized):
+			return "", &expand.StageError{Stage: expand.StageAccess, Err: err}
+		}
+	}
+	return string(expand.ReasonNotAuthorized), nil
+}
+
+// indicesOf returns the index expressions of the headers among lines, each
+// once. One that a header does not give, or not as a text or a list of texts,
+// is that of the path.
+func indicesOf(lines [][]byte, path string) (indices []string) {
+	for k := 0; k < len(lines); k += 2 {
+		var header struct {
+			Index json.RawMessage `json:"index"`
+		}
+		var one string
+		var several []string
+		index := path
+		_ = json.Unmarshal(lines[k], &header) // what cannot be read is for the cluster to refuse
+		switch {
+		case json.Unmarshal(header.Index, &one) == nil && one != "":
+			index = one
+		case json.Unmarshal(header.Index, &several) == nil && len(several) > 0:
+			index = strings.Join(several, ",")
+		}
+		if !slices.Contains(indices, index) {
+			indices = append(indices, index)
+		}
+	}
+	return indices
+}
+
 // renderAll has every second line rendered. One that is not leaves the whole
-// request alone, for the cluster answers for each template in its place.
+// request alone, for the cluster answers for each template in its place; then
+// no more are asked for.
 func (s *Server) renderAll(ctx context.Context, r *http.Request, lines [][]byte) (t *templates, reason string, err error) {
 	searches := make([][]byte, len(lines)/2)
 	reasons := make([]string, len(lines)/2)
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(rendersSideBySide)
+	var ended atomic.Bool
 	for k := range searches {
 		group.Go(func() error {
+			if ended.Load() {
+				return nil
+			}
 			return s.guard.Do("rendering", func() (err error) {
 				searches[k], reasons[k], err = s.renderOne(ctx, r, lines[2*k+1])
+				if reasons[k] != "" {
+					ended.Store(true)
+				}
 				return err
 			})
 		})
@@ -98,11 +160,13 @@ func (s *Server) renderAll(ctx context.Context, r *http.Request, lines [][]byte)
 	if err := group.Wait(); err != nil {
 		return nil, "", err
 	}
+	for _, reason := range reasons { // the first: those behind it may not have been asked for
+		if reason != "" {
+			return nil, reason, nil
+		}
+	}
 	var all bytes.Buffer
 	for k, search := range searches {
-		if reasons[k] != "" {
-			return nil, reasons[k], nil
-		}
 		all.Write(lines[2*k])
 		all.WriteByte('\n')
 		all.Write(oneLine(search))
