@@ -131,13 +131,14 @@ func (a *access) checker(r *http.Request, ex *exchange) func(context.Context, ex
 	if !a.secured.Load() {
 		return nil
 	}
+	h := a.server.sentHeader(r)
 	return func(ctx context.Context, indices expand.Indices) error {
-		key := a.keyOf(r.Header, indices)
+		key := a.keyOf(h, indices)
 		ex.asked.add(key)
 		if v, known := a.verdicts.GetIfPresent(key); known {
 			return v.err
 		}
-		q, err := a.start(key, ex.client, r.Header, indices) //nolint:contextcheck // The question outlives the search.
+		q, err := a.start(key, ex.client, h, indices) //nolint:contextcheck // The question outlives the search.
 		if err != nil {
 			return err
 		}

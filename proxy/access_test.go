@@ -156,6 +156,22 @@ func TestAcceptedClientIsExpandedFromItsFirstSearch(t *testing.T) {
 	g.expect(t, 3, 22, 20)
 }
 
+// A cluster that judges clients by the headers that akin adds of them is asked
+// with these.
+func TestQuestionHasTheForwardedHeadersOfTheSearch(t *testing.T) {
+	g := startGuard(t, func(r *http.Request) (int, string) {
+		if r.Header.Get("X-Forwarded-For") != "127.0.0.1" {
+			return http.StatusForbidden, "{}"
+		}
+		return http.StatusOK, anAccess
+	})
+	addr, _ := startProxy(t, Options{Upstreams: []string{g.URL}, Expander: expander(guarded), Secured: true, ForwardedHeaders: true})
+	exchangeRaw(t, addr, searchOf("/a/_search", jsonType, original))
+	if n := g.rewritten.Load(); n != 1 {
+		t.Errorf("%d searches were expanded after %d questions, want 1", n, g.questions.Load())
+	}
+}
+
 func TestClusterWithoutSecurityIsNotAsked(t *testing.T) {
 	g := startGuard(t, always(http.StatusOK, anAccess))
 	addr, _ := startProxy(t, Options{Upstreams: []string{g.URL}, Expander: expander(guarded), Budget: patience})

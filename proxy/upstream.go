@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httputil"
 	"slices"
 	"strings"
 	"time"
@@ -35,6 +36,17 @@ func markSafe(out *http.Request, search bool) *http.Request {
 	return out.WithContext(nodes.Safe(out.Context()))
 }
 
+// sentHeader returns the headers of a client's request with those that akin adds
+// of the client. They must not be modified.
+func (s *Server) sentHeader(r *http.Request) http.Header {
+	if !s.opts.ForwardedHeaders || r.RemoteAddr == "" { // without an address they are here already
+		return r.Header
+	}
+	pr := httputil.ProxyRequest{In: r, Out: &http.Request{Header: r.Header.Clone()}}
+	pr.SetXForwarded()
+	return pr.Out.Header
+}
+
 // ask makes a call of akin's own for the client that sent r: with its headers,
 // credentials among them, less those about its body, its connection and the
 // form of the answer. It reads an answer of at most MaxBody bytes.
@@ -43,7 +55,7 @@ func (s *Server) ask(ctx context.Context, r *http.Request, method, path string, 
 	if err != nil {
 		return 0, nil, err
 	}
-	out.Header = r.Header.Clone()
+	out.Header = s.sentHeader(r).Clone()
 	for name := range out.Header {
 		if slices.Contains(notAsked[:], name) || slices.Contains(connectionOptions(r.Header), name) {
 			delete(out.Header, name)
