@@ -36,8 +36,8 @@ func markSafe(out *http.Request, search bool) *http.Request {
 	return out.WithContext(nodes.Safe(out.Context()))
 }
 
-// sentHeader returns the headers of a client's request with those that akin adds
-// of the client. They must not be modified.
+// sentHeader returns the headers of a client's request with those that akin
+// adds of the client. They must not be modified.
 func (s *Server) sentHeader(r *http.Request) http.Header {
 	if !s.opts.ForwardedHeaders || r.RemoteAddr == "" { // without an address they are here already
 		return r.Header

@@ -72,9 +72,9 @@ return math.max(expire(KEYS[1]), expire(KEYS[2]))
 // is at least 1, and never the active one. What is removed can no longer be
 // activated or rolled back to, and is read for one more minute by requests that
 // began with it. It removes nothing, and returns an error, while the active
-// version is damaged: proxies then serve one of those before it. Prune also removes orphans: rows or headers without a version
-// that no push is writing. After an error what was removed until then is
-// returned, too.
+// version is damaged: proxies then serve one of those before it. Prune also
+// removes orphans: rows or headers without a version that no push is writing.
+// After an error what was removed until then is returned, too.
 func (a *Admin) Prune(ctx context.Context, name string, keep int) (Pruned, error) {
 	var p Pruned
 	if err := checkName("matrix", name); err != nil {
