@@ -302,6 +302,9 @@ func (a *app) warmField(ctx context.Context, f boundField) (err error) {
 		}
 	}()
 	text, err := a.client.SampleText(ctx, f.index, f.field)
+	if unknown(err) { // an index that has gone, or the demo's engine
+		return nil
+	}
 	if err != nil {
 		return err
 	}
