@@ -188,7 +188,7 @@ func TestSoftModeLeavesSuggestionsAsTheyAre(t *testing.T) {
 			decode(t, e.must(t, http.MethodPost, "/"+index+"/_search", body), &direct)
 			decode(t, a.must(t, http.MethodPost, "/"+index+"/_search", body), &through)
 			if n := a.metric(t, rerankedMetric, rerankedResult); n != before+1 {
-				t.Errorf("%s: the hits were not ordered anew", asked)
+				t.Errorf("%s: the hits were not reranked", asked)
 			}
 			if diff := cmp.Diff(string(direct.Suggest), string(through.Suggest)); diff != "" || !strings.Contains(string(direct.Suggest), `"_id"`) {
 				t.Errorf("%s (-direct +through akin):\n%s", asked, diff)
