@@ -8,7 +8,7 @@ BENCH    ?= .
 WORDS    ?= 100000
 
 .DEFAULT_GOAL := help
-.PHONY: help build image demo test chaos e2e lint bench bench-basis bench-cholesky bench-forms bench-gensim bench-modes bench-proxy bench-writes fuzz
+.PHONY: help build image demo test chaos e2e lint bench bench-basis bench-cholesky bench-forms bench-gensim bench-modes bench-proxy fuzz
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -61,9 +61,6 @@ bench-modes: ## Print what searches cost in each mode, on 200,000 documents of a
 
 bench-proxy: ## Print requests/s of akin and of a bare httputil.ReverseProxy, and the ratio
 	$(GO) test -run '^$$' -bench '^BenchmarkPassthrough$$' -benchtime 5s ./proxy/
-
-bench-writes: ## Print what writes cost through akin, without and with norms, on an OpenSearch 2
-	$(GO) test ./e2e/ -run '^$$' -bench '^BenchmarkWrites$$' -benchtime 1x -timeout 30m
 
 fuzz: ## Fuzz every target for FUZZTIME (default 1m) each
 	@grep -rHoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sort -u | \

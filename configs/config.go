@@ -38,8 +38,6 @@ type Config struct {
 	// the modes hard and soft, and what they apply to. The first one that fits
 	// an index and a field is used. None: there is no mode hard.
 	Weights []Matrix `yaml:"weights"`
-	// Norms says how the norms of documents are kept for the mode hard.
-	Norms Norms `yaml:"norms"`
 	// Redis is the store of the matrices and weights that have no file.
 	Redis Redis `yaml:"redis"`
 	// Caches bounds what akin remembers.
@@ -302,18 +300,6 @@ type Matrix struct {
 	File string `yaml:"file"`
 }
 
-// Norms says how the norms of documents are kept.
-type Norms struct {
-	// Writes computes the norms of the documents that are written through akin.
-	Writes bool `yaml:"writes"`
-	// Budget is the time for that on one request, in [1ms, 1m]. When it is spent
-	// the documents are written without.
-	Budget Duration `yaml:"budget"`
-	// MaxBody is the largest body of a write that is read, decompressed, in
-	// [1KiB, 100MiB]. A larger one is forwarded as it came.
-	MaxBody Bytes `yaml:"max_body"`
-}
-
 // Redis is the store of matrices and their versions.
 type Redis struct {
 	// URL says where Redis is: redis://host, unix:///socket,
@@ -419,7 +405,6 @@ func Default() *Config {
 		Profiles: map[string]Profile{},
 		Matrices: []Matrix{},
 		Weights:  []Matrix{},
-		Norms:    Norms{Budget: Duration(time.Second), MaxBody: 20 * mebibyte},
 		Redis:    Redis{Timeout: Duration(30 * time.Millisecond)},
 		Caches: Caches{
 			Rows:       64 * mebibyte,

@@ -96,6 +96,11 @@ func (d *decoder) value(n *yaml.Node, key string, v reflect.Value) {
 	}
 }
 
+// removedKeys says of keys that akin had once what has taken their place.
+var removedKeys = map[string]string{
+	"norms": `akin does not change writes any more; remove it, and keep norms up to date with "akin norms backfill --follow"`,
+}
+
 // section decodes a mapping into the struct v by the fields' yaml tags.
 func (d *decoder) section(n *yaml.Node, key string, v reflect.Value) {
 	fields, names := fieldsOf(v)
@@ -109,6 +114,8 @@ func (d *decoder) section(n *yaml.Node, key string, v reflect.Value) {
 		path := join(key, name)
 		field, known := fields[name]
 		switch {
+		case removedKeys[path] != "":
+			d.addAt(at, path, "is no longer a key: %s", removedKeys[path])
 		case n.Content[i].Kind != yaml.ScalarNode || !known:
 			d.addAt(at, join(key, keyText(n.Content[i])), "unknown key; allowed: %s", strings.Join(names, ", "))
 		case seen[name] > 0:

@@ -63,7 +63,7 @@ var badFiles = map[string][]string{
 		"hide_from.bad.yml:4: expansion.hide_from[2]: is the same as expansion.hide_from[0]",
 	},
 	"key_not_a_word": {
-		"key_not_a_word.bad.yml:1: ?: unknown key; allowed: listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, norms, redis, caches, memory, log",
+		"key_not_a_word.bad.yml:1: ?: unknown key; allowed: listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, redis, caches, memory, log",
 	},
 	"matrices": {
 		`matrices.bad.yml:4: matrices[0].indices[1]: must be an index name in which only * is a wildcard, such as "logs-*", or "-logs-*" to keep those out`,
@@ -89,15 +89,14 @@ var badFiles = map[string][]string{
 	},
 	"memory": {
 		"memory.bad.yml:2: expansion.max_body: 10MiB is more than half of memory.in_flight, which is all that one client gets",
-		"memory.bad.yml:3: norms.max_body: 8193KiB is more than half of memory.in_flight, which is all that one client gets",
 	},
 	"max_doc_share": {
 		"max_doc_share.bad.yml:1: expansion.max_added_terms: -1 is out of range; allowed: 0 to 200",
 		"max_doc_share.bad.yml:1: expansion.max_query_terms: 1025 is out of range; allowed: 1 to 1024",
 		"max_doc_share.bad.yml:1: expansion.max_doc_share: 1.5 is out of range; allowed: above 0, up to 1",
 	},
-	"norms_without_weights": {
-		"norms_without_weights.bad.yml:2: norms.writes: needs weights, by which norms are computed",
+	"norms": {
+		`norms.bad.yml:1: norms: is no longer a key: akin does not change writes any more; remove it, and keep norms up to date with "akin norms backfill --follow"`,
 	},
 	"no_value": {
 		"no_value.bad.yml:1: listen: has no value; give it one, or remove the key to get the default",
@@ -105,7 +104,7 @@ var badFiles = map[string][]string{
 		"no_value.bad.yml:6: cluster.urls[0]: has no value; give it one, or remove the key to get the default",
 	},
 	"not_a_section": {
-		"not_a_section.bad.yml:1: must be a section with the keys listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, norms, redis, caches, memory, log",
+		"not_a_section.bad.yml:1: must be a section with the keys listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, redis, caches, memory, log",
 	},
 	"out_of_range": {
 		"out_of_range.bad.yml:2: expansion.mode: must be one of bm25, hard, soft",
@@ -124,23 +123,21 @@ var badFiles = map[string][]string{
 		"out_of_range.bad.yml:13: expansion.phase: must be one of auto, query, rescore",
 		"out_of_range.bad.yml:14: expansion.highlight: must be one of original, related",
 		"out_of_range.bad.yml:15: expansion.shadow: 1.01 is out of range; allowed: 0 to 1",
-		"out_of_range.bad.yml:17: norms.budget: 1m1s is out of range; allowed: 1ms to 1m",
-		"out_of_range.bad.yml:18: norms.max_body: 101MiB is out of range; allowed: 1KiB to 100MiB",
-		"out_of_range.bad.yml:20: redis.timeout: 2s is out of range; allowed: 1ms to 1s",
-		"out_of_range.bad.yml:22: caches.rows: 1MB is out of range; allowed: 1MiB to 64GiB",
-		"out_of_range.bad.yml:23: caches.analysis: 0B is out of range; allowed: 1MiB to 64GiB",
-		"out_of_range.bad.yml:24: caches.statistics: 65GiB is out of range; allowed: 1MiB to 64GiB",
-		"out_of_range.bad.yml:25: caches.vectors: 1kB is out of range; allowed: 1MiB to 64GiB",
-		"out_of_range.bad.yml:26: caches.ttl: 100ms is out of range; allowed: 1s to 24h",
-		"out_of_range.bad.yml:28: log.level: must be one of debug, info, warn, error",
-		"out_of_range.bad.yml:29: log.format: must be one of json, text",
-		"out_of_range.bad.yml:31: listen.max_header: 65KiB is out of range; allowed: 1KiB to 64KiB",
-		"out_of_range.bad.yml:32: listen.max_connections: -1 is out of range; allowed: 0 to 1000000",
-		"out_of_range.bad.yml:33: listen.idle_timeout: 500ms is out of range; allowed: 1s to 1h",
-		"out_of_range.bad.yml:34: listen.body_timeout: 999ms is out of range; allowed: 1s to 1h",
-		"out_of_range.bad.yml:36: shutdown.delay: 6m is out of range; allowed: 0s to 5m",
-		"out_of_range.bad.yml:37: shutdown.timeout: 0s is out of range; allowed: 1s to 1h",
-		"out_of_range.bad.yml:39: memory.in_flight: 15MiB is out of range; allowed: 16MiB to 64GiB",
+		"out_of_range.bad.yml:17: redis.timeout: 2s is out of range; allowed: 1ms to 1s",
+		"out_of_range.bad.yml:19: caches.rows: 1MB is out of range; allowed: 1MiB to 64GiB",
+		"out_of_range.bad.yml:20: caches.analysis: 0B is out of range; allowed: 1MiB to 64GiB",
+		"out_of_range.bad.yml:21: caches.statistics: 65GiB is out of range; allowed: 1MiB to 64GiB",
+		"out_of_range.bad.yml:22: caches.vectors: 1kB is out of range; allowed: 1MiB to 64GiB",
+		"out_of_range.bad.yml:23: caches.ttl: 100ms is out of range; allowed: 1s to 24h",
+		"out_of_range.bad.yml:25: log.level: must be one of debug, info, warn, error",
+		"out_of_range.bad.yml:26: log.format: must be one of json, text",
+		"out_of_range.bad.yml:28: listen.max_header: 65KiB is out of range; allowed: 1KiB to 64KiB",
+		"out_of_range.bad.yml:29: listen.max_connections: -1 is out of range; allowed: 0 to 1000000",
+		"out_of_range.bad.yml:30: listen.idle_timeout: 500ms is out of range; allowed: 1s to 1h",
+		"out_of_range.bad.yml:31: listen.body_timeout: 999ms is out of range; allowed: 1s to 1h",
+		"out_of_range.bad.yml:33: shutdown.delay: 6m is out of range; allowed: 0s to 5m",
+		"out_of_range.bad.yml:34: shutdown.timeout: 0s is out of range; allowed: 1s to 1h",
+		"out_of_range.bad.yml:36: memory.in_flight: 15MiB is out of range; allowed: 16MiB to 64GiB",
 	},
 	"profiles": {
 		"profiles.bad.yml:5: profiles.fast.budget: unknown key; allowed: enabled, mode, rerank_window, scoring, phase, matching, max_added_terms, " +
@@ -194,8 +191,8 @@ var badFiles = map[string][]string{
 	"unknown_key": {
 		"unknown_key.bad.yml:3: listen.adress: unknown key; allowed: address, forwarded_headers, tls, max_header, max_connections, idle_timeout, body_timeout",
 		"unknown_key.bad.yml:6: expansion.strength.flat: unknown key; allowed: linear, grouped, saturated",
-		"unknown_key.bad.yml:7: profile: unknown key; allowed: listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, norms, redis, caches, memory, log",
-		`unknown_key.bad.yml:8: "a b\tc": unknown key; allowed: listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, norms, redis, caches, memory, log`,
+		"unknown_key.bad.yml:7: profile: unknown key; allowed: listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, redis, caches, memory, log",
+		`unknown_key.bad.yml:8: "a b\tc": unknown key; allowed: listen, admin, shutdown, cluster, expansion, profiles, matrices, weights, redis, caches, memory, log`,
 		"unknown_key.bad.yml:12: matrices[0].index: unknown key; allowed: name, indices, fields, file",
 	},
 	"urls": {
@@ -361,7 +358,6 @@ func TestEveryKeyIsRead(t *testing.T) {
 			{Name: "Shop_2.v1-a", Indices: []string{"shop-*"}, Fields: []string{"title"}, File: "weights.akin"},
 			{Name: "main", Indices: []string{"*"}, Fields: []string{"*"}},
 		},
-		Norms: Norms{Writes: true, Budget: Duration(time.Minute), MaxBody: 100 * mebibyte},
 		Redis: Redis{
 			URL: NewSecret("rediss+sentinel://redis-1.internal,redis-2.internal:26380/main/3"), Timeout: Duration(time.Second),
 			TLS: RedisTLS{CAFile: "redis-ca.pem", CertFile: "redis.crt", KeyFile: "redis.key"},

@@ -33,8 +33,6 @@ func (d *decoder) check(c *Config) {
 	d.expansion(&c.Expansion)
 	d.matrices("matrices", c.Matrices)
 	d.matrices("weights", c.Weights)
-	within(d, "norms.budget", c.Norms.Budget, Duration(time.Millisecond), Duration(time.Minute))
-	within(d, "norms.max_body", c.Norms.MaxBody, kibibyte, 100*mebibyte)
 	d.checkProfiles(c)
 	if u := c.Redis.URL.Reveal(); u != "" {
 		d.redisURL(u)
@@ -216,13 +214,7 @@ func (d *decoder) crossCheck(c *Config) {
 	d.redisTLS(&c.Redis)
 	d.sources("matrices", c.Matrices, &c.Redis)
 	d.sources("weights", c.Weights, &c.Redis)
-	if c.Norms.Writes && len(c.Weights) == 0 && !d.has("weights") {
-		d.add("norms.writes", "needs weights, by which norms are computed")
-	}
 	d.held("expansion.max_body", c.Expansion.MaxBody, c)
-	if c.Norms.Writes {
-		d.held("norms.max_body", c.Norms.MaxBody, c)
-	}
 }
 
 // held reports a bound of bodies that one client can never reach.

@@ -236,35 +236,3 @@ func TestBarredExpensiveQueries(t *testing.T) {
 		}
 	})
 }
-
-// TestDocumentsOfAnIndexMadeAgainGetTheirNorms writes them before akin knows
-// that the index is another one, whose fields come with the documents.
-func TestDocumentsOfAnIndexMadeAgainGetTheirNorms(t *testing.T) {
-	eachEngine(t, func(t *testing.T, e *engine) {
-		file := makeWrites(t, e)
-		a := serveWrites(t, e.url, file)
-		a.must(t, http.MethodPut, "/"+writesIndex+"/_doc/first?refresh=true", `{"title":"a car"}`)
-		e.must(t, http.MethodDelete, "/"+writesIndex, "")
-		e.must(t, http.MethodPut, "/"+writesIndex, `{"settings":{"number_of_shards":1,"number_of_replicas":0},"mappings":{"properties":{
-			"akin_norm":{"properties":{"title":{"type":"float","index":false}}},"akin_norm_weights":{"properties":{"title":{"type":"keyword"}}}}}}`)
-		var bulk strings.Builder
-		const docs = 50
-		for i := range docs {
-			fmt.Fprintf(&bulk, "{\"index\":{\"_id\":\"%d\"}}\n{\"title\":\"a red car %d\"}\n", i, i)
-		}
-		answer := a.must(t, http.MethodPost, "/"+writesIndex+"/_bulk?refresh=true", bulk.String())
-		if !strings.Contains(string(answer), `"errors":false`) {
-			t.Fatalf("%s", answer)
-		}
-		dry := runAkin(t, "norms", "backfill", "--cluster", e.url, "--index", writesIndex, "--field", "title", "--weights", file, "--dry-run")
-		if dry.status != 0 || !strings.Contains(dry.stderr, fmt.Sprintf("%s: %d", writesIndex, docs)) {
-			t.Errorf("dry run: status %d\n%s", dry.status, dry.stderr)
-		}
-		mustAkin(t, "norms", "backfill", "--cluster", e.url, "--index", writesIndex, "--field", "title", "--weights", file)
-		var count struct{ Count int }
-		decode(t, e.must(t, http.MethodPost, "/"+writesIndex+"/_count", `{"query":{"bool":{"filter":[{"exists":{"field":"akin_norm.title"}},{"exists":{"field":"akin_norm_weights.title"}}]}}}`), &count)
-		if count.Count != docs {
-			t.Errorf("%d of %d documents have their norm", count.Count, docs)
-		}
-	})
-}

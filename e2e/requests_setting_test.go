@@ -3,6 +3,7 @@ package e2e
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // The indices that the files of testdata/requests search.
@@ -107,6 +109,17 @@ func newRequestSetting(t *testing.T, e *engine) *requestSetting {
 	s.akin.awaitMatrix(t, "main")
 	s.akin.awaitWeights(t, "weights")
 	return s
+}
+
+// awaitWeights waits until akin serves a version of the named weights.
+func (a *akin) awaitWeights(t *testing.T, name string) {
+	t.Helper()
+	waitFor(t, 20*time.Second, "weights "+name, func() error {
+		if a.metric(t, "akin_weights_info", `weights="`+name+`"`) != 1 {
+			return errors.New("not served")
+		}
+		return nil
+	})
 }
 
 // makeMeasured makes the index for the modes hard and soft, with the norms

@@ -29,9 +29,7 @@ func (c *Client) ExactTerms(ctx context.Context, o ScanOptions, fn func(id strin
 	return c.scroll(ctx, o.Index, o.body(exactPage, false), func(page []hit) error {
 		call := vectorCall{positions: true, timeout: pageTimeout, limit: maxPage}
 		for i := range page {
-			call.entries = append(call.entries, vectorEntry{
-				VectorRequest: VectorRequest{Index: page[i].Index, ID: page[i].ID, Routing: page[i].Routing, Fields: o.Fields},
-			})
+			call.docs = append(call.docs, VectorRequest{Index: page[i].Index, ID: page[i].ID, Routing: page[i].Routing, Fields: o.Fields})
 		}
 		return c.termVectors(ctx, call, func(i int, d *vectorDoc) error {
 			if d.Err != nil {

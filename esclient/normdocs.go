@@ -1,9 +1,11 @@
 package esclient
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -216,7 +218,8 @@ var ErrUncountable = errors.New("its term frequencies cannot be read from the do
 type CountableIndex struct {
 	// Name is the concrete index.
 	Name string
-	// Texts are the names of the text fields that it maps, as in [WriteTarget].
+	// Texts are the names of the fields that index text of the documents
+	// themselves: without those in nested objects and those that copy_to fills.
 	Texts []string
 }
 
@@ -242,17 +245,80 @@ func (c *Client) Countable(ctx context.Context, index, field string) ([]Countabl
 		if err := f.countable(&fields[0], mappings); err != nil {
 			return nil, fmt.Errorf("field %q of index %q: %w", field, f.index, err)
 		}
-		var target WriteTarget
-		if err := target.readMappings(mappings); err != nil {
+		var m struct {
+			Properties map[string]jsontext.Value `json:"properties"`
+		}
+		var texts map[string]string
+		if err := decode(mappings, &m); err == nil {
+			texts, err = textSources(m.Properties)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("mapping of index %q: %w", f.index, err)
 		}
-		one := CountableIndex{Name: f.index}
-		for _, t := range target.Texts {
-			one.Texts = append(one.Texts, t.Name)
-		}
-		all = append(all, one)
+		copied := copyTargets(mappings)
+		maps.DeleteFunc(texts, func(_, source string) bool { return slices.Contains(copied, source) })
+		all = append(all, CountableIndex{f.index, slices.Sorted(maps.Keys(texts))})
 	}
 	return all, nil
+}
+
+// maxMappingDepth is the deepest nesting of fields that is followed. The
+// engines refuse more than 20 levels, unless told otherwise.
+const maxMappingDepth = 100
+
+// textSources returns, by the names of the indexed text fields below some
+// properties, the paths of their texts in a document: of a multi-field that of
+// the field that it belongs to. Nested documents are others to the engine.
+func textSources(properties map[string]jsontext.Value) (map[string]string, error) {
+	sources := map[string]string{}
+	var visit func(path string, properties map[string]jsontext.Value, depth int, source string) error
+	visit = func(path string, properties map[string]jsontext.Value, depth int, source string) error {
+		if depth > maxMappingDepth {
+			return errors.New("nested too deep")
+		}
+		for key, raw := range properties {
+			var p property
+			if err := decode(raw, &p); err != nil {
+				return fmt.Errorf("field %q: %w", path+key, err)
+			}
+			name := path + key
+			from := cmp.Or(source, name)
+			if p.Type == "text" && string(p.Index) != "false" {
+				sources[name] = from
+			}
+			if err := visit(name+".", p.Fields, depth+1, from); err != nil {
+				return err
+			}
+			if p.Type == "" || p.Type == "object" {
+				if err := visit(name+".", p.Properties, depth+1, ""); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	return sources, visit("", properties, 0, "")
+}
+
+// A sourceMapping is what a mapping says of the _source.
+type sourceMapping struct {
+	Enabled  *bool          `json:"enabled"`
+	Mode     string         `json:"mode"`
+	Includes jsontext.Value `json:"includes"`
+	Excludes jsontext.Value `json:"excludes"`
+}
+
+// lack returns what an update would lose, "" where the index keeps the whole
+// _source.
+func (s *sourceMapping) lack() string {
+	switch {
+	case s.Enabled != nil && !*s.Enabled, s.Mode == "disabled":
+		return "the index keeps no _source"
+	case len(s.Includes) > 0 || len(s.Excludes) > 0:
+		return "the index keeps a part of the _source only, and an update would lose the rest"
+	default:
+		return ""
+	}
 }
 
 // countable returns why the terms of f cannot be counted like those of first,

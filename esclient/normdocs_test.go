@@ -178,6 +178,21 @@ func TestIndicesAreCountableByTheirAnalysisAlone(t *testing.T) {
 	}
 }
 
+func TestTextFieldsOfAnIndexAreCounted(t *testing.T) {
+	const answer = `{"docs":{"mappings":{"properties":{
+		"title":{"type":"text","copy_to":["all"],"fields":{"akin":{"type":"text"},"raw":{"type":"keyword"}}},
+		"all":{"type":"text","fields":{"akin":{"type":"text"}}},"hidden":{"type":"text","index":false},
+		"meta":{"properties":{"t":{"type":"text"},"d.e":{"type":"text"}}},
+		"number":{"type":"integer","fields":{"text":{"type":"text"}}},
+		"parts":{"type":"nested","properties":{"t":{"type":"text"}}}}},"settings":{}}}`
+	f := newFake().reply("GET /docs", http.StatusOK, answer).reply("GET /docs/_mapping", http.StatusOK, answer)
+	got, err := f.client(t).Countable(t.Context(), "docs", "title")
+	want := []CountableIndex{{"docs", []string{"meta.d.e", "meta.t", "number.text", "title", "title.akin"}}}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
 func TestTermsOfSomeFieldsCannotBeRead(t *testing.T) {
 	answer := func(more string) string {
 		return `{"i":{"mappings":{` + more + `"properties":{"body":{"type":"text","copy_to":"all","fields":{"akin":{"type":"text"}}},

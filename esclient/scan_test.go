@@ -386,7 +386,7 @@ func TestRecordedTermVectorsAreSequences(t *testing.T) {
 	for _, r := range engines(t) {
 		t.Run(r.engine, func(t *testing.T) {
 			var docs []*vectorDoc
-			call := vectorCall{entries: make([]vectorEntry, 3), positions: true}
+			call := vectorCall{docs: make([]VectorRequest, 3), positions: true}
 			err := call.read(bytes.NewReader(r.body(t, "term vectors")), func(_ int, d *vectorDoc) error {
 				docs = append(docs, d)
 				return nil

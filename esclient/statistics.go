@@ -198,7 +198,9 @@ func (c *Client) countShard(ctx context.Context, field string, sh shard, terms [
 		document = []string{"-"} // without any term the answer leaves the field out
 	}
 	const filter = "&filter_path=term_vectors.*.field_statistics.doc_count,term_vectors.*.terms.*.doc_freq"
-	// As a search sees it, for the cause that [vectorCall] names.
+	// As a search sees it: engines give numbers as ids to documents that are not
+	// stored, and where one with such an id has just been written they would
+	// refresh the index to see that.
 	const asSearched = "&realtime=false"
 	path := indexPath(sh.target.index, "/_termvectors?preference=_shards:"+strconv.Itoa(sh.number)+asSearched+filter)
 	body := vectorsBody{

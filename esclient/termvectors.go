@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"time"
 
@@ -27,7 +25,7 @@ type TermFreq struct {
 // DocTerms are the terms of one document.
 type DocTerms struct {
 	// Found is false for a document that is not there any more, and Version is
-	// the one that the terms are of. Both mean nothing of an [UnstoredDoc].
+	// the one that the terms are of.
 	Found   bool
 	Version int64
 	// Fields are the terms by field, each once, in no particular order. A field
@@ -43,24 +41,12 @@ type DocTerms struct {
 type VectorRequest struct {
 	// Index is the concrete index, ID the document's, and Routing what it was
 	// written with, "" for none.
-	Index, ID, Routing string
+	Index   string `json:"_index"`
+	ID      string `json:"_id"`
+	Routing string `json:"routing,omitempty"`
 	// Fields are full names of text fields. The cluster tells nothing of aliases
 	// and of what copy_to fills.
-	Fields []string
-}
-
-// An UnstoredDoc is the part of a document that the terms of fields are made
-// of.
-type UnstoredDoc struct {
-	// Index is the concrete index whose analyzers make the terms. Routing is for
-	// an index that wants one, "" for none.
-	Index, Routing string
-	// Texts are the values that the document has, by [TextField.Source]: JSON
-	// strings, numbers and booleans. A number is taken as the engine writes it,
-	// 12.50 as 12.5.
-	Texts map[string][]jsontext.Value
-	// Fields are the fields whose terms are asked for.
-	Fields []string
+	Fields []string `json:"fields"`
 }
 
 // searchedTerms bounds the answer of [Client.DocVectors], of which searches at
@@ -71,10 +57,7 @@ const searchedTerms = 8 << 20
 // and in the order of docs. Call it with fewer documents where the error wraps
 // [ErrTooLarge]: the answer is bounded to 8 MiB.
 func (c *Client) DocVectors(ctx context.Context, docs []VectorRequest) ([]DocTerms, error) {
-	call := vectorCall{asSearched: true, limit: searchedTerms}
-	for _, d := range docs {
-		call.entries = append(call.entries, vectorEntry{VectorRequest: d})
-	}
+	call := vectorCall{docs: docs, asSearched: true, limit: searchedTerms}
 	return c.allTerms(ctx, call)
 }
 
@@ -99,78 +82,18 @@ func (c *Client) TermFreqs(ctx context.Context, field string, docs []DocRef) ([]
 	}
 	fields := []string{field}
 	for _, d := range docs {
-		call.entries = append(call.entries, vectorEntry{
-			VectorRequest: VectorRequest{Index: d.Index, ID: d.ID, Routing: d.Routing, Fields: fields},
-		})
+		call.docs = append(call.docs, VectorRequest{Index: d.Index, ID: d.ID, Routing: d.Routing, Fields: fields})
 	}
 	return c.allTerms(ctx, call)
-}
-
-// UnstoredTerms returns the terms that the fields of documents would have in
-// an index, in the order of docs, made by the index's own analysis and in
-// one call. Nothing is stored, and no field is mapped anew. Call it with
-// some hundred documents at most.
-func (c *Client) UnstoredTerms(ctx context.Context, docs []UnstoredDoc) ([]DocTerms, error) {
-	call := vectorCall{asSearched: true, timeout: pageTimeout, limit: maxPage}
-	for i := range docs {
-		d := &docs[i]
-		call.entries = append(call.entries, vectorEntry{
-			VectorRequest: VectorRequest{Index: d.Index, Routing: d.Routing, Fields: d.Fields}, unstored: true, texts: d.Texts,
-		})
-	}
-	return c.allTerms(ctx, call)
-}
-
-// A vectorEntry is a document in the body of a call of _mtermvectors.
-type vectorEntry struct {
-	VectorRequest
-
-	// unstored says that the document is not in the index and has these texts.
-	unstored bool
-	texts    map[string][]jsontext.Value
-}
-
-// appendTo appends the entry. The texts are copied as they are.
-func (e *vectorEntry) appendTo(dst lines) (lines, error) {
-	head, err := encode(struct {
-		Index   string   `json:"_index"`
-		ID      string   `json:"_id,omitempty"`
-		Routing string   `json:"routing,omitempty"`
-		Fields  []string `json:"fields"`
-	}(e.VectorRequest))
-	if err != nil || !e.unstored {
-		return append(dst, head...), err
-	}
-	dst = append(append(dst, head[:len(head)-1]...), `,"doc":{`...)
-	for i, path := range slices.Sorted(maps.Keys(e.texts)) {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		name, err := encode(path)
-		if err != nil {
-			return dst, err
-		}
-		dst = append(append(dst, name...), ':', '[')
-		for k, v := range e.texts[path] {
-			if k > 0 {
-				dst = append(dst, ',')
-			}
-			dst = append(dst, v...)
-		}
-		dst = append(dst, ']')
-	}
-	return append(dst, "}}"...), nil
 }
 
 // A vectorCall is one call of _mtermvectors.
 type vectorCall struct {
-	entries []vectorEntry
+	docs []VectorRequest
 	// positions asks for the places of the terms, too.
 	positions bool
 	// asSearched asks for the documents as a search sees them, and not as they
-	// are now. Engines give numbers as ids to documents that are not stored; where
-	// one with such an id has just been written, they would refresh the index to
-	// see that.
+	// are now.
 	asSearched bool
 	// timeout and limit are those of a [request].
 	timeout time.Duration
@@ -190,7 +113,7 @@ func (v *vectorCall) path() string {
 
 // allTerms makes a call and returns all of its answer.
 func (c *Client) allTerms(ctx context.Context, call vectorCall) ([]DocTerms, error) {
-	all := make([]DocTerms, 0, len(call.entries))
+	all := make([]DocTerms, 0, len(call.docs))
 	err := c.termVectors(ctx, call, func(_ int, d *vectorDoc) error {
 		all = append(all, d.DocTerms)
 		return nil
@@ -204,18 +127,8 @@ func (c *Client) allTerms(ctx context.Context, call vectorCall) ([]DocTerms, err
 // termVectors calls fn with each document of a call, in their order, while the
 // answer is read.
 func (c *Client) termVectors(ctx context.Context, call vectorCall, fn func(i int, d *vectorDoc) error) error {
-	body := lines(`{"docs":[`)
-	for i := range call.entries {
-		if i > 0 {
-			body = append(body, ',')
-		}
-		var err error
-		if body, err = call.entries[i].appendTo(body); err != nil {
-			return err
-		}
-	}
 	r := request{
-		method: http.MethodPost, path: call.path(), body: append(body, "]}"...), timeout: call.timeout, limit: call.limit,
+		method: http.MethodPost, path: call.path(), body: object{"docs": call.docs}, timeout: call.timeout, limit: call.limit,
 	}
 	return c.send(ctx, r, func(answer io.Reader) error { return call.read(answer, fn) })
 }
@@ -243,10 +156,10 @@ func (v *vectorCall) read(answer io.Reader, fn func(i int, d *vectorDoc) error) 
 			return err
 		}
 		for d.PeekKind() != jsontext.KindEndArray {
-			if n == len(v.entries) {
+			if n == len(v.docs) {
 				return fmt.Errorf("more than %d documents: %w", n, errVectors)
 			}
-			doc, err := v.readDoc(d, v.entries[n].ID)
+			doc, err := v.readDoc(d, v.docs[n].ID)
 			if err != nil {
 				return err
 			}
@@ -258,8 +171,8 @@ func (v *vectorCall) read(answer io.Reader, fn func(i int, d *vectorDoc) error) 
 		_, err := d.ReadToken()
 		return err
 	})
-	if err == nil && n != len(v.entries) {
-		err = fmt.Errorf("%d documents, asked for %d: %w", n, len(v.entries), errVectors)
+	if err == nil && n != len(v.docs) {
+		err = fmt.Errorf("%d documents, asked for %d: %w", n, len(v.docs), errVectors)
 	}
 	return err
 }

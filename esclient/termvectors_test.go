@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
@@ -69,12 +68,11 @@ func TestFilterOfTermsDoesNotGoIntoThem(t *testing.T) {
 	c := f.client(t)
 	_, searched := c.DocVectors(t.Context(), nil)
 	_, now := c.TermFreqs(t.Context(), "body", nil)
-	_, unstored := c.UnstoredTerms(t.Context(), nil)
-	if err := errors.Join(searched, now, unstored); err != nil {
+	if err := errors.Join(searched, now); err != nil {
 		t.Fatal(err)
 	}
 	filter := url.Values{"filter_path": {"docs._index,docs._id,docs.found,docs._version,docs.error,docs.term_vectors"}}.Encode()
-	if f.asked(filter) != 3 || f.asked("realtime=false") != 2 || f.asked("positions=false") != 3 {
+	if f.asked(filter) != 2 || f.asked("realtime=false") != 1 || f.asked("positions=false") != 2 {
 		t.Errorf("asked %q", f.calls)
 	}
 }
@@ -106,9 +104,8 @@ func TestTermsAreBoundedByTheirBytes(t *testing.T) {
 
 func TestRoutingOfADocumentIsPassedOn(t *testing.T) {
 	f := newFake().reply("POST /_mtermvectors", http.StatusOK, `{"docs":[{},{}]}`)
-	call := vectorCall{positions: true, entries: []vectorEntry{
-		{VectorRequest: VectorRequest{Index: "a", ID: "1", Routing: "r", Fields: []string{"f"}}},
-		{VectorRequest: VectorRequest{Index: "b", ID: "2", Fields: []string{"f"}}},
+	call := vectorCall{positions: true, docs: []VectorRequest{
+		{Index: "a", ID: "1", Routing: "r", Fields: []string{"f"}}, {Index: "b", ID: "2", Fields: []string{"f"}},
 	}}
 	if _, err := f.client(t).allTerms(t.Context(), call); err != nil {
 		t.Fatal(err)
@@ -148,39 +145,6 @@ func TestTermFreqsOfDocuments(t *testing.T) {
 	}
 }
 
-func TestUnstoredTermsAreReadInTheirOrder(t *testing.T) {
-	f := newFake().reply("POST /_mtermvectors", http.StatusOK, `{"docs":[
-		{"_index":"x","term_vectors":{"a.b":{"field_statistics":{"doc_count":1},"terms":{"car":{"term_freq":2},"3.1":{"doc_freq":9,"term_freq":1}}}}},
-		{"_index":"x"},{"_index":"x","error":{"type":"t","reason":"r","root_cause":[{}]}}]}`)
-	got, err := f.client(t).UnstoredTerms(t.Context(), []UnstoredDoc{
-		{Index: "x", Routing: "r", Fields: []string{"a.b"}, Texts: map[string][]jsontext.Value{"a.b": {jsontext.Value(`"c\u0061r"`), jsontext.Value(`3.10`)}, "b": nil}},
-		{Index: "x"},
-		{Index: "x"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []DocTerms{
-		{Fields: map[string][]TermFreq{"a.b": {{"car", 2}, {"3.1", 1}}}}, {}, {Err: &Error{Type: "t", Reason: "r"}},
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the terms (-want +got):\n%s", diff)
-	}
-	const asked = `{"_index":"x","routing":"r","fields":["a.b"],"doc":{"a.b":["c\u0061r",3.10],"b":[]}}`
-	if f.asked(asked) != 1 {
-		t.Errorf("the call is %s, want in it %s", f.calls, asked)
-	}
-}
-
-func TestUnstoredTermsOfAnotherNumberOfDocumentsAreRefused(t *testing.T) {
-	for _, answer := range []string{`{"docs":[]}`, `{"docs":{}}`, `{"docs":[{"term_vectors":{"x":{"terms":{"y":{"term_freq":"z"}}}}}]}`, `[]`, `{}`} {
-		f := newFake().reply("POST /_mtermvectors", http.StatusOK, answer)
-		if got, err := f.client(t).UnstoredTerms(t.Context(), []UnstoredDoc{{Index: "x"}}); err == nil {
-			t.Errorf("%s: %v, want an error", answer, got)
-		}
-	}
-}
-
 func TestOddAnswersAreNoTerms(t *testing.T) {
 	for name, answer := range map[string]string{
 		"no object": `[]`, "no list": `{}`, "too few": `{"docs":[]}`, "broken": vectorsAnswer[:300],
@@ -203,10 +167,7 @@ func FuzzTermsOfDocuments(f *testing.F) {
 	f.Add(`{"docs":[{"found":true,"term_vectors":{"title":{"terms":{"\u0000":{"term_freq":1e0}}}}},{},{}]}`, false)
 	f.Add(`{"docs":[{"found":true,"term_vectors":{"title":{"terms":{"a":{"tokens":[{"position":3},{"position":1}]}}}}},{},{}]}`, true)
 	f.Fuzz(func(t *testing.T, answer string, positions bool) {
-		call := vectorCall{positions: positions}
-		for _, r := range vectorRequests {
-			call.entries = append(call.entries, vectorEntry{VectorRequest: r})
-		}
+		call := vectorCall{positions: positions, docs: vectorRequests}
 		n := 0
 		err := call.read(strings.NewReader(answer), func(i int, d *vectorDoc) error {
 			if i != n {

@@ -23,22 +23,13 @@ var forwardingHeaders = [...]string{"Forwarded", "X-Forwarded-For", "X-Forwarded
 func (s *Server) newForward() *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
 		Rewrite:        s.rewrite,
-		Transport:      s.newTransport(),
+		Transport:      &searchTransport{server: s, next: s.upstream},
 		FlushInterval:  -1, // the relay waits a moment
 		ModifyResponse: keepChunked,
 		BufferPool:     &bufferPool{},
 		ErrorHandler:   s.failed,
 		ErrorLog:       slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
-}
-
-// newTransport returns what sends requests to the cluster.
-func (s *Server) newTransport() http.RoundTripper {
-	search := &searchTransport{server: s, next: s.upstream}
-	if s.opts.Norms == nil {
-		return search
-	}
-	return &writeTransport{s, search}
 }
 
 // keepChunked says that an answer in chunks stays one: net/http would give a

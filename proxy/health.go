@@ -75,7 +75,6 @@ type Condition struct {
 const (
 	failedSearch = "search"  // it is sent as it came
 	failedRerank = "ranking" // its hits stay in the engine's order
-	failedWrite  = "norms"   // documents are written without
 )
 
 // Causes of failing open that are not errors of the expander.
@@ -332,12 +331,5 @@ func (s *Server) failedOpen(ctx context.Context, ex *exchange, what, cause strin
 func (s *Server) searched(ex *exchange) {
 	if ex.failedOpen || ex.rewritten != nil {
 		s.health.searched(ex.failedOpen)
-	}
-}
-
-// writeFailedOpen notes that documents are written without norms.
-func (s *Server) writeFailedOpen(ctx context.Context, cause, index string) {
-	if ctx.Err() == nil {
-		s.health.failedOpen(ctx, failedWrite, cause, index)
 	}
 }

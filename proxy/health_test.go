@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -297,7 +298,7 @@ func TestEachWayOfFailingOpenIsLogged(t *testing.T) {
 		return answerOf(`{}`)
 	}
 	broken := rerankerFunc(func(context.Context, *expand.Rerank, []Hit) ([]float64, error) { return nil, errors.New("secret text") })
-	const bulk, page = "POST /i/_bulk", "POST /i/_search"
+	const page = "POST /i/_search"
 	for _, c := range []struct {
 		name, line  string
 		answer      func(n int, r rawRequest) string
@@ -326,17 +327,14 @@ func TestEachWayOfFailingOpenIsLogged(t *testing.T) {
 			Options{Expander: expander(rerankAll), Reranker: broken},
 			failedRerank, "unreadable",
 		},
-		{"documents without norms", bulk, nil, Options{Norms: normsFunc(func(context.Context, *Write) (*Written, error) {
-			return nil, errors.New("secret text")
-		})}, failedWrite, "error"},
-		{"refused norms", "PUT /i/_doc/1", refuse, Options{Norms: becomes(`{"a":1}`)}, failedWrite, "refused"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var book logBook
 			node := startRawNode(t, c.answer)
 			c.options.Upstreams, c.options.Logger = []string{node.URL}, book.logger()
 			addr, _ := startProxy(t, c.options)
-			sendWrite(t, addr, c.line, jsonLine, `{"query":"secret text"}`)
+			const body = `{"query":"secret text"}`
+			exchangeRaw(t, addr, fmt.Sprintf("%s HTTP/1.1\nHost: a\nConnection: close\n%sContent-Length: %d\n\n%s", c.line, jsonType, len(body), body))
 			told := false
 			text := book.text()
 			for _, line := range book.lines(t) {
@@ -386,7 +384,6 @@ func TestAClientThatGoesAwayIsNoFailure(t *testing.T) {
 	cancel()
 	ex := &exchange{}
 	s.failedOpen(ctx, ex, failedSearch, "client_gone")
-	s.writeFailedOpen(ctx, "client_gone", "i")
 	if ex.failedOpen || book.text() != "" {
 		t.Errorf("told: %s", book.text())
 	}
@@ -399,9 +396,7 @@ func TestEachWayOfFailingOpenHasASeriesFromTheStart(t *testing.T) {
 		`akin_requests_total{outcome="failed_open",reason="panic"} 0`,
 		`akin_reranked_total{result="rows"} 0`,
 		`akin_reranked_total{result="unreadable"} 0`,
-		`akin_norm_writes_total{result="rows"} 0`,
 		`akin_refused_searches_total{original="taken"} 0`,
-		`akin_norm_refused_writes_total{original="taken"} 0`,
 		`akin_shadow_searches_total{outcome="failed"} 0`,
 		`akin_degraded{reason="failing_open"} 0`,
 	} {

@@ -123,14 +123,11 @@ func TestWithheldBodiesTakeABoundedMemory(t *testing.T) {
 // Where there is no memory a search goes on byte for byte.
 func TestSearchWithoutMemoryGoesOnAsItCame(t *testing.T) {
 	text := `{"query":"` + strings.Repeat("abcdefghij", 20_000) + `"}`
-	var packed bytes.Buffer
-	z := gzip.NewWriter(&packed)
-	io.WriteString(z, text)
-	z.Close()
+	packed := gzipped(t, text)
 	for name, c := range map[string]struct{ header, body, want string }{
 		"plain":   {fmt.Sprintf("Content-Length: %d\n", len(text)), text, text},
 		"chunked": {"Transfer-Encoding: chunked\n", fmt.Sprintf("%x\r\n%s\r\n%x\r\n%s\r\n0\r\n\r\n", 100_000, text[:100_000], len(text)-100_000, text[100_000:]), text},
-		"gzip":    {fmt.Sprintf("Content-Encoding: gzip\nContent-Length: %d\n", packed.Len()), packed.String(), packed.String()},
+		"gzip":    {fmt.Sprintf("Content-Encoding: gzip\nContent-Length: %d\n", len(packed)), packed, packed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			node := startRawNode(t, nil)
@@ -153,71 +150,48 @@ func TestSearchWithoutMemoryGoesOnAsItCame(t *testing.T) {
 // A body that comes slowly goes on as it came; its memory is given back before
 // it ends, and the connection can be used again.
 func TestSlowBodyGoesOnAsItCame(t *testing.T) {
-	for _, what := range []string{"search", "write"} {
-		t.Run(what, func(t *testing.T) {
-			const first, second = `{"a":`, `1}`
-			came := make(chan string, 2)
-			memory := budget.New(budget.Default)
-			norms := normsFunc(func(_ context.Context, w *Write) (*Written, error) {
-				came <- fmt.Sprint("norms of ", string(w.Body))
-				return nil, nil
-			})
-			begun := make(chan struct{}, 2)
-			node := startNode(t, func(w http.ResponseWriter, r *http.Request) {
-				start := make([]byte, len(first))
-				io.ReadFull(r.Body, start)
-				begun <- struct{}{}
-				rest, err := io.ReadAll(r.Body)
-				came <- fmt.Sprintf("%s %s%s %v", r.URL.Path, start, rest, err)
-				w.Header().Set("Content-Type", "application/json")
-				io.WriteString(w, "{}")
-			})
-			s := newServer(t, Options{
-				Upstreams: []string{node}, Expander: rewriteTo("{}"), Norms: norms, Memory: memory,
-				Registry: prometheus.NewRegistry(),
-			})
-			s.bodyGrace = 20 * time.Millisecond
-			addr := startServer(t, s)
-			path := map[string]string{"search": "/i/_search", "write": "/i/_doc/1"}[what]
-			pr, pw := io.Pipe()
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+addr+path, pr)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if what == "write" {
-				req.Method = http.MethodPut
-			}
-			req.ContentLength = int64(len(first + second))
-			req.Header.Set("Content-Type", "application/json")
-			go func() {
-				io.WriteString(pw, first)
-				<-begun // the node has it, before the rest was sent
-				if n := held(memory); n != 0 {
-					t.Errorf("%d bytes are still held", n)
-				}
-				io.WriteString(pw, second)
-				pw.Close()
-			}()
-			res, err := client.Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
-			res.Body.Close()
-			if what == "write" {
-				if got := receive(t, "the norms", came); got != "norms of " {
-					t.Errorf("got %q", got)
-				}
-			}
-			if got := receive(t, "the node", came); got != path+" "+first+second+" <nil>" {
-				t.Errorf("the node got %q", got)
-			}
-			reasons := map[string][]string{
-				"search": {"akin_requests_total", "reason", reasonSlow}, "write": {"akin_norm_writes_total", "result", reasonSlow},
-			}[what]
-			if n := counter(t, s.opts.Registry, reasons[0], reasons[1], reasons[2]); n != 1 {
-				t.Errorf("counted %v times", n)
-			}
-		})
+	const first, second = `{"a":`, `1}`
+	came, begun := make(chan string, 1), make(chan struct{}, 1)
+	memory := budget.New(budget.Default)
+	node := startNode(t, func(w http.ResponseWriter, r *http.Request) {
+		start := make([]byte, len(first))
+		io.ReadFull(r.Body, start)
+		begun <- struct{}{}
+		rest, err := io.ReadAll(r.Body)
+		came <- fmt.Sprintf("%s %s%s %v", r.URL.Path, start, rest, err)
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, "{}")
+	})
+	s := newServer(t, Options{
+		Upstreams: []string{node}, Expander: rewriteTo("{}"), Memory: memory, Registry: prometheus.NewRegistry(),
+	})
+	s.bodyGrace = 20 * time.Millisecond
+	pr, pw := io.Pipe()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+startServer(t, s)+"/i/_search", pr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.ContentLength = int64(len(first + second))
+	req.Header.Set("Content-Type", "application/json")
+	go func() {
+		io.WriteString(pw, first)
+		<-begun // the node has it, before the rest was sent
+		if n := held(memory); n != 0 {
+			t.Errorf("%d bytes are still held", n)
+		}
+		io.WriteString(pw, second)
+		pw.Close()
+	}()
+	res, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if got := receive(t, "the node", came); got != "/i/_search "+first+second+" <nil>" {
+		t.Errorf("the node got %q", got)
+	}
+	if n := counter(t, s.opts.Registry, "akin_requests_total", "reason", reasonSlow); n != 1 {
+		t.Errorf("counted %v times", n)
 	}
 }
 
@@ -399,4 +373,13 @@ func TestExpanderSeesTheClient(t *testing.T) {
 	if got := <-seen; got != "127.0.0.1" || ClientOf(t.Context()) != "" {
 		t.Errorf("got %q", got)
 	}
+}
+
+func gzipped(t *testing.T, text string) string {
+	t.Helper()
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	io.WriteString(z, text)
+	z.Close()
+	return packed.String()
 }

@@ -40,7 +40,6 @@ type metrics struct {
 	upstream   prometheus.Observer
 	frontMetrics
 	heldMetrics
-	normMetrics
 	rerankMetrics
 	shadowMetrics
 }
@@ -86,37 +85,6 @@ func newHeldMetrics() heldMetrics {
 			Name: "akin_cut_off_total",
 			Help: "Searches cut off because the client was too slow: to send the body, which is answered with 408, or to take an answer that is held for it.",
 		}, []string{"what"}),
-	}
-}
-
-// normMetrics tell of the norms of documents that are written.
-type normMetrics struct {
-	normWrites    *prometheus.CounterVec
-	normRefused   *prometheus.CounterVec
-	normDocuments *prometheus.CounterVec
-	normTime      prometheus.Histogram
-}
-
-func newNormMetrics() normMetrics {
-	return normMetrics{
-		normWrites: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "akin_norm_writes_total",
-			Help: "Requests that write documents while norms are kept, by what was done with the body: changed, unchanged, or why it was forwarded as it came.",
-		}, []string{"result"}),
-		normRefused: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "akin_norm_refused_writes_total",
-			Help: "Writes with norms that the cluster refused as a whole, so that the original was sent; original says what became of that.",
-		}, []string{"original"}),
-		normDocuments: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "akin_norm_documents_total",
-			Help: "Documents of such requests by what became of their norms; left and unread may have those of their old text, refused ones were not written. What turns out after the answer is counted beside what was counted before.",
-		}, []string{"result"}),
-		normTime: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "akin_norm_write_duration_seconds",
-			Help: "Time that a write spends in akin's own work on norms.",
-			// 0.5 ms to 8 s in steps of 2 times.
-			Buckets: prometheus.ExponentialBuckets(5e-4, 2, 15),
-		}),
 	}
 }
 
@@ -174,7 +142,6 @@ func newMetrics(registry prometheus.Registerer, causes []string) (*metrics, erro
 		upstream:      stages.WithLabelValues("upstream"),
 		frontMetrics:  newFrontMetrics(),
 		heldMetrics:   newHeldMetrics(),
-		normMetrics:   newNormMetrics(),
 		rerankMetrics: newRerankMetrics(),
 		shadowMetrics: newShadowMetrics(),
 	}
@@ -194,10 +161,6 @@ func (m *metrics) register(registry prometheus.Registerer, stages *prometheus.Hi
 		m.registerFront(registry),
 		registry.Register(m.access),
 		registry.Register(m.cutOff),
-		registry.Register(m.normWrites),
-		registry.Register(m.normRefused),
-		registry.Register(m.normDocuments),
-		registry.Register(m.normTime),
 		registry.Register(m.rerank), registry.Register(m.rerankTook),
 		registry.Register(m.shadowSearches),
 		registry.Register(m.shadowHits),
@@ -213,14 +176,12 @@ func (m *metrics) startSeries(causes []string) {
 	for _, cause := range append(causes, causePanic) {
 		m.requests.WithLabelValues(outcomeFailedOpen, cause)
 		m.rerank.WithLabelValues(cause)
-		m.normWrites.WithLabelValues(cause)
 	}
 	for _, result := range []string{rerankedHits, rerankNothing, rerankUnnamed, rerankUnreadable} {
 		m.rerank.WithLabelValues(result)
 	}
 	for _, taken := range []bool{false, true} {
 		m.refused.WithLabelValues(takenOrRefused(taken))
-		m.normRefused.WithLabelValues(takenOrRefused(taken))
 	}
 	for _, outcome := range []string{
 		shadowCompared, shadowDropped, shadowCutOff, shadowLeftAlone, shadowFailed, shadowRefused, shadowUnanswered, shadowUnreadable,
@@ -330,10 +291,6 @@ func (m *metrics) failedOpen(cause string) {
 
 func (m *metrics) refusedSearch(originalTaken bool) {
 	m.refused.WithLabelValues(takenOrRefused(originalTaken)).Inc()
-}
-
-func (m *metrics) refusedWrite(originalTaken bool) {
-	m.normRefused.WithLabelValues(takenOrRefused(originalTaken)).Inc()
 }
 
 func takenOrRefused(taken bool) string {

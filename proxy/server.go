@@ -128,17 +128,6 @@ type Options struct {
 	// must not keep the refusal, nor block.
 	OnRefused func(*expand.Refusal) (news bool)
 
-	// Norms puts norms into the documents that are written; with nil the bodies
-	// of writes pass unread.
-	Norms Norms
-	// WriteBudget bounds the time of one call of Norms; 0 means
-	// [DefaultWriteBudget].
-	WriteBudget time.Duration
-	// MaxWriteBody is the number of bytes, compressed and decompressed alike, up
-	// to which the body of a write is read; 0 means [DefaultMaxWriteBody]. Larger
-	// ones are forwarded as they came.
-	MaxWriteBody int64
-
 	// MaxHeader is the number of bytes that the headers of a request, and that its
 	// first line, may have on their way to the cluster; 0 means
 	// [DefaultMaxHeader]. Larger ones are answered with 431. At most 64 KiB.
@@ -280,12 +269,6 @@ func withDefaults(o Options) Options {
 	if o.Memory == nil {
 		o.Memory = budget.New(budget.Default)
 	}
-	if o.WriteBudget == 0 {
-		o.WriteBudget = DefaultWriteBudget
-	}
-	if o.MaxWriteBody == 0 {
-		o.MaxWriteBody = DefaultMaxWriteBody
-	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -340,12 +323,6 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.metrics.passed.Inc()
-	if s.opts.Norms != nil {
-		if what, ok := recogniseWrite(r.Method, r.URL.EscapedPath(), r.URL.RawQuery); ok {
-			s.write(w, r, what)
-			return
-		}
-	}
 	s.send(w, r)
 }
 

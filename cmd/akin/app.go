@@ -36,7 +36,6 @@ type app struct {
 	store   *rowstore.Store       // nil where no matrix is configured
 	weights *rowstore.Store       // nil where no weights are configured
 	rerank  *rerank.Reranker      // nil where nothing is ranked softly
-	norms   *normWrites           // nil where norms are not kept on writes
 	limits  func() []expand.Limit // those known of the cluster, nil where nothing is rewritten
 	memory  *budget.Budget        // of what is held for requests
 	cfg     *configs.Config
@@ -92,10 +91,6 @@ func newApp(
 			Guard: a.guard, Client: proxy.ClientOf,
 		})
 		options.Reranker, options.RerankBudget = reranker{a.rerank}, time.Duration(cfg.Expansion.RerankBudget)
-	}
-	if cfg.Norms.Writes && a.weights != nil {
-		a.norms = newNormWrites(a.client, time.Duration(cfg.Caches.TTL), a.weights, a.own, a.guard, log)
-		options.Norms, options.WriteBudget, options.MaxWriteBody = a.norms, time.Duration(cfg.Norms.Budget), int64(cfg.Norms.MaxBody)
 	}
 	a.expanders(cfg, &options) //nolint:contextcheck // What a refusal teaches outlives the client's request.
 	if a.server, err = proxy.New(options); err != nil {
@@ -186,9 +181,6 @@ func (a *app) close() {
 	}
 	if a.rerank != nil {
 		a.rerank.Close()
-	}
-	if a.norms != nil {
-		a.norms.close()
 	}
 	for _, store := range []*rowstore.Store{a.store, a.weights} {
 		if store == nil {

@@ -47,8 +47,8 @@ What it does to an index:
   is 1, as it is where documents fail; the first of those are shown.
 
 A document that is written as a whole later has no length any more, and the next
-backfill finds it. One of which only a part is updated keeps the old length: let such
-writes pass through akin with norms.writes, or use --all from time to time.
+backfill finds it. One of which only a part is updated keeps the old length: use --all
+from time to time.
 
 Refused are fields of nested documents, fields that others are copied to by copy_to, and
 indices that do not keep the whole _source or lack the mapping, which is then printed.

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/norms"
@@ -393,19 +392,6 @@ func TestFieldsWhoseNormsShareANameAreRefused(t *testing.T) {
 		if refused != explained || refused && status != exitFailure {
 			t.Errorf("%s: status %d\n%s", field, status, stderr)
 		}
-	}
-	client, err := openCluster(url, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	const stored = `{"properties":{"a__b":{"type":"%s"},"body":{"type":"%[1]s"}}}`
-	c.others += fmt.Sprintf(`,"akin_norm":`+stored, "float") + fmt.Sprintf(`,"akin_norm_weights":`+stored, "keyword")
-	n := &normWrites{client: client, targets: esclient.NewWriteTargets(client, time.Minute)}
-	defer n.targets.Close()
-	target, err := n.Target(t.Context(), "docs")
-	if err != nil || len(target.Fields) != 1 || target.Fields[0].Name != "body" {
-		t.Errorf("%+v, %v", target, err)
 	}
 }
 

@@ -17,8 +17,6 @@ const (
 	// SearchBody is a body of a search, as it came and decompressed, and what it
 	// is rewritten to.
 	SearchBody Kind = "search_body"
-	// WriteBody is the same of a write whose documents get norms.
-	WriteBody Kind = "write_body"
 	// Answer is an answer that is looked at before the client gets it.
 	Answer Kind = "answer"
 	// Shadow is a search, and its answer, that is sent once more to compare.
@@ -28,7 +26,7 @@ const (
 )
 
 // Kinds returns all kinds.
-func Kinds() []Kind { return []Kind{SearchBody, WriteBody, Answer, Shadow, OwnCall} }
+func Kinds() []Kind { return []Kind{SearchBody, Answer, Shadow, OwnCall} }
 
 // Default is the limit where none is configured, in bytes.
 const Default = 128 << 20
