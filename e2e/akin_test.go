@@ -22,8 +22,8 @@ import (
 // akinBinary builds the binary once and returns its path.
 var akinBinary = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(runDir, "akin")
-	args := []string{"build", "-o", path}
-	env := append(os.Environ(), "CGO_ENABLED=0") // as the image has it
+	args := []string{"build", "-tags=nomsgpack", "-o", path} // as the Makefile has it
+	env := append(os.Environ(), "CGO_ENABLED=0")             // as the image has it
 	if os.Getenv("AKIN_E2E_RACE") == "1" {
 		args = append(args, "-race")
 		env = append(env, "CGO_ENABLED=1")

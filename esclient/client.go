@@ -2,6 +2,7 @@ package esclient
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/elastic/go-elasticsearch/v8"
+	"github.com/elastic/elastic-transport-go/v8/elastictransport"
+	"github.com/elastic/go-elasticsearch/v8/esapi"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -77,7 +79,7 @@ type Memory interface {
 // transport's error where no answer came, and context errors. They name the
 // call and hold no credentials.
 type Client struct {
-	api       *elasticsearch.BaseClient
+	api       *elastictransport.Client
 	transport http.RoundTripper
 	timeout   time.Duration
 	guard     *recovery.Guard
@@ -90,23 +92,23 @@ func New(o Options) (*Client, error) {
 	if o.Transport != nil {
 		o.URLs = []string{"http://cluster"} // replaced by Transport
 	}
-	if err := checkOptions(o); err != nil {
+	nodes, err := checkOptions(o)
+	if err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
 	transport, err := newTransport(o)
 	if err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
-	api, err := elasticsearch.NewBaseClient(elasticsearch.Config{
-		Addresses:         o.URLs,
-		Username:          o.Username,
-		Password:          o.Password,
-		APIKey:            o.APIKey,
-		Header:            http.Header{"User-Agent": {"akin"}},
-		DisableRetry:      true,
-		DisableMetaHeader: true,
-		Transport:         translator{transport},
-	})
+	api, err := elastictransport.NewClient(
+		elastictransport.WithURLs(nodes...),
+		elastictransport.WithBasicAuth(o.Username, o.Password),
+		elastictransport.WithAPIKey(o.APIKey),
+		elastictransport.WithUserAgent("akin"),
+		elastictransport.WithDisableRetry(),
+		elastictransport.WithTransport(transport),
+		elastictransport.WithInterceptors(keepEscapes),
+	)
 	if err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
@@ -117,32 +119,34 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// checkOptions returns what is wrong with o. It quotes no URL, since a URL may
-// hold a password.
-func checkOptions(o Options) error {
+// checkOptions returns the nodes of o, or what is wrong with it. It quotes no
+// URL, since a URL may hold a password.
+func checkOptions(o Options) ([]*url.URL, error) {
 	if len(o.URLs) == 0 {
-		return errors.New("no URL")
+		return nil, errors.New("no URL")
 	}
+	nodes := make([]*url.URL, len(o.URLs))
 	for i, s := range o.URLs {
-		u, err := url.Parse(s)
+		u, err := url.Parse(strings.TrimRight(s, "/"))
 		switch {
 		case err != nil:
-			return fmt.Errorf("urls[%d]: not a URL", i)
+			return nil, fmt.Errorf("urls[%d]: not a URL", i)
 		case u.User != nil:
-			return fmt.Errorf("urls[%d]: give credentials apart from the URL", i)
+			return nil, fmt.Errorf("urls[%d]: give credentials apart from the URL", i)
 		case u.Scheme != "http" && u.Scheme != "https", u.Host == "":
-			return fmt.Errorf("urls[%d]: want http://HOST:PORT or https://HOST:PORT", i)
+			return nil, fmt.Errorf("urls[%d]: want http://HOST:PORT or https://HOST:PORT", i)
 		case u.RawQuery != "" || u.Fragment != "":
-			return fmt.Errorf("urls[%d]: want no query or fragment", i)
+			return nil, fmt.Errorf("urls[%d]: want no query or fragment", i)
 		}
+		nodes[i] = u
 	}
 	if (o.Username == "") != (o.Password == "") {
-		return errors.New("user name and password: want both or neither")
+		return nil, errors.New("user name and password: want both or neither")
 	}
 	if o.Username != "" && o.APIKey != "" {
-		return errors.New("user name and API key: want one of them")
+		return nil, errors.New("user name and API key: want one of them")
 	}
-	return nil
+	return nodes, nil
 }
 
 // Close ends the client; calls made later fail. Calls under way may end with an
@@ -223,6 +227,9 @@ func shorten(reason string) string {
 
 // A request is one call to the cluster.
 type request struct {
+	// api is the call in a type of the Elasticsearch client, nil where method,
+	// path and body say it.
+	api    esapi.Request
 	method string
 	// path holds the escaped path and the query.
 	path string
@@ -239,43 +246,70 @@ type request struct {
 // line.
 type lines []byte
 
-// send makes a call and hands the body of its answer, if that is a success, to
-// read. Where ctx ends meanwhile, or the time of the call, the error wraps the
-// cause of that: who reads an answer may see the connection closed for it
-// first.
-func (c *Client) send(ctx context.Context, r request, read func(io.Reader) error) error {
-	if r.timeout == 0 {
-		r.timeout = c.timeout
+// Do implements [esapi.Request].
+func (r request) Do(ctx context.Context, transport esapi.Transport) (*esapi.Response, error) {
+	if r.api != nil {
+		return r.api.Do(ctx, transport)
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.timeout)
-	defer cancel()
-	if err := c.perform(ctx, r, read); err != nil {
-		if end := ctx.Err(); end != nil && !errors.Is(err, end) {
-			err = fmt.Errorf("%w: %w", end, err)
-		}
-		path, _, _ := strings.Cut(r.path, "?")
-		return fmt.Errorf("%s %s: %w", r.method, path, err)
-	}
-	return nil
-}
-
-func (c *Client) perform(ctx context.Context, r request, read func(io.Reader) error) error {
 	var body io.Reader
 	if r.body != nil {
 		b, ok := r.body.(lines)
 		if !ok {
 			var err error
 			if b, err = encode(r.body); err != nil {
-				return fmt.Errorf("encode the request: %w", err)
+				return nil, fmt.Errorf("encode the request: %w", err)
 			}
 		}
 		body = bytes.NewReader(b)
 	}
 	req, err := http.NewRequestWithContext(ctx, r.method, r.path, body)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	resp, err := c.api.Perform(req)
+	resp, err := transport.Perform(req) //nolint:bodyclose // the caller closes it
+	if err != nil {
+		return nil, err
+	}
+	return &esapi.Response{StatusCode: resp.StatusCode, Header: resp.Header, Body: resp.Body}, nil
+}
+
+// A named transport sends plain JSON types, since OpenSearch answers 406 to
+// those of Elastic, and notes the method and the path of what it sends, for
+// errors.
+type named struct {
+	*elastictransport.Client
+	name string
+}
+
+// Perform implements [esapi.Transport].
+func (n *named) Perform(req *http.Request) (*http.Response, error) {
+	n.name = req.Method + " " + req.URL.EscapedPath()
+	req.Header.Set("Accept", "application/json")
+	if req.Body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	return n.Client.Perform(req)
+}
+
+// send makes a call and hands the body of its answer, if that is a success, to
+// read. Where ctx ends meanwhile, or the time of the call, the error wraps the
+// cause of that: who reads an answer may see the connection closed for it
+// first.
+func (c *Client) send(ctx context.Context, r request, read func(io.Reader) error) error {
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(r.timeout, c.timeout))
+	defer cancel()
+	transport := &named{Client: c.api, name: r.method + " " + r.path}
+	if err := c.perform(ctx, r, transport, read); err != nil {
+		if end := ctx.Err(); end != nil && !errors.Is(err, end) {
+			err = fmt.Errorf("%w: %w", end, err)
+		}
+		return fmt.Errorf("%s: %w", transport.name, err)
+	}
+	return nil
+}
+
+func (c *Client) perform(ctx context.Context, r request, transport esapi.Transport, read func(io.Reader) error) error {
+	resp, err := r.Do(ctx, transport)
 	if err != nil {
 		return err
 	}
@@ -287,10 +321,7 @@ func (c *Client) perform(ctx context.Context, r request, read func(io.Reader) er
 		}
 		return parseError(resp.StatusCode, b)
 	}
-	if r.limit == 0 {
-		r.limit = maxAnswer
-	}
-	answer := &boundedReader{r: resp.Body, left: r.limit, memory: c.memory}
+	answer := &boundedReader{r: resp.Body, left: cmp.Or(r.limit, maxAnswer), memory: c.memory}
 	defer answer.release() // what is read of it is decoded by then
 	return read(answer)
 }
@@ -403,7 +434,7 @@ func (c *Client) Info(ctx context.Context) (Info, error) {
 			Number       string `json:"number"`
 		} `json:"version"`
 	}
-	if err := c.call(ctx, request{method: http.MethodGet, path: "/", limit: smallAnswer}, &answer); err != nil {
+	if err := c.call(ctx, request{api: esapi.InfoRequest{}, limit: smallAnswer}, &answer); err != nil {
 		return Info{}, err
 	}
 	info := Info{Distribution: answer.Version.Distribution, Version: answer.Version.Number}
@@ -418,7 +449,7 @@ func (c *Client) Info(ctx context.Context) (Info, error) {
 
 // Ping reports by a nil error that a node answers.
 func (c *Client) Ping(ctx context.Context) error {
-	return c.send(ctx, request{method: http.MethodHead, path: "/"}, func(io.Reader) error { return nil })
+	return c.send(ctx, request{api: esapi.PingRequest{}}, func(io.Reader) error { return nil })
 }
 
 // Count returns how many documents the indices of an expression hold.

@@ -67,8 +67,7 @@ func TestNewNamesTheOptionAtFault(t *testing.T) {
 	}
 }
 
-func TestPlainJSONTypesAreSentInCompatibilityModeToo(t *testing.T) {
-	t.Setenv("ELASTIC_CLIENT_APIVERSIONING", "true")
+func TestPlainJSONTypesAreSent(t *testing.T) {
 	var h http.Header
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		h = r.Header

@@ -11,8 +11,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/elastic/go-elasticsearch/v8"
 )
 
 // An answer is what an engine answered to a call.
@@ -144,13 +142,11 @@ func (f *fake) RoundTrip(req *http.Request) (*http.Response, error) {
 // client returns a client of the fake, without a network.
 func (f *fake) client(tb testing.TB) *Client {
 	tb.Helper()
-	api, err := elasticsearch.NewBaseClient(elasticsearch.Config{
-		Addresses: []string{"http://fake:9200"}, DisableRetry: true, Transport: translator{f},
-	})
+	c, err := New(Options{Transport: f})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return &Client{api: api, transport: &http.Transport{}, timeout: defaultTimeout}
+	return c
 }
 
 // cached returns a cache in front of the fake.

@@ -6,6 +6,8 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+
+	"github.com/elastic/go-elasticsearch/v8/esapi"
 )
 
 // Settings that bound what a search may ask for.
@@ -57,8 +59,9 @@ func (c *Client) maxClauses(ctx context.Context) (int64, error) {
 		Persistent group `json:"persistent"`
 		Defaults   group `json:"defaults"`
 	}
-	path := "/_cluster/settings?include_defaults=true&filter_path=*." + MaxClauses
-	if err := c.call(ctx, request{method: http.MethodGet, path: path}, &answer); err != nil {
+	defaults := true
+	r := request{api: esapi.ClusterGetSettingsRequest{IncludeDefaults: &defaults, FilterPath: []string{"*." + MaxClauses}}}
+	if err := c.call(ctx, r, &answer); err != nil {
 		return 0, err
 	}
 	for _, g := range []group{answer.Transient, answer.Persistent, answer.Defaults} {

@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/elastic/elastic-transport-go/v8/elastictransport"
 )
 
 const (
@@ -47,28 +49,12 @@ func newTransport(o Options) (http.RoundTripper, error) {
 	}, nil
 }
 
-// A translator makes go-elasticsearch and OpenSearch understand each other. It
-// sends plain JSON types, because OpenSearch answers 406 to the vendor types
-// that the client sends in its compatibility mode, and it says on every
-// response that the product is Elasticsearch, because the client refuses a
-// server that does not: OpenSearch, Elasticsearch before 7.14, and some proxies
-// in front of any.
-type translator struct{ base http.RoundTripper }
-
-// RoundTrip implements [http.RoundTripper].
-func (t translator) RoundTrip(in *http.Request) (*http.Response, error) {
-	req := in.Clone(in.Context())
-	req.Header.Set("Accept", "application/json")
-	if req.Body != nil && req.Body != http.NoBody {
-		req.Header.Set("Content-Type", "application/json")
+// keepEscapes sends the path as it was escaped, with the prefix of the node.
+func keepEscapes(next elastictransport.RoundTripFunc) elastictransport.RoundTripFunc {
+	return func(req *http.Request) (*http.Response, error) {
+		req.URL.RawPath = rawPath(req.URL)
+		return next(req)
 	}
-	req.URL.RawPath = rawPath(req.URL)
-	resp, err := t.base.RoundTrip(req)
-	if err != nil {
-		return nil, err
-	}
-	resp.Header.Set("X-Elastic-Product", "Elasticsearch")
-	return resp, nil
 }
 
 // rawPath returns u.RawPath with the prefix that elastictransport has put

@@ -2,16 +2,14 @@ package esclient
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
-	"sync"
+	"net/url"
 
-	"github.com/elastic/go-elasticsearch/v8/esutil"
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
+	"github.com/elastic/go-elasticsearch/v8/esapi"
 )
 
 // A Document is one to index.
@@ -26,7 +24,7 @@ type Document struct {
 // JSON. It reports false for an index that is there already; that stays as it
 // is.
 func (c *Client) CreateIndex(ctx context.Context, index string, body []byte) (created bool, err error) {
-	err = c.send(ctx, request{method: http.MethodPut, path: indexPath(index, ""), body: jsontext.Value(body)},
+	err = c.send(ctx, request{api: esapi.IndicesCreateRequest{Index: url.PathEscape(index), Body: bytes.NewReader(body)}},
 		func(io.Reader) error { return nil })
 	var refused *Error
 	if errors.As(err, &refused) && refused.Type == "resource_already_exists_exception" {
@@ -35,47 +33,59 @@ func (c *Client) CreateIndex(ctx context.Context, index string, body []byte) (cr
 	return err == nil, err
 }
 
+// bulkBytes is about what one bulk request of [Client.Index] holds.
+const bulkBytes = 5 << 20
+
 // Index indexes documents, replacing those of the same ids, and makes them
 // visible to searches. Its error tells of the first document that was refused.
 func (c *Client) Index(ctx context.Context, index string, docs []Document) error {
-	var mu sync.Mutex
-	var refused error
-	note := func(err error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if refused == nil {
-			refused = err
+	var body []byte
+	first := 0 // of the documents in body
+	for i, d := range docs {
+		action := object{}
+		if d.ID != "" {
+			action["_id"] = d.ID
 		}
-	}
-	bulk, err := esutil.NewBulkIndexer(esutil.BulkIndexerConfig{
-		Client: c.api, Index: index, NumWorkers: 1, Refresh: "true", Timeout: pageTimeout,
-		OnError: func(_ context.Context, err error) { note(err) },
-	})
-	if err != nil {
-		return fmt.Errorf("index documents in %q: %w", index, err)
-	}
-	for _, d := range docs {
-		source, err := json.Marshal(d.Source)
-		if err != nil {
-			note(fmt.Errorf("document %q: %w", d.ID, err))
-			break
+		for _, line := range []any{object{"index": action}, d.Source} {
+			b, err := encode(line)
+			if err != nil {
+				return fmt.Errorf("index documents in %q: document %q: %w", index, d.ID, err)
+			}
+			body = append(append(body, b...), '\n')
 		}
-		err = bulk.Add(ctx, esutil.BulkIndexerItem{
-			Action: "index", DocumentID: d.ID, Body: bytes.NewReader(source),
-			OnFailure: func(_ context.Context, item esutil.BulkIndexerItem, answer esutil.BulkIndexerResponseItem, err error) {
-				if err == nil {
-					err = &Error{Status: answer.Status, Type: answer.Error.Type, Reason: answer.Error.Reason}
-				}
-				note(fmt.Errorf("document %q: %w", item.DocumentID, err))
-			},
-		})
-		if err != nil {
-			note(err)
-			break
+		if len(body) < bulkBytes && i < len(docs)-1 {
+			continue
 		}
+		if err := c.bulk(ctx, index, docs[first:i+1], body); err != nil {
+			return fmt.Errorf("index documents in %q: %w", index, err)
+		}
+		body, first = nil, i+1
 	}
-	if err := errors.Join(bulk.Close(ctx), refused); err != nil {
-		return fmt.Errorf("index documents in %q: %w", index, err)
+	return nil
+}
+
+// bulk sends the lines of documents to index.
+func (c *Client) bulk(ctx context.Context, index string, docs []Document, body []byte) error {
+	var answer struct {
+		Items []map[string]struct {
+			Status int        `json:"status"`
+			Error  *itemError `json:"error"`
+		} `json:"items"`
+	}
+	r := request{timeout: pageTimeout, api: esapi.BulkRequest{
+		Index: url.PathEscape(index), Refresh: "true", Body: bytes.NewReader(body),
+		FilterPath: []string{"items.*.status", "items.*.error.type", "items.*.error.reason"},
+	}}
+	if err := c.call(ctx, r, &answer); err != nil {
+		return err
+	}
+	if len(answer.Items) != len(docs) {
+		return fmt.Errorf("%d results in the answer for %d documents", len(answer.Items), len(docs))
+	}
+	for i, item := range answer.Items {
+		if of := item["index"]; of.Error != nil || of.Status > 299 {
+			return fmt.Errorf("document %q: %w", docs[i].ID, cmp.Or(of.Error, &itemError{}).asError(of.Status))
+		}
 	}
 	return nil
 }
