@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/akin-search/akin/internal/redisurl"
 )
 
 // The environment variables that [Load] reads. A variable that is set and not
@@ -76,7 +78,7 @@ func environment(d *decoder, c *Config, getenv func(string) string) {
 	c.Cluster.Auth.APIKey = NewSecret(getenv(EnvClusterAPIKey))
 	if url := getenv(EnvRedisURL); url != "" {
 		c.Redis.URL = NewSecret(url)
-		if err := checkRedisURL(url); err != nil {
+		if _, err := redisurl.Parse(url); err != nil {
 			d.addAt(0, EnvRedisURL, "%w", err)
 		}
 	}

@@ -4,50 +4,107 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/akin-search/akin/internal/redisurl"
 )
 
 const (
 	// dialTimeout bounds the way to a connection: the name, TLS, and the answer
-	// of the Sentinels. No look-up waits for it beyond its own time: the
-	// library dials beside it and keeps the connection for the next one.
+	// of the Sentinels. No look-up waits for it beyond its own time: the library
+	// goes on with the connection in the background, for the next one.
 	dialTimeout = 2 * time.Second
+	// sentinelTimeout is the least time that a Sentinel has for its answer.
+	sentinelTimeout = 250 * time.Millisecond
 	// sentinelLifetime is how old a connection gets behind Sentinel. A master
 	// that lost touch with the Sentinels, though not with us, is left then.
 	sentinelLifetime = time.Minute
 )
 
+// A Redis says where Redis is and whom to trust there.
+type Redis struct {
+	// URL has one of the forms of package redisurl.
+	URL string
+	// TLS has the authorities to trust (RootCAs) and what to show to a server
+	// that asks for it (Certificates), only for URLs with TLS. Nil trusts the
+	// authorities of the system.
+	TLS *tls.Config
+}
+
+// ErrURL is wrapped by the errors for a URL of Redis. They do not repeat the
+// URL, which may hold a password.
+var ErrURL = errors.New("redis URL")
+
+// errSentinel is wrapped by the error for a Sentinel that names no master.
+var errSentinel = errors.New("the Sentinel names no master")
+
 // newClient returns a client whose every step ends within timeout or with its
 // context. It connects when first used. Reads go to masters, as writes do, so
 // that what one client has written the next one finds.
 func newClient(r Redis, timeout time.Duration) (redis.UniversalClient, error) {
-	t, err := r.parse()
+	u, err := redisurl.Parse(r.URL)
+	if err == nil && r.TLS != nil && !u.TLS {
+		err = errors.New("certificates are for URLs that begin with rediss only")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrURL, err)
+	}
+	client, err := clientOf(u, options(r.dialer(u), timeout))
+	if err != nil { // its text may hold the password
+		return nil, fmt.Errorf("%w: go-redis cannot read it", ErrURL)
+	}
+	return client, nil
+}
+
+// clientOf returns a client for a URL with the bounds of o.
+func clientOf(u *redisurl.URL, o *redis.UniversalOptions) (redis.UniversalClient, error) {
+	switch u.Topology {
+	case redisurl.Sentinel:
+		parsed, err := redis.ParseFailoverURL(u.Library)
+		if err != nil {
+			return nil, err
+		}
+		f := o.Failover()
+		f.SentinelAddrs, f.MasterName, f.DB = parsed.SentinelAddrs, parsed.MasterName, parsed.DB
+		f.Username, f.Password = parsed.Username, parsed.Password
+		f.SentinelUsername, f.SentinelPassword = parsed.SentinelUsername, parsed.SentinelPassword
+		f.ReadTimeout = max(o.ReadTimeout, sentinelTimeout)
+		f.WriteTimeout, f.PoolTimeout = f.ReadTimeout, f.ReadTimeout
+		f.ConnMaxLifetime = sentinelLifetime
+		f.OnConnect = checkSentinel(f.MasterName)
+		return redis.NewFailoverClient(f), nil
+	case redisurl.Cluster:
+		// The client learns from one of the nodes which slots are where, and again
+		// when it is sent on or a call failed: then it goes on at the right one.
+		parsed, err := redis.ParseClusterURL(u.Library)
+		if err != nil {
+			return nil, err
+		}
+		o.Addrs, o.Username, o.Password = parsed.Addrs, parsed.Username, parsed.Password
+		return redis.NewClusterClient(o.Cluster()), nil
+	case redisurl.Single:
+	}
+	parsed, err := redis.ParseURL(u.Library)
 	if err != nil {
 		return nil, err
 	}
-	o := options(t.dial, timeout)
-	o.Username, o.Password, o.DB = t.username, t.password, t.db
-	switch t.topology {
-	case single:
-		o.Network, o.Addr = t.network, t.addrs[0]
-	case sentinel:
-		s := newSentinels(t, o)
-		o.Dialer, o.ConnMaxLifetime = boundReplies(s.dial), sentinelLifetime
-		return &sentinelClient{redis.NewClient(&o), s}, nil
-	case cluster:
-		return redis.NewClusterClient(clusterOptions(t.addrs, o)), nil
-	}
-	return redis.NewClient(&o), nil
+	o.Addrs, o.Username, o.Password, o.DB = []string{parsed.Addr}, parsed.Username, parsed.Password, parsed.DB
+	simple := o.Simple()
+	simple.Network = parsed.Network
+	return redis.NewClient(simple), nil
 }
 
 // options returns what all clients share. What dial connects to may say
 // whatever it likes.
-func options(dial dialer, timeout time.Duration) redis.Options {
-	return redis.Options{
+func options(dial dialer, timeout time.Duration) *redis.UniversalOptions {
+	return &redis.UniversalOptions{
 		Dialer:                boundReplies(dial),
 		Protocol:              2, // no push messages to look out for before every reply
 		ContextTimeoutEnabled: true,
@@ -61,16 +118,28 @@ func options(dial dialer, timeout time.Duration) redis.Options {
 	}
 }
 
-// clusterOptions returns o for the nodes of a cluster. The client learns from
-// one of them which slots are where, and again when it is sent on or a call
-// failed: then it goes on at the right one, at most three times.
-func clusterOptions(addrs []string, o redis.Options) *redis.ClusterOptions {
-	return &redis.ClusterOptions{
-		Addrs: addrs, Username: o.Username, Password: o.Password, Dialer: o.Dialer, Protocol: o.Protocol,
-		ContextTimeoutEnabled: o.ContextTimeoutEnabled,
-		DialTimeout:           o.DialTimeout, ReadTimeout: o.ReadTimeout, WriteTimeout: o.WriteTimeout, PoolTimeout: o.PoolTimeout,
-		DialerRetries: o.DialerRetries, MaxRetries: o.MaxRetries, PipelinePoolSize: o.PipelinePoolSize,
-		DisableIdentity: o.DisableIdentity, MaintNotificationsConfig: o.MaintNotificationsConfig,
+// checkSentinel returns a hook that asks a new connection to a Sentinel for the
+// master, before the library does: the library indexes into the answer without
+// a look at its length, so that something else than a Sentinel could end the
+// process.
+func checkSentinel(master string) func(context.Context, *redis.Conn) error {
+	return func(ctx context.Context, c *redis.Conn) error {
+		if strings.Contains(c.String(), "<FailoverClient ") { // what the library calls a connection to the master
+			return nil
+		}
+		answer, err := c.Do(ctx, "sentinel", "get-master-addr-by-name", master).StringSlice()
+		switch {
+		case errors.Is(err, redis.Nil):
+			err = errors.New("it knows no master of that name")
+		case err == nil && (len(answer) != 2 || answer[0] == ""):
+			err = fmt.Errorf("%w: %d values for an address", errReply, len(answer))
+		case err == nil:
+			_, err = strconv.ParseUint(answer[1], 10, 16)
+		}
+		if err != nil {
+			return fmt.Errorf("%w: %w", errSentinel, err)
+		}
+		return nil
 	}
 }
 
@@ -83,14 +152,19 @@ func refresh(ctx context.Context, client redis.UniversalClient) {
 	}
 }
 
-// dial connects to addr, with TLS where the URL says so. The certificate has
-// to be for the host of addr: one of the URL, or one that Sentinel or the
-// cluster named.
-func (t *target) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	if t.tls == nil {
-		return new(net.Dialer).DialContext(ctx, t.network, addr)
+// dialer returns what connects, with TLS where the URL says so. The certificate
+// has to be for the host of the address: one of the URL, or one that a Sentinel
+// or the cluster named. (The library would want that of the URL's first host
+// everywhere.)
+func (r Redis) dialer(u *redisurl.URL) dialer {
+	if !u.TLS {
+		return new(net.Dialer).DialContext
 	}
-	return (&tls.Dialer{Config: t.tls}).DialContext(ctx, network, addr)
+	c := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: u.SkipVerify} //nolint:gosec // the operator asked for it
+	if r.TLS != nil {
+		c.RootCAs, c.Certificates = r.TLS.RootCAs, r.TLS.Certificates
+	}
+	return (&tls.Dialer{Config: c}).DialContext
 }
 
 // refusal reports whether err is Redis's sound answer about a single key, not

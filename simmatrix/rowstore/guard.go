@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -65,20 +67,24 @@ type boundedSocket struct {
 	syscall.Conn
 }
 
-// A replyScanner follows a stream of RESP2 replies, whatever pieces it comes
-// in, just closely enough to know where the lengths stand.
+// A replyScanner follows a stream of RESP2 or RESP3 replies, whatever pieces
+// it comes in, just closely enough to know where the lengths stand.
 type replyScanner struct {
-	skip  int           // bytes of a string, with its CR LF, that are still to come
-	size  int           // bytes of the current line so far
-	kind  byte          // the line's first byte
-	claim int           // the length it claims so far
-	minus bool          // the length is negative: a null
-	open  [maxDepth]int // elements still to come of each array around
-	depth int           // how many of open there are
+	skip int    // bytes of a string, with its CR LF, that are still to come
+	line []byte // the beginning of a line whose end is still to come
+	open []int  // elements still to come of each array around
 }
 
+// The first bytes of lines, by what follows: a string and an array have a
+// length there. Attributes of RESP3 ('|') are not asked for.
+const (
+	stringKinds = "$=!"
+	arrayKinds  = "*~>%"
+	plainKinds  = "+-:_,#("
+)
+
 // check returns an error that wraps errReply where the next bytes p of the
-// stream are not RESP2 or claim more than the bounds allow. After an error the
+// stream are no replies or claim more than the bounds allow. After an error the
 // stream is void.
 func (s *replyScanner) check(p []byte) error {
 	for len(p) > 0 {
@@ -88,85 +94,58 @@ func (s *replyScanner) check(p []byte) error {
 			p = p[n:]
 			continue
 		}
-		if s.size > 0 && s.limit() == 0 { // a line without a length: only its end matters
-			n := bytes.IndexByte(p, '\n')
-			if n < 0 {
-				n = len(p)
-			}
-			if s.size += n; s.size > maxLine {
-				return fmt.Errorf("%w: a line of more than %d bytes", errReply, maxLine)
-			}
-			if p = p[n:]; len(p) == 0 {
-				return nil
-			}
+		if len(s.line) == 0 && strings.IndexByte(stringKinds+arrayKinds+plainKinds, p[0]) < 0 {
+			return fmt.Errorf("%w: a reply that begins with the byte %#x", errReply, p[0])
 		}
-		if err := s.next(p[0]); err != nil {
-			return err
+		part, rest, ended := bytes.Cut(p, []byte{'\n'})
+		if len(s.line)+len(part) > maxLine {
+			return fmt.Errorf("%w: a line of more than %d bytes", errReply, maxLine)
 		}
-		p = p[1:]
-	}
-	return nil
-}
-
-// limit returns the largest length that a line of this kind may claim, 0 for
-// a line that claims none.
-func (s *replyScanner) limit() int {
-	switch s.kind {
-	case '$':
-		return maxRowBytes
-	case '*':
-		return maxElements
-	default:
-		return 0
-	}
-}
-
-// next takes one byte of a line.
-func (s *replyScanner) next(c byte) error {
-	switch {
-	case s.size == 0:
-		if !bytes.ContainsRune([]byte("+-:$*"), rune(c)) {
-			return fmt.Errorf("%w: a reply that begins with the byte %#x", errReply, c)
-		}
-		s.kind = c
-	case c == '\n':
-		return s.endLine()
-	case s.limit() == 0 || c == '\r':
-	case c == '-' && s.size == 1:
-		s.minus = true
-	case '0' <= c && c <= '9':
-		s.claim = 10*s.claim + int(c-'0')
-		if s.claim > s.limit() {
-			return fmt.Errorf("%w: a reply that claims a length over %d", errReply, s.limit())
-		}
-	default:
-		return fmt.Errorf("%w: a length with the byte %#x", errReply, c)
-	}
-	s.size++
-	return nil
-}
-
-// endLine takes the end of a line, which is that of a value but for arrays
-// that have elements.
-func (s *replyScanner) endLine() error {
-	kind, claim, minus := s.kind, s.claim, s.minus
-	s.size, s.kind, s.claim, s.minus = 0, 0, 0, false
-	if kind == '*' && claim > 0 && !minus {
-		if s.depth == maxDepth {
-			return fmt.Errorf("%w: more than %d arrays in each other", errReply, maxDepth)
-		}
-		s.open[s.depth] = claim
-		s.depth++
-		return nil
-	}
-	if kind == '$' && !minus {
-		s.skip = claim + len("\r\n")
-	}
-	for s.depth > 0 {
-		if s.open[s.depth-1]--; s.open[s.depth-1] > 0 {
+		s.line = append(s.line, part...)
+		p = rest
+		if !ended {
 			return nil
 		}
-		s.depth--
+		if err := s.take(s.line[0], string(bytes.TrimSuffix(s.line[1:], []byte{'\r'}))); err != nil {
+			return err
+		}
+		s.line = s.line[:0]
+	}
+	return nil
+}
+
+// take takes in a line: its first byte and the text behind it.
+func (s *replyScanner) take(kind byte, text string) error {
+	isString, isArray := strings.IndexByte(stringKinds, kind) >= 0, strings.IndexByte(arrayKinds, kind) >= 0
+	if isString || isArray {
+		limit := maxElements
+		if isString {
+			limit = maxRowBytes
+		}
+		n, err := strconv.Atoi(text) // negative: a null
+		if err != nil || n > limit {
+			return fmt.Errorf("%w: a reply whose length is no number up to %d", errReply, limit)
+		}
+		if kind == '%' { // a map: keys and values
+			n *= 2
+		}
+		if isString && n >= 0 {
+			s.skip = n + len("\r\n")
+		}
+		if isArray && n > 0 {
+			if len(s.open) == maxDepth {
+				return fmt.Errorf("%w: more than %d arrays in each other", errReply, maxDepth)
+			}
+			s.open = append(s.open, n)
+			return nil
+		}
+	}
+	for len(s.open) > 0 { // a value has ended, and with it perhaps the arrays around
+		last := len(s.open) - 1
+		if s.open[last]--; s.open[last] > 0 {
+			return nil
+		}
+		s.open = s.open[:last]
 	}
 	return nil
 }

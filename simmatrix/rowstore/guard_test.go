@@ -42,7 +42,11 @@ func TestReplyScannerRefusesWhatRedisWouldNotClaim(t *testing.T) {
 		{"an overflowing length", "$9223372036854775807\r\n", true},
 		{"a length beyond 64 bits", "$99999999999999999999999999\r\n", true},
 		{"a long array", "*65537\r\n", true},
-		{"a map of RESP3", "%1\r\n", true},
+		{"a map of RESP3", "%2\r\n$1\r\na\r\n:1\r\n+b\r\n*1\r\n:1\r\n" + "+OK\r\n", false},
+		{"other kinds of RESP3", "_\r\n#t\r\n,1.5\r\n(12345678901234567890\r\n~1\r\n:1\r\n>1\r\n+x\r\n=5\r\ntxt:a\r\n!1\r\n\n\r\n+OK\r\n", false},
+		{"a long map", "%65537\r\n", true},
+		{"an attribute of RESP3", "|1\r\n", true},
+		{"a claim behind a map", "%1\r\n$1\r\na\r\n:1\r\n*99999999\r\n", true},
 		{"a number without a kind", "57580233720368\r\n", true},
 		{"arrays in arrays", strings.Repeat("*1\r\n", maxDepth) + ":1\r\n" + strings.Repeat("*1\r\n", maxDepth) + "$-1\r\n", false},
 		{"too many arrays in arrays", strings.Repeat("*2\r\n:1\r\n", maxDepth+1), true},
@@ -90,7 +94,12 @@ func FuzzAnyAnswerIsSurvived(f *testing.F) {
 	f.Add([]byte("-ERR unknown command\r\n-MOVED 1 b:1\r\n"))
 	f.Fuzz(func(t *testing.T, answer []byte) {
 		o := options(func(context.Context, string, string) (net.Conn, error) { return pipeThatAnswers(answer), nil }, 20*time.Millisecond)
-		for _, c := range []redis.UniversalClient{redis.NewClient(&o), redis.NewClusterClient(clusterOptions([]string{"a:1"}, o))} {
+		o.Addrs, o.MasterName = []string{"a:1"}, "main"
+		failover := o.Failover()
+		failover.OnConnect = checkSentinel("main")
+		for _, c := range []redis.UniversalClient{
+			redis.NewClient(o.Simple()), redis.NewClusterClient(o.Cluster()), redis.NewFailoverClient(failover),
+		} {
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			terms := []string{"a", "b"}
 			got, err := lookUp(ctx, c, "k", terms)

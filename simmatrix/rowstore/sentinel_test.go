@@ -234,14 +234,15 @@ func TestSentinelErrorsSayWhatIsWrong(t *testing.T) {
 	r := startOnPort(t)
 	s := startSentinel(t, r.port)
 	locked := startSentinel(t, r.port, "port PORT", "requirepass hunter2",
-		"user asker on >hunter2 -@all +sentinel|get-master-addr-by-name") // as docs/config.md has it
+		"user asker on >hunter2 resetchannels &+switch-master &+replica-reconf-done -@all +sentinel|get-master-addr-by-name "+
+			"+sentinel|sentinels +subscribe +ping") // as docs/config.md has it
 	garbage := startFrontend(t, r, []byte("-ERR\r\n*1\r\n$1\r\nx\r\n")).listener.Addr().String()
 	nobody := "127.0.0.1:" + freePort(t)
 	for name, tt := range map[string]struct {
 		url  string
 		want string
 	}{
-		"another name":     {"redis+sentinel://" + s.addr() + "/other", "knows no master of that name"},
+		"another name":     {"redis+sentinel://" + s.addr() + "/other", "it knows no master of that name"},
 		"nobody there":     {"redis+sentinel://" + nobody + "/main", nobody},
 		"no Sentinel":      {"redis+sentinel://" + r.addr() + "/main", "unknown command"},
 		"half an address":  {"redis+sentinel://" + garbage + "/main", "1 values for an address"},
@@ -271,9 +272,12 @@ func TestSentinelAnswersAreChecked(t *testing.T) {
 		o := options(func(context.Context, string, string) (net.Conn, error) {
 			return pipeThatAnswers([]byte("-ERR unknown command\r\n" + answer)), nil
 		}, time.Second)
-		c := redis.NewClient(&o)
-		if addr, err := ask(t.Context(), c, "main"); err == nil {
-			t.Errorf("%q is the address %s", answer, addr)
+		o.Addrs, o.MasterName = []string{"a:1"}, "main"
+		failover := o.Failover()
+		failover.OnConnect = checkSentinel("main")
+		c := redis.NewFailoverClient(failover)
+		if err := c.Ping(t.Context()).Err(); err == nil || !strings.Contains(err.Error(), errSentinel.Error()) {
+			t.Errorf("%q: %v", answer, err)
 		}
 		c.Close()
 	}
