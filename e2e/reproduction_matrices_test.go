@@ -9,7 +9,10 @@ import (
 	"testing"
 
 	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/combine"
+	"github.com/akin-search/akin/simmatrix/learn"
 	"github.com/akin-search/akin/simmatrix/softcosine"
+	"github.com/akin-search/akin/simmatrix/spelling"
 )
 
 // The matrices of the thesis, section 4.5.
@@ -34,7 +37,7 @@ type reproSetting struct {
 func defaultSetting(matrix string) reproSetting {
 	s := reproSetting{matrix: matrix, neighbors: 100}
 	if matrix == relMatrix {
-		defaults := simmatrix.DefaultCorpusOptions()
+		defaults := learn.DefaultCorpusOptions()
 		s.power, s.docFreq = defaults.Power, defaults.MinDocFreq
 	}
 	return s
@@ -149,7 +152,7 @@ func sweptSettings() []reproSetting {
 
 // A forumMatrices builds matrices from the texts of the forum.
 type forumMatrices struct {
-	corpus     *simmatrix.Corpus
+	corpus     *learn.Corpus
 	vocabulary *softcosine.Vocabulary
 	docFreqs   []int64 // by term of the vocabulary
 	docs       int64
@@ -170,7 +173,7 @@ type edge struct {
 }
 
 func newForumMatrices(f *forum) *forumMatrices {
-	m := &forumMatrices{corpus: simmatrix.NewCorpus(), docs: int64(len(f.texts))}
+	m := &forumMatrices{corpus: learn.NewCorpus(), docs: int64(len(f.texts))}
 	freqs := map[string]int64{}
 	var terms []string
 	for _, document := range f.texts {
@@ -223,10 +226,10 @@ func (m *forumMatrices) vector(terms []string) softcosine.Vector {
 // read the setting's threshold.
 func (m *forumMatrices) learnt(tb testing.TB, setting reproSetting) *simmatrix.Matrix {
 	tb.Helper()
-	options := simmatrix.DefaultCorpusOptions()
+	options := learn.DefaultCorpusOptions()
 	options.Neighbors, options.Power, options.MinDocFreq = setting.neighbors, setting.power, setting.docFreq
 	options.Seed = cmp.Or(setting.seed, options.Seed)
-	matrix, err := simmatrix.FromCorpus(tb.Context(), m.corpus, options, nil)
+	matrix, err := learn.FromCorpus(tb.Context(), m.corpus, options, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -249,9 +252,9 @@ func (m *forumMatrices) spelt(tb testing.TB, neighbors int) *simmatrix.Matrix {
 	for i := range terms {
 		terms[i] = simmatrix.Term{Text: m.vocabulary.Term(int32(i)), DocFreq: uint32(m.docFreqs[i])}
 	}
-	options := simmatrix.DefaultEditOptions() // θ1 = 1.8, θ2 = 5, θ4 = 1.5, as in the thesis
-	options.MaxDistance, options.Neighbors = simmatrix.MaxEditDistance, neighbors
-	matrix, err := simmatrix.FromEditDistance(tb.Context(), terms, options, nil)
+	options := spelling.DefaultOptions() // θ1 = 1.8, θ2 = 5, θ4 = 1.5, as in the thesis
+	options.MaxDistance, options.Neighbors = spelling.MaxDistance, neighbors
+	matrix, err := spelling.FromTerms(tb.Context(), terms, options, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -263,8 +266,8 @@ func (m *forumMatrices) headlines(tb testing.TB) map[reproSetting]*softcosine.Si
 	tb.Helper()
 	rel := m.learnt(tb, defaultSetting(relMatrix))
 	lev := m.spelt(tb, defaultSetting(levMatrix).neighbors)
-	options := simmatrix.CombineOptions{Rule: simmatrix.RuleAverage, Neighbors: defaultSetting(avgMatrix).neighbors}
-	avg, err := simmatrix.Combine(tb.Context(), []simmatrix.Input{{Name: relMatrix, Matrix: rel}, {Name: levMatrix, Matrix: lev}}, options, nil)
+	options := combine.Options{Rule: combine.RuleAverage, Neighbors: defaultSetting(avgMatrix).neighbors}
+	avg, err := combine.Matrices(tb.Context(), []combine.Input{{Name: relMatrix, Matrix: rel}, {Name: levMatrix, Matrix: lev}}, options, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}

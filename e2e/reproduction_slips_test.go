@@ -13,6 +13,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/shape"
 	"github.com/akin-search/akin/simmatrix/softcosine"
 )
 
@@ -180,7 +181,7 @@ func TestSlipOneNeighborIsNotSymmetric(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	one, err := simmatrix.Sparsify(whole, simmatrix.SparsifyOptions{Neighbors: 1})
+	one, err := shape.Sparsify(whole, shape.SparsifyOptions{Neighbors: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,133 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"sync/atomic"
 	"testing"
-	"time"
-
-	"gonum.org/v1/gonum/blas"
-	"gonum.org/v1/gonum/blas/blas32"
 )
-
-// BenchmarkFromCorpus learns from 12,000 documents of 100 words. It reports the
-// size of the vocabulary and the largest heap seen.
-func BenchmarkFromCorpus(b *testing.B) {
-	c := corpusOf(zipfDocuments(12_000, 100, 20_000)...)
-	for b.Loop() {
-		stop := make(chan struct{})
-		var largest atomic.Uint64
-		go watchHeap(&largest, stop)
-		m, err := FromCorpus(b.Context(), c, DefaultCorpusOptions(), nil)
-		close(stop)
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.ReportMetric(float64(m.Len()), "terms")
-		b.ReportMetric(float64(largest.Load())/(1<<20), "MB-peak")
-	}
-}
-
-func watchHeap(largest *atomic.Uint64, stop <-chan struct{}) {
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		select {
-		case <-stop:
-			return
-		case <-tick.C:
-			var stats runtime.MemStats
-			runtime.ReadMemStats(&stats)
-			largest.Store(max(largest.Load(), stats.HeapInuse))
-		}
-	}
-}
-
-// BenchmarkNearest compares all pairs of vectors.
-func BenchmarkNearest(b *testing.B) {
-	for _, size := range []struct{ rows, dim int }{{2_000, 200}, {10_000, 200}, {20_000, 100}} {
-		b.Run(fmt.Sprintf("rows=%d/dim=%d", size.rows, size.dim), func(b *testing.B) {
-			p := clusteredVectors(rand.New(rand.NewPCG(1, 1)), size.rows, size.dim).asPanels()
-			for b.Loop() {
-				if _, err := p.nearest(b.Context(), nearestOptions{neighbors: 200, power: 3}, newStage(nil, "", 0)); err != nil {
-					b.Fatal(err)
-				}
-			}
-			pairs := float64(size.rows) * float64(size.rows) * float64(b.N)
-			b.ReportMetric(pairs*2*float64(size.dim)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
-		})
-	}
-}
-
-// BenchmarkMultiply has one processor compare a block of vectors with others,
-// by each implementation and by gonum, in turns, and reports how many times as
-// fast as gonum each is.
-func BenchmarkMultiply(b *testing.B) {
-	const others = 1024
-	for name, multiply := range multiplies() {
-		for _, dim := range []int{100, 200, 300} {
-			b.Run(fmt.Sprintf("%s/dim=%d", name, dim), func(b *testing.B) {
-				random := rand.New(rand.NewPCG(1, 1))
-				rows, columns := unitVectors(random, blockRows, dim), unitVectors(random, others, dim)
-				p := columns.asPanels()
-				s := newSearcher(dim, 1, 1)
-				s.multiply = multiply
-				s.begin(rows.asPanels(), 0, blockRows)
-				s.load(s.all)
-				general := func(t *vectorTable, from, size int) blas32.General {
-					return blas32.General{Rows: size, Cols: dim, Stride: dim, Data: t.values[from*dim : (from+size)*dim]}
-				}
-				// 64 times 128 are few enough that gonum stays on one processor, too.
-				tile := blas32.General{Rows: 64, Cols: 128, Stride: 128, Data: make([]float32, 64*128)}
-				var ours, gonums time.Duration
-				for b.Loop() {
-					start := time.Now()
-					s.scan(p, 0, p.len())
-					ours += time.Since(start)
-					start = time.Now()
-					for i := 0; i < blockRows; i += tile.Rows {
-						for k := 0; k < others; k += tile.Cols {
-							blas32.Gemm(blas.NoTrans, blas.Trans, 1, general(rows, i, tile.Rows), general(columns, k, tile.Cols), 0, tile)
-						}
-					}
-					gonums += time.Since(start)
-				}
-				flop := 2 * blockRows * others * float64(dim) * float64(b.N)
-				b.ReportMetric(flop/ours.Seconds()/1e9, "GFLOP/s")
-				b.ReportMetric(flop/gonums.Seconds()/1e9, "gonum-GFLOP/s")
-				b.ReportMetric(gonums.Seconds()/ours.Seconds(), "times-gonum")
-			})
-		}
-	}
-}
-
-// BenchmarkApproximate searches the same 50,000 vectors exactly and
-// approximately, and reports the recall and how many times as fast it is.
-func BenchmarkApproximate(b *testing.B) {
-	p := clusteredVectors(rand.New(rand.NewPCG(1, 1)), 50_000, 100).asPanels()
-	opts := nearestOptions{neighbors: 100, power: 2}
-	for _, target := range []float64{0.8, 0.9, 0.95, 0.99} {
-		b.Run(fmt.Sprintf("target=%v", target), func(b *testing.B) {
-			var exact, approximate time.Duration
-			var how approximation
-			for b.Loop() {
-				start := time.Now()
-				if _, err := p.nearest(b.Context(), opts, newStage(nil, "", 0)); err != nil {
-					b.Fatal(err)
-				}
-				exact += time.Since(start)
-				start = time.Now()
-				var err error
-				if _, how, err = p.nearestApproximately(b.Context(), opts, target, nil); err != nil {
-					b.Fatal(err)
-				}
-				approximate += time.Since(start)
-			}
-			b.ReportMetric(how.recall, "recall")
-			b.ReportMetric(float64(how.probes)/float64(how.cells), "probed")
-			b.ReportMetric(exact.Seconds()/approximate.Seconds(), "times-exact")
-		})
-	}
-}
 
 // benchMatrix has rows of 200 neighbors.
 func benchMatrix(b *testing.B, terms int) *Matrix {
@@ -194,22 +69,23 @@ func scatteredMatrix(b *testing.B, terms, neighbors int, symmetric bool) *Matrix
 	for k, term := range around {
 		at[term] = k
 	}
-	m := &Matrix{entries: newEntries(terms, false), docFreqs: make([]uint32, terms)}
+	built := &Table{Entries: NewEntries(terms, false), DocFreqs: make([]uint32, terms)}
 	for i := range terms {
-		m.terms = append(m.terms, fmt.Sprintf("term%06d", i))
-		row := make([]entry, 0, neighbors)
+		built.Terms = append(built.Terms, fmt.Sprintf("term%06d", i))
+		row := make([]Entry, 0, neighbors)
 		for k := 1; k <= neighbors/2; k++ {
 			for _, j := range []int{around[(at[i]+k)%terms], around[(at[i]+terms-k)%terms]} {
 				sim := (i ^ j) * 7919 % 60_000
 				if !symmetric {
 					sim = (3*i ^ j) * 7919 % 60_000
 				}
-				row = append(row, entry{col: uint32(j), sim: uint16(1 + sim)})
+				row = append(row, Entry{Col: uint32(j), Units: uint16(1 + sim)})
 			}
 		}
-		m.appendRow(row)
+		built.AppendRow(row)
 	}
-	if err := m.finish(); err != nil || m.Meta().Symmetric != symmetric {
+	m, err := built.Matrix()
+	if err != nil || m.Meta().Symmetric != symmetric {
 		b.Fatal(err, m.Meta())
 	}
 	return m

@@ -11,6 +11,7 @@ import (
 	"hash"
 	"io"
 	"reflect"
+	"strings"
 )
 
 // The format of a matrix file, all numbers little endian, with n = Terms and
@@ -59,7 +60,7 @@ var (
 // Encode writes m to w. The same matrix always gives the same bytes.
 func Encode(w io.Writer, m *Matrix) error {
 	b := bufio.NewWriterSize(w, chunkBytes)
-	if err := m.write(b); err != nil {
+	if err := m.table.write(b); err != nil {
 		return fmt.Errorf("writing the matrix: %w", err)
 	}
 	if _, err := b.Write(m.checksum[:]); err != nil {
@@ -75,7 +76,7 @@ func Encode(w io.Writer, m *Matrix) error {
 func (m *Matrix) seal() error {
 	h := sha256.New()
 	b := bufio.NewWriterSize(h, chunkBytes)
-	if err := m.write(b); err != nil {
+	if err := m.table.write(b); err != nil {
 		return err
 	}
 	if err := b.Flush(); err != nil {
@@ -87,8 +88,8 @@ func (m *Matrix) seal() error {
 
 // write writes all but the checksum. The bounds in its conversions have been
 // seen to by check.
-func (m *Matrix) write(b *bufio.Writer) error {
-	header, err := json.Marshal(m.meta)
+func (m *Table) write(b *bufio.Writer) error {
+	header, err := json.Marshal(m.Meta)
 	if err != nil {
 		return err
 	}
@@ -99,21 +100,21 @@ func (m *Matrix) write(b *bufio.Writer) error {
 	head = binary.LittleEndian.AppendUint32(head, fileVersion)
 	head = binary.LittleEndian.AppendUint32(head, uint32(min(len(header), maxHeader)))
 	_, _ = b.Write(append(head, header...)) // a bufio.Writer keeps its first error for the last call
-	lengths, counts := make([]uint16, len(m.terms)), make([]uint16, len(m.terms))
-	for i, t := range m.terms {
-		cols, _ := m.row(i)
+	lengths, counts := make([]uint16, len(m.Terms)), make([]uint16, len(m.Terms))
+	for i, t := range m.Terms {
+		cols, _ := m.Row(i)
 		lengths[i] = uint16(min(len(t), MaxTermBytes))
 		counts[i] = uint16(min(len(cols), MaxNeighbors))
 	}
 	writeInts(b, lengths)
-	for _, t := range m.terms {
+	for _, t := range m.Terms {
 		_, _ = b.WriteString(t)
 	}
-	writeInts(b, m.docFreqs)
+	writeInts(b, m.DocFreqs)
 	writeInts(b, counts)
-	writeInts(b, m.cols)
-	writeInts(b, m.sims)
-	_, err = b.Write(m.origins)
+	writeInts(b, m.Cols)
+	writeInts(b, m.Sims)
+	_, err = b.Write(m.Origins)
 	return err
 }
 
@@ -148,10 +149,10 @@ func Decode(r io.Reader) (*Matrix, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := m.check(); err != nil {
+	if err := m.table.check(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
 	}
-	if counted := m.describe(); !reflect.DeepEqual(counted, claimed) {
+	if counted := m.table.describe(); !reflect.DeepEqual(counted, claimed) {
 		return nil, fmt.Errorf("%w: the header does not describe the matrix: %s", ErrFormat, differences(&claimed, &counted))
 	}
 	return m, nil
@@ -225,8 +226,8 @@ func (d *decoder) matrix(meta Meta) (*Matrix, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Matrix{meta: meta, terms: cut(string(text), lengths)}
-	if m.docFreqs, err = readInts[uint32](d, meta.Terms, "document frequencies"); err != nil {
+	m := &Matrix{table: Table{Meta: meta, Terms: cut(string(text), lengths)}}
+	if m.table.DocFreqs, err = readInts[uint32](d, meta.Terms, "document frequencies"); err != nil {
 		return nil, err
 	}
 	counts, err := readInts[uint16](d, meta.Terms, "row lengths")
@@ -236,18 +237,18 @@ func (d *decoder) matrix(meta Meta) (*Matrix, error) {
 	if total := sum(counts); total != meta.NonZeros {
 		return nil, fmt.Errorf("%w: the row lengths that end at byte %d are of %d entries, the header says %d", ErrFormat, d.offset, total, meta.NonZeros)
 	}
-	m.offsets = make([]int, 1, len(counts)+1)
+	m.table.Offsets = make([]int, 1, len(counts)+1)
 	for i, c := range counts {
-		m.offsets = append(m.offsets, m.offsets[i]+int(c))
+		m.table.Offsets = append(m.table.Offsets, m.table.Offsets[i]+int(c))
 	}
-	if m.cols, err = readInts[uint32](d, meta.NonZeros, "columns"); err != nil {
+	if m.table.Cols, err = readInts[uint32](d, meta.NonZeros, "columns"); err != nil {
 		return nil, err
 	}
-	if m.sims, err = readInts[uint16](d, meta.NonZeros, "similarities"); err != nil {
+	if m.table.Sims, err = readInts[uint16](d, meta.NonZeros, "similarities"); err != nil {
 		return nil, err
 	}
 	if len(meta.Origins) > 0 {
-		if m.origins, err = readInts[uint8](d, meta.NonZeros, "origins"); err != nil {
+		if m.table.Origins, err = readInts[uint8](d, meta.NonZeros, "origins"); err != nil {
 			return nil, err
 		}
 	}
@@ -318,4 +319,22 @@ func cut(text string, lengths []uint16) []string {
 		parts[i], text = text[:l], text[l:]
 	}
 	return parts
+}
+
+// maxShown bounds what an error shows of a field of a header.
+const maxShown = 80
+
+// differences names the fields of a header that say something else than what
+// was counted.
+func differences(claimed, counted *Meta) string {
+	var out []string
+	says, is := reflect.ValueOf(claimed).Elem(), reflect.ValueOf(counted).Elem()
+	for k := range says.NumField() {
+		a, b := says.Field(k).Interface(), is.Field(k).Interface()
+		if !reflect.DeepEqual(a, b) {
+			name, _, _ := strings.Cut(says.Type().Field(k).Tag.Get("json"), ",")
+			out = append(out, fmt.Sprintf("%s: says %.*s, is %.*s", name, maxShown, fmt.Sprint(a), maxShown, fmt.Sprint(b)))
+		}
+	}
+	return strings.Join(out, "; ")
 }

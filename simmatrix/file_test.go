@@ -37,7 +37,7 @@ func signed(content []byte) []byte {
 
 // same compares two matrices field by field.
 func same(a, b *Matrix) string {
-	return cmp.Diff(a, b, cmp.AllowUnexported(Matrix{}, entries{}), cmpopts.EquateEmpty())
+	return cmp.Diff(a, b, cmp.AllowUnexported(Matrix{}, Entries{}), cmpopts.EquateEmpty())
 }
 
 func TestFileHasTheDocumentedBytes(t *testing.T) {
@@ -366,4 +366,12 @@ func termRows(m *Matrix) []TermRow {
 		rows = append(rows, TermRow{Term: term, DocFreq: row.DocFreq(), Neighbors: neighborsOf(row)})
 	}
 	return rows
+}
+
+func TestDifferencesNamesTheFieldsAndBoundsWhatItShows(t *testing.T) {
+	claimed, counted := Meta{Source: strings.Repeat("x", 1000), Terms: 1}, Meta{Source: "y", Terms: 2}
+	want := "source: says " + strings.Repeat("x", 80) + ", is y; terms: says 1, is 2"
+	if got := differences(&claimed, &counted); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 }

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/akin-search/akin/simmatrix/internal/lines"
 )
 
 // MaxTerms is the largest number of terms in a matrix.
@@ -21,6 +23,18 @@ const MaxOrigins = 8
 
 // ErrInvalid is wrapped by the errors of [New]: the rows do not make a matrix.
 var ErrInvalid = errors.New("invalid similarity matrix")
+
+// ErrMemory says that the work would take more memory than was allowed.
+var ErrMemory = errors.New("not enough memory allowed")
+
+// ErrNoVocabulary says that a corpus has no term that a matrix could be
+// learnt for: it is empty, or every term is too rare or starts with a digit.
+var ErrNoVocabulary = errors.New("no term to learn from")
+
+// Progress is told how far a long computation is: done of total units of the
+// named stage. It is never called by two goroutines at once, and within a stage
+// done ascends from 0 to total. nil is allowed wherever one is taken.
+type Progress func(stage string, done, total int)
 
 // Meta tells what a matrix is and what it was made from. It is stored as JSON
 // in the header of the file and holds no time stamp, so that the same input
@@ -55,34 +69,50 @@ type Meta struct {
 // by any number of goroutines. A non-zero entry takes 6 bytes, 7 in a matrix
 // of several origins.
 type Matrix struct {
-	meta     Meta
-	terms    []string // ascending in byte order
-	docFreqs []uint32 // one for each term, 0 where unknown
-	entries
+	table    Table
 	checksum [checksumSize]byte // of the encoded file
 }
 
-// entries are the non-zero entries off the diagonal in compressed rows: row i
+// A Table is a matrix by numbers: row and column i are those of terms[i].
+type Table struct {
+	Meta     Meta
+	Terms    []string // ascending in byte order
+	DocFreqs []uint32 // one for each term, 0 where unknown
+	Entries
+}
+
+// asTable returns the matrix by numbers. It must not be modified.
+func (m *Matrix) Table() *Table { return &m.table }
+
+// Entries are the non-zero entries off the diagonal in compressed rows: row i
 // is at [offsets[i], offsets[i+1]) of cols and sims, in descending similarity,
 // ties in ascending column, which is ascending byte order of the term.
-type entries struct {
-	offsets []int
-	cols    []uint32
-	sims    []uint16 // s·65535, at least 1
-	origins []uint8  // bits of Meta.Origins, nil where there are none
+type Entries struct {
+	Offsets []int
+	Cols    []uint32
+	Sims    []uint16 // s·65535, at least 1
+	Origins []uint8  // bits of Meta.Origins, nil where there are none
 }
 
-func (e *entries) row(i int) (cols []uint32, sims []uint16) {
-	lo, hi := e.offsets[i], e.offsets[i+1]
-	return e.cols[lo:hi], e.sims[lo:hi]
+func (e *Entries) Row(i int) (cols []uint32, sims []uint16) {
+	lo, hi := e.Offsets[i], e.Offsets[i+1]
+	return e.Cols[lo:hi], e.Sims[lo:hi]
 }
 
-// originsAt returns the origins of the k-th entry of row i.
-func (e *entries) originsAt(i, k int) uint8 {
-	if e.origins == nil {
+// OriginsAt returns the origins of the k-th entry of row i.
+func (e *Entries) OriginsAt(i, k int) uint8 {
+	if e.Origins == nil {
 		return 0
 	}
-	return e.origins[e.offsets[i]+k]
+	return e.Origins[e.Offsets[i]+k]
+}
+
+// A Term is a term that gets a row.
+type Term struct {
+	// Text is the term itself.
+	Text string
+	// DocFreq is the number of documents that hold it, 0 where unknown.
+	DocFreq uint32
 }
 
 // A TermRow is one row as [New] takes it.
@@ -108,14 +138,14 @@ type TermRow struct {
 func New(meta Meta, rows []TermRow) (*Matrix, error) {
 	rows = slices.Clone(rows)
 	slices.SortFunc(rows, func(a, b TermRow) int { return cmp.Compare(a.Term, b.Term) })
-	m := &Matrix{meta: meta, entries: newEntries(len(rows), len(meta.Origins) > 0)}
+	m := &Table{Meta: meta, Entries: NewEntries(len(rows), len(meta.Origins) > 0)}
 	index := make(map[string]uint32, len(rows))
 	for i, r := range rows {
 		index[r.Term] = uint32(i)
-		m.terms = append(m.terms, strings.Clone(r.Term))
-		m.docFreqs = append(m.docFreqs, r.DocFreq)
+		m.Terms = append(m.Terms, strings.Clone(r.Term))
+		m.DocFreqs = append(m.DocFreqs, r.DocFreq)
 	}
-	var row []entry
+	var row []Entry
 	for _, r := range rows {
 		row = row[:0]
 		for _, n := range r.Neighbors {
@@ -126,99 +156,120 @@ func New(meta Meta, rows []TermRow) (*Matrix, error) {
 			if !(n.Similarity > 0 && n.Similarity <= 1) { // written so that NaN fails
 				return nil, fmt.Errorf("%w: similarity %v of %q and %q not in (0, 1]", ErrInvalid, n.Similarity, r.Term, n.Term)
 			}
-			if n.Origins != 0 && m.origins == nil {
+			if n.Origins != 0 && m.Origins == nil {
 				return nil, fmt.Errorf("%w: %q and %q have origins %b, and none is named", ErrInvalid, r.Term, n.Term, n.Origins)
 			}
-			row = append(row, entry{col: col, sim: similarityToUnits(float64(n.Similarity)), origins: n.Origins})
+			row = append(row, Entry{Col: col, Units: ToUnits(float64(n.Similarity)), Origins: n.Origins})
 		}
-		m.appendRow(row)
+		m.AppendRow(row)
 	}
-	if err := m.finish(); err != nil {
+	return m.Matrix()
+}
+
+// An Entry is one s_ij of a row i.
+type Entry struct {
+	Col     uint32
+	Units   uint16
+	Origins uint8
+}
+
+// CompareEntries orders a row: descending similarity, ascending column.
+func CompareEntries(a, b Entry) int {
+	return cmp.Or(cmp.Compare(b.Units, a.Units), cmp.Compare(a.Col, b.Col))
+}
+
+// NewEntries returns no rows, with room for some.
+func NewEntries(rows int, withOrigins bool) Entries {
+	e := Entries{Offsets: make([]int, 1, rows+1)}
+	if withOrigins {
+		e.Origins = []uint8{}
+	}
+	return e
+}
+
+// AppendRow sorts row and appends it.
+func (e *Entries) AppendRow(row []Entry) {
+	slices.SortFunc(row, CompareEntries)
+	for _, n := range row {
+		e.Cols = append(e.Cols, n.Col)
+		e.Sims = append(e.Sims, n.Units)
+		if e.Origins != nil {
+			e.Origins = append(e.Origins, n.Origins)
+		}
+	}
+	e.Offsets = append(e.Offsets, len(e.Cols))
+}
+
+// AppendEntry appends e to the row that is being written.
+func (e *Entries) AppendEntry(n Entry) {
+	e.Cols, e.Sims = append(e.Cols, n.Col), append(e.Sims, n.Units)
+	if e.Origins != nil {
+		e.Origins = append(e.Origins, n.Origins)
+	}
+}
+
+// NewEntriesFor returns no rows, with room for total entries exactly.
+func NewEntriesFor(total, rows int, withOrigins bool) Entries {
+	e := NewEntries(rows, withOrigins)
+	e.Cols, e.Sims = make([]uint32, 0, total), make([]uint16, 0, total)
+	if withOrigins {
+		e.Origins = make([]uint8, 0, total)
+	}
+	return e
+}
+
+// matrix returns the matrix of the table, which must not be modified any more.
+// Of meta only Source, Params, Origins and Docs are read; the rest is counted.
+// Errors wrap [ErrInvalid] and are those of [New]; in addition the terms and
+// the entries of each row have to be in their order.
+func (t *Table) Matrix() (*Matrix, error) {
+	m := &Matrix{table: *t}
+	if err := m.table.check(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	m.table.Meta = m.table.describe()
+	if err := m.seal(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	return m, nil
 }
 
-// An entry is one s_ij of a row i.
-type entry struct {
-	col     uint32
-	sim     uint16
-	origins uint8
-}
-
-// compareEntries orders a row: descending similarity, ascending column.
-func compareEntries(a, b entry) int {
-	return cmp.Or(cmp.Compare(b.sim, a.sim), cmp.Compare(a.col, b.col))
-}
-
-// newEntries returns no rows, with room for some.
-func newEntries(rows int, withOrigins bool) entries {
-	e := entries{offsets: make([]int, 1, rows+1)}
-	if withOrigins {
-		e.origins = []uint8{}
-	}
-	return e
-}
-
-// appendRow sorts row and appends it.
-func (e *entries) appendRow(row []entry) {
-	slices.SortFunc(row, compareEntries)
-	for _, n := range row {
-		e.cols = append(e.cols, n.col)
-		e.sims = append(e.sims, n.sim)
-		if e.origins != nil {
-			e.origins = append(e.origins, n.origins)
-		}
-	}
-	e.offsets = append(e.offsets, len(e.cols))
-}
-
-// finish checks the terms and entries, then counts what Meta tells of them
-// and sets the checksum. The matrix is not to be modified after it.
-func (m *Matrix) finish() error {
-	if err := m.check(); err != nil {
-		return err
-	}
-	m.meta = m.describe()
-	return m.seal()
-}
-
 // check returns an error that names what [New] and [Decode] do not accept.
-func (m *Matrix) check() error {
-	if len(m.terms) > MaxTerms {
-		return fmt.Errorf("%d terms, at most %d", len(m.terms), MaxTerms)
+func (m *Table) check() error {
+	if len(m.Terms) > MaxTerms {
+		return fmt.Errorf("%d terms, at most %d", len(m.Terms), MaxTerms)
 	}
-	if err := checkOrigins(m.meta.Origins); err != nil {
+	if err := checkOrigins(m.Meta.Origins); err != nil {
 		return err
 	}
-	for i, t := range m.terms {
-		if err := checkTerm(t); err != nil {
+	for i, t := range m.Terms {
+		if err := CheckTerm(t); err != nil {
 			return err
 		}
 		switch {
-		case i > 0 && m.terms[i-1] == t:
+		case i > 0 && m.Terms[i-1] == t:
 			return fmt.Errorf("term %q is there twice", t)
-		case i > 0 && m.terms[i-1] > t:
+		case i > 0 && m.Terms[i-1] > t:
 			return fmt.Errorf("term %q is out of order", t)
 		}
 	}
-	seenIn := make([]uint32, len(m.terms)) // the last row, plus 1, that has the column
-	for i := range m.terms {
+	seenIn := make([]uint32, len(m.Terms)) // the last row, plus 1, that has the column
+	for i := range m.Terms {
 		if err := m.checkRow(uint32(i), seenIn); err != nil {
-			return fmt.Errorf("row of %q: %w", m.terms[i], err)
+			return fmt.Errorf("row of %q: %w", m.Terms[i], err)
 		}
 	}
 	return nil
 }
 
-// checkTerm returns an error for what no row can be of.
-func checkTerm(t string) error {
+// CheckTerm returns an error for what no row can be of.
+func CheckTerm(t string) error {
 	switch {
 	case t == "":
 		return errors.New(`term "" is empty`)
 	case len(t) > MaxTermBytes:
 		return fmt.Errorf("term %.40q: too long, %d bytes of at most %d", t, len(t), MaxTermBytes)
-	case looksUTF16(t):
+	case lines.LooksUTF16(t):
 		return fmt.Errorf("term %.40q: not UTF-8, it looks like UTF-16", t)
 	case !utf8.ValidString(t):
 		return fmt.Errorf("term %.40q: not UTF-8", t)
@@ -238,27 +289,27 @@ func checkOrigins(names []string) error {
 	return nil
 }
 
-func (m *Matrix) checkRow(i uint32, seenIn []uint32) error {
-	cols, sims := m.row(int(i))
+func (m *Table) checkRow(i uint32, seenIn []uint32) error {
+	cols, sims := m.Row(int(i))
 	if len(cols) > MaxNeighbors {
 		return fmt.Errorf("%d neighbors, at most %d", len(cols), MaxNeighbors)
 	}
-	named := len(m.meta.Origins)
+	named := len(m.Meta.Origins)
 	for k, col := range cols {
-		origins := m.originsAt(int(i), k)
+		origins := m.OriginsAt(int(i), k)
 		switch {
 		case origins>>named != 0 || (origins == 0 && named > 0):
 			return fmt.Errorf("origins %b of an entry, of %d named", origins, named)
-		case int(col) >= len(m.terms):
-			return fmt.Errorf("neighbor %d of %d terms", col, len(m.terms))
+		case int(col) >= len(m.Terms):
+			return fmt.Errorf("neighbor %d of %d terms", col, len(m.Terms))
 		case col == i:
 			return errors.New("is its own neighbor")
 		case seenIn[col] == i+1:
-			return fmt.Errorf("neighbor %q is there twice", m.terms[col])
+			return fmt.Errorf("neighbor %q is there twice", m.Terms[col])
 		case sims[k] == 0:
-			return fmt.Errorf("similarity 0 of neighbor %q", m.terms[col])
-		case k > 0 && compareEntries(entry{col: cols[k-1], sim: sims[k-1]}, entry{col: col, sim: sims[k]}) > 0:
-			return fmt.Errorf("neighbor %q is out of order", m.terms[col])
+			return fmt.Errorf("similarity 0 of neighbor %q", m.Terms[col])
+		case k > 0 && CompareEntries(Entry{Col: cols[k-1], Units: sims[k-1]}, Entry{Col: col, Units: sims[k]}) > 0:
+			return fmt.Errorf("neighbor %q is out of order", m.Terms[col])
 		}
 		seenIn[col] = i + 1
 	}
@@ -266,83 +317,83 @@ func (m *Matrix) checkRow(i uint32, seenIn []uint32) error {
 }
 
 // describe returns the Meta of m with all that can be counted counted.
-func (m *Matrix) describe() Meta {
-	meta := m.meta
+func (m *Table) describe() Meta {
+	meta := m.Meta
 	meta.Source = strings.ToValidUTF8(meta.Source, "\uFFFD") // as JSON would store it
 	meta.Origins = nil
-	for _, name := range m.meta.Origins {
+	for _, name := range m.Meta.Origins {
 		meta.Origins = append(meta.Origins, strings.ToValidUTF8(name, "\uFFFD"))
 	}
 	meta.Params = nil
-	for k, v := range m.meta.Params {
+	for k, v := range m.Meta.Params {
 		if meta.Params == nil {
-			meta.Params = make(map[string]string, len(m.meta.Params))
+			meta.Params = make(map[string]string, len(m.Meta.Params))
 		}
 		meta.Params[strings.ToValidUTF8(k, "\uFFFD")] = strings.ToValidUTF8(v, "\uFFFD")
 	}
-	meta.Terms, meta.NonZeros = uint64(len(m.terms)), uint64(len(m.cols))
+	meta.Terms, meta.NonZeros = uint64(len(m.Terms)), uint64(len(m.Cols))
 	meta.MaxNeighbors, meta.Symmetric, meta.Dominant = 0, m.symmetric(), true
-	for i := range m.terms {
-		cols, sims := m.row(i)
+	for i := range m.Terms {
+		cols, sims := m.Row(i)
 		meta.MaxNeighbors = max(meta.MaxNeighbors, uint32(min(len(cols), MaxNeighbors)))
 		sum := 0
 		for _, sim := range sims {
 			sum += int(sim)
 		}
-		meta.Dominant = meta.Dominant && sum < similarityUnits
+		meta.Dominant = meta.Dominant && sum < UnitsOfOne
 	}
 	return meta
 }
 
 // Meta returns what the matrix is and what it was made from.
 func (m *Matrix) Meta() Meta {
-	meta := m.meta
+	meta := m.table.Meta
 	meta.Params, meta.Origins = maps.Clone(meta.Params), slices.Clone(meta.Origins)
 	return meta
 }
 
 // Len returns the number of terms.
-func (m *Matrix) Len() int { return len(m.terms) }
+func (m *Matrix) Len() int { return len(m.table.Terms) }
 
 // Checksum returns the SHA-256 sum, in hexadecimal, that ends the encoded
 // file. Two matrices with the same sum have the same Meta and the same rows.
 func (m *Matrix) Checksum() string { return hex.EncodeToString(m.checksum[:]) }
 
 // Terms yields the terms in ascending byte order.
-func (m *Matrix) Terms() iter.Seq[string] { return slices.Values(m.terms) }
+func (m *Matrix) Terms() iter.Seq[string] { return slices.Values(m.table.Terms) }
 
 // Row returns the row of term, the zero Row where the matrix does not hold
 // the term.
 func (m *Matrix) Row(term string) Row {
-	i, ok := slices.BinarySearch(m.terms, term)
+	i, ok := slices.BinarySearch(m.table.Terms, term)
 	if !ok {
 		return Row{}
 	}
-	return m.pack(i)
+	return m.table.RowAt(i)
 }
 
 // Rows yields all terms with their rows in ascending byte order of the term.
 func (m *Matrix) Rows() iter.Seq2[string, Row] {
 	return func(yield func(string, Row) bool) {
-		for i, t := range m.terms {
-			if !yield(t, m.pack(i)) {
+		for i, t := range m.table.Terms {
+			if !yield(t, m.table.RowAt(i)) {
 				return
 			}
 		}
 	}
 }
 
-// pack returns row i in the packed form of [Row]. It needs none of the checks
+// RowAt returns row i in the packed form of [Row]. It needs none of the checks
 // of [PackRow], whose promises check has made.
-func (m *Matrix) pack(i int) Row {
-	cols, sims := m.row(i)
+func (m *Table) RowAt(i int) Row {
+	cols, sims := m.Row(i)
 	termBytes := 0
 	for _, col := range cols {
-		termBytes += len(m.terms[col])
+		termBytes += len(m.Terms[col])
 	}
-	p := newPacker(m.docFreqs[i], len(cols), m.origins != nil, termBytes)
+	p := newPacker(m.DocFreqs[i], len(cols), m.Origins != nil, termBytes)
 	for k, col := range cols {
-		p.add(sims[k], m.originsAt(i, k), m.docFreqs[col], m.terms[col])
+		p.add(sims[k], m.OriginsAt(i, k), m.DocFreqs[col], m.Terms[col])
 	}
 	return p.row()
 }

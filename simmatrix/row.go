@@ -28,8 +28,8 @@ const (
 	shortLength = 1<<lengthBits - 1
 )
 
-// similarityUnits is the number of steps of a stored similarity in (0, 1].
-const similarityUnits = math.MaxUint16
+// UnitsOfOne is the number of steps of a stored similarity in (0, 1].
+const UnitsOfOne = math.MaxUint16
 
 // ErrRow is wrapped by the errors of [ParseRow] and [PackRow].
 var ErrRow = errors.New("bad neighbor row")
@@ -75,14 +75,14 @@ type Row struct{ packed string }
 // QuantizeSimilarity returns s rounded to the nearest similarity that a row
 // can store, a multiple of 1/65535, at least 1/65535 and at most 1.
 func QuantizeSimilarity(s float64) float32 {
-	return unitsToSimilarity(similarityToUnits(s))
+	return FromUnits(ToUnits(s))
 }
 
-func similarityToUnits(s float64) uint16 {
-	return uint16(min(max(math.Round(s*similarityUnits), 1), similarityUnits))
+func ToUnits(s float64) uint16 {
+	return uint16(min(max(math.Round(s*UnitsOfOne), 1), UnitsOfOne))
 }
 
-func unitsToSimilarity(u uint16) float32 { return float32(u) / similarityUnits }
+func FromUnits(u uint16) float32 { return float32(u) / UnitsOfOne }
 
 // PackRow packs the row of a term with document frequency docFreq. The
 // neighbors must be in the order that [Row] states; similarities are rounded
@@ -100,7 +100,7 @@ func PackRow(docFreq uint32, neighbors []Neighbor) (Row, error) {
 		if !(n.Similarity > 0 && n.Similarity <= 1) { // written so that NaN fails
 			return Row{}, fmt.Errorf("%w: similarity %v of %q not in (0, 1]", ErrRow, n.Similarity, n.Term)
 		}
-		units := similarityToUnits(float64(n.Similarity))
+		units := ToUnits(float64(n.Similarity))
 		switch {
 		case units > p.last:
 			return Row{}, fmt.Errorf("%w: similarity %v of %q is out of order", ErrRow, n.Similarity, n.Term)
@@ -127,7 +127,7 @@ func newPacker(docFreq uint32, neighbors int, withOrigins bool, termBytes int) *
 	p := &packer{
 		head:    make([]byte, 0, 1+3*binary.MaxVarintLen32),
 		numbers: make([]byte, 0, 5*neighbors), terms: make([]byte, 0, termBytes),
-		last: similarityUnits, withOrigins: withOrigins,
+		last: UnitsOfOne, withOrigins: withOrigins,
 	}
 	p.head = append(p.head, rowFormat)
 	p.head = binary.AppendUvarint(p.head, uint64(docFreq))
@@ -191,7 +191,7 @@ func ParseRow(packed string) (Row, error) {
 // checkNumbers returns how many bytes the neighbors take, or an error where
 // the numbers of the header's row are not sound.
 func checkNumbers(packed string, h header) (termBytes int, err error) {
-	units := uint32(similarityUnits)
+	units := uint32(UnitsOfOne)
 	at := h.numbers
 	for range h.neighbors {
 		n, next := readNumbers(packed, at, h.withOrigins)
@@ -311,7 +311,7 @@ func (r Row) All() iter.Seq[Neighbor] {
 		s := r.packed
 		h, _ := readHeader(s) // the zero Row has none
 		at, term := h.numbers, h.terms
-		units := uint32(similarityUnits)
+		units := uint32(UnitsOfOne)
 		for range h.neighbors {
 			var n numbers
 			n, at = readNumbers(s, at, h.withOrigins)
@@ -319,7 +319,7 @@ func (r Row) All() iter.Seq[Neighbor] {
 			end := term + int(n.length)
 			if !yield(Neighbor{
 				Term: s[term:end], DocFreq: n.docFreq, Origins: n.origins,
-				Similarity: unitsToSimilarity(uint16(units)), //nolint:gosec // ParseRow has seen that it is one
+				Similarity: FromUnits(uint16(units)), //nolint:gosec // ParseRow has seen that it is one
 			}) {
 				return
 			}

@@ -173,10 +173,10 @@ func TestParseRowRefuses(t *testing.T) {
 }
 
 func TestQuantizedSimilaritiesAreFixedPoints(t *testing.T) {
-	for u := 1; u <= similarityUnits; u++ {
-		s := unitsToSimilarity(uint16(u))
-		if s <= 0 || s > 1 || similarityToUnits(float64(s)) != uint16(u) || QuantizeSimilarity(float64(s)) != s {
-			t.Fatalf("%d units become %v become %d units", u, s, similarityToUnits(float64(s)))
+	for u := 1; u <= UnitsOfOne; u++ {
+		s := FromUnits(uint16(u))
+		if s <= 0 || s > 1 || ToUnits(float64(s)) != uint16(u) || QuantizeSimilarity(float64(s)) != s {
+			t.Fatalf("%d units become %v become %d units", u, s, ToUnits(float64(s)))
 		}
 	}
 	for _, tt := range []struct{ in, want float64 }{{-1, 1}, {0, 1}, {1e-9, 1}, {2, 65535}, {0.25, 16384}} { // 0.25·65535 = 16383.75

@@ -8,10 +8,10 @@ import "iter"
 // not asked for, as for the distribution of similarities.
 func (m *Matrix) Similarities() iter.Seq2[int, float32] {
 	return func(yield func(int, float32) bool) {
-		for i := range m.terms {
-			_, sims := m.row(i)
+		for i := range m.table.Terms {
+			_, sims := m.table.Row(i)
 			for k, u := range sims {
-				if !yield(k, unitsToSimilarity(u)) {
+				if !yield(k, FromUnits(u)) {
 					return
 				}
 			}

@@ -3,14 +3,14 @@ package simmatrix
 // symmetric reports whether s_ij = s_ji for all i and j. The entries must have
 // passed the checks of a matrix. It looks at a band of columns at a time, about
 // a sixteenth of the entries, which it takes memory for.
-func (e *entries) symmetric() bool {
+func (e *Entries) symmetric() bool {
 	const bands = 16
-	n := len(e.offsets) - 1
+	n := len(e.Offsets) - 1
 	starts := e.startsUnder()
-	if 2*starts[n] != len(e.cols) {
+	if 2*starts[n] != len(e.Cols) {
 		return false // and if there are as many over the diagonal, none is missing where each under it has its mirror
 	}
-	var under []entry
+	var under []Entry
 	row := make([]uint16, n) // the similarities of a row by column
 	for lo := 0; lo < n; {
 		hi := lo + 1
@@ -30,11 +30,11 @@ func (e *entries) symmetric() bool {
 
 // startsUnder returns where each column starts, and the last one ends, among
 // the entries under the diagonal, column after column.
-func (e *entries) startsUnder() []int {
-	n := len(e.offsets) - 1
+func (e *Entries) startsUnder() []int {
+	n := len(e.Offsets) - 1
 	starts := make([]int, n+1)
 	for i := range n {
-		cols, _ := e.row(i)
+		cols, _ := e.Row(i)
 		for _, col := range cols {
 			if int(col) < i {
 				starts[col+1]++
@@ -50,21 +50,21 @@ func (e *entries) startsUnder() []int {
 // under returns the entries under the diagonal in the columns [lo, hi), column
 // after column, with their row in place of the column. It uses the memory of
 // dst.
-func (e *entries) under(dst []entry, lo, hi int, starts []int) []entry {
+func (e *Entries) under(dst []Entry, lo, hi int, starts []int) []Entry {
 	size := starts[hi] - starts[lo]
 	if cap(dst) < size {
-		dst = make([]entry, size)
+		dst = make([]Entry, size)
 	}
 	next := make([]int, hi-lo)
 	for j := range next {
 		next[j] = starts[lo+j] - starts[lo]
 	}
-	for i := lo + 1; i < len(e.offsets)-1; i++ {
-		cols, sims := e.row(i)
+	for i := lo + 1; i < len(e.Offsets)-1; i++ {
+		cols, sims := e.Row(i)
 		for k, col := range cols {
 			if int(col) >= lo && int(col) < min(hi, i) {
 				at := &next[int(col)-lo]
-				dst[:size][*at] = entry{col: uint32(i), sim: sims[k]} //nolint:gosec // at most MaxTerms
+				dst[:size][*at] = Entry{Col: uint32(i), Units: sims[k]} //nolint:gosec // at most MaxTerms
 				*at++
 			}
 		}
@@ -74,14 +74,14 @@ func (e *entries) under(dst []entry, lo, hi int, starts []int) []entry {
 
 // mirrors reports whether the entries of column j under the diagonal are in row
 // j over it, too. row holds zeros, and does again afterwards.
-func (e *entries) mirrors(j int, under []entry, row []uint16) bool {
-	cols, sims := e.row(j)
+func (e *Entries) mirrors(j int, under []Entry, row []uint16) bool {
+	cols, sims := e.Row(j)
 	for k, col := range cols {
 		row[col] = sims[k]
 	}
 	same := true
 	for _, u := range under {
-		same = same && row[u.col] == u.sim
+		same = same && row[u.Col] == u.Units
 	}
 	for _, col := range cols {
 		row[col] = 0

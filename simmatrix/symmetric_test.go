@@ -6,10 +6,10 @@ import (
 )
 
 // slowlySymmetric looks every pair up.
-func slowlySymmetric(e *entries) bool {
+func slowlySymmetric(e *Entries) bool {
 	sims := map[[2]uint32]uint16{}
-	for i := range len(e.offsets) - 1 {
-		cols, s := e.row(i)
+	for i := range len(e.Offsets) - 1 {
+		cols, s := e.Row(i)
 		for k, col := range cols {
 			sims[[2]uint32{uint32(i), col}] = s[k]
 		}
@@ -24,24 +24,24 @@ func slowlySymmetric(e *entries) bool {
 
 // mirrored returns random entries that are symmetric: each pair has one with
 // the given chance, those of column 0 with the chance 1.
-func mirrored(random *rand.Rand, n int, chance float64) entries {
-	rows := make([][]entry, n)
+func mirrored(random *rand.Rand, n int, chance float64) Entries {
+	rows := make([][]Entry, n)
 	for i := range n {
 		for j := range i {
 			if j == 0 || random.Float64() < chance {
 				sim := uint16(1 + random.IntN(3))
-				rows[i] = append(rows[i], entry{col: uint32(j), sim: sim})
-				rows[j] = append(rows[j], entry{col: uint32(i), sim: sim})
+				rows[i] = append(rows[i], Entry{Col: uint32(j), Units: sim})
+				rows[j] = append(rows[j], Entry{Col: uint32(i), Units: sim})
 			}
 		}
 	}
 	return asEntries(rows)
 }
 
-func asEntries(rows [][]entry) entries {
-	e := newEntries(len(rows), false)
+func asEntries(rows [][]Entry) Entries {
+	e := NewEntries(len(rows), false)
 	for _, row := range rows {
-		e.appendRow(row)
+		e.AppendRow(row)
 	}
 	return e
 }
@@ -54,18 +54,18 @@ func TestSymmetricFindsEveryEntryWithoutItsMirror(t *testing.T) {
 			t.Fatalf("%d rows: not symmetric", n)
 		}
 		for i := range n {
-			for k := range e.offsets[i+1] - e.offsets[i] {
+			for k := range e.Offsets[i+1] - e.Offsets[i] {
 				for _, change := range []string{"similarity", "column", "left out"} {
-					rows := make([][]entry, n)
+					rows := make([][]Entry, n)
 					for r := range n {
-						cols, sims := e.row(r)
+						cols, sims := e.Row(r)
 						for c, col := range cols {
-							rows[r] = append(rows[r], entry{col: col, sim: sims[c]})
+							rows[r] = append(rows[r], Entry{Col: col, Units: sims[c]})
 						}
 					}
 					switch change {
 					case "similarity":
-						rows[i][k].sim += 7
+						rows[i][k].Units += 7
 					case "left out":
 						rows[i] = append(rows[i][:k], rows[i][k+1:]...)
 					case "column": // the next free one: the number of entries stays the same
@@ -73,7 +73,7 @@ func TestSymmetricFindsEveryEntryWithoutItsMirror(t *testing.T) {
 						if free < 0 {
 							continue
 						}
-						rows[i][k].col = uint32(free)
+						rows[i][k].Col = uint32(free)
 					}
 					if changed := asEntries(rows); changed.symmetric() {
 						t.Fatalf("%d rows, entry %d of row %d, %s changed: symmetric", n, k, i, change)
@@ -85,10 +85,10 @@ func TestSymmetricFindsEveryEntryWithoutItsMirror(t *testing.T) {
 }
 
 // freeColumn returns a column that row i has no entry in, -1 where there is none.
-func freeColumn(row []entry, i, n int) int {
+func freeColumn(row []Entry, i, n int) int {
 	taken := map[int]bool{i: true}
 	for _, e := range row {
-		taken[int(e.col)] = true
+		taken[int(e.Col)] = true
 	}
 	for col := range n {
 		if !taken[col] {
@@ -113,10 +113,10 @@ func FuzzSymmetric(f *testing.F) {
 				sims[i][j] = uint16(1 + at%2)
 			}
 		}
-		rows := make([][]entry, size)
+		rows := make([][]Entry, size)
 		for i := range rows {
 			for j, sim := range sims[i] {
-				rows[i] = append(rows[i], entry{col: uint32(j), sim: sim})
+				rows[i] = append(rows[i], Entry{Col: uint32(j), Units: sim})
 			}
 		}
 		e := asEntries(rows)

@@ -15,7 +15,7 @@ import (
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/demo"
 	"github.com/akin-search/akin/esclient"
-	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/learn"
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
 
@@ -114,14 +114,14 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, once bool) error {
 	}
 	build := buildFlags{
 		target: target{index: demoIndices, fields: []string{"title", "body"}},
-		docs:   indexFlags{options: simmatrix.DefaultCorpusOptions()},
+		docs:   indexFlags{options: learn.DefaultCorpusOptions()},
 	}
 	corpus, err := build.readIndex(ctx, client, newProgress(io.Discard))
 	if err != nil {
 		return err
 	}
 	build.docs.options.Source = "demo corpus"
-	m, err := simmatrix.FromCorpus(ctx, corpus, build.docs.options, nil)
+	m, err := learn.FromCorpus(ctx, corpus, build.docs.options, nil)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,11 @@ import (
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/combine"
+	"github.com/akin-search/akin/simmatrix/learn"
+	"github.com/akin-search/akin/simmatrix/shape"
+	"github.com/akin-search/akin/simmatrix/source"
+	"github.com/akin-search/akin/simmatrix/spelling"
 )
 
 // buildFlags are the flags of "matrix build".
@@ -19,25 +24,25 @@ type buildFlags struct {
 	paths struct{ vectors, edit, thesaurus, tsv, market, vocabulary string }
 
 	docs      indexFlags
-	vectors   simmatrix.VectorOptions
-	reading   simmatrix.ReadVectorsOptions
-	edit      simmatrix.EditOptions
+	vectors   learn.VectorOptions
+	reading   source.ReadVectorsOptions
+	edit      spelling.Options
 	formula   string
-	thesaurus simmatrix.ThesaurusOptions
+	thesaurus source.ThesaurusOptions
 	multiWord string
-	given     simmatrix.GivenOptions
+	given     source.ListOptions
 	combine   combineFlags
 
 	power     float64
 	format    string
 	target    target
 	filter    filterFlags
-	sparsify  simmatrix.SparsifyOptions
+	sparsify  shape.SparsifyOptions
 	overrides string
 	out       string
 
-	rules *simmatrix.Overrides      // of the file overrides
-	found *simmatrix.ProjectOptions // what the cluster says of the words; nil where nobody has asked
+	rules *combine.Overrides    // of the file overrides
+	found *shape.ProjectOptions // what the cluster says of the words; nil where nobody has asked
 }
 
 func newMatrixBuild() *cobra.Command {
@@ -91,7 +96,7 @@ from ` + configs.EnvClusterAPIKey + `.`,
 }
 
 // check returns all that is wrong with the flags.
-func (f *buildFlags) check(flags *pflag.FlagSet) (source, error) {
+func (f *buildFlags) check(flags *pflag.FlagSet) (matrixSource, error) {
 	source, err := f.chosen(flags)
 	errs := append([]error{err}, checkEmpty(flags)...)
 	errs = append(errs, f.checkIdle(source, flags)...)
@@ -113,7 +118,7 @@ func (f *buildFlags) check(flags *pflag.FlagSet) (source, error) {
 	return source, errors.Join(errs...)
 }
 
-func (f *buildFlags) run(ctx context.Context, source source, stderr io.Writer) error {
+func (f *buildFlags) run(ctx context.Context, source matrixSource, stderr io.Writer) error {
 	report := newProgress(stderr)
 	defer report.end()
 	m, err := f.build(ctx, source, report)
@@ -137,7 +142,7 @@ func (f *buildFlags) run(ctx context.Context, source source, stderr io.Writer) e
 }
 
 // build is the way from the source to the matrix that is written.
-func (f *buildFlags) build(ctx context.Context, source source, report *progress) (*simmatrix.Matrix, error) {
+func (f *buildFlags) build(ctx context.Context, source matrixSource, report *progress) (*simmatrix.Matrix, error) {
 	if err := f.readOverrides(ctx); err != nil {
 		return nil, err
 	}
@@ -162,13 +167,13 @@ func (f *buildFlags) build(ctx context.Context, source source, report *progress)
 		return nil, err
 	}
 	f.sparsify.Protect = f.rules.Protects
-	return simmatrix.Sparsify(m, f.sparsify)
+	return shape.Sparsify(m, f.sparsify)
 }
 
 // readOverrides reads the overrides, none without --overrides. Those that make
 // the two directions of a pair differ do not go with --symmetric.
 func (f *buildFlags) readOverrides(ctx context.Context) error {
-	f.rules = &simmatrix.Overrides{}
+	f.rules = &combine.Overrides{}
 	if f.overrides == "" {
 		return nil
 	}
@@ -178,7 +183,7 @@ func (f *buildFlags) readOverrides(ctx context.Context) error {
 	}
 	var errs []error
 	for rule := range f.rules.All() {
-		if rule.OneWay && rule.Action != simmatrix.ActionPin {
+		if rule.OneWay && rule.Action != combine.ActionPin {
 			errs = append(errs, fmt.Errorf("%s: %v: with --symmetric a rule has to be both ways", f.overrides, &rule))
 		}
 	}
@@ -192,7 +197,7 @@ func (f *buildFlags) readOverrides(ctx context.Context) error {
 const maxUnmet = 20
 
 // applyOverrides applies them and tells which pins ask for what m lacks.
-func applyOverrides(m *simmatrix.Matrix, overrides *simmatrix.Overrides, report *progress) (*simmatrix.Matrix, error) {
+func applyOverrides(m *simmatrix.Matrix, overrides *combine.Overrides, report *progress) (*simmatrix.Matrix, error) {
 	m, counts, err := overrides.Apply(m)
 	if err != nil {
 		return nil, err

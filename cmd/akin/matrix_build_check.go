@@ -7,6 +7,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/learn"
+	"github.com/akin-search/akin/simmatrix/source"
+	"github.com/akin-search/akin/simmatrix/spelling"
 )
 
 // checkEmpty names the flags that are given with nothing in them, as by a
@@ -27,7 +30,7 @@ func checkEmpty(flags *pflag.FlagSet) []error {
 
 // checkIdle names the flags that go with the source and do nothing for want of
 // another.
-func (f *buildFlags) checkIdle(source source, flags *pflag.FlagSet) []error {
+func (f *buildFlags) checkIdle(from matrixSource, flags *pflag.FlagSet) []error {
 	var errs []error
 	for _, rule := range []struct {
 		source string // "" is any
@@ -35,13 +38,13 @@ func (f *buildFlags) checkIdle(source source, flags *pflag.FlagSet) []error {
 		met    bool
 		needs  string
 	}{
-		{"from-edit-distance", []string{"theta1", "theta2"}, f.formula == string(simmatrix.EditPower), "--formula power"},
-		{"from-thesaurus", []string{"joiner"}, f.multiWord == string(simmatrix.MultiWordJoin), "--multi-word join"},
+		{"from-edit-distance", []string{"theta1", "theta2"}, f.formula == string(spelling.Power), "--formula power"},
+		{"from-thesaurus", []string{"joiner"}, f.multiWord == string(source.MultiWordJoin), "--multi-word join"},
 		{"from-matrices", []string{"combine", "weights", "relations"}, len(f.combine.paths) > 1, "several matrices"},
 		{"", []string{"ca-file"}, f.target.cluster != "" || f.docs.url != "", "--cluster or --from-index"},
 	} {
 		for _, name := range rule.flags {
-			if flags.Changed(name) && !rule.met && (rule.source == "" || rule.source == source.flag) {
+			if flags.Changed(name) && !rule.met && (rule.source == "" || rule.source == from.flag) {
 				errs = append(errs, fmt.Errorf("--%s does nothing without %s", name, rule.needs))
 			}
 		}
@@ -93,7 +96,7 @@ func (f *buildFlags) checkRows() []error {
 	var errs []error
 	if s := &f.sparsify; s.Neighbors < 1 || s.Neighbors > simmatrix.MaxNeighbors {
 		errs = append(errs, fmt.Errorf("--top: %d not in [1, %d]", s.Neighbors, simmatrix.MaxNeighbors))
-		s.Neighbors = simmatrix.DefaultVectorOptions().Neighbors
+		s.Neighbors = learn.DefaultVectorOptions().Neighbors
 	}
 	if s := &f.sparsify; !(s.Threshold >= 0 && s.Threshold < 1) { // written so that NaN fails
 		errs = append(errs, fmt.Errorf("--min-similarity: %v not in [0, 1)", s.Threshold))

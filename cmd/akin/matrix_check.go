@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/inspect"
 )
 
 // sampleNeighbors is how many neighbors of a sample row are printed.
@@ -19,7 +19,7 @@ const sampleNeighbors = 10
 
 func newMatrixCheck() *cobra.Command {
 	var flags refFlags
-	options := simmatrix.DefaultInspectOptions()
+	options := inspect.DefaultOptions()
 	cmd := &cobra.Command{
 		Use:   "check MATRIX",
 		Short: "Check what a matrix says of itself, and print what is in it",
@@ -43,7 +43,7 @@ does not hold, where no term has a neighbor, and where the file is damaged.
 			if err != nil {
 				return err
 			}
-			return printReport(cmd.OutOrStdout(), args[0], simmatrix.Inspect(m, options))
+			return printReport(cmd.OutOrStdout(), args[0], inspect.Matrix(m, options))
 		},
 	}
 	flags.register(cmd)
@@ -56,7 +56,7 @@ does not hold, where no term has a neighbor, and where the file is damaged.
 // printReport prints a report on the matrix called name. It returns an error
 // that names the claims that do not hold, and one for a matrix that has nothing
 // to find.
-func printReport(out io.Writer, name string, r *simmatrix.Report) error {
+func printReport(out io.Writer, name string, r *inspect.Report) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	printHead(w, name, r)
 	printClaims(w, r)
@@ -82,7 +82,7 @@ func printReport(out io.Writer, name string, r *simmatrix.Report) error {
 	return nil
 }
 
-func printHead(w io.Writer, name string, r *simmatrix.Report) {
+func printHead(w io.Writer, name string, r *inspect.Report) {
 	fmt.Fprintf(w, "%s\n\n", name)
 	fmt.Fprintf(w, "source\t%s\n", visible(r.Meta.Source))
 	for _, key := range slices.Sorted(maps.Keys(r.Meta.Params)) {
@@ -122,7 +122,7 @@ func of(term string) string {
 // percent returns a share in percent, of three digits at least.
 func percent(share float64) string { return fmt.Sprintf("%.3g %%", 100*share) }
 
-func printClaims(w io.Writer, r *simmatrix.Report) {
+func printClaims(w io.Writer, r *inspect.Report) {
 	fmt.Fprintln(w, "HEADER\tSAYS\tCOUNTED\t")
 	for _, c := range r.Claims {
 		verdict := "ok"
@@ -137,9 +137,9 @@ func printClaims(w io.Writer, r *simmatrix.Report) {
 	fmt.Fprintln(w)
 }
 
-func printDistributions(w io.Writer, r *simmatrix.Report) {
+func printDistributions(w io.Writer, r *inspect.Report) {
 	fmt.Fprintln(w, "DISTRIBUTION\tMIN\t10 %\t25 %\t50 %\t75 %\t90 %\t99 %\tMAX\tMEAN")
-	line := func(name string, d simmatrix.Distribution, format func(v float64) string) {
+	line := func(name string, d inspect.Distribution, format func(v float64) string) {
 		fmt.Fprint(w, name)
 		for _, v := range []float64{d.Min, d.P10, d.P25, d.Median, d.P75, d.P90, d.P99, d.Max} {
 			fmt.Fprint(w, "\t"+format(v))
@@ -156,28 +156,28 @@ func printDistributions(w io.Writer, r *simmatrix.Report) {
 // barLength is the length of the longest bar of the histogram.
 const barLength = 40
 
-func printHistogram(w io.Writer, r *simmatrix.Report) {
+func printHistogram(w io.Writer, r *inspect.Report) {
 	if r.Meta.NonZeros == 0 {
 		return
 	}
 	largest := slices.Max(r.Histogram[:])
 	fmt.Fprintln(w, "SIMILARITY\tNEIGHBORS\tSHARE\t")
 	for bin, count := range r.Histogram {
-		lo, hi := float64(bin)/simmatrix.HistogramBins, float64(bin+1)/simmatrix.HistogramBins
+		lo, hi := float64(bin)/inspect.HistogramBins, float64(bin+1)/inspect.HistogramBins
 		bar := strings.Repeat("#", int(barLength*float64(count)/float64(max(largest, 1))))
 		fmt.Fprintf(w, "%.2f to %.2f\t%d\t%s\t%s\n", lo, hi, count, percent(float64(count)/float64(r.Meta.NonZeros)), bar)
 	}
 	fmt.Fprintln(w)
 }
 
-func printHubs(w io.Writer, r *simmatrix.Report) {
+func printHubs(w io.Writer, r *inspect.Report) {
 	fmt.Fprintf(w, "HUBS\tDF\tROWS\tskewness of rows with a term %.2f\n", r.Skewness)
 	for _, h := range r.Hubs {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%s of all\n", visible(h.Term), h.DocFreq, h.Rows, percent(float64(h.Rows)/float64(r.Meta.Terms)))
 	}
 }
 
-func printSamples(w io.Writer, r *simmatrix.Report) {
+func printSamples(w io.Writer, r *inspect.Report) {
 	origins := foundRows{origins: r.Meta.Origins}
 	for _, row := range r.Samples {
 		fmt.Fprintf(w, "\n%s\t%d neighbors\tdf %d\n", visible(row.Term), len(row.Neighbors), row.DocFreq)

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/inspect"
 )
 
 // trimmed takes the blanks at the ends of lines away, which come from columns
@@ -132,7 +133,7 @@ func without(t *testing.T) *simmatrix.Matrix {
 }
 
 func TestCheckNamesTheClaimsThatDoNotHold(t *testing.T) {
-	r := simmatrix.Inspect(fleet(t), simmatrix.InspectOptions{})
+	r := inspect.Matrix(fleet(t), inspect.Options{})
 	for k := range r.Claims {
 		if r.Claims[k].Name == "symmetric" {
 			r.Claims[k].Claimed, r.Claims[k].Holds = "true", false

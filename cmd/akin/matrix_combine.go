@@ -14,6 +14,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/combine"
+	"github.com/akin-search/akin/simmatrix/source"
 )
 
 // combineFlags are the flags of --from-matrices.
@@ -23,12 +25,12 @@ type combineFlags struct {
 	weights   []float64
 	relations string
 	rule      string
-	options   simmatrix.CombineOptions
-	fit       simmatrix.RegressionOptions
+	options   combine.Options
+	fit       combine.RegressionOptions
 }
 
 func (f *combineFlags) register(flags *pflag.FlagSet) {
-	f.options, f.fit = simmatrix.DefaultCombineOptions(), simmatrix.DefaultRegressionOptions()
+	f.options, f.fit = combine.DefaultOptions(), combine.DefaultRegressionOptions()
 	flags.StringSliceVar(&f.paths, "from-matrices", nil, "these matrix files: one to work over, several to combine")
 	flags.StringVar(&f.rule, "combine", string(f.options.Rule),
 		"with --from-matrices: average, minimum, maximum, weighted or regression")
@@ -42,8 +44,8 @@ func (f *combineFlags) check() error {
 	if len(f.paths) < 2 {
 		return nil
 	}
-	f.options.Rule = simmatrix.Rule(f.rule)
-	weighted, fitted := f.options.Rule == simmatrix.RuleWeighted, f.options.Rule == simmatrix.RuleRegression
+	f.options.Rule = combine.Rule(f.rule)
+	weighted, fitted := f.options.Rule == combine.RuleWeighted, f.options.Rule == combine.RuleRegression
 	var errs []error
 	var err error
 	if f.names, err = originNames(f.paths); err != nil {
@@ -122,10 +124,10 @@ func (f *buildFlags) fromMatrices(ctx context.Context, report *progress) (*simma
 }
 
 // bansOf returns the rules that ban.
-func bansOf(rules *simmatrix.Overrides) (*simmatrix.Overrides, error) {
-	bans := &simmatrix.Overrides{}
+func bansOf(rules *combine.Overrides) (*combine.Overrides, error) {
+	bans := &combine.Overrides{}
 	for rule := range rules.All() {
-		if rule.Action == simmatrix.ActionBan {
+		if rule.Action == combine.ActionBan {
 			if err := bans.Ban(rule.Term, rule.Neighbor, rule.OneWay); err != nil {
 				return nil, err
 			}
@@ -138,7 +140,7 @@ func bansOf(rules *simmatrix.Overrides) (*simmatrix.Overrides, error) {
 func (f *combineFlags) build(
 	ctx context.Context, report *progress, prepare func(*simmatrix.Matrix) (*simmatrix.Matrix, error),
 ) (*simmatrix.Matrix, error) {
-	inputs := make([]simmatrix.Input, len(f.paths))
+	inputs := make([]combine.Input, len(f.paths))
 	for k, path := range f.paths {
 		report.step("reading matrices", k, len(f.paths))
 		m, err := readMatrix(ctx, path)
@@ -170,17 +172,17 @@ func (f *combineFlags) build(
 			return nil, err
 		}
 	}
-	return simmatrix.Combine(ctx, inputs, options, report.step)
+	return combine.Matrices(ctx, inputs, options, report.step)
 }
 
 // regression fits the inputs to the relations and prints what came out.
-func (f *combineFlags) regression(ctx context.Context, inputs []simmatrix.Input, report *progress) (*simmatrix.Regression, error) {
+func (f *combineFlags) regression(ctx context.Context, inputs []combine.Input, report *progress) (*combine.Regression, error) {
 	relations, err := readRelations(ctx, f.relations)
 	if err != nil {
 		return nil, err
 	}
 	report.step("fitting the regression", 0, 0)
-	fitted, err := simmatrix.FitRegression(ctx, inputs, relations, f.fit)
+	fitted, err := combine.FitRegression(ctx, inputs, relations, f.fit)
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +198,7 @@ func readRelations(ctx context.Context, path string) (*simmatrix.Matrix, error) 
 		if simmatrix.IsEncoded(in) {
 			return simmatrix.Decode(in)
 		}
-		m, _, err := simmatrix.ReadThesaurus(in, simmatrix.DefaultThesaurusOptions())
+		m, _, err := source.ReadThesaurus(in, source.DefaultThesaurusOptions())
 		return m, err
 	})
 }

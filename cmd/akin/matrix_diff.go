@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/inspect"
 )
 
 // The numbers of terms and of neighbors of one kind that diff prints.
@@ -22,7 +23,7 @@ const (
 
 func newMatrixDiff() *cobra.Command {
 	var flags refFlags
-	var options simmatrix.DiffOptions
+	var options inspect.DiffOptions
 	cmd := &cobra.Command{
 		Use:   "diff A B",
 		Short: "Show what changed from one matrix to another",
@@ -49,7 +50,7 @@ A and B: ` + matrixHelp,
 				return err
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s -> %s\n\n", args[0], args[1])
-			return printDifference(cmd.OutOrStdout(), a.Meta(), b.Meta(), simmatrix.Diff(a, b, options))
+			return printDifference(cmd.OutOrStdout(), a.Meta(), b.Meta(), inspect.Diff(a, b, options))
 		},
 	}
 	flags.register(cmd)
@@ -59,7 +60,7 @@ A and B: ` + matrixHelp,
 
 // printDifference prints what changed between the matrices with the given
 // headers.
-func printDifference(out io.Writer, a, b simmatrix.Meta, d *simmatrix.Difference) error {
+func printDifference(out io.Writer, a, b simmatrix.Meta, d *inspect.Difference) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	printSettings(w, a, b)
 	fmt.Fprintf(w, "terms\t%d -> %d, %d added, %d removed, %d in both\n", a.Terms, b.Terms, len(d.Added), len(d.Removed), d.Common)
@@ -122,7 +123,7 @@ func printTerms(out io.Writer, what string, terms []string) {
 	fmt.Fprintf(out, "\n%s: %s%s\n", what, strings.Join(shown, ", "), more)
 }
 
-func printChange(w io.Writer, c simmatrix.RowChange) {
+func printChange(w io.Writer, c inspect.RowChange) {
 	df := fmt.Sprintf("df %d", c.To)
 	if c.From != c.To {
 		df = fmt.Sprintf("df %d -> %d", c.From, c.To)

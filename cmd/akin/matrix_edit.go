@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/combine"
 )
 
 // editFlags are the flags of "matrix edit".
@@ -64,7 +64,7 @@ func (f *editFlags) newSet() *cobra.Command {
 			if err != nil || strings.ContainsAny(args[2], "_xX") { // which Go takes and the file does not
 				return usageError{fmt.Errorf("similarity %q is no decimal number", args[2])}
 			}
-			return f.change(cmd.Context(), func(o *simmatrix.Overrides) error {
+			return f.change(cmd.Context(), func(o *combine.Overrides) error {
 				return o.Set(args[0], args[1], similarity, f.oneWay)
 			})
 		},
@@ -79,7 +79,7 @@ func (f *editFlags) newPin() *cobra.Command {
 		Example: `  akin matrix edit pin --file overrides.txt car automobile`,
 		Args:    ruleArgs("TERM", "NEIGHBOR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.change(cmd.Context(), func(o *simmatrix.Overrides) error { return o.Pin(args[0], args[1], f.oneWay) })
+			return f.change(cmd.Context(), func(o *combine.Overrides) error { return o.Pin(args[0], args[1], f.oneWay) })
 		},
 	}
 	return f.directed(cmd)
@@ -92,7 +92,7 @@ func (f *editFlags) newBan() *cobra.Command {
 		Example: `  akin matrix edit ban --file overrides.txt car jaguar`,
 		Args:    ruleArgs("TERM", "NEIGHBOR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.change(cmd.Context(), func(o *simmatrix.Overrides) error { return o.Ban(args[0], args[1], f.oneWay) })
+			return f.change(cmd.Context(), func(o *combine.Overrides) error { return o.Ban(args[0], args[1], f.oneWay) })
 		},
 	}
 	return f.directed(cmd)
@@ -105,7 +105,7 @@ func (f *editFlags) newRemove() *cobra.Command {
 		Example: `  akin matrix edit remove --file overrides.txt car jaguar`,
 		Args:    ruleArgs("TERM", "NEIGHBOR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.change(cmd.Context(), func(o *simmatrix.Overrides) error {
+			return f.change(cmd.Context(), func(o *combine.Overrides) error {
 				if !o.Remove(args[0], args[1], f.oneWay) {
 					return fmt.Errorf("%s has no rule on %s and %s", f.file, args[0], args[1])
 				}
@@ -167,7 +167,7 @@ func (f *editFlags) check() error {
 
 // change makes one change to the file, and no other command at the same time.
 // It writes the file only where that made a difference.
-func (f *editFlags) change(ctx context.Context, edit func(o *simmatrix.Overrides) error) error {
+func (f *editFlags) change(ctx context.Context, edit func(o *combine.Overrides) error) error {
 	if err := f.check(); err != nil {
 		return err
 	}
@@ -181,10 +181,10 @@ func (f *editFlags) change(ctx context.Context, edit func(o *simmatrix.Overrides
 	return errors.Join(f.changeLocked(ctx, edit), unlock())
 }
 
-func (f *editFlags) changeLocked(ctx context.Context, edit func(o *simmatrix.Overrides) error) error {
+func (f *editFlags) changeLocked(ctx context.Context, edit func(o *combine.Overrides) error) error {
 	o, err := readOverrides(ctx, f.file)
 	if errors.Is(err, os.ErrNotExist) {
-		o, err = &simmatrix.Overrides{}, nil
+		o, err = &combine.Overrides{}, nil
 	}
 	if err != nil {
 		return err
@@ -216,9 +216,9 @@ func checkEditable(path string) error {
 
 // readOverrides reads a file of overrides. What is wrong in it is a mistake of
 // the user.
-func readOverrides(ctx context.Context, path string) (*simmatrix.Overrides, error) {
-	o, err := readFrom(ctx, path, simmatrix.ParseOverrides)
-	if errors.Is(err, simmatrix.ErrOverrides) {
+func readOverrides(ctx context.Context, path string) (*combine.Overrides, error) {
+	o, err := readFrom(ctx, path, combine.ParseOverrides)
+	if errors.Is(err, combine.ErrOverrides) {
 		err = usageError{err}
 	}
 	return o, err

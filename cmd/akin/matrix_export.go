@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/source"
 )
 
 // The formats of "matrix export".
@@ -105,12 +106,12 @@ func (f *exportFlags) write(ctx context.Context, stdout io.Writer, m *simmatrix.
 	case f.format == formatMatrixMarket:
 		return writeFile(ctx, f.out, func(matrix io.Writer) error {
 			return writeFile(ctx, f.vocabulary, func(vocabulary io.Writer) error {
-				return simmatrix.WriteMatrixMarket(matrix, vocabulary, m)
+				return source.WriteMatrixMarket(matrix, vocabulary, m)
 			})
 		})
 	case f.out == toStdout:
-		return simmatrix.WriteTSV(stdout, m)
+		return source.WriteTSV(stdout, m)
 	default:
-		return writeFile(ctx, f.out, func(w io.Writer) error { return simmatrix.WriteTSV(w, m) })
+		return writeFile(ctx, f.out, func(w io.Writer) error { return source.WriteTSV(w, m) })
 	}
 }

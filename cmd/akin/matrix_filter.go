@@ -7,11 +7,12 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/shape"
 )
 
 // filterFlags say which terms a matrix is to have.
 type filterFlags struct {
-	simmatrix.TermFilter
+	shape.TermFilter
 
 	keep, drop string
 }
@@ -51,13 +52,13 @@ func (f *filterFlags) matchWord(word string) bool { return f.Match(word, 0, 0) }
 
 // matchFound reports whether the index term of a word passes. Words without one
 // pass, too: that they go is told later.
-func (f *filterFlags) matchFound(word string, found *simmatrix.ProjectOptions) bool {
+func (f *filterFlags) matchFound(word string, found *shape.ProjectOptions) bool {
 	terms := found.IndexTerms[word]
 	return len(terms) != 1 || f.Match(terms[0], found.DocFreqs[terms[0]], found.Docs)
 }
 
 // inDocuments reports whether a document has the index term of the word.
-func inDocuments(word string, found *simmatrix.ProjectOptions) bool {
+func inDocuments(word string, found *shape.ProjectOptions) bool {
 	terms := found.IndexTerms[word]
 	return len(terms) == 1 && found.DocFreqs[terms[0]] > 0
 }

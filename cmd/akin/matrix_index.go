@@ -14,6 +14,7 @@ import (
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/learn"
 )
 
 // indexFlags are the flags of --from-index.
@@ -27,13 +28,13 @@ type indexFlags struct {
 	spool           string
 	parts           string
 	maxMemory       string
-	options         simmatrix.CorpusOptions
+	options         learn.CorpusOptions
 	maxMemoryParsed configs.Bytes
 	spooled         *spool // while the matrix is not written
 }
 
 func (f *indexFlags) register(flags *pflag.FlagSet) {
-	f.options = simmatrix.DefaultCorpusOptions()
+	f.options = learn.DefaultCorpusOptions()
 	flags.StringVar(&f.url, "from-index", "", "learn from the documents of the cluster at this URL")
 	flags.StringVar(&f.query, "query", "",
 		`with --from-index: learn from the documents that match this query, as JSON, such as '{"term":{"lang":"en"}}'; default all`)
@@ -98,7 +99,7 @@ func (f *buildFlags) checkIndex() error {
 		}
 	}
 	var err error
-	if d.options.Parts, err = simmatrix.ParseParts(d.parts); err != nil {
+	if d.options.Parts, err = learn.ParseParts(d.parts); err != nil {
 		errs = append(errs, fmt.Errorf("--%w", err))
 	}
 	if d.maxMemory != "" {
@@ -146,7 +147,7 @@ func (f *buildFlags) fromIndex(ctx context.Context, report *progress) (*simmatri
 		return nil, err
 	}
 	f.docs.options.Source = f.describeIndex()
-	m, err := simmatrix.FromCorpus(ctx, corpus, f.docs.options, report.step)
+	m, err := learn.FromCorpus(ctx, corpus, f.docs.options, report.step)
 	if errors.Is(err, simmatrix.ErrMemory) {
 		err = fmt.Errorf("%w (--max-memory %s less a share for garbage; "+
 			"--max-terms, --min-df, --min-cooccurrence, --max-docs, --dim and --top are what to change)", err, f.docs.maxMemory)
@@ -174,7 +175,7 @@ func (f *buildFlags) describeIndex() string {
 
 // readIndex reads the documents once and returns them as index terms, or as
 // words with --words.
-func (f *buildFlags) readIndex(ctx context.Context, client *esclient.Client, report *progress) (*simmatrix.Corpus, error) {
+func (f *buildFlags) readIndex(ctx context.Context, client *esclient.Client, report *progress) (*learn.Corpus, error) {
 	texts, err := f.readTexts(ctx, client, report)
 	if err != nil {
 		return nil, err
@@ -197,7 +198,7 @@ func (f *buildFlags) readIndex(ctx context.Context, client *esclient.Client, rep
 
 // readTexts reads the documents, from where an interrupted run with a spool has
 // left off.
-func (f *buildFlags) readTexts(ctx context.Context, client *esclient.Client, report *progress) (*simmatrix.Texts, error) {
+func (f *buildFlags) readTexts(ctx context.Context, client *esclient.Client, report *progress) (*learn.Texts, error) {
 	scan := f.scan()
 	count, err := client.CountMatching(ctx, scan.Index, scan.Query)
 	if err != nil {
@@ -218,7 +219,7 @@ func (f *buildFlags) readTexts(ctx context.Context, client *esclient.Client, rep
 	}
 	r := &indexReader{
 		client: client, plan: plan, spool: f.docs.spooled, report: report,
-		memory: int64(readingShare * float64(f.docs.maxMemoryParsed)), firstPause: firstPause, texts: simmatrix.NewTexts(),
+		memory: int64(readingShare * float64(f.docs.maxMemoryParsed)), firstPause: firstPause, texts: learn.NewTexts(),
 	}
 	texts, err := r.read(ctx)
 	if err != nil {

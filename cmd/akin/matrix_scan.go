@@ -10,6 +10,7 @@ import (
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/learn"
 )
 
 // Settings of reading a slice again after an interruption.
@@ -31,13 +32,13 @@ type indexReader struct {
 	firstPause time.Duration
 
 	mu    sync.Mutex
-	texts *simmatrix.Texts // of the slices that are done, without a spool
-	docs  int              // read so far
-	bytes int64            // held so far
+	texts *learn.Texts // of the slices that are done, without a spool
+	docs  int          // read so far
+	bytes int64        // held so far
 }
 
 // read returns the documents of all slices.
-func (r *indexReader) read(ctx context.Context) (*simmatrix.Texts, error) {
+func (r *indexReader) read(ctx context.Context) (*learn.Texts, error) {
 	r.report.step("reading documents", 0, int(r.plan.Docs))
 	group, inGroup := errgroup.WithContext(ctx)
 	group.SetLimit(r.plan.sideBySide())
@@ -77,7 +78,7 @@ func (r *indexReader) read(ctx context.Context) (*simmatrix.Texts, error) {
 }
 
 // slice reads a slice, from its beginning as often as it is interrupted.
-func (r *indexReader) slice(ctx context.Context, k int) (*simmatrix.Texts, error) {
+func (r *indexReader) slice(ctx context.Context, k int) (*learn.Texts, error) {
 	pause := r.firstPause
 	for try := 1; ; try++ {
 		texts, err := r.try(ctx, k)
@@ -101,8 +102,8 @@ func (r *indexReader) slice(ctx context.Context, k int) (*simmatrix.Texts, error
 
 // try reads a slice once. What it has counted of one that is interrupted is
 // taken back.
-func (r *indexReader) try(ctx context.Context, k int) (_ *simmatrix.Texts, err error) {
-	texts := simmatrix.NewTexts()
+func (r *indexReader) try(ctx context.Context, k int) (_ *learn.Texts, err error) {
+	texts := learn.NewTexts()
 	docs, held := 0, int64(0)
 	defer func() {
 		if err != nil {
@@ -150,7 +151,7 @@ func (r *indexReader) hold(bytes int64) error {
 }
 
 // keep keeps the texts of a slice that is done.
-func (r *indexReader) keep(ctx context.Context, k int, texts *simmatrix.Texts) error {
+func (r *indexReader) keep(ctx context.Context, k int, texts *learn.Texts) error {
 	if r.spool != nil {
 		if err := r.spool.put(ctx, k, texts); err != nil {
 			return err

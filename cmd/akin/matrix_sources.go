@@ -13,10 +13,13 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/learn"
+	"github.com/akin-search/akin/simmatrix/source"
+	"github.com/akin-search/akin/simmatrix/spelling"
 )
 
-// A source is one of the --from flags of "matrix build".
-type source struct {
+// A matrixSource is one of the --from flags of "matrix build".
+type matrixSource struct {
 	flag string
 	// takes names the flags that go with this source but not with all.
 	takes []string
@@ -26,8 +29,8 @@ type source struct {
 }
 
 // all returns the sources.
-func (f *buildFlags) all() []source {
-	return []source{
+func (f *buildFlags) all() []matrixSource {
+	return []matrixSource{
 		{flag: "from-index", takes: f.docs.takes(), check: f.checkIndex, build: f.fromIndex},
 		{
 			flag: "from-vectors", takes: []string{"power", "threshold", "recall", "max-words", "format"},
@@ -55,8 +58,8 @@ func (f *buildFlags) all() []source {
 
 // chosen returns the source that is given, or what is wrong: none, two, or a
 // flag that does not go with it.
-func (f *buildFlags) chosen(flags *pflag.FlagSet) (source, error) {
-	var given []source
+func (f *buildFlags) chosen(flags *pflag.FlagSet) (matrixSource, error) {
+	var given []matrixSource
 	all := f.all()
 	names := make([]string, len(all))
 	own := map[string]bool{}
@@ -70,7 +73,7 @@ func (f *buildFlags) chosen(flags *pflag.FlagSet) (source, error) {
 		}
 	}
 	if len(given) != 1 {
-		return source{}, errors.New("give one of " + strings.Join(names, ", "))
+		return matrixSource{}, errors.New("give one of " + strings.Join(names, ", "))
 	}
 	var errs []error
 	flags.Visit(func(flag *pflag.Flag) {
@@ -107,7 +110,7 @@ func (f *buildFlags) setNeighbors() {
 }
 
 func (f *buildFlags) registerVectors(flags *pflag.FlagSet) {
-	f.vectors = simmatrix.DefaultVectorOptions()
+	f.vectors = learn.DefaultVectorOptions()
 	flags.StringVar(&f.paths.vectors, "from-vectors", "", "word vectors of this file")
 	flags.Float64Var(&f.vectors.Threshold, "threshold", f.vectors.Threshold, "with --from-vectors: cosines up to this count as 0")
 	flags.Float64Var(&f.vectors.Recall, "recall", 0,
@@ -118,7 +121,7 @@ func (f *buildFlags) registerVectors(flags *pflag.FlagSet) {
 
 func (f *buildFlags) checkVectors() error {
 	f.vectors.Power = f.power
-	f.reading.Format = simmatrix.VectorsFormat(f.format)
+	f.reading.Format = source.VectorsFormat(f.format)
 	if f.target.cluster == "" { // else the filters are for the index terms
 		f.reading.Keep = f.filter.matchWord
 	}
@@ -127,13 +130,13 @@ func (f *buildFlags) checkVectors() error {
 
 func (f *buildFlags) fromVectors(ctx context.Context, report *progress) (*simmatrix.Matrix, error) {
 	report.step("reading vectors", 0, 0)
-	vectors, err := readFrom(ctx, f.paths.vectors, func(r io.Reader) (*simmatrix.Vectors, error) {
-		return simmatrix.ReadVectors(r, f.reading)
+	vectors, err := readFrom(ctx, f.paths.vectors, func(r io.Reader) (*source.Vectors, error) {
+		return source.ReadVectors(r, f.reading)
 	})
 	if err != nil {
 		return nil, err
 	}
-	if n := vectors.Skipped(); n != (simmatrix.SkippedWords{}) {
+	if n := vectors.Skipped(); n != (source.SkippedWords{}) {
 		report.tell("skipped %d words that the filters leave out, %d that came before, %d that cannot be index terms",
 			n.Filtered, n.Repeated, n.Invalid)
 	}
@@ -145,7 +148,7 @@ func (f *buildFlags) fromVectors(ctx context.Context, report *progress) (*simmat
 		f.vectors.Candidate = func(word string) bool { return inDocuments(word, f.found) }
 	}
 	f.vectors.Source = "vectors " + filepath.Base(f.paths.vectors)
-	m, err := simmatrix.FromVectors(ctx, vectors, f.vectors, report.step)
+	m, err := learn.FromVectors(ctx, vectors, f.vectors, report.step)
 	if err == nil && f.vectors.Recall > 0 {
 		report.tell("recall of the approximate search, measured: %s", m.Meta().Params["recall"])
 	}
@@ -153,7 +156,7 @@ func (f *buildFlags) fromVectors(ctx context.Context, report *progress) (*simmat
 }
 
 func (f *buildFlags) registerEdit(flags *pflag.FlagSet) {
-	f.edit = simmatrix.DefaultEditOptions()
+	f.edit = spelling.DefaultOptions()
 	flags.StringVar(&f.paths.edit, "from-edit-distance", "", "the terms of this file, one on a line, or of this matrix file, by their spelling")
 	flags.StringVar(&f.formula, "formula", string(f.edit.Formula),
 		"with --from-edit-distance: power, reciprocal, linear, root or square")
@@ -166,7 +169,7 @@ func (f *buildFlags) registerEdit(flags *pflag.FlagSet) {
 }
 
 func (f *buildFlags) checkEdit() error {
-	f.edit.Formula = simmatrix.EditFormula(f.formula)
+	f.edit.Formula = spelling.Formula(f.formula)
 	return f.edit.Validate()
 }
 
@@ -190,7 +193,7 @@ func (f *buildFlags) fromEditDistance(ctx context.Context, report *progress) (*s
 	}
 	terms = slices.DeleteFunc(terms, func(t simmatrix.Term) bool { return !keep(t) })
 	f.edit.Source = "edit distance of " + filepath.Base(f.paths.edit)
-	return simmatrix.FromEditDistance(ctx, terms, f.edit, report.step)
+	return spelling.FromTerms(ctx, terms, f.edit, report.step)
 }
 
 // readTerms reads a list of terms, or the terms of a matrix file.
@@ -198,7 +201,7 @@ func readTerms(ctx context.Context, path string) ([]simmatrix.Term, error) {
 	return readFrom(ctx, path, func(r io.Reader) ([]simmatrix.Term, error) {
 		in := bufio.NewReaderSize(r, 1<<20)
 		if !simmatrix.IsEncoded(in) {
-			return simmatrix.ReadTerms(in)
+			return source.ReadTerms(in)
 		}
 		m, err := simmatrix.Decode(in)
 		if err != nil {
@@ -213,7 +216,7 @@ func readTerms(ctx context.Context, path string) ([]simmatrix.Term, error) {
 }
 
 func (f *buildFlags) registerThesaurus(flags *pflag.FlagSet) {
-	f.thesaurus = simmatrix.DefaultThesaurusOptions()
+	f.thesaurus = source.DefaultThesaurusOptions()
 	flags.StringVar(&f.paths.thesaurus, "from-thesaurus", "", "synonym file of Solr or Elasticsearch, or WordNet's wn_s.pl")
 	flags.Float64Var(&f.thesaurus.Similarity, "similarity", f.thesaurus.Similarity,
 		"with --from-thesaurus: similarity of synonyms where the file names none")
@@ -224,7 +227,7 @@ func (f *buildFlags) registerThesaurus(flags *pflag.FlagSet) {
 }
 
 func (f *buildFlags) checkThesaurus() error {
-	f.thesaurus.MultiWord, f.thesaurus.Format = simmatrix.MultiWord(f.multiWord), simmatrix.ThesaurusFormat(f.format)
+	f.thesaurus.MultiWord, f.thesaurus.Format = source.MultiWord(f.multiWord), source.ThesaurusFormat(f.format)
 	return f.thesaurus.Validate()
 }
 
@@ -243,10 +246,10 @@ func (f *buildFlags) fromThesaurus(ctx context.Context, report *progress) (*simm
 }
 
 func readThesaurus(
-	ctx context.Context, path string, options simmatrix.ThesaurusOptions,
-) (m *simmatrix.Matrix, counts simmatrix.ThesaurusCounts, err error) {
+	ctx context.Context, path string, options source.ThesaurusOptions,
+) (m *simmatrix.Matrix, counts source.ThesaurusCounts, err error) {
 	m, err = readFrom(ctx, path, func(r io.Reader) (*simmatrix.Matrix, error) {
-		m, c, err := simmatrix.ReadThesaurus(r, options)
+		m, c, err := source.ReadThesaurus(r, options)
 		counts = c
 		return m, err
 	})
@@ -254,7 +257,7 @@ func readThesaurus(
 }
 
 func (f *buildFlags) registerGiven(flags *pflag.FlagSet) {
-	f.given = simmatrix.DefaultGivenOptions()
+	f.given = source.DefaultListOptions()
 	flags.StringVar(&f.paths.tsv, "from-tsv", "", "lines of term, TAB, term, TAB, similarity")
 	flags.StringVar(&f.paths.market, "from-matrix-market", "", "a MatrixMarket file; needs --vocabulary")
 	flags.StringVar(&f.paths.vocabulary, "vocabulary", "", "with --from-matrix-market: its terms, one on a line")
@@ -274,7 +277,7 @@ func (f *buildFlags) checkGiven() error {
 func (f *buildFlags) fromTSV(ctx context.Context, report *progress) (*simmatrix.Matrix, error) {
 	report.step("reading similarities", 0, 0)
 	f.given.Source = "list " + filepath.Base(f.paths.tsv)
-	return readFrom(ctx, f.paths.tsv, func(r io.Reader) (*simmatrix.Matrix, error) { return simmatrix.ReadTSV(r, f.given) })
+	return readFrom(ctx, f.paths.tsv, func(r io.Reader) (*simmatrix.Matrix, error) { return source.ReadTSV(r, f.given) })
 }
 
 func (f *buildFlags) fromMatrixMarket(ctx context.Context, report *progress) (*simmatrix.Matrix, error) {
@@ -290,9 +293,9 @@ func (f *buildFlags) fromMatrixMarket(ctx context.Context, report *progress) (*s
 		return nil, err
 	}
 	defer closeVocabulary()
-	m, err := simmatrix.ReadMatrixMarket(market, vocabulary, f.given)
+	m, err := source.ReadMatrixMarket(market, vocabulary, f.given)
 	switch {
-	case errors.Is(err, simmatrix.ErrGivenVocabulary), errors.Is(err, simmatrix.ErrNoVocabulary):
+	case errors.Is(err, source.ErrVocabulary), errors.Is(err, simmatrix.ErrNoVocabulary):
 		return nil, fmt.Errorf("%s: %w", f.paths.vocabulary, err)
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", f.paths.market, err)

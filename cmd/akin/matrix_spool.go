@@ -14,7 +14,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/learn"
 )
 
 // A spool is a folder with the slices of an index that have been read, so that
@@ -22,7 +22,7 @@ import (
 // documents, and is readable to its owner alone.
 //
 //	plan.json         what is read: a scanPlan
-//	slice-0000.texts  the texts of a slice, as [simmatrix.EncodeTexts] writes them
+//	slice-0000.texts  the texts of a slice, as [learn.EncodeTexts] writes them
 //
 // One run may use it at a time. A nil spool keeps nothing.
 type spool struct{ dir string }
@@ -165,8 +165,8 @@ func (s *spool) has(k int) bool {
 }
 
 // put keeps the texts of slice k.
-func (s *spool) put(ctx context.Context, k int, texts *simmatrix.Texts) error {
-	return s.write(ctx, sliceFile(k), func(w io.Writer) error { return simmatrix.EncodeTexts(w, texts) })
+func (s *spool) put(ctx context.Context, k int, texts *learn.Texts) error {
+	return s.write(ctx, sliceFile(k), func(w io.Writer) error { return learn.EncodeTexts(w, texts) })
 }
 
 func (s *spool) write(ctx context.Context, name string, write func(io.Writer) error) error {
@@ -177,10 +177,10 @@ func (s *spool) write(ctx context.Context, name string, write func(io.Writer) er
 }
 
 // load returns the texts of slice k.
-func (s *spool) load(ctx context.Context, k int) (*simmatrix.Texts, error) {
+func (s *spool) load(ctx context.Context, k int) (*learn.Texts, error) {
 	path := filepath.Join(s.dir, sliceFile(k))
-	texts, err := readFrom(ctx, path, simmatrix.DecodeTexts)
-	if errors.Is(err, simmatrix.ErrTexts) {
+	texts, err := readFrom(ctx, path, learn.DecodeTexts)
+	if errors.Is(err, learn.ErrTexts) {
 		return nil, fmt.Errorf("%w: remove this file, and the slice will be read again", err)
 	}
 	return texts, err
@@ -200,7 +200,7 @@ func (s *spool) finished(of int) int {
 // explain adds to the error of an interrupted run how to go on.
 func (s *spool) explain(err error, of int) error {
 	done := s.finished(of)
-	if done == 0 || errors.Is(err, simmatrix.ErrTexts) {
+	if done == 0 || errors.Is(err, learn.ErrTexts) {
 		return err
 	}
 	return fmt.Errorf("%w; %s has %d of %d slices, and the same command reads the others", err, s.dir, done, of)

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/esclient"
-	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/learn"
 )
 
 // newSpool returns a spool in a new folder.
@@ -161,7 +161,7 @@ func TestDamagedSliceIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, err = s.read(t.Context(), spool)
-	if !errors.Is(err, simmatrix.ErrTexts) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "remove this file") {
+	if !errors.Is(err, learn.ErrTexts) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "remove this file") {
 		t.Fatalf("error %v", err)
 	}
 	if err := os.Remove(path); err != nil {

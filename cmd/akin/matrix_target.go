@@ -13,6 +13,7 @@ import (
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/shape"
 )
 
 // A target is the field of an index that a matrix is for.
@@ -107,7 +108,7 @@ func (t *target) analyze(ctx context.Context, client *esclient.Client, words []s
 
 // lookUp asks the cluster what index terms the words give, and how many
 // documents have those.
-func (t *target) lookUp(ctx context.Context, words []string, report *progress) (*simmatrix.ProjectOptions, error) {
+func (t *target) lookUp(ctx context.Context, words []string, report *progress) (*shape.ProjectOptions, error) {
 	client, err := openCluster(t.cluster, t.caFile)
 	if err != nil {
 		return nil, err
@@ -117,7 +118,7 @@ func (t *target) lookUp(ctx context.Context, words []string, report *progress) (
 	if err != nil {
 		return nil, err
 	}
-	found := &simmatrix.ProjectOptions{IndexTerms: make(map[string][]string, len(words))}
+	found := &shape.ProjectOptions{IndexTerms: make(map[string][]string, len(words))}
 	var terms []string
 	for k, word := range words {
 		found.IndexTerms[word] = analyzed[k]
@@ -134,8 +135,8 @@ func (t *target) lookUp(ctx context.Context, words []string, report *progress) (
 }
 
 // project turns the words of m into the index terms that were found for them.
-func (*target) project(m *simmatrix.Matrix, found *simmatrix.ProjectOptions, report *progress) (*simmatrix.Matrix, error) {
-	out, counts, err := simmatrix.Project(m, *found)
+func (*target) project(m *simmatrix.Matrix, found *shape.ProjectOptions, report *progress) (*simmatrix.Matrix, error) {
+	out, counts, err := shape.Project(m, *found)
 	if err != nil {
 		return nil, err
 	}

@@ -21,18 +21,19 @@ import (
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/proxy"
-	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/learn"
 	"github.com/akin-search/akin/simmatrix/rowstore"
+	"github.com/akin-search/akin/simmatrix/source"
 )
 
 // carMatrix relates two words.
 func carMatrix(t *testing.T) rowstore.Loader {
 	t.Helper()
-	v, err := simmatrix.ReadVectors(strings.NewReader("car 1 0\nautomobile 0.9 0.1\n"), simmatrix.ReadVectorsOptions{})
+	v, err := source.ReadVectors(strings.NewReader("car 1 0\nautomobile 0.9 0.1\n"), source.ReadVectorsOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := simmatrix.FromVectors(t.Context(), v, simmatrix.DefaultVectorOptions(), nil)
+	m, err := learn.FromVectors(t.Context(), v, learn.DefaultVectorOptions(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

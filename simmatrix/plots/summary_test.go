@@ -11,6 +11,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/shape"
 )
 
 // matrix returns the matrix of the rows, which name their neighbors' numbers.
@@ -133,9 +134,9 @@ func TestDensitiesAreThoseThatSparsifyLeaves(t *testing.T) {
 	for range 10 {
 		m := random(t, rng, 2+rng.IntN(40))
 		n := float64(m.Len())
-		check := func(p Point, opts simmatrix.SparsifyOptions) {
+		check := func(p Point, opts shape.SparsifyOptions) {
 			t.Helper()
-			sparse, err := simmatrix.Sparsify(m, opts)
+			sparse, err := shape.Sparsify(m, opts)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -146,11 +147,11 @@ func TestDensitiesAreThoseThatSparsifyLeaves(t *testing.T) {
 		}
 		s := Summarize(m)
 		for _, p := range s.DensityByNeighbors() {
-			check(p, simmatrix.SparsifyOptions{Neighbors: int(p.At)})
+			check(p, shape.SparsifyOptions{Neighbors: int(p.At)})
 		}
 		for _, p := range s.DensityByThreshold() {
 			if p.At < 1 {
-				check(p, simmatrix.SparsifyOptions{Threshold: p.At})
+				check(p, shape.SparsifyOptions{Threshold: p.At})
 			}
 		}
 	}

@@ -19,6 +19,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/learn"
+	"github.com/akin-search/akin/simmatrix/shape"
 )
 
 // BenchmarkCholesky makes E of dense matrices of the orders in table 1 of
@@ -140,11 +142,11 @@ func realMatrix(b *testing.B) *simmatrix.Matrix {
 			terms[i] = []string{word}
 		}
 	}
-	opts := simmatrix.DefaultCorpusOptions()
+	opts := learn.DefaultCorpusOptions()
 	opts.MinDocFreq, opts.MaxTerms, opts.Source = 1, realTerms, "public collections"
-	m, err := simmatrix.FromCorpus(b.Context(), texts.Corpus(terms), opts, nil)
+	m, err := learn.FromCorpus(b.Context(), texts.Corpus(terms), opts, nil)
 	if err == nil {
-		m, err = simmatrix.Sparsify(m, simmatrix.SparsifyOptions{Neighbors: 100, Symmetric: true, Dominant: true})
+		m, err = shape.Sparsify(m, shape.SparsifyOptions{Neighbors: 100, Symmetric: true, Dominant: true})
 	}
 	if err != nil {
 		b.Fatal(err)
@@ -153,10 +155,10 @@ func realMatrix(b *testing.B) *simmatrix.Matrix {
 }
 
 // realTexts returns the texts of the collections in lower case.
-func realTexts(b *testing.B) *simmatrix.Texts {
+func realTexts(b *testing.B) *learn.Texts {
 	b.Helper()
 	root := cmp.Or(os.Getenv("AKIN_DATA"), filepath.Join("..", "..", "..", "shared", "data"))
-	texts := simmatrix.NewTexts()
+	texts := learn.NewTexts()
 	for _, name := range []string{"cran", "med", "cisi", "npl", "scifact_train", "semeval_ql"} {
 		file, err := os.Open(filepath.Join(root, name, "corpus.jsonl"))
 		if err != nil {

@@ -1,0 +1,253 @@
+package combine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/internal/parallel"
+	"github.com/akin-search/akin/simmatrix/internal/settings"
+)
+
+// A Rule is how [Matrices] makes one similarity of several.
+type Rule string
+
+// The rules of ensembles, with s_k the similarity that input k gives a pair, 0
+// where it has no such entry.
+const (
+	// RuleAverage is Σ_k s_k / K over the K inputs.
+	RuleAverage Rule = "average"
+	// RuleMinimum is min_k s_k: only pairs that all inputs have are kept.
+	RuleMinimum Rule = "minimum"
+	// RuleMaximum is max_k s_k.
+	RuleMaximum Rule = "maximum"
+	// RuleWeighted is Σ_k w_k·s_k / Σ_k w_k with the weights of the inputs.
+	RuleWeighted Rule = "weighted"
+	// RuleRegression is what a fitted [Regression] makes of them.
+	RuleRegression Rule = "regression"
+)
+
+// An Input is one matrix of an ensemble.
+type Input struct {
+	// Name says in a word or two where the similarities come from. It becomes
+	// one of [simmatrix.Meta.Origins], and is not [simmatrix.OriginOverrides].
+	Name string
+	// Matrix is over the same index terms as the others, or over some of them.
+	Matrix *simmatrix.Matrix
+	// Weight is w_k, above 0 and finite. Only [RuleWeighted] reads it.
+	Weight float64
+}
+
+// Options are the settings of [Matrices].
+type Options struct {
+	// Source becomes Meta.Source.
+	Source string
+	// Rule makes one similarity of several.
+	Rule Rule
+	// Neighbors is C, the largest number of neighbors of a term, 1 to
+	// [simmatrix.MaxNeighbors].
+	Neighbors int
+	// Regression was fitted to the same inputs in the same order. Only
+	// [RuleRegression] reads it.
+	Regression *Regression
+	// Protect tells the pairs that have their place in the row before all
+	// others; nil is none. It is called by several goroutines at once.
+	Protect func(term, neighbor string) bool
+}
+
+// DefaultOptions returns the maximum with Neighbors 200, as many as the
+// matrices have that [learn.DefaultCorpusOptions] and [learn.DefaultVectorOptions] make.
+// Over a matrix learnt from documents and one of edit distances the maximum
+// ranked five judged collections better than either and than the average, which
+// weakens what one input alone has; a regression ranked them better still.
+func DefaultOptions() Options {
+	return Options{Source: "ensemble", Rule: RuleMaximum, Neighbors: 200}
+}
+
+// Validate reports every setting that is out of range.
+func (o *Options) Validate() error {
+	errs := []error{settings.InRange("neighbors", o.Neighbors, simmatrix.MaxNeighbors)}
+	switch o.Rule {
+	case RuleAverage, RuleMinimum, RuleMaximum, RuleWeighted:
+	case RuleRegression:
+		if o.Regression == nil {
+			errs = append(errs, errors.New("rule: regression: none is fitted"))
+		}
+	default:
+		errs = append(errs, fmt.Errorf("rule: %q is not average, minimum, maximum, weighted or regression", o.Rule))
+	}
+	return errors.Join(errs...)
+}
+
+// Matrices makes one matrix of several by a rule (Novotný, Vector Space
+// Representations in Information Retrieval, 2017, section 4.5.3).
+//
+// The candidates of a term are its neighbors in any input. Ordered by the best
+// rank that each has in an input, ties by the combined similarity, then by
+// term, the first Neighbors of them become the row, in descending similarity;
+// pairs that Protect tells go before all others. A
+// rank is one plus the number of neighbors that are more similar, so that
+// neighbors of one similarity share it. Pairs whose combined similarity is 0
+// are no candidates.
+//
+// What an input does not have is similarity 0, also of terms that it does not
+// know: nothing tells a pair that a source has judged unlike from one that it
+// could not judge, and rows of terms that few inputs know would otherwise hold
+// larger similarities than the rest.
+//
+// The terms are those of all inputs. Document frequencies and Meta.Docs are the
+// largest that an input has. An entry comes from the inputs that have the pair;
+// what they have for origins themselves goes.
+//
+// The same inputs give the same bytes on any number of processors. Combine
+// returns an error that names every setting and input that it cannot take, and
+// the error of ctx soon after it ends. It holds about 14 bytes for each entry
+// of the result, beside the inputs.
+func Matrices(ctx context.Context, inputs []Input, opts Options, progress simmatrix.Progress) (*simmatrix.Matrix, error) {
+	combine, err := opts.combiner(inputs)
+	if err := errors.Join(err, opts.Validate(), checkInputs(inputs)); err != nil {
+		return nil, err
+	}
+	u := newUnion(inputs)
+	parts := make([]simmatrix.Entries, (len(u.terms)+combinedAtOnce-1)/combinedAtOnce)
+	stage := parallel.NewStage(progress, "combining", len(u.terms))
+	err = parallel.EachBlock(ctx, len(u.terms), combinedAtOnce, func() func(lo, hi int) {
+		g := newGatherer(u)
+		return func(lo, hi int) {
+			part := simmatrix.NewEntries(hi-lo, true)
+			for i := lo; i < hi; i++ {
+				part.AppendRow(g.combinedRow(i, combine, opts.Neighbors, opts.Protect))
+			}
+			parts[lo/combinedAtOnce] = part
+			stage.Add(hi - lo)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	m := &simmatrix.Table{
+		Meta:     simmatrix.Meta{Source: opts.Source, Params: opts.params(inputs), Origins: u.names(), Docs: u.docs},
+		Terms:    u.terms,
+		DocFreqs: u.docFreqs,
+		Entries:  concatenate(parts),
+	}
+	return m.Matrix()
+}
+
+// combinedAtOnce is the number of rows of a block.
+const combinedAtOnce = 512
+
+// concatenate puts the rows of parts one after the other. It uses parts up.
+func concatenate(parts []simmatrix.Entries) simmatrix.Entries {
+	rows, total := 0, 0
+	for k := range parts {
+		rows += len(parts[k].Offsets) - 1
+		total += len(parts[k].Cols)
+	}
+	all := simmatrix.NewEntries(rows, true)
+	all.Cols, all.Sims, all.Origins = make([]uint32, 0, total), make([]uint16, 0, total), make([]uint8, 0, total)
+	for k := range parts {
+		for _, offset := range parts[k].Offsets[1:] {
+			all.Offsets = append(all.Offsets, len(all.Cols)+offset)
+		}
+		all.Cols = append(all.Cols, parts[k].Cols...)
+		all.Sims = append(all.Sims, parts[k].Sims...)
+		all.Origins = append(all.Origins, parts[k].Origins...)
+		parts[k] = simmatrix.Entries{}
+	}
+	return all
+}
+
+// A combiner makes one similarity in [0, 1] of those that the inputs give a
+// pair, in units of 1/65535, one for each input.
+type combiner func(units []uint16) float64
+
+// combiner returns that of the rule, nil for none.
+func (o *Options) combiner(inputs []Input) (combiner, error) {
+	switch o.Rule {
+	case RuleMinimum:
+		return func(units []uint16) float64 { return float64(slices.Min(units)) / simmatrix.UnitsOfOne }, nil
+	case RuleMaximum:
+		return func(units []uint16) float64 { return float64(slices.Max(units)) / simmatrix.UnitsOfOne }, nil
+	case RuleAverage:
+		weights := make([]float64, len(inputs))
+		for k := range weights {
+			weights[k] = 1
+		}
+		return weightedMean(weights), nil
+	case RuleWeighted:
+		weights := make([]float64, len(inputs))
+		var errs []error
+		for k, in := range inputs {
+			if weights[k] = in.Weight; !(in.Weight > 0) || math.IsInf(in.Weight, 1) { // written so that NaN fails
+				errs = append(errs, fmt.Errorf("input %q: weight %v is not above 0 and finite", in.Name, in.Weight))
+			}
+		}
+		return weightedMean(weights), errors.Join(errs...)
+	case RuleRegression:
+		if o.Regression == nil {
+			return nil, nil // Validate tells
+		}
+		return o.Regression.combiner(inputs)
+	}
+	return nil, nil // Validate tells
+}
+
+// weightedMean returns the mean with weights that are above 0 and finite. It
+// scales them in place, so that no sum of them is infinite.
+func weightedMean(weights []float64) combiner {
+	total, largest := 0.0, slices.Max(append([]float64{0}, weights...))
+	for k := range weights {
+		weights[k] /= largest
+		total += weights[k]
+	}
+	return func(units []uint16) float64 {
+		sum := 0.0
+		for k, w := range weights {
+			sum += w * float64(units[k])
+		}
+		return sum / total / simmatrix.UnitsOfOne
+	}
+}
+
+// checkInputs reports what is wrong with the inputs of an ensemble.
+func checkInputs(inputs []Input) error {
+	if err := settings.InRange("inputs", len(inputs), simmatrix.MaxOrigins); err != nil {
+		return err
+	}
+	var errs []error
+	for k, in := range inputs {
+		if in.Matrix == nil {
+			errs = append(errs, fmt.Errorf("input %q has no matrix", in.Name))
+		}
+		if in.Name == "" || slices.ContainsFunc(inputs[:k], func(other Input) bool { return other.Name == in.Name }) {
+			errs = append(errs, fmt.Errorf("name %q of an input: empty or there twice", in.Name))
+		}
+		if in.Name == simmatrix.OriginOverrides {
+			errs = append(errs, fmt.Errorf("name %q of an input: the entries that overrides set are called so; give it another name", in.Name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// params tells how the ensemble and its inputs were made.
+func (o *Options) params(inputs []Input) map[string]string {
+	params := map[string]string{"rule": string(o.Rule), "neighbors": strconv.Itoa(o.Neighbors)}
+	for _, in := range inputs {
+		for name, value := range in.Matrix.Table().Meta.Params {
+			params[in.Name+"."+name] = value
+		}
+		params[in.Name+".source"] = in.Matrix.Table().Meta.Source
+		if o.Rule == RuleWeighted {
+			params[in.Name+".weight"] = settings.FormatFloat(in.Weight)
+		}
+	}
+	if o.Rule == RuleRegression {
+		o.Regression.addParams(params)
+	}
+	return params
+}

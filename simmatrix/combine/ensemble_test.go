@@ -1,0 +1,360 @@
+package combine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// mustCombine combines without a bound on the neighbors that matters.
+func mustCombine(t *testing.T, rule Rule, inputs ...Input) *simmatrix.Matrix {
+	t.Helper()
+	opts := DefaultOptions()
+	opts.Rule = rule
+	m, err := Matrices(t.Context(), inputs, opts, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// newInput is an input with the rows of a few lines "term: neighbor=s …".
+func newInput(t *testing.T, name string, lines ...string) Input {
+	t.Helper()
+	var rows []simmatrix.TermRow
+	for _, line := range lines {
+		term, rest, _ := strings.Cut(line, ":")
+		row := simmatrix.TermRow{Term: term}
+		for field := range strings.FieldsSeq(rest) {
+			var n simmatrix.Neighbor
+			neighbor, s, _ := strings.Cut(field, "=")
+			n.Term = neighbor
+			if _, err := fmt.Sscan(s, &n.Similarity); err != nil {
+				t.Fatal(err)
+			}
+			row.Neighbors = append(row.Neighbors, n)
+		}
+		rows = append(rows, row)
+	}
+	m, err := simmatrix.New(simmatrix.Meta{}, rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Input{Name: name, Matrix: m, Weight: 1}
+}
+
+// Worked out by hand: of "a", b has 0.8 and 0.4, c has 0.6 and nothing, d is
+// known to the second input alone.
+func TestEnsembleRules(t *testing.T) {
+	x := newInput(t, "x", "a: b=0.8 c=0.6", "b:", "c:")
+	y := newInput(t, "y", "a: d=0.9 b=0.4", "b:", "c:", "d: a=1")
+	x.Weight, y.Weight = 3, 1
+	for rule, want := range map[Rule][]string{
+		RuleAverage:  {"a/0: b=0.600(11) d=0.450(10) c=0.300(1)", "b/0:", "c/0:", "d/0: a=0.500(10)"},
+		RuleMinimum:  {"a/0: b=0.400(11)", "b/0:", "c/0:", "d/0:"},
+		RuleMaximum:  {"a/0: d=0.900(10) b=0.800(11) c=0.600(1)", "b/0:", "c/0:", "d/0: a=1.000(10)"},
+		RuleWeighted: {"a/0: b=0.700(11) c=0.450(1) d=0.225(10)", "b/0:", "c/0:", "d/0: a=0.250(10)"},
+	} {
+		t.Run(string(rule), func(t *testing.T) {
+			m := mustCombine(t, rule, x, y)
+			if diff := gocmp.Diff(want, shown(m)); diff != "" {
+				t.Error(diff)
+			}
+			if origins := m.Meta().Origins; !slices.Equal(origins, []string{"x", "y"}) {
+				t.Errorf("origins %v", origins)
+			}
+		})
+	}
+}
+
+// The first neighbor of each input comes before one that has more similarity
+// together: an input is heard where its neighbors are nearest.
+func TestEnsembleKeepsTheBestRanks(t *testing.T) {
+	others := []string{"b:", "c:", "d:", "e:"}
+	x := newInput(t, "x", append(others, "a: b=0.9 c=0.8 d=0.1")...)
+	y := newInput(t, "y", append(others, "a: e=0.2 c=0.1 d=0.05")...)
+	opts := Options{Rule: RuleAverage, Neighbors: 2}
+	m, err := Matrices(t.Context(), []Input{x, y}, opts, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := shown(m)[0], "a/0: b=0.450(1) e=0.100(10)"; got != want { // c would have 0.45
+		t.Errorf("row %q, want %q", got, want)
+	}
+	opts.Neighbors = 3
+	if m, err = Matrices(t.Context(), []Input{x, y}, opts, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := shown(m)[0], "a/0: b=0.450(1) c=0.450(11) e=0.100(10)"; got != want {
+		t.Errorf("row %q, want %q", got, want)
+	}
+}
+
+// As in a thesaurus, where all synonyms of a term are equally similar: the
+// place in the alphabet must not matter.
+func TestNeighborsOfOneSimilarityShareARank(t *testing.T) {
+	others := []string{"b:", "c:", "d:", "e:"}
+	thesaurus := newInput(t, "thesaurus", append(others, "a: b=1 c=1 d=1 e=1")...)
+	vectors := newInput(t, "vectors", append(others, "a: e=0.5 d=0.4")...)
+	m, err := Matrices(t.Context(), []Input{thesaurus, vectors}, Options{Rule: RuleAverage, Neighbors: 2}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := shown(m)[0], "a/0: e=0.750(11) d=0.700(11)"; got != want {
+		t.Errorf("row %q, want %q", got, want)
+	}
+}
+
+func TestPairsThatARuleDropsTakeNoPlace(t *testing.T) {
+	others := []string{"b:", "c:", "d:"}
+	x := newInput(t, "x", append(others, "a: b=0.9 d=0.1")...)
+	y := newInput(t, "y", append(others, "a: c=0.9 d=0.2")...)
+	m, err := Matrices(t.Context(), []Input{x, y}, Options{Rule: RuleMinimum, Neighbors: 1}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := shown(m)[0], "a/0: d=0.100(11)"; got != want {
+		t.Errorf("row %q, want %q", got, want)
+	}
+}
+
+func TestEnsembleTellsWhatItWasMadeOf(t *testing.T) {
+	x := carMatrix(t, simmatrix.Meta{Source: "vectors", Docs: 10, Params: map[string]string{"power": "3"}}, 0)
+	y, err := simmatrix.New(simmatrix.Meta{Source: "thesaurus", Docs: 12, Origins: []string{"p", "q"}}, []simmatrix.TermRow{
+		{Term: "car", DocFreq: 11, Neighbors: []simmatrix.Neighbor{{Term: "auto", Similarity: 1, Origins: 2}}},
+		{Term: "auto", DocFreq: 3},
+		{Term: "van"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := mustCombine(t, RuleWeighted, Input{"w2v", x, 2}, Input{"oewn", y, 0.5})
+	want := simmatrix.Meta{
+		Source: "ensemble", Docs: 12, Origins: []string{"w2v", "oewn"},
+		Params: map[string]string{
+			"rule": "weighted", "neighbors": "200",
+			"w2v.source": "vectors", "w2v.power": "3", "w2v.weight": "2", "oewn.source": "thesaurus", "oewn.weight": "0.5",
+		},
+		Terms: 4, NonZeros: 4, MaxNeighbors: 3, Dominant: false, Symmetric: false,
+	}
+	if diff := gocmp.Diff(want, m.Meta()); diff != "" {
+		t.Error(diff)
+	}
+	wantRows := []string{"auto/3:", "car/11: jaguar=0.640(1) van=0.400(1) auto=0.200(10)", "jaguar/4: car=0.640(1)", "van/7:"}
+	if diff := gocmp.Diff(wantRows, shown(m)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestEnsemblesThatCannotBeAreRefused(t *testing.T) {
+	in := newInput(t, "x", "a: b=0.8", "b:")
+	weightless := Input{Name: "y", Matrix: in.Matrix}
+	nine := make([]Input, 9)
+	for k := range nine {
+		nine[k] = Input{Name: strconv.Itoa(k), Matrix: in.Matrix}
+	}
+	for name, tt := range map[string]struct {
+		inputs []Input
+		opts   Options
+		want   []string
+	}{
+		"no inputs":     {nil, Options{Rule: RuleAverage, Neighbors: 1}, []string{"inputs: 0 not in [1, 8]"}},
+		"nine":          {nine, Options{Rule: RuleAverage, Neighbors: 1}, []string{"inputs: 9"}},
+		"options":       {[]Input{in}, Options{Rule: "median"}, []string{"median", "neighbors: 0"}},
+		"names":         {[]Input{in, in, {Matrix: in.Matrix}}, Options{Rule: RuleAverage, Neighbors: 1}, []string{`name "x"`, `name ""`}},
+		"no matrix":     {[]Input{{Name: "x"}}, Options{Rule: RuleMaximum, Neighbors: 1}, []string{`"x" has no matrix`}},
+		"weights":       {[]Input{in, weightless, {Name: "z", Matrix: in.Matrix, Weight: math.NaN()}}, Options{Rule: RuleWeighted, Neighbors: 1}, []string{`"y": weight 0`, `"z": weight NaN`}},
+		"not fitted":    {[]Input{in}, Options{Rule: RuleRegression, Neighbors: 1}, []string{"none is fitted"}},
+		"fitted to two": {[]Input{in}, Options{Rule: RuleRegression, Neighbors: 1, Regression: &Regression{Coefficients: make([]Coefficient, 2)}}, []string{"other names"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Matrices(t.Context(), tt.inputs, tt.opts, nil)
+			for _, want := range tt.want {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("%q is not in: %v", want, err)
+				}
+			}
+		})
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if _, err := Matrices(ctx, []Input{in}, DefaultOptions(), nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted: %v", err)
+	}
+}
+
+func TestEnsembleDoesNotDependOnTheNumberOfProcessors(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	inputs := []Input{{"x", randomMatrix(t, r, 1500, 9, false), 1}, {"y", randomMatrix(t, r, 1300, 9, true), 1}}
+	var sums []string
+	for _, processors := range []int{1, 4} {
+		before := runtime.GOMAXPROCS(processors)
+		done := 0
+		m, err := Matrices(t.Context(), inputs, Options{Rule: RuleAverage, Neighbors: 7}, func(_ string, d, _ int) { done = d })
+		runtime.GOMAXPROCS(before)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sums = append(sums, m.Checksum())
+		if done != m.Len() {
+			t.Errorf("told of %d of %d rows", done, m.Len())
+		}
+	}
+	if sums[0] != sums[1] {
+		t.Error("one processor gives other bytes than four")
+	}
+}
+
+// combinedSlowly is the definition of an ensemble, over maps.
+func combinedSlowly(inputs []Input, rule Rule, neighbors int) map[direction]simmatrix.Neighbor {
+	type pair struct {
+		rank  int
+		n     simmatrix.Neighbor
+		total []int
+	}
+	rows := map[string]map[string]*pair{}
+	for k, in := range inputs {
+		for term, row := range in.Matrix.Rows() {
+			for n := range row.All() {
+				rank := 1
+				for other := range row.All() {
+					if other.Similarity > n.Similarity {
+						rank++
+					}
+				}
+				if rows[term] == nil {
+					rows[term] = map[string]*pair{}
+				}
+				p := rows[term][n.Term]
+				if p == nil {
+					p = &pair{rank: rank, total: make([]int, len(inputs))}
+					rows[term][n.Term] = p
+				}
+				p.rank = min(p.rank, rank)
+				p.total[k] = int(math.Round(float64(n.Similarity) * 65535))
+				p.n.Term = n.Term
+				p.n.Origins |= 1 << k
+			}
+		}
+	}
+	all := map[direction]simmatrix.Neighbor{}
+	for term, row := range rows {
+		var list []*pair
+		for _, p := range row {
+			sum := 0
+			for _, u := range p.total {
+				sum += u
+			}
+			s := map[Rule]float64{
+				RuleAverage: float64(sum) / float64(len(inputs)),
+				RuleMinimum: float64(slices.Min(p.total)),
+				RuleMaximum: float64(slices.Max(p.total)),
+			}[rule]
+			if s > 0 {
+				p.n.Similarity = simmatrix.QuantizeSimilarity(s / 65535)
+				list = append(list, p)
+			}
+		}
+		slices.SortFunc(list, func(a, b *pair) int {
+			return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(b.n.Similarity, a.n.Similarity), cmp.Compare(a.n.Term, b.n.Term))
+		})
+		for _, p := range list[:min(len(list), neighbors)] {
+			all[direction{term, p.n.Term}] = p.n
+		}
+	}
+	return all
+}
+
+// withoutDocFreqs returns the entries of m as far as an ensemble decides them.
+func withoutDocFreqs(m *simmatrix.Matrix) map[direction]simmatrix.Neighbor {
+	all := similarities(m)
+	for d, n := range all {
+		n.DocFreq = 0
+		all[d] = n
+	}
+	return all
+}
+
+// Random inputs: each rule gives what its definition says; the average lies
+// between minimum and maximum and does not depend on the order of the inputs;
+// that of a matrix with itself is the matrix.
+func FuzzCombine(f *testing.F) {
+	for seed := range uint64(12) {
+		f.Add(seed, uint8(seed%3), uint8(3+2*seed), uint8(1+seed))
+	}
+	f.Fuzz(func(t *testing.T, seed uint64, more, terms, neighbors uint8) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		n, c := int(terms%40), 1+int(neighbors%40)
+		inputs := []Input{{"m", randomMatrix(t, r, n, 12, false), 1}}
+		for k := range more % 4 {
+			inputs = append(inputs, Input{fmt.Sprint("m", k), randomMatrix(t, r, r.IntN(n+1), 12, seed%2 == 0), 1})
+		}
+		combine := func(inputs []Input, rule Rule, neighbors int) *simmatrix.Matrix {
+			m, err := Matrices(t.Context(), inputs, Options{Rule: rule, Neighbors: neighbors}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return m
+		}
+		for _, rule := range []Rule{RuleAverage, RuleMinimum, RuleMaximum} {
+			if diff := gocmp.Diff(combinedSlowly(inputs, rule, c), withoutDocFreqs(combine(inputs, rule, c))); diff != "" {
+				t.Errorf("%s: %s", rule, diff)
+			}
+		}
+		lowest, average, highest := similarities(combine(inputs, RuleMinimum, 99)), similarities(combine(inputs, RuleAverage, 99)),
+			similarities(combine(inputs, RuleMaximum, 99))
+		for d, n := range average {
+			if n.Similarity < lowest[d].Similarity || n.Similarity > highest[d].Similarity {
+				t.Errorf("%v: %v not in [%v, %v]", d, n.Similarity, lowest[d].Similarity, highest[d].Similarity)
+			}
+		}
+		turned := slices.Clone(inputs)
+		slices.Reverse(turned)
+		there, back := similarities(combine(inputs, RuleAverage, c)), similarities(combine(turned, RuleAverage, c))
+		for d, n := range there {
+			if back[d].Similarity != n.Similarity || back[d].DocFreq != n.DocFreq || len(there) != len(back) {
+				t.Errorf("%v: %+v, with the inputs turned %+v", d, n, back[d])
+			}
+		}
+		m := inputs[0].Matrix
+		twice := similarities(combine([]Input{{"x", m, 1}, {"y", m, 1}}, RuleAverage, 99))
+		for d, n := range twice {
+			n.Origins = 0
+			twice[d] = n
+		}
+		if diff := gocmp.Diff(similarities(m), twice); diff != "" {
+			t.Errorf("average with itself: %s", diff)
+		}
+	})
+}
+
+func TestHugeAndTinyWeightsAreWeights(t *testing.T) {
+	for _, w := range []float64{math.MaxFloat64, math.SmallestNonzeroFloat64, 1} {
+		mean := weightedMean([]float64{w, w, w, w})
+		near(t, fmt.Sprint(w), mean([]uint16{65535, 0, 0, 65535}), 0.5, 1e-12)
+	}
+	in := newInput(t, "x", "a: b=0.5", "b:")
+	in.Weight = math.Inf(1)
+	if _, err := Matrices(t.Context(), []Input{in}, Options{Rule: RuleWeighted, Neighbors: 1}, nil); err == nil || !strings.Contains(err.Error(), "finite") {
+		t.Errorf("an infinite weight: %v", err)
+	}
+}
+
+func TestNoInputIsCalledAsOverridesAre(t *testing.T) {
+	in := newInput(t, simmatrix.OriginOverrides, "a: b=0.5", "b:")
+	if _, err := Matrices(t.Context(), []Input{in}, DefaultOptions(), nil); err == nil || !strings.Contains(err.Error(), "another name") {
+		t.Errorf("%v", err)
+	}
+}

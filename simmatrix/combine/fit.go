@@ -1,0 +1,355 @@
+package combine
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/internal/parallel"
+)
+
+// A sample is pairs of terms with what the inputs say of them and whether they
+// are related.
+type sample struct {
+	inputs   int
+	units    []uint16 // similarities in units of 1/65535, inputs for each pair
+	related  []bool   // one for each pair
+	positive int      // number of those
+}
+
+func (s *sample) pairs() int { return len(s.related) }
+
+// row returns the similarities of pair p in units.
+func (s *sample) row(p int) []uint16 { return s.units[p*s.inputs : (p+1)*s.inputs] }
+
+// share returns the share of the pairs that are related.
+func (s *sample) share() float64 { return float64(s.positive) / float64(s.pairs()) }
+
+func (s *sample) add(units []uint16, related bool) {
+	s.units, s.related = append(s.units, units...), append(s.related, related)
+	if related {
+		s.positive++
+	}
+}
+
+func (s *sample) check(purpose string) error {
+	if s.positive == 0 || s.positive == s.pairs() {
+		return fmt.Errorf("%w: of %d pairs to %s that an input has and whose terms the relations know, %d are related: "+
+			"it takes related and unrelated ones, so give more relations or more neighbors",
+			ErrRegression, s.pairs(), purpose, s.positive)
+	}
+	return nil
+}
+
+// An input is taken for the relations themselves where it says otherwise of at
+// most one in leakMistakes pairs, related or unrelated, whichever are fewer;
+// of fewer than leakPairs nothing is concluded.
+const (
+	leakMistakes = 100
+	leakPairs    = 20
+)
+
+// checkLeaks returns an error where an input has the related pairs of the
+// samples and no others.
+func checkLeaks(inputs []Input, samples ...*sample) error {
+	pairs, related := 0, 0
+	mistakes := make([]int, len(inputs)) // pairs that are related and not there, or the other way round
+	for _, s := range samples {
+		pairs, related = pairs+s.pairs(), related+s.positive
+		for p := range s.pairs() {
+			for k, units := range s.row(p) {
+				if (units > 0) != s.related[p] {
+					mistakes[k]++
+				}
+			}
+		}
+	}
+	fewer := min(related, pairs-related)
+	for k, in := range inputs {
+		if fewer >= leakPairs && mistakes[k]*leakMistakes <= fewer {
+			return fmt.Errorf("%w: of %d pairs input %q has the %d related ones and no others (%d apart): it was made from the relations, "+
+				"which cannot judge themselves; leave it out or give other relations",
+				ErrRegression, pairs, in.Name, related, mistakes[k])
+		}
+	}
+	return nil
+}
+
+// pairsAtOnce is how many rows or pairs are worked through between two looks
+// at the context.
+const pairsAtOnce = 1 << 14
+
+// samplePairs gathers the pairs to fit to and those held out.
+func samplePairs(ctx context.Context, u *union, relations *simmatrix.Matrix, opts RegressionOptions) (fitted, held *sample, err error) {
+	known := make([]int32, len(u.terms)) // the row of each term in relations, noRow where it has none
+	out := make([]bool, len(u.terms))
+	for i, t := range u.terms {
+		known[i] = noRow
+		if r, ok := slices.BinarySearch(relations.Table().Terms, t); ok {
+			known[i], out[i] = int32(r), heldOut(t, opts) //nolint:gosec // at most MaxTerms
+		}
+	}
+	fitted, held = &sample{inputs: len(u.inputs)}, &sample{inputs: len(u.inputs)}
+	g := newGatherer(u)
+	related := make([]bool, relations.Len()) // to the term under way; all false between two
+	for i := range u.terms {
+		if i%pairsAtOnce == 0 && ctx.Err() != nil {
+			return nil, nil, ctx.Err()
+		}
+		if known[i] == noRow {
+			continue
+		}
+		cols, _ := relations.Table().Row(int(known[i]))
+		for _, col := range cols {
+			related[col] = true
+		}
+		for _, n := range g.gather(i) {
+			switch r := known[n.col]; {
+			case r == noRow:
+			case out[i] || out[n.col]:
+				held.add(n.units[:held.inputs], related[r])
+			default:
+				fitted.add(n.units[:fitted.inputs], related[r])
+			}
+		}
+		for _, col := range cols {
+			related[col] = false
+		}
+	}
+	return fitted, held, nil
+}
+
+// heldOut reports whether a term is held out.
+func heldOut(term string, opts RegressionOptions) bool {
+	sum := sha256.Sum256(append(binary.LittleEndian.AppendUint64(nil, opts.Seed), term...))
+	return float64(binary.LittleEndian.Uint64(sum[:])) < opts.HeldOut*math.MaxUint64
+}
+
+const (
+	// maxSteps bounds Newton's method, which takes about ten.
+	maxSteps = 100
+	// converged is how much of the value the last step is to gain: more than
+	// what rounding takes from the sum, and little enough for that step, the
+	// method being of second order, to leave nothing.
+	converged = 1e-10
+)
+
+// fit sets the coefficients. The similarities are standardised for it: their
+// mean over the pairs taken off and divided by their standard deviation.
+func (r *Regression) fit(ctx context.Context, s *sample) error {
+	l := newLikelihood(s, r.Options.Ridge)
+	beta := make([]float64, s.inputs+1) // the intercept last
+	beta[s.inputs] = math.Log(s.share() / (1 - s.share()))
+	at, err := l.at(ctx, beta)
+	if err != nil {
+		return err
+	}
+	for range maxSteps {
+		var chol mat.Cholesky
+		if !chol.Factorize(at.curvature) {
+			return fmt.Errorf("%w: the curvature is not positive definite", ErrRegression)
+		}
+		var step mat.VecDense
+		if err := chol.SolveVecTo(&step, at.slope); err != nil {
+			return fmt.Errorf("%w: %w", ErrRegression, err)
+		}
+		if decrement := mat.Dot(&step, at.slope) / 2; decrement <= converged*(1+at.value) {
+			r.setCoefficients(l, stepped(beta, 1, &step), &chol)
+			return nil
+		}
+		if beta, at, err = l.descend(ctx, beta, at, &step); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: no maximum after %d steps", ErrRegression, maxSteps)
+}
+
+// setCoefficients turns the coefficients of standardised similarities into
+// those of the similarities themselves, with the errors that the inverse of the
+// curvature gives.
+func (r *Regression) setCoefficients(l *likelihood, beta []float64, chol *mat.Cholesky) {
+	var covariance mat.SymDense
+	_ = chol.InverseTo(&covariance) // tells of a condition that the solution has passed
+	last := len(beta) - 1
+	r.Intercept = Coefficient{Name: "(intercept)", Value: beta[last]}
+	unscaled := mat.NewVecDense(len(beta), nil) // the intercept as a sum of the coefficients
+	unscaled.SetVec(last, 1)
+	for k := range r.Coefficients {
+		c := &r.Coefficients[k]
+		c.Value = beta[k] / l.deviation[k]
+		c.StandardError = math.Sqrt(covariance.At(k, k)) / l.deviation[k]
+		r.Intercept.Value -= c.Value * l.mean[k]
+		unscaled.SetVec(k, -l.mean[k]/l.deviation[k])
+	}
+	r.Intercept.StandardError = math.Sqrt(mat.Inner(unscaled, &covariance, unscaled))
+}
+
+// A likelihood is the penalised negative logarithm of the likelihood of a
+// sample, over standardised similarities.
+type likelihood struct {
+	*sample
+	ridge           float64
+	mean, deviation []float64 // of the similarities of each input
+}
+
+func newLikelihood(s *sample, ridge float64) *likelihood {
+	l := &likelihood{sample: s, ridge: ridge, mean: make([]float64, s.inputs), deviation: make([]float64, s.inputs)}
+	n := float64(s.pairs())
+	for k := range s.inputs {
+		sum := 0.0
+		for p := range s.pairs() {
+			sum += float64(s.row(p)[k])
+		}
+		mean, squares := sum/n, 0.0
+		for p := range s.pairs() {
+			d := float64(s.row(p)[k]) - mean
+			squares += d * d
+		}
+		l.mean[k], l.deviation[k] = mean/simmatrix.UnitsOfOne, math.Sqrt(squares/n)/simmatrix.UnitsOfOne
+		if l.deviation[k] == 0 {
+			l.deviation[k] = 1 // an input that says the same of every pair: its coefficient becomes 0
+		}
+	}
+	return l
+}
+
+// A point is a likelihood at some coefficients.
+type point struct {
+	value     float64
+	slope     *mat.VecDense // the gradient
+	curvature *mat.SymDense // the Hessian, positive definite
+}
+
+// at returns value, gradient and Hessian at beta:
+//
+//	Σ ln(1+exp(z)) − y·z + Ridge/2 · Σ_k β_k²,  z = β_0 + Σ_k β_k·x_k
+//
+// Blocks of pairs are summed for themselves and then in their order, so that
+// the result does not depend on the number of processors.
+func (l *likelihood) at(ctx context.Context, beta []float64) (point, error) {
+	size := len(beta)
+	sums := make([][]float64, (l.pairs()+pairsAtOnce-1)/pairsAtOnce)
+	err := parallel.EachBlock(ctx, l.pairs(), pairsAtOnce, func() func(lo, hi int) {
+		x := make([]float64, size)
+		return func(lo, hi int) {
+			sum := make([]float64, 1+size+size*size)
+			for p := lo; p < hi; p++ {
+				l.add(sum, p, beta, x)
+			}
+			sums[lo/pairsAtOnce] = sum
+		}
+	})
+	if err != nil {
+		return point{}, err
+	}
+	total := make([]float64, 1+size+size*size)
+	for _, sum := range sums {
+		for k, v := range sum {
+			total[k] += v
+		}
+	}
+	to := point{value: total[0], slope: mat.NewVecDense(size, total[1:1+size]), curvature: mat.NewSymDense(size, total[1+size:])}
+	for k := range l.inputs {
+		to.value += l.ridge / 2 * beta[k] * beta[k]
+		to.slope.SetVec(k, to.slope.AtVec(k)+l.ridge*beta[k])
+		to.curvature.SetSym(k, k, to.curvature.At(k, k)+l.ridge)
+	}
+	return to, nil
+}
+
+// add adds value, gradient and the upper triangle of the Hessian of pair p to
+// sum, where they lie in this order. x is room for the similarities.
+func (l *likelihood) add(sum []float64, p int, beta, x []float64) {
+	size := len(beta)
+	z := beta[l.inputs]
+	for k, u := range l.row(p) {
+		x[k] = (float64(u)/simmatrix.UnitsOfOne - l.mean[k]) / l.deviation[k]
+		z += beta[k] * x[k]
+	}
+	x[l.inputs] = 1
+	estimate, y := logistic(z), 0.0
+	if l.related[p] {
+		y = 1
+	}
+	weight := estimate * (1 - estimate)
+	slope, curvature := sum[1:1+size], sum[1+size:]
+	sum[0] += softplus(z) - y*z
+	for a := range size {
+		slope[a] += (estimate - y) * x[a]
+		for b := a; b < size; b++ {
+			curvature[a*size+b] += weight * x[a] * x[b]
+		}
+	}
+}
+
+// descend takes one step of Newton's method, halved until the value shrinks.
+func (l *likelihood) descend(ctx context.Context, beta []float64, from point, step *mat.VecDense) ([]float64, point, error) {
+	for length := 1.0; length > 1e-10; length /= 2 {
+		next := stepped(beta, length, step)
+		to, err := l.at(ctx, next)
+		if err != nil {
+			return nil, point{}, err
+		}
+		if to.value < from.value {
+			return next, to, nil
+		}
+	}
+	return nil, point{}, fmt.Errorf("%w: the likelihood does not grow", ErrRegression)
+}
+
+// stepped returns beta − length·step.
+func stepped(beta []float64, length float64, step *mat.VecDense) []float64 {
+	next := make([]float64, len(beta))
+	for k := range beta {
+		next[k] = beta[k] - length*step.AtVec(k)
+	}
+	return next
+}
+
+// measure compares estimates with the relations of a sample.
+func (r *Regression) measure(s *sample) Evaluation {
+	type estimate struct {
+		p       float64
+		related bool
+	}
+	share := float64(r.Related) / float64(r.Pairs)
+	e := Evaluation{Pairs: s.pairs(), Related: s.positive}
+	estimates := make([]estimate, s.pairs())
+	for p := range s.pairs() {
+		z := r.logOdds(s.row(p))
+		estimates[p] = estimate{logistic(z), s.related[p]}
+		y, loss, constant := 0.0, softplus(z), -math.Log1p(-share)
+		if s.related[p] {
+			y, loss, constant = 1, softplus(-z), -math.Log(share)
+		}
+		e.LogLoss += loss
+		e.ConstantLogLoss += constant
+		e.Brier += (estimates[p].p - y) * (estimates[p].p - y)
+		e.ConstantBrier += (share - y) * (share - y)
+	}
+	n := float64(s.pairs())
+	e.LogLoss, e.ConstantLogLoss, e.Brier, e.ConstantBrier = e.LogLoss/n, e.ConstantLogLoss/n, e.Brier/n, e.ConstantBrier/n
+	slices.SortFunc(estimates, func(a, b estimate) int { return cmp.Compare(a.p, b.p) })
+	below, wins := 0.0, 0.0 // unrelated pairs with a smaller estimate; the sum of them over the related ones
+	for lo := 0; lo < len(estimates); {
+		hi, related := lo, 0.0
+		for ; hi < len(estimates) && estimates[hi].p == estimates[lo].p; hi++ {
+			if estimates[hi].related {
+				related++
+			}
+		}
+		unrelated := float64(hi-lo) - related
+		wins += related * (below + unrelated/2) // pairs of one estimate count half
+		below += unrelated
+		lo = hi
+	}
+	e.AUC = wins / (float64(s.positive) * below)
+	return e
+}

@@ -1,0 +1,287 @@
+package combine
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// OverrideCounts tell what became of the rules in [Overrides.Apply]. They are
+// counts of entries: a rule both ways counts twice. The sum of all but
+// TermsAdded is the number of entries that the rules are on.
+type OverrideCounts struct {
+	// Set is the number of entries that were added or changed.
+	Set int
+	// Banned is the number of entries that were removed.
+	Banned int
+	// Pinned is the number of entries that are there and pinned.
+	Pinned int
+	// Unmet are the pins of entries that are not there, each one way, in
+	// ascending order of term and neighbor: terms that are no index terms
+	// show up here, and pairs that the source does not give. Of a pin both ways
+	// they are there where the source gives neither direction.
+	Unmet []Override
+	// NoEffect is the number of entries that were as a set or ban wants them,
+	// and of those that are not there and pinned both ways where the other
+	// direction is.
+	NoEffect int
+	// TermsAdded is the number of terms that got a row since an entry was set.
+	TermsAdded int
+}
+
+// Apply returns m with the entries set and without the entries banned. Pins
+// change nothing here: see [Overrides.Protects].
+//
+// An entry that is set comes from [simmatrix.OriginOverrides] alone, also where the
+// source gives it the same similarity. A matrix without [simmatrix.Meta.Origins] gets
+// that one and, for all other entries, its Source; one that has
+// [simmatrix.MaxOrigins] others already is an error. A term of an entry that is set
+// and has no row gets one, with document frequency 0. Meta.Params gets
+// "overrides", which tells how many rules were applied and has the
+// beginning of a SHA-256 of what they say, also where they only pin; of
+// other rules applied before, behind theirs. m itself is returned where
+// nothing changes and nothing is pinned, and where that is so but for pins
+// that Params tells of, so that applying the same rules twice is applying
+// them once. What an earlier application has set or banned is not taken
+// back: apply to a matrix as its source gave it.
+func (o *Overrides) Apply(m *simmatrix.Matrix) (*simmatrix.Matrix, OverrideCounts, error) {
+	t := m.Table()
+	p := o.plan(t)
+	p.counts.TermsAdded = len(p.added)
+	if err := p.checkRoom(); err != nil {
+		return nil, p.counts, fmt.Errorf("overrides: %w: %w", simmatrix.ErrInvalid, err)
+	}
+	params := o.addTo(t.Meta.Params)
+	if p.counts.Set+p.counts.Banned == 0 && (p.counts.Pinned == 0 || params[simmatrix.OverridesParam] == t.Meta.Params[simmatrix.OverridesParam]) {
+		return m, p.counts, nil
+	}
+	origins, own := t.Meta.Origins, uint8(0)
+	if p.counts.Set > 0 {
+		origins = overriddenOrigins(&t.Meta)
+		if len(origins) > simmatrix.MaxOrigins {
+			return nil, p.counts, fmt.Errorf("overrides: the entries have %d origins already, so that those set cannot be marked: give an ensemble at most %d inputs",
+				simmatrix.MaxOrigins, simmatrix.MaxOrigins-1)
+		}
+		own = 1 << slices.Index(origins, simmatrix.OriginOverrides)
+	}
+	out, err := p.matrix(origins, own, params)
+	if err != nil {
+		return nil, p.counts, fmt.Errorf("overrides: %w", err)
+	}
+	return out, p.counts, nil
+}
+
+// addTo returns params with what tells of the rules.
+func (o *Overrides) addTo(params map[string]string) map[string]string {
+	entries, rules := make([]string, 0, len(o.ruled)), 0
+	for d, l := range o.ruled {
+		r := *l.rule
+		r.Term, r.Neighbor, r.OneWay = d.term, d.neighbor, true
+		entries = append(entries, r.String())
+	}
+	for range o.All() {
+		rules++
+	}
+	slices.Sort(entries) // neither the order of the file nor its comments matter
+	sum := sha256.Sum256([]byte(strings.Join(entries, "\n")))
+	own := fmt.Sprintf("%d rules, sha256 %x", rules, sum[:6])
+	applied := simmatrix.AppliedOverrides(params[simmatrix.OverridesParam])
+	if slices.Contains(applied, own) {
+		return params
+	}
+	params = maps.Clone(params)
+	if params == nil {
+		params = make(map[string]string)
+	}
+	params[simmatrix.OverridesParam] = strings.Join(append(applied, own), simmatrix.OverridesSeparator)
+	return params
+}
+
+// overriddenOrigins returns the origins of a matrix with entries that were set.
+func overriddenOrigins(meta *simmatrix.Meta) []string {
+	if slices.Contains(meta.Origins, simmatrix.OriginOverrides) {
+		return meta.Origins
+	}
+	origins := slices.Clone(meta.Origins)
+	if origins == nil {
+		source := meta.Source
+		if source == "" || source == simmatrix.OriginOverrides {
+			source = "source"
+		}
+		origins = []string{source}
+	}
+	return append(origins, simmatrix.OriginOverrides)
+}
+
+// A change is what a rule does to one entry.
+type change struct {
+	direction
+	units uint16 // 0 removes the entry
+}
+
+// A plan is what overrides do to a matrix.
+type plan struct {
+	from    *simmatrix.Table
+	changes []change // in ascending order of term and neighbor
+	added   []string // terms that have no row, ascending
+	counts  OverrideCounts
+}
+
+func (o *Overrides) plan(m *simmatrix.Table) *plan {
+	p := &plan{from: m}
+	own := uint8(0) // origin of the entries that are set already
+	if k := slices.Index(m.Meta.Origins, simmatrix.OriginOverrides); k >= 0 {
+		own = 1 << k
+	}
+	for d, l := range o.ruled {
+		there, sim, origins := entryOf(m, d)
+		switch l.rule.Action {
+		case ActionSet:
+			units := simmatrix.ToUnits(l.rule.Similarity)
+			if there && sim == units && origins == own && own != 0 {
+				p.counts.NoEffect++
+				continue
+			}
+			p.counts.Set++
+			p.changes = append(p.changes, change{direction: d, units: units})
+			p.added = append(p.added, unknown(m, d.term, d.neighbor)...)
+		case ActionBan:
+			if !there {
+				p.counts.NoEffect++
+				continue
+			}
+			p.counts.Banned++
+			p.changes = append(p.changes, change{direction: d})
+		case ActionPin:
+			if there {
+				p.counts.Pinned++
+			} else if back, _, _ := entryOf(m, direction{d.neighbor, d.term}); back && !l.rule.OneWay {
+				p.counts.NoEffect++
+			} else {
+				p.counts.Unmet = append(p.counts.Unmet, Override{Action: ActionPin, Term: d.term, Neighbor: d.neighbor, OneWay: true})
+			}
+		}
+	}
+	slices.SortFunc(p.changes, func(a, b change) int {
+		return cmp.Or(cmp.Compare(a.term, b.term), cmp.Compare(a.neighbor, b.neighbor))
+	})
+	slices.SortFunc(p.counts.Unmet, func(a, b Override) int {
+		return cmp.Or(cmp.Compare(a.Term, b.Term), cmp.Compare(a.Neighbor, b.Neighbor))
+	})
+	slices.Sort(p.added)
+	p.added = slices.Compact(p.added)
+	return p
+}
+
+// checkRoom refuses rules that alone make a row too long, before each of them
+// is looked up in that row.
+func (p *plan) checkRoom() error {
+	set := 0
+	for k, c := range p.changes {
+		if k > 0 && p.changes[k-1].term != c.term {
+			set = 0
+		}
+		if c.units > 0 {
+			set++
+		}
+		if set > simmatrix.MaxNeighbors {
+			return fmt.Errorf("row of %.40q: more than %d neighbors are set", c.term, simmatrix.MaxNeighbors)
+		}
+	}
+	return nil
+}
+
+// entryOf looks an entry up.
+func entryOf(m *simmatrix.Table, d direction) (there bool, sim uint16, origins uint8) {
+	i, known := slices.BinarySearch(m.Terms, d.term)
+	j, alsoKnown := slices.BinarySearch(m.Terms, d.neighbor)
+	if !known || !alsoKnown {
+		return false, 0, 0
+	}
+	cols, sims := m.Row(i)
+	k := slices.Index(cols, uint32(j)) //nolint:gosec // j is an index of at most MaxTerms
+	if k < 0 {
+		return false, 0, 0
+	}
+	return true, sims[k], m.OriginsAt(i, k)
+}
+
+// unknown returns those of the terms that have no row.
+func unknown(m *simmatrix.Table, terms ...string) []string {
+	var out []string
+	for _, t := range terms {
+		if _, known := slices.BinarySearch(m.Terms, t); !known {
+			out = append(out, strings.Clone(t))
+		}
+	}
+	return out
+}
+
+// matrix returns the matrix with the changes made and with params. Entries
+// that are set have the origins own; the others keep theirs, the first of
+// origins where they had none and now need one.
+func (p *plan) matrix(origins []string, own uint8, params map[string]string) (*simmatrix.Matrix, error) {
+	m := p.from
+	out := &simmatrix.Table{Meta: m.Meta, Terms: slices.Concat(m.Terms, p.added), Entries: simmatrix.NewEntries(len(m.Terms)+len(p.added), len(origins) > 0)}
+	out.Meta.Origins, out.Meta.Params = origins, params
+	slices.Sort(out.Terms)
+	index := make([]uint32, len(m.Terms)) // of the terms of m in out
+	out.DocFreqs = make([]uint32, len(out.Terms))
+	for i, at := 0, 0; i < len(m.Terms); at++ {
+		if out.Terms[at] == m.Terms[i] {
+			index[i], out.DocFreqs[at] = uint32(at), m.DocFreqs[i]
+			i++
+		}
+	}
+	out.Cols = make([]uint32, 0, len(m.Cols)+p.counts.Set)
+	out.Sims = make([]uint16, 0, len(m.Sims)+p.counts.Set)
+	var row []simmatrix.Entry
+	changes := p.changes
+	for at, old := 0, 0; at < len(out.Terms); at++ {
+		row = row[:0]
+		if old < len(m.Terms) && int(index[old]) == at {
+			row = appendEntries(m, row, old, index, len(origins) > 0)
+			old++
+		}
+		for len(changes) > 0 && changes[0].term == out.Terms[at] {
+			col, _ := slices.BinarySearch(out.Terms, changes[0].neighbor)
+			row = override(row, simmatrix.Entry{Col: uint32(col), Units: changes[0].units, Origins: own}) //nolint:gosec // finish refuses more than MaxTerms
+			changes = changes[1:]
+		}
+		out.AppendRow(row)
+	}
+	return out.Matrix()
+}
+
+// appendEntries appends row i with new columns; index gives them. An entry
+// that has no origins gets the first one, where it needs one.
+func appendEntries(m *simmatrix.Table, row []simmatrix.Entry, i int, index []uint32, withOrigins bool) []simmatrix.Entry {
+	cols, sims := m.Row(i)
+	for k, col := range cols {
+		e := simmatrix.Entry{Col: index[col], Units: sims[k], Origins: m.OriginsAt(i, k)}
+		if withOrigins && m.Origins == nil {
+			e.Origins = 1
+		}
+		row = append(row, e)
+	}
+	return row
+}
+
+// override puts e into the row, in the place of what has its column. A
+// similarity of 0 removes that.
+func override(row []simmatrix.Entry, e simmatrix.Entry) []simmatrix.Entry {
+	at := slices.IndexFunc(row, func(other simmatrix.Entry) bool { return other.Col == e.Col })
+	switch {
+	case e.Units == 0:
+		return slices.Delete(row, at, at+1)
+	case at < 0:
+		return append(row, e)
+	}
+	row[at] = e
+	return row
+}

@@ -1,0 +1,510 @@
+package combine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/source"
+)
+
+// sampleOf makes a sample of similarities and relations.
+func sampleOf(similarities [][]float64, related []bool) *sample {
+	s := &sample{inputs: len(similarities[0]), related: related}
+	for p, row := range similarities {
+		for _, v := range row {
+			s.units = append(s.units, uint16(math.Round(v*65535)))
+		}
+		if related[p] {
+			s.positive++
+		}
+	}
+	return s
+}
+
+// fitTo fits to a sample alone.
+func fitTo(t *testing.T, s *sample, ridge float64) *Regression {
+	t.Helper()
+	r := &Regression{Options: RegressionOptions{Ridge: ridge, Power: 3}, Coefficients: make([]Coefficient, s.inputs), Pairs: s.pairs(), Related: s.positive}
+	if err := r.fit(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func near(t *testing.T, name string, got, want, tolerance float64) {
+	t.Helper()
+	if !(math.Abs(got-want) <= tolerance) {
+		t.Errorf("%s = %v, want %v", name, got, want)
+	}
+}
+
+// The expected values were computed with NumPy 2.4 and SciPy 1.17: the similarities
+// rounded to multiples of 1/65535, scipy.optimize.minimize (Nelder-Mead, then
+// BFGS to a gradient of 1e-10) of
+//
+//	sum(logaddexp(0, z) - y*z) + 0.5/2*sum((x.std(axis=0)*b[1:])**2)
+//
+// and the square roots of the diagonal of the inverted Hessian, written out;
+// the AUC by comparing all related with all unrelated pairs.
+func TestRegressionAgreesWithAGeneralMinimiser(t *testing.T) {
+	s := sampleOf([][]float64{
+		{0.9, 0.1}, {0.8, 0}, {0.7, 0.6}, {0.2, 0.5}, {0.4, 0}, {0.1, 0.3}, {0, 0.2}, {0.3, 0}, {0.6, 0.2}, {0.5, 0.7},
+	}, []bool{true, true, false, true, false, false, false, false, true, false})
+	r := fitTo(t, s, 0.5)
+	near(t, "intercept", r.Intercept.Value, -1.59958896, 1e-6)
+	near(t, "first coefficient", r.Coefficients[0].Value, 3.17182556, 1e-6)
+	near(t, "second coefficient", r.Coefficients[1].Value, -1.19756926, 1e-6)
+	near(t, "error of the intercept", r.Intercept.StandardError, 1.52049339, 1e-5)
+	near(t, "error of the first", r.Coefficients[0].StandardError, 2.37804001, 1e-5)
+	near(t, "error of the second", r.Coefficients[1].StandardError, 2.50492153, 1e-5)
+	e := r.measure(s)
+	near(t, "log loss", e.LogLoss, 0.5312031089521422, 1e-8)
+	near(t, "Brier score", e.Brier, 0.17097657083590329, 1e-8)
+	near(t, "AUC", e.AUC, 0.8333333333333334, 1e-12)
+	// −(0.4·ln 0.4 + 0.6·ln 0.6) and 0.4·0.6, of a share of 4 in 10.
+	near(t, "log loss of the constant", e.ConstantLogLoss, 0.6730116670092565, 1e-12)
+	near(t, "Brier score of the constant", e.ConstantBrier, 0.24, 1e-12)
+}
+
+// With one input that is 0 or 1 the coefficient is the logarithm of the odds
+// ratio of the four-fold table, here of 30 in 40 against 20 in 100, and its
+// standard error √(1/30+1/10+1/20+1/80), as every textbook of biostatistics has
+// it.
+func TestOneYesOrNoInputGivesTheLogOddsRatio(t *testing.T) {
+	var x [][]float64
+	var related []bool
+	for value, counts := range [][2]int{{20, 80}, {30, 10}} {
+		for k := range counts[0] + counts[1] {
+			x, related = append(x, []float64{float64(value)}), append(related, k < counts[0])
+		}
+	}
+	r := fitTo(t, sampleOf(x, related), 1e-9)
+	near(t, "intercept", r.Intercept.Value, math.Log(20.0/80), 1e-6)
+	near(t, "coefficient", r.Coefficients[0].Value, math.Log((30.0/10)/(20.0/80)), 1e-6)
+	near(t, "its error", r.Coefficients[0].StandardError, math.Sqrt(1.0/30+1.0/10+1.0/20+1.0/80), 1e-6)
+	near(t, "probability", r.Probability([]float64{1}), 0.75, 1e-6)
+	near(t, "probability of nothing", r.Probability([]float64{0}), 0.2, 1e-6)
+	// Odds of 3 and 0.25 over those of all pairs, 50 to 90, are 5.4 and 0.45.
+	r.Options.Power = 1
+	near(t, "similarity", r.Similarity([]float64{1}), 5.4/6.4, 1e-6)
+	near(t, "similarity of nothing", r.Similarity([]float64{0}), 0.45/1.45, 1e-6)
+	r.Options.Power = 3
+	near(t, "its cube", r.Similarity([]float64{1}), 0.84375*0.84375*0.84375, 1e-6)
+}
+
+func TestRegressionRecoversTheCoefficientsOfGeneratedRelations(t *testing.T) {
+	truth := []float64{6, 0, -3}
+	for seed := range uint64(3) {
+		r := rand.New(rand.NewPCG(seed, 4))
+		var x [][]float64
+		var related []bool
+		for range 20_000 {
+			row := []float64{r.Float64(), math.Pow(r.Float64(), 3), r.Float64()}
+			z := -4.0
+			for k, v := range row {
+				z += truth[k] * v
+			}
+			x, related = append(x, row), append(related, r.Float64() < logistic(z))
+		}
+		fitted := fitTo(t, sampleOf(x, related), 1)
+		near(t, "intercept", fitted.Intercept.Value, -4, 4*fitted.Intercept.StandardError)
+		for k, c := range fitted.Coefficients {
+			near(t, fmt.Sprint("coefficient ", k), c.Value, truth[k], 4*c.StandardError)
+			if c.StandardError > 0.3 {
+				t.Errorf("standard error %v of %d", c.StandardError, k)
+			}
+		}
+	}
+}
+
+func TestRidgeTamesPerfectSeparation(t *testing.T) {
+	var x [][]float64
+	var related []bool
+	for k := range 100 {
+		x, related = append(x, []float64{float64(k) / 100, 0.5, float64(k) / 100}), append(related, k >= 50)
+	}
+	r := fitTo(t, sampleOf(x, related), 1)
+	for _, k := range []int{0, 2} { // the same input twice: it shares
+		if c := r.Coefficients[k]; !(c.Value > 1 && c.Value < 100) || c.Value != r.Coefficients[2-k].Value {
+			t.Errorf("coefficients %+v", r.Coefficients)
+		}
+	}
+	near(t, "coefficient of a constant", r.Coefficients[1].Value, 0, 1e-9)
+	if e := r.measure(sampleOf(x, related)); e.AUC != 1 || e.LogLoss > e.ConstantLogLoss/2 {
+		t.Errorf("%+v", e)
+	}
+	if loose, tight := fitTo(t, sampleOf(x, related), 1e-6), fitTo(t, sampleOf(x, related), 1e4); loose.Coefficients[0].Value < 2*r.Coefficients[0].Value ||
+		tight.Coefficients[0].Value > 0.1*r.Coefficients[0].Value {
+		t.Errorf("ridge 1e-6: %v, 1: %v, 1e4: %v", loose.Coefficients[0].Value, r.Coefficients[0].Value, tight.Coefficients[0].Value)
+	}
+}
+
+// planted returns two inputs and relations between n terms: the first input is
+// larger for related pairs, the second says nothing.
+func planted(t *testing.T, seed uint64, n int) (inputs []Input, relations *simmatrix.Matrix) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(seed, 5))
+	rows := make([][]simmatrix.TermRow, 3)
+	for i := range n {
+		term := fmt.Sprintf("t%03d", i)
+		var of [3][]simmatrix.Neighbor
+		for j := range n {
+			if i == j {
+				continue
+			}
+			other := fmt.Sprintf("t%03d", j)
+			related := r.IntN(5) == 0
+			s := 0.2 + 0.5*r.Float64()
+			if related {
+				s += 0.3
+				of[2] = append(of[2], simmatrix.Neighbor{Term: other, Similarity: 1})
+			}
+			if r.IntN(3) > 0 {
+				of[0] = append(of[0], simmatrix.Neighbor{Term: other, Similarity: float32(s)})
+			}
+			of[1] = append(of[1], simmatrix.Neighbor{Term: other, Similarity: 0.1 + 0.9*r.Float32()})
+		}
+		for k := range rows {
+			rows[k] = append(rows[k], simmatrix.TermRow{Term: term, Neighbors: of[k]})
+		}
+	}
+	rows[0] = append(rows[0], simmatrix.TermRow{Term: "stranger", Neighbors: []simmatrix.Neighbor{{Term: "t000", Similarity: 1}}}) // to the relations
+	rows[2] = append(rows[2], simmatrix.TermRow{Term: "unknown", Neighbors: []simmatrix.Neighbor{{Term: "t000", Similarity: 1}}})  // to the inputs
+	for k, name := range []string{"telling", "noise"} {
+		m, err := simmatrix.New(simmatrix.Meta{Source: name}, rows[k])
+		if err != nil {
+			t.Fatal(err)
+		}
+		inputs = append(inputs, Input{Name: name, Matrix: m})
+	}
+	relations, err := simmatrix.New(simmatrix.Meta{Source: "thesaurus"}, rows[2])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return inputs, relations
+}
+
+func TestAnInformativeInputBeatsTheConstantOnHeldOutTerms(t *testing.T) {
+	inputs, relations := planted(t, 1, 60)
+	r, err := FitRegression(t.Context(), inputs, relations, DefaultRegressionOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := r.HeldOut
+	if total := r.Pairs + h.Pairs; total != 60*59 { // all pairs, since one input has all; none of the stranger
+		t.Errorf("%d pairs in all", total)
+	}
+	if !(h.LogLoss < h.ConstantLogLoss && h.Brier < h.ConstantBrier && h.AUC > 0.6) || r.Related+h.Related != int(relations.Meta().NonZeros)-1 {
+		t.Errorf("%+v", r)
+	}
+	if c := r.Coefficients; math.Abs(c[0].Value) < 3*c[0].StandardError || math.Abs(c[1].Value) > 4*c[1].StandardError {
+		t.Errorf("coefficients %+v", c)
+	}
+	for _, want := range []string{"telling", "noise", "(intercept)", "log loss", "held out"} {
+		if !strings.Contains(r.String(), want) {
+			t.Errorf("no %s in\n%s", want, r)
+		}
+	}
+}
+
+func TestHeldOutPairsHaveAHeldOutTermAndTheOthersNone(t *testing.T) {
+	inputs, relations := planted(t, 2, 50)
+	for _, share := range []float64{0.1, 0.5} {
+		opts := RegressionOptions{HeldOut: share, Seed: 7, Ridge: 1, Power: 3}
+		terms := 0
+		for term := range inputs[1].Matrix.Terms() {
+			if heldOut(term, opts) {
+				terms++
+			}
+		}
+		if terms == 0 || terms == 50 {
+			t.Fatalf("%d terms held out", terms)
+		}
+		r, err := FitRegression(t.Context(), inputs, relations, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if kept := 50 - terms; r.Pairs != kept*(kept-1) {
+			t.Errorf("fitted to %d pairs of %d terms", r.Pairs, kept)
+		}
+	}
+	held := 0
+	for k := range 10_000 {
+		if heldOut(strconv.Itoa(k), RegressionOptions{HeldOut: 0.2, Seed: 1}) {
+			held++
+		}
+	}
+	near(t, "share of the terms", float64(held)/10_000, 0.2, 0.016) // four standard deviations
+}
+
+func TestRegressionIsARuleOfEnsembles(t *testing.T) {
+	inputs, relations := planted(t, 3, 40)
+	r, err := FitRegression(t.Context(), inputs, relations, DefaultRegressionOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts := Options{Rule: RuleRegression, Neighbors: 100, Regression: r}
+	m, err := Matrices(t.Context(), inputs, opts, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, second := similarities(inputs[0].Matrix), similarities(inputs[1].Matrix)
+	for d, n := range similarities(m) {
+		want := simmatrix.QuantizeSimilarity(r.Similarity([]float64{float64(first[d].Similarity), float64(second[d].Similarity)}))
+		near(t, fmt.Sprint(d), float64(n.Similarity), float64(want), 1.1/65535)
+	}
+	if params := m.Meta().Params; params["rule"] != "regression" || params["telling.coefficient"] == "" || params["held_out_log_loss"] == "" {
+		t.Errorf("%v", params)
+	}
+	inputs[0], inputs[1] = inputs[1], inputs[0]
+	if _, err := Matrices(t.Context(), inputs, opts, nil); err == nil {
+		t.Error("inputs in another order were taken")
+	}
+}
+
+func TestRegressionIsTheSameOnAnyNumberOfProcessors(t *testing.T) {
+	inputs, relations := planted(t, 4, 200) // pairs for several blocks
+	var seen []string
+	for _, processors := range []int{1, 3} {
+		before := runtime.GOMAXPROCS(processors)
+		r, err := FitRegression(t.Context(), inputs, relations, DefaultRegressionOptions())
+		runtime.GOMAXPROCS(before)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen = append(seen, fmt.Sprintf("%+v", *r))
+	}
+	if seen[0] != seen[1] {
+		t.Errorf("%s\n%s", seen[0], seen[1])
+	}
+}
+
+func TestRegressionsThatCannotBeAreRefused(t *testing.T) {
+	inputs, relations := planted(t, 5, 20)
+	// A single input that is all of the relations: nothing in the sample is unrelated.
+	unrelated := newInput(t, "none", "t000:", "t001:", "t002:", "t003:", "t004:", "t005:").Matrix
+	for name, tt := range map[string]struct {
+		inputs    []Input
+		relations *simmatrix.Matrix
+		opts      RegressionOptions
+		want      []string
+	}{
+		"options":          {inputs, relations, RegressionOptions{HeldOut: 1, Ridge: math.NaN()}, []string{"held out: 1", "ridge: NaN", "power: 0"}},
+		"no inputs":        {nil, relations, DefaultRegressionOptions(), []string{"inputs: 0"}},
+		"no relations":     {inputs, nil, DefaultRegressionOptions(), []string{"no relations"}},
+		"itself":           {inputs, inputs[1].Matrix, DefaultRegressionOptions(), []string{"to fit to", "takes related and unrelated ones"}},
+		"nothing related":  {inputs, unrelated, DefaultRegressionOptions(), []string{"to fit to", "0 are related"}},
+		"nothing held out": {inputs, relations, RegressionOptions{HeldOut: 1e-9, Ridge: 1, Power: 1}, []string{"of 0 pairs to measure on"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := FitRegression(t.Context(), tt.inputs, tt.relations, tt.opts)
+			for _, want := range tt.want {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("%q is not in: %v", want, err)
+				}
+			}
+		})
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if _, err := FitRegression(ctx, inputs, relations, DefaultRegressionOptions()); !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted: %v", err)
+	}
+}
+
+// An input made from the relations may have other similarities, more terms, and
+// lack some pairs; what it says of the sample gives it away.
+func TestInputsMadeFromTheRelationsAreRefused(t *testing.T) {
+	read := func(file string, similarity float64) *simmatrix.Matrix {
+		opts := source.DefaultThesaurusOptions()
+		opts.Similarity = similarity
+		m, _, err := source.ReadThesaurus(strings.NewReader(file), opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	var file strings.Builder
+	for i := range 60 { // 120 pairs
+		fmt.Fprintf(&file, "t%03d, t%03d\n", i, i+60)
+	}
+	inputs, _ := planted(t, 6, 120)
+	relations := read(file.String(), 0.5)
+	leaking := func(m *simmatrix.Matrix) error {
+		_, err := FitRegression(t.Context(), append(inputs[:1:1], Input{Name: "thesaurus", Matrix: m}), relations, DefaultRegressionOptions())
+		return err
+	}
+	for name, tt := range map[string]struct {
+		matrix *simmatrix.Matrix
+		leaks  bool
+	}{
+		"the same":            {relations, true},
+		"other settings":      {read("# akin: similarity 0.9\n"+file.String()+"cat, dog\n", 0.5), true},
+		"one pair is not":     {read(strings.Replace(file.String(), "t000, t060", "t000 => t060", 1), 0.5), true},
+		"three lines are not": {read(file.String()[3*len("t000, t060\n"):], 0.5), false},
+		"one is not in them":  {read(file.String()+"t000, t001\n", 0.5), false}, // both ways: two mistakes
+		"half of them":        {read(file.String()[:30*len("t000, t060\n")], 0.5), false},
+	} {
+		err := leaking(tt.matrix)
+		if got := errors.Is(err, ErrRegression); got != tt.leaks || (err != nil) != tt.leaks {
+			t.Errorf("%s: %v", name, err)
+		}
+		if tt.leaks && !strings.Contains(fmt.Sprint(err), `input "thesaurus" has the 120 related`) && !strings.Contains(fmt.Sprint(err), `input "thesaurus" has the 119 related`) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestFewPairsShowNoLeak(t *testing.T) {
+	s := func(pairs int) *sample {
+		var x [][]float64
+		var related []bool
+		for p := range 2 * pairs {
+			x, related = append(x, []float64{float64(p % 2)}), append(related, p%2 == 1)
+		}
+		return sampleOf(x, related)
+	}
+	in := []Input{{Name: "x"}}
+	if err := checkLeaks(in, s(12), s(7)); err != nil {
+		t.Errorf("19 of both: %v", err)
+	}
+	if err := checkLeaks(in, s(12), s(8)); !errors.Is(err, ErrRegression) {
+		t.Errorf("20 of both: %v", err)
+	}
+}
+
+// Worked out by hand: related pairs at 0.8 and 0.3, unrelated ones at 0.3, 0.1
+// and 0.9. Of the six comparisons 0.8 wins two, 0.3 wins one and draws one.
+func TestAUCCountsTiesHalf(t *testing.T) {
+	s := sampleOf([][]float64{{0.8}, {0.3}, {0.3}, {0.1}, {0.9}}, []bool{true, true, false, false, false})
+	r := &Regression{Coefficients: []Coefficient{{Value: 1}}, Pairs: 5, Related: 2}
+	near(t, "AUC", r.measure(s).AUC, 3.5/6, 1e-12)
+}
+
+// Whatever the sample, the regression is found, is finite, estimates
+// probabilities, and is on its own sample no worse than the constant, since the
+// constant is one of those that it was chosen among.
+func FuzzRegression(f *testing.F) {
+	for seed := range uint64(10) {
+		f.Add(seed, uint8(1+seed%8), uint16(2+13*seed), math.Pow(10, float64(seed)-5))
+	}
+	f.Fuzz(func(t *testing.T, seed uint64, inputs uint8, pairs uint16, ridge float64) {
+		opts := RegressionOptions{HeldOut: 0.5, Ridge: ridge, Power: 3}
+		if opts.Validate() != nil || ridge < 1e-8 || ridge > 1e8 {
+			return
+		}
+		r := rand.New(rand.NewPCG(seed, 6))
+		x, related := make([][]float64, 2+pairs%500), make([]bool, 2+pairs%500)
+		scales := make([]float64, 1+inputs%simmatrix.MaxOrigins)
+		for k := range scales {
+			scales[k] = math.Pow(10, -5*r.Float64()) * float64(r.IntN(4)) / 3 // some say nothing
+		}
+		for p := range x {
+			related[p] = p == 0 || (p > 1 && r.IntN(4) == 0)
+			for _, scale := range scales {
+				v := r.Float64()
+				if related[p] {
+					v = math.Pow(v, 0.1) // separates some samples
+				}
+				x[p] = append(x[p], v*scale)
+			}
+		}
+		s := sampleOf(x, related)
+		fitted := fitTo(t, s, ridge)
+		e := fitted.measure(s)
+		if !(e.LogLoss <= e.ConstantLogLoss+1e-9 && e.AUC >= 0 && e.AUC <= 1 && e.Brier >= 0 && e.Brier <= 1) {
+			t.Errorf("%+v", e)
+		}
+		for p := range x {
+			p, s := fitted.Probability(x[p]), fitted.Similarity(x[p])
+			if !(p >= 0 && p <= 1 && s >= 0 && s <= 1) {
+				t.Errorf("probability %v, similarity %v", p, s)
+			}
+		}
+		for _, c := range append(fitted.Coefficients, fitted.Intercept) {
+			if math.IsInf(c.Value, 0) || math.IsNaN(c.Value) || !(c.StandardError >= 0) || math.IsInf(c.StandardError, 0) {
+				t.Errorf("coefficient %+v", c)
+			}
+		}
+	})
+}
+
+// The penalty is on standardised similarities, so what is estimated of a pair
+// depends neither on the scale of an input nor on the order of the inputs.
+func TestScaleAndOrderOfInputsDoNotMatter(t *testing.T) {
+	r := rand.New(rand.NewPCG(8, 8))
+	var plain, scaled, turned [][]float64
+	var related []bool
+	for range 300 {
+		a, b := r.Float64(), r.Float64()
+		plain = append(plain, []float64{a, b})
+		scaled = append(scaled, []float64{a, b / 10})
+		turned = append(turned, []float64{b, a})
+		related = append(related, r.Float64() < a*b)
+	}
+	fitted := fitTo(t, sampleOf(plain, related), 5)
+	fittedScaled, fittedTurned := fitTo(t, sampleOf(scaled, related), 5), fitTo(t, sampleOf(turned, related), 5)
+	for p := range plain {
+		near(t, "estimate of a scaled input", fittedScaled.Probability(scaled[p]), fitted.Probability(plain[p]), 1e-4) // as exact as units are
+		near(t, "estimate of turned inputs", fittedTurned.Probability(turned[p]), fitted.Probability(plain[p]), 1e-9)
+	}
+	near(t, "coefficient of the scaled input", fittedScaled.Coefficients[1].Value, 10*fitted.Coefficients[1].Value, 0.02)
+	near(t, "its error", fittedScaled.Coefficients[1].StandardError, 10*fitted.Coefficients[1].StandardError, 0.02)
+}
+
+func TestRegressionIsPrintedAsATable(t *testing.T) {
+	r := &Regression{
+		Intercept:    Coefficient{Name: "(intercept)", Value: -6.5, StandardError: 0.04},
+		Coefficients: []Coefficient{{Name: "vectors", Value: 4.25, StandardError: 0.1}, {Name: "edit", Value: 3.5, StandardError: 0.16}},
+		Pairs:        403995, Related: 2163,
+		HeldOut: Evaluation{
+			Pairs: 224969, Related: 1175, LogLoss: 0.0312, ConstantLogLoss: 0.0327, Brier: 0.0051, ConstantBrier: 0.0052, AUC: 0.7177,
+		},
+	}
+	want := `fitted to 403995 pairs, 2163 of them related
+  coefficient  value    standard error
+  (intercept)  -6.5000  0.0400
+  vectors      4.2500   0.1000
+  edit         3.5000   0.1600
+held out: 224969 pairs, 1175 of them related
+  measure      regression  constant
+  log loss     0.0312      0.0327
+  Brier score  0.0051      0.0052
+  AUC          0.7177      0.5000
+`
+	if got := r.String(); got != want {
+		t.Errorf("got\n%s", got)
+	}
+}
+
+// A step that overshoots is shortened: from far off, where the curvature is
+// next to nothing, Newton's own step leads to worse values.
+func TestStepsThatOvershootAreShortened(t *testing.T) {
+	s := sampleOf([][]float64{{0}, {0.25}, {0.5}, {0.75}, {1}}, []bool{false, true, false, true, true})
+	l := newLikelihood(s, 0.01)
+	beta := []float64{9, 9}
+	from, err := l.at(t.Context(), beta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var step mat.VecDense
+	if err := step.SolveVec(from.curvature, from.slope); err != nil {
+		t.Fatal(err)
+	}
+	if whole, err := l.at(t.Context(), stepped(beta, 1, &step)); err != nil || whole.value <= from.value {
+		t.Fatalf("the whole step leads from %v to %v: this tests nothing; %v", from.value, whole.value, err)
+	}
+	if _, to, err := l.descend(t.Context(), beta, from, &step); err != nil || to.value >= from.value {
+		t.Errorf("from %v to %v, %v", from.value, to.value, err)
+	}
+}

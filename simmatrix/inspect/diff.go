@@ -1,0 +1,199 @@
+package inspect
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// absentRow is the row of a term that the other matrix does not have.
+const absentRow = math.MaxUint32
+
+// DiffOptions are the settings of [Diff].
+type DiffOptions struct {
+	// Top is how many of the terms whose neighbors changed most are described.
+	Top int
+}
+
+// Validate reports every setting that is out of range.
+func (o *DiffOptions) Validate() error {
+	if o.Top < 0 {
+		return fmt.Errorf("top: %d is negative", o.Top)
+	}
+	return nil
+}
+
+// A Difference tells what changed from a matrix to another.
+type Difference struct {
+	// Added are the terms that only the second matrix has, Removed those that
+	// only the first has, in ascending byte order.
+	Added, Removed []string
+	// Common is the number of terms of both, and RowsChanged of those of them
+	// whose neighbors or similarities differ.
+	Common, RowsChanged int
+	// DocFreqsChanged is the number of terms of both whose document frequency
+	// differs.
+	DocFreqsChanged int
+	// MeanDistance is the mean of [RowChange.Distance] over the terms of both,
+	// those without a change included; 0 without such terms.
+	MeanDistance float64
+	// Top are the rows that changed most: in descending distance, ties in
+	// descending document frequency in the second matrix, then in ascending
+	// byte order of the term.
+	Top []RowChange
+}
+
+// A RowChange tells how the row of a term changed from a, the first matrix, to
+// b, the second.
+type RowChange struct {
+	Term string
+	// Distance is the weighted Jaccard (Ruzicka) distance of the two rows,
+	//
+	//	1 - Σ_j min(a_ij, b_ij) / Σ_j max(a_ij, b_ij)
+	//
+	// over the neighbors j of either: above 0, and 1 where the rows share no
+	// neighbor.
+	Distance float64
+	// From and To are the document frequencies of the term in the two.
+	From, To uint32
+	// Gained are the neighbors that only b's row has, Lost those that only a's
+	// has, each in the order of its row.
+	Gained, Lost []simmatrix.Neighbor
+	// Changed are the neighbors of both rows whose similarities differ, in the
+	// order of b's row.
+	Changed []NeighborChange
+}
+
+// A NeighborChange is a neighbor whose similarity changed.
+type NeighborChange struct {
+	Term     string
+	From, To float32
+}
+
+// Diff compares two matrices by their terms. A negative Top
+// counts as 0. Time and memory are proportional to the terms and entries, but
+// for the sorting of the rows that changed.
+func Diff(older, newer *simmatrix.Matrix, opts DiffOptions) *Difference {
+	a, b := older.Table(), newer.Table()
+	d := &differ{a: a, b: b, inB: make([]uint32, len(a.Terms)), before: make([]uint16, len(b.Terms)), out: &Difference{}}
+	d.matchTerms()
+	var changes []rowChange
+	sum := 0.0
+	for i, j := range d.inB {
+		if j == absentRow {
+			continue
+		}
+		d.out.Common++
+		if a.DocFreqs[i] != b.DocFreqs[j] {
+			d.out.DocFreqsChanged++
+		}
+		if distance := d.distance(i, j); distance > 0 {
+			sum += distance
+			changes = append(changes, rowChange{i: i, j: j, distance: distance})
+		}
+	}
+	d.out.RowsChanged = len(changes)
+	if d.out.Common > 0 {
+		d.out.MeanDistance = sum / float64(d.out.Common)
+	}
+	slices.SortFunc(changes, func(x, y rowChange) int {
+		return cmp.Or(cmp.Compare(y.distance, x.distance), cmp.Compare(b.DocFreqs[y.j], b.DocFreqs[x.j]), cmp.Compare(x.i, y.i))
+	})
+	for _, c := range changes[:min(max(opts.Top, 0), len(changes))] {
+		d.out.Top = append(d.out.Top, d.describe(c))
+	}
+	return d.out
+}
+
+// A rowChange is a row that differs: i of the first, j of the second matrix.
+type rowChange struct {
+	i        int
+	j        uint32
+	distance float64
+}
+
+type differ struct {
+	a, b   *simmatrix.Table
+	inB    []uint32 // by term of a: its row in b, absentRow where it has none
+	before []uint16 // by term of b: its similarity in the row of a at hand
+	out    *Difference
+}
+
+// matchTerms merges the two sorted lists of terms.
+func (d *differ) matchTerms() {
+	j := 0
+	for i, term := range d.a.Terms {
+		for ; j < len(d.b.Terms) && d.b.Terms[j] < term; j++ {
+			d.out.Added = append(d.out.Added, d.b.Terms[j])
+		}
+		if j < len(d.b.Terms) && d.b.Terms[j] == term {
+			d.inB[i] = uint32(j)
+			j++
+		} else {
+			d.inB[i] = absentRow
+			d.out.Removed = append(d.out.Removed, term)
+		}
+	}
+	d.out.Added = append(d.out.Added, d.b.Terms[j:]...)
+}
+
+// distance returns [RowChange.Distance] of row i of a and row j of b, 0 where
+// they are the same.
+func (d *differ) distance(i int, j uint32) float64 {
+	var smaller, larger uint64
+	cols, sims := d.a.Row(i)
+	for k, col := range cols {
+		if to := d.inB[col]; to == absentRow {
+			larger += uint64(sims[k])
+		} else {
+			d.before[to] = sims[k]
+		}
+	}
+	after, simsAfter := d.b.Row(int(j))
+	for k, col := range after {
+		smaller += uint64(min(d.before[col], simsAfter[k]))
+		larger += uint64(max(d.before[col], simsAfter[k]))
+		d.before[col] = 0
+	}
+	for _, col := range cols { // those that b's row lacks
+		if to := d.inB[col]; to != absentRow {
+			larger += uint64(d.before[to])
+			d.before[to] = 0
+		}
+	}
+	if smaller == larger {
+		return 0
+	}
+	return float64(larger-smaller) / float64(larger)
+}
+
+// describe lists what is behind a change.
+func (d *differ) describe(c rowChange) RowChange {
+	change := RowChange{
+		Term: d.a.Terms[c.i], Distance: c.distance,
+		From: d.a.DocFreqs[c.i], To: d.b.DocFreqs[c.j],
+	}
+	before := make(map[string]float32)
+	for n := range d.a.RowAt(c.i).All() {
+		before[n.Term] = n.Similarity
+	}
+	after := make(map[string]bool)
+	for n := range d.b.RowAt(int(c.j)).All() {
+		after[n.Term] = true
+		switch s, ok := before[n.Term]; {
+		case !ok:
+			change.Gained = append(change.Gained, n)
+		case s != n.Similarity:
+			change.Changed = append(change.Changed, NeighborChange{Term: n.Term, From: s, To: n.Similarity})
+		}
+	}
+	for n := range d.a.RowAt(c.i).All() {
+		if !after[n.Term] {
+			change.Lost = append(change.Lost, n)
+		}
+	}
+	return change
+}

@@ -1,0 +1,3 @@
+// Package inspect counts what is in a matrix, checks what its header claims,
+// and compares two matrices.
+package inspect

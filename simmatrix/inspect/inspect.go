@@ -1,0 +1,344 @@
+package inspect
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// Options are the settings of [Matrix].
+type Options struct {
+	// Hubs is how many terms that are neighbors of the most others are named.
+	Hubs int
+	// Samples is how many rows are drawn, of those that have neighbors.
+	Samples int
+	// Seed starts the drawing.
+	Seed uint64
+}
+
+// DefaultOptions returns the settings for a look at a terminal: 10
+// hubs, 5 samples, seed 1.
+func DefaultOptions() Options { return Options{Hubs: 10, Samples: 5, Seed: 1} }
+
+// Validate reports every setting that is out of range.
+func (o *Options) Validate() error {
+	var errs []error
+	if o.Hubs < 0 {
+		errs = append(errs, fmt.Errorf("hubs: %d is negative", o.Hubs))
+	}
+	if o.Samples < 0 {
+		errs = append(errs, fmt.Errorf("samples: %d is negative", o.Samples))
+	}
+	return errors.Join(errs...)
+}
+
+// HistogramBins is the number of bins of [Report.Histogram].
+const HistogramBins = 20
+
+// A Report tells what is in a matrix.
+type Report struct {
+	// Meta is what the header says, and Checksum that of the matrix.
+	Meta     simmatrix.Meta
+	Checksum string
+	// Claims compares the header, and the settings of [shape.Sparsify] in its Params,
+	// with what was counted afresh.
+	Claims []Claim
+	// Density is (NonZeros + n) / n² of n terms, in [0, 1]; 0 without terms.
+	// The diagonal counts here: the share of the pairs of two terms is
+	// NonZeros / (n·(n-1)).
+	Density float64
+
+	// RowLengths is the distribution of the number of neighbors of a term.
+	RowLengths Distribution
+	// EmptyRows is the number of terms without neighbors.
+	EmptyRows int
+	// LargestSum is the largest sum of a row's similarities, the diagonal not
+	// counted, and LargestSumTerm the first term that has it; empty without
+	// entries.
+	LargestSum     float64
+	LargestSumTerm string
+	// RowsNotDominant is the number of rows whose sum is 1 or more.
+	RowsNotDominant int
+
+	// Similarities is the distribution of the stored similarities.
+	Similarities Distribution
+	// Histogram counts the similarities s with b/20 <= s < (b+1)/20 in bin b,
+	// 1 in the last. The bounds are rounded down to a multiple of 1/65535, so
+	// that what was stored for 0.15 is in bin 3.
+	Histogram [HistogramBins]uint64
+
+	// Pairs is the number of pairs of terms with an entry in one direction at
+	// least, OneWay of those with one only, Unequal of those with two that
+	// differ. OneWay/Pairs is the share of one-way pairs.
+	Pairs, OneWay, Unequal uint64
+
+	// NeighborOf is the distribution of N_k, the number of rows that have a
+	// term as neighbor. Hubs are the terms with the largest, ties in ascending
+	// byte order. Skewness is E[(N_k - μ)³]/σ³ over all terms, 0 where all have
+	// the same: the hubness of Radovanović, Nanopoulos and Ivanović 2010 (Hubs
+	// in Space, section 2). Above about 1, few terms are neighbors of very many.
+	NeighborOf Distribution
+	Hubs       []Hub
+	Skewness   float64
+
+	// NoDocFreq is the number of terms with a document frequency of 0.
+	NoDocFreq int
+	// Origins counts the entries by what they come from; an entry that comes
+	// from two is counted for both. Empty where the header names none.
+	Origins []OriginCount
+	// Samples are rows drawn at random, in ascending byte order of the term.
+	Samples []simmatrix.TermRow
+}
+
+// A Hub is a term that is a neighbor of many others.
+type Hub struct {
+	Term    string
+	DocFreq uint32
+	// Rows is N_k, the number of rows that have the term.
+	Rows int
+}
+
+// An OriginCount is the number of entries that come from Name.
+type OriginCount struct {
+	Name    string
+	Entries uint64
+}
+
+// A Distribution sums up numbers. Quantile q is the smallest of them that at
+// least q of them do not exceed. It is zero where there are none.
+type Distribution struct {
+	Min, P10, P25, Median, P75, P90, P99, Max, Mean float64
+}
+
+// Holds reports whether all claims hold.
+func (r *Report) Holds() bool {
+	return !slices.ContainsFunc(r.Claims, func(c Claim) bool { return !c.Holds })
+}
+
+// Matrix counts what is in m. It takes nothing over from the header but
+// the sizes of its tables, and shares no code with what set it: a matrix
+// whose header lies shows it in [Report.Claims]. Overrides may leave more
+// in a matrix than the settings of its Sparsify allow, and less: see
+// [Claim.Note]. The same matrix and options give the same report. Negative
+// options count as 0; memory beside m is 8 bytes an entry.
+func Matrix(m *simmatrix.Matrix, opts Options) *Report {
+	in := &inspector{m: m.Table(), columns: m.Table().ByColumn(nil), report: &Report{Meta: m.Meta(), Checksum: m.Checksum()}}
+	if k := slices.Index(m.Table().Meta.Origins, simmatrix.OriginOverrides); k >= 0 {
+		in.set = 1 << k
+	}
+	in.rows()
+	in.similarities()
+	in.pairs()
+	in.hubs(max(opts.Hubs, 0))
+	in.samples(max(opts.Samples, 0), opts.Seed)
+	in.claims()
+	in.settings()
+	return in.report
+}
+
+// An inspector fills a report, one part after the other.
+type inspector struct {
+	m       *simmatrix.Table
+	columns simmatrix.Columns
+	report  *Report
+
+	set     uint8 // the bit of the entries that overrides have set, 0 for none
+	skewed  int   // pairs that go one way or differ
+	skewSet int   // of those, with an entry that overrides have set
+}
+
+// isSet reports whether overrides have set the k-th entry of row i.
+func (in *inspector) isSet(i, k int) bool { return in.m.OriginsAt(i, k)&in.set != 0 }
+
+// asymmetric counts a pair that goes one way or differs.
+func (in *inspector) asymmetric(set bool) {
+	in.skewed++
+	if set {
+		in.skewSet++
+	}
+}
+
+func (in *inspector) rows() {
+	lengths, largest := make([]int, len(in.m.Terms)), -1
+	for i := range in.m.Terms {
+		_, sims := in.m.Row(i)
+		lengths[i] = len(sims)
+		sum := 0
+		for _, s := range sims {
+			sum += int(s)
+		}
+		if sum >= simmatrix.UnitsOfOne {
+			in.report.RowsNotDominant++
+		}
+		if len(sims) > 0 && sum > largest {
+			largest = sum
+			in.report.LargestSum, in.report.LargestSumTerm = float64(sum)/simmatrix.UnitsOfOne, in.m.Terms[i]
+		}
+		if len(sims) == 0 {
+			in.report.EmptyRows++
+		}
+		if in.m.DocFreqs[i] == 0 {
+			in.report.NoDocFreq++
+		}
+	}
+	in.report.RowLengths = distributionOf(lengths)
+	if n := float64(len(in.m.Terms)); n > 0 {
+		in.report.Density = (float64(len(in.m.Cols)) + n) / (n * n)
+	}
+}
+
+func (in *inspector) similarities() {
+	counts := make([]uint64, simmatrix.UnitsOfOne+1) // by units
+	for _, s := range in.m.Sims {
+		counts[s]++
+	}
+	in.report.Similarities = distribution(counts, simmatrix.UnitsOfOne)
+	for bin := range HistogramBins {
+		lo, hi := bin*simmatrix.UnitsOfOne/HistogramBins, (bin+1)*simmatrix.UnitsOfOne/HistogramBins
+		if bin == HistogramBins-1 {
+			hi = len(counts)
+		}
+		for _, c := range counts[lo:hi] {
+			in.report.Histogram[bin] += c
+		}
+	}
+	for k, name := range in.m.Meta.Origins {
+		count := OriginCount{Name: name}
+		for _, origins := range in.m.Origins {
+			count.Entries += uint64(origins >> k & 1)
+		}
+		in.report.Origins = append(in.report.Origins, count)
+	}
+}
+
+// pairs compares each row with the column of the same term.
+func (in *inspector) pairs() {
+	n := len(in.m.Terms)
+	back := make([]uint16, n) // s_ji of the current i, by j
+	places := make([]int, n)  // and the place of that entry in row j
+	var oneWay, twoWay, unequal uint64
+	for i := range n {
+		rows, at, column := in.columns.Column(i)
+		for k, j := range rows {
+			back[j], places[j] = column[k], int(at[k])
+		}
+		cols, sims := in.m.Row(i)
+		for k, j := range cols {
+			switch {
+			case back[j] == 0:
+				oneWay++
+				in.asymmetric(in.isSet(i, k))
+			case back[j] != sims[k]:
+				unequal++
+				twoWay++
+				if i < int(j) { // the other direction is the same pair
+					in.asymmetric(in.isSet(i, k) || in.isSet(int(j), places[j]))
+				}
+			default:
+				twoWay++
+			}
+		}
+		for _, j := range rows {
+			back[j] = 0
+		}
+	}
+	in.report.Pairs, in.report.OneWay, in.report.Unequal = oneWay+twoWay/2, oneWay, unequal/2
+}
+
+func (in *inspector) hubs(top int) {
+	counts := make([]int, len(in.m.Terms))
+	order := make([]int, len(counts))
+	for j := range counts {
+		rows, _, _ := in.columns.Column(j)
+		counts[j], order[j] = len(rows), j
+	}
+	in.report.NeighborOf = distributionOf(counts)
+	in.report.Skewness = skewness(counts)
+	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b)) })
+	for _, j := range order[:min(top, len(order))] {
+		if counts[j] > 0 {
+			in.report.Hubs = append(in.report.Hubs, Hub{Term: in.m.Terms[j], DocFreq: in.m.DocFreqs[j], Rows: counts[j]})
+		}
+	}
+}
+
+func (in *inspector) samples(wanted int, seed uint64) {
+	var filled []int
+	for i := range in.m.Terms {
+		if cols, _ := in.m.Row(i); len(cols) > 0 {
+			filled = append(filled, i)
+		}
+	}
+	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // nothing to guess here
+	wanted = min(wanted, len(filled))
+	for k := range wanted {
+		other := k + random.IntN(len(filled)-k)
+		filled[k], filled[other] = filled[other], filled[k]
+	}
+	drawn := filled[:wanted]
+	slices.Sort(drawn)
+	for _, i := range drawn {
+		in.report.Samples = append(in.report.Samples, simmatrix.TermRow{
+			Term: in.m.Terms[i], DocFreq: in.m.DocFreqs[i], Neighbors: slices.Collect(in.m.RowAt(i).All()),
+		})
+	}
+}
+
+// skewness returns E[(x - μ)³]/σ³, 0 where all are the same.
+func skewness(values []int) float64 {
+	if len(values) == 0 || slices.Min(values) == slices.Max(values) {
+		return 0
+	}
+	n, sum := float64(len(values)), 0
+	for _, v := range values {
+		sum += v
+	}
+	mean, second, third := float64(sum)/n, 0.0, 0.0
+	for _, v := range values {
+		d := float64(v) - mean
+		second += d * d / n
+		third += d * d * d / n
+	}
+	return third / math.Pow(second, 1.5)
+}
+
+// distributionOf sums up whole numbers that are not negative and not above the
+// number of terms of a matrix.
+func distributionOf(values []int) Distribution {
+	counts := make([]uint64, slices.Max(append([]int{0}, values...))+1)
+	for _, v := range values {
+		counts[v]++
+	}
+	return distribution(counts, 1)
+}
+
+// distribution sums up the numbers v/unit of which there are counts[v].
+func distribution(counts []uint64, unit float64) Distribution {
+	var total uint64
+	var sum float64
+	for v, c := range counts {
+		total += c
+		sum += float64(v) * float64(c)
+	}
+	if total == 0 {
+		return Distribution{}
+	}
+	quantile := func(percent uint64) float64 {
+		rank, seen := max((total*percent+99)/100, 1), uint64(0)
+		for v, c := range counts {
+			if seen += c; seen >= rank {
+				return float64(v) / unit
+			}
+		}
+		return 0
+	}
+	return Distribution{
+		Min: quantile(0), P10: quantile(10), P25: quantile(25), Median: quantile(50), P75: quantile(75),
+		P90: quantile(90), P99: quantile(99), Max: quantile(100), Mean: sum / float64(total) / unit,
+	}
+}

@@ -1,0 +1,250 @@
+package inspect
+
+import (
+	"cmp"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/internal/matrixtest"
+	"github.com/akin-search/akin/simmatrix/shape"
+)
+
+func TestInspectByHand(t *testing.T) {
+	m := matrixtest.Parse(t, matrixtest.HandMade)
+	r := Matrix(m, Options{Hubs: 2, Samples: 1, Seed: 7})
+	if !r.Holds() {
+		t.Errorf("claims %+v", r.Claims)
+	}
+	// 9 entries and 5 on the diagonal, of 25.
+	if r.Density != 14.0/25 || r.EmptyRows != 1 || r.NoDocFreq != 1 {
+		t.Errorf("density %v, %d empty rows, %d without df", r.Density, r.EmptyRows, r.NoDocFreq)
+	}
+	// Row lengths 0 2 2 2 3; nearest ranks of 5 numbers: 10 % is the 1st, 25 %
+	// the 2nd, 50 % the 3rd, 75 % the 4th, 90 % and 99 % the 5th.
+	if diff := gocmp.Diff(Distribution{Min: 0, P10: 0, P25: 2, Median: 2, P75: 2, P90: 3, P99: 3, Max: 3, Mean: 1.8}, r.RowLengths); diff != "" {
+		t.Error(diff)
+	}
+	// Sums: a 1.6, b 1.4, c 1.3, d 0.4.
+	if math.Abs(r.LargestSum-1.6) > 1e-4 || r.LargestSumTerm != "a" || r.RowsNotDominant != 3 {
+		t.Errorf("largest sum %v of %q, %d rows not dominant", r.LargestSum, r.LargestSumTerm, r.RowsNotDominant)
+	}
+	// a-b, a-c and c-d go both ways, of which a-c has the same in both; a→d,
+	// b→c and d→e go one way.
+	if r.Pairs != 6 || r.OneWay != 3 || r.Unequal != 2 {
+		t.Errorf("%d pairs, %d one-way, %d unequal", r.Pairs, r.OneWay, r.Unequal)
+	}
+	// .10 .20 .30 .50 .60 .60 .70 .80 .90
+	wantBins := [HistogramBins]uint64{2: 1, 4: 1, 6: 1, 10: 1, 12: 2, 14: 1, 16: 1, 18: 1}
+	if diff := gocmp.Diff(wantBins, r.Histogram); diff != "" {
+		t.Error(diff)
+	}
+	if s := r.Similarities; math.Abs(s.Min-0.1) > 1e-4 || math.Abs(s.Median-0.6) > 1e-4 || math.Abs(s.Max-0.9) > 1e-4 || math.Abs(s.Mean-4.7/9) > 1e-4 {
+		t.Errorf("similarities %+v", s)
+	}
+	// c is in the rows of a, b and d; a of b and c; b of a; d of a and c; e of d.
+	if diff := gocmp.Diff([]Hub{{Term: "c", DocFreq: 5, Rows: 3}, {Term: "a", DocFreq: 9, Rows: 2}}, r.Hubs); diff != "" {
+		t.Error(diff)
+	}
+	// N = 2 1 3 2 1, mean 1.8: Σd² = 2.8, Σd³ = 0.008 - 0.512 + 1.728 + 0.008 -
+	// 0.512 = 0.72, so (0.72/5)/(2.8/5)^1.5 = 0.343622.
+	if math.Abs(r.Skewness-0.343622) > 1e-6 {
+		t.Errorf("skewness %v", r.Skewness)
+	}
+	if len(r.Samples) != 1 || len(r.Samples[0].Neighbors) == 0 {
+		t.Errorf("samples %+v", r.Samples)
+	}
+}
+
+func TestSimilaritiesAtABoundAreInTheBinAboveIt(t *testing.T) {
+	rows := []simmatrix.TermRow{{Term: "a"}}
+	for bin := range HistogramBins {
+		term := string(rune('b' + bin))
+		rows[0].Neighbors = append(rows[0].Neighbors, simmatrix.Neighbor{Term: term, Similarity: max(float32(bin)/HistogramBins, 1e-9)})
+		rows = append(rows, simmatrix.TermRow{Term: term})
+	}
+	rows[0].Neighbors = append(rows[0].Neighbors, simmatrix.Neighbor{Term: "~", Similarity: 1})
+	r := Matrix(matrixtest.New(t, simmatrix.Meta{}, append(rows, simmatrix.TermRow{Term: "~"})), Options{})
+	for bin, count := range r.Histogram {
+		want := uint64(1)
+		if bin == HistogramBins-1 {
+			want = 2 // 0.95 and 1
+		}
+		if count != want {
+			t.Errorf("bin %d holds %d", bin, count)
+		}
+	}
+}
+
+func TestInspectOfAlmostNothing(t *testing.T) {
+	none := Matrix(matrixtest.New(t, simmatrix.Meta{}, nil), DefaultOptions())
+	if !none.Holds() || none.Density != 0 || none.Skewness != 0 || len(none.Hubs)+len(none.Samples) != 0 {
+		t.Errorf("no terms: %+v", none)
+	}
+	alone := Matrix(matrixtest.New(t, simmatrix.Meta{}, []simmatrix.TermRow{{Term: "a"}}), DefaultOptions())
+	if !alone.Holds() || alone.Density != 1 || alone.EmptyRows != 1 || alone.LargestSumTerm != "" || len(alone.Hubs) != 0 {
+		t.Errorf("one term: %+v", alone)
+	}
+	negative := Matrix(matrixtest.New(t, simmatrix.Meta{}, matrixtest.Vehicles()), Options{Hubs: -1, Samples: -1})
+	if len(negative.Hubs)+len(negative.Samples) != 0 {
+		t.Errorf("negative options: %+v", negative)
+	}
+	if err := (&Options{Hubs: -1, Samples: -1}).Validate(); err == nil || !strings.Contains(err.Error(), "hubs") || !strings.Contains(err.Error(), "samples") {
+		t.Errorf("Validate: %v", err)
+	}
+}
+
+// A file whose header lies is refused by [simmatrix.Decode], so the lies are told in
+// memory.
+func TestInspectFindsWhatAHeaderLiesAbout(t *testing.T) {
+	for _, tt := range []struct {
+		claim string
+		lie   func(m *simmatrix.Matrix)
+	}{
+		{"terms", func(m *simmatrix.Matrix) { m.Table().Meta.Terms++ }},
+		{"non-zeros", func(m *simmatrix.Matrix) { m.Table().Meta.NonZeros-- }},
+		{"longest row", func(m *simmatrix.Matrix) { m.Table().Meta.MaxNeighbors = 2 }},
+		{"symmetric", func(m *simmatrix.Matrix) { m.Table().Meta.Symmetric = true }},
+		{"dominant", func(m *simmatrix.Matrix) { m.Table().Meta.Dominant = true }},
+		{"similarities in (0, 1]", func(m *simmatrix.Matrix) { m.Table().Sims[0] = 0 }},
+	} {
+		t.Run(tt.claim, func(t *testing.T) {
+			m := matrixtest.Parse(t, matrixtest.HandMade)
+			tt.lie(m)
+			r := Matrix(m, Options{})
+			if r.Holds() {
+				t.Fatal("all claims hold")
+			}
+			for _, c := range r.Claims {
+				if c.Holds != (c.Name != tt.claim) || c.Holds != (c.Claimed == c.Counted) {
+					t.Errorf("%+v", c)
+				}
+			}
+		})
+	}
+}
+
+func TestInspectCountsOrigins(t *testing.T) {
+	r := Matrix(matrixtest.Parse(t, "a: b 0.75/1 c 0.50/110\nb: a 0.25/10\nc:"), Options{})
+	want := []OriginCount{{Name: "x", Entries: 1}, {Name: "y", Entries: 2}, {Name: "z", Entries: 1}}
+	if diff := gocmp.Diff(want, r.Origins); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestSamplesDependOnTheSeedAlone(t *testing.T) {
+	m := matrixtest.New(t, simmatrix.Meta{}, matrixtest.Rows(rand.New(rand.NewPCG(1, 1)), 60))
+	draw := func(seed uint64) (terms []string) {
+		for _, row := range Matrix(m, Options{Samples: 5, Seed: seed}).Samples {
+			terms = append(terms, row.Term)
+			if diff := gocmp.Diff(matrixtest.Of(m.Row(row.Term)), row.Neighbors); diff != "" {
+				t.Error(diff)
+			}
+		}
+		return terms
+	}
+	first := draw(1)
+	if len(first) != 5 || !slices.IsSorted(first) || len(slices.Compact(slices.Clone(first))) != 5 {
+		t.Errorf("drawn: %q", first)
+	}
+	if !slices.Equal(first, draw(1)) {
+		t.Error("the same seed draws others")
+	}
+	others := 0
+	for seed := range uint64(20) {
+		if !slices.Equal(first, draw(seed+2)) {
+			others++
+		}
+	}
+	if others == 0 {
+		t.Error("every seed draws the same")
+	}
+	if all := Matrix(m, Options{Samples: 1000}).Samples; len(all) > 60 || len(all) < 50 {
+		t.Errorf("%d of 60 rows drawn", len(all))
+	}
+}
+
+// FuzzInspect compares a report with one that is counted pair by pair.
+func FuzzInspect(f *testing.F) {
+	f.Add(uint64(1), uint8(9), false)
+	f.Add(uint64(2), uint8(30), true)
+	f.Add(uint64(0), uint8(181), true) // every term is a neighbor of as many
+	f.Fuzz(func(t *testing.T, seed uint64, terms uint8, symmetric bool) {
+		m := matrixtest.Random(t, rand.New(rand.NewPCG(seed, 2)), 1+int(terms)%40)
+		if symmetric {
+			m = mustSparsify(t, m, shape.SparsifyOptions{Symmetric: true, Neighbors: 1 + int(seed%9)})
+		}
+		r := Matrix(m, Options{Hubs: 3, Samples: 2, Seed: seed})
+		if !r.Holds() {
+			t.Fatalf("%+v", r.Claims)
+		}
+		s := entryMap(m)
+		var pairs, oneWay, unequal, binned uint64
+		in, lengths := make([]float64, m.Len()), make([]float64, m.Len())
+		var sims []float64
+		for at, e := range s {
+			back := s[[2]int{at[1], at[0]}]
+			in[at[1]]++
+			lengths[at[0]]++
+			sims = append(sims, float64(e)/simmatrix.UnitsOfOne)
+			if back == 0 {
+				oneWay++
+			}
+			if back == 0 || at[0] < at[1] {
+				pairs++
+				if back > 0 && back != e {
+					unequal++
+				}
+			}
+		}
+		for _, c := range r.Histogram {
+			binned += c
+		}
+		if r.Pairs != pairs || r.OneWay != oneWay || r.Unequal != unequal || binned != uint64(len(s)) {
+			t.Fatalf("%d pairs, want %d; one-way %d, want %d; unequal %d, want %d; %d binned of %d",
+				r.Pairs, pairs, r.OneWay, oneWay, r.Unequal, unequal, binned, len(s))
+		}
+		checkDistribution(t, "row lengths", lengths, r.RowLengths)
+		checkDistribution(t, "neighbor of", in, r.NeighborOf)
+		checkDistribution(t, "similarities", sims, r.Similarities)
+		want := 0.0
+		if r.NeighborOf.Min < r.NeighborOf.Max { // stat.Moment divides by n, as the paper does
+			want = stat.Moment(3, in, nil) / math.Pow(stat.Moment(2, in, nil), 1.5)
+		}
+		if math.Abs(r.Skewness-want) > 1e-9 {
+			t.Fatalf("skewness %v, want %v", r.Skewness, want)
+		}
+		if !slices.IsSortedFunc(r.Hubs, func(a, b Hub) int { return cmp.Or(cmp.Compare(b.Rows, a.Rows), cmp.Compare(a.Term, b.Term)) }) {
+			t.Fatalf("hubs %+v", r.Hubs)
+		}
+		if len(r.Hubs) > 0 && float64(r.Hubs[0].Rows) != r.NeighborOf.Max {
+			t.Fatalf("hubs %+v, largest %v", r.Hubs, r.NeighborOf.Max)
+		}
+	})
+}
+
+// checkDistribution compares got with gonum's empirical quantiles.
+func checkDistribution(t *testing.T, name string, values []float64, got Distribution) {
+	t.Helper()
+	if len(values) == 0 {
+		if got != (Distribution{}) {
+			t.Fatalf("%s: %+v of no values", name, got)
+		}
+		return
+	}
+	slices.Sort(values)
+	quantile := func(p float64) float64 { return stat.Quantile(p, stat.Empirical, values, nil) }
+	want := Distribution{
+		Min: values[0], P10: quantile(0.1), P25: quantile(0.25), Median: quantile(0.5), P75: quantile(0.75),
+		P90: quantile(0.9), P99: quantile(0.99), Max: values[len(values)-1], Mean: got.Mean,
+	}
+	if got != want || math.Abs(got.Mean-stat.Mean(values, nil)) > 1e-9 {
+		t.Fatalf("%s: %+v, want %+v, mean %v", name, got, want, stat.Mean(values, nil))
+	}
+}

@@ -1,0 +1,97 @@
+// Package lines reads text files line by line, plain or compressed by gzip.
+package lines
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// ByteOrderMark begins a file that some editors write.
+const ByteOrderMark = "\ufeff"
+
+// MaxBytes bounds a line of a text file.
+const MaxBytes = 1 << 20
+
+// PeekSize is how far a reader of [Decompress] can look ahead.
+const PeekSize = 1 << 16
+
+// Decompress returns r buffered, and decompressed if it starts as gzip does
+// (RFC 1952, section 2.3.1). It returns an error for a text in UTF-16.
+func Decompress(r io.Reader) (*bufio.Reader, error) {
+	b := bufio.NewReaderSize(r, PeekSize)
+	magic, _ := b.Peek(2) // a read error comes again with the first line
+	if string(magic) == "\x1f\x8b" {
+		z, err := gzip.NewReader(b)
+		if err != nil {
+			return nil, fmt.Errorf("line 1: gzip: %w", err)
+		}
+		b = bufio.NewReaderSize(z, PeekSize)
+		magic, _ = b.Peek(2)
+	}
+	if LooksUTF16(string(magic)) {
+		return nil, errors.New("line 1: the file looks like UTF-16: store it as UTF-8")
+	}
+	return b, nil
+}
+
+// LooksUTF16 reports whether text begins with a byte order mark of UTF-16,
+// which no UTF-8 holds.
+func LooksUTF16(text string) bool {
+	return strings.HasPrefix(text, "\xff\xfe") || strings.HasPrefix(text, "\xfe\xff")
+}
+
+// A Reader reads lines without their ends, LF or CRLF, and without a byte
+// order mark before the first.
+type Reader struct {
+	scanner *bufio.Scanner
+	Number  int // of the line that next has read, from 1
+}
+
+func NewReader(r io.Reader) *Reader {
+	s := bufio.NewScanner(r)
+	s.Buffer(make([]byte, 0, PeekSize), MaxBytes)
+	return &Reader{scanner: s}
+}
+
+// Next returns the next line, which is valid until the next call, and false
+// at the end or at an error.
+func (l *Reader) Next() ([]byte, bool) {
+	if !l.scanner.Scan() {
+		return nil, false
+	}
+	l.Number++
+	if l.Number == 1 {
+		return bytes.TrimPrefix(l.scanner.Bytes(), []byte(ByteOrderMark)), true
+	}
+	return l.scanner.Bytes(), true
+}
+
+// Err returns the error that has ended the lines, with its line, or nil.
+func (l *Reader) Err() error {
+	switch err := l.scanner.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return fmt.Errorf("line %d: longer than %d bytes", l.Number+1, MaxBytes)
+	case err != nil:
+		return fmt.Errorf("after line %d: %w", l.Number, err)
+	default:
+		return nil
+	}
+}
+
+// ParseDecimal returns the finite number that s writes in decimal digits, such
+// as "-1", ".5" or "2.5E-3", rounded to 32 or 64 bits. It does not take what
+// [strconv.ParseFloat] takes beyond that: hexadecimal, underscores, and words
+// for infinity and what is no number.
+func ParseDecimal(s string, bits int) (float64, bool) {
+	if strings.Trim(s, "0123456789+-.eE") != "" {
+		return 0, false
+	}
+	x, err := strconv.ParseFloat(s, bits)
+	return x, err == nil
+}

@@ -1,0 +1,255 @@
+package learn
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+
+	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/internal/parallel"
+	"github.com/akin-search/akin/simmatrix/internal/settings"
+)
+
+// The settings of the approximate search.
+const (
+	cellsPerRoot   = 2    // cells for each √n
+	trainedPerCell = 64   // vectors that the centers are fitted to, for each cell
+	trainingRounds = 8    // of k-means
+	recallSample   = 1000 // vectors that the recall is measured with
+)
+
+// A cellIndex holds vectors in groups of near ones, as an inverted file does: a
+// search looks into the cells whose centers are nearest to the vector.
+type cellIndex struct {
+	centers *panels  // their ids are the numbers of the cells
+	members *panels  // all vectors
+	shown   *panels  // the candidates; each cell begins a panel
+	first   []int    // the first panel of each cell in shown, and the number of panels
+	of      []uint32 // the cell of each vector
+}
+
+// An approximation tells how vectors were searched, and how well.
+type approximation struct {
+	cells, probes int
+	recall        float64
+}
+
+// describe adds the approximation to the parameters of a matrix.
+func (a approximation) describe(params map[string]string, target float64) {
+	params["approximate"] = settings.FormatFloat(target)
+	params["cells"] = strconv.Itoa(a.cells)
+	params["probes"] = strconv.Itoa(a.probes)
+	params["recall"] = strconv.FormatFloat(a.recall, 'f', 4, 64)
+}
+
+// nearestApproximately is nearest among the members of so many cells as are
+// needed to find the share target of the neighbors of a sample of the vectors.
+// It measures the share that it has found of the neighbors of another sample.
+func (p *panels) nearestApproximately(ctx context.Context, opts nearestOptions, target float64, progress simmatrix.Progress) (simmatrix.Entries, approximation, error) {
+	random := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // has to give the same numbers every time
+	drawn := make([]uint32, p.vectors)
+	for i := range drawn {
+		drawn[i] = uint32(i)
+	}
+	random.Shuffle(len(drawn), func(i, j int) { drawn[i], drawn[j] = drawn[j], drawn[i] })
+	size := min(recallSample, len(drawn))
+	one := p.pick(drawn[len(drawn)-size:]) // the first ones are where the centers begin
+	other := p.pick(drawn[max(0, len(drawn)-2*size):][:size])
+
+	c, err := newCells(ctx, p, drawn, progress)
+	if err != nil {
+		return simmatrix.Entries{}, approximation{}, err
+	}
+	if opts.candidates != nil {
+		c.shown, c.first = c.gather(p, opts.candidates)
+	}
+	probes, err := c.probesFor(ctx, one, opts, target)
+	if err != nil {
+		return simmatrix.Entries{}, approximation{}, err
+	}
+	found, err := c.members.nearestAmong(ctx, opts, func() show { return c.showNearest(probes) },
+		parallel.NewStage(progress, "neighbors", p.vectors))
+	if err != nil {
+		return simmatrix.Entries{}, approximation{}, err
+	}
+	recall, err := c.recall(ctx, other, opts, &found)
+	return found, approximation{cells: c.centers.vectors, probes: probes, recall: recall}, err
+}
+
+// newCells fits centers to the first vectors that are drawn, by spherical
+// k-means (Dhillon and Modha, 2001), and puts all vectors of p into cells.
+func newCells(ctx context.Context, p *panels, drawn []uint32, progress simmatrix.Progress) (*cellIndex, error) {
+	count := min(int(math.Ceil(cellsPerRoot*math.Sqrt(float64(p.vectors)))), p.vectors)
+	training := p.pick(drawn[:min(trainedPerCell*count, len(drawn))])
+	centers := newPanels(p.dim, count)
+	var vector []float32
+	for k := range count {
+		vector = training.appendVector(vector[:0], k)
+		centers.add(uint32(k), vector)
+	}
+	of := make([]uint32, p.vectors)
+	st := parallel.NewStage(progress, "cells", trainingRounds+1)
+	for range trainingRounds {
+		if err := training.assign(ctx, centers, of); err != nil {
+			return nil, err
+		}
+		centers = training.means(centers, of)
+		st.Add(1)
+	}
+	if err := p.assign(ctx, centers, of); err != nil {
+		return nil, err
+	}
+	st.Add(1)
+	c := &cellIndex{centers: centers, of: of}
+	c.members, c.first = c.gather(p, p.ids[:p.next])
+	c.shown = c.members
+	return c, nil
+}
+
+// assign sets of, by id, to the center with the largest dot product for each
+// vector of p.
+func (p *panels) assign(ctx context.Context, centers *panels, of []uint32) error {
+	return p.search(ctx, 1, lowest, centers.showAll, func(id uint32, best []candidate) {
+		of[id] = best[0].id()
+	}, parallel.NewStage(nil, "", 0))
+}
+
+// lowest is a floor that lets all pass.
+const lowest = -math.MaxFloat32
+
+// means returns for each center the mean direction of the vectors of p that are
+// assigned to it, or the center itself where there are none.
+func (p *panels) means(centers *panels, of []uint32) *panels {
+	sums := make([]float64, centers.vectors*p.dim)
+	var vector []float32
+	for place, id := range p.ids[:p.next] {
+		vector = p.appendVector(vector[:0], place)
+		for d, x := range vector {
+			sums[int(of[id])*p.dim+d] += float64(x)
+		}
+	}
+	means := newPanels(p.dim, centers.vectors)
+	for k := range centers.vectors {
+		vector = centers.appendVector(vector[:0], k)
+		sum := sums[k*p.dim : (k+1)*p.dim]
+		if slices.ContainsFunc(sum, func(x float64) bool { return x != 0 }) {
+			scaleTo(vector, sum, 1)
+		}
+		means.add(uint32(k), vector)
+	}
+	return means
+}
+
+// gather returns the vectors of p with the given ids, cell after cell and in
+// the order of the ids in each, and the first panel of each cell.
+func (c *cellIndex) gather(p *panels, chosen []uint32) (gathered *panels, first []int) {
+	ids := make([][]uint32, c.centers.vectors)
+	for _, id := range chosen {
+		ids[c.of[id]] = append(ids[c.of[id]], id)
+	}
+	panels := 0
+	for _, members := range ids {
+		first = append(first, panels)
+		panels += (len(members) + tileCols - 1) / tileCols
+	}
+	first = append(first, panels)
+	gathered = newPanels(p.dim, panels*tileCols)
+	var vector []float32
+	for _, members := range ids {
+		for _, id := range members {
+			vector = p.appendVector(vector[:0], int(id))
+			gathered.add(id, vector)
+		}
+		gathered.endPanel()
+	}
+	return gathered, first
+}
+
+// showNearest shows a vector the members of the probes nearest cells.
+func (c *cellIndex) showNearest(probes int) show {
+	guide := newSearcher(c.centers.dim, probes, lowest)
+	visitors := make([][]int, c.centers.vectors) // for each cell the vectors of the block that look into it
+	return func(s *searcher, lo, hi int) {
+		guide.begin(c.members, lo, hi)
+		guide.load(guide.all)
+		guide.scan(c.centers, 0, c.centers.len())
+		for _, i := range s.all {
+			for _, center := range guide.best[i].ranked() {
+				visitors[center.id()] = append(visitors[center.id()], i)
+			}
+		}
+		for cell, rows := range visitors {
+			if len(rows) > 0 {
+				s.load(rows)
+				s.scan(c.shown, c.first[cell], c.first[cell+1])
+				visitors[cell] = rows[:0]
+			}
+		}
+	}
+}
+
+// exact returns the true rows of the sample, by their place in it.
+func (c *cellIndex) exact(ctx context.Context, sample *panels, opts nearestOptions) ([][]simmatrix.Entry, error) {
+	rows := make([][]simmatrix.Entry, sample.vectors)
+	at := sample.places()
+	err := sample.search(ctx, min(opts.neighbors+1, c.members.vectors), opts.floor(), c.shown.showAll,
+		func(id uint32, best []candidate) { rows[at[id]] = opts.row(id, best) }, parallel.NewStage(nil, "", 0))
+	return rows, err
+}
+
+// probesFor returns the smallest number of cells among whose members the share
+// target of the neighbors of the sample is found.
+func (c *cellIndex) probesFor(ctx context.Context, sample *panels, opts nearestOptions, target float64) (int, error) {
+	rows, err := c.exact(ctx, sample, opts)
+	if err != nil {
+		return 0, err
+	}
+	ranks := make([][]int, sample.vectors) // of the cell of each neighbor
+	at := sample.places()
+	err = sample.search(ctx, c.centers.vectors, lowest, c.centers.showAll, func(id uint32, best []candidate) {
+		rankOf := make([]int, len(best))
+		for rank, center := range best {
+			rankOf[center.id()] = rank
+		}
+		for _, e := range rows[at[id]] {
+			ranks[at[id]] = append(ranks[at[id]], rankOf[c.of[e.Col]])
+		}
+	}, parallel.NewStage(nil, "", 0))
+	if err != nil {
+		return 0, err
+	}
+	all := slices.Concat(ranks...)
+	if len(all) == 0 {
+		return 1, nil
+	}
+	slices.Sort(all)
+	return 1 + all[int(math.Ceil(target*float64(len(all))))-1], nil
+}
+
+// recall returns the share of the neighbors of the sample that was found.
+func (c *cellIndex) recall(ctx context.Context, sample *panels, opts nearestOptions, found *simmatrix.Entries) (float64, error) {
+	rows, err := c.exact(ctx, sample, opts)
+	if err != nil {
+		return 0, err
+	}
+	hits, total := 0, 0
+	foundFor := make([]int, c.members.vectors) // the last row of the sample, from 1, that it was found for
+	for k, row := range rows {
+		cols, _ := found.Row(int(sample.ids[k]))
+		for _, col := range cols {
+			foundFor[col] = k + 1
+		}
+		for _, e := range row {
+			if foundFor[e.Col] == k+1 {
+				hits++
+			}
+		}
+		total += len(row)
+	}
+	if total == 0 {
+		return 1, nil
+	}
+	return float64(hits) / float64(total), nil
+}

@@ -1,0 +1,449 @@
+package learn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/internal/parallel"
+)
+
+// clusteredVectors returns vectors of length 1 around topics, which are around
+// fewer themes, with a direction that all share: roughly what word vectors
+// look like.
+func clusteredVectors(random *rand.Rand, rows, dim int) *vectorTable {
+	draw := func(share float64, around []float64) []float64 {
+		v := make([]float64, dim)
+		for d := range v {
+			v[d] = share * random.NormFloat64() / math.Sqrt(float64(d+1)) // the first dimensions matter most
+			if around != nil {
+				v[d] += around[d]
+			}
+		}
+		return v
+	}
+	themes := make([][]float64, 4+rows/500)
+	all := draw(0.3, nil)
+	for k := range themes {
+		themes[k] = draw(0.8, all)
+	}
+	topics := make([][]float64, 4+rows/20)
+	for k := range topics {
+		topics[k] = draw(1, themes[random.IntN(len(themes))])
+	}
+	t := &vectorTable{rows: rows, dim: dim, values: make([]float32, rows*dim)}
+	for i := range rows {
+		scaleTo(t.row(i), draw(1, topics[random.IntN(len(topics))]), 1)
+	}
+	return t
+}
+
+// asPanels returns the vectors with their rows as ids.
+func (t *vectorTable) asPanels() *panels {
+	p := newPanels(t.dim, t.rows)
+	for i := range t.rows {
+		p.add(uint32(i), t.row(i))
+	}
+	return p
+}
+
+// shareFound returns the share of the entries of want that are in got, and
+// fails where a pair of both has another similarity in got.
+func shareFound(t *testing.T, want, got *simmatrix.Entries) float64 {
+	t.Helper()
+	hits := 0
+	for i := range len(want.Offsets) - 1 {
+		sims := map[uint32]uint16{}
+		cols, s := got.Row(i)
+		for k, col := range cols {
+			sims[col] = s[k]
+		}
+		if len(sims) != len(cols) {
+			t.Fatalf("row %d has a neighbor twice: %v", i, cols)
+		}
+		cols, s = want.Row(i)
+		for k, col := range cols {
+			if sim, ok := sims[col]; ok {
+				hits++
+				if sim != s[k] {
+					t.Fatalf("row %d, neighbor %d: %d units, exact %d", i, col, sim, s[k])
+				}
+			}
+		}
+	}
+	return float64(hits) / float64(len(want.Cols))
+}
+
+func TestMeasuredRecallIsTheRecall(t *testing.T) {
+	random := rand.New(rand.NewPCG(21, 1))
+	opts := nearestOptions{neighbors: 20, power: 1}
+	for _, tt := range []struct {
+		name      string
+		table     *vectorTable
+		target    float64
+		tolerance float64 // of the measured recall
+		fewer     float64 // share of the cells that suffices
+	}{
+		// Up to 1,000 vectors the sample is all of them.
+		{"clusters, all in the sample", clusteredVectors(random, recallSample, 24), 0.9, 0.00005, 0.5},
+		{"clusters, all in the sample, low target", clusteredVectors(random, recallSample, 24), 0.5, 0.00005, 0.2},
+		{"noise, all in the sample", unitVectors(random, 700, 24), 0.9, 0.00005, 1},
+		{"clusters", clusteredVectors(random, 6000, 24), 0.9, 0.02, 0.3},
+		{"clusters, high target", clusteredVectors(random, 6000, 24), 0.99, 0.01, 0.7},
+		{"noise", unitVectors(random, 4000, 24), 0.9, 0.02, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := tt.table.asPanels()
+			want, err := p.nearest(t.Context(), opts, parallel.NewStage(nil, "", 0))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, how, err := p.nearestApproximately(t.Context(), opts, tt.target, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			recall := shareFound(t, &want, &got)
+			if math.Abs(how.recall-recall) > tt.tolerance {
+				t.Errorf("measured recall %v, true recall %v", how.recall, recall)
+			}
+			if recall < tt.target-0.02 {
+				t.Errorf("recall %v, target %v", recall, tt.target)
+			}
+			if float64(how.probes) > tt.fewer*float64(how.cells) {
+				t.Errorf("%d of %d cells probed", how.probes, how.cells)
+			}
+		})
+	}
+}
+
+func TestProbesAreTheFewestThatReachTheRecall(t *testing.T) {
+	p := clusteredVectors(rand.New(rand.NewPCG(22, 1)), recallSample, 16).asPanels()
+	opts := nearestOptions{neighbors: 30, power: 1}
+	c, err := newCells(t.Context(), p, allIDs(p), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	recallOf := func(probes int) float64 {
+		found, err := c.members.nearestAmong(t.Context(), opts, func() show { return c.showNearest(probes) }, parallel.NewStage(nil, "", 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		recall, err := c.recall(t.Context(), p, opts, &found)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return recall
+	}
+	last := 0.0
+	for probes := 1; probes <= c.centers.vectors; probes += 3 {
+		recall := recallOf(probes)
+		if recall < last {
+			t.Errorf("recall %v with %d probes, %v with fewer", recall, probes, last)
+		}
+		last = recall
+	}
+	for _, target := range []float64{0.01, 0.3, 0.6, 0.8, 0.9, 0.97, 0.999} {
+		probes, err := c.probesFor(t.Context(), p, opts, target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if recallOf(probes) < target || probes > 1 && recallOf(probes-1) >= target {
+			t.Errorf("target %v: %d probes give %v, one less %v", target, probes, recallOf(probes), recallOf(probes-1))
+		}
+	}
+}
+
+// The probes are the fewest that reach the target on one sample, so measured
+// with that sample the recall would never be below it.
+func TestRecallIsMeasuredWithOtherVectorsThanTheProbesAreChosenWith(t *testing.T) {
+	p := clusteredVectors(rand.New(rand.NewPCG(22, 2)), 3*recallSample, 12).asPanels()
+	for target := 0.8; target < 1; target += 0.01 {
+		_, how, err := p.nearestApproximately(t.Context(), nearestOptions{neighbors: 10, power: 1}, target, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if how.recall < target {
+			return
+		}
+	}
+	t.Error("the target was always reached")
+}
+
+func TestProbingAllCellsIsExact(t *testing.T) {
+	for _, table := range []*vectorTable{
+		clusteredVectors(rand.New(rand.NewPCG(23, 1)), 777, 9),
+		unitVectors(rand.New(rand.NewPCG(23, 2)), 300, 40),
+		unitVectors(rand.New(rand.NewPCG(23, 3)), 2, 5),
+	} {
+		p := table.asPanels()
+		opts := nearestOptions{neighbors: 25, power: 2}
+		c, err := newCells(t.Context(), p, allIDs(p), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := c.members.nearestAmong(t.Context(), opts, func() show { return c.showNearest(c.centers.vectors) }, parallel.NewStage(nil, "", 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := p.nearest(t.Context(), opts, parallel.NewStage(nil, "", 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := gocmp.Diff(want, got, gocmp.AllowUnexported(simmatrix.Entries{})); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+// allIDs returns the ids of p in their order.
+func allIDs(p *panels) []uint32 {
+	return slices.DeleteFunc(slices.Clone(p.ids), func(id uint32) bool { return id == noVector })
+}
+
+func TestEveryVectorIsInTheCellOfItsNearestCenter(t *testing.T) {
+	table := clusteredVectors(rand.New(rand.NewPCG(24, 1)), 500, 12)
+	p := table.asPanels()
+	c, err := newCells(t.Context(), p, allIDs(p), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := slices.Sorted(slices.Values(allIDs(c.members))); !slices.Equal(got, allIDs(p)) {
+		t.Fatalf("members %v", got)
+	}
+	before, of := 0.0, make([]uint32, p.vectors) // with the centers that k-means begins with
+	start := p.pick(allIDs(p)[:c.centers.vectors])
+	if err := p.assign(t.Context(), start, of); err != nil {
+		t.Fatal(err)
+	}
+	after := 0.0
+	dot := func(a, b []float32) (sum float64) {
+		for d := range a {
+			sum += float64(a[d]) * float64(b[d])
+		}
+		return sum
+	}
+	for cell := range c.centers.vectors {
+		for place := c.first[cell] * tileCols; place < c.first[cell+1]*tileCols; place++ {
+			id := c.members.ids[place]
+			if id == noVector {
+				continue
+			}
+			vector := c.members.appendVector(nil, place)
+			if !slices.Equal(vector, table.row(int(id))) || int(c.of[id]) != cell {
+				t.Fatalf("vector %d of cell %d: %v, cell %d", id, cell, vector, c.of[id])
+			}
+			own := dot(vector, c.centers.appendVector(nil, cell))
+			after += own
+			before += dot(vector, start.appendVector(nil, int(of[id])))
+			for other := range c.centers.vectors {
+				if d := dot(vector, c.centers.appendVector(nil, other)); d > own+1e-5 {
+					t.Errorf("vector %d is in cell %d with %v, not in %d with %v", id, cell, own, other, d)
+				}
+			}
+		}
+	}
+	if after < 1.05*before {
+		t.Errorf("sum of cosines to the centers %v, with any vectors as centers %v", after, before)
+	}
+}
+
+// Each round of k-means puts the vectors closer to their centers.
+func TestMeansAreNearerThanTheCentersBefore(t *testing.T) {
+	p := clusteredVectors(rand.New(rand.NewPCG(25, 1)), 400, 8).asPanels()
+	centers := p.pick([]uint32{0, 1, 2, 3, 4, 5, 6, 7})
+	of := make([]uint32, p.vectors)
+	objective := func() (sum float64) {
+		if err := p.assign(t.Context(), centers, of); err != nil {
+			t.Fatal(err)
+		}
+		for place, id := range allIDs(p) {
+			center := centers.appendVector(nil, int(of[id]))
+			for d, x := range p.appendVector(nil, place) {
+				sum += float64(x) * float64(center[d])
+			}
+		}
+		return sum
+	}
+	last := objective()
+	for range 5 {
+		centers = p.means(centers, of)
+		sum := objective()
+		if sum < last-1e-4 {
+			t.Errorf("sum of cosines to the centers %v after %v", sum, last)
+		}
+		last = sum
+	}
+}
+
+func TestACellWithoutVectorsKeepsItsCenter(t *testing.T) {
+	p := unitVectors(rand.New(rand.NewPCG(26, 1)), 5, 3).asPanels()
+	centers := p.pick([]uint32{3, 4})
+	means := p.means(centers, []uint32{0, 0, 0, 0, 0})
+	if got, want := means.appendVector(nil, 1), p.appendVector(nil, 4); !slices.Equal(got, want) {
+		t.Errorf("center %v, want %v", got, want)
+	}
+}
+
+func TestApproximateSearchOfDegenerateVectors(t *testing.T) {
+	same := &vectorTable{rows: 100, dim: 4, values: make([]float32, 400)}
+	for i := range same.values {
+		same.values[i] = 0.5
+	}
+	for _, tt := range []struct {
+		name      string
+		table     *vectorTable
+		neighbors int // of every row
+	}{
+		{"one vector", unitVectors(rand.New(rand.NewPCG(1, 1)), 1, 3), 0},
+		{"zeros", &vectorTable{rows: 100, dim: 3, values: make([]float32, 300)}, 0},
+		{"all the same", same, 7},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, how, err := tt.table.asPanels().nearestApproximately(t.Context(), nearestOptions{neighbors: 7, power: 1}, 0.9, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range tt.table.rows {
+				if cols, _ := got.Row(i); len(cols) != tt.neighbors {
+					t.Errorf("row %d: %v", i, cols)
+				}
+			}
+			if how.probes < 1 || how.probes > how.cells || !(how.recall >= 0 && how.recall <= 1) {
+				t.Errorf("%+v", how)
+			}
+		})
+	}
+}
+
+func TestApproximateSearchIsTheSameOnAnyNumberOfProcessors(t *testing.T) {
+	p := clusteredVectors(rand.New(rand.NewPCG(27, 1)), 2500, 12).asPanels()
+	var first simmatrix.Entries
+	var firstHow approximation
+	for _, processors := range []int{1, 3} {
+		old := runtime.GOMAXPROCS(processors)
+		got, how, err := p.nearestApproximately(t.Context(), nearestOptions{neighbors: 9, power: 2}, 0.8, nil)
+		runtime.GOMAXPROCS(old)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if processors == 1 {
+			first, firstHow = got, how
+		}
+		if diff := gocmp.Diff(first, got, gocmp.AllowUnexported(simmatrix.Entries{})); diff != "" || how != firstHow {
+			t.Errorf("%d processors: %+v, %+v, %s", processors, firstHow, how, diff)
+		}
+	}
+}
+
+func TestApproximateSearchHeedsTheContext(t *testing.T) {
+	p := clusteredVectors(rand.New(rand.NewPCG(28, 1)), 3000, 8).asPanels()
+	for _, stop := range []string{"cells", "neighbors"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		var stages []string
+		_, _, err := p.nearestApproximately(ctx, nearestOptions{neighbors: 5, power: 1}, 0.9, func(stage string, done, total int) {
+			if !slices.Contains(stages, stage) {
+				stages = append(stages, stage)
+			}
+			if stage == stop && done > 0 && done < total {
+				cancel()
+			}
+		})
+		if !errors.Is(err, context.Canceled) || stages[len(stages)-1] != stop {
+			t.Errorf("%v in %v", err, stages)
+		}
+		cancel()
+	}
+}
+
+func FuzzApproximateSearch(f *testing.F) {
+	f.Add(uint64(1), uint16(500), uint8(8), uint8(10), uint8(200))
+	f.Add(uint64(2), uint16(3), uint8(1), uint8(1), uint8(1))
+	f.Fuzz(func(t *testing.T, seed uint64, rows uint16, dim, neighbors, target uint8) {
+		table := clusteredVectors(rand.New(rand.NewPCG(seed, 2)), 1+int(rows)%800, 8+int(dim)%33)
+		p := table.asPanels()
+		opts := nearestOptions{neighbors: 1 + int(neighbors), power: 1}
+		got, how, err := p.nearestApproximately(t.Context(), opts, (float64(target)+1)/257, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range table.rows {
+			cols, sims := got.Row(i)
+			for k, col := range cols {
+				if col == uint32(i) || k > 0 && simmatrix.CompareEntries(simmatrix.Entry{Col: cols[k-1], Units: sims[k-1]}, simmatrix.Entry{Col: col, Units: sims[k]}) >= 0 {
+					t.Fatalf("row %d: %v, %v", i, cols, sims)
+				}
+			}
+		}
+		exact, err := p.nearest(t.Context(), opts, parallel.NewStage(nil, "", 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The recall is measured with all vectors. Of equal products at the end
+		// of a row the exact search takes that of the lower row, the other one
+		// that of the earlier cell.
+		total := float64(len(exact.Cols))
+		if found := shareFound(t, &exact, &got) * total; math.Abs(found-how.recall*total) > 1+0.01*total {
+			t.Errorf("recall %v, %v of %v neighbors found", how.recall, found, total)
+		}
+	})
+}
+
+// namedVectors is a vectorSet.
+type namedVectors struct {
+	vectorTable
+	words []string
+}
+
+func (v *namedVectors) Words() []string        { return v.words }
+func (v *namedVectors) Dim() int               { return v.dim }
+func (v *namedVectors) Vector(k int) []float32 { return v.row(k) }
+
+func TestFromVectorsTellsTheRecallOfAnApproximateSearch(t *testing.T) {
+	table := clusteredVectors(rand.New(rand.NewPCG(29, 1)), 2000, 10)
+	v := &namedVectors{vectorTable: *table}
+	for i := range table.rows {
+		v.words = append(v.words, fmt.Sprintf("word%04d", i))
+	}
+	opts := VectorOptions{Neighbors: 10, Power: 2, Recall: 0.9}
+	approximate, err := FromVectors(t.Context(), v, opts, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts.Recall = 0
+	exact, err := FromVectors(t.Context(), v, opts, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	params := approximate.Meta().Params
+	recall, err := strconv.ParseFloat(params["recall"], 64)
+	if found := shareFound(t, &exact.Table().Entries, &approximate.Table().Entries); err != nil || math.Abs(recall-found) > 0.03 {
+		t.Errorf("recall %q, true recall %v", params["recall"], found)
+	}
+	if params["approximate"] != "0.9" || params["cells"] != "90" { // ⌈2·√2000⌉
+		t.Errorf("%v", params)
+	}
+	if probes, err := strconv.Atoi(params["probes"]); err != nil || probes < 1 || probes > 90 {
+		t.Errorf("probes %q", params["probes"])
+	}
+	for _, name := range []string{"approximate", "recall", "cells", "probes"} {
+		if value, ok := exact.Meta().Params[name]; ok {
+			t.Errorf("the exact search says %s: %s", name, value)
+		}
+	}
+	for _, bad := range []float64{-0.1, 1, math.NaN()} {
+		opts.Recall = bad
+		if _, err := FromVectors(t.Context(), v, opts, nil); err == nil || !strings.Contains(err.Error(), "recall: ") {
+			t.Errorf("recall %v: %v", bad, err)
+		}
+	}
+}

@@ -1,0 +1,211 @@
+package learn
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/akin-search/akin/simmatrix/internal/parallel"
+)
+
+func corpusOf(documents ...[]string) *Corpus {
+	c := NewCorpus()
+	for _, d := range documents {
+		c.AddDocument(d)
+	}
+	return c
+}
+
+func vocabularyOf(tb testing.TB, c *Corpus, minDocFreq int) *vocabulary {
+	tb.Helper()
+	v, err := c.vocabulary(minDocFreq, 0)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return v
+}
+
+// cells returns the non-zero entries of s by the terms of their row and column.
+func cells(s *sparse, rows, cols []string) map[[2]string]float64 {
+	out := map[[2]string]float64{}
+	row := 0
+	for _, b := range s.blocks {
+		b.all(func(index []int32, value []float32) {
+			for k, j := range index {
+				out[[2]string{rows[row], cols[j]}] = float64(value[k])
+			}
+			row++
+		})
+	}
+	return out
+}
+
+// ppmiOf returns the association of each context and term.
+func ppmiOf(tb testing.TB, v *vocabulary, o CorpusOptions) map[[2]string]float64 {
+	tb.Helper()
+	s, err := v.ppmi(tb.Context(), &o, math.MaxInt64, parallel.NewStage(nil, "", 0))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return cells(s, v.terms, v.terms)
+}
+
+func windowOptions(window int) CorpusOptions {
+	o := DefaultCorpusOptions()
+	o.Window = window
+	return o
+}
+
+var closeTo = cmpopts.EquateApprox(0, 1e-6)
+
+func TestPPMIOfAHandComputedToy(t *testing.T) {
+	v := vocabularyOf(t, corpusOf([]string{"a", "b", "a"}, []string{"c", "a"}), 1)
+	// Both ways: c_ab = c_ba = 2 (twice at distance 1), c_aa = 1 (once at
+	// distance 2, counted from both ends), c_ac = c_ca = 1. Sums: a 4, b 2,
+	// c 1. q ∝ 4^.75, 2^.75, 1 = .513306, .305213, .181481; by context and term:
+	want := map[[2]string]float64{
+		{"b", "a"}: 0.493597, // ln(2/(4·.305213))
+		{"c", "a"}: 0.320310, // ln(1/(4·.181481))
+		{"a", "b"}: 0.666884, // ln(2/(2·.513306))
+		{"a", "c"}: 0.666884, // ln(1/(1·.513306)); aa is ln(1/(4·.513306)) < 0
+	}
+	if diff := cmp.Diff(want, ppmiOf(t, v, windowOptions(2)), closeTo); diff != "" {
+		t.Error(diff)
+	}
+	t.Run("shifted", func(t *testing.T) {
+		o := windowOptions(2)
+		o.Shift = 0.4
+		want := map[[2]string]float64{{"b", "a"}: 0.093597, {"a", "b"}: 0.266884, {"a", "c"}: 0.266884}
+		if diff := cmp.Diff(want, ppmiOf(t, v, o), closeTo); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("without rare pairs", func(t *testing.T) {
+		o := windowOptions(2)
+		o.MinCooccurrence = 1.01 // c counts in the sums all the same
+		want := map[[2]string]float64{{"b", "a"}: 0.493597, {"a", "b"}: 0.666884}
+		if diff := cmp.Diff(want, ppmiOf(t, v, o), closeTo); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("without smoothing", func(t *testing.T) {
+		o := windowOptions(2)
+		o.ContextPower = 1 // q = 4/7, 2/7, 1/7
+		ab, ac := math.Log(7./4), math.Log(7./4)
+		want := map[[2]string]float64{{"b", "a"}: ab, {"a", "b"}: ab, {"c", "a"}: ac, {"a", "c"}: ac}
+		if diff := cmp.Diff(want, ppmiOf(t, v, o), closeTo); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestLeastCooccurrenceIsInclusive(t *testing.T) {
+	// a and b stand side by side and two apart: 1 + 1/2.
+	v := vocabularyOf(t, corpusOf([]string{"a", "b"}, []string{"a", "x", "b"}), 1)
+	for least, want := range map[float64]bool{1.5: true, 1.51: false} {
+		o := windowOptions(5)
+		o.MinCooccurrence = least
+		if _, ok := ppmiOf(t, v, o)[[2]string{"a", "b"}]; ok != want {
+			t.Errorf("with at least %v: %v, want %v", least, ok, want)
+		}
+	}
+}
+
+func TestWindowSkipsTermsOutsideTheVocabularyAndEndsWithTheDocument(t *testing.T) {
+	// x, y and z are rare.
+	c := corpusOf([]string{"a", "x", "z", "b"}, []string{"b", "y", "a"}, []string{"c"}, []string{"c"})
+	v := vocabularyOf(t, c, 2)
+	if diff := cmp.Diff([]string{"a", "b", "c"}, v.terms); diff != "" {
+		t.Fatal(diff)
+	}
+	if diff := cmp.Diff([]int{120, 120, 0}, v.contextSums(1)); diff != "" { // a and b meet twice, side by side
+		t.Error(diff)
+	}
+}
+
+func TestWindowEndsWithTheText(t *testing.T) {
+	c := NewCorpus()
+	c.AddDocument(nil, []string{"a"}, []string{"", "\xff"}, []string{"b", "c"}, nil)
+	v := vocabularyOf(t, c, 1)
+	if diff := cmp.Diff([]int{0, 60, 60}, v.contextSums(5)); diff != "" { // b and c alone meet
+		t.Error(diff)
+	}
+	if len(ppmiOf(t, v, windowOptions(5))) != 2 {
+		t.Error("terms of different texts co-occur")
+	}
+	weights := documentsOf(t, v)
+	if len(cells(weights, []string{"1"}, v.terms)) != 3 {
+		t.Error("the texts are not one document")
+	}
+}
+
+// TestPPMIAgainstPairCounting computes the definition the slow way.
+func TestPPMIAgainstPairCounting(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 1))
+	letters := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
+	for window := 1; window <= maxWindow; window++ {
+		var docs [][]string
+		for range 30 {
+			doc := make([]string, 1+random.IntN(15))
+			for i := range doc {
+				doc[i] = letters[min(random.IntN(8), random.IntN(8))]
+			}
+			docs = append(docs, doc)
+		}
+		v := vocabularyOf(t, corpusOf(docs...), 1)
+		if diff := cmp.Diff(slowPPMI(docs, window), ppmiOf(t, v, windowOptions(window)), closeTo); diff != "" {
+			t.Errorf("window %d: %s", window, diff)
+		}
+	}
+}
+
+func slowPPMI(docs [][]string, window int) map[[2]string]float64 {
+	counts, sums := map[[2]string]float64{}, map[string]float64{}
+	for _, d := range docs {
+		for i := range d {
+			for j := range d {
+				if k := max(i-j, j-i); i != j && k <= window {
+					counts[[2]string{d[i], d[j]}] += 1 / float64(k)
+					sums[d[i]] += 1 / float64(k)
+				}
+			}
+		}
+	}
+	total := 0.0
+	for _, s := range sums {
+		total += math.Pow(s, 0.75)
+	}
+	out := map[[2]string]float64{}
+	for pair, c := range counts {
+		if pmi := math.Log(c / (sums[pair[0]] * math.Pow(sums[pair[1]], 0.75) / total)); pmi > 1e-12 {
+			out[[2]string{pair[1], pair[0]}] = pmi // by context and term
+		}
+	}
+	return out
+}
+
+func documentsOf(tb testing.TB, v *vocabulary) *sparse {
+	tb.Helper()
+	s, err := v.termDocuments(tb.Context(), math.MaxInt64, parallel.NewStage(nil, "", 0))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return s
+}
+
+func TestTermDocumentWeightsOfAHandComputedToy(t *testing.T) {
+	v := vocabularyOf(t, corpusOf([]string{"a", "b", "a"}, []string{"c", "a"}), 1)
+	// N = 2: idf(a) = ln(1 + 0.5/2.5) = .182322, idf(b) = idf(c) = ln 2.
+	// Document 1: (ln 3 · .182322, ln 2 · ln 2) scaled to length 1;
+	// document 2: (ln 2 · .182322, ln 2 · ln 2) scaled to length 1.
+	want := map[[2]string]float64{
+		{"1", "a"}: 0.384799, {"1", "b"}: 0.923001,
+		{"2", "a"}: 0.254382, {"2", "c"}: 0.967104,
+	}
+	if diff := cmp.Diff(want, cells(documentsOf(t, v), []string{"1", "2"}, v.terms), closeTo); diff != "" {
+		t.Error(diff)
+	}
+}

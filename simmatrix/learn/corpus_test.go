@@ -1,0 +1,428 @@
+package learn
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/internal/matrixtest"
+)
+
+// zipfDocuments returns documents of words whose k-th has a frequency
+// proportional to 1/(k+2.7) (Mandelbrot's form, which text follows), with a
+// topic each that prefers some of the words.
+func zipfDocuments(docs, length, words int) [][]string {
+	random := rand.New(rand.NewPCG(2024, 12))
+	bounds := make([]float64, words)
+	total := 0.0
+	for k := range bounds {
+		total += 1 / (float64(k) + 2.7)
+		bounds[k] = total
+	}
+	draw := func() int {
+		x, lo, hi := random.Float64()*total, 0, words-1
+		for lo < hi {
+			if mid := (lo + hi) / 2; bounds[mid] < x {
+				lo = mid + 1
+			} else {
+				hi = mid
+			}
+		}
+		return lo
+	}
+	const topics = 50
+	out := make([][]string, docs)
+	for d := range out {
+		topic := random.IntN(topics)
+		for range length {
+			k := draw()
+			if k > 100 && random.IntN(2) == 0 {
+				k = min(k-k%topics+topic, words-1)
+			}
+			out[d] = append(out[d], fmt.Sprintf("w%d", k))
+		}
+	}
+	return out
+}
+
+// smallOptions are the default options at a size that suits a test.
+func smallOptions() CorpusOptions {
+	o := DefaultCorpusOptions()
+	o.Dimensions, o.Neighbors = 30, 20
+	return o
+}
+
+func TestCorpusCountsDocumentsAndVocabulary(t *testing.T) {
+	c := corpusOf(
+		[]string{"b", "a", "a", "2nd", "١st"},
+		nil,
+		[]string{"", "\xff", strings.Repeat("x", simmatrix.MaxTermBytes+1)},
+		[]string{"a", "b", "2nd", "١st", ""},
+		[]string{"a", "é"},
+	)
+	if c.Docs() != 3 {
+		t.Errorf("%d documents, want the 3 with a term", c.Docs())
+	}
+	v := vocabularyOf(t, c, 2)
+	// é is rare; the last two start with a digit and get no row.
+	if diff := cmp.Diff([]string{"a", "b", "2nd", "١st"}, v.terms); diff != "" || v.rows != 2 {
+		t.Errorf("%d rows, terms\n%s", v.rows, diff)
+	}
+	if diff := cmp.Diff([]uint32{3, 2, 2, 2}, v.docFreqs); diff != "" {
+		t.Error(diff)
+	}
+	const end = endOfDocument
+	if diff := cmp.Diff([]int32{end, 0, end, 0, 1, 2, 3, end, 1, 0, 0, 2, 3, end}, v.sequence); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestTermsThatStartWithADigitAreContextAlone(t *testing.T) {
+	// wolf and fox meet the same number, and nothing else that is common.
+	var docs [][]string
+	for i := range 40 {
+		noise := []string{fmt.Sprintf("n%d", i%7), fmt.Sprintf("m%d", i%5)}
+		docs = append(docs, append([]string{"wolf", "747", "wolf"}, noise...), append([]string{"fox", "747", "fox"}, noise...))
+	}
+	m, err := FromCorpus(t.Context(), corpusOf(docs...), smallOptions(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !m.Row("747").IsZero() {
+		t.Error("747 has a row")
+	}
+	for term, row := range m.Rows() {
+		for n := range row.All() {
+			if n.Term == "747" {
+				t.Errorf("747 is a neighbor of %s", term)
+			}
+		}
+	}
+	for n := range m.Row("wolf").All() {
+		if n.Term != "fox" {
+			t.Errorf("the nearest of wolf is %s", n.Term)
+		}
+		break
+	}
+}
+
+func TestFromCorpusTellsWhatItDid(t *testing.T) {
+	o := smallOptions()
+	o.Source, o.Seed = "index books", 42
+	docs := zipfDocuments(300, 30, 200)
+	c := corpusOf(docs...)
+	stages := map[string]int{}
+	var last string
+	m, err := FromCorpus(t.Context(), c, o, func(stage string, done, total int) {
+		if stage != last {
+			if done != 0 {
+				t.Errorf("stage %q begins with %d", stage, done)
+			}
+			last = stage
+		} else if done <= stages[stage] || done > total {
+			t.Errorf("stage %q: %d of %d after %d", stage, done, total, stages[stage])
+		}
+		stages[stage] = done
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := m.Len()
+	if diff := cmp.Diff(map[string]int{"co-occurrence": n, "co-occurrence vectors": svdProducts, "document vectors": svdProducts, "neighbors": n}, stages); diff != "" {
+		t.Error(diff)
+	}
+	meta := m.Meta()
+	meta.NonZeros, meta.Symmetric, meta.Dominant = 0, false, false
+	want := simmatrix.Meta{
+		Source: "index books", Docs: 300, Terms: uint64(n), MaxNeighbors: 20,
+		Params: map[string]string{
+			"min_doc_freq": "3", "parts": "both", "dimensions": "30", "window": "5", "context_power": "0.75", "shift": "0",
+			"min_cooccurrence": "0", "neighbors": "20", "power": "3", "seed": "42",
+		},
+	}
+	if diff := cmp.Diff(want, meta); diff != "" {
+		t.Error(diff)
+	}
+	docFreqs := map[string]uint32{}
+	for _, d := range docs {
+		seen := map[string]bool{}
+		for _, w := range d {
+			if !seen[w] {
+				docFreqs[w]++
+			}
+			seen[w] = true
+		}
+	}
+	for term, row := range m.Rows() {
+		if row.DocFreq() != docFreqs[term] || row.DocFreq() < 3 {
+			t.Errorf("df of %q is %d, want %d", term, row.DocFreq(), docFreqs[term])
+		}
+		for n := range row.All() {
+			if n.DocFreq != docFreqs[n.Term] {
+				t.Errorf("df of neighbor %q is %d, want %d", n.Term, n.DocFreq, docFreqs[n.Term])
+			}
+		}
+	}
+}
+
+// plantedDocuments returns documents about one of several concepts each. Every
+// concept has ten words of its own, and a name that is one of two synonyms,
+// which never stand in the same document.
+func plantedDocuments(concepts, docs int) [][]string {
+	random := rand.New(rand.NewPCG(99, 1))
+	out := make([][]string, docs)
+	for d := range out {
+		concept, name := random.IntN(concepts), random.IntN(2)
+		for range 30 {
+			switch p := random.Float64(); {
+			case p < 0.2:
+				out[d] = append(out[d], fmt.Sprintf("name%d%c", concept, 'a'+name))
+			case p < 0.6:
+				out[d] = append(out[d], fmt.Sprintf("about%dx%d", concept, random.IntN(10)))
+			default:
+				out[d] = append(out[d], fmt.Sprintf("common%d", random.IntN(300)))
+			}
+		}
+	}
+	return out
+}
+
+func TestFromCorpusFindsPlantedSynonyms(t *testing.T) {
+	const concepts = 20
+	m, err := FromCorpus(t.Context(), corpusOf(plantedDocuments(concepts, 2000)...), DefaultCorpusOptions(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k := range concepts {
+		for _, pair := range [][2]string{{"a", "b"}, {"b", "a"}} {
+			row := slices.Collect(m.Row(fmt.Sprintf("name%d%s", k, pair[0])).All())
+			synonym := fmt.Sprintf("name%d%s", k, pair[1])
+			rank := slices.IndexFunc(row, func(n simmatrix.Neighbor) bool { return n.Term == synonym })
+			if rank < 0 || rank > 15 { // the concept's other ten words may come first
+				t.Errorf("%s is neighbor %d of name%d%s", synonym, rank, k, pair[0])
+			}
+			for i, n := range row[:min(len(row), 8)] {
+				if !strings.HasPrefix(n.Term, fmt.Sprintf("about%dx", k)) && n.Term != synonym {
+					t.Errorf("neighbor %d of name%d%s is %s", i, k, pair[0], n.Term)
+				}
+			}
+		}
+	}
+}
+
+func TestFromCorpusDoesNotDependOnProcessors(t *testing.T) {
+	c := corpusOf(zipfDocuments(2000, 60, 3000)...)
+	o := DefaultCorpusOptions()
+	o.Neighbors = 50
+	var files [][]byte
+	for _, processors := range []int{1, 2, 7} {
+		previous := runtime.GOMAXPROCS(processors)
+		m, err := FromCorpus(t.Context(), c, o, nil)
+		runtime.GOMAXPROCS(previous)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, matrixtest.Encode(t, m))
+	}
+	for i, f := range files[1:] {
+		if !bytes.Equal(f, files[0]) {
+			t.Errorf("run %d gives other bytes than the first", i+2)
+		}
+	}
+}
+
+func TestAnotherSeedGivesAnotherMatrix(t *testing.T) {
+	c := corpusOf(zipfDocuments(500, 40, 500)...)
+	o := smallOptions()
+	first := matrixtest.Encode(t, mustLearn(t, c, o))
+	o.Seed++
+	if bytes.Equal(matrixtest.Encode(t, mustLearn(t, c, o)), first) {
+		t.Error("the same bytes")
+	}
+}
+
+func TestFromCorpusHoldsItsPromises(t *testing.T) {
+	o := smallOptions()
+	m, err := FromCorpus(t.Context(), corpusOf(zipfDocuments(500, 40, 500)...), o, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := m.Meta(); got.NonZeros == 0 {
+		t.Fatal("no neighbors at all")
+	}
+	for term, row := range m.Rows() {
+		last := simmatrix.Neighbor{Similarity: 1}
+		for n := range row.All() {
+			if n.Term == term {
+				t.Errorf("%q is its own neighbor", term)
+			}
+			if !(n.Similarity > 0 && n.Similarity <= last.Similarity) || n.Similarity == last.Similarity && n.Term <= last.Term {
+				t.Errorf("%v after %v in the row of %q", n, last, term)
+			}
+			last = n
+		}
+		if row.Len() > o.Neighbors {
+			t.Errorf("%d neighbors of %q", row.Len(), term)
+		}
+	}
+	file := matrixtest.Encode(t, m)
+	decoded, err := simmatrix.Decode(bytes.NewReader(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := matrixtest.Diff(m, decoded); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestFromCorpusOfSmallCorpora(t *testing.T) {
+	o := DefaultCorpusOptions()
+	o.MinDocFreq = 1
+	for _, tt := range []struct {
+		name string
+		docs [][]string
+		want map[string][]string // neighbors by term
+	}{
+		{"one term", [][]string{{"a"}}, map[string][]string{"a": nil}},
+		{"terms that never meet", [][]string{{"a"}, {"b"}}, map[string][]string{"a": nil, "b": nil}},
+		// In one document, of rank 1, the LSA cosine is 1.
+		{"one document", [][]string{{"a", "b"}}, map[string][]string{"a": {"b"}, "b": {"a"}}},
+		{"two subjects", [][]string{{"a", "b"}, {"b", "a"}, {"x", "y"}, {"y", "x"}}, map[string][]string{
+			"a": {"b"}, "b": {"a"}, "x": {"y"}, "y": {"x"},
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			m, err := FromCorpus(t.Context(), corpusOf(tt.docs...), o, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[string][]string{}
+			for term, row := range m.Rows() {
+				got[term] = nil
+				for n := range row.All() {
+					got[term] = append(got[term], n.Term)
+				}
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestSimilarityOfAHandComputedCorpus(t *testing.T) {
+	o := DefaultCorpusOptions()
+	o.MinDocFreq, o.Power = 1, 1
+	m, err := FromCorpus(t.Context(), corpusOf([]string{"a", "b"}, []string{"b", "a"}, []string{"x"}), o, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// PPMI is [0 p; p 0] over a, b: U is orthogonal, so that cosine is 0. Both
+	// stand in the same documents with the same weight: that cosine is 1. The
+	// mean is 1/2; x has nothing in common with either.
+	want := []simmatrix.Neighbor{{Term: "b", Similarity: simmatrix.QuantizeSimilarity(0.5), DocFreq: 2}}
+	got := slices.Collect(m.Row("a").All())
+	if diff := cmp.Diff(want, got, cmp.Comparer(func(x, y float32) bool { return math.Abs(float64(x-y)) < 1e-4 })); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestFromCorpusAgainstAnIndependentImplementation holds the whole recipe
+// against values that were computed with NumPy: dense matrices, its full
+// singular value decomposition, the same formulas.
+func TestFromCorpusAgainstAnIndependentImplementation(t *testing.T) {
+	c := NewCorpus()
+	for _, d := range []string{
+		"car hire car insurance", "automobile hire insurance", "car rental insurance cheap",
+		"automobile rental cheap", "bus ticket cheap", "bus hire ticket",
+	} {
+		c.AddDocument(strings.Fields(d))
+	}
+	o := DefaultCorpusOptions()
+	o.MinDocFreq, o.Neighbors = 1, 5
+	m, err := FromCorpus(t.Context(), c, o, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for term, want := range map[string][]simmatrix.Neighbor{
+		"car": {
+			{Term: "insurance", Similarity: 0.08697, DocFreq: 3}, {Term: "hire", Similarity: 0.01987, DocFreq: 3}, {Term: "rental", Similarity: 0.01137, DocFreq: 2}, {Term: "cheap", Similarity: 0.00979, DocFreq: 3}, {Term: "automobile", Similarity: 0.00797, DocFreq: 2},
+		},
+		"cheap": {
+			{Term: "rental", Similarity: 0.07504, DocFreq: 2}, {Term: "automobile", Similarity: 0.06747, DocFreq: 2}, {Term: "bus", Similarity: 0.04214, DocFreq: 2}, {Term: "car", Similarity: 0.00979, DocFreq: 2}, {Term: "ticket", Similarity: 0.00887, DocFreq: 2},
+		},
+		"ticket": {
+			{Term: "bus", Similarity: 0.15960, DocFreq: 2}, {Term: "hire", Similarity: 0.02715, DocFreq: 3}, {Term: "cheap", Similarity: 0.00887, DocFreq: 3}, {Term: "automobile", Similarity: 0.00037, DocFreq: 2}, {Term: "rental", Similarity: 0.00026, DocFreq: 2},
+		},
+	} {
+		if diff := cmp.Diff(want, matrixtest.Of(m.Row(term)), cmpopts.EquateApprox(0, 2e-5)); diff != "" {
+			t.Errorf("row of %s: %s", term, diff)
+		}
+	}
+}
+
+func TestFromCorpusRefuses(t *testing.T) {
+	rare := corpusOf([]string{"a", "1b"}, []string{"c", "1b"}, []string{"1b"})
+	for name, c := range map[string]*Corpus{"empty": NewCorpus(), "too rare or digits": rare} {
+		if _, err := FromCorpus(t.Context(), c, DefaultCorpusOptions(), nil); !errors.Is(err, simmatrix.ErrNoVocabulary) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, tt := range []struct {
+		message string
+		set     func(*CorpusOptions)
+	}{
+		{"min doc freq: 0", func(o *CorpusOptions) { o.MinDocFreq = 0 }},
+		{"dimensions: 0", func(o *CorpusOptions) { o.Dimensions = 0 }},
+		{"dimensions: 1001", func(o *CorpusOptions) { o.Dimensions = 1001 }},
+		{"window: 0", func(o *CorpusOptions) { o.Window = 0 }},
+		{"window: 7", func(o *CorpusOptions) { o.Window = 7 }},
+		{"neighbors: 0", func(o *CorpusOptions) { o.Neighbors = 0 }},
+		{"neighbors: 10001", func(o *CorpusOptions) { o.Neighbors = simmatrix.MaxNeighbors + 1 }},
+		{"power: 0", func(o *CorpusOptions) { o.Power = 0 }},
+		{"power: NaN", func(o *CorpusOptions) { o.Power = math.NaN() }},
+		{"power: +Inf", func(o *CorpusOptions) { o.Power = math.Inf(1) }},
+	} {
+		o := DefaultCorpusOptions()
+		tt.set(&o)
+		if _, err := FromCorpus(t.Context(), rare, o, nil); err == nil || !strings.Contains(err.Error(), tt.message) {
+			t.Errorf("error %v, want %q", err, tt.message)
+		}
+	}
+	_, err := FromCorpus(t.Context(), rare, CorpusOptions{}, nil)
+	for _, name := range []string{"min doc freq", "dimensions", "window", "neighbors", "power"} {
+		if err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("error %v does not name %s", err, name)
+		}
+	}
+}
+
+func TestFromCorpusHeedsTheContextInEveryStage(t *testing.T) {
+	c := corpusOf(zipfDocuments(300, 30, 300)...)
+	for _, at := range []string{"co-occurrence", "co-occurrence vectors", "document vectors", "neighbors"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		var after []string
+		m, err := FromCorpus(ctx, c, smallOptions(), func(stage string, done, _ int) {
+			if ctx.Err() != nil && stage != at {
+				after = append(after, stage)
+			}
+			if stage == at && done == 0 {
+				cancel()
+			}
+		})
+		if !errors.Is(err, context.Canceled) || m != nil || after != nil {
+			t.Errorf("ended in stage %s: %v, later stages %q", at, err, after)
+		}
+	}
+}

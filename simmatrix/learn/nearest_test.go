@@ -1,0 +1,323 @@
+package learn
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/internal/parallel"
+)
+
+// gridVectors returns vectors whose dot products are multiples of 1/256, exact
+// in float32 whatever the order of summation, so that ties are true ties.
+func gridVectors(random *rand.Rand, rows, dim int) *vectorTable {
+	t := &vectorTable{rows: rows, dim: dim, values: make([]float32, rows*dim)}
+	for i := range t.values {
+		t.values[i] = float32(random.IntN(3)-1) / 16
+	}
+	return t
+}
+
+// bruteForce compares all pairs one by one and sorts.
+func bruteForce(t *vectorTable, opts nearestOptions) simmatrix.Entries {
+	out := simmatrix.Entries{Offsets: []int{0}}
+	for i := range t.rows {
+		var row []simmatrix.Entry
+		for j := range t.rows {
+			dot := 0.0
+			for k := range t.dim {
+				dot += float64(t.row(i)[k]) * float64(t.row(j)[k])
+			}
+			if j == i || dot <= opts.threshold {
+				continue
+			}
+			if u := math.Round(math.Pow(dot, opts.power) * 65535); u > 0 {
+				row = append(row, simmatrix.Entry{Col: uint32(j), Units: uint16(u)})
+			}
+		}
+		slices.SortFunc(row, simmatrix.CompareEntries)
+		out.AppendRow(row[:min(len(row), opts.neighbors)])
+	}
+	return out
+}
+
+func TestNearestIsExact(t *testing.T) {
+	random := rand.New(rand.NewPCG(11, 11))
+	// Around the rows of a tile, of a panel and of a block.
+	for _, rows := range []int{1, 2, 3, 6, 7, 15, 16, 17, 63, blockRows - 1, blockRows, blockRows + 1, 2*blockRows + 5} {
+		for _, opts := range []nearestOptions{
+			{neighbors: 1, power: 1},
+			{neighbors: 10, power: 1},
+			{neighbors: 10, power: 0.5, threshold: 0.05},
+			{neighbors: 1000, power: 2},
+		} {
+			t.Run(fmt.Sprintf("%d rows %+v", rows, opts), func(t *testing.T) {
+				table := gridVectors(random, rows, 32)
+				got, err := table.nearest(t.Context(), opts, parallel.NewStage(nil, "", 0))
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := bruteForce(table, opts)
+				if diff := gocmp.Diff(want, got, gocmp.AllowUnexported(simmatrix.Entries{}), cmpopts.EquateEmpty()); diff != "" {
+					t.Error(diff)
+				}
+			})
+		}
+	}
+}
+
+// unitVectors returns vectors of length 1 in random directions.
+func unitVectors(random *rand.Rand, rows, dim int) *vectorTable {
+	t := &vectorTable{rows: rows, dim: dim, values: make([]float32, rows*dim)}
+	wide := make([]float64, dim)
+	for i := range rows {
+		for k := range wide {
+			wide[k] = random.NormFloat64()
+		}
+		scaleTo(t.row(i), wide, 1)
+	}
+	return t
+}
+
+// checkNearest compares a search with all dot products in float64. Where these
+// differ by less than the rounding of float32, either order is right.
+func checkNearest(t *testing.T, table *vectorTable, opts nearestOptions, got *simmatrix.Entries) {
+	t.Helper()
+	tolerance := float64(table.dim+1) * 0x1p-24
+	for i := range table.rows {
+		dots := make([]float64, table.rows)
+		for j := range dots {
+			for d := range table.dim {
+				dots[j] += float64(table.row(i)[d]) * float64(table.row(j)[d])
+			}
+		}
+		sorted := slices.Clone(dots)
+		sorted[i] = -1
+		slices.SortFunc(sorted, func(a, b float64) int { return cmp.Compare(b, a) })
+		worst := math.Inf(-1) // the smallest that may be there
+		if opts.neighbors < table.rows {
+			worst = sorted[opts.neighbors-1]
+		}
+		cols, sims := got.Row(i)
+		must, may := 0, 0 // how many there are at least and at most
+		for _, dot := range sorted[:min(opts.neighbors, table.rows-1)] {
+			if opts.units(float32(dot-tolerance)) > 0 {
+				must++
+			}
+			if opts.units(float32(dot+tolerance)) > 0 {
+				may++
+			}
+		}
+		if len(cols) < must || len(cols) > may {
+			t.Fatalf("row %d: %d neighbors, not %d to %d", i, len(cols), must, may)
+		}
+		seen := map[uint32]bool{uint32(i): true}
+		for k, col := range cols {
+			dot := dots[col]
+			if seen[col] || dot < worst-2*tolerance {
+				t.Fatalf("row %d: neighbor %d with %v, and the last of the nearest has %v", i, col, dot, worst)
+			}
+			seen[col] = true
+			if lo, hi := opts.units(float32(dot-tolerance)), opts.units(float32(dot+tolerance)); sims[k] < lo || sims[k] > hi {
+				t.Fatalf("row %d: neighbor %d with %v has %d units, not %d to %d", i, col, dot, sims[k], lo, hi)
+			}
+		}
+	}
+}
+
+func FuzzNearest(f *testing.F) {
+	f.Add(uint64(1), uint16(300), uint8(20), uint16(10), uint8(0))
+	f.Add(uint64(2), uint16(200), uint8(3), uint16(199), uint8(50))
+	f.Add(uint64(3), uint16(17), uint8(100), uint16(1), uint8(99))
+	f.Fuzz(func(t *testing.T, seed uint64, rows uint16, dim uint8, neighbors uint16, threshold uint8) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		table := unitVectors(random, 1+int(rows)%500, 1+int(dim))
+		opts := nearestOptions{neighbors: 1 + int(neighbors), power: 0.5 + 3*random.Float64(), threshold: float64(threshold) / 256}
+		got, err := table.nearest(t.Context(), opts, parallel.NewStage(nil, "", 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkNearest(t, table, opts, &got)
+	})
+}
+
+func TestNearestIsTheSameOnAnyNumberOfProcessors(t *testing.T) {
+	table := unitVectors(rand.New(rand.NewPCG(2, 2)), 5*blockRows, 33)
+	opts := nearestOptions{neighbors: 20, power: 2}
+	var first simmatrix.Entries
+	for _, processors := range []int{1, 2, 7} {
+		old := runtime.GOMAXPROCS(processors)
+		got, err := table.nearest(t.Context(), opts, parallel.NewStage(nil, "", 0))
+		runtime.GOMAXPROCS(old)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if processors == 1 {
+			first = got
+		}
+		if diff := gocmp.Diff(first, got, gocmp.AllowUnexported(simmatrix.Entries{})); diff != "" {
+			t.Errorf("%d processors: %s", processors, diff)
+		}
+	}
+}
+
+// Vectors that are all the same are all as near, and the first of them count.
+func TestNearestOfEqualVectors(t *testing.T) {
+	table := &vectorTable{rows: 50, dim: 4, values: make([]float32, 50*4)}
+	for i := range table.values {
+		table.values[i] = 0.5
+	}
+	got, err := table.nearest(t.Context(), nearestOptions{neighbors: 3, power: 3}, parallel.NewStage(nil, "", 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range map[int][]uint32{0: {1, 2, 3}, 1: {0, 2, 3}, 2: {0, 1, 3}, 3: {0, 1, 2}, 49: {0, 1, 2}} {
+		if cols, sims := got.Row(i); !slices.Equal(cols, want) || sims[0] != 65535 {
+			t.Errorf("row %d: %v with %v, want %v", i, cols, sims, want)
+		}
+	}
+}
+
+func TestNearestOfVectorsWithoutDirection(t *testing.T) {
+	for _, dim := range []int{0, 3} { // a corpus without co-occurrence has no dimensions
+		zero := &vectorTable{rows: 70, dim: dim, values: make([]float32, 70*dim)}
+		got, err := zero.nearest(t.Context(), nearestOptions{neighbors: 5, power: 3}, parallel.NewStage(nil, "", 0))
+		if err != nil || len(got.Cols) != 0 || len(got.Offsets) != 71 {
+			t.Errorf("%d dimensions: %d neighbors, %v", dim, len(got.Cols), err)
+		}
+	}
+}
+
+func TestUnitsOfACosine(t *testing.T) {
+	for _, tt := range []struct {
+		cos       float32
+		threshold float64
+		want      uint16
+	}{
+		{1, 0, 65535},
+		{1.0000001, 0, 65535}, // rounding of the dot product
+		{0.5, 0, 8192},        // 0.125·65535 = 8191.875
+		{0.5, 0.5, 0},
+		{0.5, 0.49, 8192},
+		{0, 0, 0},
+		{-1, 0, 0},
+		{0.01, 0, 0}, // 1e-6·65535 rounds to 0
+		{float32(math.NaN()), 0, 0},
+	} {
+		if got := (nearestOptions{power: 3, threshold: tt.threshold}).units(tt.cos); got != tt.want {
+			t.Errorf("cos %v over %v: %d units, want %d", tt.cos, tt.threshold, got, tt.want)
+		}
+	}
+}
+
+func TestFloorOfAThreshold(t *testing.T) {
+	for _, threshold := range []float64{0, 0.1, 0.5, 0.7, 1.0 / 3, 0.999999999} {
+		floor := (nearestOptions{threshold: threshold}).floor()
+		if float64(floor) > threshold || !(float64(math.Nextafter32(floor, 2)) > threshold) {
+			t.Errorf("%v is not the largest float32 up to %v", floor, threshold)
+		}
+	}
+}
+
+func TestCandidatesAreOrderedByProductAndThenByID(t *testing.T) {
+	inOrder := []candidate{
+		newCandidate(float32(math.Inf(1)), 9), newCandidate(1, 0), newCandidate(1, 1), newCandidate(1, math.MaxUint32),
+		newCandidate(0x1p-149, 5), newCandidate(0, 5), newCandidate(-0x1p-149, 5), newCandidate(-1, 7), newCandidate(-1, 8),
+	}
+	for i, c := range inOrder[1:] {
+		if inOrder[i] <= c {
+			t.Errorf("%v of %d is not before %v of %d", inOrder[i].cos(), inOrder[i].id(), c.cos(), c.id())
+		}
+	}
+}
+
+func FuzzCandidates(f *testing.F) {
+	f.Add([]byte{3, 200, 7, 7, 7, 1, 0, 255, 128}, uint8(2))
+	f.Fuzz(func(t *testing.T, dots []byte, room uint8) {
+		c := candidates{room: 1 + int(room), least: -0.5}
+		c.reset()
+		var want []candidate
+		for id, b := range dots {
+			cos := float32(int8(b)) / 128
+			one := newCandidate(cos, uint32(id))
+			if one.cos() != cos || one.id() != uint32(id) {
+				t.Fatalf("%v of %d became %v of %d", cos, id, one.cos(), one.id())
+			}
+			if cos > c.floor {
+				c.add(one)
+			}
+			if cos > c.least {
+				want = append(want, one)
+			}
+		}
+		slices.SortFunc(want, func(a, b candidate) int { return cmp.Compare(b, a) })
+		want = want[:min(len(want), c.room)]
+		if got := c.ranked(); !slices.Equal(got, want) {
+			t.Errorf("%v, want %v", got, want)
+		}
+	})
+}
+
+func FuzzSelectLargest(f *testing.F) {
+	f.Add([]byte{1, 2, 3, 4, 5}, uint8(2))
+	f.Add([]byte{5, 5, 5, 5, 1, 5, 9}, uint8(3))
+	f.Fuzz(func(t *testing.T, content []byte, k uint8) {
+		if len(content) == 0 {
+			return
+		}
+		all := make([]candidate, len(content))
+		for i, b := range content {
+			all[i] = candidate(b)
+		}
+		want := slices.Sorted(slices.Values(all))
+		slices.Reverse(want)
+		at := int(k)%len(all) + 1
+		selectLargest(all, at)
+		if all[at-1] != want[at-1] {
+			t.Errorf("%v at %d, want %v", all[at-1], at-1, want[at-1])
+		}
+		slices.SortFunc(all[:at], func(a, b candidate) int { return cmp.Compare(b, a) })
+		if !slices.Equal(all[:at], want[:at]) {
+			t.Errorf("%v in front, want %v", all[:at], want[:at])
+		}
+	})
+}
+
+// Without it every product above the threshold would be looked at.
+func TestAScanRaisesTheFloors(t *testing.T) {
+	table := unitVectors(rand.New(rand.NewPCG(4, 4)), 300, 5)
+	p := table.asPanels()
+	s := newSearcher(5, 10, -1)
+	s.begin(p, 0, blockRows)
+	s.load([]int{7})
+	s.scan(p, 0, p.len())
+	if floor := s.tiles[0].floors[0]; floor < 0.5 || floor != s.best[7].floor {
+		t.Errorf("floor %v of the tile, %v of the candidates", floor, s.best[7].floor)
+	}
+}
+
+func TestNearestHeedsTheContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	last := 0
+	st := parallel.NewStage(func(_ string, done, _ int) {
+		last = done
+		if done > 0 {
+			cancel()
+		}
+	}, "", 0)
+	table := gridVectors(rand.New(rand.NewPCG(1, 1)), 64*100, 8)
+	_, err := table.nearest(ctx, nearestOptions{neighbors: 3, power: 1}, st)
+	if !errors.Is(err, context.Canceled) || last > 64*50 {
+		t.Errorf("after %d rows: %v", last, err)
+	}
+}

@@ -1,0 +1,268 @@
+package learn
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/internal/matrixtest"
+	"github.com/akin-search/akin/simmatrix/internal/parallel"
+)
+
+func mustLearn(tb testing.TB, c *Corpus, o CorpusOptions) *simmatrix.Matrix {
+	tb.Helper()
+	m, err := FromCorpus(tb.Context(), c, o, nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return m
+}
+
+func TestFromCorpusDoesNotDependOnTheOrderOfDocuments(t *testing.T) {
+	docs := zipfDocuments(1500, 30, 1000)
+	docs = append(docs, docs[:100]...) // some twice
+	random := rand.New(rand.NewPCG(1, 1))
+	for _, parts := range []Parts{BothParts, CooccurrencePart, DocumentsPart} {
+		o := smallOptions()
+		o.Parts = parts
+		want := matrixtest.Encode(t, mustLearn(t, corpusOf(docs...), o))
+		for range 2 {
+			shuffled := slices.Clone(docs)
+			random.Shuffle(len(docs), func(i, k int) { shuffled[i], shuffled[k] = shuffled[k], shuffled[i] })
+			if !bytes.Equal(matrixtest.Encode(t, mustLearn(t, corpusOf(shuffled...), o)), want) {
+				t.Errorf("%v: another order gives other bytes", parts)
+			}
+		}
+	}
+}
+
+func TestPartsAreTheTwoHalvesOfTheMean(t *testing.T) {
+	// As computed by hand in TestSimilarityOfAHandComputedCorpus: a and b have
+	// the cosine 0 by co-occurrence and 1 by documents.
+	c := corpusOf([]string{"a", "b"}, []string{"b", "a"}, []string{"x"})
+	for parts, want := range map[Parts]float32{BothParts: 0.5, CooccurrencePart: 0, DocumentsPart: 1} {
+		o := DefaultCorpusOptions()
+		o.MinDocFreq, o.Power, o.Parts = 1, 1, parts
+		m := mustLearn(t, c, o)
+		var got float32
+		for n := range m.Row("a").All() {
+			if n.Term == "b" {
+				got = n.Similarity
+			}
+		}
+		if d := got - want; d > 1e-4 || d < -1e-4 {
+			t.Errorf("%v: s(a,b) = %v, want %v", parts, got, want)
+		}
+		params := m.Meta().Params
+		if _, ok := params["window"]; params["parts"] != parts.String() || ok != (parts != DocumentsPart) {
+			t.Errorf("%v: params %v", parts, params)
+		}
+	}
+}
+
+func TestNamesOfParts(t *testing.T) {
+	for _, p := range []Parts{BothParts, CooccurrencePart, DocumentsPart} {
+		if got, err := ParseParts(p.String()); got != p || err != nil {
+			t.Errorf("ParseParts(%q) = %v, %v", p, got, err)
+		}
+	}
+	for _, bad := range []string{"", "Both", "Parts(3)"} {
+		if _, err := ParseParts(bad); err == nil || !strings.Contains(err.Error(), "cooccurrence") {
+			t.Errorf("ParseParts(%q): %v", bad, err)
+		}
+	}
+}
+
+func TestMaxTermsKeepsTheMostFrequent(t *testing.T) {
+	c := corpusOf([]string{"d", "c", "b", "a", "1"}, []string{"d", "c", "b", "1"}, []string{"d", "c", "1"}, []string{"d", "e"})
+	for limit, want := range map[int][]string{
+		0: {"a", "b", "c", "d", "e", "1"}, 100: {"a", "b", "c", "d", "e", "1"}, 1: {"d"},
+		2: {"d", "1"}, // 1 and c are in three documents, 1 comes first; it is a context alone
+		3: {"c", "d", "1"}, 5: {"a", "b", "c", "d", "1"},
+	} {
+		v, err := c.vocabulary(1, limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, v.terms); diff != "" {
+			t.Errorf("at most %d: %s", limit, diff)
+		}
+	}
+	o := smallOptions()
+	o.MinDocFreq, o.MaxTerms = 1, 3
+	m := mustLearn(t, c, o)
+	if diff := cmp.Diff([]string{"c", "d"}, slices.Collect(m.Terms())); diff != "" || m.Meta().Params["max_terms"] != "3" {
+		t.Errorf("params %v, terms %s", m.Meta().Params, diff)
+	}
+}
+
+func TestOptionsOfTheAssociationChangeTheMatrix(t *testing.T) {
+	c := corpusOf(zipfDocuments(400, 30, 300)...)
+	seen := map[string]string{encodedString(t, mustLearn(t, c, smallOptions())): "the default"}
+	for name, set := range map[string]func(*CorpusOptions){
+		"context power":     func(o *CorpusOptions) { o.ContextPower = 1 },
+		"shift":             func(o *CorpusOptions) { o.Shift = 1 },
+		"min co-occurrence": func(o *CorpusOptions) { o.MinCooccurrence = 1 },
+		"window":            func(o *CorpusOptions) { o.Window = 2 },
+		"max terms":         func(o *CorpusOptions) { o.MaxTerms = 100 },
+	} {
+		o := smallOptions()
+		set(&o)
+		m := mustLearn(t, c, o)
+		bare := *m
+		bare.Table().Meta.Params = mustLearn(t, c, smallOptions()).Table().Meta.Params // compare the rows
+		if before, ok := seen[encodedString(t, &bare)]; ok {
+			t.Errorf("%s: the rows are those of %s", name, before)
+		}
+		seen[encodedString(t, &bare)] = name
+	}
+}
+
+func encodedString(tb testing.TB, m *simmatrix.Matrix) string {
+	tb.Helper()
+	return string(matrixtest.Encode(tb, m))
+}
+
+func TestValidateNamesEveryBadCorpusOption(t *testing.T) {
+	o := CorpusOptions{MaxTerms: -1, Parts: 3, ContextPower: 1.5, Shift: -1, MinCooccurrence: -1, MaxMemory: -1}
+	err := o.Validate()
+	for _, name := range []string{
+		"max terms", "parts", "context power", "shift", "min co-occurrence", "max memory",
+		"min doc freq", "dimensions", "window", "neighbors", "power",
+	} {
+		if err == nil || !strings.Contains(err.Error(), name+":") {
+			t.Errorf("error %v does not name %s", err, name)
+		}
+	}
+	if o := DefaultCorpusOptions(); o.Validate() != nil {
+		t.Error("the default is not valid")
+	}
+}
+
+func TestTooLittleMemoryIsAnErrorThatSaysWhatToLower(t *testing.T) {
+	c := corpusOf(zipfDocuments(3000, 200, 400)...) // few terms that all meet
+	o := DefaultCorpusOptions()
+	o.MinDocFreq = 1
+	want := matrixtest.Encode(t, mustLearn(t, c, o))
+	causes := map[string]int64{}
+	learnt := false
+	for o.MaxMemory = 1 << 20; !learnt; o.MaxMemory += o.MaxMemory / 8 {
+		m, err := FromCorpus(t.Context(), c, o, nil)
+		switch {
+		case err == nil:
+			learnt = true
+			if !bytes.Equal(matrixtest.Encode(t, m), want) {
+				t.Error("the bound changes the matrix")
+			}
+		case !errors.Is(err, simmatrix.ErrMemory):
+			t.Fatal(err)
+		default:
+			for _, cause := range []string{"3000 documents take", "vectors of ", "co-occurrences take", "occurrences in documents take"} {
+				if strings.Contains(err.Error(), cause) && strings.Contains(err.Error(), "lower the") {
+					causes[cause] = o.MaxMemory
+				}
+			}
+		}
+	}
+	if len(causes) < 3 || causes["vectors of "] == 0 {
+		t.Errorf("bounds by the last error of a kind: %v", slices.Collect(maps.Keys(causes)))
+	}
+	t.Logf("%s is enough; the last bounds of each error: %v", megabytes(o.MaxMemory), causes)
+}
+
+func TestEntriesAreCountedAsTheyAreMade(t *testing.T) {
+	const rows, perRow = 10_000, 10
+	fill := func() func(int, *sparseBlock) {
+		return func(_ int, b *sparseBlock) {
+			for k := range int32(perRow) {
+				b.add(k, 1)
+			}
+		}
+	}
+	const all = rows * perRow * nonZeroBytes
+	if _, err := makeSparse(t.Context(), rows, perRow, all, fill, parallel.NewStage(nil, "", 0)); err != nil {
+		t.Errorf("with room for all: %v", err)
+	}
+	made := 0
+	_, err := makeSparse(t.Context(), rows, perRow, all/4, fill, parallel.NewStage(func(_ string, done, _ int) { made = done }, "", rows))
+	o, ok := errors.AsType[*oversize](err)
+	if !ok || o.need < all*9/10 || o.need > all*11/10 || o.room != all/4 || made > rows/2 {
+		t.Errorf("error %+v after %d rows, want about %d bytes", err, made, all)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := makeSparse(ctx, rows, perRow, all/4, fill, parallel.NewStage(nil, "", 0)); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+func TestCorpusCountsItsBytes(t *testing.T) {
+	c := NewCorpus()
+	last := c.Bytes()
+	for i := range 100 {
+		c.AddDocument([]string{fmt.Sprintf("term %d", i), "common"})
+		if now := c.Bytes(); now <= last {
+			t.Fatalf("%d bytes after %d", now, last)
+		} else {
+			last = now
+		}
+	}
+	if last < 100*(60+8) || last > 100*200 {
+		t.Errorf("%d bytes for 101 terms and 100 documents", last)
+	}
+}
+
+// Whatever the documents, they are refused or give a matrix that its own file
+// is read back as, and the same one in any order.
+func FuzzFromCorpus(f *testing.F) {
+	f.Add("a b a\nb c\na c|c b\n", 1, 3, 4)
+	f.Add("a\nb a\n1\n\xff é|c é\n", 2, 2, 100)
+	f.Add(strings.Repeat("x y z x y\n", 20), 6, 1, 1)
+	f.Fuzz(func(t *testing.T, text string, window, minDocFreq, dimensions int) {
+		var documents [][][]string
+		for line := range strings.Lines(text) {
+			var texts [][]string
+			for part := range strings.SplitSeq(strings.TrimSuffix(line, "\n"), "|") {
+				texts = append(texts, strings.Split(part, " "))
+			}
+			documents = append(documents, texts)
+		}
+		if len(documents) > 60 || len(text) > 2000 {
+			return
+		}
+		o := DefaultCorpusOptions()
+		o.Window, o.MinDocFreq, o.Dimensions, o.Neighbors = window, minDocFreq, min(dimensions, 40), 5
+		learn := func() (*simmatrix.Matrix, error) {
+			c := NewCorpus()
+			for _, d := range documents {
+				c.AddDocument(d...)
+			}
+			return FromCorpus(t.Context(), c, o, nil)
+		}
+		m, err := learn()
+		slices.Reverse(documents)
+		again, errAgain := learn()
+		if (err == nil) != (errAgain == nil) {
+			t.Fatalf("errors %v, in reverse %v", err, errAgain)
+		}
+		if err != nil {
+			return
+		}
+		file := matrixtest.Encode(t, m)
+		if !bytes.Equal(file, matrixtest.Encode(t, again)) {
+			t.Fatal("another order gives other bytes")
+		}
+		if _, err := simmatrix.Decode(bytes.NewReader(file)); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

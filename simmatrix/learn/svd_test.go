@@ -1,0 +1,291 @@
+package learn
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"testing"
+
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/akin-search/akin/simmatrix/internal/parallel"
+)
+
+// sparseOf returns the matrix of rows, in blocks of two rows.
+func sparseOf(cols int, rows ...map[int]float64) *sparse {
+	s := &sparse{rows: len(rows), cols: cols}
+	for i, row := range rows {
+		if i%2 == 0 {
+			s.blocks = append(s.blocks, sparseBlock{})
+		}
+		b := &s.blocks[len(s.blocks)-1]
+		for _, j := range slices.Sorted(maps.Keys(row)) {
+			b.add(int32(j), float32(row[j]))
+		}
+		b.lengths = append(b.lengths, int32(len(row)))
+	}
+	return s
+}
+
+// randomSparseRows returns rows with about the given share of entries, whose columns
+// shrink by decay from one to the next.
+func randomSparseRows(random *rand.Rand, rows, cols int, share, decay float64) []map[int]float64 {
+	out := make([]map[int]float64, rows)
+	for i := range out {
+		out[i] = map[int]float64{}
+		for j := range cols {
+			if random.Float64() < share {
+				out[i][j] = random.NormFloat64() * math.Pow(decay, float64(j))
+			}
+		}
+	}
+	return out
+}
+
+func randomSparse(random *rand.Rand, rows, cols int, share, decay float64) *sparse {
+	return sparseOf(cols, randomSparseRows(random, rows, cols, share, decay)...)
+}
+
+func dense(s *sparse) *mat.Dense {
+	d := mat.NewDense(s.rows, s.cols, nil)
+	i := 0
+	for _, b := range s.blocks {
+		b.all(func(index []int32, value []float32) {
+			for k, j := range index {
+				d.Set(i, int(j), float64(value[k]))
+			}
+			i++
+		})
+	}
+	return d
+}
+
+func TestTruncatedSVDAgreesWithTheFullOne(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 7))
+	for _, tt := range []struct {
+		name         string
+		rows, cols   int
+		share, decay float64
+		k, want      int
+	}{
+		{"tall", 90, 30, 0.3, 1, 10, 10},
+		{"wide", 30, 90, 0.3, 1, 10, 10},
+		{"more dimensions than rows", 15, 60, 0.5, 1, 100, 15},
+		{"more dimensions than columns", 60, 15, 0.5, 1, 100, 15},
+		{"one column", 30, 1, 1, 1, 100, 1},
+		{"one entry", 1, 1, 1, 1, 100, 1},
+		{"larger than the sketch, decaying", 300, 200, 0.2, 0.8, 12, 12},
+		{"values over five orders of magnitude", 60, 20, 1, 0.55, 20, 20},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			a := randomSparse(random, tt.rows, tt.cols, tt.share, tt.decay)
+			v, sigma, err := truncatedSVD(t.Context(), a, tt.k, rand.New(rand.NewPCG(1, 1)), parallel.NewStage(nil, "", 0))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var full mat.SVD
+			if !full.Factorize(dense(a), mat.SVDThin) {
+				t.Fatal("gonum's SVD failed")
+			}
+			if len(sigma) != tt.want || v.Cols != tt.want || v.Rows != tt.cols {
+				t.Fatalf("%d values, V is %d×%d, want %d", len(sigma), v.Rows, v.Cols, tt.want)
+			}
+			for j, want := range full.Values(nil)[:tt.want] {
+				if math.Abs(sigma[j]-want) > 1e-6 {
+					t.Errorf("σ%d = %v, want %v", j, sigma[j], want)
+				}
+			}
+			checkSubspace(t, v, &full)
+		})
+	}
+}
+
+// checkSubspace compares the projections on the leading right singular vectors,
+// which do not depend on signs.
+func checkSubspace(t *testing.T, v blas64.General, full *mat.SVD) {
+	t.Helper()
+	var wantV, got, want, diff mat.Dense
+	full.VTo(&wantV)
+	gotV := mat.NewDense(v.Rows, v.Cols, v.Data)
+	leading := wantV.Slice(0, v.Rows, 0, v.Cols)
+	got.Mul(gotV, gotV.T())
+	want.Mul(leading, leading.T())
+	diff.Sub(&got, &want)
+	if d := mat.Norm(&diff, 2); d > 1e-5 {
+		t.Errorf("the projections differ by %v", d)
+	}
+}
+
+func TestTruncatedSVDStopsAtTheRank(t *testing.T) {
+	random := rand.New(rand.NewPCG(8, 8))
+	rows := randomSparseRows(random, 5, 30, 0.8, 1)
+	repeated := sparseOf(30, slices.Concat(rows, rows, rows, rows)...) // of rank 5
+	_, sigma, err := truncatedSVD(t.Context(), repeated, 12, random, parallel.NewStage(nil, "", 0))
+	if err != nil || len(sigma) != 5 {
+		t.Errorf("%d singular values, want 5: %v", len(sigma), err)
+	}
+	zero := sparseOf(6, make([]map[int]float64, 4)...)
+	v, sigma, err := truncatedSVD(t.Context(), zero, 3, random, parallel.NewStage(nil, "", 0))
+	if err != nil || len(sigma) != 0 || v.Cols != 0 {
+		t.Errorf("a matrix of zeros: %v, %v", sigma, err)
+	}
+}
+
+func TestTruncatedSVDHeedsTheContext(t *testing.T) {
+	// Ends the context in every product in turn.
+	for product := range svdProducts {
+		ctx, cancel := context.WithCancel(t.Context())
+		st := parallel.NewStage(func(_ string, done, _ int) {
+			if done == product {
+				cancel()
+			}
+		}, "", svdProducts)
+		_, _, err := truncatedSVD(ctx, randomSparse(rand.New(rand.NewPCG(1, 1)), 20, 20, 0.5, 1), 3, rand.New(rand.NewPCG(1, 1)), st)
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("ended after %d products: %v", product, err)
+		}
+	}
+}
+
+func TestGramProduct(t *testing.T) {
+	random := rand.New(rand.NewPCG(9, 9))
+	for _, width := range []int{1, 8, 13} {
+		a := randomSparse(random, 300, 17, 0.3, 1)
+		b := newDense(17, width)
+		for i := range b.Data {
+			b.Data[i] = random.NormFloat64()
+		}
+		got := newDense(17, width)
+		got.Data[0] = math.NaN() // what was there before must not matter
+		if err := a.gram(t.Context(), got, b); err != nil {
+			t.Fatal(err)
+		}
+		var half, want mat.Dense
+		half.Mul(dense(a), mat.NewDense(17, width, b.Data))
+		want.Mul(dense(a).T(), &half)
+		if !mat.EqualApprox(&want, mat.NewDense(17, width, got.Data), 1e-12) {
+			t.Errorf("width %d: the product is wrong", width)
+		}
+	}
+}
+
+// nearlyDependent returns columns of which each is the one before and a little,
+// a share of it, of a direction of its own.
+func nearlyDependent(random *rand.Rand, rows, cols int, share float64) blas64.General {
+	a := newDense(rows, cols)
+	for i := range rows {
+		for j := range cols {
+			a.Data[i*cols+j] = random.NormFloat64()
+			if j > 0 {
+				a.Data[i*cols+j] = a.Data[i*cols+j-1] + share*a.Data[i*cols+j]
+			}
+		}
+	}
+	return a
+}
+
+func TestOrthonormalBases(t *testing.T) {
+	random := rand.New(rand.NewPCG(10, 10))
+	for _, tt := range []struct {
+		name       string
+		rows, cols int
+		share      float64
+	}{
+		{"independent", 1000, 40, 1},
+		{"as many columns as rows", 30, 30, 1},
+		{"one column", 70, 1, 1},
+		{"almost dependent", 1000, 40, 1e-3},
+		{"dependent up to rounding", 1000, 12, 1e-12},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			a := nearlyDependent(random, tt.rows, tt.cols, tt.share)
+			before := mat.DenseCopyOf(mat.NewDense(tt.rows, tt.cols, a.Data))
+			if err := orthonormalize(t.Context(), a); err != nil {
+				t.Fatal(err)
+			}
+			q := mat.NewDense(tt.rows, tt.cols, a.Data)
+			var cross, back, diff mat.Dense
+			cross.Mul(q.T(), q)
+			for i := range tt.cols {
+				cross.Set(i, i, cross.At(i, i)-1)
+			}
+			if d := mat.Norm(&cross, 2); d > 1e-12 {
+				t.Errorf("QᵀQ differs from 1 by %v", d)
+			}
+			// What the columns were lies in the span of the basis.
+			cross.Mul(q.T(), before)
+			back.Mul(q, &cross)
+			diff.Sub(&back, before)
+			if d := mat.Norm(&diff, 2) / mat.Norm(before, 2); d > 1e-8 {
+				t.Errorf("a share of %v of the columns is outside the span", d)
+			}
+		})
+	}
+}
+
+func TestOrthonormalBasisOfZerosStaysZero(t *testing.T) {
+	a := newDense(50, 3)
+	for i := range 50 {
+		a.Data[3*i+1] = float64(i)
+	}
+	if err := orthonormalize(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	lengths := [3]float64{}
+	for i, x := range a.Data {
+		lengths[i%3] += x * x
+	}
+	slices.Sort(lengths[:])
+	if lengths[1] != 0 || math.Abs(lengths[2]-1) > 1e-12 {
+		t.Errorf("squares of the columns' lengths %v, want 0, 0, 1", lengths)
+	}
+}
+
+func TestDenseProductsHeedTheContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	a := newDense(1000, 10)
+	if err := orthonormalize(ctx, a); !errors.Is(err, context.Canceled) {
+		t.Errorf("orthonormalize: %v", err)
+	}
+	if _, err := crossProduct(ctx, a, a); !errors.Is(err, context.Canceled) {
+		t.Errorf("crossProduct: %v", err)
+	}
+	if _, err := timesSmall(ctx, a, newDense(10, 3)); !errors.Is(err, context.Canceled) {
+		t.Errorf("timesSmall: %v", err)
+	}
+	if err := randomSparse(rand.New(rand.NewPCG(1, 1)), 100, 1000, 0.1, 1).gram(ctx, newDense(1000, 10), a); !errors.Is(err, context.Canceled) {
+		t.Errorf("gram: %v", err)
+	}
+}
+
+func TestCrossProductIsTheSameOnAnyNumberOfProcessors(t *testing.T) {
+	random := rand.New(rand.NewPCG(12, 12))
+	a := newDense(1001, 9)
+	for i := range a.Data {
+		a.Data[i] = random.NormFloat64()
+	}
+	want, err := crossProduct(t.Context(), a, a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var exact mat.Dense
+	d := mat.NewDense(a.Rows, a.Cols, a.Data)
+	exact.Mul(d.T(), d)
+	if !mat.EqualApprox(&exact, want, 1e-10) {
+		t.Error("the product is wrong")
+	}
+	for _, processors := range []int{1, 3, 8} {
+		previous := runtime.GOMAXPROCS(processors)
+		got, err := crossProduct(t.Context(), a, a)
+		runtime.GOMAXPROCS(previous)
+		if err != nil || !mat.Equal(got, want) {
+			t.Errorf("on %d processors: another product, %v", processors, err)
+		}
+	}
+}

@@ -1,0 +1,220 @@
+package learn
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/clipperhouse/uax29/v2/words"
+
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// maxWordBytes is the longest word that [Texts.Add] takes in. Lucene's standard
+// tokenizer cuts at 255 characters; nothing that long is a word.
+const maxWordBytes = 255
+
+// Texts gathers documents as sequences of surface words, so that an analyzer
+// that is far away has to see each distinct word once only. It is not safe for
+// use by several goroutines.
+type Texts struct {
+	ids   map[string]int32
+	words []string
+	// sequence holds ids, with endOfText between the texts of a document and
+	// endOfDocument behind each document. No text and no document is empty.
+	sequence []int32
+	docs     int
+	bytes    int64 // of the words, with what is kept of each
+}
+
+// NewTexts returns no texts.
+func NewTexts() *Texts { return &Texts{ids: make(map[string]int32)} }
+
+// Add adds one document, given as its texts in order: the values of its fields.
+// It splits them at the word boundaries of Unicode's UAX #29, as Lucene's
+// standard tokenizer does, and takes what holds a letter or a digit. A document
+// without a word is passed over.
+func (t *Texts) Add(texts ...string) {
+	start := len(t.sequence)
+	for _, text := range texts {
+		t.beginText(start)
+		for tokens := words.FromString(text); tokens.Next(); {
+			if word := tokens.Value(); len(word) <= maxWordBytes && strings.IndexFunc(word, isAlphanumeric) >= 0 {
+				t.sequence = append(t.sequence, t.id(word))
+			}
+		}
+	}
+	t.endDocument(start)
+}
+
+// AddTerms adds one document whose texts have been made into index terms
+// already. Terms that are empty or longer than [simmatrix.MaxTermBytes] are passed over,
+// and so is a document without any other.
+func (t *Texts) AddTerms(texts ...[]string) {
+	start := len(t.sequence)
+	for _, terms := range texts {
+		t.beginText(start)
+		for _, term := range terms {
+			if term != "" && len(term) <= simmatrix.MaxTermBytes {
+				t.sequence = append(t.sequence, t.id(term))
+			}
+		}
+	}
+	t.endDocument(start)
+}
+
+// beginText begins another text of the document that began at start.
+func (t *Texts) beginText(start int) {
+	if last := len(t.sequence) - 1; last >= start && t.sequence[last] >= 0 {
+		t.sequence = append(t.sequence, endOfText)
+	}
+}
+
+func (t *Texts) endDocument(start int) {
+	if last := len(t.sequence) - 1; last >= start && t.sequence[last] == endOfText {
+		t.sequence = t.sequence[:last]
+	}
+	if len(t.sequence) > start {
+		t.sequence = append(t.sequence, endOfDocument)
+		t.docs++
+	}
+}
+
+func isAlphanumeric(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }
+
+func (t *Texts) id(word string) int32 {
+	id, ok := t.ids[word]
+	if !ok {
+		word = strings.Clone(word) // else it would keep the whole text alive
+		id = t.addWord(word)
+	}
+	return id
+}
+
+// addWord adds a word that is not there yet.
+func (t *Texts) addWord(word string) int32 {
+	id := int32(min(len(t.words), math.MaxInt32)) // memory ends long before
+	t.ids[word] = id
+	t.words = append(t.words, word)
+	t.bytes += stringBytes(word)
+	return id
+}
+
+// Words returns the distinct words in the order of their first appearance. The
+// caller must not modify them.
+func (t *Texts) Words() []string { return t.words }
+
+// Docs returns the number of documents with at least one word.
+func (t *Texts) Docs() int { return t.docs }
+
+// Bytes returns about how much memory the texts take.
+func (t *Texts) Bytes() int64 { return t.bytes + 4*int64(cap(t.sequence)) }
+
+// Append adds the documents of other behind those of t.
+func (t *Texts) Append(other *Texts) {
+	ids := make([]int32, len(other.words))
+	for k, word := range other.words {
+		ids[k] = t.id(word)
+	}
+	t.sequence = slices.Grow(t.sequence, len(other.sequence))
+	for _, id := range other.sequence {
+		if id >= 0 {
+			id = ids[id]
+		}
+		t.sequence = append(t.sequence, id)
+	}
+	t.docs += other.docs
+}
+
+// Limit keeps at most docs documents. Which ones depends on the documents alone
+// and not on their order, and is as good as random. Words stay where they are.
+func (t *Texts) Limit(docs int) {
+	if docs < 0 || t.docs <= docs {
+		return
+	}
+	hashes := t.hashes()
+	sorted := slices.Sorted(slices.Values(hashes))
+	first := sorted[docs] // the lowest of those that go
+	below, _ := slices.BinarySearch(sorted, first)
+	equal := docs - below // documents of one hash are the same: the first of them stay
+	kept, start, doc := 0, 0, 0
+	for p, id := range t.sequence {
+		if id != endOfDocument {
+			continue
+		}
+		stays := hashes[doc] < first
+		if hashes[doc] == first && equal > 0 {
+			stays, equal = true, equal-1
+		}
+		if stays {
+			kept += copy(t.sequence[kept:], t.sequence[start:p+1])
+		}
+		start, doc = p+1, doc+1
+	}
+	t.sequence, t.docs = t.sequence[:kept], docs
+}
+
+// hashes returns a number for each document that its words determine.
+func (t *Texts) hashes() []uint64 {
+	const offset, prime = 14695981039346656037, 1099511628211 // of FNV-1a
+	ofWord := make([]uint64, len(t.words))
+	for k, word := range t.words {
+		h := uint64(offset)
+		for _, b := range []byte(word) {
+			h = (h ^ uint64(b)) * prime
+		}
+		ofWord[k] = h
+	}
+	hashes := make([]uint64, 0, t.docs)
+	h := uint64(offset)
+	for _, id := range t.sequence {
+		switch {
+		case id >= 0:
+			h = (h ^ ofWord[id]) * prime
+		case id == endOfText:
+			h *= prime
+		default:
+			hashes, h = append(hashes, mixed(h)), offset
+		}
+	}
+	return hashes
+}
+
+// mixed spreads the bits of a hash over all of it (Steele, Lea and Flood, 2014,
+// the finalizer of SplitMix64).
+func mixed(h uint64) uint64 {
+	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
+	h = (h ^ h>>27) * 0x94d049bb133111eb
+	return h ^ h>>31
+}
+
+// Corpus returns the documents as sequences of index terms, where terms[k] are
+// the terms that the analyzer makes of Words()[k], none for a stop word. The
+// two have the same length. With nil every word is the one term that it is.
+func (t *Texts) Corpus(terms [][]string) *Corpus {
+	c := NewCorpus()
+	known := make([][]int32, len(t.words)) // ids in c, once the word has been met
+	var texts [][]int32
+	var text []int32
+	for _, word := range t.sequence {
+		if word >= 0 {
+			if known[word] == nil {
+				one := t.words[word : word+1]
+				if terms != nil {
+					one = terms[word]
+				}
+				known[word] = c.termIDs(make([]int32, 0, len(one)), one)
+			}
+			text = append(text, known[word]...)
+			continue
+		}
+		texts = append(texts, slices.Clone(text))
+		text = text[:0]
+		if word == endOfDocument {
+			c.add(texts)
+			texts = texts[:0]
+		}
+	}
+	return c
+}

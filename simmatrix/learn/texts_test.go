@@ -1,0 +1,344 @@
+package learn
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/simmatrix"
+)
+
+func TestTextsSplitAtWordBoundaries(t *testing.T) {
+	for name, tt := range map[string]struct {
+		text string
+		want []string
+	}{
+		"punctuation":  {"The car, rented (cheaply)!", []string{"The", "car", "rented", "cheaply"}},
+		"apostrophe":   {"the driver's seat", []string{"the", "driver's", "seat"}},
+		"numbers":      {"3.5 litres, 1,000 km", []string{"3.5", "litres", "1,000", "km"}},
+		"other script": {"Größe île Москва", []string{"Größe", "île", "Москва"}},
+		"nothing":      {" — … !", nil},
+		"too long":     {"a " + strings.Repeat("x", 300) + " b", []string{"a", "b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			texts := NewTexts()
+			texts.Add(tt.text)
+			if diff := cmp.Diff(tt.want, texts.Words()); diff != "" {
+				t.Errorf("words (-want +got):\n%s", diff)
+			}
+			if want := min(len(tt.want), 1); texts.Docs() != want {
+				t.Errorf("%d documents, want %d", texts.Docs(), want)
+			}
+		})
+	}
+}
+
+var unexported = cmp.AllowUnexported(Corpus{}, Texts{})
+
+func TestTextsBecomeSequencesOfIndexTerms(t *testing.T) {
+	texts := NewTexts()
+	texts.Add("The cars", "", "of the car", "the")
+	texts.Add("of the")
+	texts.Add("car Wi-Fi", "…")
+	analyzed := map[string][]string{"cars": {"car"}, "car": {"car"}, "Wi": {"wi", "wireless"}, "Fi": {"fi", ""}}
+	var terms [][]string
+	for _, w := range texts.Words() {
+		terms = append(terms, analyzed[w])
+	}
+	want := NewCorpus()
+	want.AddDocument([]string{"car"}, []string{"car"})
+	want.AddDocument(nil)
+	want.AddDocument([]string{"car", "wi", "wireless", "fi"})
+	if diff := cmp.Diff(want, texts.Corpus(terms), unexported); diff != "" {
+		t.Errorf("corpus (-want +got):\n%s", diff)
+	}
+	words := NewCorpus()
+	words.AddDocument([]string{"The", "cars"}, []string{"of", "the", "car"}, []string{"the"})
+	words.AddDocument([]string{"of", "the"})
+	words.AddDocument([]string{"car", "Wi", "Fi"})
+	if diff := cmp.Diff(words, texts.Corpus(nil), unexported); diff != "" {
+		t.Errorf("corpus of the words themselves (-want +got):\n%s", diff)
+	}
+}
+
+func TestTermsAreTakenAsTheyAre(t *testing.T) {
+	texts := NewTexts()
+	texts.AddTerms([]string{"new york", "3.5", "—"}, []string{"", strings.Repeat("x", simmatrix.MaxTermBytes+1)}, []string{"3.5"})
+	texts.AddTerms(nil, []string{""})
+	want := NewCorpus()
+	want.AddDocument([]string{"new york", "3.5", "—"}, []string{"3.5"})
+	if diff := cmp.Diff(want, texts.Corpus(nil), unexported); diff != "" {
+		t.Errorf("corpus (-want +got):\n%s", diff)
+	}
+	if texts.Docs() != 1 {
+		t.Errorf("%d documents, want 1", texts.Docs())
+	}
+}
+
+// randomTexts returns documents of letters; equal seeds give equal ones.
+func randomTexts(seed uint64, docs int) *Texts {
+	random := rand.New(rand.NewPCG(seed, 0))
+	t := NewTexts()
+	for range docs {
+		var texts [][]string
+		for range 1 + random.IntN(3) {
+			var text []string
+			for range random.IntN(6) {
+				text = append(text, fmt.Sprintf("w%d", random.IntN(50)))
+			}
+			texts = append(texts, text)
+		}
+		t.AddTerms(texts...)
+	}
+	return t
+}
+
+func TestAppendedTextsAreThoseOfBoth(t *testing.T) {
+	first, second := randomTexts(1, 30), randomTexts(2, 40)
+	want := NewTexts()
+	for _, part := range []*Texts{first, second} {
+		for _, d := range documentsOfTexts(part) {
+			want.AddTerms(d...)
+		}
+	}
+	first.Append(second)
+	if diff := cmp.Diff(want, first, unexported); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// documentsOfTexts returns the words of every text of every document.
+func documentsOfTexts(t *Texts) [][][]string {
+	var documents [][][]string
+	var texts [][]string
+	var text []string
+	for _, id := range t.sequence {
+		if id >= 0 {
+			text = append(text, t.words[id])
+			continue
+		}
+		texts, text = append(texts, text), nil
+		if id == endOfDocument {
+			documents, texts = append(documents, texts), nil
+		}
+	}
+	return documents
+}
+
+func TestLimitDependsOnTheDocumentsAlone(t *testing.T) {
+	documents := documentsOfTexts(randomTexts(3, 200))
+	documents = append(documents, documents[:20]...) // some twice
+	random := rand.New(rand.NewPCG(4, 4))
+	sample := func(limit int) []string {
+		random.Shuffle(len(documents), func(i, k int) { documents[i], documents[k] = documents[k], documents[i] })
+		texts := NewTexts()
+		for _, d := range documents {
+			texts.AddTerms(d...)
+		}
+		all := texts.Docs()
+		texts.Limit(limit)
+		var kept []string
+		for _, d := range documentsOfTexts(texts) {
+			kept = append(kept, fmt.Sprint(d))
+		}
+		if len(kept) != min(limit, all) || texts.Docs() != len(kept) {
+			t.Errorf("%d documents are left, counted %d, want %d", len(kept), texts.Docs(), min(limit, all))
+		}
+		slices.Sort(kept)
+		return kept
+	}
+	smaller := sample(10)
+	for _, limit := range []int{0, 1, 10, 100, 1000} {
+		if diff := cmp.Diff(sample(limit), sample(limit)); diff != "" {
+			t.Errorf("limit %d: %s", limit, diff)
+		}
+	}
+	for _, d := range smaller {
+		if !slices.Contains(sample(100), d) {
+			t.Errorf("%s is among 10 documents and not among 100", d)
+		}
+	}
+}
+
+// TestLimitIsAsGoodAsRandom takes a third of documents that differ in one word:
+// of those whose word is even, about a third should stay, too.
+func TestLimitIsAsGoodAsRandom(t *testing.T) {
+	texts := NewTexts()
+	for i := range 3000 {
+		texts.AddTerms([]string{strconv.Itoa(i)})
+	}
+	texts.Limit(1000)
+	even := 0
+	for _, d := range documentsOfTexts(texts) {
+		if strings.ContainsAny(d[0][0][len(d[0][0])-1:], "02468") {
+			even++
+		}
+	}
+	if even < 420 || even > 580 { // 500 ± 5 standard deviations of 15.8
+		t.Errorf("%d of 1000 documents are even", even)
+	}
+}
+
+func encodedTexts(tb testing.TB, t *Texts) []byte {
+	tb.Helper()
+	var b bytes.Buffer
+	if err := EncodeTexts(&b, t); err != nil {
+		tb.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestTextsSurviveWritingAndReading(t *testing.T) {
+	long := NewTexts()
+	long.AddTerms([]string{strings.Repeat("y", simmatrix.MaxTermBytes), "\xff", "ü b"}, []string{"\xff"})
+	large := NewTexts()
+	for i := range 60_000 { // numbers of one, two and three bytes, and several chunks
+		large.AddTerms([]string{strconv.Itoa(i), "0"})
+	}
+	for name, texts := range map[string]*Texts{
+		"none": NewTexts(), "some": randomTexts(5, 100), "odd words": long, "many": large,
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := encodedTexts(t, texts)
+			got, err := DecodeTexts(iotest.HalfReader(bytes.NewReader(file)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(texts, got, unexported); diff != "" {
+				t.Error(diff)
+			}
+			if !bytes.Equal(encodedTexts(t, got), file) {
+				t.Error("other bytes the second time")
+			}
+		})
+	}
+}
+
+func TestDamagedTextsAreRefused(t *testing.T) {
+	file := encodedTexts(t, randomTexts(6, 10))
+	refused := func(what string, b []byte) {
+		t.Helper()
+		if _, err := DecodeTexts(bytes.NewReader(b)); !errors.Is(err, ErrTexts) {
+			t.Errorf("%s: error %v", what, err)
+		}
+	}
+	for n := range file {
+		refused(fmt.Sprintf("cut to %d bytes", n), file[:n])
+		bad := slices.Clone(file)
+		bad[n] ^= 1 << (n % 8)
+		refused(fmt.Sprintf("bit flipped in byte %d", n), bad)
+	}
+	refused("a byte more", append(slices.Clone(file), 0))
+}
+
+// textsFile returns a file with the given numbers behind the magic, and a right
+// checksum.
+func textsFile(tb testing.TB, content string) []byte {
+	tb.Helper()
+	empty := encodedTexts(tb, NewTexts())
+	head := len(textsMagic)
+	return signed(append(slices.Clone(empty[:head]), content...))
+}
+
+func TestImpossibleTextsAreRefused(t *testing.T) {
+	for name, content := range map[string]string{
+		"another version":               "\x02\x00\x00",
+		"words that are not there":      "\x01\xff\xff\xff\xff\x07",
+		"too many words":                "\x01\xff\xff\xff\xff\x0f",
+		"a number that never ends":      "\x01" + strings.Repeat("\x80", 100) + "\x00",
+		"a number over 64 bits":         "\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f",
+		"an empty word":                 "\x01\x01\x00\x00",
+		"a word too long":               "\x01\x01\xff\xff\x7f",
+		"a word twice":                  "\x01\x02\x01a\x01a\x00",
+		"a sequence that is not there":  "\x01\x01\x01a\xff\xff\xff\xff\xff\xff\xff\x3f",
+		"a word that is not there":      "\x01\x01\x01a\x02\x03\x01",
+		"an empty document":             "\x01\x01\x01a\x01\x01",
+		"an empty text":                 "\x01\x01\x01a\x04\x02\x00\x00\x01",
+		"a document without a last one": "\x01\x01\x01a\x03\x02\x00\x01",
+		"a document without an end":     "\x01\x01\x01a\x01\x02",
+	} {
+		if got, err := DecodeTexts(bytes.NewReader(textsFile(t, content))); !errors.Is(err, ErrTexts) {
+			t.Errorf("%s: %v, error %v", name, got, err)
+		}
+	}
+	if _, err := DecodeTexts(bytes.NewReader(textsFile(t, "\x01\x01\x01a\x04\x02\x00\x02\x01"))); err != nil {
+		t.Errorf("a good one: %v", err)
+	}
+}
+
+func TestErrorsOfReadingAndWritingTextsArePassedOn(t *testing.T) {
+	broken := errors.New("broken")
+	file := encodedTexts(t, randomTexts(7, 10))
+	for n := range file {
+		r := io.MultiReader(bytes.NewReader(file[:n]), iotest.ErrReader(broken))
+		if _, err := DecodeTexts(r); !errors.Is(err, broken) {
+			t.Errorf("after %d bytes: %v", n, err)
+		}
+	}
+	for n := range 3 {
+		if err := EncodeTexts(&shortWriter{after: n * 20, err: broken}, randomTexts(7, 10)); !errors.Is(err, broken) {
+			t.Errorf("writing, after %d bytes: %v", n*20, err)
+		}
+	}
+}
+
+// A shortWriter fails behind so many bytes.
+type shortWriter struct {
+	after int
+	err   error
+}
+
+func (w *shortWriter) Write(p []byte) (int, error) {
+	if w.after -= len(p); w.after < 0 {
+		return 0, w.err
+	}
+	return len(p), nil
+}
+
+// Whatever the input, it is refused, or the texts come back as they are from
+// another writing and reading, and a corpus of them holds together.
+func FuzzDecodeTexts(f *testing.F) {
+	for _, t := range []*Texts{NewTexts(), randomTexts(8, 1), randomTexts(9, 20)} {
+		b := encodedTexts(f, t)
+		f.Add(b[:len(b)-sha256.Size])
+	}
+	f.Add([]byte("akin-T\r\n\x01\x02\x01a\x02bc\x07\x02\x00\x03\x01\x03\x03\x01"))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		texts, err := DecodeTexts(bytes.NewReader(signed(content)))
+		if err != nil {
+			if !errors.Is(err, ErrTexts) {
+				t.Fatalf("error %v", err)
+			}
+			return
+		}
+		again, err := DecodeTexts(bytes.NewReader(encodedTexts(t, texts)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(texts, again, unexported); diff != "" {
+			t.Fatal(diff)
+		}
+		if docs := len(documentsOfTexts(texts)); docs != texts.Docs() {
+			t.Fatalf("%d documents, counted %d", docs, texts.Docs())
+		}
+		if c := texts.Corpus(nil); c.Docs() > uint64(texts.Docs()) || len(c.sequence) > len(texts.sequence)+1 {
+			t.Fatalf("a corpus of %d documents and %d elements", c.Docs(), len(c.sequence))
+		}
+	})
+}
+
+// signed returns content with the checksum that belongs to it.
+func signed(content []byte) []byte {
+	sum := sha256.Sum256(content)
+	return append(bytes.Clone(content), sum[:]...)
+}

@@ -1,0 +1,65 @@
+package learn
+
+// A tile is the dot products of tileRows vectors with the tileCols vectors of a
+// panel, as many as fit into the registers of a processor with AVX2: what makes
+// products of matrices fast (Goto and van de Geijn, Anatomy of High-Performance
+// Matrix Multiplication, 2008). Each is one sum in ascending order of the
+// dimensions, so that it depends on its two vectors alone, in either order.
+const (
+	tileRows = 6
+	tileCols = 16
+)
+
+// A tile holds what a [multiply] gives, and the floors that it takes.
+type tile struct {
+	dots   [tileRows][tileCols]float32
+	floors [tileRows]float32
+	above  [tileRows]uint16 // bit k of above[i]: dots[i][k] > floors[i]
+}
+
+// A multiply sets the dots and above of t and reports whether any is above its
+// floor. rows holds the vectors of t, panel those of a panel, both dimension
+// by dimension: tileRows and tileCols numbers for each.
+type multiply func(t *tile, rows, panel []float32) bool
+
+// multiplyPortable is the multiply of any processor. It goes over the panel in
+// strips of four, so that its sums fit into registers. Where the compiler has
+// no fused multiplication and addition, its sums are rounded more often than
+// those of multiplyFMA.
+func multiplyPortable(t *tile, rows, panel []float32) bool {
+	for i := 0; i < tileRows; i += 2 {
+		for k := 0; k < tileCols; k += 4 {
+			var a0, a1, a2, a3, b0, b1, b2, b3 float32
+			for r, p := rows, panel; len(r) >= tileRows && len(p) >= tileCols; r, p = r[tileRows:], p[tileCols:] {
+				x, y := r[i], r[i+1]
+				q := (*[4]float32)(p[k : k+4])
+				a0 += x * q[0]
+				a1 += x * q[1]
+				a2 += x * q[2]
+				a3 += x * q[3]
+				b0 += y * q[0]
+				b1 += y * q[1]
+				b2 += y * q[2]
+				b3 += y * q[3]
+			}
+			copy(t.dots[i][k:], []float32{a0, a1, a2, a3})
+			copy(t.dots[i+1][k:], []float32{b0, b1, b2, b3})
+		}
+	}
+	return t.mark()
+}
+
+// mark sets above.
+func (t *tile) mark() bool {
+	some := false
+	for i, floor := range t.floors {
+		t.above[i] = 0
+		for k, dot := range t.dots[i] {
+			if dot > floor {
+				t.above[i] |= 1 << k
+				some = true
+			}
+		}
+	}
+	return some
+}

@@ -1,0 +1,224 @@
+package learn
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas32"
+)
+
+// multiplies are the implementations that this processor can run.
+func multiplies() map[string]multiply {
+	return map[string]multiply{"fastest": fastestMultiply(), "portable": multiplyPortable}
+}
+
+// A tileCase is random vectors in the layout of a [multiply].
+type tileCase struct {
+	dim         int
+	rows, panel []float32
+	floors      [tileRows]float32
+}
+
+func newTileCase(random *rand.Rand, dim int) tileCase {
+	c := tileCase{dim: dim, rows: make([]float32, tileRows*dim), panel: make([]float32, tileCols*dim)}
+	for i := range c.rows {
+		c.rows[i] = float32(random.NormFloat64())
+	}
+	for i := range c.panel {
+		c.panel[i] = float32(random.NormFloat64())
+	}
+	for i := range c.floors {
+		c.floors[i] = float32(random.NormFloat64())
+	}
+	return c
+}
+
+// exact returns a dot product in float64 and a bound on the rounding error of
+// any order of summation in float32: n·2⁻²⁴·Σ|x||y|, Higham, Accuracy and
+// Stability of Numerical Algorithms (2002), section 3.1. One is added for what
+// that leaves out.
+func (c *tileCase) exact(i, k int) (dot, bound float64) {
+	for d := range c.dim {
+		product := float64(c.rows[d*tileRows+i]) * float64(c.panel[d*tileCols+k])
+		dot += product
+		bound += math.Abs(product)
+	}
+	return dot, bound * float64(c.dim+1) * 0x1p-24
+}
+
+func TestMultiplyGivesDotProductsAndWhichAreAboveTheFloor(t *testing.T) {
+	for name, multiply := range multiplies() {
+		random := rand.New(rand.NewPCG(3, 4))
+		for _, dim := range []int{0, 1, 2, 3, 7, 8, 16, 50, 100, 101, 333} {
+			c := newTileCase(random, dim)
+			if dim > 0 {
+				c.rows[0] = float32(math.NaN()) // no sum that it is part of is above anything
+				c.floors[1] = math.MaxFloat32
+				c.floors[2] = -math.MaxFloat32
+			}
+			tile := tile{floors: c.floors}
+			tile.dots[5][5], tile.above[5] = 99, 0xffff // what was there before does not matter
+			some := multiply(&tile, c.rows, c.panel)
+			want := false
+			for i, dots := range tile.dots {
+				for k, dot := range dots {
+					if exact, bound := c.exact(i, k); math.Abs(float64(dot)-exact) > bound || math.IsNaN(float64(dot)) != math.IsNaN(exact) {
+						t.Errorf("%s, %d dimensions: dot %d·%d is %v, want %v ± %v", name, dim, i, k, dot, exact, bound)
+					}
+					above := tile.above[i]>>k&1 == 1
+					if above != (dot > c.floors[i]) {
+						t.Errorf("%s, %d dimensions: %v above %v: %v", name, dim, dot, c.floors[i], above)
+					}
+					want = want || above
+				}
+			}
+			if some != want {
+				t.Errorf("%s, %d dimensions: %v, want %v", name, dim, some, want)
+			}
+		}
+	}
+}
+
+func TestWhatEqualsTheFloorIsNotAboveIt(t *testing.T) {
+	const dim = 5
+	ones := slices.Repeat([]float32{1}, tileCols*dim)
+	for name, multiply := range multiplies() {
+		for _, tt := range []struct {
+			floor float32
+			above uint16
+		}{{dim, 0}, {math.Nextafter32(dim, 0), 0xffff}, {float32(math.Inf(1)), 0}, {float32(math.NaN()), 0}} {
+			var tile tile
+			for i := range tile.floors {
+				tile.floors[i] = tt.floor
+			}
+			if some := multiply(&tile, ones[:tileRows*dim], ones); some != (tt.above > 0) {
+				t.Errorf("%s: something above %v: %v", name, tt.floor, some)
+			}
+			for i, above := range tile.above {
+				if above != tt.above {
+					t.Errorf("%s: row %d, %016b above %v, want %016b", name, i, above, tt.floor, tt.above)
+				}
+			}
+		}
+	}
+}
+
+func TestMultiplyAgreesWithGonum(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	for _, dim := range []int{1, 3, 64, 65, 200} {
+		c := newTileCase(random, dim)
+		var want [tileRows * tileCols]float32
+		blas32.Gemm(blas.Trans, blas.NoTrans, 1,
+			blas32.General{Rows: dim, Cols: tileRows, Stride: tileRows, Data: c.rows},
+			blas32.General{Rows: dim, Cols: tileCols, Stride: tileCols, Data: c.panel},
+			0, blas32.General{Rows: tileRows, Cols: tileCols, Stride: tileCols, Data: want[:]})
+		for name, multiply := range multiplies() {
+			var tile tile
+			multiply(&tile, c.rows, c.panel)
+			for i, dots := range tile.dots {
+				for k, dot := range dots {
+					_, bound := c.exact(i, k)
+					if w := want[i*tileCols+k]; math.Abs(float64(dot-w)) > 2*bound {
+						t.Errorf("%s, %d dimensions: dot %d·%d is %v, gonum's %v", name, dim, i, k, dot, w)
+					}
+				}
+			}
+		}
+	}
+}
+
+// The dot product of two vectors has the same bits wherever they stand, and
+// whichever of them is the row: results cannot depend on how the vectors are
+// cut into blocks.
+func TestMultiplyDependsOnTheTwoVectorsAlone(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 8))
+	for name, multiply := range multiplies() {
+		for _, dim := range []int{1, 37, 100} {
+			vectors := make([][]float32, tileRows)
+			for i := range vectors {
+				for range dim {
+					vectors[i] = append(vectors[i], float32(random.NormFloat64()))
+				}
+			}
+			dots := func(order []int, shift int) [tileRows][tileRows]float32 {
+				rows, panel := make([]float32, tileRows*dim), make([]float32, tileCols*dim)
+				for at, v := range order {
+					for d, x := range vectors[v] {
+						rows[d*tileRows+at] = x
+						panel[d*tileCols+(at+shift)%tileCols] = x
+					}
+				}
+				var tile tile
+				multiply(&tile, rows, panel)
+				var out [tileRows][tileRows]float32
+				for i, v := range order {
+					for k, w := range order {
+						out[v][w] = tile.dots[i][(k+shift)%tileCols]
+					}
+				}
+				return out
+			}
+			first := dots([]int{0, 1, 2, 3, 4, 5}, 0)
+			for i := range first {
+				for k := range first {
+					if first[i][k] != first[k][i] {
+						t.Errorf("%s: %d·%d = %v, %d·%d = %v", name, i, k, first[i][k], k, i, first[k][i])
+					}
+				}
+			}
+			for shift := range tileCols {
+				if got := dots(random.Perm(tileRows), shift); got != first {
+					t.Errorf("%s: other dot products in another place: %v, %v", name, got, first)
+				}
+			}
+		}
+	}
+}
+
+func FuzzMultiply(f *testing.F) {
+	f.Add([]byte{1, 2, 3, 4, 5, 6, 7, 8}, uint8(3), float32(0))
+	f.Add([]byte{0x80, 0x7f}, uint8(17), float32(-1))
+	f.Fuzz(func(t *testing.T, content []byte, dim uint8, floor float32) {
+		if len(content) == 0 {
+			return
+		}
+		c := tileCase{dim: int(dim), rows: make([]float32, tileRows*int(dim)), panel: make([]float32, tileCols*int(dim))}
+		for i := range c.rows {
+			c.rows[i] = float32(int8(content[i%len(content)]))
+		}
+		for i := range c.panel {
+			c.panel[i] = float32(int8(content[(i*7+3)%len(content)]))
+		}
+		// Sums of 255 products of 7-bit numbers are exact in float32, so all
+		// implementations must give the same tile.
+		var want tile
+		for i := range want.dots {
+			want.floors[i] = floor
+			for k := range want.dots[i] {
+				dot, _ := c.exact(i, k)
+				want.dots[i][k] = float32(dot)
+				if float32(dot) > floor {
+					want.above[i] |= 1 << k
+				}
+			}
+		}
+		for name, multiply := range multiplies() {
+			got := tile{floors: want.floors}
+			some := multiply(&got, c.rows, c.panel)
+			if some != slices.ContainsFunc(want.above[:], func(above uint16) bool { return above != 0 }) {
+				t.Errorf("%s: %v", name, some)
+			}
+			if math.IsNaN(float64(floor)) {
+				got.floors = want.floors // never equal to themselves
+				if got.dots != want.dots || got.above != want.above {
+					t.Errorf("%s: %v, want %v", name, got, want)
+				}
+			} else if got != want {
+				t.Errorf("%s: %v, want %v", name, got, want)
+			}
+		}
+	})
+}

@@ -1,0 +1,161 @@
+package learn
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/internal/parallel"
+	"github.com/akin-search/akin/simmatrix/internal/settings"
+)
+
+// VectorOptions are the settings of [FromVectors].
+type VectorOptions struct {
+	// Source becomes Meta.Source: in words, where the vectors come from.
+	Source string
+	// Neighbors is C, the largest number of neighbors of a word, 1 to
+	// [simmatrix.MaxNeighbors].
+	Neighbors int
+	// Power is p in s = max(0, cos)^p, above 0.
+	Power float64
+	// Threshold is θ: a cosine at or under it counts as 0. It is in [0, 1).
+	Threshold float64
+	// Recall is the share of the nearest words that an approximate search has
+	// to find, in (0, 1); 0 is the exact search. Over a large vocabulary 0.95
+	// takes a fraction of its time, unless the vectors are noise.
+	Recall float64
+	// Keep reports whether a word gets a row; nil keeps all.
+	Keep func(word string) bool
+	// Candidate reports whether a word that gets a row may be the neighbor of
+	// others; nil lets all. Words that no document has are none: they would
+	// take the places of words that can be found.
+	Candidate func(word string) bool
+}
+
+// DefaultVectorOptions returns the settings of [FromVectors] that go with
+// [DefaultCorpusOptions]: Neighbors 200, Power 3, Threshold 0, the exact
+// search, all words.
+func DefaultVectorOptions() VectorOptions {
+	return VectorOptions{Source: "vectors", Neighbors: 200, Power: 3}
+}
+
+// Validate reports every setting that is out of range.
+func (o *VectorOptions) Validate() error {
+	err := validateRows(o.Neighbors, o.Power)
+	if !(o.Threshold >= 0 && o.Threshold < 1) {
+		err = errors.Join(err, fmt.Errorf("threshold: %v not in [0, 1)", o.Threshold))
+	}
+	if !(o.Recall >= 0 && o.Recall < 1) {
+		err = errors.Join(err, fmt.Errorf("recall: %v not in [0, 1)", o.Recall))
+	}
+	return err
+}
+
+// vectorSet are words with their vectors, all of one dimension.
+type vectorSet interface {
+	Words() []string
+	Dim() int
+	Vector(k int) []float32 // of word k, not to be modified
+}
+
+// FromVectors returns the matrix of the words of v with
+//
+//	s_ij = max(0, cos(i,j))^Power, 0 where cos(i,j) <= Threshold
+//
+// for the Neighbors nearest candidates j of each word i, without those whose
+// similarity rounds to zero. A vector of zeros has no neighbors. Document
+// frequencies are unknown.
+//
+// Without Recall all pairs are compared. With it the vectors are first put into
+// 2√n cells by k-means, and each is compared with the members of the nearest
+// cells alone: of as many as a sample of 1,000 words needs for that share of
+// its true neighbors. Params then has "recall", the share that was found for
+// 1,000 other words (the same ones where there are not 2,000), "cells" and
+// "probes", the number of cells that each word was compared with.
+//
+// The same vectors and options give the same bytes, on any number of
+// processors; a processor of another architecture, or without the instruction
+// FMA, may round cosines differently. FromVectors returns [simmatrix.ErrNoVocabulary]
+// where no word is kept, an error that names each option out of range, and the
+// error of ctx soon after it ends.
+func FromVectors(ctx context.Context, v vectorSet, opts VectorOptions, progress simmatrix.Progress) (*simmatrix.Matrix, error) {
+	if err := opts.Validate(); err != nil {
+		return nil, err
+	}
+	words := v.Words()
+	kept := sortedWords(words, opts.Keep)
+	if len(kept) == 0 {
+		return nil, fmt.Errorf("%w: none of the %d words is kept", simmatrix.ErrNoVocabulary, len(words))
+	}
+	m := &simmatrix.Table{
+		Meta: simmatrix.Meta{Source: opts.Source, Params: map[string]string{
+			"dimensions": strconv.Itoa(v.Dim()),
+			"neighbors":  strconv.Itoa(opts.Neighbors),
+			"power":      settings.FormatFloat(opts.Power),
+			"threshold":  settings.FormatFloat(opts.Threshold),
+		}},
+		DocFreqs: make([]uint32, len(kept)),
+	}
+	for _, k := range kept {
+		m.Terms = append(m.Terms, words[k])
+	}
+	rows := nearestOptions{neighbors: opts.Neighbors, power: opts.Power, threshold: opts.Threshold}
+	if opts.Candidate != nil {
+		rows.candidates = indices(m.Terms, opts.Candidate)
+	}
+	var err error
+	if opts.Recall == 0 {
+		m.Entries, err = directions(v, kept).nearest(ctx, rows, parallel.NewStage(progress, "neighbors", len(kept)))
+	} else {
+		var how approximation
+		m.Entries, how, err = directions(v, kept).nearestApproximately(ctx, rows, opts.Recall, progress)
+		how.describe(m.Meta.Params, opts.Recall)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return m.Matrix()
+}
+
+// indices returns the ascending indices of the terms that match.
+func indices(terms []string, match func(term string) bool) []uint32 {
+	found := []uint32{}
+	for i, t := range terms {
+		if match(t) {
+			found = append(found, uint32(min(i, simmatrix.MaxTerms)))
+		}
+	}
+	return found
+}
+
+// directions returns the vectors of the words to keep, scaled to length 1, with
+// their places among these as ids.
+func directions(v vectorSet, kept []int) *panels {
+	p := newPanels(v.Dim(), len(kept))
+	wide, unit := make([]float64, v.Dim()), make([]float32, v.Dim())
+	for i, k := range kept {
+		for j, x := range v.Vector(k) {
+			wide[j] = float64(x)
+		}
+		scaleTo(unit, wide, 1)
+		p.add(uint32(min(i, simmatrix.MaxTerms)), unit)
+	}
+	return p
+}
+
+// sortedWords returns the indices of the words to keep in ascending byte order
+// of the words.
+func sortedWords(words []string, keep func(string) bool) []int {
+	var kept []int
+	for k, w := range words {
+		if keep == nil || keep(w) {
+			kept = append(kept, k)
+		}
+	}
+	slices.SortFunc(kept, func(a, b int) int { return cmp.Compare(words[a], words[b]) })
+	return kept
+}

@@ -1,0 +1,117 @@
+package learn
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/source"
+)
+
+func TestFromVectorsOfAHandComputedToy(t *testing.T) {
+	// Angles 0°, 60°, 90°, 180° and no direction; lengths must not matter.
+	v := mustRead(t, "east 2 0\nnortheast 0.5 0.8660254\nnorth 0 1e30\nwest -1e-30 0\nnowhere 0 0\n")
+	o := DefaultVectorOptions()
+	m, err := FromVectors(t.Context(), v, o, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s30, s60 := simmatrix.QuantizeSimilarity(math.Pow(math.Sqrt(3)/2, 3)), simmatrix.QuantizeSimilarity(0.125)
+	want := map[string][]simmatrix.Neighbor{
+		"east":      {{Term: "northeast", Similarity: s60}},
+		"northeast": {{Term: "north", Similarity: s30}, {Term: "east", Similarity: s60}},
+		"north":     {{Term: "northeast", Similarity: s30}},
+		"west":      nil,
+		"nowhere":   nil,
+	}
+	got := map[string][]simmatrix.Neighbor{}
+	for term, row := range m.Rows() {
+		got[term] = slices.Collect(row.All())
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	meta := m.Meta()
+	meta.Terms, meta.NonZeros = 0, 0
+	wantMeta := simmatrix.Meta{
+		Source: "vectors", MaxNeighbors: 2, Symmetric: true, Dominant: true,
+		Params: map[string]string{"dimensions": "2", "neighbors": "200", "power": "3", "threshold": "0"},
+	}
+	if diff := cmp.Diff(wantMeta, meta); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestFromVectorsOptions(t *testing.T) {
+	v := mustRead(t, "a 1 0\nb 0.8 0.6\nc 0.6 0.8\n2d 1 0\n") // cosines ab .8, ac .6, bc .96
+	neighbors := func(o VectorOptions) map[string]string {
+		t.Helper()
+		m, err := FromVectors(t.Context(), v, o, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := map[string]string{}
+		for term, row := range m.Rows() {
+			out[term] = ""
+			for n := range row.All() {
+				out[term] += n.Term
+			}
+		}
+		return out
+	}
+	letters := func(w string) bool { return w[0] > '9' }
+	base := VectorOptions{Neighbors: 200, Power: 1, Keep: letters}
+	strict, short := base, base
+	strict.Threshold, short.Neighbors = 0.7, 1
+	for _, tt := range []struct {
+		name string
+		opts VectorOptions
+		want map[string]string
+	}{
+		{"kept words", base, map[string]string{"a": "bc", "b": "ca", "c": "ba"}},
+		{"threshold", strict, map[string]string{"a": "b", "b": "ca", "c": "b"}},
+		{"one neighbor", short, map[string]string{"a": "b", "b": "c", "c": "b"}},
+		{"all words", VectorOptions{Neighbors: 1, Power: 1}, map[string]string{"a": "2d", "b": "c", "c": "b", "2d": "a"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, neighbors(tt.opts)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestFromVectorsRefuses(t *testing.T) {
+	v := mustRead(t, "a 1\nb 1\n")
+	none := DefaultVectorOptions()
+	none.Keep = func(string) bool { return false }
+	if _, err := FromVectors(t.Context(), v, none, nil); !errors.Is(err, simmatrix.ErrNoVocabulary) {
+		t.Errorf("no word kept: %v", err)
+	}
+	_, err := FromVectors(t.Context(), v, VectorOptions{Threshold: 1}, nil)
+	for _, name := range []string{"neighbors: 0", "power: 0", "threshold: 1"} {
+		if err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("error %v does not name %s", err, name)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if m, err := FromVectors(ctx, v, DefaultVectorOptions(), nil); !errors.Is(err, context.Canceled) || m != nil {
+		t.Errorf("error %v", err)
+	}
+}
+
+func mustRead(tb testing.TB, text string) *source.Vectors {
+	tb.Helper()
+	v, err := source.ReadVectors(strings.NewReader(text), source.ReadVectorsOptions{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return v
+}

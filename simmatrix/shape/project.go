@@ -1,0 +1,146 @@
+package shape
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// ProjectOptions are the settings of [Project].
+type ProjectOptions struct {
+	// IndexTerms gives for each word the index terms that the field's
+	// analyzer makes of it.
+	IndexTerms map[string][]string
+	// DocFreqs gives the document frequency of each index term in the field.
+	// A term that it lacks keeps its row, for searches that use it, but is no
+	// one's neighbor, since no document has it. nil is unknown: all terms
+	// are kept, with frequency 0.
+	DocFreqs map[string]uint32
+	// Docs is N, the number of documents that DocFreqs was counted in.
+	Docs uint64
+}
+
+// ProjectCounts tell what became of the words of a matrix in [Project].
+type ProjectCounts struct {
+	// Words is the number of words of the matrix: the sum of the next four.
+	Words int
+	// Kept is the number of words that became a term of their own.
+	Kept int
+	// Merged is the number of words that fell on the term of an earlier one.
+	Merged int
+	// MultiToken is the number of words left out because the analyzer makes
+	// more than one term of them.
+	MultiToken int
+	// NoToken is the number of words left out because the analyzer makes no
+	// term of them, as of stop words, or IndexTerms lacks them.
+	NoToken int
+	// Unused is the number of terms that no document has, 0 without DocFreqs.
+	Unused int
+}
+
+// Project turns a matrix over surface words into one over index terms:
+//
+//	s_tu = max s_ij over the words i that give t and j that give u, t ≠ u
+//
+// with at most as many neighbors in a row as the longest row of m. Similarities
+// that words have to others of the same index term go.
+func Project(matrix *simmatrix.Matrix, opts ProjectOptions) (*simmatrix.Matrix, ProjectCounts, error) {
+	m := matrix.Table()
+	p, counts := newProjection(m, opts)
+	out := &simmatrix.Table{
+		Meta:     simmatrix.Meta{Source: m.Meta.Source, Params: maps.Clone(m.Meta.Params), Origins: m.Meta.Origins, Docs: opts.Docs},
+		Terms:    p.terms,
+		DocFreqs: make([]uint32, len(p.terms)),
+		Entries:  simmatrix.NewEntries(len(p.terms), m.Origins != nil),
+	}
+	usable := make([]bool, len(p.terms))
+	for t, term := range p.terms {
+		out.DocFreqs[t] = opts.DocFreqs[term]
+		usable[t] = opts.DocFreqs == nil || out.DocFreqs[t] > 0
+		if !usable[t] {
+			counts.Unused++
+		}
+	}
+	best := make([]simmatrix.Entry, len(p.terms)) // s_tu of the current t by u
+	for t := range p.terms {
+		row := p.mergedRow(uint32(t), usable, best)
+		slices.SortFunc(row, simmatrix.CompareEntries)
+		out.AppendRow(row[:min(len(row), int(m.Meta.MaxNeighbors))])
+	}
+	projected, err := out.Matrix()
+	if err != nil {
+		return nil, counts, fmt.Errorf("the analyzer's terms: %w", err)
+	}
+	return projected, counts, nil
+}
+
+// leftOut is the term of a word that gives none.
+const leftOut = math.MaxUint32
+
+// A projection maps the words of a matrix to index terms.
+type projection struct {
+	from   *simmatrix.Table
+	terms  []string   // ascending
+	termOf []uint32   // by word, leftOut where it gives no term
+	words  [][]uint32 // by term
+}
+
+func newProjection(m *simmatrix.Table, opts ProjectOptions) (*projection, ProjectCounts) {
+	counts := ProjectCounts{Words: len(m.Terms)}
+	indices := make(map[string]uint32)
+	for _, w := range m.Terms {
+		switch tokens := opts.IndexTerms[w]; len(tokens) {
+		case 0:
+			counts.NoToken++
+		case 1:
+			indices[tokens[0]] = leftOut
+		default:
+			counts.MultiToken++
+		}
+	}
+	p := &projection{from: m, terms: slices.Sorted(maps.Keys(indices)), termOf: make([]uint32, len(m.Terms))}
+	for t, term := range p.terms {
+		indices[term] = uint32(t)
+	}
+	p.words = make([][]uint32, len(p.terms))
+	for i, w := range m.Terms {
+		p.termOf[i] = leftOut
+		if tokens := opts.IndexTerms[w]; len(tokens) == 1 {
+			t := indices[tokens[0]]
+			p.termOf[i] = t
+			p.words[t] = append(p.words[t], uint32(i))
+		}
+	}
+	counts.Kept = len(p.terms)
+	counts.Merged = counts.Words - counts.NoToken - counts.MultiToken - counts.Kept
+	return p, counts
+}
+
+// mergedRow returns the entries of term t in no order. best is all zero, before
+// and after. An entry comes from all that its pairs of words come from.
+func (p *projection) mergedRow(t uint32, usable []bool, best []simmatrix.Entry) []simmatrix.Entry {
+	var row []simmatrix.Entry
+	for _, i := range p.words[t] {
+		cols, sims := p.from.Row(int(i))
+		for k, col := range cols {
+			u := p.termOf[col]
+			if u == leftOut || u == t || !usable[u] {
+				continue
+			}
+			if best[u].Units == 0 {
+				row = append(row, simmatrix.Entry{Col: u})
+			}
+			best[u].Units = max(best[u].Units, sims[k])
+			best[u].Origins |= p.from.OriginsAt(int(i), k)
+		}
+	}
+	for k := range row {
+		u := row[k].Col
+		row[k].Units, row[k].Origins = best[u].Units, best[u].Origins
+		best[u] = simmatrix.Entry{}
+	}
+	return row
+}

@@ -1,0 +1,174 @@
+package shape
+
+import (
+	"errors"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/internal/matrixtest"
+)
+
+// surfaceWords are the rows that the projections below start from.
+func surfaceWords() []simmatrix.TermRow {
+	return []simmatrix.TermRow{
+		{Term: "car", Neighbors: []simmatrix.Neighbor{{Term: "cars", Similarity: 0.9}, {Term: "bus", Similarity: 0.25}, {Term: "the", Similarity: 0.125}}},
+		{Term: "cars", Neighbors: []simmatrix.Neighbor{{Term: "buses", Similarity: 0.75}, {Term: "t-shirt", Similarity: 0.5}, {Term: "tram", Similarity: 0.5}}},
+		{Term: "bus"},
+		{Term: "buses", Neighbors: []simmatrix.Neighbor{{Term: "car", Similarity: 1}}},
+		{Term: "t-shirt", Neighbors: []simmatrix.Neighbor{{Term: "car", Similarity: 1}}},
+		{Term: "the"},
+		{Term: "tram"},
+		{Term: "unknown"},
+	}
+}
+
+func analysis() map[string][]string {
+	return map[string][]string{
+		"car": {"car"}, "cars": {"car"}, "bus": {"bu"}, "buses": {"bu"}, // as a light stemmer has it
+		"t-shirt": {"t", "shirt"}, "the": {}, "tram": {"tram"},
+	}
+}
+
+func TestProjectMergesWords(t *testing.T) {
+	m := matrixtest.New(t, simmatrix.Meta{Source: "vectors", Params: map[string]string{"power": "3"}}, surfaceWords())
+	got, counts, err := Project(m, ProjectOptions{
+		IndexTerms: analysis(), DocFreqs: map[string]uint32{"car": 7, "bu": 3, "tram": 2}, Docs: 50,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := matrixtest.New(t, simmatrix.Meta{Source: "vectors", Params: map[string]string{"power": "3"}, Docs: 50}, []simmatrix.TermRow{
+		{Term: "bu", DocFreq: 3, Neighbors: []simmatrix.Neighbor{{Term: "car", Similarity: 1}}},
+		{Term: "car", DocFreq: 7, Neighbors: []simmatrix.Neighbor{{Term: "bu", Similarity: 0.75}, {Term: "tram", Similarity: 0.5}}},
+		{Term: "tram", DocFreq: 2},
+	})
+	if diff := matrixtest.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	wantCounts := ProjectCounts{Words: 8, Kept: 3, Merged: 2, MultiToken: 1, NoToken: 2}
+	if diff := cmp.Diff(wantCounts, counts); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestProjectKeepsTermsWithoutDocumentsOutOfTheRowsOfOthers(t *testing.T) {
+	m := matrixtest.New(t, simmatrix.Meta{}, surfaceWords())
+	got, counts, err := Project(m, ProjectOptions{IndexTerms: analysis(), DocFreqs: map[string]uint32{"car": 7, "tram": 2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if row := matrixtest.Of(got.Row("car")); len(row) != 1 || row[0].Term != "tram" {
+		t.Errorf("row of car: %v", row)
+	}
+	if row := matrixtest.Of(got.Row("bu")); len(row) != 1 || row[0].Term != "car" || counts.Unused != 1 {
+		t.Errorf("row of bu: %v, %d unused", row, counts.Unused)
+	}
+	unknown, counts, err := Project(m, ProjectOptions{IndexTerms: analysis()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if row := unknown.Row("car"); row.Len() != 2 || row.DocFreq() != 0 || counts.Unused != 0 {
+		t.Errorf("without document frequencies: %v, %d unused", matrixtest.Of(row), counts.Unused)
+	}
+}
+
+func TestProjectRefusesTermsThatNoRowHolds(t *testing.T) {
+	m := matrixtest.New(t, simmatrix.Meta{}, surfaceWords())
+	for _, bad := range []string{"", "\xff", strings.Repeat("a", simmatrix.MaxTermBytes+1)} {
+		if _, _, err := Project(m, ProjectOptions{IndexTerms: map[string][]string{"car": {bad}}}); !errors.Is(err, simmatrix.ErrInvalid) {
+			t.Errorf("term %.10q: %v", bad, err)
+		}
+	}
+}
+
+// Both cars and car have bus or buses, which come from different things.
+func TestProjectedEntriesComeFromAllTheirWordsComeFrom(t *testing.T) {
+	m := matrixtest.New(t, simmatrix.Meta{Origins: []string{"vectors", "spelling", "by hand"}}, []simmatrix.TermRow{
+		{Term: "car", Neighbors: []simmatrix.Neighbor{{Term: "bus", Similarity: 0.25, Origins: 1}, {Term: "tram", Similarity: 0.5, Origins: 1}}},
+		{Term: "cars", Neighbors: []simmatrix.Neighbor{{Term: "buses", Similarity: 0.75, Origins: 4}, {Term: "car", Similarity: 1, Origins: 2}}},
+		{Term: "bus"},
+		{Term: "buses"},
+		{Term: "tram"},
+	})
+	got, _, err := Project(m, ProjectOptions{IndexTerms: analysis()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []simmatrix.Neighbor{{Term: "bu", Similarity: 49151.0 / 65535, Origins: 5}, {Term: "tram", Similarity: 32768.0 / 65535, Origins: 1}}
+	if diff := cmp.Diff(want, matrixtest.Of(got.Row("car"))); diff != "" || len(got.Meta().Origins) != 3 {
+		t.Errorf("origins %q\n%s", got.Meta().Origins, diff)
+	}
+}
+
+// FuzzProject checks random projections against the definition: every s_tu is
+// the maximum over all pairs of words, and comes from all they come from.
+func FuzzProject(f *testing.F) {
+	for seed := range uint64(50) {
+		f.Add(seed, uint8(seed))
+	}
+	f.Fuzz(func(t *testing.T, seed uint64, words uint8) {
+		random := rand.New(rand.NewPCG(seed, 4))
+		m := matrixtest.Random(t, random, 2+int(words)%25)
+		indexTerms, docFreqs := map[string][]string{}, map[string]uint32(nil)
+		for w := range m.Terms() {
+			for range max(0, random.IntN(10)-7) + min(1, random.IntN(10)) { // mostly one
+				indexTerms[w] = append(indexTerms[w], "i"+strconv.Itoa(random.IntN(8)))
+			}
+		}
+		if random.IntN(2) == 0 {
+			docFreqs = map[string]uint32{"i1": 3, "i2": 0, "i3": 9, "i5": 1, "i7": 2}
+		}
+		got, counts, err := Project(m, ProjectOptions{IndexTerms: indexTerms, DocFreqs: docFreqs, Docs: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if counts.Words != m.Len() || counts.Kept != got.Len() || counts.Words != counts.Kept+counts.Merged+counts.MultiToken+counts.NoToken {
+			t.Fatalf("counts %+v of %d words, %d terms", counts, m.Len(), got.Len())
+		}
+		checkProjection(t, m, got, indexTerms, docFreqs)
+	})
+}
+
+func checkProjection(t *testing.T, m, got *simmatrix.Matrix, indexTerms map[string][]string, docFreqs map[string]uint32) {
+	t.Helper()
+	best := map[string]map[string]simmatrix.Neighbor{}
+	for w, row := range m.Rows() {
+		for n := range row.All() {
+			from, to := indexTerms[w], indexTerms[n.Term]
+			if len(from) != 1 || len(to) != 1 || from[0] == to[0] || (docFreqs != nil && docFreqs[to[0]] == 0) {
+				continue
+			}
+			if best[from[0]] == nil {
+				best[from[0]] = map[string]simmatrix.Neighbor{}
+			}
+			u := best[from[0]][to[0]]
+			best[from[0]][to[0]] = simmatrix.Neighbor{
+				Term: to[0], DocFreq: docFreqs[to[0]],
+				Similarity: max(u.Similarity, n.Similarity), Origins: u.Origins | n.Origins,
+			}
+		}
+	}
+	for term, row := range got.Rows() {
+		if want := min(len(best[term]), int(m.Meta().MaxNeighbors)); row.Len() != want || row.DocFreq() != docFreqs[term] {
+			t.Fatalf("%d neighbors of %q, want %d; df %d", row.Len(), term, want, row.DocFreq())
+		}
+		least := float32(0)
+		for n := range row.All() {
+			if best[term][n.Term] != n {
+				t.Fatalf("s(%s, %s) = %+v, want %+v", term, n.Term, n, best[term][n.Term])
+			}
+			least = n.Similarity
+			delete(best[term], n.Term)
+		}
+		for u, n := range best[term] { // those cut off
+			if n.Similarity > least {
+				t.Fatalf("s(%s, %s) = %v is missing", term, u, n.Similarity)
+			}
+		}
+	}
+}

@@ -1,0 +1,364 @@
+package shape
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/inspect"
+	"github.com/akin-search/akin/simmatrix/internal/matrixtest"
+)
+
+// describeRows writes the rows of m as lines "term: neighbor similarity ...",
+// with similarities in whole units where they are not given in hundredths.
+func describeRows(m *simmatrix.Matrix) string {
+	var b strings.Builder
+	for i, term := range m.Table().Terms {
+		fmt.Fprintf(&b, "%s:", term)
+		cols, sims := m.Table().Row(i)
+		for k, col := range cols {
+			fmt.Fprintf(&b, " %s %.2f", m.Table().Terms[col], simmatrix.FromUnits(sims[k]))
+			if o := m.Table().OriginsAt(i, k); o > 0 {
+				fmt.Fprintf(&b, "/%b", o)
+			}
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+func mustSparsify(tb testing.TB, m *simmatrix.Matrix, opts SparsifyOptions) *simmatrix.Matrix {
+	tb.Helper()
+	out, err := Sparsify(m, opts)
+	if err != nil {
+		tb.Fatalf("%+v: %v", opts, err)
+	}
+	return out
+}
+
+// protecting returns a Protect for pairs written "term neighbor".
+func protecting(pairs ...string) func(term, neighbor string) bool {
+	return func(term, neighbor string) bool { return slices.Contains(pairs, term+" "+neighbor) }
+}
+
+func TestSparsifyByHand(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		in   string
+		opts SparsifyOptions
+		want string
+	}{
+		{"nothing asked", matrixtest.HandMade, SparsifyOptions{}, `a: b 0.80 c 0.60 d 0.20
+b: a 0.90 c 0.50
+c: d 0.70 a 0.60
+d: c 0.30 e 0.10
+e:`},
+		{"two in a row", matrixtest.HandMade, SparsifyOptions{Neighbors: 2}, `a: b 0.80 c 0.60
+b: a 0.90 c 0.50
+c: d 0.70 a 0.60
+d: c 0.30 e 0.10
+e:`},
+		{"one in a row, ties by term", "a: c 0.50 b 0.50\nb:\nc:", SparsifyOptions{Neighbors: 1}, "a: b 0.50\nb:\nc:"},
+		{"at the threshold and under it", matrixtest.HandMade, SparsifyOptions{Threshold: 0.3}, `a: b 0.80 c 0.60
+b: a 0.90 c 0.50
+c: d 0.70 a 0.60
+d:
+e:`},
+		// d is none of b's, c none of a's in return for b and so on.
+		{"mutual", matrixtest.HandMade, SparsifyOptions{Mutual: true}, `a: b 0.80 c 0.60
+b: a 0.90
+c: d 0.70 a 0.60
+d: c 0.30
+e:`},
+		// The nearest are a→b, b→a, c→d, d→c.
+		{"mutual nearest", matrixtest.HandMade, SparsifyOptions{Mutual: true, Neighbors: 1}, `a: b 0.80
+b: a 0.90
+c: d 0.70
+d: c 0.30
+e:`},
+		{"symmetric", matrixtest.HandMade, SparsifyOptions{Symmetric: true}, `a: b 0.90 c 0.60 d 0.20
+b: a 0.90 c 0.50
+c: d 0.70 a 0.60 b 0.50
+d: c 0.70 a 0.20 e 0.10
+e: d 0.10`},
+		// In order b (df 3), e (4), c (5), a (9), d (unknown): b takes a; e takes
+		// d; c finds d and a full; so does every other.
+		{"symmetric, one in a row", matrixtest.HandMade, SparsifyOptions{Symmetric: true, Neighbors: 1}, `a: b 0.90
+b: a 0.90
+c:
+d: e 0.10
+e: d 0.10`},
+		{"mutual and symmetric", matrixtest.HandMade, SparsifyOptions{Mutual: true, Symmetric: true}, `a: b 0.90 c 0.60
+b: a 0.90
+c: d 0.70 a 0.60
+d: c 0.70
+e:`},
+		// Each row for itself: a: .80, then .60 is too much, .20 too (1.00 to the
+		// unit: 52428 + 13107 = 65535); b: .90; c: .70; d: .40.
+		{"dominant", matrixtest.HandMade, SparsifyOptions{Dominant: true}, `a: b 0.80
+b: a 0.90
+c: d 0.70
+d: c 0.30 e 0.10
+e:`},
+		// b: a .90, and c .50 is too much for b. e: d .10. c: d .70 (d has .80
+		// now), a .60 too much. a: d .20 too much.
+		{"symmetric and dominant", matrixtest.HandMade, SparsifyOptions{Symmetric: true, Dominant: true}, `a: b 0.90
+b: a 0.90
+c: d 0.70
+d: c 0.70 e 0.10
+e: d 0.10`},
+		{"similarity 1 is never dominant", "a: b 1\nb: a 1", SparsifyOptions{Symmetric: true, Dominant: true}, "a:\nb:"},
+		{"mutual and dominant leave out both of a pair", "a/1: b 0.60 c 0.50\nb/2: a 0.10\nc/3: a 0.10", SparsifyOptions{Mutual: true, Dominant: true}, `a: b 0.60
+b: a 0.10
+c:`},
+		{"origins of both directions", "a: b 0.25/1\nb: a 0.75/10 c 0.50/100\nc:", SparsifyOptions{Symmetric: true}, `a: b 0.75/11
+b: a 0.75/11 c 0.50/100
+c: b 0.50/100`},
+		{"origins of a row", "a: b 0.75/1 c 0.50/110\nb: a 0.25/10\nc:", SparsifyOptions{Threshold: 0.3}, "a: b 0.75/1 c 0.50/110\nb:\nc:"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := describeRows(mustSparsify(t, matrixtest.Parse(t, tt.in), tt.opts))
+			if diff := cmp.Diff(tt.want+"\n", got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestProtectedEntriesStay(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		opts  SparsifyOptions
+		pairs []string
+		want  string
+	}{
+		{"under the threshold", SparsifyOptions{Threshold: 0.85}, []string{"d e"}, "a:\nb: a 0.90\nc:\nd: e 0.10\ne:"},
+		{"beyond C, in place of a larger one", SparsifyOptions{Neighbors: 1}, []string{"a d", "e a"}, "a: d 0.20\nb: a 0.90\nc: d 0.70\nd: c 0.30\ne:"},
+		{"more than C", SparsifyOptions{Neighbors: 1}, []string{"a d", "a c"}, "a: c 0.60 d 0.20\nb: a 0.90\nc: d 0.70\nd: c 0.30\ne:"},
+		{"one way", SparsifyOptions{Mutual: true, Threshold: 0.65}, []string{"b c"}, "a: b 0.80\nb: a 0.90 c 0.50\nc:\nd:\ne:"},
+		{"both ways where pairs go together", SparsifyOptions{Mutual: true, Threshold: 0.65}, []string{"d c"}, "a: b 0.80\nb: a 0.90\nc: d 0.70\nd: c 0.30\ne:"},
+		{"mirrored", SparsifyOptions{Symmetric: true, Neighbors: 1}, []string{"d a"}, "a: d 0.20\nb: c 0.50\nc: b 0.50\nd: a 0.20\ne:"},
+		{"before larger ones, in the sum", SparsifyOptions{Dominant: true}, []string{"a d"}, "a: c 0.60 d 0.20\nb: a 0.90\nc: d 0.70\nd: c 0.30 e 0.10\ne:"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.opts.Protect = protecting(tt.pairs...)
+			got := describeRows(mustSparsify(t, matrixtest.Parse(t, matrixtest.HandMade), tt.opts))
+			if diff := cmp.Diff(tt.want+"\n", got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestHeaderTellsWhereProtectedEntriesBreakAClaim(t *testing.T) {
+	all := SparsifyOptions{Neighbors: 1, Symmetric: true, Dominant: true}
+	if meta := mustSparsify(t, matrixtest.Parse(t, matrixtest.HandMade), all).Meta(); !meta.Symmetric || !meta.Dominant || meta.MaxNeighbors != 1 {
+		t.Errorf("nothing protected: %+v", meta)
+	}
+	all.Protect = protecting("a b", "c a")
+	m := mustSparsify(t, matrixtest.Parse(t, matrixtest.HandMade), all)
+	if meta := m.Meta(); !meta.Symmetric || meta.Dominant || meta.MaxNeighbors != 2 {
+		t.Errorf("%+v", meta)
+	}
+	if r := inspect.Matrix(m, inspect.Options{}); r.RowsNotDominant != 1 || r.LargestSumTerm != "a" {
+		t.Errorf("%d rows not dominant, most in %q", r.RowsNotDominant, r.LargestSumTerm)
+	}
+}
+
+func TestSparsifyTellsItsSettings(t *testing.T) {
+	m := matrixtest.New(t, simmatrix.Meta{Source: "s", Params: map[string]string{"power": "3"}, Docs: 7}, matrixtest.Vehicles())
+	before := m.Checksum()
+	got := mustSparsify(t, m, SparsifyOptions{Neighbors: 5, Threshold: 0.25, Mutual: true, Symmetric: true, Dominant: true}).Meta()
+	want := map[string]string{
+		"power": "3", "sparsify_neighbors": "5", "sparsify_threshold": "0.25",
+		"sparsify_mutual": "true", "sparsify_symmetric": "true", "sparsify_dominant": "true",
+	}
+	if diff := cmp.Diff(want, got.Params); diff != "" || got.Source != "s" || got.Docs != 7 {
+		t.Errorf("%+v\n%s", got, diff)
+	}
+	if same := mustSparsify(t, m, SparsifyOptions{}); same.Checksum() != before {
+		t.Error("the zero options change a matrix")
+	}
+	if again, err := m.Table().Matrix(); err != nil || again.Checksum() != before {
+		t.Error("Sparsify has changed its input")
+	}
+}
+
+func TestSparsifyRefuses(t *testing.T) {
+	m := matrixtest.New(t, simmatrix.Meta{}, matrixtest.Vehicles())
+	for _, opts := range []SparsifyOptions{
+		{Neighbors: -1, Threshold: -0.1},
+		{Neighbors: simmatrix.MaxNeighbors + 1, Threshold: 1},
+		{Neighbors: -1, Threshold: math.NaN()},
+	} {
+		_, err := Sparsify(m, opts)
+		if err == nil || !strings.Contains(err.Error(), "neighbors") || !strings.Contains(err.Error(), "threshold") {
+			t.Errorf("%+v: %v", opts, err)
+		}
+	}
+}
+
+// A term that is the neighbor of more than a row can hold.
+func TestSymmetryKeepsToTheLongestRowThereCanBe(t *testing.T) {
+	rows := []simmatrix.TermRow{{Term: "hub"}}
+	for i := range simmatrix.MaxNeighbors + 5 {
+		rows = append(rows, simmatrix.TermRow{Term: fmt.Sprintf("t%05d", i), DocFreq: 1, Neighbors: []simmatrix.Neighbor{{Term: "hub", Similarity: 0.5}}})
+	}
+	m := matrixtest.New(t, simmatrix.Meta{}, rows)
+	got := mustSparsify(t, m, SparsifyOptions{Symmetric: true})
+	if meta := got.Meta(); meta.MaxNeighbors != simmatrix.MaxNeighbors || meta.NonZeros != 2*simmatrix.MaxNeighbors || !meta.Symmetric {
+		t.Errorf("%+v", meta)
+	}
+	if last := fmt.Sprintf("t%05d", simmatrix.MaxNeighbors); got.Row(last).Len() != 0 || got.Row("t00000").Len() != 1 {
+		t.Error("not the first terms have entered")
+	}
+	_, err := Sparsify(m, SparsifyOptions{Symmetric: true, Protect: func(string, string) bool { return true }})
+	if !errors.Is(err, simmatrix.ErrInvalid) || !strings.Contains(err.Error(), `"hub"`) {
+		t.Errorf("all protected: %v", err)
+	}
+}
+
+func randomSparsifyOptions(random *rand.Rand) SparsifyOptions {
+	opts := SparsifyOptions{
+		Neighbors: random.IntN(6), Mutual: random.IntN(3) == 0,
+		Symmetric: random.IntN(2) == 0, Dominant: random.IntN(2) == 0,
+	}
+	if random.IntN(2) == 0 {
+		opts.Threshold = float64(random.IntN(10)) / 10
+	}
+	if random.IntN(3) == 0 {
+		salt := random.IntN(100)
+		opts.Protect = func(term, neighbor string) bool {
+			return (len(term)*31+int(term[len(term)-1])*7+int(neighbor[len(neighbor)-1])+salt)%11 == 0
+		}
+	}
+	return opts
+}
+
+// denseMatrix returns the matrix with its diagonal.
+func denseMatrix(m *simmatrix.Matrix) *mat.Dense {
+	d := mat.NewDense(m.Len(), m.Len(), nil)
+	for i := range m.Table().Terms {
+		d.Set(i, i, 1)
+		cols, sims := m.Table().Row(i)
+		for k, j := range cols {
+			d.Set(i, int(j), float64(sims[k])/simmatrix.UnitsOfOne)
+		}
+	}
+	return d
+}
+
+// TestSymmetricDominantMatricesHaveACholeskyFactor: what is symmetric with a
+// positive diagonal and strictly diagonally dominant is positive definite
+// (Novotný 2018, section 3).
+func TestSymmetricDominantMatricesHaveACholeskyFactor(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	without := 0
+	for range 400 {
+		m := matrixtest.Random(t, random, 1+random.IntN(40))
+		opts := SparsifyOptions{Symmetric: true, Dominant: true, Mutual: random.IntN(4) == 0, Neighbors: random.IntN(8)}
+		var c mat.Cholesky
+		d := denseMatrix(mustSparsify(t, m, opts))
+		if !c.Factorize(mat.NewSymDense(m.Len(), d.RawMatrix().Data)) {
+			t.Fatalf("%+v: no Cholesky factor of\n%s", opts, describeRows(m))
+		}
+		opts.Dominant = false
+		d = denseMatrix(mustSparsify(t, m, opts))
+		if !c.Factorize(mat.NewSymDense(m.Len(), d.RawMatrix().Data)) {
+			without++
+		}
+	}
+	if without < 100 {
+		t.Errorf("only %d matrices have no factor without Dominant: too tame a test", without)
+	}
+}
+
+func TestSparsifyAgainstTheDefinition(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 8))
+	for range 1500 {
+		m := matrixtest.Random(t, random, 1+random.IntN(14))
+		checkSparsified(t, m, randomSparsifyOptions(random))
+	}
+}
+
+// FuzzSparsify checks, for random matrices and settings, the result against
+// the definition and what it promises.
+func FuzzSparsify(f *testing.F) {
+	f.Add(uint64(1), uint8(5))
+	f.Add(uint64(2), uint8(30))
+	f.Fuzz(func(t *testing.T, seed uint64, terms uint8) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		m := matrixtest.Random(t, random, 1+int(terms)%32)
+		checkSparsified(t, m, randomSparsifyOptions(random))
+	})
+}
+
+// BenchmarkSparsify symmetrises 20,000 rows of 100 random neighbors.
+func BenchmarkSparsify(b *testing.B) {
+	const terms, neighbors = 20_000, 100
+	random := rand.New(rand.NewPCG(9, 9))
+	built := &simmatrix.Table{Entries: simmatrix.NewEntries(terms, false)}
+	for i := range terms {
+		built.Terms = append(built.Terms, fmt.Sprintf("t%05d", i))
+		built.DocFreqs = append(built.DocFreqs, 1+random.Uint32N(1000))
+		cols := map[uint32]bool{uint32(i): true}
+		var row []simmatrix.Entry
+		for len(row) < neighbors {
+			if col := random.Uint32N(terms); !cols[col] {
+				cols[col] = true
+				row = append(row, simmatrix.Entry{Col: col, Units: uint16(1 + random.UintN(simmatrix.UnitsOfOne))})
+			}
+		}
+		built.AppendRow(row)
+	}
+	m, err := built.Matrix()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		mustSparsify(b, m, SparsifyOptions{Neighbors: neighbors, Symmetric: true})
+	}
+	b.ReportMetric(float64(len(m.Table().Cols))*float64(b.N)/b.Elapsed().Seconds(), "entries/s")
+}
+
+func checkSparsified(t *testing.T, m *simmatrix.Matrix, opts SparsifyOptions) {
+	t.Helper()
+	got := mustSparsify(t, m, opts)
+	if diff := cmp.Diff(slowSparsify(m, opts), entryMap(got), cmp.AllowUnexported(pairEntry{})); diff != "" {
+		t.Fatalf("%+v of\n%s%s", opts, describeRows(m), diff)
+	}
+	meta := got.Meta()
+	if opts.Symmetric && !meta.Symmetric {
+		t.Fatalf("%+v: not symmetric", opts)
+	}
+	if opts.Protect == nil {
+		if (opts.Dominant && !meta.Dominant) || (opts.Neighbors > 0 && int(meta.MaxNeighbors) > opts.Neighbors) {
+			t.Fatalf("%+v: %+v", opts, meta)
+		}
+	}
+	if !slices.Equal(got.Table().Terms, m.Table().Terms) || !slices.Equal(got.Table().DocFreqs, m.Table().DocFreqs) {
+		t.Fatalf("%+v: other terms", opts)
+	}
+	if again := mustSparsify(t, got, opts); again.Checksum() != got.Checksum() {
+		t.Fatalf("%+v of\n%s gives\n%s and then\n%s", opts, describeRows(m), describeRows(got), describeRows(again))
+	}
+}
+
+func TestSettingsOfAnEarlierSparsifyGo(t *testing.T) {
+	m := mustSparsify(t, matrixtest.Parse(t, matrixtest.HandMade), SparsifyOptions{Neighbors: 2, Threshold: 0.1, Mutual: true, Symmetric: true, Dominant: true})
+	again := mustSparsify(t, m, SparsifyOptions{Neighbors: 1})
+	if diff := cmp.Diff(map[string]string{"sparsify_neighbors": "1"}, again.Meta().Params); diff != "" {
+		t.Error(diff)
+	}
+	if none := mustSparsify(t, m, SparsifyOptions{}); len(none.Meta().Params) != 0 {
+		t.Errorf("%v", none.Meta().Params)
+	}
+}

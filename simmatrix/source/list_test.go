@@ -1,0 +1,359 @@
+package source
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/internal/lines"
+	"github.com/akin-search/akin/simmatrix/internal/matrixtest"
+)
+
+// oddTerms are terms that a list of similarities has to keep as they are.
+var oddTerms = []string{
+	"#car", "%bus", " van ", `"lorry"`, "0.5", "a\x00b", "b\u00a0c", "東京", "\u2028", "-> x", strings.Repeat("w", 4096),
+	lines.ByteOrderMark + "first", lines.ByteOrderMark, "\x01",
+}
+
+// oddMatrix returns a matrix of n terms, oddTerms among them, in which every
+// term has neighbors or is one.
+func oddMatrix(tb testing.TB, seed uint64, n int) *simmatrix.Matrix {
+	tb.Helper()
+	r := rand.New(rand.NewPCG(seed, 1))
+	rows := make([]simmatrix.TermRow, n)
+	for i := range rows {
+		rows[i] = simmatrix.TermRow{Term: fmt.Sprint("term", i), DocFreq: r.Uint32N(3)}
+		if i < len(oddTerms) {
+			rows[i].Term = oddTerms[i]
+		}
+	}
+	for i := range rows {
+		next := rows[(i+1)%n].Term
+		rows[i].Neighbors = append(rows[i].Neighbors, simmatrix.Neighbor{Term: next, Similarity: simmatrix.FromUnits(uint16(1 + r.UintN(simmatrix.UnitsOfOne)))})
+		for j := range rows {
+			if rows[j].Term != next && j != i && r.UintN(4) == 0 {
+				rows[i].Neighbors = append(rows[i].Neighbors, simmatrix.Neighbor{Term: rows[j].Term, Similarity: simmatrix.QuantizeSimilarity(r.Float64())})
+			}
+		}
+	}
+	return matrixtest.New(tb, simmatrix.Meta{Source: "odd", Docs: 9}, rows)
+}
+
+// sameRows compares the rows of two matrices.
+func sameRows(tb testing.TB, want, got *simmatrix.Matrix) {
+	tb.Helper()
+	if diff := cmp.Diff(want.Table().Terms, got.Table().Terms); diff != "" {
+		tb.Errorf("terms (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(want.Table().DocFreqs, got.Table().DocFreqs); diff != "" {
+		tb.Errorf("document frequencies (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(want.Table().Entries, got.Table().Entries, cmp.AllowUnexported(simmatrix.Entries{})); diff != "" {
+		tb.Errorf("entries (-want +got):\n%s", diff)
+	}
+}
+
+// asListed returns m without what a list of similarities has no place
+// for.
+func asListed(tb testing.TB, m *simmatrix.Matrix) *simmatrix.Matrix {
+	tb.Helper()
+	var rows []simmatrix.TermRow
+	for term, row := range m.Rows() {
+		r := simmatrix.TermRow{Term: term}
+		for n := range row.All() {
+			r.Neighbors = append(r.Neighbors, simmatrix.Neighbor{Term: n.Term, Similarity: n.Similarity})
+		}
+		rows = append(rows, r)
+	}
+	return matrixtest.New(tb, simmatrix.Meta{}, rows)
+}
+
+func TestTSVRoundTripGivesTheSameRows(t *testing.T) {
+	for seed := range uint64(20) {
+		m := oddMatrix(t, seed, len(oddTerms)+int(seed))
+		var tsv bytes.Buffer
+		if err := WriteTSV(&tsv, m); err != nil {
+			t.Fatal(err)
+		}
+		again, err := ReadTSV(iotest.HalfReader(bytes.NewReader(tsv.Bytes())), DefaultListOptions())
+		if err != nil {
+			t.Fatal(err)
+		}
+		sameRows(t, asListed(t, m), again)
+	}
+}
+
+// TestSixDecimalsTellAllSimilaritiesApart goes through all of them.
+func TestSixDecimalsTellAllSimilaritiesApart(t *testing.T) {
+	for u := range uint16(simmatrix.UnitsOfOne) {
+		s, ok := lines.ParseDecimal(string(appendSimilarity(nil, u+1)), 64)
+		if got, err := units(s, false); !ok || err != nil || got != u+1 {
+			t.Fatalf("%d: %v, %d, %v", u+1, s, got, err)
+		}
+	}
+}
+
+func TestWriteTSVWritesWhatItPromises(t *testing.T) {
+	m := matrixtest.New(t, simmatrix.Meta{}, []simmatrix.TermRow{
+		{Term: "car", Neighbors: []simmatrix.Neighbor{{Term: "van", Similarity: 0.5}, {Term: "bus", Similarity: 1}}},
+		{Term: "bus", DocFreq: 3, Neighbors: []simmatrix.Neighbor{{Term: "van", Similarity: 1.0 / 65535}}},
+		{Term: "van"},
+		{Term: "alone"},
+	})
+	var tsv strings.Builder
+	if err := WriteTSV(&tsv, m); err != nil {
+		t.Fatal(err)
+	}
+	want := "bus\tvan\t0.000015\ncar\tbus\t1.000000\ncar\tvan\t0.500008\n" // 1/65535; 32768/65535
+	if diff := cmp.Diff(want, tsv.String()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestReadTSVReadsWhatPeopleWrite(t *testing.T) {
+	symmetric, clamp, one := DefaultListOptions(), DefaultListOptions(), DefaultListOptions()
+	symmetric.Symmetric, clamp.Clamp, one.Neighbors = true, true, 1
+	for _, tt := range []struct {
+		name, tsv string
+		opts      ListOptions
+		want      map[string]string
+	}{
+		{"one way", "car\tbus\t0.5\n", DefaultListOptions(), map[string]string{"car": "bus 0.5000", "bus": ""}},
+		{"both ways", "car\tbus\t0.5\nbus\tcar\t.5\n", symmetric, map[string]string{"car": "bus 0.5000", "bus": "car 0.5000"}},
+		{
+			"Windows, no end, empty lines", "\uFEFFcar\tbus\t1\r\n\r\n\nvan\tbus\t5e-1", DefaultListOptions(),
+			map[string]string{"car": "bus 1.0000", "van": "bus 0.5000", "bus": ""},
+		},
+		{"no comments", "#car\tbus\t1\n%\t#\t1\n", DefaultListOptions(), map[string]string{"#car": "bus 1.0000", "bus": "", "%": "# 1.0000", "#": ""}},
+		{"blanks are parts of terms, not of numbers", " car \ta b\t 1 \n", DefaultListOptions(), map[string]string{" car ": "a b 1.0000", "a b": ""}},
+		{"zero and what rounds to it make no entry", "car\tbus\t0\nbus\tcar\t1e-9\n", DefaultListOptions(), map[string]string{"car": "", "bus": ""}},
+		{"the diagonal is implied", "car\t" + "car\t1\nbus\t" + "bus\t0.9995\nvan\t" + "van\t1.0005\n", symmetric, map[string]string{"car": "", "bus": "", "van": ""}},
+		{"again the same", "car\tbus\t0.5\ncar\tbus\t0.50\n", DefaultListOptions(), map[string]string{"car": "bus 0.5000", "bus": ""}},
+		{"clamped", "car\tbus\t1.0000001\ncar\tvan\t-3\n", clamp, map[string]string{"car": "bus 1.0000", "bus": "", "van": ""}},
+		{"the largest stay", "car\tbus\t0.5\ncar\tvan\t0.6\n", one, map[string]string{"car": "van 0.6000", "bus": "", "van": ""}},
+		{"gzip", gzipped(t, "car\tbus\t1\n"), DefaultListOptions(), map[string]string{"car": "bus 1.0000", "bus": ""}},
+		{
+			"4 KB and control characters", strings.Repeat("a", 4096) + "\t\x01\x7f\t1\n", DefaultListOptions(),
+			map[string]string{strings.Repeat("a", 4096): "\x01\x7f 1.0000", "\x01\x7f": ""},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			m, err := ReadTSV(strings.NewReader(tt.tsv), tt.opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[string]string{}
+			for term, row := range m.Rows() {
+				var all []string
+				for n := range row.All() {
+					all = append(all, fmt.Sprintf("%s %.4f", n.Term, n.Similarity))
+				}
+				got[term] = strings.Join(all, ", ")
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+			wantParams := map[string]string{
+				"clamp": strconv.FormatBool(tt.opts.Clamp), "neighbors": strconv.Itoa(tt.opts.Neighbors), "symmetric": strconv.FormatBool(tt.opts.Symmetric),
+			}
+			if meta := m.Meta(); meta.Source != "given" || cmp.Diff(wantParams, meta.Params) != "" {
+				t.Errorf("%+v", meta)
+			}
+		})
+	}
+}
+
+func TestReadTSVNamesTheBadLine(t *testing.T) {
+	symmetric := DefaultListOptions()
+	symmetric.Symmetric = true
+	for _, tt := range []struct {
+		name, tsv, message string
+		opts               ListOptions
+	}{
+		{name: "two fields", tsv: "a\tb\t1\n\na\tb\n", message: "line 3: want a term"},
+		{name: "four fields", tsv: "a\tb\t1\t\n", message: "line 1: want a term"},
+		{name: "blanks alone", tsv: "  \n", message: "line 1: want a term"},
+		{name: "no term", tsv: "\tb\t1\n", message: `line 1: term ""`},
+		{name: "no neighbor", tsv: "a\t\t1\n", message: `line 1: term ""`},
+		{name: "not UTF-8", tsv: "a\t\xff\t1\n", message: `line 1: term "\xff"`},
+		{name: "too long", tsv: strings.Repeat("a", simmatrix.MaxTermBytes+1) + "\tb\t1\n", message: "line 1: term"},
+		{name: "carriage return", tsv: "a\rb\tc\t1\n", message: `line 1: term "a\rb" holds`},
+		{name: "no number", tsv: "a\tb\thigh\n", message: `line 1: "high" is not a finite decimal number`},
+		{name: "decimal comma", tsv: "a\tb\t0,5\n", message: `line 1: "0,5"`},
+		{name: "percent", tsv: "a\tb\t50%\n", message: `line 1: "50%"`},
+		{name: "hexadecimal", tsv: "a\tb\t0x1p-1\n", message: `line 1: "0x1p-1"`},
+		{name: "empty", tsv: "a\tb\t\n", message: `line 1: ""`},
+		{name: "NaN", tsv: "a\tb\tNaN\n", message: `line 1: "NaN"`, opts: ListOptions{Clamp: true, Neighbors: 1}},
+		{name: "infinite", tsv: "a\tb\t-inf\n", message: `line 1: "-inf"`, opts: ListOptions{Clamp: true, Neighbors: 1}},
+		{name: "too large for a number", tsv: "a\tb\t1e999\n", message: `line 1: "1e999"`, opts: ListOptions{Clamp: true, Neighbors: 1}},
+		{name: "negative", tsv: "a\tb\t0.1\na\tc\t-0.1\n", message: "line 2: similarity is not in [0, 1]: -0.1"},
+		{name: "above 1", tsv: "a\tb\t1.0001\n", message: "line 1: similarity is not in [0, 1]: 1.0001"},
+		{name: "diagonal", tsv: "a\t" + "a\t0.99\n", message: `line 1: similarity of "a" to itself: 0.99, want 1`},
+		{name: "diagonal above 1", tsv: "a\t" + "a\t2\n", message: `itself: 2, want 1`, opts: ListOptions{Clamp: true, Neighbors: 1}},
+		{name: "another similarity", tsv: "c\tb\t1\na\tb\t.5\nb\ta\t.4\nc\tb\t.9\na\tb\t.6\n", message: `line 4: the similarity of "c" and "b" was given before`},
+		{name: "another similarity the other way", tsv: "a\tb\t.5\nb\ta\t.4\n", message: `line 2: the similarity of`, opts: symmetric},
+		{name: "zero after all", tsv: "a\tb\t.5\na\tb\t0\n", message: `line 2: the similarity of`},
+		{name: "line too long", tsv: "a\tb\t1\n" + strings.Repeat("a", lines.MaxBytes+1), message: "line 2: longer than"},
+		{name: "UTF-16", tsv: "\xff\xfea\x00\t\x00b\x00\t\x001\x00\n\x00", message: "line 1: the file looks like UTF-16"},
+		{name: "UTF-16, big end first, gzip", tsv: gzipped(t, "\xfe\xff\x00a\x00\t\x00b\x00\t\x001\x00\n"), message: "line 1: the file looks like UTF-16"},
+		{name: "gzip", tsv: "\x1f\x8bx", message: "line 1: gzip"},
+		{name: "gzip cut short", tsv: gzipped(t, "a\tb\t1\n")[:20], message: "after line"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.opts.Neighbors == 0 {
+				tt.opts = DefaultListOptions()
+			}
+			m, err := ReadTSV(strings.NewReader(tt.tsv), tt.opts)
+			if m != nil || !errors.Is(err, ErrList) || !strings.Contains(err.Error(), tt.message) {
+				t.Errorf("error %.200v, want ErrGiven with %q", err, tt.message)
+			}
+		})
+	}
+	broken := errors.New("disk on fire")
+	_, err := ReadTSV(io.MultiReader(strings.NewReader("a\tb\t1\n"), iotest.ErrReader(broken)), DefaultListOptions())
+	if !errors.Is(err, broken) || !strings.Contains(err.Error(), "after line 1") {
+		t.Errorf("error %v", err)
+	}
+	if _, err := ReadTSV(strings.NewReader("\n\n"), DefaultListOptions()); !errors.Is(err, simmatrix.ErrNoVocabulary) {
+		t.Errorf("no line: %v", err)
+	}
+	for _, neighbors := range []int{0, simmatrix.MaxNeighbors + 1} {
+		if _, err := ReadTSV(strings.NewReader("a\tb\t1\n"), ListOptions{Neighbors: neighbors}); err == nil || !strings.Contains(err.Error(), "neighbors: ") {
+			t.Errorf("%d neighbors: %v", neighbors, err)
+		}
+	}
+}
+
+// manyRepeats is so many that the entries of all, 16 bytes each, are more than
+// what reading may allocate.
+const manyRepeats = 1 << 20
+
+func TestRepeatedLinesOfTSVTakeNoMemory(t *testing.T) {
+	file := strings.Repeat("a\tb\t1\n", manyRepeats)
+	var err error
+	used := allocated(func() { _, err = ReadTSV(strings.NewReader(file), DefaultListOptions()) })
+	if err != nil || used > manyRepeats*16 {
+		t.Errorf("%d bytes for one pair, error %v", used, err)
+	}
+}
+
+func TestTheFirstRepeatIsNamedWhereverRepeatsAreDropped(t *testing.T) {
+	var file strings.Builder
+	for i := range minCompact { // they fill the list once, line by line
+		fmt.Fprintf(&file, "a%d\tb\t.5\n", i/2)
+	}
+	for _, tail := range []string{"a9\tb\t.5\na9\tb\t.4\n", "a9\tb\t.5\na9\tb\t.4\n" + file.String()} {
+		_, err := ReadTSV(strings.NewReader(file.String()+tail), DefaultListOptions())
+		if want := fmt.Sprintf(`line %d: the similarity of "a9" and "b" was given before`, minCompact+2); !errors.Is(err, ErrList) || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+	m, err := ReadTSV(strings.NewReader(file.String()), DefaultListOptions())
+	if err != nil || m.Meta().NonZeros != minCompact/2 {
+		t.Errorf("%v, error %v", m.Meta().NonZeros, err)
+	}
+}
+
+func TestATermThatNoLineCanHoldIsNotWritten(t *testing.T) {
+	for _, term := range []string{"a\tb", "a\rb", "a\nb"} {
+		m := matrixtest.New(t, simmatrix.Meta{}, []simmatrix.TermRow{{Term: "car", Neighbors: []simmatrix.Neighbor{{Term: term, Similarity: 1}}}, {Term: term}})
+		var out strings.Builder
+		for name, err := range map[string]error{"TSV": WriteTSV(&out, m), "MatrixMarket": WriteMatrixMarket(&out, &out, m)} {
+			if !errors.Is(err, ErrList) || !strings.Contains(err.Error(), fmt.Sprintf("%q", term)) || out.Len() > 0 {
+				t.Errorf("%s of %q: error %v, %d bytes written", name, term, err, out.Len())
+			}
+		}
+	}
+}
+
+// A fullDisk takes n bytes and no more.
+type fullDisk struct{ n int }
+
+var errFull = errors.New("no space left")
+
+func (d *fullDisk) Write(p []byte) (int, error) {
+	if d.n -= len(p); d.n < 0 {
+		return 0, errFull
+	}
+	return len(p), nil
+}
+
+func TestErrorsOfWritersComeBack(t *testing.T) {
+	m := oddMatrix(t, 1, 40)
+	for _, n := range []int{0, 5000} {
+		if err := WriteTSV(&fullDisk{n}, m); !errors.Is(err, errFull) {
+			t.Errorf("TSV: %v", err)
+		}
+		if err := WriteMatrixMarket(&fullDisk{n}, io.Discard, m); !errors.Is(err, errFull) {
+			t.Errorf("matrix: %v", err)
+		}
+		if err := WriteMatrixMarket(io.Discard, &fullDisk{min(n, 4000)}, m); !errors.Is(err, errFull) {
+			t.Errorf("vocabulary: %v", err)
+		}
+	}
+}
+
+// FuzzReadTSV checks that what is read is no larger than the file and the same
+// after it is written and read again.
+func FuzzReadTSV(f *testing.F) {
+	for _, seed := range []string{
+		"car\tbus\t0.5\nbus\tcar\t.5\n", "\uFEFF\uFEFFa\tb\t1\r\n\r\n", "a\t" + "a\t1\na\tb\t-1\n", gzipped(f, "a\tb\t1e-9\n"), "a\tb\t.1\na\tb\t.2\n",
+		"a\rb\tc\t1\n", "a\tb\t2\nb\ta\tNaN\n",
+	} {
+		f.Add([]byte(seed), false, false, uint16(9))
+		f.Add([]byte(seed), true, true, uint16(0))
+	}
+	f.Fuzz(func(t *testing.T, file []byte, symmetric, clamp bool, neighbors uint16) {
+		opts := ListOptions{Source: "fuzz", Symmetric: symmetric, Clamp: clamp, Neighbors: 1 + int(neighbors%simmatrix.MaxNeighbors)}
+		m, err := ReadTSV(bytes.NewReader(file), opts)
+		if err != nil {
+			checkGivenError(t, m, err)
+			return
+		}
+		if !bytes.HasPrefix(file, []byte("\x1f\x8b")) && len(m.Table().Terms)+len(m.Table().Cols)/2 > len(file) {
+			t.Fatalf("%d terms, %d entries of a file of %d bytes", len(m.Table().Terms), len(m.Table().Cols), len(file))
+		}
+		if meta := m.Meta(); int(meta.MaxNeighbors) > opts.Neighbors || (symmetric && opts.Neighbors == simmatrix.MaxNeighbors && !meta.Symmetric) {
+			t.Fatalf("%+v of %+v", meta, opts)
+		}
+		var tsv bytes.Buffer
+		if err := WriteTSV(&tsv, m); err != nil {
+			t.Fatal(err)
+		}
+		again, err := ReadTSV(&tsv, DefaultListOptions())
+		if errors.Is(err, simmatrix.ErrNoVocabulary) && len(m.Table().Cols) == 0 {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for term, row := range m.Rows() { // a term without entries may be lost
+			if diff := cmp.Diff(matrixtest.Of(row), matrixtest.Of(again.Row(term))); diff != "" {
+				t.Fatalf("%q: %s", term, diff)
+			}
+		}
+		if m.Meta().NonZeros != again.Meta().NonZeros || again.Len() > m.Len() {
+			t.Fatalf("%+v, %+v", m.Meta(), again.Meta())
+		}
+	})
+}
+
+// checkGivenError checks that an error says what kind it is and where.
+func checkGivenError(t *testing.T, m *simmatrix.Matrix, err error) {
+	t.Helper()
+	if m != nil || (!errors.Is(err, ErrList) && !errors.Is(err, simmatrix.ErrNoVocabulary)) {
+		t.Fatalf("%v, %v", m, err)
+	}
+	if errors.Is(err, ErrList) && !strings.Contains(err.Error(), "line ") {
+		t.Fatalf("%v names no line", err)
+	}
+}

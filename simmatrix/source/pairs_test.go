@@ -1,0 +1,113 @@
+package source
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/internal/matrixtest"
+)
+
+func TestPairsBecomeSortedRows(t *testing.T) {
+	p := newPairs()
+	id := func(term string) uint32 {
+		t.Helper()
+		id, err := p.term(term)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	rental, car, hire := id("rental"), id("car"), id("hire")
+	p.add(car, rental, 500, 1)
+	p.add(car, hire, 900, 1)
+	p.add(car, rental, 700, 2) // the larger of the two stays, with both origins
+	p.add(car, rental, 600, 1)
+	p.add(hire, hire, 65535, 1) // the diagonal is implied
+	p.add(hire, car, 0, 1)      // no entry
+	p.docFreqs[hire] = 4
+	m, err := p.matrix(simmatrix.Meta{Source: "pairs", Origins: []string{"x", "y"}}, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []simmatrix.Neighbor{
+		{Term: "hire", Similarity: 900.0 / 65535, DocFreq: 4, Origins: 1},
+		{Term: "rental", Similarity: 700.0 / 65535, Origins: 3},
+	}
+	if diff := cmp.Diff(want, matrixtest.Of(m.Row("car"))); diff != "" {
+		t.Error(diff)
+	}
+	if meta := m.Meta(); meta.Terms != 3 || meta.NonZeros != 2 || m.Row("hire").DocFreq() != 4 {
+		t.Errorf("%+v", meta)
+	}
+}
+
+func TestPairsKeepTheLargestOfARow(t *testing.T) {
+	p := newPairs()
+	a, _ := p.term("a")
+	for _, n := range []string{"d", "b", "c"} { // all alike: ties go by term
+		id, _ := p.term(n)
+		p.add(a, id, 7, 0)
+	}
+	m, err := p.matrix(simmatrix.Meta{}, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if row := matrixtest.Of(m.Row("a")); len(row) != 2 || row[0].Term != "b" || row[1].Term != "c" {
+		t.Errorf("row %+v", row)
+	}
+}
+
+func TestPairsRefuseWhatNoRowCanBeOf(t *testing.T) {
+	p := newPairs()
+	for term, message := range map[string]string{
+		"":      `term "" is empty`,
+		"a\xff": `term "a\xff": not UTF-8`,
+		strings.Repeat("a", simmatrix.MaxTermBytes+1): "aaa\": too long, 32767 bytes of at most 32766",
+		"\xff\xfec\x00": `term "\xff\xfec\x00": not UTF-8, it looks like UTF-16`,
+		"\xfe\xff\x00c": "it looks like UTF-16",
+	} {
+		if _, err := p.term(term); err == nil || !strings.HasSuffix(err.Error(), message) {
+			t.Errorf("%.10q: error %v, want %s", term, err, message)
+		}
+	}
+	if _, err := p.matrix(simmatrix.Meta{}, 1); !errors.Is(err, simmatrix.ErrNoVocabulary) {
+		t.Errorf("no terms: %v", err)
+	}
+}
+
+func TestSimilaritiesFromOutsideAreInRangeOrRefused(t *testing.T) {
+	for _, tt := range []struct {
+		in      float64
+		strict  uint16
+		err     error
+		clamped uint16
+	}{
+		{0, 0, nil, 0},
+		{1, 65535, nil, 65535},
+		{0.5, 32768, nil, 32768},
+		{1e-12, 0, nil, 0},
+		{0.49 / 65535, 0, nil, 0}, // unlike QuantizeSimilarity
+		{0.51 / 65535, 1, nil, 1},
+		{-0.1, 0, errOutOfRange, 0},
+		{1.5, 0, errOutOfRange, 65535},
+	} {
+		if got, err := units(tt.in, false); got != tt.strict || !errors.Is(err, tt.err) {
+			t.Errorf("%v: %d, %v", tt.in, got, err)
+		}
+		if got, err := units(tt.in, true); got != tt.clamped || err != nil {
+			t.Errorf("%v clamped: %d, %v", tt.in, got, err)
+		}
+	}
+	for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+		for _, clamp := range []bool{false, true} {
+			if _, err := units(bad, clamp); !errors.Is(err, errNotFinite) {
+				t.Errorf("%v: %v", bad, err)
+			}
+		}
+	}
+}

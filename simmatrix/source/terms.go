@@ -1,0 +1,86 @@
+package source
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/internal/lines"
+)
+
+// ErrTerms is wrapped by the errors of [ReadTerms] that are the file's fault.
+// They name the line.
+var ErrTerms = errors.New("bad list of terms")
+
+// ReadTerms reads a list of terms, plain or compressed by gzip: lines of
+//
+//	term TAB document frequency
+//
+// where the tab and what follows it may be missing, in UTF-8, in any
+// order. Lines of nothing but blanks and tabs, the ends of lines of Windows and
+// a byte order mark are passed over. There are no comments, since a term may
+// begin with #. Terms are taken as they stand, with their blanks, control
+// characters and case.
+//
+// Errors wrap [ErrTerms] and name the line: a term that is empty, not UTF-8,
+// longer than [simmatrix.MaxTermBytes], there twice or holds a carriage return, a
+// document frequency that is no whole number from 0 to 4294967295, a second
+// tab, a line over 1 MiB. The error wraps [simmatrix.ErrNoVocabulary] where there is no
+// term.
+func ReadTerms(r io.Reader) ([]simmatrix.Term, error) {
+	in, err := lines.Decompress(r)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrTerms, err)
+	}
+	var terms []simmatrix.Term
+	first := make(map[string]int) // the line of each term
+	lines := lines.NewReader(in)
+	for line, ok := lines.Next(); ok; line, ok = lines.Next() {
+		if len(bytes.Trim(line, " \t")) == 0 {
+			continue
+		}
+		t, err := parseTerm(line)
+		if err == nil && first[t.Text] > 0 {
+			err = fmt.Errorf("term %.40q is on line %d, too", t.Text, first[t.Text])
+		}
+		if err == nil && len(terms) == simmatrix.MaxTerms {
+			err = fmt.Errorf("more than %d terms", simmatrix.MaxTerms)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w: line %d: %w", ErrTerms, lines.Number, err)
+		}
+		first[t.Text] = lines.Number
+		terms = append(terms, t)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrTerms, err)
+	}
+	if len(terms) == 0 {
+		return nil, fmt.Errorf("%w: %w: the list is empty", ErrTerms, simmatrix.ErrNoVocabulary)
+	}
+	return terms, nil
+}
+
+func parseTerm(line []byte) (simmatrix.Term, error) {
+	text, docFreq, counted := bytes.Cut(line, []byte("\t"))
+	t := simmatrix.Term{Text: string(text)}
+	if err := simmatrix.CheckTerm(t.Text); err != nil {
+		return simmatrix.Term{}, err
+	}
+	if bytes.ContainsRune(text, '\r') {
+		return simmatrix.Term{}, fmt.Errorf("term %.40q holds a carriage return", t.Text)
+	}
+	if !counted {
+		return t, nil
+	}
+	field := string(bytes.Trim(docFreq, " "))
+	n, err := strconv.ParseUint(field, 10, 32)
+	if err != nil {
+		return simmatrix.Term{}, fmt.Errorf("document frequency %.40q is no whole number from 0 to 4294967295", field)
+	}
+	t.DocFreq = uint32(n)
+	return t, nil
+}

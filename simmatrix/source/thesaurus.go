@@ -1,0 +1,410 @@
+package source
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/internal/lines"
+	"github.com/akin-search/akin/simmatrix/internal/settings"
+)
+
+// ErrThesaurus is wrapped by the errors of [ReadThesaurus] that are the file's
+// fault. They name the line.
+var ErrThesaurus = errors.New("bad thesaurus")
+
+// maxThesaurusPairs bounds the memory that a thesaurus takes, at 12 bytes a
+// pair, whatever its groups are. WordNet has under a million.
+const maxThesaurusPairs = 20_000_000
+
+// maxSenses bounds the words that are gathered of a file in WordNet's format,
+// and its sets of synonyms. WordNet 3.0 has 206,941 and 117,659.
+const maxSenses = 2_000_000
+
+// maxExamples is the largest length of [ThesaurusCounts.Examples].
+const maxExamples = 5
+
+// A ThesaurusFormat is a format of a file of synonyms, named as the engines'
+// synonym filters name it.
+type ThesaurusFormat string
+
+// The formats.
+const (
+	// ThesaurusDetect takes a file whose first line, blank lines and comments
+	// apart, begins with "s(" and a digit for WordNet's, others for Solr's.
+	ThesaurusDetect ThesaurusFormat = ""
+	// ThesaurusSolr is that of Solr, Elasticsearch and OpenSearch.
+	ThesaurusSolr ThesaurusFormat = "solr"
+	// ThesaurusWordNet is the file wn_s.pl of WordNet in Prolog.
+	ThesaurusWordNet ThesaurusFormat = "wordnet"
+)
+
+// MultiWord says what becomes of an entry of several words.
+type MultiWord string
+
+// What can become of it.
+const (
+	// MultiWordSkip leaves it out and counts it. It fits a field of single
+	// words, whose index has no term for it.
+	MultiWordSkip MultiWord = "skip"
+	// MultiWordJoin makes one term of it.
+	MultiWordJoin MultiWord = "join"
+)
+
+// ThesaurusOptions are the settings of [ReadThesaurus].
+type ThesaurusOptions struct {
+	// Source becomes Meta.Source: in words, where the synonyms come from.
+	Source string
+	// Format is that of the file.
+	Format ThesaurusFormat
+	// Similarity is s_ij of synonyms, in (0, 1], where the file says nothing
+	// else.
+	Similarity float64
+	// Expand makes each term of a group a neighbor of each other. Without it
+	// the first is the only neighbor of the others, and they are none of it;
+	// where entries of several words are skipped, the first that is not. It is
+	// the parameter expand of the engines' filters.
+	Expand bool
+	// MultiWord says what becomes of an entry of several words.
+	MultiWord MultiWord
+	// Joiner stands between the words that MultiWordJoin joins.
+	Joiner string
+	// Neighbors is C, the largest number of neighbors of a term, 1 to
+	// [simmatrix.MaxNeighbors]. As most similarities are alike, it is the order of the
+	// terms that decides on what a long row loses.
+	Neighbors int
+}
+
+// DefaultThesaurusOptions returns settings for a file that an engine's synonym
+// filter takes: the format is detected, groups expand, entries of several
+// words are skipped, 200 neighbors.
+//
+// Similarity is 0.5. A thesaurus does not know which sense of a word is meant,
+// so that a synonym is a good guess and not the word itself. With similarities
+// of cos³, as [learn.DefaultVectorOptions] has them, it equals a neighbor with a
+// cosine of 0.79, and only few words have nearer ones.
+//
+// Joiner is a blank: it is the token_separator that the shingle filter of the
+// engines has by default, and what a keyword tokenizer leaves as it is.
+func DefaultThesaurusOptions() ThesaurusOptions {
+	return ThesaurusOptions{
+		Source: "thesaurus", Similarity: 0.5, Expand: true,
+		MultiWord: MultiWordSkip, Joiner: " ", Neighbors: 200,
+	}
+}
+
+// Validate reports every setting that is out of range.
+func (o *ThesaurusOptions) Validate() error {
+	var errs []error
+	switch o.Format {
+	case ThesaurusDetect, ThesaurusSolr, ThesaurusWordNet:
+	default:
+		errs = append(errs, fmt.Errorf("format: %q is neither %s nor %s", o.Format, ThesaurusSolr, ThesaurusWordNet))
+	}
+	if !(o.Similarity > 0 && o.Similarity <= 1) { // written so that NaN fails
+		errs = append(errs, fmt.Errorf("similarity: %v not in (0, 1]", o.Similarity))
+	}
+	switch o.MultiWord {
+	case MultiWordSkip, MultiWordJoin:
+	default:
+		errs = append(errs, fmt.Errorf("multi-word entries: %q is neither %s nor %s", o.MultiWord, MultiWordSkip, MultiWordJoin))
+	}
+	if !utf8.ValidString(o.Joiner) {
+		errs = append(errs, fmt.Errorf("joiner: %q is not UTF-8", o.Joiner))
+	}
+	return errors.Join(append(errs, settings.InRange("neighbors", o.Neighbors, simmatrix.MaxNeighbors))...)
+}
+
+func (o *ThesaurusOptions) params() map[string]string {
+	p := map[string]string{
+		"format":     string(o.Format),
+		"similarity": settings.FormatFloat(o.Similarity),
+		"expand":     strconv.FormatBool(o.Expand),
+		"multi_word": string(o.MultiWord),
+		"neighbors":  strconv.Itoa(o.Neighbors),
+	}
+	if o.MultiWord == MultiWordJoin {
+		p["joiner"] = o.Joiner
+	}
+	return p
+}
+
+// ThesaurusCounts tell what [ReadThesaurus] has found.
+type ThesaurusCounts struct {
+	// Format is that of the file.
+	Format ThesaurusFormat
+	// Groups are the lists of terms that mean the same: lines without =>, or
+	// WordNet's sets of synonyms.
+	Groups int
+	// Rules are the lines with =>.
+	Rules int
+	// Terms is the number of rows: of the terms that are in a pair, also where
+	// it was cut.
+	Terms int
+	// Pairs is the number of similarities in the matrix, s_ij and s_ji counted
+	// as two.
+	Pairs int
+	// Duplicates are those that the file gives again. The largest similarity
+	// counts.
+	Duplicates int
+	// Cut are those that a row of Neighbors has no place for.
+	Cut int
+	// Skipped and Joined are the entries of several words that were left out
+	// and that became one term.
+	Skipped, Joined int
+	// Examples are the first five entries of several words.
+	Examples []string
+}
+
+// ReadThesaurus reads a file of synonyms, plain or compressed by gzip, in
+// UTF-8, as Elasticsearch, OpenSearch and Solr take it for their synonym
+// filters.
+//
+// In Solr's format a line is a group or a rule:
+//
+//	# A comment begins in the first column.
+//	car, automobile, motor car          each is a neighbor of the others
+//	jag, beemer => car, automobile      those on the right become neighbors of
+//	                                    those on the left, not the other way
+//	# akin: similarity 0.8
+//	hire, rental                        0.8, as are the lines that follow
+//
+// A backslash takes its meaning from the character behind it: \, is a comma
+// in an entry, \=> an arrow. Blanks around an entry do not count. An empty one,
+// as behind a last comma, is passed over, and so is one of blanks, which the
+// engines refuse. Their filters replace a term by the right side of its rule;
+// here it stays.
+//
+// WordNet's format is that of its file wn_s.pl, of which the number of the set
+// of synonyms and the word are read:
+//
+//	s(104167661,1,'car',n,1,71).
+//	s(104167661,2,'o''clock',r,1,2).
+//
+// There, too, a line that begins with # is a comment, and one of "akin:" sets
+// the similarity of the lines that follow. A set has that of the first of its
+// words that is not skipped.
+//
+// Terms are surface words: they keep their case, and it is [shape.Project] that
+// brings them into the form that an analyzer gives them. A term that has no
+// pair gets no row. Document frequencies are unknown.
+//
+// Errors wrap [ErrThesaurus] and name the line: a line that is not of the
+// format, a rule with an empty side or a second =>, a comment that begins with
+// "akin:" and is not such a similarity in (0, 1], a term longer than
+// [simmatrix.MaxTermBytes], what is not UTF-8, a carriage return inside of a line, a
+// line over 1 MiB, a file of over 20 million pairs, not counting those of one
+// line that no row could keep, or of over 2 million words of WordNet's. The
+// error wraps [simmatrix.ErrNoVocabulary] where there is no pair.
+func ReadThesaurus(r io.Reader, opts ThesaurusOptions) (*simmatrix.Matrix, ThesaurusCounts, error) {
+	if err := opts.Validate(); err != nil {
+		return nil, ThesaurusCounts{}, err
+	}
+	t := newThesaurus(opts, maxThesaurusPairs, maxSenses)
+	err := t.read(r)
+	if err == nil && len(t.pairs.list) == 0 {
+		err = t.noPairs()
+	}
+	if err != nil {
+		return nil, ThesaurusCounts{}, fmt.Errorf("%w: %w", ErrThesaurus, err)
+	}
+	m, err := t.matrix()
+	if err != nil {
+		return nil, ThesaurusCounts{}, err
+	}
+	return m, t.counts, nil
+}
+
+// A thesaurus gathers the pairs of a file.
+type thesaurus struct {
+	opts      ThesaurusOptions
+	maxPairs  int
+	maxSenses int
+	pairs     *pairs
+	counts    ThesaurusCounts
+	units     uint16              // similarity of the lines to come
+	synsets   map[uint64]struct{} // WordNet's sets of synonyms
+	senses    []sense
+}
+
+func newThesaurus(opts ThesaurusOptions, maxPairs, maxSenses int) *thesaurus {
+	return &thesaurus{
+		opts: opts, maxPairs: maxPairs, maxSenses: maxSenses, pairs: newPairs(),
+		units: simmatrix.ToUnits(opts.Similarity), synsets: make(map[uint64]struct{}),
+	}
+}
+
+// noPairs returns the error for a file without a pair.
+func (t *thesaurus) noPairs() error {
+	if t.counts.Skipped == 0 {
+		return fmt.Errorf("%w: no two terms are synonyms", simmatrix.ErrNoVocabulary)
+	}
+	return fmt.Errorf("%w: no two terms are synonyms: %d entries of several words were skipped, join their words to keep them",
+		simmatrix.ErrNoVocabulary, t.counts.Skipped)
+}
+
+func (t *thesaurus) read(r io.Reader) error {
+	in, err := lines.Decompress(r)
+	if err != nil {
+		return err
+	}
+	lines := lines.NewReader(in)
+	for line, ok := lines.Next(); ok; line, ok = lines.Next() {
+		if err := t.addLine(line); err != nil {
+			return fmt.Errorf("line %d: %w", lines.Number, err)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return err
+	}
+	return t.addSenses()
+}
+
+func (t *thesaurus) addLine(line []byte) error {
+	switch {
+	case !utf8.Valid(line):
+		return errors.New("not UTF-8")
+	case bytes.ContainsRune(line, '\r'):
+		return errors.New("a carriage return inside of the line: end lines by LF or CRLF")
+	case len(bytes.TrimSpace(line)) == 0:
+		return nil
+	}
+	text := string(line)
+	if text[0] == '#' { // behind blanks it begins an entry, as in the engines
+		return t.addComment(text[1:])
+	}
+	if t.opts.Format == ThesaurusDetect {
+		t.opts.Format = detectThesaurus(text)
+	}
+	if t.opts.Format == ThesaurusWordNet {
+		return t.addSense(text)
+	}
+	return t.addSolrLine(text)
+}
+
+func detectThesaurus(line string) ThesaurusFormat {
+	if rest, ok := strings.CutPrefix(line, "s("); ok && rest != "" && rest[0] >= '0' && rest[0] <= '9' {
+		return ThesaurusWordNet
+	}
+	return ThesaurusSolr
+}
+
+// term returns the term of an entry, "" where there is none.
+func (t *thesaurus) term(entry string) (string, error) {
+	words := strings.Fields(entry)
+	if len(words) == 0 {
+		return "", nil
+	}
+	term := words[0]
+	if len(words) > 1 {
+		if len(t.counts.Examples) < maxExamples {
+			t.counts.Examples = append(t.counts.Examples, strings.Join(words, " "))
+		}
+		if t.opts.MultiWord == MultiWordSkip {
+			t.counts.Skipped++
+			return "", nil
+		}
+		t.counts.Joined++
+		term = strings.Join(words, t.opts.Joiner)
+	}
+	return term, simmatrix.CheckTerm(term)
+}
+
+// addGroup makes the terms neighbors of each other, or of the first. Skipped
+// entries are "".
+func (t *thesaurus) addGroup(terms []string) error {
+	if t.opts.Expand {
+		return t.addRule(terms, terms)
+	}
+	first := slices.IndexFunc(terms, func(term string) bool { return term != "" })
+	if first < 0 {
+		return nil
+	}
+	return t.addRule(terms[first+1:], terms[first:first+1])
+}
+
+// addRule makes the terms on the right neighbors of those on the left. Of all
+// that get the same similarity at once, a row can keep only the first
+// Neighbors in byte order.
+func (t *thesaurus) addRule(left, right []string) error {
+	left, right = sortedTerms(left), sortedTerms(right)
+	total := 0
+	for _, term := range left {
+		total += min(countOthers(right, term), t.opts.Neighbors)
+	}
+	if before := len(t.pairs.list); total > t.maxPairs-before {
+		return fmt.Errorf("a group of %d terms makes %d pairs, %d with those before it, at most %d: allow fewer neighbors or make the group smaller",
+			max(len(left), len(right)), total, before+total, t.maxPairs)
+	}
+	for _, term := range left {
+		others := countOthers(right, term)
+		kept := min(others, t.opts.Neighbors)
+		t.counts.Cut += others - kept
+		for k := 0; kept > 0; k++ {
+			if right[k] == term {
+				continue
+			}
+			if err := t.addPair(term, right[k]); err != nil {
+				return err
+			}
+			kept--
+		}
+	}
+	return nil
+}
+
+// countOthers returns how many of the sorted terms are not term.
+func countOthers(terms []string, term string) int {
+	if _, ok := slices.BinarySearch(terms, term); ok {
+		return len(terms) - 1
+	}
+	return len(terms)
+}
+
+func (t *thesaurus) addPair(term, neighbor string) error {
+	i, err := t.pairs.term(term)
+	if err != nil {
+		return err
+	}
+	j, err := t.pairs.term(neighbor)
+	if err != nil {
+		return err
+	}
+	t.pairs.add(i, j, t.units, 0)
+	return nil
+}
+
+// sortedTerms returns the distinct terms in ascending byte order without "".
+func sortedTerms(terms []string) []string {
+	sorted := slices.Compact(slices.Sorted(slices.Values(terms)))
+	if len(sorted) > 0 && sorted[0] == "" {
+		sorted = sorted[1:]
+	}
+	return sorted
+}
+
+// matrix returns the matrix and completes the counts.
+func (t *thesaurus) matrix() (*simmatrix.Matrix, error) {
+	list := t.pairs.list
+	slices.SortFunc(list, func(a, b pair) int { return cmp.Or(cmp.Compare(a.row, b.row), cmp.Compare(a.col, b.col)) })
+	for k := 1; k < len(list); k++ {
+		if list[k-1].row == list[k].row && list[k-1].col == list[k].col {
+			t.counts.Duplicates++
+		}
+	}
+	distinct := len(list) - t.counts.Duplicates
+	m, err := t.pairs.matrix(simmatrix.Meta{Source: t.opts.Source, Params: t.opts.params()}, t.opts.Neighbors)
+	if err != nil {
+		return nil, err
+	}
+	t.counts.Format, t.counts.Terms, t.counts.Pairs = t.opts.Format, m.Len(), len(m.Table().Cols)
+	t.counts.Cut += distinct - t.counts.Pairs
+	return m, nil
+}

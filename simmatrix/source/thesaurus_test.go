@@ -1,0 +1,509 @@
+package source
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/internal/lines"
+	"github.com/akin-search/akin/simmatrix/internal/matrixtest"
+	"github.com/akin-search/akin/simmatrix/internal/settings"
+)
+
+func mustThesaurus(tb testing.TB, opts ThesaurusOptions, text string) (*simmatrix.Matrix, ThesaurusCounts) {
+	tb.Helper()
+	m, counts, err := ReadThesaurus(iotest.OneByteReader(strings.NewReader(text)), opts)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return m, counts
+}
+
+// neighborLists returns the rows as text: the neighbors, and the similarity
+// behind one that is not 0.5.
+func neighborLists(m *simmatrix.Matrix) map[string]string {
+	lists := map[string]string{}
+	for term, row := range m.Rows() {
+		var words []string
+		for n := range row.All() {
+			if n.Similarity == simmatrix.QuantizeSimilarity(0.5) {
+				words = append(words, n.Term)
+			} else {
+				words = append(words, fmt.Sprintf("%s:%.4g", n.Term, n.Similarity))
+			}
+		}
+		lists[term] = strings.Join(words, " ")
+	}
+	return lists
+}
+
+func TestReadThesaurusFollowsSolrsRules(t *testing.T) {
+	for _, tt := range []struct {
+		name, text string
+		want       map[string]string
+	}{
+		{"a group", "car, automobile, auto\n", map[string]string{"car": "auto automobile", "automobile": "auto car", "auto": "automobile car"}},
+		{"a rule goes one way", "jag, beemer => car, automobile\n", map[string]string{"jag": "automobile car", "beemer": "automobile car", "car": "", "automobile": ""}},
+		{"a term on both sides", "x, y => x, z", map[string]string{"x": "z", "y": "x z", "z": ""}},
+		{"lines are merged", "a => b\na => c\nb, a\n", map[string]string{"a": "b c", "b": "a", "c": ""}},
+		{"comments and blank lines", "#a, b\n\n  \t\n# c => d\na, c\n", map[string]string{"a": "c", "c": "a"}},
+		{"no comment behind blanks", " #a, b\nc, d # e\n", map[string]string{"#a": "b", "b": "#a"}}, // "d # e" is three words
+		{"no blanks", "a,b\nc=>d\n", map[string]string{"a": "b", "b": "a", "c": "d", "d": ""}},
+		{"tabs", "\ta\t,\tb\t=>\tc\t\n", map[string]string{"a": "c", "b": "c", "c": ""}},
+		{"a last comma", "i-pod, => ipod,\n", map[string]string{"i-pod": "ipod", "ipod": ""}}, // as in Solr's own sample
+		{"empty entries", "a,, b, ,\n", map[string]string{"a": "b", "b": "a"}},
+		{"escaped comma", `1\,000, mille` + "\n", map[string]string{"1,000": "mille", "mille": "1,000"}},
+		{"escaped arrow", `a\=>b, c` + "\n", map[string]string{"a=>b": "c", "c": "a=>b"}},
+		{"escaped backslash", `c:\\, d`, map[string]string{`c:\`: "d", "d": `c:\`}},
+		{"escaped letters", `\a\b\é, c`, map[string]string{"abé": "c", "c": "abé"}},
+		{"escaped number sign", `\#1, one`, map[string]string{"#1": "one", "one": "#1"}},
+		{"backslash at the end", `a, b\`, map[string]string{"a": `b\`, `b\`: "a"}},
+		{"escaped blank at the end", `a, b\ `, map[string]string{"a": "b", "b": "a"}},
+		{"equals and greater alone", "a=b, c>d, e= >f\n", map[string]string{"a=b": "c>d", "c>d": "a=b"}},
+		{"Windows, byte order mark", "\ufeffa, b\r\n", map[string]string{"a": "b", "b": "a"}},
+		{"case and other scripts stay", "Auto, Wagen, автомобиль\n", map[string]string{"Auto": "Wagen автомобиль", "Wagen": "Auto автомобиль", "автомобиль": "Auto Wagen"}},
+		{"gzip", gzipped(t, "a, b\n"), map[string]string{"a": "b", "b": "a"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			m, _ := mustThesaurus(t, DefaultThesaurusOptions(), tt.text)
+			if diff := gocmp.Diff(tt.want, neighborLists(m)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestReadThesaurusWithoutExpandMapsToTheFirst(t *testing.T) {
+	o := DefaultThesaurusOptions()
+	o.Expand = false
+	m, _ := mustThesaurus(t, o, "car, automobile, auto\nhire => rent\nrail car, tram, coach\nstreet car, rail car\n")
+	want := map[string]string{"car": "", "automobile": "car", "auto": "car", "hire": "rent", "rent": "", "tram": "", "coach": "tram"}
+	if diff := gocmp.Diff(want, neighborLists(m)); diff != "" { // the first of the last group is skipped
+		t.Error(diff)
+	}
+	o.Format = ThesaurusWordNet
+	m, _ = mustThesaurus(t, o, "s(100000002,1,'hire',v,1,0).\ns(100000001,1,'car',n,1,0).\ns(100000002,2,'engage',v,1,0).\ns(100000001,2,'motor car',n,1,0).\n")
+	if diff := gocmp.Diff(map[string]string{"hire": "", "engage": "hire"}, neighborLists(m)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestReadThesaurusReadsWordNet(t *testing.T) {
+	const file = `
+s(104167661,1,'car',n,1,71).
+s(104167661,2,'motor car',n,1,0).
+s(104167661,3,'automobile',n,1,6).
+s(400000001,1,'o''clock',r,1,2).
+s(400000001,2,'''clock',r,1).
+s(300000001,1,'alone',s,1,0).
+s(104167661,4,'auto',n,1,10).
+`
+	m, counts := mustThesaurus(t, DefaultThesaurusOptions(), file)
+	want := map[string]string{
+		"car": "auto automobile", "automobile": "auto car", "auto": "automobile car",
+		"o'clock": "'clock", "'clock": "o'clock",
+	}
+	if diff := gocmp.Diff(want, neighborLists(m)); diff != "" {
+		t.Error(diff)
+	}
+	wantCounts := ThesaurusCounts{Format: ThesaurusWordNet, Groups: 3, Terms: 5, Pairs: 8, Skipped: 1, Examples: []string{"motor car"}}
+	if diff := gocmp.Diff(wantCounts, counts); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestReadThesaurusTakesASimilarityFromALine(t *testing.T) {
+	m, _ := mustThesaurus(t, DefaultThesaurusOptions(), `a, b
+# akin: similarity 0.8
+c, d
+# a comment that mentions akin: similarity 0.1
+e => f
+#akin:similarity 1
+g, h
+	# akin: similarity 7
+`)
+	want := map[string]string{
+		"a": "b", "b": "a", "c": "d:0.8", "d": "c:0.8", "e": "f:0.8", "f": "", "g": "h:1", "h": "g:1",
+	} // behind a blank a # is an entry, here of four words
+	if diff := gocmp.Diff(want, neighborLists(m)); diff != "" {
+		t.Error(diff)
+	}
+	o := DefaultThesaurusOptions()
+	o.Similarity = 0.25
+	m, counts := mustThesaurus(t, o, "x, y\n# akin: similarity 0.1\ny, x, z\nx => y\n")
+	if diff := gocmp.Diff(map[string]string{"x": "y:0.25 z:0.1", "y": "x:0.25 z:0.1", "z": "x:0.1 y:0.1"}, neighborLists(m)); diff != "" { // the largest counts
+		t.Error(diff)
+	}
+	if counts.Duplicates != 3 || counts.Groups != 2 || counts.Rules != 1 {
+		t.Errorf("%+v", counts)
+	}
+}
+
+func TestReadThesaurusTakesASimilarityFromALineOfWordNet(t *testing.T) {
+	m, counts := mustThesaurus(t, DefaultThesaurusOptions(), `# a comment first
+s(1,1,'a',n,1,0).
+s(1,2,'b',n,1,0).
+# akin: similarity 0.8
+s(2,1,'c c',n,1,0).
+s(2,2,'c',n,1,0).
+# akin: similarity 0.1
+s(2,3,'d',n,1,0).
+s(1,3,'e',n,1,0).
+`)
+	want := map[string]string{"a": "b e", "b": "a e", "e": "a b", "c": "d:0.8", "d": "c:0.8"}
+	if diff := gocmp.Diff(want, neighborLists(m)); diff != "" || counts.Groups != 2 || counts.Skipped != 1 {
+		t.Errorf("%s%+v", diff, counts)
+	}
+}
+
+func TestReadThesaurusOfEntriesOfSeveralWordsSaysWhyItIsEmpty(t *testing.T) {
+	for _, text := range []string{"motor car, rail car\nx, hot dog\n", "s(1,1,'motor car',n,1,0).\ns(1,2,'rail car',n,1,0).\ns(2,1,'hot dog',n,1,0).\n"} {
+		for _, expand := range []bool{false, true} {
+			o := DefaultThesaurusOptions()
+			o.Expand = expand
+			_, _, err := ReadThesaurus(strings.NewReader(text), o)
+			if !errors.Is(err, simmatrix.ErrNoVocabulary) || !strings.Contains(err.Error(), "3 entries of several words were skipped") {
+				t.Errorf("%q: %v", text, err)
+			}
+		}
+	}
+}
+
+func TestReadThesaurusSkipsOrJoinsEntriesOfSeveralWords(t *testing.T) {
+	const file = "car, motor  car, rail\tcar\nnew york => ny, big apple, nyc\none word\n"
+	for _, tt := range []struct {
+		name   string
+		opts   func(*ThesaurusOptions)
+		want   map[string]string
+		counts ThesaurusCounts
+	}{
+		{
+			"skipped", func(*ThesaurusOptions) {}, nil,
+			ThesaurusCounts{Skipped: 5},
+		},
+		{
+			"joined", func(o *ThesaurusOptions) { o.MultiWord = MultiWordJoin },
+			map[string]string{
+				"car": "motor car rail car", "motor car": "car rail car", "rail car": "car motor car",
+				"new york": "big apple ny nyc", "ny": "", "big apple": "", "nyc": "",
+			},
+			ThesaurusCounts{Joined: 5},
+		},
+		{
+			"joined by an underscore", func(o *ThesaurusOptions) { o.MultiWord, o.Joiner = MultiWordJoin, "_" },
+			map[string]string{
+				"car": "motor_car rail_car", "motor_car": "car rail_car", "rail_car": "car motor_car",
+				"new_york": "big_apple ny nyc", "ny": "", "big_apple": "", "nyc": "",
+			},
+			ThesaurusCounts{Joined: 5},
+		},
+		{
+			"joined by nothing", func(o *ThesaurusOptions) { o.MultiWord, o.Joiner = MultiWordJoin, "" },
+			map[string]string{
+				"car": "motorcar railcar", "motorcar": "car railcar", "railcar": "car motorcar",
+				"newyork": "bigapple ny nyc", "ny": "", "bigapple": "", "nyc": "",
+			},
+			ThesaurusCounts{Joined: 5},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			o := DefaultThesaurusOptions()
+			tt.opts(&o)
+			m, counts, err := ReadThesaurus(strings.NewReader(file), o)
+			if tt.want == nil {
+				if !errors.Is(err, simmatrix.ErrNoVocabulary) { // no two single words
+					t.Fatal(err)
+				}
+				_, counts = mustThesaurus(t, o, file+"a, b\n")
+			} else {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := gocmp.Diff(tt.want, neighborLists(m)); diff != "" {
+					t.Error(diff)
+				}
+			}
+			if counts.Skipped != tt.counts.Skipped || counts.Joined != tt.counts.Joined {
+				t.Errorf("%+v", counts)
+			}
+			want := []string{"motor car", "rail car", "new york", "big apple", "one word"}
+			if diff := gocmp.Diff(want, counts.Examples); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestReadThesaurusCutsLongRows(t *testing.T) {
+	o := DefaultThesaurusOptions()
+	o.Neighbors = 2
+	m, counts := mustThesaurus(t, o, "e, d, c, b, a\n# akin: similarity 0.9\na, z, y\nx => a, b, c, y\n")
+	want := map[string]string{
+		"a": "y:0.9 z:0.9", "b": "a c", "c": "a b", "d": "a b", "e": "a b",
+		"x": "a:0.9 b:0.9", "y": "a:0.9 z:0.9", "z": "a:0.9 y:0.9",
+	}
+	if diff := gocmp.Diff(want, neighborLists(m)); diff != "" {
+		t.Error(diff)
+	}
+	// 20 pairs of the first line, 6 and 4 of the others; 16 of 30 are kept.
+	if counts.Pairs != 16 || counts.Cut != 14 || counts.Duplicates != 0 || counts.Terms != 8 {
+		t.Errorf("%+v", counts)
+	}
+}
+
+func TestReadThesaurusIsBounded(t *testing.T) {
+	var group strings.Builder // as many entries as a line can have
+	for i := 0; group.Len() < lines.MaxBytes-20; i++ {
+		fmt.Fprintf(&group, "%x,", i)
+	}
+	o := DefaultThesaurusOptions()
+	o.Neighbors = 1
+	file := group.String() + "\n" + strings.Replace(group.String(), ",", "=>", 1) + "\n"
+	m, counts, err := ReadThesaurus(strings.NewReader(file), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := m.Len(); n < 100_000 || counts.Pairs != n || counts.Cut < n*(n-3) {
+		t.Errorf("%+v", counts)
+	}
+	o.Neighbors = 10
+	th := newThesaurus(o, 1000, 1)
+	want := fmt.Sprintf("line 2: a group of %d terms makes %d pairs, %d with those before it, at most 1000: allow fewer neighbors", m.Len(), 10*m.Len(), 10*m.Len()+2)
+	if err := th.read(strings.NewReader("a, b\n" + group.String())); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want %s", err, want)
+	}
+	if len(th.pairs.list) != 2 { // nothing is stored of a group that is too large
+		t.Errorf("%d pairs", len(th.pairs.list))
+	}
+	th = newThesaurus(o, 2, 1)
+	if err := th.read(strings.NewReader("a, b\n")); err != nil { // just as many as are allowed
+		t.Error(err)
+	}
+	th = newThesaurus(o, 1, 2)
+	err = th.read(strings.NewReader("s(7,1,'a',n,1,0).\ns(7,2,'b',n,1,0).\n"))
+	if err == nil || !strings.Contains(err.Error(), "set of synonyms 7: a group of 2 terms makes 2 pairs") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestSensesOfWordNetAreBounded(t *testing.T) {
+	skipped := strings.Repeat("s(7,1,'a b',n,1,0).\n", 1000)
+	th := newThesaurus(DefaultThesaurusOptions(), 10, 2)
+	if err := th.read(strings.NewReader(skipped + "s(7,2,'a',n,1,0).\ns(8,1,'b',n,1,0).\n")); err != nil || th.counts.Groups != 2 {
+		t.Errorf("%+v, error %v", th.counts, err)
+	}
+	for _, text := range []string{"s(7,1,'a',n,1,0).\n", "s(9,1,'a b',n,1,0).\n"} { // a third word, a third set
+		th = newThesaurus(DefaultThesaurusOptions(), 10, 2)
+		err := th.read(strings.NewReader(skipped + "s(7,2,'a',n,1,0).\ns(8,1,'b',n,1,0).\n" + text))
+		if err == nil || !strings.Contains(err.Error(), "line 1003: more than 2 words or sets of synonyms") {
+			t.Errorf("%q: error %v", text, err)
+		}
+	}
+	th = newThesaurus(DefaultThesaurusOptions(), 10, 2)
+	if err := th.addLine([]byte("s(7,1,'a b',n,1,0).")); err != nil || len(th.senses) != 0 {
+		t.Errorf("%d senses of a skipped word, error %v", len(th.senses), err)
+	}
+}
+
+func TestReadThesaurusNamesTheBadLine(t *testing.T) {
+	long := strings.Repeat("a", simmatrix.MaxTermBytes+1)
+	for _, tt := range []struct{ name, text, message string }{
+		{"nothing on the right", "a, b\na =>\n", "line 2: nothing stands on one side of =>"},
+		{"nothing on the left", "a, b\n=> a\n", "line 2: nothing stands"},
+		{"commas on one side", "a => ,\n", "line 1: nothing stands"},
+		{"two arrows", "a, b\n\na => b => c\n", "line 3: more than one =>"},
+		{"not UTF-8", "a, b\n\xff, c\n", "line 2: not UTF-8"},
+		{"not UTF-8 by a comment", "# caf\xe9\n", "line 1: not UTF-8"},
+		{"carriage returns", "a, b\rc, d\r", "line 1: a carriage return"},
+		{"too long", "a, b\nc, " + long + "\n", "line 2: term"},
+		{"too long when joined", "a b" + long[2:] + ", c", "line 1: term"},
+		{"line too long", "a, b\n# " + strings.Repeat("c", lines.MaxBytes), "line 2: longer than"},
+		{"similarity 0", "# akin: similarity 0\n", `line 1: similarity "0"`},
+		{"similarity above 1", "a, b\n#akin: similarity 1.01", "line 2: similarity"},
+		{"negative similarity", "# akin: similarity -1\n", "line 1: similarity"},
+		{"similarity that is no number", "# akin: similarity NaN\n", "line 1: similarity"},
+		{"no similarity", "# akin: similarity\n", "line 1:"},
+		{"two similarities", "# akin: similarity 0.1 0.2\n", "line 1:"},
+		{"another directive", "# akin: weight 0.1\n", `line 1: " weight 0.1": want similarity`},
+		{"WordNet, then Solr", "s(1,1,'a',n,1,0).\na, b\n", "line 2: want s(SYNSET,"},
+		{"WordNet with a comment behind a blank", "s(1,1,'a',n,1,0).\n # akin: similarity 1\n", "line 2: want s("},
+		{"WordNet with a bad similarity", "s(1,1,'a',n,1,0).\n# akin: similarity 2\n", `line 2: similarity "2"`},
+		{"UTF-16", "\xff\xfea\x00,\x00b\x00", "line 1: the file looks like UTF-16"},
+		{"WordNet without the end", "s(1,1,'a',n,1,0)\n", "line 1: want s("},
+		{"WordNet without a number", "s(1,1,'a',n,1,0).\ns(x,1,'a',n,1,0).\n", "line 2: the number of a set"},
+		{"WordNet with a negative number", "s(1,1,'a',n,1,0).\ns(-1,1,'a',n,1,0).\n", "line 2: the number of a set"},
+		{"WordNet without quotes", "s(1,1,a,n,1,0).\n", "line 1: want s("},
+		{"WordNet with a quote alone", "s(1,1,'o'clock',n,1,0).\n", "line 1: want s("},
+		{"WordNet without a closing quote", "s(1,1,'a,n,1,0).\n", "line 1: want s("},
+		{"WordNet of an unknown type", "s(1,1,'a',x,1,0).\n", "line 1: want s("},
+		{"WordNet with too many fields", "s(1,1,'a',n,1,0,0).\n", "line 1: want s("},
+		{"WordNet with too few", "s(1,1,'a',n).\n", "line 1: want s("},
+		{"WordNet with letters for a count", "s(1,1,'a',n,1,x).\n", "line 1: want s("},
+		{"WordNet without a word", "s(1,1,' ',n,1,0).\n", "line 1: the word is empty"},
+		{"WordNet with a word too long", "s(1,1,'" + long + "',n,1,0).\n", "line 1: term"},
+		{"gzip cut short", gzipped(t, "a, b\n")[:20], "after line"},
+		{"no gzip", "\x1f\x8bx", "line 1: gzip"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			o := DefaultThesaurusOptions()
+			o.MultiWord = MultiWordJoin
+			m, counts, err := ReadThesaurus(strings.NewReader(tt.text), o)
+			if m != nil || counts.Groups != 0 || !errors.Is(err, ErrThesaurus) || !strings.Contains(err.Error(), tt.message) {
+				t.Errorf("error %.200v, want ErrThesaurus with %q", err, tt.message)
+			}
+		})
+	}
+	for _, text := range []string{"", "# nothing\n\n", "a\nb\n", "a => a\n", ", ,\n", "s(1,1,'a',n,1,0).\n"} {
+		if _, _, err := ReadThesaurus(strings.NewReader(text), DefaultThesaurusOptions()); !errors.Is(err, ErrThesaurus) || !errors.Is(err, simmatrix.ErrNoVocabulary) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	broken := errors.New("disk on fire")
+	if _, _, err := ReadThesaurus(io.MultiReader(strings.NewReader("a, b\n"), iotest.ErrReader(broken)), DefaultThesaurusOptions()); !errors.Is(err, broken) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestReadThesaurusTakesANamedFormat(t *testing.T) {
+	o := DefaultThesaurusOptions()
+	o.Format = ThesaurusSolr
+	m, counts := mustThesaurus(t, o, "s(1, t)\n")
+	if diff := gocmp.Diff(map[string]string{"s(1": "t)", "t)": "s(1"}, neighborLists(m)); diff != "" || counts.Format != ThesaurusSolr {
+		t.Error(diff, counts.Format)
+	}
+	o.Format = ThesaurusWordNet
+	if _, _, err := ReadThesaurus(strings.NewReader("a, b\n"), o); !errors.Is(err, ErrThesaurus) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestThesaurusOptionsReportEveryBadSetting(t *testing.T) {
+	_, _, err := ReadThesaurus(strings.NewReader("a, b\n"), ThesaurusOptions{Format: "csv", Similarity: 1.1, MultiWord: "", Joiner: "\xff", Neighbors: -1})
+	for _, want := range []string{`format: "csv" is neither`, "similarity: 1.1", `multi-word entries: ""`, `joiner: "\xff"`, "neighbors: -1"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v does not name %s", err, want)
+		}
+	}
+	o := DefaultThesaurusOptions()
+	if err := o.Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestThesaurusMetaTellsItsSettings(t *testing.T) {
+	o := DefaultThesaurusOptions()
+	m, _ := mustThesaurus(t, o, "a, b\n")
+	want := simmatrix.Meta{
+		Source: "thesaurus", Terms: 2, NonZeros: 2, MaxNeighbors: 1, Symmetric: true, Dominant: true,
+		Params: map[string]string{"format": "solr", "similarity": "0.5", "expand": "true", "multi_word": "skip", "neighbors": "200"},
+	}
+	if diff := gocmp.Diff(want, m.Meta()); diff != "" {
+		t.Error(diff)
+	}
+	o.MultiWord = MultiWordJoin
+	m, _ = mustThesaurus(t, o, "a, b\n")
+	if joiner, ok := m.Meta().Params["joiner"]; !ok || joiner != " " {
+		t.Error(m.Meta().Params)
+	}
+}
+
+// solrRules returns m as a file of Solr's format that gives it again.
+func solrRules(m *simmatrix.Matrix) string {
+	escape := strings.NewReplacer(`\`, `\\`, ",", `\,`, "=", `\=`, "#", `\#`)
+	var b strings.Builder
+	for i, term := range m.Table().Terms {
+		cols, sims := m.Table().Row(i)
+		for k, col := range cols {
+			fmt.Fprintf(&b, "# akin: similarity %s\n%s => %s\n",
+				settings.FormatFloat(float64(sims[k])/simmatrix.UnitsOfOne), escape.Replace(term), escape.Replace(m.Table().Terms[col]))
+		}
+	}
+	return b.String()
+}
+
+func FuzzReadThesaurus(f *testing.F) {
+	f.Add("car, automobile, motor car\njag => car\n", true, false, 200)
+	f.Add("\ufeff# akin: similarity 0.8\r\na\\,b , c\\=>d, \\\\\r\n", false, true, 3)
+	f.Add("s(104167661,1,'car',n,1,71).\ns(104167661,2,'o''clock',n,1).\n", true, true, 1)
+	f.Add("a,b,c\nb=>d,e\n#akin:similarity 1e-9\nd,a\n", false, false, 2)
+	f.Fuzz(func(t *testing.T, text string, expand, join bool, neighbors int) {
+		o := DefaultThesaurusOptions()
+		o.Expand, o.Joiner, o.Neighbors = expand, "_", 1+max(neighbors, -neighbors, 0)%300
+		if join {
+			o.MultiWord = MultiWordJoin
+		}
+		m, counts, err := ReadThesaurus(strings.NewReader(text), o)
+		if err != nil {
+			if m != nil || !errors.Is(err, ErrThesaurus) {
+				t.Fatalf("%v, %v", m, err)
+			}
+			return
+		}
+		meta := m.Meta()
+		if counts.Pairs == 0 || counts.Pairs != int(meta.NonZeros) || counts.Terms != m.Len() || int(meta.MaxNeighbors) > o.Neighbors {
+			t.Fatalf("%+v, %+v", counts, meta)
+		}
+		if expand && counts.Rules == 0 && counts.Cut == 0 && !meta.Symmetric {
+			t.Fatal("not symmetric without a rule")
+		}
+		if join && counts.Skipped > 0 || !join && counts.Joined > 0 {
+			t.Fatalf("%+v", counts)
+		}
+		for term, row := range m.Rows() { // with a neighbor or as one
+			if strings.ContainsAny(term, " \t\r\n") || row.IsZero() {
+				t.Fatalf("term %q", term)
+			}
+		}
+		again, _, err := ReadThesaurus(strings.NewReader(solrRules(m)), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := matrixtest.Neighbors(m)
+		for term, row := range want {
+			if row == nil && again.Row(term).IsZero() {
+				delete(want, term) // all its pairs were cut
+			}
+		}
+		if diff := gocmp.Diff(want, matrixtest.Neighbors(again)); diff != "" {
+			t.Fatal(diff)
+		}
+	})
+}
+
+// A real thesaurus is not part of the project. The test reads it from the
+// folder AKIN_DATA and is skipped where it is absent.
+func TestReadThesaurusReadsOpenEnglishWordNet(t *testing.T) {
+	root := cmp.Or(os.Getenv("AKIN_DATA"), filepath.Join("..", "..", "shared", "data"))
+	file, err := os.Open(filepath.Join(root, "thesaurus", "oewn_synonyms.solr.txt"))
+	if err != nil {
+		t.Skipf("needs the synonyms of Open English WordNet in Solr's format: %v\nname the folder that has thesaurus/oewn_synonyms.solr.txt in AKIN_DATA", err)
+	}
+	defer file.Close()
+	m, counts, err := ReadThesaurus(file, DefaultThesaurusOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// It has 44,083 groups, no rules, and a comment that names its source.
+	if counts.Groups != 44083 || counts.Rules != 0 || counts.Skipped < 10_000 || counts.Cut != 0 || counts.Format != ThesaurusSolr {
+		t.Errorf("%+v", counts)
+	}
+	if !m.Meta().Symmetric {
+		t.Error("not symmetric")
+	}
+	for _, pair := range [][2]string{{"car", "automobile"}, {"car", "auto"}, {"Abkhaz", "Abkhazian"}} {
+		if !slices.ContainsFunc(matrixtest.Of(m.Row(pair[0])), func(n simmatrix.Neighbor) bool { return n.Term == pair[1] }) {
+			t.Errorf("%s is no neighbor of %s", pair[1], pair[0])
+		}
+	}
+	t.Logf("%+v", counts)
+}

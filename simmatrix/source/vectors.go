@@ -1,0 +1,392 @@
+package source
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/internal/lines"
+)
+
+// MaxVectorDims is the largest number of dimensions of a vectors file.
+const MaxVectorDims = 65536
+
+// ErrVectors is wrapped by the errors of [ReadVectors] that are the file's
+// fault. They name the line, or in a binary file the word and its offset.
+var ErrVectors = errors.New("bad vectors file")
+
+// Vectors are words with their vectors, all of one dimension. They are
+// immutable.
+type Vectors struct {
+	words   []string
+	dim     int
+	values  []float32 // dim for each word
+	skipped SkippedWords
+}
+
+// SkippedWords counts the words of a file that [ReadVectors] has read and not
+// kept.
+type SkippedWords struct {
+	// Filtered are those that [ReadVectorsOptions.Keep] did not want.
+	Filtered int
+	// Repeated are those that were kept from an earlier place.
+	Repeated int
+	// Invalid are those that no row can be of: empty, not UTF-8 or longer than
+	// [simmatrix.MaxTermBytes].
+	Invalid int
+}
+
+// Len returns the number of words.
+func (v *Vectors) Len() int { return len(v.words) }
+
+// Words returns the words in the order of the file. The caller must not modify
+// them.
+func (v *Vectors) Words() []string { return v.words }
+
+// Dim returns the number of dimensions.
+func (v *Vectors) Dim() int { return v.dim }
+
+// Vector returns the vector of word k. The caller must not modify it.
+func (v *Vectors) Vector(k int) []float32 { return v.values[k*v.dim : (k+1)*v.dim] }
+
+// Skipped returns how many words of the file were read and not kept.
+func (v *Vectors) Skipped() SkippedWords { return v.skipped }
+
+// A VectorsFormat is a format of files with vectors.
+type VectorsFormat string
+
+// The formats that [ReadVectors] reads.
+const (
+	// VectorsDetect is text or binary, as the bytes tell. It is binary where a
+	// header comes first and what follows the first word is not text: its
+	// 4·dimensions bytes, at most 4096 of them, are not UTF-8, or one is a
+	// control character other than tab and the ends of lines. A header before
+	// a word that does not end within 64 KiB is an error.
+	VectorsDetect VectorsFormat = ""
+	// VectorsText is that of GloVe, of word2vec's text and fastText's .vec
+	// files: a line for each word, the word first, then its numbers, parted by
+	// blanks or tabs. A first line of two whole numbers is a header, the
+	// numbers of words and of dimensions.
+	VectorsText VectorsFormat = "text"
+	// VectorsBinary is that of word2vec's .bin files: the header and a line
+	// feed, then each word, a blank, and its numbers as 32-bit floats, least
+	// byte first. Line feeds before a word are passed over.
+	VectorsBinary VectorsFormat = "binary"
+)
+
+// ReadVectorsOptions are the settings of [ReadVectors]. The zero value reads
+// every word in the format that the file is in.
+type ReadVectorsOptions struct {
+	// Format is the format of the file.
+	Format VectorsFormat
+	// Keep reports whether a word is wanted; nil keeps all. The numbers of
+	// those that are not are neither read nor stored.
+	Keep func(word string) bool
+	// MaxWords ends reading after that many words of the file, kept or not; 0
+	// reads all. Published files have the most frequent words first.
+	MaxWords int
+}
+
+// Validate reports every setting that is out of range.
+func (o *ReadVectorsOptions) Validate() error {
+	var err error
+	switch o.Format {
+	case VectorsDetect, VectorsText, VectorsBinary:
+	default:
+		err = fmt.Errorf("format: %q is not %s or %s", o.Format, VectorsText, VectorsBinary)
+	}
+	if o.MaxWords < 0 {
+		err = errors.Join(err, fmt.Errorf("max words: %d is negative", o.MaxWords))
+	}
+	return err
+}
+
+// ReadVectors reads a file of words and their vectors in one of the formats of
+// [VectorsFormat], plain or compressed by gzip. It reads it as a stream and
+// needs memory for what is kept alone.
+//
+// Published files have oddities that are no reason to refuse the rest. A word
+// that is there again (fastText issue 648) keeps its first vector, as in
+// gensim. One that no row can be of is skipped: one that word2vec has cut in
+// the middle of a character, or a tab (fastText issue 505). Both are counted by
+// [Vectors.Skipped]. In a text file a word may hold blanks (". . ." of GloVe's
+// 840B, fastText issue 327), as long as no part but the first is a number, and
+// any other Unicode space; blanks around a word are not part of it. Control
+// characters are kept, and so is a word of 4 KB. A byte order mark, the ends of
+// lines of Windows and blank lines of a text file are passed over.
+//
+// Errors wrap [ErrVectors]: another number of dimensions than the header or
+// the first word has, none, or over [MaxVectorDims]; what is not a finite
+// decimal number in 32 bits (hexadecimal, underscores, NaN and infinity are
+// not); a line over 1 MiB; another number of words than the header says,
+// unless MaxWords ends reading before; no word at all. Where words are there
+// and none is kept, the error wraps [simmatrix.ErrNoVocabulary].
+func ReadVectors(r io.Reader, opts ReadVectorsOptions) (*Vectors, error) {
+	if err := opts.Validate(); err != nil {
+		return nil, err
+	}
+	in, err := lines.Decompress(r)
+	if err == nil {
+		err = checkVectorsMagic(in)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrVectors, err)
+	}
+	p := &vectorsParser{opts: opts, seen: make(map[string]struct{}), claimed: -1}
+	err = p.readAll(in)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", ErrVectors, err)
+	case p.out.Len() == 0:
+		return nil, fmt.Errorf("%w: none of the %d words of the file is kept", simmatrix.ErrNoVocabulary, p.read)
+	}
+	return &p.out, nil
+}
+
+// checkVectorsMagic returns an error for the other forms in which vectors are
+// published.
+func checkVectorsMagic(in *bufio.Reader) error {
+	switch magic, _ := in.Peek(4); string(magic) {
+	case "PK\x03\x04":
+		return errors.New("line 1: a zip archive: unpack it first")
+	case "\xba\x16\x4f\x2f": // 793712314, in fastText's fasttext.cc
+		return errors.New("line 1: a model of fastText, which is not read: take its .vec file")
+	}
+	return nil
+}
+
+// A vectorsParser takes the words of a vectors file.
+type vectorsParser struct {
+	opts    ReadVectorsOptions
+	out     Vectors
+	seen    map[string]struct{}
+	claimed int // words by the header, -1 without one
+	read    int // words so far, kept or not
+}
+
+// readAll reads the file in the format of the options, or in that it is in.
+func (p *vectorsParser) readAll(in *bufio.Reader) error {
+	inBinary := p.opts.Format == VectorsBinary
+	if p.opts.Format == VectorsDetect {
+		var err error
+		if inBinary, err = looksBinary(in); err != nil {
+			return err
+		}
+	}
+	if inBinary {
+		return p.readBinary(in)
+	}
+	return p.readText(in)
+}
+
+// full reports whether reading ends by MaxWords.
+func (p *vectorsParser) full() bool { return p.opts.MaxWords > 0 && p.read == p.opts.MaxWords }
+
+// take counts a word and returns it with whether it is to be kept.
+func (p *vectorsParser) take(word []byte) (string, bool) {
+	p.read++
+	if len(word) == 0 || len(word) > simmatrix.MaxTermBytes || !utf8.Valid(word) {
+		p.out.skipped.Invalid++
+		return "", false
+	}
+	w := string(word)
+	if p.opts.Keep != nil && !p.opts.Keep(w) {
+		p.out.skipped.Filtered++
+		return "", false
+	}
+	if _, twice := p.seen[w]; twice {
+		p.out.skipped.Repeated++
+		return "", false
+	}
+	return w, true
+}
+
+// keep adds a word whose numbers are already at the end of the table.
+func (p *vectorsParser) keep(w string) {
+	p.seen[w] = struct{}{}
+	p.out.words = append(p.out.words, w)
+}
+
+// setHeader takes the header's numbers.
+func (p *vectorsParser) setHeader(words, dim int) error {
+	if words < 1 || dim < 1 || dim > MaxVectorDims {
+		return fmt.Errorf("header: %d words of %d dimensions, want at least 1 of 1 to %d", words, dim, MaxVectorDims)
+	}
+	p.claimed, p.out.dim = words, dim
+	return nil
+}
+
+func (p *vectorsParser) readText(in io.Reader) error {
+	lines := lines.NewReader(in)
+	for !p.full() {
+		line, ok := lines.Next()
+		if !ok {
+			break
+		}
+		if err := p.addLine(line, lines.Number == 1); err != nil {
+			return fmt.Errorf("line %d: %w", lines.Number, err)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return err
+	}
+	switch {
+	case p.read == 0:
+		return fmt.Errorf("line %d: the file ends without a word", lines.Number+1)
+	case p.read < p.claimed && !p.full():
+		return fmt.Errorf("line %d: the file ends after %d of %d words", lines.Number+1, p.read, p.claimed)
+	}
+	return nil
+}
+
+func (p *vectorsParser) addLine(line []byte, first bool) error {
+	if first {
+		if words, dim, ok := vectorsHeader(line); ok {
+			return p.setHeader(words, dim)
+		}
+	}
+	line = bytes.TrimRight(line, blanks)
+	if len(line) == 0 {
+		return nil
+	}
+	if p.read == p.claimed {
+		return fmt.Errorf("more than the %d words of the header", p.claimed)
+	}
+	if p.out.dim == 0 { // the first word of a file without a header
+		dim := countNumbers(line)
+		if dim == 0 || dim > MaxVectorDims {
+			return badFirstLine(line, dim)
+		}
+		p.out.dim = dim
+	}
+	word, numbers, ok := cutNumbers(line, p.out.dim)
+	if !ok || holdsNumber(word) {
+		fields := bytes.FieldsFunc(line, isBlankRune)
+		return fmt.Errorf("word %.40q: %d dimensions, want %d", fields[0], len(fields)-1, p.out.dim)
+	}
+	w, keep := p.take(word)
+	if !keep {
+		return nil
+	}
+	if err := p.addNumbers(string(numbers)); err != nil {
+		return fmt.Errorf("word %.40q: %w", w, err)
+	}
+	p.keep(w)
+	return nil
+}
+
+// addNumbers appends numbers that are parted by blanks.
+func (p *vectorsParser) addNumbers(numbers string) error {
+	for start := 0; start < len(numbers); {
+		end := start
+		for end < len(numbers) && !isBlank(numbers[end]) {
+			end++
+		}
+		x, ok := lines.ParseDecimal(numbers[start:end], 32)
+		if !ok {
+			return notDecimal(numbers[start:end])
+		}
+		p.out.values = append(p.out.values, float32(x))
+		for start = end; start < len(numbers) && isBlank(numbers[start]); {
+			start++
+		}
+	}
+	return nil
+}
+
+func notDecimal(field string) error {
+	return fmt.Errorf("%.40q is not a finite decimal number", field)
+}
+
+// badFirstLine says why a file cannot begin with line, which ends with dim
+// numbers.
+func badFirstLine(line []byte, dim int) error {
+	fields := bytes.FieldsFunc(line, isBlankRune)
+	switch {
+	case dim > 0:
+		return fmt.Errorf("word %.40q: %d dimensions, at most %d", fields[0], dim, MaxVectorDims)
+	case len(fields) == 1:
+		return fmt.Errorf("word %.40q: 0 dimensions", fields[0])
+	default:
+		return fmt.Errorf("word %.40q: %w", fields[0], notDecimal(string(fields[len(fields)-1])))
+	}
+}
+
+// blanks part the fields of a line. Other Unicode spaces are parts of words.
+const blanks = " \t"
+
+func isBlank(c byte) bool { return c == ' ' || c == '\t' }
+
+func isBlankRune(r rune) bool { return r == ' ' || r == '\t' }
+
+// vectorsHeader reads a line of two whole numbers and nothing else.
+func vectorsHeader(line []byte) (words, dim int, ok bool) {
+	fields := bytes.FieldsFunc(line, isBlankRune)
+	if len(fields) != 2 {
+		return 0, 0, false
+	}
+	words, err := strconv.Atoi(string(fields[0]))
+	if err != nil {
+		return 0, 0, false
+	}
+	dim, err = strconv.Atoi(string(fields[1]))
+	return words, dim, err == nil
+}
+
+// lastField returns where the last field of line starts, 0 where it has none
+// or starts with it.
+func lastField(line []byte) int {
+	at := len(line)
+	for at > 0 && isBlank(line[at-1]) {
+		at--
+	}
+	for at > 0 && !isBlank(line[at-1]) {
+		at--
+	}
+	return at
+}
+
+// cutNumbers parts the last n fields of line from the word before them. It
+// reports whether there is something before them, be it a blank.
+func cutNumbers(line []byte, n int) (word, numbers []byte, ok bool) {
+	at := len(line)
+	for range n {
+		at = lastField(line[:at])
+	}
+	return bytes.Trim(line[:at], blanks), line[at:], at > 0
+}
+
+// countNumbers returns how many numbers line ends with, what it starts with
+// not counted.
+func countNumbers(line []byte) int {
+	count := 0
+	for end := len(line); ; count++ {
+		at := lastField(line[:end])
+		if at == 0 {
+			return count
+		}
+		if _, ok := lines.ParseDecimal(string(bytes.TrimRight(line[at:end], blanks)), 32); !ok {
+			return count
+		}
+		end = at
+	}
+}
+
+// holdsNumber reports whether a part of word other than the first is a number:
+// then it has taken numbers of a line that has too many.
+func holdsNumber(word []byte) bool {
+	if !bytes.ContainsAny(word, blanks) {
+		return false
+	}
+	for _, part := range bytes.FieldsFunc(word, isBlankRune)[1:] {
+		if _, ok := lines.ParseDecimal(string(part), 32); ok {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,268 @@
+package spelling
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/internal/matrixtest"
+)
+
+// levenshtein is the plain dynamic program of Wagner and Fischer (1974).
+func levenshtein[T comparable](a, b []T) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i, x := range a {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j, y := range b {
+			replaced := diagonal
+			if x != y {
+				replaced++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// allEditRows is what FromTerms computes, by comparing all pairs.
+func allEditRows(o Options, words []string) map[string][]simmatrix.Neighbor {
+	rows := map[string][]simmatrix.Neighbor{}
+	for _, a := range words {
+		rows[a] = nil
+		for _, b := range words {
+			d, m := levenshtein([]rune(a), []rune(b)), max(utf8.RuneCountInString(a), utf8.RuneCountInString(b))
+			shorter := min(utf8.RuneCountInString(a), utf8.RuneCountInString(b))
+			if o.Bytes {
+				d, m, shorter = levenshtein([]byte(a), []byte(b)), max(len(a), len(b)), min(len(a), len(b))
+			}
+			if a == b || d > o.MaxDistance || float64(m)/float64(shorter) > o.LengthRatio {
+				continue
+			}
+			if u := o.units(d, m); u > 0 {
+				rows[a] = append(rows[a], simmatrix.Neighbor{Term: b, Similarity: simmatrix.FromUnits(u)})
+			}
+		}
+		slices.SortFunc(rows[a], func(x, y simmatrix.Neighbor) int {
+			return cmp.Or(cmp.Compare(y.Similarity, x.Similarity), cmp.Compare(x.Term, y.Term))
+		})
+		if len(rows[a]) > o.Neighbors {
+			rows[a] = rows[a][:o.Neighbors]
+		}
+	}
+	return rows
+}
+
+// randomSpellings returns up to n distinct words of up to length letters.
+func randomSpellings(random *rand.Rand, n, length int, letters []rune) []string {
+	words := map[string]bool{}
+	for range n {
+		var b strings.Builder
+		for range 1 + random.IntN(length) {
+			b.WriteRune(letters[random.IntN(len(letters))])
+		}
+		words[b.String()] = true
+	}
+	return slices.Sorted(func(yield func(string) bool) {
+		for w := range words {
+			if !yield(w) {
+				return
+			}
+		}
+	})
+}
+
+func TestEditMatrixIsThatOfAllPairs(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	alphabets := [][]rune{[]rune("ab"), []rune("abcdef"), []rune("aéè"), []rune("x語言訁𝒳"), {0, 'a', 0x10FFFF}}
+	formulas := []Formula{Power, Reciprocal, Linear, Root, Square}
+	for run := range 300 {
+		o := Options{
+			Formula: formulas[run%len(formulas)], Theta1: 0.5 + random.Float64()*2, Theta2: 0.5 + random.Float64()*6,
+			Theta3: []float64{0, 0, 0.3}[random.IntN(3)], LengthRatio: []float64{1, 1.1, 1.5, 100}[random.IntN(4)],
+			MaxDistance: 1 + random.IntN(MaxDistance), Bytes: random.IntN(4) == 0,
+			Neighbors: []int{1, 2, 5, 20, 1000}[random.IntN(5)],
+		}
+		words := randomSpellings(random, 1+random.IntN(80), 1+random.IntN(9), alphabets[random.IntN(len(alphabets))])
+		if diff := gocmp.Diff(allEditRows(o, words), matrixtest.Neighbors(mustEdit(t, o, words...))); diff != "" {
+			t.Fatalf("run %d, %+v, %q:\n%s", run, o, words, diff)
+		}
+	}
+}
+
+func TestEditMatrixIsThatOfAllPairsAmongManyChildren(t *testing.T) {
+	// A node of the tree has so many children that their letters are looked
+	// up: every word of two letters out of twenty, and some beside them.
+	var words []string
+	for a := range 20 {
+		for b := range 20 {
+			words = append(words, string(rune('A'+a))+"x"+string(rune('A'+b)))
+		}
+		words = append(words, string(rune('A'+a)), strings.Repeat(string(rune('A'+a)), 4))
+	}
+	for _, neighbors := range []int{3, 40, 2000} {
+		o := wideEdit(Power, 2)
+		o.Neighbors = neighbors
+		if diff := gocmp.Diff(allEditRows(o, words), matrixtest.Neighbors(mustEdit(t, o, words...))); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+func TestBaselineOfTheBenchmarkComparesAllPairs(t *testing.T) {
+	words := randomSpellings(rand.New(rand.NewPCG(5, 6)), 300, 12, []rune("abc"))
+	for k := 1; k <= MaxDistance; k++ {
+		o := wideEdit(Reciprocal, k)
+		for word, row := range allEditRows(o, words) {
+			if got := allWithin(word, words, &o); got != len(row) {
+				t.Errorf("%d words within %d of %s, want %d", got, k, word, len(row))
+			}
+		}
+	}
+}
+
+func FuzzEditDistance(f *testing.F) {
+	f.Add("kitten", "sitting", "mitten", 3, false)
+	f.Add("naïve", "naive", "näive", 1, true)
+	f.Add(strings.Repeat("ab", 50), strings.Repeat("ba", 50), strings.Repeat("ab", 49)+"語", 4, false)
+	f.Add("\x00", "\x00\x00", "a", 2, true)
+	f.Fuzz(func(t *testing.T, a, b, c string, k int, inBytes bool) {
+		words := []string{a, b, c}
+		slices.Sort(words)
+		words = slices.Compact(words)
+		for _, w := range words {
+			if simmatrix.CheckTerm(w) != nil || len(w) > 300 {
+				t.Skip("no term")
+			}
+		}
+		o := wideEdit(Reciprocal, 1+(k%MaxDistance+MaxDistance)%MaxDistance)
+		o.Bytes = inBytes
+		if diff := gocmp.Diff(allEditRows(o, words), matrixtest.Neighbors(mustEdit(t, o, words...))); diff != "" {
+			t.Fatal(diff)
+		}
+	})
+}
+
+func TestEditOfLongTerms(t *testing.T) {
+	// Terms as long as an index allows them, of one byte and of three a letter,
+	// that differ at the beginning, in the middle and at the end.
+	for _, letter := range []string{"a", "語"} {
+		long := strings.Repeat(letter, simmatrix.MaxTermBytes/len(letter)-3)
+		half := long[:len(letter)*(len(long)/len(letter)/2)]
+		words := []string{
+			long, "x" + long, long + "x", half + "x" + long[len(half):], "x" + long + "x", "xyz" + long,
+			"y" + long[len(letter):], long[:len(long)-len(letter)],
+		}
+		m := mustEdit(t, wideEdit(Reciprocal, 3), words...)
+		want := []int{0, 1, 1, 1, 2, 3, 1, 1} // the distances to the first
+		for k, d := range want {
+			if got := similarityOf(m, words[0], words[k]); k > 0 && got != simmatrix.QuantizeSimilarity(1/float64(1+d)) {
+				t.Errorf("%s: word %d has %v, want distance %d", letter, k, got, d)
+			}
+		}
+		if got := similarityOf(m, words[5], words[6]); got != simmatrix.QuantizeSimilarity(1.0/4) { // xyz+long, y+rest: 3
+			t.Errorf("%s: %v", letter, got)
+		}
+	}
+}
+
+// denseVocabularies are of n terms with very many near each other, or whose
+// beginnings are.
+func denseVocabularies(n int) map[string][]string {
+	v := map[string][]string{}
+	add := func(name, format string, args ...any) { v[name] = append(v[name], fmt.Sprintf(format, args...)) }
+	for i := range n {
+		letter := rune(0x10000 + i)
+		add("a letter at the end", "warehouse%c", letter)
+		add("a letter at the beginning", "%cwarehouse", letter)
+		add("a letter in two places", "ware%chouse%cdepot", rune(0x4E00+i%500), rune(0x4E00+i/500))
+		add("numbers at the end", "report-final-%06d", i)
+		add("numbers at the beginning", "%06d-report-final", i)
+		add("two letters", "%017b", i)
+	}
+	return v
+}
+
+func TestEditOfTermsThatAllLookAlike(t *testing.T) {
+	// Any two of 20,000 terms are a letter or two apart: 400 million pairs. A
+	// row is the first of them.
+	const n = 20_000
+	for _, name := range []string{"a letter at the end", "a letter at the beginning"} {
+		words := denseVocabularies(n)[name]
+		o := DefaultOptions()
+		o.Neighbors = 3
+		m := mustEdit(t, o, words...)
+		got := slices.Collect(m.Row(words[n-1]).All())
+		if len(got) != 3 || got[0].Term != words[0] || got[1].Term != words[1] || got[2].Term != words[2] {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if m.Meta().NonZeros != 3*n {
+			t.Errorf("%s: %d entries", name, m.Meta().NonZeros)
+		}
+	}
+}
+
+func TestTermTreeHasLessThanTwoNodesATerm(t *testing.T) {
+	chain := make([]string, 3000) // each is the beginning of the next
+	for i := range chain {
+		chain[i] = strings.Repeat("語", i+1)
+	}
+	sets := denseVocabularies(2000)
+	sets["beginnings of each other"] = chain
+	sets["words"] = spellings(2000)
+	sets["one"] = []string{"a"}
+	for name, words := range sets {
+		for _, inBytes := range []bool{false, true} {
+			slices.Sort(words)
+			tree := newTermTree(words, inBytes)
+			if len(tree.nodes) >= 2*len(words) {
+				t.Errorf("%s: %d nodes of %d terms", name, len(tree.nodes), len(words))
+			}
+			if diff := gocmp.Diff(words, tree.below(0, "")); diff != "" {
+				t.Errorf("%s: %s", name, diff)
+			}
+		}
+	}
+}
+
+// below returns the terms below a node in the order of a walk.
+func (t *termTree) below(at uint32, prefix string) []string {
+	n := t.nodes[at]
+	var found []string
+	if n.from > 0 {
+		start := len(prefix)
+		prefix += t.terms[n.term][start:n.to]
+	}
+	if n.ends {
+		found = append(found, prefix)
+	}
+	for child := n.children; child < n.last; child++ {
+		found = append(found, t.below(child, prefix)...)
+	}
+	return found
+}
+
+func TestEditSearchAllocatesNothing(t *testing.T) {
+	words := spellings(2000)
+	slices.Sort(words)
+	o := DefaultOptions()
+	s := newEditSearcher(newTermTree(words, false), &o)
+	for i := range words {
+		s.find(i)
+	}
+	i := 0
+	if n := testing.AllocsPerRun(len(words)-1, func() { s.find(i); i++ }); n != 0 {
+		t.Errorf("%v allocations a term", n)
+	}
+}

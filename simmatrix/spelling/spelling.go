@@ -1,0 +1,211 @@
+package spelling
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/internal/parallel"
+	"github.com/akin-search/akin/simmatrix/internal/settings"
+)
+
+// MaxDistance is the largest [Options.MaxDistance].
+const MaxDistance = 4
+
+// An Formula says how an edit distance becomes a similarity. In all of
+// them d is the Levenshtein distance of the two terms and m the length of the
+// longer one, which is the largest distance that two terms of their lengths
+// can have. All fall in d and rise, or stay, in m.
+type Formula string
+
+// The formulas.
+const (
+	// Power is min(1, θ1·(1−d/m)^θ2): Novotný 2017, equation 4.5, after
+	// Charlet and Damnati.
+	Power Formula = "power"
+	// Reciprocal is 1/(1+d): Sidorov et al. 2014, equation 27.
+	Reciprocal Formula = "reciprocal"
+	// Linear is 1−d/m: Sidorov et al. 2014, equation 28.
+	Linear Formula = "linear"
+	// Root is √(1−d/m): Sidorov et al. 2014, equation 29.
+	Root Formula = "root"
+	// Square is (1−d/m)²: Sidorov et al. 2014, equation 30.
+	Square Formula = "square"
+)
+
+// Options are the settings of [FromTerms].
+type Options struct {
+	// Source becomes Meta.Source: in words, where the terms come from.
+	Source string
+	// Formula makes similarities of distances.
+	Formula Formula
+	// Theta1 is θ1 of [Power], above 0. The other formulas have none.
+	Theta1 float64
+	// Theta2 is θ2 of [Power], above 0. The other formulas have none.
+	Theta2 float64
+	// Theta3 is θ3 in [0, 1): what a formula makes that is at or under it
+	// counts as 0.
+	Theta3 float64
+	// LengthRatio is θ4, at least 1: terms of which the longer has more than
+	// LengthRatio times the length of the shorter have similarity 0. Infinity
+	// prunes nothing.
+	LengthRatio float64
+	// MaxDistance is the largest distance of two neighbors, 1 to
+	// [MaxDistance]. The formulas go on beyond it, as far as two terms
+	// have one letter in common, and are cut off here: a pair beyond
+	// MaxDistance has similarity 0. Time rises steeply with it.
+	MaxDistance int
+	// Bytes counts lengths and distances in bytes of UTF-8, as the thesis
+	// does, and not in runes, where a misspelt letter is one edit in every
+	// script.
+	Bytes bool
+	// Neighbors is C, the largest number of neighbors of a term, 1 to
+	// [simmatrix.MaxNeighbors].
+	Neighbors int
+	// Candidate reports whether a term may be the neighbor of others; nil lets
+	// all. Terms that no document has are none: they would take the places of
+	// terms that can be found.
+	Candidate func(term string) bool
+}
+
+// DefaultOptions returns the parameters that Novotný 2017, section 4.5.1,
+// gives for equation 4.5 (θ1 = 1.8, θ2 = 5, θ3 = 0, θ4 = 1.5, C = 100), over
+// runes, up to a distance of 2. Four in five misspellings are one wrong,
+// missing or added letter or a swap of two that follow each other (Damerau
+// 1964), and a swap has distance 2.
+func DefaultOptions() Options {
+	return Options{
+		Source: "edit distance", Formula: Power,
+		Theta1: 1.8, Theta2: 5, Theta3: 0, LengthRatio: 1.5,
+		MaxDistance: 2, Neighbors: 100,
+	}
+}
+
+// Validate reports every setting that is out of range.
+func (o *Options) Validate() error {
+	var errs []error
+	switch o.Formula {
+	case Power:
+		errs = append(errs, settings.Positive("theta1", o.Theta1), settings.Positive("theta2", o.Theta2))
+	case Reciprocal, Linear, Root, Square:
+	default:
+		errs = append(errs, fmt.Errorf("formula: %q is none of %s, %s, %s, %s and %s",
+			o.Formula, Power, Reciprocal, Linear, Root, Square))
+	}
+	if !(o.Theta3 >= 0 && o.Theta3 < 1) { // written so that NaN fails
+		errs = append(errs, fmt.Errorf("theta3: %v not in [0, 1)", o.Theta3))
+	}
+	if !(o.LengthRatio >= 1) {
+		errs = append(errs, fmt.Errorf("length ratio: %v is under 1", o.LengthRatio))
+	}
+	errs = append(errs,
+		settings.InRange("max distance", o.MaxDistance, MaxDistance),
+		settings.InRange("neighbors", o.Neighbors, simmatrix.MaxNeighbors))
+	return errors.Join(errs...)
+}
+
+func (o *Options) params() map[string]string {
+	p := map[string]string{
+		"formula":      string(o.Formula),
+		"theta3":       settings.FormatFloat(o.Theta3),
+		"length_ratio": settings.FormatFloat(o.LengthRatio),
+		"max_distance": strconv.Itoa(o.MaxDistance),
+		"lengths":      "runes",
+		"neighbors":    strconv.Itoa(o.Neighbors),
+	}
+	if o.Formula == Power {
+		p["theta1"], p["theta2"] = settings.FormatFloat(o.Theta1), settings.FormatFloat(o.Theta2)
+	}
+	if o.Bytes {
+		p["lengths"] = "bytes"
+	}
+	return p
+}
+
+// near reports whether LengthRatio allows two terms of these lengths.
+func (o *Options) near(longer, shorter int) bool {
+	return float64(longer)/float64(shorter) <= o.LengthRatio
+}
+
+// units returns the similarity of two different terms at distance d of which
+// the longer has length m, in units of 1/65535, 0 where it rounds to 0.
+func (o *Options) units(d, m int) uint16 {
+	rest := max(0, 1-float64(d)/float64(m)) // no two terms are further apart than m
+	var s float64
+	switch o.Formula {
+	case Power:
+		s = o.Theta1 * math.Pow(rest, o.Theta2)
+	case Reciprocal:
+		s = 1 / (1 + float64(d))
+	case Linear:
+		s = rest
+	case Root:
+		s = math.Sqrt(rest)
+	case Square:
+		s = rest * rest
+	}
+	if s <= o.Theta3 {
+		return 0
+	}
+	return uint16(math.Round(min(s, 1) * simmatrix.UnitsOfOne))
+}
+
+// FromTerms returns the matrix of the terms by the Levenshtein distance
+// of their spellings, the smallest number of letters to insert, delete and
+// replace to turn one into the other: s_ij is what Formula makes of it, 0
+// where it is at or under Theta3 or rounds to 0, where the distance is above
+// MaxDistance, and where the lengths are further apart than LengthRatio. Each
+// row holds the Neighbors largest among the candidates, ties in ascending byte
+// order of the term.
+//
+// No pair is missed, and no distance is approximated: the terms are in a radix
+// tree, which is walked for each term as far as beginnings of other terms are
+// within MaxDistance of one of its own, and what is found there is near enough
+// to get into the row. Terms of which all are near each other take no longer
+// than others. The worst that can be, very long terms that differ only at
+// their beginnings, takes as long as comparing all pairs does. Beside the
+// terms and the matrix it takes under 150 bytes a term, whatever they are.
+//
+// FromTerms returns [simmatrix.ErrNoVocabulary] where there is no term, an error
+// that wraps [simmatrix.ErrInvalid] and names the term where one is empty, not UTF-8,
+// longer than [simmatrix.MaxTermBytes] or there twice, an error that names each option
+// out of range, and the error of ctx soon after it ends.
+func FromTerms(ctx context.Context, terms []simmatrix.Term, opts Options, progress simmatrix.Progress) (*simmatrix.Matrix, error) {
+	if err := opts.Validate(); err != nil {
+		return nil, err
+	}
+	switch n := len(terms); {
+	case n == 0:
+		return nil, fmt.Errorf("%w: the list of terms is empty", simmatrix.ErrNoVocabulary)
+	case n > simmatrix.MaxTerms:
+		return nil, fmt.Errorf("%w: %d terms, at most %d", simmatrix.ErrInvalid, n, simmatrix.MaxTerms)
+	}
+	sorted := slices.Clone(terms)
+	slices.SortFunc(sorted, func(a, b simmatrix.Term) int { return cmp.Compare(a.Text, b.Text) })
+	m := &simmatrix.Table{Meta: simmatrix.Meta{Source: opts.Source, Params: opts.params()}}
+	for i, t := range sorted {
+		if err := simmatrix.CheckTerm(t.Text); err != nil {
+			return nil, fmt.Errorf("%w: %w", simmatrix.ErrInvalid, err)
+		}
+		if i > 0 && sorted[i-1].Text == t.Text {
+			return nil, fmt.Errorf("%w: term %q is there twice", simmatrix.ErrInvalid, t.Text)
+		}
+		m.Terms = append(m.Terms, t.Text)
+		m.DocFreqs = append(m.DocFreqs, t.DocFreq)
+	}
+	tree := newTermTree(m.Terms, opts.Bytes)
+	for i, t := range m.Terms {
+		tree.hidden[i] = opts.Candidate != nil && !opts.Candidate(t)
+	}
+	var err error
+	m.Entries, err = tree.nearest(ctx, &opts, parallel.NewStage(progress, "neighbors", len(m.Terms)))
+	if err != nil {
+		return nil, err
+	}
+	return m.Matrix()
+}

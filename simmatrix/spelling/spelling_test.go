@@ -1,0 +1,310 @@
+package spelling
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/internal/matrixtest"
+)
+
+func textTerms(texts ...string) []simmatrix.Term {
+	terms := make([]simmatrix.Term, len(texts))
+	for i, text := range texts {
+		terms[i].Text = text
+	}
+	return terms
+}
+
+func mustEdit(tb testing.TB, opts Options, texts ...string) *simmatrix.Matrix {
+	tb.Helper()
+	m, err := FromTerms(tb.Context(), textTerms(texts...), opts, nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return m
+}
+
+// wideEdit returns options that take every pair within distance k.
+func wideEdit(formula Formula, k int) Options {
+	o := DefaultOptions()
+	o.Formula, o.MaxDistance, o.LengthRatio, o.Neighbors = formula, k, math.Inf(1), simmatrix.MaxNeighbors
+	return o
+}
+
+// similarityOf returns s_ij, 0 where the row of i does not hold j.
+func similarityOf(m *simmatrix.Matrix, i, j string) float32 {
+	for n := range m.Row(i).All() {
+		if n.Term == j {
+			return n.Similarity
+		}
+	}
+	return 0
+}
+
+func TestEditFormulasAreThePublishedOnes(t *testing.T) {
+	for _, tt := range []struct {
+		formula Formula
+		i, j    string
+		want    float64
+	}{
+		// Novotný 2017, equation 4.5: 1.8·(1−1/6)^5 and 1.8·(1−2/9)^5; a
+		// letter of ten leaves 1.06, which is cut to 1.
+		{Power, "color", "colour", 0.7233796296},
+		{Power, "catalog", "catalogue", 0.5123304374},
+		{Power, "abcdefghij", "abcdefghix", 1},
+		// Sidorov et al. 2014, equations 27 to 30 at d = 2, m = 9, which is
+		// the m of their figure 1.
+		{Reciprocal, "catalog", "catalogue", 1.0 / 3},
+		{Linear, "catalog", "catalogue", 7.0 / 9},
+		{Root, "catalog", "catalogue", 0.8819171037},
+		{Square, "catalog", "catalogue", 49.0 / 81},
+		// m is the length of the longer one.
+		{Linear, "car", "cars", 3.0 / 4},
+		{Linear, "cars", "car", 3.0 / 4},
+	} {
+		t.Run(string(tt.formula)+" "+tt.i, func(t *testing.T) {
+			o := DefaultOptions()
+			o.Formula = tt.formula
+			if got := similarityOf(mustEdit(t, o, tt.i, tt.j), tt.i, tt.j); got != simmatrix.QuantizeSimilarity(tt.want) {
+				t.Errorf("%v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestEditDistancesOfWordsThatTextbooksUse(t *testing.T) {
+	for _, tt := range []struct {
+		i, j string
+		d    int
+	}{
+		{"kitten", "sitting", 3}, // the example of most textbooks
+		{"saturday", "sunday", 3},
+		{"flaw", "lawn", 2},
+		{"gumbo", "gambol", 2},
+		{"ab", "ba", 2}, // a swap is no single edit
+		{"intention", "intentions", 1},
+		{"naïve", "naive", 1}, // one rune of two bytes
+		{"日本語", "日本", 1},
+		{"straße", "strasse", 2},
+	} {
+		m := mustEdit(t, wideEdit(Reciprocal, 4), tt.i, tt.j)
+		if got, want := similarityOf(m, tt.i, tt.j), simmatrix.QuantizeSimilarity(1/float64(1+tt.d)); got != want {
+			t.Errorf("%s and %s: %v, want %v", tt.i, tt.j, got, want)
+		}
+	}
+	if m := mustEdit(t, wideEdit(Reciprocal, 4), "intention", "execution"); m.Meta().NonZeros != 0 { // 5 apart
+		t.Error("a pair beyond the largest distance")
+	}
+}
+
+func TestEditMatrixOfSpellings(t *testing.T) {
+	o := DefaultOptions()
+	m, err := FromTerms(t.Context(), []simmatrix.Term{
+		{Text: "catalogue", DocFreq: 90}, {Text: "catalog", DocFreq: 7}, {Text: "analogue", DocFreq: 20}, {Text: "catalogs", DocFreq: 40}, {Text: "zebra", DocFreq: 3},
+	}, o, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	power := func(d, length float64) float32 { return simmatrix.QuantizeSimilarity(1.8 * math.Pow(1-d/length, 5)) }
+	want := []simmatrix.Neighbor{
+		{Term: "catalogs", Similarity: power(1, 8), DocFreq: 40},
+		{Term: "catalogue", Similarity: power(2, 9), DocFreq: 90},
+	}
+	if diff := cmp.Diff(want, matrixtest.Of(m.Row("catalog"))); diff != "" {
+		t.Error(diff)
+	}
+	want = []simmatrix.Neighbor{
+		{Term: "analogue", Similarity: power(2, 9), DocFreq: 20},
+		{Term: "catalog", Similarity: power(2, 9), DocFreq: 7},
+		{Term: "catalogs", Similarity: power(2, 9), DocFreq: 40},
+	}
+	if diff := cmp.Diff(want, matrixtest.Of(m.Row("catalogue"))); diff != "" {
+		t.Error(diff)
+	}
+	if m.Row("zebra").Len() != 0 || m.Row("zebra").DocFreq() != 3 {
+		t.Error("the row of a term without neighbors")
+	}
+	meta := m.Meta()
+	meta.NonZeros, meta.MaxNeighbors = 0, 0
+	wantMeta := simmatrix.Meta{
+		Source: "edit distance", Terms: 5, Symmetric: true,
+		Params: map[string]string{
+			"formula": "power", "theta1": "1.8", "theta2": "5", "theta3": "0", "length_ratio": "1.5",
+			"max_distance": "2", "lengths": "runes", "neighbors": "100",
+		},
+	}
+	if diff := cmp.Diff(wantMeta, meta); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestEditBytesCountBytes(t *testing.T) {
+	o := wideEdit(Linear, 2)
+	if got := similarityOf(mustEdit(t, o, "naïve", "naive"), "naive", "naïve"); got != simmatrix.QuantizeSimilarity(1-1.0/5) {
+		t.Errorf("runes: %v", got)
+	}
+	o.Bytes = true // ï is C3 AF: one replaced, one deleted, of six
+	m := mustEdit(t, o, "naïve", "naive", "naÃve")
+	if got := similarityOf(m, "naive", "naïve"); got != simmatrix.QuantizeSimilarity(1-2.0/6) {
+		t.Errorf("bytes: %v", got)
+	}
+	if got := similarityOf(m, "naÃve", "naïve"); got != simmatrix.QuantizeSimilarity(1-1.0/6) { // Ã is C3 83
+		t.Errorf("runes that share a byte: %v", got)
+	}
+	if m.Meta().Params["lengths"] != "bytes" {
+		t.Error(m.Meta().Params)
+	}
+}
+
+func TestEditThresholdsCutPairs(t *testing.T) {
+	words := []string{"ab", "abc", "abcd", "abcde"}
+	neighbors := func(o Options) map[string]string {
+		t.Helper()
+		got := map[string]string{}
+		for term, row := range mustEdit(t, o, words...).Rows() {
+			got[term] = ""
+			for n := range row.All() {
+				got[term] += n.Term + " "
+			}
+		}
+		return got
+	}
+	all := wideEdit(Linear, 2)
+	ratio, theta, one, short := all, all, all, all
+	ratio.LengthRatio = 1.5 // abc has 1.5 times the length of ab, abcde more than that of abc
+	theta.Theta3 = 0.6      // 1−2/5 is 0.6, and at it counts as under it
+	one.MaxDistance = 1
+	short.Neighbors = 1
+	for _, tt := range []struct {
+		name string
+		opts Options
+		want map[string]string
+	}{
+		{"nothing", all, map[string]string{"ab": "abc abcd ", "abc": "abcd ab abcde ", "abcd": "abcde abc ab ", "abcde": "abcd abc "}},
+		{"length ratio", ratio, map[string]string{"ab": "abc ", "abc": "abcd ab ", "abcd": "abcde abc ", "abcde": "abcd "}},
+		{"theta 3", theta, map[string]string{"ab": "abc ", "abc": "abcd ab ", "abcd": "abcde abc ", "abcde": "abcd "}},
+		{"distance", one, map[string]string{"ab": "abc ", "abc": "abcd ab ", "abcd": "abcde abc ", "abcde": "abcd "}},
+		{"neighbors", short, map[string]string{"ab": "abc ", "abc": "abcd ", "abcd": "abcde ", "abcde": "abcd "}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, neighbors(tt.opts)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestEditTiesGoByTerm(t *testing.T) {
+	o := wideEdit(Reciprocal, 2)
+	o.Neighbors = 3
+	m := mustEdit(t, o, "cat", "bat", "rat", "hat", "mat", "dog", "cats", "at")
+	if got := matrixtest.Of(m.Row("cat")); len(got) != 3 || got[0].Term != "at" || got[1].Term != "bat" || got[2].Term != "cats" {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestEditFormulasThatRoundToNothingMakeNoEntry(t *testing.T) {
+	o := wideEdit(Power, 4)
+	o.Theta2 = 20 // 1.8·(1−4/5)^20 is under 1e-13
+	if m := mustEdit(t, o, "abcde", "avwxy", "abcdx"); m.Meta().NonZeros != 2 {
+		t.Errorf("%d entries", m.Meta().NonZeros)
+	}
+	if m := mustEdit(t, wideEdit(Root, 1), "a", "b"); m.Meta().NonZeros != 0 { // 1−1/1
+		t.Error("two letters that are not the same")
+	}
+}
+
+func TestEditOptionsReportEveryBadSetting(t *testing.T) {
+	nan := math.NaN()
+	o := Options{Formula: Power, Theta1: nan, Theta2: 0, Theta3: 1, LengthRatio: 0.5, MaxDistance: 5, Neighbors: 0}
+	_, err := FromTerms(t.Context(), textTerms("a"), o, nil)
+	for _, want := range []string{"theta1: NaN", "theta2: 0", "theta3: 1", "length ratio: 0.5", "max distance: 5", "neighbors: 0"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v does not name %s", err, want)
+		}
+	}
+	o = DefaultOptions()
+	o.Formula, o.Theta1, o.Theta3, o.LengthRatio = "cosine", 0, nan, nan // θ1 is not that of such a formula
+	if err := o.Validate(); err == nil || strings.Count(err.Error(), "\n") != 2 || !strings.Contains(err.Error(), `"cosine" is none of power,`) {
+		t.Errorf("error %v", err)
+	}
+	o = DefaultOptions()
+	if err := o.Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestFromEditDistanceRefusesBadTerms(t *testing.T) {
+	o := DefaultOptions()
+	for _, tt := range []struct {
+		name    string
+		terms   []simmatrix.Term
+		err     error
+		message string
+	}{
+		{"none", nil, simmatrix.ErrNoVocabulary, ""},
+		{"empty", textTerms("a", ""), simmatrix.ErrInvalid, `term ""`},
+		{"not UTF-8", textTerms("a", "\xff"), simmatrix.ErrInvalid, `"\xff"`},
+		{"too long", textTerms(strings.Repeat("x", simmatrix.MaxTermBytes+1)), simmatrix.ErrInvalid, "too long"},
+		{"twice", textTerms("b", "a", "b"), simmatrix.ErrInvalid, `"b" is there twice`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			m, err := FromTerms(t.Context(), tt.terms, o, nil)
+			if m != nil || !errors.Is(err, tt.err) || !strings.Contains(err.Error(), tt.message) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+func TestFromEditDistanceTakesAnyTermOfAnIndex(t *testing.T) {
+	m := mustEdit(t, DefaultOptions(), "new york", "new yorck", "a\x00b\tc", "a\x00b\td", "x")
+	for _, pair := range [][2]string{{"new york", "new yorck"}, {"a\x00b\tc", "a\x00b\td"}} {
+		if similarityOf(m, pair[0], pair[1]) == 0 {
+			t.Errorf("%q", pair)
+		}
+	}
+}
+
+func TestEditMatrixDoesNotDependOnTheProcessors(t *testing.T) {
+	words := spellings(3000)
+	o := DefaultOptions()
+	o.Neighbors = 5
+	sums := map[string]bool{}
+	for _, processors := range []int{1, 2, 7} {
+		before := runtime.GOMAXPROCS(processors)
+		sums[mustEdit(t, o, words...).Checksum()] = true
+		runtime.GOMAXPROCS(before)
+		slices.Reverse(words) // nor on the order
+	}
+	if len(sums) != 1 {
+		t.Error("different matrices")
+	}
+}
+
+func TestFromEditDistanceStopsAndTellsHowFarItIs(t *testing.T) {
+	words := textTerms(spellings(200)...)
+	var seen []string
+	if _, err := FromTerms(t.Context(), words, DefaultOptions(), func(stage string, done, total int) {
+		seen = append(seen, fmt.Sprintf("%s %d/%d", stage, done, total))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if seen[0] != "neighbors 0/200" || seen[len(seen)-1] != "neighbors 200/200" {
+		t.Error(seen)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if m, err := FromTerms(ctx, words, DefaultOptions(), nil); m != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+}

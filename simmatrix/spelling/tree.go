@@ -1,0 +1,130 @@
+package spelling
+
+import (
+	"math"
+	"sort"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// A termTree is the radix tree of sorted terms. A letter is a rune or, in a
+// tree of bytes, a byte; labels are whole letters. The children of a node
+// follow each other in ascending order of their first letters, so that who
+// walks down meets the terms in ascending byte order.
+type termTree struct {
+	terms   []string
+	lengths []uint16 // of the terms, in letters
+	hidden  []bool   // of the terms: no one's neighbor
+	bytes   bool
+	nodes   []treeNode // the first is the root
+}
+
+// A treeNode adds a label to its parent's prefix, no letter in the root alone
+// if at all. The first letter is kept apart: most labels have no other, and
+// most walks end at it.
+type treeNode struct {
+	term              int32  // the first term below; it has the label
+	children, last    uint32 // the children are nodes[children:last]
+	first             rune   // the first letter of the label
+	from, to          uint16 // the label behind its first letter is terms[term][from:to]
+	shortest, longest uint16 // lengths in letters of the terms below
+	ends              bool   // the prefix with the label is a term, namely term
+}
+
+// newTermTree returns the tree of terms, which are at least one, valid,
+// distinct and in ascending byte order, none of them hidden. It has less than
+// two nodes a term.
+func newTermTree(terms []string, inBytes bool) *termTree {
+	t := &termTree{terms: terms, bytes: inBytes, lengths: make([]uint16, len(terms)), hidden: make([]bool, len(terms))}
+	for i, term := range terms {
+		n := len(term)
+		if !inBytes {
+			n = utf8.RuneCountInString(term)
+		}
+		t.lengths[i] = uint16(min(n, simmatrix.MaxTermBytes))
+	}
+	t.nodes = make([]treeNode, 1)
+	t.grow(0, 0, len(terms), 0)
+	return t
+}
+
+// grow makes node at of the terms [lo, hi), of which there is one at least,
+// and what is below it. All have their first from bytes in common, and those
+// are the prefix of the parent.
+func (t *termTree) grow(at, lo, hi, from int) {
+	n := treeNode{term: int32(lo), shortest: math.MaxUint16} //nolint:gosec // less than MaxTerms
+	to := from + t.sharedBytes(t.terms[lo][from:], t.terms[hi-1][from:])
+	if from < to {
+		first, size := t.letter(t.terms[lo][from:])
+		n.first, n.from, n.to = first, uint16(from+size), uint16(to) //nolint:gosec // at most MaxTermBytes
+	}
+	if len(t.terms[lo]) == to {
+		n.ends, n.shortest, n.longest = true, t.lengths[lo], t.lengths[lo]
+		lo++
+	}
+	first := len(t.nodes)
+	var ends []int // of the terms of each child
+	for at := lo; at < hi; {
+		at = t.sameLetter(at, hi, to)
+		ends = append(ends, at)
+	}
+	t.nodes = append(t.nodes, make([]treeNode, len(ends))...)
+	n.children, n.last = uint32(first), uint32(len(t.nodes)) //nolint:gosec // less than 2·MaxTerms
+	for k, end := range ends {
+		t.grow(first+k, lo, end, to)
+		lo = end
+		n.shortest = min(n.shortest, t.nodes[first+k].shortest)
+		n.longest = max(n.longest, t.nodes[first+k].longest)
+	}
+	t.nodes[at] = n
+}
+
+// sharedBytes returns the length in bytes of the letters with which both a
+// and b, which is not before a, begin.
+func (t *termTree) sharedBytes(a, b string) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	for !t.bytes && n < len(a) && !utf8.RuneStart(a[n]) {
+		n--
+	}
+	return n
+}
+
+// sameLetter returns the end of the terms from lo on, before hi, that have the
+// same letter behind the first from bytes.
+func (t *termTree) sameLetter(lo, hi, from int) int {
+	_, size := t.letter(t.terms[lo][from:])
+	prefix := t.terms[lo][:from+size]
+	return lo + sort.Search(hi-lo, func(i int) bool { return !strings.HasPrefix(t.terms[lo+i], prefix) })
+}
+
+// child returns the child of n whose label begins with letter, nil where it
+// has none.
+func (t *termTree) child(n *treeNode, letter rune) *treeNode {
+	lo, hi := n.children, n.last
+	for lo < hi {
+		mid := lo + (hi-lo)/2
+		switch c := &t.nodes[mid]; {
+		case c.first == letter:
+			return c
+		case c.first < letter:
+			lo = mid + 1
+		default:
+			hi = mid
+		}
+	}
+	return nil
+}
+
+// letter returns the first letter of text, which is not empty, and its size
+// in bytes.
+func (t *termTree) letter(text string) (rune, int) {
+	if c := text[0]; t.bytes || c < utf8.RuneSelf {
+		return rune(c), 1
+	}
+	return utf8.DecodeRuneInString(text)
+}
