@@ -15,44 +15,30 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// An Inspection tells what one index holds of that which exact scores of a
-// field need.
+// An Inspection says what one index has of what exact scores of a field need.
 type Inspection struct {
 	// Index is the concrete index.
 	Index string
-	// Closed says that the index is closed, then nothing else is told.
+	// Closed says that the index is closed; then nothing else is known.
 	Closed bool
-	// Field is the field's own name, which is another than the one asked for
-	// where that is an alias. "" says that the index does not map it, and then
-	// all that follows up to Dotted is empty.
+	// Field is the field's own name, which differs from the one asked for where
+	// that is an alias. It is "" where the index does not map it as text.
 	Field string
 	// Problem says why the index has something else than text to search under
-	// the name; "" that it has none or text. Field is then "".
+	// the name; "" that it has none or text.
 	Problem string
 	// Analyzer and SearchAnalyzer are as the mapping has them, "" where it does
 	// not name them.
 	Analyzer, SearchAnalyzer string
-	// Nested is the path of the innermost nested object above the field.
-	Nested string
 	// Source is the full name of the field that a document has the text under:
-	// Field or the one that Field is a multi-field of. Keys are the names that
-	// lead to it in the mapping, from object to object.
+	// Field or the one that Field is a multi-field of.
 	Source string
-	Keys   []string
-	// Property is the mapping of Source without its multi-fields; MultiFields
-	// are the names of those.
-	Property    jsontext.Value
-	MultiFields []string
 	// Candidates are the fields of that text, Field itself first.
 	Candidates []Candidate
-	// Norm and Weights are the two fields beside it.
+	// Norm and Weights are the two fields besides it.
 	Norm, Weights StoredField
-	// Dotted says that the mapping holds no objects: their members have names
-	// with dots.
-	Dotted bool
-	// Settings are the flat settings of the index.
+	// Settings are the flat settings of the index, Mappings all of its mappings.
 	Settings map[string]jsontext.Value
-	// Mappings are all of its mappings.
 	Mappings jsontext.Value
 
 	// treatment is what [indexField.treatment] says.
@@ -60,8 +46,17 @@ type Inspection struct {
 }
 
 // Alike reports whether two indices that map the field analyze and score it
-// alike: searches of both are left alone otherwise.
+// alike: searches of both are not expanded otherwise.
 func (i *Inspection) Alike(other *Inspection) bool { return i.treatment == other.treatment }
+
+// Linear reports whether the index's settings define a similarity of that name
+// that scores linearly.
+func (i *Inspection) Linear(similarity string) bool {
+	f := indexField{settings: i.Settings, similarityName: similarity, k1: defaultK1}
+	f.readSimilarity()
+	_, problem := f.linear()
+	return problem == ""
+}
 
 // A Candidate is a field that has the text of the field inspected.
 type Candidate struct {
@@ -75,7 +70,7 @@ type Candidate struct {
 	// Problem says why its scores cannot be used, "" that they can.
 	Problem string
 	// Retunable says that the similarity is all that is in the way, and has a
-	// definition of its own in the settings, that can be changed.
+	// definition of its own in the settings, which can be changed.
 	Retunable bool
 }
 
@@ -85,24 +80,16 @@ func (c *Candidate) Same(other *Candidate) bool {
 	return c.Field == other.Field && c.Scripted == other.Scripted && c.K1 == other.K1
 }
 
-// A StoredField is what the mapping has of a norm or an id.
-type StoredField struct {
-	// Type is "" where the mapping does not have the field.
-	Type string
-	// Problem says why it cannot be used, "" that it can.
-	Problem string
-}
+// A StoredField is what the mapping has of a norm or an id: its type, "" for
+// none, and why it cannot be used, "" where it can.
+type StoredField struct{ Type, Problem string }
 
-// Inspect tells what the indices of an expression hold of that which exact
-// scores of a field need, by their names: those that map it, those that do not
-// or not as text, and those that are closed. norm and weights are as in
-// [Cached.Linear].
+// Inspect says what each index of an expression has of what exact scores of a
+// field need, by name. Indices that do not map it, or not as text, and closed
+// ones are among them. norm and weights are as in [Cached.Linear].
 func (c *Client) Inspect(ctx context.Context, index, field, norm, weights string) ([]Inspection, error) {
 	indices := Indices{Expression: index}
-	if err := indices.check(); err != nil {
-		return nil, err
-	}
-	if err := checkField(field); err != nil {
+	if err := errors.Join(indices.check(), checkField(field)); err != nil {
 		return nil, err
 	}
 	var answer map[string]struct {
@@ -115,90 +102,54 @@ func (c *Client) Inspect(ctx context.Context, index, field, norm, weights string
 	}
 	var all []Inspection
 	for _, name := range slices.Sorted(maps.Keys(answer)) {
-		i, err := inspect(name, answer[name].Mappings, answer[name].Settings, field, norm, weights)
-		if err != nil {
-			return nil, err
+		i := Inspection{Index: name, Settings: answer[name].Settings, Mappings: answer[name].Mappings}
+		if err := i.inspect(answer[name].Settings, field, norm, weights); err != nil {
+			return nil, fmt.Errorf("mappings of index %q: %w", name, err)
 		}
 		all = append(all, i)
 	}
 	return all, nil
 }
 
-func inspect(index string, mappings jsontext.Value, s settings, field, norm, weights string) (Inspection, error) {
-	i := Inspection{Index: index, Settings: s, Mappings: mappings}
-	if s.text("index.verified_before_close") == "true" {
-		i.Closed = true
-		return i, nil
-	}
-	var root struct {
-		Subobjects jsontext.Value `json:"subobjects"`
-	}
+// inspect fills in what the mappings and settings say.
+func (i *Inspection) inspect(s settings, field, norm, weights string) error {
 	m := indexMapping{Settings: s}
-	if len(mappings) > 0 {
-		if err := errors.Join(decode(mappings, &root), decode(mappings, &m.Mappings)); err != nil {
-			return i, fmt.Errorf("mappings of index %q: %w", index, err)
+	if i.Closed = m.closed(); i.Closed {
+		return nil
+	}
+	if len(i.Mappings) > 0 {
+		if err := decode(i.Mappings, &m.Mappings); err != nil {
+			return err
 		}
 	}
-	i.Dotted = string(root.Subobjects) == "false"
 	if err := i.inspectStored(&m, norm, weights); err != nil {
-		return i, fmt.Errorf("mapping of index %q: %w", index, err)
+		return err
 	}
-	fields, err := findFields(map[string]indexMapping{index: m}, field)
+	fields, err := findFields(map[string]indexMapping{i.Index: m}, field)
 	if errors.Is(err, ErrNotText) {
-		if p, _, findErr := m.resolve(field); p == nil && findErr == nil {
-			return i, nil // an index without the field
+		if p, _, findErr := m.resolve(field); p != nil || findErr != nil { // else an index without the field
+			i.Problem = strings.TrimPrefix(err.Error(), fmt.Sprintf("index %q ", i.Index))
 		}
-		i.Problem = strings.TrimPrefix(err.Error(), fmt.Sprintf("index %q ", index))
-		return i, nil
+		return nil
 	}
 	if err != nil {
-		return i, err
+		return err
 	}
-	if err := i.inspectField(&m, &fields[0], field); err != nil {
-		return i, fmt.Errorf("mapping of index %q: %w", index, err)
-	}
-	return i, nil
-}
-
-// inspectField fills in what there is of a field.
-func (i *Inspection) inspectField(m *indexMapping, f *indexField, field string) error {
-	i.Field = cmp.Or(f.field, field)
-	i.Nested, i.Source, i.treatment = f.nested, f.source, f.treatment()
+	f := &fields[0]
+	i.Field, i.Source, i.treatment = cmp.Or(f.field, field), f.source, f.treatment()
 	own, err := find(m.Mappings.Properties, i.Field, 0, "")
 	if err != nil {
 		return err
 	}
 	i.Analyzer, i.SearchAnalyzer = own.Analyzer, own.SearchAnalyzer
-	var raw jsontext.Value
-	if i.Keys, raw, err = keysOf(m.Mappings.Properties, i.Source); err != nil {
-		return err
-	}
-	var property map[string]jsontext.Value
-	if err := decode(raw, &property); err != nil {
-		return err
-	}
-	var multi map[string]jsontext.Value
-	if fields := property["fields"]; fields != nil {
-		if err := decode(fields, &multi); err != nil {
-			return err
-		}
-	}
-	i.MultiFields = slices.Sorted(maps.Keys(multi))
-	delete(property, "fields")
-	if i.Property, err = encode(property); err != nil {
-		return err
-	}
 	all, err := m.related(f, field)
 	for _, r := range all {
 		prefix := "index.similarity." + r.similarity + "."
-		c := Candidate{
-			Field: r.name, Similarity: r.similarity, Scripted: r.scripted, Problem: r.problem,
-			Retunable: r.retunable && m.Settings.has(prefix),
-		}
-		if k1, err := strconv.ParseFloat(m.Settings.text(prefix+"k1"), 64); err == nil {
-			c.K1 = k1
-		}
-		i.Candidates = append(i.Candidates, c)
+		k1, _ := strconv.ParseFloat(s.text(prefix+"k1"), 64) // 0 where there is none
+		i.Candidates = append(i.Candidates, Candidate{
+			Field: r.name, Similarity: r.similarity, Scripted: r.scripted, K1: k1, Problem: r.problem,
+			Retunable: r.retunable && s.has(prefix),
+		})
 	}
 	return err
 }
@@ -223,31 +174,6 @@ func (i *Inspection) inspectStored(m *indexMapping, norm, weights string) error 
 		i.Weights.Problem = fmt.Sprintf("mapped as %s, wanted is a keyword that is indexed and has doc values", p.typeName())
 	}
 	return nil
-}
-
-// keysOf returns the names that lead to a field which is no multi-field, and
-// its property.
-func keysOf(properties map[string]jsontext.Value, path string) ([]string, jsontext.Value, error) {
-	for end := 1; end <= len(path); end++ {
-		if end < len(path) && path[end] != '.' {
-			continue
-		}
-		raw, ok := properties[path[:end]]
-		if !ok {
-			continue
-		}
-		if end == len(path) {
-			return []string{path}, raw, nil
-		}
-		var p property
-		if err := decode(raw, &p); err != nil {
-			return nil, nil, fmt.Errorf("field %q: %w", path[:end], err)
-		}
-		if keys, raw, err := keysOf(p.Properties, path[end+1:]); keys != nil || err != nil {
-			return append([]string{path[:end]}, keys...), raw, err
-		}
-	}
-	return nil, nil, nil
 }
 
 // SimilarityScripts reports whether the cluster takes scripts in the settings
@@ -275,8 +201,7 @@ func (c *Client) SimilarityScripts(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// NormCounts tell how far the documents of an index have what exact scores
-// need.
+// NormCounts say how many documents of an index have what exact scores need.
 type NormCounts struct {
 	// Docs is the number of documents that have the field.
 	Docs int64
@@ -322,22 +247,22 @@ func (c *Client) CountNorms(ctx context.Context, index, field, linear, norm, wei
 	without := func(field string, more ...object) object {
 		return object{"filter": object{"bool": object{"must_not": exists(field), "filter": more}}}
 	}
-	aggregations := object{"bare": without(weights), "normless": without(norm, exists(weights)), "weighted": object{"filter": exists(weights)}}
+	const someIDs = 5
+	aggregations := object{
+		"bare": without(weights), "normless": without(norm, exists(weights)), "weighted": object{"filter": exists(weights)},
+		"ids": object{"terms": object{"field": weights, "size": someIDs}},
+	}
 	if linear != "" {
 		aggregations["unfilled"] = without(linear)
 	}
 	if id != "" {
 		aggregations["weighted"] = object{"filter": termQuery(weights, id)}
 	}
-	const someIDs = 5
-	aggregations["ids"] = object{"terms": object{"field": weights, "size": someIDs}}
 	r := request{
-		method: http.MethodPost,
-		path:   indexPath(index, "/_search?filter_path=_shards.failed,aggregations"),
+		method: http.MethodPost, path: indexPath(index, "/_search?filter_path=_shards.failed,aggregations"), timeout: pageTimeout,
 		body: object{"size": 0, "track_total_hits": false, "aggs": object{
 			"docs": object{"filter": exists(field), "aggs": aggregations},
 		}},
-		timeout: pageTimeout,
 	}
 	if err := c.call(ctx, r, &answer); err != nil {
 		return NormCounts{}, err
@@ -354,13 +279,4 @@ func (c *Client) CountNorms(ctx context.Context, index, field, linear, norm, wei
 		counts.IDs[b.Key] = b.DocCount
 	}
 	return counts, nil
-}
-
-// Linear reports whether the index's settings define a similarity of that name
-// that scores linearly.
-func (i *Inspection) Linear(similarity string) bool {
-	f := indexField{settings: i.Settings, similarityName: similarity, k1: defaultK1}
-	f.readSimilarity()
-	_, problem := f.linear()
-	return problem == ""
 }

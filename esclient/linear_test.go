@@ -364,12 +364,11 @@ func TestInspectionTellsWhatIsThere(t *testing.T) {
 		t.Fatalf("%d: %v", len(all), err)
 	}
 	a, b := all[0], all[1]
-	if !a.Dotted || len(a.Keys) != 1 || a.Norm.Problem == "" || a.Weights.Type != "" ||
-		strings.Join(a.MultiFields, ",") != "akin,raw" || string(a.Property) != `{"analyzer":"english","type":"text"}` ||
+	if a.Field != "o.body" || a.Source != "o.body" || a.Analyzer != "english" || a.Norm.Problem == "" || a.Weights.Type != "" ||
 		a.Linear("akin_linear") || len(a.Candidates) != 2 || a.Candidates[0].Retunable || !a.Candidates[1].Retunable {
 		t.Errorf("%+v", a)
 	}
-	if b.Dotted || strings.Join(b.Keys, ",") != "o,body" || b.Norm.Type != "" || b.Weights.Problem == "" || b.Candidates[0].Retunable {
+	if b.Source != "o.body" || b.Norm.Type != "" || b.Weights.Problem == "" || b.Candidates[0].Retunable {
 		t.Errorf("%+v", b)
 	}
 	if c := all[2]; c.Field != "" || c.Closed {

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
@@ -83,7 +84,7 @@ func newApp(
 	}
 	options := a.proxyOptions(cfg, previous)
 	if err = a.openStores(ctx, cfg, files, a.guard); err != nil {
-		return a, usageError{err}
+		return a, terminal.Usage(err)
 	}
 	if ranks(cfg, configs.ModeSoft) {
 		a.rerank = rerank.New(rerank.Options{
@@ -94,7 +95,7 @@ func newApp(
 	}
 	a.expanders(cfg, &options) //nolint:contextcheck // What a refusal teaches outlives the client's request.
 	if a.server, err = proxy.New(options); err != nil {
-		return a, usageError{err}
+		return a, terminal.Usage(err)
 	}
 	a.register(previous == nil)
 	return a, nil
@@ -115,14 +116,14 @@ func (a *app) openCluster(cfg *configs.Config) error {
 	if a.nodes, err = nodes.New(nodes.Options{
 		URLs: cfg.Cluster.URLs, TLS: clusterTLS, Logger: a.log, Registerer: a.own, MaxIdle: connections(cfg.Listen.MaxConnections, openFiles()),
 	}); err != nil {
-		return usageError{err}
+		return terminal.Usage(err)
 	}
 	if a.client, err = esclient.New(esclient.Options{
 		Transport: a.nodes, // akin's own calls avoid a node that is not well, too
 		Username:  cfg.Cluster.Auth.Username, Password: cfg.Cluster.Auth.Password.Reveal(), APIKey: cfg.Cluster.Auth.APIKey.Reveal(),
 		Guard: a.guard, Memory: a.memory.Hold(budget.OwnCall, ""),
 	}); err != nil {
-		return usageError{err}
+		return terminal.Usage(err)
 	}
 	a.cluster = esclient.NewCached(a.client, esclient.CacheOptions{
 		AnalysisBytes: size(cfg.Caches.Analysis), StatisticsBytes: size(cfg.Caches.Statistics), TTL: time.Duration(cfg.Caches.TTL),
@@ -270,7 +271,7 @@ func readCA(file string) ([]byte, error) {
 	}
 	pem, err := os.ReadFile(file) //nolint:gosec // the operator names the file
 	if err != nil {
-		return nil, usageError{fmt.Errorf("certificate authorities: %w", err)}
+		return nil, terminal.Usage(fmt.Errorf("certificate authorities: %w", err))
 	}
 	return pem, nil
 }
@@ -284,7 +285,7 @@ func upstreamTLS(cfg configs.ClientTLS, ca []byte) (*tls.Config, error) {
 	if ca != nil {
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(ca) {
-			return nil, usageError{errors.New("cluster.tls.ca_file: no certificate in it")}
+			return nil, terminal.Usage(errors.New("cluster.tls.ca_file: no certificate in it"))
 		}
 	}
 	return c, nil

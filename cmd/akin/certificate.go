@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/configs"
 )
 
@@ -79,7 +80,7 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 func readPair(files configs.ServerTLS) (*tls.Certificate, error) {
 	pair, err := tls.LoadX509KeyPair(files.CertFile, files.KeyFile)
 	if err != nil {
-		return nil, usageError{fmt.Errorf("listen.tls: %w", err)}
+		return nil, terminal.Usage(fmt.Errorf("listen.tls: %w", err))
 	}
 	return &pair, nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/demo"
 	"github.com/akin-search/akin/esclient"
@@ -54,7 +55,7 @@ func newDemoLoad() *cobra.Command {
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if url == "" {
-				return usageError{errors.New("give --url URL")}
+				return terminal.Usage(errors.New("give --url URL"))
 			}
 			client, err := openCluster(url, caFile)
 			if err != nil {

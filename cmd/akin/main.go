@@ -16,6 +16,8 @@ import (
 
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/spf13/cobra"
+
+	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 )
 
 // Exit statuses.
@@ -24,12 +26,6 @@ const (
 	// exitUsage is for what the user wrote: flags, arguments, configuration.
 	exitUsage = 2
 )
-
-// usageError marks an error in what the user wrote.
-type usageError struct{ error }
-
-// Unwrap returns the error that is marked.
-func (e usageError) Unwrap() error { return e.error }
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
@@ -52,7 +48,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		err = fmt.Errorf("interrupted: %w", err)
 	}
 	fmt.Fprintf(stderr, "akin: %v\n", err)
-	if usage := (usageError{}); errors.As(err, &usage) {
+	if _, ok := errors.AsType[terminal.UsageError](err); ok {
 		return exitUsage
 	}
 	return exitFailure
@@ -75,7 +71,7 @@ with fractional boosts. Applications keep their clients and change one address.`
 		RunE:          showHelp,
 	}
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return terminal.Usage(err) })
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(newServe(), newMatrix(), newIndex(), newNorms(), newDemo())
 	return root
@@ -120,7 +116,7 @@ func noSuchCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return usageError{fmt.Errorf("no command %q; see %s --help", args[0], cmd.CommandPath())}
+	return terminal.Usage(fmt.Errorf("no command %q; see %s --help", args[0], cmd.CommandPath()))
 }
 
 func showHelp(cmd *cobra.Command, _ []string) error { return cmd.Help() }
@@ -128,7 +124,7 @@ func showHelp(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 // noArgs asks for no arguments; anything else is a mistake of the user.
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usageError{fmt.Errorf("%q is not expected; see %s --help", args[0], cmd.CommandPath())}
+		return terminal.Usage(fmt.Errorf("%q is not expected; see %s --help", args[0], cmd.CommandPath()))
 	}
 	return nil
 }

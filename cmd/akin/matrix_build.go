@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/combine"
@@ -75,7 +76,7 @@ from ` + configs.EnvClusterAPIKey + `.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			source, err := f.check(cmd.Flags())
 			if err != nil {
-				return usageError{err}
+				return terminal.Usage(err)
 			}
 			return f.run(cmd.Context(), source, cmd.ErrOrStderr())
 		},
@@ -188,7 +189,7 @@ func (f *buildFlags) readOverrides(ctx context.Context) error {
 		}
 	}
 	if len(errs) > 0 {
-		return usageError{errors.Join(errs...)}
+		return terminal.Usage(errors.Join(errs...))
 	}
 	return nil
 }

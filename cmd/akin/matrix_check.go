@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/simmatrix/inspect"
 )
 
@@ -37,7 +38,7 @@ does not hold, where no term has a neighbor, and where the file is damaged.
 		Args: exactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := options.Validate(); err != nil {
-				return usageError{err}
+				return terminal.Usage(err)
 			}
 			m, err := openMatrix(cmd.Context(), args[0], &flags)
 			if err != nil {
@@ -84,15 +85,15 @@ func printReport(out io.Writer, name string, r *inspect.Report) error {
 
 func printHead(w io.Writer, name string, r *inspect.Report) {
 	fmt.Fprintf(w, "%s\n\n", name)
-	fmt.Fprintf(w, "source\t%s\n", visible(r.Meta.Source))
+	fmt.Fprintf(w, "source\t%s\n", terminal.Visible(r.Meta.Source))
 	for _, key := range slices.Sorted(maps.Keys(r.Meta.Params)) {
-		fmt.Fprintf(w, "  %s\t%s\n", visible(key), visible(r.Meta.Params[key]))
+		fmt.Fprintf(w, "  %s\t%s\n", terminal.Visible(key), terminal.Visible(r.Meta.Params[key]))
 	}
 	fmt.Fprintf(w, "documents\t%s\n", known(r.Meta.Docs))
 	fmt.Fprintf(w, "terms\t%d, of which %d without document frequency\n", r.Meta.Terms, r.NoDocFreq)
 	fmt.Fprintf(w, "neighbors\t%d, %d rows without any\n", r.Meta.NonZeros, r.EmptyRows)
 	for _, o := range r.Origins {
-		fmt.Fprintf(w, "  from %s\t%d\n", visible(o.Name), o.Entries)
+		fmt.Fprintf(w, "  from %s\t%d\n", terminal.Visible(o.Name), o.Entries)
 	}
 	fmt.Fprintf(w, "density\t%s, the diagonal counted\n", percent(r.Density))
 	share := 0.0
@@ -116,7 +117,7 @@ func of(term string) string {
 	if term == "" {
 		return ""
 	}
-	return " of " + visible(term)
+	return " of " + terminal.Visible(term)
 }
 
 // percent returns a share in percent, of three digits at least.
@@ -130,7 +131,7 @@ func printClaims(w io.Writer, r *inspect.Report) {
 			verdict = "VIOLATED"
 		}
 		if c.Note != "" {
-			verdict += ", " + visible(c.Note)
+			verdict += ", " + terminal.Visible(c.Note)
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", c.Name, c.Claimed, c.Counted, verdict)
 	}
@@ -173,16 +174,16 @@ func printHistogram(w io.Writer, r *inspect.Report) {
 func printHubs(w io.Writer, r *inspect.Report) {
 	fmt.Fprintf(w, "HUBS\tDF\tROWS\tskewness of rows with a term %.2f\n", r.Skewness)
 	for _, h := range r.Hubs {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%s of all\n", visible(h.Term), h.DocFreq, h.Rows, percent(float64(h.Rows)/float64(r.Meta.Terms)))
+		fmt.Fprintf(w, "%s\t%d\t%d\t%s of all\n", terminal.Visible(h.Term), h.DocFreq, h.Rows, percent(float64(h.Rows)/float64(r.Meta.Terms)))
 	}
 }
 
 func printSamples(w io.Writer, r *inspect.Report) {
 	origins := foundRows{origins: r.Meta.Origins}
 	for _, row := range r.Samples {
-		fmt.Fprintf(w, "\n%s\t%d neighbors\tdf %d\n", visible(row.Term), len(row.Neighbors), row.DocFreq)
+		fmt.Fprintf(w, "\n%s\t%d neighbors\tdf %d\n", terminal.Visible(row.Term), len(row.Neighbors), row.DocFreq)
 		for _, n := range row.Neighbors[:min(len(row.Neighbors), sampleNeighbors)] {
-			fmt.Fprintf(w, "  %s\t%s\tdf %d%s\n", visible(n.Term), decimals(float64(n.Similarity)), n.DocFreq, origins.originsOf(n))
+			fmt.Fprintf(w, "  %s\t%s\tdf %d%s\n", terminal.Visible(n.Term), decimals(float64(n.Similarity)), n.DocFreq, origins.originsOf(n))
 		}
 		if more := len(row.Neighbors) - sampleNeighbors; more > 0 {
 			fmt.Fprintf(w, "  and %d more\n", more)

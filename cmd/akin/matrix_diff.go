@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/inspect"
 )
@@ -39,7 +40,7 @@ A and B: ` + matrixHelp,
 		Args: exactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := options.Validate(); err != nil {
-				return usageError{err}
+				return terminal.Usage(err)
 			}
 			a, err := openMatrix(cmd.Context(), args[0], &flags)
 			if err != nil {
@@ -93,7 +94,7 @@ func printSettings(w io.Writer, a, b simmatrix.Meta) {
 	}
 	maps.Copy(names, b.Params)
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		changed("  "+visible(name), a.Params[name], b.Params[name])
+		changed("  "+terminal.Visible(name), a.Params[name], b.Params[name])
 	}
 	changed("origins", strings.Join(a.Origins, ", "), strings.Join(b.Origins, ", "))
 	changed("documents", known(a.Docs), known(b.Docs))
@@ -105,7 +106,7 @@ func orNone(value string) string {
 	if value == "" {
 		return "none"
 	}
-	return visible(value)
+	return terminal.Visible(value)
 }
 
 func printTerms(out io.Writer, what string, terms []string) {
@@ -114,7 +115,7 @@ func printTerms(out io.Writer, what string, terms []string) {
 	}
 	shown := make([]string, 0, diffTerms)
 	for _, term := range terms[:min(len(terms), diffTerms)] {
-		shown = append(shown, visible(term))
+		shown = append(shown, terminal.Visible(term))
 	}
 	more := ""
 	if len(terms) > diffTerms {
@@ -128,7 +129,7 @@ func printChange(w io.Writer, c inspect.RowChange) {
 	if c.From != c.To {
 		df = fmt.Sprintf("df %d -> %d", c.From, c.To)
 	}
-	fmt.Fprintf(w, "\n%s\tdistance %.4f\t%s\n", visible(c.Term), c.Distance, df)
+	fmt.Fprintf(w, "\n%s\tdistance %.4f\t%s\n", terminal.Visible(c.Term), c.Distance, df)
 	some := func(mark string, total int, line func(k int)) {
 		for k := range min(total, diffNeighbors) {
 			line(k)
@@ -138,12 +139,12 @@ func printChange(w io.Writer, c inspect.RowChange) {
 		}
 	}
 	neighbor := func(mark string, n simmatrix.Neighbor) {
-		fmt.Fprintf(w, "  %s %s\t%s\t\n", mark, visible(n.Term), decimals(float64(n.Similarity)))
+		fmt.Fprintf(w, "  %s %s\t%s\t\n", mark, terminal.Visible(n.Term), decimals(float64(n.Similarity)))
 	}
 	some("+", len(c.Gained), func(k int) { neighbor("+", c.Gained[k]) })
 	some("-", len(c.Lost), func(k int) { neighbor("-", c.Lost[k]) })
 	some("~", len(c.Changed), func(k int) {
 		n := c.Changed[k]
-		fmt.Fprintf(w, "  ~ %s\t%s -> %s\t\n", visible(n.Term), decimals(float64(n.From)), decimals(float64(n.To)))
+		fmt.Fprintf(w, "  ~ %s\t%s -> %s\t\n", terminal.Visible(n.Term), decimals(float64(n.From)), decimals(float64(n.To)))
 	})
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/simmatrix/combine"
 )
 
@@ -47,7 +48,7 @@ analyzer makes of a word.`,
 	}
 	cmd.PersistentFlags().StringVar(&f.file, "file", "", "file of overrides (required); made by the first rule")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageError{fmt.Errorf("%w; a term or number that begins with - stands behind --, as in: %s --file FILE -- -x y", err, cmd.CommandPath())}
+		return terminal.Usage(fmt.Errorf("%w; a term or number that begins with - stands behind --, as in: %s --file FILE -- -x y", err, cmd.CommandPath()))
 	})
 	cmd.AddCommand(f.newSet(), f.newPin(), f.newBan(), f.newRemove(), f.newList())
 	return cmd
@@ -62,7 +63,7 @@ func (f *editFlags) newSet() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			similarity, err := strconv.ParseFloat(args[2], 64)
 			if err != nil || strings.ContainsAny(args[2], "_xX") { // which Go takes and the file does not
-				return usageError{fmt.Errorf("similarity %q is no decimal number", args[2])}
+				return terminal.Usage(fmt.Errorf("similarity %q is no decimal number", args[2]))
 			}
 			return f.change(cmd.Context(), func(o *combine.Overrides) error {
 				return o.Set(args[0], args[1], similarity, f.oneWay)
@@ -146,7 +147,7 @@ func (f *editFlags) newList() *cobra.Command {
 func ruleArgs(names ...string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) != len(names) {
-			return usageError{fmt.Errorf("%d arguments, want %s; a term with blanks stands in quotes", len(args), strings.Join(names, " "))}
+			return terminal.Usage(fmt.Errorf("%d arguments, want %s; a term with blanks stands in quotes", len(args), strings.Join(names, " ")))
 		}
 		return nil
 	}
@@ -160,7 +161,7 @@ func (f *editFlags) directed(cmd *cobra.Command) *cobra.Command {
 
 func (f *editFlags) check() error {
 	if f.file == "" {
-		return usageError{errors.New("give --file FILE, the overrides to edit")}
+		return terminal.Usage(errors.New("give --file FILE, the overrides to edit"))
 	}
 	return nil
 }
@@ -172,7 +173,7 @@ func (f *editFlags) change(ctx context.Context, edit func(o *combine.Overrides) 
 		return err
 	}
 	if err := checkEditable(f.file); err != nil {
-		return usageError{err}
+		return terminal.Usage(err)
 	}
 	unlock, err := lockFile(ctx, f.file, lockWait)
 	if err != nil {
@@ -191,7 +192,7 @@ func (f *editFlags) changeLocked(ctx context.Context, edit func(o *combine.Overr
 	}
 	before := o.String()
 	if err := edit(o); err != nil {
-		return usageError{err}
+		return terminal.Usage(err)
 	}
 	if o.String() == before {
 		return nil
@@ -219,7 +220,7 @@ func checkEditable(path string) error {
 func readOverrides(ctx context.Context, path string) (*combine.Overrides, error) {
 	o, err := readFrom(ctx, path, combine.ParseOverrides)
 	if errors.Is(err, combine.ErrOverrides) {
-		err = usageError{err}
+		err = terminal.Usage(err)
 	}
 	return o, err
 }

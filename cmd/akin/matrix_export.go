@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/source"
 )
@@ -46,7 +47,7 @@ neighbors.
 		Args: exactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.check(args[0]); err != nil {
-				return usageError{err}
+				return terminal.Usage(err)
 			}
 			m, err := openMatrix(cmd.Context(), args[0], &f.ref)
 			if err != nil {

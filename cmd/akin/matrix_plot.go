@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/simmatrix/plots"
 )
 
@@ -40,7 +41,7 @@ a term with itself counted, in percent.
 		RunE: func(cmd *cobra.Command, args []string) error {
 			format, figures, err := f.parse()
 			if err != nil {
-				return usageError{err}
+				return terminal.Usage(err)
 			}
 			m, err := openMatrix(cmd.Context(), args[0], &f.ref)
 			if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
@@ -59,7 +60,7 @@ func openMatrix(ctx context.Context, ref string, flags *refFlags) (*simmatrix.Ma
 		return err
 	})
 	switch {
-	case errors.As(err, new(usageError)):
+	case errors.As(err, new(terminal.UsageError)):
 		return nil, fmt.Errorf("%s is no file, and cannot be looked for in Redis: %w", ref, err)
 	case errors.Is(err, rowstore.ErrUnknownVersion), errors.Is(err, rowstore.ErrNoVersion):
 		return nil, fmt.Errorf("%s in Redis: %w; akin matrix list --name %s lists the versions", ref, err, name)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -63,7 +64,7 @@ func TestMatrixIsAFileOrAVersionInRedis(t *testing.T) {
 	if err != nil || got.Checksum() != m.Checksum() {
 		t.Errorf("a file named like a version: %v", err)
 	}
-	if _, err := openMatrix(t.Context(), "docs@7", &flags); err == nil || !errors.As(err, &usageError{}) ||
+	if _, err := openMatrix(t.Context(), "docs@7", &flags); err == nil || !errors.As(err, new(terminal.UsageError)) ||
 		!strings.Contains(err.Error(), "docs@7 is no file") || !strings.Contains(err.Error(), "--redis") {
 		t.Errorf("no file and no Redis: %v", err)
 	}

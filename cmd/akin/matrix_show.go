@@ -10,10 +10,10 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
+	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
@@ -39,13 +39,13 @@ and one with overrides, those of each entry stand beside it.`,
   akin matrix show --redis redis://127.0.0.1:6379 --name docs car`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 || slices.Contains(args, "") {
-				return usageError{errors.New("name at least one term, and none that is empty")}
+				return terminal.Usage(errors.New("name at least one term, and none that is empty"))
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.top < 0 {
-				return usageError{fmt.Errorf("--top: %d is negative", f.top)}
+				return terminal.Usage(fmt.Errorf("--top: %d is negative", f.top))
 			}
 			found, err := f.lookUp(cmd.Context(), withLowerCase(args))
 			if err != nil {
@@ -139,20 +139,20 @@ func (f *foundRows) print(out io.Writer, terms []string, top int) error {
 		if row.IsZero() {
 			hint := ""
 			if lower := strings.ToLower(term); !f.rows[lower].IsZero() {
-				hint = ", but " + visible(lower) + " is"
+				hint = ", but " + terminal.Visible(lower) + " is"
 			}
 			hint += nameHint(term)
-			fmt.Fprintf(w, "%s  not in %s%s\n", visible(term), f.matrix, hint)
+			fmt.Fprintf(w, "%s  not in %s%s\n", terminal.Visible(term), f.matrix, hint)
 			continue
 		}
-		fmt.Fprintf(w, "%s  %d neighbors in %s  df %d\n", visible(term), row.Len(), f.matrix, row.DocFreq())
+		fmt.Fprintf(w, "%s  %d neighbors in %s  df %d\n", terminal.Visible(term), row.Len(), f.matrix, row.DocFreq())
 		shown := 0
 		for n := range row.All() {
 			if shown == top {
 				break
 			}
 			shown++
-			fmt.Fprintf(w, "  %s\t%s\tdf %d%s\n", visible(n.Term), decimals(float64(n.Similarity)), n.DocFreq, f.originsOf(n))
+			fmt.Fprintf(w, "  %s\t%s\tdf %d%s\n", terminal.Visible(n.Term), decimals(float64(n.Similarity)), n.DocFreq, f.originsOf(n))
 		}
 	}
 	return w.Flush()
@@ -173,7 +173,7 @@ func (f *foundRows) originsOf(n simmatrix.Neighbor) string {
 	var names []string
 	for k, name := range f.origins {
 		if n.Origins>>k&1 == 1 {
-			names = append(names, visible(name))
+			names = append(names, terminal.Visible(name))
 		}
 	}
 	if names == nil {
@@ -190,13 +190,4 @@ func decimals(v float64) string {
 		digits = min(2-int(math.Floor(math.Log10(v))), 8)
 	}
 	return strconv.FormatFloat(v, 'f', digits, 64)
-}
-
-// visible returns text as it can be printed in a line of a table: quoted where
-// it has what would move the cursor.
-func visible(text string) string {
-	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return strconv.Quote(text)
-	}
-	return text
 }

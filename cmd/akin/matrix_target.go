@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/simmatrix"
@@ -59,7 +60,7 @@ func openCluster(url, caFile string) (*esclient.Client, error) {
 		APIKey:   os.Getenv(configs.EnvClusterAPIKey),
 	})
 	if err != nil {
-		return nil, usageError{err}
+		return nil, terminal.Usage(err)
 	}
 	return client, nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
@@ -108,10 +109,10 @@ was pushed from, byte for byte: its checksum is verified. It prints the version.
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if out == "" {
-				return usageError{errors.New("give --out FILE")}
+				return terminal.Usage(errors.New("give --out FILE"))
 			}
 			if err := checkTarget(out); err != nil {
-				return usageError{err}
+				return terminal.Usage(err)
 			}
 			return flags.with(func(admin *rowstore.Admin) error {
 				report := newProgress(cmd.ErrOrStderr())
@@ -218,7 +219,7 @@ for another minute. Rows without a version, if something left any, are removed a
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if keep < 1 {
-				return usageError{errors.New("say how many versions to keep: --keep N, at least 1")}
+				return terminal.Usage(errors.New("say how many versions to keep: --keep N, at least 1"))
 			}
 			return flags.with(func(admin *rowstore.Admin) error { return prune(cmd.Context(), admin, flags.name, keep, cmd) })
 		},
@@ -250,7 +251,7 @@ func prune(ctx context.Context, admin *rowstore.Admin, name string, keep int, cm
 func exactArgs(n int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := cobra.ExactArgs(n)(cmd, args); err != nil {
-			return usageError{err}
+			return terminal.Usage(err)
 		}
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/norms"
 )
 
@@ -65,7 +66,7 @@ The template of a data stream needs the mapping, too.
 				errs = append(errs, errors.New("give --weights MATRIX"))
 			}
 			if err := errors.Join(errs...); err != nil {
-				return usageError{err}
+				return terminal.Usage(err)
 			}
 			return f.run(cmd.Context(), cmd.ErrOrStderr())
 		},

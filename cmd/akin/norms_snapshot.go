@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/norms"
 	"github.com/akin-search/akin/simmatrix"
@@ -45,7 +46,7 @@ the file smaller and changes no weight.
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.parse(); err != nil {
-				return usageError{err}
+				return terminal.Usage(err)
 			}
 			return f.run(cmd.Context(), cmd.ErrOrStderr())
 		},

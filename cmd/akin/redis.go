@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
@@ -39,15 +40,15 @@ func (f *redisFlags) registerServer(cmd *cobra.Command) {
 func (f *redisFlags) open() (*rowstore.Admin, error) {
 	url := cmp.Or(f.url, os.Getenv(configs.EnvRedisURL))
 	if url == "" {
-		return nil, usageError{errors.New("no Redis: give --redis URL or set " + configs.EnvRedisURL)}
+		return nil, terminal.Usage(errors.New("no Redis: give --redis URL or set " + configs.EnvRedisURL))
 	}
 	certificates, err := redisTLS(f.tls)
 	if err != nil {
-		return nil, usageError{err}
+		return nil, terminal.Usage(err)
 	}
 	admin, err := rowstore.OpenAdmin(rowstore.Redis{URL: url, TLS: certificates})
 	if err != nil {
-		return nil, usageError{err}
+		return nil, terminal.Usage(err)
 	}
 	return admin, nil
 }
@@ -64,7 +65,7 @@ func (f *redisFlags) with(call func(admin *rowstore.Admin) error) (err error) {
 		}
 	}()
 	if err := call(admin); errors.Is(err, rowstore.ErrName) {
-		return usageError{err}
+		return terminal.Usage(err)
 	} else if err != nil {
 		return err
 	}

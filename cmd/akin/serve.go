@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/proxy"
 )
@@ -31,11 +32,11 @@ good order, which takes some seconds (shutdown.delay); a second one ends it at o
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if file == "" {
-				return usageError{errors.New("give --config FILE")}
+				return terminal.Usage(errors.New("give --config FILE"))
 			}
 			cfg, err := configs.Load(file)
 			if err != nil {
-				return usageError{err}
+				return terminal.Usage(err)
 			}
 			return serve(cmd.Context(), file, cfg, cmd.ErrOrStderr())
 		},

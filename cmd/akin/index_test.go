@@ -61,7 +61,8 @@ func (a advised) serve(t *testing.T) string {
 					t.Error(err)
 				}
 				if one, ok := all[name]; ok {
-					answer = fmt.Sprintf("{%s:%s}", raw(name), one)
+					quoted, _ := json.Marshal(name)
+					answer = fmt.Sprintf("{%s:%s}", quoted, one)
 				}
 			}
 		case api == "_refresh":
@@ -113,8 +114,8 @@ func (a advised) countSkipped(t *testing.T, query io.Reader) string {
 	return fmt.Sprintf(`{"count":%d,"_shards":{"failed":0}}`, a.skipped[id])
 }
 
-// advise runs the command on a cluster.
-func advise(t *testing.T, a advised, args ...string) (stdout, stderr string, status int) {
+// runAdvise runs the command on a cluster.
+func runAdvise(t *testing.T, a advised, args ...string) (stdout, stderr string, status int) {
 	t.Helper()
 	url := a.serve(t)
 	all := append([]string{"index", "advise", "--cluster", url}, args...)
@@ -210,7 +211,7 @@ func TestAdviceForANewIndexIsTheBodyThatCreatesIt(t *testing.T) {
 		"scripts are not wanted": {takesScripts, "no", bm25, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			stdout, stderr, status := advise(t, advised{scripts: tt.scripts}, "--new", "--analyzer", "english", "--scripted", tt.flag)
+			stdout, stderr, status := runAdvise(t, advised{scripts: tt.scripts}, "--new", "--analyzer", "english", "--scripted", tt.flag)
 			if diff := cmp.Diff(tt.want, stdout); diff != "" || status != 0 {
 				t.Errorf("status %d (-want +got):\n%s%s", status, diff, stderr)
 			}
@@ -424,7 +425,7 @@ func TestAdviceForAnIndexIsWhatItLacks(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			stdout, stderr, status := advise(t, advised{index: tt.index, counts: tt.counts, skipped: tt.skipped, scripts: takesScripts}, tt.args...)
+			stdout, stderr, status := runAdvise(t, advised{index: tt.index, counts: tt.counts, skipped: tt.skipped, scripts: takesScripts}, tt.args...)
 			if status != exitFailure {
 				t.Errorf("status %d, want %d\n%s", status, exitFailure, stderr)
 			}
@@ -471,14 +472,14 @@ func TestReadyIndexPasses(t *testing.T) {
 			"ids":{"buckets":[{"key":%q,"doc_count":3}]}}`, id),
 	}
 	for _, args := range [][]string{nil, {"--weights", file}} {
-		stdout, stderr, status := advise(t, a, args...)
-		if status != 0 || strings.Contains(stdout, resultMissing) || strings.Contains(stdout, resultWrong) || len(requests(t, stdout)) != 0 ||
+		stdout, stderr, status := runAdvise(t, a, args...)
+		if status != 0 || strings.Contains(stdout, "MISSING") || strings.Contains(stdout, "WRONG") || len(requests(t, stdout)) != 0 ||
 			!strings.Contains(stdout, "Mode hard can rank by body.") || stderr != "" {
 			t.Errorf("%q: status %d\n%s%s", args, status, stdout, stderr)
 		}
 	}
 	a.counts = `{"doc_count":3,"weighted":{"doc_count":0},"bare":{"doc_count":0},"ids":{"buckets":[{"key":"old","doc_count":3}]}}`
-	stdout, _, status := advise(t, a, "--weights", file)
+	stdout, _, status := runAdvise(t, a, "--weights", file)
 	if status != exitFailure || !strings.Contains(stdout, "by other weights than "+id+": by old (3)") ||
 		!strings.Contains(stdout, "--weights "+file) || strings.Contains(stdout, "snapshot") {
 		t.Errorf("status %d\n%s", status, stdout)
@@ -516,9 +517,9 @@ func TestWeightsThatAreInUseAreKept(t *testing.T) {
 				args, want = []string{"--weights", file}, file
 			}
 			if tt.fresh {
-				want = weightsName
+				want = "weights.akin"
 			}
-			stdout, stderr, status := advise(t, advised{index: index, scripts: takesScripts, counts: tt.counts}, args...)
+			stdout, stderr, status := runAdvise(t, advised{index: index, scripts: takesScripts, counts: tt.counts}, args...)
 			if status != exitFailure {
 				t.Errorf("status %d\n%s", status, stderr)
 			}
@@ -564,7 +565,7 @@ func TestOnlyWhatABackfillSkipsIsWrittenAgain(t *testing.T) {
 			if tt.weights {
 				args = []string{"--weights", file}
 			}
-			stdout, stderr, status := advise(t, advised{index: tt.index, scripts: takesScripts, counts: tt.counts, skipped: tt.skipped}, args...)
+			stdout, stderr, status := runAdvise(t, advised{index: tt.index, scripts: takesScripts, counts: tt.counts, skipped: tt.skipped}, args...)
 			if status != exitFailure || !strings.Contains(stdout, "norms backfill") {
 				t.Errorf("status %d\n%s%s", status, stdout, stderr)
 			}
@@ -576,7 +577,7 @@ func TestOnlyWhatABackfillSkipsIsWrittenAgain(t *testing.T) {
 }
 
 func TestIndexThatIsNotThereCanBeMade(t *testing.T) {
-	stdout, stderr, status := advise(t, advised{scripts: noScripts})
+	stdout, stderr, status := runAdvise(t, advised{scripts: noScripts})
 	if status != exitFailure || stdout != "" {
 		t.Errorf("status %d\n%s", status, stdout)
 	}
@@ -590,7 +591,7 @@ func TestIndexThatIsNotThereCanBeMade(t *testing.T) {
 func TestIndicesAreAdvisedOneByOne(t *testing.T) {
 	docs := strings.TrimSuffix(strings.TrimPrefix(oneIndex(exactBody, exactSettings), "{"), "}")
 	other := strings.Replace(oneIndex(exactBody, `"index.similarity.akin_linear.type":"BM25","index.similarity.akin_linear.k1":"10000","index.similarity.akin_linear.b":"0"`), `{"docs"`, `{"more"`, 1)
-	stdout, stderr, status := advise(t, advised{index: `{` + docs + `,"none":{"mappings":{},"settings":{}},` + strings.TrimPrefix(other, "{"), scripts: noScripts})
+	stdout, stderr, status := runAdvise(t, advised{index: `{` + docs + `,"none":{"mappings":{},"settings":{}},` + strings.TrimPrefix(other, "{"), scripts: noScripts})
 	if status != exitFailure || !strings.Contains(stderr, "docs, more") {
 		t.Errorf("status %d\n%s", status, stderr)
 	}
@@ -600,7 +601,7 @@ func TestIndicesAreAdvisedOneByOne(t *testing.T) {
 		}
 	}
 	for name, index := range map[string]string{"no index": "{}", "no field": `{"docs":{"mappings":{},"settings":{}}}`} {
-		if _, stderr, status := advise(t, advised{index: index, scripts: noScripts}); status != exitFailure || !strings.Contains(stderr, "body") {
+		if _, stderr, status := runAdvise(t, advised{index: index, scripts: noScripts}); status != exitFailure || !strings.Contains(stderr, "body") {
 			t.Errorf("%s: status %d\n%s", name, status, stderr)
 		}
 	}
@@ -654,7 +655,7 @@ func TestIndicesThatHaveLittleInCommon(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := advised{index: `{"none":{"mappings":{},"settings":{}},"one":` + tt.one + `,"two":` + tt.two + `}`, scripts: noScripts}
-			stdout, stderr, status := advise(t, a, "--index", "*")
+			stdout, stderr, status := runAdvise(t, a, "--index", "*")
 			if status != exitFailure || !strings.Contains(stderr, "two") {
 				t.Errorf("status %d\n%s", status, stderr)
 			}
@@ -672,7 +673,7 @@ func TestIndicesThatHaveLittleInCommon(t *testing.T) {
 		})
 	}
 	aliases := `{"one":` + definition(`"body":{"type":"alias","path":"a"},"a":{"type":"text"}`, "") + `,"two":` + definition(`"body":{"type":"text"}`, "") + `}`
-	if _, stderr, status := advise(t, advised{index: aliases, scripts: noScripts}, "--index", "*"); status != exitFailure || !strings.Contains(stderr, `"body" stands for the fields a and body`) {
+	if _, stderr, status := runAdvise(t, advised{index: aliases, scripts: noScripts}, "--index", "*"); status != exitFailure || !strings.Contains(stderr, `"body" stands for the fields a and body`) {
 		t.Errorf("status %d\n%s", status, stderr)
 	}
 }
@@ -687,7 +688,7 @@ func TestNoIndexIsMadeLikeOneThatCannotBeUsed(t *testing.T) {
 		"does not map":     oneIndex(`"body":{"type":"text"}`, ""),
 		`"docs" is 2 ind`:  `{"one":{"mappings":{},"settings":{}},"two":{"mappings":{},"settings":{}}}`,
 	} {
-		stdout, stderr, status := advise(t, advised{index: index, scripts: noScripts}, "--new", "--field", "n.body")
+		stdout, stderr, status := runAdvise(t, advised{index: index, scripts: noScripts}, "--new", "--field", "n.body")
 		if status == 0 || stdout != "" || !strings.Contains(stderr, want) || strings.Count(stderr, `index "docs"`) > 1 {
 			t.Errorf("%s: status %d\n%s%s", want, status, stdout, stderr)
 		}
@@ -697,7 +698,7 @@ func TestNoIndexIsMadeLikeOneThatCannotBeUsed(t *testing.T) {
 func TestAdviceForANewIndexKeepsWhatAnOldOneHas(t *testing.T) {
 	index := oneIndex(`"body":{"type":"text","analyzer":"own"},"size":{"type":"long"},"akin_norm":{"properties":{"body":{"type":"long"}}}`,
 		`"index.analysis.analyzer.own.type":"english","index.uuid":"x","index.number_of_shards":"2","index.similarity.akin_linear.k1":"1.2"`)
-	stdout, stderr, status := advise(t, advised{index: index, scripts: noScripts}, "--new")
+	stdout, stderr, status := runAdvise(t, advised{index: index, scripts: noScripts}, "--new")
 	var got struct {
 		Settings map[string]string
 		Mappings struct{ Properties map[string]any }
@@ -736,10 +737,10 @@ func TestAdviceForANewIndexKeepsWhatAnOldOneHas(t *testing.T) {
 	}
 	// A name of characters that Go and JSON write otherwise.
 	odd := strings.Replace(index, `"docs"`, `"\u007fdocs"`, 1)
-	if _, stderr, _ := advise(t, advised{index: odd, scripts: noScripts}, "--new"); !strings.Contains(stderr, "{\"index\": \"\x7fdocs\"}") {
+	if _, stderr, _ := runAdvise(t, advised{index: odd, scripts: noScripts}, "--new"); !strings.Contains(stderr, "{\"index\": \"\x7fdocs\"}") {
 		t.Errorf("the name of the index is no JSON:\n%s", stderr)
 	}
-	if _, stderr, status := advise(t, advised{index: index, scripts: noScripts}, "--new", "--analyzer", "english"); status != exitUsage {
+	if _, stderr, status := runAdvise(t, advised{index: index, scripts: noScripts}, "--new", "--analyzer", "english"); status != exitUsage {
 		t.Errorf("an analyzer for an index that has one: status %d\n%s", status, stderr)
 	}
 }

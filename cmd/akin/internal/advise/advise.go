@@ -1,0 +1,214 @@
+// Package advise checks what the mode hard needs of an index, and says what to
+// send to the cluster and which commands to run where something is missing. It
+// changes nothing itself.
+//
+// checks.go has the table of checks, steps.go that of what to do about them,
+// create.go the body of a new index.
+package advise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/akin-search/akin/cmd/akin/internal/terminal"
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/norms"
+)
+
+// A Request says what is asked for: the flags of "index advise".
+type Request struct {
+	// Cluster, Index and Field are what command lines name them by.
+	Cluster, Index, Field string
+	// Weights is the file of the weights that the norms are to be by, "" for any,
+	// and WeightsID its id.
+	Weights, WeightsID string
+	// New asks for the body of a new index, in which Analyzer, unless "", is that
+	// of the field.
+	New      bool
+	Analyzer string
+	// Scripted says whether a similarity by a script is printed: "yes", "no", or
+	// "auto" for what the cluster takes.
+	Scripted string
+}
+
+// An adviser answers one request.
+type adviser struct {
+	Request
+
+	client *esclient.Client
+	// similarity has the settings of one that scores linearly, by the ends of
+	// their names.
+	similarity map[string]string
+	// alias is the name that the field was asked for by, "" where that is its own.
+	alias string
+	// apart says that the indices have to be made ready one by one, because there
+	// are no weights for all.
+	apart bool
+}
+
+// Run prints on out what is found and what to do, or the body of a new index;
+// what is said besides that body goes to notes. Its error says that something
+// is missing or cannot be found out.
+func Run(ctx context.Context, client *esclient.Client, r Request, out, notes io.Writer) error {
+	a := &adviser{Request: r, client: client}
+	found, err := a.inspect(ctx)
+	if err != nil {
+		return err
+	}
+	own, err := ownName(found, a.Field)
+	if err != nil {
+		return err
+	}
+	if own != a.Field {
+		a.alias, a.Field = a.Field, own
+		if found, err = a.inspect(ctx); err != nil {
+			return err
+		}
+	}
+	if err := a.chooseSimilarity(ctx, notes); err != nil {
+		return err
+	}
+	if a.New {
+		return a.create(ctx, found, out, notes)
+	}
+	return a.check(ctx, found, out)
+}
+
+// inspect returns what the indices have; nothing where there is none and a new
+// one is asked for.
+func (a *adviser) inspect(ctx context.Context) ([]esclient.Inspection, error) {
+	found, err := a.client.Inspect(ctx, a.Index, a.Field, norms.NormPath(a.Field), norms.WeightsPath(a.Field))
+	if refused, ok := errors.AsType[*esclient.Error](err); !ok || refused.Status != http.StatusNotFound {
+		return found, err
+	}
+	if a.New {
+		return nil, nil
+	}
+	return nil, fmt.Errorf("%w; the body that creates a new index is printed by\n  %s", err, a.command(a.Index, "index advise", "--new"))
+}
+
+// ownName returns the field's own name where it was asked for by an alias.
+func ownName(found []esclient.Inspection, field string) (string, error) {
+	var names []string
+	for i := range found {
+		if name := found[i].Field; name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	switch len(names) {
+	case 0:
+		return field, nil
+	case 1:
+		return names[0], nil
+	}
+	return "", fmt.Errorf("%q stands for the fields %s: name one of these", field, strings.Join(names, " and "))
+}
+
+func (a *adviser) chooseSimilarity(ctx context.Context, notes io.Writer) error {
+	scripted := a.Scripted == "yes"
+	if a.Scripted == "auto" {
+		var err error
+		scripted, err = a.client.SimilarityScripts(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			fmt.Fprintf(notes, "The cluster does not tell whether it takes scripts in similarities (%v).\n"+
+				"BM25 with k1 10000 works everywhere; --scripted yes prints the scripted form, which is exact.\n\n", err)
+		}
+	}
+	a.similarity = map[string]string{"type": "BM25", "k1": "10000", "b": "0"}
+	if scripted {
+		a.similarity = map[string]string{"type": "scripted", "script.source": esclient.LinearScript}
+	}
+	return nil
+}
+
+// check prints a report on each index that searches of the field go to.
+func (a *adviser) check(ctx context.Context, found []esclient.Inspection, out io.Writer) error {
+	if len(found) > 1 {
+		_, err := a.client.Countable(ctx, a.Index, a.Field)
+		if a.apart = err != nil; ctx.Err() != nil { // for whatever reason: each index is looked at by itself
+			return ctx.Err()
+		}
+	}
+	var unready []string
+	var first, linear *index // that maps the field, and that has a linear one
+	some := false
+	for _, inspection := range found {
+		if inspection.Field == "" && !inspection.Closed && inspection.Problem == "" {
+			continue // searches of the field do not go there
+		}
+		some = true
+		i, err := a.look(ctx, inspection)
+		if err != nil {
+			return err
+		}
+		switch {
+		case i.Field == "":
+		case first == nil:
+			first = i
+		case !i.Alike(&first.Inspection):
+			i.unlike = first.Index
+		case i.linear.Field != "" && linear != nil && !i.linear.Same(&linear.linear):
+			i.otherLinear = linear.Index
+		}
+		if linear == nil && i.linear.Field != "" {
+			linear = i
+		}
+		report, ready := a.report(i)
+		if _, err := io.WriteString(out, report); err != nil {
+			return err
+		}
+		if !ready {
+			unready = append(unready, i.Index)
+		}
+	}
+	switch {
+	case !some:
+		return fmt.Errorf("no index of %q maps the field %q", a.Index, a.Field)
+	case unready != nil:
+		return fmt.Errorf("mode hard cannot rank by %s in %s yet", a.Field, strings.Join(unready, ", "))
+	}
+	return nil
+}
+
+// report returns what was found of an index and what to do about it, and
+// whether nothing is missing.
+func (a *adviser) report(i *index) (text string, ready bool) {
+	s := &strings.Builder{}
+	w := tabwriter.NewWriter(s, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "index %s\n", i.Index)
+	ready = true
+	for _, c := range a.checks(i) {
+		if c.applies {
+			fmt.Fprintf(w, "%s\t%s\t%s\n", c.verdict, c.about, terminal.Visible(c.says))
+			ready = ready && c.verdict != missing && c.verdict != wrong
+		}
+	}
+	_ = w.Flush() // into memory
+	s.WriteString("\n")
+	if ready {
+		fmt.Fprintf(s, "Mode hard can rank by %s.\n\n", i.Field)
+	} else {
+		a.writeSteps(s, i)
+	}
+	return s.String(), ready
+}
+
+// command returns a command line of akin for an index and the field.
+func (a *adviser) command(index, name string, args ...string) string {
+	all := append([]string{"--cluster", a.Cluster, "--index", index, "--field", a.Field}, args...)
+	for k, arg := range all {
+		if strings.ContainsAny(arg, " *?[]<>|&;()$`\"\\'{}~#!") {
+			all[k] = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+		}
+	}
+	return "akin " + name + " " + strings.Join(all, " ")
+}

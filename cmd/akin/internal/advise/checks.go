@@ -1,0 +1,206 @@
+package advise
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/norms"
+)
+
+// The verdicts. An index that has one in capitals cannot be ranked by.
+const (
+	ok      = "ok"
+	missing = "MISSING"
+	wrong   = "WRONG"
+	note    = "note"
+)
+
+// A check is a row of the table: where it applies to an index it gives a
+// verdict on something and says why.
+type check struct {
+	applies        bool
+	verdict, about string
+	says           string
+}
+
+// checks returns the table for an index, in the order in which it is printed.
+// What to do about the verdicts is in [adviser.steps].
+func (a *adviser) checks(i *index) []check {
+	const both = "; searches of both are not ranked in mode hard, those of one alone can be"
+	n, l, mapped, linear := &i.counts, &i.linear, i.Field != "", i.linear.Field != ""
+	bm25, counted := linear && !l.Scripted, n.Docs > 0
+	all := []check{
+		{i.Closed, wrong, "index", "it is closed; open it, and look again"},
+		{i.Problem != "", wrong, "field " + a.Field, "the index " + i.Problem + "; searches that go there, too, are not expanded"},
+		{mapped, ok, "field " + i.Field, "text, " + i.analyzers()},
+		{mapped && a.alias != "", note, "field " + a.alias, "an alias of " + i.Field + ": searches by that name are ranked in mode bm25, whatever there is"},
+		{i.uncountable != nil, wrong, "documents", fmt.Sprint(i.uncountable)},
+		{linear && l.Scripted, ok, "linear field " + l.Field, "similarity " + l.Similarity + ", scripted: exact"},
+		{bm25, ok, "linear field " + l.Field, fmt.Sprintf("similarity %s, BM25 with k1 %g and b 0", l.Similarity, l.K1)},
+		{bm25 && l.K1 != bestK1, note, "k1", fmt.Sprintf("%g; the error is smallest at %d: a smaller k1 bends the line, a larger one loses digits", l.K1, bestK1)},
+		{mapped && !linear, missing, "linear field", "no field of this text has a score that is linear in the term frequency"},
+	}
+	for _, c := range i.Candidates {
+		meant := c.Retunable && (c.Similarity == linearSimilarity || c.K1 >= intendedK1)
+		all = append(all,
+			check{!linear && meant, wrong, "  " + c.Field, c.Problem},
+			check{!linear && !meant, note, "  " + c.Field, c.Problem})
+	}
+	for path, s := range i.stored(a.Field) {
+		all = append(all,
+			check{mapped && s.Type == "", missing, path, "not mapped; put the mapping before norms are stored, for the engine would make up another"},
+			check{mapped && s.Problem != "", wrong, path, s.Problem + "; this cannot be changed in the index"},
+			check{mapped && s.Type != "" && s.Problem == "", ok, path, s.Type})
+	}
+	bare, others, mixed := counted && n.Bare > 0, counted && n.Bare == 0 && n.Weighted < n.Docs, len(n.IDs) > 1
+	return append(all,
+		check{i.filling && n.Unfilled > 0, missing, "text in " + i.target, fmt.Sprintf("%d of %d documents have the field and not this one", n.Unfilled, n.Docs)},
+		check{i.filling && n.Unfilled == 0, ok, "text in " + i.target, fmt.Sprintf("all %d documents with the field", n.Docs)},
+		check{mapped && !i.storable(), missing, "norms", "no document has one"},
+		check{mapped && i.storable() && !counted, missing, "norms", "no document has the field"},
+		check{bare && len(n.IDs) == 0, missing, "norms", fmt.Sprintf("%d of %d documents have none", n.Bare, n.Docs)},
+		check{bare && len(n.IDs) > 0, missing, "norms", fmt.Sprintf("%d of %d documents have none; the others by the weights %s", n.Bare, n.Docs, i.inUse())},
+		check{others, wrong, "norms", fmt.Sprintf("%d of %d documents have one by other weights than %s: by %s", n.Docs-n.Weighted, n.Docs, a.WeightsID, i.inUse())},
+		check{counted && !bare && !others && mixed, wrong, "norms", "not all are by the same weights: " + i.inUse()},
+		check{counted && !bare && !others && !mixed, ok, "norms", fmt.Sprintf("all %d documents, by the weights %s", n.Docs, i.inUse())},
+		check{counted && n.Normless == n.Docs, missing, "norms", "no document has a term in the field"},
+		check{0 < n.Normless && n.Normless < n.Docs, note, "norms", fmt.Sprintf("%d documents have no term in the field, so that they have an id and no norm", n.Normless)},
+		check{i.unlike != "", wrong, "all indices", "the field is analyzed or scored otherwise than in " + i.unlike + both},
+		check{i.otherLinear != "", wrong, "all indices", "what scores linearly is another field or similarity than in " + i.otherLinear + ", make them the same" + both})
+}
+
+// bestK1 has the smallest error, and intendedK1 is one that nobody has who wants
+// anything but a straight line.
+const bestK1, intendedK1 = 10_000, 1000
+
+// An index is what was found of one.
+type index struct {
+	esclient.Inspection
+
+	// uncountable is why no norms can be computed of the documents, nil where
+	// they can.
+	uncountable error
+	// linear is the field whose score is linear, the zero Candidate if there is
+	// none. target is the full name of it or of the field that is going to be it,
+	// and there says that the mapping has that. filling says that documents may
+	// lack it although they have the text, since it was added later.
+	linear         esclient.Candidate
+	target         string
+	there, filling bool
+	// counts are zero where the mapping has no place for norms. skipped is how many
+	// documents lack the target and are not updated by a backfill, or may not be:
+	// they have norms by the weights, or by any where none are given.
+	counts  esclient.NormCounts
+	skipped int64
+	// unlike and otherLinear are the first other index that analyzes or scores
+	// the field otherwise, and that has another linear field, "" for none.
+	unlike, otherLinear string
+}
+
+// look finds out what the checks are about.
+func (a *adviser) look(ctx context.Context, inspection esclient.Inspection) (*index, error) {
+	i := &index{Inspection: inspection}
+	if i.Field == "" {
+		return i, nil
+	}
+	if _, i.uncountable = a.client.Countable(ctx, i.Index, i.Field); i.uncountable != nil && !errors.Is(i.uncountable, esclient.ErrUncountable) {
+		return nil, i.uncountable
+	}
+	i.chooseTarget()
+	if !i.storable() {
+		return i, nil
+	}
+	// What was written a moment ago is to be counted. A user who may not ask for
+	// that gets counts that are a second old.
+	if err := a.client.Refresh(ctx, i.Index); ctx.Err() != nil {
+		return nil, err
+	}
+	var linear string
+	if i.filling = i.there && i.target != i.Source; i.filling {
+		linear = i.target
+	}
+	var err error
+	norm, weights := norms.NormPath(a.Field), norms.WeightsPath(a.Field)
+	if i.counts, err = a.client.CountNorms(ctx, i.Index, i.Field, linear, norm, weights, a.WeightsID); err != nil {
+		return nil, err
+	}
+	switch {
+	case !i.there:
+		i.skipped = i.counts.Weighted
+	case i.counts.Unfilled > 0 && i.counts.Weighted > 0:
+		by := exists(weights)
+		if a.WeightsID != "" {
+			by = object{"term": object{weights: object{"value": a.WeightsID}}}
+		}
+		query := object{"bool": object{"filter": []object{exists(i.Field), by}, "must_not": exists(i.target)}}
+		i.skipped, err = a.client.CountMatching(ctx, i.Index, encode(query))
+	}
+	return i, err
+}
+
+// chooseTarget finds the field whose score is linear, as a search does: the
+// field itself, else a scripted one, else one of BM25. Where there is none, it
+// names the one that is going to be it: one that would with another similarity
+// of ours, else a new multi-field.
+func (i *index) chooseTarget() {
+	for _, c := range i.Candidates {
+		if c.Problem == "" && (i.linear.Field == "" || i.linear.Field != i.Field && c.Scripted && !i.linear.Scripted) {
+			i.linear, i.target = c, c.Field
+		}
+	}
+	for _, c := range i.Candidates {
+		if c.Retunable && c.Similarity == linearSimilarity {
+			i.target = cmp.Or(i.target, c.Field)
+		}
+	}
+	if i.there = i.target != ""; i.there {
+		return
+	}
+	_, property := i.property()
+	others, name := member(property, "fields"), i.multiName()
+	for n := 2; others[name] != nil; n++ {
+		name = i.multiName() + "_" + strconv.Itoa(n)
+	}
+	i.target = i.Source + "." + name
+}
+
+// stored returns the fields for the norms of a field, by their paths.
+func (i *index) stored(field string) iter.Seq2[string, esclient.StoredField] {
+	return func(yield func(string, esclient.StoredField) bool) {
+		_ = yield(norms.NormPath(field), i.Norm) && yield(norms.WeightsPath(field), i.Weights)
+	}
+}
+
+// storable reports whether documents may have norms: the ids of the weights are
+// what they are counted by.
+func (i *index) storable() bool {
+	return i.Norm.Type != "" && i.Weights.Type != "" && i.Weights.Problem == ""
+}
+
+func (i *index) analyzers() string {
+	text := "the default analyzer"
+	if i.Analyzer != "" {
+		text = "analyzer " + i.Analyzer
+	}
+	if i.SearchAnalyzer != "" {
+		text += ", search analyzer " + i.SearchAnalyzer
+	}
+	return text
+}
+
+// inUse returns the ids of the weights that norms are by, with their numbers.
+func (i *index) inUse() string {
+	ids := make([]string, 0, len(i.counts.IDs))
+	for _, id := range slices.Sorted(maps.Keys(i.counts.IDs)) {
+		ids = append(ids, fmt.Sprintf("%s (%d)", id, i.counts.IDs[id]))
+	}
+	return strings.Join(ids, ", ")
+}
