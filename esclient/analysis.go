@@ -2,7 +2,6 @@ package esclient
 
 import (
 	"context"
-	"strings"
 )
 
 // Analyze returns what the cluster makes of a text in a field, by the analyzer
@@ -14,22 +13,23 @@ import (
 // two; one more for an alias of a field. A text is analyzed once for all the
 // fields of the indices that have the same analyzer.
 func (c *Cached) Analyze(ctx context.Context, indices Indices, field, analyzer, text string) (*Analysis, error) {
-	k := askKey{c.key(indices, field), analyzer, text}
+	k := c.key(indices, field)
+	k.analyzer, k.text = analyzer, text
 	a, warm, err := c.recallAnalysis(k)
 	if !warm {
-		own := askKey{k.clone(), strings.Clone(analyzer), strings.Clone(text)}
-		a, err = c.analyses.do(ctx, own,
+		own := k.clone()
+		a, err = wait[*Analysis](ctx, start(ctx, &c.analysis.analyses, own,
 			func() (*Analysis, bool, error) { return c.recallAnalysis(own) },
 			func(ctx context.Context) (*Analysis, error) { return c.analyze(ctx, own) },
-			func(*Analysis, error) {}) // what it is made of is remembered
+			func(*Analysis, error) {})) // what it is made of is remembered
 	}
-	c.tally(&c.analysis, warm, err)
+	c.tally(&c.analysis.counters, warm, err)
 	return a, err
 }
 
 // recallAnalysis answers from memory. It reports whether it could.
-func (c *Cached) recallAnalysis(k askKey) (*Analysis, bool, error) {
-	s, ok, err := c.schemas.get(k.fieldKey)
+func (c *Cached) recallAnalysis(k key) (*Analysis, bool, error) {
+	s, ok, err := c.analysis.schemas.get(k.ofField())
 	if !ok || err != nil {
 		return nil, ok, err
 	}
@@ -37,7 +37,7 @@ func (c *Cached) recallAnalysis(k askKey) (*Analysis, bool, error) {
 	if err != nil {
 		return nil, true, err
 	}
-	t, ok, err := c.texts.get(k.textKey(s, name))
+	t, ok, err := c.analysis.texts.get(k.ofText(s, name))
 	if !ok || err != nil {
 		return nil, ok, err
 	}
@@ -45,12 +45,12 @@ func (c *Cached) recallAnalysis(k askKey) (*Analysis, bool, error) {
 }
 
 // analyze makes the calls for an analysis.
-func (c *Cached) analyze(ctx context.Context, k askKey) (*Analysis, error) {
-	var guess *flight[guessed]
-	if _, known, _ := c.schemas.get(k.fieldKey); !known {
+func (c *Cached) analyze(ctx context.Context, k key) (*Analysis, error) {
+	var guess flight
+	if _, known, _ := c.analysis.schemas.get(k.ofField()); !known {
 		guess = c.guess(ctx, k)
 	}
-	s, err := c.schema(ctx, k.fieldKey)
+	s, err := c.schema(ctx, k.ofField())
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (c *Cached) analyze(ctx context.Context, k askKey) (*Analysis, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := c.texts.load(ctx, k.textKey(s, name), func(ctx context.Context) (*textTerms, error) {
+	t, err := c.analysis.texts.load(ctx, k.ofText(s, name), func(ctx context.Context) (*textTerms, error) {
 		if t, ok := c.guessRight(ctx, guess, k, name); ok {
 			return t, nil
 		}
@@ -82,7 +82,7 @@ type guessed struct {
 // named or the field's index analyzer, since _analyze knows no other way to
 // name the analyzer of a field. The first field that asks for a text guesses
 // for all. It returns nil where there is nothing to guess.
-func (c *Cached) guess(ctx context.Context, k askKey) *flight[guessed] {
+func (c *Cached) guess(ctx context.Context, k key) flight {
 	if k.check() != nil || checkField(k.field) != nil || !k.single() {
 		return nil
 	}
@@ -90,38 +90,38 @@ func (c *Cached) guess(ctx context.Context, k askKey) *flight[guessed] {
 	if k.analyzer == "" {
 		body.Field = k.field
 	}
-	return c.guesses.start(ctx, guessKey{k.indexKey, k.analyzer, k.text}, func(ctx context.Context) (guessed, error) {
+	asked := k
+	asked.field = ""
+	return start(ctx, &c.analysis.guesses, asked, unknown[guessed], func(ctx context.Context) (guessed, error) {
 		terms, err := c.client.analyzeText(ctx, k.Expression, body)
 		return guessed{k.field, terms}, err
-	})
+	}, func(guessed, error) {})
 }
 
 // guessRight waits for a guess and reports whether it was made by the analyzer
 // of that name.
-func (c *Cached) guessRight(ctx context.Context, f *flight[guessed], k askKey, name string) (*textTerms, bool) {
+func (c *Cached) guessRight(ctx context.Context, f flight, k key, name string) (*textTerms, bool) {
 	if f == nil {
 		return nil, false
 	}
-	select {
-	case <-f.done:
-	case <-ctx.Done():
-		return nil, false
-	}
-	if f.err != nil {
+	g, err := wait[guessed](ctx, f)
+	if err != nil {
 		return nil, false // an alias of several indices, say: the cluster tells when it is asked again
 	}
 	if k.analyzer == "" {
-		lead, err := c.schema(ctx, fieldKey{k.indexKey, f.value.field})
+		first := k.ofField()
+		first.field = g.field
+		lead, err := c.schema(ctx, first)
 		if err != nil || lead.indexAnalyzer != name {
 			return nil, false
 		}
 	}
-	return f.value.terms, true
+	return g.terms, true
 }
 
 // schema returns what the indices say of a field, from memory or not.
-func (c *Cached) schema(ctx context.Context, k fieldKey) (*schema, error) {
-	return c.schemas.load(ctx, k, func(ctx context.Context) (*schema, error) {
+func (c *Cached) schema(ctx context.Context, k key) (*schema, error) {
+	return c.analysis.schemas.load(ctx, k, func(ctx context.Context) (*schema, error) {
 		return c.client.schema(ctx, k.Indices, k.field)
 	})
 }

@@ -189,8 +189,8 @@ func TestWarmAnswersMakeNoCall(t *testing.T) {
 	if f.asked("") != calls {
 		t.Errorf("%d calls after %d cold ones", f.asked("")-calls, calls)
 	}
-	c.texts.cache.CleanUp() // sizes are added up behind the callers' backs
-	c.terms.CleanUp()
+	c.analysis.texts.cache.CleanUp() // sizes are added up behind the callers' backs
+	c.statistics.terms.CleanUp()
 	s := c.Stats()
 	if s.Analysis.Hits != 2 || s.Analysis.Misses != 1 || s.Statistics.Hits != 2 || s.Statistics.Misses != 1 ||
 		s.Analysis.Failures+s.Statistics.Failures != 0 || s.Analysis.Bytes == 0 || s.Statistics.Bytes == 0 {
@@ -525,7 +525,7 @@ func TestForgottenIndexIsAskedForAgain(t *testing.T) {
 		}
 	}
 	askAll()
-	if c.slot("library") == c.slot("other") {
+	if c.generations.slot("library") == c.generations.slot("other") {
 		t.Skip("the two share a counter in this run")
 	}
 	c.Forget("library")
@@ -618,8 +618,8 @@ func TestMemoryIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c.texts.cache.CleanUp()
-	c.terms.CleanUp()
+	c.analysis.texts.cache.CleanUp()
+	c.statistics.terms.CleanUp()
 	s := c.Stats()
 	if s.Analysis.Bytes > bound || s.Analysis.Bytes < bound/4 || s.Statistics.Bytes > bound || s.Statistics.Bytes < bound/4 {
 		t.Errorf("%d and %d bytes held of %d", s.Analysis.Bytes, s.Statistics.Bytes, bound)

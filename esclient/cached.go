@@ -24,34 +24,34 @@ func (c *Cached) Statistics(
 	if !warm {
 		st, err = c.learn(ctx, k.clone(), terms, docFreqs, missing)
 	}
-	c.tally(&c.statistics, warm, err)
+	c.tally(&c.statistics.counters, warm, err)
 	return st, err
 }
 
 // recall answers from memory. It returns the places of the terms that it lacks
 // and reports whether it lacks nothing.
-func (c *Cached) recall(k fieldKey, terms []string, docFreqs []int64) (Statistics, []int, bool) {
-	record, known := c.fields.GetIfPresent(k)
+func (c *Cached) recall(k key, terms []string, docFreqs []int64) (Statistics, []int, bool) {
+	record, known, _ := c.statistics.fields.get(k)
 	var missing []int
 	for i, t := range terms {
 		df, ok := int64(0), false
 		if known {
-			df, ok = c.terms.GetIfPresent(termKey{record.id, t})
+			df, ok = c.statistics.terms.GetIfPresent(termKey{record.id, t})
 		}
 		if !ok {
 			missing = append(missing, i)
 		}
 		docFreqs[i] = df
 	}
-	scale, scaled, _ := c.scales.get(k)
-	scripts, scripted, _ := c.scripts.get(k.indexKey)
+	scale, scaled, _ := c.statistics.scales.get(k)
+	scripts, scripted, _ := c.statistics.scripts.get(k.ofIndices())
 	st := Statistics{DocCount: record.docCount, Scale: scale.value, Scripts: scripts.value}
 	return st, missing, known && scaled && scripted && len(missing) == 0
 }
 
 // learn asks at the same time for all that recall lacks.
 func (c *Cached) learn(
-	ctx context.Context, k fieldKey, terms []string, docFreqs []int64, missing []int,
+	ctx context.Context, k key, terms []string, docFreqs []int64, missing []int,
 ) (Statistics, error) {
 	own := make([]string, len(terms)) // for loads that outlast the caller
 	for i, t := range terms {
@@ -71,14 +71,14 @@ func (c *Cached) learn(
 		return nil
 	}))
 	group.Go(c.client.guarded(func() error {
-		scale, err := c.scales.load(ctx, k, func(ctx context.Context) (learnt[float64], error) {
+		scale, err := c.statistics.scales.load(ctx, k, func(ctx context.Context) (learnt[float64], error) {
 			return c.scale(ctx, k, own)
 		})
 		st.Scale = scale.value
 		return err
 	}))
 	group.Go(c.client.guarded(func() error {
-		scripts, err := c.scripts.load(ctx, k.indexKey, func(ctx context.Context) (learnt[bool], error) {
+		scripts, err := c.statistics.scripts.load(ctx, k.ofIndices(), func(ctx context.Context) (learnt[bool], error) {
 			run, err := c.client.probeScripts(ctx, k.Indices)
 			// A call that tells nothing of scripts is no reason to fail.
 			return learnt[bool]{value: run, guessed: err != nil}, nil
@@ -94,8 +94,8 @@ func (c *Cached) learn(
 
 // count returns N and the document frequencies of the terms at the places
 // missing.
-func (c *Cached) count(ctx context.Context, k fieldKey, terms []string, missing []int) (counted, error) {
-	if err, ok := c.failed.GetIfPresent(k); ok {
+func (c *Cached) count(ctx context.Context, k key, terms []string, missing []int) (counted, error) {
+	if _, _, err := c.statistics.failed.get(k); err != nil {
 		return counted{}, err
 	}
 	names := make([]string, len(missing))
@@ -108,11 +108,11 @@ func (c *Cached) count(ctx context.Context, k fieldKey, terms []string, missing 
 	ready := func() (counted, bool, error) {
 		n := counted{docFreqs: make([]int64, len(names))}
 		var ok bool
-		if n.fieldRecord, ok = c.fields.GetIfPresent(k); !ok {
+		if n.fieldRecord, ok, _ = c.statistics.fields.get(k); !ok {
 			return n, false, nil
 		}
 		for i, t := range names {
-			if n.docFreqs[i], ok = c.terms.GetIfPresent(termKey{n.id, t}); !ok {
+			if n.docFreqs[i], ok = c.statistics.terms.GetIfPresent(termKey{n.id, t}); !ok {
 				return n, false, nil
 			}
 		}
@@ -126,28 +126,30 @@ func (c *Cached) count(ctx context.Context, k fieldKey, terms []string, missing 
 		n, err := c.client.countTerms(ctx, k.Indices, k.field, s, names)
 		return counted{fieldRecord{docCount: n.docCount}, n.docFreqs}, err
 	}
-	return c.counts.do(ctx, countKey{k, joined.String()}, ready, load, func(n counted, err error) {
+	asked := k
+	asked.text = joined.String()
+	return wait[counted](ctx, start(ctx, &c.statistics.counts, asked, ready, load, func(n counted, err error) {
 		if err != nil {
-			_, _ = c.failed.Set(k, err)
+			c.statistics.failed.put(k, struct{}{}, err)
 			return
 		}
 		c.keep(k, names, n)
-	})
+	}))
 }
 
 // keep remembers what a load of terms gave. A record that is there stays, with
 // its id and its N, until its time is over.
-func (c *Cached) keep(k fieldKey, terms []string, n counted) {
-	n.id = c.fieldIDs.Add(1)
-	record, _ := c.fields.SetIfAbsent(k, n.fieldRecord)
+func (c *Cached) keep(k key, terms []string, n counted) {
+	n.id = c.statistics.fieldIDs.Add(1)
+	record := c.statistics.fields.putIfAbsent(k, n.fieldRecord)
 	for i, t := range terms {
-		c.terms.Set(termKey{record.id, t}, n.docFreqs[i])
+		c.statistics.terms.Set(termKey{record.id, t}, n.docFreqs[i])
 	}
 }
 
 // scale learns the scale of the field's scores, by a probe or else from what
 // the cluster runs.
-func (c *Cached) scale(ctx context.Context, k fieldKey, terms []string) (learnt[float64], error) {
+func (c *Cached) scale(ctx context.Context, k key, terms []string) (learnt[float64], error) {
 	s, err := c.schema(ctx, k)
 	if err != nil {
 		return learnt[float64]{}, err
@@ -159,7 +161,7 @@ func (c *Cached) scale(ctx context.Context, k fieldKey, terms []string) (learnt[
 		return learnt[float64]{value: scale}, nil
 	}
 	guess := learnt[float64]{guessed: true}
-	if info, err := c.infos.load(ctx, struct{}{}, c.client.Info); err == nil {
+	if info, err := c.statistics.infos.load(ctx, key{}, c.client.Info); err == nil {
 		guess.value = s.scaleOf(info)
 	}
 	return guess, nil

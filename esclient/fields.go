@@ -35,14 +35,14 @@ const maxFields = 1024
 // not remembered takes one round trip.
 func (c *Cached) Fields(ctx context.Context, indices Indices, pattern string) ([]string, error) {
 	k := c.key(indices, pattern)
-	names, warm, err := c.patterns.get(k)
+	names, warm, err := c.analysis.patterns.get(k)
 	if !warm {
 		own := k.clone()
-		names, err = c.patterns.load(ctx, own, func(ctx context.Context) ([]string, error) {
+		names, err = c.analysis.patterns.load(ctx, own, func(ctx context.Context) ([]string, error) {
 			return c.client.fields(ctx, own.Indices, own.field)
 		})
 	}
-	c.tally(&c.analysis, warm, err)
+	c.tally(&c.analysis.counters, warm, err)
 	return names, err
 }
 

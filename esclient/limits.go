@@ -19,16 +19,13 @@ const (
 	MaxResultWindow  = "index.max_result_window"
 )
 
-// A limitKey is a question of [Cached.AskLimit].
-type limitKey struct{ setting, index string }
-
 // AskLimit has the cluster asked, apart from the caller, for the value of a
 // setting for an index expression, the smallest of several indices, and calls
 // told with it; not where the cluster does not tell, is being asked already, or
 // too many other calls are under way.
 func (c *Cached) AskLimit(setting, index string, told func(n int64)) {
-	_, _, _ = c.limits.join([]string{"index " + index}, limitKey{setting, index},
-		func() (int64, bool, error) { return 0, false, nil },
+	k := key{Indices: Indices{Expression: index}, field: setting}
+	start(context.Background(), &c.limits, k, unknown[int64],
 		func(ctx context.Context) (int64, error) {
 			if setting == MaxClauses {
 				return c.client.maxClauses(ctx)

@@ -30,40 +30,42 @@ func TestLimitsAreAskedFor(t *testing.T) {
 		"no index of the name": {MaxRescoreWindow, "a", "GET /a/_settings/index.max_rescore_window", `{}`, 404, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFake().reply(tt.call, tt.status, tt.answer)
-			c := f.cached(t)
-			told := make(chan int64, 1)
-			c.AskLimit(tt.setting, tt.index, func(n int64) { told <- n })
-			c.loader.loads.Wait()
-			close(told)
-			if got := <-told; got != tt.want {
-				t.Errorf("told %d, want %d", got, tt.want)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake().reply(tt.call, tt.status, tt.answer)
+				c := f.cached(t)
+				told := make(chan int64, 1)
+				c.AskLimit(tt.setting, tt.index, func(n int64) { told <- n })
+				synctest.Wait()
+				close(told)
+				if got := <-told; got != tt.want {
+					t.Errorf("told %d, want %d", got, tt.want)
+				}
+			})
 		})
 	}
 }
 
 func TestOneLimitIsAskedForOnceAtATime(t *testing.T) {
-	begin := make(chan struct{})
-	f := newFake().on("GET /_cluster/settings", func(w http.ResponseWriter, _ *http.Request) {
-		<-begin
-		w.WriteHeader(http.StatusForbidden)
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake().on("GET /_cluster/settings", late(time.Millisecond, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusForbidden)
+		}))
+		c := f.cached(t)
+		for range 10 {
+			c.AskLimit(MaxClauses, "a", func(int64) { t.Error("told of a refusal") })
+		}
+		time.Sleep(time.Second)
+		if n := f.asked("_cluster/settings"); n != 1 {
+			t.Errorf("asked %d times", n)
+		}
 	})
-	c := f.cached(t)
-	for range 10 {
-		c.AskLimit(MaxClauses, "a", func(int64) { t.Error("told of a refusal") })
-	}
-	close(begin)
-	c.loader.loads.Wait()
-	if n := f.asked("_cluster/settings"); n != 1 {
-		t.Errorf("asked %d times", n)
-	}
 }
 
 // Each time costs calls to the cluster.
 func TestAnIndexIsForgottenOnceASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &Cached{start: time.Now(), seed: maphash.MakeSeed()}
+		c := &Cached{}
+		c.generations.seed, c.generations.start = maphash.MakeSeed(), time.Now()
 		if !c.Forget("a") || c.Forget("a") {
 			t.Error("not forgotten, or twice")
 		}

@@ -51,15 +51,9 @@ type Linear struct {
 	Missing float64
 }
 
-// linearKey is the question of [Cached.Linear].
-type linearKey struct {
-	fieldKey
-	norm, weights, id string
-}
-
-func (k linearKey) bytes() int {
-	return k.fieldKey.bytes() + len(k.norm) + len(k.weights) + len(k.id)
-}
+// A normSource is what [Cached.Linear] is asked for besides the field: the
+// names of two fields, and the id of the weights.
+type normSource struct{ norm, weights, id string }
 
 // Linear tells where the exact scores of a field come from: the field itself if
 // its score is linear in the term frequency, else a multi-field of the same
@@ -72,68 +66,70 @@ func (k linearKey) bytes() int {
 // where the field is none to ask for. What is not remembered takes three round
 // trips, one more for an alias of a field.
 func (c *Cached) Linear(ctx context.Context, indices Indices, field, norm, weights, id string) (Linear, error) {
-	k := linearKey{c.key(indices, field), norm, weights, id}
-	l, warm, err := c.linears.get(k)
+	k := c.key(indices, field)
+	k.text = strings.Join([]string{norm, weights, id}, "\x00")
+	l, warm, err := c.statistics.linears.get(k)
 	if !warm {
-		own := linearKey{k.clone(), strings.Clone(norm), strings.Clone(weights), strings.Clone(id)}
-		l, err = c.linears.load(ctx, own, func(ctx context.Context) (Linear, error) {
-			return c.linear(ctx, own)
+		own := k.clone()
+		from := normSource{strings.Clone(norm), strings.Clone(weights), strings.Clone(id)}
+		l, err = c.statistics.linears.load(ctx, own, func(ctx context.Context) (Linear, error) {
+			return c.linear(ctx, own.Indices, own.field, from)
 		})
 	}
-	c.tally(&c.statistics, warm, err)
+	c.tally(&c.statistics.counters, warm, err)
 	return l, err
 }
 
 // linear makes the calls for Linear.
-func (c *Cached) linear(ctx context.Context, k linearKey) (Linear, error) {
-	name, how, err := c.client.linearField(ctx, k)
+func (c *Cached) linear(ctx context.Context, indices Indices, field string, from normSource) (Linear, error) {
+	name, how, err := c.client.linearField(ctx, indices, field, from)
 	if err != nil {
-		return Linear{}, fmt.Errorf("field %q of %q: %w", k.field, k.Expression, err)
+		return Linear{}, fmt.Errorf("field %q of %q: %w", field, indices.Expression, err)
 	}
-	l := Linear{Field: name, Scripted: how.scripted, Factor: 1, Norm: k.norm}
+	l := Linear{Field: name, Scripted: how.scripted, Factor: 1, Norm: from.norm}
 	var group errgroup.Group // which cancels no call, for the reason in Cached.guess
 	group.Go(c.client.guarded(func() (err error) {
-		l.Missing, err = c.client.meanNorm(ctx, k)
+		l.Missing, err = c.client.meanNorm(ctx, indices, field, from)
 		return err
 	}))
 	if !how.scripted {
 		group.Go(c.client.guarded(func() (err error) {
-			l.Factor, err = c.linearFactor(ctx, k.Indices, name, how)
+			l.Factor, err = c.linearFactor(ctx, indices, name, how)
 			return err
 		}))
 	}
 	if err := group.Wait(); err != nil {
-		return Linear{}, fmt.Errorf("field %q of %q: %w", k.field, k.Expression, err)
+		return Linear{}, fmt.Errorf("field %q of %q: %w", field, indices.Expression, err)
 	}
 	return l, nil
 }
 
 // linearField asks for the mappings and returns the field that scores linearly.
-func (c *Client) linearField(ctx context.Context, k linearKey) (string, linearity, error) {
-	if err := k.check(); err != nil {
+func (c *Client) linearField(ctx context.Context, indices Indices, field string, from normSource) (string, linearity, error) {
+	if err := indices.check(); err != nil {
 		return "", linearity{}, err
 	}
-	if err := checkField(k.field); err != nil {
+	if err := checkField(field); err != nil {
 		return "", linearity{}, err
 	}
-	answer, err := c.mappings(ctx, k.Indices, k.field, k.norm, k.weights)
+	answer, err := c.mappings(ctx, indices, field, from.norm, from.weights)
 	if err != nil {
 		return "", linearity{}, err
 	}
-	fields, err := findFields(answer, k.field)
+	fields, err := findFields(answer, field)
 	if err != nil {
 		return "", linearity{}, err
 	}
 	if _, err := merge(fields); err != nil {
 		return "", linearity{}, err
 	}
-	name, how, err := chooseLinear(answer, fields, k.field)
+	name, how, err := chooseLinear(answer, fields, field)
 	if err != nil {
 		return "", linearity{}, err
 	}
 	for i := range fields {
 		m := answer[fields[i].index]
-		if err := m.checkNorms(&fields[i], k.norm); err != nil {
+		if err := m.checkNorms(&fields[i], from.norm); err != nil {
 			return "", linearity{}, fmt.Errorf("index %q: %w", fields[i].index, err)
 		}
 	}
@@ -237,7 +233,7 @@ const maxNormless = 0.1
 // meanNorm returns the mean norm of the documents that have one by the weights
 // asked for. It returns [ErrNoNorms] where none has, or more than [maxNormless]
 // lack it.
-func (c *Client) meanNorm(ctx context.Context, k linearKey) (float64, error) {
+func (c *Client) meanNorm(ctx context.Context, indices Indices, field string, from normSource) (float64, error) {
 	var answer struct {
 		Shards struct {
 			Failed int `json:"failed"`
@@ -253,16 +249,16 @@ func (c *Client) meanNorm(ctx context.Context, k linearKey) (float64, error) {
 			} `json:"normed"`
 		} `json:"aggregations"`
 	}
-	normed := termQuery(k.weights, k.id)
+	normed := termQuery(from.weights, from.id)
 	r := request{
 		method: http.MethodPost, limit: smallAnswer,
-		path: k.path("/_search", url.Values{"filter_path": {"_shards.failed,aggregations"}}),
+		path: indices.path("/_search", url.Values{"filter_path": {"_shards.failed,aggregations"}}),
 		body: object{
 			"size": 0, "track_total_hits": false,
-			"query": object{"bool": object{"filter": object{"exists": object{"field": k.field}}}},
+			"query": object{"bool": object{"filter": object{"exists": object{"field": field}}}},
 			"aggs": object{
 				"others": object{"filter": object{"bool": object{"must_not": normed}}},
-				"normed": object{"filter": normed, "aggs": object{"norm": object{"avg": object{"field": k.norm}}}},
+				"normed": object{"filter": normed, "aggs": object{"norm": object{"avg": object{"field": from.norm}}}},
 			},
 		},
 	}
@@ -276,11 +272,11 @@ func (c *Client) meanNorm(ctx context.Context, k linearKey) (float64, error) {
 	mean := answer.Aggregations.Normed.Norm.Value
 	switch {
 	case float64(others) > maxNormless*float64(others+some):
-		return 0, fmt.Errorf("%d of %d documents do not have %q by the weights %q: %w", others, others+some, k.norm, k.id, ErrNoNorms)
+		return 0, fmt.Errorf("%d of %d documents do not have %q by the weights %q: %w", others, others+some, from.norm, from.id, ErrNoNorms)
 	case mean == nil:
-		return 0, fmt.Errorf("no document has %q by the weights %q: %w", k.norm, k.id, ErrNoNorms)
+		return 0, fmt.Errorf("no document has %q by the weights %q: %w", from.norm, from.id, ErrNoNorms)
 	case !(*mean > 0) || math.IsInf(*mean, 0):
-		return 0, fmt.Errorf("the mean of %q is %g: %w", k.norm, *mean, ErrNoNorms)
+		return 0, fmt.Errorf("the mean of %q is %g: %w", from.norm, *mean, ErrNoNorms)
 	}
 	return *mean, nil
 }
@@ -292,7 +288,7 @@ func (c *Cached) linearFactor(ctx context.Context, indices Indices, field string
 	if scale, err := c.client.probeLinear(ctx, indices, field); err == nil && scale > 0 {
 		return scale / how.k1, nil
 	}
-	info, err := c.infos.load(ctx, struct{}{}, c.client.Info)
+	info, err := c.statistics.infos.load(ctx, key{}, c.client.Info)
 	if err != nil {
 		return 0, err
 	}

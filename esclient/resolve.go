@@ -21,22 +21,22 @@ const maxResolved = 1024
 // for. What is not remembered takes one round trip.
 func (c *Cached) Resolve(ctx context.Context, indices Indices, field string) ([]string, error) {
 	k := c.key(indices, field)
-	names, warm, err := c.names.get(k.indexKey)
+	names, warm, err := c.analysis.names.get(k.ofIndices())
 	if !warm {
 		own := k.clone()
-		names, err = c.names.load(ctx, own.indexKey, func(ctx context.Context) ([]string, error) {
+		names, err = c.analysis.names.load(ctx, own.ofIndices(), func(ctx context.Context) ([]string, error) {
 			return c.resolve(ctx, own)
 		})
 	}
-	c.tally(&c.analysis, warm, err)
+	c.tally(&c.analysis.counters, warm, err)
 	return names, err
 }
 
 // resolve asks for the schema of the field, and takes the names from its
 // answer.
-func (c *Cached) resolve(ctx context.Context, k fieldKey) ([]string, error) {
+func (c *Cached) resolve(ctx context.Context, k key) ([]string, error) {
 	var answer map[string]indexMapping
-	_, err := c.schemas.load(ctx, k, func(ctx context.Context) (s *schema, err error) {
+	_, err := c.analysis.schemas.load(ctx, k, func(ctx context.Context) (s *schema, err error) {
 		all, err := c.client.fieldMappings(ctx, k.Indices, k.field)
 		if err != nil {
 			return nil, err
