@@ -38,7 +38,6 @@ type app struct {
 	weights *rowstore.Store       // nil where no weights are configured
 	rerank  *rerank.Reranker      // nil where nothing is ranked softly
 	limits  func() []expand.Limit // those known of the cluster, nil where nothing is rewritten
-	memory  *budget.Budget        // of what is held for requests
 	cfg     *configs.Config
 	stop    context.CancelFunc
 	beside  sync.WaitGroup // what runs until stop is called
@@ -50,27 +49,31 @@ type app struct {
 	warm atomic.Bool
 	// reloadFailed says that the configuration on disk could not be put to use.
 	reloadFailed atomic.Bool
-	// registry, shown and guard outlive a reload. own has the metrics that end
+	// registry, shown, guard and memory, of what is held for requests, outlive a
+	// reload. own has the metrics that end
 	// with this app; registry shows them while it is in use.
 	registry, own *prometheus.Registry
 	shown         *shownMetrics
 	guard         *recovery.Guard
+	memory        *budget.Budget
 }
 
 // newApp wires a proxy as cfg says. files has matrices that do not come from
 // the place configured, by name. previous is the app that this one is to
-// replace, nil at the start: its metrics go on.
+// replace, nil at the start: its metrics and its memory budget go on.
 func newApp(
 	ctx context.Context, cfg *configs.Config, files map[string]rowstore.Loader, log *slog.Logger, previous *app,
 ) (a *app, err error) {
 	a = &app{
 		cfg: cfg, log: log, registry: prometheus.NewRegistry(), own: prometheus.NewRegistry(), shown: &shownMetrics{},
-		memory: budget.New(int64(cfg.Memory.InFlight)),
 	}
 	if previous != nil {
-		a.registry, a.shown, a.guard = previous.registry, previous.shown, previous.guard
+		a.registry, a.shown, a.guard, a.memory = previous.registry, previous.shown, previous.guard, previous.memory
 	} else if a.guard, err = recovery.New(log, a.registry); err != nil {
 		return nil, err
+	}
+	if a.memory == nil {
+		a.memory = budget.New(int64(cfg.Memory.InFlight))
 	}
 	a.trim(ctx)
 	defer func() {
@@ -114,7 +117,7 @@ func (a *app) openCluster(cfg *configs.Config) error {
 		return err
 	}
 	if a.nodes, err = nodes.New(nodes.Options{
-		URLs: cfg.Cluster.URLs, TLS: clusterTLS, Logger: a.log, Registerer: a.own, MaxIdle: connections(cfg.Listen.MaxConnections, openFiles()),
+		URLs: cfg.Cluster.URLs, TLS: clusterTLS, Logger: a.log, Guard: a.guard, Registerer: a.own, MaxIdle: connections(cfg.Listen.MaxConnections, openFiles()),
 	}); err != nil {
 		return terminal.Usage(err)
 	}

@@ -131,6 +131,8 @@ func (r *reloader) replace(ctx context.Context) (kept []string, err error) {
 	}
 	old, limit := r.app, time.Duration(r.cfg.Shutdown.Timeout)
 	next.shown.Store(next.own)
+	next.guard.SetLogger(log)
+	next.memory.Resize(int64(cfg.Memory.InFlight)) // only now: a configuration that fails changes nothing
 	r.front.Replace(next.server)
 	r.app, r.cfg, r.log = next, cfg, log
 	r.retired.Go(func() {

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/internal/budget"
+	"github.com/akin-search/akin/proxy"
 )
 
 // A served is a running "akin serve" with its configuration file.
@@ -210,5 +212,40 @@ func TestNewConfigurationHasToReachTheCluster(t *testing.T) {
 	defer cancel()
 	if err := a.awaitReady(ctx); err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// What is held for requests under way counts for those of the new configuration,
+// too, and panics are said to its log.
+func TestReloadGoesOnWithTheMemoryBudgetAndTheGuard(t *testing.T) {
+	node := gatedNode(t, "node", nil, nil)
+	config := func(size string) *configs.Config {
+		cfg, err := configs.Load(write(t, "akin.yml", freePorts+"cluster: {urls: ['"+node+"']}\nmemory: {in_flight: "+size+"}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cfg
+	}
+	file := write(t, "served.yml", freePorts+"cluster: {urls: ['"+node+"']}\nmemory: {in_flight: 32MiB}\n")
+	a, err := newApp(t.Context(), config("16MiB"), nil, slog.New(slog.DiscardHandler), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := &lockedBuffer{}
+	r := newReloader(file, config("16MiB"), a, nil, proxy.NewFront(a.server, nil), log)
+	defer r.close()
+	held := a.memory.Hold(budget.SearchBody, "client")
+	if !held.Take(8 << 20) {
+		t.Fatal("half of the budget is refused")
+	}
+	if r.reload(t.Context()); r.app == a || r.app.memory != a.memory {
+		t.Fatalf("another budget, or no reload:\n%s", log.String())
+	}
+	if again := a.memory.Hold(budget.SearchBody, "client"); again.Take(8<<20+1) || !again.Take(8<<20) {
+		t.Error("what is held, or the new limit, does not count")
+	}
+	_ = r.app.guard.Do("work", func() error { panic(1) })
+	if !strings.Contains(log.String(), `"while":"work"`) {
+		t.Errorf("the log of the new configuration says\n%s", log.String())
 	}
 }

@@ -170,7 +170,9 @@ func (a *app) unsound(store *rowstore.Store) (all []proxy.Degradation) {
 // some node answers, whatever that says to akin.
 func (a *app) check(ctx context.Context) (c proxy.Condition) {
 	pinged := make(chan error, 1)
-	go func() { pinged <- a.client.Ping(ctx) }() // ends with ctx
+	go func() { // ends with ctx
+		pinged <- a.guard.Do("asking for the state", func() error { return a.client.Ping(ctx) })
+	}()
 	if err := a.nodes.Reach(ctx); err != nil {
 		c.NotReady = append(c.NotReady, "no node of the cluster answers: "+err.Error())
 	}
@@ -228,7 +230,7 @@ func (a *app) warmUp(ctx context.Context) {
 	group.SetLimit(sideBySide)
 	for _, f := range fields {
 		group.Go(func() error {
-			err := a.warmField(ctx, f)
+			err := a.guard.Do("warming up", func() error { return a.warmField(ctx, f) })
 			if err == nil {
 				done.Add(1)
 			}
@@ -295,12 +297,7 @@ func (a *app) boundExpression() string {
 
 // warmField expands a search for a text that a document has in the field, as if
 // a client had sent it, and asks for the statistics of its words.
-func (a *app) warmField(ctx context.Context, f boundField) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("panic of type %T", v)
-		}
-	}()
+func (a *app) warmField(ctx context.Context, f boundField) error {
 	text, err := a.client.SampleText(ctx, f.index, f.field)
 	if unknown(err) { // an index that has gone, or the demo's engine
 		return nil

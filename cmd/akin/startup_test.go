@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -11,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +22,8 @@ import (
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/internal/freeport"
+	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/proxy"
 	"github.com/akin-search/akin/simmatrix/learn"
 	"github.com/akin-search/akin/simmatrix/rowstore"
@@ -183,21 +187,27 @@ func TestOneNodeOfSeveralIsEnough(t *testing.T) {
 // Requests are forwarded from the start; /readyz is red until a node answers
 // and the warm-up is over.
 func TestReadyOnceAClusterThatWasAwayAnswers(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := freeport.Pick(t.Context()) // which no outgoing connection takes meanwhile
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := l.Addr().String()
-	l.Close()
+	addr := net.JoinHostPort("127.0.0.1", port)
 	a, log := startApp(t, "http://"+addr, nil)
 	started := make(chan struct{})
 	go func() { defer close(started); a.start(t.Context()) }()
 	if code, answer := readyz(a); code != http.StatusServiceUnavailable || !strings.Contains(answer, "no node") || !strings.Contains(answer, "starting") {
 		t.Errorf("away: %d %s", code, answer)
 	}
-	l, err = net.Listen("tcp", addr)
+	l, err := net.Listen("tcp", addr)
+	for range 100 { // another test binary may look whether the port is free
+		if err == nil {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+		l, err = net.Listen("tcp", addr)
+	}
 	if err != nil {
-		t.Skip("the port was taken meanwhile")
+		t.Fatal(err)
 	}
 	cluster := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/" {
@@ -325,5 +335,59 @@ func TestEachCauseHasAHint(t *testing.T) {
 				t.Errorf("no hint for %s", c.want)
 			}
 		})
+	}
+}
+
+// A panic in the work for /readyz, or in the warm-up, is said and ends nothing.
+func TestPanicsOfTheStartAreCounted(t *testing.T) {
+	a, log := startApp(t, refusingCluster(t, http.StatusOK), nil)
+	a.warm.Store(true)
+	client := a.client
+	t.Cleanup(func() { a.client = client })
+	a.client = nil
+	if code, answer := readyz(a); code != http.StatusOK || !strings.Contains(answer, proxy.DegradedCalls) {
+		t.Errorf("%d %s", code, answer)
+	}
+	if err := a.guard.Do("warming up", func() error { return a.warmField(t.Context(), boundField{"a", "b"}) }); !errors.Is(err, recovery.ErrPanic) {
+		t.Errorf("warmed up without a client: %v", err)
+	}
+	if !strings.Contains(log.String(), `"while":"asking for the state"`) {
+		t.Errorf("the log says\n%s", log.String())
+	}
+}
+
+// Clients that the cluster does not let search say nothing of akin's own
+// credentials.
+func TestCredentialsOfClientsDoNotDegradeAkin(t *testing.T) {
+	cluster := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if user, _, _ := r.BasicAuth(); user != "akin" && r.Method != http.MethodHead {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+		io.WriteString(w, `{}`)
+	}))
+	t.Cleanup(cluster.Close)
+	for name, templates := range map[string]bool{"searches": false, "templates": true} {
+		a, _ := startApp(t, cluster.URL, func(cfg *configs.Config) {
+			cfg.Cluster.Auth.Username, cfg.Cluster.Auth.Password = "akin", configs.NewSecret("secret")
+			cfg.Expansion.Templates = templates
+		})
+		a.warm.Store(true)
+		path, body := "/a/_search", `{"query":{"match":{"b":"car"}}}`
+		if templates {
+			path, body = path+"/template", `{"source":`+body+`}`
+		}
+		for i := range 40 {
+			r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
+			r.Header.Set("Content-Type", "application/json")
+			r.SetBasicAuth("client", strconv.Itoa(i%2))
+			w := httptest.NewRecorder()
+			if a.server.Handler().ServeHTTP(w, r); w.Code != http.StatusUnauthorized {
+				t.Fatalf("%s: status %d", name, w.Code)
+			}
+		}
+		if code, answer := readyz(a); code != http.StatusOK || strings.Contains(answer, proxy.DegradedCredentials) || strings.Contains(answer, proxy.DegradedFailingOpen) {
+			t.Errorf("%s: %d %s", name, code, answer)
+		}
 	}
 }

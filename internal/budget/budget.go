@@ -43,11 +43,11 @@ const trimPause = time.Minute
 // what they can get an equal share each and leave as much again: there is
 // always room for one more.
 type Budget struct {
-	limit int64
 	// trim gets a value when a peak is over.
 	trim chan struct{}
 
 	mu      sync.Mutex
+	limit   int64
 	used    int64
 	peak    int64 // of used, since the last trim was asked for
 	clients map[string]int64
@@ -65,6 +65,13 @@ type Stats struct {
 // New returns a budget of limit bytes.
 func New(limit int64) *Budget {
 	return &Budget{limit: limit, trim: make(chan struct{}, 1), clients: map[string]int64{}, kinds: map[Kind]Stats{}}
+}
+
+// Resize changes the limit. What is held stays, also where that is more.
+func (b *Budget) Resize(limit int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.limit = limit
 }
 
 // Stats returns what is held of a kind.

@@ -107,3 +107,17 @@ func TestMemoryIsTrimmedAfterPeaksOnceAMinute(t *testing.T) {
 		}
 	})
 }
+
+func TestResizedBudgetKeepsWhatIsHeld(t *testing.T) {
+	b := New(100)
+	h := b.Hold(SearchBody, "a")
+	if !h.Take(50) {
+		t.Fatal("half of the limit is refused")
+	}
+	if b.Resize(60); h.Take(1) || b.Stats(SearchBody).Held != 50 {
+		t.Errorf("more is taken, or %d bytes are held", b.Stats(SearchBody).Held)
+	}
+	if b.Resize(200); !h.Take(50) {
+		t.Error("half of the new limit is refused")
+	}
+}

@@ -7,6 +7,9 @@ const (
 	token = 1000
 	// firstTokens lets a process that has just started repeat a few requests.
 	firstTokens = 10 * token
+	// spare is what a cluster that has too much to do leaves for requests that
+	// were not answered: those go to a node that is well.
+	spare = firstTokens - token
 	// maxTokens bounds what quiet times save up: a node that dies under load takes
 	// some dozens of searches with it.
 	maxTokens = 50 * token
@@ -38,10 +41,16 @@ func (b *RetryBudget) Note() {
 
 // Allow reports whether a request may be repeated now, and counts the
 // repetition if so.
-func (b *RetryBudget) Allow() bool {
+func (b *RetryBudget) Allow() bool { return b.take(0) }
+
+// AllowMore is Allow for a request that was answered by a cluster that has too
+// much to do: it leaves some tokens for those that were not answered.
+func (b *RetryBudget) AllowMore() bool { return b.take(spare) }
+
+func (b *RetryBudget) take(leave int64) bool {
 	for {
 		left := b.tokens.Load()
-		if left < token {
+		if left < leave+token {
 			return false
 		}
 		if b.tokens.CompareAndSwap(left, left-token) {

@@ -53,3 +53,23 @@ func TestRetryBudgetIsExactUnderConcurrency(t *testing.T) {
 		t.Errorf("%d repetitions, want the 10 of the start", allowed.Load())
 	}
 }
+
+// What is there at the start is for requests that were not answered.
+func TestRetryBudgetOfAnOverloadIsTheShareFromTheStart(t *testing.T) {
+	b := NewRetryBudget(0.1)
+	allowed := 0
+	for range 60 {
+		b.Note()
+		if b.AllowMore() {
+			allowed++
+		}
+	}
+	if allowed != 7 {
+		t.Errorf("%d repetitions of 60 requests, want 7", allowed)
+	}
+	for range 9 {
+		if !b.Allow() {
+			t.Error("nothing is left for requests that were not answered")
+		}
+	}
+}

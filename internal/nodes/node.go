@@ -301,8 +301,12 @@ func (p *Pool) visit(ctx context.Context, n *node, outs int) {
 	}
 }
 
+// lookingAfter names what a panic in the work on nodes is counted as.
+const lookingAfter = "looking after nodes"
+
 // after calls f after a while, unless the pool is closed then. The context
-// ends with the pool.
+// ends with the pool. Where f panics it is called again later: a node that
+// nobody knocks at would stay out.
 func (p *Pool) after(d time.Duration, f func(ctx context.Context)) {
 	time.AfterFunc(d, func() {
 		p.mu.Lock()
@@ -313,6 +317,8 @@ func (p *Pool) after(d time.Duration, f func(ctx context.Context)) {
 		p.running.Add(1)
 		p.mu.Unlock()
 		defer p.running.Done()
-		f(p.ctx)
+		if err := p.guard.Do(lookingAfter, func() error { f(p.ctx); return nil }); err != nil {
+			p.after(maxRest, f)
+		}
 	})
 }

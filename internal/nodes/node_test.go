@@ -13,6 +13,10 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/akin-search/akin/internal/recovery"
 )
 
 // A behavior returns the status of an answer, or why there is none.
@@ -440,4 +444,40 @@ func TestNodeThatFailsFastIsOutBeforeTheSecondIsOver(t *testing.T) {
 	if failed < enoughFailures || failed > enoughFailures+5 {
 		t.Errorf("%d of 200 requests went to the node that fails, want %d", failed, enoughFailures)
 	}
+}
+
+// A mistake in what looks after nodes ends neither the process nor the looking
+// after them.
+func TestPanicWhileNodesAreLookedAfterIsCountedAndTheyComeBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		registry := prometheus.NewRegistry()
+		guard, err := recovery.New(slog.New(slog.DiscardHandler), registry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, p := startCluster(t)
+		p.guard = guard
+		c.set("a", refuses)
+		load(t, p, time.Second/2) // a is out
+		mistakes := 3
+		c.set("a", func(req *http.Request) (int, error) {
+			if mistakes--; mistakes >= 0 {
+				panic("a mistake")
+			}
+			return well(req)
+		})
+		c.set("b", func(*http.Request) (int, error) { panic("a mistake") })
+		if err := p.Reach(t.Context()); err == nil { // asks both
+			t.Error("reached a node that panics")
+		}
+		c.set("b", well)
+		time.Sleep(3 * maxRest)
+		c.count("a")
+		if load(t, p, time.Second); c.count("a") == 0 {
+			t.Error("the node is still out")
+		}
+		if text := metricsOf(t, registry); !strings.Contains(text, `akin_panics_total{while="looking after nodes"} 4`) {
+			t.Errorf("counted\n%s", text)
+		}
+	})
 }

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/akin-search/akin/internal/recovery"
 )
 
 // retryShare is the share of the requests that may be repeated where
@@ -39,6 +41,8 @@ type Options struct {
 	Budget *RetryBudget
 	// Logger receives which nodes are out and back; nil discards that.
 	Logger *slog.Logger
+	// Guard recovers what panics while nodes are looked after; nil only recovers.
+	Guard *recovery.Guard
 	// Registerer receives the metrics; nil keeps them.
 	Registerer prometheus.Registerer
 }
@@ -57,6 +61,7 @@ type Pool struct {
 	budget    *RetryBudget
 	log       *slog.Logger
 	metrics   *metrics
+	guard     *recovery.Guard
 	born      time.Time
 
 	ctx     context.Context //nolint:containedctx // Ends with the pool: knocks belong to no request.
@@ -74,7 +79,7 @@ func New(o Options) (*Pool, error) {
 	}
 	transport := newTransport(o.TLS)
 	transport.MaxIdleConns = o.MaxIdle
-	p := &Pool{transport: transport, budget: o.Budget, log: o.Logger, metrics: newMetrics(), born: time.Now()}
+	p := &Pool{transport: transport, budget: o.Budget, log: o.Logger, metrics: newMetrics(), guard: o.Guard, born: time.Now()}
 	for i, raw := range o.URLs {
 		base, err := parseBase(raw)
 		if err != nil {
@@ -158,11 +163,13 @@ func (p *Pool) Reach(ctx context.Context) error {
 	defer cancel()
 	for _, n := range p.nodes {
 		calls.Go(func() {
-			answered, err := p.knock(ctx, n)
-			if answered {
-				err = nil
-			}
-			answers <- err
+			answers <- p.guard.Do(lookingAfter, func() error {
+				answered, err := p.knock(ctx, n)
+				if answered {
+					err = nil
+				}
+				return err
+			})
 		})
 	}
 	var err error
@@ -174,7 +181,22 @@ func (p *Pool) Reach(ctx context.Context) error {
 	return err
 }
 
-type safeKey struct{}
+// Several reports whether there is more than one node.
+func (p *Pool) Several() bool { return len(p.nodes) > 1 }
+
+// MayRepeat reports whether a request that the cluster had too much to do for
+// may be sent again, and counts that: the budget is the one that repetitions on
+// other nodes have.
+func (p *Pool) MayRepeat() bool { return p.budget.AllowMore() }
+
+type (
+	safeKey   struct{}
+	repeatKey struct{}
+)
+
+// Repeated marks a request as one that [Pool.MayRepeat] allowed, or that stands
+// for another: it adds nothing to the budget.
+func Repeated(ctx context.Context) context.Context { return context.WithValue(ctx, repeatKey{}, true) }
 
 // Safe marks the requests with this context as harmless to send twice: they
 // read, and leave nothing behind. One that was sent and not answered is sent
@@ -186,7 +208,9 @@ func Safe(ctx context.Context) context.Context { return context.WithValue(ctx, s
 // to the next one. A request of which a byte may have been sent is not sent
 // again, unless it is marked as [Safe].
 func (p *Pool) RoundTrip(req *http.Request) (*http.Response, error) {
-	p.budget.Note()
+	if req.Context().Value(repeatKey{}) == nil {
+		p.budget.Note()
+	}
 	asked, safe := req.URL, false
 	if len(p.nodes) > 1 {
 		bodiless := req.Body == nil || req.Body == http.NoBody

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"runtime"
 	"runtime/debug"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -19,18 +20,22 @@ var ErrPanic = errors.New("panic")
 // only recovers.
 type Guard struct {
 	panics *prometheus.CounterVec
-	log    *slog.Logger
+	log    atomic.Pointer[slog.Logger]
 }
 
 // New returns a guard that counts in registry. It returns an error where the
 // metric cannot be registered.
 func New(log *slog.Logger, registry prometheus.Registerer) (*Guard, error) {
-	g := &Guard{log: log, panics: prometheus.NewCounterVec(prometheus.CounterOpts{
+	g := &Guard{panics: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "akin_panics_total",
 		Help: "Panics that were caught while something was done for a request. Each is a mistake in akin: please report it with its log line.",
 	}, []string{"while"})}
+	g.log.Store(log)
 	return g, registry.Register(g.panics)
 }
+
+// SetLogger has panics said to log from now on.
+func (g *Guard) SetLogger(log *slog.Logger) { g.log.Store(log) }
 
 // Do returns the error of f, [ErrPanic] where it panics. what is being done
 // labels the metric: a fixed word or two. A goroutine that works for a request
@@ -50,7 +55,7 @@ func (g *Guard) Do(what string, f func() error) (err error) {
 			text = e.Error()
 		}
 		g.panics.WithLabelValues(what).Inc()
-		g.log.Error("panic", "while", what, "value", text, "stack", string(debug.Stack()))
+		g.log.Load().Error("panic", "while", what, "value", text, "stack", string(debug.Stack()))
 	}()
 	return f()
 }
