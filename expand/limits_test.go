@@ -18,8 +18,8 @@ func TestLimitsAreReadFromRefusals(t *testing.T) {
 	const (
 		clauses = "maxClauseCount is set to 1024"
 		nested  = "Query contains too many nested clauses; maxClauseCount is set to 512"
-		rescore = "Rescore window [100] is too large. It must be less than [50]. This prevents allocating massive heaps for storing the results to be rescored. This limit can be set by changing the [index.max_rescore_window] index level setting."
-		results = "Result window is too large, from + size must be less than or equal to: [60] but was [100]. See the scroll api for a more efficient way to request large data sets. This limit can be set by changing the [index.max_result_window] index level setting."
+		rescore = "Rescore window [100] is too large. It must be less than [80]. This prevents allocating massive heaps for storing the results to be rescored. This limit can be set by changing the [index.max_rescore_window] index level setting."
+		results = "Result window is too large, from + size must be less than or equal to: [70] but was [100]. See the scroll api for a more efficient way to request large data sets. This limit can be set by changing the [index.max_result_window] index level setting."
 	)
 	illegal := func(reason string) Cause { return Cause{"illegal_argument_exception", reason} }
 	many := func(reason string) Cause { return Cause{"too_many_clauses", reason} }
@@ -31,8 +31,8 @@ func TestLimitsAreReadFromRefusals(t *testing.T) {
 		"one bool":           {[]Cause{failed, {"query_shard_exception", "failed to create query: " + clauses}, many(clauses)}, Limit{LimitClauses, "docs", 1024}},
 		"nested":             {[]Cause{failed, {"too_many_nested_clauses", nested}}, Limit{LimitClauses, "docs", 512}},
 		"Elasticsearch 8":    {[]Cause{illegal("Query rewrite failed: too many clauses"), many("maxClauseCount is set to 1100")}, Limit{LimitClauses, "docs", 1100}},
-		"rescore":            {[]Cause{failed, illegal(rescore)}, Limit{LimitRescore, "docs", 50}},
-		"results":            {[]Cause{failed, illegal(results)}, Limit{LimitResults, "docs", 60}},
+		"rescore":            {[]Cause{failed, illegal(rescore)}, Limit{LimitRescore, "docs", 80}},
+		"results":            {[]Cause{failed, illegal(results)}, Limit{LimitResults, "docs", 70}},
 		"another error":      {[]Cause{{"parsing_exception", "unknown query [" + clauses + "]"}}, Limit{}},
 		"none":               {nil, Limit{}},
 		"a quoted text":      {[]Cause{{"query_shard_exception", "failed to create query: " + clauses}, {"number_format_exception", clauses}}, Limit{}},
@@ -46,7 +46,8 @@ func TestLimitsAreReadFromRefusals(t *testing.T) {
 		"more than was sent": {[]Cause{many("maxClauseCount is set to 1200")}, Limit{}},
 		"a script":           {[]Cause{{"script_exception", "runtime error"}, illegal(rescore), many(clauses)}, Limit{}},
 		"a window of others": {[]Cause{illegal(strings.Replace(rescore, "[100]", "[101]", 1))}, Limit{}},
-		"a window that fits": {[]Cause{illegal(strings.Replace(results, "[100]", "[60]", 1))}, Limit{}},
+		"a window that fits": {[]Cause{illegal(strings.Replace(results, "[100]", "[70]", 1))}, Limit{}},
+		"too small a window": {[]Cause{illegal(strings.Replace(results, "[70]", "[63]", 1)), illegal(strings.Replace(rescore, "[80]", "[63]", 1))}, Limit{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &Refusal{Index: "docs", Leaves: 1200, Causes: tt.causes}

@@ -30,9 +30,9 @@ const (
 	tooManyNested  = "too_many_nested_clauses"
 )
 
-// minClauses is the smallest limit of clauses that is believed: no cluster that
-// is searched for text has less, and searches under it would be left alone.
-const minClauses = 64
+// minLimit is the smallest limit that is believed: no cluster that is searched
+// for text has less, and searches under it would be left alone.
+const minLimit = 64
 
 // The whole sentences in which OpenSearch 2 and 3 and Elasticsearch 7 to 9 name
 // their limits. A query that is too long as written is a too_many_clauses, one
@@ -67,18 +67,18 @@ func (r *Refusal) limitOf(c Cause) (kind LimitKind, n int64) {
 	switch c.Type {
 	case tooManyClauses, tooManyNested:
 		if m := clausesSentence.FindStringSubmatch(c.Reason); m != nil {
-			if n := count(m[1]); n >= minClauses && n < int64(r.Leaves) {
+			if n := count(m[1]); n >= minLimit && n < int64(r.Leaves) {
 				return LimitClauses, n
 			}
 		}
 	case "illegal_argument_exception":
 		if m := rescoreSentence.FindStringSubmatch(c.Reason); m != nil {
-			if asked, n := count(m[1]), count(m[2]); asked == rescoreWindow && n < asked {
+			if asked, n := count(m[1]), count(m[2]); asked == rescoreWindow && n >= minLimit && n < asked {
 				return LimitRescore, n
 			}
 		}
 		if m := resultsSentence.FindStringSubmatch(c.Reason); m != nil {
-			if n, asked := count(m[1]), count(m[2]); n < asked {
+			if n, asked := count(m[1]), count(m[2]); n >= minLimit && n < asked {
 				return LimitResults, n
 			}
 		}
