@@ -90,7 +90,7 @@ func (t *searchTransport) failure(ex *exchange, res *http.Response) (*refusal, e
 	case ex.strict:
 		return nil, nil
 	case ex.endpoint == expand.EndpointSearch, ex.endpoint == expand.EndpointCount:
-		refused, scroll, err := t.partial(res)
+		refused, scroll, err := t.partial(ex, res)
 		ex.scrollID = scroll
 		return refused, err
 	}

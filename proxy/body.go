@@ -21,6 +21,10 @@ const (
 	reasonMemory      = "memory"           // too much is held for other requests
 )
 
+// maxKeptBody is the length of the largest body that is kept though akin has no
+// need to look at it. Searches have few kilobytes.
+const maxKeptBody = 64 << 10
+
 // errNoRoom says that too much is held to hold this, too.
 var errNoRoom = errors.New("too much is held for other requests")
 
@@ -42,7 +46,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, ex *exchange) 
 	case r.ContentLength > s.opts.MaxBody:
 		return nil, reasonTooLarge, nil
 	}
-	ex.arriving = newArriving(w, r, s.bodyGrace, s.opts.BodyTimeout)
+	ex.arriving = s.newArriving(w, r, s.opts.BodyTimeout, s.opts.Memory.Hold(budget.SearchBody, ex.client))
 	raw, reason, err := takeBody(r, ex.arriving, ex.held, s.opts.MaxBody)
 	if err != nil || reason != "" {
 		return nil, reason, err
@@ -61,6 +65,21 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, ex *exchange) 
 	}
 }
 
+// keepBody reads the body of a search that akin does not look at, where it is
+// small, so that the search can be sent once more where a node does not answer.
+// An error says that the client's body broke off.
+func (s *Server) keepBody(w http.ResponseWriter, r *http.Request, ex *exchange) error {
+	if ex.arriving != nil || r.ContentLength <= 0 || r.ContentLength > maxKeptBody || !s.upstream.Several() {
+		return nil
+	}
+	ex.arriving = s.newArriving(w, r, s.opts.BodyTimeout, s.opts.Memory.Hold(budget.SearchBody, ex.client))
+	raw, reason, err := takeBody(r, ex.arriving, ex.held, r.ContentLength)
+	if err == nil && reason == "" {
+		ex.read, ex.original = true, raw
+	}
+	return err
+}
+
 // takeBody reads a body of at most limit bytes into memory of held. Where that
 // is not to be it returns the reason, and r goes on with the whole body.
 func takeBody(r *http.Request, body *arriving, held *budget.Hold, limit int64) (raw []byte, reason string, err error) {
@@ -75,6 +94,7 @@ func takeBody(r *http.Request, body *arriving, held *budget.Hold, limit int64) (
 	case int64(len(raw)) > limit:
 		reason = reasonTooLarge
 	default:
+		body.free()
 		return raw, "", nil
 	}
 	body.awaited = false

@@ -31,8 +31,8 @@ type connections struct {
 
 	max    int // 0 is no bound
 	open   prometheus.Gauge
-	closed prometheus.Counter // those that made room
-	log    *slog.Logger
+	closed prometheus.Counter  // those that made room
+	log    func() *slog.Logger // that of the configuration in use
 
 	end   chan struct{}
 	once  sync.Once
@@ -55,10 +55,10 @@ type connection struct {
 }
 
 // newConnections returns l with at most limit connections; 0 is no bound.
-func newConnections(l net.Listener, limit int, port string, m *metrics, log *slog.Logger) *connections {
+func (f *Front) newConnections(l net.Listener, limit int, port string, m *metrics) *connections {
 	return &connections{
 		Listener: l, max: limit, open: m.connections.WithLabelValues(port), closed: m.closedIdle.WithLabelValues(port),
-		log: log.With("port", port), end: make(chan struct{}), freed: make(chan struct{}, 1),
+		log: func() *slog.Logger { return f.server().log.With("port", port) }, end: make(chan struct{}), freed: make(chan struct{}, 1),
 	}
 }
 
@@ -103,7 +103,7 @@ func (l *connections) takePlace() (victim *connection, wait time.Duration, ok bo
 	}
 	if now := time.Now(); now.Sub(l.told) > fullEvery {
 		l.told = now
-		l.log.Warn("all connections are taken: those that are idle are closed for new ones", "listen.max_connections", l.max)
+		l.log().Warn("all connections are taken: those that are idle are closed for new ones", "listen.max_connections", l.max)
 	}
 	first := l.silent.Front()
 	if first == nil {

@@ -145,8 +145,8 @@ func (f *Front) Serve(ctx context.Context, proxy, admin net.Listener) error {
 // bounds.
 func (f *Front) newServers(proxy, admin *net.Listener) []*http.Server {
 	s := f.server()
-	clients := newConnections(*proxy, s.opts.MaxConnections, "proxy", s.metrics, s.log)
-	operators := newConnections(*admin, adminConnections, "admin", s.metrics, s.log)
+	clients := f.newConnections(*proxy, s.opts.MaxConnections, "proxy", s.metrics)
+	operators := f.newConnections(*admin, adminConnections, "admin", s.metrics)
 	*proxy, *admin = clients, operators
 	if f.tls != nil {
 		*proxy = tls.NewListener(clients, f.tls)

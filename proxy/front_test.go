@@ -427,3 +427,18 @@ func TestBusyConnectionsAreNotClosedForNewOnes(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+func TestConnectionsSayToTheLogInUseThatAllAreTaken(t *testing.T) {
+	var before, after bytes.Buffer
+	logTo := func(w io.Writer) *Server {
+		return newServer(t, Options{Upstreams: []string{"http://127.0.0.1:1"}, Logger: slog.New(slog.NewTextHandler(w, nil))})
+	}
+	first := logTo(&before)
+	f := NewFront(first, nil)
+	l := f.newConnections(nil, 1, "proxy", first.metrics)
+	l.count = 1
+	f.Replace(logTo(&after))
+	if _, _, ok := l.takePlace(); ok || before.Len() > 0 || !strings.Contains(after.String(), "port=proxy") {
+		t.Errorf("logged %q and %q", before.String(), after.String())
+	}
+}

@@ -306,9 +306,12 @@ func (f *Front) watch(ctx context.Context) {
 	for {
 		s := f.server()
 		bounded, cancel := context.WithTimeout(ctx, readyTimeout)
-		s.condition(bounded)
+		_ = s.guard.Do("watching the state", func() error {
+			s.condition(bounded)
+			s.health.over(ctx)
+			return nil
+		})
 		cancel()
-		s.health.over(ctx)
 		select {
 		case <-ctx.Done():
 			return

@@ -17,6 +17,9 @@ const (
 	maxMarkTime = 10 * time.Minute
 	// maxMarks bounds how many there are. With more, all are made again.
 	maxMarks = 1000
+	// strikes in a row make a mark: words of one search can be wrong in one that
+	// is right otherwise.
+	strikes = 3
 )
 
 // marks remember for a while, by its hash, what would cost the cluster a second
@@ -30,10 +33,12 @@ type marks struct {
 	swept time.Time
 }
 
-// A mark holds until a time, which was so far off when it was made.
+// A mark holds until a time, which was so far off when it was made. Before that
+// time is set it counts strikes.
 type mark struct {
-	until time.Time
-	span  time.Duration
+	until   time.Time
+	span    time.Duration
+	strikes int
 }
 
 func newMarks() *marks { return &marks{seed: maphash.MakeSeed(), held: map[uint64]mark{}} }
@@ -48,12 +53,42 @@ func (m *marks) note(key uint64) {
 	if now.Before(old.until) {
 		return
 	}
+	span := min(max(2*old.span, markTime), maxMarkTime)
+	m.set(key, mark{until: now.Add(span), span: span, strikes: old.strikes})
+}
+
+// set notes a mark. The lock is held.
+func (m *marks) set(key uint64, new mark) {
 	if len(m.held) >= maxMarks {
 		clear(m.held)
 	}
-	span := min(max(2*old.span, markTime), maxMarkTime)
-	m.held[key] = mark{now.Add(span), span}
+	m.held[key] = new
 	m.count.Store(int32(len(m.held))) //nolint:gosec // at most maxMarks
+}
+
+// strike makes a mark once it was called several times without a pardon.
+func (m *marks) strike(key uint64) {
+	m.mu.Lock()
+	old, now := m.held[key], time.Now()
+	old.strikes++
+	if old.until.IsZero() {
+		old.until = now // of no time yet; it is swept like the others
+	}
+	m.set(key, old)
+	m.mu.Unlock()
+	if old.strikes >= strikes {
+		m.note(key)
+	}
+}
+
+// pardon forgets the strikes, and a mark that they made.
+func (m *marks) pardon(key uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.held[key].strikes > 0 {
+		delete(m.held, key)
+		m.count.Store(int32(len(m.held))) //nolint:gosec // at most maxMarks
+	}
 }
 
 // has reports whether a mark holds.
@@ -81,7 +116,7 @@ func (m *marks) sweep(now time.Time) {
 }
 
 // wasRefused reports whether the cluster has refused a rewritten search of the
-// same shape of late, and took the original.
+// same shape of late.
 func (s *Server) wasRefused(ex *exchange, body []byte) bool {
 	return s.shapes.count.Load() > 0 && s.shapes.has(s.shapeOf(ex, body))
 }

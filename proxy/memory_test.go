@@ -103,7 +103,7 @@ func TestWithheldBodiesTakeABoundedMemory(t *testing.T) {
 	if grown := heapInUse() - before; grown > limit+clients*(128<<10) {
 		t.Errorf("the heap has grown by %d MiB", grown>>20)
 	}
-	waitFor(t, "the memory to be given back", func() bool { return held(memory) == 0 })
+	waitFor(t, "the memory to be given back, but for the buffers", func() bool { return held(memory) <= clients*firstRead })
 	if grown := heapInUse() - before; grown > clients*(128<<10) {
 		t.Errorf("then the heap has grown by %d MiB", grown>>20)
 	}
@@ -113,10 +113,14 @@ func TestWithheldBodiesTakeABoundedMemory(t *testing.T) {
 	if n := counter(t, s.opts.Registry, "akin_requests_total", "outcome", outcomeRewritten); n != 1 {
 		t.Errorf("%v searches were expanded, want 1", n)
 	}
-	late := counter(t, s.opts.Registry, "akin_requests_total", "outcome", outcomeUnchanged, "reason", reasonSlow)
-	over := counter(t, s.opts.Registry, "akin_requests_total", "outcome", outcomeFailedOpen, "reason", reasonMemory)
-	if late+over != clients || over == 0 {
-		t.Errorf("%v were too slow, %v had no memory, of %d", late, over, clients)
+	over := func() float64 {
+		return counter(t, s.opts.Registry, "akin_requests_total", "outcome", outcomeFailedOpen, "reason", reasonMemory)
+	}
+	waitFor(t, "all to go on as they came", func() bool {
+		return over()+counter(t, s.opts.Registry, "akin_requests_total", "outcome", outcomeUnchanged, "reason", reasonSlow) == clients
+	})
+	if over() == 0 {
+		t.Error("none had no memory")
 	}
 }
 
@@ -176,7 +180,7 @@ func TestSlowBodyGoesOnAsItCame(t *testing.T) {
 	go func() {
 		io.WriteString(pw, first)
 		<-begun // the node has it, before the rest was sent
-		if n := held(memory); n != 0 {
+		if n := held(memory); n > int64(len(first+second))+1 { // the buffer of the read that is under way
 			t.Errorf("%d bytes are still held", n)
 		}
 		io.WriteString(pw, second)

@@ -8,6 +8,9 @@ import (
 	"net/netip"
 	"sync/atomic"
 	"time"
+
+	"github.com/akin-search/akin/internal/budget"
+	"github.com/akin-search/akin/internal/recovery"
 )
 
 // Bounds of the time for which a client can have memory held, or a connection.
@@ -71,6 +74,8 @@ type arriving struct {
 	under  chan arrived
 	buffer []byte
 	unread []byte
+	guard  *recovery.Guard
+	held   *budget.Hold // the memory of the buffer
 
 	conn *http.ResponseController
 	// lasting is the pace of the connection, of no stretch for none, and deadline
@@ -85,12 +90,12 @@ type arrived struct {
 	err error
 }
 
-// newArriving returns the body of r, which is awaited for grace and cut off
-// after cut, unless that is 0.
-func newArriving(w http.ResponseWriter, r *http.Request, grace, cut time.Duration) *arriving {
+// newArriving returns the body of r, which is cut off after cut, unless that is
+// 0. Its buffer takes memory of held until that is released.
+func (s *Server) newArriving(w http.ResponseWriter, r *http.Request, cut time.Duration, held *budget.Hold) *arriving {
 	now := time.Now()
 	a := &arriving{
-		body: r.Body, awaited: true, patient: pace{stretch: grace, rate: bodyRate, since: now},
+		body: r.Body, awaited: true, patient: pace{stretch: s.bodyGrace, rate: bodyRate, since: now}, guard: s.guard, held: held,
 		conn: http.NewResponseController(w), lasting: pace{stretch: cut, rate: bodyRate, since: now},
 	}
 	if cut > 0 {
@@ -133,8 +138,8 @@ func (a *arriving) Read(p []byte) (int, error) {
 		a.note(n, err)
 		return n, err
 	}
-	if a.under == nil {
-		a.start(len(p))
+	if a.under == nil && !a.start(len(p)) {
+		return 0, errNoRoom
 	}
 	if !a.wait() {
 		return 0, errSlow
@@ -146,17 +151,28 @@ func (a *arriving) Read(p []byte) (int, error) {
 	return n, a.err
 }
 
-// start starts a read of at most n bytes.
-func (a *arriving) start(n int) {
+// start starts a read of at most n bytes. It reports false where there is no
+// memory for them.
+func (a *arriving) start(n int) bool {
 	if n = min(n, firstRead); cap(a.buffer) < n {
+		if !a.held.Take(int64(n-cap(a.buffer))) {
+			return false
+		}
 		a.buffer = make([]byte, n)
 	}
 	under, buffer := make(chan arrived, 1), a.buffer[:n]
 	a.under = under
 	go func() {
-		n, err := a.body.Read(buffer)
-		under <- arrived{n, err}
+		var got arrived
+		if err := a.guard.Do("reading a body", func() error {
+			got.n, got.err = a.body.Read(buffer)
+			return nil
+		}); err != nil {
+			got = arrived{0, err}
+		}
+		under <- got
 	}()
+	return true
 }
 
 // wait waits for the read that is under way. It reports false where that takes
@@ -175,6 +191,14 @@ func (a *arriving) wait() bool {
 		return true
 	case <-enough:
 		return false
+	}
+}
+
+// free lets go of the buffer once all of the body is there, or nobody wants it.
+func (a *arriving) free() {
+	if a != nil {
+		a.buffer = nil
+		a.held.Release()
 	}
 }
 

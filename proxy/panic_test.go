@@ -3,9 +3,11 @@ package proxy
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -70,5 +72,57 @@ func TestPanicWhileATemplateIsRenderedIsAnError(t *testing.T) {
 	_, _, err := s.renderAll(t.Context(), new(http.Request), [][]byte{[]byte("{}"), []byte(`{"id":"a"}`)}) // without headers
 	if !errors.Is(err, recovery.ErrPanic) || counter(t, o.Registry, "akin_panics_total", "while", "rendering") != 1 {
 		t.Errorf("error %v", err)
+	}
+}
+
+// panicking panics whatever is asked of it.
+type panicking struct {
+	http.ResponseWriter
+	io.Closer
+}
+
+func (panicking) Read([]byte) (int, error) { panic("a mistake") }
+
+func (panicking) FlushError() error { panic("a mistake") }
+
+// A body is read in a goroutine of its own.
+func TestPanicWhileABodyIsReadIsAnError(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	s := newServer(t, Options{Upstreams: []string{"http://127.0.0.1:1"}, Expander: expander(leaveAlone), Registry: registry})
+	r := httptest.NewRequest(http.MethodPost, "/a/_search", panicking{Closer: http.NoBody})
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	s.Handler().ServeHTTP(w, r)
+	if n := counter(t, registry, "akin_panics_total", "while", "reading a body"); n != 1 || w.Code != http.StatusBadRequest {
+		t.Errorf("%v panics are counted, status %d", n, w.Code)
+	}
+}
+
+// A timer sends the pieces of an answer.
+func TestPanicWhileAPieceIsSentIsCounted(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	s := newServer(t, Options{Upstreams: []string{"http://127.0.0.1:1"}, Registry: registry})
+	w := httptest.NewRecorder()
+	relayed(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		writePieces(w, 1, 0)
+		waitFor(t, "the panic", func() bool { return counter(t, registry, "akin_panics_total", "while", "sending an answer") == 1 })
+		_, _ = io.WriteString(w, " and another")
+	}), s.guard).ServeHTTP(panicking{ResponseWriter: w}, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
+	if got := w.Body.String(); got != "piece and another" {
+		t.Errorf("the client got %q", got)
+	}
+}
+
+func TestPanicWhileTheStateIsWatchedIsCounted(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	s := newServer(t, Options{
+		Upstreams: []string{"http://127.0.0.1:1"}, Registry: registry,
+		Check: func(context.Context) Condition { panic("a mistake") },
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	NewFront(s, nil).watch(ctx)
+	if n := counter(t, registry, "akin_panics_total", "while", "watching the state"); n != 1 {
+		t.Errorf("%v panics are counted", n)
 	}
 }

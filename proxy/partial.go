@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"errors"
-	"io"
 	"net/http"
 	"slices"
 
@@ -28,11 +27,11 @@ var errSeen = errors.New("seen")
 // "_shards" away nothing can be seen, and the answer passes: searches of that
 // kind are refused where a shard fails, see [exchange.askForFailures]. An error
 // says that the answer could not be looked at.
-func (t *searchTransport) partial(res *http.Response) (refused *refusal, scroll string, err error) {
+func (t *searchTransport) partial(ex *exchange, res *http.Response) (refused *refusal, scroll string, err error) {
 	if !isJSON(res.Header["Content-Type"]) {
 		return nil, "", errUnchecked
 	}
-	err = t.server.peek(res, maxLooked, func(d *jsontext.Decoder) (err error) {
+	err = t.server.peek(ex, res, maxLooked, func(d *jsontext.Decoder) (err error) {
 		refused, scroll, err = searchFailures(d)
 		return err
 	})
@@ -40,12 +39,6 @@ func (t *searchTransport) partial(res *http.Response) (refused *refusal, scroll 
 		err = nil // what broke off behind it does not matter
 	}
 	return refused, scroll, err
-}
-
-// looked is an answer of which the first bytes were read and put back.
-type looked struct {
-	io.Reader
-	io.Closer
 }
 
 // searchFailures returns what the beginning of the answer to a search that d is

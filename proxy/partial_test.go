@@ -225,7 +225,7 @@ func TestLookAtAnAnswerIsBounded(t *testing.T) {
 	for encoding, body := range map[string]string{"": endless, "gzip": pack(t, endless)} {
 		source := strings.NewReader(body)
 		res := &http.Response{Header: http.Header{"Content-Type": {"application/json"}, "Content-Encoding": {encoding}}, Body: io.NopCloser(source)}
-		said, _, err := transport.partial(res)
+		said, _, err := transport.partial(new(exchange), res)
 		if read := len(body) - source.Len(); said != nil || err == nil || read > maxLooked {
 			t.Errorf("%q: %d bytes are read, %+v, %v", encoding, read, said, err)
 		}
@@ -256,7 +256,7 @@ func FuzzPartial(f *testing.F) {
 		var want *refusal
 		for k, source := range []io.Reader{bytes.NewReader(body), iotest.OneByteReader(bytes.NewReader(body)), iotest.DataErrReader(bytes.NewReader(body))} {
 			res := &http.Response{Header: header, Body: io.NopCloser(source)}
-			said, _, _ := transport.partial(res)
+			said, _, _ := transport.partial(new(exchange), res)
 			if said != nil && len(said.causes) > maxCauses {
 				t.Errorf("%q: told of %d causes", body, len(said.causes))
 			}
@@ -284,7 +284,7 @@ func BenchmarkPartial(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		res := &http.Response{Header: header, Body: io.NopCloser(strings.NewReader(body))}
-		if said, _, err := transport.partial(res); said != nil || err != nil {
+		if said, _, err := transport.partial(new(exchange), res); said != nil || err != nil {
 			b.Fatal(said, err)
 		}
 	}

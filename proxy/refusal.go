@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"net/http"
@@ -11,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/internal/budget"
 )
 
 // Bounds of what is read of a refusal.
@@ -20,10 +20,6 @@ const (
 	maxCauseDepth  = 16
 	maxReasonBytes = 512 // the longest sentence that means something has 250
 )
-
-// retryShare is the share of the searches of late that may be sent once more,
-// as the original, where the cluster has too much to do.
-const retryShare = 0.1
 
 // unknownSearch stands for the number of a search.
 const unknownSearch = -1
@@ -62,7 +58,7 @@ func isDenied(status int) bool {
 // back.
 func (s *Server) refusal(ex *exchange, res *http.Response) *refusal {
 	var causes causeReader
-	_ = s.peek(res, maxRefusal, func(d *jsontext.Decoder) error { // what there is of it
+	_ = s.peek(ex, res, maxRefusal, func(d *jsontext.Decoder) error { // what there is of it
 		causes.d = d
 		return eachMember(d, func(name string) error {
 			if name == "error" {
@@ -81,16 +77,18 @@ func (s *Server) refusal(ex *exchange, res *http.Response) *refusal {
 }
 
 // peek has the beginning of an answer read, at most limit bytes, decompressed
-// as many, and puts all of it back. An answer in another encoding than gzip
-// cannot be read.
-func (s *Server) peek(res *http.Response, limit int64, read func(d *jsontext.Decoder) error) error {
+// as many, and puts all of it back; its memory is held until the client has it.
+// An answer in another encoding than gzip cannot be read.
+func (s *Server) peek(ex *exchange, res *http.Response, limit int64, read func(d *jsontext.Decoder) error) error {
 	encoding, known := contentEncoding(res.Header["Content-Encoding"])
 	if !known {
 		return errUnchecked
 	}
-	beginning := new(bytes.Buffer)
-	answer := io.LimitReader(io.TeeReader(res.Body, beginning), limit)
-	defer func() { res.Body = looked{io.MultiReader(beginning, res.Body), res.Body} }()
+	begun := &beginning{from: res.Body, held: s.opts.Memory.Hold(budget.Answer, ex.client)}
+	answer := io.LimitReader(begun, limit)
+	defer func() {
+		res.Body = &peeked{putBack{first: begun.read, held: begun.held, rest: res.Body, Closer: res.Body}}
+	}()
 	if encoding == "gzip" {
 		gz := s.gzipReader()
 		defer s.putGzip(gz)
@@ -100,6 +98,34 @@ func (s *Server) peek(res *http.Response, limit int64, read func(d *jsontext.Dec
 		answer = io.LimitReader(gz, limit)
 	}
 	return read(newDecoder(answer))
+}
+
+// A beginning is read of an answer and kept in memory of held.
+type beginning struct {
+	from io.Reader
+	held *budget.Hold
+	read []byte
+}
+
+// Read reads, or returns [errNoRoom].
+func (b *beginning) Read(p []byte) (int, error) {
+	if !b.held.Take(int64(len(p))) {
+		return 0, errNoRoom
+	}
+	n, err := b.from.Read(p)
+	b.held.Give(int64(len(p) - n))
+	b.read = append(b.read, p[:n]...)
+	return n, err
+}
+
+// A peeked is an answer whose beginning was read and put back.
+type peeked struct{ putBack }
+
+// Close closes the answer and lets go of what is held.
+func (p *peeked) Close() error {
+	p.first = nil
+	p.held.Release()
+	return p.putBack.Close()
 }
 
 // A causeReader gathers the errors that the cluster's error objects tell of. It
@@ -180,9 +206,9 @@ func (c *causeReader) text() (string, error) {
 }
 
 // sendsOriginal decides, for a rewritten search that was refused, whether the
-// original is sent. An overloaded cluster gets it within the budget alone.
+// original is sent. An overloaded cluster gets it within the retry budget only.
 func (s *Server) sendsOriginal(r *refusal) bool {
-	if isDenied(r.status) || r.busy && !s.retries.Allow() {
+	if isDenied(r.status) || r.busy && !s.upstream.MayRepeat() {
 		s.metrics.refused.WithLabelValues("not_sent").Inc()
 		return false
 	}
@@ -210,6 +236,14 @@ func (s *Server) refused(ctx context.Context, ex *exchange, h http.Header, origi
 		s.opts.OnRefused(&expand.Refusal{Index: ex.indexOf(r), Leaves: ex.rewritten.Leaves, Causes: r.causes})
 	if !news { // the next one like it would be refused, too
 		s.shapes.note(s.shapeOf(ex, s.plainBody(ex, h)))
+	}
+}
+
+// pardon forgets refusals of searches that were wrong in themselves: the cluster
+// has taken one of the same shape.
+func (s *Server) pardon(ex *exchange, h http.Header) {
+	if s.shapes.count.Load() > 0 {
+		s.shapes.pardon(s.shapeOf(ex, s.plainBody(ex, h)))
 	}
 }
 

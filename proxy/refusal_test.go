@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,9 +18,9 @@ import (
 
 const searches = 60
 
-// mostRepeated is how many of the searches may be sent once more: those that
+// mostRepeated is how many of the searches may be sent once more: the one that
 // the retry budget begins with, and its share.
-const mostRepeated = 10 + searches/10
+const mostRepeated = 1 + searches/10
 
 // neverTold fails the test when it is told of a refusal.
 func neverTold(t *testing.T) func(*expand.Refusal) bool {
@@ -120,8 +121,8 @@ func TestOverloadInsideAnAnswerIsNotAmplified(t *testing.T) {
 		"two items":       {"/_msearch", responses(busyItem, goodItem, busyItem), rewriteFirstAndLast, mostRepeated},
 		"a shard":         {"/_search", searchAnswer(failedShards(busyShard)), rewriteFirstAndLast, mostRepeated},
 		"a denied item":   {"/_msearch", responses(deniedItem, goodItem, goodItem), rewriteFirstAndLast, 0},
-		"a badly written": {"/_msearch", responses(busyItem, goodItem, badItem), rewriteFirstAndLast, searches},
-		"a shard beside":  {"/_search", searchAnswer(failedShards(busyShard, shardFailure)), rewriteFirstAndLast, searches},
+		"a badly written": {"/_msearch", responses(busyItem, goodItem, badItem), rewriteFirstAndLast, strikes},
+		"a shard beside":  {"/_search", searchAnswer(failedShards(busyShard, shardFailure)), rewriteFirstAndLast, strikes},
 	} {
 		t.Run(name, func(t *testing.T) {
 			node := startRawNode(t, func(int, rawRequest) string { return answer(200, jsonType, tt.answer) })
@@ -131,7 +132,7 @@ func TestOverloadInsideAnAnswerIsNotAmplified(t *testing.T) {
 					t.Fatalf("the client got %q", got)
 				}
 			}
-			if n := len(node.all()) - searches; n > tt.most || tt.most == searches && n != searches {
+			if n := len(node.all()) - searches; n > tt.most || tt.most == strikes && n != strikes {
 				t.Errorf("%d searches were sent again", n)
 			}
 		})
@@ -144,7 +145,7 @@ func TestPagesBesideAnOverloadAreCut(t *testing.T) {
 	busy := `{"error":{"type":"rejected_execution_exception","reason":"x"},"status":429}`
 	node := startRawNode(t, func(int, rawRequest) string { return answerOf(`{"responses":[` + threeHits + `,{},` + busy + `]}`) })
 	s := newServer(t, Options{Upstreams: []string{node.URL}, Expander: expander(rerankFirstAndLast), Reranker: rerankerFunc(backwards)})
-	for s.retries.Allow() { // until nothing is left
+	for s.upstream.MayRepeat() { // until nothing is left
 	}
 	proxy := httptest.NewServer(s.Handler())
 	defer proxy.Close()
@@ -201,6 +202,39 @@ func TestShapesThatWereRefusedAreNotRewrittenAgain(t *testing.T) {
 	}
 	if n := counter(t, registry, "akin_requests_total", "outcome", outcomeUnchanged, "reason", reasonRefused); n != 4 || told != 5 {
 		t.Errorf("%v searches are counted, told of %d", n, told)
+	}
+}
+
+// A search that is wrong in itself runs twice a few times at most, and one that
+// is right says that only words were wrong.
+func TestSearchesThatAreWrongInThemselvesDoNotRunTwiceForEver(t *testing.T) {
+	const wrongSearch, rightSearch = `{"query":{"match":{"body":"foo ("}}}`, `{"query":{"match":{"body":"foo"}}}`
+	node := startRawNode(t, func(_ int, r rawRequest) string {
+		if strings.Contains(r.body, "(") {
+			return answer(400, jsonType, `{"error":{"type":"query_shard_exception","reason":"x"},"status":400}`)
+		}
+		return emptyAnswer
+	})
+	addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, OnRefused: neverTold(t), Expander: expander(
+		func(_ context.Context, r *expand.Request) (*expand.Result, error) {
+			return &expand.Result{Rewritten: true, RawQuery: r.RawQuery, Body: append([]byte(" "), r.Body...)}, nil
+		})})
+	search := func(body string) (requests int) {
+		before := len(node.all())
+		exchangeRaw(t, addr, searchOf("/a/_search", jsonType, body))
+		return len(node.all()) - before
+	}
+	for range 10 {
+		if got := search(wrongSearch) + search(wrongSearch) + search(rightSearch); got != 5 {
+			t.Fatalf("%d requests for one that is right among others, want 5", got)
+		}
+	}
+	sent := 0
+	for range searches {
+		sent += search(wrongSearch)
+	}
+	if sent != searches+strikes {
+		t.Errorf("%d requests for %d searches that are wrong", sent, searches)
 	}
 }
 

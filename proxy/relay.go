@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
+
+	"github.com/akin-search/akin/internal/recovery"
 )
 
 // flushDelay is how long a piece of an answer waits for the next one, or for
@@ -21,6 +23,7 @@ const flushDelay = time.Millisecond
 // not send, and ignores what gin would write after an answer.
 type relay struct {
 	http.ResponseWriter
+	guard *recovery.Guard
 	wrote bool
 
 	mu      sync.Mutex  // held to write and to flush
@@ -29,10 +32,10 @@ type relay struct {
 	ended   bool
 }
 
-// relayed returns h behind a relay.
-func relayed(h http.Handler) http.Handler {
+// relayed returns h behind a relay. Panics of its timer are the guard's.
+func relayed(h http.Handler, guard *recovery.Guard) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w2 := &relay{ResponseWriter: w}
+		w2 := &relay{ResponseWriter: w, guard: guard}
 		complete := false
 		defer func() { w2.end(complete) }()
 		h.ServeHTTP(w2, r)
@@ -87,7 +90,7 @@ func (w *relay) FlushError() error {
 	switch {
 	case w.pending || w.ended:
 	case w.timer == nil:
-		w.timer = time.AfterFunc(flushDelay, w.flush)
+		w.timer = time.AfterFunc(flushDelay, func() { _ = w.guard.Do("sending an answer", w.flush) })
 	default:
 		w.timer.Reset(flushDelay)
 	}
@@ -96,13 +99,14 @@ func (w *relay) FlushError() error {
 }
 
 // flush sends what was written.
-func (w *relay) flush() {
+func (w *relay) flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.pending = false
-	if !w.ended {
-		_ = http.NewResponseController(w.ResponseWriter).Flush() // where it fails, so does the next write
+	if w.ended {
+		return nil
 	}
+	return http.NewResponseController(w.ResponseWriter).Flush() // where it fails, so does the next write
 }
 
 // end ends the writing. The server sends what is left of a complete answer; of

@@ -26,7 +26,7 @@ func relayTo(t *testing.T, h http.HandlerFunc) (flushes int) {
 	t.Helper()
 	w := &flushCounter{ResponseRecorder: httptest.NewRecorder()}
 	defer func() { _, flushes = recover(), w.flushes }()
-	relayed(h).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+	relayed(h, nil).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
 	return w.flushes
 }
 

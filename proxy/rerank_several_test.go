@@ -347,7 +347,10 @@ func TestWhatIsWrittenOfAnAnswerIsHeld(t *testing.T) {
 	s, ex := newServer(t, Options{}), &exchange{}
 	held := func() int64 { return s.opts.Memory.Stats(budget.Answer).Held }
 	closed := false
-	res := &http.Response{ContentLength: -1, Body: looked{strings.NewReader(threeSearches), closerFunc(func() error { closed = true; return nil })}}
+	res := &http.Response{ContentLength: -1, Body: struct {
+		io.Reader
+		io.Closer
+	}{strings.NewReader(threeSearches), closerFunc(func() error { closed = true; return nil })}}
 	if _, err := s.hold(ex, res); err != nil {
 		t.Fatal(err)
 	}

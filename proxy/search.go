@@ -10,6 +10,7 @@ import (
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/budget"
+	"github.com/akin-search/akin/internal/nodes"
 	"github.com/akin-search/akin/internal/recovery"
 )
 
@@ -23,7 +24,7 @@ const (
 	reasonFormat      = "answer_format"  // the answer would tell of it in another format than JSON
 	reasonDryRun      = "dry_run"        // the client asked for it
 	reasonShadow      = "shadow"         // [Options.Shadow] is set
-	reasonRefused     = "refused_before" // the cluster refused a search of the same shape of late, and took the original
+	reasonRefused     = "refused_before" // the cluster refused a search of the same shape of late
 )
 
 // An exchange is what the proxy knows of a search while it is forwarded.
@@ -81,17 +82,24 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 	}
 	defer s.searched(ex)
 	ex.held = s.opts.Memory.Hold(budget.SearchBody, ex.client)
-	defer ex.held.Release()
+	defer func() {
+		ex.held.Release()
+		ex.arriving.free()
+	}()
 	r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, ex))
 	ex.rawQuery, ex.control = cutControl(r.URL.RawQuery, r.Header)
 	expander, reason := s.choose(m, ex, r.Header)
 	var body []byte
+	var err error
 	if reason == "" {
-		var err error
-		if body, reason, err = s.readBody(w, r, ex); err != nil { // the request itself is broken: there is nothing to forward
-			s.brokenBody(w, ex)
-			return
-		}
+		body, reason, err = s.readBody(w, r, ex)
+	}
+	if reason != "" && err == nil {
+		err = s.keepBody(w, r, ex)
+	}
+	if err != nil { // the request itself is broken: there is nothing to forward
+		s.brokenBody(w, ex)
+		return
 	}
 	if reason == "" && s.wasRefused(ex, body) {
 		reason = reasonRefused
@@ -287,7 +295,6 @@ func (t *searchTransport) RoundTrip(out *http.Request) (*http.Response, error) {
 	if ex == nil {
 		return t.next.RoundTrip(out)
 	}
-	t.server.retries.Note()
 	start := time.Now()
 	defer func() { t.server.metrics.upstream.Observe(time.Since(start).Seconds()) }()
 	res, err := t.exchange(out, ex)
@@ -313,6 +320,9 @@ func (t *searchTransport) exchange(out *http.Request, ex *exchange) (*http.Respo
 	}
 	refused, fits, err := t.accept(out.Context(), ex, res)
 	if fits {
+		if res.StatusCode < http.StatusBadRequest {
+			t.server.pardon(ex, out.Header)
+		}
 		return res, nil
 	}
 	_, _ = io.CopyN(io.Discard, res.Body, maxDrained) // to its end, if that is near: the connection can be used again
@@ -322,7 +332,7 @@ func (t *searchTransport) exchange(out *http.Request, ex *exchange) (*http.Respo
 	}
 	t.server.clearScroll(out.Header, ex.scrollID) //nolint:contextcheck // It goes on when the client has gone.
 	h := out.Header.Clone()                       // out belongs to who sends it
-	res, err = t.sendOriginal(out, ex)
+	res, err = t.sendOriginal(out.WithContext(nodes.Repeated(out.Context())), ex)
 	if refused == nil {
 		return res, err
 	}
@@ -330,6 +340,9 @@ func (t *searchTransport) exchange(out *http.Request, ex *exchange) (*http.Respo
 	if taken {
 		failed, _ := t.failure(ex, res) // one that cannot be looked at counts as good
 		taken = failed == nil
+	}
+	if !taken && err == nil && !refused.busy && !isDenied(res.StatusCode) && !isBusy(res.StatusCode, nil) {
+		t.server.shapes.strike(t.server.shapeOf(ex, t.server.plainBody(ex, h))) // it is wrong in itself
 	}
 	t.server.refused(out.Context(), ex, h, taken, refused)
 	return res, err

@@ -184,10 +184,8 @@ type Server struct {
 	// unfit are the searches, by endpoint, path and profile, whose answers could
 	// not be cut of late, so that their hits are left in the engine's order.
 	unfit *marks
-	// shapes are the searches that were refused of late while the original was
-	// taken; retries bounds what is sent twice to an overloaded cluster.
-	shapes  *marks
-	retries *nodes.RetryBudget
+	// shapes are the searches that were refused of late.
+	shapes *marks
 	// clearing ends scrolls that nobody reads.
 	clearing *background
 	// access knows which clients may search.
@@ -210,7 +208,7 @@ func New(o Options) (*Server, error) {
 	s := &Server{
 		opts: o, log: o.Logger, now: time.Now, upstream: o.Nodes,
 		shadows: newBackground(), clearing: newBackground(),
-		unfit: newMarks(), shapes: newMarks(), retries: nodes.NewRetryBudget(retryShare),
+		unfit: newMarks(), shapes: newMarks(),
 		bodyGrace: bodyGrace, answerGrace: answerGrace,
 	}
 	var err error
@@ -226,20 +224,20 @@ func New(o Options) (*Server, error) {
 			return nil, fmt.Errorf("proxy: metrics: %w", err)
 		}
 	}
-	if s.upstream == nil {
-		if s.upstream, err = nodes.New(nodes.Options{URLs: o.Upstreams, TLS: o.TLS, Logger: o.Logger, Registerer: o.Registry}); err != nil {
-			return nil, fmt.Errorf("proxy: %w", err)
-		}
-	}
 	if s.guard = o.Guard; s.guard == nil {
 		if s.guard, err = recovery.New(o.Logger, o.Registry); err != nil {
 			return nil, fmt.Errorf("proxy: metrics: %w", err)
 		}
 	}
+	if s.upstream == nil {
+		if s.upstream, err = nodes.New(nodes.Options{URLs: o.Upstreams, TLS: o.TLS, Logger: o.Logger, Guard: s.guard, Registerer: o.Registry}); err != nil {
+			return nil, fmt.Errorf("proxy: %w", err)
+		}
+	}
 	s.access = newAccess(s, o.Secured || o.Previous != nil && o.Previous.access.secured.Load())
 	s.forward = s.newForward()
 	gin.SetMode(gin.ReleaseMode) // else gin prints its routes on stdout
-	s.proxy = relayed(s.newProxyEngine())
+	s.proxy = relayed(s.newProxyEngine(), s.guard)
 	s.admin = s.newAdminEngine()
 	return s, nil
 }

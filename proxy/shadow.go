@@ -162,6 +162,7 @@ func (s *Server) shadow(out *http.Request, ex *exchange) (*http.Response, error)
 		s.endShadow(held, shadowRefused)
 	default:
 		own := *ex // the client's search may not be over yet
+		own.held = held
 		packed := res.Header.Get("Content-Encoding")
 		res.Body = &tee{ReadCloser: res.Body, held: held, closed: func(answer []byte, outcome string) {
 			if outcome != "" {
@@ -193,8 +194,10 @@ func (s *Server) endShadow(held *budget.Hold, outcome string) {
 // compare has a search expanded, sends that and compares what comes with the
 // answer to the original. The request out is the original without its body.
 func (s *Server) compare(out *http.Request, ex *exchange, took time.Duration, packed string, answer []byte) (outcome string) {
-	original, err := readHits(packed, answer)
+	original, err := readHits(packed, answer, ex.held)
 	switch {
+	case errors.Is(err, errNoRoom):
+		return shadowDropped
 	case err != nil:
 		return shadowUnreadable
 	case original.failures != nil:
@@ -210,6 +213,7 @@ func (s *Server) compare(out *http.Request, ex *exchange, took time.Duration, pa
 		return shadowLeftAlone
 	}
 	ex.rewritten = toSend
+	ex.held.Add(int64(len(toSend.Body)))
 	expanded, shadowTook, outcome := s.sendShadow(ex.rewrite(out), ex)
 	if outcome == "" {
 		s.metrics.compared(original, expanded, took, shadowTook)
@@ -233,8 +237,10 @@ func (s *Server) sendShadow(out *http.Request, ex *exchange) (hits hitList, took
 		s.refused(out.Context(), ex, out.Header, true, s.refusal(ex, res))
 		return hits, took, shadowRefused
 	}
-	answer, err := readUpTo(res.Body, min(res.ContentLength, maxShadowAnswer), maxShadowAnswer+1)
+	answer, err := readHeld(res.Body, ex.held, res.ContentLength, maxShadowAnswer+1)
 	switch {
+	case errors.Is(err, errNoRoom):
+		return hits, took, shadowDropped
 	case err != nil:
 		return hits, took, shadowUnanswered
 	case len(answer) > maxShadowAnswer:
@@ -242,11 +248,14 @@ func (s *Server) sendShadow(out *http.Request, ex *exchange) (hits hitList, took
 	}
 	if reranks := ex.rewritten.Reranks; len(reranks) > 0 && res.Header.Get("Content-Encoding") == "" {
 		if ordered, _ := s.reorder(out.Context(), ex.endpoint, reranks, answer); ordered != nil {
+			ex.held.Add(int64(cap(ordered)))
 			answer = ordered
 		}
 	}
-	hits, err = readHits(res.Header.Get("Content-Encoding"), answer)
+	hits, err = readHits(res.Header.Get("Content-Encoding"), answer, ex.held)
 	switch {
+	case errors.Is(err, errNoRoom):
+		return hits, took, shadowDropped
 	case err != nil:
 		return hits, took, shadowUnreadable
 	case hits.failures != nil:
@@ -315,9 +324,9 @@ type hitID struct {
 }
 
 // readHits reads the answer to a search. It returns [errUnreadable] for one
-// that does not list hits.
-func readHits(packed string, answer []byte) (hitList, error) {
-	plain, err := unpack(packed, answer)
+// that does not list hits, and [errNoRoom] where held takes no more.
+func readHits(packed string, answer []byte, held *budget.Hold) (hitList, error) {
+	plain, err := unpack(packed, answer, held)
 	if err != nil {
 		return hitList{}, err
 	}
@@ -343,8 +352,9 @@ func readHits(packed string, answer []byte) (hitList, error) {
 	return list, nil
 }
 
-// unpack decodes what is in a content encoding, up to maxShadowAnswer.
-func unpack(encoding string, answer []byte) ([]byte, error) {
+// unpack decodes what is in a content encoding, up to maxShadowAnswer, into
+// memory of held.
+func unpack(encoding string, answer []byte, held *budget.Hold) ([]byte, error) {
 	switch encoding {
 	case "", "identity":
 		return answer, nil
@@ -356,7 +366,10 @@ func unpack(encoding string, answer []byte) ([]byte, error) {
 	if err != nil {
 		return nil, errUnreadable
 	}
-	plain, err := readUpTo(gz, int64(len(answer)), maxShadowAnswer+1)
+	plain, err := readHeld(gz, held, -1, maxShadowAnswer+1)
+	if errors.Is(err, errNoRoom) {
+		return nil, err
+	}
 	if err != nil || len(plain) > maxShadowAnswer {
 		return nil, errUnreadable
 	}

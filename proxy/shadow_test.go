@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/internal/budget"
 )
 
 // hitsPage is an answer to a search.
@@ -452,7 +453,7 @@ func TestReadHits(t *testing.T) {
 		{"no JSON", "", "hits", hitList{}, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := readHits(tt.encoding, []byte(tt.answer))
+			got, err := readHits(tt.encoding, []byte(tt.answer), budget.New(budget.Default).Hold(budget.Shadow, ""))
 			if (err != nil) != tt.wrong {
 				t.Fatalf("error %v", err)
 			}
@@ -484,5 +485,34 @@ func TestOverlap(t *testing.T) {
 	other := hitList{first: []hitID{{"b", "a"}}}
 	if got, _ := overlap(list("a"), other); got != 0 {
 		t.Error("documents of two indices are the same")
+	}
+}
+
+// What a shadow reads of its own answer, and what comes of it decompressed, takes
+// memory of the budget like all else.
+func TestAnswersToShadowsAreHeldWithinTheBudget(t *testing.T) {
+	long := hitsPage("1", "x") + strings.Repeat(" ", maxShadowAnswer/2)
+	gzipped := pack(t, long)
+	for name, answers := range map[string][2]http.HandlerFunc{
+		"its own":             {page(hitsPage("1", "x")), page(long)},
+		"its own, compressed": {page(hitsPage("1", "x")), packedPage(gzipped)},
+		"the original's":      {packedPage(gzipped), page(hitsPage("1", "x"))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := shadowOptions(startShadowNode(t, answers[0], answers[1]))
+			o.Memory = budget.New(maxShadowAnswer / 2)
+			addr, registry := startProxy(t, o)
+			postOriginal(t, "http://"+addr+"/a/_search")
+			awaitShadow(t, registry, shadowDropped, 1)
+			waitFor(t, "the memory to be given back", func() bool { return held(o.Memory) == 0 })
+		})
+	}
+}
+
+// packedPage answers with what is compressed.
+func packedPage(text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		io.WriteString(w, text)
 	}
 }

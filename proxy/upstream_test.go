@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/akin-search/akin/internal/budget"
 )
 
 func TestCertificatesAreVerified(t *testing.T) {
@@ -112,6 +114,49 @@ func TestWhatIsSentToAnotherNodeWhereOneBreaksOff(t *testing.T) {
 			}
 			if n := arrived.Load(); n != want || res.StatusCode != http.StatusBadGateway {
 				t.Errorf("it arrived %d times, want %d; status %d", n, want, res.StatusCode)
+			}
+		})
+	}
+}
+
+// A small body that akin has no need to read is kept for that, too.
+func TestSearchesThatAreLeftAloneAreSentToAnotherNode(t *testing.T) {
+	const large = maxKeptBody + 1
+	for name, tt := range map[string]struct {
+		target, header string
+		size           int
+		o              Options
+		again          bool
+	}{
+		"off":                {"/i/_search?akin=off", jsonType, 20, Options{Expander: expander(leaveAlone)}, true},
+		"no matrices":        {"/i/_search", jsonType, 20, Options{}, true},
+		"another media type": {"/i/_search", "Content-Type: application/smile\n", 20, Options{Expander: expander(leaveAlone)}, true},
+		"not sampled":        {"/i/_search", jsonType, 20, Options{Expander: expander(leaveAlone), Shadow: 1e-12}, true},
+		"several":            {"/i/_msearch?akin=off", jsonType, 20, Options{}, true},
+		"large":              {"/i/_search?akin=off", jsonType, large, Options{}, false},
+		"for a scroll":       {"/i/_search?akin=off&scroll=1m", jsonType, 20, Options{}, false},
+		"no memory":          {"/i/_search?akin=off", jsonType, 20, Options{Memory: budget.New(10)}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var arrived atomic.Int32
+			breaks := func(_ int, r rawRequest) string {
+				if len(r.body) == tt.size {
+					arrived.Add(1)
+				}
+				return hangUp
+			}
+			tt.o.Upstreams = []string{startRawNode(t, breaks).URL, startRawNode(t, breaks).URL}
+			addr, _ := startProxy(t, tt.o)
+			exchangeRaw(t, addr, searchOf(tt.target, tt.header, strings.Repeat("x", tt.size)))
+			want := int32(1)
+			if tt.again {
+				want = 2
+			}
+			if n := arrived.Load(); n != want {
+				t.Errorf("it arrived %d times, want %d", n, want)
+			}
+			if tt.o.Memory != nil && held(tt.o.Memory) != 0 {
+				t.Errorf("%d bytes are held", held(tt.o.Memory))
 			}
 		})
 	}
