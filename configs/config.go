@@ -3,7 +3,8 @@
 //
 // A file states what differs from [Default]. [Load] refuses a file that has
 // anything wrong with it, and reports every problem at once, each with its
-// file, line and key. configs/akin.yml lists every key with its meaning.
+// file, line and key. configs/akin.yml lists every key with its meaning and its
+// range.
 //
 // Credentials never stand in the file: they come from the environment or from
 // files of their own, and are kept as a [Secret].
@@ -30,13 +31,11 @@ type Config struct {
 	// Profiles are other ways of rewriting, by the names that clients ask for
 	// them with. The keys that one leaves out are those of Expansion.
 	Profiles map[string]Profile `yaml:"profiles"`
-	// Matrices are the similarity matrices and what they apply to. The first
-	// one that fits an index and a field is used. None: every request is
-	// forwarded as it came.
+	// Matrices are the similarity matrices. The first one that fits an index and
+	// a field is used. None: every request is forwarded as it came.
 	Matrices []Matrix `yaml:"matrices"`
 	// Weights are matrices whose document frequencies are the term weights of
-	// the modes hard and soft, and what they apply to. The first one that fits
-	// an index and a field is used. None: there is no mode hard.
+	// the modes hard and soft, chosen in the same way. None: there is no mode hard.
 	Weights []Matrix `yaml:"weights"`
 	// Redis is the store of the matrices and weights that have no file.
 	Redis Redis `yaml:"redis"`
@@ -46,64 +45,59 @@ type Config struct {
 	Memory Memory `yaml:"memory"`
 	// Log says what is logged, and how.
 	Log Log `yaml:"log"`
+	// Warnings say which keys have old names, with file and line.
+	Warnings []string `yaml:"-"`
 }
 
 // Listen is the listener that clients connect to.
 type Listen struct {
-	// Address is host:port. Port 0 takes a free port, an empty host all
-	// interfaces.
+	// Address is host:port; port 0 takes a free one, no host is all interfaces.
 	Address string `yaml:"address"`
-	// ForwardedHeaders sends the cluster X-Forwarded-For with the client's
-	// address, -Host and -Proto in place of those that the client sent.
+	// ForwardedHeaders tells the cluster of the client, by X-Forwarded-For, -Host
+	// and -Proto in place of those that the client sent.
 	ForwardedHeaders bool `yaml:"forwarded_headers"`
 	// TLS serves HTTPS where its files are set.
 	TLS ServerTLS `yaml:"tls"`
-	// MaxHeader bounds the headers of a request, and its first line, as the
-	// cluster gets them, in [1KiB, 64KiB].
+	// MaxHeader bounds the headers of a request, and its first line.
 	MaxHeader Bytes `yaml:"max_header"`
-	// MaxConnections is how many clients may be connected, in [0, 1000000]; 0
-	// follows from how many files the process may open.
+	// MaxConnections is how many clients may be connected; 0 follows from how
+	// many files the process may open.
 	MaxConnections int `yaml:"max_connections"`
-	// IdleTimeout is how long a connection may wait for its next request, in
-	// [1s, 1h].
+	// IdleTimeout is how long a connection may wait for its next request.
 	IdleTimeout Duration `yaml:"idle_timeout"`
-	// BodyTimeout is how long the body of a search may take to come, in [1s, 1h];
-	// longer only at 8 KiB a second or more.
+	// BodyTimeout is how long the body of a search may take to come; longer only
+	// at 8 KiB a second or more.
 	BodyTimeout Duration `yaml:"body_timeout"`
 }
 
-// ServerTLS names the certificate that akin shows to its clients. Both files
-// are set or none; without them akin serves plain HTTP.
+// ServerTLS names the PEM files of the certificate that akin shows to its
+// clients. Both are set or none; without them akin serves plain HTTP.
 type ServerTLS struct {
-	// CertFile is a PEM file of the certificate and its chain.
 	CertFile string `yaml:"cert_file"`
-	// KeyFile is a PEM file of the certificate's private key.
-	KeyFile string `yaml:"key_file"`
+	KeyFile  string `yaml:"key_file"`
 }
 
 // Admin is the listener for operators. It has no access control of its own.
 type Admin struct {
 	// Address is host:port, as in [Listen].
 	Address string `yaml:"address"`
-	// Hosts are the names, besides localhost and that in Address, that requests
-	// for the texts of searches may be addressed to. Addresses always may.
+	// Hosts are further names that requests for the texts of searches may be
+	// addressed to.
 	Hosts []string `yaml:"hosts"`
 }
 
 // Shutdown says how the process leaves.
 type Shutdown struct {
 	// Delay is how long new requests are still taken while /readyz tells load
-	// balancers to send none, in [0s, 5m].
+	// balancers to send none.
 	Delay Duration `yaml:"delay"`
-	// Timeout is how long requests under way may take after that, in [1s, 1h];
-	// then they are cut off.
+	// Timeout is how long requests under way may take after that.
 	Timeout Duration `yaml:"timeout"`
 }
 
 // Cluster is the search cluster.
 type Cluster struct {
-	// URLs are the nodes, at least one: http or https, a host, perhaps a
-	// port and a path prefix.
+	// URLs are the nodes, at least one.
 	URLs []string `yaml:"urls"`
 	// TLS says how https nodes are verified.
 	TLS ClientTLS `yaml:"tls"`
@@ -114,113 +108,86 @@ type Cluster struct {
 
 // ClientTLS says how the nodes' certificates are verified.
 type ClientTLS struct {
-	// CAFile is a PEM file of the authorities to trust; "" trusts those of
-	// the system.
+	// CAFile is a PEM file of the authorities to trust; "" trusts the system's.
 	CAFile string `yaml:"ca_file"`
 	// InsecureSkipVerify accepts any certificate.
 	InsecureSkipVerify bool `yaml:"insecure_skip_verify"`
 }
 
 // Auth holds akin's own credentials: a user name with a password, or an API
-// key, or nothing.
+// key, or nothing. The environment goes before the files.
 type Auth struct {
-	// Username is replaced by [EnvClusterUsername] where that is set.
-	Username string `yaml:"username"`
-	// PasswordFile is a file that holds nothing but the password.
+	Username     string `yaml:"username"`
 	PasswordFile string `yaml:"password_file"`
-	// APIKeyFile is a file that holds nothing but the API key, in the encoded
-	// form (base64 of id:key).
-	APIKeyFile string `yaml:"api_key_file"`
-	// Password is set by [Load] from [EnvClusterPassword], else PasswordFile.
+	APIKeyFile   string `yaml:"api_key_file"`
+	// Password and APIKey are set by [Load].
 	Password Secret `yaml:"-"`
-	// APIKey is set by [Load] from [EnvClusterAPIKey], else APIKeyFile.
-	APIKey Secret `yaml:"-"`
+	APIKey   Secret `yaml:"-"` // in the encoded form: base64 of id:key
 }
 
 // The values of [Rewriting.Mode].
 const (
-	// ModeBM25 ranks by the engine's BM25 with related terms added.
-	ModeBM25 = "bm25"
-	// ModeHard has the engine rank by the hard-normalised soft cosine.
-	ModeHard = "hard"
-	// ModeSoft orders the first hits of the engine by the soft cosine measure.
-	ModeSoft = "soft"
+	ModeBM25 = "bm25" // the engine's BM25 with related terms added
+	ModeHard = "hard" // the engine ranks by the hard-normalized soft cosine
+	ModeSoft = "soft" // akin orders the engine's first hits by the soft cosine measure
 )
 
-// The scoring forms of [Rewriting.Scoring].
+// The values of [Rewriting.Scoring], the forms of the added clauses.
 const (
-	// ScoringAuto is saturated where the cluster runs scripts, else grouped.
-	ScoringAuto = "auto"
-	// ScoringLinear adds one flat clause for each added term.
-	ScoringLinear = "linear"
-	// ScoringGrouped groups the added terms under the term they belong to.
-	ScoringGrouped = "grouped"
-	// ScoringSaturated counts added terms as occurrences of the original one.
-	ScoringSaturated = "saturated"
+	ScoringAuto      = "auto"      // saturated where the cluster runs scripts, else grouped
+	ScoringLinear    = "linear"    // one flat clause for each added term
+	ScoringGrouped   = "grouped"   // the added terms under the term they belong to
+	ScoringSaturated = "saturated" // added terms count as occurrences of the original one
 )
 
 // The values of [Rewriting.Matching].
 const (
-	// MatchingWiden finds documents that hold related words only, too.
-	MatchingWiden = "widen"
-	// MatchingSame keeps the set of hits and changes only their order.
-	MatchingSame = "same"
+	MatchingWiden = "widen" // finds documents that hold related words only, too
+	MatchingSame  = "same"  // keeps the set of hits and changes only their order
 )
 
 // The values of [Rewriting.Phase].
 const (
-	// PhaseAuto is rescore for the saturated form where a search allows it, else
-	// query.
-	PhaseAuto = "auto"
-	// PhaseQuery makes the form the query.
-	PhaseQuery = "query"
-	// PhaseRescore orders the best hits of the linear form by the saturated one.
-	PhaseRescore = "rescore"
+	PhaseAuto    = "auto"    // rescore for the saturated form where a search allows it, else query
+	PhaseQuery   = "query"   // the form is the query
+	PhaseRescore = "rescore" // the best hits of the linear form are ordered by the saturated one
 )
 
 // The values of [Rewriting.Highlight].
 const (
-	// HighlightOriginal marks the words that the original search marks.
-	HighlightOriginal = "original"
-	// HighlightRelated marks the added words, too.
-	HighlightRelated = "related"
+	HighlightOriginal = "original" // the words that the original search marks
+	HighlightRelated  = "related"  // the added words, too
 )
 
 // The values of [Expansion.HideFrom].
 const (
-	// HideFromProfile is a search with "profile".
-	HideFromProfile = "profile"
-	// HideFromExplain is a search with "explain", or _explain.
-	HideFromExplain = "explain"
-	// HideFromValidate is _validate/query that asks for more than a verdict.
-	HideFromValidate = "validate"
+	HideFromProfile  = "profile"  // a search with "profile"
+	HideFromExplain  = "explain"  // a search with "explain", or _explain
+	HideFromValidate = "validate" // _validate/query that asks for more than a verdict
 )
 
 // Expansion says which searches are rewritten, and how.
 type Expansion struct {
 	Rewriting `yaml:",inline"`
 
-	// Budget is the time for akin's own work on one search, in [1ms, 10s].
-	// When it is spent the original goes out.
+	// Budget is the time for akin's own work on one search. When it is spent the
+	// original goes out.
 	Budget Duration `yaml:"budget"`
-	// MaxBody is the largest body that is read, decompressed, in
-	// [1KiB, 100MiB]. A larger one is forwarded as it came.
+	// MaxBody is the largest body that is read, decompressed. A larger one is
+	// forwarded as it came.
 	MaxBody Bytes `yaml:"max_body"`
-	// RerankBudget is the time for ordering the hits of one request, of all
-	// searches in it, in the mode soft, in [1ms, 10s]. When it is spent the
-	// engine's order goes out.
+	// RerankBudget is the time for ordering the hits of one request in the mode
+	// soft. When it is spent the engine's order goes out.
 	RerankBudget Duration `yaml:"rerank_budget"`
 	// RankEval rewrites the searches of _rank_eval, too.
 	RankEval bool `yaml:"rank_eval"`
-	// Templates has the cluster render search templates, and rewrites what
-	// comes out.
+	// Templates has the cluster render search templates, and rewrites the result.
 	Templates bool `yaml:"templates"`
-	// HideFrom lists profile, explain and validate: requests that are forwarded as
-	// they came, because their answers show the added terms. On an alias with a
-	// filter they always are.
+	// HideFrom lists requests that are forwarded as they came because their
+	// answers show the added terms. On an alias with a filter they always are.
 	HideFrom []string `yaml:"hide_from"`
 	// Shadow in [0, 1], unless 0, answers clients with the original search and
-	// runs this share of the searches rewritten beside that, for the metrics.
+	// runs this share of the searches rewritten as well, for the metrics.
 	Shadow float64 `yaml:"shadow"`
 }
 
@@ -236,22 +203,16 @@ type Profile struct {
 // Rewriting says how searches are rewritten.
 type Rewriting struct {
 	// Enabled switches rewriting; false forwards every request as it came.
-	Enabled bool `yaml:"enabled"`
-	// Mode is bm25, hard or soft.
-	Mode string `yaml:"mode"`
-	// RerankWindow is how many hits the mode soft orders, in [1, 1000].
-	RerankWindow int `yaml:"rerank_window"`
-	// Scoring is auto, linear, grouped or saturated.
-	Scoring string `yaml:"scoring"`
-	// Phase is auto, query or rescore.
-	Phase string `yaml:"phase"`
-	// Matching is widen or same.
-	Matching string `yaml:"matching"`
-	// MaxAddedTerms is how many terms one search gets at most, in [0, 200];
-	// 0 adds none.
+	Enabled bool   `yaml:"enabled"`
+	Mode    string `yaml:"mode"`
+	// RerankWindow is how many hits the mode soft orders.
+	RerankWindow int    `yaml:"rerank_window"`
+	Scoring      string `yaml:"scoring"`
+	Phase        string `yaml:"phase"`
+	Matching     string `yaml:"matching"`
+	// MaxAddedTerms is how many terms one search gets at most; 0 adds none.
 	MaxAddedTerms int `yaml:"max_added_terms"`
-	// MaxQueryTerms is how many terms a text may have to be expanded, in
-	// [1, 1024].
+	// MaxQueryTerms is how many terms a text may have to be expanded.
 	MaxQueryTerms int `yaml:"max_query_terms"`
 	// MaxDocShare is the largest share of the documents that an added term
 	// may occur in, in (0, 1].
@@ -261,13 +222,11 @@ type Rewriting struct {
 	// DefaultFields are the fields of a `q` parameter without `df`. None:
 	// such a search is forwarded as it came.
 	DefaultFields []string `yaml:"default_fields"`
-	// Highlight is original or related.
-	Highlight string `yaml:"highlight"`
-	// NormaliseScore keeps the largest score that a clause can give, so that
+	Highlight     string   `yaml:"highlight"`
+	// NormalizeScore keeps the largest score that a clause can give, so that
 	// searches with min_score can be expanded.
-	NormaliseScore bool `yaml:"normalise_score"`
-	// Phrases lets words related to those of a phrase order the hits of the
-	// phrase.
+	NormalizeScore bool `yaml:"normalize_score"`
+	// Phrases lets words related to those of a phrase order the phrase's hits.
 	Phrases bool `yaml:"phrases"`
 	// RescoreQueries expands the searches' own rescore queries.
 	RescoreQueries bool `yaml:"rescore_queries"`
@@ -276,11 +235,8 @@ type Rewriting struct {
 // Strength is λ of each scoring form, in [0, 1]; at 0 the added terms score
 // nothing.
 type Strength struct {
-	// Linear is λ of the linear form.
-	Linear float64 `yaml:"linear"`
-	// Grouped is λ of the grouped form.
-	Grouped float64 `yaml:"grouped"`
-	// Saturated is λ of the saturated form.
+	Linear    float64 `yaml:"linear"`
+	Grouped   float64 `yaml:"grouped"`
 	Saturated float64 `yaml:"saturated"`
 }
 
@@ -302,30 +258,25 @@ type Matrix struct {
 
 // Redis is the store of matrices and their versions.
 type Redis struct {
-	// URL says where Redis is: redis://host, unix:///socket,
-	// redis+sentinel://host,host/master or redis+cluster://host,host, with
-	// rediss for TLS; "" is no Redis. [EnvRedisURL] replaces it and may carry
-	// credentials and options.
+	// URL says where Redis is, as in package redisurl; "" is no Redis.
+	// [EnvRedisURL] replaces it and may carry credentials and options.
 	URL Secret `yaml:"url"`
 	// TLS is for a URL that begins with rediss.
 	TLS RedisTLS `yaml:"tls"`
-	// Timeout bounds each exchange with Redis, in [1ms, 1s].
+	// Timeout bounds each exchange with Redis.
 	Timeout Duration `yaml:"timeout"`
 }
 
-// RedisTLS names the certificates of the connections to Redis.
+// RedisTLS names the PEM files of the connections to Redis: the authorities to
+// trust, "" for the system's, and the certificate to show to a Redis that asks
+// for one, with its private key.
 type RedisTLS struct {
-	// CAFile is a PEM file of the authorities to trust; "" trusts those of
-	// the system.
-	CAFile string `yaml:"ca_file"`
-	// CertFile is a PEM file of the certificate, and its chain, that akin shows
-	// to a Redis that asks for one. It is set together with KeyFile.
+	CAFile   string `yaml:"ca_file"`
 	CertFile string `yaml:"cert_file"`
-	// KeyFile is a PEM file of the certificate's private key.
-	KeyFile string `yaml:"key_file"`
+	KeyFile  string `yaml:"key_file"`
 }
 
-// Caches bounds what akin remembers, each by bytes in [1MiB, 64GiB].
+// Caches bounds what akin remembers.
 type Caches struct {
 	// Rows bounds the cache of matrix rows read from Redis.
 	Rows Bytes `yaml:"rows"`
@@ -335,14 +286,14 @@ type Caches struct {
 	Statistics Bytes `yaml:"statistics"`
 	// Vectors bounds the cache of documents' terms for the mode soft.
 	Vectors Bytes `yaml:"vectors"`
-	// TTL is how long an answer of the cluster is believed, in [1s, 24h].
+	// TTL is how long an answer of the cluster is believed.
 	TTL Duration `yaml:"ttl"`
 }
 
 // Memory bounds what akin holds for requests under way.
 type Memory struct {
-	// InFlight bounds all of it together, in [16MiB, 64GiB]. What one client
-	// takes is no more than it leaves to the others.
+	// InFlight bounds all of it together. What one client takes is no more than
+	// it leaves to the others.
 	InFlight Bytes `yaml:"in_flight"`
 }
 
@@ -360,10 +311,8 @@ const (
 
 // Log says what is logged on standard error, and how.
 type Log struct {
-	// Level is debug, info, warn or error.
-	Level string `yaml:"level"`
-	// Format is json or text, one record a line.
-	Format string `yaml:"format"`
+	Level  string `yaml:"level"`
+	Format string `yaml:"format"` // one record a line
 	// Queries allows the text of searches in log records.
 	Queries bool `yaml:"queries"`
 }

@@ -2,6 +2,7 @@ package configs
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -29,6 +30,7 @@ type decoder struct {
 	problems
 
 	profiles *yaml.Node // decoded last, over what the other sections say
+	warnings []string   // of keys with old names
 }
 
 // document decodes data over c. It reports whether the YAML itself was sound,
@@ -96,10 +98,18 @@ func (d *decoder) value(n *yaml.Node, key string, v reflect.Value) {
 	}
 }
 
-// removedKeys says of keys that akin had once what has taken their place.
-var removedKeys = map[string]string{
-	"norms": `akin does not change writes any more; remove it, and keep norms up to date with "akin norms backfill --follow"`,
-}
+// Keys of earlier versions.
+var (
+	// removedKeys say what has taken the place of a key.
+	removedKeys = map[string]string{
+		"norms": `akin does not change writes any more; remove it, and keep norms up to date with "akin norms backfill --follow"`,
+	}
+	// renamedKeys have the new names of keys in a section. The old ones are read
+	// for one release, with a warning.
+	renamedKeys = map[string]string{
+		"normalise_score": "normalize_score",
+	}
+)
 
 // section decodes a mapping into the struct v by the fields' yaml tags.
 func (d *decoder) section(n *yaml.Node, key string, v reflect.Value) {
@@ -108,24 +118,23 @@ func (d *decoder) section(n *yaml.Node, key string, v reflect.Value) {
 		d.addAt(n.Line, key, "must be a section with the keys %s", strings.Join(names, ", "))
 		return
 	}
-	seen := make(map[string]int, len(names))
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		name, at := n.Content[i].Value, n.Content[i].Line
-		path := join(key, name)
-		field, known := fields[name]
-		switch {
-		case removedKeys[path] != "":
-			d.addAt(at, path, "is no longer a key: %s", removedKeys[path])
-		case n.Content[i].Kind != yaml.ScalarNode || !known:
-			d.addAt(at, join(key, keyText(n.Content[i])), "unknown key; allowed: %s", strings.Join(names, ", "))
-		case seen[name] > 0:
-			d.addAt(at, path, "given twice; the first is in line %d", seen[name])
-		default:
-			seen[name] = at
-			d.lines[path] = at
-			d.value(n.Content[i+1], path, field)
+	for i := 0; i < len(n.Content); i += 2 {
+		k := n.Content[i]
+		if now := renamedKeys[k.Value]; now != "" && fields[now].IsValid() {
+			d.warnings = append(d.warnings, fmt.Sprintf("%s:%d: %s: is now called %s; the old name is read in this release only",
+				d.file, k.Line, join(key, k.Value), now))
+			k.Value = now
 		}
 	}
+	d.members(n, key, func(name string) string {
+		if why := removedKeys[join(key, name)]; why != "" {
+			return "is no longer a key: " + why
+		}
+		if _, known := fields[name]; !known {
+			return "unknown key; allowed: " + strings.Join(names, ", ")
+		}
+		return ""
+	}, func(name, path string, value *yaml.Node) { d.value(value, path, fields[name]) })
 }
 
 // decodeProfiles decodes a mapping of names to profiles. They start from
@@ -136,21 +145,35 @@ func (d *decoder) decodeProfiles(n *yaml.Node, c *Config) {
 		d.addAt(n.Line, key, "must be a section with a profile under each name")
 		return
 	}
+	d.members(n, key, func(name string) string {
+		if !isName(name) {
+			return "the name must be " + nameRule
+		}
+		return ""
+	}, func(name, path string, value *yaml.Node) {
+		p := defaultProfile(c)
+		d.value(value, path, reflect.ValueOf(&p).Elem())
+		c.Profiles[name] = p
+	})
+}
+
+// members calls take for each member of a mapping that wrong has nothing to say
+// of. A name that is there twice is reported.
+func (d *decoder) members(n *yaml.Node, key string, wrong func(name string) string, take func(name, path string, value *yaml.Node)) {
 	seen := make(map[string]int, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		name, at := n.Content[i].Value, n.Content[i].Line
-		path := join(key, name)
+		k := n.Content[i]
+		name, path := k.Value, join(key, k.Value)
+		problem := wrong(name)
 		switch {
-		case n.Content[i].Kind != yaml.ScalarNode || !isName(name):
-			d.addAt(at, join(key, keyText(n.Content[i])), "the name must be "+nameRule)
+		case k.Kind != yaml.ScalarNode || problem != "":
+			d.addAt(k.Line, join(key, keyText(k)), "%s", cmp.Or(problem, wrong("?")))
 		case seen[name] > 0:
-			d.addAt(at, path, "given twice; the first is in line %d", seen[name])
+			d.addAt(k.Line, path, "given twice; the first is in line %d", seen[name])
 		default:
-			seen[name] = at
-			d.lines[path] = at
-			p := defaultProfile(c)
-			d.value(n.Content[i+1], path, reflect.ValueOf(&p).Elem())
-			c.Profiles[name] = p
+			seen[name] = k.Line
+			d.lines[path] = k.Line
+			take(name, path, n.Content[i+1])
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/akin-search/akin/internal/openfile"
 	"github.com/akin-search/akin/internal/redisurl"
 )
 
@@ -33,14 +35,14 @@ const (
 // directory. Certificate files have to be there; matrix files may come later.
 //
 // The error is one or more [Error], all that are wrong.
-func Load(path string) (*Config, error) {
-	data, err := readFile(path, maxFile)
+func Load(ctx context.Context, path string) (*Config, error) {
+	data, err := readFile(ctx, path, maxFile)
 	if err != nil {
 		return nil, &Error{File: path, Err: err}
 	}
 	return read(path, data, func(d *decoder, c *Config) {
 		environment(d, c, os.Getenv)
-		files(d, c, filepath.Dir(path))
+		files(ctx, d, c, filepath.Dir(path))
 	})
 }
 
@@ -63,6 +65,7 @@ func read(name string, data []byte, outside func(*decoder, *Config)) (*Config, e
 		outside(d, c)
 		d.crossCheck(c)
 	}
+	c.Warnings = d.warnings
 	if err := d.err(); err != nil {
 		return nil, err
 	}
@@ -86,7 +89,7 @@ func environment(d *decoder, c *Config, getenv func(string) string) {
 
 // files reads the credentials that stand in files, where the environment has
 // none, and makes file names relative to dir.
-func files(d *decoder, c *Config, dir string) {
+func files(ctx context.Context, d *decoder, c *Config, dir string) {
 	auth, tls, redis := &c.Cluster.Auth, &c.Listen.TLS, &c.Redis.TLS
 	for _, f := range []struct {
 		key    string
@@ -109,7 +112,7 @@ func files(d *decoder, c *Config, dir string) {
 		if f.secret != nil && f.secret.Reveal() != "" {
 			continue
 		}
-		data, err := readFile(*f.name, maxFile)
+		data, err := readFile(ctx, *f.name, maxFile)
 		if err == nil && f.secret != nil {
 			*f.secret, err = secretOf(data)
 		}
@@ -145,8 +148,8 @@ func secretOf(data []byte) (Secret, error) {
 
 // readFile reads a file of at most limit bytes. Its errors do not repeat the
 // file's name, which may be a credential that was put under the wrong key.
-func readFile(name string, limit Bytes) ([]byte, error) {
-	f, err := os.Open(name) //nolint:gosec // The operator names the file.
+func readFile(ctx context.Context, name string, limit Bytes) ([]byte, error) {
+	f, err := openfile.Open(ctx, name)
 	if err != nil {
 		return nil, unreadable(err)
 	}

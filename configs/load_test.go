@@ -1,12 +1,16 @@
 package configs
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -32,7 +36,7 @@ func TestLoadReadsCredentialFiles(t *testing.T) {
 		"akin.yml": "cluster: {auth: {username: akin, password_file: password}}\n",
 		"password": "hunter2\r\n",
 	})
-	c, err := Load(filepath.Join(dir, "akin.yml"))
+	c, err := Load(t.Context(), filepath.Join(dir, "akin.yml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +56,7 @@ redis: {url: "redis://from-file:6379"}
 	t.Setenv(EnvClusterUsername, "env")
 	t.Setenv(EnvClusterPassword, "hunter2")
 	t.Setenv(EnvRedisURL, "rediss://akin:hunter3@from-env/2?skip_verify=true")
-	c, err := Load(filepath.Join(dir, "akin.yml"))
+	c, err := Load(t.Context(), filepath.Join(dir, "akin.yml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +72,7 @@ func TestEnvironmentAloneIsEnough(t *testing.T) {
 	dir := write(t, map[string]string{"akin.yml": "matrices: [{name: main}]\n"})
 	t.Setenv(EnvClusterAPIKey, "a2V5")
 	t.Setenv(EnvRedisURL, "redis://127.0.0.1:6379")
-	c, err := Load(filepath.Join(dir, "akin.yml"))
+	c, err := Load(t.Context(), filepath.Join(dir, "akin.yml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +93,7 @@ matrices:
 `,
 		"crt.pem": "", "key.pem": "", "ca.pem": "",
 	})
-	c, err := Load(filepath.Join(dir, "akin.yml"))
+	c, err := Load(t.Context(), filepath.Join(dir, "akin.yml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +204,7 @@ log: {level: loud}
 			for name, value := range tc.env {
 				t.Setenv(name, value)
 			}
-			_, err := Load(filepath.Join(dir, "akin.yml"))
+			_, err := Load(t.Context(), filepath.Join(dir, "akin.yml"))
 			if err == nil {
 				t.Fatal("no error")
 			}
@@ -216,7 +220,7 @@ log: {level: loud}
 }
 
 func TestMissingFileIsRecognised(t *testing.T) {
-	_, err := Load(filepath.Join(t.TempDir(), "akin.yml"))
+	_, err := Load(t.Context(), filepath.Join(t.TempDir(), "akin.yml"))
 	if !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v is not fs.ErrNotExist", err)
 	}
@@ -231,9 +235,32 @@ func TestDeployedFilesLoad(t *testing.T) {
 	}
 	for _, path := range paths {
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			if _, err := Load(path); err != nil {
+			if _, err := Load(t.Context(), path); err != nil {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+func TestAConfigurationFromAPipeIsReadAndOneThatNobodyWritesEndsWithTheContext(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no paths of pipes")
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	fmt.Fprint(w, "log: {level: warn}\n")
+	path := fmt.Sprintf("/dev/fd/%d", r.Fd())
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := Load(ctx, path); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("an open pipe: %v", err)
+	}
+	fmt.Fprint(w, "log: {level: warn}\n")
+	w.Close()
+	if c, err := Load(t.Context(), path); err != nil || c.Log.Level != LevelWarn {
+		t.Errorf("%v", err)
 	}
 }

@@ -141,7 +141,7 @@ var badFiles = map[string][]string{
 	},
 	"profiles": {
 		"profiles.bad.yml:5: profiles.fast.budget: unknown key; allowed: enabled, mode, rerank_window, scoring, phase, matching, max_added_terms, " +
-			"max_query_terms, max_doc_share, strength, default_fields, highlight, normalise_score, phrases, rescore_queries, matrices",
+			"max_query_terms, max_doc_share, strength, default_fields, highlight, normalize_score, phrases, rescore_queries, matrices",
 		"profiles.bad.yml:6: profiles.fast.scoring: must be one of auto, linear, grouped, saturated",
 		"profiles.bad.yml:8: profiles.fast.strength.grouped: 7 is out of range; allowed: 0 to 1",
 		"profiles.bad.yml:9: profiles.fast.default_fields[0]: must be the full name of a field, without wildcards and boosts",
@@ -152,7 +152,7 @@ var badFiles = map[string][]string{
 		"profiles.bad.yml:13: profiles.?: the name must be 1 to 64 letters (A to Z, a to z), digits, dots, _ and -",
 		"profiles.bad.yml:14: profiles.empty: has no value; give it one, or remove the key to get the default",
 		"profiles.bad.yml:15: profiles.list: must be a section with the keys enabled, mode, rerank_window, scoring, phase, matching, max_added_terms, " +
-			"max_query_terms, max_doc_share, strength, default_fields, highlight, normalise_score, phrases, rescore_queries, matrices",
+			"max_query_terms, max_doc_share, strength, default_fields, highlight, normalize_score, phrases, rescore_queries, matrices",
 		"profiles.bad.yml:17: expansion.matching: must be one of widen, same",
 		"profiles.bad.yml:18: expansion.strength.saturated: 2 is out of range; allowed: 0 to 1",
 		"profiles.bad.yml:19: expansion.max_doc_share: must be a number",
@@ -319,7 +319,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		MaxAddedTerms: 0, MaxQueryTerms: 1024, MaxDocShare: 1,
 		Strength:      Strength{Linear: 0, Grouped: 1, Saturated: 0.125},
 		DefaultFields: []string{"title", "body.english"},
-		Highlight:     HighlightRelated, NormaliseScore: true, Phrases: true, RescoreQueries: true,
+		Highlight:     HighlightRelated, NormalizeScore: true, Phrases: true, RescoreQueries: true,
 	}
 	want := &Config{
 		Listen: Listen{
@@ -419,4 +419,30 @@ func written(t *testing.T, c *Config) []byte {
 		t.Fatal(err)
 	}
 	return bytes.Replace(out, []byte("'[redacted]'"), bytes.TrimSpace(url), 1)
+}
+
+func TestOldNamesOfKeysAreReadWithAWarning(t *testing.T) {
+	c, err := Parse("akin.yml", []byte("expansion:\n  normalise_score: true\nprofiles:\n  plain:\n    normalise_score: false\n  other: {}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !c.Expansion.NormalizeScore || c.Profiles["plain"].NormalizeScore || !c.Profiles["other"].NormalizeScore {
+		t.Errorf("%+v, %+v", c.Expansion, c.Profiles)
+	}
+	want := []string{
+		"akin.yml:2: expansion.normalise_score: is now called normalize_score; the old name is read in this release only",
+		"akin.yml:5: profiles.plain.normalise_score: is now called normalize_score; the old name is read in this release only",
+	}
+	if diff := cmp.Diff(want, c.Warnings); diff != "" {
+		t.Error(diff)
+	}
+	for text, want := range map[string]string{
+		"expansion:\n  normalise_score: true\n  normalize_score: true\n": "akin.yml:3: expansion.normalize_score: given twice; the first is in line 2",
+		"expansion: {normalise_score: 1}\n":                              "akin.yml:1: expansion.normalize_score: must be true or false",
+		"redis: {normalise_score: true}\n":                               "akin.yml:1: redis.normalise_score: unknown key; allowed: url, tls, timeout",
+	} {
+		if _, err := Parse("akin.yml", []byte(text)); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
 }

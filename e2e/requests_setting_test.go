@@ -50,7 +50,7 @@ var requestProfiles = section{
 	"same-grouped":      section{"matching": "same", "scoring": "grouped"},
 	"related":           section{"highlight": "related"},
 	"related-saturated": section{"highlight": "related", "scoring": "saturated"},
-	"normalised":        section{"normalise_score": true},
+	"normalised":        section{"normalize_score": true},
 	"phrases":           section{"phrases": true},
 	"rescorers":         section{"rescore_queries": true},
 	"few":               section{"max_added_terms": 3},

@@ -278,7 +278,7 @@ func TestRelatedWordsAreHighlightedOnRequest(t *testing.T) {
 func TestNormalisedScoresAllowMinScore(t *testing.T) {
 	matrix := semanticsMatrix(t)
 	eachEngine(t, func(t *testing.T, e *engine) {
-		for _, c := range serveSemantics(t, e, matrix, 1, section{"normalise_score": true}) {
+		for _, c := range serveSemantics(t, e, matrix, 1, section{"normalize_score": true}) {
 			got, _ := c.ask(t, semanticsPath, `{"size":50,"min_score":0.1,"query":`+boat+`}`)
 			if got.Hits.Total.Value != len(got.Hits.Hits) || !slices.Contains(got.ids(), "ship") {
 				t.Errorf("%s: total %d, %q", c.name, got.Hits.Total.Value, got.ids())

@@ -186,7 +186,7 @@ func TestSoftModeLeavesSomeSearchesInTheEnginesOrder(t *testing.T) {
 	e, index, matrix := smallSoft(t)
 	config := softConfig(e, matrix)
 	expansion, _ := config["expansion"].(section)
-	expansion["normalise_score"] = true // so that searches with min_score are rewritten
+	expansion["normalize_score"] = true // so that searches with min_score are rewritten
 	expansion["max_doc_share"] = 1
 	a := startAkin(t, config)
 	a.awaitMatrix(t, "s")

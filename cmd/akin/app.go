@@ -75,6 +75,9 @@ func newApp(
 	if a.memory == nil {
 		a.memory = budget.New(int64(cfg.Memory.InFlight))
 	}
+	for _, warning := range cfg.Warnings {
+		log.WarnContext(ctx, "configuration", "warning", warning)
+	}
 	a.trim(ctx)
 	defer func() {
 		if err != nil {

@@ -13,44 +13,18 @@ import (
 	"strings"
 	"time"
 
+	"github.com/akin-search/akin/internal/openfile"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
 
-// A readerFunc is an [io.Reader].
-type readerFunc func(p []byte) (int, error)
-
-// Read calls f.
-func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
-
-// openFile opens a file to read. Its reader returns the error of ctx once that
-// has ended, also where it waits for the other end of a pipe.
-func openFile(ctx context.Context, path string) (r io.Reader, closeFile func(), err error) {
-	file, err := os.Open(path) //nolint:gosec // the user names the file
-	if err != nil {
-		return nil, nil, err
-	}
-	stop := context.AfterFunc(ctx, func() { _ = file.Close() }) // which ends a Read that waits
-	read := func(p []byte) (int, error) {
-		n, err := file.Read(p)
-		if ctx.Err() != nil {
-			return n, ctx.Err()
-		}
-		return n, err
-	}
-	return readerFunc(read), func() {
-		stop()
-		_ = file.Close() // nothing was written
-	}, nil
-}
-
 // readFrom calls read with the content of a file. Its errors name the file.
 func readFrom[T any](ctx context.Context, path string, read func(r io.Reader) (T, error)) (result T, err error) {
-	r, closeFile, err := openFile(ctx, path)
+	r, err := openfile.Open(ctx, path)
 	if err != nil {
 		return result, err
 	}
-	defer closeFile()
+	defer r.Close() // nothing was written
 	if result, err = read(r); err != nil {
 		err = fmt.Errorf("%s: %w", path, err)
 	}

@@ -124,3 +124,16 @@ func TestAStoreThatFollowsANamedPipeCloses(t *testing.T) {
 	_, _, err = within(t, func() (bool, bool, error) { return true, true, s.Close() })
 	works(t, err)
 }
+
+func TestReadingANamedPipeThatNobodyWritesEndsWithTheContext(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "m.akin")
+	works(t, syscall.Mkfifo(path, 0o600))
+	ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer stop()
+	if _, _, err := within(t, func() (*simmatrix.Matrix, bool, error) {
+		m, err := readMatrix(ctx, path)
+		return m, true, err
+	}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v", err)
+	}
+}

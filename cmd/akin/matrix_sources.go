@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/akin-search/akin/internal/openfile"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/learn"
 	"github.com/akin-search/akin/simmatrix/source"
@@ -283,16 +284,16 @@ func (f *buildFlags) fromTSV(ctx context.Context, report *progress) (*simmatrix.
 func (f *buildFlags) fromMatrixMarket(ctx context.Context, report *progress) (*simmatrix.Matrix, error) {
 	report.step("reading similarities", 0, 0)
 	f.given.Source = "matrix " + filepath.Base(f.paths.market)
-	market, closeMarket, err := openFile(ctx, f.paths.market)
+	market, err := openfile.Open(ctx, f.paths.market)
 	if err != nil {
 		return nil, err
 	}
-	defer closeMarket()
-	vocabulary, closeVocabulary, err := openFile(ctx, f.paths.vocabulary)
+	defer market.Close() // nothing was written
+	vocabulary, err := openfile.Open(ctx, f.paths.vocabulary)
 	if err != nil {
 		return nil, err
 	}
-	defer closeVocabulary()
+	defer vocabulary.Close() // as above
 	m, err := source.ReadMatrixMarket(market, vocabulary, f.given)
 	switch {
 	case errors.Is(err, source.ErrVocabulary), errors.Is(err, simmatrix.ErrNoVocabulary):

@@ -65,7 +65,7 @@ func expandOptions(cfg configs.Rewriting) expand.Options {
 		Highlight: map[string]expand.Highlight{
 			configs.HighlightOriginal: expand.HighlightOriginal, configs.HighlightRelated: expand.HighlightRelated,
 		}[cfg.Highlight],
-		NormalizeScores: cfg.NormaliseScore,
+		NormalizeScores: cfg.NormalizeScore,
 		Phrases:         cfg.Phrases,
 		RescoreQueries:  cfg.RescoreQueries,
 	}

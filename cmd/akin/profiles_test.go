@@ -108,7 +108,7 @@ func TestOptionsOfTheConfigurationReachTheExpander(t *testing.T) {
 		func(r *configs.Rewriting) { r.Strength.Grouped = 1 },
 		func(r *configs.Rewriting) { r.DefaultFields = []string{"title"} },
 		func(r *configs.Rewriting) { r.Highlight = configs.HighlightRelated },
-		func(r *configs.Rewriting) { r.NormaliseScore = true },
+		func(r *configs.Rewriting) { r.NormalizeScore = true },
 		func(r *configs.Rewriting) { r.Phrases = true },
 		func(r *configs.Rewriting) { r.RescoreQueries = true },
 		func(*configs.Rewriting) {}, // the default differs from all

@@ -106,7 +106,7 @@ func (r *reloader) reload(ctx context.Context) {
 // and sees to the closing of the old one. It returns the keys that keep their
 // values.
 func (r *reloader) replace(ctx context.Context) (kept []string, err error) {
-	cfg, err := configs.Load(r.file)
+	cfg, err := configs.Load(ctx, r.file)
 	if err != nil {
 		return nil, err
 	}

@@ -220,7 +220,7 @@ func TestNewConfigurationHasToReachTheCluster(t *testing.T) {
 func TestReloadGoesOnWithTheMemoryBudgetAndTheGuard(t *testing.T) {
 	node := gatedNode(t, "node", nil, nil)
 	config := func(size string) *configs.Config {
-		cfg, err := configs.Load(write(t, "akin.yml", freePorts+"cluster: {urls: ['"+node+"']}\nmemory: {in_flight: "+size+"}\n"))
+		cfg, err := configs.Load(t.Context(), write(t, "akin.yml", freePorts+"cluster: {urls: ['"+node+"']}\nmemory: {in_flight: "+size+"}\n"))
 		if err != nil {
 			t.Fatal(err)
 		}

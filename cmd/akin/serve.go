@@ -34,7 +34,7 @@ good order, which takes some seconds (shutdown.delay); a second one ends it at o
 			if file == "" {
 				return terminal.Usage(errors.New("give --config FILE"))
 			}
-			cfg, err := configs.Load(file)
+			cfg, err := configs.Load(cmd.Context(), file)
 			if err != nil {
 				return terminal.Usage(err)
 			}

@@ -1,0 +1,63 @@
+// Package openfile opens files that may be pipes.
+package openfile
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+	"time"
+)
+
+// askEvery is how often it is seen whether somebody writes into a named pipe.
+const askEvery = 20 * time.Millisecond
+
+// A file ends its reads with a context.
+type file struct {
+	*os.File
+	ctx  context.Context //nolint:containedctx // a Reader is not given one
+	stop func() bool
+	// waiting is for the first byte of a named pipe: until somebody has opened its
+	// other end, what is read there is the end of the file.
+	waiting bool
+}
+
+// Open opens a file to read. It never waits; its Read waits for what comes
+// through a pipe until ctx ends, and then returns the cause.
+func Open(ctx context.Context, path string) (io.ReadCloser, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:gosec // the user names the file
+	if err != nil {
+		return nil, err
+	}
+	// The path of an open pipe, as of a process substitution, is a link.
+	info, err := os.Lstat(path)
+	named := err == nil && info.Mode()&fs.ModeNamedPipe != 0
+	stop := context.AfterFunc(ctx, func() { _ = f.Close() }) // which ends a Read that waits
+	return &file{f, ctx, stop, named}, nil
+}
+
+// Read is [os.File.Read].
+func (f *file) Read(p []byte) (int, error) {
+	for {
+		n, err := f.File.Read(p)
+		if f.ctx.Err() != nil {
+			return n, context.Cause(f.ctx)
+		}
+		if !f.waiting || n > 0 || !errors.Is(err, io.EOF) {
+			f.waiting = false
+			return n, err
+		}
+		select {
+		case <-f.ctx.Done():
+		case <-time.After(askEvery):
+		}
+	}
+}
+
+// Close closes the file.
+func (f *file) Close() error {
+	f.stop()
+	return f.File.Close()
+}

@@ -1,0 +1,122 @@
+//go:build unix
+
+package openfile_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/akin-search/akin/internal/openfile"
+)
+
+// read reads a whole file, and fails the test where that does not end.
+func read(ctx context.Context, t *testing.T, path string) (string, error) {
+	t.Helper()
+	type result struct {
+		data []byte
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		f, err := openfile.Open(ctx, path)
+		if err != nil {
+			done <- result{nil, err}
+			return
+		}
+		data, err := io.ReadAll(f)
+		f.Close()
+		done <- result{data, err}
+	}()
+	select {
+	case r := <-done:
+		return string(r.data), r.err
+	case <-time.After(20 * time.Second):
+		t.Fatal("it waits")
+		return "", nil
+	}
+}
+
+func fifo(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "p")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestANamedPipeWithoutAWriterEndsWithTheContext(t *testing.T) {
+	for name, open := range map[string]bool{"nobody": false, "a silent writer": true} {
+		path := fifo(t)
+		if open {
+			w, err := os.OpenFile(path, os.O_RDWR, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer w.Close()
+		}
+		cause := errors.New("the end")
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, cause)
+		if data, err := read(ctx, t, path); !errors.Is(err, cause) {
+			t.Errorf("%s: %q, %v", name, data, err)
+		}
+		cancel()
+	}
+}
+
+func TestANamedPipeIsReadFromItsLateWriter(t *testing.T) {
+	path := fifo(t)
+	want := strings.Repeat("0123456789", 20_000) // more than a pipe holds
+	go func() {
+		time.Sleep(100 * time.Millisecond)
+		os.WriteFile(path, []byte(want), 0)
+	}()
+	if got, err := read(t.Context(), t, path); err != nil || got != want {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+}
+
+// TestProcessSubstitutionsAreRead reads pipes by the paths that shells give.
+func TestProcessSubstitutionsAreRead(t *testing.T) {
+	for _, want := range []string{"", "x", "content"} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			time.Sleep(10 * time.Millisecond)
+			io.WriteString(w, want)
+			w.Close()
+		}()
+		path := fmt.Sprintf("/dev/fd/%d", r.Fd())
+		if got, err := read(t.Context(), t, path); err != nil || got != want {
+			t.Errorf("%q, %v, want %q", got, err, want)
+		}
+		runtime.KeepAlive(r)
+		r.Close()
+	}
+}
+
+func TestFilesAreReadAndMissingOnesReported(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	if _, err := read(t.Context(), t, path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("missing: %v", err)
+	}
+	for _, want := range []string{"", "content"} {
+		if err := os.WriteFile(path, []byte(want), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := read(t.Context(), t, path); err != nil || got != want {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+}
