@@ -323,3 +323,75 @@ func splitBoost(field string) (string, float32, error) {
 	}
 	return name, float32(boost), nil
 }
+
+// randomScore reads a function_score query with random_score, which may stand
+// for the score of its query and do nothing else.
+func (p *parser) randomScore(a *args, random any, q functionQuery) (query, error) {
+	r := randomQuery{inner: q.inner, least: float32(a.number("min_score", 0))}
+	if q.boostMode != "replace" {
+		return nil, unsupported("random_score without the boost_mode [replace]")
+	}
+	inner, err := newArgs("random_score", random)
+	if err != nil {
+		return nil, err
+	}
+	r.seed = uint64(inner.integer("seed", 0)) //nolint:gosec // it is not negative
+	if field := inner.str("field", "_seq_no"); field != "_seq_no" {
+		return nil, unsupported("random_score by the field [%s]", field)
+	}
+	if err := inner.done(); err != nil {
+		return nil, err
+	}
+	return p.finish(a, r, nil)
+}
+
+// next returns the nearest float64 above (up) or below v, for the open ends of
+// ranges.
+func next(v float64, up bool) float64 {
+	if up {
+		return math.Nextafter(v, math.Inf(1))
+	}
+	return math.Nextafter(v, math.Inf(-1))
+}
+
+// minimumShouldMatch returns how many of n optional clauses the specification
+// asks for: "3", "-1" (all but one), "75%", "-25%", or "2<75% 9<-3" (up to 2
+// all, up to 9 three quarters, above all but three). Shares are rounded down.
+// The result can exceed n; then nothing matches.
+func minimumShouldMatch(spec string, n int) (int, error) {
+	spec = strings.TrimSpace(spec)
+	if !strings.Contains(spec, "<") {
+		return simpleMinimum(spec, n)
+	}
+	result := n
+	for part := range strings.FieldsSeq(spec) {
+		above, rest, ok := strings.Cut(part, "<")
+		limit, err := strconv.Atoi(above)
+		if !ok || err != nil {
+			return 0, badRequest("illegal_argument_exception", "minimum_should_match [%s] is malformed", spec)
+		}
+		if n <= limit {
+			return result, nil
+		}
+		if result, err = simpleMinimum(rest, n); err != nil {
+			return 0, err
+		}
+	}
+	return result, nil
+}
+
+func simpleMinimum(spec string, n int) (int, error) {
+	number, percent := strings.CutSuffix(spec, "%")
+	value, err := strconv.Atoi(number)
+	if err != nil || value > math.MaxInt16 || value < math.MinInt16 {
+		return 0, badRequest("illegal_argument_exception", "minimum_should_match [%s] is malformed", spec)
+	}
+	butFor := value < 0
+	if percent {
+		value = n * value / 100 // truncates toward zero, so that -25% of 3 is none
+	}
+	if butFor {
+		value += n
+	}
+	return max(value, 0), nil
+}

@@ -2,21 +2,24 @@ package demo
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 )
 
 // A query is one node of a parsed query, bound to one index.
 type query interface {
-	// hits returns the documents that match, ascending by number, each with
-	// its score times boost. The slice belongs to the caller.
-	hits(ix *index, boost float32) []hit
-	// explain returns how the score of doc comes about, nil where doc does
-	// not match.
-	explain(ix *index, doc int, boost float32) *explanation
+	// explain returns the score of a document times boost and how it comes
+	// about, nil where the document does not match.
+	explain(at place, boost float32) *explanation
 	// terms calls yield for each field and term that the query looks for.
 	terms(yield func(field, term string))
+}
+
+// A place is a document that is scored.
+type place struct {
+	ix    *index
+	doc   int
+	words bool // the explanation of a term is wanted in words, not its value only
 }
 
 // A hit is one document that matches.
@@ -25,16 +28,25 @@ type hit struct {
 	score float32
 }
 
+// hitsOf returns the documents that match q, ascending by number.
+func hitsOf(q query, ix *index) []hit {
+	var out []hit
+	for _, doc := range ix.live() {
+		if e := q.explain(place{ix, doc, false}, 1); e != nil {
+			out = append(out, hit{doc, e.Value})
+		}
+	}
+	return out
+}
+
 // weighted multiplies the scores of a query.
 type weighted struct {
 	query
 	factor float32
 }
 
-func (q weighted) hits(ix *index, boost float32) []hit { return q.query.hits(ix, boost*q.factor) }
-
-func (q weighted) explain(ix *index, doc int, boost float32) *explanation {
-	return q.query.explain(ix, doc, boost*q.factor)
+func (q weighted) explain(at place, boost float32) *explanation {
+	return q.query.explain(at, boost*q.factor)
 }
 
 // boosted returns q with its scores multiplied by boost.
@@ -48,61 +60,42 @@ func boosted(q query, boost float32) query {
 // termQuery scores the documents that hold a term by BM25.
 type termQuery struct{ field, term string }
 
-func (q termQuery) hits(ix *index, boost float32) []hit {
-	f := ix.fields[q.field]
+func (q termQuery) explain(at place, boost float32) *explanation {
+	f := at.ix.fields[q.field]
 	if f == nil {
 		return nil
 	}
 	list := f.postings[q.term]
-	s := newBM25(f, len(list), boost)
-	out := make([]hit, len(list))
-	for i, p := range list {
-		out[i] = hit{p.doc, s.score(p)}
-	}
-	return out
-}
-
-func (q termQuery) explain(ix *index, doc int, boost float32) *explanation {
-	f := ix.fields[q.field]
-	if f == nil {
-		return nil
-	}
-	list := f.postings[q.term]
-	i, ok := find(list, doc)
+	i, ok := find(list, at.doc)
 	if !ok {
 		return nil
 	}
 	s := newBM25(f, len(list), boost)
+	if !at.words {
+		return &explanation{Value: s.score(list[i])}
+	}
 	e := s.explain(list[i])
-	return explained(e.Value, fmt.Sprintf("weight(%s:%s in %d) [PerFieldSimilarity], result of:", q.field, q.term, doc), e)
+	return explained(e.Value, fmt.Sprintf("weight(%s:%s in %d) [PerFieldSimilarity], result of:", q.field, q.term, at.doc), e)
 }
 
 func (q termQuery) terms(yield func(field, term string)) { yield(q.field, q.term) }
 
 // constantQuery gives every document that it matches the score 1.
 type constantQuery struct {
-	matches     func(ix *index) []int // ascending
+	matches     func(at place) bool
 	description string
 	inner       query // whose terms to highlight, or nil
 }
 
-func (q constantQuery) hits(ix *index, boost float32) []hit {
-	docs := q.matches(ix)
-	out := make([]hit, len(docs))
-	for i, doc := range docs {
-		out[i] = hit{doc, boost}
-	}
-	return out
-}
-
-func (q constantQuery) explain(ix *index, doc int, boost float32) *explanation {
-	if _, ok := slices.BinarySearch(q.matches(ix), doc); !ok {
+func (q constantQuery) explain(at place, boost float32) *explanation {
+	switch {
+	case !q.matches(at):
 		return nil
-	}
-	if boost == 1 {
+	case boost == 1:
 		return explained(1, q.description)
+	default:
+		return explained(boost, q.description+"^"+floatText(boost))
 	}
-	return explained(boost, q.description+"^"+floatText(boost))
 }
 
 func (q constantQuery) terms(yield func(field, term string)) {
@@ -111,40 +104,22 @@ func (q constantQuery) terms(yield func(field, term string)) {
 	}
 }
 
-func matchAll() query { return constantQuery{(*index).live, "*:*", nil} }
+func matchAll() query { return constantQuery{func(place) bool { return true }, "*:*", nil} }
 
 func matchNone() query {
-	return constantQuery{func(*index) []int { return nil }, "MatchNoDocsQuery", nil}
+	return constantQuery{func(place) bool { return false }, "MatchNoDocsQuery", nil}
 }
 
 // constantScore gives the documents of q the score 1.
 func constantScore(q query) query {
-	matches := func(ix *index) []int {
-		hits := q.hits(ix, 1)
-		docs := make([]int, len(hits))
-		for i, h := range hits {
-			docs[i] = h.doc
-		}
-		return docs
-	}
-	return constantQuery{matches, "ConstantScore", q}
+	return constantQuery{func(at place) bool { return q.explain(at, 1) != nil }, "ConstantScore", q}
 }
 
 // numberQuery matches the documents with a value in [low, high].
 func numberQuery(field string, low, high float64) query {
-	matches := func(ix *index) []int {
-		f := ix.fields[field]
-		if f == nil {
-			return nil
-		}
-		var docs []int
-		for doc, values := range f.numbers {
-			if slices.ContainsFunc(values, func(v float64) bool { return low <= v && v <= high }) {
-				docs = append(docs, doc)
-			}
-		}
-		slices.Sort(docs)
-		return docs
+	matches := func(at place) bool {
+		f := at.ix.fields[field]
+		return f != nil && slices.ContainsFunc(f.numbers[at.doc], func(v float64) bool { return low <= v && v <= high })
 	}
 	return constantQuery{matches, fmt.Sprintf("%s:[%v TO %v]", field, low, high), nil}
 }
@@ -152,31 +127,22 @@ func numberQuery(field string, low, high float64) query {
 // existsQuery matches the documents with a value in the field, or in any field
 // of the object of that name.
 func existsQuery(field string) query {
-	matches := func(ix *index) []int {
-		var docs []int
-		for name, f := range ix.fields {
+	matches := func(at place) bool {
+		for name, f := range at.ix.fields {
 			if name == field || strings.HasPrefix(name, field+".") {
-				docs = append(docs, f.docs...)
+				if _, ok := slices.BinarySearch(f.docs, at.doc); ok {
+					return true
+				}
 			}
 		}
-		slices.Sort(docs)
-		return slices.Compact(docs)
+		return false
 	}
 	return constantQuery{matches, "ConstantScore(FieldExistsQuery [field=" + field + "])", nil}
 }
 
 // idsQuery matches documents by their ids.
 func idsQuery(ids []string) query {
-	matches := func(ix *index) []int {
-		var docs []int
-		for _, id := range ids {
-			if doc, ok := ix.byID[id]; ok {
-				docs = append(docs, doc)
-			}
-		}
-		slices.Sort(docs)
-		return slices.Compact(docs)
-	}
+	matches := func(at place) bool { return slices.Contains(ids, at.ix.docs[at.doc].id) }
 	return constantQuery{matches, "_id:(" + strings.Join(ids, " ") + ")", nil}
 }
 
@@ -186,16 +152,8 @@ type scriptQuery struct {
 	script script
 }
 
-func (q scriptQuery) hits(ix *index, boost float32) []hit {
-	out := q.inner.hits(ix, 1)
-	for i := range out {
-		out[i].score = q.script.run(out[i].score) * boost
-	}
-	return out
-}
-
-func (q scriptQuery) explain(ix *index, doc int, boost float32) *explanation {
-	inner := q.inner.explain(ix, doc, 1)
+func (q scriptQuery) explain(at place, boost float32) *explanation {
+	inner := q.inner.explain(at, 1)
 	if inner == nil {
 		return nil
 	}
@@ -223,33 +181,9 @@ type weightFunction struct {
 	weight float32
 }
 
-func (q functionQuery) hits(ix *index, boost float32) []hit {
-	out := q.inner.hits(ix, boost)
-	weights := make([][]float32, len(out))
-	for _, f := range q.functions {
-		var filter []hit
-		if f.filter != nil {
-			filter = f.filter.hits(ix, 1)
-		}
-		for i := range out {
-			_, in := slices.BinarySearchFunc(filter, out[i].doc, func(h hit, doc int) int { return h.doc - doc })
-			if f.filter == nil || in {
-				weights[i] = append(weights[i], f.weight)
-			}
-		}
-	}
-	for i := range out {
-		out[i].score = q.combine(out[i].score, weights[i])
-	}
-	return out
-}
-
 // combine applies the weights that a document gets, 1 where it gets none.
 func (q functionQuery) combine(score float32, weights []float32) float32 {
 	if len(weights) == 0 {
-		if len(q.functions) == 0 {
-			return score
-		}
 		weights = []float32{1}
 	}
 	factor := weights[0] // all that score_mode first wants
@@ -284,33 +218,54 @@ func (q functionQuery) combine(score float32, weights []float32) float32 {
 	}
 }
 
-func (q functionQuery) explain(ix *index, doc int, boost float32) *explanation {
-	inner := q.inner.explain(ix, doc, boost)
-	if inner == nil {
-		return nil
+func (q functionQuery) explain(at place, boost float32) *explanation {
+	inner := q.inner.explain(at, boost)
+	if inner == nil || len(q.functions) == 0 {
+		return inner
 	}
 	var weights []float32
 	details := []*explanation{inner}
 	for _, f := range q.functions {
-		if f.filter == nil || f.filter.explain(ix, doc, 1) != nil {
+		if f.filter == nil || f.filter.explain(at, 1) != nil {
 			weights = append(weights, f.weight)
 			details = append(details, explained(f.weight, "weight"))
 		}
 	}
-	if len(q.functions) == 0 {
-		return inner
-	}
-	description := fmt.Sprintf("function score, score mode [%s], boost mode [%s], of:", q.scoreMode, q.boostMode)
+	description := "function score, score mode [" + q.scoreMode + "], boost mode [" + q.boostMode + "], of:"
 	return explained(q.combine(inner.Value, weights), description, details...)
 }
 
 func (q functionQuery) terms(yield func(field, term string)) { q.inner.terms(yield) }
 
-// next returns the nearest float64 above (up) or below v, for the open ends of
-// ranges.
-func next(v float64, up bool) float64 {
-	if up {
-		return math.Nextafter(v, math.Inf(1))
-	}
-	return math.Nextafter(v, math.Inf(-1))
+// randomBits is how fine the scores of a randomQuery are.
+const randomBits = 24
+
+// A randomQuery gives the documents of a query scores in [0, 1) that look
+// random, and finds those with at least the least score: a random share of
+// them. The scores depend on the seed and on the order in which documents were
+// written.
+type randomQuery struct {
+	inner query
+	seed  uint64
+	least float32
 }
+
+// score returns the score of a document: the upper bits of its number and the
+// seed, mixed as by SplitMix64.
+func (q randomQuery) score(doc int) float32 {
+	h := q.seed*0x9e3779b97f4a7c15 + uint64(doc) //nolint:gosec // it is not negative
+	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
+	h = (h ^ h>>27) * 0x94d049bb133111eb
+	h ^= h >> 31
+	return float32(h>>(64-randomBits)) / (1 << randomBits)
+}
+
+func (q randomQuery) explain(at place, boost float32) *explanation {
+	s := q.score(at.doc)
+	if s < q.least || q.inner.explain(at, 1) == nil {
+		return nil
+	}
+	return explained(s*boost, "random score, of the seed and the document")
+}
+
+func (q randomQuery) terms(yield func(field, term string)) { q.inner.terms(yield) }

@@ -73,7 +73,7 @@ func (s *rescorer) apply(ix *index, hits []hit) error {
 	}
 	sortByScore(hits)
 	scores := map[int]float32{}
-	for _, h := range next.hits(ix, 1) {
+	for _, h := range hitsOf(next, ix) {
 		scores[h.doc] = h.score
 	}
 	for i := range hits {

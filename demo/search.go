@@ -153,7 +153,7 @@ func (r *searchRequest) find(indices []*index) ([]result, error) {
 		if err != nil {
 			return nil, err
 		}
-		hits := q.hits(ix, 1)
+		hits := hitsOf(q, ix)
 		if r.perIndex > 0 {
 			hits = hits[:min(r.perIndex, len(hits))]
 		}
@@ -232,7 +232,7 @@ func (r *searchRequest) render(res result) (map[string]any, error) {
 	if r.explain {
 		h["_shard"] = "[" + res.ix.name + "][0]"
 		h["_node"] = nodeName
-		h["_explanation"] = res.query.explain(res.ix, res.doc, 1)
+		h["_explanation"] = res.query.explain(place{res.ix, res.doc, true}, 1)
 	}
 	return h, nil
 }

@@ -152,7 +152,7 @@ func TestExplanationsAgreeWithScores(t *testing.T) {
 		}
 		found := map[int]float32{}
 		last := -1
-		for _, h := range q.hits(ix, 1) {
+		for _, h := range hitsOf(q, ix) {
 			if h.doc <= last {
 				t.Fatalf("%v: document %d after %d", body, h.doc, last)
 			}
@@ -160,7 +160,7 @@ func TestExplanationsAgreeWithScores(t *testing.T) {
 		}
 		for doc := range ix.docs {
 			score, ok := found[doc]
-			explanation := q.explain(ix, doc, 1)
+			explanation := q.explain(place{ix, doc, true}, 1)
 			if (explanation != nil) != ok || ok && explanation.Value != score {
 				t.Fatalf("%v: document %d, found %v, scores %v, explained %v", body, doc, ok, score, explanation)
 			}
