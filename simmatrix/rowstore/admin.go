@@ -17,7 +17,7 @@ const (
 	// push may wait for Redis to save or to page.
 	adminTimeout = 5 * time.Second
 	// parting is how long an exchange that is under way is waited for when its
-	// context has ended.
+	// context has ended: most often Redis is well and the answer on its way.
 	parting = 200 * time.Millisecond
 	// maxHistory is the number of earlier versions that rollback can reach.
 	maxHistory = 32
@@ -61,47 +61,69 @@ func (a *Admin) Close() error {
 	return err
 }
 
-// do runs one exchange with Redis. It comes back a moment after ctx ends,
-// although the client may wait for an answer until its own timeout. What op
-// sets may be read only where do returns nil.
-func (a *Admin) do(ctx context.Context, op func(ctx context.Context) error) error {
+// ask runs one exchange with Redis and returns the answer. It comes back a
+// moment after ctx ends, although the client may wait for an answer until its
+// own timeout.
+func ask[T any](ctx context.Context, a *Admin, op func(ctx context.Context) (T, error)) (T, error) {
+	type reply struct {
+		value T
+		err   error
+	}
+	var none T
 	if err := context.Cause(ctx); err != nil {
-		return err
+		return none, err
 	}
-	done := make(chan error, 1)
-	a.calls.Go(func() { done <- op(ctx) })
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-	}
-	select { // most often Redis is well and the answer on its way
-	case err := <-done:
-		return err
-	case <-time.After(parting):
-		return context.Cause(ctx)
+	done := make(chan reply, 1)
+	a.calls.Go(func() {
+		value, err := op(ctx)
+		done <- reply{value, err}
+	})
+	ended := ctx.Done()
+	var late <-chan time.Time
+	for {
+		select {
+		case r := <-done:
+			return r.value, r.err
+		case <-ended:
+			ended, late = nil, time.After(parting)
+		case <-late:
+			return none, context.Cause(ctx)
+		}
 	}
 }
 
-// activate makes ARGV[1] the active version, and the one before it the newest
-// of the history. It returns 0, and changes nothing, where the version is not
-// complete.
+// do is [ask] for an exchange without an answer.
+func (a *Admin) do(ctx context.Context, op func(ctx context.Context) error) error {
+	_, err := ask(ctx, a, func(ctx context.Context) (struct{}, error) { return struct{}{}, op(ctx) })
+	return err
+}
+
+// run runs a script on a version of a matrix. All scripts have the same keys,
+// and as their first argument the version:
 //
-//	KEYS active, versions, history, rows of the version
-//	ARGV version, length of the history
+//	KEYS rows, meta, versions, history, active
+func (a *Admin) run(ctx context.Context, script *redis.Script, name, id string, args ...any) (int, error) {
+	keys := []string{rowsKey(name, id), metaKey(name, id), versionsKey(name), historyKey(name), activeKey(name)}
+	args = append([]any{id}, args...)
+	return ask(ctx, a, func(ctx context.Context) (int, error) { return script.Run(ctx, a.client, keys, args...).Int() })
+}
+
+// activate makes a version the active one, and the one before it the newest of
+// the history, whose length is ARGV[2]. It returns 0, and changes nothing,
+// where the version is not complete.
 var activate = redis.NewScript(`
-if not redis.call('ZSCORE', KEYS[2], ARGV[1]) or redis.call('HGET', KEYS[4], '') ~= ARGV[1] then
+if not redis.call('ZSCORE', KEYS[3], ARGV[1]) or redis.call('HGET', KEYS[1], '') ~= ARGV[1] then
 	return 0
 end
-local before = redis.call('GET', KEYS[1])
+local before = redis.call('GET', KEYS[5])
 if before == ARGV[1] then
 	return 1
 end
 if before then
-	redis.call('LPUSH', KEYS[3], before)
-	redis.call('LTRIM', KEYS[3], 0, ARGV[2] - 1)
+	redis.call('LPUSH', KEYS[4], before)
+	redis.call('LTRIM', KEYS[4], 0, ARGV[2] - 1)
 end
-redis.call('SET', KEYS[1], ARGV[1])
+redis.call('SET', KEYS[5], ARGV[1])
 return 1
 `)
 
@@ -112,37 +134,29 @@ func (a *Admin) Activate(ctx context.Context, name, version string) error {
 	if err := errors.Join(checkName("matrix", name), checkName("version", version)); err != nil {
 		return err
 	}
-	keys := []string{activeKey(name), versionsKey(name), historyKey(name), rowsKey(name, version)}
-	var done int
-	err := a.do(ctx, func(ctx context.Context) (err error) {
-		done, err = activate.Run(ctx, a.client, keys, version, maxHistory).Int()
-		return err
-	})
+	done, err := a.run(ctx, activate, name, version, maxHistory)
+	if err == nil && done == 0 {
+		err = ErrUnknownVersion
+	}
 	if err != nil {
 		return fmt.Errorf("activate %s of matrix %s: %w", version, name, err)
-	}
-	if done == 0 {
-		return fmt.Errorf("activate %s of matrix %s: %w", version, name, ErrUnknownVersion)
 	}
 	return nil
 }
 
-// rollback takes ARGV[1], which has to be the newest version of the history,
-// from there, and makes it the active one where it is complete. It returns 1
-// if so, 0 where the version is not complete, and -1, with nothing changed,
-// where another version is the newest.
-//
-//	KEYS active, versions, history, rows of the version
-//	ARGV version
+// rollback takes a version, which has to be the newest of the history, from
+// there, and makes it the active one where it is complete. It returns 1 if so,
+// 0 where the version is not complete, and -1, with nothing changed, where
+// another version is the newest.
 var rollback = redis.NewScript(`
-if redis.call('LINDEX', KEYS[3], 0) ~= ARGV[1] then
+if redis.call('LINDEX', KEYS[4], 0) ~= ARGV[1] then
 	return -1
 end
-redis.call('LPOP', KEYS[3])
-if not redis.call('ZSCORE', KEYS[2], ARGV[1]) or redis.call('HGET', KEYS[4], '') ~= ARGV[1] then
+redis.call('LPOP', KEYS[4])
+if not redis.call('ZSCORE', KEYS[3], ARGV[1]) or redis.call('HGET', KEYS[1], '') ~= ARGV[1] then
 	return 0
 end
-redis.call('SET', KEYS[1], ARGV[1])
+redis.call('SET', KEYS[5], ARGV[1])
 return 1
 `)
 
@@ -155,36 +169,22 @@ func (a *Admin) Rollback(ctx context.Context, name string) (string, error) {
 		return "", err
 	}
 	for range 2 * maxHistory {
-		id, done, err := a.stepBack(ctx, name)
-		switch {
-		case errors.Is(err, redis.Nil):
-			return "", fmt.Errorf("roll back matrix %s: %w", name, ErrNoHistory)
-		case err != nil:
+		id, err := ask(ctx, a, func(ctx context.Context) (string, error) { return a.client.LIndex(ctx, historyKey(name), 0).Result() })
+		if errors.Is(err, redis.Nil) {
+			err = ErrNoHistory
+		}
+		var done int
+		if err == nil {
+			done, err = a.run(ctx, rollback, name, id)
+		}
+		if err != nil {
 			return "", fmt.Errorf("roll back matrix %s: %w", name, err)
-		case done:
+		}
+		if done == 1 {
 			return id, nil
 		}
 	}
 	return "", fmt.Errorf("roll back matrix %s: others change its history; try again", name)
-}
-
-// stepBack takes the newest version of the history, if it is still that one,
-// and reports whether it could be made active. [redis.Nil] is the error for an
-// empty history.
-func (a *Admin) stepBack(ctx context.Context, name string) (id string, done bool, err error) {
-	var result int
-	err = a.do(ctx, func(ctx context.Context) (err error) {
-		if id, err = a.client.LIndex(ctx, historyKey(name), 0).Result(); err != nil {
-			return err
-		}
-		keys := []string{activeKey(name), versionsKey(name), historyKey(name), rowsKey(name, id)}
-		result, err = rollback.Run(ctx, a.client, keys, id).Int()
-		return err
-	})
-	if err != nil {
-		return "", false, err
-	}
-	return id, result == 1, nil
 }
 
 // Versions returns the complete versions of a matrix, the newest first, at
@@ -193,10 +193,30 @@ func (a *Admin) Versions(ctx context.Context, name string) ([]Version, error) {
 	if err := checkName("matrix", name); err != nil {
 		return nil, err
 	}
-	var versions []Version
-	err := a.do(ctx, func(ctx context.Context) (err error) {
-		versions, err = a.versions(ctx, name)
-		return err
+	versions, err := ask(ctx, a, func(ctx context.Context) ([]Version, error) {
+		ids, err := a.listed(ctx, name, 0)
+		if err != nil {
+			return nil, err
+		}
+		pipe := a.client.Pipeline()
+		active := pipe.Get(ctx, activeKey(name))
+		metas := make([]*redis.StringCmd, len(ids))
+		for i, id := range ids {
+			metas[i] = pipe.Get(ctx, metaKey(name, id))
+		}
+		if err := execute(ctx, pipe); err != nil && !refusal(err) {
+			return nil, err
+		}
+		versions := make([]Version, len(ids))
+		for i, id := range ids {
+			v, err := parseVersion(id, metas[i].Val())
+			if err != nil {
+				v = Version{ID: id}
+			}
+			v.Active = active.Val() == id
+			versions[i] = v
+		}
+		return versions, nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("versions of matrix %s: %w", name, err)
@@ -204,32 +224,12 @@ func (a *Admin) Versions(ctx context.Context, name string) ([]Version, error) {
 	return versions, nil
 }
 
-func (a *Admin) versions(ctx context.Context, name string) ([]Version, error) {
-	ids, err := a.client.ZRangeArgs(ctx, redis.ZRangeArgs{
-		Key: versionsKey(name), Start: 0, Stop: maxListed - 1, Rev: true,
+// listed returns the IDs of the complete versions behind the newest skip, the
+// newest first.
+func (a *Admin) listed(ctx context.Context, name string, skip int) ([]string, error) {
+	return a.client.ZRangeArgs(ctx, redis.ZRangeArgs{
+		Key: versionsKey(name), Start: skip, Stop: skip + maxListed - 1, Rev: true,
 	}).Result()
-	if err != nil {
-		return nil, err
-	}
-	pipe := a.client.Pipeline()
-	active := pipe.Get(ctx, activeKey(name))
-	metas := make([]*redis.StringCmd, len(ids))
-	for i, id := range ids {
-		metas[i] = pipe.Get(ctx, metaKey(name, id))
-	}
-	if err := execute(ctx, pipe); err != nil && !refusal(err) {
-		return nil, err
-	}
-	versions := make([]Version, len(ids))
-	for i, id := range ids {
-		v, err := parseVersion(id, metas[i].Val())
-		if err != nil {
-			v = Version{ID: id}
-		}
-		v.Active = active.Val() == id
-		versions[i] = v
-	}
-	return versions, nil
 }
 
 // resolve returns version, or for "" the active one.
@@ -238,10 +238,8 @@ func (a *Admin) resolve(ctx context.Context, name, version string) (string, erro
 		return "", err
 	}
 	if version == "" {
-		err := a.do(ctx, func(ctx context.Context) (err error) {
-			version, err = a.client.Get(ctx, activeKey(name)).Result()
-			return err
-		})
+		var err error
+		version, err = ask(ctx, a, func(ctx context.Context) (string, error) { return a.client.Get(ctx, activeKey(name)).Result() })
 		if errors.Is(err, redis.Nil) {
 			err = ErrNoVersion
 		}
@@ -257,29 +255,23 @@ func (a *Admin) resolve(ctx context.Context, name, version string) (string, erro
 // and [ErrMissingRows] where it has another number of rows than were pushed;
 // then the version is returned all the same.
 func (a *Admin) header(ctx context.Context, name, id string) (Version, error) {
-	var meta *redis.StringCmd
-	var rows rowsState
-	err := a.do(ctx, func(ctx context.Context) error {
-		pipe := a.client.Pipeline()
-		meta, rows = pipe.Get(ctx, metaKey(name, id)), askState(ctx, pipe, name, id)
-		return execute(ctx, pipe)
-	})
+	h, err := ask(ctx, a, func(ctx context.Context) (header, error) { return readHeader(ctx, a.client, name, id) })
 	if err != nil && !refusal(err) {
 		return Version{}, err
 	}
-	if err != nil || rows.mark.Val() != id {
+	if err != nil || h.rows.mark.Val() != id {
 		return Version{}, ErrUnknownVersion
 	}
-	v, err := parseVersion(id, meta.Val())
+	v, err := parseVersion(id, h.meta.Val())
 	if err == nil {
-		err = v.checkFields(rows.fields.Val())
+		err = v.checkFields(h.rows.fields.Val())
 	}
 	return v, err
 }
 
 // Rows returns the rows of terms in a complete version, "" for the active one,
 // and which version it is. The zero Row stands for a term that the matrix does
-// not hold. Errors wrap [ErrNoVersion], [ErrUnknownVersion], [ErrBadVersion],
+// not have. Errors wrap [ErrNoVersion], [ErrUnknownVersion], [ErrBadVersion],
 // [ErrMissingRows] or [ErrBadRow], which names the terms.
 func (a *Admin) Rows(ctx context.Context, name, version string, terms []string) (string, []simmatrix.Row, error) {
 	version, err := a.resolve(ctx, name, version)
@@ -298,11 +290,10 @@ func (a *Admin) rows(ctx context.Context, name, version string, terms []string) 
 	if err != nil {
 		return nil, err
 	}
-	var got answer
-	if err := a.do(ctx, func(ctx context.Context) (err error) {
-		got, err = lookUp(ctx, a.client, rowsKey(name, version), terms)
-		return err
-	}); err != nil {
+	got, err := ask(ctx, a, func(ctx context.Context) (answer, error) {
+		return lookUp(ctx, a.client, rowsKey(name, version), terms)
+	})
+	if err != nil {
 		return nil, err
 	}
 	rows, bad, err := got.rows(&a.codec, &v, terms)

@@ -525,18 +525,27 @@ func TestARowOfAFrequentTermThatIsMissingIsFoundAtOnce(t *testing.T) {
 }
 
 func TestFrequentTermsAreThoseOfTheHighestFrequencies(t *testing.T) {
-	f := frequentTerms{most: 3}
-	for i, df := range []uint32{2, 0, 9, 2, 5, 9, 1} {
-		f.add(term(i), df)
+	frequent := func(most int, rows ...simmatrix.TermRow) []string {
+		m, err := simmatrix.New(simmatrix.Meta{}, rows)
+		must(t, err)
+		terms, err := checkMatrix(t.Context(), m, most, func(string, int, int) {})
+		must(t, err)
+		return terms
 	}
-	if diff := cmp.Diff([]string{term(2), term(5), term(4)}, f.terms()); diff != "" {
+	var rows, long []simmatrix.TermRow
+	for i, df := range []uint32{2, 0, 9, 2, 5, 9, 1} {
+		rows = append(rows, simmatrix.TermRow{Term: term(i), DocFreq: df})
+	}
+	if diff := cmp.Diff([]string{term(2), term(5), term(4)}, frequent(3, rows...)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	long := frequentTerms{most: 10}
-	for i := range 10 {
-		long.add(strings.Repeat("x", maxFrequentBytes/4)+term(i), 1)
+	if terms := frequent(0, rows...); terms != nil {
+		t.Errorf("none wanted: %q", terms)
 	}
-	if n := len(long.terms()); n != 3 {
+	for i := range 10 {
+		long = append(long, simmatrix.TermRow{Term: strings.Repeat("x", maxFrequentBytes/4) + term(i), DocFreq: 1})
+	}
+	if n := len(frequent(10, long...)); n != 3 {
 		t.Errorf("%d long terms, want those that fit", n)
 	}
 }

@@ -72,6 +72,19 @@ func askState(ctx context.Context, pipe redis.Pipeliner, name, id string) rowsSt
 	return rowsState{pipe.HGet(ctx, key, completeField), pipe.HLen(ctx, key)}
 }
 
+// A header is what Redis says of one version.
+type header struct {
+	meta *redis.StringCmd
+	rows rowsState
+}
+
+// readHeader asks for it. Its error is that of execute.
+func readHeader(ctx context.Context, client redis.UniversalClient, name, id string) (header, error) {
+	pipe := client.Pipeline()
+	h := header{pipe.Get(ctx, metaKey(name, id)), askState(ctx, pipe, name, id)}
+	return h, execute(ctx, pipe)
+}
+
 // check returns an error that wraps [ErrGone] or [ErrMissingRows] where the
 // rows of v are not all there.
 func (s rowsState) check(name string, v *Version) error {
@@ -237,24 +250,21 @@ func (r *remote) lastGood(ctx context.Context, f *followed) (*version, error) {
 // that those are sound that were not before. It reads the rows of frequent
 // terms, so that the first searches with the version find them in the cache.
 func (r *remote) load(ctx context.Context, f *followed, id string) (*version, error) {
-	var meta *redis.StringCmd
-	var rows rowsState
-	err := r.call(ctx, func(ctx context.Context) error {
-		pipe := r.client.Pipeline()
-		meta = pipe.Get(ctx, metaKey(f.name, id))
-		rows = askState(ctx, pipe, f.name, id)
-		return execute(ctx, pipe)
+	var h header
+	err := r.call(ctx, func(ctx context.Context) (err error) {
+		h, err = readHeader(ctx, r.client, f.name, id)
+		return err
 	})
 	if errors.Is(err, ErrUnavailable) {
 		return nil, err
 	}
 	label := f.name + "@" + id
-	if meta.Err() != nil {
+	if h.meta.Err() != nil {
 		return nil, about(label, ErrGone)
 	}
-	parsed, err := parseVersion(id, meta.Val())
+	parsed, err := parseVersion(id, h.meta.Val())
 	if err == nil {
-		err = rows.check(f.name, &parsed)
+		err = h.rows.check(f.name, &parsed)
 	}
 	if err != nil {
 		return nil, err

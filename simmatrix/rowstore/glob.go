@@ -6,59 +6,36 @@ import (
 	"strings"
 )
 
-// A glob is a pattern split at its '*' wildcards, each of which stands for any
-// run of characters. There are no other wildcards.
-type glob []string
-
-func newGlob(pattern string) glob { return strings.Split(pattern, "*") }
-
-// match reports whether the whole of s matches. A '*' in s is matched by a
-// wildcard only, so for a pattern s it tells whether g covers all that s does.
-func (g glob) match(s string) bool {
-	first, rest := g[0], g[1:]
-	if len(rest) == 0 {
-		return s == first
+// match reports whether a pattern matches the whole of s. Its '*' stand for any
+// run of characters; there are no other wildcards. A '*' in s is matched by a
+// wildcard only, so for a pattern s it tells whether all that s matches is
+// matched.
+func match(pattern, s string) bool {
+	first, rest, wild := strings.Cut(pattern, "*")
+	s, ok := strings.CutPrefix(s, first)
+	if !wild || !ok {
+		return ok && s == ""
 	}
-	if !strings.HasPrefix(s, first) {
-		return false
-	}
-	s = s[len(first):]
-	for _, part := range rest[:len(rest)-1] {
-		i := strings.Index(s, part)
-		if i < 0 {
+	for {
+		part, more, wild := strings.Cut(rest, "*")
+		if !wild {
+			return strings.HasSuffix(s, part)
+		}
+		if _, s, ok = strings.Cut(s, part); !ok {
 			return false
 		}
-		s = s[i+len(part):]
+		rest = more
 	}
-	return strings.HasSuffix(s, rest[len(rest)-1])
 }
 
-// A globs value is a list of patterns, one of which has to match.
-type globs []glob
-
-func newGlobs(patterns []string) globs {
-	gs := make(globs, len(patterns))
-	for i, p := range patterns {
-		gs[i] = newGlob(p)
-	}
-	return gs
-}
-
-func (gs globs) match(s string) bool {
-	for _, g := range gs {
-		if g.match(s) {
-			return true
-		}
-	}
-	return false
+// matchAny reports whether one of the patterns matches s.
+func matchAny(patterns []string, s string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return match(p, s) })
 }
 
 // An indexSet is what a binding says of indices: patterns of those that it
 // takes in, and patterns of those that it keeps out.
-type indexSet struct {
-	in  globs
-	out []string
-}
+type indexSet struct{ in, out []string }
 
 // newIndexSet reads patterns, of which those with a leading "-" keep out. No
 // name of an index begins so.
@@ -68,7 +45,7 @@ func newIndexSet(patterns []string) indexSet {
 		if out, ok := strings.CutPrefix(p, "-"); ok {
 			s.out = append(s.out, out)
 		} else {
-			s.in = append(s.in, newGlob(p))
+			s.in = append(s.in, p)
 		}
 	}
 	return s
@@ -80,12 +57,12 @@ func newIndexSet(patterns []string) indexSet {
 func (s *indexSet) covers(expression string) bool {
 	included := false
 	for part := range partsOf(expression) {
-		if !s.in.match(part) {
+		if !matchAny(s.in, part) {
 			return false
 		}
 		included = true
 	}
-	return (included || s.in.match("*")) && !s.bars(expression)
+	return (included || matchAny(s.in, "*")) && !s.bars(expression)
 }
 
 // holds reports whether all names are in the set that an expression stands for.
@@ -93,7 +70,7 @@ func (s *indexSet) covers(expression string) bool {
 // index behind it is in: it may be an alias with a filter.
 func (s *indexSet) holds(expression string, names []string) bool {
 	for _, name := range names {
-		if !s.in.match(name) || s.keepsOut(name) {
+		if !matchAny(s.in, name) || s.keepsOut(name) {
 			return false
 		}
 	}

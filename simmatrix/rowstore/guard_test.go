@@ -104,7 +104,7 @@ func FuzzAnyAnswerIsSurvived(f *testing.F) {
 			terms := []string{"a", "b"}
 			got, err := lookUp(ctx, c, "k", terms)
 			a := &Admin{client: c}
-			if versions, err := a.versions(ctx, "k"); err == nil && len(versions) > maxElements {
+			if versions, err := a.Versions(ctx, "k"); err == nil && len(versions) > maxElements {
 				t.Errorf("%d versions", len(versions))
 			}
 			p := &pull{admin: a, name: "k", id: "id", bad: make(map[string]error), version: Version{Meta: simmatrix.Meta{Terms: 5}}, progress: func(string, int, int) {}}

@@ -38,11 +38,8 @@ type Pruned struct {
 	Partly bool
 }
 
-// retire takes a version off the list and lets its keys expire, unless it is
-// active. It returns 1 if so, else 0.
-//
-//	KEYS rows, meta, versions, history, active
-//	ARGV version, milliseconds of grace
+// retire takes a version off the list and lets its keys expire after ARGV[2]
+// milliseconds, unless it is active. It returns 1 if so, else 0.
 var retire = redis.NewScript(`
 if redis.call('GET', KEYS[5]) == ARGV[1] then
 	return 0
@@ -53,11 +50,9 @@ redis.call('PEXPIRE', KEYS[2], ARGV[2])
 return redis.call('ZREM', KEYS[3], ARGV[1])
 `)
 
-// sweep lets the keys of an orphan expire where they would not. It returns 1
-// if so, else 0: also for a version that is active or listed now, and one that
-// is being pushed, whose keys expire.
-//
-//	KEYS and ARGV as for retire
+// sweep lets the keys of an orphan expire after ARGV[2] milliseconds where they
+// would not. It returns 1 if so, else 0: also for a version that is active or
+// listed now, and one that is being pushed, whose keys expire.
 var sweep = redis.NewScript(`
 if redis.call('GET', KEYS[5]) == ARGV[1] or redis.call('ZSCORE', KEYS[3], ARGV[1]) then
 	return 0
@@ -75,39 +70,35 @@ return math.max(expire(KEYS[1]), expire(KEYS[2]))
 // version is damaged: proxies then serve one of those before it. Prune also
 // removes orphans: rows or headers without a version that no push is writing.
 // After an error what was removed until then is returned, too.
-func (a *Admin) Prune(ctx context.Context, name string, keep int) (Pruned, error) {
-	var p Pruned
+func (a *Admin) Prune(ctx context.Context, name string, keep int) (p Pruned, err error) {
 	if err := checkName("matrix", name); err != nil {
 		return p, err
 	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("prune matrix %s: %w", name, err)
+		}
+	}()
 	if keep < 1 {
-		return p, fmt.Errorf("prune matrix %s: %w", name, errKeep)
+		return p, errKeep
 	}
-	err := a.checkActive(ctx, name)
+	if err := a.checkActive(ctx, name); err != nil {
+		return p, err
+	}
+	ids, err := ask(ctx, a, func(ctx context.Context) ([]string, error) { return a.listed(ctx, name, keep) })
 	if err != nil {
-		return p, fmt.Errorf("prune matrix %s: %w", name, err)
+		return p, err
 	}
-	var ids []string
-	err = a.do(ctx, func(ctx context.Context) (err error) {
-		ids, err = a.client.ZRangeArgs(ctx, redis.ZRangeArgs{
-			Key: versionsKey(name), Start: keep, Stop: keep + maxListed - 1, Rev: true,
-		}).Result()
-		return err
-	})
-	if err == nil {
-		p.Versions, err = a.retire(ctx, retire, name, ids)
+	if p.Versions, err = a.retire(ctx, retire, name, ids); err != nil {
+		return p, err
 	}
-	var orphans []string
-	if err == nil {
-		orphans, p.Partly, err = a.unlisted(ctx, name)
-	}
-	if err == nil {
-		p.Orphans, err = a.retire(ctx, sweep, name, orphans)
-	}
+	orphans, partly, err := a.unlisted(ctx, name)
 	if err != nil {
-		return p, fmt.Errorf("prune matrix %s: %w", name, err)
+		return p, err
 	}
-	return p, nil
+	p.Partly = partly
+	p.Orphans, err = a.retire(ctx, sweep, name, orphans)
+	return p, err
 }
 
 // checkActive returns what is wrong with the active version, nil where there is
@@ -131,12 +122,7 @@ func (a *Admin) checkActive(ctx context.Context, name string) error {
 func (a *Admin) retire(ctx context.Context, script *redis.Script, name string, ids []string) ([]string, error) {
 	var retired []string
 	for _, id := range ids {
-		keys := []string{rowsKey(name, id), metaKey(name, id), versionsKey(name), historyKey(name), activeKey(name)}
-		var done int
-		err := a.do(ctx, func(ctx context.Context) (err error) {
-			done, err = script.Run(ctx, a.client, keys, id, graceFor.Milliseconds()).Int()
-			return err
-		})
+		done, err := a.run(ctx, script, name, id, graceFor.Milliseconds())
 		if err != nil {
 			return retired, fmt.Errorf("version %s: %w", id, err)
 		}

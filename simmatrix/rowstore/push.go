@@ -1,6 +1,7 @@
 package rowstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,13 +44,10 @@ var (
 // errIncomplete says that Redis holds another number of rows than were sent.
 var errIncomplete = errors.New("rows were lost on the way; was Redis flushed, or does it evict?")
 
-// register makes a version complete when it has the right number of rows:
-// permanent, marked and listed, all at once. It returns the number of rows, or
-// -1 where the header is missing. A version that is complete stays so: the
-// answer to the first call may have been lost.
-//
-//	KEYS rows, meta, versions
-//	ARGV version, number of rows, milliseconds since 1970
+// register makes a version complete when it has ARGV[2] rows: permanent, marked
+// and listed at ARGV[3] milliseconds since 1970, all at once. It returns the
+// number of rows, or -1 where the header is missing. A version that is complete
+// stays so: the answer to the first call may have been lost.
 var register = redis.NewScript(`
 if redis.call('EXISTS', KEYS[2]) == 0 then
 	return -1
@@ -68,11 +66,8 @@ return rows
 `)
 
 // discard takes away what a push has written, unless it was made active.
-//
-//	KEYS rows, meta, versions, active
-//	ARGV version
 var discard = redis.NewScript(`
-if redis.call('GET', KEYS[4]) ~= ARGV[1] then
+if redis.call('GET', KEYS[5]) ~= ARGV[1] then
 	redis.call('ZREM', KEYS[3], ARGV[1])
 	redis.call('UNLINK', KEYS[1], KEYS[2])
 end
@@ -107,14 +102,13 @@ func (a *Admin) Push(ctx context.Context, name string, m *simmatrix.Matrix, o Pu
 	if o.Progress == nil {
 		o.Progress = func(string, int, int) {}
 	}
-	frequent := frequentTerms{most: a.frequent}
-	if err := checkMatrix(ctx, m, &frequent, o.Progress); err != nil {
+	frequent, err := checkMatrix(ctx, m, a.frequent, o.Progress)
+	if err != nil {
 		return Version{}, fmt.Errorf("push matrix %s: %w", name, err)
 	}
 	now := time.Now().UTC()
 	p := &push{admin: a, matrix: m, progress: o.Progress, name: name, version: Version{
-		ID: newID(now), Meta: m.Meta(), Checksum: m.Checksum(), Pushed: now, By: o.By,
-		Format: metaFormat, Frequent: frequent.terms(),
+		ID: newID(now), Meta: m.Meta(), Checksum: m.Checksum(), Pushed: now, By: o.By, Format: metaFormat, Frequent: frequent,
 	}}
 	if err := p.run(ctx); err != nil {
 		if redis.HasErrorPrefix(err, "OOM") {
@@ -125,28 +119,40 @@ func (a *Admin) Push(ctx context.Context, name string, m *simmatrix.Matrix, o Pu
 	return p.version, nil
 }
 
-// checkMatrix returns an error for what the readers of rows would refuse. It
-// adds the terms to frequent.
-func checkMatrix(ctx context.Context, m *simmatrix.Matrix, frequent *frequentTerms, progress simmatrix.Progress) error {
+// checkMatrix returns an error for what the readers of rows would refuse, else
+// the most frequent terms, at most most, as far as they fit into a header.
+func checkMatrix(ctx context.Context, m *simmatrix.Matrix, most int, progress simmatrix.Progress) ([]string, error) {
 	if m.Len() == 0 {
-		return fmt.Errorf("%w: it has no terms", ErrBadMatrix)
+		return nil, fmt.Errorf("%w: it has no terms", ErrBadMatrix)
 	}
 	done := 0
+	var frequent []simmatrix.TermRow // without neighbors
 	for term, row := range m.Rows() {
 		if len(row.Packed()) > maxRowBytes-checksumBytes {
-			return fmt.Errorf("%w: the row of %.80q has %d bytes, at most %d; build with a smaller --top",
+			return nil, fmt.Errorf("%w: the row of %.80q has %d bytes, at most %d; build with a smaller --top",
 				ErrBadMatrix, term, len(row.Packed()), maxRowBytes-checksumBytes)
 		}
-		frequent.add(term, row.DocFreq())
+		if row.DocFreq() > 0 {
+			frequent = append(frequent, simmatrix.TermRow{Term: term, DocFreq: row.DocFreq()})
+		}
 		if done++; done%10_000 == 0 {
+			frequent = mostFrequent(frequent, most)
 			progress("check", done, m.Len())
 			if err := context.Cause(ctx); err != nil {
-				return err
+				return nil, err
 			}
 		}
 	}
 	progress("check", done, m.Len())
-	return nil
+	var terms []string
+	size := 0
+	for _, t := range mostFrequent(frequent, most) {
+		if size += len(t.Term); size > maxFrequentBytes {
+			break
+		}
+		terms = append(terms, t.Term)
+	}
+	return terms, nil
 }
 
 const (
@@ -156,43 +162,11 @@ const (
 	maxFrequent, maxFrequentBytes = 256, 16 << 10
 )
 
-// frequentTerms are the terms of the highest document frequencies, at most
-// most.
-type frequentTerms struct {
-	most int
-	all  []simmatrix.TermRow // without neighbors; the most frequent first
-}
-
-// add takes a term in; terms that come first go before others of the same
-// frequency.
-func (f *frequentTerms) add(term string, docFreq uint32) {
-	if docFreq == 0 || f.most == 0 || len(f.all) == f.most && docFreq <= f.all[f.most-1].DocFreq {
-		return
-	}
-	at, _ := slices.BinarySearchFunc(f.all, docFreq, func(t simmatrix.TermRow, docFreq uint32) int {
-		if t.DocFreq >= docFreq {
-			return -1
-		}
-		return 1
-	})
-	if len(f.all) == f.most {
-		f.all = f.all[:f.most-1]
-	}
-	f.all = slices.Insert(f.all, at, simmatrix.TermRow{Term: term, DocFreq: docFreq})
-}
-
-// terms returns the terms, the most frequent first, as far as they fit into a
-// header.
-func (f *frequentTerms) terms() []string {
-	var terms []string
-	size := 0
-	for _, t := range f.all {
-		if size += len(t.Term); size > maxFrequentBytes {
-			break
-		}
-		terms = append(terms, t.Term)
-	}
-	return terms
+// mostFrequent returns those of the highest document frequencies, at most most;
+// terms that come first go before others of the same frequency.
+func mostFrequent(terms []simmatrix.TermRow, most int) []simmatrix.TermRow {
+	slices.SortStableFunc(terms, func(a, b simmatrix.TermRow) int { return cmp.Compare(b.DocFreq, a.DocFreq) })
+	return terms[:min(most, len(terms))]
 }
 
 // A push is one version being written.
@@ -205,9 +179,6 @@ type push struct {
 	header   string
 }
 
-func (p *push) rows() string { return rowsKey(p.name, p.version.ID) }
-func (p *push) meta() string { return metaKey(p.name, p.version.ID) }
-
 // run writes the version and registers it, with another round where rows were
 // lost.
 func (p *push) run(ctx context.Context) (err error) {
@@ -215,7 +186,7 @@ func (p *push) run(ctx context.Context) (err error) {
 		return err
 	}
 	// Not tried again: a Redis that is not there is told at once.
-	if err := p.admin.do(ctx, p.writeHeader); err != nil {
+	if err := p.writeHeader(ctx); err != nil {
 		return fmt.Errorf("write the header: %w", err)
 	}
 	missing := errIncomplete
@@ -238,7 +209,9 @@ func (p *push) run(ctx context.Context) (err error) {
 }
 
 func (p *push) writeHeader(ctx context.Context) error {
-	return p.admin.client.Set(ctx, p.meta(), p.header, unfinishedFor).Err()
+	return p.admin.do(ctx, func(ctx context.Context) error {
+		return p.admin.client.Set(ctx, metaKey(p.name, p.version.ID), p.header, unfinishedFor).Err()
+	})
 }
 
 // write sends all rows.
@@ -272,17 +245,20 @@ func (p *push) write(ctx context.Context, stage string) error {
 // flush writes one batch and renews the life of the unfinished version, both
 // or nothing: rows without an expiry could stay for ever.
 func (p *push) flush(ctx context.Context, batch []any) error {
-	pipe := p.admin.client.TxPipeline()
-	pipe.HSet(ctx, p.rows(), batch...)
-	pipe.PExpire(ctx, p.rows(), unfinishedFor)
-	pipe.PExpire(ctx, p.meta(), unfinishedFor)
-	cmds, err := pipe.Exec(ctx)
-	for _, cmd := range cmds { // what a command was refused for says more than EXECABORT
-		if e := cmd.Err(); e != nil && !redis.HasErrorPrefix(e, "EXECABORT") {
-			return e
+	rows := rowsKey(p.name, p.version.ID)
+	return p.admin.do(ctx, func(ctx context.Context) error {
+		pipe := p.admin.client.TxPipeline()
+		pipe.HSet(ctx, rows, batch...)
+		pipe.PExpire(ctx, rows, unfinishedFor)
+		pipe.PExpire(ctx, metaKey(p.name, p.version.ID), unfinishedFor)
+		cmds, err := pipe.Exec(ctx)
+		for _, cmd := range cmds { // what a command was refused for says more than EXECABORT
+			if e := cmd.Err(); e != nil && !redis.HasErrorPrefix(e, "EXECABORT") {
+				return e
+			}
 		}
-	}
-	return err
+		return err
+	})
 }
 
 // try runs op until Redis has done it, for as long as the admin is patient,
@@ -290,7 +266,7 @@ func (p *push) flush(ctx context.Context, batch []any) error {
 func (p *push) try(ctx context.Context, done int, op func(context.Context) error) error {
 	var waiting time.Time
 	for {
-		err := p.admin.do(ctx, op)
+		err := op(ctx)
 		if err == nil || ctx.Err() != nil || !passing(err) {
 			return err
 		}
@@ -330,11 +306,10 @@ func passing(err error) bool {
 }
 
 func (p *push) register(ctx context.Context) error {
-	keys := []string{p.rows(), p.meta(), versionsKey(p.name)}
 	want := p.matrix.Len()
 	var rows int
 	err := p.try(ctx, want, func(ctx context.Context) (err error) {
-		rows, err = register.Run(ctx, p.admin.client, keys, p.version.ID, want, p.version.Pushed.UnixMilli()).Int()
+		rows, err = p.admin.run(ctx, register, p.name, p.version.ID, want, p.version.Pushed.UnixMilli())
 		return err
 	})
 	if err != nil {
@@ -350,10 +325,7 @@ func (p *push) register(ctx context.Context) error {
 func (p *push) discard(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
 	defer cancel()
-	keys := []string{p.rows(), p.meta(), versionsKey(p.name), activeKey(p.name)}
-	if err := p.admin.do(ctx, func(ctx context.Context) error {
-		return discard.Run(ctx, p.admin.client, keys, p.version.ID).Err()
-	}); err != nil {
+	if _, err := p.admin.run(ctx, discard, p.name, p.version.ID); err != nil {
 		return fmt.Errorf("what was written goes away within %v, it could not be cleared away: %w", unfinishedFor, err)
 	}
 	return nil

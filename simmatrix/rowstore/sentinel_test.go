@@ -226,6 +226,10 @@ func TestMasterThatBecomesAReplicaIsLeft(t *testing.T) {
 		if err := p.sentinel.client(t).Do(t.Context(), "sentinel", "failover", "main").Err(); err != nil {
 			t.Error(err)
 		}
+		// Until then the old master takes writes that it is going to lose.
+		waitFor(t, 20*time.Second, "the master to be a replica", func() bool {
+			return strings.Contains(p.master.client(t).Info(t.Context(), "replication").Val(), "role:slave")
+		})
 	})
 }
 

@@ -318,3 +318,13 @@ func rowsOfVersion(tb testing.TB, r *Rows, terms ...string) ([]simmatrix.Row, er
 	rows := make([]simmatrix.Row, len(terms))
 	return rows, r.Rows(tb.Context(), terms, rows)
 }
+
+// For returns the rows of a field of an index expression that is matched as it
+// is spelled.
+func (s *Snapshot) For(index, field string) *Rows {
+	m, err := s.Match(Question{Index: index, Field: field, Resolve: func() ([]string, error) { return nil, nil }})
+	if err != nil {
+		panic(err)
+	}
+	return m.Rows
+}

@@ -81,14 +81,7 @@ type Store struct {
 type bound struct {
 	name    string
 	indices indexSet
-	fields  globs
-	// named are the patterns of fields without a wildcard.
-	named []string
-}
-
-func newBound(b Binding) bound {
-	named := slices.DeleteFunc(slices.Clone(b.Fields), func(f string) bool { return strings.Contains(f, "*") })
-	return bound{name: b.Name, indices: newIndexSet(b.Indices), fields: newGlobs(b.Fields), named: named}
+	fields  []string
 }
 
 // A matrix is what the store knows of one name.
@@ -150,7 +143,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	var polls []func(context.Context)
 	var remotes []string
 	for _, b := range o.Bindings {
-		s.bindings = append(s.bindings, newBound(b))
+		s.bindings = append(s.bindings, bound{b.Name, newIndexSet(b.Indices), b.Fields})
 		if s.matrices[b.Name] != nil {
 			continue
 		}
@@ -250,28 +243,10 @@ type Snapshot struct {
 	rows     []*Rows // one for each binding, nil without a version
 }
 
-// For returns the rows to use for a field of an index expression, nil where no
-// matrix is bound to it or the bound one has no version. The expression is
-// that of the request's path, unescaped; "" is all indices. It is matched as it
-// is spelled.
-func (s *Snapshot) For(index, field string) *Rows {
-	for i := range s.bindings {
-		if b := &s.bindings[i]; b.fields.match(field) && b.indices.covers(index) {
-			return s.rows[i]
-		}
-	}
-	return nil
-}
-
-// Bound reports whether a matrix is bound to a field of an index expression,
-// be it one without a version. The expression is matched as it is spelled.
-func (s *Snapshot) Bound(index, field string) bool {
-	return slices.ContainsFunc(s.bindings, func(b bound) bool { return b.fields.match(field) && b.indices.covers(index) })
-}
-
 // A Question is for the rows of a field.
 type Question struct {
-	// Index is an index expression, as for [Snapshot.For].
+	// Index is the index expression of the request's path, unescaped; "" is all
+	// indices.
 	Index string
 	// Field is the field's full name.
 	Field string
@@ -284,7 +259,8 @@ type Question struct {
 
 // A Match is the answer to a [Question].
 type Match struct {
-	// Rows are nil as in [Snapshot.For].
+	// Rows are nil where no matrix is bound to the field or the bound one has no
+	// version.
 	Rows *Rows
 	// Named says that the binding names the field in full, without a wildcard.
 	Named bool
@@ -300,7 +276,7 @@ func (s *Snapshot) Match(q Question) (m Match, err error) {
 	asked := false
 	for i := range s.bindings {
 		b := &s.bindings[i]
-		if q.Among != nil && !slices.Contains(q.Among, b.name) || !b.fields.match(q.Field) {
+		if q.Among != nil && !slices.Contains(q.Among, b.name) || !matchAny(b.fields, q.Field) {
 			continue
 		}
 		covered := b.indices.covers(q.Index)
@@ -311,7 +287,7 @@ func (s *Snapshot) Match(q Question) (m Match, err error) {
 			}
 		}
 		if covered || b.indices.holds(q.Index, m.Resolved) {
-			m.Rows, m.Named = s.rows[i], slices.Contains(b.named, q.Field)
+			m.Rows, m.Named = s.rows[i], !strings.Contains(q.Field, "*") && slices.Contains(b.fields, q.Field)
 			return m, nil
 		}
 	}
