@@ -2,6 +2,8 @@ package esclient
 
 import (
 	"context"
+
+	"github.com/akin-search/akin/esclient/mapping"
 )
 
 // Analyze returns what the cluster makes of a text in a field, by the analyzer
@@ -33,7 +35,7 @@ func (c *Cached) recallAnalysis(k key) (*Analysis, bool, error) {
 	if !ok || err != nil {
 		return nil, ok, err
 	}
-	name, err := s.analyzer(k.analyzer)
+	name, err := s.Analyzer(k.analyzer)
 	if err != nil {
 		return nil, true, err
 	}
@@ -54,7 +56,7 @@ func (c *Cached) analyze(ctx context.Context, k key) (*Analysis, error) {
 	if err != nil {
 		return nil, err
 	}
-	name, err := s.analyzer(k.analyzer)
+	name, err := s.Analyzer(k.analyzer)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +64,7 @@ func (c *Cached) analyze(ctx context.Context, k key) (*Analysis, error) {
 		if t, ok := c.guessRight(ctx, guess, k, name); ok {
 			return t, nil
 		}
-		return c.client.analyzeText(ctx, s.targets[0].index, analyzeBody{Analyzer: name, Text: []string{k.text}})
+		return c.client.analyzeText(ctx, s.Targets[0].Index, analyzeBody{Analyzer: name, Text: []string{k.text}})
 	})
 	if err != nil {
 		return nil, err
@@ -112,7 +114,7 @@ func (c *Cached) guessRight(ctx context.Context, f flight, k key, name string) (
 		first := k.ofField()
 		first.field = g.field
 		lead, err := c.schema(ctx, first)
-		if err != nil || lead.indexAnalyzer != name {
+		if err != nil || lead.IndexAnalyzer != name {
 			return nil, false
 		}
 	}
@@ -120,8 +122,8 @@ func (c *Cached) guessRight(ctx context.Context, f flight, k key, name string) (
 }
 
 // schema returns what the indices say of a field, from memory or not.
-func (c *Cached) schema(ctx context.Context, k key) (*schema, error) {
-	return c.analysis.schemas.load(ctx, k, func(ctx context.Context) (*schema, error) {
+func (c *Cached) schema(ctx context.Context, k key) (*mapping.Schema, error) {
+	return c.analysis.schemas.load(ctx, k, func(ctx context.Context) (*mapping.Schema, error) {
 		return c.client.schema(ctx, k.Indices, k.field)
 	})
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf16"
+
+	"github.com/akin-search/akin/esclient/mapping"
 )
 
 // An Analysis is what the cluster makes of a text in a field. It is shared by
@@ -111,10 +113,10 @@ func newTerms(tokens []token) *textTerms {
 
 // newAnalysis returns the analysis of a text in a field by the analyzer named
 // or, where that is "", by the field's own.
-func newAnalysis(s *schema, named string, t *textTerms) *Analysis {
+func newAnalysis(s *mapping.Schema, named string, t *textTerms) *Analysis {
 	return &Analysis{
-		Terms: t.names, Positions: t.positions, Graph: t.graph, Analyzer: cmp.Or(named, s.searchAnalyzers),
-		Similarity: s.similarity, Shards: s.shards, Routed: s.routed, Filtered: s.filtered, NotWords: s.notWords,
+		Terms: t.names, Positions: t.positions, Graph: t.graph, Analyzer: cmp.Or(named, s.SearchAnalyzers),
+		Similarity: s.Similarity, Shards: s.Shards, Routed: s.Routed, Filtered: s.Filtered, NotWords: s.NotWords,
 	}
 }
 
@@ -126,10 +128,6 @@ const (
 	// wordBatchBytes bounds the bytes of the words in one _analyze call, unless
 	// it is of one word.
 	wordBatchBytes = 1 << 20
-	// wordGap is what the cluster adds to the position between two texts of an
-	// _analyze call by the name of an analyzer, unless the analyzer's
-	// position_increment_gap says otherwise.
-	wordGap = 100
 )
 
 // NotWords returns what in the analyzers of a field makes other terms than
@@ -139,7 +137,7 @@ func (c *Client) NotWords(ctx context.Context, index, field string) (string, err
 	if err != nil {
 		return "", err
 	}
-	return s.notWords, nil
+	return s.NotWords, nil
 }
 
 // AnalyzeWords returns the index terms of each word, by the index analyzer of a
@@ -154,13 +152,13 @@ func (c *Client) AnalyzeWords(ctx context.Context, index, field string, words []
 	}
 	terms := make([][]string, 0, len(words))
 	most := wordBatch
-	if s.dense {
+	if s.Dense {
 		most = 1
 	}
 	size := most
 	for len(terms) < len(words) {
 		batch := nextBatch(words[len(terms):], size)
-		tokens, err := c.analyze(ctx, s.targets[0].index, analyzeBody{Analyzer: s.indexAnalyzer, Text: batch}, maxAnswer)
+		tokens, err := c.analyze(ctx, s.Targets[0].Index, analyzeBody{Analyzer: s.IndexAnalyzer, Text: batch}, maxAnswer)
 		switch {
 		case err != nil && !tooManyTokens(err):
 			return nil, fmt.Errorf("analyze words: %w", err)
@@ -210,7 +208,7 @@ func tooManyTokens(err error) bool {
 // The cluster analyzes the texts of a call one after the other. An offset
 // counts from the start of the first text, with one unit between texts; but it
 // does so by where each analysis stopped, which is before the end of a text
-// where a filter stops early (limit). A position grows by wordGap or more from
+// where a filter stops early (limit). A position grows by mapping.PositionGap or more from
 // text to text; but it grows within a text too. A word takes a token only where
 // the two agree: offsets never lead past the right word, positions never short
 // of it.
@@ -227,7 +225,7 @@ func splitTokens(words []string, tokens []token) ([][]string, bool) {
 		if t.Position < last {
 			return nil, false
 		}
-		for range (t.Position - last) / wordGap {
+		for range (t.Position - last) / mapping.PositionGap {
 			word++
 			if word == len(words) {
 				return nil, false

@@ -12,6 +12,8 @@ import (
 	"unicode/utf16"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/esclient/mapping"
 )
 
 // The words of the recorded call "analyze words" and their terms by the
@@ -258,7 +260,7 @@ func FuzzSplitTokens(f *testing.F) {
 }
 
 func TestAnalysisIsInTheOrderOfPositions(t *testing.T) {
-	got := newAnalysis(&schema{shards: 1, searchAnalyzers: "own"}, "", newTerms([]token{{Token: "b", Position: 1}, {Token: "a"}, {Token: "c", Position: 1}}))
+	got := newAnalysis(&mapping.Schema{Shards: 1, SearchAnalyzers: "own"}, "", newTerms([]token{{Token: "b", Position: 1}, {Token: "a"}, {Token: "c", Position: 1}}))
 	want := &Analysis{Terms: []string{"a", "b", "c"}, Positions: []int{0, 1, 1}, Analyzer: "own", Shards: 1}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/maypok86/otter/v2"
+
+	"github.com/akin-search/akin/esclient/mapping"
 )
 
 const (
@@ -68,7 +70,7 @@ type Cached struct {
 // An analysisCache holds what the indices say of fields, and analyzed texts.
 type analysisCache struct {
 	counters
-	schemas *memo[*schema]
+	schemas *memo[*mapping.Schema]
 	// patterns holds the names of the fields that a pattern matches, and names
 	// the indices that an expression stands for.
 	patterns, names *memo[[]string]
@@ -131,7 +133,7 @@ func NewCached(client *Client, o CacheOptions) *Cached {
 	const inner, outer = true, false
 
 	a, small := &c.analysis, o.AnalysisBytes/share
-	a.schemas = newMemo[*schema](c.loader, &a.counters, o.TTL, inner, small)
+	a.schemas = newMemo[*mapping.Schema](c.loader, &a.counters, o.TTL, inner, small)
 	a.patterns = newMemo[[]string](c.loader, &a.counters, o.TTL, outer, small/2)
 	a.names = newMemo[[]string](c.loader, &a.counters, o.TTL, outer, small/2)
 	a.texts = newMemo[*textTerms](c.loader, &a.counters, o.TTL, inner, o.AnalysisBytes-2*small)
@@ -176,29 +178,14 @@ func telling(err error) bool {
 		errors.Is(err, ErrTooManyFields) || errors.Is(err, ErrNoLinear) || errors.Is(err, ErrNoNorms)
 }
 
-func (s *schema) bytes() int {
-	n := 128
-	if s == nil {
-		return n
-	}
-	n += len(s.searchAnalyzers)
-	for _, t := range s.targets {
-		n += 80 + len(t.index) + len(t.source) + len(t.field)
-	}
-	for name := range s.differing {
-		n += 32 + len(name)
-	}
-	return n
-}
-
-func (t *textTerms) bytes() int {
+func (t *textTerms) Bytes() int {
 	if t == nil {
 		return 0
 	}
 	return 64 + sizeOf(t.names) + 8*len(t.positions)
 }
 
-func (l Linear) bytes() int { return len(l.Field) + len(l.Norm) }
+func (l Linear) Bytes() int { return len(l.Field) + len(l.Norm) }
 
 // Close ends all loads and forgets everything. Calls that wait get an error, as
 // do later ones that memory cannot answer. It leaves the client open.

@@ -154,7 +154,7 @@ func (c *Cached) scale(ctx context.Context, k key, terms []string) (learnt[float
 	if err != nil {
 		return learnt[float64]{}, err
 	}
-	if s.similarity != BM25 {
+	if s.Similarity != BM25 {
 		return learnt[float64]{}, nil
 	}
 	if scale, err := c.client.probeScale(ctx, k.Indices, k.field, s, terms); err == nil && scale > 0 {
@@ -162,7 +162,7 @@ func (c *Cached) scale(ctx context.Context, k key, terms []string) (learnt[float
 	}
 	guess := learnt[float64]{guessed: true}
 	if info, err := c.statistics.infos.load(ctx, key{}, c.client.Info); err == nil {
-		guess.value = s.scaleOf(info)
+		guess.value = scaleOf(s.Scoring, info)
 	}
 	return guess, nil
 }

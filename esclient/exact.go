@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"github.com/akin-search/akin/esclient/mapping"
 )
 
 // ExactTerms calls fn for every document that has terms in one of the fields,
@@ -54,13 +56,13 @@ func (c *Client) checkAlike(ctx context.Context, index string, fields []string) 
 		if err != nil {
 			return err
 		}
-		if _, err := merge(found); err != nil {
+		if _, err := mapping.Merge(found); err != nil {
 			return fmt.Errorf("field %q of %q: %w", field, index, err)
 		}
-		if found[0].field != "" {
+		if found[0].AliasOf != "" {
 			return fmt.Errorf("field %q of %q is an alias, name the field itself: %w", field, index, ErrNotText)
 		}
-		analysis := found[0].settings.definition(found[0].indexAnalyzer) // all indices agree on it
+		analysis := found[0].Settings.Definition(found[0].IndexAnalyzer) // all indices agree on it
 		if i > 0 && analysis != first {
 			return fmt.Errorf("fields %q and %q of %q are not analyzed alike: %w", fields[0], field, index, ErrMixed)
 		}
@@ -88,7 +90,7 @@ func (d *vectorDoc) texts(fields []string) [][]string {
 			return cmp.Or(cmp.Compare(a.position, b.position), cmp.Compare(a.term, b.term))
 		})
 		for i, o := range all {
-			if i == 0 || o.position-all[i-1].position >= wordGap {
+			if i == 0 || o.position-all[i-1].position >= mapping.PositionGap {
 				texts = append(texts, nil)
 			}
 			last := &texts[len(texts)-1]

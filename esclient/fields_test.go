@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/esclient/mapping"
 )
 
 // tree returns an index's part of an answer with these properties.
@@ -72,7 +74,7 @@ func TestFieldsThatAPatternMatches(t *testing.T) {
 }
 
 func TestPatternOfTooManyFieldsIsRefusedAndRemembered(t *testing.T) {
-	properties := make([]string, maxFields+1)
+	properties := make([]string, mapping.MaxFields+1)
 	for i := range properties {
 		properties[i] = fmt.Sprintf(`"f%d":{"type":"text"}`, i)
 	}
@@ -140,7 +142,7 @@ func FuzzGlob(f *testing.F) {
 		if err != nil {
 			return // bytes that are no text
 		}
-		if want := re.MatchString(name); newGlob(pattern).matches(name) != want {
+		if want := re.MatchString(name); mapping.NewGlob(pattern).Matches(name) != want {
 			t.Errorf("%q matches %q: want %v", pattern, name, want)
 		}
 	})
@@ -163,9 +165,9 @@ func TestAliasIsAskedForWithItsField(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := wantSchema{
-		Targets: []target{{"i", 2, "body", "body.std"}}, Index: "english", Search: "english", K1: 1.2, Shards: 2,
+		Targets: []mapping.Target{{Index: "i", Shards: 2, Source: "body", AliasOf: "body.std"}}, Index: "english", Search: "english", K1: 1.2, Shards: 2,
 	}
-	if diff := cmp.Diff(want, summary(s), cmp.AllowUnexported(target{})); diff != "" || f.asked("GET") != 2 {
+	if diff := cmp.Diff(want, summary(s)); diff != "" || f.asked("GET") != 2 {
 		t.Errorf("%d calls, %s", f.asked("GET"), diff)
 	}
 	count, err := c.countTerms(t.Context(), at("i"), "to", s, []string{"x"})
@@ -207,7 +209,7 @@ func TestSearchAnalyzerOfAnAliasIsThatOfItsField(t *testing.T) {
 		reply("GET /i/_mapping/field/fx", http.StatusOK,
 			`{"i":{"mappings":{"fx":{"full_name":"fx","mapping":{"fx":{"search_analyzer":"default_search"}}}}}}`)
 	s, err := f.client(t).schema(t.Context(), at("i"), "f")
-	if err != nil || s.searchAnalyzer != "default_search" {
+	if err != nil || s.SearchAnalyzer != "default_search" {
 		t.Errorf("%+v, %v", s, err)
 	}
 }

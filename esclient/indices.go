@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/akin-search/akin/esclient/mapping"
 )
 
 // ErrRemote says that the index expression names indices of another cluster,
@@ -115,7 +117,7 @@ func (i Indices) mayName(alias string) bool {
 	}
 	for part := range strings.SplitSeq(i.Expression, ",") {
 		// Date math may become any name.
-		if strings.HasPrefix(part, "<") || newGlob(part).matches(alias) {
+		if strings.HasPrefix(part, "<") || mapping.NewGlob(part).Matches(alias) {
 			return true
 		}
 	}

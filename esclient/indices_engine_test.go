@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/esclient/mapping"
 )
 
 // count returns how many documents a search of the indices finds, and whether
@@ -204,7 +206,7 @@ func (e *engine) testFields(t *testing.T) {
 	}
 	t.Run("of large mappings", func(t *testing.T) {
 		properties := object{}
-		for i := range maxFields + 1 {
+		for i := range mapping.MaxFields + 1 {
 			properties["f"+strconv.Itoa(i)] = object{"type": "text"}
 		}
 		e.create(t, "large", object{"number_of_replicas": 0, "mapping": object{"total_fields": object{"limit": 2000}}}, object{"properties": properties})

@@ -144,7 +144,7 @@ func TestClosedIndicesDoNotCount(t *testing.T) {
 	f := newFake().reply("GET /i*", http.StatusOK, `{"a":`+mapped(`"f":{"type":"keyword"}`, `"index.verified_before_close":"true"`)+
 		`,"b":`+mapped(`"f":{"type":"text"}`, "")+`}`)
 	s, err := f.client(t).schema(t.Context(), at("i*"), "f")
-	if err != nil || len(s.targets) != 1 || s.targets[0].index != "b" {
+	if err != nil || len(s.Targets) != 1 || s.Targets[0].Index != "b" {
 		t.Errorf("%+v, %v", s, err)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/akin-search/akin/esclient/mapping"
 )
 
 // An Inspection says what one index has of what exact scores of a field need.
@@ -41,7 +43,7 @@ type Inspection struct {
 	Settings map[string]jsontext.Value
 	Mappings jsontext.Value
 
-	// treatment is what [indexField.treatment] says.
+	// treatment is what [mapping.Field.Treatment] says.
 	treatment string
 }
 
@@ -52,10 +54,7 @@ func (i *Inspection) Alike(other *Inspection) bool { return i.treatment == other
 // Linear reports whether the index's settings define a similarity of that name
 // that scores linearly.
 func (i *Inspection) Linear(similarity string) bool {
-	f := indexField{settings: i.Settings, similarityName: similarity, k1: defaultK1}
-	f.readSimilarity()
-	_, problem := f.linear()
-	return problem == ""
+	return mapping.Settings(i.Settings).ScoresLinearly(similarity)
 }
 
 // A Candidate is a field that has the text of the field inspected.
@@ -93,8 +92,8 @@ func (c *Client) Inspect(ctx context.Context, index, field, norm, weights string
 		return nil, err
 	}
 	var answer map[string]struct {
-		Mappings jsontext.Value `json:"mappings"`
-		Settings settings       `json:"settings"`
+		Mappings jsontext.Value   `json:"mappings"`
+		Settings mapping.Settings `json:"settings"`
 	}
 	r := request{method: http.MethodGet, path: indices.path("", url.Values{"flat_settings": {"true"}, "expand_wildcards": {"open,closed"}})}
 	if err := c.call(ctx, r, &answer); err != nil {
@@ -112,9 +111,9 @@ func (c *Client) Inspect(ctx context.Context, index, field, norm, weights string
 }
 
 // inspect fills in what the mappings and settings say.
-func (i *Inspection) inspect(s settings, field, norm, weights string) error {
-	m := indexMapping{Settings: s}
-	if i.Closed = m.closed(); i.Closed {
+func (i *Inspection) inspect(s mapping.Settings, field, norm, weights string) error {
+	m := mapping.Index{Settings: s}
+	if i.Closed = m.Closed(); i.Closed {
 		return nil
 	}
 	if len(i.Mappings) > 0 {
@@ -125,9 +124,9 @@ func (i *Inspection) inspect(s settings, field, norm, weights string) error {
 	if err := i.inspectStored(&m, norm, weights); err != nil {
 		return err
 	}
-	fields, err := findFields(map[string]indexMapping{i.Index: m}, field)
+	fields, err := mapping.Fields(map[string]mapping.Index{i.Index: m}, field)
 	if errors.Is(err, ErrNotText) {
-		if p, _, findErr := m.resolve(field); p != nil || findErr != nil { // else an index without the field
+		if p, _, findErr := m.Resolve(field); p != nil || findErr != nil { // else an index without the field
 			i.Problem = strings.TrimPrefix(err.Error(), fmt.Sprintf("index %q ", i.Index))
 		}
 		return nil
@@ -136,42 +135,42 @@ func (i *Inspection) inspect(s settings, field, norm, weights string) error {
 		return err
 	}
 	f := &fields[0]
-	i.Field, i.Source, i.treatment = cmp.Or(f.field, field), f.source, f.treatment()
-	own, err := find(m.Mappings.Properties, i.Field, 0, "")
+	i.Field, i.Source, i.treatment = cmp.Or(f.AliasOf, field), f.Source, f.Treatment()
+	own, err := mapping.Find(m.Mappings.Properties, i.Field)
 	if err != nil {
 		return err
 	}
 	i.Analyzer, i.SearchAnalyzer = own.Analyzer, own.SearchAnalyzer
-	all, err := m.related(f, field)
+	all, err := m.Related(f, field)
 	for _, r := range all {
-		prefix := "index.similarity." + r.similarity + "."
-		k1, _ := strconv.ParseFloat(s.text(prefix+"k1"), 64) // 0 where there is none
+		prefix := "index.similarity." + r.Similarity + "."
+		k1, _ := strconv.ParseFloat(s.Text(prefix+"k1"), 64) // 0 where there is none
 		i.Candidates = append(i.Candidates, Candidate{
-			Field: r.name, Similarity: r.similarity, Scripted: r.scripted, K1: k1, Problem: r.problem,
-			Retunable: r.retunable && s.has(prefix),
+			Field: r.Name, Similarity: r.Similarity, Scripted: r.Scripted, K1: k1, Problem: r.Problem,
+			Retunable: r.Retunable && s.Has(prefix),
 		})
 	}
 	return err
 }
 
 // inspectStored fills in what there is of the norms.
-func (i *Inspection) inspectStored(m *indexMapping, norm, weights string) error {
-	p, err := find(m.Mappings.Properties, norm, 0, "")
+func (i *Inspection) inspectStored(m *mapping.Index, norm, weights string) error {
+	p, err := mapping.Find(m.Mappings.Properties, norm)
 	if err != nil {
 		return err
 	}
 	if p != nil {
-		i.Norm.Type = p.typeName()
-		if err := p.checkNorm(); err != nil {
+		i.Norm.Type = p.TypeName()
+		if err := p.CheckNorm(); err != nil {
 			i.Norm.Problem = err.Error()
 		}
 	}
-	if p, err = find(m.Mappings.Properties, weights, 0, ""); p == nil || err != nil {
+	if p, err = mapping.Find(m.Mappings.Properties, weights); p == nil || err != nil {
 		return err
 	}
-	i.Weights.Type = p.typeName()
+	i.Weights.Type = p.TypeName()
 	if p.Type != "keyword" || string(p.Index) == "false" || string(p.DocValues) == "false" {
-		i.Weights.Problem = fmt.Sprintf("mapped as %s, wanted is a keyword that is indexed and has doc values", p.typeName())
+		i.Weights.Problem = fmt.Sprintf("mapped as %s, wanted is a keyword that is indexed and has doc values", p.TypeName())
 	}
 	return nil
 }

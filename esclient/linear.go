@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/akin-search/akin/esclient/mapping"
 )
 
 // Errors of [Cached.Linear] that mean "this field has no exact scores".
@@ -24,16 +26,7 @@ var (
 
 // LinearScript is the source of a scripted similarity that scores a term with
 // its boost times its frequency.
-const LinearScript = "return query.boost * doc.freq;"
-
-const (
-	// minLinearK1 and maxLinearK1 bound the k1 of a BM25 that is as good as
-	// linear: up to tf = 30 it is 0.5 % off at 6,000, 0.3 % at 10,000 and, for
-	// want of digits in 32-bit scores, 0.4 % at 100,000.
-	minLinearK1, maxLinearK1 = 6_000, 100_000
-	// defaultB is the b of BM25 where the settings name none.
-	defaultB = 0.75
-)
+const LinearScript = mapping.LinearScript
 
 // A Linear tells where the exact scores of a field come from.
 type Linear struct {
@@ -86,13 +79,13 @@ func (c *Cached) linear(ctx context.Context, indices Indices, field string, from
 	if err != nil {
 		return Linear{}, fmt.Errorf("field %q of %q: %w", field, indices.Expression, err)
 	}
-	l := Linear{Field: name, Scripted: how.scripted, Factor: 1, Norm: from.norm}
+	l := Linear{Field: name, Scripted: how.Scripted, Factor: 1, Norm: from.norm}
 	var group errgroup.Group // which cancels no call, for the reason in Cached.guess
 	group.Go(c.client.guarded(func() (err error) {
 		l.Missing, err = c.client.meanNorm(ctx, indices, field, from)
 		return err
 	}))
-	if !how.scripted {
+	if !how.Scripted {
 		group.Go(c.client.guarded(func() (err error) {
 			l.Factor, err = c.linearFactor(ctx, indices, name, how)
 			return err
@@ -105,32 +98,32 @@ func (c *Cached) linear(ctx context.Context, indices Indices, field string, from
 }
 
 // linearField asks for the mappings and returns the field that scores linearly.
-func (c *Client) linearField(ctx context.Context, indices Indices, field string, from normSource) (string, linearity, error) {
+func (c *Client) linearField(ctx context.Context, indices Indices, field string, from normSource) (string, mapping.Linearity, error) {
 	if err := indices.check(); err != nil {
-		return "", linearity{}, err
+		return "", mapping.Linearity{}, err
 	}
 	if err := checkField(field); err != nil {
-		return "", linearity{}, err
+		return "", mapping.Linearity{}, err
 	}
 	answer, err := c.mappings(ctx, indices, field, from.norm, from.weights)
 	if err != nil {
-		return "", linearity{}, err
+		return "", mapping.Linearity{}, err
 	}
-	fields, err := findFields(answer, field)
+	fields, err := mapping.Fields(answer, field)
 	if err != nil {
-		return "", linearity{}, err
+		return "", mapping.Linearity{}, err
 	}
-	if _, err := merge(fields); err != nil {
-		return "", linearity{}, err
+	if _, err := mapping.Merge(fields); err != nil {
+		return "", mapping.Linearity{}, err
 	}
 	name, how, err := chooseLinear(answer, fields, field)
 	if err != nil {
-		return "", linearity{}, err
+		return "", mapping.Linearity{}, err
 	}
 	for i := range fields {
-		m := answer[fields[i].index]
-		if err := m.checkNorms(&fields[i], from.norm); err != nil {
-			return "", linearity{}, fmt.Errorf("index %q: %w", fields[i].index, err)
+		m := answer[fields[i].Index]
+		if err := checkNorms(&m, &fields[i], from.norm); err != nil {
+			return "", mapping.Linearity{}, fmt.Errorf("index %q: %w", fields[i].Index, err)
 		}
 	}
 	return name, how, nil
@@ -138,28 +131,19 @@ func (c *Client) linearField(ctx context.Context, indices Indices, field string,
 
 // checkNorms returns [ErrNoNorms] if the norms of a field cannot be read. Those
 // of a nested field would have to be in the nested document.
-func (m *indexMapping) checkNorms(f *indexField, norm string) error {
-	if f.nested != "" {
-		return fmt.Errorf("the field is in the nested object %q: %w", f.nested, ErrNoNorms)
+func checkNorms(m *mapping.Index, f *mapping.Field, norm string) error {
+	if f.Nested != "" {
+		return fmt.Errorf("the field is in the nested object %q: %w", f.Nested, ErrNoNorms)
 	}
-	p, err := find(m.Mappings.Properties, norm, 0, "")
+	p, err := mapping.Find(m.Mappings.Properties, norm)
 	if err != nil {
 		return err
 	}
 	if p == nil {
 		return fmt.Errorf("%q is not mapped: %w", norm, ErrNoNorms)
 	}
-	if err := p.checkNorm(); err != nil {
+	if err := p.CheckNorm(); err != nil {
 		return fmt.Errorf("%q is %w: %w", norm, err, ErrNoNorms)
-	}
-	return nil
-}
-
-// checkNorm returns why the field is no doc value that holds a norm exactly
-// enough.
-func (p *found) checkNorm() error {
-	if p.Type != "float" && p.Type != "double" || string(p.DocValues) == "false" || p.nested != "" {
-		return fmt.Errorf("mapped as %s, wanted is a float with doc values", p.typeName())
 	}
 	return nil
 }
@@ -167,27 +151,27 @@ func (p *found) checkNorm() error {
 // chooseLinear returns the first of the fields that score linearly in all
 // indices. It returns [ErrMixed] where there are such, of other similarities in
 // other indices.
-func chooseLinear(answer map[string]indexMapping, fields []indexField, field string) (string, linearity, error) {
-	var common map[string]linearity
+func chooseLinear(answer map[string]mapping.Index, fields []mapping.Field, field string) (string, mapping.Linearity, error) {
+	var common map[string]mapping.Linearity
 	mixed := false
 	for i := range fields {
 		f := &fields[i]
-		m := answer[f.index]
-		all, err := m.related(f, field)
+		m := answer[f.Index]
+		all, err := m.Related(f, field)
 		if err != nil {
-			return "", linearity{}, err
+			return "", mapping.Linearity{}, err
 		}
-		found := map[string]linearity{}
+		found := map[string]mapping.Linearity{}
 		for _, r := range all {
-			if r.problem == "" {
-				found[r.name] = r.linearity
+			if r.Problem == "" {
+				found[r.Name] = r.Linearity
 			}
 		}
 		if common == nil {
 			common = found
 			continue
 		}
-		maps.DeleteFunc(common, func(name string, l linearity) bool {
+		maps.DeleteFunc(common, func(name string, l mapping.Linearity) bool {
 			other, ok := found[name]
 			mixed = mixed || ok && other != l
 			return !ok || other != l
@@ -200,19 +184,19 @@ func chooseLinear(answer map[string]indexMapping, fields []indexField, field str
 	case len(names) > 0:
 		return names[0], common[names[0]], nil
 	case mixed:
-		return "", linearity{}, fmt.Errorf("its linear similarity: %w", ErrMixed)
+		return "", mapping.Linearity{}, fmt.Errorf("its linear similarity: %w", ErrMixed)
 	default:
-		return "", linearity{}, ErrNoLinear
+		return "", mapping.Linearity{}, ErrNoLinear
 	}
 }
 
 // compareLinear puts the field itself first, then scripted ones.
-func compareLinear(a, b string, how map[string]linearity, field string) int {
+func compareLinear(a, b string, how map[string]mapping.Linearity, field string) int {
 	rank := func(name string) int {
 		switch {
 		case name == field:
 			return 0
-		case how[name].scripted:
+		case how[name].Scripted:
 			return 1
 		default:
 			return 2
@@ -284,20 +268,20 @@ func (c *Client) meanNorm(ctx context.Context, indices Indices, field string, fr
 // linearFactor returns what BM25 multiplies idf·tf by as long as tf is small
 // beside k1: its scale over k1. It learns the scale from the explanation of a
 // score, or else from what the cluster runs.
-func (c *Cached) linearFactor(ctx context.Context, indices Indices, field string, how linearity) (float64, error) {
+func (c *Cached) linearFactor(ctx context.Context, indices Indices, field string, how mapping.Linearity) (float64, error) {
 	if scale, err := c.client.probeLinear(ctx, indices, field); err == nil && scale > 0 {
-		return scale / how.k1, nil
+		return scale / how.K1, nil
 	}
 	info, err := c.statistics.infos.load(ctx, key{}, c.client.Info)
 	if err != nil {
 		return 0, err
 	}
-	s := schema{k1: how.k1, legacy: how.legacy}
-	scale := s.scaleOf(info)
+	s := mapping.Scoring{K1: how.K1, Legacy: how.Legacy}
+	scale := scaleOf(s, info)
 	if scale <= 0 {
 		return 0, fmt.Errorf("the scale of BM25 in %s %q is not known", info.Distribution, info.Version)
 	}
-	return scale / how.k1, nil
+	return scale / how.K1, nil
 }
 
 // probeLinear learns the scale of a field's BM25 as probeScale does, without

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/akin-search/akin/esclient/mapping"
 )
 
 // TestLinearScoresAreWhatLinearSays compares the scores of a real engine, for a
@@ -20,7 +22,7 @@ func TestLinearScoresAreWhatLinearSays(t *testing.T) {
 	}
 	kinds := map[string]object{"bm25": {"type": "BM25", "k1": 10000, "b": 0}}
 	if scripts {
-		kinds["script"] = object{"type": "scripted", "script": object{"source": LinearScript}}
+		kinds["script"] = object{"type": "scripted", "script": object{"source": mapping.LinearScript}}
 	}
 	if e.Distribution == "opensearch" && strings.HasPrefix(e.Version, "3.") {
 		kinds["legacy"] = object{"type": "LegacyBM25", "k1": 10000, "b": 0}

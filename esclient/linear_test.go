@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/akin-search/akin/esclient/mapping"
 )
 
 // Names of the tests' doc values, and an id of weights.
@@ -93,7 +95,7 @@ func readAll(r *http.Request) string {
 
 func TestLinearFieldIsFoundByItsSimilarity(t *testing.T) {
 	linear := similarity("type=BM25", "k1=10000", "b=0")
-	script := similarity("type=scripted", "script.source= "+LinearScript+"\n")
+	script := similarity("type=scripted", "script.source= "+mapping.LinearScript+"\n")
 	for name, test := range map[string]struct {
 		index linearIndex
 		want  Linear
@@ -117,7 +119,7 @@ func TestLinearFieldIsFoundByItsSimilarity(t *testing.T) {
 		"a script goes before BM25": {
 			linearIndex{
 				body: `{"type":"text","fields":{"a":{"type":"text","similarity":"s"},"b":{"type":"text","similarity":"t"}}}`,
-				settings: linear + `,"index.similarity.t.type":"scripted","index.similarity.t.script.source":"` + LinearScript +
+				settings: linear + `,"index.similarity.t.type":"scripted","index.similarity.t.script.source":"` + mapping.LinearScript +
 					`","index.similarity.t.script.lang":"painless"`,
 			},
 			Linear{Field: "body.b", Scripted: true, Factor: 1},
@@ -147,7 +149,7 @@ func TestLinearFieldIsFoundByItsSimilarity(t *testing.T) {
 		"not indexed":              {linearIndex{body: withMulti(english + `,"index":false`), settings: linear}, Linear{}, ErrNoLinear},
 		"another script":           {linearIndex{body: withMulti(english), settings: similarity("type=scripted", "script.source=return doc.freq;")}, Linear{}, ErrNoLinear},
 		"a script in another language": {
-			linearIndex{body: withMulti(english), settings: similarity("type=scripted", "script.lang=x", "script.source="+LinearScript)}, Linear{}, ErrNoLinear,
+			linearIndex{body: withMulti(english), settings: similarity("type=scripted", "script.lang=x", "script.source="+mapping.LinearScript)}, Linear{}, ErrNoLinear,
 		},
 		"another kind of similarity": {linearIndex{body: withMulti(english), settings: similarity("type=DFI")}, Linear{}, ErrNoLinear},
 		"nothing linear":             {linearIndex{body: `{"type":"text"}`}, Linear{}, ErrNoLinear},
@@ -183,7 +185,7 @@ func TestLinearFieldIsFoundByItsSimilarity(t *testing.T) {
 func TestMultiFieldHasLinearRelatives(t *testing.T) {
 	f := linearFake(map[string]linearIndex{"i": {
 		body:     `{"type":"keyword","fields":{"std":{"type":"text"},"std_akin":{"type":"text","similarity":"s"}}}`,
-		settings: similarity("type=scripted", "script.source="+LinearScript),
+		settings: similarity("type=scripted", "script.source="+mapping.LinearScript),
 	}})
 	got, err := f.cached(t).Linear(t.Context(), at("i"), "body.std", normPath, weightsPath, weightsID)
 	if err != nil || got.Field != "body.std_akin" {
@@ -199,7 +201,7 @@ func TestIndicesMustScoreLinearlyAlike(t *testing.T) {
 	}{
 		"alike":              {one, nil},
 		"another k1":         {linearIndex{body: one.body, settings: similarity("type=BM25", "k1=20000", "b=0")}, ErrMixed},
-		"a script":           {linearIndex{body: one.body, settings: similarity("type=scripted", "script.source="+LinearScript)}, ErrMixed},
+		"a script":           {linearIndex{body: one.body, settings: similarity("type=scripted", "script.source="+mapping.LinearScript)}, ErrMixed},
 		"none":               {linearIndex{body: `{"type":"text","analyzer":"english"}`}, ErrNoLinear},
 		"another analyzer":   {linearIndex{body: `{"type":"text","fields":{"lin":{"type":"text","similarity":"s"}}}`, settings: one.settings}, ErrMixed},
 		"norms not so there": {linearIndex{body: one.body, settings: one.settings, norm: `{"type":"long"}`}, ErrNoNorms},
@@ -218,7 +220,7 @@ func TestFieldsInNestedObjectsHaveNoNorms(t *testing.T) {
 	f := linearFake(nil)
 	f.reply("GET /i", 200, `{"i":{"mappings":{"properties":{"n":{"type":"nested","properties":{"body":{"type":"text","similarity":"s"}}},
 		"akin_norm":{"properties":{"n__body":{"type":"float"}}}}},"settings":{"index.similarity.s.type":"scripted",
-		"index.similarity.s.script.source":"`+LinearScript+`"}}}`)
+		"index.similarity.s.script.source":"`+mapping.LinearScript+`"}}}`)
 	_, err := f.cached(t).Linear(t.Context(), at("i"), "n.body", "akin_norm.n__body", "akin_norm_weights.n__body", weightsID)
 	if !errors.Is(err, ErrNoNorms) {
 		t.Errorf("%v", err)
@@ -226,7 +228,7 @@ func TestFieldsInNestedObjectsHaveNoNorms(t *testing.T) {
 }
 
 func TestDocumentsMustHaveNorms(t *testing.T) {
-	index := map[string]linearIndex{"i": {body: withMulti(english), settings: similarity("type=scripted", "script.source="+LinearScript)}}
+	index := map[string]linearIndex{"i": {body: withMulti(english), settings: similarity("type=scripted", "script.source="+mapping.LinearScript)}}
 	other := errors.New("another")
 	for name, test := range map[string]struct {
 		answer string
@@ -296,7 +298,7 @@ func TestFactorWithoutAnExplanationIsThatOfTheVersion(t *testing.T) {
 }
 
 func TestLinearIsRememberedAndForgotten(t *testing.T) {
-	script := similarity("type=scripted", "script.source="+LinearScript)
+	script := similarity("type=scripted", "script.source="+mapping.LinearScript)
 	for name, test := range map[string]struct {
 		index linearIndex
 		again time.Duration // after which the cluster is asked again
@@ -332,7 +334,7 @@ func TestLinearIsRememberedAndForgotten(t *testing.T) {
 }
 
 func TestOtherWeightsAreAskedForAnew(t *testing.T) {
-	f := linearFake(map[string]linearIndex{"i": {body: withMulti(english), settings: similarity("type=scripted", "script.source="+LinearScript)}})
+	f := linearFake(map[string]linearIndex{"i": {body: withMulti(english), settings: similarity("type=scripted", "script.source="+mapping.LinearScript)}})
 	c := f.cached(t)
 	for range 2 {
 		for _, id := range []string{"a", "b"} {

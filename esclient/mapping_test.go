@@ -8,11 +8,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/esclient/mapping"
 )
 
 // wantSchema is a schema for comparison.
 type wantSchema struct {
-	Targets       []target
+	Targets       []mapping.Target
 	Nested        string
 	Index, Search string
 	Similarity    Similarity
@@ -20,10 +22,10 @@ type wantSchema struct {
 	Shards        int
 }
 
-func summary(s *schema) wantSchema {
+func summary(s *mapping.Schema) wantSchema {
 	return wantSchema{
-		Targets: s.targets, Nested: s.nested, Index: s.indexAnalyzer, Search: s.searchAnalyzer,
-		Similarity: s.similarity, K1: s.k1, Shards: s.shards,
+		Targets: s.Targets, Nested: s.Nested, Index: s.IndexAnalyzer, Search: s.SearchAnalyzer,
+		Similarity: s.Similarity, K1: s.K1, Shards: s.Shards,
 	}
 }
 
@@ -33,16 +35,16 @@ func TestSchemaOfRecordedMappings(t *testing.T) {
 		want          wantSchema
 	}{
 		{"schema", "title", wantSchema{
-			Targets: []target{{"library", 1, "title", ""}}, Index: "english", Search: "english", K1: 1.2, Shards: 1,
+			Targets: []mapping.Target{{Index: "library", Shards: 1, Source: "title"}}, Index: "english", Search: "english", K1: 1.2, Shards: 1,
 		}},
 		{"schema", "title.std", wantSchema{
-			Targets: []target{{"library", 1, "title", ""}}, Index: "default", Search: "default", K1: 1.2, Shards: 1,
+			Targets: []mapping.Target{{Index: "library", Shards: 1, Source: "title"}}, Index: "default", Search: "default", K1: 1.2, Shards: 1,
 		}},
 		{"schema low", "low", wantSchema{
-			Targets: []target{{"library", 1, "low", ""}}, Index: "my", Search: "my", K1: 0.9, Shards: 1,
+			Targets: []mapping.Target{{Index: "library", Shards: 1, Source: "low"}}, Index: "my", Search: "my", K1: 0.9, Shards: 1,
 		}},
 		{"schema nested", "list.text", wantSchema{
-			Targets: []target{{"library", 1, "list.text", ""}}, Nested: "list",
+			Targets: []mapping.Target{{Index: "library", Shards: 1, Source: "list.text"}}, Nested: "list",
 			Index: "english", Search: "english", K1: 1.2, Shards: 1,
 		}},
 	}
@@ -54,7 +56,7 @@ func TestSchemaOfRecordedMappings(t *testing.T) {
 				if err != nil {
 					t.Fatal(test.field, err)
 				}
-				if diff := cmp.Diff(test.want, summary(s), cmp.AllowUnexported(target{})); diff != "" {
+				if diff := cmp.Diff(test.want, summary(s)); diff != "" {
 					t.Errorf("%s: %s", test.field, diff)
 				}
 			}
@@ -83,25 +85,25 @@ func TestSchema(t *testing.T) {
 		err         error
 	}{
 		{name: "several indices", field: "f", indices: []string{mapped(text, ""), mapped(text, "")}, want: wantSchema{
-			Targets: []target{{"i0", 2, "f", ""}, {"i1", 2, "f", ""}}, Index: "default", Search: "default", K1: 1.2, Shards: 4,
+			Targets: []mapping.Target{{Index: "i0", Shards: 2, Source: "f"}, {Index: "i1", Shards: 2, Source: "f"}}, Index: "default", Search: "default", K1: 1.2, Shards: 4,
 		}},
 		{
 			name: "an index without the field does not count", field: "f",
 			indices: []string{mapped("", ""), mapped(text, ""), `{"mappings":{},"settings":{}}`}, want: wantSchema{
-				Targets: []target{{"i1", 2, "f", ""}}, Index: "default", Search: "default", K1: 1.2, Shards: 2,
+				Targets: []mapping.Target{{Index: "i1", Shards: 2, Source: "f"}}, Index: "default", Search: "default", K1: 1.2, Shards: 2,
 			},
 		},
 		{
 			name: "a number of shards that is kept back is 1", field: "f",
 			indices: []string{`{"mappings":{"properties":{"f":{"type":"text"}}}}`}, want: wantSchema{
-				Targets: []target{{"i0", 1, "f", ""}}, Index: "default", Search: "default", K1: 1.2, Shards: 1,
+				Targets: []mapping.Target{{Index: "i0", Shards: 1, Source: "f"}}, Index: "default", Search: "default", K1: 1.2, Shards: 1,
 			},
 		},
 		{
 			name: "names with dots", field: "a.b.c.d",
 			indices: []string{mapped(`"a.b":{"properties":{"c":{"type":"keyword","fields":{"d":{"type":"text"}}}}}`, "")},
 			want: wantSchema{
-				Targets: []target{{"i0", 2, "a.b.c", ""}}, Index: "default", Search: "default", K1: 1.2, Shards: 2,
+				Targets: []mapping.Target{{Index: "i0", Shards: 2, Source: "a.b.c"}}, Index: "default", Search: "default", K1: 1.2, Shards: 2,
 			},
 		},
 		{
@@ -109,14 +111,14 @@ func TestSchema(t *testing.T) {
 			indices: []string{mapped(`"a":{"type":"nested","properties":{"b":{"type":"nested","properties":{`+
 				`"c":{"properties":{"d":{"type":"text"}}}}}}}`, "")},
 			want: wantSchema{
-				Targets: []target{{"i0", 2, "a.b.c.d", ""}}, Nested: "a.b",
+				Targets: []mapping.Target{{Index: "i0", Shards: 2, Source: "a.b.c.d"}}, Nested: "a.b",
 				Index: "default", Search: "default", K1: 1.2, Shards: 2,
 			},
 		},
 		{
 			name: "default_search of a field that names no analyzer", field: "f",
 			indices: []string{mapped(text, `"index.analysis.analyzer.default_search.type":"english"`)}, want: wantSchema{
-				Targets: []target{{"i0", 2, "f", ""}}, Index: "default", Search: "default_search", K1: 1.2, Shards: 2,
+				Targets: []mapping.Target{{Index: "i0", Shards: 2, Source: "f"}}, Index: "default", Search: "default_search", K1: 1.2, Shards: 2,
 			},
 		},
 		{
@@ -124,33 +126,33 @@ func TestSchema(t *testing.T) {
 			indices: []string{mapped(`"f":{"type":"text","analyzer":"x","search_analyzer":"y"}`,
 				`"index.analysis.analyzer.default_search.type":"english"`)},
 			want: wantSchema{
-				Targets: []target{{"i0", 2, "f", ""}}, Index: "x", Search: "y", K1: 1.2, Shards: 2,
+				Targets: []mapping.Target{{Index: "i0", Shards: 2, Source: "f"}}, Index: "x", Search: "y", K1: 1.2, Shards: 2,
 			},
 		},
 		{
 			name: "the same definition in both", field: "f",
 			indices: []string{mapped(mine, define), mapped(mine, define+`,"index.analysis.filter.other.type":"stop"`)},
 			want: wantSchema{
-				Targets: []target{{"i0", 2, "f", ""}, {"i1", 2, "f", ""}}, Index: "mine", Search: "mine", K1: 1.2, Shards: 4,
+				Targets: []mapping.Target{{Index: "i0", Shards: 2, Source: "f"}, {Index: "i1", Shards: 2, Source: "f"}}, Index: "mine", Search: "mine", K1: 1.2, Shards: 4,
 			},
 		},
 		{
 			name: "the similarity of the index", field: "f",
 			indices: []string{mapped(text, `"index.similarity.default.type":"LMJelinekMercer"`)}, want: wantSchema{
-				Targets: []target{{"i0", 2, "f", ""}}, Index: "default", Search: "default", K1: 1.2, Shards: 2, Similarity: Other,
+				Targets: []mapping.Target{{Index: "i0", Shards: 2, Source: "f"}}, Index: "default", Search: "default", K1: 1.2, Shards: 2, Similarity: Other,
 			},
 		},
 		{
 			name: "scripted", field: "f",
 			indices: []string{mapped(`"f":{"type":"text","similarity":"mine"}`, `"index.similarity.mine.type":"scripted"`)},
 			want: wantSchema{
-				Targets: []target{{"i0", 2, "f", ""}}, Index: "default", Search: "default", K1: 1.2, Shards: 2, Similarity: Other,
+				Targets: []mapping.Target{{Index: "i0", Shards: 2, Source: "f"}}, Index: "default", Search: "default", K1: 1.2, Shards: 2, Similarity: Other,
 			},
 		},
 		{
 			name: "boolean", field: "f", indices: []string{mapped(`"f":{"type":"text","similarity":"boolean"}`, "")},
 			want: wantSchema{
-				Targets: []target{{"i0", 2, "f", ""}}, Index: "default", Search: "default", K1: 1.2, Shards: 2, Similarity: Boolean,
+				Targets: []mapping.Target{{Index: "i0", Shards: 2, Source: "f"}}, Index: "default", Search: "default", K1: 1.2, Shards: 2, Similarity: Boolean,
 			},
 		},
 		{name: "no index", field: "f", err: ErrNotText},
@@ -216,7 +218,7 @@ func TestSchema(t *testing.T) {
 			if err != nil {
 				return
 			}
-			if diff := cmp.Diff(test.want, summary(s), cmp.AllowUnexported(target{})); diff != "" {
+			if diff := cmp.Diff(test.want, summary(s)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -235,8 +237,8 @@ func TestSearchAnalyzerThatTheMappingLeavesOpenIsAskedFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.indexAnalyzer != "english" || s.searchAnalyzer != "default_search" {
-		t.Errorf("analyzers %q and %q", s.indexAnalyzer, s.searchAnalyzer)
+	if s.IndexAnalyzer != "english" || s.SearchAnalyzer != "default_search" {
+		t.Errorf("analyzers %q and %q", s.IndexAnalyzer, s.SearchAnalyzer)
 	}
 	f.reply("GET /i/_mapping/field/a.f", http.StatusOK, `{}`)
 	if _, err := f.client(t).schema(t.Context(), at("i"), "a.f"); err == nil {
@@ -255,7 +257,7 @@ func TestNamedAnalyzerThatIndicesDefineDifferentlyIsMixed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]error{"": nil, "same": nil, "english": nil, "a": ErrMixed, "more": ErrMixed} {
-		if _, err := s.analyzer(name); !errors.Is(err, want) {
+		if _, err := s.Analyzer(name); !errors.Is(err, want) {
 			t.Errorf("analyzer %q: error %v, want %v", name, err, want)
 		}
 	}
@@ -293,18 +295,18 @@ func FuzzFindFields(f *testing.F) {
 	f.Add([]byte(`{"i":`+mapped(`"a.b":{"type":"nested","properties":{"c":{"type":"text"}}}`, "")+`}`), "a.b.c")
 	f.Add([]byte(`{"i":`+mapped(`"a":{"type":"alias","path":"b.c"},"b":{"type":"text","fields":{"c":{"type":"text"}}}`, "")+`}`), "a")
 	f.Fuzz(func(t *testing.T, b []byte, field string) {
-		var answer map[string]indexMapping
+		var answer map[string]mapping.Index
 		if decode(b, &answer) != nil {
 			return
 		}
-		fields, err := findFields(answer, field)
+		fields, err := mapping.Fields(answer, field)
 		if err != nil {
 			return
 		}
 		for i := range fields {
-			fields[i].searchAnalyzer += "x"
+			fields[i].SearchAnalyzer += "x"
 		}
-		s, err := merge(fields)
+		s, err := mapping.Merge(fields)
 		if err != nil {
 			if !errors.Is(err, ErrMixed) {
 				t.Errorf("error %v", err)
@@ -312,18 +314,18 @@ func FuzzFindFields(f *testing.F) {
 			return
 		}
 		shards := 0
-		for _, target := range s.targets {
-			shards += target.shards
+		for _, target := range s.Targets {
+			shards += target.Shards
 			// A text is at the field's own path or above it.
 			name := field
-			if target.field != "" {
-				name = target.field
+			if target.AliasOf != "" {
+				name = target.AliasOf
 			}
-			if target.shards < 1 || !strings.HasPrefix(name+".", target.source+".") || !strings.HasPrefix(name, s.nested) {
+			if target.Shards < 1 || !strings.HasPrefix(name+".", target.Source+".") || !strings.HasPrefix(name, s.Nested) {
 				t.Errorf("target %+v of field %q", target, field)
 			}
 		}
-		if len(s.targets) == 0 || s.shards != shards {
+		if len(s.Targets) == 0 || s.Shards != shards {
 			t.Errorf("schema %+v of field %q", summary(s), field)
 		}
 	})

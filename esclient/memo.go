@@ -12,6 +12,7 @@ import (
 	"github.com/maypok86/otter/v2"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/internal/budget"
 	"github.com/akin-search/akin/internal/recovery"
 )
@@ -56,8 +57,8 @@ func (k key) ofField() key {
 }
 
 // ofText returns the key of the terms of a text in a field of s.
-func (k key) ofText(s *schema, analyzer string) key {
-	k.field, k.analyzer = s.targets[0].index, analyzer
+func (k key) ofText(s *mapping.Schema, analyzer string) key {
+	k.field, k.analyzer = s.Targets[0].Index, analyzer
 	return k
 }
 
@@ -239,8 +240,8 @@ func newMemo[V any](l *loader, count *counters, ttl time.Duration, inner bool, m
 func sizeOf(value any) int {
 	n := 0
 	switch v := value.(type) {
-	case interface{ bytes() int }:
-		n = v.bytes()
+	case interface{ Bytes() int }:
+		n = v.Bytes()
 	case []string:
 		for _, s := range v {
 			n += 16 + len(s)

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/akin-search/akin/esclient/mapping"
 )
 
 // refPage is the number of documents in a page of [Client.ScanRefs].
@@ -241,9 +243,9 @@ func (c *Client) Countable(ctx context.Context, index, field string) ([]Countabl
 	var all []CountableIndex
 	for i := range fields {
 		f := &fields[i]
-		mappings := answer[f.index].Mappings
-		if err := f.countable(&fields[0], mappings); err != nil {
-			return nil, fmt.Errorf("field %q of index %q: %w", field, f.index, err)
+		mappings := answer[f.Index].Mappings
+		if err := countable(f, &fields[0], mappings); err != nil {
+			return nil, fmt.Errorf("field %q of index %q: %w", field, f.Index, err)
 		}
 		var m struct {
 			Properties map[string]jsontext.Value `json:"properties"`
@@ -253,11 +255,11 @@ func (c *Client) Countable(ctx context.Context, index, field string) ([]Countabl
 			texts, err = textSources(m.Properties)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("mapping of index %q: %w", f.index, err)
+			return nil, fmt.Errorf("mapping of index %q: %w", f.Index, err)
 		}
 		copied := copyTargets(mappings)
 		maps.DeleteFunc(texts, func(_, source string) bool { return slices.Contains(copied, source) })
-		all = append(all, CountableIndex{f.index, slices.Sorted(maps.Keys(texts))})
+		all = append(all, CountableIndex{f.Index, slices.Sorted(maps.Keys(texts))})
 	}
 	return all, nil
 }
@@ -277,7 +279,7 @@ func textSources(properties map[string]jsontext.Value) (map[string]string, error
 			return errors.New("nested too deep")
 		}
 		for key, raw := range properties {
-			var p property
+			var p mapping.Property
 			if err := decode(raw, &p); err != nil {
 				return fmt.Errorf("field %q: %w", path+key, err)
 			}
@@ -323,16 +325,16 @@ func (s *sourceMapping) lack() string {
 
 // countable returns why the terms of f cannot be counted like those of first,
 // the same field of another index. How an index scores is not looked at.
-func (f *indexField) countable(first *indexField, mappings jsontext.Value) error {
+func countable(f, first *mapping.Field, mappings jsontext.Value) error {
 	switch {
-	case f.nested != "":
-		return fmt.Errorf("it is in the nested documents of %q, each of which is a document to the engine: %w", f.nested, ErrUncountable)
-	case f.field != "":
-		return fmt.Errorf("it is an alias, name the field %q itself: %w", f.field, ErrUncountable)
-	case f.settings.definition(f.indexAnalyzer) != first.settings.definition(first.indexAnalyzer):
-		return fmt.Errorf("its analyzer is another one than in index %q: %w", first.index, ErrMixed)
+	case f.Nested != "":
+		return fmt.Errorf("it is in the nested documents of %q, each of which is a document to the engine: %w", f.Nested, ErrUncountable)
+	case f.AliasOf != "":
+		return fmt.Errorf("it is an alias, name the field %q itself: %w", f.AliasOf, ErrUncountable)
+	case f.Settings.Definition(f.IndexAnalyzer) != first.Settings.Definition(first.IndexAnalyzer):
+		return fmt.Errorf("its analyzer is another one than in index %q: %w", first.Index, ErrMixed)
 	}
-	if reason := uncountable(mappings, f.source); reason != "" {
+	if reason := uncountable(mappings, f.Source); reason != "" {
 		return fmt.Errorf("%s: %w", reason, ErrUncountable)
 	}
 	return nil
@@ -353,7 +355,7 @@ func (c *Client) Readable(ctx context.Context, index, field string) (bool, error
 	}
 	for i := range fields {
 		f := &fields[i]
-		if f.field != "" || uncountable(mappings[f.index].Mappings, f.source) != "" {
+		if f.AliasOf != "" || uncountable(mappings[f.Index].Mappings, f.Source) != "" {
 			return false, nil
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"github.com/akin-search/akin/esclient/mapping"
 )
 
 // maxProbeTerms is the number of terms that the scale probe looks for: enough
@@ -26,7 +28,7 @@ type explanation struct {
 // explanation of a document that holds one of the terms. It returns 0 if no
 // document does, or its explanation is none of BM25.
 func (c *Client) probeScale(
-	ctx context.Context, indices Indices, field string, s *schema, terms []string,
+	ctx context.Context, indices Indices, field string, s *mapping.Schema, terms []string,
 ) (float64, error) {
 	var should []object
 	for _, t := range terms[:min(len(terms), maxProbeTerms)] {
@@ -49,7 +51,7 @@ func (c *Client) probeScale(
 		path: indices.path("/_search", url.Values{"filter_path": {"hits.hits._explanation"}}),
 		body: object{
 			"size": 1, "terminate_after": 1, "track_total_hits": false, "_source": false, "explain": true,
-			"query": s.inNested(object{"bool": object{"should": should}}),
+			"query": inNested(s, object{"bool": object{"should": should}}),
 		},
 	}
 	if err := c.call(ctx, r, &answer); err != nil {
@@ -99,18 +101,18 @@ func (e *explanation) scale() (float64, bool) {
 
 // scaleOf returns the scale that the engine's version and the field's mapping
 // lead to expect, 0 where the version is not understood.
-func (s *schema) scaleOf(info Info) float64 {
+func scaleOf(s mapping.Scoring, info Info) float64 {
 	major, _, _ := strings.Cut(info.Version, ".")
 	n, err := strconv.Atoi(major)
 	switch {
 	case err != nil:
 		return 0
-	case info.Distribution == "opensearch" && n >= 3 && !s.legacy:
+	case info.Distribution == "opensearch" && n >= 3 && !s.Legacy:
 		// Lucene dropped k1+1 from BM25 in version 8; Elasticsearch and
 		// OpenSearch 1 and 2 kept it, OpenSearch 3 does not.
 		return 1
 	default:
-		return s.k1 + 1
+		return s.K1 + 1
 	}
 }
 

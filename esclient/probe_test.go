@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/akin-search/akin/esclient/mapping"
 )
 
 func TestScaleOfRecordedExplanations(t *testing.T) {
@@ -20,7 +22,7 @@ func TestScaleOfRecordedExplanations(t *testing.T) {
 					want = min(want, 1)
 				}
 				c := newFake().replay(t, "POST /i/_search", r, name).client(t)
-				got, err := c.probeScale(t.Context(), at("i"), "title", &schema{}, []string{"car"})
+				got, err := c.probeScale(t.Context(), at("i"), "title", &mapping.Schema{}, []string{"car"})
 				if err != nil || math.Abs(got-want) > 1e-6 {
 					t.Errorf("%s: scale %v, %v, want %v", name, got, err, want)
 				}
@@ -61,7 +63,7 @@ func TestScaleOfAnExplanationThatIsNotUnderstood(t *testing.T) {
 
 func TestScaleProbeLooksForTermsThatAnIndexCanHold(t *testing.T) {
 	f := newFake()
-	scale, err := f.client(t).probeScale(t.Context(), at("i"), "f", &schema{}, []string{strings.Repeat("x", maxTermBytes+1)})
+	scale, err := f.client(t).probeScale(t.Context(), at("i"), "f", &mapping.Schema{}, []string{strings.Repeat("x", maxTermBytes+1)})
 	if scale != 0 || err != nil || f.asked("") != 0 {
 		t.Errorf("scale %v, %v, %d calls", scale, err, f.asked(""))
 	}
@@ -83,8 +85,8 @@ func TestScaleByVersion(t *testing.T) {
 		{Info{"opensearch", "next"}, false, 0},
 	}
 	for _, test := range tests {
-		s := &schema{k1: 0.9, legacy: test.legacy}
-		if got := s.scaleOf(test.info); got != test.want {
+		s := mapping.Scoring{K1: 0.9, Legacy: test.legacy}
+		if got := scaleOf(s, test.info); got != test.want {
 			t.Errorf("%+v: %v, want %v", test, got, test.want)
 		}
 	}

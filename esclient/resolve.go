@@ -4,6 +4,8 @@ import (
 	"context"
 	"maps"
 	"slices"
+
+	"github.com/akin-search/akin/esclient/mapping"
 )
 
 // maxResolved bounds the indices that an expression is said to stand for: their
@@ -35,8 +37,8 @@ func (c *Cached) Resolve(ctx context.Context, indices Indices, field string) ([]
 // resolve asks for the schema of the field, and takes the names from its
 // answer.
 func (c *Cached) resolve(ctx context.Context, k key) ([]string, error) {
-	var answer map[string]indexMapping
-	_, err := c.analysis.schemas.load(ctx, k, func(ctx context.Context) (s *schema, err error) {
+	var answer map[string]mapping.Index
+	_, err := c.analysis.schemas.load(ctx, k, func(ctx context.Context) (s *mapping.Schema, err error) {
 		all, err := c.client.fieldMappings(ctx, k.Indices, k.field)
 		if err != nil {
 			return nil, err
@@ -56,8 +58,8 @@ func (c *Cached) resolve(ctx context.Context, k key) ([]string, error) {
 			return nil, err
 		}
 	}
-	filtered := slices.ContainsFunc(slices.Collect(maps.Values(answer)), func(m indexMapping) bool { return m.filtered(k.Indices) })
-	names := openIndices(answer)
+	filtered := slices.ContainsFunc(slices.Collect(maps.Values(answer)), func(m mapping.Index) bool { return m.Filtered(k.Indices.mayName) })
+	names := mapping.Open(answer)
 	if len(names) > maxResolved || filtered {
 		return nil, nil
 	}

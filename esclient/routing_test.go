@@ -3,6 +3,8 @@ package esclient
 import (
 	"net/http"
 	"testing"
+
+	"github.com/akin-search/akin/esclient/mapping"
 )
 
 func TestAliasThatRoutesSearchesIsTold(t *testing.T) {
@@ -81,16 +83,20 @@ func TestAnalysisTellsTheNameOfItsAnalyzer(t *testing.T) {
 // those of a field whose names are the other way round.
 func TestNamesOfAnalyzersStandWithTheirIndices(t *testing.T) {
 	of := func(names ...string) string {
-		fields := make([]indexField, len(names))
+		fields := make([]mapping.Field, len(names))
 		for i, name := range names {
-			fields[i] = indexField{index: string(rune('a' + i)), searchAnalyzer: name}
+			fields[i] = mapping.Field{Index: string(rune('a' + i)), Analyzers: mapping.Analyzers{SearchAnalyzer: name}}
 		}
-		return searchAnalyzers(fields)
+		s, err := mapping.Merge(fields)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.SearchAnalyzers
 	}
-	if got := of("one", "one"); got != "one" {
+	if got := of("default", "default"); got != "default" {
 		t.Errorf("one name: %q", got)
 	}
-	if a, b := of("one", "two"), of("two", "one"); a == b || a == "one" {
+	if a, b := of("default", "standard"), of("standard", "default"); a == b || a == "default" {
 		t.Errorf("%q and %q", a, b)
 	}
 }

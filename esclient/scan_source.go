@@ -20,9 +20,9 @@ func (c *Client) sourcePaths(ctx context.Context, index string, fields []string)
 		if err != nil {
 			return nil, err
 		}
-		for _, t := range s.targets {
-			if !slices.Contains(paths[t.index], t.source) {
-				paths[t.index] = append(paths[t.index], t.source)
+		for _, t := range s.Targets {
+			if !slices.Contains(paths[t.Index], t.Source) {
+				paths[t.Index] = append(paths[t.Index], t.Source)
 			}
 		}
 	}

@@ -3,107 +3,41 @@ package esclient
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
-	"sync/atomic"
+
+	"github.com/akin-search/akin/esclient/mapping"
 )
 
 // Errors that mean "leave this field alone", not "something is broken".
 var (
 	// ErrNotText says that the field is not mapped as searchable text in every
 	// index that maps it, or is mapped in none.
-	ErrNotText = errors.New("not a text field")
+	ErrNotText = mapping.ErrNotText
 	// ErrMixed says that the indices treat the field differently: other
 	// analyzers or other similarities.
-	ErrMixed = errors.New("the indices analyze or score the field differently")
+	ErrMixed = mapping.ErrMixed
+	// ErrTooManyFields says that a pattern matches more fields than a search is to
+	// be expanded for.
+	ErrTooManyFields = mapping.ErrTooManyFields
 )
 
 // A Similarity is a kind of scoring that a field is mapped with.
-type Similarity uint8
+type Similarity = mapping.Similarity
 
-// The similarities.
+// The similarities, as in the package mapping.
 const (
-	// BM25 multiplies idf in once.
-	BM25 Similarity = iota
-	// Boolean scores every term with its boost.
-	Boolean
-	// Other is one whose formula is not known: DFR, IB, language models,
-	// scripted ones.
-	Other
+	BM25    = mapping.BM25
+	Boolean = mapping.Boolean
+	Other   = mapping.Other
 )
-
-// defaultK1 is the k1 of the BM25 of both engines where a mapping sets none.
-const defaultK1 = 1.2
 
 // maxFieldName bounds the name of a field in bytes. A longer one is found in no
 // mapping; it would not fit the line of the request for it either.
 const maxFieldName = 1024
-
-// A schema is what the indices of an expression say of a field that all of them
-// that map it treat alike. It is shared and, its flag apart, not modified.
-type schema struct {
-	// targets are the concrete indices that map the field, by name, at least
-	// one.
-	targets []target
-	// nested is the path of the innermost nested object above the field, "" if
-	// there is none.
-	nested string
-	// indexAnalyzer and searchAnalyzer are the names that the field's own
-	// analyzers have in its indices.
-	indexAnalyzer, searchAnalyzer string
-	// searchAnalyzers is what [Analysis.Analyzer] says of searchAnalyzer.
-	searchAnalyzers string
-	// dense says that the index analyzer sets a smaller position gap between
-	// texts than is usual.
-	dense bool
-	// notWords is what [Analysis.NotWords] says.
-	notWords   string
-	similarity Similarity
-	// k1 is BM25's. legacy says that the field names LegacyBM25, which
-	// multiplies by k1+1 where OpenSearch 3's BM25 does not.
-	k1     float64
-	legacy bool
-	// shards is the number of primary shards of the targets. routed says that
-	// an alias may send a search to some of them only.
-	shards int
-	routed bool
-	// filtered says that an alias of the expression has a filter.
-	filtered bool
-	// differing names the analyzers that are not defined alike in all targets.
-	differing map[string]bool
-	// unvectored says that the cluster refused to count the field's terms by
-	// _termvectors.
-	unvectored atomic.Bool
-}
-
-// A target is a concrete index that maps the field of a [schema].
-type target struct {
-	index  string
-	shards int
-	// source is the path that a document has the field's text under; it is
-	// the parent field's for a multi-field.
-	source string
-	// field is the full name of the field that an alias stands for, "" where
-	// the name asked for is the field's own.
-	field string
-}
-
-// analyzer returns the name of the analyzer that a clause analyzes its text
-// with, named being the one that the clause asks for. It returns [ErrMixed] if
-// the indices define that one differently.
-func (s *schema) analyzer(named string) (string, error) {
-	if named == "" {
-		return s.searchAnalyzer, nil
-	}
-	if s.differing[named] {
-		return "", fmt.Errorf("analyzer %q: %w", named, ErrMixed)
-	}
-	return named, nil
-}
 
 // checkField returns why a field name is not even to be asked for.
 func checkField(field string) error {
@@ -115,7 +49,7 @@ func checkField(field string) error {
 
 // schema asks for what the indices say of a field. The error wraps
 // [ErrNotText], [ErrMixed] or [ErrRemote] where the field is not one to expand.
-func (c *Client) schema(ctx context.Context, indices Indices, field string) (*schema, error) {
+func (c *Client) schema(ctx context.Context, indices Indices, field string) (*mapping.Schema, error) {
 	answer, err := c.fieldMappings(ctx, indices, field)
 	if err != nil {
 		return nil, err
@@ -124,20 +58,25 @@ func (c *Client) schema(ctx context.Context, indices Indices, field string) (*sc
 }
 
 // readSchema returns what an answer of fieldMappings says of the field.
-func (c *Client) readSchema(ctx context.Context, indices Indices, field string, answer map[string]indexMapping) (*schema, error) {
+func (c *Client) readSchema(ctx context.Context, indices Indices, field string, answer map[string]mapping.Index) (*mapping.Schema, error) {
 	fields, err := c.readFields(ctx, indices, field, answer)
 	if err != nil {
 		return nil, err
 	}
-	s, err := merge(fields)
+	s, err := mapping.Merge(fields)
 	if err != nil {
 		return nil, fmt.Errorf("field %q of %q: %w", field, indices.Expression, err)
+	}
+	for _, t := range s.Targets {
+		m := answer[t.Index]
+		s.Routed = s.Routed || m.Routed(indices.mayName)
+		s.Filtered = s.Filtered || m.Filtered(indices.mayName)
 	}
 	return s, nil
 }
 
 // indexFields asks for what each of the indices that map a field says of it.
-func (c *Client) indexFields(ctx context.Context, indices Indices, field string) ([]indexField, error) {
+func (c *Client) indexFields(ctx context.Context, indices Indices, field string) ([]mapping.Field, error) {
 	answer, err := c.fieldMappings(ctx, indices, field)
 	if err != nil {
 		return nil, err
@@ -146,7 +85,7 @@ func (c *Client) indexFields(ctx context.Context, indices Indices, field string)
 }
 
 // fieldMappings asks for the mappings of a field, by index.
-func (c *Client) fieldMappings(ctx context.Context, indices Indices, field string) (map[string]indexMapping, error) {
+func (c *Client) fieldMappings(ctx context.Context, indices Indices, field string) (map[string]mapping.Index, error) {
 	if err := indices.check(); err != nil {
 		return nil, err
 	}
@@ -158,17 +97,13 @@ func (c *Client) fieldMappings(ctx context.Context, indices Indices, field strin
 
 // readFields returns what each index in an answer of fieldMappings that maps
 // the field says of it.
-func (c *Client) readFields(ctx context.Context, indices Indices, field string, answer map[string]indexMapping) ([]indexField, error) {
-	fields, err := findFields(answer, field)
+func (c *Client) readFields(ctx context.Context, indices Indices, field string, answer map[string]mapping.Index) ([]mapping.Field, error) {
+	fields, err := mapping.Fields(answer, field)
 	if err != nil {
 		return nil, fmt.Errorf("field %q of %q: %w", field, indices.Expression, err)
 	}
 	if err := c.settleAnalyzers(ctx, indices, field, fields); err != nil {
 		return nil, err
-	}
-	for i := range fields {
-		m := answer[fields[i].index]
-		fields[i].routed, fields[i].filtered = m.routed(indices), m.filtered(indices)
 	}
 	return fields, nil
 }
@@ -179,8 +114,8 @@ const maxAliased = 16
 
 // mappings asks for the mappings of a field and of more, once more where it is
 // an alias and the answer lacks the field it stands for.
-func (c *Client) mappings(ctx context.Context, indices Indices, field string, more ...string) (map[string]indexMapping, error) {
-	var answer map[string]indexMapping
+func (c *Client) mappings(ctx context.Context, indices Indices, field string, more ...string) (map[string]mapping.Index, error) {
+	var answer map[string]mapping.Index
 	all := append([]string{field}, more...)
 	if err := c.call(ctx, request{method: http.MethodGet, path: schemaPath(indices, all...)}, &answer); err != nil {
 		return nil, err
@@ -193,7 +128,7 @@ func (c *Client) mappings(ctx context.Context, indices Indices, field string, mo
 		return nil, fmt.Errorf("field %q of %q is an alias of %d fields: %w",
 			field, indices.Expression, len(missing), ErrMixed)
 	}
-	var full map[string]indexMapping
+	var full map[string]mapping.Index
 	path := schemaPath(indices, append(missing, all...)...)
 	err = c.call(ctx, request{method: http.MethodGet, path: path}, &full)
 	return full, err
@@ -201,17 +136,17 @@ func (c *Client) mappings(ctx context.Context, indices Indices, field string, mo
 
 // aliased returns the fields that field is an alias of and that are not in the
 // answer.
-func aliased(answer map[string]indexMapping, field string) ([]string, error) {
+func aliased(answer map[string]mapping.Index, field string) ([]string, error) {
 	var missing []string
 	for index, m := range answer {
-		p, err := find(m.Mappings.Properties, field, 0, "")
+		p, err := mapping.Find(m.Mappings.Properties, field)
 		if err != nil {
 			return nil, fmt.Errorf("mapping of index %q: %w", index, err)
 		}
-		if p == nil || p.Type != typeAlias || len(p.Path) > maxFieldName || slices.Contains(missing, p.Path) {
+		if p == nil || p.Type != mapping.TypeAlias || len(p.Path) > maxFieldName || slices.Contains(missing, p.Path) {
 			continue
 		}
-		if target, err := find(m.Mappings.Properties, p.Path, 0, ""); target == nil && err == nil {
+		if target, err := mapping.Find(m.Mappings.Properties, p.Path); target == nil && err == nil {
 			missing = append(missing, p.Path)
 		}
 	}
@@ -244,10 +179,10 @@ func schemaPath(indices Indices, fields ...string) string {
 // Where the index defines default_search and the field names an analyzer but no
 // search analyzer, Elasticsearch 7 and OpenSearch search with default_search
 // and Elasticsearch 8 with the field's analyzer.
-func (c *Client) settleAnalyzers(ctx context.Context, indices Indices, field string, fields []indexField) error {
+func (c *Client) settleAnalyzers(ctx context.Context, indices Indices, field string, fields []mapping.Field) error {
 	var open []string
 	for i := range fields {
-		if name := cmp.Or(fields[i].field, field); fields[i].searchAnalyzer == "" && !slices.Contains(open, name) {
+		if name := cmp.Or(fields[i].AliasOf, field); fields[i].SearchAnalyzer == "" && !slices.Contains(open, name) {
 			open = append(open, name)
 		}
 	}
@@ -268,14 +203,14 @@ func (c *Client) settleAnalyzers(ctx context.Context, indices Indices, field str
 	}
 	for i := range fields {
 		f := &fields[i]
-		if f.searchAnalyzer != "" {
+		if f.SearchAnalyzer != "" {
 			continue
 		}
-		for _, leaf := range answer[f.index].Mappings[cmp.Or(f.field, field)].Mapping {
-			f.searchAnalyzer = leaf.SearchAnalyzer // the one entry, named by the last segment
+		for _, leaf := range answer[f.Index].Mappings[cmp.Or(f.AliasOf, field)].Mapping {
+			f.SearchAnalyzer = leaf.SearchAnalyzer // the one entry, named by the last segment
 		}
-		if f.searchAnalyzer == "" {
-			return fmt.Errorf("index %q: the mapping names no search analyzer", f.index)
+		if f.SearchAnalyzer == "" {
+			return fmt.Errorf("index %q: the mapping names no search analyzer", f.Index)
 		}
 	}
 	return nil

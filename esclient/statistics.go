@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/akin-search/akin/esclient/mapping"
 )
 
 // Statistics are what the cluster knows of a field for scoring.
@@ -57,7 +59,7 @@ type termCount struct {
 // cluster refuses that (nested fields are not seen, a parent field may not take
 // the terms, routing may be required) a search counts.
 func (c *Client) countTerms(
-	ctx context.Context, indices Indices, field string, s *schema, terms []string,
+	ctx context.Context, indices Indices, field string, s *mapping.Schema, terms []string,
 ) (termCount, error) {
 	count := termCount{docFreqs: make([]int64, len(terms))}
 	// What cannot be in an index has the document frequency 0, and would make
@@ -83,14 +85,14 @@ func (c *Client) countTerms(
 }
 
 func (c *Client) countChunk(
-	ctx context.Context, indices Indices, field string, s *schema, terms []string,
+	ctx context.Context, indices Indices, field string, s *mapping.Schema, terms []string,
 ) (termCount, error) {
-	if s.nested == "" && !s.unvectored.Load() {
+	if s.Nested == "" && !s.Unvectored.Load() {
 		count, err := c.countByVectors(ctx, field, s, terms)
 		if err == nil || !refused(err) {
 			return count, err
 		}
-		s.unvectored.Store(true)
+		s.Unvectored.Store(true)
 	}
 	return c.countBySearch(ctx, indices, field, s, terms)
 }
@@ -113,17 +115,17 @@ func refused(err error) bool {
 
 // A shard is a shard of a concrete index.
 type shard struct {
-	target *target
+	target *mapping.Target
 	number int
 }
 
 // sampleShards returns the shards to ask, and the number of shards that each
 // stands for: all shards, or limit of them, spread evenly.
-func sampleShards(s *schema, limit int) ([]shard, float64) {
-	all := make([]shard, 0, s.shards)
-	for i := range s.targets {
-		for n := range s.targets[i].shards {
-			all = append(all, shard{&s.targets[i], n})
+func sampleShards(s *mapping.Schema, limit int) ([]shard, float64) {
+	all := make([]shard, 0, s.Shards)
+	for i := range s.Targets {
+		for n := range s.Targets[i].Shards {
+			all = append(all, shard{&s.Targets[i], n})
 		}
 	}
 	if len(all) <= limit {
@@ -137,7 +139,7 @@ func sampleShards(s *schema, limit int) ([]shard, float64) {
 }
 
 // countByVectors adds up the statistics of the shards.
-func (c *Client) countByVectors(ctx context.Context, field string, s *schema, terms []string) (termCount, error) {
+func (c *Client) countByVectors(ctx context.Context, field string, s *mapping.Schema, terms []string) (termCount, error) {
 	shards, each := sampleShards(s, maxSampledShards)
 	counts := make([]termCount, len(shards))
 	var group errgroup.Group // which cancels no call, for the reason in Cached.guess
@@ -190,8 +192,8 @@ func (c *Client) countShard(ctx context.Context, field string, sh shard, terms [
 			} `json:"terms"`
 		} `json:"term_vectors"`
 	}
-	if sh.target.field != "" {
-		field = sh.target.field // _termvectors does not know aliases
+	if sh.target.AliasOf != "" {
+		field = sh.target.AliasOf // _termvectors does not know aliases
 	}
 	document := terms
 	if len(document) == 0 {
@@ -202,9 +204,9 @@ func (c *Client) countShard(ctx context.Context, field string, sh shard, terms [
 	// stored, and where one with such an id has just been written they would
 	// refresh the index to see that.
 	const asSearched = "&realtime=false"
-	path := indexPath(sh.target.index, "/_termvectors?preference=_shards:"+strconv.Itoa(sh.number)+asSearched+filter)
+	path := indexPath(sh.target.Index, "/_termvectors?preference=_shards:"+strconv.Itoa(sh.number)+asSearched+filter)
 	body := vectorsBody{
-		Doc:              map[string][]string{sh.target.source: document},
+		Doc:              map[string][]string{sh.target.Source: document},
 		Fields:           []string{field},
 		PerFieldAnalyzer: map[string]string{field: "keyword"},
 		TermStatistics:   true,
@@ -235,41 +237,41 @@ func termQuery(field, term string) object {
 
 // inNested returns query as it is to be searched for the field of s. An index
 // that lacks the nested object matches nothing.
-func (s *schema) inNested(query object) object {
-	if s.nested == "" {
+func inNested(s *mapping.Schema, query object) object {
+	if s.Nested == "" {
 		return query
 	}
-	return object{"nested": object{"path": s.nested, "query": query, "ignore_unmapped": true}}
+	return object{"nested": object{"path": s.Nested, "query": query, "ignore_unmapped": true}}
 }
 
 // aggregateNested returns an aggregation that counts the documents that score:
 // the nested ones where the field of s is in such.
-func (s *schema) aggregateNested(aggregations object) object {
-	if s.nested == "" {
+func aggregateNested(s *mapping.Schema, aggregations object) object {
+	if s.Nested == "" {
 		return aggregations
 	}
-	return object{"in": object{"nested": object{"path": s.nested}, "aggs": aggregations}}
+	return object{"in": object{"nested": object{"path": s.Nested}, "aggs": aggregations}}
 }
 
 // countBySearch counts with one search. Its query holds back all documents
 // without any of the terms, so that rare terms are counted fast; N is counted
 // apart from it.
 func (c *Client) countBySearch(
-	ctx context.Context, indices Indices, field string, s *schema, terms []string,
+	ctx context.Context, indices Indices, field string, s *mapping.Schema, terms []string,
 ) (termCount, error) {
 	filters := make([]object, len(terms))
 	for i, t := range terms {
 		filters[i] = termQuery(field, t)
 	}
 	aggregations := object{
-		"all": object{"global": object{}, "aggs": s.aggregateNested(object{
+		"all": object{"global": object{}, "aggs": aggregateNested(s, object{
 			"field": object{"filter": object{"exists": object{"field": field}}},
 		})},
 	}
 	query := object{"match_none": object{}}
 	if len(terms) > 0 {
-		query = s.inNested(object{"terms": object{field: terms}})
-		matching := s.aggregateNested(object{"terms": object{"filters": object{"filters": filters}}})
+		query = inNested(s, object{"terms": object{field: terms}})
+		matching := aggregateNested(s, object{"terms": object{"filters": object{"filters": filters}}})
 		maps.Copy(aggregations, matching)
 	}
 	var answer countAnswer
@@ -282,7 +284,7 @@ func (c *Client) countBySearch(
 	if err := c.call(ctx, r, &answer); err != nil {
 		return termCount{}, err
 	}
-	count, err := answer.count(s.nested != "", len(terms))
+	count, err := answer.count(s.Nested != "", len(terms))
 	if err != nil {
 		return termCount{}, fmt.Errorf("count terms of %q: %w", field, err)
 	}

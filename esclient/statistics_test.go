@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/esclient/mapping"
 )
 
 func TestTermsOfRecordedAnswersAreCounted(t *testing.T) {
@@ -17,22 +19,22 @@ func TestTermsOfRecordedAnswersAreCounted(t *testing.T) {
 		t.Run(r.engine, func(t *testing.T) {
 			tests := []struct {
 				name, call, answer string
-				s                  *schema
+				s                  *mapping.Schema
 				want               termCount
 			}{
 				{
 					"vectors", "POST /library/_termvectors", "vectors",
-					&schema{shards: 1, targets: []target{{"library", 1, "title", ""}}},
+					&mapping.Schema{Shards: 1, Targets: []mapping.Target{{Index: "library", Shards: 1, Source: "title"}}},
 					termCount{3, []int64{2, 1, 0}},
 				},
 				{
 					"nested", "POST /library/_search", "count nested",
-					&schema{shards: 1, nested: "list", targets: []target{{"library", 1, "list.text", ""}}},
+					&mapping.Schema{Shards: 1, Nested: "list", Targets: []mapping.Target{{Index: "library", Shards: 1, Source: "list.text"}}},
 					termCount{6, []int64{5, 1, 0}},
 				},
 			}
 			for _, test := range tests {
-				field := test.s.targets[0].source
+				field := test.s.Targets[0].Source
 				got, err := newFake().replay(t, test.call, r, test.answer).client(t).
 					countTerms(t.Context(), at("library"), field, test.s, []string{"car", "boat", "none"})
 				if err != nil {
@@ -65,7 +67,7 @@ func TestShardsAreAddedUp(t *testing.T) {
 				100+n, 1+n)
 		})
 	}
-	s := &schema{shards: 5, targets: []target{{"a", 3, "f", ""}, {"b", 2, "f", ""}}}
+	s := &mapping.Schema{Shards: 5, Targets: []mapping.Target{{Index: "a", Shards: 3, Source: "f"}, {Index: "b", Shards: 2, Source: "f"}}}
 	got, err := f.client(t).countTerms(t.Context(), at("a,b"), "f", s, []string{"y", "x"})
 	if err != nil {
 		t.Fatal(err)
@@ -85,10 +87,10 @@ func TestManyShardsAreSampledAndScaledUp(t *testing.T) {
 		f.reply(fmt.Sprintf("POST /i%d/_termvectors", i), http.StatusOK,
 			`{"term_vectors":{"f":{"field_statistics":{"doc_count":10},"terms":{"x":{"doc_freq":3}}}}}`)
 	}
-	s := &schema{}
+	s := &mapping.Schema{}
 	for i := range 40 {
-		s.targets = append(s.targets, target{fmt.Sprintf("i%d", i), 2, "f", ""})
-		s.shards += 2
+		s.Targets = append(s.Targets, mapping.Target{Index: fmt.Sprintf("i%d", i), Shards: 2, Source: "f"})
+		s.Shards += 2
 	}
 	got, err := f.client(t).countTerms(t.Context(), at("i*"), "f", s, []string{"x"})
 	if err != nil {
@@ -114,7 +116,7 @@ func TestCountFallsBackToASearchWhereVectorsAreRefused(t *testing.T) {
 			f := newFake().replay(t, "POST /i/_termvectors", r, "vectors refused").
 				reply("POST /i/_search", http.StatusOK, `{"_shards":{"failed":0},"aggregations":{`+
 					`"all":{"doc_count":9,"field":{"doc_count":7}},"terms":{"buckets":[{"doc_count":2}]}}}`)
-			s := &schema{shards: 1, targets: []target{{"i", 1, "f", ""}}}
+			s := &mapping.Schema{Shards: 1, Targets: []mapping.Target{{Index: "i", Shards: 1, Source: "f"}}}
 			c := f.client(t)
 			for range 2 {
 				got, err := c.countTerms(t.Context(), at("i"), "f", s, []string{"x"})
@@ -135,10 +137,10 @@ func TestCountFallsBackToASearchWhereVectorsAreRefused(t *testing.T) {
 func TestOverloadedClusterIsNotAskedInAnotherWay(t *testing.T) {
 	for _, status := range []int{401, 429, 502, 503, 504} {
 		f := newFake().reply("POST /i/_termvectors", status, `{}`)
-		s := &schema{shards: 1, targets: []target{{"i", 1, "f", ""}}}
+		s := &mapping.Schema{Shards: 1, Targets: []mapping.Target{{Index: "i", Shards: 1, Source: "f"}}}
 		_, err := f.client(t).countTerms(t.Context(), at("i"), "f", s, []string{"x"})
 		var refusal *Error
-		if !errors.As(err, &refusal) || refusal.Status != status || f.asked("_search") != 0 || s.unvectored.Load() {
+		if !errors.As(err, &refusal) || refusal.Status != status || f.asked("_search") != 0 || s.Unvectored.Load() {
 			t.Errorf("status %d: error %v, %d searches", status, err, f.asked("_search"))
 		}
 	}
@@ -152,7 +154,7 @@ func TestCountsOfASearchThatIsNotWholeAreNotTaken(t *testing.T) {
 	}
 	for name, body := range answers {
 		t.Run(name, func(t *testing.T) {
-			s := &schema{shards: 1, nested: "n", targets: []target{{"i", 1, "n.f", ""}}}
+			s := &mapping.Schema{Shards: 1, Nested: "n", Targets: []mapping.Target{{Index: "i", Shards: 1, Source: "n.f"}}}
 			c := newFake().reply("POST /i/_search", http.StatusOK, body).client(t)
 			if n, err := c.countTerms(t.Context(), at("i"), "n.f", s, []string{"x"}); err == nil {
 				t.Errorf("counts %+v", n)
@@ -164,7 +166,7 @@ func TestCountsOfASearchThatIsNotWholeAreNotTaken(t *testing.T) {
 func TestTermsThatNoIndexCanHoldAreNotAskedFor(t *testing.T) {
 	f := newFake().reply("POST /i/_termvectors", http.StatusOK,
 		`{"term_vectors":{"f":{"field_statistics":{"doc_count":7},"terms":{"a":{"doc_freq":1},"b":{"doc_freq":2}}}}}`)
-	s := &schema{shards: 1, targets: []target{{"i", 1, "f", ""}}}
+	s := &mapping.Schema{Shards: 1, Targets: []mapping.Target{{Index: "i", Shards: 1, Source: "f"}}}
 	terms := []string{"a", strings.Repeat("é", 16384), "\xff", "b"}
 	got, err := f.client(t).countTerms(t.Context(), at("i"), "f", s, terms)
 	if err != nil {
@@ -185,7 +187,7 @@ func TestManyTermsAreAskedForInChunks(t *testing.T) {
 	for i := range terms {
 		terms[i] = fmt.Sprintf("t%d", i)
 	}
-	s := &schema{shards: 1, targets: []target{{"i", 1, "f", ""}}}
+	s := &mapping.Schema{Shards: 1, Targets: []mapping.Target{{Index: "i", Shards: 1, Source: "f"}}}
 	got, err := f.client(t).countTerms(t.Context(), at("i"), "f", s, terms)
 	if err != nil || got.docCount != 7 || got.docFreqs[0] != 1 || got.docFreqs[2400] != 2 || f.asked("") != 3 {
 		t.Errorf("N = %d, %v, %d calls", got.docCount, err, f.asked(""))

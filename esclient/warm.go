@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/akin-search/akin/esclient/mapping"
 )
 
 const (
@@ -35,7 +37,7 @@ type TextIndex struct {
 // and their aliases, by name. It takes one round trip.
 func (c *Client) TextIndices(ctx context.Context, index string) ([]TextIndex, error) {
 	var answer map[string]struct {
-		fieldTree
+		mapping.Tree
 
 		Aliases map[string]jsontext.Value `json:"aliases"`
 	}
@@ -48,19 +50,19 @@ func (c *Client) TextIndices(ctx context.Context, index string) ([]TextIndex, er
 	}
 	fields := map[string]map[string]string{}
 	for name, tree := range answer {
-		f := finder{pattern: newGlob("*"), textOnly: true, found: map[string]string{}}
-		if err := f.visit("", tree.Mappings.Properties); err != nil {
+		found, err := mapping.TextFields(tree.Mappings.Properties)
+		if err != nil {
 			return nil, fmt.Errorf("mapping of index %q: %w", name, err)
 		}
-		if len(f.found) == 0 || tree.Settings.Index.Closed == "true" {
+		if len(found) == 0 || tree.Settings.Index.Closed == "true" {
 			continue
 		}
-		fields[name] = f.found
+		fields[name] = found
 		for alias := range tree.Aliases {
 			if fields[alias] == nil {
 				fields[alias] = map[string]string{}
 			}
-			maps.Copy(fields[alias], f.found)
+			maps.Copy(fields[alias], found)
 		}
 	}
 	all := make([]TextIndex, 0, len(fields))

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"testing"
+
+	"github.com/akin-search/akin/esclient/mapping"
 )
 
 // TestAnalyzersThatMakeOtherTermsThanWords has flat settings as the engines
@@ -47,18 +49,18 @@ func TestAnalyzersThatMakeOtherTermsThanWords(t *testing.T) {
 		{"a circle", analyzer + `tokenizer":"standard",` + analyzer + `filter":["m"],"index.analysis.filter.m.type":"multiplexer","index.analysis.filter.m.filters":["m"]`, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			var s settings
+			var s mapping.Settings
 			if err := json.Unmarshal([]byte("{"+tt.settings+"}"), &s); err != nil {
 				t.Fatal(err)
 			}
-			if got := s.notWords("a"); got != tt.want {
+			if got := s.NotWords("a"); got != tt.want {
 				t.Errorf("%q, want %q", got, tt.want)
 			}
 		})
 	}
-	none := settings{}
-	for name, want := range map[string]string{defaultAnalyzer: "", "english": "", "fingerprint": "analyzer fingerprint"} {
-		if got := none.notWords(name); got != want {
+	none := mapping.Settings{}
+	for name, want := range map[string]string{"default": "", "english": "", "fingerprint": "analyzer fingerprint"} {
+		if got := none.NotWords(name); got != want {
 			t.Errorf("the engine's own %s: %q, want %q", name, got, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package esclient
+package mapping
 
 import (
 	"cmp"
@@ -14,12 +14,12 @@ const defaultAnalyzer = "default"
 
 const analysisPrefix = "index.analysis."
 
-// settings are the flat settings of an index: values by dotted names. A value
+// Settings are the flat settings of an index: values by dotted names. A value
 // is a string or an array of strings.
-type settings map[string]jsontext.Value
+type Settings map[string]jsontext.Value
 
-// text returns a setting that is a string, "" where it is missing or is none.
-func (s settings) text(name string) string {
+// Text returns a setting that is a string, "" where it is missing or is none.
+func (s Settings) Text(name string) string {
 	var v string
 	if decode(s[name], &v) != nil {
 		return ""
@@ -27,8 +27,8 @@ func (s settings) text(name string) string {
 	return v
 }
 
-// has reports whether a setting's name starts with prefix.
-func (s settings) has(prefix string) bool {
+// Has reports whether a setting's name starts with prefix.
+func (s Settings) Has(prefix string) bool {
 	for name := range s {
 		if strings.HasPrefix(name, prefix) {
 			return true
@@ -39,7 +39,7 @@ func (s settings) has(prefix string) bool {
 
 // section returns the settings whose names start with prefix, one a line, in
 // the order of their names: equal sections are equal strings.
-func (s settings) section(prefix string) string {
+func (s Settings) section(prefix string) string {
 	var names []string
 	for name := range s {
 		if strings.HasPrefix(name, prefix) {
@@ -58,7 +58,7 @@ func (s settings) section(prefix string) string {
 }
 
 // analyzers returns the names of the analyzers that the index defines.
-func (s settings) analyzers() []string {
+func (s Settings) analyzers() []string {
 	const prefix, suffix = analysisPrefix + "analyzer.", ".type"
 	var names []string
 	for key := range s {
@@ -75,11 +75,11 @@ func (s settings) analyzers() []string {
 	return slices.Compact(names)
 }
 
-// definition returns an analyzer's settings with those of every tokenizer and
+// Definition returns an analyzer's Settings with those of every tokenizer and
 // filter it is made of, directly or through another filter. Two analyzers with
 // the same definition work alike; one that the index does not define is the
 // engine's own of that name.
-func (s settings) definition(analyzer string) string {
+func (s Settings) Definition(analyzer string) string {
 	components := s.components()
 	queue := []string{analysisPrefix + "analyzer." + analyzer + "."}
 	var b strings.Builder
@@ -96,7 +96,7 @@ func (s settings) definition(analyzer string) string {
 	if b.Len() > 0 {
 		return b.String()
 	}
-	if analyzer == defaultAnalyzer && !s.has(analysisPrefix+"analyzer.standard.") {
+	if analyzer == defaultAnalyzer && !s.Has(analysisPrefix+"analyzer.standard.") {
 		analyzer = "standard"
 	}
 	return "built in: " + analyzer
@@ -104,7 +104,7 @@ func (s settings) definition(analyzer string) string {
 
 // components returns the sections of the tokenizers and filters that the index
 // defines, by their names.
-func (s settings) components() map[string][]string {
+func (s Settings) components() map[string][]string {
 	sections := map[string][]string{}
 	for key := range s {
 		for _, kind := range []string{"tokenizer.", "filter.", "char_filter."} {
@@ -126,7 +126,7 @@ func (s settings) components() map[string][]string {
 // references returns the strings that the settings under prefix hold, in their
 // order: the names that a definition refers to are among them. A multiplexer
 // filter names several others in one string, with commas.
-func (s settings) references(prefix string) []string {
+func (s Settings) references(prefix string) []string {
 	var refs []string
 	for name := range s {
 		if strings.HasPrefix(name, prefix) {
@@ -150,12 +150,12 @@ var partsOfWords = map[string]bool{
 // edgeNGram and path_hierarchy as PathHierarchy, too.
 func plainType(name string) string { return strings.ToLower(strings.ReplaceAll(name, "_", "")) }
 
-// notWords returns which part of an analyzer makes other terms than words, such
+// NotWords returns which part of an analyzer makes other terms than words, such
 // as "filter autocomplete (edge_ngram)", "" where none does.
-func (s settings) notWords(analyzer string) string {
+func (s Settings) NotWords(analyzer string) string {
 	prefix := analysisPrefix + "analyzer." + analyzer + "."
-	kind := s.text(prefix + "type")
-	if kind == "" && !s.has(prefix) {
+	kind := s.Text(prefix + "type")
+	if kind == "" && !s.Has(prefix) {
 		kind = analyzer // the engine's own of that name
 	}
 	if kind != "" && kind != "custom" {
@@ -184,8 +184,8 @@ func (s settings) notWords(analyzer string) string {
 
 // component returns the tokenizer or filter of that name if it makes other
 // terms than words. One that the index does not define is the engine's own.
-func (s settings) component(kind, name string) string {
-	return nonWord(kind, name, cmp.Or(s.text(analysisPrefix+kind+"."+name+".type"), name))
+func (s Settings) component(kind, name string) string {
+	return nonWord(kind, name, cmp.Or(s.Text(analysisPrefix+kind+"."+name+".type"), name))
 }
 
 func nonWord(kind, name, typ string) string {
@@ -201,10 +201,10 @@ func nonWord(kind, name, typ string) string {
 
 // names returns the names that a setting lists: an array of them, or a string
 // with commas.
-func (s settings) names(setting string) []string {
+func (s Settings) names(setting string) []string {
 	var list []string
 	if decode(s[setting], &list) != nil {
-		list = []string{s.text(setting)}
+		list = []string{s.Text(setting)}
 	}
 	var names []string
 	for _, item := range list {
