@@ -7,21 +7,35 @@ import (
 	"strings"
 )
 
-// args reads the members of a JSON object one by one. The first mistake sticks
-// and is returned by done, as is a member that nobody asked for.
+// A mistake is the first one in a request. Parsers go on after it and return
+// something harmless.
+type mistake struct{ err error }
+
+func (m *mistake) fail(err error) {
+	if m.err == nil {
+		m.err = err
+	}
+}
+
+// members returns a reader of the members of a JSON object, which belongs to
+// name.
+func (m *mistake) members(name string, v any) *args {
+	object, ok := v.(map[string]any)
+	if !ok {
+		m.fail(parsingError("[%s] malformed, expected an object", name))
+	}
+	return &args{name: name, rest: maps.Clone(object), mistake: m}
+}
+
+// args reads the members of a JSON object one by one. A member that nobody
+// asked for is a mistake, too, see done.
 type args struct {
 	name string // what the object belongs to, for errors
 	rest map[string]any
-	err  error
+	*mistake
 }
 
-func newArgs(name string, v any) (*args, error) {
-	object, ok := v.(map[string]any)
-	if !ok {
-		return nil, parsingError("[%s] malformed, expected an object", name)
-	}
-	return &args{name: name, rest: maps.Clone(object)}, nil
-}
+func newArgs(name string, v any) *args { return new(mistake).members(name, v) }
 
 // take returns a member and counts it as read. A null counts as absent.
 func (a *args) take(key string) (any, bool) {
@@ -30,10 +44,8 @@ func (a *args) take(key string) (any, bool) {
 	return v, ok && v != nil
 }
 
-func (a *args) fail(key, want string) {
-	if a.err == nil {
-		a.err = parsingError("[%s] [%s] must be %s", a.name, key, want)
-	}
+func (a *args) wrong(key, want string) {
+	a.fail(parsingError("[%s] [%s] must be %s", a.name, key, want))
 }
 
 // str returns a string member; numbers and booleans count as their text.
@@ -44,7 +56,7 @@ func (a *args) str(key, absent string) string {
 	}
 	s, ok := textOf(v)
 	if !ok {
-		a.fail(key, "a string")
+		a.wrong(key, "a string")
 	}
 	return s
 }
@@ -60,7 +72,7 @@ func (a *args) boolean(key string, absent bool) bool {
 	case false, "false":
 		return false
 	default:
-		a.fail(key, "a boolean")
+		a.wrong(key, "a boolean")
 		return absent
 	}
 }
@@ -72,7 +84,7 @@ func (a *args) number(key string, absent float64) float64 {
 	}
 	n, ok := numberOf(v)
 	if !ok || math.IsNaN(n) || math.IsInf(n, 0) {
-		a.fail(key, "a number")
+		a.wrong(key, "a number")
 		return absent
 	}
 	return n
@@ -82,7 +94,7 @@ func (a *args) number(key string, absent float64) float64 {
 func (a *args) integer(key string, absent int) int {
 	n := a.number(key, float64(absent))
 	if n != math.Trunc(n) || n < 0 || n > math.MaxInt32 {
-		a.fail(key, "a whole number that is not negative")
+		a.wrong(key, "a whole number that is not negative")
 		return absent
 	}
 	return int(n)
@@ -93,7 +105,7 @@ func (a *args) integer(key string, absent int) int {
 func (a *args) boost(key string) float32 {
 	n := a.number(key, 1)
 	if n < 0 || n > math.MaxFloat32 {
-		a.fail(key, "a positive number")
+		a.wrong(key, "a positive number")
 	}
 	return float32(n)
 }
@@ -105,7 +117,7 @@ func (a *args) object(key string) map[string]any {
 	}
 	object, ok := v.(map[string]any)
 	if !ok {
-		a.fail(key, "an object")
+		a.wrong(key, "an object")
 	}
 	return object
 }
@@ -128,7 +140,7 @@ func (a *args) strings(key string) []string {
 	for _, v := range list {
 		s, ok := v.(string)
 		if !ok {
-			a.fail(key, "a list of strings")
+			a.wrong(key, "a list of strings")
 		}
 		out = append(out, s)
 	}
@@ -139,9 +151,7 @@ func (a *args) strings(key string) []string {
 // that are keyed by a field.
 func (a *args) sole() (key string, value any) {
 	if len(a.rest) != 1 {
-		if a.err == nil {
-			a.err = parsingError("[%s] query malformed, expected one field", a.name)
-		}
+		a.fail(parsingError("[%s] query malformed, expected one field", a.name))
 		return "", nil
 	}
 	for key, value = range a.rest {
@@ -150,11 +160,12 @@ func (a *args) sole() (key string, value any) {
 	return key, value
 }
 
-// done returns the first mistake, or names the members that were not read.
+// done returns the first mistake of the request; the members that were not read
+// are one.
 func (a *args) done() error {
-	if a.err != nil || len(a.rest) == 0 {
-		return a.err
+	if len(a.rest) > 0 {
+		names := slices.Sorted(maps.Keys(a.rest))
+		a.fail(parsingError("[%s] query does not support [%s]", a.name, strings.Join(names, "], [")))
 	}
-	names := slices.Sorted(maps.Keys(a.rest))
-	return parsingError("[%s] query does not support [%s]", a.name, strings.Join(names, "], ["))
+	return a.err
 }

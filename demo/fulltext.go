@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"strings"
 )
 
@@ -14,10 +15,10 @@ type textOptions struct {
 }
 
 // options reads the members that the full-text queries have in common.
-func (p *parser) options(a *args, operatorKey string) (textOptions, error) {
+func (p *parser) options(a *args, operatorKey string) textOptions {
 	operator := strings.ToLower(a.str(operatorKey, "or"))
 	if operator != "or" && operator != "and" {
-		return textOptions{}, badRequest("illegal_argument_exception", "operator needs to be either OR or AND, but not [%s]", operator)
+		p.fail(badRequest("illegal_argument_exception", "operator needs to be either OR or AND, but not [%s]", operator))
 	}
 	o := textOptions{
 		and:       operator == "and",
@@ -26,70 +27,57 @@ func (p *parser) options(a *args, operatorKey string) (textOptions, error) {
 		lenient:   a.boolean("lenient", false),
 	}
 	if o.analyzer != "" && p.ix.analyzers[o.analyzer] == nil {
-		return o, badRequest("query_shard_exception", "[%s] analyzer [%s] not found", a.name, o.analyzer)
+		p.fail(badRequest("query_shard_exception", "[%s] analyzer [%s] not found", a.name, o.analyzer))
+		o.analyzer = ""
 	}
 	a.boolean("auto_generate_synonyms_phrase_query", true) // there are no synonyms here
-	return o, nil
+	return o
 }
 
-// zeroTerms reads what a text without terms is to match.
-func (o *textOptions) zeroTerms(a *args) error {
-	switch zero := strings.ToLower(a.str("zero_terms_query", "none")); zero {
-	case "none":
-	case "all":
-		o.zeroAll = true
-	default:
-		return parsingError("Unsupported zero_terms_query value [%s]", zero)
-	}
-	return nil
-}
-
-func (p *parser) match(a *args) (query, error) {
-	field, inner, err := fieldOf(a, "query")
-	if err != nil {
-		return nil, err
-	}
-	value, ok := inner.take("query")
+// text reads the members that the match queries have in common.
+func (p *parser) text(a *args) (value any, o textOptions) {
+	value, ok := a.take("query")
 	if !ok {
-		return nil, parsingError("No text specified for text query")
+		p.fail(parsingError("No text specified for text query"))
 	}
-	o, err := p.options(inner, "operator")
-	if err != nil {
-		return nil, err
+	o = p.options(a, "operator")
+	zero := strings.ToLower(a.str("zero_terms_query", "none"))
+	if zero != "none" && zero != "all" {
+		p.fail(parsingError("Unsupported zero_terms_query value [%s]", zero))
 	}
-	if err := o.zeroTerms(inner); err != nil {
-		return nil, err
-	}
-	q, err := p.fullText(field, value, o)
-	return p.finish(inner, q, err)
+	o.zeroAll = zero == "all"
+	return value, o
+}
+
+func (p *parser) match(a *args) query {
+	field, inner := fieldOf(a, "query")
+	value, o := p.text(inner)
+	return p.finish(inner, p.fullText(field, value, o))
 }
 
 // fullText searches one field for a text.
-func (p *parser) fullText(field string, value any, o textOptions) (query, error) {
+func (p *parser) fullText(field string, value any, o textOptions) query {
 	text, ok := textOf(value)
 	if !ok {
-		return nil, parsingError("[match] unknown token for the text of field [%s]", field)
+		return p.refuse(parsingError("[match] unknown token for the text of field [%s]", field))
 	}
 	t := p.ix.mapping.fields[field]
 	if t == nil {
-		return matchNone(), nil
+		return matchNone()
 	}
 	if t.kind != textField {
-		q, err := p.exact(field, value)
-		if err != nil && o.lenient {
-			return matchNone(), nil
+		before := p.mistake
+		q := p.exact(field, value)
+		if o.lenient {
+			p.mistake = before
 		}
-		return q, err
+		return q
 	}
-	name := t.searchAnalyzer
-	if o.analyzer != "" {
-		name = o.analyzer
-	}
-	return p.terms(field, p.ix.analyzers[name].terms(text), o)
+	return p.terms(field, p.ix.analyzers[cmp.Or(o.analyzer, t.searchAnalyzer)].terms(text), o)
 }
 
 // terms combines the terms of a text.
-func (p *parser) terms(field string, terms []string, o textOptions) (query, error) {
+func (p *parser) terms(field string, terms []string, o textOptions) query {
 	var q boolQuery
 	for _, term := range terms {
 		q.should = append(q.should, termQuery{field, term})
@@ -97,45 +85,30 @@ func (p *parser) terms(field string, terms []string, o textOptions) (query, erro
 	p.clauses += max(0, len(terms)-1)
 	switch {
 	case len(terms) == 0 && o.zeroAll:
-		return matchAll(), nil
+		return matchAll()
 	case len(terms) == 0:
-		return matchNone(), nil
+		return matchNone()
 	case len(terms) == 1:
-		return q.should[0], nil // minimum_should_match means nothing to a single term, as in the engines
+		return q.should[0] // minimum_should_match means nothing to a single term, as in the engines
 	case o.and:
 		q.must, q.should = q.should, nil
-		return q, nil
+		return q
 	}
 	q.minShould = 1
 	if o.minShould != "" {
-		n, err := minimumShouldMatch(o.minShould, len(terms))
-		if err != nil {
-			return nil, err
-		}
-		q.minShould = max(1, n)
+		q.minShould = max(1, p.minimum(o.minShould, len(terms)))
 	}
-	return q, nil
+	return q
 }
 
-func (p *parser) multiMatch(a *args) (query, error) {
-	value, ok := a.take("query")
-	if !ok {
-		return nil, parsingError("No text specified for multi_match query")
-	}
-	o, err := p.options(a, "operator")
-	if err != nil {
-		return nil, err
-	}
-	if err := o.zeroTerms(a); err != nil {
-		return nil, err
-	}
-	q, err := p.overFields(a, value, a.strings("fields"), o)
-	return p.finish(a, q, err)
+func (p *parser) multiMatch(a *args) query {
+	value, o := p.text(a)
+	return p.finish(a, p.overFields(a, value, a.strings("fields"), o))
 }
 
 // overFields searches several fields for one text and combines them as the
 // type says. No fields stands for every field.
-func (p *parser) overFields(a *args, value any, fields []string, o textOptions) (query, error) {
+func (p *parser) overFields(a *args, value any, fields []string, o textOptions) query {
 	kind := a.str("type", "best_fields")
 	tie := 0.0
 	switch kind {
@@ -143,58 +116,47 @@ func (p *parser) overFields(a *args, value any, fields []string, o textOptions) 
 	case "most_fields":
 		tie = 1
 	default:
-		return nil, unsupported("[%s] of type [%s]", a.name, kind)
+		return p.refuse(unsupported("[%s] of type [%s]", a.name, kind))
 	}
 	q := disMaxQuery{tie: float32(a.number("tie_breaker", tie))}
 	if len(fields) == 0 {
 		fields = []string{"*"}
 	}
 	for _, field := range fields {
-		pattern, boost, err := splitBoost(field)
-		if err != nil {
-			return nil, err
-		}
+		pattern, boost := p.splitBoost(field)
 		each := o
 		each.lenient = o.lenient || pattern == "*"
 		for _, name := range p.ix.mapping.matching(pattern) {
-			sub, err := p.fullText(name, value, each)
-			if err != nil {
-				return nil, err
-			}
-			q.clauses = append(q.clauses, boosted(sub, boost))
+			q.clauses = append(q.clauses, boosted(p.fullText(name, value, each), boost))
 		}
 	}
 	switch len(q.clauses) {
 	case 0:
-		return matchNone(), nil
+		return matchNone()
 	case 1:
-		return q.clauses[0], nil
+		return q.clauses[0]
 	default:
-		return q, nil
+		return q
 	}
 }
 
-func (p *parser) queryString(a *args) (query, error) {
+func (p *parser) queryString(a *args) query {
 	text := a.str("query", "")
 	if operators(text) {
-		return nil, unsupported("operators in a query string, found in [%s]", text)
+		return p.refuse(unsupported("operators in a query string, found in [%s]", text))
 	}
-	o, err := p.options(a, "default_operator")
-	if err != nil {
-		return nil, err
-	}
+	o := p.options(a, "default_operator")
 	fields := a.strings("fields")
 	if field := a.str("default_field", ""); field != "" {
 		fields = append(fields, field)
 	}
-	if strings.TrimSpace(text) == "" {
-		return p.finish(a, matchNone(), nil)
+	switch strings.TrimSpace(text) {
+	case "":
+		return p.finish(a, matchNone())
+	case "*":
+		return p.finish(a, matchAll())
 	}
-	if strings.TrimSpace(text) == "*" {
-		return p.finish(a, matchAll(), nil)
-	}
-	q, err := p.overFields(a, text, fields, o)
-	return p.finish(a, q, err)
+	return p.finish(a, p.overFields(a, text, fields, o))
 }
 
 // operators reports whether text holds anything that Lucene's query syntax

@@ -16,42 +16,28 @@ type highlighter struct {
 	query     any // nil is the query of the search
 }
 
-// parseHighlight reads a highlight member. Options that only choose between
+// highlight reads a highlight member. Options that only choose between
 // the real engines' highlighters and their fragment sizes are accepted.
-func parseHighlight(v any) (*highlighter, error) {
-	a, err := newArgs("highlight", v)
-	if err != nil {
-		return nil, err
-	}
+func (m *mistake) highlight(v any) *highlighter {
+	a := m.members("highlight", v)
 	h := &highlighter{pre: "<em>", post: "</em>", fragments: 5}
-	if err := h.options(a); err != nil {
-		return nil, err
-	}
+	h.options(a)
 	for _, v := range a.list("fields") {
-		object, ok := v.(map[string]any)
-		if !ok {
-			return nil, parsingError("[highlight] fields must be objects")
-		}
-		for _, name := range slices.Sorted(maps.Keys(object)) {
-			own, err := newArgs("highlight", object[name])
-			if err != nil {
-				return nil, err
-			}
-			if err := h.options(own); err != nil {
-				return nil, err
-			}
-			if err := own.done(); err != nil {
-				return nil, err
-			}
+		fields := m.members("highlight", v)
+		for _, name := range slices.Sorted(maps.Keys(fields.rest)) {
+			own := m.members("highlight", fields.rest[name])
+			h.options(own)
+			_ = own.done() // it stays with m
 			h.fields = append(h.fields, name)
 		}
 	}
-	return h, a.done()
+	_ = a.done() // as above
+	return h
 }
 
 // options reads the options that stand for all fields or for one; the last one
 // read counts for all.
-func (h *highlighter) options(a *args) error {
+func (h *highlighter) options(a *args) {
 	if tags := a.strings("pre_tags"); len(tags) > 0 {
 		h.pre = tags[0]
 	}
@@ -66,7 +52,6 @@ func (h *highlighter) options(a *args) error {
 	for _, neutral := range []string{"type", "fragment_size", "fragmenter", "boundary_scanner", "order", "encoder", "no_match_size"} {
 		a.take(neutral)
 	}
-	return a.err
 }
 
 // mark returns the marked fragments of a result by field.

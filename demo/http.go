@@ -2,6 +2,7 @@ package demo
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"mime"
@@ -9,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -34,6 +36,25 @@ type call struct {
 // is none, everything else JSON.
 type handler func(c *call) (status int, body any, err error)
 
+// indexHandler answers a call that is about the indices that its path names.
+type indexHandler func(c *call, indices []*index) (status int, body any, err error)
+
+// reading and writing return handlers that hold the engine's lock.
+func (e *Engine) reading(h indexHandler) handler { return e.locked(e.mu.RLocker(), h) }
+func (e *Engine) writing(h indexHandler) handler { return e.locked(&e.mu, h) }
+
+func (e *Engine) locked(lock sync.Locker, h indexHandler) handler {
+	return func(c *call) (int, any, error) {
+		lock.Lock()
+		defer lock.Unlock()
+		indices, err := e.resolve(c.PathValue("index"), c.flag("ignore_unavailable"))
+		if err != nil {
+			return 0, nil, err
+		}
+		return h(c, indices)
+	}
+}
+
 // parameters are the parameters of the query string that the engine acts on,
 // or that cannot change an answer of an engine with one node and one shard.
 // Any other is refused, as the real engines do.
@@ -58,14 +79,14 @@ func (e *Engine) routes() *http.ServeMux {
 	}
 	handle(maxBody, e.info, "GET /{$}")
 	handle(maxBody, e.health, "GET /_cluster/health", "GET /_cluster/health/{index}")
-	handle(maxBody, e.cat, "GET /_cat/indices", "GET /_cat/indices/{index}")
+	handle(maxBody, e.reading(cat), "GET /_cat/indices", "GET /_cat/indices/{index}")
 	handle(maxBody, e.createIndex, "PUT /{index}")
-	handle(maxBody, e.deleteIndex, "DELETE /{index}")
-	handle(maxBody, e.getIndex, "GET /{index}")
-	handle(maxBody, e.getMapping, "GET /{index}/_mapping", "GET /_mapping")
-	handle(maxBody, e.putMapping, "PUT /{index}/_mapping", "POST /{index}/_mapping")
-	handle(maxBody, e.getSettings, "GET /{index}/_settings", "GET /_settings")
-	handle(maxBody, e.refresh, "POST /{index}/_refresh", "GET /{index}/_refresh", "POST /_refresh", "GET /_refresh")
+	handle(maxBody, e.writing(e.deleteIndex), "DELETE /{index}")
+	handle(maxBody, e.reading(getIndex), "GET /{index}")
+	handle(maxBody, e.reading(getMapping), "GET /{index}/_mapping", "GET /_mapping")
+	handle(maxBody, e.writing(e.putMapping), "PUT /{index}/_mapping", "POST /{index}/_mapping")
+	handle(maxBody, e.reading(getSettings), "GET /{index}/_settings", "GET /_settings")
+	handle(maxBody, e.reading(refresh), "POST /{index}/_refresh", "GET /{index}/_refresh", "POST /_refresh", "GET /_refresh")
 	handle(maxBody, e.analyze, "POST /{index}/_analyze", "GET /{index}/_analyze", "POST /_analyze", "GET /_analyze")
 	handle(maxBody, e.termVectors, "POST /{index}/_termvectors", "GET /{index}/_termvectors")
 	handle(maxBulkBody, e.bulk, "POST /_bulk", "PUT /_bulk", "POST /{index}/_bulk", "PUT /{index}/_bulk")
@@ -73,8 +94,8 @@ func (e *Engine) routes() *http.ServeMux {
 		"PUT /{index}/_create/{id}", "POST /{index}/_create/{id}")
 	handle(maxBody, e.getDocument, "GET /{index}/_doc/{id}")
 	handle(maxBody, e.deleteDocument, "DELETE /{index}/_doc/{id}")
-	handle(maxBody, e.search, "GET /{index}/_search", "POST /{index}/_search", "GET /_search", "POST /_search")
-	handle(maxBody, e.count, "GET /{index}/_count", "POST /{index}/_count", "GET /_count", "POST /_count")
+	handle(maxBody, e.reading(e.search), "GET /{index}/_search", "POST /{index}/_search", "GET /_search", "POST /_search")
+	handle(maxBody, e.reading(count), "GET /{index}/_count", "POST /{index}/_count", "GET /_count", "POST /_count")
 	handle(maxBody, e.scrollOn, "GET /_search/scroll", "POST /_search/scroll")
 	handle(maxBody, e.scrollEnd, "DELETE /_search/scroll", "DELETE /_search/scroll/{id}")
 	handle(maxBody, noHandler, "/")
@@ -184,7 +205,53 @@ func (c *call) flag(name string) bool {
 	return c.params.Has(name) && c.params.Get(name) != "false"
 }
 
-// named returns the indices that the path names.
-func (e *Engine) named(c *call) ([]*index, error) {
-	return e.resolve(c.PathValue("index"), c.flag("ignore_unavailable"))
+// An apiError is an error that is answered in the engines' shape.
+type apiError struct {
+	status       int
+	kind, reason string
+	detail       map[string]any // further members of the error object
+}
+
+// Error returns kind and reason.
+func (e *apiError) Error() string { return e.kind + ": " + e.reason }
+
+// body returns the answer that carries e.
+func (e *apiError) body() map[string]any {
+	object := map[string]any{"type": e.kind, "reason": e.reason}
+	maps.Copy(object, e.detail)
+	whole := map[string]any{"root_cause": []any{object}}
+	maps.Copy(whole, object)
+	return map[string]any{"error": whole, "status": e.status}
+}
+
+func badRequest(kind, format string, args ...any) error {
+	return &apiError{status: http.StatusBadRequest, kind: kind, reason: fmt.Sprintf(format, args...)}
+}
+
+func parsingError(format string, args ...any) error {
+	return badRequest("parsing_exception", format, args...)
+}
+
+func mapperError(format string, args ...any) error {
+	return badRequest("mapper_parsing_exception", format, args...)
+}
+
+// unsupported names something that the real engines know and this one does not.
+func unsupported(format string, args ...any) error {
+	return badRequest("illegal_argument_exception", "the embedded engine does not support "+format, args...)
+}
+
+func indexNotFound(name string) error {
+	return &apiError{
+		status: http.StatusNotFound, kind: "index_not_found_exception", reason: "no such index [" + name + "]",
+		detail: map[string]any{"index": name, "index_uuid": "_na_", "resource.id": name, "resource.type": "index_or_alias"},
+	}
+}
+
+// scriptError refuses a script as the engines refuse one that does not compile.
+func scriptError(reason, source string) error {
+	return &apiError{
+		status: http.StatusBadRequest, kind: "script_exception", reason: reason,
+		detail: map[string]any{"script": strings.ToValidUTF8(source, "\uFFFD"), "lang": "painless"},
+	}
 }

@@ -97,12 +97,8 @@ func (e *Engine) getDocument(c *call) (int, any, error) {
 	if !ok {
 		return http.StatusNotFound, out, nil
 	}
-	filter, err := c.sourceFilter()
-	if err != nil {
-		return 0, nil, err
-	}
 	doc := ix.docs[number]
-	source, err := filter.apply(doc.source)
+	source, err := new(mistake).source(c.sourceParameter()).apply(doc.source) // parameters are texts and lists of them
 	if err != nil {
 		return 0, nil, err
 	}
@@ -193,10 +189,7 @@ func parseAction(line []byte, number int) (operation, error) {
 			return op, badRequest("illegal_argument_exception",
 				"Malformed action/metadata line [%d], expected one of [create, delete, index] but found [%s]", number, action)
 		}
-		a, err := newArgs(action, meta)
-		if err != nil {
-			return op, err
-		}
+		a := newArgs(action, meta)
 		op = operation{action: action, index: a.str("_index", ""), id: a.str("_id", "")}
 		a.take("routing")
 		if err := a.done(); err != nil {

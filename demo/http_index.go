@@ -26,13 +26,7 @@ func (e *Engine) health(*call) (int, any, error) {
 }
 
 // cat lists the indices as lines of text, or as JSON with format=json.
-func (e *Engine) cat(c *call) (int, any, error) {
-	e.mu.RLock()
-	defer e.mu.RUnlock()
-	indices, err := e.named(c)
-	if err != nil {
-		return 0, nil, err
-	}
+func cat(c *call, indices []*index) (int, any, error) {
 	var text strings.Builder
 	if c.flag("v") {
 		text.WriteString("health status index uuid pri rep docs.count docs.deleted\n")
@@ -60,10 +54,7 @@ func (e *Engine) createIndex(c *call) (int, any, error) {
 	if body == nil {
 		body = map[string]any{}
 	}
-	a, err := newArgs("create_index", body)
-	if err != nil {
-		return 0, nil, err
-	}
+	a := newArgs("create_index", body)
 	definition, _ := a.take("mappings")
 	settings := a.object("settings")
 	if aliases := a.object("aliases"); len(aliases) > 0 {
@@ -117,13 +108,7 @@ func parseSettings(settings map[string]any) (replicas string, err error) {
 	return replicas, nil
 }
 
-func (e *Engine) deleteIndex(c *call) (int, any, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	indices, err := e.named(c)
-	if err != nil {
-		return 0, nil, err
-	}
+func (e *Engine) deleteIndex(_ *call, indices []*index) (int, any, error) {
 	for _, ix := range indices {
 		delete(e.indices, ix.name)
 	}
@@ -146,47 +131,33 @@ func (ix *index) settings(flat bool) map[string]any {
 	return out
 }
 
-// describe answers with what describe returns for each index named.
-func (e *Engine) describe(c *call, describe func(*index) map[string]any) (int, any, error) {
-	e.mu.RLock()
-	defer e.mu.RUnlock()
-	indices, err := e.named(c)
-	if err != nil {
-		return 0, nil, err
-	}
+// describe answers with what member returns for each index.
+func describe(indices []*index, member func(*index) map[string]any) (int, any, error) {
 	out := map[string]any{}
 	for _, ix := range indices {
-		out[ix.name] = describe(ix)
+		out[ix.name] = member(ix)
 	}
 	return http.StatusOK, out, nil
 }
 
-func (e *Engine) getIndex(c *call) (int, any, error) {
-	return e.describe(c, func(ix *index) map[string]any {
+func getIndex(c *call, indices []*index) (int, any, error) {
+	return describe(indices, func(ix *index) map[string]any {
 		return map[string]any{"aliases": map[string]any{}, "mappings": ix.mapping.rendered(), "settings": ix.settings(c.flag("flat_settings"))}
 	})
 }
 
-func (e *Engine) getMapping(c *call) (int, any, error) {
-	return e.describe(c, func(ix *index) map[string]any {
-		return map[string]any{"mappings": ix.mapping.rendered()}
-	})
+func getMapping(_ *call, indices []*index) (int, any, error) {
+	return describe(indices, func(ix *index) map[string]any { return map[string]any{"mappings": ix.mapping.rendered()} })
 }
 
-func (e *Engine) getSettings(c *call) (int, any, error) {
-	return e.describe(c, func(ix *index) map[string]any {
+func getSettings(c *call, indices []*index) (int, any, error) {
+	return describe(indices, func(ix *index) map[string]any {
 		return map[string]any{"settings": ix.settings(c.flag("flat_settings"))}
 	})
 }
 
-func (e *Engine) putMapping(c *call) (int, any, error) {
+func (e *Engine) putMapping(c *call, indices []*index) (int, any, error) {
 	body, err := c.decoded()
-	if err != nil {
-		return 0, nil, err
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	indices, err := e.named(c)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -201,13 +172,7 @@ func (e *Engine) putMapping(c *call) (int, any, error) {
 }
 
 // refresh has nothing to do: what is written is searchable at once.
-func (e *Engine) refresh(c *call) (int, any, error) {
-	e.mu.RLock()
-	defer e.mu.RUnlock()
-	indices, err := e.named(c)
-	if err != nil {
-		return 0, nil, err
-	}
+func refresh(_ *call, indices []*index) (int, any, error) {
 	return http.StatusOK, map[string]any{"_shards": shards(len(indices), false)}, nil
 }
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-func (e *Engine) search(c *call) (int, any, error) {
+func (e *Engine) search(c *call, indices []*index) (int, any, error) {
 	started := e.now()
 	body, err := c.searchBody()
 	if err != nil {
@@ -18,12 +18,6 @@ func (e *Engine) search(c *call) (int, any, error) {
 	}
 	if r.slice.max > 0 && !c.params.Has("scroll") {
 		return 0, nil, badRequest("search_exception", "`slice` cannot be used outside of a scroll context")
-	}
-	e.mu.RLock()
-	defer e.mu.RUnlock()
-	indices, err := e.named(c)
-	if err != nil {
-		return 0, nil, err
 	}
 	all, err := r.find(indices)
 	if err != nil {
@@ -143,9 +137,7 @@ func (c *call) sourceParameter() any {
 	return map[string]any{"includes": includes, "excludes": excludes}
 }
 
-func (c *call) sourceFilter() (sourceFilter, error) { return parseSource(c.sourceParameter()) }
-
-func (e *Engine) count(c *call) (int, any, error) {
+func count(c *call, indices []*index) (int, any, error) {
 	body, err := c.searchBody()
 	if err != nil {
 		return 0, nil, err
@@ -156,12 +148,6 @@ func (e *Engine) count(c *call) (int, any, error) {
 		}
 	}
 	r := &searchRequest{query: body["query"], byDocument: true}
-	e.mu.RLock()
-	defer e.mu.RUnlock()
-	indices, err := e.named(c)
-	if err != nil {
-		return 0, nil, err
-	}
 	all, err := r.find(indices)
 	if err != nil {
 		return 0, nil, err
@@ -178,10 +164,7 @@ func (c *call) scrollArgs() (ids []string, life string, err error) {
 	if body == nil {
 		body = map[string]any{}
 	}
-	a, err := newArgs("scroll", body)
-	if err != nil {
-		return nil, "", err
-	}
+	a := newArgs("scroll", body)
 	ids = a.strings("scroll_id")
 	for _, id := range []string{c.params.Get("scroll_id"), c.PathValue("id")} {
 		if id != "" {

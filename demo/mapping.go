@@ -72,10 +72,7 @@ func (m *mapping) merge(definition any, known map[string]*analyzer) error {
 	if definition == nil {
 		return nil
 	}
-	a, err := newArgs("mapping", definition)
-	if err != nil {
-		return err
-	}
+	a := newArgs("mapping", definition)
 	if v, ok := a.take("dynamic"); ok {
 		switch fmt.Sprint(v) {
 		case "true":
@@ -183,10 +180,7 @@ func (m *mapping) define(path string, definition map[string]any, known map[strin
 // parseField reads the definition of one field. Parameters that change neither
 // terms nor scores are accepted.
 func parseField(path string, definition map[string]any, known map[string]*analyzer) (*fieldType, map[string]any, error) {
-	a, err := newArgs("field "+path, definition)
-	if err != nil {
-		return nil, nil, err
-	}
+	a := newArgs("field "+path, definition)
 	t := &fieldType{name: a.str("type", ""), norms: true}
 	switch t.name {
 	case "text":

@@ -21,48 +21,41 @@ type script struct {
 	a, m, c, b float64 // its parameters, those that it has
 }
 
-// parseScript reads the script member of a script_score query. Parameters with
+// script reads the script member of a script_score query. Parameters with
 // which a score could come out negative or infinite are refused at once; the
 // real engines refuse them when it happens.
-func parseScript(v any) (script, error) {
-	a, err := newArgs("script", v)
-	if err != nil {
-		return script{}, err
-	}
+func (p *parser) script(v any) script {
+	a := p.members("script", v)
 	s := script{source: a.str("source", "")}
 	lang := a.str("lang", "painless")
-	params, err := newArgs("script params", a.object("params"))
-	if err != nil {
-		return s, err
-	}
-	if err := a.done(); err != nil {
-		return s, err
-	}
-	if lang != "painless" {
-		return s, scriptError("the embedded engine runs painless only", s.source)
+	params := p.members("script params", a.object("params"))
+	if a.done() != nil {
+		return s
 	}
 	wrong := ""
-	switch s.source {
-	case ScriptInvert:
+	switch {
+	case lang != "painless":
+		p.fail(scriptError("the embedded engine runs painless only", s.source))
+	case s.source == ScriptInvert:
 		s.m, s.c, s.b = params.number("m", 0), params.number("c", -1), params.number("b", -1)
 		if s.m <= 0 || s.c < 0 || s.c >= 1 || s.b < 0 {
 			wrong = "params.m must be positive, params.c in [0, 1), params.b not negative"
 		}
-	case ScriptSaturate:
+	case s.source == ScriptSaturate:
 		if s.m = params.number("m", -1); s.m < 0 {
 			wrong = "params.m must not be negative"
 		}
-	case ScriptProbe:
+	case s.source == ScriptProbe:
 		if s.a = params.number("a", -1); s.a < 0 {
 			wrong = "params.a must not be negative"
 		}
 	default:
-		return s, scriptError("compile error: the embedded engine runs akin's own scripts only", s.source)
+		p.fail(scriptError("compile error: the embedded engine runs akin's own scripts only", s.source))
 	}
 	if wrong != "" {
-		return s, scriptError("runtime error: "+wrong, s.source)
+		p.fail(scriptError("runtime error: "+wrong, s.source))
 	}
-	return s, params.err
+	return s
 }
 
 // run returns the new score: the script computes in float64, and the engine

@@ -19,29 +19,24 @@ const (
 // A max of 0 is all of them.
 type slice struct{ id, max int }
 
-// parseSlice reads the slice member of a search body.
-func parseSlice(v any) (slice, error) {
-	a, err := newArgs("slice", v)
-	if err != nil {
-		return slice{}, err
-	}
+// slice reads the slice member of a search body.
+func (m *mistake) slice(v any) slice {
+	a := m.members("slice", v)
 	if field := a.str("field", "_id"); field != "_id" {
-		return slice{}, unsupported("slices by the field [%s]", field)
+		m.fail(unsupported("slices by the field [%s]", field))
 	}
 	s := slice{id: a.integer("id", -1), max: a.integer("max", -1)}
-	if err := a.done(); err != nil {
-		return slice{}, err
-	}
+	_ = a.done() // it stays with m
 	switch {
 	case s.max < 2:
-		return slice{}, badRequest("x_content_parse_exception", "[slice] failed to parse field [max]: max must be greater than 1")
+		m.fail(badRequest("x_content_parse_exception", "[slice] failed to parse field [max]: max must be greater than 1"))
 	case s.id < 0 || s.id >= s.max:
-		return slice{}, badRequest("x_content_parse_exception", "[slice] failed to parse field [id]: max must be greater than id")
+		m.fail(badRequest("x_content_parse_exception", "[slice] failed to parse field [id]: max must be greater than id"))
 	case s.max > maxSlices:
-		return slice{}, badRequest("illegal_argument_exception",
-			"The number of slices [%d] is too large. It must be less than [%d].", s.max, maxSlices)
+		m.fail(badRequest("illegal_argument_exception",
+			"The number of slices [%d] is too large. It must be less than [%d].", s.max, maxSlices))
 	}
-	return s, nil
+	return s
 }
 
 // of returns the results whose documents are in the slice: by their ids, as in

@@ -32,10 +32,8 @@ func parseSearch(body any) (*searchRequest, error) {
 	if body == nil {
 		body = map[string]any{}
 	}
-	a, err := newArgs("search", body)
-	if err != nil {
-		return nil, err
-	}
+	a := newArgs("search", body)
+	m := a.mistake
 	r := &searchRequest{totalUpTo: maxResultWindow}
 	r.query, _ = a.take("query")
 	r.from, r.size = a.integer("from", 0), a.integer("size", 10)
@@ -43,30 +41,21 @@ func parseSearch(body any) (*searchRequest, error) {
 	r.perIndex = a.integer("terminate_after", 0)
 	r.minScore = float32(a.number("min_score", 0))
 	v, _ := a.take("_source")
-	if r.source, err = parseSource(v); err != nil {
-		return nil, err
-	}
+	r.source = m.source(v)
 	if v, ok := a.take("highlight"); ok {
-		if r.highlight, err = parseHighlight(v); err != nil {
-			return nil, err
-		}
+		r.highlight = m.highlight(v)
 	}
 	if v, ok := a.take("slice"); ok {
-		if r.slice, err = parseSlice(v); err != nil {
-			return nil, err
-		}
+		r.slice = m.slice(v)
 	}
-	if err := r.parseTotal(a); err != nil {
-		return nil, err
-	}
-	if err := r.parseSort(a.list("sort")); err != nil {
-		return nil, err
-	}
-	if r.rescore, err = parseRescore(a); err != nil {
-		return nil, err
-	}
-	if err := r.checkRescore(); err != nil {
-		return nil, err
+	r.parseTotal(a)
+	r.parseSort(a)
+	r.rescore = m.rescorers(a.list("rescore"))
+	switch {
+	case len(r.rescore) > 0 && r.sorted:
+		m.fail(badRequest("illegal_argument_exception", "Cannot use [sort] option in conjunction with [rescore]."))
+	case len(r.rescore) > 0 && r.explain:
+		m.fail(unsupported("explain with rescore"))
 	}
 	for _, neutral := range []string{"timeout", "track_scores", "version", "seq_no_primary_term", "stats", "profile"} {
 		a.take(neutral)
@@ -81,7 +70,7 @@ func parseSearch(body any) (*searchRequest, error) {
 	return r, nil
 }
 
-func (r *searchRequest) parseTotal(a *args) error {
+func (r *searchRequest) parseTotal(a *args) {
 	switch v, _ := a.take("track_total_hits"); v := v.(type) {
 	case nil:
 	case bool:
@@ -91,29 +80,27 @@ func (r *searchRequest) parseTotal(a *args) error {
 		}
 	case float64:
 		if v < 0 || v > math.MaxInt32 || v != math.Trunc(v) {
-			return parsingError("[track_total_hits] parameter must be positive, got %v", v)
+			a.fail(parsingError("[track_total_hits] parameter must be positive, got %v", v))
 		}
 		r.totalUpTo = int(v)
 	default:
-		return parsingError("[track_total_hits] must be a boolean or a number")
+		a.fail(parsingError("[track_total_hits] must be a boolean or a number"))
 	}
-	return nil
 }
 
 // parseSort reads the sort orders that this engine has: by _score descending,
 // and by _doc.
-func (r *searchRequest) parseSort(list []any) error {
-	for i, v := range list {
+func (r *searchRequest) parseSort(a *args) {
+	for i, v := range a.list("sort") {
 		field, order := sortKey(v)
 		byScore := field == "_score" && (order == nil || order == "desc")
 		byDocument := field == "_doc" && (order == nil || order == "asc")
 		if !byScore && !byDocument {
-			return unsupported("sort by [%v]", v)
+			a.fail(unsupported("sort by [%v]", v))
 		}
 		r.sorted = true
 		r.byDocument = r.byDocument || i == 0 && byDocument
 	}
-	return nil
 }
 
 // sortKey splits a sort, which is "field", {"field": "order"} or
@@ -243,28 +230,24 @@ type sourceFilter struct {
 	includes, excludes []string // patterns over dotted paths
 }
 
-// parseSource reads a _source member: a boolean, a pattern, a list of
-// patterns, or an object of includes and excludes.
-func parseSource(v any) (sourceFilter, error) {
-	switch v := v.(type) {
+// source reads a _source member: a boolean, a pattern, a list of patterns, or an
+// object of includes and excludes.
+func (m *mistake) source(v any) sourceFilter {
+	switch given := v.(type) {
 	case nil:
-		return sourceFilter{}, nil
+		return sourceFilter{}
 	case bool:
-		return sourceFilter{none: !v}, nil
+		return sourceFilter{none: !given}
 	case string, []any:
-		a := &args{name: "_source", rest: map[string]any{"includes": v}}
-		return sourceFilter{includes: a.strings("includes")}, a.done()
-	default:
-		a, err := newArgs("_source", v)
-		if err != nil {
-			return sourceFilter{}, err
-		}
-		f := sourceFilter{
-			includes: append(a.strings("includes"), a.strings("include")...),
-			excludes: append(a.strings("excludes"), a.strings("exclude")...),
-		}
-		return f, a.done()
+		v = map[string]any{"includes": v}
 	}
+	a := m.members("_source", v)
+	f := sourceFilter{
+		includes: append(a.strings("includes"), a.strings("include")...),
+		excludes: append(a.strings("excludes"), a.strings("exclude")...),
+	}
+	_ = a.done() // it stays with m
+	return f
 }
 
 // apply returns the source as it came where nothing is filtered, nil where it
@@ -307,4 +290,67 @@ func (f sourceFilter) filter(prefix string, object map[string]any) map[string]an
 // covers reports whether pattern matches path or an object that holds it.
 func covers(pattern, path string) bool {
 	return wildcard(pattern, path) || wildcard(pattern+".*", path) || strings.HasPrefix(path, pattern+".")
+}
+
+// A rescorer scores the first hits of each index anew by a second query.
+type rescorer struct {
+	query                   any
+	window                  int
+	queryWeight, nextWeight float32
+}
+
+// defaultRescoreWindow is the window of a rescorer that states none.
+const defaultRescoreWindow = 10
+
+// rescorers reads a rescore member: one rescorer or a list of them.
+func (m *mistake) rescorers(list []any) []rescorer {
+	var out []rescorer
+	for _, v := range list {
+		a := m.members("rescore", v)
+		r := rescorer{window: a.integer("window_size", defaultRescoreWindow)}
+		inner, _ := a.take("query")
+		_ = a.done() // it stays with m
+		q := m.members("query", inner)
+		if mode := q.str("score_mode", "total"); mode != "total" {
+			m.fail(unsupported("rescore with the score_mode [%s]", mode))
+		}
+		var ok bool
+		if r.query, ok = q.take("rescore_query"); !ok {
+			m.fail(parsingError("missing rescore query"))
+		}
+		r.queryWeight, r.nextWeight = float32(q.number("query_weight", 1)), float32(q.number("rescore_query_weight", 1))
+		_ = q.done() // as above
+		out = append(out, r)
+	}
+	return out
+}
+
+// apply scores the first hits of one index anew, out of which all hits come
+// ordered. As in Lucene's QueryRescorer, the scores of all hits are multiplied
+// by the weight of the query, also of those behind the window.
+func (s *rescorer) apply(ix *index, hits []hit) error {
+	next, err := parseQuery(ix, s.query)
+	if err != nil {
+		return err
+	}
+	sortByScore(hits)
+	scores := map[int]float32{}
+	for _, h := range hitsOf(next, ix) {
+		scores[h.doc] = h.score
+	}
+	for i := range hits {
+		hits[i].score *= s.queryWeight
+		if score, ok := scores[hits[i].doc]; ok && i < s.window {
+			hits[i].score += s.nextWeight * score
+		}
+	}
+	sortByScore(hits)
+	return nil
+}
+
+// sortByScore orders the hits of an index: by score, ties by document.
+func sortByScore(hits []hit) {
+	slices.SortFunc(hits, func(a, b hit) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.doc, b.doc))
+	})
 }

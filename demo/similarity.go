@@ -3,6 +3,8 @@ package demo
 import (
 	"math"
 	"math/bits"
+	"strconv"
+	"strings"
 )
 
 // The parameters of BM25, those that both engines start with. Elasticsearch up
@@ -89,4 +91,25 @@ func (s *bm25) explain(p posting) *explanation {
 			explained(bm25B, "b, length normalization parameter"),
 			explained(float32(p.length), length),
 			explained(s.avgLength, "avgdl, average length of field")))
+}
+
+// An explanation says how a score came about, in the shape in which the
+// engines answer explain: true.
+type explanation struct {
+	Value       float32        `json:"value"`
+	Description string         `json:"description"`
+	Details     []*explanation `json:"details"`
+}
+
+func explained(value float32, description string, details ...*explanation) *explanation {
+	return &explanation{Value: value, Description: description, Details: details}
+}
+
+// floatText writes f as Java does, with at least one decimal.
+func floatText(f float32) string {
+	s := strconv.FormatFloat(float64(f), 'g', -1, 32)
+	if !strings.ContainsAny(s, ".e") {
+		s += ".0"
+	}
+	return s
 }
