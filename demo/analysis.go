@@ -204,7 +204,7 @@ func (lowerCase) Filter(stream analysis.TokenStream) analysis.TokenStream {
 }
 
 // porterStemmer is bleve's, made to agree with Lucene's on words that are
-// nothing but a suffix of step 1, which bleve's does not recognise.
+// nothing but a suffix of step 1, which bleve's does not recognize.
 type porterStemmer struct{ stemmer *porter.PorterStemmer }
 
 // Filter stems the terms of stream.

@@ -48,7 +48,7 @@ type Query struct {
 	Judgments map[string]int `json:"relevant"`
 }
 
-// Indices returns the corpus: a help centre, a product catalogue and a
+// Indices returns the corpus: a help center, a product catalogue and a
 // knowledge base of everyday topics. Their texts name the same thing by
 // different words (couch, settee, sofa), and different things by the same word
 // (a dripping tap, tap dancing). The caller owns the result.

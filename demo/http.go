@@ -200,6 +200,19 @@ func (c *call) decoded() (any, error) {
 	return decodeJSON(body)
 }
 
+// members returns a reader of the body, an object that may be missing.
+func (c *call) members(name string) *args {
+	body, err := c.decoded()
+	if body == nil {
+		body = map[string]any{}
+	}
+	a := newArgs(name, body)
+	if err != nil {
+		a.err = err
+	}
+	return a
+}
+
 // flag reports whether a parameter is set to something other than false.
 func (c *call) flag(name string) bool {
 	return c.params.Has(name) && c.params.Get(name) != "false"

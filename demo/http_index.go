@@ -47,14 +47,7 @@ func cat(c *call, indices []*index) (int, any, error) {
 }
 
 func (e *Engine) createIndex(c *call) (int, any, error) {
-	body, err := c.decoded()
-	if err != nil {
-		return 0, nil, err
-	}
-	if body == nil {
-		body = map[string]any{}
-	}
-	a := newArgs("create_index", body)
+	a := c.members("create_index")
 	definition, _ := a.take("mappings")
 	settings := a.object("settings")
 	if aliases := a.object("aliases"); len(aliases) > 0 {

@@ -157,14 +157,7 @@ func count(c *call, indices []*index) (int, any, error) {
 
 // scrollArgs reads the ids and the life time of a scroll request.
 func (c *call) scrollArgs() (ids []string, life string, err error) {
-	body, err := c.decoded()
-	if err != nil {
-		return nil, "", err
-	}
-	if body == nil {
-		body = map[string]any{}
-	}
-	a := newArgs("scroll", body)
+	a := c.members("scroll")
 	ids = a.strings("scroll_id")
 	for _, id := range []string{c.params.Get("scroll_id"), c.PathValue("id")} {
 		if id != "" {

@@ -56,11 +56,7 @@ func analyzeAll(a *analyzer, texts []string, positionGap int) []placed {
 // analyze answers which terms an analyzer, or the index analyzer of a field,
 // makes of a text.
 func (e *Engine) analyze(c *call) (int, any, error) {
-	body, err := c.decoded()
-	if err != nil {
-		return 0, nil, err
-	}
-	a := newArgs("analyze", body)
+	a := c.members("analyze")
 	name, field, texts := a.str("analyzer", ""), a.str("field", ""), a.strings("text")
 	if err := a.done(); err != nil {
 		return 0, nil, err
@@ -128,11 +124,7 @@ type vectorOptions struct {
 // request, and with what the index knows of them.
 func (e *Engine) termVectors(c *call) (int, any, error) {
 	started := e.now()
-	body, err := c.decoded()
-	if err != nil {
-		return 0, nil, err
-	}
-	a := newArgs("termvectors", body)
+	a := c.members("termvectors")
 	doc := a.object("doc")
 	o := vectorOptions{
 		analyzers: a.object("per_field_analyzer"), fields: a.strings("fields"),
@@ -201,7 +193,7 @@ func (ix *index) vector(field string, values []any, o vectorOptions) (map[string
 	}
 	f := ix.fields[field]
 	if f == nil {
-		f = &inverted{}
+		f = &fieldStatistics{}
 	}
 	terms := map[string]any{}
 	byTerm := map[string][]placed{}
@@ -223,14 +215,10 @@ func (ix *index) vector(field string, values []any, o vectorOptions) (map[string
 
 // vectorTerm renders one term. As in the real engines, a term that the index
 // does not hold has no doc_freq.
-func (f *inverted) vectorTerm(term string, tokens []placed, o vectorOptions) map[string]any {
+func (f *fieldStatistics) vectorTerm(term string, tokens []placed, o vectorOptions) map[string]any {
 	out := map[string]any{"term_freq": len(tokens)}
-	if list := f.postings[term]; o.termStatistics && len(list) > 0 {
-		total := 0
-		for _, p := range list {
-			total += p.freq
-		}
-		out["doc_freq"], out["ttf"] = len(list), total
+	if n := f.docFreq[term]; o.termStatistics && n > 0 {
+		out["doc_freq"], out["ttf"] = n, f.totalFreq[term]
 	}
 	if !o.positions && !o.offsets {
 		return out

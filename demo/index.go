@@ -9,8 +9,8 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// An index holds documents and their inverted fields. The engine's lock guards
-// it.
+// An index has documents and statistics of their fields. The engine's lock
+// guards it.
 type index struct {
 	name, uuid string
 	created    time.Time
@@ -19,7 +19,7 @@ type index struct {
 	analyzers  map[string]*analyzer
 	docs       []document // by document number; deleted ones stay, so that scrolls can show them
 	byID       map[string]int
-	fields     map[string]*inverted
+	fields     map[string]*fieldStatistics
 	sequence   int // number of writes
 }
 
@@ -28,38 +28,31 @@ type document struct {
 	id                string
 	source            []byte // as it came
 	version, sequence int
+	fields            map[string]*fieldEntry // nil once it is deleted
 }
 
-// A posting is one entry of a posting list.
-type posting struct {
-	doc, freq int
-	length    int // of the field in the document, as quantizedLength tells it
+// A fieldEntry is one field of one document as it is indexed.
+type fieldEntry struct {
+	freqs   map[string]int // by term
+	length  int            // as quantizedLength remembers it
+	tokens  int
+	numbers []float64
 }
 
-// inverted is one inverted field. Its statistics count living documents only,
-// as a real engine's do once its segments are merged.
-type inverted struct {
-	postings      map[string][]posting // ascending by doc
-	numbers       map[int][]float64    // number fields: the values of each document
-	docs          []int                // documents that have the field, ascending
-	docCount      int                  // documents with at least one term
-	totalTermFreq int
-	sumDocFreq    int
+// The fieldStatistics of one field count living documents only, as a real
+// engine's do once its segments are merged.
+type fieldStatistics struct {
+	docFreq, totalFreq map[string]int // by term
+	docCount           int            // documents with at least one term
+	totalTermFreq      int
+	sumDocFreq         int
 }
 
 func newIndex(name, uuid string, created time.Time, known map[string]*analyzer) *index {
 	return &index{
 		name: name, uuid: uuid, created: created, replicas: "1", mapping: newMapping(), analyzers: known,
-		byID: map[string]int{}, fields: map[string]*inverted{},
+		byID: map[string]int{}, fields: map[string]*fieldStatistics{},
 	}
-}
-
-// fieldEntry is what one field of one document adds to the index.
-type fieldEntry struct {
-	freqs   map[string]int
-	length  int // quantized
-	tokens  int
-	numbers []float64
 }
 
 // put writes a document, replacing one of the same id, and reports whether it
@@ -85,12 +78,10 @@ func (ix *index) put(id string, source []byte) (created bool, err error) {
 		ix.remove(id)
 	}
 	doc := len(ix.docs)
-	ix.docs = append(ix.docs, document{id, source, version, ix.sequence})
+	ix.docs = append(ix.docs, document{id, source, version, ix.sequence, entries})
 	ix.sequence++
 	ix.byID[id] = doc
-	for name, e := range entries {
-		ix.add(name, doc, e)
-	}
+	ix.count(entries, 1)
 	return !exists, nil
 }
 
@@ -160,69 +151,32 @@ func (ix *index) entry(t *fieldType, name, id string, values []any) (*fieldEntry
 	return e, nil
 }
 
-// add enters e under the document number doc, the largest yet.
-func (ix *index) add(name string, doc int, e *fieldEntry) {
-	f := ix.fields[name]
-	if f == nil {
-		f = &inverted{postings: map[string][]posting{}, numbers: map[int][]float64{}}
-		ix.fields[name] = f
+// count adds (sign 1) or takes away (sign -1) the fields of a document.
+func (ix *index) count(entries map[string]*fieldEntry, sign int) {
+	for name, e := range entries {
+		f := ix.fields[name]
+		if f == nil {
+			f = &fieldStatistics{docFreq: map[string]int{}, totalFreq: map[string]int{}}
+			ix.fields[name] = f
+		}
+		if len(e.freqs) > 0 {
+			f.docCount += sign
+		}
+		f.totalTermFreq += sign * e.tokens
+		f.sumDocFreq += sign * len(e.freqs)
+		for term, freq := range e.freqs {
+			f.docFreq[term] += sign
+			f.totalFreq[term] += sign * freq
+		}
 	}
-	f.docs = append(f.docs, doc)
-	if len(e.numbers) > 0 {
-		f.numbers[doc] = e.numbers
-	}
-	for term, freq := range e.freqs {
-		f.postings[term] = append(f.postings[term], posting{doc, freq, e.length})
-	}
-	f.count(e, 1)
-}
-
-// count adds (sign 1) or takes away (sign -1) e from the statistics.
-func (f *inverted) count(e *fieldEntry, sign int) {
-	if len(e.freqs) > 0 {
-		f.docCount += sign
-	}
-	f.totalTermFreq += sign * e.tokens
-	f.sumDocFreq += sign * len(e.freqs)
 }
 
 // remove deletes a document that exists.
 func (ix *index) remove(id string) {
-	doc := ix.byID[id]
+	doc := &ix.docs[ix.byID[id]]
 	delete(ix.byID, id)
-	for _, f := range ix.fields {
-		f.drop(doc)
-	}
-}
-
-// drop takes the document out of every posting list.
-func (f *inverted) drop(doc int) {
-	i, ok := slices.BinarySearch(f.docs, doc)
-	if !ok {
-		return
-	}
-	f.docs = slices.Delete(f.docs, i, i+1)
-	delete(f.numbers, doc)
-	gone := &fieldEntry{freqs: map[string]int{}}
-	for term, list := range f.postings {
-		i, ok := find(list, doc)
-		if !ok {
-			continue
-		}
-		gone.freqs[term] = list[i].freq
-		gone.tokens += list[i].freq
-		if len(list) == 1 {
-			delete(f.postings, term)
-		} else {
-			f.postings[term] = slices.Delete(list, i, i+1)
-		}
-	}
-	f.count(gone, -1)
-}
-
-// find returns where doc stands in a posting list.
-func find(list []posting, doc int) (int, bool) {
-	return slices.BinarySearchFunc(list, doc, func(p posting, doc int) int { return p.doc - doc })
+	ix.count(doc.fields, -1)
+	doc.fields = nil
 }
 
 // live returns the numbers of the documents that are not deleted, ascending.

@@ -61,21 +61,17 @@ func boosted(q query, boost float32) query {
 type termQuery struct{ field, term string }
 
 func (q termQuery) explain(at place, boost float32) *explanation {
+	e := at.ix.docs[at.doc].fields[q.field]
+	if e == nil || e.freqs[q.term] == 0 {
+		return nil
+	}
 	f := at.ix.fields[q.field]
-	if f == nil {
-		return nil
-	}
-	list := f.postings[q.term]
-	i, ok := find(list, at.doc)
-	if !ok {
-		return nil
-	}
-	s := newBM25(f, len(list), boost)
+	s := newBM25(f, f.docFreq[q.term], boost)
 	if !at.words {
-		return &explanation{Value: s.score(list[i])}
+		return &explanation{Value: s.score(e.freqs[q.term], e.length)}
 	}
-	e := s.explain(list[i])
-	return explained(e.Value, fmt.Sprintf("weight(%s:%s in %d) [PerFieldSimilarity], result of:", q.field, q.term, at.doc), e)
+	why := s.explain(e.freqs[q.term], e.length)
+	return explained(why.Value, fmt.Sprintf("weight(%s:%s in %d) [PerFieldSimilarity], result of:", q.field, q.term, at.doc), why)
 }
 
 func (q termQuery) terms(yield func(field, term string)) { yield(q.field, q.term) }
@@ -118,8 +114,8 @@ func constantScore(q query) query {
 // numberQuery matches the documents with a value in [low, high].
 func numberQuery(field string, low, high float64) query {
 	matches := func(at place) bool {
-		f := at.ix.fields[field]
-		return f != nil && slices.ContainsFunc(f.numbers[at.doc], func(v float64) bool { return low <= v && v <= high })
+		e := at.ix.docs[at.doc].fields[field]
+		return e != nil && slices.ContainsFunc(e.numbers, func(v float64) bool { return low <= v && v <= high })
 	}
 	return constantQuery{matches, fmt.Sprintf("%s:[%v TO %v]", field, low, high), nil}
 }
@@ -128,11 +124,9 @@ func numberQuery(field string, low, high float64) query {
 // of the object of that name.
 func existsQuery(field string) query {
 	matches := func(at place) bool {
-		for name, f := range at.ix.fields {
+		for name := range at.ix.docs[at.doc].fields {
 			if name == field || strings.HasPrefix(name, field+".") {
-				if _, ok := slices.BinarySearch(f.docs, at.doc); ok {
-					return true
-				}
+				return true
 			}
 		}
 		return false

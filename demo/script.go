@@ -2,7 +2,7 @@ package demo
 
 import "math"
 
-// The scripts that this engine runs, recognised by their text: the two that a
+// The scripts that this engine runs, recognized by their text: the two that a
 // search in akin's saturated form carries, and the one that akin learns with
 // whether scripts run at all.
 const (

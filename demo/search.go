@@ -292,7 +292,7 @@ func covers(pattern, path string) bool {
 	return wildcard(pattern, path) || wildcard(pattern+".*", path) || strings.HasPrefix(path, pattern+".")
 }
 
-// A rescorer scores the first hits of each index anew by a second query.
+// A rescorer scores the first hits of each index again, by a second query.
 type rescorer struct {
 	query                   any
 	window                  int
@@ -325,7 +325,7 @@ func (m *mistake) rescorers(list []any) []rescorer {
 	return out
 }
 
-// apply scores the first hits of one index anew, out of which all hits come
+// apply scores the first hits of one index again, out of which all hits come
 // ordered. As in Lucene's QueryRescorer, the scores of all hits are multiplied
 // by the weight of the query, also of those behind the window.
 func (s *rescorer) apply(ix *index, hits []hit) error {

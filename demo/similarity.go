@@ -17,7 +17,7 @@ const (
 )
 
 // exactLengths is the number of document lengths from 0 that Lucene's
-// one-byte code keeps beside its floating part: 255 less the code of the
+// one-byte code keeps before its floating part: 255 less the code of the
 // largest int.
 const exactLengths = 24
 
@@ -51,7 +51,7 @@ type bm25 struct {
 }
 
 // newBM25 returns the scorer of a term that docFreq documents hold in f.
-func newBM25(f *inverted, docFreq int, boost float32) bm25 {
+func newBM25(f *fieldStatistics, docFreq int, boost float32) bm25 {
 	n := float64(docFreq)
 	s := bm25{
 		docs:      f.docCount,
@@ -66,30 +66,30 @@ func newBM25(f *inverted, docFreq int, boost float32) bm25 {
 
 // saturation returns w·tf/(tf+K) as Lucene writes it, w - w/(1 + tf/K), which
 // is monotonic in floating point.
-func (s *bm25) saturation(w float32, p posting) float32 {
-	inverse := 1 / (bm25K1 * ((1 - bm25B) + float32(bm25B*float32(p.length))/s.avgLength))
-	return w - w/(1+float32(float32(p.freq)*inverse))
+func (s *bm25) saturation(w float32, freq, length int) float32 {
+	inverse := 1 / (bm25K1 * ((1 - bm25B) + float32(bm25B*float32(length))/s.avgLength))
+	return w - w/(1+float32(float32(freq)*inverse))
 }
 
-func (s *bm25) score(p posting) float32 { return s.saturation(s.weight, p) }
+func (s *bm25) score(freq, length int) float32 { return s.saturation(s.weight, freq, length) }
 
 // explain returns the explanation of a score in the words of Lucene, which
 // clients read k1 and the scale from.
-func (s *bm25) explain(p posting) *explanation {
-	length := "dl, length of field"
-	if p.length >= inexactLengths {
-		length += " (approximate)"
+func (s *bm25) explain(freq, length int) *explanation {
+	words := "dl, length of field"
+	if length >= inexactLengths {
+		words += " (approximate)"
 	}
-	return explained(s.score(p), "score(freq="+floatText(float32(p.freq))+"), computed as boost * idf * tf from:",
+	return explained(s.score(freq, length), "score(freq="+floatText(float32(freq))+"), computed as boost * idf * tf from:",
 		explained(s.boost, "boost"),
 		explained(s.idf, "idf, computed as log(1 + (N - n + 0.5) / (n + 0.5)) from:",
 			explained(float32(s.docFreq), "n, number of documents containing term"),
 			explained(float32(s.docs), "N, total number of documents with field")),
-		explained(s.saturation(1, p), "tf, computed as freq / (freq + k1 * (1 - b + b * dl / avgdl)) from:",
-			explained(float32(p.freq), "freq, occurrences of term within document"),
+		explained(s.saturation(1, freq, length), "tf, computed as freq / (freq + k1 * (1 - b + b * dl / avgdl)) from:",
+			explained(float32(freq), "freq, occurrences of term within document"),
 			explained(bm25K1, "k1, term saturation parameter"),
 			explained(bm25B, "b, length normalization parameter"),
-			explained(float32(p.length), length),
+			explained(float32(length), words),
 			explained(s.avgLength, "avgdl, average length of field")))
 }
 
