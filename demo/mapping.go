@@ -66,80 +66,76 @@ func (m *mapping) rendered() map[string]any {
 	return out
 }
 
+// A merger adds fields to a mapping, which is of no use after a mistake.
+type merger struct {
+	mistake
+	*mapping
+	known map[string]*analyzer
+}
+
 // merge adds the fields of a mapping definition to m. A field that m has
 // already must keep its type.
 func (m *mapping) merge(definition any, known map[string]*analyzer) error {
 	if definition == nil {
 		return nil
 	}
-	a := newArgs("mapping", definition)
+	g := &merger{mapping: m, known: known}
+	a := g.members("mapping", definition)
 	if v, ok := a.take("dynamic"); ok {
-		switch fmt.Sprint(v) {
-		case "true":
-			m.dynamic = true
-		case "false":
-			m.dynamic = false
-		default:
-			return unsupported("dynamic [%v] of a mapping", v)
+		m.dynamic = fmt.Sprint(v) == "true"
+		if !m.dynamic && fmt.Sprint(v) != "false" {
+			g.fail(unsupported("dynamic [%v] of a mapping", v))
 		}
 	}
 	a.take("_meta")
-	properties := a.object("properties")
-	if err := a.done(); err != nil {
-		return err
-	}
-	return m.mergeProperties(m.properties, properties, "", known, 0)
+	g.add(m.properties, a.object("properties"), "", 0)
+	return a.done()
 }
 
 // maxObjectDepth bounds how deep objects nest in mappings and documents, as
 // index.mapping.depth.limit does.
 const maxObjectDepth = 20
 
-func (m *mapping) mergeProperties(into, properties map[string]any, prefix string, known map[string]*analyzer, depth int) error {
+// add adds the properties whose names begin with prefix to into.
+func (g *merger) add(into, properties map[string]any, prefix string, depth int) {
 	if depth > maxObjectDepth {
-		return badRequest("illegal_argument_exception", "the mapping is deeper than [%d] objects", maxObjectDepth)
+		g.fail(badRequest("illegal_argument_exception", "the mapping is deeper than [%d] objects", maxObjectDepth))
+		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		path := prefix + name
 		definition, ok := properties[name].(map[string]any)
 		if !ok || name == "" {
-			return mapperError("Expected map for property [%s]", path)
+			g.fail(mapperError("Expected map for property [%s]", path))
+			return
 		}
 		if sub, ok := definition["properties"].(map[string]any); ok {
-			child, err := childOf(into, name, path, definition["type"])
-			if err != nil {
-				return err
-			}
-			if err := m.mergeProperties(child, sub, path+".", known, depth+1); err != nil {
-				return err
-			}
+			g.add(g.child(into, name, path, definition["type"]), sub, path+".", depth+1)
 			continue
 		}
 		if _, ok := objectAt(into, name); ok {
-			return mapperError("object mapping for [%s] tried to parse field as object, but found a concrete value", path)
+			g.fail(mapperError("object mapping for [%s] tried to parse field as object, but found a concrete value", path))
 		}
-		if err := m.define(path, definition, known); err != nil {
-			return err
-		}
+		g.define(path, definition)
 		into[name] = cloneTree(definition)
 	}
-	return nil
 }
 
-// childOf returns the fields of the object name among properties, which it
-// makes where there is none.
-func childOf(properties map[string]any, name, path string, kind any) (map[string]any, error) {
+// child returns the fields of the object name among properties, which it makes
+// where there is none.
+func (g *merger) child(properties map[string]any, name, path string, kind any) map[string]any {
 	if kind != nil && kind != "object" {
-		return nil, mapperError("No handler for type [%v] declared on field [%s]", kind, path)
+		g.fail(mapperError("No handler for type [%v] declared on field [%s]", kind, path))
 	}
 	if properties[name] == nil {
 		properties[name] = map[string]any{"properties": map[string]any{}}
 	}
 	child, ok := objectAt(properties, name)
 	if !ok {
-		return nil, mapperError("can't merge a non object mapping [%s] with an object mapping", path)
+		g.fail(mapperError("can't merge a non object mapping [%s] with an object mapping", path))
+		return map[string]any{}
 	}
-	return child, nil
+	return child
 }
 
 // objectAt returns the fields of the object name among properties.
@@ -149,39 +145,28 @@ func objectAt(properties map[string]any, name string) (map[string]any, bool) {
 	return fields, ok
 }
 
-// define adds the field path and its subfields to m.
-func (m *mapping) define(path string, definition map[string]any, known map[string]*analyzer) error {
-	t, subfields, err := parseField(path, definition, known)
-	if err != nil {
-		return err
-	}
-	if old := m.fields[path]; old != nil && (old.name != t.name || old.analyzer != t.analyzer) {
-		return badRequest("illegal_argument_exception", "mapper [%s] cannot be changed from type [%s] to [%s]", path, old.name, t.name)
+// define adds the field path and its subfields.
+func (g *merger) define(path string, definition any) {
+	t, subfields := g.field(path, definition)
+	if old := g.fields[path]; old != nil && (old.name != t.name || old.analyzer != t.analyzer) {
+		g.fail(badRequest("illegal_argument_exception", "mapper [%s] cannot be changed from type [%s] to [%s]", path, old.name, t.name))
 	}
 	for _, name := range slices.Sorted(maps.Keys(subfields)) {
-		sub, ok := subfields[name].(map[string]any)
-		if !ok {
-			return mapperError("Expected map for property [%s.%s]", path, name)
-		}
 		t.subfields = append(t.subfields, path+"."+name)
-		subType, deeper, err := parseField(path+"."+name, sub, known)
-		if err != nil {
-			return err
-		}
+		sub, deeper := g.field(path+"."+name, subfields[name])
 		if len(deeper) > 0 {
-			return mapperError("Type [%s] of field [%s.%s] can't have fields of its own", subType.name, path, name)
+			g.fail(mapperError("Type [%s] of field [%s.%s] can't have fields of its own", sub.name, path, name))
 		}
-		m.fields[path+"."+name] = subType
+		g.fields[path+"."+name] = sub
 	}
-	m.fields[path] = t
-	return nil
+	g.fields[path] = t
 }
 
-// parseField reads the definition of one field. Parameters that change neither
-// terms nor scores are accepted.
-func parseField(path string, definition map[string]any, known map[string]*analyzer) (*fieldType, map[string]any, error) {
-	a := newArgs("field "+path, definition)
-	t := &fieldType{name: a.str("type", ""), norms: true}
+// field reads the definition of one field. Parameters that change neither terms
+// nor scores are accepted.
+func (g *merger) field(path string, definition any) (t *fieldType, subfields map[string]any) {
+	a := g.members("field "+path, definition)
+	t = &fieldType{name: a.str("type", ""), norms: true}
 	switch t.name {
 	case "text":
 		t.kind = textField
@@ -189,8 +174,8 @@ func parseField(path string, definition map[string]any, known map[string]*analyz
 		t.searchAnalyzer = a.str("search_analyzer", t.analyzer)
 		t.norms = a.boolean("norms", true)
 		for _, name := range []string{t.analyzer, t.searchAnalyzer} {
-			if known[name] == nil {
-				return nil, nil, mapperError("analyzer [%s] has not been configured in mappings", name)
+			if g.known[name] == nil {
+				g.fail(mapperError("analyzer [%s] has not been configured in mappings", name))
 			}
 		}
 	case "keyword":
@@ -201,16 +186,17 @@ func parseField(path string, definition map[string]any, known map[string]*analyz
 	case "long", "integer", "short", "byte", "double", "float", "half_float":
 		t.kind = numberField
 	default:
-		return nil, nil, mapperError("No handler for type [%s] declared on field [%s]", t.name, path)
+		g.fail(mapperError("No handler for type [%s] declared on field [%s]", t.name, path))
 	}
 	if similarity := a.str("similarity", "BM25"); similarity != "BM25" {
-		return nil, nil, unsupported("similarity [%s] of field [%s]", similarity, path)
+		g.fail(unsupported("similarity [%s] of field [%s]", similarity, path))
 	}
 	for _, neutral := range []string{"store", "doc_values", "term_vector", "coerce", "meta", "eager_global_ordinals", "fielddata"} {
 		a.take(neutral)
 	}
-	subfields := a.object("fields")
-	return t, subfields, a.done()
+	subfields = a.object("fields")
+	_ = a.done() // it stays with g
+	return t, subfields
 }
 
 // dynamicDefinition returns the mapping that a field gets from its first value,
@@ -244,7 +230,7 @@ func (m *mapping) addDynamic(path string, value any, known map[string]*analyzer)
 	for _, name := range slices.Backward(names[:len(names)-1]) {
 		tree = map[string]any{name: map[string]any{"properties": tree}}
 	}
-	return m.mergeProperties(m.properties, tree, "", known, 0)
+	return m.merge(map[string]any{"properties": tree}, known)
 }
 
 // matching returns the fields whose names match the pattern and that a text
@@ -266,23 +252,21 @@ func (m *mapping) matching(pattern string) []string {
 // wildcard reports whether pattern, in which each * stands for any number of
 // characters, matches all of s.
 func wildcard(pattern, s string) bool {
-	parts := strings.Split(pattern, "*")
-	last := len(parts) - 1
-	if last == 0 {
-		return pattern == s
+	first, rest, wild := strings.Cut(pattern, "*")
+	s, ok := strings.CutPrefix(s, first)
+	if !wild || !ok {
+		return ok && s == ""
 	}
-	if !strings.HasPrefix(s, parts[0]) {
-		return false
-	}
-	s = s[len(parts[0]):]
-	for _, part := range parts[1:last] {
-		i := strings.Index(s, part)
-		if i < 0 {
+	for {
+		part, more, wild := strings.Cut(rest, "*")
+		if !wild {
+			return strings.HasSuffix(s, part)
+		}
+		if _, s, ok = strings.Cut(s, part); !ok {
 			return false
 		}
-		s = s[i+len(part):]
+		rest = more
 	}
-	return strings.HasSuffix(s, parts[last])
 }
 
 // textOf returns a scalar JSON value as the text that is indexed for it.
