@@ -55,7 +55,7 @@ func (d *decoder) document(data []byte, c *Config) bool {
 	}
 	root := doc.Content[0]
 	if isNull(root) {
-		return true // "---" alone.
+		return true // Nothing but "---".
 	}
 	d.value(root, "", reflect.ValueOf(c).Elem())
 	if d.profiles != nil {

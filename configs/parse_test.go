@@ -169,7 +169,7 @@ var badFiles = map[string][]string{
 	},
 	"redis_tls": {
 		"redis_tls.bad.yml:3: redis.tls.cert_file: must be set together with redis.tls.key_file",
-		"redis_tls.bad.yml:4: redis.tls.ca_file: is of use for a URL of Redis that begins with rediss alone",
+		"redis_tls.bad.yml:4: redis.tls.ca_file: is only for a URL of Redis that begins with rediss",
 	},
 	"redis_url": {
 		"redis_url.bad.yml:4: redis.url: must be redis://host, rediss://host (TLS), unix:///socket, redis+sentinel://host,host/master or " +

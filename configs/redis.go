@@ -23,7 +23,7 @@ func (d *decoder) redisTLS(r *Redis) {
 	if strings.HasPrefix(strings.ToLower(r.URL.Reveal()), "rediss") {
 		return
 	}
-	const unused = "is of use for a URL of Redis that begins with rediss alone"
+	const unused = "is only for a URL of Redis that begins with rediss"
 	if r.TLS.CAFile != "" {
 		d.add("redis.tls.ca_file", unused)
 	}

@@ -64,7 +64,7 @@ func TestCertificatesOfRedisAreForTLS(t *testing.T) {
 		}
 	}
 	for _, url := range []string{"", "redis://h", "unix:///run/redis.sock", "redis+cluster://h"} {
-		if err := parseURL(url, files); err == nil || strings.Count(err.Error(), "rediss alone") != 2 {
+		if err := parseURL(url, files); err == nil || strings.Count(err.Error(), "only for a URL of Redis that begins with rediss") != 2 {
 			t.Errorf("%s: %v", url, err)
 		}
 	}

@@ -35,7 +35,7 @@
 //
 // With every look-up, and four times a second, a reader also asks for the
 // field "" and for the number of fields, which the header knows: so a
-// version that was evicted or flushed, or has lost rows, is told apart from
+// version that was evicted or flushed, or has lost rows, is distinguished from
 // one that lacks the term. A version with rows that are missing, or whose
 // checksums are others, is left at once: its rows are not given out any
 // more, be they cached. The last sound version of the history is served

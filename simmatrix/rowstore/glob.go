@@ -62,7 +62,7 @@ func (s *indexSet) covers(expression string) bool {
 		}
 		included = true
 	}
-	return (included || matchAny(s.in, "*")) && !s.bars(expression)
+	return (included || matchAny(s.in, "*")) && !s.canNameExcluded(expression)
 }
 
 // holds reports whether all names are in the set that an expression stands for.
@@ -70,15 +70,15 @@ func (s *indexSet) covers(expression string) bool {
 // index behind it is in: it may be an alias with a filter.
 func (s *indexSet) holds(expression string, names []string) bool {
 	for _, name := range names {
-		if !matchAny(s.in, name) || s.keepsOut(name) {
+		if !matchAny(s.in, name) || s.excludes(name) {
 			return false
 		}
 	}
-	return len(names) > 0 && !s.bars(expression)
+	return len(names) > 0 && !s.canNameExcluded(expression)
 }
 
-// bars reports whether the expression can name something that is kept out.
-func (s *indexSet) bars(expression string) bool {
+// canNameExcluded reports whether the expression can name something that is kept out.
+func (s *indexSet) canNameExcluded(expression string) bool {
 	if len(s.out) == 0 {
 		return false
 	}
@@ -87,7 +87,7 @@ func (s *indexSet) bars(expression string) bool {
 		if strings.HasPrefix(part, "<") { // date math, which may become any name
 			part = "*"
 		}
-		if s.keepsOut(part) {
+		if s.excludes(part) {
 			return true
 		}
 		included = true
@@ -95,7 +95,7 @@ func (s *indexSet) bars(expression string) bool {
 	return !included // all indices, and some that are kept out among them
 }
 
-func (s *indexSet) keepsOut(pattern string) bool {
+func (s *indexSet) excludes(pattern string) bool {
 	return slices.ContainsFunc(s.out, func(out string) bool { return overlap(out, pattern) })
 }
 

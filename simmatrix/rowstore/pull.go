@@ -75,7 +75,7 @@ func (p *pull) run(ctx context.Context) (m *simmatrix.Matrix, err error) {
 }
 
 // damage returns an error that says which rows are bad and which are missing,
-// as far as that can be told: of those it is known that the header, or another
+// as far as that is known: of those it is known that the header, or another
 // row, names their term.
 func (p *pull) damage(rows map[string]simmatrix.Row) error {
 	var errs []error

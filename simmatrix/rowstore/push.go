@@ -79,7 +79,7 @@ type PushOptions struct {
 	// By says who pushes, such as user@host, for [Version.By]: at most 256
 	// bytes without control characters.
 	By string
-	// Progress, if not nil, is told of the stages "check", "push" and, where
+	// Progress, if not nil, hears of the stages "check", "push" and, where
 	// something has to be sent again, "push again", in rows, and of "wait for
 	// Redis" while it is away.
 	Progress simmatrix.Progress
@@ -185,7 +185,7 @@ func (p *push) run(ctx context.Context) (err error) {
 	if p.header, err = encodeVersion(p.version); err != nil {
 		return err
 	}
-	// Not tried again: a Redis that is not there is told at once.
+	// Not tried again: a Redis that is not there is reported at once.
 	if err := p.writeHeader(ctx); err != nil {
 		return fmt.Errorf("write the header: %w", err)
 	}

@@ -106,14 +106,14 @@ func (s *Store) note(r report) (state State, changed bool) {
 		m.state.Terms, m.state.NonZeros = v.Meta.Terms, v.Meta.NonZeros
 		s.publish()
 	}
-	if problem := problemOf(r.err); !m.told || !errors.Is(problem, m.problem) {
+	if problem := problemOf(r.err); !m.reported || !errors.Is(problem, m.problem) {
 		m.problem, m.state.Problem = problem, ""
 		if r.err != nil {
 			m.state.Problem = r.err.Error()
 		}
 		changed = true
 	}
-	m.told = true
+	m.reported = true
 	return m.state, changed
 }
 

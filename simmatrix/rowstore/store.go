@@ -86,10 +86,10 @@ type bound struct {
 
 // A matrix is what the store knows of one name.
 type matrix struct {
-	version *version // nil: none to serve
-	state   State
-	told    bool  // state has been passed to OnState
-	problem error // the kind of state.Problem
+	version  *version // nil: none to serve
+	state    State
+	reported bool  // state has been passed to OnState
+	problem  error // the kind of state.Problem
 }
 
 // A version is one version of one matrix, wherever its rows are.
@@ -280,7 +280,7 @@ func (s *Snapshot) Match(q Question) (m Match, err error) {
 			continue
 		}
 		covered := b.indices.covers(q.Index)
-		if !covered && !asked && !b.indices.bars(q.Index) {
+		if !covered && !asked && !b.indices.canNameExcluded(q.Index) {
 			asked = true
 			if m.Resolved, err = q.Resolve(); err != nil {
 				return Match{}, err
