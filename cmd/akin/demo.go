@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/akin-search/akin/cmd/akin/internal/server"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/demo"
@@ -117,7 +118,7 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, once bool) error {
 		target: target{index: demoIndices, fields: []string{"title", "body"}},
 		docs:   indexFlags{options: learn.DefaultCorpusOptions()},
 	}
-	corpus, err := build.readIndex(ctx, client, newProgress(io.Discard))
+	corpus, err := build.readIndex(ctx, client, terminal.NewProgress(io.Discard))
 	if err != nil {
 		return err
 	}
@@ -134,16 +135,18 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, once bool) error {
 	cfg.Expansion.Budget = configs.Duration(time.Second) // the first searches find the caches cold
 	cfg.Expansion.DefaultFields = []string{"title", "body"}
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	a, err := newApp(ctx, cfg, map[string]rowstore.Loader{"demo": rowstore.InMemory(m)}, log, nil)
+	a, err := server.New(ctx, server.Options{
+		Config: cfg, Files: map[string]rowstore.Loader{"demo": rowstore.InMemory(m)}, Log: log, Version: buildVersion(),
+	})
 	if err != nil {
 		return err
 	}
-	defer a.close()
+	defer a.Close()
 	return serveDemo(ctx, a, engine, stdout, once)
 }
 
 // serveDemo serves the proxy on free ports, shows the comparison and waits.
-func serveDemo(ctx context.Context, a *app, engine string, stdout io.Writer, once bool) error {
+func serveDemo(ctx context.Context, a *server.App, engine string, stdout io.Writer, once bool) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	listeners, err := listenTwice(ctx, new(net.ListenConfig).Listen)
@@ -151,7 +154,7 @@ func serveDemo(ctx context.Context, a *app, engine string, stdout io.Writer, onc
 		return err
 	}
 	served := make(chan error, 1)
-	go func() { served <- a.serve(ctx, listeners[0], listeners[1]) }()
+	go func() { served <- a.Serve(ctx, listeners[0], listeners[1]) }()
 	show := demoShow{
 		engine: engine, akin: "http://" + listeners[0].Addr().String(), admin: "http://" + listeners[1].Addr().String(),
 		client: &http.Client{Timeout: 5 * time.Second}, out: stdout,

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
@@ -34,7 +35,7 @@ func TestFilesKeepTheirModeAndNewOnesFollowTheUmask(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := writeFile(t.Context(), path, func(w io.Writer) error { _, err := w.Write([]byte("x")); return err }); err != nil {
+		if err := files.Write(t.Context(), path, func(w io.Writer) error { _, err := w.Write([]byte("x")); return err }); err != nil {
 			t.Fatal(err)
 		}
 		info, err := os.Stat(path)
@@ -70,14 +71,14 @@ func TestANamedPipeIsNotFollowedAndBlocksNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "m.akin")
 			works(t, os.WriteFile(path, file.Bytes(), 0o600))
-			follow := followFile(path)
+			follow := files.Follow(path)
 			if got, changed, err := follow(t.Context()); err != nil || !changed || got.Checksum() != m.Checksum() {
 				t.Fatalf("the file: changed %t, %v", changed, err)
 			}
 			works(t, os.Remove(path))
 			works(t, put(path))
 			for range 2 {
-				if _, changed, err := within(t, func() (*simmatrix.Matrix, bool, error) { return follow(t.Context()) }); changed || !errors.Is(err, errNotRegular) {
+				if _, changed, err := within(t, func() (*simmatrix.Matrix, bool, error) { return follow(t.Context()) }); changed || !errors.Is(err, files.ErrNotRegular) {
 					t.Errorf("changed %t, %v", changed, err)
 				}
 			}
@@ -111,7 +112,7 @@ func TestAStoreThatFollowsANamedPipeCloses(t *testing.T) {
 	s, _, err := within(t, func() (*rowstore.Store, bool, error) {
 		s, err := rowstore.Open(ctx, rowstore.Options{
 			Bindings:   []rowstore.Binding{{Name: "m", Indices: []string{"*"}, Fields: []string{"*"}}},
-			Files:      map[string]rowstore.Loader{"m": followFile(path)},
+			Files:      map[string]rowstore.Loader{"m": files.Follow(path)},
 			CacheBytes: 1 << 20,
 		})
 		return s, true, err
@@ -131,7 +132,7 @@ func TestReadingANamedPipeThatNobodyWritesEndsWithTheContext(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer stop()
 	if _, _, err := within(t, func() (*simmatrix.Matrix, bool, error) {
-		m, err := readMatrix(ctx, path)
+		m, err := files.ReadMatrix(ctx, path)
 		return m, true, err
 	}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v", err)

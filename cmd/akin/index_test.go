@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/norms"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -458,7 +459,7 @@ func weightsFile(t *testing.T) (file, id string) {
 		t.Fatal(err)
 	}
 	file = filepath.Join(t.TempDir(), "weights.akin")
-	if err := writeFile(t.Context(), file, func(w io.Writer) error { return simmatrix.Encode(w, m) }); err != nil {
+	if err := files.Write(t.Context(), file, func(w io.Writer) error { return simmatrix.Encode(w, m) }); err != nil {
 		t.Fatal(err)
 	}
 	return file, norms.ID(m.Checksum())

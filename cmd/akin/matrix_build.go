@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/simmatrix"
@@ -106,7 +107,7 @@ func (f *buildFlags) check(flags *pflag.FlagSet) (matrixSource, error) {
 	if f.out == "" {
 		errs = append(errs, errors.New("give --out FILE"))
 	} else {
-		errs = append(errs, checkTarget(f.out))
+		errs = append(errs, files.CheckTarget(f.out))
 	}
 	f.setNeighbors()
 	errs = append(errs, f.filter.parse()...)
@@ -120,19 +121,19 @@ func (f *buildFlags) check(flags *pflag.FlagSet) (matrixSource, error) {
 }
 
 func (f *buildFlags) run(ctx context.Context, source matrixSource, stderr io.Writer) error {
-	report := newProgress(stderr)
-	defer report.end()
+	report := terminal.NewProgress(stderr)
+	defer report.End()
 	m, err := f.build(ctx, source, report)
 	if err != nil {
 		return err
 	}
-	if err := writeFile(ctx, f.out, func(w io.Writer) error { return simmatrix.Encode(w, m) }); err != nil {
+	if err := files.Write(ctx, f.out, func(w io.Writer) error { return simmatrix.Encode(w, m) }); err != nil {
 		return err
 	}
 	if err := f.docs.spooled.remove(); err != nil {
 		return err
 	}
-	report.end()
+	report.End()
 	meta := m.Meta()
 	fmt.Fprintf(stderr, "%s: %d terms, %d neighbors", f.out, meta.Terms, meta.NonZeros)
 	if meta.Docs > 0 {
@@ -143,7 +144,7 @@ func (f *buildFlags) run(ctx context.Context, source matrixSource, stderr io.Wri
 }
 
 // build is the way from the source to the matrix that is written.
-func (f *buildFlags) build(ctx context.Context, source matrixSource, report *progress) (*simmatrix.Matrix, error) {
+func (f *buildFlags) build(ctx context.Context, source matrixSource, report *terminal.Progress) (*simmatrix.Matrix, error) {
 	if err := f.readOverrides(ctx); err != nil {
 		return nil, err
 	}
@@ -198,21 +199,21 @@ func (f *buildFlags) readOverrides(ctx context.Context) error {
 const maxUnmet = 20
 
 // applyOverrides applies them and tells which pins ask for what m lacks.
-func applyOverrides(m *simmatrix.Matrix, overrides *combine.Overrides, report *progress) (*simmatrix.Matrix, error) {
+func applyOverrides(m *simmatrix.Matrix, overrides *combine.Overrides, report *terminal.Progress) (*simmatrix.Matrix, error) {
 	m, counts, err := overrides.Apply(m)
 	if err != nil {
 		return nil, err
 	}
 	if counts.Set+counts.Banned+counts.Pinned+counts.NoEffect > 0 {
-		report.tell("overrides: %d entries set, %d banned, %d pinned, %d as they were; %d terms added",
+		report.Tell("overrides: %d entries set, %d banned, %d pinned, %d as they were; %d terms added",
 			counts.Set, counts.Banned, counts.Pinned, counts.NoEffect, counts.TermsAdded)
 	}
 	for k, pin := range counts.Unmet {
 		if k == maxUnmet {
-			report.tell("overrides: and %d more pins of entries that are not there", len(counts.Unmet)-maxUnmet)
+			report.Tell("overrides: and %d more pins of entries that are not there", len(counts.Unmet)-maxUnmet)
 			break
 		}
-		report.tell("overrides: %v: there is no such entry to keep", &pin)
+		report.Tell("overrides: %v: there is no such entry to keep", &pin)
 	}
 	return m, nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/learn"
 	"github.com/akin-search/akin/simmatrix/source"
@@ -65,7 +66,7 @@ func (f *buildFlags) checkInputs() []error {
 			errs = append(errs, fmt.Errorf("--%s: %w", flag, err))
 		case info.IsDir():
 			errs = append(errs, fmt.Errorf("--%s: %s is a folder", flag, path))
-		case f.out != "" && flag != "from-matrices" && sameFile(f.out, path):
+		case f.out != "" && flag != "from-matrices" && files.Same(f.out, path):
 			errs = append(errs, fmt.Errorf("--out: %s is the file of --%s: name another", f.out, flag))
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -20,7 +21,7 @@ func built(t *testing.T, args ...string) (*simmatrix.Matrix, string) {
 	if status != 0 {
 		t.Fatalf("%q: status %d\n%s", args, status, stderr)
 	}
-	m, err := readMatrix(t.Context(), out)
+	m, err := files.ReadMatrix(t.Context(), out)
 	if err != nil {
 		t.Fatal(err)
 	}

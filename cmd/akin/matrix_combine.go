@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/akin-search/akin/cmd/akin/internal/files"
+	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/combine"
 	"github.com/akin-search/akin/simmatrix/source"
@@ -104,7 +106,7 @@ func originNames(paths []string) ([]string, error) {
 // fromMatrices combines the matrices. A single one is taken as it is. What the
 // filters leave out and the overrides ban goes before the rows are cut, so that
 // others take its place, and what they pin has a place.
-func (f *buildFlags) fromMatrices(ctx context.Context, report *progress) (*simmatrix.Matrix, error) {
+func (f *buildFlags) fromMatrices(ctx context.Context, report *terminal.Progress) (*simmatrix.Matrix, error) {
 	f.combine.options.Protect = f.rules.Protects
 	return f.combine.build(ctx, report, func(m *simmatrix.Matrix) (*simmatrix.Matrix, error) {
 		if f.target.cluster != "" { // the rules are for the index terms
@@ -138,12 +140,12 @@ func bansOf(rules *combine.Overrides) (*combine.Overrides, error) {
 
 // build combines the matrices, each after it was prepared.
 func (f *combineFlags) build(
-	ctx context.Context, report *progress, prepare func(*simmatrix.Matrix) (*simmatrix.Matrix, error),
+	ctx context.Context, report *terminal.Progress, prepare func(*simmatrix.Matrix) (*simmatrix.Matrix, error),
 ) (*simmatrix.Matrix, error) {
 	inputs := make([]combine.Input, len(f.paths))
 	for k, path := range f.paths {
-		report.step("reading matrices", k, len(f.paths))
-		m, err := readMatrix(ctx, path)
+		report.Step("reading matrices", k, len(f.paths))
+		m, err := files.ReadMatrix(ctx, path)
 		if err != nil {
 			return nil, err
 		}
@@ -172,28 +174,28 @@ func (f *combineFlags) build(
 			return nil, err
 		}
 	}
-	return combine.Matrices(ctx, inputs, options, report.step)
+	return combine.Matrices(ctx, inputs, options, report.Step)
 }
 
 // regression fits the inputs to the relations and prints what came out.
-func (f *combineFlags) regression(ctx context.Context, inputs []combine.Input, report *progress) (*combine.Regression, error) {
+func (f *combineFlags) regression(ctx context.Context, inputs []combine.Input, report *terminal.Progress) (*combine.Regression, error) {
 	relations, err := readRelations(ctx, f.relations)
 	if err != nil {
 		return nil, err
 	}
-	report.step("fitting the regression", 0, 0)
+	report.Step("fitting the regression", 0, 0)
 	fitted, err := combine.FitRegression(ctx, inputs, relations, f.fit)
 	if err != nil {
 		return nil, err
 	}
-	report.tell("%v", fitted)
+	report.Tell("%v", fitted)
 	return fitted, nil
 }
 
 // readRelations reads a synonym file, or a matrix file: one of a synonym file
 // whose words are index terms by now.
 func readRelations(ctx context.Context, path string) (*simmatrix.Matrix, error) {
-	return readFrom(ctx, path, func(r io.Reader) (*simmatrix.Matrix, error) {
+	return files.Read(ctx, path, func(r io.Reader) (*simmatrix.Matrix, error) {
 		in := bufio.NewReaderSize(r, 1<<20)
 		if simmatrix.IsEncoded(in) {
 			return simmatrix.Decode(in)

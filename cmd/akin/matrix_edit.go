@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/simmatrix/combine"
 )
@@ -175,7 +176,7 @@ func (f *editFlags) change(ctx context.Context, edit func(o *combine.Overrides) 
 	if err := checkEditable(f.file); err != nil {
 		return terminal.Usage(err)
 	}
-	unlock, err := lockFile(ctx, f.file, lockWait)
+	unlock, err := files.Lock(ctx, f.file, files.LockWait)
 	if err != nil {
 		return err
 	}
@@ -197,7 +198,7 @@ func (f *editFlags) changeLocked(ctx context.Context, edit func(o *combine.Overr
 	if o.String() == before {
 		return nil
 	}
-	return writeFile(ctx, f.file, func(w io.Writer) error {
+	return files.Write(ctx, f.file, func(w io.Writer) error {
 		_, err := o.WriteTo(w)
 		return err
 	})
@@ -206,7 +207,7 @@ func (f *editFlags) changeLocked(ctx context.Context, edit func(o *combine.Overr
 // checkEditable reports why the file could or should not be written. One that
 // is protected would be replaced all the same, since its folder is not.
 func checkEditable(path string) error {
-	if err := checkTarget(path); err != nil {
+	if err := files.CheckTarget(path); err != nil {
 		return err
 	}
 	if info, err := os.Stat(path); err == nil && info.Mode()&0o200 == 0 {
@@ -218,7 +219,7 @@ func checkEditable(path string) error {
 // readOverrides reads a file of overrides. What is wrong in it is a mistake of
 // the user.
 func readOverrides(ctx context.Context, path string) (*combine.Overrides, error) {
-	o, err := readFrom(ctx, path, combine.ParseOverrides)
+	o, err := files.Read(ctx, path, combine.ParseOverrides)
 	if errors.Is(err, combine.ErrOverrides) {
 		err = terminal.Usage(err)
 	}

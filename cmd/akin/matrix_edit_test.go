@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/cmd/akin/internal/files"
 )
 
 // edited runs "matrix edit" on a file and returns what the file then holds.
@@ -222,29 +224,29 @@ func TestALockThatStaysIsNamed(t *testing.T) {
 	if err := os.Symlink(file, link); err != nil {
 		t.Fatal(err)
 	}
-	unlock, err := lockFile(t.Context(), file, 0)
+	unlock, err := files.Lock(t.Context(), file, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	lock := filepath.Join(filepath.Dir(file), ".overrides.txt.lock")
 	for _, path := range []string{file, link} {
-		if _, err := lockFile(t.Context(), path, 0); err == nil || !strings.Contains(err.Error(), lock) || !strings.Contains(err.Error(), "remove that file") {
+		if _, err := files.Lock(t.Context(), path, 0); err == nil || !strings.Contains(err.Error(), lock) || !strings.Contains(err.Error(), "remove that file") {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	if _, err := lockFile(ctx, file, lockWait); !errors.Is(err, context.Canceled) {
+	if _, err := files.Lock(ctx, file, files.LockWait); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted: %v", err)
 	}
 	if err := unlock(); err != nil {
 		t.Fatal(err)
 	}
-	if unlock, err = lockFile(t.Context(), link, 0); err != nil || unlock() != nil {
+	if unlock, err = files.Lock(t.Context(), link, 0); err != nil || unlock() != nil {
 		t.Errorf("unlocked: %v", err)
 	}
 	long := filepath.Join(t.TempDir(), strings.Repeat("x", 250))
-	if unlock, err = lockFile(t.Context(), long, 0); err != nil || unlock() != nil {
+	if unlock, err = files.Lock(t.Context(), long, 0); err != nil || unlock() != nil {
 		t.Errorf("a long name: %v", err)
 	}
 }

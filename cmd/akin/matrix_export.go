@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/source"
@@ -85,7 +86,7 @@ func (f *exportFlags) check(ref string) error {
 			errs = append(errs, errors.New("--format mtx needs a second file: give --vocabulary FILE"))
 		case f.out == toStdout || f.vocabulary == toStdout:
 			errs = append(errs, errors.New("--format mtx makes two files: neither can be standard output"))
-		case sameFile(f.out, f.vocabulary):
+		case files.Same(f.out, f.vocabulary):
 			errs = append(errs, errors.New("--out and --vocabulary are the same file"))
 		}
 	default:
@@ -93,8 +94,8 @@ func (f *exportFlags) check(ref string) error {
 	}
 	for _, target := range []string{f.out, f.vocabulary} {
 		if target != "" && target != toStdout {
-			errs = append(errs, checkTarget(target))
-			if _, err := os.Stat(ref); err == nil && sameFile(target, ref) {
+			errs = append(errs, files.CheckTarget(target))
+			if _, err := os.Stat(ref); err == nil && files.Same(target, ref) {
 				errs = append(errs, fmt.Errorf("%s is the matrix to export: name another file to write", target))
 			}
 		}
@@ -105,14 +106,14 @@ func (f *exportFlags) check(ref string) error {
 func (f *exportFlags) write(ctx context.Context, stdout io.Writer, m *simmatrix.Matrix) error {
 	switch {
 	case f.format == formatMatrixMarket:
-		return writeFile(ctx, f.out, func(matrix io.Writer) error {
-			return writeFile(ctx, f.vocabulary, func(vocabulary io.Writer) error {
+		return files.Write(ctx, f.out, func(matrix io.Writer) error {
+			return files.Write(ctx, f.vocabulary, func(vocabulary io.Writer) error {
 				return source.WriteMatrixMarket(matrix, vocabulary, m)
 			})
 		})
 	case f.out == toStdout:
 		return source.WriteTSV(stdout, m)
 	default:
-		return writeFile(ctx, f.out, func(w io.Writer) error { return source.WriteTSV(w, m) })
+		return files.Write(ctx, f.out, func(w io.Writer) error { return source.WriteTSV(w, m) })
 	}
 }

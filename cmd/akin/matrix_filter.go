@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/shape"
 )
@@ -64,13 +65,13 @@ func inDocuments(word string, found *shape.ProjectOptions) bool {
 }
 
 // apply leaves the terms out of m.
-func (f *filterFlags) apply(m *simmatrix.Matrix, report *progress) (*simmatrix.Matrix, error) {
+func (f *filterFlags) apply(m *simmatrix.Matrix, report *terminal.Progress) (*simmatrix.Matrix, error) {
 	if f.MaxDocShare > 0 && m.Meta().Docs == 0 {
-		report.tell("--max-df-share: nobody knows the number of documents, so that it leaves nothing out")
+		report.Tell("--max-df-share: nobody knows the number of documents, so that it leaves nothing out")
 	}
 	filtered, dropped, err := f.Apply(m)
 	if err == nil && dropped > 0 {
-		report.tell("%d terms are left out by the filters", dropped)
+		report.Tell("%d terms are left out by the filters", dropped)
 	}
 	return filtered, err
 }

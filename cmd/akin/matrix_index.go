@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/simmatrix"
@@ -132,7 +133,7 @@ func (f *buildFlags) scan() esclient.ScanOptions {
 	return o
 }
 
-func (f *buildFlags) fromIndex(ctx context.Context, report *progress) (*simmatrix.Matrix, error) {
+func (f *buildFlags) fromIndex(ctx context.Context, report *terminal.Progress) (*simmatrix.Matrix, error) {
 	client, err := openCluster(f.docs.url, f.target.caFile)
 	if err != nil {
 		return nil, err
@@ -147,7 +148,7 @@ func (f *buildFlags) fromIndex(ctx context.Context, report *progress) (*simmatri
 		return nil, err
 	}
 	f.docs.options.Source = f.describeIndex()
-	m, err := learn.FromCorpus(ctx, corpus, f.docs.options, report.step)
+	m, err := learn.FromCorpus(ctx, corpus, f.docs.options, report.Step)
 	if errors.Is(err, simmatrix.ErrMemory) {
 		err = fmt.Errorf("%w (--max-memory %s less a share for garbage; "+
 			"--max-terms, --min-df, --min-cooccurrence, --max-docs, --dim and --top are what to change)", err, f.docs.maxMemory)
@@ -175,7 +176,7 @@ func (f *buildFlags) describeIndex() string {
 
 // readIndex reads the documents once and returns them as index terms, or as
 // words with --words.
-func (f *buildFlags) readIndex(ctx context.Context, client *esclient.Client, report *progress) (*learn.Corpus, error) {
+func (f *buildFlags) readIndex(ctx context.Context, client *esclient.Client, report *terminal.Progress) (*learn.Corpus, error) {
 	texts, err := f.readTexts(ctx, client, report)
 	if err != nil {
 		return nil, err
@@ -198,7 +199,7 @@ func (f *buildFlags) readIndex(ctx context.Context, client *esclient.Client, rep
 
 // readTexts reads the documents, from where an interrupted run with a spool has
 // left off.
-func (f *buildFlags) readTexts(ctx context.Context, client *esclient.Client, report *progress) (*learn.Texts, error) {
+func (f *buildFlags) readTexts(ctx context.Context, client *esclient.Client, report *terminal.Progress) (*learn.Texts, error) {
 	scan := f.scan()
 	count, err := client.CountMatching(ctx, scan.Index, scan.Query)
 	if err != nil {
@@ -214,7 +215,7 @@ func (f *buildFlags) readTexts(ctx context.Context, client *esclient.Client, rep
 			return nil, err
 		}
 		if done := f.docs.spooled.finished(plan.Slices); done > 0 {
-			report.tell("%s: %d of %d slices have been read before", f.docs.spool, done, plan.Slices)
+			report.Tell("%s: %d of %d slices have been read before", f.docs.spool, done, plan.Slices)
 		}
 	}
 	r := &indexReader{
@@ -228,7 +229,7 @@ func (f *buildFlags) readTexts(ctx context.Context, client *esclient.Client, rep
 	if f.docs.maxDocs > 0 {
 		texts.Limit(f.docs.maxDocs)
 	}
-	report.tell("read %d documents with %d distinct words", texts.Docs(), len(texts.Words()))
+	report.Tell("read %d documents with %d distinct words", texts.Docs(), len(texts.Words()))
 	return texts, nil
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/simmatrix/plots"
 )
@@ -48,7 +49,7 @@ a term with itself counted, in percent.
 				return err
 			}
 			summary := plots.Summarize(m)
-			err = writeFile(cmd.Context(), f.out, func(w io.Writer) error {
+			err = files.Write(cmd.Context(), f.out, func(w io.Writer) error {
 				return plots.Write(w, format, args[0], summary, figures...)
 			})
 			if err != nil {
@@ -87,7 +88,7 @@ func (f *plotFlags) parse() (format plots.Format, figures []plots.Figure, err er
 	format = plots.Format(strings.ToLower(strings.TrimPrefix(filepath.Ext(f.out), ".")))
 	if format != plots.SVG && format != plots.PNG {
 		errs = append(errs, errors.New("give --out FILE.svg or --out FILE.png"))
-	} else if err := checkTarget(f.out); err != nil {
+	} else if err := files.CheckTarget(f.out); err != nil {
 		errs = append(errs, err)
 	}
 	return format, figures, errors.Join(errs...)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -20,7 +21,7 @@ func plotMatrix(t *testing.T, rows ...simmatrix.TermRow) string {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "cars.akin")
-	if err := writeFile(t.Context(), path, func(w io.Writer) error { return simmatrix.Encode(w, m) }); err != nil {
+	if err := files.Write(t.Context(), path, func(w io.Writer) error { return simmatrix.Encode(w, m) }); err != nil {
 		t.Fatal(err)
 	}
 	return path

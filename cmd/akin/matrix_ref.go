@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/rowstore"
@@ -43,7 +44,7 @@ func (f *refFlags) register(cmd *cobra.Command) {
 func openMatrix(ctx context.Context, ref string, flags *refFlags) (*simmatrix.Matrix, error) {
 	_, err := os.Stat(ref)
 	if !errors.Is(err, fs.ErrNotExist) {
-		return readMatrix(ctx, ref)
+		return files.ReadMatrix(ctx, ref)
 	}
 	if !inRedis.MatchString(ref) {
 		return nil, fmt.Errorf("%w; name a file, or NAME@VERSION or NAME@%s in Redis", err, activeVersion)
@@ -54,9 +55,9 @@ func openMatrix(ctx context.Context, ref string, flags *refFlags) (*simmatrix.Ma
 	}
 	var m *simmatrix.Matrix
 	err = flags.redis.with(func(admin *rowstore.Admin) (err error) {
-		report := newProgress(flags.stderr())
-		defer report.end()
-		m, _, err = admin.Pull(ctx, name, version, report.step)
+		report := terminal.NewProgress(flags.stderr())
+		defer report.End()
+		m, _, err = admin.Pull(ctx, name, version, report.Step)
 		return err
 	})
 	switch {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -50,7 +51,7 @@ func encodedFile(t *testing.T, name string, m *simmatrix.Matrix) string {
 
 func addEncodedFile(t *testing.T, name string, m *simmatrix.Matrix) {
 	t.Helper()
-	if err := writeFile(t.Context(), name, func(w io.Writer) error { return simmatrix.Encode(w, m) }); err != nil {
+	if err := files.Write(t.Context(), name, func(w io.Writer) error { return simmatrix.Encode(w, m) }); err != nil {
 		t.Fatal(err)
 	}
 }

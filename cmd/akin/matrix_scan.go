@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/learn"
@@ -27,7 +28,7 @@ type indexReader struct {
 	client     *esclient.Client
 	plan       scanPlan
 	spool      *spool // nil keeps all in memory
-	report     *progress
+	report     *terminal.Progress
 	memory     int64 // bytes that the texts may take; 0 is no bound
 	firstPause time.Duration
 
@@ -39,7 +40,7 @@ type indexReader struct {
 
 // read returns the documents of all slices.
 func (r *indexReader) read(ctx context.Context) (*learn.Texts, error) {
-	r.report.step("reading documents", 0, int(r.plan.Docs))
+	r.report.Step("reading documents", 0, int(r.plan.Docs))
 	group, inGroup := errgroup.WithContext(ctx)
 	group.SetLimit(r.plan.sideBySide())
 	for k := range r.plan.Slices {
@@ -72,7 +73,7 @@ func (r *indexReader) read(ctx context.Context) (*learn.Texts, error) {
 		if err := r.hold(r.texts.Bytes() - r.bytes); err != nil {
 			return nil, err
 		}
-		r.report.step("reading the spool", k+1, r.plan.Slices)
+		r.report.Step("reading the spool", k+1, r.plan.Slices)
 	}
 	return r.texts, ctx.Err()
 }
@@ -89,7 +90,7 @@ func (r *indexReader) slice(ctx context.Context, k int) (*learn.Texts, error) {
 			return nil, err
 		}
 		r.mu.Lock()
-		r.report.tell("%v; reading slice %d of %d again in %v", err, k+1, r.plan.Slices, pause)
+		r.report.Tell("%v; reading slice %d of %d again in %v", err, k+1, r.plan.Slices, pause)
 		r.mu.Unlock()
 		select {
 		case <-ctx.Done():
@@ -135,7 +136,7 @@ func (r *indexReader) count(docs int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.docs += docs
-	r.report.step("reading documents", r.docs, int(r.plan.Docs))
+	r.report.Step("reading documents", r.docs, int(r.plan.Docs))
 }
 
 // hold adds to the memory held. Its error wraps [simmatrix.ErrMemory].

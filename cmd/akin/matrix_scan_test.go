@@ -19,6 +19,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/demo"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/simmatrix"
@@ -135,7 +136,7 @@ func newScanTest(t *testing.T) *scanTest {
 func (s *scanTest) read(ctx context.Context, spool *spool) ([]string, string, error) {
 	var said bytes.Buffer
 	r := &indexReader{
-		client: s.client, plan: s.plan, spool: spool, report: newProgress(&said), firstPause: time.Microsecond, texts: learn.NewTexts(),
+		client: s.client, plan: s.plan, spool: spool, report: terminal.NewProgress(&said), firstPause: time.Microsecond, texts: learn.NewTexts(),
 	}
 	texts, err := r.read(ctx)
 	if err != nil {
@@ -231,7 +232,7 @@ func TestTextsThatTakeTooMuchMemoryEndTheScan(t *testing.T) {
 	s := newScanTest(t)
 	for _, spool := range []*spool{nil, newSpool(t, s.plan)} {
 		r := &indexReader{
-			client: s.client, plan: s.plan, spool: spool, report: newProgress(io.Discard), memory: 50_000, texts: learn.NewTexts(),
+			client: s.client, plan: s.plan, spool: spool, report: terminal.NewProgress(io.Discard), memory: 50_000, texts: learn.NewTexts(),
 		}
 		if _, err := r.read(t.Context()); !errors.Is(err, simmatrix.ErrMemory) || !strings.Contains(err.Error(), "--max-docs") {
 			t.Errorf("error %v", err)

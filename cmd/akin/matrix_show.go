@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/rowstore"
@@ -88,7 +89,7 @@ type foundRows struct {
 func (f *showFlags) lookUp(ctx context.Context, terms []string) (*foundRows, error) {
 	found := &foundRows{rows: make(map[string]simmatrix.Row, len(terms))}
 	if f.file != "" {
-		m, err := readMatrix(ctx, f.file)
+		m, err := files.ReadMatrix(ctx, f.file)
 		if err != nil {
 			return nil, err
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -20,7 +21,7 @@ func matrixFile(t *testing.T, meta simmatrix.Meta, rows ...simmatrix.TermRow) st
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "m.akin")
-	if err := writeFile(t.Context(), path, func(w io.Writer) error { return simmatrix.Encode(w, m) }); err != nil {
+	if err := files.Write(t.Context(), path, func(w io.Writer) error { return simmatrix.Encode(w, m) }); err != nil {
 		t.Fatal(err)
 	}
 	return path

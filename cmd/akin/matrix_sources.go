@@ -12,6 +12,8 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/akin-search/akin/cmd/akin/internal/files"
+	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/internal/openfile"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/learn"
@@ -26,7 +28,7 @@ type matrixSource struct {
 	takes []string
 	// check returns all that is wrong with the settings.
 	check func() error
-	build func(ctx context.Context, report *progress) (*simmatrix.Matrix, error)
+	build func(ctx context.Context, report *terminal.Progress) (*simmatrix.Matrix, error)
 }
 
 // all returns the sources.
@@ -129,16 +131,16 @@ func (f *buildFlags) checkVectors() error {
 	return errors.Join(f.vectors.Validate(), f.reading.Validate())
 }
 
-func (f *buildFlags) fromVectors(ctx context.Context, report *progress) (*simmatrix.Matrix, error) {
-	report.step("reading vectors", 0, 0)
-	vectors, err := readFrom(ctx, f.paths.vectors, func(r io.Reader) (*source.Vectors, error) {
+func (f *buildFlags) fromVectors(ctx context.Context, report *terminal.Progress) (*simmatrix.Matrix, error) {
+	report.Step("reading vectors", 0, 0)
+	vectors, err := files.Read(ctx, f.paths.vectors, func(r io.Reader) (*source.Vectors, error) {
 		return source.ReadVectors(r, f.reading)
 	})
 	if err != nil {
 		return nil, err
 	}
 	if n := vectors.Skipped(); n != (source.SkippedWords{}) {
-		report.tell("skipped %d words that the filters leave out, %d that came before, %d that cannot be index terms",
+		report.Tell("skipped %d words that the filters leave out, %d that came before, %d that cannot be index terms",
 			n.Filtered, n.Repeated, n.Invalid)
 	}
 	if f.target.cluster != "" {
@@ -149,9 +151,9 @@ func (f *buildFlags) fromVectors(ctx context.Context, report *progress) (*simmat
 		f.vectors.Candidate = func(word string) bool { return inDocuments(word, f.found) }
 	}
 	f.vectors.Source = "vectors " + filepath.Base(f.paths.vectors)
-	m, err := learn.FromVectors(ctx, vectors, f.vectors, report.step)
+	m, err := learn.FromVectors(ctx, vectors, f.vectors, report.Step)
 	if err == nil && f.vectors.Recall > 0 {
-		report.tell("recall of the approximate search, measured: %s", m.Meta().Params["recall"])
+		report.Tell("recall of the approximate search, measured: %s", m.Meta().Params["recall"])
 	}
 	return m, err
 }
@@ -174,8 +176,8 @@ func (f *buildFlags) checkEdit() error {
 	return f.edit.Validate()
 }
 
-func (f *buildFlags) fromEditDistance(ctx context.Context, report *progress) (*simmatrix.Matrix, error) {
-	report.step("reading terms", 0, 0)
+func (f *buildFlags) fromEditDistance(ctx context.Context, report *terminal.Progress) (*simmatrix.Matrix, error) {
+	report.Step("reading terms", 0, 0)
 	terms, err := readTerms(ctx, f.paths.edit)
 	if err != nil {
 		return nil, err
@@ -194,12 +196,12 @@ func (f *buildFlags) fromEditDistance(ctx context.Context, report *progress) (*s
 	}
 	terms = slices.DeleteFunc(terms, func(t simmatrix.Term) bool { return !keep(t) })
 	f.edit.Source = "edit distance of " + filepath.Base(f.paths.edit)
-	return spelling.FromTerms(ctx, terms, f.edit, report.step)
+	return spelling.FromTerms(ctx, terms, f.edit, report.Step)
 }
 
 // readTerms reads a list of terms, or the terms of a matrix file.
 func readTerms(ctx context.Context, path string) ([]simmatrix.Term, error) {
-	return readFrom(ctx, path, func(r io.Reader) ([]simmatrix.Term, error) {
+	return files.Read(ctx, path, func(r io.Reader) ([]simmatrix.Term, error) {
 		in := bufio.NewReaderSize(r, 1<<20)
 		if !simmatrix.IsEncoded(in) {
 			return source.ReadTerms(in)
@@ -232,15 +234,15 @@ func (f *buildFlags) checkThesaurus() error {
 	return f.thesaurus.Validate()
 }
 
-func (f *buildFlags) fromThesaurus(ctx context.Context, report *progress) (*simmatrix.Matrix, error) {
-	report.step("reading the thesaurus", 0, 0)
+func (f *buildFlags) fromThesaurus(ctx context.Context, report *terminal.Progress) (*simmatrix.Matrix, error) {
+	report.Step("reading the thesaurus", 0, 0)
 	f.thesaurus.Source = "thesaurus " + filepath.Base(f.paths.thesaurus)
 	m, counts, err := readThesaurus(ctx, f.paths.thesaurus, f.thesaurus)
 	if err == nil {
-		report.tell("%s: %d groups, %d rules; %d terms in %d pairs, %d of them given again",
+		report.Tell("%s: %d groups, %d rules; %d terms in %d pairs, %d of them given again",
 			counts.Format, counts.Groups, counts.Rules, counts.Terms, counts.Pairs, counts.Duplicates)
 		if n := counts.Skipped + counts.Joined; n > 0 {
-			report.tell("entries of several words, such as %q: %d skipped, %d joined", counts.Examples, counts.Skipped, counts.Joined)
+			report.Tell("entries of several words, such as %q: %d skipped, %d joined", counts.Examples, counts.Skipped, counts.Joined)
 		}
 	}
 	return m, err
@@ -249,7 +251,7 @@ func (f *buildFlags) fromThesaurus(ctx context.Context, report *progress) (*simm
 func readThesaurus(
 	ctx context.Context, path string, options source.ThesaurusOptions,
 ) (m *simmatrix.Matrix, counts source.ThesaurusCounts, err error) {
-	m, err = readFrom(ctx, path, func(r io.Reader) (*simmatrix.Matrix, error) {
+	m, err = files.Read(ctx, path, func(r io.Reader) (*simmatrix.Matrix, error) {
 		m, c, err := source.ReadThesaurus(r, options)
 		counts = c
 		return m, err
@@ -275,14 +277,14 @@ func (f *buildFlags) checkGiven() error {
 	return err
 }
 
-func (f *buildFlags) fromTSV(ctx context.Context, report *progress) (*simmatrix.Matrix, error) {
-	report.step("reading similarities", 0, 0)
+func (f *buildFlags) fromTSV(ctx context.Context, report *terminal.Progress) (*simmatrix.Matrix, error) {
+	report.Step("reading similarities", 0, 0)
 	f.given.Source = "list " + filepath.Base(f.paths.tsv)
-	return readFrom(ctx, f.paths.tsv, func(r io.Reader) (*simmatrix.Matrix, error) { return source.ReadTSV(r, f.given) })
+	return files.Read(ctx, f.paths.tsv, func(r io.Reader) (*simmatrix.Matrix, error) { return source.ReadTSV(r, f.given) })
 }
 
-func (f *buildFlags) fromMatrixMarket(ctx context.Context, report *progress) (*simmatrix.Matrix, error) {
-	report.step("reading similarities", 0, 0)
+func (f *buildFlags) fromMatrixMarket(ctx context.Context, report *terminal.Progress) (*simmatrix.Matrix, error) {
+	report.Step("reading similarities", 0, 0)
 	f.given.Source = "matrix " + filepath.Base(f.paths.market)
 	market, err := openfile.Open(ctx, f.paths.market)
 	if err != nil {

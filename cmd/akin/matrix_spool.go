@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/simmatrix/learn"
 )
 
@@ -170,7 +171,7 @@ func (s *spool) put(ctx context.Context, k int, texts *learn.Texts) error {
 }
 
 func (s *spool) write(ctx context.Context, name string, write func(io.Writer) error) error {
-	if err := replaceFile(ctx, filepath.Join(s.dir, name), ownerFile, write); err != nil {
+	if err := files.Replace(ctx, filepath.Join(s.dir, name), ownerFile, write); err != nil {
 		return fmt.Errorf("--spool: %w", err)
 	}
 	return nil
@@ -179,7 +180,7 @@ func (s *spool) write(ctx context.Context, name string, write func(io.Writer) er
 // load returns the texts of slice k.
 func (s *spool) load(ctx context.Context, k int) (*learn.Texts, error) {
 	path := filepath.Join(s.dir, sliceFile(k))
-	texts, err := readFrom(ctx, path, learn.DecodeTexts)
+	texts, err := files.Read(ctx, path, learn.DecodeTexts)
 	if errors.Is(err, learn.ErrTexts) {
 		return nil, fmt.Errorf("%w: remove this file, and the slice will be read again", err)
 	}

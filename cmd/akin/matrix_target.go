@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
@@ -48,9 +49,9 @@ func (t *target) check() error {
 
 // openCluster returns a client with the credentials of the environment.
 func openCluster(url, caFile string) (*esclient.Client, error) {
-	ca, err := readCA(caFile)
+	ca, err := files.ReadAuthorities(caFile)
 	if err != nil {
-		return nil, err
+		return nil, terminal.Usage(err)
 	}
 	client, err := esclient.New(esclient.Options{
 		URLs:     []string{url},
@@ -67,10 +68,10 @@ func openCluster(url, caFile string) (*esclient.Client, error) {
 
 // warn tells of fields whose index terms are no words. It keeps silent where
 // the cluster does not say: what needs the fields fails then by itself.
-func (t *target) warn(ctx context.Context, client *esclient.Client, report *progress) {
+func (t *target) warn(ctx context.Context, client *esclient.Client, report *terminal.Progress) {
 	for _, field := range t.fields {
 		if what, err := client.NotWords(ctx, t.index, field); err == nil && what != "" {
-			report.tell("warning: the terms of field %s are no words, because of its %s: their neighbors are no related words. "+
+			report.Tell("warning: the terms of field %s are no words, because of its %s: their neighbors are no related words. "+
 				"Learn from a field that is analyzed into words. Searches of %s are not expanded unless fields in matrices names it in full.", field, what, field)
 		}
 	}
@@ -80,17 +81,17 @@ func (t *target) warn(ctx context.Context, client *esclient.Client, report *prog
 const wordsAtOnce = 5000
 
 // analyze returns the index terms of each word, by the analyzer of the fields.
-func (t *target) analyze(ctx context.Context, client *esclient.Client, words []string, report *progress) ([][]string, error) {
+func (t *target) analyze(ctx context.Context, client *esclient.Client, words []string, report *terminal.Progress) ([][]string, error) {
 	terms := make([][]string, 0, len(words))
 	for batch := range slices.Chunk(words, wordsAtOnce) {
-		report.step("analyzing words", len(terms), len(words))
+		report.Step("analyzing words", len(terms), len(words))
 		analyzed, err := client.AnalyzeWords(ctx, t.index, t.fields[0], batch)
 		if err != nil {
 			return nil, err
 		}
 		terms = append(terms, analyzed...)
 	}
-	report.step("analyzing words", len(terms), len(words))
+	report.Step("analyzing words", len(terms), len(words))
 	sample := words[:min(len(words), wordsAtOnce)]
 	for _, field := range t.fields[1:] {
 		other, err := client.AnalyzeWords(ctx, t.index, field, sample)
@@ -109,7 +110,7 @@ func (t *target) analyze(ctx context.Context, client *esclient.Client, words []s
 
 // lookUp asks the cluster what index terms the words give, and how many
 // documents have those.
-func (t *target) lookUp(ctx context.Context, words []string, report *progress) (*shape.ProjectOptions, error) {
+func (t *target) lookUp(ctx context.Context, words []string, report *terminal.Progress) (*shape.ProjectOptions, error) {
 	client, err := openCluster(t.cluster, t.caFile)
 	if err != nil {
 		return nil, err
@@ -136,24 +137,24 @@ func (t *target) lookUp(ctx context.Context, words []string, report *progress) (
 }
 
 // project turns the words of m into the index terms that were found for them.
-func (*target) project(m *simmatrix.Matrix, found *shape.ProjectOptions, report *progress) (*simmatrix.Matrix, error) {
+func (*target) project(m *simmatrix.Matrix, found *shape.ProjectOptions, report *terminal.Progress) (*simmatrix.Matrix, error) {
 	out, counts, err := shape.Project(m, *found)
 	if err != nil {
 		return nil, err
 	}
-	report.tell("%d words: %d became terms of their own, %d fell on the term of another, %d are several terms, %d none; %d terms are in no document",
+	report.Tell("%d words: %d became terms of their own, %d fell on the term of another, %d are several terms, %d none; %d terms are in no document",
 		counts.Words, counts.Kept, counts.Merged, counts.MultiToken, counts.NoToken, counts.Unused)
 	return out, nil
 }
 
 // docFreqs returns the document frequencies of the terms, and N. With several
 // fields both are the largest that one of them has.
-func (t *target) docFreqs(ctx context.Context, client *esclient.Client, terms []string, report *progress) (map[string]uint32, uint64, error) {
+func (t *target) docFreqs(ctx context.Context, client *esclient.Client, terms []string, report *terminal.Progress) (map[string]uint32, uint64, error) {
 	docFreqs, docs := make(map[string]uint32, len(terms)), uint64(0)
 	for _, field := range t.fields {
 		done := 0
 		for batch := range slices.Chunk(terms, wordsAtOnce) {
-			report.step("counting documents with "+field, done, len(terms))
+			report.Step("counting documents with "+field, done, len(terms))
 			counts := make([]int64, len(batch))
 			n, err := client.DocFreqs(ctx, t.index, field, batch, counts)
 			if err != nil {

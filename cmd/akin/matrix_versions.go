@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/rowstore"
@@ -42,20 +43,20 @@ was and no version behind.`,
   akin matrix push --name docs --overrides overrides.txt --activate docs.akin`,
 		Args: exactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			report := newProgress(cmd.ErrOrStderr())
-			defer report.end()
+			report := terminal.NewProgress(cmd.ErrOrStderr())
+			defer report.End()
 			m, err := f.read(cmd.Context(), args[0], report)
 			if err != nil {
 				return err
 			}
 			return f.redis.with(func(admin *rowstore.Admin) error {
 				v, err := admin.Push(cmd.Context(), f.redis.name, m, rowstore.PushOptions{
-					By: cmp.Or(f.by, userAtHost()), Progress: report.step,
+					By: cmp.Or(f.by, userAtHost()), Progress: report.Step,
 				})
 				if err != nil {
 					return err
 				}
-				report.end()
+				report.End()
 				fmt.Fprintln(cmd.OutOrStdout(), v.ID)
 				if !f.activate {
 					return nil
@@ -72,8 +73,8 @@ was and no version behind.`,
 }
 
 // read returns the matrix of a file with the overrides.
-func (f *pushFlags) read(ctx context.Context, path string, report *progress) (*simmatrix.Matrix, error) {
-	m, err := readMatrix(ctx, path)
+func (f *pushFlags) read(ctx context.Context, path string, report *terminal.Progress) (*simmatrix.Matrix, error) {
+	m, err := files.ReadMatrix(ctx, path)
 	if err != nil || f.overrides == "" {
 		return m, err
 	}
@@ -111,20 +112,20 @@ was pushed from, byte for byte: its checksum is verified. It prints the version.
 			if out == "" {
 				return terminal.Usage(errors.New("give --out FILE"))
 			}
-			if err := checkTarget(out); err != nil {
+			if err := files.CheckTarget(out); err != nil {
 				return terminal.Usage(err)
 			}
 			return flags.with(func(admin *rowstore.Admin) error {
-				report := newProgress(cmd.ErrOrStderr())
-				defer report.end()
-				m, v, err := admin.Pull(cmd.Context(), flags.name, version, report.step)
+				report := terminal.NewProgress(cmd.ErrOrStderr())
+				defer report.End()
+				m, v, err := admin.Pull(cmd.Context(), flags.name, version, report.Step)
 				if err != nil {
 					return err
 				}
-				if err := writeFile(cmd.Context(), out, func(w io.Writer) error { return simmatrix.Encode(w, m) }); err != nil {
+				if err := files.Write(cmd.Context(), out, func(w io.Writer) error { return simmatrix.Encode(w, m) }); err != nil {
 					return err
 				}
-				report.tell("%s: %d terms, %d neighbors", out, v.Meta.Terms, v.Meta.NonZeros)
+				report.Tell("%s: %d terms, %d neighbors", out, v.Meta.Terms, v.Meta.NonZeros)
 				fmt.Fprintln(cmd.OutOrStdout(), v.ID)
 				return nil
 			})

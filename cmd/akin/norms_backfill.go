@@ -112,9 +112,9 @@ func (f *backfillFlags) run(ctx context.Context, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	report := newProgress(stderr)
-	defer report.end()
-	report.tell("weights %s: %d documents to do", weights.ID(), docs)
+	report := terminal.NewProgress(stderr)
+	defer report.End()
+	report.Tell("weights %s: %d documents to do", weights.ID(), docs)
 	if f.dryRun {
 		return f.tellEach(ctx, index, indices, query, report)
 	}
@@ -125,13 +125,13 @@ func (f *backfillFlags) run(ctx context.Context, stderr io.Writer) error {
 }
 
 // tellEach tells how many documents of each index there are to do.
-func (*backfillFlags) tellEach(ctx context.Context, index *normsIndex, indices []string, query []byte, report *progress) error {
+func (*backfillFlags) tellEach(ctx context.Context, index *normsIndex, indices []string, query []byte, report *terminal.Progress) error {
 	for _, name := range indices {
 		docs, err := index.client.CountMatching(ctx, name, query)
 		if err != nil {
 			return err
 		}
-		report.tell("  %s: %d", name, docs)
+		report.Tell("  %s: %d", name, docs)
 	}
 	return nil
 }
@@ -154,27 +154,27 @@ func (f *backfillFlags) checkMapping(ctx context.Context, index *normsIndex, ind
 // maxFailuresShown is how many documents that fail are shown.
 const maxFailuresShown = 10
 
-func (f *backfillFlags) fill(ctx context.Context, index *normsIndex, weights *norms.Weights, docs int, report *progress) error {
+func (f *backfillFlags) fill(ctx context.Context, index *normsIndex, weights *norms.Weights, docs int, report *terminal.Progress) error {
 	shown := 0
 	counts, err := norms.Backfill(ctx, index, index, weights, norms.BackfillOptions{
-		Field: f.field, All: f.all, Workers: f.workers, Docs: docs, Progress: report.step,
+		Field: f.field, All: f.all, Workers: f.workers, Docs: docs, Progress: report.Step,
 		OnFailure: func(doc norms.Doc, err error) {
 			if shown++; shown <= maxFailuresShown {
-				report.tell("document %q of index %q: %v", doc.ID, doc.Index, err)
+				report.Tell("document %q of index %q: %v", doc.ID, doc.Index, err)
 			}
 		},
 		OnRound: func(conflicts int, err error) {
 			if err != nil {
-				report.tell("%v; going on with what is left", err)
+				report.Tell("%v; going on with what is left", err)
 				return
 			}
-			report.tell("%d documents were written by others meanwhile; going on with those", conflicts)
+			report.Tell("%d documents were written by others meanwhile; going on with those", conflicts)
 		},
 	})
-	report.tell("%d documents written, %d of them without terms; %d unchanged, %d deleted meanwhile, %d conflicts left, %d failed",
+	report.Tell("%d documents written, %d of them without terms; %d unchanged, %d deleted meanwhile, %d conflicts left, %d failed",
 		counts.Written, counts.Empty, counts.Unchanged, counts.Gone, counts.Conflicts, counts.Failed)
 	if counts.Unanswered > 0 {
-		report.tell("up to %d more documents were under way and got no answer: they may be written, too", counts.Unanswered)
+		report.Tell("up to %d more documents were under way and got no answer: they may be written, too", counts.Unanswered)
 	}
 	switch {
 	case ctx.Err() != nil:

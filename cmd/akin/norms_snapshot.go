@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/norms"
@@ -75,7 +76,7 @@ func (f *snapshotFlags) parse() error {
 	if f.out == "" {
 		errs = append(errs, errors.New("give --out FILE"))
 	} else {
-		errs = append(errs, checkTarget(f.out))
+		errs = append(errs, files.CheckTarget(f.out))
 	}
 	return errors.Join(errs...)
 }
@@ -95,16 +96,16 @@ func (f *snapshotFlags) run(ctx context.Context, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	report := newProgress(stderr)
-	defer report.end()
+	report := terminal.NewProgress(stderr)
+	defer report.End()
 	passedOver := 0
 	m, err := norms.Snapshot(ctx, index, norms.SnapshotOptions{
 		Field: f.field, Source: "index " + f.index + ", field " + f.field,
 		MinDocFreq: f.minDocFreq, MaxTerms: f.maxTerms, MaxMemory: int64(countingShare * float64(f.memory)),
-		Workers: f.workers, Docs: docs, Progress: report.step,
+		Workers: f.workers, Docs: docs, Progress: report.Step,
 		OnTooLarge: func(doc norms.Doc, err error) {
 			if passedOver++; passedOver <= maxFailuresShown {
-				report.tell("document %q of index %q is not counted: %v", doc.ID, doc.Index, err)
+				report.Tell("document %q of index %q is not counted: %v", doc.ID, doc.Index, err)
 			}
 		},
 	})
@@ -114,12 +115,12 @@ func (f *snapshotFlags) run(ctx context.Context, stderr io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("field %q of %q: %w", f.field, f.index, err)
 	}
-	if err := writeFile(ctx, f.out, func(w io.Writer) error { return simmatrix.Encode(w, m) }); err != nil {
+	if err := files.Write(ctx, f.out, func(w io.Writer) error { return simmatrix.Encode(w, m) }); err != nil {
 		return err
 	}
 	if passedOver > 0 {
-		report.tell("%d documents are not counted, for they have too many terms", passedOver)
+		report.Tell("%d documents are not counted, for they have too many terms", passedOver)
 	}
-	report.tell("%s: weights %s of %d terms, from %d documents", f.out, norms.ID(m.Checksum()), m.Len(), m.Meta().Docs)
+	report.Tell("%s: weights %s of %d terms, from %d documents", f.out, norms.ID(m.Checksum()), m.Len(), m.Meta().Docs)
 	return nil
 }

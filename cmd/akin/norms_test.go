@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/norms"
 )
@@ -208,14 +209,14 @@ func backfill(t *testing.T, cluster, weights string, args ...string) (stderr str
 
 func TestSnapshotIsAMatrixOfDocumentFrequencies(t *testing.T) {
 	_, url := newNormsCluster(t, "car boat car", "car", "", "ship")
-	m, err := readMatrix(t.Context(), snapshotOf(t, url))
+	m, err := files.ReadMatrix(t.Context(), snapshotOf(t, url))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if m.Len() != 3 || m.Meta().Docs != 3 || m.Meta().NonZeros != 0 || m.Row("car").DocFreq() != 2 {
 		t.Errorf("%+v, car %d", m.Meta(), m.Row("car").DocFreq())
 	}
-	if m, err = readMatrix(t.Context(), snapshotOf(t, url, "--min-df", "2", "--max-terms", "9", "--workers", "1")); err != nil || m.Len() != 1 {
+	if m, err = files.ReadMatrix(t.Context(), snapshotOf(t, url, "--min-df", "2", "--max-terms", "9", "--workers", "1")); err != nil || m.Len() != 1 {
 		t.Errorf("%v, %v", m, err)
 	}
 }
@@ -223,7 +224,7 @@ func TestSnapshotIsAMatrixOfDocumentFrequencies(t *testing.T) {
 func TestBackfillStoresNorms(t *testing.T) {
 	c, url := newNormsCluster(t, "car boat car", "car", "")
 	file := snapshotOf(t, url)
-	m, err := readMatrix(t.Context(), file)
+	m, err := files.ReadMatrix(t.Context(), file)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,14 +2,12 @@ package main
 
 import (
 	"cmp"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
 
+	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/simmatrix/rowstore"
@@ -42,7 +40,7 @@ func (f *redisFlags) open() (*rowstore.Admin, error) {
 	if url == "" {
 		return nil, terminal.Usage(errors.New("no Redis: give --redis URL or set " + configs.EnvRedisURL))
 	}
-	certificates, err := redisTLS(f.tls)
+	certificates, err := files.RedisTLS(f.tls)
 	if err != nil {
 		return nil, terminal.Usage(err)
 	}
@@ -70,33 +68,4 @@ func (f *redisFlags) with(call func(admin *rowstore.Admin) error) (err error) {
 		return err
 	}
 	return nil
-}
-
-// redisTLS reads the certificates that are named; nil where none is.
-func redisTLS(files configs.RedisTLS) (*tls.Config, error) {
-	if files == (configs.RedisTLS{}) {
-		return nil, nil
-	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12}
-	ca, err := readCA(files.CAFile)
-	if err != nil {
-		return nil, err
-	}
-	if ca != nil {
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(ca) {
-			return nil, fmt.Errorf("%s: no certificate in it", files.CAFile)
-		}
-	}
-	if (files.CertFile == "") != (files.KeyFile == "") {
-		return nil, errors.New("a certificate to show to Redis needs its private key, and the other way round")
-	}
-	if files.CertFile != "" {
-		shown, err := tls.LoadX509KeyPair(files.CertFile, files.KeyFile)
-		if err != nil {
-			return nil, fmt.Errorf("certificate to show to Redis: %w", err)
-		}
-		c.Certificates = []tls.Certificate{shown}
-	}
-	return c, nil
 }

@@ -3,11 +3,9 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -17,10 +15,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/akin-search/akin/configs"
-	"github.com/akin-search/akin/internal/budget"
-	"github.com/akin-search/akin/proxy"
 )
 
 // A served is a running "akin serve" with its configuration file.
@@ -197,55 +191,5 @@ func TestSIGHUPBindsMatricesAndNamesWhatStays(t *testing.T) {
 	}
 	if !strings.Contains(s.metrics(t), `akin_matrix_source_healthy{matrix="demo"} 1`) {
 		t.Error("the metrics are not those of the new store")
-	}
-}
-
-func TestNewConfigurationHasToReachTheCluster(t *testing.T) {
-	cfg := configs.Default()
-	cfg.Cluster.URLs = []string{"http://127.0.0.1:1"}
-	a, err := newApp(t.Context(), cfg, nil, slog.New(slog.DiscardHandler), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.close()
-	ctx, cancel := context.WithTimeout(t.Context(), readyEvery/2) // else it takes readyWithin
-	defer cancel()
-	if err := a.awaitReady(ctx); err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") {
-		t.Errorf("got %v", err)
-	}
-}
-
-// What is held for requests under way counts for those of the new configuration,
-// too, and panics are said to its log.
-func TestReloadGoesOnWithTheMemoryBudgetAndTheGuard(t *testing.T) {
-	node := gatedNode(t, "node", nil, nil)
-	config := func(size string) *configs.Config {
-		cfg, err := configs.Load(t.Context(), write(t, "akin.yml", freePorts+"cluster: {urls: ['"+node+"']}\nmemory: {in_flight: "+size+"}\n"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return cfg
-	}
-	file := write(t, "served.yml", freePorts+"cluster: {urls: ['"+node+"']}\nmemory: {in_flight: 32MiB}\n")
-	a, err := newApp(t.Context(), config("16MiB"), nil, slog.New(slog.DiscardHandler), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	log := &lockedBuffer{}
-	r := newReloader(file, config("16MiB"), a, nil, proxy.NewFront(a.server, nil), log)
-	defer r.close()
-	held := a.memory.Hold(budget.SearchBody, "client")
-	if !held.Take(8 << 20) {
-		t.Fatal("half of the budget is refused")
-	}
-	if r.reload(t.Context()); r.app == a || r.app.memory != a.memory {
-		t.Fatalf("another budget, or no reload:\n%s", log.String())
-	}
-	if again := a.memory.Hold(budget.SearchBody, "client"); again.Take(8<<20+1) || !again.Take(8<<20) {
-		t.Error("what is held, or the new limit, does not count")
-	}
-	_ = r.app.guard.Do("work", func() error { panic(1) })
-	if !strings.Contains(log.String(), `"while":"work"`) {
-		t.Errorf("the log of the new configuration says\n%s", log.String())
 	}
 }

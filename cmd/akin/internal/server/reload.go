@@ -1,10 +1,9 @@
-package main
+package server
 
 import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"reflect"
 	"strings"
@@ -31,9 +30,7 @@ type reloader struct {
 	front  *proxy.Front
 	shown  *certificate // nil for plain HTTP
 
-	cfg *configs.Config // what is in use
-	app *app
-	log *slog.Logger
+	app *App // what is in use
 
 	reloads    *prometheus.CounterVec
 	successful prometheus.Gauge
@@ -41,9 +38,9 @@ type reloader struct {
 }
 
 // newReloader returns a reloader of the file that a was made from.
-func newReloader(file string, cfg *configs.Config, a *app, shown *certificate, front *proxy.Front, stderr io.Writer) *reloader {
+func newReloader(file string, a *App, shown *certificate, front *proxy.Front, stderr io.Writer) *reloader {
 	r := &reloader{
-		file: file, stderr: stderr, front: front, shown: shown, cfg: cfg, app: a, log: a.log,
+		file: file, stderr: stderr, front: front, shown: shown, app: a,
 		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "akin_config_reloads_total",
 			Help: "SIGHUPs, by whether the configuration was put to use.",
@@ -53,7 +50,7 @@ func newReloader(file string, cfg *configs.Config, a *app, shown *certificate, f
 			Help: "Whether the configuration that was read last is in use.",
 		}),
 	}
-	a.registry.MustRegister(r.reloads, r.successful)
+	a.process.registry.MustRegister(r.reloads, r.successful)
 	r.successful.Set(1)
 	return r
 }
@@ -73,13 +70,13 @@ func (r *reloader) run(ctx context.Context, hangup <-chan os.Signal) {
 // close closes what is in use, after what it has replaced.
 func (r *reloader) close() {
 	r.retired.Wait()
-	r.app.close()
+	r.app.Close()
 }
 
 // reload puts the configuration that is on disk now to use, or leaves all as it
 // is and says why.
 func (r *reloader) reload(ctx context.Context) {
-	before := r.cfg
+	before := r.app.cfg
 	kept, err := r.replace(ctx)
 	if ctx.Err() != nil && err != nil {
 		return // the process is leaving
@@ -88,16 +85,16 @@ func (r *reloader) reload(ctx context.Context) {
 		r.reloads.WithLabelValues("failed").Inc()
 		r.successful.Set(0)
 		r.app.reloadFailed.Store(true)
-		r.log.ErrorContext(ctx, "configuration not reloaded, the old one stays in use", "file", r.file, "problems", strings.Split(err.Error(), "\n"))
+		r.app.log.ErrorContext(ctx, "configuration not reloaded, the old one stays in use", "file", r.file, "problems", strings.Split(err.Error(), "\n"))
 		return
 	}
 	r.reloads.WithLabelValues("ok").Inc()
 	r.successful.Set(1)
 	r.app.reloadFailed.Store(false)
 	for _, key := range kept {
-		r.log.WarnContext(ctx, "a changed key is not put to use before a restart", "key", key)
+		r.app.log.WarnContext(ctx, "a changed key is not put to use before a restart", "key", key)
 	}
-	r.log.InfoContext(ctx, "configuration reloaded", "file", r.file, "changed", changedSections(before, r.cfg))
+	r.app.log.InfoContext(ctx, "configuration reloaded", "file", r.file, "changed", changedSections(before, r.app.cfg))
 	info, err := r.app.ask(ctx)
 	r.app.announce(ctx, info, err)
 }
@@ -110,7 +107,7 @@ func (r *reloader) replace(ctx context.Context) (kept []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	kept = keepFixed(cfg, r.cfg)
+	kept = keepFixed(cfg, r.app.cfg)
 	log := newLogger(cfg.Log, r.stderr)
 	var shown *certificate
 	if r.shown != nil {
@@ -118,35 +115,35 @@ func (r *reloader) replace(ctx context.Context) (kept []string, err error) {
 			return nil, err
 		}
 	}
-	next, err := newApp(ctx, cfg, nil, log, r.app)
+	next, err := newApp(ctx, Options{Config: cfg, Log: log}, r.app.process, r.app.server)
 	if err != nil {
 		return nil, err
 	}
 	if err := next.awaitReady(ctx); err != nil {
-		next.close()
+		next.Close()
 		return nil, err
 	}
 	if shown != nil {
 		r.shown.replace(shown)
 	}
-	old, limit := r.app, time.Duration(r.cfg.Shutdown.Timeout)
-	next.shown.Store(next.own)
-	next.guard.SetLogger(log)
-	next.memory.Resize(int64(cfg.Memory.InFlight)) // only now: a configuration that fails changes nothing
+	old := r.app
+	next.process.shown.Store(next.metrics)
+	next.process.guard.SetLogger(log)
+	next.process.memory.Resize(int64(cfg.Memory.InFlight)) // only now: a configuration that fails changes nothing
 	r.front.Replace(next.server)
-	r.app, r.cfg, r.log = next, cfg, log
+	r.app = next
 	r.retired.Go(func() {
-		wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+		wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Duration(old.cfg.Shutdown.Timeout))
 		defer cancel()
 		old.server.Wait(wait)
-		old.close()
+		old.Close()
 	})
 	return kept, nil
 }
 
 // awaitReady waits until a node of the cluster answers, and has the first
 // searches find what they need in the caches.
-func (a *app) awaitReady(ctx context.Context) error {
+func (a *App) awaitReady(ctx context.Context) error {
 	reach, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
 	for err := a.reach(reach); err != nil; err = a.reach(reach) {

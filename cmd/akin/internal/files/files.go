@@ -1,4 +1,7 @@
-package main
+// Package files reads and writes what the user names: files that are written
+// whole or not at all, matrices, certificates, and the lock of a file that is
+// edited.
+package files
 
 import (
 	"bufio"
@@ -18,8 +21,8 @@ import (
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
 
-// readFrom calls read with the content of a file. Its errors name the file.
-func readFrom[T any](ctx context.Context, path string, read func(r io.Reader) (T, error)) (result T, err error) {
+// Read calls read with the content of a file. Its errors name the file.
+func Read[T any](ctx context.Context, path string, read func(r io.Reader) (T, error)) (result T, err error) {
 	r, err := openfile.Open(ctx, path)
 	if err != nil {
 		return result, err
@@ -31,24 +34,24 @@ func readFrom[T any](ctx context.Context, path string, read func(r io.Reader) (T
 	return result, err
 }
 
-// readMatrix reads a matrix file.
-func readMatrix(ctx context.Context, path string) (*simmatrix.Matrix, error) {
-	return readFrom(ctx, path, func(r io.Reader) (*simmatrix.Matrix, error) {
+// ReadMatrix reads a matrix file.
+func ReadMatrix(ctx context.Context, path string) (*simmatrix.Matrix, error) {
+	return Read(ctx, path, func(r io.Reader) (*simmatrix.Matrix, error) {
 		return simmatrix.Decode(bufio.NewReaderSize(r, 1<<20))
 	})
 }
 
-// writeFile writes a file that all may read whom the umask lets, as
-// replaceFile does.
-func writeFile(ctx context.Context, path string, write func(w io.Writer) error) error {
-	return replaceFile(ctx, path, 0o666, write)
+// Write writes a file that all may read whom the umask lets, as
+// [Replace] does.
+func Write(ctx context.Context, path string, write func(w io.Writer) error) error {
+	return Replace(ctx, path, 0o666, write)
 }
 
-// replaceFile writes a file so that path never holds half of it: into a file
+// Replace writes a file so that path never holds half of it: into a file
 // beside it that takes its place at the end and is removed on failure. It does
 // not begin to replace once ctx has ended. A file that is there keeps its mode;
 // a new one gets mode less the umask.
-func replaceFile(ctx context.Context, path string, mode fs.FileMode, write func(w io.Writer) error) (err error) {
+func Replace(ctx context.Context, path string, mode fs.FileMode, write func(w io.Writer) error) (err error) {
 	path = resolve(path)
 	before, err := os.Stat(path)
 	if err == nil {
@@ -93,9 +96,9 @@ func createBeside(path string, mode fs.FileMode) (*os.File, error) {
 	return os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode) //nolint:gosec // the user names the folder
 }
 
-// checkTarget reports why a file could not be written to path in the end, so
+// CheckTarget reports why a file could not be written to path in the end, so
 // that it is known before the work begins.
-func checkTarget(path string) error {
+func CheckTarget(path string) error {
 	folder := filepath.Dir(path)
 	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
 		return fmt.Errorf("%s: %s is no folder", path, folder)
@@ -113,9 +116,9 @@ func checkTarget(path string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// sameFile reports whether two paths name one file, which need not be there
+// Same reports whether two paths name one file, which need not be there
 // yet.
-func sameFile(a, b string) bool {
+func Same(a, b string) bool {
 	infoA, errA := os.Stat(a)
 	infoB, errB := os.Stat(b)
 	if errA == nil && errB == nil {
@@ -126,13 +129,13 @@ func sameFile(a, b string) bool {
 	return errA == nil && errB == nil && absA == absB
 }
 
-// errNotRegular says that what is to be followed does not stay: to open a named
+// ErrNotRegular says that what is to be followed does not stay: to open a named
 // pipe waits for somebody to write, and what is read from it comes once.
-var errNotRegular = errors.New("not a regular file: a matrix is followed in a file, not in a folder, pipe, socket or device")
+var ErrNotRegular = errors.New("not a regular file: a matrix is followed in a file, not in a folder, pipe, socket or device")
 
-// followFile returns a loader that reads the matrix file again whenever its
+// Follow returns a loader that reads the matrix file again whenever its
 // time or size has changed. What is not a regular file is never opened.
-func followFile(path string) rowstore.Loader {
+func Follow(path string) rowstore.Loader {
 	var seen time.Time
 	var size int64
 	var failed error
@@ -144,14 +147,14 @@ func followFile(path string) rowstore.Loader {
 		}
 		if !info.Mode().IsRegular() {
 			seen = time.Time{}
-			return nil, false, fmt.Errorf("%s: %w", path, errNotRegular)
+			return nil, false, fmt.Errorf("%s: %w", path, ErrNotRegular)
 		}
 		if info.ModTime().Equal(seen) && info.Size() == size {
 			return nil, false, failed
 		}
 		seen, size = info.ModTime(), info.Size()
 		var m *simmatrix.Matrix
-		if m, failed = readMatrix(ctx, path); ctx.Err() != nil {
+		if m, failed = ReadMatrix(ctx, path); ctx.Err() != nil {
 			seen = time.Time{} // it says nothing of the file
 		}
 		return m, failed == nil, failed

@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"context"
@@ -9,9 +9,7 @@ import (
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
-	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/proxy"
-	"github.com/akin-search/akin/rerank"
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
 
@@ -144,66 +142,4 @@ func match(
 			return names, err
 		},
 	})
-}
-
-// causes has what cause returns, and what an operator can do about it.
-func causes() map[string]string {
-	const slow = "the cluster or Redis does not answer in time, or fails: see /readyz, akin_row_store_failures_total and the log at level debug"
-	return map[string]string{
-		proxy.DegradedCredentials:  "the cluster refuses akin's own calls: see cluster.auth, AKIN_CLUSTER_* and the rights that README.md lists",
-		proxy.DegradedThrottled:    "the cluster answers 429 to akin's own calls: it has more to do than it can",
-		"busy":                     "as many calls of akin's own, or bodies of writes, are under way as may be: look at what the cluster takes so long for",
-		"budget":                   "akin's own work takes longer than expansion.budget (rerank_budget, norms.budget): see akin_search_stage_duration_seconds; cold caches pass",
-		"missing":                  "hits change between the search and the look at their terms: some of that is usual while documents are written",
-		"too_large":                "hits have more terms than can be read in time: lower expansion.rerank_window",
-		"no_terms":                 "the cluster tells no terms of the field: see docs/modes.md for the fields that the mode soft can rank by",
-		"memory":                   "as much is held for requests as may be: see memory.in_flight and akin_held_bytes",
-		"answer_too_large":         "an answer to a call of akin's own is larger than it can sensibly be: see the log at level debug",
-		"access":                   "the cluster could not be asked whether a client may search: see akin_access_questions_total",
-		"expensive_queries_barred": "search.allow_expensive_queries is false, so that words in nested fields cannot be counted",
-		"unknown_to_cluster":       "the cluster does not know an index or an analyzer, or refuses a call: see the log at level debug",
-		"client_gone":              "clients go away before their search is sent",
-		"error":                    "see the log at level debug",
-
-		string(expand.StageScan): slow, string(expand.StageFields): slow, string(expand.StageAnalyze): slow, string(expand.StageRows): slow,
-		string(expand.StageStatistics): slow, string(expand.StageLinear): slow, string(expand.StageWeights): slow,
-	}
-}
-
-// cause names why a search was not expanded, for the metrics. causes has all
-// that it returns.
-func cause(err error) string {
-	var stage *expand.StageError
-	var refused *esclient.Error
-	switch {
-	case errors.Is(err, recovery.ErrPanic):
-		return "panic"
-	case errors.Is(err, esclient.ErrBusy), errors.Is(err, rerank.ErrBusy):
-		return "busy"
-	case errors.Is(err, esclient.ErrNoMemory):
-		return "memory"
-	case errors.Is(err, esclient.ErrTooLarge) && !errors.Is(err, rerank.ErrTooLarge):
-		return "answer_too_large" // to a call of akin's own
-	case errors.Is(err, rerank.ErrMissing):
-		return "missing" // a hit has changed since it was found
-	case errors.Is(err, rerank.ErrTooLarge):
-		return "too_large" // the hits have too many terms
-	case errors.Is(err, rerank.ErrNoTerms):
-		return "no_terms" // the cluster tells none of the field
-	case errors.As(err, &refused) && unauthorized(refused):
-		return proxy.DegradedCredentials
-	case errors.As(err, &refused) && refused.Status == http.StatusTooManyRequests:
-		return proxy.DegradedThrottled
-	case barred(err):
-		return "expensive_queries_barred"
-	case unknown(err):
-		return "unknown_to_cluster" // a missing or closed index, an unknown analyzer
-	case errors.Is(err, context.DeadlineExceeded):
-		return "budget"
-	case errors.Is(err, context.Canceled):
-		return "client_gone"
-	case errors.As(err, &stage):
-		return string(stage.Stage)
-	}
-	return "error"
 }

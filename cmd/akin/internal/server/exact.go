@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"context"
@@ -19,7 +19,7 @@ var (
 )
 
 // exact returns e with what the modes hard and soft need.
-func (a *app) exact(e *expand.Expander) *expand.Expander {
+func (a *App) exact(e *expand.Expander) *expand.Expander {
 	if a.weights == nil {
 		return e.WithExact(nil, nil)
 	}

@@ -1,13 +1,11 @@
-package main
+package server
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -19,7 +17,6 @@ import (
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
-	"github.com/akin-search/akin/proxy"
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
 
@@ -36,9 +33,9 @@ const (
 	sideBySide = 4
 )
 
-// serve answers on the two listeners until ctx ends. Requests are forwarded at
+// Serve answers on the two listeners until ctx ends. Requests are forwarded at
 // once; meanwhile the cluster is asked for what the first searches will need.
-func (a *app) serve(ctx context.Context, clients, admin net.Listener) error {
+func (a *App) Serve(ctx context.Context, clients, admin net.Listener) error {
 	starting, stop := context.WithCancel(ctx)
 	var started sync.WaitGroup
 	defer started.Wait()
@@ -48,7 +45,7 @@ func (a *app) serve(ctx context.Context, clients, admin net.Listener) error {
 }
 
 // start says what has been started, waits for the cluster and warms up.
-func (a *app) start(ctx context.Context) {
+func (a *App) start(ctx context.Context) {
 	info, err := a.ask(ctx)
 	a.announce(ctx, info, err)
 	for a.reach(ctx) != nil {
@@ -68,14 +65,14 @@ func (a *app) start(ctx context.Context) {
 }
 
 // reach returns nil where some node answers, whatever that is.
-func (a *app) reach(ctx context.Context) error {
+func (a *App) reach(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	return a.nodes.Reach(ctx)
 }
 
 // ask returns what the cluster runs.
-func (a *app) ask(ctx context.Context) (esclient.Info, error) {
+func (a *App) ask(ctx context.Context) (esclient.Info, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	return a.client.Info(ctx)
@@ -95,7 +92,7 @@ type binding struct {
 
 // announce logs what was started, once, and what is missing for it to do what
 // it is there for.
-func (a *app) announce(ctx context.Context, info esclient.Info, err error) {
+func (a *App) announce(ctx context.Context, info esclient.Info, err error) {
 	cluster, level, missing := describe(info), slog.LevelInfo, []string{}
 	if a.store == nil {
 		missing = append(missing, "no matrices: searches are forwarded unexpanded")
@@ -117,7 +114,7 @@ func (a *app) announce(ctx context.Context, info esclient.Info, err error) {
 	if e.Shadow > 0 {
 		missing = append(missing, "expansion.shadow is set: clients get the answers to their original searches")
 	}
-	a.log.Log(ctx, level, "started", "akin", buildVersion(), "cluster", cluster,
+	a.log.Log(ctx, level, "started", "akin", a.process.version, "cluster", cluster,
 		"mode", e.Mode, "scoring", e.Scoring, "matching", e.Matching,
 		"matrices", bindings(a.cfg.Matrices, a.store), "weights", bindings(a.cfg.Weights, a.weights), "missing", missing)
 }
@@ -136,80 +133,6 @@ func bindings(entries []configs.Matrix, store *rowstore.Store) []binding {
 	return all
 }
 
-// incomplete returns what is wrong with matrices and weights.
-func (a *app) incomplete() (all []proxy.Degradation) {
-	if a.weights == nil && ranks(a.cfg, configs.ModeHard) {
-		all = append(all, proxy.Degradation{
-			Reason: proxy.DegradedWeights, Detail: "mode hard without weights: its searches are expanded as in the mode bm25",
-		})
-	}
-	return slices.Concat(all, a.unsound(a.store), a.unsound(a.weights))
-}
-
-// unsound returns what is wrong with the matrices of a store, nil for none.
-func (a *app) unsound(store *rowstore.Store) (all []proxy.Degradation) {
-	if store == nil {
-		return nil
-	}
-	reason, what := proxy.DegradedMatrix, "matrix"
-	if store == a.weights {
-		reason, what = proxy.DegradedWeights, "weights"
-	}
-	for _, s := range store.State() {
-		switch {
-		case s.Version == "":
-			all = append(all, proxy.Degradation{Reason: reason, Detail: fmt.Sprintf("%s %q: no version is served: %s", what, s.Name, s.Problem)})
-		case s.Problem != "":
-			all = append(all, proxy.Degradation{Reason: reason, Detail: fmt.Sprintf("%s %q: the last good version is served: %s", what, s.Name, s.Problem)})
-		}
-	}
-	return all
-}
-
-// check returns the state of the process. It is ready where it forwards: where
-// some node answers, whatever that says to akin.
-func (a *app) check(ctx context.Context) (c proxy.Condition) {
-	pinged := make(chan error, 1)
-	go func() { // ends with ctx
-		pinged <- a.guard.Do("asking for the state", func() error { return a.client.Ping(ctx) })
-	}()
-	if err := a.nodes.Reach(ctx); err != nil {
-		c.NotReady = append(c.NotReady, "no node of the cluster answers: "+err.Error())
-	}
-	if !a.warm.Load() {
-		c.NotReady = append(c.NotReady, "starting: asking the cluster for what the first searches need")
-	}
-	if d, ok := degradation(<-pinged); ok {
-		c.Degraded = append(c.Degraded, d)
-	}
-	if a.reloadFailed.Load() {
-		c.Degraded = append(c.Degraded, proxy.Degradation{
-			Reason: proxy.DegradedReload, Detail: "the configuration on disk cannot be put to use: see the line \"configuration not reloaded\"",
-		})
-	}
-	c.Degraded = append(c.Degraded, a.incomplete()...)
-	return c
-}
-
-// degradation returns what an error of akin's own call means, false for none.
-func degradation(err error) (d proxy.Degradation, ok bool) {
-	refused, _ := errors.AsType[*esclient.Error](err)
-	switch {
-	case err == nil:
-		return d, false
-	case refused == nil:
-		d.Reason, d.Detail = proxy.DegradedCalls, "akin's own calls fail"
-	case unauthorized(refused):
-		d.Reason = proxy.DegradedCredentials
-		d.Detail = fmt.Sprintf("the cluster answers %d to akin's own calls, so that no search is expanded: see cluster.auth and AKIN_CLUSTER_*", refused.Status)
-	case refused.Status == http.StatusTooManyRequests:
-		d.Reason, d.Detail = proxy.DegradedThrottled, "the cluster answers 429 to akin's own calls"
-	default:
-		d.Reason, d.Detail = proxy.DegradedCalls, fmt.Sprintf("the cluster answers %d to akin's own calls", refused.Status)
-	}
-	return d, true
-}
-
 // boundField is a field of an index, or of an alias, that a matrix is bound to.
 type boundField struct{ index, field string }
 
@@ -217,7 +140,7 @@ type boundField struct{ index, field string }
 // analyzers, statistics, whether scripts run. It fills the caches under the
 // names of indices and aliases, opens connections to cluster and Redis, and has
 // the cluster load the code for such calls.
-func (a *app) warmUp(ctx context.Context) {
+func (a *App) warmUp(ctx context.Context) {
 	if a.expander == nil {
 		return
 	}
@@ -230,7 +153,7 @@ func (a *app) warmUp(ctx context.Context) {
 	group.SetLimit(sideBySide)
 	for _, f := range fields {
 		group.Go(func() error {
-			err := a.guard.Do("warming up", func() error { return a.warmField(ctx, f) })
+			err := a.process.guard.Do("warming up", func() error { return a.warmField(ctx, f) })
 			if err == nil {
 				done.Add(1)
 			}
@@ -247,7 +170,7 @@ func (a *app) warmUp(ctx context.Context) {
 
 // boundFields returns the text fields that have a matrix, one of each index in
 // turn, at most maxWarm.
-func (a *app) boundFields(ctx context.Context) (fields []boundField, err error) {
+func (a *App) boundFields(ctx context.Context) (fields []boundField, err error) {
 	indices, err := a.client.TextIndices(ctx, a.boundExpression())
 	if err != nil {
 		return nil, err
@@ -278,7 +201,7 @@ func (a *app) boundFields(ctx context.Context) (fields []boundField, err error) 
 
 // boundExpression returns an index expression for all that matrices are bound
 // to.
-func (a *app) boundExpression() string {
+func (a *App) boundExpression() string {
 	const maxExpression = 1000 // bytes in the line of a request
 	var patterns []string
 	for _, m := range a.cfg.Matrices {
@@ -297,7 +220,7 @@ func (a *app) boundExpression() string {
 
 // warmField expands a search for a text that a document has in the field, as if
 // a client had sent it, and asks for the statistics of its words.
-func (a *app) warmField(ctx context.Context, f boundField) error {
+func (a *App) warmField(ctx context.Context, f boundField) error {
 	text, err := a.client.SampleText(ctx, f.index, f.field)
 	if unknown(err) { // an index that has gone, or the demo's engine
 		return nil

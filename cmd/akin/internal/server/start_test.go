@@ -1,6 +1,7 @@
-package main
+package server
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,17 +12,22 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/demo"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/internal/budget"
 	"github.com/akin-search/akin/internal/freeport"
 	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/proxy"
@@ -29,6 +35,24 @@ import (
 	"github.com/akin-search/akin/simmatrix/rowstore"
 	"github.com/akin-search/akin/simmatrix/source"
 )
+
+// A lockedBuffer may be written and read at the same time.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
 
 // carMatrix relates two words.
 func carMatrix(t *testing.T) rowstore.Loader {
@@ -46,7 +70,7 @@ func carMatrix(t *testing.T) rowstore.Loader {
 
 // startApp wires an akin before a cluster, with a matrix for all unless change
 // takes it away, and returns what it logs.
-func startApp(t *testing.T, url string, change func(cfg *configs.Config)) (*app, *lockedBuffer) {
+func startApp(t *testing.T, url string, change func(cfg *configs.Config)) (*App, *lockedBuffer) {
 	t.Helper()
 	cfg := configs.Default()
 	cfg.Cluster.URLs = []string{url}
@@ -55,11 +79,13 @@ func startApp(t *testing.T, url string, change func(cfg *configs.Config)) (*app,
 		change(cfg)
 	}
 	log := &lockedBuffer{}
-	a, err := newApp(t.Context(), cfg, map[string]rowstore.Loader{"main": carMatrix(t)}, slog.New(slog.NewJSONHandler(log, nil)), nil)
+	a, err := New(t.Context(), Options{
+		Config: cfg, Files: map[string]rowstore.Loader{"main": carMatrix(t)}, Log: slog.New(slog.NewJSONHandler(log, nil)), Version: "v1",
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(a.close)
+	t.Cleanup(a.Close)
 	return a, log
 }
 
@@ -72,14 +98,16 @@ func refusingCluster(t *testing.T, status int) string {
 }
 
 // readyz asks an akin for its state.
-func readyz(a *app) (status int, answer string) {
+func readyz(a *App) (status int, answer string) {
 	w := httptest.NewRecorder()
 	a.server.AdminHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
 	return w.Code, w.Body.String()
 }
 
 func TestStartUpLineTellsWhatIsServedAndWhatIsMissing(t *testing.T) {
-	engine := demoEngine(t)
+	server := httptest.NewServer(demo.NewEngine())
+	t.Cleanup(server.Close)
+	engine := server.URL
 	away := httptest.NewServer(nil)
 	away.Close()
 	for _, c := range []struct {
@@ -113,7 +141,7 @@ func TestStartUpLineTellsWhatIsServedAndWhatIsMissing(t *testing.T) {
 					break
 				}
 			}
-			if line.Msg != "started" || line.Level != c.level || line.Akin != buildVersion() || line.Scoring != "auto" || line.Matching != "widen" {
+			if line.Msg != "started" || line.Level != c.level || line.Akin != "v1" || line.Scoring != "auto" || line.Matching != "widen" {
 				t.Errorf("got %+v in\n%s", line, log.String())
 			}
 			if known := strings.HasPrefix(line.Cluster, "akin-demo "); known != (c.url == engine) {
@@ -290,7 +318,11 @@ func TestWarmUpTakesTheBoundFieldsOfIndicesAndAliases(t *testing.T) {
 }
 
 func TestOperationsTellOfEachCauseAndDegradation(t *testing.T) {
-	text := documents(t)["operations.md"]
+	data, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "operations.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(data)
 	names := slices.Collect(maps.Keys(causes()))
 	for _, name := range append(names, proxy.DegradedCredentials, proxy.DegradedThrottled, proxy.DegradedCalls, proxy.DegradedMatrix,
 		proxy.DegradedWeights, proxy.DegradedReload, proxy.DegradedFailingOpen) {
@@ -348,7 +380,7 @@ func TestPanicsOfTheStartAreCounted(t *testing.T) {
 	if code, answer := readyz(a); code != http.StatusOK || !strings.Contains(answer, proxy.DegradedCalls) {
 		t.Errorf("%d %s", code, answer)
 	}
-	if err := a.guard.Do("warming up", func() error { return a.warmField(t.Context(), boundField{"a", "b"}) }); !errors.Is(err, recovery.ErrPanic) {
+	if err := a.process.guard.Do("warming up", func() error { return a.warmField(t.Context(), boundField{"a", "b"}) }); !errors.Is(err, recovery.ErrPanic) {
 		t.Errorf("warmed up without a client: %v", err)
 	}
 	if !strings.Contains(log.String(), `"while":"asking for the state"`) {
@@ -389,5 +421,60 @@ func TestCredentialsOfClientsDoNotDegradeAkin(t *testing.T) {
 		if code, answer := readyz(a); code != http.StatusOK || strings.Contains(answer, proxy.DegradedCredentials) || strings.Contains(answer, proxy.DegradedFailingOpen) {
 			t.Errorf("%s: %d %s", name, code, answer)
 		}
+	}
+}
+
+func TestNewConfigurationHasToReachTheCluster(t *testing.T) {
+	cfg := configs.Default()
+	cfg.Cluster.URLs = []string{"http://127.0.0.1:1"}
+	a, err := New(t.Context(), Options{Config: cfg, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), readyEvery/2) // else it takes readyWithin
+	defer cancel()
+	if err := a.awaitReady(ctx); err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// What is held for requests under way counts for those of the new configuration,
+// too, and panics are said to its log.
+func TestReloadGoesOnWithTheMemoryBudgetAndTheGuard(t *testing.T) {
+	node, file := refusingCluster(t, http.StatusOK), filepath.Join(t.TempDir(), "akin.yml")
+	write := func(size string) {
+		config := "listen: {address: '127.0.0.1:0'}\nadmin: {address: '127.0.0.1:0'}\n" +
+			"cluster: {urls: ['" + node + "']}\nmemory: {in_flight: " + size + "}\n"
+		if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("16MiB")
+	cfg, err := configs.Load(t.Context(), file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write("32MiB")
+	a, err := New(t.Context(), Options{Config: cfg, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := &lockedBuffer{}
+	r := newReloader(file, a, nil, proxy.NewFront(a.server, nil), log)
+	defer r.close()
+	held := a.process.memory.Hold(budget.SearchBody, "client")
+	if !held.Take(8 << 20) {
+		t.Fatal("half of the budget is refused")
+	}
+	if r.reload(t.Context()); r.app == a || r.app.process.memory != a.process.memory {
+		t.Fatalf("another budget, or no reload:\n%s", log.String())
+	}
+	if again := a.process.memory.Hold(budget.SearchBody, "client"); again.Take(8<<20+1) || !again.Take(8<<20) {
+		t.Error("what is held, or the new limit, does not count")
+	}
+	_ = r.app.process.guard.Do("work", func() error { panic(1) })
+	if !strings.Contains(log.String(), `"while":"work"`) {
+		t.Errorf("the log of the new configuration says\n%s", log.String())
 	}
 }

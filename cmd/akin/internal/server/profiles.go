@@ -1,14 +1,16 @@
-package main
+package server
 
 import (
 	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/proxy"
 )
 
 // expanders sets what rewrites searches: as the configuration says for all, and
 // as each profile says. All know together what has been learnt of the cluster.
-func (a *app) expanders(cfg *configs.Config, options *proxy.Options) {
+func (a *App) expanders(options *proxy.Options) {
+	cfg := a.cfg
 	options.Profiles = make(map[string]proxy.Expander, len(cfg.Profiles))
 	for name := range cfg.Profiles {
 		options.Profiles[name] = nil // known, and switched off
@@ -36,9 +38,8 @@ func (a *app) expanders(cfg *configs.Config, options *proxy.Options) {
 		}
 		options.Profiles[name] = e
 	}
-	a.limits = a.expander.Limits
 	a.expander.OnLimit(a.logLimit)
-	options.OnRefused = func(r *expand.Refusal) bool { return a.learn(a.expander, r) }
+	options.OnRefused = func(r *expand.Refusal) bool { return a.learn(r) }
 }
 
 func expandOptions(cfg configs.Rewriting) expand.Options {
@@ -80,4 +81,35 @@ func hideFrom(names []string) (d expand.Disclosure) {
 		}[name]
 	}
 	return d
+}
+
+// learn takes from a refusal what it teaches, and reports whether that was
+// news: a limit, about which the cluster is then asked itself, or that what is
+// remembered of the indices no longer holds.
+func (a *App) learn(r *expand.Refusal) bool {
+	limit, ok := r.Limit()
+	if !ok {
+		return r.Moved() && a.cluster.Forget(r.Index)
+	}
+	news := a.expander.Learn(limit)
+	if news {
+		setting := map[expand.LimitKind]string{
+			expand.LimitClauses: esclient.MaxClauses,
+			expand.LimitRescore: esclient.MaxRescoreWindow,
+			expand.LimitResults: esclient.MaxResultWindow,
+		}[limit.Kind]
+		a.cluster.AskLimit(setting, limit.Index, func(n int64) {
+			a.expander.Correct(expand.Limit{Kind: limit.Kind, Index: limit.Index, N: n})
+		})
+	}
+	return news
+}
+
+// logLimit says what was learnt of the cluster, or forgotten.
+func (a *App) logLimit(l expand.Limit) {
+	if l.N == 0 {
+		a.log.Info("a limit of the cluster is to be learned again", "kind", l.Kind, "index", l.Index)
+		return
+	}
+	a.log.Info("searches are kept under a limit of the cluster", "kind", l.Kind, "index", l.Index, "limit", l.N)
 }

@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"fmt"
@@ -14,35 +14,36 @@ import (
 // terminal to draw a bar on.
 const linesEvery = 5 * time.Second
 
-// progress shows how far long work has come: a bar on a terminal, elsewhere a
+// Progress shows how far long work has come: a bar on a terminal, elsewhere a
 // line for each stage and for every few seconds. It is used by one goroutine.
-type progress struct {
+type Progress struct {
 	w        io.Writer
 	terminal bool
 	bar      *progressbar.ProgressBar
 	stage    string
-	told     time.Time
+	reported time.Time
 }
 
-func newProgress(w io.Writer) *progress {
+// NewProgress returns one that is shown on w.
+func NewProgress(w io.Writer) *Progress {
 	f, ok := w.(*os.File)
-	return &progress{w: w, terminal: ok && term.IsTerminal(int(f.Fd()))}
+	return &Progress{w: w, terminal: ok && term.IsTerminal(int(f.Fd()))}
 }
 
-// step tells that done of total parts of the stage are done; a total of 0 is
+// Step says that done of total parts of the stage are done; a total of 0 is
 // unknown. It has the form of a [simmatrix.Progress].
-func (p *progress) step(stage string, done, total int) {
+func (p *Progress) Step(stage string, done, total int) {
 	first := stage != p.stage
 	if first {
-		p.end()
+		p.End()
 		p.stage = stage
 	}
 	if p.terminal {
 		p.draw(first, done, total)
 		return
 	}
-	if now := time.Now(); first || done == total || now.Sub(p.told) >= linesEvery {
-		p.told = now
+	if now := time.Now(); first || done == total || now.Sub(p.reported) >= linesEvery {
+		p.reported = now
 		switch {
 		case total > 0:
 			fmt.Fprintf(p.w, "%s: %d of %d\n", stage, done, total)
@@ -54,7 +55,7 @@ func (p *progress) step(stage string, done, total int) {
 	}
 }
 
-func (p *progress) draw(first bool, done, total int) {
+func (p *Progress) draw(first bool, done, total int) {
 	if total <= 0 {
 		total = -1 // a spinner
 	}
@@ -68,8 +69,8 @@ func (p *progress) draw(first bool, done, total int) {
 	_ = p.bar.Set(done) // fails only beyond the end, and then shows the end
 }
 
-// end closes the stage under way. It may be called twice.
-func (p *progress) end() {
+// End closes the stage under way. It may be called twice.
+func (p *Progress) End() {
 	if p.bar != nil {
 		_ = p.bar.Exit() // as above
 		fmt.Fprintln(p.w)
@@ -78,8 +79,8 @@ func (p *progress) end() {
 	p.stage = ""
 }
 
-// tell closes the stage under way and prints a line.
-func (p *progress) tell(format string, args ...any) {
-	p.end()
+// Tell closes the stage under way and prints a line.
+func (p *Progress) Tell(format string, args ...any) {
+	p.End()
 	fmt.Fprintf(p.w, format+"\n", args...)
 }

@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"log/slog"
@@ -25,11 +25,11 @@ func TestNodesAndForwardedHeadersAreWired(t *testing.T) {
 			cfg := configs.Default()
 			cfg.Cluster.URLs = []string{dead.URL, node.URL}
 			cfg.Listen.ForwardedHeaders = on
-			a, err := newApp(t.Context(), cfg, nil, slog.New(slog.DiscardHandler), nil)
+			a, err := New(t.Context(), Options{Config: cfg, Log: slog.New(slog.DiscardHandler)})
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer a.close()
+			defer a.Close()
 			for range 8 {
 				if err := a.client.Ping(t.Context()); err != nil {
 					t.Errorf("a call of akin's own: %v", err)

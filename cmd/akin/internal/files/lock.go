@@ -1,4 +1,4 @@
-package main
+package files
 
 import (
 	"context"
@@ -10,20 +10,20 @@ import (
 	"time"
 )
 
-// lockWait is how long a command waits for another that edits the same file,
+// LockWait is how long a command waits for another that edits the same file,
 // and lockPoll how long between two looks. Files whose names are alike in the
 // first maxLockName bytes share a lock, so that its own name is not too long.
 const (
-	lockWait = 10 * time.Second
+	LockWait = 10 * time.Second
 	lockPoll = 10 * time.Millisecond
 
 	maxLockName = 200
 )
 
-// lockFile keeps others that call it from the file until unlock is called, by a
+// Lock keeps others that call it from the file until unlock is called, by a
 // file beside it that only one can make. It waits for a while, or until ctx
 // ends. A process that is killed leaves its lock behind.
-func lockFile(ctx context.Context, path string, wait time.Duration) (unlock func() error, err error) {
+func Lock(ctx context.Context, path string, wait time.Duration) (unlock func() error, err error) {
 	dir, name := filepath.Split(resolve(path)) // so that all links to a file have one lock
 	lock := filepath.Join(dir, "."+name[:min(len(name), maxLockName)]+".lock")
 	for deadline := time.Now().Add(wait); ; {

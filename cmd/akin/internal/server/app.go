@@ -1,0 +1,290 @@
+// Package server is what "akin serve" runs: the proxy with all that the
+// configuration wires it to, its start, its state, and its reloads.
+//
+// app.go makes and closes an App, run.go serves it, start.go warms it up,
+// ready.go says how it is, reload.go replaces it. profiles.go and sources.go
+// connect the rooms that know nothing of each other.
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/akin-search/akin/cmd/akin/internal/files"
+	"github.com/akin-search/akin/cmd/akin/internal/terminal"
+	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/internal/budget"
+	"github.com/akin-search/akin/internal/nodes"
+	"github.com/akin-search/akin/internal/recovery"
+	"github.com/akin-search/akin/proxy"
+	"github.com/akin-search/akin/rerank"
+	"github.com/akin-search/akin/simmatrix/rowstore"
+)
+
+// An App is the proxy with all that one configuration wires it to. A reload
+// replaces it.
+type App struct {
+	cfg     *configs.Config
+	log     *slog.Logger
+	process *process
+	server  *proxy.Server
+
+	nodes   *nodes.Pool // of the cluster
+	client  *esclient.Client
+	cluster *esclient.Cached
+	store   *rowstore.Store // nil where no matrix is configured
+	weights *rowstore.Store // nil where no weights are configured
+	// expander rewrites searches as cfg.Expansion says, also where that is
+	// switched off; nil where no matrix is configured.
+	expander *expand.Expander
+	// metrics end with the App.
+	metrics *prometheus.Registry
+	// closers end what was started, the last one first.
+	closers []func()
+	// warm says that the first searches find what they need in the caches, and
+	// reloadFailed that the configuration on disk could not be put to use.
+	warm, reloadFailed atomic.Bool
+}
+
+// A process is what outlives a reload.
+type process struct {
+	version  string
+	registry *prometheus.Registry
+	shown    shownMetrics // those of the App in use, which the registry shows
+	guard    *recovery.Guard
+	memory   *budget.Budget // of what is held for requests
+}
+
+// Options say what to serve.
+type Options struct {
+	Config *configs.Config
+	// Files has matrices that do not come from the place configured, by name.
+	Files map[string]rowstore.Loader
+	Log   *slog.Logger
+	// Version is that of akin, for the log.
+	Version string
+}
+
+// New wires a proxy. Its error is one in the configuration.
+func New(ctx context.Context, o Options) (*App, error) {
+	p := &process{version: o.Version, registry: prometheus.NewRegistry(), memory: budget.New(int64(o.Config.Memory.InFlight))}
+	var err error
+	if p.guard, err = recovery.New(o.Log, p.registry); err != nil {
+		return nil, err
+	}
+	a, err := newApp(ctx, o, p, nil)
+	if err != nil {
+		return nil, err
+	}
+	p.shown.Store(a.metrics)
+	p.registry.MustRegister(&p.shown, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return a, nil
+}
+
+// newApp wires a proxy that is to replace previous, nil for none.
+func newApp(ctx context.Context, o Options, p *process, previous *proxy.Server) (a *App, err error) {
+	a = &App{cfg: o.Config, log: o.Log, process: p, metrics: prometheus.NewRegistry()}
+	for _, warning := range a.cfg.Warnings {
+		a.log.WarnContext(ctx, "configuration", "warning", warning)
+	}
+	defer func() {
+		if err != nil {
+			a.Close()
+			a, err = nil, terminal.Usage(err)
+		}
+	}()
+	a.trim(ctx)
+	if err = a.openCluster(); err != nil {
+		return a, err
+	}
+	options := a.proxyOptions()
+	options.Previous = previous
+	if err = a.openStores(ctx, o.Files); err != nil {
+		return a, err
+	}
+	c := &collector{cluster: a.cluster, store: a.store, weights: a.weights, memory: a.process.memory}
+	if cfg := a.cfg; ranks(cfg, configs.ModeSoft) {
+		c.rerank = rerank.New(rerank.Options{
+			Vectors: vectors{a.client}, Bytes: size(cfg.Caches.Vectors), TTL: time.Duration(cfg.Caches.TTL),
+			Guard: p.guard, Client: proxy.ClientOf,
+		})
+		a.onClose(c.rerank.Close)
+		options.Reranker, options.RerankBudget = reranker{c.rerank}, time.Duration(cfg.Expansion.RerankBudget)
+	}
+	a.expanders(&options) //nolint:contextcheck // What a refusal teaches outlives the client's request.
+	if a.expander != nil {
+		c.limits = a.expander.Limits
+	}
+	if a.server, err = proxy.New(options); err != nil {
+		return a, err
+	}
+	a.onClose(a.server.Close)
+	a.metrics.MustRegister(c)
+	return a, nil
+}
+
+func (a *App) onClose(f func()) { a.closers = append(a.closers, f) }
+
+// Close ends what New started.
+func (a *App) Close() {
+	for _, end := range slices.Backward(a.closers) {
+		end()
+	}
+}
+
+// trim has memory given back to the system after bursts, until Close.
+func (a *App) trim(ctx context.Context) {
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var trimming sync.WaitGroup
+	trimming.Go(func() { a.process.memory.Trim(ctx) })
+	a.onClose(func() { stop(); trimming.Wait() })
+}
+
+// openCluster makes what talks to the cluster: the pool of its nodes, which
+// clients' requests and akin's own calls share, and the latter's client and
+// caches.
+func (a *App) openCluster() (err error) {
+	cfg := &a.cfg.Cluster
+	encrypted := &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		InsecureSkipVerify: cfg.TLS.InsecureSkipVerify, //nolint:gosec // off unless the operator asks for it
+	}
+	if encrypted.RootCAs, err = files.Authorities(cfg.TLS.CAFile); err != nil {
+		return fmt.Errorf("cluster.tls.ca_file: %w", err)
+	}
+	if a.nodes, err = nodes.New(nodes.Options{
+		URLs: cfg.URLs, TLS: encrypted, Logger: a.log, Guard: a.process.guard, Registerer: a.metrics,
+		MaxIdle: connections(a.cfg.Listen.MaxConnections, openFiles()),
+	}); err != nil {
+		return err
+	}
+	a.onClose(a.nodes.Close)
+	if a.client, err = esclient.New(esclient.Options{
+		Transport: a.nodes, // akin's own calls avoid a node that is not well, too
+		Username:  cfg.Auth.Username, Password: cfg.Auth.Password.Reveal(), APIKey: cfg.Auth.APIKey.Reveal(),
+		Guard: a.process.guard, Memory: a.process.memory.Hold(budget.OwnCall, ""),
+	}); err != nil {
+		return err
+	}
+	a.onClose(func() { a.closing("closing the cluster client", a.client.Close()) })
+	caches := &a.cfg.Caches
+	a.cluster = esclient.NewCached(a.client, esclient.CacheOptions{
+		AnalysisBytes: size(caches.Analysis), StatisticsBytes: size(caches.Statistics), TTL: time.Duration(caches.TTL),
+		Client: proxy.ClientOf,
+	})
+	a.onClose(a.cluster.Close)
+	return nil
+}
+
+// closing logs what goes wrong where something is closed.
+func (a *App) closing(what string, err error) {
+	if err != nil {
+		a.log.Warn(what, "err", err)
+	}
+}
+
+// proxyOptions returns what the configuration says of the server.
+func (a *App) proxyOptions() proxy.Options {
+	cfg := a.cfg
+	return proxy.Options{
+		Nodes:  a.nodes,
+		Budget: time.Duration(cfg.Expansion.Budget), Memory: a.process.memory,
+		MaxBody: int64(cfg.Expansion.MaxBody), BodyTimeout: time.Duration(cfg.Listen.BodyTimeout),
+		Cause: cause, Causes: causes(), Check: a.check,
+		RankEval: cfg.Expansion.RankEval, Templates: cfg.Expansion.Templates, Shadow: cfg.Expansion.Shadow,
+		// Who has credentials for akin's own calls has a cluster that asks for them.
+		Secured:    cfg.Cluster.Auth.Username != "" || cfg.Cluster.Auth.APIKey.Reveal() != "",
+		AdminHosts: append([]string{hostOf(cfg.Admin.Address)}, cfg.Admin.Hosts...),
+		Logger:     a.log, LogQueries: cfg.Log.Queries,
+		Registry: a.process.registry, Guard: a.process.guard,
+		ForwardedHeaders: cfg.Listen.ForwardedHeaders,
+		MaxHeader:        int(cfg.Listen.MaxHeader),
+		MaxConnections:   connections(cfg.Listen.MaxConnections, openFiles()),
+		IdleTimeout:      time.Duration(cfg.Listen.IdleTimeout),
+		ShutdownDelay:    time.Duration(cfg.Shutdown.Delay),
+		ShutdownTimeout:  time.Duration(cfg.Shutdown.Timeout),
+	}
+}
+
+// hostOf returns the host of a host:port that configs let through.
+func hostOf(address string) string {
+	host, _, err := net.SplitHostPort(address)
+	must(err)
+	return host
+}
+
+// must panics for an error that only a mistake in this program can cause.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// openStores opens the stores of the matrices and of the weights, where there
+// are some.
+func (a *App) openStores(ctx context.Context, loaders map[string]rowstore.Loader) (err error) {
+	if a.store, err = a.openStore(ctx, a.cfg.Matrices, loaders, a.log); err != nil {
+		return err
+	}
+	a.weights, err = a.openStore(ctx, a.cfg.Weights, nil, a.log.With("of", "weights"))
+	return err
+}
+
+// openStore opens a store of the entries of one list, nil for none.
+func (a *App) openStore(
+	ctx context.Context, entries []configs.Matrix, loaders map[string]rowstore.Loader, log *slog.Logger,
+) (*rowstore.Store, error) {
+	if len(entries) == 0 {
+		return nil, nil
+	}
+	cfg := a.cfg
+	certificates, err := files.RedisTLS(cfg.Redis.TLS)
+	if err != nil {
+		return nil, err
+	}
+	options := rowstore.Options{
+		Files:        map[string]rowstore.Loader{},
+		Redis:        rowstore.Redis{URL: cfg.Redis.URL.Reveal(), TLS: certificates},
+		RedisTimeout: time.Duration(cfg.Redis.Timeout),
+		CacheBytes:   size(cfg.Caches.Rows),
+		Guard:        a.process.guard,
+		OnState: func(s rowstore.State) {
+			level := slog.LevelInfo
+			if s.Problem != "" {
+				level = slog.LevelWarn
+			}
+			log.Log(context.WithoutCancel(ctx), level, "matrix", "name", s.Name, "source", s.Source,
+				"version", s.Version, "terms", s.Terms, "problem", s.Problem)
+		},
+	}
+	for _, m := range entries {
+		options.Bindings = append(options.Bindings, rowstore.Binding{Name: m.Name, Indices: m.Indices, Fields: m.Fields})
+		switch load := loaders[m.Name]; {
+		case load != nil:
+			options.Files[m.Name] = load
+		case m.File != "":
+			options.Files[m.Name] = files.Follow(m.File)
+		}
+	}
+	store, err := rowstore.Open(ctx, options)
+	if err == nil {
+		a.onClose(func() { a.closing("closing the row store", store.Close()) })
+	}
+	return store, err
+}
+
+// size returns a number of bytes, which configs lets through only where it is
+// positive.
+func size(b configs.Bytes) uint64 { return uint64(max(b, 0)) }
