@@ -106,7 +106,7 @@ func TestMistakesInVersionCommandsExitWithStatus2(t *testing.T) {
 		"no certificates":        {[]string{"list", "--redis", "rediss://h", "--redis-ca-file", file}, "no certificate in it"},
 		"half a pair":            {[]string{"list", "--redis", "rediss://h", "--redis-cert-file", file}, "private key"},
 		"a pair that is none":    {[]string{"list", "--redis", "rediss://h", "--redis-cert-file", file, "--redis-key-file", file}, "certificate"},
-		"needless certificates":  {[]string{"list", "--redis", "redis://h", "--redis-ca-file", testCA(t)}, "rediss://"},
+		"needless certificates":  {[]string{"list", "--redis", "redis://h", "--redis-ca-file", testCA(t)}, "rediss only"},
 		"an argument too many":   {[]string{"prune", "--keep", "1", "x"}, "x"},
 		"no argument to push":    {[]string{"push"}, "arg"},
 		"version as an argument": {[]string{"pull", "--out", "x", "20260101"}, "20260101"},
