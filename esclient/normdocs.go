@@ -1,14 +1,11 @@
 package esclient
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -247,80 +244,13 @@ func (c *Client) Countable(ctx context.Context, index, field string) ([]Countabl
 		if err := countable(f, &fields[0], mappings); err != nil {
 			return nil, fmt.Errorf("field %q of index %q: %w", field, f.Index, err)
 		}
-		var m struct {
-			Properties map[string]jsontext.Value `json:"properties"`
-		}
-		var texts map[string]string
-		if err := decode(mappings, &m); err == nil {
-			texts, err = textSources(m.Properties)
-		}
+		texts, err := mapping.OwnTexts(mappings)
 		if err != nil {
 			return nil, fmt.Errorf("mapping of index %q: %w", f.Index, err)
 		}
-		copied := copyTargets(mappings)
-		maps.DeleteFunc(texts, func(_, source string) bool { return slices.Contains(copied, source) })
-		all = append(all, CountableIndex{f.Index, slices.Sorted(maps.Keys(texts))})
+		all = append(all, CountableIndex{f.Index, texts})
 	}
 	return all, nil
-}
-
-// maxMappingDepth is the deepest nesting of fields that is followed. The
-// engines refuse more than 20 levels, unless told otherwise.
-const maxMappingDepth = 100
-
-// textSources returns, by the names of the indexed text fields below some
-// properties, the paths of their texts in a document: of a multi-field that of
-// the field that it belongs to. Nested documents are others to the engine.
-func textSources(properties map[string]jsontext.Value) (map[string]string, error) {
-	sources := map[string]string{}
-	var visit func(path string, properties map[string]jsontext.Value, depth int, source string) error
-	visit = func(path string, properties map[string]jsontext.Value, depth int, source string) error {
-		if depth > maxMappingDepth {
-			return errors.New("nested too deep")
-		}
-		for key, raw := range properties {
-			var p mapping.Property
-			if err := decode(raw, &p); err != nil {
-				return fmt.Errorf("field %q: %w", path+key, err)
-			}
-			name := path + key
-			from := cmp.Or(source, name)
-			if p.Type == "text" && string(p.Index) != "false" {
-				sources[name] = from
-			}
-			if err := visit(name+".", p.Fields, depth+1, from); err != nil {
-				return err
-			}
-			if p.Type == "" || p.Type == "object" {
-				if err := visit(name+".", p.Properties, depth+1, ""); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	}
-	return sources, visit("", properties, 0, "")
-}
-
-// A sourceMapping is what a mapping says of the _source.
-type sourceMapping struct {
-	Enabled  *bool          `json:"enabled"`
-	Mode     string         `json:"mode"`
-	Includes jsontext.Value `json:"includes"`
-	Excludes jsontext.Value `json:"excludes"`
-}
-
-// lack returns what an update would lose, "" where the index keeps the whole
-// _source.
-func (s *sourceMapping) lack() string {
-	switch {
-	case s.Enabled != nil && !*s.Enabled, s.Mode == "disabled":
-		return "the index keeps no _source"
-	case len(s.Includes) > 0 || len(s.Excludes) > 0:
-		return "the index keeps a part of the _source only, and an update would lose the rest"
-	default:
-		return ""
-	}
 }
 
 // countable returns why the terms of f cannot be counted like those of first,
@@ -334,7 +264,7 @@ func countable(f, first *mapping.Field, mappings jsontext.Value) error {
 	case f.Settings.Definition(f.IndexAnalyzer) != first.Settings.Definition(first.IndexAnalyzer):
 		return fmt.Errorf("its analyzer is another one than in index %q: %w", first.Index, ErrMixed)
 	}
-	if reason := uncountable(mappings, f.Source); reason != "" {
+	if reason := mapping.Uncountable(mappings, f.Source); reason != "" {
 		return fmt.Errorf("%s: %w", reason, ErrUncountable)
 	}
 	return nil
@@ -355,7 +285,7 @@ func (c *Client) Readable(ctx context.Context, index, field string) (bool, error
 	}
 	for i := range fields {
 		f := &fields[i]
-		if f.AliasOf != "" || uncountable(mappings[f.Index].Mappings, f.Source) != "" {
+		if f.AliasOf != "" || mapping.Uncountable(mappings[f.Index].Mappings, f.Source) != "" {
 			return false, nil
 		}
 	}
@@ -371,54 +301,6 @@ type wholeMapping struct {
 func (c *Client) allMappings(ctx context.Context, index string) (answer map[string]wholeMapping, err error) {
 	err = c.call(ctx, request{method: http.MethodGet, path: indexPath(index, "/_mapping")}, &answer)
 	return answer, err
-}
-
-// uncountable returns why a mapping does not let the terms of a field be
-// counted, whose text documents have at source; "" if it does.
-func uncountable(mappings jsontext.Value, source string) string {
-	var m struct {
-		Source sourceMapping `json:"_source"`
-	}
-	if len(mappings) == 0 {
-		return ""
-	}
-	if err := decode(mappings, &m); err != nil {
-		return "its mapping cannot be read"
-	}
-	if lack := m.Source.lack(); lack != "" {
-		return lack
-	}
-	if slices.Contains(copyTargets(mappings), source) {
-		return "other fields are copied to it by copy_to"
-	}
-	return ""
-}
-
-// copyTargets returns the fields that copy_to names somewhere in v.
-func copyTargets(v jsontext.Value) []string {
-	var names []string
-	var list []jsontext.Value
-	var members map[string]jsontext.Value
-	switch {
-	case v.Kind() == jsontext.KindBeginArray && decode(v, &list) == nil:
-		for _, element := range list {
-			names = append(names, copyTargets(element)...)
-		}
-	case v.Kind() == jsontext.KindBeginObject && decode(v, &members) == nil:
-		for name, member := range members {
-			var one string
-			var several []string
-			switch {
-			case name != "copy_to":
-			case decode(member, &one) == nil:
-				names = append(names, one)
-			case decode(member, &several) == nil:
-				names = append(names, several...)
-			}
-			names = append(names, copyTargets(member)...)
-		}
-	}
-	return names
 }
 
 // NotStoring returns those of the concrete indices, which an expression stands

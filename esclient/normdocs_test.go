@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/esclient/mapping"
 )
 
 // A page of a scroll that names documents, as OpenSearch 2.19.1 wrote it.
@@ -121,7 +123,7 @@ func TestUpdatesThatCannotBeSaid(t *testing.T) {
 }
 
 func TestCopiesAndPartialSourcesAreUncountable(t *testing.T) {
-	for mapping, want := range map[string]string{
+	for text, want := range map[string]string{
 		``:                                        "",
 		`{}`:                                      "",
 		`{"_source":{}}`:                          "",
@@ -136,9 +138,9 @@ func TestCopiesAndPartialSourcesAreUncountable(t *testing.T) {
 		`{"dynamic_templates":[{"t":{"mapping":{"copy_to":"body"}}}]}`:                      "copy_to",
 		`{"properties":{"a":{"copy_to":["x","body.y"]},"copy_to":{"properties":{"a":{}}}}}`: "",
 	} {
-		got := uncountable([]byte(mapping), "body")
+		got := mapping.Uncountable([]byte(text), "body")
 		if (want == "") != (got == "") || !strings.Contains(got, want) {
-			t.Errorf("%s: %q, want %q", mapping, got, want)
+			t.Errorf("%s: %q, want %q", text, got, want)
 		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/norms"
 )
 
@@ -82,7 +83,7 @@ func Run(ctx context.Context, client *esclient.Client, r Request, out, notes io.
 
 // inspect returns what the indices have; nothing where there is none and a new
 // one is asked for.
-func (a *adviser) inspect(ctx context.Context) ([]esclient.Inspection, error) {
+func (a *adviser) inspect(ctx context.Context) ([]mapping.Inspection, error) {
 	found, err := a.client.Inspect(ctx, a.Index, a.Field, norms.NormPath(a.Field), norms.WeightsPath(a.Field))
 	if refused, ok := errors.AsType[*esclient.Error](err); !ok || refused.Status != http.StatusNotFound {
 		return found, err
@@ -94,7 +95,7 @@ func (a *adviser) inspect(ctx context.Context) ([]esclient.Inspection, error) {
 }
 
 // ownName returns the field's own name where it was asked for by an alias.
-func ownName(found []esclient.Inspection, field string) (string, error) {
+func ownName(found []mapping.Inspection, field string) (string, error) {
 	var names []string
 	for i := range found {
 		if name := found[i].Field; name != "" && !slices.Contains(names, name) {
@@ -131,7 +132,7 @@ func (a *adviser) chooseSimilarity(ctx context.Context, notes io.Writer) error {
 }
 
 // check prints a report on each index that searches of the field go to.
-func (a *adviser) check(ctx context.Context, found []esclient.Inspection, out io.Writer) error {
+func (a *adviser) check(ctx context.Context, found []mapping.Inspection, out io.Writer) error {
 	if len(found) > 1 {
 		_, err := a.client.Countable(ctx, a.Index, a.Field)
 		if a.apart = err != nil; ctx.Err() != nil { // for whatever reason: each index is looked at by itself

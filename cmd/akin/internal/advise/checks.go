@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/norms"
 )
 
@@ -83,7 +84,7 @@ const bestK1, intendedK1 = 10_000, 1000
 
 // An index is what was found of one.
 type index struct {
-	esclient.Inspection
+	mapping.Inspection
 
 	// uncountable is why no norms can be computed of the documents, nil where
 	// they can.
@@ -92,7 +93,7 @@ type index struct {
 	// none. target is the full name of it or of the field that is going to be it,
 	// and there says that the mapping has that. filling says that documents may
 	// lack it although they have the text, since it was added later.
-	linear         esclient.Candidate
+	linear         mapping.Candidate
 	target         string
 	there, filling bool
 	// counts are zero where the mapping has no place for norms. skipped is how many
@@ -106,7 +107,7 @@ type index struct {
 }
 
 // look finds out what the checks are about.
-func (a *adviser) look(ctx context.Context, inspection esclient.Inspection) (*index, error) {
+func (a *adviser) look(ctx context.Context, inspection mapping.Inspection) (*index, error) {
 	i := &index{Inspection: inspection}
 	if i.Field == "" {
 		return i, nil
@@ -173,8 +174,8 @@ func (i *index) chooseTarget() {
 }
 
 // stored returns the fields for the norms of a field, by their paths.
-func (i *index) stored(field string) iter.Seq2[string, esclient.StoredField] {
-	return func(yield func(string, esclient.StoredField) bool) {
+func (i *index) stored(field string) iter.Seq2[string, mapping.StoredField] {
+	return func(yield func(string, mapping.StoredField) bool) {
 		_ = yield(norms.NormPath(field), i.Norm) && yield(norms.WeightsPath(field), i.Weights)
 	}
 }

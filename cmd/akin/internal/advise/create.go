@@ -9,15 +9,15 @@ import (
 	"strings"
 
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
-	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/norms"
 )
 
 // create prints the body that creates an index: one like the one that was
 // found, else one that has only the field. What to do with it goes to notes.
-func (a *adviser) create(ctx context.Context, found []esclient.Inspection, out, notes io.Writer) error {
+func (a *adviser) create(ctx context.Context, found []mapping.Inspection, out, notes io.Writer) error {
 	name, source := a.Index, ""
-	like := &index{Inspection: esclient.Inspection{Field: a.Field, Source: a.Field, Analyzer: a.Analyzer}}
+	like := &index{Inspection: mapping.Inspection{Field: a.Field, Source: a.Field, Analyzer: a.Analyzer}}
 	if len(found) > 0 {
 		if err := a.checkLike(ctx, found); err != nil {
 			return err
@@ -48,7 +48,7 @@ func (a *adviser) create(ctx context.Context, found []esclient.Inspection, out, 
 }
 
 // checkLike checks that an index like the one that was found would be of use.
-func (a *adviser) checkLike(ctx context.Context, found []esclient.Inspection) error {
+func (a *adviser) checkLike(ctx context.Context, found []mapping.Inspection) error {
 	switch like := &found[0]; {
 	case len(found) > 1:
 		return terminal.Usage(fmt.Errorf("--new: %q is %d indices, name one", a.Index, len(found)))
