@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/simmatrix"
 )
 
 // warmExpander answers for three terms with rows of 200 neighbors each.
-func warmExpander(tb testing.TB, form Form) *Expander {
+func warmExpander(tb testing.TB, form form.Scoring) *Expander {
 	tb.Helper()
 	c := &fakeCluster{docCount: 100_000, docFreqs: map[string]int64{}, scale: 2.2, scripts: true}
 	rows := map[string][]simmatrix.Neighbor{}
@@ -29,12 +31,12 @@ func warmExpander(tb testing.TB, form Form) *Expander {
 type cachedCluster struct {
 	*fakeCluster
 
-	analysis *Analysis
+	analysis *esclient.Analysis
 }
 
-func (c *cachedCluster) Analyze(context.Context, Text) (*Analysis, error) {
+func (c *cachedCluster) Analyze(context.Context, esclient.Indices, string, string, string) (*esclient.Analysis, error) {
 	if c.analysis == nil {
-		c.analysis = &Analysis{Terms: []string{"boundary", "layer", "transition"}, Positions: []int{0, 1, 2}, Shards: 1}
+		c.analysis = &esclient.Analysis{Terms: []string{"boundary", "layer", "transition"}, Positions: []int{0, 1, 2}, Shards: 1}
 	}
 	return c.analysis, nil
 }
@@ -42,7 +44,7 @@ func (c *cachedCluster) Analyze(context.Context, Text) (*Analysis, error) {
 const threeTerms = `{"size":10,"query":{"match":{"body":"boundary layer transition"}}}`
 
 func BenchmarkExpand(b *testing.B) {
-	for _, form := range []Form{FormLinear, FormGrouped, FormSaturated} {
+	for _, form := range []form.Scoring{form.Linear, form.Grouped, form.Saturated} {
 		b.Run(form.String(), func(b *testing.B) {
 			e := warmExpander(b, form)
 			req := &Request{Index: "docs", Body: []byte(threeTerms)}
@@ -61,7 +63,7 @@ func TestWarmExpansionAllocatesLittle(t *testing.T) {
 	if raceEnabled {
 		t.Skip("counts are those of a build without the race detector")
 	}
-	for _, form := range []Form{FormLinear, FormGrouped, FormSaturated} {
+	for _, form := range []form.Scoring{form.Linear, form.Grouped, form.Saturated} {
 		e := warmExpander(t, form)
 		req := &Request{Index: "docs", Body: []byte(threeTerms)}
 		if n := testing.AllocsPerRun(100, func() { _, _ = e.Expand(t.Context(), req) }); n > 40 {

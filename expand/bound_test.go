@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/expand/reason"
 )
 
 // bindings are what is bound to fields.
@@ -16,7 +19,7 @@ type bindings map[string]struct {
 
 func (b bindings) Pin() Pinned { return b }
 
-func (b bindings) For(_ context.Context, _ Indices, field string) (Bound, error) {
+func (b bindings) For(_ context.Context, _ esclient.Indices, field string) (Bound, error) {
 	return b[field].Bound, b[field].err
 }
 
@@ -24,7 +27,7 @@ func TestFieldsWithoutWordsAreLeftAloneUnlessTheyAreNamed(t *testing.T) {
 	c, m := rental(t)
 	c.notWords = map[string]string{"prefixes": "filter edge_ngram", "chosen": "filter edge_ngram"}
 	b := bindings{"prefixes": {Bound: Bound{Rows: m}}, "chosen": {Bound: Bound{Rows: m, Named: true}}, "body": {Bound: Bound{Rows: m, Named: true}}}
-	for field, want := range map[string]Reason{"prefixes": ReasonNotWords, "chosen": "", "body": ""} {
+	for field, want := range map[string]reason.Reason{"prefixes": reason.NotWords, "chosen": "", "body": ""} {
 		r, err := New(c, b, DefaultOptions()).Expand(t.Context(), &Request{Index: "docs", Body: []byte(`{"query":{"match":{"` + field + `":"car"}}}`)})
 		if err != nil || r.Rewritten != (want == "") || r.Clauses[0].Reason != want {
 			t.Errorf("%s: rewritten %v, %+v, %v; want the reason %q", field, r.Rewritten, r.Clauses, err, want)
@@ -32,7 +35,7 @@ func TestFieldsWithoutWordsAreLeftAloneUnlessTheyAreNamed(t *testing.T) {
 	}
 	mixed := []byte(`{"query":{"multi_match":{"query":"car","fields":["prefixes","body"]}}}`)
 	r, err := New(c, b, DefaultOptions()).Expand(t.Context(), &Request{Index: "docs", Body: mixed})
-	if err != nil || !r.Rewritten || r.Clauses[0].Reason != ReasonNotWords || len(r.Clauses[1].Added) == 0 {
+	if err != nil || !r.Rewritten || r.Clauses[0].Reason != reason.NotWords || len(r.Clauses[1].Added) == 0 {
 		t.Errorf("beside another field: %+v, %v", r, err)
 	}
 }
@@ -46,7 +49,7 @@ func TestUnboundClausesSayWhichIndicesWereLookedAt(t *testing.T) {
 	b := bindings{"body": {Bound: Bound{Rows: m, Resolved: names}}, "few": {Bound: Bound{Resolved: names[:2]}}, "many": {Bound: Bound{Resolved: names}}}
 	for field, want := range map[string][]string{"body": nil, "few": names[:2], "many": names[:maxExplainedIndices], "none": nil} {
 		r, err := New(c, b, DefaultOptions()).Expand(t.Context(), &Request{Index: "live", Body: []byte(`{"query":{"match":{"` + field + `":"car"}}}`)})
-		if err != nil || !slices.Equal(r.Clauses[0].Indices, want) || (r.Clauses[0].Reason == ReasonNoMatrix) != (field != "body") {
+		if err != nil || !slices.Equal(r.Clauses[0].Indices, want) || (r.Clauses[0].Reason == reason.NoMatrix) != (field != "body") {
 			t.Errorf("%s: %+v, %v; want the indices %q", field, r.Clauses, err, want)
 		}
 	}
@@ -55,10 +58,10 @@ func TestUnboundClausesSayWhichIndicesWereLookedAt(t *testing.T) {
 func TestErrorsOfBindingsAreThoseOfTheCluster(t *testing.T) {
 	c, _ := rental(t)
 	away := errors.New("away")
-	b := bindings{"lost": {err: fmt.Errorf("lost: %w", ErrUnknown)}, "away": {err: away}}
+	b := bindings{"lost": {err: fmt.Errorf("lost: %w", &esclient.Error{Status: 404})}, "away": {err: away}}
 	body := func(field string) []byte { return []byte(`{"query":{"match":{"` + field + `":"car"}}}`) }
 	r, err := New(c, b, DefaultOptions()).Expand(t.Context(), &Request{Index: "live", Body: body("lost")})
-	if err != nil || r.Rewritten || r.Reason != ReasonUnknownToCluster {
+	if err != nil || r.Rewritten || r.Reason != reason.UnknownToCluster {
 		t.Errorf("%+v, %v", r, err)
 	}
 	var stage *StageError
@@ -77,4 +80,6 @@ func TestErrorsOfBindingsAreThoseOfTheCluster(t *testing.T) {
 
 type failingWeights struct{ err error }
 
-func (f failingWeights) Weights(context.Context, Indices, string) (Weights, error) { return nil, f.err }
+func (f failingWeights) Weights(context.Context, esclient.Indices, string) (Weights, error) {
+	return nil, f.err
+}

@@ -8,7 +8,30 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/simmatrix"
 )
+
+// What the engine below knows of the queries that are written, and of their
+// bounds, as package form has it.
+const (
+	scriptInvert   = "double r = Math.min(_score / params.m, params.c); return params.b * r / (1 - r)"
+	scriptSaturate = "return params.m * _score / (1 + _score)"
+	maxLevels      = 20
+	leastTerms     = 5
+	perTerm        = 5
+)
+
+// best is what a dis_max makes of scores.
+type best struct{ most, sum float64 }
+
+func (b *best) take(score float64) {
+	b.most = max(b.most, score)
+	b.sum += score
+}
+
+func (b *best) score(tie float64) float64 { return b.most + tie*(b.sum-b.most) }
 
 // An engine matches and scores one document as Elasticsearch and OpenSearch do,
 // for the queries that the tests use. Its statistics are those of the cluster,
@@ -20,7 +43,7 @@ type engine struct {
 	doc map[string]map[string]float64
 	// linear are the fields, by name, that hold for each term its tf, and norms
 	// the doc values of the document.
-	linear map[string]Linear
+	linear map[string]esclient.Linear
 	norms  map[string]float64
 	// depth and leaves are the deepest nesting and the number of queries without
 	// queries in them, of all queries looked at.
@@ -159,11 +182,11 @@ func (e *engine) term(field, term string) hit {
 	tf := e.doc[field][term]
 	if l, ok := e.linear[field]; ok {
 		if !l.Scripted {
-			tf *= l.Factor * idf(e.cluster.docFreqs[term], e.cluster.docCount)
+			tf *= l.Factor * simmatrix.IDF(e.cluster.docFreqs[term], e.cluster.docCount)
 		}
 		return hit{tf > 0, tf}
 	}
-	return hit{tf > 0, e.cluster.scale * idf(e.cluster.docFreqs[term], e.cluster.docCount) * tf}
+	return hit{tf > 0, e.cluster.scale * simmatrix.IDF(e.cluster.docFreqs[term], e.cluster.docCount) * tf}
 }
 
 // match takes {"query": …} or a text alone; each word is a term.

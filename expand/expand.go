@@ -1,13 +1,15 @@
 package expand
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
+	"github.com/akin-search/akin/expand/dsl"
+	"github.com/akin-search/akin/expand/form"
+	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/expand/terms"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -38,6 +40,14 @@ func (e *StageError) Error() string { return fmt.Sprintf("%s: %v", e.Stage, e.Er
 // Unwrap returns the cause.
 func (e *StageError) Unwrap() error { return e.Err }
 
+// failed marks an error with the stage that it is of; nil stays nil.
+func failed(s Stage, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &StageError{s, err}
+}
+
 // An Expander rewrites searches. It is safe for concurrent use.
 type Expander struct {
 	cluster  Cluster
@@ -47,7 +57,7 @@ type Expander struct {
 	linear   LinearFields // nil without
 	pits     *pits
 	limits   *limits
-	scratch  *sync.Pool
+	memory   *sync.Pool
 }
 
 // New returns an Expander that asks cluster for terms and statistics and
@@ -59,7 +69,7 @@ func New(cluster Cluster, matrices Matrices, options Options) *Expander {
 		options:  options,
 		pits:     newPITs(),
 		limits:   new(limits),
-		scratch:  &sync.Pool{New: func() any { return new(scratch) }},
+		memory:   &sync.Pool{New: func() any { return new(memory) }},
 	}
 }
 
@@ -88,53 +98,14 @@ func (e *Expander) WithExact(weights WeightSource, linear LinearFields) *Expande
 	return &other
 }
 
-// scratch is the memory of one expansion, used again for the next.
-type scratch struct {
-	scanner  scanner
-	terms    []string
-	docFreqs []int64
-	rows     []simmatrix.Row
-	spare    []selection
-}
-
-// job is one expansion under way.
-type job struct {
-	*scratch
-	*Expander
-	ctx context.Context //nolint:containedctx // lives as long as one call of Expand
-	req *Request
-	// indices are those that the search goes to; pitShards is how many of their
-	// shards its point in time holds, 0 without one.
-	indices   Indices
-	pitShards int
-	params    parameters
-	body      []byte
-	// together is how many searches came in one request, this one counted.
-	together int
-	// rescore says that the best hits are ordered anew by the whole query.
-	rescore bool
-	// first is the first page of the search's point in time, nil where it has
-	// none.
-	first *firstPage
-	// rerank says how the hits are ordered anew, nil where they are not, and
-	// edits what is changed of the body for that, in its order.
-	rerank *Rerank
-	edits  []edit
-	// findsOrdered says that the query is the one that finds what is ordered
-	// anew, be it for a page that is not.
-	findsOrdered bool
-	// discloses says how the answer would show the added terms.
-	discloses Disclosure
-}
-
 // Expand rewrites one search. What is not to be rewritten comes back with
 // Rewritten false and the reason. An error is a [*StageError]; it means that
 // something did not work, and the original has to go on as well.
 //
 // Warm, it makes no call that leaves the process. Cold, the calls of all
-// clauses go out side by side, so that at most three follow one another:
-// analysis, rows, statistics. [ModeHard] asks about linear fields beside the
-// first two, and for weights beside the last.
+// clauses go out at the same time, so that at most three follow one another:
+// analysis, rows, statistics. [ModeHard] asks about linear fields with the
+// first two, and for weights with the last.
 func (e *Expander) Expand(ctx context.Context, req *Request) (*Result, error) {
 	switch req.Endpoint {
 	case EndpointMultiSearch, EndpointRankEval:
@@ -144,161 +115,118 @@ func (e *Expander) Expand(ctx context.Context, req *Request) (*Result, error) {
 	}
 }
 
-// expandOne expands a request that is one search, of so many that came at
-// once.
+// expandOne expands a request that is one search, of so many that came in one
+// request.
 func (e *Expander) expandOne(ctx context.Context, req *Request, together int) (*Result, error) {
-	s, _ := e.scratch.Get().(*scratch)
-	j := &job{scratch: s, Expander: e, ctx: ctx, req: req, together: together}
-	defer j.release()
-	if reason := j.read(); reason != "" {
-		return &Result{Reason: reason, Clauses: j.notes()}, nil
-	}
-	for _, step := range []func() (Reason, error){j.allowed, j.collectPage, j.hidden} {
-		switch reason, err := step(); {
-		case err != nil:
+	m, _ := e.memory.Get().(*memory)
+	defer func() {
+		m.release()
+		e.memory.Put(m)
+	}()
+	s, why := e.parse(req, m)
+	if why == "" {
+		var err error
+		if why, err = s.allowed(ctx); err != nil {
 			return nil, err
-		case reason != "":
-			return &Result{Reason: reason, Clauses: j.notes()}, nil
 		}
 	}
-	j.planRerank()
-	res := j.result()
+	if why != "" {
+		return &Result{Reason: why, Clauses: s.notes()}, nil
+	}
+	a := &asker{e: e, s: s, m: m, together: together}
+	why, err := a.askPage(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case why == "" && s.discloses != 0 && filtered(a.clauses):
+		why = reason.Hidden
+	}
+	if why != "" {
+		return &Result{Reason: why, Clauses: s.notes()}, nil
+	}
+	res := newPlanner(a).write()
 	if !res.Rewritten && res.Reason == "" {
-		res.Reason = j.reason()
+		res.Reason = whyNothing(a.clauses)
 	}
 	return res, nil
 }
 
-// allowed returns the reason to leave the search alone where the client may not
-// search its indices, or "".
-func (j *job) allowed() (Reason, error) {
-	if j.req.Allowed == nil {
-		return "", nil
-	}
-	switch err := j.req.Allowed(j.ctx, j.indices); {
-	case errors.Is(err, ErrNotAuthorized):
-		return ReasonNotAuthorized, nil
-	case errors.Is(err, ErrUnknown):
-		return ReasonUnknownToCluster, nil
-	case err != nil:
-		return "", &StageError{StageAccess, err}
-	}
-	return "", nil
-}
-
-// notes tells of the queries that are left alone for their kind.
-func (j *job) notes() []Clause {
-	var out []Clause
-	for _, c := range j.scanner.scan.clauses {
-		if c.note {
-			out = append(out, Clause{Path: c.path, Reason: c.reason})
-		}
-	}
-	return out
-}
-
-// reason returns why nothing is added: the reason of the first clause that has
-// one.
-func (j *job) reason() Reason {
-	for _, c := range j.scanner.scan.clauses {
-		if c.note {
+// whyNothing returns why nothing is added: the reason of the first clause that
+// has one.
+func whyNothing(clauses []form.Clause) reason.Reason {
+	for i := range clauses {
+		c := &clauses[i]
+		if c.Note {
 			continue
 		}
-		if c.reason != "" {
-			return c.reason
+		if c.Reason != "" {
+			return c.Reason
 		}
-		for _, t := range c.targets {
-			if t.reason != "" {
-				return t.reason
+		for k := range c.Fields {
+			if c.Fields[k].Reason != "" {
+				return c.Fields[k].Reason
 			}
 		}
 	}
-	return ReasonNoNeighbors
+	return reason.NoNeighbors
 }
 
-// release gives the memory back, less what belongs to the request.
-func (j *job) release() {
-	s := j.scratch
-	clauses := s.scanner.scan.clauses
-	for i := range clauses {
-		for k := range clauses[i].targets {
-			if len(s.spare) < 16 {
-				s.spare = append(s.spare, clauses[i].targets[k].sel)
-			}
-		}
-	}
-	clear(clauses)
-	clear(s.terms[:cap(s.terms)])
-	clear(s.rows[:cap(s.rows)])
-	s.scanner.release()
-	j.Expander.scratch.Put(s)
+// memory is what one expansion leaves to the next.
+type memory struct {
+	parser     dsl.Parser
+	clauses    []form.Clause
+	selections []*terms.Selection
+	lent       int // of the selections
+	weighing
 }
 
-// read finds the clauses and returns the reason to leave the whole request
-// alone, or "".
-func (j *job) read() Reason {
-	var reason Reason
-	if j.params, reason = readParameters(j.req.RawQuery); reason != "" {
-		return reason
+// weighing is memory for terms, their rows and their document frequencies.
+type weighing struct {
+	terms    []string
+	rows     []simmatrix.Row
+	docFreqs []int64
+}
+
+// selection returns a selection to fill.
+func (m *memory) selection() *terms.Selection {
+	if m.lent == len(m.selections) {
+		m.selections = append(m.selections, new(terms.Selection))
 	}
-	if reason := j.takeBody(); reason != "" {
-		return reason
+	m.lent++
+	return m.selections[m.lent-1]
+}
+
+// release forgets what belongs to the request.
+func (m *memory) release() {
+	const keep = 16
+	if len(m.selections) > keep {
+		clear(m.selections[keep:])
+		m.selections = m.selections[:keep]
 	}
-	j.indices = Indices{Expression: j.req.Index, Options: j.params.indices()}
-	j.scanner.phrases, j.scanner.rescores = j.options.Phrases, j.options.RescoreQueries
-	switch err := j.scanner.run(j.body); {
-	case errors.Is(err, errTooDeep):
-		return ReasonTooDeep
-	case err != nil:
-		return ReasonNotJSON
+	m.lent = 0
+	clear(m.clauses)
+	clear(m.terms[:cap(m.terms)])
+	clear(m.rows[:cap(m.rows)])
+	m.parser.Release()
+}
+
+// sized returns s with length n, all zero.
+func sized[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
 	}
-	scan := &j.scanner.scan
-	j.params.apply(scan)
+	s = s[:n]
+	clear(s)
+	return s
+}
+
+// causes of Allowed that are no failures.
+func accessReason(err error) reason.Reason {
 	switch {
-	case scan.hasPIT && !j.usePIT():
-		return ReasonPIT
-	case j.disclosed()&j.options.HideFrom != 0:
-		return ReasonHidden
-	case scan.minScore && !j.options.NormalizeScores:
-		return ReasonMinScore
-	case !slices.ContainsFunc(scan.clauses, func(c clause) bool { return !c.note }):
-		return ReasonNoClause
-	case scan.fields() > maxTargets:
-		return ReasonTooManyClauses
-	case scan.crowded(len(j.body)):
-		return ReasonTooManyHighlights
-	}
-	for i := range scan.clauses {
-		scan.clauses[i].same = scan.clauses[i].same || scan.terminates
-	}
-	scan.unscored = (j.req.Endpoint == EndpointCount || scan.noHits && !scan.scoredAggregations) && !scan.minScore
-	if j.options.Matching == MatchingSame && (scan.unscored || scan.sorted && !scan.trackScores) {
-		return ReasonNoScores
-	}
-	return ""
-}
-
-// takeBody sets the body that the request has or its parameters stand for.
-func (j *job) takeBody() Reason {
-	p := &j.params
-	has := len(bytes.TrimSpace(j.req.Body)) > 0
-	switch {
-	case p.q != "" && p.suggestField != "":
-		return ReasonSuggestText
-	case p.q != "" && (has || p.source != ""):
-		return ReasonQAndBody
-	case p.q != "":
-		j.body = p.body()
-	case p.source != "":
-		body, ok := p.jsonBody()
-		if has || !ok {
-			return ReasonSourceParameter
-		}
-		j.body = body
-	case !has:
-		return ReasonNoClause
-	default:
-		j.body = j.req.Body
+	case errors.Is(err, ErrNotAuthorized):
+		return reason.NotAuthorized
+	case errors.Is(err, ErrUnknown):
+		return reason.UnknownToCluster
 	}
 	return ""
 }

@@ -11,6 +11,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/expand/dsl"
+	"github.com/akin-search/akin/expand/form"
+	"github.com/akin-search/akin/expand/reason"
 )
 
 // rounded cuts the numbers of a rewritten body to four decimals.
@@ -47,17 +52,17 @@ func TestAddedTermsStandBesideTheOriginal(t *testing.T) {
 	saturated := saturate("6.5709", invert("car", "6.5709", "1"), invert("automobile", "10.0262", "0.2471")) + "," +
 		saturate("8.5543", invert("rental", "8.5543", "1"), invert("lease", "11.4488", "0.141"), invert("hire", "7.6803", "0.1184"))
 	tests := map[string]struct {
-		form     Form
+		form     form.Scoring
 		matching Matching
 		want     string
 	}{
-		"linear":         {FormLinear, MatchingWiden, `{"bool":{"should":[` + original + `,` + linear + `]}}`},
-		"linear same":    {FormLinear, MatchingSame, `{"bool":{"must":[` + original + `],"should":[` + linear + `]}}`},
-		"grouped":        {FormGrouped, MatchingWiden, `{"bool":{"should":[{"bool":{"filter":[` + original + `]}},` + grouped + `]}}`},
-		"grouped same":   {FormGrouped, MatchingSame, `{"bool":{"filter":[` + original + `],"should":[` + grouped + `]}}`},
-		"saturated":      {FormSaturated, MatchingWiden, `{"bool":{"should":[{"bool":{"filter":[` + original + `]}},` + saturated + `]}}`},
-		"saturated same": {FormSaturated, MatchingSame, `{"bool":{"filter":[` + original + `],"should":[` + saturated + `]}}`},
-		"auto":           {FormAuto, MatchingWiden, `{"bool":{"should":[{"bool":{"filter":[` + original + `]}},` + saturated + `]}}`},
+		"linear":         {form.Linear, MatchingWiden, `{"bool":{"should":[` + original + `,` + linear + `]}}`},
+		"linear same":    {form.Linear, MatchingSame, `{"bool":{"must":[` + original + `],"should":[` + linear + `]}}`},
+		"grouped":        {form.Grouped, MatchingWiden, `{"bool":{"should":[{"bool":{"filter":[` + original + `]}},` + grouped + `]}}`},
+		"grouped same":   {form.Grouped, MatchingSame, `{"bool":{"filter":[` + original + `],"should":[` + grouped + `]}}`},
+		"saturated":      {form.Saturated, MatchingWiden, `{"bool":{"should":[{"bool":{"filter":[` + original + `]}},` + saturated + `]}}`},
+		"saturated same": {form.Saturated, MatchingSame, `{"bool":{"filter":[` + original + `],"should":[` + saturated + `]}}`},
+		"auto":           {form.Auto, MatchingWiden, `{"bool":{"should":[{"bool":{"filter":[` + original + `]}},` + saturated + `]}}`},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -70,7 +75,7 @@ func TestAddedTermsStandBesideTheOriginal(t *testing.T) {
 }
 
 func TestExplanationNamesEachAddedTerm(t *testing.T) {
-	r := expandBody(t, with(func(o *Options) { o.Scoring = FormLinear }), carRental)
+	r := expandBody(t, with(func(o *Options) { o.Scoring = form.Linear }), carRental)
 	want := []Clause{{
 		Path: "query.match", Field: "body", Matrix: "test@1", Form: "linear", Phase: "query", Terms: []string{"car", "rental"},
 		Added: []Added{
@@ -88,17 +93,17 @@ func TestExplanationNamesEachAddedTerm(t *testing.T) {
 func TestWeightMatchesTheEnginesFormula(t *testing.T) {
 	// car → automobile, s = 0.8; idf 2.9868 and 4.5574; λ = 0.2.
 	for name, tt := range map[string]struct {
-		weighting Weighting
-		boost     float64
+		similarity esclient.Similarity
+		boost      float64
 	}{
-		"idf once: sqrt(idf_i/idf_j)": {WeightBM25, 0.2 * 0.8 * math.Sqrt(2.98678/4.55738)},
-		"idf twice: idf_i/idf_j":      {WeightIDF, 0.2 * 0.8 * 2.98678 / 4.55738},
-		"no idf: 1":                   {WeightOne, 0.2 * 0.8},
+		"idf once: sqrt(idf_i/idf_j)":  {esclient.BM25, 0.2 * 0.8 * math.Sqrt(2.98678/4.55738)},
+		"not known: sqrt(idf_i/idf_j)": {esclient.Other, 0.2 * 0.8 * math.Sqrt(2.98678/4.55738)},
+		"no idf: 1":                    {esclient.Boolean, 0.2 * 0.8},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, m := rental(t)
-			c.weighting = tt.weighting
-			r, err := New(c, m, with(func(o *Options) { o.Scoring = FormLinear })).
+			c.similarity = tt.similarity
+			r, err := New(c, m, with(func(o *Options) { o.Scoring = form.Linear })).
 				Expand(t.Context(), &Request{Body: []byte(`{"query":{"match":{"body":"car"}}}`)})
 			if err != nil {
 				t.Fatal(err)
@@ -168,29 +173,29 @@ func TestRequestsLeftAlone(t *testing.T) {
 	for name, tt := range map[string]struct {
 		body, query string
 		change      func(o *Options)
-		want        Reason
+		want        reason.Reason
 	}{
-		"not JSON":             {body: `{"query":`, want: ReasonNotJSON},
-		"two values":           {body: carRental + carRental, want: ReasonNotJSON},
-		"an array":             {body: `[1]`, want: ReasonNotJSON},
-		"a name twice":         {body: `{"size":1,"size":2,"query":{"match":{"body":"car"}}}`, want: ReasonNotJSON},
-		"too deep":             {body: `{"query":` + deep + `}`, want: ReasonTooDeep},
-		"empty":                {want: ReasonNoClause},
-		"no query":             {body: `{"size":3}`, want: ReasonNoClause},
-		"min_score":            {body: `{"min_score":1,"query":{"match":{"body":"car"}}}`, want: ReasonMinScore},
-		"min_score, escaped":   {body: `{"min\u005fscore":1,"query":{"match":{"body":"car"}}}`, want: ReasonMinScore},
-		"min_score, inside":    {body: `{"query":{"function_score":{"query":{"match":{"body":"car"}},"min_score":2}}}`, want: ReasonMinScore},
-		"semicolon":            {query: "q=car;rental&df=body", want: ReasonSemicolon},
-		"too many fields":      {body: `{"query":{"multi_match":{"query":"car","fields":[` + manyFields(65) + `]}}}`, want: ReasonTooManyClauses},
-		"point in time":        {body: `{"pit":{"id":"x"},"query":{"match":{"body":"car"}}}`, want: ReasonPIT},
-		"source and a body":    {query: `source=%7B%7D&source_content_type=application/json`, body: carRental, want: ReasonSourceParameter},
-		"source in YAML":       {query: `source=%7B%7D&source_content_type=application/yaml`, want: ReasonSourceParameter},
-		"q and suggestions":    {query: `q=car&df=body&suggest_field=body`, want: ReasonSuggestText},
-		"q and a body":         {query: `q=car`, body: carRental, want: ReasonQAndBody},
-		"same, size 0":         {body: `{"size":0,"query":{"match":{"body":"car"}}}`, change: same, want: ReasonNoScores},
-		"same, size=0":         {query: "size=0", body: carRental, change: same, want: ReasonNoScores},
-		"same, sorted":         {body: `{"sort":["date"],"query":{"match":{"body":"car"}}}`, change: same, want: ReasonNoScores},
-		"same, sorted by URL":  {query: "sort=date:desc", body: carRental, change: same, want: ReasonNoScores},
+		"not JSON":             {body: `{"query":`, want: reason.NotJSON},
+		"two values":           {body: carRental + carRental, want: reason.NotJSON},
+		"an array":             {body: `[1]`, want: reason.NotJSON},
+		"a name twice":         {body: `{"size":1,"size":2,"query":{"match":{"body":"car"}}}`, want: reason.NotJSON},
+		"too deep":             {body: `{"query":` + deep + `}`, want: reason.TooDeep},
+		"empty":                {want: reason.NoClause},
+		"no query":             {body: `{"size":3}`, want: reason.NoClause},
+		"min_score":            {body: `{"min_score":1,"query":{"match":{"body":"car"}}}`, want: reason.MinScore},
+		"min_score, escaped":   {body: `{"min\u005fscore":1,"query":{"match":{"body":"car"}}}`, want: reason.MinScore},
+		"min_score, inside":    {body: `{"query":{"function_score":{"query":{"match":{"body":"car"}},"min_score":2}}}`, want: reason.MinScore},
+		"semicolon":            {query: "q=car;rental&df=body", want: reason.Semicolon},
+		"too many fields":      {body: `{"query":{"multi_match":{"query":"car","fields":[` + manyFields(65) + `]}}}`, want: reason.TooManyClauses},
+		"point in time":        {body: `{"pit":{"id":"x"},"query":{"match":{"body":"car"}}}`, want: reason.PIT},
+		"source and a body":    {query: `source=%7B%7D&source_content_type=application/json`, body: carRental, want: reason.SourceParameter},
+		"source in YAML":       {query: `source=%7B%7D&source_content_type=application/yaml`, want: reason.SourceParameter},
+		"q and suggestions":    {query: `q=car&df=body&suggest_field=body`, want: reason.SuggestText},
+		"q and a body":         {query: `q=car`, body: carRental, want: reason.QAndBody},
+		"same, size 0":         {body: `{"size":0,"query":{"match":{"body":"car"}}}`, change: same, want: reason.NoScores},
+		"same, size=0":         {query: "size=0", body: carRental, change: same, want: reason.NoScores},
+		"same, sorted":         {body: `{"sort":["date"],"query":{"match":{"body":"car"}}}`, change: same, want: reason.NoScores},
+		"same, sorted by URL":  {query: "sort=date:desc", body: carRental, change: same, want: reason.NoScores},
 		"same, sorted, scores": {body: `{"track_scores":true,"sort":["date"],"query":{"match":{"body":"car"}}}`, change: same},
 		"same, by _score":      {body: `{"sort":["_score","date"],"query":{"match":{"body":"car"}}}`, change: same},
 		"widen, size 0":        {body: `{"size":0,"query":{"match":{"body":"car"}}}`},
@@ -215,28 +220,28 @@ func TestRequestsLeftAlone(t *testing.T) {
 func TestClausesLeftAlone(t *testing.T) {
 	for name, tt := range map[string]struct {
 		query string
-		want  Reason
+		want  reason.Reason
 	}{
-		"not text":            {`{"match":{"sku":"car"}}`, ReasonNotText},
-		"mixed indices":       {`{"match":{"mixed":"car"}}`, ReasonMixed},
-		"no matrix":           {`{"match":{"unbound":"car"}}`, ReasonNoMatrix},
-		"no terms":            {`{"match":{"body":"  "}}`, ReasonNoTerms},
-		"too long a text":     {`{"match":{"body":"` + strings.Repeat("ca", maxText) + `"}}`, ReasonTooManyTerms},
-		"too many terms":      {`{"match":{"body":"` + strings.Repeat("car ", 65) + `"}}`, ReasonTooManyTerms},
-		"no neighbors":        {`{"match":{"body":"zeppelin"}}`, ReasonNoNeighbors},
-		"runtime field":       {`{"match":{"redefined":"car"}}`, ReasonRuntimeField},
-		"unknown option":      {`{"match":{"body":{"query":"car","frob":1}}}`, ReasonOptions},
-		"wrong operator":      {`{"match":{"body":{"query":"car","operator":"xor"}}}`, ReasonOptions},
-		"negative boost":      {`{"match":{"body":{"query":"car","boost":-1}}}`, ReasonOptions},
-		"minus zero":          {`{"match":{"body":{"query":"car","boost":"-0"}}}`, ReasonOptions},
-		"boosts too large":    {`{"multi_match":{"query":"car","fields":["body^1e20"],"boost":1e20}}`, ReasonOptions},
-		"two fields":          {`{"match":{"body":"car","title":"car"}}`, ReasonOptions},
-		"null":                {`{"match":{"body":null}}`, ReasonOptions},
-		"wildcard fields":     {`{"multi_match":{"query":"car","fields":["nothing*"]}}`, ReasonFields},
-		"no fields":           {`{"multi_match":{"query":"car"}}`, ReasonFields},
-		"query string syntax": {`{"query_string":{"query":"car AND rental","default_field":"body"}}`, ReasonSyntax},
-		"query string phrase": {`{"query_string":{"query":"\"car rental\"","default_field":"body"}}`, ReasonSyntax},
-		"query string fields": {`{"query_string":{"query":"car"}}`, ReasonFields},
+		"not text":            {`{"match":{"sku":"car"}}`, reason.NotText},
+		"mixed indices":       {`{"match":{"mixed":"car"}}`, reason.Mixed},
+		"no matrix":           {`{"match":{"unbound":"car"}}`, reason.NoMatrix},
+		"no terms":            {`{"match":{"body":"  "}}`, reason.NoTerms},
+		"too long a text":     {`{"match":{"body":"` + strings.Repeat("ca", maxText) + `"}}`, reason.TooManyTerms},
+		"too many terms":      {`{"match":{"body":"` + strings.Repeat("car ", 65) + `"}}`, reason.TooManyTerms},
+		"no neighbors":        {`{"match":{"body":"zeppelin"}}`, reason.NoNeighbors},
+		"runtime field":       {`{"match":{"redefined":"car"}}`, reason.RuntimeField},
+		"unknown option":      {`{"match":{"body":{"query":"car","frob":1}}}`, reason.Options},
+		"wrong operator":      {`{"match":{"body":{"query":"car","operator":"xor"}}}`, reason.Options},
+		"negative boost":      {`{"match":{"body":{"query":"car","boost":-1}}}`, reason.Options},
+		"minus zero":          {`{"match":{"body":{"query":"car","boost":"-0"}}}`, reason.Options},
+		"boosts too large":    {`{"multi_match":{"query":"car","fields":["body^1e20"],"boost":1e20}}`, reason.Options},
+		"two fields":          {`{"match":{"body":"car","title":"car"}}`, reason.Options},
+		"null":                {`{"match":{"body":null}}`, reason.Options},
+		"wildcard fields":     {`{"multi_match":{"query":"car","fields":["nothing*"]}}`, reason.Fields},
+		"no fields":           {`{"multi_match":{"query":"car"}}`, reason.Fields},
+		"query string syntax": {`{"query_string":{"query":"car AND rental","default_field":"body"}}`, reason.Syntax},
+		"query string phrase": {`{"query_string":{"query":"\"car rental\"","default_field":"body"}}`, reason.Syntax},
+		"query string fields": {`{"query_string":{"query":"car"}}`, reason.Fields},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := expandBody(t, DefaultOptions(), `{"runtime_mappings":{"redefined":{"type":"keyword"}},"query":`+tt.query+`}`)
@@ -253,25 +258,25 @@ func TestFormFollowsWhatIsPossible(t *testing.T) {
 		query  string
 		params string
 		form   string
-		reason Reason
+		reason reason.Reason
 	}{
 		"scripts run":         {form: "saturated"},
-		"no scripts":          {change: func(c *fakeCluster) { c.scripts = false }, form: "grouped", reason: ReasonNoScripts},
-		"unknown scale":       {change: func(c *fakeCluster) { c.scale = 0 }, form: "grouped", reason: ReasonScale},
-		"boolean similarity":  {change: func(c *fakeCluster) { c.weighting = WeightOne }, form: "grouped", reason: ReasonScale},
-		"fuzzy":               {query: `{"match":{"body":{"query":"car rental","fuzziness":"AUTO"}}}`, form: "linear", reason: ReasonNotPlain},
-		"synonyms":            {change: func(c *fakeCluster) { c.synonyms = map[string]string{"car": "auto"} }, form: "linear", reason: ReasonNotPlain},
+		"no scripts":          {change: func(c *fakeCluster) { c.scripts = false }, form: "grouped", reason: reason.NoScripts},
+		"unknown scale":       {change: func(c *fakeCluster) { c.scale = 0 }, form: "grouped", reason: reason.Scale},
+		"boolean similarity":  {change: func(c *fakeCluster) { c.similarity = esclient.Boolean }, form: "grouped", reason: reason.Scale},
+		"fuzzy":               {query: `{"match":{"body":{"query":"car rental","fuzziness":"AUTO"}}}`, form: "linear", reason: reason.NotPlain},
+		"synonyms":            {change: func(c *fakeCluster) { c.synonyms = map[string]string{"car": "auto"} }, form: "linear", reason: reason.NotPlain},
 		"several fields":      {query: `{"multi_match":{"query":"car rental","fields":["body","title"]}}`, form: "saturated"},
-		"one field unknown":   {query: `{"multi_match":{"query":"car rental","fields":["body","sku"]}}`, form: "linear", reason: ReasonNotPlain},
+		"one field unknown":   {query: `{"multi_match":{"query":"car rental","fields":["body","sku"]}}`, form: "linear", reason: reason.NotPlain},
 		"shards":              {change: func(c *fakeCluster) { c.shards = 5 }, form: "saturated"},
-		"shards, search type": {change: func(c *fakeCluster) { c.shards = 5 }, params: "search_type=query_then_fetch", form: "grouped", reason: ReasonSearchType},
+		"shards, search type": {change: func(c *fakeCluster) { c.shards = 5 }, params: "search_type=query_then_fetch", form: "grouped", reason: reason.SearchType},
 		"shards, dfs":         {change: func(c *fakeCluster) { c.shards = 5 }, params: "search_type=dfs_query_then_fetch", form: "saturated"},
-		"routing":             {change: func(c *fakeCluster) { c.shards = 5 }, params: "routing=a%2Cb", form: "grouped", reason: ReasonRouting},
+		"routing":             {change: func(c *fakeCluster) { c.shards = 5 }, params: "routing=a%2Cb", form: "grouped", reason: reason.Routing},
 		"no routing":          {change: func(c *fakeCluster) { c.shards = 5 }, params: "routing=", form: "saturated"},
-		"some shards":         {change: func(c *fakeCluster) { c.shards = 5 }, params: "preference=_shards%3A0,1%7C_local", form: "grouped", reason: ReasonRouting},
-		"one node's shards":   {change: func(c *fakeCluster) { c.shards = 5 }, params: "preference=_only_local", form: "grouped", reason: ReasonRouting},
+		"some shards":         {change: func(c *fakeCluster) { c.shards = 5 }, params: "preference=_shards%3A0,1%7C_local", form: "grouped", reason: reason.Routing},
+		"one node's shards":   {change: func(c *fakeCluster) { c.shards = 5 }, params: "preference=_only_local", form: "grouped", reason: reason.Routing},
 		"any copies":          {change: func(c *fakeCluster) { c.shards = 5 }, params: "preference=session_shards", form: "saturated"},
-		"routed alias":        {change: func(c *fakeCluster) { c.shards, c.routed = 5, true }, form: "grouped", reason: ReasonRouting},
+		"routed alias":        {change: func(c *fakeCluster) { c.shards, c.routed = 5, true }, form: "grouped", reason: reason.Routing},
 		"one shard, routed":   {change: func(c *fakeCluster) { c.routed = true }, params: "routing=a&preference=_shards:0", form: "saturated"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -291,7 +296,7 @@ func TestFormFollowsWhatIsPossible(t *testing.T) {
 				t.Errorf("form %q, reason %q; want %q, %q", got.Form, got.Reason, tt.form, tt.reason)
 			}
 			wantDFS := c.shards > 1 && tt.form == "saturated"
-			if got := strings.Contains(r.RawQuery, dfs); got != wantDFS {
+			if got := strings.Contains(r.RawQuery, dsl.DFS); got != wantDFS {
 				t.Errorf("raw query %q, want dfs %t", r.RawQuery, wantDFS)
 			}
 		})
@@ -304,10 +309,10 @@ func TestFieldsOfOtherAnalyzersAreNotSearchedTogether(t *testing.T) {
 	for name, tt := range map[string]struct {
 		analyzers map[string]string
 		options   string
-		want      Reason
+		want      reason.Reason
 	}{
 		"one":              {map[string]string{"body": "a", "title": "a"}, "", ""},
-		"two":              {map[string]string{"body": "a", "title": "b"}, "", ReasonFieldsDiffer},
+		"two":              {map[string]string{"body": "a", "title": "b"}, "", reason.FieldsDiffer},
 		"the clause's own": {map[string]string{"body": "a", "title": "b"}, `,"analyzer":"c"`, ""},
 	} {
 		for _, query := range []string{
@@ -330,7 +335,7 @@ func TestFieldsOfOtherAnalyzersAreNotSearchedTogether(t *testing.T) {
 func TestOperatorAndMinimumCountWordsOfTheText(t *testing.T) {
 	const match = `{"match":{"body":{"query":"car rental car","minimum_should_match":"2<75%"}}}`
 	t.Run("grouped", func(t *testing.T) {
-		r := expandBody(t, with(func(o *Options) { o.Scoring = FormGrouped }), `{"query":`+match+`}`)
+		r := expandBody(t, with(func(o *Options) { o.Scoring = form.Grouped }), `{"query":`+match+`}`)
 		if got := strings.Count(string(r.Body), `{"value":"car"}`); got != 2 {
 			t.Errorf("%d groups of car, want one for each time it stands in the text:\n%s", got, r.Body)
 		}
@@ -339,7 +344,7 @@ func TestOperatorAndMinimumCountWordsOfTheText(t *testing.T) {
 		}
 	})
 	t.Run("linear", func(t *testing.T) {
-		r := expandBody(t, with(func(o *Options) { o.Scoring = FormLinear }), `{"query":`+match+`}`)
+		r := expandBody(t, with(func(o *Options) { o.Scoring = form.Linear }), `{"query":`+match+`}`)
 		want := `{"query":{"bool":{"filter":[{"bool":{"should":[` + match + `,{"bool":{"should":[` +
 			`{"bool":{"should":[{"term":{"body":{"value":"car"}}},{"term":{"body":{"value":"automobile"}}}]}},` +
 			`{"bool":{"should":[{"term":{"body":{"value":"rental"}}},{"term":{"body":{"value":"lease"}}},{"term":{"body":{"value":"hire"}}}]}},` +
@@ -364,7 +369,7 @@ func TestOperatorAndMinimumCountWordsOfTheText(t *testing.T) {
 }
 
 func TestFieldsCombineAsTheClauseCombinesThem(t *testing.T) {
-	linear := with(func(o *Options) { o.Scoring = FormLinear; o.MaxAddedTerms = 2 })
+	linear := with(func(o *Options) { o.Scoring = form.Linear; o.MaxAddedTerms = 2 })
 	for name, tt := range map[string]struct{ options, tie string }{
 		"best_fields":          {``, `0`},
 		"best_fields with tie": {`,"tie_breaker":0.3`, `0.3`},
@@ -408,13 +413,13 @@ func TestNestedMatchesStaySameWhereScoresAreAveraged(t *testing.T) {
 		"none":    {`,"score_mode":"none"`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for form, widened := range map[Form]string{
-				FormLinear: `{"bool":{"should":[{"match"`, FormGrouped: `{"bool":{"should":[{"bool":{"filter"`,
+			for scoring, widened := range map[form.Scoring]string{
+				form.Linear: `{"bool":{"should":[{"match"`, form.Grouped: `{"bool":{"should":[{"bool":{"filter"`,
 			} {
-				r := expandBody(t, with(func(o *Options) { o.Scoring = form }),
+				r := expandBody(t, with(func(o *Options) { o.Scoring = scoring }),
 					`{"query":{"nested":{"path":"n","query":{"match":{"n.body":"car"}}`+tt.mode+`}}}`)
 				if got := !strings.Contains(string(r.Body), widened); got != tt.same {
-					t.Errorf("%s: same matches %t, want %t:\n%s", form, got, tt.same, r.Body)
+					t.Errorf("%s: same matches %t, want %t:\n%s", scoring, got, tt.same, r.Body)
 				}
 			}
 		})

@@ -9,24 +9,25 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/simmatrix"
 )
 
 // fakeCluster analyzes by splitting at white space and lower-casing. It knows
 // the fields of types, all scored by BM25 unless weighting says otherwise.
 type fakeCluster struct {
-	docCount  int64
-	docFreqs  map[string]int64 // of terms; others have 0
-	scale     float64
-	scripts   bool
-	shards    int
-	routed    bool
-	filtered  bool
-	graph     bool              // a term spans several positions
-	analyzers map[string]string // of fields; others have ""
-	weighting Weighting
-	stopWords string
-	synonyms  map[string]string // stands at the same position
+	docCount   int64
+	docFreqs   map[string]int64 // of terms; others have 0
+	scale      float64
+	scripts    bool
+	shards     int
+	routed     bool
+	filtered   bool
+	graph      bool              // a term spans several positions
+	analyzers  map[string]string // of fields; others have ""
+	similarity esclient.Similarity
+	stopWords  string
+	synonyms   map[string]string // stands at the same position
 
 	// notWords are fields whose analyzers make other terms than words.
 	notWords map[string]string
@@ -34,23 +35,23 @@ type fakeCluster struct {
 	analyzeErr, statisticsErr error
 }
 
-func (f *fakeCluster) Analyze(_ context.Context, t Text) (*Analysis, error) {
+func (f *fakeCluster) Analyze(_ context.Context, indices esclient.Indices, field, analyzer, text string) (*esclient.Analysis, error) {
 	if f.analyzeErr != nil {
 		return nil, f.analyzeErr
 	}
-	switch t.Field {
+	switch field {
 	case "sku":
-		return nil, fmt.Errorf("sku: %w", ErrNotText)
+		return nil, fmt.Errorf("sku: %w", esclient.ErrNotText)
 	case "mixed":
-		return nil, fmt.Errorf("mixed: %w", ErrMixed)
+		return nil, fmt.Errorf("mixed: %w", esclient.ErrMixed)
 	}
-	a := &Analysis{
-		Shards: max(f.shards, 1), Routed: f.routed, Filtered: f.filtered, Graph: f.graph, Weighting: f.weighting, NotWords: f.notWords[t.Field],
+	a := &esclient.Analysis{
+		Shards: max(f.shards, 1), Routed: f.routed, Filtered: f.filtered, Graph: f.graph, Similarity: f.similarity, NotWords: f.notWords[field],
 	}
-	if a.Analyzer = t.Analyzer; a.Analyzer == "" {
-		a.Analyzer = f.analyzers[t.Field]
+	if a.Analyzer = analyzer; a.Analyzer == "" {
+		a.Analyzer = f.analyzers[field]
 	}
-	for i, term := range strings.Fields(strings.ToLower(t.Text)) {
+	for i, term := range strings.Fields(strings.ToLower(text)) {
 		if slices.Contains(strings.Fields(f.stopWords), term) {
 			continue
 		}
@@ -64,17 +65,17 @@ func (f *fakeCluster) Analyze(_ context.Context, t Text) (*Analysis, error) {
 	return a, nil
 }
 
-func (f *fakeCluster) Statistics(_ context.Context, _ Indices, _ string, terms []string, docFreqs []int64) (Statistics, error) {
+func (f *fakeCluster) Statistics(_ context.Context, _ esclient.Indices, _ string, terms []string, docFreqs []int64) (esclient.Statistics, error) {
 	if f.statisticsErr != nil {
-		return Statistics{}, f.statisticsErr
+		return esclient.Statistics{}, f.statisticsErr
 	}
 	for k, t := range terms {
 		docFreqs[k] = f.docFreqs[t]
 	}
-	return Statistics{DocCount: f.docCount, Scale: f.scale, Scripts: f.scripts}, nil
+	return esclient.Statistics{DocCount: f.docCount, Scale: f.scale, Scripts: f.scripts}, nil
 }
 
-func (*fakeCluster) Fields(_ context.Context, _ Indices, pattern string) ([]string, error) {
+func (*fakeCluster) Fields(_ context.Context, _ esclient.Indices, pattern string) ([]string, error) {
 	var matching []string
 	for _, field := range []string{"body", "sku", "title"} {
 		if ok, _ := path.Match(pattern, field); ok {
@@ -93,7 +94,7 @@ type fakeMatrix struct {
 
 func (m *fakeMatrix) Pin() Pinned { return m }
 
-func (m *fakeMatrix) For(_ context.Context, _ Indices, field string) (Bound, error) {
+func (m *fakeMatrix) For(_ context.Context, _ esclient.Indices, field string) (Bound, error) {
 	if field == "unbound" {
 		return Bound{}, nil
 	}
@@ -162,10 +163,10 @@ func expandBody(tb testing.TB, o Options, body string) *Result {
 // watched notes the indices that it is asked about.
 type watched struct {
 	*fakeCluster
-	indices Indices
+	indices esclient.Indices
 }
 
-func (w *watched) Analyze(ctx context.Context, t Text) (*Analysis, error) {
-	w.indices = t.Indices
-	return w.fakeCluster.Analyze(ctx, t)
+func (w *watched) Analyze(ctx context.Context, indices esclient.Indices, field, analyzer, text string) (*esclient.Analysis, error) {
+	w.indices = indices
+	return w.fakeCluster.Analyze(ctx, indices, field, analyzer, text)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -21,7 +22,7 @@ type fakeWeights struct {
 	before             func(call string)
 }
 
-func (f *fakeWeights) Weights(_ context.Context, _ Indices, field string) (Weights, error) {
+func (f *fakeWeights) Weights(_ context.Context, _ esclient.Indices, field string) (Weights, error) {
 	if field == "unweighted" {
 		return nil, nil
 	}
@@ -47,15 +48,15 @@ func (f *fakeWeights) Rows(_ context.Context, terms []string, rows []simmatrix.R
 	return f.rowsErr
 }
 
-func (f *fakeWeights) Linear(_ context.Context, _ Indices, field, weights string) (Linear, error) {
+func (f *fakeWeights) Linear(_ context.Context, _ esclient.Indices, field, weights string) (esclient.Linear, error) {
 	f.call("linear")
 	switch {
 	case f.linearErr != nil:
-		return Linear{}, f.linearErr
+		return esclient.Linear{}, f.linearErr
 	case field == "crooked":
-		return Linear{}, ErrNoLinear
+		return esclient.Linear{}, esclient.ErrNoLinear
 	case field == "bare" || weights != f.ID():
-		return Linear{}, ErrNoNorms
+		return esclient.Linear{}, esclient.ErrNoNorms
 	}
 	return linearOf(field, f), nil
 }
@@ -67,8 +68,8 @@ func (f *fakeWeights) call(name string) {
 }
 
 // linearOf is what the fake says of a field.
-func linearOf(field string, f *fakeWeights) Linear {
-	return Linear{
+func linearOf(field string, f *fakeWeights) esclient.Linear {
+	return esclient.Linear{
 		Field: field + ".linear", Scripted: f.scripted, Factor: f.factor,
 		Norm: "akin_norm." + field, Missing: 7.5,
 	}

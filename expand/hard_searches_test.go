@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/expand/reason"
 )
 
 func TestSearchesThatAreNotRankedHard(t *testing.T) {
@@ -17,42 +20,42 @@ func TestSearchesThatAreNotRankedHard(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func(c *fakeCluster, f *fakeWeights, o *Options)
 		req    Request
-		want   Reason
+		want   reason.Reason
 	}{
-		"no weights":          {nil, Request{Body: []byte(`{"query":{"match":{"unweighted":"car"}}}`)}, ReasonNoWeights},
-		"weights of nothing":  {func(_ *fakeCluster, f *fakeWeights, _ *Options) { f.docs = 0 }, Request{Body: []byte(carRental)}, ReasonNoWeights},
-		"no linear field":     {nil, Request{Body: []byte(`{"query":{"match":{"crooked":"car"}}}`)}, ReasonNoLinear},
-		"no norms":            {nil, Request{Body: []byte(`{"query":{"match":{"bare":"car"}}}`)}, ReasonNoNorms},
-		"mixed":               {func(_ *fakeCluster, f *fakeWeights, _ *Options) { f.linearErr = fmt.Errorf("a: %w", ErrMixed) }, Request{Body: []byte(carRental)}, ReasonMixed},
-		"nested":              {nil, Request{Body: []byte(`{"query":{"nested":{"path":"n","score_mode":"max","query":{"match":{"n.body":"car"}}}}}`)}, ReasonNoNorms},
-		"fuzziness":           {nil, Request{Body: []byte(`{"query":{"match":{"body":{"query":"car","fuzziness":1}}}}`)}, ReasonNotPlain},
-		"cross_fields":        {nil, Request{Body: []byte(`{"query":{"multi_match":{"query":"car","fields":["body","title"],"type":"cross_fields"}}}`)}, ReasonNotPlain},
-		"combined_fields":     {nil, Request{Body: []byte(`{"query":{"combined_fields":{"query":"car","fields":["body","title"]}}}`)}, ReasonNotPlain},
-		"a beginning":         {nil, Request{Body: []byte(`{"query":{"match_bool_prefix":{"body":"car ren"}}}`)}, ReasonNotPlain},
-		"synonyms":            {func(c *fakeCluster, _ *fakeWeights, _ *Options) { c.synonyms = map[string]string{"car": "auto"} }, Request{Body: []byte(carRental)}, ReasonNotPlain},
-		"a graph":             {func(c *fakeCluster, _ *fakeWeights, _ *Options) { c.graph = true }, Request{Body: []byte(carRental)}, ReasonNotPlain},
-		"a phrase beside":     {nil, Request{Body: []byte(beside(`{"match_phrase":{"body":"car rental"}}`))}, ReasonPhrase},
-		"an expanded phrase":  {func(_ *fakeCluster, _ *fakeWeights, o *Options) { o.Phrases = true }, Request{Body: []byte(beside(`{"match_phrase":{"body":"car rental"}}`))}, ReasonNotPlain},
-		"syntax beside":       {nil, Request{Body: []byte(beside(`{"query_string":{"query":"car AND rental"}}`))}, ReasonSyntax},
-		"no matrix beside":    {nil, Request{Body: []byte(beside(`{"match":{"unbound":"car"}}`))}, ReasonNoMatrix},
-		"no text beside":      {nil, Request{Body: []byte(beside(`{"match":{"sku":"car"}}`))}, ReasonNotText},
-		"no weights beside":   {nil, Request{Body: []byte(beside(`{"match":{"unweighted":"car"}}`))}, ReasonNoWeights},
-		"no norms in a field": {nil, Request{Body: []byte(`{"query":{"multi_match":{"query":"car","fields":["body","bare"]}}}`)}, ReasonNoNorms},
-		"a minimum of scores": {func(_ *fakeCluster, _ *fakeWeights, o *Options) { o.NormalizeScores = true }, Request{Body: []byte(`{"min_score":3,` + carRental[1:])}, ReasonMinScore},
-		"a rescore, vectors":  {nil, Request{Body: []byte(`{"rescore":{"query":{"rescore_query":{"match_all":{}}}},"knn":{"field":"v","query_vector":[1],"k":1},` + carRental[1:])}, ReasonRescore},
-		"a rescore, a scroll": {nil, Request{RawQuery: "scroll=1m", Body: []byte(`{"rescore":{"query":{"rescore_query":{"match_all":{}}}},` + carRental[1:])}, ReasonRescore},
-		"a rescore":           {nil, Request{Body: []byte(`{"rescore":{"query":{"rescore_query":{"match":{"body":"car"}}}},` + carRental[1:])}, ReasonRescore},
-		"a runtime field":     {nil, Request{Body: []byte(`{"runtime_mappings":{"body.linear":{"type":"keyword"}},` + carRental[1:])}, ReasonRuntimeField},
-		"a runtime norm":      {nil, Request{Body: []byte(`{"runtime_mappings":{"akin_norm.body":{"type":"double"}},` + carRental[1:])}, ReasonRuntimeField},
+		"no weights":          {nil, Request{Body: []byte(`{"query":{"match":{"unweighted":"car"}}}`)}, reason.NoWeights},
+		"weights of nothing":  {func(_ *fakeCluster, f *fakeWeights, _ *Options) { f.docs = 0 }, Request{Body: []byte(carRental)}, reason.NoWeights},
+		"no linear field":     {nil, Request{Body: []byte(`{"query":{"match":{"crooked":"car"}}}`)}, reason.NoLinear},
+		"no norms":            {nil, Request{Body: []byte(`{"query":{"match":{"bare":"car"}}}`)}, reason.NoNorms},
+		"mixed":               {func(_ *fakeCluster, f *fakeWeights, _ *Options) { f.linearErr = fmt.Errorf("a: %w", esclient.ErrMixed) }, Request{Body: []byte(carRental)}, reason.Mixed},
+		"nested":              {nil, Request{Body: []byte(`{"query":{"nested":{"path":"n","score_mode":"max","query":{"match":{"n.body":"car"}}}}}`)}, reason.NoNorms},
+		"fuzziness":           {nil, Request{Body: []byte(`{"query":{"match":{"body":{"query":"car","fuzziness":1}}}}`)}, reason.NotPlain},
+		"cross_fields":        {nil, Request{Body: []byte(`{"query":{"multi_match":{"query":"car","fields":["body","title"],"type":"cross_fields"}}}`)}, reason.NotPlain},
+		"combined_fields":     {nil, Request{Body: []byte(`{"query":{"combined_fields":{"query":"car","fields":["body","title"]}}}`)}, reason.NotPlain},
+		"a beginning":         {nil, Request{Body: []byte(`{"query":{"match_bool_prefix":{"body":"car ren"}}}`)}, reason.NotPlain},
+		"synonyms":            {func(c *fakeCluster, _ *fakeWeights, _ *Options) { c.synonyms = map[string]string{"car": "auto"} }, Request{Body: []byte(carRental)}, reason.NotPlain},
+		"a graph":             {func(c *fakeCluster, _ *fakeWeights, _ *Options) { c.graph = true }, Request{Body: []byte(carRental)}, reason.NotPlain},
+		"a phrase beside":     {nil, Request{Body: []byte(beside(`{"match_phrase":{"body":"car rental"}}`))}, reason.Phrase},
+		"an expanded phrase":  {func(_ *fakeCluster, _ *fakeWeights, o *Options) { o.Phrases = true }, Request{Body: []byte(beside(`{"match_phrase":{"body":"car rental"}}`))}, reason.NotPlain},
+		"syntax beside":       {nil, Request{Body: []byte(beside(`{"query_string":{"query":"car AND rental"}}`))}, reason.Syntax},
+		"no matrix beside":    {nil, Request{Body: []byte(beside(`{"match":{"unbound":"car"}}`))}, reason.NoMatrix},
+		"no text beside":      {nil, Request{Body: []byte(beside(`{"match":{"sku":"car"}}`))}, reason.NotText},
+		"no weights beside":   {nil, Request{Body: []byte(beside(`{"match":{"unweighted":"car"}}`))}, reason.NoWeights},
+		"no norms in a field": {nil, Request{Body: []byte(`{"query":{"multi_match":{"query":"car","fields":["body","bare"]}}}`)}, reason.NoNorms},
+		"a minimum of scores": {func(_ *fakeCluster, _ *fakeWeights, o *Options) { o.NormalizeScores = true }, Request{Body: []byte(`{"min_score":3,` + carRental[1:])}, reason.MinScore},
+		"a rescore, vectors":  {nil, Request{Body: []byte(`{"rescore":{"query":{"rescore_query":{"match_all":{}}}},"knn":{"field":"v","query_vector":[1],"k":1},` + carRental[1:])}, reason.Rescore},
+		"a rescore, a scroll": {nil, Request{RawQuery: "scroll=1m", Body: []byte(`{"rescore":{"query":{"rescore_query":{"match_all":{}}}},` + carRental[1:])}, reason.Rescore},
+		"a rescore":           {nil, Request{Body: []byte(`{"rescore":{"query":{"rescore_query":{"match":{"body":"car"}}}},` + carRental[1:])}, reason.Rescore},
+		"a runtime field":     {nil, Request{Body: []byte(`{"runtime_mappings":{"body.linear":{"type":"keyword"}},` + carRental[1:])}, reason.RuntimeField},
+		"a runtime norm":      {nil, Request{Body: []byte(`{"runtime_mappings":{"akin_norm.body":{"type":"double"}},` + carRental[1:])}, reason.RuntimeField},
 		"too deep": {
-			nil, Request{Body: []byte(`{"query":` + strings.Repeat(`{"bool":{"must":`, 18) + `{"match":{"body":"car"}}` + strings.Repeat(`}}`, 18) + `}`)}, ReasonTooDeep,
+			nil, Request{Body: []byte(`{"query":` + strings.Repeat(`{"bool":{"must":`, 18) + `{"match":{"body":"car"}}` + strings.Repeat(`}}`, 18) + `}`)}, reason.TooDeep,
 		},
-		"routing":          {several, Request{RawQuery: "routing=a", Body: []byte(carRental)}, ReasonRouting},
-		"a routed alias":   {func(c *fakeCluster, _ *fakeWeights, _ *Options) { c.shards, c.routed = 3, true }, Request{Body: []byte(carRental)}, ReasonRouting},
-		"a search_type":    {several, Request{RawQuery: "search_type=query_then_fetch", Body: []byte(carRental)}, ReasonSearchType},
-		"an explanation":   {several, Request{Endpoint: EndpointExplain, Body: []byte(carRental)}, ReasonSearchType},
-		"rated searches":   {several, Request{Endpoint: EndpointRankEval, Body: []byte(`{"requests":[{"id":"a","request":` + carRental + `,"ratings":[]}]}`)}, ReasonSearchType},
-		"a list of fields": {nil, Request{Body: []byte(`{"query":{"query_string":{"query":"car","fields":["body","title"]}}}`)}, ReasonNotPlain},
+		"routing":          {several, Request{RawQuery: "routing=a", Body: []byte(carRental)}, reason.Routing},
+		"a routed alias":   {func(c *fakeCluster, _ *fakeWeights, _ *Options) { c.shards, c.routed = 3, true }, Request{Body: []byte(carRental)}, reason.Routing},
+		"a search_type":    {several, Request{RawQuery: "search_type=query_then_fetch", Body: []byte(carRental)}, reason.SearchType},
+		"an explanation":   {several, Request{Endpoint: EndpointExplain, Body: []byte(carRental)}, reason.SearchType},
+		"rated searches":   {several, Request{Endpoint: EndpointRankEval, Body: []byte(`{"requests":[{"id":"a","request":` + carRental + `,"ratings":[]}]}`)}, reason.SearchType},
+		"a list of fields": {nil, Request{Body: []byte(`{"query":{"query_string":{"query":"car","fields":["body","title"]}}}`)}, reason.NotPlain},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := hardRental(t, tt.change)
@@ -81,10 +84,10 @@ func TestSearchesThatAreNotRankedHard(t *testing.T) {
 	t.Run("nothing to ask", func(t *testing.T) {
 		c, m := rental(t)
 		o := with(func(o *Options) { o.Mode = ModeHard })
-		if r := expandHard(t, New(c, m, o), Request{Body: []byte(carRental)}); r.Clauses[0].Reason != ReasonNoWeights {
+		if r := expandHard(t, New(c, m, o), Request{Body: []byte(carRental)}); r.Clauses[0].Reason != reason.NoWeights {
 			t.Errorf("without weights: %q", r.Clauses[0].Reason)
 		}
-		if r := expandHard(t, New(c, m, o).WithExact(rentalWeights(), nil), Request{Body: []byte(carRental)}); r.Clauses[0].Reason != ReasonNoLinear {
+		if r := expandHard(t, New(c, m, o).WithExact(rentalWeights(), nil), Request{Body: []byte(carRental)}); r.Clauses[0].Reason != reason.NoLinear {
 			t.Errorf("without linear fields: %q", r.Clauses[0].Reason)
 		}
 	})
@@ -121,14 +124,14 @@ func TestHardFormWithoutScores(t *testing.T) {
 		req      Request
 		matching Matching
 		want     string
-		reason   Reason
+		reason   reason.Reason
 	}{
 		"count": {
 			req:  Request{Endpoint: EndpointCount, Body: []byte(carRental)},
 			want: `{"query":{"bool":{"should":[{"match":{"body":"car rental"}},{"term":{"body":{"value":"lease"}}},{"term":{"body":{"value":"automobile"}}},{"term":{"body":{"value":"hire"}}}]}}}`,
 		},
-		"nothing related": {req: Request{RawQuery: "size=0", Body: []byte(`{"query":{"match":{"body":"zebra"}}}`)}, reason: ReasonNoNeighbors},
-		"same":            {req: Request{Body: []byte(`{"size":0,"query":{"bool":{"must":{"nested":{"query":{"match":{"body":"car"}}}}}}}`)}, reason: ReasonNoScores},
+		"nothing related": {req: Request{RawQuery: "size=0", Body: []byte(`{"query":{"match":{"body":"zebra"}}}`)}, reason: reason.NoNeighbors},
+		"same":            {req: Request{Body: []byte(`{"size":0,"query":{"bool":{"must":{"nested":{"query":{"match":{"body":"car"}}}}}}}`)}, reason: reason.NoScores},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := expandHard(t, hardRental(t, func(c *fakeCluster, _ *fakeWeights, o *Options) { c.shards, o.Matching = 3, tt.matching }), tt.req)

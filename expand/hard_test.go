@@ -14,6 +14,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/expand/form"
+	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/expand/terms"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -68,7 +72,7 @@ func TestHardFormOfARental(t *testing.T) {
 		},
 		"whatever else is configured": {
 			func(_ *fakeCluster, _ *fakeWeights, o *Options) {
-				o.Scoring, o.Phase, o.MaxAddedTerms, o.MaxDocShare, o.NormalizeScores = FormLinear, PhaseRescore, 1, 0.001, true
+				o.Scoring, o.Phase, o.MaxAddedTerms, o.MaxDocShare, o.NormalizeScores = form.Linear, PhaseRescore, 1, 0.001, true
 			},
 			`{"bool":{"should":[{"bool":{"filter":[` + original + `]}},` + hardMeasure(byIDF...) + `]}}`,
 		},
@@ -263,7 +267,7 @@ func TestHardFormComputesTheMeasure(t *testing.T) {
 		} {
 			r := expandHard(t, w.expander(with(func(o *Options) { o.Mode = ModeHard })), Request{Body: []byte(`{"query":` + query + `}`)})
 			e := &engine{
-				tb: t, cluster: w.cluster, linear: map[string]Linear{}, norms: map[string]float64{"akin_norm.body": w.norm(body), "akin_norm.title": w.norm(title)},
+				tb: t, cluster: w.cluster, linear: map[string]esclient.Linear{}, norms: map[string]float64{"akin_norm.body": w.norm(body), "akin_norm.title": w.norm(title)},
 				doc: map[string]map[string]float64{"body": body, "title": title, "body.linear": body, "title.linear": title},
 			}
 			for _, field := range []string{"body", "title"} {
@@ -296,7 +300,7 @@ func TestHardFormFindsWhatItShould(t *testing.T) {
 		hard := hardRental(t, func(_ *fakeCluster, _ *fakeWeights, o *Options) { o.Matching = matching })
 		c, m := rental(t)
 		bm25 := New(c, m, with(func(o *Options) {
-			o.Scoring, o.Matching, o.MaxAddedTerms, o.MaxDocShare = FormLinear, matching, 1000, 1
+			o.Scoring, o.Matching, o.MaxAddedTerms, o.MaxDocShare = form.Linear, matching, 1000, 1
 		}))
 		for range 200 {
 			query := randomQuery(rng, 0)
@@ -308,7 +312,7 @@ func TestHardFormFindsWhatItShould(t *testing.T) {
 			linear := writing{size: "10"}.expanded(t, bm25, query)
 			for range 10 {
 				doc := document(rng.IntN, []string{"body", "title"}, rentalTerms)
-				e := &engine{tb: t, cluster: c, doc: doc, linear: map[string]Linear{}}
+				e := &engine{tb: t, cluster: c, doc: doc, linear: map[string]esclient.Linear{}}
 				for _, field := range []string{"body", "title"} {
 					e.linear[field+".linear"], doc[field+".linear"] = linearOf(field, rentalWeights()), doc[field]
 				}
@@ -352,18 +356,18 @@ func TestHardFormIsCutByWhatTermsBring(t *testing.T) {
 			for _, a := range c.Added {
 				terms = append(terms, a.Term)
 			}
-			reason := Reason("")
+			why := reason.Reason("")
 			if len(terms) < 3 {
-				reason = ReasonTruncated
+				why = reason.Truncated
 			}
-			if got := strings.Join(terms, " "); got != want[i] || c.Reason != reason || c.Form != "hard" {
+			if got := strings.Join(terms, " "); got != want[i] || c.Reason != why || c.Form != "hard" {
 				t.Errorf("%d added, field %d: %q, form %q, reason %q; want %q", added, i, got, c.Form, c.Reason, want[i])
 			}
 		}
 	}
 	e := hardRental(t, nil)
 	e.Learn(Limit{LimitClauses, "docs", int64(base - 1)})
-	if r := expandHard(t, e, Request{Body: []byte(both)}); r.Rewritten || r.Reason != ReasonTermLimit {
+	if r := expandHard(t, e, Request{Body: []byte(both)}); r.Rewritten || r.Reason != reason.TermLimit {
 		t.Errorf("rewritten %t, reason %q although not even the text's terms fit in", r.Rewritten, r.Reason)
 	}
 }
@@ -406,41 +410,6 @@ func TestHardFormKeepsUnderTheLimit(t *testing.T) {
 	}
 	if cut == 0 {
 		t.Error("no search was cut")
-	}
-}
-
-func TestGatherKeepsTheClosestOfTooManyNeighbors(t *testing.T) {
-	row := func(neighbors ...simmatrix.Neighbor) simmatrix.Row {
-		r, err := simmatrix.PackRow(1, neighbors)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r
-	}
-	var sel selection
-	sel.start(&Analysis{Terms: []string{"a", "b", "a"}, Positions: []int{0, 1, 2}})
-	sel.origins[0].row = row(simmatrix.Neighbor{Term: "b", Similarity: 0.9}, simmatrix.Neighbor{Term: "c", Similarity: 0.5}, simmatrix.Neighbor{Term: "d", Similarity: 0.25})
-	sel.origins[1].row = row(simmatrix.Neighbor{Term: "e", Similarity: 0.75}, simmatrix.Neighbor{Term: "d", Similarity: 0.375})
-	target := clauseTarget{&clause{}, &target{sel: sel, rows: &fakeMatrix{}, exact: new(exact)}}
-	gatherAll([]clauseTarget{target}, 2)
-	if sel = target.sel; !target.exact.truncated {
-		t.Error("nothing was left out")
-	}
-	weights := make([]simmatrix.Row, 4)
-	norm := sel.settleExactly(1, weights, 1, []int64{1, 1, 1, 1})
-	w := math.Log(4.0 / 3)
-	if want := math.Sqrt(5) * w; math.Abs(norm-want) > 1e-12 {
-		t.Errorf("norm %v, want %v", norm, want)
-	}
-	got := map[string]float64{}
-	for _, o := range sel.origins {
-		got[o.term] = math.Round(o.v / (w * w) * 1e4)
-	}
-	for _, c := range sel.candidates {
-		got[c.term] = math.Round(c.v / (w * w) * 1e4)
-	}
-	if diff := cmp.Diff(map[string]float64{"a": 20000, "b": 28000, "c": 10000, "d": 8750}, got); diff != "" {
-		t.Errorf("v (-want +got):\n%s", diff)
 	}
 }
 
@@ -502,13 +471,13 @@ func TestHardFormHasABoundOnItsTerms(t *testing.T) {
 			r := expandHard(t, e, Request{Body: []byte(`{"query":` + query + `}`)})
 			want := map[int]int{0: 1024 - 16, 300: 300 - 4, 5000: 5000 - 78}[limit] - words
 			if limit == 50_000 {
-				want = maxHardTerms
+				want = maxExactTerms
 			}
 			if n := r.AddedTerms(); n != want {
 				t.Errorf("limit %d, %s: %d terms added, want %d", limit, query, n, want)
 			}
 			for _, cl := range r.Clauses {
-				if n := len(cl.Added); cl.Reason != ReasonTruncated || n > 0 && cl.Added[n-1].Term != neighbors[n-1] {
+				if n := len(cl.Added); cl.Reason != reason.Truncated || n > 0 && cl.Added[n-1].Term != neighbors[n-1] {
 					t.Errorf("limit %d, %s: %d terms, reason %q, not the best ones", limit, query, n, cl.Reason)
 				}
 			}
@@ -528,7 +497,7 @@ func TestFieldsShareTheNeighborsThatAreLookedAt(t *testing.T) {
 		{[]int{50, 4, 6, 50}, []int{5, 4, 5, 5}},
 		{[]int{20, 0}, []int{20, 0}},
 	} {
-		var targets []clauseTarget
+		var targets []*target
 		for _, n := range tt.sizes {
 			neighbors := make([]simmatrix.Neighbor, n)
 			for k := range neighbors {
@@ -538,15 +507,15 @@ func TestFieldsShareTheNeighborsThatAreLookedAt(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			target := clauseTarget{&clause{}, &target{rows: &fakeMatrix{}, exact: new(exact)}}
-			target.sel.start(&Analysis{Terms: []string{"a"}, Positions: []int{0}})
-			target.sel.origins[0].row = row
-			targets = append(targets, target)
+			f := &target{clause: new(form.Clause), Field: &form.Field{Terms: new(terms.Selection)}, rows: &fakeMatrix{}}
+			f.Terms.Start([]string{"a"}, []int{0})
+			f.Terms.Origins[0].Row = row
+			targets = append(targets, f)
 		}
-		gatherAll(targets, 20)
+		gather(targets, 20)
 		for i, c := range targets {
-			if n := len(c.sel.candidates); n != tt.want[i] || c.exact.truncated != (n < tt.sizes[i]) {
-				t.Errorf("of %v, field %d: %d are left, truncated %t; want %v", tt.sizes, i, n, c.exact.truncated, tt.want)
+			if n := len(c.Terms.Candidates); n != tt.want[i] || c.Truncated != (n < tt.sizes[i]) {
+				t.Errorf("of %v, field %d: %d are left, truncated %t; want %v", tt.sizes, i, n, c.Truncated, tt.want)
 			}
 		}
 	}
@@ -577,7 +546,7 @@ func TestManySearchesInOneRequestShareTheTermsOfTheHardForm(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		r := expandHard(t, e, Request{Endpoint: EndpointMultiSearch, Body: body})
 		runtime.ReadMemStats(&after)
-		if n := r.AddedTerms(); n != maxSharedTerms || r.Clauses[searches-1].Reason != ReasonTruncated {
+		if n := r.AddedTerms(); n != maxSharedTerms || r.Clauses[searches-1].Reason != reason.Truncated {
 			t.Errorf("limit %d: %d terms added, reason %q", limit, n, r.Clauses[searches-1].Reason)
 		}
 		if len(r.Body) > 8<<20 {
@@ -590,7 +559,7 @@ func TestManySearchesInOneRequestShareTheTermsOfTheHardForm(t *testing.T) {
 		}
 	}
 	few := expandHard(t, e, Request{Endpoint: EndpointMultiSearch, Body: body[:2*len(body)/searches]})
-	if n := few.AddedTerms(); n != 2*maxHardTerms {
+	if n := few.AddedTerms(); n != 2*maxExactTerms {
 		t.Errorf("%d terms added to two searches", n)
 	}
 }
@@ -621,21 +590,23 @@ type meeting struct {
 
 func (m *meeting) Pin() Pinned { return m }
 
-func (m *meeting) For(context.Context, Indices, string) (Bound, error) { return Bound{Rows: m}, nil }
+func (m *meeting) For(context.Context, esclient.Indices, string) (Bound, error) {
+	return Bound{Rows: m}, nil
+}
 
 func (m *meeting) Rows(ctx context.Context, terms []string, rows []simmatrix.Row) error {
 	m.before("rows")
 	return m.fakeMatrix.Rows(ctx, terms, rows)
 }
 
-func (m *meeting) Statistics(ctx context.Context, i Indices, field string, terms []string, docFreqs []int64) (Statistics, error) {
+func (m *meeting) Statistics(ctx context.Context, i esclient.Indices, field string, terms []string, docFreqs []int64) (esclient.Statistics, error) {
 	m.before("statistics")
 	return m.fakeCluster.Statistics(ctx, i, field, terms, docFreqs)
 }
 
-func (m *meeting) Analyze(ctx context.Context, text Text) (*Analysis, error) {
+func (m *meeting) Analyze(ctx context.Context, indices esclient.Indices, field, analyzer, text string) (*esclient.Analysis, error) {
 	m.before("terms")
-	return m.fakeCluster.Analyze(ctx, text)
+	return m.fakeCluster.Analyze(ctx, indices, field, analyzer, text)
 }
 
 // TestHardFormAsksSideBySide: no call goes on before those have begun that it is
@@ -708,7 +679,7 @@ func TestHardPagesOfAPointInTimeAreWrittenLikeTheFirst(t *testing.T) {
 			w.change(t)
 			f.docFreqs, f.docs, f.scripted, f.linearErr = map[string]int64{"car": 3}, 9, true, nil
 			if name == "hard" {
-				f.linearErr = ErrNoNorms
+				f.linearErr = esclient.ErrNoNorms
 			}
 			e.Learn(Limit{LimitClauses, "", 5})
 			next := expandPage(t, e, pitPage(0, tt.query, secondPage))

@@ -24,22 +24,22 @@ const (
 )
 
 // disclosed returns how the answer would show the added terms, and notes it.
-func (j *job) disclosed() Disclosure {
-	d := j.req.Discloses
-	switch j.req.Endpoint {
+func (s *search) disclosed() Disclosure {
+	d := s.req.Discloses
+	switch s.req.Endpoint {
 	case EndpointExplain:
 		d |= DiscloseExplain
 	case EndpointValidate:
-		if j.req.asksFor("explain", "rewrite", "all_shards") {
+		if s.req.asksFor("explain", "rewrite", "all_shards") {
 			d |= DiscloseValidate
 		}
 	default:
-		if j.req.asksFor("explain") {
+		if s.req.asksFor("explain") {
 			d |= DiscloseExplain
 		}
-		d |= disclosedBy(j.body)
+		d |= disclosedBy(s.Body)
 	}
-	j.discloses = d
+	s.discloses = d
 	return d
 }
 
@@ -82,21 +82,4 @@ func disclosedBy(body []byte) (d Disclosure) {
 			name = t.String()
 		}
 	}
-}
-
-// hidden returns the reason to leave a search alone whose answer would show the
-// added terms to a client that sees the documents through an alias with a
-// filter: they come from documents that the client may not see.
-func (j *job) hidden() (Reason, error) {
-	if j.discloses == 0 {
-		return "", nil
-	}
-	for i := range j.scanner.scan.clauses {
-		for _, t := range j.scanner.scan.clauses[i].targets {
-			if t.analysis != nil && t.analysis.Filtered {
-				return ReasonHidden, nil
-			}
-		}
-	}
-	return "", nil
 }

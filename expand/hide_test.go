@@ -8,6 +8,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/expand/reason"
 )
 
 func TestWhatAnAnswerDiscloses(t *testing.T) {
@@ -47,7 +50,7 @@ func TestWhatAnAnswerDiscloses(t *testing.T) {
 						c.filtered, o.HideFrom, o.DefaultFields = filtered, hide, []string{"body"}
 					})
 					hidden := tt.want&hide != 0 || filtered && tt.want != 0
-					if res.Rewritten == hidden || (res.Reason == ReasonHidden) != hidden {
+					if res.Rewritten == hidden || (res.Reason == reason.Hidden) != hidden {
 						t.Errorf("hidden from %03b, filtered %v: rewritten %v, reason %q", hide, filtered, res.Rewritten, res.Reason)
 					}
 				}
@@ -66,7 +69,7 @@ type gate struct {
 	opened []string
 }
 
-func (g *gate) allow(_ context.Context, indices Indices) error {
+func (g *gate) allow(_ context.Context, indices esclient.Indices) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch indices.Expression {
@@ -89,19 +92,19 @@ func (g *gate) check(index string) {
 	}
 }
 
-func (g *gate) Analyze(ctx context.Context, text Text) (*Analysis, error) {
-	g.check(text.Indices.Expression)
-	return g.fakeCluster.Analyze(ctx, text)
+func (g *gate) Analyze(ctx context.Context, indices esclient.Indices, field, analyzer, text string) (*esclient.Analysis, error) {
+	g.check(indices.Expression)
+	return g.fakeCluster.Analyze(ctx, indices, field, analyzer, text)
 }
 
-func (g *gate) Fields(ctx context.Context, indices Indices, pattern string) ([]string, error) {
+func (g *gate) Fields(ctx context.Context, indices esclient.Indices, pattern string) ([]string, error) {
 	g.check(indices.Expression)
 	return g.fakeCluster.Fields(ctx, indices, pattern)
 }
 
 func (g *gate) Pin() Pinned { return g }
 
-func (g *gate) For(ctx context.Context, indices Indices, field string) (Bound, error) {
+func (g *gate) For(ctx context.Context, indices esclient.Indices, field string) (Bound, error) {
 	g.check(indices.Expression)
 	return g.fakeMatrix.For(ctx, indices, field)
 }
@@ -114,13 +117,13 @@ func TestNothingIsAskedBeforeTheClientIsAllowed(t *testing.T) {
 		req       Request
 		opened    string
 		rewritten bool
-		reason    Reason
+		reason    reason.Reason
 		failed    bool
 	}{
 		{"allowed", Request{Index: "docs", Body: []byte(search)}, "docs?", true, "", false},
 		{"with options", Request{Index: "docs", Body: []byte(search), RawQuery: "ignore_unavailable=true&size=1"}, "docs?ignore_unavailable=true", true, "", false},
-		{"denied", Request{Index: "secret", Body: []byte(search)}, "", false, ReasonNotAuthorized, false},
-		{"missing", Request{Index: "nowhere", Body: []byte(search)}, "", false, ReasonUnknownToCluster, false},
+		{"denied", Request{Index: "secret", Body: []byte(search)}, "", false, reason.NotAuthorized, false},
+		{"missing", Request{Index: "nowhere", Body: []byte(search)}, "", false, reason.UnknownToCluster, false},
 		{"failed", Request{Index: "broken", Body: []byte(search)}, "", false, "", true},
 		{"a point in time", Request{Body: []byte(pointInTimeSearch)}, "pit-one?", true, "", false},
 		{"several searches", Request{
@@ -129,11 +132,11 @@ func TestNothingIsAskedBeforeTheClientIsAllowed(t *testing.T) {
 		}, "docs,more? docs?", true, "", false},
 		{"several searches, none allowed", Request{
 			Endpoint: EndpointMultiSearch, Index: "docs", Body: []byte("{\"index\":\"secret\"}\n" + search + "\n"),
-		}, "", false, ReasonNotAuthorized, false},
+		}, "", false, reason.NotAuthorized, false},
 		{"rated searches", Request{
 			Endpoint: EndpointRankEval, Index: "secret", Body: []byte(`{"requests":[{"id":"a","request":` + search + `,"ratings":[]}]}`),
-		}, "", false, ReasonNotAuthorized, false},
-		{"no clause to expand", Request{Index: "secret", Body: []byte(`{"query":{"term":{"n":1}}}`)}, "", false, ReasonNoClause, false},
+		}, "", false, reason.NotAuthorized, false},
+		{"no clause to expand", Request{Index: "secret", Body: []byte(`{"query":{"term":{"n":1}}}`)}, "", false, reason.NoClause, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/akin-search/akin/expand/form"
+	"github.com/akin-search/akin/expand/reason"
 )
 
 // A marking is a search in which LEAF stands for a clause that is rewritten
@@ -65,7 +68,7 @@ var markings = map[string]marking{
 }
 
 func TestOriginalIsWhatLightsUpInEveryPlace(t *testing.T) {
-	linear := with(func(o *Options) { o.Scoring = FormLinear })
+	linear := with(func(o *Options) { o.Scoring = form.Linear })
 	alone := expandBody(t, linear, `{"query":`+leafToMark+`}`)
 	leaf := strings.TrimSuffix(strings.TrimPrefix(string(alone.Body), `{"query":`), `}`)
 	for name, m := range markings {
@@ -107,6 +110,7 @@ func TestHighlightsThatNobodySeesStay(t *testing.T) {
 // TestHighlightsTakeBoundedRoom has the query in so many places that the
 // rewritten search would be many times as long.
 func TestHighlightsTakeBoundedRoom(t *testing.T) {
+	const maxHighlights, highlightRoom = 64, 1 << 20 // as package dsl has it
 	search := func(words, places int) []byte {
 		var b strings.Builder
 		fmt.Fprintf(&b, `{"query":{"bool":{"must":%s,"filter":{"term":{"a":%q}}}},"aggs":{`, leafToMark, strings.Repeat("x", words))
@@ -117,13 +121,13 @@ func TestHighlightsTakeBoundedRoom(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		words, places int
-		reason        Reason
+		reason        reason.Reason
 	}{
 		"as many as can be":   {0, maxHighlights, ""},
-		"too many":            {0, maxHighlights + 1, ReasonTooManyHighlights},
-		"far too many":        {0, 10 * maxHighlights, ReasonTooManyHighlights},
+		"too many":            {0, maxHighlights + 1, reason.TooManyHighlights},
+		"far too many":        {0, 10 * maxHighlights, reason.TooManyHighlights},
 		"a long query":        {highlightRoom, 1, ""},
-		"a long query, often": {highlightRoom / 2, 4, ReasonTooManyHighlights},
+		"a long query, often": {highlightRoom / 2, 4, reason.TooManyHighlights},
 		"a long query, twice": {highlightRoom / 2, 2, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -139,7 +143,7 @@ func TestHighlightsTakeBoundedRoom(t *testing.T) {
 }
 
 func TestOriginalIsWhatLightsUp(t *testing.T) {
-	linear := with(func(o *Options) { o.Scoring = FormLinear })
+	linear := with(func(o *Options) { o.Scoring = form.Linear })
 	const query = `{"match":{"body":"car"}}`
 	for name, tt := range map[string]struct{ body, want string }{
 		"behind the query":   {`{"query":` + query + `,"highlight":{ "fields":{"body":{}}}}`, `"highlight":{ "highlight_query":` + query + `,"fields":{"body":{}}}}`},
@@ -166,7 +170,7 @@ func TestRelatedWordsLightUpWhereAsked(t *testing.T) {
 		want   string
 	}{
 		"script_score hides them": {func(o *Options) { o.Phase = PhaseQuery }, `{"query":` + query + `,"highlight":{"fields":{"body":{}}}}`, injected},
-		"the query shows them":    {func(o *Options) { o.Scoring = FormLinear }, `{"query":` + query + `,"highlight":{"fields":{"body":{}}}}`, `"highlight":{"fields"`},
+		"the query shows them":    {func(o *Options) { o.Scoring = form.Linear }, `{"query":` + query + `,"highlight":{"fields":{"body":{}}}}`, `"highlight":{"fields"`},
 		"its candidates do":       {func(*Options) {}, `{"query":` + query + `,"highlight":{"fields":{"body":{}}}}`, `"highlight":{"fields"`},
 		"one of its own": {
 			func(o *Options) { o.Phase = PhaseQuery }, `{"query":` + query + `,"highlight":{"highlight_query":{"match_all":{}},"fields":{"body":{}}}}`,
@@ -179,7 +183,7 @@ func TestRelatedWordsLightUpWhereAsked(t *testing.T) {
 			func(*Options) {}, `{"query":{"nested":{"path":"n","score_mode":"max","query":` + query + `,"inner_hits":{"highlight":{"fields":{"body":{}}}}}}}`, injected,
 		},
 		"inner hits show them": {
-			func(o *Options) { o.Scoring = FormLinear }, `{"query":{"nested":{"path":"n","score_mode":"max","query":` + query + `,"inner_hits":{"highlight":{"fields":{"body":{}}}}}}}`,
+			func(o *Options) { o.Scoring = form.Linear }, `{"query":{"nested":{"path":"n","score_mode":"max","query":` + query + `,"inner_hits":{"highlight":{"fields":{"body":{}}}}}}}`,
 			`"highlight":{"fields"`,
 		},
 	} {

@@ -10,6 +10,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/expand/dsl"
+	"github.com/akin-search/akin/expand/form"
+	"github.com/akin-search/akin/expand/reason"
 )
 
 // The causes are those of OpenSearch 2.19 and 3.8 and Elasticsearch 7.10 and
@@ -50,7 +54,7 @@ func TestLimitsAreReadFromRefusals(t *testing.T) {
 		"too small a window": {[]Cause{illegal(strings.Replace(results, "[70]", "[63]", 1)), illegal(strings.Replace(rescore, "[80]", "[63]", 1))}, Limit{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &Refusal{Index: "docs", Leaves: 1200, Causes: tt.causes}
+			r := &Refusal{Index: "docs", ClauseCount: 1200, Causes: tt.causes}
 			if got, ok := r.Limit(); got != tt.want || ok != (tt.want.N > 0) {
 				t.Errorf("%+v, %t; want %+v", got, ok, tt.want)
 			}
@@ -140,11 +144,11 @@ func TestRescoreWindowIsLearntOfEachSearchOfMultiSearch(t *testing.T) {
 		if res, err = e.Expand(t.Context(), req); err != nil {
 			t.Fatal(err)
 		}
-		var got []Reason
+		var got []reason.Reason
 		for _, clause := range res.Clauses {
 			got = append(got, clause.Reason)
 		}
-		if diff := cmp.Diff([]Reason{ReasonRescoreWindow, "", ""}, got); diff != "" {
+		if diff := cmp.Diff([]reason.Reason{reason.RescoreWindow, "", ""}, got); diff != "" {
 			t.Errorf("path %q (-want +got)\n%s", path, diff)
 		}
 	}
@@ -154,7 +158,7 @@ func FuzzLimits(f *testing.F) {
 	f.Add("too_many_clauses", "maxClauseCount is set to 1024", 2000)
 	f.Add("illegal_argument_exception", "Rescore window [100] is too large. It must be less than [10].", 1)
 	f.Fuzz(func(t *testing.T, kind, reason string, leaves int) {
-		r := &Refusal{Leaves: leaves, Causes: []Cause{{kind, reason}}}
+		r := &Refusal{ClauseCount: leaves, Causes: []Cause{{kind, reason}}}
 		if limit, ok := r.Limit(); ok && (limit.N < 0 || !strings.Contains(reason, strconv.FormatInt(limit.N, 10)) || limit.Kind == LimitClauses && limit.N >= int64(leaves)) {
 			t.Errorf("%q: %+v", reason, limit)
 		}
@@ -198,11 +202,11 @@ func TestSearchesAreKeptUnderTheLearntLimit(t *testing.T) {
 
 func TestWeakestTermsOfTheFieldWithTheMostAreCutFirst(t *testing.T) {
 	body := `{"query":{"bool":{"must":[{"match":{"body":"rental"}},{"match":{"body":"cheap"}},{"match":{"body":"car"}}]}}}`
-	var s scanner
-	if err := s.run([]byte(body)); err != nil {
-		t.Fatal(err)
+	parsed, why := new(dsl.Parser).Parse([]byte(body), new(dsl.Parameters))
+	if why != "" {
+		t.Fatal(why)
 	}
-	words := 3 + s.scan.leaves
+	words := 3 + parsed.ClauseCount
 	for added, want := range map[int][]string{
 		5: {"hire lease", "hire", "automobile lease"},
 		4: {"hire lease", "hire", "automobile"},
@@ -214,7 +218,7 @@ func TestWeakestTermsOfTheFieldWithTheMostAreCutFirst(t *testing.T) {
 		limit := words + added
 		t.Run(strconv.Itoa(added), func(t *testing.T) {
 			c, m := rental(t)
-			e := New(c, m, with(func(o *Options) { o.Scoring = FormLinear }))
+			e := New(c, m, with(func(o *Options) { o.Scoring = form.Linear }))
 			e.Learn(Limit{LimitClauses, "", int64(limit)})
 			r, err := e.Expand(t.Context(), &Request{Body: []byte(body)})
 			if err != nil {
@@ -231,7 +235,7 @@ func TestWeakestTermsOfTheFieldWithTheMostAreCutFirst(t *testing.T) {
 				if want != nil && strings.Join(got, " ") != want[i] {
 					t.Errorf("clause %d: added %q, want %q", i, got, want[i])
 				}
-				if (len(got) == 0) != (c.Reason == ReasonTermLimit) {
+				if (len(got) == 0) != (c.Reason == reason.TermLimit) {
 					t.Errorf("clause %d: %d added, reason %q", i, len(got), c.Reason)
 				}
 			}
@@ -248,7 +252,7 @@ func TestDeepClausesTakeFlatterForms(t *testing.T) {
 		"counted":         `{"match":{"body":{"query":"car rental","operator":"and"}}}`,
 		"fields":          `{"multi_match":{"query":"car rental","fields":["body","title"]}}`,
 		"fields, counted": `{"multi_match":{"query":"car rental","fields":["body","title"],"operator":"and"}}`,
-		"termwise":        `{"multi_match":{"query":"car rental","fields":["body","title"],"type":"cross_fields","operator":"and"}}`,
+		"term-centric":    `{"multi_match":{"query":"car rental","fields":["body","title"],"type":"cross_fields","operator":"and"}}`,
 	} {
 		for _, matching := range []Matching{MatchingWiden, MatchingSame} {
 			t.Run(fmt.Sprintf("%s, matching %d", name, matching), func(t *testing.T) {
@@ -264,7 +268,7 @@ func TestDeepClausesTakeFlatterForms(t *testing.T) {
 					if len(forms) == 0 || forms[len(forms)-1] != form {
 						forms = append(forms, form)
 					}
-					if (form != "saturated" && name != "termwise" || form == "") && r.Clauses[0].Reason != ReasonTooDeep {
+					if (form != "saturated" && name != "term-centric" || form == "") && r.Clauses[0].Reason != reason.TooDeep {
 						t.Errorf("depth %d: form %q, reason %q", depth, form, r.Clauses[0].Reason)
 					}
 					if r.Rewritten {

@@ -8,6 +8,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/expand/dsl"
+	"github.com/akin-search/akin/expand/form"
+	"github.com/akin-search/akin/expand/reason"
 )
 
 // expandRequest expands one request by the linear form, with the fixture's
@@ -15,7 +20,7 @@ import (
 func expandRequest(tb testing.TB, req *Request, change func(c *fakeCluster, o *Options)) *Result {
 	tb.Helper()
 	c, m := rental(tb)
-	o := with(func(o *Options) { o.Scoring = FormLinear })
+	o := with(func(o *Options) { o.Scoring = form.Linear })
 	if change != nil {
 		change(c, &o)
 	}
@@ -61,37 +66,6 @@ func TestEachSearchOfMultiSearchIsExpandedByItself(t *testing.T) {
 	}
 }
 
-func TestHeadersOfMultiSearchSayWhereASearchGoes(t *testing.T) {
-	in := &Request{Endpoint: EndpointMultiSearch, Index: "path", RawQuery: "ignore_unavailable=true&max_concurrent_searches=2"}
-	for header, want := range map[string]Request{
-		``:                      {Index: "path", RawQuery: "ignore_unavailable=true"},
-		`{}`:                    {Index: "path", RawQuery: "ignore_unavailable=true"},
-		`{"index":null}`:        {Index: "path", RawQuery: "ignore_unavailable=true"},
-		`{"index":"a"}`:         {Index: "a", RawQuery: "ignore_unavailable=true"},
-		`{"index":["a","b*"]}`:  {Index: "a,b*", RawQuery: "ignore_unavailable=true"},
-		`{"indices":["a"]}`:     {Index: "a", RawQuery: "ignore_unavailable=true"},
-		`{"routing":7}`:         {Index: "path", RawQuery: "ignore_unavailable=true&routing=7"},
-		`{"routing":["a","b"]}`: {Index: "path", RawQuery: "ignore_unavailable=true&routing=%5B%22a%22%2C%22b%22%5D"},
-		`{"routing":null,"preference":"_shards:0"}`: {
-			Index: "path", RawQuery: "ignore_unavailable=true&preference=_shards%3A0&routing=",
-		},
-		`{"search_type":"x y"}`: {Index: "path", RawQuery: "ignore_unavailable=true&search_type=x+y"},
-		`{"ignore_unavailable":false,"expand_wildcards":["open","hidden"]}`: {
-			Index: "path", RawQuery: "expand_wildcards=open%2Chidden&ignore_unavailable=false",
-		},
-	} {
-		got, err := search(in, []byte(header))
-		if err != nil || got.Index != want.Index || got.RawQuery != want.RawQuery {
-			t.Errorf("%s: index %q, query %q, error %v; want %q, %q", header, got.Index, got.RawQuery, err, want.Index, want.RawQuery)
-		}
-	}
-	for _, header := range []string{`{"index":1}`, `{"index":[1]}`, `{"index":"a"`, `"a"`, `{"index":"a","index":"b"}`} {
-		if got, err := search(in, []byte(header)); err == nil {
-			t.Errorf("%s: %+v, want an error", header, got)
-		}
-	}
-}
-
 func TestMultiSearchGetsItsSearchTypeInTheHeader(t *testing.T) {
 	for header, want := range map[string]string{
 		``:              `{"search_type":"dfs_query_then_fetch"}`,
@@ -101,7 +75,7 @@ func TestMultiSearchGetsItsSearchTypeInTheHeader(t *testing.T) {
 	} {
 		body := "{}\n" + `{"query":{"match_all":{}}}` + "\n" + header + "\n" + carRental + "\n"
 		r := expandRequest(t, &Request{Endpoint: EndpointMultiSearch, Body: []byte(body)}, func(c *fakeCluster, o *Options) {
-			c.shards, o.Scoring, o.Phase = 2, FormSaturated, PhaseQuery
+			c.shards, o.Scoring, o.Phase = 2, form.Saturated, PhaseQuery
 		})
 		lines := strings.Split(string(r.Body), "\n")
 		if lines[0] != "{}" || lines[2] != want {
@@ -114,14 +88,14 @@ func TestHeaderThatChoosesShardsMakesTheFormGrouped(t *testing.T) {
 	lines := []string{
 		`{"routing":"a"}`, carRental, `{"preference":"_shards:1"}`, carRental, `{"routing":null}`, carRental,
 	}
-	for rawQuery, want := range map[string][]Reason{
-		"":          {ReasonRouting, ReasonRouting, ""},
-		"routing=b": {ReasonRouting, ReasonRouting, ""},
+	for rawQuery, want := range map[string][]reason.Reason{
+		"":          {reason.Routing, reason.Routing, ""},
+		"routing=b": {reason.Routing, reason.Routing, ""},
 	} {
 		r := expandRequest(t, &Request{
 			Endpoint: EndpointMultiSearch, RawQuery: rawQuery, Body: []byte(strings.Join(lines, "\n") + "\n"),
-		}, func(c *fakeCluster, o *Options) { c.shards, o.Scoring, o.Phase = 2, FormAuto, PhaseQuery })
-		var got []Reason
+		}, func(c *fakeCluster, o *Options) { c.shards, o.Scoring, o.Phase = 2, form.Auto, PhaseQuery })
+		var got []reason.Reason
 		for _, c := range written(r) {
 			got = append(got, c.Reason)
 		}
@@ -129,7 +103,7 @@ func TestHeaderThatChoosesShardsMakesTheFormGrouped(t *testing.T) {
 			t.Errorf("%q: reasons (-want +got):\n%s", rawQuery, diff)
 		}
 		sent := strings.Split(string(r.Body), "\n")
-		if sent[0] != lines[0] || sent[2] != lines[2] || !strings.Contains(sent[4], dfs) {
+		if sent[0] != lines[0] || sent[2] != lines[2] || !strings.Contains(sent[4], dsl.DFS) {
 			t.Errorf("%q: headers %q, %q, %q; want dfs in the last one alone", rawQuery, sent[0], sent[2], sent[4])
 		}
 	}
@@ -138,14 +112,14 @@ func TestHeaderThatChoosesShardsMakesTheFormGrouped(t *testing.T) {
 func TestMultiSearchLeftAlone(t *testing.T) {
 	for name, tt := range map[string]struct {
 		body string
-		want Reason
+		want reason.Reason
 	}{
-		"empty":                 {"", ReasonMultiSearch},
-		"an empty line first":   {"\n{}\n" + carRental + "\n", ReasonMultiSearch},
-		"no newline at the end": {"{}\n" + carRental, ReasonMultiSearch},
-		"a header alone":        {"{}\n", ReasonMultiSearch},
-		"an odd line":           {"{}\n" + carRental + "\n{}\n", ReasonMultiSearch},
-		"nothing to expand":     {"{}\n{}\n", ReasonNoClause},
+		"empty":                 {"", reason.MultiSearch},
+		"an empty line first":   {"\n{}\n" + carRental + "\n", reason.MultiSearch},
+		"no newline at the end": {"{}\n" + carRental, reason.MultiSearch},
+		"a header alone":        {"{}\n", reason.MultiSearch},
+		"an odd line":           {"{}\n" + carRental + "\n{}\n", reason.MultiSearch},
+		"nothing to expand":     {"{}\n{}\n", reason.NoClause},
 	} {
 		r := expandRequest(t, &Request{Endpoint: EndpointMultiSearch, Body: []byte(tt.body)}, nil)
 		if r.Rewritten || r.Reason != tt.want {
@@ -160,16 +134,16 @@ type failsOn struct {
 	text string
 }
 
-func (f *failsOn) Analyze(ctx context.Context, t Text) (*Analysis, error) {
-	if t.Text == f.text {
+func (f *failsOn) Analyze(ctx context.Context, indices esclient.Indices, field, analyzer, text string) (*esclient.Analysis, error) {
+	if text == f.text {
 		return nil, errors.New("broken")
 	}
-	return f.fakeCluster.Analyze(ctx, t)
+	return f.fakeCluster.Analyze(ctx, indices, field, analyzer, text)
 }
 
 func TestAFailureLeavesTheOtherSearchesExpanded(t *testing.T) {
 	c, m := rental(t)
-	e := New(&failsOn{c, "car hire"}, m, with(func(o *Options) { o.Scoring = FormLinear }))
+	e := New(&failsOn{c, "car hire"}, m, with(func(o *Options) { o.Scoring = form.Linear }))
 	failing := `{"query":{"match":{"body":"car hire"}}}`
 	r, err := e.Expand(t.Context(), &Request{
 		Endpoint: EndpointMultiSearch, Body: []byte("{}\n" + failing + "\n{}\n" + carRental + "\n"),
@@ -202,7 +176,7 @@ func TestRatedSearchesAreExpanded(t *testing.T) {
 	}
 	// One search_type holds for all of them, so that of the request stays.
 	r = expandRequest(t, &Request{Endpoint: EndpointRankEval, Body: []byte(fill(carRental))}, func(c *fakeCluster, o *Options) {
-		c.shards, o.Scoring = 2, FormAuto
+		c.shards, o.Scoring = 2, form.Auto
 	})
 	if r.RawQuery != "" || r.Clauses[0].Form != "grouped" {
 		t.Errorf("on several shards: raw query %q, form %q", r.RawQuery, r.Clauses[0].Form)

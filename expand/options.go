@@ -1,42 +1,6 @@
 package expand
 
-// A Form is a way of writing the added terms into a search.
-type Form uint8
-
-// The scoring forms.
-const (
-	// FormAuto takes FormSaturated where it is possible, else FormGrouped,
-	// else FormLinear.
-	FormAuto Form = iota
-	// FormLinear adds one flat clause for each term beside the original, so
-	// that the engine computes x'ᵀ·(document).
-	FormLinear
-	// FormGrouped takes, for each term of the text, the better of the term
-	// and its neighbors.
-	FormGrouped
-	// FormSaturated counts the neighbors' occurrences, scaled, as occurrences
-	// of the term inside one BM25 saturation. It needs inline scripts.
-	FormSaturated
-	// FormHard makes the score the hard-normalised soft cosine. [ModeHard] takes
-	// it, and it is none to ask for.
-	FormHard
-)
-
-// String returns the name of the form as the configuration writes it.
-func (f Form) String() string {
-	switch f {
-	case FormLinear:
-		return "linear"
-	case FormGrouped:
-		return "grouped"
-	case FormSaturated:
-		return "saturated"
-	case FormHard:
-		return "hard"
-	default:
-		return "auto"
-	}
-}
+import "github.com/akin-search/akin/expand/form"
 
 // A Mode is the measure that hits are ranked by.
 type Mode uint8
@@ -46,24 +10,12 @@ const (
 	// ModeBM25 ranks by the engine's BM25 with related terms added.
 	ModeBM25 Mode = iota
 	// ModeHard ranks by (Wx)ᵀS(Wy)/(‖Wx‖ ‖Wy‖), which the engine computes: the
-	// hard-normalised soft cosine. It needs what [LinearFields] tell of.
+	// hard-normalised soft cosine. It needs what [LinearFields] knows.
 	ModeHard
-	// ModeSoft has the first hits ordered anew, outside of the engine, by
+	// ModeSoft has the first hits ordered outside of the engine by
 	// (Wx)ᵀS(Wy)/(√((Wx)ᵀS(Wx)) √((Wy)ᵀS(Wy))): the soft cosine measure.
 	ModeSoft
 )
-
-// String returns the name of the mode as the configuration writes it.
-func (m Mode) String() string {
-	switch m {
-	case ModeHard:
-		return "hard"
-	case ModeSoft:
-		return "soft"
-	default:
-		return "bm25"
-	}
-}
 
 // A Matching says which documents a rewritten search finds.
 type Matching uint8
@@ -72,7 +24,7 @@ type Matching uint8
 const (
 	// MatchingWiden finds documents that hold only related words, too.
 	MatchingWiden Matching = iota
-	// MatchingSame finds what the original finds and changes the order alone.
+	// MatchingSame finds what the original finds and changes only the order.
 	MatchingSame
 )
 
@@ -91,18 +43,6 @@ const (
 	PhaseRescore
 )
 
-// String returns the name of the phase as the configuration writes it.
-func (p Phase) String() string {
-	switch p {
-	case PhaseQuery:
-		return "query"
-	case PhaseRescore:
-		return "rescore"
-	default:
-		return "auto"
-	}
-}
-
 // A Highlight says which words a highlighter marks in the hits of a rewritten
 // search.
 type Highlight uint8
@@ -115,23 +55,16 @@ const (
 	HighlightRelated
 )
 
-// Strength holds λ, the factor of the added terms, for each form. 0 adds
-// terms without weight.
-type Strength struct {
-	// Linear, Grouped and Saturated are in [0, 1].
-	Linear, Grouped, Saturated float64
-}
-
 // Options are the limits and choices of an [Expander]. The zero value adds
 // nothing; [DefaultOptions] is the measured recipe.
 type Options struct {
 	// Mode is the measure. Where a search does not allow it, it is ranked as in
 	// ModeBM25, and the clauses say why.
 	Mode Mode
-	// RerankWindow is k, how many hits ModeSoft orders anew. At 0 none are.
+	// RerankWindow is k, how many hits ModeSoft reranks. At 0 none are.
 	RerankWindow int
 	// Scoring is the form to write.
-	Scoring Form
+	Scoring form.Scoring
 	// Phase says when the form is computed.
 	Phase Phase
 	// Matching says which documents are found.
@@ -145,7 +78,7 @@ type Options struct {
 	// field that an added term may occur in, rounded up to whole documents.
 	MaxDocShare float64
 	// Strength holds λ.
-	Strength Strength
+	Strength form.Strength
 	// DefaultFields are the fields to add terms in when the parameter "q" or
 	// a query_string names none.
 	DefaultFields []string
@@ -174,6 +107,6 @@ func DefaultOptions() Options {
 		MaxAddedTerms: 30,
 		MaxQueryTerms: 64,
 		MaxDocShare:   0.1,
-		Strength:      Strength{Linear: 0.2, Grouped: 0.5, Saturated: 0.25},
+		Strength:      form.Strength{Linear: 0.2, Grouped: 0.5, Saturated: 0.25},
 	}
 }

@@ -14,6 +14,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/expand/form"
+	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -61,7 +64,7 @@ func (w *world) change(tb testing.TB) {
 	w.graph = false
 }
 
-func (w *world) Analyze(ctx context.Context, t Text) (*Analysis, error) {
+func (w *world) Analyze(ctx context.Context, indices esclient.Indices, field, analyzer, text string) (*esclient.Analysis, error) {
 	if w.before != nil {
 		if err := w.before(); err != nil {
 			return nil, err
@@ -70,18 +73,18 @@ func (w *world) Analyze(ctx context.Context, t Text) (*Analysis, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	a, err := w.cluster.Load().Analyze(ctx, t)
+	a, err := w.cluster.Load().Analyze(ctx, indices, field, analyzer, text)
 	if err == nil {
 		a.Graph = w.graph
 	}
 	return a, err
 }
 
-func (w *world) Statistics(ctx context.Context, i Indices, field string, terms []string, docFreqs []int64) (Statistics, error) {
+func (w *world) Statistics(ctx context.Context, i esclient.Indices, field string, terms []string, docFreqs []int64) (esclient.Statistics, error) {
 	return w.cluster.Load().Statistics(ctx, i, field, terms, docFreqs)
 }
 
-func (w *world) Fields(ctx context.Context, i Indices, pattern string) ([]string, error) {
+func (w *world) Fields(ctx context.Context, i esclient.Indices, pattern string) ([]string, error) {
 	if w.fieldsErr != nil || w.fields != nil {
 		return w.fields, w.fieldsErr
 	}
@@ -131,11 +134,11 @@ func TestPagesOfAPointInTimeAreWrittenLikeTheFirst(t *testing.T) {
 	for name, tt := range map[string]struct {
 		query string
 		graph bool
-		form  Form
+		form  form.Scoring
 		alone bool // nothing is written, then or later
 	}{
 		"alone":                       {query: car},
-		"linear":                      {query: car, form: FormLinear},
+		"linear":                      {query: car, form: form.Linear},
 		"every word":                  {query: `{"match":{"body":{"query":"car rental","operator":"and"}}}`},
 		"some words":                  {query: `{"match":{"body":{"query":"car rental cheap","minimum_should_match":"2"}}}`},
 		"one word, of every":          {query: `{"match":{"body":{"query":"the car","operator":"and"}}}`},
@@ -195,7 +198,7 @@ func TestPagesOfAPointInTimeAreWrittenLikeTheFirst(t *testing.T) {
 // in something that its terms depend on.
 func TestOtherSearchesOnAPointInTimeGetTheirOwnTerms(t *testing.T) {
 	w := newWorld(t)
-	options := with(func(o *Options) { o.Scoring = FormLinear })
+	options := with(func(o *Options) { o.Scoring = form.Linear })
 	e := New(w, w, options)
 	const query = `{"match":{"body":{"query":"car","analyzer":"simple"}}}`
 	for _, first := range []string{
@@ -247,7 +250,7 @@ func TestOtherSearchesOnAPointInTimeGetTheirOwnTerms(t *testing.T) {
 // use for, it matters which is the first.
 func TestMembersOfAPageMayChangeTheirOrder(t *testing.T) {
 	w := newWorld(t)
-	e := New(w, w, with(func(o *Options) { o.Scoring, o.MaxAddedTerms = FormLinear, 3 }))
+	e := New(w, w, with(func(o *Options) { o.Scoring, o.MaxAddedTerms = form.Linear, 3 }))
 	const must, should = `"must":[{"match":{"body":"car"}}]`, `"should":[{"match":{"body":"rental"}}]`
 	first := expandPage(t, e, pitPage(0, `{"bool":{`+must+`,`+should+`}}`, ""))
 	w.change(t)
@@ -265,7 +268,7 @@ func TestPointsInTimeAreNotRescored(t *testing.T) {
 		e := New(w, w, o)
 		for _, more := range []string{"", `,"from":10`, secondPage, `,"sort":["_score"]`} {
 			r := expandPage(t, e, pitPage(0, `{"match":{"body":"car"}}`, more))
-			if c := r.Clauses[0]; !r.Rewritten || c.Phase != "query" || c.Form != "saturated" || c.Reason != ReasonPointInTime {
+			if c := r.Clauses[0]; !r.Rewritten || c.Phase != "query" || c.Form != "saturated" || c.Reason != reason.PointInTime {
 				t.Errorf("with %s: %+v", more, c)
 			}
 		}
@@ -295,7 +298,7 @@ func TestWhereTheFirstPageFailedAllAreLeftAlone(t *testing.T) {
 			w.matrix.Store(healed.matrix.Load())
 			w.fieldsErr = nil
 			for range 2 {
-				if r := expandPage(t, e, pitPage(0, query, secondPage)); r.Rewritten || r.Reason != ReasonPITFirstPage {
+				if r := expandPage(t, e, pitPage(0, query, secondPage)); r.Rewritten || r.Reason != reason.PITFirstPage {
 					t.Errorf("rewritten: %t, reason %q", r.Rewritten, r.Reason)
 				}
 			}
@@ -408,7 +411,7 @@ func TestSlicesOfAPointInTimeGetTheSameTerms(t *testing.T) {
 // for.
 func TestMemoryOfPointsInTimeIsBounded(t *testing.T) {
 	w := newWorld(t)
-	e := New(w, w, with(func(o *Options) { o.Scoring = FormLinear }))
+	e := New(w, w, with(func(o *Options) { o.Scoring = form.Linear }))
 	heaviest := 0
 	for i := range 2000 {
 		var text strings.Builder

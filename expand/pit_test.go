@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/akin-search/akin/expand/form"
+	"github.com/akin-search/akin/expand/reason"
 )
 
 // pitIDs are points in time that the engines opened: on an index of one shard,
@@ -223,7 +226,7 @@ func indicesOf(id string) []string {
 }
 
 func TestAPointInTimeOfSomeShardsIsScoredWithoutScripts(t *testing.T) {
-	for shards, want := range map[int]Reason{1: ReasonPointInTime, 3: ReasonPointInTime, 4: ReasonRouting} {
+	for shards, want := range map[int]reason.Reason{1: reason.PointInTime, 3: reason.PointInTime, 4: reason.Routing} {
 		pit := pitIDs[0]
 		for _, p := range pitIDs {
 			if p.indices == "pit-one,pit-two" && !strings.Contains(p.name, "filter") { // three shards
@@ -231,9 +234,9 @@ func TestAPointInTimeOfSomeShardsIsScoredWithoutScripts(t *testing.T) {
 			}
 		}
 		r := expandRequest(t, &Request{Body: []byte(`{"pit":{"id":"` + pit.id + `"},"query":{"match":{"body":"car rental"}}}`)}, func(c *fakeCluster, o *Options) {
-			c.shards, o.Scoring, o.Phase = shards, FormAuto, PhaseAuto
+			c.shards, o.Scoring, o.Phase = shards, form.Auto, PhaseAuto
 		})
-		if got := r.Clauses[0]; got.Reason != want || (got.Form == "grouped") != (want == ReasonRouting) {
+		if got := r.Clauses[0]; got.Reason != want || (got.Form == "grouped") != (want == reason.Routing) {
 			t.Errorf("%d shards: form %q, reason %q, want %q", shards, got.Form, got.Reason, want)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -45,7 +46,7 @@ func TestLinearFormComputesTheSoftInnerProduct(t *testing.T) {
 			x[term]++
 		}
 		text := strings.Join(words, " ")
-		o := with(func(o *Options) { o.Scoring, o.Strength.Linear, o.MaxDocShare = FormLinear, 1, 1 })
+		o := with(func(o *Options) { o.Scoring, o.Strength.Linear, o.MaxDocShare = form.Linear, 1, 1 })
 		r, err := New(c, matrixOf(t, c, rows), o).Expand(t.Context(), &Request{Body: []byte(`{"query":{"match":{"f":"` + text + `"}}}`)})
 		if err != nil {
 			t.Fatal(err)
@@ -54,7 +55,7 @@ func TestLinearFormComputesTheSoftInnerProduct(t *testing.T) {
 		for _, term := range terms {
 			y[term] = float64(rng.IntN(4))
 		}
-		idfOf := func(term string) float64 { return idf(c.docFreqs[term], c.docCount) }
+		idfOf := func(term string) float64 { return simmatrix.IDF(c.docFreqs[term], c.docCount) }
 		var want, got float64
 		for i, xi := range x {
 			want += xi * y[i] * idfOf(i)
@@ -74,31 +75,10 @@ func TestLinearFormComputesTheSoftInnerProduct(t *testing.T) {
 	}
 }
 
-// TestSelectionAgreesWithSortingAll holds the quick selection against a plain
-// sort, with many ties.
-func TestSelectionAgreesWithSortingAll(t *testing.T) {
-	rng := rand.New(rand.NewPCG(3, 4))
-	for range 500 {
-		var sel, all selection
-		for k := range rng.IntN(60) {
-			c := candidate{term: fmt.Sprint(rng.IntN(1000), k), v: float64(rng.IntN(6))}
-			sel.candidates = append(sel.candidates, c)
-			all.candidates = append(all.candidates, c)
-		}
-		n := rng.IntN(40)
-		all.keepBest(math.MaxInt)
-		sel.keepBest(n)
-		want := all.candidates[:min(n, len(all.candidates))]
-		if fmt.Sprint(want) != fmt.Sprint(sel.candidates) {
-			t.Fatalf("best %d: got %v, want %v", n, sel.candidates, want)
-		}
-	}
-}
-
 // fuzzOptions are all choices of an expansion as bits.
 func fuzzOptions(bits uint16) (o Options, change func(c *fakeCluster)) {
 	o = with(func(o *Options) {
-		o.Scoring, o.Phase = Form(bits%4), Phase(bits>>2%3)
+		o.Scoring, o.Phase = form.Scoring(bits%4), Phase(bits>>2%3)
 		o.NormalizeScores, o.Phrases, o.RescoreQueries = bits>>4&1 == 1, bits>>5&1 == 1, bits>>6&1 == 1
 		o.Matching, o.Highlight = Matching(bits>>7&1), Highlight(bits>>8&1)
 		o.DefaultFields = []string{"body", "title"}
@@ -200,27 +180,6 @@ func FuzzMultiSearch(f *testing.F) {
 				!bytes.Equal(was[i], bytes.Replace(header, []byte("{,"), []byte("{"), 1)) && string(header) != "{}" {
 				t.Errorf("header %d: %q became %q", i, was[i], is[i])
 			}
-		}
-	})
-}
-
-func FuzzParameters(f *testing.F) {
-	for _, seed := range []string{"", "q=car&df=body", "a=b;c=%zz", "q=%ff&size=0", "search_type=dfs_query_then_fetch&q=x", "&&q=a&&"} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, raw string) {
-		p, reason := readParameters(raw)
-		if reason != "" {
-			return
-		}
-		if p.q == "" && p.source == "" && p.rewritten(raw, false) != raw {
-			t.Errorf("%q became %q without need", raw, p.rewritten(raw, false))
-		}
-		if !json.Valid(p.body()) {
-			t.Errorf("%q: the body %q is not JSON", raw, p.body())
-		}
-		if again, _ := readParameters(p.rewritten(raw, true)); again.q != "" || again.searchType == "" {
-			t.Errorf("%q became %q", raw, p.rewritten(raw, true))
 		}
 	})
 }

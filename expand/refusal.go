@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/akin-search/akin/expand/form"
 )
 
 // A Refusal is what the cluster says against a rewritten search whose original
@@ -13,8 +15,8 @@ type Refusal struct {
 	// Index is the index expression of the search, of several in one request that
 	// of the one refused, see [Result.Indices].
 	Index string
-	// Leaves is [Result.Leaves] of the search.
-	Leaves int
+	// ClauseCount is [Result.ClauseCount] of the search.
+	ClauseCount int
 	// Causes are from the cluster's own error objects: the root causes, what failed
 	// on shards, and what these were caused by.
 	Causes []Cause
@@ -67,13 +69,13 @@ func (r *Refusal) limitOf(c Cause) (kind LimitKind, n int64) {
 	switch c.Type {
 	case tooManyClauses, tooManyNested:
 		if m := clausesSentence.FindStringSubmatch(c.Reason); m != nil {
-			if n := count(m[1]); n >= minLimit && n < int64(r.Leaves) {
+			if n := count(m[1]); n >= minLimit && n < int64(r.ClauseCount) {
 				return LimitClauses, n
 			}
 		}
 	case "illegal_argument_exception":
 		if m := rescoreSentence.FindStringSubmatch(c.Reason); m != nil {
-			if asked, n := count(m[1]), count(m[2]); asked == rescoreWindow && n >= minLimit && n < asked {
+			if asked, n := count(m[1]), count(m[2]); asked == form.RescoreWindow && n >= minLimit && n < asked {
 				return LimitRescore, n
 			}
 		}

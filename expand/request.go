@@ -1,6 +1,11 @@
 package expand
 
-import "context"
+import (
+	"context"
+
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/expand/reason"
+)
 
 // An Endpoint is the kind of request a search came in by.
 type Endpoint uint8
@@ -39,12 +44,12 @@ type Request struct {
 	// Fixed says why the hits of the answer, those of all searches in it, cannot
 	// be ordered anew on their way, "" where they can. It holds for [ModeSoft]
 	// alone.
-	Fixed Reason
+	Fixed reason.Reason
 	// Allowed, unless nil, returns nil where the client may search the indices.
 	// It is called once for each search, before anything is asked of the cluster
 	// or of a matrix, by several goroutines at a time. Its error wraps
 	// [ErrNotAuthorized] or [ErrUnknown]; any other is a failure.
-	Allowed func(ctx context.Context, indices Indices) error
+	Allowed func(ctx context.Context, indices esclient.Indices) error
 	// Discloses adds to what the body and the query string say.
 	Discloses Disclosure
 }
@@ -65,15 +70,15 @@ type Result struct {
 	// several, in their order: a refusal of one of them is told by its own. It is
 	// empty for a request that is one search.
 	Indices []string
-	// Leaves estimates from above how many clauses the query has for the engine, of
+	// ClauseCount estimates from above how many clauses the query has for the engine, of
 	// several searches that with the most: what its limit is about.
-	Leaves int
+	ClauseCount int
 	// Clauses tells of every clause that was recognised, in the order of the
 	// body.
 	Clauses []Clause
 	// Reason says why the request as a whole was left alone, "" where the
 	// clauses say it.
-	Reason Reason
+	Reason reason.Reason
 	// Failures are what went wrong in single searches of a request that holds
 	// several; those searches are in Body as they came. Each is a
 	// [*StageError].
@@ -148,7 +153,7 @@ type Clause struct {
 	// Added are the terms added, in the order in which they are written.
 	Added []Added `json:"added,omitempty"`
 	// Reason says why the clause was left alone or a simpler form taken.
-	Reason Reason `json:"reason,omitempty"`
+	Reason reason.Reason `json:"reason,omitempty"`
 }
 
 // Added is one term that was added to a search.
@@ -165,7 +170,3 @@ type Added struct {
 	// Boost is the factor that the term carries in the rewritten search.
 	Boost float64 `json:"boost"`
 }
-
-// A Reason says in a fixed short phrase why something was left alone. The
-// phrases are labels of metrics too.
-type Reason string

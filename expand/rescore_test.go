@@ -10,13 +10,17 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/expand/dsl"
+	"github.com/akin-search/akin/expand/form"
+	"github.com/akin-search/akin/expand/reason"
 )
 
 func TestBestHitsAreOrderedAnewByTheWholeQuery(t *testing.T) {
 	const before, clause, after = `{"bool":{"filter":{"term":{"a":1}},"must":[`, `{"match":{"body":"car"}}`, `, {"match":{"body":{"query":"cheap","fuzziness":1}}}]}}`
 	query := before + clause + after
 	saturated := expandBody(t, with(func(o *Options) { o.Phase = PhaseQuery }), `{"query":`+query+`}`)
-	linear := expandBody(t, with(func(o *Options) { o.Scoring = FormLinear }), `{"query":`+query+`}`)
+	linear := expandBody(t, with(func(o *Options) { o.Scoring = form.Linear }), `{"query":`+query+`}`)
 	// To choose candidates by, λ is 0.8 and not 0.2.
 	candidates := strings.NewReplacer("0.12952814", "0.51811254", "0.015152906", "0.060611624")
 	inside := func(r *Result) string {
@@ -41,7 +45,7 @@ func TestBestHitsAreOrderedAnewByTheWholeQuery(t *testing.T) {
 			if string(r.Body) != tt.want {
 				t.Errorf("got\n%s\nwant\n%s", r.Body, tt.want)
 			}
-			for i, want := range []Clause{{Form: "saturated", Phase: "rescore"}, {Form: "linear", Phase: "query", Reason: ReasonNotPlain}} {
+			for i, want := range []Clause{{Form: "saturated", Phase: "rescore"}, {Form: "linear", Phase: "query", Reason: reason.NotPlain}} {
 				if got := written(r)[i]; got.Form != want.Form || got.Phase != want.Phase || got.Reason != want.Reason {
 					t.Errorf("clause %d: %+v, want %+v", i, got, want)
 				}
@@ -68,33 +72,33 @@ func TestPhaseFollowsWhatTheRequestAllows(t *testing.T) {
 		body, rawQuery string
 		change         func(o *Options)
 		phase          string
-		reason         Reason
+		reason         reason.Reason
 	}{
 		"plain":              {body: `{` + query + `}`, phase: "rescore"},
 		"asked for":          {body: `{` + query + `}`, change: func(o *Options) { o.Phase = PhaseRescore }, phase: "rescore"},
 		"not asked for":      {body: `{` + query + `}`, change: func(o *Options) { o.Phase = PhaseQuery }, phase: "query"},
-		"linear":             {body: `{` + query + `}`, change: func(o *Options) { o.Scoring = FormLinear }, phase: "query"},
-		"grouped":            {body: `{` + query + `}`, change: func(o *Options) { o.Scoring, o.Phase = FormGrouped, PhaseRescore }, phase: "query"},
+		"linear":             {body: `{` + query + `}`, change: func(o *Options) { o.Scoring = form.Linear }, phase: "query"},
+		"grouped":            {body: `{` + query + `}`, change: func(o *Options) { o.Scoring, o.Phase = form.Grouped, PhaseRescore }, phase: "query"},
 		"aggregations":       {body: `{` + query + `,"aggs":{"t":{"top_hits":{}}}}`, phase: "rescore"},
 		"terminated early":   {body: `{` + query + `,"terminate_after":10,"timeout":"1s"}`, phase: "rescore"},
 		"post_filter":        {body: `{` + query + `,"post_filter":{"term":{"a":1}}}`, phase: "rescore"},
 		"q":                  {rawQuery: `q=car&df=body`, phase: "rescore"},
-		"sort":               {body: `{` + query + `,"sort":["n"],"track_scores":true}`, phase: "query", reason: ReasonSort},
-		"sort in the URL":    {body: `{` + query + `}`, rawQuery: `sort=n&track_scores=true`, phase: "query", reason: ReasonSort},
-		"scroll":             {body: `{` + query + `}`, rawQuery: `scroll=1m`, phase: "query", reason: ReasonScroll},
-		"collapse":           {body: `{` + query + `,"collapse":{"field":"k"}}`, phase: "query", reason: ReasonCollapse},
-		"rescore":            {body: `{` + query + `,"rescore":{"query":{"rescore_query":{"match_all":{}}}}}`, phase: "query", reason: ReasonRescore},
-		"retriever":          {body: `{"retriever":{"standard":{` + query + `}}}`, phase: "query", reason: ReasonRetriever},
-		"vectors":            {body: `{` + query + `,"knn":{"field":"v","query_vector":[1],"k":1,"num_candidates":2}}`, phase: "query", reason: ReasonVectors},
-		"weights of indices": {body: `{` + query + `,"indices_boost":[{"docs":2}]}`, phase: "query", reason: ReasonIndicesBoost},
-		"min_score":          {body: `{` + query + `,"min_score":1}`, change: func(o *Options) { o.NormalizeScores = true }, phase: "query", reason: ReasonMinScore},
-		"named":              {body: `{"query":{"match":{"body":{"query":"car","_name":"x"}}}}`, phase: "query", reason: ReasonNamed},
-		"named in escapes":   {body: `{"query":{"match":{"body":{"query":"car","\u005fname":"x"}}}}`, phase: "query", reason: ReasonNamed},
-		"inner hits":         {body: `{"query":{"nested":{"path":"n","score_mode":"max","inner_hits":{},"query":{"match":{"n.body":"car"}}}}}`, phase: "query", reason: ReasonNamed},
-		"no hits":            {body: `{"size":0,` + query + `,"aggs":{"t":{"top_hits":{}}}}`, phase: "query", reason: ReasonNoScores},
+		"sort":               {body: `{` + query + `,"sort":["n"],"track_scores":true}`, phase: "query", reason: reason.Sort},
+		"sort in the URL":    {body: `{` + query + `}`, rawQuery: `sort=n&track_scores=true`, phase: "query", reason: reason.Sort},
+		"scroll":             {body: `{` + query + `}`, rawQuery: `scroll=1m`, phase: "query", reason: reason.Scroll},
+		"collapse":           {body: `{` + query + `,"collapse":{"field":"k"}}`, phase: "query", reason: reason.Collapse},
+		"rescore":            {body: `{` + query + `,"rescore":{"query":{"rescore_query":{"match_all":{}}}}}`, phase: "query", reason: reason.Rescore},
+		"retriever":          {body: `{"retriever":{"standard":{` + query + `}}}`, phase: "query", reason: reason.Retriever},
+		"vectors":            {body: `{` + query + `,"knn":{"field":"v","query_vector":[1],"k":1,"num_candidates":2}}`, phase: "query", reason: reason.Vectors},
+		"weights of indices": {body: `{` + query + `,"indices_boost":[{"docs":2}]}`, phase: "query", reason: reason.IndicesBoost},
+		"min_score":          {body: `{` + query + `,"min_score":1}`, change: func(o *Options) { o.NormalizeScores = true }, phase: "query", reason: reason.MinScore},
+		"named":              {body: `{"query":{"match":{"body":{"query":"car","_name":"x"}}}}`, phase: "query", reason: reason.Named},
+		"named in escapes":   {body: `{"query":{"match":{"body":{"query":"car","\u005fname":"x"}}}}`, phase: "query", reason: reason.Named},
+		"inner hits":         {body: `{"query":{"nested":{"path":"n","score_mode":"max","inner_hits":{},"query":{"match":{"n.body":"car"}}}}}`, phase: "query", reason: reason.Named},
+		"no hits":            {body: `{"size":0,` + query + `,"aggs":{"t":{"top_hits":{}}}}`, phase: "query", reason: reason.NoScores},
 		"a far page":         {body: `{"from":900,` + query + `}`, phase: "rescore"},
-		"explain":            {endpoint: EndpointExplain, body: `{` + query + `}`, phase: "query", reason: ReasonSearchType},
-		"validate":           {endpoint: EndpointValidate, body: `{` + query + `}`, phase: "query", reason: ReasonEndpoint},
+		"explain":            {endpoint: EndpointExplain, body: `{` + query + `}`, phase: "query", reason: reason.SearchType},
+		"validate":           {endpoint: EndpointValidate, body: `{` + query + `}`, phase: "query", reason: reason.Endpoint},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, m := rental(t)
@@ -113,8 +117,8 @@ func TestPhaseFollowsWhatTheRequestAllows(t *testing.T) {
 			if got := strings.Contains(string(r.Body), `"query_weight":0.000001`); got != (tt.phase == "rescore") {
 				t.Errorf("rescored: %t\n%s", got, r.Body)
 			}
-			takesDFS := tt.endpoint == EndpointSearch && o.Scoring == FormAuto
-			if got := strings.Contains(r.RawQuery, dfs); got != takesDFS {
+			takesDFS := tt.endpoint == EndpointSearch && o.Scoring == form.Auto
+			if got := strings.Contains(r.RawQuery, dsl.DFS); got != takesDFS {
 				t.Errorf("raw query %q, want dfs %t", r.RawQuery, takesDFS)
 			}
 			if !json.Valid(r.Body) {
@@ -146,10 +150,10 @@ func TestIndicesThatRefuseTheWindowAreNotRescored(t *testing.T) {
 		limit  int
 		index  string
 		phase  string
-		reason Reason
+		reason reason.Reason
 	}{
 		{0, "docs", "rescore", ""},
-		{99, "docs", "query", ReasonRescoreWindow},
+		{99, "docs", "query", reason.RescoreWindow},
 		{99, "other", "rescore", ""},
 		{100, "docs", "rescore", ""},
 	} {
@@ -186,8 +190,8 @@ func TestFormsReasonComesBeforeThePhases(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := r.Clauses[0]; got.Form != "grouped" || got.Phase != "query" || got.Reason != ReasonNoScripts {
-		t.Errorf("form %q, phase %q, reason %q; want grouped, query, %q", got.Form, got.Phase, got.Reason, ReasonNoScripts)
+	if got := r.Clauses[0]; got.Form != "grouped" || got.Phase != "query" || got.Reason != reason.NoScripts {
+		t.Errorf("form %q, phase %q, reason %q; want grouped, query, %q", got.Form, got.Phase, got.Reason, reason.NoScripts)
 	}
 }
 
@@ -203,7 +207,7 @@ func TestTotalsAgreeHoweverTheSearchIsRun(t *testing.T) {
 		return out
 	}
 	expand := func(endpoint Endpoint, body string, change func(o *Options)) *Result {
-		e := warmExpander(t, FormAuto)
+		e := warmExpander(t, form.Auto)
 		o := DefaultOptions()
 		change(&o)
 		r, err := e.With(o).Expand(t.Context(), &Request{Endpoint: endpoint, Body: []byte(body)})
@@ -217,15 +221,15 @@ func TestTotalsAgreeHoweverTheSearchIsRun(t *testing.T) {
 	rescored := expand(EndpointSearch, `{`+query+`}`, asIs)
 	found, ordered, _ := strings.Cut(string(rescored.Body), `"rescore"`)
 	want := terms(found)
-	if len(want) != foundTerms {
-		t.Fatalf("looks for %q, want %d terms", want, foundTerms)
+	if len(want) != form.FoundTerms {
+		t.Fatalf("looks for %q, want %d terms", want, form.FoundTerms)
 	}
 	for name, r := range map[string]*Result{
 		"sorted":  expand(EndpointSearch, `{"sort":["n"],"track_scores":true,`+query+`}`, asIs),
 		"counted": expand(EndpointCount, `{`+query+`}`, asIs),
 		"no hits": expand(EndpointSearch, `{"size":0,`+query+`}`, asIs),
 	} {
-		if diff := cmp.Diff(want, terms(string(r.Body))); diff != "" || r.AddedTerms() != foundTerms {
+		if diff := cmp.Diff(want, terms(string(r.Body))); diff != "" || r.AddedTerms() != form.FoundTerms {
 			t.Errorf("%s: looks for others (-rescored +%s):\n%s", name, name, diff)
 		}
 	}
@@ -239,7 +243,7 @@ func TestTotalsAgreeHoweverTheSearchIsRun(t *testing.T) {
 	if r := expand(EndpointSearch, `{`+query+`}`, func(o *Options) { o.Phase = PhaseQuery }); r.AddedTerms() != 30 {
 		t.Errorf("%d terms in a search that is never rescored", r.AddedTerms())
 	}
-	if got := terms(ordered); len(got) != rescored.AddedTerms() || len(got) <= foundTerms || len(got) > leastTerms+3*perTerm {
+	if got := terms(ordered); len(got) != rescored.AddedTerms() || len(got) <= form.FoundTerms || len(got) > leastTerms+3*perTerm {
 		t.Errorf("%d terms order, %d are told of; want more than are found and at most %d", len(got), rescored.AddedTerms(), leastTerms+3*perTerm)
 	}
 	for _, term := range want {
@@ -249,27 +253,8 @@ func TestTotalsAgreeHoweverTheSearchIsRun(t *testing.T) {
 	}
 }
 
-func TestRareTermsAreNotWorthARescore(t *testing.T) {
-	target := target{found: 2, stats: Statistics{DocCount: 10_000}}
-	target.sel.origins = make([]origin, 1)
-	for i, df := range []int64{1, 1, 9, 10, 11, 9, 500, 1000, 1000, 1000, 1000, 1000} {
-		target.sel.candidates = append(target.sel.candidates, candidate{term: string(rune('a' + i)), docFreq: df})
-	}
-	for range 2 { // planned again, nothing changes
-		target.dropRare()
-		var got []string
-		for _, c := range target.sel.candidates {
-			got = append(got, c.term)
-		}
-		// The two that are looked for, and of the first ten those in at least 10.
-		if strings.Join(got, "") != "abdeghij" {
-			t.Errorf("kept %q", got)
-		}
-	}
-}
-
 func BenchmarkExpandRescore(b *testing.B) {
-	e := warmExpander(b, FormAuto).With(DefaultOptions())
+	e := warmExpander(b, form.Auto).With(DefaultOptions())
 	req := &Request{Index: "docs", Body: []byte(threeTerms)}
 	b.ReportAllocs()
 	for b.Loop() {

@@ -9,6 +9,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/akin-search/akin/expand/form"
+	"github.com/akin-search/akin/expand/reason"
 )
 
 func soft(o *Options) { o.Mode = ModeSoft }
@@ -149,42 +152,42 @@ func TestSoftModeSaysWhyHitsStayInTheEnginesOrder(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		req  Request
-		want Reason
+		want reason.Reason
 	}{
-		{"sort", Request{Body: []byte(`{` + car + `,"sort":["price"]}`)}, ReasonSort},
-		{"scroll", Request{Body: []byte(`{` + car + `}`), RawQuery: "scroll=1m"}, ReasonScroll},
-		{"collapse", Request{Body: []byte(`{` + car + `,"collapse":{"field":"a"}}`)}, ReasonCollapse},
-		{"rescore", Request{Body: []byte(`{` + car + `,"rescore":{}}`)}, ReasonRescore},
-		{"search_after", Request{Body: []byte(`{` + car + `,"search_after":[1]}`)}, ReasonSearchAfter},
-		{"indices_boost", Request{Body: []byte(`{` + car + `,"indices_boost":[{"a":2}]}`)}, ReasonIndicesBoost},
-		{"knn", Request{Body: []byte(`{` + car + `,"knn":{}}`)}, ReasonVectors},
-		{"retriever", Request{Body: []byte(`{"retriever":{"standard":{` + car + `}}}`)}, ReasonRetriever},
-		{"odd size", Request{Body: []byte(`{` + car + `}`), RawQuery: "size=x"}, ReasonAnswer},
-		{"no size", Request{Body: []byte(`{` + car + `}`), RawQuery: "size=&pretty"}, ReasonAnswer},
-		{"no from", Request{Body: []byte(`{` + car + `}`), RawQuery: "from=&from=3"}, ReasonAnswer},
-		{"huge size", Request{Body: []byte(`{` + car + `,"size":99999999999999999999}`)}, ReasonAnswer},
-		{"empty size", Request{Body: []byte(`{` + car + `,"size":""}`)}, ReasonAnswer},
-		{"size of null", Request{Body: []byte(`{` + car + `,"size":null}`)}, ReasonAnswer},
-		{"negative from", Request{Body: []byte(`{` + car + `,"from":-1}`)}, ReasonAnswer},
-		{"broken number", Request{Body: []byte(`{` + car + `,"from":1.0}`)}, ReasonAnswer},
-		{"version of null", Request{Body: []byte(`{` + car + `,"version":null}`)}, ReasonAnswer},
-		{"version of one", Request{Body: []byte(`{` + car + `,"version":1}`)}, ReasonAnswer},
-		{"version yes", Request{Body: []byte(`{` + car + `,"seq_no_primary_term":"yes"}`)}, ReasonAnswer},
-		{"version foo", Request{Body: []byte(`{` + car + `}`), RawQuery: "version=foo"}, ReasonAnswer},
-		{"version without a value", Request{Body: []byte(`{` + car + `,"version":true}`), RawQuery: "version"}, ReasonAnswer},
-		{"behind, with a term", Request{Body: []byte(`{"query":{"bool":{"should":[{"match":{"title":"car"}},{"term":{"a":"b"}}]}},"from":200}`)}, ReasonOtherScores},
-		{"term", Request{Body: []byte(`{"query":{"bool":{"should":[{"match":{"title":"car"}},{"term":{"a":"b"}}]}}}`)}, ReasonOtherScores},
-		{"unknown query", Request{Body: []byte(`{"query":{"bool":{"should":[{"match":{"title":"car"}},{"odd":{"a":"b"}}]}}}`)}, ReasonOtherScores},
-		{"functions", Request{Body: []byte(`{"query":{"function_score":{` + car + `}}}`)}, ReasonOtherScores},
-		{"boosted", Request{Body: []byte(`{"query":{"bool":{"boost":2,"should":[{"match":{"title":"car"}}]}}}`)}, ReasonOtherScores},
-		{"phrase", Request{Body: []byte(`{"query":{"bool":{"should":[{"match":{"title":"car"}},{"match_phrase":{"title":"car rental"}}]}}}`)}, ReasonOtherScores},
-		{"fuzzy", Request{Body: []byte(`{"query":{"match":{"title":{"query":"car","fuzziness":1}}}}`)}, ReasonOtherScores},
-		{"keyword", Request{Body: []byte(`{"query":{"multi_match":{"query":"car","fields":["title","sku"]}}}`)}, ReasonOtherScores},
-		{"unbound", Request{Body: []byte(`{"query":{"multi_match":{"query":"car","fields":["title","unbound"]}}}`)}, ReasonOtherScores},
-		{"no ids", Request{Body: []byte(`{` + car + `,"stored_fields":"_none_"}`)}, ReasonAnswer},
-		{"filtered", Request{Body: []byte(`{` + car + `}`), RawQuery: "filter_path=hits.hits._id"}, ReasonAnswer},
-		{"pipeline", Request{Body: []byte(`{` + car + `}`), RawQuery: "search_pipeline=p"}, ReasonAnswer},
-		{"format", Request{Body: []byte(`{` + car + `}`), Fixed: ReasonAnswer}, ReasonAnswer},
+		{"sort", Request{Body: []byte(`{` + car + `,"sort":["price"]}`)}, reason.Sort},
+		{"scroll", Request{Body: []byte(`{` + car + `}`), RawQuery: "scroll=1m"}, reason.Scroll},
+		{"collapse", Request{Body: []byte(`{` + car + `,"collapse":{"field":"a"}}`)}, reason.Collapse},
+		{"rescore", Request{Body: []byte(`{` + car + `,"rescore":{}}`)}, reason.Rescore},
+		{"search_after", Request{Body: []byte(`{` + car + `,"search_after":[1]}`)}, reason.SearchAfter},
+		{"indices_boost", Request{Body: []byte(`{` + car + `,"indices_boost":[{"a":2}]}`)}, reason.IndicesBoost},
+		{"knn", Request{Body: []byte(`{` + car + `,"knn":{}}`)}, reason.Vectors},
+		{"retriever", Request{Body: []byte(`{"retriever":{"standard":{` + car + `}}}`)}, reason.Retriever},
+		{"odd size", Request{Body: []byte(`{` + car + `}`), RawQuery: "size=x"}, reason.Answer},
+		{"no size", Request{Body: []byte(`{` + car + `}`), RawQuery: "size=&pretty"}, reason.Answer},
+		{"no from", Request{Body: []byte(`{` + car + `}`), RawQuery: "from=&from=3"}, reason.Answer},
+		{"huge size", Request{Body: []byte(`{` + car + `,"size":99999999999999999999}`)}, reason.Answer},
+		{"empty size", Request{Body: []byte(`{` + car + `,"size":""}`)}, reason.Answer},
+		{"size of null", Request{Body: []byte(`{` + car + `,"size":null}`)}, reason.Answer},
+		{"negative from", Request{Body: []byte(`{` + car + `,"from":-1}`)}, reason.Answer},
+		{"broken number", Request{Body: []byte(`{` + car + `,"from":1.0}`)}, reason.Answer},
+		{"version of null", Request{Body: []byte(`{` + car + `,"version":null}`)}, reason.Answer},
+		{"version of one", Request{Body: []byte(`{` + car + `,"version":1}`)}, reason.Answer},
+		{"version yes", Request{Body: []byte(`{` + car + `,"seq_no_primary_term":"yes"}`)}, reason.Answer},
+		{"version foo", Request{Body: []byte(`{` + car + `}`), RawQuery: "version=foo"}, reason.Answer},
+		{"version without a value", Request{Body: []byte(`{` + car + `,"version":true}`), RawQuery: "version"}, reason.Answer},
+		{"behind, with a term", Request{Body: []byte(`{"query":{"bool":{"should":[{"match":{"title":"car"}},{"term":{"a":"b"}}]}},"from":200}`)}, reason.OtherScores},
+		{"term", Request{Body: []byte(`{"query":{"bool":{"should":[{"match":{"title":"car"}},{"term":{"a":"b"}}]}}}`)}, reason.OtherScores},
+		{"unknown query", Request{Body: []byte(`{"query":{"bool":{"should":[{"match":{"title":"car"}},{"odd":{"a":"b"}}]}}}`)}, reason.OtherScores},
+		{"functions", Request{Body: []byte(`{"query":{"function_score":{` + car + `}}}`)}, reason.OtherScores},
+		{"boosted", Request{Body: []byte(`{"query":{"bool":{"boost":2,"should":[{"match":{"title":"car"}}]}}}`)}, reason.OtherScores},
+		{"phrase", Request{Body: []byte(`{"query":{"bool":{"should":[{"match":{"title":"car"}},{"match_phrase":{"title":"car rental"}}]}}}`)}, reason.OtherScores},
+		{"fuzzy", Request{Body: []byte(`{"query":{"match":{"title":{"query":"car","fuzziness":1}}}}`)}, reason.OtherScores},
+		{"keyword", Request{Body: []byte(`{"query":{"multi_match":{"query":"car","fields":["title","sku"]}}}`)}, reason.OtherScores},
+		{"unbound", Request{Body: []byte(`{"query":{"multi_match":{"query":"car","fields":["title","unbound"]}}}`)}, reason.OtherScores},
+		{"no ids", Request{Body: []byte(`{` + car + `,"stored_fields":"_none_"}`)}, reason.Answer},
+		{"filtered", Request{Body: []byte(`{` + car + `}`), RawQuery: "filter_path=hits.hits._id"}, reason.Answer},
+		{"pipeline", Request{Body: []byte(`{` + car + `}`), RawQuery: "search_pipeline=p"}, reason.Answer},
+		{"format", Request{Body: []byte(`{` + car + `}`), Fixed: reason.Answer}, reason.Answer},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			res := expandSoftly(t, &c.req)
@@ -219,7 +222,7 @@ func TestSoftModeSearchesBehindTheWindowByTheSameQuery(t *testing.T) {
 		Version    any
 	}
 	for _, change := range []func(*Options){
-		func(*Options) {}, func(o *Options) { o.Scoring = FormGrouped }, func(o *Options) { o.Scoring = FormLinear },
+		func(*Options) {}, func(o *Options) { o.Scoring = form.Grouped }, func(o *Options) { o.Scoring = form.Linear },
 		func(o *Options) { o.Matching = MatchingSame },
 	} {
 		expand := func(b, query string) (res *Result, got body) {
@@ -255,7 +258,7 @@ func TestSoftModeSearchesBehindTheWindowByTheSameQuery(t *testing.T) {
 			if string(got.Query) != string(want.Query) {
 				t.Errorf("%s: got %s\nwant %s", c.body, got.Query, want.Query)
 			}
-			if e := res.Clauses[0]; e.Phase != "query" || e.Reason != ReasonWindow || e.Form != "linear" {
+			if e := res.Clauses[0]; e.Phase != "query" || e.Reason != reason.Window || e.Form != "linear" {
 				t.Errorf("explained as %+v", e)
 			}
 		}
@@ -331,14 +334,14 @@ func TestSoftModeOrdersTheHitsOfSoManySearchesAtOnce(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		n     int
-		fixed Reason
-		want  Reason
+		fixed reason.Reason
+		want  reason.Reason
 	}{
 		{"one", 1, "", ""},
 		{"most", maxReranked, "", ""},
-		{"too many", maxReranked + 1, "", ReasonTooManyReranked},
-		{"an answer that stays", 2, ReasonAnswer, ReasonAnswer},
-		{"too many of them", maxReranked + 1, ReasonAnswer, ReasonAnswer},
+		{"too many", maxReranked + 1, "", reason.TooManyReranked},
+		{"an answer that stays", 2, reason.Answer, reason.Answer},
+		{"too many of them", maxReranked + 1, reason.Answer, reason.Answer},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			res := expandSoftly(t, &Request{Endpoint: EndpointMultiSearch, Body: severalCars(c.n), Fixed: c.fixed})
@@ -359,7 +362,7 @@ func TestSoftModeOrdersTheHitsOfSoManySearchesAtOnce(t *testing.T) {
 
 func TestSoftModeOfRatedSearchesIsBM25(t *testing.T) {
 	res := expandSoftly(t, &Request{Endpoint: EndpointRankEval, Body: []byte(`{"requests":[{"id":"a","request":{"query":{"match":{"title":"car"}}},"ratings":[]}]}`)})
-	if len(res.Reranks) > 0 || len(res.Clauses) != 1 || res.Clauses[0].Reason != ReasonEndpoint {
+	if len(res.Reranks) > 0 || len(res.Clauses) != 1 || res.Clauses[0].Reason != reason.Endpoint {
 		t.Errorf("%+v", res)
 	}
 }
@@ -395,20 +398,8 @@ func TestSoftModeNeedsDocumentFrequencies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if res.onlyRerank() != nil || res.Clauses[0].Reason != ReasonNoWeights {
+	if res.onlyRerank() != nil || res.Clauses[0].Reason != reason.NoWeights {
 		t.Errorf("%+v", res)
-	}
-}
-
-func TestHitsThatAreKeptByFilterPath(t *testing.T) {
-	for filter, want := range map[string]bool{
-		"": true, "hits": true, "hits.hits": true, "took,hits.hits.*": true, "*": true, "hits.**": true, "-_shards": true,
-		"hits.hits._source": false, "took": false, "-hits.max_score": false, "hits,-hits.hits._id": false,
-		"hits,-*._id": false, "hits.hits._*": false, "-**": false,
-	} {
-		if got := keepsHits(filter); got != want {
-			t.Errorf("%q: %v", filter, got)
-		}
 	}
 }
 

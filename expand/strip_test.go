@@ -101,7 +101,7 @@ func withoutRescore(original, rewritten []byte) ([]byte, error) {
 	}
 	rescorer, _ := parse(is.values[at])
 	query, _ := parse(rescorer.member("query"))
-	if is.names[at-1] != "query" || string(is.between[at]) != `,"rescore":` || string(query.member("query_weight")) != queryWeight {
+	if is.names[at-1] != "query" || string(is.between[at]) != `,"rescore":` || string(query.member("query_weight")) != "0.000001" {
 		return nil, fmt.Errorf("not akin's rescore: %s", is.values[at])
 	}
 	c := checker{original: original, rescore: true}

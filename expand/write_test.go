@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/expand/form"
+	"github.com/akin-search/akin/expand/reason"
 )
 
 // randomQuery writes a clause of a kind that has all forms, or one around two.
@@ -47,8 +50,8 @@ type writing struct {
 }
 
 var writings = []writing{
-	{"linear", func(o *Options) { o.Scoring = FormLinear }, "10", "query"},
-	{"grouped", func(o *Options) { o.Scoring = FormGrouped }, "10", "query"},
+	{"linear", func(o *Options) { o.Scoring = form.Linear }, "10", "query"},
+	{"grouped", func(o *Options) { o.Scoring = form.Grouped }, "10", "query"},
 	{"saturated", func(o *Options) { o.Phase = PhaseQuery }, "10", "query"},
 	{"candidates", func(*Options) {}, "10", "query"},
 	{"rescore", func(*Options) {}, "10", "rescore"},
@@ -80,7 +83,7 @@ func TestAllFormsFindTheSame(t *testing.T) {
 			expanders = append(expanders, New(c, m, with(func(o *Options) {
 				v.change(o)
 				// No more than all of them look for.
-				o.Matching, o.MaxAddedTerms = matching, foundTerms
+				o.Matching, o.MaxAddedTerms = matching, form.FoundTerms
 			})))
 		}
 		for range 150 {
@@ -153,7 +156,7 @@ func TestNormalizedScoresStayBelowTheOriginals(t *testing.T) {
 // TestNormalizedClauseCarriesItsFactor: idf(car) = 2.9868, v(automobile) = 2.9515
 // and v(lease) = 0.3946 with λ = 0.2, so r = 2.9868 / (2.9868 + 0.2·3.3461).
 func TestNormalizedClauseCarriesItsFactor(t *testing.T) {
-	o := with(func(o *Options) { o.Scoring, o.NormalizeScores = FormLinear, true })
+	o := with(func(o *Options) { o.Scoring, o.NormalizeScores = form.Linear, true })
 	r := expandBody(t, o, `{"min_score":1,"query":{"match":{"body":"car"}}}`)
 	if want := `}}}],"boost":0.817}}}`; !strings.HasSuffix(rounded(r.Body), want) {
 		t.Errorf("got\n%s\nwant it to end with\n%s", rounded(r.Body), want)
@@ -200,14 +203,14 @@ func TestUnscoredSearchesOnlyMatch(t *testing.T) {
 	}
 	t.Run("same matches", func(t *testing.T) {
 		r := expandBody(t, DefaultOptions(), `{"size":0,"query":{"nested":{"path":"n","query":{"match":{"n.body":"car"}}}}}`)
-		if r.Rewritten || r.Clauses[0].Reason != ReasonNoScores {
+		if r.Rewritten || r.Clauses[0].Reason != reason.NoScores {
 			t.Errorf("rewritten %t, clauses %+v", r.Rewritten, r.Clauses)
 		}
 	})
 }
 
-func TestTermwiseClausesAddEachTermOnce(t *testing.T) {
-	linear := with(func(o *Options) { o.Scoring = FormLinear })
+func TestTermCentricClausesAddEachTermOnce(t *testing.T) {
+	linear := with(func(o *Options) { o.Scoring = form.Linear })
 	for name, tt := range map[string]struct{ query, want string }{
 		"cross_fields": {
 			`{"multi_match":{"query":"car","fields":["body","title^3"],"type":"cross_fields","tie_breaker":0.4}}`,
@@ -242,77 +245,7 @@ func TestTermwiseClausesAddEachTermOnce(t *testing.T) {
 	}
 }
 
-// TestTermwiseTermsWeighTheSameInEachField: the engine multiplies by the idf of
-// the field, so the boosts differ where the document frequencies do; what comes
-// out is λ v_j in each field, with v_j by the largest of them.
-func TestTermwiseTermsWeighTheSameInEachField(t *testing.T) {
-	a := &Analysis{Terms: []string{"car"}, Positions: []int{0}, Shards: 1}
-	c := clause{termwise: true, boost: 2, targets: []target{
-		{field: "title", boost: 3, analysis: a, stats: Statistics{DocCount: 900}, docFreqs: []int64{5, 2, 0}},
-		{field: "body", boost: 1, analysis: a, stats: Statistics{DocCount: 1000}, docFreqs: []int64{50, 40, 7}},
-	}}
-	sel := &c.targets[0].sel
-	sel.start(a)
-	sel.candidates = []candidate{{term: "automobile", v: 1}, {term: "lease", v: 1, id: 1}}
-	sel.entries = []entry{{0, 0, 0.25}, {0, 1, 0.5}} // lease comes first
-	c.settleTermwise(0.1, 10)
-	if sel.origins[0].idf != idf(50, 1000) || c.targets[0].stats.DocCount != 1000 {
-		t.Errorf("settled by idf %v of %d documents, want the largest frequency and number", sel.origins[0].idf, c.targets[0].stats.DocCount)
-	}
-	w := writer{strength: Strength{Linear: 0.2}}
-	for k := range sel.candidates {
-		cand := &sel.candidates[k]
-		for i, df := range map[string][]int64{"automobile": {2, 40}, "lease": {0, 7}}[cand.term] {
-			if cand.in(i) != (df > 0) {
-				t.Errorf("%s in field %d: %t, but %d documents have it", cand.term, i, cand.in(i), df)
-			}
-			if df == 0 {
-				continue
-			}
-			n := []int64{900, 1000}[i]
-			if got, want := w.fieldBoost(&c.targets[i], cand, i)*idf(df, n), 0.2*cand.v; !near(got, want) {
-				t.Errorf("%s in field %d scores up to %v, want %v", cand.term, i, got, want)
-			}
-		}
-	}
-	w.out = []byte("[")
-	w.everywhere(&c)
-	if n := strings.Count(string(w.out), `"title"`); n != 1 || strings.Contains(string(w.out), `"value":"lease","boost":0}`) {
-		t.Errorf("the title, which no document with lease has, stands there %d times: %s", n, w.out)
-	}
-}
-
-func near(a, b float64) bool { return a-b < 1e-9 && b-a < 1e-9 }
-
-func TestPhrasesAndPrefixesAreReorderedOrWidened(t *testing.T) {
-	phrases := with(func(o *Options) { o.Phrases = true })
-	for name, tt := range map[string]struct{ query, begin, reason string }{
-		"match_phrase":  {`{"match_phrase":{"body":"car rental"}}`, `{"bool":{"must":[%s],"should":[{"term"`, ""},
-		"phrase prefix": {`{"match_phrase_prefix":{"body":"car rental"}}`, `{"bool":{"must":[%s],"should":[{"term"`, ""},
-		"type phrase":   {`{"multi_match":{"query":"car rental","fields":["body"],"type":"phrase"}}`, `{"bool":{"must":[%s],"should":[{"term"`, ""},
-		"bool prefix":   {`{"match_bool_prefix":{"body":"car ren"}}`, `{"bool":{"should":[%s,{"term"`, ""},
-		"prefix, and":   {`{"match_bool_prefix":{"body":{"query":"car ren","operator":"and"}}}`, `{"bool":{"must":[%s],"should":[{"term"`, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := expandBody(t, phrases, `{"query":`+tt.query+`}`)
-			want := `{"query":` + fmt.Sprintf(tt.begin, tt.query)
-			if !strings.HasPrefix(string(r.Body), want) || strings.Contains(string(r.Body), "script_score") {
-				t.Errorf("got\n%s\nwant it to begin with\n%s", r.Body, want)
-			}
-		})
-	}
-}
-
-func TestNumbersFitInto32Bits(t *testing.T) {
-	var w writer
-	for _, v := range []float64{0, 1e300, 1e39, 5e-324, 0.1} {
-		w.out = w.out[:0]
-		w.number(v)
-		var back float32
-		if err := json.Unmarshal(w.out, &back); err != nil {
-			t.Errorf("%v is written %s: %v", v, w.out, err)
-		}
-	}
+func TestHugeBoostsFitInto32Bits(t *testing.T) {
 	query := `{"match":{"body":{"query":"car rental","boost":1e30}}}`
 	for _, v := range writings {
 		body := v.expanded(t, func() *Expander { c, m := rental(t); return New(c, m, with(v.change)) }(), query)

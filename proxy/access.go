@@ -20,6 +20,7 @@ import (
 
 	"github.com/maypok86/otter/v2"
 
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/budget"
 )
@@ -127,12 +128,12 @@ func (a *access) close() {
 
 // checker returns what the expander asks whether the client that sent r may
 // search some indices, nil where the cluster has no security.
-func (a *access) checker(r *http.Request, ex *exchange) func(context.Context, expand.Indices) error {
+func (a *access) checker(r *http.Request, ex *exchange) func(context.Context, esclient.Indices) error {
 	if !a.secured.Load() {
 		return nil
 	}
 	h := a.server.sentHeader(r)
-	return func(ctx context.Context, indices expand.Indices) error {
+	return func(ctx context.Context, indices esclient.Indices) error {
 		key := a.keyOf(h, indices)
 		ex.asked.add(key)
 		if v, known := a.verdicts.GetIfPresent(key); known {
@@ -154,7 +155,7 @@ func (a *access) checker(r *http.Request, ex *exchange) func(context.Context, ex
 // start returns the question under way for key, which it starts where there is
 // none. It outlives the search that it is asked for, so that the next one finds
 // the verdict.
-func (a *access) start(key accessKey, owner string, h http.Header, indices expand.Indices) (*question, error) {
+func (a *access) start(key accessKey, owner string, h http.Header, indices esclient.Indices) (*question, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if q := a.asking[key]; q != nil {
@@ -180,7 +181,7 @@ func (a *access) start(key accessKey, owner string, h http.Header, indices expan
 
 // settle asks the cluster, as soon as the owner gets a place, and remembers
 // what it says.
-func (a *access) settle(key accessKey, owner string, client *http.Request, indices expand.Indices) error {
+func (a *access) settle(key accessKey, owner string, client *http.Request, indices esclient.Indices) error {
 	patience, cancel := context.WithTimeout(a.life, accessTimeout)
 	defer cancel()
 	if err := a.places.Wait(patience, owner); err != nil {
@@ -219,7 +220,7 @@ func verdictName(err error) string {
 // costs next to nothing. One that reaches no shard proves nothing: indices that
 // a client may not see are left out of patterns, and of a request that ignores
 // those that are unavailable, without a word.
-func (a *access) inquire(ctx context.Context, client *http.Request, indices expand.Indices) error {
+func (a *access) inquire(ctx context.Context, client *http.Request, indices esclient.Indices) error {
 	path := "/_search"
 	if indices.Expression != "" {
 		path = "/" + url.PathEscape(indices.Expression) + path
@@ -294,7 +295,7 @@ func identifies(name string) bool {
 }
 
 // keyOf names the client that sends the headers and the indices.
-func (a *access) keyOf(h http.Header, indices expand.Indices) accessKey {
+func (a *access) keyOf(h http.Header, indices esclient.Indices) accessKey {
 	mac := hmac.New(sha256.New, a.key[:])
 	var names []string
 	for name := range h {

@@ -16,7 +16,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/expand/reason"
 )
 
 // guarded expands a search where the client is allowed to, as the real expander
@@ -25,12 +27,12 @@ func guarded(ctx context.Context, r *expand.Request) (*expand.Result, error) {
 	if r.Allowed == nil {
 		return rewriteTo(`{"rewritten":1}`)(ctx, r)
 	}
-	err := r.Allowed(ctx, expand.Indices{Expression: r.Index, Options: "ignore_unavailable=true"})
+	err := r.Allowed(ctx, esclient.Indices{Expression: r.Index, Options: "ignore_unavailable=true"})
 	switch {
 	case errors.Is(err, expand.ErrNotAuthorized):
-		return &expand.Result{Reason: expand.ReasonNotAuthorized}, nil
+		return &expand.Result{Reason: reason.NotAuthorized}, nil
 	case errors.Is(err, expand.ErrUnknown):
-		return &expand.Result{Reason: expand.ReasonUnknownToCluster}, nil
+		return &expand.Result{Reason: reason.UnknownToCluster}, nil
 	case err != nil:
 		return nil, err
 	}
@@ -290,7 +292,7 @@ func TestGuessedCredentialsCostFewQuestions(t *testing.T) {
 // may search.
 func askAs(ctx context.Context, s *Server, address, who string) error {
 	check := s.access.checker(&http.Request{Header: http.Header{"Authorization": {who}}}, &exchange{client: address, asked: new(accessKeys)})
-	return check(ctx, expand.Indices{Expression: "docs", Options: "ignore_unavailable=true"})
+	return check(ctx, esclient.Indices{Expression: "docs", Options: "ignore_unavailable=true"})
 }
 
 func TestManyClientsAtOnceWaitForTheirQuestions(t *testing.T) {
@@ -356,7 +358,7 @@ func TestCloseEndsQuestions(t *testing.T) {
 	check := s.access.checker(&http.Request{Header: http.Header{}}, &exchange{asked: new(accessKeys)})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- check(ctx, expand.Indices{Options: "ignore_unavailable=true"}) }()
+	go func() { done <- check(ctx, esclient.Indices{Options: "ignore_unavailable=true"}) }()
 	receive(t, "the question", asked)
 	cancel()
 	if err := receive(t, "the search", done); !errors.Is(err, context.Canceled) {
@@ -366,7 +368,7 @@ func TestCloseEndsQuestions(t *testing.T) {
 	if s.access.places.Taken() != 0 {
 		t.Error("a question keeps its place")
 	}
-	if err := check(t.Context(), expand.Indices{Expression: "other"}); err == nil {
+	if err := check(t.Context(), esclient.Indices{Expression: "other"}); err == nil {
 		t.Error("a question is asked after the end")
 	}
 }
@@ -417,7 +419,7 @@ func TestClientsAreToldApart(t *testing.T) {
 		if header != "" {
 			h.Set(header, value)
 		}
-		return s.access.keyOf(h, expand.Indices{Expression: index, Options: options})
+		return s.access.keyOf(h, esclient.Indices{Expression: index, Options: options})
 	}
 	plain := key("", "", "docs", "")
 	for _, name := range []string{
@@ -442,7 +444,7 @@ func TestClientsAreToldApart(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(other.Close)
-	if other.access.keyOf(http.Header{"Authorization": {"Basic x"}}, expand.Indices{Expression: "docs"}) == plain {
+	if other.access.keyOf(http.Header{"Authorization": {"Basic x"}}, esclient.Indices{Expression: "docs"}) == plain {
 		t.Error("the key of a client is the same in every process")
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/expand/reason"
 )
 
 const (
@@ -78,9 +79,9 @@ func TestEveryEndpointIsRewrittenInPlace(t *testing.T) {
 				if strings.Contains(route.shape, "{index}") {
 					index = "a,b"
 				}
-				later := expand.Reason("")
+				later := reason.Reason("")
 				if strings.HasSuffix(route.shape, "/_async_search") {
-					later = expand.ReasonEndpoint
+					later = reason.Endpoint
 				}
 				addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, RankEval: true, Expander: expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
 					if want := (expand.Request{Endpoint: route.endpoint, Index: index, RawQuery: "x=1", Body: r.Body, Fixed: later}); !cmp.Equal(want, *r) || string(r.Body) != original {

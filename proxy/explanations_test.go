@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/expand/reason"
 )
 
 // newServer returns a server whose cluster nobody asks.
@@ -80,9 +81,9 @@ func TestExplanationShows(t *testing.T) {
 	rewritten := &expand.Result{
 		Rewritten: true, RawQuery: "q=b", Body: []byte(`{"b":1}`),
 		Clauses: []expand.Clause{{
-			Path: "query.match", Field: "body", Matrix: "main@1", Form: "linear", Phase: "query", Terms: []string{"car"}, Reason: expand.ReasonNoScripts,
+			Path: "query.match", Field: "body", Matrix: "main@1", Form: "linear", Phase: "query", Terms: []string{"car"}, Reason: reason.NoScripts,
 			Added: []expand.Added{{Term: "hire", From: "car", Similarity: 0.5, Weight: 1, Boost: 0.25}},
-		}, {Path: "query.term", Reason: expand.ReasonNotText}},
+		}, {Path: "query.term", Reason: reason.NotText}},
 	}
 	const clauses = `[{"path":"query.match","field":"body","matrix":"main@1","form":"linear","phase":"query","terms":["car"],"reason":"no_scripts",` +
 		`"added":[{"term":"hire","from":"car","similarity":0.5,"weight":1,"boost":0.25}]},{"path":"query.term","reason":"not_text"}]`
@@ -296,7 +297,7 @@ func TestClausesAreCountedByReason(t *testing.T) {
 	o := Options{}
 	s := newServer(t, o)
 	s.record(&exchange{}, &http.Request{}, match{route: &routes[0]}, &expand.Result{Rewritten: true, Clauses: []expand.Clause{
-		{Form: "linear"}, {Form: "grouped", Reason: expand.ReasonNoScripts}, {Reason: expand.ReasonNotText}, {Reason: expand.ReasonNotText},
+		{Form: "linear"}, {Form: "grouped", Reason: reason.NoScripts}, {Reason: reason.NotText}, {Reason: reason.NotText},
 	}}, "")
 	for _, tt := range []struct {
 		outcome, reason string

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/expand/reason"
 )
 
 // Bounds of what is kept of the clauses of a search, and of their texts.
@@ -94,7 +95,7 @@ func ownTexts(clauses []expand.Clause) []expand.Clause {
 	for i := range clauses {
 		c := &clauses[i]
 		c.Path, c.Field, c.Matrix, c.Form, c.Phase = own(c.Path), own(c.Field), own(c.Matrix), own(c.Form), own(c.Phase)
-		c.Reason = expand.Reason(own(string(c.Reason)))
+		c.Reason = reason.Reason(own(string(c.Reason)))
 		c.Terms = append([]string(nil), c.Terms...)
 		for k := range c.Terms {
 			c.Terms[k] = own(c.Terms[k])

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/expand/reason"
 )
 
 func TestSizesOfWhatIsKeptAreNotTooSmall(t *testing.T) {
@@ -130,7 +131,7 @@ func TestLongTextsDoNotGetAroundTheBoundOfExplanations(t *testing.T) {
 	for i := range maxExplained {
 		long := strings.Repeat("x", 900<<10)
 		res := &expand.Result{Clauses: []expand.Clause{{
-			Path: long, Field: long[:10], Matrix: long, Terms: []string{long, long[1:2]}, Reason: expand.Reason(long),
+			Path: long, Field: long[:10], Matrix: long, Terms: []string{long, long[1:2]}, Reason: reason.Reason(long),
 			Added: []expand.Added{{Term: long, From: long[:5]}},
 		}}, Failures: []error{errors.New(long)}}
 		line := long[:60<<10] // the path and the query string are a part of it

@@ -233,7 +233,7 @@ func (s *Server) refused(ctx context.Context, ex *exchange, h http.Header, origi
 		return
 	}
 	news := s.opts.OnRefused != nil &&
-		s.opts.OnRefused(&expand.Refusal{Index: ex.indexOf(r), Leaves: ex.rewritten.Leaves, Causes: r.causes})
+		s.opts.OnRefused(&expand.Refusal{Index: ex.indexOf(r), ClauseCount: ex.rewritten.ClauseCount, Causes: r.causes})
 	if !news { // the next one like it would be refused, too
 		s.shapes.note(s.shapeOf(ex, s.plainBody(ex, h)))
 	}

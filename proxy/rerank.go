@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/expand/reason"
 )
 
 // What became of the hits of one search that were to be ordered anew, values
@@ -37,14 +38,14 @@ type Reranker interface {
 // anew, "" where they can. Whether filter_path leaves what it takes in the
 // answer to a single search is known to the expander; of several it is not
 // tried.
-func (s *Server) fixed(m match, ex *exchange, h http.Header) expand.Reason {
+func (s *Server) fixed(m match, ex *exchange, h http.Header) reason.Reason {
 	switch {
 	case strings.HasSuffix(m.shape, "/_async_search"): // it may come later, and not all at once
-		return expand.ReasonEndpoint
+		return reason.Endpoint
 	case !answersJSON(ex.rawQuery, h), m.endpoint == expand.EndpointMultiSearch && filterPath(ex.rawQuery) != "":
-		return expand.ReasonAnswer
+		return reason.Answer
 	case s.unfit.has(s.unfit.hash(ex).Sum64()):
-		return expand.ReasonTooLong
+		return reason.TooLong
 	}
 	return ""
 }

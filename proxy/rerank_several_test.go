@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/internal/budget"
 )
 
@@ -33,7 +34,7 @@ func rerankFirstAndLast(_ context.Context, r *expand.Request) (*expand.Result, e
 	return &expand.Result{
 		Rewritten: true, RawQuery: r.RawQuery, Body: []byte(rewrittenSearches), Reranks: firstAndLast(),
 		Clauses: []expand.Clause{
-			{Path: "[0].query.match", Phase: "rerank"}, {Path: "[1]", Reason: expand.ReasonNoClause}, {Path: "[2].query.match", Phase: "rerank"},
+			{Path: "[0].query.match", Phase: "rerank"}, {Path: "[1]", Reason: reason.NoClause}, {Path: "[2].query.match", Phase: "rerank"},
 		},
 	}, nil
 }
@@ -201,7 +202,7 @@ func TestAnswersToSeveralSearchesThatAreTooLongAreNotAskedForAgain(t *testing.T)
 		}
 		return answerOf(originalAnswer)
 	})
-	var fixed []expand.Reason
+	var fixed []reason.Reason
 	addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Reranker: rerankerFunc(backwards), Expander: expander(
 		func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
 			fixed = append(fixed, r.Fixed)
@@ -215,7 +216,7 @@ func TestAnswersToSeveralSearchesThatAreTooLongAreNotAskedForAgain(t *testing.T)
 			t.Errorf("got %.300s", got)
 		}
 	}
-	if diff := cmp.Diff([]expand.Reason{"", expand.ReasonTooLong, "", ""}, fixed); diff != "" {
+	if diff := cmp.Diff([]reason.Reason{"", reason.TooLong, "", ""}, fixed); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
@@ -228,8 +229,8 @@ func TestTheExpanderKnowsWhichAnswersToSeveralSearchesStayAsTheyAre(t *testing.T
 			got = r
 			return leaveAlone(ctx, r)
 		})})
-	for path, want := range map[string]expand.Reason{
-		"/t/_msearch": "", "/_msearch?pretty&filter_path=": "", "/_msearch?filter_path=responses": expand.ReasonAnswer,
+	for path, want := range map[string]reason.Reason{
+		"/t/_msearch": "", "/_msearch?pretty&filter_path=": "", "/_msearch?filter_path=responses": reason.Answer,
 	} {
 		postSearch(t, addr, path)
 		if got == nil || got.Fixed != want {
@@ -238,7 +239,7 @@ func TestTheExpanderKnowsWhichAnswersToSeveralSearchesStayAsTheyAre(t *testing.T
 	}
 	s := newServer(t, Options{})
 	m := match{route: &route{endpoint: expand.EndpointMultiSearch}}
-	if got := s.fixed(m, &exchange{rawQuery: "format=yaml"}, nil); got != expand.ReasonAnswer {
+	if got := s.fixed(m, &exchange{rawQuery: "format=yaml"}, nil); got != reason.Answer {
 		t.Errorf("of an answer in YAML: %q", got)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/expand/reason"
 )
 
 // rerankerFunc is a Reranker made of a function.
@@ -250,7 +251,7 @@ func TestAnswersThatAreTooLongAreNotAskedForAgain(t *testing.T) {
 				}
 				return answerOf(originalAnswer)
 			})
-			var fixed []expand.Reason
+			var fixed []reason.Reason
 			how := expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
 				fixed = append(fixed, r.Fixed)
 				if r.Fixed != "" {
@@ -266,7 +267,7 @@ func TestAnswersThatAreTooLongAreNotAskedForAgain(t *testing.T) {
 					t.Errorf("got %.300s", got)
 				}
 			}
-			want := []expand.Reason{"", expand.ReasonTooLong, "", ""}
+			want := []reason.Reason{"", reason.TooLong, "", ""}
 			if c.again {
 				want[1] = ""
 			}
@@ -436,8 +437,8 @@ func TestTheExpanderKnowsWhichAnswersStayAsTheyAre(t *testing.T) {
 			got = r
 			return leaveAlone(ctx, r)
 		})})
-	for path, want := range map[string]expand.Reason{
-		"/t/_search": "", "/t/_search?format=json": "", "/t/_search?format=yaml": expand.ReasonAnswer, "/_async_search": expand.ReasonEndpoint,
+	for path, want := range map[string]reason.Reason{
+		"/t/_search": "", "/t/_search?format=json": "", "/t/_search?format=yaml": reason.Answer, "/_async_search": reason.Endpoint,
 	} {
 		postSearch(t, addr, path)
 		if got == nil || got.Fixed != want {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/internal/budget"
 	"github.com/akin-search/akin/internal/nodes"
 	"github.com/akin-search/akin/internal/recovery"
@@ -88,30 +89,30 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 	}()
 	r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, ex))
 	ex.rawQuery, ex.control = cutControl(r.URL.RawQuery, r.Header)
-	expander, reason := s.choose(m, ex, r.Header)
+	expander, why := s.choose(m, ex, r.Header)
 	var body []byte
 	var err error
-	if reason == "" {
-		body, reason, err = s.readBody(w, r, ex)
+	if why == "" {
+		body, why, err = s.readBody(w, r, ex)
 	}
-	if reason != "" && err == nil {
+	if why != "" && err == nil {
 		err = s.keepBody(w, r, ex)
 	}
 	if err != nil { // the request itself is broken: there is nothing to forward
 		s.brokenBody(w, ex)
 		return
 	}
-	if reason == "" && s.wasRefused(ex, body) {
-		reason = reasonRefused
+	if why == "" && s.wasRefused(ex, body) {
+		why = reasonRefused
 	}
 	switch {
-	case reason != "":
-		s.metrics.countLeft(reason)
-		if reason == reasonMemory {
-			s.failedOpen(r.Context(), ex, failedSearch, reason) //nolint:contextcheck // It is the client's.
+	case why != "":
+		s.metrics.countLeft(why)
+		if why == reasonMemory {
+			s.failedOpen(r.Context(), ex, failedSearch, why) //nolint:contextcheck // It is the client's.
 		}
 		if ex.control.asks() {
-			s.record(ex, r, m, &expand.Result{Reason: expand.Reason(reason)}, "")
+			s.record(ex, r, m, &expand.Result{Reason: reason.Reason(why)}, "")
 		}
 	case s.opts.Shadow > 0 && !ex.control.asks(): // nobody waits for the expansion
 		s.metrics.unchanged(reasonShadow)
@@ -221,11 +222,11 @@ func (s *Server) expanded(ctx context.Context, r *http.Request, m match, ex *exc
 	in.Allowed = s.access.checker(r, ex)
 	var t *templates
 	if m.how == renderTemplate {
-		var reason string
-		if t, reason, err = s.render(ctx, r, in); err != nil {
+		var why string
+		if t, why, err = s.render(ctx, r, in); err != nil {
 			return nil, nil, err
-		} else if reason != "" {
-			return &expand.Result{Reason: expand.Reason(reason)}, nil, nil
+		} else if why != "" {
+			return &expand.Result{Reason: reason.Reason(why)}, nil, nil
 		}
 		in.Body, in.Discloses = t.rendered, t.discloses()
 	}

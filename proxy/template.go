@@ -13,7 +13,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/expand/reason"
 )
 
 // Reasons to leave a search template alone.
@@ -93,12 +95,12 @@ func (s *Server) render(ctx context.Context, r *http.Request, in *expand.Request
 
 // mayRender returns the reason to have nothing rendered where the client may
 // search none of the indices.
-func mayRender(ctx context.Context, in *expand.Request, indices ...string) (reason string, err error) {
+func mayRender(ctx context.Context, in *expand.Request, indices ...string) (why string, err error) {
 	if in.Allowed == nil {
 		return "", nil
 	}
 	for _, index := range indices {
-		err := in.Allowed(ctx, expand.Indices{Expression: index})
+		err := in.Allowed(ctx, esclient.Indices{Expression: index})
 		switch {
 		case err == nil || errors.Is(err, expand.ErrUnknown):
 			return "", nil
@@ -106,7 +108,7 @@ func mayRender(ctx context.Context, in *expand.Request, indices ...string) (reas
 			return "", &expand.StageError{Stage: expand.StageAccess, Err: err}
 		}
 	}
-	return string(expand.ReasonNotAuthorized), nil
+	return string(reason.NotAuthorized), nil
 }
 
 // indicesOf returns the index expressions of the headers among lines, each

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/expand/reason"
 )
 
 const (
@@ -43,7 +44,7 @@ func TestTemplateIsRenderedAndItsSearchRewritten(t *testing.T) {
 			node := startRawNode(t, renders(rendered))
 			addr, registry := startProxy(t, Options{Upstreams: []string{node.URL + "/es"}, Templates: true, Expander: expander(func(_ context.Context, r *expand.Request) (*expand.Result, error) {
 				want := expand.Request{
-					Endpoint: expand.EndpointSearch, Index: "a", RawQuery: "routing=x", Body: []byte(rendered), Fixed: expand.ReasonAnswer,
+					Endpoint: expand.EndpointSearch, Index: "a", RawQuery: "routing=x", Body: []byte(rendered), Fixed: reason.Answer,
 					Discloses: expand.DiscloseProfile | expand.DiscloseExplain,
 				}
 				if diff := cmp.Diff(want, *r); diff != "" {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -12,13 +13,14 @@ import (
 	"github.com/akin-search/akin/demo"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
 
 // newCluster returns what expand asks, in front of the embedded engine with an
 // index of a text and a keyword.
-func newCluster(t *testing.T) cluster {
+func newCluster(t *testing.T) *esclient.Cached {
 	t.Helper()
 	engine := httptest.NewServer(demo.NewEngine())
 	t.Cleanup(engine.Close)
@@ -38,12 +40,12 @@ func newCluster(t *testing.T) cluster {
 	}
 	cached := esclient.NewCached(client, esclient.CacheOptions{AnalysisBytes: 1 << 20, StatisticsBytes: 1 << 20, TTL: time.Minute})
 	t.Cleanup(cached.Close)
-	return cluster{cached}
+	return cached
 }
 
 func TestClusterAnswersExpandOfTheEmbeddedEngine(t *testing.T) {
 	c := newCluster(t)
-	for _, indices := range []expand.Indices{
+	for _, indices := range []esclient.Indices{
 		{Expression: "help"},
 		{Expression: "he*", Options: "allow_no_indices=true&expand_wildcards=open&ignore_throttled=false&ignore_unavailable=true"},
 		{},
@@ -52,7 +54,7 @@ func TestClusterAnswersExpandOfTheEmbeddedEngine(t *testing.T) {
 		if err != nil || !slices.Equal(names, []string{"title", "title.raw"}) {
 			t.Errorf("%+v: fields %q, error %v", indices, names, err)
 		}
-		a, err := c.Analyze(t.Context(), expand.Text{Indices: indices, Field: "title", Text: "the running cars"})
+		a, err := c.Analyze(t.Context(), indices, "title", "", "the running cars")
 		if err != nil || !slices.Equal(a.Terms, []string{"run", "car"}) || !slices.Equal(a.Positions, []int{1, 2}) || a.Graph || a.Shards != 1 {
 			t.Errorf("%+v: analysis %+v, error %v", indices, a, err)
 		}
@@ -78,31 +80,45 @@ func TestWhatIsNoFailureOfTheClusterIsToldToExpand(t *testing.T) {
 	t.Cleanup(func() { _ = client.Close() })
 	cached := esclient.NewCached(client, esclient.CacheOptions{AnalysisBytes: 1 << 20, StatisticsBytes: 1 << 20, TTL: time.Minute})
 	t.Cleanup(cached.Close)
-	other := cluster{cached}
 	c := newCluster(t)
-	at := func(expression string) expand.Indices { return expand.Indices{Expression: expression} }
-	tests := []struct {
-		name  string
-		c     cluster
-		text  expand.Text
-		cause error
+	for _, tt := range []struct {
+		name    string
+		cluster *esclient.Cached
+		index   string
+		query   string
+		want    reason.Reason
 	}{
-		{"a keyword", c, expand.Text{Indices: at("help"), Field: "title.raw", Text: "x"}, expand.ErrNotText},
-		{"a remote cluster", c, expand.Text{Indices: at("x:help"), Field: "title", Text: "x"}, expand.ErrNotText},
-		{"indices that differ", other, expand.Text{Indices: at("a,b"), Field: "f", Text: "x"}, expand.ErrMixed},
-	}
-	for _, test := range tests {
-		if a, err := test.c.Analyze(t.Context(), test.text); !errors.Is(err, test.cause) {
-			t.Errorf("%s: %+v, error %v, want %v", test.name, a, err, test.cause)
+		{"a keyword", c, "help", `{"match":{"title.raw":"x"}}`, reason.NotText},
+		{"a remote cluster", c, "x:help", `{"match":{"title":"x"}}`, reason.NotText},
+		{"a pattern on a remote cluster", c, "x:help", `{"multi_match":{"query":"x","fields":["t*"]}}`, reason.NotText},
+		{"indices that differ", cached, "a,b", `{"match":{"f":"x"}}`, reason.Mixed},
+		{"no such index", c, "gone", `{"match":{"title":"x"}}`, reason.UnknownToCluster},
+	} {
+		e := expand.New(tt.cluster, everywhere{}, expand.DefaultOptions())
+		r, err := e.Expand(t.Context(), &expand.Request{Index: tt.index, Body: []byte(`{"query":` + tt.query + `}`)})
+		if err != nil || r.Reason != tt.want {
+			t.Errorf("%s: %+v, error %v, want %s", tt.name, r, err, tt.want)
 		}
 	}
-	if names, err := c.Fields(t.Context(), at("x:help"), "t*"); !errors.Is(err, expand.ErrNotText) || !errors.Is(err, esclient.ErrRemote) {
-		t.Errorf("fields %q of a remote cluster, error %v", names, err)
-	}
-	options := expand.Indices{Expression: "help", Options: "pretty=true"}
-	if _, err := c.Fields(t.Context(), options, "t*"); err == nil || errors.Is(err, expand.ErrNotText) || !strings.Contains(err.Error(), "pretty") {
+	options := esclient.Indices{Expression: "help", Options: "pretty=true"}
+	if _, err := c.Fields(t.Context(), options, "t*"); err == nil || errors.Is(err, esclient.ErrNotText) || !strings.Contains(err.Error(), "pretty") {
 		t.Errorf("error %v for what is no option", err)
 	}
+}
+
+// everywhere is a matrix without rows that is bound to every field.
+type everywhere struct{}
+
+func (e everywhere) Pin() expand.Pinned { return e }
+
+func (everywhere) Version() string { return "none@1" }
+
+func (everywhere) Docs() int64 { return 1 }
+
+func (everywhere) Rows(context.Context, []string, []simmatrix.Row) error { return nil }
+
+func (e everywhere) For(context.Context, esclient.Indices, string) (expand.Bound, error) {
+	return expand.Bound{Rows: e, Named: true}, nil
 }
 
 // An index that the cluster tells nothing of is bound by its name or not at all;
@@ -153,7 +169,7 @@ func TestExpressionsThatTheClusterDoesNotResolve(t *testing.T) {
 		{index: "busy", fails: true},
 	} {
 		t.Run(tt.index, func(t *testing.T) {
-			indices := expand.Indices{Expression: tt.index}
+			indices := esclient.Indices{Expression: tt.index}
 			got, err := matrices{store, cached, nil}.Pin().For(t.Context(), indices, "body")
 			if (got.Rows != nil) != tt.bound || got.Named != tt.named || !slices.Equal(got.Resolved, tt.resolved) || (err != nil) != tt.fails {
 				t.Errorf("%+v, %v", got, err)

@@ -2,8 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
@@ -29,17 +27,8 @@ func (a *App) exact(e *expand.Expander) *expand.Expander {
 // linearFields tells expand what the indices hold for the mode hard.
 type linearFields struct{ cached *esclient.Cached }
 
-func (l linearFields) Linear(ctx context.Context, indices expand.Indices, field, weights string) (expand.Linear, error) {
-	linear, err := l.cached.Linear(ctx, esclient.Indices(indices), field, norms.NormPath(field), norms.WeightsPath(field), weights)
-	switch {
-	case errors.Is(err, esclient.ErrNoLinear):
-		return expand.Linear{}, fmt.Errorf("%w: %w", expand.ErrNoLinear, err)
-	case errors.Is(err, esclient.ErrNoNorms):
-		return expand.Linear{}, fmt.Errorf("%w: %w", expand.ErrNoNorms, err)
-	case err != nil:
-		return expand.Linear{}, alone(err)
-	}
-	return expand.Linear(linear), nil
+func (l linearFields) Linear(ctx context.Context, indices esclient.Indices, field, weights string) (esclient.Linear, error) {
+	return l.cached.Linear(ctx, indices, field, norms.NormPath(field), norms.WeightsPath(field), weights)
 }
 
 // weightSource gives expand the weights that are active in a row store.
@@ -48,7 +37,7 @@ type weightSource struct {
 	cluster *esclient.Cached
 }
 
-func (s weightSource) Weights(ctx context.Context, indices expand.Indices, field string) (expand.Weights, error) {
+func (s weightSource) Weights(ctx context.Context, indices esclient.Indices, field string) (expand.Weights, error) {
 	m, err := match(ctx, s.store.Pin(), s.cluster, indices, field, nil)
 	if err != nil || m.Rows == nil {
 		return nil, err // not a weights of nil

@@ -4,6 +4,7 @@ import (
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/proxy"
 )
 
@@ -24,7 +25,7 @@ func (a *App) expanders(options *proxy.Options) {
 		o.HideFrom = hidden
 		return o
 	}
-	a.expander = a.exact(expand.New(cluster{a.cluster}, matrices{a.store, a.cluster, nil}, rewriting(cfg.Expansion.Rewriting)))
+	a.expander = a.exact(expand.New(a.cluster, matrices{a.store, a.cluster, nil}, rewriting(cfg.Expansion.Rewriting)))
 	if cfg.Expansion.Enabled {
 		options.Expander = a.expander
 	}
@@ -48,9 +49,9 @@ func expandOptions(cfg configs.Rewriting) expand.Options {
 			configs.ModeBM25: expand.ModeBM25, configs.ModeHard: expand.ModeHard, configs.ModeSoft: expand.ModeSoft,
 		}[cfg.Mode],
 		RerankWindow: cfg.RerankWindow,
-		Scoring: map[string]expand.Form{
-			configs.ScoringAuto: expand.FormAuto, configs.ScoringLinear: expand.FormLinear,
-			configs.ScoringGrouped: expand.FormGrouped, configs.ScoringSaturated: expand.FormSaturated,
+		Scoring: map[string]form.Scoring{
+			configs.ScoringAuto: form.Auto, configs.ScoringLinear: form.Linear,
+			configs.ScoringGrouped: form.Grouped, configs.ScoringSaturated: form.Saturated,
 		}[cfg.Scoring],
 		Phase: map[string]expand.Phase{
 			configs.PhaseAuto: expand.PhaseAuto, configs.PhaseQuery: expand.PhaseQuery, configs.PhaseRescore: expand.PhaseRescore,
@@ -61,7 +62,7 @@ func expandOptions(cfg configs.Rewriting) expand.Options {
 		MaxAddedTerms: cfg.MaxAddedTerms,
 		MaxQueryTerms: cfg.MaxQueryTerms,
 		MaxDocShare:   cfg.MaxDocShare,
-		Strength:      expand.Strength(cfg.Strength),
+		Strength:      form.Strength(cfg.Strength),
 		DefaultFields: cfg.DefaultFields,
 		Highlight: map[string]expand.Highlight{
 			configs.HighlightOriginal: expand.HighlightOriginal, configs.HighlightRelated: expand.HighlightRelated,

@@ -138,9 +138,9 @@ func cause(err error) string {
 		return proxy.DegradedCredentials
 	case errors.As(err, &refused) && refused.Status == http.StatusTooManyRequests:
 		return proxy.DegradedThrottled
-	case barred(err):
+	case esclient.IsBarred(err):
 		return "expensive_queries_barred"
-	case unknown(err):
+	case esclient.IsUnknown(err):
 		return "unknown_to_cluster" // a missing or closed index, an unknown analyzer
 	case errors.Is(err, context.DeadlineExceeded):
 		return "budget"

@@ -184,7 +184,7 @@ func (a *App) boundFields(ctx context.Context) (fields []boundField, err error) 
 				continue
 			}
 			more = true
-			bound, err := pinned.For(ctx, expand.Indices{Expression: i.Name}, i.Fields[k])
+			bound, err := pinned.For(ctx, esclient.Indices{Expression: i.Name}, i.Fields[k])
 			if err != nil {
 				return fields, err
 			}
@@ -222,7 +222,7 @@ func (a *App) boundExpression() string {
 // a client had sent it, and asks for the statistics of its words.
 func (a *App) warmField(ctx context.Context, f boundField) error {
 	text, err := a.client.SampleText(ctx, f.index, f.field)
-	if unknown(err) { // an index that has gone, or the demo's engine
+	if esclient.IsUnknown(err) { // an index that has gone, or the demo's engine
 		return nil
 	}
 	if err != nil {
@@ -239,14 +239,14 @@ func (a *App) warmField(ctx context.Context, f boundField) error {
 		return err
 	}
 	// Where the words have no neighbors the search needed no statistics.
-	indices := expand.Indices{Expression: f.index}
-	words, err := cluster{a.cluster}.Analyze(ctx, expand.Text{Indices: indices, Field: f.field, Text: text})
-	if errors.Is(err, expand.ErrNotText) || errors.Is(err, expand.ErrMixed) {
+	indices := esclient.Indices{Expression: f.index}
+	words, err := a.cluster.Analyze(ctx, indices, f.field, "", text)
+	if errors.Is(err, esclient.ErrNotText) || errors.Is(err, esclient.ErrRemote) || errors.Is(err, esclient.ErrMixed) {
 		return nil // it is left alone
 	}
 	if err != nil {
 		return err
 	}
-	_, err = cluster{a.cluster}.Statistics(ctx, indices, f.field, words.Terms, make([]int64, len(words.Terms)))
+	_, err = a.cluster.Statistics(ctx, indices, f.field, words.Terms, make([]int64, len(words.Terms)))
 	return err
 }

@@ -1,4 +1,4 @@
-package expand
+package dsl
 
 import (
 	"go/ast"
@@ -19,7 +19,7 @@ import (
 // heading begins with the words given: the names in code spans of each cell.
 func documentedRows(t *testing.T, heading string) [][][]string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "docs", "queries.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "queries.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,11 +59,11 @@ func TestDocumentedQueriesAreThoseOfTheCode(t *testing.T) {
 	type treatment struct {
 		Read            bool
 		Inside, Outside []string
-		Alone           string
+		Reason          string
 	}
 	want := map[string]treatment{}
 	for name, k := range kinds {
-		want[name] = treatment{k.read != nil, k.inside, k.outside, string(k.alone)}
+		want[name] = treatment{k.read != nil, k.inside, k.outside, string(k.reason)}
 	}
 	got := map[string]treatment{}
 	for _, row := range documentedRows(t, "| query | what is expanded |") {
@@ -74,21 +74,21 @@ func TestDocumentedQueriesAreThoseOfTheCode(t *testing.T) {
 	}
 	for _, row := range documentedRows(t, "| queries | reason |") {
 		for _, name := range row[0] {
-			got[name] = treatment{Alone: row[1][0]}
+			got[name] = treatment{Reason: row[1][0]}
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("expand.kinds and docs/queries.md differ (-code +docs):\n%s", diff)
+		t.Errorf("kinds and docs/queries.md differ (-code +docs):\n%s", diff)
 	}
 }
 
 func TestDocumentedRetrieversAreThoseOfTheCode(t *testing.T) {
-	got := map[string][]string{}
+	got := map[string]string{}
 	for _, row := range documentedRows(t, "| retriever | looks into |") {
-		got[row[0][0]] = row[1]
+		got[row[0][0]] = row[1][0]
 	}
 	if diff := cmp.Diff(retrievers, got); diff != "" {
-		t.Errorf("expand.retrievers and docs/queries.md differ (-code +docs):\n%s", diff)
+		t.Errorf("retrievers and docs/queries.md differ (-code +docs):\n%s", diff)
 	}
 }
 
@@ -96,7 +96,7 @@ func TestDocumentedRetrieversAreThoseOfTheCode(t *testing.T) {
 const reasonsOfProxy = "| reason | why the proxy "
 
 func TestDocumentedReasonsAreThoseOfTheCode(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), "reason.go", nil, 0)
+	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", "reason", "reason.go"), nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

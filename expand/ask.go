@@ -1,0 +1,476 @@
+package expand
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/expand/dsl"
+	"github.com/akin-search/akin/expand/form"
+	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/expand/terms"
+)
+
+// An asker asks the cluster and the matrices what the clauses of a search need,
+// and selects the terms.
+type asker struct {
+	e *Expander
+	s *search
+	m *memory
+
+	// together is how many searches came in one request, this one counted.
+	together int
+	// clauseLimit is how many clauses the indices are known to take in a query, 0
+	// where that is not known.
+	clauseLimit int
+	// clauses are those of the search with what is known of them, and targets the
+	// fields of them that may be expanded.
+	clauses []form.Clause
+	targets []*target
+}
+
+// A target is a field that may be expanded.
+type target struct {
+	clause *form.Clause
+	*form.Field
+	// terms is memory for the selection.
+	terms *terms.Selection
+	rows  Rows
+	// named says that a matrix is bound to the field by its full name.
+	named bool
+	// weights are set in the modes that need them, nil where none are bound.
+	weights Weights
+	// docFreqs are the live document frequencies of the selection's terms.
+	docFreqs []int64
+	// exact is what the mode hard needs, nil where the field cannot have it.
+	exact *exactField
+}
+
+const (
+	// sideBySide bounds the questions that one search asks at a time. OpenSearch
+	// queues 16 analyses on one thread and refuses the next.
+	sideBySide = 8
+	// maxText is the length in bytes of the longest text that is analyzed: 64 for
+	// each of the 1,024 terms that MaxQueryTerms can be. Longer ones have more.
+	maxText = 64 << 10
+	// maxExplainedIndices is how many of the indices that no matrix is bound to
+	// are named.
+	maxExplainedIndices = 10
+	// candidatesPerTerm is how many candidates are looked up in the live
+	// statistics for every term that may be added: some drop out because the
+	// index does not hold them or they are too frequent there.
+	candidatesPerTerm = 2
+)
+
+// ask asks for all that the rewriting needs and selects the terms.
+func (a *asker) ask(ctx context.Context) error {
+	if err := ctx.Err(); err != nil { // before what is known is weighed and written
+		return failed(StageScan, err)
+	}
+	if err := a.findFields(ctx); err != nil {
+		return failed(StageFields, err)
+	}
+	open, err := a.bind(ctx)
+	if err != nil {
+		return failed(StageFields, err)
+	}
+	if open, err = a.findTexts(ctx, open); err != nil {
+		return err
+	}
+	if exact, err := a.askExact(ctx, open); exact || err != nil {
+		return err
+	}
+	for _, t := range leading(open) {
+		t.terms.Propose(t.Weighting(), t.rows.Docs(), a.e.options.MaxDocShare, a.e.options.MaxAddedTerms*candidatesPerTerm)
+		if len(t.terms.Candidates) == 0 {
+			t.leave(reason.NoNeighbors)
+		}
+	}
+	open = stillOpen(open)
+	if err := a.settle(ctx, open); err != nil {
+		return failed(StageStatistics, err)
+	}
+	shareAdded(leading(stillOpen(open)), a.e.options.MaxAddedTerms)
+	return nil
+}
+
+// leave leaves the target alone, and with it a clause that cannot do without
+// one of its fields.
+func (t *target) leave(why reason.Reason) {
+	t.Reason = why
+	if t.clause.TermCentric {
+		t.clause.Reason = why
+	}
+}
+
+// follows reports whether the target uses the selection of the clause's first.
+func (t *target) follows() bool { return t.clause.TermCentric && t.Field != &t.clause.Fields[0] }
+
+// stillOpen returns the targets that are not left alone.
+func stillOpen(targets []*target) []*target {
+	return slices.DeleteFunc(targets, func(t *target) bool { return t.Reason != "" || t.clause.Reason != "" })
+}
+
+// leading returns the targets that have a selection of their own.
+func leading(targets []*target) []*target {
+	if !slices.ContainsFunc(targets, (*target).follows) {
+		return targets
+	}
+	return slices.DeleteFunc(slices.Clone(targets), (*target).follows)
+}
+
+// start sets the clauses to what was read of them.
+func (a *asker) start() {
+	a.clauseLimit = int(a.e.limits.of(LimitClauses, a.s.req.Index))
+	a.clauses = a.m.clauses[:0]
+	for i := range a.s.Clauses {
+		parsed := &a.s.Clauses[i]
+		c := form.Clause{Parsed: parsed, Traits: parsed.Traits, Reason: parsed.Reason}
+		c.SameMatches = c.SameMatches || a.e.options.Matching == MatchingSame
+		if len(parsed.Fields) > 0 {
+			c.Fields = make([]form.Field, len(parsed.Fields))
+		}
+		for k, f := range parsed.Fields {
+			c.Fields[k] = form.Field{Name: f.Name, Boost: f.Boost}
+		}
+		a.clauses = append(a.clauses, c)
+	}
+	a.m.clauses = a.clauses
+}
+
+// findFields gives every clause its fields by their full names: the default
+// ones where it names none, and those that its patterns match.
+func (a *asker) findFields(ctx context.Context) error {
+	fields := 0
+	for i := range a.clauses {
+		c := &a.clauses[i]
+		if c.Reason != "" {
+			continue
+		}
+		if len(c.Fields) == 0 {
+			c.Additive = false
+			for _, field := range a.e.options.DefaultFields {
+				c.Fields = append(c.Fields, form.Field{Name: field, Boost: 1})
+			}
+		}
+		if err := a.matchPatterns(ctx, c); err != nil {
+			return err
+		}
+		if len(c.Fields) == 0 {
+			c.Reason = reason.Fields
+		}
+		if c.Reason == "" {
+			fields += len(c.Fields)
+		}
+	}
+	for i := range a.clauses {
+		if c := &a.clauses[i]; c.Reason == "" && fields > dsl.MaxFields {
+			c.Reason = reason.TooManyClauses
+		}
+	}
+	return nil
+}
+
+// matchPatterns replaces the patterns among the fields of c by the fields that
+// match them. As in the engines, the boosts of a field that is named more than
+// once are multiplied.
+func (a *asker) matchPatterns(ctx context.Context, c *form.Clause) error {
+	isPattern := func(f form.Field) bool { return strings.Contains(f.Name, "*") }
+	if !c.Patterns || !slices.ContainsFunc(c.Fields, isPattern) {
+		return nil
+	}
+	var matched []form.Field
+	for _, f := range c.Fields {
+		names := []string{f.Name}
+		if isPattern(f) {
+			var err error
+			names, err = a.e.cluster.Fields(ctx, a.s.indices, f.Name)
+			if c.Reason = clusterReason(err); c.Reason != "" {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+		}
+		for _, name := range names {
+			at := slices.IndexFunc(matched, func(r form.Field) bool { return r.Name == name })
+			if at < 0 {
+				matched = append(matched, form.Field{Name: name, Boost: f.Boost})
+			} else {
+				matched[at].Boost *= f.Boost
+			}
+		}
+		if len(matched) > dsl.MaxFields {
+			c.Reason = reason.TooManyClauses
+			return nil
+		}
+	}
+	c.Fields = matched
+	return nil
+}
+
+// bind returns the fields that may be expanded, with their matrices pinned, and
+// gives the others their reason.
+func (a *asker) bind(ctx context.Context) ([]*target, error) {
+	n := 0
+	for i := range a.clauses {
+		n += len(a.clauses[i].Fields)
+	}
+	all := make([]target, 0, n)
+	a.targets = make([]*target, 0, n)
+	pinned := a.e.matrices.Pin()
+	for i := range a.clauses {
+		c := &a.clauses[i]
+		for k := range c.Fields {
+			if c.Reason != "" {
+				break
+			}
+			t := target{clause: c, Field: &c.Fields[k]}
+			why, err := a.bindField(ctx, &t, pinned)
+			if err != nil {
+				return nil, err
+			}
+			if why != "" {
+				t.leave(why)
+				continue
+			}
+			t.terms = a.m.selection()
+			all = append(all, t)
+			a.targets = append(a.targets, &all[len(all)-1])
+		}
+	}
+	return slices.Clone(a.targets), nil
+}
+
+// bindField pins the target's rows, or returns the reason to leave it alone.
+func (a *asker) bindField(ctx context.Context, t *target, pinned Pinned) (reason.Reason, error) {
+	if a.s.Redefines(t.Name) {
+		return reason.RuntimeField, nil
+	}
+	bound, err := pinned.For(ctx, a.s.indices, t.Name)
+	switch why := clusterReason(err); {
+	case err != nil && why == "":
+		return "", err
+	case err != nil:
+		return why, nil
+	}
+	if t.rows, t.named = bound.Rows, bound.Named; t.rows == nil {
+		t.Indices = bound.Resolved[:min(len(bound.Resolved), maxExplainedIndices)]
+		return reason.NoMatrix, nil
+	}
+	t.Matrix = t.rows.Version()
+	if a.e.weights != nil && a.e.options.Mode != ModeBM25 {
+		t.weights, err = a.e.weights.Weights(ctx, a.s.indices, t.Name)
+		if why := clusterReason(err); why != "" {
+			return why, nil
+		}
+	}
+	return "", err
+}
+
+// texts sets the targets' terms and the rows of these, and returns the targets
+// that stay open.
+func (a *asker) texts(ctx context.Context, open []*target) ([]*target, error) {
+	if err := a.analyze(ctx, open); err != nil {
+		return nil, failed(StageAnalyze, err)
+	}
+	for i := range a.clauses {
+		understand(&a.clauses[i])
+	}
+	open = stillOpen(open)
+	return open, failed(StageRows, a.fetchRows(ctx, leading(open)))
+}
+
+// each calls f for every target, several at the same time, because f may wait
+// for the cluster. It returns the first error.
+func each(targets []*target, f func(t *target) error) error {
+	return inParallel(len(targets), sideBySide, func(i int) error { return f(targets[i]) })
+}
+
+func (a *asker) analyze(ctx context.Context, targets []*target) error {
+	return each(targets, func(t *target) error {
+		text := t.clause.Parsed.Text
+		if len(text) > maxText {
+			t.Reason = reason.TooManyTerms
+			return nil
+		}
+		analysis, err := a.e.cluster.Analyze(ctx, a.s.indices, t.Name, t.clause.Parsed.Analyzer, text)
+		if err == nil && t.clause.Prefix {
+			analysis = withoutLast(analysis)
+		}
+		switch {
+		case err != nil:
+			if t.Reason = clusterReason(err); t.Reason == "" {
+				return err
+			}
+		case analysis.NotWords != "" && !t.named:
+			t.Reason = reason.NotWords
+		case len(analysis.Terms) == 0:
+			t.Reason = reason.NoTerms
+		case len(analysis.Terms) > a.e.options.MaxQueryTerms:
+			t.Reason = reason.TooManyTerms
+		default:
+			t.Analysis, t.Terms = analysis, t.terms
+			t.Terms.Start(analysis.Terms, analysis.Positions)
+		}
+		return nil
+	})
+}
+
+// withoutLast returns a without the terms at its last position.
+func withoutLast(a *esclient.Analysis) *esclient.Analysis {
+	n := len(a.Terms)
+	for n > 0 && a.Positions[n-1] == a.Positions[len(a.Positions)-1] {
+		n--
+	}
+	trimmed := *a
+	trimmed.Terms, trimmed.Positions = a.Terms[:n], a.Positions[:n]
+	return &trimmed
+}
+
+// understand settles what the analyses of all its fields mean for a clause.
+func understand(c *form.Clause) {
+	c.SingleWord = !slices.ContainsFunc(c.Fields, func(f form.Field) bool { return f.Analysis == nil || f.Words() > 1 })
+	for k := range c.Fields {
+		f := &c.Fields[k]
+		switch {
+		case c.Reason != "":
+		case f.Reason != "":
+			(&target{clause: c, Field: f}).leave(f.Reason)
+		case c.TermCentric && !searchedTogether(f.Analysis, c.Fields[0].Analysis):
+			c.Reason = reason.FieldsDiffer
+		case f.Analysis.Graph:
+			// A term that spans several positions stands with words that the
+			// engine looks for as a phrase: one of them by itself finds nothing,
+			// and so must not a word that is related to it.
+			c.Additive, c.SameMatches = false, true
+		}
+	}
+}
+
+// searchedTogether reports whether the engine looks for the terms in both fields
+// together. Fields whose analyzers have other names it searches apart, though
+// they give the same terms (OpenSearch 2).
+func searchedTogether(a, b *esclient.Analysis) bool {
+	return a.Analyzer == b.Analyzer && slices.Equal(a.Terms, b.Terms)
+}
+
+// fetchRows sets the origins' rows: one round trip for each version, and there
+// is one where all fields use one matrix.
+func (a *asker) fetchRows(ctx context.Context, targets []*target) error {
+	for done := 0; done < len(targets); {
+		rows := targets[done].rows
+		first := done
+		a.m.terms = a.m.terms[:0]
+		for done < len(targets) && targets[done].rows == rows {
+			a.m.terms = targets[done].Terms.Terms(a.m.terms)
+			done++
+		}
+		a.m.rows = sized(a.m.rows, len(a.m.terms))
+		if err := rows.Rows(ctx, a.m.terms, a.m.rows); err != nil {
+			return fmt.Errorf("%s: %w", rows.Version(), err)
+		}
+		k := 0
+		for _, t := range targets[first:done] {
+			for i := range t.Terms.Origins {
+				t.Terms.Origins[i].Row = a.m.rows[k]
+				k++
+			}
+		}
+	}
+	return nil
+}
+
+// settle fetches the live document frequencies and settles the terms to add by
+// them.
+func (a *asker) settle(ctx context.Context, open []*target) error {
+	// Goroutines work on memory of their own; a single target uses ours.
+	single := len(open) == 1
+	err := each(open, func(t *target) (err error) {
+		var own weighing
+		m := &own
+		if single {
+			m = &a.m.weighing
+		}
+		m.terms = t.lead().Terms.Terms(m.terms[:0])
+		m.docFreqs = sized(m.docFreqs, len(m.terms))
+		t.docFreqs = m.docFreqs
+		t.Stats, err = a.e.cluster.Statistics(ctx, a.s.indices, t.Name, m.terms, m.docFreqs)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for i, t := range open {
+		switch {
+		case t.follows():
+			continue
+		case t.clause.TermCentric:
+			a.settleTogether(open[i : i+len(t.clause.Fields)])
+		default:
+			t.Terms.Settle(t.Weighting(), t.Stats.DocCount, t.docFreqs, a.e.options.MaxDocShare, a.e.options.MaxAddedTerms)
+		}
+		if t.Added = t.Terms.Candidates; len(t.Added) == 0 {
+			t.leave(reason.NoNeighbors)
+		}
+	}
+	return nil
+}
+
+// settleTogether settles the selection of the fields of a term-centric clause,
+// all of which are open.
+func (a *asker) settleTogether(fields []*target) {
+	t := fields[0]
+	known := make([]terms.Field, len(fields))
+	for i, f := range fields {
+		known[i] = terms.Field{Docs: f.Stats.DocCount, DocFreqs: f.docFreqs}
+	}
+	t.Stats.DocCount = t.Terms.SettleFields(t.Weighting(), known, a.e.options.MaxDocShare, a.e.options.MaxAddedTerms)
+}
+
+// lead returns the field whose selection the target uses.
+func (t *target) lead() *form.Field {
+	if t.clause.TermCentric {
+		return &t.clause.Fields[0]
+	}
+	return t.Field
+}
+
+// shareAdded divides the terms that may be added to the search between the
+// targets.
+func shareAdded(targets []*target, total int) {
+	sizes := make([]int, len(targets))
+	for i, t := range targets {
+		sizes[i] = len(t.Added)
+	}
+	quota, rest := terms.Share(sizes, total)
+	for _, t := range targets {
+		if len(t.Added) <= quota {
+			continue
+		}
+		n := quota
+		if rest > 0 { // the first ones take what does not divide
+			n++
+			rest--
+		}
+		if t.Added = t.Added[:n]; n == 0 {
+			t.Reason = reason.TermLimit
+		}
+	}
+}
+
+// filtered reports whether the client sees only some of the documents, through
+// an alias with a filter. The terms that are added come from those that it may
+// not see, too.
+func filtered(clauses []form.Clause) bool {
+	for i := range clauses {
+		for _, f := range clauses[i].Fields {
+			if f.Analysis != nil && f.Analysis.Filtered {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,440 @@
+package dsl
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/internal/jsonspan"
+)
+
+// A Clause is one query of the body that looks for a text in fields.
+type Clause struct {
+	// At is where the whole query object stands, {"match": …}, and Path leads to
+	// it.
+	At   jsonspan.Span
+	Path string
+	// Depth is the number of queries that it stands in.
+	Depth int
+	// Text is what is looked for, and Analyzer the analyzer that is named, "" for
+	// the fields' own.
+	Text, Analyzer string
+	// Fields are those named, in the order of the clause.
+	Fields []Field
+	// Boost multiplies the score of the clause. TieBreaker combines the fields:
+	// the best field's score plus TieBreaker times the others'.
+	Boost, TieBreaker float64
+	// OperatorAnd says that each term of the text has to match, and
+	// MinimumShouldMatch is the value of the option as it stands in the body,
+	// empty where there is none.
+	OperatorAnd        bool
+	MinimumShouldMatch []byte
+	Traits
+	// Reason says why the clause is left alone, "" where it is not.
+	Reason reason.Reason
+}
+
+// Traits are what the kind of a clause and its options mean for its rewriting.
+type Traits struct {
+	// Additive says that the score is the sum of the scores of the text's terms,
+	// so that another way of scoring the terms may take its place.
+	Additive bool
+	// SameMatches says that the clause has to match what the original matches.
+	SameMatches bool
+	// TermCentric says that the clause looks for each term in all fields together
+	// (cross_fields, combined_fields), so that an added term is looked for in all
+	// of them.
+	TermCentric bool
+	// Prefix says that the last term of the text is the beginning of one.
+	Prefix bool
+	// Patterns says that the clause takes patterns for names of fields.
+	Patterns bool
+	// Phrase says that the clause looks for a phrase.
+	Phrase bool
+	// Fuzzy says that the original finds words that are spelled alike.
+	Fuzzy bool
+	// Note says that there is nothing to rewrite: the clause only says why a
+	// query of another kind is left alone.
+	Note bool
+}
+
+// A Field is a field of a clause with its own factor, as in "title^3".
+type Field struct {
+	Name  string
+	Boost float64
+}
+
+// String shows the clause: its path, the text, the fields, what is not usual,
+// and the reason to leave it alone.
+func (c *Clause) String() string {
+	var b strings.Builder
+	b.WriteString(c.Path)
+	if !c.Note {
+		fmt.Fprintf(&b, " %q", c.Text)
+	}
+	for _, f := range c.Fields {
+		b.WriteString(" " + f.Name)
+		if f.Boost != 1 {
+			fmt.Fprintf(&b, "^%v", f.Boost)
+		}
+	}
+	for _, option := range []struct {
+		on   bool
+		text string
+	}{
+		{c.Analyzer != "", "analyzer=" + c.Analyzer},
+		{c.OperatorAnd, "operator=and"},
+		{len(c.MinimumShouldMatch) > 0, "minimum_should_match=" + string(c.MinimumShouldMatch)},
+		{c.Boost != 1 && !c.Note, fmt.Sprintf("boost=%v", c.Boost)},
+		{c.TieBreaker != 0, fmt.Sprintf("tie_breaker=%v", c.TieBreaker)},
+		{!c.Additive && !c.Note, "not additive"},
+		{c.SameMatches, "same matches"},
+		{c.TermCentric, "term-centric"},
+		{c.Prefix, "prefix"},
+		{c.Phrase, "phrase"},
+		{c.Fuzzy, "fuzzy"},
+		{c.Reason != "", "(" + string(c.Reason) + ")"},
+	} {
+		if option.on {
+			b.WriteString(", " + option.text)
+		}
+	}
+	return b.String()
+}
+
+// FieldCount returns the number of fields of all clauses to expand; one that
+// names none has at least one.
+func (s *Search) FieldCount() int {
+	n := 0
+	for i := range s.Clauses {
+		if c := &s.Clauses[i]; c.Reason == "" {
+			n += max(len(c.Fields), 1)
+		}
+	}
+	return n
+}
+
+// Errors of a clause's options.
+var (
+	errOptions    = errors.New("options not understood")
+	errManyFields = errors.New("too many fields")
+)
+
+// match reads {"field": "text"} or {"field": {"query": "text", …}}.
+func (c *Clause) match(raw []byte) {
+	var options []byte
+	fields := 0
+	err := jsonspan.Members(raw, func(name, value []byte) error {
+		fields++
+		options = value
+		c.Fields = []Field{{string(name), 1}}
+		return nil
+	})
+	switch {
+	case err != nil:
+	case fields != 1:
+		err = errOptions
+	case options[0] != '{':
+		c.Text, err = scalar(options)
+	default:
+		err = jsonspan.Members(options, func(name, value []byte) error { return c.option(string(name), value) })
+	}
+	c.settle(err)
+}
+
+// maxBoost bounds the boosts of a clause and its fields together. The engines
+// compute in 32-bit floats and refuse what is no number there.
+const maxBoost = 1e30
+
+// settle turns an error of reading a clause's options into the reason to leave
+// it alone.
+func (c *Clause) settle(err error) {
+	for _, f := range c.Fields {
+		if c.Boost*f.Boost > maxBoost {
+			err = errOptions
+		}
+	}
+	// With "and" no word is optional. A share of none is none, but where the
+	// engines are to find three of none they find nothing.
+	if n, err := strconv.Atoi(strings.Trim(string(c.MinimumShouldMatch), `" `)); err == nil && n > 0 && c.OperatorAnd {
+		c.SameMatches = true
+	}
+	switch {
+	case c.Reason != "" || err == nil:
+	case errors.Is(err, errManyFields):
+		c.Reason = reason.TooManyClauses
+	default:
+		c.Reason = reason.Options
+	}
+}
+
+// matchBoolPrefix reads a match_bool_prefix: a match whose last term is the
+// beginning of one.
+func (c *Clause) matchBoolPrefix(raw []byte) {
+	c.match(raw)
+	c.beginning()
+}
+
+// beginning says that the last term is the beginning of one. How many of the
+// terms match is then counted by the original only.
+func (c *Clause) beginning() {
+	c.Prefix, c.Additive = true, false
+	c.SameMatches = c.SameMatches || c.Counted()
+}
+
+// Counted reports whether the clause counts how many terms of the text match.
+func (c *Clause) Counted() bool { return c.OperatorAnd || len(c.MinimumShouldMatch) > 0 }
+
+// matchPhrasePrefix reads a match_phrase_prefix: a phrase whose last term is
+// the beginning of one.
+func (c *Clause) matchPhrasePrefix(raw []byte) {
+	c.Prefix = true
+	c.matchPhrase(raw)
+}
+
+// matchPhrase reads a match_phrase.
+func (c *Clause) matchPhrase(raw []byte) {
+	c.match(raw)
+	c.sequence()
+}
+
+// sequence says that the clause looks for a phrase, which only the original
+// can: related words change the order of what it finds.
+func (c *Clause) sequence() {
+	c.Phrase, c.SameMatches, c.Additive = true, true, false
+	c.OperatorAnd, c.MinimumShouldMatch = false, nil
+}
+
+// option takes the options that match, its phrases and the queries of several
+// fields share.
+func (c *Clause) option(name string, value []byte) (err error) {
+	switch name {
+	case "query":
+		c.Text, err = scalar(value)
+	case "operator", "default_operator":
+		return c.operator(value)
+	case "minimum_should_match":
+		if string(value) != "null" {
+			c.MinimumShouldMatch = value
+		}
+	case "analyzer":
+		c.Analyzer, err = text(value)
+	case "boost":
+		c.Boost, err = number(value)
+	case "tie_breaker":
+		c.TieBreaker, err = number(value)
+	case "fuzziness":
+		c.Additive, c.Fuzzy = false, true
+	case "zero_terms_query", "lenient", "_name", "prefix_length", "max_expansions", "fuzzy_transpositions",
+		"fuzzy_rewrite", "auto_generate_synonyms_phrase_query", "cutoff_frequency", "slop":
+		// They act only on the original, which stays as it is.
+	default:
+		err = errOptions
+	}
+	return err
+}
+
+func (c *Clause) operator(value []byte) error {
+	op, err := text(value)
+	switch {
+	case err != nil:
+		return err
+	case strings.EqualFold(op, "and"):
+		c.OperatorAnd = true
+	case !strings.EqualFold(op, "or"):
+		return errOptions
+	}
+	return nil
+}
+
+// several reads the options of a query that names several fields. Those of its
+// own are taken by own, which reports false for all others; ignored ones act
+// only on the original.
+func (c *Clause) several(raw []byte, own func(name string, value []byte) (bool, error), ignored ...string) error {
+	c.Patterns = true
+	return jsonspan.Members(raw, func(n, value []byte) (err error) {
+		name := string(n)
+		if name == "fields" {
+			c.Fields, err = fields(value)
+			return err
+		}
+		if own != nil {
+			if taken, err := own(name, value); taken {
+				return err
+			}
+		}
+		if slices.Contains(ignored, name) {
+			return nil
+		}
+		return c.option(name, value)
+	})
+}
+
+// multiMatch reads {"query": "text", "fields": […], "type": …}.
+func (c *Clause) multiMatch(raw []byte) {
+	kind, tie := "best_fields", false
+	err := c.several(raw, func(name string, value []byte) (taken bool, err error) {
+		tie = tie || name == "tie_breaker"
+		if name == "type" {
+			kind, err = text(value)
+		}
+		return name == "type", err
+	})
+	switch kind {
+	case "best_fields":
+	case "most_fields", "bool_prefix":
+		if !tie {
+			c.TieBreaker = 1 // the sum of the fields
+		}
+		if kind == "bool_prefix" {
+			c.beginning()
+		}
+	case "cross_fields":
+		c.TermCentric, c.Additive = true, false
+	case "phrase", "phrase_prefix":
+		c.Prefix = kind == "phrase_prefix"
+		c.sequence()
+	default:
+		err = errOptions
+	}
+	c.settle(err)
+}
+
+// combinedFields reads {"query": "text", "fields": […]}, which scores several
+// fields as if they were one.
+func (c *Clause) combinedFields(raw []byte) {
+	c.TermCentric, c.Additive = true, false
+	c.settle(c.several(raw, nil))
+}
+
+// queryString reads {"query": "text", "default_field": …} of a query_string
+// whose text uses none of the operators.
+func (c *Clause) queryString(raw []byte) {
+	err := c.several(raw, func(name string, value []byte) (bool, error) {
+		if name != "default_field" {
+			return false, nil
+		}
+		field, err := text(value)
+		c.Fields = []Field{{field, 1}}
+		return true, err
+	}, "analyze_wildcard", "allow_leading_wildcard", "enable_position_increments", "escape", "phrase_slop",
+		"quote_analyzer", "quote_field_suffix", "max_determinized_states", "time_zone", "rewrite")
+	// The engine combines several fields term by term.
+	c.Additive = c.Additive && len(c.Fields) == 1
+	if err == nil && hasSyntax(c.Text, `=&|><!(){}[]^"~*?:\/`) {
+		c.Reason = reason.Syntax
+	}
+	c.settle(err)
+}
+
+// simpleQueryString reads {"query": "text", "fields": […]} of a
+// simple_query_string whose text uses none of the operators.
+func (c *Clause) simpleQueryString(raw []byte) {
+	c.TieBreaker = 1 // the engine adds up the fields
+	err := c.several(raw, nil, "flags", "analyze_wildcard", "quote_field_suffix", "fuzzy_prefix_length", "fuzzy_max_expansions")
+	// The engine takes the text apart at blanks before it analyzes the words,
+	// and counts these.
+	c.Additive = c.Additive && len(c.Fields) == 1
+	c.SameMatches = c.SameMatches || c.Counted()
+	if err == nil && hasSyntax(c.Text, `+|"*()~\`) {
+		c.Reason = reason.Syntax
+	}
+	c.settle(err)
+}
+
+// hasSyntax reports whether text uses anything of a query syntax: one of the
+// operators, plus or minus before a word or by itself, or a word that is an
+// operator in the syntax of Lucene.
+func hasSyntax(text, operators string) bool {
+	if strings.ContainsAny(text, operators) {
+		return true
+	}
+	for word := range strings.FieldsSeq(text) {
+		switch {
+		case word[0] == '+', word[0] == '-', word == "AND", word == "OR", word == "NOT", word == "TO":
+			return true
+		}
+	}
+	return false
+}
+
+// fields reads a list of field names with boosts, or one.
+func fields(raw []byte) (out []Field, err error) {
+	if raw[0] == '"' {
+		f, err := fieldOf(raw)
+		return []Field{f}, err
+	}
+	err = jsonspan.Elements(raw, func(value []byte) error {
+		f, err := fieldOf(value)
+		if err != nil {
+			return err
+		}
+		// Of a field that stands twice the engines keep the last boost.
+		out = slices.DeleteFunc(out, func(o Field) bool { return o.Name == f.Name })
+		if out = append(out, f); len(out) > MaxFields {
+			return errManyFields
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// fieldOf reads a field name, perhaps with a boost.
+func fieldOf(raw []byte) (Field, error) {
+	name, err := text(raw)
+	if err != nil {
+		return Field{}, err
+	}
+	name, factor, ok := strings.Cut(name, "^")
+	f := Field{name, 1}
+	if ok {
+		f.Boost, err = number([]byte(factor))
+	}
+	return f, err
+}
+
+// scalar returns what the engine takes as the text of a query: a string, or a
+// number or boolean as it is written.
+func scalar(raw []byte) (string, error) {
+	switch raw[0] {
+	case '"':
+		return text(raw)
+	case '{', '[', 'n':
+		return "", errOptions
+	default:
+		return string(raw), nil
+	}
+}
+
+// text returns the value of a JSON string.
+func text(raw []byte) (string, error) {
+	if raw[0] != '"' {
+		return "", errOptions
+	}
+	plain, err := jsonspan.Unquote(raw)
+	return string(plain), err
+}
+
+// number returns a finite JSON number of at least 0; the engines also take it
+// as a string.
+func number(raw []byte) (float64, error) {
+	s := strings.Trim(string(raw), `"`)
+	v, err := strconv.ParseFloat(s, 64)
+	if err != nil || math.Signbit(v) || !(v <= maxBoost) {
+		return 0, errOptions
+	}
+	return v, nil
+}
+
+// isOne reports whether a boost changes nothing.
+func isOne(raw []byte) bool {
+	v, err := number(raw)
+	return err == nil && v == 1
+}

@@ -1,0 +1,152 @@
+package dsl
+
+import "github.com/akin-search/akin/internal/jsonspan"
+
+const (
+	// maxHighlights bounds the highlights of a search that is expanded.
+	maxHighlights = 64
+	// highlightRoom is what their queries may take together beyond the length
+	// of the body: those of one highlight never take more than that.
+	highlightRoom = 1 << 20
+)
+
+// A Highlight is a place of the body that has words marked and does not say
+// which.
+type Highlight struct {
+	// At is the place behind the "{" of the object, and Empty says that the
+	// object has no members.
+	At    int
+	Empty bool
+	// Queries are those whose words are marked, in the order of the body. While
+	// the body is read they are nil where they are not known yet.
+	Queries []jsonspan.Span
+}
+
+// Covers reports whether the place is in one of the queries.
+func (h *Highlight) Covers(at jsonspan.Span) bool {
+	last := len(h.Queries) - 1
+	return last >= 0 && jsonspan.Span{Start: h.Queries[0].Start, End: h.Queries[last].End}.Holds(at)
+}
+
+// Len returns the length of the queries together.
+func (h *Highlight) Len() int {
+	n := 0
+	for _, q := range h.Queries {
+		n += q.Len()
+	}
+	return n
+}
+
+// highlight reads a highlight object and notes it where it needs a
+// highlight_query.
+func (p *Parser) highlight() error {
+	if !p.isObject() {
+		return p.json.Skip()
+	}
+	has, h := false, Highlight{Empty: true}
+	err := p.json.Object(func(name []byte) error {
+		if h.Empty {
+			h.At = p.json.Name().Start
+		}
+		h.Empty = false
+		has = has || string(name) == "highlight_query"
+		return p.json.Skip()
+	})
+	if err != nil || has {
+		return err
+	}
+	if h.Empty {
+		h.At = p.json.Offset() - 1
+	}
+	if s := &p.search; len(s.Highlights) <= maxHighlights { // one more tells that there are too many
+		s.Highlights = append(s.Highlights, h)
+	}
+	return nil
+}
+
+// only reads the value of the one member named of an object by f, and passes
+// over all others and over what is no object.
+func (p *Parser) only(member string, f func() error) error {
+	if !p.isObject() {
+		return p.json.Skip()
+	}
+	return p.json.Object(func(name []byte) error {
+		if string(name) == member {
+			return f()
+		}
+		return p.json.Skip()
+	})
+}
+
+// hits reads an object that says how hits are shown: that of inner_hits or of
+// top_hits.
+func (p *Parser) hits() error { return p.only("highlight", p.highlight) }
+
+// collapse reads the object that collapses hits.
+func (p *Parser) collapse() error {
+	return p.only("inner_hits", func() error { return p.oneOrMore(p.hits) })
+}
+
+// aggregations reads an object of aggregations and those below them.
+func (p *Parser) aggregations(depth int) error {
+	if depth > maxDepth || !p.isObject() {
+		return p.json.Skip()
+	}
+	return p.json.Object(func([]byte) error {
+		if !p.isObject() {
+			return p.json.Skip()
+		}
+		return p.json.Object(func(name []byte) error {
+			switch string(name) {
+			case "aggs", "aggregations":
+				return p.aggregations(depth + 1)
+			case "top_hits":
+				return p.hits()
+			}
+			return p.json.Skip()
+		})
+	})
+}
+
+// mark sets the query of the highlights from number first on that have none,
+// and drops them where there is no query.
+func (s *Search) mark(first int, query jsonspan.Span) {
+	kept := s.Highlights[:first]
+	for _, h := range s.Highlights[first:] {
+		if h.Queries == nil && query.IsZero() {
+			continue
+		}
+		if h.Queries == nil {
+			h.Queries = []jsonspan.Span{query}
+		}
+		kept = append(kept, h)
+	}
+	s.Highlights = kept
+}
+
+// markHits sets the queries of the highlights that are of the search's hits:
+// the query of the search, or those of its standard retrievers.
+func (s *Search) markHits(standards []jsonspan.Span) {
+	if len(s.Highlights) == 0 {
+		return
+	}
+	queries := append([]jsonspan.Span(nil), standards...)
+	if !s.Query.IsZero() {
+		queries = []jsonspan.Span{s.Query}
+	}
+	for i := range s.Highlights {
+		if h := &s.Highlights[i]; h.Queries == nil {
+			h.Queries = queries
+		}
+	}
+}
+
+// Crowded reports whether there are too many highlights, or whether their
+// queries would take too much room in the body.
+func (s *Search) Crowded() bool {
+	n := 0
+	for i := range s.Highlights {
+		n += s.Highlights[i].Len()
+	}
+	return len(s.Highlights) > maxHighlights || n > len(s.Body)+highlightRoom
+}

@@ -1,0 +1,129 @@
+package dsl
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+
+	"github.com/akin-search/akin/internal/jsonspan"
+)
+
+// defaultSize is how many hits the engines return where nobody says.
+const defaultSize = 10
+
+// option takes a member of the body that is about the answer.
+func (h *Hits) option(name string, at jsonspan.Span, raw []byte) {
+	switch name {
+	case "size":
+		h.None = string(raw) == "0"
+		h.Size = at
+	case "from":
+		h.From = at
+	case "seq_no_primary_term":
+		h.SeqNo = at
+	case "version":
+		h.Version = at
+	case "stored_fields": // with "_none_" there are no ids
+		h.Bare = h.Bare || bytes.Contains(raw, []byte("_none_"))
+	case "search_pipeline", "ext": // of OpenSearch, which may do anything
+		h.Bare = true
+	}
+}
+
+// keepsHits reports whether the value of filter_path leaves all of the hits in
+// the answer, for certain.
+func keepsHits(filter string) bool {
+	some, kept := false, false
+	for pattern := range strings.SplitSeq(filter, ",") {
+		pattern, excludes := strings.CutPrefix(strings.TrimSpace(pattern), "-")
+		first, _, _ := strings.Cut(pattern, ".")
+		switch {
+		case excludes && (first == "hits" || strings.Contains(first, "*")):
+			return false
+		case excludes || pattern == "":
+			continue
+		}
+		some = true
+		switch pattern {
+		case "*", "**", "hits", "hits.*", "hits.**", "hits.hits", "hits.hits.*", "hits.hits.**":
+			kept = true
+		}
+	}
+	return kept || !some
+}
+
+// A Page is what the client asks for of the hits: Size of them behind the first
+// From, and whether with sequence numbers and versions.
+type Page struct {
+	From, Size     int
+	SeqNo, Version bool
+}
+
+// Page returns the page that the client asks for, false where akin does not know
+// it for sure: the engines refuse some values, and take others for something
+// else.
+func (s *Search) Page(p *Parameters) (page Page, ok bool) {
+	if p.oddPage {
+		return Page{}, false
+	}
+	for _, m := range []struct {
+		name      string
+		at        jsonspan.Span
+		otherwise string
+		into      *int
+	}{
+		{"from", s.Hits.From, "0", &page.From},
+		{"size", s.Hits.Size, strconv.Itoa(defaultSize), &page.Size},
+	} {
+		text, plain := said(p.Get(m.name), m.at, s.Body, m.otherwise)
+		n, err := strconv.Atoi(text)
+		if !plain || !isCount(text) || err != nil {
+			return Page{}, false
+		}
+		*m.into = n
+	}
+	for _, m := range []struct {
+		name string
+		at   jsonspan.Span
+		into *bool
+	}{
+		{"seq_no_primary_term", s.Hits.SeqNo, &page.SeqNo},
+		{"version", s.Hits.Version, &page.Version},
+	} {
+		text, plain := said(p.Get(m.name), m.at, s.Body, isFalse)
+		if !plain || !isBoolean(text) {
+			return Page{}, false
+		}
+		*m.into = text == isTrue
+	}
+	return page, page.Size > 0
+}
+
+// said returns what a parameter, which goes first, or the member of the body
+// says, without quotes, or else otherwise. It reports false for a string that
+// is not closed by one quote.
+func said(parameter string, at jsonspan.Span, body []byte, otherwise string) (text string, plain bool) {
+	switch {
+	case parameter != "":
+		return parameter, true
+	case at.IsZero():
+		return otherwise, true
+	}
+	text = string(at.Of(body))
+	bare, opened := strings.CutPrefix(text, `"`)
+	bare, closed := strings.CutSuffix(bare, `"`)
+	return bare, opened == closed
+}
+
+// The values of a switch. The engines take them in quotes, too.
+const (
+	isTrue  = "true"
+	isFalse = "false"
+)
+
+func isBoolean(text string) bool { return text == isTrue || text == isFalse }
+
+// isCount reports whether text is a number of digits only.
+func isCount(text string) bool {
+	return text != "" && strings.Trim(text, "0123456789") == ""
+}

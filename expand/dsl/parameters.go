@@ -1,0 +1,198 @@
+package dsl
+
+import (
+	"net/url"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/akin-search/akin/expand/reason"
+)
+
+// DFS is the search_type that gathers the statistics of all shards first. The
+// saturated form needs it with several shards, because it inverts scores by
+// statistics that are the same everywhere.
+const DFS = "dfs_query_then_fetch"
+
+// A role is what a parameter of the URL is to the rewriting.
+type role uint8
+
+const (
+	roleOther   role = iota + 1
+	roleQuery        // a part of the query of a request without a body
+	roleSource       // the body of a request without one
+	rolePage         // says which hits come back, or with what that they are ordered by
+	roleIndices      // says how the index expression is resolved
+	roleHeader       // roleOther that may stand in a header of _msearch
+)
+
+// roles are the parameters that matter to expansion.
+var roles = map[string]role{
+	"q": roleQuery, "df": roleQuery, "analyzer": roleQuery, "default_operator": roleQuery, "lenient": roleQuery, "analyze_wildcard": roleQuery,
+	"source": roleSource, "source_content_type": roleSource,
+	"from": rolePage, "size": rolePage, "seq_no_primary_term": rolePage, "version": rolePage,
+	"allow_no_indices": roleIndices, "expand_wildcards": roleIndices, "ignore_throttled": roleIndices, "ignore_unavailable": roleIndices,
+	"search_type": roleHeader, "routing": roleHeader, "preference": roleHeader,
+	"scroll": roleOther, "suggest_field": roleOther, "sort": roleOther, "track_scores": roleOther, "min_score": roleOther,
+	"terminate_after": roleOther, "filter_path": roleOther, "stored_fields": roleOther, "search_pipeline": roleOther,
+}
+
+// Parameters are those of the URL that matter to expansion.
+type Parameters struct {
+	values map[string]string
+	// oddPage says that one says which hits come back in a way that the engines
+	// refuse, or take for something else: "version" without a value takes back
+	// what the body says.
+	oddPage bool
+}
+
+// ReadParameters reads the raw query string. A parameter that stands twice
+// counts as the engines count it: the last one.
+func ReadParameters(raw string) (p Parameters, why reason.Reason) {
+	if strings.Contains(raw, ";") {
+		return p, reason.Semicolon
+	}
+	for part := range strings.SplitSeq(raw, "&") {
+		name, value, _ := strings.Cut(part, "=")
+		if strings.Contains(name, "%") { // nobody needs to, and Rewritten would not see it
+			return Parameters{}, reason.Parameters
+		}
+		role := roles[name]
+		if role == 0 {
+			continue
+		}
+		value, err := url.QueryUnescape(value)
+		if err != nil {
+			return Parameters{}, reason.Parameters // the engine refuses it
+		}
+		if p.values == nil {
+			p.values = map[string]string{}
+		}
+		p.values[name] = value
+		p.oddPage = p.oddPage || role == rolePage && !isPageValue(name, value)
+	}
+	return p, ""
+}
+
+// Get returns the value of a parameter, "" where there is none.
+func (p *Parameters) Get(name string) string { return p.values[name] }
+
+// isPageValue reports whether a parameter that says which hits come back has a
+// value whose meaning is known.
+func isPageValue(name, value string) bool {
+	if name == "from" || name == "size" {
+		return isCount(value)
+	}
+	return isBoolean(value)
+}
+
+// Routed reports whether the search goes to some of the shards only, or may do
+// so: with a routing, or a preference for shards or for the copies of one node.
+// All statistics then are those of these shards.
+func (p *Parameters) Routed() bool {
+	preference := p.Get("preference")
+	return p.Get("routing") != "" || strings.HasPrefix(preference, "_shards") || strings.HasPrefix(preference, "_only")
+}
+
+// IndexOptions returns those that say how the index expression is resolved, as
+// a query string in the order of their names.
+func (p *Parameters) IndexOptions() string {
+	if len(p.values) == 0 {
+		return ""
+	}
+	options := url.Values{}
+	for name, value := range p.values {
+		if roles[name] == roleIndices && value != "" {
+			options.Set(name, value)
+		}
+	}
+	return options.Encode()
+}
+
+// apply completes s by what the parameters say: they go before the body's
+// members.
+func (p *Parameters) apply(s *Search) {
+	if size := p.Get("size"); size != "" {
+		s.Hits.None = size == "0"
+	}
+	if track := p.Get("track_scores"); track != "" {
+		s.Scores.Tracked = track == isTrue
+	}
+	if sort := p.Get("sort"); sort != "" {
+		s.NoRescore = reason.Sort
+		s.Scores.Sorted = !strings.Contains(sort, "_score")
+	}
+	if p.Get("scroll") != "" {
+		s.NoRescore = reason.Scroll
+	}
+	s.Scores.Min = s.Scores.Min || p.Get("min_score") != ""
+	if after := p.Get("terminate_after"); after != "" {
+		s.Scores.FirstOnly = after != "0"
+	}
+	s.Hits.Bare = s.Hits.Bare || strings.Contains(p.Get("stored_fields"), "_none_") || p.Get("search_pipeline") != "" ||
+		!keepsHits(p.Get("filter_path"))
+}
+
+// Body returns the body of a request that has the one given: that itself, or
+// what the parameters q or source stand for; else the reason why there is none
+// to expand.
+func (p *Parameters) Body(body []byte, empty bool) ([]byte, reason.Reason) {
+	q, source := p.Get("q"), p.Get("source")
+	switch {
+	case q != "" && p.Get("suggest_field") != "":
+		return nil, reason.SuggestText
+	case q != "" && (!empty || source != ""):
+		return nil, reason.QAndBody
+	case q != "":
+		return p.query(), ""
+	case source != "":
+		mediaType, _, _ := strings.Cut(p.Get("source_content_type"), ";")
+		if !empty || !strings.EqualFold(strings.TrimSpace(mediaType), "application/json") {
+			return nil, reason.SourceParameter
+		}
+		return []byte(source), ""
+	case empty:
+		return nil, reason.NoClause
+	}
+	return body, ""
+}
+
+// query returns the body that means what the parameter q and those with it mean.
+func (p *Parameters) query() []byte {
+	out := []byte(`{"query":{"query_string":{"query":`)
+	out, _ = jsontext.AppendQuote(out, p.Get("q"))
+	for _, option := range []struct{ name, parameter string }{
+		{"default_field", "df"}, {"analyzer", "analyzer"}, {"default_operator", "default_operator"},
+		{"lenient", "lenient"}, {"analyze_wildcard", "analyze_wildcard"},
+	} {
+		if value := p.Get(option.parameter); value != "" {
+			out = append(out, `,"`+option.name+`":`...)
+			out, _ = jsontext.AppendQuote(out, value)
+		}
+	}
+	return append(out, `}}}`...)
+}
+
+// Rewritten returns raw without the parameters that the body now says, which
+// paged says of the page, and with search_type where the body needs it. All
+// else stays as it came.
+func (p *Parameters) Rewritten(raw string, needDFS, paged bool) string {
+	q, source := p.Get("q") != "", p.Get("source") != ""
+	needDFS = needDFS && p.Get("search_type") == ""
+	if !q && !source && !needDFS && !paged {
+		return raw
+	}
+	var kept []string
+	for part := range strings.SplitSeq(raw, "&") {
+		name, _, _ := strings.Cut(part, "=")
+		role := roles[name]
+		said := q && role == roleQuery || source && role == roleSource || paged && role == rolePage
+		if part != "" && !said {
+			kept = append(kept, part)
+		}
+	}
+	if needDFS {
+		kept = append(kept, "search_type="+DFS)
+	}
+	return strings.Join(kept, "&")
+}

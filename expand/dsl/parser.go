@@ -1,0 +1,385 @@
+package dsl
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"strconv"
+
+	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/internal/jsonspan"
+)
+
+// Errors that say why a body is left alone.
+var (
+	errTooDeep = errors.New("queries nested too deep")
+	errNotJSON = errors.New("not a JSON object")
+)
+
+// A Parser reads search bodies, one after the other with the same memory. The
+// zero Parser leaves phrases and rescore queries alone.
+type Parser struct {
+	// Phrases has phrases expanded, and Rescores the body's own rescore queries.
+	Phrases, Rescores bool
+
+	json jsonspan.Reader
+	path []byte
+	// standards are the queries of the standard retrievers.
+	standards []jsonspan.Span
+	// texts is the number of clauses to expand, notes that of the others, which
+	// only say why they are left alone.
+	texts, notes int
+	search       Search
+}
+
+// Parse reads a body, which must be one JSON object, with the parameters of its
+// request, which go before what it says. It returns the reason to leave the body
+// alone, or "", and what was read until then. The result holds until the next
+// call.
+func (p *Parser) Parse(body []byte, parameters *Parameters) (*Search, reason.Reason) {
+	p.path, p.texts, p.notes, p.standards = p.path[:0], 0, 0, p.standards[:0]
+	p.search = Search{Body: body, Clauses: p.search.Clauses[:0]}
+	p.json.Reset(body)
+	err := p.json.Object(p.member)
+	switch {
+	case errors.Is(err, errTooDeep):
+		return &p.search, reason.TooDeep
+	case err != nil || !p.json.End():
+		return &p.search, reason.NotJSON
+	}
+	s := &p.search
+	s.markHits(p.standards)
+	parameters.apply(s)
+	for i := range s.Clauses {
+		s.Clauses[i].SameMatches = s.Clauses[i].SameMatches || s.Scores.FirstOnly
+	}
+	return s, ""
+}
+
+// Release forgets the last body, so that the memory can wait for the next.
+func (p *Parser) Release() {
+	p.json.Reset(nil)
+	clear(p.search.Clauses)
+	p.search = Search{Clauses: p.search.Clauses[:0]}
+}
+
+// member takes one member of the body.
+func (p *Parser) member(name []byte) error {
+	s := &p.search
+	switch string(name) {
+	case "query":
+		p.path = append(p.path, name...)
+		at, err := p.json.Place(func() error { return p.query(0) })
+		s.Query, p.path = at, p.path[:0]
+		return err
+	case "highlight":
+		return p.highlight()
+	case "retriever":
+		s.NoRescore = reason.Retriever
+		p.path = append(p.path, name...)
+		err := p.retriever(0)
+		p.path = p.path[:0]
+		return err
+	case "rescore":
+		s.NoRescore, s.OwnRescore = reason.Rescore, true
+		p.path = append(p.path, name...)
+		err := p.oneOrMore(p.rescore)
+		p.path = p.path[:0]
+		return err
+	case "collapse":
+		s.NoRescore = reason.Collapse
+		return p.collapse()
+	case "aggs", "aggregations":
+		at, err := p.json.Place(func() error { return p.aggregations(0) })
+		s.Scores.Aggregated = showsScores(at.Of(s.Body))
+		return err
+	}
+	v, err := p.json.Value()
+	if err != nil {
+		return err
+	}
+	return s.option(string(name), v)
+}
+
+// option takes a member of the body that holds no query to expand.
+func (s *Search) option(name string, at jsonspan.Span) (err error) {
+	raw := at.Of(s.Body)
+	switch name {
+	case "runtime_mappings":
+		s.RuntimeMappings = at
+	case "min_score":
+		s.Scores.Min = true
+	case "terminate_after":
+		s.Scores.FirstOnly = string(raw) != "0"
+	case "pit":
+		s.PIT.Has = true
+		err = jsonspan.Members(raw, func(name, value []byte) (err error) {
+			if string(name) == "id" {
+				s.PIT.ID, err = text(value)
+			}
+			return err
+		})
+	case "sort":
+		if string(raw) != "[]" && string(raw) != "null" {
+			s.NoRescore = reason.Sort
+			s.Scores.Sorted = !bytes.Contains(raw, []byte(`"_score"`))
+		}
+	case "indices_boost":
+		s.NoRescore = reason.IndicesBoost
+	case "search_after":
+		s.NoRescore = reason.SearchAfter
+	case "knn", "rank", "sub_searches":
+		s.NoRescore = reason.Vectors
+	case "track_scores":
+		s.Scores.Tracked = string(raw) == isTrue
+	default:
+		s.Hits.option(name, at, raw)
+	}
+	if err != nil {
+		return errNotJSON
+	}
+	return nil
+}
+
+// showsScores reports whether aggregations may depend on the scores of hits.
+func showsScores(aggregations []byte) bool {
+	for _, name := range []string{"top_hits", "top_metrics", "sampler", "_score", "script", `\u`} {
+		if bytes.Contains(aggregations, []byte(name)) {
+			return true
+		}
+	}
+	return false
+}
+
+// isObject reports whether the next value is an object.
+func (p *Parser) isObject() bool { return p.json.Kind() == '{' }
+
+// query reads one query, {"kind": …}, and notes the clauses in it.
+func (p *Parser) query(depth int) error {
+	if depth > maxDepth {
+		return errTooDeep
+	}
+	if !p.isObject() {
+		return p.json.Skip()
+	}
+	s := &p.search
+	first, marked, kinds := len(s.Clauses), len(s.Highlights), 0
+	pathLen := len(p.path)
+	var start int
+	err := p.json.Object(func(name []byte) error {
+		if kinds == 0 {
+			// The object began before the name; only white space lies between.
+			start = bytes.LastIndexByte(s.Body[:p.json.Name().Start], '{')
+		}
+		kinds++
+		p.path = append(append(p.path[:pathLen], '.'), name...)
+		return p.kind(string(name), depth)
+	})
+	p.path = p.path[:pathLen]
+	if err != nil {
+		return err
+	}
+	if kinds != 1 { // not a query that an engine takes
+		s.Clauses, s.Highlights = s.Clauses[:first], s.Highlights[:marked]
+		return nil
+	}
+	if len(s.Clauses) == first+1 && s.Clauses[first].At.IsZero() {
+		s.Clauses[first].At = jsonspan.Span{Start: start, End: p.json.Offset()}
+	}
+	return nil
+}
+
+// kind reads the value of a query of the kind named.
+func (p *Parser) kind(name string, depth int) error {
+	s := &p.search
+	k, known := kinds[name]
+	s.Scores.Others = s.Scores.Others || k.read == nil && !k.sums
+	switch {
+	case !known:
+		return p.leave(reason.Unknown)
+	case k.reason != "":
+		return p.leave(k.reason)
+	case k.read != nil:
+		return p.clause(k, depth)
+	case !p.isObject():
+		return p.json.Skip()
+	}
+	first := len(s.Clauses)
+	same, err := p.compound(k, depth)
+	for i := first; same && i < len(s.Clauses); i++ {
+		s.Clauses[i].SameMatches = true
+	}
+	return err
+}
+
+// compound reads the members of a query that holds others. It reports whether
+// one more match inside could lower a hit or lose it: where scores are averaged
+// or the least is taken, and where the number of matches has a bound.
+func (p *Parser) compound(k kind, depth int) (same bool, err error) {
+	s, pathLen, mode := &p.search, len(p.path), k.scoreMode
+	var query jsonspan.Span
+	marked := len(s.Highlights)
+	s.ClauseCount++ // such as the filters of functions
+	err = p.json.Object(func(name []byte) error {
+		p.path = append(append(p.path[:pathLen], '.'), name...)
+		member := string(name)
+		switch {
+		case slices.Contains(k.inside, member):
+			at, err := p.json.Place(func() error {
+				return p.oneOrMore(func() error { return p.query(depth + 1) })
+			})
+			if member == "query" {
+				query = at
+			}
+			return err
+		case member == "inner_hits":
+			return p.hits()
+		case slices.Contains(k.outside, member):
+			return p.leave(reason.NotScoring)
+		case member == "max_children":
+			same = true
+		case member == "min_score":
+			s.Scores.Min = true
+		case member == "score_mode" && p.json.Kind() == '"':
+			v, err := p.json.Value()
+			if err == nil {
+				mode, err = text(v.Of(s.Body))
+			}
+			return err
+		}
+		v, err := p.json.Value()
+		s.ClauseCount += queriesIn(v.Of(s.Body))
+		s.Scores.Others = s.Scores.Others || member == "boost" && !isOne(v.Of(s.Body))
+		return err
+	})
+	p.path = p.path[:pathLen]
+	s.mark(marked, query)
+	return same || mode == "avg" || mode == "min", err
+}
+
+// clause reads a clause that looks for text. Behind the last one that can be
+// expanded with the others they are only counted.
+func (p *Parser) clause(k kind, depth int) error {
+	s := &p.search
+	v, err := p.json.Value()
+	if err != nil {
+		return err
+	}
+	if p.texts > MaxFields {
+		return nil
+	}
+	s.Clauses = append(s.Clauses, Clause{Path: string(p.path), Depth: depth, Boost: 1, Traits: Traits{Additive: true}})
+	c := &s.Clauses[len(s.Clauses)-1]
+	k.read(c, v.Of(s.Body))
+	if c.Phrase && !p.Phrases && c.Reason == "" {
+		c.Reason = reason.Phrase
+	}
+	s.Scores.Others = s.Scores.Others || c.Reason != "" || c.Prefix || c.Fuzzy
+	switch {
+	case c.Reason == "":
+		p.texts++
+	case p.notes < maxNotes:
+		p.notes++
+	default:
+		s.Clauses = s.Clauses[:len(s.Clauses)-1]
+	}
+	return nil
+}
+
+// leave passes over the value of a query, or a list of queries, and notes why.
+func (p *Parser) leave(why reason.Reason) error {
+	s := &p.search
+	v, err := p.json.Value()
+	if err != nil {
+		return err
+	}
+	s.ClauseCount += queriesIn(v.Of(s.Body))
+	if p.notes < maxNotes && string(v.Of(s.Body)) != "[]" {
+		p.notes++
+		s.Clauses = append(s.Clauses, Clause{Path: string(p.path), Reason: why, Traits: Traits{Note: true}})
+	}
+	return nil
+}
+
+// queriesIn estimates from above the number of queries without others in a
+// value: each takes two objects, {"kind": {…}}, or one in the object of its
+// parent.
+func queriesIn(raw []byte) int { return 1 + bytes.Count(raw, []byte("{"))/2 }
+
+// oneOrMore reads what f reads once, or a list of it.
+func (p *Parser) oneOrMore(f func() error) error {
+	if p.json.Kind() != '[' {
+		return f()
+	}
+	pathLen := len(p.path)
+	err := p.json.List(func(i int) error {
+		p.path = strconv.AppendInt(append(p.path[:pathLen], '['), int64(i), 10)
+		p.path = append(p.path, ']')
+		return f()
+	})
+	p.path = p.path[:pathLen]
+	return err
+}
+
+// retriever reads a retriever, {"kind": …}, or an entry of a list of them that
+// has one in its member "retriever".
+func (p *Parser) retriever(depth int) error {
+	if depth > maxDepth {
+		return errTooDeep
+	}
+	if !p.isObject() {
+		return p.json.Skip()
+	}
+	pathLen := len(p.path)
+	err := p.json.Object(func(name []byte) error {
+		inside := retrievers[string(name)]
+		p.path = append(append(p.path[:pathLen], '.'), name...)
+		switch {
+		case string(name) == "retriever":
+			return p.retriever(depth + 1)
+		case inside == "" || !p.isObject():
+			return p.json.Skip()
+		}
+		memberLen := len(p.path)
+		return p.json.Object(func(name []byte) error {
+			p.search.Scores.Min = p.search.Scores.Min || string(name) == "min_score"
+			switch {
+			case string(name) == "collapse":
+				return p.collapse()
+			case string(name) != inside:
+				return p.json.Skip()
+			}
+			p.path = append(append(p.path[:memberLen], '.'), name...)
+			if inside == "query" {
+				at, err := p.json.Place(func() error { return p.query(depth) })
+				p.standards = append(p.standards, at)
+				return err
+			}
+			return p.oneOrMore(func() error { return p.retriever(depth + 1) })
+		})
+	})
+	p.path = p.path[:pathLen]
+	return err
+}
+
+// rescore reads one rescorer of the body's own.
+func (p *Parser) rescore() error {
+	if !p.Rescores || !p.isObject() {
+		return p.json.Skip()
+	}
+	pathLen := len(p.path)
+	err := p.json.Object(func(name []byte) error {
+		if string(name) != "query" || !p.isObject() {
+			return p.json.Skip()
+		}
+		return p.json.Object(func(name []byte) error {
+			if string(name) != "rescore_query" {
+				return p.json.Skip()
+			}
+			p.path = append(p.path[:pathLen], ".query.rescore_query"...)
+			return p.query(1)
+		})
+	})
+	p.path = p.path[:pathLen]
+	return err
+}

@@ -1,0 +1,183 @@
+package dsl
+
+import (
+	"bytes"
+	"errors"
+	"net/url"
+	"strings"
+
+	"github.com/akin-search/akin/internal/jsonspan"
+)
+
+// A Part is one search of a request that holds several.
+type Part struct {
+	// Header is where the line before the search stands in the body, zero where
+	// there is none, and At where the search does.
+	Header, At jsonspan.Span
+	// Index and RawQuery are those of the search. What a header says goes before
+	// the path and the parameters of the request.
+	Index, RawQuery string
+	// Odd says that the header is not one that akin understands.
+	Odd bool
+}
+
+// MultiSearch takes the body of _msearch apart: lines of headers and searches
+// in turn. It returns nil where it is not that, or begins with an empty line,
+// which the versions of the engines understand differently.
+func MultiSearch(body []byte, index, rawQuery string) []Part {
+	if len(body) == 0 || body[0] == '\n' || body[len(body)-1] != '\n' {
+		return nil
+	}
+	var parts []Part
+	for at := 0; at < len(body); {
+		p := Part{Index: index}
+		if p.Header, at = line(body, at); at == len(body) {
+			return nil
+		}
+		p.At, at = line(body, at)
+		p.Odd = p.readHeader(p.Header.Of(body), rawQuery) != nil
+		parts = append(parts, p)
+	}
+	return parts
+}
+
+// line returns the line that begins at the place given, without its newline,
+// and the place behind that.
+func line(body []byte, at int) (jsonspan.Span, int) {
+	end := at + bytes.IndexByte(body[at:], '\n')
+	return jsonspan.Span{Start: at, End: end}, end + 1
+}
+
+// readHeader completes a part by its header and the parameters of the request.
+func (p *Part) readHeader(header []byte, rawQuery string) error {
+	said := url.Values{}
+	for part := range strings.SplitSeq(rawQuery, "&") {
+		if name, value, _ := strings.Cut(part, "="); inHeader(name) {
+			value, err := url.QueryUnescape(value)
+			if err != nil {
+				return err
+			}
+			said.Set(name, value)
+		}
+	}
+	if len(bytes.TrimSpace(header)) > 0 {
+		if err := jsonspan.Members(header, func(name, value []byte) error {
+			return p.member(string(name), value, said)
+		}); err != nil {
+			return err
+		}
+	}
+	p.RawQuery = said.Encode()
+	return nil
+}
+
+// member takes a member of a header; said are the parameters of the search.
+func (p *Part) member(name string, value []byte, said url.Values) error {
+	switch {
+	case name == "index" || name == "indices":
+		index, err := expression(value)
+		if index != "" {
+			p.Index = index
+		}
+		return err
+	case name == "routing" || name == "preference": // the engines make a string of whatever it is
+		word, err := string(value), error(nil)
+		switch value[0] {
+		case 'n':
+			word = ""
+		case '"':
+			word, err = text(value)
+		}
+		said.Set(name, word)
+		return err
+	case inHeader(name):
+		words, err := expression(value)
+		if words == "" {
+			err = errors.Join(err, errOptions)
+		}
+		said.Set(name, words)
+		return err
+	}
+	return nil
+}
+
+// inHeader reports whether a parameter of the URL may stand in a header of
+// _msearch and matters to expansion.
+func inHeader(name string) bool { return roles[name] == roleHeader || roles[name] == roleIndices }
+
+// expression returns a string, a boolean, or a list of strings joined by
+// commas; "" for null.
+func expression(value []byte) (string, error) {
+	switch value[0] {
+	case 'n':
+		return "", nil
+	case '"':
+		return text(value)
+	case 't', 'f':
+		return string(value), nil
+	}
+	var names []string
+	err := jsonspan.Elements(value, func(raw []byte) error {
+		name, err := text(raw)
+		names = append(names, name)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	return strings.Join(names, ","), nil
+}
+
+// HeaderRoom is what [AppendHeader] adds to a header beside the search_type.
+const HeaderRoom = 20
+
+// AppendHeader appends a header with the search_type that the rewritten search
+// needs; it has none.
+func AppendHeader(out, header []byte) []byte {
+	const member = `"search_type":"` + DFS + `"`
+	open := bytes.IndexByte(header, '{')
+	if open < 0 { // an empty line
+		return append(out, "{"+member+"}"...)
+	}
+	out = append(append(out, header[:open+1]...), member...)
+	rest := header[open+1:]
+	if bytes.TrimSpace(rest)[0] != '}' {
+		out = append(out, ',')
+	}
+	return append(out, rest...)
+}
+
+// RankEval takes the body of _rank_eval apart: the searches stand in the
+// members "request" of the list "requests". It returns nil where the body is no
+// JSON. The shards score by their own statistics there as far as the request
+// does not say otherwise: the list has one search_type for all.
+func RankEval(body []byte, index, rawQuery string) []Part {
+	if !strings.Contains(rawQuery, "search_type=") {
+		rawQuery += "&search_type=query_then_fetch"
+	}
+	parts := []Part{}
+	var r jsonspan.Reader
+	r.Reset(body)
+	rated := func(name []byte) error {
+		at, err := r.Value()
+		if err == nil && string(name) == "request" {
+			parts = append(parts, Part{At: at, Index: index, RawQuery: rawQuery})
+		}
+		return err
+	}
+	err := r.Object(func(name []byte) error {
+		if string(name) != "requests" || r.Kind() != '[' {
+			return r.Skip()
+		}
+		return r.List(func(int) error {
+			if r.Kind() != '{' {
+				return r.Skip()
+			}
+			return r.Object(rated)
+		})
+	})
+	if err != nil {
+		return nil
+	}
+	return parts
+}

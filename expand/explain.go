@@ -1,0 +1,71 @@
+package expand
+
+import (
+	"cmp"
+
+	"github.com/akin-search/akin/expand/form"
+	"github.com/akin-search/akin/expand/reason"
+)
+
+// The phases that an explanation names.
+const (
+	phaseQuery   = "query"
+	phaseRescore = "rescore"
+	phaseRerank  = "rerank" // of what finds the hits that are ordered outside of the engine
+)
+
+// explain says of every field in a plan what is done with it; reranked says that
+// the hits of this page are ordered outside of the engine.
+func explain(p *form.Plan, reranked bool) []Clause {
+	n := 0
+	for i := range p.Clauses {
+		n += max(len(p.Clauses[i].Fields), 1)
+	}
+	out := make([]Clause, 0, n)
+	for i := range p.Clauses {
+		c := &p.Clauses[i]
+		if c.Reason != "" {
+			out = append(out, Clause{Path: c.Parsed.Path, Reason: c.Reason})
+			continue
+		}
+		for k := range c.Fields {
+			out = append(out, explainField(p, c, &c.Fields[k], reranked))
+		}
+	}
+	return out
+}
+
+func explainField(p *form.Plan, c *form.Clause, f *form.Field, reranked bool) Clause {
+	e := Clause{Path: c.Parsed.Path, Field: f.Name, Matrix: f.Matrix, Indices: f.Indices, Reason: f.Reason}
+	if f.Analysis != nil {
+		e.Terms = f.Analysis.Terms
+	}
+	if e.Reason == "" && c.Scoring == form.Auto { // it shares what the first has
+		e.Reason = c.Fields[0].Reason
+	}
+	if e.Reason != "" {
+		if reranked && f.Analysis != nil && compared(e.Reason) {
+			e.Phase = phaseRerank
+		}
+		return e
+	}
+	e.Form, e.Phase, e.Reason = c.Scoring.String(), phaseQuery, cmp.Or(c.ModeReason, c.ScoringReason)
+	if f.Truncated {
+		e.Reason = reason.Truncated
+	}
+	switch {
+	case reranked:
+		e.Phase = phaseRerank
+	case c.Rescored:
+		e.Phase = phaseRescore
+	}
+	e.Added = make([]Added, len(f.Added))
+	for k := range f.Added {
+		a := &f.Added[k]
+		e.Added[k] = Added{
+			Term: a.Term, From: f.Terms.Origins[a.Origin].Term,
+			Similarity: a.Similarity, Weight: a.V, Boost: p.Boost(c.Scoring, f, a),
+		}
+	}
+	return e
+}

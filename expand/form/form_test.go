@@ -1,0 +1,96 @@
+package form
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/expand/dsl"
+	"github.com/akin-search/akin/expand/terms"
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// TestTermCentricTermsWeighTheSameInEachField: the engine multiplies by the idf
+// of the field, so the boosts differ where the document frequencies do; what
+// comes out is λ v_j in each field, with v_j by the largest of them.
+func TestTermCentricTermsWeighTheSameInEachField(t *testing.T) {
+	row, err := simmatrix.PackRow(1, []simmatrix.Neighbor{{Term: "lease", Similarity: 0.5}, {Term: "automobile", Similarity: 0.25}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &esclient.Analysis{Terms: []string{"car"}, Positions: []int{0}, Shards: 1}
+	sel := new(terms.Selection)
+	sel.Start(a.Terms, a.Positions)
+	sel.Origins[0].Row = row
+	sel.Propose(terms.SqrtIDF, 0, 1, 10)
+	docFreqs := map[string][]int64{"car": {5, 50}, "automobile": {2, 40}, "lease": {0, 7}}
+	fields := []terms.Field{{Docs: 900}, {Docs: 1000}}
+	for _, term := range sel.Terms(nil) {
+		for i := range fields {
+			fields[i].DocFreqs = append(fields[i].DocFreqs, docFreqs[term][i])
+		}
+	}
+	if docs := sel.SettleFields(terms.SqrtIDF, fields, 0.1, 10); sel.Origins[0].IDF != simmatrix.IDF(50, 1000) || docs != 1000 {
+		t.Errorf("settled by idf %v of %d documents, want the largest frequency and number", sel.Origins[0].IDF, docs)
+	}
+	c := &Clause{Parsed: &dsl.Clause{Boost: 2}, Traits: dsl.Traits{TermCentric: true}, Fields: []Field{
+		{Name: "title", Boost: 3, Analysis: a, Terms: sel, Added: sel.Candidates}, {Name: "body", Boost: 1, Analysis: a},
+	}}
+	w := newTestWriter()
+	for k := range sel.Candidates {
+		cand := &sel.Candidates[k]
+		for i, df := range docFreqs[cand.Term] {
+			if cand.In(i) != (df > 0) {
+				t.Errorf("%s in field %d: %t, but %d documents have it", cand.Term, i, cand.In(i), df)
+			}
+			if df == 0 {
+				continue
+			}
+			if got, want := w.fieldBoost(&c.Fields[i], cand, i)*simmatrix.IDF(df, fields[i].Docs), 0.2*cand.V; !near(got, want) {
+				t.Errorf("%s in field %d scores up to %v, want %v", cand.Term, i, got, want)
+			}
+		}
+	}
+	w.termCentric(c)
+	if n := strings.Count(string(w.out), `"title"`); n != 1 || strings.Contains(string(w.out), `"value":"lease","boost":0}`) {
+		t.Errorf("the title, which no document with lease has, stands there %d times: %s", n, w.out)
+	}
+}
+
+// newTestWriter returns a writer with λ = 0.2 that is in a list.
+func newTestWriter() *writer {
+	return &writer{Plan: &Plan{Strength: Strength{Linear: 0.2}}, out: []byte("[")}
+}
+
+func near(a, b float64) bool { return a-b < 1e-9 && b-a < 1e-9 }
+
+func TestNumbersFitInto32Bits(t *testing.T) {
+	w := newTestWriter()
+	for _, v := range []float64{0, 1e300, 1e39, 5e-324, 0.1} {
+		w.out = w.out[:0]
+		w.number(v)
+		var back float32
+		if err := json.Unmarshal(w.out, &back); err != nil {
+			t.Errorf("%v is written %s: %v", v, w.out, err)
+		}
+	}
+}
+
+func TestRareTermsAreNotWorthARescore(t *testing.T) {
+	f := Field{Found: 2, Stats: esclient.Statistics{DocCount: 10_000}, Terms: &terms.Selection{Origins: make([]terms.Origin, 1)}}
+	for i, df := range []int64{1, 1, 9, 10, 11, 9, 500, 1000, 1000, 1000, 1000, 1000} {
+		f.Added = append(f.Added, terms.Candidate{Term: string(rune('a' + i)), DocFreq: df})
+	}
+	for range 2 { // planned again, nothing changes
+		f.dropRare()
+		var got []string
+		for _, c := range f.Added {
+			got = append(got, c.Term)
+		}
+		// The two that are looked for, and of the first ten those in at least 10.
+		if strings.Join(got, "") != "abdeghij" {
+			t.Errorf("kept %q", got)
+		}
+	}
+}

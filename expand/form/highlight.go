@@ -1,0 +1,93 @@
+package form
+
+import (
+	"github.com/akin-search/akin/expand/dsl"
+	"github.com/akin-search/akin/internal/jsonspan"
+)
+
+// A highlighter marks the words of the query that found a hit, as it was
+// rewritten. So that it marks those of the original, that goes in as the
+// member highlight_query of
+//
+//   - "highlight" of the body: the query of the search;
+//   - "highlight" of a top_hits and of the inner hits of a collapse: the same,
+//     for the hits are those of the search;
+//   - "highlight" of the inner hits of nested, has_child and has_parent: the
+//     query that stands with the inner hits.
+//
+// With a retriever the query of the search is that of its standard retriever,
+// or any of them where there are several.
+
+// copyMarked copies the bytes of the body from start to end, in which no clause
+// stands that is rewritten, with the highlight_query of each highlight in them.
+func (w *writer) copyMarked(start, end int) {
+	for i := range w.Search.Highlights {
+		h := &w.Search.Highlights[i]
+		if start >= h.At || h.At > end || !w.marks(h) {
+			continue
+		}
+		w.copyEdited(start, h.At)
+		start = h.At
+		w.highlight(h)
+	}
+	w.copyEdited(start, end)
+}
+
+func (w *writer) copyEdited(start, end int) {
+	w.out = jsonspan.AppendEdited(w.out, w.Search.Body, start, end, w.Edits)
+}
+
+// marks reports whether the words to highlight have to be said: where the query
+// that the highlighter sees was rewritten.
+func (p *Plan) marks(h *dsl.Highlight) bool {
+	if p.Unscored {
+		return false
+	}
+	for i := range p.Clauses {
+		c := &p.Clauses[i]
+		if !c.Changed() || !h.Covers(c.Parsed.At) {
+			continue
+		}
+		// A highlighter sees all terms of a query but those in script_score, and
+		// those of a linear field it may take for another field's.
+		if !p.MarkRelated || c.Scoring == Saturated && !p.Rescore || c.Scoring == Hard {
+			return true
+		}
+	}
+	return false
+}
+
+// highlight writes the highlight_query: the original query, or any of several,
+// with MarkRelated together with the added terms. The form hard changes a clause
+// without any, too.
+func (w *writer) highlight(h *dsl.Highlight) {
+	before := w.clauses
+	related := false
+	for i := range w.Clauses {
+		c := &w.Clauses[i]
+		related = related || w.MarkRelated && c.Added() > 0 && h.Covers(c.Parsed.At)
+	}
+	several := related || len(h.Queries) > 1
+	w.raw(`"highlight_query":`)
+	if several {
+		w.raw(`{"bool":{"should":[`)
+	}
+	for i, q := range h.Queries {
+		if i > 0 {
+			w.comma()
+		}
+		w.out = append(w.out, q.Of(w.Search.Body)...)
+	}
+	for i := range w.Clauses {
+		if c := &w.Clauses[i]; related && c.Added() > 0 && h.Covers(c.Parsed.At) {
+			w.addedTerms(c)
+		}
+	}
+	if several {
+		w.raw(`]}}`)
+	}
+	w.clauses = before // it is no part of what the engine counts
+	if !h.Empty {
+		w.raw(",")
+	}
+}

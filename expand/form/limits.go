@@ -1,0 +1,162 @@
+package form
+
+import (
+	"math"
+	"strings"
+
+	"github.com/akin-search/akin/expand/reason"
+)
+
+// fuzzyExpansions is the number of terms that the engines take for a fuzzy one,
+// unless the clause asks for more or less.
+const fuzzyExpansions = 50
+
+// count estimates from above how many clauses the original has for the engine.
+func (c *Clause) count() int {
+	if c.Note {
+		return 0 // counted when the body was read
+	}
+	n := 0
+	for i := range c.Fields {
+		if a := c.Fields[i].Analysis; a != nil {
+			n += len(a.Terms)
+		} else {
+			// As many as it has words, or signs where there are no blanks.
+			text := c.Parsed.Text
+			n += max(len(strings.Fields(text)), len(text)/3) + 1
+		}
+	}
+	if c.Prefix {
+		n += len(c.Fields)
+	}
+	if c.Fuzzy {
+		n *= fuzzyExpansions
+	}
+	return n
+}
+
+// Cut takes back n added terms: each time the weakest of the field that has the
+// most.
+func (p *Plan) Cut(n int) {
+	for range n {
+		f := p.fullest()
+		if f == nil {
+			return
+		}
+		if f.Added = f.Added[:len(f.Added)-1]; len(f.Added) == 0 {
+			f.Reason = reason.TermLimit
+		}
+	}
+}
+
+// fullest returns the field with the most added terms, the last of several; nil
+// where no field has any.
+func (p *Plan) fullest() *Field {
+	var fullest *Field
+	most := 1
+	for i := range p.Clauses {
+		c := &p.Clauses[i]
+		if c.Added() == 0 {
+			continue
+		}
+		for k := range c.Fields {
+			if f := &c.Fields[k]; f.Reason == "" && len(f.Added) >= most {
+				fullest, most = f, len(f.Added)
+			}
+		}
+	}
+	return fullest
+}
+
+// CutExact takes back the n added terms of the form hard that bring least to the
+// scores, as far as there are so many. It reports whether there were any.
+func CutExact(clauses []Clause, n int) bool {
+	for k := range n {
+		f := weakest(clauses)
+		if f == nil {
+			return k > 0
+		}
+		f.Added, f.Truncated = f.Added[:len(f.Added)-1], true
+	}
+	return n > 0
+}
+
+// weakest returns the field whose last added term brings least to the scores of
+// the search, nil where none is left.
+func weakest(clauses []Clause) *Field {
+	var weakest *Field
+	least := math.Inf(1)
+	for i := range clauses {
+		c := &clauses[i]
+		for k := range c.Fields {
+			f := &c.Fields[k]
+			n := len(f.Added)
+			if f.Exact == nil || n == 0 {
+				continue
+			}
+			if v := c.Parsed.Boost * f.Boost * f.Added[n-1].V / f.Exact.QueryNorm; v <= least {
+				weakest, least = f, v
+			}
+		}
+	}
+	return weakest
+}
+
+// maxLevels is how deep queries may stand in each other, with the innermost.
+// Elasticsearch 8 and 9 refuse more than 30, or what the cluster's setting
+// indices.query.bool.max_nested_depth says; some room is left for a lower one.
+// Elasticsearch 7 and OpenSearch 2 take any depth.
+const maxLevels = 20
+
+// Flatten takes a flatter form where the clause would be nested too deep, or
+// leaves it alone.
+func (c *Clause) Flatten() {
+	for c.Parsed.Depth+c.levels() > maxLevels {
+		c.ScoringReason = reason.TooDeep
+		switch c.Scoring {
+		case Saturated:
+			c.Scoring = Grouped
+		case Grouped:
+			c.Scoring = Linear
+		case Auto, Linear, Hard: // the last is not taken where it is too deep
+			c.Scoring = Auto
+			c.Leave(reason.TooDeep)
+			return
+		}
+	}
+}
+
+// levels returns how many levels of queries the clause takes in its form. A
+// query that has no queries in it is a level, too.
+func (c *Clause) levels() int {
+	several := len(c.Fields) > 1
+	n := [...]int{
+		Linear:    2, // bool, term
+		Grouped:   4, // bool, two dis_max, term
+		Saturated: 5, // bool, script_score, bool, script_score, term
+		Hard:      0,
+	}[c.Scoring]
+	switch {
+	case c.Scoring == Linear && c.Counted() && !c.SameMatches:
+		return 5 // four bool, term
+	case several:
+		return n + 2 // dis_max and bool
+	case c.Scoring != Linear && c.Counted() && !c.SameMatches:
+		return n + 1 // bool
+	}
+	return n
+}
+
+// TooDeepForHard reports whether the clause would be nested too deep in the form
+// hard, where same says that it matches what the original matches.
+func (c *Clause) TooDeepForHard() bool {
+	n := 4 // bool, function_score, bool, term
+	several := len(c.Fields) > 1
+	if several {
+		n++ // dis_max
+	}
+	if c.Counted() && (several || !c.SameMatches) {
+		n++ // bool, with either the groups or the function_score in it
+	}
+	return c.Parsed.Depth+n > maxLevels
+}

@@ -1,0 +1,74 @@
+package form
+
+import "github.com/akin-search/akin/expand/terms"
+
+// countedWords writes a query that finds documents with as many words of the
+// text as the clause asks for, each by itself or by a neighbor: in one of the
+// fields, or for a term-centric clause in any of them.
+func (w *writer) countedWords(c *Clause) {
+	if c.TermCentric {
+		w.words(c, 0, len(c.Fields))
+		return
+	}
+	for i := range c.Fields {
+		if c.Fields[i].Analysis != nil {
+			w.words(c, i, i+1)
+		}
+	}
+}
+
+// words writes a group for each word of the text in the fields from first to
+// end, which have the same terms.
+func (w *writer) words(c *Clause, first, end int) {
+	lead := &c.Fields[first]
+	a := lead.Analysis
+	w.comma()
+	w.raw(`{"bool":{"should":[`)
+	for k := range a.Terms {
+		if k > 0 && a.Positions[k] == a.Positions[k-1] {
+			continue // written with the first term of the position
+		}
+		w.comma()
+		w.raw(`{"bool":{"should":[`)
+		for m := k; m < len(a.Terms) && a.Positions[m] == a.Positions[k]; m++ {
+			for i := first; i < end; i++ {
+				w.termOrRelated(c.Fields[i].Name, i-first, lead, a.Terms[m])
+			}
+		}
+		w.raw(`]}}`)
+	}
+	w.raw(`]`)
+	w.minimumShouldMatch(c, lead)
+	w.raw(`}}`)
+}
+
+// termOrRelated writes a term of the text and the terms added for it in field i
+// of those that share what lead has: with the form hard all of its neighbors
+// but the other terms of the text, which stand for themselves.
+func (w *writer) termOrRelated(field string, i int, lead *Field, term string) {
+	w.term(field, term, 1)
+	if lead.Exact != nil {
+		lead.Terms.Related(lead.Terms.OriginOf(term), lead.Added, func(a *terms.Candidate) { w.term(field, a.Term, 1) })
+		return
+	}
+	added := w.added(lead)
+	for k := range added {
+		if a := &added[k]; a.In(i) && lead.Terms.Origins[a.Origin].Term == term {
+			w.term(field, a.Term, 1)
+		}
+	}
+}
+
+// minimumShouldMatch writes how many of the words of f have to match. The
+// engines ignore the option where the text is one word, and where the operator
+// is "and".
+func (w *writer) minimumShouldMatch(c *Clause, f *Field) {
+	switch {
+	case f.Words() < 2 || !c.Counted():
+	case c.Parsed.OperatorAnd:
+		w.raw(`,"minimum_should_match":"100%"`)
+	default:
+		w.raw(`,"minimum_should_match":`)
+		w.out = append(w.out, c.Parsed.MinimumShouldMatch...)
+	}
+}

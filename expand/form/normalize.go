@@ -1,0 +1,91 @@
+package form
+
+// norm returns r in (0, 1], the factor of a written clause that makes its
+// largest possible score that of the original. With the mass of a field's
+// original terms
+//
+//	M = Σ_i x_i w_i²
+//
+// (of terms that share a position, the smallest, as the engines score them) and
+// v as in package terms, the scores in that field are below
+//
+//	original   B·M
+//	linear     B·(M + λ Σ_j v_j)
+//	grouped    B·Σ_i D₁(x_i w_i², D₂(λ v_j of i))
+//	saturated  B·M
+//
+// times one factor that all have: boosts, and the engine's bound on a term's
+// saturated frequency. D is the largest plus the tie breaker times the others.
+// So r = M/bound for one field, and for several the smallest of theirs, because
+// whatever combines fields grows with each of them.
+//
+// With fuzziness the engine may score less than M; then r is above what it
+// should be.
+func (w *writer) norm(c *Clause) float64 {
+	r := 1.0
+	for i := range c.Fields {
+		f := &c.Fields[i]
+		if f.Reason != "" || len(f.Added) == 0 {
+			continue
+		}
+		mass := f.mass()
+		r = min(r, mass/max(w.bound(f, mass), mass))
+	}
+	return r
+}
+
+// mass returns M, see [writer.norm].
+func (f *Field) mass() float64 {
+	squaredWeight := func(term string) float64 {
+		o := &f.Terms.Origins[f.Terms.OriginOf(term)]
+		return o.W * o.W
+	}
+	sum, a := 0.0, f.Analysis
+	for k := 0; k < len(a.Terms); {
+		position, least := a.Positions[k], squaredWeight(a.Terms[k])
+		for k++; k < len(a.Terms) && a.Positions[k] == position; k++ {
+			least = min(least, squaredWeight(a.Terms[k]))
+		}
+		sum += least
+	}
+	return sum
+}
+
+// bound returns the bound of the written form, see [writer.norm].
+func (w *writer) bound(f *Field, mass float64) float64 {
+	switch w.scoring {
+	case Saturated:
+		return mass
+	case Grouped:
+		sum := 0.0
+		for i := range f.Terms.Origins {
+			o := &f.Terms.Origins[i]
+			var neighbors, both disMax
+			for k := range f.Added {
+				if a := &f.Added[k]; a.Origin == i {
+					neighbors.take(w.Strength.Grouped * a.V)
+				}
+			}
+			both.take(o.X * o.W * o.W)
+			both.take(neighbors.score(tieNeighbors))
+			sum += both.score(tieOrigin)
+		}
+		return sum
+	case Auto, Linear, Hard: // the last is not normalized
+	}
+	sum := 0.0
+	for _, a := range w.added(f) {
+		sum += a.V
+	}
+	return mass + w.lambda(w.finding)*sum
+}
+
+// disMax is what a dis_max makes of scores.
+type disMax struct{ most, sum float64 }
+
+func (d *disMax) take(score float64) {
+	d.most = max(d.most, score)
+	d.sum += score
+}
+
+func (d *disMax) score(tie float64) float64 { return d.most + tie*(d.sum-d.most) }

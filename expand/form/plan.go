@@ -1,0 +1,275 @@
+// Package form writes searches: it makes the bytes of a rewritten body of a
+// plan, which says for each clause what is added and how that is scored. A plan
+// is shown to people as it is written.
+package form
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/expand/dsl"
+	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/expand/terms"
+	"github.com/akin-search/akin/internal/jsonspan"
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// A Scoring is a way of writing the added terms into a search.
+type Scoring uint8
+
+// The scoring forms.
+const (
+	// Auto takes Saturated where it is possible, else Grouped, else Linear. Of a
+	// planned clause it says that nothing is written.
+	Auto Scoring = iota
+	// Linear adds one flat clause for each term to the original, so that the
+	// engine computes x'ᵀ·(document).
+	Linear
+	// Grouped takes, for each term of the text, the better of the term and its
+	// neighbors.
+	Grouped
+	// Saturated counts the neighbors' occurrences, scaled, as occurrences of the
+	// term inside one BM25 saturation. It needs inline scripts.
+	Saturated
+	// Hard makes the score the hard-normalized soft cosine. A mode takes it, and
+	// it is none to ask for.
+	Hard
+)
+
+// String returns the name of the form as the configuration writes it.
+func (s Scoring) String() string {
+	return [...]string{"auto", "linear", "grouped", "saturated", "hard"}[s]
+}
+
+// Strength holds λ, the factor of the added terms, for each form. 0 adds terms
+// without weight.
+type Strength struct {
+	// Linear, Grouped and Saturated are in [0, 1].
+	Linear, Grouped, Saturated float64
+}
+
+// A Plan says how a search is written.
+type Plan struct {
+	// Search is the search as it came.
+	Search *dsl.Search
+	// Clauses are what becomes of the clauses of the search, in their order.
+	Clauses []Clause
+	// Edits are what else is changed of the body, in its order.
+	Edits []jsonspan.Edit
+	// Strength holds λ.
+	Strength Strength
+	// Normalize divides scores so that the largest stays that of the original.
+	Normalize bool
+	// MarkRelated has highlighters mark the added terms, too.
+	MarkRelated bool
+	// Unscored says that nothing in the answer depends on scores, and MatchOnly
+	// that queries are written which only match.
+	Unscored, MatchOnly bool
+	// Rescore says that the engine orders the best hits again by the whole query.
+	Rescore bool
+	// FindOnly says that the query finds hits which are ordered outside of the
+	// engine: few terms are written, in the linear form.
+	FindOnly bool
+}
+
+// A Clause is what becomes of one clause of a search.
+type Clause struct {
+	// Parsed is the clause as it came, and Traits are its traits as the analyses
+	// of its text leave them.
+	Parsed *dsl.Clause
+	dsl.Traits
+	// Reason says why the clause is left alone, "" where it is not.
+	Reason reason.Reason
+	Fields []Field
+	// SingleWord says that the text is one word at most, which the engines do not
+	// count.
+	SingleWord bool
+	// Exact says that the clause is scored by the measure of the mode hard, and
+	// ModeReason why the search is not ranked in the mode configured.
+	Exact      bool
+	ModeReason reason.Reason
+	// Scoring is the form, and ScoringReason why it is not the one configured.
+	Scoring       Scoring
+	ScoringReason reason.Reason
+	// Rescored says that the form orders the best hits of the linear one again.
+	Rescored bool
+}
+
+// A Field is what becomes of one field of a clause.
+type Field struct {
+	Name string
+	// Boost is the field's own factor.
+	Boost float64
+	// Reason says why nothing is added, "" where something is.
+	Reason reason.Reason
+	// Matrix names the version of the rows, and Indices those that no matrix is
+	// bound to, for explanations.
+	Matrix  string
+	Indices []string
+	// Analysis is nil where the field was left alone before it was analyzed.
+	Analysis *esclient.Analysis
+	Stats    esclient.Statistics
+	// Terms has the terms of the text; it is nil without Analysis. A term-centric
+	// clause uses that of its first field.
+	Terms *terms.Selection
+	// Added are the terms to add, the best first.
+	Added []terms.Candidate
+	// Exact is what the form hard needs, nil in others.
+	Exact *Exact
+	// Truncated says that terms of the form hard were taken back.
+	Truncated bool
+	// Found is how many of the added terms, the best ones, a search looks for
+	// whose best hits are ordered again by all of them.
+	Found int
+}
+
+// Exact says where the exact scores of a field come from. It is not modified.
+type Exact struct {
+	esclient.Linear
+	// QueryNorm is ‖Wx‖.
+	QueryNorm float64
+}
+
+// Counted reports whether the clause counts how many terms of the text match.
+func (c *Clause) Counted() bool { return !c.SingleWord && c.Parsed.Counted() }
+
+// Added returns how many terms are added to the clause.
+func (c *Clause) Added() int {
+	n := 0
+	if c.Reason != "" {
+		return n
+	}
+	for i := range c.Fields {
+		if c.Fields[i].Reason == "" {
+			n += len(c.Fields[i].Added)
+		}
+	}
+	return n
+}
+
+// Changed reports whether something is written in place of the clause.
+func (c *Clause) Changed() bool { return c.Exact || c.Added() > 0 }
+
+// Leave leaves the clause alone, although there are terms to add.
+func (c *Clause) Leave(why reason.Reason) {
+	c.Exact = false
+	for i := range c.Fields {
+		if f := &c.Fields[i]; f.Reason == "" {
+			f.Reason = why
+		}
+	}
+}
+
+// lead returns the field whose selection field i uses.
+func (c *Clause) lead(i int) *Field {
+	if c.TermCentric {
+		i = 0
+	}
+	return &c.Fields[i]
+}
+
+// Words returns how many words the engine counts for minimum_should_match: the
+// positions of the text, repeated words included.
+func (f *Field) Words() int {
+	n, positions := 0, f.Analysis.Positions
+	for k := range positions {
+		if k == 0 || positions[k] != positions[k-1] {
+			n++
+		}
+	}
+	return n
+}
+
+// OneTermPerWord reports whether no two terms share a position.
+func (f *Field) OneTermPerWord() bool { return f.Words() == len(f.Analysis.Positions) }
+
+// Weighting returns the way the engine weights the terms of the field: by a
+// constant with the boolean similarity, with idf once by all others that the
+// engines have built in.
+func (f *Field) Weighting() terms.Weighting {
+	if f.Analysis.Similarity == esclient.Boolean {
+		return terms.One
+	}
+	return terms.SqrtIDF
+}
+
+// idf returns the engine's idf of a term in the field.
+func (f *Field) idf(docFreq int64) float64 { return simmatrix.IDF(docFreq, f.Stats.DocCount) }
+
+// Changes reports whether any clause is rewritten.
+func (p *Plan) Changes() bool {
+	return slices.ContainsFunc(p.Clauses, func(c Clause) bool { return c.Changed() })
+}
+
+// Exact reports whether clauses are scored by the measure of the mode hard: then
+// all are.
+func (p *Plan) Exact() bool {
+	return slices.ContainsFunc(p.Clauses, func(c Clause) bool { return c.Exact })
+}
+
+// Added returns how many terms are added to the search.
+func (p *Plan) Added() int {
+	n := 0
+	for i := range p.Clauses {
+		n += p.Clauses[i].Added()
+	}
+	return n
+}
+
+// NeedsDFS reports whether the engine has to gather the statistics of all
+// shards first.
+func (p *Plan) NeedsDFS() bool {
+	for i := range p.Clauses {
+		c := &p.Clauses[i]
+		for k := range c.Fields {
+			if a := c.Fields[k].Analysis; a == nil || a.Shards <= 1 {
+				continue
+			}
+			if c.Scoring == Saturated || c.Scoring == Hard && !p.Unscored && c.scoresByIDF() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// scoresByIDF reports whether the engine multiplies by idf in one of the linear
+// fields.
+func (c *Clause) scoresByIDF() bool {
+	return slices.ContainsFunc(c.Fields, func(f Field) bool { return f.Exact != nil && !f.Exact.Scripted })
+}
+
+// String shows the plan: a line for each clause and field, with its form and the
+// terms that are added.
+func (p *Plan) String() string {
+	var b strings.Builder
+	for i := range p.Clauses {
+		c := &p.Clauses[i]
+		b.WriteString(c.Parsed.Path)
+		switch {
+		case c.Reason != "":
+			fmt.Fprintf(&b, " (%s)", c.Reason)
+		case c.Changed():
+			b.WriteString(" " + c.Scoring.String())
+		}
+		if c.Rescored {
+			b.WriteString(" rescored")
+		}
+		b.WriteByte('\n')
+		for k := range c.Fields {
+			f := &c.Fields[k]
+			b.WriteString("  " + f.Name)
+			if f.Reason != "" {
+				fmt.Fprintf(&b, " (%s)\n", f.Reason)
+				continue
+			}
+			for n := range f.Added {
+				fmt.Fprintf(&b, " %s^%.4g", f.Added[n].Term, p.Boost(c.Scoring, f, &f.Added[n]))
+			}
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,107 @@
+package form
+
+import "github.com/akin-search/akin/expand/terms"
+
+// A rescore was tried on OpenSearch 2.19 and Elasticsearch 7.10 and 8.19, with
+// the saturated form as the rescore query:
+//
+//   - In every shard the window_size best hits get the score of the rescore query
+//     plus query_weight times that of the query; the hits beyond the window get
+//     only the latter, and all are sorted again. So a query_weight that is
+//     tiny leaves those in their order behind the window: all pages together
+//     are one list, as long as the window is the same for each. With 0 they
+//     would come in the order of the index.
+//   - Totals, aggregations and their buckets are those of the query, and a script
+//     that reads _score sees the query's; but top_hits orders by the rescore.
+//   - min_score cuts by the scores of the query, post_filter works before the
+//     window, terminate_after and timeout limit what is found. Highlights and
+//     inner hits are those of the query; explain and profile show both.
+//   - dfs_query_then_fetch gathers the statistics of the rescore's terms, too.
+//   - indices_boost multiplies only the query's scores. A knn with the query is
+//     rescored with it and would lose its score.
+//   - The engines refuse it with a scroll, a collapse, a sort but by _score, in
+//     a retriever, and windows above index.max_rescore_window (10,000), which is
+//     learned from the first refusal.
+
+const (
+	// RescoreWindow is how many of the best hits are ordered again, on every page
+	// of them.
+	RescoreWindow = 100
+	// queryWeight is what the score of the query counts for: less than the
+	// smallest score of the rescore, and enough to order what has none.
+	queryWeight = "0.000001"
+)
+
+// What a rescored search looks for, and what orders its best hits. Measured on
+// five judged collections and 200,000 documents (docs/performance.md).
+const (
+	// FoundTerms is how many added terms such a search looks for. As many as
+	// are looked for where the same search cannot be rescored, is only counted,
+	// or reaches further down, so that totals agree.
+	FoundTerms = 8
+	// findRatio times λ of the saturated form, 0.8 for its default, is λ of
+	// these terms in the query. It only chooses the hits that are ordered again.
+	findRatio = 3.2
+	// For a text of n terms, the rescore takes leastTerms + n·perTerm terms of
+	// those that are there; of those not looked for, only terms in at least one
+	// of rareShare documents: others are seldom in the window.
+	leastTerms = 5
+	perTerm    = 5
+	rareShare  = 1000
+)
+
+// ShareFound shares the terms that a rescored search looks for between the
+// fields, as they share all added terms.
+func (p *Plan) ShareFound() {
+	all := p.Added()
+	for i := range p.Clauses {
+		for k := range p.Clauses[i].Fields {
+			f := &p.Clauses[i].Fields[k]
+			f.Found = len(f.Added)
+			if all > FoundTerms {
+				f.Found = (f.Found*FoundTerms + all - 1) / all
+			}
+		}
+	}
+}
+
+// KeepFound takes back the terms that a rescored search would not look for.
+func (c *Clause) KeepFound() {
+	for k := range c.Fields {
+		f := &c.Fields[k]
+		f.Added = f.found()
+	}
+}
+
+// found returns those of the added terms that a rescored search looks for.
+func (f *Field) found() []terms.Candidate { return f.Added[:min(f.Found, len(f.Added))] }
+
+// DropRare drops the terms that are not worth their cost in a rescore.
+func (c *Clause) DropRare() {
+	for k := range c.Fields {
+		c.Fields[k].dropRare()
+	}
+}
+
+func (f *Field) dropRare() {
+	if f.Terms == nil {
+		return
+	}
+	kept, all := f.found(), f.Added
+	most := min(leastTerms+perTerm*len(f.Terms.Origins), len(all))
+	for k := f.Found; k < most; k++ {
+		if all[k].DocFreq*rareShare >= f.Stats.DocCount {
+			kept = append(kept, all[k])
+		}
+	}
+	f.Added = kept
+}
+
+// rescore writes the member that orders the best hits by the whole query.
+func (w *writer) rescore() {
+	w.raw(`,"rescore":{"window_size":`)
+	w.number(RescoreWindow)
+	w.raw(`,"query":{"query_weight":` + queryWeight + `,"rescore_query_weight":1,"rescore_query":`)
+	w.copy(w.Search.Query.Start, w.Search.Query.End)
+	w.raw(`}}`)
+}

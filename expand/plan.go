@@ -1,0 +1,248 @@
+package expand
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/akin-search/akin/expand/form"
+	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/expand/terms"
+)
+
+// A planner decides how the terms that were selected are written, until the
+// search is small enough for the cluster.
+type planner struct {
+	e *Expander
+	s *search
+	// clauseLimit is how many clauses the cluster takes in a query, 0 where that
+	// is not known.
+	clauseLimit int
+	plan        *form.Plan
+	// rerank says how the hits are ordered outside of the engine, nil where they
+	// are not.
+	rerank *Rerank
+}
+
+// newPlanner returns the planner of the clauses that a has asked for.
+func newPlanner(a *asker) *planner {
+	p := &planner{e: a.e, s: a.s, clauseLimit: a.clauseLimit}
+	o := &a.e.options
+	p.plan = &form.Plan{
+		Search: a.s.Search, Clauses: a.clauses, Strength: o.Strength, Normalize: o.NormalizeScores,
+		MarkRelated: o.Highlight == HighlightRelated, Unscored: a.s.unscored,
+	}
+	p.plan.MatchOnly = p.plan.Unscored && !p.plan.Exact()
+	if o.Mode == ModeSoft {
+		p.planRerank(a.targets)
+	}
+	return p
+}
+
+// write returns the rewritten search. What is planned is written and counted,
+// and planned again with fewer terms where the cluster would not take it.
+func (p *planner) write() *Result {
+	plan, body, clauses := p.plan, []byte(nil), 0
+	plan.ShareFound()
+	for {
+		p.decide()
+		if !plan.Changes() && p.rerank == nil {
+			return &Result{Clauses: explain(plan, false)} // each says why
+		}
+		body, clauses = plan.Write(body)
+		over := clauses - p.limit()
+		if over <= 0 || p.limit() == 0 || !plan.Changes() {
+			break
+		}
+		p.takeBack(over)
+	}
+	if plan.Unscored && !plan.MatchOnly {
+		// Before, it was written as if it had scores, so that as many terms fit
+		// in: it finds what a search with scores finds.
+		for i := range plan.Clauses {
+			if c := &plan.Clauses[i]; c.Exact && c.Added() == 0 {
+				c.Leave(reason.NoNeighbors)
+			}
+		}
+		plan.MatchOnly = true
+		body, clauses = plan.Write(body)
+		if !plan.Changes() {
+			return &Result{Clauses: explain(plan, p.rerank != nil)}
+		}
+	}
+	var reranks []*Rerank
+	if p.rerank != nil {
+		reranks = []*Rerank{p.rerank}
+	}
+	endpoint := p.s.req.Endpoint // two of them know no search_type
+	needsDFS := endpoint != EndpointValidate && endpoint != EndpointExplain && plan.NeedsDFS()
+	return &Result{
+		Rewritten:   true,
+		RawQuery:    p.s.parameters.Rewritten(p.s.req.RawQuery, needsDFS, p.rerank != nil),
+		Body:        body,
+		Reranks:     reranks,
+		Clauses:     explain(plan, p.rerank != nil),
+		ClauseCount: clauses,
+	}
+}
+
+// limit returns how many clauses the search may have, 0 where that is not known.
+func (p *planner) limit() int {
+	if p.plan.Exact() { // there are as many terms as S has
+		return exactLimit(p.clauseLimit)
+	}
+	return p.clauseLimit
+}
+
+// takeBack takes added terms back, or leaves clauses alone, of a search that has
+// over clauses too many.
+func (p *planner) takeBack(over int) {
+	half := (over + 1) / 2 // a term may stand there more than once, so that fewer may do
+	clauses := p.plan.Clauses
+	if !p.plan.Exact() {
+		p.plan.Cut(half)
+		return
+	}
+	if slices.ContainsFunc(clauses, func(c form.Clause) bool { return c.Counted() }) {
+		over = half
+	}
+	if form.CutExact(clauses, over) {
+		return
+	}
+	for i := range clauses {
+		clauses[i].Leave(reason.TermLimit)
+	}
+}
+
+// decide chooses for every clause whether and how its terms are written, and for
+// the search in which phase.
+func (p *planner) decide() {
+	plan, saturated := p.plan, false
+	for i := range plan.Clauses {
+		c := &plan.Clauses[i]
+		c.Scoring, c.ScoringReason, c.Rescored = form.Auto, "", false
+		switch {
+		case !c.Changed():
+			continue
+		case plan.Unscored && c.SameMatches:
+			c.Leave(reason.NoScores) // only the order could change
+			continue
+		case c.Exact:
+			c.Scoring = form.Hard
+			continue
+		}
+		c.Scoring, c.ScoringReason = p.scoring(c)
+		if c.ScoringReason == reason.Routing || c.ScoringReason == reason.SearchType {
+			p.findLess(c)
+		}
+		if plan.FindOnly {
+			c.KeepFound()
+		}
+		c.Flatten()
+		saturated = saturated || c.Scoring == form.Saturated
+	}
+	plan.Rescore = false
+	if saturated && p.e.options.Phase != PhaseQuery {
+		p.decidePhase()
+	}
+	for i := range plan.Clauses {
+		if c := &plan.Clauses[i]; plan.Unscored && c.Scoring != form.Auto && !c.Exact {
+			c.Scoring, c.ScoringReason = form.Linear, ""
+		}
+	}
+}
+
+// scoring chooses the form of a clause, and says why it is not the one
+// configured.
+func (p *planner) scoring(c *form.Clause) (form.Scoring, reason.Reason) {
+	wanted := p.e.options.Scoring
+	if p.plan.FindOnly || wanted == form.Linear {
+		return form.Linear, ""
+	}
+	for i := range c.Fields {
+		if f := &c.Fields[i]; !c.Additive || c.TermCentric || f.Analysis == nil || !f.OneTermPerWord() {
+			return form.Linear, reason.NotPlain
+		}
+	}
+	if wanted == form.Grouped {
+		return form.Grouped, ""
+	}
+	for i := range c.Fields {
+		f := &c.Fields[i]
+		switch {
+		case len(f.Added) == 0:
+		case f.Stats.Scale == 0 || f.Weighting() != terms.SqrtIDF:
+			return form.Grouped, reason.Scale
+		case !f.Stats.Scripts:
+			return form.Grouped, reason.NoScripts
+		default:
+			if why := p.s.shardReason(f.Analysis); why != "" {
+				return form.Grouped, why
+			}
+		}
+	}
+	return form.Saturated, ""
+}
+
+// decidePhase decides whether the best hits are ordered again by the whole query
+// and takes the terms back that are then not written.
+func (p *planner) decidePhase() {
+	why := p.noRescore()
+	p.plan.Rescore = why == ""
+	for i := range p.plan.Clauses {
+		c := &p.plan.Clauses[i]
+		if c.Scoring != form.Saturated {
+			continue
+		}
+		c.Rescored, c.ScoringReason = p.plan.Rescore, why
+		// Scores of one document or of ratings are those of the rescore.
+		if !p.plan.Rescore && (why != reason.Endpoint || p.plan.Unscored) {
+			p.findLess(c)
+		} else {
+			c.DropRare()
+		}
+	}
+}
+
+// findLess takes back the terms that a rescored search would not look for, so
+// that one that cannot be rescored finds the same. Where the original decides
+// what is found, all of them stay.
+func (p *planner) findLess(c *form.Clause) {
+	if p.e.options.Phase != PhaseQuery && !c.SameMatches {
+		c.KeepFound()
+	}
+}
+
+// noRescore returns why the best hits of the search cannot be ordered again, ""
+// where they can.
+func (p *planner) noRescore() reason.Reason {
+	s, limit := p.s, p.e.limits.of(LimitRescore, p.s.req.Index)
+	switch {
+	case s.req.Endpoint != EndpointSearch && s.req.Endpoint != EndpointMultiSearch:
+		return reason.Endpoint
+	case s.PIT.Has:
+		return reason.PointInTime // the pages after the first have a search_after
+	case s.NoRescore != "":
+		return s.NoRescore
+	case s.Scores.Min:
+		return reason.MinScore
+	case s.Hits.None:
+		return reason.NoScores
+	case limit > 0 && form.RescoreWindow > limit:
+		return reason.RescoreWindow
+	case namesQueries(s.Query.Of(s.Body)):
+		return reason.Named
+	}
+	return ""
+}
+
+// namesQueries reports whether a query may have named queries or inner hits,
+// whose scores the engines take from the query and not from the rescore. A name
+// may be written with escapes; those of ASCII letters are used for little else.
+func namesQueries(query []byte) bool {
+	for _, name := range []string{`"_name"`, `"inner_hits"`, `\u004`, `\u005`, `\u006`, `\u007`} {
+		if bytes.Contains(query, []byte(name)) {
+			return true
+		}
+	}
+	return false
+}

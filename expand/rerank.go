@@ -1,0 +1,187 @@
+package expand
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+
+	"github.com/akin-search/akin/expand/form"
+	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/internal/jsonspan"
+)
+
+// How [ModeSoft] works: the first hits, as many as the window, are found by
+// the linear form, as those that a rescore orders again. They come back with
+// their sequence numbers, and whoever passes the answer on orders them by
+// what [Result.Reranks] says and cuts the client's page out of them. Every
+// page in the window is cut out of the same hits. A page that begins in it
+// and ends behind it has what is behind in the engine's order, and one that is
+// wholly behind is searched for by the same query, so that all pages are one
+// list. Searches that come in one request are ordered each for itself.
+
+const (
+	// maxBehind is how many hits behind the window a page that begins in it may
+	// have: they all are held until the first of them are in order.
+	maxBehind = 1000
+	// maxReranked is how many searches one request may have whose hits are
+	// reranked. Each of them asks for a window of hits, and whoever orders them
+	// holds the answers to all at once, of up to 8 MiB together, and works on all
+	// of them at the same time.
+	maxReranked = 16
+)
+
+// planRerank decides whether the hits are reranked, by what the targets were
+// asked for.
+func (p *planner) planRerank(targets []*target) {
+	r, why := p.reranking(targets)
+	if why == "" {
+		p.rerank, p.plan.FindOnly = r, true
+		p.plan.Edits = pageEdits(p.s, r.Asked())
+		return
+	}
+	p.plan.FindOnly = why == reason.Window
+	for i := range p.plan.Clauses {
+		p.plan.Clauses[i].ModeReason = why
+	}
+}
+
+// reranking returns how the hits are reranked, or the reason why they cannot be.
+func (p *planner) reranking(targets []*target) (*Rerank, reason.Reason) {
+	if why := p.noRerank(); why != "" {
+		return nil, why
+	}
+	page, ok := p.s.Page(&p.s.parameters)
+	if !ok {
+		return nil, reason.Answer
+	}
+	r := &Rerank{From: page.From, Size: page.Size, KeepSeqNo: page.SeqNo, KeepVersion: page.Version}
+	var why reason.Reason
+	if r.Fields, why = rerankFields(p.plan.Clauses, targets); why != "" {
+		return nil, why
+	}
+	// In this order: a page is behind the window only of what is reranked.
+	r.Window = p.e.options.RerankWindow
+	if limit := p.e.limits.of(LimitResults, p.s.req.Index); limit > 0 {
+		r.Window = int(min(limit, int64(r.Window)))
+	}
+	if r.From >= r.Window || r.Size > r.Window+maxBehind-r.From {
+		return nil, reason.Window
+	}
+	return r, ""
+}
+
+// noRerank returns why the hits cannot be reranked, as far as the request says,
+// "" where they can.
+func (p *planner) noRerank() reason.Reason {
+	s := p.s
+	switch {
+	case s.req.Endpoint != EndpointSearch:
+		return reason.Endpoint
+	case s.req.Fixed != "":
+		return s.req.Fixed
+	case s.PIT.Has:
+		return reason.PointInTime
+	case s.NoRescore != "":
+		return s.NoRescore
+	case s.Scores.Min:
+		return reason.MinScore
+	case s.Hits.None:
+		return reason.NoScores
+	case s.Scores.Others:
+		return reason.OtherScores
+	case s.Hits.Bare:
+		return reason.Answer
+	}
+	return ""
+}
+
+// rerankFields returns what the hits are compared with, or the reason why they
+// cannot be. A field that several clauses look into has the sum of their terms:
+// it is one space, however many texts are looked for there.
+func rerankFields(clauses []form.Clause, targets []*target) ([]RerankField, reason.Reason) {
+	var out []RerankField
+	for i := range clauses {
+		c := &clauses[i]
+		if c.Note {
+			continue
+		}
+		if !compared(c.Reason) {
+			return nil, reason.OtherScores
+		}
+		for k := range c.Fields {
+			f := &c.Fields[k]
+			boost := c.Parsed.Boost * f.Boost
+			switch {
+			case !compared(f.Reason):
+				return nil, reason.OtherScores
+			case f.Analysis == nil || boost == 0: // no term, or none that counts
+				continue
+			}
+			t := targets[slices.IndexFunc(targets, func(t *target) bool { return t.Field == f })]
+			if t.weights == nil && t.rows.Docs() <= 0 {
+				return nil, reason.NoWeights
+			}
+			at := slices.IndexFunc(out, func(r RerankField) bool { return r.Field == f.Name })
+			if at < 0 {
+				at = len(out)
+				out = append(out, RerankField{Field: f.Name, Similarities: t.rows, Weights: t.weights})
+			}
+			out[at].add(f, boost)
+		}
+	}
+	if len(out) == 0 {
+		return nil, reason.NoTerms
+	}
+	return out, ""
+}
+
+// compared reports whether a text that was left alone for the reason given is
+// compared with the hits all the same.
+func compared(why reason.Reason) bool {
+	return why == "" || why == reason.NoNeighbors || why == reason.TermLimit || why == reason.NoTerms
+}
+
+// add adds the terms of a field, which count boost times.
+func (r *RerankField) add(f *form.Field, boost float64) {
+	if boost > r.Boost { // b is the largest, and the others are shares of it
+		for k := range r.Freqs {
+			r.Freqs[k] *= r.Boost / boost
+		}
+		r.Boost = boost
+	}
+	for _, o := range f.Terms.Origins {
+		at := slices.Index(r.Terms, o.Term)
+		if at < 0 {
+			at = len(r.Terms)
+			r.Terms, r.Freqs = append(r.Terms, o.Term), append(r.Freqs, 0)
+		}
+		r.Freqs[at] += o.X * boost / r.Boost
+	}
+}
+
+// pageEdits has the body ask for the first hits, so many, with sequence numbers
+// and versions. What it does not say yet goes before its first member; it has
+// one.
+func pageEdits(s *search, size int) []jsonspan.Edit {
+	start := bytes.IndexByte(s.Body, '{') + 1
+	added := jsonspan.Edit{At: jsonspan.Span{Start: start, End: start}}
+	var edits []jsonspan.Edit
+	for _, m := range []struct {
+		name, value string
+		at          jsonspan.Span
+	}{
+		{"from", "0", s.Hits.From},
+		{"size", strconv.Itoa(size), s.Hits.Size},
+		{"seq_no_primary_term", "true", s.Hits.SeqNo},
+		{"version", "true", s.Hits.Version},
+	} {
+		if m.at.IsZero() {
+			added.Text += `"` + m.name + `":` + m.value + `,`
+		} else {
+			edits = append(edits, jsonspan.Edit{At: m.at, Text: m.value})
+		}
+	}
+	edits = append(edits, added)
+	slices.SortFunc(edits, func(a, b jsonspan.Edit) int { return a.At.Start - b.At.Start })
+	return edits
+}

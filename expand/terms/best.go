@@ -1,0 +1,122 @@
+package terms
+
+import (
+	"hash/maphash"
+	"slices"
+	"strings"
+)
+
+// A table finds candidates by their term: an open hash table that is filled
+// once and then reset, at half the cost of a map.
+type table struct {
+	slots []int // 0 is free, k+1 stands for candidate k
+	seed  maphash.Seed
+}
+
+// reset empties the table and makes room for n terms.
+func (t *table) reset(n int) {
+	size := 1
+	for size < 2*n {
+		size *= 2
+	}
+	if cap(t.slots) >= size {
+		t.slots = t.slots[:size]
+		clear(t.slots)
+		return
+	}
+	t.slots, t.seed = make([]int, size), maphash.MakeSeed()
+}
+
+// slot returns the place of term, which is free where candidates lacks it.
+func (t *table) slot(term string, candidates []Candidate) *int {
+	mask := uint64(max(len(t.slots)-1, 0))
+	for at := maphash.String(t.seed, term) & mask; ; at = (at + 1) & mask {
+		if k := t.slots[at]; k == 0 || candidates[k-1].Term == term {
+			return &t.slots[at]
+		}
+	}
+}
+
+// KeepBest keeps the n candidates with the largest V > 0, ordered by descending
+// V, ties by term.
+func (sel *Selection) KeepBest(n int) {
+	ranks := sel.ranks[:0]
+	for k := range sel.Candidates {
+		if v := sel.Candidates[k].V; v > 0 {
+			ranks = append(ranks, rank{v, k})
+		}
+	}
+	sel.ranks = ranks
+	if n < len(ranks) {
+		sel.partition(ranks, n)
+		ranks = ranks[:n]
+	}
+	slices.SortFunc(ranks, sel.compare)
+	kept := sel.kept[:0]
+	for _, r := range ranks {
+		kept = append(kept, sel.Candidates[r.candidate])
+	}
+	sel.Candidates, sel.kept = kept, sel.Candidates
+}
+
+// A rank is a candidate's place in the order, small enough to sort by.
+type rank struct {
+	v         float64
+	candidate int
+}
+
+func (sel *Selection) compare(a, b rank) int {
+	switch {
+	case a.v > b.v:
+		return -1
+	case a.v < b.v:
+		return 1
+	}
+	return strings.Compare(sel.Candidates[a.candidate].Term, sel.Candidates[b.candidate].Term)
+}
+
+// partition reorders r so that its n first come before all others (quickselect;
+// the order is total, so the set is unique).
+func (sel *Selection) partition(r []rank, n int) {
+	for lo, hi := 0, len(r)-1; lo < hi; {
+		pivot := r[lo+(hi-lo)/2]
+		i, j := lo, hi
+		for i <= j {
+			for sel.compare(r[i], pivot) < 0 {
+				i++
+			}
+			for sel.compare(r[j], pivot) > 0 {
+				j--
+			}
+			if i <= j {
+				r[i], r[j] = r[j], r[i]
+				i++
+				j--
+			}
+		}
+		switch {
+		case n <= j:
+			hi = j
+		case n >= i:
+			lo = i
+		default:
+			return
+		}
+	}
+}
+
+// Share divides total between those who can use so many each: all get the same,
+// and what one has no use for goes to the others. Who can use more than quota
+// gets that, and the first rest of these one more.
+func Share(sizes []int, total int) (quota, rest int) {
+	sizes = slices.Sorted(slices.Values(sizes))
+	quota = total
+	for i, n := range sizes {
+		waiting := len(sizes) - i
+		if quota = total / waiting; n > quota {
+			return quota, total % waiting
+		}
+		total -= n
+	}
+	return quota, 0
+}

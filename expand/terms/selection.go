@@ -1,0 +1,367 @@
+// Package terms chooses the terms that are added to a search. It is mathematics
+// over values and asks nobody anything.
+//
+// With x the term frequencies of a text, w the diagonal of the weights W and S
+// the similarity matrix, the score mass that term j brings is
+//
+//	v_j = Σ_i x_i w_i w_j s_ij
+//
+// over the terms i of the text, j not one of them. The terms with the largest
+// v_j are added, ties in byte order, and each belongs to the i that gives most.
+package terms
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// A Weighting makes a term's entry of W of its idf.
+type Weighting uint8
+
+// The weightings.
+const (
+	// SqrtIDF is w = √idf, for a score that multiplies idf in once, as BM25.
+	SqrtIDF Weighting = iota
+	// IDF is w = idf.
+	IDF
+	// One is w = 1, for a score without idf.
+	One
+)
+
+// Of returns w for an idf.
+func (w Weighting) Of(idf float64) float64 {
+	switch w {
+	case IDF:
+		return idf
+	case One:
+		return 1
+	default:
+		return math.Sqrt(idf)
+	}
+}
+
+// An Origin is a term of the text, once however often it stands there.
+type Origin struct {
+	Term string
+	// X is its term frequency in the text. Terms that share a position share
+	// its one occurrence.
+	X float64
+	// Row has its neighbors.
+	Row simmatrix.Row
+	// IDF is the engine's, and W the entry of W.
+	IDF, W float64
+	// V is that of a candidate; only [Selection.SettleFrozen] sets it.
+	V float64
+}
+
+// A Candidate is a term j that may be added.
+type Candidate struct {
+	Term string
+	// DocFreq is the number of documents that hold it.
+	DocFreq int64
+	// V is v_j.
+	V float64
+	// Origin is the number of the i that gives most of V, and Similarity its
+	// s_ij.
+	Origin     int
+	Similarity float64
+	// FieldIDFs are the idfs of the term in each field that the selection is for,
+	// 0 in those that do not hold it; nil where it is for one, see
+	// [Selection.SettleFields].
+	FieldIDFs []float64
+
+	best  float64 // the most of V that an origin gives
+	id    int     // its number in the entries
+	place int     // its place in the document frequencies that it was settled by
+}
+
+// In reports whether the term is to be looked for in field i.
+func (c *Candidate) In(i int) bool { return c.FieldIDFs == nil || c.FieldIDFs[i] > 0 }
+
+// An entry is one s_ij that leads from an origin to a candidate or, with the
+// number −1−k for a candidate, to origin k.
+type entry struct {
+	origin    int
+	candidate int
+	s         float64
+}
+
+// A Selection chooses the terms to add for one text. Its memory is used again
+// by [Selection.Start].
+type Selection struct {
+	Origins    []Origin
+	Candidates []Candidate
+
+	entries []entry
+	byTerm  table
+	ranks   []rank
+	kept    []Candidate
+}
+
+// Start sets the origins from the terms of a text, which have the positions
+// given, and forgets what was there before.
+func (sel *Selection) Start(terms []string, positions []int) {
+	sel.Origins, sel.Candidates, sel.entries = sel.Origins[:0], sel.Candidates[:0], sel.entries[:0]
+	for k, term := range terms {
+		x := 1 / float64(stacked(positions, k))
+		if i := sel.OriginOf(term); i >= 0 {
+			sel.Origins[i].X += x
+			continue
+		}
+		sel.Origins = append(sel.Origins, Origin{Term: term, X: x})
+	}
+}
+
+// stacked returns how many of the ascending positions are that of term k.
+func stacked(positions []int, k int) int {
+	first, last := k, k
+	for first > 0 && positions[first-1] == positions[k] {
+		first--
+	}
+	for last+1 < len(positions) && positions[last+1] == positions[k] {
+		last++
+	}
+	return last - first + 1
+}
+
+// OriginOf returns the number of the origin that has the term, -1 for none.
+func (sel *Selection) OriginOf(term string) int {
+	for i := range sel.Origins { // few, and most differ in length or first byte
+		if sel.Origins[i].Term == term {
+			return i
+		}
+	}
+	return -1
+}
+
+// Propose collects the candidates from the origins' rows and keeps the best by
+// the document frequencies in the rows, which refer to docs documents; where
+// these are unknown, w counts as 1. Candidates in more than share of docs are
+// passed over.
+func (sel *Selection) Propose(w Weighting, docs int64, share float64, keep int) {
+	most := math.Inf(1)
+	if docs > 0 {
+		most = mostDocs(share, docs)
+	}
+	sel.collect(w, docs, most, false)
+	sel.KeepBest(keep)
+}
+
+// Gather collects all neighbors of the origins, also those that are origins
+// themselves, in no order. V is as in [Selection.Propose], with [IDF].
+func (sel *Selection) Gather(docs int64) { sel.collect(IDF, docs, math.Inf(1), true) }
+
+// collect sets the candidates and the entries that lead to them, and with among
+// those that lead to origins, of the rows' terms in at most so many documents.
+func (sel *Selection) collect(w Weighting, docs int64, most float64, among bool) {
+	size := len(sel.Origins)
+	for i := range sel.Origins {
+		size += sel.Origins[i].Row.Len()
+	}
+	sel.byTerm.reset(size)
+	weight := func(docFreq int64) float64 {
+		if docs <= 0 || docFreq == 0 {
+			return 1
+		}
+		return w.Of(simmatrix.IDF(docFreq, docs))
+	}
+	for i := range sel.Origins {
+		o := &sel.Origins[i]
+		xw := o.X * weight(int64(o.Row.DocFreq()))
+		for n := range o.Row.All() {
+			s := float64(n.Similarity)
+			if float64(n.DocFreq) > most {
+				continue
+			}
+			if k := sel.OriginOf(n.Term); k >= 0 {
+				if among {
+					sel.entries = append(sel.entries, entry{i, -1 - k, s})
+				}
+				continue
+			}
+			slot := sel.byTerm.slot(n.Term, sel.Candidates)
+			if *slot == 0 {
+				sel.Candidates = append(sel.Candidates, Candidate{Term: n.Term, DocFreq: int64(n.DocFreq), id: len(sel.Candidates)})
+				*slot = len(sel.Candidates)
+			}
+			c := *slot - 1
+			sel.entries = append(sel.entries, entry{i, c, s})
+			sel.Candidates[c].V += xw * s
+		}
+	}
+	for k := range sel.Candidates {
+		sel.Candidates[k].V *= weight(sel.Candidates[k].DocFreq)
+	}
+}
+
+// mostDocs returns how many of docs documents an added term may occur in: the
+// share of them, rounded up to whole documents.
+func mostDocs(share float64, docs int64) float64 { return math.Ceil(share * float64(docs)) }
+
+// Settle weighs the proposed candidates by live statistics, drops those that the
+// index does not hold or holds in more than share of its documents, and keeps
+// the best in their order. docFreqs belong to [Selection.Terms].
+func (sel *Selection) Settle(w Weighting, docs int64, docFreqs []int64, share float64, keep int) {
+	for i := range sel.Origins {
+		o := &sel.Origins[i]
+		o.IDF = simmatrix.IDF(docFreqs[i], docs)
+		o.W = w.Of(o.IDF)
+	}
+	sel.sum(docFreqs)
+	most := mostDocs(share, docs)
+	for k := range sel.Candidates {
+		c := &sel.Candidates[k]
+		c.V *= w.Of(simmatrix.IDF(c.DocFreq, docs))
+		if c.DocFreq == 0 || float64(c.DocFreq) > most {
+			c.V = 0
+		}
+	}
+	sel.KeepBest(keep)
+}
+
+// sum sets V of the candidates to Σ_i x_i w_i s_ij, and their document
+// frequencies. It adds to V of the origins what leads to them.
+func (sel *Selection) sum(docFreqs []int64) {
+	for k := range sel.Candidates {
+		c := &sel.Candidates[k]
+		c.DocFreq, c.V, c.best, c.place = docFreqs[len(sel.Origins)+k], 0, 0, k
+	}
+	slot := sel.slots(sel.Candidates)
+	for _, e := range sel.entries {
+		from := &sel.Origins[e.origin]
+		v := from.X * from.W * e.s
+		if e.candidate < 0 {
+			sel.Origins[-1-e.candidate].V += v
+			continue
+		}
+		k := slot[e.candidate]
+		if k < 0 {
+			continue
+		}
+		c := &sel.Candidates[k]
+		c.V += v
+		if v > c.best {
+			c.best, c.Origin, c.Similarity = v, e.origin, e.s
+		}
+	}
+}
+
+// SettleFrozen weighs all terms by w = idf of frozen document frequencies, of
+// docs documents, 0 of which stand for 1, and drops the candidates that the
+// index does not hold, of whose liveDocs documents live are the frequencies.
+// Both belong to [Selection.Terms]. It returns ‖Wx‖.
+func (sel *Selection) SettleFrozen(docs int64, frozen func(k int) int64, liveDocs int64, live []int64) float64 {
+	weight := func(k int) float64 { return simmatrix.IDF(frozen(k), docs) }
+	square := 0.0
+	for i := range sel.Origins {
+		o := &sel.Origins[i]
+		o.W, o.IDF = weight(i), simmatrix.IDF(live[i], liveDocs)
+		o.V = o.X * o.W
+		square += o.V * o.V
+	}
+	sel.sum(live)
+	for i := range sel.Origins {
+		sel.Origins[i].V *= sel.Origins[i].W
+	}
+	for k := range sel.Candidates {
+		c := &sel.Candidates[k]
+		c.V *= weight(len(sel.Origins) + k)
+		if c.DocFreq == 0 {
+			c.V = 0
+		}
+	}
+	sel.KeepBest(len(sel.Candidates))
+	return math.Sqrt(square)
+}
+
+// A Field is what is known of one of several fields that share a selection:
+// its documents, and how many of them hold each of [Selection.Terms].
+type Field struct {
+	Docs     int64
+	DocFreqs []int64
+}
+
+// SettleFields is [Selection.Settle] for fields that are searched together. As
+// in the engines a term's document frequency is the largest over the fields,
+// and so is the number of documents, which it returns. Sources: Lucene's
+// BlendedTermQuery and CombinedFieldQuery.
+//
+// The added terms are written one by one for each field, where the engine
+// multiplies by the idf of that field: see [Candidate.FieldIDFs].
+func (sel *Selection) SettleFields(w Weighting, fields []Field, share float64, keep int) (docs int64) {
+	docFreqs := slices.Clone(fields[0].DocFreqs)
+	for _, f := range fields {
+		docs = max(docs, f.Docs)
+		for k, df := range f.DocFreqs {
+			docFreqs[k] = max(docFreqs[k], df)
+		}
+	}
+	sel.Settle(w, docs, docFreqs, share, keep)
+	all := make([]float64, len(sel.Candidates)*len(fields))
+	for k := range sel.Candidates {
+		c := &sel.Candidates[k]
+		c.FieldIDFs, all = all[:len(fields):len(fields)], all[len(fields):]
+		for i, f := range fields {
+			if df := f.DocFreqs[len(sel.Origins)+c.place]; df > 0 {
+				c.FieldIDFs[i] = simmatrix.IDF(df, f.Docs)
+			}
+		}
+	}
+	return docs
+}
+
+// slots returns, for each candidate number in the entries, where among those
+// given the candidate stands, or -1.
+func (sel *Selection) slots(candidates []Candidate) []int {
+	n := 0
+	for _, e := range sel.entries {
+		n = max(n, e.candidate+1)
+	}
+	slot := slices.Repeat([]int{-1}, n)
+	for k := range candidates {
+		slot[candidates[k].id] = k
+	}
+	return slot
+}
+
+// Related calls f for those of the candidates given that are neighbors of
+// origin i.
+func (sel *Selection) Related(i int, candidates []Candidate, f func(c *Candidate)) {
+	slot := sel.slots(candidates)
+	for _, e := range sel.entries {
+		if e.origin == i && e.candidate >= 0 && slot[e.candidate] >= 0 {
+			f(&candidates[slot[e.candidate]])
+		}
+	}
+}
+
+// Terms appends the origins' and the candidates' terms to dst, in this order.
+func (sel *Selection) Terms(dst []string) []string {
+	for i := range sel.Origins {
+		dst = append(dst, sel.Origins[i].Term)
+	}
+	for k := range sel.Candidates {
+		dst = append(dst, sel.Candidates[k].Term)
+	}
+	return dst
+}
+
+// Own returns a copy of what was chosen that shares no memory with others: the
+// rows stay behind, and but where entries are asked for what led to the choice.
+func (sel *Selection) Own(entries bool) *Selection {
+	own := &Selection{Origins: slices.Clone(sel.Origins)}
+	for i := range own.Origins {
+		o := &own.Origins[i]
+		o.Row, o.Term = simmatrix.Row{}, strings.Clone(o.Term)
+	}
+	if entries {
+		own.entries = slices.Clone(sel.entries)
+	}
+	return own
+}
+
+// Entries returns how many similarities led to the choice.
+func (sel *Selection) Entries() int { return len(sel.entries) }

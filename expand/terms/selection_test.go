@@ -1,0 +1,83 @@
+package terms
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// TestSelectionAgreesWithSortingAll holds the quick selection against a plain
+// sort, with many ties.
+func TestSelectionAgreesWithSortingAll(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 500 {
+		var sel, all Selection
+		for k := range rng.IntN(60) {
+			c := Candidate{Term: fmt.Sprint(rng.IntN(1000), k), V: float64(rng.IntN(6))}
+			sel.Candidates = append(sel.Candidates, c)
+			all.Candidates = append(all.Candidates, c)
+		}
+		n := rng.IntN(40)
+		all.KeepBest(math.MaxInt)
+		sel.KeepBest(n)
+		want := all.Candidates[:min(n, len(all.Candidates))]
+		if fmt.Sprint(want) != fmt.Sprint(sel.Candidates) {
+			t.Fatalf("best %d: got %v, want %v", n, sel.Candidates, want)
+		}
+	}
+}
+
+func TestShareIsTheSameForAllThatCanUseIt(t *testing.T) {
+	for _, tt := range []struct {
+		sizes              []int
+		total, quota, left int
+	}{
+		{[]int{5, 5, 5}, 30, 30 - 5 - 5, 0},
+		{[]int{1, 50, 50}, 30, 14, 1},
+		{[]int{50, 2, 50, 3}, 30, 12, 1},
+		{[]int{50, 50, 50}, 2, 0, 2},
+		{nil, 7, 7, 0},
+	} {
+		if quota, left := Share(tt.sizes, tt.total); quota != tt.quota || left != tt.left {
+			t.Errorf("%v of %d: %d and %d, want %d and %d", tt.sizes, tt.total, quota, left, tt.quota, tt.left)
+		}
+	}
+}
+
+func TestGatherKeepsTheClosestOfTooManyNeighbors(t *testing.T) {
+	row := func(neighbors ...simmatrix.Neighbor) simmatrix.Row {
+		r, err := simmatrix.PackRow(1, neighbors)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	var sel Selection
+	sel.Start([]string{"a", "b", "a"}, []int{0, 1, 2})
+	sel.Origins[0].Row = row(simmatrix.Neighbor{Term: "b", Similarity: 0.9}, simmatrix.Neighbor{Term: "c", Similarity: 0.5}, simmatrix.Neighbor{Term: "d", Similarity: 0.25})
+	sel.Origins[1].Row = row(simmatrix.Neighbor{Term: "e", Similarity: 0.75}, simmatrix.Neighbor{Term: "d", Similarity: 0.375})
+	if sel.Gather(0); len(sel.Candidates) != 3 {
+		t.Errorf("gathered %v, want c, d and e", sel.Candidates)
+	}
+	sel.KeepBest(2)
+	norm := sel.SettleFrozen(1, func(int) int64 { return 0 }, 1, []int64{1, 1, 1, 1})
+	w := math.Log(4.0 / 3)
+	if want := math.Sqrt(5) * w; math.Abs(norm-want) > 1e-12 {
+		t.Errorf("norm %v, want %v", norm, want)
+	}
+	got := map[string]float64{}
+	for _, o := range sel.Origins {
+		got[o.Term] = math.Round(o.V / (w * w) * 1e4)
+	}
+	for _, c := range sel.Candidates {
+		got[c.Term] = math.Round(c.V / (w * w) * 1e4)
+	}
+	if diff := cmp.Diff(map[string]float64{"a": 20000, "b": 28000, "c": 10000, "d": 8750}, got); diff != "" {
+		t.Errorf("v (-want +got):\n%s", diff)
+	}
+}
