@@ -159,11 +159,21 @@ func (f *normsFixture) vectors(docs map[string]normedDoc) map[string]map[string]
 	return freqs
 }
 
-// check compares all norms with ‖Wy‖ of the engine's own term vectors.
+// check checks that all documents have their norms.
 func (f *normsFixture) check(weights string) map[string]normedDoc {
 	f.t.Helper()
-	m, id := readWeights(f.t, weights)
 	docs := f.stored()
+	if wrong := f.wrong(weights, docs); len(wrong) > 0 {
+		f.t.Fatalf("%d of %d documents are wrong: %s", len(wrong), len(docs), strings.Join(wrong[:min(len(wrong), 5)], "; "))
+	}
+	return docs
+}
+
+// wrong compares the norms of documents with ‖Wy‖ of the engine's own term
+// vectors, and says which are others.
+func (f *normsFixture) wrong(weights string, docs map[string]normedDoc) (wrong []string) {
+	f.t.Helper()
+	m, id := readWeights(f.t, weights)
 	vectors := f.vectors(docs)
 	var unknown []string
 	for _, terms := range vectors {
@@ -182,7 +192,6 @@ func (f *normsFixture) check(weights string) map[string]normedDoc {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	wrong := 0
 	for docID, d := range docs {
 		y := map[int32]float64{}
 		for term, freq := range vectors[docID] {
@@ -192,15 +201,10 @@ func (f *normsFixture) check(weights string) map[string]normedDoc {
 		want := space.HardNorm(softcosine.NewVector(y))
 		norm, gotID := d.norm(f.field)
 		if gotID != id || math.Abs(norm-want) > 1e-6*want {
-			if wrong++; wrong < 5 {
-				f.t.Errorf("document %s has norm %v of weights %q, want %v of %q", docID, norm, gotID, want, id)
-			}
+			wrong = append(wrong, fmt.Sprintf("document %s has norm %v of weights %q, want %v of %q", docID, norm, gotID, want, id))
 		}
 	}
-	if wrong > 0 {
-		f.t.Fatalf("%d of %d documents are wrong", wrong, len(docs))
-	}
-	return docs
+	return wrong
 }
 
 // readWeights reads a matrix file and returns it with its id as weights.

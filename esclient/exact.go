@@ -28,7 +28,7 @@ func (c *Client) ExactTerms(ctx context.Context, o ScanOptions, fn func(id strin
 	if err := c.checkAlike(ctx, o.Index, o.Fields); err != nil {
 		return err
 	}
-	return c.scroll(ctx, o.Index, o.body(exactPage, false), func(page []hit) error {
+	return c.scroll(ctx, o.Index, "", o.body(exactPage, false), func(page []hit) error {
 		call := vectorCall{positions: true, timeout: pageTimeout, limit: maxPage}
 		for i := range page {
 			call.docs = append(call.docs, VectorRequest{Index: page[i].Index, ID: page[i].ID, Routing: page[i].Routing, Fields: o.Fields})

@@ -37,6 +37,9 @@ type RefOptions struct {
 	Query []byte
 	// Value is a field with doc values, for [DocRef.HasValue]; "" is none.
 	Value string
+	// Preference says which copies or shards are read, as of a search; "" leaves
+	// that to the cluster.
+	Preference string
 }
 
 // ScanRefs calls fn with the documents that match, at most 100 at once, in no
@@ -54,7 +57,7 @@ func (c *Client) ScanRefs(ctx context.Context, o RefOptions, fn func(docs []DocR
 	if o.Value != "" {
 		body["docvalue_fields"] = []string{o.Value}
 	}
-	return c.scroll(ctx, o.Index, body, func(page []hit) error {
+	return c.scroll(ctx, o.Index, o.Preference, body, func(page []hit) error {
 		docs := make([]DocRef, len(page))
 		for i := range page {
 			h := &page[i]
@@ -109,6 +112,9 @@ const (
 type UpdateResult struct {
 	// Status says it in a word.
 	Status UpdateStatus
+	// SeqNo is the sequence number that the document has then, where it was
+	// written.
+	SeqNo int64
 	// Err is the cluster's reason where the status is Busy or Refused; nil else.
 	Err error
 }
@@ -127,12 +133,13 @@ func (c *Client) UpdateDocs(ctx context.Context, updates []DocUpdate) ([]UpdateR
 	type item struct {
 		Status int        `json:"status"`
 		Result string     `json:"result"`
+		SeqNo  int64      `json:"_seq_no"`
 		Error  *itemError `json:"error"`
 	}
 	var answer struct {
 		Items []map[string]item `json:"items"`
 	}
-	const filter = "items.*.status,items.*.result,items.*.error.type,items.*.error.reason"
+	const filter = "items.*.status,items.*.result,items.*._seq_no,items.*.error.type,items.*.error.reason"
 	r := request{method: http.MethodPost, path: "/_bulk?filter_path=" + filter, body: body, timeout: pageTimeout}
 	if err := c.call(ctx, r, &answer); err != nil {
 		return nil, err
@@ -144,6 +151,7 @@ func (c *Client) UpdateDocs(ctx context.Context, updates []DocUpdate) ([]UpdateR
 	for i := range results {
 		it := answer.Items[i]["update"]
 		results[i] = updateResult(it.Status, it.Result, it.Error)
+		results[i].SeqNo = it.SeqNo
 	}
 	return results, nil
 }

@@ -130,7 +130,7 @@ func (c *Client) Scan(ctx context.Context, o ScanOptions, fn func(id string, val
 		paths = append(paths, list...)
 	}
 	slices.Sort(paths)
-	return c.scroll(ctx, o.Index, o.body(scanPage, slices.Compact(paths)), func(page []hit) error {
+	return c.scroll(ctx, o.Index, "", o.body(scanPage, slices.Compact(paths)), func(page []hit) error {
 		for i := range page {
 			values, err := page[i].texts(sources[page[i].Index])
 			if err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -37,12 +38,15 @@ type hit struct {
 // scroll searches with body and hands its hits to fn, page by page, until there
 // are none. The cluster's state of the scroll is dropped at the end, however
 // that comes. fn must not keep the page.
-func (c *Client) scroll(ctx context.Context, index string, body object, fn func([]hit) error) (err error) {
+func (c *Client) scroll(ctx context.Context, index, preference string, body object, fn func([]hit) error) (err error) {
 	const filter = "filter_path=_scroll_id,_shards.failed,hits.hits._index,hits.hits._id," +
 		"hits.hits._routing,hits.hits._source,hits.hits._seq_no,hits.hits._primary_term,hits.hits._version,hits.hits.fields"
 	r := request{
 		method: http.MethodPost, path: indexPath(index, "/_search?scroll="+scrollTime+"&"+filter),
 		body: body, timeout: pageTimeout, limit: maxPage,
+	}
+	if preference != "" {
+		r.path += "&preference=" + url.QueryEscape(preference)
 	}
 	p := page{fn: fn}
 	defer func() { err = cmp.Or(err, c.clearScroll(ctx, p.scrollID)) }()

@@ -5,63 +5,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// An Update changes a part of a document, on the condition that it is still as
-// it was found.
-type Update struct {
-	// Doc is the document.
-	Doc Doc
-	// Part is one JSON object, to be merged into the document.
-	Part []byte
-
-	empty bool // the document has no terms
-}
-
-// A Status is what has become of an [Update].
-type Status uint8
-
-// What becomes of an update.
-const (
-	// StatusWritten says that the document was written.
-	StatusWritten Status = iota
-	// StatusUnchanged says that it held all of it already, so that nothing was
-	// written.
-	StatusUnchanged
-	// StatusConflict says that it was written by somebody else meanwhile.
-	StatusConflict
-	// StatusGone says that it is not there any more.
-	StatusGone
-	// StatusBusy says that the cluster may do it later.
-	StatusBusy
-	// StatusRefused says that the cluster does not do it.
-	StatusRefused
-)
-
-// An Outcome is what has become of an [Update].
-type Outcome struct {
-	// Status says it in a word, and Err is the reason where that is StatusBusy or
-	// StatusRefused.
-	Status Status
-	Err    error
-}
-
-// An Updater writes the documents of an index.
-type Updater interface {
-	// Refresh makes what has been written visible to [Reader.Docs].
-	Refresh(ctx context.Context) error
-	// Update makes updates and returns what has become of each, in their order.
-	// After an error nobody knows which have been made.
-	Update(ctx context.Context, updates []Update) ([]Outcome, error)
-}
-
 const (
 	// maxRounds is how often a backfill goes through the documents that others
-	// write meanwhile, and roundPause what it leaves them between two rounds.
+	// write meanwhile, and roundPause the time between two rounds.
 	maxRounds  = 5
 	roundPause = 2 * firstPause
 	// maxFailures ends a backfill: what so many documents do not allow, no
@@ -82,10 +37,10 @@ var (
 	ErrConflicts = errors.New("documents were written by others meanwhile: start again")
 )
 
-// BackfillOptions say what [Backfill] does.
+// BackfillOptions say what [Backfill] and [Follow] do.
 type BackfillOptions struct {
-	// Field is the full name of the text field.
-	Field string
+	// Index is an index expression, and Field the full name of the text field.
+	Index, Field string
 	// All computes the norm of every document again, and not only of those that
 	// have none of the weights.
 	All bool
@@ -95,19 +50,19 @@ type BackfillOptions struct {
 	// Docs is how many documents there are to do, for the progress; 0 is
 	// unknown.
 	Docs int
-	// Progress, OnFailure and OnRound may be nil. OnFailure is told of each
-	// document that fails, and OnRound of what ends a round that is not the last:
-	// documents that were written by others, or an error that may pass. Calls of
-	// the three do not overlap.
+	// Progress, OnFailure and OnRound may be nil. OnFailure is called with each
+	// document that fails, and OnRound with what ends a round that is not the
+	// last: documents that were written by others, or an error that may pass.
+	// Calls of the three do not overlap.
 	Progress  simmatrix.Progress
-	OnFailure func(doc Doc, err error)
+	OnFailure func(doc esclient.DocRef, err error)
 	OnRound   func(conflicts int, err error)
 }
 
-// BackfillCounts tell what a backfill has done.
+// BackfillCounts count what a backfill has done.
 type BackfillCounts struct {
 	// Written is the number of documents written, Empty of those among them that
-	// have no terms, and Unchanged of those that held all already.
+	// have no terms, and Unchanged of those that had all already.
 	Written, Empty, Unchanged int
 	// Gone is the number of documents deleted meanwhile.
 	Gone int
@@ -121,9 +76,9 @@ type BackfillCounts struct {
 	Rounds int
 }
 
-// Backfill gives each document that has the field its norm by w and the id of
-// w, unless it has that id. It knows by that what is left to do, so that one
-// that was interrupted is just begun again.
+// Backfill gives each document that has the field its norm by the weights and
+// their id, unless it has that id and a norm. So one that was interrupted is
+// just begun again, and goes on with what is left to do.
 //
 // A document that somebody else writes meanwhile is not written over: it is
 // left to another round, of which there are five at most. Documents that fail
@@ -137,9 +92,8 @@ type BackfillCounts struct {
 // seconds to end, so that what they have written is counted.
 //
 // At the end it makes visible to searches what it has written.
-func Backfill(ctx context.Context, r Reader, u Updater, weights *Weights, o BackfillOptions) (BackfillCounts, error) {
-	b := &backfill{terms: termReader{read: r.Terms}, reader: r, updater: u, weights: weights, o: o, failed: map[docKey]bool{}}
-	b.meter = meter{progress: o.Progress, stage: "computing norms", total: o.Docs}
+func Backfill(ctx context.Context, c Cluster, weights *Weights, o BackfillOptions) (BackfillCounts, error) {
+	b := newBackfill(c, weights, o)
 	err := b.run(ctx)
 	b.counts.Failed = len(b.failed)
 	switch {
@@ -155,22 +109,37 @@ func Backfill(ctx context.Context, r Reader, u Updater, weights *Weights, o Back
 // A docKey is a document's name.
 type docKey struct{ index, id string }
 
-func (d *Doc) key() docKey { return docKey{d.Index, d.ID} }
+func keyOf(d *esclient.DocRef) docKey { return docKey{d.Index, d.ID} }
 
 // A backfill is one under way.
 type backfill struct {
-	reader  Reader
+	cluster Cluster
 	terms   termReader
-	updater Updater
 	weights *Weights
 	o       BackfillOptions
 	meter   meter
+	// followed says that this is a round of [Follow]. Documents that the cluster
+	// is too busy for do not fail then: they end the round with an error that
+	// passes. own are the follower's writes before, with their sequence numbers,
+	// which are not looked at.
+	followed bool
+	own      map[docKey]int64
 
 	mu        sync.Mutex
+	wrote     map[docKey]int64 // where it is followed
 	counts    BackfillCounts
 	failed    map[docKey]bool
 	conflicts []string // the ids of this round's, the first maxRemembered
 	forgotten int      // how many more there have been, of which no later round knows
+}
+
+func newBackfill(c Cluster, weights *Weights, o BackfillOptions) *backfill {
+	b := &backfill{cluster: c, weights: weights, o: o, failed: map[docKey]bool{}}
+	b.terms.read = func(ctx context.Context, docs []esclient.DocRef) ([]esclient.DocTerms, error) {
+		return c.TermFreqs(ctx, o.Field, docs)
+	}
+	b.meter = meter{progress: o.Progress, stage: "computing norms", total: o.Docs}
+	return b
 }
 
 // run goes through the documents in rounds.
@@ -183,7 +152,7 @@ func (b *backfill) run(ctx context.Context) error {
 		b.counts.Rounds++
 		b.counts.Conflicts, b.conflicts = b.forgotten, nil
 		written := b.counts.Written
-		err := eachBatch(ctx, b.reader, query, b.o.Workers, b.batch)
+		err := b.scan(ctx, esclient.RefOptions{Index: b.o.Index, Query: query})
 		if b.counts.Written > written {
 			interruptions = 0
 		}
@@ -193,7 +162,7 @@ func (b *backfill) run(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case errors.Is(err, ErrInterrupted) && interruptions < maxTries:
+		case err != nil && esclient.Interrupted(err) && interruptions < maxTries:
 			interruptions++ // the same query again
 		case err != nil:
 			return err
@@ -211,9 +180,26 @@ func (b *backfill) run(ctx context.Context) error {
 	}
 }
 
-// refresh makes what was written visible.
+// scan gives the documents of one scan their norms.
+func (b *backfill) scan(ctx context.Context, o esclient.RefOptions) error {
+	o.Value = NormPath(b.o.Field)
+	return eachBatch(ctx, b.cluster, o, b.o.Workers, b.batch)
+}
+
+// refresh makes what was written visible. Who may write but not refresh does
+// without: the index refreshes by itself.
 func (b *backfill) refresh(ctx context.Context) error {
-	return again(ctx, func() error { return b.updater.Refresh(ctx) })
+	err := retry(ctx, func() error { return b.cluster.Refresh(ctx, b.o.Index) })
+	if hasStatus(err, http.StatusForbidden) {
+		return nil
+	}
+	return err
+}
+
+// hasStatus reports whether an error is the cluster's, with a status.
+func hasStatus(err error, status int) bool {
+	refusal, ok := errors.AsType[*esclient.Error](err)
+	return ok && refusal.Status == status
 }
 
 // query is for the documents of the first round.
@@ -239,22 +225,23 @@ func (b *backfill) left() []byte {
 }
 
 // batch gives documents their norms.
-func (b *backfill) batch(ctx context.Context, docs []Doc) error {
+func (b *backfill) batch(ctx context.Context, docs []esclient.DocRef) error {
+	docs = slices.DeleteFunc(docs, func(d esclient.DocRef) bool {
+		seqNo, own := b.own[keyOf(&d)]
+		return own && seqNo == d.SeqNo
+	})
 	all, unanswered := len(docs), 0
 	var lastBusy error
-	err := again(ctx, func() error {
+	err := retry(ctx, func() error {
 		left, err := b.try(ctx, docs)
 		if err != nil {
 			lastBusy, unanswered = nil, max(unanswered, left.unanswered)
 			return err
 		}
 		docs, lastBusy, unanswered = left.docs, left.err, 0
-		if len(docs) > 0 {
-			return fmt.Errorf("%w: %w", ErrInterrupted, lastBusy)
-		}
-		return nil
+		return lastBusy
 	})
-	if err != nil && lastBusy != nil && ctx.Err() == nil {
+	if err != nil && lastBusy != nil && ctx.Err() == nil && !b.followed {
 		for i := range docs { // the cluster has answered every call, and never had time for these
 			if err := b.fail(&docs[i], lastBusy); err != nil {
 				return err
@@ -273,130 +260,126 @@ func (b *backfill) batch(ctx context.Context, docs []Doc) error {
 	return err
 }
 
-// A remainder is what the cluster was too busy to write, or how many documents
-// it may have written in a call that came to no answer.
+// A remainder is what the cluster was too busy to write, with its reason, or
+// how many documents it may have written in a call that came to no answer.
 type remainder struct {
-	docs       []Doc
+	docs       []esclient.DocRef
 	err        error
 	unanswered int
 }
 
 // try gives documents their norms and returns those to try again.
-func (b *backfill) try(ctx context.Context, docs []Doc) (remainder, error) {
-	norms, err := b.norms(ctx, docs)
-	if err != nil {
+func (b *backfill) try(ctx context.Context, docs []esclient.DocRef) (remainder, error) {
+	updates, norms, err := b.updates(ctx, docs)
+	if err != nil || len(updates) == 0 {
 		return remainder{}, err
-	}
-	var updates []Update
-	for i := range docs {
-		u, ok, err := b.update(&docs[i], &norms[i])
-		if err != nil {
-			return remainder{}, err
-		}
-		if ok {
-			updates = append(updates, u)
-		}
-	}
-	if len(updates) == 0 {
-		return remainder{}, nil
 	}
 	if err := ctx.Err(); err != nil {
 		return remainder{}, err
 	}
-	outcomes, err := b.write(ctx, updates)
+	longer, end := outlast(ctx, lastCallTime)
+	defer end()
+	results, err := b.cluster.UpdateDocs(longer, updates)
 	if err != nil {
 		return remainder{unanswered: len(updates)}, err
 	}
 	var left remainder
-	for i, outcome := range outcomes {
+	for i, result := range results {
 		doc := &updates[i].Doc
-		if outcome.Status == StatusBusy {
-			left.docs, left.err = append(left.docs, *doc), outcome.Err
+		if result.Status == esclient.Busy {
+			left.docs, left.err = append(left.docs, *doc), result.Err
 			continue
 		}
-		if err := b.note(doc, outcome); err != nil {
+		if err := b.note(doc, result); err != nil {
 			return remainder{}, err
 		}
-		if outcome.Status == StatusWritten && updates[i].empty {
+		if result.Status == esclient.Updated && norms[i] == 0 {
 			b.count(func() { b.counts.Empty++ })
 		}
 	}
 	return left, nil
 }
 
-// write makes updates, and goes on for lastCallTime where ctx ends meanwhile.
-func (b *backfill) write(ctx context.Context, updates []Update) ([]Outcome, error) {
-	longer, end := outlast(ctx, lastCallTime)
-	defer end()
-	return b.updater.Update(longer, updates)
-}
-
-// A normed document is what is kept of its terms.
-type normed struct {
-	found   bool
-	version int64
-	norm    float64
-	err     error
-}
-
-// norms computes the norms of documents. It counts none of them, for it may be
-// called for them again.
-func (b *backfill) norms(ctx context.Context, docs []Doc) ([]normed, error) {
+// updates returns what to write into documents, and the norms in that. It
+// counts those that are not written only when the terms of all are there, for it
+// may be called again for the same documents.
+func (b *backfill) updates(ctx context.Context, docs []esclient.DocRef) (updates []esclient.DocUpdate, norms []float64, err error) {
+	// A normed document is what is kept of its terms.
+	type normed struct {
+		esclient.DocTerms
+		norm float64
+	}
 	all := make([]normed, len(docs))
-	err := b.terms.each(ctx, docs, func(i int, terms *DocTerms) error {
-		all[i] = normed{found: terms.Found, version: terms.Version, norm: b.weights.Norm(terms.Terms), err: terms.Err}
+	deleted := map[string]bool{} // indices
+	err = b.terms.each(ctx, docs, func(i int, terms *esclient.DocTerms) error {
+		all[i] = normed{*terms, b.weights.Norm(terms.Fields[b.o.Field])}
+		all[i].Fields = nil
+		if hasStatus(terms.Err, http.StatusNotFound) {
+			deleted[docs[i].Index] = true
+		}
 		return nil
 	})
-	return all, err
-}
-
-// update returns what to write into a document, ok false if nothing.
-func (b *backfill) update(doc *Doc, now *normed) (u Update, ok bool, err error) {
-	b.mu.Lock()
-	failed := b.failed[doc.key()]
-	b.mu.Unlock()
-	switch {
-	case failed: // in an earlier round
-		return u, false, nil
-	case now.err != nil:
-		return u, false, b.fail(doc, now.err)
-	case !now.found:
-		return u, false, b.note(doc, Outcome{Status: StatusGone})
-	case now.version != doc.Version:
-		return u, false, b.note(doc, Outcome{Status: StatusConflict})
+	if err != nil {
+		return nil, nil, err
 	}
-	return Update{Doc: *doc, Part: Members(b.o.Field, b.weights.ID(), now.norm, doc.HasNorm), empty: now.norm == 0}, true, nil
+	for i := range docs {
+		doc, now := &docs[i], &all[i]
+		b.mu.Lock()
+		failed := b.failed[keyOf(doc)]
+		b.mu.Unlock()
+		switch {
+		case failed: // in an earlier round
+		case deleted[doc.Index]: // an update would make the index again
+			err = b.note(doc, esclient.UpdateResult{Status: esclient.Gone})
+		case now.Err != nil:
+			err = b.fail(doc, now.Err)
+		case !now.Found:
+			err = b.note(doc, esclient.UpdateResult{Status: esclient.Gone})
+		case now.Version != doc.Version:
+			err = b.note(doc, esclient.UpdateResult{Status: esclient.Conflict})
+		default:
+			updates = append(updates, esclient.DocUpdate{Doc: *doc, Part: Members(b.o.Field, b.weights.ID(), now.norm, doc.HasValue)})
+			norms = append(norms, now.norm)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	return updates, norms, nil
 }
 
 // note counts what has become of a document.
-func (b *backfill) note(doc *Doc, outcome Outcome) error {
-	if outcome.Status == StatusRefused {
-		return b.fail(doc, outcome.Err)
+func (b *backfill) note(doc *esclient.DocRef, result esclient.UpdateResult) error {
+	if result.Status == esclient.Refused {
+		return b.fail(doc, result.Err)
 	}
 	b.count(func() {
-		switch outcome.Status {
-		case StatusWritten:
+		switch result.Status {
+		case esclient.Updated:
 			b.counts.Written++
-		case StatusUnchanged:
+			if b.followed && len(b.wrote) < maxWrote {
+				b.wrote[keyOf(doc)] = result.SeqNo
+			}
+		case esclient.Unchanged:
 			b.counts.Unchanged++
-		case StatusGone:
+		case esclient.Gone:
 			b.counts.Gone++
-		case StatusConflict:
+		case esclient.Conflict:
 			b.counts.Conflicts++
 			if len(b.conflicts) < maxRemembered {
 				b.conflicts = append(b.conflicts, doc.ID)
 			}
-		case StatusBusy, StatusRefused:
+		case esclient.Busy, esclient.Refused:
 		}
 	})
 	return nil
 }
 
 // fail counts a document that fails. Its error says that there are too many.
-func (b *backfill) fail(doc *Doc, err error) error {
+func (b *backfill) fail(doc *esclient.DocRef, err error) error {
 	var last error
 	b.count(func() {
-		b.failed[doc.key()] = true
+		b.failed[keyOf(doc)] = true
 		if len(b.failed) >= maxFailures {
 			last = fmt.Errorf("%d %w, the last one, %q of index %q, with: %w", len(b.failed), ErrFailed, doc.ID, doc.Index, err)
 		}

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/akin-search/akin/esclient"
 )
 
 func testWeights(t *testing.T) *Weights {
@@ -18,7 +21,7 @@ func testWeights(t *testing.T) *Weights {
 
 func fill(ctx context.Context, x *fakeIndex, w *Weights, o BackfillOptions) (BackfillCounts, error) {
 	o.Field = "body"
-	return Backfill(ctx, x, x, w, o)
+	return Backfill(ctx, x, w, o)
 }
 
 func TestBackfillGivesEveryDocumentItsNorm(t *testing.T) {
@@ -100,7 +103,7 @@ func TestOtherWeightsMakeOtherNorms(t *testing.T) {
 func TestInterruptedBackfillDoesTheRestOnly(t *testing.T) {
 	x, w := newFakeIndex(manyTexts(3000)...), testWeights(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	x.before = func(call string, _ []Doc) error {
+	x.before = func(call string, _ []esclient.DocRef) error {
 		if call == "update" && x.written() >= 1000 {
 			cancel()
 			return ctx.Err()
@@ -127,14 +130,14 @@ type heldUpdater struct {
 	calls int
 }
 
-// Update implements [Updater].
-func (u *heldUpdater) Update(ctx context.Context, updates []Update) ([]Outcome, error) {
+// UpdateDocs implements [Writer].
+func (u *heldUpdater) UpdateDocs(ctx context.Context, updates []esclient.DocUpdate) ([]esclient.UpdateResult, error) {
 	u.mu.Lock()
 	u.calls++
 	u.mu.Unlock()
 	select {
 	case <-u.goOn:
-		return u.fakeIndex.Update(ctx, updates)
+		return u.fakeIndex.UpdateDocs(ctx, updates)
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -158,7 +161,7 @@ func interrupt(t *testing.T, after time.Duration) interruption {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		x.counts, x.err = Backfill(ctx, x, x, testWeights(t), BackfillOptions{Field: "body", Workers: 3})
+		x.counts, x.err = Backfill(ctx, x, testWeights(t), BackfillOptions{Field: "body", Workers: 3})
 	}()
 	synctest.Wait()
 	cancel()
@@ -198,7 +201,7 @@ func TestCallWithoutAnswerBeforeAnInterruptionIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, w := newFakeIndex(manyTexts(40)...), testWeights(t)
 		ctx, cancel := context.WithCancel(t.Context())
-		x.before = func(call string, _ []Doc) error {
+		x.before = func(call string, _ []esclient.DocRef) error {
 			if call == "update" {
 				time.AfterFunc(firstPause/2, cancel) // while it waits for another try
 				return errBusy
@@ -219,8 +222,8 @@ func TestDocumentsWrittenMeanwhileAreDoneInAnotherRound(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					x, w := newFakeIndex(manyTexts(600)...), testWeights(t)
 					times := 0
-					x.before = func(call string, docs []Doc) error {
-						if i := slices.IndexFunc(docs, func(d Doc) bool { return d.ID == "5" }); call == when && i >= 0 && times < 3 {
+					x.before = func(call string, docs []esclient.DocRef) error {
+						if i := slices.IndexFunc(docs, func(d esclient.DocRef) bool { return d.ID == "5" }); call == when && i >= 0 && times < 3 {
 							times++
 							x.put("5", fmt.Sprintf("common changed %d", times))
 						}
@@ -249,7 +252,7 @@ func TestDocumentsWrittenMeanwhileAreDoneInAnotherRound(t *testing.T) {
 func TestDocumentThatNeverStandsStillIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, w := newFakeIndex("one", "two"), testWeights(t)
-		x.before = func(call string, _ []Doc) error {
+		x.before = func(call string, _ []esclient.DocRef) error {
 			if call == "update" {
 				x.put("1", "again")
 			}
@@ -265,7 +268,7 @@ func TestDocumentThatNeverStandsStillIsLeft(t *testing.T) {
 func TestDeletedDocumentsAreFine(t *testing.T) {
 	for _, when := range []string{"terms", "update"} {
 		x, w := newFakeIndex("one", "two", "three"), testWeights(t)
-		x.before = func(call string, _ []Doc) error {
+		x.before = func(call string, _ []esclient.DocRef) error {
 			if call == when {
 				x.remove("1")
 			}
@@ -282,14 +285,16 @@ func TestDocumentsThatFailAreToldAndPassedOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, w := newFakeIndex(manyTexts(20)...), testWeights(t)
 		no := errors.New("no")
-		x.terms = func(d Doc, terms *DocTerms) {
+		x.terms = func(d esclient.DocRef, terms *esclient.DocTerms) {
 			if d.ID == "7" {
-				*terms = DocTerms{Err: no}
+				*terms = esclient.DocTerms{Err: no}
 			}
 		}
-		x.outcome = func(d Doc) (Outcome, bool) { return Outcome{Status: StatusRefused, Err: no}, d.ID == "8" }
+		x.outcome = func(d esclient.DocRef) (esclient.UpdateResult, bool) {
+			return esclient.UpdateResult{Status: esclient.Refused, Err: no}, d.ID == "8"
+		}
 		first := true
-		x.before = func(call string, _ []Doc) error {
+		x.before = func(call string, _ []esclient.DocRef) error {
 			if call == "update" && first { // so that there is a second round, which tells of nothing twice
 				first = false
 				x.put("9", "other")
@@ -297,7 +302,7 @@ func TestDocumentsThatFailAreToldAndPassedOver(t *testing.T) {
 			return nil
 		}
 		var failed []string
-		counts, err := fill(t.Context(), x, w, BackfillOptions{OnFailure: func(d Doc, err error) {
+		counts, err := fill(t.Context(), x, w, BackfillOptions{OnFailure: func(d esclient.DocRef, err error) {
 			if !errors.Is(err, no) || d.Index != "i" {
 				t.Errorf("%+v: %v", d, err)
 			}
@@ -312,7 +317,9 @@ func TestDocumentsThatFailAreToldAndPassedOver(t *testing.T) {
 
 func TestTooManyFailuresEndABackfill(t *testing.T) {
 	x, w := newFakeIndex(manyTexts(5000)...), testWeights(t)
-	x.outcome = func(Doc) (Outcome, bool) { return Outcome{Status: StatusRefused, Err: errors.New("read only")}, true }
+	x.outcome = func(esclient.DocRef) (esclient.UpdateResult, bool) {
+		return esclient.UpdateResult{Status: esclient.Refused, Err: errors.New("read only")}, true
+	}
 	counts, err := fill(t.Context(), x, w, BackfillOptions{Workers: 1})
 	if !errors.Is(err, ErrFailed) || !strings.Contains(err.Error(), "read only") || counts.Failed != maxFailures {
 		t.Errorf("%+v, %v", counts, err)
@@ -325,7 +332,7 @@ func TestBusyClusterIsAskedAgain(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				x, w := newFakeIndex(manyTexts(1200)...), testWeights(t)
 				n := 0
-				x.before = func(c string, _ []Doc) error {
+				x.before = func(c string, _ []esclient.DocRef) error {
 					if c != call {
 						return nil
 					}
@@ -347,13 +354,14 @@ func TestBusyDocumentsAreTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, w := newFakeIndex(manyTexts(50)...), testWeights(t)
 		busy := map[string]int{"3": 2, "4": 99}
-		x.outcome = func(d Doc) (Outcome, bool) {
+		queueFull := &esclient.Error{Status: http.StatusTooManyRequests, Reason: "queue full"}
+		x.outcome = func(d esclient.DocRef) (esclient.UpdateResult, bool) {
 			busy[d.ID]--
-			return Outcome{Status: StatusBusy, Err: errors.New("queue full")}, busy[d.ID] >= 0
+			return esclient.UpdateResult{Status: esclient.Busy, Err: queueFull}, busy[d.ID] >= 0
 		}
 		var failed []string
-		counts, err := fill(t.Context(), x, w, BackfillOptions{OnFailure: func(d Doc, err error) { failed = append(failed, d.ID+": "+err.Error()) }})
-		if !errors.Is(err, ErrFailed) || counts.Written != 49 || !slices.Equal(failed, []string{"4: queue full"}) {
+		counts, err := fill(t.Context(), x, w, BackfillOptions{OnFailure: func(d esclient.DocRef, err error) { failed = append(failed, d.ID+": "+err.Error()) }})
+		if !errors.Is(err, ErrFailed) || counts.Written != 49 || !slices.Equal(failed, []string{"4: " + queueFull.Error()}) {
 			t.Errorf("%+v, %v, %v", counts, err, failed)
 		}
 	})
@@ -362,8 +370,8 @@ func TestBusyDocumentsAreTriedAgain(t *testing.T) {
 func TestClusterThatStaysAwayEndsABackfill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newFakeIndex("one")
-		x.before = func(string, []Doc) error { return errBusy }
-		if _, err := fill(t.Context(), x, testWeights(t), BackfillOptions{}); !errors.Is(err, ErrInterrupted) {
+		x.before = func(string, []esclient.DocRef) error { return errBusy }
+		if _, err := fill(t.Context(), x, testWeights(t), BackfillOptions{}); !esclient.Interrupted(err) {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -374,8 +382,8 @@ func TestDocumentsOfManyTermsGetTheirNorms(t *testing.T) {
 	x.put("huge", largeTexts(1, 5000)[0])
 	x.tooMany = 2500
 	var failed []string
-	counts, err := fill(t.Context(), x, w, BackfillOptions{OnFailure: func(d Doc, err error) {
-		if errors.Is(err, ErrTooLarge) {
+	counts, err := fill(t.Context(), x, w, BackfillOptions{OnFailure: func(d esclient.DocRef, err error) {
+		if errors.Is(err, esclient.ErrTooLarge) {
 			failed = append(failed, d.ID)
 		}
 	}})
@@ -393,7 +401,7 @@ func TestPartsThatAreInterruptedAreCountedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, w := newFakeIndex(manyTexts(500)...), testWeights(t)
 		n := 0
-		x.before = func(call string, _ []Doc) error {
+		x.before = func(call string, _ []esclient.DocRef) error {
 			if call == "terms" {
 				if n++; n == 4 {
 					return errBusy
@@ -402,7 +410,7 @@ func TestPartsThatAreInterruptedAreCountedOnce(t *testing.T) {
 			return nil
 		}
 		no := errors.New("no")
-		x.terms = func(d Doc, terms *DocTerms) {
+		x.terms = func(d esclient.DocRef, terms *esclient.DocTerms) {
 			switch d.ID {
 			case "7":
 				terms.Err = no
@@ -411,7 +419,7 @@ func TestPartsThatAreInterruptedAreCountedOnce(t *testing.T) {
 			}
 		}
 		told := 0
-		counts, err := fill(t.Context(), x, w, BackfillOptions{OnFailure: func(Doc, error) { told++ }})
+		counts, err := fill(t.Context(), x, w, BackfillOptions{OnFailure: func(esclient.DocRef, error) { told++ }})
 		want := BackfillCounts{Written: 498, Empty: 50, Gone: 1, Failed: 1, Rounds: 1}
 		if counts != want || !errors.Is(err, ErrFailed) || told != 1 {
 			t.Errorf("%+v, %v, want %+v; told %d times", counts, err, want, told)
@@ -422,7 +430,7 @@ func TestPartsThatAreInterruptedAreCountedOnce(t *testing.T) {
 func TestBackfillMakesVisibleWhatItWrote(t *testing.T) {
 	x, w := newFakeIndex(manyTexts(700)...), testWeights(t)
 	visible := 0
-	x.before = func(call string, _ []Doc) error {
+	x.before = func(call string, _ []esclient.DocRef) error {
 		if call == "refresh" {
 			visible = x.written()
 		}

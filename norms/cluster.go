@@ -9,51 +9,33 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// ErrInterrupted is wrapped by the errors of a cluster that may pass: it is
-// busy, a node is gone, or it has lost the state of a scan.
-var ErrInterrupted = errors.New("interrupted")
-
-// ErrTooLarge is wrapped by the errors of a [Reader] that has been asked for
-// more terms at once than it can hold. Fewer documents may do.
-var ErrTooLarge = errors.New("the terms are too many")
-
-// A Doc names a document as it was when it was found.
-type Doc struct {
-	// Index is the concrete index, ID the _id and Routing the _routing, "" where
-	// the document has none.
-	Index, ID, Routing string
-	// SeqNo and PrimaryTerm are the condition on which it is written, and Version
-	// tells whether its terms are of the same state.
-	SeqNo, PrimaryTerm, Version int64
-	// HasNorm says that it holds a norm, of whatever weights.
-	HasNorm bool
-}
-
-// DocTerms are the terms of a document's field.
-type DocTerms struct {
-	// Found is false for a document that is not there any more, and Version is
-	// the one that the terms are of.
-	Found   bool
-	Version int64
-	// Terms are in any order, none twice.
-	Terms []TermFreq
-	// Err is why the terms of this document cannot be had.
-	Err error
-}
-
-// A Reader reads the documents of an index.
+// A Reader reads the documents of indices. [esclient.Client] is one.
 type Reader interface {
-	// Docs calls fn with the documents that match a query, some at a time, in any
-	// order and as they were at the beginning. fn may keep them. It ends at the
-	// first error, of fn too.
-	Docs(ctx context.Context, query []byte, fn func(docs []Doc) error) error
-	// Terms returns the terms of documents as they are now, in their order. It
-	// bounds them by their bytes, and returns an error that wraps [ErrTooLarge]
-	// where they are more.
-	Terms(ctx context.Context, docs []Doc) ([]DocTerms, error)
+	// ScanRefs calls fn with the documents that match, some at a time. fn may keep
+	// them.
+	ScanRefs(ctx context.Context, o esclient.RefOptions, fn func(docs []esclient.DocRef) error) error
+	// TermFreqs returns the terms of documents as they are now, in their order, or
+	// an error that wraps [esclient.ErrTooLarge].
+	TermFreqs(ctx context.Context, field string, docs []esclient.DocRef) ([]esclient.DocTerms, error)
+}
+
+// A Writer writes the documents of indices. [esclient.Client] is one.
+type Writer interface {
+	// Refresh makes what was written to indices visible to searches.
+	Refresh(ctx context.Context, index string) error
+	// UpdateDocs makes updates and returns what has become of each, in their order.
+	// After an error nobody knows which have been made.
+	UpdateDocs(ctx context.Context, updates []esclient.DocUpdate) ([]esclient.UpdateResult, error)
+}
+
+// A Cluster reads and writes documents.
+type Cluster interface {
+	Reader
+	Writer
 }
 
 const (
@@ -72,13 +54,15 @@ const (
 
 // eachBatch calls fn with the documents that match, batchDocs at a time and
 // workers times at once.
-func eachBatch(ctx context.Context, r Reader, query []byte, workers int, fn func(ctx context.Context, docs []Doc) error) error {
+func eachBatch(
+	ctx context.Context, r Reader, o esclient.RefOptions, workers int, fn func(ctx context.Context, docs []esclient.DocRef) error,
+) error {
 	if workers <= 0 {
 		workers = DefaultWorkers
 	}
 	group, inGroup := errgroup.WithContext(ctx)
 	group.SetLimit(workers)
-	var batch []Doc
+	var batch []esclient.DocRef
 	flush := func() {
 		docs := batch
 		batch = nil
@@ -89,7 +73,7 @@ func eachBatch(ctx context.Context, r Reader, query []byte, workers int, fn func
 			return fn(inGroup, docs)
 		})
 	}
-	err := r.Docs(inGroup, query, func(docs []Doc) error {
+	err := r.ScanRefs(inGroup, o, func(docs []esclient.DocRef) error {
 		if batch = append(batch, docs...); len(batch) >= batchDocs {
 			flush()
 		}
@@ -98,38 +82,37 @@ func eachBatch(ctx context.Context, r Reader, query []byte, workers int, fn func
 	if err == nil && len(batch) > 0 {
 		flush()
 	}
-	// What a worker has met is why the scan has ended, and not the other way round.
+	// The error of a worker is why the scan has ended, and not the other way round.
 	if failed := group.Wait(); failed != nil {
 		return failed
 	}
 	return err
 }
 
-// A termReader reads the terms of any number of documents, a part of them at a
-// time, so that no more are held than a [Reader] returns at once. It is safe
-// for use by several goroutines.
+// A termReader reads the terms of any number of documents, some at a time, so
+// that no more are in memory than a [Reader] returns at once. Several goroutines
+// may use it.
 type termReader struct {
-	read func(ctx context.Context, docs []Doc) ([]DocTerms, error)
+	read func(ctx context.Context, docs []esclient.DocRef) ([]esclient.DocTerms, error)
 
 	mu sync.Mutex
-	// fewer is how many documents less than termsAtOnce are asked for: where they
-	// are large, not every call has to fail before.
+	// fewer is by how much less than termsAtOnce documents are asked for, so that
+	// not every call for large ones has to fail first.
 	fewer int
 }
 
-// each calls fn with the terms of each document, in their order. Those of a
-// document which alone has too many are an error that wraps [ErrTooLarge] in
-// its [DocTerms].
-func (t *termReader) each(ctx context.Context, docs []Doc, fn func(i int, terms *DocTerms) error) error {
+// each calls fn with the terms of each document, in their order. A document
+// that has too many by itself gets an error that wraps [esclient.ErrTooLarge].
+func (t *termReader) each(ctx context.Context, docs []esclient.DocRef, fn func(i int, terms *esclient.DocTerms) error) error {
 	for start := 0; start < len(docs); {
-		n := min(t.atOnce(), len(docs)-start)
+		n := min(t.askFor(0), len(docs)-start)
 		found, err := t.read(ctx, docs[start:start+n])
-		if errors.Is(err, ErrTooLarge) {
+		if errors.Is(err, esclient.ErrTooLarge) {
 			if n > 1 {
-				t.reduce(n / 2)
+				t.askFor(n / 2)
 				continue
 			}
-			found, err = []DocTerms{{Err: err}}, nil
+			found, err = []esclient.DocTerms{{Err: err}}, nil
 		}
 		if err == nil && len(found) != n {
 			err = fmt.Errorf("the terms of %d documents for %d", len(found), n)
@@ -148,47 +131,31 @@ func (t *termReader) each(ctx context.Context, docs []Doc, fn func(i int, terms 
 	return nil
 }
 
-// atOnce returns how many documents to ask for, at least 1.
-func (t *termReader) atOnce() int {
+// askFor returns how many documents to ask for, from now on at most n unless
+// that is 0.
+func (t *termReader) askFor(n int) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if n > 0 {
+		t.fewer = max(t.fewer, termsAtOnce-n)
+	}
 	return termsAtOnce - t.fewer
 }
 
-// reduce asks for n documents at most from now on.
-func (t *termReader) reduce(n int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.fewer = max(t.fewer, termsAtOnce-n)
-}
-
-// enlarge asks for one document more.
+// enlarge has one document more asked for.
 func (t *termReader) enlarge() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.fewer = max(t.fewer-1, 0)
 }
 
-// ReadTerms returns the terms of documents in their order, from as many calls
-// of r as it takes. Those of a document which alone has too many are an error
-// that wraps [ErrTooLarge] in its [DocTerms].
-func ReadTerms(ctx context.Context, r Reader, docs []Doc) ([]DocTerms, error) {
-	t := termReader{read: r.Terms}
-	all := make([]DocTerms, 0, len(docs))
-	err := t.each(ctx, docs, func(_ int, terms *DocTerms) error {
-		all = append(all, *terms)
-		return nil
-	})
-	return all, err
-}
-
-// again calls op until it returns an error that does not pass, or none, at most
+// retry calls op until it returns an error that does not pass, or none, at most
 // maxTries times.
-func again(ctx context.Context, op func() error) error {
+func retry(ctx context.Context, op func() error) error {
 	wait := firstPause
 	for try := 1; ; try++ {
 		err := op()
-		if err == nil || !errors.Is(err, ErrInterrupted) || ctx.Err() != nil || try == maxTries {
+		if err == nil || !esclient.Interrupted(err) || ctx.Err() != nil || try == maxTries {
 			return err
 		}
 		if err := pause(ctx, wait); err != nil {
@@ -233,7 +200,7 @@ type meter struct {
 	done     int
 }
 
-// add tells of n documents more.
+// add reports n documents more.
 func (m *meter) add(n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -245,11 +212,4 @@ func (m *meter) add(n int) {
 		}
 		m.progress(m.stage, m.done, total)
 	}
-}
-
-// alone calls fn while the progress is not told.
-func (m *meter) alone(fn func()) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	fn()
 }

@@ -6,16 +6,19 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/akin-search/akin/esclient"
 )
 
 // A stored document of a fake cluster.
 type stored struct {
-	Doc
+	esclient.DocRef
 
 	text string
 	norm float64
@@ -31,14 +34,14 @@ type fakeIndex struct {
 
 	// before is called before each call, by its name, with what it is about; its
 	// error is the call's.
-	before func(call string, docs []Doc) error
+	before func(call string, docs []esclient.DocRef) error
 	// outcome may make another of an update, ok false leaves it.
-	outcome func(d Doc) (o Outcome, ok bool)
+	outcome func(d esclient.DocRef) (o esclient.UpdateResult, ok bool)
 	// tooMany is the number of different terms that an answer cannot hold, 0 for
 	// none, and largest the largest number of terms returned at once.
 	tooMany, largest int
 	// terms may spoil the terms of a document.
-	terms func(d Doc, terms *DocTerms)
+	terms func(d esclient.DocRef, terms *esclient.DocTerms)
 }
 
 func newFakeIndex(texts ...string) *fakeIndex {
@@ -58,7 +61,7 @@ func (x *fakeIndex) put(id, text string) {
 		version = old.Version + 1
 	}
 	x.seqNo++
-	x.docs[id] = &stored{Doc: Doc{Index: "i", ID: id, SeqNo: x.seqNo, PrimaryTerm: 1, Version: version}, text: text}
+	x.docs[id] = &stored{DocRef: esclient.DocRef{Index: "i", ID: id, SeqNo: x.seqNo, PrimaryTerm: 1, Version: version}, text: text}
 }
 
 func (x *fakeIndex) remove(id string) {
@@ -67,7 +70,7 @@ func (x *fakeIndex) remove(id string) {
 	delete(x.docs, id)
 }
 
-func (x *fakeIndex) hook(call string, docs []Doc) error {
+func (x *fakeIndex) hook(call string, docs []esclient.DocRef) error {
 	x.mu.Lock()
 	before := x.before
 	x.mu.Unlock()
@@ -77,13 +80,18 @@ func (x *fakeIndex) hook(call string, docs []Doc) error {
 	return before(call, docs)
 }
 
-// Docs implements [Reader] for the queries of this package.
-func (x *fakeIndex) Docs(ctx context.Context, query []byte, fn func([]Doc) error) error {
+// ScanRefs implements [Reader] for the queries of this package.
+func (x *fakeIndex) ScanRefs(ctx context.Context, o esclient.RefOptions, fn func([]esclient.DocRef) error) error {
 	if err := x.hook("docs", nil); err != nil {
 		return err
 	}
 	var q struct {
 		Bool struct {
+			Filter []struct {
+				Range struct {
+					SeqNo struct{ GT, LTE int64 } `json:"_seq_no"`
+				}
+			}
 			MustNot []struct {
 				Bool struct {
 					Filter []struct {
@@ -95,22 +103,23 @@ func (x *fakeIndex) Docs(ctx context.Context, query []byte, fn func([]Doc) error
 		}
 		IDs struct{ Values []string }
 	}
-	if err := json.Unmarshal(query, &q); err != nil {
+	if err := json.Unmarshal(o.Query, &q); err != nil {
 		return err
 	}
 	x.mu.Lock()
-	var found []Doc
+	var found []esclient.DocRef
 	for id, d := range x.docs {
 		switch {
+		case len(q.Bool.Filter) == 2 && !between(d.SeqNo, q.Bool.Filter[1].Range.SeqNo.GT, q.Bool.Filter[1].Range.SeqNo.LTE):
 		case len(q.IDs.Values) > 0 && !slices.Contains(q.IDs.Values, id):
 		case len(q.Bool.MustNot) > 0 && q.Bool.MustNot[0].Bool.Filter[0].Term[WeightsPath("body")].Value == d.id &&
-			q.Bool.MustNot[0].Bool.Filter[1].Exists.Field == NormPath("body") && d.HasNorm:
+			q.Bool.MustNot[0].Bool.Filter[1].Exists.Field == NormPath("body") && d.HasValue:
 		default:
-			found = append(found, d.Doc)
+			found = append(found, d.DocRef)
 		}
 	}
 	x.mu.Unlock()
-	slices.SortFunc(found, func(a, b Doc) int { return cmp.Compare(a.SeqNo, b.SeqNo) })
+	slices.SortFunc(found, func(a, b esclient.DocRef) int { return cmp.Compare(a.SeqNo, b.SeqNo) })
 	for part := range slices.Chunk(found, 100) {
 		if err := cmp.Or(fn(slices.Clone(part)), ctx.Err(), x.hook("page", nil)); err != nil {
 			return err
@@ -119,14 +128,17 @@ func (x *fakeIndex) Docs(ctx context.Context, query []byte, fn func([]Doc) error
 	return nil
 }
 
-// Terms implements [Reader]: words between blanks.
-func (x *fakeIndex) Terms(_ context.Context, docs []Doc) ([]DocTerms, error) {
+// between reports whether n is in (low, high].
+func between(n, low, high int64) bool { return low < n && n <= high }
+
+// TermFreqs implements [Reader]: words between blanks.
+func (x *fakeIndex) TermFreqs(_ context.Context, field string, docs []esclient.DocRef) ([]esclient.DocTerms, error) {
 	if err := x.hook("terms", docs); err != nil {
 		return nil, err
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	all := make([]DocTerms, len(docs))
+	all := make([]esclient.DocTerms, len(docs))
 	n := 0
 	defer func() { x.largest = max(x.largest, n) }()
 	for i, d := range docs {
@@ -138,13 +150,13 @@ func (x *fakeIndex) Terms(_ context.Context, docs []Doc) ([]DocTerms, error) {
 		for word := range strings.FieldsSeq(s.text) {
 			freqs[word]++
 		}
-		all[i] = DocTerms{Found: true, Version: s.Version}
+		all[i] = esclient.DocTerms{Found: true, Version: s.Version, Fields: map[string][]esclient.TermFreq{}}
 		for term, freq := range freqs {
-			all[i].Terms = append(all[i].Terms, TermFreq{term, freq})
+			all[i].Fields[field] = append(all[i].Fields[field], esclient.TermFreq{Term: term, Freq: freq})
 		}
 		if n += len(freqs); x.tooMany > 0 && n >= x.tooMany {
 			n = 0
-			return nil, fmt.Errorf("%d documents: %w", len(docs), ErrTooLarge)
+			return nil, fmt.Errorf("%d documents: %w", len(docs), esclient.ErrTooLarge)
 		}
 		if x.terms != nil {
 			x.terms(d, &all[i])
@@ -153,12 +165,12 @@ func (x *fakeIndex) Terms(_ context.Context, docs []Doc) ([]DocTerms, error) {
 	return all, nil
 }
 
-// Refresh implements [Updater].
-func (x *fakeIndex) Refresh(context.Context) error { return x.hook("refresh", nil) }
+// Refresh implements [Writer].
+func (x *fakeIndex) Refresh(context.Context, string) error { return x.hook("refresh", nil) }
 
-// Update implements [Updater].
-func (x *fakeIndex) Update(_ context.Context, updates []Update) ([]Outcome, error) {
-	docs := make([]Doc, len(updates))
+// UpdateDocs implements [Writer].
+func (x *fakeIndex) UpdateDocs(_ context.Context, updates []esclient.DocUpdate) ([]esclient.UpdateResult, error) {
+	docs := make([]esclient.DocRef, len(updates))
 	for i := range updates {
 		docs[i] = updates[i].Doc
 	}
@@ -167,33 +179,33 @@ func (x *fakeIndex) Update(_ context.Context, updates []Update) ([]Outcome, erro
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	outcomes := make([]Outcome, len(updates))
+	results := make([]esclient.UpdateResult, len(updates))
 	for i, u := range updates {
 		if x.outcome != nil {
 			if o, ok := x.outcome(u.Doc); ok {
-				outcomes[i] = o
+				results[i] = o
 				continue
 			}
 		}
-		outcomes[i].Status = x.write(u)
+		results[i] = x.write(u)
 	}
-	return outcomes, nil
+	return results, nil
 }
 
-func (x *fakeIndex) write(u Update) Status {
+func (x *fakeIndex) write(u esclient.DocUpdate) esclient.UpdateResult {
 	s := x.docs[u.Doc.ID]
 	if s == nil {
-		return StatusGone
+		return esclient.UpdateResult{Status: esclient.Gone}
 	}
 	if s.SeqNo != u.Doc.SeqNo {
-		return StatusConflict
+		return esclient.UpdateResult{Status: esclient.Conflict}
 	}
 	var part struct {
 		Norm    map[string]*float64 `json:"akin_norm"`
 		Weights map[string]string   `json:"akin_norm_weights"`
 	}
 	if err := json.Unmarshal(u.Part, &part); err != nil {
-		return StatusRefused
+		return esclient.UpdateResult{Status: esclient.Refused}
 	}
 	norm := s.norm
 	if v, ok := part.Norm["body"]; ok {
@@ -203,13 +215,13 @@ func (x *fakeIndex) write(u Update) Status {
 		}
 	}
 	if norm == s.norm && s.id == part.Weights["body"] {
-		return StatusUnchanged
+		return esclient.UpdateResult{Status: esclient.Unchanged}
 	}
 	x.seqNo++
 	x.writes++
-	s.norm, s.id, s.SeqNo, s.HasNorm = norm, part.Weights["body"], x.seqNo, norm != 0
+	s.norm, s.id, s.SeqNo, s.HasValue = norm, part.Weights["body"], x.seqNo, norm != 0
 	s.Version++
-	return StatusWritten
+	return esclient.UpdateResult{Status: esclient.Updated, SeqNo: s.SeqNo}
 }
 
 // wrong returns the ids of the documents that do not have their norm.
@@ -222,9 +234,9 @@ func (x *fakeIndex) wrong(w *Weights) []string {
 		for word := range strings.FieldsSeq(s.text) {
 			freqs[word]++
 		}
-		var terms []TermFreq
+		var terms []esclient.TermFreq
 		for term, freq := range freqs {
-			terms = append(terms, TermFreq{term, freq})
+			terms = append(terms, esclient.TermFreq{Term: term, Freq: freq})
 		}
 		if s.id != w.ID() || float32(s.norm) != float32(w.Norm(terms)) {
 			ids = append(ids, id)
@@ -251,12 +263,12 @@ func manyTexts(n int) []string {
 	return texts
 }
 
-var errBusy = fmt.Errorf("%w: busy", ErrInterrupted)
+var errBusy = &esclient.Error{Status: http.StatusServiceUnavailable, Reason: "busy"}
 
 func TestErrorsOfWorkersEndTheScan(t *testing.T) {
 	x := newFakeIndex(manyTexts(3000)...)
 	broken := errors.New("broken")
-	err := eachBatch(t.Context(), x, Missing("body", ""), 2, func(_ context.Context, docs []Doc) error {
+	err := eachBatch(t.Context(), x, esclient.RefOptions{Query: Missing("body", "")}, 2, func(_ context.Context, docs []esclient.DocRef) error {
 		if len(docs) != batchDocs {
 			t.Errorf("a batch of %d", len(docs))
 		}
@@ -284,8 +296,8 @@ func TestTermsAreReadInPartsThatFit(t *testing.T) {
 	x := newFakeIndex(largeTexts(300, 200)...)
 	x.put("huge", largeTexts(1, 5000)[0])
 	x.tooMany = 2500 // 12 documents
-	var docs []Doc
-	err := x.Docs(t.Context(), Missing("body", ""), func(found []Doc) error {
+	var docs []esclient.DocRef
+	err := x.ScanRefs(t.Context(), esclient.RefOptions{Query: Missing("body", "")}, func(found []esclient.DocRef) error {
 		docs = append(docs, found...)
 		return nil
 	})
@@ -293,23 +305,23 @@ func TestTermsAreReadInPartsThatFit(t *testing.T) {
 		t.Fatal(err)
 	}
 	calls, held := 0, 0
-	x.before = func(_ string, docs []Doc) error {
+	x.before = func(_ string, docs []esclient.DocRef) error {
 		calls++
 		held = max(held, len(docs))
 		return nil
 	}
-	all, err := ReadTerms(t.Context(), x, docs)
+	all, err := readTerms(t.Context(), x, docs)
 	if err != nil || len(all) != len(docs) {
 		t.Fatalf("%d of %d documents, %v", len(all), len(docs), err)
 	}
 	for i, d := range docs {
 		switch {
 		case d.ID == "huge":
-			if !errors.Is(all[i].Err, ErrTooLarge) {
+			if !errors.Is(all[i].Err, esclient.ErrTooLarge) {
 				t.Errorf("%s: %v", d.ID, all[i].Err)
 			}
-		case all[i].Err != nil || len(all[i].Terms) != 200:
-			t.Errorf("%s: %d terms, %v", d.ID, len(all[i].Terms), all[i].Err)
+		case all[i].Err != nil || len(all[i].Fields["body"]) != 200:
+			t.Errorf("%s: %d terms, %v", d.ID, len(all[i].Fields["body"]), all[i].Err)
 		}
 	}
 	if x.largest >= x.tooMany || held > termsAtOnce || calls > len(docs)/4 {
@@ -319,7 +331,7 @@ func TestTermsAreReadInPartsThatFit(t *testing.T) {
 
 func TestTermsOfOtherDocumentsAreRefused(t *testing.T) {
 	x := newFakeIndex("one", "two")
-	_, err := ReadTerms(t.Context(), shortReader{x}, []Doc{{ID: "0"}, {ID: "1"}})
+	_, err := readTerms(t.Context(), shortReader{x}, []esclient.DocRef{{ID: "0"}, {ID: "1"}})
 	if err == nil {
 		t.Error("one answer for two documents")
 	}
@@ -328,7 +340,19 @@ func TestTermsOfOtherDocumentsAreRefused(t *testing.T) {
 // A shortReader leaves out the last document.
 type shortReader struct{ Reader }
 
-func (r shortReader) Terms(ctx context.Context, docs []Doc) ([]DocTerms, error) {
-	terms, err := r.Reader.Terms(ctx, docs)
+func (r shortReader) TermFreqs(ctx context.Context, field string, docs []esclient.DocRef) ([]esclient.DocTerms, error) {
+	terms, err := r.Reader.TermFreqs(ctx, field, docs)
 	return terms[:len(terms)-1], err
+}
+
+// readTerms returns the terms of documents, from as many calls as it takes.
+func readTerms(ctx context.Context, r Reader, docs []esclient.DocRef) (all []esclient.DocTerms, err error) {
+	t := termReader{read: func(ctx context.Context, docs []esclient.DocRef) ([]esclient.DocTerms, error) {
+		return r.TermFreqs(ctx, "body", docs)
+	}}
+	err = t.each(ctx, docs, func(_ int, terms *esclient.DocTerms) error {
+		all = append(all, *terms)
+		return nil
+	})
+	return all, err
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -53,35 +54,6 @@ const idDigits = 16
 // the matrix comes from a file or from Redis.
 func ID(checksum string) string { return checksum[:min(len(checksum), idDigits)] }
 
-// Weight returns the weight w of a term that docFreq of docs documents hold.
-// docFreq 0 is for a term without a row, or with an unknown frequency: it
-// counts as 1.
-func Weight(docFreq uint32, docs uint64) float64 {
-	return simmatrix.IDF(int64(docFreq), int64(min(docs, math.MaxInt64)))
-}
-
-// A TermFreq is a term of a document with its frequency in a field.
-type TermFreq struct {
-	// Term is the index term.
-	Term string
-	// Freq is tf, the number of its occurrences in the field, at least 1.
-	Freq int64
-}
-
-// Norm returns ‖Wy‖ = √Σ_t (w_t·tf_t)² for the terms of a document's field, in
-// which no term is there twice; 0 for no terms. It sums in ascending byte order
-// of the terms, so that the same document gives the same bits, and sorts terms
-// for that.
-func Norm(terms []TermFreq, weight func(term string) float64) float64 {
-	slices.SortFunc(terms, func(a, b TermFreq) int { return cmp.Compare(a.Term, b.Term) })
-	sum := 0.0
-	for _, t := range terms {
-		v := weight(t.Term) * float64(t.Freq)
-		sum += v * v
-	}
-	return math.Sqrt(sum)
-}
-
 // ErrNoDocs says that a matrix cannot be weights: it does not tell of how many
 // documents its document frequencies are.
 var ErrNoDocs = errors.New("the matrix does not know the number of documents")
@@ -91,9 +63,8 @@ var ErrNoDocs = errors.New("the matrix does not know the number of documents")
 // safe for use by any number of goroutines.
 type Weights struct {
 	id       string
-	docs     uint64
+	docs     int64
 	docFreqs map[string]uint32
-	unknown  float64
 }
 
 // NewWeights returns the weights that a matrix makes. It keeps the terms of m
@@ -103,7 +74,7 @@ func NewWeights(m *simmatrix.Matrix) (*Weights, error) {
 	if docs == 0 {
 		return nil, ErrNoDocs
 	}
-	w := &Weights{id: ID(m.Checksum()), docs: docs, docFreqs: make(map[string]uint32, m.Len()), unknown: Weight(0, docs)}
+	w := &Weights{id: ID(m.Checksum()), docs: int64(min(docs, math.MaxInt64)), docFreqs: make(map[string]uint32, m.Len())}
 	for term, row := range m.Rows() {
 		w.docFreqs[term] = row.DocFreq()
 	}
@@ -113,25 +84,27 @@ func NewWeights(m *simmatrix.Matrix) (*Weights, error) {
 // ID returns the id of the weights, see [ID].
 func (w *Weights) ID() string { return w.id }
 
-// Docs returns N, at least 1.
-func (w *Weights) Docs() uint64 { return w.docs }
-
 // Weight returns the weight of a term, positive. A term without a row counts as
-// one that a single document holds.
-func (w *Weights) Weight(term string) float64 {
-	docFreq, ok := w.docFreqs[term]
-	if !ok {
-		return w.unknown
-	}
-	return Weight(docFreq, w.docs)
-}
+// one that a single document has.
+func (w *Weights) Weight(term string) float64 { return simmatrix.IDF(int64(w.docFreqs[term]), w.docs) }
 
-// Norm returns ‖Wy‖ as the function [Norm] does.
-func (w *Weights) Norm(terms []TermFreq) float64 { return Norm(terms, w.Weight) }
+// Norm returns ‖Wy‖ = √Σ_t (w_t·tf_t)² for the terms of a document's field, in
+// which no term is there twice; 0 for no terms. It sums in ascending byte order
+// of the terms, so that the same document gives the same bits, and sorts terms
+// for that.
+func (w *Weights) Norm(terms []esclient.TermFreq) float64 {
+	slices.SortFunc(terms, func(a, b esclient.TermFreq) int { return cmp.Compare(a.Term, b.Term) })
+	sum := 0.0
+	for _, t := range terms {
+		v := w.Weight(t.Term) * float64(t.Freq)
+		sum += v * v
+	}
+	return math.Sqrt(sum)
+}
 
 // Members returns the two members to merge into a document, as a JSON object:
 // the norm of a field and the id of the weights that it was computed with. A
-// norm of 0 stands for a field without terms, which gets the id alone; stale
+// norm of 0 stands for a field without terms, which gets the id only; stale
 // says that the document holds a norm that has to go then.
 func Members(field, id string, norm float64, stale bool) []byte {
 	name := quote(Name(field))
@@ -161,7 +134,7 @@ func quote(s string) []byte {
 }
 
 // Missing returns the query for the documents that have the field and not the
-// norm of these weights, as JSON; those without terms, which get the id alone,
+// norm of these weights, as JSON; those without terms, which get the id only,
 // are among them, since no query tells them from those whose terms were not
 // known when they were written. With an id of "" it is for all that have the
 // field.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -87,7 +88,7 @@ func TestNormIsTheLengthOfTheWeightedVector(t *testing.T) {
 			t.Errorf("weight of %s is %v, want %v", term, got, want)
 		}
 	}
-	got := w.Norm([]TermFreq{{"the", 4}, {"car", 2}, {"unknown", 1}})
+	got := w.Norm([]esclient.TermFreq{{Term: "the", Freq: 4}, {Term: "car", Freq: 2}, {Term: "unknown", Freq: 1}})
 	want := math.Sqrt(math.Pow(2*math.Log(11/3.5), 2) + math.Pow(4*math.Log(11/10.5), 2) + math.Pow(math.Log(11/1.5), 2))
 	if math.Abs(got-want) > 1e-14 {
 		t.Errorf("norm %v, want %v", got, want)
@@ -99,8 +100,8 @@ func TestNormIsTheLengthOfTheWeightedVector(t *testing.T) {
 
 func TestNormDoesNotDependOnTheOrderOfTerms(t *testing.T) {
 	w := newWeights(t, 1000, map[string]uint32{"a": 1, "b": 17, "c": 933, "d": 40})
-	one := w.Norm([]TermFreq{{"a", 3}, {"b", 1}, {"c", 70}, {"d", 2}, {"e", 1}})
-	two := w.Norm([]TermFreq{{"e", 1}, {"c", 70}, {"d", 2}, {"b", 1}, {"a", 3}})
+	one := w.Norm([]esclient.TermFreq{{Term: "a", Freq: 3}, {Term: "b", Freq: 1}, {Term: "c", Freq: 70}, {Term: "d", Freq: 2}, {Term: "e", Freq: 1}})
+	two := w.Norm([]esclient.TermFreq{{Term: "e", Freq: 1}, {Term: "c", Freq: 70}, {Term: "d", Freq: 2}, {Term: "b", Freq: 1}, {Term: "a", Freq: 3}})
 	if one != two {
 		t.Errorf("%v and %v", one, two)
 	}
@@ -109,8 +110,8 @@ func TestNormDoesNotDependOnTheOrderOfTerms(t *testing.T) {
 func TestWeightsAreNamedByTheirMatrix(t *testing.T) {
 	m := newMatrix(t, 10, map[string]uint32{"car": 3})
 	w, err := NewWeights(m)
-	if err != nil || w.ID() != m.Checksum()[:16] || w.Docs() != 10 {
-		t.Errorf("weights %s of %d documents, %v; checksum %s", w.ID(), w.Docs(), err, m.Checksum())
+	if err != nil || w.ID() != m.Checksum()[:16] || w.docs != 10 {
+		t.Errorf("weights %s of %d documents, %v; checksum %s", w.ID(), w.docs, err, m.Checksum())
 	}
 	if got := ID("abc"); got != "abc" {
 		t.Errorf("a short checksum gives %q", got)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -19,8 +20,8 @@ var ErrNoTerms = errors.New("no document has terms in the field")
 
 // SnapshotOptions say what [Snapshot] makes.
 type SnapshotOptions struct {
-	// Field is the full name of the text field.
-	Field string
+	// Index is an index expression, and Field the full name of the text field.
+	Index, Field string
 	// Source says in words where the documents come from, for the artifact.
 	Source string
 	// MinDocFreq leaves out the terms of fewer documents. With up to 2 the weights
@@ -39,11 +40,11 @@ type SnapshotOptions struct {
 	// Docs is how many documents there are to read, for the progress; 0 is
 	// unknown.
 	Docs int
-	// Progress and OnTooLarge may be nil. OnTooLarge is told of each document
+	// Progress and OnTooLarge may be nil. OnTooLarge is called with each document
 	// whose terms are too many to be read, which is passed over: it counts as one
 	// without terms. Calls of the two do not overlap.
 	Progress   simmatrix.Progress
-	OnTooLarge func(doc Doc, err error)
+	OnTooLarge func(doc esclient.DocRef, err error)
 }
 
 // Snapshot counts the documents of each term of a field, and returns a matrix
@@ -55,19 +56,19 @@ type SnapshotOptions struct {
 // [ErrNoTerms] where no document has any.
 func Snapshot(ctx context.Context, r Reader, o SnapshotOptions) (*simmatrix.Matrix, error) {
 	var s *snapshot
-	err := again(ctx, func() error { // a scan that is interrupted begins anew, and so do the counts
+	err := retry(ctx, func() error { // a scan that is interrupted begins again, and so do the counts
 		s = &snapshot{
 			o: o, docFreqs: map[string]uint32{},
 			meter: meter{progress: o.Progress, stage: "counting terms", total: o.Docs},
 		}
-		s.terms.read = func(ctx context.Context, docs []Doc) (terms []DocTerms, err error) {
-			err = again(ctx, func() error {
-				terms, err = r.Terms(ctx, docs)
+		s.terms.read = func(ctx context.Context, docs []esclient.DocRef) (terms []esclient.DocTerms, err error) {
+			err = retry(ctx, func() error {
+				terms, err = r.TermFreqs(ctx, o.Field, docs)
 				return err
 			})
 			return terms, err
 		}
-		return eachBatch(ctx, r, Missing(o.Field, ""), o.Workers, s.batch)
+		return eachBatch(ctx, r, esclient.RefOptions{Index: o.Index, Query: Missing(o.Field, "")}, o.Workers, s.batch)
 	})
 	if err != nil {
 		return nil, err
@@ -87,20 +88,24 @@ type snapshot struct {
 	bytes    int64
 }
 
-// termBytes is about what a counted term takes beside its text.
+// termBytes is about what a counted term takes besides its text.
 const termBytes = 56
 
 // batch counts the terms of documents.
-func (s *snapshot) batch(ctx context.Context, docs []Doc) error {
-	err := s.terms.each(ctx, docs, func(i int, terms *DocTerms) error {
+func (s *snapshot) batch(ctx context.Context, docs []esclient.DocRef) error {
+	err := s.terms.each(ctx, docs, func(i int, terms *esclient.DocTerms) error {
 		switch {
-		case errors.Is(terms.Err, ErrTooLarge):
-			s.passOver(docs[i], terms.Err)
+		case errors.Is(terms.Err, esclient.ErrTooLarge):
+			if s.o.OnTooLarge != nil {
+				s.meter.mu.Lock()
+				defer s.meter.mu.Unlock()
+				s.o.OnTooLarge(docs[i], terms.Err)
+			}
 			return nil
 		case terms.Err != nil:
 			return fmt.Errorf("document %q of index %q: %w", docs[i].ID, docs[i].Index, terms.Err)
 		default:
-			return s.count(terms.Terms)
+			return s.count(terms.Fields[s.o.Field])
 		}
 	})
 	if err != nil {
@@ -110,15 +115,8 @@ func (s *snapshot) batch(ctx context.Context, docs []Doc) error {
 	return nil
 }
 
-// passOver tells of a document that is not counted.
-func (s *snapshot) passOver(doc Doc, err error) {
-	if s.o.OnTooLarge != nil {
-		s.meter.alone(func() { s.o.OnTooLarge(doc, err) })
-	}
-}
-
 // count counts one document.
-func (s *snapshot) count(terms []TermFreq) error {
+func (s *snapshot) count(terms []esclient.TermFreq) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(terms) > 0 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -98,7 +99,7 @@ func TestSnapshotBeginsAnewWhereTheScanIsLost(t *testing.T) {
 					t.Fatal(err)
 				}
 				x, n := newFakeIndex(texts...), 0
-				x.before = func(c string, _ []Doc) error {
+				x.before = func(c string, _ []esclient.DocRef) error {
 					if c != call {
 						return nil
 					}
@@ -128,7 +129,7 @@ func TestSnapshotsThatCannotBeMade(t *testing.T) {
 		t.Errorf("no terms: %v", err)
 	}
 	no := errors.New("no")
-	x.terms = func(d Doc, terms *DocTerms) {
+	x.terms = func(d esclient.DocRef, terms *esclient.DocTerms) {
 		if d.ID == "50" {
 			terms.Err = no
 		}
@@ -153,8 +154,8 @@ func TestSnapshotOfDocumentsOfManyTerms(t *testing.T) {
 	x.put("huge", largeTexts(1, 5000)[0])
 	x.tooMany = 2500
 	var passedOver []string
-	got, err := Snapshot(t.Context(), x, SnapshotOptions{Field: "body", OnTooLarge: func(d Doc, err error) {
-		if errors.Is(err, ErrTooLarge) {
+	got, err := Snapshot(t.Context(), x, SnapshotOptions{Field: "body", OnTooLarge: func(d esclient.DocRef, err error) {
+		if errors.Is(err, esclient.ErrTooLarge) {
 			passedOver = append(passedOver, d.ID)
 		}
 	}})

@@ -5,11 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"net/http"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/norms"
 )
 
@@ -21,7 +25,16 @@ type backfillFlags struct {
 	weights string
 	all     bool
 	dryRun  bool
+	follow  bool
+	// interval is the time between two rounds of follow.
+	interval time.Duration
 }
+
+// minInterval and maxInterval bound the time between two rounds.
+const (
+	minInterval = time.Second
+	maxInterval = time.Hour
+)
 
 func newNormsBackfill() *cobra.Command {
 	var f backfillFlags
@@ -48,8 +61,18 @@ What it does to an index:
   is 1, as it is where documents fail; the first of those are shown.
 
 A document that is written as a whole later has no length any more, and the next
-backfill finds it. One of which only a part is updated keeps the old length: use --all
-from time to time.
+backfill finds it. One of which only a part is updated keeps the old length: --all
+finds that, and so does --follow.
+
+With --follow it does not end: every --interval it looks at the documents that were
+written since, also in part, which it knows by their sequence numbers (_seq_no), and at
+indices that are new to --index or were deleted and made again. While the cluster is
+busy or away (429, 503) the rounds are further apart. It logs each round that has done
+something, and ends with exit status 0 at SIGTERM or SIGINT. After a time without it
+start it with --all as well: nothing else finds what was updated in part meanwhile.
+Start one for each field of an index, and again when there are new weights. It needs
+the rights to refresh the index and to read its statistics as well (maintenance and
+monitor, as Elasticsearch calls them).
 
 Refused are fields of nested documents, fields that others are copied to by copy_to, and
 indices that do not keep the whole _source or lack the mapping, which is then printed.
@@ -58,12 +81,22 @@ The template of a data stream needs the mapping, too.
 ` + normsCredentials,
 		Example: `  akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin
   akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin --dry-run
+  akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin --all --follow
   akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --redis redis://127.0.0.1:6379 --weights docs-weights@active`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			errs := f.check()
 			if f.weights == "" {
 				errs = append(errs, errors.New("give --weights MATRIX"))
+			}
+			if f.follow && f.dryRun {
+				errs = append(errs, errors.New("--follow and --dry-run do not go together"))
+			}
+			if !f.follow && cmd.Flags().Changed("interval") {
+				errs = append(errs, errors.New("--interval is for --follow"))
+			}
+			if f.interval < minInterval || f.interval > maxInterval {
+				errs = append(errs, fmt.Errorf("--interval: %v not in 1s to 1h", f.interval))
 			}
 			if err := errors.Join(errs...); err != nil {
 				return terminal.Usage(err)
@@ -77,6 +110,8 @@ The template of a data stream needs the mapping, too.
 	flags.StringVar(&f.weights, "weights", "", "MATRIX of the weights (required)")
 	flags.BoolVar(&f.all, "all", false, "compute all lengths again; documents that hold the right one are not written")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "count the documents to do, in each index, and write nothing")
+	flags.BoolVar(&f.follow, "follow", false, "go on with the documents that are written later, until SIGTERM")
+	flags.DurationVar(&f.interval, "interval", 10*time.Second, "time between two looks of --follow, 1s to 1h")
 	return cmd
 }
 
@@ -93,22 +128,28 @@ func (f *backfillFlags) run(ctx context.Context, stderr io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.weights, err)
 	}
-	index, indices, err := f.open(ctx)
+	client, indices, err := f.open(ctx)
 	if err != nil {
 		return err
 	}
-	defer index.close()
-	if err := f.checkMapping(ctx, index, indices); err != nil {
+	defer func() { _ = client.Close() }() // every write has been answered
+	if err := f.checkMapping(ctx, client, f.index, indices); err != nil {
 		return err
+	}
+	if f.follow {
+		return f.followIndex(ctx, client, weights, slog.New(slog.NewTextHandler(stderr, nil)))
 	}
 	query := norms.Missing(f.field, weights.ID())
 	if f.all {
 		query = norms.Missing(f.field, "")
 	}
-	if err := index.Refresh(ctx); err != nil { // so that what was done a moment ago is not counted
+	// So that what was done a moment ago is not counted; without the right to
+	// refresh some of it may be.
+	err = client.Refresh(ctx, f.index)
+	if refusal, ok := errors.AsType[*esclient.Error](err); err != nil && !(ok && refusal.Status == http.StatusForbidden) {
 		return err
 	}
-	docs, err := index.count(ctx, query)
+	docs, err := client.CountMatching(ctx, f.index, query)
 	if err != nil {
 		return err
 	}
@@ -116,18 +157,18 @@ func (f *backfillFlags) run(ctx context.Context, stderr io.Writer) error {
 	defer report.End()
 	report.Tell("weights %s: %d documents to do", weights.ID(), docs)
 	if f.dryRun {
-		return f.tellEach(ctx, index, indices, query, report)
+		return tellEach(ctx, client, indices, query, report)
 	}
 	if docs == 0 {
 		return nil
 	}
-	return f.fill(ctx, index, weights, docs, report)
+	return f.fill(ctx, client, weights, int(docs), report)
 }
 
 // tellEach tells how many documents of each index there are to do.
-func (*backfillFlags) tellEach(ctx context.Context, index *normsIndex, indices []string, query []byte, report *terminal.Progress) error {
+func tellEach(ctx context.Context, client *esclient.Client, indices []string, query []byte, report *terminal.Progress) error {
 	for _, name := range indices {
-		docs, err := index.client.CountMatching(ctx, name, query)
+		docs, err := client.CountMatching(ctx, name, query)
 		if err != nil {
 			return err
 		}
@@ -137,8 +178,9 @@ func (*backfillFlags) tellEach(ctx context.Context, index *normsIndex, indices [
 }
 
 // checkMapping refuses to write what the engine would map as it sees fit.
-func (f *backfillFlags) checkMapping(ctx context.Context, index *normsIndex, indices []string) error {
-	lacking, err := index.client.NotStoring(ctx, f.index, indices, norms.NormPath(f.field), norms.WeightsPath(f.field))
+// indices are those that the expression index stands for.
+func (f *backfillFlags) checkMapping(ctx context.Context, client *esclient.Client, index string, indices []string) error {
+	lacking, err := client.NotStoring(ctx, index, indices, norms.NormPath(f.field), norms.WeightsPath(f.field))
 	if err != nil || len(lacking) == 0 {
 		return err
 	}
@@ -148,17 +190,17 @@ func (f *backfillFlags) checkMapping(ctx context.Context, index *normsIndex, ind
 		names += fmt.Sprintf(" and %d more", len(lacking)-named)
 	}
 	return fmt.Errorf("%s: the mapping lacks what the lengths are stored in, or has it otherwise; put it first:\n  PUT /%s/_mapping\n  %s",
-		names, f.index, norms.Mapping(f.field))
+		names, index, norms.Mapping(f.field))
 }
 
 // maxFailuresShown is how many documents that fail are shown.
 const maxFailuresShown = 10
 
-func (f *backfillFlags) fill(ctx context.Context, index *normsIndex, weights *norms.Weights, docs int, report *terminal.Progress) error {
+func (f *backfillFlags) fill(ctx context.Context, client *esclient.Client, weights *norms.Weights, docs int, report *terminal.Progress) error {
 	shown := 0
-	counts, err := norms.Backfill(ctx, index, index, weights, norms.BackfillOptions{
-		Field: f.field, All: f.all, Workers: f.workers, Docs: docs, Progress: report.Step,
-		OnFailure: func(doc norms.Doc, err error) {
+	counts, err := norms.Backfill(ctx, client, weights, norms.BackfillOptions{
+		Index: f.index, Field: f.field, All: f.all, Workers: f.workers, Docs: docs, Progress: report.Step,
+		OnFailure: func(doc esclient.DocRef, err error) {
 			if shown++; shown <= maxFailuresShown {
 				report.Tell("document %q of index %q: %v", doc.ID, doc.Index, err)
 			}
@@ -179,8 +221,64 @@ func (f *backfillFlags) fill(ctx context.Context, index *normsIndex, weights *no
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w; the same command goes on with the rest", ctx.Err())
-	case errors.Is(err, norms.ErrInterrupted):
+	case err != nil && esclient.Interrupted(err):
 		return fmt.Errorf("%w; the same command goes on with the rest", err)
+	}
+	return err
+}
+
+// progressEvery is the time between two lines on a long round of follow.
+const progressEvery = 30 * time.Second
+
+// followIndex keeps the norms of the documents right until ctx ends.
+func (f *backfillFlags) followIndex(ctx context.Context, client *esclient.Client, weights *norms.Weights, log *slog.Logger) error {
+	log = log.With("indices", f.index, "field", f.field, "weights", weights.ID())
+	log.InfoContext(ctx, "following", "interval", f.interval)
+	told, skipped, first := time.Now(), map[string]string{}, true
+	err := norms.Follow(ctx, client, weights, norms.FollowOptions{
+		BackfillOptions: norms.BackfillOptions{
+			Index: f.index, Field: f.field, All: f.all, Workers: f.workers,
+			Progress: func(_ string, done, _ int) {
+				if time.Since(told) >= progressEvery {
+					told = time.Now()
+					log.InfoContext(ctx, "under way", "documents", done)
+				}
+			},
+			OnFailure: func(doc esclient.DocRef, err error) {
+				log.WarnContext(ctx, "no norm until it is written again", "document", doc.ID, "index", doc.Index, "err", err)
+			},
+		},
+		Interval: f.interval,
+		Check: func(ctx context.Context, index string) error {
+			indices, err := f.countable(ctx, client, index)
+			if err == nil {
+				err = f.checkMapping(ctx, client, index, indices)
+			}
+			if err == nil {
+				delete(skipped, index)
+			}
+			return err
+		},
+		OnSkip: func(index string, err error) {
+			if skipped[index] != err.Error() && !errors.Is(err, esclient.ErrNotText) {
+				log.WarnContext(ctx, "an index is left out until it is ready", "index", index, "err", err)
+			}
+			skipped[index] = err.Error()
+		},
+		AfterRound: func(n norms.BackfillCounts, err error, wait time.Duration) {
+			told = time.Now()
+			if n != (norms.BackfillCounts{}) || first {
+				log.InfoContext(ctx, "round", "written", n.Written, "without_terms", n.Empty, "unchanged", n.Unchanged,
+					"deleted", n.Gone, "conflicts", n.Conflicts, "failed", n.Failed, "unanswered", n.Unanswered)
+			}
+			if first = first && err != nil; err != nil {
+				log.WarnContext(ctx, "interrupted", "wait", wait, "err", err)
+			}
+		},
+	})
+	if ctx.Err() != nil {
+		log.InfoContext(context.WithoutCancel(ctx), "ended")
+		return nil
 	}
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/norms"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -86,24 +87,24 @@ func (f *snapshotFlags) parse() error {
 const countingShare = 0.2
 
 func (f *snapshotFlags) run(ctx context.Context, stderr io.Writer) error {
-	index, _, err := f.open(ctx)
+	client, _, err := f.open(ctx)
 	if err != nil {
 		return err
 	}
-	defer index.close()
+	defer func() { _ = client.Close() }() // nothing was written
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(collectingShare * float64(f.memory))))
-	docs, err := index.count(ctx, norms.Missing(f.field, ""))
+	docs, err := client.CountMatching(ctx, f.index, norms.Missing(f.field, ""))
 	if err != nil {
 		return err
 	}
 	report := terminal.NewProgress(stderr)
 	defer report.End()
 	passedOver := 0
-	m, err := norms.Snapshot(ctx, index, norms.SnapshotOptions{
-		Field: f.field, Source: "index " + f.index + ", field " + f.field,
+	m, err := norms.Snapshot(ctx, client, norms.SnapshotOptions{
+		Index: f.index, Field: f.field, Source: "index " + f.index + ", field " + f.field,
 		MinDocFreq: f.minDocFreq, MaxTerms: f.maxTerms, MaxMemory: int64(countingShare * float64(f.memory)),
-		Workers: f.workers, Docs: docs, Progress: report.Step,
-		OnTooLarge: func(doc norms.Doc, err error) {
+		Workers: f.workers, Docs: int(docs), Progress: report.Step,
+		OnTooLarge: func(doc esclient.DocRef, err error) {
 			if passedOver++; passedOver <= maxFailuresShown {
 				report.Tell("document %q of index %q is not counted: %v", doc.ID, doc.Index, err)
 			}

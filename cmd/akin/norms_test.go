@@ -77,6 +77,12 @@ func (c *normsCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasSuffix(path, "/_refresh"):
 		w.WriteHeader(c.refresh)
 		fmt.Fprint(w, `{}`)
+	case path == "/docs/_stats/docs":
+		last := int64(0)
+		for i := range c.docs {
+			last = max(last, c.docs[i].seqNo)
+		}
+		fmt.Fprintf(w, `{"indices":{"docs":{"shards":{"0":[{"routing":{"primary":true},"commit":{"user_data":{"history_uuid":"h"}},"seq_no":{"global_checkpoint":%d}}]}}}}`, last)
 	case strings.HasSuffix(path, "/_count"):
 		fmt.Fprintf(w, `{"count":%d}`, len(c.matching(d)))
 	case path == "/docs/_search":
@@ -240,7 +246,7 @@ func TestBackfillStoresNorms(t *testing.T) {
 	if status != 0 || !strings.Contains(stderr, "3 documents written, 1 of them without terms") {
 		t.Errorf("status %d\n%s", status, stderr)
 	}
-	want := w.Norm([]norms.TermFreq{{Term: "car", Freq: 2}, {Term: "boat", Freq: 1}})
+	want := w.Norm([]esclient.TermFreq{{Term: "car", Freq: 2}, {Term: "boat", Freq: 1}})
 	if c.docs[0].norm == nil || float32(*c.docs[0].norm) != float32(want) || c.docs[0].weights != w.ID() {
 		t.Errorf("%+v, want %v", c.docs[0], want)
 	}
@@ -344,6 +350,8 @@ func TestMistakesInTheFlagsOfNorms(t *testing.T) {
 		"no workers":            {append([]string{"norms", "backfill", "--weights", "w", "--workers", "0"}, whole...), []string{"--workers"}},
 		"numbers":               {append([]string{"norms", "snapshot", "--out", out, "--max-terms", "-1", "--max-memory", "1MB", "--workers", "99"}, whole...), []string{"--max-terms", "64MiB", "--workers"}},
 		"a size without a unit": {append([]string{"norms", "snapshot", "--out", out, "--max-memory", "3000"}, whole...), []string{"--max-memory"}},
+		"follow":                {append([]string{"norms", "backfill", "--weights", "w", "--follow", "--dry-run", "--interval", "0.5s"}, whole...), []string{"--dry-run", "1s to 1h"}},
+		"interval":              {append([]string{"norms", "backfill", "--weights", "w", "--interval", "5s"}, whole...), []string{"for --follow"}},
 		"no such command":       {[]string{"norms", "fill"}, []string{"no command"}},
 	} {
 		_, stderr, status := akin(t, tt.args...)
@@ -396,12 +404,20 @@ func TestFieldsWhoseNormsShareANameAreRefused(t *testing.T) {
 	}
 }
 
-func TestAnswersThatAreTooLargeAreAskedForInParts(t *testing.T) {
-	err := passing(fmt.Errorf("POST /: %w", esclient.ErrTooLarge))
-	if !errors.Is(err, norms.ErrTooLarge) || errors.Is(err, norms.ErrInterrupted) {
+func TestFollowerLogsWhatItDoesUntilItIsEnded(t *testing.T) {
+	c, url := newNormsCluster(t, "car", "boat", "ship")
+	file := snapshotOf(t, url)
+	c.refused = "1"
+	ctx, cancel := context.WithCancel(t.Context())
+	c.written = cancel
+	var said strings.Builder
+	f := backfillFlags{normsFlags: normsFlags{cluster: url, index: "docs", field: "body", workers: 1}, weights: file, follow: true, interval: minInterval}
+	if err := f.run(ctx, &said); err != nil {
 		t.Error(err)
 	}
-	if err := passing(&esclient.Error{Status: http.StatusTooManyRequests}); !errors.Is(err, norms.ErrInterrupted) || errors.Is(err, norms.ErrTooLarge) {
-		t.Error(err)
+	for _, want := range []string{"msg=following", "document=1 index=docs", "written=2", "failed=1", "msg=ended"} {
+		if !strings.Contains(said.String(), want) {
+			t.Errorf("%q is not in\n%s", want, said.String())
+		}
 	}
 }

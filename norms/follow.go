@@ -1,0 +1,196 @@
+package norms
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/akin-search/akin/esclient"
+)
+
+// A FollowedCluster is a [Cluster] that says how far its indices have been
+// written. [esclient.Client] is one.
+type FollowedCluster interface {
+	Cluster
+	// ShardStates returns the states of the shards of an index expression, by
+	// index.
+	ShardStates(ctx context.Context, index string) ([]esclient.ShardState, error)
+}
+
+// FollowOptions say what [Follow] does.
+type FollowOptions struct {
+	// BackfillOptions are those of each round. All is for the first one only, and
+	// Docs and OnRound mean nothing.
+	BackfillOptions
+	// Interval is the time between two rounds, positive. After a round that the
+	// cluster has interrupted it is twice as long as before, up to maxBackoff.
+	Interval time.Duration
+	// Check returns why the documents of a concrete index cannot be given norms,
+	// nil where they can. It is called for each index that is new, again in each
+	// round until it returns nil.
+	Check func(ctx context.Context, index string) error
+	// AfterRound is called after each round with what that has done and its error,
+	// which is one that passes, and the time until the next.
+	AfterRound func(counts BackfillCounts, err error, wait time.Duration)
+	// OnSkip is called with an index that is left out in a round, and the error of
+	// Check.
+	OnSkip func(index string, err error)
+}
+
+const (
+	// maxBackoff bounds the time between two rounds where the cluster is away or
+	// busy, unless the interval is longer.
+	maxBackoff = 5 * time.Minute
+	// maxWrote bounds the documents that are remembered as written by the follower
+	// itself. The others are looked at once more, and not written.
+	maxWrote = 200_000
+)
+
+// Follow does what [Backfill] does, and then goes on: in rounds it looks at the
+// documents that were written since, also in part, and gives them the norms of
+// their texts. It ends with the error of ctx, or with one that does not pass.
+//
+// What was written it knows by sequence numbers, shard by shard, and it does
+// not look at its own writes again. A document that somebody else writes
+// meanwhile is not written over; it has another sequence number then, so that
+// the next round finds it. One that fails is passed over until it is written
+// again. An index that is new, or was deleted and made again, is looked at as a
+// whole, once Check returns nil for it.
+func Follow(ctx context.Context, c FollowedCluster, weights *Weights, o FollowOptions) error {
+	f := &follower{cluster: c, weights: weights, o: o, marks: map[string]int64{}, own: map[docKey]int64{}}
+	wait := o.Interval
+	for {
+		counts, err := f.round(ctx)
+		switch {
+		case ctx.Err() != nil:
+			o.AfterRound(counts, nil, 0)
+			return ctx.Err()
+		case err == nil:
+			wait, f.o.All = o.Interval, true
+		case esclient.Interrupted(err):
+			wait = max(min(2*wait, maxBackoff), o.Interval)
+		default:
+			return err
+		}
+		o.AfterRound(counts, err, wait)
+		// Several followers should not ask at the same moments.
+		jitter := 0.9 + 0.2*rand.Float64() //nolint:gosec // no secret depends on it
+		if err := pause(ctx, time.Duration(jitter*float64(wait))); err != nil {
+			return err
+		}
+	}
+}
+
+// A follower is what [Follow] knows between two rounds.
+type follower struct {
+	cluster FollowedCluster
+	weights *Weights
+	// o.All says whether all documents of an index that is new are looked at.
+	o FollowOptions
+	// marks are the sequence numbers up to which shards are done, by history.
+	marks map[string]int64
+	// own are the documents that the last rounds have written, with the sequence
+	// numbers that they got by that.
+	own map[docKey]int64
+}
+
+// round looks at all that was written since the last round.
+func (f *follower) round(ctx context.Context) (BackfillCounts, error) {
+	b := newBackfill(f.cluster, f.weights, f.o.BackfillOptions)
+	b.followed, b.own, b.wrote = true, f.own, map[docKey]int64{}
+	err := f.shards(ctx, b)
+	if err == nil || len(f.own)+len(b.wrote) > maxWrote {
+		f.own = b.wrote
+	} else { // shards that are not done yet may have the writes of both
+		maps.Copy(f.own, b.wrote)
+	}
+	b.counts.Failed = len(b.failed)
+	return b.counts, err
+}
+
+// shards does the round index by index.
+func (f *follower) shards(ctx context.Context, b *backfill) error {
+	var states []esclient.ShardState
+	err := retry(ctx, func() (err error) {
+		states, err = f.cluster.ShardStates(ctx, f.o.Index)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	maps.DeleteFunc(f.marks, func(history string, _ int64) bool {
+		return !slices.ContainsFunc(states, func(s esclient.ShardState) bool { return s.History == history })
+	})
+	states = slices.DeleteFunc(states, func(s esclient.ShardState) bool { return s.Checkpoint <= f.mark(&s) })
+	for len(states) > 0 {
+		index := states[0].Index
+		end := slices.IndexFunc(states, func(s esclient.ShardState) bool { return s.Index != index })
+		if end < 0 {
+			end = len(states)
+		}
+		if err := f.index(ctx, b, states[:end]); err != nil && !isAway(err) {
+			return fmt.Errorf("index %q: %w", index, err)
+		}
+		states = states[end:]
+	}
+	return nil
+}
+
+// mark returns the sequence number up to which a shard is done, -1 for none.
+func (f *follower) mark(s *esclient.ShardState) int64 {
+	if mark, ok := f.marks[s.History]; ok {
+		return mark
+	}
+	return -1
+}
+
+// isAway reports whether an error says that an index was deleted or closed.
+func isAway(err error) bool {
+	refusal, ok := errors.AsType[*esclient.Error](err)
+	return ok && (refusal.Type == "index_not_found_exception" || refusal.Type == "index_closed_exception")
+}
+
+// index does the round for some shards of an index, which have been written.
+func (f *follower) index(ctx context.Context, b *backfill, shards []esclient.ShardState) error {
+	index := shards[0].Index
+	if slices.ContainsFunc(shards, func(s esclient.ShardState) bool { return f.mark(&s) < 0 }) {
+		switch err := f.o.Check(ctx, index); {
+		case err != nil && (esclient.Interrupted(err) || ctx.Err() != nil):
+			return err
+		case err != nil:
+			f.o.OnSkip(index, err)
+			return nil
+		}
+	}
+	// The states are older, so that searches see all that they speak of.
+	err := retry(ctx, func() error { return f.cluster.Refresh(ctx, index) })
+	if hasStatus(err, http.StatusForbidden) {
+		return fmt.Errorf("to follow an index needs the right to refresh it: %w", err)
+	}
+	if err != nil {
+		return err
+	}
+	for i := range shards {
+		s := &shards[i]
+		o := esclient.RefOptions{Index: index, Query: f.query(b, s), Preference: fmt.Sprintf("_shards:%d", s.Shard)}
+		if err := b.scan(ctx, o); err != nil {
+			return err
+		}
+		f.marks[s.History] = s.Checkpoint
+	}
+	return nil
+}
+
+// query is for the documents of a shard to look at.
+func (f *follower) query(b *backfill, s *esclient.ShardState) []byte {
+	mark := f.mark(s)
+	if mark < 0 {
+		return b.query()
+	}
+	return fmt.Appendf(nil, `{"bool":{"filter":[%s,{"range":{"_seq_no":{"gt":%d,"lte":%d}}}]}}`, Missing(f.o.Field, ""), mark, s.Checkpoint)
+}
