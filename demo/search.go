@@ -230,8 +230,8 @@ type sourceFilter struct {
 	includes, excludes []string // patterns over dotted paths
 }
 
-// source reads a _source member: a boolean, a pattern, a list of patterns, or an
-// object of includes and excludes.
+// source reads a _source member: a boolean, a pattern, a list of patterns, or
+// an object of includes and excludes.
 func (m *mistake) source(v any) sourceFilter {
 	switch given := v.(type) {
 	case nil:
@@ -304,7 +304,7 @@ const defaultRescoreWindow = 10
 
 // rescorers reads a rescore member: one rescorer or a list of them.
 func (m *mistake) rescorers(list []any) []rescorer {
-	var out []rescorer
+	out := make([]rescorer, 0, len(list))
 	for _, v := range list {
 		a := m.members("rescore", v)
 		r := rescorer{window: a.integer("window_size", defaultRescoreWindow)}

@@ -117,7 +117,7 @@ func (s *scheme) place(hosts, path string) (u url.URL, more url.Values, err erro
 		}
 		return u, more, err
 	}
-	for _, host := range strings.Split(hosts, ",") {
+	for host := range strings.SplitSeq(hosts, ",") {
 		h, err := url.Parse("redis://" + host)
 		if err != nil || h.Host != host || h.Hostname() == "" || strings.HasSuffix(host, ":") || strings.Contains(host, " ") ||
 			strings.Contains(h.Hostname(), ":") && host[0] != '[' {

@@ -175,7 +175,7 @@ func TestVersionsAreListedNewestFirst(t *testing.T) {
 	if len(versions) != 2 || versions[0].ID != damaged.ID || versions[1].ID != old {
 		t.Fatalf("versions %+v", versions)
 	}
-	if versions[0].Active || !versions[1].Active || versions[1].Meta.Terms != 11 {
+	if versions[0].Active || !versions[1].Active || versions[1].Terms != 11 {
 		t.Errorf("versions %+v", versions)
 	}
 	if none, err := a.Versions(t.Context(), "other"); err != nil || len(none) != 0 {

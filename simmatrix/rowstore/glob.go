@@ -77,7 +77,8 @@ func (s *indexSet) holds(expression string, names []string) bool {
 	return len(names) > 0 && !s.canNameExcluded(expression)
 }
 
-// canNameExcluded reports whether the expression can name something that is kept out.
+// canNameExcluded reports whether the expression can name something that is
+// kept out.
 func (s *indexSet) canNameExcluded(expression string) bool {
 	if len(s.out) == 0 {
 		return false

@@ -116,36 +116,43 @@ func (s *replyScanner) check(p []byte) error {
 
 // take takes in a line: its first byte and the text behind it.
 func (s *replyScanner) take(kind byte, text string) error {
-	isString, isArray := strings.IndexByte(stringKinds, kind) >= 0, strings.IndexByte(arrayKinds, kind) >= 0
-	if isString || isArray {
-		limit := maxElements
-		if isString {
-			limit = maxRowBytes
-		}
-		n, err := strconv.Atoi(text) // negative: a null
-		if err != nil || n > limit {
-			return fmt.Errorf("%w: a reply whose length is no number up to %d", errReply, limit)
-		}
-		if kind == '%' { // a map: keys and values
-			n *= 2
-		}
-		if isString && n >= 0 {
-			s.skip = n + len("\r\n")
-		}
-		if isArray && n > 0 {
-			if len(s.open) == maxDepth {
-				return fmt.Errorf("%w: more than %d arrays in each other", errReply, maxDepth)
-			}
-			s.open = append(s.open, n)
-			return nil
-		}
+	var limit int
+	isArray := strings.IndexByte(arrayKinds, kind) >= 0
+	switch {
+	case isArray:
+		limit = maxElements
+	case strings.IndexByte(stringKinds, kind) >= 0:
+		limit = maxRowBytes
+	default:
+		s.end()
+		return nil
 	}
-	for len(s.open) > 0 { // a value has ended, and with it perhaps the arrays around
-		last := len(s.open) - 1
+	n, err := strconv.Atoi(text) // negative: a null
+	if err != nil || n > limit {
+		return fmt.Errorf("%w: a reply whose length is no number up to %d", errReply, limit)
+	}
+	switch {
+	case isArray && n > 0 && len(s.open) == maxDepth:
+		return fmt.Errorf("%w: more than %d arrays in each other", errReply, maxDepth)
+	case isArray && n > 0 && kind == '%': // a map: keys and values
+		s.open = append(s.open, 2*n)
+		return nil
+	case isArray && n > 0:
+		s.open = append(s.open, n)
+		return nil
+	case !isArray && n >= 0:
+		s.skip = n + len("\r\n")
+	}
+	s.end()
+	return nil
+}
+
+// end notes that a value has ended, and with it perhaps arrays around it.
+func (s *replyScanner) end() {
+	for last := len(s.open) - 1; last >= 0; last-- {
 		if s.open[last]--; s.open[last] > 0 {
-			return nil
+			return
 		}
 		s.open = s.open[:last]
 	}
-	return nil
 }

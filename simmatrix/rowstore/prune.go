@@ -133,8 +133,9 @@ func (a *Admin) retire(ctx context.Context, script *redis.Script, name string, i
 	return retired, nil
 }
 
-// unlisted returns the IDs, sorted, that keys of rows and headers have in addition
-// to the complete versions, and whether there were too many keys to see all.
+// unlisted returns the IDs, sorted, that keys of rows and headers have in
+// addition to the complete versions, and whether there were too many keys to
+// see all.
 func (a *Admin) unlisted(ctx context.Context, name string) (ids []string, partly bool, err error) {
 	rows, meta := rowsKey(name, ""), metaKey(name, "")
 	found := make(map[string]bool)

@@ -113,7 +113,7 @@ func (p *pull) missing(rows map[string]simmatrix.Row) []string {
 
 // readRows reads page by page. The pages are as long as the rows before allow.
 func (p *pull) readRows(ctx context.Context) (map[string]simmatrix.Row, error) {
-	total := int(min(p.version.Meta.Terms, simmatrix.MaxTerms))
+	total := int(min(p.version.Terms, simmatrix.MaxTerms))
 	rows := make(map[string]simmatrix.Row)
 	var cursor uint64
 	count, bytes, seen := int64(firstPage), 0, 0

@@ -124,8 +124,8 @@ func (a *answer) rows(codec *simmatrix.RowCodec, v *Version, terms []string) (ro
 // each; the number costs nothing and notices every row that is lost. Only who
 // deletes a row and adds another field is not noticed, until that is read.
 func (v *Version) checkFields(fields int64) error {
-	if rows := uint64(max(fields-1, 0)); rows != v.Meta.Terms { // one is the mark
-		return fmt.Errorf("%w: %d rows, want %d", ErrMissingRows, rows, v.Meta.Terms)
+	if rows := uint64(max(fields-1, 0)); rows != v.Terms { // one is the mark
+		return fmt.Errorf("%w: %d rows, want %d", ErrMissingRows, rows, v.Terms)
 	}
 	return nil
 }

@@ -102,8 +102,8 @@ func (s *Store) note(r report) (state State, changed bool) {
 	if v := r.version; v != nil && (m.version == nil || m.version.ID != v.ID || m.version.damage.Load() != nil) {
 		changed = changed || m.state.Version != v.ID
 		m.version = v
-		m.state.Version, m.state.Docs = v.ID, v.Meta.Docs
-		m.state.Terms, m.state.NonZeros = v.Meta.Terms, v.Meta.NonZeros
+		m.state.Version, m.state.Docs = v.ID, v.Docs
+		m.state.Terms, m.state.NonZeros = v.Terms, v.NonZeros
 		s.publish()
 	}
 	if problem := problemOf(r.err); !m.reported || !errors.Is(problem, m.problem) {

@@ -140,7 +140,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{onState: o.OnState, cache: c, matrices: make(map[string]*matrix)}
-	var polls []func(context.Context)
+	var files []*local
 	var remotes []string
 	for _, b := range o.Bindings {
 		s.bindings = append(s.bindings, bound{b.Name, newIndexSet(b.Indices), b.Fields})
@@ -151,8 +151,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		s.matrices[b.Name] = m
 		if load := o.Files[b.Name]; load != nil {
 			m.state.Source = SourceFile
-			l := &local{name: b.Name, load: load, cache: c}
-			polls = append(polls, func(ctx context.Context) { l.poll(ctx, s.apply) })
+			files = append(files, &local{name: b.Name, load: load, cache: c})
 		} else {
 			remotes = append(remotes, b.Name)
 		}
@@ -160,9 +159,12 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	s.publish()
 	lifetime, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s.stop = stop
-	for _, poll := range polls {
-		poll(ctx)
-		s.done.Go(func() { every(lifetime, reloadEvery, poll) })
+	follow := func(interval time.Duration, poll func(context.Context, func(report))) {
+		poll(ctx, s.apply)
+		s.done.Go(func() { every(lifetime, interval, func(ctx context.Context) { poll(ctx, s.apply) }) })
+	}
+	for _, f := range files {
+		follow(reloadEvery, f.poll)
 	}
 	if remotes == nil {
 		return s, nil
@@ -170,10 +172,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if s.remote, err = newRemote(o.Redis, o.RedisTimeout, remotes, c, o.Guard); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	s.remote.poll(ctx, s.apply)
-	s.done.Go(func() {
-		every(lifetime, followEvery, func(ctx context.Context) { s.remote.poll(ctx, s.apply) })
-	})
+	follow(followEvery, s.remote.poll)
 	return s, nil
 }
 
@@ -305,7 +304,7 @@ func (r *Rows) Version() string { return r.version.label }
 
 // Docs is the number of documents that the matrix was built from; 0 is
 // unknown.
-func (r *Rows) Docs() int64 { return int64(min(r.version.Meta.Docs, 1<<62)) }
+func (r *Rows) Docs() int64 { return int64(min(r.version.Docs, 1<<62)) }
 
 // Checksum identifies the matrix's content, as [simmatrix.Matrix.Checksum]
 // does: it is the same from a file and from Redis. It is not empty.

@@ -29,42 +29,31 @@ const (
 // be read.
 var ErrBadVersion = errors.New("the version cannot be served")
 
-// A Version is a complete version of a matrix in Redis.
+// A Version is a complete version of a matrix in Redis. Its JSON is the header
+// there, less the checksum.
 type Version struct {
 	// ID names the version; IDs sort by time as text.
-	ID string
-	// Meta is the header of the matrix.
-	Meta simmatrix.Meta
-	// Checksum identifies the content, as [simmatrix.Matrix.Checksum] does.
-	Checksum string
-	// Pushed is when the push began, UTC.
-	Pushed time.Time
-	// By says who pushed it, "" where nobody said.
-	By string
-	// Active reports whether proxies serve this version.
-	Active bool
+	ID string `json:"-"`
 	// Format is the version of the layout in Redis.
-	Format int
+	Format int `json:"format"`
+	// Meta is the header of the matrix.
+	simmatrix.Meta
+	// Checksum identifies the content, as [simmatrix.Matrix.Checksum] does.
+	Checksum string `json:"checksum"`
+	// Pushed is when the push began, UTC.
+	Pushed time.Time `json:"pushed"`
+	// By says who pushed it, "" where nobody said.
+	By string `json:"by,omitempty"`
 	// Frequent are the terms of the highest document frequencies, at most 256,
 	// whose rows a proxy reads before it serves the version. There are none where
 	// the matrix knows no document frequencies.
-	Frequent []string
-}
-
-// A storedMeta is the JSON of a meta key.
-type storedMeta struct {
-	Format int `json:"format"`
-	simmatrix.Meta
-	Checksum string    `json:"checksum"`
-	Pushed   time.Time `json:"pushed"`
-	By       string    `json:"by,omitempty"`
-	Frequent []string  `json:"frequent,omitempty"`
+	Frequent []string `json:"frequent,omitempty"`
+	// Active reports whether proxies serve this version.
+	Active bool `json:"-"`
 }
 
 func encodeVersion(v Version) (string, error) {
-	b, err := json.Marshal(storedMeta{
-		Format: v.Format, Meta: v.Meta, Checksum: v.Checksum, Pushed: v.Pushed, By: v.By, Frequent: v.Frequent,
-	})
+	b, err := json.Marshal(v)
 	if err != nil {
 		return "", fmt.Errorf("encode the header: %w", err)
 	}
@@ -84,23 +73,21 @@ func sealHeader(text string) string {
 // parseVersion reads the JSON of the meta key of version id. Its errors wrap
 // [ErrBadVersion].
 func parseVersion(id, text string) (Version, error) {
-	var m storedMeta
-	if err := json.Unmarshal([]byte(text), &m); err != nil {
+	v := Version{ID: id}
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
 		return Version{}, fmt.Errorf("%w: header of %s: %w", ErrBadVersion, id, err)
 	}
-	if m.Format < firstFormat || m.Format > metaFormat {
+	if v.Format < firstFormat || v.Format > metaFormat {
 		return Version{}, fmt.Errorf("%w: %s has format %d, this program reads %d to %d; push the matrix with this program",
-			ErrBadVersion, id, m.Format, firstFormat, metaFormat)
+			ErrBadVersion, id, v.Format, firstFormat, metaFormat)
 	}
-	if end := strings.LastIndex(text, sumMember); m.Format >= checksumFormat && (end < 0 || sealHeader(text[:end]+"}") != text) {
+	if end := strings.LastIndex(text, sumMember); v.Format >= checksumFormat && (end < 0 || sealHeader(text[:end]+"}") != text) {
 		return Version{}, fmt.Errorf("%w: header of %s: its checksum is another", ErrBadVersion, id)
 	}
-	if m.Terms == 0 || m.Terms > simmatrix.MaxTerms || m.Checksum == "" {
-		return Version{}, fmt.Errorf("%w: header of %s: %d terms, checksum %q", ErrBadVersion, id, m.Terms, m.Checksum)
+	if v.Terms == 0 || v.Terms > simmatrix.MaxTerms || v.Checksum == "" {
+		return Version{}, fmt.Errorf("%w: header of %s: %d terms, checksum %q", ErrBadVersion, id, v.Terms, v.Checksum)
 	}
-	return Version{
-		ID: id, Meta: m.Meta, Checksum: m.Checksum, Pushed: m.Pushed, By: m.By, Format: m.Format, Frequent: m.Frequent,
-	}, nil
+	return v, nil
 }
 
 // checkBy returns an error for what would not fit in a line of a list.
