@@ -44,9 +44,9 @@ func (a approximation) describe(params map[string]string, target float64) {
 	params["recall"] = strconv.FormatFloat(a.recall, 'f', 4, 64)
 }
 
-// nearestApproximately is nearest among the members of so many cells as are
-// needed to find the share target of the neighbors of a sample of the vectors.
-// It measures the share that it has found of the neighbors of another sample.
+// nearestApproximately is nearest among the members of as few cells as find the
+// share target of the neighbors of a sample. It measures the share found on
+// another sample.
 func (p *panels) nearestApproximately(ctx context.Context, opts nearestOptions, target float64, progress simmatrix.Progress) (simmatrix.Entries, approximation, error) {
 	random := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // has to give the same numbers every time
 	drawn := make([]uint32, p.vectors)
@@ -78,8 +78,8 @@ func (p *panels) nearestApproximately(ctx context.Context, opts nearestOptions, 
 	return found, approximation{cells: c.centers.vectors, probes: probes, recall: recall}, err
 }
 
-// newCells fits centers to the first vectors that are drawn, by spherical
-// k-means (Dhillon and Modha, 2001), and puts all vectors of p into cells.
+// newCells fits centers to the first drawn vectors by spherical k-means
+// (Dhillon and Modha, 2001) and puts all vectors of p into cells.
 func newCells(ctx context.Context, p *panels, drawn []uint32, progress simmatrix.Progress) (*cellIndex, error) {
 	count := min(int(math.Ceil(cellsPerRoot*math.Sqrt(float64(p.vectors)))), p.vectors)
 	training := p.pick(drawn[:min(trainedPerCell*count, len(drawn))])
@@ -108,8 +108,7 @@ func newCells(ctx context.Context, p *panels, drawn []uint32, progress simmatrix
 	return c, nil
 }
 
-// assign sets of, by id, to the center with the largest dot product for each
-// vector of p.
+// assign sets of, by id, to the nearest center of each vector of p.
 func (p *panels) assign(ctx context.Context, centers *panels, of []uint32) error {
 	return p.search(ctx, 1, lowest, centers.showAll, func(id uint32, best []candidate) {
 		of[id] = best[0].id()
@@ -119,8 +118,8 @@ func (p *panels) assign(ctx context.Context, centers *panels, of []uint32) error
 // lowest is a floor that lets all pass.
 const lowest = -math.MaxFloat32
 
-// means returns for each center the mean direction of the vectors of p that are
-// assigned to it, or the center itself where there are none.
+// means returns the mean direction of the vectors assigned to each center, or
+// the center itself where there are none.
 func (p *panels) means(centers *panels, of []uint32) *panels {
 	sums := make([]float64, centers.vectors*p.dim)
 	var vector []float32
@@ -130,6 +129,8 @@ func (p *panels) means(centers *panels, of []uint32) *panels {
 			sums[int(of[id])*p.dim+d] += float64(x)
 		}
 	}
+	// means returns the mean direction of the vectors assigned to each center,
+	// or the center itself where there are none.
 	means := newPanels(p.dim, centers.vectors)
 	for k := range centers.vectors {
 		vector = centers.appendVector(vector[:0], k)
@@ -142,8 +143,8 @@ func (p *panels) means(centers *panels, of []uint32) *panels {
 	return means
 }
 
-// gather returns the vectors of p with the given ids, cell after cell and in
-// the order of the ids in each, and the first panel of each cell.
+// gather returns the chosen vectors cell after cell, and the first panel of
+// each cell.
 func (c *cellIndex) gather(p *panels, chosen []uint32) (gathered *panels, first []int) {
 	ids := make([][]uint32, c.centers.vectors)
 	for _, id := range chosen {
@@ -199,8 +200,8 @@ func (c *cellIndex) exact(ctx context.Context, sample *panels, opts nearestOptio
 	return rows, err
 }
 
-// probesFor returns the smallest number of cells among whose members the share
-// target of the neighbors of the sample is found.
+// probesFor returns how many cells have to be searched to find the share target
+// of the neighbors of the sample.
 func (c *cellIndex) probesFor(ctx context.Context, sample *panels, opts nearestOptions, target float64) (int, error) {
 	rows, err := c.exact(ctx, sample, opts)
 	if err != nil {

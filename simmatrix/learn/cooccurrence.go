@@ -54,7 +54,6 @@ func (v *vocabulary) ppmi(ctx context.Context, o *CorpusOptions, room int64, st 
 	}, st)
 }
 
-// contextSums returns c_i in window units.
 func (v *vocabulary) contextSums(window int) []int {
 	sums := make([]int, len(v.terms))
 	for p, i := range v.sequence {
@@ -69,7 +68,6 @@ func (v *vocabulary) contextSums(window int) []int {
 	return sums
 }
 
-// contextDistribution returns q_j.
 func contextDistribution(sums []int, power float64) []float64 {
 	q := make([]float64, len(sums))
 	total := 0.0
@@ -109,7 +107,6 @@ func (v *vocabulary) occurrences() (places []int32, offsets []int) {
 	return places, offsets
 }
 
-// A contextCounter counts the contexts of one term at a time.
 type contextCounter struct {
 	units []int   // c_ij of the current row by column, in window units
 	found []int32 // the columns that are not 0
@@ -117,8 +114,8 @@ type contextCounter struct {
 
 func newContextCounter(n int) *contextCounter { return &contextCounter{units: make([]int, n)} }
 
-// count sets units to the counts of the term that stands at places, and
-// returns the ascending columns that are not 0.
+// count counts the contexts of the term that stands at places, and returns
+// their ascending columns.
 func (c *contextCounter) count(sequence, places []int32, window int) []int32 {
 	for _, j := range c.found {
 		c.units[j] = 0

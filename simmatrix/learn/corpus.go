@@ -19,8 +19,8 @@ const (
 // absent is the index of a term that is not in the vocabulary.
 const absent = math.MinInt32
 
-// A Corpus gathers documents as sequences of index terms, in memory, at four
-// bytes a term. It is not safe for use by several goroutines.
+// A Corpus gathers documents as sequences of index terms, at four bytes a term.
+// It is not safe for use by several goroutines.
 type Corpus struct {
 	ids      map[string]int32
 	terms    []string // by id
@@ -37,10 +37,9 @@ func NewCorpus() *Corpus {
 }
 
 // AddDocument adds one document: the index terms of each of its texts, such as
-// fields, in the order of the text. Terms of different texts stand in the same
-// document and in no common window. Terms that no row could hold (empty, not
-// UTF-8, longer than [simmatrix.MaxTermBytes]) are passed over, and so is a document
-// without any other. The strings are copied where they are kept.
+// fields, in order. Terms of different texts share no window. Terms that no row
+// could hold (empty, not UTF-8, longer than [simmatrix.MaxTermBytes]) are
+// passed over, and so are documents without any other.
 func (c *Corpus) AddDocument(texts ...[]string) {
 	ids := make([][]int32, len(texts))
 	for i, terms := range texts {
@@ -101,14 +100,12 @@ func (c *Corpus) Docs() uint64 { return c.docs }
 // Bytes returns about how much memory the corpus takes.
 func (c *Corpus) Bytes() int64 { return c.bytes + 4*int64(cap(c.sequence)) }
 
-// stringBytes is about what a string takes in a slice and as a key of a map to
-// a number.
+// stringBytes is about what a string takes in a slice and as a key of a map.
 func stringBytes(s string) int64 {
 	const inSlice, inMap = 16, 40 // a map is half full on average
 	return int64(len(s)) + inSlice + inMap
 }
 
-// check reports a corpus that is too large for the numbers in its sequence.
 func (c *Corpus) check() error {
 	if len(c.sequence) > math.MaxInt32 {
 		return fmt.Errorf("a corpus of %d terms, at most %d: leave documents out", len(c.sequence), math.MaxInt32)

@@ -19,18 +19,16 @@ func rowOf(a blas64.General, i int) blas64.Vector {
 	return blas64.Vector{N: a.Cols, Inc: 1, Data: a.Data[i*a.Stride : i*a.Stride+a.Cols]}
 }
 
-// rowsOf returns rows [lo, hi) of a, which share its memory.
 func rowsOf(a blas64.General, lo, hi int) blas64.General {
 	return blas64.General{Rows: hi - lo, Cols: a.Cols, Stride: a.Stride, Data: a.Data[lo*a.Stride : (hi-1)*a.Stride+a.Cols]}
 }
 
-// denseRows is how many rows of a tall dense matrix are multiplied at a time:
-// few enough that the multiplication starts no goroutines of its own.
+// denseRows is how many rows are multiplied at a time: few enough that the
+// multiplication starts no goroutines of its own.
 const denseRows = 64
 
-// crossProduct returns aᵀb of two matrices of the same shape for which it is
-// symmetric. The rows are summed in a fixed number of parts, and these in their
-// order, so that the result is always the same.
+// crossProduct returns aᵀb where it is symmetric. The rows are summed in a
+// fixed number of parts, so that the result is always the same.
 func crossProduct(ctx context.Context, a, b blas64.General) (*mat.SymDense, error) {
 	const parts = 16
 	size := max((a.Rows+parts-1)/parts, 1)
@@ -60,7 +58,7 @@ func crossProduct(ctx context.Context, a, b blas64.General) (*mat.SymDense, erro
 	return total, nil
 }
 
-// timesSmall returns a·m for a tall matrix a. It is the memory of a where m is
+// timesSmall returns a·m for a tall matrix a, in the memory of a where m is
 // square.
 func timesSmall(ctx context.Context, a, m blas64.General) (blas64.General, error) {
 	out := a

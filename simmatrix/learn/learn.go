@@ -9,22 +9,21 @@ import (
 )
 
 // FromCorpus learns a matrix from the documents alone. The vocabulary are the
-// terms that occur in MinDocFreq documents, of these the MaxTerms most
-// frequent. Each has two vectors of unit length, from the positive pointwise
-// mutual information of co-occurrence in a window and from the weighted
-// term-document matrix (latent semantic analysis), both reduced by a truncated
-// singular value decomposition. Terms that start with a digit are a context for
-// others, and get no row themselves. With cos the mean of the two cosines, or
-// the one cosine where Parts asks for one,
+// MaxTerms most frequent terms that occur in MinDocFreq documents. Each has two
+// vectors of unit length, from the positive pointwise mutual information of
+// co-occurrence in a window and from the weighted term-document matrix (latent
+// semantic analysis), both reduced by a truncated singular value decomposition.
+// Terms that start with a digit are only a context for others. With cos the
+// mean of the two cosines, or the one that Parts asks for,
 //
 //	s_ij = max(0, cos(i,j))^Power
 //
-// for the Neighbors nearest terms j of each term i, without those whose
-// similarity rounds to zero.
+// for the Neighbors nearest terms j of each term i, without those that round to
+// zero.
 //
-// The same documents, in whatever order, with the same options and on the same
-// kind of processor give the same bytes, on any number of processors.
-// FromCorpus returns [simmatrix.ErrNoVocabulary] where there is no term, [simmatrix.ErrMemory]
+// The same documents in any order, with the same options and on the same kind
+// of processor give the same bytes. FromCorpus returns
+// [simmatrix.ErrNoVocabulary] where there is no term, [simmatrix.ErrMemory]
 // where MaxMemory is too little, an error that names each option out of range,
 // and the error of ctx soon after it ends.
 func FromCorpus(ctx context.Context, c *Corpus, opts CorpusOptions, progress simmatrix.Progress) (*simmatrix.Matrix, error) {
@@ -60,7 +59,6 @@ func FromCorpus(ctx context.Context, c *Corpus, opts CorpusOptions, progress sim
 	return m.Matrix()
 }
 
-// A learner learns the vectors of a vocabulary.
 type learner struct {
 	*vocabulary
 	opts     *CorpusOptions

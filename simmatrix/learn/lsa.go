@@ -34,8 +34,6 @@ func (v *vocabulary) termDocuments(ctx context.Context, room int64, st *parallel
 	}, st)
 }
 
-// addDocument appends the entries of a document with the given terms, which it
-// sorts.
 func (b *sparseBlock) addDocument(doc []int32, idf []float64) {
 	slices.Sort(doc)
 	start := len(b.value)

@@ -9,7 +9,6 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// An oversize is the error of makeSparse.
 type oversize struct{ need, room int64 }
 
 // Error implements error.
@@ -17,11 +16,10 @@ func (o *oversize) Error() string {
 	return fmt.Sprintf("entries of about %s, room for %s", megabytes(o.need), megabytes(o.room))
 }
 
-// megabytes returns a number of bytes for a message.
 func megabytes(n int64) string { return fmt.Sprintf("%d MB", max(n, 0)>>20) }
 
-// checkMemory reports whether the documents alone, in the order that they are
-// learnt from, take more than limit bytes; 0 is no limit.
+// checkMemory reports whether the documents, sorted, take more than limit
+// bytes; 0 is no limit.
 func (c *Corpus) checkMemory(limit int64) error {
 	const view = 24 // of a document, to sort them
 	need := c.Bytes() + 2*4*int64(len(c.sequence)) + view*int64(min(c.docs, math.MaxInt32))
@@ -31,8 +29,8 @@ func (c *Corpus) checkMemory(limit int64) error {
 	return fmt.Errorf("%w: %d documents take about %s of %s: lower the number of documents", simmatrix.ErrMemory, c.docs, megabytes(need), megabytes(limit))
 }
 
-// A memory knows about how much memory learning takes, beside the entries of
-// the sparse matrices, which are counted as they are made.
+// A memory estimates what learning takes besides the entries of the sparse
+// matrices, which are counted as they are made.
 type memory struct {
 	limit int64 // 0 is none
 	terms int64
@@ -62,7 +60,6 @@ func newMemory(c *Corpus, v *vocabulary, o *CorpusOptions) memory {
 	return m
 }
 
-// vectors reports whether the terms are too many for their vectors.
 func (m *memory) vectors() error {
 	need := m.corpus + max(m.decomposition, m.search)
 	if m.limit == 0 || need <= m.limit {
@@ -73,7 +70,6 @@ func (m *memory) vectors() error {
 		simmatrix.ErrMemory, m.terms, megabytes(need), megabytes(m.limit))
 }
 
-// room returns what is left for the entries of a sparse matrix.
 func (m *memory) room() int64 {
 	if m.limit == 0 {
 		return math.MaxInt64
@@ -81,8 +77,7 @@ func (m *memory) room() int64 {
 	return m.limit - m.corpus - m.decomposition
 }
 
-// explain returns err, as an [simmatrix.ErrMemory] if it is an oversize of the named
-// entries.
+// explain turns an oversize of the named entries into an [simmatrix.ErrMemory].
 func (m *memory) explain(err error, entries string) error {
 	o, ok := errors.AsType[*oversize](err)
 	if !ok {

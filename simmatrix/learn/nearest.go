@@ -9,8 +9,7 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/parallel"
 )
 
-// A vectorTable holds one vector a row. Only before the first part of a vector
-// is there has it no dimensions.
+// A vectorTable holds one vector a row.
 type vectorTable struct {
 	rows, dim int
 	values    []float32
@@ -113,8 +112,8 @@ func (p *panels) nearestAmong(ctx context.Context, opts nearestOptions, newShow 
 	return found, nil
 }
 
-// compact closes the gaps of rows that begin every room entries and are
-// lengths long, and sets the offsets.
+// compact closes the gaps of rows that begin every room entries, and sets the
+// offsets.
 func compact(e *simmatrix.Entries, lengths []int, room int) {
 	e.Offsets = make([]int, 1, len(lengths)+1)
 	at := 0

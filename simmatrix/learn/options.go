@@ -10,7 +10,7 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/settings"
 )
 
-// Parts says which of the two kinds of vectors [FromCorpus] learns from.
+// Parts says which vectors [FromCorpus] learns from.
 type Parts uint8
 
 // The parts.
@@ -23,7 +23,6 @@ const (
 	DocumentsPart
 )
 
-// partNames are the names of the parts.
 func partNames() []string { return []string{"both", "cooccurrence", "documents"} }
 
 // String returns the name of p, such as "both".
@@ -52,26 +51,23 @@ type CorpusOptions struct {
 	// MinDocFreq is the smallest document frequency of a term that gets a
 	// row, at least 1.
 	MinDocFreq int
-	// MaxTerms bounds the vocabulary: the terms of the largest document
-	// frequencies stay in it, ties by term in byte order. Terms that are a
-	// context alone count, too. 0 is no bound.
+	// MaxTerms keeps the most frequent terms, those that are only a context
+	// included, ties by term in byte order; 0 is no bound.
 	MaxTerms int
 	// Parts says which vectors are learnt; 0 is both.
 	Parts Parts
-	// Dimensions is the number of dimensions of each part of the term vectors,
-	// 1 to 1000. A small corpus has fewer.
+	// Dimensions of each part of the term vectors, 1 to 1000.
 	Dimensions int
 	// Window is how many terms apart two terms may stand to co-occur, 1 to 6.
 	Window int
-	// ContextPower is α, to which the frequencies of contexts are raised, in
-	// (0, 1]; 1 leaves their distribution as it is.
+	// ContextPower is α, to which context frequencies are raised, in (0, 1].
 	ContextPower float64
-	// Shift is subtracted from the pointwise mutual information before
-	// negative values are cut off: ln k has the effect of k negative samples
-	// (Levy and Goldberg, 2014). It is at least 0.
+	// Shift, at least 0, is subtracted from the pointwise mutual information
+	// before negative values are cut off: ln k has the effect of k negative
+	// samples (Levy and Goldberg, 2014).
 	Shift float64
-	// MinCooccurrence is the smallest Σ 1/distance over all the places where
-	// two terms meet with which they count as co-occurring. It is at least 0.
+	// MinCooccurrence, at least 0, is the smallest Σ 1/distance over all the
+	// places where two terms meet that counts as co-occurring.
 	MinCooccurrence float64
 	// Neighbors is C, the largest number of neighbors of a term, 1 to
 	// [simmatrix.MaxNeighbors].
@@ -80,8 +76,8 @@ type CorpusOptions struct {
 	Power float64
 	// Seed starts the random projection of the singular value decomposition.
 	Seed uint64
-	// MaxMemory bounds what the corpus and all that is learnt from it take at
-	// once, in bytes and about; 0 is no bound. It changes no result.
+	// MaxMemory bounds in bytes what the corpus and all learnt from it take at
+	// once, about; 0 is no bound. It changes no result.
 	MaxMemory int64
 }
 
@@ -128,7 +124,6 @@ func validateRows(neighbors int, power float64) error {
 	return err
 }
 
-// params returns the settings that the result depends on.
 func (o *CorpusOptions) params() map[string]string {
 	p := map[string]string{
 		"min_doc_freq": strconv.Itoa(o.MinDocFreq),

@@ -5,9 +5,8 @@ import "math"
 // noVector is the id of an empty place.
 const noVector = math.MaxUint32
 
-// panels are vectors in the order in which a [multiply] reads them: tileCols
-// of them side by side, dimension by dimension. A panel may have empty places,
-// which hold zeros.
+// panels are vectors as a [multiply] reads them: tileCols of them side by side,
+// dimension by dimension. Empty places hold zeros.
 type panels struct {
 	dim     int
 	vectors int
@@ -16,7 +15,6 @@ type panels struct {
 	next    int       // the place of the next vector
 }
 
-// newPanels returns no vectors, with room for some.
 func newPanels(dim, vectors int) *panels {
 	places := (vectors + tileCols - 1) / tileCols * tileCols
 	return &panels{dim: dim, ids: make([]uint32, 0, places), values: make([]float32, 0, places*dim)}
@@ -42,10 +40,8 @@ func (p *panels) add(id uint32, vector []float32) {
 // endPanel leaves the rest of the last panel empty.
 func (p *panels) endPanel() { p.next = len(p.ids) }
 
-// len returns the number of panels.
 func (p *panels) len() int { return len(p.ids) / tileCols }
 
-// panel returns the numbers of panel k.
 func (p *panels) panel(k int) []float32 {
 	size := tileCols * p.dim
 	return p.values[k*size : (k+1)*size]
@@ -66,8 +62,7 @@ func (p *panels) appendVector(dst []float32, place int) []float32 {
 	return dst
 }
 
-// pick returns the vectors with the given ids, in their order. The id of each
-// vector of p is its place.
+// pick returns the vectors with the given ids, which are their places in p.
 func (p *panels) pick(ids []uint32) *panels {
 	picked := newPanels(p.dim, len(ids))
 	var vector []float32
@@ -78,7 +73,6 @@ func (p *panels) pick(ids []uint32) *panels {
 	return picked
 }
 
-// places returns the place of each id.
 func (p *panels) places() map[uint32]int {
 	places := make(map[uint32]int, p.vectors)
 	for place, id := range p.ids {

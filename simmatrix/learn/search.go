@@ -9,13 +9,13 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/parallel"
 )
 
-// blockRows is how many vectors a [searcher] has at a time: so many that a
-// panel, once it is in the processor's cache, is used often, and so few that
-// they stay there themselves.
+// blockRows is how many vectors a [searcher] has at a time: enough to use a
+// panel often while it is in the processor's cache, few enough to stay there
+// themselves.
 const blockRows = 192
 
-// A show takes the searcher over the vectors that those at the places [lo, hi)
-// of the searched panels, which it has begun with, are to be compared with.
+// A show compares the vectors that the searcher has begun with, those at the
+// places [lo, hi), with others.
 type show func(s *searcher, lo, hi int)
 
 // showAll compares all with all vectors of p.
@@ -26,10 +26,9 @@ func (p *panels) showAll() show {
 	}
 }
 
-// search finds for each vector of p those of the shown vectors that have the
-// room largest dot products with it and are above the floor, itself not left
-// out. It gives them to found, best first, by several goroutines at once, but
-// once for each id. newShow is called once for each goroutine.
+// search finds for each vector of p the room largest dot products above the
+// floor with the vectors that it is shown, itself included. It gives them to
+// found, best first, once for each id and by several goroutines at once.
 func (p *panels) search(ctx context.Context, room int, floor float32, newShow func() show,
 	found func(id uint32, best []candidate), st *parallel.Stage,
 ) error {
@@ -69,8 +68,7 @@ func newSearcher(dim, room int, floor float32) *searcher {
 	return s
 }
 
-// begin takes the vectors at the places [lo, hi) of p, at most blockRows, and
-// forgets what was found for others.
+// begin takes the vectors at the places [lo, hi) of p, at most blockRows.
 func (s *searcher) begin(p *panels, lo, hi int) {
 	s.ids, s.vectors, s.all = s.ids[:0], s.vectors[:0], s.all[:0]
 	for place := lo; place < hi; place++ {
@@ -83,8 +81,8 @@ func (s *searcher) begin(p *panels, lo, hi int) {
 	}
 }
 
-// load makes the rows of the block ready to be compared. Nothing is above the
-// floors of the last tile that no row takes.
+// load prepares rows of the block to be compared. Places of the last tile that
+// no row takes get an infinite floor.
 func (s *searcher) load(rows []int) {
 	count := (len(rows) + tileRows - 1) / tileRows
 	s.loaded = rows
@@ -135,9 +133,8 @@ func (s *searcher) take(t int, ids []uint32) {
 	}
 }
 
-// A candidate is the dot product with a vector, and its id, in one number: the
-// larger of two is the better one, which has the larger product or, if these
-// are equal, the lower id.
+// A candidate is a dot product and the id of its vector in one number that is
+// larger for a larger product, then for a lower id.
 type candidate uint64
 
 func newCandidate(cos float32, id uint32) candidate {
@@ -160,8 +157,8 @@ func (c candidate) cos() float32 {
 	return math.Float32frombits(^b)
 }
 
-// candidates are the best seen so far, and until they are next sorted out up to
-// as many worse ones.
+// candidates are the best so far and, until they are next sorted out, up to as
+// many worse ones.
 type candidates struct {
 	room  int
 	least float32 // only larger products are taken
@@ -191,7 +188,7 @@ func (c *candidates) sortOut() {
 	}
 }
 
-// ranked returns the best, in descending order. They are valid until reset.
+// ranked returns the best in descending order, valid until reset.
 func (c *candidates) ranked() []candidate {
 	c.sortOut()
 	slices.Sort(c.seen)
@@ -199,7 +196,7 @@ func (c *candidates) ranked() []candidate {
 	return c.seen
 }
 
-// selectLargest moves the k largest to the front, the least of them to k-1:
+// selectLargest moves the k largest to the front, the least of them to k-1, by
 // Hoare's algorithm with the median of three. k is in [1, len(all)].
 func selectLargest(all []candidate, k int) {
 	lo, hi := 0, len(all)-1

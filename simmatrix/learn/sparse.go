@@ -10,8 +10,8 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/parallel"
 )
 
-// A sparse matrix is kept in blocks of consecutive rows, as they were made: to
-// join them would take the memory of two whole matrices for a moment.
+// A sparse matrix is kept in the blocks of rows that it was made in: joining
+// them would take twice the memory.
 type sparse struct {
 	rows, cols int
 	blocks     []sparseBlock
@@ -34,7 +34,6 @@ func (b *sparseBlock) add(column int32, value float32) {
 	b.value = append(b.value, value)
 }
 
-// all calls fn for every row in turn.
 func (b *sparseBlock) all(fn func(index []int32, value []float32)) {
 	at := 0
 	for _, l := range b.lengths {
@@ -44,10 +43,9 @@ func (b *sparseBlock) all(fn func(index []int32, value []float32)) {
 	}
 }
 
-// makeSparse makes a matrix on all processors. newFill is called once for each
-// of them, one after the other; what it returns appends the entries of a row to
-// a block. The entries may take room bytes: where they come to more, it
-// returns an [*oversize].
+// makeSparse makes a matrix on all processors. newFill is called once for each;
+// what it returns appends the entries of a row to a block. Where they come to
+// more than room bytes, it returns an [*oversize].
 func makeSparse(
 	ctx context.Context, rows, cols int, room int64, newFill func() func(row int, b *sparseBlock), st *parallel.Stage,
 ) (*sparse, error) {
@@ -85,18 +83,16 @@ func makeSparse(
 	return s, nil
 }
 
-// panelWidth is how many columns of a dense matrix are multiplied at a time.
-// Rows so short, one line of the processor's cache, let all of a panel of some
-// ten thousand rows stay in the cache, whose rows are needed in no order; and
-// what is summed up stays in registers.
+// panelWidth is how many columns of a dense matrix are multiplied at a time:
+// one line of the processor's cache, so that a panel of ten thousand rows stays
+// in it.
 const panelWidth = 8
 
 // A panelRow is the part of a row that lies in a panel.
 type panelRow [panelWidth]float64
 
-// gram sets dst = sᵀ·(s·src), for src and dst of s.cols rows. A panel is the
-// work of one goroutine, which adds in the order of the rows of s, so that the
-// result is always the same. The rows of s·src are never held together.
+// gram sets dst = sᵀ·(s·src). A panel is the work of one goroutine, which adds
+// in the order of the rows of s, so that the result is always the same.
 func (s *sparse) gram(ctx context.Context, dst, src blas64.General) error {
 	panels := (src.Cols + panelWidth - 1) / panelWidth
 	return parallel.EachBlock(ctx, panels, 1, func() func(lo, hi int) {

@@ -25,20 +25,16 @@ const (
 	svdProducts = powerIterations + 1
 )
 
-// rankTolerance is the smallest singular value, as a share of the largest,
-// that is not taken for rounding: of the float32 entries, and of the products,
-// in which singular values are squared.
+// rankTolerance is the smallest singular value, as a share of the largest, that
+// is not taken for rounding.
 const rankTolerance = 1e-6
 
 var errSVD = errors.New("the singular value decomposition did not converge")
 
-// truncatedSVD returns the leading k right singular vectors of a, as the
-// columns of a matrix with a.cols rows, and the singular values, descending.
-// There are fewer where the rank of a is less than k, and none where a is zero.
-//
-// It begins with random directions of the columns of a, and from then on
-// multiplies by aᵀa. The order of the rows of a does not matter, but for the
-// rounding of sums.
+// truncatedSVD returns the leading k right singular vectors of a as columns,
+// and the singular values, descending; fewer where the rank of a is less than
+// k. It begins with random directions and multiplies by aᵀa; the order of the
+// rows of a matters only for rounding.
 func truncatedSVD(ctx context.Context, a *sparse, k int, random *rand.Rand, st *parallel.Stage) (blas64.General, []float64, error) {
 	width := min(k+oversampling, a.rows, a.cols)
 	q, next := newDense(a.cols, width), newDense(a.cols, width)
@@ -62,9 +58,8 @@ func truncatedSVD(ctx context.Context, a *sparse, k int, random *rand.Rand, st *
 	return project(ctx, q, next, k)
 }
 
-// project returns the leading k right singular vectors and the values of a,
-// given an orthonormal basis q of about their span and aq = aᵀa·q. They are q
-// times the eigenvectors of qᵀaᵀa·q, and the roots of its eigenvalues.
+// project returns the leading k right singular vectors and values of a, given
+// an orthonormal basis q of about their span and aq = aᵀa·q.
 func project(ctx context.Context, q, aq blas64.General, k int) (blas64.General, []float64, error) {
 	cross, err := crossProduct(ctx, q, aq)
 	if err != nil {
@@ -104,10 +99,9 @@ type partOptions struct {
 	seed, stream uint64  // of the random projection
 }
 
-// addPart appends the vectors that a, whose columns are the terms, gives them:
-// V·σ^sigmaPower of the truncated decomposition a = U·σ·Vᵀ, each scaled to the
-// length of the options. With two parts of the length 1/√2 the dot product of
-// two terms is the mean of the two cosines. A vector of zeros stays zero.
+// addPart appends the vectors of the columns of a, V·σ^sigmaPower of a =
+// U·σ·Vᵀ, each scaled to the length of the options: with two parts of the
+// length 1/√2 the dot product is the mean of the two cosines.
 func (t *vectorTable) addPart(ctx context.Context, a *sparse, opts partOptions, st *parallel.Stage) error {
 	random := rand.New(rand.NewPCG(opts.seed, opts.stream)) //nolint:gosec // has to give the same numbers every time
 	v, sigma, err := truncatedSVD(ctx, a, opts.dimensions, random, st)

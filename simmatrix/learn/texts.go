@@ -16,8 +16,7 @@ import (
 const maxWordBytes = 255
 
 // Texts gathers documents as sequences of surface words, so that an analyzer
-// that is far away has to see each distinct word once only. It is not safe for
-// use by several goroutines.
+// sees each distinct word once. It is not safe for use by several goroutines.
 type Texts struct {
 	ids   map[string]int32
 	words []string
@@ -31,10 +30,10 @@ type Texts struct {
 // NewTexts returns no texts.
 func NewTexts() *Texts { return &Texts{ids: make(map[string]int32)} }
 
-// Add adds one document, given as its texts in order: the values of its fields.
-// It splits them at the word boundaries of Unicode's UAX #29, as Lucene's
-// standard tokenizer does, and takes what holds a letter or a digit. A document
-// without a word is passed over.
+// Add adds one document, given as the values of its fields, in order. It splits
+// them at Unicode's word boundaries (UAX #29), as Lucene's standard tokenizer
+// does, and keeps words with a letter or digit. A document without one is
+// passed over.
 func (t *Texts) Add(texts ...string) {
 	start := len(t.sequence)
 	for _, text := range texts {
@@ -48,9 +47,8 @@ func (t *Texts) Add(texts ...string) {
 	t.endDocument(start)
 }
 
-// AddTerms adds one document whose texts have been made into index terms
-// already. Terms that are empty or longer than [simmatrix.MaxTermBytes] are passed over,
-// and so is a document without any other.
+// AddTerms is Add for texts that are index terms already. Terms that are empty
+// or longer than [simmatrix.MaxTermBytes] are passed over.
 func (t *Texts) AddTerms(texts ...[]string) {
 	start := len(t.sequence)
 	for _, terms := range texts {
@@ -92,7 +90,6 @@ func (t *Texts) id(word string) int32 {
 	return id
 }
 
-// addWord adds a word that is not there yet.
 func (t *Texts) addWord(word string) int32 {
 	id := int32(min(len(t.words), math.MaxInt32)) // memory ends long before
 	t.ids[word] = id
@@ -127,8 +124,8 @@ func (t *Texts) Append(other *Texts) {
 	t.docs += other.docs
 }
 
-// Limit keeps at most docs documents. Which ones depends on the documents alone
-// and not on their order, and is as good as random. Words stay where they are.
+// Limit keeps at most docs documents, a random choice that depends on the
+// documents and not on their order. Words stay.
 func (t *Texts) Limit(docs int) {
 	if docs < 0 || t.docs <= docs {
 		return
@@ -155,7 +152,6 @@ func (t *Texts) Limit(docs int) {
 	t.sequence, t.docs = t.sequence[:kept], docs
 }
 
-// hashes returns a number for each document that its words determine.
 func (t *Texts) hashes() []uint64 {
 	const offset, prime = 14695981039346656037, 1099511628211 // of FNV-1a
 	ofWord := make([]uint64, len(t.words))
@@ -181,8 +177,7 @@ func (t *Texts) hashes() []uint64 {
 	return hashes
 }
 
-// mixed spreads the bits of a hash over all of it (Steele, Lea and Flood, 2014,
-// the finalizer of SplitMix64).
+// mixed spreads the bits of a hash (SplitMix64: Steele, Lea and Flood, 2014).
 func mixed(h uint64) uint64 {
 	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
 	h = (h ^ h>>27) * 0x94d049bb133111eb
@@ -190,8 +185,7 @@ func mixed(h uint64) uint64 {
 }
 
 // Corpus returns the documents as sequences of index terms, where terms[k] are
-// the terms that the analyzer makes of Words()[k], none for a stop word. The
-// two have the same length. With nil every word is the one term that it is.
+// the analyzer's terms of Words()[k]. With nil every word is its own term.
 func (t *Texts) Corpus(terms [][]string) *Corpus {
 	c := NewCorpus()
 	known := make([][]int32, len(t.words)) // ids in c, once the word has been met

@@ -34,8 +34,8 @@ const (
 	textsChunk = 1 << 16
 )
 
-// ErrTexts says that the input of [DecodeTexts] is no file of texts, is cut
-// short, or was damaged after it was written.
+// ErrTexts says that the input is no file of texts, is cut short, or was
+// damaged.
 var ErrTexts = errors.New("not a whole file of texts")
 
 // EncodeTexts writes t to w. The same texts always give the same bytes.
@@ -68,8 +68,8 @@ func EncodeTexts(w io.Writer, t *Texts) error {
 }
 
 // DecodeTexts reads a file of texts to its end and checks all of it. It
-// allocates in proportion to what it has really read, whatever the file claims.
-// Errors wrap [ErrTexts] or the error of r.
+// allocates in proportion to what it has read. Errors wrap [ErrTexts] or that
+// of r.
 func DecodeTexts(r io.Reader) (*Texts, error) {
 	d := &textsDecoder{r: bufio.NewReaderSize(r, textsChunk), hash: sha256.New()}
 	t, err := d.texts()
@@ -79,7 +79,6 @@ func DecodeTexts(r io.Reader) (*Texts, error) {
 	return t, nil
 }
 
-// A textsDecoder reads numbers and bytes and hashes them.
 type textsDecoder struct {
 	r    *bufio.Reader
 	hash hash.Hash
@@ -98,7 +97,6 @@ func (d *textsDecoder) ReadByte() (byte, error) {
 	return b, err
 }
 
-// sum brings the hash up to date.
 func (d *textsDecoder) sum() {
 	d.hash.Write(d.read)
 	d.read = d.read[:0]
@@ -112,7 +110,6 @@ func (d *textsDecoder) full(p []byte) error {
 	return nil
 }
 
-// cutShort tells an input that ends too early from one that cannot be read.
 func cutShort(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("%w: it ends too early", ErrTexts)

@@ -22,10 +22,9 @@ type tile struct {
 // by dimension: tileRows and tileCols numbers for each.
 type multiply func(t *tile, rows, panel []float32) bool
 
-// multiplyPortable is the multiply of any processor. It goes over the panel in
-// strips of four, so that its sums fit into registers. Where the compiler has
-// no fused multiplication and addition, its sums are rounded more often than
-// those of multiplyFMA.
+// multiplyPortable is the multiply of any processor, in strips of four so that
+// its sums fit into registers. Without fused multiplication and addition it
+// rounds more often than multiplyFMA.
 func multiplyPortable(t *tile, rows, panel []float32) bool {
 	for i := 0; i < tileRows; i += 2 {
 		for k := 0; k < tileCols; k += 4 {
@@ -49,7 +48,6 @@ func multiplyPortable(t *tile, rows, panel []float32) bool {
 	return t.mark()
 }
 
-// mark sets above.
 func (t *tile) mark() bool {
 	some := false
 	for i, floor := range t.floors {

@@ -7,7 +7,6 @@ import "golang.org/x/sys/cpu"
 //go:noescape
 func multiplyFMA(t *tile, rows, panel []float32) bool
 
-// fastestMultiply returns the multiply for this processor.
 func fastestMultiply() multiply {
 	if cpu.X86.HasAVX2 && cpu.X86.HasFMA {
 		return multiplyFMA

@@ -25,20 +25,19 @@ type VectorOptions struct {
 	// Threshold is θ: a cosine at or under it counts as 0. It is in [0, 1).
 	Threshold float64
 	// Recall is the share of the nearest words that an approximate search has
-	// to find, in (0, 1); 0 is the exact search. Over a large vocabulary 0.95
-	// takes a fraction of its time, unless the vectors are noise.
+	// to find, in (0, 1); 0 is the exact search. For many words 0.95 takes a
+	// fraction of the time.
 	Recall float64
 	// Keep reports whether a word gets a row; nil keeps all.
 	Keep func(word string) bool
-	// Candidate reports whether a word that gets a row may be the neighbor of
-	// others; nil lets all. Words that no document has are none: they would
-	// take the places of words that can be found.
+	// Candidate reports whether a word may be the neighbor of others; nil lets
+	// all. Words that no document has would take the places of words that can
+	// be found.
 	Candidate func(word string) bool
 }
 
-// DefaultVectorOptions returns the settings of [FromVectors] that go with
-// [DefaultCorpusOptions]: Neighbors 200, Power 3, Threshold 0, the exact
-// search, all words.
+// DefaultVectorOptions returns Neighbors 200 and Power 3, which go with
+// [DefaultCorpusOptions], and the exact search.
 func DefaultVectorOptions() VectorOptions {
 	return VectorOptions{Source: "vectors", Neighbors: 200, Power: 3}
 }
@@ -66,22 +65,18 @@ type vectorSet interface {
 //
 //	s_ij = max(0, cos(i,j))^Power, 0 where cos(i,j) <= Threshold
 //
-// for the Neighbors nearest candidates j of each word i, without those whose
-// similarity rounds to zero. A vector of zeros has no neighbors. Document
-// frequencies are unknown.
+// for the Neighbors nearest candidates j of each word i, without those that
+// round to zero. Document frequencies are unknown.
 //
-// Without Recall all pairs are compared. With it the vectors are first put into
-// 2√n cells by k-means, and each is compared with the members of the nearest
-// cells alone: of as many as a sample of 1,000 words needs for that share of
-// its true neighbors. Params then has "recall", the share that was found for
-// 1,000 other words (the same ones where there are not 2,000), "cells" and
-// "probes", the number of cells that each word was compared with.
+// With Recall the vectors are put into 2√n cells by k-means, and each is
+// compared with the members of as many nearest cells as find that share of the
+// true neighbors of 1,000 words. Params then has "recall", the share found for
+// 1,000 other words, "cells" and "probes", the cells searched for each word.
 //
-// The same vectors and options give the same bytes, on any number of
-// processors; a processor of another architecture, or without the instruction
-// FMA, may round cosines differently. FromVectors returns [simmatrix.ErrNoVocabulary]
-// where no word is kept, an error that names each option out of range, and the
-// error of ctx soon after it ends.
+// The same vectors and options give the same bytes on one kind of processor.
+// FromVectors returns [simmatrix.ErrNoVocabulary] where no word is kept, an
+// error that names each option out of range, and the error of ctx soon after it
+// ends.
 func FromVectors(ctx context.Context, v vectorSet, opts VectorOptions, progress simmatrix.Progress) (*simmatrix.Matrix, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err
@@ -121,7 +116,6 @@ func FromVectors(ctx context.Context, v vectorSet, opts VectorOptions, progress 
 	return m.Matrix()
 }
 
-// indices returns the ascending indices of the terms that match.
 func indices(terms []string, match func(term string) bool) []uint32 {
 	found := []uint32{}
 	for i, t := range terms {
@@ -132,8 +126,8 @@ func indices(terms []string, match func(term string) bool) []uint32 {
 	return found
 }
 
-// directions returns the vectors of the words to keep, scaled to length 1, with
-// their places among these as ids.
+// directions returns the vectors of the words to keep, of length 1, with their
+// places as ids.
 func directions(v vectorSet, kept []int) *panels {
 	p := newPanels(v.Dim(), len(kept))
 	wide, unit := make([]float64, v.Dim()), make([]float32, v.Dim())
@@ -147,8 +141,7 @@ func directions(v vectorSet, kept []int) *panels {
 	return p
 }
 
-// sortedWords returns the indices of the words to keep in ascending byte order
-// of the words.
+// sortedWords returns the indices of the words to keep, sorted by word.
 func sortedWords(words []string, keep func(string) bool) []int {
 	var kept []int
 	for k, w := range words {

@@ -10,8 +10,7 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// A vocabulary is the part of a corpus that is learnt from: its terms, and the
-// documents as sequences of these terms alone.
+// A vocabulary is the part of a corpus that is learnt from.
 type vocabulary struct {
 	// terms are first the terms that get rows, in ascending byte order, then
 	// those that are only a context, in the same order.
@@ -80,8 +79,7 @@ func (c *Corpus) frequent(minDocFreq, maxTerms int) []int {
 	return ids[:maxTerms]
 }
 
-// order sets the sequence to the documents of a corpus's, with its ids replaced
-// by their indices.
+// order sets the sequence to the documents with their ids replaced by indices.
 func (v *vocabulary) order(sequence, indices []int32) {
 	mapped := make([]int32, 0, len(sequence))
 	var documents [][]int32

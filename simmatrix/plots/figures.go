@@ -4,12 +4,6 @@ import (
 	"fmt"
 	"image/color"
 	"math"
-
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/text"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
 )
 
 // The colors of the figures.
@@ -20,125 +14,127 @@ var (
 	blue    = color.RGBA{R: 0x2b, G: 0x6c, B: 0xb0, A: 0xff}
 )
 
-// dotsUpTo is the length of a curve whose points are drawn as dots, too.
-const dotsUpTo = 25
+// An axis goes from min to max; those of logarithmic axes are common
+// logarithms.
+type axis struct {
+	label    string
+	min, max float64
+	ticks    func(low, high float64) []tick
+}
 
-// plot returns the figure of s, which has entries.
-//
-// Logarithmic axes are linear ones of the common logarithm, with ticks to
-// match: a [plot.LogScale] finds room for the label of its axis as if the
-// middle of a linear scale were the middle of the figure.
-func (f Figure) plot(s *Summary) (*plot.Plot, error) {
+// A chart is a figure before it is drawn: bars over a logarithmic y axis, or a
+// curve over two.
+type chart struct {
+	title string
+	x, y  axis
+	bars  []Bin
+	curve []Point
+	floor float64 // under the curve: the density of the diagonal
+}
+
+// chart returns the figure of s, which has entries.
+func (f Figure) chart(s *Summary) (*chart, error) {
 	switch f {
 	case Similarities:
-		return similarities(s.Similarities()), nil
+		c := &chart{title: "How similar the neighbors are", bars: s.Similarities()}
+		most := uint64(1)
+		for _, b := range c.bars {
+			most = max(most, b.Entries)
+		}
+		_, top := logRange(1, float64(most))
+		c.x = axis{"similarity of a term and its neighbor, in steps of 0.02", 0, 1, tenths}
+		c.y = axis{"neighbors (logarithmic)", math.Log10(0.7), top, logTicks} // from 0.7, so that a single neighbor is seen
+		return c, nil
 	case DensityByNeighbors:
-		p := densities(s.DensityByNeighbors(), s.density(0))
-		p.Title.Text = "Density when each term keeps its C most similar neighbors"
-		p.X.Label.Text = "C, neighbors kept of a term (logarithmic)"
-		return p, nil
+		c := densities(s.DensityByNeighbors(), s.density(0))
+		c.title, c.x.label = "Density when each term keeps its C most similar neighbors", "C, neighbors kept of a term (logarithmic)"
+		return c, nil
 	case DensityByThreshold:
-		p := densities(s.DensityByThreshold(), s.density(0))
-		p.Title.Text = "Density when only similarities above θ are kept"
-		p.X.Label.Text = "θ, threshold of similarity (logarithmic)"
-		p.X.Max = 0
-		return p, nil
+		c := densities(s.DensityByThreshold(), s.density(0))
+		c.title, c.x.label = "Density when only similarities above θ are kept", "θ, threshold of similarity (logarithmic)"
+		c.x.max = 0
+		return c, nil
 	default:
 		return nil, fmt.Errorf("no figure %q; there are %q", f, Figures())
 	}
 }
 
-// newPlot returns a plot in the style of all figures, with a logarithmic Y
-// axis.
-func newPlot() *plot.Plot {
-	p := plot.New()
-	p.Title.TextStyle = textStyle(12, darkest)
-	p.Title.TextStyle.XAlign, p.Title.TextStyle.YAlign = text.XCenter, text.YTop
-	p.Title.Padding = vg.Points(8)
-	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
-		label, tick := textStyle(10.5, darkest), textStyle(9.5, gray)
-		label.XAlign, label.YAlign = axis.Label.TextStyle.XAlign, axis.Label.TextStyle.YAlign
-		tick.XAlign, tick.YAlign = axis.Tick.Label.XAlign, axis.Tick.Label.YAlign
-		axis.Label.TextStyle, axis.Tick.Label = label, tick
-		axis.Label.Padding, axis.Padding = vg.Points(4), 0
-		axis.Color, axis.Tick.Color = gray, gray
-		axis.Tick.Length = vg.Points(5)
-	}
-	p.Y.Tick.Marker = logTicks{}
-	line := draw.LineStyle{Color: pale, Width: vg.Points(0.6)}
-	p.Add(&plotter.Grid{Vertical: line, Horizontal: line})
-	return p
-}
-
-// similarities returns the histogram.
-func similarities(counts []Bin) *plot.Plot {
-	p := newPlot()
-	p.Title.Text = "How similar the neighbors are"
-	p.X.Label.Text = "similarity of a term and its neighbor, in steps of 0.02"
-	p.Y.Label.Text = "neighbors (logarithmic)"
-	p.Add(bars(counts))
-	most := uint64(1)
-	for _, b := range counts {
-		most = max(most, b.Entries)
-	}
-	p.X.Min, p.X.Max, p.X.Tick.Marker = 0, 1, tenths{}
-	_, p.Y.Max = logRange(1, float64(most))
-	p.Y.Min = math.Log10(0.7) // so that a single neighbor is seen
-	return p
-}
-
-// bars draws bins over a logarithmic Y axis. [plotter.Histogram] has no bars
-// whose height on the axis is 0, which is a single entry.
-type bars []Bin
-
-// Plot draws the bars.
-func (b bars) Plot(c draw.Canvas, p *plot.Plot) {
-	x, y := p.Transforms(&c)
-	gap := vg.Points(0.4)
-	for _, bin := range b {
-		if bin.Entries == 0 {
-			continue
-		}
-		left, right, top := x(bin.Low)+gap, x(bin.High)-gap, y(math.Log10(float64(bin.Entries)))
-		c.FillPolygon(blue, []vg.Point{{X: left, Y: c.Min.Y}, {X: right, Y: c.Min.Y}, {X: right, Y: top}, {X: left, Y: top}})
-	}
-}
-
-// densities returns a curve above the density of the diagonal. Both axes are
-// logarithmic.
-func densities(points []Point, diagonal float64) *plot.Plot {
-	p := newPlot()
-	p.Y.Label.Text = "density in % (logarithmic)"
-	p.X.Tick.Marker = logTicks{}
-	curve := make(plotter.XYs, len(points))
+// densities returns a curve above the density of the diagonal.
+func densities(points []Point, diagonal float64) *chart {
+	c := &chart{curve: points, floor: diagonal}
 	most := diagonal
-	for k, point := range points {
-		curve[k] = plotter.XY{X: math.Log10(point.At), Y: math.Log10(point.Density)}
-		most = max(most, point.Density)
+	for _, p := range points {
+		most = max(most, p.Density)
 	}
-	p.Add(floor(math.Log10(diagonal)))
-	p.Add(&plotter.Line{XYs: curve, LineStyle: draw.LineStyle{Color: blue, Width: vg.Points(1.8)}})
-	if len(points) <= dotsUpTo {
-		p.Add(&plotter.Scatter{XYs: curve, GlyphStyle: draw.GlyphStyle{Color: blue, Radius: vg.Points(3), Shape: draw.CircleGlyph{}}})
-	}
-	p.X.Min, p.X.Max = logRange(points[0].At, points[len(points)-1].At)
-	_, p.Y.Max = logRange(diagonal, most)
-	p.Y.Max = min(p.Y.Max, math.Log10(105)) // no density is above 100 %
-	p.Y.Min = math.Log10(diagonal) - 0.1*(p.Y.Max-math.Log10(diagonal))
-	return p
+	low, high := logRange(points[0].At, points[len(points)-1].At)
+	c.x = axis{min: low, max: high, ticks: logTicks}
+	_, top := logRange(diagonal, most)
+	top = min(top, math.Log10(105)) // no density is above 100 %
+	floor := math.Log10(diagonal)
+	c.y = axis{"density in % (logarithmic)", floor - 0.1*(top-floor), top, logTicks}
+	return c
 }
 
-// floor draws the common logarithm of the density of a matrix without
-// neighbors, and below it, where no curve comes, what it is.
-type floor float64
+// labelWidth returns the width of the widest label of the y axis.
+func (c *chart) labelWidth(p *picture) float64 {
+	widest := 0.0
+	for _, t := range c.y.ticks(c.y.min, c.y.max) {
+		widest = max(widest, p.measure(t.label, tickSize))
+	}
+	return widest
+}
 
-// Plot draws the line.
-func (f floor) Plot(c draw.Canvas, p *plot.Plot) {
-	_, transform := p.Transforms(&c)
-	y := transform(float64(f))
-	style := draw.LineStyle{Color: gray, Width: vg.Points(0.8), Dashes: []vg.Length{vg.Points(4), vg.Points(3)}}
-	c.StrokeLine2(style, c.Min.X, y, c.Max.X, y)
-	label := textStyle(9.5, gray)
-	label.XAlign, label.YAlign = text.XRight, text.YTop
-	c.FillText(label, vg.Point{X: c.Max.X - vg.Points(5), Y: y - vg.Points(3)}, "the terms alone, without neighbors")
+// draw draws the chart between the given edges of its grid.
+func (c *chart) draw(p *picture, left, top, right, bottom float64) {
+	x := func(v float64) float64 { return left + (v-c.x.min)/(c.x.max-c.x.min)*(right-left) }
+	y := func(v float64) float64 { return bottom - (v-c.y.min)/(c.y.max-c.y.min)*(bottom-top) }
+	p.text(c.title, (left+right)/2, top-10, 12, darkest, middle)
+	for _, t := range c.x.ticks(c.x.min, c.x.max) {
+		at := x(t.value)
+		if t.label != "" {
+			p.line(pale, 0.6, point{at, top}, point{at, bottom})
+			p.text(t.label, at, bottom+tickLength+tickSize, tickSize, gray, middle)
+		}
+		p.line(gray, 0.5, point{at, bottom}, point{at, bottom + t.length()})
+	}
+	for _, t := range c.y.ticks(c.y.min, c.y.max) {
+		at := y(t.value)
+		if t.label != "" {
+			p.line(pale, 0.6, point{left, at}, point{right, at})
+			p.text(t.label, left-tickLength-2, at+0.35*tickSize, tickSize, gray, end)
+		}
+		p.line(gray, 0.5, point{left - t.length(), at}, point{left, at})
+	}
+	p.text(c.x.label, (left+right)/2, bottom+tickLength+2.7*tickSize, labelSize, darkest, middle)
+	p.text(c.y.label, margin+labelSize, (top+bottom)/2, labelSize, darkest, middle)
+	p.marks[len(p.marks)-1].turned = true
+	c.drawData(p, x, y, right)
+	p.line(gray, 0.5, point{left, top}, point{left, bottom}, point{right, bottom})
+}
+
+// drawData draws the bars or the curve, its floor, and the dots of a short one.
+func (c *chart) drawData(p *picture, x, y func(float64) float64, right float64) {
+	const gap, dotsUpTo, radius = 0.4, 25, 3
+	for _, b := range c.bars {
+		if b.Entries > 0 {
+			l, r, top, bottom := x(b.Low)+gap, x(b.High)-gap, y(math.Log10(float64(b.Entries))), y(c.y.min)
+			p.line(blue, 0, point{l, bottom}, point{r, bottom}, point{r, top}, point{l, top})
+		}
+	}
+	if c.curve == nil {
+		return
+	}
+	floor := y(math.Log10(c.floor))
+	for from := x(c.x.min); from < right; from += 7 {
+		p.line(gray, 0.8, point{from, floor}, point{min(from+4, right), floor})
+	}
+	p.text("the terms alone, without neighbors", right-5, floor+3+tickSize, tickSize, gray, end)
+	line := make([]point, len(c.curve))
+	for k, at := range c.curve {
+		line[k] = point{x(math.Log10(at.At)), y(math.Log10(at.Density))}
+		if len(c.curve) <= dotsUpTo {
+			p.dot(blue, radius, line[k])
+		}
+	}
+	p.line(blue, 1.8, line...)
 }

@@ -15,7 +15,7 @@ const (
 )
 
 // A Summary counts what the figures of a matrix show. It takes half a
-// megabyte, whatever the size of the matrix.
+// megabyte.
 type Summary struct {
 	terms, entries uint64
 	bySimilarity   [units + 1]uint64 // entries of so many units
@@ -33,7 +33,6 @@ func Summarize(m *simmatrix.Matrix) *Summary {
 	return s
 }
 
-// toUnits returns a similarity as the whole number that it is stored as.
 func toUnits(similarity float64) int { return int(math.Round(similarity * units)) }
 
 // Terms returns n, the number of terms.
@@ -46,7 +45,6 @@ func (s *Summary) Entries() uint64 { return s.entries }
 // terms.
 func (s *Summary) Density() float64 { return s.density(s.entries) }
 
-// density returns the density that so many entries off the diagonal make.
 func (s *Summary) density(entries uint64) float64 {
 	if s.terms == 0 {
 		return 0
@@ -55,9 +53,8 @@ func (s *Summary) density(entries uint64) float64 {
 	return 100 * (float64(entries) + n) / (n * n)
 }
 
-// A Bin counts the entries with Low <= similarity < High; where High is 1,
-// those of similarity 1, too. Low and High are rounded as similarities are, to
-// a multiple of 1/65535, so that an entry of 0.3 is in the bin from 0.3 on.
+// A Bin counts the entries with Low <= similarity < High, both rounded to a
+// multiple of 1/65535; where High is 1, those of similarity 1, too.
 type Bin struct {
 	Low, High float64
 	Entries   uint64
@@ -90,9 +87,8 @@ type Point struct {
 }
 
 // DensityByNeighbors returns how dense the matrix is when each term keeps its
-// C most similar neighbors at most, for ascending C from 1 to the longest row:
-// for each C up to 50, then about 2 % apart. A matrix without neighbors has no
-// points.
+// C most similar neighbors, for ascending C from 1 to the longest row: for each
+// C up to 50, then about 2 % apart.
 func (s *Summary) DensityByNeighbors() []Point {
 	var points []Point
 	kept, next := uint64(0), 1
@@ -109,8 +105,7 @@ func (s *Summary) DensityByNeighbors() []Point {
 
 // DensityByThreshold returns how dense the matrix is when it keeps only the
 // entries of a similarity above θ, for all θ of two digits, ascending: 0.00010,
-// 0.00011, … 0.98, 0.99, 1. θ is rounded as similarities are, to a multiple of
-// 1/65535.
+// 0.00011, … 0.98, 0.99, 1, rounded to a multiple of 1/65535.
 func (s *Summary) DensityByThreshold() []Point {
 	points := []Point{{At: 1}}
 	for power := 100.0; power <= 1e5; power *= 10 {

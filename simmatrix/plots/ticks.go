@@ -3,9 +3,20 @@ package plots
 import (
 	"math"
 	"strconv"
-
-	"gonum.org/v1/plot"
 )
+
+// A tick is a mark on an axis; most have no label.
+type tick struct {
+	value float64
+	label string
+}
+
+func (t tick) length() float64 {
+	if t.label == "" {
+		return tickLength / 2
+	}
+	return tickLength
+}
 
 // minRatio is how far apart the ends of a logarithmic axis are at least, so
 // that it has a tick with a label: 1, 2 or 5 of some power of ten.
@@ -18,21 +29,19 @@ func logRange(least, most float64) (low, high float64) {
 }
 
 // logTicks marks the digits of each power of ten on an axis of common
-// logarithms and labels the power; on a short axis the digits 2 and 5, too.
-type logTicks struct{}
-
-// Ticks returns the marks from low to high.
-func (logTicks) Ticks(low, high float64) []plot.Tick {
-	var ticks []plot.Tick
+// logarithms from low to high, and labels the power; on a short axis the digits
+// 2 and 5, too.
+func logTicks(low, high float64) []tick {
+	var ticks []tick
 	short := high-low < 4.5
 	for power := int(math.Floor(low)); float64(power) <= high; power++ {
 		for digit := 1; digit < 10; digit++ {
-			t := plot.Tick{Value: float64(power) + math.Log10(float64(digit))}
-			if t.Value < low || t.Value > high {
+			t := tick{value: float64(power) + math.Log10(float64(digit))}
+			if t.value < low || t.value > high {
 				continue
 			}
 			if digit == 1 || short && (digit == 2 || digit == 5) {
-				t.Label = decimal(digit, power)
+				t.label = decimal(digit, power)
 			}
 			ticks = append(ticks, t)
 		}
@@ -58,16 +67,13 @@ func group(n uint64) string {
 	return digits
 }
 
-// tenths marks 0, 0.05, 0.1, … 1 and labels the tenths.
-type tenths struct{}
-
-// Ticks returns the marks, whatever the range.
-func (tenths) Ticks(_, _ float64) []plot.Tick {
-	ticks := make([]plot.Tick, 21)
+// tenths marks 0, 0.05, 0.1, … 1 and labels the tenths, whatever the range.
+func tenths(_, _ float64) []tick {
+	ticks := make([]tick, 21)
 	for k := range ticks {
-		ticks[k].Value = float64(k) / 20
+		ticks[k].value = float64(k) / 20
 		if k%2 == 0 {
-			ticks[k].Label = strconv.FormatFloat(ticks[k].Value, 'f', 1, 64)
+			ticks[k].label = strconv.FormatFloat(ticks[k].value, 'f', 1, 64)
 		}
 	}
 	return ticks

@@ -5,18 +5,10 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-
-	"gonum.org/v1/plot"
 )
 
-// An axisRange is an axis as far as its ticks go.
-type axisRange struct {
-	min, max float64
-	ticks    plot.Ticker
-}
-
 // check reports an axis without a labelled tick, or with too many of them.
-func (a axisRange) check(t *testing.T) {
+func (a axis) check(t *testing.T) {
 	t.Helper()
 	if labels := len(strings.Fields(a.labels())); labels < 1 || labels > 15 {
 		t.Errorf("%d labels from %v to %v", labels, a.min, a.max)
@@ -24,11 +16,11 @@ func (a axisRange) check(t *testing.T) {
 }
 
 // labels returns the labels of the ticks on the axis.
-func (a axisRange) labels() string {
+func (a axis) labels() string {
 	var labels []string
-	for _, tick := range a.ticks.Ticks(a.min, a.max) {
-		if tick.Label != "" && tick.Value >= a.min && tick.Value <= a.max {
-			labels = append(labels, tick.Label)
+	for _, tick := range a.ticks(a.min, a.max) {
+		if tick.label != "" && tick.value >= a.min && tick.value <= a.max {
+			labels = append(labels, tick.label)
 		}
 	}
 	return strings.Join(labels, " ")
@@ -44,7 +36,7 @@ func TestLabelsOfLogarithmicAxes(t *testing.T) {
 		"0.0001 0.0002 0.0005 0.001 0.002 0.005 0.01 0.02 0.05 0.1 0.2 0.5 1": {0.0001, 1},
 	} {
 		low, high := logRange(ends[0], ends[1])
-		if got := (axisRange{low, high, logTicks{}}).labels(); got != want {
+		if got := (axis{"", low, high, logTicks}).labels(); got != want {
 			t.Errorf("from %v to %v: %s, want %s", ends[0], ends[1], got, want)
 		}
 	}
@@ -55,17 +47,17 @@ func TestEveryLogarithmicAxisHasALabel(t *testing.T) {
 	for range 10_000 {
 		least := math.Pow(10, rng.Float64()*12-8)
 		low, high := logRange(least, least*math.Pow(10, rng.Float64()*6))
-		axisRange{low, high, logTicks{}}.check(t)
+		axis{"", low, high, logTicks}.check(t)
 	}
 }
 
 func TestLogarithmicTicksAreInOrder(t *testing.T) {
-	ticks := logTicks{}.Ticks(math.Log10(0.03), math.Log10(400))
+	ticks := logTicks(math.Log10(0.03), math.Log10(400))
 	if len(ticks) == 0 {
 		t.Fatal("no ticks")
 	}
 	for k := 1; k < len(ticks); k++ {
-		if ticks[k].Value <= ticks[k-1].Value {
+		if ticks[k].value <= ticks[k-1].value {
 			t.Errorf("%v after %v", ticks[k], ticks[k-1])
 		}
 	}
@@ -73,7 +65,7 @@ func TestLogarithmicTicksAreInOrder(t *testing.T) {
 
 func TestLabelsOfSimilarities(t *testing.T) {
 	want := "0.0 0.1 0.2 0.3 0.4 0.5 0.6 0.7 0.8 0.9 1.0"
-	if got := (axisRange{0, 1, tenths{}}).labels(); got != want {
+	if got := (axis{"", 0, 1, tenths}).labels(); got != want {
 		t.Errorf("got %s", got)
 	}
 }

@@ -1,22 +1,12 @@
 package plots
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"image/color"
 	"io"
 	"strconv"
 	"strings"
 	"unicode"
-
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/font"
-	"gonum.org/v1/plot/text"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
-	"gonum.org/v1/plot/vg/vgsvg"
 )
 
 // ErrEmpty is wrapped by the errors of [Write] where there is nothing to draw.
@@ -50,13 +40,16 @@ func Figures() []Figure {
 	return []Figure{Similarities, DensityByNeighbors, DensityByThreshold}
 }
 
-// Measures of an image. A figure is as wide and high as a page carries two of.
+// Measures of an image in points, of which 72 are an inch. A figure is as wide
+// and high as a page carries two of.
 const (
-	width        = 20 * vg.Centimeter
-	figureHeight = 11 * vg.Centimeter
-	headHeight   = 2.2 * vg.Centimeter
-	margin       = 0.6 * vg.Centimeter
-	dotsPerInch  = 150
+	width        = 567 // 20 cm
+	figureHeight = 312
+	headHeight   = 62
+	margin       = 17
+	labelSize    = 10.5
+	tickSize     = 9.5
+	tickLength   = 5.0
 	maxTitle     = 80 // characters that fit in a line
 )
 
@@ -77,71 +70,32 @@ func Write(w io.Writer, format Format, title string, s *Summary, figures ...Figu
 	if len(figures) == 0 {
 		return errors.New("no figure to draw")
 	}
-	column := make([][]*plot.Plot, len(figures))
-	for k, f := range figures {
-		p, err := f.plot(s)
-		if err != nil {
-			return err
-		}
-		column[k] = []*plot.Plot{p}
-	}
-	canvas, err := newCanvas(format, headHeight+vg.Length(len(figures))*figureHeight)
+	p, err := newPicture(width, headHeight+figureHeight*float64(len(figures)))
 	if err != nil {
 		return err
 	}
-	area := draw.New(canvas)
-	drawHead(area, title, s)
-	area = draw.Crop(area, margin, -margin, margin, -headHeight)
-	tiles := draw.Tiles{Rows: len(figures), Cols: 1, PadY: margin}
-	for k, cells := range plot.Align(column, tiles, area) {
-		column[k][0].Draw(cells[0])
+	p.text(printable(title), margin, margin+15, 15, darkest, start)
+	p.text(s.String(), margin, margin+34, labelSize, gray, start)
+	charts, left := make([]*chart, len(figures)), 0.0
+	for k, f := range figures {
+		if charts[k], err = f.chart(s); err != nil {
+			return err
+		}
+		left = max(left, charts[k].labelWidth(p)) // the same for all, so that they are in line
 	}
-	return encode(w, format, canvas)
-}
-
-// newCanvas returns a white canvas.
-func newCanvas(format Format, height vg.Length) (vg.CanvasWriterTo, error) {
+	left += margin + labelSize + 10 + tickLength
+	for k, c := range charts {
+		top := headHeight + figureHeight*float64(k)
+		c.draw(p, left, top+22, width-margin-5, top+figureHeight-58)
+	}
 	switch format {
 	case SVG:
-		c := vgsvg.New(width, height)
-		area := draw.New(c)
-		area.SetColor(color.White)
-		area.Fill(area.Path())
-		return c, nil
+		return p.writeSVG(w)
 	case PNG:
-		c := vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(dotsPerInch), vgimg.UseBackgroundColor(color.White))
-		return vgimg.PngCanvas{Canvas: c}, nil
+		return p.writePNG(w)
 	default:
-		return nil, fmt.Errorf("no image format %q; there are %s and %s", format, SVG, PNG)
+		return fmt.Errorf("no image format %q; there are %s and %s", format, SVG, PNG)
 	}
-}
-
-// encode writes what has been drawn.
-func encode(w io.Writer, format Format, canvas vg.CanvasWriterTo) error {
-	if format != SVG {
-		_, err := canvas.WriteTo(w)
-		return err
-	}
-	var b bytes.Buffer
-	if _, err := canvas.WriteTo(&b); err != nil {
-		return err
-	}
-	// Fonts of the same widths stand in for one that is not installed. Texts
-	// are escaped, so none of them has a quotation mark to be taken for this.
-	_, err := w.Write(bytes.ReplaceAll(b.Bytes(), []byte(`style="font-family:Liberation Sans;`),
-		[]byte(`style="font-family:'Liberation Sans',Arial,Helvetica,sans-serif;`)))
-	return err
-}
-
-// drawHead writes the headline at the top of an image.
-func drawHead(area draw.Canvas, title string, s *Summary) {
-	at := vg.Point{X: area.Min.X + margin, Y: area.Max.Y - margin}
-	style := textStyle(15, darkest)
-	style.XAlign, style.YAlign = text.XLeft, text.YTop
-	area.FillText(style, at, printable(title))
-	at.Y -= 1.4 * style.Font.Size
-	style.Font.Size, style.Color = 10.5, gray
-	area.FillText(style, at, s.String())
 }
 
 // String returns the size of the matrix in a line.
@@ -166,13 +120,4 @@ func printable(title string) string {
 		}
 	}
 	return string(runes)
-}
-
-// textStyle returns the font that comes with the program, in points.
-func textStyle(size vg.Length, c color.Color) text.Style {
-	return text.Style{
-		Color:   c,
-		Font:    font.Font{Typeface: "Liberation", Variant: "Sans", Size: size},
-		Handler: plot.DefaultTextHandler,
-	}
 }

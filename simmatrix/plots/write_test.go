@@ -173,13 +173,12 @@ func FuzzWrite(f *testing.F) {
 			t.Errorf("texts of %q:\n%q", title, got)
 		}
 		for _, figure := range Figures() {
-			p, err := figure.plot(s)
+			c, err := figure.chart(s)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, axis := range []axisRange{{p.X.Min, p.X.Max, p.X.Tick.Marker}, {p.Y.Min, p.Y.Max, p.Y.Tick.Marker}} {
-				axis.check(t)
-			}
+			c.x.check(t)
+			c.y.check(t)
 		}
 	})
 }
