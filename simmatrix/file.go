@@ -72,7 +72,6 @@ func Encode(w io.Writer, m *Matrix) error {
 	return nil
 }
 
-// seal sets the checksum.
 func (m *Matrix) seal() error {
 	h := sha256.New()
 	b := bufio.NewWriterSize(h, chunkBytes)
@@ -88,8 +87,8 @@ func (m *Matrix) seal() error {
 
 // write writes all but the checksum. The bounds in its conversions have been
 // seen to by check.
-func (m *Table) write(b *bufio.Writer) error {
-	header, err := json.Marshal(m.Meta)
+func (t *Table) write(b *bufio.Writer) error {
+	header, err := json.Marshal(t.Meta)
 	if err != nil {
 		return err
 	}
@@ -100,21 +99,21 @@ func (m *Table) write(b *bufio.Writer) error {
 	head = binary.LittleEndian.AppendUint32(head, fileVersion)
 	head = binary.LittleEndian.AppendUint32(head, uint32(min(len(header), maxHeader)))
 	_, _ = b.Write(append(head, header...)) // a bufio.Writer keeps its first error for the last call
-	lengths, counts := make([]uint16, len(m.Terms)), make([]uint16, len(m.Terms))
-	for i, t := range m.Terms {
-		cols, _ := m.Row(i)
-		lengths[i] = uint16(min(len(t), MaxTermBytes))
+	lengths, counts := make([]uint16, len(t.Terms)), make([]uint16, len(t.Terms))
+	for i, term := range t.Terms {
+		cols, _ := t.Row(i)
+		lengths[i] = uint16(min(len(term), MaxTermBytes))
 		counts[i] = uint16(min(len(cols), MaxNeighbors))
 	}
 	writeInts(b, lengths)
-	for _, t := range m.Terms {
-		_, _ = b.WriteString(t)
+	for _, term := range t.Terms {
+		_, _ = b.WriteString(term)
 	}
-	writeInts(b, m.DocFreqs)
+	writeInts(b, t.DocFreqs)
 	writeInts(b, counts)
-	writeInts(b, m.Cols)
-	writeInts(b, m.Sims)
-	_, err = b.Write(m.Origins)
+	writeInts(b, t.Cols)
+	writeInts(b, t.Sims)
+	_, err = b.Write(t.Origins)
 	return err
 }
 
@@ -158,14 +157,12 @@ func Decode(r io.Reader) (*Matrix, error) {
 	return m, nil
 }
 
-// A decoder reads the sections of a file and hashes what it reads.
 type decoder struct {
 	r      *bufio.Reader
 	hash   hash.Hash
 	offset int64 // bytes that were read
 }
 
-// full fills p from the section that is named in the error.
 func (d *decoder) full(p []byte, section string) error {
 	n, err := io.ReadFull(d.r, p)
 	d.offset += int64(n)

@@ -11,8 +11,6 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/akin-search/akin/simmatrix/internal/lines"
 )
 
 // MaxTerms is the largest number of terms in a matrix.
@@ -81,7 +79,7 @@ type Table struct {
 	Entries
 }
 
-// asTable returns the matrix by numbers. It must not be modified.
+// Table returns the matrix by numbers. It must not be modified.
 func (m *Matrix) Table() *Table { return &m.table }
 
 // Entries are the non-zero entries off the diagonal in compressed rows: row i
@@ -94,6 +92,7 @@ type Entries struct {
 	Origins []uint8  // bits of Meta.Origins, nil where there are none
 }
 
+// Row returns the columns of row i and its similarities in units of 1/65535.
 func (e *Entries) Row(i int) (cols []uint32, sims []uint16) {
 	lo, hi := e.Offsets[i], e.Offsets[i+1]
 	return e.Cols[lo:hi], e.Sims[lo:hi]
@@ -126,15 +125,12 @@ type TermRow struct {
 	Neighbors []Neighbor
 }
 
-// New returns the matrix with the given rows, which may come in any order.
-// Similarities are rounded by [QuantizeSimilarity]. Of meta only Source,
-// Params, Origins and Docs are read; the rest is counted.
-//
-// It returns an error that wraps [ErrInvalid] and names the term where a term
-// is empty, not UTF-8, longer than [MaxTermBytes] or there twice, and where a
-// row has more than [MaxNeighbors] neighbors, one twice, its own term, a term
-// that has no row, a similarity that is not in (0, 1], or origins that
-// Meta.Origins does not name.
+// New returns the matrix with the given rows, in any order, with similarities
+// rounded by [QuantizeSimilarity]. Of meta only Source, Params, Origins and
+// Docs are read. The error wraps [ErrInvalid] where a term is empty, not UTF-8,
+// longer than [MaxTermBytes] or there twice, and where a row has more than
+// [MaxNeighbors] neighbors, one twice, its own term, a term that has no row, a
+// similarity not in (0, 1], or origins that Meta.Origins does not name.
 func New(meta Meta, rows []TermRow) (*Matrix, error) {
 	rows = slices.Clone(rows)
 	slices.SortFunc(rows, func(a, b TermRow) int { return cmp.Compare(a.Term, b.Term) })
@@ -191,11 +187,7 @@ func NewEntries(rows int, withOrigins bool) Entries {
 func (e *Entries) AppendRow(row []Entry) {
 	slices.SortFunc(row, CompareEntries)
 	for _, n := range row {
-		e.Cols = append(e.Cols, n.Col)
-		e.Sims = append(e.Sims, n.Units)
-		if e.Origins != nil {
-			e.Origins = append(e.Origins, n.Origins)
-		}
+		e.AppendEntry(n)
 	}
 	e.Offsets = append(e.Offsets, len(e.Cols))
 }
@@ -218,10 +210,10 @@ func NewEntriesFor(total, rows int, withOrigins bool) Entries {
 	return e
 }
 
-// matrix returns the matrix of the table, which must not be modified any more.
-// Of meta only Source, Params, Origins and Docs are read; the rest is counted.
-// Errors wrap [ErrInvalid] and are those of [New]; in addition the terms and
-// the entries of each row have to be in their order.
+// Matrix returns the matrix of the table, which must not be modified any more.
+// Of Meta only Source, Params, Origins and Docs are read. Errors are those of
+// [New]; in addition the terms and the entries of each row have to be in their
+// order.
 func (t *Table) Matrix() (*Matrix, error) {
 	m := &Matrix{table: *t}
 	if err := m.table.check(); err != nil {
@@ -234,29 +226,28 @@ func (t *Table) Matrix() (*Matrix, error) {
 	return m, nil
 }
 
-// check returns an error that names what [New] and [Decode] do not accept.
-func (m *Table) check() error {
-	if len(m.Terms) > MaxTerms {
-		return fmt.Errorf("%d terms, at most %d", len(m.Terms), MaxTerms)
+func (t *Table) check() error {
+	if len(t.Terms) > MaxTerms {
+		return fmt.Errorf("%d terms, at most %d", len(t.Terms), MaxTerms)
 	}
-	if err := checkOrigins(m.Meta.Origins); err != nil {
+	if err := checkOrigins(t.Meta.Origins); err != nil {
 		return err
 	}
-	for i, t := range m.Terms {
-		if err := CheckTerm(t); err != nil {
+	for i, term := range t.Terms {
+		if err := CheckTerm(term); err != nil {
 			return err
 		}
 		switch {
-		case i > 0 && m.Terms[i-1] == t:
-			return fmt.Errorf("term %q is there twice", t)
-		case i > 0 && m.Terms[i-1] > t:
-			return fmt.Errorf("term %q is out of order", t)
+		case i > 0 && t.Terms[i-1] == term:
+			return fmt.Errorf("term %q is there twice", term)
+		case i > 0 && t.Terms[i-1] > term:
+			return fmt.Errorf("term %q is out of order", term)
 		}
 	}
-	seenIn := make([]uint32, len(m.Terms)) // the last row, plus 1, that has the column
-	for i := range m.Terms {
-		if err := m.checkRow(uint32(i), seenIn); err != nil {
-			return fmt.Errorf("row of %q: %w", m.Terms[i], err)
+	seenIn := make([]uint32, len(t.Terms)) // the last row, plus 1, that has the column
+	for i := range t.Terms {
+		if err := t.checkRow(uint32(i), seenIn); err != nil {
+			return fmt.Errorf("row of %q: %w", t.Terms[i], err)
 		}
 	}
 	return nil
@@ -269,12 +260,18 @@ func CheckTerm(t string) error {
 		return errors.New(`term "" is empty`)
 	case len(t) > MaxTermBytes:
 		return fmt.Errorf("term %.40q: too long, %d bytes of at most %d", t, len(t), MaxTermBytes)
-	case lines.LooksUTF16(t):
+	case LooksUTF16(t):
 		return fmt.Errorf("term %.40q: not UTF-8, it looks like UTF-16", t)
 	case !utf8.ValidString(t):
 		return fmt.Errorf("term %.40q: not UTF-8", t)
 	}
 	return nil
+}
+
+// LooksUTF16 reports whether text begins with a byte order mark of UTF-16,
+// which no UTF-8 holds.
+func LooksUTF16(text string) bool {
+	return strings.HasPrefix(text, "\xff\xfe") || strings.HasPrefix(text, "\xfe\xff")
 }
 
 func checkOrigins(names []string) error {
@@ -289,27 +286,27 @@ func checkOrigins(names []string) error {
 	return nil
 }
 
-func (m *Table) checkRow(i uint32, seenIn []uint32) error {
-	cols, sims := m.Row(int(i))
+func (t *Table) checkRow(i uint32, seenIn []uint32) error {
+	cols, sims := t.Row(int(i))
 	if len(cols) > MaxNeighbors {
 		return fmt.Errorf("%d neighbors, at most %d", len(cols), MaxNeighbors)
 	}
-	named := len(m.Meta.Origins)
+	named := len(t.Meta.Origins)
 	for k, col := range cols {
-		origins := m.OriginsAt(int(i), k)
+		origins := t.OriginsAt(int(i), k)
 		switch {
 		case origins>>named != 0 || (origins == 0 && named > 0):
 			return fmt.Errorf("origins %b of an entry, of %d named", origins, named)
-		case int(col) >= len(m.Terms):
-			return fmt.Errorf("neighbor %d of %d terms", col, len(m.Terms))
+		case int(col) >= len(t.Terms):
+			return fmt.Errorf("neighbor %d of %d terms", col, len(t.Terms))
 		case col == i:
 			return errors.New("is its own neighbor")
 		case seenIn[col] == i+1:
-			return fmt.Errorf("neighbor %q is there twice", m.Terms[col])
+			return fmt.Errorf("neighbor %q is there twice", t.Terms[col])
 		case sims[k] == 0:
-			return fmt.Errorf("similarity 0 of neighbor %q", m.Terms[col])
+			return fmt.Errorf("similarity 0 of neighbor %q", t.Terms[col])
 		case k > 0 && CompareEntries(Entry{Col: cols[k-1], Units: sims[k-1]}, Entry{Col: col, Units: sims[k]}) > 0:
-			return fmt.Errorf("neighbor %q is out of order", m.Terms[col])
+			return fmt.Errorf("neighbor %q is out of order", t.Terms[col])
 		}
 		seenIn[col] = i + 1
 	}
@@ -317,24 +314,24 @@ func (m *Table) checkRow(i uint32, seenIn []uint32) error {
 }
 
 // describe returns the Meta of m with all that can be counted counted.
-func (m *Table) describe() Meta {
-	meta := m.Meta
+func (t *Table) describe() Meta {
+	meta := t.Meta
 	meta.Source = strings.ToValidUTF8(meta.Source, "\uFFFD") // as JSON would store it
 	meta.Origins = nil
-	for _, name := range m.Meta.Origins {
+	for _, name := range t.Meta.Origins {
 		meta.Origins = append(meta.Origins, strings.ToValidUTF8(name, "\uFFFD"))
 	}
 	meta.Params = nil
-	for k, v := range m.Meta.Params {
+	for k, v := range t.Meta.Params {
 		if meta.Params == nil {
-			meta.Params = make(map[string]string, len(m.Meta.Params))
+			meta.Params = make(map[string]string, len(t.Meta.Params))
 		}
 		meta.Params[strings.ToValidUTF8(k, "\uFFFD")] = strings.ToValidUTF8(v, "\uFFFD")
 	}
-	meta.Terms, meta.NonZeros = uint64(len(m.Terms)), uint64(len(m.Cols))
-	meta.MaxNeighbors, meta.Symmetric, meta.Dominant = 0, m.symmetric(), true
-	for i := range m.Terms {
-		cols, sims := m.Row(i)
+	meta.Terms, meta.NonZeros = uint64(len(t.Terms)), uint64(len(t.Cols))
+	meta.MaxNeighbors, meta.Symmetric, meta.Dominant = 0, t.symmetric(), true
+	for i := range t.Terms {
+		cols, sims := t.Row(i)
 		meta.MaxNeighbors = max(meta.MaxNeighbors, uint32(min(len(cols), MaxNeighbors)))
 		sum := 0
 		for _, sim := range sims {
@@ -385,15 +382,44 @@ func (m *Matrix) Rows() iter.Seq2[string, Row] {
 
 // RowAt returns row i in the packed form of [Row]. It needs none of the checks
 // of [PackRow], whose promises check has made.
-func (m *Table) RowAt(i int) Row {
-	cols, sims := m.Row(i)
+func (t *Table) RowAt(i int) Row {
+	cols, sims := t.Row(i)
 	termBytes := 0
 	for _, col := range cols {
-		termBytes += len(m.Terms[col])
+		termBytes += len(t.Terms[col])
 	}
-	p := newPacker(m.DocFreqs[i], len(cols), m.Origins != nil, termBytes)
+	p := newPacker(t.DocFreqs[i], len(cols), t.Origins != nil, termBytes)
 	for k, col := range cols {
-		p.add(sims[k], m.OriginsAt(i, k), m.DocFreqs[col], m.Terms[col])
+		p.add(sims[k], t.OriginsAt(i, k), t.DocFreqs[col], t.Terms[col])
 	}
 	return p.row()
+}
+
+// Similarities yields the similarity of every entry with its place in its row,
+// 0 for the nearest neighbor. It is faster than [Matrix.Rows].
+func (m *Matrix) Similarities() iter.Seq2[int, float32] {
+	return func(yield func(int, float32) bool) {
+		for i := range m.table.Terms {
+			_, sims := m.table.Row(i)
+			for k, u := range sims {
+				if !yield(k, FromUnits(u)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// IDF returns the engines' inverse document frequency of a term that docFreq of
+// docs documents hold,
+//
+//	ln(1 + (N − df + 0.5)/(df + 0.5)),
+//
+// with df at least 1 and at most N: a term that no document holds is taken for
+// the rarest one, and a count that lags behind for the largest. It is positive.
+// Source: Lucene's BM25Similarity.
+func IDF(docFreq, docs int64) float64 {
+	df := float64(max(docFreq, 1))
+	n := max(float64(docs), df)
+	return math.Log1p((n - df + 0.5) / (df + 0.5))
 }

@@ -19,10 +19,11 @@ const SparsifyPrefix = "sparsify_"
 // MaxOverrideLines is the largest number of lines of a file of overrides.
 const MaxOverrideLines = 100_000
 
-// OverridesSeparator stands between what tells of overrides applied one after the
-// other.
+// OverridesSeparator stands between what tells of overrides applied one after
+// the other.
 const OverridesSeparator = "; "
 
+// AppliedOverrides returns what tells of each application of overrides.
 func AppliedOverrides(param string) []string {
 	if param == "" {
 		return nil

@@ -18,7 +18,6 @@ const (
 	MaxNeighbors = 10_000
 )
 
-// rowFormat is the first byte of every packed row.
 const rowFormat = 3
 
 // The first number of a packed neighbor has the length of the term, less 1, in
@@ -40,8 +39,8 @@ type Neighbor struct {
 	Term string
 	// Similarity is s_ij in (0, 1], a multiple of 1/65535.
 	Similarity float32
-	// DocFreq is the document frequency of Term when the matrix was built,
-	// 0 where the source of the matrix knows none.
+	// DocFreq is the document frequency of Term when the matrix was built, 0
+	// where unknown.
 	DocFreq uint32
 	// Origins are the bits of what s_ij comes from, named by [Meta.Origins]; 0
 	// where that names nothing.
@@ -78,10 +77,12 @@ func QuantizeSimilarity(s float64) float32 {
 	return FromUnits(ToUnits(s))
 }
 
+// ToUnits rounds a similarity to units of 1/65535, at least 1.
 func ToUnits(s float64) uint16 {
 	return uint16(min(max(math.Round(s*UnitsOfOne), 1), UnitsOfOne))
 }
 
+// FromUnits returns the similarity of so many units of 1/65535.
 func FromUnits(u uint16) float32 { return float32(u) / UnitsOfOne }
 
 // PackRow packs the row of a term with document frequency docFreq. The
@@ -213,7 +214,6 @@ func checkNumbers(packed string, h header) (termBytes int, err error) {
 	return termBytes, nil
 }
 
-// A header is what stands before the neighbors of a packed row.
 type header struct {
 	docFreq        uint32
 	neighbors      int

@@ -30,13 +30,11 @@ type RowCodec struct {
 	writers, readers sync.Pool
 }
 
-// A deflater writes into buf.
 type deflater struct {
 	buf bytes.Buffer
 	w   *flate.Writer
 }
 
-// An inflater reads from in.
 type inflater struct {
 	in strings.Reader
 	r  io.ReadCloser

@@ -54,16 +54,15 @@ type Options struct {
 	// Regression was fitted to the same inputs in the same order. Only
 	// [RuleRegression] reads it.
 	Regression *Regression
-	// Protect tells the pairs that have their place in the row before all
-	// others; nil is none. It is called by several goroutines at once.
+	// Protect tells the pairs that come before all others in their row; nil is
+	// none. It is called by several goroutines at once.
 	Protect func(term, neighbor string) bool
 }
 
-// DefaultOptions returns the maximum with Neighbors 200, as many as the
-// matrices have that [learn.DefaultCorpusOptions] and [learn.DefaultVectorOptions] make.
-// Over a matrix learnt from documents and one of edit distances the maximum
-// ranked five judged collections better than either and than the average, which
-// weakens what one input alone has; a regression ranked them better still.
+// DefaultOptions returns the maximum with Neighbors 200. Over a matrix learnt
+// from documents and one of edit distances the maximum ranked five judged
+// collections better than either and than the average; a regression ranked them
+// better still.
 func DefaultOptions() Options {
 	return Options{Source: "ensemble", Rule: RuleMaximum, Neighbors: 200}
 }
@@ -86,46 +85,30 @@ func (o *Options) Validate() error {
 // Matrices makes one matrix of several by a rule (Novotný, Vector Space
 // Representations in Information Retrieval, 2017, section 4.5.3).
 //
-// The candidates of a term are its neighbors in any input. Ordered by the best
-// rank that each has in an input, ties by the combined similarity, then by
-// term, the first Neighbors of them become the row, in descending similarity;
-// pairs that Protect tells go before all others. A
-// rank is one plus the number of neighbors that are more similar, so that
-// neighbors of one similarity share it. Pairs whose combined similarity is 0
-// are no candidates.
-//
-// What an input does not have is similarity 0, also of terms that it does not
-// know: nothing tells a pair that a source has judged unlike from one that it
-// could not judge, and rows of terms that few inputs know would otherwise hold
-// larger similarities than the rest.
+// The candidates of a term are its neighbors in any input. Ordered by their
+// best rank in an input, ties by the combined similarity, then by term, the
+// first Neighbors of them become the row; pairs that Protect tells go first. A
+// rank is one plus the number of neighbors that are more similar. Pairs whose
+// combined similarity is 0 are no candidates. What an input does not have is
+// similarity 0, also of terms that it does not know.
 //
 // The terms are those of all inputs. Document frequencies and Meta.Docs are the
 // largest that an input has. An entry comes from the inputs that have the pair;
-// what they have for origins themselves goes.
+// their own origins go.
 //
-// The same inputs give the same bytes on any number of processors. Combine
-// returns an error that names every setting and input that it cannot take, and
-// the error of ctx soon after it ends. It holds about 14 bytes for each entry
-// of the result, beside the inputs.
+// The same inputs give the same bytes. Matrices returns an error that names
+// every setting and input that it cannot take, and the error of ctx soon after
+// it ends. It takes about 14 bytes for each entry of the result.
 func Matrices(ctx context.Context, inputs []Input, opts Options, progress simmatrix.Progress) (*simmatrix.Matrix, error) {
 	combine, err := opts.combiner(inputs)
 	if err := errors.Join(err, opts.Validate(), checkInputs(inputs)); err != nil {
 		return nil, err
 	}
 	u := newUnion(inputs)
-	parts := make([]simmatrix.Entries, (len(u.terms)+combinedAtOnce-1)/combinedAtOnce)
-	stage := parallel.NewStage(progress, "combining", len(u.terms))
-	err = parallel.EachBlock(ctx, len(u.terms), combinedAtOnce, func() func(lo, hi int) {
+	entries, err := parallel.Rows(ctx, len(u.terms), 512, true, func() func(i int) []simmatrix.Entry {
 		g := newGatherer(u)
-		return func(lo, hi int) {
-			part := simmatrix.NewEntries(hi-lo, true)
-			for i := lo; i < hi; i++ {
-				part.AppendRow(g.combinedRow(i, combine, opts.Neighbors, opts.Protect))
-			}
-			parts[lo/combinedAtOnce] = part
-			stage.Add(hi - lo)
-		}
-	})
+		return func(i int) []simmatrix.Entry { return g.combinedRow(i, combine, opts.Neighbors, opts.Protect) }
+	}, parallel.NewStage(progress, "combining", len(u.terms)))
 	if err != nil {
 		return nil, err
 	}
@@ -133,40 +116,15 @@ func Matrices(ctx context.Context, inputs []Input, opts Options, progress simmat
 		Meta:     simmatrix.Meta{Source: opts.Source, Params: opts.params(inputs), Origins: u.names(), Docs: u.docs},
 		Terms:    u.terms,
 		DocFreqs: u.docFreqs,
-		Entries:  concatenate(parts),
+		Entries:  entries,
 	}
 	return m.Matrix()
-}
-
-// combinedAtOnce is the number of rows of a block.
-const combinedAtOnce = 512
-
-// concatenate puts the rows of parts one after the other. It uses parts up.
-func concatenate(parts []simmatrix.Entries) simmatrix.Entries {
-	rows, total := 0, 0
-	for k := range parts {
-		rows += len(parts[k].Offsets) - 1
-		total += len(parts[k].Cols)
-	}
-	all := simmatrix.NewEntries(rows, true)
-	all.Cols, all.Sims, all.Origins = make([]uint32, 0, total), make([]uint16, 0, total), make([]uint8, 0, total)
-	for k := range parts {
-		for _, offset := range parts[k].Offsets[1:] {
-			all.Offsets = append(all.Offsets, len(all.Cols)+offset)
-		}
-		all.Cols = append(all.Cols, parts[k].Cols...)
-		all.Sims = append(all.Sims, parts[k].Sims...)
-		all.Origins = append(all.Origins, parts[k].Origins...)
-		parts[k] = simmatrix.Entries{}
-	}
-	return all
 }
 
 // A combiner makes one similarity in [0, 1] of those that the inputs give a
 // pair, in units of 1/65535, one for each input.
 type combiner func(units []uint16) float64
 
-// combiner returns that of the rule, nil for none.
 func (o *Options) combiner(inputs []Input) (combiner, error) {
 	switch o.Rule {
 	case RuleMinimum:
@@ -197,8 +155,8 @@ func (o *Options) combiner(inputs []Input) (combiner, error) {
 	return nil, nil // Validate tells
 }
 
-// weightedMean returns the mean with weights that are above 0 and finite. It
-// scales them in place, so that no sum of them is infinite.
+// weightedMean returns the mean with weights that are above 0 and finite, which
+// it scales in place so that no sum is infinite.
 func weightedMean(weights []float64) combiner {
 	total, largest := 0.0, slices.Max(append([]float64{0}, weights...))
 	for k := range weights {
@@ -214,7 +172,6 @@ func weightedMean(weights []float64) combiner {
 	}
 }
 
-// checkInputs reports what is wrong with the inputs of an ensemble.
 func checkInputs(inputs []Input) error {
 	if err := settings.InRange("inputs", len(inputs), simmatrix.MaxOrigins); err != nil {
 		return err

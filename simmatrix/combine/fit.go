@@ -29,7 +29,6 @@ func (s *sample) pairs() int { return len(s.related) }
 // row returns the similarities of pair p in units.
 func (s *sample) row(p int) []uint16 { return s.units[p*s.inputs : (p+1)*s.inputs] }
 
-// share returns the share of the pairs that are related.
 func (s *sample) share() float64 { return float64(s.positive) / float64(s.pairs()) }
 
 func (s *sample) add(units []uint16, related bool) {
@@ -86,7 +85,6 @@ func checkLeaks(inputs []Input, samples ...*sample) error {
 // at the context.
 const pairsAtOnce = 1 << 14
 
-// samplePairs gathers the pairs to fit to and those held out.
 func samplePairs(ctx context.Context, u *union, relations *simmatrix.Matrix, opts RegressionOptions) (fitted, held *sample, err error) {
 	known := make([]int32, len(u.terms)) // the row of each term in relations, noRow where it has none
 	out := make([]bool, len(u.terms))
@@ -126,7 +124,6 @@ func samplePairs(ctx context.Context, u *union, relations *simmatrix.Matrix, opt
 	return fitted, held, nil
 }
 
-// heldOut reports whether a term is held out.
 func heldOut(term string, opts RegressionOptions) bool {
 	sum := sha256.Sum256(append(binary.LittleEndian.AppendUint64(nil, opts.Seed), term...))
 	return float64(binary.LittleEndian.Uint64(sum[:])) < opts.HeldOut*math.MaxUint64
@@ -289,7 +286,6 @@ func (l *likelihood) add(sum []float64, p int, beta, x []float64) {
 	}
 }
 
-// descend takes one step of Newton's method, halved until the value shrinks.
 func (l *likelihood) descend(ctx context.Context, beta []float64, from point, step *mat.VecDense) ([]float64, point, error) {
 	for length := 1.0; length > 1e-10; length /= 2 {
 		next := stepped(beta, length, step)
@@ -304,7 +300,6 @@ func (l *likelihood) descend(ctx context.Context, beta []float64, from point, st
 	return nil, point{}, fmt.Errorf("%w: the likelihood does not grow", ErrRegression)
 }
 
-// stepped returns beta − length·step.
 func stepped(beta []float64, length float64, step *mat.VecDense) []float64 {
 	next := make([]float64, len(beta))
 	for k := range beta {

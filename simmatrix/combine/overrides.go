@@ -39,7 +39,6 @@ type Override struct {
 	Similarity float64
 }
 
-// check returns an error that says what is wrong with the rule.
 func (r *Override) check() error {
 	if r.Action == ActionSet {
 		if r.Similarity == 0 {
@@ -61,7 +60,6 @@ func (r *Override) check() error {
 // A direction is the place of one entry: neighbor in the row of term.
 type direction struct{ term, neighbor string }
 
-// directions returns the entries that the rule is on.
 func (r *Override) directions() []direction {
 	there := direction{r.Term, r.Neighbor}
 	if r.OneWay {
@@ -70,7 +68,6 @@ func (r *Override) directions() []direction {
 	return []direction{there, {r.Neighbor, r.Term}}
 }
 
-// same reports whether the rules say the same.
 func (r *Override) same(other *Override) bool {
 	if *r == *other {
 		return true
@@ -81,17 +78,13 @@ func (r *Override) same(other *Override) bool {
 }
 
 // Overrides are the rules of a file that a person keeps beside a matrix, at
-// most one for each entry of the matrix. The zero value has none and is ready
-// for use. It is not safe for use by several goroutines while it changes.
-//
-// The methods that change rules touch only the lines concerned: comments,
-// blank lines, the order and the ends of lines stay as they are in the file.
+// most one for each entry. The zero value is ready for use, not by several
+// goroutines while it changes. Changes touch only the lines concerned.
 type Overrides struct {
 	lines []*overrideLine
 	ruled map[direction]*overrideLine
 }
 
-// An overrideLine is one line of the file: before, then body, then after.
 type overrideLine struct {
 	before string    // the blanks before the rule
 	rule   *Override // nil on a line without a rule
@@ -132,19 +125,18 @@ func (o *Overrides) WriteTo(w io.Writer) (int64, error) {
 	return int64(n), err
 }
 
-// Protects reports whether a rule keeps neighbor in the row of term: one that
-// sets or pins the pair in this direction. It has the form of the Protect of
-// the options of sparsification.
+// Protects reports whether a rule sets or pins neighbor in the row of term. It
+// has the form of the Protect options.
 func (o *Overrides) Protects(term, neighbor string) bool {
 	l := o.ruled[direction{term, neighbor}]
 	return l != nil && l.rule.Action != ActionBan
 }
 
-// Set rules that neighbor is in the row of term with a similarity in (0, 1],
-// and, unless oneWay, term in that of neighbor. It takes the place of earlier
-// rules on the same entries; an earlier rule both ways stays for the other
-// direction. It returns an error, and changes nothing, where a similarity or
-// term is one that no matrix can hold, or the file would get too long.
+// Set rules that neighbor is in the row of term with a similarity in (0, 1]
+// and, unless oneWay, term in that of neighbor. It replaces earlier rules on
+// the same entries; one both ways stays for the other direction. It returns an
+// error, and changes nothing, where no matrix can hold it or the file would get
+// too long.
 func (o *Overrides) Set(term, neighbor string, similarity float64, oneWay bool) error {
 	return o.put(Override{Action: ActionSet, Term: term, Neighbor: neighbor, OneWay: oneWay, Similarity: similarity})
 }
@@ -198,7 +190,6 @@ func (o *Overrides) put(r Override) error {
 	return o.adopt(line)
 }
 
-// replace writes r into the first of the lines and drops the others.
 func (o *Overrides) replace(lines []*overrideLine, r Override) error {
 	for _, l := range lines[1:] {
 		o.drop(l)
@@ -279,7 +270,6 @@ func (o *Overrides) forget(l *overrideLine) {
 	}
 }
 
-// drop removes a line.
 func (o *Overrides) drop(l *overrideLine) {
 	o.forget(l)
 	at := slices.Index(o.lines, l)

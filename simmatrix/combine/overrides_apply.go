@@ -11,9 +11,8 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// OverrideCounts tell what became of the rules in [Overrides.Apply]. They are
-// counts of entries: a rule both ways counts twice. The sum of all but
-// TermsAdded is the number of entries that the rules are on.
+// OverrideCounts tell what became of the rules in [Overrides.Apply], in
+// entries: a rule both ways counts twice.
 type OverrideCounts struct {
 	// Set is the number of entries that were added or changed.
 	Set int
@@ -22,9 +21,8 @@ type OverrideCounts struct {
 	// Pinned is the number of entries that are there and pinned.
 	Pinned int
 	// Unmet are the pins of entries that are not there, each one way, in
-	// ascending order of term and neighbor: terms that are no index terms
-	// show up here, and pairs that the source does not give. Of a pin both ways
-	// they are there where the source gives neither direction.
+	// ascending order of term and neighbor. Pins both ways are there where the
+	// source gives neither direction.
 	Unmet []Override
 	// NoEffect is the number of entries that were as a set or ban wants them,
 	// and of those that are not there and pinned both ways where the other
@@ -37,18 +35,15 @@ type OverrideCounts struct {
 // Apply returns m with the entries set and without the entries banned. Pins
 // change nothing here: see [Overrides.Protects].
 //
-// An entry that is set comes from [simmatrix.OriginOverrides] alone, also where the
-// source gives it the same similarity. A matrix without [simmatrix.Meta.Origins] gets
-// that one and, for all other entries, its Source; one that has
-// [simmatrix.MaxOrigins] others already is an error. A term of an entry that is set
-// and has no row gets one, with document frequency 0. Meta.Params gets
-// "overrides", which tells how many rules were applied and has the
-// beginning of a SHA-256 of what they say, also where they only pin; of
-// other rules applied before, behind theirs. m itself is returned where
-// nothing changes and nothing is pinned, and where that is so but for pins
-// that Params tells of, so that applying the same rules twice is applying
-// them once. What an earlier application has set or banned is not taken
-// back: apply to a matrix as its source gave it.
+// An entry that is set comes from [simmatrix.OriginOverrides] alone. A matrix
+// without [simmatrix.Meta.Origins] gets that one and, for all other entries,
+// its Source; one that has [simmatrix.MaxOrigins] others already is an error. A
+// term of an entry that is set and has no row gets one, with document frequency
+// 0. Meta.Params gets "overrides", the number of rules and the beginning of a
+// SHA-256 of what they say, behind that of rules applied before. m itself is
+// returned where nothing changes, so that applying the same rules twice is
+// applying them once. What an earlier application did is not taken back: apply
+// to a matrix as its source gave it.
 func (o *Overrides) Apply(m *simmatrix.Matrix) (*simmatrix.Matrix, OverrideCounts, error) {
 	t := m.Table()
 	p := o.plan(t)
@@ -102,7 +97,6 @@ func (o *Overrides) addTo(params map[string]string) map[string]string {
 	return params
 }
 
-// overriddenOrigins returns the origins of a matrix with entries that were set.
 func overriddenOrigins(meta *simmatrix.Meta) []string {
 	if slices.Contains(meta.Origins, simmatrix.OriginOverrides) {
 		return meta.Origins
@@ -118,13 +112,11 @@ func overriddenOrigins(meta *simmatrix.Meta) []string {
 	return append(origins, simmatrix.OriginOverrides)
 }
 
-// A change is what a rule does to one entry.
 type change struct {
 	direction
 	units uint16 // 0 removes the entry
 }
 
-// A plan is what overrides do to a matrix.
 type plan struct {
 	from    *simmatrix.Table
 	changes []change // in ascending order of term and neighbor
@@ -196,7 +188,6 @@ func (p *plan) checkRoom() error {
 	return nil
 }
 
-// entryOf looks an entry up.
 func entryOf(m *simmatrix.Table, d direction) (there bool, sim uint16, origins uint8) {
 	i, known := slices.BinarySearch(m.Terms, d.term)
 	j, alsoKnown := slices.BinarySearch(m.Terms, d.neighbor)
@@ -211,7 +202,6 @@ func entryOf(m *simmatrix.Table, d direction) (there bool, sim uint16, origins u
 	return true, sims[k], m.OriginsAt(i, k)
 }
 
-// unknown returns those of the terms that have no row.
 func unknown(m *simmatrix.Table, terms ...string) []string {
 	var out []string
 	for _, t := range terms {

@@ -43,8 +43,8 @@ const oneWaySign = "->"
 // the same.
 //
 // The error wraps [ErrOverrides] and names every bad line, the first hundred
-// where there are more; a file of more than [simmatrix.MaxOverrideLines] lines or 32 MiB
-// is refused. Errors of r are returned as they are.
+// where there are more; a file of more than [simmatrix.MaxOverrideLines] lines
+// or 32 MiB is refused. Errors of r are returned as they are.
 func ParseOverrides(r io.Reader) (*Overrides, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxOverrideBytes+1))
 	if err != nil {
@@ -86,7 +86,6 @@ func ParseOverrides(r io.Reader) (*Overrides, error) {
 	return o, nil
 }
 
-// parseOverrideLine returns the parts of a line, also of a bad one.
 func parseOverrideLine(text string) (*overrideLine, error) {
 	words, start, end, err := splitWords(text)
 	line := &overrideLine{before: text[:start], body: text[start:end], after: text[end:]}
@@ -96,7 +95,6 @@ func parseOverrideLine(text string) (*overrideLine, error) {
 	return line, err
 }
 
-// maxWords is how many words the longest rule has.
 const maxWords = 5
 
 // A word of a line, without its quotes.
@@ -139,7 +137,6 @@ func splitWords(line string) (words []word, start, end int, err error) {
 	return words, start, end, nil
 }
 
-// parseOverride makes a rule of the words of a line.
 func parseOverride(words []word) (*Override, error) {
 	r := &Override{Action: Action(words[0].text)}
 	want := 3
@@ -201,7 +198,6 @@ func (r *Override) String() string {
 	return strings.Join(words, " ")
 }
 
-// quoteTerm returns a term as a line of a file holds it.
 func quoteTerm(t string) string {
 	plain := t != "" && t != oneWaySign && t[0] != '"' && t[0] != '#'
 	for _, c := range t {

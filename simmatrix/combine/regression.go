@@ -62,9 +62,8 @@ type Coefficient struct {
 	// Value is β: how much the log-odds of a relation grow as the similarity
 	// that the input gives grows from 0 to 1.
 	Value float64
-	// StandardError is that of Value, from the curvature of the likelihood.
-	// It takes the pairs for independent; those of one term are not quite, so
-	// that it is rather too small.
+	// StandardError is that of Value, from the curvature of the likelihood. It
+	// takes the pairs for independent, so that it is rather too small.
 	StandardError float64
 }
 
@@ -84,9 +83,9 @@ type Regression struct {
 	HeldOut Evaluation
 }
 
-// An Evaluation compares estimates with relations that they were not
-// fitted to. Constant is what the same share for every pair, that of the pairs
-// the regression was fitted to, would get: the figure to be better than.
+// An Evaluation compares estimates with relations that they were not fitted to.
+// Constant is what the share of the related pairs fitted to would get for every
+// pair.
 type Evaluation struct {
 	// Pairs and Related are the number of pairs, and of those related.
 	Pairs, Related int
@@ -101,39 +100,31 @@ type Evaluation struct {
 	AUC float64
 }
 
-// FitRegression fits the supervised ensemble that Novotný (Vector Space
-// Representations in Information Retrieval, 2017, section 4.5.3) proposes: a
-// regression on the similarities s_k that unsupervised matrices give a pair,
-// fitted to relations, a matrix made from a thesaurus, which may be none of
-// them, also in other words: an input that has the related pairs of the sample
-// and none of the unrelated ones, but for one in a hundred of the fewer of the
-// two, tells what it is to be judged by and is refused. Of less than 20 related
-// or unrelated pairs that is not said.
+// FitRegression fits the supervised ensemble of Novotný (Vector Space
+// Representations in Information Retrieval, 2017, section 4.5.3): a regression
+// on the similarities s_k that several matrices give a pair, fitted to
+// relations, a matrix made from a thesaurus. An input that has the related
+// pairs of the sample and none of the others, but for one in a hundred, was
+// made from the relations and is refused (not where fewer than 20 pairs are
+// related or unrelated).
 //
 // The sample are the entries (i, j) that an input has and whose terms relations
 // both knows, as related where relations has the entry. A share of the terms is
-// held out by a seeded hash. Pairs without such a term are fitted to; those
-// with one are measured, so that no pair of these is seen in the other
-// direction either.
-//
-// Relations are yes or no, so the regression is logistic: its estimate is a
-// probability and lies in (0, 1) by itself, where least squares would leave
-// that range and spend itself on the many unrelated pairs. It maximises the
-// likelihood of
+// held out by a seeded hash; pairs with such a term are measured and not fitted
+// to. Relations are yes or no, so the regression is logistic. It maximizes, by
+// Newton's method, the likelihood of
 //
 //	p = 1/(1+exp(−β_0−Σ_k β_k·s_k))
 //
 // less the penalty Ridge/2 · Σ_k (σ_k·β_k)², with σ_k the standard deviation of
-// s_k over the pairs, so that the scale of an input does not matter. The
-// maximum is one, and Newton's method finds it. Similarities should go down
-// towards 0 in each row, as the cube of a cosine does and the cosine does not:
-// pairs that a row has no room for count as 0.
+// s_k over the pairs, so that the scale of an input does not matter.
+// Similarities should go down towards 0 in each row, as the cube of a cosine
+// does.
 //
-// Errors wrap [ErrRegression] where there is no related or no unrelated
-// pair to fit to or to measure on and where an input is the relations, name
-// settings and inputs that cannot be taken, or are that of ctx, soon after
-// it ends. The same input gives the same result on one machine
-// architecture. It holds 2 bytes for each input and pair.
+// Errors wrap [ErrRegression] where there is no related or no unrelated pair to
+// fit to or to measure on and where an input is the relations, name settings
+// and inputs that cannot be taken, or are that of ctx. It takes 2 bytes for
+// each input and pair.
 func FitRegression(ctx context.Context, inputs []Input, relations *simmatrix.Matrix, opts RegressionOptions) (*Regression, error) {
 	if err := errors.Join(opts.Validate(), checkInputs(inputs)); err != nil {
 		return nil, err
@@ -162,24 +153,21 @@ func FitRegression(ctx context.Context, inputs []Input, relations *simmatrix.Mat
 	return r, nil
 }
 
-// Probability returns the estimate for the similarities that the inputs give
-// a pair, one for each in their order, 0 where an input does not have the
-// pair: how likely it is, in (0, 1), that the relations have a pair like it.
-// It panics where there are more similarities than inputs.
+// Probability returns the estimate, in (0, 1), for the similarities that the
+// inputs give a pair, in their order, 0 where an input does not have it. It
+// panics where there are more similarities than inputs.
 func (r *Regression) Probability(similarities []float64) float64 {
 	return logistic(r.logOdds(inUnits(similarities)))
 }
 
-// Similarity returns what an ensemble makes of the similarities that the
-// inputs give a pair, taken as by [Regression.Probability], in [0, 1]:
+// Similarity returns what an ensemble makes of the similarities that the inputs
+// give a pair, in [0, 1]:
 //
 //	s = (1/(1+exp(−z)))^Power,  z = ln(p/(1−p)) − ln(share/(1−share))
 //
-// with p that probability and share the related part of the pairs fitted to.
-// Of two hundred near neighbors a thesaurus has about one, so that all p are
-// small. Without share it is the probability if related and unrelated pairs
-// were as many; that has the range of a cosine and gets the power that cosines
-// get. The order of the pairs is that of p.
+// with p of [Regression.Probability] and share the related part of the pairs
+// fitted to, without which all s would be small. The order of the pairs is that
+// of p.
 func (r *Regression) Similarity(similarities []float64) float64 {
 	return r.similarity(inUnits(similarities))
 }
@@ -189,7 +177,6 @@ func (r *Regression) similarity(units []uint16) float64 {
 	return math.Pow(logistic(r.logOdds(units)-prior), r.Options.Power)
 }
 
-// inUnits returns similarities in units of 1/65535.
 func inUnits(similarities []float64) []uint16 {
 	units := make([]uint16, len(similarities))
 	for k, s := range similarities {
@@ -217,13 +204,11 @@ func (r *Regression) logOdds(units []uint16) float64 {
 	return z
 }
 
-// logistic returns 1/(1+exp(−z)).
 func logistic(z float64) float64 { return 1 / (1 + math.Exp(-z)) }
 
 // softplus returns ln(1+exp(z)), which does not overflow.
 func softplus(z float64) float64 { return max(z, 0) + math.Log1p(math.Exp(-math.Abs(z))) }
 
-// addParams tells how the regression was fitted.
 func (r *Regression) addParams(params map[string]string) {
 	params["held_out"], params["seed"] = settings.FormatFloat(r.Options.HeldOut), strconv.FormatUint(r.Options.Seed, 10)
 	params["ridge"], params["power"] = settings.FormatFloat(r.Options.Ridge), settings.FormatFloat(r.Options.Power)

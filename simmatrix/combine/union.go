@@ -62,7 +62,6 @@ type gathered struct {
 	units   [simmatrix.MaxOrigins]uint16
 }
 
-// A gatherer collects the rows of a union one at a time.
 type gatherer struct {
 	*union
 	place  []int32 // by term, where it is in row, plus 1; all 0 between two rows

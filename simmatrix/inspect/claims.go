@@ -19,13 +19,11 @@ type Claim struct {
 	// keeps to it or that Note excuses it.
 	Holds bool
 	// Note says why a setting holds though what was counted goes beyond it:
-	// each entry, row or pair in question has an entry that overrides set, or
-	// there are no more of the others than rules that pin and ban can account
-	// for, whose work an entry does not show. Else it is empty.
+	// overrides have set the entries in question, or there are no more others
+	// than rules that pin and ban can account for.
 	Note string
 }
 
-// claims checks what the header says of the matrix as it is.
 func (in *inspector) claims() {
 	r, meta := in.report, in.report.Meta
 	number := func(name string, claimed, counted uint64) {

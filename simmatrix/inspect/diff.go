@@ -73,9 +73,7 @@ type NeighborChange struct {
 	From, To float32
 }
 
-// Diff compares two matrices by their terms. A negative Top
-// counts as 0. Time and memory are proportional to the terms and entries, but
-// for the sorting of the rows that changed.
+// Diff compares two matrices by their terms. A negative Top counts as 0.
 func Diff(older, newer *simmatrix.Matrix, opts DiffOptions) *Difference {
 	a, b := older.Table(), newer.Table()
 	d := &differ{a: a, b: b, inB: make([]uint32, len(a.Terms)), before: make([]uint16, len(b.Terms)), out: &Difference{}}
@@ -122,7 +120,6 @@ type differ struct {
 	out    *Difference
 }
 
-// matchTerms merges the two sorted lists of terms.
 func (d *differ) matchTerms() {
 	j := 0
 	for i, term := range d.a.Terms {
@@ -170,7 +167,6 @@ func (d *differ) distance(i int, j uint32) float64 {
 	return float64(larger-smaller) / float64(larger)
 }
 
-// describe lists what is behind a change.
 func (d *differ) describe(c rowChange) RowChange {
 	change := RowChange{
 		Term: d.a.Terms[c.i], Distance: c.distance,

@@ -45,8 +45,8 @@ type Report struct {
 	// Meta is what the header says, and Checksum that of the matrix.
 	Meta     simmatrix.Meta
 	Checksum string
-	// Claims compares the header, and the settings of [shape.Sparsify] in its Params,
-	// with what was counted afresh.
+	// Claims compares the header, and the settings of [shape.Sparsify] in its
+	// Params, with what was counted afresh.
 	Claims []Claim
 	// Density is (NonZeros + n) / n² of n terms, in [0, 1]; 0 without terms.
 	// The diagonal counts here: the share of the pairs of two terms is
@@ -81,7 +81,8 @@ type Report struct {
 	// term as neighbor. Hubs are the terms with the largest, ties in ascending
 	// byte order. Skewness is E[(N_k - μ)³]/σ³ over all terms, 0 where all have
 	// the same: the hubness of Radovanović, Nanopoulos and Ivanović 2010 (Hubs
-	// in Space, section 2). Above about 1, few terms are neighbors of very many.
+	// in Space, section 2). Above about 1, few terms are neighbors of very
+	// many.
 	NeighborOf Distribution
 	Hubs       []Hub
 	Skewness   float64
@@ -120,12 +121,11 @@ func (r *Report) Holds() bool {
 	return !slices.ContainsFunc(r.Claims, func(c Claim) bool { return !c.Holds })
 }
 
-// Matrix counts what is in m. It takes nothing over from the header but
-// the sizes of its tables, and shares no code with what set it: a matrix
-// whose header lies shows it in [Report.Claims]. Overrides may leave more
-// in a matrix than the settings of its Sparsify allow, and less: see
-// [Claim.Note]. The same matrix and options give the same report. Negative
-// options count as 0; memory beside m is 8 bytes an entry.
+// Matrix counts what is in m. It shares no code with what set the header: one
+// that lies shows in [Report.Claims]. Overrides may leave more or less in a
+// matrix than the settings of its Sparsify allow: see [Claim.Note]. The same
+// matrix and options give the same report. Negative options count as 0; it
+// takes 8 bytes an entry.
 func Matrix(m *simmatrix.Matrix, opts Options) *Report {
 	in := &inspector{m: m.Table(), columns: m.Table().ByColumn(nil), report: &Report{Meta: m.Meta(), Checksum: m.Checksum()}}
 	if k := slices.Index(m.Table().Meta.Origins, simmatrix.OriginOverrides); k >= 0 {
@@ -141,7 +141,6 @@ func Matrix(m *simmatrix.Matrix, opts Options) *Report {
 	return in.report
 }
 
-// An inspector fills a report, one part after the other.
 type inspector struct {
 	m       *simmatrix.Table
 	columns simmatrix.Columns
@@ -152,7 +151,6 @@ type inspector struct {
 	skewSet int   // of those, with an entry that overrides have set
 }
 
-// isSet reports whether overrides have set the k-th entry of row i.
 func (in *inspector) isSet(i, k int) bool { return in.m.OriginsAt(i, k)&in.set != 0 }
 
 // asymmetric counts a pair that goes one way or differs.
@@ -216,7 +214,6 @@ func (in *inspector) similarities() {
 	}
 }
 
-// pairs compares each row with the column of the same term.
 func (in *inspector) pairs() {
 	n := len(in.m.Terms)
 	back := make([]uint16, n) // s_ji of the current i, by j

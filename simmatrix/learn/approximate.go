@@ -36,7 +36,6 @@ type approximation struct {
 	recall        float64
 }
 
-// describe adds the approximation to the parameters of a matrix.
 func (a approximation) describe(params map[string]string, target float64) {
 	params["approximate"] = settings.FormatFloat(target)
 	params["cells"] = strconv.Itoa(a.cells)
@@ -115,7 +114,6 @@ func (p *panels) assign(ctx context.Context, centers *panels, of []uint32) error
 	}, parallel.NewStage(nil, "", 0))
 }
 
-// lowest is a floor that lets all pass.
 const lowest = -math.MaxFloat32
 
 // means returns the mean direction of the vectors assigned to each center, or
@@ -229,7 +227,6 @@ func (c *cellIndex) probesFor(ctx context.Context, sample *panels, opts nearestO
 	return 1 + all[int(math.Ceil(target*float64(len(all))))-1], nil
 }
 
-// recall returns the share of the neighbors of the sample that was found.
 func (c *cellIndex) recall(ctx context.Context, sample *panels, opts nearestOptions, found *simmatrix.Entries) (float64, error) {
 	rows, err := c.exact(ctx, sample, opts)
 	if err != nil {

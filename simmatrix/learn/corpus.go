@@ -48,7 +48,6 @@ func (c *Corpus) AddDocument(texts ...[]string) {
 	c.add(ids)
 }
 
-// add adds a document as the ids of its terms.
 func (c *Corpus) add(texts [][]int32) {
 	before := len(c.sequence)
 	for _, ids := range texts {
@@ -69,7 +68,6 @@ func (c *Corpus) add(texts [][]int32) {
 	}
 }
 
-// termIDs appends the ids of the terms that a row could hold.
 func (c *Corpus) termIDs(dst []int32, terms []string) []int32 {
 	for _, t := range terms {
 		id, ok := c.ids[t]

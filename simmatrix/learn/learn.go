@@ -66,7 +66,6 @@ type learner struct {
 	progress simmatrix.Progress
 }
 
-// vectors returns the vectors of all terms, with the parts side by side.
 func (l *learner) vectors(ctx context.Context) (*vectorTable, error) {
 	table := newVectorTable(len(l.terms))
 	length := 1.0

@@ -19,7 +19,6 @@ func newVectorTable(rows int) *vectorTable { return &vectorTable{rows: rows} }
 
 func (t *vectorTable) row(i int) []float32 { return t.values[i*t.dim : (i+1)*t.dim] }
 
-// cut keeps the first rows rows.
 func (t *vectorTable) cut(rows int) {
 	t.rows, t.values = rows, t.values[:rows*t.dim]
 }
@@ -34,7 +33,6 @@ func (t *vectorTable) nearest(ctx context.Context, opts nearestOptions, st *para
 	return p.nearest(ctx, opts, st)
 }
 
-// nearestOptions are the settings of nearest.
 type nearestOptions struct {
 	neighbors int
 	power     float64

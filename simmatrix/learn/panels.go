@@ -2,7 +2,6 @@ package learn
 
 import "math"
 
-// noVector is the id of an empty place.
 const noVector = math.MaxUint32
 
 // panels are vectors as a [multiply] reads them: tileCols of them side by side,
@@ -37,7 +36,6 @@ func (p *panels) add(id uint32, vector []float32) {
 	p.vectors++
 }
 
-// endPanel leaves the rest of the last panel empty.
 func (p *panels) endPanel() { p.next = len(p.ids) }
 
 func (p *panels) len() int { return len(p.ids) / tileCols }
@@ -53,7 +51,6 @@ func (p *panels) start(place int) int {
 	return place/tileCols*tileCols*p.dim + place%tileCols
 }
 
-// appendVector appends the numbers of the vector at a place to dst.
 func (p *panels) appendVector(dst []float32, place int) []float32 {
 	at := p.start(place)
 	for d := range p.dim {

@@ -45,7 +45,6 @@ func (p *panels) search(ctx context.Context, room int, floor float32, newShow fu
 	})
 }
 
-// A searcher finds the nearest vectors of a block of vectors at a time.
 type searcher struct {
 	multiply multiply
 	dim      int
@@ -102,7 +101,6 @@ func (s *searcher) load(rows []int) {
 	}
 }
 
-// scan compares the loaded rows with the vectors of the panels [lo, hi) of p.
 func (s *searcher) scan(p *panels, lo, hi int) {
 	size := tileRows * s.dim
 	for k := lo; k < hi; k++ {

@@ -25,10 +25,8 @@ type sparseBlock struct {
 	value   []float32
 }
 
-// nonZeroBytes is what an entry of a sparse matrix takes.
 const nonZeroBytes = 4 + 4
 
-// add appends an entry of the row that is being made.
 func (b *sparseBlock) add(column int32, value float32) {
 	b.index = append(b.index, column)
 	b.value = append(b.value, value)
@@ -88,7 +86,6 @@ func makeSparse(
 // in it.
 const panelWidth = 8
 
-// A panelRow is the part of a row that lies in a panel.
 type panelRow [panelWidth]float64
 
 // gram sets dst = sᵀ·(s·src). A panel is the work of one goroutine, which adds

@@ -91,7 +91,6 @@ func project(ctx context.Context, q, aq blas64.General, k int) (blas64.General, 
 	return v, sigma, err
 }
 
-// partOptions are the settings of one part of the term vectors.
 type partOptions struct {
 	dimensions   int
 	sigmaPower   float64 // vectors are V·σ^sigmaPower

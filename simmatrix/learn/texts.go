@@ -62,7 +62,6 @@ func (t *Texts) AddTerms(texts ...[]string) {
 	t.endDocument(start)
 }
 
-// beginText begins another text of the document that began at start.
 func (t *Texts) beginText(start int) {
 	if last := len(t.sequence) - 1; last >= start && t.sequence[last] >= 0 {
 		t.sequence = append(t.sequence, endOfText)

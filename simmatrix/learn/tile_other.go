@@ -2,5 +2,4 @@
 
 package learn
 
-// fastestMultiply returns the multiply for this processor.
 func fastestMultiply() multiply { return multiplyPortable }

@@ -110,7 +110,6 @@ func (v *vocabulary) order(sequence, indices []int32) {
 	}
 }
 
-// documents returns where in the sequence each document starts, and its end.
 func (v *vocabulary) documents() []int {
 	starts := []int{1}
 	for p, i := range v.sequence[1:] {

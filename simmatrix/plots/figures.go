@@ -75,7 +75,6 @@ func densities(points []Point, diagonal float64) *chart {
 	return c
 }
 
-// labelWidth returns the width of the widest label of the y axis.
 func (c *chart) labelWidth(p *picture) float64 {
 	widest := 0.0
 	for _, t := range c.y.ticks(c.y.min, c.y.max) {
@@ -84,7 +83,6 @@ func (c *chart) labelWidth(p *picture) float64 {
 	return widest
 }
 
-// draw draws the chart between the given edges of its grid.
 func (c *chart) draw(p *picture, left, top, right, bottom float64) {
 	x := func(v float64) float64 { return left + (v-c.x.min)/(c.x.max-c.x.min)*(right-left) }
 	y := func(v float64) float64 { return bottom - (v-c.y.min)/(c.y.max-c.y.min)*(bottom-top) }
@@ -112,7 +110,6 @@ func (c *chart) draw(p *picture, left, top, right, bottom float64) {
 	p.line(gray, 0.5, point{left, top}, point{left, bottom}, point{right, bottom})
 }
 
-// drawData draws the bars or the curve, its floor, and the dots of a short one.
 func (c *chart) drawData(p *picture, x, y func(float64) float64, right float64) {
 	const gap, dotsUpTo, radius = 0.4, 25, 3
 	for _, b := range c.bars {

@@ -72,7 +72,6 @@ func (p *picture) face(size, dpi float64) font.Face {
 	return face
 }
 
-// measure returns the width of a text in points.
 func (p *picture) measure(text string, size float64) float64 {
 	return float64(font.MeasureString(p.face(size, 72), text)) / 64
 }

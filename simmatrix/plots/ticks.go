@@ -49,7 +49,6 @@ func logTicks(low, high float64) []tick {
 	return ticks
 }
 
-// decimal returns digit·10^power without an exponent.
 func decimal(digit, power int) string {
 	value := float64(digit) * math.Pow10(power)
 	if power < 0 {
@@ -58,7 +57,6 @@ func decimal(digit, power int) string {
 	return group(uint64(value))
 }
 
-// group returns n with its digits in groups of three.
 func group(n uint64) string {
 	digits := strconv.FormatUint(n, 10)
 	for at := len(digits) - 3; at > 0; at -= 3 {

@@ -14,8 +14,8 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/settings"
 )
 
-// A TermFilter says which terms a matrix is to have, by frequency and shape.
-// The zero value matches every term.
+// A TermFilter says which terms a matrix is to have. The zero value matches
+// every term.
 type TermFilter struct {
 	// MinDocFreq is the smallest document frequency; 0 and 1 ask for none and
 	// for a document at least.
@@ -48,9 +48,9 @@ func (f *TermFilter) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Match reports whether a matrix over docs documents is to have the term, of
-// which docFreq of them hold one. docs of 0 is unknown: then a docFreq of 0 is
-// unknown too and falls under no rule, and nothing is too frequent.
+// Match reports whether a matrix over docs documents is to have a term that
+// docFreq of them have. docs of 0 is unknown: then a docFreq of 0 falls under
+// no rule, and nothing is too frequent.
 func (f *TermFilter) Match(term string, docFreq uint32, docs uint64) bool {
 	if docFreq < f.MinDocFreq && (docFreq > 0 || docs > 0) {
 		return false
@@ -74,7 +74,6 @@ func (f *TermFilter) matchShape(term string) bool {
 	return (f.Keep == nil || f.Keep.MatchString(term)) && (f.Drop == nil || !f.Drop.MatchString(term))
 }
 
-// params returns before with the settings that leave something out.
 func (f *TermFilter) params(before map[string]string) map[string]string {
 	params := maps.Clone(before)
 	if params == nil {
@@ -100,10 +99,9 @@ func (f *TermFilter) params(before map[string]string) map[string]string {
 }
 
 // Apply returns m without the rows and columns of the terms that do not match,
-// and the number of these. The document frequencies and their number are those
-// of m. Params of the result are those of m and the settings, with "filter_"
-// before the name. Apply returns an error that names each setting out of
-// range, and [simmatrix.ErrNoVocabulary] where no term of m matches.
+// and the number of these. Params of the result are those of m and the
+// settings, with "filter_" before the name. It returns an error that names each
+// setting out of range, and [simmatrix.ErrNoVocabulary] where no term matches.
 func (f *TermFilter) Apply(m *simmatrix.Matrix) (filtered *simmatrix.Matrix, dropped int, err error) {
 	if err := f.Validate(); err != nil {
 		return nil, 0, err
@@ -133,7 +131,7 @@ func (f *TermFilter) Apply(m *simmatrix.Matrix) (filtered *simmatrix.Matrix, dro
 }
 
 // appendMapped appends row i of m with its columns mapped by index, which
-// ascends, so that the row stays sorted, but for those it leaves out.
+// ascends, but for those it leaves out.
 func appendMapped(e *simmatrix.Entries, m *simmatrix.Table, i int, index []uint32) {
 	cols, sims := m.Row(i)
 	for k, col := range cols {

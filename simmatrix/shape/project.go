@@ -14,9 +14,8 @@ type ProjectOptions struct {
 	// IndexTerms gives for each word the index terms that the field's
 	// analyzer makes of it.
 	IndexTerms map[string][]string
-	// DocFreqs gives the document frequency of each index term in the field.
-	// A term that it lacks keeps its row, for searches that use it, but is no
-	// one's neighbor, since no document has it. nil is unknown: all terms
+	// DocFreqs gives the document frequency of each index term. A term that it
+	// lacks keeps its row and is no one's neighbor. nil is unknown: all terms
 	// are kept, with frequency 0.
 	DocFreqs map[string]uint32
 	// Docs is N, the number of documents that DocFreqs was counted in.
@@ -45,8 +44,7 @@ type ProjectCounts struct {
 //
 //	s_tu = max s_ij over the words i that give t and j that give u, t ≠ u
 //
-// with at most as many neighbors in a row as the longest row of m. Similarities
-// that words have to others of the same index term go.
+// with at most as many neighbors in a row as the longest row of m.
 func Project(matrix *simmatrix.Matrix, opts ProjectOptions) (*simmatrix.Matrix, ProjectCounts, error) {
 	m := matrix.Table()
 	p, counts := newProjection(m, opts)
@@ -80,7 +78,6 @@ func Project(matrix *simmatrix.Matrix, opts ProjectOptions) (*simmatrix.Matrix, 
 // leftOut is the term of a word that gives none.
 const leftOut = math.MaxUint32
 
-// A projection maps the words of a matrix to index terms.
 type projection struct {
 	from   *simmatrix.Table
 	terms  []string   // ascending

@@ -31,10 +31,9 @@ type SparsifyOptions struct {
 	// the matrix is positive definite; alone it is no more than invertible
 	// (Levy and Desplanques).
 	Dominant bool
-	// Protect tells the entries of m that stay, whatever would drop them; nil
-	// is none. With Mutual or Symmetric, where pairs stay or go together, to
-	// protect one direction protects both. It must give the same answer to the
-	// same question.
+	// Protect tells the entries that stay, whatever would drop them; nil is
+	// none. With Mutual or Symmetric, one direction protects both. It must give
+	// the same answer to the same question.
 	Protect func(term, neighbor string) bool
 }
 
@@ -50,10 +49,8 @@ func (o *SparsifyOptions) Validate() error {
 	return errors.Join(errs...)
 }
 
-// paired says that s_ij and s_ji stay or go together.
 func (o *SparsifyOptions) paired() bool { return o.Mutual || o.Symmetric }
 
-// room returns C.
 func (o *SparsifyOptions) room() int {
 	if o.Neighbors == 0 {
 		return simmatrix.MaxNeighbors
@@ -61,8 +58,8 @@ func (o *SparsifyOptions) room() int {
 	return o.Neighbors
 }
 
-// params returns before with the settings that leave something out, and without
-// those of an earlier time.
+// params returns before with the settings that leave something out, in place of
+// earlier ones.
 func (o *SparsifyOptions) params(before map[string]string) map[string]string {
 	params := maps.Clone(before)
 	set := func(name, value string, isSet bool) {
@@ -83,45 +80,34 @@ func (o *SparsifyOptions) params(before map[string]string) map[string]string {
 	return params
 }
 
-// Sparsify returns m with fewer entries. All terms keep their rows. C bounds
-// rows, which hold what a term of the query adds; the papers bound columns,
-// which in their symmetric S are the same. The steps, in this order, each on
-// what the one before it has left:
+// Sparsify returns m with fewer entries. All terms keep their rows. The steps,
+// each on what the one before it has left:
 //
 //  1. Threshold: entries at or under θ go.
 //  2. Mutual: each row keeps its C largest entries, ties in ascending byte
 //     order of the neighbor, and of these the pairs that go both ways.
-//  3. Symmetric: s_ij and s_ji become the larger of the two. Where one of them
-//     is missing, it is mostly because row j was cut to its nearest when the
-//     matrix was built, so that a mean would halve what is the same number.
+//  3. Symmetric: s_ij and s_ji become the larger of the two. One of them is
+//     mostly missing because row j was cut to its nearest.
 //  4. Neighbors and Dominant: a row takes its entries in descending
-//     similarity, ties as above, and leaves out those with which it would have
-//     more than C, or a sum of 1 or more; smaller ones after it may still fit.
-//     With Mutual or Symmetric a pair enters both rows or neither, and the
-//     rows are worked through in order of increasing document frequency, ties
-//     in ascending byte order of the term: the greedy strategy of Novotný 2018
-//     (Implementation Notes for the Soft Cosine Measure, section 3), which
-//     found that order best. A document frequency of 0, which is unknown or of
-//     a term that no document holds, comes last, so that such terms take no
-//     room from others.
+//     similarity, ties as above, but for those with which it would have more
+//     than C, or a sum of 1 or more. With Mutual or Symmetric a pair enters
+//     both rows or neither, rows in order of increasing document frequency,
+//     ties by term, 0 last: the greedy strategy of Novotný 2018
+//     (Implementation Notes for the Soft Cosine Measure, section 3).
 //
-// Sums are of the rounded similarities, in whole units of 1/65535, so that a
-// matrix is as dominant in its file as here.
+// Sums are of the rounded similarities. Protected entries are taken first and
+// count in their row. Where they alone are more than C, or sum up to 1, the row
+// holds nothing else, and Meta tells what the matrix then is; [inspect.Matrix]
+// counts such rows.
 //
-// Protected entries are taken before all others and count in their row. Where
-// they alone are more than C, or sum up to 1, the row holds them and nothing
-// else, and Meta tells what the matrix then is: Dominant is false, or
-// MaxNeighbors above C. [inspect.Matrix] counts such rows.
-//
-// Sparsify with the same options changes its own result no more. An entry that
-// was mirrored or joined has the origins of both directions. Params of the
-// result are those of m and the settings, with "sparsify_" before the name, in
-// place of those that an earlier Sparsify has left; [inspect.Matrix] checks them.
-// Time is proportional to the entries but for the sorting of rows, memory to
+// Sparsify with the same options changes its own result no more. A mirrored
+// entry has the origins of both directions. Params of the result are those of m
+// and the settings, with "sparsify_" before the name. Memory is proportional to
 // the entries.
 //
 // It returns an error that names each option out of range, and one that wraps
-// [simmatrix.ErrInvalid] where Protect leaves a row more than [simmatrix.MaxNeighbors] entries.
+// [simmatrix.ErrInvalid] where Protect leaves a row more than
+// [simmatrix.MaxNeighbors] entries.
 func Sparsify(matrix *simmatrix.Matrix, opts SparsifyOptions) (*simmatrix.Matrix, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err
@@ -146,7 +132,6 @@ const (
 	chosen    // and kept, of a pair that enters
 )
 
-// A sparsifier marks the entries of a matrix.
 type sparsifier struct {
 	from  *simmatrix.Table
 	opts  SparsifyOptions
@@ -156,8 +141,8 @@ type sparsifier struct {
 	inProtected []bool
 }
 
-// newSparsifier marks what the threshold and Protect leave and, for Mutual,
-// cuts the rows to their nearest.
+// newSparsifier marks what the threshold and Protect leave and, for Mutual, the
+// nearest of each row.
 func newSparsifier(m *simmatrix.Table, opts SparsifyOptions) *sparsifier {
 	s := &sparsifier{from: m, opts: opts, marks: make([]uint8, len(m.Cols))}
 	floor := uint16(math.Round(opts.Threshold * simmatrix.UnitsOfOne))
@@ -176,7 +161,6 @@ func newSparsifier(m *simmatrix.Table, opts SparsifyOptions) *sparsifier {
 	return s
 }
 
-// row returns the marks of row i.
 func (s *sparsifier) row(i int) []uint8 { return s.marks[s.from.Offsets[i]:s.from.Offsets[i+1]] }
 
 // protectRow marks the protected entries of row i and counts them.

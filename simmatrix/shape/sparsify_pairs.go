@@ -6,7 +6,8 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// A pairEntry is one direction of a pair: an [simmatrix.Entry] without its column.
+// A pairEntry is one direction of a pair: an [simmatrix.Entry] without its
+// column.
 type pairEntry struct {
 	sim     uint16 // 0 where it is not there
 	origins uint8
@@ -21,7 +22,6 @@ type pairOfEntries struct {
 	protected  bool
 }
 
-// A pairer marks the pairs that enter a matrix.
 type pairer struct {
 	*sparsifier
 	columns simmatrix.Columns
@@ -36,7 +36,7 @@ type pairer struct {
 }
 
 // pairedEntries returns the entries where pairs stay or go together. Each pair
-// is looked at once, in the row that comes first in the order.
+// is looked at in the row that comes first.
 func (s *sparsifier) pairedEntries() simmatrix.Entries {
 	n := len(s.from.Terms)
 	p := &pairer{
@@ -106,8 +106,8 @@ func (p *pairer) pairsOf(i uint32, mark uint8, earlier bool) []pairOfEntries {
 	return p.pairs
 }
 
-// pair returns the pair with neighbor j in pairs, a new one where it has none.
-// It is valid until the next call.
+// pair returns the pair with neighbor j, a new one where it has none, valid
+// until the next call.
 func (p *pairer) pair(j uint32) *pairOfEntries {
 	if p.place[j] == 0 {
 		p.pairs = append(p.pairs, pairOfEntries{j: j, atIJ: -1, atJI: -1})
@@ -116,7 +116,6 @@ func (p *pairer) pair(j uint32) *pairOfEntries {
 	return &p.pairs[p.place[j]-1]
 }
 
-// chooseProtected chooses the protected pairs of row i with later rows.
 func (p *pairer) chooseProtected(i uint32) {
 	for _, pair := range p.pairsOf(i, protected, false) {
 		p.add(i, pair)
@@ -142,7 +141,6 @@ func (p *pairer) choose(i uint32) {
 	}
 }
 
-// add marks a pair of row i as chosen.
 func (p *pairer) add(i uint32, pair pairOfEntries) {
 	if pair.atIJ >= 0 {
 		p.marks[pair.atIJ] |= chosen
@@ -160,7 +158,6 @@ func (p *pairer) add(i uint32, pair pairOfEntries) {
 	}
 }
 
-// chosenEntries returns the chosen pairs in both directions.
 func (p *pairer) chosenEntries() simmatrix.Entries {
 	total := 0
 	for _, taken := range p.taken {
@@ -181,13 +178,12 @@ func (p *pairer) chosenEntries() simmatrix.Entries {
 	return out
 }
 
-// entryKey returns a number that orders entries as [simmatrix.CompareEntries] does and
-// holds all of e. Numbers are sorted several times as fast.
+// entryKey returns a number that orders entries as [simmatrix.CompareEntries]
+// does and holds all of e. Numbers are sorted several times as fast.
 func entryKey(e simmatrix.Entry) uint64 {
 	return uint64(simmatrix.UnitsOfOne-e.Units)<<40 | uint64(e.Col)<<8 | uint64(e.Origins)
 }
 
-// keyedEntry returns the entry of a key.
 func keyedEntry(key uint64) simmatrix.Entry {
 	return simmatrix.Entry{
 		Units:   simmatrix.UnitsOfOne - uint16(key>>40), //nolint:gosec // the key has no bit above

@@ -107,9 +107,7 @@ func (g *list) add(row, col uint32, s float64, line int, symmetric bool) error {
 	return nil
 }
 
-// compactGrown drops repeats where the list has doubled since the last time,
-// so that it takes memory for what is distinct, and the sorting in all little
-// more time than that at the end.
+// compactGrown drops repeats where the list has doubled since the last time.
 func (g *list) compactGrown() error {
 	if len(g.entries) < max(2*g.distinct, minCompact) {
 		return nil
@@ -117,10 +115,9 @@ func (g *list) compactGrown() error {
 	return g.compact()
 }
 
-// compact sorts the list and drops what says the same again; the first line
-// that says it stays. A pair that was added again with another similarity is an
-// error that names the first line that does so; with once, so is one that was
-// added again at all.
+// compact sorts the list and drops what says the same again. A pair with
+// another similarity, or with once any repeated pair, is an error that names
+// the first such line.
 func (g *list) compact() error {
 	slices.SortFunc(g.entries, func(a, b listEntry) int {
 		return cmp.Or(cmp.Compare(a.row, b.row), cmp.Compare(a.col, b.col), cmp.Compare(a.line, b.line))
@@ -139,13 +136,12 @@ func (g *list) compact() error {
 	}
 	g.entries, g.distinct = kept, len(kept)
 	if bad.line > 0 {
-		return fmt.Errorf("line %d: the similarity of %.40q and %.40q was given before",
-			bad.line, g.pairs.terms[bad.row], g.pairs.terms[bad.col])
+		return &lines.Error{Line: int(bad.line), Err: fmt.Errorf("the similarity of %.40q and %.40q was given before",
+			g.pairs.terms[bad.row], g.pairs.terms[bad.col])}
 	}
 	return nil
 }
 
-// term returns the id of a term of a file, a new one where it has none.
 func (g *list) term(b []byte) (uint32, error) {
 	if id, ok := g.pairs.ids[string(b)]; ok {
 		return id, nil
@@ -156,7 +152,6 @@ func (g *list) term(b []byte) (uint32, error) {
 	return g.pairs.term(string(b))
 }
 
-// checkPlain returns an error where term cannot stand in a line.
 func checkPlain(term string) error {
 	if strings.ContainsAny(term, "\t\r\n") {
 		return fmt.Errorf("term %.40q holds a tab or an end of line", term)
@@ -177,7 +172,6 @@ func (g *list) settle() error {
 	return nil
 }
 
-// matrix returns the matrix of what was settled.
 func (g *list) matrix() (*simmatrix.Matrix, error) {
 	return g.pairs.matrix(simmatrix.Meta{Source: g.opts.Source, Params: map[string]string{
 		"clamp":     strconv.FormatBool(g.opts.Clamp),
@@ -192,22 +186,17 @@ func (g *list) matrix() (*simmatrix.Matrix, error) {
 //	term TAB neighbor TAB similarity
 //
 // in UTF-8, in any order. Every term of the list gets a row. The similarity is
-// a decimal number in [0, 1], with or without blanks around it; one under
-// 1/131070, which rounds to 0 units, makes no entry. A line that gives a term's
-// similarity to itself has to say 1, within 0.001, and makes no entry either. A
-// pair may come again with the same similarity. Empty lines, the ends of lines
-// of Windows and a byte order mark are passed over. There are no comments,
-// since a term may begin with # or %.
+// a decimal number in [0, 1]; one that rounds to 0 units of 1/65535 makes no
+// entry, nor does a term's similarity to itself, which has to be 1, within
+// 0.001. A pair may come again with the same similarity. Empty lines and a byte
+// order mark are passed over. There are no comments. Terms are taken as they
+// stand; document frequencies are unknown.
 //
-// Terms are taken as they stand, with their blanks, control characters and
-// case. A term that is empty, not UTF-8, longer than [simmatrix.MaxTermBytes] or holds a
-// carriage return is an error; that it holds no tab and no line feed goes
-// without saying. Document frequencies are unknown.
-//
-// Errors wrap [ErrList] and name the line: other than three fields, a bad
-// term, a similarity that is no finite decimal number, or out of range without
-// [ListOptions.Clamp], or another than a line before gave for the pair, a
-// line over 1 MiB. The error wraps [simmatrix.ErrNoVocabulary] where there is no line.
+// Errors wrap [ErrList] and name the line: other than three fields, a term that
+// no row can have or with a carriage return, a similarity that is no finite
+// decimal number, or out of range without [ListOptions.Clamp], or another than
+// a line before gave for the pair, a line over 1 MiB. The error wraps
+// [simmatrix.ErrNoVocabulary] where there is no line.
 func ReadTSV(r io.Reader, opts ListOptions) (*simmatrix.Matrix, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err
@@ -220,23 +209,16 @@ func ReadTSV(r io.Reader, opts ListOptions) (*simmatrix.Matrix, error) {
 }
 
 func (g *list) readTSV(r io.Reader) error {
-	in, err := lines.Decompress(r)
-	if err != nil {
-		return err
-	}
-	lines := lines.NewReader(in)
-	for line, ok := lines.Next(); ok; line, ok = lines.Next() {
+	_, err := lines.Each(r, func(line []byte, number int) error {
 		if len(line) == 0 {
-			continue
+			return nil
 		}
-		if err := g.addLine(line, lines.Number); err != nil {
-			return fmt.Errorf("line %d: %w", lines.Number, err)
-		}
-		if err := g.compactGrown(); err != nil {
+		if err := g.addLine(line, number); err != nil {
 			return err
 		}
-	}
-	if err := lines.Err(); err != nil {
+		return g.compactGrown()
+	})
+	if err != nil {
 		return err
 	}
 	return g.settle()
@@ -264,12 +246,10 @@ func (g *list) addLine(line []byte, number int) error {
 	return g.add(ids[0], ids[1], s, number, g.opts.Symmetric)
 }
 
-// WriteTSV writes m as [ReadTSV] reads it, in ascending byte order of the
-// terms, each row in its order, with six decimals. Reading gives the same rows
-// again. What the list has no place for is lost: terms that have no neighbors
-// and are none, document frequencies, origins and Meta. A term that holds a
-// tab, a carriage return or a line feed cannot be written, and the error,
-// which wraps [ErrList], names it.
+// WriteTSV writes m as [ReadTSV] reads it, terms ascending, with six decimals,
+// so that reading gives the same rows again. Lost are terms that have no
+// neighbors and are none, document frequencies, origins and Meta. A term that
+// holds a tab or an end of line cannot be written; the error wraps [ErrList].
 func WriteTSV(w io.Writer, matrix *simmatrix.Matrix) error {
 	if err := checkPlainTerms(matrix.Table().Terms); err != nil {
 		return err
@@ -296,7 +276,6 @@ func WriteTSV(w io.Writer, matrix *simmatrix.Matrix) error {
 	return b.Flush()
 }
 
-// checkPlain returns an error where a term cannot stand in a line.
 func checkPlainTerms(terms []string) error {
 	for _, term := range terms {
 		if err := checkPlain(term); err != nil {

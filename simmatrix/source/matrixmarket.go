@@ -3,6 +3,8 @@ package source
 import (
 	"bufio"
 	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -12,33 +14,25 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/lines"
 )
 
-// ReadMatrixMarket reads a matrix in the coordinate format of MatrixMarket (R.
-// Boisvert, R. Pozo, K. Remington: The Matrix Market Exchange Formats, NISTIR
-// 5935, 1996), as scipy.io.mmwrite writes it, and its vocabulary. Each may be
-// compressed by gzip. The entry "i j s" is s_ij of the terms in the lines i
-// and j of the vocabulary: row i holds the neighbors of term i. A matrix of
-// gensim is read as it stands, so that xᵀSy stays what it is; one that is not
-// symmetric has its bounded number of neighbors in the columns there.
+// ReadMatrixMarket reads a square sparse matrix in the MatrixMarket coordinate
+// format, as scipy.io.mmwrite writes it, and its vocabulary, each plain or
+// compressed by gzip. The entry "i j s" is s_ij of the terms in the lines i and
+// j of the vocabulary: row i holds the neighbors of term i.
 //
-// The matrix is square, its field is real, double, integer or unsigned-integer
-// and its symmetry general or symmetric, where each entry counts both ways.
-// Lines that begin with % and blank lines are passed over. The diagonal is
-// implied: what an entry says of it has to be 1, within 0.001. A similarity is
-// a decimal number in [0, 1]; one that rounds to 0 units of 1/65535 makes no
-// entry.
+// The field is real, double, integer or unsigned-integer and the symmetry
+// general or symmetric, where each entry counts both ways. The diagonal has to
+// be 1, within 0.001. A similarity is a decimal number in [0, 1]; one that
+// rounds to 0 units of 1/65535 makes no entry. The vocabulary has one term a
+// line and its document frequency behind a tab where it is known. An empty line
+// may only come at the end.
 //
-// The vocabulary has one term a line and its document frequency behind a tab
-// where it is known. Terms are taken as they stand, as [ReadTSV] does it, and
-// what is no term is an error. An empty line may only come at the end.
-//
-// Errors wrap [ErrList] and name the file and the line: another header or
-// size, an index that is not of the vocabulary, a pair that comes twice, even
-// with the same similarity unless [ListOptions.Symmetric] is set, a similarity
-// that [ReadTSV] would not take, more or fewer entries than the file says, a
-// term twice, a line over 1 MiB. Nothing is allocated for what the file says of
-// itself. What is wrong with a line of the vocabulary wraps
-// [ErrVocabulary], too. The error wraps [simmatrix.ErrNoVocabulary] where the
-// vocabulary has no term.
+// Errors wrap [ErrList] and name the file and the line: another header or size,
+// an index not of the vocabulary, a pair that comes twice unless
+// [ListOptions.Symmetric] is set, a similarity that [ReadTSV] would not take,
+// more or fewer entries than the file says, a term twice, a line over 1 MiB.
+// Those of the vocabulary wrap [ErrVocabulary], too, and
+// [simmatrix.ErrNoVocabulary] where it has no term. Nothing is allocated for
+// what the file says of itself.
 func ReadMatrixMarket(matrix, vocabulary io.Reader, opts ListOptions) (*simmatrix.Matrix, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err
@@ -55,27 +49,18 @@ func ReadMatrixMarket(matrix, vocabulary io.Reader, opts ListOptions) (*simmatri
 
 // readVocabulary gives the terms their ids, in the order of the lines.
 func (g *list) readVocabulary(r io.Reader) error {
-	in, err := lines.Decompress(r)
-	if err != nil {
-		return err
-	}
-	lines := lines.NewReader(in)
 	empty := 0 // the first empty line
-	for line, ok := lines.Next(); ok; line, ok = lines.Next() {
-		if len(line) == 0 {
-			if empty == 0 {
-				empty = lines.Number
-			}
-			continue
+	_, err := lines.Each(r, func(line []byte, number int) error {
+		switch {
+		case len(line) == 0:
+			empty = cmp.Or(empty, number)
+			return nil
+		case empty > 0:
+			return &lines.Error{Line: empty, Err: errors.New("no term, and terms follow")}
 		}
-		if empty > 0 {
-			return fmt.Errorf("line %d: no term, and terms follow", empty)
-		}
-		if err := g.addVocabulary(line); err != nil {
-			return fmt.Errorf("line %d: %w", lines.Number, err)
-		}
-	}
-	return lines.Err()
+		return g.addVocabulary(line)
+	})
+	return err
 }
 
 func (g *list) addVocabulary(line []byte) error {
@@ -105,27 +90,21 @@ type marketReader struct {
 }
 
 func (g *list) readMarket(r io.Reader) error {
-	in, err := lines.Decompress(r)
-	if err != nil {
-		return err
-	}
 	g.once = !g.opts.Symmetric
-	m, lines := &marketReader{given: g}, lines.NewReader(in)
-	for line, ok := lines.Next(); ok; line, ok = lines.Next() {
-		if err := m.addLine(line, lines.Number); err != nil {
-			return fmt.Errorf("line %d: %w", lines.Number, err)
-		}
-		if err := g.compactGrown(); err != nil {
+	m := &marketReader{given: g}
+	count, err := lines.Each(r, func(line []byte, number int) error {
+		if err := m.addLine(line, number); err != nil {
 			return err
 		}
-	}
-	switch err := lines.Err(); {
+		return g.compactGrown()
+	})
+	switch {
 	case err != nil:
 		return err
 	case !m.sized:
-		return fmt.Errorf("line %d: the file ends before the line with its size", lines.Number+1)
+		return fmt.Errorf("line %d: the file ends before the line with its size", count+1)
 	case m.read < m.entries:
-		return fmt.Errorf("line %d: the file ends after %d of %d entries", lines.Number+1, m.read, m.entries)
+		return fmt.Errorf("line %d: the file ends after %d of %d entries", count+1, m.read, m.entries)
 	}
 	return g.settle()
 }
@@ -148,7 +127,6 @@ func (m *marketReader) addLine(line []byte, number int) error {
 	return m.readEntry(fields, number)
 }
 
-// readBanner takes the first line: the words of it may be in any case.
 func (m *marketReader) readBanner(line []byte) error {
 	words := strings.Fields(strings.ToLower(string(line)))
 	if len(words) != 5 || words[0] != "%%matrixmarket" || words[1] != "matrix" {
@@ -210,14 +188,12 @@ func (m *marketReader) readEntry(fields [][]byte, number int) error {
 	return m.given.add(ids[0], ids[1], s, number, m.symmetric)
 }
 
-// WriteMatrixMarket writes m as [ReadMatrixMarket] reads it: as a general
-// matrix of reals with six decimals, its diagonal of ones included, which
-// scipy.io.mmread and gensim expect; and the vocabulary with the document
-// frequencies that are known. Terms are in ascending byte order, a row's
-// entries in its order behind its diagonal. Reading gives the same rows and
-// document frequencies again; origins and Meta, Docs with it, are lost. A term
-// that holds a tab, a carriage return or a line feed cannot be written, and
-// the error, which wraps [ErrList], names it.
+// WriteMatrixMarket writes m as [ReadMatrixMarket] reads it: a general matrix
+// of reals with six decimals and its diagonal of ones, as scipy.io.mmread and
+// gensim expect, and the vocabulary with the known document frequencies.
+// Reading gives the same rows and document frequencies again; origins and Meta
+// are lost. A term that holds a tab or an end of line cannot be written; the
+// error wraps [ErrList].
 func WriteMatrixMarket(matrix, vocabulary io.Writer, of *simmatrix.Matrix) error {
 	m := of.Table()
 	if err := checkPlainTerms(m.Terms); err != nil {

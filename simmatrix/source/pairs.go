@@ -110,9 +110,9 @@ var (
 )
 
 // units returns a similarity that was read from outside in units of 1/65535,
-// rounded to the nearest: unlike [simmatrix.QuantizeSimilarity] it gives 0 for what is
-// under half a unit. With clamp a negative one counts as 0 and one above 1 as
-// 1, without it they are errors. What is not finite always is one.
+// rounded to the nearest: unlike [simmatrix.QuantizeSimilarity] it gives 0 for
+// what is under half a unit. With clamp a negative one counts as 0 and one
+// above 1 as 1, without it they are errors. What is not finite always is one.
 func units(s float64, clamp bool) (uint16, error) {
 	switch {
 	case math.IsNaN(s) || math.IsInf(s, 0):

@@ -9,7 +9,6 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/lines"
 )
 
-// thesaurusDirective begins a comment that is meant for akin.
 const thesaurusDirective = "akin:"
 
 // addSolrLine takes in a line of Solr's format that is neither blank nor a

@@ -19,43 +19,35 @@ var ErrTerms = errors.New("bad list of terms")
 //
 //	term TAB document frequency
 //
-// where the tab and what follows it may be missing, in UTF-8, in any
-// order. Lines of nothing but blanks and tabs, the ends of lines of Windows and
-// a byte order mark are passed over. There are no comments, since a term may
-// begin with #. Terms are taken as they stand, with their blanks, control
-// characters and case.
+// in UTF-8, in any order, where the tab and what follows may be missing. Blank
+// lines and a byte order mark are passed over. There are no comments. Terms are
+// taken as they stand.
 //
-// Errors wrap [ErrTerms] and name the line: a term that is empty, not UTF-8,
-// longer than [simmatrix.MaxTermBytes], there twice or holds a carriage return, a
-// document frequency that is no whole number from 0 to 4294967295, a second
-// tab, a line over 1 MiB. The error wraps [simmatrix.ErrNoVocabulary] where there is no
-// term.
+// Errors wrap [ErrTerms] and name the line: a term that no row can have, there
+// twice or with a carriage return, a document frequency that is no whole number
+// up to 4294967295, a second tab, a line over 1 MiB. The error wraps
+// [simmatrix.ErrNoVocabulary] where there is no term.
 func ReadTerms(r io.Reader) ([]simmatrix.Term, error) {
-	in, err := lines.Decompress(r)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrTerms, err)
-	}
 	var terms []simmatrix.Term
 	first := make(map[string]int) // the line of each term
-	lines := lines.NewReader(in)
-	for line, ok := lines.Next(); ok; line, ok = lines.Next() {
+	_, err := lines.Each(r, func(line []byte, number int) error {
 		if len(bytes.Trim(line, " \t")) == 0 {
-			continue
+			return nil
 		}
 		t, err := parseTerm(line)
-		if err == nil && first[t.Text] > 0 {
-			err = fmt.Errorf("term %.40q is on line %d, too", t.Text, first[t.Text])
+		switch {
+		case err != nil:
+			return err
+		case first[t.Text] > 0:
+			return fmt.Errorf("term %.40q is on line %d, too", t.Text, first[t.Text])
+		case len(terms) == simmatrix.MaxTerms:
+			return fmt.Errorf("more than %d terms", simmatrix.MaxTerms)
 		}
-		if err == nil && len(terms) == simmatrix.MaxTerms {
-			err = fmt.Errorf("more than %d terms", simmatrix.MaxTerms)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%w: line %d: %w", ErrTerms, lines.Number, err)
-		}
-		first[t.Text] = lines.Number
+		first[t.Text] = number
 		terms = append(terms, t)
-	}
-	if err := lines.Err(); err != nil {
+		return nil
+	})
+	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrTerms, err)
 	}
 	if len(terms) == 0 {

@@ -28,7 +28,6 @@ const maxThesaurusPairs = 20_000_000
 // and its sets of synonyms. WordNet 3.0 has 206,941 and 117,659.
 const maxSenses = 2_000_000
 
-// maxExamples is the largest length of [ThesaurusCounts.Examples].
 const maxExamples = 5
 
 // A ThesaurusFormat is a format of a file of synonyms, named as the engines'
@@ -68,31 +67,23 @@ type ThesaurusOptions struct {
 	// else.
 	Similarity float64
 	// Expand makes each term of a group a neighbor of each other. Without it
-	// the first is the only neighbor of the others, and they are none of it;
-	// where entries of several words are skipped, the first that is not. It is
-	// the parameter expand of the engines' filters.
+	// the first that is not skipped is the only neighbor of the others, and
+	// they are none of it.
 	Expand bool
 	// MultiWord says what becomes of an entry of several words.
 	MultiWord MultiWord
 	// Joiner stands between the words that MultiWordJoin joins.
 	Joiner string
 	// Neighbors is C, the largest number of neighbors of a term, 1 to
-	// [simmatrix.MaxNeighbors]. As most similarities are alike, it is the order of the
-	// terms that decides on what a long row loses.
+	// [simmatrix.MaxNeighbors].
 	Neighbors int
 }
 
-// DefaultThesaurusOptions returns settings for a file that an engine's synonym
-// filter takes: the format is detected, groups expand, entries of several
-// words are skipped, 200 neighbors.
-//
-// Similarity is 0.5. A thesaurus does not know which sense of a word is meant,
-// so that a synonym is a good guess and not the word itself. With similarities
-// of cos³, as [learn.DefaultVectorOptions] has them, it equals a neighbor with a
-// cosine of 0.79, and only few words have nearer ones.
-//
-// Joiner is a blank: it is the token_separator that the shingle filter of the
-// engines has by default, and what a keyword tokenizer leaves as it is.
+// DefaultThesaurusOptions returns settings for a file of an engine's synonym
+// filter: the format is detected, groups expand, entries of several words are
+// skipped, 200 neighbors. Similarity is 0.5, that of a cosine of 0.79 to the
+// third power: a synonym is a good guess and not the word itself. Joiner is a
+// blank, the token_separator of the engines' shingle filter.
 func DefaultThesaurusOptions() ThesaurusOptions {
 	return ThesaurusOptions{
 		Source: "thesaurus", Similarity: 0.5, Expand: true,
@@ -199,10 +190,10 @@ type ThesaurusCounts struct {
 // Errors wrap [ErrThesaurus] and name the line: a line that is not of the
 // format, a rule with an empty side or a second =>, a comment that begins with
 // "akin:" and is not such a similarity in (0, 1], a term longer than
-// [simmatrix.MaxTermBytes], what is not UTF-8, a carriage return inside of a line, a
-// line over 1 MiB, a file of over 20 million pairs, not counting those of one
-// line that no row could keep, or of over 2 million words of WordNet's. The
-// error wraps [simmatrix.ErrNoVocabulary] where there is no pair.
+// [simmatrix.MaxTermBytes], what is not UTF-8, a carriage return inside of a
+// line, a line over 1 MiB, a file of over 20 million pairs, not counting those
+// of one line that no row could keep, or of over 2 million words of WordNet's.
+// The error wraps [simmatrix.ErrNoVocabulary] where there is no pair.
 func ReadThesaurus(r io.Reader, opts ThesaurusOptions) (*simmatrix.Matrix, ThesaurusCounts, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, ThesaurusCounts{}, err
@@ -222,7 +213,6 @@ func ReadThesaurus(r io.Reader, opts ThesaurusOptions) (*simmatrix.Matrix, Thesa
 	return m, t.counts, nil
 }
 
-// A thesaurus gathers the pairs of a file.
 type thesaurus struct {
 	opts      ThesaurusOptions
 	maxPairs  int
@@ -241,7 +231,6 @@ func newThesaurus(opts ThesaurusOptions, maxPairs, maxSenses int) *thesaurus {
 	}
 }
 
-// noPairs returns the error for a file without a pair.
 func (t *thesaurus) noPairs() error {
 	if t.counts.Skipped == 0 {
 		return fmt.Errorf("%w: no two terms are synonyms", simmatrix.ErrNoVocabulary)
@@ -251,17 +240,7 @@ func (t *thesaurus) noPairs() error {
 }
 
 func (t *thesaurus) read(r io.Reader) error {
-	in, err := lines.Decompress(r)
-	if err != nil {
-		return err
-	}
-	lines := lines.NewReader(in)
-	for line, ok := lines.Next(); ok; line, ok = lines.Next() {
-		if err := t.addLine(line); err != nil {
-			return fmt.Errorf("line %d: %w", lines.Number, err)
-		}
-	}
-	if err := lines.Err(); err != nil {
+	if _, err := lines.Each(r, func(line []byte, _ int) error { return t.addLine(line) }); err != nil {
 		return err
 	}
 	return t.addSenses()
@@ -360,7 +339,6 @@ func (t *thesaurus) addRule(left, right []string) error {
 	return nil
 }
 
-// countOthers returns how many of the sorted terms are not term.
 func countOthers(terms []string, term string) int {
 	if _, ok := slices.BinarySearch(terms, term); ok {
 		return len(terms) - 1
@@ -390,7 +368,6 @@ func sortedTerms(terms []string) []string {
 	return sorted
 }
 
-// matrix returns the matrix and completes the counts.
 func (t *thesaurus) matrix() (*simmatrix.Matrix, error) {
 	list := t.pairs.list
 	slices.SortFunc(list, func(a, b pair) int { return cmp.Or(cmp.Compare(a.row, b.row), cmp.Compare(a.col, b.col)) })

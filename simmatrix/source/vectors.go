@@ -62,11 +62,8 @@ type VectorsFormat string
 
 // The formats that [ReadVectors] reads.
 const (
-	// VectorsDetect is text or binary, as the bytes tell. It is binary where a
-	// header comes first and what follows the first word is not text: its
-	// 4·dimensions bytes, at most 4096 of them, are not UTF-8, or one is a
-	// control character other than tab and the ends of lines. A header before
-	// a word that does not end within 64 KiB is an error.
+	// VectorsDetect is binary where a header comes first and the 4·dimensions
+	// bytes (at most 4096) behind the first word are not text.
 	VectorsDetect VectorsFormat = ""
 	// VectorsText is that of GloVe, of word2vec's text and fastText's .vec
 	// files: a line for each word, the word first, then its numbers, parted by
@@ -84,8 +81,8 @@ const (
 type ReadVectorsOptions struct {
 	// Format is the format of the file.
 	Format VectorsFormat
-	// Keep reports whether a word is wanted; nil keeps all. The numbers of
-	// those that are not are neither read nor stored.
+	// Keep reports whether a word is wanted; nil keeps all. Other numbers are
+	// neither read nor stored.
 	Keep func(word string) bool
 	// MaxWords ends reading after that many words of the file, kept or not; 0
 	// reads all. Published files have the most frequent words first.
@@ -106,26 +103,19 @@ func (o *ReadVectorsOptions) Validate() error {
 	return err
 }
 
-// ReadVectors reads a file of words and their vectors in one of the formats of
-// [VectorsFormat], plain or compressed by gzip. It reads it as a stream and
-// needs memory for what is kept alone.
+// ReadVectors reads a file of words and their vectors as a stream, plain or
+// compressed by gzip.
 //
-// Published files have oddities that are no reason to refuse the rest. A word
-// that is there again (fastText issue 648) keeps its first vector, as in
-// gensim. One that no row can be of is skipped: one that word2vec has cut in
-// the middle of a character, or a tab (fastText issue 505). Both are counted by
-// [Vectors.Skipped]. In a text file a word may hold blanks (". . ." of GloVe's
-// 840B, fastText issue 327), as long as no part but the first is a number, and
-// any other Unicode space; blanks around a word are not part of it. Control
-// characters are kept, and so is a word of 4 KB. A byte order mark, the ends of
-// lines of Windows and blank lines of a text file are passed over.
+// A word that is there again keeps its first vector. One that no row can be of
+// is skipped. Both are counted by [Vectors.Skipped]. In a text file a word may
+// hold blanks, as long as no part but the first is a number. A byte order mark
+// and blank lines of a text file are passed over.
 //
-// Errors wrap [ErrVectors]: another number of dimensions than the header or
-// the first word has, none, or over [MaxVectorDims]; what is not a finite
-// decimal number in 32 bits (hexadecimal, underscores, NaN and infinity are
-// not); a line over 1 MiB; another number of words than the header says,
-// unless MaxWords ends reading before; no word at all. Where words are there
-// and none is kept, the error wraps [simmatrix.ErrNoVocabulary].
+// Errors wrap [ErrVectors]: another number of dimensions than the header or the
+// first word has, none, or over [MaxVectorDims]; what is not a finite decimal
+// number in 32 bits; a line over 1 MiB; another number of words than the header
+// says, unless MaxWords ends reading before; no word at all. Where no word is
+// kept, the error wraps [simmatrix.ErrNoVocabulary].
 func ReadVectors(r io.Reader, opts ReadVectorsOptions) (*Vectors, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err
@@ -160,7 +150,6 @@ func checkVectorsMagic(in *bufio.Reader) error {
 	return nil
 }
 
-// A vectorsParser takes the words of a vectors file.
 type vectorsParser struct {
 	opts    ReadVectorsOptions
 	out     Vectors
@@ -184,7 +173,6 @@ func (p *vectorsParser) readAll(in *bufio.Reader) error {
 	return p.readText(in)
 }
 
-// full reports whether reading ends by MaxWords.
 func (p *vectorsParser) full() bool { return p.opts.MaxWords > 0 && p.read == p.opts.MaxWords }
 
 // take counts a word and returns it with whether it is to be kept.
@@ -212,7 +200,6 @@ func (p *vectorsParser) keep(w string) {
 	p.out.words = append(p.out.words, w)
 }
 
-// setHeader takes the header's numbers.
 func (p *vectorsParser) setHeader(words, dim int) error {
 	if words < 1 || dim < 1 || dim > MaxVectorDims {
 		return fmt.Errorf("header: %d words of %d dimensions, want at least 1 of 1 to %d", words, dim, MaxVectorDims)
@@ -280,7 +267,6 @@ func (p *vectorsParser) addLine(line []byte, first bool) error {
 	return nil
 }
 
-// addNumbers appends numbers that are parted by blanks.
 func (p *vectorsParser) addNumbers(numbers string) error {
 	for start := 0; start < len(numbers); {
 		end := start

@@ -13,7 +13,6 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/lines"
 )
 
-// floatBytes is the size of a number in a binary file of vectors.
 const floatBytes = 4
 
 // detectBytes bounds how much behind the first word tells text from binary.
@@ -55,7 +54,6 @@ func isText(b []byte) bool {
 	return true
 }
 
-// A countingReader counts the bytes that were read.
 type countingReader struct {
 	*bufio.Reader
 	offset int64
@@ -105,7 +103,6 @@ func (p *vectorsParser) readBinary(in *bufio.Reader) error {
 	return c.checkEnd()
 }
 
-// skip passes over the next n bytes.
 func (c *countingReader) skip(n int) error {
 	n, err := c.Discard(n)
 	c.offset += int64(n)
@@ -143,7 +140,6 @@ func (p *vectorsParser) addBinary(c *countingReader) error {
 	return nil
 }
 
-// checkEnd returns an error where something other than line feeds follows.
 func (c *countingReader) checkEnd() error {
 	for {
 		switch b, err := c.ReadByte(); {

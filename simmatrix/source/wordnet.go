@@ -9,7 +9,6 @@ import (
 	"strings"
 )
 
-// A sense is a word of a set of synonyms of WordNet that is not skipped.
 type sense struct {
 	synset uint64
 	term   string
@@ -18,7 +17,6 @@ type sense struct {
 
 var errNoSense = errors.New("want s(SYNSET,NUMBER,'WORD',TYPE,SENSE,COUNT). and nothing else")
 
-// addSense takes in a line of WordNet's format.
 func (t *thesaurus) addSense(line string) error {
 	synset, word, err := parseSense(line)
 	if err != nil {

@@ -30,7 +30,6 @@ const everyLane band = 1 | 1<<laneBits | 1<<(2*laneBits) | 1<<(3*laneBits) | 1<<
 // query. The band is not 0.
 func (b band) least() int { return bits.TrailingZeros64(uint64(b)) / laneBits }
 
-// noLetter stands before and behind the letters of a query.
 const noLetter = -1
 
 // An editSearcher finds the neighbors of one term, the query, at a time.
@@ -230,51 +229,6 @@ func (s *editSearcher) cut() {
 	}
 }
 
-// An entryBlock holds the rows of some terms that follow each other.
-type entryBlock struct {
-	lengths []int
-	cols    []uint32
-	sims    []uint16
-}
-
-// nearest returns the neighbors of all terms.
 func (t *termTree) nearest(ctx context.Context, opts *Options, st *parallel.Stage) (simmatrix.Entries, error) {
-	const rowsPerBlock = 16
-	blocks := make([]entryBlock, (len(t.terms)+rowsPerBlock-1)/rowsPerBlock)
-	err := parallel.EachBlock(ctx, len(t.terms), rowsPerBlock, func() func(lo, hi int) {
-		s := newEditSearcher(t, opts)
-		return func(lo, hi int) {
-			var b entryBlock
-			for i := lo; i < hi && ctx.Err() == nil; i++ { // a row of very long terms takes a while
-				row := s.find(i)
-				b.lengths = append(b.lengths, len(row))
-				for _, e := range row {
-					b.cols, b.sims = append(b.cols, e.Col), append(b.sims, e.Units)
-				}
-			}
-			blocks[lo/rowsPerBlock] = b
-			st.Add(hi - lo)
-		}
-	})
-	if err != nil {
-		return simmatrix.Entries{}, err
-	}
-	return joinEntries(blocks), nil
-}
-
-func joinEntries(blocks []entryBlock) simmatrix.Entries {
-	rows, nonZeros := 0, 0
-	for _, b := range blocks {
-		rows, nonZeros = rows+len(b.lengths), nonZeros+len(b.cols)
-	}
-	e := simmatrix.NewEntries(rows, false)
-	e.Cols, e.Sims = make([]uint32, 0, nonZeros), make([]uint16, 0, nonZeros)
-	for i, b := range blocks {
-		for _, l := range b.lengths {
-			e.Offsets = append(e.Offsets, e.Offsets[len(e.Offsets)-1]+l)
-		}
-		e.Cols, e.Sims = append(e.Cols, b.cols...), append(e.Sims, b.sims...)
-		blocks[i] = entryBlock{} // so that the memory of two whole matrices is never held
-	}
-	return e
+	return parallel.Rows(ctx, len(t.terms), 16, false, func() func(i int) []simmatrix.Entry { return newEditSearcher(t, opts).find }, st)
 }

@@ -17,10 +17,9 @@ import (
 // MaxDistance is the largest [Options.MaxDistance].
 const MaxDistance = 4
 
-// An Formula says how an edit distance becomes a similarity. In all of
-// them d is the Levenshtein distance of the two terms and m the length of the
-// longer one, which is the largest distance that two terms of their lengths
-// can have. All fall in d and rise, or stay, in m.
+// A Formula says how an edit distance becomes a similarity, where d is the
+// Levenshtein distance of the two terms and m the length of the longer one. All
+// fall in d and rise, or stay, in m.
 type Formula string
 
 // The formulas.
@@ -52,32 +51,26 @@ type Options struct {
 	// counts as 0.
 	Theta3 float64
 	// LengthRatio is θ4, at least 1: terms of which the longer has more than
-	// LengthRatio times the length of the shorter have similarity 0. Infinity
-	// prunes nothing.
+	// LengthRatio times the length of the shorter have similarity 0.
 	LengthRatio float64
-	// MaxDistance is the largest distance of two neighbors, 1 to
-	// [MaxDistance]. The formulas go on beyond it, as far as two terms
-	// have one letter in common, and are cut off here: a pair beyond
-	// MaxDistance has similarity 0. Time rises steeply with it.
+	// MaxDistance is the largest distance of two neighbors, 1 to [MaxDistance];
+	// a pair beyond it has similarity 0. Time rises steeply with it.
 	MaxDistance int
-	// Bytes counts lengths and distances in bytes of UTF-8, as the thesis
-	// does, and not in runes, where a misspelt letter is one edit in every
-	// script.
+	// Bytes counts lengths and distances in bytes of UTF-8, as the thesis does,
+	// and not in runes.
 	Bytes bool
 	// Neighbors is C, the largest number of neighbors of a term, 1 to
 	// [simmatrix.MaxNeighbors].
 	Neighbors int
 	// Candidate reports whether a term may be the neighbor of others; nil lets
-	// all. Terms that no document has are none: they would take the places of
-	// terms that can be found.
+	// all. Terms that no document has would take the places of terms that can
+	// be found.
 	Candidate func(term string) bool
 }
 
-// DefaultOptions returns the parameters that Novotný 2017, section 4.5.1,
-// gives for equation 4.5 (θ1 = 1.8, θ2 = 5, θ3 = 0, θ4 = 1.5, C = 100), over
-// runes, up to a distance of 2. Four in five misspellings are one wrong,
-// missing or added letter or a swap of two that follow each other (Damerau
-// 1964), and a swap has distance 2.
+// DefaultOptions returns the parameters of Novotný 2017, section 4.5.1, for
+// equation 4.5 (θ1 = 1.8, θ2 = 5, θ3 = 0, θ4 = 1.5, C = 100), over runes, up to
+// a distance of 2: that of a swap of two letters.
 func DefaultOptions() Options {
 	return Options{
 		Source: "edit distance", Formula: Power,
@@ -127,7 +120,6 @@ func (o *Options) params() map[string]string {
 	return p
 }
 
-// near reports whether LengthRatio allows two terms of these lengths.
 func (o *Options) near(longer, shorter int) bool {
 	return float64(longer)/float64(shorter) <= o.LengthRatio
 }
@@ -155,26 +147,23 @@ func (o *Options) units(d, m int) uint16 {
 	return uint16(math.Round(min(s, 1) * simmatrix.UnitsOfOne))
 }
 
-// FromTerms returns the matrix of the terms by the Levenshtein distance
-// of their spellings, the smallest number of letters to insert, delete and
-// replace to turn one into the other: s_ij is what Formula makes of it, 0
-// where it is at or under Theta3 or rounds to 0, where the distance is above
-// MaxDistance, and where the lengths are further apart than LengthRatio. Each
-// row holds the Neighbors largest among the candidates, ties in ascending byte
-// order of the term.
+// FromTerms returns the matrix of the terms by the Levenshtein distance of
+// their spellings: s_ij is what Formula makes of it, 0 where that is at or
+// under Theta3 or rounds to 0, where the distance is above MaxDistance, and
+// where the lengths are further apart than LengthRatio. Each row holds the
+// Neighbors largest among the candidates, ties in ascending byte order of the
+// term.
 //
-// No pair is missed, and no distance is approximated: the terms are in a radix
-// tree, which is walked for each term as far as beginnings of other terms are
-// within MaxDistance of one of its own, and what is found there is near enough
-// to get into the row. Terms of which all are near each other take no longer
-// than others. The worst that can be, very long terms that differ only at
-// their beginnings, takes as long as comparing all pairs does. Beside the
-// terms and the matrix it takes under 150 bytes a term, whatever they are.
+// No pair is missed: the terms are in a radix tree, which is walked for each
+// term as far as beginnings of other terms are within MaxDistance of one of its
+// own and what is found there can get into the row. Very long terms that differ
+// only at their beginnings take as long as comparing all pairs. It takes under
+// 150 bytes a term besides the terms and the matrix.
 //
-// FromTerms returns [simmatrix.ErrNoVocabulary] where there is no term, an error
-// that wraps [simmatrix.ErrInvalid] and names the term where one is empty, not UTF-8,
-// longer than [simmatrix.MaxTermBytes] or there twice, an error that names each option
-// out of range, and the error of ctx soon after it ends.
+// FromTerms returns [simmatrix.ErrNoVocabulary] where there is no term, an
+// error that wraps [simmatrix.ErrInvalid] where one is empty, not UTF-8, longer
+// than [simmatrix.MaxTermBytes] or there twice, one that names each option out
+// of range, and the error of ctx soon after it ends.
 func FromTerms(ctx context.Context, terms []simmatrix.Term, opts Options, progress simmatrix.Progress) (*simmatrix.Matrix, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err

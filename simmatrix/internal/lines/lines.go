@@ -10,6 +10,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"github.com/akin-search/akin/simmatrix"
 )
 
 // ByteOrderMark begins a file that some editors write.
@@ -34,16 +36,10 @@ func Decompress(r io.Reader) (*bufio.Reader, error) {
 		b = bufio.NewReaderSize(z, PeekSize)
 		magic, _ = b.Peek(2)
 	}
-	if LooksUTF16(string(magic)) {
+	if simmatrix.LooksUTF16(string(magic)) {
 		return nil, errors.New("line 1: the file looks like UTF-16: store it as UTF-8")
 	}
 	return b, nil
-}
-
-// LooksUTF16 reports whether text begins with a byte order mark of UTF-16,
-// which no UTF-8 holds.
-func LooksUTF16(text string) bool {
-	return strings.HasPrefix(text, "\xff\xfe") || strings.HasPrefix(text, "\xfe\xff")
 }
 
 // A Reader reads lines without their ends, LF or CRLF, and without a byte
@@ -53,6 +49,7 @@ type Reader struct {
 	Number  int // of the line that next has read, from 1
 }
 
+// NewReader reads the lines of r, none of them over [MaxBytes].
 func NewReader(r io.Reader) *Reader {
 	s := bufio.NewScanner(r)
 	s.Buffer(make([]byte, 0, PeekSize), MaxBytes)
@@ -82,6 +79,38 @@ func (l *Reader) Err() error {
 	default:
 		return nil
 	}
+}
+
+// An Error is what is wrong in a line.
+type Error struct {
+	Line int
+	Err  error
+}
+
+// Error names the line.
+func (e *Error) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err) }
+
+// Unwrap returns what is wrong.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Each calls fn for each line of r, plain or compressed by gzip, and returns
+// their number. Errors name the line: that of fn is of its line unless it is an
+// [*Error].
+func Each(r io.Reader, fn func(line []byte, number int) error) (int, error) {
+	in, err := Decompress(r)
+	if err != nil {
+		return 0, err
+	}
+	l := NewReader(in)
+	for line, ok := l.Next(); ok; line, ok = l.Next() {
+		if err := fn(line, l.Number); err != nil {
+			if _, placed := errors.AsType[*Error](err); !placed {
+				err = &Error{l.Number, err}
+			}
+			return l.Number, err
+		}
+	}
+	return l.Number, l.Err()
 }
 
 // ParseDecimal returns the finite number that s writes in decimal digits, such

@@ -37,14 +37,14 @@ func Parse(tb testing.TB, text string) *simmatrix.Matrix {
 		var row simmatrix.TermRow
 		term, df, _ := strings.Cut(head, "/")
 		row.Term = term
-		fmt.Sscan(df, &row.DocFreq)
+		_, _ = fmt.Sscan(df, &row.DocFreq) // 0 where there is none
 		fields := strings.Fields(tail)
 		for k := 0; k+1 < len(fields); k += 2 {
 			n := simmatrix.Neighbor{Term: fields[k]}
 			s, origins, _ := strings.Cut(fields[k+1], "/")
-			fmt.Sscan(s, &n.Similarity)
+			_, _ = fmt.Sscan(s, &n.Similarity)
 			if origins != "" {
-				fmt.Sscanf(origins, "%b", &n.Origins)
+				_, _ = fmt.Sscanf(origins, "%b", &n.Origins)
 				meta.Origins = []string{"x", "y", "z"}
 			}
 			row.Neighbors = append(row.Neighbors, n)
@@ -94,7 +94,7 @@ func Random(tb testing.TB, random *rand.Rand, terms int) *simmatrix.Matrix {
 		rows[i].Neighbors = rows[i].Neighbors[:keep]
 		for k := range rows[i].Neighbors {
 			if meta.Origins != nil {
-				rows[i].Neighbors[k].Origins = uint8(1 + random.UintN(7))
+				rows[i].Neighbors[k].Origins = uint8(1 + random.UintN(7)) //nolint:gosec // at most 7
 			}
 			if random.IntN(3) == 0 {
 				rows[i].Neighbors[k].Similarity = max(random.Float32()/4, 1e-6)

@@ -63,3 +63,38 @@ func EachBlock(ctx context.Context, n, size int, newWorker func() func(lo, hi in
 	group.Wait()
 	return ctx.Err()
 }
+
+// Rows makes n rows in blocks of size on all processors and puts them one after
+// the other. newRow is called once for each processor; the entries that it
+// returns for a row, in any order, are good until the next call.
+func Rows(ctx context.Context, n, size int, withOrigins bool, newRow func() func(i int) []simmatrix.Entry, st *Stage) (simmatrix.Entries, error) {
+	parts := make([]simmatrix.Entries, (n+size-1)/size)
+	err := EachBlock(ctx, n, size, func() func(lo, hi int) {
+		row := newRow()
+		return func(lo, hi int) {
+			part := simmatrix.NewEntries(hi-lo, withOrigins)
+			for i := lo; i < hi && ctx.Err() == nil; i++ {
+				part.AppendRow(row(i))
+			}
+			parts[lo/size] = part
+			st.Add(hi - lo)
+		}
+	})
+	if err != nil {
+		return simmatrix.Entries{}, err
+	}
+	total := 0
+	for k := range parts {
+		total += len(parts[k].Cols)
+	}
+	all := simmatrix.NewEntriesFor(total, n, withOrigins)
+	for k := range parts {
+		for _, offset := range parts[k].Offsets[1:] {
+			all.Offsets = append(all.Offsets, len(all.Cols)+offset)
+		}
+		all.Cols, all.Sims = append(all.Cols, parts[k].Cols...), append(all.Sims, parts[k].Sims...)
+		all.Origins = append(all.Origins, parts[k].Origins...)
+		parts[k] = simmatrix.Entries{} // so that the memory of two whole matrices is never held
+	}
+	return all, nil
+}

@@ -24,5 +24,6 @@ func Positive(name string, v float64) error {
 	return nil
 }
 
-// FormatFloat writes a setting as Meta.Params have it: with the fewest digits that give v again.
+// FormatFloat writes a setting as Meta.Params have it: with the fewest digits
+// that give v again.
 func FormatFloat(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
