@@ -118,7 +118,7 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, once bool) error {
 		target: target{index: demoIndices, fields: []string{"title", "body"}},
 		docs:   indexFlags{options: learn.DefaultCorpusOptions()},
 	}
-	corpus, err := build.readIndex(ctx, client, terminal.NewProgress(io.Discard))
+	corpus, err := build.readIndex(ctx, build.index(client, terminal.NewProgress(io.Discard)))
 	if err != nil {
 		return err
 	}

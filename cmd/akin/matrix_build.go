@@ -130,7 +130,7 @@ func (f *buildFlags) run(ctx context.Context, source matrixSource, stderr io.Wri
 	if err := files.Write(ctx, f.out, func(w io.Writer) error { return simmatrix.Encode(w, m) }); err != nil {
 		return err
 	}
-	if err := f.docs.spooled.remove(); err != nil {
+	if err := f.docs.spooled.Remove(); err != nil {
 		return err
 	}
 	report.End()

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"runtime/debug"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
 
+	"github.com/akin-search/akin/cmd/akin/internal/reading"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
@@ -31,7 +31,7 @@ type indexFlags struct {
 	maxMemory       string
 	options         learn.CorpusOptions
 	maxMemoryParsed configs.Bytes
-	spooled         *spool // while the matrix is not written
+	spooled         *reading.Spool // while the matrix is not written
 }
 
 func (f *indexFlags) register(flags *pflag.FlagSet) {
@@ -111,7 +111,7 @@ func (f *buildFlags) checkIndex() error {
 		}
 	}
 	if d.spool != "" {
-		errs = append(errs, checkSpool(d.spool))
+		errs = append(errs, reading.CheckSpool(d.spool))
 	}
 	d.options.MaxMemory = int64(learningShare * float64(d.maxMemoryParsed))
 	d.options.Power = f.power
@@ -142,8 +142,9 @@ func (f *buildFlags) fromIndex(ctx context.Context, report *terminal.Progress) (
 	if limit := int64(f.docs.maxMemoryParsed); limit > 0 {
 		defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(collectingShare * float64(limit))))
 	}
-	f.target.warn(ctx, client, report)
-	corpus, err := f.readIndex(ctx, client, report)
+	x := f.index(client, report)
+	x.Warn(ctx)
+	corpus, err := f.readIndex(ctx, x)
 	if err != nil {
 		return nil, err
 	}
@@ -174,13 +175,23 @@ func (f *buildFlags) describeIndex() string {
 	return s
 }
 
+// index returns what is to be read.
+func (f *buildFlags) index(client *esclient.Client, report *terminal.Progress) *reading.Index {
+	d := &f.docs
+	return &reading.Index{
+		Client: client, Scan: f.scan(), MaxDocs: d.maxDocs, Terms: d.exactAnalysis, Spool: d.spool,
+		Memory: int64(readingShare * float64(d.maxMemoryParsed)), Report: report,
+	}
+}
+
 // readIndex reads the documents once and returns them as index terms, or as
 // words with --words.
-func (f *buildFlags) readIndex(ctx context.Context, client *esclient.Client, report *terminal.Progress) (*learn.Corpus, error) {
-	texts, err := f.readTexts(ctx, client, report)
+func (f *buildFlags) readIndex(ctx context.Context, x *reading.Index) (_ *learn.Corpus, err error) {
+	texts, spool, err := x.Texts(ctx)
 	if err != nil {
 		return nil, err
 	}
+	f.docs.spooled = spool
 	var terms [][]string
 	switch words := texts.Words(); {
 	case f.docs.exactAnalysis: // the words are index terms
@@ -190,117 +201,9 @@ func (f *buildFlags) readIndex(ctx context.Context, client *esclient.Client, rep
 			terms[k] = []string{strings.ToLower(word)}
 		}
 	default:
-		if terms, err = f.target.analyze(ctx, client, words, report); err != nil {
+		if terms, err = x.Analyze(ctx, words); err != nil {
 			return nil, err
 		}
 	}
 	return texts.Corpus(terms), nil
-}
-
-// readTexts reads the documents, from where an interrupted run with a spool has
-// left off.
-func (f *buildFlags) readTexts(ctx context.Context, client *esclient.Client, report *terminal.Progress) (*learn.Texts, error) {
-	scan := f.scan()
-	count, err := client.CountMatching(ctx, scan.Index, scan.Query)
-	if err != nil {
-		return nil, err
-	}
-	indices, err := client.Indices(ctx, scan.Index)
-	if err != nil {
-		return nil, err
-	}
-	plan := newScanPlan(scan, indices, count, f.docs.maxDocs, f.docs.exactAnalysis)
-	if f.docs.spool != "" {
-		if f.docs.spooled, plan, err = openSpool(ctx, f.docs.spool, plan); err != nil {
-			return nil, err
-		}
-		if done := f.docs.spooled.finished(plan.Slices); done > 0 {
-			report.Tell("%s: %d of %d slices have been read before", f.docs.spool, done, plan.Slices)
-		}
-	}
-	r := &indexReader{
-		client: client, plan: plan, spool: f.docs.spooled, report: report,
-		memory: int64(readingShare * float64(f.docs.maxMemoryParsed)), firstPause: firstPause, texts: learn.NewTexts(),
-	}
-	texts, err := r.read(ctx)
-	if err != nil {
-		return nil, f.docs.spooled.explain(err, plan.Slices)
-	}
-	if f.docs.maxDocs > 0 {
-		texts.Limit(f.docs.maxDocs)
-	}
-	report.Tell("read %d documents with %d distinct words", texts.Docs(), len(texts.Words()))
-	return texts, nil
-}
-
-// A scanPlan says how the documents of an index are read. It is stored with
-// what has been read of them.
-type scanPlan struct {
-	// Index, Fields, Query, Seed, MaxDocs and Terms are what is asked for;
-	// Terms says that documents are read as index terms and not as texts.
-	Index   string   `json:"index"`
-	Fields  []string `json:"fields"`
-	Query   string   `json:"query,omitempty"`
-	Seed    int      `json:"seed"`
-	MaxDocs int      `json:"max_docs,omitempty"`
-	Terms   bool     `json:"terms,omitempty"`
-	// Indices are the concrete ones.
-	Indices []esclient.Index `json:"indices"`
-	// Docs is how many documents there were to be read when the scan began, and
-	// Share and Slices are as in [esclient.ScanOptions].
-	Docs   int64   `json:"docs"`
-	Share  float64 `json:"share"`
-	Slices int     `json:"slices"`
-}
-
-const (
-	// docsPerSlice is small enough that little is read twice where a scan is
-	// interrupted, and large enough that to find the documents of a slice, for
-	// which the cluster goes through all ids, costs less than to read them.
-	docsPerSlice = 25_000
-	// maxSlices keeps the slices of large indices from costing too much.
-	maxSlices = 128
-)
-
-// newScanPlan plans to read count documents, of which at most maxDocs are
-// wanted if that is not 0.
-func newScanPlan(scan esclient.ScanOptions, indices []esclient.Index, count int64, maxDocs int, terms bool) scanPlan {
-	p := scanPlan{
-		Index: scan.Index, Fields: scan.Fields, Query: string(scan.Query), Seed: scan.Seed, MaxDocs: maxDocs, Terms: terms,
-		Indices: indices, Docs: count,
-	}
-	if maxDocs > 0 && count > int64(maxDocs) {
-		// Four standard deviations more than wanted, so that there are enough
-		// to choose from: whether a document is taken is left to chance.
-		wanted := float64(maxDocs)
-		if p.Share = (wanted + 4*math.Sqrt(wanted)) / float64(count); p.Share >= 1 {
-			p.Share = 0 // all
-		} else {
-			p.Docs = int64(p.Share * float64(count))
-		}
-	}
-	p.Slices = int(min((p.Docs+docsPerSlice-1)/docsPerSlice, maxSlices))
-	p.Slices = max(p.Slices, 1)
-	return p
-}
-
-// slice returns what to read of a slice.
-func (p *scanPlan) slice(k int) esclient.ScanOptions {
-	o := esclient.ScanOptions{Index: p.Index, Fields: p.Fields, Share: p.Share, Seed: p.Seed, Slices: p.Slices, Slice: k}
-	if p.Query != "" {
-		o.Query = []byte(p.Query)
-	}
-	return o
-}
-
-// sideBySide returns how many slices are read at once: few enough that they
-// stay under the 500 searches that a node keeps open by default, of which each
-// slice has one a shard.
-func (p *scanPlan) sideBySide() int {
-	const most, open = 4, 400
-	shards := 0
-	for _, index := range p.Indices {
-		shards += index.Shards
-	}
-	return max(1, min(most, open/max(shards, 1)))
 }

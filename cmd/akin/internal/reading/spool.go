@@ -1,4 +1,4 @@
-package main
+package reading
 
 import (
 	"bytes"
@@ -18,7 +18,7 @@ import (
 	"github.com/akin-search/akin/simmatrix/learn"
 )
 
-// A spool is a folder with the slices of an index that have been read, so that
+// A Spool is a folder with the slices of an index that have been read, so that
 // a run that was interrupted can be gone on with. It holds the words of all
 // documents, and is readable to its owner alone.
 //
@@ -26,7 +26,7 @@ import (
 //	slice-0000.texts  the texts of a slice, as [learn.EncodeTexts] writes them
 //
 // One run may use it at a time. A nil spool keeps nothing.
-type spool struct{ dir string }
+type Spool struct{ dir string }
 
 const (
 	planFile = "plan.json"
@@ -35,8 +35,8 @@ const (
 	ownerFolder, ownerFile fs.FileMode = 0o700, 0o600
 )
 
-// checkSpool reports a folder that cannot be a spool.
-func checkSpool(dir string) error {
+// CheckSpool reports a folder that cannot be a spool.
+func CheckSpool(dir string) error {
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -59,9 +59,9 @@ func isFolder(path string) bool {
 
 // openSpool opens a folder, which it makes where it is missing, to read by the
 // plan, or returns the plan that it has been begun with.
-func openSpool(ctx context.Context, dir string, plan scanPlan) (*spool, scanPlan, error) {
-	s := &spool{dir}
-	begun, err := s.plan()
+func openSpool(ctx context.Context, dir string, plan scanPlan) (*Spool, scanPlan, error) {
+	s := &Spool{dir}
+	begun, err := s.readPlan()
 	switch {
 	case err == nil:
 		if other := plan.differences(&begun); len(other) > 0 {
@@ -94,8 +94,8 @@ func openSpool(ctx context.Context, dir string, plan scanPlan) (*spool, scanPlan
 	return s, plan, err
 }
 
-// plan reads the plan that the spool was begun with.
-func (s *spool) plan() (scanPlan, error) {
+// readPlan reads the plan that the spool was begun with.
+func (s *Spool) readPlan() (scanPlan, error) {
 	path := filepath.Join(s.dir, planFile)
 	f, err := os.Open(path) //nolint:gosec // the user names the folder
 	if err != nil {
@@ -157,7 +157,7 @@ func isSpooled(name string) bool {
 }
 
 // has reports whether the texts of slice k are there.
-func (s *spool) has(k int) bool {
+func (s *Spool) has(k int) bool {
 	if s == nil {
 		return false
 	}
@@ -166,11 +166,11 @@ func (s *spool) has(k int) bool {
 }
 
 // put keeps the texts of slice k.
-func (s *spool) put(ctx context.Context, k int, texts *learn.Texts) error {
+func (s *Spool) put(ctx context.Context, k int, texts *learn.Texts) error {
 	return s.write(ctx, sliceFile(k), func(w io.Writer) error { return learn.EncodeTexts(w, texts) })
 }
 
-func (s *spool) write(ctx context.Context, name string, write func(io.Writer) error) error {
+func (s *Spool) write(ctx context.Context, name string, write func(io.Writer) error) error {
 	if err := files.Replace(ctx, filepath.Join(s.dir, name), ownerFile, write); err != nil {
 		return fmt.Errorf("--spool: %w", err)
 	}
@@ -178,7 +178,7 @@ func (s *spool) write(ctx context.Context, name string, write func(io.Writer) er
 }
 
 // load returns the texts of slice k.
-func (s *spool) load(ctx context.Context, k int) (*learn.Texts, error) {
+func (s *Spool) load(ctx context.Context, k int) (*learn.Texts, error) {
 	path := filepath.Join(s.dir, sliceFile(k))
 	texts, err := files.Read(ctx, path, learn.DecodeTexts)
 	if errors.Is(err, learn.ErrTexts) {
@@ -188,7 +188,7 @@ func (s *spool) load(ctx context.Context, k int) (*learn.Texts, error) {
 }
 
 // finished returns how many of so many slices are there.
-func (s *spool) finished(of int) int {
+func (s *Spool) finished(of int) int {
 	n := 0
 	for k := range of {
 		if s.has(k) {
@@ -199,7 +199,7 @@ func (s *spool) finished(of int) int {
 }
 
 // explain adds to the error of an interrupted run how to go on.
-func (s *spool) explain(err error, of int) error {
+func (s *Spool) explain(err error, of int) error {
 	done := s.finished(of)
 	if done == 0 || errors.Is(err, learn.ErrTexts) {
 		return err
@@ -207,9 +207,9 @@ func (s *spool) explain(err error, of int) error {
 	return fmt.Errorf("%w; %s has %d of %d slices, and the same command reads the others", err, s.dir, done, of)
 }
 
-// remove removes the files of the spool, and the folder if there is nothing
+// Remove removes the files of the spool, and the folder if there is nothing
 // else in it.
-func (s *spool) remove() error {
+func (s *Spool) Remove() error {
 	if s == nil {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package main
+package reading
 
 import (
 	"context"
@@ -23,11 +23,11 @@ const (
 	firstPause = time.Second
 )
 
-// An indexReader reads the slices of a plan, some side by side.
-type indexReader struct {
+// A reader reads the slices of a plan, some side by side.
+type reader struct {
 	client     *esclient.Client
 	plan       scanPlan
-	spool      *spool // nil keeps all in memory
+	spool      *Spool // nil keeps all in memory
 	report     *terminal.Progress
 	memory     int64 // bytes that the texts may take; 0 is no bound
 	firstPause time.Duration
@@ -39,7 +39,7 @@ type indexReader struct {
 }
 
 // read returns the documents of all slices.
-func (r *indexReader) read(ctx context.Context) (*learn.Texts, error) {
+func (r *reader) read(ctx context.Context) (*learn.Texts, error) {
 	r.report.Step("reading documents", 0, int(r.plan.Docs))
 	group, inGroup := errgroup.WithContext(ctx)
 	group.SetLimit(r.plan.sideBySide())
@@ -79,7 +79,7 @@ func (r *indexReader) read(ctx context.Context) (*learn.Texts, error) {
 }
 
 // slice reads a slice, from its beginning as often as it is interrupted.
-func (r *indexReader) slice(ctx context.Context, k int) (*learn.Texts, error) {
+func (r *reader) slice(ctx context.Context, k int) (*learn.Texts, error) {
 	pause := r.firstPause
 	for try := 1; ; try++ {
 		texts, err := r.try(ctx, k)
@@ -103,7 +103,7 @@ func (r *indexReader) slice(ctx context.Context, k int) (*learn.Texts, error) {
 
 // try reads a slice once. What it has counted of one that is interrupted is
 // taken back.
-func (r *indexReader) try(ctx context.Context, k int) (_ *learn.Texts, err error) {
+func (r *reader) try(ctx context.Context, k int) (_ *learn.Texts, err error) {
 	texts := learn.NewTexts()
 	docs, held := 0, int64(0)
 	defer func() {
@@ -132,7 +132,7 @@ func (r *indexReader) try(ctx context.Context, k int) (_ *learn.Texts, err error
 }
 
 // count adds to the documents read.
-func (r *indexReader) count(docs int) {
+func (r *reader) count(docs int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.docs += docs
@@ -140,7 +140,7 @@ func (r *indexReader) count(docs int) {
 }
 
 // hold adds to the memory held. Its error wraps [simmatrix.ErrMemory].
-func (r *indexReader) hold(bytes int64) error {
+func (r *reader) hold(bytes int64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.bytes += bytes
@@ -152,7 +152,7 @@ func (r *indexReader) hold(bytes int64) error {
 }
 
 // keep keeps the texts of a slice that is done.
-func (r *indexReader) keep(ctx context.Context, k int, texts *learn.Texts) error {
+func (r *reader) keep(ctx context.Context, k int, texts *learn.Texts) error {
 	if r.spool != nil {
 		if err := r.spool.put(ctx, k, texts); err != nil {
 			return err

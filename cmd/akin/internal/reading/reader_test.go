@@ -1,4 +1,4 @@
-package main
+package reading
 
 import (
 	"bytes"
@@ -113,7 +113,7 @@ func newScanTest(t *testing.T) *scanTest {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
-	if _, err := client.CreateIndex(t.Context(), "docs", []byte(demoMapping)); err != nil {
+	if _, err := client.CreateIndex(t.Context(), "docs", []byte(`{"mappings":{"properties":{"body":{"type":"text","analyzer":"english"}}}}`)); err != nil {
 		t.Fatal(err)
 	}
 	documents := make([]esclient.Document, 3000)
@@ -133,9 +133,9 @@ func newScanTest(t *testing.T) *scanTest {
 }
 
 // read reads the plan and returns the words of the documents, sorted.
-func (s *scanTest) read(ctx context.Context, spool *spool) ([]string, string, error) {
+func (s *scanTest) read(ctx context.Context, spool *Spool) ([]string, string, error) {
 	var said bytes.Buffer
-	r := &indexReader{
+	r := &reader{
 		client: s.client, plan: s.plan, spool: spool, report: terminal.NewProgress(&said), firstPause: time.Microsecond, texts: learn.NewTexts(),
 	}
 	texts, err := r.read(ctx)
@@ -230,8 +230,8 @@ func TestRefusedSliceIsNotTriedAgain(t *testing.T) {
 
 func TestTextsThatTakeTooMuchMemoryEndTheScan(t *testing.T) {
 	s := newScanTest(t)
-	for _, spool := range []*spool{nil, newSpool(t, s.plan)} {
-		r := &indexReader{
+	for _, spool := range []*Spool{nil, newSpool(t, s.plan)} {
+		r := &reader{
 			client: s.client, plan: s.plan, spool: spool, report: terminal.NewProgress(io.Discard), memory: 50_000, texts: learn.NewTexts(),
 		}
 		if _, err := r.read(t.Context()); !errors.Is(err, simmatrix.ErrMemory) || !strings.Contains(err.Error(), "--max-docs") {

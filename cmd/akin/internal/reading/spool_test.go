@@ -1,4 +1,4 @@
-package main
+package reading
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 )
 
 // newSpool returns a spool in a new folder.
-func newSpool(t *testing.T, plan scanPlan) *spool {
+func newSpool(t *testing.T, plan scanPlan) *Spool {
 	t.Helper()
 	s, _, err := openSpool(t.Context(), filepath.Join(t.TempDir(), "spool"), plan)
 	if err != nil {
@@ -63,7 +63,7 @@ func TestInterruptedScanGoesOnFromItsSpool(t *testing.T) {
 	if _, err := spool.load(t.Context(), 7); err != nil {
 		t.Error(err)
 	}
-	if err := spool.remove(); err != nil || isFolder(spool.dir) {
+	if err := spool.Remove(); err != nil || isFolder(spool.dir) {
 		t.Errorf("the spool is still there, %v", err)
 	}
 }
@@ -173,25 +173,6 @@ func TestDamagedSliceIsNamed(t *testing.T) {
 	}
 }
 
-func TestSpoolIsRemovedOnceTheMatrixIsWritten(t *testing.T) {
-	engine := demoEngine(t)
-	dir := filepath.Join(t.TempDir(), "spool")
-	want, _ := buildFromIndex(t, engine)
-	// The reading succeeds and the learning does not: what was read stays.
-	_, stderr, status := akin(t, "matrix", "build", "--from-index", engine, "--index", demoIndices, "--field", "title,body",
-		"--out", filepath.Join(t.TempDir(), "x"), "--spool", dir, "--min-df", "1000000")
-	if status != exitFailure || !isFolder(dir) {
-		t.Fatalf("status %d, the spool is there: %v\n%s", status, isFolder(dir), stderr)
-	}
-	got, stderr := buildFromIndex(t, engine, "--spool", dir)
-	if !strings.Contains(stderr, "1 of 1 slices have been read before") || isFolder(dir) {
-		t.Errorf("the spool is there: %v\n%s", isFolder(dir), stderr)
-	}
-	if got.Checksum() != want.Checksum() {
-		t.Error("the matrix is another one than without a spool")
-	}
-}
-
 func TestRemovedSpoolLeavesOtherFiles(t *testing.T) {
 	spool := newSpool(t, scanPlan{Slices: 1})
 	other := filepath.Join(spool.dir, "letter.txt")
@@ -200,7 +181,7 @@ func TestRemovedSpoolLeavesOtherFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := spool.remove(); err != nil {
+	if err := spool.Remove(); err != nil {
 		t.Fatal(err)
 	}
 	entries, err := os.ReadDir(spool.dir)
@@ -216,11 +197,11 @@ func FuzzSpoolPlan(f *testing.F) {
 	f.Add([]byte(`{"slices":3} `))
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, content []byte) {
-		s := &spool{dir}
+		s := &Spool{dir}
 		if err := os.WriteFile(filepath.Join(dir, planFile), content, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		first, err := s.plan()
+		first, err := s.readPlan()
 		if err != nil {
 			return
 		}

@@ -1,0 +1,137 @@
+// Package reading reads the documents of an index for learning: in slices, some
+// side by side, again where one is interrupted, and on from a spool where a
+// run was. It asks the cluster about the words in them, too.
+package reading
+
+import (
+	"context"
+	"math"
+
+	"github.com/akin-search/akin/cmd/akin/internal/terminal"
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/simmatrix/learn"
+)
+
+// An Index is what to read.
+type Index struct {
+	Client *esclient.Client
+	// Scan says which documents match.
+	Scan esclient.ScanOptions
+	// MaxDocs is how many of them are read at most, a random choice; 0 is all.
+	MaxDocs int
+	// Terms says that documents are read as index terms and not as texts.
+	Terms bool
+	// Spool is the folder that keeps what has been read, "" for none.
+	Spool string
+	// Memory is how many bytes the texts may take; 0 is no bound.
+	Memory int64
+	Report *terminal.Progress
+}
+
+// Texts reads the documents, from where an interrupted run with the spool has
+// left off. The spool is nil where none is asked for.
+func (x *Index) Texts(ctx context.Context) (*learn.Texts, *Spool, error) {
+	count, err := x.Client.CountMatching(ctx, x.Scan.Index, x.Scan.Query)
+	if err != nil {
+		return nil, nil, err
+	}
+	indices, err := x.Client.Indices(ctx, x.Scan.Index)
+	if err != nil {
+		return nil, nil, err
+	}
+	plan := newScanPlan(x.Scan, indices, count, x.MaxDocs, x.Terms)
+	var spool *Spool
+	if x.Spool != "" {
+		if spool, plan, err = openSpool(ctx, x.Spool, plan); err != nil {
+			return nil, nil, err
+		}
+		if done := spool.finished(plan.Slices); done > 0 {
+			x.Report.Tell("%s: %d of %d slices have been read before", x.Spool, done, plan.Slices)
+		}
+	}
+	r := &reader{
+		client: x.Client, plan: plan, spool: spool, report: x.Report,
+		memory: x.Memory, firstPause: firstPause, texts: learn.NewTexts(),
+	}
+	texts, err := r.read(ctx)
+	if err != nil {
+		return nil, nil, spool.explain(err, plan.Slices)
+	}
+	if x.MaxDocs > 0 {
+		texts.Limit(x.MaxDocs)
+	}
+	x.Report.Tell("read %d documents with %d distinct words", texts.Docs(), len(texts.Words()))
+	return texts, spool, nil
+}
+
+// A scanPlan says how the documents of an index are read. It is stored with
+// what has been read of them.
+type scanPlan struct {
+	// Index, Fields, Query, Seed, MaxDocs and Terms are what is asked for;
+	// Terms says that documents are read as index terms and not as texts.
+	Index   string   `json:"index"`
+	Fields  []string `json:"fields"`
+	Query   string   `json:"query,omitempty"`
+	Seed    int      `json:"seed"`
+	MaxDocs int      `json:"max_docs,omitempty"`
+	Terms   bool     `json:"terms,omitempty"`
+	// Indices are the concrete ones.
+	Indices []esclient.Index `json:"indices"`
+	// Docs is how many documents there were to be read when the scan began, and
+	// Share and Slices are as in [esclient.ScanOptions].
+	Docs   int64   `json:"docs"`
+	Share  float64 `json:"share"`
+	Slices int     `json:"slices"`
+}
+
+const (
+	// docsPerSlice is small enough that little is read twice where a scan is
+	// interrupted, and large enough that to find the documents of a slice, for
+	// which the cluster goes through all ids, costs less than to read them.
+	docsPerSlice = 25_000
+	// maxSlices keeps the slices of large indices from costing too much.
+	maxSlices = 128
+)
+
+// newScanPlan plans to read count documents, of which at most maxDocs are
+// wanted if that is not 0.
+func newScanPlan(scan esclient.ScanOptions, indices []esclient.Index, count int64, maxDocs int, terms bool) scanPlan {
+	p := scanPlan{
+		Index: scan.Index, Fields: scan.Fields, Query: string(scan.Query), Seed: scan.Seed, MaxDocs: maxDocs, Terms: terms,
+		Indices: indices, Docs: count,
+	}
+	if maxDocs > 0 && count > int64(maxDocs) {
+		// Four standard deviations more than wanted, so that there are enough
+		// to choose from: whether a document is taken is left to chance.
+		wanted := float64(maxDocs)
+		if p.Share = (wanted + 4*math.Sqrt(wanted)) / float64(count); p.Share >= 1 {
+			p.Share = 0 // all
+		} else {
+			p.Docs = int64(p.Share * float64(count))
+		}
+	}
+	p.Slices = int(min((p.Docs+docsPerSlice-1)/docsPerSlice, maxSlices))
+	p.Slices = max(p.Slices, 1)
+	return p
+}
+
+// slice returns what to read of a slice.
+func (p *scanPlan) slice(k int) esclient.ScanOptions {
+	o := esclient.ScanOptions{Index: p.Index, Fields: p.Fields, Share: p.Share, Seed: p.Seed, Slices: p.Slices, Slice: k}
+	if p.Query != "" {
+		o.Query = []byte(p.Query)
+	}
+	return o
+}
+
+// sideBySide returns how many slices are read at once: few enough that they
+// stay under the 500 searches that a node keeps open by default, of which each
+// slice has one a shard.
+func (p *scanPlan) sideBySide() int {
+	const most, open = 4, 400
+	shards := 0
+	for _, index := range p.Indices {
+		shards += index.Shards
+	}
+	return max(1, min(most, open/max(shards, 1)))
+}
