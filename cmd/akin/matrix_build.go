@@ -127,7 +127,7 @@ func (f *buildFlags) run(ctx context.Context, source matrixSource, stderr io.Wri
 	if err != nil {
 		return err
 	}
-	if err := files.Write(ctx, f.out, func(w io.Writer) error { return simmatrix.Encode(w, m) }); err != nil {
+	if err := writeMatrix(ctx, f.out, m); err != nil {
 		return err
 	}
 	if err := f.docs.spooled.Remove(); err != nil {

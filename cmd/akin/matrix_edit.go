@@ -51,71 +51,77 @@ analyzer makes of a word.`,
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return terminal.Usage(fmt.Errorf("%w; a term or number that begins with - stands behind --, as in: %s --file FILE -- -x y", err, cmd.CommandPath()))
 	})
-	cmd.AddCommand(f.newSet(), f.newPin(), f.newBan(), f.newRemove(), f.newList())
+	for _, e := range f.edits() {
+		cmd.AddCommand(f.command(e))
+	}
+	cmd.AddCommand(f.newList())
 	return cmd
 }
 
-func (f *editFlags) newSet() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "set TERM NEIGHBOR SIMILARITY",
-		Short:   "Give a pair a similarity, above 0 and at most 1",
-		Example: `  akin matrix edit set --file overrides.txt car automobile 0.9`,
-		Args:    ruleArgs("TERM", "NEIGHBOR", "SIMILARITY"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			similarity, err := strconv.ParseFloat(args[2], 64)
-			if err != nil || strings.ContainsAny(args[2], "_xX") { // which Go takes and the file does not
-				return terminal.Usage(fmt.Errorf("similarity %q is no decimal number", args[2]))
-			}
-			return f.change(cmd.Context(), func(o *combine.Overrides) error {
-				return o.Set(args[0], args[1], similarity, f.oneWay)
-			})
-		},
-	}
-	return f.directed(cmd)
+// An edit is a command that changes the rules on a pair. change gets TERM and
+// NEIGHBOR, and set their SIMILARITY.
+type edit struct {
+	use, short, example string
+	change              func(o *combine.Overrides, term, neighbor string, similarity float64) error
 }
 
-func (f *editFlags) newPin() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "pin TERM NEIGHBOR",
-		Short:   "Keep a pair, with the similarity that the source gives it",
-		Example: `  akin matrix edit pin --file overrides.txt car automobile`,
-		Args:    ruleArgs("TERM", "NEIGHBOR"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.change(cmd.Context(), func(o *combine.Overrides) error { return o.Pin(args[0], args[1], f.oneWay) })
+// edits are the commands that change the file.
+func (f *editFlags) edits() []edit {
+	return []edit{
+		{
+			"set TERM NEIGHBOR SIMILARITY", "Give a pair a similarity, above 0 and at most 1", "car automobile 0.9",
+			func(o *combine.Overrides, term, neighbor string, similarity float64) error {
+				return o.Set(term, neighbor, similarity, f.oneWay)
+			},
 		},
-	}
-	return f.directed(cmd)
-}
-
-func (f *editFlags) newBan() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "ban TERM NEIGHBOR",
-		Short:   "Remove a pair",
-		Example: `  akin matrix edit ban --file overrides.txt car jaguar`,
-		Args:    ruleArgs("TERM", "NEIGHBOR"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.change(cmd.Context(), func(o *combine.Overrides) error { return o.Ban(args[0], args[1], f.oneWay) })
+		{
+			"pin TERM NEIGHBOR", "Keep a pair, with the similarity that the source gives it", "car automobile",
+			func(o *combine.Overrides, term, neighbor string, _ float64) error {
+				return o.Pin(term, neighbor, f.oneWay)
+			},
 		},
-	}
-	return f.directed(cmd)
-}
-
-func (f *editFlags) newRemove() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "remove TERM NEIGHBOR",
-		Short:   "Take back the rules on a pair",
-		Example: `  akin matrix edit remove --file overrides.txt car jaguar`,
-		Args:    ruleArgs("TERM", "NEIGHBOR"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.change(cmd.Context(), func(o *combine.Overrides) error {
-				if !o.Remove(args[0], args[1], f.oneWay) {
-					return fmt.Errorf("%s has no rule on %s and %s", f.file, args[0], args[1])
+		{
+			"ban TERM NEIGHBOR", "Remove a pair", "car jaguar",
+			func(o *combine.Overrides, term, neighbor string, _ float64) error {
+				return o.Ban(term, neighbor, f.oneWay)
+			},
+		},
+		{
+			"remove TERM NEIGHBOR", "Take back the rules on a pair", "car jaguar",
+			func(o *combine.Overrides, term, neighbor string, _ float64) error {
+				if !o.Remove(term, neighbor, f.oneWay) {
+					return fmt.Errorf("%s has no rule on %s and %s", f.file, term, neighbor)
 				}
 				return nil
-			})
+			},
 		},
 	}
-	return f.directed(cmd)
+}
+
+// command returns the command of an edit.
+func (f *editFlags) command(e edit) *cobra.Command {
+	name, names, _ := strings.Cut(e.use, " ")
+	cmd := &cobra.Command{
+		Use: e.use, Short: e.short, Example: "  akin matrix edit " + name + " --file overrides.txt " + e.example,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != len(strings.Fields(names)) {
+				return terminal.Usage(fmt.Errorf("%d arguments, want %s; a term with blanks stands in quotes", len(args), names))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			similarity := 0.0
+			if len(args) > 2 {
+				similarity, err = strconv.ParseFloat(args[2], 64)
+				if err != nil || strings.ContainsAny(args[2], "_xX") { // which Go takes and the file does not
+					return terminal.Usage(fmt.Errorf("similarity %q is no decimal number", args[2]))
+				}
+			}
+			return f.change(cmd.Context(), func(o *combine.Overrides) error { return e.change(o, args[0], args[1], similarity) })
+		},
+	}
+	cmd.Flags().BoolVar(&f.oneWay, "one-way", false, "NEIGHBOR in the row of TERM only, and not the other way round")
+	return cmd
 }
 
 func (f *editFlags) newList() *cobra.Command {
@@ -142,22 +148,6 @@ func (f *editFlags) newList() *cobra.Command {
 			return w.Flush() // which has the error of any line
 		},
 	}
-}
-
-// ruleArgs asks for the arguments with the given names.
-func ruleArgs(names ...string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) != len(names) {
-			return terminal.Usage(fmt.Errorf("%d arguments, want %s; a term with blanks stands in quotes", len(args), strings.Join(names, " ")))
-		}
-		return nil
-	}
-}
-
-// directed adds the flag of the commands that change one direction or both.
-func (f *editFlags) directed(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().BoolVar(&f.oneWay, "one-way", false, "NEIGHBOR in the row of TERM only, and not the other way round")
-	return cmd
 }
 
 func (f *editFlags) check() error {

@@ -70,3 +70,8 @@ func openMatrix(ctx context.Context, ref string, flags *refFlags) (*simmatrix.Ma
 	}
 	return m, nil
 }
+
+// writeMatrix writes a matrix file.
+func writeMatrix(ctx context.Context, path string, m *simmatrix.Matrix) error {
+	return files.Write(ctx, path, func(w io.Writer) error { return simmatrix.Encode(w, m) })
+}

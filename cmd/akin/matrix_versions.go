@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/user"
 	"text/tabwriter"
@@ -98,40 +97,48 @@ func userAtHost() string {
 	return name + "@" + host
 }
 
+// redisCommand makes run a command on the matrix of the Redis of flags.
+func redisCommand(cmd *cobra.Command, flags *redisFlags, run func(cmd *cobra.Command, admin *rowstore.Admin, args []string) error) *cobra.Command {
+	flags.register(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return flags.with(func(admin *rowstore.Admin) error { return run(cmd, admin, args) })
+	}
+	return cmd
+}
+
 func newMatrixPull() *cobra.Command {
 	var flags redisFlags
 	var version, out string
-	cmd := &cobra.Command{
+	cmd := redisCommand(&cobra.Command{
 		Use:   "pull --out FILE",
 		Short: "Read a version from Redis into a matrix file",
 		Long: `pull reads the active version of a matrix, or --version, and writes the file that it
 was pushed from, byte for byte: its checksum is verified. It prints the version.`,
 		Example: `  akin matrix pull --redis redis://127.0.0.1:6379 --name docs --out docs.akin`,
 		Args:    noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		PreRunE: func(*cobra.Command, []string) error {
 			if out == "" {
 				return terminal.Usage(errors.New("give --out FILE"))
 			}
 			if err := files.CheckTarget(out); err != nil {
 				return terminal.Usage(err)
 			}
-			return flags.with(func(admin *rowstore.Admin) error {
-				report := terminal.NewProgress(cmd.ErrOrStderr())
-				defer report.End()
-				m, v, err := admin.Pull(cmd.Context(), flags.name, version, report.Step)
-				if err != nil {
-					return err
-				}
-				if err := files.Write(cmd.Context(), out, func(w io.Writer) error { return simmatrix.Encode(w, m) }); err != nil {
-					return err
-				}
-				report.Tell("%s: %d terms, %d neighbors", out, v.Meta.Terms, v.Meta.NonZeros)
-				fmt.Fprintln(cmd.OutOrStdout(), v.ID)
-				return nil
-			})
+			return nil
 		},
-	}
-	flags.register(cmd)
+	}, &flags, func(cmd *cobra.Command, admin *rowstore.Admin, _ []string) error {
+		report := terminal.NewProgress(cmd.ErrOrStderr())
+		defer report.End()
+		m, v, err := admin.Pull(cmd.Context(), flags.name, version, report.Step)
+		if err != nil {
+			return err
+		}
+		if err := writeMatrix(cmd.Context(), out, m); err != nil {
+			return err
+		}
+		report.Tell("%s: %d terms, %d neighbors", out, v.Meta.Terms, v.Meta.NonZeros)
+		fmt.Fprintln(cmd.OutOrStdout(), v.ID)
+		return nil
+	})
 	cmd.Flags().StringVar(&version, "version", "", "version to read; default the active one")
 	cmd.Flags().StringVar(&out, "out", "", "file to write (required)")
 	return cmd
@@ -139,78 +146,62 @@ was pushed from, byte for byte: its checksum is verified. It prints the version.
 
 func newMatrixList() *cobra.Command {
 	var flags redisFlags
-	cmd := &cobra.Command{
+	return redisCommand(&cobra.Command{
 		Use:     "list",
 		Short:   "List the versions of a matrix in Redis",
 		Example: `  akin matrix list --redis redis://127.0.0.1:6379 --name docs`,
 		Args:    noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return flags.with(func(admin *rowstore.Admin) error {
-				versions, err := admin.Versions(cmd.Context(), flags.name)
-				if err != nil {
-					return err
-				}
-				w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-				fmt.Fprintln(w, "\tVERSION\tPUSHED\tBY\tTERMS\tNEIGHBORS\tDOCS\tCHECKSUM\tSOURCE")
-				for _, v := range versions {
-					mark := ""
-					if v.Active {
-						mark = "*"
-					}
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%.12s\t%s\n", mark, v.ID, v.Pushed.UTC().Format(time.RFC3339), v.By,
-						v.Meta.Terms, v.Meta.NonZeros, v.Meta.Docs, v.Checksum, v.Meta.Source)
-				}
-				return w.Flush()
-			})
-		},
-	}
-	flags.register(cmd)
-	return cmd
+	}, &flags, func(cmd *cobra.Command, admin *rowstore.Admin, _ []string) error {
+		versions, err := admin.Versions(cmd.Context(), flags.name)
+		if err != nil {
+			return err
+		}
+		w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+		fmt.Fprintln(w, "\tVERSION\tPUSHED\tBY\tTERMS\tNEIGHBORS\tDOCS\tCHECKSUM\tSOURCE")
+		for _, v := range versions {
+			mark := ""
+			if v.Active {
+				mark = "*"
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%.12s\t%s\n", mark, v.ID, v.Pushed.UTC().Format(time.RFC3339), v.By,
+				v.Meta.Terms, v.Meta.NonZeros, v.Meta.Docs, v.Checksum, v.Meta.Source)
+		}
+		return w.Flush()
+	})
 }
 
 func newMatrixActivate() *cobra.Command {
 	var flags redisFlags
-	cmd := &cobra.Command{
+	return redisCommand(&cobra.Command{
 		Use:     "activate VERSION",
 		Short:   "Make a version the one that searches use",
 		Example: `  akin matrix activate --name docs VERSION`,
 		Args:    exactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return flags.with(func(admin *rowstore.Admin) error {
-				return admin.Activate(cmd.Context(), flags.name, args[0])
-			})
-		},
-	}
-	flags.register(cmd)
-	return cmd
+	}, &flags, func(cmd *cobra.Command, admin *rowstore.Admin, args []string) error {
+		return admin.Activate(cmd.Context(), flags.name, args[0])
+	})
 }
 
 func newMatrixRollback() *cobra.Command {
 	var flags redisFlags
-	cmd := &cobra.Command{
+	return redisCommand(&cobra.Command{
 		Use:     "rollback",
 		Short:   "Go back to the version that was active before",
 		Example: `  akin matrix rollback --redis redis://127.0.0.1:6379 --name docs`,
 		Args:    noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return flags.with(func(admin *rowstore.Admin) error {
-				version, err := admin.Rollback(cmd.Context(), flags.name)
-				if err != nil {
-					return err
-				}
-				fmt.Fprintln(cmd.OutOrStdout(), version)
-				return nil
-			})
-		},
-	}
-	flags.register(cmd)
-	return cmd
+	}, &flags, func(cmd *cobra.Command, admin *rowstore.Admin, _ []string) error {
+		version, err := admin.Rollback(cmd.Context(), flags.name)
+		if err == nil {
+			fmt.Fprintln(cmd.OutOrStdout(), version)
+		}
+		return err
+	})
 }
 
 func newMatrixPrune() *cobra.Command {
 	var flags redisFlags
 	var keep int
-	cmd := &cobra.Command{
+	cmd := redisCommand(&cobra.Command{
 		Use:   "prune --keep N",
 		Short: "Remove old versions of a matrix from Redis",
 		Long: `prune removes all versions but the newest N and the active one, and prints them. They
@@ -218,14 +209,15 @@ can no longer be activated or rolled back to; requests that began with one can r
 for another minute. Rows without a version, if something left any, are removed as well.`,
 		Example: `  akin matrix prune --redis redis://127.0.0.1:6379 --name docs --keep 3`,
 		Args:    noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		PreRunE: func(*cobra.Command, []string) error {
 			if keep < 1 {
 				return terminal.Usage(errors.New("say how many versions to keep: --keep N, at least 1"))
 			}
-			return flags.with(func(admin *rowstore.Admin) error { return prune(cmd.Context(), admin, flags.name, keep, cmd) })
+			return nil
 		},
-	}
-	flags.register(cmd)
+	}, &flags, func(cmd *cobra.Command, admin *rowstore.Admin, _ []string) error {
+		return prune(cmd.Context(), admin, flags.name, keep, cmd)
+	})
 	cmd.Flags().IntVar(&keep, "keep", 0, "how many of the newest versions to keep (required)")
 	return cmd
 }

@@ -12,76 +12,12 @@ import (
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
 
-// The metrics of the caches and of the row store.
-var (
-	matrixMetrics  = newStoreMetrics("akin_matrix", "akin_row_store", "matrix", "a matrix")
-	weightsMetrics = newStoreMetrics("akin_weights", "akin_weights_store", "weights", "term weights")
-	forgotten      = prometheus.NewDesc("akin_rerank_forgotten_total",
-		"How often all terms of documents and rows were forgotten, for the mode soft, because they had too many different terms.", nil, nil)
-	cacheHits = prometheus.NewDesc("akin_cache_hits_total",
-		"Look-ups that a cache answered.", []string{"cache"}, nil)
-	cacheMisses = prometheus.NewDesc("akin_cache_misses_total",
-		"Look-ups that a cache could not answer.", []string{"cache"}, nil)
-	limitLeast = prometheus.NewDesc("akin_learned_limit",
-		"The smallest limit that was learnt from refused searches and holds now, by what it is of.", []string{"kind"}, nil)
-	limitIndices = prometheus.NewDesc("akin_learned_limit_indices",
-		"Index expressions whose searches are kept under such a limit.", []string{"kind"}, nil)
-	cacheBytes = prometheus.NewDesc("akin_cache_bytes",
-		"Memory that a cache holds, about.", []string{"cache"}, nil)
-	heldBytes = prometheus.NewDesc("akin_held_bytes",
-		"Memory that is held for requests under way.", []string{"kind"}, nil)
-	heldRefused = prometheus.NewDesc("akin_held_refused_total",
-		"How often more memory was to be held for requests than may be.", []string{"kind"}, nil)
-)
-
-// storeMetrics are those of one row store.
-type storeMetrics struct{ info, terms, healthy, failures, bad, breaker *prometheus.Desc }
-
-// newStoreMetrics describes the metrics of a row store of matrices, or of what
-// is kept like them. label is the name of the label for the name of one.
-func newStoreMetrics(of, store, label, what string) storeMetrics {
-	return storeMetrics{
-		info: prometheus.NewDesc(of+"_info",
-			"1 for the version of "+what+" that is served.", []string{label, "source", "version"}, nil),
-		terms: prometheus.NewDesc(of+"_terms",
-			"Terms that have a row in the served version.", []string{label}, nil),
-		healthy: prometheus.NewDesc(of+"_source_healthy",
-			"Whether the source of "+what+" answers and is sound.", []string{label}, nil),
-		failures: prometheus.NewDesc(store+"_failures_total",
-			"Calls to Redis that failed or were not made because of earlier failures.", nil, nil),
-		bad: prometheus.NewDesc(store+"_bad_rows_total",
-			"Answers of Redis that were no neighbor row.", nil, nil),
-		breaker: prometheus.NewDesc(store+"_breaker",
-			"1 for the state of the breaker before Redis.", []string{"state"}, nil),
-	}
-}
-
-// collect sends what a store tells.
-func (d *storeMetrics) collect(ch chan<- prometheus.Metric, s *rowstore.Stats) {
-	for _, m := range s.Matrices {
-		healthy := 1.0
-		if m.Problem != "" {
-			healthy = 0
-		}
-		ch <- prometheus.MustNewConstMetric(d.healthy, prometheus.GaugeValue, healthy, m.Name)
-		ch <- prometheus.MustNewConstMetric(d.terms, prometheus.GaugeValue, float64(m.Terms), m.Name)
-		if m.Version != "" {
-			ch <- prometheus.MustNewConstMetric(d.info, prometheus.GaugeValue, 1, m.Name, m.Source, m.Version)
-		}
-	}
-	if s.Breaker != "" {
-		ch <- prometheus.MustNewConstMetric(d.breaker, prometheus.GaugeValue, 1, s.Breaker)
-		ch <- prometheus.MustNewConstMetric(d.failures, prometheus.CounterValue, float64(s.Failures))
-		ch <- prometheus.MustNewConstMetric(d.bad, prometheus.CounterValue, float64(s.BadRows))
-	}
-}
-
-// shownMetrics are those of the app that is in use, which a reload replaces.
+// shownMetrics are those of the App that is in use, which a reload replaces.
 type shownMetrics struct {
 	atomic.Pointer[prometheus.Registry]
 }
 
-// Describe sends nothing: the metrics of the next app may be others.
+// Describe sends nothing: the metrics of the next App may be others.
 func (*shownMetrics) Describe(chan<- *prometheus.Desc) {}
 
 // Collect sends the values.
@@ -98,69 +34,100 @@ type collector struct {
 	memory  *budget.Budget
 }
 
-// Describe sends the descriptions.
-func (*collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, s := range []storeMetrics{matrixMetrics, weightsMetrics} {
-		for _, d := range []*prometheus.Desc{s.info, s.terms, s.healthy, s.failures, s.bad, s.breaker} {
-			ch <- d
-		}
+// Describe sends nothing: what there is depends on the configuration.
+func (*collector) Describe(chan<- *prometheus.Desc) {}
+
+// sender sends metrics to a channel. labels are names and values in turn.
+type sender chan<- prometheus.Metric
+
+func (s sender) gauge(name, help string, value float64, labels ...string) {
+	s.send(prometheus.GaugeValue, name, help, value, labels)
+}
+
+func (s sender) counter(name, help string, value float64, labels ...string) {
+	s.send(prometheus.CounterValue, name, help, value, labels)
+}
+
+func (s sender) send(kind prometheus.ValueType, name, help string, value float64, labels []string) {
+	var names, values []string
+	for k := 0; k < len(labels); k += 2 {
+		names, values = append(names, labels[k]), append(values, labels[k+1])
 	}
-	for _, d := range []*prometheus.Desc{forgotten, cacheHits, cacheMisses, cacheBytes, limitLeast, limitIndices, heldBytes, heldRefused} {
-		ch <- d
-	}
+	s <- prometheus.MustNewConstMetric(prometheus.NewDesc(name, help, names, nil), kind, value, values...)
+}
+
+// cache sends what a cache counts.
+func (s sender) cache(name string, hits, misses, bytes uint64) {
+	s.counter("akin_cache_hits_total", "Look-ups that a cache answered.", float64(hits), "cache", name)
+	s.counter("akin_cache_misses_total", "Look-ups that a cache could not answer.", float64(misses), "cache", name)
+	s.gauge("akin_cache_bytes", "Memory that a cache holds, about.", float64(bytes), "cache", name)
 }
 
 // Collect sends the values.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
-	cache := func(name string, hits, misses, bytes float64) {
-		ch <- prometheus.MustNewConstMetric(cacheHits, prometheus.CounterValue, hits, name)
-		ch <- prometheus.MustNewConstMetric(cacheMisses, prometheus.CounterValue, misses, name)
-		ch <- prometheus.MustNewConstMetric(cacheBytes, prometheus.GaugeValue, bytes, name)
-	}
+	to := sender(ch)
 	for _, kind := range budget.Kinds() {
 		s := c.memory.Stats(kind)
-		ch <- prometheus.MustNewConstMetric(heldBytes, prometheus.GaugeValue, float64(s.Held), string(kind))
-		ch <- prometheus.MustNewConstMetric(heldRefused, prometheus.CounterValue, float64(s.Refused), string(kind))
+		to.gauge("akin_held_bytes", "Memory that is held for requests under way.", float64(s.Held), "kind", string(kind))
+		to.counter("akin_held_refused_total", "How often more memory was to be held for requests than may be.", float64(s.Refused), "kind", string(kind))
 	}
 	if c.cluster != nil {
 		s := c.cluster.Stats()
-		cache("analysis", float64(s.Analysis.Hits), float64(s.Analysis.Misses), float64(s.Analysis.Bytes))
-		cache("statistics", float64(s.Statistics.Hits), float64(s.Statistics.Misses), float64(s.Statistics.Bytes))
+		to.cache("analysis", s.Analysis.Hits, s.Analysis.Misses, s.Analysis.Bytes)
+		to.cache("statistics", s.Statistics.Hits, s.Statistics.Misses, s.Statistics.Bytes)
 	}
-	c.collectLimits(ch)
+	if c.limits != nil {
+		to.limits(c.limits())
+	}
 	if c.rerank != nil {
 		s := c.rerank.Stats()
-		cache("vectors", float64(s.Hits), float64(s.Misses), float64(s.Bytes))
-		ch <- prometheus.MustNewConstMetric(forgotten, prometheus.CounterValue, float64(s.Forgotten))
+		to.cache("vectors", s.Hits, s.Misses, s.Bytes)
+		to.counter("akin_rerank_forgotten_total",
+			"How often all terms of documents and rows were forgotten, for the mode soft, because they had too many different terms.", float64(s.Forgotten))
 	}
-	for _, of := range []struct {
-		store   *rowstore.Store
-		cache   string
-		metrics *storeMetrics
-	}{{c.store, "rows", &matrixMetrics}, {c.weights, "weights", &weightsMetrics}} {
-		if of.store == nil {
-			continue
-		}
-		s := of.store.Stats()
-		cache(of.cache, float64(s.CacheHits), float64(s.CacheMisses), float64(s.CacheBytes))
-		of.metrics.collect(ch, &s)
+	if c.store != nil {
+		to.store(c.store.Stats(), "rows", "akin_matrix", "akin_row_store", "matrix", "a matrix")
+	}
+	if c.weights != nil { // the same names as of matrices are told apart by those of the metrics
+		to.store(c.weights.Stats(), "weights", "akin_weights", "akin_weights_store", "weights", "term weights")
 	}
 }
 
-// collectLimits sends what was learnt of the cluster's limits, 0 for nothing.
-func (c *collector) collectLimits(ch chan<- prometheus.Metric) {
-	if c.limits == nil {
-		return
-	}
+// limits sends the limits of the cluster that were learned, 0 for none.
+func (s sender) limits(all []expand.Limit) {
 	least, indices := map[expand.LimitKind]int64{}, map[expand.LimitKind]int{}
-	for _, limit := range c.limits() {
+	for _, limit := range all {
 		if n, ok := least[limit.Kind]; !ok || limit.N < n {
 			least[limit.Kind] = limit.N
 		}
 		indices[limit.Kind]++
 	}
 	for _, kind := range []expand.LimitKind{expand.LimitClauses, expand.LimitRescore, expand.LimitResults} {
-		ch <- prometheus.MustNewConstMetric(limitLeast, prometheus.GaugeValue, float64(least[kind]), string(kind))
-		ch <- prometheus.MustNewConstMetric(limitIndices, prometheus.GaugeValue, float64(indices[kind]), string(kind))
+		s.gauge("akin_learned_limit", "The smallest limit that was learned from refused searches and holds now, by what it is of.",
+			float64(least[kind]), "kind", string(kind))
+		s.gauge("akin_learned_limit_indices", "Index expressions whose searches are kept under such a limit.", float64(indices[kind]), "kind", string(kind))
+	}
+}
+
+// store sends what a row store counts. The names of its metrics begin with of,
+// those of its source with from; label is that of the name of one, and what
+// says what it holds.
+func (s sender) store(stats rowstore.Stats, cache, of, from, label, what string) {
+	s.cache(cache, uint64(max(stats.CacheHits, 0)), uint64(max(stats.CacheMisses, 0)), stats.CacheBytes)
+	for _, m := range stats.Matrices {
+		healthy := 1.0
+		if m.Problem != "" {
+			healthy = 0
+		}
+		s.gauge(of+"_source_healthy", "Whether the source of "+what+" answers and is sound.", healthy, label, m.Name)
+		s.gauge(of+"_terms", "Terms that have a row in the served version.", float64(m.Terms), label, m.Name)
+		if m.Version != "" {
+			s.gauge(of+"_info", "1 for the version of "+what+" that is served.", 1, label, m.Name, "source", m.Source, "version", m.Version)
+		}
+	}
+	if stats.Breaker != "" {
+		s.gauge(from+"_breaker", "1 for the state of the breaker before Redis.", 1, "state", stats.Breaker)
+		s.counter(from+"_failures_total", "Calls to Redis that failed or were not made because of earlier failures.", float64(stats.Failures))
+		s.counter(from+"_bad_rows_total", "Answers of Redis that were no neighbor row.", float64(stats.BadRows))
 	}
 }
