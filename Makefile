@@ -11,7 +11,7 @@ BENCH    ?= .
 WORDS    ?= 100000
 
 .DEFAULT_GOAL := help
-.PHONY: help build image demo test chaos e2e lint bench bench-basis bench-cholesky bench-forms bench-gensim bench-modes bench-proxy fuzz
+.PHONY: help build image demo test test-fast chaos e2e lint bench bench-basis bench-cholesky bench-forms bench-gensim bench-modes bench-proxy fuzz
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,7 +27,11 @@ demo: ## Search a small corpus without and with akin, in one process
 
 test: ## Run go vet and all tests; those on real servers skip without them
 	CGO_ENABLED=0 $(GO) vet ./...
-	CGO_ENABLED=0 $(GO) test -timeout 25m ./...
+	CGO_ENABLED=0 $(GO) run ./.ci/gotest -vet=off -timeout 25m ./...
+
+test-fast: ## Run go vet and the tests that need no servers, within a minute
+	CGO_ENABLED=0 $(GO) vet ./...
+	CGO_ENABLED=0 $(GO) run ./.ci/gotest -vet=off -short $$($(GO) list ./... | grep -v '/e2e$$')
 
 chaos: ## Break everything around akin while clients search, 15 minutes, and write the table of docs/reliability.md
 	AKIN_CHAOS=long CGO_ENABLED=0 $(GO) test ./e2e/ -run '^(TestChaos|TestSoak)$$' -update -v -count=1 -timeout 60m

@@ -122,6 +122,9 @@ func TestMatrixCommandsReadVersionsInRedis(t *testing.T) {
 // URL.
 func redisServer(t *testing.T) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("-short: needs redis-server")
+	}
 	binary, err := exec.LookPath("redis-server")
 	if err != nil {
 		const hint = "no redis-server in PATH: install it (apt-get install redis-server, brew install redis)"

@@ -55,6 +55,9 @@ func startOnPort(tb testing.TB, args ...string) *server {
 // newServer returns a redis-server that has a folder and is not started.
 func newServer(tb testing.TB, args ...string) *server {
 	tb.Helper()
+	if testing.Short() {
+		tb.Skip("-short: needs redis-server")
+	}
 	binary, err := exec.LookPath("redis-server")
 	if err != nil {
 		const hint = "no redis-server in PATH: install it (apt-get install redis-server, brew install redis)"
