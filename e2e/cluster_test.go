@@ -2,10 +2,12 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -73,9 +75,15 @@ func (c cluster) must(tb testing.TB, method, path, body string) []byte {
 // makeIndex creates an index that lasts as long as the test.
 func (c cluster) makeIndex(tb testing.TB, name, definition string) {
 	tb.Helper()
+	tb.Cleanup(func() { c.dropIndex(name) })
+	c.remakeIndex(tb, name, definition)
+}
+
+// remakeIndex creates an index, in place of one of that name.
+func (c cluster) remakeIndex(tb testing.TB, name, definition string) {
+	tb.Helper()
 	c.dropIndex(name)
 	c.must(tb, http.MethodPut, "/"+name, definition)
-	tb.Cleanup(func() { c.dropIndex(name) })
 }
 
 // dropIndex deletes an index, which need not exist.
@@ -114,12 +122,43 @@ func (c cluster) index(tb testing.TB, index string, docs []document) {
 type hitList struct {
 	Hits struct {
 		Total struct{ Value int }
-		Hits  []struct {
-			ID    string  `json:"_id"`
-			Score float64 `json:"_score"`
-		}
+		Hits  []listedHit
 	}
 	Shards struct{ Total, Failed int } `json:"_shards"`
+}
+
+// A listedHit is one hit.
+type listedHit struct {
+	ID    string
+	Score float64
+}
+
+// UnmarshalJSON reads a hit, whose id may be in the column of idColumn.
+func (h *listedHit) UnmarshalJSON(text []byte) error {
+	var hit struct {
+		ID     string  `json:"_id"`
+		Score  float64 `json:"_score"`
+		Fields struct{ UID [1]string }
+	}
+	err := json.Unmarshal(text, &hit)
+	*h = listedHit{cmp.Or(hit.ID, hit.Fields.UID[0]), hit.Score}
+	return err
+}
+
+// idColumn has a search return the keyword "uid" of its hits in place of _id,
+// which is stored with their texts: to unpack these is what takes an engine most
+// of the time of a long list of hits.
+const idColumn = `"stored_fields":"_none_","docvalue_fields":["uid"]`
+
+// withIDs returns the documents with their ids in the field of idColumn.
+func withIDs(docs []document) []document {
+	out := make([]document, 0, len(docs))
+	for _, d := range docs {
+		fields := maps.Clone(d.fields)
+		fields["uid"] = d.id
+		out = append(out, document{d.id, fields})
+	}
+	return out
 }
 
 // ids returns the ids of the hits, best first.

@@ -16,6 +16,7 @@ import (
 // similarities: with matching "same" for equal sets of hits, totals and
 // aggregations, with "widen" for all that was found and more.
 func TestSimilaritiesOrderTheHitsAnew(t *testing.T) {
+	t.Parallel()
 	open := openMatrix(t)
 	eachEngine(t, func(t *testing.T, e *engine) {
 		same := startContenders(t, e, open, section{"matching": "same"})
@@ -84,11 +85,11 @@ func compareSet(t *testing.T, e *engine, same, wider contender, g generatedSearc
 func (g generatedSearch) counted() generatedSearch {
 	var body section
 	if g.body == "" || json.Unmarshal([]byte(g.body), &body) != nil {
-		g.params = addParameter(g.params, "size=3000")
+		g.params = addParameter(g.params, "size=3000&_source=false&stored_fields=_none_&docvalue_fields=uid")
 		return g
 	}
 	counted := section{
-		"query": body["query"], "_source": false, "size": 3000,
+		"query": body["query"], "size": 3000, "_source": false, "stored_fields": "_none_", "docvalue_fields": []string{"uid"}, // as idColumn
 		"aggs": section{"n": section{"stats": section{"field": "n"}}, "tags": section{"terms": section{"field": "tag"}}},
 	}
 	text, err := json.Marshal(counted)

@@ -45,6 +45,30 @@ type engine struct {
 	start func() error // once
 	// user is "NAME:PASSWORD@" where the engine has security.
 	user string
+
+	mu    sync.Mutex
+	users map[string]int // of the shared indices
+}
+
+// shareIndex has create make an index, unless a test that runs at the same time
+// has it already. The last of these tests drops it. They must not change it.
+func (e *engine) shareIndex(t *testing.T, name string, create func()) {
+	t.Helper()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	t.Cleanup(func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if e.users[name]--; e.users[name] == 0 {
+			e.dropIndex(name)
+		}
+	})
+	if e.users == nil {
+		e.users = map[string]int{}
+	}
+	if e.users[name]++; e.users[name] == 1 {
+		create()
+	}
 }
 
 // engines lists the engines of this run.

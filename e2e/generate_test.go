@@ -135,7 +135,12 @@ func generatedDocument(s speaker, i int, open bool) section {
 // makeGenerated makes the index of the fixture on e with its documents.
 func makeGenerated(t *testing.T, e *engine, shards int) {
 	t.Helper()
-	e.makeIndex(t, generatedIndex(shards), generatedDefinition(e, shards))
+	e.shareIndex(t, generatedIndex(shards), func() { writeGenerated(t, e, shards) })
+}
+
+func writeGenerated(t *testing.T, e *engine, shards int) {
+	t.Helper()
+	e.remakeIndex(t, generatedIndex(shards), generatedDefinition(e, shards))
 	s := newSpeaker(1)
 	var body bytes.Buffer
 	encoder := json.NewEncoder(&body)

@@ -108,6 +108,7 @@ func (m tsvMatrix) inner(x, y []string) float64 {
 // TestGensimReadsWhatAkinExports compares inner products and soft cosines that
 // gensim computes with the exported matrix with those of the exported list.
 func TestGensimReadsWhatAkinExports(t *testing.T) {
+	t.Parallel()
 	pairs := [][2][]string{
 		{{"car", "rental"}, {"automobile", "hire"}},
 		{{"automobile", "hire"}, {"car", "rental"}}, // the matrix is not symmetric
@@ -145,6 +146,7 @@ func TestGensimReadsWhatAkinExports(t *testing.T) {
 // TestAkinReadsWhatGensimBuilds compares the rows that akin shows with those
 // that gensim has.
 func TestAkinReadsWhatGensimBuilds(t *testing.T) {
+	t.Parallel()
 	vectors := writeFile(t, "vectors.txt", gensimVectors)
 	for _, test := range []struct{ symmetric, limit string }{{"symmetric", "100"}, {"symmetric", "2"}, {"general", "2"}} {
 		t.Run(test.symmetric+" with "+test.limit+" neighbors", func(t *testing.T) {
@@ -196,6 +198,7 @@ func shownNeighbors(t *testing.T, file, term string) map[string]float64 {
 // TestBinaryVectorsOfGensimGiveTheSameMatrix writes the vectors as text and,
 // by gensim, in word2vec's binary format.
 func TestBinaryVectorsOfGensimGiveTheSameMatrix(t *testing.T) {
+	t.Parallel()
 	dir := newDir(t, "gensim")
 	text, binary := writeFile(t, "vectors.txt", gensimVectors), filepath.Join(dir, "vectors.bin")
 	if n := gensim[int](t, "binary", text, binary); n != 12 {

@@ -50,6 +50,7 @@ const hardNeighbors = 30
 // computes from the two files and the terms of the index, with no factor
 // between them.
 func TestHardModeScoresAreTheMeasure(t *testing.T) {
+	t.Parallel()
 	eachEngine(t, func(t *testing.T, e *engine) {
 		for _, name := range usualCollections {
 			h := &hardCollection{engine: e, collection: loadCollection(t, name), index: "akin-e2e-hard-" + name}
@@ -74,7 +75,7 @@ type hardCollection struct {
 // test ranks all judged queries.
 func (h *hardCollection) test(t *testing.T, s hardSetting) {
 	t.Helper()
-	h.engine.makeHardIndex(t, h.index, s, "english", h.docs)
+	h.engine.makeHardIndex(t, h.index, s, "english", withIDs(h.docs))
 	if h.space == nil {
 		h.files = h.engine.makeHardFiles(t, h.index, hardNeighbors)
 		h.space = newHardSpace(t, h.engine, h.index, h.collection, h.files)
@@ -83,7 +84,7 @@ func (h *hardCollection) test(t *testing.T, s hardSetting) {
 	a := startHardAkin(t, h.engine, h.files, nil)
 	worst := 0.0
 	for _, q := range h.queries {
-		hits, err := a.search(t.Context(), "/"+h.index+"/_search", pageBody(q.text, 0, hardDepth(h.engine)))
+		hits, err := a.search(t.Context(), "/"+h.index+"/_search", listBody(q.text, hardDepth(h.engine)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,6 +122,8 @@ func (e *engine) makeHardIndex(t *testing.T, index string, s hardSetting, analyz
 	if settings == nil {
 		t.Fatalf("no settings in %s", body)
 	}
+	properties, _ := definition["mappings"].(map[string]any)["properties"].(map[string]any)
+	properties["uid"] = section{"type": "keyword"}
 	maps.Copy(settings, map[string]any{"number_of_shards": s.shards, "number_of_replicas": 0})
 	e.makeIndex(t, index, toJSON(t, definition))
 	e.index(t, index, docs)

@@ -21,6 +21,7 @@ const repository = ".."
 // stage in a folder that holds what .dockerignore lets into the image's
 // context, and nothing else.
 func TestImageBuildsFromItsFiles(t *testing.T) {
+	t.Parallel()
 	root := t.TempDir()
 	src, out := filepath.Join(root, "src"), filepath.Join(root, "out")
 	copyContext(t, src)

@@ -3,8 +3,12 @@ package e2e
 import (
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
 	"testing"
 )
 
@@ -17,6 +21,14 @@ var runDir string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	wide := true
+	flag.Visit(func(f *flag.Flag) { wide = wide && f.Name != "test.parallel" })
+	if wide {
+		// Tests wait for servers half of their time, and some for nothing else.
+		if err := flag.Set("test.parallel", strconv.Itoa(max(4, runtime.GOMAXPROCS(0)))); err != nil {
+			panic(err)
+		}
+	}
 	os.Exit(runTests(m))
 }
 
@@ -28,6 +40,10 @@ func runTests(m *testing.M) (status int) {
 		return 1
 	}
 	runDir = dir
+	if err := noteSources(); err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		return 1
+	}
 	defer func() {
 		stopShared()
 		if status != 0 {
@@ -39,6 +55,18 @@ func runTests(m *testing.M) (status int) {
 		}
 	}()
 	return m.Run()
+}
+
+// noteSources opens the folders of the repository. go test takes a result from
+// its cache where what the test itself has opened is as it was, and does not see
+// that the binary is built from other sources.
+func noteSources() error {
+	return filepath.WalkDir(repository, func(_ string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() && slices.Contains([]string{".git", "bin", "engines"}, entry.Name()) {
+			return fs.SkipDir // writes into it do not change the binary
+		}
+		return err
+	})
 }
 
 // skipOrFail skips the test for want of a server, or fails it where

@@ -15,22 +15,26 @@ var enginePackages = []string{"./demo", "./esclient"}
 // TestPackagesAgreeWithRealEngines runs the tests of those packages against
 // each engine.
 func TestPackagesAgreeWithRealEngines(t *testing.T) {
-	root, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
+	t.Parallel()
+	dir := newDir(t, "packages")
+	build := exec.CommandContext(t.Context(), "go", append([]string{"test", "-tags=nomsgpack", "-c", "-o", dir}, enginePackages...)...)
+	build.Dir = repository
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
 	}
 	eachEngine(t, func(t *testing.T, e *engine) {
-		args := append([]string{"test", "-p", "1", "-count=1", "-v", "-run", "Engine"}, enginePackages...)
-		cmd := exec.CommandContext(t.Context(), "go", args...)
-		cmd.Dir = root
-		cmd.Env = append(os.Environ(), "AKIN_E2E_ENGINE_URL="+e.url)
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
-		for _, sign := range []string{"no tests to run", "set AKIN_E2E_ENGINE_URL"} {
-			if strings.Contains(string(out), sign) {
-				t.Errorf("tests did not run:\n%s", out)
+		for _, name := range enginePackages {
+			cmd := exec.CommandContext(t.Context(), filepath.Join(dir, filepath.Base(name)+".test"), "-test.v", "-test.run", "Engine")
+			cmd.Dir = filepath.Join(repository, name)
+			cmd.Env = append(os.Environ(), "AKIN_E2E_ENGINE_URL="+e.url)
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Errorf("%s: %v\n%s", name, err, out)
+			}
+			for _, sign := range []string{"no tests to run", "set AKIN_E2E_ENGINE_URL"} {
+				if strings.Contains(string(out), sign) {
+					t.Errorf("%s: tests did not run:\n%s", name, out)
+				}
 			}
 		}
 	})

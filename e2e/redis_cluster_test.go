@@ -95,6 +95,7 @@ func startSentinel(t *testing.T, master *redisNode) *redisNode {
 // TestSearchesAndAPushSurviveAFailover kills the master while clients search
 // and a large matrix is pushed.
 func TestSearchesAndAPushSurviveAFailover(t *testing.T) {
+	t.Parallel()
 	e := oneEngine(t)
 	makeRelated(t, e)
 	master := startNode(t, onPort()...)
@@ -160,6 +161,7 @@ func TestSearchesAndAPushSurviveAFailover(t *testing.T) {
 // TestMatrixLivesInARedisCluster goes through the life of a matrix in a
 // cluster of three nodes, while akin serves it.
 func TestMatrixLivesInARedisCluster(t *testing.T) {
+	t.Parallel()
 	e := oneEngine(t)
 	makeRelated(t, e)
 	const slots = 16384
@@ -231,6 +233,7 @@ func awaitHits(t *testing.T, a *akin, word, want string) {
 // TestRedisWithTLSAndUsers has a private authority, certificates for clients,
 // and a user each for the proxy and for those who push.
 func TestRedisWithTLSAndUsers(t *testing.T) {
+	t.Parallel()
 	e := oneEngine(t)
 	makeRelated(t, e)
 	dir := certificates(t)
@@ -318,6 +321,7 @@ func certificates(t *testing.T) string {
 
 // TestRedisOnAUnixSocket serves from one and pushes to it.
 func TestRedisOnAUnixSocket(t *testing.T) {
+	t.Parallel()
 	e := oneEngine(t)
 	makeRelated(t, e)
 	n := startNode(t, "--port", "0", "--dir", "DIR", "--unixsocket", "DIR/s", "--save", "")

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -57,19 +58,30 @@ func relatedDocuments() []document {
 	return docs
 }
 
-// makeRelated makes the index of the fixture on e.
+// makeRelated makes the index of the fixture on e. Tests that run at the same
+// time share it, so that only those that run by themselves may change it.
 func makeRelated(t *testing.T, e *engine) {
 	t.Helper()
-	e.makeIndex(t, relatedIndex, relatedDefinition)
-	e.index(t, relatedIndex, relatedDocuments())
+	e.shareIndex(t, relatedIndex, func() {
+		e.remakeIndex(t, relatedIndex, relatedDefinition)
+		e.index(t, relatedIndex, relatedDocuments())
+	})
 }
 
-// relatedFile returns the file of the matrix of the vectors.
+// relatedFiles are the files of matrices by their vectors.
+var relatedFiles sync.Map
+
+// relatedFile returns the file of the matrix of the vectors, which is built
+// once.
 func relatedFile(t *testing.T, vectors string) string {
 	t.Helper()
+	if file, built := relatedFiles.Load(vectors); built {
+		return fmt.Sprint(file)
+	}
 	in := writeFile(t, "vectors.txt", vectors)
 	out := filepath.Join(filepath.Dir(in), "matrix.akin")
 	mustAkin(t, "matrix", "build", "--from-vectors", in, "--out", out)
+	relatedFiles.Store(vectors, out)
 	return out
 }
 

@@ -16,7 +16,7 @@ import (
 // user makes one, and in one shard so that scores do not depend on where a
 // document lies.
 const judgedIndex = `{"settings":{"number_of_shards":1,"number_of_replicas":0},
-	"mappings":{"properties":{"body":{"type":"text","analyzer":"english"}}}}`
+	"mappings":{"properties":{"uid":{"type":"keyword"},"body":{"type":"text","analyzer":"english"}}}}`
 
 // The collections that can be measured. The usual ones take less than a
 // minute; the held-out ones had no part in choosing any of akin's defaults.
@@ -101,6 +101,7 @@ var floors = []floor{
 // TestRelevance indexes judged collections, learns S from those indices, and
 // ranks the judged queries directly and through akin.
 func TestRelevance(t *testing.T) {
+	t.Parallel()
 	collections := judgedCollections(t)
 	redis := commonRedis(t)
 	stats := rankStats{}
@@ -114,7 +115,7 @@ func TestRelevance(t *testing.T) {
 		for _, c := range collections {
 			index := judgedIndexName(c)
 			e.makeIndex(t, index, judgedIndex)
-			e.index(t, index, c.docs)
+			e.index(t, index, withIDs(c.docs))
 			learnMatrix(t, e, index, redis)
 			note(e, c, direct, rankQueries(t, e.cluster, index, c))
 		}
@@ -188,8 +189,12 @@ func rankThroughAkin(t *testing.T, a *akin, c *collection, r ranking) measures {
 
 // matchBody is a search for so many of the best documents that match text that
 // most of what can be found is among them.
-func matchBody(text string) string {
-	return fmt.Sprintf(`{"query":{"match":{"body":%s}},"size":1500,"_source":false}`, quote(text))
+func matchBody(text string) string { return listBody(text, 1500) }
+
+// listBody is a search for so many of the best documents that match text, of
+// which only the ids and the scores are wanted.
+func listBody(text string, size int) string {
+	return fmt.Sprintf(`{"query":{"match":{"body":%s}},"size":%d,"_source":false,%s}`, quote(text), size, idColumn)
 }
 
 // rankQueries searches for every judged query and returns the mean measures.
@@ -200,7 +205,7 @@ func rankQueries(t *testing.T, c cluster, index string, judged *collection) meas
 	group.SetLimit(4)
 	for i, q := range judged.queries {
 		group.Go(func() error {
-			hits, err := c.search(ctx, "/"+index+"/_search?filter_path=hits.hits._id,_shards", matchBody(q.text))
+			hits, err := c.search(ctx, "/"+index+"/_search?filter_path=hits.hits.fields,_shards", matchBody(q.text))
 			if err != nil {
 				return fmt.Errorf("query %s: %w", q.id, err)
 			}

@@ -50,6 +50,7 @@ type reproduction struct {
 // matrices of akin's own builders. It measures the headline settings in every
 // run, and all sweeps with AKIN_E2E_COLLECTIONS=all.
 func TestReproduction(t *testing.T) {
+	t.Parallel()
 	r := newReproduction(loadForum(t))
 	r.baselines(t)
 	headlines := r.matrices.headlines(t)
