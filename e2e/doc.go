@@ -21,8 +21,9 @@
 //	AKIN_E2E_RACE          1 builds akin with the race detector
 //
 // Each engine is started once for all tests. Tests run one after the other,
-// but for those that call t.Parallel: these have indices of their own, or share
-// some that they only read (shareIndex), and run side by side at the end.
+// but for those that call t.Parallel: these have indices of their own, or
+// share some that they only read (shareIndex), and run side by side at the
+// end.
 //
 // Logs of the child processes are kept, and their last lines printed, when a
 // test fails.
