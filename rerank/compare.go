@@ -3,6 +3,8 @@ package rerank
 import (
 	"context"
 	"slices"
+
+	"github.com/akin-search/akin/esclient"
 )
 
 // A scratch is memory for one computation, dense over the numbers of terms.
@@ -123,10 +125,10 @@ func gather(dense []float64, r *row) float64 {
 }
 
 // newVector returns the vector of a field in numbers, in their order.
-func (m *memory) newVector(terms []Term) *vector {
+func (m *memory) newVector(terms []esclient.TermFreq) *vector {
 	texts := make([]string, len(terms))
 	for i := range terms {
-		texts[i] = terms[i].Text
+		texts[i] = terms[i].Term
 	}
 	numbers := m.terms.number(make([]int32, 0, len(terms)), texts)
 	order := make([]int, len(terms))

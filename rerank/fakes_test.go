@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -73,7 +74,7 @@ type fakeVectors struct {
 	panics   bool
 	// wait, unless nil, holds every call until it is closed or the call ends.
 	wait  chan struct{}
-	calls [][]Document
+	calls [][]esclient.VectorRequest
 	// uuids are those of indices, unreadable the fields that are not readable,
 	// and asked is how often each of them was asked for.
 	uuids       map[string]string
@@ -101,7 +102,7 @@ func (f *fakeVectors) Readable(_ context.Context, index, field string) (bool, er
 	return !f.unreadable[field], nil
 }
 
-func (f *fakeVectors) Vectors(ctx context.Context, docs []Document) ([]Vector, error) {
+func (f *fakeVectors) DocVectors(ctx context.Context, docs []esclient.VectorRequest) ([]esclient.DocTerms, error) {
 	f.mu.Lock()
 	f.calls = append(f.calls, docs)
 	wait := f.wait
@@ -120,24 +121,24 @@ func (f *fakeVectors) Vectors(ctx context.Context, docs []Document) ([]Vector, e
 		return nil, f.err
 	}
 	if f.most > 0 && len(docs) > f.most {
-		return nil, fmt.Errorf("so many: %w", ErrTooLarge)
+		return nil, fmt.Errorf("so many: %w", esclient.ErrTooLarge)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	out := make([]Vector, len(docs))
+	out := make([]esclient.DocTerms, len(docs))
 	for i, d := range docs {
 		key := docKey{d.Index, d.ID}
 		fields, ok := f.docs[key]
 		if !ok {
 			continue
 		}
-		out[i] = Vector{Found: true, Version: max(f.versions[key], 1)}
+		out[i] = esclient.DocTerms{Found: true, Version: max(f.versions[key], 1), Fields: map[string][]esclient.TermFreq{}}
 		for _, name := range d.Fields {
-			var terms []Term
+			var terms []esclient.TermFreq
 			for text, n := range fields[name] {
-				terms = append(terms, Term{text, n})
+				terms = append(terms, esclient.TermFreq{Term: text, Freq: n})
 			}
-			out[i].Fields = append(out[i].Fields, terms)
+			out[i].Fields[name] = terms
 		}
 	}
 	return out, nil

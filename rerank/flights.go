@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/akin-search/akin/esclient"
 )
 
 // flights keep the same hit from being fetched twice at a time.
@@ -143,25 +145,28 @@ func (w *window) ask(ctx context.Context, vectors Vectors, f *flight, asked []mi
 // much for one, and remembers those that are of the state that the search has
 // found.
 func (w *window) askSome(ctx context.Context, vectors Vectors, f *flight, asked []missing, keys []vectorKey) error {
-	var docs []Document
+	var docs []esclient.VectorRequest
 	var hits []int // of docs
 	for _, at := range asked {
 		if n := len(hits); n == 0 || hits[n-1] != at.k {
 			h := &w.hits[at.k]
-			docs, hits = append(docs, Document{Index: h.Index, ID: h.ID, Routing: h.Routing}), append(hits, at.k)
+			docs, hits = append(docs, esclient.VectorRequest{Index: h.Index, ID: h.ID, Routing: h.Routing}), append(hits, at.k)
 		}
 		last := &docs[len(docs)-1]
 		last.Fields = append(last.Fields, w.fields[at.i].Name)
 	}
-	answer, err := vectors.Vectors(ctx, docs)
-	if half := len(docs) / 2; half > 0 && errors.Is(err, ErrTooLarge) {
+	answer, err := vectors.DocVectors(ctx, docs)
+	if half := len(docs) / 2; half > 0 && errors.Is(err, esclient.ErrTooLarge) {
 		first := slices.IndexFunc(asked, func(at missing) bool { return at.k == hits[half] })
 		if err := w.askSome(ctx, vectors, f, asked[:first], keys[:first]); err != nil {
 			return err
 		}
 		return w.askSome(ctx, vectors, f, asked[first:], keys[first:])
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, esclient.ErrTooLarge):
+		return fmt.Errorf("%w: %w", ErrTooLarge, err)
+	case err != nil:
 		return fmt.Errorf("terms of hits: %w", err)
 	}
 	if len(answer) != len(docs) {
@@ -170,10 +175,12 @@ func (w *window) askSome(ctx context.Context, vectors Vectors, f *flight, asked 
 	n := 0
 	for d := range docs {
 		a, hit := &answer[d], &w.hits[hits[d]]
-		as := a.Found && a.Version == hit.Version && len(a.Fields) == len(docs[d].Fields)
-		for i := range docs[d].Fields {
-			if as {
-				w.remember(f, keys[n], a.Fields[i])
+		if a.Err != nil {
+			return a.Err
+		}
+		for _, field := range docs[d].Fields {
+			if a.Found && a.Version == hit.Version {
+				w.remember(f, keys[n], a.Fields[field])
 			}
 			n++
 		}
@@ -185,7 +192,7 @@ func (w *window) askSome(ctx context.Context, vectors Vectors, f *flight, asked 
 }
 
 // remember keeps the terms that a call brought.
-func (w *window) remember(f *flight, key vectorKey, terms []Term) {
+func (w *window) remember(f *flight, key vectorKey, terms []esclient.TermFreq) {
 	v := w.memory.newVector(terms)
 	v.until = time.Now().Add(lifeOf(w.memory.seed, key))
 	if len(v.terms) > 0 {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/internal/budget"
 	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/simmatrix"
@@ -22,8 +23,7 @@ var (
 	// such as an alias, or the target of a copy_to, and that no document of the
 	// index was ever seen to have some.
 	ErrNoTerms = errors.New("the cluster tells no terms of a field")
-	// ErrTooLarge says that hits have more terms than are read at a time. Of
-	// [Vectors] it says that fewer documents may do.
+	// ErrTooLarge says that hits have more terms than are read at a time.
 	ErrTooLarge = errors.New("the hits have too many terms")
 	// ErrBusy says that as many hits are being asked for as may be.
 	ErrBusy = errors.New("too many hits are being asked for")
@@ -61,34 +61,11 @@ type Weights interface {
 	Rows(ctx context.Context, terms []string, rows []simmatrix.Row) error
 }
 
-// A Document is what is asked of one hit.
-type Document struct {
-	// Index, ID and Routing name it.
-	Index, ID, Routing string
-	// Fields are the full names of the fields whose terms are asked for.
-	Fields []string
-}
-
-// A Vector is what a document has in the fields that were asked for.
-type Vector struct {
-	// Found says that there is such a document, and Version is its.
-	Found   bool
-	Version int64
-	// Fields are the terms of each of the fields, in the order of the question.
-	Fields [][]Term
-}
-
-// A Term is a term of a field and how often the field has it.
-type Term struct {
-	Text string
-	Freq int64
-}
-
 // Vectors tells the terms of documents.
 type Vectors interface {
-	// Vectors returns what each of docs has, as a search sees it. It returns
-	// [ErrTooLarge] where that is too much.
-	Vectors(ctx context.Context, docs []Document) ([]Vector, error)
+	// DocVectors returns the terms of each of docs, as a search sees it, or an
+	// error that wraps [esclient.ErrTooLarge]: then fewer documents may do.
+	DocVectors(ctx context.Context, docs []esclient.VectorRequest) ([]esclient.DocTerms, error)
 	// UUIDs sets ids[k] to what tells the concrete index named from others of this
 	// name, before or after; "" where the cluster does not tell.
 	UUIDs(ctx context.Context, indices, ids []string) error

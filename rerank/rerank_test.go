@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/internal/recovery"
 )
 
@@ -72,7 +73,7 @@ func TestOneCallAsksForAllHitsOnce(t *testing.T) {
 		}
 		checkScores(t, got, .5, 1, 0)
 	}
-	want := [][]Document{{
+	want := [][]esclient.VectorRequest{{
 		{Index: "i", ID: "1", Fields: []string{"body"}},
 		{Index: "i", ID: "2", Routing: "r", Fields: []string{"body"}},
 		{Index: "i", ID: "3", Fields: []string{"body"}},
@@ -409,7 +410,7 @@ func TestLargeDocumentsAreAskedForFewerAtATime(t *testing.T) {
 	if n := v.count(); n != 5 { // of 3, 1, 2, 1 and 1
 		t.Errorf("%d calls", n)
 	}
-	v.err = ErrTooLarge
+	v.err = esclient.ErrTooLarge
 	if _, err := newReranker(t, v).Scores(t.Context(), fields, hits); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("got %v", err)
 	}

@@ -2,8 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/akin-search/akin/configs"
@@ -19,38 +17,7 @@ var (
 )
 
 // vectors answers rerank from esclient.
-type vectors struct{ client *esclient.Client }
-
-func (v vectors) Vectors(ctx context.Context, docs []rerank.Document) ([]rerank.Vector, error) {
-	asked := make([]esclient.VectorRequest, len(docs))
-	for i, d := range docs {
-		asked[i] = esclient.VectorRequest(d)
-	}
-	answer, err := v.client.DocVectors(ctx, asked)
-	if errors.Is(err, esclient.ErrTooLarge) {
-		err = fmt.Errorf("%w: %w", rerank.ErrTooLarge, err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	out := make([]rerank.Vector, len(docs))
-	for i, d := range docs {
-		a := &answer[i]
-		if a.Err != nil {
-			return nil, a.Err
-		}
-		out[i] = rerank.Vector{Found: a.Found, Version: a.Version, Fields: make([][]rerank.Term, len(d.Fields))}
-		for k, field := range d.Fields {
-			terms := a.Fields[field]
-			own := make([]rerank.Term, len(terms))
-			for n, t := range terms {
-				own[n] = rerank.Term{Text: t.Term, Freq: t.Freq}
-			}
-			out[i].Fields[k] = own
-		}
-	}
-	return out, nil
-}
+type vectors struct{ *esclient.Client }
 
 // maxNames is how many bytes of names of indices go in one request: the engines
 // take a request line of 4 KiB, in which a byte may take three.
@@ -65,7 +32,7 @@ func (v vectors) UUIDs(ctx context.Context, indices, ids []string) error {
 			length += len(rest[n]) + 1
 			n++
 		}
-		found, err := v.client.Indices(ctx, strings.Join(rest[:n], ","))
+		found, err := v.Indices(ctx, strings.Join(rest[:n], ","))
 		if err != nil {
 			return err
 		}
@@ -78,11 +45,6 @@ func (v vectors) UUIDs(ctx context.Context, indices, ids []string) error {
 		ids[k] = byName[name]
 	}
 	return nil
-}
-
-// Readable implements [rerank.Vectors].
-func (v vectors) Readable(ctx context.Context, index, field string) (bool, error) {
-	return v.client.Readable(ctx, index, field)
 }
 
 // reranker scores the hits of the proxy's searches.

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -105,6 +106,8 @@ func TestVectorsOfTheCluster(t *testing.T) {
 	answer := ""
 	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
+		case "/i/_settings":
+			_, _ = io.WriteString(w, `{"i":{"settings":{"index":{"uuid":"ui"}}}}`)
 		case "/i,j/_settings":
 			_, _ = io.WriteString(w, `{"j":{"settings":{"index":{"uuid":"uj"}}},"i":{"settings":{"index":{"uuid":"ui"}}}}`)
 		case "/i", "/i/_mapping":
@@ -128,13 +131,19 @@ func TestVectorsOfTheCluster(t *testing.T) {
 			t.Errorf("%s: %v, %v", field, got, err)
 		}
 	}
-	docs := []rerank.Document{{Index: "i", ID: "1", Fields: []string{"body"}}}
+	r := rerank.New(rerank.Options{Vectors: v, TTL: time.Minute})
+	defer r.Close()
+	scores := func() error {
+		fields := []rerank.Field{{Name: "body", Boost: 1, Terms: []string{"car"}, Freqs: []float64{1}, Similarities: oneRow{}}}
+		_, err := r.Scores(t.Context(), fields, []rerank.Hit{{Index: "i", ID: "1"}})
+		return err
+	}
 	answer = `{"docs":[{"_index":"i","_id":"1","error":{"type":"index_not_found_exception"}}]}`
-	if _, err := v.Vectors(t.Context(), docs); cause(err) != "unknown_to_cluster" {
+	if err := scores(); cause(err) != "unknown_to_cluster" {
 		t.Errorf("an index that is gone: %v", err)
 	}
 	answer = `{"docs":[` + strings.Repeat(" ", 33<<20) + `]}`
-	if _, err := v.Vectors(t.Context(), docs); !errors.Is(err, rerank.ErrTooLarge) {
+	if err := scores(); !errors.Is(err, rerank.ErrTooLarge) {
 		t.Errorf("a large answer: %v", err)
 	}
 }
