@@ -23,6 +23,7 @@ import (
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/budget"
+	"github.com/akin-search/akin/proxy/answer"
 )
 
 const (
@@ -128,18 +129,18 @@ func (a *access) close() {
 
 // checker returns what the expander asks whether the client that sent r may
 // search some indices, nil where the cluster has no security.
-func (a *access) checker(r *http.Request, ex *exchange) func(context.Context, esclient.Indices) error {
+func (a *access) checker(r *http.Request, x *search) func(context.Context, esclient.Indices) error {
 	if !a.secured.Load() {
 		return nil
 	}
 	h := a.server.sentHeader(r)
 	return func(ctx context.Context, indices esclient.Indices) error {
 		key := a.keyOf(h, indices)
-		ex.asked.add(key)
+		x.asked.add(key)
 		if v, known := a.verdicts.GetIfPresent(key); known {
 			return v.err
 		}
-		q, err := a.start(key, ex.client, h, indices) //nolint:contextcheck // The question outlives the search.
+		q, err := a.start(key, x.client.Name, h, indices) //nolint:contextcheck // The question outlives the search.
 		if err != nil {
 			return err
 		}
@@ -229,8 +230,8 @@ func (a *access) inquire(ctx context.Context, client *http.Request, indices escl
 	if indices.Options != "" {
 		path += "&" + indices.Options
 	}
-	status, answer, err := a.server.ask(ctx, client, http.MethodGet, path, nil)
-	var page struct {
+	status, page, err := a.server.ask(ctx, client, http.MethodGet, path, nil)
+	var said struct {
 		Shards struct {
 			Total int `json:"total"`
 		} `json:"_shards"`
@@ -238,17 +239,17 @@ func (a *access) inquire(ctx context.Context, client *http.Request, indices escl
 	switch {
 	case err != nil:
 		return err
-	case isDenied(status):
+	case answer.IsDenied(status):
 		return expand.ErrNotAuthorized
 	case status == http.StatusNotFound:
 		return expand.ErrUnknown
 	case status != http.StatusOK:
 		return fmt.Errorf("the cluster answers %d to an empty search of the client", status)
 	}
-	if err := json.Unmarshal(answer, &page); err != nil {
+	if err := json.Unmarshal(page, &said); err != nil {
 		return err
 	}
-	if page.Shards.Total == 0 {
+	if said.Shards.Total == 0 {
 		return expand.ErrUnknown
 	}
 	return nil
@@ -256,9 +257,9 @@ func (a *access) inquire(ctx context.Context, client *http.Request, indices escl
 
 // learn takes in the status of the cluster's answer to a client's search. A
 // good answer to a request that holds several searches tells of none of them.
-func (a *access) learn(ctx context.Context, ex *exchange, status int) {
-	keys := ex.asked.all()
-	if isDenied(status) {
+func (a *access) learn(ctx context.Context, x *search, status int) {
+	keys := x.asked.all()
+	if answer.IsDenied(status) {
 		if a.secured.CompareAndSwap(false, true) {
 			a.server.log.InfoContext(ctx, "the cluster has security: searches are expanded only for clients that it lets search", "status", status)
 		}
@@ -267,7 +268,7 @@ func (a *access) learn(ctx context.Context, ex *exchange, status int) {
 		}
 		return
 	}
-	if status >= http.StatusBadRequest || ex.endpoint == expand.EndpointMultiSearch {
+	if status >= http.StatusBadRequest || x.endpoint == expand.EndpointMultiSearch {
 		return
 	}
 	for _, key := range keys {

@@ -291,7 +291,9 @@ func TestGuessedCredentialsCostFewQuestions(t *testing.T) {
 // askAs asks whether the client at an address, with a value of Authorization,
 // may search.
 func askAs(ctx context.Context, s *Server, address, who string) error {
-	check := s.access.checker(&http.Request{Header: http.Header{"Authorization": {who}}}, &exchange{client: address, asked: new(accessKeys)})
+	x := searchFor(expand.EndpointSearch, "", "", "")
+	x.client.Name = address
+	check := s.access.checker(&http.Request{Header: http.Header{"Authorization": {who}}}, x)
 	return check(ctx, esclient.Indices{Expression: "docs", Options: "ignore_unavailable=true"})
 }
 
@@ -355,7 +357,7 @@ func TestCloseEndsQuestions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	check := s.access.checker(&http.Request{Header: http.Header{}}, &exchange{asked: new(accessKeys)})
+	check := s.access.checker(&http.Request{Header: http.Header{}}, searchFor(expand.EndpointSearch, "", "", ""))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- check(ctx, esclient.Indices{Options: "ignore_unavailable=true"}) }()
@@ -397,8 +399,9 @@ func TestVerdictsHoldForAWhile(t *testing.T) {
 		}
 		// A good answer to a search prolongs a good verdict and changes no other.
 		s.access.verdicts.SetExpiresAfter(key, time.Hour)
-		ex := &exchange{asked: &accessKeys{keys: []accessKey{key}}}
-		s.access.learn(t.Context(), ex, http.StatusOK)
+		x := searchFor(expand.EndpointSearch, "", "", "")
+		x.asked.add(key)
+		s.access.learn(t.Context(), x, http.StatusOK)
 		entry, _ = s.access.verdicts.GetEntryQuietly(key)
 		if prolonged := entry.ExpiresAfter() <= acceptedTime; prolonged != (tt.err == nil) || !errors.Is(entry.Value.err, tt.err) {
 			t.Errorf("%s: a good answer leaves %v for %v", tt.name, entry.Value.err, entry.ExpiresAfter())
@@ -474,7 +477,7 @@ func TestDeniedClientHasNoTemplateRendered(t *testing.T) {
 func TestDeniedClientHasFewTemplatesRendered(t *testing.T) {
 	body := strings.Repeat("{\"index\":\"b\"}\n{\"id\":\"a\"}\n{}\n{\"id\":\"a\"}\n{\"index\":[\"b\"]}\n{\"id\":\"a\"}\n", 10)
 	for secured, most := range map[bool]int{true: 0, false: rendersSideBySide} {
-		node := startRawNode(t, func(int, rawRequest) string { return answer(401, jsonType, "{}") })
+		node := startRawNode(t, func(int, rawRequest) string { return answerWith(401, jsonType, "{}") })
 		addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(guarded), Secured: secured, Templates: true, Budget: patience})
 		for range 10 {
 			exchangeRaw(t, addr, searchOf("/docs/_msearch/template", ndjsonType, body))
@@ -501,11 +504,11 @@ func TestClientThatMaySearchOneIndexHasItsTemplatesRendered(t *testing.T) {
 	node := startRawNode(t, func(_ int, r rawRequest) string {
 		switch {
 		case strings.Contains(r.line, "_render"):
-			return answer(200, jsonType, `{"template_output":{"query":{}}}`)
+			return answerWith(200, jsonType, `{"template_output":{"query":{}}}`)
 		case strings.HasPrefix(r.line, "GET /good/"):
-			return answer(200, jsonType, anAccess)
+			return answerWith(200, jsonType, anAccess)
 		case strings.HasPrefix(r.line, "GET"):
-			return answer(403, jsonType, "{}")
+			return answerWith(403, jsonType, "{}")
 		}
 		return emptyAnswer
 	})

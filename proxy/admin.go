@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -19,6 +20,9 @@ import (
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/budget"
+	"github.com/akin-search/akin/proxy/explain"
+	"github.com/akin-search/akin/proxy/held"
+	"github.com/akin-search/akin/proxy/wire"
 )
 
 const (
@@ -103,26 +107,6 @@ func (s *Server) ready(c *gin.Context) {
 	c.JSON(code, answer)
 }
 
-// endpointNames are the endpoints as the admin port names them.
-var endpointNames = map[expand.Endpoint]string{
-	expand.EndpointSearch:      "search",
-	expand.EndpointMultiSearch: "msearch",
-	expand.EndpointCount:       "count",
-	expand.EndpointValidate:    "validate",
-	expand.EndpointExplain:     "explain",
-	expand.EndpointRankEval:    "rank_eval",
-}
-
-// endpointOf returns the endpoint of a name, a search for none.
-func endpointOf(name string) (expand.Endpoint, bool) {
-	for e, n := range endpointNames {
-		if n == name {
-			return e, true
-		}
-	}
-	return expand.EndpointSearch, name == ""
-}
-
 // expansion is the answer of POST /_akin/expand/{index}.
 type expansion struct {
 	Rewritten bool            `json:"rewritten"`
@@ -144,7 +128,7 @@ func (s *Server) show(c *gin.Context) {
 	}
 	ctx, cancel := context.WithTimeout(c.Request.Context(), showBudget)
 	defer cancel()
-	res, err := s.callExpander(ctx, e, in)
+	res, err := s.guarded(ctx, e, in)
 	answer := expansion{RawQuery: in.RawQuery, Clauses: []expand.Clause{}}
 	switch {
 	case err != nil:
@@ -154,7 +138,7 @@ func (s *Server) show(c *gin.Context) {
 	default:
 		answer.Rewritten, answer.RawQuery, answer.Body = true, res.RawQuery, res.Body
 		if in.Endpoint == expand.EndpointMultiSearch {
-			answer.Body = shownBody(res.Body) // lines of JSON are no JSON
+			answer.Body = explain.Body(res.Body) // lines of JSON are no JSON
 		}
 	}
 	if err == nil {
@@ -169,13 +153,13 @@ func (s *Server) show(c *gin.Context) {
 func (s *Server) shownRequest(w http.ResponseWriter, r *http.Request) (in *expand.Request, e Expander, ok bool) {
 	query, control := cutControl(r.URL.RawQuery, r.Header)
 	kind := ""
-	query = cutParameters(query, func(name, value string) bool {
+	query = wire.CutParameters(query, func(name, value string) bool {
 		if name == endpointParameter {
 			kind = value
 		}
 		return name == endpointParameter
 	})
-	endpoint, known := endpointOf(kind)
+	endpoint, known := explain.Endpoint(kind)
 	e, why := s.expanderFor(control.profile)
 	index, err := url.PathUnescape(strings.Trim(strings.TrimPrefix(r.URL.EscapedPath(), expandPath), "/"))
 	switch {
@@ -199,36 +183,34 @@ func (s *Server) shownRequest(w http.ResponseWriter, r *http.Request) (in *expan
 // it, or returns the status and the reason of the refusal.
 func (s *Server) shownRequestBody(r *http.Request) (body []byte, status int, why string) {
 	const tooLarge = "the body is larger than max_body"
-	encoding, known := contentEncoding(r.Header["Content-Encoding"])
+	coding, known := wire.ContentEncoding(r.Header)
 	if !known {
 		return nil, http.StatusUnsupportedMediaType, "the body is neither plain nor gzip"
 	}
-	body, err := readUpTo(r.Body, min(r.ContentLength, firstRead), s.opts.MaxBody+1)
+	hold := s.opts.Memory.Hold(budget.SearchBody, "")
+	defer hold.Release()
+	body, err := held.Read(r.Body, hold, r.ContentLength, s.opts.MaxBody)
+	broken := "the body of the request broke off"
+	if err == nil && coding != "" && len(body) > 0 {
+		body, err = s.decompressShown(body)
+		broken = "the body is no sound gzip"
+	}
 	switch {
-	case err != nil:
-		return nil, http.StatusBadRequest, "the body of the request broke off"
-	case int64(len(body)) > s.opts.MaxBody:
-		return nil, http.StatusRequestEntityTooLarge, tooLarge
-	case encoding == "" || len(body) == 0:
+	case err == nil:
 		return body, 0, ""
+	case errors.Is(err, held.ErrTooLarge):
+		return nil, http.StatusRequestEntityTooLarge, "the body is larger than max_body"
+	case errors.Is(err, held.ErrNoRoom):
+		return nil, http.StatusServiceUnavailable, err.Error()
 	}
-	switch body, reason := s.decompressShown(body); reason {
-	case "":
-		return body, 0, ""
-	case reasonTooLarge:
-		return nil, http.StatusRequestEntityTooLarge, tooLarge
-	case reasonMemory:
-		return nil, http.StatusServiceUnavailable, errNoRoom.Error()
-	default:
-		return nil, http.StatusBadRequest, "the body is no sound gzip"
-	}
+	return nil, http.StatusBadRequest, broken
 }
 
 // decompressShown decompresses what is shown.
-func (s *Server) decompressShown(body []byte) (plain []byte, reason string) {
-	held := s.opts.Memory.Hold(budget.SearchBody, "")
-	defer held.Release()
-	return s.decompress(body, held, s.opts.MaxBody)
+func (s *Server) decompressShown(body []byte) (plain []byte, err error) {
+	hold := s.opts.Memory.Hold(budget.SearchBody, "")
+	defer hold.Release()
+	return s.gunzip.Read(body, hold, s.opts.MaxBody)
 }
 
 // refuse answers a request that makes no sense.
@@ -246,45 +228,32 @@ func texts(errs []error) []string {
 	return all
 }
 
-// shownBody returns a body as a part of an answer: as it is where it is JSON,
-// else as a text.
-func shownBody(body []byte) json.RawMessage {
-	if len(body) == 0 || json.Valid(body) {
-		return body
-	}
-	text, _ := json.Marshal(string(body)) // strings always encode
-	return text
-}
-
 // listExplanations answers with the last explanations in short, the newest
 // first.
 func (s *Server) listExplanations(c *gin.Context) {
 	limit := shownExplanations
 	if text, given := c.GetQuery("limit"); given {
 		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > maxExplained {
-			refuse(c.Writer, http.StatusBadRequest, fmt.Sprintf("limit is no number from 1 to %d", maxExplained))
+		if err != nil || n < 1 || n > explain.MaxKept {
+			refuse(c.Writer, http.StatusBadRequest, fmt.Sprintf("limit is no number from 1 to %d", explain.MaxKept))
 			return
 		}
 		limit = n
 	}
-	answer := struct {
-		Explanations []summary `json:"explanations"`
-	}{[]summary{}}
-	for _, e := range s.explanations.last(limit) {
-		answer.Explanations = append(answer.Explanations, e.summary())
-	}
-	writeJSON(c.Writer, answer)
+	writeJSON(c.Writer, map[string]any{"explanations": s.explanations.Last(limit)})
 }
 
 // showExplanation answers with all that is known of one search.
 func (s *Server) showExplanation(c *gin.Context) {
-	e, ok := s.explanations.find(c.Param("id"))
+	shown, ok := s.explanations.Find(c.Param("id"), func(packed []byte) []byte {
+		plain, _ := s.decompressShown(packed) // one that cannot be is not shown
+		return plain
+	})
 	if !ok {
 		writeError(c.Writer, http.StatusNotFound, "akin_request_exception", "no explanation with this id; the last ones alone are kept")
 		return
 	}
-	writeJSON(c.Writer, s.explain(&e))
+	writeJSON(c.Writer, shown)
 }
 
 // writeJSON encodes without HTML escapes, which would change the bytes of the

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/proxy/explain"
 )
 
 // askAdmin sends a request to the admin handler of a server for o.
@@ -149,8 +150,14 @@ func TestShowExpansion(t *testing.T) {
 // echo rewrites to what it was asked, with a failure.
 func echo(name string) expander {
 	return func(_ context.Context, r *expand.Request) (*expand.Result, error) {
+		kind := ""
+		for _, n := range []string{"search", "msearch", "count", "validate", "explain", "rank_eval"} {
+			if e, _ := explain.Endpoint(n); e == r.Endpoint {
+				kind = n
+			}
+		}
 		return &expand.Result{
-			Rewritten: true, RawQuery: name + " " + endpointNames[r.Endpoint] + " " + r.RawQuery, Body: r.Body,
+			Rewritten: true, RawQuery: name + " " + kind + " " + r.RawQuery, Body: r.Body,
 			Failures: []error{errors.New("analyze: refused")},
 		}, nil
 	}

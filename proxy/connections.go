@@ -57,7 +57,7 @@ type connection struct {
 // newConnections returns l with at most limit connections; 0 is no bound.
 func (f *Front) newConnections(l net.Listener, limit int, port string, m *metrics) *connections {
 	return &connections{
-		Listener: l, max: limit, open: m.connections.WithLabelValues(port), closed: m.closedIdle.WithLabelValues(port),
+		Listener: l, max: limit, open: m.front.connections.WithLabelValues(port), closed: m.front.closedIdle.WithLabelValues(port),
 		log: func() *slog.Logger { return f.server().log.With("port", port) }, end: make(chan struct{}), freed: make(chan struct{}, 1),
 	}
 }

@@ -2,8 +2,9 @@ package proxy
 
 import (
 	"net/http"
-	"net/url"
 	"strings"
+
+	"github.com/akin-search/akin/proxy/wire"
 )
 
 // The headers and the parameters by which a client says what is to become of
@@ -49,7 +50,7 @@ func cutControl(rawQuery string, h http.Header) (rest string, c control) {
 		c.ask(v)
 	}
 	profile := ""
-	rest = cutParameters(rawQuery, func(name, value string) bool {
+	rest = wire.CutParameters(rawQuery, func(name, value string) bool {
 		switch name {
 		case controlParameter:
 			c.ask(value)
@@ -81,50 +82,6 @@ func (c *control) ask(list string) {
 			c.explain = true
 		}
 	}
-}
-
-// cutParameters returns the raw query without the parameters that take returns
-// true for. It is called with their names and values, unescaped. Like the
-// engines it takes a semicolon for an ampersand.
-func cutParameters(rawQuery string, take func(name, value string) bool) string {
-	var kept []byte // set once something is cut
-	cut := false
-	for rest, at := rawQuery, 0; rest != ""; {
-		part, separator := rest, ""
-		if i := strings.IndexAny(rest, "&;"); i >= 0 {
-			part, separator = rest[:i], rest[i:i+1]
-		}
-		rest = rest[len(part)+len(separator):]
-		name, value, _ := strings.Cut(part, "=")
-		switch {
-		case take(unescape(name), unescape(value)):
-			if !cut {
-				cut, kept = true, append(kept, rawQuery[:at]...)
-			}
-			if separator == "" && len(kept) > 0 {
-				kept = kept[:len(kept)-1] // nothing follows
-			}
-		case cut:
-			kept = append(append(kept, part...), separator...)
-		}
-		at += len(part) + len(separator)
-	}
-	if !cut {
-		return rawQuery
-	}
-	return string(kept)
-}
-
-// unescape returns a name or a value of a query string as it is meant, and one
-// that is not escaped properly as it stands.
-func unescape(s string) string {
-	if !strings.ContainsAny(s, "%+") {
-		return s
-	}
-	if plain, err := url.QueryUnescape(s); err == nil {
-		return plain
-	}
-	return s
 }
 
 // expanderFor returns the expander of a profile, or the reason why a search

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/proxy/explain"
 )
 
 func TestControl(t *testing.T) {
@@ -64,7 +66,9 @@ func FuzzCutControl(f *testing.F) {
 		}
 		ours := func(part string) bool {
 			name, _, _ := strings.Cut(part, "=")
-			name = unescape(name)
+			if plain, err := url.QueryUnescape(name); err == nil {
+				name = plain
+			}
 			return name == controlParameter || name == profileParameter
 		}
 		want := slices.DeleteFunc(parts(query), ours)
@@ -163,7 +167,7 @@ func TestUnknownProfileIsCountedWithoutItsName(t *testing.T) {
 	if got := node.only(t); got.body != original || strings.Contains(got.line, "akin") {
 		t.Errorf("the node got %q", got)
 	}
-	if n := counter(t, registry, "akin_requests_total", "outcome", outcomeUnchanged, "reason", reasonUnknownProfile); n != 1 {
+	if n := counter(t, registry, "akin_requests_total", "outcome", explain.Unchanged, "reason", reasonUnknownProfile); n != 1 {
 		t.Errorf("counted %v times", n)
 	}
 }

@@ -15,6 +15,8 @@ import (
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/proxy/answer"
+	"github.com/akin-search/akin/proxy/explain"
 )
 
 const (
@@ -41,7 +43,7 @@ func rewriteFirstAndLast(_ context.Context, r *expand.Request) (*expand.Result, 
 }
 
 // answer returns an answer on the wire.
-func answer(status int, header, body string) string {
+func answerWith(status int, header, body string) string {
 	return fmt.Sprintf("HTTP/1.1 %d X\r\n%sContent-Length: %d\r\n\r\n%s", status, strings.ReplaceAll(header, "\n", "\r\n"), len(body), body)
 }
 
@@ -49,7 +51,7 @@ func answer(status int, header, body string) string {
 func rootThen(root string) func(int, rawRequest) string {
 	return func(_ int, r rawRequest) string {
 		if strings.HasPrefix(r.line, "GET / ") {
-			return answer(200, jsonType, root)
+			return answerWith(200, jsonType, root)
 		}
 		return emptyAnswer
 	}
@@ -95,7 +97,7 @@ func TestEveryEndpointIsRewrittenInPlace(t *testing.T) {
 				if len(got) != 1 || got[0].line != method+" "+target+" HTTP/1.1" || got[0].body != rewritten {
 					t.Errorf("the node got %q", got)
 				}
-				if n := counter(t, registry, "akin_requests_total", "outcome", outcomeRewritten); n != 1 {
+				if n := counter(t, registry, "akin_requests_total", "outcome", explain.Rewritten); n != 1 {
 					t.Errorf("counted %v times as rewritten", n)
 				}
 			})
@@ -130,9 +132,9 @@ func TestMultiSearchIsReadInTheTypesOfItsLines(t *testing.T) {
 			})})
 			exchangeRaw(t, addr, searchOf("/a/_msearch", tt.header, tt.body))
 			got := node.only(t)
-			want, labels := rewrittenLines, []string{"outcome", outcomeRewritten}
+			want, labels := rewrittenLines, []string{"outcome", explain.Rewritten}
 			if tt.reason != "" {
-				want, labels = tt.body, []string{"outcome", outcomeUnchanged, "reason", tt.reason}
+				want, labels = tt.body, []string{"outcome", explain.Unchanged, "reason", tt.reason}
 			}
 			if got.body != want || !strings.HasPrefix(tt.header, "Content-Type: "+strings.Join(got.get("Content-Type"), "|")+"\n") {
 				t.Errorf("the node got %q", got)
@@ -171,9 +173,9 @@ func TestEndpointIsForwardedAsItCameWhen(t *testing.T) {
 		{"_rank_eval is switched off", "/a/_rank_eval", Options{Templates: true}, reasonRankEvalOff},
 		{"templates are switched off", "/a/_search/template", Options{RankEval: true}, reasonTemplateOff},
 		{"templates are switched off, several", "/_msearch/template", Options{RankEval: true}, reasonTemplateOff},
-		{"the answer will not say whether a query is valid", "/_validate/query?filter_path=_shards", all, reasonFilterPath},
-		{"the answer leaves something out", "/_msearch?filter_path=-responses.error", all, reasonFilterPath},
-		{"the answer leaves something out of a part", "/_rank_eval?filter_path=metric_score%2c-failures", all, reasonFilterPath},
+		{"the answer will not say whether a query is valid", "/_validate/query?filter_path=_shards", all, answer.HiddenByFilter},
+		{"the answer leaves something out", "/_msearch?filter_path=-responses.error", all, answer.HiddenByFilter},
+		{"the answer leaves something out of a part", "/_rank_eval?filter_path=metric_score%2c-failures", all, answer.HiddenByFilter},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -184,7 +186,7 @@ func TestEndpointIsForwardedAsItCameWhen(t *testing.T) {
 			if got := node.only(t); got.body != original || got.line != "POST "+tt.target+" HTTP/1.1" {
 				t.Errorf("the node got %q", got)
 			}
-			if n := counter(t, registry, "akin_requests_total", "outcome", outcomeUnchanged, "reason", tt.reason); n != 1 {
+			if n := counter(t, registry, "akin_requests_total", "outcome", explain.Unchanged, "reason", tt.reason); n != 1 {
 				t.Errorf("counted %v times", n)
 			}
 		})
@@ -197,11 +199,11 @@ func TestTypedPathIsForwardedAsItCameUnlessTheClusterHasTypes(t *testing.T) {
 		name, root string // the answer to GET /
 		rewritten  bool
 	}{
-		{"Elasticsearch 7", answer(200, jsonType, typedRoot), true},
-		{"a later engine", answer(200, jsonType, untypedRoot), false},
-		{"no rights", answer(403, jsonType, typedRoot), false},
-		{"no version", answer(200, jsonType, `{"version":7}`), false},
-		{"no JSON", answer(200, jsonType, "---"), false},
+		{"Elasticsearch 7", answerWith(200, jsonType, typedRoot), true},
+		{"a later engine", answerWith(200, jsonType, untypedRoot), false},
+		{"no rights", answerWith(403, jsonType, typedRoot), false},
+		{"no version", answerWith(200, jsonType, `{"version":7}`), false},
+		{"no JSON", answerWith(200, jsonType, "---"), false},
 		{"no end", "HTTP/1.1 200 X\r\nContent-Length: 100000\r\n\r\n{" + strings.Repeat(" ", 3000), false},
 		{"no answer", hangUp, false},
 	}
@@ -233,7 +235,7 @@ func TestTypedPathIsForwardedAsItCameUnlessTheClusterHasTypes(t *testing.T) {
 			if known := strings.Contains(tt.root, "lucene_version") && strings.HasPrefix(tt.root, "HTTP/1.1 200"); known != (len(node.all()) == 3) {
 				t.Errorf("the node got %d requests", len(node.all()))
 			}
-			if n := counter(t, registry, "akin_requests_total", "outcome", outcomeUnchanged, "reason", reasonTypedPath); (n == 0) != tt.rewritten {
+			if n := counter(t, registry, "akin_requests_total", "outcome", explain.Unchanged, "reason", reasonTypedPath); (n == 0) != tt.rewritten {
 				t.Errorf("counted %v times", n)
 			}
 		})
@@ -295,10 +297,10 @@ func TestFailuresOfSingleSearchesAreCountedWhileTheRestIsRewritten(t *testing.T)
 			want   float64
 			labels []string
 		}{
-			{rewrites, []string{"outcome", outcomeRewritten}},
-			{2, []string{"outcome", outcomeFailedOpen, "reason", "redis"}},
-			{1, []string{"outcome", outcomeFailedOpen, "reason", "budget"}},
-			{0, []string{"outcome", outcomeUnchanged}},
+			{rewrites, []string{"outcome", explain.Rewritten}},
+			{2, []string{"outcome", explain.FailedOpen, "reason", "redis"}},
+			{1, []string{"outcome", explain.FailedOpen, "reason", "budget"}},
+			{0, []string{"outcome", explain.Unchanged}},
 		} {
 			if got := counter(t, registry, "akin_requests_total", count.labels...); got != count.want {
 				t.Errorf("counted %v times under %s, want %v", got, count.labels, count.want)
@@ -311,10 +313,10 @@ func TestFailuresOfSingleSearchesAreCountedWhileTheRestIsRewritten(t *testing.T)
 // of it; explain sends the rewritten search and does the same.
 func TestControlledSearch(t *testing.T) {
 	for _, tt := range []struct{ control, sent, outcome, reason string }{
-		{"dry-run", original, outcomeUnchanged, reasonDryRun},
-		{"explain", rewritten, outcomeRewritten, ""},
-		{"off", original, outcomeUnchanged, reasonOff},
-		{"explain, off", original, outcomeUnchanged, reasonOff},
+		{"dry-run", original, explain.Unchanged, reasonDryRun},
+		{"explain", rewritten, explain.Rewritten, ""},
+		{"off", original, explain.Unchanged, reasonOff},
+		{"explain, off", original, explain.Unchanged, reasonOff},
 	} {
 		node := startRawNode(t, nil)
 		addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: rewriteTo(rewritten)})
@@ -341,7 +343,7 @@ func TestShadowModeAnswersWithTheOriginal(t *testing.T) {
 			if got := node.only(t); got.body != original {
 				t.Errorf("%s: the node got %q", target, got)
 			}
-			if n := counter(t, registry, "akin_requests_total", "outcome", outcomeUnchanged, "reason", reasonShadow); n != 1 {
+			if n := counter(t, registry, "akin_requests_total", "outcome", explain.Unchanged, "reason", reasonShadow); n != 1 {
 				t.Errorf("%s: counted %v times", target, n)
 			}
 		}
@@ -362,8 +364,8 @@ func TestOnRefusedGetsTheErrorsOfTheAnswer(t *testing.T) {
 		{"behind much", jsonType, clauses + strings.Repeat(" ", 1<<20), want},
 		{"beyond the bound", jsonType, strings.Repeat(" ", 1<<20) + clauses, ""},
 		{"cut", jsonType, clauses[:120], " query_shard_exception"},
-		{"deep", jsonType, `{"error":` + deep + "}", strings.Repeat("x ", maxCauseDepth-1) + "x"},
-		{"many", jsonType, `{"error":{"root_cause":[` + long + "]}}", strings.Repeat(" x", maxCauses-1)},
+		{"deep", jsonType, `{"error":` + deep + "}", strings.Repeat("x ", 16-1) + "x"},
+		{"many", jsonType, `{"error":{"root_cause":[` + long + "]}}", strings.Repeat(" x", 64-1)},
 		{"broken gzip", jsonType + "Content-Encoding: gzip\n", clauses, ""},
 		{"another encoding", jsonType + "Content-Encoding: deflate\n", "xyz", ""},
 		{"a text", jsonType, `{"error":"too_many_clauses","status":400}`, ""},
@@ -374,7 +376,7 @@ func TestOnRefusedGetsTheErrorsOfTheAnswer(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			node := startRawNode(t, func(n int, _ rawRequest) string {
 				if n == 1 {
-					return answer(400, tt.header, tt.body)
+					return answerWith(400, tt.header, tt.body)
 				}
 				return emptyAnswer
 			})

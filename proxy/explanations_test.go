@@ -17,6 +17,7 @@ import (
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/proxy/explain"
 )
 
 // newServer returns a server whose cluster nobody asks.
@@ -47,22 +48,22 @@ func getAdmin(t *testing.T, s *Server, target string, into any) (status int) {
 
 // recorded records a search and returns what the admin port shows of it, less
 // what differs each time.
-func recorded(t *testing.T, s *Server, ex *exchange, r *http.Request, m match, res *expand.Result, cause string) map[string]any {
+func recorded(t *testing.T, s *Server, x *search, r *http.Request, res *expand.Result, cause string) map[string]any {
 	t.Helper()
-	s.record(ex, r, m, res, cause)
-	if len(ex.record) < 20 { // base32: 100 bits
-		t.Errorf("the id is %q", ex.record)
+	s.record(x, r, 1500*time.Microsecond, res, cause)
+	if len(x.id) < 20 { // base32: 100 bits
+		t.Errorf("the id is %q", x.id)
 	}
 	var shown map[string]any
-	if status := getAdmin(t, s, "/_akin/explanations/"+ex.record, &shown); status != http.StatusOK {
+	if status := getAdmin(t, s, "/_akin/explanations/"+x.id, &shown); status != http.StatusOK {
 		t.Fatalf("status %d", status)
 	}
 	when, err := time.Parse(time.RFC3339Nano, fmt.Sprint(shown["time"]))
 	if err != nil || time.Since(when) > patience {
 		t.Errorf("time %v, %v", shown["time"], err)
 	}
-	if shown["id"] != ex.record {
-		t.Errorf("id %v, want %s", shown["id"], ex.record)
+	if shown["id"] != x.id {
+		t.Errorf("id %v, want %s", shown["id"], x.id)
 	}
 	delete(shown, "time")
 	delete(shown, "id")
@@ -77,7 +78,7 @@ func TestExplanationShows(t *testing.T) {
 		}
 		return r
 	}
-	search := match{route: &route{endpoint: expand.EndpointSearch}}
+	const one = expand.EndpointSearch
 	rewritten := &expand.Result{
 		Rewritten: true, RawQuery: "q=b", Body: []byte(`{"b":1}`),
 		Clauses: []expand.Clause{{
@@ -89,70 +90,70 @@ func TestExplanationShows(t *testing.T) {
 		`"added":[{"term":"hire","from":"car","similarity":0.5,"weight":1,"boost":0.25}]},{"path":"query.term","reason":"not_text"}]`
 	const common = `{"endpoint":"search","index":"help","took_ms":1.5,`
 	for _, tt := range []struct {
-		name   string
-		change func(ex *exchange)
-		r      *http.Request
-		m      match
-		res    *expand.Result
-		cause  string
-		shadow float64
-		want   string
+		name     string
+		change   func(x *search)
+		r        *http.Request
+		endpoint expand.Endpoint
+		res      *expand.Result
+		cause    string
+		shadow   float64
+		want     string
 	}{
 		{
-			"a rewritten search", nil, request(), search, rewritten, "", 0,
+			"a rewritten search", nil, request(), one, rewritten, "", 0,
 			common + `"outcome":"rewritten","added_terms":1,"sent":"rewritten","original":{"raw_query":"q=a","body":{"a":1}},` +
 				`"rewritten":{"raw_query":"q=b","body":{"b":1}},"clauses":` + clauses + `}`,
 		},
 		{
-			"a dry run with a profile", func(ex *exchange) { ex.control = control{dryRun: true, profile: "fast"} }, request(), search, rewritten, "", 0,
+			"a dry run with a profile", func(x *search) { x.control = control{dryRun: true, profile: "fast"} }, request(), one, rewritten, "", 0,
 			common + `"profile":"fast","outcome":"rewritten","added_terms":1,"sent":"original","original":{"raw_query":"q=a","body":{"a":1}},` +
 				`"rewritten":{"raw_query":"q=b","body":{"b":1}},"clauses":` + clauses + `}`,
 		},
 		{
-			"shadow mode", nil, request(), search, rewritten, "", 0.1,
+			"shadow mode", nil, request(), one, rewritten, "", 0.1,
 			common + `"outcome":"rewritten","added_terms":1,"sent":"original","original":{"raw_query":"q=a","body":{"a":1}},` +
 				`"rewritten":{"raw_query":"q=b","body":{"b":1}},"clauses":` + clauses + `}`,
 		},
 		{
-			"a search left alone", nil, request(), search, &expand.Result{Clauses: rewritten.Clauses[1:]}, "", 0,
+			"a search left alone", nil, request(), one, &expand.Result{Clauses: rewritten.Clauses[1:]}, "", 0,
 			common + `"outcome":"unchanged","reason":"not_text","added_terms":0,"sent":"original","original":{"raw_query":"q=a","body":{"a":1}},` +
 				`"clauses":[{"path":"query.term","reason":"not_text"}]}`,
 		},
 		{
-			"a failure", nil, request(), search, nil, "budget", 0,
+			"a failure", nil, request(), one, nil, "budget", 0,
 			common + `"outcome":"failed_open","cause":"budget","added_terms":0,"sent":"original","original":{"raw_query":"q=a","body":{"a":1}},"clauses":[]}`,
 		},
 		{
-			"a packed body", func(ex *exchange) { ex.original = []byte(pack(t, `{"a":"packed"}`)) }, request("Content-Encoding", "gzip"), search, nil, "budget", 0,
+			"a packed body", func(x *search) { x.body.raw = []byte(pack(t, `{"a":"packed"}`)) }, request("Content-Encoding", "gzip"), one, nil, "budget", 0,
 			common + `"outcome":"failed_open","cause":"budget","added_terms":0,"sent":"original","original":{"raw_query":"q=a","body":{"a":"packed"}},"clauses":[]}`,
 		},
 		{
-			"no body", func(ex *exchange) { ex.original = nil }, request(), search, nil, "budget", 0,
+			"no body", func(x *search) { x.body.raw = nil }, request(), one, nil, "budget", 0,
 			common + `"outcome":"failed_open","cause":"budget","added_terms":0,"sent":"original","original":{"raw_query":"q=a"},"clauses":[]}`,
 		},
 		{
 			"several searches, of which one failed",
-			func(ex *exchange) { ex.original = []byte("{}\n{\"a\":1}\n") }, request(),
-			match{route: &route{endpoint: expand.EndpointMultiSearch}},
+			func(x *search) { x.body.raw = []byte("{}\n{\"a\":1}\n") }, request(),
+			expand.EndpointMultiSearch,
 			&expand.Result{Rewritten: true, Body: []byte("{}\n{\"b\":1}\n"), Failures: []error{errors.New("redis: refused")}}, "", 0,
 			`{"endpoint":"msearch","index":"help","took_ms":1.5,"outcome":"rewritten","added_terms":0,"sent":"rewritten",` +
 				`"original":{"raw_query":"q=a","body":"{}\n{\"a\":1}\n"},"rewritten":{"raw_query":"","body":"{}\n{\"b\":1}\n"},"failures":["redis: refused"],"clauses":[]}`,
 		},
 		{
 			"bodies that are too large",
-			func(ex *exchange) { ex.original = []byte(`"` + strings.Repeat("x", maxExplainedBody) + `"`) }, request(), search,
-			&expand.Result{Rewritten: true, Body: []byte(`["` + strings.Repeat("x", maxExplainedBody) + `"]`)}, "", 0,
+			func(x *search) { x.body.raw = []byte(`"` + strings.Repeat("x", 64<<10) + `"`) }, request(), one,
+			&expand.Result{Rewritten: true, Body: []byte(`["` + strings.Repeat("x", 64<<10) + `"]`)}, "", 0,
 			common + `"outcome":"rewritten","added_terms":0,"sent":"rewritten","original":{"raw_query":"q=a","body_size":65538},` +
 				`"rewritten":{"raw_query":"","body_size":65540},"clauses":[]}`,
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newServer(t, Options{Shadow: tt.shadow})
-			ex := &exchange{index: "help", rawQuery: "q=a", read: true, original: []byte(`{"a":1}`), took: 1500 * time.Microsecond}
+			x := searchFor(tt.endpoint, "help", "q=a", `{"a":1}`)
 			if tt.change != nil {
-				tt.change(ex)
+				tt.change(x)
 			}
-			got := recorded(t, s, ex, tt.r, tt.m, tt.res, tt.cause)
+			got := recorded(t, s, x, tt.r, tt.res, tt.cause)
 			var want map[string]any
 			if err := json.Unmarshal([]byte(tt.want), &want); err != nil {
 				t.Fatal(err)
@@ -166,30 +167,31 @@ func TestExplanationShows(t *testing.T) {
 
 // note records an empty search of an index and returns its id.
 func note(s *Server, index string, body []byte) string {
-	ex := &exchange{index: index, original: body}
-	s.record(ex, &http.Request{}, match{route: &routes[0]}, &expand.Result{}, "")
-	return ex.record
+	x := searchFor(expand.EndpointSearch, index, "", "")
+	x.body.raw = body
+	s.record(x, &http.Request{}, 0, &expand.Result{}, "")
+	return x.id
 }
 
 func TestLastExplanationsAreListedNewestFirst(t *testing.T) {
 	s := newServer(t, Options{})
-	var list struct{ Explanations []summary }
+	var list struct{ Explanations []explain.Summary }
 	if getAdmin(t, s, "/_akin/explanations", &list); list.Explanations == nil || len(list.Explanations) > 0 {
 		t.Errorf("at first %v", list)
 	}
-	for i := range maxExplained + 30 {
+	for i := range explain.MaxKept + 30 {
 		note(s, strconv.Itoa(i), nil)
 	}
 	for _, tt := range []struct {
 		query       string
 		count, last int
-	}{{"", shownExplanations, 1010}, {"?limit=3", 3, 1027}, {"?limit=1000", maxExplained, 30}} {
+	}{{"", shownExplanations, 1010}, {"?limit=3", 3, 1027}, {"?limit=1000", explain.MaxKept, 30}} {
 		if status := getAdmin(t, s, "/_akin/explanations"+tt.query, &list); status != http.StatusOK {
 			t.Errorf("%q: status %d", tt.query, status)
 		}
 		var got, want []string
 		for i := range tt.count {
-			want = append(want, strconv.Itoa(maxExplained+29-i))
+			want = append(want, strconv.Itoa(explain.MaxKept+29-i))
 		}
 		for _, e := range list.Explanations {
 			got = append(got, e.Index)
@@ -222,50 +224,14 @@ func TestUnknownExplanationIsAnErrorOfTheUsualShape(t *testing.T) {
 	}
 }
 
-func TestExplanationsAreBoundedByBytes(t *testing.T) {
-	s := newServer(t, Options{})
-	first := note(s, "first", nil)
-	for range 3 * maxExplainedBytes / maxExplainedBody {
-		note(s, "large", make([]byte, maxExplainedBody))
-		if s.explanations.size > maxExplainedBytes || s.explanations.size < 0 {
-			t.Fatalf("%d bytes are held", s.explanations.size)
-		}
-	}
-	if _, ok := s.explanations.find(first); ok {
-		t.Error("the oldest is still there")
-	}
-	held := 0
-	for _, e := range s.explanations.last(maxExplained) {
-		held += cap(e.original.body)
-	}
-	if n := s.explanations.count; n < 100 || n > 127 || held > maxExplainedBytes { // 128 bodies, but for what is beside them
-		t.Errorf("%d explanations with %d bytes of bodies are held", n, held)
-	}
-	for range maxExplained {
-		note(s, "small", nil)
-	}
-	if n := s.explanations.count; n != maxExplained || s.explanations.size > 2*maxExplained*entryBytes {
-		t.Errorf("then %d, with %d bytes", n, s.explanations.size)
-	}
-}
-
-// A body of which a part is used keeps all of its memory.
-func TestBodyWithMuchRoomBehindItIsNotKept(t *testing.T) {
-	s := newServer(t, Options{})
-	id := note(s, "a", make([]byte, 10, maxExplainedBody+1))
-	if e, _ := s.explanations.find(id); e.original.body != nil || e.original.size != 10 {
-		t.Errorf("kept %d bytes", cap(e.original.body))
-	}
-}
-
 func TestRefusalIsNotedInTheExplanation(t *testing.T) {
 	s := newServer(t, Options{})
-	ex := &exchange{index: "a"}
-	s.record(ex, &http.Request{}, match{route: &routes[0]}, &expand.Result{Rewritten: true, Body: []byte("{}")}, "")
+	x := searchFor(expand.EndpointSearch, "a", "", "")
+	s.record(x, &http.Request{}, 0, &expand.Result{Rewritten: true, Body: []byte("{}")}, "")
 	note(s, "other", nil)
-	s.explanations.refuse(ex.record)
-	s.explanations.refuse("gone")
-	var list struct{ Explanations []summary }
+	s.explanations.Refused(x.id)
+	s.explanations.Refused("gone")
+	var list struct{ Explanations []explain.Summary }
 	getAdmin(t, s, "/_akin/explanations", &list)
 	for _, e := range list.Explanations {
 		if want := e.Index == "a"; e.Refused != want || e.Sent != "original" {
@@ -286,7 +252,7 @@ func TestMarkNamesTheRecordWhereItIsAskedFor(t *testing.T) {
 		{control{explain: true}, "", ""},
 	} {
 		res := &http.Response{Header: http.Header{}}
-		new(Server).mark(&exchange{control: tt.control, record: tt.record}, res)
+		new(Server).mark(&search{control: tt.control, id: tt.record}, res)
 		if got := res.Header.Get("X-Akin-Explanation"); got != tt.want {
 			t.Errorf("%+v, %q: header %q", tt.control, tt.record, got)
 		}
@@ -296,7 +262,7 @@ func TestMarkNamesTheRecordWhereItIsAskedFor(t *testing.T) {
 func TestClausesAreCountedByReason(t *testing.T) {
 	o := Options{}
 	s := newServer(t, o)
-	s.record(&exchange{}, &http.Request{}, match{route: &routes[0]}, &expand.Result{Rewritten: true, Clauses: []expand.Clause{
+	s.record(searchFor(expand.EndpointSearch, "", "", ""), &http.Request{}, 0, &expand.Result{Rewritten: true, Clauses: []expand.Clause{
 		{Form: "linear"}, {Form: "grouped", Reason: reason.NoScripts}, {Reason: reason.NotText}, {Reason: reason.NotText},
 	}}, "")
 	for _, tt := range []struct {
@@ -316,14 +282,14 @@ func TestExplanationsBearConcurrentUse(t *testing.T) {
 	for range 4 {
 		group.Go(func() {
 			for range 500 {
-				s.explanations.refuse(note(s, "a", make([]byte, 40<<10)))
+				s.explanations.Refused(note(s, "a", make([]byte, 40<<10)))
 			}
 		})
 		group.Go(func() {
 			for range 20 {
-				for _, e := range s.explanations.last(50) {
-					if _, ok := s.explanations.find(e.id); ok && e.index != "a" {
-						t.Errorf("an entry of %q", e.index)
+				for _, e := range s.explanations.Last(50) {
+					if _, ok := s.explanations.Find(e.ID, nil); ok && e.Index != "a" {
+						t.Errorf("an entry of %q", e.Index)
 					}
 				}
 			}
@@ -354,9 +320,26 @@ func BenchmarkRecord(b *testing.B) {
 		answer.Body.Close()
 		searching += time.Since(start)
 		start = time.Now()
-		s.record(&exchange{index: "help", original: body}, r, match{route: &routes[0]}, res, "")
+		s.record(searchFor(expand.EndpointSearch, "help", "", string(body)), r, 0, res, "")
 		recording += time.Since(start)
 	}
 	b.ReportMetric(float64(recording.Nanoseconds())/float64(b.N), "ns/record")
 	b.ReportMetric(float64(recording)/float64(searching), "record/search")
+}
+
+// What was cut is told of, and counts.
+func TestExplanationTellsWhatItDoesNotShow(t *testing.T) {
+	s := newServer(t, Options{})
+	clause := expand.Clause{Path: "query.match", Form: "linear", Added: make([]expand.Added, 2000)}
+	x := searchFor(expand.EndpointSearch, "", "", "")
+	s.record(x, &http.Request{}, 0, &expand.Result{Rewritten: true, Body: []byte("{}"), Clauses: []expand.Clause{clause}}, "")
+	var shown struct {
+		Added   int             `json:"added_terms"`
+		Cut     int             `json:"clauses_cut"`
+		Clauses []expand.Clause `json:"clauses"`
+	}
+	getAdmin(t, s, "/_akin/explanations/"+x.id, &shown)
+	if shown.Added != 2000 || shown.Cut != 1 || len(shown.Clauses) != 1 || shown.Clauses[0].Path != "query.match" || shown.Clauses[0].Added != nil {
+		t.Errorf("shown %+v", shown)
+	}
 }

@@ -76,9 +76,9 @@ func (s *Server) rewrite(pr *httputil.ProxyRequest) {
 		// leading slashes for an authority.
 		out.URL.Opaque = raw
 	}
-	if ex := exchangeOf(in.Context()); ex != nil {
-		out.URL.RawQuery = ex.rawQuery
-		if ex.read {
+	if x := searchIn(in.Context()); x != nil {
+		out.URL.RawQuery = x.rawQuery
+		if x.body.whole {
 			out.Header.Del("Expect") // met already: the body is here
 		}
 	}
@@ -86,7 +86,7 @@ func (s *Server) rewrite(pr *httputil.ProxyRequest) {
 
 // failed answers for a cluster that did not answer.
 func (s *Server) failed(w http.ResponseWriter, r *http.Request, err error) {
-	if ex := exchangeOf(r.Context()); ex != nil && ex.arriving.late() {
+	if x := searchIn(r.Context()); x != nil && x.body.arriving.IsLate() {
 		s.cutOff(w)
 		return
 	}
@@ -99,8 +99,8 @@ func (s *Server) failed(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 // brokenBody answers a search whose body did not come.
-func (s *Server) brokenBody(w http.ResponseWriter, ex *exchange) {
-	if ex.arriving.late() {
+func (s *Server) brokenBody(w http.ResponseWriter, x *search) {
+	if x.body.arriving.IsLate() {
 		s.cutOff(w)
 		return
 	}

@@ -323,16 +323,16 @@ func (f *Front) watch(ctx context.Context) {
 // failedOpen notes that a search, or one of several in a request, failed open.
 // Where ctx, that of the client's request, has ended there is nobody whom it
 // would matter to.
-func (s *Server) failedOpen(ctx context.Context, ex *exchange, what, cause string) {
+func (s *Server) failedOpen(ctx context.Context, x *search, what, cause string) {
 	if ctx.Err() == nil {
-		ex.failedOpen = true
-		s.health.failedOpen(ctx, what, cause, ex.index)
+		x.failedOpen = true
+		s.health.failedOpen(ctx, what, cause, x.index)
 	}
 }
 
 // searched counts a search when it is known what became of it.
-func (s *Server) searched(ex *exchange) {
-	if ex.failedOpen || ex.rewritten != nil {
-		s.health.searched(ex.failedOpen)
+func (s *Server) searched(x *search) {
+	if x.failedOpen || x.rewritten != nil {
+		s.health.searched(x.failedOpen)
 	}
 }

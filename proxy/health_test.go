@@ -21,6 +21,7 @@ import (
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/budget"
+	"github.com/akin-search/akin/proxy/answer"
 )
 
 // A logBook keeps what is logged at info and above.
@@ -293,11 +294,13 @@ func TestEachWayOfFailingOpenIsLogged(t *testing.T) {
 	})
 	refuse := func(n int, _ rawRequest) string {
 		if n == 1 {
-			return answer(400, jsonType, `{"error":{"type":"x","reason":"secret text"}}`)
+			return answerWith(400, jsonType, `{"error":{"type":"x","reason":"secret text"}}`)
 		}
 		return answerOf(`{}`)
 	}
-	broken := rerankerFunc(func(context.Context, *expand.Rerank, []Hit) ([]float64, error) { return nil, errors.New("secret text") })
+	broken := rerankerFunc(func(context.Context, *expand.Rerank, []answer.Hit) ([]float64, error) {
+		return nil, errors.New("secret text")
+	})
 	const page = "POST /i/_search"
 	for _, c := range []struct {
 		name, line  string
@@ -382,9 +385,9 @@ func TestAClientThatGoesAwayIsNoFailure(t *testing.T) {
 	s := newServer(t, Options{Logger: book.logger()})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	ex := &exchange{}
-	s.failedOpen(ctx, ex, failedSearch, "client_gone")
-	if ex.failedOpen || book.text() != "" {
+	x := searchFor(expand.EndpointSearch, "", "", "")
+	s.failedOpen(ctx, x, failedSearch, "client_gone")
+	if x.failedOpen || book.text() != "" {
 		t.Errorf("told: %s", book.text())
 	}
 }

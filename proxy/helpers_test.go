@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/proxy/answer"
 )
 
 // patience bounds every wait of a test; nothing comes near it.
@@ -258,4 +259,43 @@ func receive[T any](t *testing.T, what string, ch <-chan T) T {
 		t.Fatalf("waited in vain for %s", what)
 		panic("not reached")
 	}
+}
+
+// threeHits is an answer of OpenSearch 2.19 to a search for sequence numbers
+// and versions, the documents shortened.
+const threeHits = `{"took":5,"timed_out":false,"_shards":{"total":2,"successful":2,"skipped":0,"failed":0},` +
+	`"hits":{"total":{"value":3,"relation":"eq"},"max_score":1.5,"hits":[` +
+	`{"_index":"t","_id":"1","_version":1,"_seq_no":0,"_primary_term":1,"_score":1.5,"_routing":"zz","_source":{"a":[1.0,1e0],"hits":{"hits":1}}},` +
+	`{"_index":"t","_id":"2","_version":7,"_seq_no":4,"_primary_term":2,"_score":1.25,"_source":{"a":"}"}},` +
+	`{"_index":"t","_id":"3\n","_version":2,"_seq_no":3,"_primary_term":1,"_score":1.0,"_source":{}}]},"profile":{}}`
+
+// threeSearches is an answer to _msearch: the second search failed.
+const threeSearches = `{"took":9,"responses":[` + threeHits + `,{"error":{"type":"x","hits":{"hits":[1]}},"status":404},` + threeHits + `],"more":[]}`
+
+// searchFor returns a search of an endpoint and an index.
+func searchFor(endpoint expand.Endpoint, index, rawQuery, text string) *search {
+	return &search{
+		match: match{route: &route{endpoint: endpoint}, index: index}, rawQuery: rawQuery, asked: new(accessKeys),
+		body: body{whole: true, raw: []byte(text), plain: []byte(text)},
+	}
+}
+
+// cutPages returns an answer with the hits of its searches in the order of new
+// scores, those without in the engine's, and cut.
+func cutPages(t *testing.T, text string, reranks []*expand.Rerank, scores ...[]float32) string {
+	t.Helper()
+	endpoint := expand.EndpointSearch
+	if len(reranks) > 1 {
+		endpoint = expand.EndpointMultiSearch
+	}
+	pages, err := answer.ReadPages([]byte(text), endpoint, reranks)
+	if err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	for k, new := range scores {
+		if new != nil {
+			pages[k].Scores = new
+		}
+	}
+	return string(answer.WritePages([]byte(text), pages))
 }

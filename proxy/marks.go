@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/akin-search/akin/proxy/wire"
 )
 
 const (
@@ -117,22 +119,19 @@ func (m *marks) sweep(now time.Time) {
 
 // wasRefused reports whether the cluster has refused a rewritten search of the
 // same shape of late.
-func (s *Server) wasRefused(ex *exchange, body []byte) bool {
-	return s.shapes.count.Load() > 0 && s.shapes.has(s.shapeOf(ex, body))
+func (s *Server) wasRefused(x *search) bool {
+	return s.shapes.count.Load() > 0 && s.shapes.has(s.shapeOf(x))
 }
 
 // shapeOf returns a hash of what a search asks for, without its words and
 // numbers: endpoint, index expression, profile, the names of its parameters and
 // of the members of its body, and what is a list, an object or a value there.
-func (s *Server) shapeOf(ex *exchange, body []byte) uint64 {
-	h := s.shapes.hash(ex)
-	writePart(h, ex.client) // nobody makes marks for others
-	cutParameters(ex.rawQuery, func(name, _ string) bool {
-		writePart(h, name)
-		return false
-	})
+func (s *Server) shapeOf(x *search) uint64 {
+	h := s.shapes.hash(x)
+	writePart(h, x.client.Name) // nobody makes marks for others
+	wire.EachParameter(x.rawQuery, func(name, _ string) { writePart(h, name) })
 	var last jsontext.Kind
-	for d := newDecoder(bytes.NewReader(body)); ; {
+	for d := jsontext.NewDecoder(bytes.NewReader(x.body.plain), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)); ; {
 		t, err := d.ReadToken()
 		if err != nil {
 			return h.Sum64()
@@ -151,12 +150,12 @@ func (s *Server) shapeOf(ex *exchange, body []byte) uint64 {
 }
 
 // hash begins a hash with what all that is remembered has.
-func (m *marks) hash(ex *exchange) *maphash.Hash {
+func (m *marks) hash(x *search) *maphash.Hash {
 	h := new(maphash.Hash)
 	h.SetSeed(m.seed)
-	_ = h.WriteByte(byte(ex.endpoint)) // it never fails
-	writePart(h, ex.index)
-	writePart(h, ex.control.profile)
+	_ = h.WriteByte(byte(x.endpoint)) // it never fails
+	writePart(h, x.index)
+	writePart(h, x.control.profile)
 	return h
 }
 

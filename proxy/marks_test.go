@@ -50,7 +50,9 @@ func TestMarksAreBounded(t *testing.T) {
 func TestShapesDifferByClient(t *testing.T) {
 	s := newServer(t, Options{})
 	shape := func(client string) uint64 {
-		return s.shapeOf(&exchange{index: "a", client: client}, []byte(`{"query":{"match":{"a":"b"}}}`))
+		x := searchFor(expand.EndpointSearch, "a", "", `{"query":{"match":{"a":"b"}}}`)
+		x.client.Name = client
+		return s.shapeOf(x)
 	}
 	one, again, other := shape("127.0.0.1"), shape("127.0.0.1"), shape("127.0.0.2")
 	if one != again || one == other {
@@ -61,7 +63,7 @@ func TestShapesDifferByClient(t *testing.T) {
 func TestShapesDifferByMembersAndNotByValues(t *testing.T) {
 	s := newServer(t, Options{})
 	shape := func(endpoint expand.Endpoint, query, body string) uint64 {
-		return s.shapeOf(&exchange{endpoint: endpoint, index: "a", rawQuery: query}, []byte(body))
+		return s.shapeOf(searchFor(endpoint, "a", query, body))
 	}
 	base := shape(expand.EndpointSearch, "pretty", `{"query":{"terms":{"n":[1,2,3]}},"size":10}`)
 	for name, tt := range map[string]struct {

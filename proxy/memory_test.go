@@ -20,10 +20,12 @@ import (
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/budget"
+	"github.com/akin-search/akin/proxy/explain"
+	"github.com/akin-search/akin/proxy/held"
 )
 
-// held returns what is held of all kinds.
-func held(memory *budget.Budget) (n int64) {
+// heldBytes returns what is held of all kinds.
+func heldBytes(memory *budget.Budget) (n int64) {
 	for _, kind := range budget.Kinds() {
 		n += memory.Stats(kind).Held
 	}
@@ -96,28 +98,28 @@ func TestWithheldBodiesTakeABoundedMemory(t *testing.T) {
 	}
 	began.Wait()
 	waitFor(t, "refusals", func() bool { return memory.Stats(budget.SearchBody).Refused > 0 })
-	if n := held(memory); n > limit/2 {
+	if n := heldBytes(memory); n > limit/2 {
 		t.Errorf("%d bytes are held for one client, of %d", n, limit)
 	}
 	// A buffer or two of each connection stays.
 	if grown := heapInUse() - before; grown > limit+clients*(128<<10) {
 		t.Errorf("the heap has grown by %d MiB", grown>>20)
 	}
-	waitFor(t, "the memory to be given back, but for the buffers", func() bool { return held(memory) <= clients*firstRead })
+	waitFor(t, "the memory to be given back, but for the buffers", func() bool { return heldBytes(memory) <= clients*(16<<10) })
 	if grown := heapInUse() - before; grown > clients*(128<<10) {
 		t.Errorf("then the heap has grown by %d MiB", grown>>20)
 	}
 	if got := exchangeRaw(t, addr, searchOf("/i/_search", jsonType, `{"query":{}}`)); !strings.HasPrefix(got, "HTTP/1.1 200") {
 		t.Errorf("another search: %q", got)
 	}
-	if n := counter(t, s.opts.Registry, "akin_requests_total", "outcome", outcomeRewritten); n != 1 {
+	if n := counter(t, s.opts.Registry, "akin_requests_total", "outcome", explain.Rewritten); n != 1 {
 		t.Errorf("%v searches were expanded, want 1", n)
 	}
 	over := func() float64 {
-		return counter(t, s.opts.Registry, "akin_requests_total", "outcome", outcomeFailedOpen, "reason", reasonMemory)
+		return counter(t, s.opts.Registry, "akin_requests_total", "outcome", explain.FailedOpen, "reason", reasonMemory)
 	}
 	waitFor(t, "all to go on as they came", func() bool {
-		return over()+counter(t, s.opts.Registry, "akin_requests_total", "outcome", outcomeUnchanged, "reason", reasonSlow) == clients
+		return over()+counter(t, s.opts.Registry, "akin_requests_total", "outcome", explain.Unchanged, "reason", reasonSlow) == clients
 	})
 	if over() == 0 {
 		t.Error("none had no memory")
@@ -141,10 +143,10 @@ func TestSearchWithoutMemoryGoesOnAsItCame(t *testing.T) {
 			if got := node.only(t).body; got != c.want {
 				t.Errorf("the node got %d bytes, not the %d that were sent", len(got), len(c.want))
 			}
-			if n := counter(t, registry, "akin_requests_total", "outcome", outcomeFailedOpen, "reason", reasonMemory); n != 1 {
+			if n := counter(t, registry, "akin_requests_total", "outcome", explain.FailedOpen, "reason", reasonMemory); n != 1 {
 				t.Errorf("counted %v times", n)
 			}
-			if n := held(memory); n != 0 {
+			if n := heldBytes(memory); n != 0 {
 				t.Errorf("%d bytes are still held", n)
 			}
 		})
@@ -179,8 +181,8 @@ func TestSlowBodyGoesOnAsItCame(t *testing.T) {
 	req.Header.Set("Content-Type", "application/json")
 	go func() {
 		io.WriteString(pw, first)
-		<-begun // the node has it, before the rest was sent
-		if n := held(memory); n > int64(len(first+second))+1 { // the buffer of the read that is under way
+		<-begun                                                     // the node has it, before the rest was sent
+		if n := heldBytes(memory); n > int64(len(first+second))+1 { // the buffer of the read that is under way
 			t.Errorf("%d bytes are still held", n)
 		}
 		io.WriteString(pw, second)
@@ -258,7 +260,7 @@ func from(t *testing.T, address string) *net.Dialer {
 // time; others still get theirs looked at.
 func TestSlowReadersLeaveMemoryToOthers(t *testing.T) {
 	// More than the buffers of both ends of a connection take.
-	long := `{"responses":[` + goodItem + `,{"x":"` + strings.Repeat("x", maxHeldAnswer-1000) + `"}` + "]}"
+	long := `{"responses":[` + goodItem + `,{"x":"` + strings.Repeat("x", held.MaxAnswer-1000) + `"}` + "]}"
 	for name, address := range map[string]func(i int) string{
 		"at one address":     func(int) string { return "127.0.0.2" },
 		"at an address each": func(i int) string { return fmt.Sprint("127.0.1.", i+1) },
@@ -268,9 +270,9 @@ func TestSlowReadersLeaveMemoryToOthers(t *testing.T) {
 			memory := budget.New(64 << 20)
 			node := startRawNode(t, func(_ int, r rawRequest) string {
 				if strings.Contains(r.line, "/long/") {
-					return answer(200, jsonType, long)
+					return answerWith(200, jsonType, long)
 				}
-				return answer(200, jsonType, responses(goodItem, goodItem, goodItem))
+				return answerWith(200, jsonType, responses(goodItem, goodItem, goodItem))
 			})
 			s := newServer(t, Options{
 				Upstreams: []string{node.URL}, Expander: expander(rewriteFirstAndLast), Memory: memory,
@@ -305,48 +307,6 @@ func TestSlowReadersLeaveMemoryToOthers(t *testing.T) {
 				t.Error("nobody was cut off")
 			}
 		})
-	}
-}
-
-// Who keeps to the pace may go on for ever; what came early does not count
-// later.
-func TestPace(t *testing.T) {
-	began := time.Now()
-	at := func(seconds float64) time.Time { return began.Add(time.Duration(seconds * float64(time.Second))) }
-	p := pace{stretch: 2 * time.Second, rate: 100, since: began}
-	for _, step := range []struct {
-		at    float64
-		bytes int
-		until float64
-	}{{0.5, 199, 2}, {1, 1, 3}, {2.5, 100_000, 4.5}, {4, 150, 4.5}, {4.5, 50, 6.5}} {
-		p.note(step.bytes, at(step.at))
-		if got := p.until(); !got.Equal(at(step.until)) {
-			t.Errorf("%d bytes at %v s: the stretch ends after %v", step.bytes, step.at, got.Sub(began))
-		}
-	}
-}
-
-// A gzip reader that waits for its next stream keeps nothing of the last one.
-func TestPooledGzipReaderKeepsNoBody(t *testing.T) {
-	s := newServer(t, Options{})
-	freed := make(chan struct{})
-	func() {
-		raw := new([1 << 20]byte)
-		n := copy(raw[:], gzipped(t, "{}"))
-		runtime.AddCleanup(raw, func(c chan struct{}) { close(c) }, freed)
-		body, reason := s.decompress(raw[:n], s.opts.Memory.Hold(budget.SearchBody, ""), 100)
-		if string(body) != "{}" || reason != "" {
-			t.Fatalf("got %q, %s", body, reason)
-		}
-	}()
-	gz := s.gzipReader() // keeps the pool from dropping it
-	runtime.GC()
-	receive(t, "the body to be let go of", freed)
-	if err := gz.Reset(strings.NewReader(gzipped(t, "x"))); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := io.ReadAll(gz); err != nil || string(got) != "x" {
-		t.Errorf("then it reads %q, %v", got, err)
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/recovery"
+	"github.com/akin-search/akin/proxy/answer"
+	"github.com/akin-search/akin/proxy/shadow"
 )
 
 func panicOn(error) string { panic("a mistake") }
@@ -23,7 +25,7 @@ func TestShadowTakesATotalOfMinusOneForNone(t *testing.T) {
 		n := startShadowNode(t, page(hitsPage(total, "1")), page(hitsPage(total, "1", "2")))
 		addr, registry := startProxy(t, shadowOptions(n))
 		postOriginal(t, "http://"+addr+"/a/_search?track_total_hits=false&rest_total_hits_as_int=true")
-		awaitShadow(t, registry, shadowCompared, 1)
+		awaitShadow(t, registry, shadow.Compared, 1)
 		if hits, panics := counter(t, registry, "akin_shadow_hits_total"), counter(t, registry, "akin_panics_total"); hits != 0 || panics != 0 {
 			t.Errorf("%s: counted %v hits and %v panics", total, hits, panics)
 		}
@@ -37,19 +39,21 @@ func TestPanicOfAShadowIsCounted(t *testing.T) {
 	o.Expander = expander(func(context.Context, *expand.Request) (*expand.Result, error) { return nil, errors.New("failed") })
 	addr, registry := startProxy(t, o)
 	postOriginal(t, "http://"+addr+"/a/_search")
-	awaitShadow(t, registry, shadowFailed, 1)
+	awaitShadow(t, registry, shadow.Failed, 1)
 	if got := counter(t, registry, "akin_panics_total", "while", "shadowing"); got != 1 {
 		t.Errorf("%v panics are counted", got)
 	}
 	postOriginal(t, "http://"+addr+"/a/_search") // all its slots are free again
-	awaitShadow(t, registry, shadowFailed, 2)
+	awaitShadow(t, registry, shadow.Failed, 2)
 }
 
 func TestPanicWhileAPageIsScoredLeavesTheEnginesOrder(t *testing.T) {
 	node := startRawNode(t, func(int, rawRequest) string { return answerOf(threeHits) })
 	addr, registry := startProxy(t, Options{
 		Upstreams: []string{node.URL}, Expander: expander(rerankAll), Cause: panicOn,
-		Reranker: rerankerFunc(func(context.Context, *expand.Rerank, []Hit) ([]float64, error) { return nil, errors.New("failed") }),
+		Reranker: rerankerFunc(func(context.Context, *expand.Rerank, []answer.Hit) ([]float64, error) {
+			return nil, errors.New("failed")
+		}),
 	})
 	if got := hitIDs(postSearch(t, addr, "/t/_search")); got != "1 2" {
 		t.Errorf("got the hits %s", got)

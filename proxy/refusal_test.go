@@ -3,8 +3,6 @@ package proxy
 import (
 	"context"
 	"fmt"
-	"io"
-	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strconv"
@@ -14,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/proxy/explain"
+	"github.com/akin-search/akin/proxy/shadow"
 )
 
 const searches = 60
@@ -48,7 +48,7 @@ func TestOverloadIsNotAmplified(t *testing.T) {
 		{403, 0, jsonType, reason},
 	} {
 		t.Run(strconv.Itoa(tt.status), func(t *testing.T) {
-			node := startRawNode(t, func(int, rawRequest) string { return answer(tt.status, tt.header, tt.body) })
+			node := startRawNode(t, func(int, rawRequest) string { return answerWith(tt.status, tt.header, tt.body) })
 			addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: rewriteTo(rewritten), OnRefused: neverTold(t)})
 			for range searches {
 				got := exchangeRaw(t, addr, searchOf("/a/_search", jsonType, original))
@@ -73,7 +73,7 @@ func TestOverloadIsNotAmplified(t *testing.T) {
 func TestOriginalIsSentWithoutLimitWhereTheRewrittenSearchIsTheReason(t *testing.T) {
 	node := startRawNode(t, func(_ int, r rawRequest) string {
 		if r.body == rewritten {
-			return answer(500, jsonType, `{"error":{"type":"too_many_clauses"}}`)
+			return answerWith(500, jsonType, `{"error":{"type":"too_many_clauses"}}`)
 		}
 		return emptyAnswer
 	})
@@ -92,8 +92,8 @@ func TestOriginalIsSentWithoutLimitWhereTheRewrittenSearchIsTheReason(t *testing
 // instead: to the original it is none.
 func TestErrorThatAkinAskedForIsFollowedByTheOriginal(t *testing.T) {
 	node := startRawNode(t, func(_ int, r rawRequest) string {
-		if strings.Contains(r.line, partialParameter) {
-			return answer(503, jsonType, `{"error":{"root_cause":[],"type":"search_phase_execution_exception","reason":"Partial shards failure"},"status":503}`)
+		if strings.Contains(r.line, "allow_partial_search_results") {
+			return answerWith(503, jsonType, `{"error":{"root_cause":[],"type":"search_phase_execution_exception","reason":"Partial shards failure"},"status":503}`)
 		}
 		return emptyAnswer
 	})
@@ -125,7 +125,7 @@ func TestOverloadInsideAnAnswerIsNotAmplified(t *testing.T) {
 		"a shard beside":  {"/_search", searchAnswer(failedShards(busyShard, shardFailure)), rewriteFirstAndLast, strikes},
 	} {
 		t.Run(name, func(t *testing.T) {
-			node := startRawNode(t, func(int, rawRequest) string { return answer(200, jsonType, tt.answer) })
+			node := startRawNode(t, func(int, rawRequest) string { return answerWith(200, jsonType, tt.answer) })
 			addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: tt.rewrite, OnRefused: neverTold(t)})
 			for range searches {
 				if got := exchangeRaw(t, addr, searchOf(tt.target, jsonType, lines)); !strings.HasSuffix(got, "\r\n\r\n"+tt.answer) {
@@ -161,7 +161,7 @@ func TestPagesBesideAnOverloadAreCut(t *testing.T) {
 func TestShapesThatWereRefusedAreNotRewrittenAgain(t *testing.T) {
 	node := startRawNode(t, func(_ int, r rawRequest) string {
 		if r.body == rewritten {
-			return answer(400, jsonType, `{"error":{"type":"x_content_parse_exception","reason":"x"},"status":400}`)
+			return answerWith(400, jsonType, `{"error":{"type":"x_content_parse_exception","reason":"x"},"status":400}`)
 		}
 		return emptyAnswer
 	})
@@ -200,7 +200,7 @@ func TestShapesThatWereRefusedAreNotRewrittenAgain(t *testing.T) {
 			t.Errorf("%s: %d requests, want %d", step.name, got, step.requests)
 		}
 	}
-	if n := counter(t, registry, "akin_requests_total", "outcome", outcomeUnchanged, "reason", reasonRefused); n != 4 || told != 5 {
+	if n := counter(t, registry, "akin_requests_total", "outcome", explain.Unchanged, "reason", reasonRefused); n != 4 || told != 5 {
 		t.Errorf("%v searches are counted, told of %d", n, told)
 	}
 }
@@ -211,7 +211,7 @@ func TestSearchesThatAreWrongInThemselvesDoNotRunTwiceForEver(t *testing.T) {
 	const wrongSearch, rightSearch = `{"query":{"match":{"body":"foo ("}}}`, `{"query":{"match":{"body":"foo"}}}`
 	node := startRawNode(t, func(_ int, r rawRequest) string {
 		if strings.Contains(r.body, "(") {
-			return answer(400, jsonType, `{"error":{"type":"query_shard_exception","reason":"x"},"status":400}`)
+			return answerWith(400, jsonType, `{"error":{"type":"query_shard_exception","reason":"x"},"status":400}`)
 		}
 		return emptyAnswer
 	})
@@ -243,7 +243,7 @@ func TestShapesOfRefusedShadowsAreRemembered(t *testing.T) {
 	n := startShadowNode(t, page(hitsPage("0")), statusPage(400, "{}"))
 	addr, registry := startProxy(t, shadowOptions(n))
 	postOriginal(t, "http://"+addr+"/a/_search")
-	awaitShadow(t, registry, shadowRefused, 1)
+	awaitShadow(t, registry, shadow.Refused, 1)
 	postOriginal(t, "http://"+addr+"/a/_search")
 	if got := n.arrived(); len(got) != 3 || counter(t, registry, "akin_requests_total", "reason", reasonRefused) != 1 {
 		t.Errorf("the node got %q", got)
@@ -259,7 +259,7 @@ func TestOverloadOfAShadowTeachesNothing(t *testing.T) {
 		addr, registry := startProxy(t, o)
 		for k := range 2 {
 			postOriginal(t, "http://"+addr+"/a/_search")
-			awaitShadow(t, registry, shadowRefused, float64(k+1))
+			awaitShadow(t, registry, shadow.Refused, float64(k+1))
 		}
 	}
 }
@@ -275,9 +275,9 @@ func TestScrollOfARefusedSearchIsCleared(t *testing.T) {
 			return emptyAnswer
 		}
 		if n == 1 {
-			return answer(200, jsonType, partly)
+			return answerWith(200, jsonType, partly)
 		}
-		return answer(200, jsonType, `{"_scroll_id":"of the client"}`)
+		return answerWith(200, jsonType, `{"_scroll_id":"of the client"}`)
 	})
 	addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: rewriteTo(rewritten)})
 	got := exchangeRaw(t, addr, searchOf("/a/_search?scroll=1m", jsonType+"Authorization: Basic YTpi\n", original))
@@ -287,20 +287,5 @@ func TestScrollOfARefusedSearchIsCleared(t *testing.T) {
 	r := receive(t, "the end of the scroll", cleared)
 	if diff := cmp.Diff([]string{"DELETE /_search/scroll HTTP/1.1", `{"scroll_id":["c2Nyb2xs"]}`, "Basic YTpi"}, []string{r.line, r.body, strings.Join(r.get("Authorization"), ",")}); diff != "" {
 		t.Errorf("the node got (-want +got):\n%s", diff)
-	}
-}
-
-func TestCausesOfARefusalAreBounded(t *testing.T) {
-	deep := strings.Repeat(`{"type":"x","caused_by":`, 1000) + "{}" + strings.Repeat("}", 1000)
-	s := newServer(t, Options{Upstreams: []string{"http://127.0.0.1:1"}})
-	for name, body := range map[string]string{
-		"deep": deep, "many": `{"root_cause":[` + strings.Repeat(`{"type":"x"},`, 1000) + `{}]}`,
-		"long": `{"type":"` + strings.Repeat("x", 10_000) + `"}`, "wide": `{"type":"x","failed_shards":[` + strings.Repeat(`{"reason":`+deep[:120], 1000),
-	} {
-		res := &http.Response{StatusCode: http.StatusBadRequest, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(`{"error":` + body + `}`))}
-		r := s.refusal(&exchange{}, res)
-		if len(r.causes) == 0 || len(r.causes) > maxCauses || len(r.causes[0].Type) > maxReasonBytes {
-			t.Errorf("%s: %d causes", name, len(r.causes))
-		}
 	}
 }

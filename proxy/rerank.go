@@ -5,15 +5,17 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/proxy/answer"
+	"github.com/akin-search/akin/proxy/held"
+	"github.com/akin-search/akin/proxy/wire"
 )
 
-// What became of the hits of one search that were to be ordered anew, values
+// What became of the hits of one search that were to be reranked, values
 // of the label "result". Others are causes of errors of [Options.Reranker];
 // with them the engine's order goes out.
 const (
@@ -31,56 +33,62 @@ type Reranker interface {
 	// Scores returns a score for each of hits, until ctx ends at the latest. With
 	// an error the engine's order goes out. It must not modify r and hits, and may
 	// be called at the same time for several searches.
-	Scores(ctx context.Context, r *expand.Rerank, hits []Hit) ([]float64, error)
+	Scores(ctx context.Context, r *expand.Rerank, hits []answer.Hit) ([]float64, error)
 }
 
-// fixed returns why the hits of the answer to a request cannot be ordered
-// anew, "" where they can. Whether filter_path leaves what it takes in the
-// answer to a single search is known to the expander; of several it is not
-// tried.
-func (s *Server) fixed(m match, ex *exchange, h http.Header) reason.Reason {
+// fixed returns why the hits of the answer to a request cannot be reranked, ""
+// where they can. Whether filter_path leaves what it takes in the answer to a
+// single search is known to the expander; of several it is not tried.
+func (s *Server) fixed(x *search, h http.Header) reason.Reason {
 	switch {
-	case strings.HasSuffix(m.shape, "/_async_search"): // it may come later, and not all at once
+	case x.isAsync():
 		return reason.Endpoint
-	case !answersJSON(ex.rawQuery, h), m.endpoint == expand.EndpointMultiSearch && filterPath(ex.rawQuery) != "":
+	case !wire.AnswersJSON(x.rawQuery, h), x.endpoint == expand.EndpointMultiSearch && wire.FilterPath(x.rawQuery) != "":
 		return reason.Answer
-	case s.unfit.has(s.unfit.hash(ex).Sum64()):
+	case s.unfit.has(s.unfit.hash(x).Sum64()):
 		return reason.TooLong
 	}
 	return ""
 }
 
-// rerank orders the hits of the answer to a rewritten request anew and cuts
-// the client's pages out of them. It reports false where it cannot: then the
-// answer is not the one to the client's request. An error says that the client
-// has gone meanwhile.
-func (t *searchTransport) rerank(ctx context.Context, ex *exchange, res *http.Response) (fits bool, gone error) {
-	s, reranks := t.server, ex.rewritten.Reranks
-	answer, err := t.holdPlain(ex, res)
+// rerank puts the hits of the answer to a rewritten request in another order and
+// cuts the client's pages out of them. It reports false where it cannot: then
+// the answer is not the one to the client's request. An error says that the
+// client has gone meanwhile.
+func (s *Server) rerank(ctx context.Context, x *search, res *http.Response) (fits bool, gone error) {
+	var whole, out []byte
+	err := errUnchecked // also where it is encoded, which was not asked for
+	if len(res.Header["Content-Encoding"]) == 0 && wire.IsJSON(res.Header["Content-Type"]) {
+		whole, err = x.client.Whole(s.opts.Memory, res)
+	}
 	if err != nil && ctx.Err() != nil {
 		return false, ctx.Err()
 	}
-	var out []byte
+	reranks := x.rewritten.Reranks
 	results := ofEach(reranks, rerankUnreadable)
 	start := time.Now()
 	if err == nil {
-		out, results = s.reorder(ctx, ex.endpoint, reranks, answer)
+		out, results = s.rerankAnswer(ctx, x.endpoint, reranks, whole)
 	}
-	s.metrics.reranked(results, time.Since(start))
-	s.explanations.reranked(ex.record, results)
+	s.metrics.rerankTook.Observe(time.Since(start).Seconds())
+	s.explanations.Reranked(x.id, results, out == nil)
 	for _, result := range results {
-		if result != "" && result != rerankedHits && result != rerankNothing {
-			s.failedOpen(ctx, ex, failedRerank, result)
+		if result == "" {
+			continue
+		}
+		s.metrics.rerank.WithLabelValues(result).Inc()
+		if result != rerankedHits && result != rerankNothing {
+			s.failedOpen(ctx, x, failedRerank, result)
 		}
 	}
 	if out == nil {
-		if err == nil || errors.Is(err, errUnchecked) { // the next one would be like it; else it broke off, or there was no room
-			s.unfit.note(s.unfit.hash(ex).Sum64())
+		if err == nil || errors.Is(err, errUnchecked) || errors.Is(err, held.ErrTooLarge) {
+			s.unfit.note(s.unfit.hash(x).Sum64()) // the next one would be like it; else it broke off, or there was no room
 		}
-		s.log.DebugContext(ctx, "an answer could not be ordered anew", "index", ex.index, "err", err)
+		s.log.DebugContext(ctx, "an answer could not be reranked", "index", x.index, "err", err)
 		return false, nil
 	}
-	s.replace(ex, res, out)
+	x.client.Replace(s.opts.Memory, res, out)
 	if res.ContentLength >= 0 {
 		res.ContentLength = int64(len(out))
 		res.Header["Content-Length"] = []string{strconv.Itoa(len(out))}
@@ -88,19 +96,8 @@ func (t *searchTransport) rerank(ctx context.Context, ex *exchange, res *http.Re
 	return true, nil
 }
 
-// holdPlain holds an answer whose hits are to be ordered anew. It returns
-// [errUnchecked] for one that is too long, no JSON, or encoded though that was
-// not asked for, and other errors where the next answer may be better.
-func (t *searchTransport) holdPlain(ex *exchange, res *http.Response) ([]byte, error) {
-	encoding, known := contentEncoding(res.Header["Content-Encoding"])
-	if !known || encoding != "" || !isJSON(res.Header["Content-Type"]) {
-		return nil, errUnchecked
-	}
-	return t.server.hold(ex, res)
-}
-
-// ofEach returns result for each search whose hits were to be ordered anew, and
-// "" for the others.
+// ofEach returns result for each search whose hits were to be reranked, and ""
+// for the others.
 func ofEach(reranks []*expand.Rerank, result string) []string {
 	results := make([]string, len(reranks))
 	for k, r := range reranks {
@@ -111,16 +108,18 @@ func ofEach(reranks []*expand.Rerank, result string) []string {
 	return results
 }
 
-// reorder returns an answer with the hits of each search ordered anew and cut
+// rerankAnswer returns an answer with the hits of each search reranked and cut
 // to the client's page, and what became of them, "" for searches that stay as
 // they are. It returns nil where the answer cannot be cut. The searches share
-// the time that there is, and all begin at once: those for which it does not
-// do have at least asked the cluster for what the next ones need. The expander
-// bounds how many they are.
-func (s *Server) reorder(ctx context.Context, endpoint expand.Endpoint, reranks []*expand.Rerank, answer []byte) (out []byte, results []string) {
+// the time that there is, and all begin at once: those for which it is not
+// enough have at least asked the cluster for what the next ones need. The
+// expander bounds how many they are.
+func (s *Server) rerankAnswer(
+	ctx context.Context, endpoint expand.Endpoint, reranks []*expand.Rerank, whole []byte,
+) (out []byte, results []string) {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.RerankBudget)
 	defer cancel()
-	pages, err := readPages(answer, endpoint, reranks)
+	pages, err := answer.ReadPages(whole, endpoint, reranks)
 	if err != nil {
 		return nil, ofEach(reranks, rerankUnreadable)
 	}
@@ -133,29 +132,29 @@ func (s *Server) reorder(ctx context.Context, endpoint expand.Endpoint, reranks 
 					results[k] = s.scorePage(ctx, p)
 					return nil
 				}); err != nil {
-					p.scores, results[k] = nil, s.cause(err)
+					p.Scores, results[k] = nil, s.cause(err)
 				}
 			})
 		}
 	}
 	scoring.Wait()
-	return writePages(answer, pages), results
+	return answer.WritePages(whole, pages), results
 }
 
 // scorePage sets the scores of a page, where they are to be had, and returns
 // what became of its hits.
-func (s *Server) scorePage(ctx context.Context, p *hitPage) (result string) {
-	if len(p.hits) == 0 {
+func (s *Server) scorePage(ctx context.Context, p *answer.Page) (result string) {
+	if p.IsEmpty() {
 		return rerankNothing
 	}
-	hits, ok := p.named()
+	hits, ok := p.Hits()
 	if !ok {
 		return rerankUnnamed
 	}
 	var err error
-	if p.scores, err = s.scores(ctx, p.r, hits); err != nil {
+	if p.Scores, err = s.scores(ctx, p.Rerank, hits); err != nil {
 		result = s.cause(err)
-		s.log.DebugContext(ctx, "hits were not ordered anew", "cause", result, "err", err)
+		s.log.DebugContext(ctx, "hits were not reranked", "cause", result, "err", err)
 		return result
 	}
 	return rerankedHits
@@ -163,7 +162,7 @@ func (s *Server) scorePage(ctx context.Context, p *hitPage) (result string) {
 
 // scores calls the reranker. A panic of it is an error: the hits are there,
 // in the engine's order.
-func (s *Server) scores(ctx context.Context, r *expand.Rerank, hits []Hit) (scores []float32, err error) {
+func (s *Server) scores(ctx context.Context, r *expand.Rerank, hits []answer.Hit) (scores []float32, err error) {
 	if s.opts.Reranker == nil {
 		return nil, errScores
 	}
@@ -178,7 +177,7 @@ func (s *Server) scores(ctx context.Context, r *expand.Rerank, hits []Hit) (scor
 	if err != nil {
 		return nil, err
 	}
-	scores, ok := asWritten(all)
+	scores, ok := answer.AsWritten(all)
 	if !ok || len(scores) != len(hits) {
 		return nil, errScores
 	}

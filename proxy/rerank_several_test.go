@@ -3,7 +3,6 @@ package proxy
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -16,7 +15,9 @@ import (
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
-	"github.com/akin-search/akin/internal/budget"
+	"github.com/akin-search/akin/proxy/answer"
+	"github.com/akin-search/akin/proxy/explain"
+	"github.com/akin-search/akin/proxy/held"
 )
 
 // rewrittenSearches is what rerankFirstAndLast sends.
@@ -43,15 +44,13 @@ func rerankFirstAndLast(_ context.Context, r *expand.Request) (*expand.Result, e
 // first, and those of the third by third.
 func orderedSearches(t *testing.T, first, third []float32) string {
 	t.Helper()
-	pages := readSeveral(t, threeSearches, firstAndLast()...)
-	pages[0].scores, pages[2].scores = first, third
-	return string(writePages([]byte(threeSearches), pages))
+	return cutPages(t, threeSearches, firstAndLast(), first, nil, third)
 }
 
 func TestHitsOfMultiSearchGoOutInTheRerankersOrder(t *testing.T) {
 	node := startRawNode(t, func(_ int, r rawRequest) string {
 		if strings.HasPrefix(r.line, "GET / ") {
-			return answer(200, jsonType, typedRoot)
+			return answerWith(200, jsonType, typedRoot)
 		}
 		return answerOf(threeSearches)
 	})
@@ -93,16 +92,14 @@ func TestEachSearchFailsOpenForItself(t *testing.T) {
 			node := startRawNode(t, func(int, rawRequest) string { return answerOf(c.answer) })
 			addr, registry := startProxy(t, Options{
 				Upstreams: []string{node.URL}, Expander: expander(rerankFirstAndLast), RerankBudget: 200 * time.Millisecond,
-				Reranker: rerankerFunc(func(ctx context.Context, r *expand.Rerank, hits []Hit) ([]float64, error) {
+				Reranker: rerankerFunc(func(ctx context.Context, r *expand.Rerank, hits []answer.Hit) ([]float64, error) {
 					if r.From == 0 && c.fails != nil { // it is the first search
 						return c.fails(ctx)
 					}
 					return backwards(ctx, r, hits)
 				}),
 			})
-			pages := readSeveral(t, c.answer, firstAndLast()...)
-			pages[2].scores = []float32{0, .25, .5}
-			want := string(writePages([]byte(c.answer), pages))
+			want := cutPages(t, c.answer, firstAndLast(), nil, nil, []float32{0, .25, .5})
 			if got := postSearch(t, addr, "/_msearch"); got != want {
 				t.Errorf("got %s\nwant %s", got, want)
 			}
@@ -122,7 +119,7 @@ func TestSearchesOfOneRequestShareTheTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const searches, fast = 16, 5
 		var asked atomic.Int64
-		s := newServer(t, Options{RerankBudget: time.Second, Reranker: rerankerFunc(func(ctx context.Context, r *expand.Rerank, hits []Hit) ([]float64, error) {
+		s := newServer(t, Options{RerankBudget: time.Second, Reranker: rerankerFunc(func(ctx context.Context, r *expand.Rerank, hits []answer.Hit) ([]float64, error) {
 			asked.Add(1)
 			if r.From >= fast {
 				<-ctx.Done()
@@ -139,7 +136,7 @@ func TestSearchesOfOneRequestShareTheTime(t *testing.T) {
 		}
 		answer := `{"responses":[` + strings.TrimSuffix(strings.Repeat(threeHits+",", searches), ",") + `]}`
 		start := time.Now()
-		_, results := s.reorder(t.Context(), expand.EndpointMultiSearch, reranks, []byte(answer))
+		_, results := s.rerankAnswer(t.Context(), expand.EndpointMultiSearch, reranks, []byte(answer))
 		if took := time.Since(start); took != time.Second {
 			t.Errorf("it took %v", took)
 		}
@@ -153,7 +150,7 @@ func TestSearchesOfOneRequestShareTheTime(t *testing.T) {
 }
 
 func TestAnswersToSeveralSearchesThatCannotBeCutAreFollowedByTheOriginal(t *testing.T) {
-	long := threeSearches[:len(threeSearches)-1] + `,"x":"` + strings.Repeat("x", maxHeldAnswer) + `"}`
+	long := threeSearches[:len(threeSearches)-1] + `,"x":"` + strings.Repeat("x", held.MaxAnswer) + `"}`
 	for name, answer := range map[string]string{
 		"no JSON":       strings.Replace(answerOf(threeSearches), "application/json", "text/html", 1),
 		"broken":        answerOf(threeSearches[:len(threeSearches)-20]),
@@ -195,7 +192,7 @@ func TestFailuresOfSearchesToRerankAreFollowedByTheOriginal(t *testing.T) {
 
 // The answers to searches for themselves are not those to several.
 func TestAnswersToSeveralSearchesThatAreTooLongAreNotAskedForAgain(t *testing.T) {
-	long := threeSearches[:len(threeSearches)-1] + `,"x":"` + strings.Repeat("x", maxHeldAnswer) + `"}`
+	long := threeSearches[:len(threeSearches)-1] + `,"x":"` + strings.Repeat("x", held.MaxAnswer) + `"}`
 	node := startRawNode(t, func(_ int, r rawRequest) string {
 		if r.body == rewrittenSearches {
 			return answerOf(long)
@@ -238,8 +235,7 @@ func TestTheExpanderKnowsWhichAnswersToSeveralSearchesStayAsTheyAre(t *testing.T
 		}
 	}
 	s := newServer(t, Options{})
-	m := match{route: &route{endpoint: expand.EndpointMultiSearch}}
-	if got := s.fixed(m, &exchange{rawQuery: "format=yaml"}, nil); got != reason.Answer {
+	if got := s.fixed(searchFor(expand.EndpointMultiSearch, "", "format=yaml", ""), nil); got != reason.Answer {
 		t.Errorf("of an answer in YAML: %q", got)
 	}
 }
@@ -249,15 +245,15 @@ func TestTheExpanderKnowsWhichAnswersToSeveralSearchesStayAsTheyAre(t *testing.T
 func TestExplanationsTellWhatBecameOfTheHitsOfEachSearch(t *testing.T) {
 	for _, c := range []struct {
 		answer string
-		want   summary
+		want   explain.Summary
 	}{
-		{threeSearches, summary{Reranked: "[0] reranked, [2] error", Sent: "rewritten"}},
-		{`{"responses":[]}`, summary{Reranked: "[0] unreadable, [2] unreadable", Sent: "original"}},
+		{threeSearches, explain.Summary{Reranked: "[0] reranked, [2] error", Sent: "rewritten"}},
+		{`{"responses":[]}`, explain.Summary{Reranked: "[0] unreadable, [2] unreadable", Sent: "original"}},
 	} {
 		node := startRawNode(t, func(int, rawRequest) string { return answerOf(c.answer) })
 		s := newServer(t, Options{
 			Upstreams: []string{node.URL}, Expander: expander(rerankFirstAndLast), RerankBudget: patience,
-			Reranker: rerankerFunc(func(ctx context.Context, r *expand.Rerank, hits []Hit) ([]float64, error) {
+			Reranker: rerankerFunc(func(ctx context.Context, r *expand.Rerank, hits []answer.Hit) ([]float64, error) {
 				if r.From > 0 {
 					return nil, errors.New("a reason")
 				}
@@ -268,11 +264,11 @@ func TestExplanationsTellWhatBecameOfTheHitsOfEachSearch(t *testing.T) {
 		req := httptest.NewRequest(http.MethodPost, "/_msearch?akin=explain", strings.NewReader("{}\n{}\n"))
 		req.Header.Set("Content-Type", "application/x-ndjson")
 		s.Handler().ServeHTTP(w, req)
-		e, ok := s.explanations.find(w.Header().Get(explanationHeader))
+		e, ok := s.explanations.Find(w.Header().Get(explanationHeader), nil)
 		if !ok {
 			t.Fatalf("status %d, header %v", w.Code, w.Header())
 		}
-		if got := e.summary(); got.Reranked != c.want.Reranked || got.Sent != c.want.Sent || got.Refused {
+		if got := e.Summary; got.Reranked != c.want.Reranked || got.Sent != c.want.Sent || got.Refused {
 			t.Errorf("%+v, want %+v", got, c.want)
 		}
 		s.upstream.CloseIdleConnections() // the node waits for them
@@ -299,7 +295,7 @@ func TestHitsOfTemplatesOfMultiSearchAreReranked(t *testing.T) {
 		}),
 	})
 	got := exchangeRaw(t, addr, searchOf("/_msearch/template", ndjsonType, templateLines))
-	want := `{"responses":[` + string(written(reread(t, threeHits, &expand.Rerank{Window: 3, Size: 2}), []float32{0, .25, .5})) + `,` + threeHits + `]}`
+	want := `{"responses":[` + cutPages(t, threeHits, []*expand.Rerank{{Window: 3, Size: 2}}, []float32{0, .25, .5}) + `,` + threeHits + `]}`
 	if _, body, _ := strings.Cut(got, "\r\n\r\n"); body != want {
 		t.Errorf("got %s\nwant %s", body, want)
 	}
@@ -308,66 +304,3 @@ func TestHitsOfTemplatesOfMultiSearchAreReranked(t *testing.T) {
 		t.Errorf("sent %q", sent)
 	}
 }
-
-// An answer that was looked at for failures is held once, also where it was too
-// long for that.
-func TestAnAnswerIsNotHeldTwice(t *testing.T) {
-	for _, c := range []struct {
-		answer string
-		want   error
-		held   int64
-	}{
-		{threeSearches, nil, leastRead},
-		{strings.Repeat("x", 2*maxHeldAnswer), errUnchecked, maxHeldAnswer + 1},
-	} {
-		s := newServer(t, Options{})
-		held := func() int64 { return s.opts.Memory.Stats(budget.Answer).Held }
-		res := &http.Response{ContentLength: -1, Body: io.NopCloser(strings.NewReader(c.answer))}
-		first, err := s.hold(&exchange{}, res)
-		again, errAgain := s.hold(&exchange{}, res)
-		if !errors.Is(err, c.want) || err != nil && c.want == nil || !errors.Is(errAgain, err) || len(first) != len(again) {
-			t.Errorf("held %d bytes, %v, then %d, %v", len(first), err, len(again), errAgain)
-		}
-		if err == nil && (string(again) != c.answer || &first[0] != &again[0]) {
-			t.Errorf("held %s", again)
-		}
-		if held() != c.held {
-			t.Errorf("%d bytes are counted, want %d", held(), c.held)
-		}
-		if got, err := io.ReadAll(res.Body); err != nil || string(got) != c.answer {
-			t.Errorf("%d bytes are left, %v", len(got), err)
-		}
-		if err := res.Body.Close(); err != nil || held() != 0 {
-			t.Errorf("%v, %d bytes are counted after it is closed", err, held())
-		}
-	}
-}
-
-// What goes out in the place of an answer counts until the client has it.
-func TestWhatIsWrittenOfAnAnswerIsHeld(t *testing.T) {
-	s, ex := newServer(t, Options{}), &exchange{}
-	held := func() int64 { return s.opts.Memory.Stats(budget.Answer).Held }
-	closed := false
-	res := &http.Response{ContentLength: -1, Body: struct {
-		io.Reader
-		io.Closer
-	}{strings.NewReader(threeSearches), closerFunc(func() error { closed = true; return nil })}}
-	if _, err := s.hold(ex, res); err != nil {
-		t.Fatal(err)
-	}
-	out := append(make([]byte, 0, 100), "{}"...)
-	s.replace(ex, res, out)
-	if held() != 100 {
-		t.Errorf("%d bytes are counted", held())
-	}
-	if got, err := io.ReadAll(res.Body); err != nil || string(got) != "{}" {
-		t.Errorf("read %q, %v", got, err)
-	}
-	if err := res.Body.Close(); err != nil || !closed || held() != 0 {
-		t.Errorf("%v, closed %v, %d bytes are counted", err, closed, held())
-	}
-}
-
-type closerFunc func() error
-
-func (f closerFunc) Close() error { return f() }

@@ -20,17 +20,21 @@ import (
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/proxy/answer"
+	"github.com/akin-search/akin/proxy/explain"
+	"github.com/akin-search/akin/proxy/held"
+	"github.com/akin-search/akin/proxy/shadow"
 )
 
 // rerankerFunc is a Reranker made of a function.
-type rerankerFunc func(ctx context.Context, r *expand.Rerank, hits []Hit) ([]float64, error)
+type rerankerFunc func(ctx context.Context, r *expand.Rerank, hits []answer.Hit) ([]float64, error)
 
-func (f rerankerFunc) Scores(ctx context.Context, r *expand.Rerank, hits []Hit) ([]float64, error) {
+func (f rerankerFunc) Scores(ctx context.Context, r *expand.Rerank, hits []answer.Hit) ([]float64, error) {
 	return f(ctx, r, hits)
 }
 
 // backwards scores the last hit highest.
-func backwards(_ context.Context, _ *expand.Rerank, hits []Hit) ([]float64, error) {
+func backwards(_ context.Context, _ *expand.Rerank, hits []answer.Hit) ([]float64, error) {
 	scores := make([]float64, len(hits))
 	for i := range scores {
 		scores[i] = float64(i) / 4
@@ -80,10 +84,10 @@ func TestHitsGoOutInTheRerankersOrder(t *testing.T) {
 			}
 			return answerOf(threeHits)
 		})
-		var asked []Hit
+		var asked []answer.Hit
 		addr, registry := startProxy(t, Options{
 			Upstreams: []string{node.URL}, Expander: expander(rerankAll),
-			Reranker: rerankerFunc(func(ctx context.Context, r *expand.Rerank, hits []Hit) ([]float64, error) {
+			Reranker: rerankerFunc(func(ctx context.Context, r *expand.Rerank, hits []answer.Hit) ([]float64, error) {
 				asked = hits
 				return backwards(ctx, r, hits)
 			}),
@@ -94,7 +98,7 @@ func TestHitsGoOutInTheRerankersOrder(t *testing.T) {
 			t.Errorf("sent %q", sent)
 		}
 		r := &expand.Rerank{Window: 3, Size: 2}
-		want := string(written(reread(t, threeHits, r), []float32{0, .25, .5}))
+		want := cutPages(t, threeHits, []*expand.Rerank{r}, []float32{0, .25, .5})
 		head, body, _ := strings.Cut(got, "\r\n\r\n")
 		if chunked {
 			_, body, _ = strings.Cut(body, "\r\n")
@@ -124,20 +128,20 @@ func TestRerankingFailsOpenToTheEnginesOrder(t *testing.T) {
 		reranker             Reranker
 		ids                  string
 	}{
-		{"an error", threeHits, "error", rerankerFunc(func(context.Context, *expand.Rerank, []Hit) ([]float64, error) {
+		{"an error", threeHits, "error", rerankerFunc(func(context.Context, *expand.Rerank, []answer.Hit) ([]float64, error) {
 			return nil, errors.New("a reason")
 		}), "1 2"},
-		{"out of time", threeHits, "budget", rerankerFunc(func(ctx context.Context, _ *expand.Rerank, _ []Hit) ([]float64, error) {
+		{"out of time", threeHits, "budget", rerankerFunc(func(ctx context.Context, _ *expand.Rerank, _ []answer.Hit) ([]float64, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}), "1 2"},
-		{"a panic", threeHits, "panic", rerankerFunc(func(context.Context, *expand.Rerank, []Hit) ([]float64, error) {
+		{"a panic", threeHits, "panic", rerankerFunc(func(context.Context, *expand.Rerank, []answer.Hit) ([]float64, error) {
 			panic("a mistake")
 		}), "1 2"},
-		{"too few scores", threeHits, "error", rerankerFunc(func(context.Context, *expand.Rerank, []Hit) ([]float64, error) {
+		{"too few scores", threeHits, "error", rerankerFunc(func(context.Context, *expand.Rerank, []answer.Hit) ([]float64, error) {
 			return []float64{1}, nil
 		}), "1 2"},
-		{"no number", threeHits, "error", rerankerFunc(func(context.Context, *expand.Rerank, []Hit) ([]float64, error) {
+		{"no number", threeHits, "error", rerankerFunc(func(context.Context, *expand.Rerank, []answer.Hit) ([]float64, error) {
 			return []float64{1, math.NaN(), 3}, nil
 		}), "1 2"},
 		{"no reranker", threeHits, "error", nil, "1 2"},
@@ -152,7 +156,7 @@ func TestRerankingFailsOpenToTheEnginesOrder(t *testing.T) {
 			})
 			got := postSearch(t, addr, "/t/_search")
 			r := &expand.Rerank{Window: 3, Size: 2}
-			if want := string(written(reread(t, c.answer, r), nil)); got != want || hitIDs(got) != c.ids {
+			if want := cutPages(t, c.answer, []*expand.Rerank{r}); got != want || hitIDs(got) != c.ids {
 				t.Errorf("got %s\nwant %s", got, want)
 			}
 			node.only(t)
@@ -191,7 +195,7 @@ func TestAnswersThatCannotBeCutAreFollowedByTheOriginal(t *testing.T) {
 	if _, err := gz.Write([]byte(threeHits)); err != nil || gz.Close() != nil {
 		t.Fatal(err)
 	}
-	long := threeHits[:len(threeHits)-1] + `,"x":"` + strings.Repeat("x", maxHeldAnswer) + `"}`
+	long := threeHits[:len(threeHits)-1] + `,"x":"` + strings.Repeat("x", held.MaxAnswer) + `"}`
 	for name, answer := range map[string]string{
 		"not asked for as gzip": answerOf(packed.String(), "Content-Encoding: gzip"),
 		"no JSON":               strings.Replace(answerOf(threeHits), "application/json", "text/html", 1),
@@ -199,7 +203,7 @@ func TestAnswersThatCannotBeCutAreFollowedByTheOriginal(t *testing.T) {
 		"broken off":            strings.Replace(answerOf(threeHits), "Content-Length: ", "Content-Length: 9", 1) + hangUp,
 		"no hits in it":         answerOf(`{"_shards":` + wholeShards + `}`),
 		"too long":              answerOf(long),
-		"a little too long":     inChunks(threeHits + strings.Repeat(" ", maxHeldAnswer+1-len(threeHits))),
+		"a little too long":     inChunks(threeHits + strings.Repeat(" ", held.MaxAnswer+1-len(threeHits))),
 		"too many":              answerOf(strings.Replace(threeHits, `[{"_index"`, `[{},{"_index"`, 1)),
 	} {
 		t.Run(name, func(t *testing.T) { checkNotCut(t, "/t/_search", answer, rerankAll, 1) })
@@ -236,7 +240,7 @@ func checkNotCut(t *testing.T, target, answer string, rewrite expander, searches
 // Where the answer was too long, the searches of that index and profile are not
 // sent twice for a while.
 func TestAnswersThatAreTooLongAreNotAskedForAgain(t *testing.T) {
-	long := threeHits[:len(threeHits)-1] + `,"x":"` + strings.Repeat("x", maxHeldAnswer) + `"}`
+	long := threeHits[:len(threeHits)-1] + `,"x":"` + strings.Repeat("x", held.MaxAnswer) + `"}`
 	brokenOff := strings.Replace(answerOf(threeHits), "Content-Length: ", "Content-Length: 9", 1) + hangUp
 	for name, c := range map[string]struct {
 		answer string
@@ -283,11 +287,11 @@ func TestExplanationsTellWhatBecameOfTheHits(t *testing.T) {
 	for _, c := range []struct {
 		answer   string
 		reranker Reranker
-		want     summary
+		want     explain.Summary
 	}{
-		{threeHits, rerankerFunc(backwards), summary{Reranked: "reranked", Sent: "rewritten"}},
-		{threeHits, nil, summary{Reranked: "error", Sent: "rewritten"}},
-		{`{"hits":{}}`, nil, summary{Reranked: "unreadable", Sent: "original"}},
+		{threeHits, rerankerFunc(backwards), explain.Summary{Reranked: "reranked", Sent: "rewritten"}},
+		{threeHits, nil, explain.Summary{Reranked: "error", Sent: "rewritten"}},
+		{`{"hits":{}}`, nil, explain.Summary{Reranked: "unreadable", Sent: "original"}},
 	} {
 		node := startRawNode(t, func(int, rawRequest) string { return answerOf(c.answer) })
 		s := newServer(t, Options{Upstreams: []string{node.URL}, Expander: expander(rerankAll), Reranker: c.reranker})
@@ -295,11 +299,11 @@ func TestExplanationsTellWhatBecameOfTheHits(t *testing.T) {
 		req := httptest.NewRequest(http.MethodPost, "/t/_search?akin=explain", strings.NewReader("{}"))
 		req.Header.Set("Content-Type", "application/json")
 		s.Handler().ServeHTTP(w, req)
-		e, ok := s.explanations.find(w.Header().Get(explanationHeader))
+		e, ok := s.explanations.Find(w.Header().Get(explanationHeader), nil)
 		if !ok {
 			t.Fatalf("status %d, header %v", w.Code, w.Header())
 		}
-		got := e.summary()
+		got := e.Summary
 		if got.Reranked != c.want.Reranked || got.Sent != c.want.Sent || got.Refused {
 			t.Errorf("%+v, want %+v", got, c.want)
 		}
@@ -309,12 +313,12 @@ func TestExplanationsTellWhatBecameOfTheHits(t *testing.T) {
 
 // Reading the answer takes of the same time.
 func TestBudgetBeginsWithTheAnswer(t *testing.T) {
-	s := newServer(t, Options{RerankBudget: 1, Reranker: rerankerFunc(func(context.Context, *expand.Rerank, []Hit) ([]float64, error) {
+	s := newServer(t, Options{RerankBudget: 1, Reranker: rerankerFunc(func(context.Context, *expand.Rerank, []answer.Hit) ([]float64, error) {
 		t.Error("asked for scores although there is no time")
 		return nil, nil
 	})})
 	r := &expand.Rerank{Window: 3, Size: 2}
-	out, results := s.reorder(t.Context(), expand.EndpointSearch, []*expand.Rerank{r}, []byte(threeHits))
+	out, results := s.rerankAnswer(t.Context(), expand.EndpointSearch, []*expand.Rerank{r}, []byte(threeHits))
 	if hitIDs(string(out)) != "1 2" || !slices.Equal(results, []string{"budget"}) {
 		t.Errorf("%s: %s", results, out)
 	}
@@ -380,7 +384,7 @@ func checkGone(t *testing.T, s *Server, registry *prometheus.Registry, requests 
 			t.Errorf("%s is %v", name, n)
 		}
 	}
-	if got := s.explanations.last(1)[0].summary(); got.Sent != "rewritten" || got.Reranked != "" || got.Refused {
+	if got := s.explanations.Last(1)[0]; got.Sent != "rewritten" || got.Reranked != "" || got.Refused {
 		t.Errorf("the record says %+v", got)
 	}
 	if s.unfit.count.Load() != 0 {
@@ -457,7 +461,7 @@ func TestShadowsAreReranked(t *testing.T) {
 		res.Body = []byte(rewritten)
 		return res, err
 	})
-	o.Reranker = rerankerFunc(func(_ context.Context, _ *expand.Rerank, hits []Hit) ([]float64, error) {
+	o.Reranker = rerankerFunc(func(_ context.Context, _ *expand.Rerank, hits []answer.Hit) ([]float64, error) {
 		scores := make([]float64, len(hits))
 		for i := range hits {
 			scores[i] = float64(i)
@@ -468,7 +472,7 @@ func TestShadowsAreReranked(t *testing.T) {
 	if got := hitIDs(postSearch(t, addr, "/a/_search")); got != "3 x 2 x" {
 		t.Errorf("got %s", got)
 	}
-	awaitShadow(t, registry, shadowCompared, 1)
+	awaitShadow(t, registry, shadow.Compared, 1)
 	if n.header.Get("Accept-Encoding") != "" || counter(t, registry, "akin_reranked_total") != 0 {
 		t.Error("asked for gzip, or counted as a client's search")
 	}

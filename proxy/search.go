@@ -2,10 +2,12 @@ package proxy
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/akin-search/akin/expand"
@@ -13,241 +15,322 @@ import (
 	"github.com/akin-search/akin/internal/budget"
 	"github.com/akin-search/akin/internal/nodes"
 	"github.com/akin-search/akin/internal/recovery"
+	"github.com/akin-search/akin/proxy/answer"
+	"github.com/akin-search/akin/proxy/held"
+	"github.com/akin-search/akin/proxy/wire"
 )
+
+// The way of a search, in the order of this file: Server.search takes it in and
+// reads it, rewriteSearch has it rewritten, send hands it to net/http's reverse
+// proxy (forward.go), whose transport is RoundTrip below. That sends the
+// rewritten search, looks at the answer and takes it, or sends the original.
 
 // Reasons of the proxy's own to leave a search alone; the expander has more.
 const (
-	reasonNothing     = "nothing_added"  // the expander gave no reason
-	reasonRankEvalOff = "rank_eval_off"  // [Options.RankEval] is not set
-	reasonTemplateOff = "templates_off"  // [Options.Templates] is not set
-	reasonTypedPath   = "typed_path"     // the cluster has no mapping types, or does not say so
-	reasonFilterPath  = "filter_path"    // the answer would not show that the search failed
-	reasonFormat      = "answer_format"  // the answer would tell of it in another format than JSON
-	reasonDryRun      = "dry_run"        // the client asked for it
-	reasonShadow      = "shadow"         // [Options.Shadow] is set
-	reasonRefused     = "refused_before" // the cluster refused a search of the same shape of late
+	reasonNothing     = "nothing_added"    // the expander gave no reason
+	reasonRankEvalOff = "rank_eval_off"    // [Options.RankEval] is not set
+	reasonTemplateOff = "templates_off"    // [Options.Templates] is not set
+	reasonTypedPath   = "typed_path"       // the cluster has no mapping types, or does not say so
+	reasonDryRun      = "dry_run"          // the client asked for it
+	reasonShadow      = "shadow"           // [Options.Shadow] is set
+	reasonRefused     = "refused_before"   // the cluster refused a search of the same shape of late
+	reasonContentType = "content_type"     // neither JSON nor, where that is asked for, lines of JSON
+	reasonEncoding    = "content_encoding" // neither plain nor sound gzip
+	reasonTooLarge    = "body_too_large"   // before or after decompression
+	reasonSlow        = "slow_body"        // it comes too slowly to wait for
+	reasonMemory      = "memory"           // too much is held for other requests
 )
 
-// An exchange is what the proxy knows of a search while it is forwarded.
-type exchange struct {
-	endpoint expand.Endpoint
-	index    string
-	// rawQuery is the query string without akin's own parameters.
-	rawQuery string
-	// read says that original is the whole body as it came; else the body is
-	// still to be read from the request.
-	read     bool
-	original []byte
-	// arriving is the body where it is read here; client is who sent it, held
-	// what memory it takes, and conn his connection.
-	arriving *arriving
-	client   string
-	held     *budget.Hold
-	conn     *http.ResponseController
-	// rewritten is what is sent first, or as a shadow; nil for the original alone.
-	rewritten *expand.Result
-	// shadow is what runs after the client has the answer to the original, nil
-	// for nothing.
-	shadow *shadowed
-	// filtered says that the answer shows what failed, but not of which search.
-	filtered bool
-	// strict says that the cluster refuses the rewritten search where a shard
-	// fails, so that its status tells all.
-	strict bool
-	// control is what the client asks of akin.
-	control control
-	// failedOpen says that something of it failed open.
-	failedOpen bool
-	// scrollID names the scroll that the answer to the rewritten search opened, ""
-	// for none.
-	scrollID string
+const (
+	// maxKeptBody is the length of the largest body that is kept though akin has no
+	// need to look at it. Searches have few kilobytes.
+	maxKeptBody = 64 << 10
+	// maxDrained is how much of a refusal is read so that its connection can be
+	// used again.
+	maxDrained = 64 << 10
+)
+
+// A search is one on its way from the client to the answer.
+type search struct {
+	match
+
+	rawQuery string // without akin's own parameters
+	control  control
+	client   held.Client
+	hold     *budget.Hold // the memory that it takes
+	body     body
+	// rewritten is what is sent first, or as a shadow; nil for the original only.
+	rewritten *rewrittenSearch
+	// shadow is what has it rewritten after the client has the answer to the
+	// original, nil for nothing.
+	shadow Expander
 	// asked are the questions whether the client may search.
-	asked *accessKeys
-	// took is the time of akin's own work, record names the explanation.
-	took   time.Duration
-	record string
+	asked      *accessKeys
+	failedOpen bool   // something of it did
+	id         string // of the explanation
 }
 
-type exchangeKey struct{}
+// A body is that of a search.
+type body struct {
+	arriving *held.Arriving // nil where it is not read
+	// whole says that raw is all of it as it came; else it is still to be read from
+	// the request. plain is raw decompressed, nil where akin does not look at it.
+	whole      bool
+	raw, plain []byte
+}
 
-// exchangeOf returns the exchange of a search, nil for other requests.
-func exchangeOf(ctx context.Context) *exchange {
-	ex, _ := ctx.Value(exchangeKey{}).(*exchange)
-	return ex
+// A rewrittenSearch is what the expander made of one.
+type rewrittenSearch struct {
+	*expand.Result
+
+	// rawQuery and body are as they are sent; those of a template are others than
+	// the expander's.
+	rawQuery string
+	body     []byte
+	// filtered says that the answer shows what failed, but not of which search.
+	filtered bool
+	// strict says that the cluster refuses the search where a shard fails, so that
+	// its status tells all.
+	strict bool
+	// scroll names the scroll that the answer opened, "" for none.
+	scroll string
+}
+
+type searchKey struct{}
+
+// searchIn returns the search of a context, nil for other requests.
+func searchIn(ctx context.Context) *search {
+	x, _ := ctx.Value(searchKey{}).(*search)
+	return x
 }
 
 // search forwards a search, rewritten where that is possible.
 func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
-	ex := &exchange{
-		endpoint: m.endpoint, index: m.index, asked: new(accessKeys), client: clientOf(r.RemoteAddr), conn: http.NewResponseController(w),
-	}
-	defer s.searched(ex)
-	ex.held = s.opts.Memory.Hold(budget.SearchBody, ex.client)
+	x := &search{match: m, asked: new(accessKeys), client: held.Client{
+		Name: clientOf(r.RemoteAddr), Conn: http.NewResponseController(w), Grace: s.answerGrace, CutOff: s.cutAnswers,
+	}}
+	x.hold = s.opts.Memory.Hold(budget.SearchBody, x.client.Name)
 	defer func() {
-		ex.held.Release()
-		ex.arriving.free()
+		s.searched(x)
+		x.hold.Release()
+		x.body.arriving.Free()
 	}()
-	r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, ex))
-	ex.rawQuery, ex.control = cutControl(r.URL.RawQuery, r.Header)
-	expander, why := s.choose(m, ex, r.Header)
-	var body []byte
+	r = r.WithContext(context.WithValue(r.Context(), searchKey{}, x))
+	x.rawQuery, x.control = cutControl(r.URL.RawQuery, r.Header)
+	expander, why := s.choose(x, r.Header)
 	var err error
 	if why == "" {
-		body, why, err = s.readBody(w, r, ex)
+		why, err = s.readBody(w, r, x)
 	}
 	if why != "" && err == nil {
-		err = s.keepBody(w, r, ex)
+		err = s.keepBody(w, r, x)
 	}
 	if err != nil { // the request itself is broken: there is nothing to forward
-		s.brokenBody(w, ex)
+		s.brokenBody(w, x)
 		return
 	}
-	if why == "" && s.wasRefused(ex, body) {
+	if why == "" && s.wasRefused(x) {
 		why = reasonRefused
 	}
 	switch {
+	case why == reasonMemory: // it has failed
+		s.metrics.failedOpen(why)
+		s.failedOpen(r.Context(), x, failedSearch, why) //nolint:contextcheck // It is the client's.
+		s.recordLeft(x, r, why)
 	case why != "":
-		s.metrics.countLeft(why)
-		if why == reasonMemory {
-			s.failedOpen(r.Context(), ex, failedSearch, why) //nolint:contextcheck // It is the client's.
-		}
-		if ex.control.asks() {
-			s.record(ex, r, m, &expand.Result{Reason: reason.Reason(why)}, "")
-		}
-	case s.opts.Shadow > 0 && !ex.control.asks(): // nobody waits for the expansion
+		s.metrics.unchanged(why)
+		s.recordLeft(x, r, why)
+	case s.opts.Shadow > 0 && !x.control.asks(): // nobody waits for the expansion
 		s.metrics.unchanged(reasonShadow)
-		ex.shadow = &shadowed{m, expander, body}
+		x.shadow = expander
 	default:
-		s.expandSearch(r, m, ex, expander, body)
+		s.rewriteSearch(r, x, expander)
 	}
 	s.send(w, r)
 }
 
 // choose returns the expander for a search, or the reason why it is forwarded
 // as it came. It looks at all but the body.
-func (s *Server) choose(m match, ex *exchange, h http.Header) (e Expander, reason string) {
+func (s *Server) choose(x *search, h http.Header) (e Expander, reason string) {
 	switch {
-	case ex.control.off:
+	case x.control.off:
 		return nil, reasonOff
-	case m.endpoint == expand.EndpointRankEval && !s.opts.RankEval:
+	case x.endpoint == expand.EndpointRankEval && !s.opts.RankEval:
 		return nil, reasonRankEvalOff
-	case m.how == renderTemplate && !s.opts.Templates:
+	case x.how == renderTemplate && !s.opts.Templates:
 		return nil, reasonTemplateOff
-	case s.opts.Shadow > 0 && !ex.control.asks() && !s.sampled(m, ex.rawQuery):
+	case s.opts.Shadow > 0 && !x.control.asks() && !s.sampled(x.match, x.rawQuery):
 		return nil, reasonShadow
 	}
-	if e, reason = s.expanderFor(ex.control.profile); reason == "" {
-		reason = hidesFailures(m, ex.rawQuery, h)
+	if e, reason = s.expanderFor(x.control.profile); reason == "" {
+		reason = answer.Hidden(x.endpoint, x.isAsync(), x.rawQuery, h)
 	}
 	return e, reason
 }
 
-// expandSearch has the search rewritten and counts what came of it. Where it
-// fails ex.rewritten stays nil.
-func (s *Server) expandSearch(r *http.Request, m match, ex *exchange, e Expander, body []byte) {
-	res, toSend, err := s.look(r.Context(), r, m, ex, e, body)
+// readBody reads the body of a search and decompresses it, or returns the reason
+// why the search is to be forwarded as it came; r and x are left such that it
+// will be. An error says that the client's body broke off.
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request, x *search) (reason string, err error) {
+	if r.ContentLength == 0 {
+		return "", nil
+	}
+	types := r.Header["Content-Type"]
+	readable := wire.IsJSON(types) || x.endpoint == expand.EndpointMultiSearch && wire.IsLines(types)
+	coding, known := wire.ContentEncoding(r.Header)
+	switch {
+	case len(types) > 0 && !readable, len(types) == 0 && r.ContentLength > 0:
+		return reasonContentType, nil
+	case !known:
+		return reasonEncoding, nil
+	case r.ContentLength > s.opts.MaxBody:
+		return reasonTooLarge, nil
+	}
+	b := &x.body
+	if reason, err = s.takeBody(w, r, x, s.opts.MaxBody); reason != "" || err != nil || len(b.raw) == 0 {
+		return reason, err
+	}
+	switch {
+	case len(types) == 0:
+		return reasonContentType, nil
+	case coding == "":
+		b.plain = b.raw
+	default:
+		if b.plain, err = s.gunzip.Read(b.raw, x.hold, s.opts.MaxBody); err != nil {
+			return cmp.Or(reasonOfBody(err), reasonEncoding), nil
+		}
+	}
+	return "", nil
+}
+
+// keepBody reads the body of a search that akin does not look at, where it is
+// small, so that the search can be sent once more where a node does not answer.
+// An error says that the client's body broke off.
+func (s *Server) keepBody(w http.ResponseWriter, r *http.Request, x *search) error {
+	if x.body.arriving != nil || r.ContentLength <= 0 || r.ContentLength > maxKeptBody || !s.upstream.Several() {
+		return nil
+	}
+	_, err := s.takeBody(w, r, x, r.ContentLength)
+	return err
+}
+
+// takeBody reads a body of at most limit bytes, or returns the reason why it
+// does not.
+func (s *Server) takeBody(w http.ResponseWriter, r *http.Request, x *search, limit int64) (reason string, err error) {
+	buffer := s.opts.Memory.Hold(budget.SearchBody, x.client.Name)
+	x.body.arriving = held.NewArriving(w, r, s.bodyGrace, s.opts.BodyTimeout, s.guard, buffer)
+	raw, err := x.body.arriving.Take(r, x.hold, limit)
+	if err == nil {
+		x.body.whole, x.body.raw = true, raw
+	} else if reason = reasonOfBody(err); reason != "" {
+		err = nil
+	}
+	return reason, err
+}
+
+// reasonOfBody returns why a body is not read, "" where it is broken.
+func reasonOfBody(err error) (reason string) {
+	switch {
+	case errors.Is(err, held.ErrNoRoom):
+		return reasonMemory
+	case errors.Is(err, held.ErrSlow):
+		return reasonSlow
+	case errors.Is(err, held.ErrTooLarge):
+		return reasonTooLarge
+	}
+	return ""
+}
+
+// rewriteSearch has the search rewritten and counts what came of it. Where it
+// fails x.rewritten stays nil.
+func (s *Server) rewriteSearch(r *http.Request, x *search, e Expander) {
+	made, err := s.expand(r.Context(), r, x, e)
 	if err != nil {
 		s.metrics.failedOpen(s.cause(err))
 		return
 	}
-	for _, failure := range res.Failures {
+	for _, failure := range made.Failures {
 		s.metrics.failedOpen(s.cause(failure))
 	}
-	s.decide(ex, res, toSend)
-}
-
-// look has the search rewritten within the budget and keeps what came of it.
-func (s *Server) look(ctx context.Context, r *http.Request, m match, ex *exchange, e Expander, body []byte) (res, toSend *expand.Result, err error) {
-	bounded, cancel := context.WithTimeout(ctx, s.opts.Budget)
-	defer cancel()
-	start := time.Now()
-	err = s.guard.Do("preparing", func() (err error) {
-		res, toSend, err = s.expanded(bounded, r, m, ex, e, body)
-		return err
-	})
-	ex.took = time.Since(start)
-	s.metrics.expand.Observe(ex.took.Seconds())
-	if err != nil {
-		cause := s.notExpanded(ctx, ex, err)
-		s.log.DebugContext(ctx, "search was not expanded", "index", m.index, "cause", cause, "err", err)
-		s.record(ex, r, m, nil, cause)
-		return nil, nil, err
-	}
-	for _, failure := range res.Failures {
-		cause := s.notExpanded(ctx, ex, failure)
-		s.log.DebugContext(ctx, "a search of several was not expanded", "index", m.index, "cause", cause, "err", failure)
-	}
-	s.record(ex, r, m, res, "")
-	if s.opts.LogQueries {
-		s.log.InfoContext(ctx, "search", "index", m.index, "query", ex.rawQuery, "body", string(body),
-			"rewritten", res.Rewritten, "rewritten_query", res.RawQuery, "rewritten_body", string(res.Body))
-	}
-	return res, toSend, nil
-}
-
-// notExpanded notes that a search, or one of several in a request, was not
-// expanded, unless it is one that nobody knows the client may make, and returns
-// the cause.
-func (s *Server) notExpanded(ctx context.Context, ex *exchange, err error) (cause string) {
-	cause = s.cause(err)
-	if !errors.Is(err, errUndecided) {
-		s.failedOpen(ctx, ex, failedSearch, cause)
-	}
-	return cause
-}
-
-// decide settles what is sent of a search that was looked at, and counts it.
-func (s *Server) decide(ex *exchange, res, toSend *expand.Result) {
 	switch {
-	case !res.Rewritten && len(res.Failures) > 0: // counted already
-	case !res.Rewritten:
-		s.metrics.unchanged(reasonOf(res))
-	case ex.control.dryRun:
+	case !made.Rewritten && len(made.Failures) > 0: // counted already
+	case !made.Rewritten:
+		s.metrics.unchanged(reasonOf(made.Result))
+	case x.control.dryRun:
 		s.metrics.unchanged(reasonDryRun)
 	case s.opts.Shadow > 0:
 		s.metrics.unchanged(reasonShadow)
 	default:
-		ex.rewritten = toSend
-		ex.held.Add(int64(len(toSend.Body)))
+		x.rewritten = made
+		x.hold.Add(int64(len(made.body)))
 		s.metrics.rewritten.Inc()
-		s.metrics.addedTerms.Add(float64(res.AddedTerms()))
+		s.metrics.addedTerms.Add(float64(made.AddedTerms()))
 	}
 }
 
-// expanded returns what the expander makes of a search, and the same as it is
-// sent: they differ for a template.
-func (s *Server) expanded(ctx context.Context, r *http.Request, m match, ex *exchange, e Expander, body []byte) (res, toSend *expand.Result, err error) {
-	in := &expand.Request{Endpoint: m.endpoint, Index: m.index, RawQuery: ex.rawQuery, Body: body, Preview: ex.control.dryRun}
-	in.Fixed = s.fixed(m, ex, r.Header)
-	in.Allowed = s.access.checker(r, ex)
+// expand has the search rewritten within the budget and keeps what came of it.
+func (s *Server) expand(ctx context.Context, r *http.Request, x *search, e Expander) (made *rewrittenSearch, err error) {
+	bounded, cancel := context.WithTimeout(ctx, s.opts.Budget)
+	defer cancel()
+	start := time.Now()
+	err = s.guard.Do("preparing", func() (err error) {
+		made, err = s.callExpander(bounded, r, x, e)
+		return err
+	})
+	took := time.Since(start)
+	s.metrics.expand.Observe(took.Seconds())
+	if err != nil {
+		cause := s.notExpanded(ctx, x, err)
+		s.log.DebugContext(ctx, "search was not expanded", "index", x.index, "cause", cause, "err", err)
+		s.record(x, r, took, nil, cause)
+		return nil, err
+	}
+	for _, failure := range made.Failures {
+		cause := s.notExpanded(ctx, x, failure)
+		s.log.DebugContext(ctx, "a search of several was not expanded", "index", x.index, "cause", cause, "err", failure)
+	}
+	s.record(x, r, took, made.Result, "")
+	if s.opts.LogQueries {
+		s.log.InfoContext(ctx, "search", "index", x.index, "query", x.rawQuery, "body", string(x.body.plain),
+			"rewritten", made.Rewritten, "rewritten_query", made.RawQuery, "rewritten_body", string(made.Body))
+	}
+	return made, nil
+}
+
+// callExpander returns what the expander makes of a search, and how that is
+// sent.
+func (s *Server) callExpander(ctx context.Context, r *http.Request, x *search, e Expander) (made *rewrittenSearch, err error) {
+	in := &expand.Request{
+		Endpoint: x.endpoint, Index: x.index, RawQuery: x.rawQuery, Body: x.body.plain, Preview: x.control.dryRun,
+		Fixed: s.fixed(x, r.Header), Allowed: s.access.checker(r, x),
+	}
 	var t *templates
-	if m.how == renderTemplate {
+	if x.how == renderTemplate {
 		var why string
 		if t, why, err = s.render(ctx, r, in); err != nil {
-			return nil, nil, err
+			return nil, err
 		} else if why != "" {
-			return &expand.Result{Reason: reason.Reason(why)}, nil, nil
+			return &rewrittenSearch{Result: &expand.Result{Reason: reason.Reason(why)}}, nil
 		}
 		in.Body, in.Discloses = t.rendered, t.discloses()
 	}
-	if res, err = s.callExpander(ctx, e, in); err != nil || !res.Rewritten {
-		return res, nil, err
+	made = new(rewrittenSearch)
+	if made.Result, err = s.guarded(ctx, e, in); err != nil || !made.Rewritten {
+		return made, err
 	}
-	if m.typed && !s.knowsTypes(ctx, r) {
-		return &expand.Result{Reason: reasonTypedPath}, nil, nil
+	if x.typed && !s.knowsTypes(ctx, r) {
+		return &rewrittenSearch{Result: &expand.Result{Reason: reasonTypedPath}}, nil
 	}
-	sent := *res
+	made.body = made.Body
 	if t != nil {
-		if sent.Body, err = t.seal(res); err != nil {
-			return nil, nil, err
-		}
+		made.body, err = t.seal(made.Result)
 	}
-	sent.RawQuery, ex.filtered = showFailures(m.endpoint, res.RawQuery)
-	return res, &sent, nil
+	made.rawQuery, made.filtered = answer.ShowFailures(x.endpoint, made.RawQuery)
+	return made, err
 }
 
-// callExpander calls the expander.
-func (s *Server) callExpander(ctx context.Context, e Expander, in *expand.Request) (res *expand.Result, err error) {
+// guarded calls the expander.
+func (s *Server) guarded(ctx context.Context, e Expander, in *expand.Request) (res *expand.Result, err error) {
 	err = s.guard.Do("expanding", func() (err error) {
 		res, err = e.Expand(ctx, in)
 		return err
@@ -255,11 +338,22 @@ func (s *Server) callExpander(ctx context.Context, e Expander, in *expand.Reques
 	return res, err
 }
 
+// notExpanded notes that a search, or one of several in a request, was not
+// expanded, unless it is one that nobody knows the client may make, and returns
+// the cause.
+func (s *Server) notExpanded(ctx context.Context, x *search, err error) (cause string) {
+	cause = s.cause(err)
+	if !errors.Is(err, errUndecided) {
+		s.failedOpen(ctx, x, failedSearch, cause)
+	}
+	return cause
+}
+
 func (s *Server) cause(err error) string {
 	switch {
 	case errors.Is(err, recovery.ErrPanic):
 		return causePanic
-	case errors.Is(err, errNoRoom):
+	case errors.Is(err, held.ErrNoRoom):
 		return reasonMemory
 	}
 	return s.opts.Cause(err)
@@ -286,137 +380,162 @@ type searchTransport struct {
 	next   http.RoundTripper
 }
 
-// RoundTrip sends out. A rewritten search that is answered with a 4xx or 5xx,
-// or with a failure inside a 200, is followed once by the original, whose
-// answer counts; not one that the client may not make, or that is not answered,
-// and those that meet an overloaded cluster within a budget.
-func (t *searchTransport) RoundTrip(out *http.Request) (*http.Response, error) {
-	ex := exchangeOf(out.Context())
-	out = markSafe(out, ex != nil)
-	if ex == nil {
+// RoundTrip sends out.
+func (t *searchTransport) RoundTrip(out *http.Request) (res *http.Response, err error) {
+	x := searchIn(out.Context())
+	out = markSafe(out, x != nil)
+	if x == nil {
 		return t.next.RoundTrip(out)
 	}
 	start := time.Now()
 	defer func() { t.server.metrics.upstream.Observe(time.Since(start).Seconds()) }()
-	res, err := t.exchange(out, ex)
+	switch {
+	case x.shadow != nil:
+		res, err = t.server.shadow(out, x) //nolint:contextcheck // What runs after it outlives the client's request.
+	case x.rewritten == nil:
+		res, err = t.sendOriginal(out, x)
+	default:
+		res, err = t.sendRewritten(out, x)
+	}
 	if err == nil {
-		t.server.mark(ex, res)
-		t.server.access.learn(out.Context(), ex, res.StatusCode) //nolint:contextcheck // It is the client's.
+		t.server.mark(x, res)
+		t.server.access.learn(out.Context(), x, res.StatusCode) //nolint:contextcheck // It is the client's.
 	}
 	return res, err
 }
 
-func (t *searchTransport) exchange(out *http.Request, ex *exchange) (*http.Response, error) {
-	switch {
-	case ex.shadow != nil:
-		return t.server.shadow(out, ex) //nolint:contextcheck // What runs after it outlives the client's request.
-	case ex.rewritten == nil:
-		return t.sendOriginal(out, ex)
-	}
-	rewritten := ex.rewrite(out)
-	ex.askForFailures(rewritten)
+// sendRewritten sends the rewritten search. Where that is answered with a 4xx or
+// 5xx, or with a failure inside a 200, it is followed once by the original, whose
+// answer counts; not where the client may not search, or nobody answers, and
+// where the cluster has too much to do within the retry budget.
+func (t *searchTransport) sendRewritten(out *http.Request, x *search) (*http.Response, error) {
+	s, ctx := t.server, out.Context()
+	rewritten := x.asRewritten(out)
+	x.rewritten.strict = answer.MakeVisible(x.endpoint, rewritten)
 	res, err := t.next.RoundTrip(rewritten)
 	if err != nil {
 		return nil, err
 	}
-	refused, fits, err := t.accept(out.Context(), ex, res)
+	refused, fits, gone := s.accept(ctx, x, res)
 	if fits {
-		if res.StatusCode < http.StatusBadRequest {
-			t.server.pardon(ex, out.Header)
-		}
 		return res, nil
 	}
 	_, _ = io.CopyN(io.Discard, res.Body, maxDrained) // to its end, if that is near: the connection can be used again
 	_ = res.Body.Close()
-	if err != nil {
-		return nil, err
+	if gone != nil {
+		return nil, gone
 	}
-	t.server.clearScroll(out.Header, ex.scrollID) //nolint:contextcheck // It goes on when the client has gone.
-	h := out.Header.Clone()                       // out belongs to who sends it
-	res, err = t.sendOriginal(out.WithContext(nodes.Repeated(out.Context())), ex)
-	if refused == nil {
-		return res, err
+	s.clearScroll(out.Header, x.rewritten.scroll) //nolint:contextcheck // It goes on when the client has gone.
+	res, err = t.sendOriginal(out.WithContext(nodes.Repeated(ctx)), x)
+	if refused != nil {
+		s.originalAnswered(ctx, x, refused, res, err)
 	}
-	taken := err == nil && res.StatusCode < http.StatusBadRequest
-	if taken {
-		failed, _ := t.failure(ex, res) // one that cannot be looked at counts as good
-		taken = failed == nil
-	}
-	if !taken && err == nil && !refused.busy && !isDenied(res.StatusCode) && !isBusy(res.StatusCode, nil) {
-		t.server.shapes.strike(t.server.shapeOf(ex, t.server.plainBody(ex, h))) // it is wrong in itself
-	}
-	t.server.refused(out.Context(), ex, h, taken, refused)
 	return res, err
 }
 
-// accept looks at the answer to a rewritten search and puts its hits in order
-// where that is to be done. It returns what the cluster says against the
-// search, else whether the answer is one to the client's request. An error
-// says that the client has gone meanwhile: the answer broke off for that, and
-// tells nothing of the search.
-func (t *searchTransport) accept(ctx context.Context, ex *exchange, res *http.Response) (refused *refusal, fits bool, gone error) {
-	refused, err := t.refusal(ex, res)
+// accept looks at the answer to a rewritten search and reranks its hits where
+// that is to be done. It returns whether the answer is the one to the client's
+// request, and what the cluster says against the search where that is why it is
+// not. An error says that the client has gone meanwhile: the answer broke off for
+// that, and tells nothing of the search.
+func (s *Server) accept(ctx context.Context, x *search, res *http.Response) (refused *answer.Refusal, fits bool, gone error) {
+	refused, err := s.verdict(x, res)
 	if gone = ctx.Err(); gone != nil {
 		return nil, false, gone
 	}
 	if err != nil {
-		t.server.metrics.unchecked.Inc()
-		t.server.health.failedOpen(ctx, failedSearch, causeUnchecked, ex.index)
+		s.metrics.unchecked.Inc()
+		s.health.failedOpen(ctx, failedSearch, causeUnchecked, x.index)
 	}
-	if refused != nil && !t.server.sendsOriginal(refused) {
-		if refused.status != 0 {
+	if refused != nil && !s.sendsOriginal(refused) {
+		if refused.Status != 0 {
 			return nil, true, nil
 		}
-		refused = nil
+		refused = nil // the client gets what there is
+	} else if refused == nil {
+		s.pardon(x)
 	}
-	if refused != nil || len(ex.rewritten.Reranks) == 0 {
+	if refused != nil || len(x.rewritten.Reranks) == 0 {
 		return refused, refused == nil, nil
 	}
-	fits, gone = t.rerank(ctx, ex, res)
+	fits, gone = s.rerank(ctx, x, res)
 	return nil, fits, gone
 }
 
-// refusal returns what the cluster says against a rewritten search, nil where
-// it takes it.
-func (t *searchTransport) refusal(ex *exchange, res *http.Response) (*refusal, error) {
+// verdict returns what the cluster says against a rewritten search, nil where it
+// takes it. It reads the answer, or its beginning, and puts it back. An error
+// says that the answer could not be looked at.
+func (s *Server) verdict(x *search, res *http.Response) (refused *answer.Refusal, err error) {
+	coding, known := wire.ContentEncoding(res.Header)
+	readable := known && wire.IsJSON(res.Header["Content-Type"])
 	switch {
-	case res.StatusCode < http.StatusBadRequest:
-		return t.failure(ex, res)
-	case isDenied(res.StatusCode):
-		return &refusal{status: res.StatusCode}, nil
+	case answer.IsDenied(res.StatusCode):
+		return &answer.Refusal{Status: res.StatusCode}, nil
+	case res.StatusCode >= http.StatusBadRequest:
+		return s.readRefusal(x, res), nil
+	case x.rewritten.strict, x.endpoint == expand.EndpointExplain:
+		return nil, nil
+	case !readable:
+		return nil, errUnchecked
+	case !answer.TellsInside(x.endpoint): // failures of shards stand at the beginning
+		err = s.peek(x, res, maxLooked, func(r io.Reader) (err error) {
+			refused, x.rewritten.scroll, err = answer.ReadSearch(r)
+			return err
+		})
+		return refused, err
 	}
-	return t.server.refusal(ex, res), nil
+	whole, err := x.client.Whole(s.opts.Memory, res)
+	if err != nil {
+		return nil, err
+	}
+	read := func(r io.Reader) (err error) {
+		rewrote := x.rewritten.rewrote
+		if x.rewritten.filtered {
+			rewrote = nil
+		}
+		refused, err = answer.ReadSeveral(r, x.endpoint, rewrote)
+		return err
+	}
+	switch {
+	case coding != "":
+		err = s.gunzip.With(bytes.NewReader(whole), func(r io.Reader) error { return read(io.LimitReader(r, held.MaxAnswer)) })
+	case x.endpoint == expand.EndpointMultiSearch && !bytes.Contains(whole, []byte(`"error"`)) && !bytes.Contains(whole, []byte(`"failures"`)):
+		// The usual case, without reading a token.
+	default:
+		err = read(bytes.NewReader(whole))
+	}
+	return refused, err
 }
 
-func (t *searchTransport) sendOriginal(out *http.Request, ex *exchange) (*http.Response, error) {
-	if ex.read {
-		setBody(out, ex.original)
+func (t *searchTransport) sendOriginal(out *http.Request, x *search) (*http.Response, error) {
+	if x.body.whole {
+		setBody(out, x.body.raw)
 	}
 	return t.next.RoundTrip(out)
 }
 
-// rewrite returns a copy of out with the rewritten search. It keeps the method
-// and the media type of the original.
-func (ex *exchange) rewrite(out *http.Request) *http.Request {
-	rewritten := out.Clone(out.Context())
-	rewritten.URL.RawQuery = ex.rewritten.RawQuery
-	rewritten.TransferEncoding = nil
-	rewritten.ContentLength = int64(len(ex.rewritten.Body))
-	setBody(rewritten, ex.rewritten.Body)
-	h := rewritten.Header
+// asRewritten returns a copy of out with the rewritten search. It keeps the
+// method and the media type of the original.
+func (x *search) asRewritten(out *http.Request) *http.Request {
+	sent := out.Clone(out.Context())
+	sent.URL.RawQuery = x.rewritten.rawQuery
+	sent.TransferEncoding = nil
+	sent.ContentLength = int64(len(x.rewritten.body))
+	setBody(sent, x.rewritten.body)
+	h := sent.Header
 	h.Del("Content-Encoding")
-	if len(ex.rewritten.Reranks) > 0 {
+	if len(x.rewritten.Reranks) > 0 {
 		h.Del("Accept-Encoding") // the answer is read and changed
 	}
-	if len(ex.original) == 0 {
+	if len(x.body.raw) == 0 {
 		// There was no body to have a type. Elasticsearch 8 wants the versions
 		// in Accept and Content-Type to be the same.
 		h["Content-Type"] = []string{"application/json"}
-		if isJSON(h["Accept"]) {
+		if wire.IsJSON(h["Accept"]) {
 			h["Content-Type"] = h["Accept"]
 		}
 	}
-	return rewritten
+	return sent
 }
 
 // setBody sets the body, not its announced length: a chunked original stays
@@ -425,3 +544,6 @@ func setBody(out *http.Request, body []byte) {
 	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	out.Body = io.NopCloser(bytes.NewReader(body))
 }
+
+// isAsync reports whether the answer may come later, and not all at once.
+func (m *match) isAsync() bool { return strings.HasSuffix(m.shape, "/_async_search") }

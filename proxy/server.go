@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -22,6 +21,9 @@ import (
 	"github.com/akin-search/akin/internal/budget"
 	"github.com/akin-search/akin/internal/nodes"
 	"github.com/akin-search/akin/internal/recovery"
+	"github.com/akin-search/akin/proxy/explain"
+	"github.com/akin-search/akin/proxy/held"
+	"github.com/akin-search/akin/proxy/shadow"
 )
 
 // Defaults of [Options].
@@ -38,6 +40,9 @@ const (
 	DefaultMaxHeader = 8 << 10
 	// DefaultIdleTimeout is how long a connection waits for its next request.
 	DefaultIdleTimeout = 2 * time.Minute
+	// DefaultBodyTimeout bounds the time for which a client can keep memory, or a
+	// connection, for a body.
+	DefaultBodyTimeout = 30 * time.Second
 	// DefaultShutdownTimeout is how long requests under way may take once no more
 	// are accepted. It is below the 30 s that Kubernetes waits before it kills.
 	DefaultShutdownTimeout = 20 * time.Second
@@ -178,24 +183,25 @@ type Server struct {
 	forward  *httputil.ReverseProxy
 	proxy    http.Handler
 	admin    http.Handler
-	gunzip   sync.Pool // of *gzip.Reader
+	gunzip   held.Gunzip
 	// explanations are of the last searches.
-	explanations *explanations
+	explanations *explain.Ring
 	// unfit are the searches, by endpoint, path and profile, whose answers could
 	// not be cut of late, so that their hits are left in the engine's order.
 	unfit *marks
 	// shapes are the searches that were refused of late.
 	shapes *marks
 	// clearing ends scrolls that nobody reads.
-	clearing *background
+	clearing *shadow.Runner
 	// access knows which clients may search.
 	access *access
 	// shadows are the searches that run beside those of the clients.
-	shadows *background
+	shadows *shadow.Runner
 	// health knows what failed open of late.
 	health *health
-	// bodyGrace and answerGrace are the constants of these names.
+	// bodyGrace and answerGrace are those of package held.
 	bodyGrace, answerGrace time.Duration
+	cutAnswers             prometheus.Counter
 	// underWay is the number of requests that a Front has handed over.
 	underWay atomic.Int64
 	draining atomic.Bool
@@ -207,16 +213,16 @@ func New(o Options) (*Server, error) {
 	o = withDefaults(o)
 	s := &Server{
 		opts: o, log: o.Logger, now: time.Now, upstream: o.Nodes,
-		shadows: newBackground(), clearing: newBackground(),
+		shadows: shadow.NewRunner(), clearing: shadow.NewRunner(),
 		unfit: newMarks(), shapes: newMarks(),
-		bodyGrace: bodyGrace, answerGrace: answerGrace,
+		bodyGrace: held.BodyGrace, answerGrace: held.AnswerGrace,
 	}
 	var err error
 	if p := o.Previous; p != nil {
 		s.opts.Previous = nil // else no server would ever be freed
 		s.opts.Registry, s.metrics, s.explanations, s.health = p.opts.Registry, p.metrics, p.explanations, p.health
 	} else {
-		s.explanations, s.health = &explanations{}, newHealth(&o)
+		s.explanations, s.health = &explain.Ring{}, newHealth(&o)
 		if s.metrics, err = newMetrics(o.Registry, slices.Collect(maps.Keys(o.Causes))); err != nil {
 			return nil, fmt.Errorf("proxy: metrics: %w", err)
 		}
@@ -234,6 +240,7 @@ func New(o Options) (*Server, error) {
 			return nil, fmt.Errorf("proxy: %w", err)
 		}
 	}
+	s.cutAnswers = s.metrics.cutOff.WithLabelValues(cutAnswer)
 	s.access = newAccess(s, o.Secured || o.Previous != nil && o.Previous.access.secured.Load())
 	s.forward = s.newForward()
 	gin.SetMode(gin.ReleaseMode) // else gin prints its routes on stdout
@@ -332,8 +339,8 @@ func (s *Server) Serve(ctx context.Context, proxy, admin net.Listener) error {
 // Close ends what runs beside the requests of clients and waits for its end.
 // Requests that are still under way are forwarded.
 func (s *Server) Close() {
-	s.shadows.close()
-	s.clearing.close()
+	s.shadows.Close()
+	s.clearing.Close()
 	s.access.close()
 	s.upstream.Close()
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/proxy/explain"
+	"github.com/akin-search/akin/proxy/shadow"
 )
 
 // A shadow that fails on some shards finds less for another reason than its
@@ -26,7 +28,7 @@ func TestShardFailuresOfAShadowAreReported(t *testing.T) {
 	if got := receive(t, "the refusal", told); len(got) != 1 || got[0].Type != "illegal_argument_exception" {
 		t.Errorf("told %+v", got)
 	}
-	awaitShadow(t, registry, shadowRefused, 1)
+	awaitShadow(t, registry, shadow.Refused, 1)
 }
 
 // A shard that no node serves is missing for both.
@@ -35,7 +37,7 @@ func TestShadowIsComparedWhereNoNodeServesAShard(t *testing.T) {
 	n := startShadowNode(t, page(answer), page(answer))
 	addr, registry := startProxy(t, shadowOptions(n))
 	postOriginal(t, "http://"+addr+"/a/_search")
-	awaitShadow(t, registry, shadowCompared, 1)
+	awaitShadow(t, registry, shadow.Compared, 1)
 }
 
 // The client has its answer before the expansion of its search begins.
@@ -59,7 +61,7 @@ func TestClientDoesNotWaitForTheExpansionOfItsShadow(t *testing.T) {
 		t.Errorf("the expander got (-want +got):\n%s", diff)
 	}
 	close(proceed)
-	awaitShadow(t, registry, shadowCompared, 1)
+	awaitShadow(t, registry, shadow.Compared, 1)
 	if got := n.arrived(); len(got) != 2 || got[1] != rewritten {
 		t.Errorf("the node got %q", got)
 	}
@@ -74,13 +76,13 @@ func TestShadowsThatAreNotSentAreCounted(t *testing.T) {
 		outcome  string
 		record   map[string]any
 	}{
-		{"left alone", leaveAlone, shadowLeftAlone, map[string]any{"outcome": "unchanged", "reason": "left alone", "sent": "original"}},
+		{"left alone", leaveAlone, shadow.LeftAlone, map[string]any{"outcome": "unchanged", "reason": "left alone", "sent": "original"}},
 		{"out of budget", func(ctx context.Context, _ *expand.Request) (*expand.Result, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
-		}, shadowFailed, map[string]any{"outcome": "failed_open", "cause": "budget", "sent": "original"}},
-		{"a panic", func(context.Context, *expand.Request) (*expand.Result, error) { panic("x") }, shadowFailed, map[string]any{"outcome": "failed_open", "cause": "panic", "sent": "original"}},
-		{"rewritten", rewriteTo(rewritten), shadowCompared, map[string]any{"outcome": "rewritten", "sent": "original"}},
+		}, shadow.Failed, map[string]any{"outcome": "failed_open", "cause": "budget", "sent": "original"}},
+		{"a panic", func(context.Context, *expand.Request) (*expand.Result, error) { panic("x") }, shadow.Failed, map[string]any{"outcome": "failed_open", "cause": "panic", "sent": "original"}},
+		{"rewritten", rewriteTo(rewritten), shadow.Compared, map[string]any{"outcome": "rewritten", "sent": "original"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			n := startShadowNode(t, nil, nil)
@@ -104,7 +106,7 @@ func TestShadowsThatAreNotSentAreCounted(t *testing.T) {
 					t.Errorf("%s is %v, want %v", name, got, want)
 				}
 			}
-			if all, shadow := counter(t, o.Registry, "akin_requests_total"), counter(t, o.Registry, "akin_requests_total", "outcome", outcomeUnchanged, "reason", reasonShadow); all != 1 || shadow != 1 {
+			if all, shadow := counter(t, o.Registry, "akin_requests_total"), counter(t, o.Registry, "akin_requests_total", "outcome", explain.Unchanged, "reason", reasonShadow); all != 1 || shadow != 1 {
 				t.Errorf("%v outcomes, %v of them for the shadow", all, shadow)
 			}
 		})
@@ -141,10 +143,10 @@ func TestSearchThatAsksForAnExplanationHasNoShadow(t *testing.T) {
 func TestLongSearchHasNoShadow(t *testing.T) {
 	n := startShadowNode(t, nil, nil)
 	o := shadowOptions(n)
-	o.MaxBody = 4 * maxShadowAnswer
+	o.MaxBody = 4 * shadow.MaxAnswer
 	addr, registry := startProxy(t, o)
-	exchangeRaw(t, addr, searchOf("/a/_search", jsonType, original+strings.Repeat(" ", maxShadowAnswer)))
-	awaitShadow(t, registry, shadowDropped, 1)
+	exchangeRaw(t, addr, searchOf("/a/_search", jsonType, original+strings.Repeat(" ", shadow.MaxAnswer)))
+	awaitShadow(t, registry, shadow.Dropped, 1)
 	if got := len(n.arrived()); got != 1 {
 		t.Errorf("%d requests arrived", got)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/budget"
+	"github.com/akin-search/akin/proxy/shadow"
 )
 
 // hitsPage is an answer to a search.
@@ -163,7 +164,7 @@ func TestShadowComparesAndTheClientGetsTheOriginal(t *testing.T) {
 			if got := postOriginal(t, "http://"+addr+"/a/_search?pretty", header...); got != want {
 				t.Errorf("the client got %q", got)
 			}
-			awaitShadow(t, registry, shadowCompared, 1)
+			awaitShadow(t, registry, shadow.Compared, 1)
 			if diff := cmp.Diff([]string{original, rewritten}, n.arrived()); diff != "" {
 				t.Errorf("the node got (-want +got):\n%s", diff)
 			}
@@ -199,7 +200,7 @@ func TestShadowThatCannotBeComparedIsCounted(t *testing.T) {
 		w.Header().Set("Content-Length", "1000")
 		io.WriteString(w, good)
 	}
-	long := `{"x":"` + strings.Repeat("x", maxShadowAnswer) + `",` + good[1:]
+	long := `{"x":"` + strings.Repeat("x", shadow.MaxAnswer) + `",` + good[1:]
 	failed := `{"_shards":` + failedShards(shardFailure) + "," + good[1:]
 	for _, tt := range []struct {
 		name               string
@@ -207,16 +208,16 @@ func TestShadowThatCannotBeComparedIsCounted(t *testing.T) {
 		answer, outcome    string
 		runs               int
 	}{
-		{"the original is refused", statusPage(400, "no"), page(good), "no", shadowRefused, 1},
-		{"the original shows no hits", page(`{"took":1}`), page(good), `{"took":1}`, shadowUnreadable, 1},
-		{"the original is too long", page(long), page(good), long, shadowUnreadable, 1},
-		{"the shadow is refused", page(good), statusPage(400, "no"), good, shadowRefused, 2},
-		{"the shadow is not answered", page(good), hangsUp, good, shadowUnanswered, 2},
-		{"the shadow's answer breaks off", page(good), breaksOff, good, shadowUnanswered, 2},
-		{"the shadow's answer is too long", page(good), page(long), good, shadowUnreadable, 2},
-		{"the shadow's answer is none", page(good), page("]"), good, shadowUnreadable, 2},
-		{"the original fails on a shard", page(failed), page(good), failed, shadowRefused, 1},
-		{"the shadow fails on a shard", page(good), page(failed), good, shadowRefused, 2},
+		{"the original is refused", statusPage(400, "no"), page(good), "no", shadow.Refused, 1},
+		{"the original shows no hits", page(`{"took":1}`), page(good), `{"took":1}`, shadow.Unreadable, 1},
+		{"the original is too long", page(long), page(good), long, shadow.Unreadable, 1},
+		{"the shadow is refused", page(good), statusPage(400, "no"), good, shadow.Refused, 2},
+		{"the shadow is not answered", page(good), hangsUp, good, shadow.Unanswered, 2},
+		{"the shadow's answer breaks off", page(good), breaksOff, good, shadow.Unanswered, 2},
+		{"the shadow's answer is too long", page(good), page(long), good, shadow.Unreadable, 2},
+		{"the shadow's answer is none", page(good), page("]"), good, shadow.Unreadable, 2},
+		{"the original fails on a shard", page(failed), page(good), failed, shadow.Refused, 1},
+		{"the shadow fails on a shard", page(good), page(failed), good, shadow.Refused, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			n := startShadowNode(t, tt.original, tt.expanded)
@@ -242,7 +243,7 @@ func TestUnansweredOriginalHasNoShadow(t *testing.T) {
 	n.Close()
 	addr, registry := startProxy(t, shadowOptions(n))
 	postOriginal(t, "http://"+addr+"/a/_search")
-	awaitShadow(t, registry, shadowUnanswered, 1)
+	awaitShadow(t, registry, shadow.Unanswered, 1)
 }
 
 // What the cluster refuses of a shadow teaches akin as much as what it refuses
@@ -257,7 +258,7 @@ func TestRefusedShadowIsReported(t *testing.T) {
 	if got := receive(t, "the refusal", told); got != "{help 0 [{too_many_clauses x}]}" {
 		t.Errorf("told %q", got)
 	}
-	awaitShadow(t, registry, shadowRefused, 1)
+	awaitShadow(t, registry, shadow.Refused, 1)
 	if got := counter(t, registry, "akin_refused_searches_total", "original", "taken"); got != 1 {
 		t.Errorf("counted %v times as refused", got)
 	}
@@ -279,7 +280,7 @@ func TestShadowOutlivesTheClientsSearch(t *testing.T) {
 	}
 	receive(t, "the shadow", reached)
 	close(proceed)
-	awaitShadow(t, registry, shadowCompared, 1)
+	awaitShadow(t, registry, shadow.Compared, 1)
 	if got := histogramSum(t, registry, "akin_shadow_overlap_at_10"); got != 1 {
 		t.Errorf("overlap %v", got)
 	}
@@ -306,11 +307,11 @@ func TestShadowEndsWithTheServer(t *testing.T) {
 	if got := counter(t, o.Registry, "akin_shadow_searches_total"); got != 0 {
 		t.Errorf("%v outcomes of a search that was cut off by the end", got)
 	}
-	s.shadows.reserve()
+	s.shadows.Reserve()
 	released := false
-	s.shadows.start(func(context.Context) { t.Error("a shadow runs after the end") }, func() { released = true })
-	if len(s.shadows.slots) != 0 || !released {
-		t.Errorf("%d slots are taken", len(s.shadows.slots))
+	s.shadows.Start(func(context.Context) { t.Error("a shadow runs after the end") }, func() { released = true })
+	if !released {
+		t.Error("its slot is still taken")
 	}
 }
 
@@ -319,15 +320,15 @@ func TestShadowIsDroppedWhereAllSlotsAreTaken(t *testing.T) {
 	s := newServer(t, shadowOptions(n))
 	proxy := httptest.NewServer(s.Handler())
 	defer proxy.Close()
-	for s.shadows.reserve() { // takes all
+	for s.shadows.Reserve() { // takes all
 	}
 	if got := postOriginal(t, proxy.URL+"/a/_search"); got != hitsPage("0") {
 		t.Errorf("the client got %q", got)
 	}
-	awaitShadow(t, s.opts.Registry, shadowDropped, 1)
-	s.shadows.release()
+	awaitShadow(t, s.opts.Registry, shadow.Dropped, 1)
+	s.shadows.Release()
 	postOriginal(t, proxy.URL+"/a/_search")
-	for deadline := time.Now().Add(patience); counter(t, s.opts.Registry, "akin_shadow_searches_total", "outcome", shadowCompared) != 1; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patience); counter(t, s.opts.Registry, "akin_shadow_searches_total", "outcome", shadow.Compared) != 1; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("a free slot is not taken")
 		}
@@ -345,7 +346,7 @@ func TestShadowsAreFewAtATime(t *testing.T) {
 	var mu sync.Mutex
 	now, most := 0, 0
 	proceed := make(chan struct{})
-	reached := make(chan struct{}, shadowSlots)
+	reached := make(chan struct{}, shadow.Slots)
 	n := startShadowNode(t, nil, func(w http.ResponseWriter, _ *http.Request) {
 		mu.Lock()
 		now++
@@ -359,16 +360,16 @@ func TestShadowsAreFewAtATime(t *testing.T) {
 		io.WriteString(w, hitsPage("0"))
 	})
 	addr, registry := startProxy(t, shadowOptions(n))
-	for range shadowSlots {
+	for range shadow.Slots {
 		postOriginal(t, "http://"+addr+"/a/_search")
 	}
-	for range shadowWorkers {
+	for range shadow.Workers {
 		receive(t, "a shadow", reached)
 	}
 	close(proceed)
-	awaitShadow(t, registry, shadowCompared, shadowSlots)
-	if most != shadowWorkers {
-		t.Errorf("%d at a time, want %d", most, shadowWorkers)
+	awaitShadow(t, registry, shadow.Compared, shadow.Slots)
+	if most != shadow.Workers {
+		t.Errorf("%d at a time, want %d", most, shadow.Workers)
 	}
 }
 
@@ -387,7 +388,7 @@ func TestClientThatLeavesIsCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Close()
-	awaitShadow(t, registry, shadowCutOff, 1)
+	awaitShadow(t, registry, shadow.CutOff, 1)
 }
 
 // A request that leaves something behind, or holds several searches, is not
@@ -427,71 +428,10 @@ func TestSampleIsTheShare(t *testing.T) {
 	}
 }
 
-func TestReadHits(t *testing.T) {
-	eleven := strings.Split("a b c d e f g h i j k", " ")
-	ten := make([]hitID, 10)
-	for i := range ten {
-		ten[i] = hitID{"a", eleven[i]}
-	}
-	for _, tt := range []struct {
-		name, encoding, answer string
-		want                   hitList
-		wrong                  bool
-	}{
-		{"total as an object", "", hitsPage(`{"value":7,"relation":"gte"}`, "x"), hitList{total: 7, first: []hitID{{"a", "x"}}}, false},
-		{"total as a number", "identity", hitsPage(`7`, "x"), hitList{total: 7, first: []hitID{{"a", "x"}}}, false},
-		{"no total", "", `{"hits":{"hits":[{"_index":"b","_id":"y"}]}}`, hitList{total: 0, first: []hitID{{"b", "y"}}}, false},
-		{"ten count", "", hitsPage("11", eleven...), hitList{total: 11, first: ten}, false},
-		{"no hit", "", hitsPage("0"), hitList{total: 0, first: []hitID{}}, false},
-		{"gzip", "gzip", pack(t, hitsPage("1", "x")), hitList{total: 1, first: []hitID{{"a", "x"}}}, false},
-		{"no gzip", "gzip", hitsPage("1", "x"), hitList{}, true},
-		{"gzip that breaks off", "gzip", pack(t, hitsPage("1", "x"))[:40], hitList{}, true},
-		{"too much gzip", "gzip", pack(t, strings.Repeat(" ", maxShadowAnswer)+hitsPage("1", "x")), hitList{}, true},
-		{"another encoding", "br", hitsPage("1", "x"), hitList{}, true},
-		{"filtered away", "", `{"took":1,"hits":{"total":{"value":1}}}`, hitList{}, true},
-		{"an error", "", `{"error":{}}`, hitList{}, true},
-		{"no JSON", "", "hits", hitList{}, true},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			got, err := readHits(tt.encoding, []byte(tt.answer), budget.New(budget.Default).Hold(budget.Shadow, ""))
-			if (err != nil) != tt.wrong {
-				t.Fatalf("error %v", err)
-			}
-			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(hitList{})); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-func TestOverlap(t *testing.T) {
-	list := func(ids string) (l hitList) {
-		for _, id := range ids {
-			l.first = append(l.first, hitID{"a", string(id)})
-		}
-		return l
-	}
-	for _, tt := range []struct {
-		a, b string
-		want float64
-	}{{"abc", "abc", 1}, {"abc", "cab", 1}, {"abcd", "xayb", 0.5}, {"a", "abcd", 0.25}, {"", "ab", 0}, {"ab", "", 0}, {"ab", "cd", 0}} {
-		if got, ok := overlap(list(tt.a), list(tt.b)); !ok || got != tt.want {
-			t.Errorf("overlap(%q, %q) = %v, %v, want %v", tt.a, tt.b, got, ok, tt.want)
-		}
-	}
-	if _, ok := overlap(list(""), list("")); ok {
-		t.Error("two empty lists have an overlap")
-	}
-	other := hitList{first: []hitID{{"b", "a"}}}
-	if got, _ := overlap(list("a"), other); got != 0 {
-		t.Error("documents of two indices are the same")
-	}
-}
-
 // What a shadow reads of its own answer, and what comes of it decompressed, takes
 // memory of the budget like all else.
 func TestAnswersToShadowsAreHeldWithinTheBudget(t *testing.T) {
-	long := hitsPage("1", "x") + strings.Repeat(" ", maxShadowAnswer/2)
+	long := hitsPage("1", "x") + strings.Repeat(" ", shadow.MaxAnswer/2)
 	gzipped := pack(t, long)
 	for name, answers := range map[string][2]http.HandlerFunc{
 		"its own":             {page(hitsPage("1", "x")), page(long)},
@@ -500,11 +440,11 @@ func TestAnswersToShadowsAreHeldWithinTheBudget(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := shadowOptions(startShadowNode(t, answers[0], answers[1]))
-			o.Memory = budget.New(maxShadowAnswer / 2)
+			o.Memory = budget.New(shadow.MaxAnswer / 2)
 			addr, registry := startProxy(t, o)
 			postOriginal(t, "http://"+addr+"/a/_search")
-			awaitShadow(t, registry, shadowDropped, 1)
-			waitFor(t, "the memory to be given back", func() bool { return held(o.Memory) == 0 })
+			awaitShadow(t, registry, shadow.Dropped, 1)
+			waitFor(t, "the memory to be given back", func() bool { return heldBytes(o.Memory) == 0 })
 		})
 	}
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/internal/jsonspan"
+	"github.com/akin-search/akin/proxy/wire"
 )
 
 // Reasons to leave a search template alone.
@@ -66,9 +68,8 @@ type templates struct {
 // cluster renders nothing for a client that may search none of the indices.
 func (s *Server) render(ctx context.Context, r *http.Request, in *expand.Request) (t *templates, reason string, err error) {
 	known := true
-	cutParameters(in.RawQuery, func(name, _ string) bool {
+	wire.EachParameter(in.RawQuery, func(name, _ string) {
 		known = known && (name == "" || slices.Contains(templateParameters, name))
-		return false
 	})
 	if !known {
 		return nil, reasonTemplateParameters, nil
@@ -207,23 +208,23 @@ func (s *Server) renderOne(ctx context.Context, r *http.Request, template []byte
 // template and its parameters: "explain" and "profile", which are written as
 // they stand. It reports false for what is not such a request.
 func templateOptions(template []byte) (options []byte, ok bool) {
-	d := jsontext.NewDecoder(bytes.NewReader(template))
-	err := eachMember(d, func(name string) error {
-		value, err := d.ReadValue()
-		switch {
+	var r jsonspan.Reader
+	r.Reset(template)
+	err := r.Object(func(name []byte) error {
+		at, err := r.Value()
+		switch name := string(name); {
 		case err != nil:
 			return err
 		case name == "explain" || name == "profile":
 			options = append(options, `,"`+name+`":`...)
-			options = append(options, value...)
-			return nil
+			options = append(options, at.Of(template)...)
 		case name == "id" || name == "source" || name == "params":
-			return nil
+		default:
+			return errSeal
 		}
-		return errShape
+		return nil
 	})
-	// Nothing but space may follow.
-	return options, err == nil && len(bytes.TrimSpace(template[d.InputOffset():])) == 0
+	return options, err == nil && r.End()
 }
 
 // discloses returns what the templates ask for beside their searches.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/proxy/explain"
 )
 
 const (
@@ -32,7 +33,7 @@ const (
 func renders(output string) func(int, rawRequest) string {
 	return func(_ int, r rawRequest) string {
 		if strings.Contains(r.line, renderPath) {
-			return answer(200, jsonType, `{"template_output":`+output+`}`)
+			return answerWith(200, jsonType, `{"template_output":`+output+`}`)
 		}
 		return emptyAnswer
 	}
@@ -69,7 +70,7 @@ func TestTemplateIsRenderedAndItsSearchRewritten(t *testing.T) {
 			if want := method + " /es/a/_search/template?routing=x&search_type=dfs_query_then_fetch&allow_partial_search_results=false HTTP/1.1"; got[1].line != want || got[1].body != sealedSearch {
 				t.Errorf("the node got %q", got[1])
 			}
-			if n := counter(t, registry, "akin_requests_total", "outcome", outcomeRewritten); n != 1 {
+			if n := counter(t, registry, "akin_requests_total", "outcome", explain.Rewritten); n != 1 {
 				t.Errorf("counted %v times", n)
 			}
 		}
@@ -123,7 +124,7 @@ func TestTemplateIsForwardedAsItCameWhen(t *testing.T) {
 	invalid := rewriteTo("{\"query\":\"\xff\"}")
 	rewrites := rewriteTo(rewritten)
 	const search, multi = "/a/_search/template", "/a/_msearch/template"
-	good := answer(200, jsonType, `{"template_output":{}}`)
+	good := answerWith(200, jsonType, `{"template_output":{}}`)
 	many := strings.Repeat("{}\n"+template+"\n", maxTemplates+1)
 	tests := []struct {
 		name, target, body string
@@ -131,33 +132,33 @@ func TestTemplateIsForwardedAsItCameWhen(t *testing.T) {
 		expander           expander
 		outcome, reason    string
 	}{
-		{"the cluster does not know it", search, template, answer(404, jsonType, `{"error":{}}`), rewrites, outcomeUnchanged, reasonNotRendered},
-		{"the client may not render", search, template, answer(403, jsonType, `{"error":{}}`), rewrites, outcomeUnchanged, reasonNotRendered},
-		{"it renders to no JSON", search, template, answer(200, jsonType, `{"template_output": oops}`), rewrites, outcomeUnchanged, reasonNotRendered},
-		{"it renders to nothing", search, template, answer(200, jsonType, `{}`), rewrites, outcomeUnchanged, reasonNotRendered},
-		{"the answer is no JSON", search, template, answer(200, jsonType, ``), rewrites, outcomeUnchanged, reasonNotRendered},
-		{"nobody answers", search, template, hangUp, rewrites, outcomeFailedOpen, "error"},
-		{"the answer breaks off", search, template, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{" + hangUp, rewrites, outcomeFailedOpen, "error"},
-		{"the answer is too long", search, template, answer(200, jsonType, `{"template_output":"`+strings.Repeat("x", 20_000)+`"}`), rewrites, outcomeFailedOpen, "error"},
-		{"the expander fails", search, template, good, fails, outcomeFailedOpen, "budget"},
-		{"the expander leaves it alone", search, template, good, leaveAlone, outcomeUnchanged, "left alone"},
-		{"the expander panics", search, template, good, func(context.Context, *expand.Request) (*expand.Result, error) { panic("oops") }, outcomeFailedOpen, "panic"},
-		{"the rewritten search is no UTF-8", search, template, good, invalid, outcomeFailedOpen, "error"},
-		{"it has an option that is not known", search, `{"id":"a","simulate":true}`, "", rewrites, outcomeUnchanged, reasonTemplateBody},
-		{"it has a member twice", search, `{"id":"a","id":"b"}`, "", rewrites, outcomeUnchanged, reasonTemplateBody},
-		{"it is not all", search, `{"id":"a"} {}`, "", rewrites, outcomeUnchanged, reasonTemplateBody},
-		{"it is no JSON", search, `id=a`, "", rewrites, outcomeUnchanged, reasonTemplateBody},
-		{"a parameter means nothing to templates", search + "?q=car", template, "", rewrites, outcomeUnchanged, reasonTemplateParameters},
-		{"it is in a parameter", search + "?source=%7B%7D", template, "", rewrites, outcomeUnchanged, reasonTemplateParameters},
-		{"one of several is not rendered", multi, templateLines, answer(404, jsonType, "{}"), rewrites, outcomeUnchanged, reasonNotRendered},
-		{"one of several renders to no JSON", multi, templateLines, answer(200, jsonType, `{"template_output": oops}`), rewrites, outcomeUnchanged, reasonNotRendered},
-		{"nobody answers for one of several", multi, templateLines, hangUp, rewrites, outcomeFailedOpen, "error"},
-		{"one of several has an unknown option", multi, "{}\n{\"id\":1,\"x\":1}\n", "", rewrites, outcomeUnchanged, reasonTemplateBody},
-		{"the last line has no end", multi, strings.TrimSuffix(templateLines, "\n"), "", rewrites, outcomeUnchanged, reasonTemplateBody},
-		{"the first line is empty", multi, "\n" + templateLines, "", rewrites, outcomeUnchanged, reasonTemplateBody},
-		{"a template is missing", multi, templateLines + "{}\n", "", rewrites, outcomeUnchanged, reasonTemplateBody},
-		{"there are too many", multi, many, "", rewrites, outcomeUnchanged, reasonTooManyTemplates},
-		{"lines get lost", multi, templateLines, good, odd, outcomeFailedOpen, "error"},
+		{"the cluster does not know it", search, template, answerWith(404, jsonType, `{"error":{}}`), rewrites, explain.Unchanged, reasonNotRendered},
+		{"the client may not render", search, template, answerWith(403, jsonType, `{"error":{}}`), rewrites, explain.Unchanged, reasonNotRendered},
+		{"it renders to no JSON", search, template, answerWith(200, jsonType, `{"template_output": oops}`), rewrites, explain.Unchanged, reasonNotRendered},
+		{"it renders to nothing", search, template, answerWith(200, jsonType, `{}`), rewrites, explain.Unchanged, reasonNotRendered},
+		{"the answer is no JSON", search, template, answerWith(200, jsonType, ``), rewrites, explain.Unchanged, reasonNotRendered},
+		{"nobody answers", search, template, hangUp, rewrites, explain.FailedOpen, "error"},
+		{"the answer breaks off", search, template, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{" + hangUp, rewrites, explain.FailedOpen, "error"},
+		{"the answer is too long", search, template, answerWith(200, jsonType, `{"template_output":"`+strings.Repeat("x", 20_000)+`"}`), rewrites, explain.FailedOpen, "error"},
+		{"the expander fails", search, template, good, fails, explain.FailedOpen, "budget"},
+		{"the expander leaves it alone", search, template, good, leaveAlone, explain.Unchanged, "left alone"},
+		{"the expander panics", search, template, good, func(context.Context, *expand.Request) (*expand.Result, error) { panic("oops") }, explain.FailedOpen, "panic"},
+		{"the rewritten search is no UTF-8", search, template, good, invalid, explain.FailedOpen, "error"},
+		{"it has an option that is not known", search, `{"id":"a","simulate":true}`, "", rewrites, explain.Unchanged, reasonTemplateBody},
+		{"it has a member twice", search, `{"id":"a","id":"b"}`, "", rewrites, explain.Unchanged, reasonTemplateBody},
+		{"it is not all", search, `{"id":"a"} {}`, "", rewrites, explain.Unchanged, reasonTemplateBody},
+		{"it is no JSON", search, `id=a`, "", rewrites, explain.Unchanged, reasonTemplateBody},
+		{"a parameter means nothing to templates", search + "?q=car", template, "", rewrites, explain.Unchanged, reasonTemplateParameters},
+		{"it is in a parameter", search + "?source=%7B%7D", template, "", rewrites, explain.Unchanged, reasonTemplateParameters},
+		{"one of several is not rendered", multi, templateLines, answerWith(404, jsonType, "{}"), rewrites, explain.Unchanged, reasonNotRendered},
+		{"one of several renders to no JSON", multi, templateLines, answerWith(200, jsonType, `{"template_output": oops}`), rewrites, explain.Unchanged, reasonNotRendered},
+		{"nobody answers for one of several", multi, templateLines, hangUp, rewrites, explain.FailedOpen, "error"},
+		{"one of several has an unknown option", multi, "{}\n{\"id\":1,\"x\":1}\n", "", rewrites, explain.Unchanged, reasonTemplateBody},
+		{"the last line has no end", multi, strings.TrimSuffix(templateLines, "\n"), "", rewrites, explain.Unchanged, reasonTemplateBody},
+		{"the first line is empty", multi, "\n" + templateLines, "", rewrites, explain.Unchanged, reasonTemplateBody},
+		{"a template is missing", multi, templateLines + "{}\n", "", rewrites, explain.Unchanged, reasonTemplateBody},
+		{"there are too many", multi, many, "", rewrites, explain.Unchanged, reasonTooManyTemplates},
+		{"lines get lost", multi, templateLines, good, odd, explain.FailedOpen, "error"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -199,7 +200,7 @@ func TestSlowRenderingIsNotWaitedFor(t *testing.T) {
 	for _, request := range []string{searchOf("/_search/template", jsonType, template), searchOf("/_msearch/template", jsonType, templateLines)} {
 		addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Templates: true, Expander: rewriteTo(rewritten), Budget: 20 * time.Millisecond})
 		exchangeRaw(t, addr, request)
-		if n := counter(t, registry, "akin_requests_total", "outcome", outcomeFailedOpen, "reason", "budget"); n != 1 {
+		if n := counter(t, registry, "akin_requests_total", "outcome", explain.FailedOpen, "reason", "budget"); n != 1 {
 			t.Errorf("counted %v times", n)
 		}
 	}
@@ -210,9 +211,9 @@ func TestSlowRenderingIsNotWaitedFor(t *testing.T) {
 
 func TestRefusedTemplateIsFollowedByTheOriginal(t *testing.T) {
 	for _, tt := range []struct{ target, body, refusal string }{
-		{"/a/_search/template", template, answer(400, jsonType, "{}")},
-		{"/a/_msearch/template", templateLines, answer(400, jsonType, "{}")},
-		{"/a/_msearch/template", templateLines, answer(200, jsonType, responses(badItem, goodItem))},
+		{"/a/_search/template", template, answerWith(400, jsonType, "{}")},
+		{"/a/_msearch/template", templateLines, answerWith(400, jsonType, "{}")},
+		{"/a/_msearch/template", templateLines, answerWith(200, jsonType, responses(badItem, goodItem))},
 	} {
 		var searches atomic.Int32
 		node := startRawNode(t, func(n int, r rawRequest) string {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httputil"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/akin-search/akin/internal/budget"
 	"github.com/akin-search/akin/internal/nodes"
+	"github.com/akin-search/akin/proxy/held"
+	"github.com/akin-search/akin/proxy/wire"
 )
 
 // typesTime is how long it is believed that the cluster has mapping types.
@@ -24,13 +27,7 @@ const typesTime = time.Minute
 func markSafe(out *http.Request, search bool) *http.Request {
 	safe := (search || out.Method == http.MethodGet || out.Method == http.MethodHead) &&
 		!strings.Contains(out.URL.Path, "scroll") && !strings.Contains(out.URL.Path, "_async_search")
-	if safe && out.URL.RawQuery != "" {
-		cutParameters(out.URL.RawQuery, func(name, _ string) bool {
-			safe = safe && name != "scroll"
-			return false
-		})
-	}
-	if !safe {
+	if !safe || wire.Has(out.URL.RawQuery, "scroll") {
 		return out
 	}
 	return out.WithContext(nodes.Safe(out.Context()))
@@ -73,14 +70,13 @@ func (s *Server) ask(ctx context.Context, r *http.Request, method, path string, 
 		return 0, nil, err
 	}
 	defer res.Body.Close()
-	held := s.opts.Memory.Hold(budget.SearchBody, "")
-	if ex := exchangeOf(ctx); ex != nil {
-		held = ex.held // until the end of the search
+	hold := s.opts.Memory.Hold(budget.SearchBody, "")
+	if x := searchIn(ctx); x != nil {
+		hold = x.hold // until the end of the search
 	} else {
-		defer held.Release()
+		defer hold.Release()
 	}
-	answer, err = readHeld(res.Body, held, res.ContentLength, s.opts.MaxBody+1)
-	if err == nil && int64(len(answer)) > s.opts.MaxBody {
+	if answer, err = held.Read(res.Body, hold, res.ContentLength, s.opts.MaxBody); errors.Is(err, held.ErrTooLarge) {
 		err = fmt.Errorf("%s: the answer is larger than %d bytes", path, s.opts.MaxBody)
 	}
 	return res.StatusCode, answer, err

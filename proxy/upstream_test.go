@@ -155,8 +155,8 @@ func TestSearchesThatAreLeftAloneAreSentToAnotherNode(t *testing.T) {
 			if n := arrived.Load(); n != want {
 				t.Errorf("it arrived %d times, want %d", n, want)
 			}
-			if tt.o.Memory != nil && held(tt.o.Memory) != 0 {
-				t.Errorf("%d bytes are held", held(tt.o.Memory))
+			if tt.o.Memory != nil && heldBytes(tt.o.Memory) != 0 {
+				t.Errorf("%d bytes are held", heldBytes(tt.o.Memory))
 			}
 		})
 	}

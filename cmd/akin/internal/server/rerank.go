@@ -8,6 +8,7 @@ import (
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/proxy"
+	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/rerank"
 )
 
@@ -50,7 +51,7 @@ func (v vectors) UUIDs(ctx context.Context, indices, ids []string) error {
 // reranker scores the hits of the proxy's searches.
 type reranker struct{ *rerank.Reranker }
 
-func (r reranker) Scores(ctx context.Context, how *expand.Rerank, hits []proxy.Hit) ([]float64, error) {
+func (r reranker) Scores(ctx context.Context, how *expand.Rerank, hits []answer.Hit) ([]float64, error) {
 	fields := make([]rerank.Field, len(how.Fields))
 	for i, f := range how.Fields {
 		fields[i] = rerank.Field{

@@ -17,7 +17,7 @@ import (
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
-	"github.com/akin-search/akin/proxy"
+	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/rerank"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -86,7 +86,7 @@ func TestHitsAreScoredByTheTermsOfTheCluster(t *testing.T) {
 	r := reranker{rerank.New(rerank.Options{Vectors: vectors{client}, Bytes: 1 << 20})}
 	defer r.Close()
 	how := &expand.Rerank{Fields: []expand.RerankField{{Field: "body", Boost: 1, Terms: []string{"car"}, Freqs: []float64{1}, Similarities: oneRow{}}}}
-	hits := []proxy.Hit{{Index: "i", ID: "1", Routing: "r", SeqNo: 1, PrimaryTerm: 1, Version: 4}, {Index: "i", ID: "2", Version: 1}}
+	hits := []answer.Hit{{Index: "i", ID: "1", Routing: "r", SeqNo: 1, PrimaryTerm: 1, Version: 4}, {Index: "i", ID: "2", Version: 1}}
 	for _, how.Fields[0].Weights = range []expand.Weights{nil, oneRow{}} {
 		scores, err := r.Scores(t.Context(), how, hits)
 		if err != nil {

@@ -1,16 +1,12 @@
-package proxy
+package answer
 
 import (
 	"errors"
-	"net/http"
+	"io"
 	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
-
-// maxLooked is how much of the answer to a search is looked at for shards that
-// failed. Identifiers of several kilobytes may come before they are told of.
-const maxLooked = 64 << 10
 
 // unserved are the types of the failures of a shard that no node serves, as
 // Elasticsearch 8 tells of it, or that the client may not search. To the
@@ -20,32 +16,13 @@ var unserved = []string{"no_shard_available_action_exception", "security_excepti
 // errSeen ends the look at an answer: what comes behind does not count.
 var errSeen = errors.New("seen")
 
-// partial returns what the answer to a search or a count says of shards that
-// failed while others did not, nil where it says nothing, and the name of the
-// scroll that it opens, "" for none. It reads no more of the answer than it
-// needs, and puts that back; the rest streams. Where filter_path takes
-// "_shards" away nothing can be seen, and the answer passes: searches of that
-// kind are refused where a shard fails, see [exchange.askForFailures]. An error
-// says that the answer could not be looked at.
-func (t *searchTransport) partial(ex *exchange, res *http.Response) (refused *refusal, scroll string, err error) {
-	if !isJSON(res.Header["Content-Type"]) {
-		return nil, "", errUnchecked
-	}
-	err = t.server.peek(ex, res, maxLooked, func(d *jsontext.Decoder) (err error) {
-		refused, scroll, err = searchFailures(d)
-		return err
-	})
-	if refused != nil {
-		err = nil // what broke off behind it does not matter
-	}
-	return refused, scroll, err
-}
-
-// searchFailures returns what the beginning of the answer to a search that d is
-// before says of shards that failed, nil where it says nothing, and the name of
-// a scroll. It reads to the end of "_shards" or to where that does not come any
-// more.
-func searchFailures(d *jsontext.Decoder) (refused *refusal, scroll string, err error) {
+// ReadSearch returns what the beginning of the answer to a search or a count
+// says of shards that failed while others did not, nil where it says nothing,
+// and the name of the scroll that it opens, "" for none. It reads to the end of
+// "_shards" or to where that does not come any more. Where filter_path takes
+// "_shards" away nothing can be seen, see [MakeVisible].
+func ReadSearch(beginning io.Reader) (refused *Refusal, scroll string, err error) {
+	d := newDecoder(beginning)
 	var member func(name string) error
 	member = func(name string) error {
 		kind := d.PeekKind()
@@ -63,7 +40,7 @@ func searchFailures(d *jsontext.Decoder) (refused *refusal, scroll string, err e
 			}
 			return err
 		case name == "response" && kind == '{': // of an asynchronous search
-			return eachMember(d, member)
+			return object(d, member)
 		case name == "phase_took": // the one object that comes before, of OpenSearch
 			return d.SkipValue()
 		case kind == '{' || kind == '[':
@@ -72,18 +49,19 @@ func searchFailures(d *jsontext.Decoder) (refused *refusal, scroll string, err e
 			return d.SkipValue()
 		}
 	}
-	if err = eachMember(d, member); errors.Is(err, errSeen) {
+	// What breaks off behind a failure does not matter.
+	if err = object(d, member); errors.Is(err, errSeen) || refused != nil {
 		err = nil
 	}
 	return refused, scroll, err
 }
 
 // shardFailures returns what the value of "_shards" that d is before says of
-// shards that failed, nil where none failed or those alone that would fail for
+// shards that failed, nil where none failed, or only those that would fail for
 // the original as well. With an error it is what stands before that.
-func shardFailures(d *jsontext.Decoder) (refused *refusal, err error) {
+func shardFailures(d *jsontext.Decoder) (refused *Refusal, err error) {
 	counted, listed := false, 0
-	err = eachMember(d, func(name string) error {
+	err = object(d, func(name string) error {
 		kind := d.PeekKind()
 		switch {
 		case name == "failed" && kind == '0':
@@ -99,16 +77,16 @@ func shardFailures(d *jsontext.Decoder) (refused *refusal, err error) {
 		}
 	})
 	if counted && listed == 0 {
-		refused = &refusal{search: unknownSearch}
+		refused = &Refusal{Search: UnknownSearch}
 	}
 	return refused, err
 }
 
 // listedFailures returns how many failures are in the list that d is before,
 // and what those say that count: they are of a busy cluster where all are.
-func listedFailures(d *jsontext.Decoder) (listed int, refused *refusal, err error) {
+func listedFailures(d *jsontext.Decoder) (listed int, refused *Refusal, err error) {
 	causes := causeReader{d: d}
-	err = causes.list(func() error {
+	err = list(d, func() error {
 		listed++
 		before := len(causes.all)
 		kind, err := causes.shard(0)
@@ -117,13 +95,13 @@ func listedFailures(d *jsontext.Decoder) (listed int, refused *refusal, err erro
 			return err
 		}
 		if refused == nil {
-			refused = &refusal{busy: true, search: unknownSearch}
+			refused = &Refusal{Busy: true, Search: UnknownSearch}
 		}
-		refused.busy = refused.busy && slices.Contains(busyTypes, kind)
+		refused.Busy = refused.Busy && slices.Contains(busyTypes, kind)
 		return err // what broke off has failed, too
 	})
 	if refused != nil {
-		refused.causes = causes.all
+		refused.Causes = causes.all
 	}
 	return listed, refused, err
 }

@@ -1,4 +1,4 @@
-package proxy
+package answer
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/internal/jsonspan"
 )
 
 // threeHits is an answer of OpenSearch 2.19 to a search for sequence numbers
@@ -23,13 +24,13 @@ const threeHits = `{"took":5,"timed_out":false,"_shards":{"total":2,"successful"
 
 // A shownPage is a page with the answer that it is of.
 type shownPage struct {
-	*hitPage
+	*Page
 	answer []byte
 }
 
 func reread(t *testing.T, answer string, r *expand.Rerank) shownPage {
 	t.Helper()
-	pages, err := readPages([]byte(answer), expand.EndpointSearch, []*expand.Rerank{r})
+	pages, err := ReadPages([]byte(answer), expand.EndpointSearch, []*expand.Rerank{r})
 	if err != nil {
 		t.Fatalf("%v: %s", err, answer)
 	}
@@ -39,12 +40,12 @@ func reread(t *testing.T, answer string, r *expand.Rerank) shownPage {
 // written returns the answer to one search with its hits in the order of
 // scores.
 func written(p shownPage, scores []float32) []byte {
-	p.scores = scores
-	return writePages(p.answer, []*hitPage{p.hitPage})
+	p.Scores = scores
+	return WritePages(p.answer, []*Page{p.Page})
 }
 
 func TestHitsAreRead(t *testing.T) {
-	got, ok := reread(t, threeHits, &expand.Rerank{Window: 3}).named()
+	got, ok := reread(t, threeHits, &expand.Rerank{Window: 3}).Hits()
 	want := []Hit{
 		{Index: "t", ID: "1", Routing: "zz", SeqNo: 0, PrimaryTerm: 1, Version: 1},
 		{Index: "t", ID: "2", SeqNo: 4, PrimaryTerm: 2, Version: 7},
@@ -99,11 +100,11 @@ func TestHitsBehindTheWindowKeepTheirPlaces(t *testing.T) {
 		{0, 3, `2 1 3\n`}, {1, 2, `1 3\n`}, {1, 1, `1`}, {0, 2, `2 1`},
 	} {
 		p := reread(t, threeHits, &expand.Rerank{Window: 2, Size: 3})
-		hits, ok := p.named()
+		hits, ok := p.Hits()
 		if !ok || len(hits) != 2 {
 			t.Fatalf("named %v", hits)
 		}
-		p.r = &expand.Rerank{Window: 2, From: c.from, Size: c.size}
+		p.Rerank = &expand.Rerank{Window: 2, From: c.from, Size: c.size}
 		got := string(written(p, []float32{.25, .5}))
 		if hitIDs(got) != c.want || !strings.Contains(got, `"max_score":0.5`) {
 			t.Errorf("%d hits behind %d: %s", c.size, c.from, got)
@@ -157,11 +158,11 @@ func TestAnswersThatCannotBeCutAreRefused(t *testing.T) {
 		"broken":        threeHits[:len(threeHits)-30], "more behind": threeHits + "{}", "too many": strings.Replace(threeHits, `[{"_index"`, `[{},{"_index"`, 1),
 	} {
 		r := &expand.Rerank{Window: 3}
-		if _, err := readPages([]byte(answer), expand.EndpointSearch, []*expand.Rerank{r}); err == nil {
+		if _, err := ReadPages([]byte(answer), expand.EndpointSearch, []*expand.Rerank{r}); err == nil {
 			t.Errorf("%s: %s is read", name, answer)
 		}
 		several := `{"responses":[{},` + answer + `]}`
-		if _, err := readPages([]byte(several), expand.EndpointMultiSearch, []*expand.Rerank{nil, r}); err == nil {
+		if _, err := ReadPages([]byte(several), expand.EndpointMultiSearch, []*expand.Rerank{nil, r}); err == nil {
 			t.Errorf("%s: %s is read", name, several)
 		}
 	}
@@ -171,9 +172,9 @@ func TestAnswersThatCannotBeCutAreRefused(t *testing.T) {
 const threeSearches = `{"took":9,"responses":[` + threeHits + `,{"error":{"type":"x","hits":{"hits":[1]}},"status":404},` + threeHits + `],"more":[]}`
 
 // readSeveral reads an answer to _msearch.
-func readSeveral(t *testing.T, answer string, reranks ...*expand.Rerank) []*hitPage {
+func readSeveral(t *testing.T, answer string, reranks ...*expand.Rerank) []*Page {
 	t.Helper()
-	pages, err := readPages([]byte(answer), expand.EndpointMultiSearch, reranks)
+	pages, err := ReadPages([]byte(answer), expand.EndpointMultiSearch, reranks)
 	if err != nil {
 		t.Fatalf("%v: %s", err, answer)
 	}
@@ -186,11 +187,11 @@ func TestHitsOfSeveralSearchesAreOrderedEachForItself(t *testing.T) {
 	if pages[1] != nil {
 		t.Errorf("the second is %+v", pages[1])
 	}
-	pages[0].scores = []float32{0, 2, 1}
+	pages[0].Scores = []float32{0, 2, 1}
 	want := strings.Replace(threeSearches, threeHits, string(written(reread(t, threeHits, first), []float32{0, 2, 1})), 1)
 	at := strings.LastIndex(want, threeHits)
 	want = want[:at] + string(written(reread(t, threeHits, third), nil)) + want[at+len(threeHits):]
-	if got := string(writePages([]byte(threeSearches), pages)); got != want {
+	if got := string(WritePages([]byte(threeSearches), pages)); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
@@ -205,9 +206,9 @@ func TestTheSameOrderIsTheSameAnswer(t *testing.T) {
 	all := &expand.Rerank{Window: 3, Size: 3, KeepSeqNo: true, KeepVersion: true}
 	for _, answer := range []string{threeSearches, pretty.String()} {
 		pages := readSeveral(t, answer, all, nil, all)
-		pages[0].scores = []float32{1.5, 1.25, 1}
-		pages[2].scores = []float32{1.5, 1.25}
-		if got := string(writePages([]byte(answer), pages)); got != answer {
+		pages[0].Scores = []float32{1.5, 1.25, 1}
+		pages[2].Scores = []float32{1.5, 1.25}
+		if got := string(WritePages([]byte(answer), pages)); got != answer {
 			t.Errorf("got  %s\nwant %s", got, answer)
 		}
 	}
@@ -222,7 +223,7 @@ func TestAnswersToSeveralSearchesThatDoNotFitAreRefused(t *testing.T) {
 		"broken": `{"responses":[` + threeHits + `,{}]`, "more behind": `{"responses":[` + threeHits + `,{}]}1`,
 		"a broken item that stays": `{"responses":[` + threeHits + `,{"a"}]}`,
 	} {
-		if _, err := readPages([]byte(answer), expand.EndpointMultiSearch, []*expand.Rerank{{Window: 3, Size: 3}, nil}); err == nil {
+		if _, err := ReadPages([]byte(answer), expand.EndpointMultiSearch, []*expand.Rerank{{Window: 3, Size: 3}, nil}); err == nil {
 			t.Errorf("%s: %s is read", name, answer)
 		}
 	}
@@ -235,45 +236,55 @@ func TestHitsWithoutNamesAreNotScored(t *testing.T) {
 			answer = strings.Replace(threeHits, `"_index":"t","_id":"2"`, `"_id":"2"`, 1)
 		}
 		r := &expand.Rerank{Window: 3, Size: 3}
-		if _, ok := reread(t, answer, r).named(); ok {
+		if _, ok := reread(t, answer, r).Hits(); ok {
 			t.Errorf("named without %s", member)
 		}
 	}
 	null := strings.Replace(threeHits, `"_score":1.25`, `"_score":null`, 1)
-	if _, ok := reread(t, null, &expand.Rerank{Window: 3}).named(); ok {
+	if _, ok := reread(t, null, &expand.Rerank{Window: 3}).Hits(); ok {
 		t.Error("named with the score null")
 	}
 }
 
 func TestScoresThatAreNoneAreRefused(t *testing.T) {
 	for _, s := range []float64{math.NaN(), math.Inf(1), math.MaxFloat64} {
-		if _, ok := asWritten([]float64{0, s}); ok {
+		if _, ok := AsWritten([]float64{0, s}); ok {
 			t.Errorf("%v is written", s)
 		}
 	}
 }
 
 // without returns a part of an answer without the holes in it.
-func without(answer []byte, part piece, holes ...piece) string {
+func without(answer []byte, part jsonspan.Span, holes ...jsonspan.Span) string {
 	var out []byte
-	at := part.start
+	at := part.Start
 	for _, h := range holes {
-		out = append(out, answer[at:h.start]...)
-		at = h.end
+		out = append(out, answer[at:h.Start]...)
+		at = h.End
 	}
-	return string(append(out, answer[at:part.end]...))
+	return string(append(out, answer[at:part.End]...))
+}
+
+// spans returns the places of edits and those others that are not zero, in order.
+func spans(edits []jsonspan.Edit, others ...jsonspan.Span) []jsonspan.Span {
+	all := slices.DeleteFunc(others, jsonspan.Span.IsZero)
+	for _, e := range edits {
+		all = append(all, e.At)
+	}
+	slices.SortFunc(all, func(a, b jsonspan.Span) int { return a.Start - b.Start })
+	return all
 }
 
 // outside returns what may not change of an answer: all but the lists and best
 // scores of its pages.
-func outside(answer []byte, pages []*hitPage) string {
-	var holes []piece
+func outside(answer []byte, pages []*Page) string {
+	var holes []jsonspan.Span
 	for _, p := range pages {
 		if p != nil {
-			holes = append(holes, p.parts(p.maxScore)...)
+			holes = append(holes, spans(p.cuts, p.list, p.maxScore)...)
 		}
 	}
-	return without(answer, piece{0, len(answer)}, holes...)
+	return without(answer, jsonspan.Span{Start: 0, End: len(answer)}, holes...)
 }
 
 // texts returns the hits without what is cut and their scores, sorted.
@@ -281,7 +292,7 @@ func (p shownPage) texts() []string {
 	var hits []string
 	for i := range p.hits {
 		h := &p.hits[i]
-		hits = append(hits, without(p.answer, h.at, h.edits(!h.score.isZero())...))
+		hits = append(hits, without(p.answer, h.at, spans(h.cuts, h.score)...))
 	}
 	slices.Sort(hits)
 	return hits
@@ -289,9 +300,9 @@ func (p shownPage) texts() []string {
 
 // someScores returns scores in no order for the hits of a page, nil where it
 // cannot have any.
-func someScores(p *hitPage) []float32 {
+func someScores(p *Page) []float32 {
 	var scores []float32
-	if _, ok := p.named(); ok {
+	if _, ok := p.Hits(); ok {
 		for i := range p.hits {
 			scores = append(scores, float32(i*7%5))
 		}
@@ -311,7 +322,7 @@ func checkOrdered(t *testing.T, before, after shownPage) {
 			t.Errorf("%s has what was not asked for", after.answer)
 		}
 	}
-	if before.scores != nil && !sortedByScore(after) {
+	if before.Scores != nil && !sortedByScore(after) {
 		t.Errorf("%s is not in order", after.answer)
 	}
 }
@@ -321,7 +332,7 @@ func checkOrdered(t *testing.T, before, after shownPage) {
 func checkCut(t *testing.T, before, after shownPage) {
 	t.Helper()
 	hits, left := before.texts(), after.texts()
-	if want := min(max(len(hits)-before.r.From, 0), before.r.Size); len(left) != want {
+	if want := min(max(len(hits)-before.Rerank.From, 0), before.Rerank.Size); len(left) != want {
 		t.Errorf("%s\nwas cut to %s", before.answer, after.answer)
 	}
 	for _, hit := range left {
@@ -369,14 +380,14 @@ func FuzzHitsOfSeveralSearchesKeepTheirBytes(f *testing.F) {
 // to be ordered.
 func checkPages(t *testing.T, answer []byte, endpoint expand.Endpoint, ordered []bool, from, size int) {
 	t.Helper()
-	reread := func(answer []byte, r *expand.Rerank) (pages []*hitPage, err error) {
+	reread := func(answer []byte, r *expand.Rerank) (pages []*Page, err error) {
 		reranks := make([]*expand.Rerank, len(ordered))
 		for k := range reranks {
 			if ordered[k] {
 				reranks[k] = r
 			}
 		}
-		return readPages(answer, endpoint, reranks)
+		return ReadPages(answer, endpoint, reranks)
 	}
 	pages, err := reread(answer, &expand.Rerank{Window: 50, Size: 50, KeepSeqNo: true, KeepVersion: true})
 	if err == nil {
@@ -385,9 +396,9 @@ func checkPages(t *testing.T, answer []byte, endpoint expand.Endpoint, ordered [
 	if pages, err = reread(answer, &expand.Rerank{Window: 50, Size: 50}); err != nil {
 		return
 	}
-	eachPage(pages, func(_ int, p *hitPage) { p.scores = someScores(p) })
+	eachPage(pages, func(_ int, p *Page) { p.Scores = someScores(p) })
 	check := func(with func(t *testing.T, before, after shownPage)) {
-		out := writePages(answer, pages)
+		out := WritePages(answer, pages)
 		again, err := reread(out, &expand.Rerank{Window: 50, Size: 50})
 		if err != nil {
 			t.Fatalf("%v: %s", err, out)
@@ -395,19 +406,19 @@ func checkPages(t *testing.T, answer []byte, endpoint expand.Endpoint, ordered [
 		if outside(answer, pages) != outside(out, again) {
 			t.Errorf("%s\nbecame %s", answer, out)
 		}
-		eachPage(pages, func(k int, p *hitPage) { with(t, shownPage{p, answer}, shownPage{again[k], out}) })
+		eachPage(pages, func(k int, p *Page) { with(t, shownPage{p, answer}, shownPage{again[k], out}) })
 	}
 	check(checkOrdered)
-	eachPage(pages, func(_ int, p *hitPage) { p.r = &expand.Rerank{Window: 50, From: from, Size: size} })
+	eachPage(pages, func(_ int, p *Page) { p.Rerank = &expand.Rerank{Window: 50, From: from, Size: size} })
 	check(checkCut)
 }
 
 // checkWhole makes sure that nothing changes where all was asked for and the
 // hits stay in the engine's order. White space between hits may: all get that
 // between the first two.
-func checkWhole(t *testing.T, answer []byte, pages []*hitPage) {
+func checkWhole(t *testing.T, answer []byte, pages []*Page) {
 	t.Helper()
-	got, want := writePages(answer, pages), answer
+	got, want := WritePages(answer, pages), answer
 	var compactGot, compactWant bytes.Buffer
 	if json.Compact(&compactGot, got) == nil && json.Compact(&compactWant, want) == nil {
 		got, want = compactGot.Bytes(), compactWant.Bytes()
@@ -418,7 +429,7 @@ func checkWhole(t *testing.T, answer []byte, pages []*hitPage) {
 }
 
 // eachPage calls f for each page that is not nil.
-func eachPage(pages []*hitPage, f func(k int, p *hitPage)) {
+func eachPage(pages []*Page, f func(k int, p *Page)) {
 	for k, p := range pages {
 		if p != nil {
 			f(k, p)
@@ -429,9 +440,19 @@ func eachPage(pages []*hitPage, f func(k int, p *hitPage)) {
 func sortedByScore(p shownPage) bool {
 	return slices.IsSortedFunc(p.hits, func(a, b foundHit) int {
 		var x, y float64
-		if json.Unmarshal(a.score.of(p.answer), &x) != nil || json.Unmarshal(b.score.of(p.answer), &y) != nil || x < y {
+		if json.Unmarshal(a.score.Of(p.answer), &x) != nil || json.Unmarshal(b.score.Of(p.answer), &y) != nil || x < y {
 			return 1
 		}
 		return -1
 	})
+}
+
+// hitIDs returns the ids in an answer in their order.
+func hitIDs(answer string) string {
+	var ids []string
+	for _, part := range strings.Split(answer, `"_id":"`)[1:] {
+		id, _, _ := strings.Cut(part, `"`)
+		ids = append(ids, id)
+	}
+	return strings.Join(ids, " ")
 }

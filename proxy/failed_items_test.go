@@ -1,9 +1,7 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -16,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/expand"
-	"github.com/akin-search/akin/internal/budget"
+	"github.com/akin-search/akin/proxy/held"
 )
 
 // Items of the answers of _msearch, as Elasticsearch 8.19 writes them.
@@ -88,9 +86,9 @@ func checkFollowed(t *testing.T, target, first, encoding string, followed, unche
 	}
 	node := startRawNode(t, func(n int, _ rawRequest) string {
 		if n == 1 {
-			return answer(200, header, body)
+			return answerWith(200, header, body)
 		}
-		return answer(200, jsonType, `{"of":"the original"}`)
+		return answerWith(200, jsonType, `{"of":"the original"}`)
 	})
 	addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, RankEval: true, Expander: expander(rewriteFirstAndLast)})
 	got := exchangeRaw(t, addr, searchOf(target, jsonType, lines))
@@ -130,7 +128,7 @@ func TestOnRefusedGetsWhatFailedInsideAnAnswer(t *testing.T) {
 	for _, tt := range tests {
 		node := startRawNode(t, func(n int, _ rawRequest) string {
 			if n == 1 {
-				return answer(200, jsonType, tt.answer)
+				return answerWith(200, jsonType, tt.answer)
 			}
 			return emptyAnswer
 		})
@@ -178,7 +176,7 @@ func TestOnRefusedGetsTheIndexOfTheSearchThatFailed(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			node := startRawNode(t, func(n int, _ rawRequest) string {
 				if n == 1 {
-					return answer(tt.status, jsonType, tt.answer)
+					return answerWith(tt.status, jsonType, tt.answer)
 				}
 				return emptyAnswer
 			})
@@ -201,10 +199,10 @@ func TestOnRefusedGetsTheIndexOfTheSearchThatFailed(t *testing.T) {
 
 // A search that fails in both forms is the client's mistake.
 func TestFailureOfTheOriginalInsideAnAnswerIsTheClientsMistake(t *testing.T) {
-	for _, second := range []string{answer(200, jsonType, responses(badItem, goodItem, goodItem)), answer(400, jsonType, "{}")} {
+	for _, second := range []string{answerWith(200, jsonType, responses(badItem, goodItem, goodItem)), answerWith(400, jsonType, "{}")} {
 		node := startRawNode(t, func(n int, _ rawRequest) string {
 			if n == 1 {
-				return answer(200, jsonType, responses(badItem, goodItem, goodItem))
+				return answerWith(200, jsonType, responses(badItem, goodItem, goodItem))
 			}
 			return second
 		})
@@ -258,9 +256,9 @@ func TestLongAnswerStreams(t *testing.T) {
 	for _, announced := range []bool{true, false} {
 		first := `{"responses":[` + strings.Repeat(goodItem+",", 10)
 		if !announced {
-			first += strings.Repeat(" ", maxHeldAnswer)
+			first += strings.Repeat(" ", held.MaxAnswer)
 		}
-		rest := badItem + "]}" + strings.Repeat(" ", maxHeldAnswer)
+		rest := badItem + "]}" + strings.Repeat(" ", held.MaxAnswer)
 		proceed := make(chan struct{})
 		node := startSlowNode(t, func(w http.ResponseWriter) {
 			w.Header().Set("Content-Type", "application/json")
@@ -318,7 +316,7 @@ func TestBrokenAnswerStaysBroken(t *testing.T) {
 
 func TestAnswersInOtherFormsAreNotLookedAt(t *testing.T) {
 	for _, header := range []string{"Content-Type: application/yaml\n", "", jsonType + "Content-Encoding: deflate\n", jsonType + "Content-Encoding: gzip\n"} {
-		node := startRawNode(t, func(int, rawRequest) string { return answer(200, header, responses(badItem)) })
+		node := startRawNode(t, func(int, rawRequest) string { return answerWith(200, header, responses(badItem)) })
 		addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(rewriteFirstAndLast)})
 		got := exchangeRaw(t, addr, searchOf("/_msearch", jsonType, lines))
 		if !strings.HasSuffix(got, "\r\n\r\n"+responses(badItem)) || len(node.all()) != 1 {
@@ -328,94 +326,4 @@ func TestAnswersInOtherFormsAreNotLookedAt(t *testing.T) {
 			t.Errorf("%q: counted %v times", header, n)
 		}
 	}
-}
-
-// What is held of all answers together is bounded, and given back.
-func TestAnswersAreHeldWithinTheMemory(t *testing.T) {
-	const limit = 4 * maxHeldAnswer
-	sizes := []int{0, 1, firstRead - 1, firstRead, firstRead + 1, maxHeldAnswer, maxHeldAnswer + 1, maxHeldAnswer + firstRead, 3 * maxHeldAnswer}
-	for _, size := range sizes {
-		for _, taken := range []int64{0, limit/2 - leastRead, limit / 2} {
-			memory := budget.New(limit)
-			memory.Hold(budget.SearchBody, "one").Add(taken)
-			s := newServer(t, Options{Memory: memory})
-			held := func() int64 { return memory.Stats(budget.Answer).Held }
-			body := bytes.Repeat([]byte("x"), size)
-			res := &http.Response{ContentLength: -1, Body: io.NopCloser(bytes.NewReader(body))}
-			answer, err := s.hold(&exchange{client: "one"}, res)
-			if held() > min(limit/2-taken, maxHeldAnswer+1) {
-				t.Errorf("%d bytes, %d taken: %d are held", size, taken, held())
-			}
-			var want error
-			switch {
-			case taken == limit/2, taken > 0 && size >= leastRead:
-				want = errNoRoom
-			case size > maxHeldAnswer:
-				want = errUnchecked
-			}
-			if !errors.Is(err, want) || err != nil && want == nil {
-				t.Errorf("%d bytes, %d taken: error %v, want %v", size, taken, err, want)
-			}
-			if err == nil && !bytes.Equal(answer, body) {
-				t.Errorf("%d bytes: held %d", size, len(answer))
-			}
-			got, err := io.ReadAll(res.Body)
-			if err != nil || !bytes.Equal(got, body) {
-				t.Errorf("%d bytes: %d are left, %v", size, len(got), err)
-			}
-			for range 2 { // a body may be closed twice
-				if err := res.Body.Close(); err != nil || held() != 0 {
-					t.Errorf("%d bytes: %d are held behind the end, %v", size, held(), err)
-				}
-			}
-		}
-	}
-}
-
-// The first rewritten search that failed is what a plain reading of the answer
-// finds.
-func FuzzFailedItem(f *testing.F) {
-	for _, seed := range []string{responses(), responses(goodItem, badItem, badItem), `{"responses":[{"error":null},{},{"error":{}}]}`, `{}`, `[]`, `{"responses":1}`, badItem} {
-		f.Add(seed)
-	}
-	res, err := rewriteFirstAndLast(f.Context(), &expand.Request{})
-	if err != nil {
-		f.Fatal(err)
-	}
-	ex := &exchange{endpoint: expand.EndpointMultiSearch, rewritten: res}
-	f.Fuzz(func(t *testing.T, text string) {
-		first, err := ex.failed(strings.NewReader(text))
-		var page struct {
-			Responses []map[string]json.RawMessage `json:"responses"`
-		}
-		var members map[string]json.RawMessage
-		if json.Unmarshal([]byte(text), &page) != nil || json.Unmarshal([]byte(text), &members) != nil || string(members["responses"]) == "null" {
-			return // it is enough not to panic
-		}
-		for name := range members {
-			if strings.EqualFold(name, "responses") && strings.Count(strings.ToLower(text), "responses") != 1 {
-				return // the standard library takes the names for the same, or the last of two
-			}
-		}
-		at := -1
-		for k, item := range page.Responses {
-			if item == nil || strings.Count(text, "error") > strings.Count(text, `{"error"`) {
-				return // no object, or perhaps a name twice
-			}
-			if _, ok := item["error"]; ok && at < 0 && k != 1 && k < 3 {
-				at = k
-			}
-		}
-		if members["responses"] == nil {
-			at = -1
-		}
-		for _, other := range []string{"status", "_shards", "exception"} {
-			if strings.Contains(text, other) {
-				return // what the cluster is the reason of, or no failure, does not go first
-			}
-		}
-		if err == nil && ((first != nil) != (at >= 0) || first != nil && first.search != at) {
-			t.Errorf("%q: got %+v, want that of %d", text, first, at)
-		}
-	})
 }

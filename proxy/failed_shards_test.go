@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/proxy/answer"
 )
 
 // Values of "_shards" as OpenSearch 2.19 and Elasticsearch 8.19 write them, the
@@ -103,7 +104,7 @@ func TestOnRefusedGetsTheFailuresOfShards(t *testing.T) {
 	} {
 		node := startRawNode(t, func(n int, _ rawRequest) string {
 			if n == 1 {
-				return answer(200, jsonType, tt.answer)
+				return answerWith(200, jsonType, tt.answer)
 			}
 			return emptyAnswer
 		})
@@ -126,7 +127,7 @@ func TestFailedShardsOfTheOriginalAreTheClientsOwn(t *testing.T) {
 		{"/_count", `{"count":1,"_shards":` + failedShards(shardFailure) + `}`},
 		{"/_msearch", responses(searchAnswer(failedShards(shardFailure)))},
 	} {
-		node := startRawNode(t, func(int, rawRequest) string { return answer(200, jsonType, tt.answer) })
+		node := startRawNode(t, func(int, rawRequest) string { return answerWith(200, jsonType, tt.answer) })
 		addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(rewriteFirstAndLast), OnRefused: func(*expand.Refusal) bool {
 			t.Error("told of a refusal")
 			return false
@@ -152,7 +153,7 @@ func TestAnswersThatCannotBeReadPassThrough(t *testing.T) {
 		"not as said": {jsonType, "\xbf\x64took\x01\xff"},
 		"nothing":     {jsonType, ""},
 	} {
-		node := startRawNode(t, func(int, rawRequest) string { return answer(200, tt.header, tt.body) })
+		node := startRawNode(t, func(int, rawRequest) string { return answerWith(200, tt.header, tt.body) })
 		addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(rewriteFirstAndLast)})
 		got := exchangeRaw(t, addr, searchOf("/_search", jsonType, lines))
 		if !strings.HasSuffix(got, "\r\n\r\n"+tt.body) || len(node.all()) != 1 {
@@ -220,12 +221,13 @@ func TestLookAtAnAnswerIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	transport := &searchTransport{server: s}
 	endless := `{"_scroll_id":"` + strings.Repeat("x", 1<<20)
 	for encoding, body := range map[string]string{"": endless, "gzip": pack(t, endless)} {
 		source := strings.NewReader(body)
 		res := &http.Response{Header: http.Header{"Content-Type": {"application/json"}, "Content-Encoding": {encoding}}, Body: io.NopCloser(source)}
-		said, _, err := transport.partial(new(exchange), res)
+		x := searchFor(expand.EndpointSearch, "", "", "")
+		x.rewritten = new(rewrittenSearch)
+		said, err := s.verdict(x, res)
 		if read := len(body) - source.Len(); said != nil || err == nil || read > maxLooked {
 			t.Errorf("%q: %d bytes are read, %+v, %v", encoding, read, said, err)
 		}
@@ -247,22 +249,23 @@ func FuzzPartial(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Cleanup(s.Close)
-	transport := &searchTransport{server: s}
 	f.Fuzz(func(t *testing.T, body []byte, packed bool) {
 		header := http.Header{"Content-Type": {"application/json"}}
 		if packed {
 			header["Content-Encoding"] = []string{"gzip"}
 		}
-		var want *refusal
+		var want *answer.Refusal
 		for k, source := range []io.Reader{bytes.NewReader(body), iotest.OneByteReader(bytes.NewReader(body)), iotest.DataErrReader(bytes.NewReader(body))} {
 			res := &http.Response{Header: header, Body: io.NopCloser(source)}
-			said, _, _ := transport.partial(new(exchange), res)
-			if said != nil && len(said.causes) > maxCauses {
-				t.Errorf("%q: told of %d causes", body, len(said.causes))
+			x := searchFor(expand.EndpointSearch, "", "", "")
+			x.rewritten = new(rewrittenSearch)
+			said, _ := s.verdict(x, res)
+			if said != nil && len(said.Causes) > 64 {
+				t.Errorf("%q: told of %d causes", body, len(said.Causes))
 			}
 			if k == 0 {
 				want = said
-			} else if diff := cmp.Diff(want, said, cmp.AllowUnexported(refusal{})); diff != "" {
+			} else if diff := cmp.Diff(want, said); diff != "" {
 				t.Errorf("%q: told of and, read in other pieces, of\n%s", body, diff)
 			}
 			if got, err := io.ReadAll(res.Body); err != nil || !bytes.Equal(got, body) {
@@ -278,13 +281,14 @@ func BenchmarkPartial(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer s.Close()
-	transport := &searchTransport{server: s}
 	body := searchAnswer(wholeShards) + strings.Repeat(" ", 8<<10)
 	header := http.Header{"Content-Type": {"application/json"}}
 	b.ReportAllocs()
 	for b.Loop() {
 		res := &http.Response{Header: header, Body: io.NopCloser(strings.NewReader(body))}
-		if said, _, err := transport.partial(new(exchange), res); said != nil || err != nil {
+		x := searchFor(expand.EndpointSearch, "", "", "")
+		x.rewritten = new(rewrittenSearch)
+		if said, err := s.verdict(x, res); said != nil || err != nil {
 			b.Fatal(said, err)
 		}
 	}

@@ -1,9 +1,8 @@
-package proxy
+package explain
 
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"runtime"
 	"strings"
 	"testing"
@@ -16,6 +15,11 @@ import (
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
 )
+
+// note keeps an empty search of an index and returns its id.
+func note(x *Ring, index string, body []byte) string {
+	return x.Add(&Search{Index: index, Original: Message{Body: body}, Result: &expand.Result{}})
+}
 
 func TestSizesOfWhatIsKeptAreNotTooSmall(t *testing.T) {
 	for name, sizes := range map[string][2]uintptr{
@@ -54,7 +58,7 @@ func TestKeptClausesAreBounded(t *testing.T) {
 			held += int(unsafe.Sizeof(kept[i])) + termBytes*cap(kept[i].Terms) + int(unsafe.Sizeof(expand.Added{}))*cap(kept[i].Added)
 			for _, text := range textsOf(&kept[i]) {
 				held += len(text)
-				if len(text) > maxExplainedText {
+				if len(text) > maxText {
 					return false
 				}
 			}
@@ -65,7 +69,7 @@ func TestKeptClausesAreBounded(t *testing.T) {
 				whole++
 			}
 		}
-		return size <= maxExplainedClauses && held <= size+size/4 && whole+cut >= len(clauses) && fmt.Sprint(clauses) == before
+		return size <= maxClauseBytes && held <= size+size/4 && whole+cut >= len(clauses) && fmt.Sprint(clauses) == before
 	}
 	if err := quick.Check(check, &quick.Config{MaxCount: 300}); err != nil {
 		t.Error(err)
@@ -73,7 +77,7 @@ func TestKeptClausesAreBounded(t *testing.T) {
 }
 
 func TestClausesThatDoNotFitAreCut(t *testing.T) {
-	word := strings.Repeat("x", maxExplainedText)
+	word := strings.Repeat("x", maxText)
 	small := expand.Clause{Path: "query.match", Field: "body", Terms: []string{"car"}, Added: []expand.Added{{Term: "automobile", From: "car", Weight: 1}}}
 	large := expand.Clause{Path: "query.match", Reason: "no_neighbors"}
 	for range 1000 {
@@ -101,7 +105,7 @@ func TestClausesThatDoNotFitAreCut(t *testing.T) {
 		}
 	}
 	got, size, cut := keepClauses(many)
-	if n := len(got); n < 100 || len(many)-n > cut || cut > len(many)-n+1 || size > maxExplainedClauses {
+	if n := len(got); n < 100 || len(many)-n > cut || cut > len(many)-n+1 || size > maxClauseBytes {
 		t.Errorf("of many %d are kept in %d bytes, %d are cut", n, size, cut)
 	}
 }
@@ -110,7 +114,7 @@ func TestClippedTextsAreSoundAndShort(t *testing.T) {
 	for _, s := range []string{"", "car", strings.Repeat("x", 256), strings.Repeat("x", 257), strings.Repeat("€", 300), "a" + strings.Repeat("€", 300)} {
 		got := clipped(s)
 		body, wasCut := strings.CutSuffix(got, cutMark)
-		if len(got) > maxExplainedText || !utf8.ValidString(got) || !strings.HasPrefix(s, body) || wasCut != (len(s) > maxExplainedText) {
+		if len(got) > maxText || !utf8.ValidString(got) || !strings.HasPrefix(s, body) || wasCut != (len(s) > maxText) {
 			t.Errorf("clipped(%.20q, %d bytes) = %.20q, %d bytes", s, len(s), got, len(got))
 		}
 	}
@@ -119,7 +123,7 @@ func TestClippedTextsAreSoundAndShort(t *testing.T) {
 // Searches for one word of almost a megabyte, and errors and names that are as
 // long, take no more memory than all other searches.
 func TestLongTextsDoNotGetAroundTheBoundOfExplanations(t *testing.T) {
-	s := newServer(t, Options{})
+	var x Ring
 	heap := func() int64 {
 		runtime.GC()
 		runtime.GC()
@@ -128,51 +132,69 @@ func TestLongTextsDoNotGetAroundTheBoundOfExplanations(t *testing.T) {
 		return int64(m.HeapAlloc)
 	}
 	before := heap()
-	for i := range maxExplained {
+	for i := range MaxKept {
 		long := strings.Repeat("x", 900<<10)
 		res := &expand.Result{Clauses: []expand.Clause{{
 			Path: long, Field: long[:10], Matrix: long, Terms: []string{long, long[1:2]}, Reason: reason.Reason(long),
 			Added: []expand.Added{{Term: long, From: long[:5]}},
 		}}, Failures: []error{errors.New(long)}}
 		line := long[:60<<10] // the path and the query string are a part of it
-		ex := &exchange{index: line[:1+i%100], rawQuery: line[200:300], original: []byte("{}")}
-		ex.control.profile = line[:3]
-		s.record(ex, &http.Request{}, match{route: &routes[0]}, res, "")
-		if s.explanations.size > maxExplainedBytes {
-			t.Fatalf("%d bytes are held", s.explanations.size)
+		x.Add(&Search{Index: line[:1+i%100], Profile: line[:3], Original: Message{line[200:300], []byte("{}")}, Result: res, Reason: long})
+		if x.size > maxBytes {
+			t.Fatalf("%d bytes are held", x.size)
 		}
 	}
-	if grown := heap() - before; grown > 2*maxExplainedBytes {
+	if grown := heap() - before; grown > 2*maxBytes {
 		t.Errorf("the heap grew by %d bytes", grown)
 	}
-	if s.explanations.count != maxExplained {
-		t.Errorf("%d are kept, want all: they are short", s.explanations.count)
+	if x.count != MaxKept {
+		t.Errorf("%d are kept, want all: they are short", x.count)
 	}
 }
 
 func TestExplanationTooLargeForAllMemoryIsNotKept(t *testing.T) {
-	s := newServer(t, Options{})
-	id := note(s, "a", nil)
-	ex := &exchange{rawQuery: strings.Repeat("q", maxExplainedBytes), control: control{explain: true}}
-	s.record(ex, &http.Request{}, match{route: &routes[0]}, &expand.Result{}, "")
-	if _, ok := s.explanations.find(id); !ok || s.explanations.count != 1 || ex.record != "" {
-		t.Errorf("%d are kept, the last named %q", s.explanations.count, ex.record)
+	var x Ring
+	id := note(&x, "a", nil)
+	large := x.Add(&Search{Original: Message{RawQuery: strings.Repeat("q", maxBytes)}})
+	if _, ok := x.Find(id, nil); !ok || x.count != 1 || large != "" {
+		t.Errorf("%d are kept, the last named %q", x.count, large)
 	}
 }
 
-// What was cut is told of, and counts.
-func TestExplanationTellsWhatItDoesNotShow(t *testing.T) {
-	s := newServer(t, Options{})
-	clause := expand.Clause{Path: "query.match", Form: "linear", Added: make([]expand.Added, 2000)}
-	ex := &exchange{}
-	s.record(ex, &http.Request{}, match{route: &routes[0]}, &expand.Result{Rewritten: true, Body: []byte("{}"), Clauses: []expand.Clause{clause}}, "")
-	var shown struct {
-		Added   int             `json:"added_terms"`
-		Cut     int             `json:"clauses_cut"`
-		Clauses []expand.Clause `json:"clauses"`
+func TestExplanationsAreBoundedByBytes(t *testing.T) {
+	var x Ring
+	first := note(&x, "first", nil)
+	for range 3 * maxBytes / maxBody {
+		note(&x, "large", make([]byte, maxBody))
+		if x.size > maxBytes || x.size < 0 {
+			t.Fatalf("%d bytes are held", x.size)
+		}
 	}
-	getAdmin(t, s, "/_akin/explanations/"+ex.record, &shown)
-	if shown.Added != 2000 || shown.Cut != 1 || len(shown.Clauses) != 1 || shown.Clauses[0].Path != "query.match" || shown.Clauses[0].Added != nil {
-		t.Errorf("shown %+v", shown)
+	if _, ok := x.Find(first, nil); ok {
+		t.Error("the oldest is still there")
+	}
+	held := 0
+	for _, e := range x.ring {
+		if e != nil {
+			held += cap(e.original.body)
+		}
+	}
+	if n := x.count; n < 100 || n > 127 || held > maxBytes { // 128 bodies, but for what is beside them
+		t.Errorf("%d explanations with %d bytes of bodies are held", n, held)
+	}
+	for range MaxKept {
+		note(&x, "small", nil)
+	}
+	if n := x.count; n != MaxKept || x.size > 2*MaxKept*entryBytes {
+		t.Errorf("then %d, with %d bytes", n, x.size)
+	}
+}
+
+// A body of which a part is used keeps all of its memory.
+func TestBodyWithMuchRoomBehindItIsNotKept(t *testing.T) {
+	var x Ring
+	id := note(&x, "a", make([]byte, 10, maxBody+1))
+	if e, _ := x.Find(id, nil); e.Original.Body != nil || e.Original.Size != 10 {
+		t.Errorf("kept %d bytes", cap(e.Original.Body))
 	}
 }

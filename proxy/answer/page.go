@@ -1,0 +1,372 @@
+package answer
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/internal/jsonspan"
+)
+
+// A Hit names one state of a document, as the answer to a search tells of it.
+type Hit struct {
+	// Index is the concrete index, ID the document's, and Routing what it was
+	// written with, "" for none.
+	Index, ID, Routing string
+	// SeqNo and PrimaryTerm name the write that made the state, and Version
+	// counts those of the document.
+	SeqNo, PrimaryTerm, Version int64
+}
+
+// A Page is where the parts of the answer to one search stand that change when
+// its hits are reranked and cut.
+type Page struct {
+	// Rerank says which of the hits the client asked for, and with what.
+	Rerank *expand.Rerank
+	// Scores are the new ones of the first hits, nil where all hits stay in the
+	// engine's order.
+	Scores []float32
+
+	// maxScore is the value of hits.max_score, zero where that is no number, and
+	// list the value of hits.hits.
+	maxScore, list jsonspan.Span
+	hits           []foundHit
+	// cuts are members outside of the hits that the client has not asked for.
+	cuts []jsonspan.Edit
+}
+
+// A foundHit is a hit in an answer.
+type foundHit struct {
+	Hit
+
+	at    jsonspan.Span
+	score jsonspan.Span // zero where there is none
+	// seen are the members that the hit was found to have.
+	seen uint8
+	// cuts are the members that the client has not asked for.
+	cuts []jsonspan.Edit
+}
+
+// The members of a hit that are looked at.
+const (
+	seenIndex = 1 << iota
+	seenID
+	seenRouting
+	seenSeqNo
+	seenPrimaryTerm
+	seenVersion
+	seenScore
+
+	// identifying are those that name a state of a document.
+	identifying = seenIndex | seenID | seenSeqNo | seenPrimaryTerm | seenVersion
+)
+
+var hitMembers = map[string]uint8{
+	"_index": seenIndex, "_id": seenID, "_routing": seenRouting, "_seq_no": seenSeqNo,
+	"_primary_term": seenPrimaryTerm, "_version": seenVersion, "_score": seenScore,
+}
+
+// ReadPages reads the answer to a request of which reranks says how the hits
+// are reranked: for each of its searches the page, nil where nothing is said, or
+// where it failed. It returns an error where that is not such an answer, or
+// names something twice that is to be changed.
+func ReadPages(answer []byte, endpoint expand.Endpoint, reranks []*expand.Rerank) (pages []*Page, err error) {
+	r := newPartReader(answer, 0)
+	pages = make([]*Page, 0, len(reranks))
+	next := func() error {
+		if len(pages) == len(reranks) {
+			return ErrShape
+		}
+		var p *Page
+		var err error
+		if rerank := reranks[len(pages)]; rerank == nil {
+			err = r.Skip()
+		} else {
+			p, err = r.page(rerank)
+		}
+		pages = append(pages, p)
+		return err
+	}
+	lists := 0
+	if endpoint != expand.EndpointMultiSearch {
+		err = next()
+	} else {
+		err = r.Object(func(name []byte) error {
+			if string(name) != "responses" {
+				return r.Skip()
+			}
+			if lists++; lists > 1 {
+				return ErrShape
+			}
+			return r.List(func(int) error { return next() })
+		})
+	}
+	if err != nil || len(pages) != len(reranks) || !r.End() {
+		return nil, ErrShape
+	}
+	return pages, nil
+}
+
+// page reads the answer to one search. It returns nil for one that failed, which
+// stays as it is.
+func (r *partReader) page(rerank *expand.Rerank) (*Page, error) {
+	p := &Page{Rerank: rerank}
+	lists, failed := 0, false
+	err := r.Object(func(name []byte) error {
+		var inner func(text []byte, at jsonspan.Span, r *expand.Rerank) []jsonspan.Edit
+		switch string(name) {
+		case "error":
+			failed = true
+		case "hits":
+			lists++
+			return r.Object(func(name []byte) error { return r.listMember(p, name) })
+		case "aggregations":
+			inner = withoutNumbers
+		case "suggest":
+			inner = withoutVersions
+		}
+		at, err := r.Value()
+		if inner != nil && err == nil {
+			p.cuts = append(p.cuts, inner(r.text, at, rerank)...)
+		}
+		return err
+	})
+	if err == nil && failed && lists == 0 {
+		return nil, nil //nolint:nilnil // there are no hits to rerank
+	}
+	if err != nil || lists != 1 || p.list.IsZero() || len(p.hits) > rerank.Asked() {
+		return nil, ErrShape
+	}
+	return p, nil
+}
+
+// listMember takes a member of the object that holds the list of hits.
+func (r *partReader) listMember(p *Page, name []byte) (err error) {
+	switch string(name) {
+	case "max_score":
+		number := r.Kind() == '0'
+		at, err := r.Value()
+		if !p.maxScore.IsZero() {
+			return ErrShape
+		}
+		if number {
+			p.maxScore = at
+		}
+		return err
+	case "hits":
+		if !p.list.IsZero() {
+			return ErrShape
+		}
+		p.list, err = r.Place(func() error {
+			return r.List(func(int) error {
+				hit, err := r.hit(p.Rerank)
+				p.hits = append(p.hits, hit)
+				return err
+			})
+		})
+		return err
+	}
+	return r.Skip()
+}
+
+func (r *partReader) hit(rerank *expand.Rerank) (h foundHit, err error) {
+	r.cuts = nil
+	h.at, err = r.Place(func() error {
+		first := true
+		return r.members(func(name []byte) (cut bool, err error) {
+			kind, which := r.Kind(), hitMembers[string(name)]
+			v, err := r.Value()
+			if err != nil {
+				return false, err
+			}
+			if cut = isExtra(rerank, which); cut && first || h.seen&which != 0 {
+				return false, ErrShape
+			}
+			first = false
+			if h.take(which, kind, v, r.text) {
+				h.seen |= which
+			}
+			if string(name) == "inner_hits" {
+				r.cuts = append(r.cuts, withoutNumbers(r.text, v, rerank)...)
+			}
+			return cut, nil
+		})
+	})
+	h.cuts = r.cuts
+	return h, err
+}
+
+// isExtra reports whether a member of a hit is there only because akin asked
+// for it.
+func isExtra(r *expand.Rerank, which uint8) bool {
+	switch which {
+	case seenSeqNo, seenPrimaryTerm:
+		return !r.KeepSeqNo
+	case seenVersion:
+		return !r.KeepVersion
+	}
+	return false
+}
+
+// take takes the value of a member and reports whether it is one.
+func (h *foundHit) take(which uint8, kind jsontext.Kind, v jsonspan.Span, answer []byte) (ok bool) {
+	switch which {
+	case seenIndex:
+		h.Index, ok = textOf(kind, v.Of(answer))
+	case seenID:
+		h.ID, ok = textOf(kind, v.Of(answer))
+	case seenRouting:
+		h.Routing, ok = textOf(kind, v.Of(answer))
+	case seenSeqNo:
+		h.SeqNo, ok = numberOf(v.Of(answer))
+	case seenPrimaryTerm:
+		h.PrimaryTerm, ok = numberOf(v.Of(answer))
+	case seenVersion:
+		h.Version, ok = numberOf(v.Of(answer))
+	case seenScore:
+		if ok = kind == '0'; ok {
+			h.score = v
+		}
+	}
+	return ok
+}
+
+// textOf returns the text of a JSON string, false for any other value.
+func textOf(kind jsontext.Kind, value []byte) (string, bool) {
+	if kind != '"' {
+		return "", false
+	}
+	text, err := jsonspan.Unquote(value)
+	return string(text), err == nil
+}
+
+// numberOf returns a whole number, false for any other value.
+func numberOf(value []byte) (int64, bool) {
+	n, err := strconv.ParseInt(string(value), 10, 64)
+	return n, err == nil
+}
+
+// IsEmpty reports whether the page has no hits.
+func (p *Page) IsEmpty() bool { return len(p.hits) == 0 }
+
+// Hits returns the hits in the window, false where one of them lacks what names
+// it, or a score.
+func (p *Page) Hits() ([]Hit, bool) {
+	hits := make([]Hit, min(len(p.hits), p.Rerank.Window))
+	for i := range hits {
+		if p.hits[i].seen&identifying != identifying || p.hits[i].score.IsZero() {
+			return nil, false
+		}
+		hits[i] = p.hits[i].Hit
+	}
+	return hits, true
+}
+
+// WritePages returns an answer with the client's page of the hits in the place
+// of each of pages that is not nil: in the order of their new scores, or in the
+// engine's with its scores where there are none. Hits behind those that have a
+// new score stay there as they are, as do all bytes that say something else.
+func WritePages(answer []byte, pages []*Page) []byte {
+	room := len(answer)
+	var edits []jsonspan.Edit
+	for _, p := range pages {
+		if p != nil {
+			room += 8*len(p.hits) + 32
+			edits = append(edits, p.edits()...)
+		}
+	}
+	out, at := make([]byte, 0, room), 0
+	for _, p := range pages {
+		if p != nil {
+			out = jsonspan.AppendEdited(out, answer, at, p.list.Start, edits)
+			out = p.appendList(out, answer)
+			at = p.list.End
+		}
+	}
+	return jsonspan.AppendEdited(out, answer, at, len(answer), edits)
+}
+
+// edits returns what is changed outside of the hits, in order.
+func (p *Page) edits() []jsonspan.Edit {
+	if p.Scores == nil || p.maxScore.IsZero() {
+		return p.cuts
+	}
+	return withScore(p.cuts, p.maxScore, slices.Max(p.Scores))
+}
+
+// appendList appends the list of the client's page, with the white space that
+// the engine put around and between the hits.
+func (p *Page) appendList(out, answer []byte) []byte {
+	places := p.order()
+	from := min(p.Rerank.From, len(places))
+	places = places[from : from+min(p.Rerank.Size, len(places)-from)]
+	if len(p.hits) == 0 {
+		return append(out, p.list.Of(answer)...)
+	}
+	first, last := p.hits[0].at, p.hits[len(p.hits)-1].at
+	if len(places) == 0 {
+		if first.Start > p.list.Start+1 { // as the engines write it where they indent
+			return append(out, "[ ]"...)
+		}
+		return append(out, "[]"...)
+	}
+	out = append(out, answer[p.list.Start:first.Start]...)
+	for i, k := range places {
+		if i > 0 {
+			out = append(out, answer[first.End:p.hits[1].at.Start]...)
+		}
+		h := &p.hits[k]
+		edits := h.cuts
+		if k < len(p.Scores) {
+			edits = withScore(edits, h.score, p.Scores[k])
+		}
+		out = jsonspan.AppendEdited(out, answer, h.at.Start, h.at.End, edits)
+	}
+	return append(out, answer[last.End:p.list.End]...)
+}
+
+// order returns the places of the hits from the highest new score to the lowest,
+// in the engine's order where scores are the same as they are written, and then
+// those without one.
+func (p *Page) order() []int {
+	places := make([]int, len(p.hits))
+	for i := range places {
+		places[i] = i
+	}
+	slices.SortStableFunc(places[:len(p.Scores)], func(a, b int) int { return cmp.Compare(p.Scores[b], p.Scores[a]) })
+	return places
+}
+
+// withScore returns cuts with a new score in the place of one.
+func withScore(cuts []jsonspan.Edit, at jsonspan.Span, score float32) []jsonspan.Edit {
+	edits := append(slices.Clone(cuts), jsonspan.Edit{At: at, Text: scoreText(score)})
+	slices.SortFunc(edits, func(a, b jsonspan.Edit) int { return a.At.Start - b.At.Start })
+	return edits
+}
+
+// scoreText writes a score like the engines do, as the shortest decimal that is
+// that 32-bit number, with a point in it.
+func scoreText(score float32) string {
+	text := strconv.FormatFloat(float64(score), 'f', -1, 32)
+	if !strings.Contains(text, ".") {
+		text += ".0"
+	}
+	return text
+}
+
+// AsWritten returns scores as they are written, false where one is no number.
+func AsWritten(scores []float64) ([]float32, bool) {
+	out := make([]float32, len(scores))
+	for i, s := range scores {
+		if math.IsNaN(s) || math.IsInf(float64(float32(s)), 0) {
+			return nil, false
+		}
+		out[i] = float32(s)
+	}
+	return out, true
+}

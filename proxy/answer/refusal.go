@@ -1,0 +1,190 @@
+// Package answer reads what the cluster answers to rewritten searches: an
+// answer's bytes go in, and a verdict, or another page of hits, comes out. It
+// makes no calls and remembers nothing.
+//
+// Whether an answer will tell of failures at all is settled before it is asked
+// for, in visible.go. A failure is told by an error object (refusal.go), by the
+// shards of one search (shards.go), or by the items of several (several.go).
+// page.go puts the hits in another order.
+package answer
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/akin-search/akin/expand"
+)
+
+// Bounds of what is kept of a refusal.
+const (
+	maxCauses      = 64 // a hundred shards say the same
+	maxCauseDepth  = 16
+	maxReasonBytes = 512 // the longest sentence that means something has 250
+)
+
+// ErrShape says that JSON is not what it has to be there.
+var ErrShape = errors.New("unexpected JSON")
+
+// UnknownSearch stands for the number of a search.
+const UnknownSearch = -1
+
+// A Refusal is what the cluster says against a rewritten search.
+type Refusal struct {
+	// Status is that of the answer, 0 where it is good.
+	Status int
+	Causes []expand.Cause
+	// Busy says that the reason is the state of the cluster, and not the search.
+	Busy bool
+	// Search is the number of the search that it is about, of a request with
+	// several, [UnknownSearch] where that cannot be seen.
+	Search int
+}
+
+// busyTypes are those of errors of shards that have too much to do.
+var busyTypes = []string{"rejected_execution_exception", "es_rejected_execution_exception", "circuit_breaking_exception"}
+
+// IsBusy reports whether an error says that the cluster has too much to do, or
+// is not well: the original would fare the same.
+func IsBusy(status int, causes []expand.Cause) bool {
+	switch status {
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return slices.ContainsFunc(causes, func(c expand.Cause) bool { return slices.Contains(busyTypes, c.Type) })
+}
+
+// IsDenied reports whether a status means that the client may not search. The
+// answer to the original would be the same.
+func IsDenied(status int) bool {
+	return status == http.StatusUnauthorized || status == http.StatusForbidden
+}
+
+// ReadRefusal reads as much as there is of an answer with a status of 4xx or
+// 5xx. strict says that the cluster was asked for an error where single shards
+// fail.
+func ReadRefusal(answer io.Reader, status int, strict bool) *Refusal {
+	causes := causeReader{d: newDecoder(answer)}
+	_ = object(causes.d, func(name string) error { // what there is of it
+		if name == "error" {
+			_, err := causes.read(0)
+			return err
+		}
+		return causes.d.SkipValue()
+	})
+	// To the original the failure of single shards is no error.
+	partly := strict && slices.ContainsFunc(causes.all, func(c expand.Cause) bool { return c.Reason == "Partial shards failure" })
+	return &Refusal{Status: status, Causes: causes.all, Busy: !partly && IsBusy(status, causes.all), Search: UnknownSearch}
+}
+
+// A causeReader gathers the errors that the cluster's error objects tell of. It
+// looks only at their own members: other texts may be those of a request.
+type causeReader struct {
+	d   *jsontext.Decoder
+	all []expand.Cause
+}
+
+// read reads the error that the decoder is before, with all that caused it, and
+// returns its type, "" where it has none.
+func (c *causeReader) read(depth int) (kind string, err error) {
+	if c.d.PeekKind() != '{' || depth == maxCauseDepth || len(c.all) == maxCauses {
+		return "", c.d.SkipValue()
+	}
+	at := len(c.all)
+	c.all = append(c.all, expand.Cause{}) // it goes before what caused it, also where the answer breaks off
+	err = object(c.d, func(name string) error {
+		var err error
+		text := c.d.PeekKind() == '"'
+		switch {
+		case name == "type" && text:
+			c.all[at].Type, err = c.text()
+		case name == "reason" && text:
+			c.all[at].Reason, err = c.text()
+		case name == "caused_by":
+			_, err = c.read(depth + 1)
+		case name == "root_cause":
+			err = listOrSkip(c.d, func() error { _, err := c.read(depth + 1); return err })
+		case name == "failed_shards":
+			err = listOrSkip(c.d, func() error { _, err := c.shard(depth + 1); return err })
+		default:
+			err = c.d.SkipValue()
+		}
+		return err
+	})
+	return c.all[at].Type, err
+}
+
+// shard reads what failed on one shard and returns the type of that.
+func (c *causeReader) shard(depth int) (kind string, err error) {
+	err = object(c.d, func(name string) error {
+		if name != "reason" {
+			return c.d.SkipValue()
+		}
+		var err error
+		kind, err = c.read(depth)
+		return err
+	})
+	return kind, err
+}
+
+// text returns the beginning of the string that the decoder is before.
+func (c *causeReader) text() (string, error) {
+	t, err := c.d.ReadToken()
+	if err != nil {
+		return "", err
+	}
+	text := t.String()
+	return strings.Clone(text[:min(len(text), maxReasonBytes)]), nil
+}
+
+// newDecoder returns a decoder of an answer, which need not be perfect JSON.
+func newDecoder(answer io.Reader) *jsontext.Decoder {
+	return jsontext.NewDecoder(answer, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+}
+
+// object calls f with the name of each member of the object that d is before. f
+// has to read the value.
+func object(d *jsontext.Decoder, f func(name string) error) error {
+	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
+		return ErrShape
+	}
+	for d.PeekKind() != '}' {
+		t, err := d.ReadToken()
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrShape, err)
+		}
+		if err := f(t.String()); err != nil {
+			return err
+		}
+	}
+	_, err := d.ReadToken()
+	return err
+}
+
+// list calls f before each element of the list that d is before. f has to read
+// it.
+func list(d *jsontext.Decoder, f func() error) error {
+	if t, err := d.ReadToken(); err != nil || t.Kind() != '[' {
+		return ErrShape
+	}
+	for d.PeekKind() != ']' {
+		if err := f(); err != nil {
+			return err
+		}
+	}
+	_, err := d.ReadToken()
+	return err
+}
+
+// listOrSkip is list, and passes over other values.
+func listOrSkip(d *jsontext.Decoder, f func() error) error {
+	if d.PeekKind() != '[' {
+		return d.SkipValue()
+	}
+	return list(d, f)
+}

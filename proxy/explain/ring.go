@@ -1,0 +1,195 @@
+// Package explain keeps what became of the last searches. They are for somebody
+// who has just sent a search, or looks at what searches are like right now; what
+// happens over hours is in the metrics. ring.go keeps them, clauses.go bounds
+// what is kept of one, and show.go is what the admin port shows.
+package explain
+
+import (
+	"crypto/rand"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/akin-search/akin/expand"
+)
+
+// What became of a search.
+const (
+	Rewritten  = "rewritten"   // it was sent with added terms
+	Unchanged  = "unchanged"   // it was left alone
+	FailedOpen = "failed_open" // it was sent as it came, since something failed
+)
+
+// Bounds of what is kept.
+const (
+	// MaxKept is some seconds of searches on a busy proxy, and more than anybody
+	// reads.
+	MaxKept = 1000
+	// maxBytes is an eighth of the default cache of rows. Searches of 2 KiB, before
+	// and after, reach both bounds at about the same time.
+	maxBytes = 8 << 20
+	// maxBody is the largest body that is kept; one more would drive out hundreds
+	// of others. Without vectors and long lists of ids few bodies are larger.
+	maxBody = 64 << 10
+	// entryBytes is the memory of an entry beside what it points to: the size of
+	// the struct, and its id. textBytes is that of a text in a list.
+	entryBytes = 512
+	textBytes  = 16
+)
+
+// A Search is what is known of one when it was looked at.
+type Search struct {
+	Endpoint expand.Endpoint
+	Index    string
+	Profile  string
+	Took     time.Duration // of akin's own work
+	// Original is as it came, its body as in Packed gzip.
+	Original Message
+	Packed   bool
+	// Result is what became of it, nil where it failed open for Cause; Reason is
+	// why it was left alone.
+	Result *expand.Result
+	Reason string
+	Cause  string
+	// AsItCame says that it is sent as it came all the same: in a dry run, or in
+	// shadow mode.
+	AsItCame bool
+}
+
+// A Message is the part of a request that is rewritten.
+type Message struct {
+	RawQuery string
+	Body     []byte
+}
+
+// A message is what is kept of one.
+type message struct {
+	rawQuery string
+	body     []byte // nil where it is larger than maxBody
+	size     int    // of the body
+	packed   bool   // body is gzip
+}
+
+func keepMessage(m Message) message {
+	kept := message{rawQuery: strings.Clone(m.RawQuery), size: len(m.Body)} // it is a part of the request line
+	if cap(m.Body) <= maxBody {                                             // what is behind the length is kept alive, too
+		kept.body = m.Body
+	}
+	return kept
+}
+
+// An entry is what is kept of one search. Later only the summary's Sent, Refused
+// and reranked change, under the lock of the ring.
+type entry struct {
+	summary   Summary
+	several   bool
+	reranked  []string // of each search, what became of its hits that were to be reranked, else ""
+	original  message
+	rewritten message
+	clauses   []expand.Clause
+	cut       int // clauses that are not in clauses, or without their terms
+	failures  []string
+	size      int // the memory that it takes, about
+}
+
+// keep returns the entry of a search.
+func keep(s *Search) *entry {
+	e := &entry{
+		summary: Summary{
+			ID: rand.Text(), Time: time.Now().UTC(), Endpoint: endpoints[s.Endpoint], Index: strings.Clone(s.Index), Profile: strings.Clone(s.Profile),
+			Outcome: FailedOpen, Cause: s.Cause, TookMillis: float64(s.Took.Microseconds()) / 1000, Sent: sentOriginal,
+		},
+		several: s.Endpoint == expand.EndpointMultiSearch, original: keepMessage(s.Original), size: entryBytes,
+	}
+	e.original.packed = s.Packed
+	if res := s.Result; res != nil {
+		e.summary.AddedTerms = res.AddedTerms()
+		for _, failure := range res.Failures { // of each of the searches of one request at most one
+			e.failures = append(e.failures, strings.Clone(clipped(failure.Error())))
+		}
+		var size int
+		e.clauses, size, e.cut = keepClauses(res.Clauses)
+		e.size += size + len(res.Reranks)*textBytes // for what will be known of them
+		if e.summary.Outcome = Unchanged; res.Rewritten {
+			e.summary.Outcome, e.rewritten = Rewritten, keepMessage(Message{res.RawQuery, res.Body})
+			if !s.AsItCame {
+				e.summary.Sent = sentRewritten
+			}
+		} else {
+			e.summary.Reason = strings.Clone(clipped(s.Reason))
+		}
+	}
+	for _, text := range append(e.failures, e.summary.Index, e.summary.Profile, e.summary.Reason, e.summary.Cause, e.original.rawQuery, e.rewritten.rawQuery) {
+		e.size += textBytes + len(text)
+	}
+	e.size += cap(e.original.body) + cap(e.rewritten.body)
+	return e
+}
+
+// A Ring keeps the last searches. The zero Ring is ready for use; its methods
+// may be called concurrently.
+type Ring struct {
+	mu    sync.Mutex
+	ring  [MaxKept]*entry
+	next  int // where the next entry goes
+	count int
+	size  int // bytes of all
+}
+
+// Add keeps a search, and lets the oldest go for it. It returns its id, "" for
+// one that is too large for all of the memory.
+func (x *Ring) Add(s *Search) (id string) {
+	e := keep(s)
+	if e.size > maxBytes {
+		return ""
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for x.count == MaxKept || x.count > 0 && x.size+e.size > maxBytes {
+		oldest := &x.ring[(x.next-x.count+MaxKept)%MaxKept]
+		x.size -= (*oldest).size
+		*oldest = nil
+		x.count--
+	}
+	x.ring[x.next] = e
+	x.next = (x.next + 1) % MaxKept
+	x.count++
+	x.size += e.size
+	return e.summary.ID
+}
+
+// Refused notes that the cluster did not take the rewritten search with an id,
+// which may have gone meanwhile.
+func (x *Ring) Refused(id string) {
+	x.find(id, func(e *entry) { e.summary.Refused, e.summary.Sent = true, sentOriginal })
+}
+
+// Reranked notes what became of the hits of each search with an id, "" where
+// they were not to be reranked; original says that the client gets the answer to
+// the original for that. The results must not be modified afterwards.
+func (x *Ring) Reranked(id string, results []string, original bool) {
+	x.find(id, func(e *entry) {
+		if e.reranked = results; original {
+			e.summary.Sent = sentOriginal
+		}
+	})
+}
+
+// find calls f with the entry of an id, under the lock. It reports false where
+// that has gone.
+func (x *Ring) find(id string, f func(e *entry)) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for age := range x.count {
+		if e := x.at(age); e.summary.ID == id {
+			f(e)
+			return true
+		}
+	}
+	return false
+}
+
+// at returns the entry of an age, 0 for the newest. The lock is held.
+func (x *Ring) at(age int) *entry {
+	return x.ring[(x.next-1-age+2*MaxKept)%MaxKept]
+}

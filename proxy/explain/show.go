@@ -1,0 +1,147 @@
+package explain
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/akin-search/akin/expand"
+)
+
+// endpoints are the endpoints as the admin port names them.
+var endpoints = map[expand.Endpoint]string{
+	expand.EndpointSearch:      "search",
+	expand.EndpointMultiSearch: "msearch",
+	expand.EndpointCount:       "count",
+	expand.EndpointValidate:    "validate",
+	expand.EndpointExplain:     "explain",
+	expand.EndpointRankEval:    "rank_eval",
+}
+
+// Endpoint returns the endpoint of a name, a search for "".
+func Endpoint(name string) (expand.Endpoint, bool) {
+	for e, n := range endpoints {
+		if n == name {
+			return e, true
+		}
+	}
+	return expand.EndpointSearch, name == ""
+}
+
+// Values of [Summary.Sent].
+const (
+	sentOriginal  = "original"
+	sentRewritten = "rewritten"
+)
+
+// A Summary is a search in a list.
+type Summary struct {
+	ID         string    `json:"id"`
+	Time       time.Time `json:"time"`
+	Endpoint   string    `json:"endpoint"`
+	Index      string    `json:"index"`
+	Profile    string    `json:"profile,omitempty"`
+	Outcome    string    `json:"outcome"`
+	Reason     string    `json:"reason,omitempty"`
+	Cause      string    `json:"cause,omitempty"`
+	AddedTerms int       `json:"added_terms"`
+	TookMillis float64   `json:"took_ms"`
+	// Sent is what the client got the answer to: original or rewritten.
+	Sent    string `json:"sent"`
+	Refused bool   `json:"refused,omitempty"`
+	// Reranked is what became of the hits that were to be reranked, a result of the
+	// metric akin_reranked_total; "" where none were to be. Of several searches it
+	// is a list with the number of each, as in the paths of clauses:
+	// "[0] reranked, [2] budget".
+	Reranked string `json:"reranked,omitempty"`
+}
+
+// A ShownMessage is a message in an explanation.
+type ShownMessage struct {
+	RawQuery string          `json:"raw_query"`
+	Body     json.RawMessage `json:"body,omitempty"`
+	// Size is the size of a body that is not here because it is too large.
+	Size int `json:"body_size,omitempty"`
+}
+
+// An Explanation is all that is known of a search.
+type Explanation struct {
+	Summary
+
+	Original  ShownMessage    `json:"original"`
+	Rewritten *ShownMessage   `json:"rewritten,omitempty"`
+	Failures  []string        `json:"failures,omitempty"`
+	Clauses   []expand.Clause `json:"clauses"`
+	// Cut is the number of clauses that are not here, or without their terms,
+	// because there are too many.
+	Cut int `json:"clauses_cut,omitempty"`
+}
+
+// Last returns the last searches in short, at most n, the newest first.
+func (x *Ring) Last(n int) []Summary {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	all := make([]Summary, min(n, x.count))
+	for age := range all {
+		all[age] = x.at(age).shown()
+	}
+	return all
+}
+
+// Find returns all that is known of the search with an id, false for one that is
+// not kept. unpack returns what a gzip stream decompresses to, nil where it is
+// none.
+func (x *Ring) Find(id string, unpack func([]byte) []byte) (all Explanation, ok bool) {
+	var e entry
+	if !x.find(id, func(found *entry) { e = *found }) {
+		return all, false
+	}
+	all = Explanation{
+		Summary: e.shown(), Original: e.original.shown(unpack),
+		Failures: e.failures, Clauses: append([]expand.Clause{}, e.clauses...), Cut: e.cut,
+	}
+	if e.summary.Outcome == Rewritten {
+		rewritten := e.rewritten.shown(unpack)
+		all.Rewritten = &rewritten
+	}
+	return all, true
+}
+
+func (e *entry) shown() Summary {
+	s := e.summary
+	var all []string
+	for k, result := range e.reranked {
+		if result != "" && e.several {
+			result = "[" + strconv.Itoa(k) + "] " + result
+		}
+		if result != "" {
+			all = append(all, result)
+		}
+	}
+	s.Reranked = strings.Join(all, ", ")
+	return s
+}
+
+func (m *message) shown(unpack func([]byte) []byte) ShownMessage {
+	x := ShownMessage{RawQuery: m.rawQuery}
+	body := m.body
+	if m.packed && body != nil {
+		body = unpack(body)
+	}
+	if body == nil {
+		x.Size = m.size
+	}
+	x.Body = Body(body)
+	return x
+}
+
+// Body returns a body as a part of an answer: as it is where it is JSON, else as
+// a text.
+func Body(body []byte) json.RawMessage {
+	if len(body) == 0 || json.Valid(body) {
+		return body
+	}
+	text, _ := json.Marshal(string(body)) // strings always encode
+	return text
+}

@@ -1,0 +1,176 @@
+package held
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/akin-search/akin/internal/budget"
+)
+
+const (
+	// answerRate is the least number of bytes a second at which a client has to
+	// take an answer that is held for it, over each grace. The buffers of the two
+	// machines have megabytes of it.
+	answerRate = 64 << 10
+	// AnswerGrace is how long a client may take nothing.
+	AnswerGrace = 30 * time.Second
+	// MaxAnswer is the length up to which an answer is held whole: hundreds of
+	// searches of ten hits of 1 KiB fit in.
+	MaxAnswer = 8 << 20
+)
+
+// A Client is who an answer is held for.
+type Client struct {
+	// Name is that in the budget.
+	Name string
+	// Conn is its connection, nil for none, which is cut off where an answer is
+	// taken at less than answerRate over Grace; CutOff counts that.
+	Conn   *http.ResponseController
+	Grace  time.Duration
+	CutOff prometheus.Counter
+}
+
+// An answer is one of which the first bytes are held.
+type answer struct {
+	Prefixed
+
+	client *Client
+	pace   pace
+	sent   int // the last piece
+	// whole is what is held where that is all of the answer and nothing of it was
+	// read, failure why it is not.
+	whole   []byte
+	failure error
+}
+
+// Whole reads an answer and puts it back; its memory is held until the client
+// has it. It returns [ErrTooLarge] where the answer is larger than [MaxAnswer],
+// [ErrNoRoom], and the error with which the answer breaks off; then what was
+// read, and then the rest, is what a reader of the answer gets. An answer that
+// was held before, or could not be, is not read again.
+func (c *Client) Whole(memory *budget.Budget, res *http.Response) ([]byte, error) {
+	if a, ok := res.Body.(*answer); ok {
+		return a.whole, a.failure
+	}
+	if res.ContentLength > MaxAnswer {
+		return nil, ErrTooLarge
+	}
+	a := c.newAnswer(memory, res.Body, res.Body)
+	read, err := Read(res.Body, a.hold, res.ContentLength, MaxAnswer)
+	switch a.first, a.failure = read, err; {
+	case err == nil:
+		a.whole = read
+		a.rest = broken{io.EOF}
+	case !errors.Is(err, ErrNoRoom) && !errors.Is(err, ErrTooLarge):
+		a.rest = broken{err}
+	}
+	res.Body = a
+	return a.whole, err
+}
+
+// Replace lets go of an answer that is held whole and holds another in its
+// place.
+func (c *Client) Replace(memory *budget.Budget, res *http.Response, body []byte) {
+	closer := io.Closer(res.Body)
+	if old, ok := closer.(*answer); ok {
+		closer = old.Closer
+		old.hold.Release()
+	}
+	a := c.newAnswer(memory, closer, broken{io.EOF})
+	a.hold.Add(int64(cap(body)))
+	a.first, a.whole = body, body
+	res.Body = a
+}
+
+func (c *Client) newAnswer(memory *budget.Budget, closer io.Closer, rest io.Reader) *answer {
+	return &answer{
+		Prefixed: Prefixed{hold: memory.Hold(budget.Answer, c.Name), rest: rest, Closer: closer},
+		client:   c, pace: pace{stretch: c.Grace, rate: answerRate},
+	}
+}
+
+// broken is what follows where an answer broke off, or has ended.
+type broken struct{ err error }
+
+// Read returns the error with which reading ended.
+func (b broken) Read([]byte) (int, error) { return 0, b.err }
+
+// Read reads.
+func (a *answer) Read(p []byte) (int, error) {
+	a.whole = nil // so that first is all that keeps it
+	if len(a.first) == 0 {
+		a.endPace()
+		return a.rest.Read(p)
+	}
+	n, err := a.Prefixed.Read(p)
+	a.next(n)
+	return n, err
+}
+
+// Close closes the answer and lets go of what is held.
+func (a *answer) Close() error {
+	if a.endPace() {
+		a.client.CutOff.Inc()
+	}
+	return a.Prefixed.Close()
+}
+
+// next is called before a piece of n bytes is written to the client.
+func (a *answer) next(n int) {
+	if a.client.Conn == nil {
+		return
+	}
+	now := time.Now()
+	first := a.pace.since.IsZero()
+	if first {
+		a.pace.since = now
+	}
+	if a.pace.note(a.sent, now) || first {
+		_ = a.client.Conn.SetWriteDeadline(a.pace.until()) // servers' connections have it
+	}
+	a.sent = n
+}
+
+// endPace ends the deadline once nothing is held any more. It reports whether it
+// has passed.
+func (a *answer) endPace() (late bool) {
+	if a.client.Conn == nil || a.pace.since.IsZero() {
+		return false
+	}
+	late = !time.Now().Before(a.pace.until())
+	_ = a.client.Conn.SetWriteDeadline(time.Time{})
+	a.pace.since = time.Time{}
+	a.sent = 0
+	return late
+}
+
+// Peek has the beginning of an answer read, at most limit bytes, and puts it
+// back; its memory is held until the client has it.
+func (c *Client) Peek(memory *budget.Budget, res *http.Response, limit int64, read func(io.Reader) error) error {
+	b := &beginning{from: res.Body, hold: memory.Hold(budget.Answer, c.Name)}
+	err := read(io.LimitReader(b, limit))
+	res.Body = &Prefixed{first: b.read, hold: b.hold, rest: res.Body, Closer: res.Body}
+	return err
+}
+
+// A beginning is read of an answer and kept in memory of a hold.
+type beginning struct {
+	from io.Reader
+	hold *budget.Hold
+	read []byte
+}
+
+// Read reads, or returns [ErrNoRoom].
+func (b *beginning) Read(p []byte) (int, error) {
+	if !b.hold.Take(int64(len(p))) {
+		return 0, ErrNoRoom
+	}
+	n, err := b.from.Read(p)
+	b.hold.Give(int64(len(p) - n))
+	b.read = append(b.read, p[:n]...)
+	return n, err
+}

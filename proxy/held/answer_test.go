@@ -1,0 +1,119 @@
+package held
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/akin-search/akin/internal/budget"
+)
+
+// whole is an answer.
+const whole = `{"responses":[]}`
+
+// What is held of all answers together is bounded, and given back.
+func TestAnswersAreHeldWithinTheMemory(t *testing.T) {
+	const limit = 4 * MaxAnswer
+	sizes := []int{0, 1, firstRead - 1, firstRead, firstRead + 1, MaxAnswer, MaxAnswer + 1, MaxAnswer + firstRead, 3 * MaxAnswer}
+	for _, size := range sizes {
+		for _, taken := range []int64{0, limit/2 - leastRead, limit / 2} {
+			memory := budget.New(limit)
+			memory.Hold(budget.SearchBody, "one").Add(taken)
+			held := func() int64 { return memory.Stats(budget.Answer).Held }
+			body := bytes.Repeat([]byte("x"), size)
+			res := &http.Response{ContentLength: -1, Body: io.NopCloser(bytes.NewReader(body))}
+			answer, err := (&Client{Name: "one"}).Whole(memory, res)
+			if held() > min(limit/2-taken, MaxAnswer+1) {
+				t.Errorf("%d bytes, %d taken: %d are held", size, taken, held())
+			}
+			var want error
+			switch {
+			case taken == limit/2, taken > 0 && size >= leastRead:
+				want = ErrNoRoom
+			case size > MaxAnswer:
+				want = ErrTooLarge
+			}
+			if !errors.Is(err, want) || err != nil && want == nil {
+				t.Errorf("%d bytes, %d taken: error %v, want %v", size, taken, err, want)
+			}
+			if err == nil && !bytes.Equal(answer, body) {
+				t.Errorf("%d bytes: held %d", size, len(answer))
+			}
+			got, err := io.ReadAll(res.Body)
+			if err != nil || !bytes.Equal(got, body) {
+				t.Errorf("%d bytes: %d are left, %v", size, len(got), err)
+			}
+			for range 2 { // a body may be closed twice
+				if err := res.Body.Close(); err != nil || held() != 0 {
+					t.Errorf("%d bytes: %d are held behind the end, %v", size, held(), err)
+				}
+			}
+		}
+	}
+}
+
+// An answer that was looked at for failures is held once, also where it was too
+// long for that.
+func TestAnAnswerIsNotHeldTwice(t *testing.T) {
+	for _, c := range []struct {
+		answer string
+		want   error
+		held   int64
+	}{
+		{whole, nil, leastRead},
+		{strings.Repeat("x", 2*MaxAnswer), ErrTooLarge, MaxAnswer + 1},
+	} {
+		memory, client := budget.New(budget.Default), new(Client)
+		held := func() int64 { return memory.Stats(budget.Answer).Held }
+		res := &http.Response{ContentLength: -1, Body: io.NopCloser(strings.NewReader(c.answer))}
+		first, err := client.Whole(memory, res)
+		again, errAgain := client.Whole(memory, res)
+		if !errors.Is(err, c.want) || err != nil && c.want == nil || !errors.Is(errAgain, err) || len(first) != len(again) {
+			t.Errorf("held %d bytes, %v, then %d, %v", len(first), err, len(again), errAgain)
+		}
+		if err == nil && (string(again) != c.answer || &first[0] != &again[0]) {
+			t.Errorf("held %s", again)
+		}
+		if held() != c.held {
+			t.Errorf("%d bytes are counted, want %d", held(), c.held)
+		}
+		if got, err := io.ReadAll(res.Body); err != nil || string(got) != c.answer {
+			t.Errorf("%d bytes are left, %v", len(got), err)
+		}
+		if err := res.Body.Close(); err != nil || held() != 0 {
+			t.Errorf("%v, %d bytes are counted after it is closed", err, held())
+		}
+	}
+}
+
+// What goes out in the place of an answer counts until the client has it.
+func TestWhatIsWrittenOfAnAnswerIsHeld(t *testing.T) {
+	memory, client := budget.New(budget.Default), new(Client)
+	held := func() int64 { return memory.Stats(budget.Answer).Held }
+	closed := false
+	res := &http.Response{ContentLength: -1, Body: struct {
+		io.Reader
+		io.Closer
+	}{strings.NewReader(whole), closerFunc(func() error { closed = true; return nil })}}
+	if _, err := client.Whole(memory, res); err != nil {
+		t.Fatal(err)
+	}
+	out := append(make([]byte, 0, 100), "{}"...)
+	client.Replace(memory, res, out)
+	if held() != 100 {
+		t.Errorf("%d bytes are counted", held())
+	}
+	if got, err := io.ReadAll(res.Body); err != nil || string(got) != "{}" {
+		t.Errorf("read %q, %v", got, err)
+	}
+	if err := res.Body.Close(); err != nil || !closed || held() != 0 {
+		t.Errorf("%v, closed %v, %d bytes are counted", err, closed, held())
+	}
+}
+
+type closerFunc func() error
+
+func (f closerFunc) Close() error { return f() }

@@ -1,0 +1,139 @@
+// Package held keeps bodies of requests and answers in memory while somebody
+// looks at them. What is kept is bounded, all of it by a budget and that of one
+// client by the pace at which it sends and takes, and no byte of a body is lost:
+// what was read comes first for who reads the body next.
+package held
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+
+	"github.com/akin-search/akin/internal/budget"
+)
+
+var (
+	// ErrNoRoom says that too much is held to hold this, too.
+	ErrNoRoom = errors.New("too much is held for other requests")
+	// ErrTooLarge says that a body is larger than it may be.
+	ErrTooLarge = errors.New("the body is too large")
+	// ErrSlow says that a body comes too slowly to wait for.
+	ErrSlow = errors.New("the body comes slowly")
+)
+
+const (
+	// firstRead is the most that is set aside for a body before it is there.
+	firstRead = 16 << 10
+	// leastRead is what is set aside where its length is not known.
+	leastRead = 4 << 10
+)
+
+// Read reads at most limit bytes of r, which is expected to have size; a
+// negative size says nothing. It takes the memory for what it reads of hold, as
+// that grows. With an error, [ErrNoRoom] where hold takes no more and
+// [ErrTooLarge] where there is more, it returns what was read before that.
+func Read(r io.Reader, hold *budget.Hold, size, limit int64) (read []byte, err error) {
+	for {
+		if len(read) == cap(read) {
+			if read, err = grow(read, hold, size, limit+1); err != nil {
+				return read, err
+			}
+		}
+		n, err := r.Read(read[len(read):cap(read)])
+		read = read[:len(read)+n]
+		switch {
+		case int64(len(read)) > limit:
+			return read, ErrTooLarge
+		case errors.Is(err, io.EOF):
+			return read, nil
+		case err != nil:
+			return read, err
+		}
+	}
+}
+
+// grow returns read with room for more: twice as much, but not beyond what is
+// expected and the byte in which its end shows.
+func grow(read []byte, hold *budget.Hold, size, limit int64) ([]byte, error) {
+	had := int64(cap(read))
+	room := max(2*had, leastRead)
+	if size >= had {
+		room = min(max(2*had, firstRead), size+1)
+	}
+	room = min(room, limit)
+	if !hold.Take(room - had) {
+		return read, ErrNoRoom
+	}
+	return append(make([]byte, 0, room), read...), nil
+}
+
+// A Prefixed is a body of which the first bytes were read: they come first, and
+// their memory is given back with the last of them, or when it is closed.
+type Prefixed struct {
+	io.Closer
+
+	first []byte
+	hold  *budget.Hold
+	rest  io.Reader
+}
+
+// Read reads.
+func (b *Prefixed) Read(p []byte) (int, error) {
+	if len(b.first) == 0 {
+		return b.rest.Read(p)
+	}
+	n := copy(p, b.first)
+	if b.first = b.first[n:]; len(b.first) == 0 {
+		b.letGo()
+	}
+	return n, nil
+}
+
+// Close closes the body.
+func (b *Prefixed) Close() error {
+	b.letGo()
+	return b.Closer.Close()
+}
+
+func (b *Prefixed) letGo() {
+	b.first = nil
+	b.hold.Release()
+}
+
+// A Gunzip decompresses. The zero Gunzip is ready for use, by several at a time.
+type Gunzip struct{ readers sync.Pool } // of *gzip.Reader
+
+// Read returns the content of a gzip stream, at most limit bytes, in memory of
+// hold, or [ErrNoRoom], [ErrTooLarge] or another error where it is broken.
+func (g *Gunzip) Read(packed []byte, hold *budget.Hold, limit int64) (plain []byte, err error) {
+	err = g.With(bytes.NewReader(packed), func(r io.Reader) (err error) {
+		plain, err = Read(r, hold, -1, limit)
+		return err
+	})
+	return plain, err
+}
+
+// emptyGzip is the header of a gzip stream (RFC 1952, section 2.3).
+const emptyGzip = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
+
+// With calls f with what a gzip stream decompresses to.
+func (g *Gunzip) With(packed io.Reader, f func(io.Reader) error) error {
+	gz, ok := g.readers.Get().(*gzip.Reader)
+	if !ok {
+		gz = new(gzip.Reader)
+	}
+	defer func() {
+		// It must not keep the stream alive; the decompressor inside lets go of that
+		// only for another one with a good header.
+		if gz.Reset(strings.NewReader(emptyGzip)) == nil {
+			g.readers.Put(gz)
+		}
+	}()
+	if err := gz.Reset(packed); err != nil {
+		return err
+	}
+	return f(gz)
+}

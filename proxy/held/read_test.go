@@ -1,0 +1,48 @@
+package held
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/akin-search/akin/internal/budget"
+)
+
+// A gzip reader that waits for its next stream keeps nothing of the last one.
+func TestPooledGzipReaderKeepsNoBody(t *testing.T) {
+	var pool Gunzip
+	hold := budget.New(budget.Default).Hold(budget.SearchBody, "")
+	freed := make(chan struct{})
+	func() {
+		raw := new([1 << 20]byte)
+		n := copy(raw[:], gzipped(t, "{}"))
+		runtime.AddCleanup(raw, func(c chan struct{}) { close(c) }, freed)
+		body, err := pool.Read(raw[:n], hold, 100)
+		if string(body) != "{}" || err != nil {
+			t.Fatalf("got %q, %v", body, err)
+		}
+	}()
+	gz, _ := pool.readers.Get().(*gzip.Reader) // keeps the pool from dropping it
+	runtime.GC()
+	select {
+	case <-freed:
+	case <-time.After(20 * time.Second):
+		t.Fatal("the body is still there")
+	}
+	pool.readers.Put(gz)
+	if got, err := pool.Read([]byte(gzipped(t, "x")), hold, 100); err != nil || string(got) != "x" {
+		t.Errorf("then it reads %q, %v", got, err)
+	}
+}
+
+func gzipped(t *testing.T, text string) string {
+	t.Helper()
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	io.WriteString(z, text)
+	z.Close()
+	return packed.String()
+}

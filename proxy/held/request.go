@@ -1,0 +1,226 @@
+package held
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/akin-search/akin/internal/budget"
+	"github.com/akin-search/akin/internal/recovery"
+)
+
+const (
+	// bodyRate is the least number of bytes a second at which a body has to come,
+	// over each grace. Searches have few kilobytes and come whole; a modem of 1998
+	// has 7 KiB/s.
+	bodyRate = 8 << 10
+	// BodyGrace is how long any body is waited for: 20 times the default of akin's
+	// own work, and what a lost packet takes to be sent again.
+	BodyGrace = time.Second
+)
+
+// A pace is what a client has to keep to: in each stretch of time at least the
+// bytes that the rate makes of it. The last ones have one stretch.
+type pace struct {
+	stretch time.Duration
+	rate    int64 // bytes a second
+	since   time.Time
+	bytes   int64
+}
+
+// until returns when the stretch ends.
+func (p *pace) until() time.Time { return p.since.Add(p.stretch) }
+
+// note notes n bytes more, at a time. It reports whether a new stretch begins.
+func (p *pace) note(n int, now time.Time) bool {
+	p.bytes += int64(n)
+	if p.bytes < int64(p.stretch)*p.rate/int64(time.Second) {
+		return false
+	}
+	p.since, p.bytes = now, 0
+	return true
+}
+
+// An Arriving is the body of a request while the client sends it. While it is
+// awaited a read ends with [ErrSlow] where the body comes at less than bodyRate;
+// the next read goes on where that one left off.
+//
+// A deadline of the connection cannot do that: net/http takes the first read
+// that fails for the end of the client. So each read is in a goroutine, which
+// ends with that read, with the deadline that cuts the client off, or with the
+// connection.
+type Arriving struct {
+	body    io.ReadCloser
+	awaited bool
+	patient pace // while it is awaited
+	// underWay is the read that is under way, into buffer, nil for none; unread is
+	// what the last one has brought, and err its error. The buffer is apart from
+	// the memory that the body is gathered in, which the read would keep alive.
+	underWay chan arrived
+	buffer   []byte
+	unread   []byte
+	err      error
+	guard    *recovery.Guard
+	hold     *budget.Hold // the memory of the buffer
+
+	conn connection
+}
+
+// arrived is what a read returned.
+type arrived struct {
+	n   int
+	err error
+}
+
+// A connection is cut off where a body comes too slowly.
+type connection struct {
+	*http.ResponseController
+
+	pace     pace         // of no stretch for none
+	deadline atomic.Int64 // in Unix nanoseconds, 0 for never
+}
+
+// NewArriving returns the body of r, which is awaited for grace and cut off
+// after cut. Its buffer takes memory of hold.
+func NewArriving(w http.ResponseWriter, r *http.Request, grace, cut time.Duration, guard *recovery.Guard, hold *budget.Hold) *Arriving {
+	now := time.Now()
+	a := &Arriving{body: r.Body, awaited: true, patient: pace{stretch: grace, rate: bodyRate, since: now}, guard: guard, hold: hold}
+	a.conn.ResponseController, a.conn.pace = http.NewResponseController(w), pace{stretch: cut, rate: bodyRate, since: now}
+	a.conn.cutAt(a.conn.pace.until())
+	return a
+}
+
+// cutAt sets the deadline, the zero time for none.
+func (c *connection) cutAt(t time.Time) {
+	if c.SetReadDeadline(t) != nil { // no server's connection
+		return
+	}
+	at := int64(0)
+	if !t.IsZero() {
+		at = t.UnixNano()
+	}
+	c.deadline.Store(at)
+}
+
+// IsLate reports whether the client was cut off. Of nil it is false.
+func (a *Arriving) IsLate() bool {
+	if a == nil {
+		return false
+	}
+	at := a.conn.deadline.Load()
+	return at != 0 && time.Now().UnixNano() >= at
+}
+
+// Take reads all of the body of r, at most limit bytes, into memory of hold.
+// With [ErrNoRoom], [ErrTooLarge] and [ErrSlow] the body of r is still whole;
+// with any other error it broke off.
+func (a *Arriving) Take(r *http.Request, hold *budget.Hold, limit int64) ([]byte, error) {
+	raw, err := Read(a, hold, r.ContentLength, limit)
+	switch {
+	case err == nil:
+		a.Free()
+		return raw, nil
+	case errors.Is(err, ErrNoRoom), errors.Is(err, ErrTooLarge), errors.Is(err, ErrSlow):
+		a.awaited = false
+		r.Body = &Prefixed{first: raw, hold: hold, rest: a, Closer: a.body}
+	}
+	return nil, err
+}
+
+// Free lets go of the buffer once all of the body is there, or nobody wants it.
+// Of nil it does nothing.
+func (a *Arriving) Free() {
+	if a != nil {
+		a.buffer = nil
+		a.hold.Release()
+	}
+}
+
+// Read implements [io.Reader].
+func (a *Arriving) Read(p []byte) (int, error) {
+	if len(a.unread) > 0 {
+		return a.takeUnread(p), nil
+	}
+	if a.err != nil {
+		return 0, a.err
+	}
+	if !a.awaited && a.underWay == nil {
+		n, err := a.body.Read(p)
+		a.note(n, err)
+		return n, err
+	}
+	if a.underWay == nil && !a.start(len(p)) {
+		return 0, ErrNoRoom
+	}
+	if !a.wait() {
+		return 0, ErrSlow
+	}
+	n := a.takeUnread(p)
+	if len(a.unread) > 0 {
+		return n, nil
+	}
+	return n, a.err
+}
+
+// start starts a read of at most n bytes. It reports false where there is no
+// memory for them.
+func (a *Arriving) start(n int) bool {
+	if n = min(n, firstRead); cap(a.buffer) < n {
+		if !a.hold.Take(int64(n - cap(a.buffer))) {
+			return false
+		}
+		a.buffer = make([]byte, n)
+	}
+	underWay, buffer := make(chan arrived, 1), a.buffer[:n]
+	a.underWay = underWay
+	go func() {
+		var got arrived
+		if err := a.guard.Do("reading a body", func() error {
+			got.n, got.err = a.body.Read(buffer)
+			return nil
+		}); err != nil {
+			got = arrived{0, err}
+		}
+		underWay <- got
+	}()
+	return true
+}
+
+// wait waits for the read that is under way. It reports false where that takes
+// too long for a body that is awaited.
+func (a *Arriving) wait() bool {
+	var enough <-chan time.Time
+	if a.awaited {
+		timer := time.NewTimer(time.Until(a.patient.until()))
+		defer timer.Stop()
+		enough = timer.C
+	}
+	select {
+	case got := <-a.underWay:
+		a.underWay, a.unread, a.err = nil, a.buffer[:got.n], got.err
+		a.note(got.n, got.err)
+		return true
+	case <-enough:
+		return false
+	}
+}
+
+func (a *Arriving) takeUnread(p []byte) int {
+	n := copy(p, a.unread)
+	a.unread = a.unread[n:]
+	return n
+}
+
+// note moves the deadlines after n bytes more.
+func (a *Arriving) note(n int, err error) {
+	now := time.Now()
+	a.patient.note(n, now)
+	switch {
+	case errors.Is(err, io.EOF):
+		a.conn.cutAt(time.Time{}) // the connection is used on
+	case err == nil && a.conn.pace.note(n, now):
+		a.conn.cutAt(a.conn.pace.until())
+	}
+}

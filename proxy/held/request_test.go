@@ -1,0 +1,24 @@
+package held
+
+import (
+	"testing"
+	"time"
+)
+
+// Who keeps to the pace may go on for ever; what came early does not count
+// later.
+func TestPace(t *testing.T) {
+	began := time.Now()
+	at := func(seconds float64) time.Time { return began.Add(time.Duration(seconds * float64(time.Second))) }
+	p := pace{stretch: 2 * time.Second, rate: 100, since: began}
+	for _, step := range []struct {
+		at    float64
+		bytes int
+		until float64
+	}{{0.5, 199, 2}, {1, 1, 3}, {2.5, 100_000, 4.5}, {4, 150, 4.5}, {4.5, 50, 6.5}} {
+		p.note(step.bytes, at(step.at))
+		if got := p.until(); !got.Equal(at(step.until)) {
+			t.Errorf("%d bytes at %v s: the stretch ends after %v", step.bytes, step.at, got.Sub(began))
+		}
+	}
+}

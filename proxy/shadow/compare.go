@@ -1,0 +1,150 @@
+package shadow
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/akin-search/akin/internal/budget"
+	"github.com/akin-search/akin/proxy/answer"
+	"github.com/akin-search/akin/proxy/held"
+	"github.com/akin-search/akin/proxy/wire"
+)
+
+// overlapDepth is the number of hits that are compared, what most pages show.
+const overlapDepth = 10
+
+// What became of a search that was to have a shadow, values of the label
+// "outcome".
+const (
+	Compared   = "compared"
+	Dropped    = "dropped"    // all slots or all memory was taken, or the body is too long
+	CutOff     = "cut_off"    // the client did not read the original's answer to its end
+	LeftAlone  = "left_alone" // nothing would have been added
+	Failed     = "failed"     // the expansion failed, or took too long
+	Refused    = "refused"    // the cluster refused the original or the shadow, wholly or on some shards
+	Unanswered = "unanswered" // no node answered, or not in time
+	Unreadable = "unreadable" // an answer is too long, or shows no hits
+)
+
+// ErrUnreadable says that an answer shows no hits to compare.
+var ErrUnreadable = errors.New("no hits to compare")
+
+// OutcomeOf returns what an error of reading an answer means.
+func OutcomeOf(err error) string {
+	switch {
+	case errors.Is(err, held.ErrNoRoom):
+		return Dropped
+	case errors.Is(err, ErrUnreadable), errors.Is(err, held.ErrTooLarge):
+		return Unreadable
+	}
+	return Unanswered
+}
+
+// Hits is what is compared of an answer.
+type Hits struct {
+	total int64 // 0 where the answer does not say, as by -1 with track_total_hits=false
+	first []hitID
+	// Failures are those of shards that count, nil where there are none.
+	Failures *answer.Refusal
+}
+
+// A hitID names a document.
+type hitID struct {
+	Index string `json:"_index"`
+	ID    string `json:"_id"`
+}
+
+// ReadHits reads the answer to a search, decompressed into memory of hold. It
+// returns [ErrUnreadable] for one that does not list hits, and [held.ErrNoRoom].
+func ReadHits(h http.Header, body []byte, hold *budget.Hold) (hits Hits, err error) {
+	switch coding, known := wire.ContentEncoding(h); {
+	case !known:
+		return hits, ErrUnreadable
+	case coding != "":
+		if body, err = new(held.Gunzip).Read(body, hold, MaxAnswer); errors.Is(err, held.ErrNoRoom) {
+			return hits, err
+		} else if err != nil {
+			return hits, ErrUnreadable
+		}
+	}
+	var page struct {
+		Hits *struct {
+			Total json.RawMessage `json:"total"`
+			Hits  []hitID         `json:"hits"`
+		} `json:"hits"`
+	}
+	if err := json.Unmarshal(body, &page); err != nil || page.Hits == nil || page.Hits.Hits == nil {
+		return hits, ErrUnreadable
+	}
+	hits.first = page.Hits.Hits[:min(len(page.Hits.Hits), overlapDepth)]
+	hits.Failures, _, _ = answer.ReadSearch(bytes.NewReader(body)) // it is JSON
+	var total struct {
+		Value int64 `json:"value"`
+	}
+	// A number with rest_total_hits_as_int, else an object, or left out.
+	if json.Unmarshal(page.Hits.Total, &hits.total) != nil && json.Unmarshal(page.Hits.Total, &total) == nil {
+		hits.total = total.Value
+	}
+	hits.total = max(hits.total, 0)
+	return hits, nil
+}
+
+// overlap returns the share of the hits of the longer list that are in both,
+// false where both are empty.
+func overlap(a, b Hits) (share float64, ok bool) {
+	longer := max(len(a.first), len(b.first))
+	if longer == 0 {
+		return 0, false
+	}
+	in := make(map[hitID]bool, len(a.first))
+	for _, id := range a.first {
+		in[id] = true
+	}
+	both := 0
+	for _, id := range b.first {
+		if in[id] {
+			both++
+		}
+	}
+	return float64(both) / float64(longer), true
+}
+
+// Metrics tell how expanded searches differ from the original ones.
+type Metrics struct {
+	Searches *prometheus.CounterVec // by outcome
+	// By search: original or expanded.
+	Hits, Empty *prometheus.CounterVec
+	Took        *prometheus.HistogramVec
+	Overlap     prometheus.Observer
+}
+
+// Outcomes returns all outcomes.
+func Outcomes() []string {
+	return []string{Compared, Dropped, CutOff, LeftAlone, Failed, Refused, Unanswered, Unreadable}
+}
+
+// Count counts what became of a search.
+func (m *Metrics) Count(outcome string) { m.Searches.WithLabelValues(outcome).Inc() }
+
+// Compare notes how two answers differ.
+func (m *Metrics) Compare(original, expanded Hits, originalTook, expandedTook time.Duration) {
+	m.note("original", original, originalTook)
+	m.note("expanded", expanded, expandedTook)
+	if share, ok := overlap(original, expanded); ok {
+		m.Overlap.Observe(share)
+	}
+	m.Count(Compared)
+}
+
+func (m *Metrics) note(search string, hits Hits, took time.Duration) {
+	m.Took.WithLabelValues(search).Observe(took.Seconds())
+	m.Hits.WithLabelValues(search).Add(float64(hits.total))
+	if len(hits.first) == 0 {
+		m.Empty.WithLabelValues(search).Inc()
+	}
+}

@@ -1,0 +1,96 @@
+package shadow
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/internal/budget"
+)
+
+// hitsPage is an answer to a search.
+func hitsPage(total string, ids ...string) string {
+	hits := make([]string, len(ids))
+	for i, id := range ids {
+		hits[i] = fmt.Sprintf(`{"_index":"a","_id":%q,"_score":1.5,"_source":{"_id":"x"}}`, id)
+	}
+	return `{"took":1,"hits":{"total":` + total + `,"max_score":1,"hits":[` + strings.Join(hits, ",") + `]}}`
+}
+
+func pack(tb testing.TB, s string) string {
+	tb.Helper()
+	var b bytes.Buffer
+	gz := gzip.NewWriter(&b)
+	io.WriteString(gz, s)
+	if err := gz.Close(); err != nil {
+		tb.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestReadHits(t *testing.T) {
+	eleven := strings.Split("a b c d e f g h i j k", " ")
+	ten := make([]hitID, 10)
+	for i := range ten {
+		ten[i] = hitID{"a", eleven[i]}
+	}
+	for _, tt := range []struct {
+		name, encoding, answer string
+		want                   Hits
+		wrong                  bool
+	}{
+		{"total as an object", "", hitsPage(`{"value":7,"relation":"gte"}`, "x"), Hits{total: 7, first: []hitID{{"a", "x"}}}, false},
+		{"total as a number", "identity", hitsPage(`7`, "x"), Hits{total: 7, first: []hitID{{"a", "x"}}}, false},
+		{"no total", "", `{"hits":{"hits":[{"_index":"b","_id":"y"}]}}`, Hits{total: 0, first: []hitID{{"b", "y"}}}, false},
+		{"ten count", "", hitsPage("11", eleven...), Hits{total: 11, first: ten}, false},
+		{"no hit", "", hitsPage("0"), Hits{total: 0, first: []hitID{}}, false},
+		{"gzip", "gzip", pack(t, hitsPage("1", "x")), Hits{total: 1, first: []hitID{{"a", "x"}}}, false},
+		{"no gzip", "gzip", hitsPage("1", "x"), Hits{}, true},
+		{"gzip that breaks off", "gzip", pack(t, hitsPage("1", "x"))[:40], Hits{}, true},
+		{"too much gzip", "gzip", pack(t, strings.Repeat(" ", MaxAnswer)+hitsPage("1", "x")), Hits{}, true},
+		{"another encoding", "br", hitsPage("1", "x"), Hits{}, true},
+		{"filtered away", "", `{"took":1,"hits":{"total":{"value":1}}}`, Hits{}, true},
+		{"an error", "", `{"error":{}}`, Hits{}, true},
+		{"no JSON", "", "hits", Hits{}, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := ReadHits(http.Header{"Content-Encoding": {tt.encoding}}, []byte(tt.answer), budget.New(budget.Default).Hold(budget.Shadow, ""))
+			if (err != nil) != tt.wrong {
+				t.Fatalf("error %v", err)
+			}
+			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(Hits{})); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestOverlap(t *testing.T) {
+	list := func(ids string) (l Hits) {
+		for _, id := range ids {
+			l.first = append(l.first, hitID{"a", string(id)})
+		}
+		return l
+	}
+	for _, tt := range []struct {
+		a, b string
+		want float64
+	}{{"abc", "abc", 1}, {"abc", "cab", 1}, {"abcd", "xayb", 0.5}, {"a", "abcd", 0.25}, {"", "ab", 0}, {"ab", "", 0}, {"ab", "cd", 0}} {
+		if got, ok := overlap(list(tt.a), list(tt.b)); !ok || got != tt.want {
+			t.Errorf("overlap(%q, %q) = %v, %v, want %v", tt.a, tt.b, got, ok, tt.want)
+		}
+	}
+	if _, ok := overlap(list(""), list("")); ok {
+		t.Error("two empty lists have an overlap")
+	}
+	other := Hits{first: []hitID{{"b", "a"}}}
+	if got, _ := overlap(list("a"), other); got != 0 {
+		t.Error("documents of two indices are the same")
+	}
+}
