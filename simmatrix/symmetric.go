@@ -13,7 +13,7 @@ func (e *Entries) symmetric() bool {
 			if int(j) > i {
 				continue
 			}
-			if !e.has(int(j), uint32(i), sims[k]) { //nolint:gosec // at most MaxTerms
+			if !e.has(int(j), uint32(i), sims[k]) {
 				return false
 			}
 			mirrored++
