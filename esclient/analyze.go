@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"unicode/utf16"
 
+	"github.com/akin-search/akin/esclient/answers"
 	"github.com/akin-search/akin/esclient/mapping"
 )
 
@@ -48,16 +48,6 @@ type Analysis struct {
 	NotWords string
 }
 
-// A token is one token of an _analyze answer. Offsets are in UTF-16 units.
-type token struct {
-	Token    string `json:"token"`
-	Start    int    `json:"start_offset"`
-	End      int    `json:"end_offset"`
-	Position int    `json:"position"`
-	// Length is the number of positions it spans, 0 for 1.
-	Length int `json:"positionLength"`
-}
-
 // analyzeBody is the body of an _analyze call, by the name of an analyzer or by
 // the index analyzer of a field.
 type analyzeBody struct {
@@ -79,10 +69,10 @@ func (c *Client) analyzeText(ctx context.Context, index string, body analyzeBody
 
 // analyze runs _analyze in an index, which is a concrete one or an alias of
 // one: the cluster refuses several. The answer is bounded to limit bytes.
-func (c *Client) analyze(ctx context.Context, index string, body analyzeBody, limit int64) ([]token, error) {
+func (c *Client) analyze(ctx context.Context, index string, body analyzeBody, limit int64) ([]answers.Token, error) {
 	const filter = "?filter_path=tokens.token,tokens.start_offset,tokens.end_offset,tokens.position,tokens.positionLength"
 	var answer struct {
-		Tokens []token `json:"tokens"`
+		Tokens []answers.Token `json:"tokens"`
 	}
 	r := request{method: http.MethodPost, path: indexPath(index, "/_analyze"+filter), body: body, limit: limit}
 	if err := c.call(ctx, r, &answer); err != nil {
@@ -101,8 +91,8 @@ type textTerms struct {
 // newTerms returns the terms of an answer. The cluster gives the tokens in the
 // order of their positions; the sort keeps the promise of [Analysis] with an
 // analyzer that does not.
-func newTerms(tokens []token) *textTerms {
-	slices.SortStableFunc(tokens, func(a, b token) int { return a.Position - b.Position })
+func newTerms(tokens []answers.Token) *textTerms {
+	slices.SortStableFunc(tokens, func(a, b answers.Token) int { return a.Position - b.Position })
 	t := &textTerms{names: make([]string, len(tokens)), positions: make([]int, len(tokens))}
 	for i := range tokens {
 		t.names[i], t.positions[i] = tokens[i].Token, tokens[i].Position
@@ -166,7 +156,7 @@ func (c *Client) AnalyzeWords(ctx context.Context, index, field string, words []
 			terms = append(terms, nil)
 			continue
 		case err == nil:
-			if split, ok := splitTokens(batch, tokens); ok {
+			if split, ok := answers.SplitTokens(batch, tokens); ok {
 				terms = append(terms, split...)
 				size = min(2*size, most)
 				continue
@@ -200,53 +190,4 @@ func nextBatch(words []string, size int) []string {
 func tooManyTokens(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && strings.Contains(e.Reason, "index.analyze.max_token_count")
-}
-
-// splitTokens gives each token of an _analyze call to its word. It reports
-// false if the answer leaves that open.
-//
-// The cluster analyzes the texts of a call one after the other. An offset
-// counts from the start of the first text, with one unit between texts; but it
-// does so by where each analysis stopped, which is before the end of a text
-// where a filter stops early (limit). A position grows by mapping.PositionGap or more from
-// text to text; but it grows within a text too. A word takes a token only where
-// the two agree: offsets never lead past the right word, positions never short
-// of it.
-func splitTokens(words []string, tokens []token) ([][]string, bool) {
-	terms := make([][]string, len(words))
-	if len(words) == 1 {
-		for _, t := range tokens {
-			terms[0] = append(terms[0], t.Token)
-		}
-		return terms, true
-	}
-	word, start, end, last := 0, 0, utf16Len(words[0]), 0
-	for _, t := range tokens {
-		if t.Position < last {
-			return nil, false
-		}
-		for range (t.Position - last) / mapping.PositionGap {
-			word++
-			if word == len(words) {
-				return nil, false
-			}
-			start = end + 1
-			end = start + utf16Len(words[word])
-		}
-		if t.Start < start || t.End > end {
-			return nil, false
-		}
-		last = t.Position
-		terms[word] = append(terms[word], t.Token)
-	}
-	return terms, true
-}
-
-// utf16Len returns the length of s in UTF-16 units, in which Java counts.
-func utf16Len(s string) int {
-	n := 0
-	for _, r := range s {
-		n += utf16.RuneLen(r)
-	}
-	return n
 }

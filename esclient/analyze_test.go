@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/esclient/answers"
 	"github.com/akin-search/akin/esclient/mapping"
 )
 
@@ -140,7 +141,7 @@ func TestErrorEndsTheAnalysisOfWords(t *testing.T) {
 }
 
 // lucene is an analyzer as the engines run it over an array of texts: it splits
-// at "-", drops "stop", and may depart from what splitTokens reads.
+// at "-", drops "stop", and may depart from what answers.SplitTokens reads.
 type lucene struct {
 	// gap is the position gap less 100, at least 0.
 	gap int
@@ -196,12 +197,12 @@ func TestTokensOfRandomWordsAreNeverGivenToOthers(t *testing.T) {
 		}
 		l := lucene{gap: []int{0, 0, 50, 100}[rng.IntN(4)], stops: rng.IntN(3) == 0}
 		var answer struct {
-			Tokens []token `json:"tokens"`
+			Tokens []answers.Token `json:"tokens"`
 		}
-		if err := decode(analyzeLikeLucene(words, l), &answer); err != nil {
+		if err := answers.Decode(analyzeLikeLucene(words, l), &answer); err != nil {
 			t.Fatal(err)
 		}
-		got, ok := splitTokens(words, answer.Tokens)
+		got, ok := answers.SplitTokens(words, answer.Tokens)
 		if !ok {
 			if l == (lucene{}) {
 				t.Fatalf("words %q: the plain answer was not taken", words)
@@ -211,12 +212,12 @@ func TestTokensOfRandomWordsAreNeverGivenToOthers(t *testing.T) {
 		taken++
 		for i, w := range words {
 			var one struct {
-				Tokens []token `json:"tokens"`
+				Tokens []answers.Token `json:"tokens"`
 			}
-			if err := decode(analyzeLikeLucene([]string{w}, l), &one); err != nil {
+			if err := answers.Decode(analyzeLikeLucene([]string{w}, l), &one); err != nil {
 				t.Fatal(err)
 			}
-			want, _ := splitTokens([]string{w}, one.Tokens)
+			want, _ := answers.SplitTokens([]string{w}, one.Tokens)
 			if !slices.Equal(want[0], got[i]) {
 				t.Fatalf("%+v, words %q: word %d has %q, want %q", l, words, i, got[i], want[0])
 			}
@@ -234,13 +235,13 @@ func FuzzSplitTokens(f *testing.F) {
 	f.Add("a b", []byte(`{"tokens":[{"token":"x","position":9223372036854775807,"start_offset":-1}]}`))
 	f.Fuzz(func(t *testing.T, text string, b []byte) {
 		var answer struct {
-			Tokens []token `json:"tokens"`
+			Tokens []answers.Token `json:"tokens"`
 		}
-		if decode(b, &answer) != nil {
+		if answers.Decode(b, &answer) != nil {
 			return
 		}
 		words := strings.Split(text, " ")
-		got, ok := splitTokens(words, answer.Tokens)
+		got, ok := answers.SplitTokens(words, answer.Tokens)
 		if !ok {
 			return
 		}
@@ -260,7 +261,7 @@ func FuzzSplitTokens(f *testing.F) {
 }
 
 func TestAnalysisIsInTheOrderOfPositions(t *testing.T) {
-	got := newAnalysis(&mapping.Schema{Shards: 1, SearchAnalyzers: "own"}, "", newTerms([]token{{Token: "b", Position: 1}, {Token: "a"}, {Token: "c", Position: 1}}))
+	got := newAnalysis(&mapping.Schema{Shards: 1, SearchAnalyzers: "own"}, "", newTerms([]answers.Token{{Token: "b", Position: 1}, {Token: "a"}, {Token: "c", Position: 1}}))
 	want := &Analysis{Terms: []string{"a", "b", "c"}, Positions: []int{0, 1, 1}, Analyzer: "own", Shards: 1}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -17,6 +17,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/akin-search/akin/esclient/answers"
 	"github.com/akin-search/akin/internal/recovery"
 )
 
@@ -163,67 +164,7 @@ func (c *Client) Close() error {
 }
 
 // An Error is the cluster's answer to a call that it refused.
-type Error struct {
-	// Status is the HTTP status.
-	Status int
-	// Type and Reason are the root cause as the cluster gives it, Reason cut to
-	// 300 bytes, both empty where the answer is none of the cluster's own.
-	// Reason may quote what the call was about.
-	Type, Reason string
-}
-
-// Error implements error.
-func (e *Error) Error() string {
-	s := fmt.Sprintf("the cluster answered %d", e.Status)
-	if e.Type != "" {
-		s += ": " + e.Type
-	}
-	if e.Reason != "" {
-		s += ": " + e.Reason
-	}
-	return s
-}
-
-// parseError returns the error that an answer's body tells of.
-func parseError(status int, body []byte) *Error {
-	type cause struct {
-		Type   string `json:"type"`
-		Reason string `json:"reason"`
-	}
-	var answer struct {
-		Error jsontext.Value `json:"error"`
-	}
-	var tree struct {
-		cause
-		RootCause []cause `json:"root_cause"`
-	}
-	e := &Error{Status: status}
-	if decode(body, &answer) != nil {
-		return e
-	}
-	// "no handler found for uri" comes as a plain string.
-	if decode(answer.Error, &e.Reason) != nil {
-		if decode(answer.Error, &tree) != nil {
-			return e
-		}
-		first := tree.cause
-		if len(tree.RootCause) > 0 {
-			first = tree.RootCause[0]
-		}
-		e.Type, e.Reason = first.Type, first.Reason
-	}
-	e.Reason = shorten(e.Reason)
-	return e
-}
-
-// shorten cuts a reason to what [Error] promises.
-func shorten(reason string) string {
-	const maxReason = 300
-	if len(reason) <= maxReason {
-		return reason
-	}
-	return strings.ToValidUTF8(reason[:maxReason], "") + "…"
-}
+type Error = answers.Error
 
 // A request is one call to the cluster.
 type request struct {
@@ -319,7 +260,7 @@ func (c *Client) perform(ctx context.Context, r request, transport esapi.Transpo
 		if err != nil {
 			return fmt.Errorf("read the answer: %w", err)
 		}
-		return parseError(resp.StatusCode, b)
+		return answers.ParseError(resp.StatusCode, b)
 	}
 	answer := &boundedReader{r: resp.Body, left: cmp.Or(r.limit, maxAnswer), memory: c.memory}
 	defer answer.release() // what is read of it is decoded by then
@@ -346,21 +287,12 @@ func (c *Client) call(ctx context.Context, r request, out any) error {
 		if err != nil {
 			return fmt.Errorf("read the answer: %w", err)
 		}
-		if err := decode(b, out); err != nil {
+		if err := answers.Decode(b, out); err != nil {
 			return fmt.Errorf("decode the answer: %w", err)
 		}
 		return nil
 	})
 }
-
-// lenient returns the options to read answers with: documents may hold half a
-// surrogate pair, or a name twice, and come back as they are.
-func lenient() json.Options {
-	return json.JoinOptions(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
-}
-
-// decode decodes JSON of an answer.
-func decode(b []byte, out any) error { return json.Unmarshal(b, out, lenient()) }
 
 // Errors that end the reading of an answer.
 var (

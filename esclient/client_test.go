@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/esclient/answers"
 )
 
 // serve starts a server and returns a client of it.
@@ -259,7 +261,7 @@ func TestErrorOfSomethingElseThanTheClusterHasItsStatus(t *testing.T) {
 
 func TestLongReasonIsCut(t *testing.T) {
 	body := `{"error":{"type":"t","reason":"` + strings.Repeat("é", 10_000) + `"}}`
-	e := parseError(http.StatusBadRequest, []byte(body))
+	e := answers.ParseError(http.StatusBadRequest, []byte(body))
 	if len(e.Reason) > 310 || !strings.HasSuffix(e.Reason, "é…") {
 		t.Errorf("reason of %d bytes", len(e.Reason))
 	}

@@ -1,11 +1,10 @@
 package esclient
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 
+	"github.com/akin-search/akin/esclient/answers"
 	"github.com/akin-search/akin/esclient/mapping"
 )
 
@@ -28,16 +27,16 @@ func (c *Client) ExactTerms(ctx context.Context, o ScanOptions, fn func(id strin
 	if err := c.checkAlike(ctx, o.Index, o.Fields); err != nil {
 		return err
 	}
-	return c.scroll(ctx, o.Index, "", o.body(exactPage, false), func(page []hit) error {
+	return c.scroll(ctx, o.Index, "", o.body(exactPage, false), func(page []answers.Hit) error {
 		call := vectorCall{positions: true, timeout: pageTimeout, limit: maxPage}
 		for i := range page {
 			call.docs = append(call.docs, VectorRequest{Index: page[i].Index, ID: page[i].ID, Routing: page[i].Routing, Fields: o.Fields})
 		}
-		return c.termVectors(ctx, call, func(i int, d *vectorDoc) error {
+		return c.termVectors(ctx, call, func(i int, d *answers.VectorDoc) error {
 			if d.Err != nil {
 				return fmt.Errorf("term vectors of document %q: %w", page[i].ID, d.Err)
 			}
-			texts := d.texts(o.Fields)
+			texts := d.Texts(o.Fields)
 			if len(texts) == 0 {
 				return nil
 			}
@@ -69,33 +68,4 @@ func (c *Client) checkAlike(ctx context.Context, index string, fields []string) 
 		first = analysis
 	}
 	return nil
-}
-
-// texts returns the document's terms in each of the fields that has any, cut
-// at large gaps.
-func (d *vectorDoc) texts(fields []string) [][]string {
-	type occurrence struct {
-		position int
-		term     string
-	}
-	var texts [][]string
-	for _, f := range fields {
-		var all []occurrence
-		for i, t := range d.Fields[f] {
-			for _, at := range d.positions[f][i] {
-				all = append(all, occurrence{at, t.Term})
-			}
-		}
-		slices.SortFunc(all, func(a, b occurrence) int {
-			return cmp.Or(cmp.Compare(a.position, b.position), cmp.Compare(a.term, b.term))
-		})
-		for i, o := range all {
-			if i == 0 || o.position-all[i-1].position >= mapping.PositionGap {
-				texts = append(texts, nil)
-			}
-			last := &texts[len(texts)-1]
-			*last = append(*last, o.term)
-		}
-	}
-	return texts
 }

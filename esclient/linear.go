@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/akin-search/akin/esclient/answers"
 	"github.com/akin-search/akin/esclient/mapping"
 )
 
@@ -291,9 +292,9 @@ func (c *Client) probeLinear(ctx context.Context, indices Indices, field string)
 	var answer struct {
 		Hits struct {
 			Hits []struct {
-				hit
+				answers.Hit
 
-				Explanation explanation `json:"_explanation"`
+				Explanation answers.Explanation `json:"_explanation"`
 			} `json:"hits"`
 		} `json:"hits"`
 	}
@@ -325,7 +326,7 @@ func (c *Client) probeLinear(ctx context.Context, indices Indices, field string)
 		return 0, err
 	}
 	for i := range answer.Hits.Hits {
-		if scale, ok := answer.Hits.Hits[i].Explanation.scale(); ok {
+		if scale, ok := answer.Hits.Hits[i].Explanation.Scale(); ok {
 			return scale, nil
 		}
 	}

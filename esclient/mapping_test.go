@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/esclient/answers"
 	"github.com/akin-search/akin/esclient/mapping"
 )
 
@@ -296,7 +297,7 @@ func FuzzFindFields(f *testing.F) {
 	f.Add([]byte(`{"i":`+mapped(`"a":{"type":"alias","path":"b.c"},"b":{"type":"text","fields":{"c":{"type":"text"}}}`, "")+`}`), "a")
 	f.Fuzz(func(t *testing.T, b []byte, field string) {
 		var answer map[string]mapping.Index
-		if decode(b, &answer) != nil {
+		if answers.Decode(b, &answer) != nil {
 			return
 		}
 		fields, err := mapping.Fields(answer, field)

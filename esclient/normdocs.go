@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/akin-search/akin/esclient/answers"
 	"github.com/akin-search/akin/esclient/mapping"
 )
 
@@ -57,7 +58,7 @@ func (c *Client) ScanRefs(ctx context.Context, o RefOptions, fn func(docs []DocR
 	if o.Value != "" {
 		body["docvalue_fields"] = []string{o.Value}
 	}
-	return c.scroll(ctx, o.Index, o.Preference, body, func(page []hit) error {
+	return c.scroll(ctx, o.Index, o.Preference, body, func(page []answers.Hit) error {
 		docs := make([]DocRef, len(page))
 		for i := range page {
 			h := &page[i]
@@ -68,16 +69,6 @@ func (c *Client) ScanRefs(ctx context.Context, o RefOptions, fn func(docs []DocR
 		}
 		return fn(docs)
 	})
-}
-
-// An itemError is what the cluster says of one of several documents.
-type itemError struct {
-	Type   string `json:"type"`
-	Reason string `json:"reason"`
-}
-
-func (e *itemError) asError(status int) *Error {
-	return &Error{Status: status, Type: e.Type, Reason: shorten(e.Reason)}
 }
 
 // A DocUpdate is a change of a part of a document.
@@ -131,10 +122,10 @@ func (c *Client) UpdateDocs(ctx context.Context, updates []DocUpdate) ([]UpdateR
 		}
 	}
 	type item struct {
-		Status int        `json:"status"`
-		Result string     `json:"result"`
-		SeqNo  int64      `json:"_seq_no"`
-		Error  *itemError `json:"error"`
+		Status int                `json:"status"`
+		Result string             `json:"result"`
+		SeqNo  int64              `json:"_seq_no"`
+		Error  *answers.ItemError `json:"error"`
 	}
 	var answer struct {
 		Items []map[string]item `json:"items"`
@@ -178,7 +169,7 @@ func appendUpdate(dst lines, u DocUpdate) (lines, error) {
 	return dst, nil
 }
 
-func updateResult(status int, result string, e *itemError) UpdateResult {
+func updateResult(status int, result string, e *answers.ItemError) UpdateResult {
 	switch {
 	case e == nil && result == "noop":
 		return UpdateResult{Status: Unchanged}
@@ -189,9 +180,9 @@ func updateResult(status int, result string, e *itemError) UpdateResult {
 	case e != nil && e.Type == "document_missing_exception":
 		return UpdateResult{Status: Gone}
 	case e == nil:
-		e = &itemError{}
+		e = &answers.ItemError{}
 	}
-	failed := UpdateResult{Status: Refused, Err: e.asError(status)}
+	failed := UpdateResult{Status: Refused, Err: e.AsError(status)}
 	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
 		failed.Status = Busy
 	}
@@ -211,7 +202,7 @@ func (c *Client) Refresh(ctx context.Context, index string) error {
 		return err
 	}
 	if n := answer.Shards.Failed; n > 0 {
-		return fmt.Errorf("POST %s: %d of them: %w", r.path, n, errShards)
+		return fmt.Errorf("POST %s: %d of them: %w", r.path, n, answers.ErrShards)
 	}
 	return nil
 }

@@ -282,7 +282,7 @@ func (e *engine) testNormDocs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]TermFreq{{"One", 1}, {"two", 2}}, got[0].Fields["body.akin"], anyOrder); diff != "" || got[0].Version != docs["1"].Version {
+	if diff := cmp.Diff([]TermFreq{{Term: "One", Freq: 1}, {Term: "two", Freq: 2}}, got[0].Fields["body.akin"], anyOrder); diff != "" || got[0].Version != docs["1"].Version {
 		t.Errorf("terms of version %d: %s", got[0].Version, diff)
 	}
 	if !got[1].Found || len(got[1].Fields) > 0 || got[1].Version != 70 || got[2].Found {

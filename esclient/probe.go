@@ -4,25 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 
+	"github.com/akin-search/akin/esclient/answers"
 	"github.com/akin-search/akin/esclient/mapping"
 )
 
 // maxProbeTerms is the number of terms that the scale probe looks for: enough
 // to find a document, few enough for a short explanation.
 const maxProbeTerms = 32
-
-// An explanation is a node of the tree that explains a score.
-type explanation struct {
-	Value       float64       `json:"value"`
-	Description string        `json:"description"`
-	Details     []explanation `json:"details"`
-}
 
 // probeScale learns the scale of the field's BM25 (see [Statistics]) from the
 // explanation of a document that holds one of the terms. It returns 0 if no
@@ -42,7 +35,7 @@ func (c *Client) probeScale(
 	var answer struct {
 		Hits struct {
 			Hits []struct {
-				Explanation explanation `json:"_explanation"`
+				Explanation answers.Explanation `json:"_explanation"`
 			} `json:"hits"`
 		} `json:"hits"`
 	}
@@ -58,45 +51,11 @@ func (c *Client) probeScale(
 		return 0, fmt.Errorf("learn the score's scale: %w", err)
 	}
 	for i := range answer.Hits.Hits {
-		if scale, ok := answer.Hits.Hits[i].Explanation.scale(); ok {
+		if scale, ok := answer.Hits.Hits[i].Explanation.Scale(); ok {
 			return scale, nil
 		}
 	}
 	return 0, nil
-}
-
-// scale returns the factor of the first BM25 score in the tree: k1+1 or, where
-// the score names no factor, 1. It reports false if there is no BM25 score, or
-// one with another factor, which is not understood.
-func (e *explanation) scale() (float64, bool) {
-	// "score(freq=2.0), computed as boost * idf * tf from:", since Lucene 8.
-	if !strings.HasPrefix(e.Description, "score(freq=") || !strings.Contains(e.Description, "boost * idf * tf") {
-		for i := range e.Details {
-			if scale, ok := e.Details[i].scale(); ok {
-				return scale, ok
-			}
-		}
-		return 0, false
-	}
-	boost, k1 := 1.0, math.NaN()
-	for _, d := range e.Details {
-		switch {
-		case d.Description == "boost":
-			boost = d.Value
-		case strings.HasPrefix(d.Description, "tf,"):
-			for _, p := range d.Details {
-				if strings.HasPrefix(p.Description, "k1,") {
-					k1 = p.Value
-				}
-			}
-		}
-	}
-	// The engine computes with 32-bit floats.
-	const precision = 1e-5
-	if boost > 0 && (boost == 1 || math.Abs(boost-(k1+1)) <= precision*boost) {
-		return boost, true
-	}
-	return 0, false
 }
 
 // scaleOf returns the scale that the engine's version and the field's mapping

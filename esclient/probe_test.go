@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/akin-search/akin/esclient/answers"
 	"github.com/akin-search/akin/esclient/mapping"
 )
 
@@ -50,11 +51,11 @@ func TestScaleOfAnExplanationThatIsNotUnderstood(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			var e explanation
-			if err := decode([]byte(test.explanation), &e); err != nil {
+			var e answers.Explanation
+			if err := answers.Decode([]byte(test.explanation), &e); err != nil {
 				t.Fatal(err)
 			}
-			if got, ok := e.scale(); got != test.want || ok != test.ok {
+			if got, ok := e.Scale(); got != test.want || ok != test.ok {
 				t.Errorf("scale %v, %v, want %v, %v", got, ok, test.want, test.ok)
 			}
 		})
@@ -141,11 +142,11 @@ func FuzzExplanation(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var e explanation
-		if decode(b, &e) != nil {
+		var e answers.Explanation
+		if answers.Decode(b, &e) != nil {
 			return
 		}
-		if scale, ok := e.scale(); ok && !(scale > 0) || !ok && scale != 0 {
+		if scale, ok := e.Scale(); ok && !(scale > 0) || !ok && scale != 0 {
 			t.Errorf("scale %v, %v", scale, ok)
 		}
 	})

@@ -11,6 +11,8 @@ import (
 	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/akin-search/akin/esclient/answers"
 )
 
 // scanPage is the number of documents in a page that holds their texts,
@@ -130,9 +132,9 @@ func (c *Client) Scan(ctx context.Context, o ScanOptions, fn func(id string, val
 		paths = append(paths, list...)
 	}
 	slices.Sort(paths)
-	return c.scroll(ctx, o.Index, "", o.body(scanPage, slices.Compact(paths)), func(page []hit) error {
+	return c.scroll(ctx, o.Index, "", o.body(scanPage, slices.Compact(paths)), func(page []answers.Hit) error {
 		for i := range page {
-			values, err := page[i].texts(sources[page[i].Index])
+			values, err := page[i].Texts(sources[page[i].Index])
 			if err != nil {
 				return err
 			}
@@ -146,24 +148,6 @@ func (c *Client) Scan(ctx context.Context, o ScanOptions, fn func(id string, val
 		return nil
 	})
 }
-
-// texts returns the texts that the document has at the paths.
-func (h *hit) texts(paths []string) ([]string, error) {
-	if len(h.Source) == 0 {
-		return nil, fmt.Errorf("index %q keeps no _source to read the texts from", h.Index)
-	}
-	var values []string
-	for _, path := range paths {
-		var err error
-		if values, err = appendTexts(values, h.Source, path); err != nil {
-			return nil, fmt.Errorf("document %q of index %q: %w", h.ID, h.Index, err)
-		}
-	}
-	return values, nil
-}
-
-// errShards says that a page misses what some shards have.
-var errShards = errors.New("shards failed: the documents would not be all")
 
 // Interrupted reports whether a scan that ended with err, and was not ended by
 // its context, may come to its end when it is begun again: no answer came or
@@ -181,7 +165,7 @@ func Interrupted(err error) bool {
 		}
 	}
 	_, network := errors.AsType[net.Error](err) // a call that took too long is one, too
-	return network || errors.Is(err, errShards) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+	return network || errors.Is(err, answers.ErrShards) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // CountMatching returns how many documents of an index expression match a

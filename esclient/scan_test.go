@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/esclient/answers"
 )
 
 // scrolling returns a fake that replays a recorded scroll.
@@ -307,21 +309,21 @@ func TestIndicesOfAnExpression(t *testing.T) {
 }
 
 func TestLongPageIsReadInBatches(t *testing.T) {
-	hits := make([]string, 3*hitBatch+1)
+	hits := make([]string, 3*answers.HitBatch+1)
 	for i := range hits {
 		hits[i] = fmt.Sprintf(`{"_id":"%d"}`, i)
 	}
 	var sizes []int
-	p := page{fn: func(batch []hit) error {
+	p := answers.Page{Each: func(batch []answers.Hit) error {
 		sizes = append(sizes, len(batch))
 		return nil
 	}}
 	body := `{"took":{"x":[1]},"_scroll_id":"s","hits":{"total":1,"hits":[` + strings.Join(hits, ",") + `]}}`
-	if err := p.read(strings.NewReader(body)); err != nil {
+	if err := p.Read(strings.NewReader(body)); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(sizes, []int{hitBatch, hitBatch, hitBatch, 1}) || p.hits != len(hits) || p.scrollID != "s" {
-		t.Errorf("batches %v of %d hits, scroll %q", sizes, p.hits, p.scrollID)
+	if !slices.Equal(sizes, []int{answers.HitBatch, answers.HitBatch, answers.HitBatch, 1}) || p.Hits != len(hits) || p.ScrollID != "s" {
+		t.Errorf("batches %v of %d hits, scroll %q", sizes, p.Hits, p.ScrollID)
 	}
 }
 
@@ -344,7 +346,7 @@ func TestTextsOfASource(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := appendTexts(nil, []byte(test.source), test.path)
+			got, err := answers.AppendTexts(nil, []byte(test.source), test.path)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -364,20 +366,20 @@ func FuzzPage(f *testing.F) {
 	f.Add([]byte(`{"hits":{"hits":[{"_source":{"a":[{"b":"x"}],"a.b":1}}]}}`), "a.b")
 	f.Fuzz(func(t *testing.T, b []byte, path string) {
 		n := 0
-		p := page{fn: func(batch []hit) error {
+		p := answers.Page{Each: func(batch []answers.Hit) error {
 			for _, h := range batch {
 				n++
 				// A text is never longer than what it is written as: half a
 				// surrogate pair, of 6 bytes, becomes 3.
-				texts, err := appendTexts(nil, h.Source, path)
+				texts, err := answers.AppendTexts(nil, h.Source, path)
 				if err == nil && len(strings.Join(texts, "")) > 3*len(h.Source) {
 					t.Errorf("texts %q of %q", texts, h.Source)
 				}
 			}
 			return nil
 		}}
-		if err := p.read(strings.NewReader(string(b))); err == nil && n != p.hits {
-			t.Errorf("%d hits handed on of %d", n, p.hits)
+		if err := p.Read(strings.NewReader(string(b))); err == nil && n != p.Hits {
+			t.Errorf("%d hits handed on of %d", n, p.Hits)
 		}
 	})
 }
@@ -385,9 +387,9 @@ func FuzzPage(f *testing.F) {
 func TestRecordedTermVectorsAreSequences(t *testing.T) {
 	for _, r := range engines(t) {
 		t.Run(r.engine, func(t *testing.T) {
-			var docs []*vectorDoc
-			call := vectorCall{docs: make([]VectorRequest, 3), positions: true}
-			err := call.read(bytes.NewReader(r.body(t, "term vectors")), func(_ int, d *vectorDoc) error {
+			var docs []*answers.VectorDoc
+			call := answers.Vectors{IDs: make([]string, 3), Positions: true}
+			err := call.Read(bytes.NewReader(r.body(t, "term vectors")), func(_ int, d *answers.VectorDoc) error {
 				docs = append(docs, d)
 				return nil
 			})
@@ -395,12 +397,12 @@ func TestRecordedTermVectorsAreSequences(t *testing.T) {
 				t.Fatal(err)
 			}
 			// The nested list has two elements.
-			got := docs[0].texts([]string{"list.text", "title", "none"})
+			got := docs[0].Texts([]string{"list.text", "title", "none"})
 			want := [][]string{{"run", "car"}, {"car"}, {"run", "car"}}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Error(diff)
 			}
-			if got := docs[1].texts([]string{"title"}); got != nil {
+			if got := docs[1].Texts([]string{"title"}); got != nil {
 				t.Errorf("a document that is gone has %q", got)
 			}
 		})
@@ -413,7 +415,7 @@ func TestTermVectorsOfAnIndexThatIsGoneAreAnError(t *testing.T) {
 			var answer struct {
 				Docs []map[string]any `json:"docs"`
 			}
-			if err := decode(r.body(t, "term vectors"), &answer); err != nil {
+			if err := answers.Decode(r.body(t, "term vectors"), &answer); err != nil {
 				t.Fatal(err)
 			}
 			refused := answer.Docs[2] // asked for in another index

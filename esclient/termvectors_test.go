@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/akin-search/akin/esclient/answers"
 )
 
 // vectorsAnswer is what OpenSearch 2.19 answers for a document with a
@@ -36,7 +38,7 @@ func TestTermsOfDocuments(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []DocTerms{
-		{Found: true, Version: 3, Fields: map[string][]TermFreq{"title": {{"cars", 2}}, "title.en": {{"car", 2}, {`d"og`, 1}}}},
+		{Found: true, Version: 3, Fields: map[string][]TermFreq{"title": {{Term: "cars", Freq: 2}}, "title.en": {{Term: "car", Freq: 2}, {Term: `d"og`, Freq: 1}}}},
 		{},
 		{Found: true, Version: 1},
 	}
@@ -129,7 +131,7 @@ func TestTermFreqsOfDocuments(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []DocTerms{
-		{Found: true, Version: 1, Fields: map[string][]TermFreq{"body.akin": {{"dog", 1}, {"3.14", 2}}}},
+		{Found: true, Version: 1, Fields: map[string][]TermFreq{"body.akin": {{Term: "dog", Freq: 1}, {Term: "3.14", Freq: 2}}}},
 		{Found: true, Version: 1},
 		{},
 		{Err: &Error{Status: http.StatusNotFound, Type: "index_not_found_exception", Reason: "no such index [nope]"}},
@@ -166,17 +168,21 @@ func FuzzTermsOfDocuments(f *testing.F) {
 	f.Add(vectorsAnswer, false)
 	f.Add(`{"docs":[{"found":true,"term_vectors":{"title":{"terms":{"\u0000":{"term_freq":1e0}}}}},{},{}]}`, false)
 	f.Add(`{"docs":[{"found":true,"term_vectors":{"title":{"terms":{"a":{"tokens":[{"position":3},{"position":1}]}}}}},{},{}]}`, true)
+	var ids []string
+	for _, r := range vectorRequests {
+		ids = append(ids, r.ID)
+	}
 	f.Fuzz(func(t *testing.T, answer string, positions bool) {
-		call := vectorCall{positions: positions, docs: vectorRequests}
+		call := answers.Vectors{Positions: positions, IDs: ids}
 		n := 0
-		err := call.read(strings.NewReader(answer), func(i int, d *vectorDoc) error {
+		err := call.Read(strings.NewReader(answer), func(i int, d *answers.VectorDoc) error {
 			if i != n {
 				t.Errorf("document %d after %d", i, n)
 			}
 			n++
 			for field, terms := range d.Fields {
 				for k, term := range terms {
-					if term.Freq < 1 || positions && len(d.positions[field][k]) != int(term.Freq) {
+					if term.Freq < 1 || positions && len(d.Positions[field][k]) != int(term.Freq) {
 						t.Errorf("%q is there %d times", term.Term, term.Freq)
 					}
 				}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/akin-search/akin/esclient/answers"
 	"github.com/akin-search/akin/esclient/mapping"
 )
 
@@ -97,7 +98,7 @@ func (c *Client) SampleText(ctx context.Context, index, field string) (string, e
 	for i := range answer.Hits.Hits {
 		for _, value := range answer.Hits.Hits[i].Fields[field] {
 			var text string
-			if decode(value, &text) == nil {
+			if answers.Decode(value, &text) == nil {
 				return firstWords(text), nil
 			}
 		}

@@ -10,6 +10,8 @@ import (
 	"net/url"
 
 	"github.com/elastic/go-elasticsearch/v8/esapi"
+
+	"github.com/akin-search/akin/esclient/answers"
 )
 
 // A Document is one to index.
@@ -68,8 +70,8 @@ func (c *Client) Index(ctx context.Context, index string, docs []Document) error
 func (c *Client) bulk(ctx context.Context, index string, docs []Document, body []byte) error {
 	var answer struct {
 		Items []map[string]struct {
-			Status int        `json:"status"`
-			Error  *itemError `json:"error"`
+			Status int                `json:"status"`
+			Error  *answers.ItemError `json:"error"`
 		} `json:"items"`
 	}
 	r := request{timeout: pageTimeout, api: esapi.BulkRequest{
@@ -84,7 +86,7 @@ func (c *Client) bulk(ctx context.Context, index string, docs []Document, body [
 	}
 	for i, item := range answer.Items {
 		if of := item["index"]; of.Error != nil || of.Status > 299 {
-			return fmt.Errorf("document %q: %w", docs[i].ID, cmp.Or(of.Error, &itemError{}).asError(of.Status))
+			return fmt.Errorf("document %q: %w", docs[i].ID, cmp.Or(of.Error, &answers.ItemError{}).AsError(of.Status))
 		}
 	}
 	return nil
