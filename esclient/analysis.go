@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/akin-search/akin/esclient/mapping"
+	"github.com/akin-search/akin/esclient/memory"
 )
 
 // Analyze returns what the cluster makes of a text in a field, by the analyzer
@@ -20,18 +21,18 @@ func (c *Cached) Analyze(ctx context.Context, indices Indices, field, analyzer, 
 	a, warm, err := c.recallAnalysis(k)
 	if !warm {
 		own := k.clone()
-		a, err = wait[*Analysis](ctx, start(ctx, &c.analysis.analyses, own,
+		a, err = memory.Wait[*Analysis](ctx, memory.Start(ctx, &c.analysis.analyses, own,
 			func() (*Analysis, bool, error) { return c.recallAnalysis(own) },
 			func(ctx context.Context) (*Analysis, error) { return c.analyze(ctx, own) },
 			func(*Analysis, error) {})) // what it is made of is remembered
 	}
-	c.tally(&c.analysis.counters, warm, err)
+	c.tally(&c.analysis.Counters, warm, err)
 	return a, err
 }
 
 // recallAnalysis answers from memory. It reports whether it could.
 func (c *Cached) recallAnalysis(k key) (*Analysis, bool, error) {
-	s, ok, err := c.analysis.schemas.get(k.ofField())
+	s, ok, err := c.analysis.schemas.Get(k.ofField())
 	if !ok || err != nil {
 		return nil, ok, err
 	}
@@ -39,7 +40,7 @@ func (c *Cached) recallAnalysis(k key) (*Analysis, bool, error) {
 	if err != nil {
 		return nil, true, err
 	}
-	t, ok, err := c.analysis.texts.get(k.ofText(s, name))
+	t, ok, err := c.analysis.texts.Get(k.ofText(s, name))
 	if !ok || err != nil {
 		return nil, ok, err
 	}
@@ -48,8 +49,8 @@ func (c *Cached) recallAnalysis(k key) (*Analysis, bool, error) {
 
 // analyze makes the calls for an analysis.
 func (c *Cached) analyze(ctx context.Context, k key) (*Analysis, error) {
-	var guess flight
-	if _, known, _ := c.analysis.schemas.get(k.ofField()); !known {
+	var guess memory.Flight
+	if _, known, _ := c.analysis.schemas.Get(k.ofField()); !known {
 		guess = c.guess(ctx, k)
 	}
 	s, err := c.schema(ctx, k.ofField())
@@ -60,7 +61,7 @@ func (c *Cached) analyze(ctx context.Context, k key) (*Analysis, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := c.analysis.texts.load(ctx, k.ofText(s, name), func(ctx context.Context) (*textTerms, error) {
+	t, err := c.analysis.texts.Load(ctx, k.ofText(s, name), func(ctx context.Context) (*textTerms, error) {
 		if t, ok := c.guessRight(ctx, guess, k, name); ok {
 			return t, nil
 		}
@@ -84,7 +85,7 @@ type guessed struct {
 // named or the field's index analyzer, since _analyze knows no other way to
 // name the analyzer of a field. The first field that asks for a text guesses
 // for all. It returns nil where there is nothing to guess.
-func (c *Cached) guess(ctx context.Context, k key) flight {
+func (c *Cached) guess(ctx context.Context, k key) memory.Flight {
 	if k.check() != nil || checkField(k.field) != nil || !k.single() {
 		return nil
 	}
@@ -94,7 +95,7 @@ func (c *Cached) guess(ctx context.Context, k key) flight {
 	}
 	asked := k
 	asked.field = ""
-	return start(ctx, &c.analysis.guesses, asked, unknown[guessed], func(ctx context.Context) (guessed, error) {
+	return memory.Start(ctx, &c.analysis.guesses, asked, memory.Unknown[guessed], func(ctx context.Context) (guessed, error) {
 		terms, err := c.client.analyzeText(ctx, k.Expression, body)
 		return guessed{k.field, terms}, err
 	}, func(guessed, error) {})
@@ -102,11 +103,11 @@ func (c *Cached) guess(ctx context.Context, k key) flight {
 
 // guessRight waits for a guess and reports whether it was made by the analyzer
 // of that name.
-func (c *Cached) guessRight(ctx context.Context, f flight, k key, name string) (*textTerms, bool) {
+func (c *Cached) guessRight(ctx context.Context, f memory.Flight, k key, name string) (*textTerms, bool) {
 	if f == nil {
 		return nil, false
 	}
-	g, err := wait[guessed](ctx, f)
+	g, err := memory.Wait[guessed](ctx, f)
 	if err != nil {
 		return nil, false // an alias of several indices, say: the cluster tells when it is asked again
 	}
@@ -123,7 +124,7 @@ func (c *Cached) guessRight(ctx context.Context, f flight, k key, name string) (
 
 // schema returns what the indices say of a field, from memory or not.
 func (c *Cached) schema(ctx context.Context, k key) (*mapping.Schema, error) {
-	return c.analysis.schemas.load(ctx, k, func(ctx context.Context) (*mapping.Schema, error) {
+	return c.analysis.schemas.Load(ctx, k, func(ctx context.Context) (*mapping.Schema, error) {
 		return c.client.schema(ctx, k.Indices, k.field)
 	})
 }

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"hash/maphash"
-	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/maypok86/otter/v2"
 
 	"github.com/akin-search/akin/esclient/mapping"
+	"github.com/akin-search/akin/esclient/memory"
 )
 
 const (
@@ -45,6 +45,14 @@ type CacheOptions struct {
 	Client func(context.Context) string
 }
 
+// Errors of [Cached] that say nothing of the cluster.
+var (
+	// ErrBusy says that as many loads are under way as may be.
+	ErrBusy = memory.ErrBusy
+	// ErrClosed says that the cache was closed.
+	ErrClosed = memory.ErrClosed
+)
+
 // A Cached answers from memory what a [Client] would ask the cluster for.
 //
 // What it does not know it loads, each thing once at a time, apart from the
@@ -59,40 +67,40 @@ type CacheOptions struct {
 // Its methods may be called at the same time. [Cached.Close] ends it.
 type Cached struct {
 	client      *Client
-	loader      *loader
+	loader      *memory.Loader
 	generations generations
 	analysis    analysisCache
 	statistics  statisticsCache
-	limits      flights
+	limits      memory.Flights[key]
 	busy        atomic.Uint64
 }
 
 // An analysisCache holds what the indices say of fields, and analyzed texts.
 type analysisCache struct {
-	counters
-	schemas *memo[*mapping.Schema]
+	memory.Counters[key]
+	schemas *memory.Memo[key, *mapping.Schema]
 	// patterns holds the names of the fields that a pattern matches, and names
 	// the indices that an expression stands for.
-	patterns, names *memo[[]string]
-	texts           *memo[*textTerms]
+	patterns, names *memory.Memo[key, []string]
+	texts           *memory.Memo[key, *textTerms]
 	// analyses join the schema of a field and the terms of a text. guesses are
 	// parts of them.
-	analyses, guesses flights
+	analyses, guesses memory.Flights[key]
 }
 
 // A statisticsCache holds what scores are made of.
 type statisticsCache struct {
-	counters
-	infos   *memo[Info]
-	scales  *memo[learnt[float64]]
-	scripts *memo[learnt[bool]]
-	linears *memo[Linear]
+	memory.Counters[key]
+	infos   *memory.Memo[key, Info]
+	scales  *memory.Memo[key, learnt[float64]]
+	scripts *memory.Memo[key, learnt[bool]]
+	linears *memory.Memo[key, Linear]
 	// counts are the loads of terms. They end in fields and terms, or failed.
-	counts flights
-	fields *memo[fieldRecord]
+	counts memory.Flights[key]
+	fields *memory.Memo[key, fieldRecord]
 	// fieldIDs numbers the records of fields, for the keys of their terms.
 	fieldIDs atomic.Uint64
-	failed   *memo[struct{}]
+	failed   *memory.Memo[key, struct{}]
 	terms    *otter.Cache[termKey, int64]
 }
 
@@ -126,34 +134,37 @@ func (l learnt[V]) isGuess() bool { return l.guessed }
 
 // NewCached returns a cache in front of client.
 func NewCached(client *Client, o CacheOptions) *Cached {
-	c := &Cached{client: client, loader: newLoader(maxLoads, loadTimeout, client.guard, o.Client)}
+	c := &Cached{client: client, loader: memory.NewLoader(memory.Policy{
+		Places: maxLoads, Timeout: loadTimeout, Guard: client.guard, What: asking, Client: o.Client,
+		Telling: telling, Time: keepTime,
+	})}
 	c.generations.seed, c.generations.start = maphash.MakeSeed(), time.Now()
 	// A small share of each bound goes to what there is little of.
 	const share = 8
 	const inner, outer = true, false
 
 	a, small := &c.analysis, o.AnalysisBytes/share
-	a.schemas = newMemo[*mapping.Schema](c.loader, &a.counters, o.TTL, inner, small)
-	a.patterns = newMemo[[]string](c.loader, &a.counters, o.TTL, outer, small/2)
-	a.names = newMemo[[]string](c.loader, &a.counters, o.TTL, outer, small/2)
-	a.texts = newMemo[*textTerms](c.loader, &a.counters, o.TTL, inner, o.AnalysisBytes-2*small)
-	a.analyses.loader, a.analyses.count = c.loader, &a.counters
-	a.guesses.loader, a.guesses.count, a.guesses.inner = c.loader, &a.counters, true
+	a.schemas = memory.NewMemo[key, *mapping.Schema](c.loader, &a.Counters, o.TTL, inner, small)
+	a.patterns = memory.NewMemo[key, []string](c.loader, &a.Counters, o.TTL, outer, small/2)
+	a.names = memory.NewMemo[key, []string](c.loader, &a.Counters, o.TTL, outer, small/2)
+	a.texts = memory.NewMemo[key, *textTerms](c.loader, &a.Counters, o.TTL, inner, o.AnalysisBytes-2*small)
+	a.analyses.Loader, a.analyses.Count = c.loader, &a.Counters
+	a.guesses.Loader, a.guesses.Count, a.guesses.Inner = c.loader, &a.Counters, true
 
 	s, small := &c.statistics, o.StatisticsBytes/share
-	s.infos = newMemo[Info](c.loader, &s.counters, o.TTL, inner, small/2)
-	s.scales = newMemo[learnt[float64]](c.loader, &s.counters, o.TTL, outer, small)
-	s.scripts = newMemo[learnt[bool]](c.loader, &s.counters, o.TTL, outer, small)
-	s.linears = newMemo[Linear](c.loader, &s.counters, o.TTL, outer, small-small/2)
-	s.fields = newMemo[fieldRecord](c.loader, &s.counters, o.TTL, outer, small)
-	s.failed = newMemo[struct{}](c.loader, &s.counters, failureTime, outer, small)
-	s.counts.loader, s.counts.count = c.loader, &s.counters
+	s.infos = memory.NewMemo[key, Info](c.loader, &s.Counters, o.TTL, inner, small/2)
+	s.scales = memory.NewMemo[key, learnt[float64]](c.loader, &s.Counters, o.TTL, outer, small)
+	s.scripts = memory.NewMemo[key, learnt[bool]](c.loader, &s.Counters, o.TTL, outer, small)
+	s.linears = memory.NewMemo[key, Linear](c.loader, &s.Counters, o.TTL, outer, small-small/2)
+	s.fields = memory.NewMemo[key, fieldRecord](c.loader, &s.Counters, o.TTL, outer, small)
+	s.failed = memory.NewMemo[key, struct{}](c.loader, &s.Counters, failureTime, outer, small)
+	s.counts.Loader, s.counts.Count = c.loader, &s.Counters
 	s.terms = otter.Must(&otter.Options[termKey, int64]{
 		MaximumWeight:    o.StatisticsBytes - 5*small,
-		Weigher:          func(k termKey, _ int64) uint32 { return weight(len(k.term)) },
+		Weigher:          func(k termKey, _ int64) uint32 { return memory.Weight(len(k.term)) },
 		ExpiryCalculator: otter.ExpiryWriting[termKey, int64](o.TTL),
 	})
-	c.limits.loader, c.limits.count = c.loader, &s.counters
+	c.limits.Loader, c.limits.Count = c.loader, &s.Counters
 	return c
 }
 
@@ -182,7 +193,7 @@ func (t *textTerms) Bytes() int {
 	if t == nil {
 		return 0
 	}
-	return 64 + sizeOf(t.names) + 8*len(t.positions)
+	return 64 + memory.SizeOf(t.names) + 8*len(t.positions)
 }
 
 func (l Linear) Bytes() int { return len(l.Field) + len(l.Norm) }
@@ -190,35 +201,10 @@ func (l Linear) Bytes() int { return len(l.Field) + len(l.Norm) }
 // Close ends all loads and forgets everything. Calls that wait get an error, as
 // do later ones that memory cannot answer. It leaves the client open.
 func (c *Cached) Close() {
-	c.loader.close()
-	for _, cache := range slices.Concat(c.analysis.caches, c.statistics.caches) {
-		cache.StopAllGoroutines()
-		cache.InvalidateAll()
-	}
+	c.loader.Close()
+	c.analysis.Close()
+	c.statistics.Close()
 	c.statistics.terms.StopAllGoroutines()
-}
-
-// generations count how often index expressions were forgotten. The counts are
-// parts of the keys.
-type generations struct {
-	seed  maphash.Seed
-	start time.Time
-	count [slots]atomic.Uint32
-	// forgot is when each was last raised, in nanoseconds since start.
-	forgot [slots]atomic.Int64
-}
-
-func (g *generations) slot(index string) uint64 { return maphash.String(g.seed, index) % slots }
-
-// forget raises the count of an expression, at most once a second.
-func (g *generations) forget(index string) bool {
-	slot := g.slot(index)
-	now, last := int64(time.Since(g.start))+1, g.forgot[slot].Load() // 0 is never
-	if last != 0 && now-last < int64(forgetPause) || !g.forgot[slot].CompareAndSwap(last, now) {
-		return false
-	}
-	g.count[slot].Add(1)
-	return true
 }
 
 // Forget drops what is known of an index expression, with all options, at most
@@ -233,28 +219,15 @@ func (c *Cached) key(indices Indices, field string) key {
 
 // tally counts an answer as one from memory or not, and refusals for want of a
 // place.
-func (c *Cached) tally(count *counters, warm bool, err error) {
-	if warm {
-		count.hits.Add(1)
-		return
-	}
-	count.misses.Add(1)
+func (c *Cached) tally(count *memory.Counters[key], warm bool, err error) {
+	count.Tally(warm)
 	if errors.Is(err, ErrBusy) {
 		c.busy.Add(1)
 	}
 }
 
 // CacheStats tell of one cache since it was made.
-type CacheStats struct {
-	// Hits and Misses count the questions that memory answered and those it
-	// did not.
-	Hits, Misses uint64
-	// Loads counts the loads started, Failures those that ended in an error
-	// that tells of the cluster's health, not of its fields.
-	Loads, Failures uint64
-	// Bytes is about what the cache holds.
-	Bytes uint64
-}
+type CacheStats = memory.Stats
 
 // Stats tell of a [Cached].
 type Stats struct {
@@ -265,15 +238,7 @@ type Stats struct {
 
 // Stats returns the counts so far.
 func (c *Cached) Stats() Stats {
-	s := Stats{Analysis: c.analysis.stats(), Statistics: c.statistics.stats(), Busy: c.busy.Load()}
+	s := Stats{Analysis: c.analysis.Stats(), Statistics: c.statistics.Stats(), Busy: c.busy.Load()}
 	s.Statistics.Bytes += c.statistics.terms.WeightedSize()
-	return s
-}
-
-func (c *counters) stats() CacheStats {
-	s := CacheStats{Hits: c.hits.Load(), Misses: c.misses.Load(), Loads: c.loads.Load(), Failures: c.failures.Load()}
-	for _, cache := range c.caches {
-		s.Bytes += cache.WeightedSize()
-	}
 	return s
 }

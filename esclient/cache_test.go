@@ -189,7 +189,7 @@ func TestWarmAnswersMakeNoCall(t *testing.T) {
 	if f.asked("") != calls {
 		t.Errorf("%d calls after %d cold ones", f.asked("")-calls, calls)
 	}
-	c.analysis.texts.cache.CleanUp() // sizes are added up behind the callers' backs
+	c.analysis.CleanUp() // sizes are added up behind the callers' backs
 	c.statistics.terms.CleanUp()
 	s := c.Stats()
 	if s.Analysis.Hits != 2 || s.Analysis.Misses != 1 || s.Statistics.Hits != 2 || s.Statistics.Misses != 1 ||
@@ -462,8 +462,8 @@ func TestNeitherAClientNorAnIndexTakesAllLoads(t *testing.T) {
 				if _, err := c.Fields(ctx, at(index), "b*"); errors.Is(err, ErrBusy) {
 					t.Error("places are not given back")
 				}
-				c.loader.loads.Wait()
-				if n := c.loader.places.Taken(); n != 0 {
+				c.loader.Wait()
+				if n := c.loader.Taken(); n != 0 {
 					t.Errorf("%d places are left taken", n)
 				}
 			})
@@ -618,7 +618,7 @@ func TestMemoryIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c.analysis.texts.cache.CleanUp()
+	c.analysis.CleanUp()
 	c.statistics.terms.CleanUp()
 	s := c.Stats()
 	if s.Analysis.Bytes > bound || s.Analysis.Bytes < bound/4 || s.Statistics.Bytes > bound || s.Statistics.Bytes < bound/4 {

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/akin-search/akin/esclient/memory"
 )
 
 // Statistics fills docFreqs[k] with the number of documents that hold terms[k]
@@ -24,14 +26,14 @@ func (c *Cached) Statistics(
 	if !warm {
 		st, err = c.learn(ctx, k.clone(), terms, docFreqs, missing)
 	}
-	c.tally(&c.statistics.counters, warm, err)
+	c.tally(&c.statistics.Counters, warm, err)
 	return st, err
 }
 
 // recall answers from memory. It returns the places of the terms that it lacks
 // and reports whether it lacks nothing.
 func (c *Cached) recall(k key, terms []string, docFreqs []int64) (Statistics, []int, bool) {
-	record, known, _ := c.statistics.fields.get(k)
+	record, known, _ := c.statistics.fields.Get(k)
 	var missing []int
 	for i, t := range terms {
 		df, ok := int64(0), false
@@ -43,8 +45,8 @@ func (c *Cached) recall(k key, terms []string, docFreqs []int64) (Statistics, []
 		}
 		docFreqs[i] = df
 	}
-	scale, scaled, _ := c.statistics.scales.get(k)
-	scripts, scripted, _ := c.statistics.scripts.get(k.ofIndices())
+	scale, scaled, _ := c.statistics.scales.Get(k)
+	scripts, scripted, _ := c.statistics.scripts.Get(k.ofIndices())
 	st := Statistics{DocCount: record.docCount, Scale: scale.value, Scripts: scripts.value}
 	return st, missing, known && scaled && scripted && len(missing) == 0
 }
@@ -71,14 +73,14 @@ func (c *Cached) learn(
 		return nil
 	}))
 	group.Go(c.client.guarded(func() error {
-		scale, err := c.statistics.scales.load(ctx, k, func(ctx context.Context) (learnt[float64], error) {
+		scale, err := c.statistics.scales.Load(ctx, k, func(ctx context.Context) (learnt[float64], error) {
 			return c.scale(ctx, k, own)
 		})
 		st.Scale = scale.value
 		return err
 	}))
 	group.Go(c.client.guarded(func() error {
-		scripts, err := c.statistics.scripts.load(ctx, k.ofIndices(), func(ctx context.Context) (learnt[bool], error) {
+		scripts, err := c.statistics.scripts.Load(ctx, k.ofIndices(), func(ctx context.Context) (learnt[bool], error) {
 			run, err := c.client.probeScripts(ctx, k.Indices)
 			// A call that tells nothing of scripts is no reason to fail.
 			return learnt[bool]{value: run, guessed: err != nil}, nil
@@ -95,7 +97,7 @@ func (c *Cached) learn(
 // count returns N and the document frequencies of the terms at the places
 // missing.
 func (c *Cached) count(ctx context.Context, k key, terms []string, missing []int) (counted, error) {
-	if _, _, err := c.statistics.failed.get(k); err != nil {
+	if _, _, err := c.statistics.failed.Get(k); err != nil {
 		return counted{}, err
 	}
 	names := make([]string, len(missing))
@@ -108,7 +110,7 @@ func (c *Cached) count(ctx context.Context, k key, terms []string, missing []int
 	ready := func() (counted, bool, error) {
 		n := counted{docFreqs: make([]int64, len(names))}
 		var ok bool
-		if n.fieldRecord, ok, _ = c.statistics.fields.get(k); !ok {
+		if n.fieldRecord, ok, _ = c.statistics.fields.Get(k); !ok {
 			return n, false, nil
 		}
 		for i, t := range names {
@@ -128,9 +130,9 @@ func (c *Cached) count(ctx context.Context, k key, terms []string, missing []int
 	}
 	asked := k
 	asked.text = joined.String()
-	return wait[counted](ctx, start(ctx, &c.statistics.counts, asked, ready, load, func(n counted, err error) {
+	return memory.Wait[counted](ctx, memory.Start(ctx, &c.statistics.counts, asked, ready, load, func(n counted, err error) {
 		if err != nil {
-			c.statistics.failed.put(k, struct{}{}, err)
+			c.statistics.failed.Put(k, struct{}{}, err)
 			return
 		}
 		c.keep(k, names, n)
@@ -141,7 +143,7 @@ func (c *Cached) count(ctx context.Context, k key, terms []string, missing []int
 // its id and its N, until its time is over.
 func (c *Cached) keep(k key, terms []string, n counted) {
 	n.id = c.statistics.fieldIDs.Add(1)
-	record := c.statistics.fields.putIfAbsent(k, n.fieldRecord)
+	record := c.statistics.fields.PutIfAbsent(k, n.fieldRecord)
 	for i, t := range terms {
 		c.statistics.terms.Set(termKey{record.id, t}, n.docFreqs[i])
 	}
@@ -161,7 +163,7 @@ func (c *Cached) scale(ctx context.Context, k key, terms []string) (learnt[float
 		return learnt[float64]{value: scale}, nil
 	}
 	guess := learnt[float64]{guessed: true}
-	if info, err := c.statistics.infos.load(ctx, key{}, c.client.Info); err == nil {
+	if info, err := c.statistics.infos.Load(ctx, key{}, c.client.Info); err == nil {
 		guess.value = scaleOf(s.Scoring, info)
 	}
 	return guess, nil

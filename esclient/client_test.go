@@ -411,14 +411,14 @@ func TestCallsThatTheirContextEndsSaySo(t *testing.T) {
 	}
 }
 
-// memory is a Memory that notes what it gives.
-type memory struct {
+// ledger is a Memory that notes what it gives.
+type ledger struct {
 	mu          sync.Mutex
 	limit       int64
 	taken, most int64
 }
 
-func (m *memory) Take(n int64) bool {
+func (m *ledger) Take(n int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.taken+n > m.limit {
@@ -429,7 +429,7 @@ func (m *memory) Take(n int64) bool {
 	return true
 }
 
-func (m *memory) Give(n int64) {
+func (m *ledger) Give(n int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.taken -= n
@@ -447,7 +447,7 @@ func TestAnswersAreReadWithinTheMemory(t *testing.T) {
 		"too few": {2*padding - 1000, ErrNoMemory},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := &memory{limit: c.limit}
+			m := &ledger{limit: c.limit}
 			client := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 				_, _ = io.WriteString(w, `{"count":7,"x":"`+strings.Repeat("x", padding)+`"}`)
 			}, func(o *Options) { o.Memory = m })
@@ -463,7 +463,7 @@ func TestAnswersAreReadWithinTheMemory(t *testing.T) {
 
 // A search whose text makes the cluster answer with megabytes is not worth that.
 func TestAnswersToAnalyzeAreSmall(t *testing.T) {
-	m := &memory{limit: 1 << 40}
+	m := &ledger{limit: 1 << 40}
 	client := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"tokens":[`)
 		token := `{"token":"` + strings.Repeat("x", 1000) + `","start_offset":0,"end_offset":1,"position":0},`

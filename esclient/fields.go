@@ -23,14 +23,14 @@ import (
 // not remembered takes one round trip.
 func (c *Cached) Fields(ctx context.Context, indices Indices, pattern string) ([]string, error) {
 	k := c.key(indices, pattern)
-	names, warm, err := c.analysis.patterns.get(k)
+	names, warm, err := c.analysis.patterns.Get(k)
 	if !warm {
 		own := k.clone()
-		names, err = c.analysis.patterns.load(ctx, own, func(ctx context.Context) ([]string, error) {
+		names, err = c.analysis.patterns.Load(ctx, own, func(ctx context.Context) ([]string, error) {
 			return c.client.fields(ctx, own.Indices, own.field)
 		})
 	}
-	c.tally(&c.analysis.counters, warm, err)
+	c.tally(&c.analysis.Counters, warm, err)
 	return names, err
 }
 

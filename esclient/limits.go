@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	"github.com/elastic/go-elasticsearch/v8/esapi"
+
+	"github.com/akin-search/akin/esclient/memory"
 )
 
 // Settings that bound what a search may ask for.
@@ -25,7 +27,7 @@ const (
 // too many other calls are under way.
 func (c *Cached) AskLimit(setting, index string, told func(n int64)) {
 	k := key{Indices: Indices{Expression: index}, field: setting}
-	start(context.Background(), &c.limits, k, unknown[int64],
+	memory.Start(context.Background(), &c.limits, k, memory.Unknown[int64],
 		func(ctx context.Context) (int64, error) {
 			if setting == MaxClauses {
 				return c.client.maxClauses(ctx)

@@ -62,15 +62,15 @@ type normSource struct{ norm, weights, id string }
 func (c *Cached) Linear(ctx context.Context, indices Indices, field, norm, weights, id string) (Linear, error) {
 	k := c.key(indices, field)
 	k.text = strings.Join([]string{norm, weights, id}, "\x00")
-	l, warm, err := c.statistics.linears.get(k)
+	l, warm, err := c.statistics.linears.Get(k)
 	if !warm {
 		own := k.clone()
 		from := normSource{strings.Clone(norm), strings.Clone(weights), strings.Clone(id)}
-		l, err = c.statistics.linears.load(ctx, own, func(ctx context.Context) (Linear, error) {
+		l, err = c.statistics.linears.Load(ctx, own, func(ctx context.Context) (Linear, error) {
 			return c.linear(ctx, own.Indices, own.field, from)
 		})
 	}
-	c.tally(&c.statistics.counters, warm, err)
+	c.tally(&c.statistics.Counters, warm, err)
 	return l, err
 }
 
@@ -273,7 +273,7 @@ func (c *Cached) linearFactor(ctx context.Context, indices Indices, field string
 	if scale, err := c.client.probeLinear(ctx, indices, field); err == nil && scale > 0 {
 		return scale / how.K1, nil
 	}
-	info, err := c.statistics.infos.load(ctx, key{}, c.client.Info)
+	info, err := c.statistics.infos.Load(ctx, key{}, c.client.Info)
 	if err != nil {
 		return 0, err
 	}

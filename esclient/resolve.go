@@ -23,14 +23,14 @@ const maxResolved = 1024
 // for. What is not remembered takes one round trip.
 func (c *Cached) Resolve(ctx context.Context, indices Indices, field string) ([]string, error) {
 	k := c.key(indices, field)
-	names, warm, err := c.analysis.names.get(k.ofIndices())
+	names, warm, err := c.analysis.names.Get(k.ofIndices())
 	if !warm {
 		own := k.clone()
-		names, err = c.analysis.names.load(ctx, own.ofIndices(), func(ctx context.Context) ([]string, error) {
+		names, err = c.analysis.names.Load(ctx, own.ofIndices(), func(ctx context.Context) ([]string, error) {
 			return c.resolve(ctx, own)
 		})
 	}
-	c.tally(&c.analysis.counters, warm, err)
+	c.tally(&c.analysis.Counters, warm, err)
 	return names, err
 }
 
@@ -38,7 +38,7 @@ func (c *Cached) Resolve(ctx context.Context, indices Indices, field string) ([]
 // answer.
 func (c *Cached) resolve(ctx context.Context, k key) ([]string, error) {
 	var answer map[string]mapping.Index
-	_, err := c.analysis.schemas.load(ctx, k, func(ctx context.Context) (s *mapping.Schema, err error) {
+	_, err := c.analysis.schemas.Load(ctx, k, func(ctx context.Context) (s *mapping.Schema, err error) {
 		all, err := c.client.fieldMappings(ctx, k.Indices, k.field)
 		if err != nil {
 			return nil, err

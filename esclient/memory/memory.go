@@ -1,0 +1,318 @@
+// Package memory remembers what questions to the cluster were answered, bounded
+// in bytes, and loads what it does not know: each thing once at a time, apart
+// from the callers that wait for it, and not too many at once.
+package memory
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/maypok86/otter/v2"
+	"golang.org/x/sync/singleflight"
+
+	"github.com/akin-search/akin/internal/budget"
+	"github.com/akin-search/akin/internal/recovery"
+)
+
+// Errors that say nothing of the cluster.
+var (
+	// ErrBusy says that as many loads are under way as may be.
+	ErrBusy = errors.New("too many calls to the cluster under way")
+	// ErrClosed says that the cache was closed.
+	ErrClosed = errors.New("the cluster cache is closed")
+)
+
+// A Key is a question.
+type Key interface {
+	comparable
+	// Bytes is about what it takes, String has all of it, and Owner names what
+	// its loads count for.
+	Bytes() int
+	String() string
+	Owner() string
+}
+
+// A Policy says how loads are run and how long answers are remembered.
+type Policy struct {
+	// Places is the number of loads under way at once, and Timeout bounds each.
+	Places  int
+	Timeout time.Duration
+	// Guard recovers from panics of loads, which it counts as those of What.
+	Guard *recovery.Guard
+	What  string
+	// Client names the client that a context is of, "" for none; nil names none.
+	Client func(context.Context) string
+	// Telling reports whether an error is knowledge, not a failure.
+	Telling func(error) bool
+	// Time returns how long to remember a value or an error, at most ttl.
+	Time func(v any, err error, ttl time.Duration) time.Duration
+}
+
+// A Loader runs loads, apart from the callers that wait for them, and ends
+// them.
+type Loader struct {
+	policy Policy
+	// begin returns the context of one load.
+	begin  func() (context.Context, context.CancelFunc)
+	stop   context.CancelFunc
+	places *budget.Places
+
+	mu     sync.Mutex
+	closed bool
+	loads  sync.WaitGroup
+}
+
+// NewLoader returns a loader. [Loader.Close] ends it.
+func NewLoader(p Policy) *Loader {
+	life, stop := context.WithCancel(context.Background())
+	return &Loader{
+		policy: p,
+		begin:  func() (context.Context, context.CancelFunc) { return context.WithTimeout(life, p.Timeout) },
+		stop:   stop,
+		places: budget.NewPlaces(p.Places),
+	}
+}
+
+// Wait waits for the loads under way.
+func (l *Loader) Wait() { l.loads.Wait() }
+
+// Taken returns the number of places taken.
+func (l *Loader) Taken() int { return l.places.Taken() }
+
+// enter begins a load that counts for owners, and returns what ends it. It
+// returns [ErrBusy] or [ErrClosed] if it may not begin. A load that another one
+// waits for is inner: it takes no place of its own.
+func (l *Loader) enter(inner bool, owners []string) (leave func(), err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil, ErrClosed
+	}
+	if !inner && !l.places.Take(owners...) {
+		return nil, ErrBusy
+	}
+	l.loads.Add(1)
+	return func() {
+		if !inner {
+			l.places.Give(owners...)
+		}
+		l.loads.Done()
+	}, nil
+}
+
+// Close ends the loads under way and waits for them.
+func (l *Loader) Close() {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	l.stop()
+	l.loads.Wait()
+}
+
+// Flights load each key once at a time: callers of one key share a load.
+type Flights[K Key] struct {
+	*Loader
+	Count *Counters[K]
+	// Inner says that the loads are part of others.
+	Inner bool
+	group singleflight.Group
+}
+
+// A Flight is a load under way. It gives its result once.
+type Flight <-chan singleflight.Result
+
+// Start starts the load of k, unless one is under way or ready has the answer
+// by then. keep gets what comes of it.
+//
+// The load counts for the client of ctx and for the owner of k; those that join
+// it later do not count.
+func Start[K Key, V any](
+	ctx context.Context, f *Flights[K], k K,
+	ready func() (V, bool, error), load func(context.Context) (V, error), keep func(V, error),
+) Flight {
+	owners := []string{k.Owner()}
+	if f.policy.Client != nil {
+		if client := f.policy.Client(ctx); client != "" {
+			owners = append(owners, "client "+client)
+		}
+	}
+	return f.group.DoChan(k.String(), func() (any, error) { //nolint:contextcheck // the load outlives the caller
+		if v, ok, err := ready(); ok {
+			return v, err
+		}
+		leave, err := f.enter(f.Inner, owners)
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
+		ctx, cancel := f.begin()
+		defer cancel()
+		f.Count.loads.Add(1)
+		var v V
+		err = f.policy.Guard.Do(f.policy.What, func() (err error) {
+			v, err = load(ctx)
+			return err
+		})
+		if err != nil && !f.policy.Telling(err) {
+			f.Count.failures.Add(1)
+		}
+		_ = f.policy.Guard.Do(f.policy.What, func() error { // those who wait have the answer all the same
+			keep(v, err)
+			return nil
+		})
+		return v, err
+	})
+}
+
+// Unknown is for loads whose answers are not remembered.
+func Unknown[V any]() (v V, ok bool, err error) { return v, false, nil }
+
+// Wait waits for a load. It returns early, with the context's error, when ctx
+// ends; the load goes on.
+func Wait[V any](ctx context.Context, f Flight) (V, error) {
+	select {
+	case r := <-f:
+		v, _ := r.Val.(V)
+		return v, r.Err
+	case <-ctx.Done():
+		var none V
+		return none, ctx.Err()
+	}
+}
+
+// Counters count what became of the questions to some memos.
+type Counters[K Key] struct {
+	hits, misses, loads, failures atomic.Uint64
+	caches                        []*otter.Cache[K, *kept]
+}
+
+// Tally counts a question as one that memory answered or not.
+func (c *Counters[K]) Tally(warm bool) {
+	if warm {
+		c.hits.Add(1)
+	} else {
+		c.misses.Add(1)
+	}
+}
+
+// Stats tell of some memos since they were made.
+type Stats struct {
+	// Hits and Misses count the questions that memory answered and those it
+	// did not.
+	Hits, Misses uint64
+	// Loads counts the loads started, Failures those that ended in an error
+	// that is a failure.
+	Loads, Failures uint64
+	// Bytes is about what the memos hold.
+	Bytes uint64
+}
+
+// Stats returns the counts so far.
+func (c *Counters[K]) Stats() Stats {
+	s := Stats{Hits: c.hits.Load(), Misses: c.misses.Load(), Loads: c.loads.Load(), Failures: c.failures.Load()}
+	for _, cache := range c.caches {
+		s.Bytes += cache.WeightedSize()
+	}
+	return s
+}
+
+// CleanUp does what the memos have put off, such as adding up their sizes.
+func (c *Counters[K]) CleanUp() {
+	for _, cache := range c.caches {
+		cache.CleanUp()
+	}
+}
+
+// Close drops everything and ends the goroutines of the memos.
+func (c *Counters[K]) Close() {
+	for _, cache := range c.caches {
+		cache.StopAllGoroutines()
+		cache.InvalidateAll()
+	}
+}
+
+// kept is what a [Memo] has for a key: a value or an error, for a time.
+type kept struct {
+	value any
+	err   error
+	time  time.Duration
+}
+
+// A Memo remembers what loads gave, errors too, bounded in bytes.
+type Memo[K Key, V any] struct {
+	Flights[K]
+	cache *otter.Cache[K, *kept]
+	ttl   time.Duration
+}
+
+// NewMemo returns a memo of at most maxBytes. inner says that other loads wait
+// for its loads.
+func NewMemo[K Key, V any](l *Loader, count *Counters[K], ttl time.Duration, inner bool, maxBytes uint64) *Memo[K, V] {
+	m := &Memo[K, V]{ttl: ttl, cache: otter.Must(&otter.Options[K, *kept]{
+		MaximumWeight:    maxBytes,
+		Weigher:          func(k K, e *kept) uint32 { return Weight(keptBytes + k.Bytes() + SizeOf(e.value)) },
+		ExpiryCalculator: otter.ExpiryWritingFunc(func(e otter.Entry[K, *kept]) time.Duration { return e.Value.time }),
+	})}
+	m.Loader, m.Count, m.Inner = l, count, inner
+	count.caches = append(count.caches, m.cache)
+	return m
+}
+
+// SizeOf returns about what a value takes besides a few words.
+func SizeOf(value any) int {
+	n := 0
+	switch v := value.(type) {
+	case interface{ Bytes() int }:
+		n = v.Bytes()
+	case []string:
+		for _, s := range v {
+			n += 16 + len(s)
+		}
+	}
+	return n
+}
+
+const (
+	// entryBytes is about what the cache itself spends on an entry, and keptBytes
+	// what a [kept] takes with its key.
+	entryBytes, keptBytes = 160, 100
+)
+
+// Weight returns the weight of an entry that itself takes n bytes.
+func Weight(n int) uint32 {
+	const limit = 1 << 30
+	return uint32(min(entryBytes+n, limit)) //nolint:gosec // within [0, 1<<30]
+}
+
+// Get returns what is remembered of k; false is nothing.
+func (m *Memo[K, V]) Get(k K) (v V, ok bool, err error) {
+	e, ok := m.cache.GetIfPresent(k)
+	if !ok {
+		return v, false, nil
+	}
+	v, _ = e.value.(V)
+	return v, true, e.err
+}
+
+// Put remembers a value or an error.
+func (m *Memo[K, V]) Put(k K, v V, err error) {
+	m.cache.Set(k, &kept{value: v, err: err, time: m.policy.Time(v, err, m.ttl)})
+}
+
+// PutIfAbsent remembers v unless something is remembered, and returns what is.
+func (m *Memo[K, V]) PutIfAbsent(k K, v V) V {
+	e, _ := m.cache.SetIfAbsent(k, &kept{value: v, time: m.ttl})
+	v, _ = e.value.(V)
+	return v
+}
+
+// Load returns what is remembered of k, or what load gives. k must not keep the
+// memory of a request.
+func (m *Memo[K, V]) Load(ctx context.Context, k K, load func(context.Context) (V, error)) (V, error) {
+	return Wait[V](ctx, Start(ctx, &m.Flights, k,
+		func() (V, bool, error) { return m.Get(k) }, load,
+		func(v V, err error) { m.Put(k, v, err) }))
+}
