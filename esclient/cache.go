@@ -196,6 +196,7 @@ func (t *textTerms) Bytes() int {
 	return 64 + memory.SizeOf(t.names) + 8*len(t.positions)
 }
 
+// Bytes returns about what l takes besides a few words.
 func (l Linear) Bytes() int { return len(l.Field) + len(l.Norm) }
 
 // Close ends all loads and forgets everything. Calls that wait get an error, as

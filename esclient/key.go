@@ -52,7 +52,7 @@ func (k key) String() string {
 	return fmt.Sprintf("%d %q %q %q %q %q", k.generation, k.Expression, k.Options, k.field, k.analyzer, k.text)
 }
 
-// Bytes implements [memory.Key].
+// Bytes is what a [memory.Memo] weighs the key by.
 func (k key) Bytes() int {
 	return len(k.Expression) + len(k.Options) + len(k.field) + len(k.analyzer) + len(k.text)
 }

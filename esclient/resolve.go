@@ -58,7 +58,7 @@ func (c *Cached) resolve(ctx context.Context, k key) ([]string, error) {
 			return nil, err
 		}
 	}
-	filtered := slices.ContainsFunc(slices.Collect(maps.Values(answer)), func(m mapping.Index) bool { return m.Filtered(k.Indices.mayName) })
+	filtered := slices.ContainsFunc(slices.Collect(maps.Values(answer)), func(m mapping.Index) bool { return m.Filtered(k.mayName) })
 	names := mapping.Open(answer)
 	if len(names) > maxResolved || filtered {
 		return nil, nil

@@ -84,9 +84,9 @@ func (c *Client) bulk(ctx context.Context, index string, docs []Document, body [
 	if len(answer.Items) != len(docs) {
 		return fmt.Errorf("%d results in the answer for %d documents", len(answer.Items), len(docs))
 	}
-	for i, item := range answer.Items {
-		if of := item["index"]; of.Error != nil || of.Status > 299 {
-			return fmt.Errorf("document %q: %w", docs[i].ID, cmp.Or(of.Error, &answers.ItemError{}).AsError(of.Status))
+	for i, d := range docs {
+		if of := answer.Items[i]["index"]; of.Error != nil || of.Status > 299 {
+			return fmt.Errorf("document %q: %w", d.ID, cmp.Or(of.Error, &answers.ItemError{}).AsError(of.Status))
 		}
 	}
 	return nil

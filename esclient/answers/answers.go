@@ -109,6 +109,7 @@ type ItemError struct {
 	Reason string `json:"reason"`
 }
 
+// AsError returns it as the error of a call.
 func (e *ItemError) AsError(status int) *Error {
 	return &Error{Status: status, Type: e.Type, Reason: shorten(e.Reason)}
 }

@@ -146,7 +146,7 @@ func (f *Field) readSimilarity() {
 	}
 }
 
-// treatment returns what an index does with the field, for comparison: the
+// Treatment returns what an index does with the field, for comparison: the
 // nested object it is in, its analyzers and its similarity.
 func (f *Field) Treatment() string {
 	return strings.Join([]string{

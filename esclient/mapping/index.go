@@ -31,8 +31,8 @@ type Index struct {
 	} `json:"aliases"`
 }
 
-// Routed reports whether an alias that a search may name may send a search to some
-// of the index's shards only.
+// Routed reports whether an alias that a search may name may send it to some of
+// the index's shards only.
 func (m *Index) Routed(mayName func(alias string) bool) bool {
 	for alias, a := range m.Aliases {
 		if a.SearchRouting != "" && mayName(alias) {

@@ -19,7 +19,8 @@ var ErrTooManyFields = errors.New("the pattern matches too many fields")
 // else is set.
 const MaxFields = 1024
 
-// A Tree is what an answer that holds only the types of fields says of an index.
+// A Tree is what an answer that holds only the types of fields says of an
+// index.
 type Tree struct {
 	Mappings struct {
 		Properties map[string]jsontext.Value `json:"properties"`

@@ -105,7 +105,7 @@ func (s *Schema) Analyzer(named string) (string, error) {
 	return named, nil
 }
 
-// merge returns the schema of a field from what its indices say of it. It
+// Merge returns the schema of a field from what its indices say of it. It
 // returns [ErrMixed] where they differ in what a search sees.
 func Merge(fields []Field) (*Schema, error) {
 	first := &fields[0]

@@ -37,34 +37,38 @@ const maxMappingDepth = 100
 // properties, the paths of their texts in a document: of a multi-field that of
 // the field that it belongs to. Nested documents are others to the engine.
 func textSources(properties map[string]jsontext.Value) (map[string]string, error) {
-	sources := map[string]string{}
-	var visit func(path string, properties map[string]jsontext.Value, depth int, source string) error
-	visit = func(path string, properties map[string]jsontext.Value, depth int, source string) error {
-		if depth > maxMappingDepth {
-			return errors.New("nested too deep")
-		}
-		for key, raw := range properties {
-			var p Property
-			if err := decode(raw, &p); err != nil {
-				return fmt.Errorf("field %q: %w", path+key, err)
-			}
-			name := path + key
-			from := cmp.Or(source, name)
-			if p.Type == "text" && string(p.Index) != "false" {
-				sources[name] = from
-			}
-			if err := visit(name+".", p.Fields, depth+1, from); err != nil {
-				return err
-			}
-			if p.Type == "" || p.Type == "object" {
-				if err := visit(name+".", p.Properties, depth+1, ""); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
+	sources := sourcesOf{}
+	return sources, sources.visit("", properties, 0, "")
+}
+
+// sourcesOf are the paths of texts by the names of fields.
+type sourcesOf map[string]string
+
+// visit adds the text fields among the properties of the object whose names
+// start with path. source is the path of their text, "" for their own.
+func (s sourcesOf) visit(path string, properties map[string]jsontext.Value, depth int, source string) error {
+	if depth > maxMappingDepth {
+		return errors.New("nested too deep")
 	}
-	return sources, visit("", properties, 0, "")
+	for key, raw := range properties {
+		var p Property
+		if err := decode(raw, &p); err != nil {
+			return fmt.Errorf("field %q: %w", path+key, err)
+		}
+		name := path + key
+		from := cmp.Or(source, name)
+		if p.Type == "text" && string(p.Index) != "false" {
+			s[name] = from
+		}
+		err := s.visit(name+".", p.Fields, depth+1, from)
+		if err == nil && (p.Type == "" || p.Type == "object") {
+			err = s.visit(name+".", p.Properties, depth+1, "")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // A sourceMapping is what a mapping says of the _source.

@@ -25,12 +25,10 @@ var (
 	ErrClosed = errors.New("the cluster cache is closed")
 )
 
-// A Key is a question.
+// A Key is a question. Where it has a method Bytes, that is about what it takes.
 type Key interface {
 	comparable
-	// Bytes is about what it takes, String has all of it, and Owner names what
-	// its loads count for.
-	Bytes() int
+	// String has all of it, and Owner names what its loads count for.
 	String() string
 	Owner() string
 }
@@ -253,7 +251,7 @@ type Memo[K Key, V any] struct {
 func NewMemo[K Key, V any](l *Loader, count *Counters[K], ttl time.Duration, inner bool, maxBytes uint64) *Memo[K, V] {
 	m := &Memo[K, V]{ttl: ttl, cache: otter.Must(&otter.Options[K, *kept]{
 		MaximumWeight:    maxBytes,
-		Weigher:          func(k K, e *kept) uint32 { return Weight(keptBytes + k.Bytes() + SizeOf(e.value)) },
+		Weigher:          func(k K, e *kept) uint32 { return Weight(keptBytes + SizeOf(k) + SizeOf(e.value)) },
 		ExpiryCalculator: otter.ExpiryWritingFunc(func(e otter.Entry[K, *kept]) time.Duration { return e.Value.time }),
 	})}
 	m.Loader, m.Count, m.Inner = l, count, inner
