@@ -20,13 +20,11 @@ var (
 // A PivotError says where S was found not to be positive definite. It wraps
 // [ErrNotPositiveDefinite].
 type PivotError struct {
-	// Row is the row of S, which is the number of its term: the vector of that
-	// term depends linearly on those that were orthonormalised before it, or S
-	// is not a matrix of inner products at all. The others may be as much the
-	// cause: any of two terms of similarity 1, for instance.
+	// Row is the row of S where the vector of that term was found to depend
+	// linearly on those before it. The others may be as much the cause.
 	Row int
 	// Pivot is what was left of the square of that vector's length: at most 0,
-	// or so small that it may be nothing but rounding, or not a number.
+	// within rounding of it, or not a number.
 	Pivot float64
 }
 
@@ -39,8 +37,6 @@ func (e *PivotError) Error() string {
 // Unwrap returns [ErrNotPositiveDefinite].
 func (*PivotError) Unwrap() error { return ErrNotPositiveDefinite }
 
-// checkSymmetric returns an error that wraps [ErrNotSymmetric] and names a
-// pair of terms that are not as similar one way as the other.
 func checkSymmetric(s *Similarities) error {
 	if s.Symmetric() {
 		return nil
@@ -57,10 +53,7 @@ func checkSymmetric(s *Similarities) error {
 	return ErrNotSymmetric
 }
 
-// pivotFloor returns what the pivot of a row has to be above, given the
-// diagonal of S there, in a factor of order n. The computed factor is that
-// of a matrix which differs from S by up to about n·2⁻⁵³·s_ii in s_ii
-// (Higham, Accuracy and Stability of Numerical Algorithms, 2002, theorem
-// 10.3), so that what is left after the subtraction of squares is nothing if
-// it is no more than that.
+// pivotFloor returns what a pivot has to be above in a factor of order n, given
+// s_ii: the rounding error of that place, about n·2⁻⁵³·s_ii (Higham, Accuracy
+// and Stability of Numerical Algorithms, 2002, theorem 10.3).
 func pivotFloor(n int, diagonal float64) float64 { return float64(n) * 0x1p-52 * diagonal }

@@ -12,23 +12,15 @@ import (
 const MaxDenseTerms = 10_000
 
 // A DenseBasis changes to an orthonormal basis, in which the inner product is
-// the dot product, so that a store of vectors that knows that one or the cosine
-// ranks as the inner product or the soft cosine does. It has the lower
-// triangular E of [Cholesky], for which
-//
-//	S = E·Eᵀ
-//
-// Its row i holds the coordinates of the basis vector β_i, for the products
-// of two rows are s_ij = ⟨β_i, β_j⟩ (Sidorov, section 2.5, by elimination in
-// O(n⁴); the notes, theorem 3.2, by factorization in O(n³)). Since
-// x = Σ_i w_i·x_i·β_i, its coordinates in the orthonormal basis are
+// the dot product, so that a vector store ranks as the inner product or the
+// soft cosine does. It has the E of [Cholesky], S = E·Eᵀ (Sidorov, section 2.5;
+// the notes, theorem 3.2), and coordinates
 //
 //	Φ₁(x) = Eᵀ·W·x,    Φ₁(x)ᵀ·Φ₁(y) = (Wx)ᵀ·E·Eᵀ·(Wy) = ⟨x, y⟩
 //
-// The notes (lemma 3.3) and the thesis (sections 4.3 and 4.4.2) print E·W·x.
-// That has the product (Wx)ᵀ·Eᵀ·E·(Wy), and EᵀE is not EEᵀ = S unless S = I:
-// for two terms of similarity ½, whose rows of E are (1, 0) and (½, √¾), it
-// gives ½·√¾. Sidorov's x·E, for rows x, is right.
+// The notes (lemma 3.3) and the thesis (sections 4.3 and 4.4.2) print E·W·x,
+// which has the product (Wx)ᵀ·Eᵀ·E·(Wy), and EᵀE is not S unless S = I.
+// Sidorov's x·E, for rows x, is right.
 //
 // A DenseBasis is immutable and safe for use by any number of goroutines.
 type DenseBasis struct {
@@ -36,12 +28,9 @@ type DenseBasis struct {
 	factors *panels
 }
 
-// NewDenseBasis returns the change of basis for a space, in O(n³). It
-// returns an error that wraps
-//
-//   - [ErrTooLarge] for more than [MaxDenseTerms] terms: take a [SparseBasis];
-//   - [ErrNotSymmetric] where S is not symmetric;
-//   - [ErrNotPositiveDefinite], a [*PivotError], where S is not that.
+// NewDenseBasis returns the change of basis for a space, in O(n³). The error
+// wraps [ErrTooLarge] for more than [MaxDenseTerms] terms, [ErrNotSymmetric],
+// or [ErrNotPositiveDefinite] as a [*PivotError].
 func NewDenseBasis(sp *Space) (*DenseBasis, error) {
 	s := sp.Similarities()
 	if s.Len() > MaxDenseTerms {
@@ -69,10 +58,8 @@ func NewDenseBasis(sp *Space) (*DenseBasis, error) {
 // Len returns n, the number of dimensions.
 func (b *DenseBasis) Len() int { return b.factors.n }
 
-// Coordinates returns Φ₁(x) = Eᵀ·W·x, the n coordinates of x in the
-// orthonormal basis, in O(m·n) for m coordinates of x. It panics where x has
-// a term that is not in [0, n) and where a coordinate leaves the range of a
-// float64.
+// Coordinates returns Φ₁(x) = Eᵀ·W·x, n numbers, in O(m·n) for m coordinates of
+// x. It panics where x has a term not in [0, n) or a result is not finite.
 func (b *DenseBasis) Coordinates(x Vector) []float64 {
 	out := make([]float64, b.Len())
 	for k, i := range x.Terms {

@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// DefaultMaxNonZeros is the bound of [BasisOptions] for which none is given:
-// a factor of 1.2 GB, and as much again while it is made.
+// DefaultMaxNonZeros is a factor of 1.2 GB, and as much again while it is made.
 const DefaultMaxNonZeros = 100_000_000
 
 // BasisOptions are the settings of [NewSparseBasis].
@@ -14,9 +13,9 @@ type BasisOptions struct {
 	// Ordering is the order in which terms are orthonormalised; the zero value
 	// is [MinimumDegree].
 	Ordering Ordering
-	// MaxNonZeros is the largest number of entries that the factor may have,
-	// each of which takes 12 bytes and 12 more while it is made; 0 is
-	// [DefaultMaxNonZeros]. They are counted before they are allocated.
+	// MaxNonZeros is the largest number of entries of the factor, each of which
+	// takes 12 bytes and 12 more while it is made; 0 is [DefaultMaxNonZeros].
+	// They are counted before they are allocated.
 	MaxNonZeros int
 }
 
@@ -35,16 +34,11 @@ type SparseBasis struct {
 	factor *rowFactor
 }
 
-// NewSparseBasis returns the change of basis for a space. How long it takes
-// and what it holds depends on how many entries F has, its fill: between
-// those of S and n²/2, according to S and the ordering. It returns an error
-// that wraps
-//
-//   - [ErrTooLarge], with the number of entries, where F has more than allowed;
-//   - [ErrNotSymmetric] where S is not symmetric;
-//   - [ErrNotPositiveDefinite], a [*PivotError], where S is not that.
-//
-// It panics with an unknown ordering.
+// NewSparseBasis returns the change of basis for a space. Time and memory
+// depend on the entries of F, its fill, between those of S and n²/2. The error
+// wraps [ErrTooLarge] where F has more than allowed, [ErrNotSymmetric], or
+// [ErrNotPositiveDefinite] as a [*PivotError]. It panics with an unknown
+// ordering.
 func NewSparseBasis(sp *Space, opts BasisOptions) (*SparseBasis, error) {
 	s := sp.Similarities()
 	if err := checkSymmetric(s); err != nil {
@@ -66,9 +60,8 @@ func NewSparseBasis(sp *Space, opts BasisOptions) (*SparseBasis, error) {
 	return &SparseBasis{space: sp, order: st.order, places: st.places, factor: factor}, nil
 }
 
-// CountNonZeros returns how many entries the factor F of a symmetric S has
-// by an ordering, the diagonal among them. It takes O(n) memory, and time in
-// proportion to the result.
+// CountNonZeros returns how many entries the factor F of a symmetric S has by
+// an ordering, in O(n) memory and time in proportion to the result.
 func CountNonZeros(s *Similarities, ordering Ordering) (int, error) {
 	if err := checkSymmetric(s); err != nil {
 		return 0, err
@@ -79,26 +72,23 @@ func CountNonZeros(s *Similarities, ordering Ordering) (int, error) {
 // Len returns n, the number of dimensions.
 func (b *SparseBasis) Len() int { return len(b.order) }
 
-// NonZeros returns the number of entries of F and of E. Some of them may be
-// 0 by chance.
+// NonZeros returns the number of entries of F and of E.
 func (b *SparseBasis) NonZeros() int { return len(b.factor.cols) }
 
-// Order returns P: the k-th vector of the orthonormal basis was made of that
-// of the k-th term returned and of those before it.
+// Order returns P: the k-th vector of the orthonormal basis is made of those of
+// the first k terms returned.
 func (b *SparseBasis) Order() []int32 { return slices.Clone(b.order) }
 
-// Row returns row i of E, the coordinates of the basis vector β_i of term i
-// in the orthonormal basis. It panics unless 0 <= i < n.
+// Row returns row i of E, the coordinates of term i's vector in the orthonormal
+// basis. It panics unless 0 <= i < n.
 func (b *SparseBasis) Row(i int32) Vector {
 	cols, values := b.factor.row(int(b.places[i]))
 	return Vector{Terms: cols, Values: values}.Scaled(1) // a copy without zeros
 }
 
-// Coordinates returns Φ₁(x) = Eᵀ·W·x, the coordinates of x in the
-// orthonormal basis. The terms of the result are the numbers of that basis's
-// vectors. It takes O(n) and the entries of the rows of E for the terms of
-// x. It panics where x has a term that is not in [0, n) and where a
-// coordinate leaves the range of a float64.
+// Coordinates returns Φ₁(x) = Eᵀ·W·x, over the numbers of the orthonormal
+// basis's vectors, in O(n) and the entries of E in the rows of x. It panics
+// where x has a term not in [0, n) or a coordinate is not finite.
 func (b *SparseBasis) Coordinates(x Vector) Vector {
 	dense := make([]float64, b.Len())
 	for k, i := range x.Terms {

@@ -14,16 +14,11 @@ import (
 //
 //	S = E·Eᵀ
 //
-// in O(n³) (the notes, theorem 3.2), on all processors. There is one if and
-// only if S is positive definite; if not, the error is a [*PivotError],
-// which wraps [ErrNotPositiveDefinite]. The diagonal of S may be any. It
-// takes about 12·n² bytes, of which 8·n² are the result.
-//
-// E is that of gonum's [mat.Cholesky], but for rounding, and comes in a half
-// to a quarter of the time: gonum has no kernel for the registers of AVX2.
-// Nor does it say where S failed. The order of all sums is fixed, so that
-// the same S gives the same bits on the same kind of processor, however many
-// there are.
+// in O(n³) (the notes, theorem 3.2), on all processors. Where S is not positive
+// definite the error is a [*PivotError]. The diagonal of S may be any. It takes
+// about 12·n² bytes, of which 8·n² are the result. The order of all sums is
+// fixed, so that the same S gives the same bits on one kind of processor. It is
+// two to four times as fast as gonum's, which has no kernel for AVX2.
 func Cholesky(s mat.Symmetric) (*mat.TriDense, error) {
 	p := newPanels(s.SymmetricDim())
 	p.load(s)
@@ -54,19 +49,15 @@ func newPanels(n int) *panels {
 	return p
 }
 
-// panel returns the first tiles of panel i.
 func (p *panels) panel(i, tiles int) []float64 {
 	start := edge * edge * i * (i + 1) / 2
 	return p.values[start : start+edge*edge*tiles]
 }
 
-// tile returns tile j of panel i.
 func (p *panels) tile(i, j int) *tile { return (*tile)(p.panel(i, j+1)[edge*edge*j:]) }
 
-// set sets element (i, j) of the lower triangle, where j <= i.
 func (p *panels) set(i, j int, value float64) { p.panel(i/edge, i/edge+1)[edge*j+i%edge] = value }
 
-// load takes over the lower triangle of s.
 func (p *panels) load(s mat.Symmetric) {
 	var upper blas64.Symmetric
 	if raw, ok := s.(mat.RawSymmetricer); ok {
@@ -89,7 +80,6 @@ func (p *panels) load(s mat.Symmetric) {
 	}
 }
 
-// lower returns the lower triangle.
 func (p *panels) lower() *mat.TriDense {
 	if p.n == 0 {
 		return new(mat.TriDense)

@@ -10,7 +10,6 @@ type rowFactor struct {
 	values  []float64
 }
 
-// row returns the entries of row k.
 func (f *rowFactor) row(k int) (cols []int32, values []float64) {
 	lo, hi := f.offsets[k], f.offsets[k+1]
 	return f.cols[lo:hi], f.values[lo:hi]
@@ -124,7 +123,6 @@ func (up *upLooking) eliminate(first int) error {
 	return nil
 }
 
-// store appends the block's rows to F.
 func (up *upLooking) store(first int) {
 	for r := range up.size {
 		for _, j := range up.patterns[r] {

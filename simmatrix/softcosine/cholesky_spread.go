@@ -8,7 +8,6 @@ package softcosine
 // v is not among them.
 type spread func(x [][edge]float64, rows []int32, values []float64, v *[edge]float64)
 
-// spreadPortable is the spread of any processor.
 func spreadPortable(x [][edge]float64, rows []int32, values []float64, v *[edge]float64) {
 	for k, i := range rows {
 		to, factor := &x[i], values[k]

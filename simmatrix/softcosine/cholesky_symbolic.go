@@ -11,7 +11,6 @@ type structure struct {
 	nonZeros int     // with the diagonal
 }
 
-// none is the parent of a root.
 const none = -1
 
 // analyze returns the structure for a symmetric S and an order of its terms.
@@ -33,7 +32,6 @@ func analyze(s *Similarities, order []int32) *structure {
 	return st
 }
 
-// grow makes the elimination tree.
 func (st *structure) grow(s *Similarities) {
 	ancestors := make([]int32, len(st.order)) // shortcuts towards the roots
 	for k, i := range st.order {

@@ -13,7 +13,6 @@ func subtractFMA(t *tile, a, b []float64)
 //go:noescape
 func spreadFMA(x [][edge]float64, rows []int32, values []float64, v *[edge]float64)
 
-// fastestSubtraction returns the subtraction for this processor.
 func fastestSubtraction() subtraction {
 	if cpu.X86.HasAVX2 && cpu.X86.HasFMA {
 		return subtractFMA
@@ -21,7 +20,6 @@ func fastestSubtraction() subtraction {
 	return subtractPortable
 }
 
-// fastestSpread returns the spread for this processor.
 func fastestSpread() spread {
 	if cpu.X86.HasAVX2 && cpu.X86.HasFMA {
 		return spreadFMA

@@ -9,33 +9,23 @@
 //
 // The cosine is the other two where S is the identity.
 //
-// # Invariants
+// # Conventions
 //
 // Terms are numbers from 0 to n-1; a [Vocabulary] tells which. A [Vector], a
-// [Similarities] and a [Space] are not modified after they are made, and
-// safe for use by any number of goroutines. A term that is not in [0, n) is
-// a mistake of the program, and the functions of this package panic over it.
+// [Similarities] and a [Space] are immutable and safe for use by any number of
+// goroutines. The functions panic over a term not in [0, n) and over
+// coordinates that are not finite.
 //
-// # What is asked of S
+// The inner product takes any S. The soft cosine takes one for which no ⟨x, x⟩
+// is negative, as of every S that is positive semi-definite or not negative;
+// else it returns [ErrNotReal]. It is known to lie in [-1, 1] only where S is
+// positive semi-definite and symmetric. A vector of norm 0 has similarity 0
+// with all.
 //
-// The inner product takes any S. The soft cosine takes one for which no ⟨x,
-// x⟩ is negative: every S that is positive semi-definite, and, since term
-// frequencies and weights are not negative, every S that is not negative
-// itself. Where ⟨x, x⟩ is negative nevertheless, [ErrNotReal] is returned;
-// nothing is clamped. Only where S is positive semi-definite and symmetric
-// is the soft cosine known to lie in [-1, 1]. A vector of norm 0 has
-// similarity 0 with all.
-//
-// # Range
-//
-// Numbers may be as large and small as a float64 can be. Norms are scaled
-// where their squares leave its range, so that the hard-normalised and the soft
-// measure and the cosine do not depend on the lengths of the vectors. A result
-// that is itself above the range is an error that wraps [ErrRange] where there
-// is an error to return, ±Inf where a number alone is returned, and a panic
-// where a [Vector] is, which holds none but finite numbers. No result is NaN:
-// where a coordinate was not finite to begin with, which is a mistake of the
-// program, the function panics if that has a part in the result.
+// Norms are scaled where their squares leave the range of a float64, so that
+// similarities do not depend on the lengths of the vectors. A result that is
+// itself out of range is an error that wraps [ErrRange] where there is an error
+// to return, ±Inf where a number is returned, and a panic where a [Vector] is.
 //
 // # Stores
 //
@@ -48,9 +38,8 @@
 //	cosines (theorem 4.3)           soft cosines       [Space.CosineDocument]  [Space.CosineQuery]
 //	(Wx)ᵀ(Wy)/‖Wy‖, as an engine    hard normalised    as they are             [Space.Expand]
 //
-// In the first and the last, S may change while the documents stay. A change
-// of basis is another way, see [Orthonormalize] and [Cholesky], and so are
-// the features of [NewPhi2].
+// In the first and the last, S may change while the documents stay. Other ways
+// are a change of basis, [NewDenseBasis] and [NewSparseBasis], and [NewPhi2].
 //
 // # Sources
 //

@@ -28,7 +28,6 @@ const (
 	NaturalOrder
 )
 
-// orderingNames are the names of the orderings.
 func orderingNames() []string {
 	return []string{"minimum degree", "reverse Cuthill-McKee", "natural order"}
 }
@@ -61,13 +60,11 @@ func Order(s *Similarities, ordering Ordering) (order []int32) {
 	}
 }
 
-// degree returns the number of neighbors of term i.
 func degree(s *Similarities, i int32) int {
 	cols, _ := s.Row(int(i))
 	return len(cols)
 }
 
-// inverse returns where each term is in order.
 func inverse(order []int32) []int32 {
 	places := make([]int32, len(order))
 	for k, i := range order {

@@ -124,7 +124,6 @@ func (q *quotientGraph) pop() int32 {
 	}
 }
 
-// eliminate makes supervariable p an element.
 func (q *quotientGraph) eliminate(p int32) {
 	q.stamp++
 	touched := q.touch(p)
@@ -266,22 +265,16 @@ type candidate struct {
 // A degreeQueue is a heap of candidates, some of them out of date.
 type degreeQueue []candidate
 
-// Len implements [heap.Interface].
 func (h *degreeQueue) Len() int { return len(*h) }
 
-// Less implements [heap.Interface]. The order is total.
 func (h *degreeQueue) Less(a, b int) bool {
 	x, y := (*h)[a], (*h)[b]
 	return cmp.Or(cmp.Compare(x.degree, y.degree), cmp.Compare(x.id, y.id)) < 0
 }
 
-// Swap implements [heap.Interface].
 func (h *degreeQueue) Swap(a, b int) { (*h)[a], (*h)[b] = (*h)[b], (*h)[a] }
+func (h *degreeQueue) Push(x any)    { *h = append(*h, x.(candidate)) }
 
-// Push implements [heap.Interface].
-func (h *degreeQueue) Push(x any) { *h = append(*h, x.(candidate)) }
-
-// Pop implements [heap.Interface].
 func (h *degreeQueue) Pop() any {
 	last := len(*h) - 1
 	x := (*h)[last]

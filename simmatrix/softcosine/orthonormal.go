@@ -7,26 +7,16 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Orthonormalize returns the lower triangular E with positive diagonal and
-//
-//	S = E·Eᵀ
-//
-// by the algorithm of Sidorov, section 2.5: row i holds the coordinates of
-// basis vector i in an orthonormal basis of which the first k vectors span
-// the first k basis vectors. With the rows before it known, row k solves
+// Orthonormalize returns the lower triangular E with positive diagonal and S =
+// E·Eᵀ by the algorithm of Sidorov, section 2.5: with the rows before it known,
+// row k solves
 //
 //	Σ_{i≤j} e_ji·x_i = s_jk    for j < k           (eq. 23)
 //	x_k = √(1 − Σ_{i<k} x_i²)                      (eq. 25)
 //
-// The system is triangular, so it is solved by substitution in O(k²) and not
-// by elimination in O(k³): E takes O(n³), and is the Cholesky factor of S.
-// For large n take [Cholesky], which makes the same in a fraction of the
-// time. The coordinates of a document in the orthonormal basis are Eᵀ·(Wx).
-//
-// It takes 8·n² bytes. Sidorov assumes that the similarity "obeys the
-// triangle inequality"; what is needed is that S is symmetric and positive
-// definite. Where it is not symmetric, the error wraps [ErrNotSymmetric];
-// where it is not positive definite, it is a [*PivotError].
+// by substitution, so that E takes O(n³). [Cholesky] makes the same in a
+// fraction of the time. The error wraps [ErrNotSymmetric], or is a
+// [*PivotError] where S is not positive definite.
 func Orthonormalize(s *Similarities) (*mat.TriDense, error) {
 	if !s.Symmetric() {
 		return nil, fmt.Errorf("orthonormalise: %w", ErrNotSymmetric)

@@ -7,21 +7,18 @@ import (
 	"sort"
 )
 
-// ErrPairs is wrapped by the errors of [NewPairs] and [NewPhi2]: with this S
-// a feature of a pair would not be real, or not what the formula means.
+// ErrPairs is wrapped where a feature of a pair would not be real, or not what
+// the formula means.
 var ErrPairs = errors.New("no features of pairs")
 
-// Pairs maps vectors over n terms to vectors over the pairs of terms (i, j)
-// that are similar to each other, in which the cosine needs no S. The
-// feature of a pair is
+// Pairs maps vectors over n terms to vectors over the n + nnz pairs of terms
+// (i, j) that are similar, in which the cosine needs no S. They are numbered
+// row by row, (i, i) before the others of row i. The feature of a pair is
 //
 //	x_ij = √k_ij · (w_i·x_i + w_j·x_j) / 2
 //
-// for coefficients k_ij that [NewPairs] and [NewPhi2] make of S. Of the n²
-// features only those are numbered whose s_ij is not 0 or which are on the
-// diagonal, n + nnz of them: the others are 0 for all vectors. They are
-// numbered row by row, (i, i) before the others of row i. It is immutable
-// and safe for use by any number of goroutines.
+// with k_ij as [NewPairs] and [NewPhi2] have it. It is immutable and safe for
+// use by any number of goroutines.
 type Pairs struct {
 	sp       *Space
 	diagonal []float64 // √k_ii
@@ -29,17 +26,11 @@ type Pairs struct {
 	byColumn columns
 }
 
-// NewPairs returns the features of Sidorov, eq. 15, of Wx, as printed:
-//
-//	k_ij = s_ij
-//
-// The cosine of two vectors of such features is soft_cosine₂ (eq. 16), which
-// is not the soft cosine measure: the coefficient of x_i·y_i has an extra
-// summand, the sum of row i of S (Sidorov, section 2.4). It is the cosine
-// for S = I. See [NewPhi2] for the corrected form.
-//
-// The square root of a negative similarity is not real: the error wraps
-// [ErrPairs] and names the first. S need not be symmetric.
+// NewPairs returns the features of Sidorov, eq. 15, as printed: k_ij = s_ij.
+// Their cosine is soft_cosine₂ (eq. 16), which is not the soft cosine measure:
+// the coefficient of x_i·y_i has the sum of row i of S as an extra summand. See
+// [NewPhi2] for the corrected form. S need not be symmetric; the error wraps
+// [ErrPairs] and names the first negative similarity.
 func NewPairs(sp *Space) (*Pairs, error) {
 	p, err := newPairs(sp, 1)
 	if err != nil {
@@ -51,18 +42,15 @@ func NewPairs(sp *Space) (*Pairs, error) {
 	return p, nil
 }
 
-// NewPhi2 returns the corrected features, Sidorov, eq. 18 to 20, and Φ₂ of
-// the thesis, eq. 4.4:
+// NewPhi2 returns the corrected features, Sidorov, eq. 18 to 20, and Φ₂ of the
+// thesis, eq. 4.4:
 //
 //	k_ij = 2·c_ij,  c_ii = (1 − Σ_{k≠i} s_ik) / 2,  c_ij = s_ij for i ≠ j
 //
-// for which x'ᵀy' = ⟨x, y⟩, so that the cosine is the soft cosine measure.
-//
-// It takes an S that is symmetric and not negative, and in which no c_ii is
-// negative, Σ_{k≠i} s_ik ≤ 1: "improbable for large N", says Sidorov, and so
-// for any S that is not weakly diagonally dominant. The error wraps
-// [ErrPairs], and [ErrNotSymmetric] where it is that, and names the first
-// c_ii.
+// for which x'ᵀy' = ⟨x, y⟩, so that the cosine is the soft cosine measure. S
+// has to be symmetric, not negative, and weakly diagonally dominant, Σ_{k≠i}
+// s_ik ≤ 1. The error wraps [ErrPairs], and [ErrNotSymmetric] where it is that,
+// and names the first c_ii that is negative.
 func NewPhi2(sp *Space) (*Pairs, error) {
 	if !sp.s.Symmetric() {
 		return nil, fmt.Errorf("%w: %w", ErrPairs, ErrNotSymmetric)
@@ -125,17 +113,14 @@ func (p *Pairs) Pair(feature int32) (i, j int32) {
 	return i, i
 }
 
-// first returns the feature (i, i).
 func (p *Pairs) first(i int) int { return i + p.sp.s.offsets[i] }
 
 // Map returns the features of x, a vector over 0 to p.Len()-1, in
-// O(m·C·log(m·C)) for m coordinates of x and C entries in the rows and
-// columns of S. It has at most m·(1 + 2C): those of all pairs of which one
-// term is in x. It panics where a coordinate of Wx or of the result is above
-// the range of a float64.
+// O(m·C·log(m·C)) for m coordinates and C entries in rows and columns of S: at
+// most m·(1 + 2C). It panics where a coordinate of Wx or of the result is not
+// finite.
 func (p *Pairs) Map(x Vector) Vector { return p.features(p.sp.Weighted(x)) }
 
-// features returns the features of x, given Wx.
 func (p *Pairs) features(wx Vector) Vector {
 	s := p.sp.s
 	features := make(map[int32]float64, 4*wx.Len())
@@ -153,10 +138,8 @@ func (p *Pairs) features(wx Vector) Vector {
 	return NewVector(features)
 }
 
-// Cosine returns the cosine of the features of x and y, 0 where a norm is 0:
-// soft_cosine₂ (Sidorov, eq. 16) for [NewPairs], the soft cosine measure for
-// [NewPhi2]. The lengths of x and y do not matter, be they outside of the
-// range of a float64. It panics where a coordinate is not finite.
+// Cosine returns the cosine of the features of x and y, 0 where a norm is 0,
+// whatever their lengths. It panics where a coordinate is not finite.
 func (p *Pairs) Cosine(x, y Vector) float64 {
 	a, b := p.features(shrunk(x, p.sp.weights)), p.features(shrunk(y, p.sp.weights))
 	return wideCosine(a, b, nil)

@@ -38,9 +38,8 @@ func (n Normalization) String() string {
 	}
 }
 
-// A Collection is documents Y as the columns of WY, kept by row: for each
-// term the documents that hold it, as in an inverted index. It is immutable
-// and safe for use by any number of goroutines.
+// A Collection is documents Y as the columns of WY, kept by term as in an
+// inverted index. It is immutable and safe for use by any number of goroutines.
 type Collection struct {
 	sp      *Space
 	docs    []Vector
@@ -52,10 +51,9 @@ type Collection struct {
 	scratch sync.Pool // of *scratch over documents
 }
 
-// NewCollection returns the collection of docs, which must not be modified
-// as long as it is used. Document k is docs[k]. It takes 12 bytes for a
-// coordinate and 16 for a document. It panics where a coordinate is not
-// finite.
+// NewCollection returns the collection of docs, which must not be modified. It
+// takes 12 bytes for a coordinate and 16 for a document, and panics where a
+// coordinate is not finite.
 func NewCollection(sp *Space, docs []Vector) *Collection {
 	if len(docs) > math.MaxInt32 {
 		panic("softcosine: more than 2³¹-1 documents")
@@ -96,23 +94,15 @@ func NewCollection(sp *Space, docs []Vector) *Collection {
 // Len returns the number of documents.
 func (c *Collection) Len() int { return len(c.docs) }
 
-// Products returns (Wx)ᵀ·S·(WY), normalised by n, as a vector over the
-// documents: its coordinate k is that of x and document k. Those that are 0
-// are not stored. It equals what the [Space] computes for the pair, but for
-// rounding: the sums are made in another order.
+// Products returns (Wx)ᵀ·S·(WY), normalized by n, as a vector over the
+// documents without zeros. It equals what the [Space] computes for each pair,
+// but for the rounding of sums in another order. It takes O(m·C) for x and as
+// many steps as documents have the terms that x reaches through S.
 //
-// It takes O(m·C) for x and then as many steps as the documents hold the
-// terms that x reaches through S, not those of all pairs. What it takes
-// beside the result is of the size of the collection's documents and of the
-// terms, and used again.
-//
-// With Soft it returns an error that wraps [ErrNotReal] as [Space.Soft]
-// does, and names the document where the norm of one is not real, whether or
-// not it shares a term with x. A product that is outside of the range of a
-// float64 is an error that wraps [ErrRange] and names the document; norms may
-// be, and make the search slower, which is then pair by pair. It panics at a
-// Normalization that is none of the four and where a coordinate is not
-// finite.
+// With Soft the error wraps [ErrNotReal] and names a document whose norm is not
+// real, whether or not it shares a term with x. A product out of range is an
+// error that wraps [ErrRange] and names the document. It panics at an unknown
+// Normalization and where a coordinate is not finite.
 func (c *Collection) Products(x Vector, n Normalization) (Vector, error) {
 	norms, norm, err := c.prepare(x, n)
 	if err != nil {
@@ -149,8 +139,8 @@ func (c *Collection) add(d *scratch, x Vector, n Normalization) {
 	}
 }
 
-// normalize divides the products of x by the norms. Those that do not come
-// out finite are made anew, from the pair.
+// normalize divides the products of x by the norms. Those that are not finite
+// are made again from the pair.
 func (c *Collection) normalize(d *scratch, x Vector, n Normalization, norm float64, norms []float64) (err error) {
 	for _, k := range d.marked {
 		v := d.values[k]
@@ -167,7 +157,6 @@ func (c *Collection) normalize(d *scratch, x Vector, n Normalization, norm float
 	return nil
 }
 
-// pair returns the product of two documents.
 func (sp *Space) pair(x, y Vector, n Normalization) (float64, error) {
 	switch n {
 	case Hard:
@@ -181,8 +170,8 @@ func (sp *Space) pair(x, y Vector, n Normalization) (float64, error) {
 	}
 }
 
-// prepare returns the norms of the documents and of x, NaN where products
-// have to be made from the pair.
+// prepare returns the norms of the documents and of x, NaN where products have
+// to be made from the pair.
 func (c *Collection) prepare(x Vector, n Normalization) (norms []float64, norm float64, err error) {
 	switch n {
 	case None:
@@ -200,15 +189,9 @@ func (c *Collection) prepare(x Vector, n Normalization) (norms []float64, norm f
 	}
 }
 
-// Products returns (WX)ᵀ·S·(WY), normalised by n, for two collections whose
-// documents are the columns of X and Y (the notes, remark to theorem 3.4): a
-// matrix of a row for each document of x and a column for each of y, in
-// sparse rows, out[i].At(k) being that of x[i] and y[k]. See
-// [Collection.Products], which gives one row, for time, memory and errors;
-// the error names the document.
-//
-// The rows together may take 12 bytes for each pair. Who needs them one by
-// one takes a [Collection].
+// Products returns (WX)ᵀ·S·(WY), normalized by n (the notes, remark to theorem
+// 3.4), in sparse rows: out[i].At(k) is that of x[i] and y[k]. Time and errors
+// are those of [Collection.Products]; the rows may take 12 bytes for each pair.
 func (sp *Space) Products(x, y []Vector, n Normalization) ([]Vector, error) {
 	c := NewCollection(sp, y)
 	out := make([]Vector, len(x))

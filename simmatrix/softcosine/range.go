@@ -11,10 +11,8 @@ import (
 // float64.
 var ErrRange = errors.New("outside of the range of a float64")
 
-// finite reports whether v is a number and not infinite.
 func finite(v float64) bool { return !notFinite(v) }
 
-// notFinite reports whether v is infinite or no number.
 func notFinite(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }
 
 // plain reports whether a sum of squares is so far from both ends of the range
@@ -46,7 +44,6 @@ func newWide(v float64, exp int) wide {
 // range.
 func (a wide) float() float64 { return math.Ldexp(a.frac, a.exp) }
 
-// root returns √a.
 func (a wide) root() wide {
 	frac, exp := a.frac, a.exp
 	if exp%2 != 0 {
@@ -55,10 +52,8 @@ func (a wide) root() wide {
 	return newWide(math.Sqrt(frac), exp/2)
 }
 
-// times returns a·b.
 func (a wide) times(b wide) wide { return newWide(a.frac*b.frac, a.exp+b.exp) }
 
-// plus returns a + b.
 func (a wide) plus(b wide) wide {
 	if a.frac == 0 || (b.frac != 0 && b.exp > a.exp) {
 		a, b = b, a
@@ -100,7 +95,6 @@ func shrunk(x Vector, weights []float64) Vector {
 	})
 }
 
-// weighted returns v times the weight of a term.
 func weighted(v float64, weights []float64, term int32) wide {
 	if weights == nil {
 		return newWide(v, 0)
@@ -137,7 +131,6 @@ func wideDot(x, y Vector, weights []float64) wide {
 	return sum
 }
 
-// wideNorm returns ‖Wx‖.
 func wideNorm(x Vector, weights []float64) wide { return wideDot(x, x, weights).root() }
 
 // wideInner returns ⟨x, y⟩. It panics where a coordinate is not finite.

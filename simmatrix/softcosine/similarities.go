@@ -100,7 +100,6 @@ func (s *Similarities) openRows(row int) {
 	}
 }
 
-// add appends an entry to the row that openRows began, if it is not 0.
 func (s *Similarities) add(col int32, sim float64) {
 	if sim != 0 {
 		s.cols, s.sims = append(s.cols, col), append(s.sims, sim)
@@ -178,7 +177,6 @@ type columns struct {
 	places  []int
 }
 
-// columns returns S by column, in O(nnz).
 func (s *Similarities) columns() columns {
 	n := s.Len()
 	c := columns{offsets: make([]int, n+1), rows: make([]int32, len(s.cols)), places: make([]int, len(s.cols))}

@@ -28,10 +28,8 @@ type Space struct {
 	scratch     sync.Pool // of *scratch over terms
 }
 
-// NewSpace returns the space of the terms 0 to n-1 whose weights are those
-// of W's diagonal. The weights are copied.
-//
-// It returns an error that wraps [ErrWeights] where there are not as many
+// NewSpace returns the space of the terms 0 to n-1 with the diagonal of W,
+// which is copied. The error wraps [ErrWeights] where there are not as many
 // weights as terms in S or one is negative or not finite.
 func NewSpace(weights []float64, s *Similarities) (*Space, error) {
 	if len(weights) != s.Len() {
@@ -56,9 +54,8 @@ func (sp *Space) Weight(i int32) float64 { return sp.weights[i] }
 // Similarities returns S.
 func (sp *Space) Similarities() *Similarities { return sp.s }
 
-// Weighted returns Wx, the coordinates in the normalised basis β. Terms of
-// weight 0 are left out, and coordinates that are too small for a float64. It
-// panics where one is too large.
+// Weighted returns Wx without coordinates that are 0 or too small for a
+// float64. It panics where one is too large.
 func (sp *Space) Weighted(x Vector) Vector { return sp.weigh(x).checked() }
 
 // weigh is Weighted for what may be too large.
@@ -66,10 +63,9 @@ func (sp *Space) weigh(x Vector) Vector {
 	return x.mapped(func(term int32, v float64) float64 { return sp.weights[term] * v })
 }
 
-// A scratch is a dense vector of which only the marked coordinates are
-// known; the others are 0. The marks of 20,000 terms fit into the smallest
-// cache of a processor, so that the many coordinates which are 0 cost next
-// to nothing.
+// A scratch is a dense vector of which only the marked coordinates are known;
+// the others are 0. The marks of 20,000 terms fit into a processor's smallest
+// cache.
 type scratch struct {
 	values []float64
 	marks  []uint64
@@ -87,13 +83,11 @@ func mark(i int32) (word uint32, bit uint64) {
 	return u / 64, 1 << (u % 64)
 }
 
-// has reports whether coordinate i is marked.
 func (d *scratch) has(i int32) bool {
 	word, bit := mark(i)
 	return d.marks[word]&bit != 0
 }
 
-// add adds v to coordinate i and marks it.
 func (d *scratch) add(i int32, v float64) {
 	if d.has(i) {
 		d.values[i] += v
@@ -105,7 +99,6 @@ func (d *scratch) add(i int32, v float64) {
 	d.marked = append(d.marked, i)
 }
 
-// clear makes all coordinates 0 again.
 func (d *scratch) clear() {
 	for _, i := range d.marked {
 		word, _ := mark(i)
@@ -114,7 +107,6 @@ func (d *scratch) clear() {
 	d.marked = d.marked[:0]
 }
 
-// vector returns the coordinates that are not 0.
 func (d *scratch) vector() Vector {
 	slices.Sort(d.marked)
 	out := Vector{Terms: make([]int32, 0, len(d.marked)), Values: make([]float64, 0, len(d.marked))}
@@ -126,8 +118,7 @@ func (d *scratch) vector() Vector {
 	return out
 }
 
-// borrow returns a scratch of n zeros. It goes back by giveBack; where a
-// panic comes between, it is left to the garbage collector.
+// borrow returns a scratch of n zeros, which goes back by giveBack.
 func (sp *Space) borrow() *scratch {
 	return sp.scratch.Get().(*scratch) // New gives no other
 }
@@ -137,21 +128,13 @@ func (sp *Space) giveBack(d *scratch) {
 	sp.scratch.Put(d)
 }
 
-// InnerProduct returns ⟨x, y⟩ = (Wx)ᵀ·S·(Wy), in O(m·C) for m coordinates of
-// x and rows of S of C entries, by algorithm 1 of the notes:
+// InnerProduct returns ⟨x, y⟩ = (Wx)ᵀ·S·(Wy), in O(m·C) for m coordinates of x
+// and C entries in a row of S, by algorithm 1 of the notes: the sum of
+// w_i·x_i·s_ij·w_j·y_j over the i with x_i ≠ 0 and the j with s_ij ≠ 0, with Wy
+// in a dense array. S may be any.
 //
-//	r ← 0
-//	for each i with x_i ≠ 0
-//	    for each j with s_ij ≠ 0
-//	        r ← r + w_i·x_i·s_ij·w_j·y_j
-//
-// Wy is held in a dense array of n numbers for the time of the call, and the
-// array is used again, so that w_j·y_j is one access to memory. It takes any
-// S; where that is symmetric, so is the result, but for rounding.
-//
-// It is ±Inf where ⟨x, y⟩ is outside of the range of a float64. A coordinate
-// of Wx or Wy that is too small for one counts as 0. It panics where the sum
-// is not a number because a coordinate is not finite.
+// It is ±Inf where ⟨x, y⟩ is out of range; a coordinate of Wx or Wy that is too
+// small for a float64 counts as 0. It panics where the sum is not a number.
 func (sp *Space) InnerProduct(x, y Vector) float64 {
 	d := sp.borrow()
 	for l, j := range y.Terms {
@@ -168,8 +151,7 @@ func (sp *Space) InnerProduct(x, y Vector) float64 {
 	return r
 }
 
-// row returns Σ_j s_ij·d_j. Where few of the columns of row i are marked, as
-// is usual of a document and a row of neighbors, it does not even read most
+// row returns Σ_j s_ij·d_j. Where few columns of row i are marked it reads few
 // of the similarities.
 func (d *scratch) row(s *Similarities, i int32) float64 {
 	cols, sims := s.Row(int(i))
@@ -186,8 +168,8 @@ func (d *scratch) row(s *Similarities, i int32) float64 {
 	return sum
 }
 
-// HardNorm returns ‖Wx‖, +Inf where it is above the range of a float64. It
-// panics where a coordinate is not finite.
+// HardNorm returns ‖Wx‖, +Inf where it is out of range. It panics where a
+// coordinate is not finite.
 func (sp *Space) HardNorm(x Vector) float64 {
 	if norm := sp.hardNorm(x); !math.IsNaN(norm) {
 		return norm
@@ -195,7 +177,7 @@ func (sp *Space) HardNorm(x Vector) float64 {
 	return wideNorm(x, sp.weights).float()
 }
 
-// hardNorm returns ‖Wx‖, or NaN where it is so small or large, though not 0,
+// hardNorm returns ‖Wx‖, or NaN where that is so small or large, though not 0,
 // that what is made of it may be out of range.
 func (sp *Space) hardNorm(x Vector) float64 {
 	sum := 0.0
@@ -209,7 +191,6 @@ func (sp *Space) hardNorm(x Vector) float64 {
 	return zeroOrNaN(wideNorm(x, sp.weights))
 }
 
-// zeroOrNaN returns 0 for 0 and NaN for everything else.
 func zeroOrNaN(a wide) float64 {
 	if a.frac == 0 {
 		return 0
@@ -221,11 +202,9 @@ func zeroOrNaN(a wide) float64 {
 // for 0: some 10,000 products of 53 bits are summed up.
 const roundingShare = 1e-12
 
-// SoftNorm returns √⟨x, x⟩ = √((Wx)ᵀ·S·(Wx)), at least 0. It returns an
-// error that wraps [ErrNotReal] where ⟨x, x⟩ is negative by more than
-// rounding, which is 10⁻¹²·‖Wx‖², and one that wraps [ErrRange] where the
-// norm is above the range of a float64. It panics where a coordinate is not
-// finite.
+// SoftNorm returns √⟨x, x⟩, at least 0. The error wraps [ErrNotReal] where ⟨x,
+// x⟩ is negative by more than 10⁻¹²·‖Wx‖², which is rounding, and [ErrRange]
+// where the norm is out of range. It panics where a coordinate is not finite.
 func (sp *Space) SoftNorm(x Vector) (float64, error) {
 	norm, err := sp.softNorm(x)
 	if err != nil || !math.IsNaN(norm) {
@@ -250,10 +229,9 @@ func (sp *Space) softNorm(x Vector) (float64, error) {
 	return zeroOrNaN(norm), nil
 }
 
-// Hard returns the hard-normalised similarity ⟨x, y⟩ / (‖Wx‖·‖Wy‖), 0 where
-// a norm is 0. It takes any S and lies in [-‖S‖₂, ‖S‖₂], for S = I in [-1,
-// 1]; it is ±Inf where that is outside of the range of a float64. It panics
-// where a coordinate is not finite.
+// Hard returns the hard-normalized similarity ⟨x, y⟩ / (‖Wx‖·‖Wy‖), 0 where a
+// norm is 0. It takes any S and lies in [-‖S‖₂, ‖S‖₂]; ±Inf is out of range. It
+// panics where a coordinate is not finite.
 func (sp *Space) Hard(x, y Vector) float64 {
 	if hard := quotient(sp.InnerProduct(x, y), sp.hardNorm(x), sp.hardNorm(y)); finite(hard) {
 		return hard
@@ -262,12 +240,10 @@ func (sp *Space) Hard(x, y Vector) float64 {
 }
 
 // Soft returns the soft cosine measure ⟨x, y⟩ / (√⟨x, x⟩·√⟨y, y⟩), 0 where a
-// norm is 0 (Sidorov, eq. 14; the notes, remark to lemma 3.3). It lies in
-// [-1, 1] where S is symmetric and positive semi-definite, and is not
-// clamped where it is not. It returns an error that wraps [ErrNotReal] as
-// [Space.SoftNorm] does, and one that wraps [ErrRange] where the measure, not
-// a norm, is outside of the range of a float64. It panics where a coordinate
-// is not finite.
+// norm is 0 (Sidorov, eq. 14; the notes, remark to lemma 3.3). It lies in [-1,
+// 1] where S is symmetric and positive semi-definite, and is not clamped
+// elsewhere. Errors are those of [Space.SoftNorm]; [ErrRange] is of the
+// measure, not of a norm.
 func (sp *Space) Soft(x, y Vector) (float64, error) {
 	nx, err := sp.softNorm(x)
 	if err != nil {
@@ -283,7 +259,6 @@ func (sp *Space) Soft(x, y Vector) (float64, error) {
 	return sp.wideSoft(x, y)
 }
 
-// wideSoft is Soft for norms of any size.
 func (sp *Space) wideSoft(x, y Vector) (float64, error) {
 	nx, err := sp.wideSoftNorm(x)
 	if err != nil {
@@ -296,9 +271,8 @@ func (sp *Space) wideSoft(x, y Vector) (float64, error) {
 	return inRange("the soft cosine measure", sp.wideInner(x, y).over(nx, ny).float())
 }
 
-// Cosine returns (Wx)ᵀ(Wy) / (‖Wx‖·‖Wy‖), 0 where a norm is 0. S has no part
-// in it. It lies in [-1, 1], but for rounding. It panics where a coordinate
-// is not finite.
+// Cosine returns (Wx)ᵀ(Wy) / (‖Wx‖·‖Wy‖), 0 where a norm is 0. It panics where
+// a coordinate is not finite.
 func (sp *Space) Cosine(x, y Vector) float64 {
 	if cosine := quotient(sp.weigh(x).dot(sp.weigh(y)), sp.hardNorm(x), sp.hardNorm(y)); finite(cosine) {
 		return cosine
@@ -306,7 +280,6 @@ func (sp *Space) Cosine(x, y Vector) float64 {
 	return wideCosine(x, y, sp.weights)
 }
 
-// wideCosine is the cosine of Wx and Wy for norms of any size.
 func wideCosine(x, y Vector, weights []float64) float64 {
 	return wideDot(x, y, weights).over(wideNorm(x, weights), wideNorm(y, weights)).float()
 }
@@ -319,14 +292,10 @@ func quotient(a, b, c float64) float64 {
 	return a / b / c // not b·c, which may leave the range of a float64
 }
 
-// Expand returns x' = W⁻¹·((Wx)ᵀ·S)ᵀ, the expanded query, for which
-//
-//	(Wx')ᵀ(Wy) = ⟨x, y⟩    for all y
-//
-// so that an engine that scores (Wx')ᵀ(Wy)/‖Wy‖ ranks documents as the
-// hard-normalised measure does. A term of weight 0 is left out: it adds
-// nothing to either side. It panics where a coordinate, or a product on the
-// way to it, is above the range of a float64.
+// Expand returns x' = W⁻¹·((Wx)ᵀ·S)ᵀ, the expanded query, for which (Wx')ᵀ(Wy)
+// = ⟨x, y⟩ for all y: an engine that scores (Wx')ᵀ(Wy)/‖Wy‖ ranks as the
+// hard-normalized measure. Terms of weight 0 are left out. It panics where a
+// number is out of range.
 func (sp *Space) Expand(x Vector) Vector {
 	return sp.transform(x).mapped(func(term int32, v float64) float64 {
 		if sp.weights[term] == 0 {
@@ -336,13 +305,10 @@ func (sp *Space) Expand(x Vector) Vector {
 	}).checked()
 }
 
-// transform returns Sᵀ·(Wx), in O(m·C·log(m·C)). Its coordinates are not
-// finite where they are out of range.
 func (sp *Space) transform(x Vector) Vector {
 	return sp.combination(sp.weigh(x))
 }
 
-// combination returns Sᵀ·u.
 func (sp *Space) combination(u Vector) Vector {
 	d := sp.borrow()
 	for k, i := range u.Terms {

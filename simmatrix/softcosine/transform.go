@@ -10,29 +10,18 @@ import (
 // are not negative.
 var ErrNegative = errors.New("negative entries")
 
-// DotQuery returns
-//
-//	x' = Sᵀ·(Wx)
-//
-// for which x'ᵀ(Wy) = ⟨x, y⟩ for all y (the notes, theorem 4.1): a store
-// that finds the largest dot products with documents stored as
-// [Space.Weighted], Wy, finds the largest inner products. With documents
-// stored as [Space.DotDocument] it finds the largest soft cosines (theorem
-// 4.2). S may be any. It panics where a coordinate, or a sum on the way to
-// it, is outside of the range of a float64.
+// DotQuery returns x' = Sᵀ·(Wx), for which x'ᵀ(Wy) = ⟨x, y⟩ for all y (the
+// notes, theorem 4.1): a store of dot products finds the largest inner products
+// with documents stored as [Space.Weighted], and the largest soft cosines with
+// [Space.DotDocument] (theorem 4.2). S may be any. It panics where a number is
+// out of range.
 func (sp *Space) DotQuery(x Vector) Vector { return sp.transform(x).checked() }
 
-// DotDocument returns
-//
-//	y' = Wy / √⟨y, y⟩
-//
-// for which x'ᵀy' = √⟨x, x⟩·soft(x, y), with x' of [Space.DotQuery]: for a
-// query x with ⟨x, x⟩ > 0, the dot products order documents as the soft
+// DotDocument returns y' = Wy / √⟨y, y⟩, for which x'ᵀy' = √⟨x, x⟩·soft(x, y)
+// with x' of [Space.DotQuery]: the dot products order documents as the soft
 // cosine measure does (the notes, theorem 4.2). A document of norm 0 becomes
-// the zero vector, as its similarity is 0 with all. The length of y does not
-// matter, be it outside of the range of a float64. It returns an error that
-// wraps [ErrNotReal] as [Space.SoftNorm] does. It panics where a coordinate is
-// not finite.
+// the zero vector. The error wraps [ErrNotReal] as of [Space.SoftNorm]. It
+// panics where a coordinate is not finite.
 func (sp *Space) DotDocument(y Vector) (Vector, error) {
 	norm, err := sp.softNorm(y)
 	if err != nil || norm == 0 {
@@ -50,16 +39,13 @@ func (sp *Space) DotDocument(y Vector) (Vector, error) {
 	}), nil
 }
 
-// CosineQuery returns the vector of n+1 coordinates
+// CosineQuery returns the vector of n+1 coordinates, of length 1,
 //
 //	x' = [ Sᵀ·(Wx) / ‖Sᵀ·(Wx)‖ , 0 ]
 //
-// of length 1, for a store that finds the largest cosines with documents
-// stored as [Space.CosineDocument] (the notes, theorem 4.3). The last
-// coordinate is 0 and so not stored. Where Sᵀ(Wx) = 0, as for the zero
-// vector, there is no such x', and the zero vector is returned. S may be
-// any; the documents make the demands. It panics where a coordinate is not
-// finite.
+// for a store of cosines with documents stored as [Space.CosineDocument] (the
+// notes, theorem 4.3); the zero vector where Sᵀ(Wx) = 0. S may be any. It
+// panics where a coordinate is not finite.
 func (sp *Space) CosineQuery(x Vector) Vector {
 	q := sp.combination(shrunk(x, sp.weights))
 	norm := q.Norm()
@@ -69,22 +55,16 @@ func (sp *Space) CosineQuery(x Vector) Vector {
 	return q.mapped(func(_ int32, v float64) float64 { return v / norm })
 }
 
-// CosineDocument returns the vector of n+1 coordinates, the last of which
-// has the number n,
+// CosineDocument returns the vector of n+1 coordinates, of length 1, the last
+// of number n,
 //
 //	y'' = [ y' , √(1 − y'ᵀy') ]    with y' = Wy / √⟨y, y⟩
 //
-// of length 1. With x' of [Space.CosineQuery], of length 1, too, the cosine
-// is
-//
-//	x'ᵀy'' = soft(x, y) · √⟨x, x⟩ / ‖Sᵀ·(Wx)‖
-//
-// so that for a query x with ⟨x, x⟩ > 0 cosines order documents as the soft
-// cosine measure does (the notes, theorem 4.3). A document without terms of
-// a weight becomes [0, 1], of cosine 0 with every query.
-//
-// The root is real if ⟨y, y⟩ ≥ ‖Wy‖², for which the theorem asks that S and
-// y are not negative; the error wraps [ErrNegative] where one is.
+// With x' of [Space.CosineQuery] the cosine is soft(x, y) · √⟨x, x⟩ /
+// ‖Sᵀ·(Wx)‖, so that cosines order documents as the soft cosine measure does
+// (the notes, theorem 4.3). A document without a weighted term becomes [0, 1],
+// of cosine 0 with every query. S and y may not be negative; the error wraps
+// [ErrNegative] where one is.
 func (sp *Space) CosineDocument(y Vector) (Vector, error) {
 	if !sp.nonNegative {
 		return Vector{}, fmt.Errorf("%w in S, so that ⟨y, y⟩ may lie under ‖Wy‖²", ErrNegative)

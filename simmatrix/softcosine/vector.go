@@ -7,12 +7,9 @@ import (
 )
 
 // A Vector is a sparse vector: Values[k] is its coordinate of the term
-// Terms[k]. Terms ascend, none is there twice, and no value is 0 or anything
-// but finite; [NewVector] sees to it, and who makes a Vector otherwise has to.
-// The zero Vector is the zero vector.
-//
-// Where documents are numbered in place of terms, as in the result of
-// [Space.Products], it is a vector over documents.
+// Terms[k], or of a document in the result of [Space.Products]. Terms ascend,
+// and no value is 0 or not finite; [NewVector] sees to it, and who makes a
+// Vector otherwise has to.
 type Vector struct {
 	// Terms are the terms that have a coordinate, ascending.
 	Terms []int32
@@ -20,9 +17,8 @@ type Vector struct {
 	Values []float64
 }
 
-// NewVector returns the vector that has the given coordinates by term. Zeros
-// are left out. It panics where a term is negative or a coordinate is not
-// finite.
+// NewVector returns the vector of the given coordinates without zeros. It
+// panics where a term is negative or a coordinate is not finite.
 func NewVector(values map[int32]float64) Vector {
 	v := Vector{Terms: make([]int32, 0, len(values)), Values: make([]float64, 0, len(values))}
 	for _, term := range slices.Sorted(maps.Keys(values)) {
@@ -48,8 +44,7 @@ const (
 // Len returns the number of coordinates that are not 0.
 func (x Vector) Len() int { return len(x.Terms) }
 
-// At returns the coordinate of term, 0 where there is none. It takes O(log m)
-// for m coordinates.
+// At returns the coordinate of term, 0 where there is none, in O(log m).
 func (x Vector) At(term int32) float64 {
 	k, ok := slices.BinarySearch(x.Terms, term)
 	if !ok {
@@ -58,9 +53,8 @@ func (x Vector) At(term int32) float64 {
 	return x.Values[k]
 }
 
-// Dot returns xᵀy, in O(m) for m coordinates of both; ±Inf where it is
-// outside of the range of a float64. It panics where it is not a number
-// because a coordinate is not finite.
+// Dot returns xᵀy in O(m), ±Inf where it is out of range. It panics where it is
+// not a number because a coordinate is not finite.
 func (x Vector) Dot(y Vector) float64 {
 	if sum := x.dot(y); finite(sum) {
 		return sum
@@ -68,8 +62,8 @@ func (x Vector) Dot(y Vector) float64 {
 	return wideDot(x, y, nil).float()
 }
 
-// Norm returns ‖x‖ = √(xᵀx), +Inf where it is above the range of a float64.
-// It panics where a coordinate is not finite.
+// Norm returns ‖x‖ = √(xᵀx), +Inf where it is out of range. It panics where a
+// coordinate is not finite.
 func (x Vector) Norm() float64 {
 	sum := 0.0
 	for _, v := range x.Values {
@@ -81,8 +75,8 @@ func (x Vector) Norm() float64 {
 	return wideNorm(x, nil).float()
 }
 
-// Scaled returns f·x, the zero vector for f = 0. Coordinates that become too
-// small for a float64 are left out. It panics where one becomes too large.
+// Scaled returns f·x without zeros. It panics where a coordinate becomes too
+// large.
 func (x Vector) Scaled(f float64) Vector {
 	return x.mapped(func(_ int32, v float64) float64 { return f * v }).checked()
 }

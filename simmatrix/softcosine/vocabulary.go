@@ -13,9 +13,8 @@ type Vocabulary struct {
 	numbers map[string]int32
 }
 
-// NewVocabulary returns the vocabulary of the given terms, numbered from 0
-// in their order. A term that is there again keeps its first number. It
-// panics at more than [simmatrix.MaxTerms] terms.
+// NewVocabulary numbers the terms from 0 in their order; one that is there
+// again keeps its first number. It panics at more than [simmatrix.MaxTerms].
 func NewVocabulary(terms ...string) *Vocabulary {
 	v := &Vocabulary{numbers: make(map[string]int32, len(terms))}
 	for _, term := range terms {
@@ -47,10 +46,9 @@ func (v *Vocabulary) Term(i int32) string { return v.terms[i] }
 // Len returns n, the number of terms.
 func (v *Vocabulary) Len() int { return len(v.terms) }
 
-// FromMatrix returns S as m holds it and the numbers of its terms: those of
-// m in ascending byte order, then those of extra that m does not have, in
-// their order, to which no other term is similar. An entry is the float32
-// that [simmatrix.Neighbor] tells, as a float64.
+// FromMatrix returns S as m has it and the numbers of its terms: those of m in
+// ascending byte order, then the others of extra, to which no other term is
+// similar.
 func FromMatrix(m *simmatrix.Matrix, extra ...string) (*Vocabulary, *Similarities) {
 	v := &Vocabulary{terms: make([]string, 0, m.Len()+len(extra)), numbers: make(map[string]int32, m.Len()+len(extra))}
 	for term := range m.Terms() {
@@ -78,15 +76,11 @@ func FromMatrix(m *simmatrix.Matrix, extra ...string) (*Vocabulary, *Similaritie
 	return v, s
 }
 
-// Matrix returns S as a [simmatrix.Matrix] over the terms of v, what
-// [FromMatrix] takes back. docFreq tells the document frequency of a term, 0
-// where unknown; nil is 0 for all. Similarities are rounded by
-// [simmatrix.QuantizeSimilarity]; of meta only Source, Params and Docs are
-// read.
-//
-// It returns an error that wraps [ErrSimilarities] where v has another
-// number of terms than S or an entry is not in (0, 1], and the errors of
-// [simmatrix.New].
+// Matrix returns S as a [simmatrix.Matrix] over the terms of v. docFreq tells
+// the document frequency of a term; nil is 0 for all. Similarities are rounded
+// by [simmatrix.QuantizeSimilarity]; of meta only Source, Params and Docs are
+// read. The error wraps [ErrSimilarities] where v has another number of terms
+// than S or an entry is not in (0, 1], or is that of [simmatrix.New].
 func (s *Similarities) Matrix(meta simmatrix.Meta, v *Vocabulary, docFreq func(term string) uint32) (*simmatrix.Matrix, error) {
 	if v.Len() != s.Len() {
 		return nil, fmt.Errorf("%w: %d terms in the vocabulary, %d in the matrix", ErrSimilarities, v.Len(), s.Len())

@@ -52,32 +52,19 @@ const (
 //
 // with the slope s of [Statistics] and averages over the collection.
 //
-// This is table 3.1 of the thesis but for two places. Its p is negative for
-// a term of more than half of the documents, which no weight of a [Space]
-// can be; as in Manning, Raghavan and Schütze, Introduction to Information
-// Retrieval, 2008 (figure 6.15), it is 0 there. Its L averages over the
-// nuggets of the collection, by the index of the sum; here it is over the
-// terms of the document, as in that book.
-//
-// Dialects of the notation give the same letters other meanings:
-//
-//   - Salton and Buckley (1988) write n for our a as the first letter.
-//   - Manning et al. write t for our f, take logarithms to base 10, leave the
-//     pivoted u open, and make b a power of the length in characters.
-//   - SMART's own source code has t for our f, f for 1/n_t, and letters such as
-//     m (f / max f) and s (a square, or a sum), which are refused here.
-//   - Gensim has our letters with logarithms to base 2, and its u and b are
-//     ours times the mean.
-//   - Package tm of R has t for our f and logarithms to base 2.
+// This is table 3.1 of the thesis but for two places. Its p is negative for a
+// term of more than half of the documents, and its L averages over the
+// collection; here they are as in Manning, Raghavan and Schütze, Introduction
+// to Information Retrieval, 2008 (figure 6.15). Salton and Buckley, SMART's
+// source code, gensim and R's tm give some letters other meanings.
 //
 // The zero Weighting is nnn, the term frequencies themselves.
 type Weighting struct {
 	termFreq, docFreq, norm byte // letters without their synonyms t, x and x; 0 is n
 }
 
-// ParseWeighting returns the weighting of three letters, "ltc" for instance.
-// An error wraps [ErrWeighting], and names the letter that is not known and
-// those that are.
+// ParseWeighting returns the weighting of three letters, "ltc" for instance. An
+// error wraps [ErrWeighting].
 func ParseWeighting(letters string) (Weighting, error) {
 	if len(letters) != 3 {
 		return Weighting{}, fmt.Errorf("%w %q: not three letters, those of the term frequency (%s), document frequency (%s) and norm (%s)",
@@ -96,9 +83,8 @@ func ParseWeighting(letters string) (Weighting, error) {
 	}, nil
 }
 
-// ParseWeightings returns the weightings of a pair "ddd.qqq", that of
-// documents before the dot and that of queries after it. Three letters alone
-// are for both. Errors are those of [ParseWeighting].
+// ParseWeightings returns the weightings of a pair "ddd.qqq", of documents and
+// of queries; three letters are for both. Errors are those of [ParseWeighting].
 func ParseWeightings(pair string) (document, query Weighting, err error) {
 	first, second, isPair := strings.Cut(pair, ".")
 	if document, err = ParseWeighting(first); err != nil || !isPair {
@@ -108,10 +94,8 @@ func ParseWeightings(pair string) (document, query Weighting, err error) {
 	return document, query, err
 }
 
-// spaced returns the letters with a comma between each two.
 func spaced(letters string) string { return strings.Join(strings.Split(letters, ""), ", ") }
 
-// withoutSynonym returns letter, 0 for n and its synonym.
 func withoutSynonym(letter, synonym byte) byte {
 	if letter == 'n' || letter == synonym {
 		return 0
@@ -148,10 +132,10 @@ type Statistics struct {
 	Slope float64
 }
 
-// CollectStatistics returns the statistics of a collection of term-frequency
-// vectors over n terms and of the documents' lengths in bytes, nil where
-// they are not known. The slope is 0. It panics where a term is not in [0,
-// n) and where there are lengths, but not as many as documents.
+// CollectStatistics returns the statistics of term-frequency vectors over n
+// terms and of the documents' lengths in bytes, nil where unknown. The slope is
+// 0. It panics where a term is not in [0, n) and where there are not as many
+// lengths as documents.
 func CollectStatistics(n int, docs []Vector, byteLengths []int64) Statistics {
 	if byteLengths != nil && len(byteLengths) != len(docs) {
 		panic("softcosine: not as many lengths as documents")
@@ -175,14 +159,10 @@ func CollectStatistics(n int, docs []Vector, byteLengths []int64) Statistics {
 }
 
 // Apply returns v = (t ∘ d) / m for a document's term frequencies f and its
-// length in bytes, which only norm b reads. The zero vector stays what it
-// is.
-//
-// It returns an error that wraps [ErrWeighting] where a frequency is not
-// positive, or below 1 with l, L or d, whose logarithms are of whole
-// occurrences; where a term has no document frequency in st; where what is to
-// be read of st or the length is not in its range; and where a number on the
-// way to v is above the range of a float64.
+// length in bytes, which only norm b reads. The error wraps [ErrWeighting]
+// where a frequency is not positive, or below 1 with l, L or d; where a term
+// has no document frequency in st; where what is read of st or the length is
+// not in its range; and where a number on the way to v is out of range.
 func (w Weighting) Apply(f Vector, byteLength int64, st *Statistics) (Vector, error) {
 	v, err := w.TermFrequencies(f)
 	if err != nil || v.Len() == 0 {
@@ -214,7 +194,6 @@ func (w Weighting) Apply(f Vector, byteLength int64, st *Statistics) (Vector, er
 	return v, nil
 }
 
-// checkRange returns an error where one of the values is not finite.
 func (w Weighting) checkRange(values ...float64) error {
 	if slices.ContainsFunc(values, notFinite) {
 		return fmt.Errorf("%w %v: a number of it is %w", ErrWeighting, w, ErrRange)
@@ -222,9 +201,9 @@ func (w Weighting) checkRange(values ...float64) error {
 	return nil
 }
 
-// TermFrequencies returns t, by the first letter alone. With weights that
-// are [Weighting.TermWeights] it is x of a [Space]. Errors are those of
-// [Weighting.Apply] over frequencies.
+// TermFrequencies returns t, of the first letter: with weights of
+// [Weighting.TermWeights] it is x of a [Space]. Errors are those of
+// [Weighting.Apply].
 func (w Weighting) TermFrequencies(f Vector) (Vector, error) {
 	logarithmic := strings.IndexByte("lLd", w.termFreq) >= 0
 	sum, largest := 0.0, 0.0
@@ -258,9 +237,8 @@ func (w Weighting) TermFrequencies(f Vector) (Vector, error) {
 	}), nil
 }
 
-// TermWeights returns d, by the second letter alone, for all terms that st
-// has document frequencies of: the diagonal of W, as [NewSpace] takes it.
-// Errors are those of [Weighting.Apply] over st.
+// TermWeights returns d, of the second letter, for all terms of st: the
+// diagonal of W, as [NewSpace] takes it. Errors are those of [Weighting.Apply].
 func (w Weighting) TermWeights(st *Statistics) ([]float64, error) {
 	if w.docFreq == 0 {
 		return slices.Repeat([]float64{1}, len(st.DocFreqs)), nil
@@ -297,7 +275,6 @@ func (w Weighting) docFreqFactor(st *Statistics, t int32) float64 {
 	}
 }
 
-// normOf returns m for w = v, above 0 where v has a coordinate.
 func (w Weighting) normOf(v, f Vector, byteLength int64, st *Statistics) (float64, error) {
 	switch w.norm {
 	case 'c':
