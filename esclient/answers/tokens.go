@@ -22,10 +22,10 @@ type Token struct {
 // The cluster analyzes the texts of a call one after the other. An offset
 // counts from the start of the first text, with one unit between texts; but it
 // does so by where each analysis stopped, which is before the end of a text
-// where a filter stops early (limit). A position grows by PositionGap
-// or more from text to text; but it grows within a text too. A word takes a token only where
-// the two agree: offsets never lead past the right word, positions never short
-// of it.
+// where a filter stops early (limit). A position grows by PositionGap or more
+// from text to text; but it grows within a text too. A word takes a token only
+// where the two agree: offsets never lead past the right word, positions never
+// short of it.
 func SplitTokens(words []string, tokens []Token) ([][]string, bool) {
 	terms := make([][]string, len(words))
 	if len(words) == 1 {

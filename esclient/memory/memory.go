@@ -25,7 +25,8 @@ var (
 	ErrClosed = errors.New("the cluster cache is closed")
 )
 
-// A Key is a question. Where it has a method Bytes, that is about what it takes.
+// A Key is a question. A method Bytes, where it has one, is about what it
+// takes.
 type Key interface {
 	comparable
 	// String has all of it, and Owner names what its loads count for.
