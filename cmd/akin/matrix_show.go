@@ -116,7 +116,7 @@ func (f *showFlags) lookUp(ctx context.Context, terms []string) (*foundRows, err
 			return err
 		}
 		if k := slices.IndexFunc(versions, func(v rowstore.Version) bool { return v.ID == version }); k >= 0 {
-			found.origins = versions[k].Meta.Origins
+			found.origins = versions[k].Origins
 		}
 		return nil
 	})

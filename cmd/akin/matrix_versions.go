@@ -135,7 +135,7 @@ was pushed from, byte for byte: its checksum is verified. It prints the version.
 		if err := writeMatrix(cmd.Context(), out, m); err != nil {
 			return err
 		}
-		report.Tell("%s: %d terms, %d neighbors", out, v.Meta.Terms, v.Meta.NonZeros)
+		report.Tell("%s: %d terms, %d neighbors", out, v.Terms, v.NonZeros)
 		fmt.Fprintln(cmd.OutOrStdout(), v.ID)
 		return nil
 	})
@@ -164,7 +164,7 @@ func newMatrixList() *cobra.Command {
 				mark = "*"
 			}
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%.12s\t%s\n", mark, v.ID, v.Pushed.UTC().Format(time.RFC3339), v.By,
-				v.Meta.Terms, v.Meta.NonZeros, v.Meta.Docs, v.Checksum, v.Meta.Source)
+				v.Terms, v.NonZeros, v.Docs, v.Checksum, v.Source)
 		}
 		return w.Flush()
 	})

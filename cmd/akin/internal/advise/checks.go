@@ -35,9 +35,13 @@ type check struct {
 // checks returns the table for an index, in the order in which it is printed.
 // What to do about the verdicts is in [adviser.steps].
 func (a *adviser) checks(i *index) []check {
-	const both = "; searches of both are not ranked in mode hard, those of one alone can be"
-	n, l, mapped, linear := &i.counts, &i.linear, i.Field != "", i.linear.Field != ""
-	bm25, counted := linear && !l.Scripted, n.Docs > 0
+	return slices.Concat(a.mappingChecks(i), a.documentChecks(i))
+}
+
+// mappingChecks are those of the mapping and the settings.
+func (a *adviser) mappingChecks(i *index) []check {
+	l, mapped, linear := &i.linear, i.Field != "", i.linear.Field != ""
+	bm25 := linear && !l.Scripted
 	all := []check{
 		{i.Closed, wrong, "index", "it is closed; open it, and look again"},
 		{i.Problem != "", wrong, "field " + a.Field, "the index " + i.Problem + "; searches that go there, too, are not expanded"},
@@ -61,25 +65,34 @@ func (a *adviser) checks(i *index) []check {
 			check{mapped && s.Problem != "", wrong, path, s.Problem + "; this cannot be changed in the index"},
 			check{mapped && s.Type != "" && s.Problem == "", ok, path, s.Type})
 	}
-	bare, others, mixed := counted && n.Bare > 0, counted && n.Bare == 0 && n.Weighted < n.Docs, len(n.IDs) > 1
-	return append(all,
-		check{i.filling && n.Unfilled > 0, missing, "text in " + i.target, fmt.Sprintf("%d of %d documents have the field and not this one", n.Unfilled, n.Docs)},
-		check{i.filling && n.Unfilled == 0, ok, "text in " + i.target, fmt.Sprintf("all %d documents with the field", n.Docs)},
-		check{mapped && !i.storable(), missing, "norms", "no document has one"},
-		check{mapped && i.storable() && !counted, missing, "norms", "no document has the field"},
-		check{bare && len(n.IDs) == 0, missing, "norms", fmt.Sprintf("%d of %d documents have none", n.Bare, n.Docs)},
-		check{bare && len(n.IDs) > 0, missing, "norms", fmt.Sprintf("%d of %d documents have none; the others by the weights %s", n.Bare, n.Docs, i.inUse())},
-		check{others, wrong, "norms", fmt.Sprintf("%d of %d documents have one by other weights than %s: by %s", n.Docs-n.Weighted, n.Docs, a.WeightsID, i.inUse())},
-		check{counted && !bare && !others && mixed, wrong, "norms", "not all are by the same weights: " + i.inUse()},
-		check{counted && !bare && !others && !mixed, ok, "norms", fmt.Sprintf("all %d documents, by the weights %s", n.Docs, i.inUse())},
-		check{counted && n.Normless == n.Docs, missing, "norms", "no document has a term in the field"},
-		check{0 < n.Normless && n.Normless < n.Docs, note, "norms", fmt.Sprintf("%d documents have no term in the field, so that they have an id and no norm", n.Normless)},
-		check{i.unlike != "", wrong, "all indices", "the field is analyzed or scored otherwise than in " + i.unlike + both},
-		check{i.otherLinear != "", wrong, "all indices", "what scores linearly is another field or similarity than in " + i.otherLinear + ", make them the same" + both})
+	return all
 }
 
-// bestK1 has the smallest error, and intendedK1 is one that nobody has who wants
-// anything but a straight line.
+// documentChecks are those of the documents, and of what several indices have
+// in common.
+func (a *adviser) documentChecks(i *index) []check {
+	const both = "; searches of both are not ranked in mode hard, those of one alone can be"
+	n, mapped, counted := &i.counts, i.Field != "", i.counts.Docs > 0
+	bare, others, mixed := counted && n.Bare > 0, counted && n.Bare == 0 && n.Weighted < n.Docs, len(n.IDs) > 1
+	return []check{
+		{i.filling && n.Unfilled > 0, missing, "text in " + i.target, fmt.Sprintf("%d of %d documents have the field and not this one", n.Unfilled, n.Docs)},
+		{i.filling && n.Unfilled == 0, ok, "text in " + i.target, fmt.Sprintf("all %d documents with the field", n.Docs)},
+		{mapped && !i.storable(), missing, "norms", "no document has one"},
+		{mapped && i.storable() && !counted, missing, "norms", "no document has the field"},
+		{bare && len(n.IDs) == 0, missing, "norms", fmt.Sprintf("%d of %d documents have none", n.Bare, n.Docs)},
+		{bare && len(n.IDs) > 0, missing, "norms", fmt.Sprintf("%d of %d documents have none; the others by the weights %s", n.Bare, n.Docs, i.inUse())},
+		{others, wrong, "norms", fmt.Sprintf("%d of %d documents have one by other weights than %s: by %s", n.Docs-n.Weighted, n.Docs, a.WeightsID, i.inUse())},
+		{counted && !bare && !others && mixed, wrong, "norms", "not all are by the same weights: " + i.inUse()},
+		{counted && !bare && !others && !mixed, ok, "norms", fmt.Sprintf("all %d documents, by the weights %s", n.Docs, i.inUse())},
+		{counted && n.Normless == n.Docs, missing, "norms", "no document has a term in the field"},
+		{0 < n.Normless && n.Normless < n.Docs, note, "norms", fmt.Sprintf("%d documents have no term in the field, so that they have an id and no norm", n.Normless)},
+		{i.unlike != "", wrong, "all indices", "the field is analyzed or scored otherwise than in " + i.unlike + both},
+		{i.otherLinear != "", wrong, "all indices", "what scores linearly is another field or similarity than in " + i.otherLinear + ", make them the same" + both},
+	}
+}
+
+// bestK1 has the smallest error, and intendedK1 is one that nobody has who
+// wants anything but a straight line.
 const bestK1, intendedK1 = 10_000, 1000
 
 // An index is what was found of one.

@@ -68,7 +68,8 @@ func (i *index) property() ([]string, object) {
 }
 
 // find returns the keys that lead to a field which is no multi-field, and its
-// property. A key has several segments of the path in a mapping without objects.
+// property. In a mapping without objects a key has several segments of the
+// path.
 func find(properties object, path string) ([]string, object) {
 	for end := 1; end <= len(path); end++ {
 		if end < len(path) && path[end] != '.' {

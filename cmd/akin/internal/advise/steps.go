@@ -69,10 +69,12 @@ func (a *adviser) steps(i *index) []step {
 	}
 	backfills = append(backfills, a.command(expression, "norms backfill", "--weights", weights))
 	return []step{
-		{i.linear.Field == "" && !i.Linear(linearSimilarity),
+		{
+			i.linear.Field == "" && !i.Linear(linearSimilarity),
 			"The similarity. For this the index must be closed a moment, and no search finds it meanwhile. One that\n" +
 				"cannot be closed, as on some hosted clusters and in data streams, has to be made anew: see --new.",
-			[]request{{"POST", "/_close", nil}, {"PUT", "/_settings", settings}, {"POST", "/_open", nil}}, nil},
+			[]request{{"POST", "/_close", nil}, {"PUT", "/_settings", settings}, {"POST", "/_open", nil}}, nil,
+		},
 		{len(properties) > 0, "The fields.", []request{{"PUT", "/_mapping", object{"properties": properties}}}, nil},
 		{unnormed, normed, nil, backfills},
 		{i.skipped > 0, fmt.Sprintf("The documents that lack %s and have their norms already, %d.", i.target, i.skipped), []request{{
@@ -117,8 +119,8 @@ func (a *adviser) properties(i *index) object {
 	return properties
 }
 
-// writeSteps writes what makes the index what is needed, where that can be done,
-// as a console takes it: requests, and comments with commands.
+// writeSteps writes what makes the index what is needed, where that can be
+// done, as a console takes it: requests, and comments with commands.
 func (a *adviser) writeSteps(w *strings.Builder, i *index) {
 	comment := func(text string) {
 		for line := range strings.SplitSeq(text, "\n") {

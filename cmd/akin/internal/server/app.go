@@ -178,7 +178,7 @@ func (a *App) openCluster() (err error) {
 	}); err != nil {
 		return err
 	}
-	a.onClose(func() { a.closing("closing the cluster client", a.client.Close()) })
+	a.onClose(func() { a.closing("cluster client", a.client.Close()) })
 	caches := &a.cfg.Caches
 	a.cluster = esclient.NewCached(a.client, esclient.CacheOptions{
 		AnalysisBytes: size(caches.Analysis), StatisticsBytes: size(caches.Statistics), TTL: time.Duration(caches.TTL),
@@ -191,7 +191,7 @@ func (a *App) openCluster() (err error) {
 // closing logs what goes wrong where something is closed.
 func (a *App) closing(what string, err error) {
 	if err != nil {
-		a.log.Warn(what, "err", err)
+		a.log.Warn("not closed in good order", "what", what, "err", err)
 	}
 }
 
@@ -280,7 +280,7 @@ func (a *App) openStore(
 	}
 	store, err := rowstore.Open(ctx, options)
 	if err == nil {
-		a.onClose(func() { a.closing("closing the row store", store.Close()) })
+		a.onClose(func() { a.closing("row store", store.Close()) })
 	}
 	return store, err
 }
