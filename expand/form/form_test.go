@@ -37,7 +37,7 @@ func TestTermCentricTermsWeighTheSameInEachField(t *testing.T) {
 	c := &Clause{Parsed: &dsl.Clause{Boost: 2}, Traits: dsl.Traits{TermCentric: true}, Fields: []Field{
 		{Name: "title", Boost: 3, Analysis: a, Terms: sel, Added: sel.Candidates}, {Name: "body", Boost: 1, Analysis: a},
 	}}
-	w := newTestWriter()
+	p := &Plan{Strength: Strength{Linear: 0.2}}
 	for k := range sel.Candidates {
 		cand := &sel.Candidates[k]
 		for i, df := range docFreqs[cand.Term] {
@@ -47,26 +47,22 @@ func TestTermCentricTermsWeighTheSameInEachField(t *testing.T) {
 			if df == 0 {
 				continue
 			}
-			if got, want := w.fieldBoost(&c.Fields[i], cand, i)*simmatrix.IDF(df, fields[i].Docs), 0.2*cand.V; !near(got, want) {
+			if got, want := p.linearBoost(&c.Fields[i], cand, cand.FieldIDFs[i], false)*simmatrix.IDF(df, fields[i].Docs), 0.2*cand.V; !near(got, want) {
 				t.Errorf("%s in field %d scores up to %v, want %v", cand.Term, i, got, want)
 			}
 		}
 	}
-	w.termCentric(c)
+	w := clauseWriter{buffer: &buffer{out: []byte("[")}, plan: p, c: c}
+	w.termCentric()
 	if n := strings.Count(string(w.out), `"title"`); n != 1 || strings.Contains(string(w.out), `"value":"lease","boost":0}`) {
 		t.Errorf("the title, which no document with lease has, stands there %d times: %s", n, w.out)
 	}
 }
 
-// newTestWriter returns a writer with λ = 0.2 that is in a list.
-func newTestWriter() *writer {
-	return &writer{Plan: &Plan{Strength: Strength{Linear: 0.2}}, out: []byte("[")}
-}
-
 func near(a, b float64) bool { return a-b < 1e-9 && b-a < 1e-9 }
 
 func TestNumbersFitInto32Bits(t *testing.T) {
-	w := newTestWriter()
+	var w buffer
 	for _, v := range []float64{0, 1e300, 1e39, 5e-324, 0.1} {
 		w.out = w.out[:0]
 		w.number(v)

@@ -9,14 +9,15 @@ func (x *Exact) boost(v, idf float64) float64 {
 }
 
 // exact writes the measure of a clause.
-func (w *writer) exact(c *Clause) {
+func (w *clauseWriter) exact() {
+	c := w.c
 	n := 0
 	for i := range c.Fields {
 		if c.Fields[i].Exact != nil {
 			n++
 		}
 	}
-	w.beginFields(c, n)
+	w.beginFields(n)
 	for i := range c.Fields {
 		f := &c.Fields[i]
 		if f.Exact == nil {
@@ -28,10 +29,10 @@ func (w *writer) exact(c *Clause) {
 		w.comma()
 		if count {
 			w.raw(`{"bool":{"filter":[`)
-			w.words(c, i, i+1)
+			w.words(i, i+1)
 			w.raw(`],"should":[`)
 		}
-		w.measure(f, c.Parsed.Boost*f.Boost)
+		f.measure(w.buffer, c.Parsed.Boost*f.Boost)
 		if count {
 			w.raw(`]}}`)
 		}
@@ -40,7 +41,7 @@ func (w *writer) exact(c *Clause) {
 }
 
 // measure writes the measure of one field, times boost.
-func (w *writer) measure(f *Field, boost float64) {
+func (f *Field) measure(w *buffer, boost float64) {
 	x := f.Exact
 	w.raw(`{"function_score":{"query":{"bool":{"should":[`)
 	for i := range f.Terms.Origins {
@@ -48,7 +49,7 @@ func (w *writer) measure(f *Field, boost float64) {
 		w.term(x.Field, o.Term, boost*x.boost(o.V, o.IDF))
 	}
 	for k := range f.Added {
-		w.term(x.Field, f.Added[k].Term, boost*w.Boost(Hard, f, &f.Added[k]))
+		w.term(x.Field, f.Added[k].Term, boost*x.boost(f.Added[k].V, f.idf(f.Added[k].DocFreq)))
 	}
 	w.raw(`]}},"field_value_factor":{"field":`)
 	w.string(x.Norm)

@@ -21,9 +21,9 @@ import (
 // copyMarked copies the bytes of the body from start to end, in which no clause
 // stands that is rewritten, with the highlight_query of each highlight in them.
 func (w *writer) copyMarked(start, end int) {
-	for i := range w.Search.Highlights {
-		h := &w.Search.Highlights[i]
-		if start >= h.At || h.At > end || !w.marks(h) {
+	for i := range w.plan.Search.Highlights {
+		h := &w.plan.Search.Highlights[i]
+		if start >= h.At || h.At > end || !w.plan.marks(h) {
 			continue
 		}
 		w.copyEdited(start, h.At)
@@ -34,7 +34,7 @@ func (w *writer) copyMarked(start, end int) {
 }
 
 func (w *writer) copyEdited(start, end int) {
-	w.out = jsonspan.AppendEdited(w.out, w.Search.Body, start, end, w.Edits)
+	w.out = jsonspan.AppendEdited(w.out, w.plan.Search.Body, start, end, w.plan.Edits)
 }
 
 // marks reports whether the words to highlight have to be said: where the query
@@ -63,9 +63,9 @@ func (p *Plan) marks(h *dsl.Highlight) bool {
 func (w *writer) highlight(h *dsl.Highlight) {
 	before := w.clauses
 	related := false
-	for i := range w.Clauses {
-		c := &w.Clauses[i]
-		related = related || w.MarkRelated && c.Added() > 0 && h.Covers(c.Parsed.At)
+	for i := range w.plan.Clauses {
+		c := &w.plan.Clauses[i]
+		related = related || w.plan.MarkRelated && c.Added() > 0 && h.Covers(c.Parsed.At)
 	}
 	several := related || len(h.Queries) > 1
 	w.raw(`"highlight_query":`)
@@ -76,11 +76,11 @@ func (w *writer) highlight(h *dsl.Highlight) {
 		if i > 0 {
 			w.comma()
 		}
-		w.out = append(w.out, q.Of(w.Search.Body)...)
+		w.out = append(w.out, q.Of(w.plan.Search.Body)...)
 	}
-	for i := range w.Clauses {
-		if c := &w.Clauses[i]; related && c.Added() > 0 && h.Covers(c.Parsed.At) {
-			w.addedTerms(c)
+	for i := range w.plan.Clauses {
+		if c := &w.plan.Clauses[i]; related && c.Added() > 0 && h.Covers(c.Parsed.At) {
+			addedTerms(&w.buffer, c)
 		}
 	}
 	if several {

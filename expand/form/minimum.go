@@ -5,22 +5,23 @@ import "github.com/akin-search/akin/expand/terms"
 // countedWords writes a query that finds documents with as many words of the
 // text as the clause asks for, each by itself or by a neighbor: in one of the
 // fields, or for a term-centric clause in any of them.
-func (w *writer) countedWords(c *Clause) {
+func (w *clauseWriter) countedWords() {
+	c := w.c
 	if c.TermCentric {
-		w.words(c, 0, len(c.Fields))
+		w.words(0, len(c.Fields))
 		return
 	}
 	for i := range c.Fields {
 		if c.Fields[i].Analysis != nil {
-			w.words(c, i, i+1)
+			w.words(i, i+1)
 		}
 	}
 }
 
 // words writes a group for each word of the text in the fields from first to
 // end, which have the same terms.
-func (w *writer) words(c *Clause, first, end int) {
-	lead := &c.Fields[first]
+func (w *clauseWriter) words(first, end int) {
+	lead := &w.c.Fields[first]
 	a := lead.Analysis
 	w.comma()
 	w.raw(`{"bool":{"should":[`)
@@ -32,20 +33,20 @@ func (w *writer) words(c *Clause, first, end int) {
 		w.raw(`{"bool":{"should":[`)
 		for m := k; m < len(a.Terms) && a.Positions[m] == a.Positions[k]; m++ {
 			for i := first; i < end; i++ {
-				w.termOrRelated(c.Fields[i].Name, i-first, lead, a.Terms[m])
+				w.termOrRelated(w.c.Fields[i].Name, i-first, lead, a.Terms[m])
 			}
 		}
 		w.raw(`]}}`)
 	}
 	w.raw(`]`)
-	w.minimumShouldMatch(c, lead)
+	w.minimumShouldMatch(lead)
 	w.raw(`}}`)
 }
 
 // termOrRelated writes a term of the text and the terms added for it in field i
 // of those that share what lead has: with the form hard all of its neighbors
 // but the other terms of the text, which stand for themselves.
-func (w *writer) termOrRelated(field string, i int, lead *Field, term string) {
+func (w *clauseWriter) termOrRelated(field string, i int, lead *Field, term string) {
 	w.term(field, term, 1)
 	if lead.Exact != nil {
 		lead.Terms.Related(lead.Terms.OriginOf(term), lead.Added, func(a *terms.Candidate) { w.term(field, a.Term, 1) })
@@ -62,7 +63,8 @@ func (w *writer) termOrRelated(field string, i int, lead *Field, term string) {
 // minimumShouldMatch writes how many of the words of f have to match. The
 // engines ignore the option where the text is one word, and where the operator
 // is "and".
-func (w *writer) minimumShouldMatch(c *Clause, f *Field) {
+func (w *clauseWriter) minimumShouldMatch(f *Field) {
+	c := w.c
 	switch {
 	case f.Words() < 2 || !c.Counted():
 	case c.Parsed.OperatorAnd:

@@ -21,7 +21,8 @@ package form
 //
 // With fuzziness the engine may score less than M; then r is above what it
 // should be.
-func (w *writer) norm(c *Clause) float64 {
+func (w *clauseWriter) norm() float64 {
+	c := w.c
 	r := 1.0
 	for i := range c.Fields {
 		f := &c.Fields[i]
@@ -34,7 +35,7 @@ func (w *writer) norm(c *Clause) float64 {
 	return r
 }
 
-// mass returns M, see [writer.norm].
+// mass returns M, see [clauseWriter.norm].
 func (f *Field) mass() float64 {
 	squaredWeight := func(term string) float64 {
 		o := &f.Terms.Origins[f.Terms.OriginOf(term)]
@@ -51,8 +52,8 @@ func (f *Field) mass() float64 {
 	return sum
 }
 
-// bound returns the bound of the written form, see [writer.norm].
-func (w *writer) bound(f *Field, mass float64) float64 {
+// bound returns the bound of the written form, see [clauseWriter.norm].
+func (w *clauseWriter) bound(f *Field, mass float64) float64 {
 	switch w.scoring {
 	case Saturated:
 		return mass
@@ -63,7 +64,7 @@ func (w *writer) bound(f *Field, mass float64) float64 {
 			var neighbors, both disMax
 			for k := range f.Added {
 				if a := &f.Added[k]; a.Origin == i {
-					neighbors.take(w.Strength.Grouped * a.V)
+					neighbors.take(w.plan.Strength.Grouped * a.V)
 				}
 			}
 			both.take(o.X * o.W * o.W)
@@ -77,7 +78,7 @@ func (w *writer) bound(f *Field, mass float64) float64 {
 	for _, a := range w.added(f) {
 		sum += a.V
 	}
-	return mass + w.lambda(w.finding)*sum
+	return mass + w.plan.lambda(w.finding)*sum
 }
 
 // disMax is what a dis_max makes of scores.

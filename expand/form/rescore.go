@@ -96,12 +96,3 @@ func (f *Field) dropRare() {
 	}
 	f.Added = kept
 }
-
-// rescore writes the member that orders the best hits by the whole query.
-func (w *writer) rescore() {
-	w.raw(`,"rescore":{"window_size":`)
-	w.number(RescoreWindow)
-	w.raw(`,"query":{"query_weight":` + queryWeight + `,"rescore_query_weight":1,"rescore_query":`)
-	w.copy(w.Search.Query.Start, w.Search.Query.End)
-	w.raw(`}}`)
-}

@@ -1,0 +1,310 @@
+package form
+
+import (
+	"slices"
+
+	"github.com/akin-search/akin/expand/terms"
+)
+
+// A clauseWriter writes what takes the place of one clause.
+type clauseWriter struct {
+	*buffer
+
+	plan *Plan
+	c    *Clause
+	// scoring is the form that is written, and finding says that it only finds
+	// hits which something else orders: few terms are written.
+	scoring Scoring
+	finding bool
+}
+
+// writeClause writes what takes the place of c; finding says that hits are only
+// found by it.
+func writeClause(b *buffer, p *Plan, c *Clause, finding bool) {
+	w := clauseWriter{b, p, c, c.Scoring, finding}
+	if finding {
+		w.scoring = Linear
+	}
+	switch {
+	case p.MatchOnly:
+		w.matching()
+		return
+	case w.scoring == Linear:
+		w.linear()
+		return
+	case c.SameMatches:
+		w.raw(`{"bool":{"filter":[`)
+		w.original()
+		w.raw(`],"should":[`)
+	case c.Rescored && !c.Counted():
+		// The hits are found already, and whatever the original matches has one
+		// of its terms.
+		w.raw(`{"bool":{"should":[`)
+	default:
+		// Inside a filter of its own the original finds what it finds and adds
+		// nothing to the score.
+		w.raw(`{"bool":{"should":[{"bool":{"filter":[`)
+		w.original()
+		w.raw(`]}}`)
+	}
+	if w.scoring == Hard {
+		w.exact()
+	} else {
+		w.fields()
+	}
+	w.end()
+}
+
+// original writes the clause as it came.
+func (w *clauseWriter) original() {
+	w.out = append(w.out, w.c.Parsed.At.Of(w.plan.Search.Body)...)
+	w.clauses += w.c.count()
+}
+
+// end closes a clause behind its queries.
+func (w *clauseWriter) end() {
+	w.raw(`]`)
+	if w.plan.Normalize && !w.plan.MatchOnly && w.scoring != Hard {
+		if r := w.norm(); r < 1 {
+			w.raw(`,"boost":`)
+			w.number(r)
+		}
+	}
+	w.raw(`}}`)
+}
+
+// matching writes the original and what else is to be found. The search asks for
+// no scores, so nothing stands there to score by.
+func (w *clauseWriter) matching() {
+	c := w.c
+	w.raw(`{"bool":{"should":[`)
+	w.original()
+	if c.Counted() {
+		w.countedWords()
+	} else {
+		addedTerms(w.buffer, c)
+	}
+	w.end()
+}
+
+// addedTerms writes the terms added to c as queries that only match.
+func addedTerms(b *buffer, c *Clause) {
+	for i := range c.Fields {
+		added := c.lead(i).Added
+		for k := range added {
+			if added[k].In(i) {
+				b.term(c.Fields[i].Name, added[k].Term, 1)
+			}
+		}
+	}
+}
+
+// linear writes the original as a scoring clause and the terms with it.
+func (w *clauseWriter) linear() {
+	c := w.c
+	switch {
+	case c.SameMatches:
+		w.raw(`{"bool":{"must":[`)
+		w.original()
+		w.raw(`],"should":[`)
+	case c.Counted():
+		w.raw(`{"bool":{"filter":[{"bool":{"should":[`)
+		w.original()
+		w.countedWords()
+		w.raw(`]}}],"should":[`)
+		w.original()
+	default:
+		w.raw(`{"bool":{"should":[`)
+		w.original()
+	}
+	if c.TermCentric {
+		w.termCentric()
+	} else {
+		w.fields()
+	}
+	w.end()
+}
+
+// termCentric writes each term added to a term-centric clause once: the best of
+// its fields, combined as the clause combines them.
+func (w *clauseWriter) termCentric() {
+	c := w.c
+	added := c.Fields[0].Added
+	for k := range added {
+		a := &added[k]
+		n := 0
+		for i := range c.Fields {
+			if a.In(i) {
+				n++
+			}
+		}
+		w.beginFields(n)
+		for i := range c.Fields {
+			if f := &c.Fields[i]; a.In(i) { // the engine multiplies by the idf of that field
+				w.term(f.Name, a.Term, c.Parsed.Boost*f.Boost*w.plan.linearBoost(f, a, a.FieldIDFs[i], w.finding))
+			}
+		}
+		w.endFields(n)
+	}
+}
+
+// fields writes the scoring part of a clause: its fields, combined as the clause
+// combines them.
+func (w *clauseWriter) fields() {
+	c := w.c
+	n := 0
+	for i := range c.Fields {
+		if w.written(&c.Fields[i]) {
+			n++
+		}
+	}
+	w.beginFields(n)
+	for i := range c.Fields {
+		f := &c.Fields[i]
+		if !w.written(f) {
+			continue
+		}
+		// Where the original decides what is found, a single field needs no
+		// count of its own; of several, one may match and another must not score.
+		count := w.scoring != Linear && c.Counted() && (n > 1 || !c.SameMatches)
+		if n > 1 || count {
+			w.comma()
+			w.raw(`{"bool":{"should":[`)
+		}
+		w.field(f, count)
+		if n > 1 || count {
+			w.raw(`]`)
+			if count {
+				w.minimumShouldMatch(f)
+			}
+			w.raw(`}}`)
+		}
+	}
+	w.endFields(n)
+}
+
+// beginFields begins the queries of n fields of a clause, which are combined as
+// the clause combines its fields.
+func (w *clauseWriter) beginFields(n int) {
+	if n < 2 {
+		return
+	}
+	w.comma()
+	w.raw(`{"dis_max":{"tie_breaker":`)
+	w.number(w.c.Parsed.TieBreaker)
+	w.raw(`,"queries":[`)
+}
+
+// endFields ends what [clauseWriter.beginFields] began.
+func (w *clauseWriter) endFields(n int) {
+	if n > 1 {
+		w.raw(`]}}`)
+	}
+}
+
+// added returns the terms that are written for f.
+func (w *clauseWriter) added(f *Field) []terms.Candidate {
+	if w.finding {
+		return f.found()
+	}
+	return f.Added
+}
+
+// field writes the queries of one field; repeat says that a term which the text
+// repeats is written as often, to be counted as often.
+func (w *clauseWriter) field(f *Field, repeat bool) {
+	boost := w.c.Parsed.Boost * f.Boost
+	if w.scoring == Linear {
+		added := w.added(f)
+		for k := range added {
+			w.term(f.Name, added[k].Term, boost*w.plan.boost(Linear, f, &added[k], w.finding))
+		}
+		return
+	}
+	for i := range f.Terms.Origins {
+		times, x := 1, f.Terms.Origins[i].X
+		if repeat {
+			times, x = int(x), 1
+		}
+		for range times {
+			w.comma()
+			w.group(f, i, x*boost)
+		}
+	}
+}
+
+// The sources of the two scripts of the saturated form. They never change and
+// take params, so that an engine compiles each of them once.
+const (
+	// scriptInvert turns a BM25 score s = m·tf/(tf+K), m = scale·idf, back
+	// into b·tf/K. c < 1 bounds s/m from above, where the inverse has a pole.
+	scriptInvert = "double r = Math.min(_score / params.m, params.c); return params.b * r / (1 - r)"
+	// scriptSaturate is BM25's saturation of y = Σ b·tf/K: m·y/(1+y).
+	scriptSaturate = "return params.m * _score / (1 + _score)"
+)
+
+// maxRatio is the param c of [scriptInvert]. Scores are 32-bit floats, so that
+// beyond it the inverse would lose more than three digits; it stands for
+// tf = 999·K, which no text reaches.
+const maxRatio = 0.999
+
+// The tie breakers of the grouped form, measured on judged collections.
+const (
+	// tieOrigin combines a term with its neighbors as a whole.
+	tieOrigin = 0.1
+	// tieNeighbors combines the neighbors of one term.
+	tieNeighbors = 0.35
+)
+
+// group writes origin term i with its neighbors; boost multiplies its score.
+func (w *clauseWriter) group(f *Field, i int, boost float64) {
+	o := &f.Terms.Origins[i]
+	switch {
+	case !slices.ContainsFunc(f.Added, func(a terms.Candidate) bool { return a.Origin == i }):
+		w.bareTerm(f.Name, o.Term, boost)
+	case w.scoring == Saturated:
+		w.raw(`{"script_score":{"query":{"bool":{"should":[`)
+		f.inverted(w.buffer, o.Term, o.IDF, 1)
+		for k := range f.Added {
+			if a := &f.Added[k]; a.Origin == i {
+				w.comma()
+				f.inverted(w.buffer, a.Term, f.idf(a.DocFreq), w.plan.Boost(Saturated, f, a))
+			}
+		}
+		w.raw(`]}},"script":{"source":"` + scriptSaturate + `","params":{"m":`)
+		w.number(boost * f.Stats.Scale * o.IDF)
+		w.raw(`}}}}`)
+	default:
+		w.raw(`{"dis_max":{"tie_breaker":`)
+		w.number(tieOrigin)
+		w.raw(`,"queries":[`)
+		w.bareTerm(f.Name, o.Term, boost)
+		w.raw(`,{"dis_max":{"tie_breaker":`)
+		w.number(tieNeighbors)
+		w.raw(`,"queries":[`)
+		for k := range f.Added {
+			if a := &f.Added[k]; a.Origin == i {
+				w.term(f.Name, a.Term, boost/o.X*w.plan.Boost(Grouped, f, a))
+			}
+		}
+		w.raw(`]}}]}}`)
+	}
+}
+
+// inverted writes a term whose score is b·tf/K, see [scriptInvert].
+func (f *Field) inverted(w *buffer, term string, idf, b float64) {
+	w.raw(`{"script_score":{"query":`)
+	w.bareTerm(f.Name, term, 1)
+	w.raw(`,"script":{"source":"` + scriptInvert + `","params":{"m":`)
+	w.number(f.Stats.Scale * idf)
+	w.raw(`,"c":`)
+	w.number(maxRatio)
+	w.raw(`,"b":`)
+	w.number(b)
+	w.raw(`}}}}`)
+}
+
+// written reports whether the field has a part in the scoring: in the linear
+// form where terms are added, in the others always, because its terms have to
+// score there.
+func (w *clauseWriter) written(f *Field) bool { return w.scoring != Linear || len(w.added(f)) > 0 }
