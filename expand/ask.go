@@ -13,8 +13,8 @@ import (
 	"github.com/akin-search/akin/expand/terms"
 )
 
-// An asker asks the cluster and the matrices what the clauses of a search need,
-// and selects the terms.
+// An asker asks the cluster and the matrices what the clauses of a search
+// need, and selects the terms.
 type asker struct {
 	e *Expander
 	s *search
@@ -28,7 +28,7 @@ type asker struct {
 	// clauses are those of the search with what is known of them, and targets the
 	// fields of them that may be expanded.
 	clauses []form.Clause
-	targets []*target
+	targets []target
 }
 
 // A target is a field that may be expanded.
@@ -105,7 +105,8 @@ func (t *target) leave(why reason.Reason) {
 	}
 }
 
-// follows reports whether the target uses the selection of the clause's first.
+// follows reports whether the target uses the selection of the clause's
+// first.
 func (t *target) follows() bool { return t.clause.TermCentric && t.Field != &t.clause.Fields[0] }
 
 // stillOpen returns the targets that are not left alone.
@@ -159,7 +160,7 @@ func (a *asker) findFields(ctx context.Context) error {
 			return err
 		}
 		if len(c.Fields) == 0 {
-			c.Reason = reason.Fields
+			c.Reason = reason.NoField
 		}
 		if c.Reason == "" {
 			fields += len(c.Fields)
@@ -173,9 +174,9 @@ func (a *asker) findFields(ctx context.Context) error {
 	return nil
 }
 
-// matchPatterns replaces the patterns among the fields of c by the fields that
-// match them. As in the engines, the boosts of a field that is named more than
-// once are multiplied.
+// matchPatterns replaces the patterns among the fields of c by the fields
+// that match them. As in the engines, the boosts of a field that is named
+// more than once are multiplied.
 func (a *asker) matchPatterns(ctx context.Context, c *form.Clause) error {
 	isPattern := func(f form.Field) bool { return strings.Contains(f.Name, "*") }
 	if !c.Patterns || !slices.ContainsFunc(c.Fields, isPattern) {
@@ -183,16 +184,12 @@ func (a *asker) matchPatterns(ctx context.Context, c *form.Clause) error {
 	}
 	var matched []form.Field
 	for _, f := range c.Fields {
-		names := []string{f.Name}
+		names, err := []string{f.Name}, error(nil)
 		if isPattern(f) {
-			var err error
 			names, err = a.e.cluster.Fields(ctx, a.s.indices, f.Name)
-			if c.Reason = clusterReason(err); c.Reason != "" {
-				return nil
-			}
-			if err != nil {
-				return err
-			}
+		}
+		if c.Reason = clusterReason(err); c.Reason != "" || err != nil {
+			return unless(c.Reason, err)
 		}
 		for _, name := range names {
 			at := slices.IndexFunc(matched, func(r form.Field) bool { return r.Name == name })
@@ -211,15 +208,15 @@ func (a *asker) matchPatterns(ctx context.Context, c *form.Clause) error {
 	return nil
 }
 
-// bind returns the fields that may be expanded, with their matrices pinned, and
-// gives the others their reason.
+// bind returns the fields that may be expanded, with their matrices pinned,
+// and gives the others their reason.
 func (a *asker) bind(ctx context.Context) ([]*target, error) {
 	n := 0
 	for i := range a.clauses {
 		n += len(a.clauses[i].Fields)
 	}
-	all := make([]target, 0, n)
-	a.targets = make([]*target, 0, n)
+	a.targets = make([]target, 0, n) // which never grows, so that they can be pointed at
+	open := make([]*target, 0, n)
 	pinned := a.e.matrices.Pin()
 	for i := range a.clauses {
 		c := &a.clauses[i]
@@ -237,11 +234,11 @@ func (a *asker) bind(ctx context.Context) ([]*target, error) {
 				continue
 			}
 			t.terms = a.m.selection()
-			all = append(all, t)
-			a.targets = append(a.targets, &all[len(all)-1])
+			a.targets = append(a.targets, t)
+			open = append(open, &a.targets[len(a.targets)-1])
 		}
 	}
-	return slices.Clone(a.targets), nil
+	return open, nil
 }
 
 // bindField pins the target's rows, or returns the reason to leave it alone.
@@ -250,11 +247,9 @@ func (a *asker) bindField(ctx context.Context, t *target, pinned Pinned) (reason
 		return reason.RuntimeField, nil
 	}
 	bound, err := pinned.For(ctx, a.s.indices, t.Name)
-	switch why := clusterReason(err); {
-	case err != nil && why == "":
-		return "", err
-	case err != nil:
-		return why, nil
+	if err != nil {
+		why := clusterReason(err)
+		return why, unless(why, err)
 	}
 	if t.rows, t.named = bound.Rows, bound.Named; t.rows == nil {
 		t.Indices = bound.Resolved[:min(len(bound.Resolved), maxExplainedIndices)]
@@ -263,15 +258,13 @@ func (a *asker) bindField(ctx context.Context, t *target, pinned Pinned) (reason
 	t.Matrix = t.rows.Version()
 	if a.e.weights != nil && a.e.options.Mode != ModeBM25 {
 		t.weights, err = a.e.weights.Weights(ctx, a.s.indices, t.Name)
-		if why := clusterReason(err); why != "" {
-			return why, nil
-		}
 	}
-	return "", err
+	why := clusterReason(err)
+	return why, unless(why, err)
 }
 
-// texts sets the targets' terms and the rows of these, and returns the targets
-// that stay open.
+// texts sets the targets' terms and the rows of these, and returns the
+// targets that stay open.
 func (a *asker) texts(ctx context.Context, open []*target) ([]*target, error) {
 	if err := a.analyze(ctx, open); err != nil {
 		return nil, failed(StageAnalyze, err)
@@ -283,8 +276,8 @@ func (a *asker) texts(ctx context.Context, open []*target) ([]*target, error) {
 	return open, failed(StageRows, a.fetchRows(ctx, leading(open)))
 }
 
-// each calls f for every target, several at the same time, because f may wait
-// for the cluster. It returns the first error.
+// each calls f for every target, several at the same time, because f may
+// wait for the cluster. It returns the first error.
 func each(targets []*target, f func(t *target) error) error {
 	return inParallel(len(targets), sideBySide, func(i int) error { return f(targets[i]) })
 }
@@ -302,9 +295,8 @@ func (a *asker) analyze(ctx context.Context, targets []*target) error {
 		}
 		switch {
 		case err != nil:
-			if t.Reason = clusterReason(err); t.Reason == "" {
-				return err
-			}
+			t.Reason = clusterReason(err)
+			return unless(t.Reason, err)
 		case analysis.NotWords != "" && !t.named:
 			t.Reason = reason.NotWords
 		case len(analysis.Terms) == 0:
@@ -350,15 +342,15 @@ func understand(c *form.Clause) {
 	}
 }
 
-// searchedTogether reports whether the engine looks for the terms in both fields
-// together. Fields whose analyzers have other names it searches apart, though
-// they give the same terms (OpenSearch 2).
+// searchedTogether reports whether the engine looks for the terms in both
+// fields together. Fields whose analyzers have other names it searches
+// apart, though they give the same terms (OpenSearch 2).
 func searchedTogether(a, b *esclient.Analysis) bool {
 	return a.Analyzer == b.Analyzer && slices.Equal(a.Terms, b.Terms)
 }
 
-// fetchRows sets the origins' rows: one round trip for each version, and there
-// is one where all fields use one matrix.
+// fetchRows sets the origins' rows: one round trip for each version, and
+// there is one where all fields use one matrix.
 func (a *asker) fetchRows(ctx context.Context, targets []*target) error {
 	for done := 0; done < len(targets); {
 		rows := targets[done].rows
@@ -383,8 +375,8 @@ func (a *asker) fetchRows(ctx context.Context, targets []*target) error {
 	return nil
 }
 
-// settle fetches the live document frequencies and settles the terms to add by
-// them.
+// settle fetches the live document frequencies and settles the terms to add
+// by them.
 func (a *asker) settle(ctx context.Context, open []*target) error {
 	// Goroutines work on memory of their own; a single target uses ours.
 	single := len(open) == 1
@@ -419,8 +411,8 @@ func (a *asker) settle(ctx context.Context, open []*target) error {
 	return nil
 }
 
-// settleTogether settles the selection of the fields of a term-centric clause,
-// all of which are open.
+// settleTogether settles the selection of the fields of a term-centric
+// clause, all of which are open.
 func (a *asker) settleTogether(fields []*target) {
 	t := fields[0]
 	known := make([]terms.Field, len(fields))
@@ -461,9 +453,9 @@ func shareAdded(targets []*target, total int) {
 	}
 }
 
-// filtered reports whether the client sees only some of the documents, through
-// an alias with a filter. The terms that are added come from those that it may
-// not see, too.
+// filtered reports whether the client sees only some of the documents,
+// through an alias with a filter. The terms that are added come from those
+// that it may not see, too.
 func filtered(clauses []form.Clause) bool {
 	for i := range clauses {
 		for _, f := range clauses[i].Fields {

@@ -81,17 +81,18 @@ func (e *Expander) With(options Options) *Expander {
 	return &other
 }
 
-// WithMatrices returns an Expander with other matrices that shares with e what
-// both learn of the cluster.
+// WithMatrices returns an Expander with other matrices that shares with e
+// what both learn of the cluster.
 func (e *Expander) WithMatrices(matrices Matrices) *Expander {
 	other := *e
 	other.matrices = matrices
 	return &other
 }
 
-// WithExact returns an Expander that can rank by the modes hard and soft, and
-// shares with e what both learn of the cluster. Without weights there is no
-// [ModeHard], and [ModeSoft] takes the document frequencies in the rows of S.
+// WithExact returns an Expander that can rank by the modes hard and soft,
+// and shares with e what both learn of the cluster. Without weights there is
+// no [ModeHard], and [ModeSoft] takes the document frequencies in the rows
+// of S.
 func (e *Expander) WithExact(weights WeightSource, linear LinearFields) *Expander {
 	other := *e
 	other.weights, other.linear = weights, linear
@@ -115,8 +116,8 @@ func (e *Expander) Expand(ctx context.Context, req *Request) (*Result, error) {
 	}
 }
 
-// expandOne expands a request that is one search, of so many that came in one
-// request.
+// expandOne expands a request that is one search, of so many that came in
+// one request.
 func (e *Expander) expandOne(ctx context.Context, req *Request, together int) (*Result, error) {
 	m, _ := e.memory.Get().(*memory)
 	defer func() {
@@ -151,8 +152,8 @@ func (e *Expander) expandOne(ctx context.Context, req *Request, together int) (*
 	return res, nil
 }
 
-// whyNothing returns why nothing is added: the reason of the first clause that
-// has one.
+// whyNothing returns why nothing is added: the reason of the first clause
+// that has one.
 func whyNothing(clauses []form.Clause) reason.Reason {
 	for i := range clauses {
 		c := &clauses[i]

@@ -237,11 +237,11 @@ func TestClausesLeftAlone(t *testing.T) {
 		"boosts too large":    {`{"multi_match":{"query":"car","fields":["body^1e20"],"boost":1e20}}`, reason.Options},
 		"two fields":          {`{"match":{"body":"car","title":"car"}}`, reason.Options},
 		"null":                {`{"match":{"body":null}}`, reason.Options},
-		"wildcard fields":     {`{"multi_match":{"query":"car","fields":["nothing*"]}}`, reason.Fields},
-		"no fields":           {`{"multi_match":{"query":"car"}}`, reason.Fields},
+		"wildcard fields":     {`{"multi_match":{"query":"car","fields":["nothing*"]}}`, reason.NoField},
+		"no fields":           {`{"multi_match":{"query":"car"}}`, reason.NoField},
 		"query string syntax": {`{"query_string":{"query":"car AND rental","default_field":"body"}}`, reason.Syntax},
 		"query string phrase": {`{"query_string":{"query":"\"car rental\"","default_field":"body"}}`, reason.Syntax},
-		"query string fields": {`{"query_string":{"query":"car"}}`, reason.Fields},
+		"query string fields": {`{"query_string":{"query":"car"}}`, reason.NoField},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := expandBody(t, DefaultOptions(), `{"runtime_mappings":{"redefined":{"type":"keyword"}},"query":`+tt.query+`}`)
@@ -262,12 +262,12 @@ func TestFormFollowsWhatIsPossible(t *testing.T) {
 	}{
 		"scripts run":         {form: "saturated"},
 		"no scripts":          {change: func(c *fakeCluster) { c.scripts = false }, form: "grouped", reason: reason.NoScripts},
-		"unknown scale":       {change: func(c *fakeCluster) { c.scale = 0 }, form: "grouped", reason: reason.Scale},
-		"boolean similarity":  {change: func(c *fakeCluster) { c.similarity = esclient.Boolean }, form: "grouped", reason: reason.Scale},
-		"fuzzy":               {query: `{"match":{"body":{"query":"car rental","fuzziness":"AUTO"}}}`, form: "linear", reason: reason.NotPlain},
-		"synonyms":            {change: func(c *fakeCluster) { c.synonyms = map[string]string{"car": "auto"} }, form: "linear", reason: reason.NotPlain},
+		"unknown scale":       {change: func(c *fakeCluster) { c.scale = 0 }, form: "grouped", reason: reason.NotBM25},
+		"boolean similarity":  {change: func(c *fakeCluster) { c.similarity = esclient.Boolean }, form: "grouped", reason: reason.NotBM25},
+		"fuzzy":               {query: `{"match":{"body":{"query":"car rental","fuzziness":"AUTO"}}}`, form: "linear", reason: reason.NotAdditive},
+		"synonyms":            {change: func(c *fakeCluster) { c.synonyms = map[string]string{"car": "auto"} }, form: "linear", reason: reason.NotAdditive},
 		"several fields":      {query: `{"multi_match":{"query":"car rental","fields":["body","title"]}}`, form: "saturated"},
-		"one field unknown":   {query: `{"multi_match":{"query":"car rental","fields":["body","sku"]}}`, form: "linear", reason: reason.NotPlain},
+		"one field unknown":   {query: `{"multi_match":{"query":"car rental","fields":["body","sku"]}}`, form: "linear", reason: reason.NotAdditive},
 		"shards":              {change: func(c *fakeCluster) { c.shards = 5 }, form: "saturated"},
 		"shards, search type": {change: func(c *fakeCluster) { c.shards = 5 }, params: "search_type=query_then_fetch", form: "grouped", reason: reason.SearchType},
 		"shards, dfs":         {change: func(c *fakeCluster) { c.shards = 5 }, params: "search_type=dfs_query_then_fetch", form: "saturated"},

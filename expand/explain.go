@@ -14,8 +14,8 @@ const (
 	phaseRerank  = "rerank" // of what finds the hits that are ordered outside of the engine
 )
 
-// explain says of every field in a plan what is done with it; reranked says that
-// the hits of this page are ordered outside of the engine.
+// explain says of every field in a plan what is done with it; reranked says
+// that the hits of this page are ordered outside of the engine.
 func explain(p *form.Plan, reranked bool) []Clause {
 	n := 0
 	for i := range p.Clauses {

@@ -35,7 +35,7 @@ type fakeCluster struct {
 	analyzeErr, statisticsErr error
 }
 
-func (f *fakeCluster) Analyze(_ context.Context, indices esclient.Indices, field, analyzer, text string) (*esclient.Analysis, error) {
+func (f *fakeCluster) Analyze(_ context.Context, _ esclient.Indices, field, analyzer, text string) (*esclient.Analysis, error) {
 	if f.analyzeErr != nil {
 		return nil, f.analyzeErr
 	}

@@ -17,10 +17,10 @@ import (
 //
 //	(Wx)ᵀS(Wy) / (‖Wx‖·‖Wy‖) = Σ_j v_j·y_j / (‖Wx‖·‖Wy‖),  v_j = Σ_i x_i w_i s_ij w_j
 //
-// with s_ii = 1, over the terms j of the text and all of their neighbors. W are
-// weights that were frozen: idf, see [Weights]. The sum is written as one term
-// query for each j on a field that scores linearly in tf, see [esclient.Linear],
-// with the boost
+// with s_ii = 1, over the terms j of the text and all of their neighbors. W
+// are weights that were frozen: idf, see [Weights]. The sum is written as
+// one term query for each j on a field that scores linearly in tf, see
+// [esclient.Linear], with the boost
 //
 //	v_j / (‖Wx‖·c·idf_j)    c and idf_j the engine's,
 //	v_j / ‖Wx‖              where a script scores,
@@ -30,12 +30,12 @@ import (
 // nothing. Several fields are combined as the clause combines them.
 //
 // The scores of BM25 are of another scale, so that either all clauses of a
-// search that look for text are scored like this, or none: where one cannot be,
-// the search is expanded as in [ModeBM25], and each clause says why. Queries of
-// other kinds score with it as the client wrote them.
+// search that look for text are scored like this, or none: where one cannot
+// be, the search is expanded as in [ModeBM25], and each clause says why.
+// Queries of other kinds score with it as the client wrote them.
 //
-// Cold, the linear fields are asked about with the terms and the rows of S, and
-// the weights with the statistics, so that there are as many waits as in
+// Cold, the linear fields are asked about with the terms and the rows of S,
+// and the weights with the statistics, so that there are as many waits as in
 // ModeBM25 where the linear field is known after two.
 
 const (
@@ -61,8 +61,8 @@ type exactField struct {
 	failure error
 }
 
-// findTexts is [asker.texts], with which it asks for the linear fields where the
-// search may be scored by the measure.
+// findTexts is [asker.texts], with which it asks for the linear fields where
+// the search may be scored by the measure.
 func (a *asker) findTexts(ctx context.Context, open []*target) (left []*target, err error) {
 	if a.e.options.Mode != ModeHard || !a.mayBeExact(open) {
 		return a.texts(ctx, open)
@@ -78,8 +78,8 @@ func (a *asker) findTexts(ctx context.Context, open []*target) (left []*target, 
 	return left, err
 }
 
-// mayBeExact reports whether nothing that is known already speaks against the
-// measure, and marks the targets that have weights.
+// mayBeExact reports whether nothing that is known already speaks against
+// the measure, and marks the targets that have weights.
 func (a *asker) mayBeExact(targets []*target) bool {
 	for i := range a.clauses {
 		if c := &a.clauses[i]; !c.Note {
@@ -97,8 +97,8 @@ func (a *asker) mayBeExact(targets []*target) bool {
 	return true
 }
 
-// notExact returns why a clause cannot be scored by the measure, as far as the
-// request says, "" where it may be.
+// notExact returns why a clause cannot be scored by the measure, as far as
+// the request says, "" where it may be.
 func (a *asker) notExact(c *form.Clause) reason.Reason {
 	switch {
 	case c.Reason != "":
@@ -110,14 +110,14 @@ func (a *asker) notExact(c *form.Clause) reason.Reason {
 	case strings.Contains(c.Parsed.Path, ".nested."):
 		return reason.NoNorms // they stand in the document around the nested ones
 	case !c.Additive || c.TermCentric:
-		return reason.NotPlain
+		return reason.NotAdditive
 	}
 	return ""
 }
 
-// leaveExact reports whether one of the clauses cannot be scored by the measure.
-// Then none is, and those that could be have the reason of the first that
-// cannot.
+// leaveExact reports whether one of the clauses cannot be scored by the
+// measure. Then none is, and those that could be have the reason of the
+// first that cannot.
 func (a *asker) leaveExact() bool {
 	var first reason.Reason
 	for i := range a.clauses {
@@ -135,8 +135,8 @@ func (a *asker) leaveExact() bool {
 	return first != ""
 }
 
-// findLinear asks for the field that scores t linearly. Others set the target's
-// terms meanwhile.
+// findLinear asks for the field that scores t linearly. Others set the
+// target's terms meanwhile.
 func (a *asker) findLinear(ctx context.Context, t *target) {
 	x := t.exact
 	linear, err := a.e.linear.Linear(ctx, a.s.indices, t.Name, t.weights.ID())
@@ -150,12 +150,12 @@ func (a *asker) findLinear(ctx context.Context, t *target) {
 	x.linear = linear
 }
 
-// targetNotExact returns why an analyzed target cannot be scored by the measure,
-// "" where it can.
+// targetNotExact returns why an analyzed target cannot be scored by the
+// measure, "" where it can.
 func (a *asker) targetNotExact(t *target) reason.Reason {
 	switch c, x := t.clause, t.exact; {
 	case !c.Additive || !t.OneTermPerWord():
-		return reason.NotPlain
+		return reason.NotAdditive
 	case c.TooDeepForHard():
 		return reason.TooDeep
 	case a.e.linear == nil && a.e.weights != nil:
@@ -170,9 +170,9 @@ func (a *asker) targetNotExact(t *target) reason.Reason {
 	return ""
 }
 
-// askExact asks for what the measure takes and selects the terms, and reports
-// whether the search is scored by it; else, in ModeHard, every clause of the
-// search says why not.
+// askExact asks for what the measure takes and selects the terms, and
+// reports whether the search is scored by it; else, in ModeHard, every
+// clause of the search says why not.
 func (a *asker) askExact(ctx context.Context, open []*target) (bool, error) {
 	if a.e.options.Mode != ModeHard {
 		return false, nil
@@ -203,17 +203,17 @@ func (a *asker) askExact(ctx context.Context, open []*target) (bool, error) {
 }
 
 // exactLimit returns how many clauses a search in the form hard may have. Of
-// those that the cluster takes it leaves a few for what engines add to a query
-// themselves: the filters of an alias, of nested documents, and of what a user
-// may see. As many as the cluster takes is what most searches have here, and
-// would be refused with one more.
+// those that the cluster takes it leaves a few for what engines add to a
+// query themselves: the filters of an alias, of nested documents, and of
+// what a user may see. As many as the cluster takes is what most searches
+// have here, and would be refused with one more.
 func exactLimit(known int) int {
 	limit := cmp.Or(known, defaultClauseLimit)
 	return limit - limit/shareOfEngine
 }
 
-// gather collects the neighbors of all targets, and keeps the best of those that
-// have more than their share of total.
+// gather collects the neighbors of all targets, and keeps the best of those
+// that have more than their share of total.
 func gather(targets []*target, total int) {
 	sizes := make([]int, len(targets))
 	for i, t := range targets {
@@ -229,8 +229,8 @@ func gather(targets []*target, total int) {
 	}
 }
 
-// weighAll weighs the terms of all targets. A single one has the memory of the
-// search for that.
+// weighAll weighs the terms of all targets. A single one has the memory of
+// the search for that.
 func (a *asker) weighAll(ctx context.Context, targets []*target) error {
 	if len(targets) == 1 {
 		return a.weigh(ctx, targets[0], &a.m.weighing)

@@ -8,8 +8,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A Disclosure is a set of the ways in which the answer to a rewritten search
-// shows the terms that were added to it.
+// A Disclosure is a set of the ways in which the answer to a rewritten
+// search shows the terms that were added to it.
 type Disclosure uint8
 
 // The ways.
@@ -43,8 +43,8 @@ func (s *search) disclosed() Disclosure {
 	return d
 }
 
-// asksFor reports whether the query string has one of the parameters, with or
-// without a value: any but "false" switches it on.
+// asksFor reports whether the query string has one of the parameters, with
+// or without a value: any but "false" switches it on.
 func (r *Request) asksFor(parameters ...string) bool {
 	for part := range strings.SplitSeq(r.RawQuery, "&") {
 		name, value, _ := strings.Cut(part, "=")
@@ -55,9 +55,9 @@ func (r *Request) asksFor(parameters ...string) bool {
 	return false
 }
 
-// disclosedBy returns what a search body asks for: "profile" stands at its top,
-// "explain" in inner hits and in aggregations, too. It may take the name of a
-// field for that, which leaves one search more alone.
+// disclosedBy returns what a search body asks for: "profile" stands at its
+// top, "explain" in inner hits and in aggregations, too. It may take the
+// name of a field for that, which leaves one search more alone.
 func disclosedBy(body []byte) (d Disclosure) {
 	if !bytes.Contains(body, []byte(`"explain"`)) && !bytes.Contains(body, []byte(`"profile"`)) && !bytes.Contains(body, []byte(`\u`)) {
 		return 0 // nearly every search

@@ -7,14 +7,15 @@ import (
 	"time"
 )
 
-// defaultClauseLimit is how many clauses engines take in a query where nobody
-// says otherwise, by indices.query.bool.max_clause_count: Elasticsearch 7 and
-// OpenSearch 2 and 3 exactly as many, and Elasticsearch 8 and 9, which work it
-// out from their memory, no less.
+// defaultClauseLimit is how many clauses engines take in a query where
+// nobody says otherwise, by indices.query.bool.max_clause_count:
+// Elasticsearch 7 and OpenSearch 2 and 3 exactly as many, and Elasticsearch
+// 8 and 9, which work it out from their memory, no less.
 const defaultClauseLimit = 1024
 
 // What is learnt is forgotten after limitTime: settings change, and the next
-// search that is refused teaches it again. maxLimits bounds how much is known.
+// search that is refused teaches it again. maxLimits bounds how much is
+// known.
 const (
 	limitTime = 10 * time.Minute
 	maxLimits = 1000
@@ -77,8 +78,8 @@ func (l *limits) of(kind LimitKind, index string) int64 {
 	return l.get(limitKey{kind, index}).n
 }
 
-// get returns what is known, the zero value for nothing, and forgets what was
-// known for long enough. The lock is held.
+// get returns what is known, the zero value for nothing, and forgets what
+// was known for long enough. The lock is held.
 func (l *limits) get(k limitKey) learntLimit {
 	known, ok := l.known[k]
 	if ok && time.Now().After(known.until) {
@@ -111,16 +112,16 @@ func (l *limits) tell(k limitKey, n int64) {
 	}
 }
 
-// OnLimit has f called whenever a limit is learnt, changes, or, with N = 0, is
-// forgotten. f must not block or call e. OnLimit must be called before the
-// first search.
+// OnLimit has f called whenever a limit is learnt, changes, or, with N = 0,
+// is forgotten. f must not block or call e. OnLimit must be called before
+// the first search.
 func (e *Expander) OnLimit(f func(Limit)) { e.limits.report = f }
 
-// Learn notes a limit that a refusal named, see [Refusal.Limit]. The searches
-// of that index expression are kept under it for ten minutes. Of several the
-// smallest counts, because the nodes of a cluster may differ, unless the
-// cluster was asked. It reports whether that was news. Learn is safe for
-// concurrent use.
+// Learn notes a limit that a refusal named, see [Refusal.Limit]. The
+// searches of that index expression are kept under it for ten minutes. Of
+// several the smallest counts, because the nodes of a cluster may differ,
+// unless the cluster was asked. It reports whether that was news. Learn is
+// safe for concurrent use.
 func (e *Expander) Learn(limit Limit) (news bool) {
 	k := limitKey{limit.Kind, limit.Index}
 	e.limits.mu.Lock()
@@ -132,10 +133,10 @@ func (e *Expander) Learn(limit Limit) (news bool) {
 	return true
 }
 
-// Correct replaces what a refusal named by what the cluster itself says of the
-// limit. The larger number of clauses counts: Elasticsearch 8 and 9 work their
-// limit out from their memory, and go on telling the default of the setting.
-// Correct is safe for concurrent use.
+// Correct replaces what a refusal named by what the cluster itself says of
+// the limit. The larger number of clauses counts: Elasticsearch 8 and 9 work
+// their limit out from their memory, and go on telling the default of the
+// setting. Correct is safe for concurrent use.
 func (e *Expander) Correct(limit Limit) {
 	k := limitKey{limit.Kind, limit.Index}
 	e.limits.mu.Lock()

@@ -43,8 +43,8 @@ const (
 	PhaseRescore
 )
 
-// A Highlight says which words a highlighter marks in the hits of a rewritten
-// search.
+// A Highlight says which words a highlighter marks in the hits of a
+// rewritten search.
 type Highlight uint8
 
 // The choices of words to mark.

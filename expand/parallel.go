@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// inParallel calls f for 0 to n-1, limit of them at the same time, and returns
-// the first error. A single call is made in this goroutine. A panic of a call
-// comes out of inParallel, so that the caller's recover meets it: alone in its
-// goroutine it would end the process.
+// inParallel calls f for 0 to n-1, limit of them at the same time, and
+// returns the first error. A single call is made in this goroutine. A panic
+// of a call comes out of inParallel, so that the caller's recover meets it:
+// alone in its goroutine it would end the process.
 func inParallel(n, limit int, f func(i int) error) error {
 	if n == 1 {
 		return f(0)

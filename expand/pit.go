@@ -34,8 +34,9 @@ type pitKey struct {
 	search   [sha256.Size]byte
 }
 
-// A firstPage is what became of a search when it was seen first on its point in
-// time, for the pages that follow. It is not modified once it is remembered.
+// A firstPage is what became of a search when it was seen first on its point
+// in time, for the pages that follow. It is not modified once it is
+// remembered.
 type firstPage struct {
 	// failed says that the search went on as it came, because something failed.
 	failed bool
@@ -46,11 +47,11 @@ type firstPage struct {
 	clauses []form.Clause
 }
 
-// pits remembers for each search on a point in time the terms that were added
-// to its first page: scores then stay what they were, whatever becomes of the
-// matrix and of the statistics meanwhile, so that search_after finds the place
-// again. The fields that patterns stood for are remembered with them, and where
-// the first page failed, that all pages are left alone.
+// pits remembers for each search on a point in time the terms that were
+// added to its first page: scores then stay what they were, whatever becomes
+// of the matrix and of the statistics meanwhile, so that search_after finds
+// the place again. The fields that patterns stood for are remembered with
+// them, and where the first page failed, that all pages are left alone.
 type pits struct {
 	cache *otter.Cache[pitKey, *firstPage]
 }
@@ -63,9 +64,9 @@ func newPITs() *pits {
 	})}
 }
 
-// askPage asks for a search with a point in time what the first page got, and
-// for any other what there is. It returns the reason to leave the page alone, as
-// the first one was, or "".
+// askPage asks for a search with a point in time what the first page got,
+// and for any other what there is. It returns the reason to leave the page
+// alone, as the first one was, or "".
 func (a *asker) askPage(ctx context.Context) (reason.Reason, error) {
 	a.start()
 	if a.s.PIT.ID == "" {
@@ -96,8 +97,8 @@ func (a *asker) askPage(ctx context.Context) (reason.Reason, error) {
 }
 
 // byPath returns those of n clauses that are no notes in the order of their
-// paths, which are different: the members of an object may change their order
-// from one page to the next.
+// paths, which are different: the members of an object may change their
+// order from one page to the next.
 func byPath(n int, clause func(i int) *dsl.Clause) []int {
 	var out []int
 	for i := range n {
@@ -134,11 +135,11 @@ func pageKey(e *Expander, s *dsl.Search) pitKey {
 	return pitKey{e, sha256.Sum256(raw)}
 }
 
-// remembered returns copies of clauses that hold on to nothing of the request,
-// and not to the rows: a matrix in memory would stay there for as long as the
-// page is remembered.
+// remembered returns copies of clauses that hold on to nothing of the
+// request, and not to the rows: a matrix in memory would stay there for as
+// long as the page is remembered.
 func remembered(clauses []form.Clause) []form.Clause {
-	var out []form.Clause
+	out := make([]form.Clause, 0, len(clauses))
 	for _, i := range byPath(len(clauses), func(i int) *dsl.Clause { return clauses[i].Parsed }) {
 		c := clauses[i]
 		c.Parsed = nil
@@ -171,8 +172,8 @@ func ownTexts(texts []string) []string {
 	return own
 }
 
-// restore makes the search what it was on the first page: fewer terms, as after
-// a limit that was learned since, would be other scores.
+// restore makes the search what it was on the first page: fewer terms, as
+// after a limit that was learned since, would be other scores.
 func (a *asker) restore(p *firstPage) {
 	a.clauseLimit = p.clauseLimit
 	for n, i := range byPath(len(a.clauses), func(i int) *dsl.Clause { return a.clauses[i].Parsed }) {
@@ -189,8 +190,8 @@ func (a *asker) restore(p *firstPage) {
 	}
 }
 
-// About how many bytes the parts of a first page take beside their texts, the
-// page with its key and its place in the memory.
+// About how many bytes the parts of a first page take beside their texts,
+// the page with its key and its place in the memory.
 const (
 	pageBytes   = 512
 	clauseBytes = 128

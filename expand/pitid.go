@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// A pointInTime is what the id of one says: the indices that it was opened on,
-// sorted, and how many of their shards it holds.
+// A pointInTime is what the id of one says: the indices that it was opened
+// on, sorted, and how many of their shards it holds.
 type pointInTime struct {
 	indices []string
 	shards  int
@@ -22,11 +22,11 @@ type pointInTime struct {
 // readPIT returns what the id of a point in time says, nil where it is not
 // understood or names another cluster.
 //
-// An id is the base64 of the engine's SearchContextId: the version, a map from
-// shards (index name and id, number) to contexts on nodes, and a map of alias
-// filters. The engines' versions differ in which fields of a context may be
-// missing, so each possibility is tried and what can be read in two ways is
-// not believed. Seen in Elasticsearch 8 and 9, OpenSearch 2 and 3.
+// An id is the base64 of the engine's SearchContextId: the version, a map
+// from shards (index name and id, number) to contexts on nodes, and a map of
+// alias filters. The engines' versions differ in which fields of a context
+// may be missing, so each possibility is tried and what can be read in two
+// ways is not believed. Seen in Elasticsearch 8 and 9, OpenSearch 2 and 3.
 func readPIT(id string) *pointInTime {
 	raw, err := base64.URLEncoding.DecodeString(id)
 	if err != nil {
@@ -51,8 +51,8 @@ func readPIT(id string) *pointInTime {
 }
 
 // names returns the names to search by: where an alias with a filter was
-// opened, the alias, to which another matrix may be bound than to its index. It
-// returns none where the alias is not known for all indices.
+// opened, the alias, to which another matrix may be bound than to its index.
+// It returns none where the alias is not known for all indices.
 func (p *pointInTime) names() []string {
 	switch {
 	case !p.filtered:
@@ -108,9 +108,9 @@ func (r *pitReader) pointInTime() *pointInTime {
 	return p
 }
 
-// aliases reads the map from the ids of indices to the aliases that the point
-// in time was opened by and their filter, up to the first filter: that is a
-// query.
+// aliases reads the map from the ids of indices to the aliases that the
+// point in time was opened by and their filter, up to the first filter: that
+// is a query.
 func (r *pitReader) aliases(p *pointInTime) {
 	for n := r.number(); n > 0 && !r.failed && !p.filtered; n-- {
 		r.string() // the id
@@ -164,8 +164,8 @@ func (r *pitReader) flag() bool {
 	return set
 }
 
-// string reads a text of ASCII characters, which the names in question are. All
-// others make the lengths differ, and the reading fail.
+// string reads a text of ASCII characters, which the names in question are.
+// All others make the lengths differ, and the reading fail.
 func (r *pitReader) string() string {
 	n := r.number()
 	if r.failed || n > uint64(len(r.rest)) {

@@ -17,7 +17,7 @@ type planner struct {
 	// clauseLimit is how many clauses the cluster takes in a query, 0 where that
 	// is not known.
 	clauseLimit int
-	plan        *form.Plan
+	plan        form.Plan
 	// rerank says how the hits are ordered outside of the engine, nil where they
 	// are not.
 	rerank *Rerank
@@ -27,7 +27,7 @@ type planner struct {
 func newPlanner(a *asker) *planner {
 	p := &planner{e: a.e, s: a.s, clauseLimit: a.clauseLimit}
 	o := &a.e.options
-	p.plan = &form.Plan{
+	p.plan = form.Plan{
 		Search: a.s.Search, Clauses: a.clauses, Strength: o.Strength, Normalize: o.NormalizeScores,
 		MarkRelated: o.Highlight == HighlightRelated, Unscored: a.s.unscored,
 	}
@@ -38,10 +38,13 @@ func newPlanner(a *asker) *planner {
 	return p
 }
 
-// write returns the rewritten search. What is planned is written and counted,
-// and planned again with fewer terms where the cluster would not take it.
+// write returns the rewritten search. What is planned is written and
+// counted, and planned again with fewer terms where the cluster would not
+// take it.
 func (p *planner) write() *Result {
-	plan, body, clauses := p.plan, []byte(nil), 0
+	plan := &p.plan
+	var body []byte
+	var clauses int
 	plan.ShareFound()
 	for {
 		p.decide()
@@ -85,7 +88,8 @@ func (p *planner) write() *Result {
 	}
 }
 
-// limit returns how many clauses the search may have, 0 where that is not known.
+// limit returns how many clauses the search may have, 0 where that is not
+// known.
 func (p *planner) limit() int {
 	if p.plan.Exact() { // there are as many terms as S has
 		return exactLimit(p.clauseLimit)
@@ -93,8 +97,8 @@ func (p *planner) limit() int {
 	return p.clauseLimit
 }
 
-// takeBack takes added terms back, or leaves clauses alone, of a search that has
-// over clauses too many.
+// takeBack takes added terms back, or leaves clauses alone, of a search that
+// has over clauses too many.
 func (p *planner) takeBack(over int) {
 	half := (over + 1) / 2 // a term may stand there more than once, so that fewer may do
 	clauses := p.plan.Clauses
@@ -113,10 +117,10 @@ func (p *planner) takeBack(over int) {
 	}
 }
 
-// decide chooses for every clause whether and how its terms are written, and for
-// the search in which phase.
+// decide chooses for every clause whether and how its terms are written, and
+// for the search in which phase.
 func (p *planner) decide() {
-	plan, saturated := p.plan, false
+	plan, saturated := &p.plan, false
 	for i := range plan.Clauses {
 		c := &plan.Clauses[i]
 		c.Scoring, c.ScoringReason, c.Rescored = form.Auto, "", false
@@ -160,7 +164,7 @@ func (p *planner) scoring(c *form.Clause) (form.Scoring, reason.Reason) {
 	}
 	for i := range c.Fields {
 		if f := &c.Fields[i]; !c.Additive || c.TermCentric || f.Analysis == nil || !f.OneTermPerWord() {
-			return form.Linear, reason.NotPlain
+			return form.Linear, reason.NotAdditive
 		}
 	}
 	if wanted == form.Grouped {
@@ -171,7 +175,7 @@ func (p *planner) scoring(c *form.Clause) (form.Scoring, reason.Reason) {
 		switch {
 		case len(f.Added) == 0:
 		case f.Stats.Scale == 0 || f.Weighting() != terms.SqrtIDF:
-			return form.Grouped, reason.Scale
+			return form.Grouped, reason.NotBM25
 		case !f.Stats.Scripts:
 			return form.Grouped, reason.NoScripts
 		default:
@@ -183,8 +187,8 @@ func (p *planner) scoring(c *form.Clause) (form.Scoring, reason.Reason) {
 	return form.Saturated, ""
 }
 
-// decidePhase decides whether the best hits are ordered again by the whole query
-// and takes the terms back that are then not written.
+// decidePhase decides whether the best hits are ordered again by the whole
+// query and takes the terms back that are then not written.
 func (p *planner) decidePhase() {
 	why := p.noRescore()
 	p.plan.Rescore = why == ""
@@ -203,17 +207,17 @@ func (p *planner) decidePhase() {
 	}
 }
 
-// findLess takes back the terms that a rescored search would not look for, so
-// that one that cannot be rescored finds the same. Where the original decides
-// what is found, all of them stay.
+// findLess takes back the terms that a rescored search would not look for,
+// so that one that cannot be rescored finds the same. Where the original
+// decides what is found, all of them stay.
 func (p *planner) findLess(c *form.Clause) {
 	if p.e.options.Phase != PhaseQuery && !c.SameMatches {
 		c.KeepFound()
 	}
 }
 
-// noRescore returns why the best hits of the search cannot be ordered again, ""
-// where they can.
+// noRescore returns why the best hits of the search cannot be ordered again,
+// "" where they can.
 func (p *planner) noRescore() reason.Reason {
 	s, limit := p.s, p.e.limits.of(LimitRescore, p.s.req.Index)
 	switch {
@@ -236,8 +240,9 @@ func (p *planner) noRescore() reason.Reason {
 }
 
 // namesQueries reports whether a query may have named queries or inner hits,
-// whose scores the engines take from the query and not from the rescore. A name
-// may be written with escapes; those of ASCII letters are used for little else.
+// whose scores the engines take from the query and not from the rescore. A
+// name may be written with escapes; those of ASCII letters are used for
+// little else.
 func namesQueries(query []byte) bool {
 	for _, name := range []string{`"_name"`, `"inner_hits"`, `\u004`, `\u005`, `\u006`, `\u007`} {
 		if bytes.Contains(query, []byte(name)) {

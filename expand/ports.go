@@ -9,8 +9,8 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// What [Request.Allowed] returns where the client is not to be answered by an
-// expanded search.
+// What [Request.Allowed] returns where the client is not to be answered by
+// an expanded search.
 var (
 	// ErrNotAuthorized says that the client may not search the indices.
 	ErrNotAuthorized = errors.New("the client may not search these indices")
@@ -20,8 +20,8 @@ var (
 )
 
 // A Cluster answers what expansion asks of the search cluster;
-// [*esclient.Cached] is one. Warm, it answers from memory; a call ends with ctx
-// at the latest.
+// [*esclient.Cached] is one. Warm, it answers from memory; a call ends with
+// ctx at the latest.
 type Cluster interface {
 	// Analyze returns the index terms of a text in a field, by the analyzer named
 	// or, where that is "", by the field's own.
@@ -36,8 +36,8 @@ type Cluster interface {
 	Fields(ctx context.Context, indices esclient.Indices, pattern string) ([]string, error)
 }
 
-// clusterReason returns the reason that an error of the cluster is for leaving
-// something alone, "" for a failure.
+// clusterReason returns the reason that an error of the cluster is for
+// leaving something alone, "" for a failure.
 func clusterReason(err error) reason.Reason {
 	switch {
 	case err == nil:
@@ -54,6 +54,14 @@ func clusterReason(err error) reason.Reason {
 		return reason.UnknownToCluster
 	}
 	return ""
+}
+
+// unless returns err unless it is the reason given.
+func unless(why reason.Reason, err error) error {
+	if why != "" {
+		return nil
+	}
+	return err
 }
 
 // Rows are the neighbor rows of one version of one matrix.
@@ -74,8 +82,8 @@ type Matrices interface {
 	Pin() Pinned
 }
 
-// A Pinned set has one version of every matrix, however often the active version
-// changes meanwhile.
+// A Pinned set has one version of every matrix, however often the active
+// version changes meanwhile.
 type Pinned interface {
 	// For returns what is bound to a field of the indices. Warm, it answers from
 	// memory; it asks the cluster what an index expression stands for, where that

@@ -9,8 +9,8 @@ import (
 	"github.com/akin-search/akin/expand/form"
 )
 
-// A Refusal is what the cluster says against a rewritten search whose original
-// it took.
+// A Refusal is what the cluster says against a rewritten search whose
+// original it took.
 type Refusal struct {
 	// Index is the index expression of the search, of several in one request that
 	// of the one refused, see [Result.Indices].
@@ -32,13 +32,14 @@ const (
 	tooManyNested  = "too_many_nested_clauses"
 )
 
-// minLimit is the smallest limit that is believed: no cluster that is searched
-// for text has less, and searches under it would be left alone.
+// minLimit is the smallest limit that is believed: no cluster that is
+// searched for text has less, and searches under it would be left alone.
 const minLimit = 64
 
-// The whole sentences in which OpenSearch 2 and 3 and Elasticsearch 7 to 9 name
-// their limits. A query that is too long as written is a too_many_clauses, one
-// whose parts are too long together a too_many_nested_clauses on some of them.
+// The whole sentences in which OpenSearch 2 and 3 and Elasticsearch 7 to 9
+// name their limits. A query that is too long as written is a
+// too_many_clauses, one whose parts are too long together a
+// too_many_nested_clauses on some of them.
 var (
 	clausesSentence = regexp.MustCompile(`^(?:Query contains too many nested clauses; )?maxClauseCount is set to (\d{1,9})$`)
 	rescoreSentence = regexp.MustCompile(`^Rescore window \[(\d{1,9})\] is too large\. It must be less than \[(\d{1,9})\]\. ` +
@@ -49,9 +50,9 @@ var (
 		`This limit can be set by changing the \[index\.max_result_window\] index level setting\.$`)
 )
 
-// Limit returns the limit that the cluster names, false where it names none. A
-// script of the client's can throw an error with any text: where one failed
-// nothing is believed. Nor is a limit that the search kept.
+// Limit returns the limit that the cluster names, false where it names none.
+// A script of the client's can throw an error with any text: where one
+// failed nothing is believed. Nor is a limit that the search kept.
 func (r *Refusal) Limit() (Limit, bool) {
 	if r.has("script_exception") {
 		return Limit{}, false
@@ -99,8 +100,8 @@ func (r *Refusal) has(types ...string) bool {
 	return slices.ContainsFunc(r.Causes, func(c Cause) bool { return slices.Contains(types, c.Type) })
 }
 
-// Moved reports whether the cluster says that indices or fields are not as they
-// were known, or that it no longer runs scripts.
+// Moved reports whether the cluster says that indices or fields are not as
+// they were known, or that it no longer runs scripts.
 func (r *Refusal) Moved() bool {
 	if r.has("index_not_found_exception", "index_closed_exception") {
 		return true

@@ -85,9 +85,9 @@ type Result struct {
 	Failures []error
 }
 
-// A Rerank says how the hits of a search are to be ordered anew. The search in
-// [Result.Body] asks for the first hits, as many as [Rerank.Asked] says, with
-// their sequence numbers and versions.
+// A Rerank says how the hits of a search are to be ordered anew. The search
+// in [Result.Body] asks for the first hits, as many as [Rerank.Asked] says,
+// with their sequence numbers and versions.
 type Rerank struct {
 	// Window is how many hits, of the first, are ordered anew; those behind them
 	// stay behind them, in the engine's order. The client asked for the Size hits

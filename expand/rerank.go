@@ -15,9 +15,9 @@ import (
 // their sequence numbers, and whoever passes the answer on orders them by
 // what [Result.Reranks] says and cuts the client's page out of them. Every
 // page in the window is cut out of the same hits. A page that begins in it
-// and ends behind it has what is behind in the engine's order, and one that is
-// wholly behind is searched for by the same query, so that all pages are one
-// list. Searches that come in one request are ordered each for itself.
+// and ends behind it has what is behind in the engine's order, and one that
+// is wholly behind is searched for by the same query, so that all pages are
+// one list. Searches that come in one request are ordered each for itself.
 
 const (
 	// maxBehind is how many hits behind the window a page that begins in it may
@@ -32,7 +32,7 @@ const (
 
 // planRerank decides whether the hits are reranked, by what the targets were
 // asked for.
-func (p *planner) planRerank(targets []*target) {
+func (p *planner) planRerank(targets []target) {
 	r, why := p.reranking(targets)
 	if why == "" {
 		p.rerank, p.plan.FindOnly = r, true
@@ -45,8 +45,9 @@ func (p *planner) planRerank(targets []*target) {
 	}
 }
 
-// reranking returns how the hits are reranked, or the reason why they cannot be.
-func (p *planner) reranking(targets []*target) (*Rerank, reason.Reason) {
+// reranking returns how the hits are reranked, or the reason why they cannot
+// be.
+func (p *planner) reranking(targets []target) (*Rerank, reason.Reason) {
 	if why := p.noRerank(); why != "" {
 		return nil, why
 	}
@@ -70,8 +71,8 @@ func (p *planner) reranking(targets []*target) (*Rerank, reason.Reason) {
 	return r, ""
 }
 
-// noRerank returns why the hits cannot be reranked, as far as the request says,
-// "" where they can.
+// noRerank returns why the hits cannot be reranked, as far as the request
+// says, "" where they can.
 func (p *planner) noRerank() reason.Reason {
 	s := p.s
 	switch {
@@ -95,10 +96,10 @@ func (p *planner) noRerank() reason.Reason {
 	return ""
 }
 
-// rerankFields returns what the hits are compared with, or the reason why they
-// cannot be. A field that several clauses look into has the sum of their terms:
-// it is one space, however many texts are looked for there.
-func rerankFields(clauses []form.Clause, targets []*target) ([]RerankField, reason.Reason) {
+// rerankFields returns what the hits are compared with, or the reason why
+// they cannot be. A field that several clauses look into has the sum of
+// their terms: it is one space, however many texts are looked for there.
+func rerankFields(clauses []form.Clause, targets []target) ([]RerankField, reason.Reason) {
 	var out []RerankField
 	for i := range clauses {
 		c := &clauses[i]
@@ -117,7 +118,7 @@ func rerankFields(clauses []form.Clause, targets []*target) ([]RerankField, reas
 			case f.Analysis == nil || boost == 0: // no term, or none that counts
 				continue
 			}
-			t := targets[slices.IndexFunc(targets, func(t *target) bool { return t.Field == f })]
+			t := &targets[slices.IndexFunc(targets, func(t target) bool { return t.Field == f })]
 			if t.weights == nil && t.rows.Docs() <= 0 {
 				return nil, reason.NoWeights
 			}
@@ -135,8 +136,8 @@ func rerankFields(clauses []form.Clause, targets []*target) ([]RerankField, reas
 	return out, ""
 }
 
-// compared reports whether a text that was left alone for the reason given is
-// compared with the hits all the same.
+// compared reports whether a text that was left alone for the reason given
+// is compared with the hits all the same.
 func compared(why reason.Reason) bool {
 	return why == "" || why == reason.NoNeighbors || why == reason.TermLimit || why == reason.NoTerms
 }
@@ -159,9 +160,9 @@ func (r *RerankField) add(f *form.Field, boost float64) {
 	}
 }
 
-// pageEdits has the body ask for the first hits, so many, with sequence numbers
-// and versions. What it does not say yet goes before its first member; it has
-// one.
+// pageEdits has the body ask for the first hits, so many, with sequence
+// numbers and versions. What it does not say yet goes before its first
+// member; it has one.
 func pageEdits(s *search, size int) []jsonspan.Edit {
 	start := bytes.IndexByte(s.Body, '{') + 1
 	added := jsonspan.Edit{At: jsonspan.Span{Start: start, End: start}}

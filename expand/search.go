@@ -62,8 +62,8 @@ func (e *Expander) parse(req *Request, m *memory) (*search, reason.Reason) {
 	return s, ""
 }
 
-// usePIT takes the indices from the point in time and reports whether it knows
-// them. The engines allow no index expression with it.
+// usePIT takes the indices from the point in time and reports whether it
+// knows them. The engines allow no index expression with it.
 func (s *search) usePIT() bool {
 	p := readPIT(s.PIT.ID)
 	if p == nil || s.req.Index != "" {
@@ -74,8 +74,8 @@ func (s *search) usePIT() bool {
 	return len(names) > 0
 }
 
-// allowed returns the reason to leave the search alone where the client may not
-// search its indices, or "".
+// allowed returns the reason to leave the search alone where the client may
+// not search its indices, or "".
 func (s *search) allowed(ctx context.Context) (reason.Reason, error) {
 	if s.req.Allowed == nil {
 		return "", nil
@@ -101,9 +101,9 @@ func (s *search) notes() []Clause {
 	return out
 }
 
-// shardReason returns why the statistics of all shards are not those that each
-// of them scores by, "" where they are or can be made to be. An explanation is
-// that of the one shard that holds the document.
+// shardReason returns why the statistics of all shards are not those that
+// each of them scores by, "" where they are or can be made to be. An
+// explanation is that of the one shard that holds the document.
 func (s *search) shardReason(a *esclient.Analysis) reason.Reason {
 	fixed := s.parameters.Get("search_type")
 	switch {

@@ -21,9 +21,9 @@ const (
 	maxSearches = 256
 )
 
-// expandSeveral expands a request that has several searches, each as a search of
-// its own, and returns the whole body with those that were rewritten in their
-// places.
+// expandSeveral expands a request that has several searches, each as a
+// search of its own, and returns the whole body with those that were
+// rewritten in their places.
 func (e *Expander) expandSeveral(ctx context.Context, req *Request) (*Result, error) {
 	takeApart, why := dsl.MultiSearch, reason.MultiSearch
 	if req.Endpoint == EndpointRankEval {

@@ -38,7 +38,8 @@ type Clause struct {
 	Reason reason.Reason
 }
 
-// Traits are what the kind of a clause and its options mean for its rewriting.
+// Traits are what the kind of a clause and its options mean for its
+// rewriting.
 type Traits struct {
 	// Additive says that the score is the sum of the scores of the text's terms,
 	// so that another way of scoring the terms may take its place.
@@ -68,8 +69,8 @@ type Field struct {
 	Boost float64
 }
 
-// String shows the clause: its path, the text, the fields, what is not usual,
-// and the reason to leave it alone.
+// String shows the clause: its path, the text, the fields, what is not
+// usual, and the reason to leave it alone.
 func (c *Clause) String() string {
 	var b strings.Builder
 	b.WriteString(c.Path)
@@ -146,12 +147,12 @@ func (c *Clause) match(raw []byte) {
 	c.settle(err)
 }
 
-// maxBoost bounds the boosts of a clause and its fields together. The engines
-// compute in 32-bit floats and refuse what is no number there.
+// maxBoost bounds the boosts of a clause and its fields together. The
+// engines compute in 32-bit floats and refuse what is no number there.
 const maxBoost = 1e30
 
-// settle turns an error of reading a clause's options into the reason to leave
-// it alone.
+// settle turns an error of reading a clause's options into the reason to
+// leave it alone.
 func (c *Clause) settle(err error) {
 	for _, f := range c.Fields {
 		if c.Boost*f.Boost > maxBoost {
@@ -160,8 +161,9 @@ func (c *Clause) settle(err error) {
 	}
 	// With "and" no word is optional. A share of none is none, but where the
 	// engines are to find three of none they find nothing.
-	if n, err := strconv.Atoi(strings.Trim(string(c.MinimumShouldMatch), `" `)); err == nil && n > 0 && c.OperatorAnd {
-		c.SameMatches = true
+	if c.OperatorAnd {
+		n, err := strconv.Atoi(strings.Trim(string(c.MinimumShouldMatch), `" `))
+		c.SameMatches = c.SameMatches || err == nil && n > 0
 	}
 	switch {
 	case c.Reason != "" || err == nil:
@@ -186,7 +188,8 @@ func (c *Clause) beginning() {
 	c.SameMatches = c.SameMatches || c.Counted()
 }
 
-// Counted reports whether the clause counts how many terms of the text match.
+// Counted reports whether the clause counts how many terms of the text
+// match.
 func (c *Clause) Counted() bool { return c.OperatorAnd || len(c.MinimumShouldMatch) > 0 }
 
 // matchPhrasePrefix reads a match_phrase_prefix: a phrase whose last term is
@@ -209,8 +212,8 @@ func (c *Clause) sequence() {
 	c.OperatorAnd, c.MinimumShouldMatch = false, nil
 }
 
-// option takes the options that match, its phrases and the queries of several
-// fields share.
+// option takes the options that match, its phrases and the queries of
+// several fields share.
 func (c *Clause) option(name string, value []byte) (err error) {
 	switch name {
 	case "query":
@@ -251,9 +254,9 @@ func (c *Clause) operator(value []byte) error {
 	return nil
 }
 
-// several reads the options of a query that names several fields. Those of its
-// own are taken by own, which reports false for all others; ignored ones act
-// only on the original.
+// several reads the options of a query that names several fields. Those of
+// its own are taken by own, which reports false for all others; ignored ones
+// act only on the original.
 func (c *Clause) several(raw []byte, own func(name string, value []byte) (bool, error), ignored ...string) error {
 	c.Patterns = true
 	return jsonspan.Members(raw, func(n, value []byte) (err error) {
@@ -304,8 +307,8 @@ func (c *Clause) multiMatch(raw []byte) {
 	c.settle(err)
 }
 
-// combinedFields reads {"query": "text", "fields": […]}, which scores several
-// fields as if they were one.
+// combinedFields reads {"query": "text", "fields": […]}, which scores
+// several fields as if they were one.
 func (c *Clause) combinedFields(raw []byte) {
 	c.TermCentric, c.Additive = true, false
 	c.settle(c.several(raw, nil))
@@ -400,8 +403,8 @@ func fieldOf(raw []byte) (Field, error) {
 	return f, err
 }
 
-// scalar returns what the engine takes as the text of a query: a string, or a
-// number or boolean as it is written.
+// scalar returns what the engine takes as the text of a query: a string, or
+// a number or boolean as it is written.
 func scalar(raw []byte) (string, error) {
 	switch raw[0] {
 	case '"':
@@ -422,8 +425,8 @@ func text(raw []byte) (string, error) {
 	return string(plain), err
 }
 
-// number returns a finite JSON number of at least 0; the engines also take it
-// as a string.
+// number returns a finite JSON number of at least 0; the engines also take
+// it as a string.
 func number(raw []byte) (float64, error) {
 	s := strings.Trim(string(raw), `"`)
 	v, err := strconv.ParseFloat(s, 64)

@@ -78,8 +78,8 @@ func (p *Parser) only(member string, f func() error) error {
 	})
 }
 
-// hits reads an object that says how hits are shown: that of inner_hits or of
-// top_hits.
+// hits reads an object that says how hits are shown: that of inner_hits or
+// of top_hits.
 func (p *Parser) hits() error { return p.only("highlight", p.highlight) }
 
 // collapse reads the object that collapses hits.

@@ -30,8 +30,8 @@ func (h *Hits) option(name string, at jsonspan.Span, raw []byte) {
 	}
 }
 
-// keepsHits reports whether the value of filter_path leaves all of the hits in
-// the answer, for certain.
+// keepsHits reports whether the value of filter_path leaves all of the hits
+// in the answer, for certain.
 func keepsHits(filter string) bool {
 	some, kept := false, false
 	for pattern := range strings.SplitSeq(filter, ",") {
@@ -52,16 +52,16 @@ func keepsHits(filter string) bool {
 	return kept || !some
 }
 
-// A Page is what the client asks for of the hits: Size of them behind the first
-// From, and whether with sequence numbers and versions.
+// A Page is what the client asks for of the hits: Size of them behind the
+// first From, and whether with sequence numbers and versions.
 type Page struct {
 	From, Size     int
 	SeqNo, Version bool
 }
 
-// Page returns the page that the client asks for, false where akin does not know
-// it for sure: the engines refuse some values, and take others for something
-// else.
+// Page returns the page that the client asks for, false where akin does not
+// know it for sure: the engines refuse some values, and take others for
+// something else.
 func (s *Search) Page(p *Parameters) (page Page, ok bool) {
 	if p.oddPage {
 		return Page{}, false
@@ -100,8 +100,8 @@ func (s *Search) Page(p *Parameters) (page Page, ok bool) {
 }
 
 // said returns what a parameter, which goes first, or the member of the body
-// says, without quotes, or else otherwise. It reports false for a string that
-// is not closed by one quote.
+// says, without quotes, or else otherwise. It reports false for a string
+// that is not closed by one quote.
 func said(parameter string, at jsonspan.Span, body []byte, otherwise string) (text string, plain bool) {
 	switch {
 	case parameter != "":

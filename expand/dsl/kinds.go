@@ -2,8 +2,8 @@ package dsl
 
 import "github.com/akin-search/akin/expand/reason"
 
-// A kind is what akin does with one kind of query. Exactly one of read, inside
-// and reason is set.
+// A kind is what akin does with one kind of query. Exactly one of read,
+// inside and reason is set.
 type kind struct {
 	// read takes a clause that looks for text and notes its fields and
 	// options; the clause is the unit that is rewritten.
@@ -25,8 +25,9 @@ type kind struct {
 	reason reason.Reason
 }
 
-// kinds is the one list of the queries that akin knows. docs/queries.md shows
-// it; a query that does not stand here is left alone with [reason.Unknown].
+// kinds is the one list of the queries that akin knows. docs/queries.md
+// shows it; a query that does not stand here is left alone with
+// [reason.Unknown].
 var kinds = map[string]kind{
 	"match":               {read: (*Clause).match},
 	"match_bool_prefix":   {read: (*Clause).matchBoolPrefix},
@@ -88,8 +89,8 @@ var kinds = map[string]kind{
 	"wrapper": {reason: reason.Other},
 }
 
-// retrievers names, for each kind of retriever, the member in which a query or
-// further retrievers stand. Others, such as knn, are left alone.
+// retrievers names, for each kind of retriever, the member in which a query
+// or further retrievers stand. Others, such as knn, are left alone.
 var retrievers = map[string]string{
 	"standard":                 "query",
 	"rrf":                      "retrievers",

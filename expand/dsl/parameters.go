@@ -9,9 +9,9 @@ import (
 	"github.com/akin-search/akin/expand/reason"
 )
 
-// DFS is the search_type that gathers the statistics of all shards first. The
-// saturated form needs it with several shards, because it inverts scores by
-// statistics that are the same everywhere.
+// DFS is the search_type that gathers the statistics of all shards first.
+// The saturated form needs it with several shards, because it inverts scores
+// by statistics that are the same everywhere.
 const DFS = "dfs_query_then_fetch"
 
 // A role is what a parameter of the URL is to the rewriting.
@@ -77,8 +77,8 @@ func ReadParameters(raw string) (p Parameters, why reason.Reason) {
 // Get returns the value of a parameter, "" where there is none.
 func (p *Parameters) Get(name string) string { return p.values[name] }
 
-// isPageValue reports whether a parameter that says which hits come back has a
-// value whose meaning is known.
+// isPageValue reports whether a parameter that says which hits come back has
+// a value whose meaning is known.
 func isPageValue(name, value string) bool {
 	if name == "from" || name == "size" {
 		return isCount(value)
@@ -86,16 +86,16 @@ func isPageValue(name, value string) bool {
 	return isBoolean(value)
 }
 
-// Routed reports whether the search goes to some of the shards only, or may do
-// so: with a routing, or a preference for shards or for the copies of one node.
-// All statistics then are those of these shards.
+// Routed reports whether the search goes to some of the shards only, or may
+// do so: with a routing, or a preference for shards or for the copies of one
+// node. All statistics then are those of these shards.
 func (p *Parameters) Routed() bool {
 	preference := p.Get("preference")
 	return p.Get("routing") != "" || strings.HasPrefix(preference, "_shards") || strings.HasPrefix(preference, "_only")
 }
 
-// IndexOptions returns those that say how the index expression is resolved, as
-// a query string in the order of their names.
+// IndexOptions returns those that say how the index expression is resolved,
+// as a query string in the order of their names.
 func (p *Parameters) IndexOptions() string {
 	if len(p.values) == 0 {
 		return ""
@@ -134,8 +134,8 @@ func (p *Parameters) apply(s *Search) {
 }
 
 // Body returns the body of a request that has the one given: that itself, or
-// what the parameters q or source stand for; else the reason why there is none
-// to expand.
+// what the parameters q or source stand for; else the reason why there is
+// none to expand.
 func (p *Parameters) Body(body []byte, empty bool) ([]byte, reason.Reason) {
 	q, source := p.Get("q"), p.Get("source")
 	switch {
@@ -157,13 +157,17 @@ func (p *Parameters) Body(body []byte, empty bool) ([]byte, reason.Reason) {
 	return body, ""
 }
 
-// query returns the body that means what the parameter q and those with it mean.
+// query returns the body that means what the parameter q and those with it
+// mean.
 func (p *Parameters) query() []byte {
 	out := []byte(`{"query":{"query_string":{"query":`)
 	out, _ = jsontext.AppendQuote(out, p.Get("q"))
 	for _, option := range []struct{ name, parameter string }{
-		{"default_field", "df"}, {"analyzer", "analyzer"}, {"default_operator", "default_operator"},
-		{"lenient", "lenient"}, {"analyze_wildcard", "analyze_wildcard"},
+		{"default_field", "df"},
+		{"analyzer", "analyzer"},
+		{"default_operator", "default_operator"},
+		{"lenient", "lenient"},
+		{"analyze_wildcard", "analyze_wildcard"},
 	} {
 		if value := p.Get(option.parameter); value != "" {
 			out = append(out, `,"`+option.name+`":`...)

@@ -16,8 +16,8 @@ var (
 	errNotJSON = errors.New("not a JSON object")
 )
 
-// A Parser reads search bodies, one after the other with the same memory. The
-// zero Parser leaves phrases and rescore queries alone.
+// A Parser reads search bodies, one after the other with the same memory.
+// The zero Parser leaves phrases and rescore queries alone.
 type Parser struct {
 	// Phrases has phrases expanded, and Rescores the body's own rescore queries.
 	Phrases, Rescores bool
@@ -32,10 +32,10 @@ type Parser struct {
 	search       Search
 }
 
-// Parse reads a body, which must be one JSON object, with the parameters of its
-// request, which go before what it says. It returns the reason to leave the body
-// alone, or "", and what was read until then. The result holds until the next
-// call.
+// Parse reads a body, which must be one JSON object, with the parameters of
+// its request, which go before what it says. It returns the reason to leave
+// the body alone, or "", and what was read until then. The result holds
+// until the next call.
 func (p *Parser) Parse(body []byte, parameters *Parameters) (*Search, reason.Reason) {
 	p.path, p.texts, p.notes, p.standards = p.path[:0], 0, 0, p.standards[:0]
 	p.search = Search{Body: body, Clauses: p.search.Clauses[:0]}
@@ -212,9 +212,10 @@ func (p *Parser) kind(name string, depth int) error {
 	return err
 }
 
-// compound reads the members of a query that holds others. It reports whether
-// one more match inside could lower a hit or lose it: where scores are averaged
-// or the least is taken, and where the number of matches has a bound.
+// compound reads the members of a query that holds others. It reports
+// whether one more match inside could lower a hit or lose it: where scores
+// are averaged or the least is taken, and where the number of matches has a
+// bound.
 func (p *Parser) compound(k kind, depth int) (same bool, err error) {
 	s, pathLen, mode := &p.search, len(p.path), k.scoreMode
 	var query jsonspan.Span
@@ -286,7 +287,8 @@ func (p *Parser) clause(k kind, depth int) error {
 	return nil
 }
 
-// leave passes over the value of a query, or a list of queries, and notes why.
+// leave passes over the value of a query, or a list of queries, and notes
+// why.
 func (p *Parser) leave(why reason.Reason) error {
 	s := &p.search
 	v, err := p.json.Value()
@@ -321,8 +323,8 @@ func (p *Parser) oneOrMore(f func() error) error {
 	return err
 }
 
-// retriever reads a retriever, {"kind": …}, or an entry of a list of them that
-// has one in its member "retriever".
+// retriever reads a retriever, {"kind": …}, or an entry of a list of them
+// that has one in its member "retriever".
 func (p *Parser) retriever(depth int) error {
 	if depth > maxDepth {
 		return errTooDeep

@@ -91,15 +91,15 @@ func (s *Search) Expandable() bool {
 	return false
 }
 
-// Redefines reports whether the request may define a field of its own by that
-// name.
+// Redefines reports whether the request may define a field of its own by
+// that name.
 func (s *Search) Redefines(field string) bool {
 	rm := s.RuntimeMappings
 	return !rm.IsZero() && bytes.Contains(rm.Of(s.Body), []byte(`"`+field+`"`))
 }
 
-// String shows the search as tests and people read it: a line for each clause,
-// and what else it says.
+// String shows the search as tests and people read it: a line for each
+// clause, and what else it says.
 func (s *Search) String() string {
 	var b strings.Builder
 	for i := range s.Clauses {
@@ -109,9 +109,16 @@ func (s *Search) String() string {
 		on   bool
 		name string
 	}{
-		{s.PIT.Has, "point in time"}, {s.Scores.Min, "min_score"}, {s.Scores.Sorted, "sorted"}, {s.Scores.Tracked, "scores tracked"},
-		{s.Scores.Aggregated, "scores aggregated"}, {s.Scores.Others, "other scores"}, {s.Scores.FirstOnly, "first matches only"},
-		{s.Hits.None, "no hits"}, {s.Hits.Bare, "bare hits"}, {s.OwnRescore, "own rescore"},
+		{s.PIT.Has, "point in time"},
+		{s.Scores.Min, "min_score"},
+		{s.Scores.Sorted, "sorted"},
+		{s.Scores.Tracked, "scores tracked"},
+		{s.Scores.Aggregated, "scores aggregated"},
+		{s.Scores.Others, "other scores"},
+		{s.Scores.FirstOnly, "first matches only"},
+		{s.Hits.None, "no hits"},
+		{s.Hits.Bare, "bare hits"},
+		{s.OwnRescore, "own rescore"},
 		{s.NoRescore != "", "no rescore: " + string(s.NoRescore)},
 	} {
 		if flag.on {

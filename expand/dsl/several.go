@@ -21,9 +21,9 @@ type Part struct {
 	Odd bool
 }
 
-// MultiSearch takes the body of _msearch apart: lines of headers and searches
-// in turn. It returns nil where it is not that, or begins with an empty line,
-// which the versions of the engines understand differently.
+// MultiSearch takes the body of _msearch apart: lines of headers and
+// searches in turn. It returns nil where it is not that, or begins with an
+// empty line, which the versions of the engines understand differently.
 func MultiSearch(body []byte, index, rawQuery string) []Part {
 	if len(body) == 0 || body[0] == '\n' || body[len(body)-1] != '\n' {
 		return nil
@@ -48,7 +48,8 @@ func line(body []byte, at int) (jsonspan.Span, int) {
 	return jsonspan.Span{Start: at, End: end}, end + 1
 }
 
-// readHeader completes a part by its header and the parameters of the request.
+// readHeader completes a part by its header and the parameters of the
+// request.
 func (p *Part) readHeader(header []byte, rawQuery string) error {
 	said := url.Values{}
 	for part := range strings.SplitSeq(rawQuery, "&") {
@@ -131,8 +132,8 @@ func expression(value []byte) (string, error) {
 // HeaderRoom is what [AppendHeader] adds to a header beside the search_type.
 const HeaderRoom = 20
 
-// AppendHeader appends a header with the search_type that the rewritten search
-// needs; it has none.
+// AppendHeader appends a header with the search_type that the rewritten
+// search needs; it has none.
 func AppendHeader(out, header []byte) []byte {
 	const member = `"search_type":"` + DFS + `"`
 	open := bytes.IndexByte(header, '{')
@@ -148,9 +149,9 @@ func AppendHeader(out, header []byte) []byte {
 }
 
 // RankEval takes the body of _rank_eval apart: the searches stand in the
-// members "request" of the list "requests". It returns nil where the body is no
-// JSON. The shards score by their own statistics there as far as the request
-// does not say otherwise: the list has one search_type for all.
+// members "request" of the list "requests". It returns nil where the body is
+// no JSON. The shards score by their own statistics there as far as the
+// request does not say otherwise: the list has one search_type for all.
 func RankEval(body []byte, index, rawQuery string) []Part {
 	if !strings.Contains(rawQuery, "search_type=") {
 		rawQuery += "&search_type=query_then_fetch"

@@ -18,8 +18,8 @@ type clauseWriter struct {
 	finding bool
 }
 
-// writeClause writes what takes the place of c; finding says that hits are only
-// found by it.
+// writeClause writes what takes the place of c; finding says that hits are
+// only found by it.
 func writeClause(b *buffer, p *Plan, c *Clause, finding bool) {
 	w := clauseWriter{b, p, c, c.Scoring, finding}
 	if finding {
@@ -73,8 +73,8 @@ func (w *clauseWriter) end() {
 	w.raw(`}}`)
 }
 
-// matching writes the original and what else is to be found. The search asks for
-// no scores, so nothing stands there to score by.
+// matching writes the original and what else is to be found. The search asks
+// for no scores, so nothing stands there to score by.
 func (w *clauseWriter) matching() {
 	c := w.c
 	w.raw(`{"bool":{"should":[`)
@@ -125,8 +125,8 @@ func (w *clauseWriter) linear() {
 	w.end()
 }
 
-// termCentric writes each term added to a term-centric clause once: the best of
-// its fields, combined as the clause combines them.
+// termCentric writes each term added to a term-centric clause once: the best
+// of its fields, combined as the clause combines them.
 func (w *clauseWriter) termCentric() {
 	c := w.c
 	added := c.Fields[0].Added
@@ -148,8 +148,8 @@ func (w *clauseWriter) termCentric() {
 	}
 }
 
-// fields writes the scoring part of a clause: its fields, combined as the clause
-// combines them.
+// fields writes the scoring part of a clause: its fields, combined as the
+// clause combines them.
 func (w *clauseWriter) fields() {
 	c := w.c
 	n := 0
@@ -183,8 +183,8 @@ func (w *clauseWriter) fields() {
 	w.endFields(n)
 }
 
-// beginFields begins the queries of n fields of a clause, which are combined as
-// the clause combines its fields.
+// beginFields begins the queries of n fields of a clause, which are combined
+// as the clause combines its fields.
 func (w *clauseWriter) beginFields(n int) {
 	if n < 2 {
 		return
@@ -210,8 +210,8 @@ func (w *clauseWriter) added(f *Field) []terms.Candidate {
 	return f.Added
 }
 
-// field writes the queries of one field; repeat says that a term which the text
-// repeats is written as often, to be counted as often.
+// field writes the queries of one field; repeat says that a term which the
+// text repeats is written as often, to be counted as often.
 func (w *clauseWriter) field(f *Field, repeat bool) {
 	boost := w.c.Parsed.Boost * f.Boost
 	if w.scoring == Linear {
@@ -233,8 +233,8 @@ func (w *clauseWriter) field(f *Field, repeat bool) {
 	}
 }
 
-// The sources of the two scripts of the saturated form. They never change and
-// take params, so that an engine compiles each of them once.
+// The sources of the two scripts of the saturated form. They never change
+// and take params, so that an engine compiles each of them once.
 const (
 	// scriptInvert turns a BM25 score s = m·tf/(tf+K), m = scale·idf, back
 	// into b·tf/K. c < 1 bounds s/m from above, where the inverse has a pole.
@@ -243,9 +243,9 @@ const (
 	scriptSaturate = "return params.m * _score / (1 + _score)"
 )
 
-// maxRatio is the param c of [scriptInvert]. Scores are 32-bit floats, so that
-// beyond it the inverse would lose more than three digits; it stands for
-// tf = 999·K, which no text reaches.
+// maxRatio is the param c of [scriptInvert]. Scores are 32-bit floats, so
+// that beyond it the inverse would lose more than three digits; it stands
+// for tf = 999·K, which no text reaches.
 const maxRatio = 0.999
 
 // The tie breakers of the grouped form, measured on judged collections.
@@ -305,6 +305,6 @@ func (f *Field) inverted(w *buffer, term string, idf, b float64) {
 }
 
 // written reports whether the field has a part in the scoring: in the linear
-// form where terms are added, in the others always, because its terms have to
-// score there.
+// form where terms are added, in the others always, because its terms have
+// to score there.
 func (w *clauseWriter) written(f *Field) bool { return w.scoring != Linear || len(w.added(f)) > 0 }

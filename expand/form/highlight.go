@@ -15,11 +15,12 @@ import (
 //   - "highlight" of the inner hits of nested, has_child and has_parent: the
 //     query that stands with the inner hits.
 //
-// With a retriever the query of the search is that of its standard retriever,
-// or any of them where there are several.
+// With a retriever the query of the search is that of its standard
+// retriever, or any of them where there are several.
 
-// copyMarked copies the bytes of the body from start to end, in which no clause
-// stands that is rewritten, with the highlight_query of each highlight in them.
+// copyMarked copies the bytes of the body from start to end, in which no
+// clause stands that is rewritten, with the highlight_query of each
+// highlight in them.
 func (w *writer) copyMarked(start, end int) {
 	for i := range w.plan.Search.Highlights {
 		h := &w.plan.Search.Highlights[i]
@@ -37,8 +38,8 @@ func (w *writer) copyEdited(start, end int) {
 	w.out = jsonspan.AppendEdited(w.out, w.plan.Search.Body, start, end, w.plan.Edits)
 }
 
-// marks reports whether the words to highlight have to be said: where the query
-// that the highlighter sees was rewritten.
+// marks reports whether the words to highlight have to be said: where the
+// query that the highlighter sees was rewritten.
 func (p *Plan) marks(h *dsl.Highlight) bool {
 	if p.Unscored {
 		return false
@@ -57,9 +58,9 @@ func (p *Plan) marks(h *dsl.Highlight) bool {
 	return false
 }
 
-// highlight writes the highlight_query: the original query, or any of several,
-// with MarkRelated together with the added terms. The form hard changes a clause
-// without any, too.
+// highlight writes the highlight_query: the original query, or any of
+// several, with MarkRelated together with the added terms. The form hard
+// changes a clause without any, too.
 func (w *writer) highlight(h *dsl.Highlight) {
 	before := w.clauses
 	related := false

@@ -7,11 +7,12 @@ import (
 	"github.com/akin-search/akin/expand/reason"
 )
 
-// fuzzyExpansions is the number of terms that the engines take for a fuzzy one,
-// unless the clause asks for more or less.
+// fuzzyExpansions is the number of terms that the engines take for a fuzzy
+// one, unless the clause asks for more or less.
 const fuzzyExpansions = 50
 
-// count estimates from above how many clauses the original has for the engine.
+// count estimates from above how many clauses the original has for the
+// engine.
 func (c *Clause) count() int {
 	if c.Note {
 		return 0 // counted when the body was read
@@ -35,8 +36,8 @@ func (c *Clause) count() int {
 	return n
 }
 
-// Cut takes back n added terms: each time the weakest of the field that has the
-// most.
+// Cut takes back n added terms: each time the weakest of the field that has
+// the most.
 func (p *Plan) Cut(n int) {
 	for range n {
 		f := p.fullest()
@@ -49,8 +50,8 @@ func (p *Plan) Cut(n int) {
 	}
 }
 
-// fullest returns the field with the most added terms, the last of several; nil
-// where no field has any.
+// fullest returns the field with the most added terms, the last of several;
+// nil where no field has any.
 func (p *Plan) fullest() *Field {
 	var fullest *Field
 	most := 1
@@ -68,8 +69,9 @@ func (p *Plan) fullest() *Field {
 	return fullest
 }
 
-// CutExact takes back the n added terms of the form hard that bring least to the
-// scores, as far as there are so many. It reports whether there were any.
+// CutExact takes back the n added terms of the form hard that bring least to
+// the scores, as far as there are so many. It reports whether there were
+// any.
 func CutExact(clauses []Clause, n int) bool {
 	for k := range n {
 		f := weakest(clauses)
@@ -81,8 +83,8 @@ func CutExact(clauses []Clause, n int) bool {
 	return n > 0
 }
 
-// weakest returns the field whose last added term brings least to the scores of
-// the search, nil where none is left.
+// weakest returns the field whose last added term brings least to the scores
+// of the search, nil where none is left.
 func weakest(clauses []Clause) *Field {
 	var weakest *Field
 	least := math.Inf(1)
@@ -104,8 +106,8 @@ func weakest(clauses []Clause) *Field {
 
 // maxLevels is how deep queries may stand in each other, with the innermost.
 // Elasticsearch 8 and 9 refuse more than 30, or what the cluster's setting
-// indices.query.bool.max_nested_depth says; some room is left for a lower one.
-// Elasticsearch 7 and OpenSearch 2 take any depth.
+// indices.query.bool.max_nested_depth says; some room is left for a lower
+// one. Elasticsearch 7 and OpenSearch 2 take any depth.
 const maxLevels = 20
 
 // Flatten takes a flatter form where the clause would be nested too deep, or
@@ -147,8 +149,8 @@ func (c *Clause) levels() int {
 	return n
 }
 
-// TooDeepForHard reports whether the clause would be nested too deep in the form
-// hard, where same says that it matches what the original matches.
+// TooDeepForHard reports whether the clause would be nested too deep in the
+// form hard, where same says that it matches what the original matches.
 func (c *Clause) TooDeepForHard() bool {
 	n := 4 // bool, function_score, bool, term
 	several := len(c.Fields) > 1

@@ -3,8 +3,8 @@ package form
 import "github.com/akin-search/akin/expand/terms"
 
 // countedWords writes a query that finds documents with as many words of the
-// text as the clause asks for, each by itself or by a neighbor: in one of the
-// fields, or for a term-centric clause in any of them.
+// text as the clause asks for, each by itself or by a neighbor: in one of
+// the fields, or for a term-centric clause in any of them.
 func (w *clauseWriter) countedWords() {
 	c := w.c
 	if c.TermCentric {
@@ -43,9 +43,9 @@ func (w *clauseWriter) words(first, end int) {
 	w.raw(`}}`)
 }
 
-// termOrRelated writes a term of the text and the terms added for it in field i
-// of those that share what lead has: with the form hard all of its neighbors
-// but the other terms of the text, which stand for themselves.
+// termOrRelated writes a term of the text and the terms added for it in
+// field i of those that share what lead has: with the form hard all of its
+// neighbors but the other terms of the text, which stand for themselves.
 func (w *clauseWriter) termOrRelated(field string, i int, lead *Field, term string) {
 	w.term(field, term, 1)
 	if lead.Exact != nil {
@@ -61,8 +61,8 @@ func (w *clauseWriter) termOrRelated(field string, i int, lead *Field, term stri
 }
 
 // minimumShouldMatch writes how many of the words of f have to match. The
-// engines ignore the option where the text is one word, and where the operator
-// is "and".
+// engines ignore the option where the text is one word, and where the
+// operator is "and".
 func (w *clauseWriter) minimumShouldMatch(f *Field) {
 	c := w.c
 	switch {

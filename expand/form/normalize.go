@@ -6,8 +6,8 @@ package form
 //
 //	M = Σ_i x_i w_i²
 //
-// (of terms that share a position, the smallest, as the engines score them) and
-// v as in package terms, the scores in that field are below
+// (of terms that share a position, the smallest, as the engines score them)
+// and v as in package terms, the scores in that field are below
 //
 //	original   B·M
 //	linear     B·(M + λ Σ_j v_j)
@@ -15,9 +15,9 @@ package form
 //	saturated  B·M
 //
 // times one factor that all have: boosts, and the engine's bound on a term's
-// saturated frequency. D is the largest plus the tie breaker times the others.
-// So r = M/bound for one field, and for several the smallest of theirs, because
-// whatever combines fields grows with each of them.
+// saturated frequency. D is the largest plus the tie breaker times the
+// others. So r = M/bound for one field, and for several the smallest of
+// theirs, because whatever combines fields grows with each of them.
 //
 // With fuzziness the engine may score less than M; then r is above what it
 // should be.

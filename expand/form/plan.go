@@ -1,6 +1,6 @@
 // Package form writes searches: it makes the bytes of a rewritten body of a
-// plan, which says for each clause what is added and how that is scored. A plan
-// is shown to people as it is written.
+// plan, which says for each clause what is added and how that is scored. A
+// plan is shown to people as it is written.
 package form
 
 import (
@@ -43,8 +43,8 @@ func (s Scoring) String() string {
 	return [...]string{"auto", "linear", "grouped", "saturated", "hard"}[s]
 }
 
-// Strength holds λ, the factor of the added terms, for each form. 0 adds terms
-// without weight.
+// Strength holds λ, the factor of the added terms, for each form. 0 adds
+// terms without weight.
 type Strength struct {
 	// Linear, Grouped and Saturated are in [0, 1].
 	Linear, Grouped, Saturated float64
@@ -125,14 +125,16 @@ type Field struct {
 	Found int
 }
 
-// Exact says where the exact scores of a field come from. It is not modified.
+// Exact says where the exact scores of a field come from. It is not
+// modified.
 type Exact struct {
 	esclient.Linear
 	// QueryNorm is ‖Wx‖.
 	QueryNorm float64
 }
 
-// Counted reports whether the clause counts how many terms of the text match.
+// Counted reports whether the clause counts how many terms of the text
+// match.
 func (c *Clause) Counted() bool { return !c.SingleWord && c.Parsed.Counted() }
 
 // Added returns how many terms are added to the clause.
@@ -170,8 +172,8 @@ func (c *Clause) lead(i int) *Field {
 	return &c.Fields[i]
 }
 
-// Words returns how many words the engine counts for minimum_should_match: the
-// positions of the text, repeated words included.
+// Words returns how many words the engine counts for minimum_should_match:
+// the positions of the text, repeated words included.
 func (f *Field) Words() int {
 	n, positions := 0, f.Analysis.Positions
 	for k := range positions {
@@ -203,8 +205,8 @@ func (p *Plan) Changes() bool {
 	return slices.ContainsFunc(p.Clauses, func(c Clause) bool { return c.Changed() })
 }
 
-// Exact reports whether clauses are scored by the measure of the mode hard: then
-// all are.
+// Exact reports whether clauses are scored by the measure of the mode hard:
+// then all are.
 func (p *Plan) Exact() bool {
 	return slices.ContainsFunc(p.Clauses, func(c Clause) bool { return c.Exact })
 }
@@ -235,14 +237,14 @@ func (p *Plan) NeedsDFS() bool {
 	return false
 }
 
-// scoresByIDF reports whether the engine multiplies by idf in one of the linear
-// fields.
+// scoresByIDF reports whether the engine multiplies by idf in one of the
+// linear fields.
 func (c *Clause) scoresByIDF() bool {
 	return slices.ContainsFunc(c.Fields, func(f Field) bool { return f.Exact != nil && !f.Exact.Scripted })
 }
 
-// String shows the plan: a line for each clause and field, with its form and the
-// terms that are added.
+// String shows the plan: a line for each clause and field, with its form and
+// the terms that are added.
 func (p *Plan) String() string {
 	var b strings.Builder
 	for i := range p.Clauses {

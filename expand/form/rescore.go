@@ -2,8 +2,8 @@ package form
 
 import "github.com/akin-search/akin/expand/terms"
 
-// A rescore was tried on OpenSearch 2.19 and Elasticsearch 7.10 and 8.19, with
-// the saturated form as the rescore query:
+// A rescore was tried on OpenSearch 2.19 and Elasticsearch 7.10 and 8.19,
+// with the saturated form as the rescore query:
 //
 //   - In every shard the window_size best hits get the score of the rescore query
 //     plus query_weight times that of the query; the hits beyond the window get
@@ -32,8 +32,8 @@ const (
 	queryWeight = "0.000001"
 )
 
-// What a rescored search looks for, and what orders its best hits. Measured on
-// five judged collections and 200,000 documents (docs/performance.md).
+// What a rescored search looks for, and what orders its best hits. Measured
+// on five judged collections and 200,000 documents (docs/performance.md).
 const (
 	// FoundTerms is how many added terms such a search looks for. As many as
 	// are looked for where the same search cannot be rescored, is only counted,

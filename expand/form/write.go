@@ -67,12 +67,12 @@ type writer struct {
 	finding bool
 }
 
-// Write returns the rewritten body and estimates from above how many clauses the
-// query then has for the engine. Since Lucene 9 the engines count the queries
-// without others in them of a whole query, each time they stand there and in
-// script_score too; before, the direct clauses of each bool, which are not
-// more. They count those of the query and of the rescore apart. memory is what
-// an earlier call returned, or nil.
+// Write returns the rewritten body and estimates from above how many clauses
+// the query then has for the engine. Since Lucene 9 the engines count the
+// queries without others in them of a whole query, each time they stand
+// there and in script_score too; before, the direct clauses of each bool,
+// which are not more. They count those of the query and of the rescore
+// apart. memory is what an earlier call returned, or nil.
 func (p *Plan) Write(memory []byte) (body []byte, clauses int) {
 	w := writer{plan: p}
 	if w.out = memory[:0]; memory == nil {

@@ -37,8 +37,8 @@ func (t *table) slot(term string, candidates []Candidate) *int {
 	}
 }
 
-// KeepBest keeps the n candidates with the largest V > 0, ordered by descending
-// V, ties by term.
+// KeepBest keeps the n candidates with the largest V > 0, ordered by
+// descending V, ties by term.
 func (sel *Selection) KeepBest(n int) {
 	ranks := sel.ranks[:0]
 	for k := range sel.Candidates {
@@ -75,8 +75,8 @@ func (sel *Selection) compare(a, b rank) int {
 	return strings.Compare(sel.Candidates[a.candidate].Term, sel.Candidates[b.candidate].Term)
 }
 
-// partition reorders r so that its n first come before all others (quickselect;
-// the order is total, so the set is unique).
+// partition reorders r so that its n first come before all others
+// (quickselect; the order is total, so the set is unique).
 func (sel *Selection) partition(r []rank, n int) {
 	for lo, hi := 0, len(r)-1; lo < hi; {
 		pivot := r[lo+(hi-lo)/2]
@@ -105,11 +105,12 @@ func (sel *Selection) partition(r []rank, n int) {
 	}
 }
 
-// Share divides total between those who can use so many each: all get the same,
-// and what one has no use for goes to the others. Who can use more than quota
-// gets that, and the first rest of these one more.
+// Share divides total between those who can use so many each: all get the
+// same, and what one has no use for goes to the others. Who can use more
+// than quota gets that, and the first rest of these one more. Share sorts
+// sizes.
 func Share(sizes []int, total int) (quota, rest int) {
-	sizes = slices.Sorted(slices.Values(sizes))
+	slices.Sort(sizes)
 	quota = total
 	for i, n := range sizes {
 		waiting := len(sizes) - i

@@ -1,13 +1,14 @@
-// Package terms chooses the terms that are added to a search. It is mathematics
-// over values and asks nobody anything.
+// Package terms chooses the terms that are added to a search. It is
+// mathematics over values and asks nobody anything.
 //
-// With x the term frequencies of a text, w the diagonal of the weights W and S
-// the similarity matrix, the score mass that term j brings is
+// With x the term frequencies of a text, w the diagonal of the weights W and
+// S the similarity matrix, the score mass that term j brings is
 //
 //	v_j = Σ_i x_i w_i w_j s_ij
 //
-// over the terms i of the text, j not one of them. The terms with the largest
-// v_j are added, ties in byte order, and each belongs to the i that gives most.
+// over the terms i of the text, j not one of them. The terms with the
+// largest v_j are added, ties in byte order, and each belongs to the i that
+// gives most.
 package terms
 
 import (
@@ -89,8 +90,8 @@ type entry struct {
 	s         float64
 }
 
-// A Selection chooses the terms to add for one text. Its memory is used again
-// by [Selection.Start].
+// A Selection chooses the terms to add for one text. Its memory is used
+// again by [Selection.Start].
 type Selection struct {
 	Origins    []Origin
 	Candidates []Candidate
@@ -137,10 +138,10 @@ func (sel *Selection) OriginOf(term string) int {
 	return -1
 }
 
-// Propose collects the candidates from the origins' rows and keeps the best by
-// the document frequencies in the rows, which refer to docs documents; where
-// these are unknown, w counts as 1. Candidates in more than share of docs are
-// passed over.
+// Propose collects the candidates from the origins' rows and keeps the best
+// by the document frequencies in the rows, which refer to docs documents;
+// where these are unknown, w counts as 1. Candidates in more than share of
+// docs are passed over.
 func (sel *Selection) Propose(w Weighting, docs int64, share float64, keep int) {
 	most := math.Inf(1)
 	if docs > 0 {
@@ -154,8 +155,9 @@ func (sel *Selection) Propose(w Weighting, docs int64, share float64, keep int) 
 // themselves, in no order. V is as in [Selection.Propose], with [IDF].
 func (sel *Selection) Gather(docs int64) { sel.collect(IDF, docs, math.Inf(1), true) }
 
-// collect sets the candidates and the entries that lead to them, and with among
-// those that lead to origins, of the rows' terms in at most so many documents.
+// collect sets the candidates and the entries that lead to them, and with
+// among those that lead to origins, of the rows' terms in at most so many
+// documents.
 func (sel *Selection) collect(w Weighting, docs int64, most float64, among bool) {
 	size := len(sel.Origins)
 	for i := range sel.Origins {
@@ -182,12 +184,7 @@ func (sel *Selection) collect(w Weighting, docs int64, most float64, among bool)
 				}
 				continue
 			}
-			slot := sel.byTerm.slot(n.Term, sel.Candidates)
-			if *slot == 0 {
-				sel.Candidates = append(sel.Candidates, Candidate{Term: n.Term, DocFreq: int64(n.DocFreq), id: len(sel.Candidates)})
-				*slot = len(sel.Candidates)
-			}
-			c := *slot - 1
+			c := sel.candidate(n)
 			sel.entries = append(sel.entries, entry{i, c, s})
 			sel.Candidates[c].V += xw * s
 		}
@@ -197,13 +194,23 @@ func (sel *Selection) collect(w Weighting, docs int64, most float64, among bool)
 	}
 }
 
-// mostDocs returns how many of docs documents an added term may occur in: the
-// share of them, rounded up to whole documents.
+// candidate returns the number of the candidate for a neighbor.
+func (sel *Selection) candidate(n simmatrix.Neighbor) int {
+	slot := sel.byTerm.slot(n.Term, sel.Candidates)
+	if *slot == 0 {
+		sel.Candidates = append(sel.Candidates, Candidate{Term: n.Term, DocFreq: int64(n.DocFreq), id: len(sel.Candidates)})
+		*slot = len(sel.Candidates)
+	}
+	return *slot - 1
+}
+
+// mostDocs returns how many of docs documents an added term may occur in:
+// the share of them, rounded up to whole documents.
 func mostDocs(share float64, docs int64) float64 { return math.Ceil(share * float64(docs)) }
 
-// Settle weighs the proposed candidates by live statistics, drops those that the
-// index does not hold or holds in more than share of its documents, and keeps
-// the best in their order. docFreqs belong to [Selection.Terms].
+// Settle weighs the proposed candidates by live statistics, drops those that
+// the index does not hold or holds in more than share of its documents, and
+// keeps the best in their order. docFreqs belong to [Selection.Terms].
 func (sel *Selection) Settle(w Weighting, docs int64, docFreqs []int64, share float64, keep int) {
 	for i := range sel.Origins {
 		o := &sel.Origins[i]
@@ -249,10 +256,10 @@ func (sel *Selection) sum(docFreqs []int64) {
 	}
 }
 
-// SettleFrozen weighs all terms by w = idf of frozen document frequencies, of
-// docs documents, 0 of which stand for 1, and drops the candidates that the
-// index does not hold, of whose liveDocs documents live are the frequencies.
-// Both belong to [Selection.Terms]. It returns ‖Wx‖.
+// SettleFrozen weighs all terms by w = idf of frozen document frequencies,
+// of docs documents, 0 of which stand for 1, and drops the candidates that
+// the index does not hold, of whose liveDocs documents live are the
+// frequencies. Both belong to [Selection.Terms]. It returns ‖Wx‖.
 func (sel *Selection) SettleFrozen(docs int64, frozen func(k int) int64, liveDocs int64, live []int64) float64 {
 	weight := func(k int) float64 { return simmatrix.IDF(frozen(k), docs) }
 	square := 0.0
@@ -284,10 +291,10 @@ type Field struct {
 	DocFreqs []int64
 }
 
-// SettleFields is [Selection.Settle] for fields that are searched together. As
-// in the engines a term's document frequency is the largest over the fields,
-// and so is the number of documents, which it returns. Sources: Lucene's
-// BlendedTermQuery and CombinedFieldQuery.
+// SettleFields is [Selection.Settle] for fields that are searched together.
+// As in the engines a term's document frequency is the largest over the
+// fields, and so is the number of documents, which it returns. Sources:
+// Lucene's BlendedTermQuery and CombinedFieldQuery.
 //
 // The added terms are written one by one for each field, where the engine
 // multiplies by the idf of that field: see [Candidate.FieldIDFs].
@@ -338,7 +345,8 @@ func (sel *Selection) Related(i int, candidates []Candidate, f func(c *Candidate
 	}
 }
 
-// Terms appends the origins' and the candidates' terms to dst, in this order.
+// Terms appends the origins' and the candidates' terms to dst, in this
+// order.
 func (sel *Selection) Terms(dst []string) []string {
 	for i := range sel.Origins {
 		dst = append(dst, sel.Origins[i].Term)
@@ -349,8 +357,9 @@ func (sel *Selection) Terms(dst []string) []string {
 	return dst
 }
 
-// Own returns a copy of what was chosen that shares no memory with others: the
-// rows stay behind, and but where entries are asked for what led to the choice.
+// Own returns a copy of what was chosen that shares no memory with others:
+// the rows stay behind, and but where entries are asked for what led to the
+// choice.
 func (sel *Selection) Own(entries bool) *Selection {
 	own := &Selection{Origins: slices.Clone(sel.Origins)}
 	for i := range own.Origins {

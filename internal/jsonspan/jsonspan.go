@@ -10,8 +10,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A Span is the range [Start, End) of bytes of a text. The zero Span stands for
-// a part that is not there.
+// A Span is the range [Start, End) of bytes of a text. The zero Span stands
+// for a part that is not there.
 type Span struct{ Start, End int }
 
 // Of returns the bytes of text that s is the place of.
@@ -26,12 +26,12 @@ func (s Span) IsZero() bool { return s.End == 0 }
 // Holds reports whether other lies in s.
 func (s Span) Holds(other Span) bool { return s.Start <= other.Start && other.End <= s.End }
 
-// ErrKind says that a value is of another kind than the one asked for, such as
-// a list in place of an object.
+// ErrKind says that a value is of another kind than the one asked for, such
+// as a list in place of an object.
 var ErrKind = errors.New("a JSON value of another kind")
 
-// A Reader reads a text once from front to back. The zero Reader is ready for
-// [Reader.Reset].
+// A Reader reads a text once from front to back. The zero Reader is ready
+// for [Reader.Reset].
 type Reader struct {
 	text   []byte
 	buffer bytes.Buffer
@@ -109,8 +109,8 @@ func (r *Reader) Object(f func(name []byte) error) error {
 }
 
 // List reads a list and calls f for each element, with its number. f has to
-// read exactly the element. The error is [ErrKind] where the next value is no
-// list.
+// read exactly the element. The error is [ErrKind] where the next value is
+// no list.
 func (r *Reader) List(f func(i int) error) error {
 	if r.dec.PeekKind() != '[' {
 		return ErrKind
@@ -171,16 +171,16 @@ func Elements(text []byte, f func(value []byte) error) error {
 	})
 }
 
-// An Edit puts Text in the place of At, which is empty where something is put
-// in.
+// An Edit puts Text in the place of At, which is empty where something is
+// put in.
 type Edit struct {
 	At   Span
 	Text string
 }
 
-// AppendEdited appends the bytes of text from start to end to dst, with those
-// of the edits that lie there made. The edits are in the order of their places
-// and do not overlap.
+// AppendEdited appends the bytes of text from start to end to dst, with
+// those of the edits that lie there made. The edits are in the order of
+// their places and do not overlap.
 func AppendEdited(dst, text []byte, start, end int, edits []Edit) []byte {
 	for _, e := range edits {
 		if (Span{start, end}).Holds(e.At) {
