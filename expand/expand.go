@@ -2,7 +2,6 @@ package expand
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 
@@ -219,15 +218,4 @@ func sized[T any](s []T, n int) []T {
 	s = s[:n]
 	clear(s)
 	return s
-}
-
-// causes of Allowed that are no failures.
-func accessReason(err error) reason.Reason {
-	switch {
-	case errors.Is(err, ErrNotAuthorized):
-		return reason.NotAuthorized
-	case errors.Is(err, ErrUnknown):
-		return reason.UnknownToCluster
-	}
-	return ""
 }

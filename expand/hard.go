@@ -32,11 +32,6 @@ import (
 // The scores of BM25 are of another scale, so that either all clauses of a
 // search that look for text are scored like this, or none: where one cannot
 // be, the search is expanded as in [ModeBM25], and each clause says why.
-// Queries of other kinds score with it as the client wrote them.
-//
-// Cold, the linear fields are asked about with the terms and the rows of S,
-// and the weights with the statistics, so that there are as many waits as in
-// ModeBM25 where the linear field is known after two.
 
 const (
 	// maxExactTerms bounds the terms that are added to a search, for clusters that

@@ -57,7 +57,7 @@ func (r *Request) asksFor(parameters ...string) bool {
 
 // disclosedBy returns what a search body asks for: "profile" stands at its
 // top, "explain" in inner hits and in aggregations, too. It may take the
-// name of a field for that, which leaves one search more alone.
+// name of a field for that, and one search more is not expanded.
 func disclosedBy(body []byte) (d Disclosure) {
 	if !bytes.Contains(body, []byte(`"explain"`)) && !bytes.Contains(body, []byte(`"profile"`)) && !bytes.Contains(body, []byte(`\u`)) {
 		return 0 // nearly every search

@@ -13,7 +13,7 @@ import (
 // 8 and 9, which work it out from their memory, no less.
 const defaultClauseLimit = 1024
 
-// What is learnt is forgotten after limitTime: settings change, and the next
+// What is learned is forgotten after limitTime: settings change, and the next
 // search that is refused teaches it again. maxLimits bounds how much is
 // known.
 const (
@@ -24,7 +24,7 @@ const (
 // A LimitKind is what a limit is of.
 type LimitKind string
 
-// The limits that are learnt from refusals.
+// The limits that are learned from refusals.
 const (
 	// LimitClauses is how many clauses a query may have, by the cluster's setting
 	// indices.query.bool.max_clause_count.
@@ -45,13 +45,13 @@ type Limit struct {
 	N int64
 }
 
-// limits are those that were learnt. The zero value holds none.
+// limits are those that were learned. The zero value has none.
 type limits struct {
 	// count is how many are held, so that nobody waits for the lock while there
 	// are none, as usual.
 	count  atomic.Int32
 	mu     sync.Mutex
-	known  map[limitKey]learntLimit
+	known  map[limitKey]knownLimit
 	report func(Limit)
 }
 
@@ -60,9 +60,9 @@ type limitKey struct {
 	index string
 }
 
-// A learntLimit holds until a time. asked says that it is the cluster's own
+// A knownLimit holds until a time. asked says that it is the cluster's own
 // answer, which refusals do not change.
-type learntLimit struct {
+type knownLimit struct {
 	n     int64
 	asked bool
 	until time.Time
@@ -80,21 +80,21 @@ func (l *limits) of(kind LimitKind, index string) int64 {
 
 // get returns what is known, the zero value for nothing, and forgets what
 // was known for long enough. The lock is held.
-func (l *limits) get(k limitKey) learntLimit {
+func (l *limits) get(k limitKey) knownLimit {
 	known, ok := l.known[k]
 	if ok && time.Now().After(known.until) {
 		delete(l.known, k)
 		l.count.Store(int32(len(l.known))) //nolint:gosec // at most maxLimits
 		l.tell(k, 0)
-		return learntLimit{}
+		return knownLimit{}
 	}
 	return known
 }
 
-// set notes a limit. Where there are too many to keep, all are learnt again.
-func (l *limits) set(k limitKey, known learntLimit) {
+// set notes a limit. Where there are too many to keep, all are learned again.
+func (l *limits) set(k limitKey, known knownLimit) {
 	if _, old := l.known[k]; l.known == nil || !old && len(l.known) >= maxLimits {
-		l.known = map[limitKey]learntLimit{}
+		l.known = map[limitKey]knownLimit{}
 	}
 	k.index = strings.Clone(k.index) // it is a part of the request
 	known.until = time.Now().Add(limitTime)
@@ -112,7 +112,7 @@ func (l *limits) tell(k limitKey, n int64) {
 	}
 }
 
-// OnLimit has f called whenever a limit is learnt, changes, or, with N = 0,
+// OnLimit has f called whenever a limit is learned, changes, or, with N = 0,
 // is forgotten. f must not block or call e. OnLimit must be called before
 // the first search.
 func (e *Expander) OnLimit(f func(Limit)) { e.limits.report = f }
@@ -129,7 +129,7 @@ func (e *Expander) Learn(limit Limit) (news bool) {
 	if known := e.limits.get(k); known.asked || known.n > 0 && known.n <= limit.N {
 		return false
 	}
-	e.limits.set(k, learntLimit{n: limit.N})
+	e.limits.set(k, knownLimit{n: limit.N})
 	return true
 }
 
@@ -144,7 +144,7 @@ func (e *Expander) Correct(limit Limit) {
 	if known := e.limits.get(k); limit.Kind == LimitClauses {
 		limit.N = max(limit.N, known.n)
 	}
-	e.limits.set(k, learntLimit{n: limit.N, asked: true})
+	e.limits.set(k, knownLimit{n: limit.N, asked: true})
 }
 
 // Limits returns the limits that are known now, in no order.

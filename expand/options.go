@@ -10,7 +10,7 @@ const (
 	// ModeBM25 ranks by the engine's BM25 with related terms added.
 	ModeBM25 Mode = iota
 	// ModeHard ranks by (Wx)ᵀS(Wy)/(‖Wx‖ ‖Wy‖), which the engine computes: the
-	// hard-normalised soft cosine. It needs what [LinearFields] knows.
+	// hard-normalized soft cosine. It needs what [LinearFields] knows.
 	ModeHard
 	// ModeSoft has the first hits ordered outside of the engine by
 	// (Wx)ᵀS(Wy)/(√((Wx)ᵀS(Wx)) √((Wy)ᵀS(Wy))): the soft cosine measure.

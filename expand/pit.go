@@ -190,7 +190,7 @@ func (a *asker) restore(p *firstPage) {
 	}
 }
 
-// About how many bytes the parts of a first page take beside their texts,
+// About how many bytes the parts of a first page take without their texts,
 // the page with its key and its place in the memory.
 const (
 	pageBytes   = 512

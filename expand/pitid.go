@@ -184,7 +184,7 @@ func (r *pitReader) skip(n int) {
 	r.rest = r.rest[n:]
 }
 
-// isIndexName reports whether s can be the name of an index, of ASCII alone.
+// isIndexName reports whether s can be the name of an index, of ASCII only.
 func isIndexName(s string) bool {
 	if s == "" || len(s) > 255 || s[0] == '-' || s[0] == '_' || s[0] == '+' {
 		return false

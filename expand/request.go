@@ -17,11 +17,11 @@ const (
 	// EndpointMultiSearch is _msearch: lines of headers and search bodies in
 	// turn, each line ended by a newline.
 	EndpointMultiSearch
-	// EndpointCount is _count: a query alone, which is only matched.
+	// EndpointCount is _count: only a query, which is only matched.
 	EndpointCount
-	// EndpointValidate is _validate/query: a query alone, which is only parsed.
+	// EndpointValidate is _validate/query: only a query, which is only parsed.
 	EndpointValidate
-	// EndpointExplain is _explain/{id}: a query alone, scored for one document.
+	// EndpointExplain is _explain/{id}: only a query, scored for one document.
 	EndpointExplain
 	// EndpointRankEval is _rank_eval: a list of search bodies with ratings.
 	EndpointRankEval
@@ -42,8 +42,7 @@ type Request struct {
 	// not decide how the pages of a point in time are expanded.
 	Preview bool
 	// Fixed says why the hits of the answer, those of all searches in it, cannot
-	// be ordered anew on their way, "" where they can. It holds for [ModeSoft]
-	// alone.
+	// be reranked, "" where they can. Only [ModeSoft] heeds it.
 	Fixed reason.Reason
 	// Allowed, unless nil, returns nil where the client may search the indices.
 	// It is called once for each search, before anything is asked of the cluster
@@ -66,14 +65,13 @@ type Result struct {
 	// are to be ordered before the client gets them, nil for those that stay in
 	// the engine's order. It is empty where all do.
 	Reranks []*Rerank
-	// Indices are the index expressions of the searches of a request that holds
-	// several, in their order: a refusal of one of them is told by its own. It is
-	// empty for a request that is one search.
+	// Indices are the index expressions of the searches of a request that has
+	// several, in their order, empty for a request that is one search.
 	Indices []string
-	// ClauseCount estimates from above how many clauses the query has for the engine, of
-	// several searches that with the most: what its limit is about.
+	// ClauseCount estimates from above how many clauses the query has for the
+	// engine, of several searches that with the most.
 	ClauseCount int
-	// Clauses tells of every clause that was recognised, in the order of the
+	// Clauses explains every clause that was recognized, in the order of the
 	// body.
 	Clauses []Clause
 	// Reason says why the request as a whole was left alone, "" where the
@@ -85,11 +83,11 @@ type Result struct {
 	Failures []error
 }
 
-// A Rerank says how the hits of a search are to be ordered anew. The search
+// A Rerank says how the hits of a search are to be reranked. The search
 // in [Result.Body] asks for the first hits, as many as [Rerank.Asked] says,
 // with their sequence numbers and versions.
 type Rerank struct {
-	// Window is how many hits, of the first, are ordered anew; those behind them
+	// Window is how many hits, of the first, are reranked; those behind them
 	// stay behind them, in the engine's order. The client asked for the Size hits
 	// behind the first From of all.
 	Window, From, Size int
@@ -129,7 +127,7 @@ func (r *Result) AddedTerms() int {
 	return n
 }
 
-// A Clause tells what was done with one field of one clause of a search.
+// A Clause explains what was done with one field of one clause of a search.
 type Clause struct {
 	// Path leads to the clause, for example "query.bool.must[0].match". Where
 	// the request holds several searches, it begins with the number of the
@@ -144,9 +142,9 @@ type Clause struct {
 	Matrix string `json:"matrix,omitempty"`
 	// Form is the scoring form that was written, "" where nothing was.
 	Form string `json:"form,omitempty"`
-	// Phase is "rescore" where the form orders the best hits of a simpler one
-	// anew, "query" where it is the query itself, "rerank" where the form finds
-	// the hits that the soft cosine orders, "" where nothing was written.
+	// Phase is "query" where the form is the query, "rescore" where it rescores the
+	// best hits of a simpler one, "rerank" where it finds the hits that the soft
+	// cosine orders, "" where nothing was written.
 	Phase string `json:"phase,omitempty"`
 	// Terms are the terms of the clause's text.
 	Terms []string `json:"terms,omitempty"`

@@ -3,6 +3,7 @@ package expand
 import (
 	"bytes"
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/akin-search/akin/esclient"
@@ -80,11 +81,14 @@ func (s *search) allowed(ctx context.Context) (reason.Reason, error) {
 	if s.req.Allowed == nil {
 		return "", nil
 	}
-	err := s.req.Allowed(ctx, s.indices)
-	if why := accessReason(err); why != "" {
-		return why, nil
+	switch err := s.req.Allowed(ctx, s.indices); {
+	case errors.Is(err, ErrNotAuthorized):
+		return reason.NotAuthorized, nil
+	case errors.Is(err, ErrUnknown):
+		return reason.UnknownToCluster, nil
+	default:
+		return "", failed(StageAccess, err)
 	}
-	return "", failed(StageAccess, err)
 }
 
 // notes says of the queries of other kinds why they are left alone.

@@ -58,7 +58,7 @@ func (p *Parser) highlight() error {
 	if h.Empty {
 		h.At = p.json.Offset() - 1
 	}
-	if s := &p.search; len(s.Highlights) <= maxHighlights { // one more tells that there are too many
+	if s := &p.search; len(s.Highlights) <= maxHighlights { // one more says that there are too many
 		s.Highlights = append(s.Highlights, h)
 	}
 	return nil

@@ -129,7 +129,7 @@ func expression(value []byte) (string, error) {
 	return strings.Join(names, ","), nil
 }
 
-// HeaderRoom is what [AppendHeader] adds to a header beside the search_type.
+// HeaderRoom is what [AppendHeader] adds to a header besides the search_type.
 const HeaderRoom = 20
 
 // AppendHeader appends a header with the search_type that the rewritten

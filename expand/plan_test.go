@@ -1,0 +1,63 @@
+package expand
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/expand/form"
+)
+
+// TestPlansAreValues compares what is planned with how the plan is shown.
+func TestPlansAreValues(t *testing.T) {
+	for name, tt := range map[string]struct {
+		body   string
+		change func(o *Options)
+		want   string
+	}{
+		"saturated": {carRental, func(o *Options) { o.Phase = PhaseQuery }, `query.match saturated
+  body automobile^0.2471 lease^0.141 hire^0.1184
+`},
+		"rescored": {carRental, func(*Options) {}, `query.match saturated rescored
+  body automobile^0.2471 lease^0.141 hire^0.1184
+`},
+		"linear": {carRental, func(o *Options) { o.Scoring = form.Linear }, `query.match linear
+  body automobile^0.1295 lease^0.0843 hire^0.1055
+`},
+		"found for a rerank": {carRental, func(o *Options) { o.Mode = ModeSoft }, `query.match linear
+  body automobile^0.5181 lease^0.3372 hire^0.4222
+`},
+		"several clauses": {
+			`{"query":{"bool":{"must":[{"match":{"body":"car"}},{"multi_match":{"query":"cheap","fields":["title","sku"]}}],"filter":{"term":{"a":1}}}}}`,
+			func(o *Options) { o.Scoring = form.Grouped }, `query.bool.must[0].match grouped
+  body automobile^0.3238 lease^0.03788
+query.bool.must[1].multi_match linear
+  title hire^0.03319
+  sku (not_text)
+query.bool.filter (not_scoring)
+`,
+		},
+		"nothing to add": {`{"query":{"match":{"body":"zebra"}}}`, func(*Options) {}, `query.match
+  body (no_neighbors)
+`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, m := rental(t)
+			e := New(c, m, with(tt.change))
+			mem := new(memory)
+			s, why := e.parse(&Request{Body: []byte(tt.body)}, mem)
+			if why != "" {
+				t.Fatal(why)
+			}
+			a := &asker{e: e, s: s, m: mem, together: 1}
+			if why, err := a.askPage(t.Context()); why != "" || err != nil {
+				t.Fatal(why, err)
+			}
+			p := newPlanner(a)
+			p.write()
+			if diff := cmp.Diff(tt.want, p.plan.String()); diff != "" {
+				t.Errorf("plan (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
