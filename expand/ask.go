@@ -457,11 +457,9 @@ func shareAdded(targets []*target, total int) {
 // through an alias with a filter. The terms that are added come from those
 // that it may not see, too.
 func filtered(clauses []form.Clause) bool {
-	for i := range clauses {
-		for _, f := range clauses[i].Fields {
-			if f.Analysis != nil && f.Analysis.Filtered {
-				return true
-			}
+	for _, f := range form.Fields(clauses) {
+		if f.Analysis != nil && f.Analysis.Filtered {
+			return true
 		}
 	}
 	return false

@@ -151,20 +151,16 @@ func (e *Expander) expandOne(ctx context.Context, req *Request, together int) (*
 	return res, nil
 }
 
-// whyNothing returns why nothing is added: the reason of the first clause
-// that has one.
+// whyNothing returns why nothing is added: the reason of the first clause that
+// has one.
 func whyNothing(clauses []form.Clause) reason.Reason {
 	for i := range clauses {
-		c := &clauses[i]
-		if c.Note {
-			continue
-		}
-		if c.Reason != "" {
+		if c := &clauses[i]; !c.Note && c.Reason != "" {
 			return c.Reason
 		}
-		for k := range c.Fields {
-			if c.Fields[k].Reason != "" {
-				return c.Fields[k].Reason
+		for _, f := range form.Fields(clauses[i : i+1]) {
+			if f.Reason != "" {
+				return f.Reason
 			}
 		}
 	}

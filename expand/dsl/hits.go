@@ -63,40 +63,20 @@ type Page struct {
 // know it for sure: the engines refuse some values, and take others for
 // something else.
 func (s *Search) Page(p *Parameters) (page Page, ok bool) {
-	if p.oddPage {
-		return Page{}, false
+	ok = !p.oddPage
+	read := func(name string, at jsonspan.Span, otherwise string, valid func(string) bool) string {
+		text, plain := said(p.Get(name), at, s.Body, otherwise)
+		ok = ok && plain && valid(text)
+		return text
 	}
-	for _, m := range []struct {
-		name      string
-		at        jsonspan.Span
-		otherwise string
-		into      *int
-	}{
-		{"from", s.Hits.From, "0", &page.From},
-		{"size", s.Hits.Size, strconv.Itoa(defaultSize), &page.Size},
-	} {
-		text, plain := said(p.Get(m.name), m.at, s.Body, m.otherwise)
-		n, err := strconv.Atoi(text)
-		if !plain || !isCount(text) || err != nil {
-			return Page{}, false
-		}
-		*m.into = n
+	from, errFrom := strconv.Atoi(read("from", s.Hits.From, "0", isCount))
+	size, errSize := strconv.Atoi(read("size", s.Hits.Size, strconv.Itoa(defaultSize), isCount))
+	page = Page{
+		From: from, Size: size,
+		SeqNo:   read("seq_no_primary_term", s.Hits.SeqNo, isFalse, isBoolean) == isTrue,
+		Version: read("version", s.Hits.Version, isFalse, isBoolean) == isTrue,
 	}
-	for _, m := range []struct {
-		name string
-		at   jsonspan.Span
-		into *bool
-	}{
-		{"seq_no_primary_term", s.Hits.SeqNo, &page.SeqNo},
-		{"version", s.Hits.Version, &page.Version},
-	} {
-		text, plain := said(p.Get(m.name), m.at, s.Body, isFalse)
-		if !plain || !isBoolean(text) {
-			return Page{}, false
-		}
-		*m.into = text == isTrue
-	}
-	return page, page.Size > 0
+	return page, ok && errFrom == nil && errSize == nil && size > 0
 }
 
 // said returns what a parameter, which goes first, or the member of the body

@@ -55,15 +55,9 @@ func (p *Plan) Cut(n int) {
 func (p *Plan) fullest() *Field {
 	var fullest *Field
 	most := 1
-	for i := range p.Clauses {
-		c := &p.Clauses[i]
-		if c.Added() == 0 {
-			continue
-		}
-		for k := range c.Fields {
-			if f := &c.Fields[k]; f.Reason == "" && len(f.Added) >= most {
-				fullest, most = f, len(f.Added)
-			}
+	for c, f := range Fields(p.Clauses) {
+		if c.Reason == "" && f.Reason == "" && len(f.Added) >= most {
+			fullest, most = f, len(f.Added)
 		}
 	}
 	return fullest
@@ -88,17 +82,13 @@ func CutExact(clauses []Clause, n int) bool {
 func weakest(clauses []Clause) *Field {
 	var weakest *Field
 	least := math.Inf(1)
-	for i := range clauses {
-		c := &clauses[i]
-		for k := range c.Fields {
-			f := &c.Fields[k]
-			n := len(f.Added)
-			if f.Exact == nil || n == 0 {
-				continue
-			}
-			if v := c.Parsed.Boost * f.Boost * f.Added[n-1].V / f.Exact.QueryNorm; v <= least {
-				weakest, least = f, v
-			}
+	for c, f := range Fields(clauses) {
+		n := len(f.Added)
+		if f.Exact == nil || n == 0 {
+			continue
+		}
+		if v := c.Parsed.Boost * f.Boost * f.Added[n-1].V / f.Exact.QueryNorm; v <= least {
+			weakest, least = f, v
 		}
 	}
 	return weakest

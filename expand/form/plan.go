@@ -5,6 +5,7 @@ package form
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -220,18 +221,26 @@ func (p *Plan) Added() int {
 	return n
 }
 
+// Fields goes through the fields of clauses, each with its clause.
+func Fields(clauses []Clause) iter.Seq2[*Clause, *Field] {
+	return func(yield func(*Clause, *Field) bool) {
+		for i := range clauses {
+			for k := range clauses[i].Fields {
+				if !yield(&clauses[i], &clauses[i].Fields[k]) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // NeedsDFS reports whether the engine has to gather the statistics of all
 // shards first.
 func (p *Plan) NeedsDFS() bool {
-	for i := range p.Clauses {
-		c := &p.Clauses[i]
-		for k := range c.Fields {
-			if a := c.Fields[k].Analysis; a == nil || a.Shards <= 1 {
-				continue
-			}
-			if c.Scoring == Saturated || c.Scoring == Hard && !p.Unscored && c.scoresByIDF() {
-				return true
-			}
+	for c, f := range Fields(p.Clauses) {
+		several := f.Analysis != nil && f.Analysis.Shards > 1
+		if several && (c.Scoring == Saturated || c.Scoring == Hard && !p.Unscored && c.scoresByIDF()) {
+			return true
 		}
 	}
 	return false

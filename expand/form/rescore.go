@@ -54,13 +54,10 @@ const (
 // fields, as they share all added terms.
 func (p *Plan) ShareFound() {
 	all := p.Added()
-	for i := range p.Clauses {
-		for k := range p.Clauses[i].Fields {
-			f := &p.Clauses[i].Fields[k]
-			f.Found = len(f.Added)
-			if all > FoundTerms {
-				f.Found = (f.Found*FoundTerms + all - 1) / all
-			}
+	for _, f := range Fields(p.Clauses) {
+		f.Found = len(f.Added)
+		if all > FoundTerms {
+			f.Found = (f.Found*FoundTerms + all - 1) / all
 		}
 	}
 }
