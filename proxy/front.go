@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/akin-search/akin/proxy/connections"
 )
 
 // Limits of the two listeners. There is no limit on the time of a request or
@@ -49,7 +51,7 @@ func (f *Front) Replace(s *Server) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s.draining.Store(f.current.draining.Load())
-	s.health.log.Store(s.log) // health may be that of the server before
+	s.health.SetLog(s.log) // health may be that of the server before
 	f.current = s
 }
 
@@ -145,14 +147,19 @@ func (f *Front) Serve(ctx context.Context, proxy, admin net.Listener) error {
 // bounds.
 func (f *Front) newServers(proxy, admin *net.Listener) []*http.Server {
 	s := f.server()
-	clients := f.newConnections(*proxy, s.opts.MaxConnections, "proxy", s.metrics)
-	operators := f.newConnections(*admin, adminConnections, "admin", s.metrics)
+	bounded := func(l net.Listener, limit int, port string) *connections.Listener {
+		m := &s.metrics.front
+		return connections.Listen(l, limit, m.connections.WithLabelValues(port), m.closedIdle.WithLabelValues(port),
+			func() *slog.Logger { return f.server().log.With("port", port) })
+	}
+	clients := bounded(*proxy, s.opts.MaxConnections, "proxy")
+	operators := bounded(*admin, adminConnections, "admin")
 	*proxy, *admin = clients, operators
 	if f.tls != nil {
 		*proxy = tls.NewListener(clients, f.tls)
 	}
 	servers := []*http.Server{s.newHTTPServer(http.HandlerFunc(f.serveProxy)), s.newHTTPServer(http.HandlerFunc(f.serveAdmin))}
-	servers[0].ConnState, servers[1].ConnState = clients.state, operators.state
+	servers[0].ConnState, servers[1].ConnState = clients.State, operators.State
 	// The admin port has no streams; a request there is small and short.
 	servers[1].ReadTimeout, servers[1].WriteTimeout = 15*time.Second, 30*time.Second
 	return servers

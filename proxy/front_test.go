@@ -21,6 +21,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/akin-search/akin/proxy/connections"
 )
 
 // startFront serves o on free ports until the test ends.
@@ -415,7 +417,7 @@ func TestBusyConnectionsAreNotClosedForNewOnes(t *testing.T) {
 	select {
 	case answer := <-answers:
 		t.Errorf("got %s", answer)
-	case <-time.After(2 * shortSilence): // what is idle for so long would be closed
+	case <-time.After(2 * connections.ShortSilence): // what is idle for so long would be closed
 	}
 	close(proceed)
 	got := map[string]int{}
@@ -425,20 +427,5 @@ func TestBusyConnectionsAreNotClosedForNewOnes(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]int{"/slow": 2, "/late": 1}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-func TestConnectionsSayToTheLogInUseThatAllAreTaken(t *testing.T) {
-	var before, after bytes.Buffer
-	logTo := func(w io.Writer) *Server {
-		return newServer(t, Options{Upstreams: []string{"http://127.0.0.1:1"}, Logger: slog.New(slog.NewTextHandler(w, nil))})
-	}
-	first := logTo(&before)
-	f := NewFront(first, nil)
-	l := f.newConnections(nil, 1, "proxy", first.metrics)
-	l.count = 1
-	f.Replace(logTo(&after))
-	if _, _, ok := l.takePlace(); ok || before.Len() > 0 || !strings.Contains(after.String(), "port=proxy") {
-		t.Errorf("logged %q and %q", before.String(), after.String())
 	}
 }

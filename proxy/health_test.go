@@ -22,6 +22,7 @@ import (
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/budget"
 	"github.com/akin-search/akin/proxy/answer"
+	"github.com/akin-search/akin/proxy/health"
 )
 
 // A logBook keeps what is logged at info and above.
@@ -69,145 +70,42 @@ func TestFailuresAreToldToTheLogOfTheServerInUse(t *testing.T) {
 	before := newServer(t, Options{Logger: old.logger()})
 	f := NewFront(before, nil)
 	after := newServer(t, Options{Logger: next.logger(), Previous: before})
-	before.health.failedOpen(t.Context(), failedSearch, "rows", "i")
+	before.health.FailedOpen(t.Context(), failedSearch, "rows", "i")
 	if a, b := old.lines(t), next.lines(t); len(a) != 1 || len(b) != 0 {
 		t.Errorf("before the change the logs have %v and %v", a, b)
 	}
 	f.Replace(after)
-	before.health.failedOpen(t.Context(), failedSearch, "budget", "i")
+	before.health.FailedOpen(t.Context(), failedSearch, "budget", "i")
 	if a, b := old.lines(t), next.lines(t); len(a) != 0 || len(b) != 1 {
 		t.Errorf("after the change the logs have %v and %v", a, b)
 	}
 }
 
-func TestFailingOpenIsToldAtOnceThenOnceAMinuteAndAtItsEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var book logBook
-		h := newHealth(&Options{Logger: book.logger(), Causes: map[string]string{"rows": "look at Redis"}})
-		fail := func() { h.failedOpen(t.Context(), failedSearch, "rows", "i") }
-		expect := func(when string, want ...map[string]any) {
-			t.Helper()
-			if diff := cmp.Diff(want, book.lines(t)); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", when, diff)
-			}
-		}
-		fail()
-		expect("the first", map[string]any{
-			"level": "WARN", "msg": "failing open", "what": "search", "cause": "rows", "index": "i", "hint": "look at Redis",
-		})
-		for range 59 {
-			time.Sleep(time.Second)
-			fail()
-			h.over(t.Context())
-		}
-		expect("the first minute")
-		time.Sleep(time.Second)
-		fail()
-		still := map[string]any{"level": "WARN", "msg": "still failing open", "what": "search", "cause": "rows", "count": 60.0}
-		expect("after a minute", still)
-		h.failedOpen(t.Context(), failedRerank, "budget", "i")
-		if lines := book.lines(t); len(lines) != 1 || lines[0]["cause"] != "budget" || lines[0]["what"] != "ranking" {
-			t.Errorf("another cause is not told at once: %v", lines)
-		}
-		time.Sleep(time.Second)
-		fail()
-		time.Sleep(failWindow - time.Second)
-		h.over(t.Context())
-		still["count"] = 1.0
-		expect("the end of a cause, and what was not told of the other",
-			still,
-			map[string]any{
-				"level": "INFO", "msg": "no longer failing open", "what": "ranking", "cause": "budget", "count": 1.0, "duration": 0.0,
-			})
-		time.Sleep(time.Second)
-		h.over(t.Context())
-		expect("the end", map[string]any{
-			"level": "INFO", "msg": "no longer failing open", "what": "search", "cause": "rows", "count": 62.0,
-			"duration": float64(61 * time.Second),
-		})
-		fail()
-		if lines := book.lines(t); len(lines) != 1 || lines[0]["msg"] != "failing open" {
-			t.Errorf("it is not told that it begins again: %v", lines)
-		}
-	})
-}
-
-func TestManyFailingSearchesAreADegradationForAMinute(t *testing.T) {
-	for _, c := range []struct {
-		name           string
-		searches, open int
-		degraded       bool
-	}{
-		{"too few to tell", 19, 19, false},
-		{"one in ten", 20, 2, false},
-		{"more than one in ten", 20, 3, true},
-		{"all", 50, 50, true},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := newHealth(&Options{Logger: slog.New(slog.DiscardHandler)})
-				for k := range c.searches {
-					if k < c.open {
-						h.failedOpen(t.Context(), failedSearch, "rows", "i")
-					}
-					h.searched(k < c.open)
-				}
-				time.Sleep(failWindow - time.Second)
-				got := h.degraded()
-				if len(got) > 0 != c.degraded {
-					t.Errorf("%d of %d: %v", c.open, c.searches, got)
-				}
-				if c.degraded && (got[0].Reason != DegradedFailingOpen || !strings.Contains(got[0].Detail, "rows")) {
-					t.Errorf("got %v", got)
-				}
-				time.Sleep(time.Second)
-				if got := h.degraded(); got != nil {
-					t.Errorf("a minute later: %v", got)
-				}
-			})
-		})
-	}
-}
-
-func TestACauseNamedLikeADegradationIsOne(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHealth(&Options{Logger: slog.New(slog.DiscardHandler)})
-		h.failedOpen(t.Context(), failedSearch, DegradedCredentials, "i")
-		if got := h.degraded(); len(got) != 1 || got[0].Reason != DegradedCredentials {
-			t.Errorf("got %v", got)
-		}
-		time.Sleep(failWindow)
-		if got := h.degraded(); got != nil {
-			t.Errorf("a minute later: %v", got)
-		}
-	})
-}
-
 func TestReadyzTellsReadyFromDegradedFromNotReady(t *testing.T) {
-	refused := Degradation{DegradedCredentials, "the cluster answers 401"}
+	refused := health.Degradation{health.Credentials, "the cluster answers 401"}
 	for _, c := range []struct {
 		name   string
-		is     Condition
+		is     health.Condition
 		status int
 		answer string
 		metric string
 	}{
-		{"well", Condition{}, 200, `{"status":"ok"}`, `akin_degraded{reason="credentials"} 0`},
+		{"well", health.Condition{}, 200, `{"status":"ok"}`, `akin_degraded{reason="credentials"} 0`},
 		{
 			"degraded",
-			Condition{Degraded: []Degradation{{DegradedMatrix, "main: away"}, refused}},
+			health.Condition{Degraded: []health.Degradation{{health.Matrix, "main: away"}, refused}},
 			200,
 			`{"status":"degraded","reasons":["credentials: the cluster answers 401","matrix: main: away"]}`, `akin_degraded{reason="credentials"} 1`,
 		},
 		{
 			"not ready",
-			Condition{NotReady: []string{"no node answers"}, Degraded: []Degradation{refused}},
+			health.Condition{NotReady: []string{"no node answers"}, Degraded: []health.Degradation{refused}},
 			503,
 			`{"status":"not ready","reasons":["no node answers","credentials: the cluster answers 401"]}`, `akin_degraded{reason="reload"} 0`,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := newServer(t, Options{Check: func(ctx context.Context) Condition {
+			s := newServer(t, Options{Check: func(ctx context.Context) health.Condition {
 				if until, ok := ctx.Deadline(); !ok || time.Until(until) > time.Second {
 					t.Error("the check is not bounded in time")
 				}
@@ -236,12 +134,12 @@ func TestServeTellsOfADegradationAndOfItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var book logBook
 		var mu sync.Mutex
-		all := []Degradation{{DegradedMatrix, "main: away"}}
+		all := []health.Degradation{{health.Matrix, "main: away"}}
 		registry := prometheus.NewRegistry()
-		s, err := New(Options{Upstreams: []string{"http://a"}, Logger: book.logger(), Registry: registry, Check: func(context.Context) Condition {
+		s, err := New(Options{Upstreams: []string{"http://a"}, Logger: book.logger(), Registry: registry, Check: func(context.Context) health.Condition {
 			mu.Lock()
 			defer mu.Unlock()
-			return Condition{Degraded: all}
+			return health.Condition{Degraded: all}
 		}})
 		if err != nil {
 			t.Fatal(err)
@@ -272,12 +170,12 @@ func TestServeTellsOfADegradationAndOfItsEnd(t *testing.T) {
 
 func TestServeWatchesTheStateUntilItEnds(t *testing.T) {
 	checked := make(chan struct{}, 1)
-	s := newServer(t, Options{Check: func(context.Context) Condition {
+	s := newServer(t, Options{Check: func(context.Context) health.Condition {
 		select {
 		case checked <- struct{}{}:
 		default:
 		}
-		return Condition{}
+		return health.Condition{}
 	}})
 	_, _, stop := startServe(t, s)
 	receive(t, "the first look", checked)
@@ -369,12 +267,12 @@ func TestSearchesThatFailOpenDegradeTheServer(t *testing.T) {
 			s.Handler().ServeHTTP(httptest.NewRecorder(), r)
 		}
 	}
-	search(failSearches)
-	if c := s.condition(t.Context()); len(c.NotReady) > 0 || len(c.Degraded) != 1 || c.Degraded[0].Reason != DegradedFailingOpen {
+	search(20)
+	if c := s.condition(t.Context()); len(c.NotReady) > 0 || len(c.Degraded) != 1 || c.Degraded[0].Reason != health.FailingOpen {
 		t.Errorf("all fail: %v", c)
 	}
 	fail = false
-	search(failShare * failSearches)
+	search(10 * 20)
 	if c := s.condition(t.Context()); len(c.Degraded) > 0 {
 		t.Errorf("one in eleven failed: %v", c)
 	}

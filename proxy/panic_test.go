@@ -14,6 +14,7 @@ import (
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/proxy/answer"
+	"github.com/akin-search/akin/proxy/health"
 	"github.com/akin-search/akin/proxy/shadow"
 )
 
@@ -121,7 +122,7 @@ func TestPanicWhileTheStateIsWatchedIsCounted(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	s := newServer(t, Options{
 		Upstreams: []string{"http://127.0.0.1:1"}, Registry: registry,
-		Check: func(context.Context) Condition { panic("a mistake") },
+		Check: func(context.Context) health.Condition { panic("a mistake") },
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()

@@ -445,7 +445,7 @@ func (s *Server) accept(ctx context.Context, x *search, res *http.Response) (ref
 	}
 	if err != nil {
 		s.metrics.unchecked.Inc()
-		s.health.failedOpen(ctx, failedSearch, causeUnchecked, x.index)
+		s.health.FailedOpen(ctx, failedSearch, causeUnchecked, x.index)
 	}
 	if refused != nil && !s.sendsOriginal(refused) {
 		if refused.Status != 0 {

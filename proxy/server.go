@@ -22,6 +22,7 @@ import (
 	"github.com/akin-search/akin/internal/nodes"
 	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/proxy/explain"
+	"github.com/akin-search/akin/proxy/health"
 	"github.com/akin-search/akin/proxy/held"
 	"github.com/akin-search/akin/proxy/shadow"
 )
@@ -157,7 +158,7 @@ type Options struct {
 	// Check returns the state of the process, for /readyz, log and metrics, until
 	// ctx ends at the latest. With nil all is well. It may be called at the same
 	// time.
-	Check func(ctx context.Context) Condition
+	Check func(ctx context.Context) health.Condition
 	// Logger receives the log; nil discards it.
 	Logger *slog.Logger
 	// LogQueries allows query texts in the log.
@@ -198,7 +199,7 @@ type Server struct {
 	// shadows are the searches that run beside those of the clients.
 	shadows *shadow.Runner
 	// health knows what failed open of late.
-	health *health
+	health *health.Health
 	// bodyGrace and answerGrace are those of package held.
 	bodyGrace, answerGrace time.Duration
 	cutAnswers             prometheus.Counter
@@ -222,11 +223,13 @@ func New(o Options) (*Server, error) {
 		s.opts.Previous = nil // else no server would ever be freed
 		s.opts.Registry, s.metrics, s.explanations, s.health = p.opts.Registry, p.metrics, p.explanations, p.health
 	} else {
-		s.explanations, s.health = &explain.Ring{}, newHealth(&o)
+		hints := maps.Clone(ownHints)
+		maps.Copy(hints, o.Causes)
+		s.explanations, s.health = &explain.Ring{}, health.New(o.Logger, hints)
 		if s.metrics, err = newMetrics(o.Registry, slices.Collect(maps.Keys(o.Causes))); err != nil {
 			return nil, fmt.Errorf("proxy: metrics: %w", err)
 		}
-		if err := o.Registry.Register(s.health.gauge); err != nil {
+		if err := o.Registry.Register(s.health.Gauge); err != nil {
 			return nil, fmt.Errorf("proxy: metrics: %w", err)
 		}
 	}

@@ -11,36 +11,36 @@ import (
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/recovery"
-	"github.com/akin-search/akin/proxy"
+	"github.com/akin-search/akin/proxy/health"
 	"github.com/akin-search/akin/rerank"
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
 
 // incomplete returns what is wrong with matrices and weights.
-func (a *App) incomplete() (all []proxy.Degradation) {
+func (a *App) incomplete() (all []health.Degradation) {
 	if a.weights == nil && ranks(a.cfg, configs.ModeHard) {
-		all = append(all, proxy.Degradation{
-			Reason: proxy.DegradedWeights, Detail: "mode hard without weights: its searches are expanded as in the mode bm25",
+		all = append(all, health.Degradation{
+			Reason: health.Weights, Detail: "mode hard without weights: its searches are expanded as in the mode bm25",
 		})
 	}
 	return slices.Concat(all, a.unsound(a.store), a.unsound(a.weights))
 }
 
 // unsound returns what is wrong with the matrices of a store, nil for none.
-func (a *App) unsound(store *rowstore.Store) (all []proxy.Degradation) {
+func (a *App) unsound(store *rowstore.Store) (all []health.Degradation) {
 	if store == nil {
 		return nil
 	}
-	reason, what := proxy.DegradedMatrix, "matrix"
+	reason, what := health.Matrix, "matrix"
 	if store == a.weights {
-		reason, what = proxy.DegradedWeights, "weights"
+		reason, what = health.Weights, "weights"
 	}
 	for _, s := range store.State() {
 		switch {
 		case s.Version == "":
-			all = append(all, proxy.Degradation{Reason: reason, Detail: fmt.Sprintf("%s %q: no version is served: %s", what, s.Name, s.Problem)})
+			all = append(all, health.Degradation{Reason: reason, Detail: fmt.Sprintf("%s %q: no version is served: %s", what, s.Name, s.Problem)})
 		case s.Problem != "":
-			all = append(all, proxy.Degradation{Reason: reason, Detail: fmt.Sprintf("%s %q: the last good version is served: %s", what, s.Name, s.Problem)})
+			all = append(all, health.Degradation{Reason: reason, Detail: fmt.Sprintf("%s %q: the last good version is served: %s", what, s.Name, s.Problem)})
 		}
 	}
 	return all
@@ -48,7 +48,7 @@ func (a *App) unsound(store *rowstore.Store) (all []proxy.Degradation) {
 
 // check returns the state of the process. It is ready where it forwards: where
 // some node answers, whatever that says to akin.
-func (a *App) check(ctx context.Context) (c proxy.Condition) {
+func (a *App) check(ctx context.Context) (c health.Condition) {
 	pinged := make(chan error, 1)
 	go func() { // ends with ctx
 		pinged <- a.process.guard.Do("asking for the state", func() error { return a.client.Ping(ctx) })
@@ -63,8 +63,8 @@ func (a *App) check(ctx context.Context) (c proxy.Condition) {
 		c.Degraded = append(c.Degraded, d)
 	}
 	if a.reloadFailed.Load() {
-		c.Degraded = append(c.Degraded, proxy.Degradation{
-			Reason: proxy.DegradedReload, Detail: "the configuration on disk cannot be put to use: see the line \"configuration not reloaded\"",
+		c.Degraded = append(c.Degraded, health.Degradation{
+			Reason: health.Reload, Detail: "the configuration on disk cannot be put to use: see the line \"configuration not reloaded\"",
 		})
 	}
 	c.Degraded = append(c.Degraded, a.incomplete()...)
@@ -72,20 +72,20 @@ func (a *App) check(ctx context.Context) (c proxy.Condition) {
 }
 
 // degradation returns what an error of akin's own call means, false for none.
-func degradation(err error) (d proxy.Degradation, ok bool) {
+func degradation(err error) (d health.Degradation, ok bool) {
 	refused, _ := errors.AsType[*esclient.Error](err)
 	switch {
 	case err == nil:
 		return d, false
 	case refused == nil:
-		d.Reason, d.Detail = proxy.DegradedCalls, "akin's own calls fail"
+		d.Reason, d.Detail = health.Calls, "akin's own calls fail"
 	case unauthorized(refused):
-		d.Reason = proxy.DegradedCredentials
+		d.Reason = health.Credentials
 		d.Detail = fmt.Sprintf("the cluster answers %d to akin's own calls, so that no search is expanded: see cluster.auth and AKIN_CLUSTER_*", refused.Status)
 	case refused.Status == http.StatusTooManyRequests:
-		d.Reason, d.Detail = proxy.DegradedThrottled, "the cluster answers 429 to akin's own calls"
+		d.Reason, d.Detail = health.Throttled, "the cluster answers 429 to akin's own calls"
 	default:
-		d.Reason, d.Detail = proxy.DegradedCalls, fmt.Sprintf("the cluster answers %d to akin's own calls", refused.Status)
+		d.Reason, d.Detail = health.Calls, fmt.Sprintf("the cluster answers %d to akin's own calls", refused.Status)
 	}
 	return d, true
 }
@@ -94,8 +94,8 @@ func degradation(err error) (d proxy.Degradation, ok bool) {
 func causes() map[string]string {
 	const slow = "the cluster or Redis does not answer in time, or fails: see /readyz, akin_row_store_failures_total and the log at level debug"
 	return map[string]string{
-		proxy.DegradedCredentials:  "the cluster refuses akin's own calls: see cluster.auth, AKIN_CLUSTER_* and the rights that README.md lists",
-		proxy.DegradedThrottled:    "the cluster answers 429 to akin's own calls: it has more to do than it can",
+		health.Credentials:         "the cluster refuses akin's own calls: see cluster.auth, AKIN_CLUSTER_* and the rights that README.md lists",
+		health.Throttled:           "the cluster answers 429 to akin's own calls: it has more to do than it can",
 		"busy":                     "as many calls of akin's own, or bodies of writes, are under way as may be: look at what the cluster takes so long for",
 		"budget":                   "akin's own work takes longer than expansion.budget (rerank_budget, norms.budget): see akin_search_stage_duration_seconds; cold caches pass",
 		"missing":                  "hits change between the search and the look at their terms: some of that is usual while documents are written",
@@ -135,9 +135,9 @@ func cause(err error) string {
 	case errors.Is(err, rerank.ErrNoTerms):
 		return "no_terms" // the cluster tells none of the field
 	case errors.As(err, &refused) && unauthorized(refused):
-		return proxy.DegradedCredentials
+		return health.Credentials
 	case errors.As(err, &refused) && refused.Status == http.StatusTooManyRequests:
-		return proxy.DegradedThrottled
+		return health.Throttled
 	case esclient.IsBarred(err):
 		return "expensive_queries_barred"
 	case esclient.IsUnknown(err):

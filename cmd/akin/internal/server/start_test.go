@@ -31,6 +31,7 @@ import (
 	"github.com/akin-search/akin/internal/freeport"
 	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/proxy"
+	"github.com/akin-search/akin/proxy/health"
 	"github.com/akin-search/akin/simmatrix/learn"
 	"github.com/akin-search/akin/simmatrix/rowstore"
 	"github.com/akin-search/akin/simmatrix/source"
@@ -182,7 +183,7 @@ func TestReadyzIsRedWithinItsBoundWhileTheClusterHangs(t *testing.T) {
 	a, _ := startApp(t, "http://"+l.Addr().String(), nil)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	answered := make(chan proxy.Condition, 1)
+	answered := make(chan health.Condition, 1)
 	go func() { answered <- a.check(ctx) }()
 	select {
 	case c := <-answered:
@@ -324,8 +325,8 @@ func TestOperationsTellOfEachCauseAndDegradation(t *testing.T) {
 	}
 	text := string(data)
 	names := slices.Collect(maps.Keys(causes()))
-	for _, name := range append(names, proxy.DegradedCredentials, proxy.DegradedThrottled, proxy.DegradedCalls, proxy.DegradedMatrix,
-		proxy.DegradedWeights, proxy.DegradedReload, proxy.DegradedFailingOpen) {
+	for _, name := range append(names, health.Credentials, health.Throttled, health.Calls, health.Matrix,
+		health.Weights, health.Reload, health.FailingOpen) {
 		if !strings.Contains(text, "`"+name+"`") {
 			t.Errorf("docs/operations.md does not name %s", name)
 		}
@@ -377,7 +378,7 @@ func TestPanicsOfTheStartAreCounted(t *testing.T) {
 	client := a.client
 	t.Cleanup(func() { a.client = client })
 	a.client = nil
-	if code, answer := readyz(a); code != http.StatusOK || !strings.Contains(answer, proxy.DegradedCalls) {
+	if code, answer := readyz(a); code != http.StatusOK || !strings.Contains(answer, health.Calls) {
 		t.Errorf("%d %s", code, answer)
 	}
 	if err := a.process.guard.Do("warming up", func() error { return a.warmField(t.Context(), boundField{"a", "b"}) }); !errors.Is(err, recovery.ErrPanic) {
@@ -418,7 +419,7 @@ func TestCredentialsOfClientsDoNotDegradeAkin(t *testing.T) {
 				t.Fatalf("%s: status %d", name, w.Code)
 			}
 		}
-		if code, answer := readyz(a); code != http.StatusOK || strings.Contains(answer, proxy.DegradedCredentials) || strings.Contains(answer, proxy.DegradedFailingOpen) {
+		if code, answer := readyz(a); code != http.StatusOK || strings.Contains(answer, health.Credentials) || strings.Contains(answer, health.FailingOpen) {
 			t.Errorf("%s: %d %s", name, code, answer)
 		}
 	}

@@ -1,11 +1,12 @@
-package proxy
+// Package health knows what keeps searches from being expanded, and tells log and
+// metrics of it: at once, as a number while it lasts, and when it is over.
+package health
 
 import (
 	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -16,9 +17,6 @@ import (
 )
 
 const (
-	// watchEvery is how often the state is looked at where nobody asks for
-	// /readyz, so that log and metrics tell of it, too.
-	watchEvery = 10 * time.Second
 	// failWindow is the time over which the share of searches that failed open is
 	// counted, the time between two log lines on one cause, and the time without
 	// a failure after which the cause is over.
@@ -31,25 +29,25 @@ const (
 
 // The reasons of a [Degradation], values of the label of akin_degraded.
 const (
-	// DegradedCredentials: the cluster refuses akin's own calls with 401 or 403.
-	DegradedCredentials = "credentials"
-	// DegradedThrottled: it answers them with 429.
-	DegradedThrottled = "throttled"
-	// DegradedCalls: they fail in another way.
-	DegradedCalls = "cluster_calls"
-	// DegradedMatrix: a matrix has no version, or its source is not sound.
-	DegradedMatrix = "matrix"
-	// DegradedWeights: the same of term weights, or the mode hard has none.
-	DegradedWeights = "weights"
-	// DegradedReload: the configuration could not be loaded again.
-	DegradedReload = "reload"
-	// DegradedFailingOpen: too many searches fail open.
-	DegradedFailingOpen = "failing_open"
+	// Credentials: the cluster refuses akin's own calls with 401 or 403.
+	Credentials = "credentials"
+	// Throttled: it answers them with 429.
+	Throttled = "throttled"
+	// Calls: they fail in another way.
+	Calls = "cluster_calls"
+	// Matrix: a matrix has no version, or its source is not sound.
+	Matrix = "matrix"
+	// Weights: the same of term weights, or the mode hard has none.
+	Weights = "weights"
+	// Reload: the configuration could not be loaded again.
+	Reload = "reload"
+	// FailingOpen: too many searches fail open.
+	FailingOpen = "failing_open"
 )
 
 // degradations are all reasons of a [Degradation].
 var degradations = []string{
-	DegradedCredentials, DegradedThrottled, DegradedCalls, DegradedMatrix, DegradedWeights, DegradedReload, DegradedFailingOpen,
+	Credentials, Throttled, Calls, Matrix, Weights, Reload, FailingOpen,
 }
 
 // A Degradation is something that keeps akin from expanding searches as it is
@@ -71,35 +69,13 @@ type Condition struct {
 	Degraded []Degradation
 }
 
-// What fails open, for the log.
-const (
-	failedSearch = "search"  // it is sent as it came
-	failedRerank = "ranking" // its hits stay in the engine's order
-)
-
-// Causes of failing open that are not errors of the expander.
-const (
-	causePanic     = "panic"
-	causeRefused   = "refused"   // the cluster refused the rewritten search and took the original
-	causeUnchecked = "unchecked" // the answer to a rewritten search could not be looked at
-)
-
-// ownHints say what an operator can do about the causes that the proxy knows
-// itself.
-var ownHints = map[string]string{
-	causePanic:       "a mistake in akin: report it with the stack of the line \"panic\"",
-	causeRefused:     "the cluster refuses what akin has changed and takes the original: see its log, and akin's at level debug",
-	causeUnchecked:   "answers are too long, or no JSON: failures of shards inside them go unseen",
-	rerankUnnamed:    "hits need ids, scores, versions and sequence numbers to be ordered by the soft cosine",
-	rerankUnreadable: "answers are too long, or cannot be cut to the client's page: ask for fewer hits, or less of each",
-}
-
-// health knows which requests failed open of late, and the state that was told
-// last.
-type health struct {
+// Health knows which requests failed open of late, and the state that was told
+// last. Its methods may be called concurrently.
+type Health struct {
 	log   atomic.Pointer[slog.Logger] // of the server in use
 	hints map[string]string           // by cause
-	gauge *prometheus.GaugeVec
+	// Gauge is akin_degraded.
+	Gauge *prometheus.GaugeVec
 
 	mu      sync.Mutex
 	failing map[failure]*failing
@@ -123,25 +99,29 @@ type second struct {
 	searches, open int
 }
 
-func newHealth(o *Options) *health {
-	h := &health{
-		hints: maps.Clone(ownHints), failing: map[failure]*failing{}, told: map[string]bool{},
-		gauge: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+// New returns a health that tells log. hints say by cause what an operator can
+// do about it.
+func New(log *slog.Logger, hints map[string]string) *Health {
+	h := &Health{
+		hints: hints, failing: map[failure]*failing{}, told: map[string]bool{},
+		Gauge: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "akin_degraded",
 			Help: "1 where something keeps searches from being expanded, by what that is. They are forwarded all the same.",
 		}, []string{"reason"}),
 	}
-	h.log.Store(o.Logger)
-	maps.Copy(h.hints, o.Causes)
+	h.SetLog(log)
 	for _, reason := range degradations {
-		h.gauge.WithLabelValues(reason)
+		h.Gauge.WithLabelValues(reason)
 	}
 	return h
 }
 
-// failedOpen notes one failure. The first one of a kind is logged at once, the
+// SetLog has the log of the server in use told from now on.
+func (h *Health) SetLog(log *slog.Logger) { h.log.Store(log) }
+
+// FailedOpen notes one failure. The first one of a kind is logged at once, the
 // others as a number once in failWindow.
-func (h *health) failedOpen(ctx context.Context, what, cause, index string) {
+func (h *Health) FailedOpen(ctx context.Context, what, cause, index string) {
 	now := time.Now()
 	h.mu.Lock()
 	f := h.failing[failure{what, cause}]
@@ -174,12 +154,12 @@ func (f *failing) due(now time.Time) (untold int) {
 	return untold
 }
 
-func (h *health) stillFailing(ctx context.Context, f failure, count int) {
+func (h *Health) stillFailing(ctx context.Context, f failure, count int) {
 	h.log.Load().WarnContext(ctx, "still failing open", "what", f.what, "cause", f.cause, "count", count)
 }
 
-// over logs which failures have ended, and how many were not told yet.
-func (h *health) over(ctx context.Context) {
+// Over logs which failures have ended, and how many were not told yet.
+func (h *Health) Over(ctx context.Context) {
 	now := time.Now()
 	untold, ended := map[failure]int{}, map[failure]failing{}
 	h.mu.Lock()
@@ -201,8 +181,8 @@ func (h *health) over(ctx context.Context) {
 	}
 }
 
-// searched counts a search that was to be rewritten, open if it failed open.
-func (h *health) searched(open bool) {
+// Searched counts a search that was to be rewritten, open if it failed open.
+func (h *Health) Searched(open bool) {
 	now := time.Now().Unix()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -218,7 +198,7 @@ func (h *health) searched(open bool) {
 
 // degraded returns what the failures of late say: too many of all, or of a
 // cause that is a degradation by itself.
-func (h *health) degraded() (all []Degradation) {
+func (h *Health) degraded() (all []Degradation) {
 	now := time.Now()
 	searches, open := 0, 0
 	h.mu.Lock()
@@ -240,15 +220,21 @@ func (h *health) degraded() (all []Degradation) {
 	}
 	if searches >= failSearches && open*failShare > searches {
 		slices.Sort(causes)
-		all = append(all, Degradation{DegradedFailingOpen, fmt.Sprintf("%d of %d searches in the last minute; causes: %s",
+		all = append(all, Degradation{FailingOpen, fmt.Sprintf("%d of %d searches in the last minute; causes: %s",
 			open, searches, strings.Join(slices.Compact(causes), ", "))})
 	}
 	return all
 }
 
-// tell sets the metric and logs what has changed since the last call. There may
-// be several degradations for one reason.
-func (h *health) tell(ctx context.Context, all []Degradation) {
+// Tell adds to all what the failures of late say and returns it in the order of
+// the reasons. It sets the metric and logs what has changed since the last call.
+// There may be several degradations for one reason.
+func (h *Health) Tell(ctx context.Context, all []Degradation) []Degradation {
+	all = append(all, h.degraded()...)
+	slices.SortStableFunc(all, func(a, b Degradation) int {
+		return cmp.Compare(slices.Index(degradations, a.Reason), slices.Index(degradations, b.Reason))
+	})
+	all = slices.Compact(all)
 	now := map[string]string{}
 	for _, d := range all {
 		if _, ok := now[d.Reason]; !ok {
@@ -263,7 +249,7 @@ func (h *health) tell(ctx context.Context, all []Degradation) {
 		if is {
 			value = 1
 		}
-		h.gauge.WithLabelValues(reason).Set(value)
+		h.Gauge.WithLabelValues(reason).Set(value)
 		switch {
 		case is && !h.told[reason]:
 			begun = append(begun, reason)
@@ -279,60 +265,5 @@ func (h *health) tell(ctx context.Context, all []Degradation) {
 	for _, reason := range ended {
 		h.log.Load().InfoContext(ctx, "no longer degraded", "reason", reason)
 	}
-}
-
-// condition returns the state of the process, and tells log and metrics of it.
-// Where ctx ends before it is known, it is not ready.
-func (s *Server) condition(ctx context.Context) (c Condition) {
-	if s.opts.Check != nil {
-		c = s.opts.Check(ctx)
-	}
-	if s.draining.Load() {
-		c.NotReady = append([]string{"shutting down"}, c.NotReady...)
-	}
-	c.Degraded = append(c.Degraded, s.health.degraded()...)
-	slices.SortStableFunc(c.Degraded, func(a, b Degradation) int {
-		return cmp.Compare(slices.Index(degradations, a.Reason), slices.Index(degradations, b.Reason))
-	})
-	c.Degraded = slices.Compact(c.Degraded)
-	s.health.tell(ctx, c.Degraded)
-	return c
-}
-
-// watch looks at the state until ctx ends.
-func (f *Front) watch(ctx context.Context) {
-	ticks := time.NewTicker(watchEvery)
-	defer ticks.Stop()
-	for {
-		s := f.server()
-		bounded, cancel := context.WithTimeout(ctx, readyTimeout)
-		_ = s.guard.Do("watching the state", func() error {
-			s.condition(bounded)
-			s.health.over(ctx)
-			return nil
-		})
-		cancel()
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticks.C:
-		}
-	}
-}
-
-// failedOpen notes that a search, or one of several in a request, failed open.
-// Where ctx, that of the client's request, has ended there is nobody whom it
-// would matter to.
-func (s *Server) failedOpen(ctx context.Context, x *search, what, cause string) {
-	if ctx.Err() == nil {
-		x.failedOpen = true
-		s.health.failedOpen(ctx, what, cause, x.index)
-	}
-}
-
-// searched counts a search when it is known what became of it.
-func (s *Server) searched(x *search) {
-	if x.failedOpen || x.rewritten != nil {
-		s.health.searched(x.failedOpen)
-	}
+	return all
 }

@@ -1,4 +1,5 @@
-package proxy
+// Package connections bounds how many connections a listener keeps open.
+package connections
 
 import (
 	"container/list"
@@ -13,20 +14,20 @@ import (
 )
 
 const (
-	// shortSilence is how long a connection is left in peace between two requests,
+	// ShortSilence is how long a connection is left in peace between two requests,
 	// or before the first one, even where others wait for its place: enough for a
 	// TLS handshake and a request from another continent.
-	shortSilence = 500 * time.Millisecond
+	ShortSilence = 500 * time.Millisecond
 	// fullEvery is how often the log tells that all connections are taken.
 	fullEvery = time.Minute
 )
 
-// connections is a listener that keeps a bounded number of connections open.
+// A Listener keeps a bounded number of connections open.
 // Where that is reached, a new one takes the place of the one that has been
 // silent for longest, and waits where requests are under way on all of them.
 // Clients keep connections idle for minutes: just to leave new ones in the
 // backlog would let the idle ones shut out all others.
-type connections struct {
+type Listener struct {
 	net.Listener
 
 	max    int // 0 is no bound
@@ -48,22 +49,23 @@ type connections struct {
 type connection struct {
 	net.Conn
 
-	of    *connections
+	of    *Listener
 	once  sync.Once
 	place *list.Element // in silent, nil while a request is under way
 	since time.Time     // when it fell silent
 }
 
-// newConnections returns l with at most limit connections; 0 is no bound.
-func (f *Front) newConnections(l net.Listener, limit int, port string, m *metrics) *connections {
-	return &connections{
-		Listener: l, max: limit, open: m.front.connections.WithLabelValues(port), closed: m.front.closedIdle.WithLabelValues(port),
-		log: func() *slog.Logger { return f.server().log.With("port", port) }, end: make(chan struct{}), freed: make(chan struct{}, 1),
+// Listen returns l with at most limit connections; 0 is no bound. open counts
+// those that are open and closed those that made room; log returns the log in
+// use.
+func Listen(l net.Listener, limit int, open prometheus.Gauge, closed prometheus.Counter, log func() *slog.Logger) *Listener {
+	return &Listener{
+		Listener: l, max: limit, open: open, closed: closed, log: log, end: make(chan struct{}), freed: make(chan struct{}, 1),
 	}
 }
 
 // Accept returns the next connection, when there is room for it.
-func (l *connections) Accept() (net.Conn, error) {
+func (l *Listener) Accept() (net.Conn, error) {
 	accepted, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
@@ -94,7 +96,7 @@ func (l *connections) Accept() (net.Conn, error) {
 
 // takePlace counts one more connection, if there is room. If not, it returns
 // the connection to close for that, or how long to wait at most.
-func (l *connections) takePlace() (victim *connection, wait time.Duration, ok bool) {
+func (l *Listener) takePlace() (victim *connection, wait time.Duration, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.max == 0 || l.count < l.max {
@@ -107,24 +109,24 @@ func (l *connections) takePlace() (victim *connection, wait time.Duration, ok bo
 	}
 	first := l.silent.Front()
 	if first == nil {
-		return nil, shortSilence, false
+		return nil, ShortSilence, false
 	}
 	c := first.Value.(*connection)
-	if silence := time.Since(c.since); silence < shortSilence {
-		return nil, shortSilence - silence, false
+	if silence := time.Since(c.since); silence < ShortSilence {
+		return nil, ShortSilence - silence, false
 	}
 	l.remove(c)
 	return c, 0, false
 }
 
 // Close ends the listening. Connections stay open.
-func (l *connections) Close() error {
+func (l *Listener) Close() error {
 	l.once.Do(func() { close(l.end) })
 	return l.Listener.Close()
 }
 
-// state is for [http.Server.ConnState].
-func (l *connections) state(c net.Conn, state http.ConnState) {
+// State is for [http.Server.ConnState].
+func (l *Listener) State(c net.Conn, state http.ConnState) {
 	if encrypted, ok := c.(*tls.Conn); ok {
 		c = encrypted.NetConn()
 	}
@@ -139,7 +141,7 @@ func (l *connections) state(c net.Conn, state http.ConnState) {
 	}
 }
 
-func (l *connections) fellSilent(c *connection) {
+func (l *Listener) fellSilent(c *connection) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.remove(c)
@@ -149,7 +151,7 @@ func (l *connections) fellSilent(c *connection) {
 }
 
 // remove takes c from the silent ones. The lock is held.
-func (l *connections) remove(c *connection) {
+func (l *Listener) remove(c *connection) {
 	if c.place != nil {
 		l.silent.Remove(c.place)
 		c.place = nil
@@ -157,7 +159,7 @@ func (l *connections) remove(c *connection) {
 }
 
 // tell wakes the one that waits for room.
-func (l *connections) tell() {
+func (l *Listener) tell() {
 	select {
 	case l.freed <- struct{}{}:
 	default:
