@@ -82,7 +82,7 @@ func TestFailuresAreToldToTheLogOfTheServerInUse(t *testing.T) {
 }
 
 func TestReadyzTellsReadyFromDegradedFromNotReady(t *testing.T) {
-	refused := health.Degradation{health.Credentials, "the cluster answers 401"}
+	refused := health.Degradation{Reason: health.Credentials, Detail: "the cluster answers 401"}
 	for _, c := range []struct {
 		name   string
 		is     health.Condition
@@ -93,7 +93,7 @@ func TestReadyzTellsReadyFromDegradedFromNotReady(t *testing.T) {
 		{"well", health.Condition{}, 200, `{"status":"ok"}`, `akin_degraded{reason="credentials"} 0`},
 		{
 			"degraded",
-			health.Condition{Degraded: []health.Degradation{{health.Matrix, "main: away"}, refused}},
+			health.Condition{Degraded: []health.Degradation{{Reason: health.Matrix, Detail: "main: away"}, refused}},
 			200,
 			`{"status":"degraded","reasons":["credentials: the cluster answers 401","matrix: main: away"]}`, `akin_degraded{reason="credentials"} 1`,
 		},
@@ -134,7 +134,7 @@ func TestServeTellsOfADegradationAndOfItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var book logBook
 		var mu sync.Mutex
-		all := []health.Degradation{{health.Matrix, "main: away"}}
+		all := []health.Degradation{{Reason: health.Matrix, Detail: "main: away"}}
 		registry := prometheus.NewRegistry()
 		s, err := New(Options{Upstreams: []string{"http://a"}, Logger: book.logger(), Registry: registry, Check: func(context.Context) health.Condition {
 			mu.Lock()
