@@ -1,8 +1,6 @@
 package form
 
 import (
-	"slices"
-
 	"github.com/akin-search/akin/expand/terms"
 )
 
@@ -260,7 +258,7 @@ const (
 func (w *clauseWriter) group(f *Field, i int, boost float64) {
 	o := &f.Terms.Origins[i]
 	switch {
-	case !slices.ContainsFunc(f.Added, func(a terms.Candidate) bool { return a.Origin == i }):
+	case !f.addedFor(i):
 		w.bareTerm(f.Name, o.Term, boost)
 	case w.scoring == Saturated:
 		w.raw(`{"script_score":{"query":{"bool":{"should":[`)
@@ -289,6 +287,16 @@ func (w *clauseWriter) group(f *Field, i int, boost float64) {
 		}
 		w.raw(`]}}]}}`)
 	}
+}
+
+// addedFor reports whether terms are added for origin i.
+func (f *Field) addedFor(i int) bool {
+	for k := range f.Added {
+		if f.Added[k].Origin == i {
+			return true
+		}
+	}
+	return false
 }
 
 // inverted writes a term whose score is b·tf/K, see [scriptInvert].

@@ -203,13 +203,23 @@ func (f *Field) idf(docFreq int64) float64 { return simmatrix.IDF(docFreq, f.Sta
 
 // Changes reports whether any clause is rewritten.
 func (p *Plan) Changes() bool {
-	return slices.ContainsFunc(p.Clauses, func(c Clause) bool { return c.Changed() })
+	for i := range p.Clauses {
+		if p.Clauses[i].Changed() {
+			return true
+		}
+	}
+	return false
 }
 
 // Exact reports whether clauses are scored by the measure of the mode hard:
 // then all are.
 func (p *Plan) Exact() bool {
-	return slices.ContainsFunc(p.Clauses, func(c Clause) bool { return c.Exact })
+	for i := range p.Clauses {
+		if p.Clauses[i].Exact {
+			return true
+		}
+	}
+	return false
 }
 
 // Added returns how many terms are added to the search.

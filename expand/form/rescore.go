@@ -2,27 +2,8 @@ package form
 
 import "github.com/akin-search/akin/expand/terms"
 
-// A rescore was tried on OpenSearch 2.19 and Elasticsearch 7.10 and 8.19,
-// with the saturated form as the rescore query:
-//
-//   - In every shard the window_size best hits get the score of the rescore query
-//     plus query_weight times that of the query; the hits beyond the window get
-//     only the latter, and all are sorted again. So a query_weight that is
-//     tiny leaves those in their order behind the window: all pages together
-//     are one list, as long as the window is the same for each. With 0 they
-//     would come in the order of the index.
-//   - Totals, aggregations and their buckets are those of the query, and a script
-//     that reads _score sees the query's; but top_hits orders by the rescore.
-//   - min_score cuts by the scores of the query, post_filter works before the
-//     window, terminate_after and timeout limit what is found. Highlights and
-//     inner hits are those of the query; explain and profile show both.
-//   - dfs_query_then_fetch gathers the statistics of the rescore's terms, too.
-//   - indices_boost multiplies only the query's scores. A knn with the query is
-//     rescored with it and would lose its score.
-//   - The engines refuse it with a scroll, a collapse, a sort but by _score, in
-//     a retriever, and windows above index.max_rescore_window (10,000), which is
-//     learned from the first refusal.
-
+// docs/performance.md says what engines do in a rescore, and where it is not
+// possible.
 const (
 	// RescoreWindow is how many of the best hits are ordered again, on every page
 	// of them.

@@ -159,11 +159,7 @@ func (sel *Selection) Gather(docs int64) { sel.collect(IDF, docs, math.Inf(1), t
 // among those that lead to origins, of the rows' terms in at most so many
 // documents.
 func (sel *Selection) collect(w Weighting, docs int64, most float64, among bool) {
-	size := len(sel.Origins)
-	for i := range sel.Origins {
-		size += sel.Origins[i].Row.Len()
-	}
-	sel.byTerm.reset(size)
+	sel.byTerm.reset(sel.neighbors())
 	weight := func(docFreq int64) float64 {
 		if docs <= 0 || docFreq == 0 {
 			return 1
@@ -184,7 +180,12 @@ func (sel *Selection) collect(w Weighting, docs int64, most float64, among bool)
 				}
 				continue
 			}
-			c := sel.candidate(n)
+			slot := sel.byTerm.slot(n.Term, sel.Candidates)
+			if *slot == 0 {
+				sel.Candidates = append(sel.Candidates, Candidate{Term: n.Term, DocFreq: int64(n.DocFreq), id: len(sel.Candidates)})
+				*slot = len(sel.Candidates)
+			}
+			c := *slot - 1
 			sel.entries = append(sel.entries, entry{i, c, s})
 			sel.Candidates[c].V += xw * s
 		}
@@ -194,14 +195,13 @@ func (sel *Selection) collect(w Weighting, docs int64, most float64, among bool)
 	}
 }
 
-// candidate returns the number of the candidate for a neighbor.
-func (sel *Selection) candidate(n simmatrix.Neighbor) int {
-	slot := sel.byTerm.slot(n.Term, sel.Candidates)
-	if *slot == 0 {
-		sel.Candidates = append(sel.Candidates, Candidate{Term: n.Term, DocFreq: int64(n.DocFreq), id: len(sel.Candidates)})
-		*slot = len(sel.Candidates)
+// neighbors returns how many neighbors the rows have together.
+func (sel *Selection) neighbors() int {
+	n := 0
+	for i := range sel.Origins {
+		n += sel.Origins[i].Row.Len()
 	}
-	return *slot - 1
+	return n
 }
 
 // mostDocs returns how many of docs documents an added term may occur in:
