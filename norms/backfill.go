@@ -301,7 +301,7 @@ func (b *backfill) try(ctx context.Context, docs []esclient.DocRef) (remainder, 
 }
 
 // updates returns what to write into documents, and the norms in that. It
-// counts those that are not written only when the terms of all are there, for it
+// counts those that are not written only when the terms of all are there: it
 // may be called again for the same documents.
 func (b *backfill) updates(ctx context.Context, docs []esclient.DocRef) (updates []esclient.DocUpdate, norms []float64, err error) {
 	// A normed document is what is kept of its terms.

@@ -90,8 +90,8 @@ func eachBatch(
 }
 
 // A termReader reads the terms of any number of documents, some at a time, so
-// that no more are in memory than a [Reader] returns at once. Several goroutines
-// may use it.
+// that no more are in memory than a [Reader] returns at once. Its methods may
+// be called at the same time.
 type termReader struct {
 	read func(ctx context.Context, docs []esclient.DocRef) ([]esclient.DocTerms, error)
 

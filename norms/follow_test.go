@@ -98,7 +98,7 @@ func (x *following) start(t *testing.T) {
 }
 
 // pass lets some rounds pass.
-func (x *following) pass(rounds int) {
+func (*following) pass(rounds int) {
 	time.Sleep(time.Duration(rounds) * testInterval * 12 / 10)
 	synctest.Wait()
 }
@@ -124,7 +124,7 @@ func TestFollowerDoesWhatIsWrittenLater(t *testing.T) {
 		x.pass(2)
 		x.put("new", "common words")
 		x.put("5", "other words")
-		x.update("6", "common twice twice") // in part: the norm stays
+		x.update("6", "common twice group1 twice") // in part: the norm stays
 		x.update("8", "")
 		x.remove("9")
 		x.pass(3)
@@ -181,7 +181,7 @@ func TestFollowerLeavesWhatOthersWriteMeanwhileToTheNextRound(t *testing.T) {
 			return nil
 		}
 		x.mu.Unlock()
-		x.update("1", "changed changed")
+		x.update("1", "changed in part")
 		x.pass(4)
 		x.check(t, BackfillCounts{Written: 2}, BackfillCounts{Conflicts: 1}, BackfillCounts{Conflicts: 1}, BackfillCounts{Written: 1})
 	})
@@ -191,7 +191,7 @@ func TestFollowerDoesAnIndexThatIsMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ready atomic.Bool
 		ready.Store(true)
-		check := func(_ context.Context, index string) error {
+		check := func(context.Context, string) error {
 			if !ready.Load() {
 				return errors.New("no mapping")
 			}
@@ -249,7 +249,7 @@ func TestFollowerBacksOffWhereTheClusterIsBusy(t *testing.T) {
 					return nil
 				}
 				x.mu.Unlock()
-				x.update("1", "changed changed")
+				x.update("1", "changed in part")
 				time.Sleep(30 * time.Minute)
 				synctest.Wait()
 				if last := x.waits[len(x.waits)-1]; last != maxBackoff {
@@ -278,8 +278,8 @@ func TestFollowerWaitsForBusyDocuments(t *testing.T) {
 			return esclient.UpdateResult{Status: esclient.Busy, Err: &esclient.Error{Status: http.StatusTooManyRequests}}, busy.Load() && d.ID == "1"
 		}
 		x.mu.Unlock()
-		x.update("0", "changed changed")
-		x.update("1", "changed changed")
+		x.update("0", "changed in part")
+		x.update("1", "changed in part")
 		time.Sleep(5 * time.Minute)
 		busy.Store(false)
 		time.Sleep(2 * maxBackoff)

@@ -168,22 +168,19 @@ func (w *window) askSome(ctx context.Context, vectors Vectors, f *flight, asked 
 		return fmt.Errorf("%w: %w", ErrTooLarge, err)
 	case err != nil:
 		return fmt.Errorf("terms of hits: %w", err)
-	}
-	if len(answer) != len(docs) {
+	case len(answer) != len(docs):
 		return fmt.Errorf("terms of hits: %d answers for %d", len(answer), len(docs))
 	}
-	n := 0
 	for d := range docs {
-		a, hit := &answer[d], &w.hits[hits[d]]
-		if a.Err != nil {
-			return a.Err
+		if answer[d].Err != nil {
+			return answer[d].Err
 		}
-		for _, field := range docs[d].Fields {
-			if a.Found && a.Version == hit.Version {
-				w.remember(f, keys[n], a.Fields[field])
+		if answer[d].Found && answer[d].Version == w.hits[hits[d]].Version {
+			for i, field := range docs[d].Fields {
+				w.remember(f, keys[i], answer[d].Fields[field])
 			}
-			n++
 		}
+		keys = keys[len(docs[d].Fields):]
 	}
 	if f.terms > maxTerms {
 		return ErrTooLarge

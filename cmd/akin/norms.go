@@ -85,8 +85,8 @@ func (f *normsFlags) open(ctx context.Context) (_ *esclient.Client, indices []st
 }
 
 // countable returns the concrete indices of an expression that map the field.
-// It refuses a field whose terms cannot be counted, and one whose norms would be
-// taken for those of another.
+// It refuses a field whose terms cannot be counted, and one whose norms would
+// be taken for those of another.
 func (f *normsFlags) countable(ctx context.Context, client *esclient.Client, index string) (indices []string, err error) {
 	found, err := client.Countable(ctx, index, f.field)
 	for _, i := range found {

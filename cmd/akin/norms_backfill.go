@@ -36,12 +36,7 @@ const (
 	maxInterval = time.Hour
 )
 
-func newNormsBackfill() *cobra.Command {
-	var f backfillFlags
-	cmd := &cobra.Command{
-		Use:   "backfill --cluster URL --index INDEX --field FIELD --weights MATRIX",
-		Short: "Compute and store the lengths of the documents of an index",
-		Long: `backfill computes ‖Wy‖ of every document that has the field and does not have it by these
+const backfillHelp = `backfill computes ‖Wy‖ of every document that has the field and does not have it by these
 weights yet, and stores it in the document with the id of the weights: in ` + norms.Object + ` and
 ` + norms.WeightsObject + `, under the name of the field with "__" for each ".". It can be stopped at
 any time; the same command goes on from there. The first SIGINT or SIGTERM leaves writes
@@ -78,27 +73,21 @@ Refused are fields of nested documents, fields that others are copied to by copy
 indices that do not keep the whole _source or lack the mapping, which is then printed.
 The template of a data stream needs the mapping, too.
 
-` + normsCredentials,
+` + normsCredentials
+
+func newNormsBackfill() *cobra.Command {
+	var f backfillFlags
+	cmd := &cobra.Command{
+		Use:   "backfill --cluster URL --index INDEX --field FIELD --weights MATRIX",
+		Short: "Compute and store the lengths of the documents of an index",
+		Long:  backfillHelp,
 		Example: `  akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin
   akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin --dry-run
   akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin --all --follow
   akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --redis redis://127.0.0.1:6379 --weights docs-weights@active`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			errs := f.check()
-			if f.weights == "" {
-				errs = append(errs, errors.New("give --weights MATRIX"))
-			}
-			if f.follow && f.dryRun {
-				errs = append(errs, errors.New("--follow and --dry-run do not go together"))
-			}
-			if !f.follow && cmd.Flags().Changed("interval") {
-				errs = append(errs, errors.New("--interval is for --follow"))
-			}
-			if f.interval < minInterval || f.interval > maxInterval {
-				errs = append(errs, fmt.Errorf("--interval: %v not in 1s to 1h", f.interval))
-			}
-			if err := errors.Join(errs...); err != nil {
+			if err := f.checkAll(cmd.Flags().Changed("interval")); err != nil {
 				return terminal.Usage(err)
 			}
 			return f.run(cmd.Context(), cmd.ErrOrStderr())
@@ -113,6 +102,25 @@ The template of a data stream needs the mapping, too.
 	flags.BoolVar(&f.follow, "follow", false, "go on with the documents that are written later, until SIGTERM")
 	flags.DurationVar(&f.interval, "interval", 10*time.Second, "time between two looks of --follow, 1s to 1h")
 	return cmd
+}
+
+// checkAll returns all that is wrong with the flags. interval says that the
+// interval was given.
+func (f *backfillFlags) checkAll(interval bool) error {
+	errs := f.check()
+	if f.weights == "" {
+		errs = append(errs, errors.New("give --weights MATRIX"))
+	}
+	if f.follow && f.dryRun {
+		errs = append(errs, errors.New("--follow and --dry-run do not go together"))
+	}
+	if !f.follow && interval {
+		errs = append(errs, errors.New("--interval is for --follow"))
+	}
+	if f.interval < minInterval || f.interval > maxInterval {
+		errs = append(errs, fmt.Errorf("--interval: %v not in 1s to 1h", f.interval))
+	}
+	return errors.Join(errs...)
 }
 
 func (f *backfillFlags) run(ctx context.Context, stderr io.Writer) error {
@@ -146,7 +154,7 @@ func (f *backfillFlags) run(ctx context.Context, stderr io.Writer) error {
 	// So that what was done a moment ago is not counted; without the right to
 	// refresh some of it may be.
 	err = client.Refresh(ctx, f.index)
-	if refusal, ok := errors.AsType[*esclient.Error](err); err != nil && !(ok && refusal.Status == http.StatusForbidden) {
+	if refusal, ok := errors.AsType[*esclient.Error](err); err != nil && (!ok || refusal.Status != http.StatusForbidden) {
 		return err
 	}
 	docs, err := client.CountMatching(ctx, f.index, query)
@@ -276,9 +284,9 @@ func (f *backfillFlags) followIndex(ctx context.Context, client *esclient.Client
 			}
 		},
 	})
-	if ctx.Err() != nil {
-		log.InfoContext(context.WithoutCancel(ctx), "ended")
-		return nil
+	if ctx.Err() == nil {
+		return err
 	}
-	return err
+	log.InfoContext(context.WithoutCancel(ctx), "ended")
+	return nil
 }
