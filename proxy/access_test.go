@@ -474,7 +474,8 @@ func TestDeniedClientHasNoTemplateRendered(t *testing.T) {
 	}
 }
 
-// TestDeniedClientHasFewTemplatesRendered of those that it sends many at a time.
+// TestDeniedClientHasFewTemplatesRendered of those that it sends many at a
+// time.
 func TestDeniedClientHasFewTemplatesRendered(t *testing.T) {
 	body := strings.Repeat("{\"index\":\"b\"}\n{\"id\":\"a\"}\n{}\n{\"id\":\"a\"}\n{\"index\":[\"b\"]}\n{\"id\":\"a\"}\n", 10)
 	for secured, most := range map[bool]int{true: 0, false: rendersSideBySide} {

@@ -182,7 +182,6 @@ func (s *Server) shownRequest(w http.ResponseWriter, r *http.Request) (in *expan
 // shownRequestBody reads the body of a search that is to be shown, and unpacks
 // it, or returns the status and the reason of the refusal.
 func (s *Server) shownRequestBody(r *http.Request) (body []byte, status int, why string) {
-	const tooLarge = "the body is larger than max_body"
 	coding, known := wire.ContentEncoding(r.Header)
 	if !known {
 		return nil, http.StatusUnsupportedMediaType, "the body is neither plain nor gzip"

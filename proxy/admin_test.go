@@ -369,7 +369,8 @@ func TestServeEndsWhenAListenerFails(t *testing.T) {
 }
 
 // TestAdminPortKeepsWebPagesOut sends what a page in an operator's browser can
-// send: to a name that it had resolved to akin's address, and from its own site.
+// send: to a name that it had resolved to akin's address, and from its own
+// site.
 func TestAdminPortKeepsWebPagesOut(t *testing.T) {
 	tests := []struct {
 		name, method, path, host string

@@ -84,8 +84,8 @@ func FuzzCutControl(f *testing.F) {
 	})
 }
 
-// explainedBy sends a search and returns what the admin port shows of the record
-// that the answer names.
+// explainedBy sends a search and returns what the admin port shows of the
+// record that the answer names.
 func explainedBy(t *testing.T, s *Server, proxy, query string, header ...string) (shown map[string]any, answered bool) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, proxy+"/help/_search"+query, strings.NewReader(original))

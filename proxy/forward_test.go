@@ -56,9 +56,9 @@ func TestPassthroughRequestTarget(t *testing.T) {
 	}
 }
 
-// The one target that does not stay as it is: what net/http cannot send exactly,
-// two leading slashes together with characters that URLs escape, it sends
-// escaped, and not in absolute form.
+// The one target that does not stay as it is: what net/http cannot send
+// exactly, two leading slashes together with characters that URLs escape, it
+// sends escaped, and not in absolute form.
 func TestOddTargetWithTwoLeadingSlashesIsEscaped(t *testing.T) {
 	node := startRawNode(t, nil)
 	addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}})

@@ -89,8 +89,8 @@ func (b *toyBalancer) check(ctx context.Context) {
 	}
 }
 
-// Two processes are restarted one after the other while clients search through a
-// balancer. Without the delay some requests meet a listener that is closed.
+// Two processes are restarted one after the other while clients search through
+// a balancer. Without the delay some requests meet a listener that is closed.
 func TestRollingRestartLosesNoRequest(t *testing.T) {
 	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "{}") }))
 	t.Cleanup(node.Close)
@@ -324,8 +324,8 @@ func TestHeadersThatTheClusterWouldNotTakeAreRefused(t *testing.T) {
 	}
 }
 
-// Nothing of a refused request is waited for: the client sees the error although
-// it has not sent the body, and the connection ends.
+// Nothing of a refused request is waited for: the client sees the error
+// although it has not sent the body, and the connection ends.
 func TestRefusedHeadersAreAnsweredAtOnce(t *testing.T) {
 	node := startRawNode(t, nil)
 	addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}})

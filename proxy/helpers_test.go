@@ -219,8 +219,8 @@ func exchangeRaw(t *testing.T, addr, request string) string {
 	return string(answer)
 }
 
-// counter returns the sum of the samples of a counter whose labels include those
-// given as name, value pairs.
+// counter returns the sum of the samples of a counter whose labels include
+// those given as name, value pairs.
 func counter(t *testing.T, registry *prometheus.Registry, name string, labels ...string) float64 {
 	t.Helper()
 	families, err := registry.Gather()
@@ -292,9 +292,9 @@ func cutPages(t *testing.T, text string, reranks []*expand.Rerank, scores ...[]f
 	if err != nil {
 		t.Fatalf("%v: %s", err, text)
 	}
-	for k, new := range scores {
-		if new != nil {
-			pages[k].Scores = new
+	for k, own := range scores {
+		if own != nil {
+			pages[k].Scores = own
 		}
 	}
 	return string(answer.WritePages([]byte(text), pages))

@@ -60,11 +60,11 @@ func (m *marks) note(key uint64) {
 }
 
 // set notes a mark. The lock is held.
-func (m *marks) set(key uint64, new mark) {
+func (m *marks) set(key uint64, made mark) {
 	if len(m.held) >= maxMarks {
 		clear(m.held)
 	}
-	m.held[key] = new
+	m.held[key] = made
 	m.count.Store(int32(len(m.held))) //nolint:gosec // at most maxMarks
 }
 

@@ -45,8 +45,8 @@ func TestMarksAreBounded(t *testing.T) {
 	}
 }
 
-// A search of one client that is refused says nothing of those of others: it may
-// be made to be refused.
+// A search of one client that is refused says nothing of those of others: it
+// may be made to be refused.
 func TestShapesDifferByClient(t *testing.T) {
 	s := newServer(t, Options{})
 	shape := func(client string) uint64 {

@@ -32,8 +32,8 @@ const (
 // errUnchecked says that an answer cannot be looked at.
 var errUnchecked = errors.New("no JSON, or in a coding that is not known")
 
-// readRefusal reads what an answer with a status of 4xx or 5xx says, and puts it
-// back.
+// readRefusal reads what an answer with a status of 4xx or 5xx says, and puts
+// it back.
 func (s *Server) readRefusal(x *search, res *http.Response) (refused *answer.Refusal) {
 	strict := x.rewritten != nil && x.rewritten.strict
 	if s.peek(x, res, maxRefusal, func(r io.Reader) error {
@@ -70,8 +70,8 @@ func (s *Server) sendsOriginal(r *answer.Refusal) bool {
 	return true
 }
 
-// originalAnswered notes what the cluster made of the original of a search whose
-// rewritten form it had refused.
+// originalAnswered notes what the cluster made of the original of a search
+// whose rewritten form it had refused.
 func (s *Server) originalAnswered(ctx context.Context, x *search, r *answer.Refusal, res *http.Response, err error) {
 	taken := err == nil && res.StatusCode < http.StatusBadRequest
 	if taken {
@@ -108,8 +108,8 @@ func (s *Server) refused(ctx context.Context, x *search, taken bool, r *answer.R
 	}
 }
 
-// pardon forgets refusals of searches that were wrong in themselves: the cluster
-// has taken one of the same shape.
+// pardon forgets refusals of searches that were wrong in themselves: the
+// cluster has taken one of the same shape.
 func (s *Server) pardon(x *search) {
 	if s.shapes.count.Load() > 0 {
 		s.shapes.pardon(s.shapeOf(x))

@@ -31,8 +31,9 @@ func neverTold(t *testing.T) func(*expand.Refusal) bool {
 	}
 }
 
-// An answer that says that the cluster has too much to do, or that the client may
-// not search, reaches the client as it came. More searches would make it worse.
+// An answer that says that the cluster has too much to do, or that the client
+// may not search, reaches the client as it came. More searches would make it
+// worse.
 func TestOverloadIsNotAmplified(t *testing.T) {
 	reason := `{"error":{"type":"x","reason":"` + strings.Repeat("y", 2*maxRefusal) + `"}}`
 	for _, tt := range []struct {

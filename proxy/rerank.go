@@ -51,10 +51,10 @@ func (s *Server) fixed(x *search, h http.Header) reason.Reason {
 	return ""
 }
 
-// rerank puts the hits of the answer to a rewritten request in another order and
-// cuts the client's pages out of them. It reports false where it cannot: then
-// the answer is not the one to the client's request. An error says that the
-// client has gone meanwhile.
+// rerank puts the hits of the answer to a rewritten request in another order
+// and cuts the client's pages out of them. It reports false where it cannot:
+// then the answer is not the one to the client's request. An error says that
+// the client has gone meanwhile.
 func (s *Server) rerank(ctx context.Context, x *search, res *http.Response) (fits bool, gone error) {
 	var whole, out []byte
 	err := errUnchecked // also where it is encoded, which was not asked for

@@ -168,9 +168,9 @@ func (s *Server) choose(x *search, h http.Header) (e Expander, reason string) {
 	return e, reason
 }
 
-// readBody reads the body of a search and decompresses it, or returns the reason
-// why the search is to be forwarded as it came; r and x are left such that it
-// will be. An error says that the client's body broke off.
+// readBody reads the body of a search and decompresses it, or returns the
+// reason why the search is to be forwarded as it came; r and x are left such
+// that it will be. An error says that the client's body broke off.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request, x *search) (reason string, err error) {
 	if r.ContentLength == 0 {
 		return "", nil
@@ -404,10 +404,10 @@ func (t *searchTransport) RoundTrip(out *http.Request) (res *http.Response, err 
 	return res, err
 }
 
-// sendRewritten sends the rewritten search. Where that is answered with a 4xx or
-// 5xx, or with a failure inside a 200, it is followed once by the original, whose
-// answer counts; not where the client may not search, or nobody answers, and
-// where the cluster has too much to do within the retry budget.
+// sendRewritten sends the rewritten search. Where that is answered with a 4xx
+// or 5xx, or with a failure inside a 200, it is followed once by the original,
+// whose answer counts; not where the client may not search, or nobody answers,
+// and where the cluster has too much to do within the retry budget.
 func (t *searchTransport) sendRewritten(out *http.Request, x *search) (*http.Response, error) {
 	s, ctx := t.server, out.Context()
 	rewritten := x.asRewritten(out)
@@ -436,8 +436,8 @@ func (t *searchTransport) sendRewritten(out *http.Request, x *search) (*http.Res
 // accept looks at the answer to a rewritten search and reranks its hits where
 // that is to be done. It returns whether the answer is the one to the client's
 // request, and what the cluster says against the search where that is why it is
-// not. An error says that the client has gone meanwhile: the answer broke off for
-// that, and tells nothing of the search.
+// not. An error says that the client has gone meanwhile: the answer broke off
+// for that, and tells nothing of the search.
 func (s *Server) accept(ctx context.Context, x *search, res *http.Response) (refused *answer.Refusal, fits bool, gone error) {
 	refused, err := s.verdict(x, res)
 	if gone = ctx.Err(); gone != nil {
@@ -462,9 +462,9 @@ func (s *Server) accept(ctx context.Context, x *search, res *http.Response) (ref
 	return nil, fits, gone
 }
 
-// verdict returns what the cluster says against a rewritten search, nil where it
-// takes it. It reads the answer, or its beginning, and puts it back. An error
-// says that the answer could not be looked at.
+// verdict returns what the cluster says against a rewritten search, nil where
+// it takes it. It reads the answer, or its beginning, and puts it back. An
+// error says that the answer could not be looked at.
 func (s *Server) verdict(x *search, res *http.Response) (refused *answer.Refusal, err error) {
 	coding, known := wire.ContentEncoding(res.Header)
 	readable := known && wire.IsJSON(res.Header["Content-Type"])

@@ -23,8 +23,8 @@ func (s *Server) sampled(m match, rawQuery string) bool {
 }
 
 // shadow sends the original search, whose answer the client gets as it is, and
-// has it expanded and sent once more when the client has that: neither waits for
-// the other. So the shadow finds the cluster a little warmer.
+// has it expanded and sent once more when the client has that: neither waits
+// for the other. So the shadow finds the cluster a little warmer.
 func (s *Server) shadow(out *http.Request, x *search) (*http.Response, error) {
 	var again *http.Request
 	hold := s.opts.Memory.Hold(budget.Shadow, x.client.Name)

@@ -428,8 +428,8 @@ func TestSampleIsTheShare(t *testing.T) {
 	}
 }
 
-// What a shadow reads of its own answer, and what comes of it decompressed, takes
-// memory of the budget like all else.
+// What a shadow reads of its own answer, and what comes of it decompressed,
+// takes memory of the budget like all else.
 func TestAnswersToShadowsAreHeldWithinTheBudget(t *testing.T) {
 	long := hitsPage("1", "x") + strings.Repeat(" ", shadow.MaxAnswer/2)
 	gzipped := pack(t, long)

@@ -216,7 +216,8 @@ func TestHungNodeGetsNoRequests(t *testing.T) {
 	})
 }
 
-// Clients that give up soon, one after the other, do not hide that a node hangs.
+// Clients that give up soon, one after the other, do not hide that a node
+// hangs.
 func TestHungNodeIsNoticedWhereClientsGiveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, p := startCluster(t)

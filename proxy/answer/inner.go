@@ -41,8 +41,8 @@ func (r *partReader) members(f func(name []byte) (cut bool, err error)) error {
 
 // withoutNumbers returns the cuts of the members that say that a hit within a
 // hit, or in an aggregation, has no sequence number, in the value of an answer
-// at the place given. Elasticsearch 9 writes "_seq_no":-2,"_primary_term":0 into
-// these when a search asks for the numbers of its own hits, as one that is
+// at the place given. Elasticsearch 9 writes "_seq_no":-2,"_primary_term":0
+// into these when a search asks for the numbers of its own hits, as one that is
 // reranked does.
 func withoutNumbers(answer []byte, at jsonspan.Span, rerank *expand.Rerank) []jsonspan.Edit {
 	value := at.Of(answer)
@@ -63,7 +63,7 @@ func (r *partReader) numbers() error {
 		return r.List(func(int) error { return r.numbers() })
 	case '{': // perhaps a hit
 		return r.members(func(name []byte) (cut bool, err error) {
-			none := ""
+			var none string
 			switch string(name) {
 			case "_seq_no":
 				none = "-2"
@@ -77,14 +77,15 @@ func (r *partReader) numbers() error {
 			v, err := r.Value()
 			return err == nil && string(v.Of(r.text)) == none, err
 		})
+	default:
+		return r.Skip()
 	}
-	return r.Skip()
 }
 
-// withoutVersions returns the cuts of the versions and the sequence numbers that
-// the client has not asked for in the value of "suggest" at the place given. The
-// options of a completion suggester are documents, and get those that a search
-// asks for; "text" stands before them.
+// withoutVersions returns the cuts of the versions and the sequence numbers
+// that the client has not asked for in the value of "suggest" at the place
+// given. The options of a completion suggester are documents, and get those
+// that a search asks for; "text" stands before them.
 func withoutVersions(answer []byte, at jsonspan.Span, rerank *expand.Rerank) []jsonspan.Edit {
 	if rerank.KeepSeqNo && rerank.KeepVersion {
 		return nil

@@ -72,8 +72,8 @@ var hitMembers = map[string]uint8{
 }
 
 // ReadPages reads the answer to a request of which reranks says how the hits
-// are reranked: for each of its searches the page, nil where nothing is said, or
-// where it failed. It returns an error where that is not such an answer, or
+// are reranked: for each of its searches the page, nil where nothing is said,
+// or where it failed. It returns an error where that is not such an answer, or
 // names something twice that is to be changed.
 func ReadPages(answer []byte, endpoint expand.Endpoint, reranks []*expand.Rerank) (pages []*Page, err error) {
 	r := newPartReader(answer, 0)
@@ -112,8 +112,8 @@ func ReadPages(answer []byte, endpoint expand.Endpoint, reranks []*expand.Rerank
 	return pages, nil
 }
 
-// page reads the answer to one search. It returns nil for one that failed, which
-// stays as it is.
+// page reads the answer to one search. It returns nil for one that failed,
+// which stays as it is.
 func (r *partReader) page(rerank *expand.Rerank) (*Page, error) {
 	p := &Page{Rerank: rerank}
 	lists, failed := 0, false
@@ -330,9 +330,9 @@ func (p *Page) appendList(out, answer []byte) []byte {
 	return append(out, answer[last.End:p.list.End]...)
 }
 
-// order returns the places of the hits from the highest new score to the lowest,
-// in the engine's order where scores are the same as they are written, and then
-// those without one.
+// order returns the places of the hits from the highest new score to the
+// lowest, in the engine's order where scores are the same as they are written,
+// and then those without one.
 func (p *Page) order() []int {
 	places := make([]int, len(p.hits))
 	for i := range places {

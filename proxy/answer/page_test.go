@@ -265,7 +265,8 @@ func without(answer []byte, part jsonspan.Span, holes ...jsonspan.Span) string {
 	return string(append(out, answer[at:part.End]...))
 }
 
-// spans returns the places of edits and those others that are not zero, in order.
+// spans returns the places of edits and those others that are not zero, in
+// order.
 func spans(edits []jsonspan.Edit, others ...jsonspan.Span) []jsonspan.Span {
 	all := slices.DeleteFunc(others, jsonspan.Span.IsZero)
 	for _, e := range edits {

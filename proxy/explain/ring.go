@@ -1,7 +1,7 @@
 // Package explain keeps what became of the last searches. They are for somebody
-// who has just sent a search, or looks at what searches are like right now; what
-// happens over hours is in the metrics. ring.go keeps them, clauses.go bounds
-// what is kept of one, and show.go is what the admin port shows.
+// who has just sent a search, or looks at what searches are like right now;
+// what happens over hours is in the metrics. ring.go keeps them, clauses.go
+// bounds what is kept of one, and show.go is what the admin port shows.
 package explain
 
 import (
@@ -78,8 +78,8 @@ func keepMessage(m Message) message {
 	return kept
 }
 
-// An entry is what is kept of one search. Later only the summary's Sent, Refused
-// and reranked change, under the lock of the ring.
+// An entry is what is kept of one search. Later only the summary's Sent,
+// Refused and reranked change, under the lock of the ring.
 type entry struct {
 	summary   Summary
 	several   bool
@@ -165,8 +165,8 @@ func (x *Ring) Refused(id string) {
 }
 
 // Reranked notes what became of the hits of each search with an id, "" where
-// they were not to be reranked; original says that the client gets the answer to
-// the original for that. The results must not be modified afterwards.
+// they were not to be reranked; original says that the client gets the answer
+// to the original for that. The results must not be modified afterwards.
 func (x *Ring) Reranked(id string, results []string, original bool) {
 	x.find(id, func(e *entry) {
 		if e.reranked = results; original {

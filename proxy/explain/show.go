@@ -89,9 +89,9 @@ func (x *Ring) Last(n int) []Summary {
 	return all
 }
 
-// Find returns all that is known of the search with an id, false for one that is
-// not kept. unpack returns what a gzip stream decompresses to, nil where it is
-// none.
+// Find returns all that is known of the search with an id, false for one that
+// is not kept. unpack returns what a gzip stream decompresses to, nil where it
+// is none.
 func (x *Ring) Find(id string, unpack func([]byte) []byte) (all Explanation, ok bool) {
 	var e entry
 	if !x.find(id, func(found *entry) { e = *found }) {
@@ -136,8 +136,8 @@ func (m *message) shown(unpack func([]byte) []byte) ShownMessage {
 	return x
 }
 
-// Body returns a body as a part of an answer: as it is where it is JSON, else as
-// a text.
+// Body returns a body as a part of an answer: as it is where it is JSON, else
+// as a text.
 func Body(body []byte) json.RawMessage {
 	if len(body) == 0 || json.Valid(body) {
 		return body

@@ -1,5 +1,5 @@
-// Package health knows what keeps searches from being expanded, and tells log and
-// metrics of it: at once, as a number while it lasts, and when it is over.
+// Package health knows what keeps searches from being expanded, and tells log
+// and metrics of it: at once, as a number while it lasts, and when it is over.
 package health
 
 import (
@@ -227,8 +227,8 @@ func (h *Health) degraded() (all []Degradation) {
 }
 
 // Tell adds to all what the failures of late say and returns it in the order of
-// the reasons. It sets the metric and logs what has changed since the last call.
-// There may be several degradations for one reason.
+// the reasons. It sets the metric and logs what has changed since the last
+// call. There may be several degradations for one reason.
 func (h *Health) Tell(ctx context.Context, all []Degradation) []Degradation {
 	all = append(all, h.degraded()...)
 	slices.SortStableFunc(all, func(a, b Degradation) int {

@@ -29,12 +29,6 @@ func (b *logBook) Write(p []byte) (int, error) {
 
 func (b *logBook) logger() *slog.Logger { return slog.New(slog.NewJSONHandler(b, nil)) }
 
-func (b *logBook) text() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
-
 // lines returns the records since the last call, decoded.
 func (b *logBook) lines(t *testing.T) (all []map[string]any) {
 	t.Helper()

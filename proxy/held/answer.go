@@ -135,8 +135,8 @@ func (a *answer) next(n int) {
 	a.sent = n
 }
 
-// endPace ends the deadline once nothing is held any more. It reports whether it
-// has passed.
+// endPace ends the deadline once nothing is held any more. It reports whether
+// it has passed.
 func (a *answer) endPace() (late bool) {
 	if a.client.Conn == nil || a.pace.since.IsZero() {
 		return false

@@ -1,7 +1,7 @@
 // Package held keeps bodies of requests and answers in memory while somebody
 // looks at them. What is kept is bounded, all of it by a budget and that of one
-// client by the pace at which it sends and takes, and no byte of a body is lost:
-// what was read comes first for who reads the body next.
+// client by the pace at which it sends and takes, and no byte of a body is
+// lost: what was read comes first for who reads the body next.
 package held
 
 import (
@@ -103,7 +103,8 @@ func (b *Prefixed) letGo() {
 	b.hold.Release()
 }
 
-// A Gunzip decompresses. The zero Gunzip is ready for use, by several at a time.
+// A Gunzip decompresses. The zero Gunzip is ready for use, by several at a
+// time.
 type Gunzip struct{ readers sync.Pool } // of *gzip.Reader
 
 // Read returns the content of a gzip stream, at most limit bytes, in memory of

@@ -44,8 +44,8 @@ func (p *pace) note(n int, now time.Time) bool {
 }
 
 // An Arriving is the body of a request while the client sends it. While it is
-// awaited a read ends with [ErrSlow] where the body comes at less than bodyRate;
-// the next read goes on where that one left off.
+// awaited a read ends with [ErrSlow] where the body comes at less than
+// bodyRate; the next read goes on where that one left off.
 //
 // A deadline of the connection cannot do that: net/http takes the first read
 // that fails for the end of the client. So each read is in a goroutine, which

@@ -60,7 +60,8 @@ type hitID struct {
 }
 
 // ReadHits reads the answer to a search, decompressed into memory of hold. It
-// returns [ErrUnreadable] for one that does not list hits, and [held.ErrNoRoom].
+// returns [ErrUnreadable] for one that does not list hits, and
+// [held.ErrNoRoom].
 func ReadHits(h http.Header, body []byte, hold *budget.Hold) (hits Hits, err error) {
 	switch coding, known := wire.ContentEncoding(h); {
 	case !known:

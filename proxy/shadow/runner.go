@@ -21,8 +21,8 @@ const (
 	timeout = 30 * time.Second
 )
 
-// A Runner owns the goroutines in which something runs that no client waits for.
-// Its methods may be called at the same time.
+// A Runner owns the goroutines in which something runs that no client waits
+// for. Its methods may be called at the same time.
 type Runner struct {
 	ctx     context.Context //nolint:containedctx // Ends with the server; the client's ends with its answer.
 	cancel  context.CancelFunc
