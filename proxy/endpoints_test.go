@@ -17,6 +17,7 @@ import (
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/proxy/explain"
+	"github.com/akin-search/akin/proxy/templates"
 )
 
 const (
@@ -61,7 +62,7 @@ func rootThen(root string) func(int, rawRequest) string {
 func (n *rawNode) searches() []rawRequest {
 	var kept []rawRequest
 	for _, r := range n.all() {
-		if !strings.HasPrefix(r.line, "GET / ") && !strings.Contains(r.line, renderPath) {
+		if !strings.HasPrefix(r.line, "GET / ") && !strings.Contains(r.line, templates.Path) {
 			kept = append(kept, r)
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/akin-search/akin/expand"
-	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/proxy/health"
 	"github.com/akin-search/akin/proxy/shadow"
@@ -65,18 +64,6 @@ func TestPanicWhileAPageIsScoredLeavesTheEnginesOrder(t *testing.T) {
 	}
 	if got := counter(t, registry, "akin_reranked_total", "result", "panic"); got != 1 {
 		t.Errorf("%v results are counted as a panic", got)
-	}
-}
-
-// Several templates are rendered at the same time.
-func TestPanicWhileATemplateIsRenderedIsAnError(t *testing.T) {
-	node := httptest.NewServer(http.NotFoundHandler())
-	defer node.Close()
-	o := Options{Upstreams: []string{node.URL}, Registry: prometheus.NewRegistry()}
-	s := newServer(t, o)
-	_, _, err := s.renderAll(t.Context(), new(http.Request), [][]byte{[]byte("{}"), []byte(`{"id":"a"}`)}) // without headers
-	if !errors.Is(err, recovery.ErrPanic) || counter(t, o.Registry, "akin_panics_total", "while", "rendering") != 1 {
-		t.Errorf("error %v", err)
 	}
 }
 

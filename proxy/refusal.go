@@ -135,12 +135,10 @@ func (w *rewrittenSearch) indexOf(path string, k int) string {
 
 // rewrote reports whether the k-th search of a request with several is another
 // than the client's: something was added, or it asks for other hits.
-func (w *rewrittenSearch) rewrote(k int) bool { return rewroteSearch(w.Result, k) }
-
-func rewroteSearch(res *expand.Result, k int) bool {
-	if k < len(res.Reranks) && res.Reranks[k] != nil {
+func (w *rewrittenSearch) rewrote(k int) bool {
+	if k < len(w.Reranks) && w.Reranks[k] != nil {
 		return true
 	}
 	prefix := "[" + strconv.Itoa(k) + "]"
-	return slices.ContainsFunc(res.Clauses, func(c expand.Clause) bool { return c.Form != "" && strings.HasPrefix(c.Path, prefix) })
+	return slices.ContainsFunc(w.Clauses, func(c expand.Clause) bool { return c.Form != "" && strings.HasPrefix(c.Path, prefix) })
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/proxy/explain"
 	"github.com/akin-search/akin/proxy/held"
+	"github.com/akin-search/akin/proxy/templates"
 )
 
 // rewrittenSearches is what rerankFirstAndLast sends.
@@ -280,7 +281,7 @@ func TestExplanationsTellWhatBecameOfTheHitsOfEachSearch(t *testing.T) {
 func TestHitsOfTemplatesOfMultiSearchAreReranked(t *testing.T) {
 	render := renders(`{"query":{}}`)
 	node := startRawNode(t, func(n int, r rawRequest) string {
-		if strings.Contains(r.line, renderPath) {
+		if strings.Contains(r.line, templates.Path) {
 			return render(n, r)
 		}
 		return answerOf(`{"responses":[` + threeHits + `,` + threeHits + `]}`)
@@ -300,7 +301,7 @@ func TestHitsOfTemplatesOfMultiSearchAreReranked(t *testing.T) {
 		t.Errorf("got %s\nwant %s", body, want)
 	}
 	sent := node.searches()
-	if len(sent) != 1 || !strings.Contains(sent[0].body, sealed) || strings.Count(sent[0].body, sealed) != 1 {
+	if len(sent) != 1 || !strings.Contains(sent[0].body, templates.Sealed) || strings.Count(sent[0].body, templates.Sealed) != 1 {
 		t.Errorf("sent %q", sent)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/proxy/held"
+	"github.com/akin-search/akin/proxy/templates"
 	"github.com/akin-search/akin/proxy/wire"
 )
 
@@ -304,15 +305,15 @@ func (s *Server) callExpander(ctx context.Context, r *http.Request, x *search, e
 		Endpoint: x.endpoint, Index: x.index, RawQuery: x.rawQuery, Body: x.body.plain, Preview: x.control.dryRun,
 		Fixed: s.fixed(x, r.Header), Allowed: s.access.checker(r, x),
 	}
-	var t *templates
+	var t *templates.Request
 	if x.how == renderTemplate {
 		var why string
-		if t, why, err = s.render(ctx, r, in); err != nil {
+		if t, why, err = s.renderer(r).Render(ctx, in); err != nil {
 			return nil, err
 		} else if why != "" {
 			return &rewrittenSearch{Result: &expand.Result{Reason: reason.Reason(why)}}, nil
 		}
-		in.Body, in.Discloses = t.rendered, t.discloses()
+		in.Body, in.Discloses = t.Rendered, t.Discloses()
 	}
 	made = new(rewrittenSearch)
 	if made.Result, err = s.guarded(ctx, e, in); err != nil || !made.Rewritten {
@@ -323,7 +324,7 @@ func (s *Server) callExpander(ctx context.Context, r *http.Request, x *search, e
 	}
 	made.body = made.Body
 	if t != nil {
-		made.body, err = t.seal(made.Result)
+		made.body, err = t.Seal(made.Body, made.rewrote)
 	}
 	made.rawQuery, made.filtered = answer.ShowFailures(x.endpoint, made.RawQuery)
 	return made, err

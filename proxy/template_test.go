@@ -1,9 +1,7 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -15,6 +13,7 @@ import (
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/proxy/explain"
+	"github.com/akin-search/akin/proxy/templates"
 )
 
 const (
@@ -29,10 +28,11 @@ const (
 	sealedLines   = "{}\n" + sealedSearch + "\n{\"index\":\"b\"}\n{\"source\":\"{}\"}\n"
 )
 
-// renders answers renderPath with output, and all else with an empty object.
+// renders answers the path of templates with output, and all else with an empty
+// object.
 func renders(output string) func(int, rawRequest) string {
 	return func(_ int, r rawRequest) string {
-		if strings.Contains(r.line, renderPath) {
+		if strings.Contains(r.line, templates.Path) {
 			return answerWith(200, jsonType, `{"template_output":`+output+`}`)
 		}
 		return emptyAnswer
@@ -125,18 +125,18 @@ func TestTemplateIsForwardedAsItCameWhen(t *testing.T) {
 	rewrites := rewriteTo(rewritten)
 	const search, multi = "/a/_search/template", "/a/_msearch/template"
 	good := answerWith(200, jsonType, `{"template_output":{}}`)
-	many := strings.Repeat("{}\n"+template+"\n", maxTemplates+1)
+	many := strings.Repeat("{}\n"+template+"\n", templates.Max+1)
 	tests := []struct {
 		name, target, body string
 		render             string // the answer to the question
 		expander           expander
 		outcome, reason    string
 	}{
-		{"the cluster does not know it", search, template, answerWith(404, jsonType, `{"error":{}}`), rewrites, explain.Unchanged, reasonNotRendered},
-		{"the client may not render", search, template, answerWith(403, jsonType, `{"error":{}}`), rewrites, explain.Unchanged, reasonNotRendered},
-		{"it renders to no JSON", search, template, answerWith(200, jsonType, `{"template_output": oops}`), rewrites, explain.Unchanged, reasonNotRendered},
-		{"it renders to nothing", search, template, answerWith(200, jsonType, `{}`), rewrites, explain.Unchanged, reasonNotRendered},
-		{"the answer is no JSON", search, template, answerWith(200, jsonType, ``), rewrites, explain.Unchanged, reasonNotRendered},
+		{"the cluster does not know it", search, template, answerWith(404, jsonType, `{"error":{}}`), rewrites, explain.Unchanged, templates.ReasonNotRendered},
+		{"the client may not render", search, template, answerWith(403, jsonType, `{"error":{}}`), rewrites, explain.Unchanged, templates.ReasonNotRendered},
+		{"it renders to no JSON", search, template, answerWith(200, jsonType, `{"template_output": oops}`), rewrites, explain.Unchanged, templates.ReasonNotRendered},
+		{"it renders to nothing", search, template, answerWith(200, jsonType, `{}`), rewrites, explain.Unchanged, templates.ReasonNotRendered},
+		{"the answer is no JSON", search, template, answerWith(200, jsonType, ``), rewrites, explain.Unchanged, templates.ReasonNotRendered},
 		{"nobody answers", search, template, hangUp, rewrites, explain.FailedOpen, "error"},
 		{"the answer breaks off", search, template, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{" + hangUp, rewrites, explain.FailedOpen, "error"},
 		{"the answer is too long", search, template, answerWith(200, jsonType, `{"template_output":"`+strings.Repeat("x", 20_000)+`"}`), rewrites, explain.FailedOpen, "error"},
@@ -144,26 +144,26 @@ func TestTemplateIsForwardedAsItCameWhen(t *testing.T) {
 		{"the expander leaves it alone", search, template, good, leaveAlone, explain.Unchanged, "left alone"},
 		{"the expander panics", search, template, good, func(context.Context, *expand.Request) (*expand.Result, error) { panic("oops") }, explain.FailedOpen, "panic"},
 		{"the rewritten search is no UTF-8", search, template, good, invalid, explain.FailedOpen, "error"},
-		{"it has an option that is not known", search, `{"id":"a","simulate":true}`, "", rewrites, explain.Unchanged, reasonTemplateBody},
-		{"it has a member twice", search, `{"id":"a","id":"b"}`, "", rewrites, explain.Unchanged, reasonTemplateBody},
-		{"it is not all", search, `{"id":"a"} {}`, "", rewrites, explain.Unchanged, reasonTemplateBody},
-		{"it is no JSON", search, `id=a`, "", rewrites, explain.Unchanged, reasonTemplateBody},
-		{"a parameter means nothing to templates", search + "?q=car", template, "", rewrites, explain.Unchanged, reasonTemplateParameters},
-		{"it is in a parameter", search + "?source=%7B%7D", template, "", rewrites, explain.Unchanged, reasonTemplateParameters},
-		{"one of several is not rendered", multi, templateLines, answerWith(404, jsonType, "{}"), rewrites, explain.Unchanged, reasonNotRendered},
-		{"one of several renders to no JSON", multi, templateLines, answerWith(200, jsonType, `{"template_output": oops}`), rewrites, explain.Unchanged, reasonNotRendered},
+		{"it has an option that is not known", search, `{"id":"a","simulate":true}`, "", rewrites, explain.Unchanged, templates.ReasonBody},
+		{"it has a member twice", search, `{"id":"a","id":"b"}`, "", rewrites, explain.Unchanged, templates.ReasonBody},
+		{"it is not all", search, `{"id":"a"} {}`, "", rewrites, explain.Unchanged, templates.ReasonBody},
+		{"it is no JSON", search, `id=a`, "", rewrites, explain.Unchanged, templates.ReasonBody},
+		{"a parameter means nothing to templates", search + "?q=car", template, "", rewrites, explain.Unchanged, templates.ReasonParameters},
+		{"it is in a parameter", search + "?source=%7B%7D", template, "", rewrites, explain.Unchanged, templates.ReasonParameters},
+		{"one of several is not rendered", multi, templateLines, answerWith(404, jsonType, "{}"), rewrites, explain.Unchanged, templates.ReasonNotRendered},
+		{"one of several renders to no JSON", multi, templateLines, answerWith(200, jsonType, `{"template_output": oops}`), rewrites, explain.Unchanged, templates.ReasonNotRendered},
 		{"nobody answers for one of several", multi, templateLines, hangUp, rewrites, explain.FailedOpen, "error"},
-		{"one of several has an unknown option", multi, "{}\n{\"id\":1,\"x\":1}\n", "", rewrites, explain.Unchanged, reasonTemplateBody},
-		{"the last line has no end", multi, strings.TrimSuffix(templateLines, "\n"), "", rewrites, explain.Unchanged, reasonTemplateBody},
-		{"the first line is empty", multi, "\n" + templateLines, "", rewrites, explain.Unchanged, reasonTemplateBody},
-		{"a template is missing", multi, templateLines + "{}\n", "", rewrites, explain.Unchanged, reasonTemplateBody},
-		{"there are too many", multi, many, "", rewrites, explain.Unchanged, reasonTooManyTemplates},
+		{"one of several has an unknown option", multi, "{}\n{\"id\":1,\"x\":1}\n", "", rewrites, explain.Unchanged, templates.ReasonBody},
+		{"the last line has no end", multi, strings.TrimSuffix(templateLines, "\n"), "", rewrites, explain.Unchanged, templates.ReasonBody},
+		{"the first line is empty", multi, "\n" + templateLines, "", rewrites, explain.Unchanged, templates.ReasonBody},
+		{"a template is missing", multi, templateLines + "{}\n", "", rewrites, explain.Unchanged, templates.ReasonBody},
+		{"there are too many", multi, many, "", rewrites, explain.Unchanged, templates.ReasonTooMany},
 		{"lines get lost", multi, templateLines, good, odd, explain.FailedOpen, "error"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			node := startRawNode(t, func(_ int, r rawRequest) string {
-				if strings.Contains(r.line, renderPath) {
+				if strings.Contains(r.line, templates.Path) {
 					return tt.render
 				}
 				return emptyAnswer
@@ -191,7 +191,7 @@ func TestTemplateIsForwardedAsItCameWhen(t *testing.T) {
 func TestSlowRenderingIsNotWaitedFor(t *testing.T) {
 	stop := make(chan struct{})
 	node := startRawNode(t, func(_ int, r rawRequest) string {
-		if strings.Contains(r.line, renderPath) {
+		if strings.Contains(r.line, templates.Path) {
 			<-stop
 		}
 		return emptyAnswer
@@ -217,7 +217,7 @@ func TestRefusedTemplateIsFollowedByTheOriginal(t *testing.T) {
 	} {
 		var searches atomic.Int32
 		node := startRawNode(t, func(n int, r rawRequest) string {
-			if strings.Contains(r.line, renderPath) || searches.Add(1) > 1 {
+			if strings.Contains(r.line, templates.Path) || searches.Add(1) > 1 {
 				return renders("{}")(n, r)
 			}
 			return tt.refusal
@@ -234,39 +234,4 @@ func TestRefusedTemplateIsFollowedByTheOriginal(t *testing.T) {
 			t.Errorf("%v refusals are counted", n)
 		}
 	}
-}
-
-// A sealed search is valid JSON whose parameter is the search, byte for byte,
-// and it keeps the options of the template.
-func FuzzSeal(f *testing.F) {
-	f.Add(template, rewritten)
-	f.Add(`{"source":{"size":"{{n}}"},"profile":false,"explain":null}`, "{\"a\":\"}}}{{{akin}}} <&> \u2028 \\\"\n\"}")
-	f.Add(`{"id":1,"params":{"explain":true}}`, "")
-	f.Fuzz(func(t *testing.T, template, search string) {
-		options, ok := templateOptions([]byte(template))
-		body, err := sealOne(nil, []byte(template), []byte(search))
-		if !ok || err != nil {
-			return
-		}
-		var got, want struct {
-			Source           string
-			Params           struct{ Akin string }
-			Explain, Profile json.RawMessage
-		}
-		if err := json.Unmarshal(body, &got); err != nil {
-			t.Fatalf("%q is no JSON: %v (options %q)", body, err, options)
-		}
-		if got.Source != sealed || got.Params.Akin != search {
-			t.Errorf("%q does not hold %q", body, search)
-		}
-		// A second decoder for the options; parameters may have any type there.
-		var plain map[string]json.RawMessage
-		if err := json.Unmarshal([]byte(template), &plain); err != nil {
-			return // jsontext allows a little more, such as very deep nesting
-		}
-		want.Explain, want.Profile = plain["explain"], plain["profile"]
-		if !bytes.Equal(got.Explain, want.Explain) || !bytes.Equal(got.Profile, want.Profile) {
-			t.Errorf("%q has other options than %q", body, template)
-		}
-	})
 }

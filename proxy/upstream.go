@@ -15,6 +15,7 @@ import (
 	"github.com/akin-search/akin/internal/budget"
 	"github.com/akin-search/akin/internal/nodes"
 	"github.com/akin-search/akin/proxy/held"
+	"github.com/akin-search/akin/proxy/templates"
 	"github.com/akin-search/akin/proxy/wire"
 )
 
@@ -80,6 +81,13 @@ func (s *Server) ask(ctx context.Context, r *http.Request, method, path string, 
 		err = fmt.Errorf("%s: the answer is larger than %d bytes", path, s.opts.MaxBody)
 	}
 	return res.StatusCode, answer, err
+}
+
+// renderer has templates rendered as the client that sent r.
+func (s *Server) renderer(r *http.Request) *templates.Renderer {
+	return &templates.Renderer{Guard: s.guard, Ask: func(ctx context.Context, method, path string, body []byte) (int, []byte, error) {
+		return s.ask(ctx, r, method, path, body)
+	}}
 }
 
 // notAsked are the headers of a client's request that a call made for it has

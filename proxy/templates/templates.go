@@ -1,4 +1,7 @@
-package proxy
+// Package templates has the cluster render search templates, so that the
+// searches that come out can be rewritten, and puts these in the place of the
+// templates.
+package templates
 
 import (
 	"bytes"
@@ -17,81 +20,90 @@ import (
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/internal/jsonspan"
+	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/proxy/wire"
 )
 
 // Reasons to leave a search template alone.
 const (
-	reasonTemplateParameters = "template_parameters" // the query string has one that is not known to mean the same
-	reasonTemplateBody       = "template_body"       // it is not what a template request is
-	reasonTooManyTemplates   = "too_many_templates"  // in one request
-	reasonNotRendered        = "not_rendered"        // the cluster does not render it
+	ReasonParameters  = "template_parameters" // the query string has one that is not known to mean the same
+	ReasonBody        = "template_body"       // it is not what a template request is
+	ReasonTooMany     = "too_many_templates"  // in one request
+	ReasonNotRendered = "not_rendered"        // the cluster does not render it
 )
 
 const (
-	// renderPath is where the cluster renders templates.
-	renderPath = "/_render/template"
-	// maxTemplates bounds the templates of one _msearch/template, of which each
+	// Path is where the cluster renders templates.
+	Path = "/_render/template"
+	// Max bounds the templates of one _msearch/template, of which each
 	// takes a call.
-	maxTemplates = 64
-	// rendersSideBySide is how many of them are rendered at a time.
-	rendersSideBySide = 8
-	// sealed is the template that a rewritten search is sent as: its parameter,
+	Max = 64
+	// SideBySide is how many of them are rendered at a time.
+	SideBySide = 8
+	// Sealed is the template that a rewritten search is sent as: its parameter,
 	// byte for byte. It is always the same, so that the cluster compiles it once.
-	sealed = `{{{akin}}}`
+	Sealed = `{{{akin}}}`
 )
 
-// templateParameters are the parameters of _search/template and
+// parameters are the parameters of _search/template and
 // _msearch/template that work as with _search. Most others of _search, such as
 // q and size, are taken there and ignored, but would count for the expander.
-var templateParameters = []string{
+var parameters = []string{
 	"allow_no_indices", "allow_partial_search_results", "batched_reduce_size", "ccs_minimize_roundtrips",
 	"error_trace", "expand_wildcards", "filter_path", "human", "ignore_throttled", "ignore_unavailable",
 	"max_concurrent_searches", "preference", "pretty", "request_cache", "rest_total_hits_as_int", "routing", "scroll",
 	"search_type", "typed_keys",
 }
 
-// A templates is a request that holds one template, or several with lines of
+// A Request is one that holds one template, or several with lines of
 // headers before them.
-type templates struct {
-	// rendered is the body of the request for the searches that come out.
-	rendered []byte
+type Request struct {
+	// Rendered is the body of the request for the searches that come out.
+	Rendered []byte
 	// lines are those of the original, headers and templates in turn; a single
 	// template is the only one.
 	lines [][]byte
 }
 
-// render has the cluster render what body holds, or returns the reason why that
+// A Renderer has templates rendered for one client.
+type Renderer struct {
+	// Ask makes a call to the cluster as the client.
+	Ask func(ctx context.Context, method, path string, body []byte) (status int, answer []byte, err error)
+	// Guard recovers what panics meanwhile.
+	Guard *recovery.Guard
+}
+
+// Render has the cluster render what body holds, or returns the reason why that
 // is left alone. An error says that the cluster did not answer.
 //
 // in is the request to the expander, with the templates as its body. The
 // cluster renders nothing for a client that may search none of the indices.
-func (s *Server) render(ctx context.Context, r *http.Request, in *expand.Request) (t *templates, reason string, err error) {
+func (s *Renderer) Render(ctx context.Context, in *expand.Request) (t *Request, reason string, err error) {
 	known := true
 	wire.EachParameter(in.RawQuery, func(name, _ string) {
-		known = known && (name == "" || slices.Contains(templateParameters, name))
+		known = known && (name == "" || slices.Contains(parameters, name))
 	})
 	if !known {
-		return nil, reasonTemplateParameters, nil
+		return nil, ReasonParameters, nil
 	}
 	if in.Endpoint != expand.EndpointMultiSearch {
 		if reason, err := mayRender(ctx, in, in.Index); reason != "" || err != nil {
 			return nil, reason, err
 		}
-		rendered, reason, err := s.renderOne(ctx, r, in.Body)
-		return &templates{rendered: rendered, lines: [][]byte{in.Body}}, reason, err
+		rendered, reason, err := s.renderOne(ctx, in.Body)
+		return &Request{Rendered: rendered, lines: [][]byte{in.Body}}, reason, err
 	}
 	lines := splitLines(in.Body)
 	switch {
 	case len(lines) == 0 || len(lines)%2 != 0:
-		return nil, reasonTemplateBody, nil
-	case len(lines) > 2*maxTemplates:
-		return nil, reasonTooManyTemplates, nil
+		return nil, ReasonBody, nil
+	case len(lines) > 2*Max:
+		return nil, ReasonTooMany, nil
 	}
 	if reason, err := mayRender(ctx, in, indicesOf(lines, in.Index)...); reason != "" || err != nil {
 		return nil, reason, err
 	}
-	return s.renderAll(ctx, r, lines)
+	return s.renderAll(ctx, lines)
 }
 
 // mayRender returns the reason to have nothing rendered where the client may
@@ -140,19 +152,19 @@ func indicesOf(lines [][]byte, path string) (indices []string) {
 // renderAll has every second line rendered. One that is not leaves the whole
 // request alone, for the cluster answers for each template in its place; then
 // no more are asked for.
-func (s *Server) renderAll(ctx context.Context, r *http.Request, lines [][]byte) (t *templates, reason string, err error) {
+func (s *Renderer) renderAll(ctx context.Context, lines [][]byte) (t *Request, reason string, err error) {
 	searches := make([][]byte, len(lines)/2)
 	reasons := make([]string, len(lines)/2)
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(rendersSideBySide)
+	group.SetLimit(SideBySide)
 	var ended atomic.Bool
 	for k := range searches {
 		group.Go(func() error {
 			if ended.Load() {
 				return nil
 			}
-			return s.guard.Do("rendering", func() (err error) {
-				searches[k], reasons[k], err = s.renderOne(ctx, r, lines[2*k+1])
+			return s.Guard.Do("rendering", func() (err error) {
+				searches[k], reasons[k], err = s.renderOne(ctx, lines[2*k+1])
 				if reasons[k] != "" {
 					ended.Store(true)
 				}
@@ -175,7 +187,7 @@ func (s *Server) renderAll(ctx context.Context, r *http.Request, lines [][]byte)
 		all.Write(oneLine(search))
 		all.WriteByte('\n')
 	}
-	return &templates{rendered: all.Bytes(), lines: lines}, "", nil
+	return &Request{Rendered: all.Bytes(), lines: lines}, "", nil
 }
 
 // oneLine returns search, which is JSON, without the line breaks that a
@@ -186,12 +198,12 @@ func oneLine(search []byte) []byte {
 	return line.Bytes()
 }
 
-// renderOne has one template rendered, as the client that sent r.
-func (s *Server) renderOne(ctx context.Context, r *http.Request, template []byte) (search []byte, reason string, err error) {
+// renderOne has one template rendered.
+func (s *Renderer) renderOne(ctx context.Context, template []byte) (search []byte, reason string, err error) {
 	if _, ok := templateOptions(template); !ok {
-		return nil, reasonTemplateBody, nil
+		return nil, ReasonBody, nil
 	}
-	status, answer, err := s.ask(ctx, r, http.MethodPost, renderPath, template)
+	status, answer, err := s.Ask(ctx, http.MethodPost, Path, template)
 	if err != nil {
 		return nil, "", err
 	}
@@ -201,7 +213,7 @@ func (s *Server) renderOne(ctx context.Context, r *http.Request, template []byte
 	if status == http.StatusOK && json.Unmarshal(answer, &page) == nil && len(page.Output) > 0 {
 		return page.Output, "", nil
 	}
-	return nil, reasonNotRendered, nil
+	return nil, ReasonNotRendered, nil
 }
 
 // templateOptions returns the members of a template request that are not the
@@ -220,15 +232,15 @@ func templateOptions(template []byte) (options []byte, ok bool) {
 			options = append(options, at.Of(template)...)
 		case name == "id" || name == "source" || name == "params":
 		default:
-			return errSeal
+			return ErrSeal
 		}
 		return nil
 	})
 	return options, err == nil && r.End()
 }
 
-// discloses returns what the templates ask for beside their searches.
-func (t *templates) discloses() (d expand.Disclosure) {
+// Discloses returns what the templates ask for beside their searches.
+func (t *Request) Discloses() (d expand.Disclosure) {
 	for i, line := range t.lines {
 		if len(t.lines) > 1 && i%2 == 0 {
 			continue // a header
@@ -240,27 +252,28 @@ func (t *templates) discloses() (d expand.Disclosure) {
 	return d
 }
 
-// errSeal says that a result of the expander does not fit to the templates.
-var errSeal = errors.New("the rewritten searches do not fit to the templates")
+// ErrSeal says that a result of the expander does not fit to the templates.
+var ErrSeal = errors.New("the rewritten searches do not fit to the templates")
 
-// seal returns the body that has the cluster run the searches of res in place
-// of the templates. It stays a template request, since the answers to those
-// differ from the answers to searches, and so do the parameters that are
-// allowed. A template of which the search was left alone is the client's.
-func (t *templates) seal(res *expand.Result) ([]byte, error) {
+// Seal returns the body that has the cluster run rewritten searches, the body
+// given, in place of the templates; rewrote reports whether the k-th is one. It
+// stays a template request, since the answers to those differ from the answers
+// to searches, and so do the parameters that are allowed. A template of which
+// the search was left alone is the client's.
+func (t *Request) Seal(searches []byte, rewrote func(k int) bool) ([]byte, error) {
 	if len(t.lines) == 1 {
-		return sealOne(nil, t.lines[0], res.Body)
+		return sealOne(nil, t.lines[0], searches)
 	}
-	lines := splitLines(res.Body)
+	lines := splitLines(searches)
 	if len(lines) != len(t.lines) {
-		return nil, errSeal
+		return nil, ErrSeal
 	}
 	var body []byte
 	for i, line := range lines {
 		switch {
 		case i%2 == 0:
 			body = append(body, line...)
-		case !rewroteSearch(res, i/2):
+		case !rewrote(i / 2):
 			body = append(body, t.lines[i]...)
 		default:
 			var err error
@@ -276,7 +289,7 @@ func (t *templates) seal(res *expand.Result) ([]byte, error) {
 // sealOne appends the request that runs search in place of template, with the
 // options of that.
 func sealOne(body, template, search []byte) ([]byte, error) {
-	body = append(body, `{"source":"`+sealed+`","params":{"akin":`...)
+	body = append(body, `{"source":"`+Sealed+`","params":{"akin":`...)
 	body, err := jsontext.AppendQuote(body, search)
 	if err != nil {
 		return nil, err
