@@ -4,7 +4,7 @@ import "slices"
 
 // A Columns lists the entries of a matrix column by column, 8 bytes each:
 // column j is at [offsets[j], offsets[j+1]) of the other slices, in ascending
-// row. The similarities are copied because the matrix has them all over.
+// row. The similarities are copied because in the matrix they lie far apart.
 type Columns struct {
 	offsets []int
 	rows    []uint32

@@ -23,7 +23,7 @@ import (
 //	4         uint32 length h of the header, at most 1 MiB
 //	h         header: Meta as JSON
 //	2·n       uint16 length of each term in bytes, 1 to 32766
-//	Σ length  the terms, UTF-8, in ascending byte order, nothing between them
+//	Σ length  the terms, UTF-8, in ascending byte order, without separators
 //	4·n       uint32 document frequency of each term, 0 where unknown
 //	2·n       uint16 number of neighbors in each row, at most 10000
 //	4·z       uint32 column of each entry, row after row
@@ -32,7 +32,7 @@ import (
 //	1·z       origins of each entry; only where the header names origins
 //	32        SHA-256 of everything before it
 const (
-	fileMagic    = "akin-S\r\n" // a transfer that alters line ends is found at once
+	fileMagic    = "akin-S\r\n" // a transfer that changes line ends is noticed at once
 	fileVersion  = 1
 	maxHeader    = 1 << 20
 	checksumSize = sha256.Size
@@ -85,8 +85,8 @@ func (m *Matrix) seal() error {
 	return nil
 }
 
-// write writes all but the checksum. The bounds in its conversions have been
-// seen to by check.
+// write writes all but the checksum. Table.check has made sure that its
+// conversions fit.
 func (t *Table) write(b *bufio.Writer) error {
 	header, err := json.Marshal(t.Meta)
 	if err != nil {
@@ -98,7 +98,7 @@ func (t *Table) write(b *bufio.Writer) error {
 	head := append([]byte(nil), fileMagic...)
 	head = binary.LittleEndian.AppendUint32(head, fileVersion)
 	head = binary.LittleEndian.AppendUint32(head, uint32(min(len(header), maxHeader)))
-	_, _ = b.Write(append(head, header...)) // a bufio.Writer keeps its first error for the last call
+	_, _ = b.Write(append(head, header...)) // a bufio.Writer returns its first error from the last call
 	lengths, counts := make([]uint16, len(t.Terms)), make([]uint16, len(t.Terms))
 	for i, term := range t.Terms {
 		cols, _ := t.Row(i)
@@ -121,23 +121,23 @@ func writeInts[T uint16 | uint32](b *bufio.Writer, values []T) {
 	var chunk []byte
 	for len(values) > 0 {
 		n := min(len(values), chunkBytes/4)
-		chunk, _ = binary.Append(chunk[:0], binary.LittleEndian, values[:n]) // fails for values without a fixed size only
+		chunk, _ = binary.Append(chunk[:0], binary.LittleEndian, values[:n]) // fails only for values without a fixed size
 		_, _ = b.Write(chunk)
 		values = values[n:]
 	}
 }
 
-// IsEncoded reports whether what r has still to read begins as a matrix file
-// does. It takes nothing from r.
+// IsEncoded reports whether the next bytes of r begin a matrix file. It
+// consumes none.
 func IsEncoded(r *bufio.Reader) bool {
 	head, err := r.Peek(len(fileMagic))
 	return err == nil && string(head) == fileMagic
 }
 
 // Decode reads a matrix file to its end and checks all of it. It allocates in
-// proportion to what it has really read, whatever the file claims. Errors wrap
-// [ErrFormat], [ErrFormatVersion], [ErrChecksum] or the error of r; those of a
-// file that is cut short or whose parts do not fit name the byte.
+// proportion to what it has read, whatever the file claims. Errors wrap
+// [ErrFormat], [ErrFormatVersion], [ErrChecksum] or the error of r, and name
+// the byte where the file is cut short or its parts do not fit.
 func Decode(r io.Reader) (*Matrix, error) {
 	d := &decoder{r: bufio.NewReaderSize(r, chunkBytes), hash: sha256.New()}
 	claimed, err := d.header()
@@ -212,8 +212,8 @@ func (d *decoder) header() (Meta, error) {
 	return meta, nil
 }
 
-// matrix reads the sections behind the header, which alone it takes for true,
-// and the checksum. The entries are not checked.
+// matrix reads the sections after the header, and the checksum. It checks their
+// lengths against the header, but not the entries.
 func (d *decoder) matrix(meta Meta) (*Matrix, error) {
 	lengths, err := readInts[uint16](d, meta.Terms, "term lengths")
 	if err != nil {
@@ -252,7 +252,7 @@ func (d *decoder) matrix(meta Meta) (*Matrix, error) {
 	return m, d.end(m)
 }
 
-// end reads the checksum and sees that nothing follows it.
+// end reads the checksum and checks that nothing follows it.
 func (d *decoder) end(m *Matrix) error {
 	want := d.hash.Sum(nil)
 	if err := d.full(m.checksum[:], "checksum"); err != nil {
@@ -308,7 +308,7 @@ func sum(values []uint16) uint64 {
 	return total
 }
 
-// cut cuts text, whose length is the sum of lengths, into strings that share
+// cut splits text, whose length is the sum of lengths, into strings that share
 // its memory.
 func cut(text string, lengths []uint16) []string {
 	parts := make([]string, len(lengths))
@@ -318,11 +318,10 @@ func cut(text string, lengths []uint16) []string {
 	return parts
 }
 
-// maxShown bounds what an error shows of a field of a header.
+// maxShown bounds how much of a header field an error shows.
 const maxShown = 80
 
-// differences names the fields of a header that say something else than what
-// was counted.
+// differences lists the header fields that differ from what was counted.
 func differences(claimed, counted *Meta) string {
 	var out []string
 	says, is := reflect.ValueOf(claimed).Elem(), reflect.ValueOf(counted).Elem()

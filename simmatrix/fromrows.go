@@ -12,9 +12,9 @@ import (
 // read; the rest is counted.
 //
 // It takes less memory than [New], since the neighbors stay packed: what the
-// matrix takes and some 40 bytes a row. Errors are those of New; one is also
-// returned where a row tells another document frequency of a neighbor than
-// that neighbor's own row.
+// matrix takes and some 40 bytes a row. Errors are those of New, and one where
+// a row has another document frequency for a neighbor than that neighbor's own
+// row.
 func FromRows(meta Meta, rows map[string]Row) (*Matrix, error) {
 	terms := slices.Sorted(maps.Keys(rows))
 	m := &Table{Meta: meta, Entries: NewEntries(len(terms), len(meta.Origins) > 0)}

@@ -22,30 +22,30 @@ const MaxOrigins = 8
 // ErrInvalid is wrapped by the errors of [New]: the rows do not make a matrix.
 var ErrInvalid = errors.New("invalid similarity matrix")
 
-// ErrMemory says that the work would take more memory than was allowed.
+// ErrMemory says that the work would take more memory than allowed.
 var ErrMemory = errors.New("not enough memory allowed")
 
-// ErrNoVocabulary says that a corpus has no term that a matrix could be
-// learnt for: it is empty, or every term is too rare or starts with a digit.
+// ErrNoVocabulary says that a corpus has no term that a matrix could be learned
+// for: it is empty, or every term is too rare or starts with a digit.
 var ErrNoVocabulary = errors.New("no term to learn from")
 
-// Progress is told how far a long computation is: done of total units of the
+// Progress receives how far a long computation is: done of total units of the
 // named stage. It is never called by two goroutines at once, and within a stage
-// done ascends from 0 to total. nil is allowed wherever one is taken.
+// done ascends from 0 to total. It may be nil.
 type Progress func(stage string, done, total int)
 
-// Meta tells what a matrix is and what it was made from. It is stored as JSON
-// in the header of the file and holds no time stamp, so that the same input
-// gives the same bytes.
+// Meta describes a matrix and what it was made from. It is stored as JSON in
+// the header of the file and holds no time stamp, so that the same input gives
+// the same bytes.
 type Meta struct {
 	// Source says in words what the matrix was made from.
 	Source string `json:"source"`
 	// Params are the settings it was made with, by name.
 	Params map[string]string `json:"params,omitempty"`
 	// Origins names what the entries come from where that is more than one
-	// thing, as in an ensemble: bit k of [Neighbor.Origins] is Origins[k]. It
-	// has no name twice and at most [MaxOrigins]; none says that every entry
-	// comes from Source.
+	// thing, as in an ensemble: bit k of [Neighbor.Origins] is Origins[k].
+	// Names are unique, at most [MaxOrigins]; without names every entry comes
+	// from Source.
 	Origins []string `json:"origins,omitempty"`
 	// Docs is N, the number of documents that have the field, to which the
 	// document frequencies refer; 0 is unknown.
@@ -71,7 +71,7 @@ type Matrix struct {
 	checksum [checksumSize]byte // of the encoded file
 }
 
-// A Table is a matrix by numbers: row and column i are those of terms[i].
+// A Table is a matrix by term numbers: row and column i are those of Terms[i].
 type Table struct {
 	Meta     Meta
 	Terms    []string // ascending in byte order
@@ -79,7 +79,7 @@ type Table struct {
 	Entries
 }
 
-// Table returns the matrix by numbers. It must not be modified.
+// Table returns the matrix by term numbers. It must not be modified.
 func (m *Matrix) Table() *Table { return &m.table }
 
 // Entries are the non-zero entries off the diagonal in compressed rows: row i
@@ -128,9 +128,9 @@ type TermRow struct {
 // New returns the matrix with the given rows, in any order, with similarities
 // rounded by [QuantizeSimilarity]. Of meta only Source, Params, Origins and
 // Docs are read. The error wraps [ErrInvalid] where a term is empty, not UTF-8,
-// longer than [MaxTermBytes] or there twice, and where a row has more than
-// [MaxNeighbors] neighbors, one twice, its own term, a term that has no row, a
-// similarity not in (0, 1], or origins that Meta.Origins does not name.
+// longer than [MaxTermBytes] or repeated, and where a row has more than
+// [MaxNeighbors] neighbors, a repeated one, its own term, a term without a row,
+// a similarity not in (0, 1], or origins that Meta.Origins does not name.
 func New(meta Meta, rows []TermRow) (*Matrix, error) {
 	rows = slices.Clone(rows)
 	slices.SortFunc(rows, func(a, b TermRow) int { return cmp.Compare(a.Term, b.Term) })
@@ -174,7 +174,7 @@ func CompareEntries(a, b Entry) int {
 	return cmp.Or(cmp.Compare(b.Units, a.Units), cmp.Compare(a.Col, b.Col))
 }
 
-// NewEntries returns no rows, with room for some.
+// NewEntries returns Entries without rows, with room for some.
 func NewEntries(rows int, withOrigins bool) Entries {
 	e := Entries{Offsets: make([]int, 1, rows+1)}
 	if withOrigins {
@@ -200,7 +200,8 @@ func (e *Entries) AppendEntry(n Entry) {
 	}
 }
 
-// NewEntriesFor returns no rows, with room for total entries exactly.
+// NewEntriesFor returns Entries without rows, with room for exactly total
+// entries.
 func NewEntriesFor(total, rows int, withOrigins bool) Entries {
 	e := NewEntries(rows, withOrigins)
 	e.Cols, e.Sims = make([]uint32, 0, total), make([]uint16, 0, total)
@@ -253,7 +254,7 @@ func (t *Table) check() error {
 	return nil
 }
 
-// CheckTerm returns an error for what no row can be of.
+// CheckTerm returns an error for a term that cannot have a row.
 func CheckTerm(t string) error {
 	switch {
 	case t == "":
@@ -268,8 +269,8 @@ func CheckTerm(t string) error {
 	return nil
 }
 
-// LooksUTF16 reports whether text begins with a byte order mark of UTF-16,
-// which no UTF-8 holds.
+// LooksUTF16 reports whether text begins with a UTF-16 byte order mark, which
+// is not valid UTF-8.
 func LooksUTF16(text string) bool {
 	return strings.HasPrefix(text, "\xff\xfe") || strings.HasPrefix(text, "\xfe\xff")
 }
@@ -313,7 +314,7 @@ func (t *Table) checkRow(i uint32, seenIn []uint32) error {
 	return nil
 }
 
-// describe returns the Meta of m with all that can be counted counted.
+// describe returns the Meta of m with its counts computed.
 func (t *Table) describe() Meta {
 	meta := t.Meta
 	meta.Source = strings.ToValidUTF8(meta.Source, "\uFFFD") // as JSON would store it
@@ -359,8 +360,7 @@ func (m *Matrix) Checksum() string { return hex.EncodeToString(m.checksum[:]) }
 // Terms yields the terms in ascending byte order.
 func (m *Matrix) Terms() iter.Seq[string] { return slices.Values(m.table.Terms) }
 
-// Row returns the row of term, the zero Row where the matrix does not hold
-// the term.
+// Row returns the row of term, the zero Row if the matrix lacks the term.
 func (m *Matrix) Row(term string) Row {
 	i, ok := slices.BinarySearch(m.table.Terms, term)
 	if !ok {
@@ -380,8 +380,8 @@ func (m *Matrix) Rows() iter.Seq2[string, Row] {
 	}
 }
 
-// RowAt returns row i in the packed form of [Row]. It needs none of the checks
-// of [PackRow], whose promises check has made.
+// RowAt returns row i in the packed form of [Row]. It skips the checks of
+// [PackRow], which the table has passed.
 func (t *Table) RowAt(i int) Row {
 	cols, sims := t.Row(i)
 	termBytes := 0
@@ -410,14 +410,14 @@ func (m *Matrix) Similarities() iter.Seq2[int, float32] {
 	}
 }
 
-// IDF returns the engines' inverse document frequency of a term that docFreq of
-// docs documents hold,
+// IDF returns the engines' inverse document frequency of a term that occurs in
+// docFreq of docs documents,
 //
 //	ln(1 + (N − df + 0.5)/(df + 0.5)),
 //
-// with df at least 1 and at most N: a term that no document holds is taken for
-// the rarest one, and a count that lags behind for the largest. It is positive.
-// Source: Lucene's BM25Similarity.
+// with df limited to [1, N]: a term in no document counts as the rarest, and N
+// that lags behind df as equal to it. It is positive. Source: Lucene's
+// BM25Similarity.
 func IDF(docFreq, docs int64) float64 {
 	df := float64(max(docFreq, 1))
 	n := max(float64(docs), df)

@@ -5,11 +5,10 @@ import (
 	"strings"
 )
 
-// OriginOverrides is the name, in [Meta.Origins], of the entries that overrides
-// set.
+// OriginOverrides names, in [Meta.Origins], the entries that overrides set.
 const OriginOverrides = "overrides"
 
-// OverridesParam is the name, in [Meta.Params], of what tells which rules were
+// OverridesParam names, in [Meta.Params], the descriptions of the overrides
 // applied.
 const OverridesParam = "overrides"
 
@@ -19,11 +18,12 @@ const SparsifyPrefix = "sparsify_"
 // MaxOverrideLines is the largest number of lines of a file of overrides.
 const MaxOverrideLines = 100_000
 
-// OverridesSeparator stands between what tells of overrides applied one after
+// OverridesSeparator separates the descriptions of overrides applied one after
 // the other.
 const OverridesSeparator = "; "
 
-// AppliedOverrides returns what tells of each application of overrides.
+// AppliedOverrides splits an [OverridesParam] into one description per
+// application.
 func AppliedOverrides(param string) []string {
 	if param == "" {
 		return nil
@@ -31,7 +31,7 @@ func AppliedOverrides(param string) []string {
 	return strings.Split(param, OverridesSeparator)
 }
 
-// OverrideRules returns how many rules addTo tells of.
+// OverrideRules returns the number of rules that an [OverridesParam] describes.
 func OverrideRules(param string) int {
 	rules := 0
 	for _, applied := range AppliedOverrides(param) {

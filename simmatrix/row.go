@@ -21,7 +21,7 @@ const (
 const rowFormat = 3
 
 // The first number of a packed neighbor has the length of the term, less 1, in
-// its low bits, and all of them set where the rest of the length follows.
+// its low bits; all of them are set if the rest of the length follows.
 const (
 	lengthBits  = 4
 	shortLength = 1<<lengthBits - 1
@@ -43,7 +43,7 @@ type Neighbor struct {
 	// where unknown.
 	DocFreq uint32
 	// Origins are the bits of what s_ij comes from, named by [Meta.Origins]; 0
-	// where that names nothing.
+	// if that is empty.
 	Origins uint8
 }
 
@@ -68,7 +68,7 @@ type Neighbor struct {
 // Similarities of neighbors that follow each other lie close together, so that
 // their differences are small.
 //
-// The zero Row belongs to a term that the matrix does not hold.
+// The zero Row stands for a term that the matrix lacks.
 type Row struct{ packed string }
 
 // QuantizeSimilarity returns s rounded to the nearest similarity that a row
@@ -165,8 +165,8 @@ func (p *packer) row() Row {
 }
 
 // ParseRow returns packed as a row after checking that it can be read to its
-// end. It does not check that neighbors are UTF-8 and there once, or the order
-// of those of one similarity. The empty string is the zero Row. Errors wrap
+// end. It does not check that neighbors are UTF-8 and unique, or the order of
+// those with equal similarity. The empty string is the zero Row. Errors wrap
 // [ErrRow] and name the offset.
 func ParseRow(packed string) (Row, error) {
 	if packed == "" {
@@ -189,8 +189,8 @@ func ParseRow(packed string) (Row, error) {
 	return Row{packed: packed}, nil
 }
 
-// checkNumbers returns how many bytes the neighbors take, or an error where
-// the numbers of the header's row are not sound.
+// checkNumbers returns how many bytes the neighbors take, or an error where the
+// numbers are invalid.
 func checkNumbers(packed string, h header) (termBytes int, err error) {
 	units := uint32(UnitsOfOne)
 	at := h.numbers
@@ -221,8 +221,8 @@ type header struct {
 	numbers, terms int // where they begin
 }
 
-// readHeader reports whether packed begins with a header, whatever its format,
-// and the numbers it tells of fit in.
+// readHeader reads the header of any format, and reports whether it is one and
+// the numbers that it announces fit into packed.
 func readHeader(packed string) (h header, ok bool) {
 	docFreq, at := uvarint(packed, 1)
 	count, at := uvarint(packed, at)
@@ -235,7 +235,7 @@ func readHeader(packed string) (h header, ok bool) {
 	return h, true
 }
 
-// numbers are what a packed row has of a neighbor beside its term.
+// numbers are what a packed row has for a neighbor besides its term.
 type numbers struct {
 	drop    uint32 // units under the neighbor before
 	length  uint32 // of the term in bytes, at least 1
@@ -285,7 +285,7 @@ func uvarint(s string, at int) (v uint32, next int) {
 	return 0, -1
 }
 
-// IsZero reports whether the matrix holds no row for the term.
+// IsZero reports whether the matrix has no row for the term.
 func (r Row) IsZero() bool { return r.packed == "" }
 
 // Packed returns the packed form, as [ParseRow] takes it.

@@ -13,15 +13,15 @@ import (
 const (
 	// deflatedFormat is the first byte of a row whose terms are deflated.
 	deflatedFormat = rowFormat | 0x80
-	// minDeflated is how long terms have to be for it: the letters of fewer
-	// cost more to describe than they save.
+	// minDeflated is the least length of terms to deflate: below it the code
+	// table costs more than it saves.
 	minDeflated = 64
 )
 
-// A RowCodec makes rows small for a store outside of this process. The encoded
-// form is the packed one, see [Row], but where it makes the whole shorter its
-// terms are deflated (RFC 1951) and the first byte is 0x83. The zero RowCodec
-// is ready; it is safe for concurrent use and must not be copied.
+// A RowCodec compresses rows for a store outside of this process. The encoded
+// form is the packed one, see [Row]; where that makes it shorter, its terms are
+// deflated (RFC 1951) and the first byte is 0x83. The zero RowCodec is ready;
+// it is safe for concurrent use and must not be copied.
 //
 // Of a row of 100 neighbors deflating saves about a third: letters of a
 // language need some four bits each, and the numbers, which are nearly random,
@@ -50,7 +50,7 @@ func (c *RowCodec) Encode(r Row) string {
 	d, _ := c.writers.Get().(*deflater)
 	if d == nil {
 		d = &deflater{}
-		d.w, _ = flate.NewWriter(&d.buf, flate.BestSpeed) // fails for unknown levels only
+		d.w, _ = flate.NewWriter(&d.buf, flate.BestSpeed) // fails only for unknown levels
 	}
 	defer c.writers.Put(d)
 	d.buf.Reset()
@@ -93,10 +93,10 @@ func (c *RowCodec) Decode(encoded string, maxBytes int) (Row, error) {
 	if err := c.inflate(packed[h.terms:], encoded[h.terms:]); err != nil {
 		return Row{}, fmt.Errorf("%w: deflated terms: %w", ErrRow, err)
 	}
-	return Row{packed: string(packed)}, nil // what ParseRow checks has been checked
+	return Row{packed: string(packed)}, nil // the checks of ParseRow are done
 }
 
-// inflate fills dst from deflated, which has to give just that.
+// inflate fills dst from deflated, which must inflate to exactly that length.
 func (c *RowCodec) inflate(dst []byte, deflated string) error {
 	f, _ := c.readers.Get().(*inflater)
 	if f == nil {

@@ -15,12 +15,12 @@ type Claim struct {
 	// [simmatrix.Meta.Params].
 	Name             string
 	Claimed, Counted string
-	// Holds says that the two are the same, of a setting that what was counted
-	// keeps to it or that Note excuses it.
+	// Holds says that the two are the same; for a setting, that the count keeps
+	// to it or that Note excuses it.
 	Holds bool
-	// Note says why a setting holds though what was counted goes beyond it:
-	// overrides have set the entries in question, or there are no more others
-	// than rules that pin and ban can account for.
+	// Note says why a setting holds though the count goes beyond it: overrides
+	// have set those entries, or no more others are left than rules that pin
+	// and ban can explain.
 	Note string
 }
 
@@ -41,12 +41,12 @@ func (in *inspector) claims() {
 	truth("similarities in (0, 1]", true, inRange)
 }
 
-// claim adds what holds where both are the same.
+// claim adds a claim that holds if both are the same.
 func (in *inspector) claim(name, claimed, counted string) {
 	in.report.Claims = append(in.report.Claims, Claim{Name: name, Claimed: claimed, Counted: counted, Holds: claimed == counted})
 }
 
-// settings checks what Params says that [shape.Sparsify] has seen to.
+// settings checks the settings of [shape.Sparsify] that Params names.
 func (in *inspector) settings() {
 	r := in.report
 	if claimed, ok := r.Meta.Params[simmatrix.SparsifyPrefix+"neighbors"]; ok {
@@ -67,12 +67,12 @@ func (in *inspector) settings() {
 	}
 }
 
-// setting adds a setting that is violated in so many places, of which so many
-// have nothing that overrides set. One that is not readable does not hold.
+// setting adds a setting with so many violations, of which so many are
+// unexplained by overrides. One that is not readable does not hold.
 func (in *inspector) setting(name, counted string, readable bool, violations, unexplained int) {
 	c := Claim{Name: simmatrix.SparsifyPrefix + name, Claimed: in.report.Meta.Params[simmatrix.SparsifyPrefix+name], Counted: counted}
 	rules := simmatrix.OverrideRules(in.report.Meta.Params[simmatrix.OverridesParam])
-	c.Holds = readable && unexplained <= 2*rules // a rule is on two entries at most
+	c.Holds = readable && unexplained <= 2*rules // a rule sets at most two entries
 	if c.Holds && violations > 0 {
 		var set uint64
 		for _, o := range in.report.Origins {
@@ -85,8 +85,8 @@ func (in *inspector) setting(name, counted string, readable bool, violations, un
 	in.report.Claims = append(in.report.Claims, c)
 }
 
-// beyond counts the entries that rows have beyond a limit, all and without
-// those that overrides set.
+// beyond counts the entries of rows beyond a limit: all, and those that
+// overrides have not set.
 func (in *inspector) beyond(limit int) (all, others int) {
 	for i := range in.m.Terms {
 		cols, _ := in.m.Row(i)
@@ -102,8 +102,8 @@ func (in *inspector) beyond(limit int) (all, others int) {
 	return all, others
 }
 
-// upTo counts the entries up to a threshold, all and without those that
-// overrides set.
+// upTo counts the entries up to a threshold: all, and those that overrides have
+// not set.
 func (in *inspector) upTo(threshold float64) (all, others int) {
 	floor := math.Round(threshold * simmatrix.UnitsOfOne)
 	for i := range in.m.Terms {
@@ -121,7 +121,7 @@ func (in *inspector) upTo(threshold float64) (all, others int) {
 	return all, others
 }
 
-// notDominant counts the rows that sum up to 1 without what overrides set.
+// notDominant counts the rows that sum up to 1 even without what overrides set.
 func (in *inspector) notDominant() int {
 	rows := 0
 	for i := range in.m.Terms {

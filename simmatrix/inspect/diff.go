@@ -26,7 +26,7 @@ func (o *DiffOptions) Validate() error {
 	return nil
 }
 
-// A Difference tells what changed from a matrix to another.
+// A Difference says what changed from one matrix to another.
 type Difference struct {
 	// Added are the terms that only the second matrix has, Removed those that
 	// only the first has, in ascending byte order.
@@ -46,7 +46,7 @@ type Difference struct {
 	Top []RowChange
 }
 
-// A RowChange tells how the row of a term changed from a, the first matrix, to
+// A RowChange says how the row of a term changed from a, the first matrix, to
 // b, the second.
 type RowChange struct {
 	Term string
@@ -116,7 +116,7 @@ type rowChange struct {
 type differ struct {
 	a, b   *simmatrix.Table
 	inB    []uint32 // by term of a: its row in b, absentRow where it has none
-	before []uint16 // by term of b: its similarity in the row of a at hand
+	before []uint16 // by term of b: its similarity in the current row of a
 	out    *Difference
 }
 

@@ -1,3 +1,3 @@
-// Package inspect counts what is in a matrix, checks what its header claims,
-// and compares two matrices.
+// Package inspect computes statistics of a matrix, checks what its header
+// claims, and compares two matrices.
 package inspect

@@ -13,16 +13,17 @@ import (
 
 // Options are the settings of [Matrix].
 type Options struct {
-	// Hubs is how many terms that are neighbors of the most others are named.
+	// Hubs is how many of the terms that are neighbors of the most others are
+	// named.
 	Hubs int
 	// Samples is how many rows are drawn, of those that have neighbors.
 	Samples int
-	// Seed starts the drawing.
+	// Seed of the random choice.
 	Seed uint64
 }
 
-// DefaultOptions returns the settings for a look at a terminal: 10
-// hubs, 5 samples, seed 1.
+// DefaultOptions returns 10 hubs, 5 samples, seed 1: a report that fits a
+// screen.
 func DefaultOptions() Options { return Options{Hubs: 10, Samples: 5, Seed: 1} }
 
 // Validate reports every setting that is out of range.
@@ -40,17 +41,17 @@ func (o *Options) Validate() error {
 // HistogramBins is the number of bins of [Report.Histogram].
 const HistogramBins = 20
 
-// A Report tells what is in a matrix.
+// A Report describes a matrix.
 type Report struct {
 	// Meta is what the header says, and Checksum that of the matrix.
 	Meta     simmatrix.Meta
 	Checksum string
 	// Claims compares the header, and the settings of [shape.Sparsify] in its
-	// Params, with what was counted afresh.
+	// Params, with a fresh count.
 	Claims []Claim
-	// Density is (NonZeros + n) / n² of n terms, in [0, 1]; 0 without terms.
-	// The diagonal counts here: the share of the pairs of two terms is
-	// NonZeros / (n·(n-1)).
+	// Density is (NonZeros + n) / n² of n terms, in [0, 1]; 0 without terms. It
+	// includes the diagonal: the share of the pairs of two terms is NonZeros /
+	// (n·(n-1)).
 	Density float64
 
 	// RowLengths is the distribution of the number of neighbors of a term.
@@ -104,7 +105,7 @@ type Hub struct {
 	Rows int
 }
 
-// An OriginCount is the number of entries that come from Name.
+// An OriginCount is the number of entries with the origin Name.
 type OriginCount struct {
 	Name    string
 	Entries uint64
@@ -121,11 +122,10 @@ func (r *Report) Holds() bool {
 	return !slices.ContainsFunc(r.Claims, func(c Claim) bool { return !c.Holds })
 }
 
-// Matrix counts what is in m. It shares no code with what set the header: one
-// that lies shows in [Report.Claims]. Overrides may leave more or less in a
-// matrix than the settings of its Sparsify allow: see [Claim.Note]. The same
-// matrix and options give the same report. Negative options count as 0; it
-// takes 8 bytes an entry.
+// Matrix reports on m. It shares no code with what wrote the header, so that
+// [Report.Claims] shows a wrong one. Overrides may make a matrix break the
+// settings of its Sparsify: see [Claim.Note]. The same matrix and options give
+// the same report. Negative options count as 0; it takes 8 bytes an entry.
 func Matrix(m *simmatrix.Matrix, opts Options) *Report {
 	in := &inspector{m: m.Table(), columns: m.Table().ByColumn(nil), report: &Report{Meta: m.Meta(), Checksum: m.Checksum()}}
 	if k := slices.Index(m.Table().Meta.Origins, simmatrix.OriginOverrides); k >= 0 {
@@ -304,8 +304,8 @@ func skewness(values []int) float64 {
 	return third / math.Pow(second, 1.5)
 }
 
-// distributionOf sums up whole numbers that are not negative and not above the
-// number of terms of a matrix.
+// distributionOf sums up whole numbers from 0 to the number of terms of a
+// matrix.
 func distributionOf(values []int) Distribution {
 	counts := make([]uint64, slices.Max(append([]int{0}, values...))+1)
 	for _, v := range values {

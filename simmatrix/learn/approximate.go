@@ -20,8 +20,8 @@ const (
 	recallSample   = 1000 // vectors that the recall is measured with
 )
 
-// A cellIndex holds vectors in groups of near ones, as an inverted file does: a
-// search looks into the cells whose centers are nearest to the vector.
+// A cellIndex groups vectors by nearness, as an inverted file does: a search
+// looks into the cells whose centers are nearest to the vector.
 type cellIndex struct {
 	centers *panels  // their ids are the numbers of the cells
 	members *panels  // all vectors
@@ -30,7 +30,7 @@ type cellIndex struct {
 	of      []uint32 // the cell of each vector
 }
 
-// An approximation tells how vectors were searched, and how well.
+// An approximation says how vectors were searched, and how well.
 type approximation struct {
 	cells, probes int
 	recall        float64
@@ -127,8 +127,6 @@ func (p *panels) means(centers *panels, of []uint32) *panels {
 			sums[int(of[id])*p.dim+d] += float64(x)
 		}
 	}
-	// means returns the mean direction of the vectors assigned to each center,
-	// or the center itself where there are none.
 	means := newPanels(p.dim, centers.vectors)
 	for k := range centers.vectors {
 		vector = centers.appendVector(vector[:0], k)
@@ -166,7 +164,7 @@ func (c *cellIndex) gather(p *panels, chosen []uint32) (gathered *panels, first 
 	return gathered, first
 }
 
-// showNearest shows a vector the members of the probes nearest cells.
+// showNearest compares a vector with the members of the probes nearest cells.
 func (c *cellIndex) showNearest(probes int) show {
 	guide := newSearcher(c.centers.dim, probes, lowest)
 	visitors := make([][]int, c.centers.vectors) // for each cell the vectors of the block that look into it

@@ -28,15 +28,15 @@ const defaultContextPower = 0.75
 //
 // for context j and term i, where c_ij = Σ 1/distance over all pairs of i and j
 // at most window apart in a text, both ways, c_i = Σ_j c_ij, and α is the
-// context power. A pair with c_ij under the least counts in c_i alone. Terms
-// outside the vocabulary do not count in the distance.
+// context power. A pair with c_ij under MinCooccurrence counts only in c_i.
+// Terms outside the vocabulary do not count in the distance.
 //
 // The entries may take room bytes, as for makeSparse.
 func (v *vocabulary) ppmi(ctx context.Context, o *CorpusOptions, room int64, st *parallel.Stage) (*sparse, error) {
 	n := len(v.terms)
 	sums := v.contextSums(o.Window)
 	contexts := contextDistribution(sums, o.ContextPower)
-	least := int(math.Ceil(o.MinCooccurrence*windowUnits - 1e-9)) // 0.2 · 60 comes out above 12
+	least := int(math.Ceil(o.MinCooccurrence*windowUnits - 1e-9)) // in floating point 0.2 · 60 is above 12
 	places, offsets := v.occurrences()
 	return makeSparse(ctx, n, n, room, func() func(int, *sparseBlock) {
 		counter := newContextCounter(n)

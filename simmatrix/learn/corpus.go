@@ -19,8 +19,8 @@ const (
 // absent is the index of a term that is not in the vocabulary.
 const absent = math.MinInt32
 
-// A Corpus gathers documents as sequences of index terms, at four bytes a term.
-// It is not safe for use by several goroutines.
+// A Corpus collects documents as sequences of index terms, at four bytes a
+// term. It is not safe for use by several goroutines.
 type Corpus struct {
 	ids      map[string]int32
 	terms    []string // by id
@@ -37,9 +37,9 @@ func NewCorpus() *Corpus {
 }
 
 // AddDocument adds one document: the index terms of each of its texts, such as
-// fields, in order. Terms of different texts share no window. Terms that no row
-// could hold (empty, not UTF-8, longer than [simmatrix.MaxTermBytes]) are
-// passed over, and so are documents without any other.
+// fields, in order. Terms of different texts share no window. Terms that cannot
+// have a row (empty, not UTF-8, longer than [simmatrix.MaxTermBytes]) are
+// skipped, and so are documents without any other.
 func (c *Corpus) AddDocument(texts ...[]string) {
 	ids := make([][]int32, len(texts))
 	for i, terms := range texts {

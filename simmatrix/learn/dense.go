@@ -86,7 +86,7 @@ const (
 	// columns of length 1 with which one pass is enough.
 	wellConditioned = 0.1
 	// maxPasses bounds the passes. One is the rule, two follow the first
-	// product; more are of no use where columns have no direction at all.
+	// product; more are of no use for columns without a direction.
 	maxPasses = 4
 )
 
@@ -96,11 +96,10 @@ const (
 //
 //	D·aᵀa·D = V·Λ·Vᵀ,   a ← a·D·V·Λ^-½
 //
-// again and again until the cross product was well conditioned. An eigenvalue
-// under the rounding of the largest counts as much as that, so that columns
-// that depend on each other up to rounding become some directions instead of
-// breaking it off (as the shift in Fukaya et al., 2020). Where a is zero, its
-// columns stay so.
+// repeated until the cross product was well conditioned. An eigenvalue below
+// the rounding error of the largest is raised to it, so that columns that
+// depend on each other up to rounding become some directions instead of an
+// error (as the shift in Fukaya et al., 2020). Zero columns stay zero.
 func orthonormalize(ctx context.Context, a blas64.General) error {
 	for range maxPasses {
 		cross, err := crossProduct(ctx, a, a)

@@ -8,7 +8,7 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/parallel"
 )
 
-// FromCorpus learns a matrix from the documents alone. The vocabulary are the
+// FromCorpus learns a matrix from documents only. The vocabulary is the
 // MaxTerms most frequent terms that occur in MinDocFreq documents. Each has two
 // vectors of unit length, from the positive pointwise mutual information of
 // co-occurrence in a window and from the weighted term-document matrix (latent

@@ -37,7 +37,7 @@ type memory struct {
 	// corpus is what the documents take: the corpus, the vocabulary, and the
 	// places of its terms.
 	corpus int64
-	// decomposition and search are what the two stages take that take most.
+	// decomposition and search are what the two largest stages take.
 	decomposition, search int64
 }
 
@@ -77,7 +77,7 @@ func (m *memory) room() int64 {
 	return m.limit - m.corpus - m.decomposition
 }
 
-// explain turns an oversize of the named entries into an [simmatrix.ErrMemory].
+// explain turns an oversize of the named entries into a [simmatrix.ErrMemory].
 func (m *memory) explain(err error, entries string) error {
 	o, ok := errors.AsType[*oversize](err)
 	if !ok {

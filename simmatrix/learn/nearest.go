@@ -89,12 +89,13 @@ func (p *panels) nearest(ctx context.Context, opts nearestOptions, st *parallel.
 }
 
 // nearestAmong returns for every vector of p the neighbors largest dot products
-// with others among those that it is shown. The ids are the rows of the result.
+// with others among those that show compares it with. The ids are the rows of
+// the result.
 func (p *panels) nearestAmong(ctx context.Context, opts nearestOptions, newShow func() show, st *parallel.Stage) (simmatrix.Entries, error) {
 	room := max(0, min(opts.neighbors, p.vectors-1)) // for each row
 	found := simmatrix.Entries{Cols: make([]uint32, room*p.vectors), Sims: make([]uint16, room*p.vectors)}
 	lengths := make([]int, p.vectors)
-	// A vector is shown to itself, too, and may take one place.
+	// A vector is compared with itself, too, and may take one place.
 	err := p.search(ctx, room+1, opts.floor(), newShow, func(id uint32, best []candidate) {
 		row := opts.row(id, best)
 		from := int(id) * room
@@ -121,7 +122,7 @@ func compact(e *simmatrix.Entries, lengths []int, room int) {
 		at += l
 		e.Offsets = append(e.Offsets, at)
 	}
-	if at < len(e.Cols) { // a matrix lives long: do not keep what is not used
+	if at < len(e.Cols) { // a matrix lives long: free what is unused
 		e.Cols = append(make([]uint32, 0, at), e.Cols[:at]...)
 		e.Sims = append(make([]uint16, 0, at), e.Sims[:at]...)
 	}

@@ -17,9 +17,9 @@ type Parts uint8
 const (
 	// BothParts takes the mean of the two cosines.
 	BothParts Parts = iota
-	// CooccurrencePart takes co-occurrence in a window alone.
+	// CooccurrencePart takes only co-occurrence in a window.
 	CooccurrencePart
-	// DocumentsPart takes the term-document matrix alone.
+	// DocumentsPart takes only the term-document matrix.
 	DocumentsPart
 )
 
@@ -54,7 +54,7 @@ type CorpusOptions struct {
 	// MaxTerms keeps the most frequent terms, those that are only a context
 	// included, ties by term in byte order; 0 is no bound.
 	MaxTerms int
-	// Parts says which vectors are learnt; 0 is both.
+	// Parts says which vectors are learned; 0 is both.
 	Parts Parts
 	// Dimensions of each part of the term vectors, 1 to 1000.
 	Dimensions int
@@ -76,8 +76,8 @@ type CorpusOptions struct {
 	Power float64
 	// Seed starts the random projection of the singular value decomposition.
 	Seed uint64
-	// MaxMemory bounds in bytes what the corpus and all learnt from it take at
-	// once, about; 0 is no bound. It changes no result.
+	// MaxMemory bounds in bytes, roughly, what the corpus and all learned from
+	// it take at once; 0 is no bound. It changes no result.
 	MaxMemory int64
 }
 

@@ -19,7 +19,7 @@ func newPanels(dim, vectors int) *panels {
 	return &panels{dim: dim, ids: make([]uint32, 0, places), values: make([]float32, 0, places*dim)}
 }
 
-// add appends a vector with an id that no other has.
+// add appends a vector with a unique id.
 func (p *panels) add(id uint32, vector []float32) {
 	if p.next == len(p.ids) {
 		for range tileCols {

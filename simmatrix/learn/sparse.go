@@ -10,8 +10,8 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/parallel"
 )
 
-// A sparse matrix is kept in the blocks of rows that it was made in: joining
-// them would take twice the memory.
+// A sparse matrix keeps the blocks of rows in which it was made: joining them
+// would take twice the memory.
 type sparse struct {
 	rows, cols int
 	blocks     []sparseBlock

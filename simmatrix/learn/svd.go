@@ -11,7 +11,7 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/parallel"
 )
 
-// The randomised method of Halko, Martinsson and Tropp (2011), algorithm 4.4
+// The randomized method of Halko, Martinsson and Tropp (2011), algorithm 4.4
 // with 20 directions more than asked for. Three passes are enough for the
 // leading 100 singular values of text matrices to three digits, but not for the
 // last of the vectors: with three, a third of a term's 200 neighbors change
@@ -25,8 +25,8 @@ const (
 	svdProducts = powerIterations + 1
 )
 
-// rankTolerance is the smallest singular value, as a share of the largest, that
-// is not taken for rounding.
+// rankTolerance is the share of the largest singular value below which one
+// counts as a rounding error.
 const rankTolerance = 1e-6
 
 var errSVD = errors.New("the singular value decomposition did not converge")
@@ -126,8 +126,8 @@ func (t *vectorTable) addPart(ctx context.Context, a *sparse, opts partOptions, 
 	return nil
 }
 
-// shortest is the length under which a vector counts as zero: rounding would
-// give it its direction.
+// shortest is the length under which a vector counts as zero: its direction
+// would be rounding error.
 const shortest = 1e-9
 
 // scaleTo sets dst to src scaled to the given length, or to zero.

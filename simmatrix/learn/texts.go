@@ -15,13 +15,13 @@ import (
 // tokenizer cuts at 255 characters; nothing that long is a word.
 const maxWordBytes = 255
 
-// Texts gathers documents as sequences of surface words, so that an analyzer
+// Texts collects documents as sequences of surface words, so that an analyzer
 // sees each distinct word once. It is not safe for use by several goroutines.
 type Texts struct {
 	ids   map[string]int32
 	words []string
 	// sequence holds ids, with endOfText between the texts of a document and
-	// endOfDocument behind each document. No text and no document is empty.
+	// endOfDocument after each document. No text and no document is empty.
 	sequence []int32
 	docs     int
 	bytes    int64 // of the words, with what is kept of each
@@ -33,7 +33,7 @@ func NewTexts() *Texts { return &Texts{ids: make(map[string]int32)} }
 // Add adds one document, given as the values of its fields, in order. It splits
 // them at Unicode's word boundaries (UAX #29), as Lucene's standard tokenizer
 // does, and keeps words with a letter or digit. A document without one is
-// passed over.
+// skipped.
 func (t *Texts) Add(texts ...string) {
 	start := len(t.sequence)
 	for _, text := range texts {
@@ -48,7 +48,7 @@ func (t *Texts) Add(texts ...string) {
 }
 
 // AddTerms is Add for texts that are index terms already. Terms that are empty
-// or longer than [simmatrix.MaxTermBytes] are passed over.
+// or longer than [simmatrix.MaxTermBytes] are skipped.
 func (t *Texts) AddTerms(texts ...[]string) {
 	start := len(t.sequence)
 	for _, terms := range texts {
@@ -107,7 +107,7 @@ func (t *Texts) Docs() int { return t.docs }
 // Bytes returns about how much memory the texts take.
 func (t *Texts) Bytes() int64 { return t.bytes + 4*int64(cap(t.sequence)) }
 
-// Append adds the documents of other behind those of t.
+// Append adds the documents of other after those of t.
 func (t *Texts) Append(other *Texts) {
 	ids := make([]int32, len(other.words))
 	for k, word := range other.words {
@@ -187,7 +187,7 @@ func mixed(h uint64) uint64 {
 // the analyzer's terms of Words()[k]. With nil every word is its own term.
 func (t *Texts) Corpus(terms [][]string) *Corpus {
 	c := NewCorpus()
-	known := make([][]int32, len(t.words)) // ids in c, once the word has been met
+	known := make([][]int32, len(t.words)) // ids in c of the words seen so far
 	var texts [][]int32
 	var text []int32
 	for _, word := range t.sequence {

@@ -34,7 +34,7 @@ const (
 	textsChunk = 1 << 16
 )
 
-// ErrTexts says that the input is no file of texts, is cut short, or was
+// ErrTexts says that the input is not a file of texts, is cut short, or was
 // damaged.
 var ErrTexts = errors.New("not a whole file of texts")
 
@@ -45,7 +45,7 @@ func EncodeTexts(w io.Writer, t *Texts) error {
 	var number []byte
 	put := func(n uint64) {
 		number = binary.AppendUvarint(number[:0], n)
-		_, _ = b.Write(number) // a bufio.Writer keeps its first error for the last call
+		_, _ = b.Write(number) // a bufio.Writer returns its first error from the last call
 	}
 	_, _ = b.WriteString(textsMagic)
 	put(textsVersion)

@@ -4,7 +4,7 @@ package learn
 // panel, as many as fit into the registers of a processor with AVX2: what makes
 // products of matrices fast (Goto and van de Geijn, Anatomy of High-Performance
 // Matrix Multiplication, 2008). Each is one sum in ascending order of the
-// dimensions, so that it depends on its two vectors alone, in either order.
+// dimensions, so that it depends only on its two vectors, in either order.
 const (
 	tileRows = 6
 	tileCols = 16

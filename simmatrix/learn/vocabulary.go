@@ -10,7 +10,7 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// A vocabulary is the part of a corpus that is learnt from.
+// A vocabulary is the part of a corpus that is learned from.
 type vocabulary struct {
 	// terms are first the terms that get rows, in ascending byte order, then
 	// those that are only a context, in the same order.

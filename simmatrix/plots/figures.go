@@ -43,7 +43,7 @@ func (f Figure) chart(s *Summary) (*chart, error) {
 		}
 		_, top := logRange(1, float64(most))
 		c.x = axis{"similarity of a term and its neighbor, in steps of 0.02", 0, 1, tenths}
-		c.y = axis{"neighbors (logarithmic)", math.Log10(0.7), top, logTicks} // from 0.7, so that a single neighbor is seen
+		c.y = axis{"neighbors (logarithmic)", math.Log10(0.7), top, logTicks} // from 0.7, so that a single neighbor is visible
 		return c, nil
 	case DensityByNeighbors:
 		c := densities(s.DensityByNeighbors(), s.density(0))

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/image/font/opentype"
 )
 
-// What a text's place is, as SVG calls it.
+// Where a text is anchored, in SVG's terms.
 const (
 	start  = "start"
 	middle = "middle"
@@ -27,7 +27,7 @@ type point struct{ x, y float64 }
 // A mark is a text, a line (width > 0) or an area.
 type mark struct {
 	color  color.RGBA
-	points []point // of a text its place, where its base line begins, has its middle, or ends
+	points []point // of a text, its anchor on the base line
 	width  float64
 	text   string
 	size   float64
@@ -68,7 +68,7 @@ func (p *picture) text(text string, x, y, size float64, c color.RGBA, anchor str
 
 // face returns the letters of a size, dpi of 72 for points.
 func (p *picture) face(size, dpi float64) font.Face {
-	face, _ := opentype.NewFace(p.font, &opentype.FaceOptions{Size: size, DPI: dpi}) // fails for no options
+	face, _ := opentype.NewFace(p.font, &opentype.FaceOptions{Size: size, DPI: dpi}) // cannot fail with these options
 	return face
 }
 
@@ -76,8 +76,8 @@ func (p *picture) measure(text string, size float64) float64 {
 	return float64(font.MeasureString(p.face(size, 72), text)) / 64
 }
 
-// writeSVG writes the picture with the names of fonts of the same widths,
-// which stand in for one that is not installed.
+// writeSVG writes the picture with the names of fonts of the same widths, as
+// fallbacks for one that is not installed.
 func (p *picture) writeSVG(w io.Writer) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%.2fpt" height="%.2fpt" viewBox="0 0 %[1]f %[2]f" xml:space="preserve">`+

@@ -14,11 +14,11 @@ const (
 	bins = 50
 )
 
-// A Summary counts what the figures of a matrix show. It takes half a
+// A Summary has the counts behind the figures of a matrix. It takes half a
 // megabyte.
 type Summary struct {
 	terms, entries uint64
-	bySimilarity   [units + 1]uint64 // entries of so many units
+	bySimilarity   [units + 1]uint64 // entries by units
 	byPlace        []uint64          // entries that are the k-th of their row, from 0
 }
 
@@ -78,7 +78,7 @@ func (s *Summary) Similarities() []Bin {
 	return result
 }
 
-// A Point says how dense the matrix is at a setting.
+// A Point is the density of the matrix at a setting.
 type Point struct {
 	// At is the setting: C or θ.
 	At float64

@@ -53,9 +53,9 @@ const (
 	maxTitle     = 80 // characters that fit in a line
 )
 
-// Write draws the figures, at least one, below each other under a headline
-// with title and the size of the matrix. What cannot be printed of title is
-// shown as U+FFFD, and a long one is cut. The same input gives the same bytes.
+// Write draws the figures, at least one, below each other under a headline with
+// title and the size of the matrix. Unprintable characters of title are shown
+// as U+FFFD, and a long one is cut. The same input gives the same bytes.
 //
 // An SVG names the font that it is measured for and others of the same
 // widths, so that it looks alike wherever one of them is installed; a PNG
@@ -81,7 +81,7 @@ func Write(w io.Writer, format Format, title string, s *Summary, figures ...Figu
 		if charts[k], err = f.chart(s); err != nil {
 			return err
 		}
-		left = max(left, charts[k].labelWidth(p)) // the same for all, so that they are in line
+		left = max(left, charts[k].labelWidth(p)) // the same for all, so that they line up
 	}
 	left += margin + labelSize + 10 + tickLength
 	for k, c := range charts {
@@ -108,10 +108,10 @@ func (s *Summary) String() string {
 		group(s.terms), group(s.entries), mean, len(s.byPlace), strconv.FormatFloat(s.Density(), 'g', 3, 64))
 }
 
-// printable returns a line that every image can hold.
+// printable returns text as one printable line.
 func printable(title string) string {
 	runes := []rune(strings.ToValidUTF8(title, string(unicode.ReplacementChar)))
-	if len(runes) > maxTitle { // both ends of a path tell more than its middle
+	if len(runes) > maxTitle { // both ends of a path say more than its middle
 		runes = append(append(runes[:maxTitle/2:maxTitle/2], '…'), runes[len(runes)-maxTitle/2+1:]...)
 	}
 	for k, r := range runes {

@@ -1,4 +1,4 @@
-// Package shape changes which terms and entries a matrix has: it leaves out
-// entries (sparsify), terms (filter), and brings surface words into the index
-// terms that an analyzer makes of them (project).
+// Package shape changes which terms and entries a matrix has: it removes
+// entries (sparsify) and terms (filter), and turns surface words into index
+// terms (project).
 package shape

@@ -17,19 +17,18 @@ import (
 // A TermFilter says which terms a matrix is to have. The zero value matches
 // every term.
 type TermFilter struct {
-	// MinDocFreq is the smallest document frequency; 0 and 1 ask for none and
-	// for a document at least.
+	// MinDocFreq is the smallest document frequency.
 	MinDocFreq uint32
-	// MaxDocShare is the largest share of the documents that may hold the
-	// term, in (0, 1]; 0 is no limit.
+	// MaxDocShare is the largest share of the documents that may have the term,
+	// in (0, 1]; 0 is no limit.
 	MaxDocShare float64
 	// MinRunes and MaxRunes bound the length of the term in code points; 0 is
 	// no limit.
 	MinRunes, MaxRunes int
 	// NoDigits leaves out terms that start with a digit of any script.
 	NoDigits bool
-	// Keep, unless nil, leaves out the terms in which it finds nothing, Drop
-	// those in which it finds something.
+	// Keep, unless nil, keeps only the terms that it matches; Drop, unless nil,
+	// leaves out those that it matches.
 	Keep, Drop *regexp.Regexp
 }
 
@@ -48,9 +47,8 @@ func (f *TermFilter) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Match reports whether a matrix over docs documents is to have a term that
-// docFreq of them have. docs of 0 is unknown: then a docFreq of 0 falls under
-// no rule, and nothing is too frequent.
+// Match reports whether f keeps a term in docFreq of docs documents. With docs
+// 0, unknown, a docFreq of 0 falls under no rule and nothing is too frequent.
 func (f *TermFilter) Match(term string, docFreq uint32, docs uint64) bool {
 	if docFreq < f.MinDocFreq && (docFreq > 0 || docs > 0) {
 		return false
@@ -131,7 +129,7 @@ func (f *TermFilter) Apply(m *simmatrix.Matrix) (filtered *simmatrix.Matrix, dro
 }
 
 // appendMapped appends row i of m with its columns mapped by index, which
-// ascends, but for those it leaves out.
+// ascends, except those that it leaves out.
 func appendMapped(e *simmatrix.Entries, m *simmatrix.Table, i int, index []uint32) {
 	cols, sims := m.Row(i)
 	for k, col := range cols {

@@ -11,24 +11,24 @@ import (
 
 // ProjectOptions are the settings of [Project].
 type ProjectOptions struct {
-	// IndexTerms gives for each word the index terms that the field's
-	// analyzer makes of it.
+	// IndexTerms has the index terms that the field's analyzer makes of each
+	// word.
 	IndexTerms map[string][]string
-	// DocFreqs gives the document frequency of each index term. A term that it
-	// lacks keeps its row and is no one's neighbor. nil is unknown: all terms
-	// are kept, with frequency 0.
+	// DocFreqs has the document frequency of each index term. A term that it
+	// lacks keeps its row and is no one's neighbor. With nil all terms are
+	// kept, with frequency 0.
 	DocFreqs map[string]uint32
 	// Docs is N, the number of documents that DocFreqs was counted in.
 	Docs uint64
 }
 
-// ProjectCounts tell what became of the words of a matrix in [Project].
+// ProjectCounts say what became of the words of a matrix in [Project].
 type ProjectCounts struct {
 	// Words is the number of words of the matrix: the sum of the next four.
 	Words int
 	// Kept is the number of words that became a term of their own.
 	Kept int
-	// Merged is the number of words that fell on the term of an earlier one.
+	// Merged is the number of words with the term of an earlier one.
 	Merged int
 	// MultiToken is the number of words left out because the analyzer makes
 	// more than one term of them.
@@ -42,7 +42,7 @@ type ProjectCounts struct {
 
 // Project turns a matrix over surface words into one over index terms:
 //
-//	s_tu = max s_ij over the words i that give t and j that give u, t ≠ u
+//	s_tu = max s_ij over the words i with the term t and j with the term u, t ≠ u
 //
 // with at most as many neighbors in a row as the longest row of m.
 func Project(matrix *simmatrix.Matrix, opts ProjectOptions) (*simmatrix.Matrix, ProjectCounts, error) {
@@ -117,7 +117,7 @@ func newProjection(m *simmatrix.Table, opts ProjectOptions) (*projection, Projec
 }
 
 // mergedRow returns the entries of term t in no order. best is all zero, before
-// and after. An entry comes from all that its pairs of words come from.
+// and after. An entry has all origins of its pairs of words.
 func (p *projection) mergedRow(t uint32, usable []bool, best []simmatrix.Entry) []simmatrix.Entry {
 	var row []simmatrix.Entry
 	for _, i := range p.words[t] {

@@ -13,11 +13,11 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/settings"
 )
 
-// SparsifyOptions are the settings of [Sparsify]. The zero value leaves no
-// entry out.
+// SparsifyOptions are the settings of [Sparsify]. The zero value keeps every
+// entry.
 type SparsifyOptions struct {
 	// Neighbors is C, the largest number of entries in a row off the diagonal,
-	// at most [simmatrix.MaxNeighbors]. 0 is no limit but that one.
+	// at most [simmatrix.MaxNeighbors]. 0 is that.
 	Neighbors int
 	// Threshold is θ in [0, 1): entries s_ij <= θ go. It is rounded as
 	// similarities are, to a multiple of 1/65535.
@@ -28,12 +28,12 @@ type SparsifyOptions struct {
 	// Symmetric makes s_ij = s_ji.
 	Symmetric bool
 	// Dominant makes Σ_{j≠i} s_ij < 1 in every row i. Together with Symmetric
-	// the matrix is positive definite; alone it is no more than invertible
-	// (Levy and Desplanques).
+	// the matrix is positive definite; without it, only invertible (Levy and
+	// Desplanques).
 	Dominant bool
-	// Protect tells the entries that stay, whatever would drop them; nil is
-	// none. With Mutual or Symmetric, one direction protects both. It must give
-	// the same answer to the same question.
+	// Protect reports the entries to keep whatever would drop them; nil is
+	// none. With Mutual or Symmetric, one direction protects both. It must be
+	// deterministic.
 	Protect func(term, neighbor string) bool
 }
 
@@ -58,7 +58,7 @@ func (o *SparsifyOptions) room() int {
 	return o.Neighbors
 }
 
-// params returns before with the settings that leave something out, in place of
+// params returns before with the settings that remove something, in place of
 // earlier ones.
 func (o *SparsifyOptions) params(before map[string]string) map[string]string {
 	params := maps.Clone(before)
@@ -96,11 +96,10 @@ func (o *SparsifyOptions) params(before map[string]string) map[string]string {
 //     (Implementation Notes for the Soft Cosine Measure, section 3).
 //
 // Sums are of the rounded similarities. Protected entries are taken first and
-// count in their row. Where they alone are more than C, or sum up to 1, the row
-// holds nothing else, and Meta tells what the matrix then is; [inspect.Matrix]
-// counts such rows.
+// count in their row. Where they are more than C, or sum up to 1, the row has
+// nothing else, and Meta says so; [inspect.Matrix] counts such rows.
 //
-// Sparsify with the same options changes its own result no more. A mirrored
+// Sparsify with the same options does not change its own result. A mirrored
 // entry has the origins of both directions. Params of the result are those of m
 // and the settings, with "sparsify_" before the name. Memory is proportional to
 // the entries.
@@ -136,12 +135,12 @@ type sparsifier struct {
 	from  *simmatrix.Table
 	opts  SparsifyOptions
 	marks []uint8 // one for each entry
-	// inProtected tells the terms that are in a protected entry, as row or as
+	// inProtected marks the terms that are in a protected entry, as row or as
 	// column; nil where there are none.
 	inProtected []bool
 }
 
-// newSparsifier marks what the threshold and Protect leave and, for Mutual, the
+// newSparsifier marks what the threshold and Protect keep and, for Mutual, the
 // nearest of each row.
 func newSparsifier(m *simmatrix.Table, opts SparsifyOptions) *sparsifier {
 	s := &sparsifier{from: m, opts: opts, marks: make([]uint8, len(m.Cols))}
@@ -191,7 +190,7 @@ func (s *sparsifier) fits(taken, sum int, sim uint16) bool {
 	return taken < s.opts.room() && (!s.opts.Dominant || sum+int(sim) < simmatrix.UnitsOfOne)
 }
 
-// fitRows unmarks what does not fit, each row for itself.
+// fitRows unmarks what does not fit, row by row.
 func (s *sparsifier) fitRows() {
 	for i := range s.from.Terms {
 		_, sims := s.from.Row(i)
@@ -214,8 +213,8 @@ func (s *sparsifier) fitRows() {
 	}
 }
 
-// markedEntries returns the entries that have mark, whose order within rows
-// stays.
+// markedEntries returns the entries that have mark, in the same order within
+// rows.
 func (s *sparsifier) markedEntries(mark uint8) simmatrix.Entries {
 	total := 0
 	for _, marks := range s.marks {

@@ -9,16 +9,16 @@ import (
 // A pairEntry is one direction of a pair: an [simmatrix.Entry] without its
 // column.
 type pairEntry struct {
-	sim     uint16 // 0 where it is not there
+	sim     uint16 // 0 where it is missing
 	origins uint8
 }
 
-// A pairOfEntries is s_ij and s_ji of a row i and a neighbor j. The similarity
-// of one that is not there is 0.
+// A pairOfEntries is s_ij and s_ji of a row i and a neighbor j. A missing one
+// has similarity 0.
 type pairOfEntries struct {
 	j          uint32
 	ij, ji     pairEntry
-	atIJ, atJI int // of those that are there in the matrix
+	atIJ, atJI int // valid only where the entry is in the matrix
 	protected  bool
 }
 
@@ -36,7 +36,7 @@ type pairer struct {
 }
 
 // pairedEntries returns the entries where pairs stay or go together. Each pair
-// is looked at in the row that comes first.
+// is considered in the row that comes first.
 func (s *sparsifier) pairedEntries() simmatrix.Entries {
 	n := len(s.from.Terms)
 	p := &pairer{
@@ -178,8 +178,8 @@ func (p *pairer) chosenEntries() simmatrix.Entries {
 	return out
 }
 
-// entryKey returns a number that orders entries as [simmatrix.CompareEntries]
-// does and holds all of e. Numbers are sorted several times as fast.
+// entryKey packs e into a number that sorts as [simmatrix.CompareEntries]
+// orders, several times as fast.
 func entryKey(e simmatrix.Entry) uint64 {
 	return uint64(simmatrix.UnitsOfOne-e.Units)<<40 | uint64(e.Col)<<8 | uint64(e.Origins)
 }

@@ -1,4 +1,4 @@
-// Package source reads what others have written: lists of terms and of
-// similarities, MatrixMarket files, thesauri in Solr's and WordNet's formats,
-// and word vectors. It writes the lists that it reads.
+// Package source reads matrices and terms of other programs: lists of terms and
+// of similarities, MatrixMarket files, thesauri in Solr's and WordNet's
+// formats, and word vectors. It writes the lists that it reads.
 package source

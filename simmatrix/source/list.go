@@ -17,20 +17,20 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/settings"
 )
 
-// diagonalTolerance is how far a similarity of a term to itself may be from
-// 1: what rounding of 16-bit floats leaves.
+// diagonalTolerance is how far a term's similarity to itself may be from 1: the
+// rounding error of 16-bit floats.
 const diagonalTolerance = 1e-3
 
-// similarityDigits are the decimals of a similarity that is written out. They
-// tell all multiples of 1/65535 apart.
+// similarityDigits are the decimals of a written similarity, enough to
+// distinguish all multiples of 1/65535.
 const similarityDigits = 6
 
 // ErrList is wrapped by the errors of [ReadTSV] and [ReadMatrixMarket] that
 // are the file's fault. They name the line.
 var ErrList = errors.New("bad list of similarities")
 
-// ErrVocabulary is wrapped, too, by the errors of [ReadMatrixMarket] that
-// are those of the vocabulary.
+// ErrVocabulary is also wrapped by the errors of [ReadMatrixMarket] about the
+// vocabulary.
 var ErrVocabulary = errors.New("vocabulary")
 
 // ListOptions are the settings of [ReadTSV] and [ReadMatrixMarket].
@@ -59,17 +59,17 @@ func (o *ListOptions) Validate() error {
 	return settings.InRange("neighbors", o.Neighbors, simmatrix.MaxNeighbors)
 }
 
-// minCompact is how many similarities are gathered before repeats are dropped
-// for the first time.
+// minCompact is how many similarities are read before repeats are first
+// dropped.
 const minCompact = 1 << 16
 
-// list gathers the similarities of a file with the lines that they stand in.
+// list collects the similarities of a file with their line numbers.
 type list struct {
 	opts     ListOptions
 	pairs    *pairs
 	entries  []listEntry
-	once     bool // a pair may not come again, even with the same similarity
-	distinct int  // the length of list after its repeats were dropped the last time
+	unique   bool // a repeated pair is an error, even with the same similarity
+	distinct int  // number of entries after repeats were last dropped
 }
 
 // A listEntry is s_ij of the terms with the ids row and col.
@@ -80,13 +80,13 @@ type listEntry struct {
 
 func newList(opts ListOptions) *list { return &list{opts: opts, pairs: newPairs()} }
 
-// add adds a similarity. The diagonal is implied: what says 1 of it, give or
-// take diagonalTolerance, is passed over.
+// add adds a similarity. The diagonal is implied: an entry of 1, within
+// diagonalTolerance, is ignored.
 func (g *list) add(row, col uint32, s float64, line int, symmetric bool) error {
 	u, err := units(s, g.opts.Clamp)
 	switch {
 	case errors.Is(err, errOutOfRange) && row == col:
-		u = 0 // what it is decides
+		u = 0 // an error only if s is not 1, see below
 	case err != nil:
 		return fmt.Errorf("%w: %v", err, s)
 	case line > math.MaxInt32:
@@ -115,14 +115,14 @@ func (g *list) compactGrown() error {
 	return g.compact()
 }
 
-// compact sorts the list and drops what says the same again. A pair with
-// another similarity, or with once any repeated pair, is an error that names
-// the first such line.
+// compact sorts the list and drops repeats. A pair repeated with another
+// similarity, or with unique any repeated pair, is an error that names the
+// first such line.
 func (g *list) compact() error {
 	slices.SortFunc(g.entries, func(a, b listEntry) int {
 		return cmp.Or(cmp.Compare(a.row, b.row), cmp.Compare(a.col, b.col), cmp.Compare(a.line, b.line))
 	})
-	var bad listEntry // the one of the smallest line
+	var bad listEntry // the one with the smallest line number
 	kept := g.entries[:0]
 	for _, e := range g.entries {
 		last := len(kept) - 1
@@ -130,7 +130,7 @@ func (g *list) compact() error {
 			kept = append(kept, e)
 			continue
 		}
-		if (g.once || kept[last].units != e.units) && (bad.line == 0 || e.line < bad.line) {
+		if (g.unique || kept[last].units != e.units) && (bad.line == 0 || e.line < bad.line) {
 			bad = e
 		}
 	}
@@ -159,8 +159,8 @@ func checkPlain(term string) error {
 	return nil
 }
 
-// settle hands on what was added to the pairs. Errors are those of compact.
-func (g *list) settle() error {
+// finish moves the entries to the pairs. Errors are those of compact.
+func (g *list) finish() error {
 	if err := g.compact(); err != nil {
 		return err
 	}
@@ -189,13 +189,13 @@ func (g *list) matrix() (*simmatrix.Matrix, error) {
 // a decimal number in [0, 1]; one that rounds to 0 units of 1/65535 makes no
 // entry, nor does a term's similarity to itself, which has to be 1, within
 // 0.001. A pair may come again with the same similarity. Empty lines and a byte
-// order mark are passed over. There are no comments. Terms are taken as they
-// stand; document frequencies are unknown.
+// order mark are ignored. There are no comments. Terms are taken as written;
+// document frequencies are unknown.
 //
-// Errors wrap [ErrList] and name the line: other than three fields, a term that
-// no row can have or with a carriage return, a similarity that is no finite
-// decimal number, or out of range without [ListOptions.Clamp], or another than
-// a line before gave for the pair, a line over 1 MiB. The error wraps
+// Errors wrap [ErrList] and name the line: not three fields, a term that cannot
+// have a row or has a carriage return, a similarity that is not a finite
+// decimal number, out of range without [ListOptions.Clamp], or unlike that of
+// an earlier line for the pair, a line over 1 MiB. The error wraps
 // [simmatrix.ErrNoVocabulary] where there is no line.
 func ReadTSV(r io.Reader, opts ListOptions) (*simmatrix.Matrix, error) {
 	if err := opts.Validate(); err != nil {
@@ -221,7 +221,7 @@ func (g *list) readTSV(r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	return g.settle()
+	return g.finish()
 }
 
 func (g *list) addLine(line []byte, number int) error {
@@ -247,9 +247,10 @@ func (g *list) addLine(line []byte, number int) error {
 }
 
 // WriteTSV writes m as [ReadTSV] reads it, terms ascending, with six decimals,
-// so that reading gives the same rows again. Lost are terms that have no
-// neighbors and are none, document frequencies, origins and Meta. A term that
-// holds a tab or an end of line cannot be written; the error wraps [ErrList].
+// so that reading gives the same rows again. Terms that have no neighbors and
+// are no one's neighbor, document frequencies, origins and Meta are lost. A
+// term that holds a tab or an end of line cannot be written; the error wraps
+// [ErrList].
 func WriteTSV(w io.Writer, matrix *simmatrix.Matrix) error {
 	if err := checkPlainTerms(matrix.Table().Terms); err != nil {
 		return err
@@ -285,8 +286,8 @@ func checkPlainTerms(terms []string) error {
 	return nil
 }
 
-// appendMark appends a byte order mark where term, which comes first in a
-// file, begins with one: readers take the first one away.
+// appendMark appends a byte order mark where term, the first of a file, begins
+// with one: readers remove the first one.
 func appendMark(b []byte, term string) []byte {
 	if strings.HasPrefix(term, lines.ByteOrderMark) {
 		b = append(b, lines.ByteOrderMark...)

@@ -23,16 +23,16 @@ import (
 // general or symmetric, where each entry counts both ways. The diagonal has to
 // be 1, within 0.001. A similarity is a decimal number in [0, 1]; one that
 // rounds to 0 units of 1/65535 makes no entry. The vocabulary has one term a
-// line and its document frequency behind a tab where it is known. An empty line
-// may only come at the end.
+// line, followed by a tab and its document frequency where known. Only the last
+// line may be empty.
 //
 // Errors wrap [ErrList] and name the file and the line: another header or size,
-// an index not of the vocabulary, a pair that comes twice unless
-// [ListOptions.Symmetric] is set, a similarity that [ReadTSV] would not take,
-// more or fewer entries than the file says, a term twice, a line over 1 MiB.
-// Those of the vocabulary wrap [ErrVocabulary], too, and
-// [simmatrix.ErrNoVocabulary] where it has no term. Nothing is allocated for
-// what the file says of itself.
+// an index outside the vocabulary, a repeated pair unless
+// [ListOptions.Symmetric] is set, a similarity that [ReadTSV] would refuse,
+// more or fewer entries than the header says, a repeated term, a line over 1
+// MiB. Those of the vocabulary also wrap [ErrVocabulary], and
+// [simmatrix.ErrNoVocabulary] where it is empty. Nothing is allocated by the
+// numbers that the header claims.
 func ReadMatrixMarket(matrix, vocabulary io.Reader, opts ListOptions) (*simmatrix.Matrix, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func ReadMatrixMarket(matrix, vocabulary io.Reader, opts ListOptions) (*simmatri
 	return g.matrix()
 }
 
-// readVocabulary gives the terms their ids, in the order of the lines.
+// readVocabulary numbers the terms in the order of the lines.
 func (g *list) readVocabulary(r io.Reader) error {
 	empty := 0 // the first empty line
 	_, err := lines.Each(r, func(line []byte, number int) error {
@@ -82,7 +82,7 @@ func (g *list) addVocabulary(line []byte) error {
 
 // A marketReader reads the lines of a matrix whose vocabulary is known.
 type marketReader struct {
-	given     *list
+	list      *list
 	symmetric bool // by the header or by the options
 	sized     bool // the line with the size has been read
 	entries   uint64
@@ -90,8 +90,8 @@ type marketReader struct {
 }
 
 func (g *list) readMarket(r io.Reader) error {
-	g.once = !g.opts.Symmetric
-	m := &marketReader{given: g}
+	g.unique = !g.opts.Symmetric
+	m := &marketReader{list: g}
 	count, err := lines.Each(r, func(line []byte, number int) error {
 		if err := m.addLine(line, number); err != nil {
 			return err
@@ -106,7 +106,7 @@ func (g *list) readMarket(r io.Reader) error {
 	case m.read < m.entries:
 		return fmt.Errorf("line %d: the file ends after %d of %d entries", count+1, m.read, m.entries)
 	}
-	return g.settle()
+	return g.finish()
 }
 
 func (m *marketReader) addLine(line []byte, number int) error {
@@ -142,7 +142,7 @@ func (m *marketReader) readBanner(line []byte) error {
 	}
 	switch words[4] {
 	case "general":
-		m.symmetric = m.given.opts.Symmetric
+		m.symmetric = m.list.opts.Symmetric
 	case "symmetric":
 		m.symmetric = true
 	default:
@@ -162,7 +162,7 @@ func (m *marketReader) readSize(fields [][]byte) error {
 			return fmt.Errorf("%.40q is not a size", fields[k])
 		}
 	}
-	if terms := uint64(len(m.given.pairs.terms)); size[0] != terms || size[1] != terms {
+	if terms := uint64(len(m.list.pairs.terms)); size[0] != terms || size[1] != terms {
 		return fmt.Errorf("%d rows and %d columns, want one of each for the %d terms of the vocabulary", size[0], size[1], terms)
 	}
 	m.entries = size[2]
@@ -176,8 +176,8 @@ func (m *marketReader) readEntry(fields [][]byte, number int) error {
 	var ids [2]uint32
 	for k := range ids {
 		index, err := strconv.ParseUint(string(fields[k]), 10, 32)
-		if err != nil || index == 0 || index > uint64(len(m.given.pairs.terms)) {
-			return fmt.Errorf("index %.40q is not in [1, %d]", fields[k], len(m.given.pairs.terms))
+		if err != nil || index == 0 || index > uint64(len(m.list.pairs.terms)) {
+			return fmt.Errorf("index %.40q is not in [1, %d]", fields[k], len(m.list.pairs.terms))
 		}
 		ids[k] = uint32(index - 1)
 	}
@@ -185,7 +185,7 @@ func (m *marketReader) readEntry(fields [][]byte, number int) error {
 	if !ok {
 		return notDecimal(string(fields[2]))
 	}
-	return m.given.add(ids[0], ids[1], s, number, m.symmetric)
+	return m.list.add(ids[0], ids[1], s, number, m.symmetric)
 }
 
 // WriteMatrixMarket writes m as [ReadMatrixMarket] reads it: a general matrix

@@ -11,9 +11,8 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// pairs gathers the entries of a matrix in any order, for the sources that
-// come as a list of pairs. Terms are copied where they are kept. An entry takes
-// 12 bytes.
+// pairs collects the entries of a matrix in any order. Terms that it keeps are
+// copied. An entry takes 12 bytes.
 type pairs struct {
 	ids      map[string]uint32
 	terms    []string // by id
@@ -30,8 +29,8 @@ type pair struct {
 
 func newPairs() *pairs { return &pairs{ids: make(map[string]uint32)} }
 
-// term returns the id of t, a new one where it has none. It returns an error
-// for what no row can be of.
+// term returns the id of t, a new one if it has none, or an error if t cannot
+// have a row.
 func (p *pairs) term(t string) (uint32, error) {
 	if id, ok := p.ids[t]; ok {
 		return id, nil
@@ -51,7 +50,7 @@ func (p *pairs) term(t string) (uint32, error) {
 }
 
 // add adds s_ij in units of 1/65535. Units of 0 and a term's similarity to
-// itself are passed over.
+// itself are ignored.
 func (p *pairs) add(i, j uint32, units uint16, origins uint8) {
 	if units > 0 && i != j {
 		p.list = append(p.list, pair{row: i, col: j, sim: units, origins: origins})
@@ -109,10 +108,10 @@ var (
 	errOutOfRange = errors.New("similarity is not in [0, 1]")
 )
 
-// units returns a similarity that was read from outside in units of 1/65535,
-// rounded to the nearest: unlike [simmatrix.QuantizeSimilarity] it gives 0 for
-// what is under half a unit. With clamp a negative one counts as 0 and one
-// above 1 as 1, without it they are errors. What is not finite always is one.
+// units returns a similarity read from a file in units of 1/65535, rounded to
+// the nearest: unlike [simmatrix.QuantizeSimilarity] it returns 0 below half a
+// unit. With clamp a negative one counts as 0 and one above 1 as 1, without it
+// they are errors. A value that is not finite is always an error.
 func units(s float64, clamp bool) (uint16, error) {
 	switch {
 	case math.IsNaN(s) || math.IsInf(s, 0):

@@ -11,8 +11,7 @@ import (
 
 const thesaurusDirective = "akin:"
 
-// addSolrLine takes in a line of Solr's format that is neither blank nor a
-// comment.
+// addSolrLine adds a line of Solr's format that is neither blank nor a comment.
 func (t *thesaurus) addSolrLine(line string) error {
 	sides := solrSides(line)
 	switch {
@@ -20,7 +19,7 @@ func (t *thesaurus) addSolrLine(line string) error {
 		return errors.New("more than one =>")
 	case len(sides) == 2 && (len(sides[0]) == 0 || len(sides[1]) == 0):
 		return errors.New("nothing stands on one side of =>") // the engines take such a line for a group, with the => in an entry
-	case len(sides[0]) == 0: // commas alone
+	case len(sides[0]) == 0: // only commas
 		return nil
 	}
 	for _, side := range sides {
@@ -40,7 +39,7 @@ func (t *thesaurus) addSolrLine(line string) error {
 	return t.addRule(sides[0], sides[1])
 }
 
-// addComment follows a comment that is meant for akin.
+// addComment applies a comment that is meant for akin.
 func (t *thesaurus) addComment(comment string) error {
 	directive, ok := strings.CutPrefix(strings.TrimSpace(comment), thesaurusDirective)
 	if !ok {
@@ -59,9 +58,9 @@ func (t *thesaurus) addComment(comment string) error {
 }
 
 // solrSides returns the entries of a line that are not blank, those on each
-// side of => apart. There is one side at least. The rules are those of Lucene's
-// SolrSynonymParser: a backslash takes the meaning of the character behind it,
-// and stands for itself at the end of the line.
+// side of => apart. There is at least one side. The rules are those of Lucene's
+// SolrSynonymParser: a backslash escapes the next character, and stands for
+// itself at the end of the line.
 func solrSides(line string) [][]string {
 	sides := [][]string{nil}
 	var entry strings.Builder

@@ -19,13 +19,13 @@ var ErrTerms = errors.New("bad list of terms")
 //
 //	term TAB document frequency
 //
-// in UTF-8, in any order, where the tab and what follows may be missing. Blank
-// lines and a byte order mark are passed over. There are no comments. Terms are
-// taken as they stand.
+// in UTF-8, in any order. The tab and the frequency are optional. Blank lines
+// and a byte order mark are ignored. There are no comments. Terms are taken as
+// written.
 //
-// Errors wrap [ErrTerms] and name the line: a term that no row can have, there
-// twice or with a carriage return, a document frequency that is no whole number
-// up to 4294967295, a second tab, a line over 1 MiB. The error wraps
+// Errors wrap [ErrTerms] and name the line: a term that cannot have a row, is
+// repeated or has a carriage return, a document frequency that is not a whole
+// number up to 4294967295, a second tab, a line over 1 MiB. The error wraps
 // [simmatrix.ErrNoVocabulary] where there is no term.
 func ReadTerms(r io.Reader) ([]simmatrix.Term, error) {
 	var terms []simmatrix.Term

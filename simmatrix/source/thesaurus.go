@@ -20,12 +20,12 @@ import (
 // fault. They name the line.
 var ErrThesaurus = errors.New("bad thesaurus")
 
-// maxThesaurusPairs bounds the memory that a thesaurus takes, at 12 bytes a
-// pair, whatever its groups are. WordNet has under a million.
+// maxThesaurusPairs bounds the memory of a thesaurus, at 12 bytes a pair.
+// WordNet has under a million.
 const maxThesaurusPairs = 20_000_000
 
-// maxSenses bounds the words that are gathered of a file in WordNet's format,
-// and its sets of synonyms. WordNet 3.0 has 206,941 and 117,659.
+// maxSenses bounds the words of a file in WordNet's format, and its sets of
+// synonyms. WordNet 3.0 has 206,941 and 117,659.
 const maxSenses = 2_000_000
 
 const maxExamples = 5
@@ -45,10 +45,10 @@ const (
 	ThesaurusWordNet ThesaurusFormat = "wordnet"
 )
 
-// MultiWord says what becomes of an entry of several words.
+// MultiWord says how to treat an entry of several words.
 type MultiWord string
 
-// What can become of it.
+// The ways to treat entries of several words.
 const (
 	// MultiWordSkip leaves it out and counts it. It fits a field of single
 	// words, whose index has no term for it.
@@ -66,11 +66,11 @@ type ThesaurusOptions struct {
 	// Similarity is s_ij of synonyms, in (0, 1], where the file says nothing
 	// else.
 	Similarity float64
-	// Expand makes each term of a group a neighbor of each other. Without it
-	// the first that is not skipped is the only neighbor of the others, and
-	// they are none of it.
+	// Expand makes the terms of a group neighbors of each other. Without it the
+	// first that is not skipped is the only neighbor of the others, and has
+	// none of them as its neighbor.
 	Expand bool
-	// MultiWord says what becomes of an entry of several words.
+	// MultiWord says how to treat an entry of several words.
 	MultiWord MultiWord
 	// Joiner stands between the words that MultiWordJoin joins.
 	Joiner string
@@ -127,7 +127,7 @@ func (o *ThesaurusOptions) params() map[string]string {
 	return p
 }
 
-// ThesaurusCounts tell what [ReadThesaurus] has found.
+// ThesaurusCounts count what [ReadThesaurus] has found.
 type ThesaurusCounts struct {
 	// Format is that of the file.
 	Format ThesaurusFormat
@@ -136,16 +136,16 @@ type ThesaurusCounts struct {
 	Groups int
 	// Rules are the lines with =>.
 	Rules int
-	// Terms is the number of rows: of the terms that are in a pair, also where
-	// it was cut.
+	// Terms is the number of rows: of the terms that are in a pair, even a cut
+	// one.
 	Terms int
 	// Pairs is the number of similarities in the matrix, s_ij and s_ji counted
 	// as two.
 	Pairs int
-	// Duplicates are those that the file gives again. The largest similarity
+	// Duplicates are those that the file repeats. The largest similarity
 	// counts.
 	Duplicates int
-	// Cut are those that a row of Neighbors has no place for.
+	// Cut are those beyond the Neighbors of a row.
 	Cut int
 	// Skipped and Joined are the entries of several words that were left out
 	// and that became one term.
@@ -173,19 +173,17 @@ type ThesaurusCounts struct {
 // engines refuse. Their filters replace a term by the right side of its rule;
 // here it stays.
 //
-// WordNet's format is that of its file wn_s.pl, of which the number of the set
-// of synonyms and the word are read:
+// WordNet's format is that of its file wn_s.pl. The number of the set of
+// synonyms and the word are read:
 //
 //	s(104167661,1,'car',n,1,71).
 //	s(104167661,2,'o''clock',r,1,2).
 //
-// There, too, a line that begins with # is a comment, and one of "akin:" sets
-// the similarity of the lines that follow. A set has that of the first of its
-// words that is not skipped.
+// Comments and "akin:" work as in Solr's format. A set has the similarity of
+// the first of its words that is not skipped.
 //
-// Terms are surface words: they keep their case, and it is [shape.Project] that
-// brings them into the form that an analyzer gives them. A term that has no
-// pair gets no row. Document frequencies are unknown.
+// Terms are surface words with their case; [shape.Project] analyzes them. A
+// term that has no pair gets no row. Document frequencies are unknown.
 //
 // Errors wrap [ErrThesaurus] and name the line: a line that is not of the
 // format, a rule with an empty side or a second =>, a comment that begins with

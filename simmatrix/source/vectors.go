@@ -29,14 +29,13 @@ type Vectors struct {
 	skipped SkippedWords
 }
 
-// SkippedWords counts the words of a file that [ReadVectors] has read and not
-// kept.
+// SkippedWords counts the words that [ReadVectors] has read and not kept.
 type SkippedWords struct {
-	// Filtered are those that [ReadVectorsOptions.Keep] did not want.
+	// Filtered are those that [ReadVectorsOptions.Keep] refused.
 	Filtered int
-	// Repeated are those that were kept from an earlier place.
+	// Repeated are those that were kept from an earlier line.
 	Repeated int
-	// Invalid are those that no row can be of: empty, not UTF-8 or longer than
+	// Invalid are those that cannot have a row: empty, not UTF-8 or longer than
 	// [simmatrix.MaxTermBytes].
 	Invalid int
 }
@@ -66,13 +65,13 @@ const (
 	// bytes (at most 4096) behind the first word are not text.
 	VectorsDetect VectorsFormat = ""
 	// VectorsText is that of GloVe, of word2vec's text and fastText's .vec
-	// files: a line for each word, the word first, then its numbers, parted by
-	// blanks or tabs. A first line of two whole numbers is a header, the
+	// files: a line for each word, the word first, then its numbers, separated
+	// by blanks or tabs. A first line of two whole numbers is a header, the
 	// numbers of words and of dimensions.
 	VectorsText VectorsFormat = "text"
 	// VectorsBinary is that of word2vec's .bin files: the header and a line
 	// feed, then each word, a blank, and its numbers as 32-bit floats, least
-	// byte first. Line feeds before a word are passed over.
+	// byte first. Line feeds before a word are ignored.
 	VectorsBinary VectorsFormat = "binary"
 )
 
@@ -106,10 +105,10 @@ func (o *ReadVectorsOptions) Validate() error {
 // ReadVectors reads a file of words and their vectors as a stream, plain or
 // compressed by gzip.
 //
-// A word that is there again keeps its first vector. One that no row can be of
-// is skipped. Both are counted by [Vectors.Skipped]. In a text file a word may
-// hold blanks, as long as no part but the first is a number. A byte order mark
-// and blank lines of a text file are passed over.
+// A repeated word keeps its first vector. One that cannot have a row is
+// skipped. Both are counted by [Vectors.Skipped]. In a text file a word may
+// have blanks, as long as only its first part is a number. A byte order mark
+// and blank lines of a text file are ignored.
 //
 // Errors wrap [ErrVectors]: another number of dimensions than the header or the
 // first word has, none, or over [MaxVectorDims]; what is not a finite decimal
@@ -158,7 +157,7 @@ type vectorsParser struct {
 	read    int // words so far, kept or not
 }
 
-// readAll reads the file in the format of the options, or in that it is in.
+// readAll reads the file in the format of the options, or detects it.
 func (p *vectorsParser) readAll(in *bufio.Reader) error {
 	inBinary := p.opts.Format == VectorsBinary
 	if p.opts.Format == VectorsDetect {
@@ -303,7 +302,8 @@ func badFirstLine(line []byte, dim int) error {
 	}
 }
 
-// blanks part the fields of a line. Other Unicode spaces are parts of words.
+// blanks separate the fields of a line. Other Unicode spaces are parts of
+// words.
 const blanks = " \t"
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' }
@@ -337,8 +337,8 @@ func lastField(line []byte) int {
 	return at
 }
 
-// cutNumbers parts the last n fields of line from the word before them. It
-// reports whether there is something before them, be it a blank.
+// cutNumbers splits line before its last n fields. It reports whether anything,
+// even a blank, comes before them.
 func cutNumbers(line []byte, n int) (word, numbers []byte, ok bool) {
 	at := len(line)
 	for range n {
@@ -347,8 +347,8 @@ func cutNumbers(line []byte, n int) (word, numbers []byte, ok bool) {
 	return bytes.Trim(line[:at], blanks), line[at:], at > 0
 }
 
-// countNumbers returns how many numbers line ends with, what it starts with
-// not counted.
+// countNumbers returns how many numbers line ends with, its first field not
+// counted.
 func countNumbers(line []byte) int {
 	count := 0
 	for end := len(line); ; count++ {
@@ -364,7 +364,7 @@ func countNumbers(line []byte) int {
 }
 
 // holdsNumber reports whether a part of word other than the first is a number:
-// then it has taken numbers of a line that has too many.
+// the sign of a line with too many numbers.
 func holdsNumber(word []byte) bool {
 	if !bytes.ContainsAny(word, blanks) {
 		return false

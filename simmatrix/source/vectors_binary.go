@@ -15,14 +15,14 @@ import (
 
 const floatBytes = 4
 
-// detectBytes bounds how much behind the first word tells text from binary.
+// detectBytes bounds how many bytes after the first word decide between text
+// and binary.
 const detectBytes = 4096
 
-// looksBinary looks ahead and reports what [VectorsDetect] states. It returns
-// an error where the first word has no end as far as it sees, so that the file
-// may be either and can be read as neither.
+// looksBinary looks ahead and detects the format as [VectorsDetect] says. It
+// returns an error where the first word does not end within its reach.
 func looksBinary(in *bufio.Reader) (bool, error) {
-	ahead, _ := in.Peek(lines.PeekSize) // a read error comes again when it is read
+	ahead, _ := in.Peek(lines.PeekSize) // the next read returns its error
 	header, body, ok := bytes.Cut(ahead, []byte("\n"))
 	if !ok {
 		return false, nil
@@ -59,8 +59,8 @@ type countingReader struct {
 	offset int64
 }
 
-// until returns what comes before the next delimiter, which must be within
-// peekSize bytes, and passes over both.
+// until reads up to the next delimiter, which must be within peekSize bytes,
+// and returns what comes before it.
 func (c *countingReader) until(delimiter byte) ([]byte, error) {
 	b, err := c.ReadSlice(delimiter)
 	c.offset += int64(len(b))

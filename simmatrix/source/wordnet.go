@@ -71,8 +71,8 @@ func parseSense(line string) (synset uint64, word string, err error) {
 
 func isWhole(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// cutQuoted returns what stands in single quotes at the beginning of s, quotes
-// in it doubled, and what follows.
+// cutQuoted splits s after the quoted text with which it begins, and returns
+// that without quotes. Quotes in it are doubled.
 func cutQuoted(s string) (text, rest string, ok bool) {
 	if s == "" || s[0] != '\'' {
 		return "", "", false

@@ -9,21 +9,20 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/parallel"
 )
 
-// A band is the state of the comparison of a query with a text that is read
-// letter by letter: the automaton of Wu and Manber (1992, "Fast text searching
-// allowing errors") for whole texts, of which only the diagonals are kept that
-// a distance of at most k can reach. After t letters of the text, bit b of lane
-// e says that the first t-k+b letters of the query are within distance e of
-// them. Lane e are the 2k+1 bits from laneBits·e on; bits outside of [k-e, k+e]
-// are never set in it. A band of 0 says that no text that goes on like this is
-// within distance k.
+// A band is the state of comparing a query with a text letter by letter: the
+// automaton of Wu and Manber (1992, "Fast text searching allowing errors") for
+// whole texts, of which only the diagonals are kept that a distance of at most
+// k can reach. After t letters of the text, bit b of lane e says that the first
+// t-k+b letters of the query are within distance e of them. Lane e are the 2k+1
+// bits from laneBits·e on; bits outside of [k-e, k+e] are never set in it. A
+// band of 0 says that no text that goes on like this is within distance k.
 type band uint64
 
 // laneBits are at least 2·MaxDistance+2, so that a bit that is shifted out
 // of its lane does not get into another.
 const laneBits = 12
 
-// everyLane times a lane is a band of that lane.
+// everyLane times a lane is a band with that lane everywhere.
 const everyLane band = 1 | 1<<laneBits | 1<<(2*laneBits) | 1<<(3*laneBits) | 1<<(4*laneBits)
 
 // least returns the smallest distance of the text so far to a beginning of the
@@ -49,7 +48,7 @@ type editSearcher struct {
 
 	row   []simmatrix.Entry // found so far, in ascending column since the last cut
 	room  int               // length of row at which it is cut
-	floor uint16            // only what is above it gets into the row
+	floor uint16            // only similarities above it get into the row
 	// reach[x] is the largest distance at which a term of at most length+x
 	// letters is above the floor, 0 where none is; lanes[x] has all bits of
 	// the lanes up to it.
@@ -130,8 +129,8 @@ func (s *editSearcher) further(n *treeNode) int {
 	return min(max(int(n.longest)-s.length, 0), s.k)
 }
 
-// enter takes in the terms below a node that has a label, given the state
-// before it, behind depth letters.
+// enter offers the terms below a node with a label, given the state before it,
+// after depth letters.
 func (s *editSearcher) enter(n *treeNode, state band, depth int) {
 	if int(n.longest) < s.shortest || int(n.shortest) > s.longest {
 		return
@@ -141,7 +140,7 @@ func (s *editSearcher) enter(n *treeNode, state band, depth int) {
 	}
 }
 
-// walk is enter behind the first letter of the label, and for a root without
+// walk is enter after the first letter of the label, and for a root without
 // one.
 func (s *editSearcher) walk(n *treeNode, state band, depth int) {
 	x := s.further(n)
@@ -167,8 +166,8 @@ func (s *editSearcher) walk(n *treeNode, state band, depth int) {
 	}
 }
 
-// walkSame is walk for the many children of a node where no further error is
-// allowed, so that their first letters must be such of the query.
+// walkSame is walk where no further error is allowed: the first letters of the
+// children must be letters of the query.
 func (s *editSearcher) walkSame(n *treeNode, state band, depth int) {
 	var letters [2*MaxDistance + 1]rune
 	window := letters[:copy(letters[:], s.query[depth:depth+2*s.k+1])]

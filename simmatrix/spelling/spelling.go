@@ -47,8 +47,7 @@ type Options struct {
 	Theta1 float64
 	// Theta2 is θ2 of [Power], above 0. The other formulas have none.
 	Theta2 float64
-	// Theta3 is θ3 in [0, 1): what a formula makes that is at or under it
-	// counts as 0.
+	// Theta3 is θ3 in [0, 1): a similarity at or under it counts as 0.
 	Theta3 float64
 	// LengthRatio is θ4, at least 1: terms of which the longer has more than
 	// LengthRatio times the length of the shorter have similarity 0.
@@ -148,22 +147,21 @@ func (o *Options) units(d, m int) uint16 {
 }
 
 // FromTerms returns the matrix of the terms by the Levenshtein distance of
-// their spellings: s_ij is what Formula makes of it, 0 where that is at or
-// under Theta3 or rounds to 0, where the distance is above MaxDistance, and
-// where the lengths are further apart than LengthRatio. Each row holds the
-// Neighbors largest among the candidates, ties in ascending byte order of the
-// term.
+// their spellings: s_ij is Formula applied to it, 0 where that is at or under
+// Theta3 or rounds to 0, where the distance is above MaxDistance, and where the
+// lengths are further apart than LengthRatio. Each row holds the Neighbors
+// largest among the candidates, ties in ascending byte order of the term.
 //
 // No pair is missed: the terms are in a radix tree, which is walked for each
-// term as far as beginnings of other terms are within MaxDistance of one of its
-// own and what is found there can get into the row. Very long terms that differ
-// only at their beginnings take as long as comparing all pairs. It takes under
-// 150 bytes a term besides the terms and the matrix.
+// term as far as a prefix of another term is within MaxDistance of one of its
+// own and terms below can get into the row. Very long terms that differ only at
+// their beginnings take as long as comparing all pairs. It takes under 150
+// bytes a term besides the terms and the matrix.
 //
 // FromTerms returns [simmatrix.ErrNoVocabulary] where there is no term, an
 // error that wraps [simmatrix.ErrInvalid] where one is empty, not UTF-8, longer
-// than [simmatrix.MaxTermBytes] or there twice, one that names each option out
-// of range, and the error of ctx soon after it ends.
+// than [simmatrix.MaxTermBytes] or repeated, one that names each option out of
+// range, and the error of ctx soon after it ends.
 func FromTerms(ctx context.Context, terms []simmatrix.Term, opts Options, progress simmatrix.Progress) (*simmatrix.Matrix, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err

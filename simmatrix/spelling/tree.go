@@ -11,8 +11,8 @@ import (
 
 // A termTree is the radix tree of sorted terms. A letter is a rune or, in a
 // tree of bytes, a byte; labels are whole letters. The children of a node
-// follow each other in ascending order of their first letters, so that who
-// walks down meets the terms in ascending byte order.
+// follow each other in ascending order of their first letters, so that a walk
+// meets the terms in ascending byte order.
 type termTree struct {
 	terms   []string
 	lengths []uint16 // of the terms, in letters
@@ -21,9 +21,9 @@ type termTree struct {
 	nodes   []treeNode // the first is the root
 }
 
-// A treeNode adds a label to its parent's prefix, no letter in the root alone
-// if at all. The first letter is kept apart: most labels have no other, and
-// most walks end at it.
+// A treeNode adds a label to its parent's prefix; only the root's may be empty.
+// The first letter is kept apart: most labels have no other, and most walks end
+// at it.
 type treeNode struct {
 	term              int32  // the first term below; it has the label
 	children, last    uint32 // the children are nodes[children:last]
@@ -33,9 +33,8 @@ type treeNode struct {
 	ends              bool   // the prefix with the label is a term, namely term
 }
 
-// newTermTree returns the tree of terms, which are at least one, valid,
-// distinct and in ascending byte order, none of them hidden. It has less than
-// two nodes a term.
+// newTermTree returns the tree of at least one term, valid, distinct and in
+// ascending byte order, none of them hidden. It has less than two nodes a term.
 func newTermTree(terms []string, inBytes bool) *termTree {
 	t := &termTree{terms: terms, bytes: inBytes, lengths: make([]uint16, len(terms)), hidden: make([]bool, len(terms))}
 	for i, term := range terms {
@@ -50,9 +49,8 @@ func newTermTree(terms []string, inBytes bool) *termTree {
 	return t
 }
 
-// grow makes node at of the terms [lo, hi), of which there is one at least,
-// and what is below it. All have their first from bytes in common, and those
-// are the prefix of the parent.
+// grow makes node at and those below it from the terms [lo, hi), at least one.
+// All share their first from bytes, the prefix of the parent.
 func (t *termTree) grow(at, lo, hi, from int) {
 	n := treeNode{term: int32(lo), shortest: math.MaxUint16} //nolint:gosec // less than MaxTerms
 	to := from + t.sharedBytes(t.terms[lo][from:], t.terms[hi-1][from:])
