@@ -219,7 +219,7 @@ log: {level: loud}
 	}
 }
 
-func TestMissingFileIsRecognised(t *testing.T) {
+func TestMissingFileIsRecognized(t *testing.T) {
 	_, err := Load(t.Context(), filepath.Join(t.TempDir(), "akin.yml"))
 	if !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v is not fs.ErrNotExist", err)

@@ -58,7 +58,7 @@ func TestWildcard(t *testing.T) {
 	}
 }
 
-func TestQueryStringOperatorsAreRecognised(t *testing.T) {
+func TestQueryStringOperatorsAreRecognized(t *testing.T) {
 	for text, want := range map[string]bool{
 		"car hire": false, "re-run of Q&A": false, "*": false, " * ": false, "Android or Nothing": false,
 		"car AND hire": true, "NOT car": true, "-car": true, "+car": true, "title:car": true, `"car hire"`: true, "ca*": true,

@@ -61,7 +61,7 @@ func BenchmarkDecode(b *testing.B) {
 }
 
 // scatteredMatrix has rows of an even number of neighbors, all over the matrix,
-// as learnt matrices do.
+// as learned matrices do.
 func scatteredMatrix(b *testing.B, terms, neighbors int, symmetric bool) *Matrix {
 	b.Helper()
 	around := rand.New(rand.NewPCG(1, 1)).Perm(terms) // the terms in a circle, where neighbors are near

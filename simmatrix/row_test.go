@@ -87,9 +87,9 @@ func TestZeroRowIsEmpty(t *testing.T) {
 	if err != nil || !r.IsZero() || r.Len() != 0 || r.DocFreq() != 0 || neighborsOf(r) != nil {
 		t.Errorf("ParseRow(\"\") = %+v, %v", r, err)
 	}
-	alone, err := PackRow(4, nil)
-	if err != nil || alone.IsZero() || alone.Len() != 0 || alone.DocFreq() != 4 {
-		t.Errorf("a row without neighbors: %+v, %v", alone, err)
+	empty, err := PackRow(4, nil)
+	if err != nil || empty.IsZero() || empty.Len() != 0 || empty.DocFreq() != 4 {
+		t.Errorf("a row without neighbors: %+v, %v", empty, err)
 	}
 }
 

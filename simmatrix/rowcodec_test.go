@@ -32,11 +32,11 @@ func wordyRow(tb testing.TB, n int) Row {
 
 func TestEncodedRowIsTheSameRow(t *testing.T) {
 	var c RowCodec
-	alone, err := PackRow(4, nil)
+	empty, err := PackRow(4, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range []Row{{}, alone, wordyRow(t, 1), wordyRow(t, 5), wordyRow(t, 100), wordyRow(t, 1000)} {
+	for _, r := range []Row{{}, empty, wordyRow(t, 1), wordyRow(t, 5), wordyRow(t, 100), wordyRow(t, 1000)} {
 		encoded := c.Encode(r)
 		got, err := c.Decode(encoded, 1<<20)
 		if err != nil || got != r {
@@ -93,7 +93,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"more bytes":           deflate(terms + "x"),
 		"a bomb":               deflate(strings.Repeat("a", 1<<20)),
 		"another format":       "\x84" + good[1:],
-		"a header alone":       "\x83\x00",
+		"only a header":        "\x83\x00",
 		"numbers that are bad": "\x83\x00\x02\x02\x05\x80a",
 		"packed and too long":  wordyRow(t, 1000).Packed(),
 		"encoded and too long": c.Encode(wordyRow(t, 1000)),

@@ -1,5 +1,5 @@
-// Package freeport finds ports for the servers that tests start, where a
-// server cannot be told to choose one itself.
+// Package freeport finds ports for the servers that tests start, where a server
+// cannot choose one itself.
 package freeport
 
 import (

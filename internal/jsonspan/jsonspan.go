@@ -1,5 +1,5 @@
-// Package jsonspan reads JSON and tells where its parts stand, so that a few
-// bytes of it can be replaced and all others stay as they came.
+// Package jsonspan reads JSON and reports where its parts are, so that some
+// bytes can be replaced and all others stay as they were.
 package jsonspan
 
 import (
@@ -10,8 +10,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A Span is the range [Start, End) of bytes of a text. The zero Span stands
-// for a part that is not there.
+// A Span is the range [Start, End) of bytes of a text. The zero Span stands for
+// a missing part.
 type Span struct{ Start, End int }
 
 // Of returns the bytes of text that s is the place of.
@@ -20,18 +20,18 @@ func (s Span) Of(text []byte) []byte { return text[s.Start:s.End] }
 // Len returns the number of bytes.
 func (s Span) Len() int { return s.End - s.Start }
 
-// IsZero reports whether the part is not there.
+// IsZero reports whether the part is missing.
 func (s Span) IsZero() bool { return s.End == 0 }
 
 // Holds reports whether other lies in s.
 func (s Span) Holds(other Span) bool { return s.Start <= other.Start && other.End <= s.End }
 
-// ErrKind says that a value is of another kind than the one asked for, such
-// as a list in place of an object.
+// ErrKind says that a value is of another kind than expected, such as a list in
+// place of an object.
 var ErrKind = errors.New("a JSON value of another kind")
 
-// A Reader reads a text once from front to back. The zero Reader is ready
-// for [Reader.Reset].
+// A Reader reads a text once from front to back. The zero Reader is ready for
+// [Reader.Reset].
 type Reader struct {
 	text   []byte
 	buffer bytes.Buffer
@@ -50,13 +50,13 @@ func (r *Reader) Reset(text []byte, options ...jsontext.Options) {
 // Kind returns the kind of the next token.
 func (r *Reader) Kind() jsontext.Kind { return r.dec.PeekKind() }
 
-// Offset returns the place behind what was read last.
+// Offset returns the end of what was read last.
 func (r *Reader) Offset() int { return int(r.dec.InputOffset()) }
 
 // Name returns the place of the name that was read last, with its quotes.
 func (r *Reader) Name() Span { return r.name }
 
-// Skip passes over the next value.
+// Skip skips the next value.
 func (r *Reader) Skip() error { return r.dec.SkipValue() }
 
 // Value reads the next value whole and returns its place.
@@ -109,8 +109,8 @@ func (r *Reader) Object(f func(name []byte) error) error {
 }
 
 // List reads a list and calls f for each element, with its number. f has to
-// read exactly the element. The error is [ErrKind] where the next value is
-// no list.
+// read exactly the element. The error is [ErrKind] where the next value is no
+// list.
 func (r *Reader) List(f func(i int) error) error {
 	if r.dec.PeekKind() != '[' {
 		return ErrKind
@@ -171,16 +171,14 @@ func Elements(text []byte, f func(value []byte) error) error {
 	})
 }
 
-// An Edit puts Text in the place of At, which is empty where something is
-// put in.
+// An Edit replaces At, which is empty for an insertion, with Text.
 type Edit struct {
 	At   Span
 	Text string
 }
 
-// AppendEdited appends the bytes of text from start to end to dst, with
-// those of the edits that lie there made. The edits are in the order of
-// their places and do not overlap.
+// AppendEdited appends the bytes of text from start to end to dst, with the
+// edits in that range applied. The edits are in order and do not overlap.
 func AppendEdited(dst, text []byte, start, end int, edits []Edit) []byte {
 	for _, e := range edits {
 		if (Span{start, end}).Holds(e.At) {

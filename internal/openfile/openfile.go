@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// askEvery is how often it is seen whether somebody writes into a named pipe.
+// askEvery is how often a named pipe is checked for a writer.
 const askEvery = 20 * time.Millisecond
 
 // A file ends its reads with a context.
@@ -19,8 +19,8 @@ type file struct {
 	*os.File
 	ctx  context.Context //nolint:containedctx // a Reader is not given one
 	stop func() bool
-	// waiting is for the first byte of a named pipe: until somebody has opened its
-	// other end, what is read there is the end of the file.
+	// waiting is for the first byte of a named pipe: until somebody opens its
+	// other end, reads return the end of the file.
 	waiting bool
 }
 

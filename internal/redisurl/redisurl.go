@@ -34,14 +34,14 @@ const (
 type URL struct {
 	Topology Topology
 	// TLS says that every connection uses TLS, SkipVerify that any certificate
-	// will do.
+	// is accepted.
 	TLS, SkipVerify bool
 	// Library is the URL for go-redis: for ParseURL, ParseFailoverURL or
 	// ParseClusterURL, as the topology is.
 	Library string
 }
 
-// A scheme is what URLs that begin alike have in common.
+// A scheme is what URLs of one scheme have in common.
 type scheme struct {
 	topology Topology
 	port     string // where a host has none
@@ -94,7 +94,7 @@ func Parse(s string) (*URL, error) {
 	if db := options.Get("db"); db != "" {
 		more.Set("db", db)
 	}
-	if u.Topology == Sentinel { // the library takes the user for that of Sentinels, and that of Redis as an option
+	if u.Topology == Sentinel { // the library uses the URL's user for Sentinels, and an option for Redis
 		if password, ok := lib.User.Password(); ok {
 			more.Set("username", lib.User.Username())
 			more.Set("password", password)
@@ -106,8 +106,8 @@ func Parse(s string) (*URL, error) {
 	return u, nil
 }
 
-// place reads the hosts and what stands behind them. It returns the URL with
-// the first host, and what the library takes as options.
+// place reads the hosts and what follows. It returns the URL with the first
+// host, and the options for the library.
 func (s *scheme) place(hosts, path string) (u url.URL, more url.Values, err error) {
 	more = url.Values{}
 	if s.port == "" {

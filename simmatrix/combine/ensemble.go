@@ -54,12 +54,12 @@ type Options struct {
 	// Regression was fitted to the same inputs in the same order. Only
 	// [RuleRegression] reads it.
 	Regression *Regression
-	// Protect tells the pairs that come before all others in their row; nil is
-	// none. It is called by several goroutines at once.
+	// Protect reports the pairs that come before all others in their row; nil
+	// is none. It is called by several goroutines at once.
 	Protect func(term, neighbor string) bool
 }
 
-// DefaultOptions returns the maximum with Neighbors 200. Over a matrix learnt
+// DefaultOptions returns the maximum with Neighbors 200. Over a matrix learned
 // from documents and one of edit distances the maximum ranked five judged
 // collections better than either and than the average; a regression ranked them
 // better still.
@@ -87,18 +87,18 @@ func (o *Options) Validate() error {
 //
 // The candidates of a term are its neighbors in any input. Ordered by their
 // best rank in an input, ties by the combined similarity, then by term, the
-// first Neighbors of them become the row; pairs that Protect tells go first. A
-// rank is one plus the number of neighbors that are more similar. Pairs whose
-// combined similarity is 0 are no candidates. What an input does not have is
-// similarity 0, also of terms that it does not know.
+// first Neighbors of them become the row; protected pairs go first. A rank is
+// one plus the number of neighbors that are more similar. Pairs whose combined
+// similarity is 0 are no candidates. An entry that an input lacks is 0, also
+// for terms that it lacks.
 //
 // The terms are those of all inputs. Document frequencies and Meta.Docs are the
-// largest that an input has. An entry comes from the inputs that have the pair;
-// their own origins go.
+// largest that an input has. The origins of an entry are the inputs that have
+// the pair; their own origins are dropped.
 //
 // The same inputs give the same bytes. Matrices returns an error that names
-// every setting and input that it cannot take, and the error of ctx soon after
-// it ends. It takes about 14 bytes for each entry of the result.
+// every bad setting and input, and the error of ctx soon after it ends. It
+// takes about 14 bytes for each entry of the result.
 func Matrices(ctx context.Context, inputs []Input, opts Options, progress simmatrix.Progress) (*simmatrix.Matrix, error) {
 	combine, err := opts.combiner(inputs)
 	if err := errors.Join(err, opts.Validate(), checkInputs(inputs)); err != nil {
@@ -121,8 +121,8 @@ func Matrices(ctx context.Context, inputs []Input, opts Options, progress simmat
 	return m.Matrix()
 }
 
-// A combiner makes one similarity in [0, 1] of those that the inputs give a
-// pair, in units of 1/65535, one for each input.
+// A combiner makes one similarity in [0, 1] of those of a pair in each input,
+// in units of 1/65535.
 type combiner func(units []uint16) float64
 
 func (o *Options) combiner(inputs []Input) (combiner, error) {
@@ -148,15 +148,15 @@ func (o *Options) combiner(inputs []Input) (combiner, error) {
 		return weightedMean(weights), errors.Join(errs...)
 	case RuleRegression:
 		if o.Regression == nil {
-			return nil, nil // Validate tells
+			return nil, nil // Validate reports it
 		}
 		return o.Regression.combiner(inputs)
 	}
-	return nil, nil // Validate tells
+	return nil, nil // Validate reports it
 }
 
-// weightedMean returns the mean with weights that are above 0 and finite, which
-// it scales in place so that no sum is infinite.
+// weightedMean returns the mean with weights above 0 and finite. It scales them
+// in place so that no sum is infinite.
 func weightedMean(weights []float64) combiner {
 	total, largest := 0.0, slices.Max(append([]float64{0}, weights...))
 	for k := range weights {
@@ -191,7 +191,7 @@ func checkInputs(inputs []Input) error {
 	return errors.Join(errs...)
 }
 
-// params tells how the ensemble and its inputs were made.
+// params describes how the ensemble and its inputs were made.
 func (o *Options) params(inputs []Input) map[string]string {
 	params := map[string]string{"rule": string(o.Rule), "neighbors": strconv.Itoa(o.Neighbors)}
 	for _, in := range inputs {

@@ -56,7 +56,7 @@ func newInput(t *testing.T, name string, lines ...string) Input {
 }
 
 // Worked out by hand: of "a", b has 0.8 and 0.4, c has 0.6 and nothing, d is
-// known to the second input alone.
+// known only to the second input.
 func TestEnsembleRules(t *testing.T) {
 	x := newInput(t, "x", "a: b=0.8 c=0.6", "b:", "c:")
 	y := newInput(t, "y", "a: d=0.9 b=0.4", "b:", "c:", "d: a=1")
@@ -209,7 +209,7 @@ func TestEnsembleDoesNotDependOnTheNumberOfProcessors(t *testing.T) {
 		}
 		sums = append(sums, m.Checksum())
 		if done != m.Len() {
-			t.Errorf("told of %d of %d rows", done, m.Len())
+			t.Errorf("progress reported %d of %d rows", done, m.Len())
 		}
 	}
 	if sums[0] != sums[1] {

@@ -15,8 +15,8 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/parallel"
 )
 
-// A sample is pairs of terms with what the inputs say of them and whether they
-// are related.
+// A sample is pairs of terms with their similarities in the inputs and whether
+// they are related.
 type sample struct {
 	inputs   int
 	units    []uint16 // similarities in units of 1/65535, inputs for each pair
@@ -47,9 +47,9 @@ func (s *sample) check(purpose string) error {
 	return nil
 }
 
-// An input is taken for the relations themselves where it says otherwise of at
-// most one in leakMistakes pairs, related or unrelated, whichever are fewer;
-// of fewer than leakPairs nothing is concluded.
+// An input counts as a copy of the relations if it disagrees on at most one in
+// leakMistakes pairs, related or unrelated, whichever are fewer. Fewer than
+// leakPairs prove nothing.
 const (
 	leakMistakes = 100
 	leakPairs    = 20
@@ -81,8 +81,8 @@ func checkLeaks(inputs []Input, samples ...*sample) error {
 	return nil
 }
 
-// pairsAtOnce is how many rows or pairs are worked through between two looks
-// at the context.
+// pairsAtOnce is how many rows or pairs are processed between two checks of the
+// context.
 const pairsAtOnce = 1 << 14
 
 func samplePairs(ctx context.Context, u *union, relations *simmatrix.Matrix, opts RegressionOptions) (fitted, held *sample, err error) {
@@ -96,7 +96,7 @@ func samplePairs(ctx context.Context, u *union, relations *simmatrix.Matrix, opt
 	}
 	fitted, held = &sample{inputs: len(u.inputs)}, &sample{inputs: len(u.inputs)}
 	g := newGatherer(u)
-	related := make([]bool, relations.Len()) // to the term under way; all false between two
+	related := make([]bool, relations.Len()) // to the current term; all false between two
 	for i := range u.terms {
 		if i%pairsAtOnce == 0 && ctx.Err() != nil {
 			return nil, nil, ctx.Err()
@@ -132,14 +132,14 @@ func heldOut(term string, opts RegressionOptions) bool {
 const (
 	// maxSteps bounds Newton's method, which takes about ten.
 	maxSteps = 100
-	// converged is how much of the value the last step is to gain: more than
-	// what rounding takes from the sum, and little enough for that step, the
-	// method being of second order, to leave nothing.
+	// converged is the relative gain at which Newton's method stops: above the
+	// rounding error of the sum, and so small that after one more step of a
+	// second-order method nothing is left.
 	converged = 1e-10
 )
 
-// fit sets the coefficients. The similarities are standardised for it: their
-// mean over the pairs taken off and divided by their standard deviation.
+// fit sets the coefficients. It standardizes the similarities by their mean and
+// standard deviation over the pairs.
 func (r *Regression) fit(ctx context.Context, s *sample) error {
 	l := newLikelihood(s, r.Options.Ridge)
 	beta := make([]float64, s.inputs+1) // the intercept last
@@ -168,12 +168,12 @@ func (r *Regression) fit(ctx context.Context, s *sample) error {
 	return fmt.Errorf("%w: no maximum after %d steps", ErrRegression, maxSteps)
 }
 
-// setCoefficients turns the coefficients of standardised similarities into
-// those of the similarities themselves, with the errors that the inverse of the
-// curvature gives.
+// setCoefficients turns the coefficients of standardized similarities into
+// those of the similarities, with their errors from the inverse of the
+// curvature.
 func (r *Regression) setCoefficients(l *likelihood, beta []float64, chol *mat.Cholesky) {
 	var covariance mat.SymDense
-	_ = chol.InverseTo(&covariance) // tells of a condition that the solution has passed
+	_ = chol.InverseTo(&covariance) // returns a condition error only, and Solve has succeeded
 	last := len(beta) - 1
 	r.Intercept = Coefficient{Name: "(intercept)", Value: beta[last]}
 	unscaled := mat.NewVecDense(len(beta), nil) // the intercept as a sum of the coefficients
@@ -188,8 +188,8 @@ func (r *Regression) setCoefficients(l *likelihood, beta []float64, chol *mat.Ch
 	r.Intercept.StandardError = math.Sqrt(mat.Inner(unscaled, &covariance, unscaled))
 }
 
-// A likelihood is the penalised negative logarithm of the likelihood of a
-// sample, over standardised similarities.
+// A likelihood is the penalized negative logarithm of the likelihood of a
+// sample, over standardized similarities.
 type likelihood struct {
 	*sample
 	ridge           float64
@@ -211,7 +211,7 @@ func newLikelihood(s *sample, ridge float64) *likelihood {
 		}
 		l.mean[k], l.deviation[k] = mean/simmatrix.UnitsOfOne, math.Sqrt(squares/n)/simmatrix.UnitsOfOne
 		if l.deviation[k] == 0 {
-			l.deviation[k] = 1 // an input that says the same of every pair: its coefficient becomes 0
+			l.deviation[k] = 1 // an input with one similarity for every pair: its coefficient becomes 0
 		}
 	}
 	return l
@@ -228,7 +228,7 @@ type point struct {
 //
 //	Σ ln(1+exp(z)) − y·z + Ridge/2 · Σ_k β_k²,  z = β_0 + Σ_k β_k·x_k
 //
-// Blocks of pairs are summed for themselves and then in their order, so that
+// Each block of pairs is summed separately, then the blocks in order, so that
 // the result does not depend on the number of processors.
 func (l *likelihood) at(ctx context.Context, beta []float64) (point, error) {
 	size := len(beta)
@@ -261,8 +261,8 @@ func (l *likelihood) at(ctx context.Context, beta []float64) (point, error) {
 	return to, nil
 }
 
-// add adds value, gradient and the upper triangle of the Hessian of pair p to
-// sum, where they lie in this order. x is room for the similarities.
+// add adds value, gradient and upper triangle of the Hessian of pair p, in this
+// order, to sum. x is scratch space for the similarities.
 func (l *likelihood) add(sum []float64, p int, beta, x []float64) {
 	size := len(beta)
 	z := beta[l.inputs]
@@ -341,7 +341,7 @@ func (r *Regression) measure(s *sample) Evaluation {
 			}
 		}
 		unrelated := float64(hi-lo) - related
-		wins += related * (below + unrelated/2) // pairs of one estimate count half
+		wins += related * (below + unrelated/2) // ties count half
 		below += unrelated
 		lo = hi
 	}

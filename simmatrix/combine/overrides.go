@@ -16,24 +16,23 @@ type Action string
 
 // The actions of an override.
 const (
-	// ActionSet gives the pair a similarity, whatever the source says.
+	// ActionSet gives the pair a similarity, whatever the source has.
 	ActionSet Action = "set"
-	// ActionPin keeps the pair, with the similarity that the source gives it,
-	// where sparsification would drop it.
+	// ActionPin keeps the pair, with the source's similarity, where
+	// sparsification would drop it.
 	ActionPin Action = "pin"
 	// ActionBan removes the pair.
 	ActionBan Action = "ban"
 )
 
-// An Override is one rule of a person on the similarity of two index terms.
+// An Override is one rule on the similarity of two index terms.
 type Override struct {
-	// Action is what becomes of the pair.
+	// Action is what happens to the pair.
 	Action Action
 	// Term and Neighbor are index terms: what the field's analyzer makes of
-	// a word, which need not be the word.
+	// words.
 	Term, Neighbor string
-	// OneWay says that the rule is on Neighbor as a neighbor of Term, and not
-	// on Term as one of Neighbor as well.
+	// OneWay limits the rule to Neighbor as a neighbor of Term.
 	OneWay bool
 	// Similarity is in (0, 1] for [ActionSet], and 0 for the others.
 	Similarity float64
@@ -57,7 +56,7 @@ func (r *Override) check() error {
 	return simmatrix.CheckTerm(r.Neighbor)
 }
 
-// A direction is the place of one entry: neighbor in the row of term.
+// A direction identifies one entry: neighbor in the row of term.
 type direction struct{ term, neighbor string }
 
 func (r *Override) directions() []direction {
@@ -77,9 +76,9 @@ func (r *Override) same(other *Override) bool {
 	return !r.OneWay && *r == turned
 }
 
-// Overrides are the rules of a file that a person keeps beside a matrix, at
-// most one for each entry. The zero value is ready for use, not by several
-// goroutines while it changes. Changes touch only the lines concerned.
+// Overrides are the rules of a file that a person keeps with a matrix, at most
+// one for each entry. The zero value is ready for use. It must not change while
+// other goroutines use it. Changes touch only the lines concerned.
 type Overrides struct {
 	lines []*overrideLine
 	ruled map[direction]*overrideLine
@@ -88,7 +87,7 @@ type Overrides struct {
 type overrideLine struct {
 	before string    // the blanks before the rule
 	rule   *Override // nil on a line without a rule
-	body   string    // the rule as it is written, "" on a line without one
+	body   string    // the rule as written, "" on a line without one
 	after  string    // blanks, a comment, the end of the line
 }
 
@@ -118,41 +117,43 @@ func (o *Overrides) String() string {
 	return b.String()
 }
 
-// WriteTo writes the file, as [io.WriterTo] has it. What [ParseOverrides] has
-// read and nobody has changed is written as it was.
+// WriteTo implements [io.WriterTo]. Unchanged lines are written as
+// [ParseOverrides] read them.
 func (o *Overrides) WriteTo(w io.Writer) (int64, error) {
 	n, err := io.WriteString(w, o.String())
 	return int64(n), err
 }
 
 // Protects reports whether a rule sets or pins neighbor in the row of term. It
-// has the form of the Protect options.
+// fits the Protect options.
 func (o *Overrides) Protects(term, neighbor string) bool {
 	l := o.ruled[direction{term, neighbor}]
 	return l != nil && l.rule.Action != ActionBan
 }
 
-// Set rules that neighbor is in the row of term with a similarity in (0, 1]
-// and, unless oneWay, term in that of neighbor. It replaces earlier rules on
-// the same entries; one both ways stays for the other direction. It returns an
-// error, and changes nothing, where no matrix can hold it or the file would get
-// too long.
+// Set adds the rule that neighbor is in the row of term with a similarity in
+// (0, 1] and, unless oneWay, term in that of neighbor. It replaces earlier
+// rules on the same entries; a rule both ways stays for the other direction. It
+// returns an error, and changes nothing, for a rule that no matrix can follow
+// or if the file would get too long.
 func (o *Overrides) Set(term, neighbor string, similarity float64, oneWay bool) error {
 	return o.put(Override{Action: ActionSet, Term: term, Neighbor: neighbor, OneWay: oneWay, Similarity: similarity})
 }
 
-// Pin rules that neighbor stays in the row of term, as [Overrides.Set] does.
+// Pin adds the rule that neighbor stays in the row of term; see
+// [Overrides.Set].
 func (o *Overrides) Pin(term, neighbor string, oneWay bool) error {
 	return o.put(Override{Action: ActionPin, Term: term, Neighbor: neighbor, OneWay: oneWay})
 }
 
-// Ban rules that neighbor is never in the row of term, as [Overrides.Set] does.
+// Ban adds the rule that neighbor is never in the row of term; see
+// [Overrides.Set].
 func (o *Overrides) Ban(term, neighbor string, oneWay bool) error {
 	return o.put(Override{Action: ActionBan, Term: term, Neighbor: neighbor, OneWay: oneWay})
 }
 
-// Remove takes back the rules on neighbor in the row of term and, unless
-// oneWay, on term in that of neighbor. It reports whether there was one.
+// Remove removes the rules on neighbor in the row of term and, unless oneWay,
+// on term in that of neighbor. It reports whether there was one.
 func (o *Overrides) Remove(term, neighbor string, oneWay bool) bool {
 	r := Override{Term: term, Neighbor: neighbor, OneWay: oneWay}
 	before := o.ruling(&r)
@@ -164,7 +165,7 @@ func (o *Overrides) Remove(term, neighbor string, oneWay bool) bool {
 	return len(before) > 0
 }
 
-// put writes r into the line of the first rule that it replaces, behind the one
+// put writes r into the line of the first rule that it replaces, after the one
 // that it narrows, or at the end.
 func (o *Overrides) put(r Override) error {
 	if err := r.check(); err != nil {
@@ -196,15 +197,15 @@ func (o *Overrides) replace(lines []*overrideLine, r Override) error {
 	}
 	line := lines[0]
 	o.forget(line)
-	if was := line.rule; !r.OneWay && !was.OneWay { // the terms stay as they are ordered
+	if was := line.rule; !r.OneWay && !was.OneWay { // keep the order of the terms
 		r.Term, r.Neighbor = was.Term, was.Neighbor
 	}
 	line.write(r)
 	return o.adopt(line)
 }
 
-// ruling returns the lines, one or two, that rule a direction of r, in the
-// order of the file.
+// ruling returns the lines, at most two, with a rule on a direction of r, in
+// the order of the file.
 func (o *Overrides) ruling(r *Override) []*overrideLine {
 	var lines []*overrideLine
 	for _, d := range r.directions() {
@@ -218,8 +219,8 @@ func (o *Overrides) ruling(r *Override) []*overrideLine {
 	return lines
 }
 
-// narrow takes the direction of r away from a rule both ways. It reports false,
-// and does nothing, where r leaves no direction of it.
+// narrow removes the direction of r from a rule both ways. It reports false,
+// and does nothing, if no direction would be left.
 func (o *Overrides) narrow(l *overrideLine, r *Override) bool {
 	if l.rule.OneWay || !r.OneWay {
 		return false
@@ -231,7 +232,7 @@ func (o *Overrides) narrow(l *overrideLine, r *Override) bool {
 	return true
 }
 
-// insert adds an empty line that ends as the first line does.
+// insert adds an empty line with the line end of the first.
 func (o *Overrides) insert(at int) *overrideLine {
 	end := "\n"
 	if len(o.lines) > 0 && strings.HasSuffix(o.lines[0].after, "\r\n") {
@@ -245,8 +246,8 @@ func (o *Overrides) insert(at int) *overrideLine {
 	return line
 }
 
-// adopt lets the rule of a line count. It returns an error where another line
-// rules one of its directions.
+// adopt puts the rule of a line in force. It returns an error where another
+// line has a rule on one of its directions.
 func (o *Overrides) adopt(l *overrideLine) error {
 	for _, d := range l.rule.directions() {
 		if other := o.ruled[d]; other != nil {
@@ -263,7 +264,7 @@ func (o *Overrides) adopt(l *overrideLine) error {
 	return nil
 }
 
-// forget lets the rule of a line count no longer.
+// forget takes the rule of a line out of force.
 func (o *Overrides) forget(l *overrideLine) {
 	for _, d := range l.rule.directions() {
 		delete(o.ruled, d)

@@ -11,39 +11,38 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// OverrideCounts tell what became of the rules in [Overrides.Apply], in
-// entries: a rule both ways counts twice.
+// OverrideCounts count the effects of [Overrides.Apply] in entries: a rule both
+// ways counts twice.
 type OverrideCounts struct {
 	// Set is the number of entries that were added or changed.
 	Set int
 	// Banned is the number of entries that were removed.
 	Banned int
-	// Pinned is the number of entries that are there and pinned.
+	// Pinned is the number of pinned entries that exist.
 	Pinned int
-	// Unmet are the pins of entries that are not there, each one way, in
-	// ascending order of term and neighbor. Pins both ways are there where the
-	// source gives neither direction.
+	// Unmet are the pins of missing entries, each one way, in ascending order
+	// of term and neighbor. A pin both ways is unmet if both directions are
+	// missing.
 	Unmet []Override
-	// NoEffect is the number of entries that were as a set or ban wants them,
-	// and of those that are not there and pinned both ways where the other
-	// direction is.
+	// NoEffect is the number of entries that already were as a set or ban wants
+	// them, and of missing ones pinned both ways whose other direction exists.
 	NoEffect int
-	// TermsAdded is the number of terms that got a row since an entry was set.
+	// TermsAdded is the number of terms that got a row because an entry was
+	// set.
 	TermsAdded int
 }
 
 // Apply returns m with the entries set and without the entries banned. Pins
 // change nothing here: see [Overrides.Protects].
 //
-// An entry that is set comes from [simmatrix.OriginOverrides] alone. A matrix
-// without [simmatrix.Meta.Origins] gets that one and, for all other entries,
-// its Source; one that has [simmatrix.MaxOrigins] others already is an error. A
-// term of an entry that is set and has no row gets one, with document frequency
-// 0. Meta.Params gets "overrides", the number of rules and the beginning of a
-// SHA-256 of what they say, behind that of rules applied before. m itself is
-// returned where nothing changes, so that applying the same rules twice is
-// applying them once. What an earlier application did is not taken back: apply
-// to a matrix as its source gave it.
+// The only origin of an entry that is set is [simmatrix.OriginOverrides]. A
+// matrix without [simmatrix.Meta.Origins] gets that one and, for all other
+// entries, its Source; one with [simmatrix.MaxOrigins] others is an error. A
+// term without a row gets one, with document frequency 0, if one of its entries
+// is set. Meta.Params gets "overrides", the number of rules and the beginning
+// of a SHA-256 of their content, after that of rules applied before. Apply
+// returns m itself where nothing changes, so that it is idempotent. It does not
+// undo an earlier application: apply to the matrix of the source.
 func (o *Overrides) Apply(m *simmatrix.Matrix) (*simmatrix.Matrix, OverrideCounts, error) {
 	t := m.Table()
 	p := o.plan(t)
@@ -71,7 +70,7 @@ func (o *Overrides) Apply(m *simmatrix.Matrix) (*simmatrix.Matrix, OverrideCount
 	return out, p.counts, nil
 }
 
-// addTo returns params with what tells of the rules.
+// addTo returns params with a description of the rules.
 func (o *Overrides) addTo(params map[string]string) map[string]string {
 	entries, rules := make([]string, 0, len(o.ruled)), 0
 	for d, l := range o.ruled {
@@ -82,7 +81,7 @@ func (o *Overrides) addTo(params map[string]string) map[string]string {
 	for range o.All() {
 		rules++
 	}
-	slices.Sort(entries) // neither the order of the file nor its comments matter
+	slices.Sort(entries) // the order of the file and its comments do not matter
 	sum := sha256.Sum256([]byte(strings.Join(entries, "\n")))
 	own := fmt.Sprintf("%d rules, sha256 %x", rules, sum[:6])
 	applied := simmatrix.AppliedOverrides(params[simmatrix.OverridesParam])
@@ -126,7 +125,7 @@ type plan struct {
 
 func (o *Overrides) plan(m *simmatrix.Table) *plan {
 	p := &plan{from: m}
-	own := uint8(0) // origin of the entries that are set already
+	own := uint8(0) // origin of the entries that were set before
 	if k := slices.Index(m.Meta.Origins, simmatrix.OriginOverrides); k >= 0 {
 		own = 1 << k
 	}
@@ -170,8 +169,8 @@ func (o *Overrides) plan(m *simmatrix.Table) *plan {
 	return p
 }
 
-// checkRoom refuses rules that alone make a row too long, before each of them
-// is looked up in that row.
+// checkRoom refuses rules that by themselves make a row too long, before each
+// of them is looked up in that row.
 func (p *plan) checkRoom() error {
 	set := 0
 	for k, c := range p.changes {
@@ -212,9 +211,9 @@ func unknown(m *simmatrix.Table, terms ...string) []string {
 	return out
 }
 
-// matrix returns the matrix with the changes made and with params. Entries
-// that are set have the origins own; the others keep theirs, the first of
-// origins where they had none and now need one.
+// matrix returns the matrix with the changes and with params. Entries that are
+// set have the origins own; the others keep theirs, or get the first of origins
+// where they had none and now need one.
 func (p *plan) matrix(origins []string, own uint8, params map[string]string) (*simmatrix.Matrix, error) {
 	m := p.from
 	out := &simmatrix.Table{Meta: m.Meta, Terms: slices.Concat(m.Terms, p.added), Entries: simmatrix.NewEntries(len(m.Terms)+len(p.added), len(origins) > 0)}
@@ -262,7 +261,7 @@ func appendEntries(m *simmatrix.Table, row []simmatrix.Entry, i int, index []uin
 	return row
 }
 
-// override puts e into the row, in the place of what has its column. A
+// override puts e into the row in place of the entry with its column. A
 // similarity of 0 removes that.
 func override(row []simmatrix.Entry, e simmatrix.Entry) []simmatrix.Entry {
 	at := slices.IndexFunc(row, func(other simmatrix.Entry) bool { return other.Col == e.Col })

@@ -287,7 +287,7 @@ func TestParamsTellWhichOverridesWereApplied(t *testing.T) {
 	}
 	pinned, pin := param(m, "pin car van\n")
 	if !strings.HasPrefix(pin, "1 rules") || pinned.Meta().NonZeros != m.Meta().NonZeros || pinned.Meta().Origins != nil {
-		t.Errorf("a pin alone: %+v", pinned.Meta())
+		t.Errorf("only a pin: %+v", pinned.Meta())
 	}
 	if again, _ := param(pinned, "pin car van\n"); again != pinned {
 		t.Error("pinned twice")

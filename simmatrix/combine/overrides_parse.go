@@ -13,38 +13,37 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/settings"
 )
 
-// Bounds of a file of overrides. Rules are made by hand: a source of pairs of
-// which there are more belongs into a matrix of its own.
+// Bounds of a file of overrides, which is written by hand: larger sources of
+// pairs belong in a matrix of their own.
 const (
 	maxOverrideBytes = 32 << 20
 	// maxProblems is how many bad lines are named at once.
 	maxProblems = 100
 )
 
-// ErrOverrides is wrapped by the errors of [ParseOverrides]: the file has lines
-// that are no rules, or too many.
+// ErrOverrides is wrapped by the errors of [ParseOverrides]: the file has bad
+// lines, or too many.
 var ErrOverrides = errors.New("bad overrides")
 
 // oneWaySign stands between the terms of a rule that goes one way.
 const oneWaySign = "->"
 
-// ParseOverrides reads a file of overrides. A line holds one rule or none:
+// ParseOverrides reads a file of overrides, at most one rule a line:
 //
 //	set car automobile 0.9       each is a neighbor of the other, at 0.9
 //	set car -> vehicle 0.5       vehicle is a neighbor of car, at 0.5
-//	pin car automobile           what the source says of the pair stays
+//	pin car automobile           the similarity of the source stays
 //	ban car jaguar               never neighbors
 //	ban car -> "station wagon"   a term with blanks, quoted as in Go
 //
-// Words are separated by blanks or tabs. What follows a # that begins a word
-// is a comment. A term is quoted where it has blanks or control characters or
-// begins with # or a double quote, and where it is ->. Terms are index terms.
-// An entry has one rule at most: a second one is an error, also where it says
-// the same.
+// Words are separated by blanks or tabs. A # that begins a word begins a
+// comment. A term is quoted if it has blanks or control characters, begins with
+// # or a double quote, or is ->. Terms are index terms. A second rule for an
+// entry is an error, even if it is the same.
 //
-// The error wraps [ErrOverrides] and names every bad line, the first hundred
-// where there are more; a file of more than [simmatrix.MaxOverrideLines] lines
-// or 32 MiB is refused. Errors of r are returned as they are.
+// The error wraps [ErrOverrides] and names the bad lines, at most a hundred; a
+// file of more than [simmatrix.MaxOverrideLines] lines or 32 MiB is refused.
+// Errors of r are returned as they are.
 func ParseOverrides(r io.Reader) (*Overrides, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxOverrideBytes+1))
 	if err != nil {
@@ -185,7 +184,7 @@ func overrideForm(a Action) string {
 	return form
 }
 
-// String returns the rule as a line of a file holds it, without a line end.
+// String returns the rule as a line of a file, without a line end.
 func (r *Override) String() string {
 	words := []string{string(r.Action), quoteTerm(r.Term)}
 	if r.OneWay {

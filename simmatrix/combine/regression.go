@@ -14,20 +14,20 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/settings"
 )
 
-// ErrRegression is wrapped by the errors of [FitRegression] that say what the
-// inputs and the relations lack.
+// ErrRegression is wrapped by the errors of [FitRegression] about the data of
+// inputs and relations.
 var ErrRegression = errors.New("no regression can be fitted")
 
 // RegressionOptions are the settings of [FitRegression].
 type RegressionOptions struct {
-	// HeldOut is the share of the terms, in (0, 1), whose pairs the regression
-	// is measured on and not fitted to.
+	// HeldOut is the share of the terms, in (0, 1), whose pairs are for
+	// measuring and not for fitting.
 	HeldOut float64
 	// Seed chooses the terms that are held out.
 	Seed uint64
-	// Ridge is λ, above 0: how much a coefficient costs. It keeps
-	// coefficients finite where the inputs tell related from unrelated pairs
-	// without a mistake, and weighs less the more pairs there are.
+	// Ridge is λ, above 0: the penalty on coefficients. It keeps them finite
+	// where the inputs separate related from unrelated pairs without a mistake,
+	// and weighs less the more pairs there are.
 	Ridge float64
 	// Power is p of [Regression.Similarity], above 0. The fit does not depend
 	// on it.
@@ -59,38 +59,38 @@ func (o *RegressionOptions) Validate() error {
 type Coefficient struct {
 	// Name is that of the input.
 	Name string
-	// Value is β: how much the log-odds of a relation grow as the similarity
-	// that the input gives grows from 0 to 1.
+	// Value is β: how much the log-odds of a relation grow as the input's
+	// similarity grows from 0 to 1.
 	Value float64
 	// StandardError is that of Value, from the curvature of the likelihood. It
-	// takes the pairs for independent, so that it is rather too small.
+	// treats the pairs as independent, so that it is rather too small.
 	StandardError float64
 }
 
-// A Regression estimates from the similarities that several matrices give a
-// pair of terms how likely the two are related.
+// A Regression estimates how likely two terms are related from their
+// similarities in several matrices.
 type Regression struct {
 	// Options are what it was fitted with.
 	Options RegressionOptions
 	// Intercept is β_0, the log-odds of a pair with all similarities 0.
 	Intercept Coefficient
-	// Coefficients are one for each input, in their order.
+	// Coefficients has one for each input, in their order.
 	Coefficients []Coefficient
 	// Pairs and Related are the number of pairs that it was fitted to, and of
 	// those among them that are related.
 	Pairs, Related int
-	// HeldOut tells how well it does on pairs that it was not fitted to.
+	// HeldOut measures it on pairs that it was not fitted to.
 	HeldOut Evaluation
 }
 
 // An Evaluation compares estimates with relations that they were not fitted to.
-// Constant is what the share of the related pairs fitted to would get for every
-// pair.
+// Constant is the result of a constant estimate, the share of related pairs
+// among those fitted to.
 type Evaluation struct {
 	// Pairs and Related are the number of pairs, and of those related.
 	Pairs, Related int
-	// LogLoss is the mean of −ln of the probability given to what is so, in
-	// nats, from 0.
+	// LogLoss is the mean of −ln of the probability estimated for the truth, in
+	// nats, at least 0.
 	LogLoss, ConstantLogLoss float64
 	// Brier is the mean square of the estimate's distance from 1 for related
 	// and 0 for unrelated pairs, in [0, 1].
@@ -102,29 +102,27 @@ type Evaluation struct {
 
 // FitRegression fits the supervised ensemble of Novotný (Vector Space
 // Representations in Information Retrieval, 2017, section 4.5.3): a regression
-// on the similarities s_k that several matrices give a pair, fitted to
-// relations, a matrix made from a thesaurus. An input that has the related
-// pairs of the sample and none of the others, but for one in a hundred, was
-// made from the relations and is refused (not where fewer than 20 pairs are
-// related or unrelated).
+// on the similarities s_k of a pair in several matrices, fitted to relations, a
+// matrix made from a thesaurus. An input that agrees with the relations on all
+// but one in a hundred pairs of the sample was made from them and is refused
+// (unless fewer than 20 pairs are related or unrelated).
 //
-// The sample are the entries (i, j) that an input has and whose terms relations
-// both knows, as related where relations has the entry. A share of the terms is
-// held out by a seeded hash; pairs with such a term are measured and not fitted
-// to. Relations are yes or no, so the regression is logistic. It maximizes, by
+// The sample is the entries (i, j) of the inputs whose terms both occur in
+// relations; they are related if relations has the entry. A share of the terms
+// is held out by a seeded hash: pairs with such a term are for measuring.
+// Relations are yes or no, so the regression is logistic. It maximizes, by
 // Newton's method, the likelihood of
 //
 //	p = 1/(1+exp(−β_0−Σ_k β_k·s_k))
 //
 // less the penalty Ridge/2 · Σ_k (σ_k·β_k)², with σ_k the standard deviation of
 // s_k over the pairs, so that the scale of an input does not matter.
-// Similarities should go down towards 0 in each row, as the cube of a cosine
-// does.
+// Similarities should fall towards 0 in each row, as the cube of a cosine does.
 //
-// Errors wrap [ErrRegression] where there is no related or no unrelated pair to
-// fit to or to measure on and where an input is the relations, name settings
-// and inputs that cannot be taken, or are that of ctx. It takes 2 bytes for
-// each input and pair.
+// Errors wrap [ErrRegression] where fitting or measuring lacks related or
+// unrelated pairs or an input is a copy of the relations; they name bad
+// settings and inputs, or are that of ctx. It takes 2 bytes for each input and
+// pair.
 func FitRegression(ctx context.Context, inputs []Input, relations *simmatrix.Matrix, opts RegressionOptions) (*Regression, error) {
 	if err := errors.Join(opts.Validate(), checkInputs(inputs)); err != nil {
 		return nil, err
@@ -153,21 +151,20 @@ func FitRegression(ctx context.Context, inputs []Input, relations *simmatrix.Mat
 	return r, nil
 }
 
-// Probability returns the estimate, in (0, 1), for the similarities that the
-// inputs give a pair, in their order, 0 where an input does not have it. It
-// panics where there are more similarities than inputs.
+// Probability returns the estimate, in (0, 1), for a pair's similarities in the
+// inputs, in their order, 0 where an input lacks it. It panics if there are
+// more similarities than inputs.
 func (r *Regression) Probability(similarities []float64) float64 {
 	return logistic(r.logOdds(inUnits(similarities)))
 }
 
-// Similarity returns what an ensemble makes of the similarities that the inputs
-// give a pair, in [0, 1]:
+// Similarity returns an ensemble's similarity, in [0, 1], for a pair's
+// similarities in the inputs:
 //
 //	s = (1/(1+exp(−z)))^Power,  z = ln(p/(1−p)) − ln(share/(1−share))
 //
 // with p of [Regression.Probability] and share the related part of the pairs
-// fitted to, without which all s would be small. The order of the pairs is that
-// of p.
+// fitted to, without which all s would be small. It orders pairs as p does.
 func (r *Regression) Similarity(similarities []float64) float64 {
 	return r.similarity(inUnits(similarities))
 }
@@ -206,7 +203,7 @@ func (r *Regression) logOdds(units []uint16) float64 {
 
 func logistic(z float64) float64 { return 1 / (1 + math.Exp(-z)) }
 
-// softplus returns ln(1+exp(z)), which does not overflow.
+// softplus returns ln(1+exp(z)) without overflow.
 func softplus(z float64) float64 { return max(z, 0) + math.Log1p(math.Exp(-math.Abs(z))) }
 
 func (r *Regression) addParams(params map[string]string) {

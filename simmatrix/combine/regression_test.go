@@ -31,7 +31,7 @@ func sampleOf(similarities [][]float64, related []bool) *sample {
 	return s
 }
 
-// fitTo fits to a sample alone.
+// fitTo fits to a sample, without measuring.
 func fitTo(t *testing.T, s *sample, ridge float64) *Regression {
 	t.Helper()
 	r := &Regression{Options: RegressionOptions{Ridge: ridge, Power: 3}, Coefficients: make([]Coefficient, s.inputs), Pairs: s.pairs(), Related: s.positive}
@@ -439,7 +439,7 @@ func FuzzRegression(f *testing.F) {
 	})
 }
 
-// The penalty is on standardised similarities, so what is estimated of a pair
+// The penalty is on standardized similarities, so what is estimated of a pair
 // depends neither on the scale of an input nor on the order of the inputs.
 func TestScaleAndOrderOfInputsDoNotMatter(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 8))

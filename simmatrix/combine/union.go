@@ -7,10 +7,10 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// noRow is the row of a term that an input does not know.
+// noRow is the row of a term that an input lacks.
 const noRow = -1
 
-// A union is what several matrices have together, term by term.
+// A union combines the terms of several matrices.
 type union struct {
 	inputs   []Input
 	terms    []string // ascending
@@ -54,7 +54,7 @@ func (u *union) names() []string {
 	return names
 }
 
-// A gathered neighbor is one that some inputs give a term.
+// A gathered neighbor is one that a term has in some input.
 type gathered struct {
 	col     uint32
 	rank    int32 // the best in an input, from 1
@@ -72,8 +72,8 @@ type gatherer struct {
 
 func newGatherer(u *union) *gatherer { return &gatherer{union: u, place: make([]int32, len(u.terms))} }
 
-// gather returns the neighbors that any input gives term i. What it returns is
-// good until the next call.
+// gather returns the neighbors of term i in any input, valid until the next
+// call.
 func (g *gatherer) gather(i int) []gathered {
 	g.row = g.row[:0]
 	for k, in := range g.inputs {
@@ -119,8 +119,8 @@ func (r ranked) entry() simmatrix.Entry {
 	return simmatrix.Entry{Col: uint32(r.key), Units: simmatrix.UnitsOfOne - uint16(r.key>>32), Origins: r.origins} //nolint:gosec // the fields of the key
 }
 
-// combinedRow returns the entries of term i, of which those that protect tells
-// go before all others. What it returns is good until the next call.
+// combinedRow returns the entries of term i, protected ones first, valid until
+// the next call.
 func (g *gatherer) combinedRow(i int, combine combiner, neighbors int, protect func(term, neighbor string) bool) []simmatrix.Entry {
 	g.ranked, g.out = g.ranked[:0], g.out[:0]
 	inputs := len(g.inputs)

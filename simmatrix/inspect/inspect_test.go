@@ -87,9 +87,9 @@ func TestInspectOfAlmostNothing(t *testing.T) {
 	if !none.Holds() || none.Density != 0 || none.Skewness != 0 || len(none.Hubs)+len(none.Samples) != 0 {
 		t.Errorf("no terms: %+v", none)
 	}
-	alone := Matrix(matrixtest.New(t, simmatrix.Meta{}, []simmatrix.TermRow{{Term: "a"}}), DefaultOptions())
-	if !alone.Holds() || alone.Density != 1 || alone.EmptyRows != 1 || alone.LargestSumTerm != "" || len(alone.Hubs) != 0 {
-		t.Errorf("one term: %+v", alone)
+	single := Matrix(matrixtest.New(t, simmatrix.Meta{}, []simmatrix.TermRow{{Term: "a"}}), DefaultOptions())
+	if !single.Holds() || single.Density != 1 || single.EmptyRows != 1 || single.LargestSumTerm != "" || len(single.Hubs) != 0 {
+		t.Errorf("one term: %+v", single)
 	}
 	negative := Matrix(matrixtest.New(t, simmatrix.Meta{}, matrixtest.Vehicles()), Options{Hubs: -1, Samples: -1})
 	if len(negative.Hubs)+len(negative.Samples) != 0 {
@@ -100,7 +100,7 @@ func TestInspectOfAlmostNothing(t *testing.T) {
 	}
 }
 
-// A file whose header lies is refused by [simmatrix.Decode], so the lies are told in
+// A file whose header lies is refused by [simmatrix.Decode], so the lies are made in
 // memory.
 func TestInspectFindsWhatAHeaderLiesAbout(t *testing.T) {
 	for _, tt := range []struct {

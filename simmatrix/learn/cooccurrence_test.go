@@ -130,7 +130,7 @@ func TestWindowEndsWithTheText(t *testing.T) {
 	c := NewCorpus()
 	c.AddDocument(nil, []string{"a"}, []string{"", "\xff"}, []string{"b", "c"}, nil)
 	v := vocabularyOf(t, c, 1)
-	if diff := cmp.Diff([]int{0, 60, 60}, v.contextSums(5)); diff != "" { // b and c alone meet
+	if diff := cmp.Diff([]int{0, 60, 60}, v.contextSums(5)); diff != "" { // only b and c meet
 		t.Error(diff)
 	}
 	if len(ppmiOf(t, v, windowOptions(5))) != 2 {

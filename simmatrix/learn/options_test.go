@@ -86,7 +86,7 @@ func TestMaxTermsKeepsTheMostFrequent(t *testing.T) {
 	c := corpusOf([]string{"d", "c", "b", "a", "1"}, []string{"d", "c", "b", "1"}, []string{"d", "c", "1"}, []string{"d", "e"})
 	for limit, want := range map[int][]string{
 		0: {"a", "b", "c", "d", "e", "1"}, 100: {"a", "b", "c", "d", "e", "1"}, 1: {"d"},
-		2: {"d", "1"}, // 1 and c are in three documents, 1 comes first; it is a context alone
+		2: {"d", "1"}, // 1 and c are in three documents, 1 comes first; it is only a context
 		3: {"c", "d", "1"}, 5: {"a", "b", "c", "d", "1"},
 	} {
 		v, err := c.vocabulary(1, limit)
@@ -154,12 +154,12 @@ func TestTooLittleMemoryIsAnErrorThatSaysWhatToLower(t *testing.T) {
 	o.MinDocFreq = 1
 	want := matrixtest.Encode(t, mustLearn(t, c, o))
 	causes := map[string]int64{}
-	learnt := false
-	for o.MaxMemory = 1 << 20; !learnt; o.MaxMemory += o.MaxMemory / 8 {
+	learned := false
+	for o.MaxMemory = 1 << 20; !learned; o.MaxMemory += o.MaxMemory / 8 {
 		m, err := FromCorpus(t.Context(), c, o, nil)
 		switch {
 		case err == nil:
-			learnt = true
+			learned = true
 			if !bytes.Equal(matrixtest.Encode(t, m), want) {
 				t.Error("the bound changes the matrix")
 			}

@@ -125,7 +125,7 @@ func (c *chart) drawData(p *picture, x, y func(float64) float64, right float64) 
 	for from := x(c.x.min); from < right; from += 7 {
 		p.line(gray, 0.8, point{from, floor}, point{min(from+4, right), floor})
 	}
-	p.text("the terms alone, without neighbors", right-5, floor+3+tickSize, tickSize, gray, end)
+	p.text("only the terms, without neighbors", right-5, floor+3+tickSize, tickSize, gray, end)
 	line := make([]point, len(c.curve))
 	for k, at := range c.curve {
 		line[k] = point{x(math.Log10(at.At)), y(math.Log10(at.Density))}

@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// adminTimeout bounds one round trip of a person's command: a batch of a
+	// adminTimeout bounds one round trip of an operator's command: a batch of a
 	// push may wait for Redis to save or to page.
 	adminTimeout = 5 * time.Second
-	// parting is how long an exchange that is under way is waited for when its
-	// context has ended: most often Redis is well and the answer on its way.
-	parting = 200 * time.Millisecond
+	// grace is how much longer an exchange may take after its context has
+	// ended: most often Redis is healthy and the answer on its way.
+	grace = 200 * time.Millisecond
 	// maxHistory is the number of earlier versions that rollback can reach.
 	maxHistory = 32
 	// maxListed bounds the versions that are listed.
@@ -33,9 +33,9 @@ var (
 	ErrNoHistory = errors.New("no earlier version to go back to")
 )
 
-// An Admin changes which versions of matrices there are in Redis and which is
-// active. It is safe for concurrent use, also by several programs. Its calls
-// end soon after their context does, even where Redis hangs.
+// An Admin manages the versions of matrices in Redis and which is active. It is
+// safe for concurrent use, also by several programs. Its calls end soon after
+// their context does, even if Redis hangs.
 type Admin struct {
 	client   redis.UniversalClient
 	codec    simmatrix.RowCodec
@@ -54,16 +54,15 @@ func OpenAdmin(r Redis) (*Admin, error) {
 	return &Admin{client: client, patience: patience, frequent: maxFrequent}, nil
 }
 
-// Close ends the connections, and with them what calls have left behind.
+// Close ends the connections and waits for exchanges that outlived their calls.
 func (a *Admin) Close() error {
 	err := a.client.Close()
 	a.calls.Wait()
 	return err
 }
 
-// ask runs one exchange with Redis and returns the answer. It comes back a
-// moment after ctx ends, although the client may wait for an answer until its
-// own timeout.
+// ask runs one exchange with Redis and returns the answer. It returns soon
+// after ctx ends, although the client may wait until its own timeout.
 func ask[T any](ctx context.Context, a *Admin, op func(ctx context.Context) (T, error)) (T, error) {
 	type reply struct {
 		value T
@@ -85,7 +84,7 @@ func ask[T any](ctx context.Context, a *Admin, op func(ctx context.Context) (T, 
 		case r := <-done:
 			return r.value, r.err
 		case <-ended:
-			ended, late = nil, time.After(parting)
+			ended, late = nil, time.After(grace)
 		case <-late:
 			return none, context.Cause(ctx)
 		}
@@ -98,8 +97,8 @@ func (a *Admin) do(ctx context.Context, op func(ctx context.Context) error) erro
 	return err
 }
 
-// run runs a script on a version of a matrix. All scripts have the same keys,
-// and as their first argument the version:
+// run runs a script on a version of a matrix. All scripts have the version as
+// first argument and the same keys:
 //
 //	KEYS rows, meta, versions, history, active
 func (a *Admin) run(ctx context.Context, script *redis.Script, name, id string, args ...any) (int, error) {
@@ -127,7 +126,7 @@ redis.call('SET', KEYS[5], ARGV[1])
 return 1
 `)
 
-// Activate makes a version the one that proxies serve, in one step. It returns
+// Activate makes a version the one that proxies serve, atomically. It returns
 // an error that wraps [ErrUnknownVersion], and changes nothing, where the
 // matrix has no such complete version.
 func (a *Admin) Activate(ctx context.Context, name, version string) error {
@@ -144,10 +143,9 @@ func (a *Admin) Activate(ctx context.Context, name, version string) error {
 	return nil
 }
 
-// rollback takes a version, which has to be the newest of the history, from
-// there, and makes it the active one where it is complete. It returns 1 if so,
-// 0 where the version is not complete, and -1, with nothing changed, where
-// another version is the newest.
+// rollback removes a version, the newest of the history, from there and makes
+// it active if it is complete. It returns 1 if so, 0 if the version is not
+// complete, and -1, with nothing changed, if another version is the newest.
 var rollback = redis.NewScript(`
 if redis.call('LINDEX', KEYS[4], 0) ~= ARGV[1] then
 	return -1
@@ -160,10 +158,10 @@ redis.call('SET', KEYS[5], ARGV[1])
 return 1
 `)
 
-// Rollback makes the version that was active before the present one active
-// again and returns its ID. Versions that are no longer complete are passed
-// over. Called again it goes back further. It returns an error that wraps
-// [ErrNoHistory], and changes nothing that is served, where there is none.
+// Rollback makes the version that was active before the current one active
+// again and returns its ID. It skips versions that are no longer complete.
+// Called again it goes back further. If there is none it returns an error that
+// wraps [ErrNoHistory], and what is served does not change.
 func (a *Admin) Rollback(ctx context.Context, name string) (string, error) {
 	if err := checkName("matrix", name); err != nil {
 		return "", err
@@ -224,8 +222,8 @@ func (a *Admin) Versions(ctx context.Context, name string) ([]Version, error) {
 	return versions, nil
 }
 
-// listed returns the IDs of the complete versions behind the newest skip, the
-// newest first.
+// listed returns the IDs of the complete versions, newest first, without the
+// first skip.
 func (a *Admin) listed(ctx context.Context, name string, skip int) ([]string, error) {
 	return a.client.ZRangeArgs(ctx, redis.ZRangeArgs{
 		Key: versionsKey(name), Start: skip, Stop: skip + maxListed - 1, Rev: true,
@@ -250,10 +248,10 @@ func (a *Admin) resolve(ctx context.Context, name, version string) (string, erro
 	return version, checkName("version", version)
 }
 
-// header returns the version of an ID. Its error wraps [ErrUnknownVersion]
-// where that is not complete, [ErrBadVersion] where the header cannot be read,
-// and [ErrMissingRows] where it has another number of rows than were pushed;
-// then the version is returned all the same.
+// header returns the version of an ID. Its error wraps [ErrUnknownVersion] if
+// that is not complete, [ErrBadVersion] if the header cannot be read, and
+// [ErrMissingRows], with the version, if it has another number of rows than
+// were pushed.
 func (a *Admin) header(ctx context.Context, name, id string) (Version, error) {
 	h, err := ask(ctx, a, func(ctx context.Context) (header, error) { return readHeader(ctx, a.client, name, id) })
 	if err != nil && !refusal(err) {
@@ -270,8 +268,8 @@ func (a *Admin) header(ctx context.Context, name, id string) (Version, error) {
 }
 
 // Rows returns the rows of terms in a complete version, "" for the active one,
-// and which version it is. The zero Row stands for a term that the matrix does
-// not have. Errors wrap [ErrNoVersion], [ErrUnknownVersion], [ErrBadVersion],
+// and the version's ID. The zero Row stands for a term that the matrix lacks.
+// Errors wrap [ErrNoVersion], [ErrUnknownVersion], [ErrBadVersion],
 // [ErrMissingRows] or [ErrBadRow], which names the terms.
 func (a *Admin) Rows(ctx context.Context, name, version string, terms []string) (string, []simmatrix.Row, error) {
 	version, err := a.resolve(ctx, name, version)

@@ -178,7 +178,7 @@ func benchmarkPush(b *testing.B, m *simmatrix.Matrix) {
 	b.ReportMetric(float64(packed)/n, "B/row-packed")
 }
 
-// BenchmarkCacheEntry reports what an entry takes beside its strings, which
+// BenchmarkCacheEntry reports what an entry takes besides its strings, which
 // entryBytes states.
 func BenchmarkCacheEntry(b *testing.B) {
 	const n = 100_000

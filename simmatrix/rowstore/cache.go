@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// minCacheBytes keeps the rows of a few searches.
+	// minCacheBytes is room for the rows of a few searches.
 	minCacheBytes = 1 << 20
 	// entryBytes is what one entry takes in addition to its strings: 114 bytes
 	// for the library's node and table slot (BenchmarkCacheEntry), and rounding up
@@ -21,10 +21,10 @@ const (
 )
 
 // A cacheKey names a row. The version is unique over all matrices, so entries
-// of old versions are merely not asked for any more and leave by age.
+// of old versions are no longer used and are evicted by age.
 type cacheKey struct{ version, term string }
 
-// A cache holds rows, the zero Row of an unknown term too, up to a number of
+// A cache keeps rows, also the zero Row of an unknown term, up to a number of
 // bytes.
 type cache struct {
 	rows         *otter.Cache[cacheKey, simmatrix.Row]
@@ -44,8 +44,8 @@ func newCache(maxBytes uint64) (*cache, error) {
 	return &cache{rows: rows}, nil
 }
 
-// get sets rows[k] to the row of terms[k] and returns the indices of those it
-// does not hold, nil where it holds all.
+// get sets rows[k] to the row of terms[k] and returns the indices of the
+// missing ones, nil if it has all.
 func (c *cache) get(version string, terms []string, rows []simmatrix.Row) (missing []int) {
 	for k, term := range terms {
 		row, ok := c.rows.GetIfPresent(cacheKey{version, term})
@@ -60,8 +60,8 @@ func (c *cache) get(version string, terms []string, rows []simmatrix.Row) (missi
 	return missing
 }
 
-// add keeps the rows of the terms. The terms are copied: they may be parts of
-// a larger text.
+// add keeps the rows of the terms. It copies the terms, which may be parts of a
+// larger text.
 func (c *cache) add(version string, terms []string, rows []simmatrix.Row) {
 	for k, term := range terms {
 		c.rows.Set(cacheKey{version, strings.Clone(term)}, rows[k])

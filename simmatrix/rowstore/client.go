@@ -18,23 +18,23 @@ import (
 
 const (
 	// dialTimeout bounds the way to a connection: the name, TLS, and the answer
-	// of the Sentinels. No look-up waits for it beyond its own time: the library
-	// goes on with the connection in the background, for the next one.
+	// of the Sentinels. No look-up waits longer than its own timeout: the
+	// library goes on connecting in the background, for the next one.
 	dialTimeout = 2 * time.Second
 	// sentinelTimeout is the least time that a Sentinel has for its answer.
 	sentinelTimeout = 250 * time.Millisecond
-	// sentinelLifetime is how old a connection gets behind Sentinel. A master
-	// that lost touch with the Sentinels, though not with us, is left then.
+	// sentinelLifetime bounds the age of a connection behind Sentinel, after
+	// which a master that lost the Sentinels, though not us, is left.
 	sentinelLifetime = time.Minute
 )
 
-// A Redis says where Redis is and whom to trust there.
+// A Redis says how to reach Redis and which certificates to trust.
 type Redis struct {
 	// URL has one of the forms of package redisurl.
 	URL string
-	// TLS has the authorities to trust (RootCAs) and what to show to a server
-	// that asks for it (Certificates), only for URLs with TLS. Nil trusts the
-	// authorities of the system.
+	// TLS has the authorities to trust (RootCAs) and the client certificates
+	// (Certificates), only for URLs with TLS. Nil trusts the authorities of the
+	// system.
 	TLS *tls.Config
 }
 
@@ -47,7 +47,7 @@ var errSentinel = errors.New("the Sentinel names no master")
 
 // newClient returns a client whose every step ends within timeout or with its
 // context. It connects when first used. Reads go to masters, as writes do, so
-// that what one client has written the next one finds.
+// that a client sees what another has written.
 func newClient(r Redis, timeout time.Duration) (redis.UniversalClient, error) {
 	u, err := redisurl.Parse(r.URL)
 	if err == nil && r.TLS != nil && !u.TLS {
@@ -57,7 +57,7 @@ func newClient(r Redis, timeout time.Duration) (redis.UniversalClient, error) {
 		return nil, fmt.Errorf("%w: %w", ErrURL, err)
 	}
 	client, err := clientOf(u, options(r.dialer(u), timeout))
-	if err != nil { // its text may hold the password
+	if err != nil { // its text may have the password
 		return nil, fmt.Errorf("%w: go-redis cannot read it", ErrURL)
 	}
 	return client, nil
@@ -81,8 +81,8 @@ func clientOf(u *redisurl.URL, o *redis.UniversalOptions) (redis.UniversalClient
 		f.OnConnect = checkSentinel(f.MasterName)
 		return redis.NewFailoverClient(f), nil
 	case redisurl.Cluster:
-		// The client learns from one of the nodes which slots are where, and again
-		// when it is sent on or a call failed: then it goes on at the right one.
+		// The client learns from one of the nodes where the slots are, and again
+		// when it is redirected or a call failed.
 		parsed, err := redis.ParseClusterURL(u.Library)
 		if err != nil {
 			return nil, err
@@ -101,8 +101,8 @@ func clientOf(u *redisurl.URL, o *redis.UniversalOptions) (redis.UniversalClient
 	return redis.NewClient(simple), nil
 }
 
-// options returns what all clients share. What dial connects to may say
-// whatever it likes.
+// options returns what all clients share. Replies are bounded whatever dial
+// connects to.
 func options(dial dialer, timeout time.Duration) *redis.UniversalOptions {
 	return &redis.UniversalOptions{
 		Dialer:                boundReplies(dial),
@@ -120,7 +120,7 @@ func options(dial dialer, timeout time.Duration) *redis.UniversalOptions {
 
 // checkSentinel returns a hook that asks a new connection to a Sentinel for the
 // master, before the library does: the library indexes into the answer without
-// a look at its length, so that something else than a Sentinel could end the
+// checking its length, so that a server that is no Sentinel could end the
 // process.
 func checkSentinel(master string) func(context.Context, *redis.Conn) error {
 	return func(ctx context.Context, c *redis.Conn) error {
@@ -143,19 +143,18 @@ func checkSentinel(master string) func(context.Context, *redis.Conn) error {
 	}
 }
 
-// refresh lets the client of a cluster find out where the slots are now. The
-// library does so only when a node sends it on, which one that is gone does
-// not.
+// refresh makes the client of a cluster look up where the slots are. The
+// library does so only when a node redirects it, which a dead node does not.
 func refresh(ctx context.Context, client redis.UniversalClient) {
 	if c, ok := client.(*redis.ClusterClient); ok {
 		c.ReloadState(ctx)
 	}
 }
 
-// dialer returns what connects, with TLS where the URL says so. The certificate
-// has to be for the host of the address: one of the URL, or one that a Sentinel
-// or the cluster named. (The library would want that of the URL's first host
-// everywhere.)
+// dialer returns the function that connects, with TLS if the URL says so. The
+// certificate must be for the host of the address: one of the URL, or one that
+// a Sentinel or the cluster named. (The library would require that of the URL's
+// first host everywhere.)
 func (r Redis) dialer(u *redisurl.URL) dialer {
 	if !u.TLS {
 		return new(net.Dialer).DialContext
@@ -167,8 +166,8 @@ func (r Redis) dialer(u *redisurl.URL) dialer {
 	return (&tls.Dialer{Config: c}).DialContext
 }
 
-// refusal reports whether err is Redis's sound answer about a single key, not
-// a sign that Redis is in trouble.
+// refusal reports whether err is Redis's valid answer about a single key, not a
+// sign that Redis is in trouble.
 func refusal(err error) bool {
 	return errors.Is(err, redis.Nil) || redis.HasErrorPrefix(err, "WRONGTYPE")
 }

@@ -209,7 +209,7 @@ func searchThroughout(t *testing.T, s *Store, marks map[string]string) (stop fun
 
 // TestADamagedVersionIsLeftForTheLastGoodOne damages the active version, with
 // rows in the cache and without, and repairs it: no answer is wrong, the version
-// before is served meanwhile, and all of it is told.
+// before is served meanwhile, and all of it is reported.
 func TestADamagedVersionIsLeftForTheLastGoodOne(t *testing.T) {
 	for name, damage := range damages() {
 		t.Run(name, func(t *testing.T) {
@@ -225,7 +225,7 @@ func TestADamagedVersionIsLeftForTheLastGoodOne(t *testing.T) {
 			waitFor(t, 10*time.Second, "some searches", func() bool { return s.Stats().CacheHits > 100 })
 
 			damage(t.Context(), c, rowsKey("main", two))
-			if strings.Contains(name, "row") || name == "junk" || strings.Contains(name, "bit") { // cached rows tell nothing
+			if strings.Contains(name, "row") || name == "junk" || strings.Contains(name, "bit") { // cached rows show nothing
 				s.cache.rows.InvalidateAll()
 			}
 			waitFor(t, 10*time.Second, "the version before", func() bool { return served(s) == one })
@@ -266,7 +266,7 @@ func TestWithoutALastGoodVersionNothingIsServed(t *testing.T) {
 			s := open(t, Options{Redis: r.at(), OnState: log.add})
 			must(t, s.Pin().For("i", "f").Rows(t.Context(), []string{term(9)}, make([]simmatrix.Row, 1)))
 			damage(t.Context(), c, rowsKey("main", id))
-			waitFor(t, 10*time.Second, "the damage to be told", func() bool {
+			waitFor(t, 10*time.Second, "the damage to be reported", func() bool {
 				rowsOf(t, s, term(1))
 				return s.State()[0].Problem != ""
 			})
@@ -333,7 +333,7 @@ func TestARepairedVersionHasNoneOfItsCachedEntries(t *testing.T) {
 	repair := wholeHash(t, c, rowsKey("main", id))
 	s.cache.add(s.Pin().For("i", "f").version.key, []string{term(1)}, make([]simmatrix.Row, 1))
 	c.HDel(t.Context(), rowsKey("main", id), term(1))
-	waitFor(t, 10*time.Second, "the damage to be told", func() bool { return s.State()[0].Problem != "" })
+	waitFor(t, 10*time.Second, "the damage to be reported", func() bool { return s.State()[0].Problem != "" })
 	repair()
 	waitFor(t, 10*time.Second, "health", func() bool { return s.State()[0].Problem == "" })
 	if rows, err := rowsOf(t, s, term(1)); err != nil || markOf(rows[0]) != "one" {
@@ -396,7 +396,7 @@ func TestSwitchesWhileAVersionIsDamaged(t *testing.T) {
 	if back, err := a.Rollback(t.Context(), "main"); err != nil || back != two {
 		t.Fatalf("rolled back to %s, %v", back, err)
 	}
-	waitFor(t, 10*time.Second, "the damage to be told", func() bool { return s.State()[0].Problem != "" })
+	waitFor(t, 10*time.Second, "the damage to be reported", func() bool { return s.State()[0].Problem != "" })
 	if got := served(s); got != three {
 		t.Errorf("version %s, want the sound one that was served", got)
 	}
@@ -416,7 +416,7 @@ func TestAFlushedRedisServesNothingUntilTheNextPush(t *testing.T) {
 		t.Fatal(rows, err)
 	}
 	must(t, c.FlushAll(t.Context()).Err())
-	waitFor(t, 10*time.Second, "the loss to be told", func() bool {
+	waitFor(t, 10*time.Second, "the loss to be reported", func() bool {
 		return strings.HasPrefix(s.State()[0].Problem, ErrNoVersion.Error()) && s.Pin().For("i", "f") == nil
 	})
 	two := publish(t, a, newMatrix(t, "two", damagedTerms))
@@ -443,7 +443,7 @@ func TestTheFirstVersionFoundDamagedIsNotServed(t *testing.T) {
 }
 
 // TestVersionsWithoutChecksumsAreServed: those that a program before this one
-// has pushed, whose proxies may still run beside new ones.
+// has pushed, whose proxies may still run next to new ones.
 func TestVersionsWithoutChecksumsAreServed(t *testing.T) {
 	r := startRedis(t)
 	a, c := r.admin(t), r.client(t)
@@ -466,7 +466,7 @@ func TestVersionsWithoutChecksumsAreServed(t *testing.T) {
 		t.Errorf("pulled: %v", err)
 	}
 	c.HDel(t.Context(), rowsKey("main", v.ID), term(2))
-	waitFor(t, 10*time.Second, "the damage to be told", func() bool { return s.State()[0].Problem != "" })
+	waitFor(t, 10*time.Second, "the damage to be reported", func() bool { return s.State()[0].Problem != "" })
 }
 
 func TestRowsOfFrequentTermsAreReadBeforeAVersionIsServed(t *testing.T) {

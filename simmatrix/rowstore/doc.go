@@ -1,17 +1,17 @@
 // Package rowstore serves the rows of similarity matrices to the request path:
-// from Redis or from a matrix held in memory, through a cache that is bounded
-// by bytes, and without a pause when a matrix is replaced.
+// from Redis or from a matrix in memory, through a cache bounded in bytes, and
+// without a pause when a matrix is replaced.
 //
 // [Open] starts a [Store] that follows the active version of every bound
 // matrix. A request calls [Store.Pin] once and takes all its rows from that
 // [Snapshot], so that it sees one version of each matrix however often the
-// active one changes meanwhile. [Admin] is the other side: it pushes versions
-// to Redis, activates them, rolls back, prunes and pulls.
+// active one changes meanwhile. [Admin] pushes versions to Redis, activates
+// them, rolls back, prunes and pulls.
 //
 // # Layout in Redis
 //
 // The hash tag keeps all keys of the matrix NAME in one slot of a cluster, so
-// that one round trip to one node reads rows, and scripts may use all of them.
+// that one round trip to one node reads rows, and a script may use all of them.
 // ID is a version, see [Version].
 //
 //	key                     type        content
@@ -23,36 +23,34 @@
 //	akin:{NAME}:rows:ID     hash        term → encoded row ([simmatrix.RowCodec]) and a CRC-32C, 4 bytes, of row
 //	                                    and term; "" → ID once complete
 //
-// A push writes rows and meta under an ID of its own, which nobody else
-// knows, and with an expiry that it sets together with the rows and keeps
-// ahead of itself: if it dies, both keys go away within ten minutes. When
-// all rows have been counted, one script makes the keys permanent, sets the
-// field "" and adds the ID to versions. A prune takes IDs off versions and
-// history at once and lets their keys expire after a minute, for the readers
-// that hold them.
+// A push writes rows and meta under a new ID, with an expiry that it sets
+// together with the rows and keeps renewing: if it dies, both keys expire
+// within ten minutes. When all rows have been counted, one script makes the
+// keys permanent, sets the field "" and adds the ID to versions. A prune
+// removes IDs from versions and history at once and lets their keys expire
+// after a minute, for requests still reading them.
 //
 // # Damage
 //
-// With every look-up, and four times a second, a reader also asks for the
-// field "" and for the number of fields, which the header knows: so a
-// version that was evicted or flushed, or has lost rows, is distinguished from
-// one that lacks the term. A version with rows that are missing, or whose
-// checksums are others, is left at once: its rows are not given out any
-// more, be they cached. The last sound version of the history is served
-// until the number is right again and the rows that were bad are good. Where
-// there is none, look-ups fail.
+// With every look-up, and four times a second, a reader also asks for the field
+// "" and for the number of fields, and compares it with the header: this
+// distinguishes a version that was evicted or flushed, or has lost rows, from
+// one that lacks the term. A version with missing rows or wrong checksums is
+// left at once: not even its cached rows are returned. The last sound version
+// of the history is served until the number is right again and the bad rows are
+// good. If there is none, look-ups fail.
 //
 // Layout format 2 has no checksums and no frequent terms; it is still read.
 //
 // # Failover
 //
-// Reads go to masters, as writes do. Replication runs behind them, but in
-// order: a replica that becomes the master has a beginning of what was written.
-// It may lack rows of a version that is being pushed, which are counted before
-// the version is complete; it may lack the switch to a version, and then names
-// the one before; it never has a switch without the version, nor the mark of a
-// complete version without its rows. No version's ID comes twice, so that
-// cached rows belong to it or to nothing.
+// Reads go to masters, as writes do. Replication lags but keeps the order: a
+// replica that becomes the master has a prefix of what was written. It may lack
+// rows of a version that is being pushed, which are counted before the version
+// is complete; it may lack the switch to a version, and then names the one
+// before; it never has a switch without the version, nor the mark of a complete
+// version without its rows. Version IDs are never reused, so cached rows cannot
+// belong to another version.
 //
 // Redis should run with maxmemory-policy noeviction or a volatile-* policy:
 // complete versions have no expiry, and an allkeys-* policy could evict them.

@@ -11,15 +11,15 @@ import (
 const (
 	// reloadEvery bounds the time until a changed file is noticed.
 	reloadEvery = time.Second
-	// checksumDigits of a file's checksum tell its versions apart.
+	// checksumDigits of a file's checksum identify its version.
 	checksumDigits = 16
 )
 
-// A Loader supplies the matrix of a file, and again whenever it has changed.
-// It is called when a [Store] opens and then once a second, never at the same
-// time. With changed false the matrix returned last is still right; one of the
-// same content is no change either. An error keeps the last one in service and
-// is reported; a Loader returns it again for as long as it holds. A Loader
+// A Loader supplies the matrix of a file, and again whenever it has changed. It
+// is called when a [Store] opens and then once a second, never at the same
+// time. With changed false the last matrix is still valid; one with the same
+// content is no change either. An error is reported, and the last matrix stays
+// in service; a Loader returns the error for as long as it persists. A Loader
 // ends with ctx.
 type Loader func(ctx context.Context) (m *simmatrix.Matrix, changed bool, err error)
 
@@ -35,16 +35,16 @@ type local struct {
 	cache *cache
 }
 
-func (l *local) poll(ctx context.Context, tell func(report)) {
+func (l *local) poll(ctx context.Context, send func(report)) {
 	m, changed, err := l.load(ctx)
 	switch {
 	case err != nil && ctx.Err() != nil: // closing
 	case err != nil:
-		tell(report{name: l.name, err: fmt.Errorf("%w: %w", ErrBadVersion, err)})
+		send(report{name: l.name, err: fmt.Errorf("%w: %w", ErrBadVersion, err)})
 	case changed:
-		tell(report{name: l.name, version: l.version(m)})
+		send(report{name: l.name, version: l.version(m)})
 	default:
-		tell(report{name: l.name})
+		send(report{name: l.name})
 	}
 }
 

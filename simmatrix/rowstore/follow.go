@@ -19,7 +19,7 @@ type report struct {
 	name string
 	// version is served from now on; nil keeps what is served.
 	version *version
-	// drop takes the served version away: there is none.
+	// drop ends serving the version: there is none.
 	drop bool
 	// damaged says that the served version is damaged and there is no other.
 	damaged bool
@@ -41,16 +41,15 @@ func every(ctx context.Context, interval time.Duration, poll func(context.Contex
 	}
 }
 
-// A followed is what a name follows.
+// A followed is the state of a matrix name.
 type followed struct {
 	name   string
-	active string // the active ID, as it was seen last
-	// version is the one that is served, nil before the first. It is not the
-	// active one where that is damaged, and is damaged itself where there is no
-	// sound one.
+	active string // the active ID when last seen
+	// version is the one that is served, nil before the first: not the active
+	// one if that is damaged, but a damaged one if there is no sound one.
 	version *version
 	// suspects are the terms whose rows were bad when a version was left, by ID:
-	// it is taken up again when they are sound.
+	// it is used again when they are good.
 	suspects map[string][]string
 }
 
@@ -78,7 +77,7 @@ type header struct {
 	rows rowsState
 }
 
-// readHeader asks for it. Its error is that of execute.
+// readHeader reads one. Its error is that of execute.
 func readHeader(ctx context.Context, client redis.UniversalClient, name, id string) (header, error) {
 	pipe := client.Pipeline()
 	h := header{pipe.Get(ctx, metaKey(name, id)), askState(ctx, pipe, name, id)}
@@ -99,24 +98,24 @@ func (s rowsState) check(name string, v *Version) error {
 }
 
 // poll asks for all active versions in one pipeline and reports what it finds.
-func (r *remote) poll(ctx context.Context, tell func(report)) {
+func (r *remote) poll(ctx context.Context, send func(report)) {
 	states, err := r.states(ctx)
 	if ctx.Err() != nil { // closing
 		return
 	}
 	if err != nil {
-		r.tellUnavailable(err, tell)
+		r.reportUnavailable(err, send)
 		return
 	}
 	r.polled = true
 	for i, f := range r.names {
 		rep, err := r.examine(ctx, f, states[i])
 		if errors.Is(err, ErrUnavailable) {
-			r.tellUnavailable(err, tell)
+			r.reportUnavailable(err, send)
 			return
 		}
 		rep.name, rep.err = f.name, err
-		tell(rep)
+		send(rep)
 	}
 }
 
@@ -133,7 +132,7 @@ func (r *remote) states(ctx context.Context) ([]activeState, error) {
 		return execute(ctx, pipe)
 	})
 	if refusal(err) {
-		err = nil // the commands' own errors say which
+		err = nil // the commands' own errors say more
 	}
 	return states, err
 }
@@ -150,24 +149,24 @@ func execute(ctx context.Context, pipe redis.Pipeliner) error {
 	return err
 }
 
-// tellUnavailable reports that Redis is away, for all names. Where a version is
-// served, a single failure is not reported, but for the first poll, which has
-// nothing else to say: the breaker decides. Where none is, each is: Redis may
-// refuse one call of a poll for good, which the breaker does not see between
-// those that succeed.
-func (r *remote) tellUnavailable(err error, tell func(report)) {
+// reportUnavailable reports that Redis is unavailable, for all names. Where a
+// version is served, that is only at the first poll or when the breaker is
+// open: a single failure does not matter. Where none is served, it is each
+// time: Redis may always refuse one call of a poll, which the breaker does not
+// notice among those that succeed.
+func (r *remote) reportUnavailable(err error, send func(report)) {
 	first := !r.polled
 	r.polled = true
 	quiet := !first && r.breaker.State() == gobreaker.StateClosed
 	for _, f := range r.names {
 		if !quiet || f.version == nil {
-			tell(report{name: f.name, err: err})
+			send(report{name: f.name, err: err})
 		}
 	}
 }
 
-// examine returns what is to be done for a name. With an error that is not
-// about a call it says what is wrong with the active version.
+// examine returns what to do for a name, and what is wrong with Redis or the
+// active version.
 func (r *remote) examine(ctx context.Context, f *followed, s activeState) (report, error) {
 	id, err := s.active.Result()
 	if err == nil {
@@ -213,7 +212,7 @@ func (r *remote) examine(ctx context.Context, f *followed, s activeState) (repor
 // sound reports whether a version is served that is not known to be damaged.
 func (f *followed) sound() bool { return f.version != nil && f.version.damage.Load() == nil }
 
-// suspect notes the rows that were bad when v was found damaged, if it was.
+// suspect records the rows that were bad when v was found damaged, if it was.
 func (f *followed) suspect(v *version) {
 	if d := v.damage.Load(); d != nil && f.suspects[v.ID] == nil {
 		f.suspects[v.ID] = d.terms
@@ -224,8 +223,8 @@ func (f *followed) suspect(v *version) {
 // one.
 const maxFallbacks = 8
 
-// lastGood returns the version that was active last before the present one and
-// is sound, nil where there is none.
+// lastGood returns the most recent sound version that was active before the
+// current one, nil if there is none.
 func (r *remote) lastGood(ctx context.Context, f *followed) (*version, error) {
 	var ids []string
 	err := r.call(ctx, func(ctx context.Context) (err error) {
@@ -247,8 +246,8 @@ func (r *remote) lastGood(ctx context.Context, f *followed) (*version, error) {
 }
 
 // load reads the header of a version and checks that its rows are there and
-// that those are sound that were not before. It reads the rows of frequent
-// terms, so that the first searches with the version find them in the cache.
+// that those once bad are good. It reads the rows of frequent terms, so that
+// the first searches find them in the cache.
 func (r *remote) load(ctx context.Context, f *followed, id string) (*version, error) {
 	var h header
 	err := r.call(ctx, func(ctx context.Context) (err error) {
@@ -289,14 +288,15 @@ func (r *remote) load(ctx context.Context, f *followed, id string) (*version, er
 }
 
 const (
-	// warmFor bounds what a version waits for the rows of frequent terms.
+	// warmFor bounds how long a version waits for the rows of frequent terms.
 	warmFor = time.Second
-	// warmTerms are read in one round trip, so that each ends in its time.
+	// warmTerms is how many are read in one round trip, to keep within its
+	// timeout.
 	warmTerms = 32
 )
 
 // warm puts the rows of the frequent terms into the cache. Its error says that
-// v is damaged; that Redis is slow is none, since searches can read the rows.
+// v is damaged; a slow Redis is no error, since searches can read the rows.
 func (r *remote) warm(ctx context.Context, v *version) error {
 	ctx, cancel := context.WithTimeout(ctx, warmFor)
 	defer cancel()

@@ -15,7 +15,7 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// A logbook keeps the states that a Store tells.
+// A logbook keeps the states that a Store reports.
 type logbook struct {
 	mu     sync.Mutex
 	states []State
@@ -169,7 +169,7 @@ func TestStateChangesAreToldOnce(t *testing.T) {
 	c := r.client(t)
 	c.Del(t.Context(), activeKey("main"))
 	waitFor(t, 10*time.Second, "no version", func() bool { return served(s) == "" })
-	time.Sleep(3 * followEvery) // nothing new to tell
+	time.Sleep(3 * followEvery) // nothing new to report
 	want := []string{"none " + lineNone, "A", "B", "A", "none " + lineNone}
 	if diff := cmp.Diff(want, log.lines(one, two)); diff != "" {
 		t.Errorf("states (-want +got):\n%s", diff)

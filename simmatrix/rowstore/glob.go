@@ -7,9 +7,9 @@ import (
 )
 
 // match reports whether a pattern matches the whole of s. Its '*' stand for any
-// run of characters; there are no other wildcards. A '*' in s is matched by a
-// wildcard only, so for a pattern s it tells whether all that s matches is
-// matched.
+// run of characters; there are no other wildcards. A '*' in s is matched only
+// by a wildcard, so for a pattern s it reports whether the pattern matches all
+// that s does.
 func match(pattern, s string) bool {
 	first, rest, wild := strings.Cut(pattern, "*")
 	s, ok := strings.CutPrefix(s, first)
@@ -33,12 +33,12 @@ func matchAny(patterns []string, s string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return match(p, s) })
 }
 
-// An indexSet is what a binding says of indices: patterns of those that it
-// takes in, and patterns of those that it keeps out.
+// An indexSet is the indices of a binding: patterns to include and patterns to
+// exclude.
 type indexSet struct{ in, out []string }
 
-// newIndexSet reads patterns, of which those with a leading "-" keep out. No
-// name of an index begins so.
+// newIndexSet reads patterns, of which those with a leading "-" exclude. No
+// index name begins so.
 func newIndexSet(patterns []string) indexSet {
 	var s indexSet
 	for _, p := range patterns {
@@ -53,7 +53,7 @@ func newIndexSet(patterns []string) indexSet {
 
 // covers reports whether every index that the expression can name is in the
 // set. The expression is that of a request's path: names and patterns separated
-// by commas, where "-name" takes indices away again; "" and "_all" are "*".
+// by commas, where "-name" removes indices again; "" and "_all" are "*".
 func (s *indexSet) covers(expression string) bool {
 	included := false
 	for part := range partsOf(expression) {
@@ -65,9 +65,9 @@ func (s *indexSet) covers(expression string) bool {
 	return (included || matchAny(s.in, "*")) && !s.canNameExcluded(expression)
 }
 
-// holds reports whether all names are in the set that an expression stands for.
-// A name that is kept out stays out where the expression spells it, though the
-// index behind it is in: it may be an alias with a filter.
+// holds reports whether all names that an expression stands for are in the set.
+// An excluded name in the expression stays excluded, even if its index is in:
+// it may be an alias with a filter.
 func (s *indexSet) holds(expression string, names []string) bool {
 	for _, name := range names {
 		if !matchAny(s.in, name) || s.excludes(name) {
@@ -77,8 +77,7 @@ func (s *indexSet) holds(expression string, names []string) bool {
 	return len(names) > 0 && !s.canNameExcluded(expression)
 }
 
-// canNameExcluded reports whether the expression can name something that is
-// kept out.
+// canNameExcluded reports whether the expression can name something excluded.
 func (s *indexSet) canNameExcluded(expression string) bool {
 	if len(s.out) == 0 {
 		return false
@@ -93,14 +92,14 @@ func (s *indexSet) canNameExcluded(expression string) bool {
 		}
 		included = true
 	}
-	return !included // all indices, and some that are kept out among them
+	return !included // all indices, excluded ones among them
 }
 
 func (s *indexSet) excludes(pattern string) bool {
 	return slices.ContainsFunc(s.out, func(out string) bool { return overlap(out, pattern) })
 }
 
-// partsOf yields the parts of an index expression that are no exclusions.
+// partsOf yields the parts of an index expression that are not exclusions.
 func partsOf(expression string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for part := range strings.SplitSeq(expression, ",") {
@@ -121,20 +120,20 @@ func partsOf(expression string) iter.Seq[string] {
 // bytes at most.
 const maxPattern = 512
 
-// overlap reports whether there is a name that both patterns match; true, too,
-// for a second one that is too long.
+// overlap reports whether there is a name that both patterns match. It is also
+// true if the second one is too long.
 func overlap(a, b string) bool {
 	if len(b) > maxPattern {
 		return true
 	}
-	// meet[k] says that what is left of a and b[k:] overlap.
+	// meet[k] says that the rest of a overlaps b[k:].
 	meet, next := make([]bool, len(b)+1), make([]bool, len(b)+1)
 	for i := len(a); i >= 0; i-- {
 		for k := len(b); k >= 0; k-- {
 			switch aEnds, bEnds := i == len(a), k == len(b); {
 			case aEnds && bEnds:
 				meet[k] = true
-			case !aEnds && a[i] == '*': // it stands for nothing, or for one character more
+			case !aEnds && a[i] == '*': // it matches nothing, or one more character
 				meet[k] = next[k] || !bEnds && meet[k+1]
 			case !bEnds && b[k] == '*':
 				meet[k] = meet[k+1] || !aEnds && next[k]

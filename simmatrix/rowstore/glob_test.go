@@ -68,7 +68,7 @@ func TestCoversNeedsEveryPartOfAnIndexExpression(t *testing.T) {
 		{"another cluster by pattern", []string{"*:logs-*"}, "eu:logs-1", true},
 		{"kept out by name", []string{"*", "-tenant-*"}, "tenant-a", false},
 		{"one of a list kept out", []string{"*", "-tenant-*"}, "logs,tenant-a", false},
-		{"beside what is kept out", []string{"*", "-tenant-*"}, "logs,shop-*", true},
+		{"next to what is excluded", []string{"*", "-tenant-*"}, "logs,shop-*", true},
 		{"a wildcard that may name it", []string{"*", "-tenant-*"}, "*-a", false},
 		{"a wildcard inside of it", []string{"*", "-tenant-*"}, "tenant-a*", false},
 		{"all indices, with some kept out", []string{"*", "-tenant-*"}, "", false},

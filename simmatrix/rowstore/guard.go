@@ -14,9 +14,9 @@ import (
 // Bounds on one reply of Redis.
 const (
 	// maxRowBytes bounds a packed row, and with it the longest string that a
-	// push writes and a reader takes.
+	// push writes and a reader accepts.
 	maxRowBytes = 1 << 20
-	// maxElements bounds an array; the longest asked for are the versions.
+	// maxElements bounds an array; the longest are lists of versions.
 	maxElements = 1 << 16
 	// maxLine bounds a reply without a length, such as an error.
 	maxLine = 64 << 10
@@ -25,7 +25,7 @@ const (
 	maxDepth = 8
 )
 
-// errReply is wrapped by the error for a reply that Redis would not send.
+// errReply is wrapped by the error for a reply that Redis would never send.
 var errReply = errors.New("not an answer of Redis")
 
 type dialer func(ctx context.Context, network, addr string) (net.Conn, error)
@@ -67,16 +67,16 @@ type boundedSocket struct {
 	syscall.Conn
 }
 
-// A replyScanner follows a stream of RESP2 or RESP3 replies, whatever pieces
-// it comes in, just closely enough to know where the lengths stand.
+// A replyScanner follows a stream of RESP2 or RESP3 replies, in pieces of any
+// size, just closely enough to find the lengths.
 type replyScanner struct {
-	skip int    // bytes of a string, with its CR LF, that are still to come
-	line []byte // the beginning of a line whose end is still to come
+	skip int    // bytes of a string, with its CR LF, still to come
+	line []byte // the beginning of a line whose end is missing
 	open []int  // elements still to come of each array around
 }
 
-// The first bytes of lines, by what follows: a string and an array have a
-// length there. Attributes of RESP3 ('|') are not asked for.
+// The first bytes of lines with a length: of strings and of arrays. Attributes
+// of RESP3 ('|') are never requested.
 const (
 	stringKinds = "$=!"
 	arrayKinds  = "*~>%"
@@ -84,8 +84,8 @@ const (
 )
 
 // check returns an error that wraps errReply where the next bytes p of the
-// stream are no replies or claim more than the bounds allow. After an error the
-// stream is void.
+// stream are not replies or claim more than the bounds allow. After an error
+// the stream is unusable.
 func (s *replyScanner) check(p []byte) error {
 	for len(p) > 0 {
 		if s.skip > 0 {
@@ -114,7 +114,7 @@ func (s *replyScanner) check(p []byte) error {
 	return nil
 }
 
-// take takes in a line: its first byte and the text behind it.
+// take reads a line: its first byte and the text after it.
 func (s *replyScanner) take(kind byte, text string) error {
 	var limit int
 	isArray := strings.IndexByte(arrayKinds, kind) >= 0
@@ -147,7 +147,7 @@ func (s *replyScanner) take(kind byte, text string) error {
 	return nil
 }
 
-// end notes that a value has ended, and with it perhaps arrays around it.
+// end records that a value has ended, and with it perhaps arrays around it.
 func (s *replyScanner) end() {
 	for last := len(s.open) - 1; last >= 0; last-- {
 		if s.open[last]--; s.open[last] > 0 {

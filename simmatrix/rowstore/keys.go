@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Bounds on what names a key.
+// Bounds on the parts of a key.
 const (
 	maxNameBytes = 64
 	// idLayout sorts by time as text; UTC.
@@ -26,11 +26,11 @@ func metaKey(name, id string) string { return "akin:{" + name + "}:meta:" + id }
 func rowsKey(name, id string) string { return "akin:{" + name + "}:rows:" + id }
 
 // completeField is the field of a rows hash that holds the version's own ID
-// once the version is complete. No term is empty, so it hides none.
+// once the version is complete. No term is empty, so it collides with none.
 const completeField = ""
 
-// newID returns a version ID that sorts by time and that two pushes in the
-// same microsecond do not share.
+// newID returns a version ID that sorts by time and is unique even within a
+// microsecond.
 func newID(now time.Time) string {
 	var b [4]byte
 	rand.Read(b[:]) // never fails, says crypto/rand

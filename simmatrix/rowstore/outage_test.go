@@ -133,7 +133,7 @@ func TestRedisAwayLater(t *testing.T) {
 					t.Errorf("look-up %d: %v", i, err)
 				}
 			}
-			waitFor(t, 10*time.Second, "the outage to be told", func() bool { return s.State()[0].Problem != "" })
+			waitFor(t, 10*time.Second, "the outage to be reported", func() bool { return s.State()[0].Problem != "" })
 			if got := s.Stats(); got.Failures == 0 {
 				t.Errorf("stats %+v", got)
 			}

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// graceFor is how long the keys of a pruned version stay. A proxy holds a
-	// version that is not active any more for the length of a request and the
-	// second in which it follows a switch.
+	// graceFor is how long the keys of a pruned version stay. A proxy uses an
+	// inactive version for the length of a request and the second in which it
+	// follows a switch.
 	graceFor = time.Minute
 	// maxScans bounds the calls that look for orphans, each of about a thousand
 	// keys of the whole Redis.
@@ -23,22 +23,22 @@ const (
 	scanCount = 1000
 )
 
-// errKeep says that a prune is to keep nothing.
+// errKeep says that a prune was asked to keep nothing.
 var errKeep = errors.New("keep at least one version")
 
-// Pruned is what a [Admin.Prune] has taken away.
+// Pruned is what an [Admin.Prune] has removed.
 type Pruned struct {
 	// Versions are the IDs of complete versions, the newest first.
 	Versions []string
-	// Orphans are the IDs, in order, of which there were rows or a header but
-	// no complete version, and which would have stayed for ever.
+	// Orphans are the IDs, in order, with rows or a header but no complete
+	// version, which would have stayed forever.
 	Orphans []string
-	// Partly reports that Redis holds more keys than are looked through for
-	// orphans, some ten million.
+	// Partly reports that Redis has more keys than are searched for orphans,
+	// some ten million.
 	Partly bool
 }
 
-// retire takes a version off the list and lets its keys expire after ARGV[2]
+// retire removes a version from the list and lets its keys expire after ARGV[2]
 // milliseconds, unless it is active. It returns 1 if so, else 0.
 var retire = redis.NewScript(`
 if redis.call('GET', KEYS[5]) == ARGV[1] then
@@ -50,9 +50,9 @@ redis.call('PEXPIRE', KEYS[2], ARGV[2])
 return redis.call('ZREM', KEYS[3], ARGV[1])
 `)
 
-// sweep lets the keys of an orphan expire after ARGV[2] milliseconds where they
-// would not. It returns 1 if so, else 0: also for a version that is active or
-// listed now, and one that is being pushed, whose keys expire.
+// sweep lets the permanent keys of an orphan expire after ARGV[2] milliseconds.
+// It returns 1 if so, else 0: also for a version that is active or listed now,
+// and one that is being pushed, whose keys expire anyway.
 var sweep = redis.NewScript(`
 if redis.call('GET', KEYS[5]) == ARGV[1] or redis.call('ZSCORE', KEYS[3], ARGV[1]) then
 	return 0
@@ -63,13 +63,13 @@ end
 return math.max(expire(KEYS[1]), expire(KEYS[2]))
 `)
 
-// Prune removes all complete versions of a matrix but the newest keep, which
-// is at least 1, and never the active one. What is removed can no longer be
+// Prune removes all complete versions of a matrix but the newest keep, which is
+// at least 1, and never the active one. What is removed can no longer be
 // activated or rolled back to, and is read for one more minute by requests that
 // began with it. It removes nothing, and returns an error, while the active
-// version is damaged: proxies then serve one of those before it. Prune also
-// removes orphans: rows or headers without a version that no push is writing.
-// After an error what was removed until then is returned, too.
+// version is damaged: proxies then serve an earlier one. Prune also removes
+// orphans: rows or headers without a version that no push is writing. With an
+// error it also returns what was removed before.
 func (a *Admin) Prune(ctx context.Context, name string, keep int) (p Pruned, err error) {
 	if err := checkName("matrix", name); err != nil {
 		return p, err
@@ -118,7 +118,7 @@ func (a *Admin) checkActive(ctx context.Context, name string) error {
 }
 
 // retire runs one of the two scripts for each ID and returns those that it
-// took away.
+// removed.
 func (a *Admin) retire(ctx context.Context, script *redis.Script, name string, ids []string) ([]string, error) {
 	var retired []string
 	for _, id := range ids {
@@ -133,9 +133,8 @@ func (a *Admin) retire(ctx context.Context, script *redis.Script, name string, i
 	return retired, nil
 }
 
-// unlisted returns the IDs, sorted, that keys of rows and headers have in
-// addition to the complete versions, and whether there were too many keys to
-// see all.
+// unlisted returns the sorted IDs with rows or headers that are not complete
+// versions, and whether there were too many keys to see all.
 func (a *Admin) unlisted(ctx context.Context, name string) (ids []string, partly bool, err error) {
 	rows, meta := rowsKey(name, ""), metaKey(name, "")
 	found := make(map[string]bool)
@@ -147,7 +146,7 @@ func (a *Admin) unlisted(ctx context.Context, name string) (ids []string, partly
 			if err != nil {
 				return err
 			}
-			// The name has no character that is a wildcard.
+			// The name has no wildcards.
 			keys, cursor, err = node.Scan(ctx, cursor, "akin:{"+name+"}:*:*", scanCount).Result()
 			return err
 		})

@@ -11,19 +11,19 @@ import (
 )
 
 const (
-	// pageBytes is about what one answer of a pull carries.
+	// pageBytes is the approximate size of one answer of a pull.
 	pageBytes = 1 << 20
-	// firstPage is the number of rows asked for while it is not known how long
-	// they are, maxPage the largest: an answer has twice as many strings.
+	// firstPage is the number of rows requested while their length is unknown,
+	// maxPage the largest: an answer has twice as many strings.
 	firstPage, maxPage = 16, maxElements / 8
 )
 
-// Pull reads a complete version of a matrix, "" for the active one, and
-// returns it as it was pushed: its checksum is that of the version. It holds
-// all rows in memory. The stage of progress, which may be nil, is "pull", its
-// unit rows. Errors wrap [ErrNoVersion], [ErrUnknownVersion], [ErrBadVersion]
-// or [ErrBadRow] where it is not Redis that failed; they say how many rows are
-// bad or missing, and the terms of some.
+// Pull reads a complete version of a matrix, "" for the active one, and returns
+// it as it was pushed: its checksum is that of the version. It keeps all rows
+// in memory. The stage of progress, which may be nil, is "pull", its unit rows.
+// Errors wrap [ErrNoVersion], [ErrUnknownVersion], [ErrBadVersion] or
+// [ErrBadRow] unless Redis failed; they say how many rows are bad or missing,
+// and the terms of some.
 func (a *Admin) Pull(ctx context.Context, name, version string, progress simmatrix.Progress) (*simmatrix.Matrix, Version, error) {
 	version, err := a.resolve(ctx, name, version)
 	if err != nil {
@@ -75,8 +75,7 @@ func (p *pull) run(ctx context.Context) (m *simmatrix.Matrix, err error) {
 }
 
 // damage returns an error that says which rows are bad and which are missing,
-// as far as that is known: of those it is known that the header, or another
-// row, names their term.
+// as far as the header or another row names their terms.
 func (p *pull) damage(rows map[string]simmatrix.Row) error {
 	var errs []error
 	if bad := slices.Sorted(maps.Keys(p.bad)); bad != nil {
@@ -91,7 +90,7 @@ func (p *pull) damage(rows map[string]simmatrix.Row) error {
 	return errors.Join(errs...)
 }
 
-// missing returns terms, in order, that the header or a row names and that have
+// missing returns the sorted terms that the header or a row names and that have
 // no row.
 func (p *pull) missing(rows map[string]simmatrix.Row) []string {
 	missing := make(map[string]bool)
@@ -111,13 +110,13 @@ func (p *pull) missing(rows map[string]simmatrix.Row) []string {
 	return slices.Sorted(maps.Keys(missing))
 }
 
-// readRows reads page by page. The pages are as long as the rows before allow.
+// readRows reads page by page, and adapts the page length to the rows so far.
 func (p *pull) readRows(ctx context.Context) (map[string]simmatrix.Row, error) {
 	total := int(min(p.version.Terms, simmatrix.MaxTerms))
 	rows := make(map[string]simmatrix.Row)
 	var cursor uint64
 	count, bytes, seen := int64(firstPage), 0, 0
-	for range total + 1000 { // every page has a row, but for some while the hash is resized
+	for range total + 1000 { // every page has a row, except some while the hash is resized
 		var page []string
 		if err := p.admin.do(ctx, func(ctx context.Context) (err error) {
 			page, cursor, err = p.admin.client.HScan(ctx, rowsKey(p.name, p.id), cursor, "*", count).Result()
@@ -143,7 +142,7 @@ func (p *pull) readRows(ctx context.Context) (map[string]simmatrix.Row, error) {
 }
 
 // add puts a page of field, value, field, value into rows and returns its
-// bytes. A row that comes twice, as HSCAN allows, is the same.
+// bytes. HSCAN may repeat a row.
 func (p *pull) add(rows map[string]simmatrix.Row, page []string) (bytes int, err error) {
 	if len(page)%2 != 0 {
 		return 0, fmt.Errorf("%w: %d fields and values", errReply, len(page))

@@ -40,7 +40,7 @@ func TestPullReturnsWhatWasPushed(t *testing.T) {
 				last = done
 			})
 			if err != nil || got.Checksum() != want || gotVersion.Checksum != want || last != got.Len() {
-				t.Errorf("%s: %v, version %+v, %d rows told", name, err, gotVersion, last)
+				t.Errorf("%s: %v, version %+v, %d rows reported", name, err, gotVersion, last)
 			}
 		}
 	}

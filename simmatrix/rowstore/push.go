@@ -14,34 +14,34 @@ import (
 )
 
 const (
-	// unfinishedFor is the life of what a push has written when it dies. Every
+	// unfinishedFor is the expiry of the keys of an unfinished push. Every
 	// batch renews it.
 	unfinishedFor = 10 * time.Minute
-	// batchBytes is what one command carries: enough to make the round trip
-	// cheap, little enough for Redis to answer searches in between.
+	// batchBytes is the size of one command: large enough to make the round
+	// trip cheap, small enough for Redis to answer searches in between.
 	batchBytes = 256 << 10
-	// discardTimeout bounds the clearing away after a push that failed.
+	// discardTimeout bounds the cleanup after a push that failed.
 	discardTimeout = time.Second
-	// patience is how long a batch is tried again while Redis is away: longer
-	// than a failover takes, which is half a minute and some seconds as Sentinel
-	// comes, a quarter with a cluster.
+	// patience is how long a batch is retried while Redis is unavailable: longer
+	// than a failover takes, some 35 seconds with Sentinel's defaults, 15 with a
+	// cluster.
 	patience = time.Minute
-	// retryAfter is the pause before a batch is tried again.
+	// retryAfter is the pause before a batch is retried.
 	retryAfter = 250 * time.Millisecond
-	// maxRounds is how often all rows are sent. After the first time some may
-	// be missing, where a replica became the master before it had them.
+	// maxRounds is how often all rows are sent. Some are missing if a replica
+	// became the master before it had them.
 	maxRounds = 2
 )
 
 // Errors of a push.
 var (
-	// ErrBadMatrix is wrapped by the errors for a matrix that is not pushed.
+	// ErrBadMatrix is wrapped by the errors for a matrix that cannot be served.
 	ErrBadMatrix = errors.New("the matrix cannot be pushed")
-	// ErrNoMemory is wrapped by the errors for a Redis that takes nothing more.
+	// ErrNoMemory is wrapped by the errors for a Redis that is full.
 	ErrNoMemory = errors.New("Redis has no memory left (maxmemory): prune old versions or give it more")
 )
 
-// errIncomplete says that Redis holds another number of rows than were sent.
+// errIncomplete says that Redis has another number of rows than were sent.
 var errIncomplete = errors.New("rows were lost on the way; was Redis flushed, or does it evict?")
 
 // register makes a version complete when it has ARGV[2] rows: permanent, marked
@@ -65,7 +65,7 @@ end
 return rows
 `)
 
-// discard takes away what a push has written, unless it was made active.
+// discard removes what a push has written, unless it was made active.
 var discard = redis.NewScript(`
 if redis.call('GET', KEYS[5]) ~= ARGV[1] then
 	redis.call('ZREM', KEYS[3], ARGV[1])
@@ -74,27 +74,27 @@ end
 return 1
 `)
 
-// PushOptions are the settings of [Admin.Push]. The zero value is sound.
+// PushOptions are the settings of [Admin.Push]. The zero value is valid.
 type PushOptions struct {
 	// By says who pushes, such as user@host, for [Version.By]: at most 256
 	// bytes without control characters.
 	By string
-	// Progress, if not nil, hears of the stages "check", "push" and, where
+	// Progress, if not nil, receives the stages "check", "push" and, where
 	// something has to be sent again, "push again", in rows, and of "wait for
-	// Redis" while it is away.
+	// Redis" while it is unavailable.
 	Progress simmatrix.Progress
 }
 
 // Push writes m as a new version of the named matrix and returns it, complete
 // but not active. Memory is bounded by one batch. A matrix that cannot be
-// served is refused with an error that wraps [ErrBadMatrix] before Redis is
-// asked anything.
+// served is refused, before any call to Redis, with an error that wraps
+// [ErrBadMatrix].
 //
-// Once Redis has taken the header of the version, a batch that it does not
-// take is sent again for up to a minute, as after a failover, and rows that
-// were lost with a master are sent once more at the end. When Push fails or ctx
-// ends, what it has written is taken away again, or goes away by itself within
-// ten minutes where Redis cannot be reached; other versions are never touched.
+// Once Redis has accepted the header, a batch that fails is sent again for up
+// to a minute, as after a failover, and rows lost with a master are sent once
+// more at the end. When Push fails or ctx ends, what it has written is removed,
+// or expires within ten minutes if Redis cannot be reached; other versions are
+// never touched.
 func (a *Admin) Push(ctx context.Context, name string, m *simmatrix.Matrix, o PushOptions) (Version, error) {
 	if err := errors.Join(checkName("matrix", name), checkBy(o.By)); err != nil {
 		return Version{}, err
@@ -119,8 +119,8 @@ func (a *Admin) Push(ctx context.Context, name string, m *simmatrix.Matrix, o Pu
 	return p.version, nil
 }
 
-// checkMatrix returns an error for what the readers of rows would refuse, else
-// the most frequent terms, at most most, as far as they fit into a header.
+// checkMatrix returns an error for what readers of rows would refuse, else the
+// most frequent terms, up to most, as far as they fit into a header.
 func checkMatrix(ctx context.Context, m *simmatrix.Matrix, most int, progress simmatrix.Progress) ([]string, error) {
 	if m.Len() == 0 {
 		return nil, fmt.Errorf("%w: it has no terms", ErrBadMatrix)
@@ -156,14 +156,14 @@ func checkMatrix(ctx context.Context, m *simmatrix.Matrix, most int, progress si
 }
 
 const (
-	// maxFrequent bounds the terms that a header names: few terms are a large part
-	// of what is looked for, and the rows of so many are read in milliseconds.
-	// maxFrequentBytes bounds what they take in the header.
+	// maxFrequent bounds the terms that a header names: few terms make up much of
+	// the traffic, and their rows are read in milliseconds. maxFrequentBytes
+	// bounds their size in the header.
 	maxFrequent, maxFrequentBytes = 256, 16 << 10
 )
 
-// mostFrequent returns those of the highest document frequencies, at most most;
-// terms that come first go before others of the same frequency.
+// mostFrequent returns up to most terms with the highest document frequencies,
+// ties in their order.
 func mostFrequent(terms []simmatrix.TermRow, most int) []simmatrix.TermRow {
 	slices.SortStableFunc(terms, func(a, b simmatrix.TermRow) int { return cmp.Compare(b.DocFreq, a.DocFreq) })
 	return terms[:min(most, len(terms))]
@@ -179,13 +179,13 @@ type push struct {
 	header   string
 }
 
-// run writes the version and registers it, with another round where rows were
+// run writes the version and registers it, with another round if rows were
 // lost.
 func (p *push) run(ctx context.Context) (err error) {
 	if p.header, err = encodeVersion(p.version); err != nil {
 		return err
 	}
-	// Not tried again: a Redis that is not there is reported at once.
+	// Not retried: an absent Redis is reported at once.
 	if err := p.writeHeader(ctx); err != nil {
 		return fmt.Errorf("write the header: %w", err)
 	}
@@ -242,8 +242,8 @@ func (p *push) write(ctx context.Context, stage string) error {
 	return flush()
 }
 
-// flush writes one batch and renews the life of the unfinished version, both
-// or nothing: rows without an expiry could stay for ever.
+// flush writes one batch and renews the expiry of the unfinished version in one
+// transaction: rows without an expiry could stay forever.
 func (p *push) flush(ctx context.Context, batch []any) error {
 	rows := rowsKey(p.name, p.version.ID)
 	return p.admin.do(ctx, func(ctx context.Context) error {
@@ -252,7 +252,7 @@ func (p *push) flush(ctx context.Context, batch []any) error {
 		pipe.PExpire(ctx, rows, unfinishedFor)
 		pipe.PExpire(ctx, metaKey(p.name, p.version.ID), unfinishedFor)
 		cmds, err := pipe.Exec(ctx)
-		for _, cmd := range cmds { // what a command was refused for says more than EXECABORT
+		for _, cmd := range cmds { // the refusal of a command says more than EXECABORT
 			if e := cmd.Err(); e != nil && !redis.HasErrorPrefix(e, "EXECABORT") {
 				return e
 			}
@@ -261,8 +261,8 @@ func (p *push) flush(ctx context.Context, batch []any) error {
 	})
 }
 
-// try runs op until Redis has done it, for as long as the admin is patient,
-// where it may do so the next time. It is harmless to do op twice.
+// try retries op, which is idempotent, after passing errors for as long as the
+// admin is patient.
 func (p *push) try(ctx context.Context, done int, op func(context.Context) error) error {
 	var waiting time.Time
 	for {
@@ -287,9 +287,8 @@ func (p *push) try(ctx context.Context, done int, op func(context.Context) error
 	}
 }
 
-// passing reports whether what failed with err may be done a little later:
-// the connection was lost, or the answer says that another Redis is about to
-// take over.
+// passing reports whether a retry may succeed after err: the connection was
+// lost, or another Redis is about to take over.
 func passing(err error) bool {
 	if errors.Is(err, errReply) || errors.Is(err, redis.ErrClosed) {
 		return false
@@ -321,7 +320,7 @@ func (p *push) register(ctx context.Context) error {
 	return nil
 }
 
-// discard runs after ctx may have ended, so it has a time of its own.
+// discard may run after ctx has ended, so it has a timeout of its own.
 func (p *push) discard(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
 	defer cancel()

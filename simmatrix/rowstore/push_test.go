@@ -86,10 +86,10 @@ func during(f func()) PushOptions {
 // inRounds returns options that call f in every round of a push, after its
 // first batch, with the stage.
 func inRounds(f func(stage string)) PushOptions {
-	told := make(map[string]bool)
+	reported := make(map[string]bool)
 	return PushOptions{Progress: func(stage string, done, total int) {
-		if strings.HasPrefix(stage, "push") && done < total && !told[stage] {
-			told[stage] = true
+		if strings.HasPrefix(stage, "push") && done < total && !reported[stage] {
+			reported[stage] = true
 			f(stage)
 		}
 	}}

@@ -17,23 +17,23 @@ import (
 )
 
 const (
-	// followEvery leaves three polls for a switch to be seen within a second.
+	// followEvery leaves three polls to notice a switch within a second.
 	followEvery = 250 * time.Millisecond
 	// breakerFailures in a row open the breaker: one can be a lost packet.
 	breakerFailures = 3
-	// breakerOpen is the time without calls until one is tried again.
+	// breakerOpen is the time without calls before the next try.
 	breakerOpen = 500 * time.Millisecond
 )
 
 // Errors of a look-up. The search goes on unexpanded.
 var (
 	// ErrUnavailable says that Redis did not answer in time, or was not asked
-	// because it had not answered before.
+	// because the breaker is open.
 	ErrUnavailable = errors.New("the row store is unavailable")
-	// ErrBadRow says that Redis holds something else than a row.
+	// ErrBadRow says that Redis has something that is not a row.
 	ErrBadRow = errors.New("the row store holds a bad row")
-	// ErrMissingRows says that Redis holds another number of rows than were
-	// pushed: that it has none for a term then says nothing.
+	// ErrMissingRows says that Redis has another number of rows than were
+	// pushed, so that a missing row proves nothing.
 	ErrMissingRows = errors.New("the row store has lost rows")
 	// ErrGone says that the version is no longer in Redis: deleted, evicted or
 	// flushed.
@@ -51,11 +51,11 @@ type remote struct {
 	cache   *cache
 	flights singleflight.Group
 	guard   *recovery.Guard
-	// last is the latest error that counts against Redis, for the reason that
-	// an open breaker does not know.
+	// last is the latest error that counts against Redis: the reason of an open
+	// breaker.
 	last     atomic.Pointer[error]
 	failures atomic.Int64 // calls that failed or were not made
-	badRows  atomic.Int64 // answers with something that is no row
+	badRows  atomic.Int64 // answers with something that is not a row
 
 	// Only the poll touches these.
 	names  []*followed
@@ -84,7 +84,7 @@ func newRemote(at Redis, timeout time.Duration, names []string, c *cache, guard 
 }
 
 // call runs one round trip through the breaker. Errors wrap [ErrUnavailable],
-// but for those that are an answer, see refusal.
+// except those that are an answer, see refusal.
 func (r *remote) call(ctx context.Context, op func(context.Context) error) error {
 	_, err := r.breaker.Execute(func() (struct{}, error) {
 		ctx, cancel := context.WithTimeout(ctx, r.timeout)
@@ -108,8 +108,8 @@ func (r *remote) call(ctx context.Context, op func(context.Context) error) error
 
 // fetch reads the rows of v and adds them to the cache. Callers with the same
 // terms share one round trip, which outlives them up to the timeout, so that
-// the cache fills even where the search could not wait. The rows are shared.
-// No caller waits longer than the timeout, whatever the client does meanwhile.
+// the cache fills even if the search could not wait. The rows are shared. No
+// caller waits longer than the timeout, whatever the client does.
 func (r *remote) fetch(ctx context.Context, v *version, terms []string) ([]simmatrix.Row, error) {
 	detached := context.WithoutCancel(ctx)
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
@@ -138,14 +138,14 @@ func (r *remote) count(err error) error {
 	switch {
 	case errors.Is(err, ErrGone):
 		r.failures.Add(1)
-	case err != nil && !errors.Is(err, ErrUnavailable): // which is counted with the call
+	case err != nil && !errors.Is(err, ErrUnavailable): // already counted by call
 		r.badRows.Add(1)
 	}
 	return err
 }
 
-// read asks Redis for the rows of terms. From the first answer that shows
-// damage on, v gives out no row any more, see [version.damage].
+// read asks Redis for the rows of terms. After the first answer that shows
+// damage, v returns no more rows, see [version.damage].
 func (r *remote) read(ctx context.Context, v *version, terms []string) ([]simmatrix.Row, error) {
 	var a answer
 	err := r.call(ctx, func(ctx context.Context) (err error) {
@@ -163,7 +163,7 @@ func (r *remote) read(ctx context.Context, v *version, terms []string) ([]simmat
 	if err == nil {
 		return rows, nil
 	}
-	damaged := isDamage(err) // else it was no answer to this question
+	damaged := isDamage(err) // else it says nothing about the rows
 	err = about(v.label, err)
 	if damaged {
 		v.setDamage(err, bad)
@@ -171,8 +171,8 @@ func (r *remote) read(ctx context.Context, v *version, terms []string) ([]simmat
 	return nil, err
 }
 
-// about says which version an error is about, and wraps [ErrBadRow] where it is
-// about what Redis answered instead of a row.
+// about adds the version to an error, and wraps [ErrBadRow] if Redis answered
+// with something that is not a row.
 func about(label string, err error) error {
 	if errors.Is(err, ErrGone) || errors.Is(err, ErrMissingRows) {
 		return fmt.Errorf("%w: %s", err, label)

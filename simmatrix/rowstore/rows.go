@@ -12,17 +12,17 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// checksumBytes is what the checksum at the end of a row takes.
+// checksumBytes is the size of the checksum at the end of a row.
 const checksumBytes = 4
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 var errChecksum = fmt.Errorf("%w: its checksum is another", simmatrix.ErrRow)
 
-// seal returns what Redis holds for a term: the encoded row and a CRC-32C of
-// row and term, little endian. It finds every flipped bit, and with the term in
-// it also a row that stands under another term. A row says itself where it
-// ends, so no two pairs of row and term are the same bytes.
+// seal returns what Redis stores for a term: the encoded row and a CRC-32C of
+// row and term, little endian. It detects every flipped bit and a row under the
+// wrong term. A row marks its own end, so no two pairs of row and term are the
+// same bytes.
 func seal(term, encoded string) string {
 	return string(binary.LittleEndian.AppendUint32([]byte(encoded), checksum(term, encoded)))
 }
@@ -31,8 +31,8 @@ func checksum(term, encoded string) uint32 {
 	return crc32.Update(crc32.Checksum([]byte(encoded), castagnoli), castagnoli, []byte(term))
 }
 
-// openRow returns the row that Redis holds for a term in a version of the
-// format given. Its errors wrap [simmatrix.ErrRow].
+// openRow returns the row that Redis stores for a term in a version of that
+// format. Its errors wrap [simmatrix.ErrRow].
 func openRow(codec *simmatrix.RowCodec, format int, term, sealed string) (simmatrix.Row, error) {
 	encoded := sealed
 	if format >= checksumFormat {
@@ -49,15 +49,15 @@ func openRow(codec *simmatrix.RowCodec, format int, term, sealed string) (simmat
 	return row, err
 }
 
-// An answer is what Redis says of some terms of a version.
+// An answer is Redis's answer about some terms of a version.
 type answer struct {
 	fields int64 // of the whole hash of rows
-	values []any // the mark of a complete version, then what stands for each term
+	values []any // the mark of a complete version, then the value of each term
 }
 
-// lookUp reads the rows of terms in one round trip. The number of fields comes
-// first: where rows are put back between the two, they are not taken for terms
-// that the version never had.
+// lookUp reads the rows of terms in one round trip. It counts the fields first,
+// so that rows restored in between do not look like terms that the version
+// never had.
 func lookUp(ctx context.Context, c redis.UniversalClient, key string, terms []string) (answer, error) {
 	args := make([]any, 0, 3+len(terms))
 	args = append(args, "hmget", key, completeField)
@@ -76,11 +76,11 @@ func lookUp(ctx context.Context, c redis.UniversalClient, key string, terms []st
 	return answer{fields.Val(), all}, err
 }
 
-// rows returns the rows of the terms that were asked for. It returns [ErrGone]
-// where the version is not complete, [ErrMissingRows] where it has another
-// number of rows than were pushed, and with bad the terms whose row is none: an
-// error that wraps [simmatrix.ErrRow]. Other errors are about something that is
-// no answer. They name no term: it is of a user's query.
+// rows returns the rows of the requested terms. It returns [ErrGone] if the
+// version is not complete, [ErrMissingRows] if it has another number of rows
+// than were pushed, and with bad, the terms whose row is bad, an error that
+// wraps [simmatrix.ErrRow]. Other errors are about a malformed answer. They
+// name no term, which comes from a user's query.
 func (a *answer) rows(codec *simmatrix.RowCodec, v *Version, terms []string) (rows []simmatrix.Row, bad []string, err error) {
 	if len(a.values) != 1+len(terms) {
 		return nil, nil, fmt.Errorf("%d values, want %d", len(a.values), 1+len(terms))
@@ -118,11 +118,10 @@ func (a *answer) rows(codec *simmatrix.RowCodec, v *Version, terms []string) (ro
 // checkFields returns an error that wraps [ErrMissingRows] unless the hash of
 // rows has as many fields as were pushed.
 //
-// It is this number that tells a row that is missing from a term that the
-// version never had, for which there is no row either. To know this of each
-// term by itself takes a filter of all terms in every proxy, a byte or two for
-// each; the number costs nothing and notices every row that is lost. Only who
-// deletes a row and adds another field is not noticed, until that is read.
+// The number distinguishes a lost row from a term that the version never had.
+// To know this term by term takes a filter of all terms in every proxy, a byte
+// or two each; the number costs nothing and shows every lost row, unless
+// somebody also adds a field.
 func (v *Version) checkFields(fields int64) error {
 	if rows := uint64(max(fields-1, 0)); rows != v.Terms { // one is the mark
 		return fmt.Errorf("%w: %d rows, want %d", ErrMissingRows, rows, v.Terms)
@@ -131,7 +130,7 @@ func (v *Version) checkFields(fields int64) error {
 }
 
 // isDamage reports whether err says that rows of a version are missing or bad,
-// and not that Redis could not be asked.
+// not that Redis is unavailable.
 func isDamage(err error) bool {
 	return errors.Is(err, ErrGone) || errors.Is(err, ErrMissingRows) || errors.Is(err, simmatrix.ErrRow)
 }

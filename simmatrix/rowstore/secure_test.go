@@ -92,7 +92,7 @@ func (a *authority) client(tb testing.TB) *tls.Config {
 	return c
 }
 
-// startTLS starts a redis-server that has a port for TLS alone.
+// startTLS starts a redis-server that has a port only for TLS.
 func startTLS(tb testing.TB, args ...string) *server {
 	tb.Helper()
 	port := freePort(tb)
@@ -162,7 +162,7 @@ func TestClusterOverTLS(t *testing.T) {
 }
 
 // documentedRights returns the commands of docs/config.md that make the users
-// of proxies and pushers. Those that a cluster needs beside have cluster.
+// of proxies and pushers. Those that only a cluster needs have cluster.
 func documentedRights(t *testing.T, cluster bool) [][]any {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/config.md")
@@ -248,7 +248,7 @@ func TestMissingRightIsTold(t *testing.T) {
 	}
 	user("on", ">secret", "~akin:*", "-@all", "+get", "+hget", "+hmget")
 	s := open(t, Options{Redis: Redis{URL: "redis://proxy:secret@" + r.addr()}})
-	waitFor(t, 10*time.Second, "the refusal to be told", func() bool { return strings.Contains(s.State()[0].Problem, "NOPERM") })
+	waitFor(t, 10*time.Second, "the refusal to be reported", func() bool { return strings.Contains(s.State()[0].Problem, "NOPERM") })
 	if got := served(s); got != "" {
 		t.Errorf("version %s without the right to it", got)
 	}

@@ -104,7 +104,7 @@ func search(tb testing.TB, s *Store) (*searcher, func()) {
 	return c, stop
 }
 
-// knows tells which mark the rows of a version have.
+// knows says which mark the rows of a version have.
 func (c *searcher) knows(version, mark string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

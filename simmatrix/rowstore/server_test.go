@@ -42,7 +42,7 @@ func startRedis(tb testing.TB, args ...string) *server {
 	return s
 }
 
-// startOnPort is startRedis with a TCP port beside the socket.
+// startOnPort is startRedis with a TCP port besides the socket.
 func startOnPort(tb testing.TB, args ...string) *server {
 	tb.Helper()
 	port := freePort(tb)
@@ -230,7 +230,7 @@ func waitFor(tb testing.TB, limit time.Duration, what string, ok func() bool) {
 func term(i int) string { return fmt.Sprintf("t%05d", i) }
 
 // newMatrix returns a matrix of n terms with one neighbor each, the mark, by
-// which a row tells which matrix it is from.
+// which a row shows which matrix it is from.
 func newMatrix(tb testing.TB, mark string, n int) *simmatrix.Matrix {
 	tb.Helper()
 	rows := []simmatrix.TermRow{{Term: mark, DocFreq: 7}}

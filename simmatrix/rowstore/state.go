@@ -12,7 +12,7 @@ const (
 	SourceRedis = "redis"
 )
 
-// A State is what is served of one matrix and how its source is doing.
+// A State is what is served of one matrix and the health of its source.
 type State struct {
 	// Name is the name of the matrix.
 	Name string
@@ -24,12 +24,12 @@ type State struct {
 	// Terms and NonZeros are the numbers of rows and of neighbors, Docs the
 	// number of documents the matrix was built from, 0 where unknown.
 	Terms, NonZeros, Docs uint64
-	// Problem says what is wrong with the source, "" where it is healthy. A
-	// version can be served all the same: the last good one.
+	// Problem says what is wrong with the source, "" if it is healthy. The last
+	// good version may still be served.
 	Problem string
 }
 
-// empty makes s the state of a matrix of which no version is served.
+// empty makes s the state of a matrix without a version.
 func (s *State) empty() { s.Version, s.Terms, s.NonZeros, s.Docs = "", 0, 0, 0 }
 
 // Stats are the state of a [Store] and its counters since it was opened.
@@ -40,9 +40,9 @@ type Stats struct {
 	CacheHits, CacheMisses int64
 	// CacheBytes is what the cached rows take, an estimate.
 	CacheBytes uint64
-	// Failures counts the calls to Redis that failed or, with the breaker
-	// open, were not made. BadRows counts the answers that held a bad row or
-	// showed that rows are missing.
+	// Failures counts the calls to Redis that failed or, with the breaker open,
+	// were not made. BadRows counts the answers that had a bad row or showed
+	// that rows are missing.
 	Failures, BadRows int64
 	// Breaker is "closed", "half-open" or "open", and "" without Redis.
 	Breaker string
@@ -75,8 +75,8 @@ func (s *Store) State() []State {
 	return states
 }
 
-// apply takes in a report, publishes a snapshot where the version changed and
-// passes on the state where that changed.
+// apply applies a report, publishes a snapshot if the version changed and
+// passes on the state if that changed.
 func (s *Store) apply(r report) {
 	state, changed := s.note(r)
 	if changed && s.onState != nil {
@@ -94,11 +94,11 @@ func (s *Store) note(r report) (state State, changed bool) {
 		s.publish()
 		changed = true
 	}
-	if r.damaged && m.state.Version != "" { // searches go on failing with what is wrong
+	if r.damaged && m.state.Version != "" { // searches keep failing with the reason
 		m.state.empty()
 		changed = true
 	}
-	// One that is taken up again after damage has the same ID.
+	// One that is used again after damage has the same ID.
 	if v := r.version; v != nil && (m.version == nil || m.version.ID != v.ID || m.version.damage.Load() != nil) {
 		changed = changed || m.state.Version != v.ID
 		m.version = v
@@ -117,8 +117,8 @@ func (s *Store) note(r report) (state State, changed bool) {
 	return m.state, changed
 }
 
-// problemOf returns the kind of a source's error, nil for none. What the error
-// says beyond that may differ from poll to poll.
+// problemOf returns the kind of a source's error, nil for none. The full error
+// may differ from poll to poll.
 func problemOf(err error) error {
 	for _, kind := range []error{ErrUnavailable, ErrNoVersion, ErrGone, ErrMissingRows, ErrBadRow} {
 		if errors.Is(err, kind) {

@@ -27,7 +27,7 @@ type Binding struct {
 	// least one has no leading "-". Every part of a request's index expression
 	// has to match one of those, as the request spells it, or else every index
 	// that it stands for, see [Snapshot.Match]; an expression for all indices is
-	// matched by "*". A pattern with a leading "-" keeps out: nothing that the
+	// matched by "*". A pattern with a leading "-" excludes: nothing that the
 	// expression can name or stands for may match it.
 	Indices []string
 	// Fields are patterns of full field names, at least one.
@@ -45,8 +45,8 @@ type Options struct {
 	// Redis says where Redis is. Its URL may be empty where no matrix comes
 	// from there.
 	Redis Redis
-	// RedisTimeout bounds what a look-up waits for, whatever Redis, Sentinel or
-	// a cluster do meanwhile; 0 is [DefaultRedisTimeout].
+	// RedisTimeout bounds a look-up, whatever Redis, Sentinel or a cluster do;
+	// 0 is [DefaultRedisTimeout].
 	RedisTimeout time.Duration
 	// CacheBytes bounds the cached rows, with their overhead; at least 1 MiB.
 	// The memory in use stays within a quarter over it.
@@ -56,13 +56,13 @@ type Options struct {
 	// log line. Calls for one matrix come one after another. It must not call
 	// the Store's Close.
 	OnState func(State)
-	// Guard recovers what panics while rows are read for a search; nil does so
-	// without a word.
+	// Guard recovers panics while rows are read for a search; nil does so
+	// silently.
 	Guard *recovery.Guard
 }
 
-// A Store gives out the rows of the matrices active now. It is safe for
-// concurrent use.
+// A Store serves the rows of the active matrices. It is safe for concurrent
+// use.
 type Store struct {
 	bindings []bound
 	onState  func(State)
@@ -84,7 +84,7 @@ type bound struct {
 	fields  []string
 }
 
-// A matrix is what the store knows of one name.
+// A matrix is the store's state of one name.
 type matrix struct {
 	version  *version // nil: none to serve
 	state    State
@@ -97,40 +97,41 @@ type version struct {
 	Version
 	name  string
 	label string // name@ID, unique over all matrices
-	// key is what the cache knows it by: the label and, from Redis, a number, so
-	// that a version that is taken up again has none of the entries it had.
+	// key is its name in the cache: the label and, from Redis, a number, so that
+	// a version that is used again has none of its old entries.
 	key string
-	// damage is what is wrong with its rows, nil while nothing is known to be.
-	// Then it gives out no rows any more, be they cached: it is left for another
-	// version or, once it was repaired, read again under another key.
+	// damage is what is wrong with its rows, nil while nothing is known. With
+	// damage not even cached rows are returned: it is left for another version
+	// or, once repaired, read again under another key.
 	damage atomic.Pointer[damage]
 	// fetch reads rows that are not in the cache, and adds them to it.
 	fetch func(ctx context.Context, terms []string) ([]simmatrix.Row, error)
 }
 
-// A damage is how it is known that rows of a version are missing or bad.
+// A damage says how rows of a version were found missing or bad.
 type damage struct {
 	err error
-	// terms are those of rows that were bad: they have to be good again.
+	// terms are those of the bad rows, which must be good before the version is
+	// used again.
 	terms []string
 }
 
 // maxSuspects bounds [damage.terms].
 const maxSuspects = 64
 
-// setDamage notes the first damage that was met.
+// setDamage records the first damage.
 func (v *version) setDamage(err error, terms []string) {
 	own := slices.Clone(terms[:min(len(terms), maxSuspects)])
 	for k := range own {
-		own[k] = strings.Clone(own[k]) // it is a part of a search
+		own[k] = strings.Clone(own[k]) // part of a search's body
 	}
 	v.damage.CompareAndSwap(nil, &damage{err, own})
 }
 
 // Open returns a Store that follows its matrices until Close. Every source is
-// asked once before Open returns, within ctx; those that have nothing to serve
-// yet are asked again, and their searches are not expanded meanwhile. The
-// error is about the options, with all that is wrong.
+// asked once before Open returns, within ctx; those with nothing to serve yet
+// are asked again, and their searches are not expanded until then. The error
+// lists all that is wrong with the options.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -205,7 +206,7 @@ func (o *Options) check() error {
 	return errors.Join(errs...)
 }
 
-// Close ends the following of versions and the connections. Rows of a snapshot
+// Close stops following versions and closes the connections. Rows of a snapshot
 // that are neither cached nor in memory fail from then on.
 func (s *Store) Close() error {
 	s.stop()
@@ -217,7 +218,7 @@ func (s *Store) Close() error {
 	return s.remote.client.Close()
 }
 
-// Pin returns the versions active now. It does no I/O and allocates nothing.
+// Pin returns the active versions. It does no I/O and allocates nothing.
 func (s *Store) Pin() *Snapshot { return s.snapshot.Load() }
 
 // publish makes a new snapshot of the versions in s.matrices.
@@ -242,14 +243,14 @@ type Snapshot struct {
 	rows     []*Rows // one for each binding, nil without a version
 }
 
-// A Question is for the rows of a field.
+// A Question asks for the rows of a field.
 type Question struct {
 	// Index is the index expression of the request's path, unescaped; "" is all
 	// indices.
 	Index string
 	// Field is the field's full name.
 	Field string
-	// Among names the matrices that count; nil is all.
+	// Among names the matrices to consider; nil is all.
 	Among []string
 	// Resolve returns the names of the indices that the expression stands for,
 	// data streams by their own names, and none where that is not known.
@@ -268,9 +269,9 @@ type Match struct {
 }
 
 // Match finds the first binding that matches the field and either the index
-// expression as it is spelled or every index that it stands for. Resolve is
-// called once at most, and not where the first binding for the field matches
-// the expression as it is spelled. An error is Resolve's.
+// expression as spelled or every index that it stands for. Resolve is called at
+// most once, and not if the first binding for the field matches the expression
+// as spelled. An error is Resolve's.
 func (s *Snapshot) Match(q Question) (m Match, err error) {
 	asked := false
 	for i := range s.bindings {
@@ -310,13 +311,13 @@ func (r *Rows) Docs() int64 { return int64(min(r.version.Docs, 1<<62)) }
 // does: it is the same from a file and from Redis. It is not empty.
 func (r *Rows) Checksum() string { return r.version.Checksum }
 
-// Rows sets rows[k] to the row of terms[k], the zero Row where the matrix has
+// Rows sets rows[k] to the row of terms[k], the zero Row if the matrix has
 // none. The slices have the same length. Rows that are not in the cache cost
 // one round trip for all of them, bounded by the Redis timeout and by ctx; it
 // is shared with callers that miss the same terms. After an error, which wraps
 // [ErrUnavailable], [ErrBadRow], [ErrMissingRows] or [ErrGone], some rows may
-// be set. A version that was found damaged gives out no row any more, whoever
-// pinned it: each call returns what was found.
+// be set. A version that was found damaged returns no more rows, whoever pinned
+// it: each call returns that error.
 func (r *Rows) Rows(ctx context.Context, terms []string, rows []simmatrix.Row) error {
 	if len(terms) != len(rows) {
 		return fmt.Errorf("%d terms and %d rows", len(terms), len(rows))

@@ -306,12 +306,12 @@ func TestBadNewFileKeepsTheOld(t *testing.T) {
 	good := want
 	good.Version = sum(two)
 	for _, step := range []struct {
-		name    string
-		m       *simmatrix.Matrix
-		changed bool
-		failure error
-		version string
-		told    *State
+		name     string
+		m        *simmatrix.Matrix
+		changed  bool
+		failure  error
+		version  string
+		reported *State
 	}{
 		{"unchanged", nil, false, nil, sum(one), nil},
 		{"bad", nil, false, errors.New("checksum"), sum(one), &bad},
@@ -326,12 +326,12 @@ func TestBadNewFileKeepsTheOld(t *testing.T) {
 		}
 		select {
 		case got := <-states:
-			if step.told == nil || got != *step.told {
-				t.Errorf("%s: state %+v, want %+v", step.name, got, step.told)
+			if step.reported == nil || got != *step.reported {
+				t.Errorf("%s: state %+v, want %+v", step.name, got, step.reported)
 			}
 		default:
-			if step.told != nil {
-				t.Errorf("%s: no state, want %+v", step.name, step.told)
+			if step.reported != nil {
+				t.Errorf("%s: no state, want %+v", step.name, step.reported)
 			}
 		}
 	}

@@ -24,9 +24,8 @@ const (
 	maxByBytes = 256
 )
 
-// ErrBadVersion is wrapped by the errors for a version that is there but
-// cannot be served: of another format, damaged, or a matrix file that cannot
-// be read.
+// ErrBadVersion is wrapped by the errors for an existing version that cannot be
+// served: of another format, damaged, or an unreadable matrix file.
 var ErrBadVersion = errors.New("the version cannot be served")
 
 // A Version is a complete version of a matrix in Redis. Its JSON is the header
@@ -42,7 +41,7 @@ type Version struct {
 	Checksum string `json:"checksum"`
 	// Pushed is when the push began, UTC.
 	Pushed time.Time `json:"pushed"`
-	// By says who pushed it, "" where nobody said.
+	// By says who pushed it, "" if unknown.
 	By string `json:"by,omitempty"`
 	// Frequent are the terms of the highest document frequencies, at most 256,
 	// whose rows a proxy reads before it serves the version. There are none where
@@ -63,7 +62,8 @@ func encodeVersion(v Version) (string, error) {
 	return sealHeader(string(b)), nil
 }
 
-// sumMember is the last member of a header, the CRC-32C of what it is without.
+// sumMember is the last member of a header, the CRC-32C of the header without
+// it.
 const sumMember = `,"crc32c":`
 
 func sealHeader(text string) string {

@@ -20,8 +20,8 @@ var (
 // A PivotError says where S was found not to be positive definite. It wraps
 // [ErrNotPositiveDefinite].
 type PivotError struct {
-	// Row is the row of S where the vector of that term was found to depend
-	// linearly on those before it. The others may be as much the cause.
+	// Row is the row of S whose term's vector was found to depend linearly on
+	// those before it. Any of them may be the cause.
 	Row int
 	// Pivot is what was left of the square of that vector's length: at most 0,
 	// within rounding of it, or not a number.

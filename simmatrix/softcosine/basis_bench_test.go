@@ -23,10 +23,10 @@ import (
 	"github.com/akin-search/akin/simmatrix/shape"
 )
 
-// BenchmarkCholesky makes E of dense matrices of the orders in table 1 of
-// the notes, from gonum's type to gonum's type. Beside the mean it reports
-// the least time, which other work on the machine disturbs least:
-// bench/cholesky compares that with NumPy's.
+// BenchmarkCholesky makes E of dense matrices of the orders in table 1 of the
+// notes, from gonum's type to gonum's type. Besides the mean it reports the
+// least time, which other work on the machine disturbs least: bench/cholesky
+// compares that with NumPy's.
 func BenchmarkCholesky(b *testing.B) {
 	for _, n := range []int{100, 500, 1000} {
 		s := mat.NewSymDense(n, nil)
@@ -71,7 +71,7 @@ func BenchmarkCholesky(b *testing.B) {
 const realTerms = 20_000
 
 // BenchmarkBasis makes the sparse change of basis for an S of 20,000 words,
-// learnt from the texts of the public collections in the folder AKIN_DATA
+// learned from the texts of the public collections in the folder AKIN_DATA
 // and made symmetric and dominant with C = 100. Times are those of the clock
 // and, with the prefix cpu-, of the processor, which other work on the machine
 // disturbs less. In natural order it takes minutes and about 3 GB, so that it

@@ -10,7 +10,7 @@ const DefaultMaxNonZeros = 100_000_000
 
 // BasisOptions are the settings of [NewSparseBasis].
 type BasisOptions struct {
-	// Ordering is the order in which terms are orthonormalised; the zero value
+	// Ordering is the order in which terms are orthonormalized; the zero value
 	// is [MinimumDegree].
 	Ordering Ordering
 	// MaxNonZeros is the largest number of entries of the factor, each of which

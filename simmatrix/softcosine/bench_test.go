@@ -54,8 +54,8 @@ func different(rng *rand.Rand, n, count, but int) map[int32]bool {
 }
 
 // BenchmarkInnerProduct is of pairs of documents of 100 terms in a space of 20,000
-// terms with 100 neighbors each: algorithm 1 of the notes, and beside it the sum
-// over all pairs of terms of two documents.
+// terms with 100 neighbors each: algorithm 1 of the notes, and for comparison the
+// sum over all pairs of terms of two documents.
 func BenchmarkInnerProduct(b *testing.B) {
 	sp, docs := benchSpace(b, 20_000, 100, 100)
 	var sink float64

@@ -4,8 +4,8 @@ package softcosine
 //
 //	x[rows[k]] = x[rows[k]] − values[k]·v    for all k
 //
-// There are as many rows as values, none is twice there, and x has them all;
-// v is not among them.
+// There are as many rows as values, each only once, and x has them all; v is
+// not among them.
 type spread func(x [][edge]float64, rows []int32, values []float64, v *[edge]float64)
 
 func spreadPortable(x [][edge]float64, rows []int32, values []float64, v *[edge]float64) {

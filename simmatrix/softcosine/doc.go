@@ -3,7 +3,7 @@
 // matrix S of term similarities, of which follow
 //
 //	⟨x, y⟩    = (Wx)ᵀ·S·(Wy)                              inner product
-//	hard(x,y) = ⟨x, y⟩ / (‖Wx‖·‖Wy‖)                      hard normalised
+//	hard(x,y) = ⟨x, y⟩ / (‖Wx‖·‖Wy‖)                      hard-normalized
 //	soft(x,y) = ⟨x, y⟩ / √⟨x, x⟩ / √⟨y, y⟩                soft cosine measure
 //	cos(x,y)  = (Wx)ᵀ(Wy) / (‖Wx‖·‖Wy‖)                   cosine
 //
@@ -11,7 +11,7 @@
 //
 // # Conventions
 //
-// Terms are numbers from 0 to n-1; a [Vocabulary] tells which. A [Vector], a
+// Terms are numbers from 0 to n-1, assigned by a [Vocabulary]. A [Vector], a
 // [Similarities] and a [Space] are immutable and safe for use by any number of
 // goroutines. The functions panic over a term not in [0, n) and over
 // coordinates that are not finite.
@@ -36,7 +36,7 @@
 //	dot products (theorem 4.1)      inner products     [Space.Weighted]        [Space.DotQuery]
 //	dot products (theorem 4.2)      soft cosines       [Space.DotDocument]     [Space.DotQuery]
 //	cosines (theorem 4.3)           soft cosines       [Space.CosineDocument]  [Space.CosineQuery]
-//	(Wx)ᵀ(Wy)/‖Wy‖, as an engine    hard normalised    as they are             [Space.Expand]
+//	(Wx)ᵀ(Wy)/‖Wy‖, as an engine    hard-normalized    as they are             [Space.Expand]
 //
 // In the first and the last, S may change while the documents stay. Other ways
 // are a change of basis, [NewDenseBasis] and [NewSparseBasis], and [NewPhi2].

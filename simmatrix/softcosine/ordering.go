@@ -6,7 +6,7 @@ import (
 )
 
 // An Ordering says in which order the vectors of the terms are
-// orthonormalised, which the sparsity of the factor F in P·F·(P·F)ᵀ = S
+// orthonormalized, which the sparsity of the factor F in P·F·(P·F)ᵀ = S
 // depends on. Finding the best order is NP-hard; these are heuristics.
 type Ordering uint8
 
@@ -41,7 +41,7 @@ func (o Ordering) String() string {
 }
 
 // Order returns the permutation P of an ordering for a symmetric S: the k-th
-// term to be orthonormalised is order[k]. Ties go to the smaller term, so
+// term to be orthonormalized is order[k]. Ties go to the smaller term, so
 // that there is one answer. It panics with an unknown ordering.
 func Order(s *Similarities, ordering Ordering) (order []int32) {
 	switch ordering {

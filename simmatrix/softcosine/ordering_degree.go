@@ -204,10 +204,10 @@ func (q *quotientGraph) countOutside(i int32) {
 	}
 }
 
-// reduce replaces by the element p the edges of v that it stands for. It
-// makes v's degree a bound on the terms that v touches and p does not, and
-// returns the one that counts the terms of each element anew: it is 0 if
-// there are none.
+// reduce replaces by the element p the edges of v that it stands for. It makes
+// v's degree a bound on the terms that v touches and p does not, and returns
+// the one that counts the terms of each element separately: it is 0 if there
+// are none.
 func (q *quotientGraph) reduce(p int32, v *node) (outside int) {
 	q.steps += len(v.nodes) + len(v.elements)
 	v.nodes = slices.DeleteFunc(v.nodes, func(j int32) bool {

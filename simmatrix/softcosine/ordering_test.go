@@ -277,7 +277,7 @@ func TestFillOfKnownGraphs(t *testing.T) {
 		"star, hub first": {graphOf(t, n, star(n)...), n * (n + 1) / 2, 2*n - 1, 2*n - 1},
 		"path":            {graphOf(t, n, path(n)...), 2*n - 1, 2*n - 1, 2*n - 1},
 		"no edges":        {graphOf(t, n), n, n, n},
-		// Of the first 10 terms each but the first has one entry beside its
+		// Of the first 10 terms each but the first has one entry besides its
 		// diagonal; from there on the whole band of 10 fills in: 1 + 9·2 + 90·11.
 		"grid": {graphOf(t, n, grid(10)...), 1009, 1009, 700},
 	} {

@@ -96,8 +96,8 @@ func (c *Collection) Len() int { return len(c.docs) }
 
 // Products returns (Wx)ᵀ·S·(WY), normalized by n, as a vector over the
 // documents without zeros. It equals what the [Space] computes for each pair,
-// but for the rounding of sums in another order. It takes O(m·C) for x and as
-// many steps as documents have the terms that x reaches through S.
+// except for the rounding of sums in another order. It takes O(m·C) for x and
+// as many steps as documents have the terms that x reaches through S.
 //
 // With Soft the error wraps [ErrNotReal] and names a document whose norm is not
 // real, whether or not it shares a term with x. A product out of range is an
@@ -125,7 +125,7 @@ func (c *Collection) Products(x Vector, n Normalization) (Vector, error) {
 	return out, nil
 }
 
-// add adds the products of x, not normalised, to those of documents.
+// add adds the products of x, not normalized, to those of documents.
 func (c *Collection) add(d *scratch, x Vector, n Normalization) {
 	reach := c.sp.weigh(x)
 	if n != Cosine {
@@ -140,7 +140,7 @@ func (c *Collection) add(d *scratch, x Vector, n Normalization) {
 }
 
 // normalize divides the products of x by the norms. Those that are not finite
-// are made again from the pair.
+// are computed again from the pair.
 func (c *Collection) normalize(d *scratch, x Vector, n Normalization, norm float64, norms []float64) (err error) {
 	for _, k := range d.marked {
 		v := d.values[k]
@@ -160,7 +160,7 @@ func (c *Collection) normalize(d *scratch, x Vector, n Normalization, norm float
 func (sp *Space) pair(x, y Vector, n Normalization) (float64, error) {
 	switch n {
 	case Hard:
-		return inRange("the hard-normalised similarity", sp.Hard(x, y))
+		return inRange("the hard-normalized similarity", sp.Hard(x, y))
 	case Soft:
 		return sp.Soft(x, y)
 	case Cosine:
@@ -171,7 +171,7 @@ func (sp *Space) pair(x, y Vector, n Normalization) (float64, error) {
 }
 
 // prepare returns the norms of the documents and of x, NaN where products have
-// to be made from the pair.
+// to be computed from the pair.
 func (c *Collection) prepare(x Vector, n Normalization) (norms []float64, norm float64, err error) {
 	switch n {
 	case None:

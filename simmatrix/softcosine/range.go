@@ -16,8 +16,8 @@ func finite(v float64) bool { return !notFinite(v) }
 func notFinite(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }
 
 // plain reports whether a sum of squares is so far from both ends of the range
-// of a float64 that none of what it was made of was lost there, nor is what is
-// made of vectors of such norms. It is false for 0 and for what is not finite.
+// of a float64 that neither its summands nor products of vectors with such
+// norms lose anything there. It is false for 0 and for what is not finite.
 func plain(square float64) bool { return square > 0x1p-400 && square < 0x1p400 }
 
 // checked returns x. It panics where a coordinate is not finite.
@@ -76,8 +76,8 @@ const headroom = 64
 // shrunk returns Wx, for the diagonal of W or nil for the identity, divided by
 // a power of two. Its coordinates are below 2⁻⁶⁴ and the largest is at least a
 // quarter of that, so that Sᵀ·u does not leave the range of a float64, whatever
-// S. Those that are too small beside the largest are left out. It panics where
-// a coordinate of x is not finite.
+// S. Those that are too small compared with the largest are left out. It panics
+// where a coordinate of x is not finite.
 func shrunk(x Vector, weights []float64) Vector {
 	x = x.checked()
 	largest := math.MinInt

@@ -15,8 +15,8 @@ var ErrSimilarities = errors.New("bad similarities")
 // Similarities is the n×n matrix S of term similarities, s_ij = ⟨β_i, β_j⟩ for
 // the basis vectors β of the terms (the notes, definition 3.1). Its diagonal is
 // 1 and not stored. The rest is kept in compressed rows, 12 bytes an entry, and
-// may be any finite number: what that allows, the functions say that take S. It
-// need not be symmetric.
+// may be any finite number. It need not be symmetric. Functions that take S say
+// what they require of it.
 type Similarities struct {
 	offsets []int // row i is at [offsets[i], offsets[i+1])
 	cols    []int32
@@ -34,8 +34,8 @@ type cell struct {
 // 0, and the diagonal 1.
 //
 // It returns an error that wraps [ErrSimilarities] and names the place where n
-// is negative or above 2³¹-1, i or j is not in [0, n), s_ij is not finite,
-// there is a second s_ij, or s_ii is given and is not 1.
+// is negative or above 2³¹-1, i or j is not in [0, n), s_ij is not finite, s_ij
+// is repeated, or s_ii is given and is not 1.
 func NewSimilarities(n int, entries iter.Seq2[[2]int32, float64]) (*Similarities, error) {
 	if n < 0 || n > math.MaxInt32 {
 		return nil, fmt.Errorf("%w: %d terms, not in [0, %d]", ErrSimilarities, n, math.MaxInt32)
@@ -74,8 +74,8 @@ func NewSimilarities(n int, entries iter.Seq2[[2]int32, float64]) (*Similarities
 	return s, nil
 }
 
-// Identity returns the n×n matrix of terms that are similar to themselves
-// alone. It panics where n is negative or above 2³¹-1.
+// Identity returns the n×n matrix of terms that are similar only to themselves.
+// It panics where n is negative or above 2³¹-1.
 func Identity(n int) *Similarities {
 	if n < 0 || n > math.MaxInt32 {
 		panic(panicTerm)

@@ -23,7 +23,7 @@ var (
 type Space struct {
 	weights []float64 // the diagonal of W
 	s       *Similarities
-	// nonNegative is what s.NonNegative tells.
+	// nonNegative is the result of s.NonNegative.
 	nonNegative bool
 	scratch     sync.Pool // of *scratch over terms
 }
@@ -198,8 +198,8 @@ func zeroOrNaN(a wide) float64 {
 	return math.NaN()
 }
 
-// roundingShare of ‖Wx‖² is what ⟨x, x⟩ may lie under 0 and still be taken
-// for 0: some 10,000 products of 53 bits are summed up.
+// roundingShare of ‖Wx‖² is how far ⟨x, x⟩ may lie under 0 and still count as
+// 0: some 10,000 products of 53 bits are summed up.
 const roundingShare = 1e-12
 
 // SoftNorm returns √⟨x, x⟩, at least 0. The error wraps [ErrNotReal] where ⟨x,

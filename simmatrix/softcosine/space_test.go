@@ -136,10 +136,10 @@ func TestTheMeasuresAreTheirDefinitions(t *testing.T) {
 			t.Errorf("norms %v, %v; want the roots of %v, %v", sp.HardNorm(x), softNorm, xHard, xSoft)
 		}
 		// S = I gives the cosine.
-		alone := mustSpace(t, sp.weights, Identity(sp.Len()))
-		aloneSoft, err := alone.Soft(x, y)
-		if cosine := sp.Cosine(x, y); err != nil || !near(aloneSoft, cosine, 1e-12) || !near(alone.Hard(x, y), cosine, 1e-12) {
-			t.Errorf("soft %v, hard %v with S = I; want the cosine %v", aloneSoft, alone.Hard(x, y), cosine)
+		plain := mustSpace(t, sp.weights, Identity(sp.Len()))
+		plainSoft, err := plain.Soft(x, y)
+		if cosine := sp.Cosine(x, y); err != nil || !near(plainSoft, cosine, 1e-12) || !near(plain.Hard(x, y), cosine, 1e-12) {
+			t.Errorf("soft %v, hard %v with S = I; want the cosine %v", plainSoft, plain.Hard(x, y), cosine)
 		}
 	})
 }
@@ -159,10 +159,10 @@ func TestTheInnerProductTakesAnySimilarities(t *testing.T) {
 			t.Errorf("with the transposed S, turned around: %v, want %v", got, want)
 		}
 		if got := mean.InnerProduct(x, y); !near(got, (want+sp.InnerProduct(y, x))/2, 1e-12) {
-			t.Errorf("with the symmetrised S: %v, not the mean of both ways", got)
+			t.Errorf("with the symmetrized S: %v, not the mean of both ways", got)
 		}
 		if got := mean.InnerProduct(x, x); !near(got, sp.InnerProduct(x, x), 1e-12) {
-			t.Errorf("⟨x, x⟩ with the symmetrised S: %v, want %v", got, sp.InnerProduct(x, x))
+			t.Errorf("⟨x, x⟩ with the symmetrized S: %v, want %v", got, sp.InnerProduct(x, x))
 		}
 	})
 }
@@ -205,7 +205,7 @@ func TestANormThatIsNotRealIsAnError(t *testing.T) {
 		t.Errorf("of vectors whose norm is real: %v, %v", soft, err)
 	}
 	if hard := sp.Hard(bad, good); !near(hard, -1/math.Sqrt2, 1e-15) {
-		t.Errorf("hard normalised %v, want -1/√2", hard)
+		t.Errorf("hard-normalized %v, want -1/√2", hard)
 	}
 }
 

@@ -145,7 +145,7 @@ func TestStoresTakeEmptyDocumentsAndQueries(t *testing.T) {
 		t.Errorf("dot product: %v, %v", y, err)
 	}
 	if y, err := sp.CosineDocument(Vector{}); err != nil || y.Len() != 1 || y.At(2) != 1 {
-		t.Errorf("cosine: %v, %v; want the added coordinate alone", y, err)
+		t.Errorf("cosine: %v, %v; want only the added coordinate", y, err)
 	}
 	if sp.DotQuery(Vector{}).Len() != 0 || sp.CosineQuery(Vector{}).Len() != 0 {
 		t.Error("a query without terms has some")

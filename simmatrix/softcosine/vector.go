@@ -8,8 +8,8 @@ import (
 
 // A Vector is a sparse vector: Values[k] is its coordinate of the term
 // Terms[k], or of a document in the result of [Space.Products]. Terms ascend,
-// and no value is 0 or not finite; [NewVector] sees to it, and who makes a
-// Vector otherwise has to.
+// and no value is 0 or not finite; [NewVector] ensures it, and whoever makes a
+// Vector otherwise must.
 type Vector struct {
 	// Terms are the terms that have a coordinate, ascending.
 	Terms []int32
@@ -35,7 +35,7 @@ func NewVector(values map[int32]float64) Vector {
 	return v
 }
 
-// What the package panics with.
+// The messages of panics.
 const (
 	panicTerm   = "softcosine: term out of range"
 	panicFinite = "softcosine: coordinate not finite"

@@ -7,14 +7,14 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// A Vocabulary tells the number of each term and the term of each number.
+// A Vocabulary maps terms to numbers and back.
 type Vocabulary struct {
 	terms   []string
 	numbers map[string]int32
 }
 
-// NewVocabulary numbers the terms from 0 in their order; one that is there
-// again keeps its first number. It panics at more than [simmatrix.MaxTerms].
+// NewVocabulary numbers the terms from 0 in their order; a repeated one keeps
+// its first number. It panics at more than [simmatrix.MaxTerms].
 func NewVocabulary(terms ...string) *Vocabulary {
 	v := &Vocabulary{numbers: make(map[string]int32, len(terms))}
 	for _, term := range terms {
@@ -76,7 +76,7 @@ func FromMatrix(m *simmatrix.Matrix, extra ...string) (*Vocabulary, *Similaritie
 	return v, s
 }
 
-// Matrix returns S as a [simmatrix.Matrix] over the terms of v. docFreq tells
+// Matrix returns S as a [simmatrix.Matrix] over the terms of v. docFreq returns
 // the document frequency of a term; nil is 0 for all. Similarities are rounded
 // by [simmatrix.QuantizeSimilarity]; of meta only Source, Params and Docs are
 // read. The error wraps [ErrSimilarities] where v has another number of terms

@@ -52,7 +52,7 @@ const (
 //
 // with the slope s of [Statistics] and averages over the collection.
 //
-// This is table 3.1 of the thesis but for two places. Its p is negative for a
+// This is table 3.1 of the thesis, with two exceptions. Its p is negative for a
 // term of more than half of the documents, and its L averages over the
 // collection; here they are as in Manning, Raghavan and Schütze, Introduction
 // to Information Retrieval, 2008 (figure 6.15). Salton and Buckley, SMART's
@@ -103,8 +103,8 @@ func withoutSynonym(letter, synonym byte) byte {
 	return letter
 }
 
-// String returns the three letters, n where that is one of two. It is what
-// [ParseWeighting] takes.
+// String returns the three letters that [ParseWeighting] takes, with n for its
+// synonyms.
 func (w Weighting) String() string {
 	letters := []byte{w.termFreq, w.docFreq, w.norm}
 	for i := range letters {
@@ -117,8 +117,8 @@ func (w Weighting) String() string {
 type Statistics struct {
 	// Docs is N, the number of documents, at least 1. Read for f, t and p.
 	Docs int64
-	// DocFreqs are the n_t by term. One below 1 is taken for 1, one above Docs
-	// for Docs. Read for f, t and p.
+	// DocFreqs are the n_t by term. One below 1 counts as 1, one above Docs as
+	// Docs. Read for f, t and p.
 	DocFreqs []int64
 	// MeanTerms is avg u, the mean number of different terms of a document,
 	// above 0. Read for u.

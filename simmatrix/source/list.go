@@ -226,7 +226,7 @@ func (g *list) readTSV(r io.Reader) error {
 
 func (g *list) addLine(line []byte, number int) error {
 	if bytes.Count(line, []byte("\t")) != 2 {
-		return errors.New("want a term, its neighbor and their similarity, parted by two tabs")
+		return errors.New("want a term, its neighbor and their similarity, separated by two tabs")
 	}
 	term, rest, _ := bytes.Cut(line, []byte("\t"))
 	neighbor, similarity, _ := bytes.Cut(rest, []byte("\t"))

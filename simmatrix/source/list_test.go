@@ -181,7 +181,7 @@ func TestReadTSVNamesTheBadLine(t *testing.T) {
 	}{
 		{name: "two fields", tsv: "a\tb\t1\n\na\tb\n", message: "line 3: want a term"},
 		{name: "four fields", tsv: "a\tb\t1\t\n", message: "line 1: want a term"},
-		{name: "blanks alone", tsv: "  \n", message: "line 1: want a term"},
+		{name: "only blanks", tsv: "  \n", message: "line 1: want a term"},
 		{name: "no term", tsv: "\tb\t1\n", message: `line 1: term ""`},
 		{name: "no neighbor", tsv: "a\t\t1\n", message: `line 1: term ""`},
 		{name: "not UTF-8", tsv: "a\t\xff\t1\n", message: `line 1: term "\xff"`},

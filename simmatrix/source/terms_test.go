@@ -55,7 +55,7 @@ func TestReadTermsNamesTheBadLine(t *testing.T) {
 		{"a carriage return inside", "a\rb\n", "line 1: term"},
 		{"line too long", "a\n" + strings.Repeat(" ", lines.MaxBytes+1), "line 2: longer than"},
 		{"nothing", "", "the list is empty"},
-		{"blank lines alone", "\n \n", "the list is empty"},
+		{"only blank lines", "\n \n", "the list is empty"},
 		{"gzip cut short", gzipped(t, "abcdefgh\n")[:20], "after line"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

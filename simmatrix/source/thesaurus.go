@@ -169,7 +169,7 @@ type ThesaurusCounts struct {
 //
 // A backslash takes its meaning from the character behind it: \, is a comma
 // in an entry, \=> an arrow. Blanks around an entry do not count. An empty one,
-// as behind a last comma, is passed over, and so is one of blanks, which the
+// as behind a last comma, is ignored, and so is one of blanks, which the
 // engines refuse. Their filters replace a term by the right side of its rule;
 // here it stays.
 //

@@ -102,8 +102,8 @@ func TestEditMatrixIsThatOfAllPairs(t *testing.T) {
 }
 
 func TestEditMatrixIsThatOfAllPairsAmongManyChildren(t *testing.T) {
-	// A node of the tree has so many children that their letters are looked
-	// up: every word of two letters out of twenty, and some beside them.
+	// A node of the tree has so many children that their letters are looked up:
+	// every word of two letters out of twenty, and some besides.
 	var words []string
 	for a := range 20 {
 		for b := range 20 {

@@ -27,7 +27,7 @@ const PeekSize = 1 << 16
 // (RFC 1952, section 2.3.1). It returns an error for a text in UTF-16.
 func Decompress(r io.Reader) (*bufio.Reader, error) {
 	b := bufio.NewReaderSize(r, PeekSize)
-	magic, _ := b.Peek(2) // a read error comes again with the first line
+	magic, _ := b.Peek(2) // the first line returns a read error
 	if string(magic) == "\x1f\x8b" {
 		z, err := gzip.NewReader(b)
 		if err != nil {
@@ -94,8 +94,8 @@ func (e *Error) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err
 func (e *Error) Unwrap() error { return e.Err }
 
 // Each calls fn for each line of r, plain or compressed by gzip, and returns
-// their number. Errors name the line: that of fn is of its line unless it is an
-// [*Error].
+// their number. Errors name the line: those of fn get their line unless they
+// are an [*Error].
 func Each(r io.Reader, fn func(line []byte, number int) error) (int, error) {
 	in, err := Decompress(r)
 	if err != nil {
@@ -114,9 +114,9 @@ func Each(r io.Reader, fn func(line []byte, number int) error) (int, error) {
 }
 
 // ParseDecimal returns the finite number that s writes in decimal digits, such
-// as "-1", ".5" or "2.5E-3", rounded to 32 or 64 bits. It does not take what
-// [strconv.ParseFloat] takes beyond that: hexadecimal, underscores, and words
-// for infinity and what is no number.
+// as "-1", ".5" or "2.5E-3", rounded to 32 or 64 bits. Unlike
+// [strconv.ParseFloat] it refuses hexadecimal, underscores, and words for
+// infinity and NaN.
 func ParseDecimal(s string, bits int) (float64, bool) {
 	if strings.Trim(s, "0123456789+-.eE") != "" {
 		return 0, false

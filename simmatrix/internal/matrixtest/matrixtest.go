@@ -140,7 +140,7 @@ func Encode(tb testing.TB, m *simmatrix.Matrix) []byte {
 	return b.Bytes()
 }
 
-// Diff tells what differs between two matrices, "" for nothing.
+// Diff describes what differs between two matrices, "" for nothing.
 func Diff(a, b *simmatrix.Matrix) string {
 	if a.Checksum() == b.Checksum() {
 		return ""

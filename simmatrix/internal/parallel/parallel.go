@@ -39,11 +39,11 @@ func (s *Stage) Add(units int) {
 }
 
 // EachBlock cuts [0, n) into blocks of size and works through them on all
-// processors. newWorker is called once for each processor, one after the
-// other; what it returns is called with blocks [lo, hi), never twice at once.
-// Which worker gets which block is open, so the result must not depend on it.
-// When ctx ends, no further block is begun, and its error is returned after
-// the last worker has returned.
+// processors. newWorker is called once for each processor, one after the other;
+// what it returns is called with blocks [lo, hi), never twice at once. The
+// result must not depend on which worker gets which block. When ctx ends, no
+// further block is begun, and its error is returned after the last worker has
+// returned.
 func EachBlock(ctx context.Context, n, size int, newWorker func() func(lo, hi int)) error {
 	var next atomic.Int64
 	var group sync.WaitGroup
@@ -66,7 +66,7 @@ func EachBlock(ctx context.Context, n, size int, newWorker func() func(lo, hi in
 
 // Rows makes n rows in blocks of size on all processors and puts them one after
 // the other. newRow is called once for each processor; the entries that it
-// returns for a row, in any order, are good until the next call.
+// returns for a row, in any order, are valid until its next call.
 func Rows(ctx context.Context, n, size int, withOrigins bool, newRow func() func(i int) []simmatrix.Entry, st *Stage) (simmatrix.Entries, error) {
 	parts := make([]simmatrix.Entries, (n+size-1)/size)
 	err := EachBlock(ctx, n, size, func() func(lo, hi int) {
