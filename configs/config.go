@@ -22,14 +22,14 @@ type Config struct {
 	Listen Listen `yaml:"listen"`
 	// Admin is the listener of health, metrics and explanations.
 	Admin Admin `yaml:"admin"`
-	// Shutdown says how the process leaves.
+	// Shutdown says how the process ends.
 	Shutdown Shutdown `yaml:"shutdown"`
-	// Cluster is the search cluster that requests go on to.
+	// Cluster is the search cluster that requests are forwarded to.
 	Cluster Cluster `yaml:"cluster"`
 	// Expansion says which searches are rewritten, and how.
 	Expansion Expansion `yaml:"expansion"`
-	// Profiles are other ways of rewriting, by the names that clients ask for
-	// them with. The keys that one leaves out are those of Expansion.
+	// Profiles are other ways of rewriting, by the names that clients use.
+	// Their defaults are the values of Expansion.
 	Profiles map[string]Profile `yaml:"profiles"`
 	// Matrices are the similarity matrices. The first one that fits an index and
 	// a field is used. None: every request is forwarded as it came.
@@ -41,7 +41,7 @@ type Config struct {
 	Redis Redis `yaml:"redis"`
 	// Caches bounds what akin remembers.
 	Caches Caches `yaml:"caches"`
-	// Memory bounds what akin holds for requests under way.
+	// Memory bounds what akin keeps for requests in progress.
 	Memory Memory `yaml:"memory"`
 	// Log says what is logged, and how.
 	Log Log `yaml:"log"`
@@ -53,20 +53,20 @@ type Config struct {
 type Listen struct {
 	// Address is host:port; port 0 takes a free one, no host is all interfaces.
 	Address string `yaml:"address"`
-	// ForwardedHeaders tells the cluster of the client, by X-Forwarded-For, -Host
-	// and -Proto in place of those that the client sent.
+	// ForwardedHeaders describes the client to the cluster, by X-Forwarded-For,
+	// -Host and -Proto in place of those that the client sent.
 	ForwardedHeaders bool `yaml:"forwarded_headers"`
 	// TLS serves HTTPS where its files are set.
 	TLS ServerTLS `yaml:"tls"`
 	// MaxHeader bounds the headers of a request, and its first line.
 	MaxHeader Bytes `yaml:"max_header"`
-	// MaxConnections is how many clients may be connected; 0 follows from how
-	// many files the process may open.
+	// MaxConnections is how many clients may be connected; 0 derives it from
+	// the limit of open files.
 	MaxConnections int `yaml:"max_connections"`
 	// IdleTimeout is how long a connection may wait for its next request.
 	IdleTimeout Duration `yaml:"idle_timeout"`
-	// BodyTimeout is how long the body of a search may take to come; longer only
-	// at 8 KiB a second or more.
+	// BodyTimeout is how long the body of a search may take to arrive; longer
+	// only at 8 KiB a second or more.
 	BodyTimeout Duration `yaml:"body_timeout"`
 }
 
@@ -86,12 +86,12 @@ type Admin struct {
 	Hosts []string `yaml:"hosts"`
 }
 
-// Shutdown says how the process leaves.
+// Shutdown says how the process ends.
 type Shutdown struct {
-	// Delay is how long new requests are still taken while /readyz tells load
+	// Delay is how long new requests are still accepted while /readyz asks load
 	// balancers to send none.
 	Delay Duration `yaml:"delay"`
-	// Timeout is how long requests under way may take after that.
+	// Timeout is how long requests in progress may take after that.
 	Timeout Duration `yaml:"timeout"`
 }
 
@@ -101,8 +101,8 @@ type Cluster struct {
 	URLs []string `yaml:"urls"`
 	// TLS says how https nodes are verified.
 	TLS ClientTLS `yaml:"tls"`
-	// Auth is what akin shows on calls of its own. Clients' requests carry
-	// the clients' credentials.
+	// Auth is for akin's own calls. Clients' requests carry the clients'
+	// credentials.
 	Auth Auth `yaml:"auth"`
 }
 
@@ -115,7 +115,7 @@ type ClientTLS struct {
 }
 
 // Auth holds akin's own credentials: a user name with a password, or an API
-// key, or nothing. The environment goes before the files.
+// key, or nothing. The environment overrides the files.
 type Auth struct {
 	Username     string `yaml:"username"`
 	PasswordFile string `yaml:"password_file"`
@@ -129,7 +129,7 @@ type Auth struct {
 const (
 	ModeBM25 = "bm25" // the engine's BM25 with related terms added
 	ModeHard = "hard" // the engine ranks by the hard-normalized soft cosine
-	ModeSoft = "soft" // akin orders the engine's first hits by the soft cosine measure
+	ModeSoft = "soft" // akin reranks the engine's first hits by the soft cosine measure
 )
 
 // The values of [Rewriting.Scoring], the forms of the added clauses.
@@ -142,7 +142,7 @@ const (
 
 // The values of [Rewriting.Matching].
 const (
-	MatchingWiden = "widen" // finds documents that hold related words only, too
+	MatchingWiden = "widen" // finds also documents with only related words
 	MatchingSame  = "same"  // keeps the set of hits and changes only their order
 )
 
@@ -150,7 +150,7 @@ const (
 const (
 	PhaseAuto    = "auto"    // rescore for the saturated form where a search allows it, else query
 	PhaseQuery   = "query"   // the form is the query
-	PhaseRescore = "rescore" // the best hits of the linear form are ordered by the saturated one
+	PhaseRescore = "rescore" // the saturated form rescores the best hits of the linear one
 )
 
 // The values of [Rewriting.Highlight].
@@ -163,7 +163,7 @@ const (
 const (
 	HideFromProfile  = "profile"  // a search with "profile"
 	HideFromExplain  = "explain"  // a search with "explain", or _explain
-	HideFromValidate = "validate" // _validate/query that asks for more than a verdict
+	HideFromValidate = "validate" // _validate/query that asks for more than valid or not
 )
 
 // Expansion says which searches are rewritten, and how.
@@ -171,13 +171,13 @@ type Expansion struct {
 	Rewriting `yaml:",inline"`
 
 	// Budget is the time for akin's own work on one search. When it is spent the
-	// original goes out.
+	// original is sent.
 	Budget Duration `yaml:"budget"`
 	// MaxBody is the largest body that is read, decompressed. A larger one is
 	// forwarded as it came.
 	MaxBody Bytes `yaml:"max_body"`
-	// RerankBudget is the time for ordering the hits of one request in the mode
-	// soft. When it is spent the engine's order goes out.
+	// RerankBudget is the time for reranking the hits of one request in the
+	// mode soft. When it is spent the engine's order is returned.
 	RerankBudget Duration `yaml:"rerank_budget"`
 	// RankEval rewrites the searches of _rank_eval, too.
 	RankEval bool `yaml:"rank_eval"`
@@ -187,7 +187,7 @@ type Expansion struct {
 	// answers show the added terms. On an alias with a filter they always are.
 	HideFrom []string `yaml:"hide_from"`
 	// Shadow in [0, 1], unless 0, answers clients with the original search and
-	// runs this share of the searches rewritten as well, for the metrics.
+	// also runs this share of the searches rewritten, for the metrics.
 	Shadow float64 `yaml:"shadow"`
 }
 
@@ -195,8 +195,8 @@ type Expansion struct {
 type Profile struct {
 	Rewriting `yaml:",inline"`
 
-	// Matrices are the names of the matrices to use, tried in the order in
-	// which they are configured. None: all.
+	// Matrices are the names of the matrices to use, tried in the order of the
+	// configuration. None: all.
 	Matrices []string `yaml:"matrices"`
 }
 
@@ -205,7 +205,7 @@ type Rewriting struct {
 	// Enabled switches rewriting; false forwards every request as it came.
 	Enabled bool   `yaml:"enabled"`
 	Mode    string `yaml:"mode"`
-	// RerankWindow is how many hits the mode soft orders.
+	// RerankWindow is how many hits the mode soft reranks.
 	RerankWindow int    `yaml:"rerank_window"`
 	Scoring      string `yaml:"scoring"`
 	Phase        string `yaml:"phase"`
@@ -217,22 +217,22 @@ type Rewriting struct {
 	// MaxDocShare is the largest share of the documents that an added term
 	// may occur in, in (0, 1].
 	MaxDocShare float64 `yaml:"max_doc_share"`
-	// Strength is λ, the part of their score mass that added terms bring.
+	// Strength is λ, the share of their score that added terms contribute.
 	Strength Strength `yaml:"strength"`
 	// DefaultFields are the fields of a `q` parameter without `df`. None:
 	// such a search is forwarded as it came.
 	DefaultFields []string `yaml:"default_fields"`
 	Highlight     string   `yaml:"highlight"`
-	// NormalizeScore keeps the largest score that a clause can give, so that
-	// searches with min_score can be expanded.
+	// NormalizeScore keeps the largest score of a clause, so that searches with
+	// min_score can be expanded.
 	NormalizeScore bool `yaml:"normalize_score"`
-	// Phrases lets words related to those of a phrase order the phrase's hits.
+	// Phrases ranks the hits of a phrase with words related to its own.
 	Phrases bool `yaml:"phrases"`
 	// RescoreQueries expands the searches' own rescore queries.
 	RescoreQueries bool `yaml:"rescore_queries"`
 }
 
-// Strength is λ of each scoring form, in [0, 1]; at 0 the added terms score
+// Strength is λ of each scoring form, in [0, 1]; with 0 added terms score
 // nothing.
 type Strength struct {
 	Linear    float64 `yaml:"linear"`
@@ -240,14 +240,14 @@ type Strength struct {
 	Saturated float64 `yaml:"saturated"`
 }
 
-// A Matrix binds one similarity matrix, or one that stands for term weights, to
-// indices and fields.
+// A Matrix binds a similarity matrix, or one used for term weights, to indices
+// and fields.
 type Matrix struct {
 	// Name is unique in its list: 1 to 64 letters (A to Z, a to z), digits,
 	// dots, _ and -. It has no default.
 	Name string `yaml:"name"`
 	// Indices are names of indices, aliases and data streams; * stands for any
-	// characters. At least one. Those with a leading - are kept out.
+	// characters. At least one. Those with a leading - are excluded.
 	Indices []string `yaml:"indices"`
 	// Fields are full field names; * stands for any characters. At least one.
 	Fields []string `yaml:"fields"`
@@ -258,8 +258,8 @@ type Matrix struct {
 
 // Redis is the store of matrices and their versions.
 type Redis struct {
-	// URL says where Redis is, as in package redisurl; "" is no Redis.
-	// [EnvRedisURL] replaces it and may carry credentials and options.
+	// URL is as in package redisurl; "" is no Redis. [EnvRedisURL] replaces it
+	// and may carry credentials and options.
 	URL Secret `yaml:"url"`
 	// TLS is for a URL that begins with rediss.
 	TLS RedisTLS `yaml:"tls"`
@@ -268,8 +268,7 @@ type Redis struct {
 }
 
 // RedisTLS names the PEM files of the connections to Redis: the authorities to
-// trust, "" for the system's, and the certificate to show to a Redis that asks
-// for one, with its private key.
+// trust, "" for the system's, and the client certificate with its private key.
 type RedisTLS struct {
 	CAFile   string `yaml:"ca_file"`
 	CertFile string `yaml:"cert_file"`
@@ -286,18 +285,17 @@ type Caches struct {
 	Statistics Bytes `yaml:"statistics"`
 	// Vectors bounds the cache of documents' terms for the mode soft.
 	Vectors Bytes `yaml:"vectors"`
-	// TTL is how long an answer of the cluster is believed.
+	// TTL is how long an answer of the cluster is valid.
 	TTL Duration `yaml:"ttl"`
 }
 
-// Memory bounds what akin holds for requests under way.
+// Memory bounds what akin keeps for requests in progress.
 type Memory struct {
-	// InFlight bounds all of it together. What one client takes is no more than
-	// it leaves to the others.
+	// InFlight bounds all of it together. One client gets at most half of it.
 	InFlight Bytes `yaml:"in_flight"`
 }
 
-// The values of [Log.Level], which logs itself and what is worse, and of
+// The values of [Log.Level], which includes more severe ones, and of
 // [Log.Format].
 const (
 	LevelDebug = "debug"
@@ -317,8 +315,7 @@ type Log struct {
 	Queries bool `yaml:"queries"`
 }
 
-// Default returns the configuration that an empty file stands for. The caller
-// owns it.
+// Default returns the configuration of an empty file. The caller owns it.
 func Default() *Config {
 	return &Config{
 		Listen: Listen{
@@ -367,14 +364,14 @@ func Default() *Config {
 	}
 }
 
-// defaultMatrix returns what an entry of matrices or weights has where its keys
-// are left out: everything, from Redis.
+// defaultMatrix returns the defaults of an entry of matrices or weights:
+// everything, from Redis.
 func defaultMatrix() Matrix {
 	return Matrix{Indices: []string{"*"}, Fields: []string{"*"}}
 }
 
-// defaultProfile returns what an entry of profiles has where its keys are left
-// out: what c says of all searches, and every matrix.
+// defaultProfile returns the defaults of an entry of profiles: the settings of
+// c, and every matrix.
 func defaultProfile(c *Config) Profile {
 	p := Profile{Rewriting: c.Expansion.Rewriting, Matrices: []string{}}
 	p.DefaultFields = slices.Clone(p.DefaultFields)

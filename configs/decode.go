@@ -33,8 +33,7 @@ type decoder struct {
 	warnings []string   // of keys with old names
 }
 
-// document decodes data over c. It reports whether the YAML itself was sound,
-// so that there is a point in looking at the values.
+// document decodes data over c. It reports whether the YAML itself was valid.
 func (d *decoder) document(data []byte, c *Config) bool {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc yaml.Node
@@ -100,7 +99,7 @@ func (d *decoder) value(n *yaml.Node, key string, v reflect.Value) {
 
 // Keys of earlier versions.
 var (
-	// removedKeys say what has taken the place of a key.
+	// removedKeys say what replaces a key.
 	removedKeys = map[string]string{
 		"norms": `akin does not change writes any more; remove it, and keep norms up to date with "akin norms backfill --follow"`,
 	}
@@ -157,8 +156,8 @@ func (d *decoder) decodeProfiles(n *yaml.Node, c *Config) {
 	})
 }
 
-// members calls take for each member of a mapping that wrong has nothing to say
-// of. A name that is there twice is reported.
+// members calls take for each member of a mapping for which wrong returns no
+// error. A repeated name is reported.
 func (d *decoder) members(n *yaml.Node, key string, wrong func(name string) string, take func(name, path string, value *yaml.Node)) {
 	seen := make(map[string]int, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -178,8 +177,8 @@ func (d *decoder) members(n *yaml.Node, key string, wrong func(name string) stri
 	}
 }
 
-// list decodes a sequence into the slice v, in place of what v held. Entries
-// of matrices and weights start from [defaultMatrix].
+// list decodes a sequence into the slice v, replacing its content. Entries of
+// matrices and weights start from [defaultMatrix].
 func (d *decoder) list(n *yaml.Node, key string, v reflect.Value) {
 	if n.Kind != yaml.SequenceNode {
 		d.addAt(n.Line, key, "must be a list")
@@ -196,8 +195,7 @@ func (d *decoder) list(n *yaml.Node, key string, v reflect.Value) {
 	}
 }
 
-// scalar decodes one plain value into v, whose type is one of those that the
-// structs of this package use.
+// scalar decodes one plain value into v, of a type that this package uses.
 func scalar(n *yaml.Node, v reflect.Value) error {
 	var err error
 	switch p := v.Addr().Interface().(type) {
@@ -274,8 +272,8 @@ func join(key, name string) string {
 	return key + "." + name
 }
 
-// keyText returns a key as a message shows it: quoted where it is not a plain
-// word, cut where it is long.
+// keyText returns a key for a message: quoted if it is not a plain word, cut if
+// it is long.
 func keyText(n *yaml.Node) string {
 	const longest = 40
 	if n.Kind != yaml.ScalarNode {

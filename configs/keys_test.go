@@ -115,7 +115,7 @@ func commentAbove(lines []string, line int) string {
 	return strings.Join(c, "\n")
 }
 
-// TestReferenceExamplesLoad uncomments the examples and loads them alone.
+// TestReferenceExamplesLoad uncomments the examples and loads each by itself.
 func TestReferenceExamplesLoad(t *testing.T) {
 	data, err := os.ReadFile("akin.yml")
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/akin-search/akin/internal/redisurl"
 )
 
-// The environment variables that [Load] reads. A variable that is set and not
-// empty goes before the file.
+// The environment variables that [Load] reads. One that is set and not empty
+// overrides the file.
 const (
 	EnvClusterUsername = "AKIN_CLUSTER_USERNAME"
 	EnvClusterPassword = "AKIN_CLUSTER_PASSWORD" //nolint:gosec // The name of a variable, not a credential.
@@ -26,13 +26,13 @@ const (
 // Bounds of what Load reads, far above what is sensible.
 const (
 	maxFile   = 1 * mebibyte
-	maxSecret = 8 * kibibyte // What servers take as one header.
+	maxSecret = 8 * kibibyte // What servers accept as one header.
 )
 
 // Load reads the configuration file at path, the environment's credentials and
-// the files that hold credentials. File names in the configuration are taken
-// from the folder of the file and come out as paths from the working
-// directory. Certificate files have to be there; matrix files may come later.
+// the files that hold credentials. File names in the configuration are relative
+// to its folder and are returned relative to the working directory. Certificate
+// files must exist; matrix files may come later.
 //
 // The error is one or more [Error], all that are wrong.
 func Load(ctx context.Context, path string) (*Config, error) {
@@ -46,17 +46,17 @@ func Load(ctx context.Context, path string) (*Config, error) {
 	})
 }
 
-// Parse reads a configuration from data; name stands for the file in errors.
-// It is [Load] with an empty environment and without a look at other files:
-// their names stay as they stand and no credential is read.
+// Parse reads a configuration from data; name stands for the file in errors. It
+// is [Load] with an empty environment and without other files: their names stay
+// as written and no credential is read.
 //
 // The error is one or more [Error], all that are wrong.
 func Parse(name string, data []byte) (*Config, error) {
 	return read(name, data, func(*decoder, *Config) {})
 }
 
-// read decodes data over the defaults, lets outside add what does not stand in
-// the file, and checks the whole.
+// read decodes data over the defaults, lets outside add what is not in the
+// file, and checks the whole.
 func read(name string, data []byte, outside func(*decoder, *Config)) (*Config, error) {
 	c := Default()
 	d := &decoder{problems: newProblems(name)}
@@ -72,7 +72,7 @@ func read(name string, data []byte, outside func(*decoder, *Config)) (*Config, e
 	return c, nil
 }
 
-// environment sets what the environment says.
+// environment sets what comes from the environment.
 func environment(d *decoder, c *Config, getenv func(string) string) {
 	if name := getenv(EnvClusterUsername); name != "" {
 		c.Cluster.Auth.Username = name
@@ -87,14 +87,14 @@ func environment(d *decoder, c *Config, getenv func(string) string) {
 	}
 }
 
-// files reads the credentials that stand in files, where the environment has
-// none, and makes file names relative to dir.
+// files reads the credentials in files, unless the environment has them, and
+// makes file names relative to dir.
 func files(ctx context.Context, d *decoder, c *Config, dir string) {
 	auth, tls, redis := &c.Cluster.Auth, &c.Listen.TLS, &c.Redis.TLS
 	for _, f := range []struct {
 		key    string
 		name   *string
-		secret *Secret // nil: the file has to be there, and is read later.
+		secret *Secret // nil: the file must exist, and is read later.
 	}{
 		{"listen.tls.cert_file", &tls.CertFile, nil},
 		{"listen.tls.key_file", &tls.KeyFile, nil},
@@ -129,7 +129,7 @@ func files(ctx context.Context, d *decoder, c *Config, dir string) {
 	}
 }
 
-// under returns name as seen from the folder dir.
+// under returns name relative to the folder dir.
 func under(dir, name string) string {
 	if filepath.IsAbs(name) {
 		return name
@@ -137,7 +137,7 @@ func under(dir, name string) string {
 	return filepath.Join(dir, name)
 }
 
-// secretOf returns the content of a file that holds a credential on one line.
+// secretOf returns the credential in a file of one line.
 func secretOf(data []byte) (Secret, error) {
 	text := strings.TrimRight(string(data), "\r\n")
 	if text == "" || len(data) > int(maxSecret) || strings.ContainsAny(text, "\r\n\x00") {

@@ -179,7 +179,7 @@ log: {level: loud}
 				"for the password here or in AKIN_CLUSTER_PASSWORD"},
 		},
 		{
-			name:  "API key beside a user name",
+			name:  "API key with a user name",
 			files: map[string]string{"akin.yml": "cluster:\n  auth:\n    username: akin\n"},
 			env:   map[string]string{EnvClusterPassword: "hunter2", EnvClusterAPIKey: "hunter3"},
 			want:  []string{"akin.yml:2: cluster.auth: must be a user name with a password or an API key, not both; the environment counts too"},

@@ -40,7 +40,7 @@ func (p *Error) Error() string {
 // Unwrap returns p.Err.
 func (p *Error) Unwrap() error { return p.Err }
 
-// problems collects what is wrong with one file, and knows where its keys are.
+// problems collects what is wrong with one file, and the lines of its keys.
 type problems struct {
 	file  string
 	lines map[string]int  // The line of each key path that the file has.

@@ -16,8 +16,8 @@ type Secret struct {
 // NewSecret wraps s.
 func NewSecret(s string) Secret { return Secret{value: s} }
 
-// Reveal returns the text, "" where there is none. Hand it to what connects,
-// and to nothing that writes.
+// Reveal returns the text, "" where there is none. Give it only to code that
+// connects, never to code that writes.
 func (s Secret) Reveal() string { return s.value }
 
 // String returns "[redacted]", or "" where there is nothing to hide.

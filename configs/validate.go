@@ -50,7 +50,7 @@ func (d *decoder) check(c *Config) {
 	d.oneOf("log.format", c.Log.Format, FormatJSON, FormatText)
 }
 
-// expansion reports what is wrong in the section of that name.
+// expansion reports what is wrong in the section expansion.
 func (d *decoder) expansion(e *Expansion) {
 	d.rewriting("expansion", &e.Rewriting)
 	within(d, "expansion.budget", e.Budget, Duration(time.Millisecond), Duration(10*time.Second))
@@ -75,7 +75,7 @@ func (d *decoder) rewriting(key string, r *Rewriting) {
 	d.oneOf(key+".phase", r.Phase, PhaseAuto, PhaseQuery, PhaseRescore)
 	d.oneOf(key+".matching", r.Matching, MatchingWiden, MatchingSame)
 	within(d, key+".max_added_terms", r.MaxAddedTerms, 0, 200)
-	// 1024 clauses is what every engine takes in one query.
+	// Every engine accepts 1024 clauses in one query.
 	within(d, key+".max_query_terms", r.MaxQueryTerms, 1, 1024)
 	if r.MaxDocShare <= 0 || r.MaxDocShare > 1 {
 		d.add(key+".max_doc_share", "%v is out of range; allowed: above 0, up to 1", r.MaxDocShare)
@@ -92,8 +92,8 @@ func (d *decoder) rewriting(key string, r *Rewriting) {
 	})
 }
 
-// checkProfiles reports what is wrong with each profile itself. What it has
-// from expansion has been reported there.
+// checkProfiles reports what is wrong with each profile itself. What it
+// inherits from expansion has been reported there.
 func (d *decoder) checkProfiles(c *Config) {
 	names := make([]string, len(c.Matrices))
 	for i := range c.Matrices {
@@ -112,8 +112,8 @@ func (d *decoder) checkProfiles(c *Config) {
 	}
 }
 
-// inherit takes the bad keys under from for bad under to as well, where the
-// file does not have them.
+// inherit marks the bad keys under from as bad under to, too, where the file
+// does not have them.
 func (d *decoder) inherit(from, to string) {
 	for _, bad := range slices.Collect(maps.Keys(d.bad)) {
 		if rest, ok := strings.CutPrefix(bad, from+"."); ok && d.lines[join(to, rest)] == 0 {
@@ -162,7 +162,7 @@ func (d *decoder) matrices(list string, entries []Matrix) {
 }
 
 // globs reports what is wrong with the patterns at key, of which those that
-// begin with out, unless that is "", take names away again.
+// begin with out, unless that is "", exclude names.
 func (d *decoder) globs(key string, globs []string, out, wrong string) {
 	keepsOut := func(s string) bool { return out != "" && strings.HasPrefix(s, out) }
 	if !slices.ContainsFunc(globs, func(s string) bool { return !keepsOut(s) }) {
@@ -181,8 +181,8 @@ func (d *decoder) globs(key string, globs []string, out, wrong string) {
 	})
 }
 
-// patterns reports the entries of the list at key that wrong gives an error
-// for, and those that stand there twice.
+// patterns reports repeated entries of the list at key and those for which
+// wrong returns an error.
 func (d *decoder) patterns(key string, list []string, wrong func(string) error) {
 	first := make(map[string]int, len(list))
 	for i, s := range list {
@@ -197,8 +197,8 @@ func (d *decoder) patterns(key string, list []string, wrong func(string) error) 
 	}
 }
 
-// crossCheck reports what does not go together. It runs when credentials of
-// the environment and of files are there.
+// crossCheck reports contradicting settings, after the credentials have been
+// read.
 func (d *decoder) crossCheck(c *Config) {
 	d.together("listen.tls.cert_file", c.Listen.TLS.CertFile, "listen.tls.key_file", c.Listen.TLS.KeyFile)
 	if c.Listen.Address == c.Admin.Address && !strings.HasSuffix(c.Admin.Address, ":0") {
@@ -226,8 +226,8 @@ func (d *decoder) held(key string, most Bytes, c *Config) {
 	}
 }
 
-// sources reports the entries of the list at key that have no file, where there
-// is no Redis to take them from.
+// sources reports the entries of the list at key that have no file, if there is
+// no Redis.
 func (d *decoder) sources(list string, entries []Matrix, redis *Redis) {
 	for i, m := range entries {
 		if m.File == "" && redis.URL.Reveal() == "" && !d.has("redis.url") {
@@ -236,7 +236,7 @@ func (d *decoder) sources(list string, entries []Matrix, redis *Redis) {
 	}
 }
 
-// auth reports credentials that are not complete or too many.
+// auth reports incomplete credentials, and more than one kind.
 func (d *decoder) auth(a *Auth) {
 	const key = "cluster.auth"
 	name := a.Username != ""
@@ -256,7 +256,7 @@ func (d *decoder) auth(a *Auth) {
 	}
 }
 
-// together reports the one of two values that is missing.
+// together reports the missing one of two values.
 func (d *decoder) together(key1, value1, key2, value2 string) {
 	if value1 != "" && value2 == "" {
 		d.add(key2, "must be set together with %s", key1)
@@ -306,8 +306,8 @@ func isHost(u *url.URL) bool {
 // nameRule says what isName wants.
 const nameRule = "1 to 64 letters (A to Z, a to z), digits, dots, _ and -"
 
-// isName reports whether s can name a matrix: in keys of Redis, on the command
-// line and as a label of metrics. Profiles have such names, too.
+// isName reports whether s can name a matrix or a profile: in keys of Redis, on
+// the command line and as a label of metrics.
 func isName(s string) bool {
 	const allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
 	return s != "" && len(s) <= 64 && strings.Trim(s, allowed) == ""
@@ -318,7 +318,7 @@ func hasSpace(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f })
 }
 
-// redisURL reports what is wrong with the URL that the file gives.
+// redisURL reports what is wrong with the URL in the file.
 func (d *decoder) redisURL(s string) {
 	const key = "redis.url"
 	if strings.ContainsAny(s, "@?") {
@@ -329,7 +329,7 @@ func (d *decoder) redisURL(s string) {
 	}
 }
 
-// redisTLS reports certificates of Redis that are not complete or not used.
+// redisTLS reports certificates of Redis that are incomplete or unused.
 func (d *decoder) redisTLS(r *Redis) {
 	d.together("redis.tls.cert_file", r.TLS.CertFile, "redis.tls.key_file", r.TLS.KeyFile)
 	if strings.HasPrefix(strings.ToLower(r.URL.Reveal()), "rediss") {

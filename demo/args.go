@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// A mistake is the first one in a request. Parsers go on after it and return
-// something harmless.
+// A mistake is the first error in a request. Parsers continue after it and
+// return something harmless.
 type mistake struct{ err error }
 
 func (m *mistake) fail(err error) {
@@ -17,8 +17,7 @@ func (m *mistake) fail(err error) {
 	}
 }
 
-// members returns a reader of the members of a JSON object, which belongs to
-// name.
+// members returns a reader of the members of the JSON object of name.
 func (m *mistake) members(name string, v any) *args {
 	object, ok := v.(map[string]any)
 	if !ok {
@@ -27,8 +26,8 @@ func (m *mistake) members(name string, v any) *args {
 	return &args{name: name, rest: maps.Clone(object), mistake: m}
 }
 
-// args reads the members of a JSON object one by one. A member that nobody
-// asked for is a mistake, too, see done.
+// args reads the members of a JSON object one by one. An unread member is a
+// mistake, too, see done.
 type args struct {
 	name string // what the object belongs to, for errors
 	rest map[string]any
@@ -147,8 +146,8 @@ func (a *args) strings(key string) []string {
 	return out
 }
 
-// sole returns the only member of the object that is left, for the clauses
-// that are keyed by a field.
+// sole returns the only remaining member of the object, for clauses keyed by a
+// field.
 func (a *args) sole() (key string, value any) {
 	if len(a.rest) != 1 {
 		a.fail(parsingError("[%s] query malformed, expected one field", a.name))
@@ -160,8 +159,7 @@ func (a *args) sole() (key string, value any) {
 	return key, value
 }
 
-// done returns the first mistake of the request; the members that were not read
-// are one.
+// done returns the first mistake of the request; unread members are one.
 func (a *args) done() error {
 	if len(a.rest) > 0 {
 		names := slices.Sorted(maps.Keys(a.rest))

@@ -157,7 +157,7 @@ func (c *comparison) searchWith(t *testing.T, index string, query, more map[stri
 	}
 }
 
-// report tells how much was compared, and fails where nothing was.
+// report logs how much was compared, and fails if nothing was.
 func (c *comparison) report(t *testing.T) {
 	t.Helper()
 	if c.compared == 0 {

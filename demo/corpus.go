@@ -10,8 +10,7 @@ import (
 
 // corpusFiles holds a file for each index and one of queries, all in JSON
 // Lines. The texts were written for this project; the judgments were made by
-// reading them, before any engine had searched them, and are not to be changed
-// to suit a result.
+// reading them, before any search, and must not be changed to suit a result.
 //
 //go:embed corpus/*.jsonl
 var corpusFiles embed.FS

@@ -7,12 +7,11 @@
 // # What it is not
 //
 // It keeps no positions, so there are no phrases; it has one shard, no
-// aggregations, no aliases, and of scripts it knows akin's own, by their
-// text: [ScriptInvert], [ScriptSaturate] and [ScriptProbe]. It makes no terms
-// of emoji and of Thai, Lao, Burmese and Khmer script. What it does not know
-// of a request it refuses with status 400, and the error names it: nothing is
-// silently ignored that would change an answer, but filter_path, which only
-// shortens it.
+// aggregations, no aliases, and of scripts it knows akin's own, by their text:
+// [ScriptInvert], [ScriptSaturate] and [ScriptProbe]. It makes no terms of
+// emoji and of Thai, Lao, Burmese and Khmer script. It refuses what it does not
+// know with status 400 and an error that names it: it ignores nothing that
+// would change an answer, except filter_path, which only shortens it.
 package demo
 
 import (
@@ -25,8 +24,8 @@ import (
 	"time"
 )
 
-// What the engine says of itself. It is no Elasticsearch and does not claim to
-// be one; the number tells clients which interface to expect.
+// The engine's answer to GET /. It does not claim to be Elasticsearch; the
+// version tells clients which interface to expect.
 const (
 	distribution = "akin-demo"
 	version      = "8.0.0"

@@ -89,7 +89,7 @@ func (p *parser) terms(field string, terms []string, o textOptions) query {
 	case len(terms) == 0:
 		return matchNone()
 	case len(terms) == 1:
-		return q.should[0] // minimum_should_match means nothing to a single term, as in the engines
+		return q.should[0] // as in the engines, minimum_should_match does not apply to a single term
 	case o.and:
 		q.must, q.should = q.should, nil
 		return q
@@ -159,8 +159,8 @@ func (p *parser) queryString(a *args) query {
 	return p.finish(a, p.overFields(a, text, fields, o))
 }
 
-// operators reports whether text holds anything that Lucene's query syntax
-// reads as more than words. A single star, all documents, is allowed.
+// operators reports whether text has anything that Lucene's query syntax reads
+// as more than words. A single star, all documents, is allowed.
 func operators(text string) bool {
 	if strings.TrimSpace(text) == "*" {
 		return false

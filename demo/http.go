@@ -68,7 +68,7 @@ func parameters() []string {
 		"wait_for_no_relocating_shards level ignore_throttled")
 }
 
-// routes is the place that lists the endpoints.
+// routes lists the endpoints.
 func (e *Engine) routes() *http.ServeMux {
 	mux := http.NewServeMux()
 	known := parameters()
@@ -166,14 +166,14 @@ func checkContentType(r *http.Request, body []byte) error {
 	if len(body) == 0 {
 		return nil
 	}
-	given := r.Header.Get("Content-Type")
-	kind, _, err := mime.ParseMediaType(given)
+	contentType := r.Header.Get("Content-Type")
+	kind, _, err := mime.ParseMediaType(contentType)
 	if err == nil && (kind == "application/json" || kind == "application/x-ndjson") && r.Header.Get("Content-Encoding") == "" {
 		return nil
 	}
 	return &apiError{
 		status: http.StatusNotAcceptable, kind: "media_type_header_exception",
-		reason: "Content-Type header [" + given + "] is not supported, or the body is compressed",
+		reason: "Content-Type header [" + contentType + "] is not supported, or the body is compressed",
 	}
 }
 
@@ -249,7 +249,7 @@ func mapperError(format string, args ...any) error {
 	return badRequest("mapper_parsing_exception", format, args...)
 }
 
-// unsupported names something that the real engines know and this one does not.
+// unsupported names a feature of the real engines that this one lacks.
 func unsupported(format string, args ...any) error {
 	return badRequest("illegal_argument_exception", "the embedded engine does not support "+format, args...)
 }

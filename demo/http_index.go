@@ -75,7 +75,7 @@ func (e *Engine) createIndex(c *call) (int, any, error) {
 }
 
 // parseSettings refuses settings that would change terms, scores or shards and
-// returns the number of replicas, which is only repeated to who asks.
+// returns the number of replicas, which is only reported.
 func parseSettings(settings map[string]any) (replicas string, err error) {
 	replicas = "1"
 	for name, v := range settings {
@@ -164,7 +164,7 @@ func (e *Engine) putMapping(c *call, indices []*index) (int, any, error) {
 	return http.StatusOK, map[string]any{"acknowledged": true}, nil
 }
 
-// refresh has nothing to do: what is written is searchable at once.
+// refresh does nothing: what is written is searchable at once.
 func refresh(_ *call, indices []*index) (int, any, error) {
 	return http.StatusOK, map[string]any{"_shards": shards(len(indices), false)}, nil
 }

@@ -31,7 +31,7 @@ type fieldType struct {
 // A mapping holds the fields of an index by their full dotted names.
 type mapping struct {
 	fields     map[string]*fieldType
-	properties map[string]any // as given and as added, for GET
+	properties map[string]any // as written and as added, for GET
 	dynamic    bool           // whether unmapped fields of a document are added
 }
 
@@ -66,7 +66,7 @@ func (m *mapping) rendered() map[string]any {
 	return out
 }
 
-// A merger adds fields to a mapping, which is of no use after a mistake.
+// A merger adds fields to a mapping, which is unusable after a mistake.
 type merger struct {
 	mistake
 	*mapping
@@ -121,8 +121,8 @@ func (g *merger) add(into, properties map[string]any, prefix string, depth int) 
 	}
 }
 
-// child returns the fields of the object name among properties, which it makes
-// where there is none.
+// child returns the fields of the object name among properties, and adds it if
+// missing.
 func (g *merger) child(properties map[string]any, name, path string, kind any) map[string]any {
 	if kind != nil && kind != "object" {
 		g.fail(mapperError("No handler for type [%v] declared on field [%s]", kind, path))

@@ -31,7 +31,7 @@ func parseQuery(ix *index, v any) (query, error) {
 	return q, p.err
 }
 
-// refuse notes a mistake.
+// refuse records a mistake.
 func (p *parser) refuse(err error) query {
 	p.fail(err)
 	return matchNone()
@@ -57,8 +57,7 @@ func (p *parser) query(v any) query {
 	return matchNone()
 }
 
-// named parses the body of one query. This is the place that lists what the
-// engine runs.
+// named parses the body of one query. It lists all queries of the engine.
 func (p *parser) named(name string, a *args) query {
 	switch name {
 	case "match_all":

@@ -56,8 +56,8 @@ func (s slice) of(all []result) []result {
 	return out
 }
 
-// A scroll is a search whose answer is read in pages. It holds on to the
-// documents as they were when it began.
+// A scroll is a search whose answer is read in pages, over the documents as
+// they were when it began.
 type scroll struct {
 	request *searchRequest
 	all     []result
@@ -91,8 +91,8 @@ func (s *scrolls) start(now time.Time, life time.Duration, r *searchRequest, all
 	return id, nil
 }
 
-// page returns the next page of a scroll and keeps it open for life, or for as
-// long as before where life is 0.
+// page returns the next page of a scroll and keeps it open for life, or as long
+// as before if life is 0.
 func (s *scrolls) page(now time.Time, id string, life time.Duration) (*scroll, []result, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -233,11 +233,11 @@ type sourceFilter struct {
 // source reads a _source member: a boolean, a pattern, a list of patterns, or
 // an object of includes and excludes.
 func (m *mistake) source(v any) sourceFilter {
-	switch given := v.(type) {
+	switch wanted := v.(type) {
 	case nil:
 		return sourceFilter{}
 	case bool:
-		return sourceFilter{none: !given}
+		return sourceFilter{none: !wanted}
 	case string, []any:
 		v = map[string]any{"includes": v}
 	}
