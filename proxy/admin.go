@@ -249,7 +249,7 @@ func (s *Server) showExplanation(c *gin.Context) {
 		return plain
 	})
 	if !ok {
-		writeError(c.Writer, http.StatusNotFound, "akin_request_exception", "no explanation with this id; the last ones alone are kept")
+		writeError(c.Writer, http.StatusNotFound, "akin_request_exception", "no explanation with this id; only the last ones are kept")
 		return
 	}
 	writeJSON(c.Writer, shown)

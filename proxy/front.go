@@ -23,7 +23,7 @@ const (
 	// refused by net/http, with a plain text.
 	maxHeaderBytes = 64 << 10
 	// adminConnections are enough for the probes and scrapes of some systems, and
-	// for somebody who looks on. They are beside Options.MaxConnections.
+	// for somebody who looks on. They come on top of Options.MaxConnections.
 	adminConnections = 32
 	// waitEvery is how often it is seen whether requests have ended.
 	waitEvery = 10 * time.Millisecond

@@ -121,7 +121,7 @@ func newMetrics(registry prometheus.Registerer, causes []string) (*metrics, erro
 		},
 		rerankMetrics: rerankMetrics{
 			rerank: r.counter("akin_reranked_total",
-				"Searches whose hits were to be ordered anew, by what became of that; all results but reranked and unreadable mean the engine's order.", "result"),
+				"Searches whose hits were to be reranked, by what became of that; all results but reranked and unreadable mean the engine's order.", "result"),
 			rerankTook: r.times("akin_rerank_duration_seconds",
 				"Time from the cluster's whole answer until its hits, those of all searches in it, were in order.", 0.5e-3, 2, 14).WithLabelValues(),
 		},

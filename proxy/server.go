@@ -31,7 +31,7 @@ import (
 const (
 	// DefaultBudget is the time that akin takes for its own work on a search.
 	DefaultBudget = 50 * time.Millisecond
-	// DefaultRerankBudget is the time that ordering the hits of a request anew may
+	// DefaultRerankBudget is the time that reranking the hits of a request may
 	// take, from when the whole of the cluster's answer is there.
 	DefaultRerankBudget = 50 * time.Millisecond
 	// DefaultMaxBody is the size of the largest search body that is read.
@@ -107,7 +107,7 @@ type Options struct {
 	// [DefaultBodyTimeout]. Then the search is answered with 408.
 	BodyTimeout time.Duration
 	// Memory bounds what is held for requests; nil means [budget.Default] for
-	// this server alone.
+	// this server only.
 	Memory *budget.Budget
 	// Cause names the cause of an error of Expander or Reranker in one or two
 	// words, from a fixed small set: it labels metrics. With nil it is "budget" for an expired
@@ -116,8 +116,8 @@ type Options struct {
 	// Causes has every name that Cause gives, and says for the log what an
 	// operator can do about it. Their metrics are there from the start.
 	Causes map[string]string
-	// Reranker scores the hits of searches that the expander wants to be ordered
-	// anew; with nil they stay in the engine's order.
+	// Reranker scores the hits of searches that the expander wants to be
+	// reranked; with nil they stay in the engine's order.
 	Reranker Reranker
 	// RerankBudget bounds the time that the calls of Reranker for one request may
 	// take together; 0 means [DefaultRerankBudget]. When it is spent the engine's
@@ -196,7 +196,7 @@ type Server struct {
 	clearing *shadow.Runner
 	// access knows which clients may search.
 	access *access
-	// shadows are the searches that run beside those of the clients.
+	// shadows are the searches that run after those of the clients.
 	shadows *shadow.Runner
 	// health knows what failed open of late.
 	health *health.Health
@@ -339,7 +339,7 @@ func (s *Server) Serve(ctx context.Context, proxy, admin net.Listener) error {
 	return NewFront(s, nil).Serve(ctx, proxy, admin)
 }
 
-// Close ends what runs beside the requests of clients and waits for its end.
+// Close ends what runs besides the requests of clients and waits for its end.
 // Requests that are still under way are forwarded.
 func (s *Server) Close() {
 	s.shadows.Close()

@@ -43,7 +43,7 @@ func TestTemplateIsRenderedAndItsSearchRewritten(t *testing.T) {
 	for _, method := range []string{"GET", "POST"} {
 		for _, encoding := range []string{"", "gzip"} {
 			node := startRawNode(t, renders(rendered))
-			addr, registry := startProxy(t, Options{Upstreams: []string{node.URL + "/es"}, Templates: true, Expander: expander(func(_ context.Context, r *expand.Request) (*expand.Result, error) {
+			addr, registry := startProxy(t, Options{Upstreams: []string{node.URL + "/es"}, Templates: true, Budget: patience, Expander: expander(func(_ context.Context, r *expand.Request) (*expand.Result, error) {
 				want := expand.Request{
 					Endpoint: expand.EndpointSearch, Index: "a", RawQuery: "routing=x", Body: []byte(rendered), Fixed: reason.Answer,
 					Discloses: expand.DiscloseProfile | expand.DiscloseExplain,

@@ -98,8 +98,8 @@ var notAsked = [...]string{
 	"Upgrade", controlHeader, profileHeader,
 }
 
-// connectionOptions returns the names of the headers that are for the next hop
-// alone (RFC 9110, section 7.6.1).
+// connectionOptions returns the names of the headers that are only for the next
+// hop (RFC 9110, section 7.6.1).
 func connectionOptions(h http.Header) (names []string) {
 	for _, list := range h["Connection"] {
 		for name := range strings.SplitSeq(list, ",") {

@@ -40,7 +40,7 @@ func TellsInside(endpoint expand.Endpoint) bool {
 func Hidden(endpoint expand.Endpoint, async bool, rawQuery string, h http.Header) (reason string) {
 	filter := wire.FilterPath(rawQuery)
 	// "valid" is always there, hence cannot be asked for on top, and an exclusion
-	// makes what stands beside it an exception of it.
+	// makes what stands with it an exception of it.
 	added := endpoint != expand.EndpointValidate && !strings.HasPrefix(filter, "-") && !strings.Contains(filter, ",-")
 	switch {
 	case !async && !TellsInside(endpoint):

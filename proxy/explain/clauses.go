@@ -16,7 +16,7 @@ const (
 	// maxClauseBytes is as much as of a body: a clause with 30 added terms takes
 	// about 4 KiB.
 	maxClauseBytes = 64 << 10
-	// Memory of a clause, a term of its text and a term that was added, beside
+	// Memory of a clause, a term of its text and a term that was added, besides
 	// their texts: the sizes of the structs, for a clause twice, since lists grow
 	// by up to that.
 	clauseBytes = 368

@@ -31,7 +31,7 @@ const (
 	// maxBody is the largest body that is kept; one more would drive out hundreds
 	// of others. Without vectors and long lists of ids few bodies are larger.
 	maxBody = 64 << 10
-	// entryBytes is the memory of an entry beside what it points to: the size of
+	// entryBytes is the memory of an entry besides what it points to: the size of
 	// the struct, and its id. textBytes is that of a text in a list.
 	entryBytes = 512
 	textBytes  = 16

@@ -239,7 +239,7 @@ func templateOptions(template []byte) (options []byte, ok bool) {
 	return options, err == nil && r.End()
 }
 
-// Discloses returns what the templates ask for beside their searches.
+// Discloses returns what the templates ask for besides their searches.
 func (t *Request) Discloses() (d expand.Disclosure) {
 	for i, line := range t.lines {
 		if len(t.lines) > 1 && i%2 == 0 {
