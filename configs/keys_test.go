@@ -184,9 +184,9 @@ func TestDocumentationListsEveryKey(t *testing.T) {
 	}
 }
 
-// TestDocumentationTellsWhatProfilesLack compares the sentence about the keys of
+// TestDocumentationSaysWhatProfilesLack compares the sentence about the keys of
 // expansion that profiles have not with the structs.
-func TestDocumentationTellsWhatProfilesLack(t *testing.T) {
+func TestDocumentationSaysWhatProfilesLack(t *testing.T) {
 	data, err := os.ReadFile("../docs/config.md")
 	if err != nil {
 		t.Fatal(err)

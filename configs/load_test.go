@@ -46,7 +46,7 @@ func TestLoadReadsCredentialFiles(t *testing.T) {
 	}
 }
 
-func TestEnvironmentGoesBeforeTheFile(t *testing.T) {
+func TestEnvironmentOverridesTheFile(t *testing.T) {
 	dir := write(t, map[string]string{
 		"akin.yml": `
 cluster: {auth: {username: file, password_file: password-that-does-not-exist}}
@@ -68,7 +68,7 @@ redis: {url: "redis://from-file:6379"}
 	}
 }
 
-func TestEnvironmentAloneIsEnough(t *testing.T) {
+func TestEnvironmentIsEnough(t *testing.T) {
 	dir := write(t, map[string]string{"akin.yml": "matrices: [{name: main}]\n"})
 	t.Setenv(EnvClusterAPIKey, "a2V5")
 	t.Setenv(EnvRedisURL, "redis://127.0.0.1:6379")

@@ -118,7 +118,7 @@ func TestNewRefusesOriginsThatAreNotNamed(t *testing.T) {
 	}
 }
 
-func TestDecodeGivesBackWhatWasEncoded(t *testing.T) {
+func TestDecodeReturnsWhatWasEncoded(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	matrices := []*Matrix{
 		mustNew(t, Meta{}, nil),
@@ -213,7 +213,7 @@ func TestMatrixFilesAreKnownByTheirBeginning(t *testing.T) {
 	}
 }
 
-func TestDecodeTellsVersionsApart(t *testing.T) {
+func TestDecodeDistinguishesVersions(t *testing.T) {
 	file := encoded(t, mustNew(t, Meta{}, vehicles()))
 	binary.LittleEndian.PutUint32(file[8:], 2)
 	_, err := Decode(bytes.NewReader(file))

@@ -240,7 +240,7 @@ func (t *Table) check() error {
 		}
 		switch {
 		case i > 0 && t.Terms[i-1] == term:
-			return fmt.Errorf("term %q is there twice", term)
+			return fmt.Errorf("term %q occurs twice", term)
 		case i > 0 && t.Terms[i-1] > term:
 			return fmt.Errorf("term %q is out of order", term)
 		}
@@ -281,7 +281,7 @@ func checkOrigins(names []string) error {
 	}
 	for k, name := range names {
 		if name == "" || slices.Contains(names[:k], name) {
-			return fmt.Errorf("origin %q: empty or there twice", name)
+			return fmt.Errorf("origin %q: empty or repeated", name)
 		}
 	}
 	return nil
@@ -303,7 +303,7 @@ func (t *Table) checkRow(i uint32, seenIn []uint32) error {
 		case col == i:
 			return errors.New("is its own neighbor")
 		case seenIn[col] == i+1:
-			return fmt.Errorf("neighbor %q is there twice", t.Terms[col])
+			return fmt.Errorf("neighbor %q occurs twice", t.Terms[col])
 		case sims[k] == 0:
 			return fmt.Errorf("similarity 0 of neighbor %q", t.Terms[col])
 		case k > 0 && CompareEntries(Entry{Col: cols[k-1], Units: sims[k-1]}, Entry{Col: col, Units: sims[k]}) > 0:

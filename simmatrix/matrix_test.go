@@ -135,13 +135,13 @@ func TestNewRefuses(t *testing.T) {
 		name, message string
 		rows          []TermRow
 	}{
-		{"a term twice", `"a" is there twice`, []TermRow{{Term: "a"}, {Term: "b"}, {Term: "a"}}},
+		{"a term twice", `"a" occurs twice`, []TermRow{{Term: "a"}, {Term: "b"}, {Term: "a"}}},
 		{"an empty term", `term ""`, []TermRow{{Term: ""}}},
 		{"a term that is not UTF-8", `term "\xff"`, []TermRow{{Term: "\xff"}}},
 		{"too long a term", "too long", []TermRow{{Term: strings.Repeat("a", MaxTermBytes+1)}}},
 		{"a neighbor without a row", `"c" of "a" has no row`, one(Neighbor{Term: "c", Similarity: 1})},
 		{"its own neighbor", `row of "a": is its own neighbor`, one(Neighbor{Term: "a", Similarity: 1})},
-		{"a neighbor twice", `"b" is there twice`, one(Neighbor{Term: "b", Similarity: 1}, Neighbor{Term: "b", Similarity: 0.5})},
+		{"a neighbor twice", `"b" occurs twice`, one(Neighbor{Term: "b", Similarity: 1}, Neighbor{Term: "b", Similarity: 0.5})},
 		{"similarity 0", "similarity 0", one(Neighbor{Term: "b"})},
 		{"similarity above 1", "similarity 1.5", one(Neighbor{Term: "b", Similarity: 1.5})},
 		{"NaN", "similarity NaN", one(Neighbor{Term: "b", Similarity: float32(math.NaN())})},
@@ -234,7 +234,7 @@ func TestRowsStopWhenAsked(t *testing.T) {
 	}
 }
 
-func TestChecksumTellsMatricesApart(t *testing.T) {
+func TestChecksumDistinguishesMatrices(t *testing.T) {
 	base := mustNew(t, Meta{Source: "x"}, vehicles())
 	shuffled := vehicles()
 	slices.Reverse(shuffled)

@@ -182,7 +182,7 @@ func checkInputs(inputs []Input) error {
 			errs = append(errs, fmt.Errorf("input %q has no matrix", in.Name))
 		}
 		if in.Name == "" || slices.ContainsFunc(inputs[:k], func(other Input) bool { return other.Name == in.Name }) {
-			errs = append(errs, fmt.Errorf("name %q of an input: empty or there twice", in.Name))
+			errs = append(errs, fmt.Errorf("name %q of an input: empty or repeated", in.Name))
 		}
 		if in.Name == simmatrix.OriginOverrides {
 			errs = append(errs, fmt.Errorf("name %q of an input: the entries that overrides set are called so; give it another name", in.Name))

@@ -130,7 +130,7 @@ func TestPairsThatARuleDropsTakeNoPlace(t *testing.T) {
 	}
 }
 
-func TestEnsembleTellsWhatItWasMadeOf(t *testing.T) {
+func TestEnsembleRecordsItsInputs(t *testing.T) {
 	x := carMatrix(t, simmatrix.Meta{Source: "vectors", Docs: 10, Params: map[string]string{"power": "3"}}, 0)
 	y, err := simmatrix.New(simmatrix.Meta{Source: "thesaurus", Docs: 12, Origins: []string{"p", "q"}}, []simmatrix.TermRow{
 		{Term: "car", DocFreq: 11, Neighbors: []simmatrix.Neighbor{{Term: "auto", Similarity: 1, Origins: 2}}},

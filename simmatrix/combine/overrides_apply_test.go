@@ -90,7 +90,7 @@ func TestOverridesWithNothingToDoLeaveTheMatrixAsItIs(t *testing.T) {
 	}
 }
 
-func TestBansAloneNameNoOrigins(t *testing.T) {
+func TestOnlyBansNameNoOrigins(t *testing.T) {
 	m, _, err := mustParseOverrides(t, "ban car jaguar\n").Apply(carMatrix(t, simmatrix.Meta{Source: "vectors"}, 0))
 	if err != nil || m.Meta().Origins != nil || m.Meta().NonZeros != 1 {
 		t.Errorf("%+v, %v", m.Meta(), err)
@@ -260,7 +260,7 @@ func TestOverridesDoWhatTheySayToEveryEntry(t *testing.T) {
 	}
 }
 
-func TestParamsTellWhichOverridesWereApplied(t *testing.T) {
+func TestParamsNameTheOverridesApplied(t *testing.T) {
 	m := carMatrix(t, simmatrix.Meta{Source: "vectors", Params: map[string]string{"power": "3"}}, 0)
 	param := func(m *simmatrix.Matrix, file string) (*simmatrix.Matrix, string) {
 		out, _, err := mustParseOverrides(t, file).Apply(m)

@@ -111,7 +111,7 @@ func splitWords(line string) (words []word, start, end int, err error) {
 	end = start
 	for at := start; at < len(text) && text[at] != '#'; {
 		if len(words) == maxWords {
-			return words, start, len(text), errors.New("more words than a rule has: a term with blanks stands in double quotes, # begins a comment")
+			return words, start, len(text), errors.New("more words than a rule has: a term with blanks needs double quotes, # begins a comment")
 		}
 		rest := text[at:]
 		size := strings.IndexAny(rest, blanks)
@@ -160,7 +160,7 @@ func parseOverride(words []word) (*Override, error) {
 		words = append(words[:2:2], words[3:]...)
 	}
 	if len(words) != want {
-		return nil, fmt.Errorf("%d words, want %s; a term with blanks stands in double quotes", len(words), overrideForm(r.Action))
+		return nil, fmt.Errorf("%d words, want %s; a term with blanks needs double quotes", len(words), overrideForm(r.Action))
 	}
 	r.Term, r.Neighbor = words[1].text, words[2].text
 	if r.Action == ActionSet {

@@ -138,7 +138,7 @@ func TestInspectCountsOrigins(t *testing.T) {
 	}
 }
 
-func TestSamplesDependOnTheSeedAlone(t *testing.T) {
+func TestSamplesDependOnlyOnTheSeed(t *testing.T) {
 	m := matrixtest.New(t, simmatrix.Meta{}, matrixtest.Rows(rand.New(rand.NewPCG(1, 1)), 60))
 	draw := func(seed uint64) (terms []string) {
 		for _, row := range Matrix(m, Options{Samples: 5, Seed: seed}).Samples {

@@ -408,7 +408,7 @@ func (v *namedVectors) Words() []string        { return v.words }
 func (v *namedVectors) Dim() int               { return v.dim }
 func (v *namedVectors) Vector(k int) []float32 { return v.row(k) }
 
-func TestFromVectorsTellsTheRecallOfAnApproximateSearch(t *testing.T) {
+func TestFromVectorsReportsTheRecallOfAnApproximateSearch(t *testing.T) {
 	table := clusteredVectors(rand.New(rand.NewPCG(29, 1)), 2000, 10)
 	v := &namedVectors{vectorTable: *table}
 	for i := range table.rows {

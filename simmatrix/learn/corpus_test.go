@@ -88,7 +88,7 @@ func TestCorpusCountsDocumentsAndVocabulary(t *testing.T) {
 	}
 }
 
-func TestTermsThatStartWithADigitAreContextAlone(t *testing.T) {
+func TestTermsThatStartWithADigitAreOnlyContext(t *testing.T) {
 	// wolf and fox meet the same number, and nothing else that is common.
 	var docs [][]string
 	for i := range 40 {
@@ -117,7 +117,7 @@ func TestTermsThatStartWithADigitAreContextAlone(t *testing.T) {
 	}
 }
 
-func TestFromCorpusTellsWhatItDid(t *testing.T) {
+func TestFromCorpusRecordsItsSettings(t *testing.T) {
 	o := smallOptions()
 	o.Source, o.Seed = "index books", 42
 	docs := zipfDocuments(300, 30, 200)

@@ -190,7 +190,7 @@ func (d *textsDecoder) words(t *Texts) error {
 			return err
 		}
 		if _, twice := t.ids[string(word)]; twice || length == 0 {
-			return fmt.Errorf("%w: word %d is empty or there twice", ErrTexts, len(t.words))
+			return fmt.Errorf("%w: word %d is empty or repeated", ErrTexts, len(t.words))
 		}
 		t.addWord(string(word))
 	}

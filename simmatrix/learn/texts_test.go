@@ -135,7 +135,7 @@ func documentsOfTexts(t *Texts) [][][]string {
 	return documents
 }
 
-func TestLimitDependsOnTheDocumentsAlone(t *testing.T) {
+func TestLimitDependsOnlyOnTheDocuments(t *testing.T) {
 	documents := documentsOfTexts(randomTexts(3, 200))
 	documents = append(documents, documents[:20]...) // some twice
 	random := rand.New(rand.NewPCG(4, 4))

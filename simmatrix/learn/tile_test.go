@@ -133,7 +133,7 @@ func TestMultiplyAgreesWithGonum(t *testing.T) {
 // The dot product of two vectors has the same bits wherever they stand, and
 // whichever of them is the row: results cannot depend on how the vectors are
 // cut into blocks.
-func TestMultiplyDependsOnTheTwoVectorsAlone(t *testing.T) {
+func TestMultiplyDependsOnlyOnTheTwoVectors(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 8))
 	for name, multiply := range multiplies() {
 		for _, dim := range []int{1, 37, 100} {

@@ -153,7 +153,7 @@ func checkMarks(ctx context.Context, rows *Rows, mark string, rng *rand.Rand, te
 	return nil
 }
 
-func TestStateChangesAreToldOnce(t *testing.T) {
+func TestStateChangesAreReportedOnce(t *testing.T) {
 	r := startRedis(t)
 	a := r.admin(t)
 	var log logbook

@@ -145,7 +145,7 @@ func TestPrunedVersionServesThoseWhoHoldItAndNobodyElse(t *testing.T) {
 	waitFor(t, 10*time.Second, "the second version", func() bool { return served(store) == two })
 }
 
-func TestPruneTakesOrphansAway(t *testing.T) {
+func TestPruneRemovesOrphans(t *testing.T) {
 	s := startRedis(t)
 	a, c := s.admin(t), s.client(t)
 	kept := publish(t, a, newMatrix(t, "one", 10))

@@ -237,8 +237,8 @@ func TestDocumentedRightsAreEnoughAndNotMore(t *testing.T) {
 	}
 }
 
-// TestMissingRightIsTold refuses a call of the poll that is not its first.
-func TestMissingRightIsTold(t *testing.T) {
+// TestMissingRightIsReported refuses a call of the poll that is not its first.
+func TestMissingRightIsReported(t *testing.T) {
 	t.Parallel()
 	r := startOnPort(t)
 	id := publish(t, r.admin(t), newMatrix(t, "one", 10))

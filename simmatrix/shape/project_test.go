@@ -77,7 +77,7 @@ func TestProjectKeepsTermsWithoutDocumentsOutOfTheRowsOfOthers(t *testing.T) {
 	}
 }
 
-func TestProjectRefusesTermsThatNoRowHolds(t *testing.T) {
+func TestProjectRefusesTermsThatCannotHaveARow(t *testing.T) {
 	m := matrixtest.New(t, simmatrix.Meta{}, surfaceWords())
 	for _, bad := range []string{"", "\xff", strings.Repeat("a", simmatrix.MaxTermBytes+1)} {
 		if _, _, err := Project(m, ProjectOptions{IndexTerms: map[string][]string{"car": {bad}}}); !errors.Is(err, simmatrix.ErrInvalid) {

@@ -158,7 +158,7 @@ func TestProtectedEntriesStay(t *testing.T) {
 	}
 }
 
-func TestHeaderTellsWhereProtectedEntriesBreakAClaim(t *testing.T) {
+func TestHeaderShowsWhereProtectedEntriesBreakAClaim(t *testing.T) {
 	all := SparsifyOptions{Neighbors: 1, Symmetric: true, Dominant: true}
 	if meta := mustSparsify(t, matrixtest.Parse(t, matrixtest.HandMade), all).Meta(); !meta.Symmetric || !meta.Dominant || meta.MaxNeighbors != 1 {
 		t.Errorf("nothing protected: %+v", meta)
@@ -173,7 +173,7 @@ func TestHeaderTellsWhereProtectedEntriesBreakAClaim(t *testing.T) {
 	}
 }
 
-func TestSparsifyTellsItsSettings(t *testing.T) {
+func TestSparsifyRecordsItsSettings(t *testing.T) {
 	m := matrixtest.New(t, simmatrix.Meta{Source: "s", Params: map[string]string{"power": "3"}, Docs: 7}, matrixtest.Vehicles())
 	before := m.Checksum()
 	got := mustSparsify(t, m, SparsifyOptions{Neighbors: 5, Threshold: 0.25, Mutual: true, Symmetric: true, Dominant: true}).Meta()

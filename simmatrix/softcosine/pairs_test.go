@@ -109,7 +109,7 @@ func TestPairsHaveAFeatureForEachSimilarity(t *testing.T) {
 		for f := range int32(p.Len()) {
 			i, j := p.Pair(f)
 			if seen[[2]int32{i, j}] || sp.s.At(int(i), int(j)) == 0 {
-				t.Errorf("feature %d is (%d, %d), which is there twice or not similar", f, i, j)
+				t.Errorf("feature %d is (%d, %d), which occurs twice or not similar", f, i, j)
 			}
 			seen[[2]int32{i, j}] = true
 			if want := math.Sqrt(sp.s.At(int(i), int(j))) * (a[i] + a[j]) / 2; !near(features.At(f), want, 1e-14) {

@@ -59,7 +59,7 @@ func NewSimilarities(n int, entries iter.Seq2[[2]int32, float64]) (*Similarities
 	})
 	for k := 1; k < len(cells); k++ {
 		if cells[k].row == cells[k-1].row && cells[k].col == cells[k-1].col {
-			return nil, fmt.Errorf("%w: s(%d, %d) is there twice", ErrSimilarities, cells[k].row, cells[k].col)
+			return nil, fmt.Errorf("%w: s(%d, %d) occurs twice", ErrSimilarities, cells[k].row, cells[k].col)
 		}
 	}
 	s := newSimilarities(n, len(cells))

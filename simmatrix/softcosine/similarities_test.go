@@ -48,7 +48,7 @@ func TestSimilaritiesNameWhatTheyRefuse(t *testing.T) {
 		{"NaN", "s(0, 1) = NaN", 2, []entry{{0, 1, math.NaN()}}},
 		{"infinite", "s(0, 1) = +Inf", 2, []entry{{0, 1, math.Inf(1)}}},
 		{"diagonal", "s(1, 1) = 0.5", 2, []entry{{1, 1, 0.5}}},
-		{"twice", "s(0, 1) is there twice", 2, []entry{{0, 1, 0.5}, {1, 0, 0.5}, {0, 1, 0.5}}},
+		{"twice", "s(0, 1) occurs twice", 2, []entry{{0, 1, 0.5}, {1, 0, 0.5}, {0, 1, 0.5}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := NewSimilarities(c.n, func(yield func([2]int32, float64) bool) {

@@ -20,7 +20,7 @@ var caesarTerms = []string{
 
 const antony, julius, caesar, dead, killed = 1, 3, 4, 5, 10
 
-// caesarDocuments returns d1 and d2, where "I" is there twice.
+// caesarDocuments returns d1 and d2, where "I" occurs twice.
 func caesarDocuments() (d1, d2 Vector) {
 	d1 = NewVector(map[int32]float64{0: 1, 1: 1, 2: 1, 3: 1, 4: 1, 5: 1})
 	d2 = NewVector(map[int32]float64{3: 1, 4: 1, 6: 2, 7: 1, 8: 1, 9: 1, 10: 1, 11: 1, 12: 1, 13: 1})

@@ -92,8 +92,8 @@ func TestTSVRoundTripGivesTheSameRows(t *testing.T) {
 	}
 }
 
-// TestSixDecimalsTellAllSimilaritiesApart goes through all of them.
-func TestSixDecimalsTellAllSimilaritiesApart(t *testing.T) {
+// TestSixDecimalsDistinguishAllSimilarities goes through all of them.
+func TestSixDecimalsDistinguishAllSimilarities(t *testing.T) {
 	for u := range uint16(simmatrix.UnitsOfOne) {
 		s, ok := lines.ParseDecimal(string(appendSimilarity(nil, u+1)), 64)
 		if got, err := units(s, false); !ok || err != nil || got != u+1 {

@@ -74,7 +74,7 @@ func (g *list) addVocabulary(line []byte) error {
 	case err != nil:
 		return err
 	case int(id) < known:
-		return fmt.Errorf("term %.40q is there twice, first in line %d", t.Text, id+1)
+		return fmt.Errorf("term %.40q occurs twice, first in line %d", t.Text, id+1)
 	}
 	g.pairs.docFreqs[id] = t.DocFreq
 	return nil

@@ -156,7 +156,7 @@ func TestReadMatrixMarketNamesTheBadLine(t *testing.T) {
 		{"too few entries", banner + "2 2 3\n1 2 .5\n", "a\nb\n", "matrix: line 4: the file ends after 1 of 3 entries"},
 		{"long line", banner + strings.Repeat("1", lines.MaxBytes+1), "a\n", "matrix: line 2: longer than"},
 		{"no gzip", "\x1f\x8bx", "a\n", "matrix: line 1: gzip"},
-		{"a term twice", banner, "a\nb\na\n", `vocabulary: line 3: term "a" is there twice, first in line 1`},
+		{"a term twice", banner, "a\nb\na\n", `vocabulary: line 3: term "a" occurs twice, first in line 1`},
 		{"empty line between terms", banner, "a\n\n\nb\n", "vocabulary: line 2: no term"},
 		{"no term", banner, "a\n\t3\n", `vocabulary: line 2: term ""`},
 		{"not UTF-8", banner, "\xff\n", `vocabulary: line 1: term "\xff"`},

@@ -62,7 +62,7 @@ func TestPairsKeepTheLargestOfARow(t *testing.T) {
 	}
 }
 
-func TestPairsRefuseWhatNoRowCanBeOf(t *testing.T) {
+func TestPairsRefuseTermsThatCannotHaveARow(t *testing.T) {
 	p := newPairs()
 	for term, message := range map[string]string{
 		"":      `term "" is empty`,

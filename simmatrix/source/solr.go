@@ -18,7 +18,7 @@ func (t *thesaurus) addSolrLine(line string) error {
 	case len(sides) > 2:
 		return errors.New("more than one =>")
 	case len(sides) == 2 && (len(sides[0]) == 0 || len(sides[1]) == 0):
-		return errors.New("nothing stands on one side of =>") // the engines take such a line for a group, with the => in an entry
+		return errors.New("one side of => is empty") // the engines take such a line for a group, with the => in an entry
 	case len(sides[0]) == 0: // only commas
 		return nil
 	}

@@ -318,9 +318,9 @@ func TestSensesOfWordNetAreBounded(t *testing.T) {
 func TestReadThesaurusNamesTheBadLine(t *testing.T) {
 	long := strings.Repeat("a", simmatrix.MaxTermBytes+1)
 	for _, tt := range []struct{ name, text, message string }{
-		{"nothing on the right", "a, b\na =>\n", "line 2: nothing stands on one side of =>"},
-		{"nothing on the left", "a, b\n=> a\n", "line 2: nothing stands"},
-		{"commas on one side", "a => ,\n", "line 1: nothing stands"},
+		{"nothing on the right", "a, b\na =>\n", "line 2: one side of => is empty"},
+		{"nothing on the left", "a, b\n=> a\n", "line 2: one side of => is empty"},
+		{"commas on one side", "a => ,\n", "line 1: one side of => is empty"},
 		{"two arrows", "a, b\n\na => b => c\n", "line 3: more than one =>"},
 		{"not UTF-8", "a, b\n\xff, c\n", "line 2: not UTF-8"},
 		{"not UTF-8 by a comment", "# caf\xe9\n", "line 1: not UTF-8"},
@@ -400,7 +400,7 @@ func TestThesaurusOptionsReportEveryBadSetting(t *testing.T) {
 	}
 }
 
-func TestThesaurusMetaTellsItsSettings(t *testing.T) {
+func TestThesaurusMetaHasItsSettings(t *testing.T) {
 	o := DefaultThesaurusOptions()
 	m, _ := mustThesaurus(t, o, "a, b\n")
 	want := simmatrix.Meta{

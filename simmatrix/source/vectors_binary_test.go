@@ -90,7 +90,7 @@ func TestReadVectorsReadsVectorsOfMoreThanItsBuffer(t *testing.T) {
 	}
 }
 
-func TestReadVectorsTellsTextFromBinary(t *testing.T) {
+func TestReadVectorsDistinguishesTextFromBinary(t *testing.T) {
 	halves := make([]float32, 2000)
 	for k := range halves {
 		halves[k] = 0.7071 // 3f3504 81: no zero byte, and 81 is no UTF-8

@@ -134,7 +134,7 @@ func TestReadVectorsNamesTheBadLine(t *testing.T) {
 	}
 }
 
-func TestReadVectorsSkipsWhatNoRowCanBeOf(t *testing.T) {
+func TestReadVectorsSkipsWordsThatCannotHaveARow(t *testing.T) {
 	long := strings.Repeat("a", simmatrix.MaxTermBytes)
 	v := mustRead(t, "8 2\ncar 1 2\nbus 3 4\ncar 5 6\n\xff 7 8\n\t 9 10\n"+long+"a 11 12\n"+long+" 13 14\nbus 15 x\n")
 	if diff := cmp.Diff([]string{"car", "bus", long}, v.words); diff != "" {

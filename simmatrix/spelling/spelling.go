@@ -180,7 +180,7 @@ func FromTerms(ctx context.Context, terms []simmatrix.Term, opts Options, progre
 			return nil, fmt.Errorf("%w: %w", simmatrix.ErrInvalid, err)
 		}
 		if i > 0 && sorted[i-1].Text == t.Text {
-			return nil, fmt.Errorf("%w: term %q is there twice", simmatrix.ErrInvalid, t.Text)
+			return nil, fmt.Errorf("%w: term %q occurs twice", simmatrix.ErrInvalid, t.Text)
 		}
 		m.Terms = append(m.Terms, t.Text)
 		m.DocFreqs = append(m.DocFreqs, t.DocFreq)

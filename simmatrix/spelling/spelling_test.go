@@ -255,7 +255,7 @@ func TestFromEditDistanceRefusesBadTerms(t *testing.T) {
 		{"empty", textTerms("a", ""), simmatrix.ErrInvalid, `term ""`},
 		{"not UTF-8", textTerms("a", "\xff"), simmatrix.ErrInvalid, `"\xff"`},
 		{"too long", textTerms(strings.Repeat("x", simmatrix.MaxTermBytes+1)), simmatrix.ErrInvalid, "too long"},
-		{"twice", textTerms("b", "a", "b"), simmatrix.ErrInvalid, `"b" is there twice`},
+		{"twice", textTerms("b", "a", "b"), simmatrix.ErrInvalid, `"b" occurs twice`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m, err := FromTerms(t.Context(), tt.terms, o, nil)
@@ -291,7 +291,7 @@ func TestEditMatrixDoesNotDependOnTheProcessors(t *testing.T) {
 	}
 }
 
-func TestFromEditDistanceStopsAndTellsHowFarItIs(t *testing.T) {
+func TestFromEditDistanceStopsAndReportsProgress(t *testing.T) {
 	words := textTerms(spellings(200)...)
 	var seen []string
 	if _, err := FromTerms(t.Context(), words, DefaultOptions(), func(stage string, done, total int) {
