@@ -84,7 +84,7 @@ func (a advice) follow(t *testing.T) {
 	send()
 }
 
-// followNew does all that is printed beside the body of a new index, which is
+// followNew does all that is printed besides the body of a new index, which is
 // called next: it creates that, sends the request that copies the documents, or
 // where the engine comes without such docs, and runs the commands.
 func (a advice) followNew(t *testing.T, next string, docs []document) {

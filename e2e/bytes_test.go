@@ -235,7 +235,7 @@ func TestRequestsStreamToTheCluster(t *testing.T) {
 }
 
 // TestClientThatGoesAwayCancelsItsRequest covers a request that is passed on
-// and a search, since dropping the connection is how a search is cancelled.
+// and a search, since dropping the connection is how a search is canceled.
 func TestClientThatGoesAwayCancelsItsRequest(t *testing.T) {
 	began, ended := make(chan struct{}, 1), make(chan struct{}, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

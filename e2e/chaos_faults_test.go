@@ -403,7 +403,7 @@ func restartInTurn(t *testing.T, s *stage) func() {
 }
 
 // withShutdownDelay returns a configuration in which akin stays for a second
-// after it was told to leave.
+// after SIGTERM.
 func withShutdownDelay(t *testing.T, config []byte) string {
 	t.Helper()
 	var all section

@@ -74,7 +74,7 @@ func (r *relay) serve(client net.Conn, address string) {
 	answers.Wait()
 }
 
-// A lockedWriter writes to w alone.
+// A lockedWriter lets one goroutine at a time write to w.
 type lockedWriter struct {
 	mu *sync.Mutex
 	w  io.Writer

@@ -28,7 +28,7 @@ type judgedQuery struct {
 }
 
 // titlesOnly ends the name of a collection whose queries have a title and a
-// text, of which the title alone is to be searched for.
+// text, of which only the title is to be searched for.
 const titlesOnly = "-titles"
 
 // loadCollection reads a collection from the folder AKIN_DATA; the test is

@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// TestSimilaritiesOrderTheHitsAnew searches with a matrix of random
+// TestSimilaritiesChangeTheOrderOfHits searches with a matrix of random
 // similarities: with matching "same" for equal sets of hits, totals and
 // aggregations, with "widen" for all that was found and more.
-func TestSimilaritiesOrderTheHitsAnew(t *testing.T) {
+func TestSimilaritiesChangeTheOrderOfHits(t *testing.T) {
 	t.Parallel()
 	open := openMatrix(t)
 	eachEngine(t, func(t *testing.T, e *engine) {

@@ -1,6 +1,6 @@
 // Package e2e holds the tests that drive the built akin binary over HTTP, in
 // front of real engines and a real Redis, and the reproduction of the papers'
-// results. Of the project it imports the mathematics alone, to compare with.
+// results. Of the project it imports only the mathematics, to compare with.
 //
 // The engines are Elasticsearch and OpenSearch nodes started from Maven
 // artifacts by engines/NAME/start.sh; they need bash, a JDK and mvn. What is
@@ -13,7 +13,7 @@
 //	AKIN_E2E_REDIS_URL     a running Redis to use where a test does not have
 //	                       to stop it; it writes the keys of akin's matrices
 //	AKIN_DATA              the folder of the judged collections; the default
-//	                       is ../shared/data beside the repository
+//	                       is ../shared/data next to the repository
 //	AKIN_E2E_COLLECTIONS   the judged collections to measure, names, comma
 //	                       separated, or "all"; the default is med,cran. With
 //	                       "all" the reproduction runs its sweeps, too

@@ -258,7 +258,7 @@ func TestRankEvalEvaluatesRewrittenSearches(t *testing.T) {
 				t.Errorf("filtered: %s", through.body)
 			}
 		}
-		// One search fails, whose failure cannot be told from one of ours: the
+		// One search fails, whose failure looks like one of ours: the
 		// answer is that to the original.
 		r.target, r.body = "/"+relatedIndex+"/_rank_eval", fmt.Sprintf(body, broken)
 		direct, through := both(t, e, a, r)
@@ -396,7 +396,7 @@ func TestTypedPathsSearchWhereThereAreTypes(t *testing.T) {
 	})
 }
 
-// A search of several that the cluster refuses in its rewritten form alone gets
+// A search of several that the cluster refuses only in its rewritten form gets
 // the answer to the original.
 func TestItemRefusedForItsClausesIsAnsweredByTheOriginal(t *testing.T) {
 	const limit = `{"transient":{"indices.query.bool.max_clause_count":%s}}`

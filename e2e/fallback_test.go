@@ -225,7 +225,7 @@ func TestRequestThatTheClusterDropsIsNotRepeated(t *testing.T) {
 	}
 }
 
-// TestAnotherNodeAnswersWhereOneIsAway gives akin a dead node beside a live one.
+// TestAnotherNodeAnswersWhereOneIsAway gives akin a dead node and a live one.
 func TestAnotherNodeAnswersWhereOneIsAway(t *testing.T) {
 	e := oneEngine(t)
 	makeRelated(t, e)

@@ -38,7 +38,7 @@ func TestSearchWhoseAnswerHidesFailuresIsAnsweredByTheOriginal(t *testing.T) {
 		makeNarrow(t, e, `"index.max_rescore_window":10`)
 		for name, tt := range tests {
 			t.Run(name, func(t *testing.T) {
-				// What was learnt of the limit would keep the next one whole.
+				// What was learned of the limit would keep the next one whole.
 				a := serveRelated(t, e, relatedFile(t, vectorsA), nil)
 				direct, through := both(t, e, a, tt.rawRequest)
 				if tt.refused > 0 && (through.status != "200 OK" || through.body != direct.body) {

@@ -102,13 +102,13 @@ func generateSearch(number int, e *engine) generatedSearch {
 	return g
 }
 
-// envelope returns what a search says beside its query: often nothing.
+// envelope returns the other members of a search's body: often none.
 func envelope(s speaker) section {
 	out := section{"size": pick(s, 10, 10, 10, 3, 25, 100)}
 	if s.chance(6) {
 		from := s.IntN(30)
 		out["from"] = from
-		// A rescore scores the first hundred hits; those behind keep their order alone.
+		// A rescore scores the first hundred hits; those behind keep only their order.
 		out["size"] = min(out["size"].(int), 100-from)
 	}
 	if s.chance(8) {

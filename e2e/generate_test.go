@@ -23,7 +23,7 @@ const (
 // generatedIndex names the index of so many shards.
 func generatedIndex(shards int) string { return fmt.Sprintf("akin-e2e-generated-%d", shards) }
 
-// openAlias is an alias of the index that shows the open documents alone. The
+// openAlias is an alias of the index that shows only the open documents. The
 // hidden ones count in the statistics of terms and are never found: a neighbor
 // that only they hold is written into a search and can have no effect.
 func openAlias(shards int) string { return generatedIndex(shards) + "-open" }
@@ -48,7 +48,7 @@ func madeWord(i int, ending string) string {
 func openWord(i int) string   { return madeWord(i, "k") }
 func hiddenWord(i int) string { return madeWord(i, "m") }
 
-// A speaker chooses words: the first of the vocabulary often, the last seldom.
+// A speaker chooses words: the first of the vocabulary often, the last rarely.
 type speaker struct {
 	*rand.Rand
 	open, hidden *rand.Zipf

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// update makes the tests that hold figures in testdata write them anew.
+// update makes the tests that hold figures in testdata write them again.
 var update = flag.Bool("update", false, "rewrite the figures in testdata")
 
 // runDir holds the binary, the logs and the data of everything that the run

@@ -13,7 +13,7 @@ type measures struct {
 	//
 	//	(1/R) Σ_k P@k · rel(k)    R: relevant documents of the collection
 	MAP float64
-	// NDCG10 is the normalised discounted cumulative gain of the first ten,
+	// NDCG10 is the normalized discounted cumulative gain of the first ten,
 	// gain = grade, discount = 1/log2(rank+1), ideal = the best ten grades.
 	NDCG10 float64
 	// Recall100 is the share of relevant documents among the first hundred.

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// The expected values are worked out by hand in the comments beside them.
+// The expected values are worked out by hand in the comments next to them.
 func TestMeasureAgreesWithHandComputedValues(t *testing.T) {
 	log2of3 := math.Log2(3)
 	for _, test := range []struct {

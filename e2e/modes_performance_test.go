@@ -65,7 +65,7 @@ func BenchmarkModes(b *testing.B) {
 			before := a.metric(b, rerankedMetric, rerankedResult)
 			took := race(b, a, entrants, known)
 			if n := int(a.metric(b, rerankedMetric, rerankedResult) - before); n != len(known)*(formsWarmups+formsTurns) {
-				b.Errorf("%d searches were ordered anew, want all", n)
+				b.Errorf("%d searches were reranked, want all", n)
 			}
 			fmt.Fprintf(os.Stdout, "\n%s", formsTable(length, entrants, added, took))
 			fmt.Fprintf(os.Stdout, "\np50 of soft on top of the form that finds its hits, of which 15 ms are the aim: %.2f ms\n",

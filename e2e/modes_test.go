@@ -27,7 +27,7 @@ var modeFloors = map[rankKey]float64{
 }
 
 // TestModes ranks the judged queries in each mode, on indices that were made as
-// akin index advise says, with S learnt from them: the default one, and rows of
+// akin index advise says, with S learned from them: the default one, and rows of
 // 30 neighbors for the mode hard.
 func TestModes(t *testing.T) {
 	t.Parallel()
@@ -108,7 +108,7 @@ func checkModesUsed(t *testing.T, a *akin, index string, c *collection) {
 		least = queries
 	}
 	if n := a.metric(t, rerankedMetric, rerankedResult); n < least {
-		t.Errorf("%s: %v of %v searches were ordered anew", c.name, n, queries)
+		t.Errorf("%s: %v of %v searches were reranked", c.name, n, queries)
 	}
 	if n := a.metric(t, requestsMetric, rewrittenOutcome); n < 3*least {
 		t.Errorf("%s: %v of %v searches were rewritten", c.name, n, 3*queries)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// narrowIndex lets fewer hits be ordered anew than a rewritten search does.
+// narrowIndex lets fewer hits be reranked than a rewritten search does.
 const narrowIndex = "akin-e2e-narrow"
 
 // makeNarrow makes the index of the fixture and a copy of it with a setting.
@@ -62,7 +62,7 @@ func TestSearchThatFailsOnSomeShardsIsAnsweredByTheOriginal(t *testing.T) {
 		makeNarrow(t, e, `"index.max_rescore_window":10`)
 		for name, r := range requests {
 			t.Run(name, func(t *testing.T) {
-				// What was learnt of the limit would keep the next one whole.
+				// What was learned of the limit would keep the next one whole.
 				a := serveRelated(t, e, relatedFile(t, vectorsA), nil)
 				if want, got := exchange(t, e.url, r).stable(t), exchange(t, a.url, r).stable(t); want != got {
 					t.Errorf("directly %s\nthrough akin %s", want, got)
@@ -81,7 +81,7 @@ func TestSearchThatFailsOnSomeShardsIsAnsweredByTheOriginal(t *testing.T) {
 
 // The first refusal teaches the limit; the searches after it are whole and
 // widened with one request each.
-func TestRescoreWindowIsLearntFromTheFirstRefusal(t *testing.T) {
+func TestRescoreWindowIsLearnedFromTheFirstRefusal(t *testing.T) {
 	eachEngine(t, func(t *testing.T, e *engine) {
 		if !e.scripts {
 			return // nothing is rescored without

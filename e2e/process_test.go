@@ -70,7 +70,7 @@ func startProcess(name, dir string, cmd *exec.Cmd) (*process, error) {
 	return p, nil
 }
 
-// signal sends sig to the process alone, not to its group.
+// signal sends sig only to the process, not to its group.
 func (p *process) signal(t *testing.T, sig syscall.Signal) {
 	t.Helper()
 	if err := p.cmd.Process.Signal(sig); err != nil {

@@ -39,7 +39,7 @@ ship 0 0 0 0 0 1
 `
 )
 
-// relatedDocuments are the six words alone, some in pairs, and enough others
+// relatedDocuments are the six single words, some in pairs, and enough others
 // for an added term to be as rare as it has to be.
 func relatedDocuments() []document {
 	texts := []string{

@@ -28,7 +28,7 @@ const (
 // A forum is the data of the task: the texts to learn from, and the questions
 // of each part with their candidates.
 type forum struct {
-	// texts are documents, each as its texts: every unlabelled text for itself,
+	// texts are documents, each as its texts: every unlabeled text for itself,
 	// then every thread with its title, its question and its comments.
 	texts [][][]string
 	parts map[string][]forumQuestion

@@ -17,7 +17,7 @@ import (
 // reproductionFile holds the figures of the last run that was accepted.
 const reproductionFile = "testdata/reproduction.txt"
 
-// Figures of a matrix beside its means, and the ends of an interval.
+// Figures of a matrix besides its means, and the ends of an interval.
 const (
 	densityFigure = "density"
 	lowEnd        = " low"

@@ -222,9 +222,9 @@ func (m *forumMatrices) vector(terms []string) softcosine.Vector {
 	return softcosine.NewVector(counts)
 }
 
-// learnt returns a matrix of the corpus with the recipe of akin. It does not
+// learned returns a matrix of the corpus with the recipe of akin. It does not
 // read the setting's threshold.
-func (m *forumMatrices) learnt(tb testing.TB, setting reproSetting) *simmatrix.Matrix {
+func (m *forumMatrices) learned(tb testing.TB, setting reproSetting) *simmatrix.Matrix {
 	tb.Helper()
 	options := learn.DefaultCorpusOptions()
 	options.Neighbors, options.Power, options.MinDocFreq = setting.neighbors, setting.power, setting.docFreq
@@ -236,17 +236,17 @@ func (m *forumMatrices) learnt(tb testing.TB, setting reproSetting) *simmatrix.M
 	return matrix
 }
 
-// learntWith returns S of a setting without a threshold, as the builder makes it.
-func (m *forumMatrices) learntWith(tb testing.TB, setting reproSetting) *softcosine.Similarities {
+// learnedWith returns S of a setting without a threshold, as the builder makes it.
+func (m *forumMatrices) learnedWith(tb testing.TB, setting reproSetting) *softcosine.Similarities {
 	tb.Helper()
-	return m.similarities(tb, m.rows(m.learnt(tb, setting)), itself)
+	return m.similarities(tb, m.rows(m.learned(tb, setting)), itself)
 }
 
 // itself is the similarity as it was built.
 func itself(e edge) float64 { return e.sim }
 
-// spelt returns a matrix of edit distances over all terms of the texts.
-func (m *forumMatrices) spelt(tb testing.TB, neighbors int) *simmatrix.Matrix {
+// spelled returns a matrix of edit distances over all terms of the texts.
+func (m *forumMatrices) spelled(tb testing.TB, neighbors int) *simmatrix.Matrix {
 	tb.Helper()
 	terms := make([]simmatrix.Term, m.known)
 	for i := range terms {
@@ -261,11 +261,11 @@ func (m *forumMatrices) spelt(tb testing.TB, neighbors int) *simmatrix.Matrix {
 	return matrix
 }
 
-// headlines returns the headline matrices, made by the builders alone.
+// headlines returns the headline matrices, made only by the builders.
 func (m *forumMatrices) headlines(tb testing.TB) map[reproSetting]*softcosine.Similarities {
 	tb.Helper()
-	rel := m.learnt(tb, defaultSetting(relMatrix))
-	lev := m.spelt(tb, defaultSetting(levMatrix).neighbors)
+	rel := m.learned(tb, defaultSetting(relMatrix))
+	lev := m.spelled(tb, defaultSetting(levMatrix).neighbors)
 	options := combine.Options{Rule: combine.RuleAverage, Neighbors: defaultSetting(avgMatrix).neighbors}
 	avg, err := combine.Matrices(tb.Context(), []combine.Input{{Name: relMatrix, Matrix: rel}, {Name: levMatrix, Matrix: lev}}, options, nil)
 	if err != nil {
@@ -283,16 +283,16 @@ func (m *forumMatrices) headlines(tb testing.TB) map[reproSetting]*softcosine.Si
 func (m *forumMatrices) swept(tb testing.TB, setting reproSetting) *softcosine.Similarities {
 	tb.Helper()
 	if setting.docFreq != defaultSetting(setting.matrix).docFreq {
-		return m.learntWith(tb, setting)
+		return m.learnedWith(tb, setting)
 	}
 	// 1,000 is the most neighbors of a sweep, power 1 the cosine itself.
 	of := reproSetting{matrix: setting.matrix, neighbors: 1000, power: 1, docFreq: setting.docFreq}
 	if m.widest.of != of {
 		m.widest = widestMatrix{of: of}
 		if of.matrix == levMatrix {
-			m.widest.rows = m.rows(m.spelt(tb, of.neighbors))
+			m.widest.rows = m.rows(m.spelled(tb, of.neighbors))
 		} else {
-			m.widest.rows = m.rows(m.learnt(tb, of))
+			m.widest.rows = m.rows(m.learned(tb, of))
 		}
 	}
 	rows := make([][]edge, len(m.widest.rows))

@@ -129,7 +129,7 @@ func mean(values []float64) float64 {
 type difference struct{ mean, low, high float64 }
 
 // compareMeans returns the difference of a's mean to b's with the percentiles
-// of a paired bootstrap (Efron, 1979): the questions are drawn anew, with
+// of a paired bootstrap (Efron, 1979): the questions are drawn again, with
 // replacement, 10,000 times, from a fixed seed.
 func compareMeans(a, b []float64) difference {
 	const draws = 10_000

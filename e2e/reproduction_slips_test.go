@@ -89,7 +89,7 @@ func TestSlipWeightFive(t *testing.T) {
 }
 
 // TestSlipWeightsCountedTwice is of thesis 4.3 and of the notes, lemma 3.3: the
-// vector of a term before it is normalised has its weight in it already.
+// vector of a term before it is normalized has its weight in it already.
 func TestSlipWeightsCountedTwice(t *testing.T) {
 	const w = 2.0
 	x := slipVector(1)

@@ -109,7 +109,7 @@ func partsTable(all reproFigures) string {
 	return b.String()
 }
 
-// chosenLine tells what was chosen on train part 2.
+// chosenLine says what was chosen on train part 2.
 func chosenLine(all reproFigures) string {
 	for name, figures := range all {
 		if setting, ok := strings.CutPrefix(name, chosenFigures+": "); ok {
@@ -121,7 +121,7 @@ func chosenLine(all reproFigures) string {
 	return "nothing"
 }
 
-// seedsLine tells how far the seed alone moves the soft cosine.
+// seedsLine says how far only the seed moves the soft cosine.
 func seedsLine(all reproFigures) string {
 	setting := defaultSetting(relMatrix)
 	var ends []string

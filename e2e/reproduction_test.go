@@ -11,7 +11,7 @@ import (
 	"github.com/akin-search/akin/simmatrix/softcosine"
 )
 
-// Names in the golden file beside those of settings.
+// Names in the golden file besides those of settings.
 const (
 	engineFigures = "search engine"
 	cosineFigures = "cosine"
@@ -208,7 +208,7 @@ func (r *reproduction) otherSeeds(t *testing.T) {
 	t.Helper()
 	setting := defaultSetting(relMatrix)
 	for _, setting.seed = range reproSeeds() {
-		r.measure(t, setting.String(), r.matrices.learntWith(t, setting))
+		r.measure(t, setting.String(), r.matrices.learnedWith(t, setting))
 	}
 }
 

@@ -227,7 +227,7 @@ func compact(s string) string {
 	return b.String()
 }
 
-// text tells of each clause in one line.
+// text describes each clause in one line.
 func (e explanation) text() string {
 	var b strings.Builder
 	for _, c := range e.Clauses {

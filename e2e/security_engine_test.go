@@ -33,7 +33,7 @@ const (
 
 // securityConfig are the files that say who may do what. "akin" has the role that
 // docs/security.md recommends; "reader" may search the indices of the fixture,
-// "own" those documents of it alone that are about cars.
+// "own" only those documents of it that are about cars.
 var securityConfig = map[string]string{
 	"internal_users.yml": `_meta: {type: internalusers, config_version: 2}
 admin: {hash: "` + passwordHash + `", backend_roles: [admin]}

@@ -150,7 +150,7 @@ func severalSecuredSearches(t *testing.T, e *engine, secret string) {
 	}
 }
 
-// documentSecurity looks for related words in all that the cluster tells of a
+// documentSecurity looks for related words in all that the cluster says of a
 // search to a user whose role lets only documents about cars through.
 func documentSecurity(t *testing.T, e *engine) {
 	t.Helper()

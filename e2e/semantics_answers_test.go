@@ -59,14 +59,14 @@ type asked struct {
 	name string
 	// others follow the name of the index, and params other parameters.
 	others, params, body string
-	// more are the ids that come in; nil where the search is left alone, and
+	// more are the ids that come in; nil where the search is not expanded, and
 	// the whole answer is the direct one.
 	more []string
 	// check looks further at the answers, directly and through akin.
 	check func(t *testing.T, direct, through answer)
 }
 
-// ships are the documents that a search for "boat" finds through akin alone.
+// ships are the documents that a search for "boat" finds only through akin.
 var ships = []string{"auto-crimson-huge-ship", "huge-ship-swift", "ship"}
 
 const boat = `{"match":{"body":"boat"}}`
@@ -273,9 +273,9 @@ func TestRelatedWordsAreHighlightedOnRequest(t *testing.T) {
 	})
 }
 
-// TestNormalisedScoresAllowMinScore expands a search with min_score and looks
+// TestNormalizedScoresAllowMinScore expands a search with min_score and looks
 // for scores that stay below what the original could reach.
-func TestNormalisedScoresAllowMinScore(t *testing.T) {
+func TestNormalizedScoresAllowMinScore(t *testing.T) {
 	matrix := semanticsMatrix(t)
 	eachEngine(t, func(t *testing.T, e *engine) {
 		for _, c := range serveSemantics(t, e, matrix, 1, section{"normalize_score": true}) {

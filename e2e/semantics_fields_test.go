@@ -11,7 +11,7 @@ import (
 type meaning struct {
 	name, query string
 	// more are the ids that come in: none where only their order may change, nil
-	// where the search is left alone.
+	// where the search is not expanded.
 	more []string
 	// modules says that the engine needs its modules for analysis.
 	modules bool
@@ -80,7 +80,7 @@ func (e *engine) known(m meaning) bool {
 func TestFieldsAndAnalyzersKeepTheirMeaning(t *testing.T) {
 	matrix := semanticsMatrix(t)
 	eachEngine(t, func(t *testing.T, e *engine) {
-		// Fields of n-grams are left alone but where a binding names them in full.
+		// Fields of n-grams are not expanded unless a binding names them in full.
 		contenders := serveSemantics(t, e, matrix, 1, nil, "*", "body.grams", "body.gramsboth")
 		for _, m := range slices.Concat(fieldMeanings, analyzerMeanings) {
 			if e.known(m) {

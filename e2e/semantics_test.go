@@ -46,7 +46,7 @@ func semanticsDefinition(e *engine, shards int) string {
 		shards, analysis, fields)
 }
 
-// semanticsDocuments are the documents with enough others beside them.
+// semanticsDocuments are the documents with enough others.
 func semanticsDocuments() []document {
 	var docs []document
 	add := func(id string, fields section) { docs = append(docs, document{id, fields}) }

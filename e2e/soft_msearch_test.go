@@ -10,7 +10,7 @@ import (
 // A searchOfSeveral is one search of a _msearch.
 type searchOfSeveral struct {
 	name, header, body string
-	// ordered says that its hits are ordered anew.
+	// ordered says that its hits are reranked.
 	ordered bool
 }
 
@@ -27,7 +27,7 @@ var softSearches = []searchOfSeveral{
 	{"the client's mistake", `{"index":"akin-e2e-soft-none"}`, `{"query":{"match":{"body":"flow"}}}`, false},
 }
 
-// orderedOf returns how many of searches have their hits ordered anew.
+// orderedOf returns how many of searches have their hits reranked.
 func orderedOf(searches []searchOfSeveral) (n int) {
 	for _, s := range searches {
 		if s.ordered {
@@ -69,7 +69,7 @@ func TestSoftModeOrdersEachSearchOfMultiSearch(t *testing.T) {
 				t.Errorf("got %s\nwant %s", got, want)
 			}
 			if n := a.metric(t, rerankedMetric, rerankedResult) - before; n != 2 {
-				t.Errorf("%v searches were ordered anew, want both", n)
+				t.Errorf("%v searches were reranked, want both", n)
 			}
 		})
 	})
@@ -82,7 +82,7 @@ func checkSoftSearches(t *testing.T, a *akin, path string) {
 	before := a.metric(t, rerankedMetric)
 	answers := answersOf(t, a.must(t, http.MethodPost, path, linesOf(softSearches)))
 	if n := int(a.metric(t, rerankedMetric) - before); n != orderedOf(softSearches) {
-		t.Errorf("%d searches were ordered anew, want %d", n, orderedOf(softSearches))
+		t.Errorf("%d searches were reranked, want %d", n, orderedOf(softSearches))
 	}
 	if len(answers) != len(softSearches) {
 		t.Fatalf("%d answers", len(answers))
@@ -145,7 +145,7 @@ func TestSoftModeOfSeveralSearchesFailsOpen(t *testing.T) {
 	})
 }
 
-// checkManySoftSearches sends as many searches at once as are ordered anew, and
+// checkManySoftSearches sends as many searches at once as are reranked, and
 // one more.
 func checkManySoftSearches(t *testing.T, a *akin, index string) {
 	t.Helper()
@@ -156,7 +156,7 @@ func checkManySoftSearches(t *testing.T, a *akin, index string) {
 			t.Errorf("%d answers to %d searches", got, n)
 		}
 		if got := int(a.metric(t, rerankedMetric, rerankedResult) - before); got != want {
-			t.Errorf("%d of %d searches were ordered anew, want %d", got, n, want)
+			t.Errorf("%d of %d searches were reranked, want %d", got, n, want)
 		}
 	}
 }
@@ -183,7 +183,7 @@ func TestSoftModeOrdersTemplatesOfMultiSearch(t *testing.T) {
 		before := a.metric(t, rerankedMetric, rerankedResult)
 		answers := answersOf(t, a.must(t, http.MethodPost, target, lines.String()))
 		if n := int(a.metric(t, rerankedMetric, rerankedResult) - before); n != len(texts) || len(answers) != n {
-			t.Fatalf("%d searches were ordered anew, there are %d answers", n, len(answers))
+			t.Fatalf("%d searches were reranked, there are %d answers", n, len(answers))
 		}
 		for i, text := range texts {
 			want := a.must(t, http.MethodPost, "/"+index+"/_search", pageBody(text, 0, 3))

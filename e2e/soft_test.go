@@ -112,7 +112,7 @@ func checkSoftScores(t *testing.T, e *engine, a *akin, index string, c *collecti
 		}
 	}
 	if n := int(a.metric(t, rerankedMetric, rerankedResult)); n != len(c.queries) {
-		t.Errorf("%d of %d searches were ordered anew", n, len(c.queries))
+		t.Errorf("%d of %d searches were reranked", n, len(c.queries))
 	}
 	t.Logf("%d queries, largest deviation %.2g", len(c.queries), worst)
 }
@@ -214,7 +214,7 @@ func TestSoftModeLeavesSomeSearchesInTheEnginesOrder(t *testing.T) {
 		t.Errorf("_msearch: %s", answer)
 	}
 	if n := a.metric(t, rerankedMetric); n != 0 {
-		t.Errorf("%v searches were to be ordered anew, want none", n)
+		t.Errorf("%v searches were to be reranked, want none", n)
 	}
 }
 
@@ -236,7 +236,7 @@ func TestSoftModeLeavesNoNumbersInAggregations(t *testing.T) {
 		a.awaitMatrix(t, "s")
 		answer := a.must(t, http.MethodPost, "/"+index+"/_search", `{"query":{"match":{"body":"flow"}},"aggs":{"h":{"top_hits":{"_source":false}}}}`)
 		if n := a.metric(t, rerankedMetric, rerankedResult); n != 1 || !bytes.Contains(answer, []byte(`"aggregations"`)) {
-			t.Errorf("%v searches were ordered anew: %s", n, answer)
+			t.Errorf("%v searches were reranked: %s", n, answer)
 		}
 		if bytes.Contains(answer, []byte(`"_seq_no"`)) || bytes.Contains(answer, []byte(`"_primary_term"`)) {
 			t.Errorf("sequence numbers in %s", answer)
@@ -331,9 +331,9 @@ func TestSoftModeWithWrites(t *testing.T) {
 		}
 	}
 	if ordered < 20 || len(stable) < 10 {
-		t.Errorf("%d searches with %d texts were ordered anew: too few to tell", ordered, len(stable))
+		t.Errorf("%d searches with %d texts were reranked: too few to tell", ordered, len(stable))
 	}
-	t.Logf("%d searches were ordered anew, %d texts", ordered, len(stable))
+	t.Logf("%d searches were reranked, %d texts", ordered, len(stable))
 }
 
 // TestSoftModeLooksIntoFields compares several fields and kinds of fields.
@@ -345,7 +345,7 @@ func TestSoftModeLooksIntoFields(t *testing.T) {
 		{"two fields", `{"query":{"multi_match":{"query":"flow","fields":["title^3","body"]}}}`, "reranked"},
 		{"a field that no hit has", `{"query":{"multi_match":{"query":"flow","fields":["title","notes"]}}}`, "reranked"},
 		{"a multi-field", `{"query":{"match":{"body.en":"flow"}}}`, "reranked"},
-		// Elasticsearch 8 tells the terms of what copy_to fills, others do not.
+		// Elasticsearch 8 returns the terms of targets of copy_to, others do not.
 		{"copied to", `{"query":{"match":{"copy":"flow"}}}`, "no_terms|reranked"},
 		{"without neighbors", `{"query":{"match":{"body":"unheard flow"}}}`, "reranked"},
 		{"nothing found", `{"query":{"match":{"body":"unheard"}}}`, "no_hits"},
@@ -404,7 +404,7 @@ func TestSoftModePagesAreAllHits(t *testing.T) {
 		})
 	}
 	if a.metric(t, rerankedMetric, rerankedResult) == 0 {
-		t.Error("no page was ordered anew")
+		t.Error("no page was reranked")
 	}
 }
 

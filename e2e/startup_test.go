@@ -13,10 +13,10 @@ import (
 // usualBudget is the default of expansion.budget.
 const usualBudget = "50ms"
 
-// TestFirstSearchAfterReadyAsksForItsOwnWordsAlone: mappings, analyzers, the
+// TestFirstSearchAfterReadyAsksOnlyForItsOwnWords: mappings, analyzers, the
 // scale of scores and whether scripts run are known when /readyz turns green, by
 // the name of the index and by that of an alias.
-func TestFirstSearchAfterReadyAsksForItsOwnWordsAlone(t *testing.T) {
+func TestFirstSearchAfterReadyAsksOnlyForItsOwnWords(t *testing.T) {
 	eachEngine(t, func(t *testing.T, e *engine) {
 		makeRelated(t, e)
 		const alias = relatedIndex + "-alias"
@@ -51,7 +51,7 @@ func TestFirstSearchAfterReadyAsksForItsOwnWordsAlone(t *testing.T) {
 
 // TestFirstSearchesAfterReadyKeepTheUsualBudget starts akin again and again. How
 // many of the first searches are expanded depends on the machine, so that most
-// have to be, and the log tells the number.
+// have to be, and the log has the number.
 func TestFirstSearchesAfterReadyKeepTheUsualBudget(t *testing.T) {
 	const starts = 5
 	e := oneEngine(t)

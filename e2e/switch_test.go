@@ -99,7 +99,7 @@ func searchWithoutPause(t *testing.T, a *akin, clients int) func() []observation
 		wg.Go(func() {
 			for ctx.Err() == nil {
 				start := time.Now()
-				// Not cancelled: the last search is to end in good order.
+				// Not canceled: the last search is to end in good order.
 				hits, err := a.search(context.WithoutCancel(ctx), relatedPath, relatedSearch("car boat"))
 				seen[i] = append(seen[i], observation{start, strings.Join(sortedIDs(hits), " "), err})
 			}

@@ -9,7 +9,7 @@ import (
 )
 
 // TestTenantsBehindFilteredAliases gives two aliases of one index, each with a
-// filter, matrices of their own beside one for all that is searched by the name
+// filter, matrices of their own and one for all that is searched by the name
 // of the index, as docs/security.md says.
 func TestTenantsBehindFilteredAliases(t *testing.T) {
 	const a, b, c = "akin-e2e-tenant-a", "akin-e2e-tenant-b", "akin-e2e-tenant-c"
