@@ -32,7 +32,9 @@ func TestPooledGzipReaderKeepsNoBody(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Fatal("the body is still there")
 	}
-	pool.readers.Put(gz)
+	if gz != nil { // with the race detector a pool drops some
+		pool.readers.Put(gz)
+	}
 	if got, err := pool.Read([]byte(gzipped(t, "x")), hold, 100); err != nil || string(got) != "x" {
 		t.Errorf("then it reads %q, %v", got, err)
 	}
