@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -31,9 +32,9 @@ func Open(ctx context.Context, path string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The path of an open pipe, as of a process substitution, is a link.
-	info, err := os.Lstat(path)
-	named := err == nil && info.Mode()&fs.ModeNamedPipe != 0
+	// A process substitution is a path below /dev whose writer is there already.
+	info, err := os.Stat(path)
+	named := err == nil && info.Mode()&fs.ModeNamedPipe != 0 && !strings.HasPrefix(path, "/dev/")
 	stop := context.AfterFunc(ctx, func() { _ = f.Close() }) // which ends a Read that waits
 	return &file{f, ctx, stop, named}, nil
 }

@@ -55,8 +55,15 @@ func fifo(t *testing.T) string {
 }
 
 func TestANamedPipeWithoutAWriterEndsWithTheContext(t *testing.T) {
-	for name, open := range map[string]bool{"nobody": false, "a silent writer": true} {
+	for name, open := range map[string]bool{"nobody": false, "a silent writer": true, "nobody, through a link": false} {
 		path := fifo(t)
+		if strings.Contains(name, "link") {
+			link := path + ".link"
+			if err := os.Symlink(path, link); err != nil {
+				t.Fatal(err)
+			}
+			path = link
+		}
 		if open {
 			w, err := os.OpenFile(path, os.O_RDWR, 0)
 			if err != nil {

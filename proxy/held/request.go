@@ -68,10 +68,11 @@ type Arriving struct {
 	conn connection
 }
 
-// arrived is what a read returned.
+// arrived is what a read returned. It has the bytes themselves: the transport
+// may wait for it after the end of the handler, which has freed the buffer.
 type arrived struct {
-	n   int
-	err error
+	read []byte
+	err  error
 }
 
 // A connection is cut off where a body comes too slowly.
@@ -178,10 +179,11 @@ func (a *Arriving) start(n int) bool {
 	go func() {
 		var got arrived
 		if err := a.guard.Do("reading a body", func() error {
-			got.n, got.err = a.body.Read(buffer)
+			n, err := a.body.Read(buffer)
+			got = arrived{buffer[:n], err}
 			return nil
 		}); err != nil {
-			got = arrived{0, err}
+			got = arrived{nil, err}
 		}
 		underWay <- got
 	}()
@@ -199,8 +201,8 @@ func (a *Arriving) wait() bool {
 	}
 	select {
 	case got := <-a.underWay:
-		a.underWay, a.unread, a.err = nil, a.buffer[:got.n], got.err
-		a.note(got.n, got.err)
+		a.underWay, a.unread, a.err = nil, got.read, got.err
+		a.note(len(got.read), got.err)
 		return true
 	case <-enough:
 		return false

@@ -1,9 +1,33 @@
 package held
 
 import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
+
+	"github.com/akin-search/akin/internal/budget"
 )
+
+// A node may answer early; then the transport reads the body on while the
+// handler returns.
+func TestABodyIsReadOnAfterItsHandlerHasEnded(t *testing.T) {
+	out, in := io.Pipe()
+	hold := budget.New(1<<20).Hold(budget.SearchBody, "a")
+	r := httptest.NewRequest(http.MethodPost, "/", out)
+	a := NewArriving(httptest.NewRecorder(), r, time.Millisecond, time.Minute, nil, hold)
+	if _, err := a.Take(r, hold, 1<<10); !errors.Is(err, ErrSlow) {
+		t.Fatal(err)
+	}
+	a.Free()
+	go func() { _, _ = in.Write([]byte("late")) }()
+	p := make([]byte, 8)
+	if n, err := r.Body.Read(p); string(p[:n]) != "late" || err != nil {
+		t.Errorf("%q, %v", p[:n], err)
+	}
+}
 
 // Who keeps to the pace may go on for ever; what came early does not count
 // later.

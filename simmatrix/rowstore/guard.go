@@ -62,6 +62,11 @@ func (c *boundedConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
+func (c *boundedConn) Write(p []byte) (int, error) {
+	c.scan.shape.sent(p)
+	return c.Conn.Write(p)
+}
+
 type boundedSocket struct {
 	*boundedConn
 	syscall.Conn
@@ -73,6 +78,8 @@ type replyScanner struct {
 	skip int    // bytes of a string, with its CR LF, still to come
 	line []byte // the beginning of a line whose end is missing
 	open []int  // elements still to come of each array around
+
+	shape shapeGuard
 }
 
 // The first bytes of lines with a length: of strings and of arrays. Attributes
@@ -91,7 +98,13 @@ func (s *replyScanner) check(p []byte) error {
 		if s.skip > 0 {
 			n := min(s.skip, len(p))
 			s.skip -= n
+			s.shape.text(len(s.open), p[:min(n, max(0, n+s.skip-len("\r\n")))])
 			p = p[n:]
+			if s.skip == 0 {
+				if err := s.end(); err != nil {
+					return err
+				}
+			}
 			continue
 		}
 		if len(s.line) == 0 && strings.IndexByte(stringKinds+arrayKinds+plainKinds, p[0]) < 0 {
@@ -116,6 +129,7 @@ func (s *replyScanner) check(p []byte) error {
 
 // take reads a line: its first byte and the text after it.
 func (s *replyScanner) take(kind byte, text string) error {
+	s.shape.begin(len(s.open), kind, text)
 	var limit int
 	isArray := strings.IndexByte(arrayKinds, kind) >= 0
 	switch {
@@ -124,8 +138,7 @@ func (s *replyScanner) take(kind byte, text string) error {
 	case strings.IndexByte(stringKinds, kind) >= 0:
 		limit = maxRowBytes
 	default:
-		s.end()
-		return nil
+		return s.end()
 	}
 	n, err := strconv.Atoi(text) // negative: a null
 	if err != nil || n > limit {
@@ -142,17 +155,18 @@ func (s *replyScanner) take(kind byte, text string) error {
 		return nil
 	case !isArray && n >= 0:
 		s.skip = n + len("\r\n")
+		return nil // which ends it
 	}
-	s.end()
-	return nil
+	return s.end()
 }
 
 // end records that a value has ended, and with it perhaps arrays around it.
-func (s *replyScanner) end() {
+func (s *replyScanner) end() error {
 	for last := len(s.open) - 1; last >= 0; last-- {
 		if s.open[last]--; s.open[last] > 0 {
-			return
+			return nil
 		}
 		s.open = s.open[:last]
 	}
+	return s.shape.end()
 }

@@ -162,7 +162,14 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	s.stop = stop
 	follow := func(interval time.Duration, poll func(context.Context, func(report))) {
 		poll(ctx, s.apply)
-		s.done.Go(func() { every(lifetime, interval, func(ctx context.Context) { poll(ctx, s.apply) }) })
+		s.done.Go(func() {
+			every(lifetime, interval, func(ctx context.Context) {
+				_ = o.Guard.Do("following versions", func() error { // which has counted and logged its panic
+					poll(ctx, s.apply)
+					return nil
+				})
+			})
+		})
 	}
 	for _, f := range files {
 		follow(reloadEvery, f.poll)

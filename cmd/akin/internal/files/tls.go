@@ -15,11 +15,33 @@ func ReadAuthorities(path string) ([]byte, error) {
 	if path == "" {
 		return nil, nil
 	}
+	if err := isRegular(path); err != nil {
+		return nil, fmt.Errorf("certificate authorities: %w", err)
+	}
 	pem, err := os.ReadFile(path) //nolint:gosec // the operator names the file
 	if err != nil {
 		return nil, fmt.Errorf("certificate authorities: %w", err)
 	}
 	return pem, nil
+}
+
+// LoadPair reads a certificate and its private key. Both have to be regular
+// files: they are read again when they change, and a pipe would never end.
+func LoadPair(cert, key string) (*tls.Certificate, error) {
+	if err := errors.Join(isRegular(cert), isRegular(key)); err != nil {
+		return nil, err
+	}
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	return &pair, err
+}
+
+// isRegular returns an error where path is no regular file, nor a link to one.
+func isRegular(path string) error {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s: not a regular file", path)
+	}
+	return err
 }
 
 // Authorities returns those of a PEM file; nil for "", which are the system's.
@@ -49,11 +71,11 @@ func RedisTLS(paths configs.RedisTLS) (*tls.Config, error) {
 		return nil, errors.New("a certificate to show to Redis needs its private key, and the other way round")
 	}
 	if paths.CertFile != "" {
-		shown, err := tls.LoadX509KeyPair(paths.CertFile, paths.KeyFile)
+		shown, err := LoadPair(paths.CertFile, paths.KeyFile)
 		if err != nil {
 			return nil, fmt.Errorf("certificate to show to Redis: %w", err)
 		}
-		c.Certificates = []tls.Certificate{shown}
+		c.Certificates = []tls.Certificate{*shown}
 	}
 	return c, nil
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/configs"
 )
@@ -34,10 +35,10 @@ type fileState struct {
 }
 
 // newCertificate reads the two files.
-func newCertificate(files configs.ServerTLS, log *slog.Logger) (*certificate, error) {
-	c := &certificate{log: log, files: files, seen: fileStates(files), checked: time.Now()}
+func newCertificate(paths configs.ServerTLS, log *slog.Logger) (*certificate, error) {
+	c := &certificate{log: log, files: paths, seen: fileStates(paths), checked: time.Now()}
 	var err error
-	c.pair, err = readPair(files)
+	c.pair, err = readPair(paths)
 	return c, err
 }
 
@@ -77,18 +78,18 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return pair, nil
 }
 
-func readPair(files configs.ServerTLS) (*tls.Certificate, error) {
-	pair, err := tls.LoadX509KeyPair(files.CertFile, files.KeyFile)
+func readPair(paths configs.ServerTLS) (*tls.Certificate, error) {
+	pair, err := files.LoadPair(paths.CertFile, paths.KeyFile)
 	if err != nil {
 		return nil, terminal.Usage(fmt.Errorf("listen.tls: %w", err))
 	}
-	return &pair, nil
+	return pair, nil
 }
 
 // fileStates returns the state of the two files, the zero value for one that is
 // not there.
-func fileStates(files configs.ServerTLS) (states [2]fileState) {
-	for i, name := range []string{files.CertFile, files.KeyFile} {
+func fileStates(paths configs.ServerTLS) (states [2]fileState) {
+	for i, name := range []string{paths.CertFile, paths.KeyFile} {
 		if info, err := os.Stat(name); err == nil {
 			states[i] = fileState{info.ModTime(), info.Size()}
 		}

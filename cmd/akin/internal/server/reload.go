@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -103,7 +104,9 @@ func (r *reloader) reload(ctx context.Context) {
 // and sees to the closing of the old one. It returns the keys that keep their
 // values.
 func (r *reloader) replace(ctx context.Context) (kept []string, err error) {
-	cfg, err := configs.Load(ctx, r.file)
+	read, cancel := context.WithTimeoutCause(ctx, readyWithin, errors.New("it does not end")) // a pipe
+	defer cancel()
+	cfg, err := configs.Load(read, r.file)
 	if err != nil {
 		return nil, err
 	}
