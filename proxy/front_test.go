@@ -96,7 +96,7 @@ func TestRollingRestartLosesNoRequest(t *testing.T) {
 	t.Cleanup(node.Close)
 	balancer := &toyBalancer{}
 	start := func(i int, addr, admin string) (stop func()) {
-		s, err := New(Options{Upstreams: []string{node.URL}, ShutdownDelay: time.Second})
+		s, err := New(Options{Upstreams: []string{node.URL}, ShutdownDelay: 2 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
