@@ -16,7 +16,7 @@ import (
 const (
 	// vectorTime is how long the terms of a document are remembered after they
 	// were last used. Its sequence number tells when they have changed, and the
-	// UUID of its index when that was deleted and made anew.
+	// UUID of its index when that was deleted and created again.
 	vectorTime = 10 * time.Minute
 	// vectorLife is about how long they are remembered at most: an analyzer may
 	// read its words anew.

@@ -329,7 +329,7 @@ func TestReadableFieldsMayBeEmpty(t *testing.T) {
 	}
 }
 
-// An index that is made anew counts from 0 again.
+// An index that is created again counts from 0 again.
 func TestIndicesMadeAnewHaveOtherDocuments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v, fields, hits := pets(t)

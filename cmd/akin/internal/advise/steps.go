@@ -72,7 +72,7 @@ func (a *adviser) steps(i *index) []step {
 		{
 			i.linear.Field == "" && !i.Linear(linearSimilarity),
 			"The similarity. For this the index must be closed a moment, and no search finds it meanwhile. One that\n" +
-				"cannot be closed, as on some hosted clusters and in data streams, has to be made anew: see --new.",
+				"cannot be closed, as on some hosted clusters and in data streams, has to be created again: see --new.",
 			[]request{{"POST", "/_close", nil}, {"PUT", "/_settings", settings}, {"POST", "/_open", nil}},
 			nil,
 		},

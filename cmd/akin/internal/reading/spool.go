@@ -142,7 +142,7 @@ func (p *scanPlan) differences(before *scanPlan) []string {
 		compare("seed", p.Seed, before.Seed)
 	}
 	if !slices.Equal(p.Indices, before.Indices) {
-		out = append(out, "the index stands for other indices now, or was made anew")
+		out = append(out, "the index stands for other indices now, or was created again")
 	}
 	return out
 }

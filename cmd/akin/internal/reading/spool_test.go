@@ -98,7 +98,7 @@ func TestSpoolOfAnotherScanIsRefused(t *testing.T) {
 		"max-docs":       func(p *scanPlan) { p.MaxDocs = 11 },
 		"exact-analysis": func(p *scanPlan) { p.Terms = true },
 		"seed":           func(p *scanPlan) { p.Seed = 2 },
-		"made anew":      func(p *scanPlan) { p.Indices = []esclient.Index{{Name: "docs", UUID: "v", Shards: 1}} },
+		"created again":  func(p *scanPlan) { p.Indices = []esclient.Index{{Name: "docs", UUID: "v", Shards: 1}} },
 		"other indices":  func(p *scanPlan) { p.Indices = nil },
 	} {
 		other := plan
