@@ -231,7 +231,7 @@ func TestBarredExpensiveQueries(t *testing.T) {
 		if diff := cmp.Diff(direct, through); diff != "" {
 			t.Errorf("(-direct +through akin):\n%s", diff)
 		}
-		if n := a.metric(t, requestsMetric, `outcome="failed_open"`, `reason="expensive_queries_barred"`); n != 1 {
+		if n := a.metric(t, requestsMetric, `outcome="failed_open"`, `reason="expensive_queries_disabled"`); n != 1 {
 			t.Errorf("not counted by its cause:\n%s", requestMetrics(t, a))
 		}
 	})

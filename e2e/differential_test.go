@@ -89,8 +89,8 @@ func tally(t *testing.T, contenders []contender, name string, labels ...string) 
 // The metric of rewritten searches that the engine refused, and its label where
 // it then took the original.
 const (
-	refusedMetric = "akin_refused_searches_total"
-	originalTaken = `original="taken"`
+	refusedMetric = "akin_rejected_searches_total"
+	originalTaken = `original="accepted"`
 )
 
 // checkNoFallback fails where akin wrote a search that the engine refused or

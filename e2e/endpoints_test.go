@@ -420,7 +420,7 @@ func TestItemRefusedForItsClausesIsAnsweredByTheOriginal(t *testing.T) {
 				t.Errorf("%s: directly %s\nthrough akin %s", r.target, want, got)
 			}
 		}
-		if n := a.metric(t, "akin_refused_searches_total", `original="taken"`); n == 0 {
+		if n := a.metric(t, "akin_rejected_searches_total", `original="accepted"`); n == 0 {
 			t.Errorf("no refusal is counted:\n%s", requestMetrics(t, a))
 		}
 	})

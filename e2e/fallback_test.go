@@ -131,8 +131,8 @@ func TestRefusedSearchIsAnsweredFromTheOriginal(t *testing.T) {
 		if diff := cmp.Diff(direct, through); diff != "" {
 			t.Errorf("(-direct +through akin):\n%s", diff)
 		}
-		if n := a.metric(t, "akin_refused_searches_total"); n != 1 {
-			t.Errorf("akin_refused_searches_total = %v, want 1", n)
+		if n := a.metric(t, "akin_rejected_searches_total"); n != 1 {
+			t.Errorf("akin_rejected_searches_total = %v, want 1", n)
 		}
 	})
 }
@@ -163,8 +163,8 @@ func TestClusterAwayIsA502InItsOwnShape(t *testing.T) {
 	} {
 		checkUnanswered(t, exchange(t, a.url, r))
 	}
-	if n := a.metric(t, "akin_unanswered_requests_total"); n != 3 {
-		t.Errorf("akin_unanswered_requests_total = %v, want 3", n)
+	if n := a.metric(t, "akin_upstream_errors_total"); n != 3 {
+		t.Errorf("akin_upstream_errors_total = %v, want 3", n)
 	}
 	status, answer, err := a.admin.call(t.Context(), http.MethodGet, "/readyz", "")
 	if err != nil || status != http.StatusServiceUnavailable || len(answer) < len(`{"status":""}`) {

@@ -44,7 +44,7 @@ func TestSearchWhoseAnswerHidesFailuresIsAnsweredByTheOriginal(t *testing.T) {
 				if tt.refused > 0 && (through.status != "200 OK" || through.body != direct.body) {
 					t.Errorf("directly %q\nthrough akin %q", direct.body, through.body)
 				}
-				if n := a.metric(t, "akin_refused_searches_total", `original="taken"`); n != tt.refused {
+				if n := a.metric(t, "akin_rejected_searches_total", `original="accepted"`); n != tt.refused {
 					t.Errorf("%v refusals are counted, want %v", n, tt.refused)
 				}
 				if n := a.metric(t, requestsMetric, rewrittenOutcome); n != 1 {
@@ -97,7 +97,7 @@ func TestRewrittenSearchIsAnsweredInTheFormatOfTheClient(t *testing.T) {
 		if n := a.metric(t, requestsMetric, `reason="answer_format"`); n != 2 {
 			t.Errorf("%v are left alone for their format, want 2", n)
 		}
-		if n := a.metric(t, "akin_refused_searches_total"); n != 0 {
+		if n := a.metric(t, "akin_rejected_searches_total"); n != 0 {
 			t.Errorf("%v refusals are counted, want none", n)
 		}
 	})

@@ -70,7 +70,7 @@ func TestWithheldBodiesAreBoundedInSum(t *testing.T) {
 	sent.Wait()
 	a.must(t, http.MethodPost, "/i/_search", `{"query":{"match_all":{}}}`)
 	waitFor(t, time.Minute, "the memory to be given back", func() error {
-		if n := a.metric(t, "akin_held_bytes"); n > 0 {
+		if n := a.metric(t, "akin_request_memory_bytes"); n > 0 {
 			return fmt.Errorf("%.0f bytes are held", n)
 		}
 		if now := a.memory(t, "VmRSS"); now > before+150 {
@@ -85,7 +85,7 @@ func TestWithheldBodiesAreBoundedInSum(t *testing.T) {
 	if most > before+450 {
 		t.Errorf("at most %d MiB were resident", most)
 	}
-	if n := a.metric(t, "akin_held_refused_total", `kind="search_body"`); n == 0 {
+	if n := a.metric(t, "akin_request_memory_rejections_total", `kind="search_body"`); n == 0 {
 		t.Error("nothing was refused")
 	}
 }

@@ -43,7 +43,7 @@ func TestScriptsThatThrowTheSentencesOfLimitsTeachNothing(t *testing.T) {
 				}
 			}
 		}
-		if n := a.metric(t, "akin_refused_searches_total", `original="taken"`); n != float64(2*len(sentences)) {
+		if n := a.metric(t, "akin_rejected_searches_total", `original="accepted"`); n != float64(2*len(sentences)) {
 			t.Errorf("%v scripts have thrown something:\n%s", n, requestMetrics(t, a))
 		}
 		if n := a.metric(t, "akin_learned_limit_indices"); n != 0 {
@@ -87,14 +87,14 @@ func TestLimitsAreLearnedFromTheClusterItself(t *testing.T) {
 			words[i] = fmt.Sprintf("w%d", i)
 		}
 		body := `{"query":{"bool":{"should":[{"match":{"body":"` + strings.Join(words, " ") + `"}},{"match":{"body":"car"}}]}}}`
-		before := a.metric(t, "akin_refused_searches_total")
+		before := a.metric(t, "akin_rejected_searches_total")
 		for range 3 {
 			if answer := exchange(t, a.url, rawRequest{method: "POST", target: relatedPath, header: []string{jsonType}, body: body}); answer.status != "200 OK" {
 				t.Errorf("%s: %s", answer.status, answer.body)
 			}
 		}
 		awaitLimit(t, a, "clauses", 100)
-		if n := a.metric(t, "akin_refused_searches_total") - before; n != 1 {
+		if n := a.metric(t, "akin_rejected_searches_total") - before; n != 1 {
 			t.Errorf("%v searches were refused, want 1:\n%s", n, requestMetrics(t, a))
 		}
 	})
@@ -128,7 +128,7 @@ func TestRefusedSearchesLeaveNoScrollBehind(t *testing.T) {
 		before := openContexts(t, e)
 		r := rawRequest{method: "POST", target: "/" + relatedIndex + "," + narrowIndex + "/_search?scroll=5m", header: []string{jsonType}, body: throwing(relatedIndex, "x", "p")}
 		answer := exchange(t, a.url, r)
-		if failedShardsOf(t, answer) != 0 || a.metric(t, "akin_refused_searches_total", `original="taken"`) != 1 {
+		if failedShardsOf(t, answer) != 0 || a.metric(t, "akin_rejected_searches_total", `original="accepted"`) != 1 {
 			t.Fatalf("it was not refused: %s\n%s", answer.body, requestMetrics(t, a))
 		}
 		var page struct {

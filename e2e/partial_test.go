@@ -71,7 +71,7 @@ func TestSearchThatFailsOnSomeShardsIsAnsweredByTheOriginal(t *testing.T) {
 				if name == "not of our make" {
 					want = 0
 				}
-				if n := a.metric(t, "akin_refused_searches_total", `original="taken"`); n != want {
+				if n := a.metric(t, "akin_rejected_searches_total", `original="accepted"`); n != want {
 					t.Errorf("%v refusals are counted, want %v", n, want)
 				}
 			})
@@ -107,7 +107,7 @@ func checkWindowIsLearnt(t *testing.T, e *engine, expression string, refused int
 			t.Errorf("%s, search %d: %s", expression, k, answer.body)
 		}
 	}
-	if n := a.metric(t, "akin_refused_searches_total"); n != float64(refused) {
+	if n := a.metric(t, "akin_rejected_searches_total"); n != float64(refused) {
 		t.Errorf("%s: %v refusals are counted, want %d", expression, n, refused)
 	}
 	if clauses := a.explain(t, expression, relatedSearch("car")).Clauses; len(clauses) != 1 || clauses[0].Phase != phase || clauses[0].Reason != reason {
@@ -150,7 +150,7 @@ func TestShardThatNoNodeServesCostsNoSecondSearch(t *testing.T) {
 				t.Errorf("%s: %s", r.target, answer.body)
 			}
 		}
-		if n := a.metric(t, "akin_refused_searches_total"); n != 0 {
+		if n := a.metric(t, "akin_rejected_searches_total"); n != 0 {
 			t.Errorf("%v refusals are counted, want none", n)
 		}
 	})

@@ -138,7 +138,7 @@ func TestSoftModeOfSeveralSearchesFailsOpen(t *testing.T) {
 		if got, want := softTook.ReplaceAllString(string(got), ""), softTook.ReplaceAllString(string(want), ""); got != want {
 			t.Errorf("got %s\nwant %s", got, want)
 		}
-		if n := a.metric(t, "akin_refused_searches_total", `original="refused"`); n != 1 {
+		if n := a.metric(t, "akin_rejected_searches_total", `original="rejected"`); n != 1 {
 			t.Errorf("%v refusals are counted as the client's mistake", n)
 		}
 		checkManySoftSearches(t, a, index)

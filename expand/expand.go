@@ -18,7 +18,7 @@ type Stage string
 // The stages: reading the search, and those that ask somebody else.
 const (
 	StageScan       Stage = "scan"
-	StageAccess     Stage = "access"
+	StageAccess     Stage = "authorization"
 	StageFields     Stage = "fields"
 	StageAnalyze    Stage = "analyze"
 	StageRows       Stage = "rows"

@@ -207,7 +207,7 @@ func (a *access) settle(key accessKey, owner string, client *http.Request, indic
 func verdictName(err error) string {
 	switch {
 	case err == nil:
-		return "accepted"
+		return "allowed"
 	case errors.Is(err, expand.ErrNotAuthorized):
 		return "denied"
 	case errors.Is(err, expand.ErrUnknown):

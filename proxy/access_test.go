@@ -134,7 +134,7 @@ func TestDeniedClientCostsOneQuestion(t *testing.T) {
 		if n := counter(t, registry, "akin_requests_total", "reason", "not_authorized"); n != 50 {
 			t.Errorf("%v searches were not authorized, want 50", n)
 		}
-		if n := counter(t, registry, "akin_access_questions_total", "verdict", "denied"); n != 1 {
+		if n := counter(t, registry, "akin_authorization_checks_total", "result", "denied"); n != 1 {
 			t.Errorf("%v questions were denied, want 1", n)
 		}
 	}
@@ -233,7 +233,7 @@ func TestUnclearVerdictsLeaveTheSearchAlone(t *testing.T) {
 				t.Errorf("the client got %d", got)
 			}
 			g.expect(t, 1, 1, 0)
-			if n := counter(t, registry, "akin_access_questions_total", "verdict", tt.outcome); n != 1 {
+			if n := counter(t, registry, "akin_authorization_checks_total", "result", tt.outcome); n != 1 {
 				t.Errorf("%v questions %s, want 1", n, tt.outcome)
 			}
 		})

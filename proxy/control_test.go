@@ -128,7 +128,7 @@ func TestExplainAndDryRunNameTheirRecord(t *testing.T) {
 		{"unread", "?akin=explain", []string{"Content-Type", "application/cbor"}, rewriteTo(rewritten), original, 1, map[string]any{"outcome": "unchanged", "reason": "content_type"}},
 		{"unknown profile", "?akin=explain", []string{"X-Akin-Profile", "x"}, rewriteTo(rewritten), original, 1, map[string]any{"outcome": "unchanged", "reason": "unknown_profile", "profile": "x"}},
 		{"failed", "?akin=explain", nil, expander(func(context.Context, *expand.Request) (*expand.Result, error) { panic(1) }), original, 1, map[string]any{"outcome": "failed_open", "cause": "panic"}},
-		{"refused", "?akin=explain", nil, rewriteTo(`{"refuse":1}`), original, 2, map[string]any{"outcome": "rewritten", "sent": "original", "refused": true}},
+		{"refused", "?akin=explain", nil, rewriteTo(`{"refuse":1}`), original, 2, map[string]any{"outcome": "rewritten", "sent": "original", "rejected": true}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			node := startRawNode(t, func(_ int, r rawRequest) string {

@@ -106,10 +106,10 @@ func checkFollowed(t *testing.T, target, first, encoding string, followed, unche
 	if last := arrived[len(arrived)-1].line; followed && last != "POST "+target+" HTTP/1.1" {
 		t.Errorf("the original went to %q", last)
 	}
-	if n := counter(t, registry, "akin_refused_searches_total", "original", "taken"); (n == 1) != followed {
+	if n := counter(t, registry, "akin_rejected_searches_total", "original", "accepted"); (n == 1) != followed {
 		t.Errorf("%v refusals are counted", n)
 	}
-	if n := counter(t, registry, "akin_unchecked_answers_total"); encoding == "" && (n == 1) != unchecked {
+	if n := counter(t, registry, "akin_unchecked_responses_total"); encoding == "" && (n == 1) != unchecked {
 		t.Errorf("%v answers are counted as unchecked", n)
 	}
 }
@@ -190,7 +190,7 @@ func TestOnRefusedGetsTheIndexOfTheSearchThatFailed(t *testing.T) {
 				}),
 			})
 			exchangeRaw(t, addr, searchOf(tt.target, jsonType, lines))
-			if told != tt.want || counter(t, registry, "akin_refused_searches_total", "original", "taken") != 1 {
+			if told != tt.want || counter(t, registry, "akin_rejected_searches_total", "original", "accepted") != 1 {
 				t.Errorf("told of %q, want %q", told, tt.want)
 			}
 		})
@@ -214,7 +214,7 @@ func TestFailureOfTheOriginalInsideAnAnswerIsTheClientsMistake(t *testing.T) {
 		if _, body, _ := strings.Cut(got, "\r\n\r\n"); !strings.HasSuffix(second, "\r\n\r\n"+body) {
 			t.Errorf("the client got %q", got)
 		}
-		if n := counter(t, registry, "akin_refused_searches_total", "original", "refused"); n != 1 || len(node.all()) != 2 {
+		if n := counter(t, registry, "akin_rejected_searches_total", "original", "rejected"); n != 1 || len(node.all()) != 2 {
 			t.Errorf("%v refusals are counted, after %d requests", n, len(node.all()))
 		}
 	}
@@ -288,7 +288,7 @@ func TestLongAnswerStreams(t *testing.T) {
 		if err != nil || strings.TrimSpace(string(more)) != strings.TrimSpace(rest) {
 			t.Errorf("then the client got %d bytes, %v, want %d", len(more), err, len(rest))
 		}
-		if n := counter(t, registry, "akin_unchecked_answers_total"); n != 1 {
+		if n := counter(t, registry, "akin_unchecked_responses_total"); n != 1 {
 			t.Errorf("counted %v times", n)
 		}
 	}
@@ -322,7 +322,7 @@ func TestAnswersInOtherFormsAreNotLookedAt(t *testing.T) {
 		if !strings.HasSuffix(got, "\r\n\r\n"+responses(badItem)) || len(node.all()) != 1 {
 			t.Errorf("%q: the client got %q", header, got)
 		}
-		if n := counter(t, registry, "akin_unchecked_answers_total"); n != 1 {
+		if n := counter(t, registry, "akin_unchecked_responses_total"); n != 1 {
 			t.Errorf("%q: counted %v times", header, n)
 		}
 	}

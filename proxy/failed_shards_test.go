@@ -136,7 +136,7 @@ func TestFailedShardsOfTheOriginalAreTheClientsOwn(t *testing.T) {
 		if !strings.HasSuffix(got, "\r\n\r\n"+tt.answer) {
 			t.Errorf("%s: the client got %q", tt.target, got)
 		}
-		if n := counter(t, registry, "akin_refused_searches_total", "original", "refused"); n != 1 || len(node.all()) != 2 {
+		if n := counter(t, registry, "akin_rejected_searches_total", "original", "rejected"); n != 1 || len(node.all()) != 2 {
 			t.Errorf("%s: %v refusals are counted, after %d requests", tt.target, n, len(node.all()))
 		}
 	}
@@ -159,7 +159,7 @@ func TestAnswersThatCannotBeReadPassThrough(t *testing.T) {
 		if !strings.HasSuffix(got, "\r\n\r\n"+tt.body) || len(node.all()) != 1 {
 			t.Errorf("%s: the client got %q after %d requests", name, got, len(node.all()))
 		}
-		if n := counter(t, registry, "akin_unchecked_answers_total"); n != 1 {
+		if n := counter(t, registry, "akin_unchecked_responses_total"); n != 1 {
 			t.Errorf("%s: counted %v times", name, n)
 		}
 	}

@@ -22,7 +22,7 @@ const (
 // Causes of failing open that are not errors of the expander.
 const (
 	causePanic     = "panic"
-	causeRefused   = "refused"   // the cluster refused the rewritten search and took the original
+	causeRefused   = "rejected"  // the cluster refused the rewritten search and took the original
 	causeUnchecked = "unchecked" // the answer to a rewritten search could not be looked at
 )
 

@@ -397,7 +397,7 @@ func TestClientDisconnectReachesUpstream(t *testing.T) {
 			receive(t, "the request at the node", reached)
 			c.Close()
 			receive(t, "the end of the request at the node", cancelled)
-			if n := counter(t, registry, "akin_unanswered_requests_total"); n != 0 {
+			if n := counter(t, registry, "akin_upstream_errors_total"); n != 0 {
 				t.Errorf("%v requests are counted as unanswered", n)
 			}
 		})
@@ -463,7 +463,7 @@ func TestUnreachableClusterIsAnsweredInItsOwnShape(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", path, diff)
 		}
 	}
-	if n := counter(t, registry, "akin_unanswered_requests_total"); n != 2 {
+	if n := counter(t, registry, "akin_upstream_errors_total"); n != 2 {
 		t.Errorf("%v requests are counted as unanswered, want 2", n)
 	}
 }

@@ -175,7 +175,7 @@ func (f *Front) delay(ctx context.Context, ended <-chan error) error {
 	if s.opts.ShutdownDelay == 0 {
 		return nil
 	}
-	s.log.InfoContext(ctx, "leaving: not ready any more, requests are still taken", "delay", s.opts.ShutdownDelay.String())
+	s.log.InfoContext(ctx, "shutting down: not ready any more, requests are still served", "delay", s.opts.ShutdownDelay.String())
 	select {
 	case <-time.After(s.opts.ShutdownDelay):
 		return nil
@@ -190,7 +190,7 @@ func (f *Front) drain(ctx context.Context, servers []*http.Server) error {
 	s := f.server()
 	s.draining.Store(true) // where a listener has failed it was not yet
 	began, limit := time.Now(), s.opts.ShutdownTimeout
-	s.log.InfoContext(ctx, "draining: no more requests are taken", "under_way", f.underWay.Load(), "timeout", limit.String())
+	s.log.InfoContext(ctx, "draining: no new requests are accepted", "in_flight", f.underWay.Load(), "timeout", limit.String())
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	var errs []error
@@ -205,7 +205,7 @@ func (f *Front) drain(ctx context.Context, servers []*http.Server) error {
 	if cut > 0 {
 		level = slog.LevelWarn
 	}
-	s.log.Log(ctx, level, "drained", "cut_off", cut, "took", time.Since(began).Round(time.Millisecond).String())
+	s.log.Log(ctx, level, "drained", "aborted", cut, "took", time.Since(began).Round(time.Millisecond).String())
 	return errors.Join(errs...)
 }
 

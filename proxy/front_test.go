@@ -216,7 +216,7 @@ func TestLeavingTellsBalancersBeforeTheListenerCloses(t *testing.T) {
 	if err := receive(t, "the end", ended); err != nil {
 		t.Errorf("Serve: %v", err)
 	}
-	for _, want := range []string{`msg="leaving: `, "delay=500ms", `msg="draining: `, "under_way=0", "msg=drained cut_off=0"} {
+	for _, want := range []string{`msg="shutting down: `, "delay=500ms", `msg="draining: `, "in_flight=0", "msg=drained aborted=0"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("no %s in\n%s", want, log.String())
 		}
@@ -270,10 +270,10 @@ func TestReplacedServerEndsItsRequests(t *testing.T) {
 		t.Errorf("the request under way got %q", got)
 	}
 	before.Wait(t.Context())
-	if n := counter(t, registry, "akin_requests_total", "outcome", "passed"); n != 2 {
+	if n := counter(t, registry, "akin_requests_total", "outcome", "passed_through"); n != 2 {
 		t.Errorf("%v requests are counted", n)
 	}
-	if !strings.Contains(get(admin+"/metrics"), `akin_requests_total{outcome="passed",reason=""} 2`) {
+	if !strings.Contains(get(admin+"/metrics"), `akin_requests_total{outcome="passed_through",reason=""} 2`) {
 		t.Error("/metrics does not go on")
 	}
 }

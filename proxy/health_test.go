@@ -214,7 +214,7 @@ func TestEachWayOfFailingOpenIsLogged(t *testing.T) {
 			return &expand.Result{Rewritten: true, Body: r.Body, Failures: []error{errors.New("secret text")}}, nil
 		})}, failedSearch, "error"},
 		{"a body without memory", page, nil, Options{Expander: rewriteTo(rewritten), Memory: budget.New(1)}, failedSearch, reasonMemory},
-		{"a refused search", page, refuse, Options{Expander: rewriteTo(rewritten)}, failedSearch, "refused"},
+		{"a refused search", page, refuse, Options{Expander: rewriteTo(rewritten)}, failedSearch, "rejected"},
 		{"an answer that cannot be looked at", "POST /i/_msearch", func(int, rawRequest) string {
 			return answerOf(`{"responses":1,"error":"failures"}`)
 		}, Options{Expander: rewriteTo(rewritten)}, failedSearch, "unchecked"},
@@ -297,7 +297,7 @@ func TestEachWayOfFailingOpenHasASeriesFromTheStart(t *testing.T) {
 		`akin_requests_total{outcome="failed_open",reason="panic"} 0`,
 		`akin_reranked_total{result="rows"} 0`,
 		`akin_reranked_total{result="unreadable"} 0`,
-		`akin_refused_searches_total{original="taken"} 0`,
+		`akin_rejected_searches_total{original="accepted"} 0`,
 		`akin_shadow_searches_total{outcome="failed"} 0`,
 		`akin_degraded{reason="failing_open"} 0`,
 	} {

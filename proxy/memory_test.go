@@ -221,7 +221,7 @@ func TestSearchWhoseBodyDoesNotComeIsCutOff(t *testing.T) {
 			if !strings.HasPrefix(head, "HTTP/1.1 408 ") || json.Unmarshal([]byte(body), &answer) != nil || answer.Status != 408 {
 				t.Errorf("got %q", got)
 			}
-			if n := counter(t, s.opts.Registry, "akin_cut_off_total", "what", cutBody); n != 1 {
+			if n := counter(t, s.opts.Registry, "akin_slow_clients_total", "transfer", cutBody); n != 1 {
 				t.Errorf("counted %v times", n)
 			}
 		})
@@ -295,7 +295,7 @@ func TestSlowReadersLeaveMemoryToOthers(t *testing.T) {
 			if memory.Stats(budget.Answer).Refused == 0 {
 				t.Error("all answers are held")
 			}
-			unchecked := func() float64 { return counter(t, s.opts.Registry, "akin_unchecked_answers_total") }
+			unchecked := func() float64 { return counter(t, s.opts.Registry, "akin_unchecked_responses_total") }
 			before := unchecked()
 			got := exchangeRaw(t, addr, searchOf("/i/_msearch", jsonType, lines))
 			if !strings.HasPrefix(got, "HTTP/1.1 200") || unchecked() != before {
@@ -303,7 +303,7 @@ func TestSlowReadersLeaveMemoryToOthers(t *testing.T) {
 			}
 			// Those whose answers stream through may take their time.
 			waitFor(t, "the memory to be given back", func() bool { return memory.Stats(budget.Answer).Held == 0 })
-			if n := counter(t, s.opts.Registry, "akin_cut_off_total", "what", cutAnswer); n == 0 {
+			if n := counter(t, s.opts.Registry, "akin_slow_clients_total", "transfer", cutAnswer); n == 0 {
 				t.Error("nobody was cut off")
 			}
 		})

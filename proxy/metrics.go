@@ -14,12 +14,12 @@ import (
 // at. The others are those of package explain. Each request that is forwarded
 // has one; one that holds several searches counts as failed_open, too, for each
 // of them that failed.
-const outcomePassed = "passed"
+const outcomePassed = "passed_through"
 
-// What was too slow, values of the label "what".
+// What was too slow, values of the label "transfer".
 const (
-	cutBody   = "body"
-	cutAnswer = "answer"
+	cutBody   = "request_body"
+	cutAnswer = "response"
 )
 
 // metrics are what the proxy counts and times. The counters that every request
@@ -89,7 +89,7 @@ func (r *registering) times(name, help string, first, factor float64, n int, lab
 // newMetrics registers the metrics. causes are those of failing open.
 func newMetrics(registry prometheus.Registerer, causes []string) (*metrics, error) {
 	r := &registering{Registerer: registry}
-	requests := r.counter("akin_requests_total", "Requests by outcome; reason says why a search was left alone or what failed.", "outcome", "reason")
+	requests := r.counter("akin_requests_total", "Requests by outcome; reason says why a search was not changed or what failed.", "outcome", "reason")
 	// From 50 µs, a search with warm caches, to 7.5 s.
 	stages := r.times("akin_search_stage_duration_seconds",
 		"Time a search spends in akin's own work (expand) and until the cluster's answer begins (upstream).", 50e-6, 2.5, 14, "stage")
@@ -99,18 +99,18 @@ func newMetrics(registry prometheus.Registerer, causes []string) (*metrics, erro
 		rewritten:  requests.WithLabelValues(explain.Rewritten, ""),
 		addedTerms: r.counter("akin_added_terms_total", "Terms added to searches.").WithLabelValues(),
 		clause: r.counter("akin_clauses_total",
-			"Fields of clauses of the searches that were looked at; reason says why one was left alone or written in a simpler way.", "outcome", "reason"),
-		refused: r.counter("akin_refused_searches_total",
-			"Rewritten searches that the cluster answered with an error; original says what became of the original search, or that it was not sent since it would have fared the same.", "original"),
-		access: r.counter("akin_access_questions_total",
-			"Questions to the cluster whether a client may search some indices, asked with the client's credentials, by what came of them.", "verdict"),
+			"Fields of clauses of the searches that were looked at; reason says why one was not changed or was written in a simpler form.", "outcome", "reason"),
+		refused: r.counter("akin_rejected_searches_total",
+			"Rewritten searches that the cluster rejected; original says whether it accepted the original, or that it was not sent.", "original"),
+		access: r.counter("akin_authorization_checks_total",
+			"Searches without hits that were sent with a client's credentials to see whether it may search some indices.", "result"),
 		stageMetrics: stageMetrics{stages.WithLabelValues("expand"), stages.WithLabelValues("upstream")},
 		faultMetrics: faultMetrics{
-			unanswered: r.counter("akin_unanswered_requests_total", "Requests that no node of the cluster answered.").WithLabelValues(),
-			unchecked: r.counter("akin_unchecked_answers_total",
-				"Answers to rewritten searches, successes by their status, that could not be looked at for failures inside.").WithLabelValues(),
-			cutOff: r.counter("akin_cut_off_total",
-				"Searches cut off because the client was too slow: to send the body, which is answered with 408, or to take an answer that is held for it.", "what"),
+			unanswered: r.counter("akin_upstream_errors_total", "Requests that no node of the cluster answered.").WithLabelValues(),
+			unchecked: r.counter("akin_unchecked_responses_total",
+				"Responses of status 200 to rewritten searches that could not be checked for failed shards or items.").WithLabelValues(),
+			cutOff: r.counter("akin_slow_clients_total",
+				"Searches aborted because the client was too slow to send the body (answered with 408) or to read a buffered response.", "transfer"),
 		},
 		front: frontMetrics{
 			connections: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "akin_connections", Help: "Connections of clients that are open."}, []string{"port"}),
@@ -155,8 +155,8 @@ func (m *metrics) startSeries(causes []string) {
 	for _, result := range []string{rerankedHits, rerankNothing, rerankUnnamed, rerankUnreadable} {
 		m.rerank.WithLabelValues(result)
 	}
-	m.refused.WithLabelValues(originalTaken)
-	m.refused.WithLabelValues(originalRefused)
+	m.refused.WithLabelValues(originalAccepted)
+	m.refused.WithLabelValues(originalRejected)
 	for _, outcome := range shadow.Outcomes() {
 		m.shadow.Searches.WithLabelValues(outcome)
 	}

@@ -40,7 +40,7 @@ func TestPanicOfAShadowIsCounted(t *testing.T) {
 	addr, registry := startProxy(t, o)
 	postOriginal(t, "http://"+addr+"/a/_search")
 	awaitShadow(t, registry, shadow.Failed, 1)
-	if got := counter(t, registry, "akin_panics_total", "while", "shadowing"); got != 1 {
+	if got := counter(t, registry, "akin_panics_total", "operation", "shadowing"); got != 1 {
 		t.Errorf("%v panics are counted", got)
 	}
 	postOriginal(t, "http://"+addr+"/a/_search") // all its slots are free again
@@ -59,7 +59,7 @@ func TestPanicWhileAPageIsScoredLeavesTheEnginesOrder(t *testing.T) {
 		t.Errorf("got the hits %s", got)
 	}
 	node.only(t)
-	if got := counter(t, registry, "akin_panics_total", "while", "reranking"); got != 1 {
+	if got := counter(t, registry, "akin_panics_total", "operation", "reranking"); got != 1 {
 		t.Errorf("%v panics are counted", got)
 	}
 	if got := counter(t, registry, "akin_reranked_total", "result", "panic"); got != 1 {
@@ -85,7 +85,7 @@ func TestPanicWhileABodyIsReadIsAnError(t *testing.T) {
 	r.Header.Set("Content-Type", "application/json")
 	w := httptest.NewRecorder()
 	s.Handler().ServeHTTP(w, r)
-	if n := counter(t, registry, "akin_panics_total", "while", "reading a body"); n != 1 || w.Code != http.StatusBadRequest {
+	if n := counter(t, registry, "akin_panics_total", "operation", "reading a body"); n != 1 || w.Code != http.StatusBadRequest {
 		t.Errorf("%v panics are counted, status %d", n, w.Code)
 	}
 }
@@ -97,7 +97,7 @@ func TestPanicWhileAPieceIsSentIsCounted(t *testing.T) {
 	w := httptest.NewRecorder()
 	relayed(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		writePieces(w, 1, 0)
-		waitFor(t, "the panic", func() bool { return counter(t, registry, "akin_panics_total", "while", "sending an answer") == 1 })
+		waitFor(t, "the panic", func() bool { return counter(t, registry, "akin_panics_total", "operation", "sending an answer") == 1 })
 		_, _ = io.WriteString(w, " and another")
 	}), s.guard).ServeHTTP(panicking{ResponseWriter: w}, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
 	if got := w.Body.String(); got != "piece and another" {
@@ -114,7 +114,7 @@ func TestPanicWhileTheStateIsWatchedIsCounted(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	NewFront(s, nil).watch(ctx)
-	if n := counter(t, registry, "akin_panics_total", "while", "watching the state"); n != 1 {
+	if n := counter(t, registry, "akin_panics_total", "operation", "watching the state"); n != 1 {
 		t.Errorf("%v panics are counted", n)
 	}
 }

@@ -25,8 +25,8 @@ const (
 
 // Values of the label "original" of refused searches, besides "not_sent".
 const (
-	originalTaken   = "taken"
-	originalRefused = "refused"
+	originalAccepted = "accepted"
+	originalRejected = "rejected"
 )
 
 // errUnchecked says that an answer cannot be looked at.
@@ -88,13 +88,13 @@ func (s *Server) originalAnswered(ctx context.Context, x *search, r *answer.Refu
 // it took the original. Where it did not, the mistake is the client's.
 func (s *Server) refused(ctx context.Context, x *search, taken bool, r *answer.Refusal) {
 	s.explanations.Refused(x.id)
-	s.log.DebugContext(ctx, "the cluster refused a rewritten search", "index", x.index, "status", r.Status,
-		"busy", r.Busy, "original_taken", taken)
+	s.log.DebugContext(ctx, "the cluster rejected a rewritten search", "index", x.index, "status", r.Status,
+		"busy", r.Busy, "original_accepted", taken)
 	if !taken {
-		s.metrics.refused.WithLabelValues(originalRefused).Inc()
+		s.metrics.refused.WithLabelValues(originalRejected).Inc()
 		return
 	}
-	s.metrics.refused.WithLabelValues(originalTaken).Inc()
+	s.metrics.refused.WithLabelValues(originalAccepted).Inc()
 	if x.shadow == nil { // else no client has felt it
 		s.failedOpen(ctx, x, failedSearch, causeRefused)
 	}

@@ -58,11 +58,11 @@ func TestOverloadIsNotAmplified(t *testing.T) {
 				}
 			}
 			asked := func(r rawRequest) bool { return strings.HasPrefix(r.line, "HEAD ") } // how the node is
-			sent, refused := len(slices.DeleteFunc(node.all(), asked)), counter(t, registry, "akin_refused_searches_total", "original", "refused")
+			sent, refused := len(slices.DeleteFunc(node.all(), asked)), counter(t, registry, "akin_rejected_searches_total", "original", "rejected")
 			if sent > searches+tt.most || sent-searches != int(refused) {
 				t.Errorf("%d requests for %d searches, %v of them counted as sent again", sent, searches, refused)
 			}
-			if n := counter(t, registry, "akin_refused_searches_total", "original", "not_sent"); int(n) != 2*searches-sent {
+			if n := counter(t, registry, "akin_rejected_searches_total", "original", "not_sent"); int(n) != 2*searches-sent {
 				t.Errorf("%v originals are counted as not sent", n)
 			}
 		})
@@ -244,7 +244,7 @@ func TestShapesOfRefusedShadowsAreRemembered(t *testing.T) {
 	n := startShadowNode(t, page(hitsPage("0")), statusPage(400, "{}"))
 	addr, registry := startProxy(t, shadowOptions(n))
 	postOriginal(t, "http://"+addr+"/a/_search")
-	awaitShadow(t, registry, shadow.Refused, 1)
+	awaitShadow(t, registry, shadow.Rejected, 1)
 	postOriginal(t, "http://"+addr+"/a/_search")
 	if got := n.arrived(); len(got) != 3 || counter(t, registry, "akin_requests_total", "reason", reasonRefused) != 1 {
 		t.Errorf("the node got %q", got)
@@ -260,7 +260,7 @@ func TestOverloadOfAShadowTeachesNothing(t *testing.T) {
 		addr, registry := startProxy(t, o)
 		for k := range 2 {
 			postOriginal(t, "http://"+addr+"/a/_search")
-			awaitShadow(t, registry, shadow.Refused, float64(k+1))
+			awaitShadow(t, registry, shadow.Rejected, float64(k+1))
 		}
 	}
 }

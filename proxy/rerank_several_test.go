@@ -184,7 +184,7 @@ func TestFailuresOfSearchesToRerankAreFollowedByTheOriginal(t *testing.T) {
 			if got := postSearch(t, addr, "/_msearch"); got != originalAnswer {
 				t.Errorf("got %s", got)
 			}
-			if counter(t, registry, "akin_reranked_total") != 0 || counter(t, registry, "akin_refused_searches_total", "original", "taken") != 1 {
+			if counter(t, registry, "akin_reranked_total") != 0 || counter(t, registry, "akin_rejected_searches_total", "original", "accepted") != 1 {
 				t.Error("counted as reranked, or not as refused")
 			}
 		})

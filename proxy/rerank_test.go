@@ -379,7 +379,7 @@ func checkGone(t *testing.T, s *Server, registry *prometheus.Registry, requests 
 	if requests != 1 {
 		t.Errorf("%d requests arrived", requests)
 	}
-	for _, name := range []string{"akin_reranked_total", "akin_unchecked_answers_total", "akin_refused_searches_total", "akin_unanswered_requests_total"} {
+	for _, name := range []string{"akin_reranked_total", "akin_unchecked_responses_total", "akin_rejected_searches_total", "akin_upstream_errors_total"} {
 		if n := counter(t, registry, name); n != 0 {
 			t.Errorf("%s is %v", name, n)
 		}
@@ -406,7 +406,7 @@ func TestRefusedSearchesAreNotReranked(t *testing.T) {
 		if got := postSearch(t, addr, "/t/_search"); got != originalAnswer {
 			t.Errorf("got %s", got)
 		}
-		if counter(t, registry, "akin_reranked_total") != 0 || counter(t, registry, "akin_refused_searches_total") != 1 {
+		if counter(t, registry, "akin_reranked_total") != 0 || counter(t, registry, "akin_rejected_searches_total") != 1 {
 			t.Error("counted as reranked, or not as refused")
 		}
 	}

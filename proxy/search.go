@@ -34,7 +34,7 @@ const (
 	reasonTypedPath   = "typed_path"       // the cluster has no mapping types, or does not say so
 	reasonDryRun      = "dry_run"          // the client asked for it
 	reasonShadow      = "shadow"           // [Options.Shadow] is set
-	reasonRefused     = "refused_before"   // the cluster refused a search of the same shape of late
+	reasonRefused     = "rejected_before"  // the cluster refused a search of the same shape of late
 	reasonContentType = "content_type"     // neither JSON nor, where that is asked for, lines of JSON
 	reasonEncoding    = "content_encoding" // neither plain nor sound gzip
 	reasonTooLarge    = "body_too_large"   // before or after decompression

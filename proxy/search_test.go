@@ -337,11 +337,11 @@ func TestRefusedSearchIsFollowedByTheOriginal(t *testing.T) {
 			if got, want := len(requests[1].get("Content-Encoding")), strings.Count(tt.header, "Encoding"); got != want {
 				t.Errorf("the original has %d encodings, want %d", got, want)
 			}
-			original := "taken"
+			original := "accepted"
 			if tt.second != 200 {
-				original = "refused"
+				original = "rejected"
 			}
-			if n := counter(t, registry, "akin_refused_searches_total", "original", original); n != 1 {
+			if n := counter(t, registry, "akin_rejected_searches_total", "original", original); n != 1 {
 				t.Errorf("%v refusals are counted", n)
 			}
 			mu.Lock()
@@ -405,7 +405,7 @@ func TestUnansweredSearchIsNotRepeated(t *testing.T) {
 	if !strings.HasPrefix(got, "HTTP/1.1 502 ") || len(node.all()) != 1 {
 		t.Errorf("the client got %q after %d requests", got, len(node.all()))
 	}
-	if n := counter(t, registry, "akin_refused_searches_total"); n != 0 {
+	if n := counter(t, registry, "akin_rejected_searches_total"); n != 0 {
 		t.Errorf("%v refusals are counted", n)
 	}
 }

@@ -52,7 +52,7 @@ func (s *Server) shadow(out *http.Request, x *search) (*http.Response, error) {
 	case err != nil:
 		end(shadow.Unanswered)
 	case res.StatusCode != http.StatusOK:
-		end(shadow.Refused)
+		end(shadow.Rejected)
 	default:
 		own := *x // the client's search may not be over yet
 		own.hold = hold
@@ -85,7 +85,7 @@ func (s *Server) runShadow(out *http.Request, x *search, took time.Duration, h h
 	case err != nil:
 		return shadow.OutcomeOf(err)
 	case original.Failures != nil:
-		return shadow.Refused
+		return shadow.Rejected
 	}
 	defer s.searched(x)
 	made, err := s.expand(out.Context(), out, x, x.shadow)
@@ -93,7 +93,7 @@ func (s *Server) runShadow(out *http.Request, x *search, took time.Duration, h h
 	case err != nil:
 		return shadow.Failed
 	case !made.Rewritten:
-		return shadow.LeftAlone
+		return shadow.Unchanged
 	}
 	x.rewritten = made
 	x.hold.Add(int64(len(made.body)))
@@ -107,7 +107,7 @@ func (s *Server) runShadow(out *http.Request, x *search, took time.Duration, h h
 	if res.StatusCode >= http.StatusBadRequest {
 		// What the cluster says teaches as much as if it said it to a client.
 		s.refused(out.Context(), x, true, s.readRefusal(x, res))
-		return shadow.Refused
+		return shadow.Rejected
 	}
 	expanded, err := s.readShadow(out.Context(), x, res)
 	switch {
@@ -115,7 +115,7 @@ func (s *Server) runShadow(out *http.Request, x *search, took time.Duration, h h
 		return shadow.OutcomeOf(err)
 	case expanded.Failures != nil:
 		s.refused(out.Context(), x, true, expanded.Failures)
-		return shadow.Refused
+		return shadow.Rejected
 	}
 	s.metrics.shadow.Compare(original, expanded, took, expandedTook)
 	return shadow.Compared

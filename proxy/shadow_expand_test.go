@@ -28,7 +28,7 @@ func TestShardFailuresOfAShadowAreReported(t *testing.T) {
 	if got := receive(t, "the refusal", told); len(got) != 1 || got[0].Type != "illegal_argument_exception" {
 		t.Errorf("told %+v", got)
 	}
-	awaitShadow(t, registry, shadow.Refused, 1)
+	awaitShadow(t, registry, shadow.Rejected, 1)
 }
 
 // A shard that no node serves is missing for both.
@@ -76,7 +76,7 @@ func TestShadowsThatAreNotSentAreCounted(t *testing.T) {
 		outcome  string
 		record   map[string]any
 	}{
-		{"left alone", leaveAlone, shadow.LeftAlone, map[string]any{"outcome": "unchanged", "reason": "left alone", "sent": "original"}},
+		{"left alone", leaveAlone, shadow.Unchanged, map[string]any{"outcome": "unchanged", "reason": "left alone", "sent": "original"}},
 		{"out of budget", func(ctx context.Context, _ *expand.Request) (*expand.Result, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()

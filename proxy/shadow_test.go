@@ -208,16 +208,16 @@ func TestShadowThatCannotBeComparedIsCounted(t *testing.T) {
 		answer, outcome    string
 		runs               int
 	}{
-		{"the original is refused", statusPage(400, "no"), page(good), "no", shadow.Refused, 1},
+		{"the original is refused", statusPage(400, "no"), page(good), "no", shadow.Rejected, 1},
 		{"the original shows no hits", page(`{"took":1}`), page(good), `{"took":1}`, shadow.Unreadable, 1},
 		{"the original is too long", page(long), page(good), long, shadow.Unreadable, 1},
-		{"the shadow is refused", page(good), statusPage(400, "no"), good, shadow.Refused, 2},
+		{"the shadow is refused", page(good), statusPage(400, "no"), good, shadow.Rejected, 2},
 		{"the shadow is not answered", page(good), hangsUp, good, shadow.Unanswered, 2},
 		{"the shadow's answer breaks off", page(good), breaksOff, good, shadow.Unanswered, 2},
 		{"the shadow's answer is too long", page(good), page(long), good, shadow.Unreadable, 2},
 		{"the shadow's answer is none", page(good), page("]"), good, shadow.Unreadable, 2},
-		{"the original fails on a shard", page(failed), page(good), failed, shadow.Refused, 1},
-		{"the shadow fails on a shard", page(good), page(failed), good, shadow.Refused, 2},
+		{"the original fails on a shard", page(failed), page(good), failed, shadow.Rejected, 1},
+		{"the shadow fails on a shard", page(good), page(failed), good, shadow.Rejected, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			n := startShadowNode(t, tt.original, tt.expanded)
@@ -258,8 +258,8 @@ func TestRefusedShadowIsReported(t *testing.T) {
 	if got := receive(t, "the refusal", told); got != "{help 0 [{too_many_clauses x}]}" {
 		t.Errorf("told %q", got)
 	}
-	awaitShadow(t, registry, shadow.Refused, 1)
-	if got := counter(t, registry, "akin_refused_searches_total", "original", "taken"); got != 1 {
+	awaitShadow(t, registry, shadow.Rejected, 1)
+	if got := counter(t, registry, "akin_rejected_searches_total", "original", "accepted"); got != 1 {
 		t.Errorf("counted %v times as refused", got)
 	}
 }
@@ -388,7 +388,7 @@ func TestClientThatLeavesIsCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Close()
-	awaitShadow(t, registry, shadow.CutOff, 1)
+	awaitShadow(t, registry, shadow.ClientGone, 1)
 }
 
 // A request that leaves something behind, or holds several searches, is not

@@ -230,7 +230,7 @@ func TestRefusedTemplateIsFollowedByTheOriginal(t *testing.T) {
 		if !strings.HasSuffix(got, "\r\n\r\n{}") || len(arrived) != 2 || arrived[1].body != tt.body || arrived[1].line != "POST "+tt.target+" HTTP/1.1" {
 			t.Errorf("the client got %q, the node %q", got, arrived)
 		}
-		if n := counter(t, registry, "akin_refused_searches_total", "original", "taken"); n != 1 {
+		if n := counter(t, registry, "akin_rejected_searches_total", "original", "accepted"); n != 1 {
 			t.Errorf("%v refusals are counted", n)
 		}
 	}

@@ -44,7 +44,7 @@ func TestSearchWhoseFailuresAreHiddenIsStrict(t *testing.T) {
 			if len(sent) != 2 || sent[0].line != "POST "+tt.sent+" HTTP/1.1" || sent[0].body != rewrittenLines || sent[1].line != "POST "+tt.target+" HTTP/1.1" || sent[1].body != lines {
 				t.Errorf("the node got %q", sent)
 			}
-			if n := counter(t, registry, "akin_refused_searches_total", "original", "taken"); n != 1 {
+			if n := counter(t, registry, "akin_rejected_searches_total", "original", "accepted"); n != 1 {
 				t.Errorf("%v refusals are counted", n)
 			}
 		})
@@ -59,7 +59,7 @@ func TestAnswerToAStrictSearchIsNotCountedAsUnchecked(t *testing.T) {
 	if got := exchangeRaw(t, addr, searchOf("/_search?format=yaml", jsonType, lines)); !strings.HasSuffix(got, yaml) || len(node.all()) != 1 {
 		t.Errorf("the client got %q after %d requests", got, len(node.all()))
 	}
-	if n := counter(t, registry, "akin_unchecked_answers_total"); n != 0 {
+	if n := counter(t, registry, "akin_unchecked_responses_total"); n != 0 {
 		t.Errorf("counted %v times", n)
 	}
 }

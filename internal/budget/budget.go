@@ -18,11 +18,11 @@ const (
 	// is rewritten to.
 	SearchBody Kind = "search_body"
 	// Answer is an answer that is looked at before the client gets it.
-	Answer Kind = "answer"
+	Answer Kind = "response"
 	// Shadow is a search, and its answer, that is sent once more to compare.
 	Shadow Kind = "shadow"
 	// OwnCall is an answer to a call that akin makes for itself.
-	OwnCall Kind = "own_call"
+	OwnCall Kind = "cluster_call"
 )
 
 // Kinds returns all kinds.

@@ -29,7 +29,7 @@ func (m *metrics) register(r prometheus.Registerer, nodes []*node) error {
 		all = append(all,
 			prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 				Name: "akin_node_up", ConstLabels: label,
-				Help: "1 while a node gets requests, 0 while it is out.",
+				Help: "1 while a node gets requests, 0 while it is down.",
 			}, func() float64 {
 				if isIn(n) {
 					return 1
@@ -37,8 +37,8 @@ func (m *metrics) register(r prometheus.Registerer, nodes []*node) error {
 				return 0
 			}),
 			prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-				Name: "akin_node_requests_under_way", ConstLabels: label,
-				Help: "Requests at a node that have no answer yet.",
+				Name: "akin_node_requests_in_flight", ConstLabels: label,
+				Help: "Requests that a node has not answered yet.",
 			}, func() float64 { return float64(n.waiting.Load()) }))
 	}
 	for _, c := range all {

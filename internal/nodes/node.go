@@ -220,7 +220,7 @@ func (p *Pool) well(n *node) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.state.Load() != in {
-		p.log.Info("node is back", "node", n.name)
+		p.log.Info("node is up again", "node", n.name)
 	}
 	n.failures = 0
 	n.failing.Store(0)
@@ -250,7 +250,7 @@ func (p *Pool) failed(n *node, kind string, err error) {
 		return
 	}
 	if n.rest.Load() == 0 {
-		p.log.Warn("node is out", "node", n.name, "cause", kind, "err", err)
+		p.log.Warn("node is down", "node", n.name, "cause", kind, "err", err)
 	}
 	p.putOut(n)
 }
@@ -263,7 +263,7 @@ func (p *Pool) suspect(ctx context.Context, n *node) {
 	if err == nil || ctx.Err() != nil || n.state.Load() != in || n.failures < enoughFailures {
 		return
 	}
-	p.log.WarnContext(ctx, "node is out", "node", n.name, "cause", kindStatus, "err", err)
+	p.log.WarnContext(ctx, "node is down", "node", n.name, "cause", kindStatus, "err", err)
 	p.putOut(n)
 }
 
@@ -302,7 +302,7 @@ func (p *Pool) visit(ctx context.Context, n *node, outs int) {
 }
 
 // lookingAfter names what a panic in the work on nodes is counted as.
-const lookingAfter = "looking after nodes"
+const lookingAfter = "checking nodes"
 
 // after calls f after a while, unless the pool is closed then. The context
 // ends with the pool. Where f panics it is called again later: a node that

@@ -405,8 +405,8 @@ func TestLogTellsWhenANodeIsOutAndBack(t *testing.T) {
 		load(t, p, 10*time.Second)
 		got := logged.String()
 		for _, want := range []string{
-			`level=WARN msg="node is out" node=http://a cause=connect err="connection refused"`,
-			`level=INFO msg="node is back" node=http://a`,
+			`level=WARN msg="node is down" node=http://a cause=connect err="connection refused"`,
+			`level=INFO msg="node is up again" node=http://a`,
 		} {
 			if strings.Count(got, want) != 1 {
 				t.Errorf("not once in the log: %s", want)
@@ -477,7 +477,7 @@ func TestPanicWhileNodesAreLookedAfterIsCountedAndTheyComeBack(t *testing.T) {
 		if load(t, p, time.Second); c.count("a") == 0 {
 			t.Error("the node is still out")
 		}
-		if text := metricsOf(t, registry); !strings.Contains(text, `akin_panics_total{while="looking after nodes"} 4`) {
+		if text := metricsOf(t, registry); !strings.Contains(text, `akin_panics_total{operation="checking nodes"} 4`) {
 			t.Errorf("counted\n%s", text)
 		}
 	})

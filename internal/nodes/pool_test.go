@@ -431,7 +431,7 @@ func TestMetricsTellOfTheNodes(t *testing.T) {
 	text := metricsOf(t, registry)
 	for _, want := range []string{
 		`akin_node_failures_total{kind="connect",node="` + dead + `"} 1`,
-		`akin_node_requests_under_way{node="` + dead + `"} 0`,
+		`akin_node_requests_in_flight{node="` + dead + `"} 0`,
 		`akin_node_up{node="` + dead + `"} 0`,
 	} {
 		if !strings.Contains(text, want+"\n") {

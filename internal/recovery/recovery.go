@@ -29,7 +29,7 @@ func New(log *slog.Logger, registry prometheus.Registerer) (*Guard, error) {
 	g := &Guard{panics: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "akin_panics_total",
 		Help: "Panics that were caught while something was done for a request. Each is a mistake in akin: please report it with its log line.",
-	}, []string{"while"})}
+	}, []string{"operation"})}
 	g.log.Store(log)
 	return g, registry.Register(g.panics)
 }
@@ -55,7 +55,7 @@ func (g *Guard) Do(what string, f func() error) (err error) {
 			text = e.Error()
 		}
 		g.panics.WithLabelValues(what).Inc()
-		g.log.Load().Error("panic", "while", what, "value", text, "stack", string(debug.Stack()))
+		g.log.Load().Error("panic", "operation", what, "value", text, "stack", string(debug.Stack()))
 	}()
 	return f()
 }

@@ -29,7 +29,7 @@ func TestPanicIsAnErrorThatIsCountedAndLoggedWithoutItsText(t *testing.T) {
 		if err := guard.Do("work", f); !errors.Is(err, recovery.ErrPanic) {
 			t.Errorf("%s: error %v", name, err)
 		}
-		if line := log.String(); strings.Contains(line, "secret car") || !strings.Contains(line, "level=ERROR") || !strings.Contains(line, "while=work") {
+		if line := log.String(); strings.Contains(line, "secret car") || !strings.Contains(line, "level=ERROR") || !strings.Contains(line, "operation=work") {
 			t.Errorf("%s: logged %s", name, line)
 		}
 	}

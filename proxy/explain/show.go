@@ -49,7 +49,7 @@ type Summary struct {
 	TookMillis float64   `json:"took_ms"`
 	// Sent is what the client got the answer to: original or rewritten.
 	Sent    string `json:"sent"`
-	Refused bool   `json:"refused,omitempty"`
+	Refused bool   `json:"rejected,omitempty"`
 	// Reranked is what became of the hits that were to be reranked, a result of the
 	// metric akin_reranked_total; "" where none were to be. Of several searches it
 	// is a list with the number of each, as in the paths of clauses:

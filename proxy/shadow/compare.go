@@ -22,13 +22,13 @@ const overlapDepth = 10
 // "outcome".
 const (
 	Compared   = "compared"
-	Dropped    = "dropped"    // all slots or all memory was taken, or the body is too long
-	CutOff     = "cut_off"    // the client did not read the original's answer to its end
-	LeftAlone  = "left_alone" // nothing would have been added
-	Failed     = "failed"     // the expansion failed, or took too long
-	Refused    = "refused"    // the cluster refused the original or the shadow, wholly or on some shards
-	Unanswered = "unanswered" // no node answered, or not in time
-	Unreadable = "unreadable" // an answer is too long, or shows no hits
+	Dropped    = "dropped"     // all slots or all memory was taken, or the body is too long
+	ClientGone = "client_gone" // the client did not read the original's answer to its end
+	Unchanged  = "unchanged"   // nothing would have been added
+	Failed     = "failed"      // the expansion failed, or took too long
+	Rejected   = "rejected"    // the cluster refused the original or the shadow, wholly or on some shards
+	Unanswered = "unanswered"  // no node answered, or not in time
+	Unreadable = "unreadable"  // an answer is too long, or shows no hits
 )
 
 // ErrUnreadable says that an answer shows no hits to compare.
@@ -126,7 +126,7 @@ type Metrics struct {
 
 // Outcomes returns all outcomes.
 func Outcomes() []string {
-	return []string{Compared, Dropped, CutOff, LeftAlone, Failed, Refused, Unanswered, Unreadable}
+	return []string{Compared, Dropped, ClientGone, Unchanged, Failed, Rejected, Unanswered, Unreadable}
 }
 
 // Count counts what became of a search.

@@ -48,7 +48,7 @@ func (k *keeper) Close() error {
 		k.closed = nil
 		switch {
 		case !k.ended:
-			closed(nil, CutOff)
+			closed(nil, ClientGone)
 		case k.length > MaxAnswer:
 			closed(nil, Unreadable)
 		case k.full:

@@ -68,8 +68,8 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	to := sender(ch)
 	for _, kind := range budget.Kinds() {
 		s := c.memory.Stats(kind)
-		to.gauge("akin_held_bytes", "Memory that is held for requests under way.", float64(s.Held), "kind", string(kind))
-		to.counter("akin_held_refused_total", "How often more memory was to be held for requests than may be.", float64(s.Refused), "kind", string(kind))
+		to.gauge("akin_request_memory_bytes", "Memory that requests in flight use.", float64(s.Held), "kind", string(kind))
+		to.counter("akin_request_memory_rejections_total", "How often requests asked for more memory than memory.in_flight allows.", float64(s.Refused), "kind", string(kind))
 	}
 	if c.cluster != nil {
 		s := c.cluster.Stats()
@@ -82,8 +82,8 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	if c.rerank != nil {
 		s := c.rerank.Stats()
 		to.cache("vectors", s.Hits, s.Misses, s.Bytes)
-		to.counter("akin_rerank_forgotten_total",
-			"How often all terms of documents and rows were forgotten, for the mode soft, because they had too many different terms.", float64(s.Forgotten))
+		to.counter("akin_rerank_cache_resets_total",
+			"How often the cache of the mode soft was emptied because it had too many different terms.", float64(s.Forgotten))
 	}
 	if c.store != nil {
 		to.store(c.store.Stats(), "rows", "akin_matrix", "akin_row_store", "matrix", "a matrix")
@@ -126,7 +126,7 @@ func (s sender) store(stats rowstore.Stats, cache, of, from, label, what string)
 		}
 	}
 	if stats.Breaker != "" {
-		s.gauge(from+"_breaker", "1 for the state of the breaker before Redis.", 1, "state", stats.Breaker)
+		s.gauge(from+"_circuit_breaker_state", "1 for the state that the circuit breaker before Redis is in.", 1, "state", stats.Breaker)
 		s.counter(from+"_failures_total", "Calls to Redis that failed or were not made because of earlier failures.", float64(stats.Failures))
 		s.counter(from+"_bad_rows_total", "Answers of Redis that were no neighbor row.", float64(stats.BadRows))
 	}

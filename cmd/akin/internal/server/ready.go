@@ -101,10 +101,10 @@ func causes() map[string]string {
 		"missing":                  "hits change between the search and the look at their terms: some of that is usual while documents are written",
 		"too_large":                "hits have more terms than can be read in time: lower expansion.rerank_window",
 		"no_terms":                 "the cluster tells no terms of the field: see docs/modes.md for the fields that the mode soft can rank by",
-		"memory":                   "as much is held for requests as may be: see memory.in_flight and akin_held_bytes",
+		"memory":                   "as much is held for requests as may be: see memory.in_flight and akin_request_memory_bytes",
 		"answer_too_large":         "an answer to a call of akin's own is larger than it can sensibly be: see the log at level debug",
-		"access":                   "the cluster could not be asked whether a client may search: see akin_access_questions_total",
-		"expensive_queries_barred": "search.allow_expensive_queries is false, so that words in nested fields cannot be counted",
+		"authorization":            "the cluster could not be asked whether a client may search: see akin_authorization_checks_total",
+		"expensive_queries_disabled": "search.allow_expensive_queries is false, so that words in nested fields cannot be counted",
 		"unknown_to_cluster":       "the cluster does not know an index or an analyzer, or refuses a call: see the log at level debug",
 		"client_gone":              "clients go away before their search is sent",
 		"error":                    "see the log at level debug",
@@ -139,7 +139,7 @@ func cause(err error) string {
 	case errors.As(err, &refused) && refused.Status == http.StatusTooManyRequests:
 		return health.Throttled
 	case esclient.IsBarred(err):
-		return "expensive_queries_barred"
+		return "expensive_queries_disabled"
 	case esclient.IsUnknown(err):
 		return "unknown_to_cluster" // a missing or closed index, an unknown analyzer
 	case errors.Is(err, context.DeadlineExceeded):

@@ -27,7 +27,7 @@ func TestCausesOfTheEnginesOrder(t *testing.T) {
 		rerank.ErrMissing: "missing", rerank.ErrNoTerms: "no_terms", rerank.ErrTooLarge: "too_large", rerank.ErrBusy: "busy", context.DeadlineExceeded: "budget",
 		rerank.ErrClosed: "error", &esclient.Error{Status: http.StatusNotFound}: "unknown_to_cluster",
 		// OpenSearch 2.19 and Elasticsearch 7.10 on a query of a nested field.
-		&esclient.Error{Status: http.StatusBadRequest, Type: "exception", Reason: "[joining] queries cannot be executed when 'search.allow_expensive_queries' is set to false."}: "expensive_queries_barred",
+		&esclient.Error{Status: http.StatusBadRequest, Type: "exception", Reason: "[joining] queries cannot be executed when 'search.allow_expensive_queries' is set to false."}: "expensive_queries_disabled",
 	} {
 		if got := cause(fmt.Errorf("hits: %w", err)); got != want || causes()[got] == "" {
 			t.Errorf("%v: %s, want %s", err, got, want)

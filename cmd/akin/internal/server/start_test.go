@@ -384,7 +384,7 @@ func TestPanicsOfTheStartAreCounted(t *testing.T) {
 	if err := a.process.guard.Do("warming up", func() error { return a.warmField(t.Context(), boundField{"a", "b"}) }); !errors.Is(err, recovery.ErrPanic) {
 		t.Errorf("warmed up without a client: %v", err)
 	}
-	if !strings.Contains(log.String(), `"while":"asking for the state"`) {
+	if !strings.Contains(log.String(), `"operation":"asking for the state"`) {
 		t.Errorf("the log says\n%s", log.String())
 	}
 }
@@ -475,7 +475,7 @@ func TestReloadGoesOnWithTheMemoryBudgetAndTheGuard(t *testing.T) {
 		t.Error("what is held, or the new limit, does not count")
 	}
 	_ = r.app.process.guard.Do("work", func() error { panic(1) })
-	if !strings.Contains(log.String(), `"while":"work"`) {
+	if !strings.Contains(log.String(), `"operation":"work"`) {
 		t.Errorf("the log of the new configuration says\n%s", log.String())
 	}
 }
