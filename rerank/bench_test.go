@@ -4,12 +4,14 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"testing"
+
+	"github.com/akin-search/akin/expand"
 )
 
 // window100 returns a search of 8 terms with 100 hits of 100 terms each, out
 // of 20,000 terms with 200 neighbors each, frequent ones more often than
 // rare ones.
-func window100(tb testing.TB) (*Reranker, []Field, []Hit) {
+func window100(tb testing.TB) (*Reranker, []expand.RerankField, []Hit) {
 	tb.Helper()
 	const vocabulary, neighbors, length, k = 20_000, 200, 100, 100
 	rng := rand.New(rand.NewPCG(6, 2))
@@ -33,13 +35,13 @@ func window100(tb testing.TB) (*Reranker, []Field, []Hit) {
 		v.docs[docKey{"i", id}] = map[string]map[string]int64{"body": doc}
 		hits = append(hits, Hit{Index: "i", ID: id, SeqNo: int64(h), PrimaryTerm: 1, Version: 1})
 	}
-	f := Field{Name: "body", Boost: 1, Similarities: m}
+	f := expand.RerankField{Field: "body", Boost: 1, Similarities: m}
 	for i := range 8 {
 		f.Terms, f.Freqs = append(f.Terms, term(i*10)), append(f.Freqs, 1)
 	}
 	r := New(Options{Vectors: v, Bytes: 256 << 20})
 	tb.Cleanup(r.Close)
-	return r, []Field{f}, hits
+	return r, []expand.RerankField{f}, hits
 }
 
 // BenchmarkRerank scores a window of 100 hits of 100 terms, with rows of 200

@@ -1,11 +1,6 @@
 package rerank
 
-import (
-	"context"
-	"slices"
-
-	"github.com/akin-search/akin/esclient"
-)
+import "context"
 
 // A scratch is memory for one computation, dense over the numbers of terms.
 // Its vectors are all zeros between computations, those that end early among
@@ -122,24 +117,4 @@ func gather(dense []float64, r *row) float64 {
 		a += sims[k] * dense[term]
 	}
 	return a + b + c + d
-}
-
-// newVector returns the vector of a field in numbers, in their order.
-func (m *memory) newVector(terms []esclient.TermFreq) *vector {
-	texts := make([]string, len(terms))
-	for i := range terms {
-		texts[i] = terms[i].Term
-	}
-	numbers := m.terms.number(make([]int32, 0, len(terms)), texts)
-	order := make([]int, len(terms))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(a, b int) int { return int(numbers[a]) - int(numbers[b]) })
-	v := &vector{terms: make([]int32, 0, len(terms)), freqs: make([]float64, 0, len(terms))}
-	for _, i := range order {
-		v.terms = append(v.terms, numbers[i])
-		v.freqs = append(v.freqs, float64(terms[i].Freq))
-	}
-	return v
 }

@@ -1,15 +1,19 @@
 package rerank
 
 import (
+	"cmp"
 	"hash/maphash"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unique"
 
 	"github.com/maypok86/otter/v2"
 
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -19,12 +23,12 @@ const (
 	// UUID of its index when that was deleted and created again.
 	vectorTime = 10 * time.Minute
 	// vectorLife is about how long they are remembered at most: an analyzer may
-	// read its words anew.
+	// read its words in another way by then.
 	vectorLife = time.Hour
-	// entryBytes is about what the cache itself spends on an entry.
+	// entryBytes is about what the cache itself spends on an entry, and termBytes
+	// what a numbered term takes besides its text.
 	entryBytes = 160
-	// termBytes is about what a numbered term takes beside its text.
-	termBytes = 80
+	termBytes  = 80
 	// maxKnown bounds the indices, and the fields of indices, of which something
 	// is known.
 	maxKnown = 10_000
@@ -34,19 +38,15 @@ const (
 // memory only: when too many have numbers a new memory takes the place of
 // this one.
 type memory struct {
-	limit   uint64
+	limit   uint64 // of the bytes of terms
 	terms   vocabulary
 	vectors *otter.Cache[vectorKey, *vector]
+	rows    *otter.Cache[rowKey, *row]
 	seed    maphash.Seed
 	counts  *counts
-	rows    *otter.Cache[rowKey, *row]
-	flights flights
 
-	mu     sync.Mutex
-	spaces map[spaceKey]*space
-
-	// uuids are those of indices by name, and readable says which fields have
-	// been told to be. seen are those that had terms.
+	// uuids are those of indices by name, and readable says which fields the
+	// cluster calls readable. seen are those that had terms.
 	uuids    passing[string, string]
 	readable passing[fieldKey, bool]
 	seen     passing[fieldKey, struct{}]
@@ -58,86 +58,52 @@ type counts struct{ hits, misses atomic.Uint64 }
 
 // A vectorKey names a field of a state of a document.
 type vectorKey struct {
-	index, uuid, id    string
-	seqNo, primaryTerm int64
-	field              string
+	Hit
+	uuid, field string
+}
+
+// clone returns a key that does not hold on to the request that it came in.
+func (k vectorKey) clone() vectorKey {
+	for _, s := range []*string{&k.Index, &k.ID, &k.Routing, &k.uuid, &k.field} {
+		*s = strings.Clone(*s)
+	}
+	return k
 }
 
 // A fieldKey names a field of an index.
 type fieldKey struct{ index, uuid, field string }
 
-func (k fieldKey) clone() fieldKey {
-	return fieldKey{strings.Clone(k.index), strings.Clone(k.uuid), strings.Clone(k.field)}
-}
-
 // A rowKey names the row of a term in a space.
 type rowKey struct {
-	space *space
+	space unique.Handle[space]
 	term  int32
 }
 
-// A spaceKey names W and S by what is in them.
-type spaceKey struct{ similarities, weights string }
-
-// A space is W and S of one version each. The address is what it is known
-// by.
-type space struct {
-	spaceKey
-	// loading is held while rows are loaded, so that none is loaded twice.
-	loading chan struct{}
-}
+// A space is W and S of one version each, named by what is in them.
+type space struct{ similarities, weights string }
 
 // A vector is what a document has in a field: terms by number, ascending.
 type vector struct {
 	terms []int32
 	freqs []float64
-	// until is when it is to be asked for anew.
+	// until is when it is to be asked for again.
 	until time.Time
 	// square is (Wy)ᵀS(Wy) in the space that it was computed for last.
 	square atomic.Pointer[square]
 }
 
 type square struct {
-	space *space
+	space unique.Handle[space]
 	value float64
 }
+
+func (v *vector) isEmpty() bool { return len(v.terms) == 0 }
 
 // A row is the row of a term in S, without the term itself, and its weight.
 type row struct {
 	w     float64
 	terms []int32
 	sims  []float64
-}
-
-// vectorExpiry forgets a vector when it has not been used for a while, and at
-// the end of its life.
-type vectorExpiry struct{}
-
-func (vectorExpiry) left(v *vector) time.Duration {
-	return max(min(vectorTime, time.Until(v.until)), 1)
-}
-
-// ExpireAfterCreate implements [otter.ExpiryCalculator].
-func (x vectorExpiry) ExpireAfterCreate(e otter.Entry[vectorKey, *vector]) time.Duration {
-	return x.left(e.Value)
-}
-
-// ExpireAfterUpdate implements [otter.ExpiryCalculator].
-func (x vectorExpiry) ExpireAfterUpdate(e otter.Entry[vectorKey, *vector], _ *vector) time.Duration {
-	return x.left(e.Value)
-}
-
-// ExpireAfterRead implements [otter.ExpiryCalculator].
-func (x vectorExpiry) ExpireAfterRead(e otter.Entry[vectorKey, *vector]) time.Duration {
-	return x.left(e.Value)
-}
-
-// lifeOf returns how long a vector may live: by its document, so that those of
-// one search do not all end at once.
-func lifeOf(seed maphash.Seed, k vectorKey) time.Duration {
-	const steps = 1 << 10
-	share := float64(maphash.Comparable(seed, k)%steps) / steps
-	return vectorLife/2 + time.Duration(share*float64(vectorLife))
 }
 
 // newMemory returns a memory of about so many bytes.
@@ -149,9 +115,11 @@ func newMemory(bytes uint64, ttl time.Duration, c *counts) *memory {
 		vectors: otter.Must(&otter.Options[vectorKey, *vector]{
 			MaximumWeight: max(bytes/share*3, 1), // it takes none for no bound
 			Weigher: func(k vectorKey, v *vector) uint32 {
-				return weight(len(k.index) + len(k.uuid) + len(k.id) + len(k.field) + 12*len(v.terms) + 120)
+				return weight(len(k.Index) + len(k.uuid) + len(k.ID) + len(k.field) + 12*len(v.terms) + 120)
 			},
-			ExpiryCalculator: vectorExpiry{},
+			ExpiryCalculator: otter.ExpiryAccessingFunc(func(e otter.Entry[vectorKey, *vector]) time.Duration {
+				return max(min(vectorTime, time.Until(e.Value.until)), 1)
+			}),
 		}),
 		rows: otter.Must(&otter.Options[rowKey, *row]{
 			MaximumWeight: max(bytes/share*3, 1),
@@ -159,8 +127,6 @@ func newMemory(bytes uint64, ttl time.Duration, c *counts) *memory {
 		}),
 		counts:   c,
 		seed:     maphash.MakeSeed(),
-		flights:  flights{under: map[vectorKey]*flight{}},
-		spaces:   map[spaceKey]*space{},
 		uuids:    passing[string, string]{ttl: ttl},
 		readable: passing[fieldKey, bool]{ttl: ttl},
 		seen:     passing[fieldKey, struct{}]{ttl: 2 * vectorLife},
@@ -173,13 +139,6 @@ func weight(n int) uint32 {
 	return uint32(min(entryBytes+n, limit)) //nolint:gosec // within [0, 1<<30]
 }
 
-// full reports whether the terms take more than their share.
-func (m *memory) full() bool { return m.terms.size() > m.limit }
-
-func (m *memory) bytes() uint64 {
-	return m.terms.size() + m.vectors.WeightedSize() + m.rows.WeightedSize()
-}
-
 // close ends the caches' own goroutines. Who still holds the memory can go
 // on reading.
 func (m *memory) close() {
@@ -187,34 +146,54 @@ func (m *memory) close() {
 	m.rows.StopAllGoroutines()
 }
 
-// maxSpaces is how many pairs of W and S are told apart. Their rows go with
-// time when they are no longer used.
-const maxSpaces = 64
+// newVector returns the vector of a field in numbers, in their order. Its life
+// depends on the document, so that those of one search do not all end at once.
+func (m *memory) newVector(key vectorKey, terms []esclient.TermFreq) *vector {
+	type entry struct {
+		number int32
+		freq   float64
+	}
+	texts := make([]string, len(terms))
+	for i := range terms {
+		texts[i] = terms[i].Term
+	}
+	entries := make([]entry, len(terms))
+	for i, number := range m.terms.number(make([]int32, 0, len(terms)), texts) {
+		entries[i] = entry{number, float64(terms[i].Freq)}
+	}
+	slices.SortFunc(entries, func(a, b entry) int { return cmp.Compare(a.number, b.number) })
+	const steps = 1 << 10
+	share := float64(maphash.Comparable(m.seed, key)%steps) / steps
+	v := &vector{
+		terms: make([]int32, len(terms)), freqs: make([]float64, len(terms)),
+		until: time.Now().Add(vectorLife/2 + time.Duration(share*float64(vectorLife))),
+	}
+	for i, e := range entries {
+		v.terms[i], v.freqs[i] = e.number, e.freq
+	}
+	if !v.isEmpty() {
+		m.seen.set(fieldKey{key.Index, key.uuid, key.field}, struct{}{})
+	}
+	return v
+}
 
-// space returns the space of a field.
-func (m *memory) space(f *Field) *space {
-	key := spaceKey{similarities: f.Similarities.Version()}
-	if f.Weights != nil {
-		key.weights = f.Weights.ID()
+// newRow returns a row in numbers, whose weight is idf by a document
+// frequency, and texts, which is memory for the next.
+func (m *memory) newRow(in simmatrix.Row, docFreq uint32, docs int64, texts []string) (*row, []string) {
+	texts = texts[:0]
+	r := &row{w: simmatrix.IDF(int64(docFreq), docs), sims: make([]float64, 0, in.Len())}
+	for n := range in.All() {
+		texts = append(texts, n.Term)
+		r.sims = append(r.sims, float64(n.Similarity))
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	s := m.spaces[key]
-	if s == nil {
-		if len(m.spaces) >= maxSpaces {
-			clear(m.spaces)
-		}
-		s = &space{spaceKey: key, loading: make(chan struct{}, 1)}
-		m.spaces[key] = s
-	}
-	return s
+	r.terms = m.terms.number(make([]int32, 0, len(texts)), texts)
+	return r, texts
 }
 
 // A passing map holds what is believed for a time. With no time it holds
 // nothing.
 type passing[K comparable, V any] struct {
-	ttl time.Duration
-
+	ttl     time.Duration
 	mu      sync.Mutex
 	entries map[K]believed[V]
 }
@@ -232,7 +211,7 @@ func (p *passing[K, V]) get(k K) (V, bool) {
 }
 
 // set notes the value of k, which must not hold on to the memory of a search.
-// Where there are too many all are learnt anew.
+// Where there are too many all are learned again.
 func (p *passing[K, V]) set(k K, v V) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -250,20 +229,19 @@ type vocabulary struct {
 	bytes   uint64
 }
 
-// number returns the numbers of texts, and makes those that are missing.
+// number appends the numbers of texts to dst, and makes those that are missing.
 func (v *vocabulary) number(dst []int32, texts []string) []int32 {
-	first, missing := len(dst), 0
+	first, missing := len(dst), false
 	v.mu.RLock()
 	for _, text := range texts {
 		n, ok := v.numbers[text]
 		if !ok {
-			n = -1
-			missing++
+			n, missing = -1, true
 		}
 		dst = append(dst, n)
 	}
 	v.mu.RUnlock()
-	if missing == 0 {
+	if !missing {
 		return dst
 	}
 	v.mu.Lock()
@@ -291,36 +269,19 @@ func (v *vocabulary) add(text string) int32 {
 	return n
 }
 
-// texts appends the terms of the numbers to dst.
-func (v *vocabulary) texts(dst []string, numbers []int32) []string {
+// texts returns the terms of rows.
+func (v *vocabulary) texts(keys []rowKey) []string {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	for _, n := range numbers {
-		dst = append(dst, v.terms[n])
+	texts := make([]string, len(keys))
+	for i, key := range keys {
+		texts[i] = v.terms[key.term]
 	}
-	return dst
+	return texts
 }
 
-func (v *vocabulary) len() int {
+func (v *vocabulary) size() (terms int, bytes uint64) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	return len(v.terms)
-}
-
-func (v *vocabulary) size() uint64 {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	return v.bytes
-}
-
-// row returns a row in numbers. Its weight is idf by a document frequency.
-func (m *memory) row(in simmatrix.Row, docFreq uint32, docs int64, texts []string) (*row, []string) {
-	texts = texts[:0]
-	r := &row{w: simmatrix.IDF(int64(docFreq), docs), sims: make([]float64, 0, in.Len())}
-	for n := range in.All() {
-		texts = append(texts, n.Term)
-		r.sims = append(r.sims, float64(n.Similarity))
-	}
-	r.terms = m.terms.number(make([]int32, 0, len(texts)), texts)
-	return r, texts
+	return len(v.terms), v.bytes
 }

@@ -9,13 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/softcosine"
 )
 
 // A randomCase is a search, its hits, W and S.
 type randomCase struct {
-	fields  []Field
+	fields  []expand.RerankField
 	hits    []Hit
 	vectors *fakeVectors
 	matrix  *fakeMatrix
@@ -56,7 +57,7 @@ func newCase(tb testing.TB, rng *rand.Rand) *randomCase {
 		c.matrix.set(tb, term(i), docFreq, row)
 	}
 	for f := range 1 + rng.IntN(3) {
-		field := Field{Name: fmt.Sprint("f", f), Boost: math.Exp(rng.NormFloat64()), Similarities: c.matrix}
+		field := expand.RerankField{Field: fmt.Sprint("f", f), Boost: math.Exp(rng.NormFloat64()), Similarities: c.matrix}
 		if c.weights != nil {
 			field.Weights = c.weights
 		}
@@ -68,7 +69,7 @@ func newCase(tb testing.TB, rng *rand.Rand) *randomCase {
 	for k := range 1 + rng.IntN(8) {
 		doc := map[string]map[string]int64{}
 		for i := range c.fields {
-			doc[c.fields[i].Name] = terms(rng, n+3, 20)
+			doc[c.fields[i].Field] = terms(rng, n+3, 20)
 		}
 		c.hits = append(c.hits, Hit{Index: "i", ID: strconv.Itoa(k), SeqNo: int64(k), PrimaryTerm: 1, Version: 1})
 		c.vectors.docs[docKey{"i", strconv.Itoa(k)}] = doc
@@ -95,8 +96,8 @@ func (c *randomCase) space(tb testing.TB) (*softcosine.Space, map[string]int32) 
 	if c.weights != nil {
 		w = c.weights
 	}
-	number := func(f *Field, t string) int32 {
-		name := f.Name + "." + t
+	number := func(f *expand.RerankField, t string) int32 {
+		name := f.Field + "." + t
 		n, ok := numbers[name]
 		if !ok {
 			n = int32(len(numbers))
@@ -128,7 +129,7 @@ func (c *randomCase) space(tb testing.TB) (*softcosine.Space, map[string]int32) 
 	return space, numbers
 }
 
-func TestScoresAreTheSoftCosineOfTheSymmetrisedMatrix(t *testing.T) {
+func TestScoresAreTheSoftCosineOfTheSymmetrizedMatrix(t *testing.T) {
 	rng := rand.New(rand.NewPCG(6, 1))
 	for n := range 1500 {
 		c := newCase(t, rng)
@@ -137,7 +138,7 @@ func TestScoresAreTheSoftCosineOfTheSymmetrisedMatrix(t *testing.T) {
 		x := map[int32]float64{}
 		for i := range c.fields {
 			for k, text := range c.fields[i].Terms {
-				x[numbers[c.fields[i].Name+"."+text]] = c.fields[i].Freqs[k]
+				x[numbers[c.fields[i].Field+"."+text]] = c.fields[i].Freqs[k]
 			}
 		}
 		for _, warm := range []bool{false, true} {

@@ -1,3 +1,22 @@
+// Package rerank computes the soft cosine measure of a search and its hits,
+// so that they can be ordered by it outside of the engine.
+//
+// With x the term frequencies of the text, y_f those of a field f of a
+// document, W = diag(idf) and S the similarities of terms, symmetrized as
+// ½(S+Sᵀ), the score of a document is
+//
+//	Σ_f b_f (W x_f)ᵀS(W y_f) / √(Σ_f b_f (W x_f)ᵀS(W x_f)) / √(Σ_f b_f (W y_f)ᵀS(W y_f))
+//
+// over the fields that are searched, b_f being their boosts: one vector
+// space of the pairs of a field and a term, in which terms of different
+// fields have nothing to do with each other and a term weighs √b_f·w. It is
+// 0 where a document has none of these terms. With one field it is the soft
+// cosine of Space.Soft of package softcosine.
+//
+// A [Reranker] remembers the documents' terms by index with its UUID, id,
+// sequence number and primary term, which name one state of a document, and
+// the rows of S by the version of the matrix, all of it bounded by bytes.
+// Terms are numbered once, so that a score is sums over arrays.
 package rerank
 
 import (
@@ -5,11 +24,12 @@ import (
 	"errors"
 	"sync"
 	"time"
+	"unique"
 
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/budget"
 	"github.com/akin-search/akin/internal/recovery"
-	"github.com/akin-search/akin/simmatrix"
 )
 
 // Errors of [Reranker.Scores]. Every other one is of a port, or the
@@ -31,34 +51,10 @@ var (
 	ErrClosed = errors.New("the reranker is closed")
 )
 
-// A Hit names one state of a document.
+// A Hit names one state of a document. Routing is "" where it has none.
 type Hit struct {
-	// Index, ID and Routing are those of the hit; Routing is "" where it has none.
-	Index, ID, Routing string
-	// SeqNo, PrimaryTerm and Version are those of the state that was found.
+	Index, ID, Routing          string
 	SeqNo, PrimaryTerm, Version int64
-}
-
-// Rows are the rows of one version of S.
-type Rows interface {
-	// Version names the matrix and its version.
-	Version() string
-	// Docs is the number of documents that the document frequencies in the rows
-	// refer to; 0 is unknown.
-	Docs() int64
-	// Rows sets rows[k] to the row of terms[k], the zero Row where there is none.
-	Rows(ctx context.Context, terms []string, rows []simmatrix.Row) error
-}
-
-// Weights are frozen term weights.
-type Weights interface {
-	// ID names the weights by their content.
-	ID() string
-	// Docs is the number of documents that the frequencies refer to.
-	Docs() int64
-	// Rows sets rows[k] to a row that has the document frequency of terms[k], the
-	// zero Row where it is not known, which counts as 1.
-	Rows(ctx context.Context, terms []string, rows []simmatrix.Row) error
 }
 
 // Vectors tells the terms of documents.
@@ -74,22 +70,6 @@ type Vectors interface {
 	Readable(ctx context.Context, index, field string) (bool, error)
 }
 
-// A Field is a text that is compared with a field of the hits.
-type Field struct {
-	// Name is the field's full name.
-	Name string
-	// Boost is b, positive.
-	Boost float64
-	// Terms are the terms of the text, each once, and Freqs how often it has
-	// them, positive.
-	Terms []string
-	Freqs []float64
-	// Similarities are the rows of S.
-	Similarities Rows
-	// Weights are W; nil stands for the document frequencies in the rows of S.
-	Weights Weights
-}
-
 // Options say what a [Reranker] is made of.
 type Options struct {
 	// Vectors tells the terms of hits.
@@ -101,8 +81,8 @@ type Options struct {
 	// TTL is how long the cluster is believed what it says of indices and their
 	// fields; at 0 it is asked for each search.
 	TTL time.Duration
-	// Guard recovers what panics while hits are asked for; nil does so without a
-	// word.
+	// Guard recovers what panics while hits are asked for; nil does so
+	// silently.
 	Guard *recovery.Guard
 	// Client names the client that a context is of, "" for none; nil names none.
 	Client func(context.Context) string
@@ -113,7 +93,7 @@ const (
 	// when its time is over.
 	fetchTimeout = 5 * time.Second
 	// maxFetches is how many searches may be asking for hits at once. One client
-	// alone gets half: one _msearch may hold 16.
+	// gets half at most: one _msearch may hold 16.
 	maxFetches = 32
 	// docsAtOnce is how many documents are asked for in one call: the usual
 	// window. The answers of the searches at once have to fit in memory.
@@ -130,8 +110,7 @@ type Reranker struct {
 	ctx     context.Context //nolint:containedctx // Ends with the reranker; what is fetched outlives a search.
 	cancel  context.CancelFunc
 	scratch sync.Pool
-
-	places *budget.Places
+	places  *budget.Places
 
 	mu       sync.Mutex
 	memory   *memory
@@ -164,9 +143,9 @@ func (r *Reranker) Close() {
 // has at least one, and none twice.
 //
 // What is not remembered is asked for: the terms of the hits, then the rows of
-// S. When ctx ends first, its error comes back while that
-// goes on and fills the memory for the searches that follow.
-func (r *Reranker) Scores(ctx context.Context, fields []Field, hits []Hit) ([]float64, error) {
+// S. When ctx ends first, its error comes back while that goes on and fills the
+// memory for the searches that follow.
+func (r *Reranker) Scores(ctx context.Context, fields []expand.RerankField, hits []Hit) ([]float64, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -199,20 +178,24 @@ func (r *Reranker) Scores(ctx context.Context, fields []Field, hits []Hit) ([]fl
 }
 
 // open returns the window of a search, in memory with room.
-func (r *Reranker) open(fields []Field, hits []Hit) (*window, error) {
+func (r *Reranker) open(fields []expand.RerankField, hits []Hit) (*window, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
 		return nil, ErrClosed
 	}
-	if r.memory.full() {
+	if _, bytes := r.memory.terms.size(); bytes > r.memory.limit {
 		r.memory.close()
 		r.memory = newMemory(r.options.Bytes, r.options.TTL, r.memory.counts)
 		r.forgot++
 	}
 	w := &window{guard: r.options.Guard, memory: r.memory, hits: hits, uuids: make([]string, len(hits)), fields: make([]column, len(fields))}
 	for i := range fields {
-		w.fields[i] = column{Field: fields[i], space: r.memory.space(&fields[i])}
+		key := space{similarities: fields[i].Similarities.Version()}
+		if fields[i].Weights != nil {
+			key.weights = fields[i].Weights.ID()
+		}
+		w.fields[i] = column{RerankField: fields[i], space: unique.Make(key)}
 	}
 	return w, nil
 }
@@ -248,25 +231,19 @@ func (r *Reranker) owners(ctx context.Context, hits []Hit) (owners []string) {
 	if len(hits) > 0 {
 		owners = append(owners, "index "+hits[0].Index)
 	}
-	if r.options.Client == nil {
-		return owners
-	}
-	if client := r.options.Client(ctx); client != "" {
-		owners = append(owners, "client "+client)
+	if r.options.Client != nil {
+		if client := r.options.Client(ctx); client != "" {
+			owners = append(owners, "client "+client)
+		}
 	}
 	return owners
 }
 
 // Stats tell of a [Reranker] since it was made.
 type Stats struct {
-	// Hits and Misses count the hits' fields whose terms were remembered and
-	// those whose were not.
-	Hits, Misses uint64
-	// Bytes is about what is remembered.
-	Bytes uint64
-	// Forgotten counts how often all was forgotten because there were too many
-	// terms.
-	Forgotten uint64
+	Hits, Misses uint64 // fields of hits whose terms were remembered, and were not
+	Bytes        uint64 // about what is remembered
+	Forgotten    uint64 // how often all was forgotten because there were too many terms
 }
 
 // Stats returns the counts so far.
@@ -274,5 +251,9 @@ func (r *Reranker) Stats() Stats {
 	r.mu.Lock()
 	m, forgot := r.memory, r.forgot
 	r.mu.Unlock()
-	return Stats{Hits: m.counts.hits.Load(), Misses: m.counts.misses.Load(), Bytes: m.bytes(), Forgotten: forgot}
+	_, bytes := m.terms.size()
+	return Stats{
+		Hits: m.counts.hits.Load(), Misses: m.counts.misses.Load(),
+		Bytes: bytes + m.vectors.WeightedSize() + m.rows.WeightedSize(), Forgotten: forgot,
+	}
 }

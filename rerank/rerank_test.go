@@ -15,12 +15,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/recovery"
 )
 
 // pets returns a search for "cat" and three documents, and S in which a cat
 // is like a dog.
-func pets(tb testing.TB) (*fakeVectors, []Field, []Hit) {
+func pets(tb testing.TB) (*fakeVectors, []expand.RerankField, []Hit) {
 	tb.Helper()
 	m := &fakeMatrix{version: "pets@1", docs: 100}
 	m.set(tb, "cat", 10, map[string]float64{"dog": 0.5})
@@ -34,7 +35,7 @@ func pets(tb testing.TB) (*fakeVectors, []Field, []Hit) {
 	for k := range 3 {
 		hits = append(hits, Hit{Index: "i", ID: strconv.Itoa(k + 1), SeqNo: int64(k), PrimaryTerm: 1, Version: 1})
 	}
-	return v, []Field{{Name: "body", Boost: 1, Terms: []string{"cat"}, Freqs: []float64{1}, Similarities: m}}, hits
+	return v, []expand.RerankField{{Field: "body", Boost: 1, Terms: []string{"cat"}, Freqs: []float64{1}, Similarities: m}}, hits
 }
 
 func newReranker(t *testing.T, v Vectors) *Reranker {
@@ -44,7 +45,7 @@ func newReranker(t *testing.T, v Vectors) *Reranker {
 	return r
 }
 
-func matrixIn(fields []Field) *fakeMatrix {
+func matrixIn(fields []expand.RerankField) *fakeMatrix {
 	m, _ := fields[0].Similarities.(*fakeMatrix)
 	return m
 }
@@ -285,7 +286,7 @@ func TestUnreadableFieldsWithoutTermsAreDoubted(t *testing.T) {
 	v, fields, hits := pets(t)
 	v.unreadable = map[string]bool{"alias": true}
 	r := newReranker(t, v)
-	fields[0].Name = "alias"
+	fields[0].Field = "alias"
 	for range 2 {
 		if _, err := r.Scores(t.Context(), fields, hits); !errors.Is(err, ErrNoTerms) {
 			t.Errorf("got %v", err)
@@ -314,7 +315,7 @@ func TestReadableFieldsMayBeEmpty(t *testing.T) {
 		r := New(Options{Vectors: v, Bytes: 1 << 20, TTL: ttl})
 		defer r.Close()
 		with := append(slices.Clone(fields), fields[0])
-		with[1].Name = "notes"
+		with[1].Field = "notes"
 		v.askedFields = nil
 		for range 3 {
 			got, err := r.Scores(t.Context(), with, hits)
@@ -434,7 +435,7 @@ func TestHitsWithTooManyTermsAreNotScored(t *testing.T) {
 func TestManyDocumentsAreAskedForInSeveralCalls(t *testing.T) {
 	v, fields, _ := pets(t)
 	fields = append(fields, fields[0])
-	fields[1].Name = "title"
+	fields[1].Field = "title"
 	var hits []Hit
 	for k := range 2*docsAtOnce + 1 {
 		id := fmt.Sprint("d", k)
@@ -467,7 +468,7 @@ func TestVersionsOfSAreToldApart(t *testing.T) {
 	was := fields[0].Similarities
 	fields[0].Similarities = next
 	for _, c := range []struct {
-		s    Rows
+		s    expand.Rows
 		want []float64
 	}{{next, []float64{0, 1, .125}}, {was, []float64{.5, 1, 0}}} {
 		fields[0].Similarities = c.s
@@ -586,9 +587,9 @@ func TestAPanicSpoilsNoOtherSearch(t *testing.T) {
 	if _, err := r.Scores(t.Context(), fields, hits); err != nil {
 		t.Fatal(err)
 	}
-	bad := []Field{fields[0]}
+	bad := []expand.RerankField{fields[0]}
 	bad[0].Terms, bad[0].Freqs = []string{"cat", "dog"}, []float64{1} // none for the dog
-	fish := []Field{fields[0]}
+	fish := []expand.RerankField{fields[0]}
 	fish[0].Terms = []string{"fish"}
 	for range 20 { // a pool may forget
 		func() {

@@ -2,11 +2,17 @@ package rerank
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
+	"unique"
 
+	"github.com/maypok86/otter/v2"
+
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -23,14 +29,16 @@ type window struct {
 	// uuids are those of the indices of the hits.
 	uuids  []string
 	fields []column
+	// terms is how many terms of hits were asked for.
+	terms int
 	// settled says of doubtful fields whether they are readable.
 	settled map[fieldKey]bool
 }
 
 // A column is one field of a window.
 type column struct {
-	Field
-	space *space
+	expand.RerankField
+	space unique.Handle[space]
 	// query are the numbers of the text's terms.
 	query []int32
 	// vectors are those of the hits; nil where one is missing.
@@ -53,16 +61,35 @@ func (w *window) recall(ctx context.Context) (bool, error) {
 		if err := ctx.Err(); err != nil {
 			return false, err
 		}
-		if w.memory.recallRows(&w.fields[i]) > 0 {
+		if len(w.memory.recallRows(&w.fields[i])) > 0 {
 			return false, ctx.Err()
 		}
 	}
 	for field := range w.doubts() {
-		if _, known := w.memory.readable.get(field); !known {
+		if _, known := w.readable(field); !known {
 			return false, ctx.Err()
 		}
 	}
 	return true, ctx.Err()
+}
+
+// fetch asks for all that the window lacks.
+func (w *window) fetch(ctx context.Context, vectors Vectors) error {
+	if w.fields[0].vectors == nil { // nobody knows yet which index they are of
+		if err := w.fetchUUIDs(ctx, vectors); err != nil {
+			return err
+		}
+		w.recallVectors()
+	}
+	if err := w.fetchVectors(ctx, vectors); err != nil {
+		return err
+	}
+	for i := range w.fields {
+		if err := w.fetchRows(ctx, &w.fields[i]); err != nil {
+			return err
+		}
+	}
+	return w.settle(ctx, vectors)
 }
 
 // recallUUIDs returns the indices of which none is remembered, each once.
@@ -91,12 +118,12 @@ func (w *window) fetchUUIDs(ctx context.Context, vectors Vectors) error {
 	if err := vectors.UUIDs(ctx, missing, ids); err != nil {
 		return fmt.Errorf("indices of hits: %w", err)
 	}
-	for i, index := range missing {
-		for k := range w.hits {
-			if w.hits[k].Index == index {
-				w.uuids[k] = ids[i]
-			}
+	for k := range w.hits {
+		if i := slices.Index(missing, w.hits[k].Index); i >= 0 {
+			w.uuids[k] = ids[i]
 		}
+	}
+	for i, index := range missing {
 		w.memory.uuids.set(strings.Clone(index), ids[i])
 	}
 	return nil
@@ -122,14 +149,112 @@ func (w *window) recallVectors() (missing int) {
 }
 
 // key names field i of hit k.
-func (w *window) key(i, k int) vectorKey {
-	h := &w.hits[k]
-	return vectorKey{h.Index, w.uuids[k], h.ID, h.SeqNo, h.PrimaryTerm, w.fields[i].Name}
+func (w *window) key(i, k int) vectorKey { return vectorKey{w.hits[k], w.uuids[k], w.fields[i].Field} }
+
+// bulkGet returns the values of keys from a cache, which has those that are
+// missing loaded, and waits for those that other searches have loaded.
+func bulkGet[K comparable, V any](
+	ctx context.Context, w *window, cache *otter.Cache[K, V], keys []K, load func(ctx context.Context, keys []K, loaded map[K]V) error,
+) (map[K]V, error) {
+	return cache.BulkGet(ctx, keys, otter.BulkLoaderFunc[K, V](func(ctx context.Context, keys []K) (map[K]V, error) {
+		loaded := make(map[K]V, len(keys))
+		return loaded, w.guard.Do(fetching, func() error { return load(ctx, keys, loaded) })
+	}))
+}
+
+// fetchVectors asks for the vectors that are missing, some documents at a
+// time.
+func (w *window) fetchVectors(ctx context.Context, vectors Vectors) error {
+	var lacking []int // hits
+	for k := range w.hits {
+		if slices.ContainsFunc(w.fields, func(c column) bool { return c.vectors[k] == nil }) {
+			lacking = append(lacking, k)
+		}
+	}
+	var gone error
+	for some := range slices.Chunk(lacking, docsAtOnce) {
+		place := map[vectorKey]int{}
+		var keys []vectorKey
+		for _, k := range some {
+			for i := range w.fields {
+				if w.fields[i].vectors[k] == nil {
+					key := w.key(i, k).clone()
+					place[key] = len(keys)
+					keys = append(keys, key)
+				}
+			}
+		}
+		found, err := bulkGet(ctx, w, w.memory.vectors, keys, func(ctx context.Context, keys []vectorKey, loaded map[vectorKey]*vector) error {
+			slices.SortFunc(keys, func(a, b vectorKey) int { return place[a] - place[b] })
+			return w.loadVectors(ctx, vectors, keys, loaded)
+		})
+		if err != nil {
+			return err
+		}
+		for _, k := range some {
+			for i := range w.fields {
+				v := &w.fields[i].vectors[k]
+				if *v == nil {
+					*v = found[w.key(i, k)]
+				}
+				if *v == nil {
+					gone = ErrMissing
+				}
+			}
+		}
+	}
+	return gone
+}
+
+// loadVectors asks for the terms of hits in one call, or several where that is
+// too much for one, and has those loaded that are of the state that the search
+// has found. The keys of a document stand side by side.
+func (w *window) loadVectors(ctx context.Context, vectors Vectors, keys []vectorKey, loaded map[vectorKey]*vector) error {
+	var docs []esclient.VectorRequest
+	var first []int // keys of docs
+	for n, key := range keys {
+		if n == 0 || key.Hit != keys[n-1].Hit {
+			docs, first = append(docs, esclient.VectorRequest{Index: key.Index, ID: key.ID, Routing: key.Routing}), append(first, n)
+		}
+		last := &docs[len(docs)-1]
+		last.Fields = append(last.Fields, key.field)
+	}
+	answer, err := vectors.DocVectors(ctx, docs)
+	if half := len(docs) / 2; half > 0 && errors.Is(err, esclient.ErrTooLarge) {
+		if err := w.loadVectors(ctx, vectors, keys[:first[half]], loaded); err != nil {
+			return err
+		}
+		return w.loadVectors(ctx, vectors, keys[first[half]:], loaded)
+	}
+	switch {
+	case errors.Is(err, esclient.ErrTooLarge):
+		return fmt.Errorf("%w: %w", ErrTooLarge, err)
+	case err != nil:
+		return fmt.Errorf("terms of hits: %w", err)
+	case len(answer) != len(docs):
+		return fmt.Errorf("terms of hits: %d answers for %d", len(answer), len(docs))
+	}
+	for d := range docs {
+		if answer[d].Err != nil {
+			return answer[d].Err
+		}
+		for i, field := range docs[d].Fields {
+			if key := keys[first[d]+i]; answer[d].Found && answer[d].Version == key.Version {
+				terms := answer[d].Fields[field]
+				w.terms += len(terms)
+				loaded[key] = w.memory.newVector(key, terms)
+			}
+		}
+	}
+	if w.terms > maxTerms {
+		return ErrTooLarge
+	}
+	return nil
 }
 
 // recallRows notes the terms of a column, whose vectors are all there, and
-// returns how many rows are missing.
-func (m *memory) recallRows(c *column) (missing int) {
+// returns the places of those whose rows are missing.
+func (m *memory) recallRows(c *column) (missing []int) {
 	c.query = m.terms.number(c.query[:0], c.Terms)
 	if c.terms == nil {
 		c.terms = c.distinct()
@@ -138,7 +263,7 @@ func (m *memory) recallRows(c *column) (missing int) {
 	for k, term := range c.terms {
 		r, ok := m.rows.GetIfPresent(rowKey{c.space, term})
 		if !ok {
-			missing++
+			missing = append(missing, k)
 		}
 		c.rows[k] = r
 	}
@@ -159,40 +284,69 @@ func (c *column) distinct() []int32 {
 	return slices.Compact(all)
 }
 
-// fetch asks for all that the window lacks.
-func (w *window) fetch(ctx context.Context, vectors Vectors) error {
-	if w.fields[0].vectors == nil { // nobody knows yet which index they are of
-		if err := w.fetchUUIDs(ctx, vectors); err != nil {
+// fetchRows asks for the rows of a column that are missing.
+func (w *window) fetchRows(ctx context.Context, c *column) error {
+	for some := range slices.Chunk(w.memory.recallRows(c), rowsAtOnce) {
+		keys := make([]rowKey, len(some))
+		for i, k := range some {
+			keys[i] = rowKey{c.space, c.terms[k]}
+		}
+		found, err := bulkGet(ctx, w, w.memory.rows, keys, func(ctx context.Context, keys []rowKey, loaded map[rowKey]*row) error {
+			return w.memory.loadRows(ctx, &c.RerankField, keys, loaded)
+		})
+		if err != nil {
 			return err
 		}
-		w.recallVectors()
-	}
-	if err := w.fetchVectors(ctx, vectors); err != nil {
-		return err
-	}
-	for i := range w.fields {
-		if err := w.memory.fetchRows(ctx, &w.fields[i]); err != nil {
-			return err
+		for i, k := range some {
+			c.rows[k] = found[keys[i]]
 		}
 	}
-	return w.settle(ctx, vectors)
+	return nil
+}
+
+// loadRows asks for rows of a field.
+func (m *memory) loadRows(ctx context.Context, f *expand.RerankField, keys []rowKey, loaded map[rowKey]*row) error {
+	slices.SortFunc(keys, func(a, b rowKey) int { return int(a.term) - int(b.term) })
+	terms := m.terms.texts(keys)
+	rows := make([]simmatrix.Row, len(terms))
+	if err := f.Similarities.Rows(ctx, terms, rows); err != nil {
+		return fmt.Errorf("%s: %w", f.Similarities.Version(), err)
+	}
+	weights, docs := rows, f.Similarities.Docs()
+	if f.Weights != nil {
+		weights, docs = make([]simmatrix.Row, len(terms)), f.Weights.Docs()
+		if err := f.Weights.Rows(ctx, terms, weights); err != nil {
+			return fmt.Errorf("weights %s: %w", f.Weights.ID(), err)
+		}
+	}
+	var texts []string
+	for i, key := range keys {
+		loaded[key], texts = m.newRow(rows[i], weights[i].DocFreq(), docs, texts)
+	}
+	return nil
+}
+
+// readable reports whether a doubtful field is, as far as that is known.
+func (w *window) readable(field fieldKey) (readable, known bool) {
+	if readable, known = w.settled[field]; !known {
+		readable, known = w.memory.readable.get(field)
+	}
+	return readable, known
 }
 
 // settle asks whether the doubtful fields are readable.
 func (w *window) settle(ctx context.Context, vectors Vectors) error {
+	w.settled = map[fieldKey]bool{}
 	for field := range w.doubts() {
-		if _, known := w.memory.readable.get(field); known {
+		if _, known := w.readable(field); known {
 			continue
 		}
 		readable, err := vectors.Readable(ctx, field.index, field.field)
 		if err != nil {
 			return fmt.Errorf("field %s of %s: %w", field.field, field.index, err)
 		}
-		if w.settled == nil {
-			w.settled = map[fieldKey]bool{}
-		}
 		w.settled[field] = readable
-		w.memory.readable.set(field.clone(), readable)
+		w.memory.readable.set(fieldKey{strings.Clone(field.index), strings.Clone(field.uuid), strings.Clone(field.field)}, readable)
 	}
 	return nil
 }
@@ -200,128 +354,55 @@ func (w *window) settle(ctx context.Context, vectors Vectors) error {
 // doubts returns the fields that have no terms in any hit of an index, and
 // never had: they may be some of which the cluster tells none.
 func (w *window) doubts() map[fieldKey]struct{} {
-	var doubts map[fieldKey]struct{}
+	doubts, sure := map[fieldKey]struct{}{}, map[fieldKey]struct{}{}
 	for i := range w.fields {
 		c := &w.fields[i]
-		of := func(k int) fieldKey { return fieldKey{w.hits[k].Index, w.uuids[k], c.Name} }
-		lacks := func(v *vector) bool { return len(v.terms) == 0 }
-		if !slices.ContainsFunc(c.vectors, lacks) {
+		if !slices.ContainsFunc(c.vectors, (*vector).isEmpty) {
 			continue
 		}
-		if doubts == nil {
-			doubts = map[fieldKey]struct{}{}
-		}
 		for k, v := range c.vectors {
-			if lacks(v) {
-				doubts[of(k)] = struct{}{}
+			of := sure
+			if v.isEmpty() {
+				of = doubts
 			}
-		}
-		for k, v := range c.vectors {
-			if !lacks(v) {
-				delete(doubts, of(k))
-			}
+			of[fieldKey{w.hits[k].Index, w.uuids[k], c.Field}] = struct{}{}
 		}
 	}
 	for field := range doubts {
-		if _, seen := w.memory.seen.get(field); seen {
+		_, has := sure[field]
+		if _, had := w.memory.seen.get(field); has || had {
 			delete(doubts, field)
 		}
 	}
 	return doubts
 }
 
-// check returns an error where one of the doubts is true.
-func (w *window) check() error {
-	for field := range w.doubts() {
-		readable, known := w.settled[field]
-		if !known {
-			readable, _ = w.memory.readable.get(field)
-		}
-		if !readable {
-			return fmt.Errorf("%w: %s in %s", ErrNoTerms, field.field, field.index)
-		}
-	}
-	return nil
-}
-
-// fetchRows asks for the rows of a column that are missing. One search at a
-// time does so for a space: those that wait find what it has fetched.
-func (m *memory) fetchRows(ctx context.Context, c *column) error {
-	if m.recallRows(c) == 0 {
-		return nil
-	}
-	select {
-	case c.space.loading <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	defer func() { <-c.space.loading }()
-	var missing []int // places in c.terms
-	m.recallRows(c)
-	for k, r := range c.rows {
-		if r == nil {
-			missing = append(missing, k)
-		}
-	}
-	for some := range slices.Chunk(missing, rowsAtOnce) {
-		if err := m.loadRows(ctx, c, some); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// loadRows asks for the rows at some places of a column.
-func (m *memory) loadRows(ctx context.Context, c *column, some []int) error {
-	numbers := make([]int32, len(some))
-	for i, k := range some {
-		numbers[i] = c.terms[k]
-	}
-	terms := m.terms.texts(nil, numbers)
-	rows := make([]simmatrix.Row, len(terms))
-	if err := c.Similarities.Rows(ctx, terms, rows); err != nil {
-		return fmt.Errorf("%s: %w", c.Similarities.Version(), err)
-	}
-	weights, docs := rows, c.Similarities.Docs()
-	if c.Weights != nil {
-		weights, docs = make([]simmatrix.Row, len(terms)), c.Weights.Docs()
-		if err := c.Weights.Rows(ctx, terms, weights); err != nil {
-			return fmt.Errorf("weights %s: %w", c.Weights.ID(), err)
-		}
-	}
-	var texts []string
-	for i, k := range some {
-		c.rows[k], texts = m.row(rows[i], weights[i].DocFreq(), docs, texts)
-		m.rows.Set(rowKey{c.space, c.terms[k]}, c.rows[k])
-	}
-	return nil
-}
-
 // scores computes the scores of the hits.
 func (w *window) scores(ctx context.Context, s *scratch) ([]float64, error) {
-	if err := w.check(); err != nil {
-		return nil, err
+	for field := range w.doubts() {
+		if readable, _ := w.readable(field); !readable {
+			return nil, fmt.Errorf("%w: %s in %s", ErrNoTerms, field.field, field.index)
+		}
 	}
-	s.grow(w.memory.terms.len())
+	terms, _ := w.memory.terms.size()
+	s.grow(terms)
 	query := 0.0 // squares of the norms
 	products, squares := make([]float64, len(w.hits)), make([]float64, len(w.hits))
 	for i := range w.fields {
+		c := &w.fields[i]
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		c := &w.fields[i]
 		square, err := c.compare(ctx, s, products, squares)
 		if err != nil {
 			return nil, err
 		}
 		query += c.Boost * square
 	}
-	for k := range products {
-		if query == 0 || squares[k] == 0 {
-			products[k] = 0
-			continue
+	for k, product := range products {
+		if products[k] = 0; query > 0 && squares[k] > 0 {
+			products[k] = product / math.Sqrt(query) / math.Sqrt(squares[k])
 		}
-		products[k] = products[k] / math.Sqrt(query) / math.Sqrt(squares[k])
 	}
 	return products, nil
 }

@@ -52,20 +52,11 @@ func (v vectors) UUIDs(ctx context.Context, indices, ids []string) error {
 type reranker struct{ *rerank.Reranker }
 
 func (r reranker) Scores(ctx context.Context, how *expand.Rerank, hits []answer.Hit) ([]float64, error) {
-	fields := make([]rerank.Field, len(how.Fields))
-	for i, f := range how.Fields {
-		fields[i] = rerank.Field{
-			Name: f.Field, Boost: f.Boost, Terms: f.Terms, Freqs: f.Freqs, Similarities: f.Similarities,
-		}
-		if f.Weights != nil { // else an interface that is not nil would hold none
-			fields[i].Weights = f.Weights
-		}
-	}
 	own := make([]rerank.Hit, len(hits))
 	for i, h := range hits {
 		own[i] = rerank.Hit(h)
 	}
-	return r.Reranker.Scores(ctx, fields, own)
+	return r.Reranker.Scores(ctx, how.Fields, own)
 }
 
 // ranks reports whether searches may be ranked in a mode.

@@ -134,7 +134,7 @@ func TestVectorsOfTheCluster(t *testing.T) {
 	r := rerank.New(rerank.Options{Vectors: v, TTL: time.Minute})
 	defer r.Close()
 	scores := func() error {
-		fields := []rerank.Field{{Name: "body", Boost: 1, Terms: []string{"car"}, Freqs: []float64{1}, Similarities: oneRow{}}}
+		fields := []expand.RerankField{{Field: "body", Boost: 1, Terms: []string{"car"}, Freqs: []float64{1}, Similarities: oneRow{}}}
 		_, err := r.Scores(t.Context(), fields, []rerank.Hit{{Index: "i", ID: "1"}})
 		return err
 	}
