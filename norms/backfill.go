@@ -45,11 +45,9 @@ type BackfillOptions struct {
 	// have none of the weights.
 	All bool
 	// Workers is how many batches are under way at the same time; 0 is
-	// [DefaultWorkers].
-	Workers int
-	// Docs is how many documents there are to do, for the progress; 0 is
-	// unknown.
-	Docs int
+	// [DefaultWorkers]. Docs is how many documents there are to do, for the
+	// progress; 0 is unknown.
+	Workers, Docs int
 	// Progress, OnFailure and OnRound may be nil. OnFailure is called with each
 	// document that fails, and OnRound with what ends a round that is not the
 	// last: documents that were written by others, or an error that may pass.
@@ -59,39 +57,32 @@ type BackfillOptions struct {
 	OnRound   func(conflicts int, err error)
 }
 
-// BackfillCounts count what a backfill has done.
+// BackfillCounts count documents, and what a backfill has done with them.
 type BackfillCounts struct {
-	// Written is the number of documents written, Empty of those among them that
-	// have no terms, and Unchanged of those that had all already.
-	Written, Empty, Unchanged int
-	// Gone is the number of documents deleted meanwhile.
-	Gone int
-	// Conflicts is the number that others wrote in the last round, and Failed
-	// the number that could not be written.
-	Conflicts, Failed int
-	// Unanswered is the number of documents in calls that had come to no answer
-	// when the backfill was interrupted: each may be written or not.
+	Written   int // those without terms among them
+	Empty     int // written, without terms
+	Unchanged int // had all already
+	Gone      int // deleted meanwhile
+	Conflicts int // that others wrote in the last round
+	Failed    int // that could not be written
+	// Unanswered are those in calls that had come to no answer when the backfill
+	// was interrupted: each may be written or not.
 	Unanswered int
-	// Rounds is how often the index was searched for documents to do.
-	Rounds int
+	Rounds     int // how often the index was searched for documents to do
 }
 
 // Backfill gives each document that has the field its norm by the weights and
-// their id, unless it has that id and a norm. So one that was interrupted is
-// just begun again, and goes on with what is left to do.
+// their id, unless it has that id and a norm. One that was interrupted is just
+// begun again. At the end it makes visible to searches what it has written.
 //
-// A document that somebody else writes meanwhile is not written over: it is
-// left to another round, of which there are five at most. Documents that fail
-// are passed over. The error wraps [ErrFailed] or [ErrConflicts] where some
-// documents are left for these reasons; it is another where the backfill ended
-// early. Where a call that writes has come to no answer, its documents may be
-// written and not be counted, or counted as unchanged or in conflict
-// afterwards.
+// A document that somebody else writes meanwhile is left to another round, of
+// which there are five at most, and one that fails is passed over. The error
+// wraps [ErrConflicts] or [ErrFailed] then; it is another where the backfill
+// ended early. Documents of a call that came to no answer may be written and
+// not be counted, or counted as unchanged or in conflict afterwards.
 //
 // When ctx ends no call begins any more. Those that write are given some
 // seconds to end, so that what they have written is counted.
-//
-// At the end it makes visible to searches what it has written.
 func Backfill(ctx context.Context, c Cluster, weights *Weights, o BackfillOptions) (BackfillCounts, error) {
 	b := newBackfill(c, weights, o)
 	err := b.run(ctx)
@@ -118,10 +109,9 @@ type backfill struct {
 	weights *Weights
 	o       BackfillOptions
 	meter   meter
-	// followed says that this is a round of [Follow]. Documents that the cluster
-	// is too busy for do not fail then: they end the round with an error that
-	// passes. own are the follower's writes before, with their sequence numbers,
-	// which are not looked at.
+	// followed says that this is a round of [Follow]: documents that the cluster is
+	// too busy for end it with an error that passes. own are the follower's writes
+	// before, with their sequence numbers, which are not looked at.
 	followed bool
 	own      map[docKey]int64
 
@@ -130,15 +120,15 @@ type backfill struct {
 	counts    BackfillCounts
 	failed    map[docKey]bool
 	conflicts []string // the ids of this round's, the first maxRemembered
-	forgotten int      // how many more there have been, of which no later round knows
+	forgotten int      // how many more there were, which no later round knows
 }
 
 func newBackfill(c Cluster, weights *Weights, o BackfillOptions) *backfill {
 	b := &backfill{cluster: c, weights: weights, o: o, failed: map[docKey]bool{}}
+	b.meter = meter{progress: o.Progress, stage: "computing norms", total: o.Docs}
 	b.terms.read = func(ctx context.Context, docs []esclient.DocRef) ([]esclient.DocTerms, error) {
 		return c.TermFreqs(ctx, o.Field, docs)
 	}
-	b.meter = meter{progress: o.Progress, stage: "computing norms", total: o.Docs}
 	return b
 }
 
@@ -213,14 +203,11 @@ func (b *backfill) query() []byte {
 // left is for the documents of a later round: those that the first query finds
 // still, or with All those that were not written.
 func (b *backfill) left() []byte {
-	if !b.o.All {
+	ids, err := json.Marshal(b.conflicts)
+	if !b.o.All || err != nil { // strings can always be marshaled
 		return b.query()
 	}
 	b.forgotten = b.counts.Conflicts - len(b.conflicts)
-	ids, err := json.Marshal(b.conflicts)
-	if err != nil {
-		return b.query() // strings can always be marshaled
-	}
 	return fmt.Appendf(nil, `{"ids":{"values":%s}}`, ids)
 }
 
@@ -277,8 +264,12 @@ func (b *backfill) try(ctx context.Context, docs []esclient.DocRef) (remainder, 
 	if err := ctx.Err(); err != nil {
 		return remainder{}, err
 	}
-	longer, end := outlast(ctx, lastCallTime)
+	longer, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
+	defer context.AfterFunc(ctx, func() {
+		_ = pause(longer, lastCallTime) // whichever comes first
+		end()
+	})()
 	results, err := b.cluster.UpdateDocs(longer, updates)
 	if err != nil {
 		return remainder{unanswered: len(updates)}, err
@@ -304,15 +295,10 @@ func (b *backfill) try(ctx context.Context, docs []esclient.DocRef) (remainder, 
 // counts those that are not written only when the terms of all are there: it
 // may be called again for the same documents.
 func (b *backfill) updates(ctx context.Context, docs []esclient.DocRef) (updates []esclient.DocUpdate, norms []float64, err error) {
-	// A normed document is what is kept of its terms.
-	type normed struct {
-		esclient.DocTerms
-		norm float64
-	}
-	all := make([]normed, len(docs))
+	all, normOf := make([]esclient.DocTerms, len(docs)), make([]float64, len(docs))
 	deleted := map[string]bool{} // indices
 	err = b.terms.each(ctx, docs, func(i int, terms *esclient.DocTerms) error {
-		all[i] = normed{*terms, b.weights.Norm(terms.Fields[b.o.Field])}
+		all[i], normOf[i] = *terms, b.weights.Norm(terms.Fields[b.o.Field])
 		all[i].Fields = nil
 		if hasStatus(terms.Err, http.StatusNotFound) {
 			deleted[docs[i].Index] = true
@@ -338,8 +324,8 @@ func (b *backfill) updates(ctx context.Context, docs []esclient.DocRef) (updates
 		case now.Version != doc.Version:
 			err = b.note(doc, esclient.UpdateResult{Status: esclient.Conflict})
 		default:
-			updates = append(updates, esclient.DocUpdate{Doc: *doc, Part: Members(b.o.Field, b.weights.ID(), now.norm, doc.HasValue)})
-			norms = append(norms, now.norm)
+			updates = append(updates, esclient.DocUpdate{Doc: *doc, Part: Members(b.o.Field, b.weights.ID(), normOf[i], doc.HasValue)})
+			norms = append(norms, normOf[i])
 		}
 		if err != nil {
 			return nil, nil, err

@@ -130,7 +130,7 @@ type heldUpdater struct {
 	calls int
 }
 
-// UpdateDocs implements [Writer].
+// UpdateDocs implements [Cluster].
 func (u *heldUpdater) UpdateDocs(ctx context.Context, updates []esclient.DocUpdate) ([]esclient.UpdateResult, error) {
 	u.mu.Lock()
 	u.calls++

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -23,8 +24,9 @@ type Reader interface {
 	TermFreqs(ctx context.Context, field string, docs []esclient.DocRef) ([]esclient.DocTerms, error)
 }
 
-// A Writer writes the documents of indices. [esclient.Client] is one.
-type Writer interface {
+// A Cluster reads and writes documents. [esclient.Client] is one.
+type Cluster interface {
+	Reader
 	// Refresh makes what was written to indices visible to searches.
 	Refresh(ctx context.Context, index string) error
 	// UpdateDocs makes updates and returns what has become of each, in their order.
@@ -32,19 +34,12 @@ type Writer interface {
 	UpdateDocs(ctx context.Context, updates []esclient.DocUpdate) ([]esclient.UpdateResult, error)
 }
 
-// A Cluster reads and writes documents.
-type Cluster interface {
-	Reader
-	Writer
-}
-
 const (
 	// termsAtOnce is how many documents are asked for their terms in one call at
 	// most, and batchDocs how many are written.
 	termsAtOnce = 100
 	batchDocs   = 500
-	// DefaultWorkers is how many batches are under way at the same time where
-	// nothing else is said.
+	// DefaultWorkers is how many batches are under way at the same time by default.
 	DefaultWorkers = 3
 	// maxTries is how often a call is made that the cluster interrupts, and
 	// firstPause the pause before the second; each later one is twice as long.
@@ -89,27 +84,25 @@ func eachBatch(
 	return err
 }
 
-// A termReader reads the terms of any number of documents, some at a time, so
-// that no more are in memory than a [Reader] returns at once. Its methods may
-// be called at the same time.
+// A termReader reads the terms of any number of documents, no more at a time
+// than a [Reader] returns at once. It is safe for concurrent use.
 type termReader struct {
 	read func(ctx context.Context, docs []esclient.DocRef) ([]esclient.DocTerms, error)
-
-	mu sync.Mutex
-	// fewer is by how much less than termsAtOnce documents are asked for, so that
-	// not every call for large ones has to fail first.
-	fewer int
+	// fewer than termsAtOnce documents are asked for by so many, so that not every
+	// call for large ones has to fail first.
+	fewer atomic.Int64
 }
 
 // each calls fn with the terms of each document, in their order. A document
 // that has too many by itself gets an error that wraps [esclient.ErrTooLarge].
 func (t *termReader) each(ctx context.Context, docs []esclient.DocRef, fn func(i int, terms *esclient.DocTerms) error) error {
 	for start := 0; start < len(docs); {
-		n := min(t.askFor(0), len(docs)-start)
+		fewer := t.fewer.Load()
+		n := min(termsAtOnce-int(fewer), len(docs)-start)
 		found, err := t.read(ctx, docs[start:start+n])
 		if errors.Is(err, esclient.ErrTooLarge) {
 			if n > 1 {
-				t.askFor(n / 2)
+				t.fewer.Store(int64(termsAtOnce - n/2))
 				continue
 			}
 			found, err = []esclient.DocTerms{{Err: err}}, nil
@@ -120,7 +113,9 @@ func (t *termReader) each(ctx context.Context, docs []esclient.DocRef, fn func(i
 		if err != nil {
 			return err
 		}
-		t.enlarge()
+		if fewer > 0 {
+			t.fewer.CompareAndSwap(fewer, fewer-1)
+		}
 		for i := range found {
 			if err := fn(start+i, &found[i]); err != nil {
 				return err
@@ -129,24 +124,6 @@ func (t *termReader) each(ctx context.Context, docs []esclient.DocRef, fn func(i
 		start += n
 	}
 	return nil
-}
-
-// askFor returns how many documents to ask for, from now on at most n unless
-// that is 0.
-func (t *termReader) askFor(n int) int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if n > 0 {
-		t.fewer = max(t.fewer, termsAtOnce-n)
-	}
-	return termsAtOnce - t.fewer
-}
-
-// enlarge has one document more asked for.
-func (t *termReader) enlarge() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.fewer = max(t.fewer-1, 0)
 }
 
 // retry calls op until it returns an error that does not pass, or none, at most
@@ -167,27 +144,11 @@ func retry(ctx context.Context, op func() error) error {
 
 // pause waits, or returns the error of ctx if that ends before.
 func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-timer.C:
+	case <-time.After(d):
 		return nil
-	}
-}
-
-// outlast returns a context that ends some time after ctx does. The caller ends
-// it before.
-func outlast(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	longer, end := context.WithCancel(context.WithoutCancel(ctx))
-	forget := context.AfterFunc(ctx, func() {
-		_ = pause(longer, d) // whichever comes first
-		end()
-	})
-	return longer, func() {
-		forget()
-		end()
 	}
 }
 

@@ -165,10 +165,10 @@ func (x *fakeIndex) TermFreqs(_ context.Context, field string, docs []esclient.D
 	return all, nil
 }
 
-// Refresh implements [Writer].
+// Refresh implements [Cluster].
 func (x *fakeIndex) Refresh(context.Context, string) error { return x.hook("refresh", nil) }
 
-// UpdateDocs implements [Writer].
+// UpdateDocs implements [Cluster].
 func (x *fakeIndex) UpdateDocs(_ context.Context, updates []esclient.DocUpdate) ([]esclient.UpdateResult, error) {
 	docs := make([]esclient.DocRef, len(updates))
 	for i := range updates {

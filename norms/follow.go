@@ -31,36 +31,33 @@ type FollowOptions struct {
 	// cluster has interrupted it is twice as long as before, up to maxBackoff.
 	Interval time.Duration
 	// Check returns why the documents of a concrete index cannot be given norms,
-	// nil where they can. It is called for each index that is new, again in each
-	// round until it returns nil.
-	Check func(ctx context.Context, index string) error
+	// nil where they can. It is called for each index that is new, in each round
+	// until it returns nil; else OnSkip is called with its error.
+	Check  func(ctx context.Context, index string) error
+	OnSkip func(index string, err error)
 	// AfterRound is called after each round with what that has done and its error,
 	// which is one that passes, and the time until the next.
 	AfterRound func(counts BackfillCounts, err error, wait time.Duration)
-	// OnSkip is called with an index that is left out in a round, and the error of
-	// Check.
-	OnSkip func(index string, err error)
 }
 
 const (
 	// maxBackoff bounds the time between two rounds where the cluster is away or
 	// busy, unless the interval is longer.
 	maxBackoff = 5 * time.Minute
-	// maxWrote bounds the documents that are remembered as written by the follower
-	// itself. The others are looked at once more, and not written.
+	// maxWrote bounds the own writes that are remembered. The other documents are
+	// looked at once more, and not written.
 	maxWrote = 200_000
 )
 
-// Follow does what [Backfill] does, and then goes on: in rounds it looks at the
-// documents that were written since, also in part, and gives them the norms of
-// their texts. It ends with the error of ctx, or with one that does not pass.
+// Follow does what [Backfill] does, and then goes on: in rounds it gives the
+// documents that were written since, also in part, the norms of their texts. It
+// ends with the error of ctx, or with one that does not pass.
 //
-// What was written it knows by sequence numbers, shard by shard, and it does
-// not look at its own writes again. A document that somebody else writes
-// meanwhile is not written over; it has another sequence number then, so that
-// the next round finds it. One that fails is passed over until it is written
-// again. An index that is new, or was deleted and made again, is looked at as a
-// whole, once Check returns nil for it.
+// It knows what was written by sequence numbers, shard by shard, and does not
+// look at its own writes again. A document that somebody else writes meanwhile
+// has another sequence number then, so that the next round finds it. One that
+// fails is passed over until it is written again. An index that is new, or was
+// deleted and created again, is looked at as a whole, once Check returns nil.
 func Follow(ctx context.Context, c FollowedCluster, weights *Weights, o FollowOptions) error {
 	f := &follower{cluster: c, weights: weights, o: o, marks: map[string]int64{}, own: map[docKey]int64{}}
 	wait := o.Interval
@@ -126,17 +123,16 @@ func (f *follower) shards(ctx context.Context, b *backfill) error {
 	maps.DeleteFunc(f.marks, func(history string, _ int64) bool {
 		return !slices.ContainsFunc(states, func(s esclient.ShardState) bool { return s.History == history })
 	})
-	states = slices.DeleteFunc(states, func(s esclient.ShardState) bool { return s.Checkpoint <= f.mark(&s) })
-	for len(states) > 0 {
-		index := states[0].Index
-		end := slices.IndexFunc(states, func(s esclient.ShardState) bool { return s.Index != index })
-		if end < 0 {
-			end = len(states)
+	byIndex := map[string][]esclient.ShardState{}
+	for _, s := range states {
+		if s.Checkpoint > f.mark(&s) {
+			byIndex[s.Index] = append(byIndex[s.Index], s)
 		}
-		if err := f.index(ctx, b, states[:end]); err != nil && !isAway(err) {
+	}
+	for _, index := range slices.Sorted(maps.Keys(byIndex)) {
+		if err := f.index(ctx, b, byIndex[index]); err != nil && !isAway(err) {
 			return fmt.Errorf("index %q: %w", index, err)
 		}
-		states = states[end:]
 	}
 	return nil
 }

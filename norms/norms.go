@@ -1,3 +1,17 @@
+// Package norms computes ‖Wy‖, the length of a document's weighted vector of
+// term frequencies, and keeps it in the documents of a search cluster as a doc
+// value, for the length-normalized soft cosine
+//
+//	(Wx)ᵀS(Wy) / (‖Wx‖·‖Wy‖).
+//
+// ‖Wy‖ does not depend on S, so that S may change without a document being
+// written again. W does not follow the index: it is frozen in an artifact, a
+// matrix file whose document frequencies make the weights, and each document
+// has, next to its norm, the id of the weights that it was computed with.
+//
+// [Snapshot] counts the document frequencies of an index for such an artifact.
+// [Backfill] brings the norms into the documents that are there, and [Follow]
+// into those that are written later.
 package norms
 
 import (
@@ -23,23 +37,19 @@ const (
 	WeightsObject = "akin_norm_weights"
 )
 
-// Name returns the name that a field's norm and id have within the two objects:
-// the field's full name with "__" for every ".". Fields that differ in nothing
-// else, such as a.b and a__b, share a name; one index can have norms for one of
-// them only.
+// Name returns the name of a field within the two objects: its full name with
+// "__" for every ".". An index can have norms for one of a.b and a__b only.
 func Name(field string) string { return strings.ReplaceAll(field, ".", "__") }
 
 // NormPath returns the full name of the doc value that holds ‖Wy‖ of a field.
 func NormPath(field string) string { return Object + "." + Name(field) }
 
-// WeightsPath returns the full name of the keyword that holds the id of the
-// weights of a field's norm. A document that has it and no norm has no terms in
-// the field.
+// WeightsPath returns the full name of the keyword that holds the id of a
+// field's weights. A document with it and without a norm has no terms there.
 func WeightsPath(field string) string { return WeightsObject + "." + Name(field) }
 
-// Mapping returns what to put as the mapping of an index, as JSON, before the
-// norms of a field are stored in it. Without it the engine would make up other
-// types for the two fields.
+// Mapping returns the mapping, as JSON, that an index needs before the norms of
+// a field are stored in it: the engine would make up other types.
 func Mapping(field string) []byte {
 	name := Name(field)
 	return fmt.Appendf(nil, `{"properties":{%q:{"properties":{%s:{"type":"float","index":false}}},%q:{"properties":{%s:{"type":"keyword"}}}}}`,
@@ -49,18 +59,16 @@ func Mapping(field string) []byte {
 // idDigits of a checksum tell weights apart.
 const idDigits = 16
 
-// ID returns the id of weights from the checksum of their matrix: its first 16
-// hexadecimal digits, or all of it where it is shorter. It is the same whether
-// the matrix comes from a file or from Redis.
+// ID returns the id of weights: the first 16 hexadecimal digits of the checksum
+// of their matrix, or all of it where it is shorter.
 func ID(checksum string) string { return checksum[:min(len(checksum), idDigits)] }
 
-// ErrNoDocs says that a matrix cannot be weights: it does not tell of how many
-// documents its document frequencies are.
+// ErrNoDocs says that a matrix cannot be weights: the number of documents that
+// its document frequencies are of is not known.
 var ErrNoDocs = errors.New("the matrix does not know the number of documents")
 
 // Weights are W of a moment: the inverse document frequencies of a matrix's
-// terms. The neighbors in the matrix are not looked at. They are immutable and
-// safe for use by any number of goroutines.
+// terms. They are immutable.
 type Weights struct {
 	id       string
 	docs     int64
@@ -88,10 +96,9 @@ func (w *Weights) ID() string { return w.id }
 // one that a single document has.
 func (w *Weights) Weight(term string) float64 { return simmatrix.IDF(int64(w.docFreqs[term]), w.docs) }
 
-// Norm returns ‖Wy‖ = √Σ_t (w_t·tf_t)² for the terms of a document's field, in
-// which no term is there twice; 0 for no terms. It sums in ascending byte order
-// of the terms, so that the same document gives the same bits, and sorts terms
-// for that.
+// Norm returns ‖Wy‖ = √Σ_t (w_t·tf_t)² for the terms of a document's field,
+// each there once; 0 for no terms. It sorts the terms, so that the same
+// document gives the same bits.
 func (w *Weights) Norm(terms []esclient.TermFreq) float64 {
 	slices.SortFunc(terms, func(a, b esclient.TermFreq) int { return cmp.Compare(a.Term, b.Term) })
 	sum := 0.0
@@ -102,10 +109,9 @@ func (w *Weights) Norm(terms []esclient.TermFreq) float64 {
 	return math.Sqrt(sum)
 }
 
-// Members returns the two members to merge into a document, as a JSON object:
-// the norm of a field and the id of the weights that it was computed with. A
-// norm of 0 stands for a field without terms, which gets the id only; stale
-// says that the document holds a norm that has to go then.
+// Members returns the norm of a field and the id of its weights as a JSON object
+// to merge into a document. A norm of 0 stands for a field without terms, which
+// gets the id only; stale says that the document has a norm that has to go then.
 func Members(field, id string, norm float64, stale bool) []byte {
 	name := quote(Name(field))
 	b := []byte("{")
@@ -120,9 +126,7 @@ func Members(field, id string, norm float64, stale bool) []byte {
 
 // FormatNorm returns a norm as the JSON number that is written into documents:
 // the shortest one of the 32-bit float that the engine makes of it.
-func FormatNorm(norm float64) string {
-	return strconv.FormatFloat(norm, 'g', -1, 32)
-}
+func FormatNorm(norm float64) string { return strconv.FormatFloat(norm, 'g', -1, 32) }
 
 // quote returns s as a JSON string; what is not UTF-8 in it is replaced.
 func quote(s string) []byte {
@@ -134,10 +138,9 @@ func quote(s string) []byte {
 }
 
 // Missing returns the query for the documents that have the field and not the
-// norm of these weights, as JSON; those without terms, which get the id only,
-// are among them, since no query tells them from those whose terms were not
-// known when they were written. With an id of "" it is for all that have the
-// field.
+// norm of these weights, as JSON; with an id of "" for all that have the field.
+// Those without terms, which get the id only, are among them: no query tells
+// them from those whose terms were not known when they were written.
 func Missing(field, id string) []byte {
 	has := fmt.Appendf(nil, `{"exists":{"field":%s}}`, quote(field))
 	if id == "" {

@@ -24,9 +24,8 @@ type SnapshotOptions struct {
 	Index, Field string
 	// Source says in words where the documents come from, for the artifact.
 	Source string
-	// MinDocFreq leaves out the terms of fewer documents. With up to 2 the weights
-	// are the same as with all terms, for one without a row counts as in one
-	// document. 0 and 1 keep all.
+	// MinDocFreq leaves out the terms of fewer documents. Up to 2 changes no
+	// weight, for a term without a row counts as in one document.
 	MinDocFreq uint32
 	// MaxTerms keeps the terms of the most documents, ties in ascending byte
 	// order; 0 is all.
@@ -35,24 +34,20 @@ type SnapshotOptions struct {
 	// about three times as much is taken to make the artifact. 0 is no bound.
 	MaxMemory int64
 	// Workers is how many batches are under way at the same time; 0 is
-	// [DefaultWorkers].
-	Workers int
-	// Docs is how many documents there are to read, for the progress; 0 is
-	// unknown.
-	Docs int
+	// [DefaultWorkers]. Docs is how many documents there are to read, for the
+	// progress; 0 is unknown.
+	Workers, Docs int
 	// Progress and OnTooLarge may be nil. OnTooLarge is called with each document
-	// whose terms are too many to be read, which is passed over: it counts as one
-	// without terms. Calls of the two do not overlap.
+	// whose terms are too many to be read, which counts as one without terms. Calls
+	// of the two do not overlap.
 	Progress   simmatrix.Progress
 	OnTooLarge func(doc esclient.DocRef, err error)
 }
 
 // Snapshot counts the documents of each term of a field, and returns a matrix
 // that has a row for each and no neighbors; its Docs is the number of documents
-// that have terms in the field. The same documents make the same matrix, in
-// whatever order they come.
-//
-// The error wraps [simmatrix.ErrMemory] where the bound is too small, and
+// that have terms in the field. The same documents make the same matrix. The
+// error wraps [simmatrix.ErrMemory] where the bound is too small, and
 // [ErrNoTerms] where no document has any.
 func Snapshot(ctx context.Context, r Reader, o SnapshotOptions) (*simmatrix.Matrix, error) {
 	var s *snapshot
