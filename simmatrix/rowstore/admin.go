@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -294,10 +295,19 @@ func (a *Admin) rows(ctx context.Context, name, version string, terms []string) 
 	if err != nil {
 		return nil, err
 	}
-	rows, bad, err := got.rows(&a.codec, &v, terms)
+	rows, bad, err := got.rows(&a.codec, &v, nil, terms)
+	if err == nil && slices.ContainsFunc(rows, simmatrix.Row.IsZero) {
+		var set termSet
+		if err := readTerms(ctx, a.client, name, &v, &set, a.do); err != nil {
+			return nil, err
+		}
+		rows, bad, err = got.rows(&a.codec, &v, set, terms)
+	}
 	switch {
 	case errors.Is(err, ErrGone):
 		return nil, ErrUnknownVersion
+	case len(bad) > 0 && errors.Is(err, ErrMissingRows):
+		return nil, fmt.Errorf("%w: without a row or with a bad one: %s", err, someOf(bad))
 	case len(bad) > 0:
 		return nil, fmt.Errorf("%w: %s: %w", ErrBadRow, someOf(bad), err)
 	case err != nil && !errors.Is(err, ErrMissingRows):

@@ -49,7 +49,7 @@ func TestEveryDamagedRowIsFound(t *testing.T) {
 	rows := storedRows(t)
 	for term, stored := range rows {
 		t.Run(term, func(t *testing.T) {
-			if _, err := openRow(&codec, metaFormat, term, stored); err != nil {
+			if _, err := openRow(&codec, term, stored); err != nil {
 				t.Fatal(err)
 			}
 			damaged := map[string]string{"junk": "junk", "something behind": stored + "\x00", "twice": stored + stored}
@@ -65,7 +65,7 @@ func TestEveryDamagedRowIsFound(t *testing.T) {
 				}
 			}
 			for what, value := range damaged {
-				if row, err := openRow(&codec, metaFormat, term, value); !errors.Is(err, simmatrix.ErrRow) {
+				if row, err := openRow(&codec, term, value); !errors.Is(err, simmatrix.ErrRow) {
 					t.Errorf("%s: row %v, error %v", what, row, err)
 				}
 			}
@@ -84,11 +84,11 @@ func FuzzDamagedRowIsFound(f *testing.F) {
 			t.Skip()
 		}
 		stored := seal(term, encoded)
-		if got, err := openRow(&codec, metaFormat, term, stored); err != nil || got != row {
+		if got, err := openRow(&codec, term, stored); err != nil || got != row {
 			t.Errorf("sealed and opened: %v, %v", got, err)
 		}
 		if bit = max(bit, 0) % (8 * len(stored)); bit >= 0 {
-			if _, err := openRow(&codec, metaFormat, term, flip(stored, bit)); err == nil {
+			if _, err := openRow(&codec, term, flip(stored, bit)); err == nil {
 				t.Errorf("bit %d flipped: no error", bit)
 			}
 		}
@@ -120,8 +120,8 @@ func TestAnswerThatIsNoRowIsRefused(t *testing.T) {
 		{"a nested array", []any{"id", []any{good}, nil}, 3, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			v := &Version{ID: "id", Format: metaFormat, Meta: simmatrix.Meta{Terms: 2}}
-			rows, _, err := (&answer{tt.fields, tt.values}).rows(new(simmatrix.RowCodec), v, []string{"one", "other"})
+			v := &Version{ID: "id", Meta: simmatrix.Meta{Terms: 2}}
+			rows, _, err := (&answer{tt.fields, tt.values}).rows(new(simmatrix.RowCodec), v, nil, []string{"one", "other"})
 			if (err == nil) != tt.ok {
 				t.Errorf("error %v", err)
 			}
@@ -137,6 +137,15 @@ func TestAnswerThatIsNoRowIsRefused(t *testing.T) {
 func damages() map[string]func(ctx context.Context, c *redis.Client, key string) {
 	return map[string]func(ctx context.Context, c *redis.Client, key string){
 		"rows deleted": func(ctx context.Context, c *redis.Client, key string) { c.HDel(ctx, key, term(1), term(2), term(3)) },
+		"a row deleted and a field added": func(ctx context.Context, c *redis.Client, key string) {
+			c.HDel(ctx, key, term(1))
+			c.HSet(ctx, key, "x", "y")
+		},
+		"a row deleted and a good one of another term added": func(ctx context.Context, c *redis.Client, key string) {
+			row := c.HGet(ctx, key, term(1)).Val()
+			c.HDel(ctx, key, term(1))
+			c.HSet(ctx, key, "x", seal("x", row[:len(row)-checksumBytes]))
+		},
 		"a bit flipped": func(ctx context.Context, c *redis.Client, key string) {
 			c.HSet(ctx, key, term(1), flip(c.HGet(ctx, key, term(1)).Val(), 20))
 		},
@@ -442,21 +451,19 @@ func TestTheFirstVersionFoundDamagedIsNotServed(t *testing.T) {
 	}
 }
 
-// TestVersionsWithoutChecksumsAreServed: those that a program before this one
-// has pushed, whose proxies may still run next to new ones.
-func TestVersionsWithoutChecksumsAreServed(t *testing.T) {
+// TestVersionsWithoutTermsAreServed: those that a program before this one has
+// pushed. Of them only the number of rows is known.
+func TestVersionsWithoutTermsAreServed(t *testing.T) {
 	r := startRedis(t)
 	a, c := r.admin(t), r.client(t)
 	m := newMatrix(t, "one", damagedTerms)
 	v, err := a.Push(t.Context(), "main", m, PushOptions{})
 	must(t, err)
-	v.Format = checksumFormat - 1
+	c.HDel(t.Context(), rowsKey("main", v.ID), chunkField+"0")
+	v.Format = termsFormat - 1
 	header, err := encodeVersion(v)
 	must(t, err)
 	c.Set(t.Context(), metaKey("main", v.ID), header, 0)
-	for term, row := range m.Rows() {
-		c.HSet(t.Context(), rowsKey("main", v.ID), term, a.codec.Encode(row))
-	}
 	must(t, a.Activate(t.Context(), "main", v.ID))
 	s := open(t, Options{Redis: r.at()})
 	if rows, err := rowsOf(t, s, term(1), "unknown"); err != nil || markOf(rows[0]) != "one" || !rows[1].IsZero() {
@@ -580,6 +587,11 @@ func TestAdminNamesTheRowsThatAreBadOrMissing(t *testing.T) {
 			"both", func() { c.HDel(t.Context(), key, "one"); c.HSet(t.Context(), key, term(1), "junk") },
 			[]string{ErrMissingRows.Error()},
 			[]string{`1 terms, ["t00001"]`, "20 rows, want 21", `without a row: 1 terms, ["one"]`},
+		},
+		{
+			"missing, with another field", func() { c.HDel(t.Context(), key, term(1)); c.HSet(t.Context(), key, "x", "y") },
+			[]string{ErrMissingRows.Error(), `1 terms, ["t00001"]`},
+			[]string{ErrBadRow.Error(), `1 terms, ["x"]`},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -21,7 +21,8 @@
 //	akin:{NAME}:meta:ID     string      JSON: format, source, parameters, documents, terms, checksum, time, who,
 //	                                    frequent terms, and a CRC-32C of all before it
 //	akin:{NAME}:rows:ID     hash        term → encoded row ([simmatrix.RowCodec]) and a CRC-32C, 4 bytes, of row
-//	                                    and term; "" → ID once complete
+//	                                    and term; 0xFF and a number → a chunk of the set of terms, with a
+//	                                    CRC-32C; "" → ID once complete
 //
 // A push writes rows and meta under a new ID, with an expiry that it sets
 // together with the rows and keeps renewing: if it dies, both keys expire
@@ -33,14 +34,17 @@
 // # Damage
 //
 // With every look-up, and four times a second, a reader also asks for the field
-// "" and for the number of fields, and compares it with the header: this
-// distinguishes a version that was evicted or flushed, or has lost rows, from
-// one that lacks the term. A version with missing rows or wrong checksums is
-// left at once: not even its cached rows are returned. The last sound version
-// of the history is served until the number is right again and the bad rows are
-// good. If there is none, look-ups fail.
+// "" and for the number of fields, and compares it with the header: this shows
+// that a version was evicted or flushed, or has lost rows. A reader also keeps
+// 64 bits of a hash of every term of the version, read when the version is taken
+// up, and thus tells a lost row from a term that the matrix lacks even where
+// another field makes up for the number. A version with missing rows or wrong
+// checksums is left at once: not even its cached rows are returned. The last
+// sound version of the history is served until the number is right again and
+// the bad rows are good. If there is none, look-ups fail.
 //
-// Layout format 2 has no checksums and no frequent terms; it is still read.
+// Layout format 3 has no set of terms, nor have matrices of more than 8,388,608
+// terms: only the number of rows is checked.
 //
 // # Failover
 //

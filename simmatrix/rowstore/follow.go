@@ -48,9 +48,16 @@ type followed struct {
 	// version is the one that is served, nil before the first: not the active
 	// one if that is damaged, but a damaged one if there is no sound one.
 	version *version
-	// suspects are the terms whose rows were bad when a version was left, by ID:
-	// it is used again when they are good.
-	suspects map[string][]string
+	// left has the versions that were left or could not be taken up, by ID.
+	left map[string]*remains
+}
+
+// A remains is what is kept of a version that is not used.
+type remains struct {
+	// suspects are the terms whose rows were bad or missing when the version was
+	// left: it is used again when they are good.
+	suspects []string
+	terms    termSet // as far as it has been read
 }
 
 // An activeState is what Redis says of one name.
@@ -180,7 +187,7 @@ func (r *remote) examine(ctx context.Context, f *followed, s activeState) (repor
 		return report{}, fmt.Errorf("%w: active version: %w", ErrBadVersion, err)
 	case f.active != id:
 		f.active = id
-		clear(f.suspects)
+		clear(f.left)
 	}
 	if v := f.version; v != nil {
 		if err := s.rows.check(f.name, &v.Version); err != nil {
@@ -214,9 +221,19 @@ func (f *followed) sound() bool { return f.version != nil && f.version.damage.Lo
 
 // suspect records the rows that were bad when v was found damaged, if it was.
 func (f *followed) suspect(v *version) {
-	if d := v.damage.Load(); d != nil && f.suspects[v.ID] == nil {
-		f.suspects[v.ID] = d.terms
+	if d := v.damage.Load(); d != nil {
+		if left := f.remains(v.ID, v.terms); left.suspects == nil {
+			left.suspects = d.terms
+		}
 	}
+}
+
+// remains returns what is kept of a version, terms if nothing was kept yet.
+func (f *followed) remains(id string, terms termSet) *remains {
+	if f.left[id] == nil {
+		f.left[id] = &remains{terms: terms}
+	}
+	return f.left[id]
 }
 
 // maxFallbacks bounds the earlier versions that are tried in place of a damaged
@@ -245,9 +262,10 @@ func (r *remote) lastGood(ctx context.Context, f *followed) (*version, error) {
 	return nil, nil
 }
 
-// load reads the header of a version and checks that its rows are there and
-// that those once bad are good. It reads the rows of frequent terms, so that
-// the first searches find them in the cache.
+// load reads the header and the terms of a version and checks that its rows are
+// there and that those once bad are good. It reads the rows of frequent terms,
+// so that the first searches find them in the cache. A load that fails goes on
+// next time where it was.
 func (r *remote) load(ctx context.Context, f *followed, id string) (*version, error) {
 	var h header
 	err := r.call(ctx, func(ctx context.Context) (err error) {
@@ -268,13 +286,21 @@ func (r *remote) load(ctx context.Context, f *followed, id string) (*version, er
 	if err != nil {
 		return nil, err
 	}
+	left := f.remains(id, nil)
+	err = readTerms(ctx, r.client, f.name, &parsed, &left.terms, r.call)
+	if errors.Is(err, ErrUnavailable) {
+		return nil, err
+	}
+	if err != nil {
+		return nil, about(label, err)
+	}
 	r.loads++
-	v := &version{Version: parsed, name: f.name, label: label, key: label + "#" + strconv.Itoa(r.loads)}
+	v := &version{Version: parsed, name: f.name, label: label, key: label + "#" + strconv.Itoa(r.loads), terms: left.terms}
 	v.fetch = func(ctx context.Context, terms []string) ([]simmatrix.Row, error) {
 		return r.fetch(ctx, v, terms)
 	}
-	if suspects := f.suspects[id]; len(suspects) > 0 {
-		_, err = r.read(ctx, v, suspects)
+	if len(left.suspects) > 0 {
+		_, err = r.read(ctx, v, left.suspects)
 	}
 	if err == nil {
 		err = r.warm(ctx, v)
@@ -283,7 +309,7 @@ func (r *remote) load(ctx context.Context, f *followed, id string) (*version, er
 	if err != nil {
 		return nil, err
 	}
-	delete(f.suspects, id)
+	delete(f.left, id)
 	return v, nil
 }
 

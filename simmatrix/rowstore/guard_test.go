@@ -116,7 +116,7 @@ func FuzzAnyAnswerIsSurvived(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			if rows, _, err := got.rows(new(simmatrix.RowCodec), &Version{ID: "id", Format: metaFormat}, terms); err == nil && len(rows) != len(terms) {
+			if rows, _, err := got.rows(new(simmatrix.RowCodec), &Version{ID: "id", Format: metaFormat}, nil, terms); err == nil && len(rows) != len(terms) {
 				t.Errorf("%d values make %d rows", len(got.values), len(rows))
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -81,7 +82,7 @@ func (p *pull) damage(rows map[string]simmatrix.Row) error {
 	if bad := slices.Sorted(maps.Keys(p.bad)); bad != nil {
 		errs = append(errs, fmt.Errorf("%w: %s: %w", ErrBadRow, someOf(bad), p.bad[bad[0]]))
 	}
-	if err := p.version.checkFields(int64(len(rows) + len(p.bad) + 1)); err != nil {
+	if err := p.version.checkFields(int64(len(rows) + len(p.bad) + 1 + p.version.chunks())); err != nil {
 		if missing := p.missing(rows); len(missing) > 0 {
 			err = fmt.Errorf("%w; without a row: %s", err, someOf(missing))
 		}
@@ -116,7 +117,7 @@ func (p *pull) readRows(ctx context.Context) (map[string]simmatrix.Row, error) {
 	rows := make(map[string]simmatrix.Row)
 	var cursor uint64
 	count, bytes, seen := int64(firstPage), 0, 0
-	for range total + 1000 { // every page has a row, except some while the hash is resized
+	for range total + p.version.chunks() + 1000 { // every page has a field, except some while the hash is resized
 		var page []string
 		if err := p.admin.do(ctx, func(ctx context.Context) (err error) {
 			page, cursor, err = p.admin.client.HScan(ctx, rowsKey(p.name, p.id), cursor, "*", count).Result()
@@ -150,10 +151,10 @@ func (p *pull) add(rows map[string]simmatrix.Row, page []string) (bytes int, err
 	for i := 0; i < len(page); i += 2 {
 		term, sealed := page[i], page[i+1]
 		bytes += len(term) + len(sealed)
-		if term == completeField {
+		if term == completeField || strings.HasPrefix(term, chunkField) {
 			continue
 		}
-		row, err := openRow(&p.admin.codec, p.version.Format, term, sealed)
+		row, err := openRow(&p.admin.codec, term, sealed)
 		if err != nil {
 			p.bad[term] = err
 			continue

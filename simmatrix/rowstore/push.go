@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -44,7 +45,7 @@ var (
 // errIncomplete says that Redis has another number of rows than were sent.
 var errIncomplete = errors.New("rows were lost on the way; was Redis flushed, or does it evict?")
 
-// register makes a version complete when it has ARGV[2] rows: permanent, marked
+// register makes a version complete when it has ARGV[2] rows and chunks: permanent, marked
 // and listed at ARGV[3] milliseconds since 1970, all at once. It returns the
 // number of rows, or -1 where the header is missing. A version that is complete
 // stays so: the answer to the first call may have been lost.
@@ -86,7 +87,8 @@ type PushOptions struct {
 }
 
 // Push writes m as a new version of the named matrix and returns it, complete
-// but not active. Memory is bounded by one batch. A matrix that cannot be
+// but not active. Memory is bounded by one batch and
+// 24 bytes per term. A matrix that cannot be
 // served is refused, before any call to Redis, with an error that wraps
 // [ErrBadMatrix].
 //
@@ -176,6 +178,7 @@ type push struct {
 	progress simmatrix.Progress
 	name     string
 	version  Version
+	terms    termSet
 	header   string
 }
 
@@ -185,6 +188,7 @@ func (p *push) run(ctx context.Context) (err error) {
 	if p.header, err = encodeVersion(p.version); err != nil {
 		return err
 	}
+	p.terms = newTermSet(p.matrix, &p.version)
 	// Not retried: an absent Redis is reported at once.
 	if err := p.writeHeader(ctx); err != nil {
 		return fmt.Errorf("write the header: %w", err)
@@ -224,13 +228,12 @@ func (p *push) write(ctx context.Context, stage string) error {
 		}
 		done += len(batch) / 2
 		batch, size = batch[:0], 0
-		p.progress(stage, done, p.matrix.Len())
+		p.progress(stage, min(done, p.matrix.Len()), p.matrix.Len())
 		return nil
 	}
-	for term, row := range p.matrix.Rows() {
-		sealed := seal(term, p.admin.codec.Encode(row))
-		batch = append(batch, term, sealed)
-		if size += len(term) + len(sealed); size >= batchBytes {
+	for field, sealed := range p.fields() {
+		batch = append(batch, field, sealed)
+		if size += len(field) + len(sealed); size >= batchBytes {
 			if err := flush(); err != nil {
 				return err
 			}
@@ -240,6 +243,22 @@ func (p *push) write(ctx context.Context, stage string) error {
 		return nil
 	}
 	return flush()
+}
+
+// fields yields the rows and the set of terms, as Redis stores them.
+func (p *push) fields() iter.Seq2[string, string] {
+	return func(yield func(field, sealed string) bool) {
+		for term, row := range p.matrix.Rows() {
+			if !yield(term, seal(term, p.admin.codec.Encode(row))) {
+				return
+			}
+		}
+		for k := range p.terms {
+			if !yield(p.terms.field(p.version.ID, k)) {
+				return
+			}
+		}
+	}
 }
 
 // flush writes one batch and renews the expiry of the unfinished version in one
@@ -305,9 +324,9 @@ func passing(err error) bool {
 }
 
 func (p *push) register(ctx context.Context) error {
-	want := p.matrix.Len()
+	want := p.matrix.Len() + len(p.terms)
 	var rows int
-	err := p.try(ctx, want, func(ctx context.Context) (err error) {
+	err := p.try(ctx, p.matrix.Len(), func(ctx context.Context) (err error) {
 		rows, err = p.admin.run(ctx, register, p.name, p.version.ID, want, p.version.Pushed.UnixMilli())
 		return err
 	})
@@ -315,7 +334,7 @@ func (p *push) register(ctx context.Context) error {
 		return fmt.Errorf("register the version: %w", err)
 	}
 	if rows != want {
-		return fmt.Errorf("%w: %d rows of %d", errIncomplete, max(rows, 0), want)
+		return fmt.Errorf("%w: %d rows of %d", errIncomplete, max(rows-len(p.terms), 0), p.matrix.Len())
 	}
 	return nil
 }

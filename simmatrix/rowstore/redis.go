@@ -78,7 +78,7 @@ func newRemote(at Redis, timeout time.Duration, names []string, c *cache, guard 
 		}),
 	}
 	for _, name := range names {
-		r.names = append(r.names, &followed{name: name, suspects: make(map[string][]string)})
+		r.names = append(r.names, &followed{name: name, left: make(map[string]*remains)})
 	}
 	return r, nil
 }
@@ -158,7 +158,7 @@ func (r *remote) read(ctx context.Context, v *version, terms []string) ([]simmat
 	var rows []simmatrix.Row
 	var bad []string
 	if err == nil {
-		rows, bad, err = a.rows(&r.codec, &v.Version, terms)
+		rows, bad, err = a.rows(&r.codec, &v.Version, v.terms, terms)
 	}
 	if err == nil {
 		return rows, nil

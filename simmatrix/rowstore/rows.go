@@ -31,16 +31,21 @@ func checksum(term, encoded string) uint32 {
 	return crc32.Update(crc32.Checksum([]byte(encoded), castagnoli), castagnoli, []byte(term))
 }
 
-// openRow returns the row that Redis stores for a term in a version of that
-// format. Its errors wrap [simmatrix.ErrRow].
-func openRow(codec *simmatrix.RowCodec, format int, term, sealed string) (simmatrix.Row, error) {
-	encoded := sealed
-	if format >= checksumFormat {
-		n := len(sealed) - checksumBytes
-		if n < 0 || binary.LittleEndian.Uint32([]byte(sealed[n:])) != checksum(term, sealed[:n]) {
-			return simmatrix.Row{}, errChecksum
-		}
-		encoded = sealed[:n]
+// unseal undoes [seal]. It reports whether the checksum is right.
+func unseal(term, sealed string) (encoded string, ok bool) {
+	n := len(sealed) - checksumBytes
+	if n < 0 || binary.LittleEndian.Uint32([]byte(sealed[n:])) != checksum(term, sealed[:n]) {
+		return "", false
+	}
+	return sealed[:n], true
+}
+
+// openRow returns the row that Redis stores for a term. Its errors wrap
+// [simmatrix.ErrRow].
+func openRow(codec *simmatrix.RowCodec, term, sealed string) (simmatrix.Row, error) {
+	encoded, ok := unseal(term, sealed)
+	if !ok {
+		return simmatrix.Row{}, errChecksum
 	}
 	row, err := codec.Decode(encoded, maxRowBytes)
 	if err == nil && row.IsZero() {
@@ -77,11 +82,14 @@ func lookUp(ctx context.Context, c redis.UniversalClient, key string, terms []st
 }
 
 // rows returns the rows of the requested terms. It returns [ErrGone] if the
-// version is not complete, [ErrMissingRows] if it has another number of rows
-// than were pushed, and with bad, the terms whose row is bad, an error that
-// wraps [simmatrix.ErrRow]. Other errors are about a malformed answer. They
-// name no term, which comes from a user's query.
-func (a *answer) rows(codec *simmatrix.RowCodec, v *Version, terms []string) (rows []simmatrix.Row, bad []string, err error) {
+// version is not complete and [ErrMissingRows] if it has another number of rows
+// than were pushed. With bad, the terms whose row is bad or missing although
+// the set has them, comes an error that wraps [simmatrix.ErrRow] or
+// [ErrMissingRows]. Other errors are about a malformed answer. They name no
+// term, which comes from a user's query.
+func (a *answer) rows(
+	codec *simmatrix.RowCodec, v *Version, set termSet, terms []string,
+) (rows []simmatrix.Row, bad []string, err error) {
 	if len(a.values) != 1+len(terms) {
 		return nil, nil, fmt.Errorf("%d values, want %d", len(a.values), 1+len(terms))
 	}
@@ -102,8 +110,11 @@ func (a *answer) rows(codec *simmatrix.RowCodec, v *Version, terms []string) (ro
 	for k, value := range a.values[1:] {
 		switch sealed := value.(type) {
 		case nil:
+			if set.has(v.ID, terms[k]) {
+				bad, err = append(bad, terms[k]), fmt.Errorf("%w: of terms that it has", ErrMissingRows)
+			}
 		case string:
-			row, rowErr := openRow(codec, v.Format, terms[k], sealed)
+			row, rowErr := openRow(codec, terms[k], sealed)
 			if rowErr != nil {
 				bad, err = append(bad, terms[k]), rowErr
 			}
@@ -116,14 +127,10 @@ func (a *answer) rows(codec *simmatrix.RowCodec, v *Version, terms []string) (ro
 }
 
 // checkFields returns an error that wraps [ErrMissingRows] unless the hash of
-// rows has as many fields as were pushed.
-//
-// The number distinguishes a lost row from a term that the version never had.
-// To know this term by term takes a filter of all terms in every proxy, a byte
-// or two each; the number costs nothing and shows every lost row, unless
-// somebody also adds a field.
+// rows has as many fields as were pushed: this shows a lost row before it is
+// read, unless somebody also adds a field.
 func (v *Version) checkFields(fields int64) error {
-	if rows := uint64(max(fields-1, 0)); rows != v.Terms { // one is the mark
+	if rows := uint64(max(fields-1-int64(v.chunks()), 0)); rows != v.Terms { // one is the mark
 		return fmt.Errorf("%w: %d rows, want %d", ErrMissingRows, rows, v.Terms)
 	}
 	return nil

@@ -104,6 +104,8 @@ type version struct {
 	// damage not even cached rows are returned: it is left for another version
 	// or, once repaired, read again under another key.
 	damage atomic.Pointer[damage]
+	// terms are all that it has, none for a file.
+	terms termSet
 	// fetch reads rows that are not in the cache, and adds them to it.
 	fetch func(ctx context.Context, terms []string) ([]simmatrix.Row, error)
 }
@@ -111,8 +113,8 @@ type version struct {
 // A damage says how rows of a version were found missing or bad.
 type damage struct {
 	err error
-	// terms are those of the bad rows, which must be good before the version is
-	// used again.
+	// terms are those of the bad or missing rows, which must be good before the
+	// version is used again.
 	terms []string
 }
 

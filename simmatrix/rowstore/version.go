@@ -17,9 +17,9 @@ import (
 const (
 	// metaFormat is the version of the layout in Redis that this package writes,
 	// firstFormat the oldest that it reads.
-	metaFormat, firstFormat = 3, 2
-	// checksumFormat is the first with a checksum in every row and in the header.
-	checksumFormat = 3
+	metaFormat, firstFormat = 4, 3
+	// termsFormat is the first with a set of the terms.
+	termsFormat = 4
 	// maxByBytes bounds [Version.By].
 	maxByBytes = 256
 )
@@ -56,9 +56,6 @@ func encodeVersion(v Version) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("encode the header: %w", err)
 	}
-	if v.Format < checksumFormat {
-		return string(b), nil
-	}
 	return sealHeader(string(b)), nil
 }
 
@@ -81,7 +78,7 @@ func parseVersion(id, text string) (Version, error) {
 		return Version{}, fmt.Errorf("%w: %s has format %d, this program reads %d to %d; push the matrix with this program",
 			ErrBadVersion, id, v.Format, firstFormat, metaFormat)
 	}
-	if end := strings.LastIndex(text, sumMember); v.Format >= checksumFormat && (end < 0 || sealHeader(text[:end]+"}") != text) {
+	if end := strings.LastIndex(text, sumMember); end < 0 || sealHeader(text[:end]+"}") != text {
 		return Version{}, fmt.Errorf("%w: header of %s: its checksum is another", ErrBadVersion, id)
 	}
 	if v.Terms == 0 || v.Terms > simmatrix.MaxTerms || v.Checksum == "" {

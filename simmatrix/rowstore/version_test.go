@@ -41,17 +41,17 @@ func TestVersionSurvivesItsHeader(t *testing.T) {
 func TestParseVersionRefuses(t *testing.T) {
 	for name, text := range map[string]string{
 		"nothing":           ``,
-		"a later format":    sealHeader(`{"format":4,"terms":1,"checksum":"a"}`),
+		"a later format":    sealHeader(`{"format":5,"terms":1,"checksum":"a"}`),
 		"no own checksum":   `{"format":3,"terms":1,"checksum":"a"}`,
 		"a bit flipped":     strings.Replace(sealHeader(`{"format":3,"docs":1000,"terms":1,"checksum":"a"}`), "1000", "1008", 1),
 		"something behind":  sealHeader(`{"format":3,"terms":1,"checksum":"a"}`) + " ",
-		"no JSON":           `{"format":2`,
-		"another format":    `{"format":1,"terms":1,"checksum":"a"}`,
-		"no format":         `{"terms":1,"checksum":"a"}`,
-		"no terms":          `{"format":2,"checksum":"a"}`,
-		"no checksum":       `{"format":2,"terms":1}`,
-		"too many terms":    `{"format":2,"terms":2147483648,"checksum":"a"}`,
-		"a negative number": `{"format":2,"terms":-1,"checksum":"a"}`,
+		"no JSON":           sealHeader(`{"format":3`),
+		"another format":    sealHeader(`{"format":2,"terms":1,"checksum":"a"}`),
+		"no format":         sealHeader(`{"terms":1,"checksum":"a"}`),
+		"no terms":          sealHeader(`{"format":3,"checksum":"a"}`),
+		"no checksum":       sealHeader(`{"format":3,"terms":1}`),
+		"too many terms":    sealHeader(`{"format":3,"terms":2147483648,"checksum":"a"}`),
+		"a negative number": sealHeader(`{"format":3,"terms":-1,"checksum":"a"}`),
 	} {
 		if v, err := parseVersion("id", text); !errors.Is(err, ErrBadVersion) {
 			t.Errorf("%s: %+v, %v", name, v, err)
@@ -60,8 +60,8 @@ func TestParseVersionRefuses(t *testing.T) {
 }
 
 func FuzzParseVersion(f *testing.F) {
-	f.Add(`{"format":2,"source":"s","params":{"a":"b"},"docs":5,"terms":3,"checksum":"a","pushed":"2026-11-21T08:13:00Z"}`)
-	f.Add(`{"format":2,"params":{},"terms":1,"checksum":"a"}`)
+	f.Add(sealHeader(`{"format":4,"source":"s","params":{"a":"b"},"docs":5,"terms":3,"checksum":"a","pushed":"2026-11-21T08:13:00Z"}`))
+	f.Add(sealHeader(`{"format":3,"params":{},"terms":1,"checksum":"a"}`))
 	f.Add(`{"format":1}`)
 	f.Add(sealHeader(`{"format":3,"terms":1,"checksum":"a","frequent":["b"]}`))
 	f.Fuzz(func(t *testing.T, text string) {
