@@ -67,8 +67,9 @@ type toyBalancer struct {
 }
 
 func (b *toyBalancer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	for range b.backends {
-		if n := &b.backends[b.turn.Add(1)%uint64(len(b.backends))]; n.ready.Load() {
+	turn := b.turn.Add(1)
+	for i := range uint64(len(b.backends)) {
+		if n := &b.backends[(turn+i)%uint64(len(b.backends))]; n.ready.Load() {
 			n.proxy.ServeHTTP(w, r)
 			return
 		}
