@@ -34,7 +34,7 @@ test-fast: ## Run go vet and the tests that need no servers, within a minute
 	CGO_ENABLED=0 $(GO) run ./.ci/gotest -vet=off -short $$($(GO) list ./... | grep -v '/e2e$$')
 
 chaos: ## Break everything around akin while clients search, 15 minutes, and write the table of docs/reliability.md
-	AKIN_CHAOS=long CGO_ENABLED=0 $(GO) test ./e2e/ -run '^(TestChaos|TestSoak)$$' -update -v -count=1 -timeout 60m
+	AKIN_CHAOS=long CGO_ENABLED=0 $(GO) test ./e2e/ -run '^(TestChaos|TestSoak)$$' -update -v -count=1 -timeout 60m -parallel 2
 
 e2e: ## Run the tests on real servers, with their output
 	$(GO) test ./e2e/ -v -count=1 -timeout 30m

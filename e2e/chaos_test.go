@@ -78,6 +78,7 @@ const chaosIndex = "akin-e2e-chaos"
 
 // TestChaos runs every fault, some of them at the same time.
 func TestChaos(t *testing.T) {
+	t.Parallel()
 	e := oneEngine(t)
 	e.makeIndex(t, chaosIndex, relatedDefinition)
 	e.index(t, chaosIndex, relatedDocuments())

@@ -16,6 +16,7 @@ const clientsIndex = "akin-e2e-clients"
 // TestClientLibrariesWorkAsWithoutAkin runs every program directly, through
 // an akin that has nothing to add to its searches, and through one that does.
 func TestClientLibrariesWorkAsWithoutAkin(t *testing.T) {
+	t.Parallel()
 	matrix := relatedFile(t, vectorsA)
 	var documents []section
 	for _, d := range relatedDocuments() {

@@ -9,6 +9,7 @@ import (
 
 // TestDemoShowsTheGain runs the demo to its end. It needs no servers.
 func TestDemoShowsTheGain(t *testing.T) {
+	t.Parallel()
 	out := mustAkin(t, "demo", "--once")
 	for _, want := range []string{"without akin", "with akin", "added", "nDCG@10"} {
 		if !strings.Contains(strings.ToLower(out), strings.ToLower(want)) {

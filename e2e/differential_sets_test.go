@@ -16,6 +16,7 @@ import (
 // similarities: with matching "same" for equal sets of hits, totals and
 // aggregations, with "widen" for all that was found and more.
 func TestSimilaritiesChangeTheOrderOfHits(t *testing.T) {
+	t.Parallel()
 	open := openMatrix(t)
 	eachEngine(t, func(t *testing.T, e *engine) {
 		same := startContenders(t, e, open, section{"matching": "same"})

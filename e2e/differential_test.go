@@ -134,6 +134,7 @@ func shareOf(t *testing.T, e *engine, kind int) []generatedSearch {
 // and such that have no weight. Hits, order, scores and all else have to be
 // those of the direct search.
 func TestTermsWithoutEffectChangeNothing(t *testing.T) {
+	t.Parallel()
 	hidden, open := hiddenMatrix(t), openMatrix(t)
 	weightless := section{"matching": "same", "strength": section{"linear": 0, "grouped": 0, "saturated": 0}}
 	// A rescored search chooses the hits to order by a λ of its own.

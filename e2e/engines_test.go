@@ -150,7 +150,7 @@ func (e *engine) launchIn(home string, env []string, settings ...string) error {
 		}
 	}
 	// Without the setting, uncollected garbage trips the memory breaker (429).
-	cmd := exec.Command(script, append([]string{home, "indices.breaker.total.use_real_memory=false"}, settings...)...)
+	cmd := exec.Command(script, append([]string{home, "indices.breaker.total.use_real_memory=false", "script.max_compilations_rate=10000/1m"}, settings...)...)
 	cmd.Env = append(append(os.Environ(), "JDK_HOME="+jdk), env...)
 	if e.proc, err = startProcess(e.name, home, cmd); err != nil {
 		return err

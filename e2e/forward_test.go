@@ -13,6 +13,7 @@ import (
 // to agree, which shows that the comparison is fair; the third has to agree
 // with them.
 func TestForwardedRequestsAnswerAsWithoutAkin(t *testing.T) {
+	t.Parallel()
 	eachEngine(t, func(t *testing.T, e *engine) {
 		steps := forwardSteps(t)
 		matrix := relatedFile(t, "car 1 0\nautomobile 0.9 0.1\nnumber -0.1 0.9\n")

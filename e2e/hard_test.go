@@ -50,6 +50,7 @@ const hardNeighbors = 30
 // computes from the two files and the terms of the index, with no factor
 // between them.
 func TestHardModeScoresAreTheMeasure(t *testing.T) {
+	t.Parallel()
 	eachEngine(t, func(t *testing.T, e *engine) {
 		for _, name := range usualCollections {
 			h := &hardCollection{engine: e, collection: loadCollection(t, name), index: "akin-e2e-hard-" + name}

@@ -6,7 +6,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"testing"
 )
 
@@ -19,6 +21,14 @@ var runDir string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	wide := true
+	flag.Visit(func(f *flag.Flag) { wide = wide && f.Name != "test.parallel" })
+	if wide {
+		// Tests wait for servers half of their time, and some for nothing else.
+		if err := flag.Set("test.parallel", strconv.Itoa(max(4, runtime.GOMAXPROCS(0)))); err != nil {
+			panic(err)
+		}
+	}
 	os.Exit(runTests(m))
 }
 

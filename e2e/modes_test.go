@@ -30,6 +30,7 @@ var modeFloors = map[rankKey]float64{
 // akin index advise says, with S learned from them: the default one, and rows of
 // 30 neighbors for the mode hard.
 func TestModes(t *testing.T) {
+	t.Parallel()
 	collections := judgedCollections(t)
 	stats := rankStats{}
 	eachEngine(t, func(t *testing.T, e *engine) {

@@ -116,6 +116,7 @@ func TestLargeHeadsHangNobody(t *testing.T) {
 // One of two nodes hangs, comes back and dies while clients search. None of
 // their searches fails or waits for long.
 func TestSearchesSurviveANodeThatHangsAndDies(t *testing.T) {
+	t.Parallel()
 	e := oneEngine(t)
 	second := newEngine(engineKinds[0])
 	second.require(t)

@@ -274,6 +274,7 @@ func (f *normsFixture) tap(before func(n int) bool) string {
 }
 
 func TestNorms(t *testing.T) {
+	t.Parallel()
 	eachEngine(t, func(t *testing.T, e *engine) {
 		for _, field := range []string{"body.akin", "part.title"} {
 			t.Run(field, func(t *testing.T) {

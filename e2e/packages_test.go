@@ -15,6 +15,7 @@ var enginePackages = []string{"./demo", "./esclient"}
 // TestPackagesAgreeWithRealEngines runs the tests of those packages against
 // each engine.
 func TestPackagesAgreeWithRealEngines(t *testing.T) {
+	t.Parallel()
 	dir := newDir(t, "packages")
 	build := exec.CommandContext(t.Context(), "go", append([]string{"test", "-tags=nomsgpack", "-c", "-o", dir}, enginePackages...)...)
 	build.Dir = repository

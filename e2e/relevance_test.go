@@ -101,6 +101,7 @@ var floors = []floor{
 // TestRelevance indexes judged collections, learns S from those indices, and
 // ranks the judged queries directly and through akin.
 func TestRelevance(t *testing.T) {
+	t.Parallel()
 	collections := judgedCollections(t)
 	redis := commonRedis(t)
 	stats := rankStats{}

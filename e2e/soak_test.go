@@ -22,6 +22,7 @@ const soakSwitch = 2 * time.Second
 // again and again: nothing fails, no answer mixes versions, and memory and
 // goroutines stay flat.
 func TestSoak(t *testing.T) {
+	t.Parallel()
 	const name = "akin-e2e-soak"
 	e, redis := oneEngine(t), commonRedis(t)
 	makeRelated(t, e)

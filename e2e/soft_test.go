@@ -46,6 +46,7 @@ func softConfig(e *engine, matrix string) section {
 // The scores have to be those that softcosine computes from the same files
 // and from the terms of the index, and the order theirs.
 func TestSoftModeScoresAreTheMeasure(t *testing.T) {
+	t.Parallel()
 	eachEngine(t, func(t *testing.T, e *engine) {
 		for _, name := range usualCollections {
 			// With weights of their own, and with those in the rows of S.
