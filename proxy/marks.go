@@ -17,7 +17,7 @@ const (
 	// again, at most for maxMarkTime.
 	markTime    = time.Minute
 	maxMarkTime = 10 * time.Minute
-	// maxMarks bounds how many there are. With more, all are made again.
+	// maxMarks bounds how many there are. With more, those that end first go.
 	maxMarks = 1000
 	// strikes in a row make a mark: words of one search can be wrong in one that
 	// is right otherwise.
@@ -59,10 +59,17 @@ func (m *marks) note(key uint64) {
 	m.set(key, mark{until: now.Add(span), span: span, strikes: old.strikes})
 }
 
-// set notes a mark. The lock is held.
+// set notes a mark, in the place of the one that ends first where there are too
+// many. The lock is held.
 func (m *marks) set(key uint64, made mark) {
-	if len(m.held) >= maxMarks {
-		clear(m.held)
+	if _, known := m.held[key]; !known && len(m.held) >= maxMarks {
+		first := key
+		for k, other := range m.held {
+			if first == key || other.until.Before(m.held[first].until) {
+				first = k
+			}
+		}
+		delete(m.held, first)
 	}
 	m.held[key] = made
 	m.count.Store(int32(len(m.held))) //nolint:gosec // at most maxMarks
