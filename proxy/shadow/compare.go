@@ -7,9 +7,11 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/akin-search/akin/internal/budget"
+	"github.com/akin-search/akin/internal/jsonspan"
 	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/proxy/held"
 	"github.com/akin-search/akin/proxy/wire"
@@ -73,16 +75,19 @@ func ReadHits(h http.Header, body []byte, hold *budget.Hold) (hits Hits, err err
 			return hits, ErrUnreadable
 		}
 	}
+	if !hold.Take(int64(len(body))) { // what is decoded are parts of it
+		return hits, held.ErrNoRoom
+	}
 	var page struct {
 		Hits *struct {
 			Total json.RawMessage `json:"total"`
-			Hits  []hitID         `json:"hits"`
+			Hits  firstHits       `json:"hits"`
 		} `json:"hits"`
 	}
 	if err := json.Unmarshal(body, &page); err != nil || page.Hits == nil || page.Hits.Hits == nil {
 		return hits, ErrUnreadable
 	}
-	hits.first = page.Hits.Hits[:min(len(page.Hits.Hits), overlapDepth)]
+	hits.first = page.Hits.Hits
 	hits.Failures, _, _ = answer.ReadSearch(bytes.NewReader(body)) // it is JSON
 	var total struct {
 		Value int64 `json:"value"`
@@ -93,6 +98,25 @@ func ReadHits(h http.Header, body []byte, hold *budget.Hold) (hits Hits, err err
 	}
 	hits.total = max(hits.total, 0)
 	return hits, nil
+}
+
+// firstHits are the first overlapDepth of a list of hits: all of them could take
+// many times the memory of their text.
+type firstHits []hitID
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (f *firstHits) UnmarshalJSON(list []byte) error {
+	*f = firstHits{}
+	var r jsonspan.Reader
+	r.Reset(list, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	return r.List(func(int) error {
+		hit, err := r.Value()
+		if err != nil || len(*f) == overlapDepth {
+			return err
+		}
+		*f = append(*f, hitID{})
+		return json.Unmarshal(hit.Of(list), &(*f)[len(*f)-1])
+	})
 }
 
 // overlap returns the share of the hits of the longer list that are in both,

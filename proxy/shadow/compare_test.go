@@ -3,6 +3,7 @@ package shadow
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/internal/budget"
+	"github.com/akin-search/akin/proxy/held"
 )
 
 // hitsPage is an answer to a search.
@@ -68,6 +70,22 @@ func TestReadHits(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A short text can list very many hits.
+func TestHitsAreReadWithinTheMemory(t *testing.T) {
+	body := []byte(`{"hits":{"hits":[{}` + strings.Repeat(`,{}`, MaxAnswer/3) + `]}}`)
+	memory := budget.New(budget.Default)
+	got, err := ReadHits(nil, body, memory.Hold(budget.Shadow, ""))
+	if err != nil || len(got.first) != overlapDepth || cap(got.first) > 2*overlapDepth {
+		t.Errorf("%d hits with room for %d, %v", len(got.first), cap(got.first), err)
+	}
+	if n := memory.Stats(budget.Shadow).Held; n != int64(len(body)) {
+		t.Errorf("%d bytes are held for %d", n, len(body))
+	}
+	if _, err := ReadHits(nil, body, budget.New(MaxAnswer).Hold(budget.Shadow, "")); !errors.Is(err, held.ErrNoRoom) {
+		t.Errorf("without the memory: %v", err)
 	}
 }
 
