@@ -165,6 +165,35 @@ func TestSIGHUPKeepsTheOldConfigurationWhereTheNewOneIsWrong(t *testing.T) {
 	}
 }
 
+// A configuration that is a pipe which nobody writes to stops neither requests
+// nor the end of the process.
+func TestSIGHUPThatFindsAPipe(t *testing.T) {
+	var late *time.Timer
+	t.Run("serve", func(t *testing.T) {
+		s := startServed(t, freePorts+"cluster: {urls: ['"+gatedNode(t, "only", nil, nil)+"']}\n")
+		works(t, os.Remove(s.config))
+		works(t, syscall.Mkfifo(s.config, 0o600))
+		works(t, syscall.Kill(os.Getpid(), syscall.SIGHUP))
+		late = time.AfterFunc(5*time.Second, func() { // half the time that a reload may take
+			if end, err := os.OpenFile(s.config, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
+				end.Close() // what waits for a writer goes on
+			}
+		})
+		for range 20 {
+			if status, _ := get(t, s.proxy+"/"); status != http.StatusOK {
+				t.Errorf("status %d", status)
+			}
+			time.Sleep(10 * time.Millisecond) // so that the reload has begun
+		}
+		if m := s.metrics(t); strings.Contains(m, "akin_config_reloads_total{") {
+			t.Error("the reload has ended")
+		}
+	})
+	if late == nil || !late.Stop() {
+		t.Error("the process waits for the pipe")
+	}
+}
+
 // A matrix that the new configuration binds expands the next search, and what
 // cannot change is said by key, again at the next reload.
 func TestSIGHUPBindsMatricesAndNamesWhatStays(t *testing.T) {

@@ -78,7 +78,11 @@ func (r *reloader) close() {
 // is and says why.
 func (r *reloader) reload(ctx context.Context) {
 	before := r.app.cfg
-	kept, err := r.replace(ctx)
+	var kept []string
+	err := r.app.process.guard.Do("reloading", func() (err error) {
+		kept, err = r.replace(ctx)
+		return err
+	})
 	if ctx.Err() != nil && err != nil {
 		return // the process is leaving
 	}

@@ -147,13 +147,18 @@ func (a *App) warmUp(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, warmLimit)
 	defer cancel()
 	began := time.Now()
-	fields, err := a.boundFields(ctx)
+	const what = "warming up"
+	var fields []boundField
+	err := a.process.guard.Do(what, func() (err error) {
+		fields, err = a.boundFields(ctx)
+		return err
+	})
 	var done atomic.Int64
 	var group errgroup.Group // which keeps the first error and ends no call
 	group.SetLimit(sideBySide)
 	for _, f := range fields {
 		group.Go(func() error {
-			err := a.process.guard.Do("warming up", func() error { return a.warmField(ctx, f) })
+			err := a.process.guard.Do(what, func() error { return a.warmField(ctx, f) })
 			if err == nil {
 				done.Add(1)
 			}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -29,7 +28,6 @@ import (
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/budget"
 	"github.com/akin-search/akin/internal/freeport"
-	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/proxy"
 	"github.com/akin-search/akin/proxy/health"
 	"github.com/akin-search/akin/simmatrix/learn"
@@ -381,8 +379,8 @@ func TestPanicsOfTheStartAreCounted(t *testing.T) {
 	if code, answer := readyz(a); code != http.StatusOK || !strings.Contains(answer, health.Calls) {
 		t.Errorf("%d %s", code, answer)
 	}
-	if err := a.process.guard.Do("warming up", func() error { return a.warmField(t.Context(), boundField{"a", "b"}) }); !errors.Is(err, recovery.ErrPanic) {
-		t.Errorf("warmed up without a client: %v", err)
+	if a.warmUp(t.Context()); !strings.Contains(log.String(), `"cause":"panic"`) {
+		t.Errorf("warmed up without a client:\n%s", log.String())
 	}
 	if !strings.Contains(log.String(), `"operation":"asking for the state"`) {
 		t.Errorf("the log says\n%s", log.String())
@@ -437,6 +435,22 @@ func TestNewConfigurationHasToReachTheCluster(t *testing.T) {
 	defer cancel()
 	if err := a.awaitReady(ctx); err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A panic in a reload leaves the old configuration in use.
+func TestAPanicInAReloadEndsNothing(t *testing.T) {
+	node, file := refusingCluster(t, http.StatusOK), filepath.Join(t.TempDir(), "akin.yml")
+	if err := os.WriteFile(file, []byte("cluster: {urls: ['"+node+"']}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a, log := startApp(t, node, nil)
+	r := newReloader(file, a, nil, nil, log) // without a front to replace
+	if r.reload(t.Context()); r.app != a || !a.reloadFailed.Load() {
+		t.Error("the new configuration is in use")
+	}
+	if !strings.Contains(log.String(), `"while":"reloading"`) {
+		t.Errorf("the log says\n%s", log.String())
 	}
 }
 
