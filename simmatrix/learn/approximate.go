@@ -37,15 +37,12 @@ type approximation struct {
 }
 
 func (a approximation) describe(params map[string]string, target float64) {
-	params["approximate"] = settings.FormatFloat(target)
-	params["cells"] = strconv.Itoa(a.cells)
-	params["probes"] = strconv.Itoa(a.probes)
-	params["recall"] = strconv.FormatFloat(a.recall, 'f', 4, 64)
+	params["approximate"], params["recall"] = settings.FormatFloat(target), strconv.FormatFloat(a.recall, 'f', 4, 64)
+	params["cells"], params["probes"] = strconv.Itoa(a.cells), strconv.Itoa(a.probes)
 }
 
 // nearestApproximately is nearest among the members of as few cells as find the
-// share target of the neighbors of a sample. It measures the share found on
-// another sample.
+// share target of a sample's neighbors. Another sample measures the share found.
 func (p *panels) nearestApproximately(ctx context.Context, opts nearestOptions, target float64, progress simmatrix.Progress) (simmatrix.Entries, approximation, error) {
 	random := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // has to give the same numbers every time
 	drawn := make([]uint32, p.vectors)
@@ -109,15 +106,12 @@ func newCells(ctx context.Context, p *panels, drawn []uint32, progress simmatrix
 
 // assign sets of, by id, to the nearest center of each vector of p.
 func (p *panels) assign(ctx context.Context, centers *panels, of []uint32) error {
-	return p.search(ctx, 1, lowest, centers.showAll, func(id uint32, best []candidate) {
-		of[id] = best[0].id()
-	}, parallel.NewStage(nil, "", 0))
+	return p.search(ctx, 1, lowest, centers.showAll, func(id uint32, best []candidate) { of[id] = best[0].id() }, nil)
 }
 
 const lowest = -math.MaxFloat32
 
-// means returns the mean direction of the vectors assigned to each center, or
-// the center itself where there are none.
+// means returns the mean direction of the vectors of each center, or the center.
 func (p *panels) means(centers *panels, of []uint32) *panels {
 	sums := make([]float64, centers.vectors*p.dim)
 	var vector []float32
@@ -139,8 +133,7 @@ func (p *panels) means(centers *panels, of []uint32) *panels {
 	return means
 }
 
-// gather returns the chosen vectors cell after cell, and the first panel of
-// each cell.
+// gather returns the chosen vectors cell after cell, and each cell's first panel.
 func (c *cellIndex) gather(p *panels, chosen []uint32) (gathered *panels, first []int) {
 	ids := make([][]uint32, c.centers.vectors)
 	for _, id := range chosen {
@@ -192,12 +185,11 @@ func (c *cellIndex) exact(ctx context.Context, sample *panels, opts nearestOptio
 	rows := make([][]simmatrix.Entry, sample.vectors)
 	at := sample.places()
 	err := sample.search(ctx, min(opts.neighbors+1, c.members.vectors), opts.floor(), c.shown.showAll,
-		func(id uint32, best []candidate) { rows[at[id]] = opts.row(id, best) }, parallel.NewStage(nil, "", 0))
+		func(id uint32, best []candidate) { rows[at[id]] = opts.row(id, best) }, nil)
 	return rows, err
 }
 
-// probesFor returns how many cells have to be searched to find the share target
-// of the neighbors of the sample.
+// probesFor returns in how many cells the share target of the sample's neighbors is.
 func (c *cellIndex) probesFor(ctx context.Context, sample *panels, opts nearestOptions, target float64) (int, error) {
 	rows, err := c.exact(ctx, sample, opts)
 	if err != nil {
@@ -213,7 +205,7 @@ func (c *cellIndex) probesFor(ctx context.Context, sample *panels, opts nearestO
 		for _, e := range rows[at[id]] {
 			ranks[at[id]] = append(ranks[at[id]], rankOf[c.of[e.Col]])
 		}
-	}, parallel.NewStage(nil, "", 0))
+	}, nil)
 	if err != nil {
 		return 0, err
 	}

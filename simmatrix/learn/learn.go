@@ -1,31 +1,35 @@
+// Package learn makes term-similarity matrices from a corpus, by co-occurrence
+// and latent semantic analysis, or from word vectors: each term's nearest
+// neighbors by the cosine, found by an exact or an approximate search.
 package learn
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math"
+	"runtime"
+	"strconv"
 
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/internal/parallel"
+	"github.com/akin-search/akin/simmatrix/internal/settings"
 )
 
-// FromCorpus learns a matrix from documents only. The vocabulary is the
-// MaxTerms most frequent terms that occur in MinDocFreq documents. Each has two
-// vectors of unit length, from the positive pointwise mutual information of
-// co-occurrence in a window and from the weighted term-document matrix (latent
-// semantic analysis), both reduced by a truncated singular value decomposition.
-// Terms that start with a digit are only a context for others. With cos the
-// mean of the two cosines, or the one that Parts asks for,
+// FromCorpus learns a matrix from documents. The vocabulary is the MaxTerms most
+// frequent terms that occur in MinDocFreq documents. Each has two vectors of
+// unit length, from the positive pointwise mutual information of co-occurrence
+// in a window and from the weighted term-document matrix (latent semantic
+// analysis), both reduced by a truncated singular value decomposition. Terms
+// that start with a digit are only a context for others. With cos the mean of
+// the two cosines, or the one that Parts asks for,
 //
 //	s_ij = max(0, cos(i,j))^Power
 //
 // for the Neighbors nearest terms j of each term i, without those that round to
-// zero.
-//
-// The same documents in any order, with the same options and on the same kind
-// of processor give the same bytes. FromCorpus returns
-// [simmatrix.ErrNoVocabulary] where there is no term, [simmatrix.ErrMemory]
-// where MaxMemory is too little, an error that names each option out of range,
-// and the error of ctx soon after it ends.
+// zero. Documents in any order, with the same options and on the same kind of
+// processor, give the same bytes. Errors are [simmatrix.ErrNoVocabulary],
+// [simmatrix.ErrMemory], one for all options out of range, and that of ctx.
 func FromCorpus(ctx context.Context, c *Corpus, opts CorpusOptions, progress simmatrix.Progress) (*simmatrix.Matrix, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err
@@ -85,7 +89,7 @@ func (l *learner) vectors(ctx context.Context) (*vectorTable, error) {
 		}
 	}
 	if l.opts.Parts != CooccurrencePart {
-		weights, err := l.termDocuments(ctx, l.memory.room(), parallel.NewStage(nil, "", 0))
+		weights, err := l.termDocuments(ctx, l.memory.room(), nil)
 		if err != nil {
 			return nil, l.memory.explain(err, "occurrences in documents")
 		}
@@ -97,4 +101,188 @@ func (l *learner) vectors(ctx context.Context) (*vectorTable, error) {
 		}
 	}
 	return table, nil
+}
+
+// Parts says which vectors [FromCorpus] learns from.
+type Parts uint8
+
+// The parts.
+const (
+	BothParts        Parts = iota // the mean of the two cosines
+	CooccurrencePart              // co-occurrence in a window
+	DocumentsPart                 // the term-document matrix
+)
+
+func partNames() []string { return []string{"both", "cooccurrence", "documents"} }
+
+// String returns the name of p, such as "both".
+func (p Parts) String() string {
+	if names := partNames(); int(p) < len(names) {
+		return names[p]
+	}
+	return "Parts(" + strconv.Itoa(int(p)) + ")"
+}
+
+// ParseParts returns the parts of a name: "both", "cooccurrence" or "documents".
+func ParseParts(name string) (Parts, error) {
+	for p := range BothParts + DocumentsPart + 1 {
+		if p.String() == name {
+			return p, nil
+		}
+	}
+	return 0, fmt.Errorf("parts %q: want one of %q", name, partNames())
+}
+
+// CorpusOptions are the settings of [FromCorpus].
+type CorpusOptions struct {
+	Source     string // becomes Meta.Source: in words, where the documents come from
+	MinDocFreq int    // the smallest document frequency of a term that gets a row, at least 1
+	// MaxTerms keeps the most frequent terms, those that are only a context
+	// included, ties by term in byte order; 0 is no bound.
+	MaxTerms     int
+	Parts        Parts   // which vectors are learned
+	Dimensions   int     // of each part of the term vectors, 1 to 1000
+	Window       int     // how many terms apart two terms may be to co-occur, 1 to 6
+	ContextPower float64 // α, to which context frequencies are raised, in (0, 1]
+	// Shift, at least 0, is subtracted from the pointwise mutual information
+	// before negative values are cut off: ln k has the effect of k negative
+	// samples (Levy and Goldberg, 2014).
+	Shift float64
+	// MinCooccurrence, at least 0, is the smallest Σ 1/distance over all the
+	// places where two terms meet that counts as co-occurring.
+	MinCooccurrence float64
+	Neighbors       int     // C, the most neighbors of a term, 1 to [simmatrix.MaxNeighbors]
+	Power           float64 // p in s = max(0, cos)^p, above 0
+	Seed            uint64  // of the random projection of the singular value decomposition
+	// MaxMemory bounds in bytes, roughly, what the corpus and all learned from
+	// it take at once; 0 is no bound. It changes no result.
+	MaxMemory int64
+}
+
+// DefaultCorpusOptions returns the settings that raised the ranking quality most
+// over five judged collections. Wider windows and more dimensions did not help.
+func DefaultCorpusOptions() CorpusOptions {
+	return CorpusOptions{
+		Source: "documents", MinDocFreq: 3, Dimensions: 100, Window: 5, ContextPower: defaultContextPower,
+		Neighbors: 200, Power: 3, Seed: 1,
+	}
+}
+
+// Validate reports every setting that is out of range.
+func (o *CorpusOptions) Validate() error {
+	var errs []error
+	fail := func(bad bool, format string, value any) {
+		if bad {
+			errs = append(errs, fmt.Errorf(format, value))
+		}
+	}
+	fail(o.Parts > DocumentsPart, "parts: %v is none", o.Parts)
+	// Written so that NaN fails.
+	fail(!(o.Shift >= 0 && !math.IsInf(o.Shift, 1)), "shift: %v is no number from 0 up", o.Shift)
+	fail(!(o.MinCooccurrence >= 0 && o.MinCooccurrence <= math.MaxInt32),
+		"min co-occurrence: %v not in [0, 2147483647]", o.MinCooccurrence)
+	return errors.Join(append(errs,
+		settings.NotNegative("max terms", o.MaxTerms),
+		settings.InUnit("context power", o.ContextPower, "(0, 1]"),
+		settings.NotNegative("max memory", o.MaxMemory),
+		settings.InRange("min doc freq", o.MinDocFreq, math.MaxInt32),
+		settings.InRange("dimensions", o.Dimensions, 1000),
+		settings.InRange("window", o.Window, maxWindow),
+		settings.InRange("neighbors", o.Neighbors, simmatrix.MaxNeighbors),
+		settings.Positive("power", o.Power),
+	)...)
+}
+
+func (o *CorpusOptions) params() map[string]string {
+	p := map[string]string{
+		"min_doc_freq": strconv.Itoa(o.MinDocFreq),
+		"parts":        o.Parts.String(),
+		"dimensions":   strconv.Itoa(o.Dimensions),
+		"neighbors":    strconv.Itoa(o.Neighbors),
+		"power":        settings.FormatFloat(o.Power),
+		"seed":         strconv.FormatUint(o.Seed, 10),
+	}
+	if o.MaxTerms > 0 {
+		p["max_terms"] = strconv.Itoa(o.MaxTerms)
+	}
+	if o.Parts != DocumentsPart {
+		p["window"] = strconv.Itoa(o.Window)
+		p["context_power"] = settings.FormatFloat(o.ContextPower)
+		p["shift"] = settings.FormatFloat(o.Shift)
+		p["min_cooccurrence"] = settings.FormatFloat(o.MinCooccurrence)
+	}
+	return p
+}
+
+type oversize struct{ need, room int64 }
+
+// Error implements error.
+func (o *oversize) Error() string {
+	return fmt.Sprintf("entries of about %s, room for %s", megabytes(o.need), megabytes(o.room))
+}
+
+func megabytes(n int64) string { return fmt.Sprintf("%d MB", max(n, 0)>>20) }
+
+// checkMemory reports whether the documents, sorted, take more than limit bytes; 0 is none.
+func (c *Corpus) checkMemory(limit int64) error {
+	const view = 24 // of a document, to sort them
+	need := c.Bytes() + 2*4*int64(len(c.sequence)) + view*int64(min(c.docs, math.MaxInt32))
+	if limit == 0 || need <= limit {
+		return nil
+	}
+	return fmt.Errorf("%w: %d documents take about %s of %s: lower the number of documents", simmatrix.ErrMemory, c.docs, megabytes(need), megabytes(limit))
+}
+
+// A memory estimates what learning takes, without the entries of the sparse
+// matrices, which are counted as they are made.
+type memory struct {
+	limit                 int64 // 0 is none
+	terms                 int64
+	corpus                int64 // with the vocabulary and the places of its terms
+	decomposition, search int64 // the two largest stages
+}
+
+func newMemory(c *Corpus, v *vocabulary, o *CorpusOptions) memory {
+	terms, rows, dim := int64(len(v.terms)), int64(v.rows), int64(o.Dimensions)
+	parts := int64(1)
+	if o.Parts == BothParts {
+		parts = 2
+	}
+	m := memory{limit: o.MaxMemory, terms: terms}
+	m.corpus = c.Bytes() + 2*4*int64(cap(v.sequence)) + 24*terms
+	// Two bases and the result in float64, the panels of each processor, and the vectors, old and wider.
+	width := dim + oversampling
+	processors := min(int64(runtime.GOMAXPROCS(0)), width/panelWidth+1)
+	m.decomposition = terms * (8*(2*width+dim) + processors*2*8*panelWidth + 4*(2*parts-1)*dim)
+	// The vectors, in rows and in panels, and the entries, with and without gaps.
+	m.search = terms*4*parts*dim + rows*(4*parts*dim+2*6*int64(o.Neighbors))
+	return m
+}
+
+func (m *memory) vectors() error {
+	need := m.corpus + max(m.decomposition, m.search)
+	if m.limit == 0 || need <= m.limit {
+		return nil
+	}
+	return fmt.Errorf("%w: documents and vectors of %d terms take about %s of %s: "+
+		"lower the number of terms, dimensions, neighbors or documents, or raise the smallest document frequency",
+		simmatrix.ErrMemory, m.terms, megabytes(need), megabytes(m.limit))
+}
+
+func (m *memory) room() int64 {
+	if m.limit == 0 {
+		return math.MaxInt64
+	}
+	return m.limit - m.corpus - m.decomposition
+}
+
+// explain turns an oversize of the named entries into a [simmatrix.ErrMemory].
+func (m *memory) explain(err error, entries string) error {
+	o, ok := errors.AsType[*oversize](err)
+	if !ok {
+		return err
+	}
+	return fmt.Errorf("%w: the %s take about %s, %s of %s are left for them: lower the number of documents or of terms, "+
+		"or raise the smallest document frequency or co-occurrence",
+		simmatrix.ErrMemory, entries, megabytes(o.need), megabytes(o.room), megabytes(m.limit))
 }

@@ -6,12 +6,12 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/internal/parallel"
 )
 
-// blockRows is how many vectors a [searcher] has at a time: enough to use a
-// panel often while it is in the processor's cache, few enough to stay there
-// themselves.
+// blockRows is how many vectors a [searcher] has at a time: enough to use a panel
+// often while it is in the processor's cache, few enough to stay there themselves.
 const blockRows = 192
 
 // A show compares the vectors that the searcher has begun with, those at the
@@ -80,8 +80,8 @@ func (s *searcher) begin(p *panels, lo, hi int) {
 	}
 }
 
-// load prepares rows of the block to be compared. Places of the last tile that
-// no row takes get an infinite floor.
+// load prepares rows of the block to be compared. Empty places of the last tile
+// get an infinite floor.
 func (s *searcher) load(rows []int) {
 	count := (len(rows) + tileRows - 1) / tileRows
 	s.loaded = rows
@@ -155,8 +155,7 @@ func (c candidate) cos() float32 {
 	return math.Float32frombits(^b)
 }
 
-// candidates are the best so far and, until they are next sorted out, up to as
-// many worse ones.
+// candidates are the best so far and, until the next sortOut, as many worse ones.
 type candidates struct {
 	room  int
 	least float32 // only larger products are taken
@@ -168,8 +167,7 @@ func (c *candidates) reset() {
 	c.seen, c.floor = c.seen[:0], c.least
 }
 
-// add takes a candidate. Where many come in descending id, one with the
-// product of the floor may be missed.
+// add takes a candidate. Of many in descending id, one with the floor's product may be missed.
 func (c *candidates) add(one candidate) {
 	c.seen = append(c.seen, one)
 	if len(c.seen) >= 2*c.room {
@@ -194,8 +192,8 @@ func (c *candidates) ranked() []candidate {
 	return c.seen
 }
 
-// selectLargest moves the k largest to the front, the least of them to k-1, by
-// Hoare's algorithm with the median of three. k is in [1, len(all)].
+// selectLargest moves the k largest, 1 to all, to the front, the least of them to
+// k-1, by Hoare's algorithm with the median of three.
 func selectLargest(all []candidate, k int) {
 	lo, hi := 0, len(all)-1
 	for lo < hi {
@@ -224,4 +222,191 @@ func selectLargest(all []candidate, k int) {
 			return
 		}
 	}
+}
+
+// A vectorTable holds one vector a row.
+type vectorTable struct {
+	rows, dim int
+	values    []float32
+}
+
+func newVectorTable(rows int) *vectorTable { return &vectorTable{rows: rows} }
+
+func (t *vectorTable) row(i int) []float32 { return t.values[i*t.dim : (i+1)*t.dim] }
+
+func (t *vectorTable) cut(rows int) {
+	t.rows, t.values = rows, t.values[:rows*t.dim]
+}
+
+// nearest compares all pairs: see [panels.nearestAmong].
+func (t *vectorTable) nearest(ctx context.Context, opts nearestOptions, st *parallel.Stage) (simmatrix.Entries, error) {
+	p := newPanels(t.dim, t.rows)
+	for i := range t.rows {
+		p.add(uint32(min(i, simmatrix.MaxTerms)), t.row(i))
+	}
+	return p.nearest(ctx, opts, st)
+}
+
+type nearestOptions struct {
+	neighbors  int
+	power      float64
+	threshold  float64  // on the cosine, at least 0
+	candidates []uint32 // ascending ids of those that may be neighbors; nil is all
+}
+
+// floor returns the largest float32 that is not above the threshold.
+func (o nearestOptions) floor() float32 {
+	floor := float32(o.threshold)
+	if float64(floor) > o.threshold {
+		floor = math.Nextafter32(floor, 0)
+	}
+	return floor
+}
+
+// units returns max(0, cos)^power in 1/65535, 0 at or under the threshold.
+func (o nearestOptions) units(cos float32) uint16 {
+	if !(float64(cos) > o.threshold) {
+		return 0
+	}
+	return uint16(math.Round(math.Pow(min(float64(cos), 1), o.power) * simmatrix.UnitsOfOne))
+}
+
+// row returns the entries that candidates, best first, give the vector id.
+func (o nearestOptions) row(id uint32, best []candidate) []simmatrix.Entry {
+	row := make([]simmatrix.Entry, 0, len(best))
+	for _, c := range best {
+		if c.id() == id {
+			continue
+		}
+		u := o.units(c.cos())
+		if u == 0 || len(row) == o.neighbors {
+			break
+		}
+		row = append(row, simmatrix.Entry{Col: c.id(), Units: u})
+	}
+	slices.SortFunc(row, simmatrix.CompareEntries)
+	return row
+}
+
+// nearest compares all with all candidates.
+func (p *panels) nearest(ctx context.Context, opts nearestOptions, st *parallel.Stage) (simmatrix.Entries, error) {
+	shown := p
+	if opts.candidates != nil {
+		shown = p.pick(opts.candidates)
+	}
+	return p.nearestAmong(ctx, opts, shown.showAll, st)
+}
+
+// nearestAmong returns for every vector of p, whose ids are the rows, the
+// neighbors largest dot products with those that show compares it with, as
+// similarities, ties by lower id.
+func (p *panels) nearestAmong(ctx context.Context, opts nearestOptions, newShow func() show, st *parallel.Stage) (simmatrix.Entries, error) {
+	room := max(0, min(opts.neighbors, p.vectors-1)) // for each row
+	found := simmatrix.Entries{Cols: make([]uint32, room*p.vectors), Sims: make([]uint16, room*p.vectors)}
+	lengths := make([]int, p.vectors)
+	// A vector is compared with itself, too, and may take one place.
+	err := p.search(ctx, room+1, opts.floor(), newShow, func(id uint32, best []candidate) {
+		row := opts.row(id, best)
+		from := int(id) * room
+		for k, e := range row {
+			found.Cols[from+k], found.Sims[from+k] = e.Col, e.Units
+		}
+		lengths[id] = len(row)
+	}, st)
+	if err != nil {
+		return simmatrix.Entries{}, err
+	}
+	compact(&found, lengths, room)
+	return found, nil
+}
+
+// compact closes the gaps of rows that begin every room entries, and sets the offsets.
+func compact(e *simmatrix.Entries, lengths []int, room int) {
+	e.Offsets = make([]int, 1, len(lengths)+1)
+	at := 0
+	for i, l := range lengths {
+		copy(e.Cols[at:], e.Cols[i*room:i*room+l])
+		copy(e.Sims[at:], e.Sims[i*room:i*room+l])
+		at += l
+		e.Offsets = append(e.Offsets, at)
+	}
+	if at < len(e.Cols) { // a matrix lives long: free what is unused
+		e.Cols = append(make([]uint32, 0, at), e.Cols[:at]...)
+		e.Sims = append(make([]uint16, 0, at), e.Sims[:at]...)
+	}
+}
+
+const noVector = math.MaxUint32
+
+// panels are vectors as a [multiply] reads them: tileCols of them next to each
+// other, dimension by dimension. Empty places have zeros.
+type panels struct {
+	dim     int
+	vectors int
+	ids     []uint32  // of every place
+	values  []float32 // tileCols·dim of every panel
+	next    int       // the place of the next vector
+}
+
+func newPanels(dim, vectors int) *panels {
+	places := (vectors + tileCols - 1) / tileCols * tileCols
+	return &panels{dim: dim, ids: make([]uint32, 0, places), values: make([]float32, 0, places*dim)}
+}
+
+// add appends a vector with a unique id.
+func (p *panels) add(id uint32, vector []float32) {
+	if p.next == len(p.ids) {
+		for range tileCols {
+			p.ids = append(p.ids, noVector)
+		}
+		p.values = append(p.values, make([]float32, tileCols*p.dim)...)
+	}
+	p.ids[p.next] = id
+	at := p.start(p.next)
+	for d, x := range vector {
+		p.values[at+d*tileCols] = x
+	}
+	p.next++
+	p.vectors++
+}
+
+func (p *panels) endPanel() { p.next = len(p.ids) }
+
+func (p *panels) len() int { return len(p.ids) / tileCols }
+
+func (p *panels) panel(k int) []float32 {
+	size := tileCols * p.dim
+	return p.values[k*size : (k+1)*size]
+}
+
+// start returns where a vector's first number is; the others follow every tileCols.
+func (p *panels) start(place int) int {
+	return place/tileCols*tileCols*p.dim + place%tileCols
+}
+
+func (p *panels) appendVector(dst []float32, place int) []float32 {
+	at := p.start(place)
+	for d := range p.dim {
+		dst = append(dst, p.values[at+d*tileCols])
+	}
+	return dst
+}
+
+// pick returns the vectors with the given ids, which are their places.
+func (p *panels) pick(ids []uint32) *panels {
+	picked := newPanels(p.dim, len(ids))
+	var vector []float32
+	for _, id := range ids {
+		vector = p.appendVector(vector[:0], int(id))
+		picked.add(id, vector)
+	}
+	return picked
+}
+
+func (p *panels) places() map[uint32]int {
+	places := make(map[uint32]int, p.vectors)
+	for place, id := range p.ids {
+		places[id] = place
+	}
+	return places
 }

@@ -2,6 +2,7 @@ package learn
 
 import (
 	"context"
+	"math"
 	"slices"
 	"sync/atomic"
 
@@ -17,8 +18,8 @@ type sparse struct {
 	blocks     []sparseBlock
 }
 
-// A sparseBlock holds rows in compressed form: the entries of the first row,
-// lengths[0] ascending columns and their values, then those of the second.
+// A sparseBlock has rows in compressed form: lengths[0] ascending columns and
+// their values, then those of the second row.
 type sparseBlock struct {
 	lengths []int32
 	index   []int32
@@ -30,15 +31,6 @@ const nonZeroBytes = 4 + 4
 func (b *sparseBlock) add(column int32, value float32) {
 	b.index = append(b.index, column)
 	b.value = append(b.value, value)
-}
-
-func (b *sparseBlock) all(fn func(index []int32, value []float32)) {
-	at := 0
-	for _, l := range b.lengths {
-		end := at + int(l)
-		fn(b.index[at:end], b.value[at:end])
-		at = end
-	}
 }
 
 // makeSparse makes a matrix on all processors. newFill is called once for each;
@@ -81,15 +73,14 @@ func makeSparse(
 	return s, nil
 }
 
-// panelWidth is how many columns of a dense matrix are multiplied at a time:
-// one line of the processor's cache, so that a panel of ten thousand rows stays
-// in it.
+// panelWidth is how many columns are multiplied at a time: one line of the
+// processor's cache, so that a panel of ten thousand rows stays in it.
 const panelWidth = 8
 
 type panelRow [panelWidth]float64
 
-// gram sets dst = sᵀ·(s·src). A panel is the work of one goroutine, which adds
-// in the order of the rows of s, so that the result is always the same.
+// gram sets dst = sᵀ·(s·src). A panel is the work of one goroutine, which adds in
+// the order of the rows of s, so that the result is always the same.
 func (s *sparse) gram(ctx context.Context, dst, src blas64.General) error {
 	panels := (src.Cols + panelWidth - 1) / panelWidth
 	return parallel.EachBlock(ctx, panels, 1, func() func(lo, hi int) {
@@ -102,11 +93,16 @@ func (s *sparse) gram(ctx context.Context, dst, src blas64.General) error {
 				copy(in[j][:], src.Data[j*src.Stride+from:j*src.Stride+to])
 			}
 			clear(out)
-			for b := range s.blocks {
+			for _, block := range s.blocks {
 				if ctx.Err() != nil {
 					return
 				}
-				s.blocks[b].all(func(index []int32, value []float32) { gramRow(out, in, index, value) })
+				at := 0
+				for _, length := range block.lengths {
+					to := at + int(length)
+					gramRow(out, in, block.index[at:to], block.value[at:to])
+					at = to
+				}
 			}
 			for j := range out {
 				copy(dst.Data[j*dst.Stride+from:j*dst.Stride+to], out[j][:])
@@ -140,5 +136,168 @@ func gramRow(out, in []panelRow, index []int32, value []float32) {
 		r[5] += v * f
 		r[6] += v * g
 		r[7] += v * h
+	}
+}
+
+// windowUnits is the weight of two neighboring terms. Terms k apart weigh
+// windowUnits/k, a whole number up to maxWindow, so that counts are exact.
+const (
+	windowUnits = 60
+	maxWindow   = 6
+)
+
+// defaultContextPower keeps rare contexts from getting the largest associations
+// (Levy, Goldberg and Dagan, 2015, section 3.1).
+const defaultContextPower = 0.75
+
+// ppmi returns the positive pointwise mutual information of the contexts (rows)
+// and the terms (columns),
+//
+//	max(0, ln(c_ij / (c_i · q_j)) − shift),  q_j = c_j^α / Σ_k c_k^α
+//
+// for context j and term i, where c_ij = Σ 1/distance over all pairs at most
+// window apart in a text, both ways, c_i = Σ_j c_ij, and α is the context power.
+// A pair with c_ij under MinCooccurrence counts only in c_i, and terms outside
+// the vocabulary do not count in the distance. For room see makeSparse.
+func (v *vocabulary) ppmi(ctx context.Context, o *CorpusOptions, room int64, st *parallel.Stage) (*sparse, error) {
+	n := len(v.terms)
+	sums := v.contextSums(o.Window)
+	contexts, total := make([]float64, n), 0.0
+	for j, c := range sums {
+		contexts[j] = math.Pow(float64(c), o.ContextPower)
+		total += contexts[j]
+	}
+	if total > 0 { // else no two terms ever meet
+		for j := range contexts {
+			contexts[j] /= total
+		}
+	}
+	least := int(math.Ceil(o.MinCooccurrence*windowUnits - 1e-9)) // in floating point 0.2 · 60 is above 12
+	places, offsets := v.occurrences()
+	return makeSparse(ctx, n, n, room, func() func(int, *sparseBlock) {
+		counter := &contextCounter{units: make([]int, n)}
+		return func(j int, b *sparseBlock) {
+			for _, i := range counter.count(v.sequence, places[offsets[j]:offsets[j+1]], o.Window) {
+				if counter.units[i] < least {
+					continue
+				}
+				pmi := math.Log(float64(counter.units[i]) / (float64(sums[i]) * contexts[j]))
+				if pmi > o.Shift {
+					b.add(i, float32(pmi-o.Shift))
+				}
+			}
+		}
+	}, st)
+}
+
+func (v *vocabulary) contextSums(window int) []int {
+	sums := make([]int, len(v.terms))
+	for p, i := range v.sequence {
+		if i < 0 {
+			continue
+		}
+		for k := 1; k <= window && v.sequence[p+k] >= 0; k++ {
+			sums[i] += windowUnits / k
+			sums[v.sequence[p+k]] += windowUnits / k
+		}
+	}
+	return sums
+}
+
+// occurrences returns where in the sequence each term is: term i at
+// places[offsets[i]:offsets[i+1]], ascending.
+func (v *vocabulary) occurrences() (places []int32, offsets []int) {
+	offsets = make([]int, len(v.terms)+1)
+	for _, i := range v.sequence {
+		if i >= 0 {
+			offsets[i+1]++
+		}
+	}
+	for i := range v.terms {
+		offsets[i+1] += offsets[i]
+	}
+	places = make([]int32, offsets[len(v.terms)])
+	next := slices.Clone(offsets)
+	for p, i := range v.sequence {
+		if i >= 0 {
+			places[next[i]] = int32(p)
+			next[i]++
+		}
+	}
+	return places, offsets
+}
+
+type contextCounter struct {
+	units []int   // c_ij of the current row by column, in window units
+	found []int32 // the columns that are not 0
+}
+
+// count counts the contexts of the term at places and returns their columns, ascending.
+func (c *contextCounter) count(sequence, places []int32, window int) []int32 {
+	for _, j := range c.found {
+		c.units[j] = 0
+	}
+	c.found = c.found[:0]
+	for _, p := range places {
+		for k := 1; k <= window && sequence[int(p)+k] >= 0; k++ {
+			c.add(sequence[int(p)+k], k)
+		}
+		for k := 1; k <= window && sequence[int(p)-k] >= 0; k++ {
+			c.add(sequence[int(p)-k], k)
+		}
+	}
+	slices.Sort(c.found)
+	return c.found
+}
+
+func (c *contextCounter) add(j int32, distance int) {
+	if c.units[j] == 0 {
+		c.found = append(c.found, j)
+	}
+	c.units[j] += windowUnits / distance
+}
+
+// termDocuments returns the document-term matrix (documents are rows) with
+//
+//	ln(1 + tf) · ln(1 + (N − df + 0.5)/(df + 0.5))
+//
+// as the weight, and every document scaled to unit length. For room see makeSparse.
+func (v *vocabulary) termDocuments(ctx context.Context, room int64, st *parallel.Stage) (*sparse, error) {
+	idf := make([]float64, len(v.terms))
+	for i, df := range v.docFreqs {
+		idf[i] = math.Log1p((float64(v.docs) - float64(df) + 0.5) / (float64(df) + 0.5))
+	}
+	starts := v.documents()
+	return makeSparse(ctx, len(starts)-1, len(v.terms), room, func() func(int, *sparseBlock) {
+		var doc []int32
+		return func(row int, b *sparseBlock) {
+			doc = doc[:0]
+			for _, i := range v.sequence[starts[row]:starts[row+1]] {
+				if i >= 0 {
+					doc = append(doc, i)
+				}
+			}
+			b.addDocument(doc, idf)
+		}
+	}, st)
+}
+
+func (b *sparseBlock) addDocument(doc []int32, idf []float64) {
+	slices.Sort(doc)
+	start := len(b.value)
+	squares := 0.0
+	for from := 0; from < len(doc); {
+		to := from + 1
+		for to < len(doc) && doc[to] == doc[from] {
+			to++
+		}
+		weight := math.Log1p(float64(to-from)) * idf[doc[from]]
+		squares += weight * weight
+		b.add(doc[from], float32(weight))
+		from = to
+	}
+	length := float32(math.Sqrt(squares)) // above 0: no idf is 0
+	for k := start; k < len(b.value); k++ {
+		b.value[k] /= length
 	}
 }

@@ -6,35 +6,29 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/akin-search/akin/simmatrix/internal/parallel"
 )
 
-// The randomized method of Halko, Martinsson and Tropp (2011), algorithm 4.4
-// with 20 directions more than asked for. Three passes are enough for the
-// leading 100 singular values of text matrices to three digits, but not for the
-// last of the vectors: with three, a third of a term's 200 neighbors change
-// with the seed, and the gain in nDCG with them (standard deviation 0.39 points
-// on one judged collection, 0.13 with twelve).
+// The randomized method of Halko, Martinsson and Tropp (2011), algorithm 4.4.
+// Three passes give the leading 100 singular values of text matrices to three
+// digits, but then a third of a term's 200 neighbors change with the seed, and
+// the gain in nDCG with them (standard deviation 0.39 points, 0.13 with twelve).
 const (
-	oversampling    = 20
+	oversampling    = 20 // directions more than asked for
 	powerIterations = 12
-	// svdProducts is how often truncatedSVD multiplies by the matrix and its
-	// transpose.
-	svdProducts = powerIterations + 1
+	svdProducts     = powerIterations + 1 // by the matrix and its transpose
+	rankTolerance   = 1e-6                // share of the largest singular value that is a rounding error
 )
-
-// rankTolerance is the share of the largest singular value below which one
-// counts as a rounding error.
-const rankTolerance = 1e-6
 
 var errSVD = errors.New("the singular value decomposition did not converge")
 
-// truncatedSVD returns the leading k right singular vectors of a as columns,
-// and the singular values, descending; fewer where the rank of a is less than
-// k. It begins with random directions and multiplies by aᵀa; the order of the
-// rows of a matters only for rounding.
+// truncatedSVD returns the leading k right singular vectors of a as columns, and
+// the singular values, descending; fewer where the rank of a is less than k. It
+// begins with random directions and multiplies by aᵀa.
 func truncatedSVD(ctx context.Context, a *sparse, k int, random *rand.Rand, st *parallel.Stage) (blas64.General, []float64, error) {
 	width := min(k+oversampling, a.rows, a.cols)
 	q, next := newDense(a.cols, width), newDense(a.cols, width)
@@ -58,8 +52,8 @@ func truncatedSVD(ctx context.Context, a *sparse, k int, random *rand.Rand, st *
 	return project(ctx, q, next, k)
 }
 
-// project returns the leading k right singular vectors and values of a, given
-// an orthonormal basis q of about their span and aq = aᵀa·q.
+// project returns the leading k right singular vectors and values of a, given an
+// orthonormal basis q of about their span and aq = aᵀa·q.
 func project(ctx context.Context, q, aq blas64.General, k int) (blas64.General, []float64, error) {
 	cross, err := crossProduct(ctx, q, aq)
 	if err != nil {
@@ -98,9 +92,8 @@ type partOptions struct {
 	seed, stream uint64  // of the random projection
 }
 
-// addPart appends the vectors of the columns of a, V·σ^sigmaPower of a =
-// U·σ·Vᵀ, each scaled to the length of the options: with two parts of the
-// length 1/√2 the dot product is the mean of the two cosines.
+// addPart appends the vectors of the columns of a, V·σ^sigmaPower of a = U·σ·Vᵀ,
+// each scaled: with two parts of length 1/√2 dot products are the mean of two cosines.
 func (t *vectorTable) addPart(ctx context.Context, a *sparse, opts partOptions, st *parallel.Stage) error {
 	random := rand.New(rand.NewPCG(opts.seed, opts.stream)) //nolint:gosec // has to give the same numbers every time
 	v, sigma, err := truncatedSVD(ctx, a, opts.dimensions, random, st)
@@ -126,8 +119,7 @@ func (t *vectorTable) addPart(ctx context.Context, a *sparse, opts partOptions, 
 	return nil
 }
 
-// shortest is the length under which a vector counts as zero: its direction
-// would be rounding error.
+// shortest is the length under which a vector's direction is rounding error.
 const shortest = 1e-9
 
 // scaleTo sets dst to src scaled to the given length, or to zero.
@@ -140,4 +132,147 @@ func scaleTo(dst []float32, src []float64, length float64) {
 			dst[j] = 0
 		}
 	}
+}
+
+func newDense(rows, cols int) blas64.General {
+	return blas64.General{Rows: rows, Cols: cols, Stride: cols, Data: make([]float64, rows*cols)}
+}
+
+func rowOf(a blas64.General, i int) blas64.Vector {
+	return blas64.Vector{N: a.Cols, Inc: 1, Data: a.Data[i*a.Stride : i*a.Stride+a.Cols]}
+}
+
+func rowsOf(a blas64.General, lo, hi int) blas64.General {
+	return blas64.General{Rows: hi - lo, Cols: a.Cols, Stride: a.Stride, Data: a.Data[lo*a.Stride : (hi-1)*a.Stride+a.Cols]}
+}
+
+// denseRows is how many rows are multiplied at a time: few enough that the
+// multiplication starts no goroutines of its own.
+const denseRows = 64
+
+// crossProduct returns aᵀb where it is symmetric. Rows are summed in a fixed
+// number of parts, so that the result is always the same.
+func crossProduct(ctx context.Context, a, b blas64.General) (*mat.SymDense, error) {
+	const parts = 16
+	size := max((a.Rows+parts-1)/parts, 1)
+	sums := make([]blas64.Symmetric, (a.Rows+size-1)/size)
+	err := parallel.EachBlock(ctx, a.Rows, size, func() func(lo, hi int) {
+		return func(lo, hi int) {
+			sum := blas64.Symmetric{N: a.Cols, Stride: a.Cols, Uplo: blas.Upper, Data: make([]float64, a.Cols*a.Cols)}
+			for r := lo; r < hi && (r%denseRows != 0 || ctx.Err() == nil); r++ {
+				x, y := rowOf(a, r).Data, rowOf(b, r).Data
+				for i, v := range x {
+					n := a.Cols - i
+					blas64.Axpy(v, blas64.Vector{N: n, Inc: 1, Data: y[i:]}, blas64.Vector{N: n, Inc: 1, Data: sum.Data[i*sum.Stride+i:]})
+				}
+			}
+			sums[lo/size] = sum
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	total := mat.NewSymDense(a.Cols, nil)
+	for _, s := range sums {
+		for k, v := range s.Data {
+			total.RawSymmetric().Data[k] += v
+		}
+	}
+	return total, nil
+}
+
+// timesSmall returns a·m for a tall a, in the memory of a where m is square.
+func timesSmall(ctx context.Context, a, m blas64.General) (blas64.General, error) {
+	out := a
+	if m.Cols != a.Cols {
+		out = newDense(a.Rows, m.Cols)
+	}
+	err := parallel.EachBlock(ctx, a.Rows, denseRows, func() func(lo, hi int) {
+		room := newDense(denseRows, m.Cols)
+		return func(lo, hi int) {
+			product := rowsOf(room, 0, hi-lo)
+			blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, rowsOf(a, lo, hi), m, 0, product)
+			for i := lo; i < hi; i++ {
+				copy(rowOf(out, i).Data, rowOf(product, i-lo).Data)
+			}
+		}
+	})
+	return out, err
+}
+
+// Settings of orthonormalize.
+const (
+	machineEpsilon  = 0x1p-52 // from 1 to the next larger float64
+	wellConditioned = 0.1     // smallest eigenvalue with which one pass is enough
+	maxPasses       = 4       // one is the rule, two follow the first product
+)
+
+// orthonormalize replaces the columns of a by an orthonormal basis of their
+// span (Stathopoulos and Wu, 2002, section 4.4): with D the inverse lengths of
+// the columns and
+//
+//	D·aᵀa·D = V·Λ·Vᵀ,   a ← a·D·V·Λ^-½
+//
+// until the cross product was well conditioned. An eigenvalue below the rounding
+// error of the largest is raised to it, so that dependent columns become some
+// direction (as the shift in Fukaya et al., 2020). Zero columns stay zero.
+func orthonormalize(ctx context.Context, a blas64.General) error {
+	for range maxPasses {
+		cross, err := crossProduct(ctx, a, a)
+		if err != nil {
+			return err
+		}
+		basis, smallest, err := inverseRoot(cross)
+		if err != nil {
+			return err
+		}
+		if _, err := timesSmall(ctx, a, basis); err != nil {
+			return err
+		}
+		if smallest > wellConditioned {
+			return nil
+		}
+	}
+	return nil
+}
+
+// inverseRoot returns D·V·Λ^-½ and the smallest entry of Λ.
+func inverseRoot(cross *mat.SymDense) (blas64.General, float64, error) {
+	n := cross.SymmetricDim()
+	inverse := make([]float64, n)
+	for i := range inverse {
+		if square := cross.At(i, i); square > 0 {
+			inverse[i] = 1 / math.Sqrt(square)
+		}
+	}
+	for i := range n {
+		for j := i; j < n; j++ {
+			cross.SetSym(i, j, inverse[i]*cross.At(i, j)*inverse[j])
+		}
+	}
+	values, vectors, err := eigen(cross)
+	if err != nil {
+		return vectors, 0, err
+	}
+	least := float64(n) * machineEpsilon * values[n-1]
+	for i := range n {
+		row := rowOf(vectors, i).Data
+		for j := range row {
+			if root := math.Sqrt(max(values[j], least)); root > 0 {
+				row[j] *= inverse[i] / root
+			}
+		}
+	}
+	return vectors, values[0], nil
+}
+
+// eigen returns the eigenvalues of a, ascending, and the eigenvectors as columns.
+func eigen(a *mat.SymDense) ([]float64, blas64.General, error) {
+	var e mat.EigenSym
+	if !e.Factorize(a, true) {
+		return nil, blas64.General{}, errSVD
+	}
+	var vectors mat.Dense
+	e.VectorsTo(&vectors)
+	return e.Values(nil), vectors.RawMatrix(), nil
 }

@@ -289,3 +289,12 @@ func TestCrossProductIsTheSameOnAnyNumberOfProcessors(t *testing.T) {
 		}
 	}
 }
+
+// all calls fn for each row of the block.
+func (b *sparseBlock) all(fn func(index []int32, value []float32)) {
+	at := 0
+	for _, l := range b.lengths {
+		fn(b.index[at:at+int(l)], b.value[at:at+int(l)])
+		at += int(l)
+	}
+}

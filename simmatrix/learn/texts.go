@@ -1,6 +1,14 @@
 package learn
 
 import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
 	"math"
 	"slices"
 	"strings"
@@ -20,7 +28,7 @@ const maxWordBytes = 255
 type Texts struct {
 	ids   map[string]int32
 	words []string
-	// sequence holds ids, with endOfText between the texts of a document and
+	// sequence has ids, endOfText between the texts of a document and
 	// endOfDocument after each document. No text and no document is empty.
 	sequence []int32
 	docs     int
@@ -32,59 +40,53 @@ func NewTexts() *Texts { return &Texts{ids: make(map[string]int32)} }
 
 // Add adds one document, given as the values of its fields, in order. It splits
 // them at Unicode's word boundaries (UAX #29), as Lucene's standard tokenizer
-// does, and keeps words with a letter or digit. A document without one is
-// skipped.
+// does, and keeps words with a letter or digit. A document without one is skipped.
 func (t *Texts) Add(texts ...string) {
-	start := len(t.sequence)
-	for _, text := range texts {
-		t.beginText(start)
-		for tokens := words.FromString(text); tokens.Next(); {
-			if word := tokens.Value(); len(word) <= maxWordBytes && strings.IndexFunc(word, isAlphanumeric) >= 0 {
+	isWord := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }
+	t.add(len(texts), func(k int) {
+		for tokens := words.FromString(texts[k]); tokens.Next(); {
+			if word := tokens.Value(); len(word) <= maxWordBytes && strings.IndexFunc(word, isWord) >= 0 {
 				t.sequence = append(t.sequence, t.id(word))
 			}
 		}
-	}
-	t.endDocument(start)
+	})
 }
 
 // AddTerms is Add for texts that are index terms already. Terms that are empty
 // or longer than [simmatrix.MaxTermBytes] are skipped.
 func (t *Texts) AddTerms(texts ...[]string) {
-	start := len(t.sequence)
-	for _, terms := range texts {
-		t.beginText(start)
-		for _, term := range terms {
+	t.add(len(texts), func(k int) {
+		for _, term := range texts[k] {
 			if term != "" && len(term) <= simmatrix.MaxTermBytes {
 				t.sequence = append(t.sequence, t.id(term))
 			}
 		}
-	}
-	t.endDocument(start)
+	})
 }
 
-func (t *Texts) beginText(start int) {
-	if last := len(t.sequence) - 1; last >= start && t.sequence[last] >= 0 {
-		t.sequence = append(t.sequence, endOfText)
+// add adds a document of texts whose words the function appends.
+func (t *Texts) add(texts int, appendWords func(k int)) {
+	start, end := len(t.sequence), len(t.sequence) // end of the last text with a word
+	for k := range texts {
+		if end > start {
+			t.sequence = append(t.sequence[:end], endOfText)
+		}
+		before := len(t.sequence)
+		if appendWords(k); len(t.sequence) > before {
+			end = len(t.sequence)
+		}
 	}
-}
-
-func (t *Texts) endDocument(start int) {
-	if last := len(t.sequence) - 1; last >= start && t.sequence[last] == endOfText {
-		t.sequence = t.sequence[:last]
-	}
-	if len(t.sequence) > start {
+	t.sequence = t.sequence[:end]
+	if end > start {
 		t.sequence = append(t.sequence, endOfDocument)
 		t.docs++
 	}
 }
 
-func isAlphanumeric(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }
-
 func (t *Texts) id(word string) int32 {
 	id, ok := t.ids[word]
 	if !ok {
-		word = strings.Clone(word) // else it would keep the whole text alive
-		id = t.addWord(word)
+		id = t.addWord(strings.Clone(word)) // else it would keep the whole text alive
 	}
 	return id
 }
@@ -97,8 +99,7 @@ func (t *Texts) addWord(word string) int32 {
 	return id
 }
 
-// Words returns the distinct words in the order of their first appearance. The
-// caller must not modify them.
+// Words returns the distinct words in the order of their first appearance, not to be modified.
 func (t *Texts) Words() []string { return t.words }
 
 // Docs returns the number of documents with at least one word.
@@ -210,4 +211,198 @@ func (t *Texts) Corpus(terms [][]string) *Corpus {
 		}
 	}
 	return c
+}
+
+// The format of a file of texts, numbers as unsigned LEB128 (varints) unless
+// said otherwise:
+//
+//	content
+//	magic "akin-T\r\n"
+//	format version, 1
+//	number of words, then for each its length in bytes, 1 to 32766, and itself
+//	number of elements of the sequence, then each: 0 between two texts of a
+//	document, 1 behind a document, k+2 for word k
+//	SHA-256 of everything before it, 32 bytes
+const (
+	textsMagic   = "akin-T\r\n"
+	textsVersion = 1
+	textsShift   = -endOfText // added to an element of the sequence, so that none is negative
+	textsChunk   = 1 << 16    // how much is read or written at a time
+)
+
+// ErrTexts says that the input is not a file of texts, is cut short, or was
+// damaged.
+var ErrTexts = errors.New("not a whole file of texts")
+
+// EncodeTexts writes t to w. The same texts always give the same bytes.
+func EncodeTexts(w io.Writer, t *Texts) error {
+	h := sha256.New()
+	b := bufio.NewWriterSize(io.MultiWriter(w, h), textsChunk)
+	var number []byte
+	put := func(n uint64) {
+		number = binary.AppendUvarint(number[:0], n)
+		_, _ = b.Write(number) // a bufio.Writer returns its first error from the last call
+	}
+	_, _ = b.WriteString(textsMagic)
+	put(textsVersion)
+	put(uint64(len(t.words)))
+	for _, word := range t.words {
+		put(uint64(len(word)))
+		_, _ = b.WriteString(word)
+	}
+	put(uint64(len(t.sequence)))
+	for _, id := range t.sequence {
+		put(uint64(int64(id) + textsShift)) //nolint:gosec // endOfText is the least
+	}
+	if err := b.Flush(); err != nil {
+		return fmt.Errorf("writing texts: %w", err)
+	}
+	if _, err := w.Write(h.Sum(nil)); err != nil {
+		return fmt.Errorf("writing texts: %w", err)
+	}
+	return nil
+}
+
+// DecodeTexts reads a file of texts to its end and checks all of it. It
+// allocates in proportion to what it has read. Errors wrap [ErrTexts] or that
+// of r.
+func DecodeTexts(r io.Reader) (*Texts, error) {
+	d := &textsDecoder{r: bufio.NewReaderSize(r, textsChunk), hash: sha256.New()}
+	t := NewTexts()
+	for _, part := range []func(*Texts) error{d.head, d.words, d.sequence, d.end} {
+		if err := part(t); err != nil {
+			return nil, fmt.Errorf("reading texts: %w", err)
+		}
+	}
+	return t, nil
+}
+
+type textsDecoder struct {
+	r    *bufio.Reader
+	hash hash.Hash
+	read []byte // not hashed yet
+}
+
+func (d *textsDecoder) sum() {
+	d.hash.Write(d.read)
+	d.read = d.read[:0]
+}
+
+func (d *textsDecoder) full(p []byte) error {
+	_, err := io.ReadFull(d.r, p)
+	d.read = append(d.read, p...)
+	return cutShort(err)
+}
+
+func cutShort(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("%w: it ends too early", ErrTexts)
+	}
+	return err
+}
+
+// number reads a number of at most highest, which is under 2^63.
+func (d *textsDecoder) number(name string, highest uint64) (uint64, error) {
+	if len(d.read) >= textsChunk {
+		d.sum()
+	}
+	var n uint64
+	for shift := 0; ; shift += 7 {
+		b, err := d.r.ReadByte()
+		if err != nil {
+			return 0, cutShort(err)
+		}
+		d.read = append(d.read, b)
+		n |= uint64(b&0x7f) << shift
+		if n > highest || shift > 56 {
+			return 0, fmt.Errorf("%w: %s over %d", ErrTexts, name, highest)
+		}
+		if b < 0x80 {
+			return n, nil
+		}
+	}
+}
+
+func (d *textsDecoder) head(*Texts) error {
+	head := make([]byte, len(textsMagic))
+	if err := d.full(head); err != nil {
+		return err
+	}
+	if string(head) != textsMagic {
+		return fmt.Errorf("%w: it does not begin like one", ErrTexts)
+	}
+	version, err := d.number("format version", math.MaxInt32)
+	if err == nil && version != textsVersion {
+		err = fmt.Errorf("%w: of format version %d, this program reads %d", ErrTexts, version, textsVersion)
+	}
+	return err
+}
+
+func (d *textsDecoder) end(*Texts) error {
+	d.sum()
+	want := d.hash.Sum(nil)
+	got := make([]byte, len(want))
+	if err := d.full(got); err != nil {
+		return err
+	}
+	if !bytes.Equal(got, want) {
+		return fmt.Errorf("%w: its checksum does not match", ErrTexts)
+	}
+	switch _, err := d.r.ReadByte(); {
+	case err == nil:
+		return fmt.Errorf("%w: more bytes after the checksum", ErrTexts)
+	case !errors.Is(err, io.EOF):
+		return err
+	}
+	return nil
+}
+
+func (d *textsDecoder) words(t *Texts) error {
+	count, err := d.number("number of words", math.MaxInt32)
+	if err != nil {
+		return err
+	}
+	room := make([]byte, simmatrix.MaxTermBytes)
+	for range count {
+		length, err := d.number("length of a word", simmatrix.MaxTermBytes)
+		if err != nil {
+			return err
+		}
+		word := room[:length]
+		if err := d.full(word); err != nil {
+			return err
+		}
+		if _, twice := t.ids[string(word)]; twice || length == 0 {
+			return fmt.Errorf("%w: word %d is empty or repeated", ErrTexts, len(t.words))
+		}
+		t.addWord(string(word))
+	}
+	return nil
+}
+
+func (d *textsDecoder) sequence(t *Texts) error {
+	count, err := d.number("length of the sequence", 1<<62)
+	if err != nil {
+		return err
+	}
+	last := int32(endOfDocument)
+	for range count {
+		n, err := d.number("element of the sequence", uint64(len(t.words))+textsShift-1)
+		if err != nil {
+			return err
+		}
+		id := int32(n) - textsShift //nolint:gosec // under the number of words
+		if id < 0 && last < 0 {
+			return fmt.Errorf("%w: an empty text", ErrTexts)
+		}
+		if id == endOfDocument {
+			t.docs++
+		}
+		t.sequence = append(t.sequence, id)
+		last = id
+	}
+	if last != endOfDocument {
+		return fmt.Errorf("%w: a document without an end", ErrTexts)
+	}
+	return nil
 }

@@ -1,16 +1,15 @@
 package learn
 
-// A tile is the dot products of tileRows vectors with the tileCols vectors of a
-// panel, as many as fit into the registers of a processor with AVX2: what makes
-// products of matrices fast (Goto and van de Geijn, Anatomy of High-Performance
-// Matrix Multiplication, 2008). Each is one sum in ascending order of the
-// dimensions, so that it depends only on its two vectors, in either order.
+// A tile is the dot products of tileRows vectors with the tileCols of a panel, as
+// many as fit into the registers of a processor with AVX2 (Goto and van de Geijn,
+// Anatomy of High-Performance Matrix Multiplication, 2008). Each is one sum in
+// ascending order of the dimensions: it depends only on its two vectors.
 const (
 	tileRows = 6
 	tileCols = 16
 )
 
-// A tile holds what a [multiply] gives, and the floors that it takes.
+// A tile has what a [multiply] gives, and the floors that it takes.
 type tile struct {
 	dots   [tileRows][tileCols]float32
 	floors [tileRows]float32
@@ -18,13 +17,11 @@ type tile struct {
 }
 
 // A multiply sets the dots and above of t and reports whether any is above its
-// floor. rows holds the vectors of t, panel those of a panel, both dimension
-// by dimension: tileRows and tileCols numbers for each.
+// floor. rows has the vectors of t, panel those of a panel, dimension by dimension.
 type multiply func(t *tile, rows, panel []float32) bool
 
 // multiplyPortable is the multiply of any processor, in strips of four so that
-// its sums fit into registers. Without fused multiplication and addition it
-// rounds more often than multiplyFMA.
+// its sums fit into registers. It rounds more often than multiplyFMA.
 func multiplyPortable(t *tile, rows, panel []float32) bool {
 	for i := 0; i < tileRows; i += 2 {
 		for k := 0; k < tileCols; k += 4 {

@@ -15,25 +15,18 @@ import (
 
 // VectorOptions are the settings of [FromVectors].
 type VectorOptions struct {
-	// Source becomes Meta.Source: in words, where the vectors come from.
-	Source string
-	// Neighbors is C, the largest number of neighbors of a word, 1 to
-	// [simmatrix.MaxNeighbors].
-	Neighbors int
-	// Power is p in s = max(0, cos)^p, above 0.
-	Power float64
-	// Threshold is θ: a cosine at or under it counts as 0. It is in [0, 1).
-	Threshold float64
+	Source    string  // becomes Meta.Source: in words, where the vectors come from
+	Neighbors int     // C, the most neighbors of a word, 1 to [simmatrix.MaxNeighbors]
+	Power     float64 // p in s = max(0, cos)^p, above 0
+	Threshold float64 // θ in [0, 1): a cosine at or under it counts as 0
 	// Recall is the share of the nearest words that an approximate search has
 	// to find, in (0, 1); 0 is the exact search. For many words 0.95 takes a
 	// fraction of the time.
 	Recall float64
-	// Keep reports whether a word gets a row; nil keeps all.
-	Keep func(word string) bool
-	// Candidate reports whether a word may be the neighbor of others; nil lets
-	// all. Words that no document has would take the places of words that can
-	// be found.
-	Candidate func(word string) bool
+	// Keep reports whether a word gets a row, Candidate whether it may be the
+	// neighbor of others, so that words that no document has take no places; nil
+	// is all.
+	Keep, Candidate func(word string) bool
 }
 
 // DefaultVectorOptions returns Neighbors 200 and Power 3, which go with
@@ -44,14 +37,9 @@ func DefaultVectorOptions() VectorOptions {
 
 // Validate reports every setting that is out of range.
 func (o *VectorOptions) Validate() error {
-	err := validateRows(o.Neighbors, o.Power)
-	if !(o.Threshold >= 0 && o.Threshold < 1) {
-		err = errors.Join(err, fmt.Errorf("threshold: %v not in [0, 1)", o.Threshold))
-	}
-	if !(o.Recall >= 0 && o.Recall < 1) {
-		err = errors.Join(err, fmt.Errorf("recall: %v not in [0, 1)", o.Recall))
-	}
-	return err
+	return errors.Join(
+		settings.InRange("neighbors", o.Neighbors, simmatrix.MaxNeighbors), settings.Positive("power", o.Power),
+		settings.InUnit("threshold", o.Threshold, "[0, 1)"), settings.InUnit("recall", o.Recall, "[0, 1)"))
 }
 
 // vectorSet are words with their vectors, all of one dimension.
@@ -73,10 +61,8 @@ type vectorSet interface {
 // true neighbors of 1,000 words. Params then has "recall", the share found for
 // 1,000 other words, "cells" and "probes", the cells searched for each word.
 //
-// The same vectors and options give the same bytes on one kind of processor.
-// FromVectors returns [simmatrix.ErrNoVocabulary] where no word is kept, an
-// error that names each option out of range, and the error of ctx soon after it
-// ends.
+// The same input gives the same bytes on one kind of processor. Errors are
+// [simmatrix.ErrNoVocabulary], one for all options out of range, and that of ctx.
 func FromVectors(ctx context.Context, v vectorSet, opts VectorOptions, progress simmatrix.Progress) (*simmatrix.Matrix, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err
@@ -88,10 +74,8 @@ func FromVectors(ctx context.Context, v vectorSet, opts VectorOptions, progress 
 	}
 	m := &simmatrix.Table{
 		Meta: simmatrix.Meta{Source: opts.Source, Params: map[string]string{
-			"dimensions": strconv.Itoa(v.Dim()),
-			"neighbors":  strconv.Itoa(opts.Neighbors),
-			"power":      settings.FormatFloat(opts.Power),
-			"threshold":  settings.FormatFloat(opts.Threshold),
+			"dimensions": strconv.Itoa(v.Dim()), "neighbors": strconv.Itoa(opts.Neighbors),
+			"power": settings.FormatFloat(opts.Power), "threshold": settings.FormatFloat(opts.Threshold),
 		}},
 		DocFreqs: make([]uint32, len(kept)),
 	}
@@ -100,7 +84,12 @@ func FromVectors(ctx context.Context, v vectorSet, opts VectorOptions, progress 
 	}
 	rows := nearestOptions{neighbors: opts.Neighbors, power: opts.Power, threshold: opts.Threshold}
 	if opts.Candidate != nil {
-		rows.candidates = indices(m.Terms, opts.Candidate)
+		rows.candidates = []uint32{}
+		for i, t := range m.Terms {
+			if opts.Candidate(t) {
+				rows.candidates = append(rows.candidates, uint32(min(i, simmatrix.MaxTerms)))
+			}
+		}
 	}
 	var err error
 	if opts.Recall == 0 {
@@ -116,18 +105,7 @@ func FromVectors(ctx context.Context, v vectorSet, opts VectorOptions, progress 
 	return m.Matrix()
 }
 
-func indices(terms []string, match func(term string) bool) []uint32 {
-	found := []uint32{}
-	for i, t := range terms {
-		if match(t) {
-			found = append(found, uint32(min(i, simmatrix.MaxTerms)))
-		}
-	}
-	return found
-}
-
-// directions returns the vectors of the words to keep, of length 1, with their
-// places as ids.
+// directions returns the vectors of the words to keep, of length 1, with their places as ids.
 func directions(v vectorSet, kept []int) *panels {
 	p := newPanels(v.Dim(), len(kept))
 	wide, unit := make([]float64, v.Dim()), make([]float32, v.Dim())

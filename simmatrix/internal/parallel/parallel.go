@@ -27,9 +27,9 @@ func NewStage(report simmatrix.Progress, name string, total int) *Stage {
 	return s
 }
 
-// Add counts finished units and reports them.
+// Add counts finished units and reports them. A nil Stage reports nothing.
 func (s *Stage) Add(units int) {
-	if s.report == nil {
+	if s == nil || s.report == nil {
 		return
 	}
 	s.mu.Lock()

@@ -6,12 +6,29 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 )
 
 // InRange returns an error where value is not in [1, highest].
 func InRange(name string, value, highest int) error {
 	if value < 1 || value > highest {
 		return fmt.Errorf("%s: %d not in [1, %d]", name, value, highest)
+	}
+	return nil
+}
+
+// InUnit returns an error where v is not in an interval from 0 to 1, such as "[0, 1)".
+func InUnit(name string, v float64, interval string) error {
+	if (v > 0 && v < 1) || (v == 0 && interval[0] == '[') || (v == 1 && strings.HasSuffix(interval, "]")) {
+		return nil
+	}
+	return fmt.Errorf("%s: %v not in %s", name, v, interval)
+}
+
+// NotNegative returns an error where v is under 0.
+func NotNegative[T int | int64](name string, v T) error {
+	if v < 0 {
+		return fmt.Errorf("%s: %d is negative", name, v)
 	}
 	return nil
 }
