@@ -25,31 +25,25 @@ const diagonalTolerance = 1e-3
 // distinguish all multiples of 1/65535.
 const similarityDigits = 6
 
-// ErrList is wrapped by the errors of [ReadTSV] and [ReadMatrixMarket] that
-// are the file's fault. They name the line.
+// minCompact is how many similarities are read before repeats are first dropped.
+const minCompact = 1 << 16
+
+// ErrList is wrapped by the errors of [ReadTSV] and [ReadMatrixMarket] that are
+// the file's fault. They name the line.
 var ErrList = errors.New("bad list of similarities")
 
-// ErrVocabulary is also wrapped by the errors of [ReadMatrixMarket] about the
-// vocabulary.
+// ErrVocabulary is wrapped, too, by those of [ReadMatrixMarket] about the vocabulary.
 var ErrVocabulary = errors.New("vocabulary")
 
 // ListOptions are the settings of [ReadTSV] and [ReadMatrixMarket].
 type ListOptions struct {
-	// Source becomes Meta.Source: in words, where the matrix comes from.
-	Source string
-	// Symmetric makes each line count both ways: s_ji = s_ij. A file may then
-	// hold a pair both ways, with one similarity.
-	Symmetric bool
-	// Clamp takes a similarity under 0 as 0 and one above 1 as 1. Without it
-	// they are errors.
-	Clamp bool
-	// Neighbors is C, the largest number of neighbors of a term, 1 to
-	// [simmatrix.MaxNeighbors]. A row keeps the largest.
-	Neighbors int
+	Source    string // becomes Meta.Source: in words, where the matrix comes from
+	Symmetric bool   // each line counts both ways; a file may have a pair both ways, with one similarity
+	Clamp     bool   // a similarity under 0 counts as 0, one above 1 as 1, and not as an error
+	Neighbors int    // C, the most neighbors of a term, its largest, 1 to [simmatrix.MaxNeighbors]
 }
 
-// DefaultListOptions returns the settings that take a matrix as it is:
-// Neighbors [simmatrix.MaxNeighbors], each line one way, no clamping.
+// DefaultListOptions returns the settings that take a matrix as it is: all
 func DefaultListOptions() ListOptions {
 	return ListOptions{Source: "given", Neighbors: simmatrix.MaxNeighbors}
 }
@@ -59,34 +53,21 @@ func (o *ListOptions) Validate() error {
 	return settings.InRange("neighbors", o.Neighbors, simmatrix.MaxNeighbors)
 }
 
-// minCompact is how many similarities are read before repeats are first
-// dropped.
-const minCompact = 1 << 16
-
-// list collects the similarities of a file with their line numbers.
+// A list collects the similarities of a file.
 type list struct {
+	*pairs
 	opts     ListOptions
-	pairs    *pairs
-	entries  []listEntry
 	unique   bool // a repeated pair is an error, even with the same similarity
-	distinct int  // number of entries after repeats were last dropped
-}
-
-// A listEntry is s_ij of the terms with the ids row and col.
-type listEntry struct {
-	row, col, line uint32
-	units          uint16 // 0 where the file says so
+	distinct int  // number of pairs after repeats were last dropped
 }
 
 func newList(opts ListOptions) *list { return &list{opts: opts, pairs: newPairs()} }
 
-// add adds a similarity. The diagonal is implied: an entry of 1, within
-// diagonalTolerance, is ignored.
+// add adds a similarity. One of a term to itself has to be 1, within diagonalTolerance.
 func (g *list) add(row, col uint32, s float64, line int, symmetric bool) error {
 	u, err := units(s, g.opts.Clamp)
 	switch {
-	case errors.Is(err, errOutOfRange) && row == col:
-		u = 0 // an error only if s is not 1, see below
+	case errors.Is(err, errOutOfRange) && row == col: // an error only if s is not 1, see below
 	case err != nil:
 		return fmt.Errorf("%w: %v", err, s)
 	case line > math.MaxInt32:
@@ -94,22 +75,22 @@ func (g *list) add(row, col uint32, s float64, line int, symmetric bool) error {
 	}
 	if row == col {
 		if math.Abs(s-1) > diagonalTolerance {
-			return fmt.Errorf("similarity of %.40q to itself: %v, want 1", g.pairs.terms[row], s)
+			return fmt.Errorf("similarity of %.40q to itself: %v, want 1", g.terms[row], s)
 		}
 		u = simmatrix.UnitsOfOne
 	}
-	e := listEntry{row: row, col: col, line: uint32(line), units: u} //nolint:gosec // at most MaxInt32
-	g.entries = append(g.entries, e)
+	e := pair{row: row, col: col, line: uint32(line), units: u} //nolint:gosec // at most MaxInt32
+	g.list = append(g.list, e)
 	if symmetric && row != col {
 		e.row, e.col = col, row
-		g.entries = append(g.entries, e)
+		g.list = append(g.list, e)
 	}
 	return nil
 }
 
 // compactGrown drops repeats where the list has doubled since the last time.
 func (g *list) compactGrown() error {
-	if len(g.entries) < max(2*g.distinct, minCompact) {
+	if len(g.list) < max(2*g.distinct, minCompact) {
 		return nil
 	}
 	return g.compact()
@@ -119,12 +100,10 @@ func (g *list) compactGrown() error {
 // similarity, or with unique any repeated pair, is an error that names the
 // first such line.
 func (g *list) compact() error {
-	slices.SortFunc(g.entries, func(a, b listEntry) int {
-		return cmp.Or(cmp.Compare(a.row, b.row), cmp.Compare(a.col, b.col), cmp.Compare(a.line, b.line))
-	})
-	var bad listEntry // the one with the smallest line number
-	kept := g.entries[:0]
-	for _, e := range g.entries {
+	slices.SortFunc(g.list, comparePairs)
+	var bad pair // the one with the smallest line number
+	kept := g.list[:0]
+	for _, e := range g.list {
 		last := len(kept) - 1
 		if last < 0 || kept[last].row != e.row || kept[last].col != e.col {
 			kept = append(kept, e)
@@ -134,41 +113,26 @@ func (g *list) compact() error {
 			bad = e
 		}
 	}
-	g.entries, g.distinct = kept, len(kept)
+	g.list, g.distinct = kept, len(kept)
 	if bad.line > 0 {
 		return &lines.Error{Line: int(bad.line), Err: fmt.Errorf("the similarity of %.40q and %.40q was given before",
-			g.pairs.terms[bad.row], g.pairs.terms[bad.col])}
+			g.terms[bad.row], g.terms[bad.col])}
 	}
 	return nil
 }
-
-func (g *list) term(b []byte) (uint32, error) {
-	if id, ok := g.pairs.ids[string(b)]; ok {
+func (g *list) plainTerm(b []byte) (uint32, error) {
+	if id, ok := g.ids[string(b)]; ok {
 		return id, nil
 	}
 	if err := checkPlain(string(b)); err != nil {
 		return 0, err
 	}
-	return g.pairs.term(string(b))
+	return g.term(string(b))
 }
-
 func checkPlain(term string) error {
 	if strings.ContainsAny(term, "\t\r\n") {
 		return fmt.Errorf("term %.40q holds a tab or an end of line", term)
 	}
-	return nil
-}
-
-// finish moves the entries to the pairs. Errors are those of compact.
-func (g *list) finish() error {
-	if err := g.compact(); err != nil {
-		return err
-	}
-	g.pairs.list = make([]pair, 0, len(g.entries))
-	for _, e := range g.entries {
-		g.pairs.add(e.row, e.col, e.units, 0)
-	}
-	g.entries = nil
 	return nil
 }
 
@@ -185,30 +149,21 @@ func (g *list) matrix() (*simmatrix.Matrix, error) {
 //
 //	term TAB neighbor TAB similarity
 //
-// in UTF-8, in any order. Every term of the list gets a row. The similarity is
-// a decimal number in [0, 1]; one that rounds to 0 units of 1/65535 makes no
-// entry, nor does a term's similarity to itself, which has to be 1, within
-// 0.001. A pair may come again with the same similarity. Empty lines and a byte
-// order mark are ignored. There are no comments. Terms are taken as written;
-// document frequencies are unknown.
+// in UTF-8, in any order. Every term gets a row. The similarity is a decimal
+// number in [0, 1]; one that rounds to 0 units of 1/65535 makes no entry, nor
+// does a term's similarity to itself, which has to be 1, within 0.001. A pair
+// may come again with the same similarity. Empty lines and a byte order mark are
+// ignored. Terms are taken as written; document frequencies are unknown.
 //
 // Errors wrap [ErrList] and name the line: not three fields, a term that cannot
 // have a row or has a carriage return, a similarity that is not a finite
 // decimal number, out of range without [ListOptions.Clamp], or unlike that of
-// an earlier line for the pair, a line over 1 MiB. The error wraps
-// [simmatrix.ErrNoVocabulary] where there is no line.
+// an earlier line, a line over 1 MiB; or [simmatrix.ErrNoVocabulary].
 func ReadTSV(r io.Reader, opts ListOptions) (*simmatrix.Matrix, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err
 	}
 	g := newList(opts)
-	if err := g.readTSV(r); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrList, err)
-	}
-	return g.matrix()
-}
-
-func (g *list) readTSV(r io.Reader) error {
 	_, err := lines.Each(r, func(line []byte, number int) error {
 		if len(line) == 0 {
 			return nil
@@ -218,27 +173,28 @@ func (g *list) readTSV(r io.Reader) error {
 		}
 		return g.compactGrown()
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		err = g.compact()
 	}
-	return g.finish()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrList, err)
+	}
+	return g.matrix()
 }
-
 func (g *list) addLine(line []byte, number int) error {
-	if bytes.Count(line, []byte("\t")) != 2 {
+	fields := bytes.SplitN(line, []byte("\t"), 4)
+	if len(fields) != 3 {
 		return errors.New("want a term, its neighbor and their similarity, separated by two tabs")
 	}
-	term, rest, _ := bytes.Cut(line, []byte("\t"))
-	neighbor, similarity, _ := bytes.Cut(rest, []byte("\t"))
 	var ids [2]uint32
-	for k, t := range [][]byte{term, neighbor} {
-		id, err := g.term(t)
+	for k := range ids {
+		id, err := g.plainTerm(fields[k])
 		if err != nil {
 			return err
 		}
 		ids[k] = id
 	}
-	field := strings.Trim(string(similarity), " ")
+	field := strings.Trim(string(fields[2]), " ")
 	s, ok := lines.ParseDecimal(field, 64)
 	if !ok {
 		return notDecimal(field)
@@ -246,25 +202,22 @@ func (g *list) addLine(line []byte, number int) error {
 	return g.add(ids[0], ids[1], s, number, g.opts.Symmetric)
 }
 
-// WriteTSV writes m as [ReadTSV] reads it, terms ascending, with six decimals,
-// so that reading gives the same rows again. Terms that have no neighbors and
-// are no one's neighbor, document frequencies, origins and Meta are lost. A
-// term that holds a tab or an end of line cannot be written; the error wraps
-// [ErrList].
+// WriteTSV writes m as [ReadTSV] reads it, terms ascending, with six decimals, so
+// that reading gives the same rows again. Terms without any neighbor either way,
+// document frequencies, origins and Meta are lost. The error wraps [ErrList] for
+// a term with a tab or an end of line.
 func WriteTSV(w io.Writer, matrix *simmatrix.Matrix) error {
-	if err := checkPlainTerms(matrix.Table().Terms); err != nil {
+	m, b := matrix.Table(), bufio.NewWriter(w)
+	if err := checkPlainTerms(m.Terms); err != nil {
 		return err
 	}
-	m, b := matrix.Table(), bufio.NewWriter(w)
-	line := []byte(nil)
-	first := true
+	var line []byte
 	for i, term := range m.Terms {
 		cols, sims := m.Row(i)
 		line = line[:0]
 		for k, col := range cols {
-			if first {
+			if k == 0 && m.Offsets[i] == 0 {
 				line = appendMark(line, term)
-				first = false
 			}
 			line = append(append(line, term...), '\t')
 			line = append(append(line, m.Terms[col]...), '\t')
@@ -297,4 +250,107 @@ func appendMark(b []byte, term string) []byte {
 
 func appendSimilarity(b []byte, units uint16) []byte {
 	return strconv.AppendFloat(b, float64(units)/simmatrix.UnitsOfOne, 'f', similarityDigits, 64)
+}
+
+// pairs collects the entries of a matrix in any order, at 16 bytes each.
+type pairs struct {
+	ids      map[string]uint32
+	terms    []string // by id
+	docFreqs []uint32 // by id, 0 where unknown
+	list     []pair
+}
+
+// A pair is s_ij of the terms with the ids row and col. No entry is made of 0
+// units or of a term with itself.
+type pair struct {
+	row, col, line uint32 // line 0 is none
+	units          uint16
+}
+
+func comparePairs(a, b pair) int {
+	return cmp.Or(cmp.Compare(a.row, b.row), cmp.Compare(a.col, b.col), cmp.Compare(a.line, b.line))
+}
+
+func newPairs() *pairs { return &pairs{ids: make(map[string]uint32)} }
+
+// term returns the id of t, perhaps a new one, or an error if t cannot have a row.
+func (p *pairs) term(t string) (uint32, error) {
+	if id, ok := p.ids[t]; ok {
+		return id, nil
+	}
+	if err := simmatrix.CheckTerm(t); err != nil {
+		return 0, err
+	}
+	if len(p.terms) == simmatrix.MaxTerms {
+		return 0, fmt.Errorf("more than %d terms", simmatrix.MaxTerms)
+	}
+	id := uint32(len(p.terms)) //nolint:gosec // at most MaxTerms
+	t = strings.Clone(t)
+	p.ids[t] = id
+	p.terms = append(p.terms, t)
+	p.docFreqs = append(p.docFreqs, 0)
+	return id, nil
+}
+
+// matrix returns the matrix of the terms and pairs, which are used up. Of a pair
+// that comes more than once the largest similarity is kept. A row keeps its
+// neighbors largest entries, ties in ascending byte order of the term.
+func (p *pairs) matrix(meta simmatrix.Meta, neighbors int) (*simmatrix.Matrix, error) {
+	if len(p.terms) == 0 {
+		return nil, fmt.Errorf("%w: no term", simmatrix.ErrNoVocabulary)
+	}
+	order := make([]uint32, len(p.terms)) // ids in ascending byte order of the terms
+	for id := range order {
+		order[id] = uint32(id)
+	}
+	slices.SortFunc(order, func(a, b uint32) int { return cmp.Compare(p.terms[a], p.terms[b]) })
+	position := make([]uint32, len(order))
+	m := &simmatrix.Table{Meta: meta, Entries: simmatrix.NewEntries(len(order), false)}
+	for at, id := range order {
+		position[id] = uint32(at)
+		m.Terms = append(m.Terms, p.terms[id])
+		m.DocFreqs = append(m.DocFreqs, p.docFreqs[id])
+	}
+	for k := range p.list {
+		p.list[k].row, p.list[k].col = position[p.list[k].row], position[p.list[k].col]
+	}
+	slices.SortFunc(p.list, comparePairs)
+	var row []simmatrix.Entry
+	rest := p.list
+	for i := range m.Terms {
+		row = row[:0]
+		for ; len(rest) > 0 && rest[0].row == uint32(i); rest = rest[1:] {
+			e, last := rest[0], len(row)-1
+			switch {
+			case e.units == 0 || e.row == e.col:
+			case last >= 0 && row[last].Col == e.col:
+				row[last].Units = max(row[last].Units, e.units)
+			default:
+				row = append(row, simmatrix.Entry{Col: e.col, Units: e.units})
+			}
+		}
+		slices.SortFunc(row, simmatrix.CompareEntries)
+		m.AppendRow(row[:min(len(row), neighbors)])
+	}
+	p.list = nil
+	return m.Matrix()
+}
+
+var (
+	errNotFinite  = errors.New("similarity is no finite number")
+	errOutOfRange = errors.New("similarity is not in [0, 1]")
+)
+
+// units returns a similarity read from a file in units of 1/65535, rounded to
+// the nearest, which may be 0. With clamp one under 0 counts as 0 and one above
+// 1 as 1, without it they are errors, as one that is not finite always is.
+func units(s float64, clamp bool) (uint16, error) {
+	switch {
+	case math.IsNaN(s) || math.IsInf(s, 0):
+		return 0, errNotFinite
+	case (s < 0 || s > 1) && !clamp:
+		return 0, errOutOfRange
+	default:
+		return uint16(math.Round(min(max(s, 0), 1) * simmatrix.UnitsOfOne)), nil
+	}
 }

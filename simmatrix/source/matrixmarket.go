@@ -17,22 +17,20 @@ import (
 // ReadMatrixMarket reads a square sparse matrix in the MatrixMarket coordinate
 // format, as scipy.io.mmwrite writes it, and its vocabulary, each plain or
 // compressed by gzip. The entry "i j s" is s_ij of the terms in the lines i and
-// j of the vocabulary: row i holds the neighbors of term i.
+// j of the vocabulary: row i has the neighbors of term i.
 //
 // The field is real, double, integer or unsigned-integer and the symmetry
-// general or symmetric, where each entry counts both ways. The diagonal has to
-// be 1, within 0.001. A similarity is a decimal number in [0, 1]; one that
-// rounds to 0 units of 1/65535 makes no entry. The vocabulary has one term a
-// line, followed by a tab and its document frequency where known. Only the last
-// line may be empty.
+// general or symmetric, where each entry counts both ways. The diagonal and the
+// similarities are as in [ReadTSV]. The vocabulary has one term a line, followed
+// by a tab and its document frequency where known. Only the last line may be
+// empty.
 //
 // Errors wrap [ErrList] and name the file and the line: another header or size,
 // an index outside the vocabulary, a repeated pair unless
 // [ListOptions.Symmetric] is set, a similarity that [ReadTSV] would refuse,
 // more or fewer entries than the header says, a repeated term, a line over 1
-// MiB. Those of the vocabulary also wrap [ErrVocabulary], and
-// [simmatrix.ErrNoVocabulary] where it is empty. Nothing is allocated by the
-// numbers that the header claims.
+// MiB. Those of the vocabulary also wrap [ErrVocabulary], or
+// [simmatrix.ErrNoVocabulary]. Nothing is allocated by what the header claims.
 func ReadMatrixMarket(matrix, vocabulary io.Reader, opts ListOptions) (*simmatrix.Matrix, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err
@@ -68,15 +66,15 @@ func (g *list) addVocabulary(line []byte) error {
 	if err != nil {
 		return err
 	}
-	known := len(g.pairs.terms)
-	id, err := g.pairs.term(t.Text)
+	known := len(g.terms)
+	id, err := g.term(t.Text)
 	switch {
 	case err != nil:
 		return err
 	case int(id) < known:
 		return fmt.Errorf("term %.40q occurs twice, first in line %d", t.Text, id+1)
 	}
-	g.pairs.docFreqs[id] = t.DocFreq
+	g.docFreqs[id] = t.DocFreq
 	return nil
 }
 
@@ -106,7 +104,7 @@ func (g *list) readMarket(r io.Reader) error {
 	case m.read < m.entries:
 		return fmt.Errorf("line %d: the file ends after %d of %d entries", count+1, m.read, m.entries)
 	}
-	return g.finish()
+	return g.compact()
 }
 
 func (m *marketReader) addLine(line []byte, number int) error {
@@ -162,7 +160,7 @@ func (m *marketReader) readSize(fields [][]byte) error {
 			return fmt.Errorf("%.40q is not a size", fields[k])
 		}
 	}
-	if terms := uint64(len(m.list.pairs.terms)); size[0] != terms || size[1] != terms {
+	if terms := uint64(len(m.list.terms)); size[0] != terms || size[1] != terms {
 		return fmt.Errorf("%d rows and %d columns, want one of each for the %d terms of the vocabulary", size[0], size[1], terms)
 	}
 	m.entries = size[2]
@@ -176,8 +174,8 @@ func (m *marketReader) readEntry(fields [][]byte, number int) error {
 	var ids [2]uint32
 	for k := range ids {
 		index, err := strconv.ParseUint(string(fields[k]), 10, 32)
-		if err != nil || index == 0 || index > uint64(len(m.list.pairs.terms)) {
-			return fmt.Errorf("index %.40q is not in [1, %d]", fields[k], len(m.list.pairs.terms))
+		if err != nil || index == 0 || index > uint64(len(m.list.terms)) {
+			return fmt.Errorf("index %.40q is not in [1, %d]", fields[k], len(m.list.terms))
 		}
 		ids[k] = uint32(index - 1)
 	}
@@ -188,12 +186,10 @@ func (m *marketReader) readEntry(fields [][]byte, number int) error {
 	return m.list.add(ids[0], ids[1], s, number, m.symmetric)
 }
 
-// WriteMatrixMarket writes m as [ReadMatrixMarket] reads it: a general matrix
-// of reals with six decimals and its diagonal of ones, as scipy.io.mmread and
-// gensim expect, and the vocabulary with the known document frequencies.
-// Reading gives the same rows and document frequencies again; origins and Meta
-// are lost. A term that holds a tab or an end of line cannot be written; the
-// error wraps [ErrList].
+// WriteMatrixMarket writes m as [ReadMatrixMarket] reads it: a general matrix of
+// reals with six decimals and its diagonal of ones, as scipy.io.mmread and gensim
+// expect, and the vocabulary with the known document frequencies. Origins and
+// Meta are lost. The error wraps [ErrList] for a term with a tab or an end of line.
 func WriteMatrixMarket(matrix, vocabulary io.Writer, of *simmatrix.Matrix) error {
 	m := of.Table()
 	if err := checkPlainTerms(m.Terms); err != nil {

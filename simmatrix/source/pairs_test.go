@@ -23,20 +23,22 @@ func TestPairsBecomeSortedRows(t *testing.T) {
 		return id
 	}
 	rental, car, hire := id("rental"), id("car"), id("hire")
-	p.add(car, rental, 500, 1)
-	p.add(car, hire, 900, 1)
-	p.add(car, rental, 700, 2) // the larger of the two stays, with both origins
-	p.add(car, rental, 600, 1)
-	p.add(hire, hire, 65535, 1) // the diagonal is implied
-	p.add(hire, car, 0, 1)      // no entry
+	p.list = []pair{
+		{row: car, col: rental, units: 500},
+		{row: car, col: hire, units: 900},
+		{row: car, col: rental, units: 700}, // the largest stays
+		{row: car, col: rental, units: 600},
+		{row: hire, col: hire, units: 65535}, // the diagonal is implied
+		{row: hire, col: car},                // no entry
+	}
 	p.docFreqs[hire] = 4
-	m, err := p.matrix(simmatrix.Meta{Source: "pairs", Origins: []string{"x", "y"}}, 2)
+	m, err := p.matrix(simmatrix.Meta{Source: "pairs"}, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []simmatrix.Neighbor{
-		{Term: "hire", Similarity: 900.0 / 65535, DocFreq: 4, Origins: 1},
-		{Term: "rental", Similarity: 700.0 / 65535, Origins: 3},
+		{Term: "hire", Similarity: 900.0 / 65535, DocFreq: 4},
+		{Term: "rental", Similarity: 700.0 / 65535},
 	}
 	if diff := cmp.Diff(want, matrixtest.Of(m.Row("car"))); diff != "" {
 		t.Error(diff)
@@ -51,7 +53,7 @@ func TestPairsKeepTheLargestOfARow(t *testing.T) {
 	a, _ := p.term("a")
 	for _, n := range []string{"d", "b", "c"} { // all alike: ties go by term
 		id, _ := p.term(n)
-		p.add(a, id, 7, 0)
+		p.list = append(p.list, pair{row: a, col: id, units: 7})
 	}
 	m, err := p.matrix(simmatrix.Meta{}, 2)
 	if err != nil {

@@ -1,3 +1,6 @@
+// Package source reads matrices and terms of other programs: lists of terms and
+// of similarities, MatrixMarket files, thesauri in Solr's and WordNet's
+// formats, and word vectors. It writes the lists that it reads.
 package source
 
 import (
@@ -20,13 +23,12 @@ var ErrTerms = errors.New("bad list of terms")
 //	term TAB document frequency
 //
 // in UTF-8, in any order. The tab and the frequency are optional. Blank lines
-// and a byte order mark are ignored. There are no comments. Terms are taken as
-// written.
+// and a byte order mark are ignored. Terms are taken as written.
 //
 // Errors wrap [ErrTerms] and name the line: a term that cannot have a row, is
 // repeated or has a carriage return, a document frequency that is not a whole
-// number up to 4294967295, a second tab, a line over 1 MiB. The error wraps
-// [simmatrix.ErrNoVocabulary] where there is no term.
+// number up to 4294967295, a second tab, a line over 1 MiB; or
+// [simmatrix.ErrNoVocabulary].
 func ReadTerms(r io.Reader) ([]simmatrix.Term, error) {
 	var terms []simmatrix.Term
 	first := make(map[string]int) // the line of each term

@@ -2,7 +2,6 @@ package source
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -20,15 +19,11 @@ import (
 // fault. They name the line.
 var ErrThesaurus = errors.New("bad thesaurus")
 
-// maxThesaurusPairs bounds the memory of a thesaurus, at 12 bytes a pair.
-// WordNet has under a million.
-const maxThesaurusPairs = 20_000_000
-
-// maxSenses bounds the words of a file in WordNet's format, and its sets of
-// synonyms. WordNet 3.0 has 206,941 and 117,659.
-const maxSenses = 2_000_000
-
-const maxExamples = 5
+const (
+	maxThesaurusPairs = 20_000_000 // at 16 bytes each; WordNet has under a million
+	maxSenses         = 2_000_000  // words, or sets of synonyms; WordNet 3.0 has 206,941 and 117,659
+	maxExamples       = 5
+)
 
 // A ThesaurusFormat is a format of a file of synonyms, named as the engines'
 // synonym filters name it.
@@ -50,40 +45,28 @@ type MultiWord string
 
 // The ways to treat entries of several words.
 const (
-	// MultiWordSkip leaves it out and counts it. It fits a field of single
-	// words, whose index has no term for it.
-	MultiWordSkip MultiWord = "skip"
-	// MultiWordJoin makes one term of it.
-	MultiWordJoin MultiWord = "join"
+	MultiWordSkip MultiWord = "skip" // leave out and count: an index of single words has no term for it
+	MultiWordJoin MultiWord = "join" // make one term of it
 )
 
 // ThesaurusOptions are the settings of [ReadThesaurus].
 type ThesaurusOptions struct {
-	// Source becomes Meta.Source: in words, where the synonyms come from.
-	Source string
-	// Format is that of the file.
-	Format ThesaurusFormat
-	// Similarity is s_ij of synonyms, in (0, 1], where the file says nothing
-	// else.
-	Similarity float64
+	Source     string          // becomes Meta.Source: in words, where the synonyms come from
+	Format     ThesaurusFormat // of the file
+	Similarity float64         // s_ij of synonyms, in (0, 1], where the file says nothing else
 	// Expand makes the terms of a group neighbors of each other. Without it the
 	// first that is not skipped is the only neighbor of the others, and has
 	// none of them as its neighbor.
-	Expand bool
-	// MultiWord says how to treat an entry of several words.
-	MultiWord MultiWord
-	// Joiner stands between the words that MultiWordJoin joins.
-	Joiner string
-	// Neighbors is C, the largest number of neighbors of a term, 1 to
-	// [simmatrix.MaxNeighbors].
-	Neighbors int
+	Expand    bool
+	MultiWord MultiWord // how to treat an entry of several words
+	Joiner    string    // between the words that MultiWordJoin joins
+	Neighbors int       // C, the most neighbors of a term, 1 to [simmatrix.MaxNeighbors]
 }
 
 // DefaultThesaurusOptions returns settings for a file of an engine's synonym
-// filter: the format is detected, groups expand, entries of several words are
-// skipped, 200 neighbors. Similarity is 0.5, that of a cosine of 0.79 to the
-// third power: a synonym is a good guess and not the word itself. Joiner is a
-// blank, the token_separator of the engines' shingle filter.
+// filter. Similarity 0.5 is that of a cosine of 0.79 to the third power: a
+// synonym is a good guess and not the word itself. Joiner is the token_separator
+// of the engines' shingle filter.
 func DefaultThesaurusOptions() ThesaurusOptions {
 	return ThesaurusOptions{
 		Source: "thesaurus", Similarity: 0.5, Expand: true,
@@ -94,17 +77,11 @@ func DefaultThesaurusOptions() ThesaurusOptions {
 // Validate reports every setting that is out of range.
 func (o *ThesaurusOptions) Validate() error {
 	var errs []error
-	switch o.Format {
-	case ThesaurusDetect, ThesaurusSolr, ThesaurusWordNet:
-	default:
+	if !slices.Contains([]ThesaurusFormat{ThesaurusDetect, ThesaurusSolr, ThesaurusWordNet}, o.Format) {
 		errs = append(errs, fmt.Errorf("format: %q is neither %s nor %s", o.Format, ThesaurusSolr, ThesaurusWordNet))
 	}
-	if !(o.Similarity > 0 && o.Similarity <= 1) { // written so that NaN fails
-		errs = append(errs, fmt.Errorf("similarity: %v not in (0, 1]", o.Similarity))
-	}
-	switch o.MultiWord {
-	case MultiWordSkip, MultiWordJoin:
-	default:
+	errs = append(errs, settings.InUnit("similarity", o.Similarity, "(0, 1]"))
+	if o.MultiWord != MultiWordSkip && o.MultiWord != MultiWordJoin {
 		errs = append(errs, fmt.Errorf("multi-word entries: %q is neither %s nor %s", o.MultiWord, MultiWordSkip, MultiWordJoin))
 	}
 	if !utf8.ValidString(o.Joiner) {
@@ -129,29 +106,15 @@ func (o *ThesaurusOptions) params() map[string]string {
 
 // ThesaurusCounts count what [ReadThesaurus] has found.
 type ThesaurusCounts struct {
-	// Format is that of the file.
-	Format ThesaurusFormat
-	// Groups are the lists of terms that mean the same: lines without =>, or
-	// WordNet's sets of synonyms.
-	Groups int
-	// Rules are the lines with =>.
-	Rules int
-	// Terms is the number of rows: of the terms that are in a pair, even a cut
-	// one.
-	Terms int
-	// Pairs is the number of similarities in the matrix, s_ij and s_ji counted
-	// as two.
-	Pairs int
-	// Duplicates are those that the file repeats. The largest similarity
-	// counts.
-	Duplicates int
-	// Cut are those beyond the Neighbors of a row.
-	Cut int
-	// Skipped and Joined are the entries of several words that were left out
-	// and that became one term.
-	Skipped, Joined int
-	// Examples are the first five entries of several words.
-	Examples []string
+	Format          ThesaurusFormat // of the file
+	Groups          int             // lists of terms that mean the same: lines without =>, or WordNet's sets
+	Rules           int             // lines with =>
+	Terms           int             // rows: of the terms that are in a pair, even a cut one
+	Pairs           int             // similarities in the matrix, s_ij and s_ji counted as two
+	Duplicates      int             // those that the file repeats; the largest similarity counts
+	Cut             int             // those beyond the Neighbors of a row
+	Skipped, Joined int             // entries of several words left out, and made one term
+	Examples        []string        // the first five entries of several words
 }
 
 // ReadThesaurus reads a file of synonyms, plain or compressed by gzip, in
@@ -167,11 +130,11 @@ type ThesaurusCounts struct {
 //	# akin: similarity 0.8
 //	hire, rental                        0.8, as are the lines that follow
 //
-// A backslash takes its meaning from the character behind it: \, is a comma
-// in an entry, \=> an arrow. Blanks around an entry do not count. An empty one,
-// as behind a last comma, is ignored, and so is one of blanks, which the
-// engines refuse. Their filters replace a term by the right side of its rule;
-// here it stays.
+// A backslash takes its meaning from the character behind it: \, is a comma in
+// an entry, \=> an arrow. Blanks around an entry do not count. An empty one, as
+// behind a last comma, is ignored, and so is one of blanks, which the engines
+// refuse. Their filters replace a term by the right side of its rule; here it
+// stays.
 //
 // WordNet's format is that of its file wn_s.pl. The number of the set of
 // synonyms and the word are read:
@@ -179,19 +142,19 @@ type ThesaurusCounts struct {
 //	s(104167661,1,'car',n,1,71).
 //	s(104167661,2,'o''clock',r,1,2).
 //
-// Comments and "akin:" work as in Solr's format. A set has the similarity of
-// the first of its words that is not skipped.
+// Comments work as in Solr's format. A set has the similarity of the first of
+// its words that is not skipped.
 //
-// Terms are surface words with their case; [shape.Project] analyzes them. A
-// term that has no pair gets no row. Document frequencies are unknown.
+// Terms are surface words with their case; [shape.Project] analyzes them. One
+// without a pair gets no row. Document frequencies are unknown.
 //
 // Errors wrap [ErrThesaurus] and name the line: a line that is not of the
 // format, a rule with an empty side or a second =>, a comment that begins with
 // "akin:" and is not such a similarity in (0, 1], a term longer than
 // [simmatrix.MaxTermBytes], what is not UTF-8, a carriage return inside of a
 // line, a line over 1 MiB, a file of over 20 million pairs, not counting those
-// of one line that no row could keep, or of over 2 million words of WordNet's.
-// The error wraps [simmatrix.ErrNoVocabulary] where there is no pair.
+// of one line that no row could keep, or of over 2 million words of WordNet's;
+// or [simmatrix.ErrNoVocabulary].
 func ReadThesaurus(r io.Reader, opts ThesaurusOptions) (*simmatrix.Matrix, ThesaurusCounts, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, ThesaurusCounts{}, err
@@ -199,7 +162,10 @@ func ReadThesaurus(r io.Reader, opts ThesaurusOptions) (*simmatrix.Matrix, Thesa
 	t := newThesaurus(opts, maxThesaurusPairs, maxSenses)
 	err := t.read(r)
 	if err == nil && len(t.pairs.list) == 0 {
-		err = t.noPairs()
+		err = fmt.Errorf("%w: no two terms are synonyms", simmatrix.ErrNoVocabulary)
+		if t.counts.Skipped > 0 {
+			err = fmt.Errorf("%w: %d entries of several words were skipped, join their words to keep them", err, t.counts.Skipped)
+		}
 	}
 	if err != nil {
 		return nil, ThesaurusCounts{}, fmt.Errorf("%w: %w", ErrThesaurus, err)
@@ -229,14 +195,6 @@ func newThesaurus(opts ThesaurusOptions, maxPairs, maxSenses int) *thesaurus {
 	}
 }
 
-func (t *thesaurus) noPairs() error {
-	if t.counts.Skipped == 0 {
-		return fmt.Errorf("%w: no two terms are synonyms", simmatrix.ErrNoVocabulary)
-	}
-	return fmt.Errorf("%w: no two terms are synonyms: %d entries of several words were skipped, join their words to keep them",
-		simmatrix.ErrNoVocabulary, t.counts.Skipped)
-}
-
 func (t *thesaurus) read(r io.Reader) error {
 	if _, err := lines.Each(r, func(line []byte, _ int) error { return t.addLine(line) }); err != nil {
 		return err
@@ -258,19 +216,15 @@ func (t *thesaurus) addLine(line []byte) error {
 		return t.addComment(text[1:])
 	}
 	if t.opts.Format == ThesaurusDetect {
-		t.opts.Format = detectThesaurus(text)
+		t.opts.Format = ThesaurusSolr
+		if rest, ok := strings.CutPrefix(text, "s("); ok && rest != "" && rest[0] >= '0' && rest[0] <= '9' {
+			t.opts.Format = ThesaurusWordNet
+		}
 	}
 	if t.opts.Format == ThesaurusWordNet {
 		return t.addSense(text)
 	}
 	return t.addSolrLine(text)
-}
-
-func detectThesaurus(line string) ThesaurusFormat {
-	if rest, ok := strings.CutPrefix(line, "s("); ok && rest != "" && rest[0] >= '0' && rest[0] <= '9' {
-		return ThesaurusWordNet
-	}
-	return ThesaurusSolr
 }
 
 // term returns the term of an entry, "" where there is none.
@@ -294,8 +248,7 @@ func (t *thesaurus) term(entry string) (string, error) {
 	return term, simmatrix.CheckTerm(term)
 }
 
-// addGroup makes the terms neighbors of each other, or of the first. Skipped
-// entries are "".
+// addGroup makes the terms neighbors of each other, or of the first. "" is skipped.
 func (t *thesaurus) addGroup(terms []string) error {
 	if t.opts.Expand {
 		return t.addRule(terms, terms)
@@ -308,8 +261,7 @@ func (t *thesaurus) addGroup(terms []string) error {
 }
 
 // addRule makes the terms on the right neighbors of those on the left. Of all
-// that get the same similarity at once, a row can keep only the first
-// Neighbors in byte order.
+// that get one similarity at once, a row can keep only the first Neighbors.
 func (t *thesaurus) addRule(left, right []string) error {
 	left, right = sortedTerms(left), sortedTerms(right)
 	total := 0
@@ -324,14 +276,20 @@ func (t *thesaurus) addRule(left, right []string) error {
 		others := countOthers(right, term)
 		kept := min(others, t.opts.Neighbors)
 		t.counts.Cut += others - kept
-		for k := 0; kept > 0; k++ {
-			if right[k] == term {
-				continue
+		if kept == 0 {
+			continue
+		}
+		i, err := t.pairs.term(term)
+		for k := 0; err == nil && kept > 0; k++ {
+			if right[k] != term {
+				var j uint32
+				j, err = t.pairs.term(right[k])
+				t.pairs.list = append(t.pairs.list, pair{row: i, col: j, units: t.units})
+				kept--
 			}
-			if err := t.addPair(term, right[k]); err != nil {
-				return err
-			}
-			kept--
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
@@ -342,19 +300,6 @@ func countOthers(terms []string, term string) int {
 		return len(terms) - 1
 	}
 	return len(terms)
-}
-
-func (t *thesaurus) addPair(term, neighbor string) error {
-	i, err := t.pairs.term(term)
-	if err != nil {
-		return err
-	}
-	j, err := t.pairs.term(neighbor)
-	if err != nil {
-		return err
-	}
-	t.pairs.add(i, j, t.units, 0)
-	return nil
 }
 
 // sortedTerms returns the distinct terms in ascending byte order without "".
@@ -368,7 +313,7 @@ func sortedTerms(terms []string) []string {
 
 func (t *thesaurus) matrix() (*simmatrix.Matrix, error) {
 	list := t.pairs.list
-	slices.SortFunc(list, func(a, b pair) int { return cmp.Or(cmp.Compare(a.row, b.row), cmp.Compare(a.col, b.col)) })
+	slices.SortFunc(list, comparePairs)
 	for k := 1; k < len(list); k++ {
 		if list[k-1].row == list[k].row && list[k-1].col == list[k].col {
 			t.counts.Duplicates++

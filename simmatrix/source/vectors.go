@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/internal/lines"
+	"github.com/akin-search/akin/simmatrix/internal/settings"
 )
 
 // MaxVectorDims is the largest number of dimensions of a vectors file.
@@ -31,26 +33,21 @@ type Vectors struct {
 
 // SkippedWords counts the words that [ReadVectors] has read and not kept.
 type SkippedWords struct {
-	// Filtered are those that [ReadVectorsOptions.Keep] refused.
-	Filtered int
-	// Repeated are those that were kept from an earlier line.
-	Repeated int
-	// Invalid are those that cannot have a row: empty, not UTF-8 or longer than
-	// [simmatrix.MaxTermBytes].
-	Invalid int
+	Filtered int // refused by [ReadVectorsOptions.Keep]
+	Repeated int // kept from an earlier line
+	Invalid  int // they cannot have a row: empty, not UTF-8 or longer than [simmatrix.MaxTermBytes]
 }
 
 // Len returns the number of words.
 func (v *Vectors) Len() int { return len(v.words) }
 
-// Words returns the words in the order of the file. The caller must not modify
-// them.
+// Words returns the words in the order of the file, not to be modified.
 func (v *Vectors) Words() []string { return v.words }
 
 // Dim returns the number of dimensions.
 func (v *Vectors) Dim() int { return v.dim }
 
-// Vector returns the vector of word k. The caller must not modify it.
+// Vector returns the vector of word k, not to be modified.
 func (v *Vectors) Vector(k int) []float32 { return v.values[k*v.dim : (k+1)*v.dim] }
 
 // Skipped returns how many words of the file were read and not kept.
@@ -78,37 +75,24 @@ const (
 // ReadVectorsOptions are the settings of [ReadVectors]. The zero value reads
 // every word in the format that the file is in.
 type ReadVectorsOptions struct {
-	// Format is the format of the file.
-	Format VectorsFormat
-	// Keep reports whether a word is wanted; nil keeps all. Other numbers are
-	// neither read nor stored.
-	Keep func(word string) bool
-	// MaxWords ends reading after that many words of the file, kept or not; 0
-	// reads all. Published files have the most frequent words first.
-	MaxWords int
+	Format   VectorsFormat          // of the file
+	Keep     func(word string) bool // reports whether a word is wanted; nil keeps all
+	MaxWords int                    // of the file, kept or not, to read: the first are the most frequent; 0 is all
 }
 
 // Validate reports every setting that is out of range.
 func (o *ReadVectorsOptions) Validate() error {
-	var err error
-	switch o.Format {
-	case VectorsDetect, VectorsText, VectorsBinary:
-	default:
-		err = fmt.Errorf("format: %q is not %s or %s", o.Format, VectorsText, VectorsBinary)
-	}
-	if o.MaxWords < 0 {
-		err = errors.Join(err, fmt.Errorf("max words: %d is negative", o.MaxWords))
+	err := settings.NotNegative("max words", o.MaxWords)
+	if !slices.Contains([]VectorsFormat{VectorsDetect, VectorsText, VectorsBinary}, o.Format) {
+		err = errors.Join(fmt.Errorf("format: %q is not %s or %s", o.Format, VectorsText, VectorsBinary), err)
 	}
 	return err
 }
 
 // ReadVectors reads a file of words and their vectors as a stream, plain or
-// compressed by gzip.
-//
-// A repeated word keeps its first vector. One that cannot have a row is
-// skipped. Both are counted by [Vectors.Skipped]. In a text file a word may
-// have blanks, as long as only its first part is a number. A byte order mark
-// and blank lines of a text file are ignored.
+// compressed by gzip. A repeated word keeps its first vector. One that cannot
+// have a row is skipped. In a text file a word may have blanks, as long as only
+// its first part is a number; a byte order mark and blank lines are ignored.
 //
 // Errors wrap [ErrVectors]: another number of dimensions than the header or the
 // first word has, none, or over [MaxVectorDims]; what is not a finite decimal
@@ -137,8 +121,7 @@ func ReadVectors(r io.Reader, opts ReadVectorsOptions) (*Vectors, error) {
 	return &p.out, nil
 }
 
-// checkVectorsMagic returns an error for the other forms in which vectors are
-// published.
+// checkVectorsMagic refuses the other forms in which vectors are published.
 func checkVectorsMagic(in *bufio.Reader) error {
 	switch magic, _ := in.Peek(4); string(magic) {
 	case "PK\x03\x04":
@@ -158,18 +141,19 @@ type vectorsParser struct {
 }
 
 // readAll reads the file in the format of the options, or detects it.
-func (p *vectorsParser) readAll(in *bufio.Reader) error {
+func (p *vectorsParser) readAll(in *bufio.Reader) (err error) {
 	inBinary := p.opts.Format == VectorsBinary
 	if p.opts.Format == VectorsDetect {
-		var err error
-		if inBinary, err = looksBinary(in); err != nil {
-			return err
-		}
+		inBinary, err = looksBinary(in)
 	}
-	if inBinary {
+	switch {
+	case err != nil:
+		return err
+	case inBinary:
 		return p.readBinary(in)
+	default:
+		return p.readText(in)
 	}
-	return p.readText(in)
 }
 
 func (p *vectorsParser) full() bool { return p.opts.MaxWords > 0 && p.read == p.opts.MaxWords }
@@ -200,10 +184,10 @@ func (p *vectorsParser) keep(w string) {
 }
 
 func (p *vectorsParser) setHeader(words, dim int) error {
+	p.claimed, p.out.dim = words, dim
 	if words < 1 || dim < 1 || dim > MaxVectorDims {
 		return fmt.Errorf("header: %d words of %d dimensions, want at least 1 of 1 to %d", words, dim, MaxVectorDims)
 	}
-	p.claimed, p.out.dim = words, dim
 	return nil
 }
 
@@ -288,8 +272,7 @@ func notDecimal(field string) error {
 	return fmt.Errorf("%.40q is not a finite decimal number", field)
 }
 
-// badFirstLine says why a file cannot begin with line, which ends with dim
-// numbers.
+// badFirstLine says why a file cannot begin with line, which ends with dim numbers.
 func badFirstLine(line []byte, dim int) error {
 	fields := bytes.FieldsFunc(line, isBlankRune)
 	switch {
@@ -302,8 +285,7 @@ func badFirstLine(line []byte, dim int) error {
 	}
 }
 
-// blanks separate the fields of a line. Other Unicode spaces are parts of
-// words.
+// blanks separate the fields of a line. Other Unicode spaces are parts of words.
 const blanks = " \t"
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' }
@@ -317,11 +299,8 @@ func vectorsHeader(line []byte) (words, dim int, ok bool) {
 		return 0, 0, false
 	}
 	words, err := strconv.Atoi(string(fields[0]))
-	if err != nil {
-		return 0, 0, false
-	}
-	dim, err = strconv.Atoi(string(fields[1]))
-	return words, dim, err == nil
+	dim, err2 := strconv.Atoi(string(fields[1]))
+	return words, dim, err == nil && err2 == nil
 }
 
 // lastField returns where the last field of line starts, 0 where it has none
@@ -337,8 +316,7 @@ func lastField(line []byte) int {
 	return at
 }
 
-// cutNumbers splits line before its last n fields. It reports whether anything,
-// even a blank, comes before them.
+// cutNumbers splits line before its last n fields, and reports whether anything comes before them.
 func cutNumbers(line []byte, n int) (word, numbers []byte, ok bool) {
 	at := len(line)
 	for range n {
@@ -347,8 +325,7 @@ func cutNumbers(line []byte, n int) (word, numbers []byte, ok bool) {
 	return bytes.Trim(line[:at], blanks), line[at:], at > 0
 }
 
-// countNumbers returns how many numbers line ends with, its first field not
-// counted.
+// countNumbers returns how many numbers line ends with, without its first field.
 func countNumbers(line []byte) int {
 	count := 0
 	for end := len(line); ; count++ {
@@ -366,13 +343,9 @@ func countNumbers(line []byte) int {
 // holdsNumber reports whether a part of word other than the first is a number:
 // the sign of a line with too many numbers.
 func holdsNumber(word []byte) bool {
-	if !bytes.ContainsAny(word, blanks) {
-		return false
-	}
-	for _, part := range bytes.FieldsFunc(word, isBlankRune)[1:] {
-		if _, ok := lines.ParseDecimal(string(part), 32); ok {
-			return true
-		}
-	}
-	return false
+	parts := bytes.FieldsFunc(word, isBlankRune)
+	return len(parts) > 1 && slices.ContainsFunc(parts[1:], func(part []byte) bool {
+		_, ok := lines.ParseDecimal(string(part), 32)
+		return ok
+	})
 }

@@ -13,11 +13,10 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/lines"
 )
 
-const floatBytes = 4
-
-// detectBytes bounds how many bytes after the first word decide between text
-// and binary.
-const detectBytes = 4096
+const (
+	floatBytes  = 4
+	detectBytes = 4096 // most that decide, after the first word, between text and binary
+)
 
 // looksBinary looks ahead and detects the format as [VectorsDetect] says. It
 // returns an error where the first word does not end within its reach.
@@ -38,8 +37,8 @@ func looksBinary(in *bufio.Reader) (bool, error) {
 	return ok && !isText(numbers[:min(len(numbers), floatBytes*dim, detectBytes)]), nil
 }
 
-// isText reports whether b is UTF-8, up to a character that its end cuts, and
-// has no control character but tab and the ends of lines.
+// isText reports whether b is UTF-8, up to a character that its end cuts, without
+// control characters but tab and the ends of lines.
 func isText(b []byte) bool {
 	for len(b) > 0 {
 		r, size := utf8.DecodeRune(b)
@@ -59,8 +58,7 @@ type countingReader struct {
 	offset int64
 }
 
-// until reads up to the next delimiter, which must be within peekSize bytes,
-// and returns what comes before it.
+// until returns what comes before the next delimiter, within peekSize bytes.
 func (c *countingReader) until(delimiter byte) ([]byte, error) {
 	b, err := c.ReadSlice(delimiter)
 	c.offset += int64(len(b))
