@@ -182,19 +182,20 @@ func ReadTSV(r io.Reader, opts ListOptions) (*simmatrix.Matrix, error) {
 	return g.matrix()
 }
 func (g *list) addLine(line []byte, number int) error {
-	fields := bytes.SplitN(line, []byte("\t"), 4)
-	if len(fields) != 3 {
+	if bytes.Count(line, []byte("\t")) != 2 {
 		return errors.New("want a term, its neighbor and their similarity, separated by two tabs")
 	}
+	term, rest, _ := bytes.Cut(line, []byte("\t"))
+	neighbor, similarity, _ := bytes.Cut(rest, []byte("\t"))
 	var ids [2]uint32
-	for k := range ids {
-		id, err := g.plainTerm(fields[k])
+	for k, t := range [][]byte{term, neighbor} {
+		id, err := g.plainTerm(t)
 		if err != nil {
 			return err
 		}
 		ids[k] = id
 	}
-	field := strings.Trim(string(fields[2]), " ")
+	field := strings.Trim(string(similarity), " ")
 	s, ok := lines.ParseDecimal(field, 64)
 	if !ok {
 		return notDecimal(field)
