@@ -130,7 +130,7 @@ func bansOf(rules *combine.Overrides) (*combine.Overrides, error) {
 	bans := &combine.Overrides{}
 	for rule := range rules.All() {
 		if rule.Action == combine.ActionBan {
-			if err := bans.Ban(rule.Term, rule.Neighbor, rule.OneWay); err != nil {
+			if err := bans.Put(rule); err != nil {
 				return nil, err
 			}
 		}

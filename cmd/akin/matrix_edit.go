@@ -67,25 +67,15 @@ type edit struct {
 
 // edits are the commands that change the file.
 func (f *editFlags) edits() []edit {
+	put := func(action combine.Action) func(o *combine.Overrides, term, neighbor string, similarity float64) error {
+		return func(o *combine.Overrides, term, neighbor string, similarity float64) error {
+			return o.Put(combine.Override{Action: action, Term: term, Neighbor: neighbor, OneWay: f.oneWay, Similarity: similarity})
+		}
+	}
 	return []edit{
-		{
-			"set TERM NEIGHBOR SIMILARITY", "Give a pair a similarity, above 0 and at most 1", "car automobile 0.9",
-			func(o *combine.Overrides, term, neighbor string, similarity float64) error {
-				return o.Set(term, neighbor, similarity, f.oneWay)
-			},
-		},
-		{
-			"pin TERM NEIGHBOR", "Keep a pair, with the similarity that the source gives it", "car automobile",
-			func(o *combine.Overrides, term, neighbor string, _ float64) error {
-				return o.Pin(term, neighbor, f.oneWay)
-			},
-		},
-		{
-			"ban TERM NEIGHBOR", "Remove a pair", "car jaguar",
-			func(o *combine.Overrides, term, neighbor string, _ float64) error {
-				return o.Ban(term, neighbor, f.oneWay)
-			},
-		},
+		{"set TERM NEIGHBOR SIMILARITY", "Give a pair a similarity, above 0 and at most 1", "car automobile 0.9", put(combine.ActionSet)},
+		{"pin TERM NEIGHBOR", "Keep a pair, with the similarity that the source gives it", "car automobile", put(combine.ActionPin)},
+		{"ban TERM NEIGHBOR", "Remove a pair", "car jaguar", put(combine.ActionBan)},
 		{
 			"remove TERM NEIGHBOR", "Take back the rules on a pair", "car jaguar",
 			func(o *combine.Overrides, term, neighbor string, _ float64) error {
@@ -189,7 +179,7 @@ func (f *editFlags) changeLocked(ctx context.Context, edit func(o *combine.Overr
 		return nil
 	}
 	return files.Write(ctx, f.file, func(w io.Writer) error {
-		_, err := o.WriteTo(w)
+		_, err := io.WriteString(w, o.String())
 		return err
 	})
 }

@@ -1,6 +1,9 @@
+// Package combine makes one matrix of several, by a rule or a fitted
+// regression, and applies the overrides that people write by hand.
 package combine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,50 +22,36 @@ type Rule string
 // The rules of ensembles, with s_k the similarity that input k gives a pair, 0
 // where it has no such entry.
 const (
-	// RuleAverage is Σ_k s_k / K over the K inputs.
-	RuleAverage Rule = "average"
-	// RuleMinimum is min_k s_k: only pairs that all inputs have are kept.
-	RuleMinimum Rule = "minimum"
-	// RuleMaximum is max_k s_k.
-	RuleMaximum Rule = "maximum"
-	// RuleWeighted is Σ_k w_k·s_k / Σ_k w_k with the weights of the inputs.
-	RuleWeighted Rule = "weighted"
-	// RuleRegression is what a fitted [Regression] makes of them.
-	RuleRegression Rule = "regression"
+	RuleAverage    Rule = "average"    // Σ_k s_k / K over the K inputs
+	RuleMinimum    Rule = "minimum"    // min_k s_k: only pairs that all inputs have are kept
+	RuleMaximum    Rule = "maximum"    // max_k s_k
+	RuleWeighted   Rule = "weighted"   // Σ_k w_k·s_k / Σ_k w_k with the weights of the inputs
+	RuleRegression Rule = "regression" // what a fitted [Regression] makes of them
 )
 
 // An Input is one matrix of an ensemble.
 type Input struct {
 	// Name says in a word or two where the similarities come from. It becomes
 	// one of [simmatrix.Meta.Origins], and is not [simmatrix.OriginOverrides].
-	Name string
-	// Matrix is over the same index terms as the others, or over some of them.
-	Matrix *simmatrix.Matrix
-	// Weight is w_k, above 0 and finite. Only [RuleWeighted] reads it.
-	Weight float64
+	Name   string
+	Matrix *simmatrix.Matrix // over the same index terms as the others, or over some of them
+	Weight float64           // w_k of [RuleWeighted], above 0 and finite
 }
 
 // Options are the settings of [Matrices].
 type Options struct {
-	// Source becomes Meta.Source.
-	Source string
-	// Rule makes one similarity of several.
-	Rule Rule
-	// Neighbors is C, the largest number of neighbors of a term, 1 to
-	// [simmatrix.MaxNeighbors].
-	Neighbors int
-	// Regression was fitted to the same inputs in the same order. Only
-	// [RuleRegression] reads it.
-	Regression *Regression
+	Source     string      // becomes Meta.Source
+	Rule       Rule        // makes one similarity of several
+	Neighbors  int         // C, the most neighbors of a term, 1 to [simmatrix.MaxNeighbors]
+	Regression *Regression // of [RuleRegression], fitted to the same inputs in the same order
 	// Protect reports the pairs that come before all others in their row; nil
 	// is none. It is called by several goroutines at once.
 	Protect func(term, neighbor string) bool
 }
 
-// DefaultOptions returns the maximum with Neighbors 200. Over a matrix learned
-// from documents and one of edit distances the maximum ranked five judged
-// collections better than either and than the average; a regression ranked them
-// better still.
+// DefaultOptions returns the maximum with Neighbors 200. Of a matrix learned from
+// documents and one of edit distances it ranked five judged collections better
+// than either and than the average; a regression ranked them better still.
 func DefaultOptions() Options {
 	return Options{Source: "ensemble", Rule: RuleMaximum, Neighbors: 200}
 }
@@ -89,16 +78,13 @@ func (o *Options) Validate() error {
 // best rank in an input, ties by the combined similarity, then by term, the
 // first Neighbors of them become the row; protected pairs go first. A rank is
 // one plus the number of neighbors that are more similar. Pairs whose combined
-// similarity is 0 are no candidates. An entry that an input lacks is 0, also
-// for terms that it lacks.
+// similarity is 0 are no candidates.
 //
 // The terms are those of all inputs. Document frequencies and Meta.Docs are the
 // largest that an input has. The origins of an entry are the inputs that have
-// the pair; their own origins are dropped.
-//
-// The same inputs give the same bytes. Matrices returns an error that names
-// every bad setting and input, and the error of ctx soon after it ends. It
-// takes about 14 bytes for each entry of the result.
+// the pair; their own origins are dropped. The same inputs give the same bytes.
+// Errors name every bad setting and input, or are that of ctx. It takes about 14
+// bytes for each entry of the result.
 func Matrices(ctx context.Context, inputs []Input, opts Options, progress simmatrix.Progress) (*simmatrix.Matrix, error) {
 	combine, err := opts.combiner(inputs)
 	if err := errors.Join(err, opts.Validate(), checkInputs(inputs)); err != nil {
@@ -112,8 +98,12 @@ func Matrices(ctx context.Context, inputs []Input, opts Options, progress simmat
 	if err != nil {
 		return nil, err
 	}
+	var names []string
+	for _, in := range inputs {
+		names = append(names, in.Name)
+	}
 	m := &simmatrix.Table{
-		Meta:     simmatrix.Meta{Source: opts.Source, Params: opts.params(inputs), Origins: u.names(), Docs: u.docs},
+		Meta:     simmatrix.Meta{Source: opts.Source, Params: opts.params(inputs), Origins: names, Docs: u.docs},
 		Terms:    u.terms,
 		DocFreqs: u.docFreqs,
 		Entries:  entries,
@@ -121,24 +111,21 @@ func Matrices(ctx context.Context, inputs []Input, opts Options, progress simmat
 	return m.Matrix()
 }
 
-// A combiner makes one similarity in [0, 1] of those of a pair in each input,
-// in units of 1/65535.
+// A combiner makes one similarity in [0, 1] of those of a pair in each input, in
+// units of 1/65535.
 type combiner func(units []uint16) float64
 
+// combiner returns nil for a rule that Validate reports.
 func (o *Options) combiner(inputs []Input) (combiner, error) {
+	weights := slices.Repeat([]float64{1}, len(inputs))
 	switch o.Rule {
 	case RuleMinimum:
 		return func(units []uint16) float64 { return float64(slices.Min(units)) / simmatrix.UnitsOfOne }, nil
 	case RuleMaximum:
 		return func(units []uint16) float64 { return float64(slices.Max(units)) / simmatrix.UnitsOfOne }, nil
 	case RuleAverage:
-		weights := make([]float64, len(inputs))
-		for k := range weights {
-			weights[k] = 1
-		}
 		return weightedMean(weights), nil
 	case RuleWeighted:
-		weights := make([]float64, len(inputs))
 		var errs []error
 		for k, in := range inputs {
 			if weights[k] = in.Weight; !(in.Weight > 0) || math.IsInf(in.Weight, 1) { // written so that NaN fails
@@ -147,16 +134,15 @@ func (o *Options) combiner(inputs []Input) (combiner, error) {
 		}
 		return weightedMean(weights), errors.Join(errs...)
 	case RuleRegression:
-		if o.Regression == nil {
-			return nil, nil // Validate reports it
+		if o.Regression != nil {
+			return o.Regression.combiner(inputs)
 		}
-		return o.Regression.combiner(inputs)
 	}
-	return nil, nil // Validate reports it
+	return nil, nil
 }
 
-// weightedMean returns the mean with weights above 0 and finite. It scales them
-// in place so that no sum is infinite.
+// weightedMean returns the mean with weights above 0 and finite, which it scales
+// so that no sum is infinite.
 func weightedMean(weights []float64) combiner {
 	total, largest := 0.0, slices.Max(append([]float64{0}, weights...))
 	for k := range weights {
@@ -191,7 +177,6 @@ func checkInputs(inputs []Input) error {
 	return errors.Join(errs...)
 }
 
-// params describes how the ensemble and its inputs were made.
 func (o *Options) params(inputs []Input) map[string]string {
 	params := map[string]string{"rule": string(o.Rule), "neighbors": strconv.Itoa(o.Neighbors)}
 	for _, in := range inputs {
@@ -207,4 +192,124 @@ func (o *Options) params(inputs []Input) map[string]string {
 		o.Regression.addParams(params)
 	}
 	return params
+}
+
+// noRow is the row of a term that an input lacks.
+const noRow = -1
+
+// A union combines the terms of several matrices.
+type union struct {
+	inputs   []Input
+	terms    []string   // ascending
+	docFreqs []uint32   // the largest of each
+	docs     uint64     // the largest
+	rows     [][]int32  // rows[k][i]: the row of term i in input k, noRow where it has none
+	cols     [][]uint32 // cols[k][j]: the term of column j of input k
+}
+
+func newUnion(inputs []Input) *union {
+	u := &union{inputs: inputs}
+	for _, in := range inputs {
+		u.terms = append(u.terms, in.Matrix.Table().Terms...)
+		u.docs = max(u.docs, in.Matrix.Table().Meta.Docs)
+	}
+	slices.Sort(u.terms)
+	u.terms = slices.Compact(u.terms)
+	u.docFreqs = make([]uint32, len(u.terms))
+	for _, in := range inputs {
+		rows := make([]int32, len(u.terms))
+		cols := make([]uint32, 0, in.Matrix.Len())
+		for i, t := range u.terms {
+			rows[i] = noRow
+			if j := len(cols); j < in.Matrix.Len() && in.Matrix.Table().Terms[j] == t {
+				rows[i] = int32(j) //nolint:gosec // at most MaxTerms
+				cols = append(cols, uint32(i))
+				u.docFreqs[i] = max(u.docFreqs[i], in.Matrix.Table().DocFreqs[j])
+			}
+		}
+		u.rows, u.cols = append(u.rows, rows), append(u.cols, cols)
+	}
+	return u
+}
+
+// A gathered neighbor is one that a term has in some input.
+type gathered struct {
+	col     uint32
+	rank    int32 // the best in an input, from 1
+	origins uint8 // the inputs that have it
+	units   [simmatrix.MaxOrigins]uint16
+}
+
+type gatherer struct {
+	*union
+	place  []int32 // by term, where it is in row, plus 1; all 0 between two rows
+	row    []gathered
+	ranked []ranked
+	out    []simmatrix.Entry
+}
+
+func newGatherer(u *union) *gatherer { return &gatherer{union: u, place: make([]int32, len(u.terms))} }
+
+// gather returns the neighbors of term i in any input, valid until the next call.
+func (g *gatherer) gather(i int) []gathered {
+	g.row = g.row[:0]
+	for k, in := range g.inputs {
+		r := g.rows[k][i]
+		if r == noRow {
+			continue
+		}
+		cols, sims := in.Matrix.Table().Row(int(r))
+		rank := int32(1)
+		for at, col := range cols {
+			if at > 0 && sims[at] != sims[at-1] {
+				rank = int32(at) + 1
+			}
+			j := g.cols[k][col]
+			if g.place[j] == 0 {
+				g.row = append(g.row, gathered{col: j, rank: rank})
+				g.place[j] = int32(len(g.row)) //nolint:gosec // at most MaxOrigins·MaxNeighbors
+			}
+			n := &g.row[g.place[j]-1]
+			n.rank = min(n.rank, rank)
+			n.origins |= 1 << k
+			n.units[k] = sims[at]
+		}
+	}
+	for k := range g.row {
+		g.place[g.row[k].col] = 0
+	}
+	return g.row
+}
+
+// A ranked neighbor is a gathered one with its combined similarity. Ascending
+// keys are ascending rank, then descending similarity, then ascending column.
+type ranked struct {
+	key   uint64
+	entry simmatrix.Entry
+}
+
+// combinedRow returns the entries of term i, protected ones first, valid until
+// the next call.
+func (g *gatherer) combinedRow(i int, combine combiner, neighbors int, protect func(term, neighbor string) bool) []simmatrix.Entry {
+	g.ranked, g.out = g.ranked[:0], g.out[:0]
+	inputs := len(g.inputs)
+	for _, n := range g.gather(i) {
+		if s := combine(n.units[:inputs]); s > 0 {
+			if protect != nil && protect(g.terms[i], g.terms[n.col]) {
+				n.rank = 0
+			}
+			e := simmatrix.Entry{Col: n.col, Units: simmatrix.ToUnits(s), Origins: n.origins}
+			g.ranked = append(g.ranked, ranked{
+				key: uint64(max(n.rank, 0))<<48 | uint64(simmatrix.UnitsOfOne-e.Units)<<32 | uint64(e.Col), entry: e,
+			})
+		}
+	}
+	if len(g.ranked) > neighbors {
+		slices.SortFunc(g.ranked, func(a, b ranked) int { return cmp.Compare(a.key, b.key) })
+		g.ranked = g.ranked[:neighbors]
+	}
+	for _, n := range g.ranked {
+		g.out = append(g.out, n.entry)
+	}
+	return g.out
 }

@@ -29,8 +29,6 @@ func (s *sample) pairs() int { return len(s.related) }
 // row returns the similarities of pair p in units.
 func (s *sample) row(p int) []uint16 { return s.units[p*s.inputs : (p+1)*s.inputs] }
 
-func (s *sample) share() float64 { return float64(s.positive) / float64(s.pairs()) }
-
 func (s *sample) add(units []uint16, related bool) {
 	s.units, s.related = append(s.units, units...), append(s.related, related)
 	if related {
@@ -50,13 +48,9 @@ func (s *sample) check(purpose string) error {
 // An input counts as a copy of the relations if it disagrees on at most one in
 // leakMistakes pairs, related or unrelated, whichever are fewer. Fewer than
 // leakPairs prove nothing.
-const (
-	leakMistakes = 100
-	leakPairs    = 20
-)
+const leakMistakes, leakPairs = 100, 20
 
-// checkLeaks returns an error where an input has the related pairs of the
-// samples and no others.
+// checkLeaks returns an error where an input has the related pairs and no others.
 func checkLeaks(inputs []Input, samples ...*sample) error {
 	pairs, related := 0, 0
 	mistakes := make([]int, len(inputs)) // pairs that are related and not there, or the other way round
@@ -81,9 +75,10 @@ func checkLeaks(inputs []Input, samples ...*sample) error {
 	return nil
 }
 
-// pairsAtOnce is how many rows or pairs are processed between two checks of the
-// context.
+// pairsAtOnce is how many rows or pairs come between two checks of the context.
 const pairsAtOnce = 1 << 14
+
+// samplePairs returns the pairs to fit to, and those held out to measure on.
 
 func samplePairs(ctx context.Context, u *union, relations *simmatrix.Matrix, opts RegressionOptions) (fitted, held *sample, err error) {
 	known := make([]int32, len(u.terms)) // the row of each term in relations, noRow where it has none
@@ -130,20 +125,19 @@ func heldOut(term string, opts RegressionOptions) bool {
 }
 
 const (
-	// maxSteps bounds Newton's method, which takes about ten.
-	maxSteps = 100
+	maxSteps = 100 // of Newton's method, which takes about ten
 	// converged is the relative gain at which Newton's method stops: above the
-	// rounding error of the sum, and so small that after one more step of a
-	// second-order method nothing is left.
+	// rounding error of the sum, and so small that one more step leaves nothing.
 	converged = 1e-10
 )
 
-// fit sets the coefficients. It standardizes the similarities by their mean and
-// standard deviation over the pairs.
+// fit sets the coefficients, over similarities standardized by their mean and
+// standard deviation.
 func (r *Regression) fit(ctx context.Context, s *sample) error {
 	l := newLikelihood(s, r.Options.Ridge)
 	beta := make([]float64, s.inputs+1) // the intercept last
-	beta[s.inputs] = math.Log(s.share() / (1 - s.share()))
+	share := float64(s.positive) / float64(s.pairs())
+	beta[s.inputs] = math.Log(share / (1 - share))
 	at, err := l.at(ctx, beta)
 	if err != nil {
 		return err
@@ -168,9 +162,8 @@ func (r *Regression) fit(ctx context.Context, s *sample) error {
 	return fmt.Errorf("%w: no maximum after %d steps", ErrRegression, maxSteps)
 }
 
-// setCoefficients turns the coefficients of standardized similarities into
-// those of the similarities, with their errors from the inverse of the
-// curvature.
+// setCoefficients turns the coefficients of standardized similarities into those
+// of the similarities, with errors from the inverse of the curvature.
 func (r *Regression) setCoefficients(l *likelihood, beta []float64, chol *mat.Cholesky) {
 	var covariance mat.SymDense
 	_ = chol.InverseTo(&covariance) // returns a condition error only, and Solve has succeeded
@@ -188,8 +181,7 @@ func (r *Regression) setCoefficients(l *likelihood, beta []float64, chol *mat.Ch
 	r.Intercept.StandardError = math.Sqrt(mat.Inner(unscaled, &covariance, unscaled))
 }
 
-// A likelihood is the penalized negative logarithm of the likelihood of a
-// sample, over standardized similarities.
+// A likelihood is the penalized negative logarithm of the likelihood of a sample.
 type likelihood struct {
 	*sample
 	ridge           float64
@@ -211,7 +203,7 @@ func newLikelihood(s *sample, ridge float64) *likelihood {
 		}
 		l.mean[k], l.deviation[k] = mean/simmatrix.UnitsOfOne, math.Sqrt(squares/n)/simmatrix.UnitsOfOne
 		if l.deviation[k] == 0 {
-			l.deviation[k] = 1 // an input with one similarity for every pair: its coefficient becomes 0
+			l.deviation[k] = 1 // every pair has the same: its coefficient becomes 0
 		}
 	}
 	return l
@@ -228,8 +220,7 @@ type point struct {
 //
 //	Σ ln(1+exp(z)) − y·z + Ridge/2 · Σ_k β_k²,  z = β_0 + Σ_k β_k·x_k
 //
-// Each block of pairs is summed separately, then the blocks in order, so that
-// the result does not depend on the number of processors.
+// Blocks of pairs are summed in order, whatever the number of processors.
 func (l *likelihood) at(ctx context.Context, beta []float64) (point, error) {
 	size := len(beta)
 	sums := make([][]float64, (l.pairs()+pairsAtOnce-1)/pairsAtOnce)
@@ -261,8 +252,8 @@ func (l *likelihood) at(ctx context.Context, beta []float64) (point, error) {
 	return to, nil
 }
 
-// add adds value, gradient and upper triangle of the Hessian of pair p, in this
-// order, to sum. x is scratch space for the similarities.
+// add adds value, gradient and upper triangle of the Hessian of pair p to sum. x
+// is scratch space.
 func (l *likelihood) add(sum []float64, p int, beta, x []float64) {
 	size := len(beta)
 	z := beta[l.inputs]

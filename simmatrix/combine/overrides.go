@@ -6,9 +6,13 @@ import (
 	"io"
 	"iter"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/internal/lines"
+	"github.com/akin-search/akin/simmatrix/internal/settings"
 )
 
 // An Action is what an [Override] does to a pair.
@@ -16,26 +20,18 @@ type Action string
 
 // The actions of an override.
 const (
-	// ActionSet gives the pair a similarity, whatever the source has.
-	ActionSet Action = "set"
-	// ActionPin keeps the pair, with the source's similarity, where
-	// sparsification would drop it.
-	ActionPin Action = "pin"
-	// ActionBan removes the pair.
-	ActionBan Action = "ban"
+	ActionSet Action = "set" // gives the pair a similarity, whatever the source has
+	ActionPin Action = "pin" // keeps the pair, with the source's similarity, where sparsification would drop it
+	ActionBan Action = "ban" // removes the pair
 )
 
-// An Override is one rule on the similarity of two index terms.
+// An Override is one rule on the similarity of two index terms, which are what
+// the field's analyzer makes of words.
 type Override struct {
-	// Action is what happens to the pair.
-	Action Action
-	// Term and Neighbor are index terms: what the field's analyzer makes of
-	// words.
+	Action         Action
 	Term, Neighbor string
-	// OneWay limits the rule to Neighbor as a neighbor of Term.
-	OneWay bool
-	// Similarity is in (0, 1] for [ActionSet], and 0 for the others.
-	Similarity float64
+	OneWay         bool    // only for Neighbor as a neighbor of Term
+	Similarity     float64 // in (0, 1] for [ActionSet], 0 for the others
 }
 
 func (r *Override) check() error {
@@ -91,9 +87,7 @@ type overrideLine struct {
 	after  string    // blanks, a comment, the end of the line
 }
 
-func (l *overrideLine) write(r Override) {
-	l.rule, l.body = &r, r.String()
-}
+func (l *overrideLine) write(r Override) { l.rule, l.body = &r, r.String() }
 
 // All yields the rules in the order of the file.
 func (o *Overrides) All() iter.Seq[Override] {
@@ -106,50 +100,19 @@ func (o *Overrides) All() iter.Seq[Override] {
 	}
 }
 
-// String returns the file.
+// String returns the file. Unchanged lines are as [ParseOverrides] read them.
 func (o *Overrides) String() string {
 	var b strings.Builder
 	for _, l := range o.lines {
-		b.WriteString(l.before)
-		b.WriteString(l.body)
-		b.WriteString(l.after)
+		b.WriteString(l.before + l.body + l.after)
 	}
 	return b.String()
 }
 
-// WriteTo implements [io.WriterTo]. Unchanged lines are written as
-// [ParseOverrides] read them.
-func (o *Overrides) WriteTo(w io.Writer) (int64, error) {
-	n, err := io.WriteString(w, o.String())
-	return int64(n), err
-}
-
-// Protects reports whether a rule sets or pins neighbor in the row of term. It
-// fits the Protect options.
+// Protects reports whether a rule sets or pins neighbor in the row of term.
 func (o *Overrides) Protects(term, neighbor string) bool {
 	l := o.ruled[direction{term, neighbor}]
 	return l != nil && l.rule.Action != ActionBan
-}
-
-// Set adds the rule that neighbor is in the row of term with a similarity in
-// (0, 1] and, unless oneWay, term in that of neighbor. It replaces earlier
-// rules on the same entries; a rule both ways stays for the other direction. It
-// returns an error, and changes nothing, for a rule that no matrix can follow
-// or if the file would get too long.
-func (o *Overrides) Set(term, neighbor string, similarity float64, oneWay bool) error {
-	return o.put(Override{Action: ActionSet, Term: term, Neighbor: neighbor, OneWay: oneWay, Similarity: similarity})
-}
-
-// Pin adds the rule that neighbor stays in the row of term; see
-// [Overrides.Set].
-func (o *Overrides) Pin(term, neighbor string, oneWay bool) error {
-	return o.put(Override{Action: ActionPin, Term: term, Neighbor: neighbor, OneWay: oneWay})
-}
-
-// Ban adds the rule that neighbor is never in the row of term; see
-// [Overrides.Set].
-func (o *Overrides) Ban(term, neighbor string, oneWay bool) error {
-	return o.put(Override{Action: ActionBan, Term: term, Neighbor: neighbor, OneWay: oneWay})
 }
 
 // Remove removes the rules on neighbor in the row of term and, unless oneWay,
@@ -165,9 +128,11 @@ func (o *Overrides) Remove(term, neighbor string, oneWay bool) bool {
 	return len(before) > 0
 }
 
-// put writes r into the line of the first rule that it replaces, after the one
-// that it narrows, or at the end.
-func (o *Overrides) put(r Override) error {
+// Put adds a rule. It replaces earlier rules on the same entries, in the line of
+// the first; a rule both ways stays for the other direction, in the line before.
+// It returns an error, and changes nothing, for a rule that no matrix can follow
+// or if the file would get too long.
+func (o *Overrides) Put(r Override) error {
 	if err := r.check(); err != nil {
 		return err
 	}
@@ -204,8 +169,7 @@ func (o *Overrides) replace(lines []*overrideLine, r Override) error {
 	return o.adopt(line)
 }
 
-// ruling returns the lines, at most two, with a rule on a direction of r, in
-// the order of the file.
+// ruling returns the lines, at most two, with a rule on a direction of r, in order.
 func (o *Overrides) ruling(r *Override) []*overrideLine {
 	var lines []*overrideLine
 	for _, d := range r.directions() {
@@ -219,8 +183,8 @@ func (o *Overrides) ruling(r *Override) []*overrideLine {
 	return lines
 }
 
-// narrow removes the direction of r from a rule both ways. It reports false,
-// and does nothing, if no direction would be left.
+// narrow removes the direction of r from a rule both ways. It reports false, and
+// does nothing, if no direction would be left.
 func (o *Overrides) narrow(l *overrideLine, r *Override) bool {
 	if l.rule.OneWay || !r.OneWay {
 		return false
@@ -246,8 +210,7 @@ func (o *Overrides) insert(at int) *overrideLine {
 	return line
 }
 
-// adopt puts the rule of a line in force. It returns an error where another
-// line has a rule on one of its directions.
+// adopt puts the rule of a line in force, unless another line has one on its directions.
 func (o *Overrides) adopt(l *overrideLine) error {
 	for _, d := range l.rule.directions() {
 		if other := o.ruled[d]; other != nil {
@@ -275,4 +238,192 @@ func (o *Overrides) drop(l *overrideLine) {
 	o.forget(l)
 	at := slices.Index(o.lines, l)
 	o.lines = slices.Delete(o.lines, at, at+1)
+}
+
+// maxOverrideBytes bounds a file of overrides, which is written by hand: larger
+// sources of pairs belong in a matrix of their own.
+const maxOverrideBytes = 32 << 20
+
+// maxProblems is how many bad lines are named at once.
+const maxProblems = 100
+
+// oneWaySign is between the terms of a rule that goes one way.
+const oneWaySign = "->"
+
+// ErrOverrides is wrapped by the errors of [ParseOverrides]: the file has bad
+// lines, or too many.
+var ErrOverrides = errors.New("bad overrides")
+
+// ParseOverrides reads a file of overrides, at most one rule a line:
+//
+//	set car automobile 0.9       each is a neighbor of the other, at 0.9
+//	set car -> vehicle 0.5       vehicle is a neighbor of car, at 0.5
+//	pin car automobile           the similarity of the source stays
+//	ban car jaguar               never neighbors
+//	ban car -> "station wagon"   a term with blanks, quoted as in Go
+//
+// Words are separated by blanks or tabs. A # that begins a word begins a
+// comment. A term is quoted if it has blanks or control characters, begins with
+// # or a double quote, or is ->. A second rule for an entry is an error, even if
+// it is the same.
+//
+// The error wraps [ErrOverrides] and names the bad lines, at most a hundred; a
+// file of more than [simmatrix.MaxOverrideLines] lines or 32 MiB is refused.
+// Errors of r are returned as they are.
+func ParseOverrides(r io.Reader) (*Overrides, error) {
+	data, err := io.ReadAll(io.LimitReader(r, maxOverrideBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > maxOverrideBytes {
+		return nil, fmt.Errorf("%w: more than %d bytes", ErrOverrides, maxOverrideBytes)
+	}
+	if simmatrix.LooksUTF16(string(data[:min(len(data), 2)])) {
+		return nil, fmt.Errorf("%w: the file is UTF-16: save it as UTF-8", ErrOverrides)
+	}
+	o := &Overrides{}
+	var problems []error
+	for text := range strings.Lines(string(data)) {
+		switch {
+		case len(o.lines) == simmatrix.MaxOverrideLines:
+			return nil, fmt.Errorf("%w: more than %d lines", ErrOverrides, simmatrix.MaxOverrideLines)
+		case len(problems) == maxProblems:
+			problems = append(problems, fmt.Errorf("and more from line %d on", len(o.lines)+1))
+			return nil, fmt.Errorf("%w:\n%w", ErrOverrides, errors.Join(problems...))
+		}
+		mark := ""
+		if len(o.lines) == 0 && strings.HasPrefix(text, lines.ByteOrderMark) {
+			mark = lines.ByteOrderMark
+		}
+		words, start, end, err := splitWords(text[len(mark):])
+		text = text[len(mark):]
+		line := &overrideLine{before: mark + text[:start], body: text[start:end], after: text[end:]}
+		o.lines = append(o.lines, line)
+		if err == nil && len(words) > 0 {
+			if line.rule, err = parseOverride(words); err == nil {
+				err = o.adopt(line)
+			}
+		}
+		if err != nil {
+			problems = append(problems, fmt.Errorf("line %d: %w", len(o.lines), err))
+		}
+	}
+	if problems != nil {
+		return nil, fmt.Errorf("%w:\n%w", ErrOverrides, errors.Join(problems...))
+	}
+	return o, nil
+}
+
+const maxWords = 5 // of a rule
+
+// A word of a line, without its quotes.
+type word struct {
+	text   string
+	quoted bool
+}
+
+// splitWords returns the words before a comment or the end of the line, and where
+// the first begins and the last ends.
+func splitWords(line string) (words []word, start, end int, err error) {
+	const blanks = " \t"
+	text := strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
+	start = len(text) - len(strings.TrimLeft(text, blanks))
+	end = start
+	for at := start; at < len(text) && text[at] != '#'; {
+		if len(words) == maxWords {
+			return words, start, len(text), errors.New("more words than a rule has: a term with blanks needs double quotes, # begins a comment")
+		}
+		rest := text[at:]
+		size := strings.IndexAny(rest, blanks)
+		if size < 0 {
+			size = len(rest)
+		}
+		w := word{text: rest[:size]}
+		if rest[0] == '"' {
+			quote, err := strconv.QuotedPrefix(rest)
+			if err == nil {
+				w.text, err = strconv.Unquote(quote)
+			}
+			if size = len(quote); err != nil || (size < len(rest) && !strings.ContainsRune(blanks, rune(rest[size]))) {
+				return words, start, len(text), fmt.Errorf("no word in double quotes: %.40q", rest)
+			}
+			w.quoted = true
+		}
+		words = append(words, w)
+		end = at + size
+		at = len(text) - len(strings.TrimLeft(text[end:], blanks))
+	}
+	return words, start, end, nil
+}
+
+func parseOverride(words []word) (*Override, error) {
+	r := &Override{Action: Action(words[0].text)}
+	want := 3
+	switch r.Action {
+	case ActionSet:
+		want = 4
+	case ActionPin, ActionBan:
+	default:
+		return nil, fmt.Errorf("%.40q is not set, pin or ban", words[0].text)
+	}
+	sign := word{text: oneWaySign}
+	for k, w := range words {
+		switch {
+		case w == sign && k != 2:
+			return nil, fmt.Errorf("%s stands between the terms: %s", oneWaySign, overrideForm(r.Action))
+		case w != sign && !w.quoted && quoteTerm(w.text) != w.text:
+			return nil, fmt.Errorf("%.40q has to stand in double quotes", w.text)
+		}
+	}
+	if len(words) > 2 && words[2] == sign {
+		r.OneWay = true
+		words = append(words[:2:2], words[3:]...)
+	}
+	if len(words) != want {
+		return nil, fmt.Errorf("%d words, want %s; a term with blanks needs double quotes", len(words), overrideForm(r.Action))
+	}
+	r.Term, r.Neighbor = words[1].text, words[2].text
+	if r.Action == ActionSet {
+		s, ok := lines.ParseDecimal(words[3].text, 64)
+		if !ok {
+			return nil, fmt.Errorf("similarity %.40q is no decimal number", words[3].text)
+		}
+		r.Similarity = s
+	}
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func overrideForm(a Action) string {
+	form := string(a) + " TERM [" + oneWaySign + "] NEIGHBOR"
+	if a == ActionSet {
+		form += " SIMILARITY"
+	}
+	return form
+}
+
+// String returns the rule as a line of a file, without a line end.
+func (r *Override) String() string {
+	words := []string{string(r.Action), quoteTerm(r.Term)}
+	if r.OneWay {
+		words = append(words, oneWaySign)
+	}
+	words = append(words, quoteTerm(r.Neighbor))
+	if r.Action == ActionSet {
+		words = append(words, settings.FormatFloat(r.Similarity))
+	}
+	return strings.Join(words, " ")
+}
+
+func quoteTerm(t string) string {
+	plain := t != "" && t != oneWaySign && t[0] != '"' && t[0] != '#'
+	for _, c := range t {
+		plain = plain && unicode.IsPrint(c) && !unicode.IsSpace(c) && c != unicode.ReplacementChar
+	}
+	if plain {
+		return t
+	}
+	return strconv.Quote(t)
 }

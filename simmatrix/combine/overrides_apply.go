@@ -14,35 +14,30 @@ import (
 // OverrideCounts count the effects of [Overrides.Apply] in entries: a rule both
 // ways counts twice.
 type OverrideCounts struct {
-	// Set is the number of entries that were added or changed.
-	Set int
-	// Banned is the number of entries that were removed.
-	Banned int
-	// Pinned is the number of pinned entries that exist.
-	Pinned int
+	Set    int // entries that were added or changed
+	Banned int // entries that were removed
+	Pinned int // pinned entries that exist
 	// Unmet are the pins of missing entries, each one way, in ascending order
 	// of term and neighbor. A pin both ways is unmet if both directions are
 	// missing.
 	Unmet []Override
 	// NoEffect is the number of entries that already were as a set or ban wants
 	// them, and of missing ones pinned both ways whose other direction exists.
-	NoEffect int
-	// TermsAdded is the number of terms that got a row because an entry was
-	// set.
-	TermsAdded int
+	NoEffect   int
+	TermsAdded int // terms that got a row because an entry was set
 }
 
-// Apply returns m with the entries set and without the entries banned. Pins
-// change nothing here: see [Overrides.Protects].
+// Apply returns m with the entries set and without the entries banned; for pins
+// see [Overrides.Protects].
 //
 // The only origin of an entry that is set is [simmatrix.OriginOverrides]. A
 // matrix without [simmatrix.Meta.Origins] gets that one and, for all other
 // entries, its Source; one with [simmatrix.MaxOrigins] others is an error. A
-// term without a row gets one, with document frequency 0, if one of its entries
-// is set. Meta.Params gets "overrides", the number of rules and the beginning
-// of a SHA-256 of their content, after that of rules applied before. Apply
-// returns m itself where nothing changes, so that it is idempotent. It does not
-// undo an earlier application: apply to the matrix of the source.
+// term without a row gets one, with document frequency 0, if an entry of it is
+// set. Meta.Params gets "overrides", the number of rules and the beginning of a
+// SHA-256 of their content, after those applied before. Apply returns m itself
+// where nothing changes. It does not undo an earlier application: apply to the
+// matrix of the source.
 func (o *Overrides) Apply(m *simmatrix.Matrix) (*simmatrix.Matrix, OverrideCounts, error) {
 	t := m.Table()
 	p := o.plan(t)
@@ -140,7 +135,11 @@ func (o *Overrides) plan(m *simmatrix.Table) *plan {
 			}
 			p.counts.Set++
 			p.changes = append(p.changes, change{direction: d, units: units})
-			p.added = append(p.added, unknown(m, d.term, d.neighbor)...)
+			for _, term := range []string{d.term, d.neighbor} {
+				if _, known := slices.BinarySearch(m.Terms, term); !known {
+					p.added = append(p.added, strings.Clone(term))
+				}
+			}
 		case ActionBan:
 			if !there {
 				p.counts.NoEffect++
@@ -169,8 +168,8 @@ func (o *Overrides) plan(m *simmatrix.Table) *plan {
 	return p
 }
 
-// checkRoom refuses rules that by themselves make a row too long, before each
-// of them is looked up in that row.
+// checkRoom refuses rules that by themselves make a row too long, before each of
+// them is looked up in that row.
 func (p *plan) checkRoom() error {
 	set := 0
 	for k, c := range p.changes {
@@ -199,16 +198,6 @@ func entryOf(m *simmatrix.Table, d direction) (there bool, sim uint16, origins u
 		return false, 0, 0
 	}
 	return true, sims[k], m.OriginsAt(i, k)
-}
-
-func unknown(m *simmatrix.Table, terms ...string) []string {
-	var out []string
-	for _, t := range terms {
-		if _, known := slices.BinarySearch(m.Terms, t); !known {
-			out = append(out, strings.Clone(t))
-		}
-	}
-	return out
 }
 
 // matrix returns the matrix with the changes and with params. Entries that are
@@ -247,8 +236,7 @@ func (p *plan) matrix(origins []string, own uint8, params map[string]string) (*s
 	return out.Matrix()
 }
 
-// appendEntries appends row i with new columns; index gives them. An entry
-// that has no origins gets the first one, where it needs one.
+// appendEntries appends row i with new columns, and the first origin where it needs one.
 func appendEntries(m *simmatrix.Table, row []simmatrix.Entry, i int, index []uint32, withOrigins bool) []simmatrix.Entry {
 	cols, sims := m.Row(i)
 	for k, col := range cols {
@@ -261,8 +249,8 @@ func appendEntries(m *simmatrix.Table, row []simmatrix.Entry, i int, index []uin
 	return row
 }
 
-// override puts e into the row in place of the entry with its column. A
-// similarity of 0 removes that.
+// override puts e into the row in place of the entry with its column, or, with 0
+// units, removes that.
 func override(row []simmatrix.Entry, e simmatrix.Entry) []simmatrix.Entry {
 	at := slices.IndexFunc(row, func(other simmatrix.Entry) bool { return other.Col == e.Col })
 	switch {

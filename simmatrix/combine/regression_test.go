@@ -508,3 +508,21 @@ func TestStepsThatOvershootAreShortened(t *testing.T) {
 		t.Errorf("from %v to %v, %v", from.value, to.value, err)
 	}
 }
+
+// Probability returns the estimate, in (0, 1), for a pair's similarities.
+func (r *Regression) Probability(similarities []float64) float64 {
+	return logistic(r.logOdds(inUnits(similarities)))
+}
+
+// Similarity returns an ensemble's similarity for a pair's.
+func (r *Regression) Similarity(similarities []float64) float64 {
+	return r.similarity(inUnits(similarities))
+}
+
+func inUnits(similarities []float64) []uint16 {
+	units := make([]uint16, len(similarities))
+	for k, s := range similarities {
+		units[k] = uint16(math.Round(min(max(s, 0), 1) * simmatrix.UnitsOfOne))
+	}
+	return units
+}

@@ -11,33 +11,22 @@ import (
 
 // ProjectOptions are the settings of [Project].
 type ProjectOptions struct {
-	// IndexTerms has the index terms that the field's analyzer makes of each
-	// word.
-	IndexTerms map[string][]string
+	IndexTerms map[string][]string // the index terms that the field's analyzer makes of each word
 	// DocFreqs has the document frequency of each index term. A term that it
 	// lacks keeps its row and is no one's neighbor. With nil all terms are
 	// kept, with frequency 0.
 	DocFreqs map[string]uint32
-	// Docs is N, the number of documents that DocFreqs was counted in.
-	Docs uint64
+	Docs     uint64 // N, the number of documents that DocFreqs was counted in
 }
 
 // ProjectCounts say what became of the words of a matrix in [Project].
 type ProjectCounts struct {
-	// Words is the number of words of the matrix: the sum of the next four.
-	Words int
-	// Kept is the number of words that became a term of their own.
-	Kept int
-	// Merged is the number of words with the term of an earlier one.
-	Merged int
-	// MultiToken is the number of words left out because the analyzer makes
-	// more than one term of them.
-	MultiToken int
-	// NoToken is the number of words left out because the analyzer makes no
-	// term of them, as of stop words, or IndexTerms lacks them.
-	NoToken int
-	// Unused is the number of terms that no document has, 0 without DocFreqs.
-	Unused int
+	Words      int // of the matrix: the sum of the next four
+	Kept       int // they became a term of their own
+	Merged     int // they have the term of an earlier one
+	MultiToken int // left out because the analyzer makes more than one term of them
+	NoToken    int // left out because IndexTerms has no term for them, as of stop words
+	Unused     int // terms that no document has, 0 without DocFreqs
 }
 
 // Project turns a matrix over surface words into one over index terms:

@@ -1,3 +1,6 @@
+// Package shape changes which terms and entries a matrix has: it removes
+// entries (sparsify) and terms (filter), and turns surface words into index
+// terms (project).
 package shape
 
 import (
@@ -8,6 +11,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/internal/settings"
@@ -16,17 +20,10 @@ import (
 // SparsifyOptions are the settings of [Sparsify]. The zero value keeps every
 // entry.
 type SparsifyOptions struct {
-	// Neighbors is C, the largest number of entries in a row off the diagonal,
-	// at most [simmatrix.MaxNeighbors]. 0 is that.
-	Neighbors int
-	// Threshold is θ in [0, 1): entries s_ij <= θ go. It is rounded as
-	// similarities are, to a multiple of 1/65535.
-	Threshold float64
-	// Mutual keeps the entry s_ij only where j is among the C nearest of i and
-	// i among the C nearest of j.
-	Mutual bool
-	// Symmetric makes s_ij = s_ji.
-	Symmetric bool
+	Neighbors int     // C, the most entries in a row off the diagonal; 0 is [simmatrix.MaxNeighbors]
+	Threshold float64 // θ in [0, 1): entries s_ij <= θ go; rounded to a multiple of 1/65535
+	Mutual    bool    // keeps s_ij only where j is among the C nearest of i and i among those of j
+	Symmetric bool    // makes s_ij = s_ji
 	// Dominant makes Σ_{j≠i} s_ij < 1 in every row i. Together with Symmetric
 	// the matrix is positive definite; without it, only invertible (Levy and
 	// Desplanques).
@@ -39,45 +36,26 @@ type SparsifyOptions struct {
 
 // Validate reports every setting that is out of range.
 func (o *SparsifyOptions) Validate() error {
-	var errs []error
+	var err error
 	if o.Neighbors < 0 || o.Neighbors > simmatrix.MaxNeighbors {
-		errs = append(errs, fmt.Errorf("neighbors: %d not in [0, %d], where 0 is no limit", o.Neighbors, simmatrix.MaxNeighbors))
+		err = fmt.Errorf("neighbors: %d not in [0, %d], where 0 is no limit", o.Neighbors, simmatrix.MaxNeighbors)
 	}
-	if !(o.Threshold >= 0 && o.Threshold < 1) { // written so that NaN fails
-		errs = append(errs, fmt.Errorf("threshold: %v not in [0, 1)", o.Threshold))
-	}
-	return errors.Join(errs...)
+	return errors.Join(err, settings.InUnit("threshold", o.Threshold, "[0, 1)"))
 }
 
 func (o *SparsifyOptions) paired() bool { return o.Mutual || o.Symmetric }
 
-func (o *SparsifyOptions) room() int {
-	if o.Neighbors == 0 {
-		return simmatrix.MaxNeighbors
-	}
-	return o.Neighbors
-}
+func (o *SparsifyOptions) room() int { return cmp.Or(o.Neighbors, simmatrix.MaxNeighbors) }
 
 // params returns before with the settings that remove something, in place of
 // earlier ones.
 func (o *SparsifyOptions) params(before map[string]string) map[string]string {
-	params := maps.Clone(before)
-	set := func(name, value string, isSet bool) {
-		if !isSet {
-			delete(params, simmatrix.SparsifyPrefix+name)
-			return
-		}
-		if params == nil {
-			params = make(map[string]string)
-		}
-		params[simmatrix.SparsifyPrefix+name] = value
-	}
-	set("neighbors", strconv.Itoa(o.Neighbors), o.Neighbors > 0)
-	set("threshold", settings.FormatFloat(o.Threshold), o.Threshold > 0)
-	set("mutual", "true", o.Mutual)
-	set("symmetric", "true", o.Symmetric)
-	set("dominant", "true", o.Dominant)
-	return params
+	before = maps.Clone(before)
+	maps.DeleteFunc(before, func(name, _ string) bool { return strings.HasPrefix(name, simmatrix.SparsifyPrefix) })
+	return settings.With(before, simmatrix.SparsifyPrefix, map[string]string{
+		"neighbors": strconv.Itoa(o.Neighbors), "threshold": settings.FormatFloat(o.Threshold), "mutual": strconv.FormatBool(o.Mutual),
+		"symmetric": strconv.FormatBool(o.Symmetric), "dominant": strconv.FormatBool(o.Dominant),
+	})
 }
 
 // Sparsify returns m with fewer entries. All terms keep their rows. The steps,
@@ -97,12 +75,9 @@ func (o *SparsifyOptions) params(before map[string]string) map[string]string {
 //
 // Sums are of the rounded similarities. Protected entries are taken first and
 // count in their row. Where they are more than C, or sum up to 1, the row has
-// nothing else, and Meta says so; [inspect.Matrix] counts such rows.
-//
-// Sparsify with the same options does not change its own result. A mirrored
-// entry has the origins of both directions. Params of the result are those of m
-// and the settings, with "sparsify_" before the name. Memory is proportional to
-// the entries.
+// nothing else, and Meta says so. Sparsify with the same options does not change
+// its own result. A mirrored entry has the origins of both directions. Params of
+// the result are those of m and the settings, with "sparsify_" before the name.
 //
 // It returns an error that names each option out of range, and one that wraps
 // [simmatrix.ErrInvalid] where Protect leaves a row more than
@@ -140,8 +115,7 @@ type sparsifier struct {
 	inProtected []bool
 }
 
-// newSparsifier marks what the threshold and Protect keep and, for Mutual, the
-// nearest of each row.
+// newSparsifier marks what the threshold and Protect keep and, for Mutual, the nearest.
 func newSparsifier(m *simmatrix.Table, opts SparsifyOptions) *sparsifier {
 	s := &sparsifier{from: m, opts: opts, marks: make([]uint8, len(m.Cols))}
 	floor := uint16(math.Round(opts.Threshold * simmatrix.UnitsOfOne))
@@ -184,8 +158,7 @@ func (s *sparsifier) protectRow(i int) int {
 	return taken
 }
 
-// fits reports whether a row with taken entries that sum up to sum may take
-// one more.
+// fits reports whether a row with taken entries that sum up to sum may take one more.
 func (s *sparsifier) fits(taken, sum int, sim uint16) bool {
 	return taken < s.opts.room() && (!s.opts.Dominant || sum+int(sim) < simmatrix.UnitsOfOne)
 }
@@ -213,8 +186,7 @@ func (s *sparsifier) fitRows() {
 	}
 }
 
-// markedEntries returns the entries that have mark, in the same order within
-// rows.
+// markedEntries returns the entries that have mark, in the same order within rows.
 func (s *sparsifier) markedEntries(mark uint8) simmatrix.Entries {
 	total := 0
 	for _, marks := range s.marks {
@@ -235,8 +207,8 @@ func (s *sparsifier) markedEntries(mark uint8) simmatrix.Entries {
 	return out
 }
 
-// byDocFreq returns the rows in order of increasing document frequency, ties
-// in ascending byte order of the term, those of frequency 0 last.
+// byDocFreq returns the rows in order of increasing document frequency, ties by
+// term, those of frequency 0 last.
 func byDocFreq(m *simmatrix.Table) []uint32 {
 	order := make([]uint32, len(m.Terms))
 	for i := range order {
@@ -247,4 +219,180 @@ func byDocFreq(m *simmatrix.Table) []uint32 {
 		return cmp.Or(cmp.Compare(m.DocFreqs[a]-1, m.DocFreqs[b]-1), cmp.Compare(a, b))
 	})
 	return order
+}
+
+// A pairEntry is one direction of a pair: an [simmatrix.Entry] without its column.
+type pairEntry struct {
+	sim     uint16 // 0 where it is missing
+	origins uint8
+}
+
+// A pairOfEntries is s_ij and s_ji of a row i and a neighbor j; a missing one is 0.
+type pairOfEntries struct {
+	j          uint32
+	ij, ji     pairEntry
+	atIJ, atJI int // valid only where the entry is in the matrix
+	protected  bool
+}
+
+type pairer struct {
+	*sparsifier
+	columns simmatrix.Columns
+	rank    []uint32 // of each term in the order of the strategy
+	taken   []int    // entries of each row
+	sums    []int    // of each row, in units
+
+	// Scratch of pairsOf, valid until its next call, and of sorting.
+	pairs []pairOfEntries
+	place []uint32 // by neighbor: its place in pairs, plus 1; 0 for others
+	keys  []uint64
+}
+
+// pairedEntries returns the entries where pairs stay or go together. Each pair is
+// considered in the row that comes first.
+func (s *sparsifier) pairedEntries() simmatrix.Entries {
+	n := len(s.from.Terms)
+	p := &pairer{
+		sparsifier: s, columns: s.from.ByColumn(s.marks), rank: make([]uint32, n),
+		taken: make([]int, n), sums: make([]int, n), place: make([]uint32, n),
+	}
+	order := byDocFreq(s.from)
+	for at, i := range order {
+		p.rank[i] = uint32(at)
+	}
+	for _, i := range order {
+		if s.inProtected != nil && s.inProtected[i] {
+			for _, pair := range p.pairsOf(i, protected, false) {
+				p.add(i, pair)
+			}
+		}
+	}
+	for _, i := range order {
+		if p.fits(p.taken[i], p.sums[i], 1) {
+			p.choose(i)
+		}
+	}
+	if !s.opts.Symmetric {
+		return s.markedEntries(chosen)
+	}
+	return p.chosenEntries()
+}
+
+// pairsOf returns the pairs of row i that have mark in a direction, in no
+// order; those with rows before i in the order only if earlier. The directions
+// of a pair are made alike if the matrix is to be symmetric.
+func (p *pairer) pairsOf(i uint32, mark uint8, earlier bool) []pairOfEntries {
+	for _, pair := range p.pairs {
+		p.place[pair.j] = 0
+	}
+	p.pairs = p.pairs[:0]
+	cols, sims := p.from.Row(int(i))
+	for k, marks := range p.row(int(i)) {
+		if j := cols[k]; marks&mark != 0 && (earlier || p.rank[j] > p.rank[i]) {
+			pair := p.pair(j)
+			pair.ij = pairEntry{sim: sims[k], origins: p.from.OriginsAt(int(i), k)}
+			pair.atIJ, pair.protected = p.from.Offsets[i]+k, marks&protected != 0
+		}
+	}
+	rows, places, back := p.columns.Column(int(i))
+	for k, j := range rows {
+		if !earlier && p.rank[j] < p.rank[i] {
+			continue
+		}
+		at, marks := p.from.Offsets[j]+int(places[k]), uint8(kept) // as all in columns
+		if mark != kept || p.inProtected != nil {
+			marks = p.marks[at] // far away in memory
+		}
+		if marks&mark != 0 {
+			pair := p.pair(j)
+			pair.ji = pairEntry{sim: back[k], origins: p.from.OriginsAt(int(j), int(places[k]))}
+			pair.atJI, pair.protected = at, pair.protected || marks&protected != 0
+		}
+	}
+	if p.opts.Symmetric {
+		for k := range p.pairs {
+			pair := &p.pairs[k]
+			pair.ij = pairEntry{sim: max(pair.ij.sim, pair.ji.sim), origins: pair.ij.origins | pair.ji.origins}
+			pair.ji = pair.ij
+		}
+	}
+	return p.pairs
+}
+
+// pair returns the pair with neighbor j, perhaps a new one, valid until the next call.
+func (p *pairer) pair(j uint32) *pairOfEntries {
+	if p.place[j] == 0 {
+		p.pairs = append(p.pairs, pairOfEntries{j: j, atIJ: -1, atJI: -1})
+		p.place[j] = uint32(len(p.pairs)) //nolint:gosec // at most the number of terms
+	}
+	return &p.pairs[p.place[j]-1]
+}
+
+// choose chooses, of the other pairs of row i with later rows, those that fit.
+func (p *pairer) choose(i uint32) {
+	p.keys = p.keys[:0]
+	for _, pair := range p.pairsOf(i, kept, false) {
+		oneWay := pair.atIJ < 0 || pair.atJI < 0
+		if pair.protected || (p.opts.Mutual && oneWay) || !p.fits(p.taken[pair.j], p.sums[pair.j], pair.ji.sim) {
+			continue
+		}
+		p.keys = append(p.keys, entryKey(simmatrix.Entry{Col: pair.j, Units: pair.ij.sim}))
+	}
+	slices.Sort(p.keys)
+	for _, key := range p.keys {
+		e := keyedEntry(key)
+		if p.fits(p.taken[i], p.sums[i], e.Units) {
+			p.add(i, p.pairs[p.place[e.Col]-1])
+		}
+	}
+}
+
+func (p *pairer) add(i uint32, pair pairOfEntries) {
+	if pair.atIJ >= 0 {
+		p.marks[pair.atIJ] |= chosen
+	}
+	if pair.atJI >= 0 {
+		p.marks[pair.atJI] |= chosen
+	}
+	if pair.ij.sim > 0 {
+		p.taken[i]++
+		p.sums[i] += int(pair.ij.sim)
+	}
+	if pair.ji.sim > 0 {
+		p.taken[pair.j]++
+		p.sums[pair.j] += int(pair.ji.sim)
+	}
+}
+
+func (p *pairer) chosenEntries() simmatrix.Entries {
+	total := 0
+	for _, taken := range p.taken {
+		total += taken
+	}
+	out := simmatrix.NewEntriesFor(total, len(p.taken), p.from.Origins != nil)
+	for i := range p.taken {
+		p.keys = p.keys[:0]
+		for _, pair := range p.pairsOf(uint32(i), chosen, true) {
+			p.keys = append(p.keys, entryKey(simmatrix.Entry{Col: pair.j, Units: pair.ij.sim, Origins: pair.ij.origins}))
+		}
+		slices.Sort(p.keys)
+		for _, key := range p.keys {
+			out.AppendEntry(keyedEntry(key))
+		}
+		out.Offsets = append(out.Offsets, len(out.Cols))
+	}
+	return out
+}
+
+// entryKey packs e into a number that sorts as [simmatrix.CompareEntries] orders.
+func entryKey(e simmatrix.Entry) uint64 {
+	return uint64(simmatrix.UnitsOfOne-e.Units)<<40 | uint64(e.Col)<<8 | uint64(e.Origins)
+}
+
+func keyedEntry(key uint64) simmatrix.Entry {
+	return simmatrix.Entry{
+		Units:   simmatrix.UnitsOfOne - uint16(key>>40), //nolint:gosec // the key has no bit above
+		Col:     uint32(key >> 8 & 0xffffffff),
+		Origins: uint8(key & 0xff),
+	}
 }

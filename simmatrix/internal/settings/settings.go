@@ -4,6 +4,7 @@ package settings
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"strconv"
 	"strings"
@@ -44,3 +45,18 @@ func Positive(name string, v float64) error {
 // FormatFloat writes a setting as Meta.Params have it: with the fewest digits
 // that give v again.
 func FormatFloat(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+
+// With returns a copy of params with the values, each name behind the prefix;
+// "0" and "false" are not set.
+func With(params map[string]string, prefix string, values map[string]string) map[string]string {
+	with := maps.Clone(params)
+	if with == nil {
+		with = make(map[string]string)
+	}
+	for name, value := range values {
+		if value != "0" && value != "false" {
+			with[prefix+name] = value
+		}
+	}
+	return with
+}
