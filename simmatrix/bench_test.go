@@ -69,7 +69,7 @@ func scatteredMatrix(b *testing.B, terms, neighbors int, symmetric bool) *Matrix
 	for k, term := range around {
 		at[term] = k
 	}
-	built := &Table{Entries: NewEntries(terms, false), DocFreqs: make([]uint32, terms)}
+	built := &Table{Entries: NewEntries(terms, 0, false), DocFreqs: make([]uint32, terms)}
 	for i := range terms {
 		built.Terms = append(built.Terms, fmt.Sprintf("term%06d", i))
 		row := make([]Entry, 0, neighbors)

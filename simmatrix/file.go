@@ -36,58 +36,36 @@ const (
 	fileVersion  = 1
 	maxHeader    = 1 << 20
 	checksumSize = sha256.Size
-)
-
-// chunkBytes is how much is read or written at a time. What a file claims to
-// hold is allocated as it arrives: at most this much, and then at most
-// readAhead times what has been read.
-const (
+	maxShown     = 80 // bytes of a header field that an error shows
+	// chunkBytes is how much is read or written at a time. What a file claims to
+	// hold is allocated as it arrives: at most this much, and then at most
+	// readAhead times what has been read.
 	chunkBytes = 1 << 16
 	readAhead  = 8
 )
 
 // Errors of [Decode].
 var (
-	// ErrFormat says that the input is not a matrix file, is cut short, or
-	// holds what no matrix can hold.
-	ErrFormat = errors.New("not a valid matrix file")
-	// ErrFormatVersion says that the file is of another format version.
+	ErrFormat        = errors.New("not a valid matrix file") // or cut short, or with what no matrix can have
 	ErrFormatVersion = errors.New("matrix file of another format version")
-	// ErrChecksum says that the file was damaged after it was written.
-	ErrChecksum = errors.New("matrix file is damaged: its checksum does not match")
+	ErrChecksum      = errors.New("matrix file is damaged: its checksum does not match")
 )
 
 // Encode writes m to w. The same matrix always gives the same bytes.
 func Encode(w io.Writer, m *Matrix) error {
-	b := bufio.NewWriterSize(w, chunkBytes)
-	if err := m.table.write(b); err != nil {
+	err := m.table.write(w)
+	if err == nil {
+		_, err = w.Write(m.checksum[:])
+	}
+	if err != nil {
 		return fmt.Errorf("writing the matrix: %w", err)
 	}
-	if _, err := b.Write(m.checksum[:]); err != nil {
-		return fmt.Errorf("writing the matrix: %w", err)
-	}
-	if err := b.Flush(); err != nil {
-		return fmt.Errorf("writing the matrix: %w", err)
-	}
-	return nil
-}
-
-func (m *Matrix) seal() error {
-	h := sha256.New()
-	b := bufio.NewWriterSize(h, chunkBytes)
-	if err := m.table.write(b); err != nil {
-		return err
-	}
-	if err := b.Flush(); err != nil {
-		return err
-	}
-	h.Sum(m.checksum[:0])
 	return nil
 }
 
 // write writes all but the checksum. Table.check has made sure that its
 // conversions fit.
-func (t *Table) write(b *bufio.Writer) error {
+func (t *Table) write(w io.Writer) error {
 	header, err := json.Marshal(t.Meta)
 	if err != nil {
 		return err
@@ -95,6 +73,7 @@ func (t *Table) write(b *bufio.Writer) error {
 	if len(header) > maxHeader {
 		return fmt.Errorf("source and parameters take %d bytes, at most %d", len(header), maxHeader)
 	}
+	b := bufio.NewWriterSize(w, chunkBytes)
 	head := append([]byte(nil), fileMagic...)
 	head = binary.LittleEndian.AppendUint32(head, fileVersion)
 	head = binary.LittleEndian.AppendUint32(head, uint32(min(len(header), maxHeader)))
@@ -113,8 +92,8 @@ func (t *Table) write(b *bufio.Writer) error {
 	writeInts(b, counts)
 	writeInts(b, t.Cols)
 	writeInts(b, t.Sims)
-	_, err = b.Write(t.Origins)
-	return err
+	_, _ = b.Write(t.Origins)
+	return b.Flush()
 }
 
 func writeInts[T uint16 | uint32](b *bufio.Writer, values []T) {
@@ -212,7 +191,7 @@ func (d *decoder) header() (Meta, error) {
 	return meta, nil
 }
 
-// matrix reads the sections after the header, and the checksum. It checks their
+// matrix reads the sections after the header, and the checksum, and checks their
 // lengths against the header, but not the entries.
 func (d *decoder) matrix(meta Meta) (*Matrix, error) {
 	lengths, err := readInts[uint16](d, meta.Terms, "term lengths")
@@ -308,8 +287,7 @@ func sum(values []uint16) uint64 {
 	return total
 }
 
-// cut splits text, whose length is the sum of lengths, into strings that share
-// its memory.
+// cut splits text, whose length is the sum of lengths.
 func cut(text string, lengths []uint16) []string {
 	parts := make([]string, len(lengths))
 	for i, l := range lengths {
@@ -317,9 +295,6 @@ func cut(text string, lengths []uint16) []string {
 	}
 	return parts
 }
-
-// maxShown bounds how much of a header field an error shows.
-const maxShown = 80
 
 // differences lists the header fields that differ from what was counted.
 func differences(claimed, counted *Meta) string {

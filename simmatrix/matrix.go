@@ -1,7 +1,19 @@
+// Package simmatrix holds the term-similarity matrix S: its rows, the builders
+// that learn it, the file format that stores it.
+//
+// S is an n×n matrix over the index terms of a field, with s_ii = 1 and
+// 0 < s_ij <= 1 for the stored entries off the diagonal. Only those are kept,
+// at most C of them in a row, so a row is a term's list of neighbors. The
+// matrix need not be symmetric: with the default recipe about half of the
+// entries go one way only.
+//
+// The package is pure: it reads from an io.Reader and writes to an io.Writer,
+// and knows nothing of clusters, Redis or files.
 package simmatrix
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -9,6 +21,8 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sort"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -35,13 +49,11 @@ var ErrNoVocabulary = errors.New("no term to learn from")
 type Progress func(stage string, done, total int)
 
 // Meta describes a matrix and what it was made from. It is stored as JSON in
-// the header of the file and holds no time stamp, so that the same input gives
+// the header of the file, without a time stamp, so that the same input gives
 // the same bytes.
 type Meta struct {
-	// Source says in words what the matrix was made from.
-	Source string `json:"source"`
-	// Params are the settings it was made with, by name.
-	Params map[string]string `json:"params,omitempty"`
+	Source string            `json:"source"`           // in words, what the matrix was made from
+	Params map[string]string `json:"params,omitempty"` // the settings it was made with, by name
 	// Origins names what the entries come from where that is more than one
 	// thing, as in an ensemble: bit k of [Neighbor.Origins] is Origins[k].
 	// Names are unique, at most [MaxOrigins]; without names every entry comes
@@ -49,15 +61,11 @@ type Meta struct {
 	Origins []string `json:"origins,omitempty"`
 	// Docs is N, the number of documents that have the field, to which the
 	// document frequencies refer; 0 is unknown.
-	Docs uint64 `json:"docs"`
-	// Terms is the number of rows, those without neighbors included.
-	Terms uint64 `json:"terms"`
-	// NonZeros is the number of stored entries, the diagonal not counted.
-	NonZeros uint64 `json:"non_zeros"`
-	// MaxNeighbors is the length of the longest row.
-	MaxNeighbors uint32 `json:"max_neighbors"`
-	// Symmetric says that s_ij = s_ji for all i and j.
-	Symmetric bool `json:"symmetric"`
+	Docs         uint64 `json:"docs"`
+	Terms        uint64 `json:"terms"`         // rows, those without neighbors included
+	NonZeros     uint64 `json:"non_zeros"`     // stored entries, the diagonal not counted
+	MaxNeighbors uint32 `json:"max_neighbors"` // length of the longest row
+	Symmetric    bool   `json:"symmetric"`     // s_ij = s_ji for all i and j
 	// Dominant says that Σ_{j≠i} s_ij < 1 in every row i. A matrix that is
 	// symmetric and dominant is positive definite.
 	Dominant bool `json:"dominant"`
@@ -108,21 +116,15 @@ func (e *Entries) OriginsAt(i, k int) uint8 {
 
 // A Term is a term that gets a row.
 type Term struct {
-	// Text is the term itself.
-	Text string
-	// DocFreq is the number of documents that hold it, 0 where unknown.
-	DocFreq uint32
+	Text    string
+	DocFreq uint32 // number of documents that have it, 0 where unknown
 }
 
 // A TermRow is one row as [New] takes it.
 type TermRow struct {
-	// Term is the index term i.
-	Term string
-	// DocFreq is the number of documents that hold Term, 0 where unknown.
-	DocFreq uint32
-	// Neighbors are the entries s_ij, in any order. Their DocFreq is not
-	// read: it is that of the neighbor's own row.
-	Neighbors []Neighbor
+	Term      string     // the index term i
+	DocFreq   uint32     // number of documents that have it, 0 where unknown
+	Neighbors []Neighbor // s_ij, in any order; DocFreq is not read: it is that of the neighbor's own row
 }
 
 // New returns the matrix with the given rows, in any order, with similarities
@@ -134,32 +136,56 @@ type TermRow struct {
 func New(meta Meta, rows []TermRow) (*Matrix, error) {
 	rows = slices.Clone(rows)
 	slices.SortFunc(rows, func(a, b TermRow) int { return cmp.Compare(a.Term, b.Term) })
-	m := &Table{Meta: meta, Entries: NewEntries(len(rows), len(meta.Origins) > 0)}
-	index := make(map[string]uint32, len(rows))
-	for i, r := range rows {
-		index[r.Term] = uint32(i)
-		m.Terms = append(m.Terms, strings.Clone(r.Term))
-		m.DocFreqs = append(m.DocFreqs, r.DocFreq)
+	t := &Table{Meta: meta, Entries: NewEntries(len(rows), 0, len(meta.Origins) > 0)}
+	for _, r := range rows {
+		t.Terms, t.DocFreqs = append(t.Terms, strings.Clone(r.Term)), append(t.DocFreqs, r.DocFreq)
+	}
+	return t.fill(func(i int) iter.Seq[Neighbor] { return slices.Values(rows[i].Neighbors) }, false)
+}
+
+// FromRows returns the matrix that has the given rows by term, as
+// [Matrix.Rows] yields them. It takes less memory than [New], since the
+// neighbors stay packed: what the matrix takes and some 40 bytes a row. Errors
+// are those of New, and one where a row has another document frequency for a
+// neighbor than that neighbor's own row.
+func FromRows(meta Meta, rows map[string]Row) (*Matrix, error) {
+	t := &Table{Meta: meta}
+	nonZeros := 0
+	for _, term := range slices.Sorted(maps.Keys(rows)) {
+		t.Terms, t.DocFreqs = append(t.Terms, strings.Clone(term)), append(t.DocFreqs, rows[term].DocFreq())
+		nonZeros += rows[term].Len()
+	}
+	t.Entries = NewEntries(len(rows), nonZeros, len(meta.Origins) > 0)
+	return t.fill(func(i int) iter.Seq[Neighbor] { return rows[t.Terms[i]].All() }, true)
+}
+
+// fill returns the matrix of the table's terms with the neighbors of each.
+func (t *Table) fill(neighbors func(i int) iter.Seq[Neighbor], sameDocFreqs bool) (*Matrix, error) {
+	index := make(map[string]uint32, len(t.Terms))
+	for i, term := range t.Terms {
+		index[term] = uint32(i)
 	}
 	var row []Entry
-	for _, r := range rows {
+	for i, term := range t.Terms {
 		row = row[:0]
-		for _, n := range r.Neighbors {
+		for n := range neighbors(i) {
 			col, ok := index[n.Term]
-			if !ok {
-				return nil, fmt.Errorf("%w: neighbor %q of %q has no row", ErrInvalid, n.Term, r.Term)
-			}
-			if !(n.Similarity > 0 && n.Similarity <= 1) { // written so that NaN fails
-				return nil, fmt.Errorf("%w: similarity %v of %q and %q not in (0, 1]", ErrInvalid, n.Similarity, r.Term, n.Term)
-			}
-			if n.Origins != 0 && m.Origins == nil {
-				return nil, fmt.Errorf("%w: %q and %q have origins %b, and none is named", ErrInvalid, r.Term, n.Term, n.Origins)
+			switch {
+			case !ok:
+				return nil, fmt.Errorf("%w: neighbor %q of %q has no row", ErrInvalid, n.Term, term)
+			case !(n.Similarity > 0 && n.Similarity <= 1): // written so that NaN fails
+				return nil, fmt.Errorf("%w: similarity %v of %q and %q not in (0, 1]", ErrInvalid, n.Similarity, term, n.Term)
+			case sameDocFreqs && n.DocFreq != t.DocFreqs[col]:
+				return nil, fmt.Errorf("%w: neighbor %q of %q has the document frequency %d, in its own row %d",
+					ErrInvalid, n.Term, term, n.DocFreq, t.DocFreqs[col])
+			case n.Origins != 0 && t.Origins == nil:
+				return nil, fmt.Errorf("%w: %q and %q have origins %b, and none is named", ErrInvalid, term, n.Term, n.Origins)
 			}
 			row = append(row, Entry{Col: col, Units: ToUnits(float64(n.Similarity)), Origins: n.Origins})
 		}
-		m.AppendRow(row)
+		t.AppendRow(row)
 	}
-	return m.Matrix()
+	return t.Matrix()
 }
 
 // An Entry is one s_ij of a row i.
@@ -174,11 +200,11 @@ func CompareEntries(a, b Entry) int {
 	return cmp.Or(cmp.Compare(b.Units, a.Units), cmp.Compare(a.Col, b.Col))
 }
 
-// NewEntries returns Entries without rows, with room for some.
-func NewEntries(rows int, withOrigins bool) Entries {
-	e := Entries{Offsets: make([]int, 1, rows+1)}
+// NewEntries returns Entries without rows, with room for so many rows and entries.
+func NewEntries(rows, entries int, withOrigins bool) Entries {
+	e := Entries{Offsets: make([]int, 1, rows+1), Cols: make([]uint32, 0, entries), Sims: make([]uint16, 0, entries)}
 	if withOrigins {
-		e.Origins = []uint8{}
+		e.Origins = make([]uint8, 0, entries)
 	}
 	return e
 }
@@ -200,17 +226,6 @@ func (e *Entries) AppendEntry(n Entry) {
 	}
 }
 
-// NewEntriesFor returns Entries without rows, with room for exactly total
-// entries.
-func NewEntriesFor(total, rows int, withOrigins bool) Entries {
-	e := NewEntries(rows, withOrigins)
-	e.Cols, e.Sims = make([]uint32, 0, total), make([]uint16, 0, total)
-	if withOrigins {
-		e.Origins = make([]uint8, 0, total)
-	}
-	return e
-}
-
 // Matrix returns the matrix of the table, which must not be modified any more.
 // Of Meta only Source, Params, Origins and Docs are read. Errors are those of
 // [New]; in addition the terms and the entries of each row have to be in their
@@ -221,9 +236,11 @@ func (t *Table) Matrix() (*Matrix, error) {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	m.table.Meta = m.table.describe()
-	if err := m.seal(); err != nil {
+	h := sha256.New()
+	if err := m.table.write(h); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
+	h.Sum(m.checksum[:0])
 	return m, nil
 }
 
@@ -317,17 +334,16 @@ func (t *Table) checkRow(i uint32, seenIn []uint32) error {
 // describe returns the Meta of m with its counts computed.
 func (t *Table) describe() Meta {
 	meta := t.Meta
-	meta.Source = strings.ToValidUTF8(meta.Source, "\uFFFD") // as JSON would store it
-	meta.Origins = nil
+	valid := func(s string) string { return strings.ToValidUTF8(s, "\uFFFD") } // as JSON would store it
+	meta.Source, meta.Origins, meta.Params = valid(meta.Source), nil, nil
 	for _, name := range t.Meta.Origins {
-		meta.Origins = append(meta.Origins, strings.ToValidUTF8(name, "\uFFFD"))
+		meta.Origins = append(meta.Origins, valid(name))
 	}
-	meta.Params = nil
+	if len(t.Meta.Params) > 0 {
+		meta.Params = make(map[string]string, len(t.Meta.Params))
+	}
 	for k, v := range t.Meta.Params {
-		if meta.Params == nil {
-			meta.Params = make(map[string]string, len(t.Meta.Params))
-		}
-		meta.Params[strings.ToValidUTF8(k, "\uFFFD")] = strings.ToValidUTF8(v, "\uFFFD")
+		meta.Params[valid(k)] = valid(v)
 	}
 	meta.Terms, meta.NonZeros = uint64(len(t.Terms)), uint64(len(t.Cols))
 	meta.MaxNeighbors, meta.Symmetric, meta.Dominant = 0, t.symmetric(), true
@@ -380,8 +396,7 @@ func (m *Matrix) Rows() iter.Seq2[string, Row] {
 	}
 }
 
-// RowAt returns row i in the packed form of [Row]. It skips the checks of
-// [PackRow], which the table has passed.
+// RowAt returns row i, without the checks of [PackRow], which the table has passed.
 func (t *Table) RowAt(i int) Row {
 	cols, sims := t.Row(i)
 	termBytes := 0
@@ -396,7 +411,7 @@ func (t *Table) RowAt(i int) Row {
 }
 
 // Similarities yields the similarity of every entry with its place in its row,
-// 0 for the nearest neighbor. It is faster than [Matrix.Rows].
+// from 0 for the nearest neighbor.
 func (m *Matrix) Similarities() iter.Seq2[int, float32] {
 	return func(yield func(int, float32) bool) {
 		for i := range m.table.Terms {
@@ -422,4 +437,102 @@ func IDF(docFreq, docs int64) float64 {
 	df := float64(max(docFreq, 1))
 	n := max(float64(docs), df)
 	return math.Log1p((n - df + 0.5) / (df + 0.5))
+}
+
+// symmetric reports whether s_ij = s_ji for all i and j. Each row has to be in
+// the order of [CompareEntries], to be searched for the mirror of an entry.
+func (e *Entries) symmetric() bool {
+	mirrored := 0
+	for i := range len(e.Offsets) - 1 {
+		cols, sims := e.Row(i)
+		for k, j := range cols {
+			if int(j) > i {
+				continue
+			}
+			if !e.has(int(j), uint32(i), sims[k]) {
+				return false
+			}
+			mirrored++
+		}
+	}
+	return 2*mirrored == len(e.Cols) // else some entry over the diagonal has none under it
+}
+
+// has reports whether row i has a similarity in a column.
+func (e *Entries) has(i int, col uint32, units uint16) bool {
+	cols, sims := e.Row(i)
+	k := sort.Search(len(cols), func(k int) bool { return sims[k] < units || (sims[k] == units && cols[k] >= col) })
+	return k < len(cols) && cols[k] == col && sims[k] == units
+}
+
+// What [Meta] says of overrides and of sparsification.
+const (
+	OriginOverrides    = "overrides" // names, in [Meta.Origins], the entries that overrides set
+	OverridesParam     = "overrides" // names, in [Meta.Params], the descriptions of the overrides applied
+	OverridesSeparator = "; "        // between the descriptions of overrides applied one after the other
+	MaxOverrideLines   = 100_000     // of a file of overrides
+	SparsifyPrefix     = "sparsify_" // begins the names of the settings in [Meta.Params]
+)
+
+// AppliedOverrides splits an [OverridesParam] into one description per application.
+func AppliedOverrides(param string) []string {
+	if param == "" {
+		return nil
+	}
+	return strings.Split(param, OverridesSeparator)
+}
+
+// OverrideRules returns the number of rules that an [OverridesParam] describes.
+func OverrideRules(param string) int {
+	rules := 0
+	for _, applied := range AppliedOverrides(param) {
+		number, _, _ := strings.Cut(applied, " ")
+		if n, err := strconv.Atoi(number); err == nil && n > 0 {
+			rules += min(n, MaxOverrideLines)
+		}
+	}
+	return rules
+}
+
+// A Columns lists the entries of a matrix column by column, 8 bytes each: column
+// j is at [offsets[j], offsets[j+1]) of the other slices, in ascending row.
+type Columns struct {
+	offsets []int
+	rows    []uint32
+	places  []uint16 // of the entry in its row, under MaxNeighbors
+	sims    []uint16
+}
+
+// ByColumn returns the index of the entries that have a mark; with nil all have.
+func (e *Entries) ByColumn(marks []uint8) Columns {
+	n := len(e.Offsets) - 1
+	c := Columns{offsets: make([]int, n+1)}
+	for at, col := range e.Cols {
+		if marks == nil || marks[at] != 0 {
+			c.offsets[col+1]++
+		}
+	}
+	for j := range n {
+		c.offsets[j+1] += c.offsets[j]
+	}
+	total := c.offsets[n]
+	c.rows, c.places, c.sims = make([]uint32, total), make([]uint16, total), make([]uint16, total)
+	next := slices.Clone(c.offsets[:n])
+	for i := range n {
+		first := e.Offsets[i]
+		for at := first; at < e.Offsets[i+1]; at++ {
+			if marks == nil || marks[at] != 0 {
+				to := next[e.Cols[at]]
+				next[e.Cols[at]]++
+				c.rows[to], c.places[to], c.sims[to] = uint32(i), uint16(at-first), e.Sims[at] //nolint:gosec // a matrix has fewer rows, a row fewer entries
+			}
+		}
+	}
+	return c
+}
+
+// Column returns the rows with an entry in column j, its places in them, and its similarities.
+func (c *Columns) Column(j int) (rows []uint32, places, sims []uint16) {
+	lo, hi := c.offsets[j], c.offsets[j+1]
+	return c.rows[lo:hi], c.places[lo:hi], c.sims[lo:hi]
 }

@@ -39,7 +39,7 @@ func mirrored(random *rand.Rand, n int, chance float64) Entries {
 }
 
 func asEntries(rows [][]Entry) Entries {
-	e := NewEntries(len(rows), false)
+	e := NewEntries(len(rows), 0, false)
 	for _, row := range rows {
 		e.AppendRow(row)
 	}

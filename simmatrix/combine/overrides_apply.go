@@ -205,7 +205,8 @@ func entryOf(m *simmatrix.Table, d direction) (there bool, sim uint16, origins u
 // where they had none and now need one.
 func (p *plan) matrix(origins []string, own uint8, params map[string]string) (*simmatrix.Matrix, error) {
 	m := p.from
-	out := &simmatrix.Table{Meta: m.Meta, Terms: slices.Concat(m.Terms, p.added), Entries: simmatrix.NewEntries(len(m.Terms)+len(p.added), len(origins) > 0)}
+	out := &simmatrix.Table{Meta: m.Meta, Terms: slices.Concat(m.Terms, p.added)}
+	out.Entries = simmatrix.NewEntries(len(out.Terms), len(m.Cols)+p.counts.Set, len(origins) > 0)
 	out.Meta.Origins, out.Meta.Params = origins, params
 	slices.Sort(out.Terms)
 	index := make([]uint32, len(m.Terms)) // of the terms of m in out
@@ -216,8 +217,6 @@ func (p *plan) matrix(origins []string, own uint8, params map[string]string) (*s
 			i++
 		}
 	}
-	out.Cols = make([]uint32, 0, len(m.Cols)+p.counts.Set)
-	out.Sims = make([]uint16, 0, len(m.Sims)+p.counts.Set)
 	var row []simmatrix.Entry
 	changes := p.changes
 	for at, old := 0, 0; at < len(out.Terms); at++ {

@@ -78,7 +78,7 @@ func (f *TermFilter) Apply(matrix *simmatrix.Matrix) (filtered *simmatrix.Matrix
 		return nil, 0, err
 	}
 	m := matrix.Table()
-	out := &simmatrix.Table{Meta: m.Meta, Entries: simmatrix.NewEntries(len(m.Terms), m.Origins != nil)}
+	out := &simmatrix.Table{Meta: m.Meta, Entries: simmatrix.NewEntries(len(m.Terms), 0, m.Origins != nil)}
 	out.Meta.Params = f.params(m.Meta.Params)
 	index := make([]uint32, len(m.Terms)) // of each term in out
 	for i, term := range m.Terms {

@@ -41,7 +41,7 @@ func Project(matrix *simmatrix.Matrix, opts ProjectOptions) (*simmatrix.Matrix, 
 		Meta:     simmatrix.Meta{Source: m.Meta.Source, Params: maps.Clone(m.Meta.Params), Origins: m.Meta.Origins, Docs: opts.Docs},
 		Terms:    p.terms,
 		DocFreqs: make([]uint32, len(p.terms)),
-		Entries:  simmatrix.NewEntries(len(p.terms), m.Origins != nil),
+		Entries:  simmatrix.NewEntries(len(p.terms), 0, m.Origins != nil),
 	}
 	usable := make([]bool, len(p.terms))
 	for t, term := range p.terms {

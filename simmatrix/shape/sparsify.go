@@ -194,7 +194,7 @@ func (s *sparsifier) markedEntries(mark uint8) simmatrix.Entries {
 			total++
 		}
 	}
-	out := simmatrix.NewEntriesFor(total, len(s.from.Terms), s.from.Origins != nil)
+	out := simmatrix.NewEntries(len(s.from.Terms), total, s.from.Origins != nil)
 	for i := range s.from.Terms {
 		cols, sims := s.from.Row(i)
 		for k, marks := range s.row(i) {
@@ -369,7 +369,7 @@ func (p *pairer) chosenEntries() simmatrix.Entries {
 	for _, taken := range p.taken {
 		total += taken
 	}
-	out := simmatrix.NewEntriesFor(total, len(p.taken), p.from.Origins != nil)
+	out := simmatrix.NewEntries(len(p.taken), total, p.from.Origins != nil)
 	for i := range p.taken {
 		p.keys = p.keys[:0]
 		for _, pair := range p.pairsOf(uint32(i), chosen, true) {

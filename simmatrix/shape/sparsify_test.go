@@ -305,7 +305,7 @@ func FuzzSparsify(f *testing.F) {
 func BenchmarkSparsify(b *testing.B) {
 	const terms, neighbors = 20_000, 100
 	random := rand.New(rand.NewPCG(9, 9))
-	built := &simmatrix.Table{Entries: simmatrix.NewEntries(terms, false)}
+	built := &simmatrix.Table{Entries: simmatrix.NewEntries(terms, 0, false)}
 	for i := range terms {
 		built.Terms = append(built.Terms, fmt.Sprintf("t%05d", i))
 		built.DocFreqs = append(built.DocFreqs, 1+random.Uint32N(1000))

@@ -306,7 +306,7 @@ func (p *pairs) matrix(meta simmatrix.Meta, neighbors int) (*simmatrix.Matrix, e
 	}
 	slices.SortFunc(order, func(a, b uint32) int { return cmp.Compare(p.terms[a], p.terms[b]) })
 	position := make([]uint32, len(order))
-	m := &simmatrix.Table{Meta: meta, Entries: simmatrix.NewEntries(len(order), false)}
+	m := &simmatrix.Table{Meta: meta, Entries: simmatrix.NewEntries(len(order), 0, false)}
 	for at, id := range order {
 		position[id] = uint32(at)
 		m.Terms = append(m.Terms, p.terms[id])

@@ -72,7 +72,7 @@ func Rows(ctx context.Context, n, size int, withOrigins bool, newRow func() func
 	err := EachBlock(ctx, n, size, func() func(lo, hi int) {
 		row := newRow()
 		return func(lo, hi int) {
-			part := simmatrix.NewEntries(hi-lo, withOrigins)
+			part := simmatrix.NewEntries(hi-lo, 0, withOrigins)
 			for i := lo; i < hi && ctx.Err() == nil; i++ {
 				part.AppendRow(row(i))
 			}
@@ -87,7 +87,7 @@ func Rows(ctx context.Context, n, size int, withOrigins bool, newRow func() func
 	for k := range parts {
 		total += len(parts[k].Cols)
 	}
-	all := simmatrix.NewEntriesFor(total, n, withOrigins)
+	all := simmatrix.NewEntries(n, total, withOrigins)
 	for k := range parts {
 		for _, offset := range parts[k].Offsets[1:] {
 			all.Offsets = append(all.Offsets, len(all.Cols)+offset)
