@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -19,6 +20,7 @@ import (
 	"time"
 
 	"github.com/maypok86/otter/v2"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
@@ -29,47 +31,43 @@ import (
 const (
 	// acceptedTime is how long a client is believed to be allowed to search after
 	// the cluster last let it; deniedTime how long one is believed not to be. A
-	// question that failed is not asked again for failedTime.
+	// check that failed is not repeated for failedTime.
 	acceptedTime = time.Minute
 	deniedTime   = 10 * time.Second
 	failedTime   = time.Second
 	// maxVerdicts bounds what is remembered to some 3 MB.
 	maxVerdicts = 1 << 14
-	// accessTimeout ends a question that the cluster does not answer. Searches
-	// wait for it no longer than their budget.
+	// accessTimeout bounds a check. Searches wait no longer than their budget.
 	accessTimeout = 2 * time.Second
-	// maxQuestions bounds the questions that the cluster is asked at a time, and
-	// maxWaiting those and the ones that wait for that, for up to accessTimeout;
-	// one client address gets half of each. A question that was answered with a
-	// refusal keeps its place for deniedPause, so that who tries credentials from
-	// one address costs the cluster at most half of maxQuestions in that time.
+	// maxQuestions bounds the checks that the cluster works on, maxWaiting those
+	// and the ones that wait for that, for up to accessTimeout; one client address
+	// gets half of each. A check that was denied keeps its place for deniedPause:
+	// guessing credentials from one address costs the cluster at most half of
+	// maxQuestions in that time.
 	maxQuestions = 16
 	maxWaiting   = 256
 	deniedPause  = time.Second
 )
 
 // errUndecided says that it was not found out in time whether the client may
-// search. That tells nothing of the state of akin: one who tries credentials
-// makes it happen to himself.
+// search. It says nothing of akin's state: guessing credentials causes it.
 var errUndecided = errors.New("it is not known yet whether the client may search")
 
 // access knows which clients the cluster lets search which indices. Where the
 // cluster has security a search is expanded only for a client that may search:
-// akin's own calls have akin's credentials, and one who is denied must neither
-// cause them nor learn from them.
+// akin's own calls have akin's credentials, and a client that is denied must
+// neither cause them nor learn from them.
 type access struct {
-	server *Server
-	// secured says that the cluster has security. Once it is true it stays so.
-	secured  atomic.Bool
+	server   *Server
+	secured  atomic.Bool       // the cluster has security; it stays true
 	key      [sha256.Size]byte // random, so that nobody can compare credentials by what is kept
 	verdicts *otter.Cache[accessKey, verdict]
-	places   *budget.Places // of questions that the cluster is asked
+	places   *budget.Places // of checks that the cluster works on
 	waiting  *budget.Places // of those and the ones before them
 	pause    time.Duration  // deniedPause, longer in tests
 
-	mu      sync.Mutex
-	closed  bool
-	asking  map[accessKey]*question
+	mu      sync.Mutex // held to begin and to close
+	asking  singleflight.Group
 	life    context.Context //nolint:containedctx // ends with the server
 	end     context.CancelFunc
 	running sync.WaitGroup
@@ -83,20 +81,9 @@ type accessKey [sha256.Size]byte
 // [expand.Request.Allowed] returns.
 type verdict struct{ err error }
 
-// A question is one that the cluster is asked. verdict is set when done is
-// closed.
-type question struct {
-	done    chan struct{}
-	verdict error
-}
-
 func newAccess(s *Server, secured bool) *access {
 	a := &access{
-		server:  s,
-		places:  budget.NewPlaces(maxQuestions),
-		waiting: budget.NewPlaces(maxWaiting),
-		pause:   deniedPause,
-		asking:  map[accessKey]*question{},
+		server: s, places: budget.NewPlaces(maxQuestions), waiting: budget.NewPlaces(maxWaiting), pause: deniedPause,
 		verdicts: otter.Must(&otter.Options[accessKey, verdict]{
 			MaximumSize: maxVerdicts,
 			ExpiryCalculator: otter.ExpiryWritingFunc(func(e otter.Entry[accessKey, verdict]) time.Duration {
@@ -117,67 +104,57 @@ func newAccess(s *Server, secured bool) *access {
 	return a
 }
 
-// close ends the questions under way and waits for that.
+// close ends the checks in flight and waits for that.
 func (a *access) close() {
 	a.mu.Lock()
-	a.closed = true
-	a.mu.Unlock()
 	a.end()
+	a.mu.Unlock()
 	a.running.Wait()
 	a.verdicts.StopAllGoroutines()
 }
 
 // checker returns what the expander asks whether the client that sent r may
-// search some indices, nil where the cluster has no security.
+// search some indices, nil where the cluster has no security. A check outlives
+// the search that it is made for, so that the next one finds the verdict.
 func (a *access) checker(r *http.Request, x *search) func(context.Context, esclient.Indices) error {
 	if !a.secured.Load() {
 		return nil
 	}
-	h := a.server.sentHeader(r)
+	h, owner := a.server.sentHeader(r), x.client.Name
 	return func(ctx context.Context, indices esclient.Indices) error {
 		key := a.keyOf(h, indices)
 		x.asked.add(key)
 		if v, known := a.verdicts.GetIfPresent(key); known {
 			return v.err
 		}
-		q, err := a.start(key, x.client.Name, h, indices) //nolint:contextcheck // The question outlives the search.
-		if err != nil {
-			return err
-		}
+		client := &http.Request{Header: h.Clone()}
+		indices.Expression, indices.Options = strings.Clone(indices.Expression), strings.Clone(indices.Options)
+		check := a.asking.DoChan(string(key[:]), func() (any, error) { //nolint:contextcheck // It outlives the search.
+			if !a.begin(owner) {
+				return nil, errUndecided
+			}
+			defer a.running.Done()
+			defer a.waiting.Give(owner)
+			return nil, a.settle(key, owner, client, indices)
+		})
 		select {
-		case <-q.done:
-			return q.verdict
+		case settled := <-check:
+			return settled.Err
 		case <-ctx.Done():
 			return fmt.Errorf("%w: %w", errUndecided, ctx.Err())
 		}
 	}
 }
 
-// start returns the question under way for key, which it starts where there is
-// none. It outlives the search that it is asked for, so that the next one finds
-// the verdict.
-func (a *access) start(key accessKey, owner string, h http.Header, indices esclient.Indices) (*question, error) {
+// begin counts a check, if there may be one more.
+func (a *access) begin(owner string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if q := a.asking[key]; q != nil {
-		return q, nil
+	if a.life.Err() != nil || !a.waiting.Take(owner) {
+		return false
 	}
-	if a.closed || !a.waiting.Take(owner) {
-		return nil, errUndecided
-	}
-	q := &question{done: make(chan struct{})}
-	a.asking[key] = q
-	client := &http.Request{Header: h.Clone()}
-	indices.Expression, indices.Options = strings.Clone(indices.Expression), strings.Clone(indices.Options)
-	a.running.Go(func() {
-		defer a.waiting.Give(owner)
-		q.verdict = a.settle(key, owner, client, indices)
-		a.mu.Lock()
-		delete(a.asking, key)
-		a.mu.Unlock()
-		close(q.done)
-	})
-	return q, nil
+	a.running.Add(1)
+	return true
 }
 
 // settle asks the cluster, as soon as the owner gets a place, and remembers
@@ -190,37 +167,30 @@ func (a *access) settle(key accessKey, owner string, client *http.Request, indic
 	}
 	ctx, cancel := context.WithTimeout(a.life, accessTimeout)
 	defer cancel()
-	err := a.server.guard.Do("asking for access", func() error {
-		return a.inquire(ctx, client, indices)
-	})
-	if errors.Is(err, expand.ErrNotAuthorized) {
+	err := a.server.guard.Do("asking for access", func() error { return a.inquire(ctx, client, indices) })
+	result := "failed"
+	switch {
+	case err == nil:
+		result = "allowed"
+	case errors.Is(err, expand.ErrNotAuthorized):
+		result = "denied"
+	case errors.Is(err, expand.ErrUnknown):
+		result = "no_index"
+	}
+	if result == "denied" {
 		time.AfterFunc(a.pause, func() { a.places.Give(owner) })
 	} else {
 		a.places.Give(owner)
 	}
-	a.server.metrics.access.WithLabelValues(verdictName(err)).Inc()
+	a.server.metrics.authorizing.WithLabelValues(result).Inc()
 	a.verdicts.Set(key, verdict{err})
 	return err
 }
 
-// verdictName returns the label of a verdict in the metrics.
-func verdictName(err error) string {
-	switch {
-	case err == nil:
-		return "allowed"
-	case errors.Is(err, expand.ErrNotAuthorized):
-		return "denied"
-	case errors.Is(err, expand.ErrUnknown):
-		return "no_index"
-	default:
-		return "failed"
-	}
-}
-
 // inquire asks the cluster with the client's own credentials for a search that
-// costs next to nothing. One that reaches no shard proves nothing: indices that
-// a client may not see are left out of patterns, and of a request that ignores
-// those that are unavailable, without a word.
+// costs next to nothing. One that reaches no shard proves nothing: the cluster
+// silently leaves indices that a client may not see out of patterns, and out of
+// a request that ignores unavailable ones.
 func (a *access) inquire(ctx context.Context, client *http.Request, indices esclient.Indices) error {
 	path := "/_search"
 	if indices.Expression != "" {
@@ -258,33 +228,27 @@ func (a *access) inquire(ctx context.Context, client *http.Request, indices escl
 // learn takes in the status of the cluster's answer to a client's search. A
 // good answer to a request that holds several searches tells of none of them.
 func (a *access) learn(ctx context.Context, x *search, status int) {
-	keys := x.asked.all()
-	if answer.IsDenied(status) {
-		if a.secured.CompareAndSwap(false, true) {
-			a.server.log.InfoContext(ctx, "the cluster has security: searches are expanded only for clients that it lets search", "status", status)
-		}
-		for _, key := range keys {
+	denied := answer.IsDenied(status)
+	if denied && a.secured.CompareAndSwap(false, true) {
+		a.server.log.InfoContext(ctx, "the cluster has security: searches are expanded only for clients that it lets search", "status", status)
+	}
+	for _, key := range x.asked.all() {
+		if denied {
 			a.verdicts.Set(key, verdict{expand.ErrNotAuthorized})
-		}
-		return
-	}
-	if status >= http.StatusBadRequest || x.endpoint == expand.EndpointMultiSearch {
-		return
-	}
-	for _, key := range keys {
-		if v, known := a.verdicts.GetIfPresent(key); known && v.err == nil {
-			a.verdicts.SetExpiresAfter(key, acceptedTime)
+		} else if status < http.StatusBadRequest && x.endpoint != expand.EndpointMultiSearch {
+			if v, known := a.verdicts.GetIfPresent(key); known && v.err == nil {
+				a.verdicts.SetExpiresAfter(key, acceptedTime)
+			}
 		}
 	}
 }
 
 // identity are parts of the names, in small letters, of the headers by which
-// clusters, and proxies before them, tell who a client is: besides
-// Authorization and Cookie for instance es-security-runas-user,
-// es-secondary-authorization, securitytenant, x-proxy-user, x-proxy-roles,
-// x-forwarded-for and opensearch_security_impersonate_as. One header too many
-// costs more questions; one too few lets a client that is denied pass for
-// another until its own search is refused.
+// clusters, and proxies before them, tell who a client is: Authorization and
+// Cookie, but also es-security-runas-user, es-secondary-authorization,
+// securitytenant, x-proxy-roles and x-forwarded-for. One header too many costs
+// more checks; one too few lets a client that is denied pass for another until
+// its own search is rejected.
 var identity = [...]string{
 	"auth", "cookie", "forwarded", "group", "jwt", "key", "proxy", "role", "security", "tenant", "token", "user",
 }
@@ -298,17 +262,12 @@ func identifies(name string) bool {
 // keyOf names the client that sends the headers and the indices.
 func (a *access) keyOf(h http.Header, indices esclient.Indices) accessKey {
 	mac := hmac.New(sha256.New, a.key[:])
-	var names []string
-	for name := range h {
+	for _, name := range slices.Sorted(maps.Keys(h)) {
 		if identifies(name) {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		for _, value := range h[name] {
-			addText(mac, name)
-			addText(mac, value)
+			for _, value := range h[name] {
+				addText(mac, name)
+				addText(mac, value)
+			}
 		}
 	}
 	addText(mac, indices.Expression)

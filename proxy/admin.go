@@ -21,6 +21,7 @@ import (
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/budget"
 	"github.com/akin-search/akin/proxy/explain"
+	"github.com/akin-search/akin/proxy/health"
 	"github.com/akin-search/akin/proxy/held"
 	"github.com/akin-search/akin/proxy/wire"
 )
@@ -47,7 +48,7 @@ func (s *Server) newAdminEngine() *gin.Engine {
 	e.RedirectTrailingSlash = false
 	e.GET("/healthz", func(c *gin.Context) { c.JSON(http.StatusOK, status{Status: "ok"}) })
 	e.GET("/readyz", s.ready)
-	e.GET("/metrics", gin.WrapH(promhttp.HandlerFor(s.opts.Registry, promhttp.HandlerOpts{})))
+	e.GET("/metrics", gin.WrapH(promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{})))
 	shows := e.Group("", s.keepPagesOut)
 	shows.POST(expandPath, s.show)
 	shows.POST(expandPath+"/*index", s.show)
@@ -77,10 +78,8 @@ func (s *Server) knowsHost(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
-	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
-		return true
-	}
-	return strings.EqualFold(host, "localhost") ||
+	_, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil || strings.EqualFold(host, "localhost") ||
 		slices.ContainsFunc(s.opts.AdminHosts, func(name string) bool { return strings.EqualFold(host, name) })
 }
 
@@ -107,6 +106,19 @@ func (s *Server) ready(c *gin.Context) {
 	c.JSON(code, answer)
 }
 
+// condition returns the state of the process, and reports it to log and
+// metrics. Where ctx ends before it is known, it is not ready.
+func (s *Server) condition(ctx context.Context) (c health.Condition) {
+	if s.opts.Check != nil {
+		c = s.opts.Check(ctx)
+	}
+	if s.draining.Load() {
+		c.NotReady = append([]string{"shutting down"}, c.NotReady...)
+	}
+	c.Degraded = s.health.Report(ctx, c.Degraded)
+	return c
+}
+
 // expansion is the answer of POST /_akin/expand/{index}.
 type expansion struct {
 	Rewritten bool            `json:"rewritten"`
@@ -122,8 +134,9 @@ type expansion struct {
 // show answers with what would be sent for a search, and why. It does not
 // search.
 func (s *Server) show(c *gin.Context) {
-	in, e, ok := s.shownRequest(c.Writer, c.Request)
-	if !ok {
+	in, e, status, why := s.shownRequest(c.Request)
+	if why != "" {
+		refuse(c.Writer, status, why)
 		return
 	}
 	ctx, cancel := context.WithTimeout(c.Request.Context(), showBudget)
@@ -133,6 +146,8 @@ func (s *Server) show(c *gin.Context) {
 	switch {
 	case err != nil:
 		answer.Cause, answer.Error = s.cause(err), err.Error()
+		writeJSON(c.Writer, answer)
+		return
 	case !res.Rewritten:
 		answer.Reason = reasonOf(res)
 	default:
@@ -141,16 +156,16 @@ func (s *Server) show(c *gin.Context) {
 			answer.Body = explain.Body(res.Body) // lines of JSON are no JSON
 		}
 	}
-	if err == nil {
-		answer.Failures = texts(res.Failures)
-		answer.Clauses = append(answer.Clauses, res.Clauses...)
+	for _, failure := range res.Failures {
+		answer.Failures = append(answer.Failures, failure.Error())
 	}
+	answer.Clauses = append(answer.Clauses, res.Clauses...)
 	writeJSON(c.Writer, answer)
 }
 
 // shownRequest returns the search that is to be shown and the expander that it
-// asks for. Where there is none it has answered.
-func (s *Server) shownRequest(w http.ResponseWriter, r *http.Request) (in *expand.Request, e Expander, ok bool) {
+// asks for, or the status and the reason of the refusal.
+func (s *Server) shownRequest(r *http.Request) (in *expand.Request, e Expander, status int, why string) {
 	query, control := cutControl(r.URL.RawQuery, r.Header)
 	kind := ""
 	query = wire.CutParameters(query, func(name, value string) bool {
@@ -160,23 +175,21 @@ func (s *Server) shownRequest(w http.ResponseWriter, r *http.Request) (in *expan
 		return name == endpointParameter
 	})
 	endpoint, known := explain.Endpoint(kind)
-	e, why := s.expanderFor(control.profile)
+	e, why = s.expanderFor(control.profile)
 	index, err := url.PathUnescape(strings.Trim(strings.TrimPrefix(r.URL.EscapedPath(), expandPath), "/"))
 	switch {
 	case why == reasonUnknownProfile:
-		return refuse(w, http.StatusNotFound, "no profile has that name")
+		return nil, nil, http.StatusNotFound, "no profile has that name"
 	case why != "":
-		return refuse(w, http.StatusNotFound, "expansion is switched off")
+		return nil, nil, http.StatusNotFound, "expansion is switched off"
 	case !known:
-		return refuse(w, http.StatusBadRequest, "akin_endpoint is none of search, msearch, count, validate, explain, rank_eval")
+		return nil, nil, http.StatusBadRequest, "akin_endpoint is none of search, msearch, count, validate, explain, rank_eval"
 	case err != nil:
-		return refuse(w, http.StatusBadRequest, "the index is not escaped properly")
+		return nil, nil, http.StatusBadRequest, "the index is not escaped properly"
 	}
-	body, status, why := s.shownRequestBody(r)
-	if why != "" {
-		return refuse(w, status, why)
-	}
-	return &expand.Request{Endpoint: endpoint, Index: index, RawQuery: query, Body: body, Preview: true}, e, true
+	in = &expand.Request{Endpoint: endpoint, Index: index, RawQuery: query, Preview: true}
+	in.Body, status, why = s.shownRequestBody(r)
+	return in, e, status, why
 }
 
 // shownRequestBody reads the body of a search that is to be shown, and unpacks
@@ -205,39 +218,24 @@ func (s *Server) shownRequestBody(r *http.Request) (body []byte, status int, why
 	return nil, http.StatusBadRequest, broken
 }
 
-// decompressShown decompresses what is shown.
-func (s *Server) decompressShown(body []byte) (plain []byte, err error) {
+func (s *Server) decompressShown(body []byte) ([]byte, error) {
 	hold := s.opts.Memory.Hold(budget.SearchBody, "")
 	defer hold.Release()
 	return s.gunzip.Read(body, hold, s.opts.MaxBody)
 }
 
 // refuse answers a request that makes no sense.
-func refuse(w http.ResponseWriter, status int, reason string) (*expand.Request, Expander, bool) {
+func refuse(w http.ResponseWriter, status int, reason string) {
 	writeError(w, status, "akin_request_exception", reason)
-	return nil, nil, false
-}
-
-// texts returns what the errors say.
-func texts(errs []error) []string {
-	all := make([]string, len(errs))
-	for i, err := range errs {
-		all[i] = err.Error()
-	}
-	return all
 }
 
 // listExplanations answers with the last explanations in short, the newest
 // first.
 func (s *Server) listExplanations(c *gin.Context) {
-	limit := shownExplanations
-	if text, given := c.GetQuery("limit"); given {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > explain.MaxKept {
-			refuse(c.Writer, http.StatusBadRequest, fmt.Sprintf("limit is no number from 1 to %d", explain.MaxKept))
-			return
-		}
-		limit = n
+	limit, err := strconv.Atoi(c.DefaultQuery("limit", strconv.Itoa(shownExplanations)))
+	if err != nil || limit < 1 || limit > explain.MaxKept {
+		refuse(c.Writer, http.StatusBadRequest, fmt.Sprintf("limit is no number from 1 to %d", explain.MaxKept))
+		return
 	}
 	writeJSON(c.Writer, map[string]any{"explanations": s.explanations.Last(limit)})
 }
@@ -249,7 +247,7 @@ func (s *Server) showExplanation(c *gin.Context) {
 		return plain
 	})
 	if !ok {
-		writeError(c.Writer, http.StatusNotFound, "akin_request_exception", "no explanation with this id; only the last ones are kept")
+		refuse(c.Writer, http.StatusNotFound, "no explanation with this id; only the last ones are kept")
 		return
 	}
 	writeJSON(c.Writer, shown)

@@ -1,51 +1,112 @@
 package proxy
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httputil"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
 )
 
-// copyBufferSize is the size of the pieces in which answers are copied.
-const copyBufferSize = 32 << 10
+const (
+	// copyBufferSize is the size of the pieces in which answers are copied.
+	copyBufferSize = 32 << 10
+	// ownHeaders is the room for the headers that akin writes itself:
+	// Content-Length, Content-Type and Accept of what it rewrites.
+	ownHeaders = 128
+)
 
 // forwardingHeaders are those that ReverseProxy takes away before Rewrite runs.
 var forwardingHeaders = [...]string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"}
 
-// newForward returns the handler that sends a request on and copies the answer
-// back. A client that goes away cancels the upstream request, through the
-// request's context; an answer that breaks off breaks off towards the client
-// too.
-func (s *Server) newForward() *httputil.ReverseProxy {
-	return &httputil.ReverseProxy{
-		Rewrite:        s.rewrite,
-		Transport:      &searchTransport{server: s, next: s.upstream},
-		FlushInterval:  -1, // the relay waits a moment
-		ModifyResponse: keepChunked,
-		BufferPool:     &bufferPool{},
-		ErrorHandler:   s.failed,
-		ErrorLog:       slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+// refuseHead answers a request whose headers or first line are larger than the
+// cluster takes, and reports whether it did. A node would answer it, too, but
+// read nothing more from the connection, which other requests share.
+func (s *Server) refuseHead(w http.ResponseWriter, r *http.Request) bool {
+	line := len(r.Method) + len(r.RequestURI) + len("  HTTP/1.1\r\n")
+	if line <= s.opts.MaxHeader && s.headerSize(r) <= s.opts.MaxHeader {
+		return false
 	}
+	s.metrics.largeHeads.Inc()
+	w.Header().Set("Connection", "close")
+	writeError(w, http.StatusRequestHeaderFieldsTooLarge, "akin_too_long_header_exception",
+		fmt.Sprintf("the headers of the request, or its first line, are larger than %d bytes (listen.max_header)", s.opts.MaxHeader))
+	return true
 }
 
-// keepChunked says that an answer in chunks stays one: net/http would give a
-// short one that is complete a length instead.
-func keepChunked(res *http.Response) error {
-	if slices.Contains(res.TransferEncoding, "chunked") {
-		res.Header["Transfer-Encoding"] = []string{"chunked"}
+// headerSize returns how many bytes the headers of r take at most when they are
+// sent to the cluster.
+func (s *Server) headerSize(r *http.Request) int {
+	const colonAndBreak = len(": \r\n")
+	n := ownHeaders + s.upstream.HostBytes()
+	for name, values := range r.Header {
+		if name == controlHeader || name == profileHeader {
+			continue
+		}
+		for _, v := range values {
+			n += len(name) + len(v) + colonAndBreak
+		}
 	}
-	return nil
+	if s.opts.ForwardedHeaders {
+		n += len("X-Forwarded-For: , \r\nX-Forwarded-Host: \r\nX-Forwarded-Proto: https\r\n") + len(r.RemoteAddr) + len(r.Host)
+	}
+	return n
+}
+
+// clientOf returns what stands for the client at an address, host and port: the
+// host, of IPv6 the network of 64 bits that one customer has.
+func clientOf(remote string) string {
+	at, err := netip.ParseAddrPort(remote)
+	if err != nil {
+		return remote
+	}
+	host := at.Addr().Unmap().WithZone("")
+	if host.Is4() {
+		return host.String()
+	}
+	network, _ := host.Prefix(64) // a length that every address has
+	return network.String()
+}
+
+// ClientOf returns the client of the search in whose context the expander or
+// the reranker was called, "" for none.
+func ClientOf(ctx context.Context) string {
+	if x := searchIn(ctx); x != nil {
+		return x.client.Name
+	}
+	return ""
+}
+
+// newForward returns the handler that sends a request on and copies the answer
+// back. A client that goes away cancels the upstream request, through its
+// context; an answer that breaks off breaks off towards the client, too.
+func (s *Server) newForward() *httputil.ReverseProxy {
+	return &httputil.ReverseProxy{
+		Rewrite:       s.rewrite,
+		Transport:     &searchTransport{server: s, next: s.upstream},
+		FlushInterval: -1, // the relay waits a moment
+		ModifyResponse: func(res *http.Response) error { // net/http would give a short complete answer a length
+			if slices.Contains(res.TransferEncoding, "chunked") {
+				res.Header["Transfer-Encoding"] = []string{"chunked"}
+			}
+			return nil
+		},
+		BufferPool:   &bufferPool{},
+		ErrorHandler: s.failed,
+		ErrorLog:     slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
 }
 
 // send forwards r. While an answer is written net/http reads what is left of
-// the request's body away and closes it. The transport may not be through with
-// it: the node may answer early, and it reads once more behind the last byte.
-// That read then fails and takes the upstream connection with it, in the middle
-// of the answer; seen once in 60,000 POSTs. Full duplex leaves the body alone.
+// the request's body and closes it. The transport may still read it: a node may
+// answer early. That read then fails and takes the upstream connection with it,
+// in the middle of the answer; seen once in 60,000 POSTs. Full duplex leaves the
+// body alone.
 func (s *Server) send(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength != 0 {
 		_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/1 servers have it, others need none
@@ -65,9 +126,8 @@ func (s *Server) rewrite(pr *httputil.ProxyRequest) {
 	if s.opts.ForwardedHeaders {
 		pr.SetXForwarded()
 	}
-	for _, name := range []string{controlHeader, profileHeader} {
-		delete(out.Header, name)
-	}
+	delete(out.Header, controlHeader)
+	delete(out.Header, profileHeader)
 	out.Host = ""                      // the node's own name, as a client that talks to it would send
 	out.URL.RawQuery = in.URL.RawQuery // `a=b;c=%zz` was cut; nothing here decides by the query
 	if raw := in.URL.RawPath; raw != "" && !strings.HasPrefix(raw, "//") && in.URL.EscapedPath() != raw {
@@ -87,30 +147,25 @@ func (s *Server) rewrite(pr *httputil.ProxyRequest) {
 // failed answers for a cluster that did not answer.
 func (s *Server) failed(w http.ResponseWriter, r *http.Request, err error) {
 	if x := searchIn(r.Context()); x != nil && x.body.arriving.IsLate() {
-		s.cutOff(w)
+		s.brokenBody(w, x)
 		return
 	}
 	if r.Context().Err() != nil {
 		panic(http.ErrAbortHandler) // the client is gone, or is being cut off at shutdown
 	}
-	s.metrics.unanswered.Inc()
+	s.metrics.errors.Inc()
 	s.log.DebugContext(r.Context(), "no answer from the cluster", "method", r.Method, "err", err)
 	writeError(w, http.StatusBadGateway, "akin_upstream_exception", "no node of the cluster answered the request")
 }
 
-// brokenBody answers a search whose body did not come.
+// brokenBody answers a search whose body did not come, or too slowly, and then
+// closes the connection.
 func (s *Server) brokenBody(w http.ResponseWriter, x *search) {
-	if x.body.arriving.IsLate() {
-		s.cutOff(w)
+	if !x.body.arriving.IsLate() {
+		writeError(w, http.StatusBadRequest, "akin_request_exception", "the body of the request broke off")
 		return
 	}
-	writeError(w, http.StatusBadRequest, "akin_request_exception", "the body of the request broke off")
-}
-
-// cutOff answers a search whose body comes too slowly, and closes the
-// connection.
-func (s *Server) cutOff(w http.ResponseWriter) {
-	s.metrics.cutOff.WithLabelValues(cutBody).Inc()
+	s.metrics.slowBodies.Inc()
 	w.Header().Set("Connection", "close")
 	writeError(w, http.StatusRequestTimeout, "akin_request_exception", "the body of the search came too slowly")
 }

@@ -22,19 +22,22 @@ const (
 	// maxHeaderBytes is the largest Options.MaxHeader: what is larger than this is
 	// refused by net/http, with a plain text.
 	maxHeaderBytes = 64 << 10
-	// adminConnections are enough for the probes and scrapes of some systems, and
-	// for somebody who looks on. They come on top of Options.MaxConnections.
+	// adminConnections are enough for probes, scrapes and somebody who looks on.
+	// They come on top of Options.MaxConnections.
 	adminConnections = 32
-	// waitEvery is how often it is seen whether requests have ended.
-	waitEvery = 10 * time.Millisecond
+	// waitEvery is how often it is seen whether requests have ended, watchEvery how
+	// often the state is looked at where nobody asks for /readyz, so that log and
+	// metrics report it, too.
+	waitEvery  = 10 * time.Millisecond
+	watchEvery = 10 * time.Second
 )
 
 // A Front owns the two listeners of a process and hands their requests to a
-// [Server], which can be replaced while requests are under way. Its methods may
+// [Server], which can be replaced while requests are in flight. Its methods may
 // be called concurrently.
 type Front struct {
 	tls      *tls.Config // nil for plain HTTP
-	underWay atomic.Int64
+	inFlight atomic.Int64
 
 	mu      sync.RWMutex // held to replace the server
 	current *Server
@@ -46,7 +49,7 @@ type Front struct {
 func NewFront(s *Server, c *tls.Config) *Front { return &Front{current: s, tls: c} }
 
 // Replace hands all requests from now on to s. The server before that is not
-// closed: [Server.Wait] tells when its last request has ended.
+// closed: [Server.Wait] returns when its last request has ended.
 func (f *Front) Replace(s *Server) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -66,15 +69,15 @@ func (f *Front) server() *Server {
 func (f *Front) enter() *Server {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	f.current.underWay.Add(1)
+	f.current.inFlight.Add(1)
 	return f.current
 }
 
 func (f *Front) serveProxy(w http.ResponseWriter, r *http.Request) {
 	s := f.enter()
-	defer s.underWay.Add(-1)
-	f.underWay.Add(1)
-	defer f.underWay.Add(-1)
+	defer s.inFlight.Add(-1)
+	f.inFlight.Add(1)
+	defer f.inFlight.Add(-1)
 	if s.draining.Load() {
 		w.Header().Set("Connection", "close") // the next one opens a connection to another process
 	}
@@ -83,16 +86,16 @@ func (f *Front) serveProxy(w http.ResponseWriter, r *http.Request) {
 
 func (f *Front) serveAdmin(w http.ResponseWriter, r *http.Request) {
 	s := f.enter()
-	defer s.underWay.Add(-1)
+	defer s.inFlight.Add(-1)
 	s.admin.ServeHTTP(w, r)
 }
 
-// Wait waits until no request that a [Front] has handed to s is under way, or
+// Wait waits until no request that a [Front] has handed to s is in flight, or
 // until ctx ends.
 func (s *Server) Wait(ctx context.Context) {
 	tick := time.NewTicker(waitEvery)
 	defer tick.Stop()
-	for s.underWay.Load() > 0 {
+	for s.inFlight.Load() > 0 {
 		select {
 		case <-ctx.Done():
 			return
@@ -103,10 +106,9 @@ func (s *Server) Wait(ctx context.Context) {
 
 // Serve answers on the two listeners until ctx ends. Then /readyz answers 503,
 // and requests are still taken for Options.ShutdownDelay, on connections that
-// close behind them. After that no more are taken, those under way have
-// Options.ShutdownTimeout, and what is left is cut off. The admin listener
-// closes last. It returns nil after a complete drain; listeners and server are
-// closed when it returns.
+// close behind them. After that those in flight have Options.ShutdownTimeout,
+// and what is left is cut off. The admin listener closes last. It returns nil
+// after a complete drain; listeners and server are closed when it returns.
 func (f *Front) Serve(ctx context.Context, proxy, admin net.Listener) error {
 	watching, stopWatching := context.WithCancel(ctx)
 	var watcher sync.WaitGroup
@@ -148,8 +150,7 @@ func (f *Front) Serve(ctx context.Context, proxy, admin net.Listener) error {
 func (f *Front) newServers(proxy, admin *net.Listener) []*http.Server {
 	s := f.server()
 	bounded := func(l net.Listener, limit int, port string) *connections.Listener {
-		m := &s.metrics.front
-		return connections.Listen(l, limit, m.connections.WithLabelValues(port), m.closedIdle.WithLabelValues(port),
+		return connections.Listen(l, limit, s.metrics.connections.WithLabelValues(port), s.metrics.closedIdle.WithLabelValues(port),
 			func() *slog.Logger { return f.server().log.With("port", port) })
 	}
 	clients := bounded(*proxy, s.opts.MaxConnections, "proxy")
@@ -165,10 +166,43 @@ func (f *Front) newServers(proxy, admin *net.Listener) []*http.Server {
 	return servers
 }
 
-// delay says that the process leaves and lets that be noticed. It returns the
+func (s *Server) newHTTPServer(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: readHeaderTimeout,
+		IdleTimeout:       s.opts.IdleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		// OPTIONS * goes to the cluster like all else.
+		DisableGeneralOptionsHandler: true,
+	}
+}
+
+// watch looks at the state until ctx ends.
+func (f *Front) watch(ctx context.Context) {
+	ticks := time.NewTicker(watchEvery)
+	defer ticks.Stop()
+	for {
+		s := f.server()
+		bounded, cancel := context.WithTimeout(ctx, readyTimeout)
+		_ = s.guard.Do("watching the state", func() error {
+			s.condition(bounded)
+			s.health.Over(ctx)
+			return nil
+		})
+		cancel()
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks.C:
+		}
+	}
+}
+
+// delay says that the process ends and lets that be noticed. It returns the
 // error of a listener that fails meanwhile.
 func (f *Front) delay(ctx context.Context, ended <-chan error) error {
-	f.mu.Lock() // a server that replaces this one after that has the mark, too
+	f.mu.Lock() // a server that replaces this one after that is draining, too
 	s := f.current
 	s.draining.Store(true)
 	f.mu.Unlock()
@@ -184,39 +218,26 @@ func (f *Front) delay(ctx context.Context, ended <-chan error) error {
 	}
 }
 
-// drain takes no more requests and waits for those under way, for a bounded
+// drain takes no more requests and waits for those in flight, for a bounded
 // time.
 func (f *Front) drain(ctx context.Context, servers []*http.Server) error {
 	s := f.server()
 	s.draining.Store(true) // where a listener has failed it was not yet
 	began, limit := time.Now(), s.opts.ShutdownTimeout
-	s.log.InfoContext(ctx, "draining: no new requests are accepted", "in_flight", f.underWay.Load(), "timeout", limit.String())
+	s.log.InfoContext(ctx, "draining: no new requests are accepted", "in_flight", f.inFlight.Load(), "timeout", limit.String())
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	var errs []error
-	cut := int64(0)
+	aborted, level := int64(0), slog.LevelInfo
 	for _, server := range servers {
 		if err := server.Shutdown(stop); err != nil {
-			cut = max(cut, f.underWay.Load())
+			aborted = max(aborted, f.inFlight.Load())
 			errs = append(errs, fmt.Errorf("proxy: requests were cut off after %v: %w", limit, err), server.Close())
 		}
 	}
-	level := slog.LevelInfo
-	if cut > 0 {
+	if aborted > 0 {
 		level = slog.LevelWarn
 	}
-	s.log.Log(ctx, level, "drained", "aborted", cut, "took", time.Since(began).Round(time.Millisecond).String())
+	s.log.Log(ctx, level, "drained", "aborted", aborted, "took", time.Since(began).Round(time.Millisecond).String())
 	return errors.Join(errs...)
-}
-
-func (s *Server) newHTTPServer(h http.Handler) *http.Server {
-	return &http.Server{
-		Handler:           h,
-		ReadHeaderTimeout: readHeaderTimeout,
-		IdleTimeout:       s.opts.IdleTimeout,
-		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
-		// OPTIONS * goes to the cluster like all else.
-		DisableGeneralOptionsHandler: true,
-	}
 }

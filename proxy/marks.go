@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 	"hash/maphash"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,10 +29,10 @@ const (
 // search each time. They are safe for concurrent use.
 type marks struct {
 	seed maphash.Seed
-	// count is how many are held, so that nobody hashes for none, as usual.
+	// count is how many there are, so that nobody hashes for none, as usual.
 	count atomic.Int32
 	mu    sync.Mutex
-	held  map[uint64]mark
+	made  map[uint64]mark
 	swept time.Time
 }
 
@@ -43,96 +44,92 @@ type mark struct {
 	strikes int
 }
 
-func newMarks() *marks { return &marks{seed: maphash.MakeSeed(), held: map[uint64]mark{}} }
+func newMarks() *marks { return &marks{seed: maphash.MakeSeed(), made: map[uint64]mark{}} }
 
-// note makes a mark. Several at a time are one.
-func (m *marks) note(key uint64) {
+// change replaces a mark by what f makes of it, and drops one without a time.
+// Before that it drops all that have not been made again for maxMarkTime.
+func (m *marks) change(key uint64, f func(mark, time.Time) mark) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
-	m.sweep(now)
-	old := m.held[key]
-	if now.Before(old.until) {
-		return
+	if now.Sub(m.swept) >= markTime {
+		m.swept = now
+		maps.DeleteFunc(m.made, func(_ uint64, old mark) bool { return now.Sub(old.until) > maxMarkTime })
 	}
-	span := min(max(2*old.span, markTime), maxMarkTime)
-	m.set(key, mark{until: now.Add(span), span: span, strikes: old.strikes})
+	old := m.made[key]
+	switch next := f(old, now); {
+	case next == old:
+	case next.until.IsZero():
+		delete(m.made, key)
+	default:
+		m.made[key] = next
+		if len(m.made) > maxMarks {
+			first := key
+			for k, other := range m.made {
+				if first == key || k != key && other.until.Before(m.made[first].until) {
+					first = k
+				}
+			}
+			delete(m.made, first)
+		}
+	}
+	m.count.Store(int32(len(m.made))) //nolint:gosec // at most maxMarks
 }
 
-// set notes a mark, in the place of the one that ends first where there are too
-// many. The lock is held.
-func (m *marks) set(key uint64, made mark) {
-	if _, known := m.held[key]; !known && len(m.held) >= maxMarks {
-		first := key
-		for k, other := range m.held {
-			if first == key || other.until.Before(m.held[first].until) {
-				first = k
-			}
-		}
-		delete(m.held, first)
+// note makes a mark. Several at a time are one.
+func (m *marks) note(key uint64) { m.change(key, mark.renewed) }
+
+func (old mark) renewed(now time.Time) mark {
+	if now.Before(old.until) {
+		return old
 	}
-	m.held[key] = made
-	m.count.Store(int32(len(m.held))) //nolint:gosec // at most maxMarks
+	old.span = min(max(2*old.span, markTime), maxMarkTime)
+	old.until = now.Add(old.span)
+	return old
 }
 
 // strike makes a mark once it was called several times without a pardon.
 func (m *marks) strike(key uint64) {
-	m.mu.Lock()
-	old, now := m.held[key], time.Now()
-	old.strikes++
-	if old.until.IsZero() {
-		old.until = now // of no time yet; it is swept like the others
-	}
-	m.set(key, old)
-	m.mu.Unlock()
-	if old.strikes >= strikes {
-		m.note(key)
-	}
+	m.change(key, func(old mark, now time.Time) mark {
+		if old.strikes++; old.strikes >= strikes {
+			return old.renewed(now)
+		}
+		if old.until.IsZero() {
+			old.until = now // of no time yet; it is swept like the others
+		}
+		return old
+	})
 }
 
 // pardon forgets the strikes, and a mark that they made.
 func (m *marks) pardon(key uint64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.held[key].strikes > 0 {
-		delete(m.held, key)
-		m.count.Store(int32(len(m.held))) //nolint:gosec // at most maxMarks
-	}
+	m.change(key, func(old mark, _ time.Time) mark {
+		if old.strikes > 0 {
+			return mark{}
+		}
+		return old
+	})
 }
 
 // has reports whether a mark holds.
-func (m *marks) has(key uint64) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	now := time.Now()
-	m.sweep(now)
-	return now.Before(m.held[key].until)
+func (m *marks) has(key uint64) (has bool) {
+	m.change(key, func(old mark, now time.Time) mark {
+		has = now.Before(old.until)
+		return old
+	})
+	return has
 }
 
-// sweep lets marks go that have not been made again for maxMarkTime. The lock
-// is held.
-func (m *marks) sweep(now time.Time) {
-	if now.Sub(m.swept) < markTime {
-		return
-	}
-	m.swept = now
-	for key, mark := range m.held {
-		if now.Sub(mark.until) > maxMarkTime {
-			delete(m.held, key)
-		}
-	}
-	m.count.Store(int32(len(m.held))) //nolint:gosec // at most maxMarks
-}
-
-// wasRefused reports whether the cluster has refused a rewritten search of the
+// wasRejected reports whether the cluster has rejected a rewritten search of the
 // same shape of late.
-func (s *Server) wasRefused(x *search) bool {
+func (s *Server) wasRejected(x *search) bool {
 	return s.shapes.count.Load() > 0 && s.shapes.has(s.shapeOf(x))
 }
 
 // shapeOf returns a hash of what a search asks for, without its words and
-// numbers: endpoint, index expression, profile, the names of its parameters and
-// of the members of its body, and what is a list, an object or a value there.
+// numbers: client, endpoint, index expression, profile, the names of its
+// parameters and of the members of its body, and what is a list, an object or a
+// value there.
 func (s *Server) shapeOf(x *search) uint64 {
 	h := s.shapes.hash(x)
 	writePart(h, x.client.Name) // nobody makes marks for others

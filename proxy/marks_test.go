@@ -26,7 +26,7 @@ func TestMarksHoldLongerWhereTheyAreMadeAgain(t *testing.T) {
 			}
 		}
 		time.Sleep(maxMarkTime + markTime)
-		if m.has(7) || m.count.Load() != 0 || len(m.held) != 0 {
+		if m.has(7) || m.count.Load() != 0 || len(m.made) != 0 {
 			t.Error("it is still there")
 		}
 		m.note(7)
@@ -45,8 +45,8 @@ func TestMarksAreBounded(t *testing.T) {
 			m.note(n)
 			m.note(n) // not in the place of another
 			for k := n - min(n, maxMarks-1); k <= n; k += maxMarks / 4 {
-				if !m.has(k) || len(m.held) > maxMarks {
-					t.Fatalf("%d of %d are held, or %d is not", len(m.held), n+1, k)
+				if !m.has(k) || len(m.made) > maxMarks {
+					t.Fatalf("%d of %d are held, or %d is not", len(m.made), n+1, k)
 				}
 			}
 			time.Sleep(time.Millisecond)

@@ -10,43 +10,41 @@ import (
 	"github.com/akin-search/akin/proxy/shadow"
 )
 
-// outcomePassed is the outcome of a request that is no search: it is not looked
-// at. The others are those of package explain. Each request that is forwarded
-// has one; one that holds several searches counts as failed_open, too, for each
-// of them that failed.
-const outcomePassed = "passed_through"
+// outcomePassedThrough is the outcome of a request that is no search. The others
+// are those of package explain. Each forwarded request has one; one of several
+// searches counts as failed_open, too, for each of them that failed.
+const outcomePassedThrough = "passed_through"
 
 // What was too slow, values of the label "transfer".
 const (
-	cutBody   = "request_body"
-	cutAnswer = "response"
+	slowBody     = "request_body"
+	slowResponse = "response"
 )
 
 // metrics are what the proxy counts and times. The counters that every request
 // touches are looked up once.
 type metrics struct {
-	requests   *prometheus.CounterVec
-	passed     prometheus.Counter
-	rewritten  prometheus.Counter
-	addedTerms prometheus.Counter
-	clause     *prometheus.CounterVec
-	refused    *prometheus.CounterVec
-	access     *prometheus.CounterVec
-	stageMetrics
-	faultMetrics
+	searchMetrics
+	upstreamMetrics
 	rerankMetrics
-	front  frontMetrics
+	clientMetrics
+
 	shadow shadow.Metrics
 }
 
-// stageMetrics tell of the time that searches take.
-type stageMetrics struct{ expand, upstream prometheus.Observer }
+// searchMetrics tell what became of requests.
+type searchMetrics struct {
+	requests                 *prometheus.CounterVec
+	passedThrough, rewritten prometheus.Counter
+	addedTerms               prometheus.Counter
+	clause                   *prometheus.CounterVec
+	expand, upstream         prometheus.Observer // the time in akin and in the cluster
+}
 
-// faultMetrics tell of what did not go as it should.
-type faultMetrics struct {
-	unanswered prometheus.Counter
-	unchecked  prometheus.Counter
-	cutOff     *prometheus.CounterVec
+// upstreamMetrics tell what the cluster did.
+type upstreamMetrics struct {
+	errors, unchecked     prometheus.Counter
+	rejected, authorizing *prometheus.CounterVec
 }
 
 // rerankMetrics tell of the hits that were to be reranked.
@@ -55,11 +53,12 @@ type rerankMetrics struct {
 	rerankTook prometheus.Observer
 }
 
-// frontMetrics tell of clients' connections and of requests that are refused.
-type frontMetrics struct {
-	connections *prometheus.GaugeVec
-	closedIdle  *prometheus.CounterVec
-	largeHeads  prometheus.Counter
+// clientMetrics tell of clients' connections and what is wrong with them.
+type clientMetrics struct {
+	connections          *prometheus.GaugeVec
+	closedIdle           *prometheus.CounterVec
+	largeHeads           prometheus.Counter
+	slowBodies, slowRead prometheus.Counter
 }
 
 // A registering makes metrics and registers them.
@@ -69,20 +68,18 @@ type registering struct {
 	errs []error
 }
 
-func (r *registering) add(c prometheus.Collector) { r.errs = append(r.errs, r.Register(c)) }
-
 func (r *registering) counter(name, help string, labels ...string) *prometheus.CounterVec {
 	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
-	r.add(c)
+	r.errs = append(r.errs, r.Register(c))
 	return c
 }
 
-// times returns a histogram of n buckets, each factor times the one before.
-func (r *registering) times(name, help string, first, factor float64, n int, labels ...string) *prometheus.HistogramVec {
+// times returns a histogram of 14 buckets, each factor times the one before.
+func (r *registering) times(name, help string, first, factor float64, labels ...string) *prometheus.HistogramVec {
 	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(first, factor, n),
+		Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(first, factor, 14),
 	}, labels)
-	r.add(h)
+	r.errs = append(r.errs, r.Register(h))
 	return h
 }
 
@@ -92,57 +89,57 @@ func newMetrics(registry prometheus.Registerer, causes []string) (*metrics, erro
 	requests := r.counter("akin_requests_total", "Requests by outcome; reason says why a search was not changed or what failed.", "outcome", "reason")
 	// From 50 µs, a search with warm caches, to 7.5 s.
 	stages := r.times("akin_search_stage_duration_seconds",
-		"Time a search spends in akin's own work (expand) and until the cluster's answer begins (upstream).", 50e-6, 2.5, 14, "stage")
+		"Time a search spends in akin's own work (expand) and until the cluster's answer begins (upstream).", 50e-6, 2.5, "stage")
+	slow := r.counter("akin_slow_clients_total",
+		"Searches aborted because the client was too slow to send the body (answered with 408) or to read a buffered response.", "transfer")
+	overlap := prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "akin_shadow_overlap_at_10", Help: "Share of the first ten hits that the original and the expanded search have in common.",
+		Buckets: []float64{0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1},
+	})
 	m := &metrics{
-		requests:   requests,
-		passed:     requests.WithLabelValues(outcomePassed, ""),
-		rewritten:  requests.WithLabelValues(explain.Rewritten, ""),
-		addedTerms: r.counter("akin_added_terms_total", "Terms added to searches.").WithLabelValues(),
-		clause: r.counter("akin_clauses_total",
-			"Fields of clauses of the searches that were looked at; reason says why one was not changed or was written in a simpler form.", "outcome", "reason"),
-		refused: r.counter("akin_rejected_searches_total",
-			"Rewritten searches that the cluster rejected; original says whether it accepted the original, or that it was not sent.", "original"),
-		access: r.counter("akin_authorization_checks_total",
-			"Searches without hits that were sent with a client's credentials to see whether it may search some indices.", "result"),
-		stageMetrics: stageMetrics{stages.WithLabelValues("expand"), stages.WithLabelValues("upstream")},
-		faultMetrics: faultMetrics{
-			unanswered: r.counter("akin_upstream_errors_total", "Requests that no node of the cluster answered.").WithLabelValues(),
+		searchMetrics: searchMetrics{
+			requests:      requests,
+			passedThrough: requests.WithLabelValues(outcomePassedThrough, ""),
+			rewritten:     requests.WithLabelValues(explain.Rewritten, ""),
+			addedTerms:    r.counter("akin_added_terms_total", "Terms added to searches.").WithLabelValues(),
+			clause: r.counter("akin_clauses_total",
+				"Fields of clauses of the searches that were looked at; reason says why one was not changed or was written in a simpler form.", "outcome", "reason"),
+			expand: stages.WithLabelValues("expand"), upstream: stages.WithLabelValues("upstream"),
+		},
+		upstreamMetrics: upstreamMetrics{
+			errors: r.counter("akin_upstream_errors_total", "Requests that no node of the cluster answered.").WithLabelValues(),
 			unchecked: r.counter("akin_unchecked_responses_total",
 				"Responses of status 200 to rewritten searches that could not be checked for failed shards or items.").WithLabelValues(),
-			cutOff: r.counter("akin_slow_clients_total",
-				"Searches aborted because the client was too slow to send the body (answered with 408) or to read a buffered response.", "transfer"),
-		},
-		front: frontMetrics{
-			connections: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "akin_connections", Help: "Connections of clients that are open."}, []string{"port"}),
-			closedIdle: r.counter("akin_idle_connections_closed_total",
-				"Idle connections that were closed to make room for new ones, since all that are allowed were open.", "port"),
-			largeHeads: r.counter("akin_large_headers_total",
-				"Requests that were refused since their headers, or their first line, are larger than listen.max_header.").WithLabelValues(),
+			rejected: r.counter("akin_rejected_searches_total",
+				"Rewritten searches that the cluster rejected; original says whether it accepted the original, or that it was not sent.", "original"),
+			authorizing: r.counter("akin_authorization_checks_total",
+				"Searches without hits that were sent with a client's credentials to see whether it may search some indices.", "result"),
 		},
 		rerankMetrics: rerankMetrics{
 			rerank: r.counter("akin_reranked_total",
 				"Searches whose hits were to be reranked, by what became of that; all results but reranked and unreadable mean the engine's order.", "result"),
 			rerankTook: r.times("akin_rerank_duration_seconds",
-				"Time from the cluster's whole answer until its hits, those of all searches in it, were in order.", 0.5e-3, 2, 14).WithLabelValues(),
+				"Time from the cluster's whole answer until its hits, those of all searches in it, were in order.", 0.5e-3, 2).WithLabelValues(),
+		},
+		clientMetrics: clientMetrics{
+			connections: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "akin_connections", Help: "Connections of clients that are open."}, []string{"port"}),
+			closedIdle: r.counter("akin_idle_connections_closed_total",
+				"Idle connections that were closed to make room for new ones, since all that are allowed were open.", "port"),
+			largeHeads: r.counter("akin_large_headers_total",
+				"Requests that were refused since their headers, or their first line, are larger than listen.max_header.").WithLabelValues(),
+			slowBodies: slow.WithLabelValues(slowBody), slowRead: slow.WithLabelValues(slowResponse),
 		},
 		shadow: shadow.Metrics{
 			Searches: r.counter("akin_shadow_searches_total",
 				"Searches chosen for a shadow run of their expanded form, by what became of that; all other shadow metrics are of the compared ones.", "outcome"),
-			Hits:  r.counter("akin_shadow_hits_total", "Sum of the total hits that the cluster stated.", "search"),
-			Empty: r.counter("akin_shadow_empty_pages_total", "Answers without a hit in them.", "search"),
-			Took:  r.times("akin_shadow_duration_seconds", "Time until the cluster's answer began.", 1e-3, 2, 14, "search"),
+			Hits:    r.counter("akin_shadow_hits_total", "Sum of the total hits that the cluster stated.", "search"),
+			Empty:   r.counter("akin_shadow_empty_pages_total", "Answers without a hit in them.", "search"),
+			Took:    r.times("akin_shadow_duration_seconds", "Time until the cluster's answer began.", 1e-3, 2, "search"),
+			Overlap: overlap,
 		},
 	}
-	overlap := prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name:    "akin_shadow_overlap_at_10",
-		Help:    "Share of the first ten hits that the original and the expanded search have in common.",
-		Buckets: []float64{0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1},
-	})
-	m.shadow.Overlap = overlap
-	r.add(overlap)
-	r.add(m.front.connections)
 	m.startSeries(causes)
-	return m, errors.Join(r.errs...)
+	return m, errors.Join(append(r.errs, r.Register(overlap), r.Register(m.connections))...)
 }
 
 // startSeries makes the series of each way of failing open, so that an alert on
@@ -155,9 +152,9 @@ func (m *metrics) startSeries(causes []string) {
 	for _, result := range []string{rerankedHits, rerankNothing, rerankUnnamed, rerankUnreadable} {
 		m.rerank.WithLabelValues(result)
 	}
-	m.refused.WithLabelValues(originalAccepted)
-	m.refused.WithLabelValues(originalRejected)
-	for _, outcome := range shadow.Outcomes() {
+	m.rejected.WithLabelValues(originalAccepted)
+	m.rejected.WithLabelValues(originalRejected)
+	for _, outcome := range shadow.Outcomes {
 		m.shadow.Searches.WithLabelValues(outcome)
 	}
 }
@@ -173,11 +170,10 @@ func (m *metrics) failedOpen(cause string) {
 // clauses counts what was done with each field of each clause.
 func (m *metrics) clauses(res *expand.Result) {
 	for i := range res.Clauses {
-		c := &res.Clauses[i]
 		outcome := explain.Unchanged
-		if c.Form != "" {
+		if res.Clauses[i].Form != "" {
 			outcome = explain.Rewritten
 		}
-		m.clause.WithLabelValues(outcome, string(c.Reason)).Inc()
+		m.clause.WithLabelValues(outcome, string(res.Clauses[i].Reason)).Inc()
 	}
 }

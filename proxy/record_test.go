@@ -252,7 +252,7 @@ func TestMarkNamesTheRecordWhereItIsAskedFor(t *testing.T) {
 		{control{explain: true}, "", ""},
 	} {
 		res := &http.Response{Header: http.Header{}}
-		new(Server).mark(&search{control: tt.control, id: tt.record}, res)
+		(&search{control: tt.control, id: tt.record}).mark(res)
 		if got := res.Header.Get("X-Akin-Explanation"); got != tt.want {
 			t.Errorf("%+v, %q: header %q", tt.control, tt.record, got)
 		}

@@ -16,14 +16,13 @@ import (
 
 // Bounds of what is read of an answer that streams on.
 const (
-	// maxRefusal is what is read of a refusal.
+	// maxRefusal is what is read of a rejection, maxLooked of another answer for
+	// shards that failed: identifiers of several kilobytes may come before them.
 	maxRefusal = 64 << 10
-	// maxLooked is how much of the answer to a search is looked at for shards that
-	// failed. Identifiers of several kilobytes may come before they are told of.
-	maxLooked = 64 << 10
+	maxLooked  = 64 << 10
 )
 
-// Values of the label "original" of refused searches, besides "not_sent".
+// Values of the label "original" of rejected searches, with "not_sent".
 const (
 	originalAccepted = "accepted"
 	originalRejected = "rejected"
@@ -64,7 +63,7 @@ func (s *Server) peek(x *search, res *http.Response, limit int64, read func(io.R
 // original is sent. An overloaded cluster gets it only within the retry budget.
 func (s *Server) sendsOriginal(r *answer.Refusal) bool {
 	if answer.IsDenied(r.Status) || r.Busy && !s.upstream.MayRepeat() {
-		s.metrics.refused.WithLabelValues("not_sent").Inc()
+		s.metrics.rejected.WithLabelValues("not_sent").Inc()
 		return false
 	}
 	return true
@@ -91,12 +90,12 @@ func (s *Server) refused(ctx context.Context, x *search, taken bool, r *answer.R
 	s.log.DebugContext(ctx, "the cluster rejected a rewritten search", "index", x.index, "status", r.Status,
 		"busy", r.Busy, "original_accepted", taken)
 	if !taken {
-		s.metrics.refused.WithLabelValues(originalRejected).Inc()
+		s.metrics.rejected.WithLabelValues(originalRejected).Inc()
 		return
 	}
-	s.metrics.refused.WithLabelValues(originalAccepted).Inc()
+	s.metrics.rejected.WithLabelValues(originalAccepted).Inc()
 	if x.shadow == nil { // else no client has felt it
-		s.failedOpen(ctx, x, failedSearch, causeRefused)
+		s.failedOpen(ctx, x, failedSearch, causeRejected)
 	}
 	if r.Busy || answer.IsDenied(r.Status) {
 		return

@@ -201,7 +201,7 @@ func TestShapesThatWereRefusedAreNotRewrittenAgain(t *testing.T) {
 			t.Errorf("%s: %d requests, want %d", step.name, got, step.requests)
 		}
 	}
-	if n := counter(t, registry, "akin_requests_total", "outcome", explain.Unchanged, "reason", reasonRefused); n != 4 || told != 5 {
+	if n := counter(t, registry, "akin_requests_total", "outcome", explain.Unchanged, "reason", reasonRejected); n != 4 || told != 5 {
 		t.Errorf("%v searches are counted, told of %d", n, told)
 	}
 }
@@ -246,7 +246,7 @@ func TestShapesOfRefusedShadowsAreRemembered(t *testing.T) {
 	postOriginal(t, "http://"+addr+"/a/_search")
 	awaitShadow(t, registry, shadow.Rejected, 1)
 	postOriginal(t, "http://"+addr+"/a/_search")
-	if got := n.arrived(); len(got) != 3 || counter(t, registry, "akin_requests_total", "reason", reasonRefused) != 1 {
+	if got := n.arrived(); len(got) != 3 || counter(t, registry, "akin_requests_total", "reason", reasonRejected) != 1 {
 		t.Errorf("the node got %q", got)
 	}
 }

@@ -37,8 +37,8 @@ type Reranker interface {
 }
 
 // fixed returns why the hits of the answer to a request cannot be reranked, ""
-// where they can. Whether filter_path leaves what it takes in the answer to a
-// single search is known to the expander; of several it is not tried.
+// where they can. The expander reads the filter_path of a single search; of
+// several it is not tried.
 func (s *Server) fixed(x *search, h http.Header) reason.Reason {
 	switch {
 	case x.isAsync():
@@ -51,10 +51,9 @@ func (s *Server) fixed(x *search, h http.Header) reason.Reason {
 	return ""
 }
 
-// rerank puts the hits of the answer to a rewritten request in another order
-// and cuts the client's pages out of them. It reports false where it cannot:
-// then the answer is not the one to the client's request. An error says that
-// the client has gone meanwhile.
+// rerank reranks the hits of the answer to a rewritten request and cuts the
+// client's pages out of them. It reports false where it cannot: then the client
+// must not get the answer. An error says that the client has gone meanwhile.
 func (s *Server) rerank(ctx context.Context, x *search, res *http.Response) (fits bool, gone error) {
 	var whole, out []byte
 	err := errUnchecked // also where it is encoded, which was not asked for
@@ -110,10 +109,9 @@ func ofEach(reranks []*expand.Rerank, result string) []string {
 
 // rerankAnswer returns an answer with the hits of each search reranked and cut
 // to the client's page, and what became of them, "" for searches that stay as
-// they are. It returns nil where the answer cannot be cut. The searches share
-// the time that there is, and all begin at once: those for which it is not
-// enough have at least asked the cluster for what the next ones need. The
-// expander bounds how many they are.
+// they are. It returns nil where the answer cannot be cut. The searches, whose
+// number the expander bounds, share the time and all begin at once: those that it
+// is not enough for have at least fetched what the next ones need.
 func (s *Server) rerankAnswer(
 	ctx context.Context, endpoint expand.Endpoint, reranks []*expand.Rerank, whole []byte,
 ) (out []byte, results []string) {
@@ -131,7 +129,7 @@ func (s *Server) rerankAnswer(
 				if err := s.guard.Do("reranking", func() error {
 					results[k] = s.scorePage(ctx, p)
 					return nil
-				}); err != nil {
+				}); err != nil { // the hits are there, in the engine's order
 					p.Scores, results[k] = nil, s.cause(err)
 				}
 			})
@@ -160,20 +158,15 @@ func (s *Server) scorePage(ctx context.Context, p *answer.Page) (result string) 
 	return rerankedHits
 }
 
-// scores calls the reranker. A panic of it is an error: the hits are there,
-// in the engine's order.
-func (s *Server) scores(ctx context.Context, r *expand.Rerank, hits []answer.Hit) (scores []float32, err error) {
+// scores calls the reranker.
+func (s *Server) scores(ctx context.Context, r *expand.Rerank, hits []answer.Hit) ([]float32, error) {
 	if s.opts.Reranker == nil {
 		return nil, errScores
 	}
 	if err := ctx.Err(); err != nil { // reading the answer took all of the time
 		return nil, err
 	}
-	var all []float64
-	err = s.guard.Do("reranking", func() (err error) {
-		all, err = s.opts.Reranker.Scores(ctx, r, hits)
-		return err
-	})
+	all, err := s.opts.Reranker.Scores(ctx, r, hits)
 	if err != nil {
 		return nil, err
 	}

@@ -9,19 +9,7 @@ import (
 	"github.com/akin-search/akin/expand"
 )
 
-// A treatment is what is done with the requests of a route.
-type treatment uint8
-
-const (
-	// rewriteBody has the expander rewrite the body, or the parameters that
-	// stand for one.
-	rewriteBody treatment = iota
-	// renderTemplate has the cluster render the template and the expander
-	// rewrite the search that comes out, where [Options.Templates] is set.
-	renderTemplate
-)
-
-// A route is a row of the table of what is recognised.
+// A route is a row of the table of what is recognized.
 type route struct {
 	// methods are the HTTP methods.
 	methods []string
@@ -29,11 +17,8 @@ type route struct {
 	// expression, {type} for a mapping type and {id} for a document. Slashes at
 	// the end of a path do not count, as in Elasticsearch.
 	shape string
-	// endpoint is what the expander is told, and says where in an answer it
-	// stands that a search failed.
+	// endpoint is the expander's, and says where in an answer failures stand.
 	endpoint expand.Endpoint
-	// how is what is done with the request.
-	how treatment
 }
 
 // The methods by which a search is read. Both engines answer 405 to HEAD.
@@ -46,35 +31,35 @@ var (
 // compared in their escaped form, as Elasticsearch does: /i/%5Fsearch is no
 // search. The paths with a type are Elasticsearch 7's; see [Server.knowsTypes].
 var routes = []route{
-	{getOrPost, "/_search", expand.EndpointSearch, rewriteBody},
-	{getOrPost, "/{index}/_search", expand.EndpointSearch, rewriteBody},
-	{getOrPost, "/{index}/{type}/_search", expand.EndpointSearch, rewriteBody},
+	{getOrPost, "/_search", expand.EndpointSearch},
+	{getOrPost, "/{index}/_search", expand.EndpointSearch},
+	{getOrPost, "/{index}/{type}/_search", expand.EndpointSearch},
 
-	{post, "/_async_search", expand.EndpointSearch, rewriteBody},
-	{post, "/{index}/_async_search", expand.EndpointSearch, rewriteBody},
+	{post, "/_async_search", expand.EndpointSearch},
+	{post, "/{index}/_async_search", expand.EndpointSearch},
 
-	{getOrPost, "/_msearch", expand.EndpointMultiSearch, rewriteBody},
-	{getOrPost, "/{index}/_msearch", expand.EndpointMultiSearch, rewriteBody},
-	{getOrPost, "/{index}/{type}/_msearch", expand.EndpointMultiSearch, rewriteBody},
+	{getOrPost, "/_msearch", expand.EndpointMultiSearch},
+	{getOrPost, "/{index}/_msearch", expand.EndpointMultiSearch},
+	{getOrPost, "/{index}/{type}/_msearch", expand.EndpointMultiSearch},
 
-	{getOrPost, "/_count", expand.EndpointCount, rewriteBody},
-	{getOrPost, "/{index}/_count", expand.EndpointCount, rewriteBody},
-	{getOrPost, "/{index}/{type}/_count", expand.EndpointCount, rewriteBody},
+	{getOrPost, "/_count", expand.EndpointCount},
+	{getOrPost, "/{index}/_count", expand.EndpointCount},
+	{getOrPost, "/{index}/{type}/_count", expand.EndpointCount},
 
-	{getOrPost, "/_validate/query", expand.EndpointValidate, rewriteBody},
-	{getOrPost, "/{index}/_validate/query", expand.EndpointValidate, rewriteBody},
-	{getOrPost, "/{index}/{type}/_validate/query", expand.EndpointValidate, rewriteBody},
+	{getOrPost, "/_validate/query", expand.EndpointValidate},
+	{getOrPost, "/{index}/_validate/query", expand.EndpointValidate},
+	{getOrPost, "/{index}/{type}/_validate/query", expand.EndpointValidate},
 
-	{getOrPost, "/{index}/_explain/{id}", expand.EndpointExplain, rewriteBody},
-	{getOrPost, "/{index}/{type}/{id}/_explain", expand.EndpointExplain, rewriteBody},
+	{getOrPost, "/{index}/_explain/{id}", expand.EndpointExplain},
+	{getOrPost, "/{index}/{type}/{id}/_explain", expand.EndpointExplain},
 
-	{getOrPost, "/_rank_eval", expand.EndpointRankEval, rewriteBody},
-	{getOrPost, "/{index}/_rank_eval", expand.EndpointRankEval, rewriteBody},
+	{getOrPost, "/_rank_eval", expand.EndpointRankEval},
+	{getOrPost, "/{index}/_rank_eval", expand.EndpointRankEval},
 
-	{getOrPost, "/_search/template", expand.EndpointSearch, renderTemplate},
-	{getOrPost, "/{index}/_search/template", expand.EndpointSearch, renderTemplate},
-	{getOrPost, "/_msearch/template", expand.EndpointMultiSearch, renderTemplate},
-	{getOrPost, "/{index}/_msearch/template", expand.EndpointMultiSearch, renderTemplate},
+	{getOrPost, "/_search/template", expand.EndpointSearch},
+	{getOrPost, "/{index}/_search/template", expand.EndpointSearch},
+	{getOrPost, "/_msearch/template", expand.EndpointMultiSearch},
+	{getOrPost, "/{index}/_msearch/template", expand.EndpointMultiSearch},
 }
 
 // A match is a route with what the path says for it.
@@ -86,8 +71,8 @@ type match struct {
 	typed bool
 }
 
-// recognise returns the route of a request, false where it has none.
-func recognise(method, escapedPath string) (match, bool) {
+// recognize returns the route of a request, false where it has none.
+func recognize(method, escapedPath string) (match, bool) {
 	path := strings.TrimRight(escapedPath, "/")
 	if !strings.HasPrefix(path, "/") { // such as OPTIONS *
 		return match{}, false
@@ -107,39 +92,31 @@ func recognise(method, escapedPath string) (match, bool) {
 
 // fit compares path with the shape, which has as many slashes.
 func (r *route) fit(path string) (m match, ok bool) {
-	m.route = r
-	ok = fits(r.shape, path, func(place, segment string) (ok bool) {
-		switch place {
+	m.route, ok = r, true
+	for shape := r.shape; ok && shape != ""; {
+		var want, segment string
+		want, shape = cutSegment(shape)
+		segment, path = cutSegment(path)
+		switch want {
 		case "{index}":
 			m.index, ok = indexOf(segment)
 		case "{type}":
 			m.typed, ok = true, isType(segment)
 		case "{id}":
 			ok = segment != ""
+		default:
+			ok = segment == want
 		}
-		return ok
-	})
+	}
 	return m, ok
 }
 
-// fits compares path with a shape that has as many slashes. Literal segments
-// have to be equal; take is called for each of the others, such as {id}, with
-// what stands in its place, and reports whether that may stand there.
-func fits(shape, path string, take func(place, segment string) bool) bool {
-	for shape != "" {
-		var want, got string
-		want, shape = cutSegment(shape)
-		got, path = cutSegment(path)
-		ok := want == got
-		if strings.HasPrefix(want, "{") {
-			ok = take(want, got)
-		}
-		if !ok {
-			return false
-		}
-	}
-	return true
-}
+// isAsync reports whether the answer may come later, and not all at once.
+func (r *route) isAsync() bool { return strings.HasSuffix(r.shape, "/_async_search") }
+
+// isTemplate reports whether the cluster has to render the search, which needs
+// [Options.Templates].
+func (r *route) isTemplate() bool { return strings.HasSuffix(r.shape, "/template") }
 
 // cutSegment returns the first segment of path, without its slash, and what
 // follows.

@@ -42,10 +42,10 @@ func documentedTable(t *testing.T, heading string) [][]string {
 var documentedName = regexp.MustCompile("`([^`]+)`")
 
 func TestDocumentedEndpointsAreThoseOfTheCode(t *testing.T) {
-	treatments := map[treatment]string{rewriteBody: "rewritten", renderTemplate: "rendered, then rewritten"}
+	treatments := map[bool]string{false: "rewritten", true: "rendered, then rewritten"}
 	want := map[string]string{}
 	for _, r := range routes {
-		want[r.shape] = strings.Join(r.methods, ", ") + ": " + treatments[r.how]
+		want[r.shape] = strings.Join(r.methods, ", ") + ": " + treatments[r.isTemplate()]
 	}
 	got := map[string]string{}
 	for _, row := range documentedTable(t, "| methods | paths | what is done |\n") {

@@ -61,15 +61,15 @@ func TestRecognise(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.method+" "+tt.path, func(t *testing.T) {
-			m, ok := recognise(tt.method, tt.path)
+			m, ok := recognize(tt.method, tt.path)
 			if !ok {
-				t.Fatal("not recognised")
+				t.Fatal("not recognized")
 			}
 			if m.index != tt.index || m.endpoint != tt.endpoint {
-				t.Errorf("recognised as endpoint %d of %q, want %d of %q", m.endpoint, m.index, tt.endpoint, tt.index)
+				t.Errorf("recognized as endpoint %d of %q, want %d of %q", m.endpoint, m.index, tt.endpoint, tt.index)
 			}
-			if rendered := strings.HasSuffix(tt.path, "/template"); (m.how == renderTemplate) != rendered {
-				t.Errorf("its treatment is %d", m.how)
+			if rendered := strings.HasSuffix(tt.path, "/template"); m.isTemplate() != rendered {
+				t.Errorf("taken for a template: %t", m.isTemplate())
 			}
 		})
 	}
@@ -200,17 +200,17 @@ GET /help
 OPTIONS *
 `), "\n") {
 		method, path, _ := strings.Cut(line, " ")
-		if m, ok := recognise(method, path); ok {
-			t.Errorf("%s is recognised as %s", line, m.shape)
+		if m, ok := recognize(method, path); ok {
+			t.Errorf("%s is recognized as %s", line, m.shape)
 		}
 	}
-	if _, ok := recognise(http.MethodConnect, ""); ok {
-		t.Error("CONNECT is recognised")
+	if _, ok := recognize(http.MethodConnect, ""); ok {
+		t.Error("CONNECT is recognized")
 	}
 }
 
-// recognisedPlainly says in the plainest way what recognise has to say.
-func recognisedPlainly(method, path string) (index string, ok bool) {
+// recognizedPlainly says in the plainest way what recognize has to say.
+func recognizedPlainly(method, path string) (index string, ok bool) {
 	for strings.HasSuffix(path, "/") {
 		path = path[:len(path)-1]
 	}
@@ -271,10 +271,10 @@ func FuzzRecognise(f *testing.F) {
 	}
 	f.Add("PUT", "/_search")
 	f.Fuzz(func(t *testing.T, method, path string) {
-		m, ok := recognise(method, path)
-		index, want := recognisedPlainly(method, path)
+		m, ok := recognize(method, path)
+		index, want := recognizedPlainly(method, path)
 		if ok != want || m.index != index {
-			t.Errorf("recognise(%q, %q) = %q, %v, want %q, %v", method, path, m.index, ok, index, want)
+			t.Errorf("recognize(%q, %q) = %q, %v, want %q, %v", method, path, m.index, ok, index, want)
 		}
 	})
 }

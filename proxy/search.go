@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/akin-search/akin/expand"
@@ -34,20 +33,18 @@ const (
 	reasonTypedPath   = "typed_path"       // the cluster has no mapping types, or does not say so
 	reasonDryRun      = "dry_run"          // the client asked for it
 	reasonShadow      = "shadow"           // [Options.Shadow] is set
-	reasonRefused     = "rejected_before"  // the cluster refused a search of the same shape of late
+	reasonRejected    = "rejected_before"  // the cluster rejected a search of the same shape of late
 	reasonContentType = "content_type"     // neither JSON nor, where that is asked for, lines of JSON
 	reasonEncoding    = "content_encoding" // neither plain nor sound gzip
 	reasonTooLarge    = "body_too_large"   // before or after decompression
 	reasonSlow        = "slow_body"        // it comes too slowly to wait for
-	reasonMemory      = "memory"           // too much is held for other requests
+	reasonMemory      = "memory"           // other requests use too much
 )
 
 const (
-	// maxKeptBody is the length of the largest body that is kept though akin has no
-	// need to look at it. Searches have few kilobytes.
+	// maxKeptBody is the largest body that is kept though akin does not look at it.
 	maxKeptBody = 64 << 10
-	// maxDrained is how much of a refusal is read so that its connection can be
-	// used again.
+	// maxDrained is how much of a rejection is read to use its connection again.
 	maxDrained = 64 << 10
 )
 
@@ -108,7 +105,7 @@ func searchIn(ctx context.Context) *search {
 // search forwards a search, rewritten where that is possible.
 func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 	x := &search{match: m, asked: new(accessKeys), client: held.Client{
-		Name: clientOf(r.RemoteAddr), Conn: http.NewResponseController(w), Grace: s.answerGrace, CutOff: s.cutAnswers,
+		Name: clientOf(r.RemoteAddr), Conn: http.NewResponseController(w), Grace: s.answerGrace, CutOff: s.metrics.slowRead,
 	}}
 	x.hold = s.opts.Memory.Hold(budget.SearchBody, x.client.Name)
 	defer func() {
@@ -130,17 +127,17 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 		s.brokenBody(w, x)
 		return
 	}
-	if why == "" && s.wasRefused(x) {
-		why = reasonRefused
+	if why == "" && s.wasRejected(x) {
+		why = reasonRejected
 	}
 	switch {
 	case why == reasonMemory: // it has failed
 		s.metrics.failedOpen(why)
 		s.failedOpen(r.Context(), x, failedSearch, why) //nolint:contextcheck // It is the client's.
-		s.recordLeft(x, r, why)
+		s.recordUnchanged(x, r, why)
 	case why != "":
 		s.metrics.unchanged(why)
-		s.recordLeft(x, r, why)
+		s.recordUnchanged(x, r, why)
 	case s.opts.Shadow > 0 && !x.control.asks(): // nobody waits for the expansion
 		s.metrics.unchanged(reasonShadow)
 		x.shadow = expander
@@ -158,7 +155,7 @@ func (s *Server) choose(x *search, h http.Header) (e Expander, reason string) {
 		return nil, reasonOff
 	case x.endpoint == expand.EndpointRankEval && !s.opts.RankEval:
 		return nil, reasonRankEvalOff
-	case x.how == renderTemplate && !s.opts.Templates:
+	case x.isTemplate() && !s.opts.Templates:
 		return nil, reasonTemplateOff
 	case s.opts.Shadow > 0 && !x.control.asks() && !s.sampled(x.match, x.rawQuery):
 		return nil, reasonShadow
@@ -170,8 +167,8 @@ func (s *Server) choose(x *search, h http.Header) (e Expander, reason string) {
 }
 
 // readBody reads the body of a search and decompresses it, or returns the
-// reason why the search is to be forwarded as it came; r and x are left such
-// that it will be. An error says that the client's body broke off.
+// reason why the search is forwarded as it came. An error says that the client's
+// body broke off.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request, x *search) (reason string, err error) {
 	if r.ContentLength == 0 {
 		return "", nil
@@ -204,9 +201,9 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, x *search) (re
 	return "", nil
 }
 
-// keepBody reads the body of a search that akin does not look at, where it is
-// small, so that the search can be sent once more where a node does not answer.
-// An error says that the client's body broke off.
+// keepBody reads a small body that akin does not look at, so that the search
+// can be sent once more where a node does not answer. An error says that the
+// client's body broke off.
 func (s *Server) keepBody(w http.ResponseWriter, r *http.Request, x *search) error {
 	if x.body.arriving != nil || r.ContentLength <= 0 || r.ContentLength > maxKeptBody || !s.upstream.Several() {
 		return nil
@@ -306,7 +303,7 @@ func (s *Server) callExpander(ctx context.Context, r *http.Request, x *search, e
 		Fixed: s.fixed(x, r.Header), Allowed: s.access.checker(r, x),
 	}
 	var t *templates.Request
-	if x.how == renderTemplate {
+	if x.isTemplate() {
 		var why string
 		if t, why, err = s.renderer(r).Render(ctx, in); err != nil {
 			return nil, err
@@ -360,8 +357,8 @@ func (s *Server) cause(err error) string {
 	return s.opts.Cause(err)
 }
 
-// reasonOf returns why nothing was rewritten: the reason of the whole, else
-// that of the first clause that has one.
+// reasonOf returns why nothing was rewritten: the reason of the whole, or of the
+// first clause that has one.
 func reasonOf(res *expand.Result) string {
 	if res.Reason != "" {
 		return string(res.Reason)
@@ -399,16 +396,16 @@ func (t *searchTransport) RoundTrip(out *http.Request) (res *http.Response, err 
 		res, err = t.sendRewritten(out, x)
 	}
 	if err == nil {
-		t.server.mark(x, res)
+		x.mark(res)
 		t.server.access.learn(out.Context(), x, res.StatusCode) //nolint:contextcheck // It is the client's.
 	}
 	return res, err
 }
 
 // sendRewritten sends the rewritten search. Where that is answered with a 4xx
-// or 5xx, or with a failure inside a 200, it is followed once by the original,
-// whose answer counts; not where the client may not search, or nobody answers,
-// and where the cluster has too much to do within the retry budget.
+// or 5xx, or with a failure inside a 200, the original is sent once, whose answer
+// counts; not where the client may not search or nobody answers, and only within
+// the retry budget where the cluster has too much to do.
 func (t *searchTransport) sendRewritten(out *http.Request, x *search) (*http.Response, error) {
 	s, ctx := t.server, out.Context()
 	rewritten := x.asRewritten(out)
@@ -435,10 +432,9 @@ func (t *searchTransport) sendRewritten(out *http.Request, x *search) (*http.Res
 }
 
 // accept looks at the answer to a rewritten search and reranks its hits where
-// that is to be done. It returns whether the answer is the one to the client's
-// request, and what the cluster says against the search where that is why it is
-// not. An error says that the client has gone meanwhile: the answer broke off
-// for that, and tells nothing of the search.
+// that is to be done. It returns whether the client gets it, and, if not, what
+// the cluster says against the search. An error says that the client has gone:
+// the answer broke off for that, and tells nothing of the search.
 func (s *Server) accept(ctx context.Context, x *search, res *http.Response) (refused *answer.Refusal, fits bool, gone error) {
 	refused, err := s.verdict(x, res)
 	if gone = ctx.Err(); gone != nil {
@@ -464,8 +460,8 @@ func (s *Server) accept(ctx context.Context, x *search, res *http.Response) (ref
 }
 
 // verdict returns what the cluster says against a rewritten search, nil where
-// it takes it. It reads the answer, or its beginning, and puts it back. An
-// error says that the answer could not be looked at.
+// it accepts it. It reads the answer, or its beginning, and puts it back. An
+// error says that the answer cannot be looked at.
 func (s *Server) verdict(x *search, res *http.Response) (refused *answer.Refusal, err error) {
 	coding, known := wire.ContentEncoding(res.Header)
 	readable := known && wire.IsJSON(res.Header["Content-Type"])
@@ -539,12 +535,10 @@ func (x *search) asRewritten(out *http.Request) *http.Request {
 	return sent
 }
 
-// setBody sets the body, not its announced length: a chunked original stays
-// chunked. GetBody lets a connection that was closed while idle be replaced.
+// setBody sets the body, not its length: a chunked original stays chunked.
+// GetBody lets a connection that was closed while idle be replaced.
 func setBody(out *http.Request, body []byte) {
 	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	out.Body = io.NopCloser(bytes.NewReader(body))
 }
 
-// isAsync reports whether the answer may come later, and not all at once.
-func (m *match) isAsync() bool { return strings.HasSuffix(m.shape, "/_async_search") }

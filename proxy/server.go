@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -31,112 +32,101 @@ import (
 const (
 	// DefaultBudget is the time that akin takes for its own work on a search.
 	DefaultBudget = 50 * time.Millisecond
-	// DefaultRerankBudget is the time that reranking the hits of a request may
-	// take, from when the whole of the cluster's answer is there.
+	// DefaultRerankBudget is the time for reranking the hits of a request, from
+	// when the whole of the cluster's answer is there.
 	DefaultRerankBudget = 50 * time.Millisecond
 	// DefaultMaxBody is the size of the largest search body that is read.
 	DefaultMaxBody = 1 << 20
-	// DefaultMaxHeader is the size of the largest headers of a request, what
-	// OpenSearch and Elasticsearch 7 take.
+	// DefaultMaxHeader is what OpenSearch and Elasticsearch 7 take.
 	DefaultMaxHeader = 8 << 10
 	// DefaultIdleTimeout is how long a connection waits for its next request.
 	DefaultIdleTimeout = 2 * time.Minute
 	// DefaultBodyTimeout bounds the time for which a client can keep memory, or a
 	// connection, for a body.
 	DefaultBodyTimeout = 30 * time.Second
-	// DefaultShutdownTimeout is how long requests under way may take once no more
-	// are accepted. It is below the 30 s that Kubernetes waits before it kills.
+	// DefaultShutdownTimeout is below the 30 s that Kubernetes waits before it
+	// kills.
 	DefaultShutdownTimeout = 20 * time.Second
 )
 
 // An Expander rewrites searches. The expand package implements it.
 type Expander interface {
-	// Expand returns what becomes of r, until ctx ends at the latest. An error
-	// means that something failed: then the original goes to the cluster. It
-	// must not keep or modify r.
+	// Expand returns what becomes of r, until ctx ends at the latest. After an
+	// error the original goes to the cluster. It must not keep or modify r.
 	Expand(ctx context.Context, r *expand.Request) (*expand.Result, error)
 }
 
 // Options say what [New] builds a server from.
 type Options struct {
-	// Nodes sends requests to the cluster. The server closes it when it ends. With
+	// Nodes sends requests to the cluster; the server closes it when it ends. With
 	// nil it is made of Upstreams and TLS.
 	Nodes *nodes.Pool
-	// Upstreams are the base URLs of the cluster's nodes, at least one, http or
-	// https, with or without a path prefix, without credentials: those of each
-	// client are passed on.
+	// Upstreams and TLS are [nodes.Options.URLs] and [nodes.Options.TLS].
 	Upstreams []string
-	// TLS is used towards https nodes; nil verifies against the system's roots.
-	// It must not be modified afterwards.
-	TLS *tls.Config
-	// ForwardedHeaders adds X-Forwarded-For, -Host and -Proto to what is sent
-	// to the cluster. Off, those that the client sent pass as they are.
+	TLS       *tls.Config
+	// ForwardedHeaders adds X-Forwarded-For, -Host and -Proto to requests. Off,
+	// those that the client sent pass as they are.
 	ForwardedHeaders bool
 
 	// Secured says that the cluster has security, so that a search is expanded
-	// only for a client that the cluster lets search. That is found out, too, by
-	// the first search that is answered with 401 or 403.
+	// only for a client that the cluster lets search. The first search that is
+	// answered with 401 or 403 shows it, too.
 	Secured bool
-	// AdminHosts are the host names, besides localhost, by which the admin port
-	// may be called to see the texts of searches. Any address will do.
+	// AdminHosts are the host names, with localhost and any address, by which the
+	// admin port may be called to see the texts of searches.
 	AdminHosts []string
 
 	// Expander rewrites the searches; with nil their bodies pass unread.
 	Expander Expander
-	// Profiles rewrite the searches that ask for one by its name, in place of
-	// Expander. A profile that is nil is switched off: its searches are
-	// forwarded as they came, like those that ask for one that is not here.
+	// Profiles rewrite the searches that ask for one by its name. One that is nil
+	// is switched off: its searches pass, like those that ask for an unknown one.
 	Profiles map[string]Expander
 	// RankEval rewrites the searches of _rank_eval, too.
 	RankEval bool
 	// Templates has the cluster render search templates, so that the searches
 	// that come out can be rewritten.
 	Templates bool
-	// Shadow in [0, 1], unless 0, answers every client with what the cluster
-	// makes of the original search. This share of the plain searches is expanded
-	// and sent once more after that, and metrics tell how the two differ.
+	// Shadow is a share in [0, 1]. Unless it is 0, every client gets the answer to
+	// the original search; this share of the plain searches is expanded and sent
+	// once more after that, and metrics tell how the two differ.
 	Shadow float64
 	// Budget bounds the time of one call of Expander; 0 means [DefaultBudget].
 	Budget time.Duration
 	// MaxBody is the number of bytes, compressed and decompressed alike, up to
-	// which a search body is read; 0 means [DefaultMaxBody]. Larger ones are
-	// forwarded as they came.
+	// which a search body is read; 0 means [DefaultMaxBody].
 	MaxBody int64
-	// BodyTimeout is how long the body of a search that is read may take to come,
-	// longer only where it comes at 8 KiB a second or more; 0 means
-	// [DefaultBodyTimeout]. Then the search is answered with 408.
+	// BodyTimeout is how long the body of a search may take to come, longer only
+	// where it comes at 8 KiB a second or more; 0 means [DefaultBodyTimeout]. Then
+	// the search is answered with 408.
 	BodyTimeout time.Duration
-	// Memory bounds what is held for requests; nil means [budget.Default] for
+	// Memory bounds what requests keep in memory; nil means [budget.Default] for
 	// this server only.
 	Memory *budget.Budget
-	// Cause names the cause of an error of Expander or Reranker in one or two
-	// words, from a fixed small set: it labels metrics. With nil it is "budget" for an expired
-	// deadline and "error" for all else.
+	// Cause names the cause of an error of Expander or Reranker, from a fixed small
+	// set: it labels metrics. With nil it is "budget" for an expired deadline and
+	// "error" for all else.
 	Cause func(error) string
 	// Causes has every name that Cause gives, and says for the log what an
-	// operator can do about it. Their metrics are there from the start.
+	// operator can do about it.
 	Causes map[string]string
-	// Reranker scores the hits of searches that the expander wants to be
-	// reranked; with nil they stay in the engine's order.
+	// Reranker scores the hits that are to be reranked; with nil they stay in the
+	// engine's order.
 	Reranker Reranker
-	// RerankBudget bounds the time that the calls of Reranker for one request may
-	// take together; 0 means [DefaultRerankBudget]. When it is spent the engine's
-	// order goes out.
+	// RerankBudget bounds the time of all calls of Reranker for one request; 0
+	// means [DefaultRerankBudget]. After that the engine's order goes out.
 	RerankBudget time.Duration
-	// OnRefused, unless nil, is called each time the cluster answers a rewritten
-	// search with an error, or says that it failed, and takes the original; not
-	// where the cluster has too much to do, or the client may not search. It
-	// reports whether akin has learnt something from it, so that the next search
-	// like it is written in another way: else those are left alone for a while. Of
-	// several searches in one request it is told of the first one refused; where
-	// they have different index expressions and it cannot be seen which that was,
-	// as in an answer cut by filter_path, it is told of "", all indices. OnRefused
-	// must not keep the refusal, nor block.
+	// OnRefused, unless nil, is called each time the cluster rejects a rewritten
+	// search and accepts the original; not where the cluster is overloaded, or the
+	// client may not search. It reports whether akin has learned something, so that
+	// the next search like it is written in another way: else those are not
+	// rewritten for a while. Of several searches in one request it gets the first
+	// one rejected, with "" for all indices where it cannot be seen which that was.
+	// It must not keep the refusal, nor block.
 	OnRefused func(*expand.Refusal) (news bool)
 
 	// MaxHeader is the number of bytes that the headers of a request, and that its
-	// first line, may have on their way to the cluster; 0 means
-	// [DefaultMaxHeader]. Larger ones are answered with 431. At most 64 KiB.
+	// first line, may have; 0 means [DefaultMaxHeader]. Larger ones are answered
+	// with 431. At most 64 KiB.
 	MaxHeader int
 	// MaxConnections is how many clients may be connected to a [Front]; 0 is no
 	// bound.
@@ -144,20 +134,17 @@ type Options struct {
 	// IdleTimeout is how long a connection of a [Front] may wait for its next
 	// request; 0 means [DefaultIdleTimeout].
 	IdleTimeout time.Duration
-	// ShutdownDelay is how long a [Front] that is to end takes requests all the
-	// same, while /readyz answers 503.
-	ShutdownDelay time.Duration
-	// ShutdownTimeout is how long requests under way may take after that; 0 means
-	// [DefaultShutdownTimeout].
-	ShutdownTimeout time.Duration
-	// Previous is the server that this one is to replace, if any. Its metrics and
+	// ShutdownDelay is how long a [Front] that is to end still takes requests,
+	// while /readyz answers 503, and ShutdownTimeout how long those in flight may
+	// take after that; 0 means [DefaultShutdownTimeout].
+	ShutdownDelay, ShutdownTimeout time.Duration
+	// Previous is the server that this one replaces, if any. Its metrics and
 	// explanations go on in the new one, which ignores Registry, and so does what
 	// it found out of the cluster's security.
 	Previous *Server
 
-	// Check returns the state of the process, for /readyz, log and metrics, until
-	// ctx ends at the latest. With nil all is well. It may be called at the same
-	// time.
+	// Check returns the state of the process, until ctx ends at the latest. With
+	// nil all is well. It may be called concurrently.
 	Check func(ctx context.Context) health.Condition
 	// Logger receives the log; nil discards it.
 	Logger *slog.Logger
@@ -166,45 +153,60 @@ type Options struct {
 	// Registry receives the metrics and is what /metrics shows; nil means a
 	// new one.
 	Registry *prometheus.Registry
-	// Guard recovers what panics; with nil the server has its own, which counts
-	// in Registry.
+	// Guard recovers what panics; nil means a new one, which counts in Registry.
 	Guard *recovery.Guard
 }
 
 // A Server forwards requests to a cluster. [New] makes it; its methods may be
 // called concurrently.
 type Server struct {
+	*observed
+	learned
+	background
+	bodies
+	traffic
+
 	opts     Options
 	log      *slog.Logger
 	guard    *recovery.Guard
-	metrics  *metrics
 	upstream *nodes.Pool
-	types    atomic.Pointer[knownTypes]
-	now      func() time.Time // replaced by tests
+	access   *access
 	forward  *httputil.ReverseProxy
-	proxy    http.Handler
-	admin    http.Handler
-	gunzip   held.Gunzip
-	// explanations are of the last searches.
+	// proxy and admin are the handlers of the two listeners.
+	proxy, admin http.Handler
+}
+
+// observed is what operators see. It outlives a server that is replaced.
+type observed struct {
+	registry     *prometheus.Registry
+	metrics      *metrics
 	explanations *explain.Ring
+	health       *health.Health
+}
+
+// learned is what the answers of the cluster have shown.
+type learned struct {
+	types atomic.Pointer[knownTypes]
 	// unfit are the searches, by endpoint, path and profile, whose answers could
-	// not be cut of late, so that their hits are left in the engine's order.
-	unfit *marks
-	// shapes are the searches that were refused of late.
-	shapes *marks
-	// clearing ends scrolls that nobody reads.
-	clearing *shadow.Runner
-	// access knows which clients may search.
-	access *access
-	// shadows are the searches that run after those of the clients.
-	shadows *shadow.Runner
-	// health knows what failed open of late.
-	health *health.Health
-	// bodyGrace and answerGrace are those of package held.
+	// not be cut of late, so that their hits stay in the engine's order; shapes are
+	// those that the cluster rejected.
+	unfit, shapes *marks
+	now           func() time.Time // replaced by tests
+}
+
+// background runs what no client waits for: shadows, and ending scrolls that
+// nobody reads.
+type background struct{ shadows, clearing *shadow.Runner }
+
+// bodies is how bodies are read: see package held.
+type bodies struct {
+	gunzip                 held.Gunzip
 	bodyGrace, answerGrace time.Duration
-	cutAnswers             prometheus.Counter
-	// underWay is the number of requests that a Front has handed over.
-	underWay atomic.Int64
+}
+
+// traffic is what a Front has handed over and not got back, and whether it ends.
+type traffic struct {
+	inFlight atomic.Int64
 	draining atomic.Bool
 }
 
@@ -213,27 +215,19 @@ type Server struct {
 func New(o Options) (*Server, error) {
 	o = withDefaults(o)
 	s := &Server{
-		opts: o, log: o.Logger, now: time.Now, upstream: o.Nodes,
-		shadows: shadow.NewRunner(), clearing: shadow.NewRunner(),
-		unfit: newMarks(), shapes: newMarks(),
-		bodyGrace: held.BodyGrace, answerGrace: held.AnswerGrace,
+		opts: o, log: o.Logger, guard: o.Guard, upstream: o.Nodes,
+		learned:    learned{unfit: newMarks(), shapes: newMarks(), now: time.Now},
+		background: background{shadow.NewRunner(), shadow.NewRunner()},
+		bodies:     bodies{bodyGrace: held.BodyGrace, answerGrace: held.AnswerGrace},
 	}
+	s.opts.Previous = nil // else no server would ever be freed
 	var err error
-	if p := o.Previous; p != nil {
-		s.opts.Previous = nil // else no server would ever be freed
-		s.opts.Registry, s.metrics, s.explanations, s.health = p.opts.Registry, p.metrics, p.explanations, p.health
-	} else {
-		hints := maps.Clone(ownHints)
-		maps.Copy(hints, o.Causes)
-		s.explanations, s.health = &explain.Ring{}, health.New(o.Logger, hints)
-		if s.metrics, err = newMetrics(o.Registry, slices.Collect(maps.Keys(o.Causes))); err != nil {
-			return nil, fmt.Errorf("proxy: metrics: %w", err)
-		}
-		if err := o.Registry.Register(s.health.Gauge); err != nil {
-			return nil, fmt.Errorf("proxy: metrics: %w", err)
-		}
+	if o.Previous != nil {
+		s.observed = o.Previous.observed
+	} else if s.observed, err = newObserved(&o); err != nil {
+		return nil, fmt.Errorf("proxy: metrics: %w", err)
 	}
-	if s.guard = o.Guard; s.guard == nil {
+	if s.guard == nil {
 		if s.guard, err = recovery.New(o.Logger, o.Registry); err != nil {
 			return nil, fmt.Errorf("proxy: metrics: %w", err)
 		}
@@ -243,7 +237,6 @@ func New(o Options) (*Server, error) {
 			return nil, fmt.Errorf("proxy: %w", err)
 		}
 	}
-	s.cutAnswers = s.metrics.cutOff.WithLabelValues(cutAnswer)
 	s.access = newAccess(s, o.Secured || o.Previous != nil && o.Previous.access.secured.Load())
 	s.forward = s.newForward()
 	gin.SetMode(gin.ReleaseMode) // else gin prints its routes on stdout
@@ -252,28 +245,25 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
+func newObserved(o *Options) (*observed, error) {
+	hints := maps.Clone(ownHints)
+	maps.Copy(hints, o.Causes)
+	shown := &observed{registry: o.Registry, explanations: &explain.Ring{}, health: health.New(o.Logger, hints)}
+	var err error
+	if shown.metrics, err = newMetrics(o.Registry, slices.Collect(maps.Keys(o.Causes))); err != nil {
+		return nil, err
+	}
+	return shown, o.Registry.Register(shown.health.Gauge)
+}
+
 func withDefaults(o Options) Options {
-	if o.Budget == 0 {
-		o.Budget = DefaultBudget
-	}
-	if o.RerankBudget == 0 {
-		o.RerankBudget = DefaultRerankBudget
-	}
-	if o.MaxBody == 0 {
-		o.MaxBody = DefaultMaxBody
-	}
-	if o.MaxHeader == 0 {
-		o.MaxHeader = DefaultMaxHeader
-	}
-	if o.IdleTimeout == 0 {
-		o.IdleTimeout = DefaultIdleTimeout
-	}
-	if o.ShutdownTimeout == 0 {
-		o.ShutdownTimeout = DefaultShutdownTimeout
-	}
-	if o.BodyTimeout == 0 {
-		o.BodyTimeout = DefaultBodyTimeout
-	}
+	o.Budget = cmp.Or(o.Budget, DefaultBudget)
+	o.RerankBudget = cmp.Or(o.RerankBudget, DefaultRerankBudget)
+	o.MaxBody = cmp.Or(o.MaxBody, DefaultMaxBody)
+	o.MaxHeader = cmp.Or(o.MaxHeader, DefaultMaxHeader)
+	o.IdleTimeout = cmp.Or(o.IdleTimeout, DefaultIdleTimeout)
+	o.ShutdownTimeout = cmp.Or(o.ShutdownTimeout, DefaultShutdownTimeout)
+	o.BodyTimeout = cmp.Or(o.BodyTimeout, DefaultBodyTimeout)
 	if o.Memory == nil {
 		o.Memory = budget.New(budget.Default)
 	}
@@ -299,9 +289,8 @@ func defaultCause(err error) string {
 // Handler returns the handler of the proxy's listener.
 func (s *Server) Handler() http.Handler { return s.proxy }
 
-// AdminHandler returns the handler of the admin listener: /healthz, /readyz,
-// /metrics, POST /_akin/expand/{index}, and GET /_akin/explanations with /{id}
-// for one of them. It shows the texts of searches.
+// AdminHandler returns the handler of the admin listener. It shows the texts of
+// searches.
 func (s *Server) AdminHandler() http.Handler { return s.admin }
 
 // newProxyEngine returns a gin engine that knows no routes: gin matches and
@@ -325,12 +314,11 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if s.refuseHead(w, r) {
 		return
 	}
-	m, ok := recognise(r.Method, r.URL.EscapedPath())
-	if ok {
+	if m, ok := recognize(r.Method, r.URL.EscapedPath()); ok {
 		s.search(w, r, m)
 		return
 	}
-	s.metrics.passed.Inc()
+	s.metrics.passedThrough.Inc()
 	s.send(w, r)
 }
 

@@ -137,11 +137,10 @@ func (s *Server) readShadow(ctx context.Context, x *search, res *http.Response) 
 	return shadow.ReadHits(res.Header, answer, x.hold)
 }
 
-// clearScroll has the cluster let go of what it keeps for a scroll whose first
-// answer the client does not get: the original opens another. It is done for
-// the client, who knows nothing of it, with its credentials, and nobody waits.
-// What there is no time for the cluster lets go when the time of the scroll is
-// over.
+// clearScroll has the cluster close a scroll whose first answer the client does
+// not get: the original opens another. Nobody waits for it. It is done with the
+// credentials of the client, who knows nothing of it; a scroll that is not
+// closed ends when its time is over.
 func (s *Server) clearScroll(h http.Header, id string) {
 	if id == "" || !s.clearing.Reserve() {
 		return

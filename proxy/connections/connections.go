@@ -18,15 +18,14 @@ const (
 	// or before the first one, even where others wait for its place: enough for a
 	// TLS handshake and a request from another continent.
 	ShortSilence = 500 * time.Millisecond
-	// fullEvery is how often the log tells that all connections are taken.
+	// fullEvery is how often the log says that all connections are in use.
 	fullEvery = time.Minute
 )
 
-// A Listener keeps a bounded number of connections open.
-// Where that is reached, a new one takes the place of the one that has been
-// silent for longest, and waits where requests are under way on all of them.
-// Clients keep connections idle for minutes: just to leave new ones in the
-// backlog would let the idle ones shut out all others.
+// A Listener keeps a bounded number of connections open. Where that is reached,
+// a new one takes the place of the one that has been silent for longest, and
+// waits where requests are in flight on all of them. Clients keep connections
+// idle for minutes: new ones left in the backlog would be shut out by those.
 type Listener struct {
 	net.Listener
 
@@ -42,7 +41,7 @@ type Listener struct {
 	mu     sync.Mutex
 	count  int
 	silent list.List // of *connection, the longest silent one first
-	told   time.Time // when the log told that all are taken
+	warned time.Time // when the log said that all are in use
 }
 
 // A connection is one that a client has opened.
@@ -51,7 +50,7 @@ type connection struct {
 
 	of    *Listener
 	once  sync.Once
-	place *list.Element // in silent, nil while a request is under way
+	place *list.Element // in silent, nil while a request is in flight
 	since time.Time     // when it fell silent
 }
 
@@ -90,7 +89,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 	c := &connection{Conn: accepted, of: l}
 	l.open.Inc()
-	l.fellSilent(c)
+	l.State(c, http.StateIdle)
 	return c, nil
 }
 
@@ -103,8 +102,8 @@ func (l *Listener) takePlace() (victim *connection, wait time.Duration, ok bool)
 		l.count++
 		return nil, 0, true
 	}
-	if now := time.Now(); now.Sub(l.told) > fullEvery {
-		l.told = now
+	if now := time.Now(); now.Sub(l.warned) > fullEvery {
+		l.warned = now
 		l.log().Warn("all connections are taken: those that are idle are closed for new ones", "listen.max_connections", l.max)
 	}
 	first := l.silent.Front()
@@ -127,27 +126,21 @@ func (l *Listener) Close() error {
 
 // State is for [http.Server.ConnState].
 func (l *Listener) State(c net.Conn, state http.ConnState) {
+	if state == http.StateNew || state == http.StateClosed {
+		return // known to Accept and Close
+	}
 	if encrypted, ok := c.(*tls.Conn); ok {
 		c = encrypted.NetConn()
 	}
-	switch c := c.(*connection); state {
-	case http.StateActive, http.StateHijacked:
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.remove(c)
-	case http.StateIdle:
-		l.fellSilent(c)
-	case http.StateNew, http.StateClosed: // known to Accept and Close
-	}
-}
-
-func (l *Listener) fellSilent(c *connection) {
+	client := c.(*connection)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.remove(c)
-	c.since = time.Now()
-	c.place = l.silent.PushBack(c)
-	l.tell()
+	l.remove(client)
+	if state == http.StateIdle {
+		client.since = time.Now()
+		client.place = l.silent.PushBack(client)
+		l.wake()
+	}
 }
 
 // remove takes c from the silent ones. The lock is held.
@@ -158,8 +151,8 @@ func (l *Listener) remove(c *connection) {
 	}
 }
 
-// tell wakes the one that waits for room.
-func (l *Listener) tell() {
+// wake wakes the one that waits for room.
+func (l *Listener) wake() {
 	select {
 	case l.freed <- struct{}{}:
 	default:
@@ -175,7 +168,7 @@ func (c *connection) Close() error {
 		defer c.of.mu.Unlock()
 		c.of.remove(c)
 		c.of.count--
-		c.of.tell()
+		c.of.wake()
 	})
 	return err
 }

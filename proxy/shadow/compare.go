@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -32,6 +33,9 @@ const (
 	Unanswered = "unanswered"  // no node answered, or not in time
 	Unreadable = "unreadable"  // an answer is too long, or shows no hits
 )
+
+// Outcomes are all of them.
+var Outcomes = []string{Compared, Dropped, ClientGone, Unchanged, Failed, Rejected, Unanswered, Unreadable}
 
 // ErrUnreadable says that an answer shows no hits to compare.
 var ErrUnreadable = errors.New("no hits to compare")
@@ -122,21 +126,14 @@ func (f *firstHits) UnmarshalJSON(list []byte) error {
 // overlap returns the share of the hits of the longer list that are in both,
 // false where both are empty.
 func overlap(a, b Hits) (share float64, ok bool) {
-	longer := max(len(a.first), len(b.first))
-	if longer == 0 {
-		return 0, false
-	}
-	in := make(map[hitID]bool, len(a.first))
-	for _, id := range a.first {
-		in[id] = true
-	}
 	both := 0
 	for _, id := range b.first {
-		if in[id] {
+		if slices.Contains(a.first, id) {
 			both++
 		}
 	}
-	return float64(both) / float64(longer), true
+	longer := max(len(a.first), len(b.first))
+	return float64(both) / float64(max(longer, 1)), longer > 0
 }
 
 // Metrics tell how expanded searches differ from the original ones.
@@ -146,11 +143,6 @@ type Metrics struct {
 	Hits, Empty *prometheus.CounterVec
 	Took        *prometheus.HistogramVec
 	Overlap     prometheus.Observer
-}
-
-// Outcomes returns all outcomes.
-func Outcomes() []string {
-	return []string{Compared, Dropped, ClientGone, Unchanged, Failed, Rejected, Unanswered, Unreadable}
 }
 
 // Count counts what became of a search.

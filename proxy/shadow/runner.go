@@ -1,36 +1,40 @@
 // Package shadow compares the answers to expanded searches, which nobody waits
-// for, with those to the original ones that clients got. runner.go runs what
-// runs after an answer, keep.go keeps that answer, compare.go compares two.
+// for, with those to the original ones that clients got. runner.go keeps those
+// answers and runs what runs after them, compare.go compares two.
 package shadow
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"io"
 	"sync"
 	"time"
+
+	"github.com/akin-search/akin/internal/budget"
 )
 
 const (
 	// Slots bounds the searches that wait for their shadow, from when they are
-	// sent; with MaxAnswer, which bounds their bodies, too, it bounds the memory
-	// for them.
+	// sent, and with MaxAnswer the memory for them.
 	Slots = 32
-	// Workers bounds the shadows that are expanded, and that the cluster is asked
-	// for, at a time.
+	// Workers bounds the shadows that the cluster is asked for at a time.
 	Workers = 4
 	// timeout ends one that nobody would have waited for.
 	timeout = 30 * time.Second
+	// MaxAnswer is the longest answer that is compared: 1000 hits of 1 KiB.
+	MaxAnswer = 1 << 20
 )
 
 // A Runner owns the goroutines in which something runs that no client waits
-// for. Its methods may be called at the same time.
+// for. Its methods may be called concurrently.
 type Runner struct {
 	ctx     context.Context //nolint:containedctx // Ends with the server; the client's ends with its answer.
 	cancel  context.CancelFunc
 	slots   chan struct{}
 	workers chan struct{}
 
-	mu      sync.Mutex
-	closed  bool
+	mu      sync.Mutex // held to start and to close
 	running sync.WaitGroup
 }
 
@@ -62,7 +66,7 @@ func (x *Runner) Release() { <-x.slots }
 func (x *Runner) Start(f func(ctx context.Context), done func()) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.closed {
+	if x.ctx.Err() != nil {
 		x.Release()
 		done()
 		return
@@ -85,8 +89,53 @@ func (x *Runner) Start(f func(ctx context.Context), done func()) {
 // Close cuts off what runs and waits for its end.
 func (x *Runner) Close() {
 	x.mu.Lock()
-	x.closed = true
-	x.mu.Unlock()
 	x.cancel()
+	x.mu.Unlock()
 	x.running.Wait()
+}
+
+// Keep returns an answer that keeps what is read of it, in memory of hold, and
+// passes it on when it is closed, or else the outcome that says why it cannot.
+func Keep(answer io.ReadCloser, hold *budget.Hold, closed func(answer []byte, outcome string)) io.ReadCloser {
+	return &keeper{ReadCloser: answer, hold: hold, closed: closed, outcome: ClientGone}
+}
+
+type keeper struct {
+	io.ReadCloser
+
+	hold    *budget.Hold
+	kept    bytes.Buffer
+	length  int
+	full    bool // not all of it is kept
+	outcome string
+	closed  func(answer []byte, outcome string)
+}
+
+// Read reads from the answer.
+func (k *keeper) Read(p []byte) (int, error) {
+	n, err := k.ReadCloser.Read(p)
+	k.length += n
+	if k.full = k.full || k.length > MaxAnswer || !k.hold.Take(int64(n)); k.full {
+		k.kept = bytes.Buffer{}
+	} else {
+		k.kept.Write(p[:n])
+	}
+	if errors.Is(err, io.EOF) {
+		switch k.outcome = ""; {
+		case k.length > MaxAnswer:
+			k.outcome = Unreadable
+		case k.full:
+			k.outcome = Dropped
+		}
+	}
+	return n, err
+}
+
+// Close closes the answer.
+func (k *keeper) Close() error {
+	if closed := k.closed; closed != nil {
+		k.closed = nil
+		closed(k.kept.Bytes(), k.outcome)
+	}
+	return k.ReadCloser.Close()
 }

@@ -1,0 +1,86 @@
+package proxy
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/proxy/explain"
+	"github.com/akin-search/akin/proxy/wire"
+)
+
+// explanationHeader names, in the answer of a search that asked for it, the
+// record that the admin port shows.
+const explanationHeader = "X-Akin-Explanation"
+
+// What fails open, for the log.
+const (
+	failedSearch = "search"  // it is sent as it came
+	failedRerank = "ranking" // its hits stay in the engine's order
+)
+
+// Causes of failing open that are not errors of the expander.
+const (
+	causePanic     = "panic"
+	causeRejected  = "rejected"  // the cluster rejected the rewritten search and accepted the original
+	causeUnchecked = "unchecked" // the answer to a rewritten search could not be looked at
+)
+
+// ownHints say what an operator can do about the causes that the proxy knows
+// itself.
+var ownHints = map[string]string{
+	causePanic:       "a mistake in akin: report it with the stack of the line \"panic\"",
+	causeRejected:    "the cluster rejects what akin has changed and accepts the original: see its log, and akin's at level debug",
+	causeUnchecked:   "answers are too long, or no JSON: failures of shards inside them go unseen",
+	rerankUnnamed:    "hits need ids, scores, versions and sequence numbers to be ordered by the soft cosine",
+	rerankUnreadable: "answers are too long, or cannot be cut to the client's page: ask for fewer hits, or less of each",
+}
+
+// failedOpen notes that a search, or one of several in a request, failed open,
+// unless ctx, that of the client's request, has ended: it matters to nobody.
+func (s *Server) failedOpen(ctx context.Context, x *search, what, cause string) {
+	if ctx.Err() == nil {
+		x.failedOpen = true
+		s.health.FailedOpen(ctx, what, cause, x.index)
+	}
+}
+
+// searched counts a search when it is known what became of it.
+func (s *Server) searched(x *search) {
+	if x.failedOpen || x.rewritten != nil {
+		s.health.Searched(x.failedOpen)
+	}
+}
+
+// record keeps what became of a search and notes the name of that. Where res is
+// nil, the search failed open for the cause.
+func (s *Server) record(x *search, r *http.Request, took time.Duration, res *expand.Result, cause string) {
+	coding, _ := wire.ContentEncoding(r.Header)
+	kept := &explain.Search{
+		Endpoint: x.endpoint, Index: x.index, Profile: x.control.profile, Took: took,
+		Original: explain.Message{RawQuery: x.rawQuery, Body: x.body.raw}, Packed: coding != "",
+		Result: res, Cause: cause, AsItCame: x.control.dryRun || s.opts.Shadow > 0,
+	}
+	if res != nil {
+		s.metrics.clauses(res)
+		kept.Reason = reasonOf(res)
+	}
+	x.id = s.explanations.Add(kept)
+}
+
+// recordUnchanged keeps why a search was not looked at, if its client wants to
+// know.
+func (s *Server) recordUnchanged(x *search, r *http.Request, why string) {
+	if x.control.asks() {
+		s.record(x, r, 0, &expand.Result{Reason: reason.Reason(why)}, "")
+	}
+}
+
+// mark names the record of a search in its answer, if the client asked for it.
+func (x *search) mark(res *http.Response) {
+	if x.id != "" && x.control.asks() {
+		res.Header.Set(explanationHeader, x.id)
+	}
+}
