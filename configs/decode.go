@@ -39,7 +39,7 @@ func (d *decoder) document(data []byte, c *Config) bool {
 	var doc yaml.Node
 	err := dec.Decode(&doc)
 	if errors.Is(err, io.EOF) {
-		return true // Nothing but comments: the defaults.
+		return true // nothing but comments: the defaults
 	}
 	if err == nil {
 		var next yaml.Node
@@ -52,11 +52,9 @@ func (d *decoder) document(data []byte, c *Config) bool {
 		d.syntax(err)
 		return false
 	}
-	root := doc.Content[0]
-	if isNull(root) {
-		return true // Nothing but "---".
+	if root := doc.Content[0]; !isNull(root) { // which "---" is
+		d.value(root, "", reflect.ValueOf(c).Elem())
 	}
-	d.value(root, "", reflect.ValueOf(c).Elem())
 	if d.profiles != nil {
 		d.decodeProfiles(d.profiles, c)
 	}
@@ -97,17 +95,13 @@ func (d *decoder) value(n *yaml.Node, key string, v reflect.Value) {
 	}
 }
 
-// Keys of earlier versions.
+// Keys of earlier versions: what replaces one, and the new names of keys in a
+// section, whose old names are read for one release, with a warning.
 var (
-	// removedKeys say what replaces a key.
 	removedKeys = map[string]string{
 		"norms": `akin does not change writes any more; remove it, and keep norms up to date with "akin norms backfill --follow"`,
 	}
-	// renamedKeys have the new names of keys in a section. The old ones are read
-	// for one release, with a warning.
-	renamedKeys = map[string]string{
-		"normalise_score": "normalize_score",
-	}
+	renamedKeys = map[string]string{"normalise_score": "normalize_score"}
 )
 
 // section decodes a mapping into the struct v by the fields' yaml tags.
@@ -208,13 +202,14 @@ func scalar(n *yaml.Node, v reflect.Value) error {
 		if n.ShortTag() == tagInt {
 			tag = tagInt
 		}
-		*p, err = parse(n, tag, parseFloat, errors.New("must be a number"))
+		float := func(s string) (float64, error) { return strconv.ParseFloat(s, 64) }
+		*p, err = parse(n, tag, float, errors.New("must be a number"))
 	case *string:
-		*p, err = parse(n, tagStr, parseString, errors.New("must be a text; put a number or true and false in quotes"))
+		text := func(s string) (string, error) { return s, nil }
+		*p, err = parse(n, tagStr, text, errors.New("must be a text; put a number or true and false in quotes"))
 	case *Secret:
-		var text string
-		text, err = parse(n, tagStr, parseString, errors.New("must be a text"))
-		*p = NewSecret(text)
+		secret := func(s string) (Secret, error) { return NewSecret(s), nil }
+		*p, err = parse(n, tagStr, secret, errors.New("must be a text"))
 	case *Duration:
 		*p, err = parse(n, tagStr, ParseDuration, errDuration)
 	case *Bytes:
@@ -229,20 +224,13 @@ func scalar(n *yaml.Node, v reflect.Value) error {
 // error for everything else. The value itself is not quoted: it could be a
 // secret that was put under the wrong key.
 func parse[T any](n *yaml.Node, tag string, read func(string) (T, error), wrong error) (T, error) {
-	var zero T
-	if n.Kind != yaml.ScalarNode || n.ShortTag() != tag {
-		return zero, wrong
+	if n.Kind == yaml.ScalarNode && n.ShortTag() == tag {
+		if v, err := read(n.Value); err == nil {
+			return v, nil
+		}
 	}
-	v, err := read(n.Value)
-	if err != nil {
-		return zero, wrong
-	}
-	return v, nil
+	return *new(T), wrong
 }
-
-func parseFloat(s string) (float64, error) { return strconv.ParseFloat(s, 64) }
-
-func parseString(s string) (string, error) { return s, nil }
 
 // fieldsOf returns the fields of the struct v by their keys, and the keys in
 // the order of the struct.
@@ -283,10 +271,7 @@ func keyText(n *yaml.Node) string {
 	if r := []rune(text); len(r) > longest {
 		text = string(r[:longest]) + "…"
 	}
-	plain := func(r rune) bool {
-		return r == '_' || r == '-' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z'
-	}
-	if text == "" || strings.ContainsFunc(text, func(r rune) bool { return !plain(r) }) {
+	if text == "" || strings.Trim(text, nameChars) != "" || strings.Contains(text, ".") {
 		return strconv.Quote(text)
 	}
 	return text

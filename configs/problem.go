@@ -70,23 +70,19 @@ func (p *problems) addAt(line int, key, format string, args ...any) {
 
 // has reports whether key or a key around it has a problem already.
 func (p *problems) has(key string) bool {
-	for ; key != ""; key = parent(key) {
-		if p.bad[key] {
-			return true
-		}
+	for key != "" && !p.bad[key] {
+		key = parent(key)
 	}
-	return false
+	return key != ""
 }
 
 // line returns the line of key or of the nearest key around it, 0 where the
 // file has none of them.
 func (p *problems) line(key string) int {
-	for ; key != ""; key = parent(key) {
-		if line, ok := p.lines[key]; ok {
-			return line
-		}
+	for key != "" && p.lines[key] == 0 {
+		key = parent(key)
 	}
-	return 0
+	return p.lines[key]
 }
 
 // err joins the problems in the order of their lines, nil where there are none.

@@ -36,9 +36,7 @@ func (d *decoder) check(c *Config) {
 	d.matrices("matrices", c.Matrices)
 	d.matrices("weights", c.Weights)
 	d.checkProfiles(c)
-	if u := c.Redis.URL.Reveal(); u != "" {
-		d.redisURL(u)
-	}
+	d.redisURL(c.Redis.URL.Reveal())
 	within(d, "redis.timeout", c.Redis.Timeout, Duration(time.Millisecond), Duration(time.Second))
 	within(d, "caches.rows", c.Caches.Rows, mebibyte, 64*gibibyte)
 	within(d, "caches.analysis", c.Caches.Analysis, mebibyte, 64*gibibyte)
@@ -95,16 +93,12 @@ func (d *decoder) rewriting(key string, r *Rewriting) {
 // checkProfiles reports what is wrong with each profile itself. What it
 // inherits from expansion has been reported there.
 func (d *decoder) checkProfiles(c *Config) {
-	names := make([]string, len(c.Matrices))
-	for i := range c.Matrices {
-		names[i] = c.Matrices[i].Name
-	}
 	for _, name := range slices.Sorted(maps.Keys(c.Profiles)) {
 		p, key := c.Profiles[name], join("profiles", name)
 		d.inherit("expansion", key)
 		d.rewriting(key, &p.Rewriting)
 		d.patterns(key+".matrices", p.Matrices, func(s string) error {
-			if !slices.Contains(names, s) {
+			if !slices.ContainsFunc(c.Matrices, func(m Matrix) bool { return m.Name == s }) {
 				return errors.New("must be the name of an entry of matrices")
 			}
 			return nil
@@ -216,13 +210,8 @@ func (d *decoder) crossCheck(c *Config) {
 	d.redisTLS(&c.Redis)
 	d.sources("matrices", c.Matrices, &c.Redis)
 	d.sources("weights", c.Weights, &c.Redis)
-	d.held("expansion.max_body", c.Expansion.MaxBody, c)
-}
-
-// held reports a bound of bodies that one client can never reach.
-func (d *decoder) held(key string, most Bytes, c *Config) {
-	if most > c.Memory.InFlight/2 && !d.has(key) && !d.has("memory.in_flight") {
-		d.add(key, "%v is more than half of memory.in_flight, which is all that one client gets", most)
+	if most := c.Expansion.MaxBody; most > c.Memory.InFlight/2 && !d.has("memory.in_flight") {
+		d.add("expansion.max_body", "%v is more than half of memory.in_flight, which is all that one client gets", most)
 	}
 }
 
@@ -260,8 +249,7 @@ func (d *decoder) auth(a *Auth) {
 func (d *decoder) together(key1, value1, key2, value2 string) {
 	if value1 != "" && value2 == "" {
 		d.add(key2, "must be set together with %s", key1)
-	}
-	if value2 != "" && value1 == "" {
+	} else if value2 != "" && value1 == "" {
 		d.add(key1, "must be set together with %s", key2)
 	}
 }
@@ -296,22 +284,19 @@ func isHost(u *url.URL) bool {
 	if u.Hostname() == "" || hasSpace(u.Hostname()) || strings.HasSuffix(u.Host, ":") {
 		return false
 	}
-	if u.Port() == "" {
-		return true
-	}
-	n, err := strconv.ParseUint(u.Port(), 10, 16)
+	n, err := strconv.ParseUint(cmp.Or(u.Port(), "80"), 10, 16)
 	return err == nil && n > 0
 }
 
-// nameRule says what isName wants.
-const nameRule = "1 to 64 letters (A to Z, a to z), digits, dots, _ and -"
+// nameRule says what isName wants, nameChars are the characters in it.
+const (
+	nameRule  = "1 to 64 letters (A to Z, a to z), digits, dots, _ and -"
+	nameChars = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
+)
 
 // isName reports whether s can name a matrix or a profile: in keys of Redis, on
 // the command line and as a label of metrics.
-func isName(s string) bool {
-	const allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
-	return s != "" && len(s) <= 64 && strings.Trim(s, allowed) == ""
-}
+func isName(s string) bool { return s != "" && len(s) <= 64 && strings.Trim(s, nameChars) == "" }
 
 // hasSpace reports whether s holds white space or control characters.
 func hasSpace(s string) bool {
@@ -321,10 +306,9 @@ func hasSpace(s string) bool {
 // redisURL reports what is wrong with the URL in the file.
 func (d *decoder) redisURL(s string) {
 	const key = "redis.url"
-	if strings.ContainsAny(s, "@?") {
-		// The URL's query can carry a password, too.
+	if strings.ContainsAny(s, "@?") { // its query can carry a password, too
 		d.add(key, "must not hold credentials or options; give the whole URL in %s", EnvRedisURL)
-	} else if _, err := redisurl.Parse(s); err != nil {
+	} else if _, err := redisurl.Parse(s); s != "" && err != nil {
 		d.add(key, "%w", err)
 	}
 }
@@ -332,14 +316,9 @@ func (d *decoder) redisURL(s string) {
 // redisTLS reports certificates of Redis that are incomplete or unused.
 func (d *decoder) redisTLS(r *Redis) {
 	d.together("redis.tls.cert_file", r.TLS.CertFile, "redis.tls.key_file", r.TLS.KeyFile)
-	if strings.HasPrefix(strings.ToLower(r.URL.Reveal()), "rediss") {
-		return
-	}
-	const unused = "is only for a URL of Redis that begins with rediss"
-	if r.TLS.CAFile != "" {
-		d.add("redis.tls.ca_file", unused)
-	}
-	if r.TLS.CertFile != "" {
-		d.add("redis.tls.cert_file", unused)
+	for _, file := range []struct{ key, name string }{{"redis.tls.ca_file", r.TLS.CAFile}, {"redis.tls.cert_file", r.TLS.CertFile}} {
+		if file.name != "" && !strings.HasPrefix(strings.ToLower(r.URL.Reveal()), "rediss") {
+			d.add(file.key, "is only for a URL of Redis that begins with rediss")
+		}
 	}
 }
