@@ -12,17 +12,12 @@ import (
 )
 
 func newIndex() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "index",
-		Short: "Say what an index must have",
+	return commandGroup(&cobra.Command{
+		Use: "index", Short: "Say what an index must have",
 		Long: `Mode bm25 and mode soft need nothing of an index. Mode hard needs a field whose score
 is linear, and a number in each document.`,
 		Example: `  akin index advise --cluster http://127.0.0.1:9200 --index docs --field body`,
-		Args:    noSuchCommand,
-		RunE:    showHelp,
-	}
-	cmd.AddCommand(newIndexAdvise())
-	return cmd
+	}, newIndexAdvise())
 }
 
 func newIndexAdvise() *cobra.Command {
@@ -30,14 +25,13 @@ func newIndexAdvise() *cobra.Command {
 	var refs refFlags
 	var caFile string
 	cmd := &cobra.Command{
-		Use:   "advise",
-		Short: "Print what mode hard needs of an index, and check it",
+		Use: "advise", Short: "Print what mode hard needs of an index, and check it",
 		Long: `advise checks what mode hard needs of an index to rank by a field: a field of the same
-text and analyzers whose score is linear in the term frequency, two fields beside it for
-the norms of the documents, and a norm in each document. It prints what it finds, and
-then what to send to the cluster and which commands to run, as the developer tools of
-Kibana and OpenSearch Dashboards take it. It changes nothing itself. The exit status is 0
-where mode hard can be used, and 1 where something is missing.
+text and analyzers whose score is linear in the term frequency, two fields for the
+norms of the documents, and a norm in each document. It prints what it finds, and then
+what to send to the cluster and which commands to run, as the developer tools of Kibana
+and OpenSearch Dashboards take it. It changes nothing itself. The exit status is 0 where
+mode hard can be used, and 1 where something is missing.
 
 With --new it prints the body of the request that creates such an index, as JSON. Where
 the index is there already, that is one like it, to reindex into: the way for indices that
@@ -97,7 +91,7 @@ func checkAdvise(f *advise.Request) error {
 	}
 	fail(f.Cluster == "" || f.Index == "" || f.Field == "", "give --cluster, --index and --field")
 	fail(f.Scripted != "auto" && f.Scripted != "yes" && f.Scripted != "no", "--scripted: "+f.Scripted+" is none of auto, yes, no")
-	fail(f.Analyzer != "" && !f.New, "--analyzer goes with --new alone")
+	fail(f.Analyzer != "" && !f.New, "--analyzer goes with --new only")
 	fail(f.Weights != "" && f.New, "--weights does not go with --new")
 	return errors.Join(errs...)
 }

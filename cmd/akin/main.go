@@ -16,8 +16,12 @@ import (
 
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/akin-search/akin/cmd/akin/internal/files"
+	"github.com/akin-search/akin/cmd/akin/internal/server"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
+	"github.com/akin-search/akin/configs"
 )
 
 // Exit statuses.
@@ -55,25 +59,20 @@ func run(args []string, stdout, stderr io.Writer) int {
 }
 
 func newRoot() *cobra.Command {
-	root := &cobra.Command{
-		Use:   "akin",
-		Short: "Make every search understand related words",
+	root := commandGroup(&cobra.Command{
+		Use: "akin", Short: "Make every search understand related words",
 		Long: `akin stands in front of Elasticsearch or OpenSearch. It reads each search, looks up
 the neighbors of its terms in a term-similarity matrix, and adds them to the query
 with fractional boosts. Applications keep their clients and change one address.`,
 		Example: `  akin demo                       see it work, with nothing else installed
   akin matrix build --help        learn a matrix from your own index
   akin serve --config akin.yml    stand in front of your cluster`,
-		SilenceUsage:  true,
-		SilenceErrors: true,
-		Version:       buildVersion(),
-		Args:          noSuchCommand,
-		RunE:          showHelp,
-	}
+		SilenceUsage: true, SilenceErrors: true,
+		Version: buildVersion(),
+	}, newServe(), newMatrix(), newIndex(), newNorms(), newDemo())
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return terminal.Usage(err) })
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newServe(), newMatrix(), newIndex(), newNorms(), newDemo())
 	return root
 }
 
@@ -110,16 +109,45 @@ func describeBuild(info *debug.BuildInfo, version, commit string) string {
 	return strings.Join(parts, ", ")
 }
 
-// noSuchCommand is for commands that only hold others: what is left of the
-// command line names none of them.
-func noSuchCommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
+func newServe() *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use: "serve --config FILE", Short: "Stand in front of a cluster and expand its searches",
+		Long: `serve forwards every request to the cluster and expands the searches among them.
+Whatever goes wrong, the original request goes on. The admin port has /healthz,
+/readyz, /metrics, POST /_akin/expand/{index} and GET /_akin/explanations; it
+shows the texts of searches.
+SIGHUP reads FILE again without losing a request. SIGTERM and SIGINT end serve in
+good order, which takes some seconds (shutdown.delay); a second one ends it at once.`,
+		Example: `  akin serve --config configs/akin.yml`,
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if file == "" {
+				return terminal.Usage(errors.New("give --config FILE"))
+			}
+			cfg, err := configs.Load(cmd.Context(), file)
+			if err != nil {
+				return terminal.Usage(err)
+			}
+			return server.Run(cmd.Context(), file, cfg, buildVersion(), cmd.ErrOrStderr())
+		},
 	}
-	return terminal.Usage(fmt.Errorf("no command %q; see %s --help", args[0], cmd.CommandPath()))
+	cmd.Flags().StringVar(&file, "config", "", "configuration file (required)")
+	return cmd
 }
 
-func showHelp(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+// commandGroup makes cmd a command that only holds others.
+func commandGroup(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return cmd.Help()
+		}
+		return terminal.Usage(fmt.Errorf("no command %q; see %s --help", args[0], cmd.CommandPath()))
+	}
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.AddCommand(commands...)
+	return cmd
+}
 
 // noArgs asks for no arguments; anything else is a mistake of the user.
 func noArgs(cmd *cobra.Command, args []string) error {
@@ -127,4 +155,29 @@ func noArgs(cmd *cobra.Command, args []string) error {
 		return terminal.Usage(fmt.Errorf("%q is not expected; see %s --help", args[0], cmd.CommandPath()))
 	}
 	return nil
+}
+
+// renamedFlags reads flags by their old names, too, for one release, and says
+// on standard error what they are called now.
+func renamedFlags(cmd *cobra.Command, newNames map[string]string) {
+	warned := map[string]bool{}
+	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		now, old := newNames[name]
+		if !old {
+			return pflag.NormalizedName(name)
+		}
+		if !warned[name] {
+			warned[name] = true
+			fmt.Fprintf(cmd.ErrOrStderr(), "--%s is now called --%s; the old name is read in this release only\n", name, now)
+		}
+		return pflag.NormalizedName(now)
+	})
+}
+
+// checkOut reports why nothing could be written to the file of --out.
+func checkOut(path string) error {
+	if path == "" {
+		return errors.New("give --out FILE")
+	}
+	return files.CheckTarget(path)
 }

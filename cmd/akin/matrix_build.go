@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"regexp"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -32,7 +34,7 @@ type buildFlags struct {
 	formula   string
 	thesaurus source.ThesaurusOptions
 	multiWord string
-	given     source.ListOptions
+	list      source.ListOptions
 	combine   combineFlags
 
 	power     float64
@@ -82,14 +84,13 @@ from ` + configs.EnvClusterAPIKey + `.`,
 			return f.run(cmd.Context(), source, cmd.ErrOrStderr())
 		},
 	}
+	f.registerSources(cmd)
 	flags := cmd.Flags()
-	f.registerSources(flags)
 	f.target.register(flags)
 	f.filter.register(flags)
-	flags.Float64Var(&f.power, "power", f.vectors.Power, "with --from-index and --from-vectors: power of the cosine")
 	flags.IntVar(&f.sparsify.Neighbors, "top", f.vectors.Neighbors, "neighbors of a term at most")
 	flags.Float64Var(&f.sparsify.Threshold, "min-similarity", 0, "drop similarities up to this")
-	flags.BoolVar(&f.sparsify.Mutual, "mutual", false, "keep neighbors only where each is the other's")
+	flags.BoolVar(&f.sparsify.Mutual, "mutual", false, "keep only neighbors that are neighbors of each other")
 	flags.BoolVar(&f.sparsify.Symmetric, "symmetric", false, "make both directions alike, the rarest terms first; rows stay within --top")
 	flags.BoolVar(&f.sparsify.Dominant, "dominant", false, "keep the sum of a row's similarities under 1; with --symmetric the matrix is positive definite")
 	flags.StringVar(&f.overrides, "overrides", "", "file of corrections by hand (see akin matrix edit)")
@@ -104,11 +105,7 @@ func (f *buildFlags) check(flags *pflag.FlagSet) (matrixSource, error) {
 	errs = append(errs, f.checkIdle(source, flags)...)
 	errs = append(errs, f.checkInputs()...)
 	errs = append(errs, f.checkRows()...)
-	if f.out == "" {
-		errs = append(errs, errors.New("give --out FILE"))
-	} else {
-		errs = append(errs, files.CheckTarget(f.out))
-	}
+	errs = append(errs, checkOut(f.out))
 	f.setNeighbors()
 	errs = append(errs, f.filter.parse()...)
 	if source.check != nil {
@@ -216,4 +213,161 @@ func applyOverrides(m *simmatrix.Matrix, overrides *combine.Overrides, report *t
 		report.Tell("overrides: %v: there is no such entry to keep", &pin)
 	}
 	return m, nil
+}
+
+// checkEmpty names the flags that are given with nothing in them, as by a
+// variable of a script that is not set.
+func checkEmpty(flags *pflag.FlagSet) []error {
+	var errs []error
+	flags.Visit(func(flag *pflag.Flag) {
+		empty := flag.Value.String() == ""
+		if list, ok := flag.Value.(pflag.SliceValue); ok {
+			empty = len(list.GetSlice()) == 0
+		}
+		if empty && flag.Name != "joiner" && flag.Name != "out" { // words may be joined by nothing; --out is told of anyway
+			errs = append(errs, fmt.Errorf("--%s is empty", flag.Name))
+		}
+	})
+	return errs
+}
+
+// checkIdle names the flags that go with the source and do nothing for want of
+// another.
+func (f *buildFlags) checkIdle(from matrixSource, flags *pflag.FlagSet) []error {
+	var errs []error
+	for _, rule := range []struct {
+		source string // "" is any
+		flags  []string
+		met    bool
+		needs  string
+	}{
+		{"from-edit-distance", []string{"theta1", "theta2"}, f.formula == string(spelling.Power), "--formula power"},
+		{"from-thesaurus", []string{"joiner"}, f.multiWord == string(source.MultiWordJoin), "--multi-word join"},
+		{"from-matrices", []string{"combine", "weights", "relations"}, len(f.combine.paths) > 1, "several matrices"},
+		{"", []string{"ca-file"}, f.target.cluster != "" || f.docs.url != "", "--cluster or --from-index"},
+	} {
+		for _, name := range rule.flags {
+			if flags.Changed(name) && !rule.met && (rule.source == "" || rule.source == from.flag) {
+				errs = append(errs, fmt.Errorf("--%s does nothing without %s", name, rule.needs))
+			}
+		}
+	}
+	return errs
+}
+
+// checkInputs names the files to read that are not there and those that --out
+// would take the place of. It may take the place of a matrix to work over,
+// which has been read when it is written.
+func (f *buildFlags) checkInputs() []error {
+	var errs []error
+	check := func(flag, path string) {
+		switch info, err := os.Stat(path); {
+		case path == "":
+			errs = append(errs, fmt.Errorf("--%s: the name of a file is empty", flag))
+		case err != nil:
+			errs = append(errs, fmt.Errorf("--%s: %w", flag, err))
+		case info.IsDir():
+			errs = append(errs, fmt.Errorf("--%s: %s is a folder", flag, path))
+		case f.out != "" && flag != "from-matrices" && files.Same(f.out, path):
+			errs = append(errs, fmt.Errorf("--out: %s is the file of --%s: name another", f.out, flag))
+		}
+	}
+	for _, input := range []struct{ flag, path string }{
+		{"from-vectors", f.paths.vectors},
+		{"from-edit-distance", f.paths.edit},
+		{"from-thesaurus", f.paths.thesaurus},
+		{"from-tsv", f.paths.tsv},
+		{"from-matrix-market", f.paths.market},
+		{"vocabulary", f.paths.vocabulary},
+		{"relations", f.combine.relations},
+		{"overrides", f.overrides},
+		{"ca-file", f.target.caFile},
+	} {
+		if input.path != "" {
+			check(input.flag, input.path)
+		}
+	}
+	for _, path := range f.combine.paths {
+		check("from-matrices", path)
+	}
+	return errs
+}
+
+// checkRows checks the flags on the rows. It sets right what is wrong, so that
+// the sources, which get them too, do not say it again.
+func (f *buildFlags) checkRows() []error {
+	var errs []error
+	if s := &f.sparsify; s.Neighbors < 1 || s.Neighbors > simmatrix.MaxNeighbors {
+		errs = append(errs, fmt.Errorf("--top: %d not in [1, %d]", s.Neighbors, simmatrix.MaxNeighbors))
+		s.Neighbors = learn.DefaultVectorOptions().Neighbors
+	}
+	if s := &f.sparsify; !(s.Threshold >= 0 && s.Threshold < 1) { // written so that NaN fails
+		errs = append(errs, fmt.Errorf("--min-similarity: %v not in [0, 1)", s.Threshold))
+	}
+	return errs
+}
+
+// filterFlags say which terms a matrix is to have.
+type filterFlags struct {
+	shape.TermFilter
+
+	include, exclude string // regular expressions
+}
+
+func (f *filterFlags) register(flags *pflag.FlagSet) {
+	flags.Uint32Var(&f.MinDocFreq, "min-df", 0, "leave out terms in fewer documents; default 3 with --from-index")
+	flags.Float64Var(&f.MaxDocShare, "max-df-share", 0, "leave out terms in more than this share of the documents")
+	flags.IntVar(&f.MinRunes, "min-length", 0, "leave out terms of fewer characters")
+	flags.IntVar(&f.MaxRunes, "max-length", 0, "leave out terms of more characters")
+	flags.BoolVar(&f.NoDigits, "no-digits", false, "leave out terms that start with a digit")
+	flags.StringVar(&f.include, "include", "", "leave out terms that this regular expression does not match")
+	flags.StringVar(&f.exclude, "exclude", "", "leave out terms that this regular expression matches")
+}
+
+// parse reads the regular expressions and returns all that is wrong.
+func (f *filterFlags) parse() []error {
+	errs := []error{f.Validate()}
+	for _, x := range []struct {
+		flag, text string
+		to         **regexp.Regexp
+	}{{"include", f.include, &f.Keep}, {"exclude", f.exclude, &f.Drop}} {
+		if x.text == "" {
+			continue
+		}
+		parsed, err := regexp.Compile(x.text)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("--%s: %w", x.flag, err))
+		}
+		*x.to = parsed
+	}
+	return errs
+}
+
+// matchWord reports whether a word, whose document frequency nobody knows
+// yet, passes the rules on shape.
+func (f *filterFlags) matchWord(word string) bool { return f.Match(word, 0, 0) }
+
+// matchFound reports whether the index term of a word passes. Words without one
+// pass, too: that they go is told later.
+func (f *filterFlags) matchFound(word string, found *shape.ProjectOptions) bool {
+	terms := found.IndexTerms[word]
+	return len(terms) != 1 || f.Match(terms[0], found.DocFreqs[terms[0]], found.Docs)
+}
+
+// inDocuments reports whether a document has the index term of the word.
+func inDocuments(word string, found *shape.ProjectOptions) bool {
+	terms := found.IndexTerms[word]
+	return len(terms) == 1 && found.DocFreqs[terms[0]] > 0
+}
+
+// apply leaves the terms out of m.
+func (f *filterFlags) apply(m *simmatrix.Matrix, report *terminal.Progress) (*simmatrix.Matrix, error) {
+	if f.MaxDocShare > 0 && m.Meta().Docs == 0 {
+		report.Tell("--max-df-share: nobody knows the number of documents, so that it leaves nothing out")
+	}
+	filtered, dropped, err := f.Apply(m)
+	if err == nil && dropped > 0 {
+		report.Tell("%d terms are left out by the filters", dropped)
+	}
+	return filtered, err
 }

@@ -55,7 +55,7 @@ func TestEverySourceMakesAMatrix(t *testing.T) {
 	}{
 		{"vectors", []string{"--from-vectors", vectors}, "car", []string{"automobile", "bus"}, "4 terms", 4},
 		{"the first of the vectors", []string{"--from-vectors", vectors, "--max-words", "2"}, "car", []string{"automobile"}, "", 2},
-		{"vectors of some words", []string{"--from-vectors", vectors, "--drop", "^a"}, "car", []string{"bus"}, "skipped 1 words that the filters leave out", 3},
+		{"vectors of some words", []string{"--from-vectors", vectors, "--exclude", "^a"}, "car", []string{"bus"}, "skipped 1 words that the filters leave out", 3},
 		{"approximate search", []string{"--from-vectors", vectors, "--recall", "0.9"}, "car", nil, "recall of the approximate search, measured: ", 4},
 		{"spelling", []string{"--from-edit-distance", terms}, "rental", []string{"rentals", "retnal"}, "4 terms", 4},
 		{"spelling by another formula", []string{"--from-edit-distance", terms, "--formula", "linear", "--max-distance", "1"}, "rental", []string{"rentals"}, "", 4},
@@ -70,7 +70,7 @@ func TestEverySourceMakesAMatrix(t *testing.T) {
 		},
 		{"synonyms that map to the first", []string{"--from-thesaurus", synonyms, "--expand=false"}, "automobile", []string{"car"}, "1 groups, 1 rules", 4},
 		{"pairs", []string{"--from-tsv", tsv}, "car", []string{"automobile", "bus"}, "2 neighbors", 3},
-		{"pairs both ways", []string{"--from-tsv", tsv, "--both-ways"}, "bus", []string{"car"}, "4 neighbors", 3},
+		{"pairs both ways", []string{"--from-tsv", tsv, "--bidirectional"}, "bus", []string{"car"}, "4 neighbors", 3},
 		{"the best of the pairs", []string{"--from-tsv", tsv, "--top", "1"}, "car", []string{"automobile"}, "1 neighbors", 3},
 		{"MatrixMarket", []string{"--from-matrix-market", market, "--vocabulary", vocabulary}, "car", []string{"automobile"}, "2 terms, 1 neighbors", 2},
 	} {
@@ -180,11 +180,11 @@ func TestFiltersLeaveTermsOutOfEverySource(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{[]string{"--min-runes", "2"}, []string{"automobile", "4x4", "cars"}},
-		{[]string{"--max-runes", "4"}, []string{"x", "4x4", "cars"}},
+		{[]string{"--min-length", "2"}, []string{"automobile", "4x4", "cars"}},
+		{[]string{"--max-length", "4"}, []string{"x", "4x4", "cars"}},
 		{[]string{"--no-digits"}, []string{"automobile", "x", "cars"}},
-		{[]string{"--keep", "^ca|auto"}, []string{"automobile", "cars"}},
-		{[]string{"--drop", "s$"}, []string{"automobile", "x", "4x4"}},
+		{[]string{"--include", "^ca|auto"}, []string{"automobile", "cars"}},
+		{[]string{"--exclude", "s$"}, []string{"automobile", "x", "4x4"}},
 		{[]string{"--min-similarity", "0.5"}, []string{"automobile", "x"}},
 	} {
 		m, _ := built(t, append([]string{"--from-tsv", tsv}, tt.args...)...)
@@ -205,6 +205,29 @@ func TestSynonymsBecomeIndexTermsOfAField(t *testing.T) {
 	}
 }
 
+func TestOldNamesOfFlagsAreReadWithAWarning(t *testing.T) {
+	pairs := write(t, "pairs.tsv", "car\tbus\t1.5\ncar\tx\t0.5\ncar\tdrop\t0.5\n")
+	file := filepath.Join(t.TempDir(), "m.akin")
+	_, stderr, status := akin(t, "matrix", "build", "--from-tsv", pairs, "--out", file,
+		"--both-ways", "--clamp", "--min-runes=2", "--max-runes", "9", "--keep", "^[a-z]", "--drop", "^drop")
+	if status != 0 || strings.Count(stderr, "is now called") != 6 || !strings.Contains(stderr, "--clamp is now called --clamp-similarities") {
+		t.Errorf("status %d\n%s", status, stderr)
+	}
+	if stdout, _, _ := akin(t, "matrix", "show", "--file", file, "bus", "x", "drop"); !strings.Contains(stdout, "car") || strings.Count(stdout, "not in") != 2 {
+		t.Errorf("the flags are not put to use:\n%s", stdout)
+	}
+	_, stderr, status = akin(t, "matrix", "build", "--from-matrices", file, "--both-ways", "--out", file)
+	if status != exitUsage || !strings.Contains(stderr, "--bidirectional does not go with --from-matrices") {
+		t.Errorf("status %d\n%s", status, stderr)
+	}
+	if _, stderr, status = akin(t, "matrix", "check", "--hubs", "1", file); status != 0 || !strings.Contains(stderr, "--top-hubs") {
+		t.Errorf("status %d\n%s", status, stderr)
+	}
+	if help, _, _ := akin(t, "matrix", "build", "--help"); strings.Contains(help, "--both-ways") {
+		t.Error("--help shows an old name")
+	}
+}
+
 func TestMistakesInTheFlagsOfABuildAreNamedAtOnce(t *testing.T) {
 	tsv := write(t, "p.tsv", "a\tb\t0.5\n")
 	for _, tt := range []struct {
@@ -217,7 +240,7 @@ func TestMistakesInTheFlagsOfABuildAreNamedAtOnce(t *testing.T) {
 		{"no such files", []string{"--from-tsv", "/no/p.tsv", "--overrides", "/no/o.txt"}, []string{"--from-tsv: ", "/no/p.tsv", "--overrides: ", "/no/o.txt"}},
 		{"no such matrices", []string{"--from-matrices", "/no/a,,/no/b", "--relations", "/no/s", "--combine", "regression"}, []string{"/no/a", "/no/b", "/no/s", "file is empty"}},
 		{"a folder", []string{"--from-vectors", os.TempDir()}, []string{"is a folder"}},
-		{"nothing in flags", []string{"--from-tsv", "", "--overrides", "", "--keep", "", "--drop", "", "--field", ""}, []string{"--from-tsv is empty", "--overrides is", "--keep is", "--drop is", "--field is"}},
+		{"nothing in flags", []string{"--from-tsv", "", "--overrides", "", "--include", "", "--exclude", "", "--field", ""}, []string{"--from-tsv is empty", "--overrides is", "--include is", "--exclude is", "--field is"}},
 		{"no matrices", []string{"--from-matrices", ""}, []string{"--from-matrices is empty"}},
 		{"flags of several matrices", []string{"--from-matrices", tsv, "--combine", "maximum", "--weights", "1", "--relations", tsv}, []string{"--combine does nothing without several", "--weights does", "--relations does"}},
 		{"thetas of another formula", []string{"--from-edit-distance", tsv, "--formula", "linear", "--theta1", "1", "--theta2", "1"}, []string{"--theta1 does nothing without --formula power", "--theta2 does"}},
@@ -226,7 +249,7 @@ func TestMistakesInTheFlagsOfABuildAreNamedAtOnce(t *testing.T) {
 		{"a matrix twice", []string{"--from-matrices", tsv + "," + tsv}, []string{"rename one"}},
 		{"flags of other sources", []string{"--from-tsv", tsv, "--theta1", "2", "--recall", "0.5"}, []string{"--theta1 does not go with --from-tsv", "--recall does not"}},
 		{"half a target", []string{"--from-tsv", tsv, "--index", "i"}, []string{"--cluster, --index and --field together"}},
-		{"several settings", []string{"--from-tsv", tsv, "--top", "0", "--min-similarity", "2", "--keep", "("}, []string{"--top: 0", "--min-similarity: 2", "--keep: "}},
+		{"several settings", []string{"--from-tsv", tsv, "--top", "0", "--min-similarity", "2", "--include", "("}, []string{"--top: 0", "--min-similarity: 2", "--include: "}},
 		{"weights without their rule", []string{"--from-matrices", "a,b", "--weights", "1,2"}, []string{"--combine weighted"}},
 		{"too few weights", []string{"--from-matrices", "a,b", "--combine", "weighted", "--weights", "1"}, []string{"1 for 2 matrices"}},
 		{"regression without relations", []string{"--from-matrices", "a,b", "--combine", "regression"}, []string{"--relations"}},
@@ -254,7 +277,7 @@ func TestMistakesInTheFlagsOfABuildAreNamedAtOnce(t *testing.T) {
 func TestWhatCannotBeFoundTakesNoPlaceInARow(t *testing.T) {
 	onDemo := []string{"--cluster", demoEngine(t), "--index", "catalogue", "--field", "body"}
 	vectors := write(t, "v.txt", "Sofas 1 0\nCouches 1 0.2\nzeppelin 1 0.01\nzzzz 1 0.02\n")
-	m, _ := built(t, append(onDemo, "--from-vectors", vectors, "--top", "1", "--keep", "^[a-z]+$")...)
+	m, _ := built(t, append(onDemo, "--from-vectors", vectors, "--top", "1", "--include", "^[a-z]+$")...)
 	if diff := cmp.Diff([]string{"couch"}, rowOf(m, "sofa")); diff != "" {
 		t.Errorf("words of no document: %s", diff)
 	}
@@ -264,7 +287,7 @@ func TestWhatCannotBeFoundTakesNoPlaceInARow(t *testing.T) {
 		t.Errorf("terms of no document: %s", diff)
 	}
 	terms = write(t, "t.txt", "xabcdefgh\t1\nabcdefgh\t50\nabcdefghij\t50\n")
-	for _, filter := range [][]string{{"--min-df", "5"}, {"--drop", "^x"}} {
+	for _, filter := range [][]string{{"--min-df", "5"}, {"--exclude", "^x"}} {
 		m, _ = built(t, append(filter, "--from-edit-distance", terms, "--top", "1")...)
 		if diff := cmp.Diff([]string{"abcdefghij"}, rowOf(m, "abcdefgh")); diff != "" {
 			t.Errorf("%q: %s", filter, diff)
@@ -288,7 +311,7 @@ func TestRulesAndFiltersComeBeforeTheCutOfAnEnsemble(t *testing.T) {
 		{"nothing", nil, []string{"b"}},
 		{"ban", []string{"--overrides", write(t, "o.txt", "ban a b\n")}, []string{"c"}},
 		{"pin", []string{"--overrides", write(t, "o.txt", "pin a -> d\n")}, []string{"d"}},
-		{"filter", []string{"--drop", "^b$"}, []string{"c"}},
+		{"filter", []string{"--exclude", "^b$"}, []string{"c"}},
 	} {
 		m, told := built(t, append(tt.args, "--from-matrices", c1+","+c2, "--top", "1")...)
 		if diff := cmp.Diff(tt.want, rowOf(m, "a")); diff != "" || strings.Contains(told, "no such entry") {

@@ -42,18 +42,18 @@ func golden(t *testing.T, name string) string {
 func TestCheckPrintsWhatIsInAMatrix(t *testing.T) {
 	m, want := fleet(t), golden(t, "fleet_check.txt")
 	file := encodedFile(t, "fleet.akin", m)
-	out, stderr, status := akin(t, "matrix", "check", file, "--hubs", "2", "--samples", "2")
+	out, stderr, status := akin(t, "matrix", "check", file, "--top-hubs", "2", "--samples", "2")
 	if status != 0 {
 		t.Fatalf("status %d\n%s", status, stderr)
 	}
 	if diff := cmp.Diff(strings.ReplaceAll(want, "SUM", m.Checksum()), trimmed(out)); diff != "" {
 		t.Error(diff)
 	}
-	again, _, _ := akin(t, "matrix", "check", file, "--hubs", "2", "--samples", "2")
+	again, _, _ := akin(t, "matrix", "check", file, "--top-hubs", "2", "--samples", "2")
 	if again != out {
 		t.Error("another report of the same file")
 	}
-	if short, _, _ := akin(t, "matrix", "check", file, "--hubs", "0", "--samples", "0"); strings.Contains(short, "df 40") || strings.Contains(short, "of all") {
+	if short, _, _ := akin(t, "matrix", "check", file, "--top-hubs", "0", "--samples", "0"); strings.Contains(short, "df 40") || strings.Contains(short, "of all") {
 		t.Errorf("hubs and samples that were not asked for:\n%s", short)
 	}
 }
@@ -185,7 +185,7 @@ func TestMistakesAroundMatricesExitWithStatus2(t *testing.T) {
 	}{
 		"check nothing":         {[]string{"check"}, "arg"},
 		"negative samples":      {[]string{"check", file, "--samples", "-1"}, "samples"},
-		"negative hubs":         {[]string{"check", file, "--hubs", "-1"}, "hubs"},
+		"negative hubs":         {[]string{"check", file, "--top-hubs", "-1"}, "hubs"},
 		"diff of one":           {[]string{"diff", file}, "arg"},
 		"negative top":          {[]string{"diff", file, file, "--top", "-1"}, "top"},
 		"no Redis":              {[]string{"check", "docs@active"}, "--redis"},

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -34,10 +33,9 @@ type combineFlags struct {
 func (f *combineFlags) register(flags *pflag.FlagSet) {
 	f.options, f.fit = combine.DefaultOptions(), combine.DefaultRegressionOptions()
 	flags.StringSliceVar(&f.paths, "from-matrices", nil, "these matrix files: one to work over, several to combine")
-	flags.StringVar(&f.rule, "combine", string(f.options.Rule),
-		"with --from-matrices: average, minimum, maximum, weighted or regression")
-	flags.Float64SliceVar(&f.weights, "weights", nil, "with --combine weighted: one for each matrix")
-	flags.StringVar(&f.relations, "relations", "", "with --combine regression: synonym file, or matrix file, that the regression is fitted to")
+	flags.StringVar(&f.rule, "combine", string(f.options.Rule), "average, minimum, maximum, weighted or regression")
+	flags.Float64SliceVar(&f.weights, "weights", nil, "with --combine weighted, one for each matrix")
+	flags.StringVar(&f.relations, "relations", "", "with --combine regression, synonym file or matrix file that the regression is fitted to")
 }
 
 // check returns all that is wrong with the flags. None of them goes with a
@@ -195,12 +193,8 @@ func (f *combineFlags) regression(ctx context.Context, inputs []combine.Input, r
 // readRelations reads a synonym file, or a matrix file: one of a synonym file
 // whose words are index terms by now.
 func readRelations(ctx context.Context, path string) (*simmatrix.Matrix, error) {
-	return files.Read(ctx, path, func(r io.Reader) (*simmatrix.Matrix, error) {
-		in := bufio.NewReaderSize(r, 1<<20)
-		if simmatrix.IsEncoded(in) {
-			return simmatrix.Decode(in)
-		}
-		m, _, err := source.ReadThesaurus(in, source.DefaultThesaurusOptions())
+	return readMatrixOr(ctx, path, func(r io.Reader) (*simmatrix.Matrix, error) {
+		m, _, err := source.ReadThesaurus(r, source.DefaultThesaurusOptions())
 		return m, err
-	})
+	}, func(m *simmatrix.Matrix) *simmatrix.Matrix { return m })
 }

@@ -26,9 +26,8 @@ type editFlags struct {
 
 func newMatrixEdit() *cobra.Command {
 	var f editFlags
-	cmd := &cobra.Command{
-		Use:   "edit",
-		Short: "Correct a matrix by rules of your own",
+	cmd := commandGroup(&cobra.Command{
+		Use: "edit", Short: "Correct a matrix by rules of your own",
 		Long: `edit keeps a file of overrides: rules on pairs of index terms that a build and a push
 apply to whatever the source of the matrix says, so that they outlive rebuilds.
 
@@ -36,7 +35,7 @@ apply to whatever the source of the matrix says, so that they outlive rebuilds.
   pin   keeps the pair, with the similarity of the source, whatever would drop it
   ban   removes the pair
 
-A rule goes both ways, or with --one-way from TERM to NEIGHBOR alone: then a search
+A rule goes both ways, or with --one-way from TERM to NEIGHBOR only: then a search
 for TERM finds NEIGHBOR, and not the other way round. The file is text, one rule a
 line, and may be edited by hand and kept under version control; the commands change
 the lines concerned and nothing else. Terms are index terms: what the field's
@@ -44,58 +43,27 @@ analyzer makes of a word.`,
 		Example: `  akin matrix edit set --file overrides.txt car automobile 0.9
   akin matrix edit ban --file overrides.txt --one-way car jaguar
   akin matrix edit list --file overrides.txt`,
-		Args: noSuchCommand,
-		RunE: showHelp,
-	}
+	},
+		f.command("set", "TERM NEIGHBOR SIMILARITY", "Give a pair a similarity, above 0 and at most 1", "car automobile 0.9"),
+		f.command("pin", "TERM NEIGHBOR", "Keep a pair, with the similarity that the source gives it", "car automobile"),
+		f.command("ban", "TERM NEIGHBOR", "Remove a pair", "car jaguar"),
+		f.command("remove", "TERM NEIGHBOR", "Take back the rules on a pair", "car jaguar"),
+		f.newList())
 	cmd.PersistentFlags().StringVar(&f.file, "file", "", "file of overrides (required); made by the first rule")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return terminal.Usage(fmt.Errorf("%w; a term or number that begins with - stands behind --, as in: %s --file FILE -- -x y", err, cmd.CommandPath()))
 	})
-	for _, e := range f.edits() {
-		cmd.AddCommand(f.command(e))
-	}
-	cmd.AddCommand(f.newList())
 	return cmd
 }
 
-// An edit is a command that changes the rules on a pair. change gets TERM and
-// NEIGHBOR, and set their SIMILARITY.
-type edit struct {
-	use, short, example string
-	change              func(o *combine.Overrides, term, neighbor string, similarity float64) error
-}
-
-// edits are the commands that change the file.
-func (f *editFlags) edits() []edit {
-	put := func(action combine.Action) func(o *combine.Overrides, term, neighbor string, similarity float64) error {
-		return func(o *combine.Overrides, term, neighbor string, similarity float64) error {
-			return o.Put(combine.Override{Action: action, Term: term, Neighbor: neighbor, OneWay: f.oneWay, Similarity: similarity})
-		}
-	}
-	return []edit{
-		{"set TERM NEIGHBOR SIMILARITY", "Give a pair a similarity, above 0 and at most 1", "car automobile 0.9", put(combine.ActionSet)},
-		{"pin TERM NEIGHBOR", "Keep a pair, with the similarity that the source gives it", "car automobile", put(combine.ActionPin)},
-		{"ban TERM NEIGHBOR", "Remove a pair", "car jaguar", put(combine.ActionBan)},
-		{
-			"remove TERM NEIGHBOR", "Take back the rules on a pair", "car jaguar",
-			func(o *combine.Overrides, term, neighbor string, _ float64) error {
-				if !o.Remove(term, neighbor, f.oneWay) {
-					return fmt.Errorf("%s has no rule on %s and %s", f.file, term, neighbor)
-				}
-				return nil
-			},
-		},
-	}
-}
-
-// command returns the command of an edit.
-func (f *editFlags) command(e edit) *cobra.Command {
-	name, names, _ := strings.Cut(e.use, " ")
+// command returns the command of the given name, which changes the rules on a
+// pair.
+func (f *editFlags) command(name, takes, short, example string) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: e.use, Short: e.short, Example: "  akin matrix edit " + name + " --file overrides.txt " + e.example,
+		Use: name + " " + takes, Short: short, Example: "  akin matrix edit " + name + " --file overrides.txt " + example,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != len(strings.Fields(names)) {
-				return terminal.Usage(fmt.Errorf("%d arguments, want %s; a term with blanks stands in quotes", len(args), names))
+			if len(args) != len(strings.Fields(takes)) {
+				return terminal.Usage(fmt.Errorf("%d arguments, want %s; a term with blanks stands in quotes", len(args), takes))
 			}
 			return nil
 		},
@@ -107,17 +75,29 @@ func (f *editFlags) command(e edit) *cobra.Command {
 					return terminal.Usage(fmt.Errorf("similarity %q is no decimal number", args[2]))
 				}
 			}
-			return f.change(cmd.Context(), func(o *combine.Overrides) error { return e.change(o, args[0], args[1], similarity) })
+			return f.change(cmd.Context(), func(o *combine.Overrides) error {
+				return f.apply(o, name, args[0], args[1], similarity)
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&f.oneWay, "one-way", false, "NEIGHBOR in the row of TERM only, and not the other way round")
 	return cmd
 }
 
+// apply changes the rules on a pair as the command of the given name does.
+func (f *editFlags) apply(o *combine.Overrides, name, term, neighbor string, similarity float64) error {
+	if name != "remove" {
+		return o.Put(combine.Override{Action: combine.Action(name), Term: term, Neighbor: neighbor, OneWay: f.oneWay, Similarity: similarity})
+	}
+	if !o.Remove(term, neighbor, f.oneWay) {
+		return fmt.Errorf("%s has no rule on %s and %s", f.file, term, neighbor)
+	}
+	return nil
+}
+
 func (f *editFlags) newList() *cobra.Command {
 	return &cobra.Command{
-		Use:   "list [TERM...]",
-		Short: "Print the rules, or those on the terms named",
+		Use: "list [TERM...]", Short: "Print the rules, or those on the terms named",
 		Example: `  akin matrix edit list --file overrides.txt
   akin matrix edit list --file overrides.txt car`,
 		Args: cobra.ArbitraryArgs,
@@ -149,7 +129,7 @@ func (f *editFlags) check() error {
 
 // change makes one change to the file, and no other command at the same time.
 // It writes the file only where that made a difference.
-func (f *editFlags) change(ctx context.Context, edit func(o *combine.Overrides) error) error {
+func (f *editFlags) change(ctx context.Context, edit func(o *combine.Overrides) error) (err error) {
 	if err := f.check(); err != nil {
 		return err
 	}
@@ -160,10 +140,7 @@ func (f *editFlags) change(ctx context.Context, edit func(o *combine.Overrides) 
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.changeLocked(ctx, edit), unlock())
-}
-
-func (f *editFlags) changeLocked(ctx context.Context, edit func(o *combine.Overrides) error) error {
+	defer func() { err = errors.Join(err, unlock()) }()
 	o, err := readOverrides(ctx, f.file)
 	if errors.Is(err, os.ErrNotExist) {
 		o, err = &combine.Overrides{}, nil

@@ -6,23 +6,21 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/plots"
 	"github.com/akin-search/akin/simmatrix/source"
 )
 
-// The formats of "matrix export".
-const (
-	formatTSV          = "tsv"
-	formatMatrixMarket = "mtx"
-)
-
-// toStdout is the --out that stands for standard output.
-const toStdout = "-"
+// The formats of "matrix export", and the --out that stands for standard output.
+const formatTSV, formatMatrixMarket, toStdout = "tsv", "mtx", "-"
 
 // exportFlags are the flags of "matrix export".
 type exportFlags struct {
@@ -33,8 +31,7 @@ type exportFlags struct {
 func newMatrixExport() *cobra.Command {
 	var f exportFlags
 	cmd := &cobra.Command{
-		Use:   "export MATRIX --out FILE",
-		Short: "Write a matrix in a format that other programs read",
+		Use: "export MATRIX --out FILE", Short: "Write a matrix in a format that other programs read",
 		Long: `export writes a matrix as text: tsv is a line for each pair, TERM, NEIGHBOR and
 SIMILARITY parted by tabs; mtx is MatrixMarket, numbers only, as scipy and gensim
 read it, with the terms in a second file, --vocabulary, a line for each row. "matrix
@@ -72,8 +69,11 @@ neighbors.
 // check reports all that is wrong with the flags, where ref is what is read.
 func (f *exportFlags) check(ref string) error {
 	var errs []error
-	if f.out == "" {
-		errs = append(errs, errors.New("give --out FILE"))
+	if f.out != toStdout {
+		errs = append(errs, checkOut(f.out))
+	}
+	if f.vocabulary != "" && f.vocabulary != toStdout {
+		errs = append(errs, files.CheckTarget(f.vocabulary))
 	}
 	switch f.format {
 	case formatTSV:
@@ -93,11 +93,8 @@ func (f *exportFlags) check(ref string) error {
 		errs = append(errs, fmt.Errorf("--format %s: give %s or %s", f.format, formatTSV, formatMatrixMarket))
 	}
 	for _, target := range []string{f.out, f.vocabulary} {
-		if target != "" && target != toStdout {
-			errs = append(errs, files.CheckTarget(target))
-			if _, err := os.Stat(ref); err == nil && files.Same(target, ref) {
-				errs = append(errs, fmt.Errorf("%s is the matrix to export: name another file to write", target))
-			}
+		if _, err := os.Stat(ref); err == nil && target != "" && target != toStdout && files.Same(target, ref) {
+			errs = append(errs, fmt.Errorf("%s is the matrix to export: name another file to write", target))
 		}
 	}
 	return errors.Join(errs...)
@@ -116,4 +113,73 @@ func (f *exportFlags) write(ctx context.Context, stdout io.Writer, m *simmatrix.
 	default:
 		return files.Write(ctx, f.out, func(w io.Writer) error { return source.WriteTSV(w, m) })
 	}
+}
+
+// allFigures stands for every figure on the command line.
+const allFigures = "all"
+
+func newMatrixPlot() *cobra.Command {
+	var ref refFlags
+	var out, figure string
+	cmd := &cobra.Command{
+		Use: "plot MATRIX --out FILE", Short: "Draw what is in a matrix, as SVG or PNG",
+		Long: `plot draws up to three figures: how similar the neighbors are, and how dense the
+matrix would be if each term kept only its C most similar neighbors, or if only
+similarities above θ were kept. They help to choose --top and --min-similarity of
+"matrix build". Density is the share of all pairs of terms that have a similarity,
+a term with itself counted, in percent.
+
+` + matrixHelp,
+		Example: `  akin matrix plot --out docs.svg docs.akin
+  akin matrix plot --redis redis://127.0.0.1:6379 --figure similarities --out docs.png docs@active`,
+		Args: exactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			format, figures, err := parsePlot(out, figure)
+			if err != nil {
+				return terminal.Usage(err)
+			}
+			m, err := openMatrix(cmd.Context(), args[0], &ref)
+			if err != nil {
+				return err
+			}
+			summary := plots.Summarize(m)
+			err = files.Write(cmd.Context(), out, func(w io.Writer) error {
+				return plots.Write(w, format, args[0], summary, figures...)
+			})
+			if err != nil {
+				return fmt.Errorf("%s: %w", args[0], err)
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", out, summary)
+			return nil
+		},
+	}
+	ref.register(cmd)
+	renamedFlags(cmd, map[string]string{"what": "figure"})
+	cmd.Flags().StringVar(&out, "out", "", "image to write, FILE.svg or FILE.png (required)")
+	cmd.Flags().StringVar(&figure, "figure", allFigures, "figures to draw: "+figureNames())
+	return cmd
+}
+
+// figureNames lists what --figure takes.
+func figureNames() string {
+	var names strings.Builder
+	for _, figure := range plots.Figures() {
+		names.WriteString(string(figure) + ", ")
+	}
+	return names.String() + allFigures
+}
+
+// parsePlot returns what the flags ask for, or all that is wrong with them.
+func parsePlot(out, figure string) (format plots.Format, figures []plots.Figure, err error) {
+	switch figures = plots.Figures(); {
+	case slices.Contains(figures, plots.Figure(figure)):
+		figures = []plots.Figure{plots.Figure(figure)}
+	case figure != allFigures:
+		err = fmt.Errorf("--figure %s: give one of %s", figure, figureNames())
+	}
+	format = plots.Format(strings.ToLower(strings.TrimPrefix(filepath.Ext(out), ".")))
+	if format != plots.SVG && format != plots.PNG {
+		return "", nil, errors.Join(err, errors.New("give --out FILE.svg or --out FILE.png"))
+	}
+	return format, figures, errors.Join(err, files.CheckTarget(out))
 }

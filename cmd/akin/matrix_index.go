@@ -37,34 +37,21 @@ type indexFlags struct {
 func (f *indexFlags) register(flags *pflag.FlagSet) {
 	f.options = learn.DefaultCorpusOptions()
 	flags.StringVar(&f.url, "from-index", "", "learn from the documents of the cluster at this URL")
-	flags.StringVar(&f.query, "query", "",
-		`with --from-index: learn from the documents that match this query, as JSON, such as '{"term":{"lang":"en"}}'; default all`)
-	flags.IntVar(&f.maxDocs, "max-docs", 0,
-		"with --from-index: learn from this many documents at most, a random choice that depends on --seed; default all")
-	flags.BoolVar(&f.words, "words", false,
-		"with --from-index: take the words themselves, in lower case, and not the field's index terms")
+	flags.StringVar(&f.query, "query", "", `learn from the documents that match this query, as JSON, such as '{"term":{"lang":"en"}}'; default all`)
+	flags.IntVar(&f.maxDocs, "max-docs", 0, "learn from this many documents at most, a random choice that depends on --seed; default all")
+	flags.BoolVar(&f.words, "words", false, "take the words themselves, in lower case, and not the field's index terms")
 	flags.BoolVar(&f.exactAnalysis, "exact-analysis", false,
-		"with --from-index: let the cluster analyze each document whole, for analyzers that look at more than one word; slower")
-	flags.StringVar(&f.spool, "spool", "",
-		"with --from-index: keep what has been read in this folder until the matrix is written; the same command goes on from there")
-	flags.StringVar(&f.parts, "parts", f.options.Parts.String(), "with --from-index: learn from cooccurrence in a window, from whole documents, or both")
-	flags.IntVar(&f.options.Dimensions, "dim", f.options.Dimensions, "with --from-index: dimensions of each decomposition")
-	flags.IntVar(&f.options.Window, "window", f.options.Window, "with --from-index: distance up to which terms co-occur")
-	flags.Float64Var(&f.options.ContextPower, "context-power", f.options.ContextPower,
-		"with --from-index: power of the frequencies of contexts; under 1 it weakens associations with rare ones")
-	flags.Float64Var(&f.options.Shift, "shift", 0, "with --from-index: subtract this from the mutual information of co-occurring terms")
-	flags.Float64Var(&f.options.MinCooccurrence, "min-cooccurrence", 0,
-		"with --from-index: ignore pairs of terms that meet less often, a meeting at distance d counted as 1/d")
-	flags.IntVar(&f.options.MaxTerms, "max-terms", 0, "with --from-index: learn the most frequent terms alone, this many; default all")
-	flags.StringVar(&f.maxMemory, "max-memory", "", "with --from-index: memory to get along with, such as 3GB; default no bound")
-	flags.Uint64Var(&f.options.Seed, "seed", f.options.Seed, "with --from-index: seed of all that is random")
-}
-
-func (*indexFlags) takes() []string {
-	return []string{
-		"power", "query", "max-docs", "words", "exact-analysis", "spool", "parts", "dim", "window", "context-power", "shift",
-		"min-cooccurrence", "max-terms", "max-memory", "seed",
-	}
+		"let the cluster analyze each document whole, for analyzers that look at more than one word; slower")
+	flags.StringVar(&f.spool, "spool", "", "keep what has been read in this folder until the matrix is written; the same command goes on from there")
+	flags.StringVar(&f.parts, "parts", f.options.Parts.String(), "learn from cooccurrence in a window, from whole documents, or both")
+	flags.IntVar(&f.options.Dimensions, "dim", f.options.Dimensions, "dimensions of each decomposition")
+	flags.IntVar(&f.options.Window, "window", f.options.Window, "distance up to which terms co-occur")
+	flags.Float64Var(&f.options.ContextPower, "context-power", f.options.ContextPower, "power of the frequencies of contexts; under 1 it weakens associations with rare ones")
+	flags.Float64Var(&f.options.Shift, "shift", 0, "subtract this from the mutual information of co-occurring terms")
+	flags.Float64Var(&f.options.MinCooccurrence, "min-cooccurrence", 0, "ignore pairs of terms that meet less often, a meeting at distance d counted as 1/d")
+	flags.IntVar(&f.options.MaxTerms, "max-terms", 0, "learn only the most frequent terms, this many; default all")
+	flags.StringVar(&f.maxMemory, "max-memory", "", "memory to use at most, such as 3GB; default no bound")
+	flags.Uint64Var(&f.options.Seed, "seed", f.options.Seed, "seed of all that is random")
 }
 
 // Shares of --max-memory.

@@ -59,7 +59,7 @@ func TestMatrixPlotDrawsWhatIsAskedFor(t *testing.T) {
 		"similarities": "How similar", "density-by-neighbors": "C most similar", "density-by-threshold": "above θ",
 	} {
 		out := filepath.Join(t.TempDir(), "cars.SVG")
-		if _, stderr, status := akin(t, "matrix", "plot", file, "--what", what, "--out", out); status != 0 {
+		if _, stderr, status := akin(t, "matrix", "plot", file, "--figure", what, "--out", out); status != 0 {
 			t.Fatalf("%s: status %d: %s", what, status, stderr)
 		}
 		svg, err := os.ReadFile(out)
@@ -78,7 +78,7 @@ func TestMatrixPlotDrawsWhatIsAskedFor(t *testing.T) {
 
 func TestMatrixPlotWritesPNG(t *testing.T) {
 	file, out := plotMatrix(t, carRows()...), filepath.Join(t.TempDir(), "cars.png")
-	if _, stderr, status := akin(t, "matrix", "plot", file, "--what", "similarities", "--out", out); status != 0 {
+	if _, stderr, status := akin(t, "matrix", "plot", file, "--figure", "similarities", "--out", out); status != 0 {
 		t.Fatalf("status %d: %s", status, stderr)
 	}
 	f, err := os.Open(out)
@@ -100,7 +100,7 @@ func TestMatrixPlotNamesMistakes(t *testing.T) {
 	}{
 		"no matrix":    {nil, []string{"1 arg"}, exitUsage},
 		"two matrices": {[]string{file, file, "--out", "x.svg"}, []string{"1 arg"}, exitUsage},
-		"all at once":  {[]string{file, "--what", "pie"}, []string{"--what pie", "density-by-threshold", "--out FILE.svg"}, exitUsage},
+		"all at once":  {[]string{file, "--figure", "pie"}, []string{"--figure pie", "density-by-threshold", "--out FILE.svg"}, exitUsage},
 		"format":       {[]string{file, "--out", "x.pdf"}, []string{"--out FILE.svg"}, exitUsage},
 		"no folder":    {[]string{file, "--out", "/no/such/folder/x.svg"}, []string{"/no/such/folder"}, exitUsage},
 		"no file":      {[]string{"/no/such.akin", "--out", filepath.Join(t.TempDir(), "x.svg")}, []string{"/no/such.akin"}, exitFailure},

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/akin-search/akin/cmd/akin/internal/files"
@@ -23,39 +24,23 @@ import (
 
 // A matrixSource is one of the --from flags of "matrix build".
 type matrixSource struct {
-	flag string
-	// takes names the flags that go with this source but not with all.
-	takes []string
-	// check returns all that is wrong with the settings.
-	check func() error
+	flag  string
+	takes string       // the flags that go with this source but not with all
+	check func() error // all that is wrong with the settings
 	build func(ctx context.Context, report *terminal.Progress) (*simmatrix.Matrix, error)
 }
 
 // all returns the sources.
 func (f *buildFlags) all() []matrixSource {
 	return []matrixSource{
-		{flag: "from-index", takes: f.docs.takes(), check: f.checkIndex, build: f.fromIndex},
-		{
-			flag: "from-vectors", takes: []string{"power", "threshold", "recall", "max-words", "format"},
-			check: f.checkVectors, build: f.fromVectors,
-		},
-		{
-			flag: "from-edit-distance", takes: []string{"formula", "theta1", "theta2", "length-ratio", "max-distance", "bytes"},
-			check: f.checkEdit, build: f.fromEditDistance,
-		},
-		{
-			flag: "from-thesaurus", takes: []string{"similarity", "expand", "multi-word", "joiner", "format"},
-			check: f.checkThesaurus, build: f.fromThesaurus,
-		},
-		{flag: "from-tsv", takes: []string{"both-ways", "clamp"}, check: f.checkGiven, build: f.fromTSV},
-		{
-			flag: "from-matrix-market", takes: []string{"vocabulary", "both-ways", "clamp"},
-			check: f.checkGiven, build: f.fromMatrixMarket,
-		},
-		{
-			flag: "from-matrices", takes: []string{"combine", "weights", "relations"},
-			check: f.combine.check, build: f.fromMatrices,
-		},
+		{"from-index", "power query max-docs words exact-analysis spool parts dim window context-power shift " +
+			"min-cooccurrence max-terms max-memory seed", f.checkIndex, f.fromIndex},
+		{"from-vectors", "power threshold recall max-words format", f.checkVectors, f.fromVectors},
+		{"from-edit-distance", "formula theta1 theta2 length-ratio max-distance bytes", f.checkEdit, f.fromEditDistance},
+		{"from-thesaurus", "similarity expand multi-word joiner format", f.checkThesaurus, f.fromThesaurus},
+		{"from-tsv", "bidirectional clamp-similarities", f.checkList, f.fromTSV},
+		{"from-matrix-market", "vocabulary bidirectional clamp-similarities", f.checkList, f.fromMatrixMarket},
+		{"from-matrices", "combine weights relations", f.combine.check, f.fromMatrices},
 	}
 }
 
@@ -71,7 +56,7 @@ func (f *buildFlags) chosen(flags *pflag.FlagSet) (matrixSource, error) {
 		if flags.Changed(s.flag) {
 			given = append(given, s)
 		}
-		for _, name := range s.takes {
+		for name := range strings.FieldsSeq(s.takes) {
 			own[name] = true
 		}
 	}
@@ -80,7 +65,7 @@ func (f *buildFlags) chosen(flags *pflag.FlagSet) (matrixSource, error) {
 	}
 	var errs []error
 	flags.Visit(func(flag *pflag.Flag) {
-		if own[flag.Name] && !slices.Contains(given[0].takes, flag.Name) {
+		if own[flag.Name] && !slices.Contains(strings.Fields(given[0].takes), flag.Name) {
 			errs = append(errs, fmt.Errorf("--%s does not go with --%s", flag.Name, given[0].flag))
 		}
 	})
@@ -88,15 +73,30 @@ func (f *buildFlags) chosen(flags *pflag.FlagSet) (matrixSource, error) {
 }
 
 // registerSources defines the flags of the sources.
-func (f *buildFlags) registerSources(flags *pflag.FlagSet) {
+func (f *buildFlags) registerSources(cmd *cobra.Command) {
+	flags := cmd.Flags()
 	f.docs.register(flags)
 	f.registerVectors(flags)
 	f.registerEdit(flags)
 	f.registerThesaurus(flags)
-	f.registerGiven(flags)
-	flags.StringVar(&f.format, "format", "",
-		"text or binary with --from-vectors, solr or wordnet with --from-thesaurus; default what the file looks like")
+	f.registerLists(flags)
+	flags.StringVar(&f.format, "format", "", "text or binary, or solr or wordnet; default what the file looks like")
+	flags.Float64Var(&f.power, "power", f.vectors.Power, "power of the cosine")
 	f.combine.register(flags)
+	renamedFlags(cmd, map[string]string{
+		"both-ways": "bidirectional", "clamp": "clamp-similarities", "min-runes": "min-length", "max-runes": "max-length",
+		"keep": "include", "drop": "exclude",
+	})
+	sources := map[string][]string{} // by the name of the flag
+	for _, s := range f.all() {
+		for name := range strings.FieldsSeq(s.takes) {
+			sources[name] = append(sources[name], "--"+s.flag)
+		}
+	}
+	for name, of := range sources {
+		flag := flags.Lookup(name)
+		flag.Usage = "with " + strings.Join(of, " and ") + ": " + flag.Usage
+	}
 }
 
 // setNeighbors tells all sources how many neighbors of a term to look for. What
@@ -105,7 +105,7 @@ func (f *buildFlags) registerSources(flags *pflag.FlagSet) {
 // for want of room in the other's row.
 func (f *buildFlags) setNeighbors() {
 	n := f.sparsify.Neighbors
-	f.thesaurus.Neighbors, f.given.Neighbors, f.combine.options.Neighbors = simmatrix.MaxNeighbors, simmatrix.MaxNeighbors, n
+	f.thesaurus.Neighbors, f.list.Neighbors, f.combine.options.Neighbors = simmatrix.MaxNeighbors, simmatrix.MaxNeighbors, n
 	if f.overrides != "" || f.sparsify.Symmetric {
 		n = min(2*n, simmatrix.MaxNeighbors)
 	}
@@ -115,11 +115,10 @@ func (f *buildFlags) setNeighbors() {
 func (f *buildFlags) registerVectors(flags *pflag.FlagSet) {
 	f.vectors = learn.DefaultVectorOptions()
 	flags.StringVar(&f.paths.vectors, "from-vectors", "", "word vectors of this file")
-	flags.Float64Var(&f.vectors.Threshold, "threshold", f.vectors.Threshold, "with --from-vectors: cosines up to this count as 0")
+	flags.Float64Var(&f.vectors.Threshold, "threshold", f.vectors.Threshold, "cosines up to this count as 0")
 	flags.Float64Var(&f.vectors.Recall, "recall", 0,
-		"with --from-vectors: share of the nearest words to find, such as 0.95, for a faster search that may miss some; default all")
-	flags.IntVar(&f.reading.MaxWords, "max-words", 0,
-		"with --from-vectors: read this many words, which files have in order of frequency; default all")
+		"share of the nearest words to find, such as 0.95, for a faster search that may miss some; default all")
+	flags.IntVar(&f.reading.MaxWords, "max-words", 0, "read this many words, which files have in order of frequency; default all")
 }
 
 func (f *buildFlags) checkVectors() error {
@@ -161,14 +160,12 @@ func (f *buildFlags) fromVectors(ctx context.Context, report *terminal.Progress)
 func (f *buildFlags) registerEdit(flags *pflag.FlagSet) {
 	f.edit = spelling.DefaultOptions()
 	flags.StringVar(&f.paths.edit, "from-edit-distance", "", "the terms of this file, one on a line, or of this matrix file, by their spelling")
-	flags.StringVar(&f.formula, "formula", string(f.edit.Formula),
-		"with --from-edit-distance: power, reciprocal, linear, root or square")
-	flags.Float64Var(&f.edit.Theta1, "theta1", f.edit.Theta1, "with --formula power: θ1 in θ1·(1 − distance/length)^θ2")
-	flags.Float64Var(&f.edit.Theta2, "theta2", f.edit.Theta2, "with --formula power: θ2")
-	flags.Float64Var(&f.edit.LengthRatio, "length-ratio", f.edit.LengthRatio,
-		"with --from-edit-distance: a neighbor is at most this many times as long")
-	flags.IntVar(&f.edit.MaxDistance, "max-distance", f.edit.MaxDistance, "with --from-edit-distance: largest distance of neighbors")
-	flags.BoolVar(&f.edit.Bytes, "bytes", false, "with --from-edit-distance: count bytes, not characters")
+	flags.StringVar(&f.formula, "formula", string(f.edit.Formula), "power, reciprocal, linear, root or square")
+	flags.Float64Var(&f.edit.Theta1, "theta1", f.edit.Theta1, "with --formula power, θ1 in θ1·(1 − distance/length)^θ2")
+	flags.Float64Var(&f.edit.Theta2, "theta2", f.edit.Theta2, "with --formula power, θ2")
+	flags.Float64Var(&f.edit.LengthRatio, "length-ratio", f.edit.LengthRatio, "a neighbor is at most this many times as long")
+	flags.IntVar(&f.edit.MaxDistance, "max-distance", f.edit.MaxDistance, "largest distance of neighbors")
+	flags.BoolVar(&f.edit.Bytes, "bytes", false, "count bytes, not characters")
 }
 
 func (f *buildFlags) checkEdit() error {
@@ -201,32 +198,38 @@ func (f *buildFlags) fromEditDistance(ctx context.Context, report *terminal.Prog
 
 // readTerms reads a list of terms, or the terms of a matrix file.
 func readTerms(ctx context.Context, path string) ([]simmatrix.Term, error) {
-	return files.Read(ctx, path, func(r io.Reader) ([]simmatrix.Term, error) {
-		in := bufio.NewReaderSize(r, 1<<20)
-		if !simmatrix.IsEncoded(in) {
-			return source.ReadTerms(in)
-		}
-		m, err := simmatrix.Decode(in)
-		if err != nil {
-			return nil, err
-		}
+	return readMatrixOr(ctx, path, source.ReadTerms, func(m *simmatrix.Matrix) []simmatrix.Term {
 		terms := make([]simmatrix.Term, 0, m.Len())
 		for term, row := range m.Rows() {
 			terms = append(terms, simmatrix.Term{Text: term, DocFreq: row.DocFreq()})
 		}
-		return terms, nil
+		return terms
+	})
+}
+
+// readMatrixOr reads a file that is a matrix, or else what read makes of it.
+func readMatrixOr[T any](ctx context.Context, path string, read func(io.Reader) (T, error), of func(*simmatrix.Matrix) T) (T, error) {
+	return files.Read(ctx, path, func(r io.Reader) (result T, err error) {
+		in := bufio.NewReaderSize(r, 1<<20)
+		if !simmatrix.IsEncoded(in) {
+			return read(in)
+		}
+		m, err := simmatrix.Decode(in)
+		if err == nil {
+			result = of(m)
+		}
+		return result, err
 	})
 }
 
 func (f *buildFlags) registerThesaurus(flags *pflag.FlagSet) {
 	f.thesaurus = source.DefaultThesaurusOptions()
 	flags.StringVar(&f.paths.thesaurus, "from-thesaurus", "", "synonym file of Solr or Elasticsearch, or WordNet's wn_s.pl")
-	flags.Float64Var(&f.thesaurus.Similarity, "similarity", f.thesaurus.Similarity,
-		"with --from-thesaurus: similarity of synonyms where the file names none")
+	flags.Float64Var(&f.thesaurus.Similarity, "similarity", f.thesaurus.Similarity, "similarity of synonyms where the file has none")
 	flags.BoolVar(&f.thesaurus.Expand, "expand", f.thesaurus.Expand,
-		"with --from-thesaurus: all of a group are each other's synonyms; else the first is that of the rest")
-	flags.StringVar(&f.multiWord, "multi-word", string(f.thesaurus.MultiWord), "with --from-thesaurus: skip entries of several words, or join them")
-	flags.StringVar(&f.thesaurus.Joiner, "joiner", f.thesaurus.Joiner, "with --multi-word join: what stands between the words")
+		"all of a group are each other's synonyms; else the first is that of the rest")
+	flags.StringVar(&f.multiWord, "multi-word", string(f.thesaurus.MultiWord), "skip entries of several words, or join them")
+	flags.StringVar(&f.thesaurus.Joiner, "joiner", f.thesaurus.Joiner, "with --multi-word join, what stands between the words")
 }
 
 func (f *buildFlags) checkThesaurus() error {
@@ -237,7 +240,11 @@ func (f *buildFlags) checkThesaurus() error {
 func (f *buildFlags) fromThesaurus(ctx context.Context, report *terminal.Progress) (*simmatrix.Matrix, error) {
 	report.Step("reading the thesaurus", 0, 0)
 	f.thesaurus.Source = "thesaurus " + filepath.Base(f.paths.thesaurus)
-	m, counts, err := readThesaurus(ctx, f.paths.thesaurus, f.thesaurus)
+	var counts source.ThesaurusCounts
+	m, err := files.Read(ctx, f.paths.thesaurus, func(r io.Reader) (m *simmatrix.Matrix, err error) {
+		m, counts, err = source.ReadThesaurus(r, f.thesaurus)
+		return m, err
+	})
 	if err == nil {
 		report.Tell("%s: %d groups, %d rules; %d terms in %d pairs, %d of them given again",
 			counts.Format, counts.Groups, counts.Rules, counts.Terms, counts.Pairs, counts.Duplicates)
@@ -248,29 +255,18 @@ func (f *buildFlags) fromThesaurus(ctx context.Context, report *terminal.Progres
 	return m, err
 }
 
-func readThesaurus(
-	ctx context.Context, path string, options source.ThesaurusOptions,
-) (m *simmatrix.Matrix, counts source.ThesaurusCounts, err error) {
-	m, err = files.Read(ctx, path, func(r io.Reader) (*simmatrix.Matrix, error) {
-		m, c, err := source.ReadThesaurus(r, options)
-		counts = c
-		return m, err
-	})
-	return m, counts, err
-}
-
-func (f *buildFlags) registerGiven(flags *pflag.FlagSet) {
-	f.given = source.DefaultListOptions()
+func (f *buildFlags) registerLists(flags *pflag.FlagSet) {
+	f.list = source.DefaultListOptions()
 	flags.StringVar(&f.paths.tsv, "from-tsv", "", "lines of term, TAB, term, TAB, similarity")
 	flags.StringVar(&f.paths.market, "from-matrix-market", "", "a MatrixMarket file; needs --vocabulary")
-	flags.StringVar(&f.paths.vocabulary, "vocabulary", "", "with --from-matrix-market: its terms, one on a line")
-	flags.BoolVar(&f.given.Symmetric, "both-ways", false, "with --from-tsv and --from-matrix-market: each entry counts both ways")
-	flags.BoolVar(&f.given.Clamp, "clamp", false,
-		"with --from-tsv and --from-matrix-market: take similarities under 0 as 0 and above 1 as 1, which else are errors")
+	flags.StringVar(&f.paths.vocabulary, "vocabulary", "", "the terms of its rows, one on a line")
+	flags.BoolVar(&f.list.Symmetric, "bidirectional", false, "each entry counts in both directions")
+	flags.BoolVar(&f.list.Clamp, "clamp-similarities", false,
+		"take similarities under 0 as 0 and above 1 as 1, which otherwise are errors")
 }
 
-func (f *buildFlags) checkGiven() error {
-	err := f.given.Validate()
+func (f *buildFlags) checkList() error {
+	err := f.list.Validate()
 	if (f.paths.market == "") != (f.paths.vocabulary == "") {
 		err = errors.Join(err, errors.New("give --from-matrix-market and --vocabulary together"))
 	}
@@ -279,13 +275,13 @@ func (f *buildFlags) checkGiven() error {
 
 func (f *buildFlags) fromTSV(ctx context.Context, report *terminal.Progress) (*simmatrix.Matrix, error) {
 	report.Step("reading similarities", 0, 0)
-	f.given.Source = "list " + filepath.Base(f.paths.tsv)
-	return files.Read(ctx, f.paths.tsv, func(r io.Reader) (*simmatrix.Matrix, error) { return source.ReadTSV(r, f.given) })
+	f.list.Source = "list " + filepath.Base(f.paths.tsv)
+	return files.Read(ctx, f.paths.tsv, func(r io.Reader) (*simmatrix.Matrix, error) { return source.ReadTSV(r, f.list) })
 }
 
 func (f *buildFlags) fromMatrixMarket(ctx context.Context, report *terminal.Progress) (*simmatrix.Matrix, error) {
 	report.Step("reading similarities", 0, 0)
-	f.given.Source = "matrix " + filepath.Base(f.paths.market)
+	f.list.Source = "matrix " + filepath.Base(f.paths.market)
 	market, err := openfile.Open(ctx, f.paths.market)
 	if err != nil {
 		return nil, err
@@ -296,7 +292,7 @@ func (f *buildFlags) fromMatrixMarket(ctx context.Context, report *terminal.Prog
 		return nil, err
 	}
 	defer vocabulary.Close() // as above
-	m, err := source.ReadMatrixMarket(market, vocabulary, f.given)
+	m, err := source.ReadMatrixMarket(market, vocabulary, f.list)
 	switch {
 	case errors.Is(err, source.ErrVocabulary), errors.Is(err, simmatrix.ErrNoVocabulary):
 		return nil, fmt.Errorf("%s: %w", f.paths.vocabulary, err)

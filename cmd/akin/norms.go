@@ -2,21 +2,25 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"runtime/debug"
 	"strconv"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/norms"
+	"github.com/akin-search/akin/simmatrix"
 )
 
 func newNorms() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "norms",
-		Short: "Store the lengths of documents, for mode hard",
+	return commandGroup(&cobra.Command{
+		Use: "norms", Short: "Store the lengths of documents, for mode hard",
 		Long: `For mode hard each document holds a number, ‖Wy‖: the length of its vector of term
 frequencies, each weighted by the rarity of the term. The weights are frozen in a file, so
 that the lengths stay right while documents come and go: "norms snapshot" writes that
@@ -27,11 +31,7 @@ The similarities of terms are not in it; they may change at any time.
 "akin index advise" says what the index needs before.`,
 		Example: `  akin norms snapshot --cluster http://127.0.0.1:9200 --index docs --field body --out weights.akin
   akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin`,
-		Args: noSuchCommand,
-		RunE: showHelp,
-	}
-	cmd.AddCommand(newNormsSnapshot(), newNormsBackfill())
-	return cmd
+	}, newNormsSnapshot(), newNormsBackfill())
 }
 
 // normsCredentials says where the credentials come from.
@@ -52,8 +52,7 @@ func (f *normsFlags) register(flags *pflag.FlagSet) {
 	flags.IntVar(&f.workers, "workers", norms.DefaultWorkers, "batches of 500 documents under way at the same time, 1 to "+strconv.Itoa(maxWorkers))
 }
 
-// maxWorkers keeps what a command asks of a cluster, and holds of its answers,
-// within reason.
+// maxWorkers bounds what a command asks of a cluster, and keeps of its answers.
 const maxWorkers = 32
 
 // check returns all that is wrong with the flags.
@@ -74,14 +73,12 @@ func (f *normsFlags) check() []error {
 // that map the field.
 func (f *normsFlags) open(ctx context.Context) (_ *esclient.Client, indices []string, err error) {
 	client, err := openCluster(f.cluster, f.caFile)
-	if err != nil {
-		return nil, nil, err
+	if err == nil {
+		if indices, err = f.countable(ctx, client, f.index); err != nil {
+			_ = client.Close() // nothing was written
+		}
 	}
-	if indices, err = f.countable(ctx, client, f.index); err != nil {
-		_ = client.Close() // nothing was written
-		return nil, nil, err
-	}
-	return client, indices, nil
+	return client, indices, err
 }
 
 // countable returns the concrete indices of an expression that map the field.
@@ -100,4 +97,107 @@ func (f *normsFlags) countable(ctx context.Context, client *esclient.Client, ind
 		}
 	}
 	return indices, err
+}
+
+// snapshotFlags are the flags of "norms snapshot".
+type snapshotFlags struct {
+	normsFlags
+
+	minDocFreq uint32
+	maxTerms   int
+	maxMemory  string
+	memory     configs.Bytes
+	out        string
+}
+
+func newNormsSnapshot() *cobra.Command {
+	var f snapshotFlags
+	cmd := &cobra.Command{
+		Use: "snapshot --cluster URL --index INDEX --field FIELD --out FILE", Short: "Freeze the weights of the terms of a field in a file",
+		Long: `snapshot reads the terms of every document, as the index itself makes them, and writes
+how many documents hold each: the weights of "norms backfill" and of mode hard. The index
+is only read. The file is a matrix without neighbors and can be pushed to Redis as one.
+The same documents give the same file.
+
+A term that the file does not have counts as one of a single document: --min-df 2 makes
+the file smaller and changes no weight.
+
+` + normsCredentials,
+		Example: `  akin norms snapshot --cluster http://127.0.0.1:9200 --index docs --field body --out weights.akin
+  akin norms snapshot --cluster http://127.0.0.1:9200 --index docs --field body.akin --min-df 2 --out weights.akin
+  akin matrix push --redis redis://127.0.0.1:6379 --name docs-weights --activate weights.akin`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.parse(); err != nil {
+				return terminal.Usage(err)
+			}
+			return f.run(cmd.Context(), cmd.ErrOrStderr())
+		},
+	}
+	flags := cmd.Flags()
+	f.register(flags)
+	flags.Uint32Var(&f.minDocFreq, "min-df", 1, "leave out terms in fewer documents")
+	flags.IntVar(&f.maxTerms, "max-terms", 0, "keep only the terms in most documents, this many; default all")
+	flags.StringVar(&f.maxMemory, "max-memory", "4GB", "memory to get along with")
+	flags.StringVar(&f.out, "out", "", "file to write (required)")
+	return cmd
+}
+
+// parse returns all that is wrong with the flags.
+func (f *snapshotFlags) parse() error {
+	errs := f.check()
+	if f.maxTerms < 0 {
+		errs = append(errs, fmt.Errorf("--max-terms: %d is negative", f.maxTerms))
+	}
+	var err error
+	if f.memory, err = configs.ParseBytes(f.maxMemory); err != nil {
+		errs = append(errs, fmt.Errorf("--max-memory: %w", err))
+	} else if f.memory < minMemory {
+		errs = append(errs, errors.New("--max-memory: at least 64MiB"))
+	}
+	return errors.Join(append(errs, checkOut(f.out))...)
+}
+
+// countingShare of --max-memory is what the terms may take while they are
+// counted; to make the file of them takes about three times as much.
+const countingShare = 0.2
+
+func (f *snapshotFlags) run(ctx context.Context, stderr io.Writer) error {
+	client, _, err := f.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }() // nothing was written
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(collectingShare * float64(f.memory))))
+	docs, err := client.CountMatching(ctx, f.index, norms.Missing(f.field, ""))
+	if err != nil {
+		return err
+	}
+	report := terminal.NewProgress(stderr)
+	defer report.End()
+	skipped := 0
+	m, err := norms.Snapshot(ctx, client, norms.SnapshotOptions{
+		Index: f.index, Field: f.field, Source: "index " + f.index + ", field " + f.field,
+		MinDocFreq: f.minDocFreq, MaxTerms: f.maxTerms, MaxMemory: int64(countingShare * float64(f.memory)),
+		Workers: f.workers, Docs: int(docs), Progress: report.Step,
+		OnTooLarge: func(doc esclient.DocRef, err error) {
+			if skipped++; skipped <= maxFailuresShown {
+				report.Tell("document %q of index %q is not counted: %v", doc.ID, doc.Index, err)
+			}
+		},
+	})
+	if errors.Is(err, simmatrix.ErrMemory) {
+		err = fmt.Errorf("%w: raise --max-memory %s", err, f.maxMemory)
+	}
+	if err != nil {
+		return fmt.Errorf("field %q of %q: %w", f.field, f.index, err)
+	}
+	if err := writeMatrix(ctx, f.out, m); err != nil {
+		return err
+	}
+	if skipped > 0 {
+		report.Tell("%d documents are not counted: they have too many terms", skipped)
+	}
+	report.Tell("%s: weights %s of %d terms, from %d documents", f.out, norms.ID(m.Checksum()), m.Len(), m.Meta().Docs)
+	return nil
 }

@@ -21,57 +21,34 @@ import (
 type backfillFlags struct {
 	normsFlags
 
-	ref     refFlags
-	weights string
-	all     bool
-	dryRun  bool
-	follow  bool
-	// interval is the time between two rounds of follow.
-	interval time.Duration
+	ref                 refFlags
+	weights             string
+	all, dryRun, follow bool
+	interval            time.Duration // between two rounds of follow
 }
 
 // minInterval and maxInterval bound the time between two rounds.
-const (
-	minInterval = time.Second
-	maxInterval = time.Hour
-)
+const minInterval, maxInterval = time.Second, time.Hour
 
 const backfillHelp = `backfill computes ‖Wy‖ of every document that has the field and does not have it by these
 weights yet, and stores it in the document with the id of the weights: in ` + norms.Object + ` and
-` + norms.WeightsObject + `, under the name of the field with "__" for each ".". It can be stopped at
-any time; the same command goes on from there. The first SIGINT or SIGTERM leaves writes
-that are under way some seconds to end, so that all are counted, a second one ends it at
-once. The document frequencies of MATRIX make the weights: "norms snapshot" writes them. A
-similarity matrix, whose terms have neighbors, is refused. ` + matrixHelp + `
+` + norms.WeightsObject + `, under the name of the field with "__" for each ".". The document frequencies
+of MATRIX make the weights: "norms snapshot" writes them. ` + matrixHelp + `
 
-What it does to an index:
-- Each document is updated in part, once: the engine writes it anew, _version and
-  _seq_no go up, and its _source has two members more. Nothing else in it changes, and
-  ingest pipelines do not run. The index needs room for its documents twice for a while.
-- Clients that give their own versions (version_type=external) meet a _version that is
-  one higher than what they wrote: a write with exactly that version is refused, one with
-  a higher version is not.
-- A document that somebody writes at the same time is left as it is written, and done in
-  another round. After five rounds those that are left are counted, and the exit status
-  is 1, as it is where documents fail; the first of those are shown.
-
-A document that is written as a whole later has no length any more, and the next
-backfill finds it. One of which only a part is updated keeps the old length: --all
-finds that, and so does --follow.
+Each document is updated in part, once: its _version and _seq_no go up, and ingest
+pipelines do not run. One that somebody writes at the same time is left as it is written,
+and done in another round. The exit status is 1 where documents are left after five
+rounds, and where some fail. backfill can be stopped at any time; the same command goes on
+from there.
 
 With --follow it does not end: every --interval it looks at the documents that were
-written since, also in part, which it knows by their sequence numbers (_seq_no), and at
-indices that are new to --index or were deleted and made again. While the cluster is
-busy or away (429, 503) the rounds are further apart. It logs each round that has done
-something, and ends with exit status 0 at SIGTERM or SIGINT. After a time without it
-start it with --all as well: nothing else finds what was updated in part meanwhile.
-Start one for each field of an index, and again when there are new weights. It needs
-the rights to refresh the index and to read its statistics as well (maintenance and
-monitor, as Elasticsearch calls them).
+written since, also in part, and at indices that are new to --index. It ends with exit
+status 0 at SIGTERM or SIGINT. Start one for each field, again when there are new weights,
+and with --all after a time without it.
 
 Refused are fields of nested documents, fields that others are copied to by copy_to, and
 indices that do not keep the whole _source or lack the mapping, which is then printed.
-The template of a data stream needs the mapping, too.
+docs/modes.md has the rest, docs/security.md the rights.
 
 ` + normsCredentials
 
@@ -79,8 +56,7 @@ func newNormsBackfill() *cobra.Command {
 	var f backfillFlags
 	cmd := &cobra.Command{
 		Use:   "backfill --cluster URL --index INDEX --field FIELD --weights MATRIX",
-		Short: "Compute and store the lengths of the documents of an index",
-		Long:  backfillHelp,
+		Short: "Compute and store the lengths of the documents of an index", Long: backfillHelp,
 		Example: `  akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin
   akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin --dry-run
   akin norms backfill --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin --all --follow
@@ -151,8 +127,8 @@ func (f *backfillFlags) run(ctx context.Context, stderr io.Writer) error {
 	if f.all {
 		query = norms.Missing(f.field, "")
 	}
-	// So that what was done a moment ago is not counted; without the right to
-	// refresh some of it may be.
+	// What was done a moment ago is not to be counted again; without the right
+	// to refresh some of it may be.
 	err = client.Refresh(ctx, f.index)
 	if refusal, ok := errors.AsType[*esclient.Error](err); err != nil && (!ok || refusal.Status != http.StatusForbidden) {
 		return err
@@ -164,17 +140,12 @@ func (f *backfillFlags) run(ctx context.Context, stderr io.Writer) error {
 	report := terminal.NewProgress(stderr)
 	defer report.End()
 	report.Tell("weights %s: %d documents to do", weights.ID(), docs)
-	if f.dryRun {
-		return tellEach(ctx, client, indices, query, report)
+	if !f.dryRun {
+		if docs == 0 {
+			return nil
+		}
+		return f.fill(ctx, client, weights, int(docs), report)
 	}
-	if docs == 0 {
-		return nil
-	}
-	return f.fill(ctx, client, weights, int(docs), report)
-}
-
-// tellEach tells how many documents of each index there are to do.
-func tellEach(ctx context.Context, client *esclient.Client, indices []string, query []byte, report *terminal.Progress) error {
 	for _, name := range indices {
 		docs, err := client.CountMatching(ctx, name, query)
 		if err != nil {
@@ -226,10 +197,10 @@ func (f *backfillFlags) fill(ctx context.Context, client *esclient.Client, weigh
 	if counts.Unanswered > 0 {
 		report.Tell("up to %d more documents were under way and got no answer: they may be written, too", counts.Unanswered)
 	}
-	switch {
-	case ctx.Err() != nil:
-		return fmt.Errorf("%w; the same command goes on with the rest", ctx.Err())
-	case err != nil && esclient.Interrupted(err):
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	if ctx.Err() != nil || err != nil && esclient.Interrupted(err) {
 		return fmt.Errorf("%w; the same command goes on with the rest", err)
 	}
 	return err

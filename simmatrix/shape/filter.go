@@ -29,9 +29,9 @@ func (f *TermFilter) Validate() error {
 	if !(f.MaxDocShare >= 0 && f.MaxDocShare <= 1) { // written so that NaN fails
 		errs = append(errs, fmt.Errorf("max doc share: %v not in [0, 1], where 0 is no limit", f.MaxDocShare))
 	}
-	errs = append(errs, settings.NotNegative("min runes", f.MinRunes))
+	errs = append(errs, settings.NotNegative("min length", f.MinRunes))
 	if f.MaxRunes < 0 || (f.MaxRunes > 0 && f.MaxRunes < f.MinRunes) {
-		errs = append(errs, fmt.Errorf("max runes: %d is negative or under min runes, %d", f.MaxRunes, f.MinRunes))
+		errs = append(errs, fmt.Errorf("max length: %d is negative or under the min length, %d", f.MaxRunes, f.MinRunes))
 	}
 	return errors.Join(errs...)
 }

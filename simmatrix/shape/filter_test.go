@@ -101,7 +101,7 @@ func TestFilterReportsEverySetting(t *testing.T) {
 		{MaxDocShare: 1.1, MinRunes: -1, MaxRunes: -1},
 	} {
 		_, _, err := f.Apply(matrixtest.New(t, simmatrix.Meta{}, matrixtest.Vehicles()))
-		for _, want := range []string{"max doc share", "min runes", "max runes"} {
+		for _, want := range []string{"max doc share", "min length", "max length"} {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%+v: no %q in %v", f, want, err)
 			}

@@ -12,8 +12,13 @@ import (
 // configuration.
 type UsageError struct{ error }
 
-// Usage marks an error as one of usage.
-func Usage(err error) error { return UsageError{err} }
+// Usage marks an error, if there is one, as one of usage.
+func Usage(err error) error {
+	if err == nil {
+		return nil
+	}
+	return UsageError{err}
+}
 
 // Unwrap returns the error that is marked.
 func (e UsageError) Unwrap() error { return e.error }
