@@ -17,6 +17,7 @@ import (
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/demo"
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/learn"
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
@@ -27,8 +28,7 @@ const demoIndices = "help,catalogue,knowledge"
 func newDemo() *cobra.Command {
 	var once bool
 	cmd := &cobra.Command{
-		Use:   "demo",
-		Short: "See akin work, with nothing else installed",
+		Use: "demo", Short: "See akin work, with nothing else installed",
 		Long: `demo starts a small search engine in this process, fills it with three indices of
 short texts, learns a matrix from them, and puts akin in front. It shows what five
 searches find without and with akin, the terms that were added, and nDCG@10 over
@@ -49,8 +49,7 @@ all judged queries, then stays up for you to try.`,
 func newDemoLoad() *cobra.Command {
 	var url, caFile string
 	cmd := &cobra.Command{
-		Use:     "load --url URL",
-		Short:   "Index the demo corpus in a cluster of yours",
+		Use: "load --url URL", Short: "Index the demo corpus in a cluster of yours",
 		Long:    "load creates the indices " + demoIndices + " and fills them. One that is there already is left as it is.",
 		Example: `  akin demo load --url http://127.0.0.1:9200`,
 		Args:    noArgs,
@@ -99,6 +98,20 @@ func loadDemo(ctx context.Context, client *esclient.Client, report io.Writer) er
 	return nil
 }
 
+// learnDemo learns a matrix from the indices of the demo corpus.
+func learnDemo(ctx context.Context, client *esclient.Client) (*simmatrix.Matrix, error) {
+	build := buildFlags{
+		target: target{index: demoIndices, fields: []string{"title", "body"}},
+		docs:   indexFlags{options: learn.DefaultCorpusOptions()},
+	}
+	corpus, err := build.readIndex(ctx, build.index(client, terminal.NewProgress(io.Discard)))
+	if err != nil {
+		return nil, err
+	}
+	build.docs.options.Source = "demo corpus"
+	return learn.FromCorpus(ctx, corpus, build.docs.options, nil)
+}
+
 func runDemo(ctx context.Context, stdout, stderr io.Writer, once bool) error {
 	engine, stopEngine, err := serveHTTP(ctx, demo.NewEngine())
 	if err != nil {
@@ -114,22 +127,14 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, once bool) error {
 	if err := loadDemo(ctx, client, io.Discard); err != nil {
 		return err
 	}
-	build := buildFlags{
-		target: target{index: demoIndices, fields: []string{"title", "body"}},
-		docs:   indexFlags{options: learn.DefaultCorpusOptions()},
-	}
-	corpus, err := build.readIndex(ctx, build.index(client, terminal.NewProgress(io.Discard)))
-	if err != nil {
-		return err
-	}
-	build.docs.options.Source = "demo corpus"
-	m, err := learn.FromCorpus(ctx, corpus, build.docs.options, nil)
+	m, err := learnDemo(ctx, client)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(stdout, "Loaded %d texts and learnt %d terms with %d neighbors in %.1f s.\n",
 		m.Meta().Docs, m.Meta().Terms, m.Meta().NonZeros, time.Since(began).Seconds())
 	cfg := configs.Default()
+	cfg.Listen.Address, cfg.Admin.Address = "127.0.0.1:0", "127.0.0.1:0"
 	cfg.Cluster.URLs = []string{engine}
 	cfg.Matrices = []configs.Matrix{{Name: "demo", Indices: []string{"*"}, Fields: []string{"*"}}}
 	cfg.Expansion.Budget = configs.Duration(time.Second) // the first searches find the caches cold
@@ -142,45 +147,25 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, once bool) error {
 		return err
 	}
 	defer a.Close()
-	return serveDemo(ctx, a, engine, stdout, once)
-}
-
-// serveDemo serves the proxy on free ports, shows the comparison and waits.
-func serveDemo(ctx context.Context, a *server.App, engine string, stdout io.Writer, once bool) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	listeners, err := listenTwice(ctx, new(net.ListenConfig).Listen)
+	clients, admin, err := server.Listen(ctx, cfg)
 	if err != nil {
 		return err
 	}
 	served := make(chan error, 1)
-	go func() { served <- a.Serve(ctx, listeners[0], listeners[1]) }()
+	go func() { served <- a.Serve(ctx, clients, admin) }()
 	show := demoShow{
-		engine: engine, akin: "http://" + listeners[0].Addr().String(), admin: "http://" + listeners[1].Addr().String(),
+		engine: engine, akin: "http://" + clients.Addr().String(), admin: "http://" + admin.Addr().String(),
 		client: &http.Client{Timeout: 5 * time.Second}, out: stdout,
 	}
 	err = show.run(ctx)
 	if err == nil && !once {
-		show.invite()
+		fmt.Fprintf(stdout, invitation, show.akin, show.engine, show.admin)
 		<-ctx.Done()
 	}
 	stop()
 	return errors.Join(err, <-served)
-}
-
-// listenTwice opens two listeners on free ports, or none.
-func listenTwice(
-	ctx context.Context, listen func(ctx context.Context, network, address string) (net.Listener, error),
-) (listeners [2]net.Listener, err error) {
-	for i := range listeners {
-		if listeners[i], err = listen(ctx, "tcp", "127.0.0.1:0"); err != nil {
-			for _, l := range listeners[:i] {
-				err = errors.Join(err, l.Close())
-			}
-			return listeners, err
-		}
-	}
-	return listeners, nil
 }
 
 // serveHTTP serves h on a free port until stop is called.

@@ -17,13 +17,11 @@ import (
 )
 
 const (
-	// shownQueries are compared in full, shownHits hits of each.
-	shownQueries = 5
-	shownHits    = 5
-	// rankedHits is the depth of nDCG.
-	rankedHits = 10
-	// columnWidth is the width of a title in the comparison.
-	columnWidth = 44
+	shownQueries  = 5  // are compared in full
+	shownHits     = 5  // of each of them
+	rankedHits    = 10 // the depth of nDCG
+	columnWidth   = 44 // of a title
+	maxDemoAnswer = 1 << 20
 )
 
 // A demoShow compares searches without and with akin over HTTP, as a user's
@@ -54,19 +52,18 @@ func (s *demoShow) run(ctx context.Context) error {
 	all := make([]compared, len(queries))
 	var without, with float64
 	for i, q := range queries {
-		c := compared{query: q}
-		var err error
-		if c.plain, err = s.search(ctx, s.engine, q); err != nil {
+		plain, err := s.search(ctx, s.engine, q)
+		if err != nil {
 			return err
 		}
-		if c.better, err = s.search(ctx, s.akin, q); err != nil {
+		better, err := s.search(ctx, s.akin, q)
+		if err != nil {
 			return err
 		}
-		before, after := ndcg(c.plain, q.Judgments), ndcg(c.better, q.Judgments)
+		before, after := ndcg(plain, q.Judgments), ndcg(better, q.Judgments)
 		without += before
 		with += after
-		c.gain = after - before
-		all[i] = c
+		all[i] = compared{q, plain, better, after - before}
 	}
 	for _, c := range pick(all) {
 		if err := s.show(ctx, c); err != nil {
@@ -104,9 +101,6 @@ func (s *demoShow) search(ctx context.Context, base string, q demo.Query) ([]hit
 	err := s.post(ctx, base+"/"+q.Index+"/_search", demoBody(q, rankedHits), &answer)
 	return answer.Hits.Hits, err
 }
-
-// maxDemoAnswer bounds what is read of an answer.
-const maxDemoAnswer = 1 << 20
 
 func (s *demoShow) post(ctx context.Context, url, body string, answer any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
@@ -209,9 +203,9 @@ func ndcg(hits []hit, judgments map[string]int) float64 {
 	return got / best
 }
 
-// invite prints how to go on.
-func (s *demoShow) invite() {
-	fmt.Fprintf(s.out, `
+// invitation says how to go on, with the URLs of akin, the engine and the admin
+// port.
+const invitation = `
 Try it yourself. A search with akin, and the same search without:
 
   curl -s '%[1]s/knowledge/_search?pretty&q=car+hire'
@@ -222,5 +216,4 @@ What akin makes of a search, and why:
   curl -s -X POST '%[3]s/_akin/expand/knowledge?q=car+hire'
 
 Ctrl-C ends the demo.
-`, s.akin, s.engine, s.admin)
-}
+`

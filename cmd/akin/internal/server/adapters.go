@@ -4,10 +4,16 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 
+	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/norms"
 	"github.com/akin-search/akin/proxy"
+	"github.com/akin-search/akin/proxy/answer"
+	"github.com/akin-search/akin/rerank"
+	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
 
@@ -17,6 +23,13 @@ var (
 	_ expand.Pinned   = pinned{}
 	_ expand.Rows     = (*rowstore.Rows)(nil)
 	_ proxy.Expander  = (*expand.Expander)(nil)
+
+	_ expand.WeightSource = weightSource{}
+	_ expand.Weights      = weights{}
+	_ expand.LinearFields = linearFields{}
+
+	_ rerank.Vectors = vectors{}
+	_ proxy.Reranker = reranker{}
 )
 
 // unauthorized reports whether the cluster refused a call of akin's own for its
@@ -60,14 +73,105 @@ func match(
 		Index: indices.Expression, Field: field, Among: among,
 		Resolve: func() ([]string, error) {
 			names, err := cluster.Resolve(ctx, indices, field)
-			var refused *esclient.Error
-			switch {
-			case errors.Is(err, esclient.ErrRemote), errors.Is(err, esclient.ErrNotText), esclient.IsUnknown(err):
-				return nil, nil
-			case errors.As(err, &refused) && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden):
+			refused, ok := errors.AsType[*esclient.Error](err)
+			if ok && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden) ||
+				errors.Is(err, esclient.ErrRemote) || errors.Is(err, esclient.ErrNotText) || esclient.IsUnknown(err) {
 				return nil, nil
 			}
 			return names, err
 		},
 	})
+}
+
+// exact returns e with what the modes hard and soft need.
+func (a *App) exact(e *expand.Expander) *expand.Expander {
+	if a.weights == nil {
+		return e.WithExact(nil, nil)
+	}
+	return e.WithExact(weightSource{a.weights, a.cluster}, linearFields{a.cluster})
+}
+
+// linearFields tells expand what the indices hold for the mode hard.
+type linearFields struct{ cached *esclient.Cached }
+
+func (l linearFields) Linear(ctx context.Context, indices esclient.Indices, field, weights string) (esclient.Linear, error) {
+	return l.cached.Linear(ctx, indices, field, norms.NormPath(field), norms.WeightsPath(field), weights)
+}
+
+// weightSource gives expand the weights that are active in a row store.
+type weightSource struct {
+	store   *rowstore.Store
+	cluster *esclient.Cached
+}
+
+func (s weightSource) Weights(ctx context.Context, indices esclient.Indices, field string) (expand.Weights, error) {
+	m, err := match(ctx, s.store.Pin(), s.cluster, indices, field, nil)
+	if err != nil || m.Rows == nil {
+		return nil, err // not a weights of nil
+	}
+	return weights{m.Rows}, nil
+}
+
+// weights are a matrix of which only the document frequencies are looked at.
+type weights struct{ rows *rowstore.Rows }
+
+// ID names the weights as documents do.
+func (w weights) ID() string { return norms.ID(w.rows.Checksum()) }
+
+func (w weights) Docs() int64 { return w.rows.Docs() }
+
+func (w weights) Rows(ctx context.Context, terms []string, rows []simmatrix.Row) error {
+	return w.rows.Rows(ctx, terms, rows)
+}
+
+// vectors answers rerank from esclient.
+type vectors struct{ *esclient.Client }
+
+// maxNames is how many bytes of names of indices go in one request: the engines
+// take a request line of 4 KiB, in which a byte may take three.
+const maxNames = 1000
+
+// UUIDs implements [rerank.Vectors].
+func (v vectors) UUIDs(ctx context.Context, indices, ids []string) error {
+	byName := make(map[string]string, len(indices))
+	for rest := indices; len(rest) > 0; {
+		n, length := 1, len(rest[0])
+		for n < len(rest) && length+len(rest[n]) < maxNames {
+			length += len(rest[n]) + 1
+			n++
+		}
+		found, err := v.Indices(ctx, strings.Join(rest[:n], ","))
+		if err != nil {
+			return err
+		}
+		for _, i := range found {
+			byName[i.Name] = i.UUID
+		}
+		rest = rest[n:]
+	}
+	for k, name := range indices {
+		ids[k] = byName[name]
+	}
+	return nil
+}
+
+// reranker scores the hits of the proxy's searches.
+type reranker struct{ *rerank.Reranker }
+
+func (r reranker) Scores(ctx context.Context, how *expand.Rerank, hits []answer.Hit) ([]float64, error) {
+	own := make([]rerank.Hit, len(hits))
+	for i, h := range hits {
+		own[i] = rerank.Hit(h)
+	}
+	return r.Reranker.Scores(ctx, how.Fields, own)
+}
+
+// ranks reports whether searches may be ranked in a mode.
+func ranks(cfg *configs.Config, mode string) bool {
+	for _, p := range cfg.Profiles {
+		if p.Mode == mode {
+			return true
+		}
+	}
+	return cfg.Expansion.Mode == mode
 }

@@ -2,7 +2,7 @@
 // configuration wires it to, its start, its state, and its reloads.
 //
 // app.go makes and closes an App, run.go serves it, start.go warms it up,
-// ready.go says how it is, reload.go replaces it. profiles.go and sources.go
+// ready.go says how it is, reload.go replaces it. profiles.go and adapters.go
 // connect the rooms that know nothing of each other.
 package server
 
@@ -41,40 +41,39 @@ type App struct {
 	process *process
 	server  *proxy.Server
 
-	nodes   *nodes.Pool // of the cluster
+	upstream
+
+	store    *rowstore.Store      // nil where no matrix is configured
+	weights  *rowstore.Store      // nil where no weights are configured
+	expander *expand.Expander     // also where expansion is off; nil where no matrix is configured
+	metrics  *prometheus.Registry // end with the App
+	closers  []func()             // end what was started, the last one first
+	warm     atomic.Bool          // the first searches find what they need in the caches
+}
+
+// An upstream is the cluster, as clients' requests and akin's own calls reach it.
+type upstream struct {
+	nodes   *nodes.Pool
 	client  *esclient.Client
 	cluster *esclient.Cached
-	store   *rowstore.Store // nil where no matrix is configured
-	weights *rowstore.Store // nil where no weights are configured
-	// expander rewrites searches as cfg.Expansion says, also where that is
-	// switched off; nil where no matrix is configured.
-	expander *expand.Expander
-	// metrics end with the App.
-	metrics *prometheus.Registry
-	// closers end what was started, the last one first.
-	closers []func()
-	// warm says that the first searches find what they need in the caches, and
-	// reloadFailed that the configuration on disk could not be put to use.
-	warm, reloadFailed atomic.Bool
 }
 
 // A process is what outlives a reload.
 type process struct {
-	version  string
-	registry *prometheus.Registry
-	shown    shownMetrics // those of the App in use, which the registry shows
-	guard    *recovery.Guard
-	memory   *budget.Budget // of what is held for requests
+	version      string
+	registry     *prometheus.Registry
+	shown        shownMetrics // those of the App in use, which the registry shows
+	guard        *recovery.Guard
+	memory       *budget.Budget // of what is kept for requests
+	reloadFailed atomic.Bool    // the configuration on disk could not be put to use
 }
 
 // Options say what to serve.
 type Options struct {
-	Config *configs.Config
-	// Files has matrices that do not come from the place configured, by name.
-	Files map[string]rowstore.Loader
-	Log   *slog.Logger
-	// Version is that of akin, for the log.
-	Version string
+	Config  *configs.Config
+	Files   map[string]rowstore.Loader // matrices that do not come from the place configured, by name
+	Log     *slog.Logger
+	Version string // of akin, for the log
 }
 
 // New wires a proxy. Its error is one in the configuration.
@@ -111,7 +110,10 @@ func newApp(ctx context.Context, o Options, p *process, previous *proxy.Server) 
 	}
 	options := a.proxyOptions()
 	options.Previous = previous
-	if err = a.openStores(ctx, o.Files); err != nil {
+	if a.store, err = a.openStore(ctx, a.cfg.Matrices, o.Files, a.log); err != nil {
+		return a, err
+	}
+	if a.weights, err = a.openStore(ctx, a.cfg.Weights, nil, a.log.With("of", "weights")); err != nil {
 		return a, err
 	}
 	c := &collector{cluster: a.cluster, store: a.store, weights: a.weights, memory: a.process.memory}
@@ -152,9 +154,7 @@ func (a *App) trim(ctx context.Context) {
 	a.onClose(func() { stop(); trimming.Wait() })
 }
 
-// openCluster makes what talks to the cluster: the pool of its nodes, which
-// clients' requests and akin's own calls share, and the latter's client and
-// caches.
+// openCluster makes the upstream.
 func (a *App) openCluster() (err error) {
 	cfg := &a.cfg.Cluster
 	encrypted := &tls.Config{
@@ -172,7 +172,7 @@ func (a *App) openCluster() (err error) {
 	}
 	a.onClose(a.nodes.Close)
 	if a.client, err = esclient.New(esclient.Options{
-		Transport: a.nodes, // akin's own calls avoid a node that is not well, too
+		Transport: a.nodes,
 		Username:  cfg.Auth.Username, Password: cfg.Auth.Password.Reveal(), APIKey: cfg.Auth.APIKey.Reveal(),
 		Guard: a.process.guard, Memory: a.process.memory.Hold(budget.OwnCall, ""),
 	}); err != nil {
@@ -230,16 +230,6 @@ func must(err error) {
 	if err != nil {
 		panic(err)
 	}
-}
-
-// openStores opens the stores of the matrices and of the weights, where there
-// are some.
-func (a *App) openStores(ctx context.Context, loaders map[string]rowstore.Loader) (err error) {
-	if a.store, err = a.openStore(ctx, a.cfg.Matrices, loaders, a.log); err != nil {
-		return err
-	}
-	a.weights, err = a.openStore(ctx, a.cfg.Weights, nil, a.log.With("of", "weights"))
-	return err
 }
 
 // openStore opens a store of the entries of one list, nil for none.

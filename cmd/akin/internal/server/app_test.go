@@ -2,8 +2,10 @@ package server
 
 import (
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/akin-search/akin/configs"
@@ -55,4 +57,27 @@ func TestNodesAndForwardedHeadersAreWired(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestNoListenerIsLeftWhereTheOtherCannotBeOpened(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	free.Close()
+	cfg := configs.Default()
+	cfg.Listen.Address, cfg.Admin.Address = free.Addr().String(), taken.Addr().String()
+	if _, _, err := Listen(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "admin: ") {
+		t.Errorf("error %v", err)
+	}
+	again, err := net.Listen("tcp", cfg.Listen.Address)
+	if err != nil {
+		t.Fatalf("the first one is open still: %v", err)
+	}
+	again.Close()
 }

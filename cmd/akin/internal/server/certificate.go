@@ -63,11 +63,10 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		return c.pair, nil
 	}
 	c.checked = time.Now()
-	now := fileStates(c.files)
-	if now == c.seen {
+	before := c.seen
+	if c.seen = fileStates(c.files); c.seen == before {
 		return c.pair, nil
 	}
-	c.seen = now
 	pair, err := readPair(c.files)
 	if err != nil { // once for each change, since the files are not read before the next one
 		c.log.Warn("the certificate for clients has changed and cannot be used, the old one stays", "err", err)

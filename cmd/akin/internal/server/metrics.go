@@ -27,9 +27,9 @@ func (s *shownMetrics) Collect(ch chan<- prometheus.Metric) { s.Load().Collect(c
 // are asked for.
 type collector struct {
 	cluster *esclient.Cached
-	store   *rowstore.Store  // nil where there is none
-	weights *rowstore.Store  // nil where there is none
-	rerank  *rerank.Reranker // nil where there is none
+	store   *rowstore.Store // nil where there is none, as are the next two
+	weights *rowstore.Store
+	rerank  *rerank.Reranker
 	limits  func() []expand.Limit
 	memory  *budget.Budget
 }

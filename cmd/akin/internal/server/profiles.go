@@ -44,42 +44,39 @@ func (a *App) expanders(options *proxy.Options) {
 }
 
 func expandOptions(cfg configs.Rewriting) expand.Options {
-	return expand.Options{
-		Mode: map[string]expand.Mode{
-			configs.ModeBM25: expand.ModeBM25, configs.ModeHard: expand.ModeHard, configs.ModeSoft: expand.ModeSoft,
-		}[cfg.Mode],
-		RerankWindow: cfg.RerankWindow,
-		Scoring: map[string]form.Scoring{
-			configs.ScoringAuto: form.Auto, configs.ScoringLinear: form.Linear,
-			configs.ScoringGrouped: form.Grouped, configs.ScoringSaturated: form.Saturated,
-		}[cfg.Scoring],
-		Phase: map[string]expand.Phase{
-			configs.PhaseAuto: expand.PhaseAuto, configs.PhaseQuery: expand.PhaseQuery, configs.PhaseRescore: expand.PhaseRescore,
-		}[cfg.Phase],
-		Matching: map[string]expand.Matching{
-			configs.MatchingWiden: expand.MatchingWiden, configs.MatchingSame: expand.MatchingSame,
-		}[cfg.Matching],
-		MaxAddedTerms: cfg.MaxAddedTerms,
-		MaxQueryTerms: cfg.MaxQueryTerms,
-		MaxDocShare:   cfg.MaxDocShare,
-		Strength:      form.Strength(cfg.Strength),
-		DefaultFields: cfg.DefaultFields,
-		Highlight: map[string]expand.Highlight{
-			configs.HighlightOriginal: expand.HighlightOriginal, configs.HighlightRelated: expand.HighlightRelated,
-		}[cfg.Highlight],
-		NormalizeScores: cfg.NormalizeScore,
-		Phrases:         cfg.Phrases,
-		RescoreQueries:  cfg.RescoreQueries,
+	modes := map[string]expand.Mode{
+		configs.ModeBM25: expand.ModeBM25, configs.ModeHard: expand.ModeHard, configs.ModeSoft: expand.ModeSoft,
 	}
+	scorings := map[string]form.Scoring{
+		configs.ScoringAuto: form.Auto, configs.ScoringLinear: form.Linear,
+		configs.ScoringGrouped: form.Grouped, configs.ScoringSaturated: form.Saturated,
+	}
+	phases := map[string]expand.Phase{
+		configs.PhaseAuto: expand.PhaseAuto, configs.PhaseQuery: expand.PhaseQuery, configs.PhaseRescore: expand.PhaseRescore,
+	}
+	o := expand.Options{
+		Mode: modes[cfg.Mode], RerankWindow: cfg.RerankWindow, Scoring: scorings[cfg.Scoring], Phase: phases[cfg.Phase],
+		MaxAddedTerms: cfg.MaxAddedTerms, MaxQueryTerms: cfg.MaxQueryTerms, MaxDocShare: cfg.MaxDocShare,
+		Strength: form.Strength(cfg.Strength), DefaultFields: cfg.DefaultFields,
+		NormalizeScores: cfg.NormalizeScore, Phrases: cfg.Phrases, RescoreQueries: cfg.RescoreQueries,
+	}
+	if cfg.Matching == configs.MatchingSame {
+		o.Matching = expand.MatchingSame
+	}
+	if cfg.Highlight == configs.HighlightRelated {
+		o.Highlight = expand.HighlightRelated
+	}
+	return o
 }
 
 // hideFrom returns the requests whose answers are not to show added terms.
 func hideFrom(names []string) (d expand.Disclosure) {
+	all := map[string]expand.Disclosure{
+		configs.HideFromProfile: expand.DiscloseProfile, configs.HideFromExplain: expand.DiscloseExplain,
+		configs.HideFromValidate: expand.DiscloseValidate,
+	}
 	for _, name := range names {
-		d |= map[string]expand.Disclosure{
-			configs.HideFromProfile: expand.DiscloseProfile, configs.HideFromExplain: expand.DiscloseExplain,
-			configs.HideFromValidate: expand.DiscloseValidate,
-		}[name]
+		d |= all[name]
 	}
 	return d
 }
@@ -95,9 +92,7 @@ func (a *App) learn(r *expand.Refusal) bool {
 	news := a.expander.Learn(limit)
 	if news {
 		setting := map[expand.LimitKind]string{
-			expand.LimitClauses: esclient.MaxClauses,
-			expand.LimitRescore: esclient.MaxRescoreWindow,
-			expand.LimitResults: esclient.MaxResultWindow,
+			expand.LimitClauses: esclient.MaxClauses, expand.LimitRescore: esclient.MaxRescoreWindow, expand.LimitResults: esclient.MaxResultWindow,
 		}[limit.Kind]
 		a.cluster.AskLimit(setting, limit.Index, func(n int64) {
 			a.expander.Correct(expand.Limit{Kind: limit.Kind, Index: limit.Index, N: n})

@@ -36,11 +36,12 @@ func (a *App) unsound(store *rowstore.Store) (all []health.Degradation) {
 		reason, what = health.Weights, "weights"
 	}
 	for _, s := range store.State() {
-		switch {
-		case s.Version == "":
-			all = append(all, health.Degradation{Reason: reason, Detail: fmt.Sprintf("%s %q: no version is served: %s", what, s.Name, s.Problem)})
-		case s.Problem != "":
-			all = append(all, health.Degradation{Reason: reason, Detail: fmt.Sprintf("%s %q: the last good version is served: %s", what, s.Name, s.Problem)})
+		served := "the last good version"
+		if s.Version == "" {
+			served = "no version"
+		}
+		if s.Version == "" || s.Problem != "" {
+			all = append(all, health.Degradation{Reason: reason, Detail: fmt.Sprintf("%s %q: %s is served: %s", what, s.Name, served, s.Problem)})
 		}
 	}
 	return all
@@ -62,7 +63,7 @@ func (a *App) check(ctx context.Context) (c health.Condition) {
 	if d, ok := degradation(<-pinged); ok {
 		c.Degraded = append(c.Degraded, d)
 	}
-	if a.reloadFailed.Load() {
+	if a.process.reloadFailed.Load() {
 		c.Degraded = append(c.Degraded, health.Degradation{
 			Reason: health.Reload, Detail: "the configuration on disk cannot be put to use: see the line \"configuration not reloaded\"",
 		})
@@ -73,80 +74,85 @@ func (a *App) check(ctx context.Context) (c health.Condition) {
 
 // degradation returns what an error of akin's own call means, false for none.
 func degradation(err error) (d health.Degradation, ok bool) {
-	refused, _ := errors.AsType[*esclient.Error](err)
+	refused, ok := errors.AsType[*esclient.Error](err)
+	if !ok {
+		return health.Degradation{Reason: health.Calls, Detail: "akin's own calls fail"}, err != nil
+	}
+	d = health.Degradation{Reason: health.Calls, Detail: fmt.Sprintf("the cluster answers %d to akin's own calls", refused.Status)}
 	switch {
-	case err == nil:
-		return d, false
-	case refused == nil:
-		d.Reason, d.Detail = health.Calls, "akin's own calls fail"
 	case unauthorized(refused):
-		d.Reason = health.Credentials
-		d.Detail = fmt.Sprintf("the cluster answers %d to akin's own calls, so that no search is expanded: see cluster.auth and AKIN_CLUSTER_*", refused.Status)
+		d.Reason, d.Detail = health.Credentials, d.Detail+", so that no search is expanded: see cluster.auth and AKIN_CLUSTER_*"
 	case refused.Status == http.StatusTooManyRequests:
-		d.Reason, d.Detail = health.Throttled, "the cluster answers 429 to akin's own calls"
-	default:
-		d.Reason, d.Detail = health.Calls, fmt.Sprintf("the cluster answers %d to akin's own calls", refused.Status)
+		d.Reason = health.Throttled
 	}
 	return d, true
 }
 
-// causes has what cause returns, and what an operator can do about it.
-func causes() map[string]string {
-	const slow = "the cluster or Redis does not answer in time, or fails: see /readyz, akin_row_store_failures_total and the log at level debug"
-	return map[string]string{
-		health.Credentials:         "the cluster refuses akin's own calls: see cluster.auth, AKIN_CLUSTER_* and the rights that README.md lists",
-		health.Throttled:           "the cluster answers 429 to akin's own calls: it has more to do than it can",
-		"busy":                     "as many calls of akin's own, or bodies of writes, are under way as may be: look at what the cluster takes so long for",
-		"budget":                   "akin's own work takes longer than expansion.budget (rerank_budget, norms.budget): see akin_search_stage_duration_seconds; cold caches pass",
-		"missing":                  "hits change between the search and the look at their terms: some of that is usual while documents are written",
-		"too_large":                "hits have more terms than can be read in time: lower expansion.rerank_window",
-		"no_terms":                 "the cluster tells no terms of the field: see docs/modes.md for the fields that the mode soft can rank by",
-		"memory":                   "as much is held for requests as may be: see memory.in_flight and akin_request_memory_bytes",
-		"answer_too_large":         "an answer to a call of akin's own is larger than it can sensibly be: see the log at level debug",
-		"authorization":            "the cluster could not be asked whether a client may search: see akin_authorization_checks_total",
-		"expensive_queries_disabled": "search.allow_expensive_queries is false, so that words in nested fields cannot be counted",
-		"unknown_to_cluster":       "the cluster does not know an index or an analyzer, or refuses a call: see the log at level debug",
-		"client_gone":              "clients go away before their search is sent",
-		"error":                    "see the log at level debug",
+// A failure is a cause of failing open: the name in the metrics, the errors that
+// it is about, and what an operator can do about it.
+type failure struct {
+	cause string
+	is    func(error) bool
+	hint  string
+}
 
-		string(expand.StageScan): slow, string(expand.StageFields): slow, string(expand.StageAnalyze): slow, string(expand.StageRows): slow,
-		string(expand.StageStatistics): slow, string(expand.StageLinear): slow, string(expand.StageWeights): slow,
+// failures returns the causes that have errors of their own. The first one that
+// is about an error counts.
+func failures() []failure {
+	is := func(targets ...error) func(error) bool {
+		return func(err error) bool {
+			return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
+		}
+	}
+	refused := func(so func(*esclient.Error) bool) func(error) bool {
+		return func(err error) bool { e, ok := errors.AsType[*esclient.Error](err); return ok && so(e) }
+	}
+	throttled := func(e *esclient.Error) bool { return e.Status == http.StatusTooManyRequests }
+	return []failure{
+		{"panic", is(recovery.ErrPanic), ""},
+		{"busy", is(esclient.ErrBusy, rerank.ErrBusy), "as many calls of akin's own are under way as may be: look at what the cluster takes so long for"},
+		{"memory", is(esclient.ErrNoMemory), "as much is held for requests as may be: see memory.in_flight and akin_request_memory_bytes"},
+		{"too_large", is(rerank.ErrTooLarge), "hits have more terms than can be read in time: lower expansion.rerank_window"},
+		{"answer_too_large", is(esclient.ErrTooLarge), "an answer to a call of akin's own is larger than it can sensibly be: see the log at level debug"},
+		{"missing", is(rerank.ErrMissing), "hits change between the search and the look at their terms: some of that is usual while documents are written"},
+		{"no_terms", is(rerank.ErrNoTerms), "the cluster tells no terms of the field: see docs/modes.md for the fields that the mode soft can rank by"},
+		{health.Credentials, refused(unauthorized), "the cluster refuses akin's own calls: see cluster.auth, AKIN_CLUSTER_* and the rights that README.md lists"},
+		{health.Throttled, refused(throttled), "the cluster answers 429 to akin's own calls: it has more to do than it can"},
+		{"expensive_queries_disabled", esclient.IsBarred, "search.allow_expensive_queries is false, so that words in nested fields cannot be counted"},
+		{"unknown_to_cluster", esclient.IsUnknown, "the cluster does not know an index or an analyzer, or refuses a call: see the log at level debug"},
+		{"budget", is(context.DeadlineExceeded), "akin's own work takes longer than expansion.budget (rerank_budget): see akin_search_stage_duration_seconds; cold caches pass"},
+		{"client_gone", is(context.Canceled), "clients go away before their search is sent"},
 	}
 }
 
-// cause names why a search was not expanded, for the metrics. causes has all
-// that it returns.
+// causes returns what an operator can do about each cause.
+func causes() map[string]string {
+	const slow = "the cluster or Redis does not answer in time, or fails: see /readyz, akin_row_store_failures_total and the log at level debug"
+	hints := map[string]string{
+		"authorization": "the cluster could not be asked whether a client may search: see akin_authorization_checks_total",
+		"error":         "see the log at level debug",
+	}
+	for _, f := range failures() {
+		if f.hint != "" {
+			hints[f.cause] = f.hint
+		}
+	}
+	for _, s := range []expand.Stage{
+		expand.StageScan, expand.StageFields, expand.StageAnalyze, expand.StageRows, expand.StageStatistics, expand.StageLinear, expand.StageWeights,
+	} {
+		hints[string(s)] = slow
+	}
+	return hints
+}
+
+// cause names why a search was not expanded, for the metrics.
 func cause(err error) string {
-	var stage *expand.StageError
-	var refused *esclient.Error
-	switch {
-	case errors.Is(err, recovery.ErrPanic):
-		return "panic"
-	case errors.Is(err, esclient.ErrBusy), errors.Is(err, rerank.ErrBusy):
-		return "busy"
-	case errors.Is(err, esclient.ErrNoMemory):
-		return "memory"
-	case errors.Is(err, esclient.ErrTooLarge) && !errors.Is(err, rerank.ErrTooLarge):
-		return "answer_too_large" // to a call of akin's own
-	case errors.Is(err, rerank.ErrMissing):
-		return "missing" // a hit has changed since it was found
-	case errors.Is(err, rerank.ErrTooLarge):
-		return "too_large" // the hits have too many terms
-	case errors.Is(err, rerank.ErrNoTerms):
-		return "no_terms" // the cluster tells none of the field
-	case errors.As(err, &refused) && unauthorized(refused):
-		return health.Credentials
-	case errors.As(err, &refused) && refused.Status == http.StatusTooManyRequests:
-		return health.Throttled
-	case esclient.IsBarred(err):
-		return "expensive_queries_disabled"
-	case esclient.IsUnknown(err):
-		return "unknown_to_cluster" // a missing or closed index, an unknown analyzer
-	case errors.Is(err, context.DeadlineExceeded):
-		return "budget"
-	case errors.Is(err, context.Canceled):
-		return "client_gone"
-	case errors.As(err, &stage):
+	for _, f := range failures() {
+		if f.is(err) {
+			return f.cause
+		}
+	}
+	if stage, ok := errors.AsType[*expand.StageError](err); ok {
 		return string(stage.Stage)
 	}
 	return "error"

@@ -17,22 +17,17 @@ import (
 	"github.com/akin-search/akin/proxy"
 )
 
-const (
-	// readyWithin is how long a new configuration may take to reach the cluster.
-	readyWithin = 10 * time.Second
-	// readyEvery is how often that is tried.
-	readyEvery = 200 * time.Millisecond
-)
+// readyWithin is how long a new configuration may take to reach the cluster,
+// which is tried again after readyEvery.
+const readyWithin, readyEvery = 10 * time.Second, 200 * time.Millisecond
 
 // A reloader puts a new configuration to use while requests are served.
 type reloader struct {
-	file   string
-	stderr io.Writer
-	front  *proxy.Front
-	shown  *certificate // nil for plain HTTP
-
-	app *App // what is in use
-
+	file       string
+	stderr     io.Writer
+	front      *proxy.Front
+	shown      *certificate // nil for plain HTTP
+	app        *App         // what is in use
 	reloads    *prometheus.CounterVec
 	successful prometheus.Gauge
 	retired    sync.WaitGroup // of the apps that are to be closed
@@ -43,12 +38,10 @@ func newReloader(file string, a *App, shown *certificate, front *proxy.Front, st
 	r := &reloader{
 		file: file, stderr: stderr, front: front, shown: shown, app: a,
 		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "akin_config_reloads_total",
-			Help: "SIGHUPs, by whether the configuration was put to use.",
+			Name: "akin_config_reloads_total", Help: "SIGHUPs, by whether the configuration was put to use.",
 		}, []string{"result"}),
 		successful: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "akin_config_last_reload_successful",
-			Help: "Whether the configuration that was read last is in use.",
+			Name: "akin_config_last_reload_successful", Help: "Whether the configuration that was read last is in use.",
 		}),
 	}
 	a.process.registry.MustRegister(r.reloads, r.successful)
@@ -89,13 +82,13 @@ func (r *reloader) reload(ctx context.Context) {
 	if err != nil {
 		r.reloads.WithLabelValues("failed").Inc()
 		r.successful.Set(0)
-		r.app.reloadFailed.Store(true)
+		r.app.process.reloadFailed.Store(true)
 		r.app.log.ErrorContext(ctx, "configuration not reloaded, the old one stays in use", "file", r.file, "problems", strings.Split(err.Error(), "\n"))
 		return
 	}
 	r.reloads.WithLabelValues("ok").Inc()
 	r.successful.Set(1)
-	r.app.reloadFailed.Store(false)
+	r.app.process.reloadFailed.Store(false)
 	for _, key := range kept {
 		r.app.log.WarnContext(ctx, "a changed key is not put to use before a restart", "key", key)
 	}

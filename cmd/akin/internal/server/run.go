@@ -24,14 +24,19 @@ func Run(ctx context.Context, file string, cfg *configs.Config, version string, 
 	if err != nil {
 		return err
 	}
-	listener, admin, shown, err := listen(ctx, cfg, log)
+	var shown *certificate // nil for plain HTTP
+	var encrypted *tls.Config
+	if cfg.Listen.TLS.CertFile != "" {
+		if shown, err = newCertificate(cfg.Listen.TLS, log); err != nil {
+			a.Close()
+			return err
+		}
+		encrypted = shown.config()
+	}
+	listener, admin, err := Listen(ctx, cfg)
 	if err != nil {
 		a.Close()
 		return err
-	}
-	var encrypted *tls.Config
-	if shown != nil {
-		encrypted = shown.config()
 	}
 	front := proxy.NewFront(a.server, encrypted)
 	reloads := newReloader(file, a, shown, front, stderr)
@@ -46,21 +51,15 @@ func Run(ctx context.Context, file string, cfg *configs.Config, version string, 
 	return front.Serve(ctx, listener, admin)
 }
 
-// listen opens the two listeners and reads the certificate of the first one. It
-// is nil where none is configured.
-func listen(ctx context.Context, cfg *configs.Config, log *slog.Logger) (listener, admin net.Listener, shown *certificate, err error) {
-	if cfg.Listen.TLS.CertFile != "" {
-		if shown, err = newCertificate(cfg.Listen.TLS, log); err != nil {
-			return nil, nil, nil, err
-		}
-	}
-	if listener, err = new(net.ListenConfig).Listen(ctx, "tcp", cfg.Listen.Address); err != nil {
-		return nil, nil, nil, fmt.Errorf("listen: %w", err)
+// Listen opens the listeners of clients and of operators, or none.
+func Listen(ctx context.Context, cfg *configs.Config) (clients, admin net.Listener, err error) {
+	if clients, err = new(net.ListenConfig).Listen(ctx, "tcp", cfg.Listen.Address); err != nil {
+		return nil, nil, fmt.Errorf("listen: %w", err)
 	}
 	if admin, err = new(net.ListenConfig).Listen(ctx, "tcp", cfg.Admin.Address); err != nil {
-		return nil, nil, nil, errors.Join(fmt.Errorf("admin: %w", err), listener.Close())
+		return nil, nil, errors.Join(fmt.Errorf("admin: %w", err), clients.Close())
 	}
-	return listener, admin, shown, nil
+	return clients, admin, nil
 }
 
 const (

@@ -21,16 +21,11 @@ import (
 )
 
 const (
-	// askTimeout bounds the question what the cluster runs, askAgain is the time
-	// until it is asked again where no node answers.
-	askTimeout = time.Second
-	askAgain   = 500 * time.Millisecond
-	// warmLimit bounds the warm-up; then akin is ready all the same.
-	warmLimit = 5 * time.Second
-	// maxWarm bounds the fields of indices that are warmed up, and sideBySide how
-	// many at a time: a second or two on a cluster that has just been started.
-	maxWarm    = 32
-	sideBySide = 4
+	askTimeout = time.Second            // of the question what the cluster runs
+	askAgain   = 500 * time.Millisecond // until it is asked again where no node answers
+	warmLimit  = 5 * time.Second        // of the warm-up; then akin is ready all the same
+	maxWarm    = 32                     // fields of indices that are warmed up: a second or two on a cluster just started
+	sideBySide = 4                      // of them at a time
 )
 
 // Serve answers on the two listeners until ctx ends. Requests are forwarded at
@@ -137,9 +132,8 @@ func bindings(entries []configs.Matrix, store *rowstore.Store) []binding {
 type boundField struct{ index, field string }
 
 // warmUp asks the cluster for what the first searches will need: mappings,
-// analyzers, statistics, whether scripts run. It fills the caches under the
-// names of indices and aliases, opens connections to cluster and Redis, and has
-// the cluster load the code for such calls.
+// analyzers, statistics, whether scripts run. That fills the caches, opens
+// connections, and has the cluster load the code for such calls.
 func (a *App) warmUp(ctx context.Context) {
 	if a.expander == nil {
 		return
@@ -204,8 +198,7 @@ func (a *App) boundFields(ctx context.Context) (fields []boundField, err error) 
 	return fields, nil
 }
 
-// boundExpression returns an index expression for all that matrices are bound
-// to.
+// boundExpression returns an index expression for all that has a matrix.
 func (a *App) boundExpression() string {
 	const maxExpression = 1000 // bytes in the line of a request
 	var patterns []string
@@ -216,25 +209,21 @@ func (a *App) boundExpression() string {
 			}
 		}
 	}
-	expression := strings.Join(patterns, ",")
-	if len(expression) > maxExpression {
-		return "*"
+	if expression := strings.Join(patterns, ","); len(expression) <= maxExpression {
+		return expression
 	}
-	return expression
+	return "*"
 }
 
 // warmField expands a search for a text that a document has in the field, as if
 // a client had sent it, and asks for the statistics of its words.
 func (a *App) warmField(ctx context.Context, f boundField) error {
 	text, err := a.client.SampleText(ctx, f.index, f.field)
-	if esclient.IsUnknown(err) { // an index that has gone, or the demo's engine
-		return nil
+	if esclient.IsUnknown(err) || err == nil && text == "" {
+		return nil // an index that has gone or has no documents, another kind of field, the demo's engine
 	}
 	if err != nil {
 		return err
-	}
-	if text == "" {
-		return nil // an index without documents, or another kind of field: nothing to find either
 	}
 	body, err := json.Marshal(map[string]any{"query": map[string]any{"match": map[string]any{f.field: text}}})
 	if err != nil {
