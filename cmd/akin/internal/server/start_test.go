@@ -225,6 +225,9 @@ func TestReadyOnceAClusterThatWasAwayAnswers(t *testing.T) {
 	if code, answer := readyz(a); code != http.StatusServiceUnavailable || !strings.Contains(answer, "no node") || !strings.Contains(answer, "starting") {
 		t.Errorf("away: %d %s", code, answer)
 	}
+	for !strings.Contains(log.String(), `"msg":"started"`) && t.Context().Err() == nil {
+		time.Sleep(time.Millisecond)
+	}
 	l, err := net.Listen("tcp", addr)
 	for range 100 { // another test binary may look whether the port is free
 		if err == nil {
@@ -446,10 +449,10 @@ func TestAPanicInAReloadEndsNothing(t *testing.T) {
 	}
 	a, log := startApp(t, node, nil)
 	r := newReloader(file, a, nil, nil, log) // without a front to replace
-	if r.reload(t.Context()); r.app != a || !a.reloadFailed.Load() {
+	if r.reload(t.Context()); r.app != a || !a.process.reloadFailed.Load() {
 		t.Error("the new configuration is in use")
 	}
-	if !strings.Contains(log.String(), `"while":"reloading"`) {
+	if !strings.Contains(log.String(), `"operation":"reloading"`) {
 		t.Errorf("the log says\n%s", log.String())
 	}
 }
