@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/akin-search/akin/esclient/mapping"
 )
 
 // same returns the handlers of an index i whose fields f0, f1, … are mapped in
@@ -74,7 +76,7 @@ func TestTextOfSeveralFieldsIsAnalyzedOnce(t *testing.T) {
 	t.Run("the guess of a field that is no text is not used", func(t *testing.T) {
 		f := same(number, plain, german)
 		c := f.cached(t)
-		if _, err := c.Analyze(t.Context(), at("i"), "f0", "", "cars"); !errors.Is(err, ErrNotText) {
+		if _, err := c.Analyze(t.Context(), at("i"), "f0", "", "cars"); !errors.Is(err, mapping.ErrNotText) {
 			t.Errorf("error %v", err)
 		}
 		for _, field := range []string{"f1", "f2"} {

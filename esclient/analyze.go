@@ -31,7 +31,7 @@ type Analysis struct {
 	// though they be defined alike (OpenSearch 2).
 	Analyzer string
 	// Similarity is the way the engine scores the field.
-	Similarity Similarity
+	Similarity mapping.Similarity
 	// Shards is the number of primary shards of the indices that map the field,
 	// at least 1.
 	Shards int
@@ -74,11 +74,8 @@ func (c *Client) analyze(ctx context.Context, index string, body analyzeBody, li
 	var answer struct {
 		Tokens []answers.Token `json:"tokens"`
 	}
-	r := request{method: http.MethodPost, path: indexPath(index, "/_analyze"+filter), body: body, limit: limit}
-	if err := c.call(ctx, r, &answer); err != nil {
-		return nil, err
-	}
-	return answer.Tokens, nil
+	err := c.Call(ctx, Request{Method: http.MethodPost, Path: IndexPath(index, "/_analyze"+filter), Body: body, Limit: limit}, &answer)
+	return answer.Tokens, err
 }
 
 // textTerms are what an analyzer makes of a text, see [Analysis].
@@ -120,23 +117,13 @@ const (
 	wordBatchBytes = 1 << 20
 )
 
-// NotWords returns what in the analyzers of a field makes other terms than
-// words, as [Analysis.NotWords] does.
-func (c *Client) NotWords(ctx context.Context, index, field string) (string, error) {
-	s, err := c.schema(ctx, Indices{Expression: index}, field)
-	if err != nil {
-		return "", err
-	}
-	return s.NotWords, nil
-}
-
 // AnalyzeWords returns the index terms of each word, by the index analyzer of a
 // field: none for a word that the analyzer drops, several for one that it
-// splits. A word that alone makes more tokens than the cluster allows in a call
-// has none. It returns an error that wraps [ErrNotText] or [ErrMixed] where the
+// splits. A word that by itself makes more tokens than the cluster allows in a call
+// has none. It returns an error that wraps [mapping.ErrNotText] or [mapping.ErrMixed] where the
 // indices do not agree on an analyzer.
 func (c *Client) AnalyzeWords(ctx context.Context, index, field string, words []string) ([][]string, error) {
-	s, err := c.schema(ctx, Indices{Expression: index}, field)
+	s, err := c.Schema(ctx, index, field)
 	if err != nil {
 		return nil, err
 	}
@@ -188,6 +175,6 @@ func nextBatch(words []string, size int) []string {
 // tokens: with 500 and illegal_state_exception in Elasticsearch 7 and
 // OpenSearch, with 400 and status_exception in Elasticsearch 8.
 func tooManyTokens(err error) bool {
-	var e *Error
+	var e *answers.Error
 	return errors.As(err, &e) && strings.Contains(e.Reason, "index.analyze.max_token_count")
 }

@@ -134,7 +134,7 @@ func TestErrorEndsTheAnalysisOfWords(t *testing.T) {
 	c := newFake().replay(t, "GET /library", r, "schema").
 		reply("POST /library/_analyze", http.StatusForbidden, `{"error":{"type":"security_exception"}}`).client(t)
 	_, err := c.AnalyzeWords(t.Context(), "library", "title", []string{"a", "b"})
-	var refusal *Error
+	var refusal *answers.Error
 	if !errors.As(err, &refusal) || refusal.Status != http.StatusForbidden {
 		t.Errorf("error %v", err)
 	}

@@ -18,6 +18,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/akin-search/akin/esclient/mapping"
+	"github.com/akin-search/akin/esclient/memory"
 	"github.com/akin-search/akin/internal/recovery"
 )
 
@@ -353,7 +355,7 @@ func TestFieldThatIsNotTextIsRememberedForTheTimeToLive(t *testing.T) {
 		f := library(t)
 		c := f.cached(t)
 		for range 5 {
-			if _, err := c.Analyze(t.Context(), at("library"), "title.raw", "", "a"); !errors.Is(err, ErrNotText) {
+			if _, err := c.Analyze(t.Context(), at("library"), "title.raw", "", "a"); !errors.Is(err, mapping.ErrNotText) {
 				t.Fatalf("error %v", err)
 			}
 			time.Sleep(10 * time.Second)
@@ -396,7 +398,7 @@ func TestLoadsAreBounded(t *testing.T) {
 				defer cancel()
 				_, err := c.Analyze(ctx, at("library"), "title", "", fmt.Sprint("text ", i))
 				switch {
-				case errors.Is(err, ErrBusy):
+				case errors.Is(err, memory.ErrBusy):
 					busy.Add(1)
 				case !errors.Is(err, context.DeadlineExceeded):
 					t.Errorf("error %v", err)
@@ -442,7 +444,7 @@ func TestNeitherAClientNorAnIndexTakesAllLoads(t *testing.T) {
 				for i := range 3 * maxLoads {
 					callers.Go(func() {
 						ctx, index := greedy(t.Context(), i)
-						if _, err := c.Fields(ctx, at(index), fmt.Sprint("a*", i)); errors.Is(err, ErrBusy) {
+						if _, err := c.Fields(ctx, at(index), fmt.Sprint("a*", i)); errors.Is(err, memory.ErrBusy) {
 							busy.Add(1)
 						}
 					})
@@ -459,7 +461,7 @@ func TestNeitherAClientNorAnIndexTakesAllLoads(t *testing.T) {
 				}
 				callers.Wait()
 				ctx, index := greedy(t.Context(), -1)
-				if _, err := c.Fields(ctx, at(index), "b*"); errors.Is(err, ErrBusy) {
+				if _, err := c.Fields(ctx, at(index), "b*"); errors.Is(err, memory.ErrBusy) {
 					t.Error("places are not given back")
 				}
 				c.loader.Wait()
@@ -501,11 +503,11 @@ func TestCloseEndsAndWaitsForLoads(t *testing.T) {
 		if time.Since(start) > time.Second {
 			t.Errorf("Close took %v", time.Since(start))
 		}
-		if _, err := c.Analyze(t.Context(), at("library"), "title", "", "b"); !errors.Is(err, ErrClosed) {
-			t.Errorf("error %v, want %v", err, ErrClosed)
+		if _, err := c.Analyze(t.Context(), at("library"), "title", "", "b"); !errors.Is(err, memory.ErrClosed) {
+			t.Errorf("error %v, want %v", err, memory.ErrClosed)
 		}
-		if _, _, err := statistics(t.Context(), c); !errors.Is(err, ErrClosed) {
-			t.Errorf("error %v, want %v", err, ErrClosed)
+		if _, _, err := statistics(t.Context(), c); !errors.Is(err, memory.ErrClosed) {
+			t.Errorf("error %v, want %v", err, memory.ErrClosed)
 		}
 	})
 }

@@ -40,26 +40,23 @@ const (
 // Options say how to reach a cluster.
 type Options struct {
 	// Transport, unless nil, sends the calls in place of URLs, CA and
-	// InsecureSkipVerify: to a node of its choice, with the path and query of the
-	// requests, which belong to it.
+	// InsecureSkipVerify: to a node of its choice. The requests belong to it.
 	Transport http.RoundTripper
-	// URLs are the cluster's nodes, at least one; calls go round among them.
-	// Each is http or https and carries no credentials.
+	// URLs are the cluster's nodes, at least one, http or https and without
+	// credentials; calls go round among them.
 	URLs []string
-	// CA holds the certificates, as PEM, that sign the cluster's; the system's
-	// are used where it is empty.
+	// CA has the certificates, as PEM, that sign the cluster's; empty is the
+	// system's.
 	CA []byte
 	// InsecureSkipVerify leaves the cluster's certificate unchecked.
 	InsecureSkipVerify bool
-	// Username and Password are sent as basic authentication where both are
-	// set.
+	// Username and Password are sent as basic authentication where both are set;
+	// APIKey, base64 as the cluster gave it out, instead of them.
 	Username, Password string
-	// APIKey, base64 as the cluster gave it out, is sent instead of them.
-	APIKey string
+	APIKey             string
 	// Timeout bounds every single call, pages of a scan apart; 0 is 5 s.
 	Timeout time.Duration
-	// Guard recovers what panics in goroutines of the package; nil does so
-	// without a word.
+	// Guard counts what panics in goroutines of the package; it may be nil.
 	Guard *recovery.Guard
 	// Memory bounds what answers take while they are read and decoded; nil is no
 	// bound for all together.
@@ -79,7 +76,7 @@ type Memory interface {
 // with its context or its timeout, and reads a bounded answer. Its methods may
 // be called at the same time.
 //
-// Their errors wrap an [*Error] where the cluster refused the call, the
+// Their errors wrap an [*answers.Error] where the cluster refused the call, the
 // transport's error where no answer came, and context errors. They name the
 // call and hold no credentials.
 type Client struct {
@@ -166,47 +163,52 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// An Error is the cluster's answer to a call that it refused.
-type Error = answers.Error
-
-// A request is one call to the cluster.
-type request struct {
-	// api is the call in a type of the Elasticsearch client, nil where method,
-	// path and body say it.
-	api    esapi.Request
-	method string
-	// path holds the escaped path and the query.
-	path string
-	// body is marshaled as JSON, lines apart; nil is none.
-	body any
-	// timeout bounds the call, the reading of its answer included; 0 is the
-	// client's own.
-	timeout time.Duration
-	// limit bounds the answer in bytes; 0 is maxAnswer.
-	limit int64
+// A Request is one call to the cluster.
+type Request struct {
+	// API is the call in a type of the Elasticsearch client, nil where Method,
+	// Path and Body say it.
+	API    esapi.Request
+	Method string
+	// Path has the escaped path and the query.
+	Path string
+	// Body is marshaled as JSON, [Lines] are sent as they are; nil is none.
+	Body any
+	// Timeout bounds the call with the reading of its answer; 0 is the client's
+	// own.
+	Timeout time.Duration
+	// Limit bounds the answer in bytes; 0 is 32 MiB.
+	Limit int64
 }
 
-// lines are a body that is sent as it is: JSON values, each with an end of
-// line.
-type lines []byte
+// Lines are JSON values, each with an end of line.
+type Lines []byte
+
+// Append appends a value.
+func (l *Lines) Append(v any) error {
+	b, err := encode(v)
+	*l = append(append(*l, b...), '\n')
+	return err
+}
+
+// An Object is a JSON object of a request.
+type Object = map[string]any
 
 // Do implements [esapi.Request].
-func (r request) Do(ctx context.Context, transport esapi.Transport) (*esapi.Response, error) {
-	if r.api != nil {
-		return r.api.Do(ctx, transport)
+func (r Request) Do(ctx context.Context, transport esapi.Transport) (*esapi.Response, error) {
+	if r.API != nil {
+		return r.API.Do(ctx, transport)
 	}
 	var body io.Reader
-	if r.body != nil {
-		b, ok := r.body.(lines)
-		if !ok {
-			var err error
-			if b, err = encode(r.body); err != nil {
-				return nil, fmt.Errorf("encode the request: %w", err)
-			}
+	if lines, ok := r.Body.(Lines); ok {
+		body = bytes.NewReader(lines)
+	} else if r.Body != nil {
+		b, err := encode(r.Body)
+		if err != nil {
+			return nil, fmt.Errorf("encode the request: %w", err)
 		}
 		body = bytes.NewReader(b)
 	}
-	req, err := http.NewRequestWithContext(ctx, r.method, r.path, body)
+	req, err := http.NewRequestWithContext(ctx, r.Method, r.Path, body)
 	if err != nil {
 		return nil, err
 	}
@@ -218,8 +220,7 @@ func (r request) Do(ctx context.Context, transport esapi.Transport) (*esapi.Resp
 }
 
 // A named transport sends plain JSON types, since OpenSearch answers 406 to
-// those of Elastic, and notes the method and the path of what it sends, for
-// errors.
+// those of Elastic, and notes the method and the path for errors.
 type named struct {
 	*elastictransport.Client
 	name string
@@ -235,14 +236,13 @@ func (n *named) Perform(req *http.Request) (*http.Response, error) {
 	return n.Client.Perform(req)
 }
 
-// send makes a call and hands the body of its answer, if that is a success, to
-// read. Where ctx ends meanwhile, or the time of the call, the error wraps the
-// cause of that: who reads an answer may see the connection closed for it
-// first.
-func (c *Client) send(ctx context.Context, r request, read func(io.Reader) error) error {
-	ctx, cancel := context.WithTimeout(ctx, cmp.Or(r.timeout, c.timeout))
+// Send makes a call and hands the body of its answer, if that is a success, to
+// read. Where ctx or the time of the call ends meanwhile, the error wraps the
+// cause of that, too: read may see only a closed connection.
+func (c *Client) Send(ctx context.Context, r Request, read func(io.Reader) error) error {
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(r.Timeout, c.timeout))
 	defer cancel()
-	transport := &named{Client: c.api, name: r.method + " " + r.path}
+	transport := &named{Client: c.api, name: r.Method + " " + r.Path}
 	if err := c.perform(ctx, r, transport, read); err != nil {
 		if end := ctx.Err(); end != nil && !errors.Is(err, end) {
 			err = fmt.Errorf("%w: %w", end, err)
@@ -252,7 +252,7 @@ func (c *Client) send(ctx context.Context, r request, read func(io.Reader) error
 	return nil
 }
 
-func (c *Client) perform(ctx context.Context, r request, transport esapi.Transport, read func(io.Reader) error) error {
+func (c *Client) perform(ctx context.Context, r Request, transport esapi.Transport, read func(io.Reader) error) error {
 	resp, err := r.Do(ctx, transport)
 	if err != nil {
 		return err
@@ -265,9 +265,31 @@ func (c *Client) perform(ctx context.Context, r request, transport esapi.Transpo
 		}
 		return answers.ParseError(resp.StatusCode, b)
 	}
-	answer := &boundedReader{r: resp.Body, left: cmp.Or(r.limit, maxAnswer), memory: c.memory}
+	answer := &boundedReader{r: resp.Body, left: cmp.Or(r.Limit, maxAnswer), memory: c.memory}
 	defer answer.release() // what is read of it is decoded by then
 	return read(answer)
+}
+
+// Call makes a call and decodes its JSON answer into out; nil drops it.
+func (c *Client) Call(ctx context.Context, r Request, out any) error {
+	return c.Send(ctx, r, func(body io.Reader) error {
+		if out == nil {
+			return nil
+		}
+		b, err := io.ReadAll(body)
+		if err != nil {
+			return fmt.Errorf("read the answer: %w", err)
+		}
+		if err := answers.Decode(b, out); err != nil {
+			return fmt.Errorf("decode the answer: %w", err)
+		}
+		return nil
+	})
+}
+
+// get asks for path.
+func (c *Client) get(ctx context.Context, path string, out any) error {
+	return c.Call(ctx, Request{Method: http.MethodGet, Path: path}, out)
 }
 
 // asking is what the metric of panics says of all that the package does.
@@ -281,20 +303,6 @@ func (c *Client) guarded(f func() error) func() error {
 // encode returns v as JSON.
 func encode(v any) ([]byte, error) {
 	return json.Marshal(v, jsontext.AllowInvalidUTF8(true), json.Deterministic(true))
-}
-
-// call makes a call and decodes its JSON answer into out.
-func (c *Client) call(ctx context.Context, r request, out any) error {
-	return c.send(ctx, r, func(body io.Reader) error {
-		b, err := io.ReadAll(body)
-		if err != nil {
-			return fmt.Errorf("read the answer: %w", err)
-		}
-		if err := answers.Decode(b, out); err != nil {
-			return fmt.Errorf("decode the answer: %w", err)
-		}
-		return nil
-	})
 }
 
 // Errors that end the reading of an answer.
@@ -324,8 +332,7 @@ func (b *boundedReader) Read(p []byte) (int, error) {
 		p = p[:b.left+1]
 	}
 	n, err := b.r.Read(p)
-	b.left -= int64(n)
-	if b.left < 0 {
+	if b.left -= int64(n); b.left < 0 {
 		return n - 1, ErrTooLarge
 	}
 	if b.memory != nil && n > 0 {
@@ -337,28 +344,16 @@ func (b *boundedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// release gives back what was taken.
 func (b *boundedReader) release() {
 	if b.memory != nil {
 		b.memory.Give(b.taken)
 	}
 }
 
-// indexPath returns the escaped path of an API of an index expression, such as
-// "/logs-%2A/_search". "" is all indices.
-func indexPath(index, api string) string {
-	if index == "" {
-		index = "_all"
-	}
-	return "/" + url.PathEscape(index) + api
-}
-
 // Info tells what a cluster runs.
 type Info struct {
-	// Distribution is "elasticsearch" or "opensearch".
-	Distribution string
-	// Version is the version number, such as "8.19.2".
-	Version string
+	// Distribution is "elasticsearch" or "opensearch", Version such as "8.19.2".
+	Distribution, Version string
 }
 
 // Info asks a node what it runs.
@@ -369,31 +364,19 @@ func (c *Client) Info(ctx context.Context) (Info, error) {
 			Number       string `json:"number"`
 		} `json:"version"`
 	}
-	if err := c.call(ctx, request{api: esapi.InfoRequest{}, limit: smallAnswer}, &answer); err != nil {
+	if err := c.Call(ctx, Request{API: esapi.InfoRequest{}, Limit: smallAnswer}, &answer); err != nil {
 		return Info{}, err
 	}
-	info := Info{Distribution: answer.Version.Distribution, Version: answer.Version.Number}
-	if info.Distribution == "" {
-		info.Distribution = "elasticsearch" // which says nothing of it
-	}
-	if info.Version == "" {
+	if answer.Version.Number == "" {
 		return Info{}, errors.New("GET /: the answer names no version")
 	}
-	return info, nil
+	// Elasticsearch says nothing of its distribution.
+	return Info{cmp.Or(answer.Version.Distribution, "elasticsearch"), answer.Version.Number}, nil
 }
 
 // Ping reports by a nil error that a node answers.
 func (c *Client) Ping(ctx context.Context) error {
-	return c.send(ctx, request{api: esapi.PingRequest{}}, func(io.Reader) error { return nil })
-}
-
-// Count returns how many documents the indices of an expression hold.
-func (c *Client) Count(ctx context.Context, index string) (int64, error) {
-	var answer struct {
-		Count int64 `json:"count"`
-	}
-	err := c.call(ctx, request{method: http.MethodGet, path: indexPath(index, "/_count"), limit: smallAnswer}, &answer)
-	return answer.Count, err
+	return c.Call(ctx, Request{API: esapi.PingRequest{}}, nil)
 }
 
 const (

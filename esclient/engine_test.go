@@ -4,18 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"net/http"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/esclient/answers"
+	"github.com/akin-search/akin/esclient/mapping"
 )
 
 // An engine is a real cluster with the indices that the tests below ask about.
@@ -41,30 +42,28 @@ func (e *engine) index(names ...string) string {
 // do makes a call that prepares the cluster.
 func (e *engine) do(t *testing.T, method, path string, body any) {
 	t.Helper()
-	err := e.send(t.Context(), request{method: method, path: path, body: body, timeout: time.Minute},
-		func(io.Reader) error { return nil })
+	err := e.Call(t.Context(), Request{Method: method, Path: path, Body: body, Timeout: time.Minute}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
 // put writes documents, of the ids 0, 1, ….
-func (e *engine) put(t *testing.T, index string, docs ...object) {
+func (e *engine) put(t *testing.T, index string, docs ...Object) {
 	t.Helper()
 	for i, d := range docs {
-		e.do(t, http.MethodPut, indexPath(e.index(index), "/_doc/"+strconv.Itoa(i)), d)
+		e.do(t, http.MethodPut, IndexPath(e.index(index), "/_doc/"+strconv.Itoa(i)), d)
 	}
-	e.do(t, http.MethodPost, indexPath(e.index(index), "/_refresh"), nil)
+	e.do(t, http.MethodPost, IndexPath(e.index(index), "/_refresh"), nil)
 }
 
 // create makes an index that goes when the test ends.
-func (e *engine) create(t *testing.T, index string, settings, mappings object) {
+func (e *engine) create(t *testing.T, index string, settings, mappings Object) {
 	t.Helper()
-	path := indexPath(e.index(index), "")
-	e.do(t, http.MethodPut, path, object{"settings": settings, "mappings": mappings})
+	path := IndexPath(e.index(index), "")
+	e.do(t, http.MethodPut, path, Object{"settings": settings, "mappings": mappings})
 	t.Cleanup(func() {
-		_ = e.send(context.Background(), request{method: http.MethodDelete, path: path},
-			func(io.Reader) error { return nil })
+		_ = e.Call(context.Background(), Request{Method: http.MethodDelete, Path: path}, nil)
 	})
 }
 
@@ -91,80 +90,80 @@ func newEngine(t *testing.T) *engine {
 		t.Fatal(err)
 	}
 	t.Logf("%s %s", e.Distribution, e.Version)
-	e.limits = e.send(t.Context(), request{
-		method: http.MethodPost, path: "/_analyze",
-		body: object{"tokenizer": "standard", "filter": []string{"limit"}, "text": "x"},
-	}, func(io.Reader) error { return nil }) == nil
-	one := object{"type": "stop"}
+	e.limits = e.Call(t.Context(), Request{
+		Method: http.MethodPost, Path: "/_analyze",
+		Body: Object{"tokenizer": "standard", "filter": []string{"limit"}, "text": "x"},
+	}, nil) == nil
+	one := Object{"type": "stop"}
 	if e.limits {
-		one = object{"type": "limit", "max_token_count": 1}
+		one = Object{"type": "limit", "max_token_count": 1}
 	}
-	e.create(t, "main", object{
+	e.create(t, "main", Object{
 		"number_of_shards": 3, "number_of_replicas": 0,
-		"analysis": object{"analyzer": object{
-			"stem":  object{"type": "custom", "tokenizer": "standard", "filter": []string{"lowercase", "porter_stem"}},
-			"plain": object{"type": "custom", "tokenizer": "standard", "filter": []string{"lowercase"}},
-			"first": object{"type": "custom", "tokenizer": "standard", "filter": []string{"one"}},
-			"dense": object{"type": "custom", "tokenizer": "standard", "position_increment_gap": 0},
-		}, "filter": object{"one": one}},
-		"similarity": object{
-			"low": object{"type": "BM25", "k1": 0.9, "b": 0.4},
-			"dfr": object{
+		"analysis": Object{"analyzer": Object{
+			"stem":  Object{"type": "custom", "tokenizer": "standard", "filter": []string{"lowercase", "porter_stem"}},
+			"plain": Object{"type": "custom", "tokenizer": "standard", "filter": []string{"lowercase"}},
+			"first": Object{"type": "custom", "tokenizer": "standard", "filter": []string{"one"}},
+			"dense": Object{"type": "custom", "tokenizer": "standard", "position_increment_gap": 0},
+		}, "filter": Object{"one": one}},
+		"similarity": Object{
+			"low": Object{"type": "BM25", "k1": 0.9, "b": 0.4},
+			"dfr": Object{
 				"type": "DFR", "basic_model": "g", "after_effect": "l",
 				"normalization": "h2", "normalization.h2.c": "3.0",
 			},
 		},
-	}, object{"properties": object{
-		"title": object{"type": "text", "analyzer": "english", "fields": object{
-			"raw": object{"type": "keyword"}, "std": object{"type": "text"},
+	}, Object{"properties": Object{
+		"title": Object{"type": "text", "analyzer": "english", "fields": Object{
+			"raw": Object{"type": "keyword"}, "std": Object{"type": "text"},
 		}},
-		"body":   object{"type": "text", "analyzer": "stem", "search_analyzer": "plain"},
-		"first":  object{"type": "text", "analyzer": "first"},
-		"dense":  object{"type": "text", "analyzer": "dense"},
-		"low":    object{"type": "text", "similarity": "low"},
-		"dfr":    object{"type": "text", "similarity": "dfr"},
-		"bool":   object{"type": "text", "similarity": "boolean"},
-		"hidden": object{"type": "text", "index": false},
-		"empty":  object{"type": "text"},
-		"alias":  object{"type": "alias", "path": "title"},
-		"number": object{"type": "integer", "fields": object{"text": object{"type": "text"}}},
-		"object": object{"properties": object{"text": object{"type": "text"}}},
-		"list": object{"type": "nested", "properties": object{
-			"text":  object{"type": "text", "analyzer": "english"},
-			"alias": object{"type": "alias", "path": "list.text"},
-			"deep":  object{"type": "nested", "properties": object{"text": object{"type": "text"}}},
+		"body":   Object{"type": "text", "analyzer": "stem", "search_analyzer": "plain"},
+		"first":  Object{"type": "text", "analyzer": "first"},
+		"dense":  Object{"type": "text", "analyzer": "dense"},
+		"low":    Object{"type": "text", "similarity": "low"},
+		"dfr":    Object{"type": "text", "similarity": "dfr"},
+		"bool":   Object{"type": "text", "similarity": "boolean"},
+		"hidden": Object{"type": "text", "index": false},
+		"empty":  Object{"type": "text"},
+		"alias":  Object{"type": "alias", "path": "title"},
+		"number": Object{"type": "integer", "fields": Object{"text": Object{"type": "text"}}},
+		"object": Object{"properties": Object{"text": Object{"type": "text"}}},
+		"list": Object{"type": "nested", "properties": Object{
+			"text":  Object{"type": "text", "analyzer": "english"},
+			"alias": Object{"type": "alias", "path": "list.text"},
+			"deep":  Object{"type": "nested", "properties": Object{"text": Object{"type": "text"}}},
 		}},
 	}})
-	e.create(t, "keyword", object{"number_of_replicas": 0},
-		object{"properties": object{"title": object{"type": "keyword"}}})
-	e.create(t, "same", object{"number_of_shards": 2, "number_of_replicas": 0},
-		object{"properties": object{"title": object{"type": "text", "analyzer": "english"}}})
-	e.create(t, "german", object{"number_of_replicas": 0},
-		object{"properties": object{"title": object{"type": "text", "analyzer": "german"}}})
-	e.create(t, "without", object{"number_of_replicas": 0}, object{})
-	e.create(t, "search", object{
+	e.create(t, "keyword", Object{"number_of_replicas": 0},
+		Object{"properties": Object{"title": Object{"type": "keyword"}}})
+	e.create(t, "same", Object{"number_of_shards": 2, "number_of_replicas": 0},
+		Object{"properties": Object{"title": Object{"type": "text", "analyzer": "english"}}})
+	e.create(t, "german", Object{"number_of_replicas": 0},
+		Object{"properties": Object{"title": Object{"type": "text", "analyzer": "german"}}})
+	e.create(t, "without", Object{"number_of_replicas": 0}, Object{})
+	e.create(t, "search", Object{
 		"number_of_replicas": 0,
-		"analysis":           object{"analyzer": object{"default_search": object{"type": "custom", "tokenizer": "standard"}}},
-	}, object{"properties": object{
-		"named": object{"type": "text", "analyzer": "english"}, "unnamed": object{"type": "text"},
-		"both": object{"type": "text", "analyzer": "english", "search_analyzer": "standard"},
+		"analysis":           Object{"analyzer": Object{"default_search": Object{"type": "custom", "tokenizer": "standard"}}},
+	}, Object{"properties": Object{
+		"named": Object{"type": "text", "analyzer": "english"}, "unnamed": Object{"type": "text"},
+		"both": Object{"type": "text", "analyzer": "english", "search_analyzer": "standard"},
 	}})
-	e.create(t, "routed", object{"number_of_replicas": 0}, object{
-		"_routing": object{"required": true}, "properties": object{"title": object{"type": "text"}},
+	e.create(t, "routed", Object{"number_of_replicas": 0}, Object{
+		"_routing": Object{"required": true}, "properties": Object{"title": Object{"type": "text"}},
 	})
-	docs := make([]object, 50)
+	docs := make([]Object, 50)
 	for i := range docs {
 		s := texts[i%len(texts)]
-		docs[i] = object{
+		docs[i] = Object{
 			"title": s, "body": s, "first": s, "low": s, "dfr": s, "bool": s,
-			"object": object{"text": s}, "number": i,
-			"list": []object{{"text": s, "deep": []object{{"text": "car"}, {"text": s}}}, {"text": "a car"}},
+			"object": Object{"text": s}, "number": i,
+			"list": []Object{{"text": s, "deep": []Object{{"text": "car"}, {"text": s}}}, {"text": "a car"}},
 		}
 	}
 	e.put(t, "main", docs...)
-	e.put(t, "same", object{"title": "one car"}, object{"title": []string{"two", "cars"}})
-	path := indexPath(e.index("routed"), "/_doc/1?refresh=true&routing=x")
-	e.do(t, http.MethodPut, path, object{"title": "a car"})
+	e.put(t, "same", Object{"title": "one car"}, Object{"title": []string{"two", "cars"}})
+	path := IndexPath(e.index("routed"), "/_doc/1?refresh=true&routing=x")
+	e.do(t, http.MethodPut, path, Object{"title": "a car"})
 	return e
 }
 
@@ -182,16 +181,6 @@ func TestRealEngine(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Run("counts", func(t *testing.T) {
-		if n, err := e.Count(t.Context(), e.index("main", "same")); n != 52 || err != nil {
-			t.Errorf("Count = %d, %v, want 52", n, err)
-		}
-		_, err := e.Count(t.Context(), e.index("none"))
-		var refusal *Error
-		if !errors.As(err, &refusal) || refusal.Status != 404 || refusal.Type != "index_not_found_exception" {
-			t.Errorf("Count of no index: %v, want a 404", err)
-		}
-	})
 	t.Run("analyzes", e.testAnalyze)
 	t.Run("refuses fields", e.testRefusals)
 	t.Run("searches with default_search as the engine does", e.testDefaultSearch)
@@ -200,20 +189,11 @@ func TestRealEngine(t *testing.T) {
 	t.Run("counts terms by a search as by vectors", e.testCountBySearch)
 	t.Run("learns the scale", e.testScale)
 	t.Run("learns whether scripts run", e.testScripts)
-	t.Run("scans", e.testScan)
-	t.Run("scans terms", e.testExactTerms)
-	t.Run("scans in slices", e.testSlices)
-	t.Run("scans what matches", e.testScanOfWhatMatches)
-	t.Run("scans a share", e.testShare)
-	t.Run("tells of a lost scroll", e.testLostScroll)
-	t.Run("names indices", e.testIndices)
-	t.Run("updates documents", e.testNormDocs)
 	t.Run("resolves indices as a search does", e.testExpressions)
 	t.Run("takes the indices of a data stream", e.testDataStream)
 	t.Run("names the fields that a pattern searches", e.testFields)
 	t.Run("finds graphs", e.testGraph)
 	t.Run("knows aliases with a routing", e.testRoutedAliases)
-	t.Run("leaves no scroll open", e.testScrollsEnd)
 }
 
 func (e *engine) testAnalyze(t *testing.T) {
@@ -237,10 +217,10 @@ func (e *engine) testAnalyze(t *testing.T) {
 			Terms: []string{"running"}, Positions: []int{0}, Analyzer: "default", Shards: 3,
 		}},
 		{"another similarity", "main", "dfr", "", "x", &Analysis{
-			Terms: []string{"x"}, Positions: []int{0}, Analyzer: "default", Shards: 3, Similarity: Other,
+			Terms: []string{"x"}, Positions: []int{0}, Analyzer: "default", Shards: 3, Similarity: mapping.Other,
 		}},
 		{"the boolean similarity", "main", "bool", "", "x", &Analysis{
-			Terms: []string{"x"}, Positions: []int{0}, Analyzer: "default", Shards: 3, Similarity: Boolean,
+			Terms: []string{"x"}, Positions: []int{0}, Analyzer: "default", Shards: 3, Similarity: mapping.Boolean,
 		}},
 		{"beyond the basic plane", "main", "body", "", "été 😀!", &Analysis{
 			Terms: []string{"été", "😀"}, Positions: []int{0, 1}, Analyzer: "plain", Shards: 3,
@@ -278,15 +258,15 @@ func (e *engine) testRefusals(t *testing.T) {
 		name, index, field string
 		want               error
 	}{
-		{"a keyword", "main", "title.raw", ErrNotText},
-		{"a number", "main", "number", ErrNotText},
-		{"an object", "main", "object", ErrNotText},
-		{"a nested object", "main", "list", ErrNotText},
-		{"text that is not indexed", "main", "hidden", ErrNotText},
-		{"a field that no index maps", "main", "nowhere", ErrNotText},
-		{"a field below a text field", "main", "title.std.more", ErrNotText},
-		{"text in one index, a keyword in another", "main,keyword", "title", ErrNotText},
-		{"other analyzers", "main,german", "title", ErrMixed},
+		{"a keyword", "main", "title.raw", mapping.ErrNotText},
+		{"a number", "main", "number", mapping.ErrNotText},
+		{"an object", "main", "object", mapping.ErrNotText},
+		{"a nested object", "main", "list", mapping.ErrNotText},
+		{"text that is not indexed", "main", "hidden", mapping.ErrNotText},
+		{"a field that no index maps", "main", "nowhere", mapping.ErrNotText},
+		{"a field below a text field", "main", "title.std.more", mapping.ErrNotText},
+		{"text in one index, a keyword in another", "main,keyword", "title", mapping.ErrNotText},
+		{"other analyzers", "main,german", "title", mapping.ErrMixed},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -299,14 +279,14 @@ func (e *engine) testRefusals(t *testing.T) {
 	}
 	t.Run("an index that is not there", func(t *testing.T) {
 		_, err := e.cached(t).Analyze(t.Context(), at(e.index("none")), "title", "", "x")
-		var refusal *Error
+		var refusal *answers.Error
 		if !errors.As(err, &refusal) || refusal.Status != http.StatusNotFound {
 			t.Errorf("error %v, want a 404", err)
 		}
 	})
 	t.Run("an analyzer that is not there", func(t *testing.T) {
 		_, err := e.cached(t).Analyze(t.Context(), at(e.index("main")), "title", "none", "x")
-		var refusal *Error
+		var refusal *answers.Error
 		if !errors.As(err, &refusal) || refusal.Status != http.StatusBadRequest {
 			t.Errorf("error %v, want a 400", err)
 		}
@@ -315,13 +295,13 @@ func (e *engine) testRefusals(t *testing.T) {
 		if e.Distribution != "elasticsearch" || strings.HasPrefix(e.Version, "7.10.") {
 			t.Skip("the engine has no runtime fields")
 		}
-		e.create(t, "runtime", object{"number_of_replicas": 0}, object{
-			"runtime":    object{"title": object{"type": "keyword"}},
-			"properties": object{"title": object{"type": "text"}},
+		e.create(t, "runtime", Object{"number_of_replicas": 0}, Object{
+			"runtime":    Object{"title": Object{"type": "keyword"}},
+			"properties": Object{"title": Object{"type": "text"}},
 		})
 		_, err := e.cached(t).Analyze(t.Context(), at(e.index("runtime")), "title", "", "x")
-		if !errors.Is(err, ErrNotText) {
-			t.Errorf("error %v, want %v", err, ErrNotText)
+		if !errors.Is(err, mapping.ErrNotText) {
+			t.Errorf("error %v, want %v", err, mapping.ErrNotText)
 		}
 	})
 }
@@ -334,9 +314,9 @@ func (e *engine) testDefaultSearch(t *testing.T) {
 				Explanation string `json:"explanation"`
 			} `json:"explanations"`
 		}
-		err := e.call(t.Context(), request{
-			method: http.MethodPost, path: indexPath(e.index("search"), "/_validate/query?explain=true"),
-			body: object{"query": object{"match": object{field: "Running"}}},
+		err := e.Call(t.Context(), Request{
+			Method: http.MethodPost, Path: IndexPath(e.index("search"), "/_validate/query?explain=true"),
+			Body: Object{"query": Object{"match": Object{field: "Running"}}},
 		}, &answer)
 		if err != nil {
 			t.Fatal(err)
@@ -449,16 +429,16 @@ func (e *engine) testStatistics(t *testing.T) {
 
 func (e *engine) testCountBySearch(t *testing.T) {
 	for _, field := range []string{"title", "title.std", "low", "empty"} {
-		s, err := e.schema(t.Context(), at(e.index("main")), field)
+		s, err := e.Schema(t.Context(), e.index("main"), field)
 		if err != nil {
 			t.Fatal(err)
 		}
 		terms := []string{"car", "cars", "boat", "the", "x.y", "none"}
-		vectors, err := e.countByVectors(t.Context(), field, s, terms)
+		vectors, err := e.about(e.index("main"), field).countByVectors(t.Context(), s, terms)
 		if err != nil {
 			t.Fatal(err)
 		}
-		search, err := e.countBySearch(t.Context(), at(e.index("main")), field, s, terms)
+		search, err := e.about(e.index("main"), field).countBySearch(t.Context(), s, terms)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -509,156 +489,20 @@ func (e *engine) testScripts(t *testing.T) {
 		return st.Scripts
 	}
 	// Elasticsearch 8 and later as built for these tests has no painless.
-	has := e.send(t.Context(), request{
-		method: http.MethodPost, path: "/_scripts/painless/_execute",
-		body: object{"script": object{"source": "1"}},
-	}, func(io.Reader) error { return nil }) == nil
+	has := e.Call(t.Context(), Request{
+		Method: http.MethodPost, Path: "/_scripts/painless/_execute",
+		Body: Object{"script": Object{"source": "1"}},
+	}, nil) == nil
 	if got := ask(); got != has {
 		t.Errorf("scripts run: %v, the cluster has painless: %v", got, has)
 	}
 	bar := func(v any) {
 		e.do(t, http.MethodPut, "/_cluster/settings",
-			object{"transient": object{"search.allow_expensive_queries": v}})
+			Object{"transient": Object{"search.allow_expensive_queries": v}})
 	}
 	bar(false)
 	defer bar(nil)
 	if ask() {
 		t.Error("scripts run although expensive queries are barred")
-	}
-}
-
-func (e *engine) testScan(t *testing.T) {
-	got := map[string][]string{}
-	fields := []string{"title.std", "list.deep.text", "title", "number.text"}
-	err := e.Scan(t.Context(), ScanOptions{Index: e.index("main"), Fields: fields}, func(id string, values []string) error {
-		got[id] = values
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := map[string][]string{}
-	for i := range 50 {
-		s := texts[i%len(texts)]
-		want[strconv.Itoa(i)] = []string{s, "car", s, strconv.Itoa(i)}
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-	t.Run("arrays", func(t *testing.T) {
-		got := map[string][]string{}
-		err := e.Scan(t.Context(), ScanOptions{Index: e.index("same", "without"), Fields: []string{"title"}}, func(id string, values []string) error {
-			got[id] = values
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(map[string][]string{"0": {"one car"}, "1": {"two", "cars"}}, got); diff != "" {
-			t.Error(diff)
-		}
-	})
-	t.Run("not text", func(t *testing.T) {
-		err := e.Scan(t.Context(), ScanOptions{Index: e.index("main"), Fields: []string{"number"}}, func(string, []string) error { return nil })
-		if !errors.Is(err, ErrNotText) {
-			t.Errorf("error %v, want %v", err, ErrNotText)
-		}
-	})
-	t.Run("no source", func(t *testing.T) {
-		e.create(t, "sourceless", object{"number_of_replicas": 0}, object{
-			"_source": object{"enabled": false}, "properties": object{"title": object{"type": "text"}},
-		})
-		e.put(t, "sourceless", object{"title": "x"})
-		err := e.Scan(t.Context(), ScanOptions{Index: e.index("sourceless"), Fields: []string{"title"}}, func(string, []string) error { return nil })
-		if err == nil || !strings.Contains(err.Error(), "_source") {
-			t.Errorf("error %v, want one about _source", err)
-		}
-	})
-}
-
-func (e *engine) testExactTerms(t *testing.T) {
-	got := map[string][][]string{}
-	o := ScanOptions{Index: e.index("main"), Fields: []string{"title", "list.text"}}
-	err := e.ExactTerms(t.Context(), o, func(id string, texts [][]string) error {
-		got[id] = texts
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(got) != 50 {
-		t.Errorf("%d documents, want 50", len(got))
-	}
-	want := [][]string{{"boat", "boat", "boat"}, {"boat", "boat", "boat"}, {"car"}} // the list has two elements
-	if diff := cmp.Diff(want, got["2"]); diff != "" {
-		t.Error(diff)
-	}
-	t.Run("of fields that are not analyzed alike", func(t *testing.T) {
-		o := ScanOptions{Index: e.index("main"), Fields: []string{"title", "title.std"}}
-		if err := e.ExactTerms(t.Context(), o, nil); !errors.Is(err, ErrMixed) {
-			t.Errorf("error %v, want %v", err, ErrMixed)
-		}
-	})
-	t.Run("of a field without text", func(t *testing.T) {
-		o := ScanOptions{Index: e.index("main"), Fields: []string{"empty", "title.std"}}
-		texts := map[string][][]string{}
-		err := e.ExactTerms(t.Context(), o, func(id string, t [][]string) error {
-			texts[id] = t
-			return nil
-		})
-		want := [][]string{{"boats", "and", "boats", "and", "a", "boat"}}
-		if diff := cmp.Diff(want, texts["2"]); diff != "" || err != nil {
-			t.Errorf("%v %s", err, diff)
-		}
-	})
-	t.Run("with required routing", func(t *testing.T) {
-		var got [][]string
-		err := e.ExactTerms(t.Context(), ScanOptions{Index: e.index("routed"), Fields: []string{"title"}}, func(_ string, terms [][]string) error {
-			got = terms
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff([][]string{{"a", "car"}}, got); diff != "" {
-			t.Error(diff)
-		}
-	})
-}
-
-func (e *engine) testScrollsEnd(t *testing.T) {
-	open := func() int { // in this index: other tests may use the engine now
-		var answer struct {
-			All struct {
-				Total struct {
-					Search struct {
-						Open int `json:"open_contexts"`
-					} `json:"search"`
-				} `json:"total"`
-			} `json:"_all"`
-		}
-		err := e.call(t.Context(), request{method: http.MethodGet, path: "/" + e.index("main") + "/_stats/search"}, &answer)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return answer.All.Total.Search.Open
-	}
-	before := open()
-	stop := errors.New("enough")
-	err := e.Scan(t.Context(), ScanOptions{Index: e.index("main"), Fields: []string{"title"}}, func(string, []string) error { return stop })
-	if !errors.Is(err, stop) {
-		t.Errorf("error %v, want %v", err, stop)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	var once sync.Once
-	err = e.Scan(ctx, ScanOptions{Index: e.index("main"), Fields: []string{"title"}}, func(string, []string) error {
-		once.Do(cancel)
-		return ctx.Err()
-	})
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v, want %v", err, context.Canceled)
-	}
-	if after := open(); after > before {
-		t.Errorf("%d scrolls open, %d before", after, before)
 	}
 }

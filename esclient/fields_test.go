@@ -81,7 +81,7 @@ func TestPatternOfTooManyFieldsIsRefusedAndRemembered(t *testing.T) {
 	f := newFake().reply("GET /i", http.StatusOK, `{"i":`+tree(strings.Join(properties, ","))+`}`)
 	c := f.cached(t)
 	for range 3 {
-		if names, err := c.Fields(t.Context(), at("i"), "*"); !errors.Is(err, ErrTooManyFields) {
+		if names, err := c.Fields(t.Context(), at("i"), "*"); !errors.Is(err, mapping.ErrTooManyFields) {
 			t.Errorf("%d fields, error %v", len(names), err)
 		}
 	}
@@ -118,7 +118,7 @@ func TestFilterOfThePatternLetsItsFieldsThrough(t *testing.T) {
 	}
 	for pattern, want := range tests {
 		f := newFake().reply("GET /i", http.StatusOK, `{}`)
-		if _, err := f.client(t).fields(t.Context(), at("i"), pattern); err != nil {
+		if _, err := f.client(t).about("i", pattern).matching(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		escaped := strings.NewReplacer(",", "%2C", "*", "%2A").Replace(want)
@@ -160,7 +160,7 @@ func TestAliasIsAskedForWithItsField(t *testing.T) {
 	}).reply("POST /i/_termvectors", http.StatusOK,
 		`{"term_vectors":{"body.std":{"field_statistics":{"doc_count":7},"terms":{"x":{"doc_freq":2}}}}}`)
 	c := f.client(t)
-	s, err := c.schema(t.Context(), at("i"), "to")
+	s, err := c.Schema(t.Context(), "i", "to")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func TestAliasIsAskedForWithItsField(t *testing.T) {
 	if diff := cmp.Diff(want, summary(s)); diff != "" || f.asked("GET") != 2 {
 		t.Errorf("%d calls, %s", f.asked("GET"), diff)
 	}
-	count, err := c.countTerms(t.Context(), at("i"), "to", s, []string{"x"})
+	count, err := c.about("i", "to").count(t.Context(), s, []string{"x"})
 	if err != nil || count.docCount != 14 || count.docFreqs[0] != 4 { // of two shards
 		t.Errorf("%+v, %v", count, err)
 	}
@@ -181,14 +181,14 @@ func TestAliasThatLeadsNowhereIsNoText(t *testing.T) {
 		properties string
 		want       error
 	}{
-		"to a field that is not there": {`"f":{"type":"alias","path":"x"}`, ErrNotText},
-		"to a keyword":                 {`"f":{"type":"alias","path":"fx"},"fx":{"type":"keyword"}`, ErrNotText},
-		"to an alias":                  {`"f":{"type":"alias","path":"f"}`, ErrNotText},
-		"to nothing":                   {`"f":{"type":"alias"}`, ErrNotText},
+		"to a field that is not there": {`"f":{"type":"alias","path":"x"}`, mapping.ErrNotText},
+		"to a keyword":                 {`"f":{"type":"alias","path":"fx"},"fx":{"type":"keyword"}`, mapping.ErrNotText},
+		"to an alias":                  {`"f":{"type":"alias","path":"f"}`, mapping.ErrNotText},
+		"to nothing":                   {`"f":{"type":"alias"}`, mapping.ErrNotText},
 	}
 	for name, test := range tests {
 		f := newFake().reply("GET /i", http.StatusOK, `{"i":`+mapped(test.properties, "")+`}`)
-		if s, err := f.client(t).schema(t.Context(), at("i"), "f"); !errors.Is(err, test.want) {
+		if s, err := f.client(t).Schema(t.Context(), "i", "f"); !errors.Is(err, test.want) {
 			t.Errorf("%s: %+v, error %v, want %v", name, s, err, test.want)
 		}
 	}
@@ -197,7 +197,7 @@ func TestAliasThatLeadsNowhereIsNoText(t *testing.T) {
 		indices[i] = fmt.Sprintf(`"i%d":%s`, i, mapped(fmt.Sprintf(`"f":{"type":"alias","path":"x%d"}`, i), ""))
 	}
 	f := newFake().reply("GET /i*", http.StatusOK, "{"+strings.Join(indices, ",")+"}")
-	if s, err := f.client(t).schema(t.Context(), at("i*"), "f"); !errors.Is(err, ErrMixed) || f.asked("") != 1 {
+	if s, err := f.client(t).Schema(t.Context(), "i*", "f"); !errors.Is(err, mapping.ErrMixed) || f.asked("") != 1 {
 		t.Errorf("an alias of many fields: %+v, error %v", s, err)
 	}
 }
@@ -208,7 +208,7 @@ func TestSearchAnalyzerOfAnAliasIsThatOfItsField(t *testing.T) {
 			`"index.analysis.analyzer.default_search.type":"simple"`)+`}`).
 		reply("GET /i/_mapping/field/fx", http.StatusOK,
 			`{"i":{"mappings":{"fx":{"full_name":"fx","mapping":{"fx":{"search_analyzer":"default_search"}}}}}}`)
-	s, err := f.client(t).schema(t.Context(), at("i"), "f")
+	s, err := f.client(t).Schema(t.Context(), "i", "f")
 	if err != nil || s.SearchAnalyzer != "default_search" {
 		t.Errorf("%+v, %v", s, err)
 	}

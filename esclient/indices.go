@@ -1,8 +1,10 @@
 package esclient
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -32,19 +34,14 @@ const maxOptions = 512
 // isOption reports whether a parameter says how an index expression is
 // resolved. No other may get into a URL: it could change what a call does.
 func isOption(name string) bool {
-	switch name {
-	case "ignore_unavailable", "allow_no_indices", "expand_wildcards", "ignore_throttled":
-		return true
-	default:
-		return false
-	}
+	return slices.Contains([]string{"ignore_unavailable", "allow_no_indices", "expand_wildcards", "ignore_throttled"}, name)
 }
 
 // check returns why the indices are not even to be asked for.
 func (i Indices) check() error {
 	// No name of an index or an alias starts so: it would be another API.
 	if strings.HasPrefix(i.Expression, "_") && i.Expression != "_all" {
-		return fmt.Errorf("%q is no index: %w", i.Expression, ErrNotText)
+		return fmt.Errorf("%q is no index: %w", i.Expression, mapping.ErrNotText)
 	}
 	if i.remote() {
 		return fmt.Errorf("%q: %w", i.Expression, ErrRemote)
@@ -109,7 +106,7 @@ func (i Indices) aliasFilter() string {
 
 // mayName reports whether the search may go to an index by the alias of that
 // name. What the engines resolve is not known for sure: in OpenSearch 2 an
-// alias that a pattern matches, and one beside the name of its index, do not
+// alias that a pattern matches, and one with the name of its index, do not
 // route the search.
 func (i Indices) mayName(alias string) bool {
 	if i.all() {
@@ -130,22 +127,19 @@ func (i Indices) all() bool { return i.Expression == "" || i.Expression == "_all
 // path returns the escaped path of an API of the indices with the options and
 // the parameters of query.
 func (i Indices) path(api string, query url.Values) string {
-	options, err := url.ParseQuery(i.Options)
+	all, err := url.ParseQuery(i.Options)
 	if err != nil {
-		options = nil
+		all = url.Values{}
 	}
-	all := url.Values{}
-	for name, values := range options {
-		if isOption(name) {
-			all[name] = values
-		}
-	}
-	for name, values := range query {
-		all[name] = slices.Clone(values)
-	}
-	path := indexPath(i.Expression, api)
+	maps.DeleteFunc(all, func(name string, _ []string) bool { return !isOption(name) })
+	maps.Copy(all, query)
+	path := IndexPath(i.Expression, api)
 	if len(all) == 0 {
 		return path
 	}
 	return path + "?" + all.Encode()
 }
+
+// IndexPath returns the escaped path of an API of an index expression, such as
+// "/logs-%2A/_search". "" is all indices.
+func IndexPath(index, api string) string { return "/" + url.PathEscape(cmp.Or(index, "_all")) + api }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/esclient/answers"
 	"github.com/akin-search/akin/esclient/mapping"
 )
 
@@ -30,10 +30,10 @@ func (e *engine) count(t *testing.T, indices Indices) (n int64, refused bool) {
 			} `json:"total"`
 		} `json:"hits"`
 	}
-	err := e.call(t.Context(), request{
-		method: http.MethodPost, path: indices.path("/_search", url.Values{"size": {"0"}}), body: object{},
+	err := e.Call(t.Context(), Request{
+		Method: http.MethodPost, Path: indices.path("/_search", url.Values{"size": {"0"}}), Body: Object{},
 	}, &answer)
-	var refusal *Error
+	var refusal *answers.Error
 	if err != nil && !errors.As(err, &refusal) {
 		t.Fatal(err)
 	}
@@ -44,22 +44,22 @@ func (e *engine) count(t *testing.T, indices Indices) (n int64, refused bool) {
 // that a search of the same expression goes to.
 func (e *engine) testExpressions(t *testing.T) {
 	today := time.Now().UTC().Format("2006.01.02")
-	mappings := object{"properties": object{"t": object{"type": "text"}}}
+	mappings := Object{"properties": Object{"t": Object{"type": "text"}}}
 	for i, name := range []string{"x-a", "x-b", "x-hidden", "x-closed", "x-" + today} {
-		settings := object{"number_of_replicas": 0}
+		settings := Object{"number_of_replicas": 0}
 		if name == "x-hidden" {
 			settings["hidden"] = true
 		}
 		e.create(t, name, settings, mappings)
-		docs := make([]object, 1<<i) // so that the sum tells of the indices
+		docs := make([]Object, 1<<i) // so that the sum tells of the indices
 		for k := range docs {
-			docs[k] = object{"t": "car"}
+			docs[k] = Object{"t": "car"}
 		}
 		e.put(t, name, docs...)
 	}
-	e.do(t, http.MethodPost, indexPath(e.index("x-closed"), "/_close"), nil)
-	e.do(t, http.MethodPost, "/_aliases", object{"actions": []object{
-		{"add": object{"indices": []string{e.index("x-a"), e.index("x-b")}, "alias": e.index("xy")}},
+	e.do(t, http.MethodPost, IndexPath(e.index("x-closed"), "/_close"), nil)
+	e.do(t, http.MethodPost, "/_aliases", Object{"actions": []Object{
+		{"add": Object{"indices": []string{e.index("x-a"), e.index("x-b")}, "alias": e.index("xy")}},
 	}})
 	p := e.prefix
 	expressions := []string{
@@ -94,7 +94,7 @@ func (e *engine) testExpressions(t *testing.T) {
 	t.Run("all indices", func(t *testing.T) {
 		for _, expression := range []string{"", "_all", "*"} {
 			_, err := e.cached(t).Analyze(t.Context(), at(expression), "no such field", "", "x")
-			if !errors.Is(err, ErrNotText) {
+			if !errors.Is(err, mapping.ErrNotText) {
 				t.Errorf("%q: error %v", expression, err)
 			}
 		}
@@ -105,23 +105,23 @@ func (e *engine) testExpressions(t *testing.T) {
 func (e *engine) testDataStream(t *testing.T) {
 	name := e.index("stream")
 	template := "/_index_template/" + name
-	made := e.send(t.Context(), request{method: http.MethodPut, path: template, body: object{
-		"index_patterns": []string{name}, "data_stream": object{}, "template": object{
-			"settings": object{"number_of_replicas": 0},
-			"mappings": object{"properties": object{"t": object{"type": "text"}}},
+	made := e.Call(t.Context(), Request{Method: http.MethodPut, Path: template, Body: Object{
+		"index_patterns": []string{name}, "data_stream": Object{}, "template": Object{
+			"settings": Object{"number_of_replicas": 0},
+			"mappings": Object{"properties": Object{"t": Object{"type": "text"}}},
 		},
-	}}, func(io.Reader) error { return nil })
+	}}, nil)
 	drop := func(path string) {
-		_ = e.send(context.Background(), request{method: http.MethodDelete, path: path}, func(io.Reader) error { return nil })
+		_ = e.Call(context.Background(), Request{Method: http.MethodDelete, Path: path}, nil)
 	}
 	if made == nil {
-		made = e.send(t.Context(), request{method: http.MethodPut, path: "/_data_stream/" + name}, func(io.Reader) error { return nil })
+		made = e.Call(t.Context(), Request{Method: http.MethodPut, Path: "/_data_stream/" + name}, nil)
 		t.Cleanup(func() { drop("/_data_stream/" + name); drop(template) })
 	}
 	if made != nil {
 		t.Skipf("the engine has no data streams: %v", made)
 	}
-	e.do(t, http.MethodPost, "/"+name+"/_doc?refresh=true", object{"@timestamp": time.Now().UTC().Format(time.RFC3339), "t": "a car"})
+	e.do(t, http.MethodPost, "/"+name+"/_doc?refresh=true", Object{"@timestamp": time.Now().UTC().Format(time.RFC3339), "t": "a car"})
 	for _, expression := range []string{name, name[:len(name)-1] + "*"} {
 		c := e.cached(t)
 		a, err := c.Analyze(t.Context(), at(expression), "t", "", "cars")
@@ -137,25 +137,25 @@ func (e *engine) testDataStream(t *testing.T) {
 
 // testFields compares with the fields that the engine itself searches.
 func (e *engine) testFields(t *testing.T) {
-	e.create(t, "fields", object{"number_of_replicas": 0}, object{"properties": object{
-		"title":  object{"type": "text", "fields": object{"raw": object{"type": "keyword"}, "std": object{"type": "text"}}},
-		"tag":    object{"type": "keyword"},
-		"number": object{"type": "integer", "fields": object{"text": object{"type": "text"}}},
-		"double": object{"type": "double"}, "flag": object{"type": "boolean"}, "ip": object{"type": "ip"},
-		"date": object{"type": "date"}, "range": object{"type": "integer_range"}, "complete": object{"type": "completion"},
-		"where": object{"type": "geo_point"}, "bytes": object{"type": "binary"},
-		"other": object{"type": "alias", "path": "title.std"}, "tither": object{"type": "alias", "path": "title"},
-		"object": object{"properties": object{"text": object{"type": "text"}, "off": object{"type": "object", "enabled": false}}},
-		"list": object{"type": "nested", "properties": object{
-			"text": object{"type": "text"}, "alias": object{"type": "alias", "path": "list.text"},
+	e.create(t, "fields", Object{"number_of_replicas": 0}, Object{"properties": Object{
+		"title":  Object{"type": "text", "fields": Object{"raw": Object{"type": "keyword"}, "std": Object{"type": "text"}}},
+		"tag":    Object{"type": "keyword"},
+		"number": Object{"type": "integer", "fields": Object{"text": Object{"type": "text"}}},
+		"double": Object{"type": "double"}, "flag": Object{"type": "boolean"}, "ip": Object{"type": "ip"},
+		"date": Object{"type": "date"}, "range": Object{"type": "integer_range"}, "complete": Object{"type": "completion"},
+		"where": Object{"type": "geo_point"}, "bytes": Object{"type": "binary"},
+		"other": Object{"type": "alias", "path": "title.std"}, "tither": Object{"type": "alias", "path": "title"},
+		"object": Object{"properties": Object{"text": Object{"type": "text"}, "off": Object{"type": "object", "enabled": false}}},
+		"list": Object{"type": "nested", "properties": Object{
+			"text": Object{"type": "text"}, "alias": Object{"type": "alias", "path": "list.text"},
 		}},
-		"type": object{"type": "keyword"}, "path": object{"type": "text"}, "properties": object{"type": "text"},
+		"type": Object{"type": "keyword"}, "path": Object{"type": "text"}, "properties": Object{"type": "text"},
 	}})
 	// Elasticsearch 8 leaves out fields that no document of the shard has.
-	e.put(t, "fields", object{
+	e.put(t, "fields", Object{
 		"title": "car", "tag": "car", "number": 7, "double": 1.5, "flag": true, "ip": "127.0.0.1", "date": "2020-01-01",
-		"range": object{"gte": 1}, "complete": "car", "where": "1,1", "bytes": "eA==", "type": "car", "path": "car",
-		"properties": "car", "object": object{"text": "car", "off": object{"x": "car"}}, "list": []object{{"text": "car"}},
+		"range": Object{"gte": 1}, "complete": "car", "where": "1,1", "bytes": "eA==", "type": "car", "path": "car",
+		"properties": "car", "object": Object{"text": "car", "off": Object{"x": "car"}}, "list": []Object{{"text": "car"}},
 	})
 	aliases := map[string]string{"other": "title.std", "tither": "title", "list.alias": "list.text"}
 	// The fields that cannot hold the text: the engine says of each that it
@@ -185,9 +185,9 @@ func (e *engine) testFields(t *testing.T) {
 				Explanation string `json:"explanation"`
 			} `json:"explanations"`
 		}
-		err = e.call(t.Context(), request{
-			method: http.MethodPost, path: indexPath(e.index("fields"), "/_validate/query?explain=true"),
-			body: object{"query": object{"multi_match": object{"query": "car", "fields": []string{pattern}, "lenient": true}}},
+		err = e.Call(t.Context(), Request{
+			Method: http.MethodPost, Path: IndexPath(e.index("fields"), "/_validate/query?explain=true"),
+			Body: Object{"query": Object{"multi_match": Object{"query": "car", "fields": []string{pattern}, "lenient": true}}},
 		}, &answer)
 		if err != nil || len(answer.Explanations) != 1 {
 			t.Fatal(pattern, err, len(answer.Explanations))
@@ -205,13 +205,13 @@ func (e *engine) testFields(t *testing.T) {
 		}
 	}
 	t.Run("of large mappings", func(t *testing.T) {
-		properties := object{}
+		properties := Object{}
 		for i := range mapping.MaxFields + 1 {
-			properties["f"+strconv.Itoa(i)] = object{"type": "text"}
+			properties["f"+strconv.Itoa(i)] = Object{"type": "text"}
 		}
-		e.create(t, "large", object{"number_of_replicas": 0, "mapping": object{"total_fields": object{"limit": 2000}}}, object{"properties": properties})
+		e.create(t, "large", Object{"number_of_replicas": 0, "mapping": Object{"total_fields": Object{"limit": 2000}}}, Object{"properties": properties})
 		c := e.cached(t)
-		if names, err := c.Fields(t.Context(), at(e.index("large")), "*"); !errors.Is(err, ErrTooManyFields) {
+		if names, err := c.Fields(t.Context(), at(e.index("large")), "*"); !errors.Is(err, mapping.ErrTooManyFields) {
 			t.Errorf("%d fields, error %v", len(names), err)
 		}
 		if names, err := c.Fields(t.Context(), at(e.index("large")), "f102*"); len(names) != 6 || err != nil {
@@ -223,19 +223,19 @@ func (e *engine) testFields(t *testing.T) {
 // testGraph needs an engine with the synonym_graph filter, which is not part of
 // Elasticsearch's core.
 func (e *engine) testGraph(t *testing.T) {
-	if e.send(t.Context(), request{
-		method: http.MethodPost, path: "/_analyze",
-		body: object{"tokenizer": "standard", "filter": []object{{"type": "synonym_graph", "synonyms": []string{"a, b"}}}, "text": "x"},
-	}, func(io.Reader) error { return nil }) != nil {
+	if e.Call(t.Context(), Request{
+		Method: http.MethodPost, Path: "/_analyze",
+		Body: Object{"tokenizer": "standard", "filter": []Object{{"type": "synonym_graph", "synonyms": []string{"a, b"}}}, "text": "x"},
+	}, nil) != nil {
 		t.Skip("the engine has no synonym_graph")
 	}
-	e.create(t, "graph", object{"number_of_replicas": 0, "analysis": object{
-		"filter": object{
-			"graph": object{"type": "synonym_graph", "synonyms": []string{"ny, new york", "car, automobile"}},
-			"stop":  object{"type": "stop", "stopwords": []string{"the"}},
+	e.create(t, "graph", Object{"number_of_replicas": 0, "analysis": Object{
+		"filter": Object{
+			"graph": Object{"type": "synonym_graph", "synonyms": []string{"ny, new york", "car, automobile"}},
+			"stop":  Object{"type": "stop", "stopwords": []string{"the"}},
 		},
-		"analyzer": object{"graph": object{"tokenizer": "standard", "filter": []string{"lowercase", "graph", "stop"}}},
-	}}, object{"properties": object{"t": object{"type": "text", "search_analyzer": "graph", "analyzer": "standard"}}})
+		"analyzer": Object{"graph": Object{"tokenizer": "standard", "filter": []string{"lowercase", "graph", "stop"}}},
+	}}, Object{"properties": Object{"t": Object{"type": "text", "search_analyzer": "graph", "analyzer": "standard"}}})
 	tests := []struct {
 		text string
 		want *Analysis

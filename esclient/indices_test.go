@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/akin-search/akin/esclient/mapping"
 )
 
 func TestRemoteIndicesAreNotAskedFor(t *testing.T) {
@@ -60,7 +62,7 @@ func TestOnlyOptionsOfIndicesReachAURL(t *testing.T) {
 	for _, test := range tests {
 		f := newFake().reply("GET /i", http.StatusOK, `{}`)
 		_, err := f.cached(t).Analyze(t.Context(), Indices{"i", test.options}, "f", "", "x")
-		if errors.Is(err, ErrNotText) != test.ok || (f.asked("") > 0) != test.ok {
+		if errors.Is(err, mapping.ErrNotText) != test.ok || (f.asked("") > 0) != test.ok {
 			t.Errorf("options %q: error %v after %d calls", test.options, err, f.asked(""))
 		}
 	}
@@ -143,7 +145,7 @@ func FuzzIndicesPath(f *testing.F) {
 func TestClosedIndicesDoNotCount(t *testing.T) {
 	f := newFake().reply("GET /i*", http.StatusOK, `{"a":`+mapped(`"f":{"type":"keyword"}`, `"index.verified_before_close":"true"`)+
 		`,"b":`+mapped(`"f":{"type":"text"}`, "")+`}`)
-	s, err := f.client(t).schema(t.Context(), at("i*"), "f")
+	s, err := f.client(t).Schema(t.Context(), "i*", "f")
 	if err != nil || len(s.Targets) != 1 || s.Targets[0].Index != "b" {
 		t.Errorf("%+v, %v", s, err)
 	}

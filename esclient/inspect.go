@@ -2,15 +2,16 @@ package esclient
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/akin-search/akin/esclient/answers"
 	"github.com/akin-search/akin/esclient/mapping"
 )
 
@@ -18,16 +19,16 @@ import (
 // field need, by name. Indices that do not map it, or not as text, and closed
 // ones are among them. norm and weights are as in [Cached.Linear].
 func (c *Client) Inspect(ctx context.Context, index, field, norm, weights string) ([]mapping.Inspection, error) {
-	indices := Indices{Expression: index}
-	if err := errors.Join(indices.check(), checkField(field)); err != nil {
+	q := c.about(index, field)
+	if err := q.check(); err != nil {
 		return nil, err
 	}
 	var answer map[string]struct {
 		Mappings jsontext.Value   `json:"mappings"`
 		Settings mapping.Settings `json:"settings"`
 	}
-	r := request{method: http.MethodGet, path: indices.path("", url.Values{"flat_settings": {"true"}, "expand_wildcards": {"open,closed"}})}
-	if err := c.call(ctx, r, &answer); err != nil {
+	path := q.indices.path("", url.Values{"flat_settings": {"true"}, "expand_wildcards": {"open,closed"}})
+	if err := c.get(ctx, path, &answer); err != nil {
 		return nil, err
 	}
 	var all []mapping.Inspection
@@ -52,11 +53,8 @@ func (c *Client) SimilarityScripts(ctx context.Context) (bool, error) {
 			Contexts []string `json:"contexts"`
 		} `json:"language_contexts"`
 	}
-	if err := c.call(ctx, request{method: http.MethodGet, path: "/_script_language"}, &answer); err != nil {
+	if err := c.get(ctx, "/_script_language", &answer); err != nil || !slices.Contains(answer.Types, "inline") {
 		return false, err
-	}
-	if !slices.Contains(answer.Types, "inline") {
-		return false, nil
 	}
 	for _, l := range answer.Languages {
 		if l.Language == "painless" && slices.Contains(l.Contexts, "similarity") {
@@ -66,82 +64,80 @@ func (c *Client) SimilarityScripts(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// NormCounts say how many documents of an index have what exact scores need.
-type NormCounts struct {
-	// Docs is the number of documents that have the field.
-	Docs int64
-	// Unfilled is how many of them lack the field that scores linearly, 0 where
-	// none was asked for.
-	Unfilled int64
-	// Weighted is how many of them have the id of the weights asked for, or any
-	// where none was, and Bare how many have none at all.
-	Weighted, Bare int64
-	// Normless is how many of them have an id and no norm: documents without a
-	// term.
-	Normless int64
-	// IDs are the ids of weights that most of them have, with their numbers.
-	IDs map[string]int64
+const (
+	// maxTextFields bounds the answer that lists text fields: the names and types
+	// in the mappings of some thousand indices.
+	maxTextFields = 8 << 20
+	// sampleWords and sampleBytes bound the text that is made of a document: as
+	// long as what people search for.
+	sampleWords, sampleBytes = 5, 200
+)
+
+// A TextIndex is a name that searches can go to, with the fields of text there.
+type TextIndex struct {
+	// Name is that of an open index, or of an alias.
+	Name string
+	// Fields are full names, in order.
+	Fields []string
 }
 
-// CountNorms counts documents of an index by one search. linear is the field
-// that scores linearly, "" for none, and id that of the weights, "" for any;
-// norm and weights are as in [Cached.Linear].
-func (c *Client) CountNorms(ctx context.Context, index, field, linear, norm, weights, id string) (NormCounts, error) {
-	var answer struct {
-		Shards struct {
-			Failed int `json:"failed"`
-		} `json:"_shards"`
-		Aggregations struct {
-			Docs struct {
-				documents
+// TextIndices lists the open indices of an expression that have text fields,
+// and their aliases, by name. It takes one round trip.
+func (c *Client) TextIndices(ctx context.Context, index string) ([]TextIndex, error) {
+	var answer map[string]struct {
+		mapping.Tree
 
-				Unfilled documents `json:"unfilled"`
-				Weighted documents `json:"weighted"`
-				Bare     documents `json:"bare"`
-				Normless documents `json:"normless"`
-				IDs      struct {
-					Buckets []struct {
-						Key string `json:"key"`
-						documents
-					} `json:"buckets"`
-				} `json:"ids"`
-			} `json:"docs"`
-		} `json:"aggregations"`
+		Aliases map[string]jsontext.Value `json:"aliases"`
 	}
-	exists := func(field string) object { return object{"exists": object{"field": field}} }
-	without := func(field string, more ...object) object {
-		return object{"filter": object{"bool": object{"must_not": exists(field), "filter": more}}}
+	path := Indices{Expression: index}.path("", url.Values{
+		"ignore_unavailable": {"true"}, "allow_no_indices": {"true"}, "expand_wildcards": {"open"},
+		"filter_path": {"*.settings.index.verified_before_close,*.aliases,*.mappings.properties.**.type"},
+	})
+	if err := c.Call(ctx, Request{Method: http.MethodGet, Path: path, Limit: maxTextFields}, &answer); err != nil {
+		return nil, err
 	}
-	const someIDs = 5
-	aggregations := object{
-		"bare": without(weights), "normless": without(norm, exists(weights)), "weighted": object{"filter": exists(weights)},
-		"ids": object{"terms": object{"field": weights, "size": someIDs}},
+	fields := map[string][]string{}
+	for name, tree := range answer {
+		found, err := mapping.TextFields(tree.Mappings.Properties)
+		if err != nil {
+			return nil, fmt.Errorf("mapping of index %q: %w", name, err)
+		}
+		if len(found) == 0 || tree.Settings.Index.Closed == "true" {
+			continue
+		}
+		fields[name] = found
+		for alias := range tree.Aliases {
+			fields[alias] = append(fields[alias], found...)
+		}
 	}
-	if linear != "" {
-		aggregations["unfilled"] = without(linear)
+	all := make([]TextIndex, 0, len(fields))
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		slices.Sort(fields[name])
+		all = append(all, TextIndex{name, slices.Compact(fields[name])})
 	}
-	if id != "" {
-		aggregations["weighted"] = object{"filter": termQuery(weights, id)}
+	return all, nil
+}
+
+// SampleText returns some words that a document of an index has in a field, ""
+// where there is none to be had.
+func (c *Client) SampleText(ctx context.Context, index, field string) (string, error) {
+	type hit struct {
+		Fields map[string][]jsontext.Value `json:"fields"`
 	}
-	r := request{
-		method: http.MethodPost, path: indexPath(index, "/_search?filter_path=_shards.failed,aggregations"), timeout: pageTimeout,
-		body: object{"size": 0, "track_total_hits": false, "aggs": object{
-			"docs": object{"filter": exists(field), "aggs": aggregations},
-		}},
+	answer, err := search[hit, none](ctx, c, Indices{Expression: index}, "hits.hits.fields", Object{
+		"size": 1, "terminate_after": 1, "fields": []string{field}, "query": ExistsQuery(field),
+	})
+	if err != nil {
+		return "", err
 	}
-	if err := c.call(ctx, r, &answer); err != nil {
-		return NormCounts{}, err
+	for _, h := range answer.Hits.Hits {
+		for _, value := range h.Fields[field] {
+			var text string
+			if answers.Decode(value, &text) == nil {
+				words := strings.Fields(text[:min(len(text), sampleBytes)])
+				return strings.ToValidUTF8(strings.Join(words[:min(len(words), sampleWords)], " "), ""), nil
+			}
+		}
 	}
-	if n := answer.Shards.Failed; n > 0 {
-		return NormCounts{}, fmt.Errorf("count the norms of %q: %d shards failed", index, n)
-	}
-	docs := &answer.Aggregations.Docs
-	counts := NormCounts{
-		Docs: docs.DocCount, Unfilled: docs.Unfilled.DocCount, Weighted: docs.Weighted.DocCount,
-		Bare: docs.Bare.DocCount, Normless: docs.Normless.DocCount, IDs: map[string]int64{},
-	}
-	for _, b := range docs.IDs.Buckets {
-		counts.IDs[b.Key] = b.DocCount
-	}
-	return counts, nil
+	return "", nil
 }

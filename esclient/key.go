@@ -60,6 +60,14 @@ func (k key) Bytes() int {
 // Owner implements [memory.Key]: loads count for the index expression.
 func (k key) Owner() string { return "index " + k.Expression }
 
+const (
+	// slots is the number of counters that [Cached.Forget] has. Index expressions
+	// that share one are forgotten together.
+	slots = 256
+	// forgetPause is the time between two times that an expression is forgotten.
+	forgetPause = time.Second
+)
+
 // generations count how often index expressions were forgotten. The counts are
 // parts of the keys.
 type generations struct {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"net/http"
 	"strconv"
 
 	"github.com/elastic/go-elasticsearch/v8/esapi"
@@ -23,9 +22,9 @@ const (
 
 // AskLimit has the cluster asked, apart from the caller, for the value of a
 // setting for an index expression, the smallest of several indices, and calls
-// told with it; not where the cluster does not tell, is being asked already, or
+// tell with it; not where the cluster does not tell, is being asked already, or
 // too many other calls are under way.
-func (c *Cached) AskLimit(setting, index string, told func(n int64)) {
+func (c *Cached) AskLimit(setting, index string, tell func(n int64)) {
 	k := key{Indices: Indices{Expression: index}, field: setting}
 	memory.Start(context.Background(), &c.limits, k, memory.Unknown[int64],
 		func(ctx context.Context) (int64, error) {
@@ -36,7 +35,7 @@ func (c *Cached) AskLimit(setting, index string, told func(n int64)) {
 		},
 		func(n int64, err error) {
 			if err == nil {
-				told(n)
+				tell(n)
 			}
 		})
 }
@@ -59,8 +58,8 @@ func (c *Client) maxClauses(ctx context.Context) (int64, error) {
 		Defaults   group `json:"defaults"`
 	}
 	defaults := true
-	r := request{api: esapi.ClusterGetSettingsRequest{IncludeDefaults: &defaults, FilterPath: []string{"*." + MaxClauses}}}
-	if err := c.call(ctx, r, &answer); err != nil {
+	r := Request{API: esapi.ClusterGetSettingsRequest{IncludeDefaults: &defaults, FilterPath: []string{"*." + MaxClauses}}}
+	if err := c.Call(ctx, r, &answer); err != nil {
 		return 0, err
 	}
 	for _, g := range []group{answer.Transient, answer.Persistent, answer.Defaults} {
@@ -77,8 +76,8 @@ func (c *Client) indexLimit(ctx context.Context, setting, index string) (int64, 
 		Settings map[string]string `json:"settings"`
 		Defaults map[string]string `json:"defaults"`
 	}
-	path := indexPath(index, "/_settings/"+setting+"?include_defaults=true&flat_settings=true")
-	if err := c.call(ctx, request{method: http.MethodGet, path: path}, &answer); err != nil {
+	path := IndexPath(index, "/_settings/"+setting+"?include_defaults=true&flat_settings=true")
+	if err := c.get(ctx, path, &answer); err != nil {
 		return 0, err
 	}
 	least := int64(math.MaxInt64)

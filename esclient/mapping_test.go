@@ -18,7 +18,7 @@ type wantSchema struct {
 	Targets       []mapping.Target
 	Nested        string
 	Index, Search string
-	Similarity    Similarity
+	Similarity    mapping.Similarity
 	K1            float64
 	Shards        int
 }
@@ -53,7 +53,7 @@ func TestSchemaOfRecordedMappings(t *testing.T) {
 		t.Run(r.engine, func(t *testing.T) {
 			for _, test := range tests {
 				s, err := newFake().replay(t, "GET /library", r, test.answer).client(t).
-					schema(t.Context(), at("library"), test.field)
+					Schema(t.Context(), "library", test.field)
 				if err != nil {
 					t.Fatal(test.field, err)
 				}
@@ -140,49 +140,49 @@ func TestSchema(t *testing.T) {
 		{
 			name: "the similarity of the index", field: "f",
 			indices: []string{mapped(text, `"index.similarity.default.type":"LMJelinekMercer"`)}, want: wantSchema{
-				Targets: []mapping.Target{{Index: "i0", Shards: 2, Source: "f"}}, Index: "default", Search: "default", K1: 1.2, Shards: 2, Similarity: Other,
+				Targets: []mapping.Target{{Index: "i0", Shards: 2, Source: "f"}}, Index: "default", Search: "default", K1: 1.2, Shards: 2, Similarity: mapping.Other,
 			},
 		},
 		{
 			name: "scripted", field: "f",
 			indices: []string{mapped(`"f":{"type":"text","similarity":"mine"}`, `"index.similarity.mine.type":"scripted"`)},
 			want: wantSchema{
-				Targets: []mapping.Target{{Index: "i0", Shards: 2, Source: "f"}}, Index: "default", Search: "default", K1: 1.2, Shards: 2, Similarity: Other,
+				Targets: []mapping.Target{{Index: "i0", Shards: 2, Source: "f"}}, Index: "default", Search: "default", K1: 1.2, Shards: 2, Similarity: mapping.Other,
 			},
 		},
 		{
 			name: "boolean", field: "f", indices: []string{mapped(`"f":{"type":"text","similarity":"boolean"}`, "")},
 			want: wantSchema{
-				Targets: []mapping.Target{{Index: "i0", Shards: 2, Source: "f"}}, Index: "default", Search: "default", K1: 1.2, Shards: 2, Similarity: Boolean,
+				Targets: []mapping.Target{{Index: "i0", Shards: 2, Source: "f"}}, Index: "default", Search: "default", K1: 1.2, Shards: 2, Similarity: mapping.Boolean,
 			},
 		},
-		{name: "no index", field: "f", err: ErrNotText},
-		{name: "no field", field: "", err: ErrNotText},
-		{name: "a name that no request can hold", field: strings.Repeat("f", 1025), err: ErrNotText},
-		{name: "in no index", field: "f", indices: []string{mapped("", "")}, err: ErrNotText},
-		{name: "an object", field: "f", indices: []string{mapped(`"f":{"properties":{}}`, "")}, err: ErrNotText},
-		{name: "a field of an object that lacks it", field: "f.g", indices: []string{mapped(`"f":{"properties":{}}`, "")}, err: ErrNotText},
+		{name: "no index", field: "f", err: mapping.ErrNotText},
+		{name: "no field", field: "", err: mapping.ErrNotText},
+		{name: "a name that no request can hold", field: strings.Repeat("f", 1025), err: mapping.ErrNotText},
+		{name: "in no index", field: "f", indices: []string{mapped("", "")}, err: mapping.ErrNotText},
+		{name: "an object", field: "f", indices: []string{mapped(`"f":{"properties":{}}`, "")}, err: mapping.ErrNotText},
+		{name: "a field of an object that lacks it", field: "f.g", indices: []string{mapped(`"f":{"properties":{}}`, "")}, err: mapping.ErrNotText},
 		{
 			name: "text in one, a keyword in another", field: "f",
-			indices: []string{mapped(text, ""), mapped(`"f":{"type":"keyword"}`, "")}, err: ErrNotText,
+			indices: []string{mapped(text, ""), mapped(`"f":{"type":"keyword"}`, "")}, err: mapping.ErrNotText,
 		},
-		{name: "not indexed", field: "f", indices: []string{mapped(`"f":{"type":"text","index":false}`, "")}, err: ErrNotText},
+		{name: "not indexed", field: "f", indices: []string{mapped(`"f":{"type":"text","index":false}`, "")}, err: mapping.ErrNotText},
 		{
 			name: "a runtime field", field: "f.g",
 			indices: []string{`{"mappings":{"runtime":{"f.g":{"type":"long"}},"properties":{"f":{"properties":{"g":{"type":"text"}}}}}}`},
-			err:     ErrNotText,
+			err:     mapping.ErrNotText,
 		},
 		{
 			name: "a derived field", field: "f",
-			indices: []string{`{"mappings":{"derived":{"f":{"type":"text"}},"properties":{"f":{"type":"text"}}}}`}, err: ErrNotText,
+			indices: []string{`{"mappings":{"derived":{"f":{"type":"text"}},"properties":{"f":{"type":"text"}}}}`}, err: mapping.ErrNotText,
 		},
-		{name: "other analyzers", field: "f", indices: []string{mapped(text, ""), mapped(mine, define)}, err: ErrMixed},
+		{name: "other analyzers", field: "f", indices: []string{mapped(text, ""), mapped(mine, define)}, err: mapping.ErrMixed},
 		{
-			name: "another filter", field: "f", err: ErrMixed,
+			name: "another filter", field: "f", err: mapping.ErrMixed,
 			indices: []string{mapped(mine, define), mapped(mine, strings.Replace(define, `["x"]`, `["y"]`, 1))},
 		},
 		{
-			name: "a filter of a filter", field: "f", err: ErrMixed,
+			name: "a filter of a filter", field: "f", err: mapping.ErrMixed,
 			indices: []string{
 				mapped(mine, define+`,"index.analysis.filter.x.type":"multiplexer","index.analysis.filter.x.filters":["a, b"],`+
 					`"index.analysis.filter.b.type":"stop","index.analysis.filter.b.stopwords":["s"]`),
@@ -191,14 +191,14 @@ func TestSchema(t *testing.T) {
 			},
 		},
 		{
-			name: "nested in one only", field: "f.g", err: ErrMixed,
+			name: "nested in one only", field: "f.g", err: mapping.ErrMixed,
 			indices: []string{
 				mapped(`"f":{"properties":{"g":{"type":"text"}}}`, ""),
 				mapped(`"f":{"type":"nested","properties":{"g":{"type":"text"}}}`, ""),
 			},
 		},
 		{
-			name: "other parameters of a similarity", field: "f", err: ErrMixed,
+			name: "other parameters of a similarity", field: "f", err: mapping.ErrMixed,
 			indices: []string{
 				mapped(text, `"index.similarity.default.type":"BM25","index.similarity.default.k1":"1"`),
 				mapped(text, `"index.similarity.default.type":"BM25","index.similarity.default.k1":"2"`),
@@ -212,7 +212,7 @@ func TestSchema(t *testing.T) {
 				members[i] = fmt.Sprintf(`"i%d":%s`, i, index)
 			}
 			c := newFake().reply("GET /i*", http.StatusOK, "{"+strings.Join(members, ",")+"}").client(t)
-			s, err := c.schema(t.Context(), at("i*"), test.field)
+			s, err := c.Schema(t.Context(), "i*", test.field)
 			if !errors.Is(err, test.err) {
 				t.Fatalf("error %v, want %v", err, test.err)
 			}
@@ -234,7 +234,7 @@ func TestSearchAnalyzerThatTheMappingLeavesOpenIsAskedFor(t *testing.T) {
 			`"index.analysis.analyzer.default_search.type":"simple"`)+`}`).
 		reply("GET /i/_mapping/field/a.f", http.StatusOK,
 			`{"i":{"mappings":{"a.f":{"full_name":"a.f","mapping":{"f":{"search_analyzer":"default_search"}}}}}}`)
-	s, err := f.client(t).schema(t.Context(), at("i"), "a.f")
+	s, err := f.client(t).Schema(t.Context(), "i", "a.f")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +242,7 @@ func TestSearchAnalyzerThatTheMappingLeavesOpenIsAskedFor(t *testing.T) {
 		t.Errorf("analyzers %q and %q", s.IndexAnalyzer, s.SearchAnalyzer)
 	}
 	f.reply("GET /i/_mapping/field/a.f", http.StatusOK, `{}`)
-	if _, err := f.client(t).schema(t.Context(), at("i"), "a.f"); err == nil {
+	if _, err := f.client(t).Schema(t.Context(), "i", "a.f"); err == nil {
 		t.Error("an answer without the analyzer was taken")
 	}
 }
@@ -253,11 +253,11 @@ func TestNamedAnalyzerThatIndicesDefineDifferentlyIsMixed(t *testing.T) {
 		mapped(text, `"index.analysis.analyzer.a.type":"english","index.analysis.analyzer.same.type":"german"`)+`,"i1":`+
 		mapped(text, `"index.analysis.analyzer.a.type":"french","index.analysis.analyzer.same.type":"german",`+
 			`"index.analysis.analyzer.more.tokenizer":"standard"`)+`}`)
-	s, err := f.client(t).schema(t.Context(), at("i*"), "f")
+	s, err := f.client(t).Schema(t.Context(), "i*", "f")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]error{"": nil, "same": nil, "english": nil, "a": ErrMixed, "more": ErrMixed} {
+	for name, want := range map[string]error{"": nil, "same": nil, "english": nil, "a": mapping.ErrMixed, "more": mapping.ErrMixed} {
 		if _, err := s.Analyzer(name); !errors.Is(err, want) {
 			t.Errorf("analyzer %q: error %v, want %v", name, err, want)
 		}
@@ -266,7 +266,7 @@ func TestNamedAnalyzerThatIndicesDefineDifferentlyIsMixed(t *testing.T) {
 
 func TestNamesOfOtherAPIsAreNotAskedFor(t *testing.T) {
 	f := newFake()
-	if _, err := f.client(t).schema(t.Context(), at("_snapshot"), "f"); !errors.Is(err, ErrNotText) || f.asked("") != 0 {
+	if _, err := f.client(t).Schema(t.Context(), "_snapshot", "f"); !errors.Is(err, mapping.ErrNotText) || f.asked("") != 0 {
 		t.Errorf("%d calls, error %v", f.asked(""), err)
 	}
 }
@@ -309,7 +309,7 @@ func FuzzFindFields(f *testing.F) {
 		}
 		s, err := mapping.Merge(fields)
 		if err != nil {
-			if !errors.Is(err, ErrMixed) {
+			if !errors.Is(err, mapping.ErrMixed) {
 				t.Errorf("error %v", err)
 			}
 			return

@@ -23,7 +23,7 @@ func TestScaleOfRecordedExplanations(t *testing.T) {
 					want = min(want, 1)
 				}
 				c := newFake().replay(t, "POST /i/_search", r, name).client(t)
-				got, err := c.probeScale(t.Context(), at("i"), "title", &mapping.Schema{}, []string{"car"})
+				got, err := c.about("i", "title").probeScale(t.Context(), &mapping.Schema{}, []string{"car"})
 				if err != nil || math.Abs(got-want) > 1e-6 {
 					t.Errorf("%s: scale %v, %v, want %v", name, got, err, want)
 				}
@@ -64,7 +64,7 @@ func TestScaleOfAnExplanationThatIsNotUnderstood(t *testing.T) {
 
 func TestScaleProbeLooksForTermsThatAnIndexCanHold(t *testing.T) {
 	f := newFake()
-	scale, err := f.client(t).probeScale(t.Context(), at("i"), "f", &mapping.Schema{}, []string{strings.Repeat("x", maxTermBytes+1)})
+	scale, err := f.client(t).about("i", "f").probeScale(t.Context(), &mapping.Schema{}, []string{strings.Repeat("x", maxTermBytes+1)})
 	if scale != 0 || err != nil || f.asked("") != 0 {
 		t.Errorf("scale %v, %v, %d calls", scale, err, f.asked(""))
 	}

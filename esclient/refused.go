@@ -4,12 +4,14 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+
+	"github.com/akin-search/akin/esclient/answers"
 )
 
 // IsUnknown reports whether the cluster refused a call of akin's own for an
 // index that is missing or closed, or for an analyzer that it does not have.
 func IsUnknown(err error) bool {
-	var refused *Error
+	var refused *answers.Error
 	return errors.As(err, &refused) && !IsBarred(err) &&
 		(refused.Status == http.StatusBadRequest || refused.Status == http.StatusNotFound)
 }
@@ -20,6 +22,6 @@ func IsUnknown(err error) bool {
 // same words.
 func IsBarred(err error) bool {
 	const words = "queries cannot be executed when 'search.allow_expensive_queries' is set to false"
-	var refused *Error
+	var refused *answers.Error
 	return errors.As(err, &refused) && refused.Type == "exception" && strings.Contains(refused.Reason, words)
 }

@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/akin-search/akin/esclient/answers"
+	"github.com/akin-search/akin/esclient/mapping"
 )
 
 func TestExpressionIsResolvedWithTheMappingOfAField(t *testing.T) {
@@ -40,7 +43,7 @@ func TestExpressionIsResolvedWithTheMappingOfAField(t *testing.T) {
 				}
 			}
 			// The schema came in the same call.
-			if _, err := c.schema(t.Context(), c.key(at("live"), "body")); err != nil && !errors.Is(err, ErrNotText) {
+			if _, err := c.schema(t.Context(), c.key(at("live"), "body")); err != nil && !errors.Is(err, mapping.ErrNotText) {
 				t.Error(err)
 			}
 			if _, err := c.Resolve(t.Context(), at("live"), "title"); err != nil || f.asked("") != 1 {
@@ -53,7 +56,7 @@ func TestExpressionIsResolvedWithTheMappingOfAField(t *testing.T) {
 func TestExpressionIsResolvedWhereTheSchemaIsKnown(t *testing.T) {
 	f := newFake().reply("GET /live", http.StatusOK, `{"docs":{}}`)
 	c := f.cached(t)
-	if _, err := c.schema(t.Context(), c.key(at("live"), "body")); !errors.Is(err, ErrNotText) {
+	if _, err := c.schema(t.Context(), c.key(at("live"), "body")); !errors.Is(err, mapping.ErrNotText) {
 		t.Fatal(err)
 	}
 	if names, err := c.Resolve(t.Context(), at("live"), "body"); err != nil || !slices.Equal(names, []string{"docs"}) {
@@ -69,7 +72,7 @@ func TestExpressionIsResolvedWhereTheSchemaIsKnown(t *testing.T) {
 func TestWhatCannotBeResolvedIsAnError(t *testing.T) {
 	f := newFake().reply("GET /lost", http.StatusNotFound, `{"error":{"root_cause":[{"type":"index_not_found_exception","reason":"no such index [lost]"}]},"status":404}`)
 	c := f.cached(t)
-	var refused *Error
+	var refused *answers.Error
 	if names, err := c.Resolve(t.Context(), at("lost"), "body"); !errors.As(err, &refused) || refused.Status != http.StatusNotFound {
 		t.Errorf("%q, %v", names, err)
 	}

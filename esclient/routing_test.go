@@ -105,11 +105,11 @@ func TestNamesOfAnalyzersStandWithTheirIndices(t *testing.T) {
 // told to be routed must be all of them.
 func (e *engine) testRoutedAliases(t *testing.T) {
 	const shards = 5
-	e.create(t, "shards", object{"number_of_shards": shards, "number_of_replicas": 0},
-		object{"properties": object{"title": object{"type": "text"}}})
+	e.create(t, "shards", Object{"number_of_shards": shards, "number_of_replicas": 0},
+		Object{"properties": Object{"title": Object{"type": "text"}}})
 	index := e.index("shards")
-	for alias, options := range map[string]object{"one": {"search_routing": "1"}, "two.x": {"routing": "1"}, "all": {}} {
-		e.do(t, http.MethodPut, indexPath(index, "/_alias/"+index+"-"+alias), options)
+	for alias, options := range map[string]Object{"one": {"search_routing": "1"}, "two.x": {"routing": "1"}, "all": {}} {
+		e.do(t, http.MethodPut, IndexPath(index, "/_alias/"+index+"-"+alias), options)
 	}
 	for suffix, want := range map[string]bool{
 		"": false, "-all": false, "-one": true, "-two.x": true, "-t*": true, "-a*": false,
@@ -126,8 +126,8 @@ func (e *engine) testRoutedAliases(t *testing.T) {
 				Total int `json:"total"`
 			} `json:"_shards"`
 		}
-		r := request{method: http.MethodPost, path: indexPath(index+suffix, "/_search"), body: object{"size": 0}}
-		if err := e.call(t.Context(), r, &found); err != nil {
+		r := Request{Method: http.MethodPost, Path: IndexPath(index+suffix, "/_search"), Body: Object{"size": 0}}
+		if err := e.Call(t.Context(), r, &found); err != nil {
 			t.Fatal(err)
 		}
 		if !a.Routed && found.Shards.Total != shards {

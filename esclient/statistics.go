@@ -1,18 +1,19 @@
 package esclient
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"net/http"
-	"net/url"
 	"strconv"
 	"unicode/utf8"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/akin-search/akin/esclient/answers"
 	"github.com/akin-search/akin/esclient/mapping"
 )
 
@@ -45,22 +46,33 @@ const (
 	escapedByte = 6
 )
 
-// A termCount holds the statistics of terms in a field, over all shards.
+// A termCount has the statistics of terms in a field, over all shards:
+// docFreqs has one entry for each term that was asked for.
 type termCount struct {
 	docCount int64
-	// docFreqs has one entry for each term that was asked for.
 	docFreqs []int64
 }
 
-// countTerms returns the statistics of terms in the field of s.
+// DocFreqs returns how many documents have each of the terms in the field, over
+// all shards, and how many have the field. Nothing is remembered of it;
+// [Cached.Statistics] does.
+func (c *Client) DocFreqs(ctx context.Context, index, field string, terms []string) ([]int64, int64, error) {
+	q := c.about(index, field)
+	s, err := q.schema(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	count, err := q.count(ctx, s, terms)
+	return count.docFreqs, count.docCount, err
+}
+
+// count returns the statistics of terms in the field of s.
 //
-// It asks for the term vectors of an artificial document that holds the terms,
+// It asks for the term vectors of an artificial document that has the terms,
 // shard by shard: the engine's own numbers, read without a search. Where the
 // cluster refuses that (nested fields are not seen, a parent field may not take
 // the terms, routing may be required) a search counts.
-func (c *Client) countTerms(
-	ctx context.Context, indices Indices, field string, s *mapping.Schema, terms []string,
-) (termCount, error) {
+func (q question) count(ctx context.Context, s *mapping.Schema, terms []string) (termCount, error) {
 	count := termCount{docFreqs: make([]int64, len(terms))}
 	// What cannot be in an index has the document frequency 0, and would make
 	// the cluster refuse the call.
@@ -71,8 +83,7 @@ func (c *Client) countTerms(
 		}
 	}
 	for from := 0; from == 0 || from < len(asked); from += termChunk {
-		chunk := asked[from:min(from+termChunk, len(asked))]
-		part, err := c.countChunk(ctx, indices, field, s, chunk)
+		part, err := q.countChunk(ctx, s, asked[from:min(from+termChunk, len(asked))])
 		if err != nil {
 			return termCount{}, err
 		}
@@ -84,23 +95,21 @@ func (c *Client) countTerms(
 	return count, nil
 }
 
-func (c *Client) countChunk(
-	ctx context.Context, indices Indices, field string, s *mapping.Schema, terms []string,
-) (termCount, error) {
+func (q question) countChunk(ctx context.Context, s *mapping.Schema, terms []string) (termCount, error) {
 	if s.Nested == "" && !s.Unvectored.Load() {
-		count, err := c.countByVectors(ctx, field, s, terms)
+		count, err := q.countByVectors(ctx, s, terms)
 		if err == nil || !refused(err) {
 			return count, err
 		}
 		s.Unvectored.Store(true)
 	}
-	return c.countBySearch(ctx, indices, field, s, terms)
+	return q.countBySearch(ctx, s, terms)
 }
 
 // refused reports whether the cluster answered a call, and not to say that it
 // is overloaded: asking in another way may do.
 func refused(err error) bool {
-	var e *Error
+	var e *answers.Error
 	if !errors.As(err, &e) {
 		return false
 	}
@@ -139,15 +148,14 @@ func sampleShards(s *mapping.Schema, limit int) ([]shard, float64) {
 }
 
 // countByVectors adds up the statistics of the shards.
-func (c *Client) countByVectors(ctx context.Context, field string, s *mapping.Schema, terms []string) (termCount, error) {
+func (q question) countByVectors(ctx context.Context, s *mapping.Schema, terms []string) (termCount, error) {
 	shards, each := sampleShards(s, maxSampledShards)
 	counts := make([]termCount, len(shards))
-	var group errgroup.Group // which cancels no call, for the reason in Cached.guess
+	var group errgroup.Group // which cancels no call: others may wait for their answers
 	group.SetLimit(shardCalls)
 	for i, sh := range shards {
-		group.Go(c.guarded(func() error {
-			var err error
-			counts[i], err = c.countShard(ctx, field, sh, terms)
+		group.Go(q.client.guarded(func() (err error) {
+			counts[i], err = q.countShard(ctx, sh, terms)
 			return err
 		}))
 	}
@@ -161,27 +169,16 @@ func (c *Client) countByVectors(ctx context.Context, field string, s *mapping.Sc
 			sum.docFreqs[i] += df
 		}
 	}
-	if each > 1 {
-		sum.docCount = int64(math.Round(float64(sum.docCount) * each))
-		for i, df := range sum.docFreqs {
-			sum.docFreqs[i] = int64(math.Round(float64(df) * each))
-		}
+	scaled := func(n int64) int64 { return int64(math.Round(float64(n) * each)) }
+	sum.docCount = scaled(sum.docCount)
+	for i, df := range sum.docFreqs {
+		sum.docFreqs[i] = scaled(df)
 	}
 	return sum, nil
 }
 
 // countShard returns the statistics of one shard.
-func (c *Client) countShard(ctx context.Context, field string, sh shard, terms []string) (termCount, error) {
-	type vectorsBody struct {
-		Doc              map[string][]string `json:"doc"`
-		Fields           []string            `json:"fields"`
-		PerFieldAnalyzer map[string]string   `json:"per_field_analyzer"`
-		TermStatistics   bool                `json:"term_statistics"`
-		FieldStatistics  bool                `json:"field_statistics"`
-		Positions        bool                `json:"positions"`
-		Offsets          bool                `json:"offsets"`
-		Payloads         bool                `json:"payloads"`
-	}
+func (q question) countShard(ctx context.Context, sh shard, terms []string) (termCount, error) {
 	var answer struct {
 		Vectors map[string]struct {
 			Field struct {
@@ -192,9 +189,7 @@ func (c *Client) countShard(ctx context.Context, field string, sh shard, terms [
 			} `json:"terms"`
 		} `json:"term_vectors"`
 	}
-	if sh.target.AliasOf != "" {
-		field = sh.target.AliasOf // _termvectors does not know aliases
-	}
+	field := cmp.Or(sh.target.AliasOf, q.field) // _termvectors does not know aliases
 	document := terms
 	if len(document) == 0 {
 		document = []string{"-"} // without any term the answer leaves the field out
@@ -204,19 +199,18 @@ func (c *Client) countShard(ctx context.Context, field string, sh shard, terms [
 	// stored, and where one with such an id has just been written they would
 	// refresh the index to see that.
 	const asSearched = "&realtime=false"
-	path := indexPath(sh.target.Index, "/_termvectors?preference=_shards:"+strconv.Itoa(sh.number)+asSearched+filter)
-	body := vectorsBody{
-		Doc:              map[string][]string{sh.target.Source: document},
-		Fields:           []string{field},
-		PerFieldAnalyzer: map[string]string{field: "keyword"},
-		TermStatistics:   true,
-		FieldStatistics:  true,
+	r := Request{
+		Method: http.MethodPost, Limit: smallAnswer,
+		Path: IndexPath(sh.target.Index, "/_termvectors?preference=_shards:"+strconv.Itoa(sh.number)+asSearched+filter),
+		Body: Object{
+			"doc": Object{sh.target.Source: document}, "fields": []string{field}, "per_field_analyzer": Object{field: "keyword"},
+			"term_statistics": true, "field_statistics": true, "positions": false, "offsets": false, "payloads": false,
+		},
 	}
-	r := request{method: http.MethodPost, path: path, body: body, limit: smallAnswer}
 	for _, t := range terms {
-		r.limit += escapedByte * int64(len(t)) // the answer has each of them
+		r.Limit += escapedByte * int64(len(t)) // the answer has each of them
 	}
-	if err := c.call(ctx, r, &answer); err != nil {
+	if err := q.client.Call(ctx, r, &answer); err != nil {
 		return termCount{}, err
 	}
 	vector := answer.Vectors[field]
@@ -227,112 +221,63 @@ func (c *Client) countShard(ctx context.Context, field string, sh shard, terms [
 	return count, nil
 }
 
-// object is a JSON object of a request.
-type object = map[string]any
-
-// termQuery returns the query for one term of a field.
-func termQuery(field, term string) object {
-	return object{"term": object{field: object{"value": term}}}
-}
-
 // inNested returns query as it is to be searched for the field of s. An index
 // that lacks the nested object matches nothing.
-func inNested(s *mapping.Schema, query object) object {
+func inNested(s *mapping.Schema, query Object) Object {
 	if s.Nested == "" {
 		return query
 	}
-	return object{"nested": object{"path": s.Nested, "query": query, "ignore_unmapped": true}}
+	return Object{"nested": Object{"path": s.Nested, "query": query, "ignore_unmapped": true}}
 }
 
-// aggregateNested returns an aggregation that counts the documents that score:
-// the nested ones where the field of s is in such.
-func aggregateNested(s *mapping.Schema, aggregations object) object {
-	if s.Nested == "" {
-		return aggregations
-	}
-	return object{"in": object{"nested": object{"path": s.Nested}, "aggs": aggregations}}
+// A termAggregations has the counts of a search. Those of nested documents stand
+// in In.
+type termAggregations struct {
+	Terms struct {
+		Buckets []documents `json:"buckets"`
+	} `json:"terms"`
+	Field documents         `json:"field"`
+	All   *termAggregations `json:"all"`
+	In    *termAggregations `json:"in"`
 }
 
 // countBySearch counts with one search. Its query holds back all documents
 // without any of the terms, so that rare terms are counted fast; N is counted
 // apart from it.
-func (c *Client) countBySearch(
-	ctx context.Context, indices Indices, field string, s *mapping.Schema, terms []string,
-) (termCount, error) {
-	filters := make([]object, len(terms))
+func (q question) countBySearch(ctx context.Context, s *mapping.Schema, terms []string) (termCount, error) {
+	inNestedToo := func(aggregations Object) Object {
+		if s.Nested == "" {
+			return aggregations
+		}
+		return Object{"in": Object{"nested": Object{"path": s.Nested}, "aggs": aggregations}}
+	}
+	filters := make([]Object, len(terms))
 	for i, t := range terms {
-		filters[i] = termQuery(field, t)
+		filters[i] = TermQuery(q.field, t)
 	}
-	aggregations := object{
-		"all": object{"global": object{}, "aggs": aggregateNested(s, object{
-			"field": object{"filter": object{"exists": object{"field": field}}},
-		})},
-	}
-	query := object{"match_none": object{}}
+	aggregations := Object{"all": Object{
+		"global": Object{}, "aggs": inNestedToo(Object{"field": Object{"filter": ExistsQuery(q.field)}}),
+	}}
+	query := Object{"match_none": Object{}}
 	if len(terms) > 0 {
-		query = inNested(s, object{"terms": object{field: terms}})
-		matching := aggregateNested(s, object{"terms": object{"filters": object{"filters": filters}}})
-		maps.Copy(aggregations, matching)
+		query = inNested(s, Object{"terms": Object{q.field: terms}})
+		maps.Copy(aggregations, inNestedToo(Object{"terms": Object{"filters": Object{"filters": filters}}}))
 	}
-	var answer countAnswer
-	r := request{
-		method: http.MethodPost,
-		path:   indices.path("/_search", url.Values{"filter_path": {"_shards.failed,aggregations"}}),
-		body:   object{"size": 0, "track_total_hits": false, "query": query, "aggs": aggregations},
-		limit:  smallAnswer,
-	}
-	if err := c.call(ctx, r, &answer); err != nil {
-		return termCount{}, err
-	}
-	count, err := answer.count(s.Nested != "", len(terms))
+	answer, err := search[none, termAggregations](ctx, q.client, q.indices, "_shards.failed,aggregations",
+		Object{"size": 0, "query": query, "aggs": aggregations})
 	if err != nil {
-		return termCount{}, fmt.Errorf("count terms of %q: %w", field, err)
+		return termCount{}, fmt.Errorf("count terms of %q: %w", q.field, err)
 	}
-	return count, nil
-}
-
-// A countAnswer is the answer to the search of countBySearch. Nested
-// aggregations stand in In.
-type countAnswer struct {
-	Shards struct {
-		Failed int `json:"failed"`
-	} `json:"_shards"`
-	Aggregations struct {
-		Terms buckets `json:"terms"`
-		In    struct {
-			Terms buckets `json:"terms"`
-		} `json:"in"`
-		All struct {
-			Field documents `json:"field"`
-			In    struct {
-				Field documents `json:"field"`
-			} `json:"in"`
-		} `json:"all"`
-	} `json:"aggregations"`
-}
-
-type documents struct {
-	DocCount int64 `json:"doc_count"`
-}
-
-type buckets struct {
-	Buckets []documents `json:"buckets"`
-}
-
-// count returns the counts in the answer, for n terms.
-func (a *countAnswer) count(nested bool, n int) (termCount, error) {
-	if a.Shards.Failed > 0 {
-		return termCount{}, fmt.Errorf("%d shards failed", a.Shards.Failed)
+	here, all := &answer.Aggregations, answer.Aggregations.All
+	if s.Nested != "" {
+		here = cmp.Or(here.In, &termAggregations{})
+		all = cmp.Or(all, &termAggregations{}).In
 	}
-	list, all := a.Aggregations.Terms.Buckets, a.Aggregations.All.Field
-	if nested {
-		list, all = a.Aggregations.In.Terms.Buckets, a.Aggregations.All.In.Field
+	if len(here.Terms.Buckets) != len(terms) {
+		return termCount{}, fmt.Errorf("count terms of %q: %d counts for %d terms", q.field, len(here.Terms.Buckets), len(terms))
 	}
-	if len(list) != n {
-		return termCount{}, fmt.Errorf("%d counts for %d terms", len(list), n)
-	}
-	count := termCount{docCount: all.DocCount, docFreqs: make([]int64, n)}
-	for i, b := range list {
+	count := termCount{docCount: cmp.Or(all, &termAggregations{}).Field.DocCount, docFreqs: make([]int64, len(terms))}
+	for i, b := range here.Terms.Buckets {
 		count.docFreqs[i] = b.DocCount
 	}
 	return count, nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/esclient/answers"
 	"github.com/akin-search/akin/esclient/mapping"
 )
 
@@ -36,7 +37,7 @@ func TestTermsOfRecordedAnswersAreCounted(t *testing.T) {
 			for _, test := range tests {
 				field := test.s.Targets[0].Source
 				got, err := newFake().replay(t, test.call, r, test.answer).client(t).
-					countTerms(t.Context(), at("library"), field, test.s, []string{"car", "boat", "none"})
+					about("library", field).count(t.Context(), test.s, []string{"car", "boat", "none"})
 				if err != nil {
 					t.Fatal(test.name, err)
 				}
@@ -68,7 +69,7 @@ func TestShardsAreAddedUp(t *testing.T) {
 		})
 	}
 	s := &mapping.Schema{Shards: 5, Targets: []mapping.Target{{Index: "a", Shards: 3, Source: "f"}, {Index: "b", Shards: 2, Source: "f"}}}
-	got, err := f.client(t).countTerms(t.Context(), at("a,b"), "f", s, []string{"y", "x"})
+	got, err := f.client(t).about("a,b", "f").count(t.Context(), s, []string{"y", "x"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +93,7 @@ func TestManyShardsAreSampledAndScaledUp(t *testing.T) {
 		s.Targets = append(s.Targets, mapping.Target{Index: fmt.Sprintf("i%d", i), Shards: 2, Source: "f"})
 		s.Shards += 2
 	}
-	got, err := f.client(t).countTerms(t.Context(), at("i*"), "f", s, []string{"x"})
+	got, err := f.client(t).about("i*", "f").count(t.Context(), s, []string{"x"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +120,7 @@ func TestCountFallsBackToASearchWhereVectorsAreRefused(t *testing.T) {
 			s := &mapping.Schema{Shards: 1, Targets: []mapping.Target{{Index: "i", Shards: 1, Source: "f"}}}
 			c := f.client(t)
 			for range 2 {
-				got, err := c.countTerms(t.Context(), at("i"), "f", s, []string{"x"})
+				got, err := c.about("i", "f").count(t.Context(), s, []string{"x"})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -138,8 +139,8 @@ func TestOverloadedClusterIsNotAskedInAnotherWay(t *testing.T) {
 	for _, status := range []int{401, 429, 502, 503, 504} {
 		f := newFake().reply("POST /i/_termvectors", status, `{}`)
 		s := &mapping.Schema{Shards: 1, Targets: []mapping.Target{{Index: "i", Shards: 1, Source: "f"}}}
-		_, err := f.client(t).countTerms(t.Context(), at("i"), "f", s, []string{"x"})
-		var refusal *Error
+		_, err := f.client(t).about("i", "f").count(t.Context(), s, []string{"x"})
+		var refusal *answers.Error
 		if !errors.As(err, &refusal) || refusal.Status != status || f.asked("_search") != 0 || s.Unvectored.Load() {
 			t.Errorf("status %d: error %v, %d searches", status, err, f.asked("_search"))
 		}
@@ -156,7 +157,7 @@ func TestCountsOfASearchThatIsNotWholeAreNotTaken(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := &mapping.Schema{Shards: 1, Nested: "n", Targets: []mapping.Target{{Index: "i", Shards: 1, Source: "n.f"}}}
 			c := newFake().reply("POST /i/_search", http.StatusOK, body).client(t)
-			if n, err := c.countTerms(t.Context(), at("i"), "n.f", s, []string{"x"}); err == nil {
+			if n, err := c.about("i", "n.f").count(t.Context(), s, []string{"x"}); err == nil {
 				t.Errorf("counts %+v", n)
 			}
 		})
@@ -168,7 +169,7 @@ func TestTermsThatNoIndexCanHoldAreNotAskedFor(t *testing.T) {
 		`{"term_vectors":{"f":{"field_statistics":{"doc_count":7},"terms":{"a":{"doc_freq":1},"b":{"doc_freq":2}}}}}`)
 	s := &mapping.Schema{Shards: 1, Targets: []mapping.Target{{Index: "i", Shards: 1, Source: "f"}}}
 	terms := []string{"a", strings.Repeat("é", 16384), "\xff", "b"}
-	got, err := f.client(t).countTerms(t.Context(), at("i"), "f", s, terms)
+	got, err := f.client(t).about("i", "f").count(t.Context(), s, terms)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +189,7 @@ func TestManyTermsAreAskedForInChunks(t *testing.T) {
 		terms[i] = fmt.Sprintf("t%d", i)
 	}
 	s := &mapping.Schema{Shards: 1, Targets: []mapping.Target{{Index: "i", Shards: 1, Source: "f"}}}
-	got, err := f.client(t).countTerms(t.Context(), at("i"), "f", s, terms)
+	got, err := f.client(t).about("i", "f").count(t.Context(), s, terms)
 	if err != nil || got.docCount != 7 || got.docFreqs[0] != 1 || got.docFreqs[2400] != 2 || f.asked("") != 3 {
 		t.Errorf("N = %d, %v, %d calls", got.docCount, err, f.asked(""))
 	}

@@ -83,8 +83,8 @@ func TestAnalysisTellsOfFieldsWithoutWords(t *testing.T) {
 		if a, err = f.cached(t).Analyze(t.Context(), at("a"), field, "standard", "car"); err != nil || a.NotWords != want {
 			t.Errorf("%s, by another analyzer: %+v, %v; want %q", field, a, err, want)
 		}
-		if got, err := f.client(t).NotWords(t.Context(), "a", field); err != nil || got != want {
-			t.Errorf("%s: %q, %v; want %q", field, got, err, want)
+		if s, err := f.client(t).Schema(t.Context(), "a", field); err != nil || s.NotWords != want {
+			t.Errorf("%s: %q, %v; want %q", field, s.NotWords, err, want)
 		}
 	}
 	for _, field := range []string{"typed", "typed._2gram", "typed._index_prefix"} {

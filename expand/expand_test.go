@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/expand/dsl"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
@@ -93,12 +93,12 @@ func TestExplanationNamesEachAddedTerm(t *testing.T) {
 func TestWeightMatchesTheEnginesFormula(t *testing.T) {
 	// car → automobile, s = 0.8; idf 2.9868 and 4.5574; λ = 0.2.
 	for name, tt := range map[string]struct {
-		similarity esclient.Similarity
+		similarity mapping.Similarity
 		boost      float64
 	}{
-		"idf once: sqrt(idf_i/idf_j)":  {esclient.BM25, 0.2 * 0.8 * math.Sqrt(2.98678/4.55738)},
-		"not known: sqrt(idf_i/idf_j)": {esclient.Other, 0.2 * 0.8 * math.Sqrt(2.98678/4.55738)},
-		"no idf: 1":                    {esclient.Boolean, 0.2 * 0.8},
+		"idf once: sqrt(idf_i/idf_j)":  {mapping.BM25, 0.2 * 0.8 * math.Sqrt(2.98678/4.55738)},
+		"not known: sqrt(idf_i/idf_j)": {mapping.Other, 0.2 * 0.8 * math.Sqrt(2.98678/4.55738)},
+		"no idf: 1":                    {mapping.Boolean, 0.2 * 0.8},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, m := rental(t)
@@ -263,7 +263,7 @@ func TestFormFollowsWhatIsPossible(t *testing.T) {
 		"scripts run":         {form: "saturated"},
 		"no scripts":          {change: func(c *fakeCluster) { c.scripts = false }, form: "grouped", reason: reason.NoScripts},
 		"unknown scale":       {change: func(c *fakeCluster) { c.scale = 0 }, form: "grouped", reason: reason.NotBM25},
-		"boolean similarity":  {change: func(c *fakeCluster) { c.similarity = esclient.Boolean }, form: "grouped", reason: reason.NotBM25},
+		"boolean similarity":  {change: func(c *fakeCluster) { c.similarity = mapping.Boolean }, form: "grouped", reason: reason.NotBM25},
 		"fuzzy":               {query: `{"match":{"body":{"query":"car rental","fuzziness":"AUTO"}}}`, form: "linear", reason: reason.NotAdditive},
 		"synonyms":            {change: func(c *fakeCluster) { c.synonyms = map[string]string{"car": "auto"} }, form: "linear", reason: reason.NotAdditive},
 		"several fields":      {query: `{"multi_match":{"query":"car rental","fields":["body","title"]}}`, form: "saturated"},

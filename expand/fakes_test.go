@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -25,7 +26,7 @@ type fakeCluster struct {
 	filtered   bool
 	graph      bool              // a term spans several positions
 	analyzers  map[string]string // of fields; others have ""
-	similarity esclient.Similarity
+	similarity mapping.Similarity
 	stopWords  string
 	synonyms   map[string]string // stands at the same position
 
@@ -41,9 +42,9 @@ func (f *fakeCluster) Analyze(_ context.Context, _ esclient.Indices, field, anal
 	}
 	switch field {
 	case "sku":
-		return nil, fmt.Errorf("sku: %w", esclient.ErrNotText)
+		return nil, fmt.Errorf("sku: %w", mapping.ErrNotText)
 	case "mixed":
-		return nil, fmt.Errorf("mixed: %w", esclient.ErrMixed)
+		return nil, fmt.Errorf("mixed: %w", mapping.ErrMixed)
 	}
 	a := &esclient.Analysis{
 		Shards: max(f.shards, 1), Routed: f.routed, Filtered: f.filtered, Graph: f.graph, Similarity: f.similarity, NotWords: f.notWords[field],

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/expand/reason"
 )
 
@@ -26,7 +26,7 @@ func TestSearchesThatAreNotRankedHard(t *testing.T) {
 		"weights of nothing":  {func(_ *fakeCluster, f *fakeWeights, _ *Options) { f.docs = 0 }, Request{Body: []byte(carRental)}, reason.NoWeights},
 		"no linear field":     {nil, Request{Body: []byte(`{"query":{"match":{"crooked":"car"}}}`)}, reason.NoLinear},
 		"no norms":            {nil, Request{Body: []byte(`{"query":{"match":{"bare":"car"}}}`)}, reason.NoNorms},
-		"mixed":               {func(_ *fakeCluster, f *fakeWeights, _ *Options) { f.linearErr = fmt.Errorf("a: %w", esclient.ErrMixed) }, Request{Body: []byte(carRental)}, reason.Mixed},
+		"mixed":               {func(_ *fakeCluster, f *fakeWeights, _ *Options) { f.linearErr = fmt.Errorf("a: %w", mapping.ErrMixed) }, Request{Body: []byte(carRental)}, reason.Mixed},
 		"nested":              {nil, Request{Body: []byte(`{"query":{"nested":{"path":"n","score_mode":"max","query":{"match":{"n.body":"car"}}}}}`)}, reason.NoNorms},
 		"fuzziness":           {nil, Request{Body: []byte(`{"query":{"match":{"body":{"query":"car","fuzziness":1}}}}`)}, reason.NotAdditive},
 		"cross_fields":        {nil, Request{Body: []byte(`{"query":{"multi_match":{"query":"car","fields":["body","title"],"type":"cross_fields"}}}`)}, reason.NotAdditive},

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -42,9 +43,9 @@ func clusterReason(err error) reason.Reason {
 	switch {
 	case err == nil:
 		return ""
-	case errors.Is(err, esclient.ErrNotText), errors.Is(err, esclient.ErrRemote):
+	case errors.Is(err, mapping.ErrNotText), errors.Is(err, esclient.ErrRemote):
 		return reason.NotText
-	case errors.Is(err, esclient.ErrMixed):
+	case errors.Is(err, mapping.ErrMixed):
 		return reason.Mixed
 	case errors.Is(err, esclient.ErrNoLinear):
 		return reason.NoLinear

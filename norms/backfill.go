@@ -10,7 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/answers"
+	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -53,7 +54,7 @@ type BackfillOptions struct {
 	// last: documents that were written by others, or an error that may pass.
 	// Calls of the three do not overlap.
 	Progress  simmatrix.Progress
-	OnFailure func(doc esclient.DocRef, err error)
+	OnFailure func(doc documents.DocRef, err error)
 	OnRound   func(conflicts int, err error)
 }
 
@@ -100,7 +101,7 @@ func Backfill(ctx context.Context, c Cluster, weights *Weights, o BackfillOption
 // A docKey is a document's name.
 type docKey struct{ index, id string }
 
-func keyOf(d *esclient.DocRef) docKey { return docKey{d.Index, d.ID} }
+func keyOf(d *documents.DocRef) docKey { return docKey{d.Index, d.ID} }
 
 // A backfill is one under way.
 type backfill struct {
@@ -126,7 +127,7 @@ type backfill struct {
 func newBackfill(c Cluster, weights *Weights, o BackfillOptions) *backfill {
 	b := &backfill{cluster: c, weights: weights, o: o, failed: map[docKey]bool{}}
 	b.meter = meter{progress: o.Progress, stage: "computing norms", total: o.Docs}
-	b.terms.read = func(ctx context.Context, docs []esclient.DocRef) ([]esclient.DocTerms, error) {
+	b.terms.read = func(ctx context.Context, docs []documents.DocRef) ([]documents.DocTerms, error) {
 		return c.TermFreqs(ctx, o.Field, docs)
 	}
 	return b
@@ -142,7 +143,7 @@ func (b *backfill) run(ctx context.Context) error {
 		b.counts.Rounds++
 		b.counts.Conflicts, b.conflicts = b.forgotten, nil
 		written := b.counts.Written
-		err := b.scan(ctx, esclient.RefOptions{Index: b.o.Index, Query: query})
+		err := b.scan(ctx, documents.RefOptions{Index: b.o.Index, Query: query})
 		if b.counts.Written > written {
 			interruptions = 0
 		}
@@ -152,7 +153,7 @@ func (b *backfill) run(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case err != nil && esclient.Interrupted(err) && interruptions < maxTries:
+		case err != nil && documents.Interrupted(err) && interruptions < maxTries:
 			interruptions++ // the same query again
 		case err != nil:
 			return err
@@ -171,7 +172,7 @@ func (b *backfill) run(ctx context.Context) error {
 }
 
 // scan gives the documents of one scan their norms.
-func (b *backfill) scan(ctx context.Context, o esclient.RefOptions) error {
+func (b *backfill) scan(ctx context.Context, o documents.RefOptions) error {
 	o.Value = NormPath(b.o.Field)
 	return eachBatch(ctx, b.cluster, o, b.o.Workers, b.batch)
 }
@@ -188,7 +189,7 @@ func (b *backfill) refresh(ctx context.Context) error {
 
 // hasStatus reports whether an error is the cluster's, with a status.
 func hasStatus(err error, status int) bool {
-	refusal, ok := errors.AsType[*esclient.Error](err)
+	refusal, ok := errors.AsType[*answers.Error](err)
 	return ok && refusal.Status == status
 }
 
@@ -212,8 +213,8 @@ func (b *backfill) left() []byte {
 }
 
 // batch gives documents their norms.
-func (b *backfill) batch(ctx context.Context, docs []esclient.DocRef) error {
-	docs = slices.DeleteFunc(docs, func(d esclient.DocRef) bool {
+func (b *backfill) batch(ctx context.Context, docs []documents.DocRef) error {
+	docs = slices.DeleteFunc(docs, func(d documents.DocRef) bool {
 		seqNo, own := b.own[keyOf(&d)]
 		return own && seqNo == d.SeqNo
 	})
@@ -250,13 +251,13 @@ func (b *backfill) batch(ctx context.Context, docs []esclient.DocRef) error {
 // A remainder is what the cluster was too busy to write, with its reason, or
 // how many documents it may have written in a call that came to no answer.
 type remainder struct {
-	docs       []esclient.DocRef
+	docs       []documents.DocRef
 	err        error
 	unanswered int
 }
 
 // try gives documents their norms and returns those to try again.
-func (b *backfill) try(ctx context.Context, docs []esclient.DocRef) (remainder, error) {
+func (b *backfill) try(ctx context.Context, docs []documents.DocRef) (remainder, error) {
 	updates, norms, err := b.updates(ctx, docs)
 	if err != nil || len(updates) == 0 {
 		return remainder{}, err
@@ -277,14 +278,14 @@ func (b *backfill) try(ctx context.Context, docs []esclient.DocRef) (remainder, 
 	var left remainder
 	for i, result := range results {
 		doc := &updates[i].Doc
-		if result.Status == esclient.Busy {
+		if result.Status == documents.Busy {
 			left.docs, left.err = append(left.docs, *doc), result.Err
 			continue
 		}
 		if err := b.note(doc, result); err != nil {
 			return remainder{}, err
 		}
-		if result.Status == esclient.Updated && norms[i] == 0 {
+		if result.Status == documents.Updated && norms[i] == 0 {
 			b.count(func() { b.counts.Empty++ })
 		}
 	}
@@ -294,10 +295,10 @@ func (b *backfill) try(ctx context.Context, docs []esclient.DocRef) (remainder, 
 // updates returns what to write into documents, and the norms in that. It
 // counts those that are not written only when the terms of all are there: it
 // may be called again for the same documents.
-func (b *backfill) updates(ctx context.Context, docs []esclient.DocRef) (updates []esclient.DocUpdate, norms []float64, err error) {
-	all, normOf := make([]esclient.DocTerms, len(docs)), make([]float64, len(docs))
+func (b *backfill) updates(ctx context.Context, docs []documents.DocRef) (updates []documents.DocUpdate, norms []float64, err error) {
+	all, normOf := make([]documents.DocTerms, len(docs)), make([]float64, len(docs))
 	deleted := map[string]bool{} // indices
-	err = b.terms.each(ctx, docs, func(i int, terms *esclient.DocTerms) error {
+	err = b.terms.each(ctx, docs, func(i int, terms *documents.DocTerms) error {
 		all[i], normOf[i] = *terms, b.weights.Norm(terms.Fields[b.o.Field])
 		all[i].Fields = nil
 		if hasStatus(terms.Err, http.StatusNotFound) {
@@ -316,15 +317,15 @@ func (b *backfill) updates(ctx context.Context, docs []esclient.DocRef) (updates
 		switch {
 		case failed: // in an earlier round
 		case deleted[doc.Index]: // an update would make the index again
-			err = b.note(doc, esclient.UpdateResult{Status: esclient.Gone})
+			err = b.note(doc, documents.UpdateResult{Status: documents.Gone})
 		case now.Err != nil:
 			err = b.fail(doc, now.Err)
 		case !now.Found:
-			err = b.note(doc, esclient.UpdateResult{Status: esclient.Gone})
+			err = b.note(doc, documents.UpdateResult{Status: documents.Gone})
 		case now.Version != doc.Version:
-			err = b.note(doc, esclient.UpdateResult{Status: esclient.Conflict})
+			err = b.note(doc, documents.UpdateResult{Status: documents.Conflict})
 		default:
-			updates = append(updates, esclient.DocUpdate{Doc: *doc, Part: Members(b.o.Field, b.weights.ID(), normOf[i], doc.HasValue)})
+			updates = append(updates, documents.DocUpdate{Doc: *doc, Part: Members(b.o.Field, b.weights.ID(), normOf[i], doc.HasValue)})
 			norms = append(norms, normOf[i])
 		}
 		if err != nil {
@@ -335,34 +336,34 @@ func (b *backfill) updates(ctx context.Context, docs []esclient.DocRef) (updates
 }
 
 // note counts what has become of a document.
-func (b *backfill) note(doc *esclient.DocRef, result esclient.UpdateResult) error {
-	if result.Status == esclient.Refused {
+func (b *backfill) note(doc *documents.DocRef, result documents.UpdateResult) error {
+	if result.Status == documents.Refused {
 		return b.fail(doc, result.Err)
 	}
 	b.count(func() {
 		switch result.Status {
-		case esclient.Updated:
+		case documents.Updated:
 			b.counts.Written++
 			if b.followed && len(b.wrote) < maxWrote {
 				b.wrote[keyOf(doc)] = result.SeqNo
 			}
-		case esclient.Unchanged:
+		case documents.Unchanged:
 			b.counts.Unchanged++
-		case esclient.Gone:
+		case documents.Gone:
 			b.counts.Gone++
-		case esclient.Conflict:
+		case documents.Conflict:
 			b.counts.Conflicts++
 			if len(b.conflicts) < maxRemembered {
 				b.conflicts = append(b.conflicts, doc.ID)
 			}
-		case esclient.Busy, esclient.Refused:
+		case documents.Busy, documents.Refused:
 		}
 	})
 	return nil
 }
 
 // fail counts a document that fails. Its error says that there are too many.
-func (b *backfill) fail(doc *esclient.DocRef, err error) error {
+func (b *backfill) fail(doc *documents.DocRef, err error) error {
 	var last error
 	b.count(func() {
 		b.failed[keyOf(doc)] = true

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/answers"
+	"github.com/akin-search/akin/esclient/documents"
 )
 
 func testWeights(t *testing.T) *Weights {
@@ -103,7 +105,7 @@ func TestOtherWeightsMakeOtherNorms(t *testing.T) {
 func TestInterruptedBackfillDoesTheRestOnly(t *testing.T) {
 	x, w := newFakeIndex(manyTexts(3000)...), testWeights(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	x.before = func(call string, _ []esclient.DocRef) error {
+	x.before = func(call string, _ []documents.DocRef) error {
 		if call == "update" && x.written() >= 1000 {
 			cancel()
 			return ctx.Err()
@@ -131,7 +133,7 @@ type heldUpdater struct {
 }
 
 // UpdateDocs implements [Cluster].
-func (u *heldUpdater) UpdateDocs(ctx context.Context, updates []esclient.DocUpdate) ([]esclient.UpdateResult, error) {
+func (u *heldUpdater) UpdateDocs(ctx context.Context, updates []documents.DocUpdate) ([]documents.UpdateResult, error) {
 	u.mu.Lock()
 	u.calls++
 	u.mu.Unlock()
@@ -201,7 +203,7 @@ func TestCallWithoutAnswerBeforeAnInterruptionIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, w := newFakeIndex(manyTexts(40)...), testWeights(t)
 		ctx, cancel := context.WithCancel(t.Context())
-		x.before = func(call string, _ []esclient.DocRef) error {
+		x.before = func(call string, _ []documents.DocRef) error {
 			if call == "update" {
 				time.AfterFunc(firstPause/2, cancel) // while it waits for another try
 				return errBusy
@@ -222,8 +224,8 @@ func TestDocumentsWrittenMeanwhileAreDoneInAnotherRound(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					x, w := newFakeIndex(manyTexts(600)...), testWeights(t)
 					times := 0
-					x.before = func(call string, docs []esclient.DocRef) error {
-						if i := slices.IndexFunc(docs, func(d esclient.DocRef) bool { return d.ID == "5" }); call == when && i >= 0 && times < 3 {
+					x.before = func(call string, docs []documents.DocRef) error {
+						if i := slices.IndexFunc(docs, func(d documents.DocRef) bool { return d.ID == "5" }); call == when && i >= 0 && times < 3 {
 							times++
 							x.put("5", fmt.Sprintf("common changed %d", times))
 						}
@@ -252,7 +254,7 @@ func TestDocumentsWrittenMeanwhileAreDoneInAnotherRound(t *testing.T) {
 func TestDocumentThatNeverStandsStillIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, w := newFakeIndex("one", "two"), testWeights(t)
-		x.before = func(call string, _ []esclient.DocRef) error {
+		x.before = func(call string, _ []documents.DocRef) error {
 			if call == "update" {
 				x.put("1", "again")
 			}
@@ -268,7 +270,7 @@ func TestDocumentThatNeverStandsStillIsLeft(t *testing.T) {
 func TestDeletedDocumentsAreFine(t *testing.T) {
 	for _, when := range []string{"terms", "update"} {
 		x, w := newFakeIndex("one", "two", "three"), testWeights(t)
-		x.before = func(call string, _ []esclient.DocRef) error {
+		x.before = func(call string, _ []documents.DocRef) error {
 			if call == when {
 				x.remove("1")
 			}
@@ -285,16 +287,16 @@ func TestDocumentsThatFailAreToldAndPassedOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, w := newFakeIndex(manyTexts(20)...), testWeights(t)
 		no := errors.New("no")
-		x.terms = func(d esclient.DocRef, terms *esclient.DocTerms) {
+		x.terms = func(d documents.DocRef, terms *documents.DocTerms) {
 			if d.ID == "7" {
-				*terms = esclient.DocTerms{Err: no}
+				*terms = documents.DocTerms{Err: no}
 			}
 		}
-		x.outcome = func(d esclient.DocRef) (esclient.UpdateResult, bool) {
-			return esclient.UpdateResult{Status: esclient.Refused, Err: no}, d.ID == "8"
+		x.outcome = func(d documents.DocRef) (documents.UpdateResult, bool) {
+			return documents.UpdateResult{Status: documents.Refused, Err: no}, d.ID == "8"
 		}
 		first := true
-		x.before = func(call string, _ []esclient.DocRef) error {
+		x.before = func(call string, _ []documents.DocRef) error {
 			if call == "update" && first { // so that there is a second round, which tells of nothing twice
 				first = false
 				x.put("9", "other")
@@ -302,7 +304,7 @@ func TestDocumentsThatFailAreToldAndPassedOver(t *testing.T) {
 			return nil
 		}
 		var failed []string
-		counts, err := fill(t.Context(), x, w, BackfillOptions{OnFailure: func(d esclient.DocRef, err error) {
+		counts, err := fill(t.Context(), x, w, BackfillOptions{OnFailure: func(d documents.DocRef, err error) {
 			if !errors.Is(err, no) || d.Index != "i" {
 				t.Errorf("%+v: %v", d, err)
 			}
@@ -317,8 +319,8 @@ func TestDocumentsThatFailAreToldAndPassedOver(t *testing.T) {
 
 func TestTooManyFailuresEndABackfill(t *testing.T) {
 	x, w := newFakeIndex(manyTexts(5000)...), testWeights(t)
-	x.outcome = func(esclient.DocRef) (esclient.UpdateResult, bool) {
-		return esclient.UpdateResult{Status: esclient.Refused, Err: errors.New("read only")}, true
+	x.outcome = func(documents.DocRef) (documents.UpdateResult, bool) {
+		return documents.UpdateResult{Status: documents.Refused, Err: errors.New("read only")}, true
 	}
 	counts, err := fill(t.Context(), x, w, BackfillOptions{Workers: 1})
 	if !errors.Is(err, ErrFailed) || !strings.Contains(err.Error(), "read only") || counts.Failed != maxFailures {
@@ -332,7 +334,7 @@ func TestBusyClusterIsAskedAgain(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				x, w := newFakeIndex(manyTexts(1200)...), testWeights(t)
 				n := 0
-				x.before = func(c string, _ []esclient.DocRef) error {
+				x.before = func(c string, _ []documents.DocRef) error {
 					if c != call {
 						return nil
 					}
@@ -354,13 +356,13 @@ func TestBusyDocumentsAreTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, w := newFakeIndex(manyTexts(50)...), testWeights(t)
 		busy := map[string]int{"3": 2, "4": 99}
-		queueFull := &esclient.Error{Status: http.StatusTooManyRequests, Reason: "queue full"}
-		x.outcome = func(d esclient.DocRef) (esclient.UpdateResult, bool) {
+		queueFull := &answers.Error{Status: http.StatusTooManyRequests, Reason: "queue full"}
+		x.outcome = func(d documents.DocRef) (documents.UpdateResult, bool) {
 			busy[d.ID]--
-			return esclient.UpdateResult{Status: esclient.Busy, Err: queueFull}, busy[d.ID] >= 0
+			return documents.UpdateResult{Status: documents.Busy, Err: queueFull}, busy[d.ID] >= 0
 		}
 		var failed []string
-		counts, err := fill(t.Context(), x, w, BackfillOptions{OnFailure: func(d esclient.DocRef, err error) { failed = append(failed, d.ID+": "+err.Error()) }})
+		counts, err := fill(t.Context(), x, w, BackfillOptions{OnFailure: func(d documents.DocRef, err error) { failed = append(failed, d.ID+": "+err.Error()) }})
 		if !errors.Is(err, ErrFailed) || counts.Written != 49 || !slices.Equal(failed, []string{"4: " + queueFull.Error()}) {
 			t.Errorf("%+v, %v, %v", counts, err, failed)
 		}
@@ -370,8 +372,8 @@ func TestBusyDocumentsAreTriedAgain(t *testing.T) {
 func TestClusterThatStaysAwayEndsABackfill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newFakeIndex("one")
-		x.before = func(string, []esclient.DocRef) error { return errBusy }
-		if _, err := fill(t.Context(), x, testWeights(t), BackfillOptions{}); !esclient.Interrupted(err) {
+		x.before = func(string, []documents.DocRef) error { return errBusy }
+		if _, err := fill(t.Context(), x, testWeights(t), BackfillOptions{}); !documents.Interrupted(err) {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -382,7 +384,7 @@ func TestDocumentsOfManyTermsGetTheirNorms(t *testing.T) {
 	x.put("huge", largeTexts(1, 5000)[0])
 	x.tooMany = 2500
 	var failed []string
-	counts, err := fill(t.Context(), x, w, BackfillOptions{OnFailure: func(d esclient.DocRef, err error) {
+	counts, err := fill(t.Context(), x, w, BackfillOptions{OnFailure: func(d documents.DocRef, err error) {
 		if errors.Is(err, esclient.ErrTooLarge) {
 			failed = append(failed, d.ID)
 		}
@@ -401,7 +403,7 @@ func TestPartsThatAreInterruptedAreCountedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, w := newFakeIndex(manyTexts(500)...), testWeights(t)
 		n := 0
-		x.before = func(call string, _ []esclient.DocRef) error {
+		x.before = func(call string, _ []documents.DocRef) error {
 			if call == "terms" {
 				if n++; n == 4 {
 					return errBusy
@@ -410,7 +412,7 @@ func TestPartsThatAreInterruptedAreCountedOnce(t *testing.T) {
 			return nil
 		}
 		no := errors.New("no")
-		x.terms = func(d esclient.DocRef, terms *esclient.DocTerms) {
+		x.terms = func(d documents.DocRef, terms *documents.DocTerms) {
 			switch d.ID {
 			case "7":
 				terms.Err = no
@@ -419,7 +421,7 @@ func TestPartsThatAreInterruptedAreCountedOnce(t *testing.T) {
 			}
 		}
 		told := 0
-		counts, err := fill(t.Context(), x, w, BackfillOptions{OnFailure: func(esclient.DocRef, error) { told++ }})
+		counts, err := fill(t.Context(), x, w, BackfillOptions{OnFailure: func(documents.DocRef, error) { told++ }})
 		want := BackfillCounts{Written: 498, Empty: 50, Gone: 1, Failed: 1, Rounds: 1}
 		if counts != want || !errors.Is(err, ErrFailed) || told != 1 {
 			t.Errorf("%+v, %v, want %+v; told %d times", counts, err, want, told)
@@ -430,7 +432,7 @@ func TestPartsThatAreInterruptedAreCountedOnce(t *testing.T) {
 func TestBackfillMakesVisibleWhatItWrote(t *testing.T) {
 	x, w := newFakeIndex(manyTexts(700)...), testWeights(t)
 	visible := 0
-	x.before = func(call string, _ []esclient.DocRef) error {
+	x.before = func(call string, _ []documents.DocRef) error {
 		if call == "refresh" {
 			visible = x.written()
 		}

@@ -11,27 +11,28 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// A Reader reads the documents of indices. [esclient.Client] is one.
+// A Reader reads the documents of indices. [documents.API] is one.
 type Reader interface {
 	// ScanRefs calls fn with the documents that match, some at a time. fn may keep
 	// them.
-	ScanRefs(ctx context.Context, o esclient.RefOptions, fn func(docs []esclient.DocRef) error) error
+	ScanRefs(ctx context.Context, o documents.RefOptions, fn func(docs []documents.DocRef) error) error
 	// TermFreqs returns the terms of documents as they are now, in their order, or
 	// an error that wraps [esclient.ErrTooLarge].
-	TermFreqs(ctx context.Context, field string, docs []esclient.DocRef) ([]esclient.DocTerms, error)
+	TermFreqs(ctx context.Context, field string, docs []documents.DocRef) ([]documents.DocTerms, error)
 }
 
-// A Cluster reads and writes documents. [esclient.Client] is one.
+// A Cluster reads and writes documents. [documents.API] is one.
 type Cluster interface {
 	Reader
 	// Refresh makes what was written to indices visible to searches.
 	Refresh(ctx context.Context, index string) error
 	// UpdateDocs makes updates and returns what has become of each, in their order.
 	// After an error nobody knows which have been made.
-	UpdateDocs(ctx context.Context, updates []esclient.DocUpdate) ([]esclient.UpdateResult, error)
+	UpdateDocs(ctx context.Context, updates []documents.DocUpdate) ([]documents.UpdateResult, error)
 }
 
 const (
@@ -50,14 +51,14 @@ const (
 // eachBatch calls fn with the documents that match, batchDocs at a time and
 // workers times at once.
 func eachBatch(
-	ctx context.Context, r Reader, o esclient.RefOptions, workers int, fn func(ctx context.Context, docs []esclient.DocRef) error,
+	ctx context.Context, r Reader, o documents.RefOptions, workers int, fn func(ctx context.Context, docs []documents.DocRef) error,
 ) error {
 	if workers <= 0 {
 		workers = DefaultWorkers
 	}
 	group, inGroup := errgroup.WithContext(ctx)
 	group.SetLimit(workers)
-	var batch []esclient.DocRef
+	var batch []documents.DocRef
 	flush := func() {
 		docs := batch
 		batch = nil
@@ -68,7 +69,7 @@ func eachBatch(
 			return fn(inGroup, docs)
 		})
 	}
-	err := r.ScanRefs(inGroup, o, func(docs []esclient.DocRef) error {
+	err := r.ScanRefs(inGroup, o, func(docs []documents.DocRef) error {
 		if batch = append(batch, docs...); len(batch) >= batchDocs {
 			flush()
 		}
@@ -87,7 +88,7 @@ func eachBatch(
 // A termReader reads the terms of any number of documents, no more at a time
 // than a [Reader] returns at once. It is safe for concurrent use.
 type termReader struct {
-	read func(ctx context.Context, docs []esclient.DocRef) ([]esclient.DocTerms, error)
+	read func(ctx context.Context, docs []documents.DocRef) ([]documents.DocTerms, error)
 	// fewer than termsAtOnce documents are asked for by so many, so that not every
 	// call for large ones has to fail first.
 	fewer atomic.Int64
@@ -95,7 +96,7 @@ type termReader struct {
 
 // each calls fn with the terms of each document, in their order. A document
 // that has too many by itself gets an error that wraps [esclient.ErrTooLarge].
-func (t *termReader) each(ctx context.Context, docs []esclient.DocRef, fn func(i int, terms *esclient.DocTerms) error) error {
+func (t *termReader) each(ctx context.Context, docs []documents.DocRef, fn func(i int, terms *documents.DocTerms) error) error {
 	for start := 0; start < len(docs); {
 		fewer := t.fewer.Load()
 		n := min(termsAtOnce-int(fewer), len(docs)-start)
@@ -105,7 +106,7 @@ func (t *termReader) each(ctx context.Context, docs []esclient.DocRef, fn func(i
 				t.fewer.Store(int64(termsAtOnce - n/2))
 				continue
 			}
-			found, err = []esclient.DocTerms{{Err: err}}, nil
+			found, err = []documents.DocTerms{{Err: err}}, nil
 		}
 		if err == nil && len(found) != n {
 			err = fmt.Errorf("the terms of %d documents for %d", len(found), n)
@@ -132,7 +133,7 @@ func retry(ctx context.Context, op func() error) error {
 	wait := firstPause
 	for try := 1; ; try++ {
 		err := op()
-		if err == nil || !esclient.Interrupted(err) || ctx.Err() != nil || try == maxTries {
+		if err == nil || !documents.Interrupted(err) || ctx.Err() != nil || try == maxTries {
 			return err
 		}
 		if err := pause(ctx, wait); err != nil {

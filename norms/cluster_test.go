@@ -14,11 +14,13 @@ import (
 	"testing"
 
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/answers"
+	"github.com/akin-search/akin/esclient/documents"
 )
 
 // A stored document of a fake cluster.
 type stored struct {
-	esclient.DocRef
+	documents.DocRef
 
 	text string
 	norm float64
@@ -34,14 +36,14 @@ type fakeIndex struct {
 
 	// before is called before each call, by its name, with what it is about; its
 	// error is the call's.
-	before func(call string, docs []esclient.DocRef) error
+	before func(call string, docs []documents.DocRef) error
 	// outcome may make another of an update, ok false leaves it.
-	outcome func(d esclient.DocRef) (o esclient.UpdateResult, ok bool)
+	outcome func(d documents.DocRef) (o documents.UpdateResult, ok bool)
 	// tooMany is the number of different terms that an answer cannot hold, 0 for
 	// none, and largest the largest number of terms returned at once.
 	tooMany, largest int
 	// terms may spoil the terms of a document.
-	terms func(d esclient.DocRef, terms *esclient.DocTerms)
+	terms func(d documents.DocRef, terms *documents.DocTerms)
 }
 
 func newFakeIndex(texts ...string) *fakeIndex {
@@ -61,7 +63,7 @@ func (x *fakeIndex) put(id, text string) {
 		version = old.Version + 1
 	}
 	x.seqNo++
-	x.docs[id] = &stored{DocRef: esclient.DocRef{Index: "i", ID: id, SeqNo: x.seqNo, PrimaryTerm: 1, Version: version}, text: text}
+	x.docs[id] = &stored{DocRef: documents.DocRef{Index: "i", ID: id, SeqNo: x.seqNo, PrimaryTerm: 1, Version: version}, text: text}
 }
 
 func (x *fakeIndex) remove(id string) {
@@ -70,7 +72,7 @@ func (x *fakeIndex) remove(id string) {
 	delete(x.docs, id)
 }
 
-func (x *fakeIndex) hook(call string, docs []esclient.DocRef) error {
+func (x *fakeIndex) hook(call string, docs []documents.DocRef) error {
 	x.mu.Lock()
 	before := x.before
 	x.mu.Unlock()
@@ -81,7 +83,7 @@ func (x *fakeIndex) hook(call string, docs []esclient.DocRef) error {
 }
 
 // ScanRefs implements [Reader] for the queries of this package.
-func (x *fakeIndex) ScanRefs(ctx context.Context, o esclient.RefOptions, fn func([]esclient.DocRef) error) error {
+func (x *fakeIndex) ScanRefs(ctx context.Context, o documents.RefOptions, fn func([]documents.DocRef) error) error {
 	if err := x.hook("docs", nil); err != nil {
 		return err
 	}
@@ -107,7 +109,7 @@ func (x *fakeIndex) ScanRefs(ctx context.Context, o esclient.RefOptions, fn func
 		return err
 	}
 	x.mu.Lock()
-	var found []esclient.DocRef
+	var found []documents.DocRef
 	for id, d := range x.docs {
 		switch {
 		case len(q.Bool.Filter) == 2 && !between(d.SeqNo, q.Bool.Filter[1].Range.SeqNo.GT, q.Bool.Filter[1].Range.SeqNo.LTE):
@@ -119,7 +121,7 @@ func (x *fakeIndex) ScanRefs(ctx context.Context, o esclient.RefOptions, fn func
 		}
 	}
 	x.mu.Unlock()
-	slices.SortFunc(found, func(a, b esclient.DocRef) int { return cmp.Compare(a.SeqNo, b.SeqNo) })
+	slices.SortFunc(found, func(a, b documents.DocRef) int { return cmp.Compare(a.SeqNo, b.SeqNo) })
 	for part := range slices.Chunk(found, 100) {
 		if err := cmp.Or(fn(slices.Clone(part)), ctx.Err(), x.hook("page", nil)); err != nil {
 			return err
@@ -132,13 +134,13 @@ func (x *fakeIndex) ScanRefs(ctx context.Context, o esclient.RefOptions, fn func
 func between(n, low, high int64) bool { return low < n && n <= high }
 
 // TermFreqs implements [Reader]: words between blanks.
-func (x *fakeIndex) TermFreqs(_ context.Context, field string, docs []esclient.DocRef) ([]esclient.DocTerms, error) {
+func (x *fakeIndex) TermFreqs(_ context.Context, field string, docs []documents.DocRef) ([]documents.DocTerms, error) {
 	if err := x.hook("terms", docs); err != nil {
 		return nil, err
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	all := make([]esclient.DocTerms, len(docs))
+	all := make([]documents.DocTerms, len(docs))
 	n := 0
 	defer func() { x.largest = max(x.largest, n) }()
 	for i, d := range docs {
@@ -150,9 +152,9 @@ func (x *fakeIndex) TermFreqs(_ context.Context, field string, docs []esclient.D
 		for word := range strings.FieldsSeq(s.text) {
 			freqs[word]++
 		}
-		all[i] = esclient.DocTerms{Found: true, Version: s.Version, Fields: map[string][]esclient.TermFreq{}}
+		all[i] = documents.DocTerms{Found: true, Version: s.Version, Fields: map[string][]documents.TermFreq{}}
 		for term, freq := range freqs {
-			all[i].Fields[field] = append(all[i].Fields[field], esclient.TermFreq{Term: term, Freq: freq})
+			all[i].Fields[field] = append(all[i].Fields[field], documents.TermFreq{Term: term, Freq: freq})
 		}
 		if n += len(freqs); x.tooMany > 0 && n >= x.tooMany {
 			n = 0
@@ -169,8 +171,8 @@ func (x *fakeIndex) TermFreqs(_ context.Context, field string, docs []esclient.D
 func (x *fakeIndex) Refresh(context.Context, string) error { return x.hook("refresh", nil) }
 
 // UpdateDocs implements [Cluster].
-func (x *fakeIndex) UpdateDocs(_ context.Context, updates []esclient.DocUpdate) ([]esclient.UpdateResult, error) {
-	docs := make([]esclient.DocRef, len(updates))
+func (x *fakeIndex) UpdateDocs(_ context.Context, updates []documents.DocUpdate) ([]documents.UpdateResult, error) {
+	docs := make([]documents.DocRef, len(updates))
 	for i := range updates {
 		docs[i] = updates[i].Doc
 	}
@@ -179,7 +181,7 @@ func (x *fakeIndex) UpdateDocs(_ context.Context, updates []esclient.DocUpdate) 
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	results := make([]esclient.UpdateResult, len(updates))
+	results := make([]documents.UpdateResult, len(updates))
 	for i, u := range updates {
 		if x.outcome != nil {
 			if o, ok := x.outcome(u.Doc); ok {
@@ -192,20 +194,20 @@ func (x *fakeIndex) UpdateDocs(_ context.Context, updates []esclient.DocUpdate) 
 	return results, nil
 }
 
-func (x *fakeIndex) write(u esclient.DocUpdate) esclient.UpdateResult {
+func (x *fakeIndex) write(u documents.DocUpdate) documents.UpdateResult {
 	s := x.docs[u.Doc.ID]
 	if s == nil {
-		return esclient.UpdateResult{Status: esclient.Gone}
+		return documents.UpdateResult{Status: documents.Gone}
 	}
 	if s.SeqNo != u.Doc.SeqNo {
-		return esclient.UpdateResult{Status: esclient.Conflict}
+		return documents.UpdateResult{Status: documents.Conflict}
 	}
 	var part struct {
 		Norm    map[string]*float64 `json:"akin_norm"`
 		Weights map[string]string   `json:"akin_norm_weights"`
 	}
 	if err := json.Unmarshal(u.Part, &part); err != nil {
-		return esclient.UpdateResult{Status: esclient.Refused}
+		return documents.UpdateResult{Status: documents.Refused}
 	}
 	norm := s.norm
 	if v, ok := part.Norm["body"]; ok {
@@ -215,13 +217,13 @@ func (x *fakeIndex) write(u esclient.DocUpdate) esclient.UpdateResult {
 		}
 	}
 	if norm == s.norm && s.id == part.Weights["body"] {
-		return esclient.UpdateResult{Status: esclient.Unchanged}
+		return documents.UpdateResult{Status: documents.Unchanged}
 	}
 	x.seqNo++
 	x.writes++
 	s.norm, s.id, s.SeqNo, s.HasValue = norm, part.Weights["body"], x.seqNo, norm != 0
 	s.Version++
-	return esclient.UpdateResult{Status: esclient.Updated, SeqNo: s.SeqNo}
+	return documents.UpdateResult{Status: documents.Updated, SeqNo: s.SeqNo}
 }
 
 // wrong returns the ids of the documents that do not have their norm.
@@ -234,9 +236,9 @@ func (x *fakeIndex) wrong(w *Weights) []string {
 		for word := range strings.FieldsSeq(s.text) {
 			freqs[word]++
 		}
-		var terms []esclient.TermFreq
+		var terms []documents.TermFreq
 		for term, freq := range freqs {
-			terms = append(terms, esclient.TermFreq{Term: term, Freq: freq})
+			terms = append(terms, documents.TermFreq{Term: term, Freq: freq})
 		}
 		if s.id != w.ID() || float32(s.norm) != float32(w.Norm(terms)) {
 			ids = append(ids, id)
@@ -263,12 +265,12 @@ func manyTexts(n int) []string {
 	return texts
 }
 
-var errBusy = &esclient.Error{Status: http.StatusServiceUnavailable, Reason: "busy"}
+var errBusy = &answers.Error{Status: http.StatusServiceUnavailable, Reason: "busy"}
 
 func TestErrorsOfWorkersEndTheScan(t *testing.T) {
 	x := newFakeIndex(manyTexts(3000)...)
 	broken := errors.New("broken")
-	err := eachBatch(t.Context(), x, esclient.RefOptions{Query: Missing("body", "")}, 2, func(_ context.Context, docs []esclient.DocRef) error {
+	err := eachBatch(t.Context(), x, documents.RefOptions{Query: Missing("body", "")}, 2, func(_ context.Context, docs []documents.DocRef) error {
 		if len(docs) != batchDocs {
 			t.Errorf("a batch of %d", len(docs))
 		}
@@ -296,8 +298,8 @@ func TestTermsAreReadInPartsThatFit(t *testing.T) {
 	x := newFakeIndex(largeTexts(300, 200)...)
 	x.put("huge", largeTexts(1, 5000)[0])
 	x.tooMany = 2500 // 12 documents
-	var docs []esclient.DocRef
-	err := x.ScanRefs(t.Context(), esclient.RefOptions{Query: Missing("body", "")}, func(found []esclient.DocRef) error {
+	var docs []documents.DocRef
+	err := x.ScanRefs(t.Context(), documents.RefOptions{Query: Missing("body", "")}, func(found []documents.DocRef) error {
 		docs = append(docs, found...)
 		return nil
 	})
@@ -305,7 +307,7 @@ func TestTermsAreReadInPartsThatFit(t *testing.T) {
 		t.Fatal(err)
 	}
 	calls, held := 0, 0
-	x.before = func(_ string, docs []esclient.DocRef) error {
+	x.before = func(_ string, docs []documents.DocRef) error {
 		calls++
 		held = max(held, len(docs))
 		return nil
@@ -331,7 +333,7 @@ func TestTermsAreReadInPartsThatFit(t *testing.T) {
 
 func TestTermsOfOtherDocumentsAreRefused(t *testing.T) {
 	x := newFakeIndex("one", "two")
-	_, err := readTerms(t.Context(), shortReader{x}, []esclient.DocRef{{ID: "0"}, {ID: "1"}})
+	_, err := readTerms(t.Context(), shortReader{x}, []documents.DocRef{{ID: "0"}, {ID: "1"}})
 	if err == nil {
 		t.Error("one answer for two documents")
 	}
@@ -340,17 +342,17 @@ func TestTermsOfOtherDocumentsAreRefused(t *testing.T) {
 // A shortReader leaves out the last document.
 type shortReader struct{ Reader }
 
-func (r shortReader) TermFreqs(ctx context.Context, field string, docs []esclient.DocRef) ([]esclient.DocTerms, error) {
+func (r shortReader) TermFreqs(ctx context.Context, field string, docs []documents.DocRef) ([]documents.DocTerms, error) {
 	terms, err := r.Reader.TermFreqs(ctx, field, docs)
 	return terms[:len(terms)-1], err
 }
 
 // readTerms returns the terms of documents, from as many calls as it takes.
-func readTerms(ctx context.Context, r Reader, docs []esclient.DocRef) (all []esclient.DocTerms, err error) {
-	t := termReader{read: func(ctx context.Context, docs []esclient.DocRef) ([]esclient.DocTerms, error) {
+func readTerms(ctx context.Context, r Reader, docs []documents.DocRef) (all []documents.DocTerms, err error) {
+	t := termReader{read: func(ctx context.Context, docs []documents.DocRef) ([]documents.DocTerms, error) {
 		return r.TermFreqs(ctx, "body", docs)
 	}}
-	err = t.each(ctx, docs, func(_ int, terms *esclient.DocTerms) error {
+	err = t.each(ctx, docs, func(_ int, terms *documents.DocTerms) error {
 		all = append(all, *terms)
 		return nil
 	})

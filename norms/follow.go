@@ -10,16 +10,17 @@ import (
 	"slices"
 	"time"
 
-	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/answers"
+	"github.com/akin-search/akin/esclient/documents"
 )
 
 // A FollowedCluster is a [Cluster] that says how far its indices have been
-// written. [esclient.Client] is one.
+// written. [documents.API] is one.
 type FollowedCluster interface {
 	Cluster
 	// ShardStates returns the states of the shards of an index expression, by
 	// index.
-	ShardStates(ctx context.Context, index string) ([]esclient.ShardState, error)
+	ShardStates(ctx context.Context, index string) ([]documents.ShardState, error)
 }
 
 // FollowOptions say what [Follow] does.
@@ -69,7 +70,7 @@ func Follow(ctx context.Context, c FollowedCluster, weights *Weights, o FollowOp
 			return ctx.Err()
 		case err == nil:
 			wait, f.o.All = o.Interval, true
-		case esclient.Interrupted(err):
+		case documents.Interrupted(err):
 			wait = max(min(2*wait, maxBackoff), o.Interval)
 		default:
 			return err
@@ -112,7 +113,7 @@ func (f *follower) round(ctx context.Context) (BackfillCounts, error) {
 
 // shards does the round index by index.
 func (f *follower) shards(ctx context.Context, b *backfill) error {
-	var states []esclient.ShardState
+	var states []documents.ShardState
 	err := retry(ctx, func() (err error) {
 		states, err = f.cluster.ShardStates(ctx, f.o.Index)
 		return err
@@ -121,9 +122,9 @@ func (f *follower) shards(ctx context.Context, b *backfill) error {
 		return err
 	}
 	maps.DeleteFunc(f.marks, func(history string, _ int64) bool {
-		return !slices.ContainsFunc(states, func(s esclient.ShardState) bool { return s.History == history })
+		return !slices.ContainsFunc(states, func(s documents.ShardState) bool { return s.History == history })
 	})
-	byIndex := map[string][]esclient.ShardState{}
+	byIndex := map[string][]documents.ShardState{}
 	for _, s := range states {
 		if s.Checkpoint > f.mark(&s) {
 			byIndex[s.Index] = append(byIndex[s.Index], s)
@@ -138,7 +139,7 @@ func (f *follower) shards(ctx context.Context, b *backfill) error {
 }
 
 // mark returns the sequence number up to which a shard is done, -1 for none.
-func (f *follower) mark(s *esclient.ShardState) int64 {
+func (f *follower) mark(s *documents.ShardState) int64 {
 	if mark, ok := f.marks[s.History]; ok {
 		return mark
 	}
@@ -147,16 +148,16 @@ func (f *follower) mark(s *esclient.ShardState) int64 {
 
 // isAway reports whether an error says that an index was deleted or closed.
 func isAway(err error) bool {
-	refusal, ok := errors.AsType[*esclient.Error](err)
+	refusal, ok := errors.AsType[*answers.Error](err)
 	return ok && (refusal.Type == "index_not_found_exception" || refusal.Type == "index_closed_exception")
 }
 
 // index does the round for some shards of an index, which have been written.
-func (f *follower) index(ctx context.Context, b *backfill, shards []esclient.ShardState) error {
+func (f *follower) index(ctx context.Context, b *backfill, shards []documents.ShardState) error {
 	index := shards[0].Index
-	if slices.ContainsFunc(shards, func(s esclient.ShardState) bool { return f.mark(&s) < 0 }) {
+	if slices.ContainsFunc(shards, func(s documents.ShardState) bool { return f.mark(&s) < 0 }) {
 		switch err := f.o.Check(ctx, index); {
-		case err != nil && (esclient.Interrupted(err) || ctx.Err() != nil):
+		case err != nil && (documents.Interrupted(err) || ctx.Err() != nil):
 			return err
 		case err != nil:
 			f.o.OnSkip(index, err)
@@ -173,7 +174,7 @@ func (f *follower) index(ctx context.Context, b *backfill, shards []esclient.Sha
 	}
 	for i := range shards {
 		s := &shards[i]
-		o := esclient.RefOptions{Index: index, Query: f.query(b, s), Preference: fmt.Sprintf("_shards:%d", s.Shard)}
+		o := documents.RefOptions{Index: index, Query: f.query(b, s), Preference: fmt.Sprintf("_shards:%d", s.Shard)}
 		if err := b.scan(ctx, o); err != nil {
 			return err
 		}
@@ -183,7 +184,7 @@ func (f *follower) index(ctx context.Context, b *backfill, shards []esclient.Sha
 }
 
 // query is for the documents of a shard to look at.
-func (f *follower) query(b *backfill, s *esclient.ShardState) []byte {
+func (f *follower) query(b *backfill, s *documents.ShardState) []byte {
 	mark := f.mark(s)
 	if mark < 0 {
 		return b.query()

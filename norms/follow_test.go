@@ -12,7 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/answers"
+	"github.com/akin-search/akin/esclient/documents"
 )
 
 // A followedIndex is an index of one shard whose writes are followed.
@@ -25,7 +26,7 @@ type followedIndex struct {
 }
 
 // ShardStates implements [FollowedCluster].
-func (x *followedIndex) ShardStates(context.Context, string) ([]esclient.ShardState, error) {
+func (x *followedIndex) ShardStates(context.Context, string) ([]documents.ShardState, error) {
 	if err := x.hook("states", nil); err != nil {
 		return nil, err
 	}
@@ -35,11 +36,11 @@ func (x *followedIndex) ShardStates(context.Context, string) ([]esclient.ShardSt
 	if x.history == "" {
 		return nil, nil
 	}
-	return []esclient.ShardState{{Index: "i", History: x.history, Checkpoint: x.seqNo}}, nil
+	return []documents.ShardState{{Index: "i", History: x.history, Checkpoint: x.seqNo}}, nil
 }
 
 // TermFreqs implements [Reader].
-func (x *followedIndex) TermFreqs(ctx context.Context, field string, docs []esclient.DocRef) ([]esclient.DocTerms, error) {
+func (x *followedIndex) TermFreqs(ctx context.Context, field string, docs []documents.DocRef) ([]documents.DocTerms, error) {
 	x.mu.Lock()
 	x.asked += len(docs)
 	x.mu.Unlock()
@@ -174,7 +175,7 @@ func TestFollowerLeavesWhatOthersWriteMeanwhileToTheNextRound(t *testing.T) {
 		x := follow(t, FollowOptions{}, "one", "two")
 		var times atomic.Int32
 		x.mu.Lock()
-		x.before = func(call string, _ []esclient.DocRef) error {
+		x.before = func(call string, _ []documents.DocRef) error {
 			if call == "update" && times.Load() < 2 {
 				x.update("1", strings.Repeat("changed ", 2+int(times.Add(1))))
 			}
@@ -217,10 +218,10 @@ func TestNothingIsWrittenToAnIndexThatWasDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := follow(t, FollowOptions{}, "one")
 		x.mu.Lock()
-		x.terms = func(_ esclient.DocRef, terms *esclient.DocTerms) {
-			*terms = esclient.DocTerms{Err: &esclient.Error{Status: http.StatusNotFound, Type: "index_not_found_exception"}}
+		x.terms = func(_ documents.DocRef, terms *documents.DocTerms) {
+			*terms = documents.DocTerms{Err: &answers.Error{Status: http.StatusNotFound, Type: "index_not_found_exception"}}
 		}
-		x.before = func(call string, _ []esclient.DocRef) error {
+		x.before = func(call string, _ []documents.DocRef) error {
 			if call == "update" {
 				t.Error("something was written")
 			}
@@ -242,7 +243,7 @@ func TestFollowerBacksOffWhereTheClusterIsBusy(t *testing.T) {
 				var busy atomic.Bool
 				busy.Store(true)
 				x.mu.Lock()
-				x.before = func(c string, _ []esclient.DocRef) error {
+				x.before = func(c string, _ []documents.DocRef) error {
 					if busy.Load() && c == call {
 						return errBusy
 					}
@@ -274,8 +275,8 @@ func TestFollowerWaitsForBusyDocuments(t *testing.T) {
 		var busy atomic.Bool
 		busy.Store(true)
 		x.mu.Lock()
-		x.outcome = func(d esclient.DocRef) (esclient.UpdateResult, bool) {
-			return esclient.UpdateResult{Status: esclient.Busy, Err: &esclient.Error{Status: http.StatusTooManyRequests}}, busy.Load() && d.ID == "1"
+		x.outcome = func(d documents.DocRef) (documents.UpdateResult, bool) {
+			return documents.UpdateResult{Status: documents.Busy, Err: &answers.Error{Status: http.StatusTooManyRequests}}, busy.Load() && d.ID == "1"
 		}
 		x.mu.Unlock()
 		x.update("0", "changed in part")
@@ -290,10 +291,10 @@ func TestFollowerWaitsForBusyDocuments(t *testing.T) {
 func TestFollowerPassesOverWhatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var failed []string
-		o := FollowOptions{BackfillOptions: BackfillOptions{OnFailure: func(d esclient.DocRef, _ error) { failed = append(failed, d.ID) }}}
+		o := FollowOptions{BackfillOptions: BackfillOptions{OnFailure: func(d documents.DocRef, _ error) { failed = append(failed, d.ID) }}}
 		x := follow(t, o)
 		x.mu.Lock()
-		x.terms = func(d esclient.DocRef, terms *esclient.DocTerms) {
+		x.terms = func(d documents.DocRef, terms *documents.DocTerms) {
 			if x.docs[d.ID].text == "odd" {
 				terms.Err = errors.New("no")
 			}
@@ -316,9 +317,9 @@ func TestFollowerEndsWithWhatDoesNotPass(t *testing.T) {
 		for call, want := range map[string]string{"states": "no", "refresh": "right to refresh"} {
 			x := follow(t, FollowOptions{}, "one")
 			x.mu.Lock()
-			x.before = func(c string, _ []esclient.DocRef) error {
+			x.before = func(c string, _ []documents.DocRef) error {
 				if c == call {
-					return &esclient.Error{Status: http.StatusForbidden, Reason: "no"}
+					return &answers.Error{Status: http.StatusForbidden, Reason: "no"}
 				}
 				return nil
 			}

@@ -24,7 +24,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -99,8 +99,8 @@ func (w *Weights) Weight(term string) float64 { return simmatrix.IDF(int64(w.doc
 // Norm returns ‖Wy‖ = √Σ_t (w_t·tf_t)² for the terms of a document's field,
 // each there once; 0 for no terms. It sorts the terms, so that the same
 // document gives the same bits.
-func (w *Weights) Norm(terms []esclient.TermFreq) float64 {
-	slices.SortFunc(terms, func(a, b esclient.TermFreq) int { return cmp.Compare(a.Term, b.Term) })
+func (w *Weights) Norm(terms []documents.TermFreq) float64 {
+	slices.SortFunc(terms, func(a, b documents.TermFreq) int { return cmp.Compare(a.Term, b.Term) })
 	sum := 0.0
 	for _, t := range terms {
 		v := w.Weight(t.Term) * float64(t.Freq)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -88,7 +88,7 @@ func TestNormIsTheLengthOfTheWeightedVector(t *testing.T) {
 			t.Errorf("weight of %s is %v, want %v", term, got, want)
 		}
 	}
-	got := w.Norm([]esclient.TermFreq{{Term: "the", Freq: 4}, {Term: "car", Freq: 2}, {Term: "unknown", Freq: 1}})
+	got := w.Norm([]documents.TermFreq{{Term: "the", Freq: 4}, {Term: "car", Freq: 2}, {Term: "unknown", Freq: 1}})
 	want := math.Sqrt(math.Pow(2*math.Log(11/3.5), 2) + math.Pow(4*math.Log(11/10.5), 2) + math.Pow(math.Log(11/1.5), 2))
 	if math.Abs(got-want) > 1e-14 {
 		t.Errorf("norm %v, want %v", got, want)
@@ -100,8 +100,8 @@ func TestNormIsTheLengthOfTheWeightedVector(t *testing.T) {
 
 func TestNormDoesNotDependOnTheOrderOfTerms(t *testing.T) {
 	w := newWeights(t, 1000, map[string]uint32{"a": 1, "b": 17, "c": 933, "d": 40})
-	one := w.Norm([]esclient.TermFreq{{Term: "a", Freq: 3}, {Term: "b", Freq: 1}, {Term: "c", Freq: 70}, {Term: "d", Freq: 2}, {Term: "e", Freq: 1}})
-	two := w.Norm([]esclient.TermFreq{{Term: "e", Freq: 1}, {Term: "c", Freq: 70}, {Term: "d", Freq: 2}, {Term: "b", Freq: 1}, {Term: "a", Freq: 3}})
+	one := w.Norm([]documents.TermFreq{{Term: "a", Freq: 3}, {Term: "b", Freq: 1}, {Term: "c", Freq: 70}, {Term: "d", Freq: 2}, {Term: "e", Freq: 1}})
+	two := w.Norm([]documents.TermFreq{{Term: "e", Freq: 1}, {Term: "c", Freq: 70}, {Term: "d", Freq: 2}, {Term: "b", Freq: 1}, {Term: "a", Freq: 3}})
 	if one != two {
 		t.Errorf("%v and %v", one, two)
 	}

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -41,7 +42,7 @@ type SnapshotOptions struct {
 	// whose terms are too many to be read, which counts as one without terms. Calls
 	// of the two do not overlap.
 	Progress   simmatrix.Progress
-	OnTooLarge func(doc esclient.DocRef, err error)
+	OnTooLarge func(doc documents.DocRef, err error)
 }
 
 // Snapshot counts the documents of each term of a field, and returns a matrix
@@ -56,14 +57,14 @@ func Snapshot(ctx context.Context, r Reader, o SnapshotOptions) (*simmatrix.Matr
 			o: o, docFreqs: map[string]uint32{},
 			meter: meter{progress: o.Progress, stage: "counting terms", total: o.Docs},
 		}
-		s.terms.read = func(ctx context.Context, docs []esclient.DocRef) (terms []esclient.DocTerms, err error) {
+		s.terms.read = func(ctx context.Context, docs []documents.DocRef) (terms []documents.DocTerms, err error) {
 			err = retry(ctx, func() error {
 				terms, err = r.TermFreqs(ctx, o.Field, docs)
 				return err
 			})
 			return terms, err
 		}
-		return eachBatch(ctx, r, esclient.RefOptions{Index: o.Index, Query: Missing(o.Field, "")}, o.Workers, s.batch)
+		return eachBatch(ctx, r, documents.RefOptions{Index: o.Index, Query: Missing(o.Field, "")}, o.Workers, s.batch)
 	})
 	if err != nil {
 		return nil, err
@@ -87,8 +88,8 @@ type snapshot struct {
 const termBytes = 56
 
 // batch counts the terms of documents.
-func (s *snapshot) batch(ctx context.Context, docs []esclient.DocRef) error {
-	err := s.terms.each(ctx, docs, func(i int, terms *esclient.DocTerms) error {
+func (s *snapshot) batch(ctx context.Context, docs []documents.DocRef) error {
+	err := s.terms.each(ctx, docs, func(i int, terms *documents.DocTerms) error {
 		switch {
 		case errors.Is(terms.Err, esclient.ErrTooLarge):
 			if s.o.OnTooLarge != nil {
@@ -111,7 +112,7 @@ func (s *snapshot) batch(ctx context.Context, docs []esclient.DocRef) error {
 }
 
 // count counts one document.
-func (s *snapshot) count(terms []esclient.TermFreq) error {
+func (s *snapshot) count(terms []documents.TermFreq) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(terms) > 0 {

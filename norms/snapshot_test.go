@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -99,7 +100,7 @@ func TestSnapshotBeginsAnewWhereTheScanIsLost(t *testing.T) {
 					t.Fatal(err)
 				}
 				x, n := newFakeIndex(texts...), 0
-				x.before = func(c string, _ []esclient.DocRef) error {
+				x.before = func(c string, _ []documents.DocRef) error {
 					if c != call {
 						return nil
 					}
@@ -129,7 +130,7 @@ func TestSnapshotsThatCannotBeMade(t *testing.T) {
 		t.Errorf("no terms: %v", err)
 	}
 	no := errors.New("no")
-	x.terms = func(d esclient.DocRef, terms *esclient.DocTerms) {
+	x.terms = func(d documents.DocRef, terms *documents.DocTerms) {
 		if d.ID == "50" {
 			terms.Err = no
 		}
@@ -154,7 +155,7 @@ func TestSnapshotOfDocumentsOfManyTerms(t *testing.T) {
 	x.put("huge", largeTexts(1, 5000)[0])
 	x.tooMany = 2500
 	var passedOver []string
-	got, err := Snapshot(t.Context(), x, SnapshotOptions{Field: "body", OnTooLarge: func(d esclient.DocRef, err error) {
+	got, err := Snapshot(t.Context(), x, SnapshotOptions{Field: "body", OnTooLarge: func(d documents.DocRef, err error) {
 		if errors.Is(err, esclient.ErrTooLarge) {
 			passedOver = append(passedOver, d.ID)
 		}

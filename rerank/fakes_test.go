@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -74,7 +75,7 @@ type fakeVectors struct {
 	panics   bool
 	// wait, unless nil, holds every call until it is closed or the call ends.
 	wait  chan struct{}
-	calls [][]esclient.VectorRequest
+	calls [][]documents.VectorRequest
 	// uuids are those of indices, unreadable the fields that are not readable,
 	// and asked is how often each of them was asked for.
 	uuids       map[string]string
@@ -102,7 +103,7 @@ func (f *fakeVectors) Readable(_ context.Context, index, field string) (bool, er
 	return !f.unreadable[field], nil
 }
 
-func (f *fakeVectors) DocVectors(ctx context.Context, docs []esclient.VectorRequest) ([]esclient.DocTerms, error) {
+func (f *fakeVectors) DocVectors(ctx context.Context, docs []documents.VectorRequest) ([]documents.DocTerms, error) {
 	f.mu.Lock()
 	f.calls = append(f.calls, docs)
 	wait := f.wait
@@ -125,18 +126,18 @@ func (f *fakeVectors) DocVectors(ctx context.Context, docs []esclient.VectorRequ
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	out := make([]esclient.DocTerms, len(docs))
+	out := make([]documents.DocTerms, len(docs))
 	for i, d := range docs {
 		key := docKey{d.Index, d.ID}
 		fields, ok := f.docs[key]
 		if !ok {
 			continue
 		}
-		out[i] = esclient.DocTerms{Found: true, Version: max(f.versions[key], 1), Fields: map[string][]esclient.TermFreq{}}
+		out[i] = documents.DocTerms{Found: true, Version: max(f.versions[key], 1), Fields: map[string][]documents.TermFreq{}}
 		for _, name := range d.Fields {
-			var terms []esclient.TermFreq
+			var terms []documents.TermFreq
 			for text, n := range fields[name] {
-				terms = append(terms, esclient.TermFreq{Term: text, Freq: n})
+				terms = append(terms, documents.TermFreq{Term: text, Freq: n})
 			}
 			out[i].Fields[name] = terms
 		}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/maypok86/otter/v2"
 
-	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -148,7 +148,7 @@ func (m *memory) close() {
 
 // newVector returns the vector of a field in numbers, in their order. Its life
 // depends on the document, so that those of one search do not all end at once.
-func (m *memory) newVector(key vectorKey, terms []esclient.TermFreq) *vector {
+func (m *memory) newVector(key vectorKey, terms []documents.TermFreq) *vector {
 	type entry struct {
 		number int32
 		freq   float64

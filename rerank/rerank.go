@@ -26,7 +26,7 @@ import (
 	"time"
 	"unique"
 
-	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/budget"
 	"github.com/akin-search/akin/internal/recovery"
@@ -61,7 +61,7 @@ type Hit struct {
 type Vectors interface {
 	// DocVectors returns the terms of each of docs, as a search sees it, or an
 	// error that wraps [esclient.ErrTooLarge]: then fewer documents may do.
-	DocVectors(ctx context.Context, docs []esclient.VectorRequest) ([]esclient.DocTerms, error)
+	DocVectors(ctx context.Context, docs []documents.VectorRequest) ([]documents.DocTerms, error)
 	// UUIDs sets ids[k] to what tells the concrete index named from others of this
 	// name, before or after; "" where the cluster does not tell.
 	UUIDs(ctx context.Context, indices, ids []string) error

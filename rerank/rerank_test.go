@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/recovery"
 )
@@ -74,7 +75,7 @@ func TestOneCallAsksForAllHitsOnce(t *testing.T) {
 		}
 		checkScores(t, got, .5, 1, 0)
 	}
-	want := [][]esclient.VectorRequest{{
+	want := [][]documents.VectorRequest{{
 		{Index: "i", ID: "1", Fields: []string{"body"}},
 		{Index: "i", ID: "2", Routing: "r", Fields: []string{"body"}},
 		{Index: "i", ID: "3", Fields: []string{"body"}},

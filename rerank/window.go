@@ -12,6 +12,7 @@ import (
 	"github.com/maypok86/otter/v2"
 
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/simmatrix"
@@ -210,11 +211,11 @@ func (w *window) fetchVectors(ctx context.Context, vectors Vectors) error {
 // too much for one, and has those loaded that are of the state that the search
 // has found. The keys of a document stand side by side.
 func (w *window) loadVectors(ctx context.Context, vectors Vectors, keys []vectorKey, loaded map[vectorKey]*vector) error {
-	var docs []esclient.VectorRequest
+	var docs []documents.VectorRequest
 	var first []int // keys of docs
 	for n, key := range keys {
 		if n == 0 || key.Hit != keys[n-1].Hit {
-			docs, first = append(docs, esclient.VectorRequest{Index: key.Index, ID: key.ID, Routing: key.Routing}), append(first, n)
+			docs, first = append(docs, documents.VectorRequest{Index: key.Index, ID: key.ID, Routing: key.Routing}), append(first, n)
 		}
 		last := &docs[len(docs)-1]
 		last.Fields = append(last.Fields, key.field)

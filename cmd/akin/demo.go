@@ -17,6 +17,7 @@ import (
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/demo"
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/learn"
 	"github.com/akin-search/akin/simmatrix/rowstore"
@@ -77,8 +78,9 @@ const demoMapping = `{"settings":{"number_of_shards":1,"number_of_replicas":0},`
 // report. It does not touch an index that is there already: the names are
 // common, and it may be somebody's own.
 func loadDemo(ctx context.Context, client *esclient.Client, report io.Writer) error {
+	cluster := documents.API{Client: client}
 	for _, index := range demo.Indices() {
-		created, err := client.CreateIndex(ctx, index.Name, []byte(demoMapping))
+		created, err := cluster.CreateIndex(ctx, index.Name, []byte(demoMapping))
 		if err != nil {
 			return err
 		}
@@ -86,11 +88,11 @@ func loadDemo(ctx context.Context, client *esclient.Client, report io.Writer) er
 			fmt.Fprintf(report, "%s: there already, left as it is\n", index.Name)
 			continue
 		}
-		docs := make([]esclient.Document, len(index.Docs))
+		docs := make([]documents.Document, len(index.Docs))
 		for i, d := range index.Docs {
-			docs[i] = esclient.Document{ID: d.ID, Source: map[string]string{"title": d.Title, "body": d.Body}}
+			docs[i] = documents.Document{ID: d.ID, Source: map[string]string{"title": d.Title, "body": d.Body}}
 		}
-		if err := client.Index(ctx, index.Name, docs); err != nil {
+		if err := cluster.Index(ctx, index.Name, docs); err != nil {
 			return err
 		}
 		fmt.Fprintf(report, "%s: %d texts\n", index.Name, len(docs))

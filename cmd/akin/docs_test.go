@@ -13,13 +13,14 @@ import (
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/demo"
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/documents"
 )
 
 // root is the folder of the repository.
 var root = filepath.Join("..", "..")
 
-// documents returns the text of every document for users, by name.
-func documents(t *testing.T) map[string]string {
+// userTexts returns the text of every document for users, by name.
+func userTexts(t *testing.T) map[string]string {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
 	if err != nil {
@@ -47,7 +48,7 @@ func blocks(text, language string) []string {
 
 func TestEveryYAMLBlockOfTheDocumentsLoads(t *testing.T) {
 	n := 0
-	for name, text := range documents(t) {
+	for name, text := range userTexts(t) {
 		for _, block := range blocks(text, "yaml") {
 			n++
 			if _, err := configs.Parse(name, []byte(block)); err != nil {
@@ -61,7 +62,7 @@ func TestEveryYAMLBlockOfTheDocumentsLoads(t *testing.T) {
 }
 
 func TestEveryJSONBlockOfTheDocumentsIsJSON(t *testing.T) {
-	for name, text := range documents(t) {
+	for name, text := range userTexts(t) {
 		for _, block := range blocks(text, "json") {
 			if !json.Valid([]byte(block)) {
 				t.Errorf("%s: not JSON:\n%s", name, block)
@@ -99,7 +100,7 @@ func TestEveryCommandOfTheDocumentsExists(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := 0
-	for name, text := range documents(t) {
+	for name, text := range userTexts(t) {
 		for _, line := range commands(text) {
 			n++
 			if target, ok := strings.CutPrefix(line, "make "); ok {
@@ -143,18 +144,18 @@ func TestREADMEPutsAkinInFrontOfACluster(t *testing.T) {
 	}
 	defer client.Close()
 	for _, index := range demo.Indices() { // all texts in one index, called docs
-		if _, err := client.CreateIndex(t.Context(), "docs", []byte(demoMapping)); err != nil {
+		if _, err := (documents.API{Client: client}).CreateIndex(t.Context(), "docs", []byte(demoMapping)); err != nil {
 			t.Fatal(err)
 		}
-		docs := make([]esclient.Document, len(index.Docs))
+		docs := make([]documents.Document, len(index.Docs))
 		for i, d := range index.Docs {
-			docs[i] = esclient.Document{ID: d.ID, Source: map[string]string{"title": d.Title, "body": d.Body}}
+			docs[i] = documents.Document{ID: d.ID, Source: map[string]string{"title": d.Title, "body": d.Body}}
 		}
-		if err := client.Index(t.Context(), "docs", docs); err != nil {
+		if err := (documents.API{Client: client}).Index(t.Context(), "docs", docs); err != nil {
 			t.Fatal(err)
 		}
 	}
-	readme := documents(t)["README.md"]
+	readme := userTexts(t)["README.md"]
 	t.Chdir(t.TempDir())
 	local := strings.NewReplacer("http://127.0.0.1:9200", engine.URL, "127.0.0.1:9280", "127.0.0.1:0")
 	ran := 0

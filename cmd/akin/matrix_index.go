@@ -14,6 +14,7 @@ import (
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/learn"
 )
@@ -109,8 +110,8 @@ func (f *buildFlags) checkIndex() error {
 }
 
 // scan returns what of the index is read, all documents that match.
-func (f *buildFlags) scan() esclient.ScanOptions {
-	o := esclient.ScanOptions{
+func (f *buildFlags) scan() documents.ScanOptions {
+	o := documents.ScanOptions{
 		Index: f.target.index, Fields: f.target.fields,
 		Seed: int(f.docs.options.Seed % (1 << 31)), // the engines take no more
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/shape"
 )
@@ -71,7 +72,7 @@ func (t *target) lookUp(ctx context.Context, words []string, report *terminal.Pr
 		return nil, err
 	}
 	defer func() { _ = client.Close() }() // nothing was written
-	x := &reading.Index{Client: client, Scan: esclient.ScanOptions{Index: t.index, Fields: t.fields}, Report: report}
+	x := &reading.Index{Client: client, Scan: documents.ScanOptions{Index: t.index, Fields: t.fields}, Report: report}
 	return x.LookUp(ctx, words)
 }
 

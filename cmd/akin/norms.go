@@ -13,7 +13,7 @@ import (
 
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/configs"
-	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/norms"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -71,21 +71,21 @@ func (f *normsFlags) check() []error {
 
 // open connects to the cluster of the flags, and returns the concrete indices
 // that map the field.
-func (f *normsFlags) open(ctx context.Context) (_ *esclient.Client, indices []string, err error) {
-	client, err := openCluster(f.cluster, f.caFile)
+func (f *normsFlags) open(ctx context.Context) (cluster documents.API, indices []string, err error) {
+	cluster.Client, err = openCluster(f.cluster, f.caFile)
 	if err == nil {
-		if indices, err = f.countable(ctx, client, f.index); err != nil {
-			_ = client.Close() // nothing was written
+		if indices, err = f.countable(ctx, cluster, f.index); err != nil {
+			_ = cluster.Client.Close() // nothing was written
 		}
 	}
-	return client, indices, err
+	return cluster, indices, err
 }
 
 // countable returns the concrete indices of an expression that map the field.
 // It refuses a field whose terms cannot be counted, and one whose norms would
 // be taken for those of another.
-func (f *normsFlags) countable(ctx context.Context, client *esclient.Client, index string) (indices []string, err error) {
-	found, err := client.Countable(ctx, index, f.field)
+func (f *normsFlags) countable(ctx context.Context, cluster documents.API, index string) (indices []string, err error) {
+	found, err := cluster.Countable(ctx, index, f.field)
 	for _, i := range found {
 		indices = append(indices, i.Name)
 		for _, other := range i.Texts {
@@ -163,24 +163,24 @@ func (f *snapshotFlags) parse() error {
 const countingShare = 0.2
 
 func (f *snapshotFlags) run(ctx context.Context, stderr io.Writer) error {
-	client, _, err := f.open(ctx)
+	cluster, _, err := f.open(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = client.Close() }() // nothing was written
+	defer func() { _ = cluster.Client.Close() }() // nothing was written
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(collectingShare * float64(f.memory))))
-	docs, err := client.CountMatching(ctx, f.index, norms.Missing(f.field, ""))
+	docs, err := cluster.Count(ctx, f.index, norms.Missing(f.field, ""))
 	if err != nil {
 		return err
 	}
 	report := terminal.NewProgress(stderr)
 	defer report.End()
 	skipped := 0
-	m, err := norms.Snapshot(ctx, client, norms.SnapshotOptions{
+	m, err := norms.Snapshot(ctx, cluster, norms.SnapshotOptions{
 		Index: f.index, Field: f.field, Source: "index " + f.index + ", field " + f.field,
 		MinDocFreq: f.minDocFreq, MaxTerms: f.maxTerms, MaxMemory: int64(countingShare * float64(f.memory)),
 		Workers: f.workers, Docs: int(docs), Progress: report.Step,
-		OnTooLarge: func(doc esclient.DocRef, err error) {
+		OnTooLarge: func(doc documents.DocRef, err error) {
 			if skipped++; skipped <= maxFailuresShown {
 				report.Tell("document %q of index %q is not counted: %v", doc.ID, doc.Index, err)
 			}

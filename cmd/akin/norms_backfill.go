@@ -13,7 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
-	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/answers"
+	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/norms"
 )
 
@@ -112,16 +114,16 @@ func (f *backfillFlags) run(ctx context.Context, stderr io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.weights, err)
 	}
-	client, indices, err := f.open(ctx)
+	cluster, indices, err := f.open(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = client.Close() }() // every write has been answered
-	if err := f.checkMapping(ctx, client, f.index, indices); err != nil {
+	defer func() { _ = cluster.Client.Close() }() // every write has been answered
+	if err := f.checkMapping(ctx, cluster, f.index, indices); err != nil {
 		return err
 	}
 	if f.follow {
-		return f.followIndex(ctx, client, weights, slog.New(slog.NewTextHandler(stderr, nil)))
+		return f.followIndex(ctx, cluster, weights, slog.New(slog.NewTextHandler(stderr, nil)))
 	}
 	query := norms.Missing(f.field, weights.ID())
 	if f.all {
@@ -129,11 +131,11 @@ func (f *backfillFlags) run(ctx context.Context, stderr io.Writer) error {
 	}
 	// What was done a moment ago is not to be counted again; without the right
 	// to refresh some of it may be.
-	err = client.Refresh(ctx, f.index)
-	if refusal, ok := errors.AsType[*esclient.Error](err); err != nil && (!ok || refusal.Status != http.StatusForbidden) {
+	err = cluster.Refresh(ctx, f.index)
+	if refusal, ok := errors.AsType[*answers.Error](err); err != nil && (!ok || refusal.Status != http.StatusForbidden) {
 		return err
 	}
-	docs, err := client.CountMatching(ctx, f.index, query)
+	docs, err := cluster.Count(ctx, f.index, query)
 	if err != nil {
 		return err
 	}
@@ -144,10 +146,10 @@ func (f *backfillFlags) run(ctx context.Context, stderr io.Writer) error {
 		if docs == 0 {
 			return nil
 		}
-		return f.fill(ctx, client, weights, int(docs), report)
+		return f.fill(ctx, cluster, weights, int(docs), report)
 	}
 	for _, name := range indices {
-		docs, err := client.CountMatching(ctx, name, query)
+		docs, err := cluster.Count(ctx, name, query)
 		if err != nil {
 			return err
 		}
@@ -158,8 +160,8 @@ func (f *backfillFlags) run(ctx context.Context, stderr io.Writer) error {
 
 // checkMapping refuses to write what the engine would map as it sees fit.
 // indices are those that the expression index stands for.
-func (f *backfillFlags) checkMapping(ctx context.Context, client *esclient.Client, index string, indices []string) error {
-	lacking, err := client.NotStoring(ctx, index, indices, norms.NormPath(f.field), norms.WeightsPath(f.field))
+func (f *backfillFlags) checkMapping(ctx context.Context, cluster documents.API, index string, indices []string) error {
+	lacking, err := cluster.NotStoring(ctx, index, indices, norms.NormPath(f.field), norms.WeightsPath(f.field))
 	if err != nil || len(lacking) == 0 {
 		return err
 	}
@@ -175,11 +177,11 @@ func (f *backfillFlags) checkMapping(ctx context.Context, client *esclient.Clien
 // maxFailuresShown is how many documents that fail are shown.
 const maxFailuresShown = 10
 
-func (f *backfillFlags) fill(ctx context.Context, client *esclient.Client, weights *norms.Weights, docs int, report *terminal.Progress) error {
+func (f *backfillFlags) fill(ctx context.Context, cluster documents.API, weights *norms.Weights, docs int, report *terminal.Progress) error {
 	shown := 0
-	counts, err := norms.Backfill(ctx, client, weights, norms.BackfillOptions{
+	counts, err := norms.Backfill(ctx, cluster, weights, norms.BackfillOptions{
 		Index: f.index, Field: f.field, All: f.all, Workers: f.workers, Docs: docs, Progress: report.Step,
-		OnFailure: func(doc esclient.DocRef, err error) {
+		OnFailure: func(doc documents.DocRef, err error) {
 			if shown++; shown <= maxFailuresShown {
 				report.Tell("document %q of index %q: %v", doc.ID, doc.Index, err)
 			}
@@ -200,7 +202,7 @@ func (f *backfillFlags) fill(ctx context.Context, client *esclient.Client, weigh
 	if ctx.Err() != nil {
 		err = ctx.Err()
 	}
-	if ctx.Err() != nil || err != nil && esclient.Interrupted(err) {
+	if ctx.Err() != nil || err != nil && documents.Interrupted(err) {
 		return fmt.Errorf("%w; the same command goes on with the rest", err)
 	}
 	return err
@@ -210,11 +212,11 @@ func (f *backfillFlags) fill(ctx context.Context, client *esclient.Client, weigh
 const progressEvery = 30 * time.Second
 
 // followIndex keeps the norms of the documents right until ctx ends.
-func (f *backfillFlags) followIndex(ctx context.Context, client *esclient.Client, weights *norms.Weights, log *slog.Logger) error {
+func (f *backfillFlags) followIndex(ctx context.Context, cluster documents.API, weights *norms.Weights, log *slog.Logger) error {
 	log = log.With("indices", f.index, "field", f.field, "weights", weights.ID())
 	log.InfoContext(ctx, "following", "interval", f.interval)
 	told, skipped, first := time.Now(), map[string]string{}, true
-	err := norms.Follow(ctx, client, weights, norms.FollowOptions{
+	err := norms.Follow(ctx, cluster, weights, norms.FollowOptions{
 		BackfillOptions: norms.BackfillOptions{
 			Index: f.index, Field: f.field, All: f.all, Workers: f.workers,
 			Progress: func(_ string, done, _ int) {
@@ -223,15 +225,15 @@ func (f *backfillFlags) followIndex(ctx context.Context, client *esclient.Client
 					log.InfoContext(ctx, "under way", "documents", done)
 				}
 			},
-			OnFailure: func(doc esclient.DocRef, err error) {
+			OnFailure: func(doc documents.DocRef, err error) {
 				log.WarnContext(ctx, "no norm until it is written again", "document", doc.ID, "index", doc.Index, "err", err)
 			},
 		},
 		Interval: f.interval,
 		Check: func(ctx context.Context, index string) error {
-			indices, err := f.countable(ctx, client, index)
+			indices, err := f.countable(ctx, cluster, index)
 			if err == nil {
-				err = f.checkMapping(ctx, client, index, indices)
+				err = f.checkMapping(ctx, cluster, index, indices)
 			}
 			if err == nil {
 				delete(skipped, index)
@@ -239,7 +241,7 @@ func (f *backfillFlags) followIndex(ctx context.Context, client *esclient.Client
 			return err
 		},
 		OnSkip: func(index string, err error) {
-			if skipped[index] != err.Error() && !errors.Is(err, esclient.ErrNotText) {
+			if skipped[index] != err.Error() && !errors.Is(err, mapping.ErrNotText) {
 				log.WarnContext(ctx, "an index is left out until it is ready", "index", index, "err", err)
 			}
 			skipped[index] = err.Error()

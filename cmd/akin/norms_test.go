@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/akin-search/akin/cmd/akin/internal/files"
-	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/norms"
 )
 
@@ -246,7 +246,7 @@ func TestBackfillStoresNorms(t *testing.T) {
 	if status != 0 || !strings.Contains(stderr, "3 documents written, 1 of them without terms") {
 		t.Errorf("status %d\n%s", status, stderr)
 	}
-	want := w.Norm([]esclient.TermFreq{{Term: "car", Freq: 2}, {Term: "boat", Freq: 1}})
+	want := w.Norm([]documents.TermFreq{{Term: "car", Freq: 2}, {Term: "boat", Freq: 1}})
 	if c.docs[0].norm == nil || float32(*c.docs[0].norm) != float32(want) || c.docs[0].weights != w.ID() {
 		t.Errorf("%+v, want %v", c.docs[0], want)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/akin-search/akin/demo"
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand"
 )
 
@@ -22,14 +23,14 @@ func TestProfilesOfTheConfigurationAreServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	if _, err := client.CreateIndex(t.Context(), "shop", []byte(`{"mappings":{"properties":{"body":{"type":"text"}}}}`)); err != nil {
+	if _, err := (documents.API{Client: client}).CreateIndex(t.Context(), "shop", []byte(`{"mappings":{"properties":{"body":{"type":"text"}}}}`)); err != nil {
 		t.Fatal(err)
 	}
-	var docs []esclient.Document
+	var docs []documents.Document
 	for _, text := range append([]string{"car", "automobile", "lorry"}, strings.Fields(strings.Repeat("filler ", 40))...) {
-		docs = append(docs, esclient.Document{Source: map[string]string{"body": text}})
+		docs = append(docs, documents.Document{Source: map[string]string{"body": text}})
 	}
-	if err := client.Index(t.Context(), "shop", docs); err != nil {
+	if err := (documents.API{Client: client}).Index(t.Context(), "shop", docs); err != nil {
 		t.Fatal(err)
 	}
 	t.Chdir(t.TempDir())

@@ -40,6 +40,21 @@ func EachMember(d *jsontext.Decoder, fn func(name string) error) error {
 	return err
 }
 
+// EachElement calls fn for each element of the array that d comes to, d standing
+// before the element, which fn reads.
+func EachElement(d *jsontext.Decoder, fn func() error) error {
+	if t, err := d.ReadToken(); err != nil || t.Kind() != jsontext.KindBeginArray {
+		return cmp.Or(err, errors.New("want an array"))
+	}
+	for d.PeekKind() != jsontext.KindEndArray {
+		if err := fn(); err != nil {
+			return err
+		}
+	}
+	_, err := d.ReadToken()
+	return err
+}
+
 // An Error is the cluster's answer to a call that it refused.
 type Error struct {
 	// Status is the HTTP status.

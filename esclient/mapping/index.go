@@ -12,15 +12,18 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
+// Mappings are the fields of an index.
+type Mappings struct {
+	Properties map[string]jsontext.Value `json:"properties"`
+	// Runtime and Derived are fields computed at search time, in Elasticsearch
+	// and OpenSearch; they shadow mapped ones.
+	Runtime map[string]jsontext.Value `json:"runtime"`
+	Derived map[string]jsontext.Value `json:"derived"`
+}
+
 // An Index is what GET /{index} with flat settings tells of an index.
 type Index struct {
-	Mappings struct {
-		Properties map[string]jsontext.Value `json:"properties"`
-		// Runtime and Derived are fields computed at search time, in
-		// Elasticsearch and OpenSearch; they shadow mapped ones.
-		Runtime map[string]jsontext.Value `json:"runtime"`
-		Derived map[string]jsontext.Value `json:"derived"`
-	} `json:"mappings"`
+	Mappings Mappings `json:"mappings"`
 	Settings Settings `json:"settings"`
 	// DataStream is the stream that the index is behind, "" for none.
 	DataStream string `json:"data_stream"`
@@ -171,11 +174,16 @@ func (p *Found) find(path string, from int) (*Found, error) {
 		}
 		return &below, nil
 	}
-	nested := p.Nested
+	return find(p.Properties, path, from, p.nestedBelow())
+}
+
+// nestedBelow returns the path of the innermost nested object above what is
+// below p.
+func (p *Found) nestedBelow() string {
 	if p.Type == "nested" {
-		nested = p.Source
+		return p.Source
 	}
-	return find(p.Properties, path, from, nested)
+	return p.Nested
 }
 
 // decode decodes JSON of an answer, which may hold a name twice.

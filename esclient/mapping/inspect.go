@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -50,28 +49,6 @@ func (i *Inspection) Linear(similarity string) bool {
 	return i.Settings.ScoresLinearly(similarity)
 }
 
-// A Candidate is a field that has the text of the field inspected.
-type Candidate struct {
-	// Field is its full name, Similarity the name of its similarity.
-	Field, Similarity string
-	// Scripted says that it has the scripted similarity.
-	Scripted bool
-	// K1 is that of a similarity with a definition of its own in the settings, 0
-	// where it names none.
-	K1 float64
-	// Problem says why its scores cannot be used, "" that they can.
-	Problem string
-	// Retunable says that the similarity is all that is in the way, and has a
-	// definition of its own in the settings, which can be changed.
-	Retunable bool
-}
-
-// Same reports whether two fields that score linearly have the same name and
-// score alike.
-func (c *Candidate) Same(other *Candidate) bool {
-	return c.Field == other.Field && c.Scripted == other.Scripted && c.K1 == other.K1
-}
-
 // A StoredField is what the mapping has of a norm or an id: its type, "" for
 // none, and why it cannot be used, "" where it can.
 type StoredField struct{ Type, Problem string }
@@ -109,15 +86,7 @@ func (i *Inspection) Read(field, norm, weights string) error {
 		return err
 	}
 	i.Analyzer, i.SearchAnalyzer = own.Analyzer, own.SearchAnalyzer
-	all, err := m.Related(f, field)
-	for _, r := range all {
-		prefix := "index.similarity." + r.Similarity + "."
-		k1, _ := strconv.ParseFloat(s.Text(prefix+"k1"), 64) // 0 where there is none
-		i.Candidates = append(i.Candidates, Candidate{
-			Field: r.Name, Similarity: r.Similarity, Scripted: r.Scripted, K1: k1, Problem: r.Problem,
-			Retunable: r.Retunable && s.Has(prefix),
-		})
-	}
+	i.Candidates, err = m.Candidates(f, field)
 	return err
 }
 

@@ -30,39 +30,39 @@ type Linearity struct {
 	Legacy   bool
 }
 
-// A Relative of a field is one that has the same text of a document: itself,
-// its multi-fields, the field that it is a multi-field of, and the others of
-// that.
-type Relative struct {
-	// Name is its full name, and Similarity the name of its similarity.
-	Name, Similarity string
+// A Candidate is a field that has the same text of a document as another one:
+// itself, a multi-field of it, the field that it is a multi-field of, or another
+// one of that.
+type Candidate struct {
+	// Field is its full name, and Similarity the name of its similarity.
+	Field, Similarity string
 	Linearity
-	// Problem says why its score is none to take, "" where it is linear.
+	// Problem says why its scores cannot be used, "" where they are linear.
 	Problem string
-	// Retunable says that another definition of its similarity would mend that.
+	// Retunable says that the similarity is all that is in the way, and has a
+	// definition of its own in the settings, which can be changed.
 	Retunable bool
 }
 
-// Related returns the relatives of f that are text, itself first and its parent
+// Candidates returns those for f that are text, itself first and its parent
 // second.
-func (m *Index) Related(f *Field, field string) ([]Relative, error) {
-	own, err := Find(m.Mappings.Properties, cmp.Or(f.AliasOf, field))
-	if err != nil || own == nil {
-		return nil, err
-	}
+func (m *Index) Candidates(f *Field, field string) ([]Candidate, error) {
+	own := cmp.Or(f.AliasOf, field)
 	top, err := Find(m.Mappings.Properties, f.Source)
 	if err != nil || top == nil {
 		return nil, err
 	}
-	names := []string{cmp.Or(f.AliasOf, field), f.Source}
-	for _, key := range slices.Sorted(maps.Keys(top.Fields)) {
-		names = append(names, f.Source+"."+key)
+	names := []string{own}
+	if f.Source != own {
+		names = append(names, f.Source)
 	}
-	var all []Relative
-	for i, name := range names {
-		if slices.Contains(names[:i], name) {
-			continue
+	for _, key := range slices.Sorted(maps.Keys(top.Fields)) {
+		if name := f.Source + "." + key; name != own {
+			names = append(names, name)
 		}
+	}
+	var all []Candidate
+	for _, name := range names {
 		p, err := Find(m.Mappings.Properties, name)
 		if err != nil {
 			return nil, err
@@ -74,26 +74,26 @@ func (m *Index) Related(f *Field, field string) ([]Relative, error) {
 		if err != nil {
 			return nil, err
 		}
-		r := Relative{Name: name, Similarity: g.SimilarityName}
-		r.judge(f, &g, p)
-		all = append(all, r)
+		c := Candidate{Field: name, Similarity: g.SimilarityName}
+		c.judge(f, &g, p)
+		all = append(all, c)
 	}
 	return all, nil
 }
 
-// judge says how the relative p of f scores, g being what the index says of it.
-func (r *Relative) judge(f, g *Field, p *Found) {
+// judge says how the field p scores, g being what the index says of it.
+func (c *Candidate) judge(f, g *Field, p *Found) {
 	switch {
 	case string(p.Index) == "false":
-		r.Problem = "it is not indexed"
+		c.Problem = "it is not indexed"
 	case p.IndexOptions == "docs":
-		r.Problem = "its index_options are docs: the index does not hold how often a term occurs"
+		c.Problem = "its index_options are docs: the index does not hold how often a term occurs"
 	default:
-		r.Problem = f.otherAnalysis(g)
+		c.Problem = f.otherAnalysis(g)
 	}
-	if r.Problem == "" {
-		r.Linearity, r.Problem = g.linear()
-		r.Retunable = r.Problem != ""
+	if c.Problem == "" {
+		c.Linearity, c.Problem = g.linear()
+		c.Retunable = c.Problem != "" && g.Settings.Has("index.similarity."+g.SimilarityName+".")
 	}
 }
 
@@ -114,7 +114,7 @@ func (f *Field) otherAnalysis(g *Field) string {
 	}
 }
 
-// linear tells how the field scores, or why it does not score linearly.
+// linear tells how the field scores, and why it does not score linearly.
 func (f *Field) linear() (Linearity, string) {
 	prefix := "index.similarity." + f.SimilarityName + "."
 	if f.Settings.Text(prefix+"type") == "scripted" {
@@ -130,11 +130,12 @@ func (f *Field) linear() (Linearity, string) {
 			return Linearity{}, fmt.Sprintf("%sb is %q", prefix, text)
 		}
 	}
+	how := Linearity{K1: f.K1, Legacy: f.Legacy}
 	if b != 0 || !(f.K1 >= minLinearK1 && f.K1 <= maxLinearK1) {
-		return Linearity{}, fmt.Sprintf("its similarity %q is BM25 with k1 %g and b %g, wanted are k1 10000 and b 0",
+		return how, fmt.Sprintf("its similarity %q is BM25 with k1 %g and b %g, wanted are k1 10000 and b 0",
 			f.SimilarityName, f.K1, b)
 	}
-	return Linearity{K1: f.K1, Legacy: f.Legacy}, ""
+	return how, ""
 }
 
 // linearScript is linear for a scripted similarity, whose settings start with

@@ -202,12 +202,8 @@ func nonWord(kind, name, typ string) string {
 // names returns the names that a setting lists: an array of them, or a string
 // with commas.
 func (s Settings) names(setting string) []string {
-	var list []string
-	if decode(s[setting], &list) != nil {
-		list = []string{s.Text(setting)}
-	}
 	var names []string
-	for _, item := range list {
+	for _, item := range stringsOf(s[setting]) {
 		for name := range strings.SplitSeq(item, ",") {
 			if name = strings.TrimSpace(name); name != "" {
 				names = append(names, name)

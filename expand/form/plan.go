@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/expand/dsl"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/expand/terms"
@@ -192,7 +193,7 @@ func (f *Field) OneTermPerWord() bool { return f.Words() == len(f.Analysis.Posit
 // constant with the boolean similarity, with idf once by all others that the
 // engines have built in.
 func (f *Field) Weighting() terms.Weighting {
-	if f.Analysis.Similarity == esclient.Boolean {
+	if f.Analysis.Similarity == mapping.Boolean {
 		return terms.One
 	}
 	return terms.SqrtIDF

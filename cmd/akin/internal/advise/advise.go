@@ -18,6 +18,8 @@ import (
 
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/answers"
+	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/norms"
 )
@@ -43,6 +45,7 @@ type adviser struct {
 	Request
 
 	client *esclient.Client
+	docs   documents.API
 	// similarity has the settings of one that scores linearly, by the ends of
 	// their names.
 	similarity map[string]string
@@ -57,7 +60,7 @@ type adviser struct {
 // what is said besides that body goes to notes. Its error says that something
 // is missing or cannot be found out.
 func Run(ctx context.Context, client *esclient.Client, r Request, out, notes io.Writer) error {
-	a := &adviser{Request: r, client: client}
+	a := &adviser{Request: r, client: client, docs: documents.API{Client: client}}
 	found, err := a.inspect(ctx)
 	if err != nil {
 		return err
@@ -85,7 +88,7 @@ func Run(ctx context.Context, client *esclient.Client, r Request, out, notes io.
 // one is asked for.
 func (a *adviser) inspect(ctx context.Context) ([]mapping.Inspection, error) {
 	found, err := a.client.Inspect(ctx, a.Index, a.Field, norms.NormPath(a.Field), norms.WeightsPath(a.Field))
-	if refused, ok := errors.AsType[*esclient.Error](err); !ok || refused.Status != http.StatusNotFound {
+	if refused, ok := errors.AsType[*answers.Error](err); !ok || refused.Status != http.StatusNotFound {
 		return found, err
 	}
 	if a.New {
@@ -126,7 +129,7 @@ func (a *adviser) chooseSimilarity(ctx context.Context, notes io.Writer) error {
 	}
 	a.similarity = map[string]string{"type": "BM25", "k1": "10000", "b": "0"}
 	if scripted {
-		a.similarity = map[string]string{"type": "scripted", "script.source": esclient.LinearScript}
+		a.similarity = map[string]string{"type": "scripted", "script.source": mapping.LinearScript}
 	}
 	return nil
 }
@@ -134,7 +137,7 @@ func (a *adviser) chooseSimilarity(ctx context.Context, notes io.Writer) error {
 // check prints a report on each index that searches of the field go to.
 func (a *adviser) check(ctx context.Context, found []mapping.Inspection, out io.Writer) error {
 	if len(found) > 1 {
-		_, err := a.client.Countable(ctx, a.Index, a.Field)
+		_, err := a.docs.Countable(ctx, a.Index, a.Field)
 		if a.apart = err != nil; ctx.Err() != nil { // for whatever reason: each index is looked at by itself
 			return ctx.Err()
 		}
@@ -157,7 +160,7 @@ func (a *adviser) check(ctx context.Context, found []mapping.Inspection, out io.
 			first = i
 		case !i.Alike(&first.Inspection):
 			i.unlike = first.Index
-		case i.linear.Field != "" && linear != nil && !i.linear.Same(&linear.linear):
+		case i.linear.Field != "" && linear != nil && !i.sameLinear(linear):
 			i.otherLinear = linear.Index
 		}
 		if linear == nil && i.linear.Field != "" {

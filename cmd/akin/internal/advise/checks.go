@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/norms"
 )
@@ -112,11 +112,17 @@ type index struct {
 	// counts are zero where the mapping has no place for norms. skipped is how many
 	// documents lack the target and are not updated by a backfill, or may not be:
 	// they have norms by the weights, or by any where none are given.
-	counts  esclient.NormCounts
+	counts  documents.NormCounts
 	skipped int64
 	// unlike and otherLinear are the first other index that analyzes or scores
 	// the field otherwise, and that has another linear field, "" for none.
 	unlike, otherLinear string
+}
+
+// sameLinear reports whether the linear fields of two indices have the same name
+// and score alike.
+func (i *index) sameLinear(other *index) bool {
+	return i.linear.Field == other.linear.Field && i.linear.Linearity == other.linear.Linearity
 }
 
 // look finds out what the checks are about.
@@ -125,7 +131,7 @@ func (a *adviser) look(ctx context.Context, inspection mapping.Inspection) (*ind
 	if i.Field == "" {
 		return i, nil
 	}
-	if _, i.uncountable = a.client.Countable(ctx, i.Index, i.Field); i.uncountable != nil && !errors.Is(i.uncountable, esclient.ErrUncountable) {
+	if _, i.uncountable = a.docs.Countable(ctx, i.Index, i.Field); i.uncountable != nil && !errors.Is(i.uncountable, documents.ErrUncountable) {
 		return nil, i.uncountable
 	}
 	i.chooseTarget()
@@ -134,7 +140,7 @@ func (a *adviser) look(ctx context.Context, inspection mapping.Inspection) (*ind
 	}
 	// What was written a moment ago is to be counted. A user who may not ask for
 	// that gets counts that are a second old.
-	if err := a.client.Refresh(ctx, i.Index); ctx.Err() != nil {
+	if err := a.docs.Refresh(ctx, i.Index); ctx.Err() != nil {
 		return nil, err
 	}
 	var linear string
@@ -143,7 +149,7 @@ func (a *adviser) look(ctx context.Context, inspection mapping.Inspection) (*ind
 	}
 	var err error
 	norm, weights := norms.NormPath(a.Field), norms.WeightsPath(a.Field)
-	if i.counts, err = a.client.CountNorms(ctx, i.Index, i.Field, linear, norm, weights, a.WeightsID); err != nil {
+	if i.counts, err = a.docs.CountNorms(ctx, i.Index, i.Field, linear, norm, weights, a.WeightsID); err != nil {
 		return nil, err
 	}
 	switch {
@@ -155,7 +161,7 @@ func (a *adviser) look(ctx context.Context, inspection mapping.Inspection) (*ind
 			by = object{"term": object{weights: object{"value": a.WeightsID}}}
 		}
 		query := object{"bool": object{"filter": []object{exists(i.Field), by}, "must_not": exists(i.target)}}
-		i.skipped, err = a.client.CountMatching(ctx, i.Index, encode(query))
+		i.skipped, err = a.docs.Count(ctx, i.Index, encode(query))
 	}
 	return i, err
 }

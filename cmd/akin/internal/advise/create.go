@@ -61,7 +61,7 @@ func (a *adviser) checkLike(ctx context.Context, found []mapping.Inspection) err
 	case a.Analyzer != "":
 		return terminal.Usage(fmt.Errorf("--analyzer: index %q is there, and has an analyzer for the field", like.Index))
 	}
-	if _, err := a.client.Countable(ctx, found[0].Index, a.Field); err != nil {
+	if _, err := a.docs.Countable(ctx, found[0].Index, a.Field); err != nil {
 		return fmt.Errorf("--new: %w", err) // nor could it be of another index like this one
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/simmatrix/learn"
 )
 
@@ -16,7 +17,7 @@ import (
 type Index struct {
 	Client *esclient.Client
 	// Scan says which documents match.
-	Scan esclient.ScanOptions
+	Scan documents.ScanOptions
 	// MaxDocs is how many of them are read at most, a random choice; 0 is all.
 	MaxDocs int
 	// Terms says that documents are read as index terms and not as texts.
@@ -31,11 +32,12 @@ type Index struct {
 // Texts reads the documents, from where an interrupted run with the spool has
 // left off. The spool is nil where none is asked for.
 func (x *Index) Texts(ctx context.Context) (*learn.Texts, *Spool, error) {
-	count, err := x.Client.CountMatching(ctx, x.Scan.Index, x.Scan.Query)
+	docs := documents.API{Client: x.Client}
+	count, err := docs.Count(ctx, x.Scan.Index, x.Scan.Query)
 	if err != nil {
 		return nil, nil, err
 	}
-	indices, err := x.Client.Indices(ctx, x.Scan.Index)
+	indices, err := docs.Indices(ctx, x.Scan.Index)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -50,7 +52,7 @@ func (x *Index) Texts(ctx context.Context) (*learn.Texts, *Spool, error) {
 		}
 	}
 	r := &reader{
-		client: x.Client, plan: plan, spool: spool, report: x.Report,
+		cluster: docs, plan: plan, spool: spool, report: x.Report,
 		memory: x.Memory, firstPause: firstPause, texts: learn.NewTexts(),
 	}
 	texts, err := r.read(ctx)
@@ -76,9 +78,9 @@ type scanPlan struct {
 	MaxDocs int      `json:"max_docs,omitempty"`
 	Terms   bool     `json:"terms,omitempty"`
 	// Indices are the concrete ones.
-	Indices []esclient.Index `json:"indices"`
+	Indices []documents.Index `json:"indices"`
 	// Docs is how many documents there were to be read when the scan began, and
-	// Share and Slices are as in [esclient.ScanOptions].
+	// Share and Slices are as in [documents.ScanOptions].
 	Docs   int64   `json:"docs"`
 	Share  float64 `json:"share"`
 	Slices int     `json:"slices"`
@@ -95,7 +97,7 @@ const (
 
 // newScanPlan plans to read count documents, of which at most maxDocs are
 // wanted if that is not 0.
-func newScanPlan(scan esclient.ScanOptions, indices []esclient.Index, count int64, maxDocs int, terms bool) scanPlan {
+func newScanPlan(scan documents.ScanOptions, indices []documents.Index, count int64, maxDocs int, terms bool) scanPlan {
 	p := scanPlan{
 		Index: scan.Index, Fields: scan.Fields, Query: string(scan.Query), Seed: scan.Seed, MaxDocs: maxDocs, Terms: terms,
 		Indices: indices, Docs: count,
@@ -116,8 +118,8 @@ func newScanPlan(scan esclient.ScanOptions, indices []esclient.Index, count int6
 }
 
 // slice returns what to read of a slice.
-func (p *scanPlan) slice(k int) esclient.ScanOptions {
-	o := esclient.ScanOptions{Index: p.Index, Fields: p.Fields, Share: p.Share, Seed: p.Seed, Slices: p.Slices, Slice: k}
+func (p *scanPlan) slice(k int) documents.ScanOptions {
+	o := documents.ScanOptions{Index: p.Index, Fields: p.Fields, Share: p.Share, Seed: p.Seed, Slices: p.Slices, Slice: k}
 	if p.Query != "" {
 		o.Query = []byte(p.Query)
 	}

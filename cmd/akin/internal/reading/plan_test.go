@@ -3,7 +3,7 @@ package reading
 import (
 	"testing"
 
-	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/documents"
 )
 
 func TestScanPlans(t *testing.T) {
@@ -24,7 +24,7 @@ func TestScanPlans(t *testing.T) {
 		{1e8, 100_000, 5, 0.00101265, 0.00101265}, // (1e5 + 4·√1e5)/1e8
 		{300, 10, 1, 0.0754970, 0.075},
 	} {
-		p := newScanPlan(esclient.ScanOptions{}, nil, tt.count, tt.maxDocs, false)
+		p := newScanPlan(documents.ScanOptions{}, nil, tt.count, tt.maxDocs, false)
 		if d := p.Share - tt.share; p.Slices != tt.slices || d > 1e-6 || d < -1e-6 {
 			t.Errorf("%d documents, at most %d: %d slices and a share of %v, want %d and %v",
 				tt.count, tt.maxDocs, p.Slices, p.Share, tt.slices, tt.share)
@@ -34,7 +34,7 @@ func TestScanPlans(t *testing.T) {
 		}
 	}
 	for shards, want := range map[int]int{0: 4, 1: 4, 100: 4, 150: 2, 400: 1, 10_000: 1} {
-		p := scanPlan{Indices: []esclient.Index{{Shards: shards}}}
+		p := scanPlan{Indices: []documents.Index{{Shards: shards}}}
 		if got := p.sideBySide(); got != want {
 			t.Errorf("%d shards: %d slices side by side, want %d", shards, got, want)
 		}

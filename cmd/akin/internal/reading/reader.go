@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
-	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/learn"
 )
@@ -25,7 +25,7 @@ const (
 
 // A reader reads the slices of a plan, some side by side.
 type reader struct {
-	client     *esclient.Client
+	cluster    documents.API
 	plan       scanPlan
 	spool      *Spool // nil keeps all in memory
 	report     *terminal.Progress
@@ -86,7 +86,7 @@ func (r *reader) slice(ctx context.Context, k int) (*learn.Texts, error) {
 		if err == nil {
 			return texts, nil
 		}
-		if !esclient.Interrupted(err) || ctx.Err() != nil || try == maxTries {
+		if !documents.Interrupted(err) || ctx.Err() != nil || try == maxTries {
 			return nil, err
 		}
 		r.mu.Lock()
@@ -120,12 +120,12 @@ func (r *reader) try(ctx context.Context, k int) (_ *learn.Texts, err error) {
 		return r.hold(grown)
 	}
 	if r.plan.Terms {
-		return texts, r.client.ExactTerms(ctx, r.plan.slice(k), func(_ string, terms [][]string) error {
+		return texts, r.cluster.ExactTerms(ctx, r.plan.slice(k), func(_ string, terms [][]string) error {
 			texts.AddTerms(terms...)
 			return counted()
 		})
 	}
-	return texts, r.client.Scan(ctx, r.plan.slice(k), func(_ string, values []string) error {
+	return texts, r.cluster.Scan(ctx, r.plan.slice(k), func(_ string, values []string) error {
 		texts.Add(values...)
 		return counted()
 	})

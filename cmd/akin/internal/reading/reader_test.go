@@ -22,6 +22,8 @@ import (
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/demo"
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/answers"
+	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/learn"
 )
@@ -113,21 +115,21 @@ func newScanTest(t *testing.T) *scanTest {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
-	if _, err := client.CreateIndex(t.Context(), "docs", []byte(`{"mappings":{"properties":{"body":{"type":"text","analyzer":"english"}}}}`)); err != nil {
+	if _, err := (documents.API{Client: client}).CreateIndex(t.Context(), "docs", []byte(`{"mappings":{"properties":{"body":{"type":"text","analyzer":"english"}}}}`)); err != nil {
 		t.Fatal(err)
 	}
-	documents := make([]esclient.Document, 3000)
-	for i := range documents {
-		documents[i] = esclient.Document{ID: strconv.Itoa(i), Source: map[string]string{"body": fmt.Sprintf("document number%d common%d", i, i%7)}}
+	docs := make([]documents.Document, 3000)
+	for i := range docs {
+		docs[i] = documents.Document{ID: strconv.Itoa(i), Source: map[string]string{"body": fmt.Sprintf("document number%d common%d", i, i%7)}}
 	}
-	if err := client.Index(t.Context(), "docs", documents); err != nil {
+	if err := (documents.API{Client: client}).Index(t.Context(), "docs", docs); err != nil {
 		t.Fatal(err)
 	}
-	indices, err := client.Indices(t.Context(), "docs")
+	indices, err := documents.API{Client: client}.Indices(t.Context(), "docs")
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan := newScanPlan(esclient.ScanOptions{Index: "docs", Fields: []string{"body"}}, indices, 3000, 0, false)
+	plan := newScanPlan(documents.ScanOptions{Index: "docs", Fields: []string{"body"}}, indices, 3000, 0, false)
 	plan.Slices = 8
 	return &scanTest{s, client, plan}
 }
@@ -136,7 +138,7 @@ func newScanTest(t *testing.T) *scanTest {
 func (s *scanTest) read(ctx context.Context, spool *Spool) ([]string, string, error) {
 	var said bytes.Buffer
 	r := &reader{
-		client: s.client, plan: s.plan, spool: spool, report: terminal.NewProgress(&said), firstPause: time.Microsecond, texts: learn.NewTexts(),
+		cluster: documents.API{Client: s.client}, plan: s.plan, spool: spool, report: terminal.NewProgress(&said), firstPause: time.Microsecond, texts: learn.NewTexts(),
 	}
 	texts, err := r.read(ctx)
 	if err != nil {
@@ -206,7 +208,7 @@ func TestSliceIsGivenUpAfterSoManyTries(t *testing.T) {
 	s.plan.Slices = 2
 	s.engine.fail = always(http.StatusServiceUnavailable)
 	_, _, err := s.read(t.Context(), nil)
-	if refused, ok := errors.AsType[*esclient.Error](err); !ok || refused.Status != http.StatusServiceUnavailable {
+	if refused, ok := errors.AsType[*answers.Error](err); !ok || refused.Status != http.StatusServiceUnavailable {
 		t.Errorf("error %v", err)
 	}
 	served := s.engine.counts()
@@ -232,7 +234,7 @@ func TestTextsThatTakeTooMuchMemoryEndTheScan(t *testing.T) {
 	s := newScanTest(t)
 	for _, spool := range []*Spool{nil, newSpool(t, s.plan)} {
 		r := &reader{
-			client: s.client, plan: s.plan, spool: spool, report: terminal.NewProgress(io.Discard), memory: 50_000, texts: learn.NewTexts(),
+			cluster: documents.API{Client: s.client}, plan: s.plan, spool: spool, report: terminal.NewProgress(io.Discard), memory: 50_000, texts: learn.NewTexts(),
 		}
 		if _, err := r.read(t.Context()); !errors.Is(err, simmatrix.ErrMemory) || !strings.Contains(err.Error(), "--max-docs") {
 			t.Errorf("error %v", err)

@@ -13,9 +13,9 @@ import (
 // the cluster does not say: what needs the fields fails then by itself.
 func (x *Index) Warn(ctx context.Context) {
 	for _, field := range x.Scan.Fields {
-		if what, err := x.Client.NotWords(ctx, x.Scan.Index, field); err == nil && what != "" {
+		if s, err := x.Client.Schema(ctx, x.Scan.Index, field); err == nil && s.NotWords != "" {
 			x.Report.Tell("warning: the terms of field %s are no words, because of its %s: their neighbors are no related words. "+
-				"Learn from a field that is analyzed into words. Searches of %s are not expanded unless fields in matrices names it in full.", field, what, field)
+				"Learn from a field that is analyzed into words. Searches of %s are not expanded unless fields in matrices names it in full.", field, s.NotWords, field)
 		}
 	}
 }
@@ -82,8 +82,7 @@ func (x *Index) docFreqs(ctx context.Context, terms []string) (map[string]uint32
 		done := 0
 		for batch := range slices.Chunk(terms, wordsAtOnce) {
 			x.Report.Step("counting documents with "+field, done, len(terms))
-			counts := make([]int64, len(batch))
-			n, err := x.Client.DocFreqs(ctx, x.Scan.Index, field, batch, counts)
+			counts, n, err := x.Client.DocFreqs(ctx, x.Scan.Index, field, batch)
 			if err != nil {
 				return nil, 0, err
 			}

@@ -8,6 +8,9 @@ import (
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/answers"
+	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/norms"
 	"github.com/akin-search/akin/proxy"
@@ -34,7 +37,7 @@ var (
 
 // unauthorized reports whether the cluster refused a call of akin's own for its
 // credentials, and not for a block on an index, which is a 403, too.
-func unauthorized(e *esclient.Error) bool {
+func unauthorized(e *answers.Error) bool {
 	return e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden && e.Type != "cluster_block_exception"
 }
 
@@ -73,9 +76,9 @@ func match(
 		Index: indices.Expression, Field: field, Among: among,
 		Resolve: func() ([]string, error) {
 			names, err := cluster.Resolve(ctx, indices, field)
-			refused, ok := errors.AsType[*esclient.Error](err)
+			refused, ok := errors.AsType[*answers.Error](err)
 			if ok && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden) ||
-				errors.Is(err, esclient.ErrRemote) || errors.Is(err, esclient.ErrNotText) || esclient.IsUnknown(err) {
+				errors.Is(err, esclient.ErrRemote) || errors.Is(err, mapping.ErrNotText) || esclient.IsUnknown(err) {
 				return nil, nil
 			}
 			return names, err
@@ -125,7 +128,7 @@ func (w weights) Rows(ctx context.Context, terms []string, rows []simmatrix.Row)
 }
 
 // vectors answers rerank from esclient.
-type vectors struct{ *esclient.Client }
+type vectors struct{ documents.API }
 
 // maxNames is how many bytes of names of indices go in one request: the engines
 // take a request line of 4 KiB, in which a byte may take three.

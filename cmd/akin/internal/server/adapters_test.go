@@ -12,6 +12,8 @@ import (
 
 	"github.com/akin-search/akin/demo"
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
 	"github.com/akin-search/akin/simmatrix"
@@ -31,11 +33,11 @@ func newCluster(t *testing.T) *esclient.Cached {
 	t.Cleanup(func() { _ = client.Close() })
 	const mappings = `{"mappings":{"properties":{"title":{"type":"text","analyzer":"english","fields":{"raw":{"type":"keyword"}}},` +
 		`"body":{"type":"text"}}}}`
-	if _, err := client.CreateIndex(t.Context(), "help", []byte(mappings)); err != nil {
+	if _, err := (documents.API{Client: client}).CreateIndex(t.Context(), "help", []byte(mappings)); err != nil {
 		t.Fatal(err)
 	}
-	docs := []esclient.Document{{ID: "1", Source: map[string]string{"title": "running cars"}}}
-	if err := client.Index(t.Context(), "help", docs); err != nil {
+	docs := []documents.Document{{ID: "1", Source: map[string]string{"title": "running cars"}}}
+	if err := (documents.API{Client: client}).Index(t.Context(), "help", docs); err != nil {
 		t.Fatal(err)
 	}
 	cached := esclient.NewCached(client, esclient.CacheOptions{AnalysisBytes: 1 << 20, StatisticsBytes: 1 << 20, TTL: time.Minute})
@@ -101,7 +103,7 @@ func TestWhatIsNoFailureOfTheClusterIsToldToExpand(t *testing.T) {
 		}
 	}
 	options := esclient.Indices{Expression: "help", Options: "pretty=true"}
-	if _, err := c.Fields(t.Context(), options, "t*"); err == nil || errors.Is(err, esclient.ErrNotText) || !strings.Contains(err.Error(), "pretty") {
+	if _, err := c.Fields(t.Context(), options, "t*"); err == nil || errors.Is(err, mapping.ErrNotText) || !strings.Contains(err.Error(), "pretty") {
 		t.Errorf("error %v for what is no option", err)
 	}
 }

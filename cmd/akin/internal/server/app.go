@@ -24,6 +24,7 @@ import (
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/budget"
 	"github.com/akin-search/akin/internal/nodes"
@@ -119,7 +120,7 @@ func newApp(ctx context.Context, o Options, p *process, previous *proxy.Server) 
 	c := &collector{cluster: a.cluster, store: a.store, weights: a.weights, memory: a.process.memory}
 	if cfg := a.cfg; ranks(cfg, configs.ModeSoft) {
 		c.rerank = rerank.New(rerank.Options{
-			Vectors: vectors{a.client}, Bytes: size(cfg.Caches.Vectors), TTL: time.Duration(cfg.Caches.TTL),
+			Vectors: vectors{documents.API{Client: a.client}}, Bytes: size(cfg.Caches.Vectors), TTL: time.Duration(cfg.Caches.TTL),
 			Guard: p.guard, Client: proxy.ClientOf,
 		})
 		a.onClose(c.rerank.Close)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/answers"
+	"github.com/akin-search/akin/esclient/memory"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/proxy/health"
@@ -74,7 +76,7 @@ func (a *App) check(ctx context.Context) (c health.Condition) {
 
 // degradation returns what an error of akin's own call means, false for none.
 func degradation(err error) (d health.Degradation, ok bool) {
-	refused, ok := errors.AsType[*esclient.Error](err)
+	refused, ok := errors.AsType[*answers.Error](err)
 	if !ok {
 		return health.Degradation{Reason: health.Calls, Detail: "akin's own calls fail"}, err != nil
 	}
@@ -104,13 +106,13 @@ func failures() []failure {
 			return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
 		}
 	}
-	refused := func(so func(*esclient.Error) bool) func(error) bool {
-		return func(err error) bool { e, ok := errors.AsType[*esclient.Error](err); return ok && so(e) }
+	refused := func(so func(*answers.Error) bool) func(error) bool {
+		return func(err error) bool { e, ok := errors.AsType[*answers.Error](err); return ok && so(e) }
 	}
-	throttled := func(e *esclient.Error) bool { return e.Status == http.StatusTooManyRequests }
+	throttled := func(e *answers.Error) bool { return e.Status == http.StatusTooManyRequests }
 	return []failure{
 		{"panic", is(recovery.ErrPanic), ""},
-		{"busy", is(esclient.ErrBusy, rerank.ErrBusy), "as many calls of akin's own are under way as may be: look at what the cluster takes so long for"},
+		{"busy", is(memory.ErrBusy, rerank.ErrBusy), "as many calls of akin's own are under way as may be: look at what the cluster takes so long for"},
 		{"memory", is(esclient.ErrNoMemory), "as much is held for requests as may be: see memory.in_flight and akin_request_memory_bytes"},
 		{"too_large", is(rerank.ErrTooLarge), "hits have more terms than can be read in time: lower expansion.rerank_window"},
 		{"answer_too_large", is(esclient.ErrTooLarge), "an answer to a call of akin's own is larger than it can sensibly be: see the log at level debug"},

@@ -16,6 +16,8 @@ import (
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/answers"
+	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/rerank"
@@ -25,9 +27,9 @@ import (
 func TestCausesOfTheEnginesOrder(t *testing.T) {
 	for err, want := range map[error]string{
 		rerank.ErrMissing: "missing", rerank.ErrNoTerms: "no_terms", rerank.ErrTooLarge: "too_large", rerank.ErrBusy: "busy", context.DeadlineExceeded: "budget",
-		rerank.ErrClosed: "error", &esclient.Error{Status: http.StatusNotFound}: "unknown_to_cluster",
+		rerank.ErrClosed: "error", &answers.Error{Status: http.StatusNotFound}: "unknown_to_cluster",
 		// OpenSearch 2.19 and Elasticsearch 7.10 on a query of a nested field.
-		&esclient.Error{Status: http.StatusBadRequest, Type: "exception", Reason: "[joining] queries cannot be executed when 'search.allow_expensive_queries' is set to false."}: "expensive_queries_disabled",
+		&answers.Error{Status: http.StatusBadRequest, Type: "exception", Reason: "[joining] queries cannot be executed when 'search.allow_expensive_queries' is set to false."}: "expensive_queries_disabled",
 	} {
 		if got := cause(fmt.Errorf("hits: %w", err)); got != want || causes()[got] == "" {
 			t.Errorf("%v: %s, want %s", err, got, want)
@@ -83,7 +85,7 @@ func TestHitsAreScoredByTheTermsOfTheCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := reranker{rerank.New(rerank.Options{Vectors: vectors{client}, Bytes: 1 << 20})}
+	r := reranker{rerank.New(rerank.Options{Vectors: vectors{documents.API{Client: client}}, Bytes: 1 << 20})}
 	defer r.Close()
 	how := &expand.Rerank{Fields: []expand.RerankField{{Field: "body", Boost: 1, Terms: []string{"car"}, Freqs: []float64{1}, Similarities: oneRow{}}}}
 	hits := []answer.Hit{{Index: "i", ID: "1", Routing: "r", SeqNo: 1, PrimaryTerm: 1, Version: 4}, {Index: "i", ID: "2", Version: 1}}
@@ -121,7 +123,7 @@ func TestVectorsOfTheCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := vectors{client}
+	v := vectors{documents.API{Client: client}}
 	ids := make([]string, 2)
 	if err := v.UUIDs(t.Context(), []string{"i", "j"}, ids); err != nil || ids[0] != "ui" || ids[1] != "uj" {
 		t.Errorf("%q, %v", ids, err)
@@ -169,7 +171,7 @@ func TestManyIndicesAreAskedForInParts(t *testing.T) {
 		names[i] = fmt.Sprintf("%03d%s", i, strings.Repeat("ü", 20))
 	}
 	ids := make([]string, len(names))
-	if err := (vectors{client}).UUIDs(t.Context(), names, ids); err != nil {
+	if err := (vectors{documents.API{Client: client}}).UUIDs(t.Context(), names, ids); err != nil {
 		t.Fatal(err)
 	}
 	for i := range names {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
@@ -235,7 +236,7 @@ func (a *App) warmField(ctx context.Context, f boundField) error {
 	// Where the words have no neighbors the search needed no statistics.
 	indices := esclient.Indices{Expression: f.index}
 	words, err := a.cluster.Analyze(ctx, indices, f.field, "", text)
-	if errors.Is(err, esclient.ErrNotText) || errors.Is(err, esclient.ErrRemote) || errors.Is(err, esclient.ErrMixed) {
+	if errors.Is(err, mapping.ErrNotText) || errors.Is(err, esclient.ErrRemote) || errors.Is(err, mapping.ErrMixed) {
 		return nil // it is left alone
 	}
 	if err != nil {

@@ -24,7 +24,8 @@ import (
 
 	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/demo"
-	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/answers"
+	"github.com/akin-search/akin/esclient/memory"
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/budget"
 	"github.com/akin-search/akin/internal/freeport"
@@ -337,7 +338,7 @@ func TestOperationsTellOfEachCauseAndDegradation(t *testing.T) {
 func TestEachCauseHasAHint(t *testing.T) {
 	stage := func(s expand.Stage, err error) error { return &expand.StageError{Stage: s, Err: err} }
 	refused := func(status int, kind string) error {
-		return stage(expand.StageAnalyze, &esclient.Error{Status: status, Type: kind})
+		return stage(expand.StageAnalyze, &answers.Error{Status: status, Type: kind})
 	}
 	for _, c := range []struct {
 		name string
@@ -350,7 +351,7 @@ func TestEachCauseHasAHint(t *testing.T) {
 		{"too many requests", refused(429, ""), "throttled"},
 		{"a missing index", refused(404, ""), "unknown_to_cluster"},
 		{"a failure", refused(503, ""), "analyze"},
-		{"too many calls", stage(expand.StageRows, esclient.ErrBusy), "busy"},
+		{"too many calls", stage(expand.StageRows, memory.ErrBusy), "busy"},
 		{"out of time", stage(expand.StageRows, context.DeadlineExceeded), "budget"},
 		{"the client has gone", stage(expand.StageRows, context.Canceled), "client_gone"},
 		{"unexpected", io.EOF, "error"},

@@ -3,13 +3,12 @@ package esclient
 import (
 	"context"
 
-	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/esclient/memory"
 )
 
 // Analyze returns what the cluster makes of a text in a field, by the analyzer
 // named or, where that is "", by the field's own search analyzer. The error
-// wraps [ErrNotText], [ErrMixed] or [ErrRemote] where the field is not one to
+// wraps [mapping.ErrNotText], [mapping.ErrMixed] or [ErrRemote] where the field is not one to
 // expand.
 //
 // What is not remembered takes one round trip where indices is one index, else
@@ -86,7 +85,7 @@ type guessed struct {
 // name the analyzer of a field. The first field that asks for a text guesses
 // for all. It returns nil where there is nothing to guess.
 func (c *Cached) guess(ctx context.Context, k key) memory.Flight {
-	if k.check() != nil || checkField(k.field) != nil || !k.single() {
+	if c.about(k).check() != nil || !k.single() {
 		return nil
 	}
 	body := analyzeBody{Analyzer: k.analyzer, Text: []string{k.text}}
@@ -120,11 +119,4 @@ func (c *Cached) guessRight(ctx context.Context, f memory.Flight, k key, name st
 		}
 	}
 	return g.terms, true
-}
-
-// schema returns what the indices say of a field, from memory or not.
-func (c *Cached) schema(ctx context.Context, k key) (*mapping.Schema, error) {
-	return c.analysis.schemas.Load(ctx, k, func(ctx context.Context) (*mapping.Schema, error) {
-		return c.client.schema(ctx, k.Indices, k.field)
-	})
 }

@@ -1,15 +1,16 @@
-package esclient
+package documents
 
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/answers"
 	"github.com/akin-search/akin/esclient/mapping"
 )
 
@@ -83,10 +84,10 @@ func TestUpdatesOfDocuments(t *testing.T) {
 		{Status: Conflict},
 		{Status: Gone},
 		{Status: Unchanged},
-		{Status: Busy, Err: &Error{Status: 429, Type: "es_rejected_execution_exception", Reason: "full"}},
-		{Status: Refused, Err: &Error{Status: 404, Type: "index_not_found_exception", Reason: "gone"}},
-		{Status: Refused, Err: &Error{Status: 500}},
-		{Status: Refused, Err: &Error{}},
+		{Status: Busy, Err: &answers.Error{Status: 429, Type: "es_rejected_execution_exception", Reason: "full"}},
+		{Status: Refused, Err: &answers.Error{Status: 404, Type: "index_not_found_exception", Reason: "gone"}},
+		{Status: Refused, Err: &answers.Error{Status: 500}},
+		{Status: Refused, Err: &answers.Error{}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -153,8 +154,8 @@ func TestIndicesAreCountableByTheirAnalysisAlone(t *testing.T) {
 		"alike":                   {`{"type":"text","analyzer":"english"}`, nil},
 		"another similarity":      {`{"type":"text","analyzer":"english","similarity":"boolean"}`, nil},
 		"another search analyzer": {`{"type":"text","analyzer":"english","search_analyzer":"simple"}`, nil},
-		"another analyzer":        {`{"type":"text"}`, ErrMixed},
-		"no text":                 {`{"type":"keyword"}`, ErrNotText},
+		"another analyzer":        {`{"type":"text"}`, mapping.ErrMixed},
+		"no text":                 {`{"type":"keyword"}`, mapping.ErrNotText},
 	} {
 		t.Run(name, func(t *testing.T) {
 			answer := func(more string) string {
@@ -207,7 +208,7 @@ func TestTermsOfSomeFieldsCannotBeRead(t *testing.T) {
 			t.Errorf("%s: %v, %v", field, got, err)
 		}
 	}
-	if _, err := c.Readable(t.Context(), "i", "n"); !errors.Is(err, ErrNotText) {
+	if _, err := c.Readable(t.Context(), "i", "n"); !errors.Is(err, mapping.ErrNotText) {
 		t.Errorf("a number: %v", err)
 	}
 	f.reply("GET /i/_mapping", http.StatusOK, answer(`"_source":{"excludes":["body"]},`))
@@ -265,10 +266,10 @@ func (e *engine) testNormDocs(t *testing.T) {
 		"norm": object{"properties": object{"f": object{"type": "float", "index": false}, "g": object{"type": "keyword"}}},
 	}})
 	index := e.index("norms")
-	e.do(t, http.MethodPut, indexPath(index, "/_doc/1?routing=x"), object{"body": []string{"One two", "two"}, "dotted.name": "a b"})
-	e.do(t, http.MethodPut, indexPath(index, "/_doc/2?version=70&version_type=external"), object{"body": "", "norm": object{"f": 2}})
-	e.do(t, http.MethodPut, indexPath(index, "/_doc/3"), object{"dotted": object{"name": "c"}})
-	e.do(t, http.MethodPut, indexPath(index, "/_doc/4"), object{"body": "gone"})
+	e.do(t, http.MethodPut, esclient.IndexPath(index, "/_doc/1?routing=x"), object{"body": []string{"One two", "two"}, "dotted.name": "a b"})
+	e.do(t, http.MethodPut, esclient.IndexPath(index, "/_doc/2?version=70&version_type=external"), object{"body": "", "norm": object{"f": 2}})
+	e.do(t, http.MethodPut, esclient.IndexPath(index, "/_doc/3"), object{"dotted": object{"name": "c"}})
+	e.do(t, http.MethodPut, esclient.IndexPath(index, "/_doc/4"), object{"body": "gone"})
 	if err := e.Refresh(t.Context(), index); err != nil {
 		t.Fatal(err)
 	}
@@ -276,7 +277,7 @@ func (e *engine) testNormDocs(t *testing.T) {
 	if len(docs) != 3 || docs["2"].Version != 70 || !docs["2"].HasValue || docs["1"].HasValue || docs["1"].Routing != "x" {
 		t.Fatalf("documents %+v", docs)
 	}
-	e.do(t, http.MethodDelete, indexPath(index, "/_doc/4"), nil)
+	e.do(t, http.MethodDelete, esclient.IndexPath(index, "/_doc/4"), nil)
 	asked := []DocRef{docs["1"], docs["2"], docs["4"]}
 	got, err := e.TermFreqs(t.Context(), "body.akin", asked)
 	if err != nil {
@@ -293,7 +294,7 @@ func (e *engine) testNormDocs(t *testing.T) {
 		t.Errorf("a name with dots in the document: %+v, %v", dotted, err)
 	}
 	e.testUpdateDocs(t, docs)
-	for field, want := range map[string]error{"all": ErrUncountable, "list.text": ErrUncountable, "norm.f": ErrNotText, "none": ErrNotText} {
+	for field, want := range map[string]error{"all": ErrUncountable, "list.text": ErrUncountable, "norm.f": mapping.ErrNotText, "none": mapping.ErrNotText} {
 		if _, err := e.Countable(t.Context(), index, field); !errors.Is(err, want) {
 			t.Errorf("%s: %v", field, err)
 		}
@@ -366,13 +367,13 @@ func (e *engine) testUpdateDocs(t *testing.T, docs map[string]DocRef) {
 	}
 	// Versions that clients give themselves go on from the one that the update made.
 	put := func(version int) error {
-		r := request{
-			method: http.MethodPut, body: object{"body": "new"},
-			path: indexPath(e.index("norms"), fmt.Sprintf("/_doc/2?version=%d&version_type=external", version)),
+		r := esclient.Request{
+			Method: http.MethodPut, Body: object{"body": "new"},
+			Path: esclient.IndexPath(e.index("norms"), fmt.Sprintf("/_doc/2?version=%d&version_type=external", version)),
 		}
-		return e.send(t.Context(), r, func(io.Reader) error { return nil })
+		return e.Client.Call(t.Context(), r, nil)
 	}
-	var refusal *Error
+	var refusal *answers.Error
 	if err := put(71); !errors.As(err, &refusal) || refusal.Status != http.StatusConflict {
 		t.Errorf("the version that is there: %v", err)
 	}

@@ -1,10 +1,12 @@
-package esclient
+package documents
 
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/answers"
 )
 
@@ -238,12 +241,12 @@ func TestInterruptedScansAreToldFromRefusedOnes(t *testing.T) {
 			f := scrolling(t, engines(t)[0]).on("POST /_search/scroll", test.page)
 			server := httptest.NewServer(f) // a real one, for the connection that breaks
 			defer server.Close()
-			c, err := New(Options{URLs: []string{server.URL}})
+			c, err := esclient.New(esclient.Options{URLs: []string{server.URL}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer func() { _ = c.Close() }()
-			err = c.Scan(t.Context(), allTitles(), func(string, []string) error { return nil })
+			err = (API{c}).Scan(t.Context(), allTitles(), func(string, []string) error { return nil })
 			if err == nil || Interrupted(err) != test.want {
 				t.Errorf("Interrupted(%v) = %v, want %v", err, !test.want, test.want)
 			}
@@ -251,20 +254,23 @@ func TestInterruptedScansAreToldFromRefusedOnes(t *testing.T) {
 	}
 	t.Run("nobody listens", func(t *testing.T) {
 		server := httptest.NewServer(http.NotFoundHandler())
-		c, err := New(Options{URLs: []string{server.URL}})
+		c, err := esclient.New(esclient.Options{URLs: []string{server.URL}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer func() { _ = c.Close() }()
 		server.Close()
-		if err := c.Scan(t.Context(), allTitles(), nil); !Interrupted(err) {
+		if err := (API{c}).Scan(t.Context(), allTitles(), nil); !Interrupted(err) {
 			t.Errorf("error %v", err)
 		}
 	})
 	t.Run("a call takes too long", func(t *testing.T) {
-		c := scrolling(t, engines(t)[0]).on("GET /library", hang).client(t)
-		c.timeout = time.Millisecond
-		if err := c.Scan(t.Context(), allTitles(), nil); !Interrupted(err) {
+		f := scrolling(t, engines(t)[0]).on("GET /library", hang)
+		c, err := esclient.New(esclient.Options{Transport: f, Timeout: time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := (API{c}).Scan(t.Context(), allTitles(), nil); !Interrupted(err) {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -287,14 +293,14 @@ func TestCountOfWhatMatches(t *testing.T) {
 		if query != "" {
 			q = []byte(query)
 		}
-		if n, err := f.client(t).CountMatching(t.Context(), "i", q); n != want || err != nil {
-			t.Errorf("CountMatching(%s) = %d, %v, want %d", query, n, err, want)
+		if n, err := f.client(t).Count(t.Context(), "i", q); n != want || err != nil {
+			t.Errorf("Count(%s) = %d, %v, want %d", query, n, err, want)
 		}
 	}
 	if f.asked(`POST /i/_count {"query":{"term":{"a":1}}}`) != 1 {
 		t.Errorf("asked %q", f.calls)
 	}
-	if _, err := f.client(t).CountMatching(t.Context(), "i", []byte(`[]`)); err == nil {
+	if _, err := f.client(t).Count(t.Context(), "i", []byte(`[]`)); err == nil {
 		t.Error("a query that is an array is counted")
 	}
 }
@@ -309,21 +315,21 @@ func TestIndicesOfAnExpression(t *testing.T) {
 }
 
 func TestLongPageIsReadInBatches(t *testing.T) {
-	hits := make([]string, 3*answers.HitBatch+1)
+	hits := make([]string, 3*hitBatch+1)
 	for i := range hits {
 		hits[i] = fmt.Sprintf(`{"_id":"%d"}`, i)
 	}
 	var sizes []int
-	p := answers.Page{Each: func(batch []answers.Hit) error {
+	p := pageReader{each: func(batch []hit) error {
 		sizes = append(sizes, len(batch))
 		return nil
 	}}
 	body := `{"took":{"x":[1]},"_scroll_id":"s","hits":{"total":1,"hits":[` + strings.Join(hits, ",") + `]}}`
-	if err := p.Read(strings.NewReader(body)); err != nil {
+	if err := p.read(strings.NewReader(body)); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(sizes, []int{answers.HitBatch, answers.HitBatch, answers.HitBatch, 1}) || p.Hits != len(hits) || p.ScrollID != "s" {
-		t.Errorf("batches %v of %d hits, scroll %q", sizes, p.Hits, p.ScrollID)
+	if !slices.Equal(sizes, []int{hitBatch, hitBatch, hitBatch, 1}) || p.hits != len(hits) || p.scrollID != "s" {
+		t.Errorf("batches %v of %d hits, scroll %q", sizes, p.hits, p.scrollID)
 	}
 }
 
@@ -346,7 +352,7 @@ func TestTextsOfASource(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := answers.AppendTexts(nil, []byte(test.source), test.path)
+			got, err := appendTexts(nil, []byte(test.source), test.path)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -366,20 +372,20 @@ func FuzzPage(f *testing.F) {
 	f.Add([]byte(`{"hits":{"hits":[{"_source":{"a":[{"b":"x"}],"a.b":1}}]}}`), "a.b")
 	f.Fuzz(func(t *testing.T, b []byte, path string) {
 		n := 0
-		p := answers.Page{Each: func(batch []answers.Hit) error {
+		p := pageReader{each: func(batch []hit) error {
 			for _, h := range batch {
 				n++
 				// A text is never longer than what it is written as: half a
 				// surrogate pair, of 6 bytes, becomes 3.
-				texts, err := answers.AppendTexts(nil, h.Source, path)
+				texts, err := appendTexts(nil, h.Source, path)
 				if err == nil && len(strings.Join(texts, "")) > 3*len(h.Source) {
 					t.Errorf("texts %q of %q", texts, h.Source)
 				}
 			}
 			return nil
 		}}
-		if err := p.Read(strings.NewReader(string(b))); err == nil && n != p.Hits {
-			t.Errorf("%d hits handed on of %d", n, p.Hits)
+		if err := p.read(strings.NewReader(string(b))); err == nil && n != p.hits {
+			t.Errorf("%d hits handed on of %d", n, p.hits)
 		}
 	})
 }
@@ -387,9 +393,9 @@ func FuzzPage(f *testing.F) {
 func TestRecordedTermVectorsAreSequences(t *testing.T) {
 	for _, r := range engines(t) {
 		t.Run(r.engine, func(t *testing.T) {
-			var docs []*answers.VectorDoc
-			call := answers.Vectors{IDs: make([]string, 3), Positions: true}
-			err := call.Read(bytes.NewReader(r.body(t, "term vectors")), func(_ int, d *answers.VectorDoc) error {
+			var docs []*vectorDoc
+			call := vectorCall{docs: make([]VectorRequest, 3), positions: true}
+			err := call.read(bytes.NewReader(r.body(t, "term vectors")), func(_ int, d *vectorDoc) error {
 				docs = append(docs, d)
 				return nil
 			})
@@ -397,12 +403,12 @@ func TestRecordedTermVectorsAreSequences(t *testing.T) {
 				t.Fatal(err)
 			}
 			// The nested list has two elements.
-			got := docs[0].Texts([]string{"list.text", "title", "none"})
+			got := docs[0].texts([]string{"list.text", "title", "none"})
 			want := [][]string{{"run", "car"}, {"car"}, {"run", "car"}}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Error(diff)
 			}
-			if got := docs[1].Texts([]string{"title"}); got != nil {
+			if got := docs[1].texts([]string{"title"}); got != nil {
 				t.Errorf("a document that is gone has %q", got)
 			}
 		})
@@ -420,9 +426,10 @@ func TestTermVectorsOfAnIndexThatIsGoneAreAnError(t *testing.T) {
 			}
 			refused := answer.Docs[2] // asked for in another index
 			f := scrolling(t, r).on("POST /_mtermvectors", func(w http.ResponseWriter, r *http.Request) {
-				_, asked, _ := strings.Cut(readAll(r), `"_id":"`)
+				body, _ := io.ReadAll(r.Body)
+				_, asked, _ := strings.Cut(string(body), `"_id":"`)
 				refused["_id"], _, _ = strings.Cut(asked, `"`)
-				b, _ := encode(object{"docs": []any{refused}})
+				b, _ := json.Marshal(object{"docs": []any{refused}})
 				_, _ = w.Write(b)
 			})
 			err := f.client(t).ExactTerms(t.Context(), allTitles(), func(string, [][]string) error { return nil })

@@ -1,4 +1,4 @@
-package esclient
+package documents
 
 import (
 	"errors"
@@ -8,19 +8,22 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/answers"
 )
 
 // writing returns a client of a cluster that answers with handle.
-func writing(t *testing.T, handle http.HandlerFunc) *Client {
+func writing(t *testing.T, handle http.HandlerFunc) API {
 	t.Helper()
 	server := httptest.NewServer(handle)
 	t.Cleanup(server.Close)
-	c, err := New(Options{URLs: []string{server.URL}})
+	c, err := esclient.New(esclient.Options{URLs: []string{server.URL}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	return c
+	return API{c}
 }
 
 func TestAnIndexThatIsThereAlreadyIsKept(t *testing.T) {
@@ -42,7 +45,7 @@ func TestAnIndexThatIsThereAlreadyIsKept(t *testing.T) {
 				_, _ = io.WriteString(w, tt.answer)
 			})
 			created, err := c.CreateIndex(t.Context(), "docs", []byte(`{"mappings":{}}`))
-			var refused *Error
+			var refused *answers.Error
 			if errors.As(err, &refused) != tt.refused || (err == nil) == tt.refused || created != (tt.status == 200) {
 				t.Errorf("created %t, error %v", created, err)
 			}
@@ -74,7 +77,7 @@ func TestDocumentsAreIndexedInBulk(t *testing.T) {
 	}
 	refuse = true
 	err := c.Index(t.Context(), "docs", docs)
-	var refused *Error
+	var refused *answers.Error
 	if !errors.As(err, &refused) || refused.Status != 400 || !strings.Contains(err.Error(), `document "2"`) {
 		t.Errorf("error %v, want the refusal of document 2", err)
 	}

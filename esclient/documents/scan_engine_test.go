@@ -1,9 +1,8 @@
-package esclient
+package documents
 
 import (
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -12,6 +11,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/answers"
 )
 
 // scanned returns the ids of the documents of a scan, sorted.
@@ -89,13 +91,13 @@ func (e *engine) testSlices(t *testing.T) {
 func (e *engine) testScanOfWhatMatches(t *testing.T) {
 	e.numbered(t, "some", 2, 100)
 	o := ScanOptions{Index: e.index("some"), Fields: []string{"title"}, Query: []byte(`{"range":{"n":{"lt":30}}}`)}
-	n, err := e.CountMatching(t.Context(), o.Index, o.Query)
+	n, err := e.Count(t.Context(), o.Index, o.Query)
 	if got := len(e.scanned(t, o)); got != 30 || n != 30 || err != nil {
 		t.Errorf("%d documents, counted %d, %v, want 30", got, n, err)
 	}
 	o.Query = []byte(`{"nonsense":{}}`)
 	err = e.Scan(t.Context(), o, nil)
-	if refusal, ok := errors.AsType[*Error](err); !ok || refusal.Status != http.StatusBadRequest || Interrupted(err) {
+	if refusal, ok := errors.AsType[*answers.Error](err); !ok || refusal.Status != http.StatusBadRequest || Interrupted(err) {
 		t.Errorf("a query that the engine does not know: %v", err)
 	}
 }
@@ -131,8 +133,7 @@ func (e *engine) testShare(t *testing.T) {
 func (e *engine) testLostScroll(t *testing.T) {
 	e.numbered(t, "lost", 1, 1200)
 	lose := func(string, []string) error {
-		return e.send(t.Context(), request{method: http.MethodDelete, path: "/_search/scroll/_all"},
-			func(io.Reader) error { return nil })
+		return e.Client.Call(t.Context(), esclient.Request{Method: http.MethodDelete, Path: "/_search/scroll/_all"}, nil)
 	}
 	err := e.Scan(t.Context(), ScanOptions{Index: e.index("lost"), Fields: []string{"title"}}, func(id string, values []string) error {
 		if err := lose(id, values); err != nil && !strings.Contains(err.Error(), "404") {
@@ -140,7 +141,7 @@ func (e *engine) testLostScroll(t *testing.T) {
 		}
 		return nil
 	})
-	refusal, ok := errors.AsType[*Error](err)
+	refusal, ok := errors.AsType[*answers.Error](err)
 	if !ok || refusal.Type != "search_context_missing_exception" || !Interrupted(err) {
 		t.Errorf("error %v, want a lost search context", err)
 	}

@@ -1,4 +1,4 @@
-package esclient
+package documents
 
 import (
 	"errors"
@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/answers"
 )
 
@@ -58,7 +59,7 @@ func TestTermsOfDocuments(t *testing.T) {
 func TestTermsOfDocumentsThatTheClusterRefuses(t *testing.T) {
 	const gone = `{"docs":[{"_index":"t","_id":"1","error":{"root_cause":[],"type":"index_not_found_exception","reason":"no such index [t]"}}]}`
 	got, err := newFake().reply("POST /_mtermvectors", http.StatusOK, gone).client(t).DocVectors(t.Context(), vectorRequests[:1])
-	var refused *Error
+	var refused *answers.Error
 	if err != nil || !errors.As(got[0].Err, &refused) || refused.Type != "index_not_found_exception" || refused.Status != http.StatusNotFound {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -95,7 +96,7 @@ func manyTermsAnswer(docs int) string {
 
 func TestTermsAreBoundedByTheirBytes(t *testing.T) {
 	docs := make([]DocRef, 20)
-	for n, want := range map[int]error{1: nil, 10: nil, 20: ErrTooLarge} {
+	for n, want := range map[int]error{1: nil, 10: nil, 20: esclient.ErrTooLarge} {
 		f := newFake().reply("POST /_mtermvectors", http.StatusOK, manyTermsAnswer(n))
 		got, err := f.client(t).TermFreqs(t.Context(), "body", docs[:n])
 		if !errors.Is(err, want) || err == nil && len(got[n-1].Fields["body"]) != 40_000 {
@@ -134,7 +135,7 @@ func TestTermFreqsOfDocuments(t *testing.T) {
 		{Found: true, Version: 1, Fields: map[string][]TermFreq{"body.akin": {{Term: "dog", Freq: 1}, {Term: "3.14", Freq: 2}}}},
 		{Found: true, Version: 1},
 		{},
-		{Err: &Error{Status: http.StatusNotFound, Type: "index_not_found_exception", Reason: "no such index [nope]"}},
+		{Err: &answers.Error{Status: http.StatusNotFound, Type: "index_not_found_exception", Reason: "no such index [nope]"}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -168,21 +169,17 @@ func FuzzTermsOfDocuments(f *testing.F) {
 	f.Add(vectorsAnswer, false)
 	f.Add(`{"docs":[{"found":true,"term_vectors":{"title":{"terms":{"\u0000":{"term_freq":1e0}}}}},{},{}]}`, false)
 	f.Add(`{"docs":[{"found":true,"term_vectors":{"title":{"terms":{"a":{"tokens":[{"position":3},{"position":1}]}}}}},{},{}]}`, true)
-	var ids []string
-	for _, r := range vectorRequests {
-		ids = append(ids, r.ID)
-	}
 	f.Fuzz(func(t *testing.T, answer string, positions bool) {
-		call := answers.Vectors{Positions: positions, IDs: ids}
+		call := vectorCall{positions: positions, docs: vectorRequests}
 		n := 0
-		err := call.Read(strings.NewReader(answer), func(i int, d *answers.VectorDoc) error {
+		err := call.read(strings.NewReader(answer), func(i int, d *vectorDoc) error {
 			if i != n {
 				t.Errorf("document %d after %d", i, n)
 			}
 			n++
 			for field, terms := range d.Fields {
 				for k, term := range terms {
-					if term.Freq < 1 || positions && len(d.Positions[field][k]) != int(term.Freq) {
+					if term.Freq < 1 || positions && len(d.positions[field][k]) != int(term.Freq) {
 						t.Errorf("%q is there %d times", term.Term, term.Freq)
 					}
 				}

@@ -1,0 +1,372 @@
+// Package documents reads and writes the documents of a cluster away from the
+// way of a search: to learn from them, to store norms in them, to compare them
+// with a search, and to load a demo.
+package documents
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/mapping"
+)
+
+const (
+	// pageTimeout bounds a call that reads or writes many documents, with what the
+	// caller does with a page of them.
+	pageTimeout = 5 * time.Minute
+	// maxShardStates bounds the answer of [API.ShardStates].
+	maxShardStates = 64 << 20
+)
+
+// An API makes the calls of the document APIs. Its methods may be called at the
+// same time; their errors are those of the client.
+type API struct{ Client *esclient.Client }
+
+// get asks for what an API of an index expression tells.
+func (a API) get(ctx context.Context, index, api string, out any) error {
+	return a.Client.Call(ctx, esclient.Request{Method: http.MethodGet, Path: esclient.IndexPath(index, api)}, out)
+}
+
+// An Index is a concrete index.
+type Index struct {
+	// Name is its name, and UUID tells it from another of this name, before or
+	// after; it is "" where a hosted cluster keeps it to itself.
+	Name, UUID string
+	// Shards is the number of primary shards, at least 1.
+	Shards int
+}
+
+// Indices returns the concrete indices that an index expression stands for, by
+// name.
+func (a API) Indices(ctx context.Context, index string) ([]Index, error) {
+	var answer map[string]struct {
+		Settings struct {
+			Index struct {
+				UUID   string `json:"uuid"`
+				Shards int    `json:"number_of_shards,string"`
+			} `json:"index"`
+		} `json:"settings"`
+	}
+	const api = "/_settings?filter_path=*.settings.index.uuid,*.settings.index.number_of_shards"
+	if err := a.get(ctx, index, api, &answer); err != nil {
+		return nil, err
+	}
+	all := make([]Index, 0, len(answer))
+	for _, name := range slices.Sorted(maps.Keys(answer)) {
+		about := answer[name].Settings.Index
+		all = append(all, Index{Name: name, UUID: about.UUID, Shards: max(about.Shards, 1)})
+	}
+	return all, nil
+}
+
+// Count returns how many documents of an index expression match a query, all of
+// them where it is nil.
+func (a API) Count(ctx context.Context, index string, query []byte) (int64, error) {
+	r := esclient.Request{Method: http.MethodPost, Path: esclient.IndexPath(index, "/_count")}
+	if query == nil {
+		r.Method = http.MethodGet
+	} else if err := checkQuery(query); err != nil {
+		return 0, err
+	} else {
+		r.Body = esclient.Object{"query": jsontext.Value(query)}
+	}
+	var answer struct {
+		Count int64 `json:"count"`
+	}
+	err := a.Client.Call(ctx, r, &answer)
+	return answer.Count, err
+}
+
+// shardsFailed is the part of an answer that tells how many shards failed.
+type shardsFailed struct {
+	Failed int `json:"failed"`
+}
+
+// check returns an error of which [Interrupted] is true where some did.
+func (s shardsFailed) check() error {
+	if s.Failed > 0 {
+		return fmt.Errorf("%d of them: %w", s.Failed, errShards)
+	}
+	return nil
+}
+
+// errShards says that an answer misses what some shards have.
+var errShards = errors.New("shards failed: the documents would not be all")
+
+// Refresh makes all writes to the indices of an expression visible to searches.
+func (a API) Refresh(ctx context.Context, index string) error {
+	var answer struct {
+		Shards shardsFailed `json:"_shards"`
+	}
+	r := esclient.Request{Method: http.MethodPost, Path: esclient.IndexPath(index, "/_refresh"), Timeout: pageTimeout}
+	if err := a.Client.Call(ctx, r, &answer); err != nil {
+		return err
+	}
+	if err := answer.Shards.check(); err != nil {
+		return fmt.Errorf("POST %s: %w", r.Path, err)
+	}
+	return nil
+}
+
+// A ShardState is how far the writes to a shard have come.
+type ShardState struct {
+	// Index is the concrete index, and Shard the number of the shard in it.
+	Index string
+	Shard int
+	// History names the sequence of writes. It is another one where the index was
+	// deleted and created again, or restored.
+	History string
+	// Checkpoint is the highest sequence number up to which all writes are in all
+	// copies of the shard; -1 where there was none.
+	Checkpoint int64
+}
+
+// ShardStates returns the states of all shards of an index expression, by
+// index and number, without closed indices, and without shards that have no
+// primary copy at the moment. Names that stand for nothing are no error.
+func (a API) ShardStates(ctx context.Context, index string) ([]ShardState, error) {
+	type shardCopy struct {
+		Routing struct {
+			Primary bool `json:"primary"`
+		} `json:"routing"`
+		Commit struct {
+			UserData struct {
+				History string `json:"history_uuid"`
+			} `json:"user_data"`
+		} `json:"commit"`
+		SeqNo struct {
+			GlobalCheckpoint int64 `json:"global_checkpoint"`
+		} `json:"seq_no"`
+	}
+	var answer struct {
+		Indices map[string]struct {
+			Shards map[string][]shardCopy `json:"shards"`
+		} `json:"indices"`
+	}
+	const api = "/_stats/docs?level=shards&ignore_unavailable=true&filter_path=indices.*.shards.*.routing.primary," +
+		"indices.*.shards.*.commit.user_data.history_uuid,indices.*.shards.*.seq_no.global_checkpoint"
+	r := esclient.Request{Method: http.MethodGet, Path: esclient.IndexPath(index, api), Limit: maxShardStates}
+	if err := a.Client.Call(ctx, r, &answer); err != nil {
+		return nil, err
+	}
+	var all []ShardState
+	for name, about := range answer.Indices {
+		for number, copies := range about.Shards {
+			n, err := strconv.Atoi(number)
+			if err != nil {
+				return nil, fmt.Errorf("GET %s: shard %q of index %q has no number", r.Path, number, name)
+			}
+			for _, s := range copies {
+				if s.Routing.Primary {
+					all = append(all, ShardState{name, n, s.Commit.UserData.History, s.SeqNo.GlobalCheckpoint})
+				}
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b ShardState) int { return cmp.Or(cmp.Compare(a.Index, b.Index), a.Shard-b.Shard) })
+	return all, nil
+}
+
+// ErrUncountable says that the term frequencies of a field's documents cannot
+// be had from the documents.
+var ErrUncountable = errors.New("its term frequencies cannot be read from the documents")
+
+// A CountableIndex is an index whose documents tell the term frequencies of a
+// field.
+type CountableIndex struct {
+	// Name is the concrete index.
+	Name string
+	// Texts are the names of the fields that index text of the documents
+	// themselves: without those in nested objects and those that copy_to fills.
+	Texts []string
+}
+
+// mappings returns what the concrete indices of an expression that map the field
+// say of it, and all their mappings.
+func (a API) mappings(ctx context.Context, index, field string) ([]mapping.Field, map[string]jsontext.Value, error) {
+	fields, err := a.Client.Fields(ctx, index, field)
+	if err != nil {
+		return nil, nil, err
+	}
+	var answer map[string]struct {
+		Mappings jsontext.Value `json:"mappings"`
+	}
+	if err := a.get(ctx, index, "/_mapping", &answer); err != nil {
+		return nil, nil, err
+	}
+	whole := make(map[string]jsontext.Value, len(answer))
+	for name, about := range answer {
+		whole[name] = about.Mappings
+	}
+	return fields, whole, nil
+}
+
+// Countable returns the concrete indices of an expression that map the field,
+// by name. The error wraps [mapping.ErrNotText] as elsewhere, [mapping.ErrMixed]
+// where they have other index analyzers for it, and [ErrUncountable] where
+// [API.TermFreqs] would not tell the truth or where a partial update would lose
+// something: the field lies in nested documents or takes text of other fields
+// by copy_to, or an index does not keep the whole _source.
+func (a API) Countable(ctx context.Context, index, field string) ([]CountableIndex, error) {
+	fields, mappings, err := a.mappings(ctx, index, field)
+	var all []CountableIndex
+	for i := range fields {
+		f := &fields[i]
+		if err := countable(f, &fields[0], mappings[f.Index]); err != nil {
+			return nil, fmt.Errorf("field %q of index %q: %w", field, f.Index, err)
+		}
+		texts, err := mapping.OwnTexts(mappings[f.Index])
+		if err != nil {
+			return nil, fmt.Errorf("mapping of index %q: %w", f.Index, err)
+		}
+		all = append(all, CountableIndex{f.Index, texts})
+	}
+	return all, err
+}
+
+// countable returns why the terms of f cannot be counted like those of first,
+// the same field of another index. How an index scores is not looked at.
+func countable(f, first *mapping.Field, mappings jsontext.Value) error {
+	switch {
+	case f.Nested != "":
+		return fmt.Errorf("it is in the nested documents of %q, each of which is a document to the engine: %w", f.Nested, ErrUncountable)
+	case f.AliasOf != "":
+		return fmt.Errorf("it is an alias, name the field %q itself: %w", f.AliasOf, ErrUncountable)
+	case f.Settings.Definition(f.IndexAnalyzer) != first.Settings.Definition(first.IndexAnalyzer):
+		return fmt.Errorf("its analyzer is another one than in index %q: %w", first.Index, mapping.ErrMixed)
+	}
+	if reason := mapping.Uncountable(mappings, f.Source); reason != "" {
+		return fmt.Errorf("%s: %w", reason, ErrUncountable)
+	}
+	return nil
+}
+
+// Readable reports whether [API.Vectors] tells all terms that documents of a
+// concrete index have in a field: it is no alias, not filled by copy_to, and the
+// index keeps the whole _source that the terms are made of. The error wraps
+// [mapping.ErrNotText] as elsewhere.
+func (a API) Readable(ctx context.Context, index, field string) (bool, error) {
+	fields, mappings, err := a.mappings(ctx, index, field)
+	return err == nil && !slices.ContainsFunc(fields, func(f mapping.Field) bool {
+		return f.AliasOf != "" || mapping.Uncountable(mappings[f.Index], f.Source) != ""
+	}), err
+}
+
+// NotStoring returns those of the concrete indices, which an expression stands
+// for, that do not map number as a float and keyword as a keyword, both with
+// doc values: what is written there would not be found, or be mapped as the
+// engine sees fit. It keeps their order.
+func (a API) NotStoring(ctx context.Context, index string, indices []string, number, keyword string) ([]string, error) {
+	type fieldMapping struct {
+		Type      string `json:"type"`
+		DocValues *bool  `json:"doc_values"`
+		Index     *bool  `json:"index"`
+	}
+	var answer map[string]struct {
+		Mappings map[string]struct {
+			Mapping map[string]fieldMapping `json:"mapping"`
+		} `json:"mappings"`
+	}
+	if err := a.get(ctx, index, "/_mapping/field/"+url.PathEscape(number+","+keyword), &answer); err != nil {
+		return nil, err
+	}
+	fits := func(name, field, want string, indexed bool) bool {
+		m := answer[name].Mappings[field].Mapping[field[strings.LastIndexByte(field, '.')+1:]]
+		return m.Type == want && (m.DocValues == nil || *m.DocValues) && (!indexed || m.Index == nil || *m.Index)
+	}
+	return slices.DeleteFunc(slices.Clone(indices), func(name string) bool {
+		return fits(name, number, "float", false) && fits(name, keyword, "keyword", true)
+	}), nil
+}
+
+// NormCounts say how many documents of an index have what exact scores need.
+type NormCounts struct {
+	// Docs is the number of documents that have the field.
+	Docs int64
+	// Unfilled is how many of them lack the field that scores linearly, 0 where
+	// none was asked for.
+	Unfilled int64
+	// Weighted is how many of them have the id of the weights asked for, or any
+	// where none was, and Bare how many have none at all.
+	Weighted, Bare int64
+	// Normless is how many of them have an id and no norm: documents without a
+	// term.
+	Normless int64
+	// IDs are the ids of weights that most of them have, with their numbers.
+	IDs map[string]int64
+}
+
+// CountNorms counts documents of an index by one search. linear is the field
+// that scores linearly, "" for none, and id that of the weights, "" for any;
+// norm and weights are as in [esclient.Cached.Linear].
+func (a API) CountNorms(ctx context.Context, index, field, linear, norm, weights, id string) (NormCounts, error) {
+	type counted struct {
+		DocCount int64 `json:"doc_count"`
+	}
+	var answer struct {
+		Shards       shardsFailed `json:"_shards"`
+		Aggregations struct {
+			Docs struct {
+				counted
+
+				Unfilled counted `json:"unfilled"`
+				Weighted counted `json:"weighted"`
+				Bare     counted `json:"bare"`
+				Normless counted `json:"normless"`
+				IDs      struct {
+					Buckets []struct {
+						Key string `json:"key"`
+						counted
+					} `json:"buckets"`
+				} `json:"ids"`
+			} `json:"docs"`
+		} `json:"aggregations"`
+	}
+	type object = esclient.Object
+	exists := esclient.ExistsQuery
+	without := func(field string, more ...object) object {
+		return object{"filter": object{"bool": object{"must_not": exists(field), "filter": more}}}
+	}
+	const someIDs = 5
+	aggregations := object{
+		"bare": without(weights), "normless": without(norm, exists(weights)), "weighted": object{"filter": exists(weights)},
+		"ids": object{"terms": object{"field": weights, "size": someIDs}},
+	}
+	if linear != "" {
+		aggregations["unfilled"] = without(linear)
+	}
+	if id != "" {
+		aggregations["weighted"] = object{"filter": esclient.TermQuery(weights, id)}
+	}
+	err := a.Client.Call(ctx, esclient.Request{
+		Method: http.MethodPost, Path: esclient.IndexPath(index, "/_search?filter_path=_shards.failed,aggregations"), Timeout: pageTimeout,
+		Body: object{"size": 0, "track_total_hits": false, "aggs": object{"docs": object{"filter": exists(field), "aggs": aggregations}}},
+	}, &answer)
+	if err == nil {
+		err = answer.Shards.check()
+	}
+	if err != nil {
+		return NormCounts{}, fmt.Errorf("count the norms of %q: %w", index, err)
+	}
+	docs := &answer.Aggregations.Docs
+	counts := NormCounts{
+		Docs: docs.DocCount, Unfilled: docs.Unfilled.DocCount, Weighted: docs.Weighted.DocCount,
+		Bare: docs.Bare.DocCount, Normless: docs.Normless.DocCount, IDs: map[string]int64{},
+	}
+	for _, b := range docs.IDs.Buckets {
+		counts.IDs[b.Key] = b.DocCount
+	}
+	return counts, nil
+}

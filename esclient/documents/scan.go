@@ -1,0 +1,321 @@
+package documents
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/answers"
+	"github.com/akin-search/akin/esclient/mapping"
+)
+
+const (
+	// textPage is the number of documents in a page, vectorPage of those whose
+	// term vectors are made at once.
+	textPage, vectorPage = 500, 100
+	// maxPage bounds a page in bytes. It is read as a stream.
+	maxPage = 512 << 20
+	// scrollTime is how long the cluster waits for the next page: longer than
+	// pageTimeout.
+	scrollTime = "10m"
+	// maxSlices is the largest number of slices that the engines allow, unless
+	// index.max_slices_per_scroll says otherwise.
+	maxSlices = 1024
+)
+
+// ScanOptions say which documents [API.Scan] and [API.ExactTerms] read.
+type ScanOptions struct {
+	// Index is an index expression, and Fields are the text fields to read, at
+	// least one.
+	Index  string
+	Fields []string
+	// Query keeps the documents that match it: one JSON object, a query of the
+	// engines' language. nil keeps all.
+	Query []byte
+	// Share keeps about this share of the documents that match, chosen as if
+	// by chance. It is in [0, 1]; 0 and 1 keep all. The choice depends on Seed
+	// and on the documents' sequence numbers: it is the same every time, and on
+	// every copy of a shard, until a document is written again.
+	Share float64
+	// Seed is not negative.
+	Seed int
+	// Slices cuts the documents into as many parts by their ids or shards, at
+	// most 1024, of which Slice is read, from 0. With 0 or 1 nothing is cut.
+	// Slices may be read at the same time; together they have each document once,
+	// as long as the expression stands for the same indices.
+	Slices, Slice int
+}
+
+// Validate reports every option that is wrong by itself.
+func (o *ScanOptions) Validate() error {
+	var errs []error
+	if len(o.Fields) == 0 {
+		errs = append(errs, errors.New("no field to read"))
+	}
+	errs = append(errs, checkQuery(o.Query))
+	if !(o.Share >= 0 && o.Share <= 1) { // written so that NaN fails
+		errs = append(errs, fmt.Errorf("share: %v not in [0, 1]", o.Share))
+	}
+	if o.Seed < 0 {
+		errs = append(errs, fmt.Errorf("seed: %d is negative", o.Seed))
+	}
+	if o.Slices < 0 || o.Slices > maxSlices || o.Slice < 0 || o.Slice >= max(o.Slices, 1) {
+		errs = append(errs, fmt.Errorf("slice: %d of %d, at most %d", o.Slice, o.Slices, maxSlices))
+	}
+	return errors.Join(errs...)
+}
+
+// checkQuery reports a query that is not one JSON object, without a name twice.
+func checkQuery(query []byte) error {
+	switch v := jsontext.Value(query); {
+	case query == nil:
+		return nil
+	case !v.IsValid():
+		return errors.New("query: not valid JSON, or a name is there twice")
+	case v.Kind() != jsontext.KindBeginObject:
+		return fmt.Errorf(`query: want an object such as {"term":{"lang":"en"}}, not a JSON %s`, v.Kind())
+	default:
+		return nil
+	}
+}
+
+// body returns the body of the search that begins the scan.
+func (o *ScanOptions) body(size int, source any) esclient.Object {
+	type object = esclient.Object
+	body := object{"size": size, "sort": []string{"_doc"}, "_source": source}
+	var query any = object{"match_all": object{}}
+	if o.Query != nil {
+		query = jsontext.Value(o.Query)
+		body["query"] = query
+	}
+	if o.Share > 0 && o.Share < 1 {
+		body["query"] = object{"function_score": object{
+			"query":        object{"bool": object{"filter": []any{query}}},
+			"random_score": object{"seed": o.Seed, "field": "_seq_no"}, // in [0, 1)
+			"boost_mode":   "replace", "min_score": 1 - o.Share,
+		}}
+	}
+	if o.Slices > 1 {
+		body["slice"] = object{"id": o.Slice, "max": o.Slices}
+	}
+	return body
+}
+
+// Scan calls fn for every document that has text in one of the fields, with its
+// id and its texts: the strings that its source has for the fields, in the
+// order of the fields, elements of arrays apart. A number or a boolean is given
+// as it is written, since the engine indexes it so. Fields made by copy_to are
+// not in the source and have no text.
+//
+// The documents come in no particular order, as they were when the scan
+// started. fn may keep values. Scan ends at the first error, of fn too; then fn
+// has seen some documents, and another scan begins from the start. [Interrupted]
+// tells whether that may help. It returns an error that wraps
+// [mapping.ErrNotText] if a field is not text.
+func (a API) Scan(ctx context.Context, o ScanOptions, fn func(id string, values []string) error) error {
+	if err := o.Validate(); err != nil {
+		return fmt.Errorf("scan: %w", err)
+	}
+	sources := map[string][]string{} // the paths of the texts in a document, by index and in the order of the fields
+	var paths []string
+	for _, field := range o.Fields {
+		s, err := a.Client.Schema(ctx, o.Index, field)
+		if err != nil {
+			return err
+		}
+		for _, t := range s.Targets {
+			if !slices.Contains(sources[t.Index], t.Source) {
+				sources[t.Index] = append(sources[t.Index], t.Source)
+			}
+			paths = append(paths, t.Source)
+		}
+	}
+	slices.Sort(paths)
+	return a.scroll(ctx, o.Index, "", o.body(textPage, slices.Compact(paths)), func(page []hit) error {
+		for i := range page {
+			values, err := page[i].texts(sources[page[i].Index])
+			if err == nil && len(values) > 0 {
+				err = fn(page[i].ID, values)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// ExactTerms calls fn for every document that has terms in one of the fields,
+// with its id and its texts: the index terms of each field in the order of
+// their positions, as the index's own analysis of the whole text has made them.
+// A field is cut into several texts where the positions jump as they do between
+// the elements of an array. It is slower than [API.Scan], and right for
+// analyzers that look at more than one word.
+//
+// The documents come in no particular order; one that is deleted meanwhile may
+// be left out. fn may keep terms. ExactTerms ends as [API.Scan] does. It
+// returns an error that wraps [mapping.ErrNotText] if a field is not text, and
+// [mapping.ErrMixed] if the fields are not analyzed alike, for their terms would
+// not be of one kind.
+func (a API) ExactTerms(ctx context.Context, o ScanOptions, fn func(id string, texts [][]string) error) error {
+	if err := o.Validate(); err != nil {
+		return fmt.Errorf("scan: %w", err)
+	}
+	if err := a.checkAlike(ctx, o.Index, o.Fields); err != nil {
+		return err
+	}
+	return a.scroll(ctx, o.Index, "", o.body(vectorPage, false), func(page []hit) error {
+		call := vectorCall{positions: true, timeout: pageTimeout, limit: maxPage}
+		for i := range page {
+			call.docs = append(call.docs, VectorRequest{Index: page[i].Index, ID: page[i].ID, Routing: page[i].Routing, Fields: o.Fields})
+		}
+		return a.termVectors(ctx, call, func(i int, d *vectorDoc) error {
+			if d.Err != nil {
+				return fmt.Errorf("term vectors of document %q: %w", page[i].ID, d.Err)
+			}
+			if texts := d.texts(o.Fields); len(texts) > 0 {
+				return fn(page[i].ID, texts)
+			}
+			return nil
+		})
+	})
+}
+
+// checkAlike returns an error that wraps [mapping.ErrMixed] if two of the fields
+// have index analyzers that are defined in another way.
+func (a API) checkAlike(ctx context.Context, index string, fields []string) error {
+	var first string
+	for i, field := range fields {
+		found, err := a.Client.Fields(ctx, index, field)
+		if err != nil {
+			return err
+		}
+		if _, err := mapping.Merge(found); err != nil {
+			return fmt.Errorf("field %q of %q: %w", field, index, err)
+		}
+		if found[0].AliasOf != "" {
+			return fmt.Errorf("field %q of %q is an alias, name the field itself: %w", field, index, mapping.ErrNotText)
+		}
+		analysis := found[0].Settings.Definition(found[0].IndexAnalyzer) // all indices agree on it
+		if i > 0 && analysis != first {
+			return fmt.Errorf("fields %q and %q of %q are not analyzed alike: %w", fields[0], field, index, mapping.ErrMixed)
+		}
+		first = analysis
+	}
+	return nil
+}
+
+// A DocRef names a document as it was when it was found.
+type DocRef struct {
+	// Index is the concrete index, ID the _id and Routing the _routing, "" where
+	// the document has none.
+	Index, ID, Routing string
+	// SeqNo and PrimaryTerm change with every write to the document, as Version
+	// does. Those two serve to write it on the condition that it has not changed.
+	SeqNo, PrimaryTerm, Version int64
+	// HasValue says that it has a value in the field asked for.
+	HasValue bool
+}
+
+// RefOptions say which documents [API.ScanRefs] names.
+type RefOptions struct {
+	// Index and Query are as in [ScanOptions].
+	Index string
+	Query []byte
+	// Value is a field with doc values, for [DocRef.HasValue]; "" is none.
+	Value string
+	// Preference says which copies or shards are read, as of a search; "" leaves
+	// that to the cluster.
+	Preference string
+}
+
+// ScanRefs calls fn with the documents that match, at most 100 at once, in no
+// particular order and as they were at its beginning. fn may keep what it gets.
+// It ends as [API.Scan] does.
+func (a API) ScanRefs(ctx context.Context, o RefOptions, fn func(docs []DocRef) error) error {
+	if err := checkQuery(o.Query); err != nil {
+		return fmt.Errorf("scan: %w", err)
+	}
+	body := (&ScanOptions{Query: o.Query}).body(textPage, false)
+	body["version"], body["seq_no_primary_term"] = true, true
+	if o.Value != "" {
+		body["docvalue_fields"] = []string{o.Value}
+	}
+	return a.scroll(ctx, o.Index, o.Preference, body, func(page []hit) error {
+		docs := make([]DocRef, len(page))
+		for i := range page {
+			h := &page[i]
+			docs[i] = DocRef{h.Index, h.ID, h.Routing, h.SeqNo, h.PrimaryTerm, h.Version, h.Fields[o.Value] != nil}
+		}
+		return fn(docs)
+	})
+}
+
+// scroll searches with body and hands its hits to fn, page by page, until there
+// are none. The cluster's state of the scroll is dropped at the end, however
+// that comes. fn must not keep the page.
+func (a API) scroll(ctx context.Context, index, preference string, body esclient.Object, fn func([]hit) error) (err error) {
+	const filter = "filter_path=_scroll_id,_shards.failed,hits.hits._index,hits.hits._id," +
+		"hits.hits._routing,hits.hits._source,hits.hits._seq_no,hits.hits._primary_term,hits.hits._version,hits.hits.fields"
+	r := esclient.Request{
+		Method: http.MethodPost, Path: esclient.IndexPath(index, "/_search?scroll="+scrollTime+"&"+filter),
+		Body: body, Timeout: pageTimeout, Limit: maxPage,
+	}
+	if preference != "" {
+		r.Path += "&preference=" + url.QueryEscape(preference)
+	}
+	p := pageReader{each: fn}
+	defer func() { err = cmp.Or(err, a.clearScroll(ctx, p.scrollID)) }()
+	for {
+		p.hits = 0
+		if err := a.Client.Send(ctx, r, p.read); err != nil {
+			return fmt.Errorf("scan: %w", err)
+		}
+		if p.hits == 0 {
+			return nil
+		}
+		r.Path = "/_search/scroll?" + filter
+		r.Body = esclient.Object{"scroll": scrollTime, "scroll_id": p.scrollID}
+	}
+}
+
+// clearScroll drops the state of a scroll, after a cancelled scan too.
+func (a API) clearScroll(ctx context.Context, id string) error {
+	if id == "" {
+		return nil
+	}
+	body := esclient.Object{"scroll_id": []string{id}}
+	err := a.Client.Call(context.WithoutCancel(ctx), esclient.Request{Method: http.MethodDelete, Path: "/_search/scroll", Body: body}, nil)
+	if refusal, ok := errors.AsType[*answers.Error](err); ok && refusal.Status == http.StatusNotFound {
+		return nil // it is gone already
+	}
+	return err
+}
+
+// Interrupted reports whether a scan that ended with err, and was not ended by
+// its context, may come to its end when it is begun again: no answer came or
+// half of one, a node is gone or busy, or the cluster has lost its state of the
+// scan. It is false for what a cluster refuses for good.
+func Interrupted(err error) bool {
+	if refusal, ok := errors.AsType[*answers.Error](err); ok {
+		switch refusal.Status {
+		case http.StatusNotFound:
+			return refusal.Type == "search_context_missing_exception"
+		case http.StatusRequestTimeout, http.StatusTooManyRequests:
+			return true
+		default:
+			return refusal.Status >= http.StatusInternalServerError
+		}
+	}
+	_, network := errors.AsType[net.Error](err) // a call that took too long is one, too
+	return network || errors.Is(err, errShards) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}

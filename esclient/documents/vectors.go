@@ -1,0 +1,279 @@
+package documents
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/answers"
+	"github.com/akin-search/akin/esclient/mapping"
+)
+
+// A TermFreq is an index term and how often a field of a document has it, all
+// its values together.
+type TermFreq struct {
+	// Term is the index term.
+	Term string
+	// Freq is at least 1.
+	Freq int64
+}
+
+// DocTerms are the terms of one document.
+type DocTerms struct {
+	// Found is false for a document that is not there any more, and Version is
+	// the one that the terms are of.
+	Found   bool
+	Version int64
+	// Fields are the terms by field, each once, in no particular order. A field
+	// without terms is not there, nor is one of which the cluster tells none.
+	Fields map[string][]TermFreq
+	// Err is why the cluster tells no terms of this document; the others may well
+	// have some. It is an [*answers.Error], whose Status is 404 where the index is
+	// gone and 0 else.
+	Err error
+}
+
+// A VectorRequest names a document and the fields whose terms are asked for.
+type VectorRequest struct {
+	// Index is the concrete index, ID the document's, and Routing what it was
+	// written with, "" for none.
+	Index   string `json:"_index"`
+	ID      string `json:"_id"`
+	Routing string `json:"routing,omitempty"`
+	// Fields are full names of text fields. The cluster tells nothing of aliases
+	// and of what copy_to fills.
+	Fields []string `json:"fields"`
+}
+
+const (
+	// searchedTerms bounds the answer of [API.DocVectors], of which searches at
+	// the same time may each have one.
+	searchedTerms = 8 << 20
+	// manyTerms bounds the answer of [API.TermFreqs] for several documents: it
+	// has about 600,000 terms, which take some 30 MB in memory.
+	manyTerms = 16 << 20
+	// oneTerms bounds it for a single one: a document of five million different
+	// terms fits.
+	oneTerms = 128 << 20
+)
+
+// DocVectors returns the terms of documents as a search sees them, in one call
+// and in the order of docs. Call it with fewer documents where the error wraps
+// [esclient.ErrTooLarge]: the answer is bounded to 8 MiB.
+func (a API) DocVectors(ctx context.Context, docs []VectorRequest) ([]DocTerms, error) {
+	return a.allTerms(ctx, vectorCall{docs: docs, asSearched: true, limit: searchedTerms})
+}
+
+// TermFreqs returns the terms of documents in a field as they are now, not yet
+// visible writes included, in the order of docs. It reads nothing but index, id
+// and routing of a document. Call it with some hundred documents at most, and
+// with fewer where the error wraps [esclient.ErrTooLarge]: the answer is
+// bounded, to 16 MiB, and to 128 MiB for a single document.
+func (a API) TermFreqs(ctx context.Context, field string, docs []DocRef) ([]DocTerms, error) {
+	call := vectorCall{timeout: pageTimeout, limit: manyTerms}
+	if len(docs) == 1 {
+		call.limit = oneTerms
+	}
+	for _, d := range docs {
+		call.docs = append(call.docs, VectorRequest{Index: d.Index, ID: d.ID, Routing: d.Routing, Fields: []string{field}})
+	}
+	return a.allTerms(ctx, call)
+}
+
+// A vectorCall is one call of _mtermvectors.
+type vectorCall struct {
+	docs []VectorRequest
+	// positions asks for the places of the terms, too.
+	positions bool
+	// asSearched asks for the documents as a search sees them, and not as they
+	// are now.
+	asSearched bool
+	// timeout and limit are those of an [esclient.Request].
+	timeout time.Duration
+	limit   int64
+}
+
+// allTerms makes a call and returns all of its answer.
+func (a API) allTerms(ctx context.Context, call vectorCall) ([]DocTerms, error) {
+	all := make([]DocTerms, 0, len(call.docs))
+	err := a.termVectors(ctx, call, func(_ int, d *vectorDoc) error {
+		all = append(all, d.DocTerms)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// termVectors calls fn with each document of a call, in their order, while the
+// answer is read. The filter keeps an entry in the answer for a document without
+// terms by _index; one that goes into the terms would take the cluster a fifth
+// more time.
+func (a API) termVectors(ctx context.Context, call vectorCall, fn func(i int, d *vectorDoc) error) error {
+	query := url.Values{
+		"realtime": {strconv.FormatBool(!call.asSearched)}, "positions": {strconv.FormatBool(call.positions)},
+		"offsets": {"false"}, "payloads": {"false"}, "term_statistics": {"false"}, "field_statistics": {"false"},
+		"filter_path": {"docs._index,docs._id,docs.found,docs._version,docs.error,docs.term_vectors"},
+	}
+	r := esclient.Request{
+		Method: http.MethodPost, Path: "/_mtermvectors?" + query.Encode(), Body: esclient.Object{"docs": call.docs},
+		Timeout: call.timeout, Limit: call.limit,
+	}
+	return a.Client.Send(ctx, r, func(answer io.Reader) error { return call.read(answer, fn) })
+}
+
+// A vectorDoc is a document of the answer, with the places of the terms of
+// Fields where these were asked for.
+type vectorDoc struct {
+	DocTerms
+
+	positions map[string][][]int
+}
+
+// errVectors says that an answer is not that of _mtermvectors.
+var errVectors = errors.New("not the terms of the documents")
+
+// read reads the answer document by document, since there may be millions of
+// terms.
+func (v *vectorCall) read(answer io.Reader, fn func(i int, d *vectorDoc) error) error {
+	d := jsontext.NewDecoder(answer, answers.Lenient())
+	n := 0
+	err := answers.EachMember(d, func(name string) error {
+		if name != "docs" {
+			return d.SkipValue()
+		}
+		return answers.EachElement(d, func() error {
+			if n == len(v.docs) {
+				return fmt.Errorf("more than %d documents: %w", n, errVectors)
+			}
+			doc, err := v.readDoc(d, v.docs[n].ID)
+			if err != nil {
+				return err
+			}
+			n++
+			return fn(n-1, doc)
+		})
+	})
+	if err == nil && n != len(v.docs) {
+		err = fmt.Errorf("%d documents, asked for %d: %w", n, len(v.docs), errVectors)
+	}
+	return err
+}
+
+// readDoc reads the entry of the document with an id, "" for one that has none.
+func (v *vectorCall) readDoc(d *jsontext.Decoder, id string) (*vectorDoc, error) {
+	var entry struct {
+		ID      string             `json:"_id"`
+		Found   bool               `json:"found"`
+		Version int64              `json:"_version"`
+		Error   *answers.ItemError `json:"error"`
+		Vectors map[string]struct {
+			Terms termList `json:"terms"`
+		} `json:"term_vectors"`
+	}
+	if err := json.UnmarshalDecode(d, &entry); err != nil {
+		return nil, err
+	}
+	if entry.ID != "" && id != "" && entry.ID != id {
+		return nil, fmt.Errorf("another document than asked for: %w", errVectors)
+	}
+	doc := &vectorDoc{DocTerms: DocTerms{Found: entry.Found, Version: entry.Version}}
+	if e := entry.Error; e != nil {
+		// The cluster has no status for a document; an index that is gone has that of
+		// a call for the index.
+		status := 0
+		if e.Type == "index_not_found_exception" {
+			status = http.StatusNotFound
+		}
+		doc.Err = e.AsError(status)
+	}
+	for field, of := range entry.Vectors {
+		list := of.Terms
+		if v.positions && len(list.positions) != len(list.terms) {
+			return nil, fmt.Errorf("a term without a place: %w", errVectors)
+		}
+		if len(list.terms) == 0 {
+			continue
+		}
+		if doc.Fields == nil {
+			doc.Fields, doc.positions = map[string][]TermFreq{}, map[string][][]int{}
+		}
+		doc.Fields[field], doc.positions[field] = list.terms, list.positions
+	}
+	return doc, nil
+}
+
+// A termList has the terms of a field, and the places of those that tell them.
+type termList struct {
+	terms     []TermFreq
+	positions [][]int
+}
+
+// UnmarshalJSONFrom reads {"term":{"term_freq":n,"tokens":[{"position":n},…]},…}.
+func (l *termList) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	var t struct {
+		Freq   int64 `json:"term_freq"`
+		Tokens []struct {
+			Position int `json:"position"`
+		} `json:"tokens"`
+	}
+	return answers.EachMember(d, func(term string) error {
+		t.Freq, t.Tokens = 0, t.Tokens[:0]
+		if err := json.UnmarshalDecode(d, &t); err != nil {
+			return err
+		}
+		if n := len(t.Tokens); n > 0 {
+			at := make([]int, n)
+			for i := range at {
+				at[i] = t.Tokens[i].Position
+			}
+			l.positions, t.Freq = append(l.positions, at), int64(n)
+		}
+		if t.Freq < 1 {
+			return fmt.Errorf("a term without a frequency: %w", errVectors)
+		}
+		l.terms = append(l.terms, TermFreq{term, t.Freq})
+		return nil
+	})
+}
+
+// texts returns the document's terms in each of the fields that has any, cut at
+// large gaps.
+func (d *vectorDoc) texts(fields []string) [][]string {
+	type occurrence struct {
+		position int
+		term     string
+	}
+	var texts [][]string
+	for _, f := range fields {
+		var all []occurrence
+		for i, t := range d.Fields[f] {
+			for _, at := range d.positions[f][i] {
+				all = append(all, occurrence{at, t.Term})
+			}
+		}
+		slices.SortFunc(all, func(a, b occurrence) int {
+			return cmp.Or(cmp.Compare(a.position, b.position), cmp.Compare(a.term, b.term))
+		})
+		for i, o := range all {
+			if i == 0 || o.position-all[i-1].position >= mapping.PositionGap {
+				texts = append(texts, nil)
+			}
+			last := &texts[len(texts)-1]
+			*last = append(*last, o.term)
+		}
+	}
+	return texts
+}

@@ -1,0 +1,192 @@
+package documents
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/elastic/go-elasticsearch/v8/esapi"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/esclient/answers"
+)
+
+// A Document is one to index.
+type Document struct {
+	// ID is its _id.
+	ID string
+	// Source is its _source, marshaled as JSON.
+	Source any
+}
+
+// CreateIndex creates an index with the settings and mappings of body, which is
+// JSON. It reports false for an index that is there already; that stays as it
+// is.
+func (a API) CreateIndex(ctx context.Context, index string, body []byte) (created bool, err error) {
+	r := esapi.IndicesCreateRequest{Index: url.PathEscape(index), Body: bytes.NewReader(body)}
+	err = a.Client.Call(ctx, esclient.Request{API: r}, nil)
+	if refused, ok := errors.AsType[*answers.Error](err); ok && refused.Type == "resource_already_exists_exception" {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// bulkBytes is about what one bulk request of [API.Index] has.
+const bulkBytes = 5 << 20
+
+// Index indexes documents, replacing those of the same ids, and makes them
+// visible to searches. Its error tells of the first document that was refused.
+func (a API) Index(ctx context.Context, index string, docs []Document) error {
+	var body esclient.Lines
+	first := 0 // of the documents in body
+	for i, d := range docs {
+		action := esclient.Object{}
+		if d.ID != "" {
+			action["_id"] = d.ID
+		}
+		if err := errors.Join(body.Append(esclient.Object{"index": action}), body.Append(d.Source)); err != nil {
+			return fmt.Errorf("index documents in %q: document %q: %w", index, d.ID, err)
+		}
+		if len(body) < bulkBytes && i < len(docs)-1 {
+			continue
+		}
+		items, err := a.bulk(ctx, esapi.BulkRequest{Index: url.PathEscape(index), Refresh: "true"}, body, i+1-first)
+		for k := 0; err == nil && k < len(items); k++ {
+			if of := items[k]; of.Error != nil || of.Status > 299 {
+				err = fmt.Errorf("document %q: %w", docs[first+k].ID, cmp.Or(of.Error, &answers.ItemError{}).AsError(of.Status))
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("index documents in %q: %w", index, err)
+		}
+		body, first = nil, i+1
+	}
+	return nil
+}
+
+// A bulkItem is what has become of one action.
+type bulkItem struct {
+	Status int                `json:"status"`
+	Result string             `json:"result"`
+	SeqNo  int64              `json:"_seq_no"`
+	Error  *answers.ItemError `json:"error"`
+}
+
+// bulk sends the lines of n actions and returns what has become of them.
+func (a API) bulk(ctx context.Context, r esapi.BulkRequest, body esclient.Lines, n int) ([]bulkItem, error) {
+	r.Body = bytes.NewReader(body)
+	r.FilterPath = []string{"items.*.status", "items.*.result", "items.*._seq_no", "items.*.error.type", "items.*.error.reason"}
+	var answer struct {
+		Items []map[string]bulkItem `json:"items"`
+	}
+	if err := a.Client.Call(ctx, esclient.Request{API: r, Timeout: pageTimeout}, &answer); err != nil {
+		return nil, err
+	}
+	if len(answer.Items) != n {
+		return nil, fmt.Errorf("POST /_bulk: %d results in the answer to %d actions", len(answer.Items), n)
+	}
+	items := make([]bulkItem, n)
+	for i, byAction := range answer.Items {
+		for _, items[i] = range byAction { // the one entry
+		}
+	}
+	return items, nil
+}
+
+// A DocUpdate is a change of a part of a document.
+type DocUpdate struct {
+	// Doc is the document as it has to be still: where its SeqNo and PrimaryTerm
+	// are others by now, it stays as it is.
+	Doc DocRef
+	// Part is one JSON object, which is merged into the document's source.
+	Part []byte
+}
+
+// An UpdateStatus is what has become of a [DocUpdate].
+type UpdateStatus uint8
+
+// What becomes of an update.
+const (
+	// Updated says that the document was written.
+	Updated UpdateStatus = iota
+	// Unchanged says that it had all of the part, so that nothing was written.
+	Unchanged
+	// Conflict says that it was written by somebody else meanwhile.
+	Conflict
+	// Gone says that it is not there any more.
+	Gone
+	// Busy says that the cluster has too much to do; it may be tried again.
+	Busy
+	// Refused says that the cluster does not do it.
+	Refused
+)
+
+// An UpdateResult is what has become of a [DocUpdate].
+type UpdateResult struct {
+	// Status says it in a word.
+	Status UpdateStatus
+	// SeqNo is the sequence number that the document has then, where it was
+	// written.
+	SeqNo int64
+	// Err is the cluster's reason where the status is Busy or Refused; nil else.
+	Err error
+}
+
+// UpdateDocs makes partial updates in one call, and returns what has become of
+// each, in their order. After an error nobody knows which have been made. Call
+// it with some hundred documents at most.
+func (a API) UpdateDocs(ctx context.Context, updates []DocUpdate) ([]UpdateResult, error) {
+	var body esclient.Lines
+	for _, u := range updates {
+		part := jsontext.Value(u.Part)
+		if !part.IsValid() || part.Kind() != jsontext.KindBeginObject {
+			return nil, fmt.Errorf("update of document %q of index %q: want a JSON object", u.Doc.ID, u.Doc.Index)
+		}
+		action := esclient.Object{
+			"_index": u.Doc.Index, "_id": u.Doc.ID, "if_seq_no": u.Doc.SeqNo, "if_primary_term": u.Doc.PrimaryTerm,
+		}
+		if u.Doc.Routing != "" {
+			action["routing"] = u.Doc.Routing
+		}
+		for _, line := range []esclient.Object{{"update": action}, {"doc": part}} {
+			if err := body.Append(line); err != nil {
+				return nil, fmt.Errorf("update of document %q of index %q: %w", u.Doc.ID, u.Doc.Index, err)
+			}
+		}
+	}
+	items, err := a.bulk(ctx, esapi.BulkRequest{}, body, len(updates))
+	if err != nil {
+		return nil, err
+	}
+	results := make([]UpdateResult, len(items))
+	for i, of := range items {
+		results[i] = of.updated()
+	}
+	return results, nil
+}
+
+// updated returns what has become of an update.
+func (i bulkItem) updated() UpdateResult {
+	result := UpdateResult{Status: Refused, SeqNo: i.SeqNo}
+	switch {
+	case i.Error == nil && i.Result == "noop":
+		result.Status = Unchanged
+	case i.Error == nil && i.Status >= 200 && i.Status <= 299:
+		result.Status = Updated
+	case i.Status == http.StatusConflict:
+		result.Status = Conflict
+	case i.Error != nil && i.Error.Type == "document_missing_exception":
+		result.Status = Gone
+	default:
+		if i.Status == http.StatusTooManyRequests || i.Status == http.StatusServiceUnavailable {
+			result.Status = Busy
+		}
+		result.Err = cmp.Or(i.Error, &answers.ItemError{}).AsError(i.Status)
+	}
+	return result
+}
