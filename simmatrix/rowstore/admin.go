@@ -64,31 +64,27 @@ func (a *Admin) Close() error {
 
 // ask runs one exchange with Redis and returns the answer. It returns soon
 // after ctx ends, although the client may wait until its own timeout.
-func ask[T any](ctx context.Context, a *Admin, op func(ctx context.Context) (T, error)) (T, error) {
-	type reply struct {
-		value T
-		err   error
-	}
-	var none T
+func ask[T any](ctx context.Context, a *Admin, op func(ctx context.Context) (T, error)) (none T, _ error) {
 	if err := context.Cause(ctx); err != nil {
 		return none, err
 	}
-	done := make(chan reply, 1)
+	var value T
+	var err error
+	done := make(chan struct{})
 	a.calls.Go(func() {
-		value, err := op(ctx)
-		done <- reply{value, err}
+		defer close(done)
+		value, err = op(ctx)
 	})
-	ended := ctx.Done()
-	var late <-chan time.Time
-	for {
-		select {
-		case r := <-done:
-			return r.value, r.err
-		case <-ended:
-			ended, late = nil, time.After(grace)
-		case <-late:
-			return none, context.Cause(ctx)
-		}
+	select {
+	case <-done:
+		return value, err
+	case <-ctx.Done():
+	}
+	select {
+	case <-done:
+		return value, err
+	case <-time.After(grace):
+		return none, context.Cause(ctx)
 	}
 }
 
@@ -208,12 +204,10 @@ func (a *Admin) Versions(ctx context.Context, name string) ([]Version, error) {
 		}
 		versions := make([]Version, len(ids))
 		for i, id := range ids {
-			v, err := parseVersion(id, metas[i].Val())
-			if err != nil {
-				v = Version{ID: id}
+			if versions[i], err = parseVersion(id, metas[i].Val()); err != nil {
+				versions[i].ID = id
 			}
-			v.Active = active.Val() == id
-			versions[i] = v
+			versions[i].Active = active.Val() == id
 		}
 		return versions, nil
 	})
@@ -254,18 +248,20 @@ func (a *Admin) resolve(ctx context.Context, name, version string) (string, erro
 // [ErrMissingRows], with the version, if it has another number of rows than
 // were pushed.
 func (a *Admin) header(ctx context.Context, name, id string) (Version, error) {
-	h, err := ask(ctx, a, func(ctx context.Context) (header, error) { return readHeader(ctx, a.client, name, id) })
-	if err != nil && !refusal(err) {
-		return Version{}, err
-	}
-	if err != nil || h.rows.mark.Val() != id {
-		return Version{}, ErrUnknownVersion
-	}
-	v, err := parseVersion(id, h.meta.Val())
-	if err == nil {
-		err = v.checkFields(h.rows.fields.Val())
-	}
-	return v, err
+	return ask(ctx, a, func(ctx context.Context) (Version, error) {
+		meta, rows, err := readHeader(ctx, a.client, name, id)
+		if err != nil && !refusal(err) {
+			return Version{}, err
+		}
+		if err != nil || rows.mark.Val() != id {
+			return Version{}, ErrUnknownVersion
+		}
+		v, err := parseVersion(id, meta.Val())
+		if err == nil {
+			err = v.checkFields(rows.fields.Val())
+		}
+		return v, err
+	})
 }
 
 // Rows returns the rows of terms in a complete version, "" for the active one,
@@ -289,9 +285,7 @@ func (a *Admin) rows(ctx context.Context, name, version string, terms []string) 
 	if err != nil {
 		return nil, err
 	}
-	got, err := ask(ctx, a, func(ctx context.Context) (answer, error) {
-		return lookUp(ctx, a.client, rowsKey(name, version), terms)
-	})
+	got, err := ask(ctx, a, func(ctx context.Context) (answer, error) { return lookUp(ctx, a.client, rowsKey(name, version), terms) })
 	if err != nil {
 		return nil, err
 	}

@@ -35,16 +35,16 @@ type local struct {
 	cache *cache
 }
 
-func (l *local) poll(ctx context.Context, send func(report)) {
+func (l *local) poll(ctx context.Context, report reporter) {
 	m, changed, err := l.load(ctx)
 	switch {
 	case err != nil && ctx.Err() != nil: // closing
 	case err != nil:
-		send(report{name: l.name, err: fmt.Errorf("%w: %w", ErrBadVersion, err)})
+		report(l.name, nil, fmt.Errorf("%w: %w", ErrBadVersion, err))
 	case changed:
-		send(report{name: l.name, version: l.version(m)})
+		report(l.name, l.version(m), nil)
 	default:
-		send(report{name: l.name})
+		report(l.name, nil, nil)
 	}
 }
 

@@ -6,39 +6,69 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/sony/gobreaker/v2"
+	"golang.org/x/sync/singleflight"
 
+	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// A report is what a source has found out about a matrix.
-type report struct {
-	name string
-	// version is served from now on; nil keeps what is served.
-	version *version
-	// drop ends serving the version: there is none.
-	drop bool
-	// damaged says that the served version is damaged and there is no other.
-	damaged bool
-	// err is what is wrong, nil where all is well.
-	err error
-}
+const (
+	// followEvery leaves three polls to notice a switch within a second.
+	followEvery = 250 * time.Millisecond
+	// breakerFailures in a row open the breaker: one can be a lost packet.
+	breakerFailures = 3
+	// breakerOpen is the time without calls before the next try.
+	breakerOpen = 500 * time.Millisecond
+	// maxFallbacks bounds the earlier versions that are tried in place of a
+	// damaged one.
+	maxFallbacks = 8
+	// warmFor bounds how long a version waits for the rows of frequent terms,
+	// warmTerms is how many are read in one round trip, to keep within its timeout.
+	warmFor, warmTerms = time.Second, 32
+)
 
-// every calls poll at that interval until ctx ends.
-func every(ctx context.Context, interval time.Duration, poll func(context.Context)) {
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			poll(ctx)
-		}
-	}
+// Errors of a look-up. The search goes on unexpanded.
+var (
+	// ErrUnavailable says that Redis did not answer in time, or was not asked
+	// because the breaker is open.
+	ErrUnavailable = errors.New("the row store is unavailable")
+	// ErrBadRow says that Redis has something that is not a row.
+	ErrBadRow = errors.New("the row store holds a bad row")
+	// ErrMissingRows says that Redis lacks rows that were pushed, or has another
+	// number of them, so that a missing row proves nothing.
+	ErrMissingRows = errors.New("the row store has lost rows")
+	// ErrGone says that the version is no longer in Redis: deleted, evicted or
+	// flushed.
+	ErrGone = errors.New("the version is gone from the row store")
+	// ErrNoVersion says that no version of the matrix is active.
+	ErrNoVersion = errors.New("no version is active")
+)
+
+// A remote reads rows from Redis and follows the active versions.
+type remote struct {
+	client  redis.UniversalClient
+	codec   simmatrix.RowCodec
+	timeout time.Duration
+	breaker *gobreaker.CircuitBreaker[struct{}]
+	cache   *cache
+	flights singleflight.Group
+	guard   *recovery.Guard
+	// last is the latest error that counts against Redis: the reason of an open
+	// breaker.
+	last     atomic.Pointer[error]
+	failures atomic.Int64 // calls that failed or were not made
+	badRows  atomic.Int64 // answers with something that is not a row
+
+	// Only the poll touches these.
+	names  []*followed
+	polled bool
+	loads  int // versions read so far
 }
 
 // A followed is the state of a matrix name.
@@ -60,10 +90,114 @@ type remains struct {
 	terms    termSet // as far as it has been read
 }
 
-// An activeState is what Redis says of one name.
-type activeState struct {
-	active *redis.StringCmd // the active ID
-	rows   rowsState        // of the version followed so far
+func newRemote(at Redis, timeout time.Duration, names []string, c *cache, guard *recovery.Guard) (*remote, error) {
+	client, err := newClient(at, timeout)
+	if err != nil {
+		return nil, err
+	}
+	r := &remote{
+		client: client, timeout: timeout, cache: c, guard: guard,
+		breaker: gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
+			Name:         "rows",
+			Timeout:      breakerOpen,
+			ReadyToTrip:  func(n gobreaker.Counts) bool { return n.ConsecutiveFailures >= breakerFailures },
+			IsSuccessful: func(err error) bool { return err == nil || refusal(err) },
+		}),
+	}
+	for _, name := range names {
+		r.names = append(r.names, &followed{name: name, left: make(map[string]*remains)})
+	}
+	return r, nil
+}
+
+// call runs one round trip through the breaker. Errors wrap [ErrUnavailable],
+// except those that are an answer, see refusal.
+func (r *remote) call(ctx context.Context, op func(context.Context) error) error {
+	_, err := r.breaker.Execute(func() (struct{}, error) {
+		ctx, cancel := context.WithTimeout(ctx, r.timeout)
+		defer cancel()
+		err := op(ctx)
+		if err != nil && !refusal(err) {
+			r.last.Store(&err)
+		}
+		return struct{}{}, err
+	})
+	if err == nil || refusal(err) {
+		return err
+	}
+	r.failures.Add(1)
+	if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {
+		return fmt.Errorf("%w: not asked again yet after: %w", ErrUnavailable, *r.last.Load())
+	}
+	refresh(ctx, r.client)
+	return fmt.Errorf("%w: %w", ErrUnavailable, err)
+}
+
+// fetch reads the rows of v and adds them to the cache. Callers with the same
+// terms share one round trip, which outlives them up to the timeout, so that
+// the cache fills even if the search could not wait. The rows are shared. No
+// caller waits longer than the timeout, whatever the client does.
+func (r *remote) fetch(ctx context.Context, v *version, terms []string) ([]simmatrix.Row, error) {
+	detached := context.WithoutCancel(ctx)
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	flight := r.flights.DoChan(v.key+"\x00"+strings.Join(terms, "\x00"), func() (any, error) {
+		var rows []simmatrix.Row
+		err := r.guard.Do("reading rows", func() (err error) { // singleflight would end the process with a panic
+			if rows, err = r.read(detached, v, terms); err == nil {
+				r.cache.add(v.key, terms, rows)
+			}
+			return err
+		})
+		if errors.Is(err, ErrGone) {
+			r.failures.Add(1)
+		} else if err != nil && !errors.Is(err, ErrUnavailable) { // which call has counted
+			r.badRows.Add(1)
+		}
+		return rows, err
+	})
+	select {
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, context.Cause(ctx))
+	case res := <-flight:
+		rows, _ := res.Val.([]simmatrix.Row)
+		return rows, res.Err
+	}
+}
+
+// read asks Redis for the rows of terms. After the first answer that shows
+// damage, v returns no more rows, see [version.damage].
+func (r *remote) read(ctx context.Context, v *version, terms []string) ([]simmatrix.Row, error) {
+	var a answer
+	err := r.call(ctx, func(ctx context.Context) (err error) {
+		a, err = lookUp(ctx, r.client, rowsKey(v.name, v.ID), terms)
+		return err
+	})
+	if errors.Is(err, ErrUnavailable) {
+		return nil, err
+	}
+	var rows []simmatrix.Row
+	var bad []string
+	if err == nil {
+		rows, bad, err = a.rows(&r.codec, &v.Version, v.terms, terms)
+	}
+	if err == nil {
+		return rows, nil
+	}
+	of := about(v.label, err)
+	if errors.Is(err, ErrGone) || errors.Is(err, ErrMissingRows) || errors.Is(err, simmatrix.ErrRow) { // else it is not about rows
+		v.setDamage(of, bad)
+	}
+	return nil, of
+}
+
+// about adds the version to an error, and wraps [ErrBadRow] if Redis answered
+// with something that is not a row.
+func about(label string, err error) error {
+	if errors.Is(err, ErrGone) || errors.Is(err, ErrMissingRows) {
+		return fmt.Errorf("%w: %s", err, label)
+	}
+	return fmt.Errorf("%w: %s: %w", ErrBadRow, label, err)
 }
 
 // A rowsState is what Redis says of the hash of a version's rows; nil where it
@@ -78,70 +212,21 @@ func askState(ctx context.Context, pipe redis.Pipeliner, name, id string) rowsSt
 	return rowsState{pipe.HGet(ctx, key, completeField), pipe.HLen(ctx, key)}
 }
 
-// A header is what Redis says of one version.
-type header struct {
-	meta *redis.StringCmd
-	rows rowsState
-}
-
-// readHeader reads one. Its error is that of execute.
-func readHeader(ctx context.Context, client redis.UniversalClient, name, id string) (header, error) {
-	pipe := client.Pipeline()
-	h := header{pipe.Get(ctx, metaKey(name, id)), askState(ctx, pipe, name, id)}
-	return h, execute(ctx, pipe)
-}
-
 // check returns an error that wraps [ErrGone] or [ErrMissingRows] where the
 // rows of v are not all there.
-func (s rowsState) check(name string, v *Version) error {
-	err := ErrGone
-	if s.mark.Err() == nil && s.mark.Val() == v.ID && s.fields.Err() == nil {
-		err = v.checkFields(s.fields.Val())
+func (s rowsState) check(v *Version) error {
+	if s.mark.Err() != nil || s.mark.Val() != v.ID || s.fields.Err() != nil {
+		return ErrGone
 	}
-	if err != nil {
-		return about(name+"@"+v.ID, err)
-	}
-	return nil
+	return v.checkFields(s.fields.Val())
 }
 
-// poll asks for all active versions in one pipeline and reports what it finds.
-func (r *remote) poll(ctx context.Context, send func(report)) {
-	states, err := r.states(ctx)
-	if ctx.Err() != nil { // closing
-		return
-	}
-	if err != nil {
-		r.reportUnavailable(err, send)
-		return
-	}
-	r.polled = true
-	for i, f := range r.names {
-		rep, err := r.examine(ctx, f, states[i])
-		if errors.Is(err, ErrUnavailable) {
-			r.reportUnavailable(err, send)
-			return
-		}
-		rep.name, rep.err = f.name, err
-		send(rep)
-	}
-}
-
-func (r *remote) states(ctx context.Context) ([]activeState, error) {
-	states := make([]activeState, len(r.names))
-	err := r.call(ctx, func(ctx context.Context) error {
-		pipe := r.client.Pipeline()
-		for i, f := range r.names {
-			states[i].active = pipe.Get(ctx, activeKey(f.name))
-			if f.version != nil {
-				states[i].rows = askState(ctx, pipe, f.name, f.version.ID)
-			}
-		}
-		return execute(ctx, pipe)
-	})
-	if refusal(err) {
-		err = nil // the commands' own errors say more
-	}
-	return states, err
+// readHeader reads the header of a version and the state of its rows. Its error
+// is that of execute.
+func readHeader(ctx context.Context, client redis.UniversalClient, name, id string) (meta *redis.StringCmd, rows rowsState, err error) {
+	pipe := client.Pipeline()
+	meta, rows = pipe.Get(ctx, metaKey(name, id)), askState(ctx, pipe, name, id)
+	return meta, rows, execute(ctx, pipe)
 }
 
 // execute runs the pipeline. It returns the first error that counts against
@@ -156,68 +241,85 @@ func execute(ctx context.Context, pipe redis.Pipeliner) error {
 	return err
 }
 
-// reportUnavailable reports that Redis is unavailable, for all names. Where a
-// version is served, that is only at the first poll or when the breaker is
-// open: a single failure does not matter. Where none is served, it is each
-// time: Redis may always refuse one call of a poll, which the breaker does not
-// notice among those that succeed.
-func (r *remote) reportUnavailable(err error, send func(report)) {
-	first := !r.polled
+// poll asks for all active versions in one pipeline and reports what it finds.
+func (r *remote) poll(ctx context.Context, report reporter) {
+	actives, rows := make([]*redis.StringCmd, len(r.names)), make([]rowsState, len(r.names))
+	err := r.call(ctx, func(ctx context.Context) error {
+		pipe := r.client.Pipeline()
+		for i, f := range r.names {
+			actives[i] = pipe.Get(ctx, activeKey(f.name))
+			if f.version != nil {
+				rows[i] = askState(ctx, pipe, f.name, f.version.ID)
+			}
+		}
+		return execute(ctx, pipe)
+	})
+	if ctx.Err() != nil { // closing
+		return
+	}
+	first := !r.polled && errors.Is(err, ErrUnavailable)
 	r.polled = true
-	quiet := !first && r.breaker.State() == gobreaker.StateClosed
+	for i, f := range r.names {
+		if errors.Is(err, ErrUnavailable) {
+			break
+		}
+		var v *version
+		if v, err = r.examine(ctx, f, actives[i], rows[i]); !errors.Is(err, ErrUnavailable) {
+			report(f.name, v, err)
+		}
+	}
+	if !errors.Is(err, ErrUnavailable) {
+		return
+	}
+	// Where a version is served, a single failure does not matter. Where none is
+	// served, each is reported: Redis may always refuse one call of a poll, which
+	// the breaker does not notice among those that succeed.
 	for _, f := range r.names {
-		if !quiet || f.version == nil {
-			send(report{name: f.name, err: err})
+		if first || f.version == nil || r.breaker.State() != gobreaker.StateClosed {
+			report(f.name, nil, err)
 		}
 	}
 }
 
-// examine returns what to do for a name, and what is wrong with Redis or the
-// active version.
-func (r *remote) examine(ctx context.Context, f *followed, s activeState) (report, error) {
-	id, err := s.active.Result()
+// examine returns the version to serve from now on, nil for no change, and what
+// is wrong with Redis or the active version.
+func (r *remote) examine(ctx context.Context, f *followed, active *redis.StringCmd, rows rowsState) (*version, error) {
+	id, err := active.Result()
 	if err == nil {
 		err = checkName("version", id)
 	}
 	switch {
 	case errors.Is(err, redis.Nil):
 		f.version = nil
-		return report{drop: true}, fmt.Errorf("%w: push and activate one", ErrNoVersion)
+		return nil, fmt.Errorf("%w: push and activate one", ErrNoVersion)
 	case err != nil:
-		return report{}, fmt.Errorf("%w: active version: %w", ErrBadVersion, err)
+		return nil, fmt.Errorf("%w: active version: %w", ErrBadVersion, err)
 	case f.active != id:
 		f.active = id
 		clear(f.left)
 	}
 	if v := f.version; v != nil {
-		if err := s.rows.check(f.name, &v.Version); err != nil {
-			v.setDamage(err, nil)
+		if err := rows.check(&v.Version); err != nil {
+			v.setDamage(about(v.label, err), nil)
 		}
 		f.suspect(v)
 	}
-	if f.sound() && f.version.ID == id {
-		return report{}, nil
+	sound := f.version != nil && f.version.damage.Load() == nil
+	if sound && f.version.ID == id {
+		return nil, nil
 	}
 	v, err := r.load(ctx, f, id)
-	if err == nil {
+	if err != nil && !sound && !errors.Is(err, ErrUnavailable) {
+		var fallbackErr error
+		if v, fallbackErr = r.lastGood(ctx, f); fallbackErr != nil {
+			return nil, fallbackErr
+		}
+	}
+	if v != nil {
 		f.version = v
-		return report{version: v}, nil
 	}
-	if errors.Is(err, ErrUnavailable) || f.sound() {
-		return report{}, err
-	}
-	switch older, otherErr := r.lastGood(ctx, f); {
-	case otherErr != nil:
-		return report{}, otherErr
-	case older != nil:
-		f.version = older
-		return report{version: older}, err
-	}
-	return report{damaged: true}, err
+	return v, err
 }
-
-// sound reports whether a version is served that is not known to be damaged.
-func (f *followed) sound() bool { return f.version != nil && f.version.damage.Load() == nil }
 
 // suspect records the rows that were bad when v was found damaged, if it was.
 func (f *followed) suspect(v *version) {
@@ -235,10 +337,6 @@ func (f *followed) remains(id string, terms termSet) *remains {
 	}
 	return f.left[id]
 }
-
-// maxFallbacks bounds the earlier versions that are tried in place of a damaged
-// one.
-const maxFallbacks = 8
 
 // lastGood returns the most recent sound version that was active before the
 // current one, nil if there is none.
@@ -267,27 +365,27 @@ func (r *remote) lastGood(ctx context.Context, f *followed) (*version, error) {
 // so that the first searches find them in the cache. A load that fails goes on
 // next time where it was.
 func (r *remote) load(ctx context.Context, f *followed, id string) (*version, error) {
-	var h header
+	var meta *redis.StringCmd
+	var rows rowsState
 	err := r.call(ctx, func(ctx context.Context) (err error) {
-		h, err = readHeader(ctx, r.client, f.name, id)
+		meta, rows, err = readHeader(ctx, r.client, f.name, id)
 		return err
 	})
 	if errors.Is(err, ErrUnavailable) {
 		return nil, err
 	}
 	label := f.name + "@" + id
-	if h.meta.Err() != nil {
+	if meta.Err() != nil {
 		return nil, about(label, ErrGone)
 	}
-	parsed, err := parseVersion(id, h.meta.Val())
-	if err == nil {
-		err = h.rows.check(f.name, &parsed)
-	}
+	parsed, err := parseVersion(id, meta.Val())
 	if err != nil {
 		return nil, err
 	}
 	left := f.remains(id, nil)
-	err = readTerms(ctx, r.client, f.name, &parsed, &left.terms, r.call)
+	if err = rows.check(&parsed); err == nil {
+		err = readTerms(ctx, r.client, f.name, &parsed, &left.terms, r.call)
+	}
 	if errors.Is(err, ErrUnavailable) {
 		return nil, err
 	}
@@ -296,9 +394,7 @@ func (r *remote) load(ctx context.Context, f *followed, id string) (*version, er
 	}
 	r.loads++
 	v := &version{Version: parsed, name: f.name, label: label, key: label + "#" + strconv.Itoa(r.loads), terms: left.terms}
-	v.fetch = func(ctx context.Context, terms []string) ([]simmatrix.Row, error) {
-		return r.fetch(ctx, v, terms)
-	}
+	v.fetch = func(ctx context.Context, terms []string) ([]simmatrix.Row, error) { return r.fetch(ctx, v, terms) }
 	if len(left.suspects) > 0 {
 		_, err = r.read(ctx, v, left.suspects)
 	}
@@ -313,14 +409,6 @@ func (r *remote) load(ctx context.Context, f *followed, id string) (*version, er
 	return v, nil
 }
 
-const (
-	// warmFor bounds how long a version waits for the rows of frequent terms.
-	warmFor = time.Second
-	// warmTerms is how many are read in one round trip, to keep within its
-	// timeout.
-	warmTerms = 32
-)
-
 // warm puts the rows of the frequent terms into the cache. Its error says that
 // v is damaged; a slow Redis is no error, since searches can read the rows.
 func (r *remote) warm(ctx context.Context, v *version) error {
@@ -331,7 +419,7 @@ func (r *remote) warm(ctx context.Context, v *version) error {
 		if errors.Is(err, ErrUnavailable) {
 			return nil
 		}
-		if err == nil && slices.ContainsFunc(rows, simmatrix.Row.IsZero) {
+		if err == nil && slices.ContainsFunc(rows, simmatrix.Row.IsZero) { // of a version without a set of terms
 			err = about(v.label, fmt.Errorf("%w: of terms that the header names", ErrMissingRows))
 		}
 		if err != nil {

@@ -107,8 +107,8 @@ func FuzzAnyAnswerIsSurvived(f *testing.F) {
 			if versions, err := a.Versions(ctx, "k"); err == nil && len(versions) > maxElements {
 				t.Errorf("%d versions", len(versions))
 			}
-			p := &pull{admin: a, name: "k", id: "id", bad: make(map[string]error), version: Version{Meta: simmatrix.Meta{Terms: 5}}, progress: func(string, int, int) {}}
-			if rows, err := p.readRows(ctx); err == nil && len(rows) > 5 {
+			v := &Version{ID: "id", Meta: simmatrix.Meta{Terms: 5}}
+			if rows, _, err := a.readRows(ctx, "k", v, func(string, int, int) {}); err == nil && len(rows) > 5 {
 				t.Errorf("%d rows", len(rows))
 			}
 			cancel()

@@ -93,7 +93,7 @@ func TestPanicWhileVersionsAreFollowedIsSurvived(t *testing.T) {
 			if rows, err := rowsOf(t, s, term(1)); err != nil || markOf(rows[0]) != "one" {
 				t.Errorf("%v, %v", rows, err)
 			}
-			if text := log.String(); !strings.Contains(text, `while="following versions"`) || strings.Contains(text, "mistake") {
+			if text := log.String(); !strings.Contains(text, `"following versions"`) || strings.Contains(text, "mistake") {
 				t.Errorf("logged %s", text)
 			}
 		})

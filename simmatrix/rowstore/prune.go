@@ -74,53 +74,42 @@ func (a *Admin) Prune(ctx context.Context, name string, keep int) (p Pruned, err
 	if err := checkName("matrix", name); err != nil {
 		return p, err
 	}
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("prune matrix %s: %w", name, err)
-		}
-	}()
-	if keep < 1 {
-		return p, errKeep
+	if err = a.prune(ctx, name, keep, &p); err != nil {
+		err = fmt.Errorf("prune matrix %s: %w", name, err)
 	}
-	if err := a.checkActive(ctx, name); err != nil {
-		return p, err
-	}
-	ids, err := ask(ctx, a, func(ctx context.Context) ([]string, error) { return a.listed(ctx, name, keep) })
-	if err != nil {
-		return p, err
-	}
-	if p.Versions, err = a.retire(ctx, retire, name, ids); err != nil {
-		return p, err
-	}
-	orphans, partly, err := a.unlisted(ctx, name)
-	if err != nil {
-		return p, err
-	}
-	p.Partly = partly
-	p.Orphans, err = a.retire(ctx, sweep, name, orphans)
 	return p, err
 }
 
-// checkActive returns what is wrong with the active version, nil where there is
-// none.
-func (a *Admin) checkActive(ctx context.Context, name string) error {
-	id, err := a.resolve(ctx, name, "")
-	if errors.Is(err, ErrNoVersion) {
-		return nil
+func (a *Admin) prune(ctx context.Context, name string, keep int, p *Pruned) error {
+	if keep < 1 {
+		return errKeep
+	}
+	active, err := a.resolve(ctx, name, "")
+	if err == nil {
+		_, err = a.header(ctx, name, active)
+	}
+	switch {
+	case errors.Is(err, ErrMissingRows), errors.Is(err, ErrBadVersion), errors.Is(err, ErrUnknownVersion):
+		return fmt.Errorf("the active version %s is damaged, and an earlier one is served: push or activate a sound one first: %w", active, err)
+	case err != nil && !errors.Is(err, ErrNoVersion):
+		return err
+	}
+	ids, err := ask(ctx, a, func(ctx context.Context) ([]string, error) { return a.listed(ctx, name, keep) })
+	if err == nil {
+		p.Versions, err = a.retire(ctx, retire, name, ids)
 	}
 	if err == nil {
-		_, err = a.header(ctx, name, id)
+		ids, p.Partly, err = a.unlisted(ctx, name)
 	}
-	if errors.Is(err, ErrMissingRows) || errors.Is(err, ErrBadVersion) || errors.Is(err, ErrUnknownVersion) {
-		return fmt.Errorf("the active version %s is damaged, and an earlier one is served: push or activate a sound one first: %w", id, err)
+	if err == nil {
+		p.Orphans, err = a.retire(ctx, sweep, name, ids)
 	}
 	return err
 }
 
 // retire runs one of the two scripts for each ID and returns those that it
 // removed.
-func (a *Admin) retire(ctx context.Context, script *redis.Script, name string, ids []string) ([]string, error) {
-	var retired []string
+func (a *Admin) retire(ctx context.Context, script *redis.Script, name string, ids []string) (retired []string, _ error) {
 	for _, id := range ids {
 		done, err := a.run(ctx, script, name, id, graceFor.Milliseconds())
 		if err != nil {
@@ -136,45 +125,57 @@ func (a *Admin) retire(ctx context.Context, script *redis.Script, name string, i
 // unlisted returns the sorted IDs with rows or headers that are not complete
 // versions, and whether there were too many keys to see all.
 func (a *Admin) unlisted(ctx context.Context, name string) (ids []string, partly bool, err error) {
-	rows, meta := rowsKey(name, ""), metaKey(name, "")
 	found := make(map[string]bool)
-	var cursor uint64
-	for range maxScans {
-		var keys []string
-		err := a.do(ctx, func(ctx context.Context) error {
-			node, err := a.node(ctx, name)
+	whole, err := a.scan(ctx, maxScans, func(ctx context.Context, cursor uint64) *redis.ScanCmd {
+		node := redis.Cmdable(a.client) // the one that has the keys of the matrix
+		if c, ok := a.client.(*redis.ClusterClient); ok {
+			master, err := c.MasterForKey(ctx, versionsKey(name))
 			if err != nil {
-				return err
+				return redis.NewScanCmdResult(nil, 0, err)
 			}
-			// The name has no wildcards.
-			keys, cursor, err = node.Scan(ctx, cursor, "akin:{"+name+"}:*:*", scanCount).Result()
-			return err
-		})
-		if err != nil {
-			return nil, false, fmt.Errorf("look for orphans: %w", err)
+			node = master
 		}
+		return node.Scan(ctx, cursor, "akin:{"+name+"}:*:*", scanCount) // the name has no wildcards
+	}, func(keys []string) error {
 		for _, key := range keys {
-			for _, prefix := range []string{rows, meta} {
+			for _, prefix := range []string{rowsKey(name, ""), metaKey(name, "")} {
 				if id, ok := strings.CutPrefix(key, prefix); ok {
 					found[id] = true
 				}
 			}
 		}
-		if cursor == 0 {
-			listed, err := a.Versions(ctx, name)
-			for _, v := range listed {
-				delete(found, v.ID)
-			}
-			return slices.Sorted(maps.Keys(found)), false, err
+		return nil
+	})
+	if err != nil {
+		return nil, false, fmt.Errorf("look for orphans: %w", err)
+	}
+	if whole {
+		var listed []Version
+		listed, err = a.Versions(ctx, name)
+		for _, v := range listed {
+			delete(found, v.ID)
 		}
 	}
-	return slices.Sorted(maps.Keys(found)), true, nil
+	return slices.Sorted(maps.Keys(found)), !whole, err
 }
 
-// node returns the Redis that has the keys of the matrix.
-func (a *Admin) node(ctx context.Context, name string) (redis.Cmdable, error) {
-	if c, ok := a.client.(*redis.ClusterClient); ok {
-		return c.MasterForKey(ctx, versionsKey(name))
+// scan calls use with each page that next returns, at most most of them. It
+// reports whether these were all.
+func (a *Admin) scan(
+	ctx context.Context, most int, next func(ctx context.Context, cursor uint64) *redis.ScanCmd, use func(page []string) error,
+) (whole bool, err error) {
+	var cursor uint64
+	for range most {
+		var page []string
+		if err := a.do(ctx, func(ctx context.Context) (err error) {
+			page, cursor, err = next(ctx, cursor).Result()
+			return err
+		}); err != nil {
+			return false, err
+		}
+		if err := use(page); err != nil || cursor == 0 {
+			return err == nil, err
+		}
 	}
-	return a.client, nil
+	return false, nil
 }

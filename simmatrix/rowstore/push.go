@@ -5,8 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -29,9 +29,10 @@ const (
 	patience = time.Minute
 	// retryAfter is the pause before a batch is retried.
 	retryAfter = 250 * time.Millisecond
-	// maxRounds is how often all rows are sent. Some are missing if a replica
-	// became the master before it had them.
-	maxRounds = 2
+	// maxFrequent bounds the terms that a header names: few terms make up much of
+	// the traffic, and their rows are read in milliseconds. maxFrequentBytes
+	// bounds their size in the header.
+	maxFrequent, maxFrequentBytes = 256, 16 << 10
 )
 
 // Errors of a push.
@@ -87,10 +88,9 @@ type PushOptions struct {
 }
 
 // Push writes m as a new version of the named matrix and returns it, complete
-// but not active. Memory is bounded by one batch and
-// 24 bytes per term. A matrix that cannot be
-// served is refused, before any call to Redis, with an error that wraps
-// [ErrBadMatrix].
+// but not active. Memory is bounded by one batch and 24
+// bytes per term. A matrix that cannot be served is refused, before any call to
+// Redis, with an error that wraps [ErrBadMatrix].
 //
 // Once Redis has accepted the header, a batch that fails is sent again for up
 // to a minute, as after a failover, and rows lost with a master are sent once
@@ -123,7 +123,7 @@ func (a *Admin) Push(ctx context.Context, name string, m *simmatrix.Matrix, o Pu
 
 // checkMatrix returns an error for what readers of rows would refuse, else the
 // most frequent terms, up to most, as far as they fit into a header.
-func checkMatrix(ctx context.Context, m *simmatrix.Matrix, most int, progress simmatrix.Progress) ([]string, error) {
+func checkMatrix(ctx context.Context, m *simmatrix.Matrix, most int, progress simmatrix.Progress) (terms []string, err error) {
 	if m.Len() == 0 {
 		return nil, fmt.Errorf("%w: it has no terms", ErrBadMatrix)
 	}
@@ -137,38 +137,23 @@ func checkMatrix(ctx context.Context, m *simmatrix.Matrix, most int, progress si
 		if row.DocFreq() > 0 {
 			frequent = append(frequent, simmatrix.TermRow{Term: term, DocFreq: row.DocFreq()})
 		}
-		if done++; done%10_000 == 0 {
-			frequent = mostFrequent(frequent, most)
+		if done++; done%10_000 == 0 || done == m.Len() {
+			slices.SortStableFunc(frequent, func(a, b simmatrix.TermRow) int { return cmp.Compare(b.DocFreq, a.DocFreq) })
+			frequent = frequent[:min(most, len(frequent))]
 			progress("check", done, m.Len())
 			if err := context.Cause(ctx); err != nil {
 				return nil, err
 			}
 		}
 	}
-	progress("check", done, m.Len())
-	var terms []string
 	size := 0
-	for _, t := range mostFrequent(frequent, most) {
+	for _, t := range frequent {
 		if size += len(t.Term); size > maxFrequentBytes {
 			break
 		}
 		terms = append(terms, t.Term)
 	}
 	return terms, nil
-}
-
-const (
-	// maxFrequent bounds the terms that a header names: few terms make up much of
-	// the traffic, and their rows are read in milliseconds. maxFrequentBytes
-	// bounds their size in the header.
-	maxFrequent, maxFrequentBytes = 256, 16 << 10
-)
-
-// mostFrequent returns up to most terms with the highest document frequencies,
-// ties in their order.
-func mostFrequent(terms []simmatrix.TermRow, most int) []simmatrix.TermRow {
-	slices.SortStableFunc(terms, func(a, b simmatrix.TermRow) int { return cmp.Compare(b.DocFreq, a.DocFreq) })
-	return terms[:min(most, len(terms))]
 }
 
 // A push is one version being written.
@@ -183,33 +168,29 @@ type push struct {
 }
 
 // run writes the version and registers it, with another round if rows were
-// lost.
+// lost, as by a replica that became the master before it had them.
 func (p *push) run(ctx context.Context) (err error) {
 	if p.header, err = encodeVersion(p.version); err != nil {
 		return err
 	}
 	p.terms = newTermSet(p.matrix, &p.version)
-	// Not retried: an absent Redis is reported at once.
-	if err := p.writeHeader(ctx); err != nil {
-		return fmt.Errorf("write the header: %w", err)
-	}
-	missing := errIncomplete
-	for round := range maxRounds {
-		stage := "push"
-		if round > 0 {
-			stage = "push again"
-			if err := p.try(ctx, 0, p.writeHeader); err != nil {
-				return fmt.Errorf("write the header again: %w", err)
-			}
+	for round, stage := range []string{"push", "push again"} {
+		if round == 0 { // not retried: an absent Redis is reported at once
+			err = p.writeHeader(ctx)
+		} else {
+			err = p.try(ctx, 0, p.writeHeader)
 		}
-		if err := p.write(ctx, stage); err != nil {
+		if err != nil {
+			return fmt.Errorf("write the header: %w", err)
+		}
+		if err = p.write(ctx, stage); err != nil {
 			return err
 		}
-		if missing = p.register(ctx); !errors.Is(missing, errIncomplete) {
+		if err = p.register(ctx); !errors.Is(err, errIncomplete) {
 			break
 		}
 	}
-	return missing
+	return err
 }
 
 func (p *push) writeHeader(ctx context.Context) error {
@@ -218,47 +199,35 @@ func (p *push) writeHeader(ctx context.Context) error {
 	})
 }
 
-// write sends all rows.
+// write sends all rows, and then the set of terms.
 func (p *push) write(ctx context.Context, stage string) error {
-	var batch []any // term, row, term, row, ...
-	size, done := 0, 0
-	flush := func() error {
-		if err := p.try(ctx, done, func(ctx context.Context) error { return p.flush(ctx, batch) }); err != nil {
-			return fmt.Errorf("after %d of %d rows: %w", done, p.matrix.Len(), err)
+	var batch []any // field, value, field, value, ...
+	size, done, total := 0, 0, p.matrix.Len()
+	add := func(field, value string) error {
+		batch, size = append(batch, field, value), size+len(field)+len(value)
+		if size < batchBytes && done+len(batch)/2 < total+len(p.terms) {
+			return nil
+		}
+		if err := p.try(ctx, min(done, total), func(ctx context.Context) error { return p.flush(ctx, batch) }); err != nil {
+			return fmt.Errorf("after %d of %d rows: %w", min(done, total), total, err)
 		}
 		done += len(batch) / 2
 		batch, size = batch[:0], 0
-		p.progress(stage, min(done, p.matrix.Len()), p.matrix.Len())
+		p.progress(stage, min(done, total), total)
 		return nil
 	}
-	for field, sealed := range p.fields() {
-		batch = append(batch, field, sealed)
-		if size += len(field) + len(sealed); size >= batchBytes {
-			if err := flush(); err != nil {
-				return err
-			}
+	for term, row := range p.matrix.Rows() {
+		if err := add(term, seal(term, p.admin.codec.Encode(row))); err != nil {
+			return err
 		}
 	}
-	if len(batch) == 0 {
-		return nil
-	}
-	return flush()
-}
-
-// fields yields the rows and the set of terms, as Redis stores them.
-func (p *push) fields() iter.Seq2[string, string] {
-	return func(yield func(field, sealed string) bool) {
-		for term, row := range p.matrix.Rows() {
-			if !yield(term, seal(term, p.admin.codec.Encode(row))) {
-				return
-			}
-		}
-		for k := range p.terms {
-			if !yield(p.terms.field(p.version.ID, k)) {
-				return
-			}
+	for k, chunk := range p.terms {
+		field := chunkField + strconv.Itoa(k)
+		if err := add(field, seal(p.version.ID+field, chunk)); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 // flush writes one batch and renews the expiry of the unfinished version in one
@@ -283,17 +252,14 @@ func (p *push) flush(ctx context.Context, batch []any) error {
 // try retries op, which is idempotent, after passing errors for as long as the
 // admin is patient.
 func (p *push) try(ctx context.Context, done int, op func(context.Context) error) error {
-	var waiting time.Time
-	for {
+	for end := (time.Time{}); ; {
 		err := op(ctx)
 		if err == nil || ctx.Err() != nil || !passing(err) {
 			return err
 		}
-		now := time.Now()
-		if waiting.IsZero() {
-			waiting = now
-		}
-		if now.Sub(waiting) > p.admin.patience {
+		if now := time.Now(); end.IsZero() {
+			end = now.Add(p.admin.patience)
+		} else if now.After(end) {
 			return fmt.Errorf("tried again for %v: %w", p.admin.patience, err)
 		}
 		p.progress("wait for Redis", done, p.matrix.Len())
@@ -312,29 +278,24 @@ func passing(err error) bool {
 	if errors.Is(err, errReply) || errors.Is(err, redis.ErrClosed) {
 		return false
 	}
-	if _, answered := errors.AsType[redis.Error](err); !answered {
-		return true
-	}
-	for _, prefix := range []string{"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK"} {
-		if redis.HasErrorPrefix(err, prefix) {
-			return true
-		}
-	}
-	return false
+	_, answered := errors.AsType[redis.Error](err)
+	return !answered || slices.ContainsFunc([]string{"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK"},
+		func(prefix string) bool { return redis.HasErrorPrefix(err, prefix) })
 }
 
 func (p *push) register(ctx context.Context) error {
-	want := p.matrix.Len() + len(p.terms)
+	total := p.matrix.Len()
+	want := total + len(p.terms)
 	var rows int
-	err := p.try(ctx, p.matrix.Len(), func(ctx context.Context) (err error) {
+	err := p.try(ctx, total, func(ctx context.Context) (err error) {
 		rows, err = p.admin.run(ctx, register, p.name, p.version.ID, want, p.version.Pushed.UnixMilli())
 		return err
 	})
+	if err == nil && rows != want {
+		return fmt.Errorf("%w: %d rows of %d", errIncomplete, max(rows-len(p.terms), 0), total)
+	}
 	if err != nil {
 		return fmt.Errorf("register the version: %w", err)
-	}
-	if rows != want {
-		return fmt.Errorf("%w: %d rows of %d", errIncomplete, max(rows-len(p.terms), 0), p.matrix.Len())
 	}
 	return nil
 }

@@ -1,11 +1,17 @@
 package rowstore
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"math/bits"
+	"slices"
+	"sort"
+	"strconv"
 
 	"github.com/redis/go-redis/v9"
 
@@ -15,9 +21,10 @@ import (
 // checksumBytes is the size of the checksum at the end of a row.
 const checksumBytes = 4
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-var errChecksum = fmt.Errorf("%w: its checksum is another", simmatrix.ErrRow)
+var (
+	castagnoli  = crc32.MakeTable(crc32.Castagnoli)
+	errChecksum = fmt.Errorf("%w: its checksum is another", simmatrix.ErrRow)
+)
 
 // seal returns what Redis stores for a term: the encoded row and a CRC-32C of
 // row and term, little endian. It detects every flipped bit and a row under the
@@ -31,21 +38,21 @@ func checksum(term, encoded string) uint32 {
 	return crc32.Update(crc32.Checksum([]byte(encoded), castagnoli), castagnoli, []byte(term))
 }
 
-// unseal undoes [seal]. It reports whether the checksum is right.
-func unseal(term, sealed string) (encoded string, ok bool) {
+// unseal undoes [seal]. Its errors, and those of openRow, wrap
+// [simmatrix.ErrRow].
+func unseal(term, sealed string) (encoded string, err error) {
 	n := len(sealed) - checksumBytes
 	if n < 0 || binary.LittleEndian.Uint32([]byte(sealed[n:])) != checksum(term, sealed[:n]) {
-		return "", false
+		return "", errChecksum
 	}
-	return sealed[:n], true
+	return sealed[:n], nil
 }
 
-// openRow returns the row that Redis stores for a term. Its errors wrap
-// [simmatrix.ErrRow].
+// openRow returns the row that Redis stores for a term.
 func openRow(codec *simmatrix.RowCodec, term, sealed string) (simmatrix.Row, error) {
-	encoded, ok := unseal(term, sealed)
-	if !ok {
-		return simmatrix.Row{}, errChecksum
+	encoded, err := unseal(term, sealed)
+	if err != nil {
+		return simmatrix.Row{}, err
 	}
 	row, err := codec.Decode(encoded, maxRowBytes)
 	if err == nil && row.IsZero() {
@@ -93,34 +100,30 @@ func (a *answer) rows(
 	if len(a.values) != 1+len(terms) {
 		return nil, nil, fmt.Errorf("%d values, want %d", len(a.values), 1+len(terms))
 	}
-	switch mark := a.values[0].(type) {
-	case nil:
+	if a.values[0] == nil {
 		return nil, nil, ErrGone
-	case string:
-		if mark != v.ID {
-			return nil, nil, fmt.Errorf("marked as version %.80q", mark)
-		}
-	default:
-		return nil, nil, fmt.Errorf("marked with a %T", mark)
+	}
+	if mark, ok := a.values[0].(string); !ok || mark != v.ID {
+		return nil, nil, fmt.Errorf("marked with %.80q, a %T", mark, a.values[0])
 	}
 	if err := v.checkFields(a.fields); err != nil {
 		return nil, nil, err
 	}
 	rows = make([]simmatrix.Row, len(terms))
 	for k, value := range a.values[1:] {
+		var rowErr error
 		switch sealed := value.(type) {
 		case nil:
 			if set.has(v.ID, terms[k]) {
-				bad, err = append(bad, terms[k]), fmt.Errorf("%w: of terms that it has", ErrMissingRows)
+				rowErr = fmt.Errorf("%w: of terms that it has", ErrMissingRows)
 			}
 		case string:
-			row, rowErr := openRow(codec, terms[k], sealed)
-			if rowErr != nil {
-				bad, err = append(bad, terms[k]), rowErr
-			}
-			rows[k] = row
+			rows[k], rowErr = openRow(codec, terms[k], sealed)
 		default:
 			return nil, nil, fmt.Errorf("a row is a %T", value)
+		}
+		if rowErr != nil {
+			bad, err = append(bad, terms[k]), rowErr
 		}
 	}
 	return rows, bad, err
@@ -140,4 +143,105 @@ func (v *Version) checkFields(fields int64) error {
 // not that Redis is unavailable.
 func isDamage(err error) bool {
 	return errors.Is(err, ErrGone) || errors.Is(err, ErrMissingRows) || errors.Is(err, simmatrix.ErrRow)
+}
+
+const (
+	fingerprintBytes = 8
+	// chunkTerms is the average number of fingerprints in a chunk: 16 KiB.
+	chunkTerms = 2048
+	// maxSetTerms bounds what a proxy reads and keeps of a version: 64 MiB. Of
+	// larger matrices only the number of rows is checked.
+	maxSetTerms = 1 << 23
+	// chunkField begins the fields of chunks. It is not UTF-8, as terms are.
+	chunkField = "\xff"
+)
+
+// A termSet knows the terms of a version, so that a lost row is not taken for a
+// term that the matrix lacks. It has a fingerprint of each term, sorted, in
+// chunks of equal ranges. The chance that it has a term that the matrix lacks
+// is the number of terms divided by 2^64. Nobody can choose such a term without
+// the version's ID, which is part of the hash.
+type termSet []string
+
+// fingerprint is the beginning of a SHA-256.
+func fingerprint(id, term string) uint64 {
+	sum := sha256.Sum256([]byte(id + "\x00" + term))
+	return binary.BigEndian.Uint64(sum[:])
+}
+
+// chunkOf returns which of n chunks has a fingerprint.
+func chunkOf(fingerprint uint64, n int) int {
+	k, _ := bits.Mul64(fingerprint, uint64(n))
+	return int(k)
+}
+
+// chunks returns the number of chunks of the version's set of terms.
+func (v *Version) chunks() int {
+	if v.Format < termsFormat || v.Terms > maxSetTerms {
+		return 0
+	}
+	return int((v.Terms + chunkTerms - 1) / chunkTerms)
+}
+
+// newTermSet returns the set of the terms of m, the version v.
+func newTermSet(m *simmatrix.Matrix, v *Version) termSet {
+	chunks := make([][]byte, v.chunks())
+	if len(chunks) == 0 {
+		return nil
+	}
+	all := make([]uint64, 0, m.Len())
+	for term := range m.Rows() {
+		all = append(all, fingerprint(v.ID, term))
+	}
+	slices.Sort(all)
+	for _, f := range all {
+		k := chunkOf(f, len(chunks))
+		chunks[k] = binary.BigEndian.AppendUint64(chunks[k], f)
+	}
+	set := make(termSet, len(chunks))
+	for k, chunk := range chunks {
+		set[k] = string(chunk)
+	}
+	return set
+}
+
+// has reports whether a term of version id is in the set.
+func (s termSet) has(id, term string) bool {
+	if len(s) == 0 {
+		return false
+	}
+	want := fingerprint(id, term)
+	chunk := s[chunkOf(want, len(s))]
+	_, found := sort.Find(len(chunk)/fingerprintBytes, func(k int) int {
+		return cmp.Compare(want, binary.BigEndian.Uint64([]byte(chunk[k*fingerprintBytes:(k+1)*fingerprintBytes])))
+	})
+	return found
+}
+
+// readTerms appends to set the chunks that it lacks. Each is read in one call
+// of call, whose errors it returns. Errors that wrap [ErrMissingRows] or
+// [simmatrix.ErrRow] say that a chunk is missing or damaged.
+func readTerms(
+	ctx context.Context, c redis.Cmdable, name string, v *Version, set *termSet,
+	call func(context.Context, func(context.Context) error) error,
+) error {
+	for k := len(*set); k < v.chunks(); k++ {
+		field := chunkField + strconv.Itoa(k)
+		var chunk string
+		err := call(ctx, func(ctx context.Context) (err error) {
+			chunk, err = c.HGet(ctx, rowsKey(name, v.ID), field).Result()
+			return err
+		})
+		if errors.Is(err, redis.Nil) {
+			err = fmt.Errorf("%w: a part of the set of terms", ErrMissingRows)
+		}
+		if err == nil {
+			chunk, err = unseal(v.ID+field, chunk)
+		}
+		if err != nil {
+			return err
+		}
+		*set = append(*set, chunk)
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package rowstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,6 +62,45 @@ type Options struct {
 	Guard *recovery.Guard
 }
 
+// Where a matrix comes from.
+const (
+	SourceFile  = "file"
+	SourceRedis = "redis"
+)
+
+// A State is what is served of one matrix and the health of its source.
+type State struct {
+	// Name is the name of the matrix.
+	Name string
+	// Source is [SourceFile] or [SourceRedis].
+	Source string
+	// Version is the version that is served, "" for none: then its searches
+	// are not expanded. For a file it is the checksum.
+	Version string
+	// Terms and NonZeros are the numbers of rows and of neighbors, Docs the
+	// number of documents the matrix was built from, 0 where unknown.
+	Terms, NonZeros, Docs uint64
+	// Problem says what is wrong with the source, "" if it is healthy. The last
+	// good version may still be served.
+	Problem string
+}
+
+// Stats are the state of a [Store] and its counters since it was opened.
+type Stats struct {
+	// Matrices has one entry for each name, sorted by name.
+	Matrices []State
+	// CacheHits and CacheMisses count terms.
+	CacheHits, CacheMisses int64
+	// CacheBytes is what the cached rows take, an estimate.
+	CacheBytes uint64
+	// Failures counts the calls to Redis that failed or, with the breaker open,
+	// were not made. BadRows counts the answers that had a bad row or showed
+	// that rows are missing.
+	Failures, BadRows int64
+	// Breaker is "closed", "half-open" or "open", and "" without Redis.
+	Breaker string
+}
+
 // A Store serves the rows of the active matrices. It is safe for concurrent
 // use.
 type Store struct {
@@ -104,8 +144,7 @@ type version struct {
 	// damage not even cached rows are returned: it is left for another version
 	// or, once repaired, read again under another key.
 	damage atomic.Pointer[damage]
-	// terms are all that it has, none for a file.
-	terms termSet
+	terms  termSet // all that it has, none for a file
 	// fetch reads rows that are not in the cache, and adds them to it.
 	fetch func(ctx context.Context, terms []string) ([]simmatrix.Row, error)
 }
@@ -150,27 +189,34 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		if s.matrices[b.Name] != nil {
 			continue
 		}
-		m := &matrix{state: State{Name: b.Name, Source: SourceRedis, Problem: "not asked yet"}}
-		s.matrices[b.Name] = m
+		source := SourceRedis
 		if load := o.Files[b.Name]; load != nil {
-			m.state.Source = SourceFile
+			source = SourceFile
 			files = append(files, &local{name: b.Name, load: load, cache: c})
 		} else {
 			remotes = append(remotes, b.Name)
 		}
+		s.matrices[b.Name] = &matrix{state: State{Name: b.Name, Source: source, Problem: "not asked yet"}}
 	}
 	s.publish()
 	lifetime, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s.stop = stop
-	follow := func(interval time.Duration, poll func(context.Context, func(report))) {
-		poll(ctx, s.apply)
+	follow := func(interval time.Duration, poll func(context.Context, reporter)) {
+		poll(ctx, s.report)
 		s.done.Go(func() {
-			every(lifetime, interval, func(ctx context.Context) {
+			ticker := time.NewTicker(interval)
+			defer ticker.Stop()
+			for {
+				select {
+				case <-lifetime.Done():
+					return
+				case <-ticker.C:
+				}
 				_ = o.Guard.Do("following versions", func() error { // which has counted and logged its panic
-					poll(ctx, s.apply)
+					poll(lifetime, s.report)
 					return nil
 				})
-			})
+			}
 		})
 	}
 	for _, f := range files {
@@ -189,30 +235,111 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 // check sets defaults and returns all that is wrong.
 func (o *Options) check() error {
 	var errs []error
+	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if len(o.Bindings) == 0 {
-		errs = append(errs, errors.New("no matrix is bound"))
+		wrong("no matrix is bound")
 	}
 	for i, b := range o.Bindings {
 		if err := checkName("matrix", b.Name); err != nil {
-			errs = append(errs, fmt.Errorf("binding %d: %w", i, err))
+			wrong("binding %d: %w", i, err)
 		}
 		if len(newIndexSet(b.Indices).in) == 0 || len(b.Fields) == 0 {
-			errs = append(errs, fmt.Errorf("binding %d: it needs a pattern for indices and one for fields", i))
+			wrong("binding %d: it needs a pattern for indices and one for fields", i)
 		}
 		if o.Files[b.Name] == nil && o.Redis.URL == "" {
-			errs = append(errs, fmt.Errorf("binding %d: matrix %q has neither a file nor a Redis URL", i, b.Name))
+			wrong("binding %d: matrix %q has neither a file nor a Redis URL", i, b.Name)
 		}
 	}
 	if o.CacheBytes < minCacheBytes {
-		errs = append(errs, fmt.Errorf("cache: %d bytes, want at least %d", o.CacheBytes, minCacheBytes))
+		wrong("cache: %d bytes, want at least %d", o.CacheBytes, minCacheBytes)
 	}
-	if o.RedisTimeout == 0 {
-		o.RedisTimeout = DefaultRedisTimeout
-	}
+	o.RedisTimeout = cmp.Or(o.RedisTimeout, DefaultRedisTimeout)
 	if o.RedisTimeout < 0 {
-		errs = append(errs, fmt.Errorf("redis timeout: %v is negative", o.RedisTimeout))
+		wrong("redis timeout: %v is negative", o.RedisTimeout)
 	}
 	return errors.Join(errs...)
+}
+
+// Stats returns the state and the counters.
+func (s *Store) Stats() Stats {
+	stats := Stats{
+		Matrices:    s.State(),
+		CacheHits:   s.cache.hits.Load(),
+		CacheMisses: s.cache.misses.Load(),
+		CacheBytes:  s.cache.rows.WeightedSize(),
+	}
+	if r := s.remote; r != nil {
+		stats.Failures, stats.BadRows = r.failures.Load(), r.badRows.Load()
+		stats.Breaker = r.breaker.State().String()
+	}
+	return stats
+}
+
+// State returns the state of every matrix, sorted by name.
+func (s *Store) State() []State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	states := make([]State, 0, len(s.matrices))
+	for _, m := range s.matrices {
+		states = append(states, m.state)
+	}
+	slices.SortFunc(states, func(a, b State) int { return strings.Compare(a.Name, b.Name) })
+	return states
+}
+
+// A reporter takes what a source has found out about a matrix: the version to
+// serve from now on, nil for no change, and what is wrong, nil if nothing is.
+type reporter func(name string, v *version, err error)
+
+// report publishes a snapshot if the version changed and passes on the state if
+// that changed.
+func (s *Store) report(name string, v *version, err error) {
+	if state, changed := s.note(s.matrices[name], v, err); changed && s.onState != nil {
+		s.onState(state)
+	}
+}
+
+func (s *Store) note(m *matrix, v *version, err error) (state State, changed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	state = m.state
+	damaged := m.version != nil && m.version.damage.Load() != nil
+	problem := problemOf(err)
+	switch {
+	case v != nil && (m.version == nil || m.version.ID != v.ID || damaged): // one that was repaired has the same ID
+		m.version = v
+		state.Version, state.Terms, state.NonZeros, state.Docs = v.ID, v.Terms, v.NonZeros, v.Docs
+		s.publish()
+	case errors.Is(problem, ErrNoVersion) && m.version != nil:
+		m.version = nil
+		s.publish()
+		fallthrough
+	case v == nil && damaged && problem != nil && !errors.Is(problem, ErrUnavailable): // and there is no other
+		state.Version, state.Terms, state.NonZeros, state.Docs = "", 0, 0, 0
+	}
+	changed = state.Version != m.state.Version
+	if !m.reported || !errors.Is(problem, m.problem) {
+		m.problem, state.Problem, changed = problem, "", true
+		if err != nil {
+			state.Problem = err.Error()
+		}
+	}
+	m.state, m.reported = state, true
+	return state, changed
+}
+
+// problemOf returns the kind of a source's error, nil for none. The full error
+// may differ from poll to poll.
+func problemOf(err error) error {
+	for _, kind := range []error{ErrUnavailable, ErrNoVersion, ErrGone, ErrMissingRows, ErrBadRow} {
+		if errors.Is(err, kind) {
+			return kind
+		}
+	}
+	if err != nil {
+		return ErrBadVersion
+	}
+	return nil
 }
 
 // Close stops following versions and closes the connections. Rows of a snapshot

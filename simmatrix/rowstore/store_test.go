@@ -320,7 +320,7 @@ func TestBadNewFileKeepsTheOld(t *testing.T) {
 		{"the same content", two, true, nil, sum(two), nil},
 	} {
 		m, changed, failure = step.m, step.changed, step.failure
-		l.poll(t.Context(), s.apply)
+		l.poll(t.Context(), s.report)
 		if got := served(s); got != step.version {
 			t.Errorf("%s: version %s, want %s", step.name, got, step.version)
 		}

@@ -1,6 +1,8 @@
 package rowstore
 
 import (
+	"crypto/rand"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,17 +18,23 @@ import (
 
 const (
 	// metaFormat is the version of the layout in Redis that this package writes,
-	// firstFormat the oldest that it reads.
-	metaFormat, firstFormat = 4, 3
-	// termsFormat is the first with a set of the terms.
-	termsFormat = 4
-	// maxByBytes bounds [Version.By].
-	maxByBytes = 256
+	// firstFormat the oldest that it reads, termsFormat the first with a set of
+	// the terms.
+	metaFormat, firstFormat, termsFormat = 4, 3, 4
+	// maxByBytes bounds [Version.By], maxNameBytes a part of a key.
+	maxByBytes, maxNameBytes = 256, 64
+	// idLayout sorts by time as text; UTC.
+	idLayout = "20060102T150405.000000"
 )
 
-// ErrBadVersion is wrapped by the errors for an existing version that cannot be
-// served: of another format, damaged, or an unreadable matrix file.
-var ErrBadVersion = errors.New("the version cannot be served")
+var (
+	// ErrBadVersion is wrapped by the errors for an existing version that cannot
+	// be served: of another format, damaged, or an unreadable matrix file.
+	ErrBadVersion = errors.New("the version cannot be served")
+	// ErrName is wrapped by the errors for a matrix name or a version that cannot
+	// be part of a key.
+	ErrName = errors.New("bad name")
+)
 
 // A Version is a complete version of a matrix in Redis. Its JSON is the header
 // there, less the checksum.
@@ -49,6 +57,47 @@ type Version struct {
 	Frequent []string `json:"frequent,omitempty"`
 	// Active reports whether proxies serve this version.
 	Active bool `json:"-"`
+}
+
+func activeKey(name string) string   { return "akin:{" + name + "}:active" }
+func versionsKey(name string) string { return "akin:{" + name + "}:versions" }
+func historyKey(name string) string  { return "akin:{" + name + "}:history" }
+func metaKey(name, id string) string { return "akin:{" + name + "}:meta:" + id }
+func rowsKey(name, id string) string { return "akin:{" + name + "}:rows:" + id }
+
+// completeField is the field of a rows hash that has the version's own ID once
+// the version is complete. No term is empty.
+const completeField = ""
+
+// newID returns a version ID that sorts by time and is unique even within a
+// microsecond.
+func newID(now time.Time) string {
+	var b [4]byte
+	rand.Read(b[:]) // never fails, says crypto/rand
+	return now.UTC().Format(idLayout) + "-" + hex.EncodeToString(b[:])
+}
+
+// checkName returns an error that wraps [ErrName] unless s has 1 to 64 bytes,
+// each a letter, a digit, '.', '_' or '-'. What says which name it is.
+func checkName(what, s string) error {
+	if s == "" || len(s) > maxNameBytes {
+		return fmt.Errorf("%w: %s has %d bytes, want 1 to %d", ErrName, what, len(s), maxNameBytes)
+	}
+	for _, c := range []byte(s) {
+		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
+		if !letter && (c < '0' || c > '9') && c != '.' && c != '_' && c != '-' {
+			return fmt.Errorf("%w: %s %q may have letters, digits, '.', '_' and '-'", ErrName, what, s)
+		}
+	}
+	return nil
+}
+
+// checkBy returns an error for what would not fit in a line of a list.
+func checkBy(by string) error {
+	if len(by) > maxByBytes || !utf8.ValidString(by) || strings.ContainsFunc(by, unicode.IsControl) {
+		return fmt.Errorf("%w: who pushes: %.40q is longer than %d bytes, not UTF-8 or has control characters", ErrName, by, maxByBytes)
+	}
+	return nil
 }
 
 func encodeVersion(v Version) (string, error) {
@@ -85,12 +134,4 @@ func parseVersion(id, text string) (Version, error) {
 		return Version{}, fmt.Errorf("%w: header of %s: %d terms, checksum %q", ErrBadVersion, id, v.Terms, v.Checksum)
 	}
 	return v, nil
-}
-
-// checkBy returns an error for what would not fit in a line of a list.
-func checkBy(by string) error {
-	if len(by) > maxByBytes || !utf8.ValidString(by) || strings.ContainsFunc(by, unicode.IsControl) {
-		return fmt.Errorf("%w: who pushes: %.40q is longer than %d bytes, not UTF-8 or has control characters", ErrName, by, maxByBytes)
-	}
-	return nil
 }
