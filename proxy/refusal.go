@@ -59,8 +59,8 @@ func (s *Server) peek(x *search, res *http.Response, limit int64, read func(io.R
 	})
 }
 
-// sendsOriginal decides, for a rewritten search that was refused, whether the
-// original is sent. An overloaded cluster gets it only within the retry budget.
+// sendsOriginal decides whether the original of a rejected search is sent, to an
+// overloaded cluster only within the retry budget.
 func (s *Server) sendsOriginal(r *answer.Refusal) bool {
 	if answer.IsDenied(r.Status) || r.Busy && !s.upstream.MayRepeat() {
 		s.metrics.rejected.WithLabelValues("not_sent").Inc()
@@ -69,8 +69,7 @@ func (s *Server) sendsOriginal(r *answer.Refusal) bool {
 	return true
 }
 
-// originalAnswered notes what the cluster made of the original of a search
-// whose rewritten form it had refused.
+// originalAnswered notes the answer to the original of a rejected search.
 func (s *Server) originalAnswered(ctx context.Context, x *search, r *answer.Refusal, res *http.Response, err error) {
 	taken := err == nil && res.StatusCode < http.StatusBadRequest
 	if taken {
@@ -83,8 +82,8 @@ func (s *Server) originalAnswered(ctx context.Context, x *search, r *answer.Refu
 	s.refused(ctx, x, taken, r)
 }
 
-// refused notes that the cluster did not take a rewritten search, and whether
-// it took the original. Where it did not, the mistake is the client's.
+// refused notes that the cluster rejected a rewritten search, and whether it
+// accepted the original. Where it did not, the mistake is the client's.
 func (s *Server) refused(ctx context.Context, x *search, taken bool, r *answer.Refusal) {
 	s.explanations.Refused(x.id)
 	s.log.DebugContext(ctx, "the cluster rejected a rewritten search", "index", x.index, "status", r.Status,
@@ -107,8 +106,7 @@ func (s *Server) refused(ctx context.Context, x *search, taken bool, r *answer.R
 	}
 }
 
-// pardon forgets refusals of searches that were wrong in themselves: the
-// cluster has taken one of the same shape.
+// pardon forgets rejections: the cluster has accepted a search of that shape.
 func (s *Server) pardon(x *search) {
 	if s.shapes.count.Load() > 0 {
 		s.shapes.pardon(s.shapeOf(x))
@@ -116,20 +114,19 @@ func (s *Server) pardon(x *search) {
 }
 
 // indexOf returns the index expression of the k-th search of a request whose
-// path has the one given. Where it is not known which of several, and they have
-// not all the same, that is "": a search of all indices goes to that one, too.
+// path has the one given. Where it is not known which of several differing ones
+// it is, that is "": a search of all indices goes to that one, too.
 func (w *rewrittenSearch) indexOf(path string, k int) string {
-	all := w.Indices
+	all := slices.Compact(slices.Clone(w.Indices))
 	switch {
 	case len(all) == 0:
 		return path
-	case k >= 0 && k < len(all):
-		return all[k]
-	case slices.ContainsFunc(all, func(other string) bool { return other != all[0] }):
+	case k >= 0 && k < len(w.Indices):
+		return w.Indices[k]
+	case len(all) > 1:
 		return ""
-	default:
-		return all[0]
 	}
+	return all[0]
 }
 
 // rewrote reports whether the k-th search of a request with several is another

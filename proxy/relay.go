@@ -10,17 +10,15 @@ import (
 	"github.com/akin-search/akin/internal/recovery"
 )
 
-// flushDelay is how long a piece of an answer waits for the next one, or for
-// the end of the answer, before it is sent. Elasticsearch sends chunks, and
-// clients that read no further than the JSON does, as Go's do, can use their
-// connection again only if the last chunk came with the empty one that ends
-// the answer.
+// flushDelay is how long a piece of an answer waits for the next one before it is
+// sent. Clients that read no further than the JSON, as Go's do, can use their
+// connection again only if the last chunk came with the empty one after it.
 const flushDelay = time.Millisecond
 
-// A relay is the ResponseWriter under gin's. The proxy writes to it directly,
-// since gin's own writer holds status lines back until the first byte of a
-// body, which would lose 1xx responses. It adds nothing that the cluster did
-// not send, and ignores what gin would write after an answer.
+// A relay is the ResponseWriter under gin's. The proxy writes to it directly:
+// gin's own writer keeps status lines until the first byte of a body, which would
+// lose 1xx responses. It adds nothing that the cluster did not send, and ignores
+// what gin would write after an answer.
 type relay struct {
 	http.ResponseWriter
 	guard *recovery.Guard
@@ -109,8 +107,7 @@ func (w *relay) flush() error {
 	return http.NewResponseController(w.ResponseWriter).Flush() // where it fails, so does the next write
 }
 
-// end ends the writing. The server sends what is left of a complete answer; of
-// one that broke off it is sent here.
+// end ends the writing. The server sends the rest of a complete answer itself.
 func (w *relay) end(complete bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

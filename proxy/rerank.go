@@ -15,9 +15,8 @@ import (
 	"github.com/akin-search/akin/proxy/wire"
 )
 
-// What became of the hits of one search that were to be reranked, values
-// of the label "result". Others are causes of errors of [Options.Reranker];
-// with them the engine's order goes out.
+// What became of the hits of a search that were to be reranked, values of the
+// label "result". Others are causes of errors of [Options.Reranker].
 const (
 	rerankedHits     = "reranked"
 	rerankNothing    = "no_hits"    // there are none
@@ -31,8 +30,8 @@ var errScores = errors.New("not a score for each hit")
 // A Reranker scores the hits of searches. Package rerank implements it.
 type Reranker interface {
 	// Scores returns a score for each of hits, until ctx ends at the latest. With
-	// an error the engine's order goes out. It must not modify r and hits, and may
-	// be called at the same time for several searches.
+	// an error the engine's order goes out. It may be called concurrently, and must
+	// not modify r and hits.
 	Scores(ctx context.Context, r *expand.Rerank, hits []answer.Hit) ([]float64, error)
 }
 
@@ -139,8 +138,7 @@ func (s *Server) rerankAnswer(
 	return answer.WritePages(whole, pages), results
 }
 
-// scorePage sets the scores of a page, where they are to be had, and returns
-// what became of its hits.
+// scorePage sets the scores of a page and returns what became of its hits.
 func (s *Server) scorePage(ctx context.Context, p *answer.Page) (result string) {
 	if p.IsEmpty() {
 		return rerankNothing
@@ -158,7 +156,6 @@ func (s *Server) scorePage(ctx context.Context, p *answer.Page) (result string) 
 	return rerankedHits
 }
 
-// scores calls the reranker.
 func (s *Server) scores(ctx context.Context, r *expand.Rerank, hits []answer.Hit) ([]float32, error) {
 	if s.opts.Reranker == nil {
 		return nil, errScores

@@ -541,4 +541,3 @@ func setBody(out *http.Request, body []byte) {
 	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	out.Body = io.NopCloser(bytes.NewReader(body))
 }
-

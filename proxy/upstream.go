@@ -22,9 +22,8 @@ import (
 // typesTime is how long it is believed that the cluster has mapping types.
 const typesTime = time.Minute
 
-// markSafe marks a request to the cluster as one that may be sent twice: a
-// search or another read. One for a scroll or an asynchronous search leaves
-// something behind in the cluster, and the page of a scroll moves it on.
+// markSafe marks a search or another read as one that may be sent twice, unless
+// it leaves something behind in the cluster or moves a scroll on.
 func markSafe(out *http.Request, search bool) *http.Request {
 	safe := (search || out.Method == http.MethodGet || out.Method == http.MethodHead) &&
 		!strings.Contains(out.URL.Path, "scroll") && !strings.Contains(out.URL.Path, "_async_search")
@@ -34,8 +33,8 @@ func markSafe(out *http.Request, search bool) *http.Request {
 	return out.WithContext(nodes.Safe(out.Context()))
 }
 
-// sentHeader returns the headers of a client's request with those that akin
-// adds of the client. They must not be modified.
+// sentHeader returns the headers of a client's request with those that akin adds.
+// They must not be modified.
 func (s *Server) sentHeader(r *http.Request) http.Header {
 	if !s.opts.ForwardedHeaders || r.RemoteAddr == "" { // without an address they are here already
 		return r.Header
@@ -45,9 +44,9 @@ func (s *Server) sentHeader(r *http.Request) http.Header {
 	return pr.Out.Header
 }
 
-// ask makes a call of akin's own for the client that sent r: with its headers,
-// credentials among them, less those about its body, its connection and the
-// form of the answer. It reads an answer of at most MaxBody bytes.
+// ask makes a call of akin's own for the client that sent r, with its headers and
+// credentials, but not those about body, connection and form of the answer. It
+// reads an answer of at most MaxBody bytes.
 func (s *Server) ask(ctx context.Context, r *http.Request, method, path string, body []byte) (status int, answer []byte, err error) {
 	out, err := http.NewRequestWithContext(ctx, method, path, bytes.NewReader(body))
 	if err != nil {
@@ -116,10 +115,9 @@ type knownTypes struct {
 }
 
 // knowsTypes reports whether the cluster has mapping types. With them
-// POST /i/_doc/_search searches; without, it stores a document named _search,
-// which must not be rewritten. Engines on Lucene 8 have them, those on later
-// ones do not; the version of an OpenSearch can pretend to be that of an
-// Elasticsearch 7.
+// POST /i/_doc/_search searches; without, it stores a document named _search.
+// Engines on Lucene 8 have them, later ones do not; the version says less, for an
+// OpenSearch can pretend to be an Elasticsearch 7.
 func (s *Server) knowsTypes(ctx context.Context, r *http.Request) bool {
 	if known := s.types.Load(); known != nil && s.now().Before(known.until) {
 		return known.are

@@ -4,8 +4,7 @@ import "sync/atomic"
 
 // Tokens of a [RetryBudget], in thousandths so that they fit an integer.
 const (
-	token = 1000
-	// firstTokens lets a process that has just started repeat a few requests.
+	token       = 1000
 	firstTokens = 10 * token
 	// spare is what a cluster that has too much to do leaves for requests that
 	// were not answered: those go to a node that is well.
@@ -15,10 +14,10 @@ const (
 	maxTokens = 50 * token
 )
 
-// A RetryBudget keeps repetitions to a share of the requests, so that
-// repeating does not add to an overload. It is a token bucket: each request
-// puts the share in, each repetition takes one token out. It starts with 10
-// tokens and holds at most 50. Its methods may be called concurrently.
+// A RetryBudget keeps repetitions to a share of the requests, so as not to add
+// to an overload. It is a token bucket: each request adds the share, each
+// repetition takes one token. It starts with 10 tokens and has at most 50. Its
+// methods may be called concurrently.
 type RetryBudget struct {
 	share  int64
 	tokens atomic.Int64

@@ -13,21 +13,19 @@ import (
 )
 
 const (
-	// firstRest is how long a node is out after its first failure, twice as long
-	// after each further one, at most maxRest.
+	// A node is out for firstRest after its first failure, twice as long after each
+	// further one, at most for maxRest.
 	firstRest = time.Second
 	maxRest   = 30 * time.Second
 	// maxSilence is how long a node with unanswered requests may answer nothing at
-	// all before it is asked whether it lives. Long searches are legitimate: the
-	// silence itself says nothing against it.
-	maxSilence = time.Second
-	// knockTimeout is how long it may take to answer that. It is long enough for
-	// the pauses of an ordinary garbage collection.
+	// all before it is pinged: its searches may just be long. knockTimeout is how
+	// long that may take, enough for the pauses of an ordinary garbage collection.
+	maxSilence   = time.Second
 	knockTimeout = 2 * time.Second
-	// A node is out after minFailures in a row within at least minFailing. Clients
-	// can cause answers of 503, with searches in an index that has lost its
-	// shards: no answer of another kind comes for a second only where the node is
-	// at fault. After enoughFailures, however fast they come, it is asked itself.
+	// A node is out after minFailures in a row within at least minFailing: clients
+	// can cause answers of 503, with searches in an index that has lost its shards,
+	// but not keep other answers away for a second. After enoughFailures, however
+	// fast they come, it is pinged.
 	minFailures    = 3
 	minFailing     = time.Second
 	enoughFailures = 10
@@ -55,19 +53,16 @@ const (
 
 // A node is one node of the cluster.
 type node struct {
-	base  *url.URL // without a trailing slash
-	name  string
-	state atomic.Int32 // changed with mu held, but for onTrial and trying
-	// waiting is the number of unanswered requests.
-	waiting atomic.Int64
+	base    *url.URL // without a trailing slash
+	name    string
+	state   atomic.Int32 // changed with mu held, but for onTrial and trying
+	waiting atomic.Int64 // unanswered requests
 	// since is the time of the last answer, or of the first request after it if
 	// none was waiting then, 0 while none is.
 	since   atomic.Int64
 	watched atomic.Bool
-	// failing is the time of the first failure in a row, 0 for none, and rest how
-	// long the node stays out, 0 while it is well.
-	failing atomic.Int64
-	rest    atomic.Int64
+	failing atomic.Int64 // the time of the first failure in a row, 0 for none
+	rest    atomic.Int64 // how long the node stays out, 0 while it is well
 
 	mu       sync.Mutex
 	failures int
@@ -78,8 +73,7 @@ type node struct {
 // An attempt is a request at a node that can be taken back.
 type attempt struct{ cancel context.CancelCauseFunc }
 
-// attempt returns an attempt and its context, which ends with parent, when
-// its answer was read.
+// attempt returns an attempt and its context, which ends with parent.
 func (n *node) attempt(parent context.Context) (context.Context, *attempt) {
 	ctx, cancel := context.WithCancelCause(parent)
 	a := &attempt{cancel}
@@ -102,8 +96,7 @@ func (n *node) end(a *attempt) (taken bool) {
 	return !ok
 }
 
-// takeBack cancels the requests at n that can be sent to another node, as
-// far as the budget goes.
+// takeBack cancels what can be sent to another node, within the budget.
 func (p *Pool) takeBack(n *node) {
 	if p.choose(isIn, []*node{n}) == nil {
 		return
@@ -178,8 +171,8 @@ func (p *Pool) look(ctx context.Context, n *node) {
 	p.after(wait, func(ctx context.Context) { p.look(ctx, n) })
 }
 
-// knock asks n for a sign of life, without credentials: it answers 401 if it
-// wants some. An error says that n is not well.
+// knock pings n, without credentials: it answers 401 if it wants some. An error
+// says that n is not well.
 func (p *Pool) knock(ctx context.Context, n *node) (answered bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, knockTimeout)
 	defer cancel()
@@ -194,22 +187,23 @@ func (p *Pool) knock(ctx context.Context, n *node) (answered bool, err error) {
 		return false, err
 	}
 	_ = res.Body.Close() // it is empty
-	if sick(res.StatusCode) {
-		return true, fmt.Errorf("status %d", res.StatusCode)
-	}
-	return true, nil
+	return true, sick(res.StatusCode)
 }
 
-// sick reports whether a status says that a node cannot do its work. 429
-// says that it has too much of it.
-func sick(status int) bool {
-	return status == http.StatusBadGateway || status == http.StatusServiceUnavailable || status == http.StatusGatewayTimeout
+// sick returns an error for a status that says that a node cannot do its work;
+// 429 says that it has too much of it.
+func sick(status int) error {
+	switch status {
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return fmt.Errorf("status %d", status)
+	}
+	return nil
 }
 
 // answered notes the status of an answer.
 func (p *Pool) answered(n *node, status int) {
-	if sick(status) {
-		p.failed(n, kindStatus, fmt.Errorf("status %d", status))
+	if err := sick(status); err != nil {
+		p.failed(n, kindStatus, err)
 	} else if n.failing.Load() != 0 || n.state.Load() != in {
 		p.well(n)
 	}
@@ -228,8 +222,8 @@ func (p *Pool) well(n *node) {
 	n.state.Store(in)
 }
 
-// failed notes a failure of n. Requests that were on their way to a node
-// that is out do not keep it out longer.
+// failed notes a failure of n, unless n is out: what was on its way there does
+// not keep it out longer.
 func (p *Pool) failed(n *node, kind string, err error) {
 	p.metrics.failures.WithLabelValues(n.name, kind).Inc()
 	n.mu.Lock()
@@ -241,9 +235,8 @@ func (p *Pool) failed(n *node, kind string, err error) {
 	if n.failures++; n.failures == 1 {
 		n.failing.Store(now)
 	}
-	passing := kind == kindBroken || kind == kindStatus
-	short := time.Duration(now-n.failing.Load()) < minFailing
-	if passing && n.state.Load() == in && (n.failures < minFailures || short) {
+	short := n.failures < minFailures || time.Duration(now-n.failing.Load()) < minFailing
+	if short && n.state.Load() == in && (kind == kindBroken || kind == kindStatus) {
 		if n.failures == enoughFailures {
 			p.after(0, func(ctx context.Context) { p.suspect(ctx, n) })
 		}
@@ -278,8 +271,7 @@ func (p *Pool) putOut(n *node) {
 	p.after(rest+rand.N(rest/10), func(ctx context.Context) { p.visit(ctx, n, outs) }) //nolint:gosec // jitter, no secret
 }
 
-// visit knocks at n and puts it on trial if it answers, unless it was back
-// since.
+// visit knocks at n and puts it on trial if it answers and was not back since.
 func (p *Pool) visit(ctx context.Context, n *node, outs int) {
 	if n.state.Load() != out {
 		return
@@ -301,24 +293,22 @@ func (p *Pool) visit(ctx context.Context, n *node, outs int) {
 	}
 }
 
-// lookingAfter names what a panic in the work on nodes is counted as.
-const lookingAfter = "checking nodes"
+// checking names what a panic in the work on nodes is counted as.
+const checking = "checking nodes"
 
-// after calls f after a while, unless the pool is closed then. The context
-// ends with the pool. Where f panics it is called again later: a node that
-// nobody knocks at would stay out.
+// after calls f after a while, unless the pool is closed then; ctx ends with the
+// pool. Where f panics it is called again later: a node that nobody knocks at
+// would stay out.
 func (p *Pool) after(d time.Duration, f func(ctx context.Context)) {
 	time.AfterFunc(d, func() {
 		p.mu.Lock()
-		if p.closed {
-			p.mu.Unlock()
-			return
-		}
-		p.running.Add(1)
-		p.mu.Unlock()
-		defer p.running.Done()
-		if err := p.guard.Do(lookingAfter, func() error { f(p.ctx); return nil }); err != nil {
-			p.after(maxRest, f)
+		defer p.mu.Unlock()
+		if p.ctx.Err() == nil {
+			p.running.Go(func() {
+				if err := p.guard.Do(checking, func() error { f(p.ctx); return nil }); err != nil {
+					p.after(maxRest, f)
+				}
+			})
 		}
 	})
 }

@@ -1,6 +1,10 @@
+// Package nodes sends requests to the nodes of a cluster: it chooses which node
+// is asked, notices which are not well, and repeats on another node what was
+// not answered where that is harmless.
 package nodes
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -27,8 +31,7 @@ const retryShare = 0.1
 // Options say what [New] builds a pool from.
 type Options struct {
 	// URLs are the base URLs of the nodes, at least one, http or https, with or
-	// without a path prefix, without credentials. One that is named twice counts
-	// once.
+	// without a path prefix, without credentials.
 	URLs []string
 	// TLS is used towards https nodes; nil verifies against the system's roots.
 	// It must not be modified afterwards.
@@ -47,14 +50,14 @@ type Options struct {
 	Registerer prometheus.Registerer
 }
 
-// A Pool sends requests to the nodes of a cluster. Of two nodes drawn at
-// random the one with fewer unanswered requests is asked. A node that cannot
-// be connected to, hangs, or fails for a while is out: it gets no requests
-// until it answers again. Where all are out they are asked all the same.
+// A Pool sends requests to the nodes of a cluster: of two drawn at random to the
+// one with fewer unanswered requests. A node that cannot be connected to, hangs,
+// or fails for a while is out: it gets no requests until it answers again. Where
+// all are out they are asked all the same.
 //
-// It implements [http.RoundTripper], except that requests belong to it: it
-// replaces their URL, of which path and query count, and may wrap their
-// body. Its methods may be called concurrently.
+// It implements [http.RoundTripper], except that it replaces the URL of a
+// request, of which path and query count, and may wrap its body. Its methods may
+// be called concurrently.
 type Pool struct {
 	nodes     []*node
 	transport http.RoundTripper // an *http.Transport, replaced by tests
@@ -66,8 +69,7 @@ type Pool struct {
 
 	ctx     context.Context //nolint:containedctx // Ends with the pool: knocks belong to no request.
 	cancel  context.CancelFunc
-	mu      sync.Mutex // held to change closed
-	closed  bool
+	mu      sync.Mutex // held to begin and to close
 	running sync.WaitGroup
 }
 
@@ -126,14 +128,9 @@ func parseBase(raw string) (*url.URL, error) {
 }
 
 // CloseIdleConnections closes the connections that no request uses.
-func (p *Pool) CloseIdleConnections() {
-	if t, ok := p.transport.(interface{ CloseIdleConnections() }); ok {
-		t.CloseIdleConnections()
-	}
-}
+func (p *Pool) CloseIdleConnections() { (&http.Client{Transport: p.transport}).CloseIdleConnections() }
 
-// HostBytes returns how many bytes the Host header of a request takes at most,
-// with its name.
+// HostBytes returns how many bytes the header line Host takes at most.
 func (p *Pool) HostBytes() int {
 	longest := 0
 	for _, n := range p.nodes {
@@ -142,19 +139,18 @@ func (p *Pool) HostBytes() int {
 	return longest
 }
 
-// Close ends what runs for the pool itself and waits for its end. Requests
-// can still be sent, but nodes that are out stay so until they answer one.
+// Close ends what runs for the pool itself and waits for that. Requests can
+// still be sent, but nodes that are out stay so until they answer one.
 func (p *Pool) Close() {
 	p.mu.Lock()
-	p.closed = true
-	p.mu.Unlock()
 	p.cancel()
+	p.mu.Unlock()
 	p.running.Wait()
 	p.CloseIdleConnections()
 }
 
-// Reach asks all nodes at the same time for a sign of life, and returns nil as
-// soon as one has answered, whatever it said. Any error says that none has.
+// Reach pings all nodes at the same time, and returns nil as soon as one has
+// answered, whatever it said. Any error says that none has.
 func (p *Pool) Reach(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	answers := make(chan error, len(p.nodes))
@@ -163,12 +159,11 @@ func (p *Pool) Reach(ctx context.Context) error {
 	defer cancel()
 	for _, n := range p.nodes {
 		calls.Go(func() {
-			answers <- p.guard.Do(lookingAfter, func() error {
-				answered, err := p.knock(ctx, n)
-				if answered {
-					err = nil
+			answers <- p.guard.Do(checking, func() error {
+				if answered, err := p.knock(ctx, n); !answered {
+					return err
 				}
-				return err
+				return nil
 			})
 		})
 	}
@@ -185,8 +180,7 @@ func (p *Pool) Reach(ctx context.Context) error {
 func (p *Pool) Several() bool { return len(p.nodes) > 1 }
 
 // MayRepeat reports whether a request that the cluster had too much to do for
-// may be sent again, and counts that: the budget is the one that repetitions on
-// other nodes have.
+// may be sent again, within the budget of all repetitions, and counts that.
 func (p *Pool) MayRepeat() bool { return p.budget.AllowMore() }
 
 type (
@@ -194,14 +188,13 @@ type (
 	repeatKey struct{}
 )
 
-// Repeated marks a request as one that [Pool.MayRepeat] allowed, or that stands
-// for another: it adds nothing to the budget.
+// Repeated marks a request that [Pool.MayRepeat] allowed, or that stands for
+// another: it adds nothing to the budget.
 func Repeated(ctx context.Context) context.Context { return context.WithValue(ctx, repeatKey{}, true) }
 
-// Safe marks the requests with this context as harmless to send twice: they
-// read, and leave nothing behind. One that was sent and not answered is sent
-// once more, to another node, where the budget allows it and its body can be
-// had again: it has none, or a GetBody.
+// Safe marks requests as harmless to send twice: they read, and leave nothing
+// behind. One that was not answered is sent to another node, once and within the
+// budget, if it has no body or a GetBody.
 func Safe(ctx context.Context) context.Context { return context.WithValue(ctx, safeKey{}, true) }
 
 // RoundTrip sends req to a node. Where no connection comes about it goes on
@@ -213,12 +206,12 @@ func (p *Pool) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	asked, safe := req.URL, false
 	if len(p.nodes) > 1 {
-		bodiless := req.Body == nil || req.Body == http.NoBody
-		safe = req.Context().Value(safeKey{}) != nil && (bodiless || req.GetBody != nil)
-		if !bodiless && req.GetBody == nil {
-			// The transport closes the body of a request that it could not send.
-			// The one who made the request closes it in the end.
-			req.Body = keepOpen{req.Body}
+		if again := req.Body == nil || req.Body == http.NoBody || req.GetBody != nil; again {
+			safe = req.Context().Value(safeKey{}) != nil
+		} else {
+			// The transport closes the body of a request that it could not send. The
+			// one who made the request closes it in the end.
+			req.Body = io.NopCloser(req.Body)
 		}
 	}
 	n := p.first()
@@ -231,28 +224,18 @@ func (p *Pool) RoundTrip(req *http.Request) (*http.Response, error) {
 		if n = p.choose(isIn, tried); n == nil {
 			return nil, err
 		}
-		reason := p.again(err, safe)
-		if reason == "" {
+		reason := "unanswered"
+		switch _, unsent := errors.AsType[*dialError](err); {
+		case unsent:
+			reason = "unsent"
+		case errors.Is(err, errHung): // it was taken back, within the budget
+			reason = "hung"
+		case !safe || !p.budget.Allow():
 			return nil, err
 		}
 		safe = safe && reason == "unsent"
 		p.metrics.retries.WithLabelValues(reason).Inc()
 	}
-}
-
-// again returns why a request that failed is sent to another node, "" where
-// it is not.
-func (p *Pool) again(err error, safe bool) (reason string) {
-	_, unsent := errors.AsType[*dialError](err)
-	switch {
-	case unsent:
-		return "unsent"
-	case errors.Is(err, errHung): // it was taken back, within the budget
-		return "hung"
-	case safe && p.budget.Allow():
-		return "unanswered"
-	}
-	return ""
 }
 
 // first returns the node that is asked first.
@@ -267,20 +250,17 @@ func (p *Pool) first() *node {
 	}
 	// All are out. Those that are so for the shortest time are the likeliest to
 	// answer; an overload that puts all of them out must not be put on one.
-	least := p.nodes[0].rest.Load()
-	for _, n := range p.nodes {
-		least = min(least, n.rest.Load())
-	}
-	if n := p.choose(func(n *node) bool { return n.rest.Load() <= least }, nil); n != nil {
+	least := slices.MinFunc(p.nodes, func(a, b *node) int { return cmp.Compare(a.rest.Load(), b.rest.Load()) })
+	if n := p.choose(func(n *node) bool { return n.rest.Load() <= least.rest.Load() }, nil); n != nil {
 		return n
 	}
-	return p.nodes[0] // one came back meanwhile
+	return least // one came back meanwhile
 }
 
 func isIn(n *node) bool { return n.state.Load() == in }
 
-// choose draws two nodes that may be asked and were not tried, and returns
-// the one with fewer unanswered requests, nil where there is none.
+// choose draws two nodes that may be asked and were not tried, and returns the
+// one with fewer unanswered requests, nil where there is none.
 func (p *Pool) choose(may func(*node) bool, tried []*node) *node {
 	var drawn [2]*node
 	seen := 0
@@ -340,7 +320,11 @@ func (p *Pool) send(n *node, asked *url.URL, req *http.Request, safe bool) (*htt
 	case req.Context().Err() != nil: // the client left, which says nothing of the node
 		n.state.CompareAndSwap(trying, onTrial)
 	default:
-		p.failed(n, kindOf(err), err)
+		kind := kindBroken
+		if unsent, ok := errors.AsType[*dialError](err); ok {
+			kind = unsent.kind
+		}
+		p.failed(n, kind, err)
 	}
 	return res, err
 }
@@ -361,8 +345,41 @@ func (n *node) resolve(asked *url.URL) *url.URL {
 	return &target
 }
 
-// keepOpen is a body that outlives the attempt to send it.
-type keepOpen struct{ io.Reader }
+// metrics are what the pool counts. The label node is the base URL.
+type metrics struct{ failures, retries *prometheus.CounterVec }
 
-// Close does nothing.
-func (keepOpen) Close() error { return nil }
+func newMetrics() *metrics {
+	return &metrics{
+		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "akin_node_failures_total",
+			Help: "Failures of nodes by kind: connect, tls, hung (nothing is answered), broken (the connection broke off before an answer), status (502, 503 or 504).",
+		}, []string{"node", "kind"}),
+		retries: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "akin_node_retries_total",
+			Help: "Requests sent to another node, by reason: unsent (no connection to the first one came about), and of searches unanswered (it broke off) and hung (it does not answer).",
+		}, []string{"reason"}),
+	}
+}
+
+// register registers the metrics, with gauges of these nodes.
+func (m *metrics) register(r prometheus.Registerer, nodes []*node) error {
+	errs := []error{r.Register(m.failures), r.Register(m.retries)}
+	for _, n := range nodes {
+		label := prometheus.Labels{"node": n.name}
+		errs = append(errs,
+			r.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+				Name: "akin_node_up", ConstLabels: label,
+				Help: "1 while a node gets requests, 0 while it is down.",
+			}, func() float64 {
+				if isIn(n) {
+					return 1
+				}
+				return 0
+			})),
+			r.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+				Name: "akin_node_requests_in_flight", ConstLabels: label,
+				Help: "Requests that a node has not answered yet.",
+			}, func() float64 { return float64(n.waiting.Load()) })))
+	}
+	return errors.Join(errs...)
+}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"errors"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -13,30 +12,27 @@ import (
 	"time"
 )
 
-// Limits of the connections to the nodes. A node has as long for its answer
-// as the client is willing to wait: the client's disconnect ends the
-// request.
+// Limits of the connections to the nodes. A node has as long for its answer as
+// the client is willing to wait.
 const (
-	// dialTimeout is enough for one SYN to be lost on the way and sent again,
-	// handshakeTimeout for TLS with a node under load.
+	// dialTimeout is enough to send a lost SYN again, handshakeTimeout for TLS with
+	// a node under load.
 	dialTimeout      = time.Second
 	handshakeTimeout = 2 * time.Second
-	// idleConnTimeout is below the keep-alive time of the usual load balancers,
-	// 60 s, so that akin is the side that closes.
+	// idleConnTimeout is below the usual 60 s of load balancers: akin closes first.
 	idleConnTimeout = 50 * time.Second
-	// idleConnsPerNode keeps as many connections as there are clients at once;
-	// net/http's default of 2 makes new ones all the time.
+	// idleConnsPerNode is as many as there are clients at once; net/http's default
+	// of 2 makes new connections all the time.
 	idleConnsPerNode = 512
 )
 
-// Heads of requests in bytes. To one that is too large for it Elasticsearch
-// answers 400 and then ignores the connection, though it keeps it open;
-// another request on it would hang (seen with OpenSearch 2 and Elasticsearch
-// 8). By default the first line may have 4 KiB in both, the headers 8 KiB in
-// OpenSearch and 16 KiB in Elasticsearch.
+// Heads of requests in bytes. To one that is too large Elasticsearch answers 400
+// and then ignores the connection, though it keeps it open: another request on it
+// would hang (seen with OpenSearch 2 and Elasticsearch 8). By default the first
+// line may have 4 KiB, the headers 8 KiB in OpenSearch and 16 in Elasticsearch.
 const (
-	// maxLine and maxHeaders are half of these limits: requests with more get a
-	// connection of which they are the last.
+	// A request that has more than half of these limits is the last one of its
+	// connection.
 	maxLine    = 2 << 10
 	maxHeaders = 4 << 10
 	// smallHead is below any limit that somebody might set. With a larger head the
@@ -47,25 +43,12 @@ const (
 // A dialError says that no connection came about, so that nothing was sent.
 type dialError struct {
 	kind string
-	err  error
+	error
 }
-
-// Error implements error.
-func (e *dialError) Error() string { return e.err.Error() }
 
 // Unwrap returns what happened.
-func (e *dialError) Unwrap() error { return e.err }
+func (e *dialError) Unwrap() error { return e.error }
 
-// kindOf returns the kind of a failure to get an answer.
-func kindOf(err error) string {
-	if unsent, ok := errors.AsType[*dialError](err); ok {
-		return unsent.kind
-	}
-	return kindBroken
-}
-
-// newTransport returns what sends requests to nodes with these settings of
-// TLS.
 func newTransport(config *tls.Config) *http.Transport {
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
 	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -113,8 +96,7 @@ func handshake(ctx context.Context, conn net.Conn, addr string, config *tls.Conf
 	return &nodeConn{Conn: secure}, nil
 }
 
-// roundTrip sends req, and sees to it that a connection that the node may
-// ignore is not used again.
+// roundTrip sends req; a connection that the node may ignore is not used again.
 func roundTrip(transport http.RoundTripper, req *http.Request) (*http.Response, error) {
 	line, headers := headSize(req)
 	if line > maxLine || headers > maxHeaders {
@@ -131,9 +113,9 @@ func roundTrip(transport http.RoundTripper, req *http.Request) (*http.Response, 
 	return transport.RoundTrip(req.WithContext(httptrace.WithClientTrace(req.Context(), trace)))
 }
 
-// A nodeConn says that a 400 or a 431 to a large head is the last answer on
-// the connection, which the node should have said and does not: net/http then
-// never keeps it. To close it later would hit the request that got it next.
+// A nodeConn adds to a 400 or a 431 to a large head, as the node should, that it
+// is the last answer on the connection: net/http then does not keep that. To
+// close it later would hit the request that got it next.
 type nodeConn struct {
 	net.Conn
 
@@ -141,19 +123,16 @@ type nodeConn struct {
 	rest  []byte      // of the answer to it, read and not yet given out
 }
 
-// closing is the header that makes a connection the last one's.
-const closing = "Connection: close\r\n"
-
 // Read reads. Of the answer to a large head it holds the status line back until
-// it is whole. Whether the head was large is known only when the answer comes:
-// net/http reads on connections that are idle, too.
+// it is whole. net/http reads on idle connections, too, so that it is known only
+// when the answer comes whether the head was large.
 func (c *nodeConn) Read(p []byte) (n int, err error) {
 	if len(c.rest) == 0 {
 		n, err = c.Conn.Read(p)
 		if n == 0 || !c.large.Load() {
 			return n, err
 		}
-		line := append([]byte(nil), p[:n]...)
+		line := bytes.Clone(p[:n])
 		for !c.answered(&line) && err == nil {
 			n, err = c.Conn.Read(p)
 			line = append(line, p[:n]...)
@@ -167,8 +146,8 @@ func (c *nodeConn) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// answered reports whether enough of the answer is there to know what it is,
-// and adds the header to one that refuses the request.
+// answered reports whether the status line is there, and adds the header to one
+// that refuses the request.
 func (c *nodeConn) answered(answer *[]byte) bool {
 	const longest = 128 // bytes of a status line
 	end := bytes.Index(*answer, []byte("\r\n"))
@@ -180,13 +159,12 @@ func (c *nodeConn) answered(answer *[]byte) bool {
 	}
 	c.large.Store(false)
 	if bytes.HasPrefix(*answer, []byte("HTTP/1.1 400")) || bytes.HasPrefix(*answer, []byte("HTTP/1.1 431")) {
-		*answer = slices.Insert(*answer, end+2, []byte(closing)...)
+		*answer = slices.Insert(*answer, end+2, []byte("Connection: close\r\n")...)
 	}
 	return true
 }
 
-// headSize returns the lengths of the first line of a request and of its
-// headers.
+// headSize returns the lengths of the first line and of the headers.
 func headSize(r *http.Request) (line, headers int) {
 	line = len(r.Method) + len(r.URL.RawQuery) + len(r.URL.Opaque) + max(len(r.URL.RawPath), len(r.URL.Path)) + len("  HTTP/1.1")
 	if line > maxLine/3 { // escaping makes a path up to three times as long

@@ -25,8 +25,7 @@ func newPartReader(text []byte, start int) *partReader {
 }
 
 // members reads an object. f reads the value of each member and reports whether
-// it is to be cut, which the first one never is: with a member goes the comma
-// before it.
+// to cut it, with the comma before it; the first one is never cut.
 func (r *partReader) members(f func(name []byte) (cut bool, err error)) error {
 	before := 0 // the end of the member before
 	return r.Object(func(name []byte) error {
@@ -39,11 +38,9 @@ func (r *partReader) members(f func(name []byte) (cut bool, err error)) error {
 	})
 }
 
-// withoutNumbers returns the cuts of the members that say that a hit within a
-// hit, or in an aggregation, has no sequence number, in the value of an answer
-// at the place given. Elasticsearch 9 writes "_seq_no":-2,"_primary_term":0
-// into these when a search asks for the numbers of its own hits, as one that is
-// reranked does.
+// withoutNumbers returns the cuts of the sequence numbers in a value, inner hits
+// or aggregations. When a search asks for those of its own hits, as a reranked
+// one does, Elasticsearch 9 writes "_seq_no":-2,"_primary_term":0 there.
 func withoutNumbers(answer []byte, at jsonspan.Span, rerank *expand.Rerank) []jsonspan.Edit {
 	value := at.Of(answer)
 	if rerank.KeepSeqNo || !bytes.Contains(value, []byte(`"_seq_no"`)) {
@@ -63,29 +60,24 @@ func (r *partReader) numbers() error {
 		return r.List(func(int) error { return r.numbers() })
 	case '{': // perhaps a hit
 		return r.members(func(name []byte) (cut bool, err error) {
-			var none string
 			switch string(name) {
-			case "_seq_no":
-				none = "-2"
-			case "_primary_term":
-				none = "0"
+			case "_seq_no", "_primary_term":
+				v, err := r.Value()
+				none := map[string]string{"_seq_no": "-2", "_primary_term": "0"}[string(name)]
+				return err == nil && string(v.Of(r.text)) == none, err
 			case "_source", "fields", "highlight": // the client's own
 				return false, r.Skip()
-			default:
-				return false, r.numbers()
 			}
-			v, err := r.Value()
-			return err == nil && string(v.Of(r.text)) == none, err
+			return false, r.numbers()
 		})
 	default:
 		return r.Skip()
 	}
 }
 
-// withoutVersions returns the cuts of the versions and the sequence numbers
-// that the client has not asked for in the value of "suggest" at the place
-// given. The options of a completion suggester are documents, and get those
-// that a search asks for; "text" stands before them.
+// withoutVersions returns the cuts of the versions and the sequence numbers in
+// the value of "suggest" that the client has not asked for: the options of a
+// completion suggester are documents, and have them after "text".
 func withoutVersions(answer []byte, at jsonspan.Span, rerank *expand.Rerank) []jsonspan.Edit {
 	if rerank.KeepSeqNo && rerank.KeepVersion {
 		return nil

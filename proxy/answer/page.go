@@ -23,8 +23,8 @@ type Hit struct {
 	SeqNo, PrimaryTerm, Version int64
 }
 
-// A Page is where the parts of the answer to one search stand that change when
-// its hits are reranked and cut.
+// A Page has the places of the parts of the answer to one search that change
+// when its hits are reranked and cut.
 type Page struct {
 	// Rerank says which of the hits the client asked for, and with what.
 	Rerank *expand.Rerank
@@ -32,24 +32,18 @@ type Page struct {
 	// engine's order.
 	Scores []float32
 
-	// maxScore is the value of hits.max_score, zero where that is no number, and
-	// list the value of hits.hits.
-	maxScore, list jsonspan.Span
+	maxScore, list jsonspan.Span // hits.max_score, zero where that is no number, and hits.hits
 	hits           []foundHit
-	// cuts are members outside of the hits that the client has not asked for.
-	cuts []jsonspan.Edit
+	cuts           []jsonspan.Edit // members outside of the hits that the client has not asked for
 }
 
 // A foundHit is a hit in an answer.
 type foundHit struct {
 	Hit
 
-	at    jsonspan.Span
-	score jsonspan.Span // zero where there is none
-	// seen are the members that the hit was found to have.
-	seen uint8
-	// cuts are the members that the client has not asked for.
-	cuts []jsonspan.Edit
+	at, score jsonspan.Span   // score is zero where there is none
+	seen      uint8           // the members that it has
+	cuts      []jsonspan.Edit // members that the client has not asked for
 }
 
 // The members of a hit that are looked at.
@@ -71,19 +65,17 @@ var hitMembers = map[string]uint8{
 	"_primary_term": seenPrimaryTerm, "_version": seenVersion, "_score": seenScore,
 }
 
-// ReadPages reads the answer to a request of which reranks says how the hits
-// are reranked: for each of its searches the page, nil where nothing is said,
-// or where it failed. It returns an error where that is not such an answer, or
-// names something twice that is to be changed.
+// ReadPages reads the answer to a request: for each of its searches the page, nil
+// where reranks is nil or the search failed. It returns an error where that is
+// not such an answer, or names something twice that is to be changed.
 func ReadPages(answer []byte, endpoint expand.Endpoint, reranks []*expand.Rerank) (pages []*Page, err error) {
 	r := newPartReader(answer, 0)
 	pages = make([]*Page, 0, len(reranks))
-	next := func() error {
+	next := func() (err error) {
 		if len(pages) == len(reranks) {
 			return ErrShape
 		}
 		var p *Page
-		var err error
 		if rerank := reranks[len(pages)]; rerank == nil {
 			err = r.Skip()
 		} else {
@@ -213,42 +205,42 @@ func isExtra(r *expand.Rerank, which uint8) bool {
 	return false
 }
 
-// take takes the value of a member and reports whether it is one.
-func (h *foundHit) take(which uint8, kind jsontext.Kind, v jsonspan.Span, answer []byte) (ok bool) {
+// take takes the value of a member and reports whether it is of the right kind.
+func (h *foundHit) take(which uint8, kind jsontext.Kind, v jsonspan.Span, answer []byte) bool {
 	switch which {
 	case seenIndex:
-		h.Index, ok = textOf(kind, v.Of(answer))
+		return takeText(&h.Index, kind, v.Of(answer))
 	case seenID:
-		h.ID, ok = textOf(kind, v.Of(answer))
+		return takeText(&h.ID, kind, v.Of(answer))
 	case seenRouting:
-		h.Routing, ok = textOf(kind, v.Of(answer))
+		return takeText(&h.Routing, kind, v.Of(answer))
 	case seenSeqNo:
-		h.SeqNo, ok = numberOf(v.Of(answer))
+		return takeNumber(&h.SeqNo, v.Of(answer))
 	case seenPrimaryTerm:
-		h.PrimaryTerm, ok = numberOf(v.Of(answer))
+		return takeNumber(&h.PrimaryTerm, v.Of(answer))
 	case seenVersion:
-		h.Version, ok = numberOf(v.Of(answer))
+		return takeNumber(&h.Version, v.Of(answer))
 	case seenScore:
-		if ok = kind == '0'; ok {
+		if kind == '0' {
 			h.score = v
 		}
 	}
-	return ok
+	return kind == '0'
 }
 
-// textOf returns the text of a JSON string, false for any other value.
-func textOf(kind jsontext.Kind, value []byte) (string, bool) {
+func takeText(to *string, kind jsontext.Kind, value []byte) bool {
 	if kind != '"' {
-		return "", false
+		return false
 	}
 	text, err := jsonspan.Unquote(value)
-	return string(text), err == nil
+	*to = string(text)
+	return err == nil
 }
 
-// numberOf returns a whole number, false for any other value.
-func numberOf(value []byte) (int64, bool) {
+func takeNumber(to *int64, value []byte) (ok bool) {
 	n, err := strconv.ParseInt(string(value), 10, 64)
-	return n, err == nil
+	*to = n
+	return err == nil
 }
 
 // IsEmpty reports whether the page has no hits.
@@ -268,16 +260,19 @@ func (p *Page) Hits() ([]Hit, bool) {
 }
 
 // WritePages returns an answer with the client's page of the hits in the place
-// of each of pages that is not nil: in the order of their new scores, or in the
-// engine's with its scores where there are none. Hits behind those that have a
-// new score stay there as they are, as do all bytes that say something else.
+// of each of pages that is not nil, in the order of their new scores. Hits
+// without one come after those, in the engine's order; all other bytes stay.
 func WritePages(answer []byte, pages []*Page) []byte {
 	room := len(answer)
 	var edits []jsonspan.Edit
 	for _, p := range pages {
 		if p != nil {
 			room += 8*len(p.hits) + 32
-			edits = append(edits, p.edits()...)
+			outside := p.cuts
+			if p.Scores != nil && !p.maxScore.IsZero() {
+				outside = withScore(outside, p.maxScore, slices.Max(p.Scores))
+			}
+			edits = append(edits, outside...)
 		}
 	}
 	out, at := make([]byte, 0, room), 0
@@ -291,18 +286,16 @@ func WritePages(answer []byte, pages []*Page) []byte {
 	return jsonspan.AppendEdited(out, answer, at, len(answer), edits)
 }
 
-// edits returns what is changed outside of the hits, in order.
-func (p *Page) edits() []jsonspan.Edit {
-	if p.Scores == nil || p.maxScore.IsZero() {
-		return p.cuts
-	}
-	return withScore(p.cuts, p.maxScore, slices.Max(p.Scores))
-}
-
 // appendList appends the list of the client's page, with the white space that
 // the engine put around and between the hits.
 func (p *Page) appendList(out, answer []byte) []byte {
-	places := p.order()
+	// From the highest new score to the lowest, in the engine's order where they
+	// are the same as they are written, and then the hits without one.
+	places := make([]int, len(p.hits))
+	for i := range places {
+		places[i] = i
+	}
+	slices.SortStableFunc(places[:len(p.Scores)], func(a, b int) int { return cmp.Compare(p.Scores[b], p.Scores[a]) })
 	from := min(p.Rerank.From, len(places))
 	places = places[from : from+min(p.Rerank.Size, len(places)-from)]
 	if len(p.hits) == 0 {
@@ -328,18 +321,6 @@ func (p *Page) appendList(out, answer []byte) []byte {
 		out = jsonspan.AppendEdited(out, answer, h.at.Start, h.at.End, edits)
 	}
 	return append(out, answer[last.End:p.list.End]...)
-}
-
-// order returns the places of the hits from the highest new score to the
-// lowest, in the engine's order where scores are the same as they are written,
-// and then those without one.
-func (p *Page) order() []int {
-	places := make([]int, len(p.hits))
-	for i := range places {
-		places[i] = i
-	}
-	slices.SortStableFunc(places[:len(p.Scores)], func(a, b int) int { return cmp.Compare(p.Scores[b], p.Scores[a]) })
-	return places
 }
 
 // withScore returns cuts with a new score in the place of one.

@@ -65,9 +65,8 @@ func IsDenied(status int) bool {
 	return status == http.StatusUnauthorized || status == http.StatusForbidden
 }
 
-// ReadRefusal reads as much as there is of an answer with a status of 4xx or
-// 5xx. strict says that the cluster was asked for an error where single shards
-// fail.
+// ReadRefusal reads what there is of an answer with a status of 4xx or 5xx.
+// strict says that the cluster was asked for one where single shards fail.
 func ReadRefusal(answer io.Reader, status int, strict bool) *Refusal {
 	causes := causeReader{d: newDecoder(answer)}
 	_ = object(causes.d, func(name string) error { // what there is of it

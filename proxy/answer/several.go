@@ -9,18 +9,16 @@ import (
 	"github.com/akin-search/akin/expand"
 )
 
-// ReadSeveral returns what the answer to a request of an endpoint whose status
-// does not tell, and that is not one search, says of a rewritten search that
-// failed, nil where it says nothing. rewrote reports whether the k-th search is
-// another than the client's; it is nil where filter_path takes items away, so
-// that those behind them no longer stand in their places. An error says that it
-// is not the answer of the endpoint.
+// ReadSeveral returns what a good answer to a request with several searches, or
+// to _validate, says of a rewritten search that failed, nil where none did.
+// rewrote reports whether the k-th search is another than the client's; it is nil
+// where filter_path removes items, so that the numbers are unknown.
 func ReadSeveral(answer io.Reader, endpoint expand.Endpoint, rewrote func(k int) bool) (first *Refusal, err error) {
 	d := newDecoder(answer)
 	err = object(d, func(name string) (err error) {
 		switch {
 		case first != nil:
-			err = d.SkipValue()
+			return d.SkipValue()
 		case endpoint == expand.EndpointMultiSearch && name == "responses":
 			first, err = failedItem(d, rewrote)
 		case endpoint == expand.EndpointRankEval && name == "failures" && d.PeekKind() == '{':
@@ -36,9 +34,8 @@ func ReadSeveral(answer io.Reader, endpoint expand.Endpoint, rewrote func(k int)
 	return first, err
 }
 
-// failedItem returns the error of the first rewritten search in the list of
-// answers that d is before, or the failures of its shards; one that the search
-// is the reason of goes before those of a busy cluster.
+// failedItem returns the first failure of a rewritten search in the list of
+// answers that d is before, one of a busy cluster only where there is no other.
 func failedItem(d *jsontext.Decoder, rewrote func(k int) bool) (first *Refusal, err error) {
 	k := -1
 	err = list(d, func() error {
@@ -60,9 +57,8 @@ func failedItem(d *jsontext.Decoder, rewrote func(k int) bool) (first *Refusal, 
 	return first, nil
 }
 
-// itemFailure returns the error of the one search whose answer d is before, or
-// the failures of its shards, nil where it has none, or the client may not make
-// that search.
+// itemFailure returns the error of the search whose answer d is before, or the
+// failures of its shards, nil for none, or if the client may not search.
 func itemFailure(d *jsontext.Decoder) (shards *Refusal, err error) {
 	causes, failed, status := causeReader{d: d}, false, 0
 	err = object(d, func(name string) (err error) {
@@ -91,8 +87,8 @@ func itemFailure(d *jsontext.Decoder) (shards *Refusal, err error) {
 	return &Refusal{Causes: causes.all, Busy: IsBusy(status, causes.all), Search: UnknownSearch}, err
 }
 
-// rankFailures returns the errors in the object that d is before, by the names
-// of the searches that are rated, nil where it is empty.
+// rankFailures returns the errors in the object that d is before, by the names of
+// rated searches, nil where it is empty.
 func rankFailures(d *jsontext.Decoder) (r *Refusal, err error) {
 	causes := causeReader{d: d}
 	err = object(d, func(string) error {

@@ -8,19 +8,17 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// unserved are the types of the failures of a shard that no node serves, as
-// Elasticsearch 8 tells of it, or that the client may not search. To the
-// original they would fail, too.
+// unserved are failures of shards that no node serves (Elasticsearch 8), or that
+// the client may not search: they would fail for the original, too.
 var unserved = []string{"no_shard_available_action_exception", "security_exception"}
 
 // errSeen ends the look at an answer: what comes behind does not count.
 var errSeen = errors.New("seen")
 
-// ReadSearch returns what the beginning of the answer to a search or a count
-// says of shards that failed while others did not, nil where it says nothing,
-// and the name of the scroll that it opens, "" for none. It reads to the end of
-// "_shards" or to where that does not come any more. Where filter_path takes
-// "_shards" away nothing can be seen, see [MakeVisible].
+// ReadSearch returns what the beginning of the answer to a search or a count,
+// up to the end of "_shards", says of shards that failed, nil for none, and the
+// name of the scroll that it opens, "" for none. For filter_path see
+// [MakeVisible].
 func ReadSearch(beginning io.Reader) (refused *Refusal, scroll string, err error) {
 	d := newDecoder(beginning)
 	var member func(name string) error
@@ -57,8 +55,8 @@ func ReadSearch(beginning io.Reader) (refused *Refusal, scroll string, err error
 }
 
 // shardFailures returns what the value of "_shards" that d is before says of
-// shards that failed, nil where none failed, or only those that would fail for
-// the original as well. With an error it is what stands before that.
+// shards that failed, unless they would fail for the original, too. With an error
+// it is what stands before that.
 func shardFailures(d *jsontext.Decoder) (refused *Refusal, err error) {
 	counted, listed := false, 0
 	err = object(d, func(name string) error {

@@ -20,23 +20,21 @@ const (
 	HiddenByFormat = "answer_format" // it would be told in another format than JSON
 )
 
-// failurePaths lead to where the answers of endpoints tell that a search failed
-// and the others did not. Where nothing failed nothing stands there, so that
-// filter_path can name it too and the answer is the same.
+// failurePaths lead to what answers of endpoints have only where some searches
+// failed, so that filter_path can name it, too.
 var failurePaths = map[expand.Endpoint]string{
 	expand.EndpointMultiSearch: "responses.error.type,responses._shards.failures.reason.type",
 	expand.EndpointRankEval:    "failures.*.error.type",
 }
 
-// TellsInside reports whether the answers of an endpoint tell inside of a good
-// one that a search failed, other than by "_shards" at its beginning.
+// TellsInside reports whether a good answer of an endpoint can say inside that a
+// search failed, other than by "_shards" at its beginning.
 func TellsInside(endpoint expand.Endpoint) bool {
 	return failurePaths[endpoint] != "" || endpoint == expand.EndpointValidate
 }
 
-// Hidden returns why a search is left alone whose answer would not tell that it
-// failed in its rewritten form, "" for one whose answer does, or that can be
-// made to. A count that fails on some shards cannot be made to.
+// Hidden returns why a search is not rewritten: its answer would not say that it
+// failed, and cannot be made to; "" where it can.
 func Hidden(endpoint expand.Endpoint, async bool, rawQuery string, h http.Header) (reason string) {
 	filter := wire.FilterPath(rawQuery)
 	// "valid" is always there, hence cannot be asked for on top, and an exclusion

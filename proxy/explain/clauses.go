@@ -16,9 +16,8 @@ const (
 	// maxClauseBytes is as much as of a body: a clause with 30 added terms takes
 	// about 4 KiB.
 	maxClauseBytes = 64 << 10
-	// Memory of a clause, a term of its text and a term that was added, besides
-	// their texts: the sizes of the structs, for a clause twice, since lists grow
-	// by up to that.
+	// Memory of a clause, a term of its text and an added term, besides their texts:
+	// the sizes of the structs, for a clause twice, since lists grow by up to that.
 	clauseBytes = 368
 	termBytes   = 16
 	addedBytes  = 64
@@ -49,9 +48,8 @@ func eachText(c *expand.Clause, f func(s string) string) {
 	}
 }
 
-// keepClause returns a copy of a clause with lists of its own, and the memory
-// that it takes, of that the texts, once it is kept. Lists that take more than
-// all clauses may are not copied.
+// keepClause returns a copy of a clause with lists of its own, its size and that
+// of its texts. Lists that take more than all clauses may are not copied.
 func keepClause(c expand.Clause) (kept expand.Clause, size, texts int) {
 	size = clauseBytes + termBytes*(len(c.Terms)+len(c.Indices)) + addedBytes*len(c.Added)
 	if size > maxClauseBytes {
@@ -66,8 +64,7 @@ func keepClause(c expand.Clause) (kept expand.Clause, size, texts int) {
 }
 
 // keepClauses returns copies of clauses that keep nothing else alive, their
-// size, at most maxClauseBytes, and how many of them are not here, or without
-// their terms, because they would take more.
+// size, at most maxClauseBytes, and how many are not there, or without terms.
 func keepClauses(clauses []expand.Clause) (kept []expand.Clause, size, cut int) {
 	texts := 0
 	for i := range clauses {

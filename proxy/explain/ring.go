@@ -28,11 +28,11 @@ const (
 	// maxBytes is an eighth of the default cache of rows. Searches of 2 KiB, before
 	// and after, reach both bounds at about the same time.
 	maxBytes = 8 << 20
-	// maxBody is the largest body that is kept; one more would drive out hundreds
-	// of others. Without vectors and long lists of ids few bodies are larger.
+	// maxBody is the largest body that is kept: one more would drive out hundreds
+	// of others, and few are larger, without vectors and long lists of ids.
 	maxBody = 64 << 10
-	// entryBytes is the memory of an entry besides what it points to: the size of
-	// the struct, and its id. textBytes is that of a text in a list.
+	// entryBytes is the memory of an entry, its id and its rewritten message, and
+	// textBytes that of a text in a list, besides what they point to.
 	entryBytes = 512
 	textBytes  = 16
 )
@@ -47,7 +47,7 @@ type Search struct {
 	Original Message
 	Packed   bool
 	// Result is what became of it, nil where it failed open for Cause; Reason is
-	// why it was left alone.
+	// why it was not rewritten.
 	Result *expand.Result
 	Reason string
 	Cause  string
@@ -62,67 +62,58 @@ type Message struct {
 	Body     []byte
 }
 
-// A message is what is kept of one.
-type message struct {
-	rawQuery string
-	body     []byte // nil where it is larger than maxBody
-	size     int    // of the body
-	packed   bool   // body is gzip
+// An entry is what is kept of one search, its bodies as they were sent. Later
+// only Sent, Refused and reranked change, under the lock of the ring.
+type entry struct {
+	Explanation
+
+	several  bool
+	packed   bool     // the original is gzip
+	reranked []string // of each search, what became of its hits that were to be reranked, else ""
+	size     int      // the memory that it takes, about
 }
 
-func keepMessage(m Message) message {
-	kept := message{rawQuery: strings.Clone(m.RawQuery), size: len(m.Body)} // it is a part of the request line
-	if cap(m.Body) <= maxBody {                                             // what is behind the length is kept alive, too
-		kept.body = m.Body
+func keepMessage(m Message) ShownMessage {
+	kept := ShownMessage{RawQuery: strings.Clone(m.RawQuery), Size: len(m.Body)} // it is a part of the request line
+	if cap(m.Body) <= maxBody {                                                  // what is behind the length is kept alive, too
+		kept.Body = m.Body
 	}
 	return kept
 }
 
-// An entry is what is kept of one search. Later only the summary's Sent,
-// Refused and reranked change, under the lock of the ring.
-type entry struct {
-	summary   Summary
-	several   bool
-	reranked  []string // of each search, what became of its hits that were to be reranked, else ""
-	original  message
-	rewritten message
-	clauses   []expand.Clause
-	cut       int // clauses that are not in clauses, or without their terms
-	failures  []string
-	size      int // the memory that it takes, about
-}
-
 // keep returns the entry of a search.
 func keep(s *Search) *entry {
-	e := &entry{
-		summary: Summary{
-			ID: rand.Text(), Time: time.Now().UTC(), Endpoint: endpoints[s.Endpoint], Index: strings.Clone(s.Index), Profile: strings.Clone(s.Profile),
-			Outcome: FailedOpen, Cause: s.Cause, TookMillis: float64(s.Took.Microseconds()) / 1000, Sent: sentOriginal,
-		},
-		several: s.Endpoint == expand.EndpointMultiSearch, original: keepMessage(s.Original), size: entryBytes,
+	e := &entry{several: s.Endpoint == expand.EndpointMultiSearch, packed: s.Packed, size: entryBytes}
+	e.Original = keepMessage(s.Original)
+	e.Summary = Summary{
+		ID: rand.Text(), Time: time.Now().UTC(), Endpoint: endpoints[s.Endpoint], Index: strings.Clone(s.Index), Profile: strings.Clone(s.Profile),
+		Outcome: FailedOpen, Cause: s.Cause, TookMillis: float64(s.Took.Microseconds()) / 1000, Sent: sentOriginal,
 	}
-	e.original.packed = s.Packed
+	texts := []string{e.Index, e.Profile, e.Cause, e.Original.RawQuery}
 	if res := s.Result; res != nil {
-		e.summary.AddedTerms = res.AddedTerms()
+		e.AddedTerms = res.AddedTerms()
 		for _, failure := range res.Failures { // of each of the searches of one request at most one
-			e.failures = append(e.failures, strings.Clone(clipped(failure.Error())))
+			e.Failures = append(e.Failures, strings.Clone(clipped(failure.Error())))
 		}
 		var size int
-		e.clauses, size, e.cut = keepClauses(res.Clauses)
+		e.Clauses, size, e.Cut = keepClauses(res.Clauses)
 		e.size += size + len(res.Reranks)*textBytes // for what will be known of them
-		if e.summary.Outcome = Unchanged; res.Rewritten {
-			e.summary.Outcome, e.rewritten = Rewritten, keepMessage(Message{res.RawQuery, res.Body})
+		if e.Outcome = Unchanged; res.Rewritten {
+			rewritten := keepMessage(Message{res.RawQuery, res.Body})
+			e.Outcome, e.Rewritten = Rewritten, &rewritten
+			e.size += cap(rewritten.Body)
+			texts = append(texts, rewritten.RawQuery)
 			if !s.AsItCame {
-				e.summary.Sent = sentRewritten
+				e.Sent = sentRewritten
 			}
 		} else {
-			e.summary.Reason = strings.Clone(clipped(s.Reason))
+			e.Reason = strings.Clone(clipped(s.Reason))
 		}
 	}
-	for _, text := range append(e.failures, e.summary.Index, e.summary.Profile, e.summary.Reason, e.summary.Cause, e.original.rawQuery, e.rewritten.rawQuery) {
+	for _, text := range append(append(texts, e.Reason), e.Failures...) {
 		e.size += textBytes + len(text)
 	}
-	e.size += cap(e.original.body) + cap(e.rewritten.body)
+	e.size += cap(e.Original.Body)
 	return e
 }
 
@@ -155,13 +146,13 @@ func (x *Ring) Add(s *Search) (id string) {
 	x.next = (x.next + 1) % MaxKept
 	x.count++
 	x.size += e.size
-	return e.summary.ID
+	return e.ID
 }
 
-// Refused notes that the cluster did not take the rewritten search with an id,
-// which may have gone meanwhile.
+// Refused notes that the cluster rejected the rewritten search with an id, which
+// may have gone meanwhile.
 func (x *Ring) Refused(id string) {
-	x.find(id, func(e *entry) { e.summary.Refused, e.summary.Sent = true, sentOriginal })
+	x.find(id, func(e *entry) { e.Refused, e.Sent = true, sentOriginal })
 }
 
 // Reranked notes what became of the hits of each search with an id, "" where
@@ -170,7 +161,7 @@ func (x *Ring) Refused(id string) {
 func (x *Ring) Reranked(id string, results []string, original bool) {
 	x.find(id, func(e *entry) {
 		if e.reranked = results; original {
-			e.summary.Sent = sentOriginal
+			e.Sent = sentOriginal
 		}
 	})
 }
@@ -181,7 +172,7 @@ func (x *Ring) find(id string, f func(e *entry)) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for age := range x.count {
-		if e := x.at(age); e.summary.ID == id {
+		if e := x.at(age); e.ID == id {
 			f(e)
 			return true
 		}

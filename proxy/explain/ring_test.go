@@ -176,7 +176,7 @@ func TestExplanationsAreBoundedByBytes(t *testing.T) {
 	held := 0
 	for _, e := range x.ring {
 		if e != nil {
-			held += cap(e.original.body)
+			held += cap(e.Original.Body)
 		}
 	}
 	if n := x.count; n < 100 || n > 127 || held > maxBytes { // 128 bodies, but for what is beside them

@@ -51,9 +51,7 @@ type Summary struct {
 	Sent    string `json:"sent"`
 	Refused bool   `json:"rejected,omitempty"`
 	// Reranked is what became of the hits that were to be reranked, a result of the
-	// metric akin_reranked_total; "" where none were to be. Of several searches it
-	// is a list with the number of each, as in the paths of clauses:
-	// "[0] reranked, [2] budget".
+	// metric akin_reranked_total, or of several searches "[0] reranked, [2] budget".
 	Reranked string `json:"reranked,omitempty"`
 }
 
@@ -93,23 +91,22 @@ func (x *Ring) Last(n int) []Summary {
 // is not kept. unpack returns what a gzip stream decompresses to, nil where it
 // is none.
 func (x *Ring) Find(id string, unpack func([]byte) []byte) (all Explanation, ok bool) {
-	var e entry
-	if !x.find(id, func(found *entry) { e = *found }) {
-		return all, false
+	packed := false
+	ok = x.find(id, func(e *entry) { all, all.Summary, packed = e.Explanation, e.shown(), e.packed })
+	if body := all.Original.Body; packed && body != nil {
+		all.Original.Body = unpack(body)
 	}
-	all = Explanation{
-		Summary: e.shown(), Original: e.original.shown(unpack),
-		Failures: e.failures, Clauses: append([]expand.Clause{}, e.clauses...), Cut: e.cut,
-	}
-	if e.summary.Outcome == Rewritten {
-		rewritten := e.rewritten.shown(unpack)
+	all.Original = all.Original.shown()
+	if all.Rewritten != nil {
+		rewritten := all.Rewritten.shown()
 		all.Rewritten = &rewritten
 	}
-	return all, true
+	all.Clauses = append([]expand.Clause{}, all.Clauses...)
+	return all, ok
 }
 
 func (e *entry) shown() Summary {
-	s := e.summary
+	s := e.Summary
 	var all []string
 	for k, result := range e.reranked {
 		if result != "" && e.several {
@@ -123,17 +120,12 @@ func (e *entry) shown() Summary {
 	return s
 }
 
-func (m *message) shown(unpack func([]byte) []byte) ShownMessage {
-	x := ShownMessage{RawQuery: m.rawQuery}
-	body := m.body
-	if m.packed && body != nil {
-		body = unpack(body)
+func (m ShownMessage) shown() ShownMessage {
+	if m.Body != nil {
+		m.Size = 0
 	}
-	if body == nil {
-		x.Size = m.size
-	}
-	x.Body = Body(body)
-	return x
+	m.Body = Body(m.Body)
+	return m
 }
 
 // Body returns a body as a part of an answer: as it is where it is JSON, else

@@ -13,45 +13,40 @@ import (
 
 const (
 	// answerRate is the least number of bytes a second at which a client has to
-	// take an answer that is held for it, over each grace. The buffers of the two
-	// machines have megabytes of it.
-	answerRate = 64 << 10
-	// AnswerGrace is how long a client may take nothing.
+	// read a buffered answer, over each grace, for which it may read nothing.
+	answerRate  = 64 << 10
 	AnswerGrace = 30 * time.Second
-	// MaxAnswer is the length up to which an answer is held whole: hundreds of
-	// searches of ten hits of 1 KiB fit in.
+	// MaxAnswer is the longest answer that is buffered whole: hundreds of searches
+	// of ten hits of 1 KiB.
 	MaxAnswer = 8 << 20
 )
 
-// A Client is who an answer is held for.
+// A Client is who an answer is buffered for. Name is that in the budget, Conn its
+// connection, nil for none, which is cut off where it reads an answer at less
+// than answerRate over Grace; CutOff counts that.
 type Client struct {
-	// Name is that in the budget.
-	Name string
-	// Conn is its connection, nil for none, which is cut off where an answer is
-	// taken at less than answerRate over Grace; CutOff counts that.
+	Name   string
 	Conn   *http.ResponseController
 	Grace  time.Duration
 	CutOff prometheus.Counter
 }
 
-// An answer is one of which the first bytes are held.
+// An answer is one of which the first bytes are in memory.
 type answer struct {
 	Prefixed
 
 	client *Client
 	pace   pace
 	sent   int // the last piece
-	// whole is what is held where that is all of the answer and nothing of it was
-	// read, failure why it is not.
+	// whole is all of the answer while nothing of it was read, failure why it is not.
 	whole   []byte
 	failure error
 }
 
-// Whole reads an answer and puts it back; its memory is held until the client
-// has it. It returns [ErrTooLarge] where the answer is larger than [MaxAnswer],
-// [ErrNoRoom], and the error with which the answer breaks off; then what was
-// read, and then the rest, is what a reader of the answer gets. An answer that
-// was held before, or could not be, is not read again.
+// Whole reads an answer and puts it back; its memory is released when the client
+// has it. It returns [ErrTooLarge] above [MaxAnswer], [ErrNoRoom], or the error
+// with which the answer breaks off; then a reader gets what was read and the
+// rest. A second call reads nothing and returns the same.
 func (c *Client) Whole(memory *budget.Budget, res *http.Response) ([]byte, error) {
 	if a, ok := res.Body.(*answer); ok {
 		return a.whole, a.failure
@@ -72,8 +67,7 @@ func (c *Client) Whole(memory *budget.Budget, res *http.Response) ([]byte, error
 	return a.whole, err
 }
 
-// Replace lets go of an answer that is held whole and holds another in its
-// place.
+// Replace puts another body in the place of an answer.
 func (c *Client) Replace(memory *budget.Budget, res *http.Response, body []byte) {
 	closer := io.Closer(res.Body)
 	if old, ok := closer.(*answer); ok {
@@ -111,7 +105,7 @@ func (a *answer) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close closes the answer and lets go of what is held.
+// Close closes the answer and releases its memory.
 func (a *answer) Close() error {
 	if a.endPace() {
 		a.client.CutOff.Inc()
@@ -135,8 +129,7 @@ func (a *answer) next(n int) {
 	a.sent = n
 }
 
-// endPace ends the deadline once nothing is held any more. It reports whether
-// it has passed.
+// endPace ends the deadline, and reports whether it has passed.
 func (a *answer) endPace() (late bool) {
 	if a.client.Conn == nil || a.pace.since.IsZero() {
 		return false
@@ -149,28 +142,24 @@ func (a *answer) endPace() (late bool) {
 }
 
 // Peek has the beginning of an answer read, at most limit bytes, and puts it
-// back; its memory is held until the client has it.
+// back; its memory is released when the client has it.
 func (c *Client) Peek(memory *budget.Budget, res *http.Response, limit int64, read func(io.Reader) error) error {
-	b := &beginning{from: res.Body, hold: memory.Hold(budget.Answer, c.Name)}
+	b := &beginning{Prefixed{hold: memory.Hold(budget.Answer, c.Name), rest: res.Body, Closer: res.Body}}
 	err := read(io.LimitReader(b, limit))
-	res.Body = &Prefixed{first: b.read, hold: b.hold, rest: res.Body, Closer: res.Body}
+	res.Body = &b.Prefixed
 	return err
 }
 
-// A beginning is read of an answer and kept in memory of a hold.
-type beginning struct {
-	from io.Reader
-	hold *budget.Hold
-	read []byte
-}
+// A beginning keeps what is read of an answer, or returns [ErrNoRoom].
+type beginning struct{ Prefixed }
 
-// Read reads, or returns [ErrNoRoom].
+// Read reads.
 func (b *beginning) Read(p []byte) (int, error) {
 	if !b.hold.Take(int64(len(p))) {
 		return 0, ErrNoRoom
 	}
-	n, err := b.from.Read(p)
+	n, err := b.rest.Read(p)
 	b.hold.Give(int64(len(p) - n))
-	b.read = append(b.read, p[:n]...)
+	b.first = append(b.first, p[:n]...)
 	return n, err
 }

@@ -13,16 +13,14 @@ import (
 
 const (
 	// bodyRate is the least number of bytes a second at which a body has to come,
-	// over each grace. Searches have few kilobytes and come whole; a modem of 1998
-	// has 7 KiB/s.
+	// over each grace: searches have few kilobytes and come whole.
 	bodyRate = 8 << 10
-	// BodyGrace is how long any body is waited for: 20 times the default of akin's
-	// own work, and what a lost packet takes to be sent again.
+	// BodyGrace is how long any body is waited for: what a lost packet takes to be
+	// sent again.
 	BodyGrace = time.Second
 )
 
-// A pace is what a client has to keep to: in each stretch of time at least the
-// bytes that the rate makes of it. The last ones have one stretch.
+// A pace is what a client has to keep to: rate, over each stretch of time.
 type pace struct {
 	stretch time.Duration
 	rate    int64 // bytes a second
@@ -45,27 +43,24 @@ func (p *pace) note(n int, now time.Time) bool {
 
 // An Arriving is the body of a request while the client sends it. While it is
 // awaited a read ends with [ErrSlow] where the body comes at less than
-// bodyRate; the next read goes on where that one left off.
-//
-// A deadline of the connection cannot do that: net/http takes the first read
-// that fails for the end of the client. So each read is in a goroutine, which
-// ends with that read, with the deadline that cuts the client off, or with the
-// connection.
+// bodyRate; the next read goes on where that one left off. A deadline of the
+// connection cannot do that: net/http takes the first read that fails for the end
+// of the client. So each read has a goroutine, which ends with that read, with
+// the deadline that cuts the client off, or with the connection.
 type Arriving struct {
 	body    io.ReadCloser
 	awaited bool
 	patient pace // while it is awaited
-	// underWay is the read that is under way, into buffer, nil for none; unread is
-	// what the last one has brought, and err its error. The buffer is apart from
-	// the memory that the body is gathered in, which the read would keep alive.
-	underWay chan arrived
-	buffer   []byte
-	unread   []byte
-	err      error
-	guard    *recovery.Guard
-	hold     *budget.Hold // the memory of the buffer
-
-	conn connection
+	// reading gives the result of the read in progress into buffer, nil for none;
+	// unread is what the last one has brought, and err its error. The body itself is
+	// gathered elsewhere: the read would keep its memory alive.
+	reading chan arrived
+	buffer  []byte
+	unread  []byte
+	err     error
+	guard   *recovery.Guard
+	hold    *budget.Hold // the memory of the buffer
+	conn    connection
 }
 
 // arrived is what a read returned. It has the bytes themselves: the transport
@@ -130,8 +125,7 @@ func (a *Arriving) Take(r *http.Request, hold *budget.Hold, limit int64) ([]byte
 	return nil, err
 }
 
-// Free lets go of the buffer once all of the body is there, or nobody wants it.
-// Of nil it does nothing.
+// Free releases the buffer when nobody reads any more. Of nil it does nothing.
 func (a *Arriving) Free() {
 	if a != nil {
 		a.buffer = nil
@@ -141,25 +135,20 @@ func (a *Arriving) Free() {
 
 // Read implements [io.Reader].
 func (a *Arriving) Read(p []byte) (int, error) {
-	if len(a.unread) > 0 {
-		return a.takeUnread(p), nil
+	if len(a.unread) == 0 && a.err == nil {
+		switch {
+		case a.reading == nil && !a.awaited:
+			n, err := a.body.Read(p)
+			a.note(n, err)
+			return n, err
+		case a.reading == nil && !a.start(len(p)):
+			return 0, ErrNoRoom
+		case !a.wait():
+			return 0, ErrSlow
+		}
 	}
-	if a.err != nil {
-		return 0, a.err
-	}
-	if !a.awaited && a.underWay == nil {
-		n, err := a.body.Read(p)
-		a.note(n, err)
-		return n, err
-	}
-	if a.underWay == nil && !a.start(len(p)) {
-		return 0, ErrNoRoom
-	}
-	if !a.wait() {
-		return 0, ErrSlow
-	}
-	n := a.takeUnread(p)
-	if len(a.unread) > 0 {
+	n := copy(p, a.unread)
+	if a.unread = a.unread[n:]; len(a.unread) > 0 {
 		return n, nil
 	}
 	return n, a.err
@@ -174,24 +163,22 @@ func (a *Arriving) start(n int) bool {
 		}
 		a.buffer = make([]byte, n)
 	}
-	underWay, buffer := make(chan arrived, 1), a.buffer[:n]
-	a.underWay = underWay
+	reading, buffer := make(chan arrived, 1), a.buffer[:n]
+	a.reading = reading
 	go func() {
-		var got arrived
-		if err := a.guard.Do("reading a body", func() error {
+		got := arrived{err: recovery.ErrPanic} // where it panics
+		_ = a.guard.Do("reading a body", func() error {
 			n, err := a.body.Read(buffer)
 			got = arrived{buffer[:n], err}
 			return nil
-		}); err != nil {
-			got = arrived{nil, err}
-		}
-		underWay <- got
+		})
+		reading <- got
 	}()
 	return true
 }
 
-// wait waits for the read that is under way. It reports false where that takes
-// too long for a body that is awaited.
+// wait waits for the read in progress. It reports false where that takes too long
+// for a body that is awaited.
 func (a *Arriving) wait() bool {
 	var enough <-chan time.Time
 	if a.awaited {
@@ -200,19 +187,13 @@ func (a *Arriving) wait() bool {
 		enough = timer.C
 	}
 	select {
-	case got := <-a.underWay:
-		a.underWay, a.unread, a.err = nil, got.read, got.err
+	case got := <-a.reading:
+		a.reading, a.unread, a.err = nil, got.read, got.err
 		a.note(len(got.read), got.err)
 		return true
 	case <-enough:
 		return false
 	}
-}
-
-func (a *Arriving) takeUnread(p []byte) int {
-	n := copy(p, a.unread)
-	a.unread = a.unread[n:]
-	return n
 }
 
 // note moves the deadlines after n bytes more.

@@ -5,6 +5,7 @@ package templates
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,7 +25,7 @@ import (
 	"github.com/akin-search/akin/proxy/wire"
 )
 
-// Reasons to leave a search template alone.
+// Reasons not to rewrite a search template.
 const (
 	ReasonParameters  = "template_parameters" // the query string has one that is not known to mean the same
 	ReasonBody        = "template_body"       // it is not what a template request is
@@ -45,9 +46,8 @@ const (
 	Sealed = `{{{akin}}}`
 )
 
-// parameters are the parameters of _search/template and
-// _msearch/template that work as with _search. Most others of _search, such as
-// q and size, are taken there and ignored, but would count for the expander.
+// parameters are those of search templates that work as with _search. Most others
+// of _search, such as q and size, are ignored there, but not by the expander.
 var parameters = []string{
 	"allow_no_indices", "allow_partial_search_results", "batched_reduce_size", "ccs_minimize_roundtrips",
 	"error_trace", "expand_wildcards", "filter_path", "human", "ignore_throttled", "ignore_unavailable",
@@ -55,8 +55,7 @@ var parameters = []string{
 	"search_type", "typed_keys",
 }
 
-// A Request is one that holds one template, or several with lines of
-// headers before them.
+// A Request has one template, or several with lines of headers before them.
 type Request struct {
 	// Rendered is the body of the request for the searches that come out.
 	Rendered []byte
@@ -73,11 +72,9 @@ type Renderer struct {
 	Guard *recovery.Guard
 }
 
-// Render has the cluster render what body holds, or returns the reason why that
-// is left alone. An error says that the cluster did not answer.
-//
-// in is the request to the expander, with the templates as its body. The
-// cluster renders nothing for a client that may search none of the indices.
+// Render has the cluster render the templates in the body of in, or returns the
+// reason why not, such as a client that may search none of the indices. An error
+// says that the cluster did not answer.
 func (s *Renderer) Render(ctx context.Context, in *expand.Request) (t *Request, reason string, err error) {
 	known := true
 	wire.EachParameter(in.RawQuery, func(name, _ string) {
@@ -124,9 +121,8 @@ func mayRender(ctx context.Context, in *expand.Request, indices ...string) (why 
 	return string(reason.NotAuthorized), nil
 }
 
-// indicesOf returns the index expressions of the headers among lines, each
-// once. One that a header does not give, or not as a text or a list of texts,
-// is that of the path.
+// indicesOf returns the index expressions of the headers among lines, each once.
+// Where a header has no text or list of texts it is that of the path.
 func indicesOf(lines [][]byte, path string) (indices []string) {
 	for k := 0; k < len(lines); k += 2 {
 		var header struct {
@@ -149,9 +145,8 @@ func indicesOf(lines [][]byte, path string) (indices []string) {
 	return indices
 }
 
-// renderAll has every second line rendered. One that is not leaves the whole
-// request alone, for the cluster answers for each template in its place; then
-// no more are asked for.
+// renderAll has every second line rendered. After one that is not rendered, the
+// whole request is not, and no more are asked for.
 func (s *Renderer) renderAll(ctx context.Context, lines [][]byte) (t *Request, reason string, err error) {
 	searches := make([][]byte, len(lines)/2)
 	reasons := make([]string, len(lines)/2)
@@ -175,27 +170,17 @@ func (s *Renderer) renderAll(ctx context.Context, lines [][]byte) (t *Request, r
 	if err := group.Wait(); err != nil {
 		return nil, "", err
 	}
-	for _, reason := range reasons { // the first: those behind it may not have been asked for
-		if reason != "" {
-			return nil, reason, nil
-		}
+	if reason := cmp.Or(reasons...); reason != "" { // the first: those behind it may not have been asked for
+		return nil, reason, nil
 	}
 	var all bytes.Buffer
 	for k, search := range searches {
 		all.Write(lines[2*k])
 		all.WriteByte('\n')
-		all.Write(oneLine(search))
+		_ = json.Compact(&all, search) // on one line; it was decoded, so that it is valid
 		all.WriteByte('\n')
 	}
 	return &Request{Rendered: all.Bytes(), lines: lines}, "", nil
-}
-
-// oneLine returns search, which is JSON, without the line breaks that a
-// template may have.
-func oneLine(search []byte) []byte {
-	var line bytes.Buffer
-	_ = json.Compact(&line, search) // it was decoded, so that it is valid
-	return line.Bytes()
 }
 
 // renderOne has one template rendered.
@@ -216,9 +201,8 @@ func (s *Renderer) renderOne(ctx context.Context, template []byte) (search []byt
 	return nil, ReasonNotRendered, nil
 }
 
-// templateOptions returns the members of a template request that are not the
-// template and its parameters: "explain" and "profile", which are written as
-// they stand. It reports false for what is not such a request.
+// templateOptions returns the members "explain" and "profile" of a template
+// request as they stand. It reports false for what is not such a request.
 func templateOptions(template []byte) (options []byte, ok bool) {
 	var r jsonspan.Reader
 	r.Reset(template)
@@ -228,8 +212,7 @@ func templateOptions(template []byte) (options []byte, ok bool) {
 		case err != nil:
 			return err
 		case name == "explain" || name == "profile":
-			options = append(options, `,"`+name+`":`...)
-			options = append(options, at.Of(template)...)
+			options = append(append(options, `,"`+name+`":`...), at.Of(template)...)
 		case name == "id" || name == "source" || name == "params":
 		default:
 			return ErrSeal
@@ -255,11 +238,9 @@ func (t *Request) Discloses() (d expand.Disclosure) {
 // ErrSeal says that a result of the expander does not fit to the templates.
 var ErrSeal = errors.New("the rewritten searches do not fit to the templates")
 
-// Seal returns the body that has the cluster run rewritten searches, the body
-// given, in place of the templates; rewrote reports whether the k-th is one. It
-// stays a template request, since the answers to those differ from the answers
-// to searches, and so do the parameters that are allowed. A template of which
-// the search was left alone is the client's.
+// Seal returns the body that has the cluster run rewritten searches in place of
+// the templates; one that rewrote does not report stays the client's. It stays a
+// template request: those have other answers and parameters than searches.
 func (t *Request) Seal(searches []byte, rewrote func(k int) bool) ([]byte, error) {
 	if len(t.lines) == 1 {
 		return sealOne(nil, t.lines[0], searches)
@@ -295,9 +276,7 @@ func sealOne(body, template, search []byte) ([]byte, error) {
 		return nil, err
 	}
 	options, _ := templateOptions(template)
-	body = append(body, '}')
-	body = append(body, options...)
-	return append(body, '}'), nil
+	return append(append(append(body, '}'), options...), '}'), nil
 }
 
 // splitLines returns the lines of body without their ends, nil where the last

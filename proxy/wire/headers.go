@@ -18,8 +18,8 @@ func IsLines(values []string) bool {
 	return isOne(values, "application/x-ndjson", "application/vnd.elasticsearch+x-ndjson")
 }
 
-// isOne reports whether the values of a header name one media type that is one
-// of two. Several values are an error to Elasticsearch.
+// isOne reports whether the values of a header are one media type, a or b.
+// Several values are an error to Elasticsearch.
 func isOne(values []string, a, b string) bool {
 	if len(values) != 1 {
 		return false
@@ -71,9 +71,8 @@ func AnswersJSON(rawQuery string, h http.Header) bool {
 	return certain
 }
 
-// AskForGzip takes all codings but gzip out of the header that names those that
-// the client takes, since answers in others cannot be looked at. None at all
-// always suits.
+// AskForGzip takes all codings but gzip out of Accept-Encoding: answers in others
+// cannot be looked at.
 func AskForGzip(h http.Header) {
 	gzip, others := false, false
 	for _, list := range h["Accept-Encoding"] {

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// CutParameters returns a raw query string without the parameters that take
-// returns true for. It is called with their names and values, unescaped. Like
-// the engines it takes a semicolon for an ampersand.
+// CutParameters returns a raw query string without the parameters for whose
+// unescaped names and values take returns true. A semicolon is an ampersand, as
+// for the engines.
 func CutParameters(rawQuery string, take func(name, value string) bool) string {
 	var kept []byte // set once something is cut
 	cut := false
@@ -43,9 +43,6 @@ func CutParameters(rawQuery string, take func(name, value string) bool) string {
 // unescape returns a name or a value of a query string as it is meant, and one
 // that is not escaped properly as it stands.
 func unescape(s string) string {
-	if !strings.ContainsAny(s, "%+") {
-		return s
-	}
 	if plain, err := url.QueryUnescape(s); err == nil {
 		return plain
 	}
