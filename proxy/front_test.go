@@ -347,6 +347,26 @@ func TestRefusedHeadersAreAnsweredAtOnce(t *testing.T) {
 
 // Idle clients hold all connections that are allowed. A new client gets the
 // place of the one that has been idle for longest, and the admin port answers.
+func TestConnectionsThatAreIdleForTooLongAreClosed(t *testing.T) {
+	_, proxy, admin := startFront(t, Options{Upstreams: []string{startRawNode(t, nil).URL}, IdleTimeout: 50 * time.Millisecond})
+	for name, address := range map[string]string{"proxy": proxy, "admin": admin} {
+		c := dial(t, address)
+		r := bufio.NewReader(c)
+		if _, err := io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		res, err := http.ReadResponse(r, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, res.Body)
+		_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+		if _, err := r.ReadByte(); err != io.EOF {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestIdleConnectionsMakeRoomForNewOnes(t *testing.T) {
 	node := startRawNode(t, nil)
 	registry := prometheus.NewRegistry()
