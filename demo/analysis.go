@@ -3,230 +3,160 @@ package demo
 import (
 	"strings"
 	"unicode"
+	"unicode/utf16"
 
-	"github.com/blevesearch/bleve/v2/analysis"
-	"github.com/blevesearch/bleve/v2/analysis/lang/en"
-	"github.com/blevesearch/bleve/v2/analysis/token/porter"
-	"github.com/blevesearch/bleve/v2/analysis/token/stop"
-	"github.com/blevesearch/bleve/v2/analysis/tokenizer/single"
-	segmenter "github.com/blevesearch/bleve/v2/analysis/tokenizer/unicode"
+	porterstemmer "github.com/blevesearch/go-porterstemmer"
+	"github.com/clipperhouse/uax29/v2/words"
 )
-
-// luceneStopWords are the 33 words of EnglishAnalyzer.ENGLISH_STOP_WORDS_SET.
-// Bleve's own list is longer.
-const luceneStopWords = "a an and are as at be but by for if in into is it no not of on or such " +
-	"that the their then there these they this to was will with"
 
 // A token is one term of a text. Offsets count bytes of the text, positions
 // start at 0.
 type token struct {
-	term       string
-	start, end int
-	position   int
-	kind       string // the engines' name of the token's class
+	term                 string
+	start, end, position int
+	kind                 string // the engines' name of the token's class
 }
 
 // An analyzer makes terms of texts. It is safe for concurrent use.
 type analyzer struct {
-	tokenizer analysis.Tokenizer
-	filters   []analysis.TokenFilter
+	split  func(text string) []token
+	filter func(term string) (filtered string, kept bool)
 }
 
 // analyzers returns the analyzers of this engine by the engines' names.
 func analyzers() map[string]*analyzer {
-	lower := lowerCase{}
-	words := analysis.NewTokenMap()
-	for w := range strings.FieldsSeq(luceneStopWords) {
-		words.AddToken(w)
-	}
+	unchanged := func(term string) (string, bool) { return term, true }
+	lower := func(term string) (string, bool) { return strings.ToLower(term), true }
+	whole := func(text string) []token { return []token{{text, 0, len(text), 0, "word"}} }
 	return map[string]*analyzer{
-		"standard": {wordTokenizer{}, []analysis.TokenFilter{lower}},
-		"english": {wordTokenizer{}, []analysis.TokenFilter{
-			en.NewPossessiveFilter(), lower, stop.NewStopTokensFilter(words), porterStemmer{porter.NewPorterStemmer()},
-		}},
-		"keyword":    {single.NewSingleTokenTokenizer(), nil},
-		"whitespace": {runTokenizer(notWhitespace), nil},
-		"simple":     {runTokenizer(unicode.IsLetter), []analysis.TokenFilter{lower}},
+		"standard":   {splitWords, lower},
+		"english":    {splitWords, englishTerm},
+		"keyword":    {whole, unchanged},
+		"whitespace": {splitAt(isWhitespace), unchanged},
+		"simple":     {splitAt(func(r rune) bool { return !unicode.IsLetter(r) }), lower},
 	}
 }
 
-// analyze returns the tokens of text and the number of positions that the
-// tokenizer counted, those of removed tokens included.
+// analyze returns the tokens of text and the number of positions, those of
+// removed tokens included.
 func (a *analyzer) analyze(text string) (tokens []token, positions int) {
-	stream := a.tokenizer.Tokenize([]byte(text)) // a copy: filters write into their input
-	positions = len(stream)
-	for _, f := range a.filters {
-		stream = f.Filter(stream)
-	}
-	_, words := a.tokenizer.(wordTokenizer)
-	tokens = make([]token, len(stream))
-	for i, t := range stream {
-		kind := "word"
-		if words {
-			kind = wordClass(t.Type, text[t.Start:t.End])
+	all := a.split(text)
+	for _, t := range all {
+		if term, kept := a.filter(t.term); kept {
+			t.term = term
+			tokens = append(tokens, t)
 		}
-		tokens[i] = token{string(t.Term), t.Start, t.End, t.Position - 1, kind}
 	}
-	return tokens, positions
+	return tokens, len(all)
 }
 
-// terms returns the terms of text in the order of the text.
-func (a *analyzer) terms(text string) []string {
-	tokens, _ := a.analyze(text)
-	terms := make([]string, len(tokens))
-	for i := range tokens {
-		terms[i] = tokens[i].term
+// luceneStopWords are the 33 words of EnglishAnalyzer.ENGLISH_STOP_WORDS_SET.
+const luceneStopWords = " a an and are as at be but by for if in into is it no not of on or such " +
+	"that the their then there these they this to was will with "
+
+// englishTerm filters as EnglishAnalyzer does: it removes possessives and stop
+// words and stems the rest.
+func englishTerm(term string) (string, bool) {
+	term = strings.ToLower(term)
+	for _, possessive := range []string{"'s", "\u2019s", "\uFF07s"} {
+		if owner, ok := strings.CutSuffix(term, possessive); ok {
+			term = owner
+			break
+		}
 	}
-	return terms
+	if strings.Contains(luceneStopWords, " "+term+" ") {
+		return "", false
+	}
+	switch term { // the stemmer misses words that are nothing but a suffix
+	case "eed", "eeds":
+		return "eed", true
+	case "ies":
+		return "i", true
+	case "sses":
+		return "ss", true
+	default:
+		return string(porterstemmer.StemWithoutLowerCasing([]rune(term))), true
+	}
+}
+
+// splitWords segments text as Lucene's StandardTokenizer does, by the word
+// boundaries of UAX #29.
+func splitWords(text string) (tokens []token) {
+	for segments := words.FromString(text); segments.Next(); {
+		if kind := wordClass(segments.Value()); kind != "" {
+			tokens = appendCut(tokens, text, segments.Start(), segments.End(), kind)
+		}
+	}
+	return tokens
+}
+
+// wordClass names the class of a word as StandardTokenizer does; "" is not a
+// word.
+func wordClass(segment string) string {
+	has := func(scripts ...*unicode.RangeTable) bool {
+		return strings.ContainsFunc(segment, func(r rune) bool { return unicode.In(r, scripts...) })
+	}
+	switch {
+	case has(unicode.Thai, unicode.Lao, unicode.Myanmar, unicode.Khmer) && !has(unicode.Nd):
+		return ""
+	case has(unicode.Hangul):
+		return "<HANGUL>"
+	case has(unicode.Hiragana):
+		return "<HIRAGANA>"
+	case has(unicode.Katakana):
+		return "<KATAKANA>"
+	case has(unicode.Han):
+		return "<IDEOGRAPHIC>"
+	case has(unicode.L, unicode.Nl):
+		return "<ALPHANUM>"
+	case has(unicode.Nd):
+		return "<NUM>"
+	default:
+		return ""
+	}
+}
+
+// splitAt returns a tokenizer that splits at the runes that it is given.
+func splitAt(separates func(rune) bool) func(text string) []token {
+	return func(text string) (tokens []token) {
+		end := 0
+		for run := range strings.FieldsFuncSeq(text, separates) {
+			start := end + strings.Index(text[end:], run)
+			end = start + len(run)
+			tokens = appendCut(tokens, text, start, end, "word")
+		}
+		return tokens
+	}
+}
+
+// isWhitespace is Java's Character.isWhitespace, which excludes no-break spaces
+// and includes the information separators.
+func isWhitespace(r rune) bool {
+	return '\u001c' <= r && r <= '\u001f' || unicode.IsSpace(r) && !strings.ContainsRune("\u0085\u00a0\u2007\u202f", r)
 }
 
 // maxTokenUnits is the length in UTF-16 units at which Lucene's tokenizers cut
 // a token.
 const maxTokenUnits = 255
 
-// appendCut appends the token [start, end) of text to stream, in pieces where
-// it is longer than maxTokenUnits.
-func appendCut(stream analysis.TokenStream, text []byte, start, end int, kind analysis.TokenType) analysis.TokenStream {
+// appendCut appends text[start:end] to tokens, in pieces if it is longer than
+// maxTokenUnits.
+func appendCut(tokens []token, text string, start, end int, kind string) []token {
 	from, units := start, 0
-	emit := func(to int) {
-		stream = append(stream, &analysis.Token{
-			Term: text[from:to:to], Start: from, End: to, Position: len(stream) + 1, Type: kind,
-		})
-		from, units = to, 0
-	}
-	for i, r := range string(text[start:end]) {
-		n := utf16Len(r)
-		if units+n > maxTokenUnits {
-			emit(start + i)
+	for i, r := range text[start:end] {
+		if units += utf16.RuneLen(r); units > maxTokenUnits {
+			tokens = append(tokens, token{text[from : start+i], from, start + i, len(tokens), kind})
+			from, units = start+i, utf16.RuneLen(r)
 		}
-		units += n
 	}
-	emit(end)
-	return stream
+	return append(tokens, token{text[from:end], from, end, len(tokens), kind})
 }
 
-// utf16Len returns the number of UTF-16 units of r, in which the engines count
+// utf16Len returns the number of UTF-16 units of s, in which the engines count
 // offsets.
-func utf16Len(r rune) int {
-	if r > 0xFFFF {
-		return 2
-	}
-	return 1
-}
-
-// wordTokenizer is the Unicode segmentation of bleve, made to agree with
-// Lucene's StandardTokenizer: a run of underscores is no token there.
-type wordTokenizer struct{}
-
-// Tokenize returns the words of text.
-func (wordTokenizer) Tokenize(text []byte) analysis.TokenStream {
-	var stream analysis.TokenStream
-	for _, t := range segmenter.NewUnicodeTokenizer().Tokenize(text) {
-		if strings.ContainsFunc(string(t.Term), isWordRune) {
-			stream = appendCut(stream, text, t.Start, t.End, t.Type)
-		}
-	}
-	return stream
-}
-
-// isWordRune reports whether r, standing in a word, makes it one: connectors,
-// marks and format characters do not.
-func isWordRune(r rune) bool { return !unicode.In(r, unicode.Pc, unicode.M, unicode.Cf) }
-
-// wordClass names the class of a word as StandardTokenizer does.
-func wordClass(kind analysis.TokenType, word string) string {
-	has := func(script *unicode.RangeTable) bool {
-		return strings.ContainsFunc(word, func(r rune) bool { return unicode.Is(script, r) })
-	}
-	switch {
-	case kind == analysis.Numeric:
-		return "<NUM>"
-	case has(unicode.Hangul):
-		return "<HANGUL>"
-	case kind != analysis.Ideographic:
-		return "<ALPHANUM>"
-	case has(unicode.Hiragana):
-		return "<HIRAGANA>"
-	case has(unicode.Katakana):
-		return "<KATAKANA>"
-	default:
-		return "<IDEOGRAPHIC>"
-	}
-}
-
-// runTokenizer makes a token of each longest run of runes that it accepts.
-// Bleve's character tokenizer ends at the first U+FFFD of a text.
-type runTokenizer func(rune) bool
-
-// Tokenize returns the runs of text.
-func (accepts runTokenizer) Tokenize(text []byte) analysis.TokenStream {
-	var stream analysis.TokenStream
-	start := -1
-	for i, r := range string(text) {
-		switch in := accepts(r); {
-		case in && start < 0:
-			start = i
-		case !in && start >= 0:
-			stream = appendCut(stream, text, start, i, analysis.AlphaNumeric)
-			start = -1
-		}
-	}
-	if start >= 0 {
-		stream = appendCut(stream, text, start, len(text), analysis.AlphaNumeric)
-	}
-	return stream
-}
-
-// notWhitespace reports whether Java's Character.isWhitespace, by which the
-// engines split, denies r: no-break spaces are not whitespace there, the
-// information separators are.
-func notWhitespace(r rune) bool {
-	switch r {
-	case '\u00a0', '\u2007', '\u202f', '\u0085':
-		return true
-	case '\u001c', '\u001d', '\u001e', '\u001f':
-		return false
-	default:
-		return !unicode.IsSpace(r)
-	}
-}
-
-// lowerCase lowers each rune on its own, as Lucene does. Bleve's filter turns
-// a sigma at the end of a word into its final form.
-type lowerCase struct{}
-
-// Filter lowers the terms of stream.
-func (lowerCase) Filter(stream analysis.TokenStream) analysis.TokenStream {
-	for _, t := range stream {
-		t.Term = []byte(strings.ToLower(string(t.Term)))
-	}
-	return stream
-}
-
-// porterStemmer is bleve's, made to agree with Lucene's on words that are
-// nothing but a suffix of step 1, which bleve's does not recognize.
-type porterStemmer struct{ stemmer *porter.PorterStemmer }
-
-// Filter stems the terms of stream.
-func (p porterStemmer) Filter(stream analysis.TokenStream) analysis.TokenStream {
-	for _, t := range stream {
-		switch string(t.Term) {
-		case "eed", "eeds":
-			t.Term, t.KeyWord = []byte("eed"), true
-		case "ies":
-			t.Term, t.KeyWord = []byte("i"), true
-		case "sses":
-			t.Term, t.KeyWord = []byte("ss"), true
-		}
-	}
-	return p.stemmer.Filter(stream)
-}
-
-// utf16Text returns the number of UTF-16 units of s.
-func utf16Text(s string) int {
-	n := 0
+func utf16Len(s string) (units int) {
 	for _, r := range s {
-		n += utf16Len(r)
+		units += utf16.RuneLen(r)
 	}
-	return n
+	return units
 }

@@ -4,37 +4,31 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 )
 
-// A mistake is the first error in a request. Parsers continue after it and
-// return something harmless.
-type mistake struct{ err error }
-
-func (m *mistake) fail(err error) {
-	if m.err == nil {
-		m.err = err
-	}
-}
-
-// members returns a reader of the members of the JSON object of name.
-func (m *mistake) members(name string, v any) *args {
-	object, ok := v.(map[string]any)
-	if !ok {
-		m.fail(parsingError("[%s] malformed, expected an object", name))
-	}
-	return &args{name: name, rest: maps.Clone(object), mistake: m}
-}
-
-// args reads the members of a JSON object one by one. An unread member is a
-// mistake, too, see done.
+// args reads the members of a JSON object one by one, and panics with an
+// [apiError] at the first that is not what it should be.
 type args struct {
 	name string // what the object belongs to, for errors
 	rest map[string]any
-	*mistake
 }
 
-func newArgs(name string, v any) *args { return new(mistake).members(name, v) }
+func newArgs(name string, v any) *args {
+	object, ok := v.(map[string]any)
+	if !ok {
+		panic(parsingError("[%s] malformed, expected an object", name))
+	}
+	return &args{name, maps.Clone(object)}
+}
+
+// done refuses members that were not read.
+func (a *args) done() {
+	if len(a.rest) > 0 {
+		panic(parsingError("[%s] query does not support [%s]", a.name, strings.Join(slices.Sorted(maps.Keys(a.rest)), "], [")))
+	}
+}
 
 // take returns a member and counts it as read. A null counts as absent.
 func (a *args) take(key string) (any, bool) {
@@ -43,70 +37,58 @@ func (a *args) take(key string) (any, bool) {
 	return v, ok && v != nil
 }
 
-func (a *args) wrong(key, want string) {
-	a.fail(parsingError("[%s] [%s] must be %s", a.name, key, want))
+// ignore accepts members that cannot change an answer of this engine.
+func (a *args) ignore(keys ...string) {
+	for _, key := range keys {
+		delete(a.rest, key)
+	}
+}
+
+// read returns a member converted, or absent.
+func read[T any](a *args, key, want string, absent T, convert func(any) (T, bool)) T {
+	v, ok := a.take(key)
+	if !ok {
+		return absent
+	}
+	converted, ok := convert(v)
+	if !ok {
+		panic(parsingError("[%s] [%s] must be %s", a.name, key, want))
+	}
+	return converted
 }
 
 // str returns a string member; numbers and booleans count as their text.
-func (a *args) str(key, absent string) string {
-	v, ok := a.take(key)
-	if !ok {
-		return absent
-	}
-	s, ok := textOf(v)
-	if !ok {
-		a.wrong(key, "a string")
-	}
-	return s
-}
+func (a *args) str(key, absent string) string { return read(a, key, "a string", absent, textOf) }
 
 func (a *args) boolean(key string, absent bool) bool {
-	v, ok := a.take(key)
-	if !ok {
-		return absent
-	}
-	switch v {
-	case true, "true":
-		return true
-	case false, "false":
-		return false
-	default:
-		a.wrong(key, "a boolean")
-		return absent
-	}
+	return read(a, key, "a boolean", absent, func(v any) (bool, bool) {
+		text, _ := textOf(v)
+		return text == "true", text == "true" || text == "false"
+	})
 }
 
 func (a *args) number(key string, absent float64) float64 {
-	v, ok := a.take(key)
-	if !ok {
-		return absent
-	}
-	n, ok := numberOf(v)
-	if !ok || math.IsNaN(n) || math.IsInf(n, 0) {
-		a.wrong(key, "a number")
-		return absent
-	}
-	return n
+	return read(a, key, "a number", absent, func(v any) (float64, bool) {
+		n, ok := numberOf(v)
+		return n, ok && !math.IsNaN(n) && !math.IsInf(n, 0)
+	})
 }
 
 // integer returns a whole member that is not negative.
 func (a *args) integer(key string, absent int) int {
-	n := a.number(key, float64(absent))
-	if n != math.Trunc(n) || n < 0 || n > math.MaxInt32 {
-		a.wrong(key, "a whole number that is not negative")
-		return absent
-	}
-	return int(n)
+	return read(a, key, "a whole number that is not negative", absent, func(v any) (int, bool) {
+		n, ok := numberOf(v)
+		return int(n), ok && n == math.Trunc(n) && n >= 0 && n <= math.MaxInt32
+	})
 }
 
 // boost returns a member as a factor of scores. The engines refuse negative
 // ones since 7.0.
 func (a *args) boost(key string) float32 {
-	n := a.number(key, 1)
-	if n < 0 || n > math.MaxFloat32 {
-		a.wrong(key, "a positive number")
-	}
-	return float32(n)
+	return read(a, key, "a positive number", 1, func(v any) (float32, bool) {
+		n, ok := numberOf(v)
+		return float32(n), ok && n >= 0 && n <= math.MaxFloat32
+	})
 }
 
 func (a *args) object(key string) map[string]any {
@@ -114,20 +96,13 @@ func (a *args) object(key string) map[string]any {
 	if !ok {
 		return nil
 	}
-	object, ok := v.(map[string]any)
-	if !ok {
-		a.wrong(key, "an object")
-	}
-	return object
+	return newArgs(key, v).rest
 }
 
 // list returns the elements of an array; a single value is an array of one.
 func (a *args) list(key string) []any {
 	v, ok := a.take(key)
-	if !ok {
-		return nil
-	}
-	if list, ok := v.([]any); ok {
+	if list, isList := v.([]any); isList || !ok {
 		return list
 	}
 	return []any{v}
@@ -135,23 +110,20 @@ func (a *args) list(key string) []any {
 
 func (a *args) strings(key string) []string {
 	list := a.list(key)
-	out := make([]string, 0, len(list))
-	for _, v := range list {
-		s, ok := v.(string)
-		if !ok {
-			a.wrong(key, "a list of strings")
+	out := make([]string, len(list))
+	for i, v := range list {
+		var ok bool
+		if out[i], ok = v.(string); !ok {
+			panic(parsingError("[%s] [%s] must be a list of strings", a.name, key))
 		}
-		out = append(out, s)
 	}
 	return out
 }
 
-// sole returns the only remaining member of the object, for clauses keyed by a
-// field.
+// sole returns the only remaining member of the object.
 func (a *args) sole() (key string, value any) {
 	if len(a.rest) != 1 {
-		a.fail(parsingError("[%s] query malformed, expected one field", a.name))
-		return "", nil
+		panic(parsingError("[%s] malformed, expected one member", a.name))
 	}
 	for key, value = range a.rest {
 		delete(a.rest, key)
@@ -159,11 +131,29 @@ func (a *args) sole() (key string, value any) {
 	return key, value
 }
 
-// done returns the first mistake of the request; unread members are one.
-func (a *args) done() error {
-	if len(a.rest) > 0 {
-		names := slices.Sorted(maps.Keys(a.rest))
-		a.fail(parsingError("[%s] query does not support [%s]", a.name, strings.Join(names, "], [")))
+// textOf returns a scalar JSON value as the text that is indexed for it.
+func textOf(value any) (string, bool) {
+	switch v := value.(type) {
+	case string:
+		return v, true
+	case bool:
+		return strconv.FormatBool(v), true
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64), true
+	default:
+		return "", false
 	}
-	return a.err
+}
+
+// numberOf returns a scalar JSON value as a number.
+func numberOf(value any) (float64, bool) {
+	switch v := value.(type) {
+	case float64:
+		return v, true
+	case string:
+		f, err := strconv.ParseFloat(v, 64)
+		return f, err == nil
+	default:
+		return 0, false
+	}
 }

@@ -168,9 +168,5 @@ func normalized(tb testing.TB, v any) any {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	out, err := decodeJSON(data)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return out
+	return decodeJSON(data)
 }

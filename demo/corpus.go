@@ -3,44 +3,37 @@ package demo
 import (
 	"bytes"
 	"embed"
+	"errors"
 	"fmt"
 
 	"github.com/go-json-experiment/json"
 )
 
-// corpusFiles holds a file for each index and one of queries, all in JSON
-// Lines. The texts were written for this project; the judgments were made by
-// reading them, before any search, and must not be changed to suit a result.
+// corpusFiles has a file for each index and one of queries, all in JSON Lines.
+// The texts were written for this project; the judgments were made by reading
+// them, before any search, and must not be changed to suit a result.
 //
 //go:embed corpus/*.jsonl
 var corpusFiles embed.FS
 
 // A Doc is one document of the corpus.
 type Doc struct {
-	// ID is unique in the corpus: the index's name and a number, "help-001".
-	ID string `json:"_id"`
-	// Title is a heading of a few words.
-	Title string `json:"title"`
-	// Body is a paragraph of 35 to 80 words.
-	Body string `json:"body"`
+	ID    string `json:"_id"`   // unique in the corpus: the index's name and a number, "help-001"
+	Title string `json:"title"` // a few words
+	Body  string `json:"body"`  // a paragraph of 35 to 80 words
 }
 
 // An Index is the documents that belong into one index.
 type Index struct {
-	// Name is the name to give to the index.
 	Name string
-	// Docs are the documents in the order of their ids.
-	Docs []Doc
+	Docs []Doc // in the order of their ids
 }
 
 // A Query is a search together with what it should find.
 type Query struct {
-	// ID is unique among the queries: "q01".
-	ID string `json:"_id"`
-	// Index is the [Index.Name] of the index to search.
-	Index string `json:"index"`
-	// Text is what a user would type, two to five words.
-	Text string `json:"text"`
+	ID    string `json:"_id"`   // unique among the queries: "q01"
+	Index string `json:"index"` // the [Index.Name] of the index to search
+	Text  string `json:"text"`  // what a user would type, two to five words
 	// Judgments maps the ids of the relevant documents to their grade: 2
 	// answers the query, 1 is related or helpful. A document that is not in
 	// the map is not relevant.
@@ -51,34 +44,22 @@ type Query struct {
 // knowledge base of everyday topics. Their texts name the same thing by
 // different words (couch, settee, sofa), and different things by the same word
 // (a dripping tap, tap dancing). The caller owns the result.
-//
-// Indices panics if an embedded file is malformed, which the tests rule out.
 func Indices() []Index {
-	names := [...]string{"help", "catalogue", "knowledge"}
-	indices := make([]Index, len(names))
-	for i, name := range names {
-		indices[i] = Index{Name: name, Docs: mustReadLines[Doc](name)}
-	}
-	return indices
+	read := func(name string) Index { return Index{Name: name, Docs: mustReadLines[Doc](name)} }
+	return []Index{read("help"), read("catalogue"), read("knowledge")}
 }
 
 // Queries returns the judged queries in the order of their ids. The caller
 // owns the result.
-//
-// Queries panics if the embedded file is malformed, which the tests rule out.
 func Queries() []Query { return mustReadLines[Query]("queries") }
 
-// mustReadLines returns the values of the embedded file of that name, and
-// panics where [parseLines] fails.
+// mustReadLines returns the values of the embedded file of that name. It panics
+// if the file is malformed, which the tests rule out.
 func mustReadLines[T any](name string) []T {
-	file := "corpus/" + name + ".jsonl"
-	data, err := corpusFiles.ReadFile(file)
-	if err != nil {
-		panic(fmt.Sprintf("demo: %v", err))
-	}
-	values, err := parseLines[T](data)
-	if err != nil {
-		panic(fmt.Sprintf("demo: %s: %v", file, err))
+	data, err := corpusFiles.ReadFile("corpus/" + name + ".jsonl")
+	values, malformed := parseLines[T](data)
+	if err := errors.Join(err, malformed); err != nil {
+		panic(fmt.Sprintf("demo: %s: %v", name, err))
 	}
 	return values
 }

@@ -1,5 +1,5 @@
-// Package demo is a small search engine held in memory, and a corpus to try it
-// on. It serves the part of Elasticsearch's HTTP interface that akin and its
+// Package demo is a small search engine in memory, and a corpus to try it on.
+// It serves the part of Elasticsearch's HTTP interface that akin and its
 // demonstration need, with the terms and the BM25 scores of the real engines:
 // on the same documents its scores agree with those of Elasticsearch 7, 8 and
 // OpenSearch 2 to a relative error under 1e-4.
@@ -9,9 +9,10 @@
 // It keeps no positions, so there are no phrases; it has one shard, no
 // aggregations, no aliases, and of scripts it knows akin's own, by their text:
 // [ScriptInvert], [ScriptSaturate] and [ScriptProbe]. It makes no terms of
-// emoji and of Thai, Lao, Burmese and Khmer script. It refuses what it does not
-// know with status 400 and an error that names it: it ignores nothing that
-// would change an answer, except filter_path, which only shortens it.
+// emoji, of circled letters and of Thai, Lao, Burmese and Khmer script. It
+// refuses what it does not know with status 400 and an error that names it: it
+// ignores nothing that would change an answer, except filter_path, which only
+// shortens it.
 package demo
 
 import (
@@ -19,21 +20,14 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 )
 
-// The engine's answer to GET /. It does not claim to be Elasticsearch; the
-// version tells clients which interface to expect.
-const (
-	distribution = "akin-demo"
-	version      = "8.0.0"
-	nodeName     = "akin-demo-node"
-)
-
-// indexEpoch dates the index that queries over no index are parsed against.
-var indexEpoch = time.Unix(0, 0)
+// The names of the cluster and of its only node.
+const clusterName, nodeName = "akin-demo", "akin-demo-node"
 
 // An Engine is a search engine in memory and an [http.Handler] that answers
 // like Elasticsearch. What is written is searchable at once. It is safe for
@@ -45,16 +39,16 @@ type Engine struct {
 	now       func() time.Time
 	mux       *http.ServeMux
 
-	mu      sync.RWMutex
+	mu      sync.Mutex // held while a request is being answered
 	indices map[string]*index
-
-	scrolls scrolls
+	scrolls map[string]*scroll
 }
 
 // NewEngine returns an engine without indices.
 func NewEngine() *Engine {
-	e := &Engine{analyzers: analyzers(), uuid: rand.Text(), now: time.Now, indices: map[string]*index{}}
-	e.scrolls.open = map[string]*scroll{}
+	e := &Engine{
+		analyzers: analyzers(), uuid: rand.Text(), now: time.Now, indices: map[string]*index{}, scrolls: map[string]*scroll{},
+	}
 	e.mux = e.routes()
 	return e
 }
@@ -63,70 +57,163 @@ func NewEngine() *Engine {
 // for everything else.
 func (e *Engine) ServeHTTP(w http.ResponseWriter, r *http.Request) { e.mux.ServeHTTP(w, r) }
 
-// resolve returns the indices that an index expression names, sorted: names
-// and wildcards, separated by commas; "", "_all" and "*" are all of them. A
-// name that does not exist is an error unless lenient.
-func (e *Engine) resolve(expression string, lenient bool) ([]*index, error) {
+// took returns the milliseconds since c arrived.
+func (e *Engine) took(c *call) int64 { return e.now().Sub(c.started).Milliseconds() }
+
+// named returns the indices that the path of c names, sorted: names and
+// wildcards, separated by commas; "", "_all" and "*" are all of them. A name
+// that does not exist is an error unless ignore_unavailable is set.
+func (e *Engine) named(c *call) []*index {
+	expression := c.PathValue("index")
 	if expression == "" || expression == "_all" {
 		expression = "*"
 	}
 	found := map[string]*index{}
 	for part := range strings.SplitSeq(expression, ",") {
-		if strings.Contains(part, "*") {
+		switch ix := e.indices[part]; {
+		case ix != nil:
+			found[part] = ix
+		case strings.Contains(part, "*"):
 			for name, ix := range e.indices {
 				if wildcard(part, name) {
 					found[name] = ix
 				}
 			}
-			continue
+		case !c.flag("ignore_unavailable"):
+			e.single(part)
 		}
-		ix := e.indices[part]
-		if ix == nil && lenient {
-			continue
-		}
-		if ix == nil {
-			return nil, indexNotFound(part)
-		}
-		found[part] = ix
 	}
-	out := make([]*index, 0, len(found))
-	for _, name := range slices.Sorted(maps.Keys(found)) {
-		out = append(out, found[name])
-	}
-	return out, nil
+	return slices.SortedFunc(maps.Values(found), func(a, b *index) int { return strings.Compare(a.name, b.name) })
 }
 
 // single returns the one index of that name.
-func (e *Engine) single(name string) (*index, error) {
-	ix := e.indices[name]
-	if ix == nil {
-		return nil, indexNotFound(name)
+func (e *Engine) single(name string) *index {
+	if ix := e.indices[name]; ix != nil {
+		return ix
 	}
-	return ix, nil
+	panic(&apiError{http.StatusNotFound, "index_not_found_exception", "no such index [" + name + "]", map[string]any{
+		"index": name, "index_uuid": "_na_", "resource.id": name, "resource.type": "index_or_alias",
+	}})
 }
 
-// create makes an index. The caller holds the lock.
-func (e *Engine) create(name string) (*index, error) {
+// create makes an index with that mapping.
+func (e *Engine) create(name string, definition map[string]any) *index {
 	if e.indices[name] != nil {
-		return nil, &apiError{
-			status: http.StatusBadRequest, kind: "resource_already_exists_exception",
-			reason: "index [" + name + "] already exists", detail: map[string]any{"index": name},
+		panic(&apiError{
+			http.StatusBadRequest, "resource_already_exists_exception", "index [" + name + "] already exists", map[string]any{"index": name},
+		})
+	}
+	if name == "" || name == "." || name == ".." || len(name) > 255 || strings.ToLower(name) != name ||
+		strings.ContainsAny(name, "\\/*?\"<>| ,#:") || strings.ContainsAny(name[:1], "-_+") {
+		panic(badRequest("invalid_index_name_exception", "Invalid index name [%s]", name))
+	}
+	ix := newIndex(name, e.now(), e.analyzers)
+	ix.mapping.merge(definition)
+	e.indices[name] = ix
+	return ix
+}
+
+// info does not claim to be Elasticsearch; the version says to clients which
+// interface to expect.
+func (e *Engine) info(*call) any {
+	return map[string]any{
+		"name": nodeName, "cluster_name": clusterName, "cluster_uuid": e.uuid,
+		"version": map[string]any{"distribution": clusterName, "number": "8.0.0"},
+		"tagline": "An engine in memory to try akin on",
+	}
+}
+
+func (e *Engine) createIndex(c *call) any {
+	a := newArgs("create_index", c.decoded())
+	definition, settings := a.object("mappings"), a.object("settings")
+	a.done()
+	replicas := parseSettings(settings)
+	ix := e.create(c.PathValue("index"), definition)
+	ix.replicas = replicas
+	return map[string]any{"acknowledged": true, "shards_acknowledged": true, "index": ix.name}
+}
+
+// parseSettings refuses settings that would change terms, scores or shards and
+// returns the number of replicas, which is only reported.
+func parseSettings(settings map[string]any) (replicas string) {
+	replicas = "1"
+	for name, v := range settings {
+		text, _ := textOf(v)
+		switch name = strings.TrimPrefix(name, "index."); name {
+		case "index":
+			replicas = parseSettings(newArgs("index", v).rest)
+		case "number_of_shards":
+			if text != "1" {
+				panic(unsupported("[%s] shards, but one", text))
+			}
+		case "number_of_replicas":
+			replicas = text
+		case "refresh_interval", "max_result_window", "codec", "hidden":
+		default:
+			panic(unsupported("the setting [%s]", name))
 		}
 	}
-	bad := name == "" || name == "." || name == ".." || len(name) > 255 || strings.ToLower(name) != name ||
-		strings.ContainsAny(name, "\\/*?\"<>| ,#:") || strings.ContainsAny(name[:1], "-_+")
-	if bad {
-		return nil, badRequest("invalid_index_name_exception", "Invalid index name [%s]", name)
-	}
-	ix := newIndex(name, rand.Text(), e.now(), e.analyzers)
-	e.indices[name] = ix
-	return ix, nil
+	return replicas
 }
 
-// writable returns the index of that name and makes it where it is missing.
-func (e *Engine) writable(name string) (*index, error) {
-	if ix := e.indices[name]; ix != nil {
-		return ix, nil
+func (e *Engine) deleteIndex(c *call) any {
+	for _, ix := range e.named(c) {
+		delete(e.indices, ix.name)
 	}
-	return e.create(name)
+	return map[string]any{"acknowledged": true}
+}
+
+// describe returns a handler that answers with those members of each index.
+func (e *Engine) describe(members ...string) handler {
+	return func(c *call) any {
+		out := map[string]any{}
+		for _, ix := range e.named(c) {
+			object := map[string]any{"aliases": struct{}{}, "settings": ix.settings(c.flag("flat_settings")), "mappings": struct {
+				Properties map[string]any `json:"properties,omitempty"`
+			}{ix.mapping.properties}}
+			maps.DeleteFunc(object, func(name string, _ any) bool { return !slices.Contains(members, name) })
+			out[ix.name] = object
+		}
+		return out
+	}
+}
+
+// settings returns the settings of an index, flat as "index.uuid" or nested.
+func (ix *index) settings(flat bool) map[string]any {
+	prefix := ""
+	if flat {
+		prefix = "index."
+	}
+	settings := map[string]any{
+		prefix + "number_of_shards": "1", prefix + "number_of_replicas": ix.replicas, prefix + "provided_name": ix.name,
+		prefix + "uuid": ix.uuid, prefix + "creation_date": strconv.FormatInt(ix.created.UnixMilli(), 10),
+	}
+	if flat {
+		return settings
+	}
+	return map[string]any{"index": settings}
+}
+
+func (e *Engine) putMapping(c *call) any {
+	body := newArgs("mapping", c.decoded()).rest
+	for _, ix := range e.named(c) {
+		m := ix.mapping.clone()
+		m.merge(body)
+		ix.mapping = m
+	}
+	return map[string]any{"acknowledged": true}
+}
+
+// refresh does nothing: what is written is searchable at once.
+func (e *Engine) refresh(c *call) any {
+	return map[string]any{"_shards": shards(len(e.named(c)), false)}
+}
+
+// shards renders the _shards member over n shards.
+func shards(n int, search bool) map[string]any {
+	out := map[string]any{"total": n, "successful": n, "failed": 0}
+	if search {
+		out["skipped"] = 0
+	}
+	return out
 }

@@ -12,31 +12,28 @@ type highlighter struct {
 	fields    []string // patterns
 	pre, post string
 	fragments int // at most; 0 is the whole text
-	anyField  bool
 	query     any // nil is the query of the search
 }
 
-// highlight reads a highlight member. Options that only choose between
-// the real engines' highlighters and their fragment sizes are accepted.
-func (m *mistake) highlight(v any) *highlighter {
-	a := m.members("highlight", v)
+// parseHighlight reads a highlight member.
+func parseHighlight(v any) *highlighter {
+	a := newArgs("highlight", v)
 	h := &highlighter{pre: "<em>", post: "</em>", fragments: 5}
+	fields := a.list("fields")
 	h.options(a)
-	for _, v := range a.list("fields") {
-		fields := m.members("highlight", v)
-		for _, name := range slices.Sorted(maps.Keys(fields.rest)) {
-			own := m.members("highlight", fields.rest[name])
-			h.options(own)
-			_ = own.done() // it stays with m
+	for _, v := range fields {
+		byName := newArgs("highlight", v).rest
+		for _, name := range slices.Sorted(maps.Keys(byName)) {
+			h.options(newArgs("highlight", byName[name]))
 			h.fields = append(h.fields, name)
 		}
 	}
-	_ = a.done() // as above
 	return h
 }
 
-// options reads the options that stand for all fields or for one; the last one
-// read counts for all.
+// options reads the options for all fields or for one; the last one read counts
+// for all. It accepts options that only choose between the real engines'
+// highlighters and their fragment sizes.
 func (h *highlighter) options(a *args) {
 	if tags := a.strings("pre_tags"); len(tags) > 0 {
 		h.pre = tags[0]
@@ -45,64 +42,38 @@ func (h *highlighter) options(a *args) {
 		h.post = tags[0]
 	}
 	h.fragments = a.integer("number_of_fragments", h.fragments)
-	h.anyField = !a.boolean("require_field_match", !h.anyField)
 	if q, ok := a.take("highlight_query"); ok {
 		h.query = q
 	}
-	for _, neutral := range []string{"type", "fragment_size", "fragmenter", "boundary_scanner", "order", "encoder", "no_match_size"} {
-		a.take(neutral)
-	}
+	a.ignore("type", "fragment_size", "fragmenter", "boundary_scanner", "order", "encoder", "no_match_size")
+	a.done()
 }
 
 // mark returns the marked fragments of a result by field.
-func (h *highlighter) mark(res result) (map[string]any, error) {
+func (h *highlighter) mark(res result) map[string]any {
 	q := res.query
 	if h.query != nil {
-		var err error
-		if q, err = parseQuery(res.ix, h.query); err != nil {
-			return nil, err
-		}
+		q = parseQuery(res.ix, h.query, false)
 	}
-	wanted := termsByField(q)
-	values, err := flatten(res.ix.docs[res.doc].source)
-	if err != nil {
-		return nil, err
-	}
+	m := res.ix.mapping
+	values := parseDocument(res.ix.docs[res.doc].source)
 	out := map[string]any{}
 	for _, pattern := range h.fields {
-		for _, name := range res.ix.mapping.matching(pattern) {
-			t, terms := res.ix.mapping.fields[name], wanted[name]
-			if h.anyField {
-				terms = wanted[""]
-			}
-			if t == nil || t.kind != textField {
-				continue
-			}
-			if fragments := h.fragmentsOf(values[name], res.ix.analyzers[t.analyzer], terms); len(fragments) > 0 {
-				out[name] = fragments
+		for _, name := range m.matching(pattern) {
+			if t := m.fields[name]; t != nil && t.name == "text" {
+				wanted := func(text string) bool { return slices.Contains(q.terms, term{name, text}) }
+				if fragments := h.fragmentsOf(values[name], m.analyzers[t.analyzer], wanted); len(fragments) > 0 {
+					out[name] = fragments
+				}
 			}
 		}
 	}
-	return out, nil
+	return out
 }
 
-// termsByField collects the terms that q looks for by field, and under "" those
-// of every field.
-func termsByField(q query) map[string]map[string]bool {
-	wanted := map[string]map[string]bool{}
-	q.terms(func(field, term string) {
-		for _, key := range []string{field, ""} {
-			if wanted[key] == nil {
-				wanted[key] = map[string]bool{}
-			}
-			wanted[key][term] = true
-		}
-	})
-	return wanted
-}
-
-func (h *highlighter) fragmentsOf(values []any, a *analyzer, terms map[string]bool) []string {
-	var out []string
+// fragmentsOf returns the sentences of values that have a wanted term, with the
+// tags around it.
+func (h *highlighter) fragmentsOf(values []any, a *analyzer, wanted func(text string) bool) (out []string) {
 	for _, v := range values {
 		text, _ := textOf(v)
 		pieces := []string{text}
@@ -110,26 +81,19 @@ func (h *highlighter) fragmentsOf(values []any, a *analyzer, terms map[string]bo
 			pieces = strings.SplitAfter(text, ". ")
 		}
 		for _, piece := range pieces {
-			if marked, ok := h.markText(piece, a, terms); ok && (h.fragments == 0 || len(out) < h.fragments) {
-				out = append(out, strings.TrimSpace(marked))
+			var marked strings.Builder
+			last := 0
+			tokens, _ := a.analyze(piece)
+			for _, t := range tokens {
+				if wanted(t.term) {
+					marked.WriteString(piece[last:t.start] + h.pre + piece[t.start:t.end] + h.post)
+					last = t.end
+				}
+			}
+			if last > 0 && (h.fragments == 0 || len(out) < h.fragments) {
+				out = append(out, strings.TrimSpace(marked.String()+piece[last:]))
 			}
 		}
 	}
 	return out
-}
-
-// markText puts the tags around the terms in text and reports whether there
-// was any.
-func (h *highlighter) markText(text string, a *analyzer, terms map[string]bool) (string, bool) {
-	var b strings.Builder
-	last := 0
-	tokens, _ := a.analyze(text)
-	for _, t := range tokens {
-		if terms[t.term] {
-			b.WriteString(text[last:t.start] + h.pre + text[t.start:t.end] + h.post)
-			last = t.end
-		}
-	}
-	b.WriteString(text[last:])
-	return b.String(), last > 0
 }

@@ -10,261 +10,206 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Limits of request bodies in bytes.
-const (
-	maxBody     = 1 << 20
-	maxBulkBody = 64 << 20
-)
-
-// rawJSON is JSON that is passed on as it is.
-type rawJSON = jsontext.Value
+const maxBody, maxBulkBody = 1 << 20, 64 << 20
 
 // A call is one request being answered.
 type call struct {
 	*http.Request
-	params url.Values
-	body   []byte
+	params  url.Values
+	body    []byte
+	started time.Time
+	status  int // of the answer
 }
 
-// handler answers a call with a status and a body: a string is plain text, nil
-// is none, everything else JSON.
-type handler func(c *call) (status int, body any, err error)
+// A handler returns the body of the answer, which becomes JSON, or panics with
+// an [apiError] to refuse the request.
+type handler func(c *call) any
 
-// indexHandler answers a call that is about the indices that its path names.
-type indexHandler func(c *call, indices []*index) (status int, body any, err error)
-
-// reading and writing return handlers that hold the engine's lock.
-func (e *Engine) reading(h indexHandler) handler { return e.locked(e.mu.RLocker(), h) }
-func (e *Engine) writing(h indexHandler) handler { return e.locked(&e.mu, h) }
-
-func (e *Engine) locked(lock sync.Locker, h indexHandler) handler {
-	return func(c *call) (int, any, error) {
-		lock.Lock()
-		defer lock.Unlock()
-		indices, err := e.resolve(c.PathValue("index"), c.flag("ignore_unavailable"))
-		if err != nil {
-			return 0, nil, err
-		}
-		return h(c, indices)
-	}
-}
-
-// parameters are the parameters of the query string that the engine acts on,
-// or that cannot change an answer of an engine with one node and one shard.
-// Any other is refused, as the real engines do.
-func parameters() []string {
-	return strings.Fields("q df analyzer default_operator lenient from size sort _source _source_includes _source_excludes " +
-		"scroll scroll_id track_total_hits terminate_after explain source source_content_type ignore_unavailable op_type " +
-		"flat_settings pretty format v search_type preference routing timeout request_cache allow_no_indices " +
-		"expand_wildcards rest_total_hits_as_int typed_keys batched_reduce_size ccs_minimize_roundtrips " +
-		"max_concurrent_shard_requests pre_filter_shard_size allow_partial_search_results refresh wait_for_active_shards " +
-		"master_timeout cluster_manager_timeout local human error_trace filter_path realtime wait_for_status " +
-		"wait_for_no_relocating_shards level ignore_throttled")
-}
-
-// routes lists the endpoints.
+// routes lists the endpoints: methods, paths, handler.
 func (e *Engine) routes() *http.ServeMux {
 	mux := http.NewServeMux()
-	known := parameters()
-	handle := func(limit int64, h handler, patterns ...string) {
-		for _, pattern := range patterns {
-			mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { serve(w, r, h, limit, known) })
+	for endpoints, h := range map[string]handler{
+		"GET /{$}":                                          e.info,
+		"PUT /{index}":                                      e.createIndex,
+		"DELETE /{index}":                                   e.deleteIndex,
+		"GET /{index}":                                      e.describe("aliases", "mappings", "settings"),
+		"GET /{index}/_mapping /_mapping":                   e.describe("mappings"),
+		"GET /{index}/_settings /_settings":                 e.describe("settings"),
+		"PUT POST /{index}/_mapping":                        e.putMapping,
+		"GET POST /{index}/_refresh /_refresh":              e.refresh,
+		"GET POST /{index}/_analyze /_analyze":              e.analyze,
+		"GET POST /{index}/_termvectors":                    e.termVectors,
+		"PUT POST /{index}/_bulk /_bulk":                    e.bulk,
+		"PUT POST /{index}/_doc/{id} /{index}/_create/{id}": e.putDocument,
+		"POST /{index}/_doc":                                e.putDocument,
+		"GET /{index}/_doc/{id}":                            e.getDocument,
+		"DELETE /{index}/_doc/{id}":                         e.deleteDocument,
+		"GET POST /{index}/_search /_search":                e.search,
+		"GET POST /{index}/_count /_count":                  e.count,
+		"GET POST /_search/scroll":                          e.nextPage,
+		"DELETE /_search/scroll":                            e.closeScrolls,
+	} {
+		words := strings.Fields(endpoints)
+		firstPath := slices.IndexFunc(words, func(w string) bool { return w[0] == '/' })
+		for _, path := range words[firstPath:] {
+			for _, method := range words[:firstPath] {
+				mux.Handle(method+" "+path, e.serve(h))
+			}
 		}
 	}
-	handle(maxBody, e.info, "GET /{$}")
-	handle(maxBody, e.health, "GET /_cluster/health", "GET /_cluster/health/{index}")
-	handle(maxBody, e.reading(cat), "GET /_cat/indices", "GET /_cat/indices/{index}")
-	handle(maxBody, e.createIndex, "PUT /{index}")
-	handle(maxBody, e.writing(e.deleteIndex), "DELETE /{index}")
-	handle(maxBody, e.reading(getIndex), "GET /{index}")
-	handle(maxBody, e.reading(getMapping), "GET /{index}/_mapping", "GET /_mapping")
-	handle(maxBody, e.writing(e.putMapping), "PUT /{index}/_mapping", "POST /{index}/_mapping")
-	handle(maxBody, e.reading(getSettings), "GET /{index}/_settings", "GET /_settings")
-	handle(maxBody, e.reading(refresh), "POST /{index}/_refresh", "GET /{index}/_refresh", "POST /_refresh", "GET /_refresh")
-	handle(maxBody, e.analyze, "POST /{index}/_analyze", "GET /{index}/_analyze", "POST /_analyze", "GET /_analyze")
-	handle(maxBody, e.termVectors, "POST /{index}/_termvectors", "GET /{index}/_termvectors")
-	handle(maxBulkBody, e.bulk, "POST /_bulk", "PUT /_bulk", "POST /{index}/_bulk", "PUT /{index}/_bulk")
-	handle(maxBody, e.putDocument, "PUT /{index}/_doc/{id}", "POST /{index}/_doc/{id}", "POST /{index}/_doc",
-		"PUT /{index}/_create/{id}", "POST /{index}/_create/{id}")
-	handle(maxBody, e.getDocument, "GET /{index}/_doc/{id}")
-	handle(maxBody, e.deleteDocument, "DELETE /{index}/_doc/{id}")
-	handle(maxBody, e.reading(e.search), "GET /{index}/_search", "POST /{index}/_search", "GET /_search", "POST /_search")
-	handle(maxBody, e.reading(count), "GET /{index}/_count", "POST /{index}/_count", "GET /_count", "POST /_count")
-	handle(maxBody, e.scrollOn, "GET /_search/scroll", "POST /_search/scroll")
-	handle(maxBody, e.scrollEnd, "DELETE /_search/scroll", "DELETE /_search/scroll/{id}")
-	handle(maxBody, noHandler, "/")
+	mux.Handle("/", e.serve(noHandler))
 	return mux
 }
 
-func noHandler(c *call) (int, any, error) {
-	return 0, nil, badRequest("illegal_argument_exception",
-		"no handler found for uri [%s] and method [%s]: the embedded engine does not serve it", c.URL.RequestURI(), c.Method)
+func noHandler(c *call) any {
+	panic(badRequest("illegal_argument_exception",
+		"no handler found for uri [%s] and method [%s]: the embedded engine does not serve it", c.URL.RequestURI(), c.Method))
 }
 
-// serve reads the body within limit, calls h and writes its answer.
-func serve(w http.ResponseWriter, r *http.Request, h handler, limit int64, known []string) {
-	status, body, err := answer(w, r, h, limit, known)
-	if err != nil {
-		e, ok := errors.AsType[*apiError](err)
-		if !ok {
-			e = &apiError{status: http.StatusInternalServerError, kind: "exception", reason: err.Error()}
+// serve answers requests by h, one at a time.
+func (e *Engine) serve(h handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		c := &call{Request: r, params: r.URL.Query(), status: http.StatusOK}
+		var body any
+		if refusal := caught(func() {
+			c.read(w)
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			c.started = e.now()
+			if index := r.PathValue("index"); strings.HasPrefix(index, "_") && index != "_all" {
+				noHandler(c)
+			}
+			body = h(c)
+		}); refusal != nil {
+			c.status, body = refusal.status, refusal.body()
 		}
-		status, body = e.status, e.body()
-	}
-	if text, ok := body.(string); ok {
-		w.Header().Set("Content-Type", "text/plain; charset=UTF-8")
-		w.WriteHeader(status)
-		_, _ = io.WriteString(w, text) //nolint:gosec // plain text; and a client that went away needs no answer
-		return
-	}
-	options := []json.Options{json.Deterministic(true)}
-	if pretty := r.URL.Query()["pretty"]; len(pretty) > 0 && pretty[0] != "false" {
-		options = append(options, jsontext.WithIndent("  "))
-	}
-	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
-	w.WriteHeader(status)
-	if body != nil && r.Method != http.MethodHead {
-		_ = json.MarshalWrite(w, body, options...) // as above
+		options := []json.Options{json.Deterministic(true)}
+		if c.flag("pretty") {
+			options = append(options, jsontext.WithIndent("  "))
+		}
+		w.Header().Set("Content-Type", "application/json; charset=UTF-8")
+		w.WriteHeader(c.status)
+		_ = json.MarshalWrite(w, body, options...) // a client that went away needs no answer
 	}
 }
 
-func answer(w http.ResponseWriter, r *http.Request, h handler, limit int64, known []string) (int, any, error) {
-	if index := r.PathValue("index"); strings.HasPrefix(index, "_") && index != "_all" {
-		h = noHandler
-	}
-	c := &call{Request: r, params: r.URL.Query()}
+// knownParameters are the parameters of the query string that the engine acts
+// on, or that cannot change an answer of an engine with one node and one shard.
+// It refuses any other, as the real engines do.
+const knownParameters = "q df analyzer default_operator lenient from size sort _source _source_includes _source_excludes " +
+	"scroll track_total_hits terminate_after explain source source_content_type ignore_unavailable op_type " +
+	"flat_settings pretty search_type preference routing timeout request_cache allow_no_indices " +
+	"expand_wildcards rest_total_hits_as_int typed_keys batched_reduce_size ccs_minimize_roundtrips " +
+	"max_concurrent_shard_requests pre_filter_shard_size allow_partial_search_results refresh wait_for_active_shards " +
+	"master_timeout cluster_manager_timeout local human error_trace filter_path realtime ignore_throttled"
+
+// read checks the parameters and reads the body. Like a real engine it refuses
+// a body that does not say it is JSON: a client that works here works there.
+func (c *call) read(w http.ResponseWriter) {
+	known := strings.Fields(knownParameters)
 	for _, name := range slices.Sorted(maps.Keys(c.params)) {
 		if !slices.Contains(known, name) {
-			return 0, nil, badRequest("illegal_argument_exception", "request [%s] contains unrecognized parameter: [%s]", r.URL.Path, name)
+			panic(badRequest("illegal_argument_exception", "request [%s] contains unrecognized parameter: [%s]", c.URL.Path, name))
 		}
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
-	if err != nil {
-		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-			return 0, nil, &apiError{
-				status: http.StatusRequestEntityTooLarge, kind: "content_too_long_exception", reason: "the request body is larger than allowed",
-			}
-		}
-		return 0, nil, badRequest("illegal_argument_exception", "the request body cannot be read: %v", err)
+	limit := int64(maxBody)
+	if strings.HasSuffix(c.URL.Path, "/_bulk") {
+		limit = maxBulkBody
 	}
-	c.body = body
-	if err := checkContentType(r, body); err != nil {
-		return 0, nil, err
+	var err error
+	c.body, err = io.ReadAll(http.MaxBytesReader(w, c.Body, limit))
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+		panic(&apiError{http.StatusRequestEntityTooLarge, "content_too_long_exception", "the request body is larger than allowed", nil})
+	} else if err != nil {
+		panic(badRequest("illegal_argument_exception", "the request body cannot be read: %v", err))
 	}
-	return h(c)
-}
-
-// checkContentType refuses what a real engine refuses, a body that does not
-// say it is JSON, so that a client that works here works there.
-func checkContentType(r *http.Request, body []byte) error {
-	if len(body) == 0 {
-		return nil
-	}
-	contentType := r.Header.Get("Content-Type")
-	kind, _, err := mime.ParseMediaType(contentType)
-	if err == nil && (kind == "application/json" || kind == "application/x-ndjson") && r.Header.Get("Content-Encoding") == "" {
-		return nil
-	}
-	return &apiError{
-		status: http.StatusNotAcceptable, kind: "media_type_header_exception",
-		reason: "Content-Type header [" + contentType + "] is not supported, or the body is compressed",
+	kind, _, err := mime.ParseMediaType(c.Header.Get("Content-Type"))
+	isJSON := err == nil && (kind == "application/json" || kind == "application/x-ndjson") && c.Header.Get("Content-Encoding") == ""
+	if len(c.body) > 0 && !isJSON {
+		panic(&apiError{
+			http.StatusNotAcceptable, "media_type_header_exception",
+			"Content-Type header [" + c.Header.Get("Content-Type") + "] is not supported, or the body is compressed", nil,
+		})
 	}
 }
 
 // decodeJSON reads one JSON value. Duplicate names are refused, as by the real
 // engines since 6.0.
-func decodeJSON(data []byte) (any, error) {
-	var v any
+func decodeJSON(data []byte) (v any) {
 	if err := json.Unmarshal(data, &v); err != nil {
-		return nil, badRequest("json_parse_exception", "%v", err)
+		panic(badRequest("json_parse_exception", "%v", err))
 	}
-	return v, nil
+	return v
 }
 
-// decoded returns the body as a JSON value, nil where there is none. For GET
-// it may stand in the parameter source.
-func (c *call) decoded() (any, error) {
-	body := c.body
-	if len(body) == 0 {
-		body = []byte(c.params.Get("source"))
+// decoded returns the body, which may also be in the parameter source, as a
+// JSON value; none is an empty object.
+func (c *call) decoded() (v any) {
+	if len(c.body) > 0 {
+		v = decodeJSON(c.body)
+	} else if source := c.params.Get("source"); source != "" {
+		v = decodeJSON([]byte(source))
 	}
-	if len(body) == 0 {
-		return nil, nil //nolint:nilnil // no body is no value
+	if v == nil {
+		return map[string]any{}
 	}
-	return decodeJSON(body)
-}
-
-// members returns a reader of the body, an object that may be missing.
-func (c *call) members(name string) *args {
-	body, err := c.decoded()
-	if body == nil {
-		body = map[string]any{}
-	}
-	a := newArgs(name, body)
-	if err != nil {
-		a.err = err
-	}
-	return a
+	return v
 }
 
 // flag reports whether a parameter is set to something other than false.
-func (c *call) flag(name string) bool {
-	return c.params.Has(name) && c.params.Get(name) != "false"
-}
+func (c *call) flag(name string) bool { return c.params.Has(name) && c.params.Get(name) != "false" }
 
-// An apiError is an error that is answered in the engines' shape.
+// An apiError refuses a request in the engines' shape. It is raised as a panic,
+// and caught by the request, or the item of a bulk request, that it belongs to.
 type apiError struct {
 	status       int
 	kind, reason string
 	detail       map[string]any // further members of the error object
 }
 
-// Error returns kind and reason.
-func (e *apiError) Error() string { return e.kind + ": " + e.reason }
+// caught calls f and returns the apiError that it panics with, nil if none.
+func caught(f func()) (refusal *apiError) {
+	defer func() {
+		if r := recover(); r != nil {
+			var ok bool
+			if refusal, ok = r.(*apiError); !ok {
+				panic(r)
+			}
+		}
+	}()
+	f()
+	return nil
+}
 
 // body returns the answer that carries e.
 func (e *apiError) body() map[string]any {
 	object := map[string]any{"type": e.kind, "reason": e.reason}
 	maps.Copy(object, e.detail)
-	whole := map[string]any{"root_cause": []any{object}}
-	maps.Copy(whole, object)
+	whole := maps.Clone(object)
+	whole["root_cause"] = []any{object}
 	return map[string]any{"error": whole, "status": e.status}
 }
 
-func badRequest(kind, format string, args ...any) error {
-	return &apiError{status: http.StatusBadRequest, kind: kind, reason: fmt.Sprintf(format, args...)}
+func badRequest(kind, format string, args ...any) *apiError {
+	return &apiError{http.StatusBadRequest, kind, fmt.Sprintf(format, args...), nil}
 }
 
-func parsingError(format string, args ...any) error {
+func parsingError(format string, args ...any) *apiError {
 	return badRequest("parsing_exception", format, args...)
 }
 
-func mapperError(format string, args ...any) error {
+func mapperError(format string, args ...any) *apiError {
 	return badRequest("mapper_parsing_exception", format, args...)
 }
 
 // unsupported names a feature of the real engines that this one lacks.
-func unsupported(format string, args ...any) error {
+func unsupported(format string, args ...any) *apiError {
 	return badRequest("illegal_argument_exception", "the embedded engine does not support "+format, args...)
-}
-
-func indexNotFound(name string) error {
-	return &apiError{
-		status: http.StatusNotFound, kind: "index_not_found_exception", reason: "no such index [" + name + "]",
-		detail: map[string]any{"index": name, "index_uuid": "_na_", "resource.id": name, "resource.type": "index_or_alias"},
-	}
-}
-
-// scriptError refuses a script as the engines refuse one that does not compile.
-func scriptError(reason, source string) error {
-	return &apiError{
-		status: http.StatusBadRequest, kind: "script_exception", reason: reason,
-		detail: map[string]any{"script": strings.ToValidUTF8(source, "\uFFFD"), "lang": "painless"},
-	}
 }

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"crypto/rand"
 	"maps"
 	"slices"
 	"strings"
@@ -9,14 +10,12 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// An index has documents and statistics of their fields. The engine's lock
-// guards it.
+// An index has documents and statistics of their fields.
 type index struct {
 	name, uuid string
 	created    time.Time
 	replicas   string
 	mapping    *mapping
-	analyzers  map[string]*analyzer
 	docs       []document // by document number; deleted ones stay, so that scrolls can show them
 	byID       map[string]int
 	fields     map[string]*fieldStatistics
@@ -48,107 +47,68 @@ type fieldStatistics struct {
 	sumDocFreq         int
 }
 
-func newIndex(name, uuid string, created time.Time, known map[string]*analyzer) *index {
+func newIndex(name string, created time.Time, known map[string]*analyzer) *index {
 	return &index{
-		name: name, uuid: uuid, created: created, replicas: "1", mapping: newMapping(), analyzers: known,
-		byID: map[string]int{}, fields: map[string]*fieldStatistics{},
+		name: name, uuid: rand.Text(), created: created, replicas: "1",
+		mapping: &mapping{map[string]*fieldType{}, map[string]any{}, known},
+		byID:    map[string]int{}, fields: map[string]*fieldStatistics{},
 	}
 }
 
-// put writes a document, replacing one of the same id, and reports whether it
-// is new. A document that does not fit the mapping changes nothing.
-func (ix *index) put(id string, source []byte) (created bool, err error) {
-	values, err := flatten(source)
-	if err != nil {
-		return false, err
-	}
-	m, err := ix.extended(values)
-	if err != nil {
-		return false, err
-	}
-	entries, err := ix.entries(m, id, values)
-	if err != nil {
-		return false, err
+// put writes a document, replacing one of the same id, and returns its version.
+// A document that does not fit the mapping changes nothing.
+func (ix *index) put(id string, source []byte) (version int) {
+	values := parseDocument(source)
+	m := ix.mapping.extended(values)
+	entries := map[string]*fieldEntry{}
+	for path, list := range values {
+		if t := m.fields[path]; t != nil {
+			for _, name := range append([]string{path}, t.subfields...) {
+				entries[name] = m.entry(name, id, list)
+			}
+		}
 	}
 	ix.mapping = m
-	version := 1
-	old, exists := ix.byID[id]
-	if exists {
+	version = 1
+	if old, exists := ix.byID[id]; exists {
 		version = ix.docs[old].version + 1
 		ix.remove(id)
 	}
-	doc := len(ix.docs)
+	ix.byID[id] = len(ix.docs)
 	ix.docs = append(ix.docs, document{id, source, version, ix.sequence, entries})
 	ix.sequence++
-	ix.byID[id] = doc
 	ix.count(entries, 1)
-	return !exists, nil
+	return version
 }
 
-// extended returns the mapping with the unmapped fields of values added.
-func (ix *index) extended(values map[string][]any) (*mapping, error) {
-	m := ix.mapping
-	for _, path := range slices.Sorted(maps.Keys(values)) {
-		if !m.dynamic || m.fields[path] != nil || len(values[path]) == 0 {
-			continue
-		}
-		if m == ix.mapping {
-			m = ix.mapping.clone()
-		}
-		if err := m.addDynamic(path, values[path][0], ix.analyzers); err != nil {
-			return nil, err
-		}
-	}
-	return m, nil
-}
-
-// entries inverts the values of a document.
-func (ix *index) entries(m *mapping, id string, values map[string][]any) (map[string]*fieldEntry, error) {
-	entries := map[string]*fieldEntry{}
-	for path, list := range values {
-		t := m.fields[path]
-		if t == nil || len(list) == 0 {
-			continue
-		}
-		for _, name := range append([]string{path}, t.subfields...) {
-			e, err := ix.entry(m.fields[name], name, id, list)
-			if err != nil {
-				return nil, err
-			}
-			entries[name] = e
-		}
-	}
-	return entries, nil
-}
-
-func (ix *index) entry(t *fieldType, name, id string, values []any) (*fieldEntry, error) {
+// entry inverts the values of a field of a document.
+func (m *mapping) entry(name, id string, values []any) *fieldEntry {
+	t := m.fields[name]
 	e := &fieldEntry{freqs: map[string]int{}, length: 1}
 	for _, v := range values {
 		text, ok := textOf(v)
 		number, isNumber := numberOf(v)
-		if !ok || t.kind == numberField && !isNumber || t.kind == booleanField && text != "true" && text != "false" {
-			return nil, mapperError("failed to parse field [%s] of type [%s] in document with id '%s'. Preview of field's value: '%v'", name, t.name, id, v)
+		if !ok || t.numeric() && !isNumber || t.name == "boolean" && text != "true" && text != "false" {
+			panic(mapperError("failed to parse field [%s] of type [%s] in document with id '%s'. Preview of field's value: '%v'", name, t.name, id, v))
 		}
-		switch t.kind {
-		case numberField:
+		switch {
+		case t.numeric():
 			e.numbers = append(e.numbers, number)
-		case textField:
-			for _, term := range ix.analyzers[t.analyzer].terms(text) {
-				e.freqs[term]++
-				e.tokens++
+		case t.name == "text":
+			tokens, _ := m.analyzers[t.analyzer].analyze(text)
+			for _, token := range tokens {
+				e.freqs[token.term]++
 			}
-		case keywordField, booleanField:
-			if t.ignoreAbove == 0 || utf16Text(text) <= t.ignoreAbove {
-				e.freqs[text] = 1 // docs only, without frequencies
-			}
+			e.tokens += len(tokens)
+		case t.ignoreAbove == 0 || utf16Len(text) <= t.ignoreAbove:
+			e.freqs[text] = 1 // documents only, without frequencies
+			e.tokens = len(e.freqs)
 		}
 	}
-	if t.kind != textField {
-		e.tokens = len(e.freqs)
-	} else if t.norms {
+	if t.name == "text" && t.norms {
 		e.length = quantizedLength(e.tokens)
 	}
-	return e, nil
+	return e
 }
 
 // count adds (sign 1) or takes away (sign -1) the fields of a document.
@@ -182,51 +142,40 @@ func (ix *index) remove(id string) {
 // live returns the numbers of the documents that are not deleted, ascending.
 func (ix *index) live() []int { return slices.Sorted(maps.Values(ix.byID)) }
 
-// flatten returns the scalar values of a document by dotted path, in order.
-// Nulls are left out; a field that has none but nulls is left out too.
-func flatten(source []byte) (map[string][]any, error) {
+// parseDocument returns the scalar values of a document by dotted path, in
+// order. Nulls are left out; a field that has only nulls is left out too.
+func parseDocument(source []byte) map[string][]any {
 	var root any
 	if err := json.Unmarshal(source, &root); err != nil {
-		return nil, mapperError("failed to parse: %v", err)
+		panic(mapperError("failed to parse: %v", err))
 	}
-	object, ok := root.(map[string]any)
-	if !ok {
-		return nil, mapperError("failed to parse: a document is a JSON object")
+	if _, ok := root.(map[string]any); !ok {
+		panic(mapperError("failed to parse: a document is a JSON object"))
 	}
 	values := map[string][]any{}
-	if err := flattenInto(values, "", object, 0); err != nil {
-		return nil, err
-	}
-	return values, nil
+	flatten(values, "", root, 0)
+	return values
 }
 
-func flattenInto(values map[string][]any, path string, v any, depth int) error {
+// flatten adds the scalar values of v, which is at path, to values.
+func flatten(values map[string][]any, path string, v any, depth int) {
 	if depth > 2*maxObjectDepth {
-		return mapperError("failed to parse: field [%s] is nested too deep", path)
+		panic(mapperError("failed to parse: field [%s] is nested too deep", path))
 	}
 	switch v := v.(type) {
 	case nil:
 	case map[string]any:
 		for name, child := range v {
 			if name == "" || strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".") {
-				return mapperError("failed to parse: field name cannot be an empty string")
+				panic(mapperError("failed to parse: field name cannot be an empty string"))
 			}
-			full := name
-			if path != "" {
-				full = path + "." + name
-			}
-			if err := flattenInto(values, full, child, depth+1); err != nil {
-				return err
-			}
+			flatten(values, strings.TrimPrefix(path+"."+name, "."), child, depth+1)
 		}
 	case []any:
 		for _, child := range v {
-			if err := flattenInto(values, path, child, depth+1); err != nil {
-				return err
-			}
+			flatten(values, path, child, depth+1)
 		}
 	default:
 		values[path] = append(values[path], v)
 	}
-	return nil
 }

@@ -1,207 +1,144 @@
 package demo
 
 import (
-	"fmt"
 	"maps"
+	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-)
-
-// The kinds of fields that differ in how they are indexed and searched.
-type fieldKind uint8
-
-const (
-	textField fieldKind = iota
-	keywordField
-	booleanField
-	numberField
 )
 
 // A fieldType says how the values of one field are indexed. It is immutable.
 type fieldType struct {
-	kind                     fieldKind
 	name                     string // the type's name in the mapping
-	analyzer, searchAnalyzer string // text only
+	analyzer, searchAnalyzer string // of text and keyword fields
 	norms                    bool   // text only
 	ignoreAbove              int    // keyword only: longer values are not indexed; 0 is no limit
 	subfields                []string
 }
 
-// A mapping holds the fields of an index by their full dotted names.
+// numeric reports whether the values are numbers.
+func (t *fieldType) numeric() bool { return t.analyzer == "" && t.name != "boolean" }
+
+// A mapping has the fields of an index by their full dotted names.
 type mapping struct {
 	fields     map[string]*fieldType
-	properties map[string]any // as written and as added, for GET
-	dynamic    bool           // whether unmapped fields of a document are added
-}
-
-func newMapping() *mapping {
-	return &mapping{fields: map[string]*fieldType{}, properties: map[string]any{}, dynamic: true}
+	properties map[string]any // as written and as added, for GET; replaced, never changed
+	analyzers  map[string]*analyzer
 }
 
 // clone returns a copy that can be changed without changing m.
 func (m *mapping) clone() *mapping {
-	return &mapping{maps.Clone(m.fields), cloneTree(m.properties), m.dynamic}
+	return &mapping{maps.Clone(m.fields), m.properties, m.analyzers}
 }
 
-func cloneTree(tree map[string]any) map[string]any {
-	out := maps.Clone(tree)
-	for k, v := range out {
-		if sub, ok := v.(map[string]any); ok {
-			out[k] = cloneTree(sub)
-		}
-	}
-	return out
-}
-
-// rendered returns m as the mapping endpoints answer it.
-func (m *mapping) rendered() map[string]any {
-	out := map[string]any{}
-	if len(m.properties) > 0 {
-		out["properties"] = m.properties
-	}
-	if !m.dynamic {
-		out["dynamic"] = "false"
-	}
-	return out
-}
-
-// A merger adds fields to a mapping, which is unusable after a mistake.
-type merger struct {
-	mistake
-	*mapping
-	known map[string]*analyzer
-}
-
-// merge adds the fields of a mapping definition to m. A field that m has
-// already must keep its type.
-func (m *mapping) merge(definition any, known map[string]*analyzer) error {
-	if definition == nil {
-		return nil
-	}
-	g := &merger{mapping: m, known: known}
-	a := g.members("mapping", definition)
-	if v, ok := a.take("dynamic"); ok {
-		m.dynamic = fmt.Sprint(v) == "true"
-		if !m.dynamic && fmt.Sprint(v) != "false" {
-			g.fail(unsupported("dynamic [%v] of a mapping", v))
-		}
-	}
-	a.take("_meta")
-	g.add(m.properties, a.object("properties"), "", 0)
-	return a.done()
+// merge adds the fields of a mapping definition to m, which is unusable if it
+// panics. A field that m has already must keep its type.
+func (m *mapping) merge(definition map[string]any) {
+	a := newArgs("mapping", definition)
+	a.ignore("_meta")
+	m.properties = m.add(m.properties, a.object("properties"), "", 0)
+	a.done()
 }
 
 // maxObjectDepth bounds how deep objects nest in mappings and documents, as
 // index.mapping.depth.limit does.
 const maxObjectDepth = 20
 
-// add adds the properties whose names begin with prefix to into.
-func (g *merger) add(into, properties map[string]any, prefix string, depth int) {
+// add adds the fields of the properties, whose names begin with prefix, and
+// returns the old properties with the new ones.
+func (m *mapping) add(old, properties map[string]any, prefix string, depth int) map[string]any {
 	if depth > maxObjectDepth {
-		g.fail(badRequest("illegal_argument_exception", "the mapping is deeper than [%d] objects", maxObjectDepth))
-		return
+		panic(badRequest("illegal_argument_exception", "the mapping is deeper than [%d] objects", maxObjectDepth))
 	}
+	out := map[string]any{}
+	maps.Copy(out, old)
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		path := prefix + name
 		definition, ok := properties[name].(map[string]any)
 		if !ok || name == "" {
-			g.fail(mapperError("Expected map for property [%s]", path))
-			return
+			panic(mapperError("Expected map for property [%s]", path))
 		}
-		if sub, ok := definition["properties"].(map[string]any); ok {
-			g.add(g.child(into, name, path, definition["type"]), sub, path+".", depth+1)
-			continue
+		sub, isObject := definition["properties"].(map[string]any)
+		before, exists := out[name].(map[string]any)
+		fields, wasObject := before["properties"].(map[string]any)
+		switch kind := definition["type"]; {
+		case isObject && kind != nil && kind != "object":
+			panic(mapperError("No handler for type [%v] declared on field [%s]", kind, path))
+		case isObject && exists && !wasObject:
+			panic(mapperError("can't merge a non object mapping [%s] with an object mapping", path))
+		case !isObject && wasObject:
+			panic(mapperError("object mapping for [%s] tried to parse field as object, but found a concrete value", path))
+		case isObject:
+			out[name] = map[string]any{"properties": m.add(fields, sub, path+".", depth+1)}
+		default:
+			m.define(path, definition)
+			out[name] = definition
 		}
-		if _, ok := objectAt(into, name); ok {
-			g.fail(mapperError("object mapping for [%s] tried to parse field as object, but found a concrete value", path))
-		}
-		g.define(path, definition)
-		into[name] = cloneTree(definition)
 	}
+	return out
 }
 
-// child returns the fields of the object name among properties, and adds it if
-// missing.
-func (g *merger) child(properties map[string]any, name, path string, kind any) map[string]any {
-	if kind != nil && kind != "object" {
-		g.fail(mapperError("No handler for type [%v] declared on field [%s]", kind, path))
-	}
-	if properties[name] == nil {
-		properties[name] = map[string]any{"properties": map[string]any{}}
-	}
-	child, ok := objectAt(properties, name)
-	if !ok {
-		g.fail(mapperError("can't merge a non object mapping [%s] with an object mapping", path))
-		return map[string]any{}
-	}
-	return child
-}
-
-// objectAt returns the fields of the object name among properties.
-func objectAt(properties map[string]any, name string) (map[string]any, bool) {
-	node, _ := properties[name].(map[string]any)
-	fields, ok := node["properties"].(map[string]any)
-	return fields, ok
-}
-
-// define adds the field path and its subfields.
-func (g *merger) define(path string, definition any) {
-	t, subfields := g.field(path, definition)
-	if old := g.fields[path]; old != nil && (old.name != t.name || old.analyzer != t.analyzer) {
-		g.fail(badRequest("illegal_argument_exception", "mapper [%s] cannot be changed from type [%s] to [%s]", path, old.name, t.name))
-	}
-	for _, name := range slices.Sorted(maps.Keys(subfields)) {
-		t.subfields = append(t.subfields, path+"."+name)
-		sub, deeper := g.field(path+"."+name, subfields[name])
-		if len(deeper) > 0 {
-			g.fail(mapperError("Type [%s] of field [%s.%s] can't have fields of its own", sub.name, path, name))
-		}
-		g.fields[path+"."+name] = sub
-	}
-	g.fields[path] = t
-}
-
-// field reads the definition of one field. Parameters that change neither terms
-// nor scores are accepted.
-func (g *merger) field(path string, definition any) (t *fieldType, subfields map[string]any) {
-	a := g.members("field "+path, definition)
-	t = &fieldType{name: a.str("type", ""), norms: true}
+// define adds the field path and its subfields. It accepts parameters that
+// change neither terms nor scores.
+func (m *mapping) define(path string, definition any) {
+	a := newArgs("field "+path, definition)
+	t := &fieldType{name: a.str("type", ""), norms: true}
 	switch t.name {
 	case "text":
-		t.kind = textField
 		t.analyzer = a.str("analyzer", "standard")
 		t.searchAnalyzer = a.str("search_analyzer", t.analyzer)
 		t.norms = a.boolean("norms", true)
 		for _, name := range []string{t.analyzer, t.searchAnalyzer} {
-			if g.known[name] == nil {
-				g.fail(mapperError("analyzer [%s] has not been configured in mappings", name))
+			if m.analyzers[name] == nil {
+				panic(mapperError("analyzer [%s] has not been configured in mappings", name))
 			}
 		}
 	case "keyword":
-		t.kind = keywordField
+		t.analyzer, t.searchAnalyzer = "keyword", "keyword"
 		t.ignoreAbove = a.integer("ignore_above", 0)
-	case "boolean":
-		t.kind = booleanField
-	case "long", "integer", "short", "byte", "double", "float", "half_float":
-		t.kind = numberField
+	case "boolean", "long", "integer", "short", "byte", "double", "float", "half_float":
 	default:
-		g.fail(mapperError("No handler for type [%s] declared on field [%s]", t.name, path))
+		panic(mapperError("No handler for type [%s] declared on field [%s]", t.name, path))
 	}
-	if similarity := a.str("similarity", "BM25"); similarity != "BM25" {
-		g.fail(unsupported("similarity [%s] of field [%s]", similarity, path))
+	if old := m.fields[path]; old != nil && (old.name != t.name || old.analyzer != t.analyzer) {
+		panic(badRequest("illegal_argument_exception", "mapper [%s] cannot be changed from type [%s] to [%s]", path, old.name, t.name))
 	}
-	for _, neutral := range []string{"store", "doc_values", "term_vector", "coerce", "meta", "eager_global_ordinals", "fielddata"} {
-		a.take(neutral)
+	a.ignore("store", "doc_values", "term_vector", "coerce", "meta", "eager_global_ordinals", "fielddata")
+	subfields := a.object("fields")
+	a.done()
+	for _, name := range slices.Sorted(maps.Keys(subfields)) {
+		full := path + "." + name
+		m.define(full, subfields[name])
+		if len(m.fields[full].subfields) > 0 {
+			panic(mapperError("Type [%s] of field [%s] can't have fields of its own", m.fields[full].name, full))
+		}
+		t.subfields = append(t.subfields, full)
 	}
-	subfields = a.object("fields")
-	_ = a.done() // it stays with g
-	return t, subfields
+	m.fields[path] = t
 }
 
-// dynamicDefinition returns the mapping that a field gets from its first value,
-// nil where the value gives none.
-func dynamicDefinition(value any) map[string]any {
+// extended returns m with the unmapped fields of values added.
+func (m *mapping) extended(values map[string][]any) *mapping {
+	out := m
+	for _, path := range slices.Sorted(maps.Keys(values)) {
+		if out.fields[path] != nil {
+			continue
+		}
+		if out == m {
+			out = m.clone()
+		}
+		names := strings.Split(path, ".")
+		tree := map[string]any{names[len(names)-1]: dynamicType(values[path][0])}
+		for _, name := range slices.Backward(names[:len(names)-1]) {
+			tree = map[string]any{name: map[string]any{"properties": tree}}
+		}
+		out.merge(map[string]any{"properties": tree})
+	}
+	return out
+}
+
+// dynamicType returns the definition that a field gets from its first value.
+func dynamicType(value any) map[string]any {
 	switch v := value.(type) {
 	case string:
 		return map[string]any{"type": "text", "fields": map[string]any{
@@ -213,24 +150,8 @@ func dynamicDefinition(value any) map[string]any {
 		if v == float64(int64(v)) {
 			return map[string]any{"type": "long"}
 		}
-		return map[string]any{"type": "float"}
-	default:
-		return nil
 	}
-}
-
-// addDynamic maps the field path by a value of it.
-func (m *mapping) addDynamic(path string, value any, known map[string]*analyzer) error {
-	definition := dynamicDefinition(value)
-	if definition == nil {
-		return nil
-	}
-	names := strings.Split(path, ".")
-	tree := map[string]any{names[len(names)-1]: definition}
-	for _, name := range slices.Backward(names[:len(names)-1]) {
-		tree = map[string]any{name: map[string]any{"properties": tree}}
-	}
-	return m.merge(map[string]any{"properties": tree}, known)
+	return map[string]any{"type": "float"}
 }
 
 // matching returns the fields whose names match the pattern and that a text
@@ -239,59 +160,17 @@ func (m *mapping) matching(pattern string) []string {
 	if !strings.Contains(pattern, "*") {
 		return []string{pattern}
 	}
-	var out []string
-	for name := range m.fields {
-		if wildcard(pattern, name) {
-			out = append(out, name)
-		}
-	}
-	slices.Sort(out)
-	return out
+	out := slices.Sorted(maps.Keys(m.fields))
+	return slices.DeleteFunc(out, func(name string) bool { return !wildcard(pattern, name) })
 }
 
 // wildcard reports whether pattern, in which each * stands for any number of
 // characters, matches all of s.
 func wildcard(pattern, s string) bool {
-	first, rest, wild := strings.Cut(pattern, "*")
-	s, ok := strings.CutPrefix(s, first)
-	if !wild || !ok {
-		return ok && s == ""
+	if !strings.Contains(pattern, "*") {
+		return pattern == s
 	}
-	for {
-		part, more, wild := strings.Cut(rest, "*")
-		if !wild {
-			return strings.HasSuffix(s, part)
-		}
-		if _, s, ok = strings.Cut(s, part); !ok {
-			return false
-		}
-		rest = more
-	}
-}
-
-// textOf returns a scalar JSON value as the text that is indexed for it.
-func textOf(value any) (string, bool) {
-	switch v := value.(type) {
-	case string:
-		return v, true
-	case bool:
-		return strconv.FormatBool(v), true
-	case float64:
-		return strconv.FormatFloat(v, 'f', -1, 64), true
-	default:
-		return "", false
-	}
-}
-
-// numberOf returns a scalar JSON value as a number.
-func numberOf(value any) (float64, bool) {
-	switch v := value.(type) {
-	case float64:
-		return v, true
-	case string:
-		f, err := strconv.ParseFloat(v, 64)
-		return f, err == nil
-	default:
-		return 0, false
-	}
+	expression := strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*")
+	matches, err := regexp.MatchString("(?s)^"+expression+"$", s)
+	return matches && err == nil
 }

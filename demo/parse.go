@@ -1,7 +1,9 @@
 package demo
 
 import (
+	"cmp"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,270 +15,357 @@ const (
 	maxClauseCount = 1024
 )
 
-// A parser turns the JSON of a query into a query over one index. After a
-// mistake it returns queries that match nothing.
+// A parser turns the JSON of a query into a query over one index.
 type parser struct {
-	mistake
 	ix             *index
+	words          bool // the explanations of terms are wanted in words, not their values only
 	depth, clauses int
 }
 
 // parseQuery parses a query in the engines' query language; nil is match_all.
-func parseQuery(ix *index, v any) (query, error) {
+func parseQuery(ix *index, v any, words bool) query {
 	if v == nil {
-		return matchAll(), nil
+		return matchAll()
 	}
-	p := &parser{ix: ix}
-	q := p.query(v)
-	return q, p.err
+	return (&parser{ix: ix, words: words}).query(v)
 }
 
-// refuse records a mistake.
-func (p *parser) refuse(err error) query {
-	p.fail(err)
-	return matchNone()
+// A queryKind parses the body of one kind of query. If it is keyed by a field,
+// short names the member that stands for the whole body in the short form.
+type queryKind struct {
+	parse func(a *args, field string) query
+	short string
+}
+
+// kinds returns all queries of the engine by name.
+func (p *parser) kinds() map[string]queryKind {
+	return map[string]queryKind{
+		"match_all":  {parse: func(*args, string) query { return matchAll() }},
+		"match_none": {parse: func(*args, string) query { return matchNone() }},
+		"match": {short: "query", parse: func(a *args, field string) query {
+			return p.fullText(field, p.textOptions(a, "operator"))
+		}},
+		"multi_match": {parse: func(a *args, _ string) query {
+			return p.overFields(a, a.strings("fields"), p.textOptions(a, "operator"))
+		}},
+		"query_string": {parse: p.queryString},
+		"term": {short: "value", parse: func(a *args, field string) query {
+			value, _ := a.take("value")
+			return p.exact(field, value)
+		}},
+		"terms":  {parse: p.anyTerm},
+		"range":  {short: "gte", parse: p.numberRange},
+		"exists": {parse: func(a *args, _ string) query { return p.exists(a.str("field", "")) }},
+		"ids":    {parse: func(a *args, _ string) query { return p.ids(a.strings("values")) }},
+		"bool":   {parse: p.boolean},
+		"dis_max": {parse: func(a *args, _ string) query {
+			return disMax(float32(a.number("tie_breaker", 0)), p.queries(a, "queries"))
+		}},
+		"constant_score": {parse: func(a *args, _ string) query {
+			inner := p.required(a, "filter")
+			return constant("ConstantScore", inner.matches, inner.terms...)
+		}},
+		"function_score": {parse: p.functionScore},
+		"script_score": {parse: func(a *args, _ string) query {
+			inner := p.required(a, "query")
+			v, _ := a.take("script")
+			return scriptScore(inner, v)
+		}},
+	}
 }
 
 func (p *parser) query(v any) query {
 	object, ok := v.(map[string]any)
 	if !ok || len(object) != 1 {
-		return p.refuse(parsingError("[query] malformed, expected an object with one query clause"))
+		panic(parsingError("[query] malformed, expected an object with one query clause"))
 	}
 	p.depth++
 	defer func() { p.depth-- }()
 	if p.depth > maxQueryDepth {
-		return p.refuse(badRequest("illegal_argument_exception", "the query is nested deeper than [%d]", maxQueryDepth))
+		panic(badRequest("illegal_argument_exception", "the query is nested deeper than [%d]", maxQueryDepth))
 	}
-	for name, body := range object {
-		a := p.members(name, body)
-		a.str("_name", "")
-		if p.err == nil {
-			return p.named(name, a)
+	name, body := newArgs("query", object).sole()
+	kind, ok := p.kinds()[name]
+	if !ok {
+		panic(parsingError("unknown query [%s]: the embedded engine does not run it", name))
+	}
+	a, field := newArgs(name, body), ""
+	a.ignore("_name")
+	if kind.short != "" {
+		field, body = a.sole()
+		if _, ok := body.(map[string]any); !ok {
+			body = map[string]any{kind.short: body}
 		}
+		a = newArgs(name, body)
+		a.ignore("_name")
 	}
-	return matchNone()
-}
-
-// named parses the body of one query. It lists all queries of the engine.
-func (p *parser) named(name string, a *args) query {
-	switch name {
-	case "match_all":
-		return p.finish(a, matchAll())
-	case "match_none":
-		return p.finish(a, matchNone())
-	case "match":
-		return p.match(a)
-	case "multi_match":
-		return p.multiMatch(a)
-	case "query_string":
-		return p.queryString(a)
-	case "term":
-		return p.term(a)
-	case "terms":
-		return p.termSet(a)
-	case "range":
-		return p.numberRange(a)
-	case "exists":
-		return p.finish(a, existsQuery(a.str("field", "")))
-	case "ids":
-		return p.finish(a, idsQuery(a.strings("values")))
-	case "bool":
-		return p.boolean(a)
-	case "dis_max":
-		return p.disMax(a)
-	case "constant_score":
-		return p.finish(a, constantScore(p.sub(a, "filter")))
-	case "function_score":
-		return p.functionScore(a)
-	case "script_score":
-		q := scriptQuery{inner: p.sub(a, "query")}
-		v, _ := a.take("script")
-		q.script = p.script(v)
-		return p.finish(a, q)
-	default:
-		return p.refuse(parsingError("unknown query [%s]: the embedded engine does not run it", name))
-	}
-}
-
-// finish reads the boost and returns q with it.
-func (p *parser) finish(a *args, q query) query {
+	q := kind.parse(a, field)
 	boost := a.boost("boost")
-	_ = a.done() // it stays with the parser
+	a.done()
 	if p.clauses++; p.clauses > maxClauseCount {
-		return p.refuse(badRequest("too_many_clauses", "maxClauseCount is set to %d", maxClauseCount))
+		panic(badRequest("too_many_clauses", "maxClauseCount is set to %d", maxClauseCount))
 	}
 	return boosted(q, boost)
 }
 
-// fieldOf reads the sole member of a clause keyed by a field. Its value is an
-// object, or in the short form the value of the member short.
-func fieldOf(a *args, short string) (string, *args) {
-	name, v := a.sole()
-	if _, ok := v.(map[string]any); !ok {
-		v = map[string]any{short: v}
-	}
-	inner := a.members(a.name, v)
-	inner.str("_name", "")
-	return name, inner
-}
-
-func (p *parser) term(a *args) query {
-	field, inner := fieldOf(a, "value")
-	value, ok := inner.take("value")
-	if !ok {
-		return p.refuse(badRequest("illegal_argument_exception", "value cannot be null"))
-	}
-	return p.finish(inner, p.exact(field, value))
-}
-
-// exact returns the query for a value as it stands in the index, unanalyzed.
-func (p *parser) exact(field string, value any) query {
-	t := p.ix.mapping.fields[field]
-	text, ok := textOf(value)
-	switch {
-	case field == "_id":
-		return idsQuery([]string{text})
-	case !ok:
-		return p.refuse(parsingError("[term] query does not support an array or object for [%s]", field))
-	case t == nil:
-		return matchNone()
-	case t.kind != numberField:
-		return termQuery{field, text}
-	}
-	n, ok := numberOf(value)
-	if !ok {
-		return p.refuse(badRequest("query_shard_exception", "failed to create query: For input string: %q", text))
-	}
-	return numberQuery(field, n, n)
-}
-
-func (p *parser) termSet(a *args) query {
-	boost := a.boost("boost")
-	field, v := a.sole()
-	values, ok := v.([]any)
-	if !ok {
-		return p.refuse(parsingError("[terms] query requires an array of values for [%s]", field))
-	}
-	either := boolQuery{minShould: 1}
-	for _, value := range values {
-		either.should = append(either.should, p.exact(field, value))
-	}
-	return boosted(p.finish(a, constantScore(either)), boost)
-}
-
-func (p *parser) numberRange(a *args) query {
-	field, inner := fieldOf(a, "gte")
-	if t := p.ix.mapping.fields[field]; t != nil && t.kind != numberField {
-		return p.refuse(unsupported("[range] on field [%s] of type [%s]", field, t.name))
-	}
-	low := max(inner.number("gte", -math.MaxFloat64), math.Nextafter(inner.number("gt", -math.MaxFloat64), math.Inf(1)))
-	high := min(inner.number("lte", math.MaxFloat64), math.Nextafter(inner.number("lt", math.MaxFloat64), math.Inf(-1)))
-	return p.finish(inner, numberQuery(field, low, high))
-}
-
-// queries parses the clauses of a list; a single object is a list of one.
-func (p *parser) queries(list []any) []query {
-	out := make([]query, 0, len(list))
-	for _, v := range list {
+// queries parses a member that is a list of queries or a single one.
+func (p *parser) queries(a *args, key string) (out []query) {
+	for _, v := range a.list(key) {
 		out = append(out, p.query(v))
 	}
 	return out
 }
 
-func (p *parser) boolean(a *args) query {
-	q := boolQuery{
-		must: p.queries(a.list("must")), should: p.queries(a.list("should")),
-		filter: p.queries(a.list("filter")), mustNot: p.queries(a.list("must_not")),
-	}
-	a.boolean("adjust_pure_negative", true)
-	if spec := a.str("minimum_should_match", ""); spec != "" {
-		q.minShould = p.minimum(spec, len(q.should))
-	}
-	if q.minShould == 0 && len(q.should) > 0 && len(q.must)+len(q.filter) == 0 {
-		q.minShould = 1
-	}
-	return p.finish(a, q.simplified())
-}
-
-// minimum is minimumShouldMatch.
-func (p *parser) minimum(spec string, n int) int {
-	n, err := minimumShouldMatch(spec, n)
-	if err != nil {
-		p.fail(err)
-	}
-	return n
-}
-
-func (p *parser) disMax(a *args) query {
-	q := disMaxQuery{tie: float32(a.number("tie_breaker", 0)), clauses: p.queries(a.list("queries"))}
-	if len(q.clauses) == 0 {
-		return p.refuse(parsingError("[dis_max] requires 'queries' field with at least one clause"))
-	}
-	return p.finish(a, q)
-}
-
-// sub parses a member that is a query.
-func (p *parser) sub(a *args, key string) query {
+// required parses a member that is a query.
+func (p *parser) required(a *args, key string) query {
 	v, ok := a.take(key)
 	if !ok {
-		return p.refuse(parsingError("[%s] requires a '%s' element", a.name, key))
+		panic(parsingError("[%s] requires a '%s' element", a.name, key))
 	}
 	return p.query(v)
 }
 
-func (p *parser) functionScore(a *args) query {
-	q := functionQuery{inner: matchAll(), scoreMode: a.str("score_mode", "multiply"), boostMode: a.str("boost_mode", "multiply")}
-	modes := []string{"multiply", "sum", "avg", "max", "min"}
-	if !slices.Contains(append(modes, "first"), q.scoreMode) ||
-		!slices.Contains(append(modes, "replace"), q.boostMode) {
-		return p.refuse(parsingError("[function_score] illegal score_mode [%s] or boost_mode [%s]", q.scoreMode, q.boostMode))
+// exact returns the query for a value as it is in the index, not analyzed.
+func (p *parser) exact(field string, value any) query {
+	t := p.ix.mapping.fields[field]
+	text, ok := textOf(value)
+	switch {
+	case !ok:
+		panic(parsingError("[term] query does not support null, an array or an object for [%s]", field))
+	case field == "_id":
+		return p.ids([]string{text})
+	case t == nil:
+		return matchNone()
+	case !t.numeric():
+		return p.term(field, text)
 	}
+	n, ok := numberOf(value)
+	if !ok {
+		panic(badRequest("query_shard_exception", "failed to create query: For input string: %q", text))
+	}
+	return p.between(field, n, n)
+}
+
+// anyTerm parses a terms query.
+func (p *parser) anyTerm(a *args, _ string) query {
+	boost := a.boost("boost")
+	field, v := a.sole()
+	values, ok := v.([]any)
+	if !ok {
+		panic(parsingError("[terms] query requires an array of values for [%s]", field))
+	}
+	either := boolQuery{minShould: 1}
+	for _, value := range values {
+		either.should = append(either.should, p.exact(field, value))
+	}
+	inner := either.query()
+	return boosted(constant("ConstantScore", inner.matches, inner.terms...), boost)
+}
+
+func (p *parser) numberRange(a *args, field string) query {
+	if t := p.ix.mapping.fields[field]; t != nil && !t.numeric() {
+		panic(unsupported("[range] on field [%s] of type [%s]", field, t.name))
+	}
+	low := max(a.number("gte", -math.MaxFloat64), math.Nextafter(a.number("gt", -math.MaxFloat64), math.Inf(1)))
+	high := min(a.number("lte", math.MaxFloat64), math.Nextafter(a.number("lt", math.MaxFloat64), math.Inf(-1)))
+	return p.between(field, low, high)
+}
+
+func (p *parser) boolean(a *args, _ string) query {
+	q := boolQuery{
+		must: p.queries(a, "must"), should: p.queries(a, "should"), filter: p.queries(a, "filter"), mustNot: p.queries(a, "must_not"),
+	}
+	a.boolean("adjust_pure_negative", true)
+	q.minShould = minimumShouldMatch(a.str("minimum_should_match", "0"), len(q.should))
+	if q.minShould == 0 && len(q.should) > 0 && len(q.must)+len(q.filter) == 0 {
+		q.minShould = 1
+	}
+	scored := slices.Concat(q.must, q.should)
+	switch unscored := len(q.filter) + len(q.mustNot); {
+	case unscored+len(scored) == 0:
+		return matchAll()
+	case unscored == 0 && len(scored) == 1 && q.minShould <= len(q.should):
+		return scored[0]
+	default:
+		return q.query()
+	}
+}
+
+func (p *parser) functionScore(a *args, _ string) query {
+	inner := matchAll()
 	if v, ok := a.take("query"); ok {
-		q.inner = p.query(v)
+		inner = p.query(v)
+	}
+	scoreMode, boostMode := a.str("score_mode", "multiply"), a.str("boost_mode", "multiply")
+	if combineScores(scoreMode) == nil || combineScores(boostMode) == nil || scoreMode == "replace" || boostMode == "first" {
+		panic(parsingError("[function_score] illegal score_mode [%s] or boost_mode [%s]", scoreMode, boostMode))
 	}
 	if v, ok := a.take("random_score"); ok {
-		return p.randomScore(a, v, q)
+		if boostMode != "replace" {
+			panic(unsupported("random_score without the boost_mode [replace]"))
+		}
+		random := newArgs("random_score", v)
+		if field := random.str("field", "_seq_no"); field != "_seq_no" {
+			panic(unsupported("random_score by the field [%s]", field))
+		}
+		seed := random.integer("seed", 0)
+		random.done()
+		return randomScore(inner, uint64(seed), float32(a.number("min_score", 0))) //nolint:gosec // it is not negative
 	}
 	functions := a.list("functions")
 	if weight, ok := a.take("weight"); ok {
 		functions = append(functions, map[string]any{"weight": weight})
 	}
-	for _, v := range functions {
-		member := p.members("function_score", v)
-		f := weightFunction{weight: member.boost("weight")}
-		if v, ok := member.take("filter"); ok {
-			f.filter = p.query(v)
+	weights := make([]weight, len(functions))
+	for i, v := range functions {
+		function := newArgs("function_score", v)
+		weights[i] = weight{matchAll(), function.boost("weight")}
+		if v, ok := function.take("filter"); ok {
+			weights[i].filter = p.query(v)
 		}
-		_ = member.done() // it stays with the parser
-		q.functions = append(q.functions, f)
+		function.done()
 	}
-	return p.finish(a, q)
+	return functionScore(inner, weights, scoreMode, boostMode)
 }
 
-// randomScore reads a function_score query with random_score, which may stand
-// for the score of its query and do nothing else.
-func (p *parser) randomScore(a *args, random any, q functionQuery) query {
-	if q.boostMode != "replace" {
-		return p.refuse(unsupported("random_score without the boost_mode [replace]"))
+// textOptions are what the full-text queries have in common.
+type textOptions struct {
+	text      any
+	and       bool
+	minShould string
+	analyzer  string
+	lenient   bool
+	zeroAll   bool // a text without terms matches everything
+}
+
+// textOptions reads the members that the full-text queries have in common.
+func (p *parser) textOptions(a *args, operatorKey string) textOptions {
+	text, ok := a.take("query")
+	if !ok {
+		panic(parsingError("No text specified for text query"))
 	}
-	inner := p.members("random_score", random)
-	seed := uint64(inner.integer("seed", 0)) //nolint:gosec // it is not negative
-	if field := inner.str("field", "_seq_no"); field != "_seq_no" {
-		return p.refuse(unsupported("random_score by the field [%s]", field))
+	choice := func(key, absent, other string) bool {
+		value := strings.ToLower(a.str(key, absent))
+		if value != absent && value != other {
+			panic(badRequest("illegal_argument_exception", "[%s] must be [%s] or [%s], but not [%s]", key, absent, other, value))
+		}
+		return value == other
 	}
-	_ = inner.done() // it stays with the parser
-	return p.finish(a, randomQuery{q.inner, seed, float32(a.number("min_score", 0))})
+	o := textOptions{
+		text:      text,
+		and:       choice(operatorKey, "or", "and"),
+		minShould: a.str("minimum_should_match", "1"),
+		analyzer:  a.str("analyzer", ""),
+		lenient:   a.boolean("lenient", false),
+		zeroAll:   a.name != "query_string" && choice("zero_terms_query", "none", "all"),
+	}
+	if o.analyzer != "" && p.ix.mapping.analyzers[o.analyzer] == nil {
+		panic(badRequest("query_shard_exception", "[%s] analyzer [%s] not found", a.name, o.analyzer))
+	}
+	a.boolean("auto_generate_synonyms_phrase_query", true) // there are no synonyms here
+	return o
+}
+
+// fullText searches one field for a text.
+func (p *parser) fullText(field string, o textOptions) query {
+	text, ok := textOf(o.text)
+	if !ok {
+		panic(parsingError("[match] unknown token for the text of field [%s]", field))
+	}
+	t := p.ix.mapping.fields[field]
+	if t == nil {
+		return matchNone()
+	}
+	if t.name != "text" {
+		if _, isNumber := numberOf(text); o.lenient && t.numeric() && !isNumber {
+			return matchNone()
+		}
+		return p.exact(field, o.text)
+	}
+	var q boolQuery
+	tokens, _ := p.ix.mapping.analyzers[cmp.Or(o.analyzer, t.searchAnalyzer)].analyze(text)
+	for _, token := range tokens {
+		q.should = append(q.should, p.term(field, token.term))
+	}
+	p.clauses += max(0, len(q.should)-1)
+	switch {
+	case len(q.should) == 0 && o.zeroAll:
+		return matchAll()
+	case len(q.should) == 0:
+		return matchNone()
+	case len(q.should) == 1:
+		return q.should[0] // as in the engines, minimum_should_match does not apply to a single term
+	case o.and:
+		q.must, q.should = q.should, nil
+	default:
+		q.minShould = max(1, minimumShouldMatch(o.minShould, len(q.should)))
+	}
+	return q.query()
+}
+
+// overFields searches several fields for one text and combines them as the
+// type says. No fields stands for every field.
+func (p *parser) overFields(a *args, fields []string, o textOptions) query {
+	kind := a.str("type", "best_fields")
+	tie, ok := map[string]float64{"best_fields": 0, "most_fields": 1}[kind]
+	if !ok {
+		panic(unsupported("[%s] of type [%s]", a.name, kind))
+	}
+	tie = a.number("tie_breaker", tie)
+	if len(fields) == 0 {
+		fields = []string{"*"}
+	}
+	var clauses []query
+	for _, field := range fields {
+		pattern, boost := splitBoost(field)
+		each := o
+		each.lenient = o.lenient || pattern == "*"
+		for _, name := range p.ix.mapping.matching(pattern) {
+			clauses = append(clauses, boosted(p.fullText(name, each), boost))
+		}
+	}
+	if len(clauses) == 0 {
+		return matchNone()
+	}
+	return disMax(float32(tie), clauses)
+}
+
+func (p *parser) queryString(a *args, _ string) query {
+	o := p.textOptions(a, "default_operator")
+	text, _ := textOf(o.text)
+	if operators(text) {
+		panic(unsupported("operators in a query string, found in [%s]", text))
+	}
+	fields := a.strings("fields")
+	if field := a.str("default_field", ""); field != "" {
+		fields = append(fields, field)
+	}
+	switch strings.TrimSpace(text) {
+	case "":
+		return matchNone()
+	case "*":
+		return matchAll()
+	default:
+		return p.overFields(a, fields, o)
+	}
+}
+
+// operators reports whether text has anything that Lucene's query syntax reads
+// as more than words. A single star, all documents, is allowed.
+func operators(text string) bool {
+	found, err := regexp.MatchString(`[:"*?~^()[\]{}\\/]|&&|\|\||(^|\s)[-+!<>=]|(^|\s)(AND|OR|NOT)(\s|$)`, text)
+	return strings.TrimSpace(text) != "*" && (found || err != nil)
 }
 
 // splitBoost splits "title^2" into the field and its boost.
-func (p *parser) splitBoost(field string) (string, float32) {
+func splitBoost(field string) (string, float32) {
 	name, text, ok := strings.Cut(field, "^")
 	if !ok {
 		return name, 1
 	}
 	boost, err := strconv.ParseFloat(text, 32)
 	if err != nil || !(boost >= 0) || math.IsInf(boost, 0) {
-		p.fail(badRequest("illegal_argument_exception", "the boost of field [%s] is not a positive number", field))
+		panic(badRequest("illegal_argument_exception", "the boost of field [%s] is not a positive number", field))
 	}
 	return name, float32(boost)
 }
@@ -285,33 +374,27 @@ func (p *parser) splitBoost(field string) (string, float32) {
 // asks for: "3", "-1" (all but one), "75%", "-25%", or "2<75% 9<-3" (up to 2
 // all, up to 9 three quarters, above all but three). Shares are rounded down.
 // The result can exceed n; then nothing matches.
-func minimumShouldMatch(spec string, n int) (int, error) {
-	spec = strings.TrimSpace(spec)
-	if !strings.Contains(spec, "<") {
-		return simpleMinimum(spec, n)
-	}
-	result := n
-	for part := range strings.FieldsSeq(spec) {
-		above, rest, ok := strings.Cut(part, "<")
-		limit, err := strconv.Atoi(above)
-		if !ok || err != nil {
-			return 0, badRequest("illegal_argument_exception", "minimum_should_match [%s] is malformed", spec)
-		}
-		if n <= limit {
-			return result, nil
-		}
-		if result, err = simpleMinimum(rest, n); err != nil {
-			return 0, err
+func minimumShouldMatch(spec string, n int) int {
+	malformed := badRequest("illegal_argument_exception", "minimum_should_match [%s] is malformed", spec)
+	chosen := spec
+	if strings.Contains(spec, "<") {
+		chosen = "100%"
+		for part := range strings.FieldsSeq(spec) {
+			above, rest, ok := strings.Cut(part, "<")
+			limit, err := strconv.Atoi(above)
+			if !ok || err != nil {
+				panic(malformed)
+			}
+			if n <= limit {
+				break
+			}
+			chosen = rest
 		}
 	}
-	return result, nil
-}
-
-func simpleMinimum(spec string, n int) (int, error) {
-	number, percent := strings.CutSuffix(spec, "%")
+	number, percent := strings.CutSuffix(strings.TrimSpace(chosen), "%")
 	value, err := strconv.Atoi(number)
 	if err != nil || value > math.MaxInt16 || value < math.MinInt16 {
-		return 0, badRequest("illegal_argument_exception", "minimum_should_match [%s] is malformed", spec)
+		panic(malformed)
 	}
 	butFor := value < 0
 	if percent {
@@ -320,5 +403,5 @@ func simpleMinimum(spec string, n int) (int, error) {
 	if butFor {
 		value += n
 	}
-	return max(value, 0), nil
+	return max(value, 0)
 }

@@ -2,25 +2,26 @@ package demo
 
 import (
 	"fmt"
+	"maps"
+	"math"
+	"net/http"
 	"slices"
 	"strings"
 )
 
 // A query is one node of a parsed query, bound to one index.
-type query interface {
+type query struct {
 	// explain returns the score of a document times boost and how it comes
-	// about, nil where the document does not match.
-	explain(at place, boost float32) *explanation
-	// terms calls yield for each field and term that the query looks for.
-	terms(yield func(field, term string))
+	// about, nil if the document does not match.
+	explain func(doc int, boost float32) *explanation
+	terms   []term // what it looks for, to highlight
 }
 
-// A place is a document that is scored.
-type place struct {
-	ix    *index
-	doc   int
-	words bool // the explanation of a term is wanted in words, not its value only
-}
+// A term of a field.
+type term struct{ field, text string }
+
+// matches reports whether the query finds the document.
+func (q query) matches(doc int) bool { return q.explain(doc, 1) != nil }
 
 // A hit is one document that matches.
 type hit struct {
@@ -28,241 +29,85 @@ type hit struct {
 	score float32
 }
 
-// hitsOf returns the documents that match q, ascending by number.
-func hitsOf(q query, ix *index) []hit {
-	var out []hit
+// hits returns the documents of an index that match, ascending by number.
+func (q query) hits(ix *index) (out []hit) {
 	for _, doc := range ix.live() {
-		if e := q.explain(place{ix, doc, false}, 1); e != nil {
+		if e := q.explain(doc, 1); e != nil {
 			out = append(out, hit{doc, e.Value})
 		}
 	}
 	return out
 }
 
-// weighted multiplies the scores of a query.
-type weighted struct {
-	query
-	factor float32
-}
-
-func (q weighted) explain(at place, boost float32) *explanation {
-	return q.query.explain(at, boost*q.factor)
-}
-
 // boosted returns q with its scores multiplied by boost.
 func boosted(q query, boost float32) query {
-	if boost == 1 {
-		return q
+	return query{func(doc int, outer float32) *explanation { return q.explain(doc, outer*boost) }, q.terms}
+}
+
+// termsOf returns the terms of all queries.
+func termsOf(queries []query) (terms []term) {
+	for _, q := range queries {
+		terms = append(terms, q.terms...)
 	}
-	return weighted{q, boost}
+	return terms
 }
 
-// termQuery scores the documents that hold a term by BM25.
-type termQuery struct{ field, term string }
-
-func (q termQuery) explain(at place, boost float32) *explanation {
-	e := at.ix.docs[at.doc].fields[q.field]
-	if e == nil || e.freqs[q.term] == 0 {
-		return nil
+// term scores the documents that contain a term by BM25.
+func (p *parser) term(field, text string) query {
+	ix, words := p.ix, p.words
+	explain := func(doc int, boost float32) *explanation {
+		e := ix.docs[doc].fields[field]
+		if e == nil || e.freqs[text] == 0 {
+			return nil
+		}
+		why := ix.fields[field].bm25(text, e.freqs[text], e.length, boost, words)
+		if !words {
+			return why
+		}
+		return explained(why.Value, fmt.Sprintf("weight(%s:%s in %d) [PerFieldSimilarity], result of:", field, text, doc), why)
 	}
-	f := at.ix.fields[q.field]
-	s := newBM25(f, f.docFreq[q.term], boost)
-	if !at.words {
-		return &explanation{Value: s.score(e.freqs[q.term], e.length)}
-	}
-	why := s.explain(e.freqs[q.term], e.length)
-	return explained(why.Value, fmt.Sprintf("weight(%s:%s in %d) [PerFieldSimilarity], result of:", q.field, q.term, at.doc), why)
+	return query{explain, []term{{field, text}}}
 }
 
-func (q termQuery) terms(yield func(field, term string)) { yield(q.field, q.term) }
-
-// constantQuery gives every document that it matches the score 1.
-type constantQuery struct {
-	matches     func(at place) bool
-	description string
-	inner       query // whose terms to highlight, or nil
+// constant gives every document that matches the score 1.
+func constant(description string, matches func(doc int) bool, terms ...term) query {
+	return query{func(doc int, boost float32) *explanation {
+		switch {
+		case !matches(doc):
+			return nil
+		case boost == 1:
+			return explained(1, description)
+		default:
+			return explained(boost, description+"^"+floatText(boost))
+		}
+	}, terms}
 }
 
-func (q constantQuery) explain(at place, boost float32) *explanation {
-	switch {
-	case !q.matches(at):
-		return nil
-	case boost == 1:
-		return explained(1, q.description)
-	default:
-		return explained(boost, q.description+"^"+floatText(boost))
-	}
-}
+func matchAll() query { return constant("*:*", func(int) bool { return true }) }
 
-func (q constantQuery) terms(yield func(field, term string)) {
-	if q.inner != nil {
-		q.inner.terms(yield)
-	}
-}
+func matchNone() query { return constant("MatchNoDocsQuery", func(int) bool { return false }) }
 
-func matchAll() query { return constantQuery{func(place) bool { return true }, "*:*", nil} }
-
-func matchNone() query {
-	return constantQuery{func(place) bool { return false }, "MatchNoDocsQuery", nil}
-}
-
-// constantScore gives the documents of q the score 1.
-func constantScore(q query) query {
-	return constantQuery{func(at place) bool { return q.explain(at, 1) != nil }, "ConstantScore", q}
-}
-
-// numberQuery matches the documents with a value in [low, high].
-func numberQuery(field string, low, high float64) query {
-	matches := func(at place) bool {
-		e := at.ix.docs[at.doc].fields[field]
+// between matches the documents with a number in [low, high].
+func (p *parser) between(field string, low, high float64) query {
+	return constant(fmt.Sprintf("%s:[%v TO %v]", field, low, high), func(doc int) bool {
+		e := p.ix.docs[doc].fields[field]
 		return e != nil && slices.ContainsFunc(e.numbers, func(v float64) bool { return low <= v && v <= high })
-	}
-	return constantQuery{matches, fmt.Sprintf("%s:[%v TO %v]", field, low, high), nil}
+	})
 }
 
-// existsQuery matches the documents with a value in the field, or in any field
-// of the object of that name.
-func existsQuery(field string) query {
-	matches := func(at place) bool {
-		for name := range at.ix.docs[at.doc].fields {
-			if name == field || strings.HasPrefix(name, field+".") {
-				return true
-			}
-		}
-		return false
-	}
-	return constantQuery{matches, "ConstantScore(FieldExistsQuery [field=" + field + "])", nil}
+// exists matches the documents with a value in the field, or in any field of
+// the object of that name.
+func (p *parser) exists(field string) query {
+	return constant("ConstantScore(FieldExistsQuery [field="+field+"])", func(doc int) bool {
+		inField := func(name string) bool { return name == field || strings.HasPrefix(name, field+".") }
+		return slices.ContainsFunc(slices.Collect(maps.Keys(p.ix.docs[doc].fields)), inField)
+	})
 }
 
-// idsQuery matches documents by their ids.
-func idsQuery(ids []string) query {
-	matches := func(at place) bool { return slices.Contains(ids, at.ix.docs[at.doc].id) }
-	return constantQuery{matches, "_id:(" + strings.Join(ids, " ") + ")", nil}
+// ids matches documents by their ids.
+func (p *parser) ids(ids []string) query {
+	return constant("_id:("+strings.Join(ids, " ")+")", func(doc int) bool { return slices.Contains(ids, p.ix.docs[doc].id) })
 }
-
-// scriptQuery replaces the scores of a query.
-type scriptQuery struct {
-	inner  query
-	script script
-}
-
-func (q scriptQuery) explain(at place, boost float32) *explanation {
-	inner := q.inner.explain(at, 1)
-	if inner == nil {
-		return nil
-	}
-	e := explained(q.script.run(inner.Value), `script score function, computed with script:"`+q.script.source+`"`,
-		explained(inner.Value, "_score: ", inner))
-	if boost == 1 {
-		return e
-	}
-	return explained(e.Value*boost, "Boosted score, product of:", explained(boost, "boost"), e)
-}
-
-func (q scriptQuery) terms(yield func(field, term string)) { q.inner.terms(yield) }
-
-// functionQuery combines the scores of a query with constant weights.
-type functionQuery struct {
-	inner     query
-	functions []weightFunction
-	scoreMode string // how the weights combine with each other
-	boostMode string // how they combine with the score
-}
-
-// A weightFunction applies to the documents of its filter.
-type weightFunction struct {
-	filter query // nil is every document
-	weight float32
-}
-
-// combine applies the weights that a document gets, 1 where it gets none.
-func (q functionQuery) combine(score float32, weights []float32) float32 {
-	if len(weights) == 0 {
-		weights = []float32{1}
-	}
-	factor := weights[0] // all that score_mode first wants
-	for _, w := range weights[1:] {
-		switch q.scoreMode {
-		case "multiply":
-			factor *= w
-		case "sum":
-			factor += w
-		case "max":
-			factor = max(factor, w)
-		case "min":
-			factor = min(factor, w)
-		}
-	}
-	if q.scoreMode == "avg" {
-		factor = 1 // the average of constants of 1, each counted by its weight
-	}
-	switch q.boostMode {
-	case "replace":
-		return factor
-	case "sum":
-		return score + factor
-	case "avg":
-		return (score + factor) / 2
-	case "max":
-		return max(score, factor)
-	case "min":
-		return min(score, factor)
-	default:
-		return score * factor
-	}
-}
-
-func (q functionQuery) explain(at place, boost float32) *explanation {
-	inner := q.inner.explain(at, boost)
-	if inner == nil || len(q.functions) == 0 {
-		return inner
-	}
-	var weights []float32
-	details := []*explanation{inner}
-	for _, f := range q.functions {
-		if f.filter == nil || f.filter.explain(at, 1) != nil {
-			weights = append(weights, f.weight)
-			details = append(details, explained(f.weight, "weight"))
-		}
-	}
-	description := "function score, score mode [" + q.scoreMode + "], boost mode [" + q.boostMode + "], of:"
-	return explained(q.combine(inner.Value, weights), description, details...)
-}
-
-func (q functionQuery) terms(yield func(field, term string)) { q.inner.terms(yield) }
-
-// randomBits is how fine the scores of a randomQuery are.
-const randomBits = 24
-
-// A randomQuery gives the documents of a query scores in [0, 1) that look
-// random, and finds those with at least the least score: a random share of
-// them. The scores depend on the seed and on the order in which documents were
-// written.
-type randomQuery struct {
-	inner query
-	seed  uint64
-	least float32
-}
-
-// score returns the score of a document: the upper bits of its number and the
-// seed, mixed as by SplitMix64.
-func (q randomQuery) score(doc int) float32 {
-	h := q.seed*0x9e3779b97f4a7c15 + uint64(doc) //nolint:gosec // it is not negative
-	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
-	h = (h ^ h>>27) * 0x94d049bb133111eb
-	h ^= h >> 31
-	return float32(h>>(64-randomBits)) / (1 << randomBits)
-}
-
-func (q randomQuery) explain(at place, boost float32) *explanation {
-	s := q.score(at.doc)
-	if s < q.least || q.inner.explain(at, 1) == nil {
-		return nil
-	}
-	return explained(s*boost, "random score, of the seed and the document")
-}
-
-func (q randomQuery) terms(yield func(field, term string)) { q.inner.terms(yield) }
 
 // boolQuery sums the scores of its clauses.
 type boolQuery struct {
@@ -270,99 +115,190 @@ type boolQuery struct {
 	minShould                     int // how many of should have to match
 }
 
-// simplified returns a plain clause for a query that is nothing but one.
-func (q boolQuery) simplified() query {
-	scored := len(q.must) + len(q.should)
-	if scored == 0 && len(q.filter) == 0 && len(q.mustNot) == 0 {
-		return matchAll()
-	}
-	if scored == 1 && len(q.filter) == 0 && len(q.mustNot) == 0 && q.minShould <= len(q.should) {
-		return slices.Concat(q.must, q.should)[0]
-	}
-	return q
-}
-
-func (q boolQuery) explain(at place, boost float32) *explanation {
-	var details []*explanation
-	sum, optionals := 0.0, 0 // Lucene sums in float64
-	for _, sub := range q.must {
-		e := sub.explain(at, boost)
-		if e == nil {
+func (b boolQuery) query() query {
+	scored := slices.Concat(b.must, b.should)
+	explain := func(doc int, boost float32) *explanation {
+		var details []*explanation
+		sum := 0.0 // Lucene sums in float64
+		for i, clause := range scored {
+			if e := clause.explain(doc, boost); e != nil {
+				details, sum = append(details, e), sum+float64(e.Value)
+			} else if i < len(b.must) {
+				return nil
+			}
+		}
+		if len(details) < len(b.must)+b.minShould {
 			return nil
 		}
-		details, sum = append(details, e), sum+float64(e.Value)
-	}
-	for _, sub := range q.should {
-		if e := sub.explain(at, boost); e != nil {
-			details, sum = append(details, e), sum+float64(e.Value)
-			optionals++
+		for _, clause := range b.filter {
+			e := clause.explain(doc, 1)
+			if e == nil {
+				return nil
+			}
+			details = append(details, explained(0, "match on required clause, product of:", explained(0, "# clause"), e))
 		}
-	}
-	for _, sub := range q.filter {
-		e := sub.explain(at, 1)
-		if e == nil {
+		if slices.ContainsFunc(b.mustNot, func(q query) bool { return q.matches(doc) }) {
 			return nil
 		}
-		details = append(details, explained(0, "match on required clause, product of:", explained(0, "# clause"), e))
+		return explained(float32(sum), "sum of:", details...)
 	}
-	excludes := func(sub query) bool { return sub.explain(at, 1) != nil }
-	if optionals < q.minShould || slices.ContainsFunc(q.mustNot, excludes) {
-		return nil
-	}
-	return explained(float32(sum), "sum of:", details...)
+	return query{explain, termsOf(slices.Concat(scored, b.filter))}
 }
 
-func (q boolQuery) terms(yield func(field, term string)) {
-	for _, sub := range slices.Concat(q.must, q.should, q.filter) {
-		sub.terms(yield)
-	}
-}
-
-// disMaxQuery takes the best score of its clauses, and adds tie times the
-// others.
-type disMaxQuery struct {
-	clauses []query
-	tie     float32
-}
-
-func (q disMaxQuery) combine(scores []float32) float32 {
-	best, others := 0, 0.0
-	for i, s := range scores {
-		if s > scores[best] {
-			best = i
-		}
-	}
-	for i, s := range scores {
-		if i != best {
-			others += float64(s)
-		}
-	}
-	return float32(float64(scores[best]) + others*float64(q.tie))
-}
-
-func (q disMaxQuery) explain(at place, boost float32) *explanation {
-	var details []*explanation
-	var scores []float32
-	for _, sub := range q.clauses {
-		if e := sub.explain(at, boost); e != nil {
-			details, scores = append(details, e), append(scores, e.Value)
-		}
-	}
-	if details == nil {
-		return nil
-	}
-	description := "max plus " + floatText(q.tie) + " times others of:"
-	switch q.tie {
-	case 0:
+// disMax takes the best score of its clauses, and adds tie times the others.
+func disMax(tie float32, clauses []query) query {
+	description := "max plus " + floatText(tie) + " times others of:"
+	switch {
+	case len(clauses) == 0:
+		panic(parsingError("[dis_max] requires 'queries' field with at least one clause"))
+	case len(clauses) == 1:
+		return clauses[0]
+	case tie == 0:
 		description = "max of:"
-	case 1:
+	case tie == 1:
 		description = "sum of:"
 	}
-	return explained(q.combine(scores), description, details...)
+	explain := func(doc int, boost float32) *explanation {
+		var details []*explanation
+		best, others := float32(0), 0.0
+		for _, clause := range clauses {
+			if e := clause.explain(doc, boost); e != nil {
+				details = append(details, e)
+				others += float64(min(best, e.Value))
+				best = max(best, e.Value)
+			}
+		}
+		if details == nil {
+			return nil
+		}
+		return explained(float32(float64(best)+others*float64(tie)), description, details...)
+	}
+	return query{explain, termsOf(clauses)}
 }
 
-func (q disMaxQuery) terms(yield func(field, term string)) {
-	for _, sub := range q.clauses {
-		sub.terms(yield)
+// A weight of a function_score query applies to the documents of its filter.
+type weight struct {
+	filter query
+	factor float32
+}
+
+// combineScores returns the function of a score_mode or boost_mode, nil if it
+// is not one.
+func combineScores(mode string) func(a, b float32) float32 {
+	return map[string]func(a, b float32) float32{
+		"multiply": func(a, b float32) float32 { return a * b },
+		"sum":      func(a, b float32) float32 { return a + b },
+		"avg":      func(a, b float32) float32 { return (a + b) / 2 },
+		"max":      func(a, b float32) float32 { return max(a, b) },
+		"min":      func(a, b float32) float32 { return min(a, b) },
+		"first":    func(a, _ float32) float32 { return a },
+		"replace":  func(_, b float32) float32 { return b },
+	}[mode]
+}
+
+// functionScore combines the scores of a query with constant weights.
+func functionScore(inner query, weights []weight, scoreMode, boostMode string) query {
+	combine, combineAll := combineScores(scoreMode), combineScores(boostMode)
+	explain := func(doc int, boost float32) *explanation {
+		e := inner.explain(doc, boost)
+		if e == nil || len(weights) == 0 {
+			return e
+		}
+		details := []*explanation{e}
+		factor := float32(1) // also the average of constants of 1, each counted by its weight
+		for _, w := range weights {
+			if !w.filter.matches(doc) {
+				continue
+			}
+			if details = append(details, explained(w.factor, "weight")); scoreMode == "avg" {
+				continue
+			}
+			if len(details) == 2 {
+				factor = w.factor
+			} else {
+				factor = combine(factor, w.factor)
+			}
+		}
+		description := "function score, score mode [" + scoreMode + "], boost mode [" + boostMode + "], of:"
+		return explained(combineAll(e.Value, factor), description, details...)
 	}
+	return query{explain, inner.terms}
+}
+
+// randomScore gives the documents of a query scores in [0, 1) that look random,
+// and finds those with at least the least score: a random share of them. Scores
+// are the upper bits of document number and seed, mixed as by SplitMix64.
+func randomScore(inner query, seed uint64, least float32) query {
+	return query{func(doc int, boost float32) *explanation {
+		h := seed*0x9e3779b97f4a7c15 + uint64(doc) //nolint:gosec // it is not negative
+		h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
+		h = (h ^ h>>27) * 0x94d049bb133111eb
+		h ^= h >> 31
+		score := float32(h>>40) / (1 << 24)
+		if score < least || !inner.matches(doc) {
+			return nil
+		}
+		return explained(score*boost, "random score, of the seed and the document")
+	}, inner.terms}
+}
+
+// The scripts that this engine runs, recognized by their text: the two that a
+// search in akin's saturated form carries, and the one by which akin learns
+// whether scripts run at all.
+const (
+	// ScriptInvert undoes BM25's saturation: with m = boost·2.2·idf it turns
+	// the score of a term into b·tf/K. c in (0, 1) keeps it finite.
+	ScriptInvert = "double r = Math.min(_score / params.m, params.c); return params.b * r / (1 - r)"
+	// ScriptSaturate saturates a sum of such values again, to at most m.
+	ScriptSaturate = "return params.m * _score / (1 + _score)"
+	// ScriptProbe multiplies a score by a.
+	ScriptProbe = "_score * params.a"
+)
+
+// scriptScore replaces the scores of a query by a script. It refuses parameters
+// with which a score could come out negative or infinite; the real engines
+// refuse them when it happens.
+func scriptScore(inner query, v any) query {
+	a := newArgs("script", v)
+	source, lang := a.str("source", ""), a.str("lang", "painless")
+	params := newArgs("script params", a.object("params"))
+	a.done()
+	m, c, b, factor := params.number("m", -1), params.number("c", -1), params.number("b", -1), params.number("a", -1)
+	var run func(score float64) float64
+	wrong := ""
+	switch {
+	case lang != "painless":
+		wrong = "the embedded engine runs painless only"
+	case source == ScriptInvert && (m <= 0 || c < 0 || c >= 1 || b < 0):
+		wrong = "runtime error: params.m must be positive, params.c in [0, 1), params.b not negative"
+	case source == ScriptInvert:
+		run = func(score float64) float64 { r := math.Min(score/m, c); return b * r / (1 - r) }
+	case source == ScriptSaturate && m < 0:
+		wrong = "runtime error: params.m must not be negative"
+	case source == ScriptSaturate:
+		run = func(score float64) float64 { return m * score / (1 + score) }
+	case source == ScriptProbe && factor < 0:
+		wrong = "runtime error: params.a must not be negative"
+	case source == ScriptProbe:
+		run = func(score float64) float64 { return factor * score }
+	default:
+		wrong = "compile error: the embedded engine runs akin's own scripts only"
+	}
+	if wrong != "" {
+		panic(&apiError{http.StatusBadRequest, "script_exception", wrong, map[string]any{
+			"script": strings.ToValidUTF8(source, "\uFFFD"), "lang": "painless",
+		}})
+	}
+	return query{func(doc int, boost float32) *explanation {
+		was := inner.explain(doc, 1)
+		if was == nil {
+			return nil
+		}
+		e := explained(float32(run(float64(was.Value))), `script score function, computed with script:"`+source+`"`,
+			explained(was.Value, "_score: ", was))
+		if boost == 1 {
+			return e
+		}
+		return explained(e.Value*boost, "Boosted score, product of:", explained(boost, "boost"), e)
+	}, inner.terms}
 }

@@ -2,13 +2,76 @@ package demo
 
 import (
 	"cmp"
+	"crypto/rand"
+	"fmt"
+	"hash/fnv"
 	"math"
+	"net/http"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // maxResultWindow bounds from + size, as index.max_result_window does.
 const maxResultWindow = 10_000
+
+func (e *Engine) search(c *call) any {
+	r := parseSearch(c.searchBody())
+	r.source = c.sourceFilter(r.source)
+	indices := e.named(c)
+	all := r.find(indices)
+	from := min(r.from, len(all))
+	page := all[from:min(from+r.size, len(all))]
+	out := map[string]any{"timed_out": false, "_shards": shards(len(indices), true), "hits": r.answer(all, page)}
+	if c.params.Has("scroll") {
+		out["_scroll_id"] = e.openScroll(c, r, all)
+	} else if r.slice.max > 0 {
+		panic(badRequest("search_exception", "`slice` cannot be used outside of a scroll context"))
+	}
+	out["took"] = e.took(c)
+	return out
+}
+
+func (e *Engine) count(c *call) any {
+	a := newArgs("count", c.searchBody())
+	query, _ := a.take("query")
+	a.done()
+	indices := e.named(c)
+	all := (&searchRequest{query: query, byDocument: true}).find(indices)
+	return map[string]any{"count": len(all), "_shards": shards(len(indices), true)}
+}
+
+// searchBody returns the body of a search, in which the parameters of the query
+// string replace members.
+func (c *call) searchBody() map[string]any {
+	body := newArgs("search", c.decoded()).rest
+	for _, name := range []string{"from", "size", "explain", "terminate_after", "track_total_hits"} {
+		if c.params.Has(name) {
+			body[name] = c.params.Get(name)
+		}
+	}
+	if c.params.Has("q") {
+		q := map[string]any{"query": c.params.Get("q")}
+		for parameter, member := range map[string]string{
+			"df": "default_field", "analyzer": "analyzer", "default_operator": "default_operator", "lenient": "lenient",
+		} {
+			if c.params.Has(parameter) {
+				q[member] = c.params.Get(parameter)
+			}
+		}
+		body["query"] = map[string]any{"query_string": q}
+	}
+	if c.params.Has("sort") {
+		var list []any
+		for part := range strings.SplitSeq(c.params.Get("sort"), ",") {
+			field, order, _ := strings.Cut(part, ":")
+			list = append(list, map[string]any{field: order})
+		}
+		body["sort"] = list
+	}
+	return body
+}
 
 // A searchRequest is a parsed search body, its query excepted, which is parsed
 // for each index.
@@ -20,7 +83,7 @@ type searchRequest struct {
 	totalUpTo  int // hits are counted up to here; 0 is not at all
 	explain    bool
 	byDocument bool // sorted by _doc instead of by score
-	sorted     bool // a sort was given, so that each hit carries its sort values
+	sorted     bool // a sort was given, so that each hit has its sort values
 	minScore   float32
 	perIndex   int // matches looked at in each index, in its order; 0 is all
 	slice      slice
@@ -28,95 +91,70 @@ type searchRequest struct {
 }
 
 // parseSearch reads the body of a search.
-func parseSearch(body any) (*searchRequest, error) {
-	if body == nil {
-		body = map[string]any{}
-	}
+func parseSearch(body map[string]any) *searchRequest {
 	a := newArgs("search", body)
-	m := a.mistake
-	r := &searchRequest{totalUpTo: maxResultWindow}
+	r := &searchRequest{
+		from: a.integer("from", 0), size: a.integer("size", 10), explain: a.boolean("explain", false),
+		perIndex: a.integer("terminate_after", 0), minScore: float32(a.number("min_score", 0)),
+		rescore: parseRescore(a.list("rescore")),
+	}
 	r.query, _ = a.take("query")
-	r.from, r.size = a.integer("from", 0), a.integer("size", 10)
-	r.explain = a.boolean("explain", false)
-	r.perIndex = a.integer("terminate_after", 0)
-	r.minScore = float32(a.number("min_score", 0))
 	v, _ := a.take("_source")
-	r.source = m.source(v)
+	r.source = parseSource(v)
 	if v, ok := a.take("highlight"); ok {
-		r.highlight = m.highlight(v)
+		r.highlight = parseHighlight(v)
 	}
 	if v, ok := a.take("slice"); ok {
-		r.slice = m.slice(v)
+		r.slice = parseSlice(v)
 	}
-	r.parseTotal(a)
-	r.parseSort(a)
-	r.rescore = m.rescorers(a.list("rescore"))
+	switch total := a.str("track_total_hits", ""); total {
+	case "":
+		r.totalUpTo = maxResultWindow
+	case "true":
+		r.totalUpTo = math.MaxInt
+	case "false":
+	default:
+		n, err := strconv.ParseUint(total, 10, 31)
+		if err != nil {
+			panic(parsingError("[track_total_hits] must be a boolean or a positive number, got %s", total))
+		}
+		r.totalUpTo = int(n)
+	}
+	r.parseSort(a.list("sort"))
+	a.ignore("timeout", "track_scores", "version", "seq_no_primary_term", "stats", "profile")
+	a.done()
 	switch {
 	case len(r.rescore) > 0 && r.sorted:
-		m.fail(badRequest("illegal_argument_exception", "Cannot use [sort] option in conjunction with [rescore]."))
+		panic(badRequest("illegal_argument_exception", "Cannot use [sort] option in conjunction with [rescore]."))
 	case len(r.rescore) > 0 && r.explain:
-		m.fail(unsupported("explain with rescore"))
+		panic(unsupported("explain with rescore"))
+	case r.from+r.size > maxResultWindow:
+		panic(badRequest("illegal_argument_exception",
+			"Result window is too large, from + size must be less than or equal to: [%d] but was [%d]", maxResultWindow, r.from+r.size))
 	}
-	for _, neutral := range []string{"timeout", "track_scores", "version", "seq_no_primary_term", "stats", "profile"} {
-		a.take(neutral)
-	}
-	if err := a.done(); err != nil {
-		return nil, err
-	}
-	if r.from+r.size > maxResultWindow {
-		return nil, badRequest("illegal_argument_exception",
-			"Result window is too large, from + size must be less than or equal to: [%d] but was [%d]", maxResultWindow, r.from+r.size)
-	}
-	return r, nil
-}
-
-func (r *searchRequest) parseTotal(a *args) {
-	switch v, _ := a.take("track_total_hits"); v := v.(type) {
-	case nil:
-	case bool:
-		r.totalUpTo = 0
-		if v {
-			r.totalUpTo = math.MaxInt
-		}
-	case float64:
-		if v < 0 || v > math.MaxInt32 || v != math.Trunc(v) {
-			a.fail(parsingError("[track_total_hits] parameter must be positive, got %v", v))
-		}
-		r.totalUpTo = int(v)
-	default:
-		a.fail(parsingError("[track_total_hits] must be a boolean or a number"))
-	}
+	return r
 }
 
 // parseSort reads the sort orders that this engine has: by _score descending,
-// and by _doc.
-func (r *searchRequest) parseSort(a *args) {
-	for i, v := range a.list("sort") {
-		field, order := sortKey(v)
-		byScore := field == "_score" && (order == nil || order == "desc")
-		byDocument := field == "_doc" && (order == nil || order == "asc")
-		if !byScore && !byDocument {
-			a.fail(unsupported("sort by [%v]", v))
+// and by _doc. A sort is "field", {"field": "order"} or {"field": {"order":
+// "order"}}.
+func (r *searchRequest) parseSort(list []any) {
+	r.sorted = len(list) > 0
+	for i, v := range list {
+		field, order := v, any(nil)
+		if _, ok := v.(map[string]any); ok {
+			field, order = newArgs("sort", v).sole()
 		}
-		r.sorted = true
-		r.byDocument = r.byDocument || i == 0 && byDocument
-	}
-}
-
-// sortKey splits a sort, which is "field", {"field": "order"} or
-// {"field": {"order": "order"}}; order is nil where it is not given.
-func sortKey(v any) (field, order any) {
-	object, ok := v.(map[string]any)
-	if !ok || len(object) != 1 {
-		return v, nil
-	}
-	for name, order := range object {
 		if inner, ok := order.(map[string]any); ok {
 			order = inner["order"]
 		}
-		return name, order
+		name := fmt.Sprint(field)
+		only := map[string]string{"_score": "desc", "_doc": "asc"}[name]
+		if only == "" || order != nil && order != "" && order != only {
+			panic(unsupported("sort by [%v]", v))
+		}
+		r.byDocument = r.byDocument || i == 0 && name == "_doc"
 	}
-	return v, nil
 }
 
 // A result is a hit in one of the indices searched.
@@ -128,168 +166,73 @@ type result struct {
 
 // find runs the query over the indices and returns every match in the order of
 // the answer: by score, ties by index and document.
-func (r *searchRequest) find(indices []*index) ([]result, error) {
-	var out []result
+func (r *searchRequest) find(indices []*index) (out []result) {
 	if len(indices) == 0 { // still refuse what cannot be parsed
-		if _, err := parseQuery(newIndex("", "", indexEpoch, analyzers()), r.query); err != nil {
-			return nil, err
-		}
+		parseQuery(newIndex("", time.Time{}, analyzers()), r.query, false)
 	}
 	for _, ix := range indices {
-		q, err := parseQuery(ix, r.query)
-		if err != nil {
-			return nil, err
-		}
-		hits := hitsOf(q, ix)
+		q := parseQuery(ix, r.query, r.explain)
+		hits := q.hits(ix)
 		if r.perIndex > 0 {
 			hits = hits[:min(r.perIndex, len(hits))]
 		}
 		hits = slices.DeleteFunc(hits, func(h hit) bool { return h.score < r.minScore })
-		for k := range r.rescore {
-			if err := r.rescore[k].apply(ix, hits); err != nil {
-				return nil, err
-			}
+		for _, rescorer := range r.rescore {
+			rescorer.apply(ix, hits)
 		}
 		for _, h := range hits {
-			out = append(out, result{h, ix, q})
+			if r.slice.contains(ix.docs[h.doc].id) {
+				out = append(out, result{h, ix, q})
+			}
 		}
 	}
-	out = r.slice.of(out)
 	if !r.byDocument {
 		slices.SortStableFunc(out, func(a, b result) int { return cmp.Compare(b.score, a.score) })
 	}
-	return out, nil
-}
-
-// page returns the results that the request asks for.
-func (r *searchRequest) page(all []result) []result {
-	from := min(r.from, len(all))
-	return all[from:min(from+r.size, len(all))]
+	return out
 }
 
 // answer renders the hits member of the response for one page of all results.
-func (r *searchRequest) answer(all, page []result) (map[string]any, error) {
+func (r *searchRequest) answer(all, page []result) map[string]any {
 	hits := make([]any, len(page))
 	for i, res := range page {
-		h, err := r.render(res)
-		if err != nil {
-			return nil, err
-		}
-		hits[i] = h
+		hits[i] = r.render(res)
 	}
 	answer := map[string]any{"hits": hits, "max_score": nil}
 	if len(all) > 0 && r.size > 0 && !r.byDocument {
 		answer["max_score"] = all[0].score
 	}
-	if r.totalUpTo > 0 {
-		total := map[string]any{"value": len(all), "relation": "eq"}
-		if len(all) > r.totalUpTo {
-			total = map[string]any{"value": r.totalUpTo, "relation": "gte"}
-		}
-		answer["total"] = total
+	switch {
+	case r.totalUpTo == 0: // not wanted
+	case len(all) > r.totalUpTo:
+		answer["total"] = map[string]any{"value": r.totalUpTo, "relation": "gte"}
+	default:
+		answer["total"] = map[string]any{"value": len(all), "relation": "eq"}
 	}
-	return answer, nil
+	return answer
 }
 
-func (r *searchRequest) render(res result) (map[string]any, error) {
+func (r *searchRequest) render(res result) map[string]any {
 	doc := res.ix.docs[res.doc]
 	h := map[string]any{"_index": res.ix.name, "_id": doc.id, "_score": res.score}
 	if r.byDocument {
-		h["_score"] = nil
-		h["sort"] = []any{res.doc}
+		h["_score"], h["sort"] = nil, []any{res.doc}
 	} else if r.sorted {
 		h["sort"] = []any{res.score}
 	}
-	source, err := r.source.apply(doc.source)
-	if err != nil {
-		return nil, err
-	}
-	if source != nil {
+	if source := r.source.apply(doc.source); source != nil {
 		h["_source"] = source
 	}
 	if r.highlight != nil {
-		marked, err := r.highlight.mark(res)
-		if err != nil {
-			return nil, err
-		}
-		if len(marked) > 0 {
+		if marked := r.highlight.mark(res); len(marked) > 0 {
 			h["highlight"] = marked
 		}
 	}
 	if r.explain {
-		h["_shard"] = "[" + res.ix.name + "][0]"
-		h["_node"] = nodeName
-		h["_explanation"] = res.query.explain(place{res.ix, res.doc, true}, 1)
+		h["_shard"], h["_node"] = "["+res.ix.name+"][0]", nodeName
+		h["_explanation"] = res.query.explain(res.doc, 1)
 	}
-	return h, nil
-}
-
-// A sourceFilter says which members of a document's source are returned.
-type sourceFilter struct {
-	none               bool
-	includes, excludes []string // patterns over dotted paths
-}
-
-// source reads a _source member: a boolean, a pattern, a list of patterns, or
-// an object of includes and excludes.
-func (m *mistake) source(v any) sourceFilter {
-	switch wanted := v.(type) {
-	case nil:
-		return sourceFilter{}
-	case bool:
-		return sourceFilter{none: !wanted}
-	case string, []any:
-		v = map[string]any{"includes": v}
-	}
-	a := m.members("_source", v)
-	f := sourceFilter{
-		includes: append(a.strings("includes"), a.strings("include")...),
-		excludes: append(a.strings("excludes"), a.strings("exclude")...),
-	}
-	_ = a.done() // it stays with m
-	return f
-}
-
-// apply returns the source as it came where nothing is filtered, nil where it
-// is not wanted.
-func (f sourceFilter) apply(source []byte) (any, error) {
-	if f.none {
-		return nil, nil //nolint:nilnil // no source is wanted
-	}
-	if len(f.includes) == 0 && len(f.excludes) == 0 {
-		return rawJSON(source), nil
-	}
-	v, err := decodeJSON(source)
-	if err != nil {
-		return nil, err
-	}
-	object, _ := v.(map[string]any)
-	return f.filter("", object), nil
-}
-
-func (f sourceFilter) filter(prefix string, object map[string]any) map[string]any {
-	out := map[string]any{}
-	for name, v := range object {
-		path := prefix + name
-		if slices.ContainsFunc(f.excludes, func(p string) bool { return covers(p, path) }) {
-			continue
-		}
-		if sub, ok := v.(map[string]any); ok {
-			if kept := f.filter(path+".", sub); len(kept) > 0 {
-				out[name] = kept
-			}
-			continue
-		}
-		if len(f.includes) == 0 || slices.ContainsFunc(f.includes, func(p string) bool { return covers(p, path) }) {
-			out[name] = v
-		}
-	}
-	return out
-}
-
-// covers reports whether pattern matches path or an object that holds it.
-func covers(pattern, path string) bool {
-	return wildcard(pattern, path) || wildcard(pattern+".*", path) || strings.HasPrefix(path, pattern+".")
+	return h
 }
 
 // A rescorer scores the first hits of each index again, by a second query.
@@ -299,58 +242,163 @@ type rescorer struct {
 	queryWeight, nextWeight float32
 }
 
-// defaultRescoreWindow is the window of a rescorer that states none.
-const defaultRescoreWindow = 10
-
-// rescorers reads a rescore member: one rescorer or a list of them.
-func (m *mistake) rescorers(list []any) []rescorer {
-	out := make([]rescorer, 0, len(list))
+// parseRescore reads a rescore member: one rescorer or a list of them.
+func parseRescore(list []any) (out []rescorer) {
 	for _, v := range list {
-		a := m.members("rescore", v)
-		r := rescorer{window: a.integer("window_size", defaultRescoreWindow)}
-		inner, _ := a.take("query")
-		_ = a.done() // it stays with m
-		q := m.members("query", inner)
-		if mode := q.str("score_mode", "total"); mode != "total" {
-			m.fail(unsupported("rescore with the score_mode [%s]", mode))
+		a := newArgs("rescore", v)
+		window := a.integer("window_size", 10)
+		inner := newArgs("query", a.object("query"))
+		a.done()
+		if mode := inner.str("score_mode", "total"); mode != "total" {
+			panic(unsupported("rescore with the score_mode [%s]", mode))
 		}
-		var ok bool
-		if r.query, ok = q.take("rescore_query"); !ok {
-			m.fail(parsingError("missing rescore query"))
+		query, ok := inner.take("rescore_query")
+		if !ok {
+			panic(parsingError("missing rescore query"))
 		}
-		r.queryWeight, r.nextWeight = float32(q.number("query_weight", 1)), float32(q.number("rescore_query_weight", 1))
-		_ = q.done() // as above
-		out = append(out, r)
+		out = append(out, rescorer{
+			query, window, float32(inner.number("query_weight", 1)), float32(inner.number("rescore_query_weight", 1)),
+		})
+		inner.done()
 	}
 	return out
 }
 
-// apply scores the first hits of one index again, out of which all hits come
-// ordered. As in Lucene's QueryRescorer, the scores of all hits are multiplied
-// by the weight of the query, also of those behind the window.
-func (s *rescorer) apply(ix *index, hits []hit) error {
-	next, err := parseQuery(ix, s.query)
-	if err != nil {
-		return err
-	}
-	sortByScore(hits)
-	scores := map[int]float32{}
-	for _, h := range hitsOf(next, ix) {
-		scores[h.doc] = h.score
-	}
+// apply scores the first hits of one index again and reorders all hits. As in
+// Lucene's QueryRescorer, the weight of the query multiplies the scores of all
+// hits, also of those behind the window.
+func (s *rescorer) apply(ix *index, hits []hit) {
+	byScore := func(a, b hit) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.doc, b.doc)) }
+	slices.SortFunc(hits, byScore)
+	next := parseQuery(ix, s.query, false)
 	for i := range hits {
 		hits[i].score *= s.queryWeight
-		if score, ok := scores[hits[i].doc]; ok && i < s.window {
-			hits[i].score += s.nextWeight * score
+		if i < s.window {
+			if e := next.explain(hits[i].doc, 1); e != nil {
+				hits[i].score += s.nextWeight * e.Value
+			}
 		}
 	}
-	sortByScore(hits)
-	return nil
+	slices.SortFunc(hits, byScore)
 }
 
-// sortByScore orders the hits of an index: by score, ties by document.
-func sortByScore(hits []hit) {
-	slices.SortFunc(hits, func(a, b hit) int {
-		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.doc, b.doc))
-	})
+// Limits of scrolls, those of the real engines.
+const (
+	maxScrolls    = 500
+	maxScrollLife = 24 * time.Hour
+	maxSlices     = 1024
+)
+
+// A slice is one of max parts of the documents, each of which is in one part.
+// A max of 0 is all of them.
+type slice struct{ id, max int }
+
+// parseSlice reads the slice member of a search body.
+func parseSlice(v any) slice {
+	a := newArgs("slice", v)
+	if field := a.str("field", "_id"); field != "_id" {
+		panic(unsupported("slices by the field [%s]", field))
+	}
+	s := slice{id: a.integer("id", -1), max: a.integer("max", -1)}
+	a.done()
+	switch {
+	case s.max < 2 || s.max > maxSlices:
+		panic(badRequest("illegal_argument_exception", "[slice] [max] must be from 2 to %d", maxSlices))
+	case s.id < 0 || s.id >= s.max:
+		panic(badRequest("illegal_argument_exception", "[slice] [id] must be from 0 to max-1"))
+	}
+	return s
+}
+
+// contains reports whether the document of that id is in the slice. The real
+// engines go by the id too, though other documents result.
+func (s slice) contains(id string) bool {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(id)) // never fails
+	return s.max == 0 || int64(h.Sum32())%int64(s.max) == int64(s.id)
+}
+
+// A scroll is a search whose answer is read in pages, over the documents as
+// they were when it began.
+type scroll struct {
+	request   *searchRequest
+	all, rest []result // rest begins with the next page
+	expires   time.Time
+}
+
+// nextPage cuts the next page off the rest.
+func (s *scroll) nextPage() []result {
+	page := s.rest[:min(s.request.size, len(s.rest))]
+	s.rest = s.rest[len(page):]
+	return page
+}
+
+// openScroll opens a scroll whose first page is read, and returns its id.
+func (e *Engine) openScroll(c *call, r *searchRequest, all []result) (id string) {
+	if r.size == 0 || r.from > 0 {
+		panic(badRequest("action_request_validation_exception", "[size] cannot be [0] and [from] must be [0] in a scroll context"))
+	}
+	s := &scroll{r, all, all, c.started.Add(scrollLife(c.params.Get("scroll")))}
+	s.nextPage()
+	for id, open := range e.scrolls {
+		if c.started.After(open.expires) {
+			delete(e.scrolls, id)
+		}
+	}
+	if len(e.scrolls) >= maxScrolls {
+		panic(&apiError{
+			http.StatusTooManyRequests, "too_many_scroll_contexts_exception",
+			"Trying to create too many scroll contexts. Must be less than or equal to: [500].", nil,
+		})
+	}
+	id = rand.Text()
+	e.scrolls[id] = s
+	return id
+}
+
+// scrollArgs reads the ids and the life time of a scroll request.
+func (c *call) scrollArgs() (ids []string, life string) {
+	a := newArgs("scroll", c.decoded())
+	ids = a.strings("scroll_id")
+	life = a.str("scroll", c.params.Get("scroll"))
+	a.done()
+	if len(ids) == 0 {
+		panic(badRequest("action_request_validation_exception", "scrollId is missing"))
+	}
+	return ids, life
+}
+
+func (e *Engine) nextPage(c *call) any {
+	ids, life := c.scrollArgs()
+	s := e.scrolls[ids[0]]
+	if s == nil || c.started.After(s.expires) {
+		panic(&apiError{http.StatusNotFound, "search_context_missing_exception", "No search context found for id [" + ids[0] + "]", nil})
+	}
+	if life != "" {
+		s.expires = c.started.Add(scrollLife(life))
+	}
+	hits := s.request.answer(s.all, s.nextPage())
+	return map[string]any{"_scroll_id": ids[0], "took": e.took(c), "timed_out": false, "_shards": shards(1, true), "hits": hits}
+}
+
+func (e *Engine) closeScrolls(c *call) any {
+	ids, _ := c.scrollArgs()
+	before := len(e.scrolls)
+	for _, id := range ids {
+		delete(e.scrolls, id)
+	}
+	freed := before - len(e.scrolls)
+	if freed == 0 {
+		c.status = http.StatusNotFound
+	}
+	return map[string]any{"succeeded": true, "num_freed": freed}
+}
+
+// scrollLife reads a time such as "1m" or "30s".
+func scrollLife(text string) time.Duration {
+	life, err := time.ParseDuration(text)
+	if err != nil || life <= 0 || life > maxScrollLife {
+		panic(badRequest("illegal_argument_exception", "failed to parse setting [scroll] with value [%s] as a time value", text))
+	}
+	return life
 }

@@ -132,27 +132,17 @@ func TestExplanationLeadsToTheScore(t *testing.T) {
 // document.
 func TestExplanationsAgreeWithScores(t *testing.T) {
 	e := NewEngine()
-	ix, err := e.create("help")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := ix.mapping.merge(map[string]any{"properties": map[string]any{"title": text(), "body": text()}}, e.analyzers); err != nil {
-		t.Fatal(err)
-	}
+	ix := e.create("help", nil)
+	ix.mapping.merge(map[string]any{"properties": map[string]any{"title": text(), "body": text()}})
 	for _, d := range Indices()[0].Docs {
 		source := `{"title": "` + d.Title + `", "body": "` + d.Body + `"}`
-		if _, err := ix.put(d.ID, []byte(source)); err != nil {
-			t.Fatal(err)
-		}
+		ix.put(d.ID, []byte(source))
 	}
 	for _, body := range append(queriesOf("refund my order"), saturated(2)) {
-		q, err := parseQuery(ix, normalized(t, body))
-		if err != nil {
-			t.Fatalf("%v: %v", body, err)
-		}
+		q, inWords := parseQuery(ix, normalized(t, body), false), parseQuery(ix, normalized(t, body), true)
 		found := map[int]float32{}
 		last := -1
-		for _, h := range hitsOf(q, ix) {
+		for _, h := range q.hits(ix) {
 			if h.doc <= last {
 				t.Fatalf("%v: document %d after %d", body, h.doc, last)
 			}
@@ -160,7 +150,7 @@ func TestExplanationsAgreeWithScores(t *testing.T) {
 		}
 		for doc := range ix.docs {
 			score, ok := found[doc]
-			explanation := q.explain(place{ix, doc, true}, 1)
+			explanation := inWords.explain(doc, 1)
 			if (explanation != nil) != ok || ok && explanation.Value != score {
 				t.Fatalf("%v: document %d, found %v, scores %v, explained %v", body, doc, ok, score, explanation)
 			}
