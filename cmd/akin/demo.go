@@ -51,7 +51,7 @@ func newDemoLoad() *cobra.Command {
 	var url, caFile string
 	cmd := &cobra.Command{
 		Use: "load --url URL", Short: "Index the demo corpus in a cluster of yours",
-		Long:    "load creates the indices " + demoIndices + " and fills them. One that is there already is left as it is.",
+		Long:    "load creates the indices " + demoIndices + " and fills them. It does not change one that exists already.",
 		Example: `  akin demo load --url http://127.0.0.1:9200`,
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -75,7 +75,7 @@ const demoMapping = `{"settings":{"number_of_shards":1,"number_of_replicas":0},`
 	`"mappings":{"properties":{"title":{"type":"text","analyzer":"english"},"body":{"type":"text","analyzer":"english"}}}}`
 
 // loadDemo creates and fills the indices of the demo corpus and says so on
-// report. It does not touch an index that is there already: the names are
+// report. It does not touch an index that exists already: the names are
 // common, and it may be somebody's own.
 func loadDemo(ctx context.Context, client *esclient.Client, report io.Writer) error {
 	cluster := documents.API{Client: client}
@@ -85,7 +85,7 @@ func loadDemo(ctx context.Context, client *esclient.Client, report io.Writer) er
 			return err
 		}
 		if !created {
-			fmt.Fprintf(report, "%s: there already, left as it is\n", index.Name)
+			fmt.Fprintf(report, "%s: exists already, not changed\n", index.Name)
 			continue
 		}
 		docs := make([]documents.Document, len(index.Docs))
@@ -133,7 +133,7 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, once bool) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "Loaded %d texts and learnt %d terms with %d neighbors in %.1f s.\n",
+	fmt.Fprintf(stdout, "Loaded %d texts and learned %d terms with %d neighbors in %.1f s.\n",
 		m.Meta().Docs, m.Meta().Terms, m.Meta().NonZeros, time.Since(began).Seconds())
 	cfg := configs.Default()
 	cfg.Listen.Address, cfg.Admin.Address = "127.0.0.1:0", "127.0.0.1:0"
