@@ -314,7 +314,7 @@ func TestHalfFilledFieldIsFilled(t *testing.T) {
 		a := adviseOn(t, e, index, "body", "")
 		a.wants(t, 1, "note k1 20000", "MISSING text in body.akin 4 of 10 documents", "ok norms all 10 documents, by the weights 0123456789abcdef (10)")
 		if n := strings.Count(a.stdout, "POST /"); n != 1 {
-			t.Errorf("%d requests, want _update_by_query alone:\n%s", n, a.stdout)
+			t.Errorf("%d requests, want only _update_by_query:\n%s", n, a.stdout)
 		}
 		a.follow(t)
 		a.awaitReady(t)

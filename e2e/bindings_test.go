@@ -41,7 +41,7 @@ func TestBindingMatchesWhatAnExpressionStandsFor(t *testing.T) {
 			{"an alias", "akin-e2e-live", true, nil},
 			{"a wider pattern", "akin-e2e-bou*", true, nil},
 			{"an alias by a pattern", "akin-e2e-li*", true, nil},
-			{"an alias of an index beside", "akin-e2e-mixed", false, []string{docs, others}},
+			{"an alias of an index and others", "akin-e2e-mixed", false, []string{docs, others}},
 			{"another index", others, false, []string{others}},
 			{"an alias that is kept out", "akin-e2e-tenant-a", false, nil},
 			{"a pattern that may name it", "akin-e2e-t*", false, nil},

@@ -349,7 +349,7 @@ func reloadOften(t *testing.T, s *stage) func() {
 	}
 }
 
-// restartInTurn has a second akin beside the first, and a balancer that sends
+// restartInTurn has a second akin next to the first, and a balancer that sends
 // clients to one that says that it is ready, as it finds out every 50 ms.
 // Both are replaced, one after the other.
 func restartInTurn(t *testing.T, s *stage) func() {

@@ -50,7 +50,7 @@ func startFrontNode(t *testing.T, engineURL string) *frontNode {
 		if status := n.status.Load(); status != 0 {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(int(status))
-			_, _ = w.Write([]byte(`{"error":{"type":"stand_in","reason":"as told"},"status":` + strconv.Itoa(int(status)) + `}`))
+			_, _ = w.Write([]byte(`{"error":{"type":"stand_in","reason":"as ordered"},"status":` + strconv.Itoa(int(status)) + `}`))
 			return
 		}
 		proxy.ServeHTTP(w, r)

@@ -172,7 +172,7 @@ func compareWidened(t *testing.T, direct, through clientRun) {
 			t.Errorf("%s does not find the documents about cars: %.600q", s.Step, before)
 		}
 		if found(before) || !found(after) {
-			t.Errorf("%s: want automobile through akin alone\ndirectly %.600q\nthrough akin %.600q", s.Step, before, after)
+			t.Errorf("%s: want automobile only through akin\ndirectly %.600q\nthrough akin %.600q", s.Step, before, after)
 		}
 	}
 	if searched < 5 {

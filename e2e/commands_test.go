@@ -96,7 +96,7 @@ func TestBadVectorsAreRefusedWithTheirLine(t *testing.T) {
 		{"hexadecimal", "car 1 0\nvan 0 1\nlorry 1 0x1p3\n", 3},
 		{"a header with another dimension", "2 3\ncar 1 0\nvan 0 1\n", 2},
 		{"a header with more rows", "3 2\ncar 1 0\nvan 0 1\n", 4}, // where the third is missing
-		{"word alone", "car 1 0\nvan\n", 2},
+		{"only a word", "car 1 0\nvan\n", 2},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			in := writeFile(t, "bad.txt", test.vectors)
@@ -221,7 +221,7 @@ func TestInterruptedPushLeavesTheActiveVersion(t *testing.T) {
 		relatedFile(t, manyVectors(3000)))
 	list := mustAkin(t, "matrix", "list", "--redis", redis.url, "--name", "main")
 	if !strings.Contains(list, version) || strings.Count(strings.TrimSpace(list), "\n") > 1 {
-		t.Errorf("versions, want %s alone:\n%s", version, list)
+		t.Errorf("versions, want only %s:\n%s", version, list)
 	}
 	after := redis.contents(t)
 	for key, value := range before {

@@ -131,7 +131,7 @@ func number(n json.Number) float64 {
 	return f
 }
 
-// hits compares two lists of hits. Those of one score may stand in any order.
+// hits compares two lists of hits. Hits with the same score may be in any order.
 func (c *comparison) hits(path string, want, got []any) {
 	for from := 0; from < len(want); {
 		to := from + 1

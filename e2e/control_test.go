@@ -135,7 +135,7 @@ func TestAkinIsSwitchedOffOnEveryEndpoint(t *testing.T) {
 					t.Errorf("%s with %v:\n%s\ndirectly:\n%s", name, ways, got, want)
 				}
 				if n := a.metric(t, requestsMetric, `outcome="unchanged"`) - before; n != 1 {
-					t.Errorf("%s with %v: %v searches are counted as left alone", name, ways, n)
+					t.Errorf("%s with %v: %v searches are counted as not rewritten", name, ways, n)
 				}
 			}
 		}

@@ -61,8 +61,8 @@ func startContenders(t *testing.T, e *engine, matrix string, shared section, fie
 	return out
 }
 
-// written returns what becomes of the body of a search, or why it is left
-// alone.
+// written returns what becomes of the body of a search, or why it is not
+// rewritten.
 func (c contender) written(t *testing.T, index, body string) []byte {
 	t.Helper()
 	_, answer, err := c.admin.call(t.Context(), http.MethodPost, "/_akin/expand/"+index, body)

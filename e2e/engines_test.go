@@ -257,7 +257,7 @@ func findJDK(minimum int) (string, error) {
 	return found[slices.Min(versions)], nil
 }
 
-// jdkHomes lists where JDKs may be, JDK_HOME alone where it is set.
+// jdkHomes lists where JDKs may be, only JDK_HOME if it is set.
 func jdkHomes() []string {
 	if home := os.Getenv("JDK_HOME"); home != "" {
 		return []string{home}

@@ -53,7 +53,7 @@ func badSearches() []badSearch {
 		{"unknown analyzer", post(relatedPath, `{"query":{"match":{"body":{"query":"car","analyzer":"nosuch"}}}}`), "", ""},
 		{"unknown option", post(relatedPath, `{"query":{"match":{"body":{"query":"car","nosuch":1}}}}`), "unchanged", ""},
 		{"unknown clause", post(relatedPath, `{"query":{"mtch":{"body":"car"}}}`), "unchanged", "no_clause"},
-		{"unknown key beside the query", post(relatedPath, `{"nosuch":1,"query":{"match":{"body":"car"}}}`), "", ""},
+		{"unknown key besides the query", post(relatedPath, `{"nosuch":1,"query":{"match":{"body":"car"}}}`), "", ""},
 		{"bad index name", post("/-akin*,,/_search", match), "", ""},
 		{"two queries in one", post(relatedPath, `{"query":{"match":{"body":"car"},"match_all":{}}}`), "", ""},
 		{"no text", post(relatedPath, `{"query":{"match":{"body":""}}}`), "unchanged", ""},
@@ -108,13 +108,13 @@ func requestMetrics(t *testing.T, a *akin) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestRefusedSearchIsAnsweredFromTheOriginal bars scripts while akin believes
+// TestRefusedSearchIsAnsweredFromTheOriginal disables scripts while akin believes
 // that it may use them.
 func TestRefusedSearchIsAnsweredFromTheOriginal(t *testing.T) {
 	file := relatedFile(t, vectorsA)
 	eachEngine(t, func(t *testing.T, e *engine) {
 		if !e.scripts {
-			return // nothing to bar
+			return // nothing to disable
 		}
 		if !e.ours {
 			t.Skip("needs an engine of our own: it changes a cluster setting")

@@ -95,7 +95,7 @@ func TestRewrittenSearchIsAnsweredInTheFormatOfTheClient(t *testing.T) {
 			})
 		}
 		if n := a.metric(t, requestsMetric, `reason="answer_format"`); n != 2 {
-			t.Errorf("%v are left alone for their format, want 2", n)
+			t.Errorf("%v are not rewritten because of their format, want 2", n)
 		}
 		if n := a.metric(t, "akin_rejected_searches_total"); n != 0 {
 			t.Errorf("%v refusals are counted, want none", n)

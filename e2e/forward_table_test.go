@@ -180,7 +180,7 @@ func oddSteps() []forwardStep {
 		plainStep("repeated parameter", http.MethodGet, "/akin-e2e-fwd/_count?pretty=true&pretty=false"),
 		plainStep("plus and %20", http.MethodGet, "/akin-e2e-fwd/_search?q=n:1+n:2%20n:4&size=0&filter_path=hits.total"),
 		plainStep("UTF-8 id", http.MethodGet, "/akin-e2e-fwd/_doc/%C3%BCber%20alles"),
-		plainStep("question mark alone", http.MethodGet, "/akin-e2e-fwd/_count?"),
+		plainStep("only a question mark", http.MethodGet, "/akin-e2e-fwd/_count?"),
 		plainStep("opaque id and tracing", http.MethodGet, "/akin-e2e-fwd/_count", "X-Opaque-Id: me", "Traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
 		plainStep("two Accept headers", http.MethodGet, "/akin-e2e-fwd/_count", "Accept: application/json", "Accept: application/yaml"),
 		plainStep("vendor type", http.MethodGet, "/akin-e2e-fwd/_count", "Accept: application/vnd.elasticsearch+json; compatible-with=8"),

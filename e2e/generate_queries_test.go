@@ -35,8 +35,8 @@ func (g generatedSearch) wide() generatedSearch {
 // A queryMaker makes a query.
 type queryMaker func(s speaker, e *engine) section
 
-// fuzzyKind begins the names of the kinds of fuzzy searches. They stand alone:
-// where a term is in two clauses with nothing between them, Lucene makes one of
+// fuzzyKind begins the names of the kinds of fuzzy searches. No other clause is next to
+// them: where a term is in two clauses with nothing between them, Lucene makes one of
 // both, with the statistics of one, and those of a fuzzy term are blended.
 // Anything that akin puts between them undoes that.
 const fuzzyKind = "fuzzy"
@@ -419,7 +419,7 @@ func scriptScore(s speaker, e *engine) section {
 	return section{"script_score": section{"query": anyClause(s, e), "script": section{"source": "_score * 2 + doc['n'].value / 100.0"}}}
 }
 
-// openOnly adds what leaves out the hidden parts and replies of documents.
+// openOnly adds a filter that excludes the hidden parts and replies of documents.
 func openOnly(query section, field string) section {
 	return section{"bool": section{"must": query, "filter": section{"term": section{field: true}}}}
 }

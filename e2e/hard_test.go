@@ -62,7 +62,7 @@ func TestHardModeScoresAreTheMeasure(t *testing.T) {
 }
 
 // A hardCollection is a judged collection in an index of an engine. All that
-// depends on its texts alone is made once.
+// depends only on its texts is made once.
 type hardCollection struct {
 	*collection
 

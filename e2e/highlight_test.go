@@ -105,6 +105,6 @@ func checkMarked(t *testing.T, e *engine, a *akin, body string) {
 		}
 	}
 	if diff := cmp.Diff(direct, through); diff != "" || marks == 0 || related == 0 {
-		t.Errorf("%d hits with marks, %d found through akin alone; marks (-direct +through akin):\n%s", marks, related, diff)
+		t.Errorf("%d hits with marks, %d found only through akin; marks (-direct +through akin):\n%s", marks, related, diff)
 	}
 }

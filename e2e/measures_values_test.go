@@ -33,7 +33,7 @@ func TestMeasureAgreesWithHandComputedValues(t *testing.T) {
 			MRR:       1. / 2,
 		},
 	}, {
-		name:    "grades weigh in nDCG alone",
+		name:    "grades count only in nDCG",
 		ranking: []string{"low", "high"},
 		grades:  map[string]int{"low": 1, "high": 4},
 		want: measures{

@@ -96,7 +96,7 @@ func TestNormsOfWhatIsWrittenLater(t *testing.T) {
 			n.await("what was written", all)
 			n.checkQuiet()
 		})
-		t.Run("beside a writer", func(t *testing.T) {
+		t.Run("during writes", func(t *testing.T) {
 			n := n.with(t)
 			const writes = 400
 			for i := range writes { // of ten documents without routing

@@ -292,7 +292,7 @@ func TestNorms(t *testing.T) {
 				}
 				f.checkSettled(weights, docs)
 				t.Run("killed in the middle", func(t *testing.T) { f.with(t).testKilled() })
-				t.Run("beside a writer", func(t *testing.T) { f.with(t).testBesideAWriter() })
+				t.Run("during writes", func(t *testing.T) { f.with(t).testDuringWrites() })
 			})
 		}
 	})
@@ -389,14 +389,14 @@ func (f *normsFixture) testKilled() {
 	}
 }
 
-func (f *normsFixture) testBesideAWriter() {
+func (f *normsFixture) testDuringWrites() {
 	weights := f.snapshot("--min-df", "4")
 	cluster := f.tap(func(n int) bool {
 		if n > 1 {
 			return true
 		}
 		// A whole document, a part of one, which keeps its old norm, and one that goes.
-		const text = `"body":"written beside it","part":{"title":"written beside it"}`
+		const text = `"body":"written meanwhile","part":{"title":"written meanwhile"}`
 		f.must(f.t, http.MethodPut, "/"+normsIndex+"/_doc/1", "{"+text+"}")
 		f.must(f.t, http.MethodPost, "/"+normsIndex+"/_update/2", `{"doc":{`+text+`}}`)
 		f.must(f.t, http.MethodDelete, "/"+normsIndex+"/_doc/4", "")

@@ -59,8 +59,8 @@ func TestScriptsThatThrowTheSentencesOfLimitsTeachNothing(t *testing.T) {
 	})
 }
 
-// A limit is learned from one refusal, put right by what the cluster says, and
-// told of.
+// A limit is learned from one refusal, corrected by what the cluster says, and
+// reported.
 func TestLimitsAreLearnedFromTheClusterItself(t *testing.T) {
 	const limit, narrower = `{"transient":{"indices.query.bool.max_clause_count":%s}}`, "akin-e2e-narrower"
 	eachEngine(t, func(t *testing.T, e *engine) {
@@ -74,7 +74,7 @@ func TestLimitsAreLearnedFromTheClusterItself(t *testing.T) {
 		for range 3 {
 			exchange(t, a.url, rawRequest{method: "POST", target: "/" + expression + "/_search", header: []string{jsonType}, body: relatedSearch("car")})
 		}
-		awaitLimit(t, a, "rescore_window", 90) // a document is in the index with 99 alone
+		awaitLimit(t, a, "rescore_window", 90) // only the index with 99 has a document
 		if e.family != "opensearch" || !e.ours {
 			return // the limit of clauses of the others cannot be changed while they run
 		}

@@ -48,7 +48,7 @@ func TestSearchThatFailsOnSomeShardsIsAnsweredByTheOriginal(t *testing.T) {
 		"search":          post(both+"/_search", jsonType, relatedSearch("car")),
 		"pretty":          post(both+"/_search?pretty&filter_path=-took", jsonType, relatedSearch("car")),
 		"gzip":            packed,
-		"failed alone":    post(both+"/_search?filter_path=_shards.failed,hits", jsonType, relatedSearch("car")),
+		"only failed":     post(both+"/_search?filter_path=_shards.failed,hits", jsonType, relatedSearch("car")),
 		"several":         post(both+"/_msearch", ndjsonType, items),
 		"several, hits":   post(both+"/_msearch?filter_path=responses.hits", ndjsonType, items),
 		"wholly refused":  post("/"+narrowIndex+"/_search", jsonType, relatedSearch("car")),
@@ -88,16 +88,16 @@ func TestRescoreWindowIsLearnedFromTheFirstRefusal(t *testing.T) {
 		}
 		for _, expression := range []string{relatedIndex + "," + narrowIndex, narrowIndex} {
 			makeNarrow(t, e, `"index.max_rescore_window":100`) // as wide as it is asked for
-			checkWindowIsLearnt(t, e, expression, 0, "rescore", "")
+			checkWindowIsLearned(t, e, expression, 0, "rescore", "")
 			makeNarrow(t, e, `"index.max_rescore_window":99`)
-			checkWindowIsLearnt(t, e, expression, 1, "query", "rescore_window")
+			checkWindowIsLearned(t, e, expression, 1, "query", "rescore_window")
 		}
 	})
 }
 
-// checkWindowIsLearnt sends a search several times, of which the first ones are
+// checkWindowIsLearned sends a search several times, of which the first ones are
 // refused, and looks at what becomes of it in the end.
-func checkWindowIsLearnt(t *testing.T, e *engine, expression string, refused int, phase, reason string) {
+func checkWindowIsLearned(t *testing.T, e *engine, expression string, refused int, phase, reason string) {
 	t.Helper()
 	a := serveRelated(t, e, relatedFile(t, vectorsA), nil)
 	for k := range 3 {

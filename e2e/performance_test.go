@@ -275,7 +275,7 @@ func (c *entrant) search(ctx context.Context, text string) (time.Duration, error
 	return took, err
 }
 
-// formsTable writes what race measured as Markdown, beside the first
+// formsTable writes what race measured as Markdown, next to the first
 // entrant.
 func formsTable(length int, entrants []entrant, added []float64, took [][]time.Duration) string {
 	var t strings.Builder

@@ -44,7 +44,7 @@ func exchange(t *testing.T, base string, r rawRequest) rawResponse {
 		t.Fatal(err)
 	}
 	wrote := make(chan error, 1)
-	go func() { // beside reading: an answer may come before the whole body is read
+	go func() { // while reading: an answer may come before the whole body is read
 		_, err := io.WriteString(conn, r.wire(base))
 		wrote <- err
 	}()
@@ -61,7 +61,7 @@ func exchange(t *testing.T, base string, r rawRequest) rawResponse {
 		t.Fatalf("%s %s %.100q: %v", r.method, r.target, r.body, err)
 	}
 	framed := strings.Join(resp.TransferEncoding, ",")
-	if framed == "" || r.method == http.MethodHead { // without a body, chunks concern this hop alone
+	if framed == "" || r.method == http.MethodHead { // without a body, chunks concern only this hop
 		framed = fmt.Sprintf("content-length present: %t", resp.Header.Get("Content-Length") != "")
 	}
 	return rawResponse{resp.Status, resp.Header, framed, string(body)}
@@ -96,7 +96,7 @@ var volatile = regexp.MustCompile(strings.Join([]string{
 	`"_scroll_id":"[^"]*"`,
 	`"(index\.)?(creation_date|uuid|index_uuid)" ?: ?"[^"]*"`,
 	`\ntook: \d+`,                              // YAML
-	`\(byte\[\]\)\\".{0,900}?column: \d+\]`,    // Elasticsearch 7 quotes its receive buffer: body alone, or head too
+	`\(byte\[\]\)\\".{0,900}?column: \d+\]`,    // Elasticsearch 7 quotes its receive buffer: only the body, or the head too
 	`\[akin-e2e-[a-z0-9]*/[A-Za-z0-9_-]{22}\]`, // [index/uuid] in reasons
 	`\b[0-9]{10} \d\d:\d\d:\d\d\b`,             // _cat/health
 	`\b[A-Za-z0-9_-]{22}\b`,                    // uuid in _cat/indices
@@ -178,15 +178,15 @@ func TestVolatilePartsAreMaskedAndNothingElse(t *testing.T) {
 	}
 }
 
-// Elasticsearch 7 quotes in an error what lay in its receive buffer: the body
-// alone, or the head of the request too, as the pieces came in.
+// Elasticsearch 7 quotes in an error what lay in its receive buffer: only the
+// body, or the head of the request too, as the pieces came in.
 func TestReceiveBuffersAreMasked(t *testing.T) {
 	answer := func(buffer string) string {
 		return rawResponse{body: `{"reason":"Unrecognized token 'no'\n at [Source: (byte[])\"` + buffer + `; line: 1, column: 4]"}`}.stable(t)
 	}
-	alone := answer(`no json\n\"`)
+	body := answer(`no json\n\"`)
 	whole := answer(`POST /_bulk HTTP/1.1\r\nHost: 127.0.0.1:9200\r\nContent-Length: 8\r\n\r\nno json\n\"[truncated 12 bytes]`)
-	if alone != whole || strings.Contains(alone, "json") {
-		t.Errorf("%q and %q", alone, whole)
+	if body != whole || strings.Contains(body, "json") {
+		t.Errorf("%q and %q", body, whole)
 	}
 }

@@ -211,7 +211,7 @@ func TestSameKeepsTheSetOfHitsAndChangesTheirOrder(t *testing.T) {
 				t.Run(scoring+" "+q.name, func(t *testing.T) { checkSameSet(t, e, a, q.query) })
 			}
 			rewritten := a.metric(t, requestsMetric, rewrittenOutcome)
-			if rewritten < float64(len(relatedQueries)-1) { // "match and" may be left alone
+			if rewritten < float64(len(relatedQueries)-1) { // "match and" may stay as it is
 				t.Errorf("%s: %v of %d searches were rewritten", scoring, rewritten, len(relatedQueries))
 			}
 		}

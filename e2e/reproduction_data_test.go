@@ -54,14 +54,14 @@ type threadPart string
 // The parts of a thread. Title and text did best on train part 2.
 const (
 	titleAndText threadPart = ""
-	titleAlone   threadPart = "titles alone"
+	titleOnly    threadPart = "only titles"
 	wholeThread  threadPart = "threads with comments"
 )
 
 // of returns the terms of the part.
 func (p threadPart) of(c forumCandidate) []string {
 	switch p {
-	case titleAlone:
+	case titleOnly:
 		return c.texts[0]
 	case wholeThread:
 		return slices.Concat(c.texts...)

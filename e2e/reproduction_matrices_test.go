@@ -156,7 +156,7 @@ type forumMatrices struct {
 	vocabulary *softcosine.Vocabulary
 	docFreqs   []int64 // by term of the vocabulary
 	docs       int64
-	known      int // terms of the texts; those after them are in questions alone
+	known      int // terms of the texts; those after them are only in questions
 	widest     widestMatrix
 }
 

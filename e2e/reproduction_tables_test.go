@@ -103,7 +103,7 @@ func partsTable(all reproFigures) string {
 		b.WriteString("\n")
 	}
 	row("titles and texts", cosineFigures, rel)
-	for _, of := range []threadPart{titleAlone, wholeThread} {
+	for _, of := range []threadPart{titleOnly, wholeThread} {
 		row(string(of), partOf(cosineFigures, of), partOf(rel, of))
 	}
 	return b.String()

@@ -97,7 +97,7 @@ func (r *reproduction) take(of threadPart) {
 // threadParts measures the recipe and the cosine on other parts of the threads.
 func (r *reproduction) threadParts(t *testing.T, s *softcosine.Similarities) {
 	t.Helper()
-	for _, of := range []threadPart{titleAlone, wholeThread} {
+	for _, of := range []threadPart{titleOnly, wholeThread} {
 		r.take(of)
 		r.cosine(t, partOf(cosineFigures, of))
 		r.measure(t, partOf(defaultSetting(relMatrix).String(), of), s)

@@ -50,7 +50,7 @@ var requestProfiles = section{
 	"same-grouped":      section{"matching": "same", "scoring": "grouped"},
 	"related":           section{"highlight": "related"},
 	"related-saturated": section{"highlight": "related", "scoring": "saturated"},
-	"normalised":        section{"normalize_score": true},
+	"normalized":        section{"normalize_score": true},
 	"phrases":           section{"phrases": true},
 	"rescorers":         section{"rescore_queries": true},
 	"few":               section{"max_added_terms": 3},
@@ -214,7 +214,7 @@ func (c cluster) indexRouted(t *testing.T, index string, docs []document) {
 }
 
 // fillIn puts the id of a point in time of the shop's index in the place of
-// {{pit}}. What it returns beside turns a text back.
+// {{pit}}. The function that it returns undoes the replacement in a text.
 func (s *requestSetting) fillIn(t *testing.T, f requestFile) (requestFile, func(string) string) {
 	t.Helper()
 	const place = "{{pit}}"

@@ -184,7 +184,7 @@ func newOutcome(before, after map[string]string) (outcome, reason string) {
 }
 
 // shown asks the admin port what becomes of the request and compares that with
-// what became of it. It returns what is told of the clauses, and false for a
+// what became of it. It returns what is reported of the clauses, and false for a
 // request that the admin port cannot be asked about.
 func (s *requestSetting) shown(t *testing.T, f requestFile, sent arrived, outcome, reason string) (string, bool) {
 	t.Helper()

@@ -112,7 +112,7 @@ func TestLongestChain(t *testing.T) {
 		{"side by side", []trip{at(0, 30), at(1, 31), at(2, 40)}, 1},
 		{"one after the other", []trip{at(30, 60), at(0, 30), at(61, 90)}, 3},
 		{"two stages of two", []trip{at(0, 30), at(0, 33), at(34, 60), at(35, 61)}, 2},
-		{"a long one beside two", []trip{at(0, 90), at(0, 30), at(31, 60)}, 2},
+		{"a long one during two", []trip{at(0, 90), at(0, 30), at(31, 60)}, 2},
 	} {
 		if got := longestChain(test.trips); got != test.want {
 			t.Errorf("%s: %d, want %d", test.name, got, test.want)

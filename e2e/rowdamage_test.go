@@ -50,7 +50,7 @@ func TestDamagedRowsAreNeverUsed(t *testing.T) {
 			}
 			awaitVersionHits(t, a, hitsWithA, hitsWithB)
 			if served := a.metric(t, "akin_matrix_info", `version="`+before+`"`); served != 1 {
-				t.Errorf("the version before is not the one that is told of")
+				t.Errorf("the version before is not the one that is reported")
 			}
 			if healthy := a.metric(t, "akin_matrix_source_healthy"); healthy != 0 {
 				t.Errorf("source_healthy is %v", healthy)
@@ -62,14 +62,14 @@ func TestDamagedRowsAreNeverUsed(t *testing.T) {
 			if healthy := a.metric(t, "akin_matrix_source_healthy"); healthy != 1 {
 				t.Errorf("source_healthy is %v after the repair", healthy)
 			}
-			var told []string
+			var logged []string
 			for _, line := range a.logLines(t) {
 				if line["msg"] == "matrix" {
-					told = append(told, fmt.Sprint(line["level"], " ", line["version"]))
+					logged = append(logged, fmt.Sprint(line["level"], " ", line["version"]))
 				}
 			}
 			want := "INFO " + damaged + ", WARN " + before + ", INFO " + damaged
-			if got := strings.Join(told, ", "); got != want {
+			if got := strings.Join(logged, ", "); got != want {
 				t.Errorf("log %s, want %s", got, want)
 			}
 		})

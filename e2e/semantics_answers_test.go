@@ -206,7 +206,7 @@ func checkAsked(t *testing.T, e *engine, contenders []contender, s asked) {
 		if s.more == nil {
 			same := comparison{}
 			if same.answers(raw, got); len(same.problems) > 0 {
-				t.Errorf("%s: not left alone: %q", c.name, same.problems)
+				t.Errorf("%s: the answer is not that of the engine: %q", c.name, same.problems)
 			}
 		}
 		if s.check != nil {

@@ -59,7 +59,7 @@ var analyzerMeanings = []meaning{
 	{name: "not stemmed", query: `{"match":{"body":"cars"}}`},
 	{name: "the clause's", query: `{"match":{"body":{"query":"cars","analyzer":"english"}}}`, more: []string{"auto", "auto-crimson", "auto-crimson-huge", "auto-crimson-huge-ship", "auto-red-big"}},
 	{name: "search_analyzer", query: `{"match":{"mixed":"dogs"}}`, more: []string{"hounds"}},
-	{name: "stop words alone", query: `{"match":{"body.stem":{"query":"the of and","zero_terms_query":"none"}}}`},
+	{name: "only stop words", query: `{"match":{"body.stem":{"query":"the of and","zero_terms_query":"none"}}}`},
 	{name: "a language without blanks", query: `{"match":{"cjk":"日本"}}`, more: []string{"東京"}},
 	{name: "synonyms", query: `{"match":{"body.syn":"quick"}}`, modules: true, more: []string{"rapid", "huge-ship-swift"}},
 	{name: "synonyms and", query: `{"match":{"body.syn":{"query":"quick boat","operator":"and"}}}`, modules: true, more: []string{"huge-ship-swift"}},

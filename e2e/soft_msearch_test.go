@@ -76,7 +76,7 @@ func TestSoftModeOrdersEachSearchOfMultiSearch(t *testing.T) {
 }
 
 // checkSoftSearches compares the answers to softSearches with those that each
-// of them gets alone.
+// of them gets in a request of its own.
 func checkSoftSearches(t *testing.T, a *akin, path string) {
 	t.Helper()
 	before := a.metric(t, rerankedMetric)
@@ -114,8 +114,8 @@ func answersOf(t *testing.T, answer []byte) []string {
 	return answers
 }
 
-// asSingle returns one answer of several as it would be alone, without the
-// time that it took.
+// asSingle returns one answer of several as that of a request of its own,
+// without the time that it took.
 func asSingle(answer string) string {
 	if !strings.HasPrefix(answer, `{"error"`) {
 		answer = strings.TrimSuffix(answer, `,"status":200}`) + "}"

@@ -349,7 +349,7 @@ func TestSoftModeLooksIntoFields(t *testing.T) {
 		{"copied to", `{"query":{"match":{"copy":"flow"}}}`, "no_terms|reranked"},
 		{"without neighbors", `{"query":{"match":{"body":"unheard flow"}}}`, "reranked"},
 		{"nothing found", `{"query":{"match":{"body":"unheard"}}}`, "no_hits"},
-		{"filters beside it", `{"query":{"bool":{"must":[{"match":{"body":"flow"}}],"filter":[{"exists":{"field":"title"}}]}}}`, "reranked"},
+		{"filters with it", `{"query":{"bool":{"must":[{"match":{"body":"flow"}}],"filter":[{"exists":{"field":"title"}}]}}}`, "reranked"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			counted := func() (n float64) {

@@ -124,7 +124,7 @@ func checkObservations(t *testing.T, observations []observation, switches []swit
 		case o.err != nil:
 			problems["failed: "+o.err.Error()]++
 		case o.ids != hitsWithA && o.ids != hitsWithB:
-			problems["neither version alone answers "+o.ids]++
+			problems["neither version by itself answers "+o.ids]++
 		}
 		for i, s := range switches {
 			if o.start.Before(s.settled) || o.start.After(s.until) {
