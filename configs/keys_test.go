@@ -85,7 +85,7 @@ func TestReferenceFileExplainsEveryKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	stated := regexp.MustCompile(`^(?:#.*\n)*# Default: (.*)\.$`)
-	d := &decoder{problems: newProblems("akin.yml")}
+	d := &decoder{problems: problems{lines: map[string]int{}, bad: map[string]bool{}}}
 	d.document(data, Default())
 	lines := strings.Split(string(data), "\n")
 	for key, want := range keys(t) {

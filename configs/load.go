@@ -23,16 +23,13 @@ const (
 	EnvRedisURL        = "AKIN_REDIS_URL"
 )
 
-// Bounds of what Load reads, far above what is sensible.
-const (
-	maxFile   = 1 * mebibyte
-	maxSecret = 8 * kibibyte // What servers accept as one header.
-)
+// Bounds of what Load reads: far above what is sensible, and what servers accept
+// as one header.
+const maxFile, maxSecret = mebibyte, 8 * kibibyte
 
-// Load reads the configuration file at path, the environment's credentials and
-// the files that hold credentials. File names in the configuration are relative
-// to its folder and are returned relative to the working directory. Certificate
-// files must exist; matrix files may come later.
+// Load reads the configuration file at path, and credentials from the
+// environment and from files. File names in the configuration are relative to its
+// folder. Certificate files must exist; matrix files may come later.
 //
 // The error is one or more [Error], all that are wrong.
 func Load(ctx context.Context, path string) (*Config, error) {
@@ -46,11 +43,8 @@ func Load(ctx context.Context, path string) (*Config, error) {
 	})
 }
 
-// Parse reads a configuration from data; name stands for the file in errors. It
-// is [Load] with an empty environment and without other files: their names stay
-// as written and no credential is read.
-//
-// The error is one or more [Error], all that are wrong.
+// Parse is [Load] with data for the file, whose name is only for errors, with an
+// empty environment, and without reading other files.
 func Parse(name string, data []byte) (*Config, error) {
 	return read(name, data, func(*decoder, *Config) {})
 }
@@ -59,7 +53,7 @@ func Parse(name string, data []byte) (*Config, error) {
 // file, and checks the whole.
 func read(name string, data []byte, outside func(*decoder, *Config)) (*Config, error) {
 	c := Default()
-	d := &decoder{problems: newProblems(name)}
+	d := &decoder{problems: problems{file: name, lines: map[string]int{}, bad: map[string]bool{}}}
 	if d.document(data, c) {
 		d.check(c)
 		outside(d, c)

@@ -12,29 +12,23 @@ import (
 // [Parse] are one or more of them, joined by [errors.Join], so that the error
 // prints one problem a line.
 type Error struct {
-	// File is the configuration file.
-	File string
-	// Line is the line in File, from 1; 0 is none in particular.
-	Line int
-	// Key is the path of the key, such as "matrices[0].fields[1]", or the
-	// environment variable; "" is the file as a whole.
-	Key string
-	// Err says what is wrong and what is allowed. It holds no secret.
-	Err error
+	File string // the configuration file
+	Line int    // from 1; 0 is none in particular
+	Key  string // the path, such as "matrices[0].fields[1]", or the environment variable; "" is the whole file
+	Err  error  // what is wrong and what is allowed, without secrets
 }
 
 // Error returns "file:line: key: what is wrong", without the parts that are
 // not known.
 func (p *Error) Error() string {
-	var b strings.Builder
-	b.WriteString(p.File)
+	at := p.File
 	if p.Line > 0 {
-		fmt.Fprintf(&b, ":%d", p.Line)
+		at += fmt.Sprintf(":%d", p.Line)
 	}
 	if p.Key != "" {
-		b.WriteString(": " + p.Key)
+		at += ": " + p.Key
 	}
-	return b.String() + ": " + p.Err.Error()
+	return at + ": " + p.Err.Error()
 }
 
 // Unwrap returns p.Err.
@@ -46,11 +40,6 @@ type problems struct {
 	lines map[string]int  // The line of each key path that the file has.
 	bad   map[string]bool // The key paths in list.
 	list  []*Error
-}
-
-// newProblems returns an empty collection for a file.
-func newProblems(file string) problems {
-	return problems{file: file, lines: map[string]int{}, bad: map[string]bool{}}
 }
 
 // add reports a problem of key at the key's line, or that of the nearest key

@@ -19,9 +19,9 @@ func ParseDuration(s string) (Duration, error) {
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil {
-		return 0, errDuration
+		err = errDuration
 	}
-	return Duration(d), nil
+	return Duration(d), err
 }
 
 var errDuration = errors.New("must be a duration: a number with a unit, such as 50ms, 30s or 1m30s")
@@ -53,29 +53,21 @@ const (
 	gibibyte Bytes = 1 << 30
 )
 
-// unit is a unit of [Bytes].
+// A unit is one of [Bytes].
 type unit struct {
 	name string
 	size Bytes
 }
 
 // units returns the units, the one to prefer in writing first.
-func units() [7]unit {
-	return [7]unit{
-		{"GiB", gibibyte},
-		{"MiB", mebibyte},
-		{"KiB", kibibyte},
-		{"GB", 1e9},
-		{"MB", 1e6},
-		{"kB", 1e3},
-		{"B", 1},
-	}
+func units() []unit {
+	return []unit{{"GiB", gibibyte}, {"MiB", mebibyte}, {"KiB", kibibyte}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"B", 1}}
 }
 
 var errBytes = errors.New("must be a size: a whole number with a unit of B, kB, MB, GB, KiB, MiB or GiB, such as 64MiB")
 
 // ParseBytes reads an amount. Nothing stands between the number and the unit;
-// upper and lower case count, because elsewhere "mb" is either of two.
+// upper and lower case count.
 func ParseBytes(s string) (Bytes, error) {
 	digits := len(s) - len(strings.TrimLeft(s, "0123456789"))
 	n, err := strconv.ParseInt(s[:digits], 10, 64)

@@ -90,12 +90,15 @@ func (d *decoder) rewriting(key string, r *Rewriting) {
 	})
 }
 
-// checkProfiles reports what is wrong with each profile itself. What it
-// inherits from expansion has been reported there.
+// checkProfiles reports what is wrong with each profile itself.
 func (d *decoder) checkProfiles(c *Config) {
 	for _, name := range slices.Sorted(maps.Keys(c.Profiles)) {
 		p, key := c.Profiles[name], join("profiles", name)
-		d.inherit("expansion", key)
+		for _, bad := range slices.Collect(maps.Keys(d.bad)) {
+			if rest, ok := strings.CutPrefix(bad, "expansion."); ok && d.lines[join(key, rest)] == 0 {
+				d.bad[join(key, rest)] = true // inherited, and reported where it comes from
+			}
+		}
 		d.rewriting(key, &p.Rewriting)
 		d.patterns(key+".matrices", p.Matrices, func(s string) error {
 			if !slices.ContainsFunc(c.Matrices, func(m Matrix) bool { return m.Name == s }) {
@@ -103,16 +106,6 @@ func (d *decoder) checkProfiles(c *Config) {
 			}
 			return nil
 		})
-	}
-}
-
-// inherit marks the bad keys under from as bad under to, too, where the file
-// does not have them.
-func (d *decoder) inherit(from, to string) {
-	for _, bad := range slices.Collect(maps.Keys(d.bad)) {
-		if rest, ok := strings.CutPrefix(bad, from+"."); ok && d.lines[join(to, rest)] == 0 {
-			d.bad[join(to, rest)] = true
-		}
 	}
 }
 
@@ -228,8 +221,7 @@ func (d *decoder) sources(list string, entries []Matrix, redis *Redis) {
 // auth reports incomplete credentials, and more than one kind.
 func (d *decoder) auth(a *Auth) {
 	const key = "cluster.auth"
-	name := a.Username != ""
-	password := a.PasswordFile != "" || a.Password.Reveal() != ""
+	name, password := a.Username != "", a.PasswordFile != "" || a.Password.Reveal() != ""
 	apiKey := a.APIKeyFile != "" || a.APIKey.Reveal() != ""
 	switch {
 	case apiKey && (name || password):

@@ -101,13 +101,9 @@ from ` + configs.EnvClusterAPIKey + `.`,
 // check returns all that is wrong with the flags.
 func (f *buildFlags) check(flags *pflag.FlagSet) (matrixSource, error) {
 	source, err := f.chosen(flags)
-	errs := append([]error{err}, checkEmpty(flags)...)
-	errs = append(errs, f.checkIdle(source, flags)...)
-	errs = append(errs, f.checkInputs()...)
-	errs = append(errs, f.checkRows()...)
-	errs = append(errs, checkOut(f.out))
+	errs := append([]error{err}, slices.Concat(checkEmpty(flags), f.checkIdle(source, flags), f.checkInputs(), f.checkRows())...)
 	f.setNeighbors()
-	errs = append(errs, f.filter.parse()...)
+	errs = append(append(errs, checkOut(f.out)), f.filter.parse()...)
 	if source.check != nil {
 		errs = append(errs, source.check())
 	}
@@ -130,13 +126,11 @@ func (f *buildFlags) run(ctx context.Context, source matrixSource, stderr io.Wri
 	if err := f.docs.spooled.Remove(); err != nil {
 		return err
 	}
-	report.End()
-	meta := m.Meta()
-	fmt.Fprintf(stderr, "%s: %d terms, %d neighbors", f.out, meta.Terms, meta.NonZeros)
+	meta, from := m.Meta(), ""
 	if meta.Docs > 0 {
-		fmt.Fprintf(stderr, ", from %d documents", meta.Docs)
+		from = fmt.Sprintf(", from %d documents", meta.Docs)
 	}
-	fmt.Fprintln(stderr)
+	report.Tell("%s: %d terms, %d neighbors%s", f.out, meta.Terms, meta.NonZeros, from)
 	return nil
 }
 
@@ -149,12 +143,12 @@ func (f *buildFlags) build(ctx context.Context, source matrixSource, report *ter
 	if err != nil {
 		return nil, err
 	}
-	if f.target.cluster != "" {
-		if f.found == nil { // the source did not need to know
-			if f.found, err = f.target.lookUp(ctx, slices.Collect(m.Terms()), report); err != nil {
-				return nil, err
-			}
+	if f.target.cluster != "" && f.found == nil { // the source did not need to know
+		if f.found, err = f.target.lookUp(ctx, slices.Collect(m.Terms()), report); err != nil {
+			return nil, err
 		}
+	}
+	if f.target.cluster != "" {
 		if m, err = f.target.project(m, f.found, report); err != nil {
 			return nil, err
 		}
@@ -215,8 +209,7 @@ func applyOverrides(m *simmatrix.Matrix, overrides *combine.Overrides, report *t
 	return m, nil
 }
 
-// checkEmpty names the flags that are given with nothing in them, as by a
-// variable of a script that is not set.
+// checkEmpty names the flags that are given with nothing in them.
 func checkEmpty(flags *pflag.FlagSet) []error {
 	var errs []error
 	flags.Visit(func(flag *pflag.Flag) {
@@ -256,8 +249,7 @@ func (f *buildFlags) checkIdle(from matrixSource, flags *pflag.FlagSet) []error 
 }
 
 // checkInputs names the files to read that are not there and those that --out
-// would take the place of. It may take the place of a matrix to work over,
-// which has been read when it is written.
+// would replace. It may replace a matrix to work over, which has been read then.
 func (f *buildFlags) checkInputs() []error {
 	var errs []error
 	check := func(flag, path string) {
@@ -273,15 +265,9 @@ func (f *buildFlags) checkInputs() []error {
 		}
 	}
 	for _, input := range []struct{ flag, path string }{
-		{"from-vectors", f.paths.vectors},
-		{"from-edit-distance", f.paths.edit},
-		{"from-thesaurus", f.paths.thesaurus},
-		{"from-tsv", f.paths.tsv},
-		{"from-matrix-market", f.paths.market},
-		{"vocabulary", f.paths.vocabulary},
-		{"relations", f.combine.relations},
-		{"overrides", f.overrides},
-		{"ca-file", f.target.caFile},
+		{"from-vectors", f.paths.vectors}, {"from-edit-distance", f.paths.edit}, {"from-thesaurus", f.paths.thesaurus},
+		{"from-tsv", f.paths.tsv}, {"from-matrix-market", f.paths.market}, {"vocabulary", f.paths.vocabulary},
+		{"relations", f.combine.relations}, {"overrides", f.overrides}, {"ca-file", f.target.caFile},
 	} {
 		if input.path != "" {
 			check(input.flag, input.path)
@@ -327,28 +313,22 @@ func (f *filterFlags) register(flags *pflag.FlagSet) {
 // parse reads the regular expressions and returns all that is wrong.
 func (f *filterFlags) parse() []error {
 	errs := []error{f.Validate()}
-	for _, x := range []struct {
-		flag, text string
-		to         **regexp.Regexp
-	}{{"include", f.include, &f.Keep}, {"exclude", f.exclude, &f.Drop}} {
-		if x.text == "" {
-			continue
+	compile := func(flag, text string) (parsed *regexp.Regexp) {
+		var err error
+		if text == "" {
+			return nil
 		}
-		parsed, err := regexp.Compile(x.text)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("--%s: %w", x.flag, err))
+		if parsed, err = regexp.Compile(text); err != nil {
+			errs = append(errs, fmt.Errorf("--%s: %w", flag, err))
 		}
-		*x.to = parsed
+		return parsed
 	}
+	f.Keep, f.Drop = compile("include", f.include), compile("exclude", f.exclude)
 	return errs
 }
 
-// matchWord reports whether a word, whose document frequency nobody knows
-// yet, passes the rules on shape.
-func (f *filterFlags) matchWord(word string) bool { return f.Match(word, 0, 0) }
-
 // matchFound reports whether the index term of a word passes. Words without one
-// pass, too: that they go is told later.
+// pass, too: they go later.
 func (f *filterFlags) matchFound(word string, found *shape.ProjectOptions) bool {
 	terms := found.IndexTerms[word]
 	return len(terms) != 1 || f.Match(terms[0], found.DocFreqs[terms[0]], found.Docs)

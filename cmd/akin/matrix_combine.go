@@ -105,22 +105,35 @@ func originNames(paths []string) ([]string, error) {
 // filters leave out and the overrides ban goes before the rows are cut, so that
 // others take its place, and what they pin has a place.
 func (f *buildFlags) fromMatrices(ctx context.Context, report *terminal.Progress) (*simmatrix.Matrix, error) {
-	f.combine.options.Protect = f.rules.Protects
-	return f.combine.build(ctx, report, func(m *simmatrix.Matrix) (*simmatrix.Matrix, error) {
-		if f.target.cluster != "" { // the rules are for the index terms
-			return m, nil
-		}
-		m, _, err := f.filter.Apply(m)
-		if err != nil {
-			return nil, err
-		}
+	c := &f.combine
+	inputs, err := c.read(ctx, report)
+	if err != nil || len(inputs) == 1 {
+		return inputs[0].Matrix, err
+	}
+	if f.target.cluster == "" { // else the rules are for the index terms
 		bans, err := bansOf(f.rules)
 		if err != nil {
 			return nil, err
 		}
-		m, _, err = bans.Apply(m)
-		return m, err
-	})
+		for k := range inputs {
+			m, _, err := f.filter.Apply(inputs[k].Matrix)
+			if err == nil {
+				inputs[k].Matrix, _, err = bans.Apply(m)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", c.paths[k], err)
+			}
+		}
+	}
+	options := c.options
+	options.Protect = f.rules.Protects
+	options.Source = "ensemble (" + c.rule + ") of " + strings.Join(c.names, ", ")
+	if c.relations != "" {
+		if options.Regression, err = c.regression(ctx, inputs, report); err != nil {
+			return nil, err
+		}
+	}
+	return combine.Matrices(ctx, inputs, options, report.Step)
 }
 
 // bansOf returns the rules that ban.
@@ -136,18 +149,14 @@ func bansOf(rules *combine.Overrides) (*combine.Overrides, error) {
 	return bans, nil
 }
 
-// build combines the matrices, each after it was prepared.
-func (f *combineFlags) build(
-	ctx context.Context, report *terminal.Progress, prepare func(*simmatrix.Matrix) (*simmatrix.Matrix, error),
-) (*simmatrix.Matrix, error) {
-	inputs := make([]combine.Input, len(f.paths))
+// read reads the matrices, of which there is one at least.
+func (f *combineFlags) read(ctx context.Context, report *terminal.Progress) (inputs []combine.Input, err error) {
+	inputs = make([]combine.Input, len(f.paths))
 	for k, path := range f.paths {
 		report.Step("reading matrices", k, len(f.paths))
-		m, err := files.ReadMatrix(ctx, path)
-		if err != nil {
-			return nil, err
+		if inputs[k].Matrix, err = files.ReadMatrix(ctx, path); err != nil {
+			return inputs, err
 		}
-		inputs[k].Matrix = m
 		if len(f.names) > 0 {
 			inputs[k].Name = f.names[k]
 		}
@@ -155,24 +164,7 @@ func (f *combineFlags) build(
 			inputs[k].Weight = f.weights[k]
 		}
 	}
-	if len(inputs) == 1 {
-		return inputs[0].Matrix, nil
-	}
-	for k := range inputs {
-		var err error
-		if inputs[k].Matrix, err = prepare(inputs[k].Matrix); err != nil {
-			return nil, fmt.Errorf("%s: %w", f.paths[k], err)
-		}
-	}
-	options := f.options
-	options.Source = "ensemble (" + f.rule + ") of " + strings.Join(f.names, ", ")
-	if f.relations != "" {
-		var err error
-		if options.Regression, err = f.regression(ctx, inputs, report); err != nil {
-			return nil, err
-		}
-	}
-	return combine.Matrices(ctx, inputs, options, report.Step)
+	return inputs, nil
 }
 
 // regression fits the inputs to the relations and prints what came out.

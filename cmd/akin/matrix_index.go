@@ -21,18 +21,13 @@ import (
 
 // indexFlags are the flags of --from-index.
 type indexFlags struct {
-	url string
-
-	query           string
-	maxDocs         int
-	words           bool
-	exactAnalysis   bool
-	spool           string
-	parts           string
-	maxMemory       string
-	options         learn.CorpusOptions
-	maxMemoryParsed configs.Bytes
-	spooled         *reading.Spool // while the matrix is not written
+	url, query, spool    string
+	parts, maxMemory     string
+	maxDocs              int
+	words, exactAnalysis bool
+	options              learn.CorpusOptions
+	memory               configs.Bytes  // maxMemory, 0 for no bound
+	spooled              *reading.Spool // while the matrix is not written
 }
 
 func (f *indexFlags) register(flags *pflag.FlagSet) {
@@ -55,20 +50,24 @@ func (f *indexFlags) register(flags *pflag.FlagSet) {
 	flags.Uint64Var(&f.options.Seed, "seed", f.options.Seed, "seed of all that is random")
 }
 
-// Shares of --max-memory.
+// Shares of --max-memory. The rest is for garbage and what is not on the heap.
 const (
-	// learningShare is what the data of learning may take, and readingShare
-	// the texts while they are read, which learning takes in twice. The rest is
-	// for garbage and for what else the process holds.
-	learningShare = 0.7
-	readingShare  = learningShare / 2
-	// collectingShare is where the garbage collector does what it can: the
-	// rest is for what is not on the heap.
-	collectingShare = 0.9
+	learningShare   = 0.7               // for the data of learning
+	readingShare    = learningShare / 2 // for the texts while they are read, which learning takes in twice
+	collectingShare = 0.9               // where the garbage collector does what it can
 )
 
-// minMemory is the least --max-memory: the process itself takes some of it.
-const minMemory = 64 << 20
+// parseMemory reads --max-memory, of which the process itself takes some.
+func parseMemory(text string) (configs.Bytes, error) {
+	memory, err := configs.ParseBytes(text)
+	if err == nil && memory < 64<<20 {
+		err = errors.New("at least 64MiB")
+	}
+	if err != nil {
+		err = fmt.Errorf("--max-memory: %w", err)
+	}
+	return memory, err
+}
 
 func (f *buildFlags) checkIndex() error {
 	d := &f.docs
@@ -92,16 +91,13 @@ func (f *buildFlags) checkIndex() error {
 		errs = append(errs, fmt.Errorf("--%w", err))
 	}
 	if d.maxMemory != "" {
-		if d.maxMemoryParsed, err = configs.ParseBytes(d.maxMemory); err != nil {
-			errs = append(errs, fmt.Errorf("--max-memory: %w", err))
-		} else if d.maxMemoryParsed < minMemory {
-			errs = append(errs, errors.New("--max-memory: at least 64MiB"))
-		}
+		d.memory, err = parseMemory(d.maxMemory)
+		errs = append(errs, err)
 	}
 	if d.spool != "" {
 		errs = append(errs, reading.CheckSpool(d.spool))
 	}
-	d.options.MaxMemory = int64(learningShare * float64(d.maxMemoryParsed))
+	d.options.MaxMemory = int64(learningShare * float64(d.memory))
 	d.options.Power = f.power
 	if f.filter.MinDocFreq > 0 {
 		d.options.MinDocFreq = int(f.filter.MinDocFreq)
@@ -127,7 +123,7 @@ func (f *buildFlags) fromIndex(ctx context.Context, report *terminal.Progress) (
 		return nil, err
 	}
 	defer func() { _ = client.Close() }() // nothing was written
-	if limit := int64(f.docs.maxMemoryParsed); limit > 0 {
+	if limit := int64(f.docs.memory); limit > 0 {
 		defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(collectingShare * float64(limit))))
 	}
 	x := f.index(client, report)
@@ -168,7 +164,7 @@ func (f *buildFlags) index(client *esclient.Client, report *terminal.Progress) *
 	d := &f.docs
 	return &reading.Index{
 		Client: client, Scan: f.scan(), MaxDocs: d.maxDocs, Terms: d.exactAnalysis, Spool: d.spool,
-		Memory: int64(readingShare * float64(d.maxMemoryParsed)), Report: report,
+		Memory: int64(readingShare * float64(d.memory)), Report: report,
 	}
 }
 

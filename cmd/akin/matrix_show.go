@@ -29,13 +29,12 @@ type showFlags struct {
 func newMatrixShow() *cobra.Command {
 	var f showFlags
 	cmd := &cobra.Command{
-		Use:   "show TERM...",
-		Short: "Show the neighbors of terms",
+		Use: "show TERM...", Short: "Show the neighbors of terms",
 		Long: `show prints the neighbors of index terms, most similar first, with the similarity and
 the document frequency, from a file or from the active version in Redis. Terms are
 index terms: what the field's analyzer makes of a word ("rental" may be "rental",
-"cars" is "car"). Where a matrix has entries of several origins, as an ensemble has
-and one with overrides, those of each entry stand beside it.`,
+"cars" is "car"). Where entries have several origins, as in an ensemble and with
+overrides, each line ends with them.`,
 		Example: `  akin matrix show --file docs.akin car rental
   akin matrix show --redis redis://127.0.0.1:6379 --name docs car`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -48,7 +47,11 @@ and one with overrides, those of each entry stand beside it.`,
 			if f.top < 0 {
 				return terminal.Usage(fmt.Errorf("--top: %d is negative", f.top))
 			}
-			found, err := f.lookUp(cmd.Context(), withLowerCase(args))
+			terms := slices.Clone(args)
+			for _, term := range args { // an analyzer makes lower case of nearly all words, people forget it
+				terms = append(terms, strings.ToLower(term))
+			}
+			found, err := f.lookUp(cmd.Context(), terms)
 			if err != nil {
 				for _, term := range args {
 					if hint := nameHint(term); hint != "" {
@@ -64,18 +67,6 @@ and one with overrides, those of each entry stand beside it.`,
 	cmd.Flags().StringVar(&f.file, "file", "", "matrix file to look into instead of Redis")
 	cmd.Flags().IntVar(&f.top, "top", 20, "how many neighbors of each term")
 	return cmd
-}
-
-// withLowerCase returns the terms and those of their lower-case forms that are
-// others: an analyzer makes lower case of nearly all words, people forget it.
-func withLowerCase(terms []string) []string {
-	all := slices.Clone(terms)
-	for _, term := range terms {
-		if lower := strings.ToLower(term); lower != term {
-			all = append(all, lower)
-		}
-	}
-	return all
 }
 
 // foundRows are rows of one matrix.
@@ -138,11 +129,10 @@ func (f *foundRows) print(out io.Writer, terms []string, top int) error {
 	for _, term := range terms {
 		row := f.rows[term]
 		if row.IsZero() {
-			hint := ""
+			hint := nameHint(term)
 			if lower := strings.ToLower(term); !f.rows[lower].IsZero() {
-				hint = ", but " + terminal.Visible(lower) + " is"
+				hint = ", but " + terminal.Visible(lower) + " is" + hint
 			}
-			hint += nameHint(term)
 			fmt.Fprintf(w, "%s  not in %s%s\n", terminal.Visible(term), f.matrix, hint)
 			continue
 		}

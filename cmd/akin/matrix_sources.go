@@ -125,7 +125,7 @@ func (f *buildFlags) checkVectors() error {
 	f.vectors.Power = f.power
 	f.reading.Format = source.VectorsFormat(f.format)
 	if f.target.cluster == "" { // else the filters are for the index terms
-		f.reading.Keep = f.filter.matchWord
+		f.reading.Keep = func(word string) bool { return f.filter.Match(word, 0, 0) } // its frequency is not known yet
 	}
 	return errors.Join(f.vectors.Validate(), f.reading.Validate())
 }

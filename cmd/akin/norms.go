@@ -138,7 +138,7 @@ the file smaller and changes no weight.
 	f.register(flags)
 	flags.Uint32Var(&f.minDocFreq, "min-df", 1, "leave out terms in fewer documents")
 	flags.IntVar(&f.maxTerms, "max-terms", 0, "keep only the terms in most documents, this many; default all")
-	flags.StringVar(&f.maxMemory, "max-memory", "4GB", "memory to get along with")
+	flags.StringVar(&f.maxMemory, "max-memory", "4GB", "memory to use at most")
 	flags.StringVar(&f.out, "out", "", "file to write (required)")
 	return cmd
 }
@@ -150,12 +150,8 @@ func (f *snapshotFlags) parse() error {
 		errs = append(errs, fmt.Errorf("--max-terms: %d is negative", f.maxTerms))
 	}
 	var err error
-	if f.memory, err = configs.ParseBytes(f.maxMemory); err != nil {
-		errs = append(errs, fmt.Errorf("--max-memory: %w", err))
-	} else if f.memory < minMemory {
-		errs = append(errs, errors.New("--max-memory: at least 64MiB"))
-	}
-	return errors.Join(append(errs, checkOut(f.out))...)
+	f.memory, err = parseMemory(f.maxMemory)
+	return errors.Join(append(errs, err, checkOut(f.out))...)
 }
 
 // countingShare of --max-memory is what the terms may take while they are

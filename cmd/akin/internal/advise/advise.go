@@ -2,8 +2,8 @@
 // send to the cluster and which commands to run where something is missing. It
 // changes nothing itself.
 //
-// checks.go has the table of checks, steps.go that of what to do about them,
-// create.go the body of a new index.
+// checks.go has the table of checks, steps.go what to do about them, create.go
+// the body of a new index.
 package advise
 
 import (
@@ -26,34 +26,22 @@ import (
 
 // A Request says what is asked for: the flags of "index advise".
 type Request struct {
-	// Cluster, Index and Field are what command lines name them by.
 	Cluster, Index, Field string
-	// Weights is the file of the weights that the norms are to be by, "" for any,
-	// and WeightsID its id.
-	Weights, WeightsID string
-	// New asks for the body of a new index, in which Analyzer, unless "", is that
-	// of the field.
-	New      bool
-	Analyzer string
-	// Scripted says whether a similarity by a script is printed: "yes", "no", or
-	// "auto" for what the cluster takes.
-	Scripted string
+	Weights, WeightsID    string // the file of the weights that the norms are to be by, "" for any, and its id
+	New                   bool   // print the body of a new index
+	Analyzer              string // of the field in that
+	Scripted              string // print a similarity by a script: "yes", "no", or "auto" for what the cluster takes
 }
 
 // An adviser answers one request.
 type adviser struct {
 	Request
 
-	client *esclient.Client
-	docs   documents.API
-	// similarity has the settings of one that scores linearly, by the ends of
-	// their names.
-	similarity map[string]string
-	// alias is the name that the field was asked for by, "" where that is its own.
-	alias string
-	// apart says that the indices have to be made ready one by one, because there
-	// are no weights for all.
-	apart bool
+	client     *esclient.Client
+	docs       documents.API
+	similarity map[string]string // the settings of one that scores linearly, by the ends of their names
+	alias      string            // the name that the field was asked for by, "" where that is its own
+	apart      bool              // the indices have to be made ready one by one: there are no weights for all
 }
 
 // Run prints on out what is found and what to do, or the body of a new index;
@@ -190,7 +178,7 @@ func (a *adviser) report(i *index) (text string, ready bool) {
 	w := tabwriter.NewWriter(s, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "index %s\n", i.Index)
 	ready = true
-	for _, c := range a.checks(i) {
+	for _, c := range append(a.mappingChecks(i), a.documentChecks(i)...) {
 		if c.applies {
 			fmt.Fprintf(w, "%s\t%s\t%s\n", c.verdict, c.about, terminal.Visible(c.says))
 			ready = ready && c.verdict != missing && c.verdict != wrong

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -17,25 +16,13 @@ import (
 )
 
 // The verdicts. An index that has one in capitals cannot be ranked by.
-const (
-	ok      = "ok"
-	missing = "MISSING"
-	wrong   = "WRONG"
-	note    = "note"
-)
+const ok, missing, wrong, note = "ok", "MISSING", "WRONG", "note"
 
 // A check is a row of the table: where it applies to an index it gives a
 // verdict on something and says why.
 type check struct {
-	applies        bool
-	verdict, about string
-	says           string
-}
-
-// checks returns the table for an index, in the order in which it is printed.
-// What to do about the verdicts is in [adviser.steps].
-func (a *adviser) checks(i *index) []check {
-	return slices.Concat(a.mappingChecks(i), a.documentChecks(i))
+	applies              bool
+	verdict, about, says string
 }
 
 // mappingChecks are those of the mapping and the settings.
@@ -59,7 +46,8 @@ func (a *adviser) mappingChecks(i *index) []check {
 			check{!linear && meant, wrong, "  " + c.Field, c.Problem},
 			check{!linear && !meant, note, "  " + c.Field, c.Problem})
 	}
-	for path, s := range i.stored(a.Field) {
+	for k, path := range []string{norms.NormPath(a.Field), norms.WeightsPath(a.Field)} {
+		s := []mapping.StoredField{i.Norm, i.Weights}[k]
 		all = append(all,
 			check{mapped && s.Type == "", missing, path, "not mapped; put the mapping before norms are stored, for the engine would make up another"},
 			check{mapped && s.Problem != "", wrong, path, s.Problem + "; this cannot be changed in the index"},
@@ -99,24 +87,15 @@ const bestK1, intendedK1 = 10_000, 1000
 type index struct {
 	mapping.Inspection
 
-	// uncountable is why no norms can be computed of the documents, nil where
-	// they can.
-	uncountable error
-	// linear is the field whose score is linear, the zero Candidate if there is
-	// none. target is the full name of it or of the field that is going to be it,
-	// and there says that the mapping has that. filling says that documents may
-	// lack it although they have the text, since it was added later.
-	linear         mapping.Candidate
-	target         string
-	there, filling bool
-	// counts are zero where the mapping has no place for norms. skipped is how many
-	// documents lack the target and are not updated by a backfill, or may not be:
-	// they have norms by the weights, or by any where none are given.
-	counts  documents.NormCounts
-	skipped int64
-	// unlike and otherLinear are the first other index that analyzes or scores
-	// the field otherwise, and that has another linear field, "" for none.
-	unlike, otherLinear string
+	uncountable error             // why no norms can be computed of the documents, nil where they can
+	linear      mapping.Candidate // the field whose score is linear, the zero value for none
+	target      string            // that field, or the one that is going to be it
+	there       bool              // the mapping has the target
+	filling     bool              // documents may lack the target although they have the text: it was added later
+	counts      documents.NormCounts
+	skipped     int64  // documents that lack the target and that a backfill leaves out: they have norms
+	unlike      string // the first other index that analyzes or scores the field otherwise, "" for none
+	otherLinear string // the first other index with another linear field, "" for none
 }
 
 // sameLinear reports whether the linear fields of two indices have the same name
@@ -138,8 +117,7 @@ func (a *adviser) look(ctx context.Context, inspection mapping.Inspection) (*ind
 	if !i.storable() {
 		return i, nil
 	}
-	// What was written a moment ago is to be counted. A user who may not ask for
-	// that gets counts that are a second old.
+	// What was written a moment ago is to be counted, if the user may ask for that.
 	if err := a.docs.Refresh(ctx, i.Index); ctx.Err() != nil {
 		return nil, err
 	}
@@ -190,13 +168,6 @@ func (i *index) chooseTarget() {
 		name = i.multiName() + "_" + strconv.Itoa(n)
 	}
 	i.target = i.Source + "." + name
-}
-
-// stored returns the fields for the norms of a field, by their paths.
-func (i *index) stored(field string) iter.Seq2[string, mapping.StoredField] {
-	return func(yield func(string, mapping.StoredField) bool) {
-		_ = yield(norms.NormPath(field), i.Norm) && yield(norms.WeightsPath(field), i.Weights)
-	}
 }
 
 // storable reports whether documents may have norms: the ids of the weights are

@@ -11,79 +11,95 @@ import (
 )
 
 const (
-	// linearName is the multi-field that scores linearly, where there is none of
-	// that name yet, and linearSimilarity its similarity.
-	linearName       = "akin"
-	linearSimilarity = "akin_linear"
+	linearName       = "akin"        // the multi-field that scores linearly
+	linearSimilarity = "akin_linear" // its similarity
 	similarityPrefix = "index.similarity." + linearSimilarity + "."
-	// newWeights is what the commands call the file of new weights, and someFile
-	// stands for that of weights that norms are by already.
-	newWeights = "weights.akin"
-	someFile   = "FILE"
+	newWeights       = "weights.akin" // the file of new weights
+	someFile         = "FILE"         // that of weights that norms are by already
 )
 
-// A step makes up for something that is missing: requests to send and commands
-// to run.
-type step struct {
-	needed   bool
-	comment  string
-	requests []request
-	commands []string
+// writeSteps writes what makes the index ready, where that can be done, as a
+// console takes it: requests, and comments with commands.
+func (a *adviser) writeSteps(w *strings.Builder, i *index) {
+	comment := func(lines ...string) {
+		for line := range strings.SplitSeq(strings.Join(lines, "\n"), "\n") {
+			w.WriteString("# " + terminal.Visible(line) + "\n")
+		}
+	}
+	send := func(method, api string, body object) {
+		w.WriteString(method + " /" + url.PathEscape(i.Index) + api + "\n")
+		if body != nil {
+			w.WriteString(indented(body))
+		}
+		w.WriteString("\n")
+	}
+	switch {
+	case i.Field == "" || i.uncountable != nil:
+		return // nor would another index with the same text do
+	case i.Norm.Problem != "" || i.Weights.Problem != "":
+		comment("This index cannot be made ready. Where another would do, the body that creates one like it is printed by",
+			a.command(i.Index, "index advise", "--new")+"\n")
+		return
+	}
+	if i.linear.Field == "" && !i.Linear(linearSimilarity) {
+		comment("The similarity. For this the index must be closed a moment, and no search finds it meanwhile. One that",
+			"cannot be closed, as on some hosted clusters and in data streams, has to be created again: see --new.")
+		send("POST", "/_close", nil)
+		send("PUT", "/_settings", a.settings(i))
+		send("POST", "/_open", nil)
+	}
+	if properties := a.properties(i); len(properties) > 0 {
+		comment("The fields.")
+		send("PUT", "/_mapping", object{"properties": properties})
+	}
+	norms, again := a.normSteps(i)
+	if norms != nil {
+		comment(norms...)
+		w.WriteString("\n")
+	}
+	if i.skipped > 0 {
+		comment(fmt.Sprintf("The documents that lack %s and have their norms already, %d.", i.target, i.skipped))
+		send("POST", "/_update_by_query?conflicts=proceed&refresh=true&wait_for_completion=false",
+			object{"query": object{"bool": object{"filter": exists(i.Field), "must_not": exists(i.target)}}})
+	}
+	comment("Then look again.", again)
+	w.WriteString("\n")
 }
 
-// A request is one to send to the cluster. body is nil for none.
-type request struct {
-	method, api string
-	body        object
-}
-
-// steps returns what to do about an index, in this order.
-func (a *adviser) steps(i *index) []step {
-	settings, properties, n := a.settings(i), a.properties(i), &i.counts
-	unnormed := n.Docs == 0 || n.Bare > 0 || n.Weighted < n.Docs || len(n.IDs) > 1
-	expression, weights := a.Index, a.Weights
+// normSteps returns the commands that make the norms, with a comment before
+// them, nil where all are there, and the command that looks again.
+func (a *adviser) normSteps(i *index) (lines []string, again string) {
+	n, expression, weights := &i.counts, a.Index, a.Weights
+	needed := n.Docs == 0 || n.Bare > 0 || n.Weighted < n.Docs || len(n.IDs) > 1
 	if a.apart {
 		expression = i.Index
 	}
-	if weights == "" && unnormed && len(n.IDs) > 0 {
+	if weights == "" && needed && len(n.IDs) > 0 {
 		weights = someFile
 	}
-	normed, backfills := "The norms.", []string{}
-	if i.target != i.Source && (!i.there || n.Unfilled > 0) {
-		normed += " The backfill updates each document that lacks its own, which fills " + i.target + " too."
-	}
-	again := a.command(expression, "index advise")
+	again = a.command(expression, "index advise")
 	if weights != "" {
 		again = a.command(expression, "index advise", "--weights", weights)
+	}
+	if !needed {
+		return nil, again
+	}
+	lines = []string{"The norms."}
+	if i.target != i.Source && (!i.there || n.Unfilled > 0) {
+		lines[0] += " The backfill updates each document that lacks its own, which fills " + i.target + " too."
 	}
 	switch {
 	case weights == "":
 		if weights = newWeights; a.apart {
 			weights = i.Index + "-" + newWeights
 		}
-		backfills = append(backfills, a.command(expression, "norms snapshot", "--out", weights))
+		lines = append(lines, a.command(expression, "norms snapshot", "--out", weights))
 	case a.Weights == "":
-		normed += fmt.Sprintf("\nSome are there, by the weights %s. New weights would make one kind more: run this again with\n"+
-			"--weights %s of the weights to keep. A backfill with that file goes on, and with --dry-run it\n"+
-			"prints the file's id. Where no such file is left, norms snapshot makes new weights, for all.", i.inUse(), someFile)
+		lines = append(lines, fmt.Sprintf("Some are there, by the weights %s. New weights would make one kind more: run this again with", i.inUse()),
+			"--weights "+someFile+" of the weights to keep. A backfill with that file goes on, and with --dry-run it",
+			"prints the file's id. Where no such file is left, norms snapshot makes new weights, for all.")
 	}
-	backfills = append(backfills, a.command(expression, "norms backfill", "--weights", weights))
-	return []step{
-		{
-			i.linear.Field == "" && !i.Linear(linearSimilarity),
-			"The similarity. For this the index must be closed a moment, and no search finds it meanwhile. One that\n" +
-				"cannot be closed, as on some hosted clusters and in data streams, has to be created again: see --new.",
-			[]request{{"POST", "/_close", nil}, {"PUT", "/_settings", settings}, {"POST", "/_open", nil}},
-			nil,
-		},
-		{len(properties) > 0, "The fields.", []request{{"PUT", "/_mapping", object{"properties": properties}}}, nil},
-		{unnormed, normed, nil, backfills},
-		{i.skipped > 0, fmt.Sprintf("The documents that lack %s and have their norms already, %d.", i.target, i.skipped), []request{{
-			"POST", "/_update_by_query?conflicts=proceed&refresh=true&wait_for_completion=false",
-			object{"query": object{"bool": object{"filter": exists(i.Field), "must_not": exists(i.target)}}},
-		}}, nil},
-		{true, "Then look again.", nil, []string{again}},
-	}
+	return append(lines, a.command(expression, "norms backfill", "--weights", weights)), again
 }
 
 // settings returns those of a similarity that scores linearly. What another
@@ -101,8 +117,7 @@ func (a *adviser) settings(i *index) object {
 	return settings
 }
 
-// properties returns what to add to the mapping: what of it is there needs not
-// to be sent again.
+// properties returns what is missing in the mapping.
 func (a *adviser) properties(i *index) object {
 	properties := object{}
 	if !i.there {
@@ -118,38 +133,4 @@ func (a *adviser) properties(i *index) object {
 		a.addStored(properties, i, norms.WeightsObject)
 	}
 	return properties
-}
-
-// writeSteps writes what makes the index what is needed, where that can be
-// done, as a console takes it: requests, and comments with commands.
-func (a *adviser) writeSteps(w *strings.Builder, i *index) {
-	comment := func(text string) {
-		for line := range strings.SplitSeq(text, "\n") {
-			w.WriteString("# " + terminal.Visible(line) + "\n")
-		}
-	}
-	switch {
-	case i.Field == "" || i.uncountable != nil: // nor would another index with the same text do
-	case i.Norm.Problem != "" || i.Weights.Problem != "":
-		comment("This index cannot be made ready. Where another would do, the body that creates one like it is printed by\n" +
-			a.command(i.Index, "index advise", "--new"))
-		w.WriteString("\n")
-	default:
-		for _, s := range a.steps(i) {
-			if !s.needed {
-				continue
-			}
-			comment(strings.Join(append([]string{s.comment}, s.commands...), "\n"))
-			for _, r := range s.requests {
-				w.WriteString(r.method + " /" + url.PathEscape(i.Index) + r.api + "\n")
-				if r.body != nil {
-					w.WriteString(indented(r.body))
-				}
-				w.WriteString("\n")
-			}
-			if s.requests == nil {
-				w.WriteString("\n")
-			}
-		}
-	}
 }

@@ -41,8 +41,7 @@ func ReadMatrix(ctx context.Context, path string) (*simmatrix.Matrix, error) {
 	})
 }
 
-// Write writes a file that all may read whom the umask lets, as
-// [Replace] does.
+// Write is [Replace] for a file that all may read whom the umask lets.
 func Write(ctx context.Context, path string, write func(w io.Writer) error) error {
 	return Replace(ctx, path, 0o666, write)
 }
@@ -77,8 +76,7 @@ func Replace(ctx context.Context, path string, mode fs.FileMode, write func(w io
 	return os.Rename(f.Name(), path)
 }
 
-// resolve returns the file that a path names through links: this one is
-// replaced, not a link.
+// resolve returns the file that a path names through links, to be replaced.
 func resolve(path string) string {
 	if resolved, err := filepath.EvalSymlinks(path); err == nil {
 		return resolved
@@ -129,8 +127,7 @@ func Same(a, b string) bool {
 	return errA == nil && errB == nil && absA == absB
 }
 
-// ErrNotRegular says that what is to be followed does not stay: to open a named
-// pipe waits for somebody to write, and what is read from it comes once.
+// ErrNotRegular says that what is to be followed does not stay, such as a pipe.
 var ErrNotRegular = errors.New("not a regular file: a matrix is followed in a file, not in a folder, pipe, socket or device")
 
 // Follow returns a loader that reads the matrix file again whenever its
@@ -141,13 +138,12 @@ func Follow(path string) rowstore.Loader {
 	var failed error
 	return func(ctx context.Context) (*simmatrix.Matrix, bool, error) {
 		info, err := os.Stat(path)
+		if err == nil && !info.Mode().IsRegular() {
+			err = fmt.Errorf("%s: %w", path, ErrNotRegular)
+		}
 		if err != nil {
 			seen = time.Time{}
 			return nil, false, err
-		}
-		if !info.Mode().IsRegular() {
-			seen = time.Time{}
-			return nil, false, fmt.Errorf("%s: %w", path, ErrNotRegular)
 		}
 		if info.ModTime().Equal(seen) && info.Size() == size {
 			return nil, false, failed

@@ -10,14 +10,10 @@ import (
 	"time"
 )
 
-// LockWait is how long a command waits for another that edits the same file,
-// and lockPoll how long between two looks. Files whose names are alike in the
-// first maxLockName bytes share a lock, so that its own name is not too long.
 const (
-	LockWait = 10 * time.Second
-	lockPoll = 10 * time.Millisecond
-
-	maxLockName = 200
+	LockWait    = 10 * time.Second      // for another command that edits the same file
+	lockPoll    = 10 * time.Millisecond // between two looks
+	maxLockName = 200                   // bytes; files whose names begin with the same ones share a lock
 )
 
 // Lock keeps others that call it from the file until unlock is called, by a

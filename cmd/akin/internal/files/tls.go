@@ -15,10 +15,11 @@ func ReadAuthorities(path string) ([]byte, error) {
 	if path == "" {
 		return nil, nil
 	}
-	if err := isRegular(path); err != nil {
-		return nil, fmt.Errorf("certificate authorities: %w", err)
+	err := isRegular(path)
+	var pem []byte
+	if err == nil {
+		pem, err = os.ReadFile(path) //nolint:gosec // the operator names the file
 	}
-	pem, err := os.ReadFile(path) //nolint:gosec // the operator names the file
 	if err != nil {
 		return nil, fmt.Errorf("certificate authorities: %w", err)
 	}
@@ -67,10 +68,10 @@ func RedisTLS(paths configs.RedisTLS) (*tls.Config, error) {
 		return nil, err
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}
-	if (paths.CertFile == "") != (paths.KeyFile == "") {
+	switch {
+	case (paths.CertFile == "") != (paths.KeyFile == ""):
 		return nil, errors.New("a certificate to show to Redis needs its private key, and the other way round")
-	}
-	if paths.CertFile != "" {
+	case paths.CertFile != "":
 		shown, err := LoadPair(paths.CertFile, paths.KeyFile)
 		if err != nil {
 			return nil, fmt.Errorf("certificate to show to Redis: %w", err)

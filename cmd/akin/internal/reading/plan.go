@@ -15,18 +15,13 @@ import (
 
 // An Index is what to read.
 type Index struct {
-	Client *esclient.Client
-	// Scan says which documents match.
-	Scan documents.ScanOptions
-	// MaxDocs is how many of them are read at most, a random choice; 0 is all.
-	MaxDocs int
-	// Terms says that documents are read as index terms and not as texts.
-	Terms bool
-	// Spool is the folder that keeps what has been read, "" for none.
-	Spool string
-	// Memory is how many bytes the texts may take; 0 is no bound.
-	Memory int64
-	Report *terminal.Progress
+	Client  *esclient.Client
+	Scan    documents.ScanOptions // which documents match
+	MaxDocs int                   // read this many of them, a random choice; 0 is all
+	Terms   bool                  // read documents as index terms, not as texts
+	Spool   string                // the folder that keeps what has been read, "" for none
+	Memory  int64                 // bytes that the texts may take; 0 is no bound
+	Report  *terminal.Progress
 }
 
 // Texts reads the documents, from where an interrupted run with the spool has
@@ -69,31 +64,22 @@ func (x *Index) Texts(ctx context.Context) (*learn.Texts, *Spool, error) {
 // A scanPlan says how the documents of an index are read. It is stored with
 // what has been read of them.
 type scanPlan struct {
-	// Index, Fields, Query, Seed, MaxDocs and Terms are what is asked for;
-	// Terms says that documents are read as index terms and not as texts.
-	Index   string   `json:"index"`
-	Fields  []string `json:"fields"`
-	Query   string   `json:"query,omitempty"`
-	Seed    int      `json:"seed"`
-	MaxDocs int      `json:"max_docs,omitempty"`
-	Terms   bool     `json:"terms,omitempty"`
-	// Indices are the concrete ones.
-	Indices []documents.Index `json:"indices"`
-	// Docs is how many documents there were to be read when the scan began, and
-	// Share and Slices are as in [documents.ScanOptions].
-	Docs   int64   `json:"docs"`
-	Share  float64 `json:"share"`
-	Slices int     `json:"slices"`
+	Index   string            `json:"index"`
+	Fields  []string          `json:"fields"`
+	Query   string            `json:"query,omitempty"`
+	Seed    int               `json:"seed"`
+	MaxDocs int               `json:"max_docs,omitempty"`
+	Terms   bool              `json:"terms,omitempty"`
+	Indices []documents.Index `json:"indices"` // the concrete ones
+	Docs    int64             `json:"docs"`    // to be read when the scan began
+	Share   float64           `json:"share"`   // as in documents.ScanOptions, like Slices
+	Slices  int               `json:"slices"`
 }
 
-const (
-	// docsPerSlice is small enough that little is read twice where a scan is
-	// interrupted, and large enough that to find the documents of a slice, for
-	// which the cluster goes through all ids, costs less than to read them.
-	docsPerSlice = 25_000
-	// maxSlices keeps the slices of large indices from costing too much.
-	maxSlices = 128
-)
+// docsPerSlice is small enough that little is read twice where a scan is
+// interrupted, and large enough that finding the documents of a slice, for which
+// the cluster goes through all ids, costs less than reading them.
+const docsPerSlice, maxSlices = 25_000, 128
 
 // newScanPlan plans to read count documents, of which at most maxDocs are
 // wanted if that is not 0.
@@ -112,8 +98,7 @@ func newScanPlan(scan documents.ScanOptions, indices []documents.Index, count in
 			p.Docs = int64(p.Share * float64(count))
 		}
 	}
-	p.Slices = int(min((p.Docs+docsPerSlice-1)/docsPerSlice, maxSlices))
-	p.Slices = max(p.Slices, 1)
+	p.Slices = int(max(1, min((p.Docs+docsPerSlice-1)/docsPerSlice, maxSlices)))
 	return p
 }
 

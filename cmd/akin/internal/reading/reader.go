@@ -3,6 +3,7 @@ package reading
 import (
 	"context"
 	"fmt"
+	"io"
 	"sync"
 	"time"
 
@@ -14,14 +15,9 @@ import (
 	"github.com/akin-search/akin/simmatrix/learn"
 )
 
-// Settings of reading a slice again after an interruption.
-const (
-	// maxTries is how often a slice is begun.
-	maxTries = 6
-	// firstPause is the pause before the second try. Each later one is twice as
-	// long, so that a node has half a minute to come back.
-	firstPause = time.Second
-)
+// A slice is begun maxTries times, after firstPause and then after twice as long
+// each time, so that a node has half a minute to come back.
+const maxTries, firstPause = 6, time.Second
 
 // A reader reads the slices of a plan, some side by side.
 type reader struct {
@@ -154,7 +150,7 @@ func (r *reader) hold(bytes int64) error {
 // keep keeps the texts of a slice that is done.
 func (r *reader) keep(ctx context.Context, k int, texts *learn.Texts) error {
 	if r.spool != nil {
-		if err := r.spool.put(ctx, k, texts); err != nil {
+		if err := r.spool.write(ctx, sliceFile(k), func(w io.Writer) error { return learn.EncodeTexts(w, texts) }); err != nil {
 			return err
 		}
 		return r.hold(-texts.Bytes())

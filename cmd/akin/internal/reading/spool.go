@@ -1,7 +1,6 @@
 package reading
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -18,9 +17,9 @@ import (
 	"github.com/akin-search/akin/simmatrix/learn"
 )
 
-// A Spool is a folder with the slices of an index that have been read, so that
-// a run that was interrupted can be gone on with. It holds the words of all
-// documents, and is readable to its owner alone.
+// A Spool is a folder with the slices of an index that have been read, from
+// which an interrupted run goes on. It has the words of all documents, so that
+// only its owner may read it.
 //
 //	plan.json         what is read: a scanPlan
 //	slice-0000.texts  the texts of a slice, as [learn.EncodeTexts] writes them
@@ -31,23 +30,20 @@ type Spool struct{ dir string }
 const (
 	planFile = "plan.json"
 	maxPlan  = 1 << 20 // bytes; a plan of some thousand indices fits
-	// ownerFolder and ownerFile let nobody else read what documents hold.
+
 	ownerFolder, ownerFile fs.FileMode = 0o700, 0o600
 )
 
 // CheckSpool reports a folder that cannot be a spool.
 func CheckSpool(dir string) error {
-	info, err := os.Stat(dir)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		if parent := filepath.Dir(dir); !isFolder(parent) {
-			return fmt.Errorf("--spool %s: %s is no folder", dir, parent)
-		}
-		return nil
-	case err != nil:
-		return fmt.Errorf("--spool: %w", err)
-	case !info.IsDir():
+	_, err := os.Stat(dir)
+	switch parent := filepath.Dir(dir); {
+	case errors.Is(err, fs.ErrNotExist) && !isFolder(parent):
+		return fmt.Errorf("--spool %s: %s is no folder", dir, parent)
+	case err == nil && !isFolder(dir):
 		return fmt.Errorf("--spool %s: it is no folder", dir)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("--spool: %w", err)
 	}
 	return nil
 }
@@ -61,7 +57,7 @@ func isFolder(path string) bool {
 // plan, or returns the plan that it has been begun with.
 func openSpool(ctx context.Context, dir string, plan scanPlan) (*Spool, scanPlan, error) {
 	s := &Spool{dir}
-	begun, err := s.readPlan()
+	begun, err := s.readPlan(ctx)
 	switch {
 	case err == nil:
 		if other := plan.differences(&begun); len(other) > 0 {
@@ -95,33 +91,22 @@ func openSpool(ctx context.Context, dir string, plan scanPlan) (*Spool, scanPlan
 }
 
 // readPlan reads the plan that the spool was begun with.
-func (s *Spool) readPlan() (scanPlan, error) {
-	path := filepath.Join(s.dir, planFile)
-	f, err := os.Open(path) //nolint:gosec // the user names the folder
-	if err != nil {
-		return scanPlan{}, err
-	}
-	defer func() { _ = f.Close() }() // nothing was written
-	b, err := io.ReadAll(io.LimitReader(f, maxPlan+1))
-	if err != nil {
-		return scanPlan{}, err
-	}
-	var p scanPlan
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	if err = d.Decode(&p); err == nil && d.InputOffset() < int64(len(bytes.TrimSpace(b))) {
-		err = errors.New("more than one JSON value")
-	}
-	if err == nil && len(b) > maxPlan {
-		err = errors.New("too large")
-	}
-	if err == nil && (p.Slices < 1 || p.Slices > maxSlices) {
-		err = fmt.Errorf("%d slices", p.Slices)
-	}
-	if err != nil {
-		return scanPlan{}, fmt.Errorf("%s is no plan of a scan: %w", path, err)
-	}
-	return p, nil
+func (s *Spool) readPlan(ctx context.Context) (scanPlan, error) {
+	return files.Read(ctx, filepath.Join(s.dir, planFile), func(r io.Reader) (p scanPlan, err error) {
+		limited := &io.LimitedReader{R: r, N: maxPlan}
+		d := json.NewDecoder(limited)
+		d.DisallowUnknownFields()
+		if err = d.Decode(&p); err == nil && (d.More() || limited.N == 0) {
+			err = errors.New("too large, or more than one JSON value")
+		}
+		if err == nil && (p.Slices < 1 || p.Slices > maxSlices) {
+			err = fmt.Errorf("%d slices", p.Slices)
+		}
+		if err != nil {
+			err = fmt.Errorf("no plan of a scan: %w", err)
+		}
+		return p, err
+	})
 }
 
 // differences names what the plan asks for and another one, which was begun
@@ -163,11 +148,6 @@ func (s *Spool) has(k int) bool {
 	}
 	_, err := os.Stat(filepath.Join(s.dir, sliceFile(k)))
 	return err == nil
-}
-
-// put keeps the texts of slice k.
-func (s *Spool) put(ctx context.Context, k int, texts *learn.Texts) error {
-	return s.write(ctx, sliceFile(k), func(w io.Writer) error { return learn.EncodeTexts(w, texts) })
 }
 
 func (s *Spool) write(ctx context.Context, name string, write func(io.Writer) error) error {

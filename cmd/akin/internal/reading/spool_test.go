@@ -201,7 +201,7 @@ func FuzzSpoolPlan(f *testing.F) {
 		if err := os.WriteFile(filepath.Join(dir, planFile), content, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		first, err := s.readPlan()
+		first, err := s.readPlan(t.Context())
 		if err != nil {
 			return
 		}

@@ -9,8 +9,7 @@ import (
 	"github.com/akin-search/akin/simmatrix/shape"
 )
 
-// Warn tells of fields whose index terms are no words. It keeps silent where
-// the cluster does not say: what needs the fields fails then by itself.
+// Warn tells of fields whose index terms are no words, if the cluster says so.
 func (x *Index) Warn(ctx context.Context) {
 	for _, field := range x.Scan.Fields {
 		if s, err := x.Client.Schema(ctx, x.Scan.Index, field); err == nil && s.NotWords != "" {

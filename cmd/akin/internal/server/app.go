@@ -199,6 +199,8 @@ func (a *App) closing(what string, err error) {
 // proxyOptions returns what the configuration says of the server.
 func (a *App) proxyOptions() proxy.Options {
 	cfg := a.cfg
+	host, _, err := net.SplitHostPort(cfg.Admin.Address)
+	must(err) // configs lets no other address through
 	return proxy.Options{
 		Nodes:  a.nodes,
 		Budget: time.Duration(cfg.Expansion.Budget), Memory: a.process.memory,
@@ -207,7 +209,7 @@ func (a *App) proxyOptions() proxy.Options {
 		RankEval: cfg.Expansion.RankEval, Templates: cfg.Expansion.Templates, Shadow: cfg.Expansion.Shadow,
 		// Who has credentials for akin's own calls has a cluster that asks for them.
 		Secured:    cfg.Cluster.Auth.Username != "" || cfg.Cluster.Auth.APIKey.Reveal() != "",
-		AdminHosts: append([]string{hostOf(cfg.Admin.Address)}, cfg.Admin.Hosts...),
+		AdminHosts: append([]string{host}, cfg.Admin.Hosts...),
 		Logger:     a.log, LogQueries: cfg.Log.Queries,
 		Registry: a.process.registry, Guard: a.process.guard,
 		ForwardedHeaders: cfg.Listen.ForwardedHeaders,
@@ -217,13 +219,6 @@ func (a *App) proxyOptions() proxy.Options {
 		ShutdownDelay:    time.Duration(cfg.Shutdown.Delay),
 		ShutdownTimeout:  time.Duration(cfg.Shutdown.Timeout),
 	}
-}
-
-// hostOf returns the host of a host:port that configs let through.
-func hostOf(address string) string {
-	host, _, err := net.SplitHostPort(address)
-	must(err)
-	return host
 }
 
 // must panics for an error that only a mistake in this program can cause.
@@ -276,6 +271,5 @@ func (a *App) openStore(
 	return store, err
 }
 
-// size returns a number of bytes, which configs lets through only where it is
-// positive.
+// size returns a number of bytes; configs lets no negative one through.
 func size(b configs.Bytes) uint64 { return uint64(max(b, 0)) }

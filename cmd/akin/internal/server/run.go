@@ -63,14 +63,9 @@ func Listen(ctx context.Context, cfg *configs.Config) (clients, admin net.Listen
 }
 
 const (
-	// otherFiles are those that are no client's: 32 connections to the admin port,
-	// some to Redis, akin's own calls to the cluster, matrix files.
-	otherFiles = 128
-	// fewestConnections are served however few files there are.
-	fewestConnections = 16
-	// mostConnections is the default where files are no bound: they take about
-	// 200 MB while all are idle.
-	mostConnections = 10000
+	otherFiles        = 128   // no client's: the admin port, Redis, akin's own calls to the cluster, matrix files
+	fewestConnections = 16    // served however few files there are
+	mostConnections   = 10000 // by default: they take about 200 MB while all are idle
 )
 
 // connections returns how many clients may be connected: as configured or, for
