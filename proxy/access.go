@@ -29,9 +29,9 @@ import (
 )
 
 const (
-	// acceptedTime is how long a client is believed to be allowed to search after
-	// the cluster last let it; deniedTime how long one is believed not to be. A
-	// check that failed is not repeated for failedTime.
+	// acceptedTime is how long a client may search after the cluster last let it,
+	// deniedTime how long one may not; a check that failed is not repeated for
+	// failedTime.
 	acceptedTime = time.Minute
 	deniedTime   = 10 * time.Second
 	failedTime   = time.Second
@@ -40,10 +40,9 @@ const (
 	// accessTimeout bounds a check. Searches wait no longer than their budget.
 	accessTimeout = 2 * time.Second
 	// maxQuestions bounds the checks that the cluster works on, maxWaiting those
-	// and the ones that wait for that, for up to accessTimeout; one client address
-	// gets half of each. A check that was denied keeps its place for deniedPause:
-	// guessing credentials from one address costs the cluster at most half of
-	// maxQuestions in that time.
+	// and the ones that wait for that, up to accessTimeout. One client address gets
+	// half of each. A denied check keeps its place for deniedPause, which slows
+	// down guessing.
 	maxQuestions = 16
 	maxWaiting   = 256
 	deniedPause  = time.Second
@@ -53,10 +52,10 @@ const (
 // search. It says nothing of akin's state: guessing credentials causes it.
 var errUndecided = errors.New("it is not known yet whether the client may search")
 
-// access knows which clients the cluster lets search which indices. Where the
-// cluster has security a search is expanded only for a client that may search:
-// akin's own calls have akin's credentials, and a client that is denied must
-// neither cause them nor learn from them.
+// access knows which clients the cluster lets search which indices. On a
+// cluster with security, a search is expanded only for those: akin's own calls
+// have akin's credentials, and others must neither cause them nor learn from
+// them.
 type access struct {
 	server   *Server
 	secured  atomic.Bool       // the cluster has security; it stays true
@@ -73,12 +72,10 @@ type access struct {
 	running sync.WaitGroup
 }
 
-// An accessKey stands for a client and the indices that it wants to search. It
-// cannot be turned back into credentials.
+// An accessKey stands for a client and indices, without its credentials.
 type accessKey [sha256.Size]byte
 
-// A verdict is nil where the client may search, else what
-// [expand.Request.Allowed] returns.
+// A verdict is what [expand.Request.Allowed] returns.
 type verdict struct{ err error }
 
 func newAccess(s *Server, secured bool) *access {
@@ -113,9 +110,9 @@ func (a *access) close() {
 	a.verdicts.StopAllGoroutines()
 }
 
-// checker returns what the expander asks whether the client that sent r may
-// search some indices, nil where the cluster has no security. A check outlives
-// the search that it is made for, so that the next one finds the verdict.
+// checker returns [expand.Request.Allowed] for the client that sent r, nil
+// where the cluster has no security. A check outlives its search, for the next
+// one.
 func (a *access) checker(r *http.Request, x *search) func(context.Context, esclient.Indices) error {
 	if !a.secured.Load() {
 		return nil
@@ -123,7 +120,7 @@ func (a *access) checker(r *http.Request, x *search) func(context.Context, escli
 	h, owner := a.server.sentHeader(r), x.client.Name
 	return func(ctx context.Context, indices esclient.Indices) error {
 		key := a.keyOf(h, indices)
-		x.asked.add(key)
+		x.asked.Store(key, true)
 		if v, known := a.verdicts.GetIfPresent(key); known {
 			return v.err
 		}
@@ -157,8 +154,7 @@ func (a *access) begin(owner string) bool {
 	return true
 }
 
-// settle asks the cluster, as soon as the owner gets a place, and remembers
-// what it says.
+// settle asks the cluster, as soon as the owner gets a place.
 func (a *access) settle(key accessKey, owner string, client *http.Request, indices esclient.Indices) error {
 	patience, cancel := context.WithTimeout(a.life, accessTimeout)
 	defer cancel()
@@ -187,10 +183,10 @@ func (a *access) settle(key accessKey, owner string, client *http.Request, indic
 	return err
 }
 
-// inquire asks the cluster with the client's own credentials for a search that
-// costs next to nothing. One that reaches no shard proves nothing: the cluster
-// silently leaves indices that a client may not see out of patterns, and out of
-// a request that ignores unavailable ones.
+// inquire asks the cluster with the client's credentials for a cheap search.
+// One that reaches no shard proves nothing: indices that a client may not see
+// are silently left out of patterns, and of requests that ignore unavailable
+// ones.
 func (a *access) inquire(ctx context.Context, client *http.Request, indices esclient.Indices) error {
 	path := "/_search"
 	if indices.Expression != "" {
@@ -225,14 +221,15 @@ func (a *access) inquire(ctx context.Context, client *http.Request, indices escl
 	return nil
 }
 
-// learn takes in the status of the cluster's answer to a client's search. A
-// good answer to a request that holds several searches tells of none of them.
+// learn notes the status of the answer to a client's search. A good answer to
+// several searches says nothing about any of them.
 func (a *access) learn(ctx context.Context, x *search, status int) {
 	denied := answer.IsDenied(status)
 	if denied && a.secured.CompareAndSwap(false, true) {
 		a.server.log.InfoContext(ctx, "the cluster has security: searches are expanded only for clients that it lets search", "status", status)
 	}
-	for _, key := range x.asked.all() {
+	for k := range x.asked.Range {
+		key := k.(accessKey)
 		if denied {
 			a.verdicts.Set(key, verdict{expand.ErrNotAuthorized})
 		} else if status < http.StatusBadRequest && x.endpoint != expand.EndpointMultiSearch {
@@ -243,12 +240,10 @@ func (a *access) learn(ctx context.Context, x *search, status int) {
 	}
 }
 
-// identity are parts of the names, in small letters, of the headers by which
-// clusters, and proxies before them, tell who a client is: Authorization and
-// Cookie, but also es-security-runas-user, es-secondary-authorization,
-// securitytenant, x-proxy-roles and x-forwarded-for. One header too many costs
-// more checks; one too few lets a client that is denied pass for another until
-// its own search is rejected.
+// identity are parts of the lower-case names of headers by which clusters, and
+// proxies before them, know clients, such as es-security-runas-user and
+// x-proxy-roles. One too many costs more checks; one too few lets a denied
+// client pass for another until its own search is rejected.
 var identity = [...]string{
 	"auth", "cookie", "forwarded", "group", "jwt", "key", "proxy", "role", "security", "tenant", "token", "user",
 }
@@ -279,22 +274,4 @@ func (a *access) keyOf(h http.Header, indices esclient.Indices) accessKey {
 func addText(to hash.Hash, text string) {
 	_ = binary.Write(to, binary.BigEndian, uint64(len(text))) // a hash takes all
 	_, _ = to.Write([]byte(text))
-}
-
-// accessKeys are those that one request asked about, its searches side by side.
-type accessKeys struct {
-	mu   sync.Mutex
-	keys []accessKey
-}
-
-func (k *accessKeys) add(key accessKey) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.keys = append(k.keys, key)
-}
-
-func (k *accessKeys) all() []accessKey {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.keys
 }

@@ -254,7 +254,7 @@ func TestSearchDoesNotWaitForASlowQuestion(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	server := httptest.NewServer(s.Handler())
+	server := httptest.NewServer(s.proxy)
 	t.Cleanup(server.Close)
 	addr := server.Listener.Addr().String()
 	searchAs(t, addr, "known", "docs")
@@ -400,7 +400,7 @@ func TestVerdictsHoldForAWhile(t *testing.T) {
 		// A good answer to a search prolongs a good verdict and changes no other.
 		s.access.verdicts.SetExpiresAfter(key, time.Hour)
 		x := searchFor(expand.EndpointSearch, "", "", "")
-		x.asked.add(key)
+		x.asked.Store(key, true)
 		s.access.learn(t.Context(), x, http.StatusOK)
 		entry, _ = s.access.verdicts.GetEntryQuietly(key)
 		if prolonged := entry.ExpiresAfter() <= acceptedTime; prolonged != (tt.err == nil) || !errors.Is(entry.Value.err, tt.err) {

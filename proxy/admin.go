@@ -27,19 +27,16 @@ import (
 )
 
 const (
-	// expandPath is where the admin port shows what becomes of a search, and
-	// endpointParameter says what kind of search it is.
+	// The paths under which the admin port shows what becomes of a search, of the
+	// kind that endpointParameter names, and what became of the last ones.
 	expandPath        = "/_akin/expand"
 	endpointParameter = "akin_endpoint"
-	// explanationsPath is where it shows what became of the last ones.
-	explanationsPath = "/_akin/explanations"
+	explanationsPath  = "/_akin/explanations"
 	// shownExplanations is how many it lists where nobody says.
 	shownExplanations = 20
-	// showBudget bounds an expansion that is only shown: nobody's search waits
-	// for it, and with cold caches it is to succeed all the same.
+	// showBudget bounds an expansion that is only shown, with cold caches, too.
 	showBudget = 2 * time.Second
-	// readyTimeout bounds the readiness check. Kubernetes gives up after 1 s by
-	// default.
+	// readyTimeout bounds the readiness check; Kubernetes gives up after 1 s.
 	readyTimeout = 900 * time.Millisecond
 )
 
@@ -57,9 +54,9 @@ func (s *Server) newAdminEngine() *gin.Engine {
 	return e
 }
 
-// keepPagesOut refuses requests that a web page in an operator's browser may
-// have sent: those that come by a name that is not akin's, which a page can
-// have resolved to akin's address (DNS rebinding), and posts from other sites.
+// keepPagesOut refuses what a web page in an operator's browser may have sent:
+// requests by a name that is not akin's, which a page can have resolved to
+// akin's address (DNS rebinding), and posts from other sites.
 func (s *Server) keepPagesOut(c *gin.Context) {
 	switch {
 	case !s.knowsHost(c.Request.Host):
@@ -72,8 +69,8 @@ func (s *Server) keepPagesOut(c *gin.Context) {
 	c.Abort()
 }
 
-// knowsHost reports whether the admin port may be called by the value of a
-// header Host. An address is never rebound: that takes a name.
+// knowsHost reports whether the admin port may be called by a header Host. An
+// address is never rebound: that takes a name.
 func (s *Server) knowsHost(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -89,8 +86,7 @@ type status struct {
 	Reasons []string `json:"reasons,omitempty"`
 }
 
-// ready answers 200 where requests are forwarded, with what else is wrong, or
-// 503 with the reasons.
+// ready answers 200 where requests are forwarded, else 503.
 func (s *Server) ready(c *gin.Context) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), readyTimeout)
 	defer cancel()
@@ -106,8 +102,7 @@ func (s *Server) ready(c *gin.Context) {
 	c.JSON(code, answer)
 }
 
-// condition returns the state of the process, and reports it to log and
-// metrics. Where ctx ends before it is known, it is not ready.
+// condition returns and reports the state, not ready where ctx ends before.
 func (s *Server) condition(ctx context.Context) (c health.Condition) {
 	if s.opts.Check != nil {
 		c = s.opts.Check(ctx)
@@ -131,8 +126,7 @@ type expansion struct {
 	Clauses   []expand.Clause `json:"clauses"`
 }
 
-// show answers with what would be sent for a search, and why. It does not
-// search.
+// show answers with what would be sent for a search, and why.
 func (s *Server) show(c *gin.Context) {
 	in, e, status, why := s.shownRequest(c.Request)
 	if why != "" {
@@ -141,7 +135,11 @@ func (s *Server) show(c *gin.Context) {
 	}
 	ctx, cancel := context.WithTimeout(c.Request.Context(), showBudget)
 	defer cancel()
-	res, err := s.guarded(ctx, e, in)
+	var res *expand.Result
+	err := s.guard.Do("expanding", func() (err error) {
+		res, err = e.Expand(ctx, in)
+		return err
+	})
 	answer := expansion{RawQuery: in.RawQuery, Clauses: []expand.Clause{}}
 	switch {
 	case err != nil:
@@ -163,8 +161,8 @@ func (s *Server) show(c *gin.Context) {
 	writeJSON(c.Writer, answer)
 }
 
-// shownRequest returns the search that is to be shown and the expander that it
-// asks for, or the status and the reason of the refusal.
+// shownRequest returns a search that is to be shown and its expander, or the
+// status and the reason of the refusal.
 func (s *Server) shownRequest(r *http.Request) (in *expand.Request, e Expander, status int, why string) {
 	query, control := cutControl(r.URL.RawQuery, r.Header)
 	kind := ""
@@ -192,8 +190,7 @@ func (s *Server) shownRequest(r *http.Request) (in *expand.Request, e Expander, 
 	return in, e, status, why
 }
 
-// shownRequestBody reads the body of a search that is to be shown, and unpacks
-// it, or returns the status and the reason of the refusal.
+// shownRequestBody reads and unpacks a body, or returns the same.
 func (s *Server) shownRequestBody(r *http.Request) (body []byte, status int, why string) {
 	coding, known := wire.ContentEncoding(r.Header)
 	if !known {
@@ -229,8 +226,7 @@ func refuse(w http.ResponseWriter, status int, reason string) {
 	writeError(w, status, "akin_request_exception", reason)
 }
 
-// listExplanations answers with the last explanations in short, the newest
-// first.
+// listExplanations answers with the last explanations in short.
 func (s *Server) listExplanations(c *gin.Context) {
 	limit, err := strconv.Atoi(c.DefaultQuery("limit", strconv.Itoa(shownExplanations)))
 	if err != nil || limit < 1 || limit > explain.MaxKept {
@@ -253,8 +249,7 @@ func (s *Server) showExplanation(c *gin.Context) {
 	writeJSON(c.Writer, shown)
 }
 
-// writeJSON encodes without HTML escapes, which would change the bytes of the
-// bodies inside.
+// writeJSON encodes without HTML escapes, which would change bodies inside.
 func writeJSON(w http.ResponseWriter, answer any) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)

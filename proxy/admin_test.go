@@ -30,7 +30,7 @@ func askAdmin(t *testing.T, o Options, method, target, body string) (status int,
 		t.Fatal(err)
 	}
 	w := httptest.NewRecorder()
-	s.AdminHandler().ServeHTTP(w, adminRequest(method, target, body))
+	s.admin.ServeHTTP(w, adminRequest(method, target, body))
 	return w.Code, w.Body.String()
 }
 
@@ -81,7 +81,7 @@ func TestTwoServersCannotShareARegistry(t *testing.T) {
 func TestShowExpansion(t *testing.T) {
 	clause := expand.Clause{Path: "query.match", Field: "body", Added: []expand.Added{{Term: "hire", From: "rental", Similarity: 0.5, Weight: 1, Boost: 0.25}}}
 	rewrites := expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
-		if until, ok := ctx.Deadline(); !ok || time.Until(until) < DefaultBudget || time.Until(until) > showBudget {
+		if until, ok := ctx.Deadline(); !ok || time.Until(until) < 50*time.Millisecond || time.Until(until) > showBudget {
 			t.Errorf("the expander has until %v, %v", until, ok)
 		}
 		return &expand.Result{
@@ -187,7 +187,7 @@ func TestShowExpansionOfOtherEndpointsAndProfiles(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newServer(t, o)
 			w := httptest.NewRecorder()
-			s.AdminHandler().ServeHTTP(w, adminRequest(http.MethodPost, "/_akin/expand/help"+tt.query, tt.body))
+			s.admin.ServeHTTP(w, adminRequest(http.MethodPost, "/_akin/expand/help"+tt.query, tt.body))
 			if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.answer) || !json.Valid(w.Body.Bytes()) {
 				t.Errorf("got %d %s, want %d with %s", w.Code, w.Body, tt.status, tt.answer)
 			}
@@ -216,7 +216,7 @@ func TestShowExpansionTakesPackedBodies(t *testing.T) {
 			r := adminRequest(http.MethodPost, "/_akin/expand/help", tt.body)
 			r.Header.Set("Content-Encoding", tt.encoding)
 			w := httptest.NewRecorder()
-			s.AdminHandler().ServeHTTP(w, r)
+			s.admin.ServeHTTP(w, r)
 			if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.answer) {
 				t.Errorf("got %d %s, want %d with %s", w.Code, w.Body, tt.status, tt.answer)
 			}
@@ -255,7 +255,7 @@ func startServe(t *testing.T, s *Server) (proxy, admin string, stop func() error
 	listeners := [2]*httptest.Server{httptest.NewUnstartedServer(nil), httptest.NewUnstartedServer(nil)} // for their free ports
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(ctx, listeners[0].Listener, listeners[1].Listener) }()
+	go func() { ended <- NewFront(s, nil).Serve(ctx, listeners[0].Listener, listeners[1].Listener) }()
 	t.Cleanup(cancel)
 	return listeners[0].Listener.Addr().String(), listeners[1].Listener.Addr().String(), func() error {
 		cancel()
@@ -359,7 +359,7 @@ func TestServeEndsWhenAListenerFails(t *testing.T) {
 	broken, fine := httptest.NewUnstartedServer(nil), httptest.NewUnstartedServer(nil)
 	broken.Listener.Close()
 	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(t.Context(), fine.Listener, broken.Listener) }()
+	go func() { ended <- NewFront(s, nil).Serve(t.Context(), fine.Listener, broken.Listener) }()
 	if err := receive(t, "the end", ended); err == nil || !strings.Contains(err.Error(), "proxy: listener: ") {
 		t.Errorf("Serve = %v", err)
 	}
@@ -411,7 +411,7 @@ func TestAdminPortKeepsWebPagesOut(t *testing.T) {
 				r.Header.Set(name, value)
 			}
 			w := httptest.NewRecorder()
-			s.AdminHandler().ServeHTTP(w, r)
+			s.admin.ServeHTTP(w, r)
 			if w.Code != tt.status {
 				t.Errorf("got %d %s, want %d", w.Code, w.Body, tt.status)
 			}

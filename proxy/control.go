@@ -8,8 +8,7 @@ import (
 	"github.com/akin-search/akin/proxy/wire"
 )
 
-// The headers and the parameters by which a client controls its search. None of
-// them reaches the cluster.
+// How a client controls its search. None of these reaches the cluster.
 const (
 	controlHeader    = "X-Akin"
 	profileHeader    = "X-Akin-Profile"
@@ -42,9 +41,9 @@ type control struct {
 func (c *control) asks() bool { return c.explain || c.dryRun }
 
 // cutControl returns the raw query without akin's own parameters, all else byte
-// for byte, and what they and the headers ask for. Values that mean nothing are
-// ignored. A profile in a parameter goes before one in a header, and the first
-// of several counts.
+// for byte, and what they and the headers ask for. Unknown values are ignored.
+// A profile in a parameter goes before one in a header; the first of several
+// counts.
 func cutControl(rawQuery string, h http.Header) (rest string, c control) {
 	for _, v := range h[controlHeader] {
 		c.ask(v)
@@ -76,8 +75,7 @@ func (c *control) ask(list string) {
 	}
 }
 
-// expanderFor returns the expander of a profile, or the reason why a search
-// with it is not expanded.
+// expanderFor returns the expander of a profile, or why there is none.
 func (s *Server) expanderFor(profile string) (e Expander, reason string) {
 	e, known := s.opts.Expander, true
 	if profile != "" {

@@ -138,7 +138,7 @@ func TestExplainAndDryRunNameTheirRecord(t *testing.T) {
 				return emptyAnswer
 			})
 			s := newServer(t, Options{Upstreams: []string{node.URL}, Expander: tt.expander})
-			proxy := httptest.NewServer(s.Handler())
+			proxy := httptest.NewServer(s.proxy)
 			t.Cleanup(proxy.Close)
 			shown, named := explainedBy(t, s, proxy.URL, tt.query, tt.header...)
 			if named != (tt.want != nil) {

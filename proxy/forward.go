@@ -16,17 +16,16 @@ import (
 const (
 	// copyBufferSize is the size of the pieces in which answers are copied.
 	copyBufferSize = 32 << 10
-	// ownHeaders is the room for the headers that akin writes itself:
-	// Content-Length, Content-Type and Accept of what it rewrites.
+	// ownHeaders is the room for headers of rewritten requests that akin writes.
 	ownHeaders = 128
 )
 
 // forwardingHeaders are those that ReverseProxy takes away before Rewrite runs.
 var forwardingHeaders = [...]string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"}
 
-// refuseHead answers a request whose headers or first line are larger than the
-// cluster takes, and reports whether it did. A node would answer it, too, but
-// read nothing more from the connection, which other requests share.
+// refuseHead answers a request whose headers or first line are too large for
+// the cluster, and reports whether it did. A node would answer, too, but read
+// nothing more from the connection, which other requests share.
 func (s *Server) refuseHead(w http.ResponseWriter, r *http.Request) bool {
 	line := len(r.Method) + len(r.RequestURI) + len("  HTTP/1.1\r\n")
 	if line <= s.opts.MaxHeader && s.headerSize(r) <= s.opts.MaxHeader {
@@ -39,8 +38,8 @@ func (s *Server) refuseHead(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// headerSize returns how many bytes the headers of r take at most when they are
-// sent to the cluster.
+// headerSize returns how many bytes the headers of r take in the cluster at
+// most.
 func (s *Server) headerSize(r *http.Request) int {
 	const colonAndBreak = len(": \r\n")
 	n := ownHeaders + s.upstream.HostBytes()
@@ -58,8 +57,8 @@ func (s *Server) headerSize(r *http.Request) int {
 	return n
 }
 
-// clientOf returns what stands for the client at an address, host and port: the
-// host, of IPv6 the network of 64 bits that one customer has.
+// clientOf returns the host of an address, of IPv6 the network of 64 bits that
+// one customer has.
 func clientOf(remote string) string {
 	at, err := netip.ParseAddrPort(remote)
 	if err != nil {
@@ -73,8 +72,8 @@ func clientOf(remote string) string {
 	return network.String()
 }
 
-// ClientOf returns the client of the search in whose context the expander or
-// the reranker was called, "" for none.
+// ClientOf returns the client of the search that a call is made for, "" for
+// none.
 func ClientOf(ctx context.Context) string {
 	if x := searchIn(ctx); x != nil {
 		return x.client.Name
@@ -83,8 +82,7 @@ func ClientOf(ctx context.Context) string {
 }
 
 // newForward returns the handler that sends a request on and copies the answer
-// back. A client that goes away cancels the upstream request, through its
-// context; an answer that breaks off breaks off towards the client, too.
+// back. What breaks off on one side breaks off on the other.
 func (s *Server) newForward() *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
 		Rewrite:       s.rewrite,
@@ -102,11 +100,10 @@ func (s *Server) newForward() *httputil.ReverseProxy {
 	}
 }
 
-// send forwards r. While an answer is written net/http reads what is left of
-// the request's body and closes it. The transport may still read it: a node may
-// answer early. That read then fails and takes the upstream connection with it,
-// in the middle of the answer; seen once in 60,000 POSTs. Full duplex leaves the
-// body alone.
+// send forwards r. While an answer is written net/http reads and closes what is
+// left of the body, which the transport may still read, as a node may answer
+// early. That would break the upstream connection in the middle of the answer
+// (seen once in 60,000 POSTs). Full duplex leaves the body to the transport.
 func (s *Server) send(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength != 0 {
 		_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/1 servers have it, others need none
@@ -114,8 +111,7 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request) {
 	s.forward.ServeHTTP(w, r)
 }
 
-// rewrite undoes what ReverseProxy does to a request beyond RFC 9110's rules
-// for hop-by-hop headers.
+// rewrite undoes what ReverseProxy does beyond RFC 9110's hop-by-hop headers.
 func (s *Server) rewrite(pr *httputil.ProxyRequest) {
 	in, out := pr.In, pr.Out
 	for _, name := range forwardingHeaders {
@@ -131,9 +127,8 @@ func (s *Server) rewrite(pr *httputil.ProxyRequest) {
 	out.Host = ""                      // the node's own name, as a client that talks to it would send
 	out.URL.RawQuery = in.URL.RawQuery // `a=b;c=%zz` was cut; nothing here decides by the query
 	if raw := in.URL.RawPath; raw != "" && !strings.HasPrefix(raw, "//") && in.URL.EscapedPath() != raw {
-		// A path like /<logs-{now/d}>/_search, sent unescaped, would be escaped.
-		// Opaque is sent as it is, except that URL.RequestURI takes one with two
-		// leading slashes for an authority.
+		// A path like /<logs-{now/d}>/_search would be escaped. Opaque is sent as it
+		// is, except that one with two leading slashes is taken for an authority.
 		out.URL.Opaque = raw
 	}
 	if x := searchIn(in.Context()); x != nil {
@@ -158,8 +153,7 @@ func (s *Server) failed(w http.ResponseWriter, r *http.Request, err error) {
 	writeError(w, http.StatusBadGateway, "akin_upstream_exception", "no node of the cluster answered the request")
 }
 
-// brokenBody answers a search whose body did not come, or too slowly, and then
-// closes the connection.
+// brokenBody answers a search whose body did not come, or came too slowly.
 func (s *Server) brokenBody(w http.ResponseWriter, x *search) {
 	if !x.body.arriving.IsLate() {
 		writeError(w, http.StatusBadRequest, "akin_request_exception", "the body of the request broke off")
@@ -185,8 +179,7 @@ type errorAnswer struct {
 	Status int `json:"status"`
 }
 
-// writeError writes an error in the shape in which Elasticsearch and OpenSearch
-// answer, so that clients read it as one of theirs.
+// writeError writes an error in the format of Elasticsearch and OpenSearch.
 func writeError(w http.ResponseWriter, status int, kind, reason string) {
 	answer := errorAnswer{Status: status}
 	answer.Error.errorCause = errorCause{Type: kind, Reason: reason}

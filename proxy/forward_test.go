@@ -417,7 +417,7 @@ func TestRequestOfAClientThatLeftIsAborted(t *testing.T) {
 			t.Errorf("recovered %v, want %v", err, http.ErrAbortHandler)
 		}
 	}()
-	s.Handler().ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "/", http.NoBody))
+	s.proxy.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "/", http.NoBody))
 }
 
 func TestAnswerThatBreaksOffBreaksOffForTheClient(t *testing.T) {

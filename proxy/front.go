@@ -15,26 +15,25 @@ import (
 	"github.com/akin-search/akin/proxy/connections"
 )
 
-// Limits of the two listeners. There is no limit on the time of a request or
-// of its answer: bulk loads and scrolls over slow links are long.
+// Limits of the listeners. The time of requests and answers has none: bulk
+// loads and scrolls are long.
 const (
 	readHeaderTimeout = 10 * time.Second
-	// maxHeaderBytes is the largest Options.MaxHeader: what is larger than this is
-	// refused by net/http, with a plain text.
+	// maxHeaderBytes is the largest Options.MaxHeader: net/http refuses more in
+	// plain text.
 	maxHeaderBytes = 64 << 10
-	// adminConnections are enough for probes, scrapes and somebody who looks on.
-	// They come on top of Options.MaxConnections.
+	// adminConnections are for probes and scrapes, on top of
+	// Options.MaxConnections.
 	adminConnections = 32
 	// waitEvery is how often it is seen whether requests have ended, watchEvery how
-	// often the state is looked at where nobody asks for /readyz, so that log and
-	// metrics report it, too.
+	// often log and metrics report the state, if nobody asks for /readyz.
 	waitEvery  = 10 * time.Millisecond
 	watchEvery = 10 * time.Second
 )
 
 // A Front owns the two listeners of a process and hands their requests to a
-// [Server], which can be replaced while requests are in flight. Its methods may
-// be called concurrently.
+// [Server], which can be replaced meanwhile. Its methods may be called
+// concurrently.
 type Front struct {
 	tls      *tls.Config // nil for plain HTTP
 	inFlight atomic.Int64
@@ -43,9 +42,9 @@ type Front struct {
 	current *Server
 }
 
-// NewFront returns a front of s. Options.MaxConnections and IdleTimeout are for
-// its whole life those of s. With c, which must not be modified afterwards,
-// clients of the proxy have to speak TLS.
+// NewFront returns a front of s, with the MaxConnections and IdleTimeout of s
+// for its whole life. With c, which must not be modified, clients have to speak
+// TLS.
 func NewFront(s *Server, c *tls.Config) *Front { return &Front{current: s, tls: c} }
 
 // Replace hands all requests from now on to s. The server before that is not
@@ -64,8 +63,8 @@ func (f *Front) server() *Server {
 	return f.current
 }
 
-// enter returns the server of the moment and counts a request for it. Whoever
-// has replaced that server sees the request in its count.
+// enter returns the server of the moment and counts a request for it, which
+// whoever replaces that server sees.
 func (f *Front) enter() *Server {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -90,8 +89,7 @@ func (f *Front) serveAdmin(w http.ResponseWriter, r *http.Request) {
 	s.admin.ServeHTTP(w, r)
 }
 
-// Wait waits until no request that a [Front] has handed to s is in flight, or
-// until ctx ends.
+// Wait waits until s has no request in flight, or ctx ends.
 func (s *Server) Wait(ctx context.Context) {
 	tick := time.NewTicker(waitEvery)
 	defer tick.Stop()
@@ -145,8 +143,7 @@ func (f *Front) Serve(ctx context.Context, proxy, admin net.Listener) error {
 	return errors.Join(errs...)
 }
 
-// newServers returns the servers for the two listeners, whose connections it
-// bounds.
+// newServers returns servers for the listeners, whose connections it bounds.
 func (f *Front) newServers(proxy, admin *net.Listener) []*http.Server {
 	s := f.server()
 	bounded := func(l net.Listener, limit int, port string) *connections.Listener {
@@ -199,8 +196,8 @@ func (f *Front) watch(ctx context.Context) {
 	}
 }
 
-// delay says that the process ends and lets that be noticed. It returns the
-// error of a listener that fails meanwhile.
+// delay lets it be noticed that the process ends. It returns the error of a
+// listener that fails meanwhile.
 func (f *Front) delay(ctx context.Context, ended <-chan error) error {
 	f.mu.Lock() // a server that replaces this one after that is draining, too
 	s := f.current
@@ -218,8 +215,7 @@ func (f *Front) delay(ctx context.Context, ended <-chan error) error {
 	}
 }
 
-// drain takes no more requests and waits for those in flight, for a bounded
-// time.
+// drain takes no more requests and waits a bounded time for those in flight.
 func (f *Front) drain(ctx context.Context, servers []*http.Server) error {
 	s := f.server()
 	s.draining.Store(true) // where a listener has failed it was not yet

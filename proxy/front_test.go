@@ -104,7 +104,7 @@ func TestRollingRestartLosesNoRequest(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		l, a := listenOn(t, addr), listenOn(t, admin)
-		go func() { ended <- s.Serve(ctx, l, a) }()
+		go func() { ended <- NewFront(s, nil).Serve(ctx, l, a) }()
 		n := &balancer.backends[i]
 		if n.proxy == nil { // the first time: later the addresses are the same
 			n.addr, n.admin = l.Addr().String(), a.Addr().String()
@@ -331,7 +331,7 @@ func TestRefusedHeadersAreAnsweredAtOnce(t *testing.T) {
 	node := startRawNode(t, nil)
 	addr, _ := startProxy(t, Options{Upstreams: []string{node.URL}})
 	c := dial(t, addr)
-	fmt.Fprintf(c, "POST /a/_search HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\nX-A: %s\r\n\r\n{", strings.Repeat("x", DefaultMaxHeader))
+	fmt.Fprintf(c, "POST /a/_search HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\nX-A: %s\r\n\r\n{", strings.Repeat("x", 8<<10))
 	res, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil {
 		t.Fatal(err)

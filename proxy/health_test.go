@@ -113,7 +113,7 @@ func TestReadyzTellsReadyFromDegradedFromNotReady(t *testing.T) {
 			}})
 			get := func(path string) *httptest.ResponseRecorder {
 				w := httptest.NewRecorder()
-				s.AdminHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+				s.admin.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
 				return w
 			}
 			if w := get("/readyz"); w.Code != c.status || w.Body.String() != c.answer {
@@ -264,7 +264,7 @@ func TestSearchesThatFailOpenDegradeTheServer(t *testing.T) {
 		for range n {
 			r := httptest.NewRequest(http.MethodPost, "/i/_search", strings.NewReader("{}"))
 			r.Header.Set("Content-Type", "application/json")
-			s.Handler().ServeHTTP(httptest.NewRecorder(), r)
+			s.proxy.ServeHTTP(httptest.NewRecorder(), r)
 		}
 	}
 	search(20)

@@ -61,8 +61,8 @@ func startProxy(t *testing.T, o Options) (addr string, registry *prometheus.Regi
 // startServer serves s on a real socket and returns the address.
 func startServer(t *testing.T, s *Server) (addr string) {
 	t.Helper()
-	server := httptest.NewUnstartedServer(s.Handler())
-	server.Config = s.newHTTPServer(s.Handler())
+	server := httptest.NewUnstartedServer(s.proxy)
+	server.Config = s.newHTTPServer(s.proxy)
 	server.Start()
 	t.Cleanup(server.Close)
 	t.Cleanup(s.upstream.CloseIdleConnections)
@@ -275,7 +275,7 @@ const threeSearches = `{"took":9,"responses":[` + threeHits + `,{"error":{"type"
 // searchFor returns a search of an endpoint and an index.
 func searchFor(endpoint expand.Endpoint, index, rawQuery, text string) *search {
 	return &search{
-		match: match{route: &route{endpoint: endpoint}, index: index}, rawQuery: rawQuery, asked: new(accessKeys),
+		match: match{route: &route{endpoint: endpoint}, index: index}, rawQuery: rawQuery, asked: new(sync.Map),
 		body: body{whole: true, raw: []byte(text), plain: []byte(text)},
 	}
 }

@@ -26,7 +26,7 @@ const (
 )
 
 // marks remember for a while, by its hash, what would cost the cluster a second
-// search each time. They are safe for concurrent use.
+// search each time. They may be used concurrently.
 type marks struct {
 	seed maphash.Seed
 	// count is how many there are, so that nobody hashes for none, as usual.
@@ -36,8 +36,7 @@ type marks struct {
 	swept time.Time
 }
 
-// A mark holds until a time, which was so far off when it was made. Before that
-// time is set it counts strikes.
+// A mark holds until a time, for span. Before that it counts strikes.
 type mark struct {
 	until   time.Time
 	span    time.Duration
@@ -46,8 +45,8 @@ type mark struct {
 
 func newMarks() *marks { return &marks{seed: maphash.MakeSeed(), made: map[uint64]mark{}} }
 
-// change replaces a mark by what f makes of it, and drops one without a time.
-// Before that it drops all that have not been made again for maxMarkTime.
+// change replaces a mark by what f makes of it, and drops one without a time
+// and all that were not made again for maxMarkTime.
 func (m *marks) change(key uint64, f func(mark, time.Time) mark) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -120,16 +119,15 @@ func (m *marks) has(key uint64) (has bool) {
 	return has
 }
 
-// wasRejected reports whether the cluster has rejected a rewritten search of the
-// same shape of late.
+// wasRejected reports whether the cluster has rejected a search of this shape
+// of late.
 func (s *Server) wasRejected(x *search) bool {
 	return s.shapes.count.Load() > 0 && s.shapes.has(s.shapeOf(x))
 }
 
-// shapeOf returns a hash of what a search asks for, without its words and
-// numbers: client, endpoint, index expression, profile, the names of its
-// parameters and of the members of its body, and what is a list, an object or a
-// value there.
+// shapeOf returns a hash of a search without its words and numbers: client,
+// endpoint, index expression, profile, the names of its parameters and of the
+// members of its body, and what is a list, an object or a value there.
 func (s *Server) shapeOf(x *search) uint64 {
 	h := s.shapes.hash(x)
 	writePart(h, x.client.Name) // nobody makes marks for others

@@ -10,9 +10,9 @@ import (
 	"github.com/akin-search/akin/proxy/shadow"
 )
 
-// outcomePassedThrough is the outcome of a request that is no search. The others
-// are those of package explain. Each forwarded request has one; one of several
-// searches counts as failed_open, too, for each of them that failed.
+// outcomePassedThrough is the outcome of requests that are no searches; package
+// explain has the others. One of several searches counts as failed_open, too,
+// for each that failed.
 const outcomePassedThrough = "passed_through"
 
 // What was too slow, values of the label "transfer".
@@ -21,8 +21,8 @@ const (
 	slowResponse = "response"
 )
 
-// metrics are what the proxy counts and times. The counters that every request
-// touches are looked up once.
+// metrics are what the proxy counts. Counters of every request are looked up
+// once.
 type metrics struct {
 	searchMetrics
 	upstreamMetrics
@@ -142,8 +142,8 @@ func newMetrics(registry prometheus.Registerer, causes []string) (*metrics, erro
 	return m, errors.Join(append(r.errs, r.Register(overlap), r.Register(m.connections))...)
 }
 
-// startSeries makes the series of each way of failing open, so that an alert on
-// their increase sees the first one.
+// startSeries makes the series of failing open, so that an alert on their
+// increase sees the first one.
 func (m *metrics) startSeries(causes []string) {
 	for _, cause := range append(causes, causePanic) {
 		m.requests.WithLabelValues(explain.FailedOpen, cause)

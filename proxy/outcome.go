@@ -11,8 +11,8 @@ import (
 	"github.com/akin-search/akin/proxy/wire"
 )
 
-// explanationHeader names, in the answer of a search that asked for it, the
-// record that the admin port shows.
+// explanationHeader names the record of a search that asked for it in its
+// answer.
 const explanationHeader = "X-Akin-Explanation"
 
 // What fails open, for the log.
@@ -28,8 +28,7 @@ const (
 	causeUnchecked = "unchecked" // the answer to a rewritten search could not be looked at
 )
 
-// ownHints say what an operator can do about the causes that the proxy knows
-// itself.
+// ownHints say what an operator can do about the causes above.
 var ownHints = map[string]string{
 	causePanic:       "a mistake in akin: report it with the stack of the line \"panic\"",
 	causeRejected:    "the cluster rejects what akin has changed and accepts the original: see its log, and akin's at level debug",
@@ -38,8 +37,8 @@ var ownHints = map[string]string{
 	rerankUnreadable: "answers are too long, or cannot be cut to the client's page: ask for fewer hits, or less of each",
 }
 
-// failedOpen notes that a search, or one of several in a request, failed open,
-// unless ctx, that of the client's request, has ended: it matters to nobody.
+// failedOpen notes that a search, or one of several, failed open, unless the
+// client has gone.
 func (s *Server) failedOpen(ctx context.Context, x *search, what, cause string) {
 	if ctx.Err() == nil {
 		x.failedOpen = true
@@ -54,8 +53,8 @@ func (s *Server) searched(x *search) {
 	}
 }
 
-// record keeps what became of a search and notes the name of that. Where res is
-// nil, the search failed open for the cause.
+// record keeps what became of a search. With no res it failed open for the
+// cause.
 func (s *Server) record(x *search, r *http.Request, took time.Duration, res *expand.Result, cause string) {
 	coding, _ := wire.ContentEncoding(r.Header)
 	kept := &explain.Search{
@@ -70,8 +69,7 @@ func (s *Server) record(x *search, r *http.Request, took time.Duration, res *exp
 	x.id = s.explanations.Add(kept)
 }
 
-// recordUnchanged keeps why a search was not looked at, if its client wants to
-// know.
+// recordUnchanged keeps why a search was not looked at, if its client asks.
 func (s *Server) recordUnchanged(x *search, r *http.Request, why string) {
 	if x.control.asks() {
 		s.record(x, r, 0, &expand.Result{Reason: reason.Reason(why)}, "")

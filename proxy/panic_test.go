@@ -84,7 +84,7 @@ func TestPanicWhileABodyIsReadIsAnError(t *testing.T) {
 	r := httptest.NewRequest(http.MethodPost, "/a/_search", panicking{Closer: http.NoBody})
 	r.Header.Set("Content-Type", "application/json")
 	w := httptest.NewRecorder()
-	s.Handler().ServeHTTP(w, r)
+	s.proxy.ServeHTTP(w, r)
 	if n := counter(t, registry, "akin_panics_total", "operation", "reading a body"); n != 1 || w.Code != http.StatusBadRequest {
 		t.Errorf("%v panics are counted, status %d", n, w.Code)
 	}

@@ -39,7 +39,7 @@ func newServer(tb testing.TB, o Options) *Server {
 func getAdmin(t *testing.T, s *Server, target string, into any) (status int) {
 	t.Helper()
 	w := httptest.NewRecorder()
-	s.AdminHandler().ServeHTTP(w, adminRequest(http.MethodGet, target, ""))
+	s.admin.ServeHTTP(w, adminRequest(http.MethodGet, target, ""))
 	if err := json.Unmarshal(w.Body.Bytes(), into); err != nil || w.Header().Get("Content-Type") != "application/json" {
 		t.Fatalf("GET %s: %v: %s", target, err, w.Body)
 	}
@@ -212,7 +212,7 @@ func TestUnknownExplanationIsAnErrorOfTheUsualShape(t *testing.T) {
 	s := newServer(t, Options{})
 	for _, id := range []string{"x", "x/", strings.Repeat("A", 26)} {
 		w := httptest.NewRecorder()
-		s.AdminHandler().ServeHTTP(w, adminRequest(http.MethodGet, "/_akin/explanations/"+id, ""))
+		s.admin.ServeHTTP(w, adminRequest(http.MethodGet, "/_akin/explanations/"+id, ""))
 		if w.Code != http.StatusNotFound {
 			t.Errorf("%s: status %d", id, w.Code)
 		}
@@ -304,7 +304,7 @@ func TestExplanationsBearConcurrentUse(t *testing.T) {
 func BenchmarkRecord(b *testing.B) {
 	upstream := benchUpstream(b)
 	s := newServer(b, Options{Upstreams: []string{upstream.URL}})
-	proxy := httptest.NewServer(s.Handler())
+	proxy := httptest.NewServer(s.proxy)
 	defer proxy.Close()
 	res := &expand.Result{Rewritten: true, Body: make([]byte, 3000), Clauses: []expand.Clause{{Form: "linear", Added: make([]expand.Added, 30)}}}
 	body := make([]byte, 300)

@@ -148,7 +148,7 @@ func TestPagesBesideAnOverloadAreCut(t *testing.T) {
 	s := newServer(t, Options{Upstreams: []string{node.URL}, Expander: expander(rerankFirstAndLast), Reranker: rerankerFunc(backwards)})
 	for s.upstream.MayRepeat() { // until nothing is left
 	}
-	proxy := httptest.NewServer(s.Handler())
+	proxy := httptest.NewServer(s.proxy)
 	defer proxy.Close()
 	got := postSearch(t, strings.TrimPrefix(proxy.URL, "http://"), "/_msearch")
 	if !strings.HasSuffix(got, busy+`]}`) || strings.Count(got, `"_index"`) >= strings.Count(threeHits, `"_index"`) {

@@ -36,8 +36,7 @@ type Reranker interface {
 }
 
 // fixed returns why the hits of the answer to a request cannot be reranked, ""
-// where they can. The expander reads the filter_path of a single search; of
-// several it is not tried.
+// where they can. The expander reads filter_path, but not of several searches.
 func (s *Server) fixed(x *search, h http.Header) reason.Reason {
 	switch {
 	case x.isAsync():
@@ -50,9 +49,9 @@ func (s *Server) fixed(x *search, h http.Header) reason.Reason {
 	return ""
 }
 
-// rerank reranks the hits of the answer to a rewritten request and cuts the
-// client's pages out of them. It reports false where it cannot: then the client
-// must not get the answer. An error says that the client has gone meanwhile.
+// rerank reranks the hits of an answer and cuts the client's pages out of them.
+// It reports false where it cannot: then the client must not get the answer. An
+// error says that the client has gone.
 func (s *Server) rerank(ctx context.Context, x *search, res *http.Response) (fits bool, gone error) {
 	var whole, out []byte
 	err := errUnchecked // also where it is encoded, which was not asked for
@@ -94,8 +93,7 @@ func (s *Server) rerank(ctx context.Context, x *search, res *http.Response) (fit
 	return true, nil
 }
 
-// ofEach returns result for each search whose hits were to be reranked, and ""
-// for the others.
+// ofEach returns result for each search that is to be reranked, else "".
 func ofEach(reranks []*expand.Rerank, result string) []string {
 	results := make([]string, len(reranks))
 	for k, r := range reranks {
@@ -106,10 +104,9 @@ func ofEach(reranks []*expand.Rerank, result string) []string {
 	return results
 }
 
-// rerankAnswer returns an answer with the hits of each search reranked and cut
-// to the client's page, and what became of them, "" for searches that stay as
-// they are. It returns nil where the answer cannot be cut. The searches, whose
-// number the expander bounds, share the time and all begin at once: those that it
+// rerankAnswer returns an answer with the hits of each search reranked and cut,
+// nil where it cannot be cut, and what became of each, "" for none. The
+// searches, a bounded number, share the time and begin at once: those that it
 // is not enough for have at least fetched what the next ones need.
 func (s *Server) rerankAnswer(
 	ctx context.Context, endpoint expand.Endpoint, reranks []*expand.Rerank, whole []byte,

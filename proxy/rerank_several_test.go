@@ -264,7 +264,7 @@ func TestExplanationsTellWhatBecameOfTheHitsOfEachSearch(t *testing.T) {
 		w := httptest.NewRecorder()
 		req := httptest.NewRequest(http.MethodPost, "/_msearch?akin=explain", strings.NewReader("{}\n{}\n"))
 		req.Header.Set("Content-Type", "application/x-ndjson")
-		s.Handler().ServeHTTP(w, req)
+		s.proxy.ServeHTTP(w, req)
 		e, ok := s.explanations.Find(w.Header().Get(explanationHeader), nil)
 		if !ok {
 			t.Fatalf("status %d, header %v", w.Code, w.Header())

@@ -298,7 +298,7 @@ func TestExplanationsTellWhatBecameOfTheHits(t *testing.T) {
 		w := httptest.NewRecorder()
 		req := httptest.NewRequest(http.MethodPost, "/t/_search?akin=explain", strings.NewReader("{}"))
 		req.Header.Set("Content-Type", "application/json")
-		s.Handler().ServeHTTP(w, req)
+		s.proxy.ServeHTTP(w, req)
 		e, ok := s.explanations.Find(w.Header().Get(explanationHeader), nil)
 		if !ok {
 			t.Fatalf("status %d, header %v", w.Code, w.Header())
@@ -363,7 +363,7 @@ func TestClientsThatLeaveAreNotCountedAsUnreadable(t *testing.T) {
 			}()
 			req := httptest.NewRequestWithContext(ctx, http.MethodPost, c.path, strings.NewReader("{}\n{}\n"))
 			req.Header.Set("Content-Type", "application/json")
-			s.Handler().ServeHTTP(httptest.NewRecorder(), req)
+			s.proxy.ServeHTTP(httptest.NewRecorder(), req)
 		})
 	}
 }

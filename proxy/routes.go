@@ -13,9 +13,9 @@ import (
 type route struct {
 	// methods are the HTTP methods.
 	methods []string
-	// shape is the escaped path: literal segments, {index} for an index
-	// expression, {type} for a mapping type and {id} for a document. Slashes at
-	// the end of a path do not count, as in Elasticsearch.
+	// shape is the escaped path, with {index} for an index expression, {type} for a
+	// mapping type and {id} for a document. As in Elasticsearch slashes at its end
+	// do not count.
 	shape string
 	// endpoint is the expander's, and says where in an answer failures stand.
 	endpoint expand.Endpoint
@@ -27,9 +27,9 @@ var (
 	post      = []string{http.MethodPost}
 )
 
-// routes lists every kind of request that is not simply forwarded. Paths are
-// compared in their escaped form, as Elasticsearch does: /i/%5Fsearch is no
-// search. The paths with a type are Elasticsearch 7's; see [Server.knowsTypes].
+// routes lists all requests that are not simply forwarded. Paths are compared
+// in their escaped form, as in Elasticsearch: /i/%5Fsearch is no search. Those
+// with a type are Elasticsearch 7's, see [Server.knowsTypes].
 var routes = []route{
 	{getOrPost, "/_search", expand.EndpointSearch},
 	{getOrPost, "/{index}/_search", expand.EndpointSearch},
@@ -114,12 +114,10 @@ func (r *route) fit(path string) (m match, ok bool) {
 // isAsync reports whether the answer may come later, and not all at once.
 func (r *route) isAsync() bool { return strings.HasSuffix(r.shape, "/_async_search") }
 
-// isTemplate reports whether the cluster has to render the search, which needs
-// [Options.Templates].
+// isTemplate reports whether the cluster has to render the search.
 func (r *route) isTemplate() bool { return strings.HasSuffix(r.shape, "/template") }
 
-// cutSegment returns the first segment of path, without its slash, and what
-// follows.
+// cutSegment returns the first segment of path, and what follows.
 func cutSegment(path string) (segment, rest string) {
 	path = strings.TrimPrefix(path, "/")
 	if at := strings.IndexByte(path, '/'); at >= 0 {
@@ -128,9 +126,9 @@ func cutSegment(path string) (segment, rest string) {
 	return path, ""
 }
 
-// indexOf unescapes a segment that stands where an index expression can stand,
-// and reports whether it is one. Names of indices do not begin with an
-// underscore, names of other things do: POST /_scripts/_search stores a script.
+// indexOf unescapes a segment and reports whether it is an index expression.
+// Names of other things begin with an underscore: POST /_scripts/_search stores
+// a script.
 func indexOf(segment string) (string, bool) {
 	index, err := url.PathUnescape(segment)
 	if err != nil || index == "" || index[0] == '_' && index != "_all" {
@@ -139,7 +137,7 @@ func indexOf(segment string) (string, bool) {
 	return index, true
 }
 
-// isType reports whether a segment can name mapping types. No type but _doc
+// isType reports whether a segment can name a mapping type; of those only _doc
 // begins with an underscore.
 func isType(segment string) bool {
 	name, err := url.PathUnescape(segment)

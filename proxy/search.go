@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/akin-search/akin/expand"
@@ -59,20 +60,18 @@ type search struct {
 	body     body
 	// rewritten is what is sent first, or as a shadow; nil for the original only.
 	rewritten *rewrittenSearch
-	// shadow is what has it rewritten after the client has the answer to the
-	// original, nil for nothing.
-	shadow Expander
-	// asked are the questions whether the client may search.
-	asked      *accessKeys
-	failedOpen bool   // something of it did
-	id         string // of the explanation
+	// shadow rewrites it after the client has the answer to the original.
+	shadow     Expander
+	asked      *sync.Map // the accessKeys of the client
+	failedOpen bool      // something of it did
+	id         string    // of the explanation
 }
 
 // A body is that of a search.
 type body struct {
 	arriving *held.Arriving // nil where it is not read
-	// whole says that raw is all of it as it came; else it is still to be read from
-	// the request. plain is raw decompressed, nil where akin does not look at it.
+	// whole says that raw is all of it as it came. plain is raw decompressed, nil
+	// where akin does not look at it.
 	whole      bool
 	raw, plain []byte
 }
@@ -81,17 +80,12 @@ type body struct {
 type rewrittenSearch struct {
 	*expand.Result
 
-	// rawQuery and body are as they are sent; those of a template are others than
-	// the expander's.
+	// rawQuery and body are as they are sent, for templates not as the expander's.
 	rawQuery string
 	body     []byte
-	// filtered says that the answer shows what failed, but not of which search.
-	filtered bool
-	// strict says that the cluster refuses the search where a shard fails, so that
-	// its status tells all.
-	strict bool
-	// scroll names the scroll that the answer opened, "" for none.
-	scroll string
+	filtered bool   // the answer shows what failed, but not of which search
+	strict   bool   // the cluster rejects the search where a shard fails
+	scroll   string // the scroll that the answer opened, "" for none
 }
 
 type searchKey struct{}
@@ -104,7 +98,7 @@ func searchIn(ctx context.Context) *search {
 
 // search forwards a search, rewritten where that is possible.
 func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
-	x := &search{match: m, asked: new(accessKeys), client: held.Client{
+	x := &search{match: m, asked: new(sync.Map), client: held.Client{
 		Name: clientOf(r.RemoteAddr), Conn: http.NewResponseController(w), Grace: s.answerGrace, CutOff: s.metrics.slowRead,
 	}}
 	x.hold = s.opts.Memory.Hold(budget.SearchBody, x.client.Name)
@@ -147,8 +141,7 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 	s.send(w, r)
 }
 
-// choose returns the expander for a search, or the reason why it is forwarded
-// as it came. It looks at all but the body.
+// choose returns the expander for a search, or why it is forwarded as it came.
 func (s *Server) choose(x *search, h http.Header) (e Expander, reason string) {
 	switch {
 	case x.control.off:
@@ -166,9 +159,8 @@ func (s *Server) choose(x *search, h http.Header) (e Expander, reason string) {
 	return e, reason
 }
 
-// readBody reads the body of a search and decompresses it, or returns the
-// reason why the search is forwarded as it came. An error says that the client's
-// body broke off.
+// readBody reads and decompresses the body of a search, or returns why the
+// search is forwarded as it came. An error says that the body broke off.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request, x *search) (reason string, err error) {
 	if r.ContentLength == 0 {
 		return "", nil
@@ -195,15 +187,15 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, x *search) (re
 		b.plain = b.raw
 	default:
 		if b.plain, err = s.gunzip.Read(b.raw, x.hold, s.opts.MaxBody); err != nil {
-			return cmp.Or(reasonOfBody(err), reasonEncoding), nil
+			reason, _ = reasonOfBody(err)
+			return cmp.Or(reason, reasonEncoding), nil
 		}
 	}
 	return "", nil
 }
 
-// keepBody reads a small body that akin does not look at, so that the search
-// can be sent once more where a node does not answer. An error says that the
-// client's body broke off.
+// keepBody reads a small body that akin does not look at, so that another node
+// can be sent the search. An error says that the body broke off.
 func (s *Server) keepBody(w http.ResponseWriter, r *http.Request, x *search) error {
 	if x.body.arriving != nil || r.ContentLength <= 0 || r.ContentLength > maxKeptBody || !s.upstream.Several() {
 		return nil
@@ -212,35 +204,29 @@ func (s *Server) keepBody(w http.ResponseWriter, r *http.Request, x *search) err
 	return err
 }
 
-// takeBody reads a body of at most limit bytes, or returns the reason why it
-// does not.
+// takeBody reads a body of at most limit bytes, or returns why it does not.
 func (s *Server) takeBody(w http.ResponseWriter, r *http.Request, x *search, limit int64) (reason string, err error) {
 	buffer := s.opts.Memory.Hold(budget.SearchBody, x.client.Name)
 	x.body.arriving = held.NewArriving(w, r, s.bodyGrace, s.opts.BodyTimeout, s.guard, buffer)
-	raw, err := x.body.arriving.Take(r, x.hold, limit)
-	if err == nil {
-		x.body.whole, x.body.raw = true, raw
-	} else if reason = reasonOfBody(err); reason != "" {
-		err = nil
-	}
-	return reason, err
+	x.body.raw, err = x.body.arriving.Take(r, x.hold, limit)
+	x.body.whole = err == nil
+	return reasonOfBody(err)
 }
 
-// reasonOfBody returns why a body is not read, "" where it is broken.
-func reasonOfBody(err error) (reason string) {
+// reasonOfBody returns why a body is not read, or the error where it is broken.
+func reasonOfBody(err error) (reason string, broken error) {
 	switch {
 	case errors.Is(err, held.ErrNoRoom):
-		return reasonMemory
+		return reasonMemory, nil
 	case errors.Is(err, held.ErrSlow):
-		return reasonSlow
+		return reasonSlow, nil
 	case errors.Is(err, held.ErrTooLarge):
-		return reasonTooLarge
+		return reasonTooLarge, nil
 	}
-	return ""
+	return "", err
 }
 
-// rewriteSearch has the search rewritten and counts what came of it. Where it
-// fails x.rewritten stays nil.
+// rewriteSearch has the search rewritten and counts the outcome.
 func (s *Server) rewriteSearch(r *http.Request, x *search, e Expander) {
 	made, err := s.expand(r.Context(), r, x, e)
 	if err != nil {
@@ -271,7 +257,7 @@ func (s *Server) expand(ctx context.Context, r *http.Request, x *search, e Expan
 	bounded, cancel := context.WithTimeout(ctx, s.opts.Budget)
 	defer cancel()
 	start := time.Now()
-	err = s.guard.Do("preparing", func() (err error) {
+	err = s.guard.Do("expanding", func() (err error) {
 		made, err = s.callExpander(bounded, r, x, e)
 		return err
 	})
@@ -295,8 +281,7 @@ func (s *Server) expand(ctx context.Context, r *http.Request, x *search, e Expan
 	return made, nil
 }
 
-// callExpander returns what the expander makes of a search, and how that is
-// sent.
+// callExpander returns what the expander makes of a search, as it is sent.
 func (s *Server) callExpander(ctx context.Context, r *http.Request, x *search, e Expander) (made *rewrittenSearch, err error) {
 	in := &expand.Request{
 		Endpoint: x.endpoint, Index: x.index, RawQuery: x.rawQuery, Body: x.body.plain, Preview: x.control.dryRun,
@@ -313,7 +298,7 @@ func (s *Server) callExpander(ctx context.Context, r *http.Request, x *search, e
 		in.Body, in.Discloses = t.Rendered, t.Discloses()
 	}
 	made = new(rewrittenSearch)
-	if made.Result, err = s.guarded(ctx, e, in); err != nil || !made.Rewritten {
+	if made.Result, err = e.Expand(ctx, in); err != nil || !made.Rewritten {
 		return made, err
 	}
 	if x.typed && !s.knowsTypes(ctx, r) {
@@ -327,18 +312,8 @@ func (s *Server) callExpander(ctx context.Context, r *http.Request, x *search, e
 	return made, err
 }
 
-// guarded calls the expander.
-func (s *Server) guarded(ctx context.Context, e Expander, in *expand.Request) (res *expand.Result, err error) {
-	err = s.guard.Do("expanding", func() (err error) {
-		res, err = e.Expand(ctx, in)
-		return err
-	})
-	return res, err
-}
-
-// notExpanded notes that a search, or one of several in a request, was not
-// expanded, unless it is one that nobody knows the client may make, and returns
-// the cause.
+// notExpanded returns the cause why a search, or one of several, was not
+// expanded, and notes it unless it is not known whether the client may search.
 func (s *Server) notExpanded(ctx context.Context, x *search, err error) (cause string) {
 	cause = s.cause(err)
 	if !errors.Is(err, errUndecided) {
@@ -357,8 +332,7 @@ func (s *Server) cause(err error) string {
 	return s.opts.Cause(err)
 }
 
-// reasonOf returns why nothing was rewritten: the reason of the whole, or of the
-// first clause that has one.
+// reasonOf returns why nothing was rewritten, in the whole or a first clause.
 func reasonOf(res *expand.Result) string {
 	if res.Reason != "" {
 		return string(res.Reason)
@@ -371,8 +345,8 @@ func reasonOf(res *expand.Result) string {
 	return reasonNothing
 }
 
-// A searchTransport sends the rewritten form of a search and, where the cluster
-// refuses it, the original.
+// A searchTransport sends rewritten searches, and the originals of rejected
+// ones.
 type searchTransport struct {
 	server *Server
 	next   http.RoundTripper
@@ -402,10 +376,10 @@ func (t *searchTransport) RoundTrip(out *http.Request) (res *http.Response, err 
 	return res, err
 }
 
-// sendRewritten sends the rewritten search. Where that is answered with a 4xx
-// or 5xx, or with a failure inside a 200, the original is sent once, whose answer
-// counts; not where the client may not search or nobody answers, and only within
-// the retry budget where the cluster has too much to do.
+// sendRewritten sends the rewritten search, and after a 4xx or 5xx, or a
+// failure inside a 200, once the original, whose answer counts: not if the
+// client may not search or nobody answers, and within the retry budget if the
+// cluster is overloaded.
 func (t *searchTransport) sendRewritten(out *http.Request, x *search) (*http.Response, error) {
 	s, ctx := t.server, out.Context()
 	rewritten := x.asRewritten(out)
@@ -431,10 +405,10 @@ func (t *searchTransport) sendRewritten(out *http.Request, x *search) (*http.Res
 	return res, err
 }
 
-// accept looks at the answer to a rewritten search and reranks its hits where
-// that is to be done. It returns whether the client gets it, and, if not, what
-// the cluster says against the search. An error says that the client has gone:
-// the answer broke off for that, and tells nothing of the search.
+// accept looks at the answer to a rewritten search and reranks its hits, if
+// asked to. It returns whether the client gets it, or what the cluster has
+// against the search. An error says that the client has gone and broke the
+// answer off.
 func (s *Server) accept(ctx context.Context, x *search, res *http.Response) (refused *answer.Refusal, fits bool, gone error) {
 	refused, err := s.verdict(x, res)
 	if gone = ctx.Err(); gone != nil {
@@ -459,9 +433,9 @@ func (s *Server) accept(ctx context.Context, x *search, res *http.Response) (ref
 	return nil, fits, gone
 }
 
-// verdict returns what the cluster says against a rewritten search, nil where
-// it accepts it. It reads the answer, or its beginning, and puts it back. An
-// error says that the answer cannot be looked at.
+// verdict returns what the cluster has against a rewritten search, nil for
+// nothing. It reads the answer, or its beginning, and puts it back. An error
+// says that it cannot be looked at.
 func (s *Server) verdict(x *search, res *http.Response) (refused *answer.Refusal, err error) {
 	coding, known := wire.ContentEncoding(res.Header)
 	readable := known && wire.IsJSON(res.Header["Content-Type"])
@@ -511,8 +485,8 @@ func (t *searchTransport) sendOriginal(out *http.Request, x *search) (*http.Resp
 	return t.next.RoundTrip(out)
 }
 
-// asRewritten returns a copy of out with the rewritten search. It keeps the
-// method and the media type of the original.
+// asRewritten returns a copy of out with the rewritten search, of the same
+// method and media type.
 func (x *search) asRewritten(out *http.Request) *http.Request {
 	sent := out.Clone(out.Context())
 	sent.URL.RawQuery = x.rewritten.rawQuery
@@ -525,8 +499,8 @@ func (x *search) asRewritten(out *http.Request) *http.Request {
 		h.Del("Accept-Encoding") // the answer is read and changed
 	}
 	if len(x.body.raw) == 0 {
-		// There was no body to have a type. Elasticsearch 8 wants the versions
-		// in Accept and Content-Type to be the same.
+		// There was no body to have a type. Elasticsearch 8 wants the versions in
+		// Accept and Content-Type to be the same.
 		h["Content-Type"] = []string{"application/json"}
 		if wire.IsJSON(h["Accept"]) {
 			h["Content-Type"] = h["Accept"]

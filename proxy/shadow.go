@@ -15,16 +15,15 @@ import (
 )
 
 // sampled says whether a search is one of the share that gets a shadow. It must
-// be a plain one, which can be sent twice: one for a scroll opens a second
-// context, which nobody would close.
+// be harmless to send twice: one for a scroll opens a second context.
 func (s *Server) sampled(m match, rawQuery string) bool {
 	return strings.HasSuffix(m.shape, "/_search") && !wire.Has(rawQuery, "scroll") &&
 		rand.Float64() < s.opts.Shadow //nolint:gosec // A sample, no secret.
 }
 
-// shadow sends the original search, whose answer the client gets as it is, and
-// has it expanded and sent once more when the client has that: neither waits
-// for the other. So the shadow finds the cluster a little warmer.
+// shadow sends the original search, whose answer the client gets, and has it
+// expanded and sent after that: neither waits for the other, and the shadow
+// finds the cluster a little warmer.
 func (s *Server) shadow(out *http.Request, x *search) (*http.Response, error) {
 	var again *http.Request
 	hold := s.opts.Memory.Hold(budget.Shadow, x.client.Name)
@@ -77,8 +76,8 @@ func (s *Server) shadow(out *http.Request, x *search) (*http.Response, error) {
 	return res, err
 }
 
-// runShadow has a search expanded, sends that and compares what comes with the
-// answer to the original. The request out is the original without its body.
+// runShadow has a search expanded and sent, and compares the answer with that
+// to the original. The request out is the original without its body.
 func (s *Server) runShadow(out *http.Request, x *search, took time.Duration, h http.Header, answer []byte) (outcome string) {
 	original, err := shadow.ReadHits(h, answer, x.hold)
 	switch {
@@ -121,8 +120,8 @@ func (s *Server) runShadow(out *http.Request, x *search, took time.Duration, h h
 	return shadow.Compared
 }
 
-// readShadow reads the answer to an expanded search, its hits reranked where
-// that is to be done.
+// readShadow reads the answer to an expanded search, and reranks it if asked
+// to.
 func (s *Server) readShadow(ctx context.Context, x *search, res *http.Response) (hits shadow.Hits, err error) {
 	answer, err := held.Read(res.Body, x.hold, res.ContentLength, shadow.MaxAnswer)
 	if err != nil {
@@ -137,10 +136,9 @@ func (s *Server) readShadow(ctx context.Context, x *search, res *http.Response) 
 	return shadow.ReadHits(res.Header, answer, x.hold)
 }
 
-// clearScroll has the cluster close a scroll whose first answer the client does
-// not get: the original opens another. Nobody waits for it. It is done with the
-// credentials of the client, who knows nothing of it; a scroll that is not
-// closed ends when its time is over.
+// clearScroll has the cluster close, with the client's credentials, a scroll
+// whose first answer the client does not get, as the original opens another. If
+// that fails the scroll ends when its time is over.
 func (s *Server) clearScroll(h http.Header, id string) {
 	if id == "" || !s.clearing.Reserve() {
 		return

@@ -90,7 +90,7 @@ func TestShadowsThatAreNotSentAreCounted(t *testing.T) {
 			o.Expander, o.Budget = tt.expander, 20*time.Millisecond
 			o.Registry = prometheus.NewRegistry()
 			s := newServer(t, o)
-			proxy := httptest.NewServer(s.Handler())
+			proxy := httptest.NewServer(s.proxy)
 			defer proxy.Close()
 			if got := postOriginal(t, proxy.URL+"/a/_search"); got != hitsPage("0") {
 				t.Errorf("the client got %q", got)
@@ -120,7 +120,7 @@ func TestSearchThatAsksForAnExplanationHasNoShadow(t *testing.T) {
 	o := shadowOptions(n)
 	o.Registry = prometheus.NewRegistry()
 	s := newServer(t, o)
-	proxy := httptest.NewServer(s.Handler())
+	proxy := httptest.NewServer(s.proxy)
 	defer proxy.Close()
 	for query, reason := range map[string]string{"?akin=explain": reasonShadow, "?akin=dry-run": reasonDryRun} {
 		shown, ok := explainedBy(t, s, proxy.URL, query)

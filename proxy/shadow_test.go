@@ -318,7 +318,7 @@ func TestShadowEndsWithTheServer(t *testing.T) {
 func TestShadowIsDroppedWhereAllSlotsAreTaken(t *testing.T) {
 	n := startShadowNode(t, nil, nil)
 	s := newServer(t, shadowOptions(n))
-	proxy := httptest.NewServer(s.Handler())
+	proxy := httptest.NewServer(s.proxy)
 	defer proxy.Close()
 	for s.shadows.Reserve() { // takes all
 	}

@@ -33,8 +33,7 @@ func markSafe(out *http.Request, search bool) *http.Request {
 	return out.WithContext(nodes.Safe(out.Context()))
 }
 
-// sentHeader returns the headers of a client's request with those that akin adds.
-// They must not be modified.
+// sentHeader returns the headers that the cluster gets, not to be modified.
 func (s *Server) sentHeader(r *http.Request) http.Header {
 	if !s.opts.ForwardedHeaders || r.RemoteAddr == "" { // without an address they are here already
 		return r.Header
@@ -44,9 +43,9 @@ func (s *Server) sentHeader(r *http.Request) http.Header {
 	return pr.Out.Header
 }
 
-// ask makes a call of akin's own for the client that sent r, with its headers and
-// credentials, but not those about body, connection and form of the answer. It
-// reads an answer of at most MaxBody bytes.
+// ask makes a call of akin's own with the headers and credentials of the client
+// that sent r, but those about body, connection and answer. It reads at most
+// MaxBody bytes.
 func (s *Server) ask(ctx context.Context, r *http.Request, method, path string, body []byte) (status int, answer []byte, err error) {
 	out, err := http.NewRequestWithContext(ctx, method, path, bytes.NewReader(body))
 	if err != nil {
@@ -89,16 +88,15 @@ func (s *Server) renderer(r *http.Request) *templates.Renderer {
 	}}
 }
 
-// notAsked are the headers of a client's request that a call made for it has
-// not.
+// notAsked are the headers of a client that a call made for it has not.
 var notAsked = [...]string{
 	"Accept", "Accept-Charset", "Accept-Encoding", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Expect",
 	"Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding",
 	"Upgrade", controlHeader, profileHeader,
 }
 
-// connectionOptions returns the names of the headers that are only for the next
-// hop (RFC 9110, section 7.6.1).
+// connectionOptions names headers only for the next hop (RFC 9110, section
+// 7.6.1).
 func connectionOptions(h http.Header) (names []string) {
 	for _, list := range h["Connection"] {
 		for name := range strings.SplitSeq(list, ",") {

@@ -18,6 +18,7 @@ import (
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/proxy"
 	"github.com/akin-search/akin/simmatrix/rowstore"
 )
 
@@ -37,7 +38,7 @@ func (a *App) Serve(ctx context.Context, clients, admin net.Listener) error {
 	defer started.Wait()
 	defer stop()
 	started.Go(func() { a.start(starting) })
-	return a.server.Serve(ctx, clients, admin)
+	return proxy.NewFront(a.server, nil).Serve(ctx, clients, admin)
 }
 
 // start says what has been started, waits for the cluster and warms up.
