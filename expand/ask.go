@@ -20,11 +20,9 @@ type asker struct {
 	s *search
 	m *memory
 
-	// together is how many searches came in one request, this one counted.
-	together int
-	// clauseLimit is how many clauses the indices are known to take in a query, 0
-	// where that is not known.
-	clauseLimit int
+	// together is how many searches came in one request, and clauseLimit how many
+	// clauses the indices are known to take in a query, 0 where that is not known.
+	together, clauseLimit int
 	// clauses are those of the search with what is known of them, and targets the
 	// fields of them that may be expanded.
 	clauses []form.Clause
@@ -53,14 +51,13 @@ const (
 	// queues 16 analyses on one thread and refuses the next.
 	sideBySide = 8
 	// maxText is the length in bytes of the longest text that is analyzed: 64 for
-	// each of the 1,024 terms that MaxQueryTerms can be. Longer ones have more.
+	// each of the 1,024 terms that MaxQueryTerms can be.
 	maxText = 64 << 10
-	// maxExplainedIndices is how many of the indices that no matrix is bound to
-	// are named.
+	// maxExplainedIndices is how many of the indices without a matrix are named.
 	maxExplainedIndices = 10
 	// candidatesPerTerm is how many candidates are looked up in the live
 	// statistics for every term that may be added: some drop out because the
-	// index does not hold them or they are too frequent there.
+	// index does not have them or they are too frequent there.
 	candidatesPerTerm = 2
 )
 
@@ -129,12 +126,10 @@ func (a *asker) start() {
 	for i := range a.s.Clauses {
 		parsed := &a.s.Clauses[i]
 		c := form.Clause{Parsed: parsed, Traits: parsed.Traits, Reason: parsed.Reason}
-		c.SameMatches = c.SameMatches || a.e.options.Matching == MatchingSame
-		if len(parsed.Fields) > 0 {
-			c.Fields = make([]form.Field, len(parsed.Fields))
-		}
-		for k, f := range parsed.Fields {
-			c.Fields[k] = form.Field{Name: f.Name, Boost: f.Boost}
+		c.SameMatches = c.SameMatches || a.e.options.SameMatches
+		c.Fields = slices.Grow(c.Fields, len(parsed.Fields))
+		for _, f := range parsed.Fields {
+			c.Fields = append(c.Fields, form.Field{Name: f.Name, Boost: f.Boost})
 		}
 		a.clauses = append(a.clauses, c)
 	}
@@ -177,19 +172,19 @@ func (a *asker) findFields(ctx context.Context) error {
 // matchPatterns replaces the patterns among the fields of c by the fields
 // that match them. As in the engines, the boosts of a field that is named
 // more than once are multiplied.
-func (a *asker) matchPatterns(ctx context.Context, c *form.Clause) error {
+func (a *asker) matchPatterns(ctx context.Context, c *form.Clause) (err error) {
 	isPattern := func(f form.Field) bool { return strings.Contains(f.Name, "*") }
 	if !c.Patterns || !slices.ContainsFunc(c.Fields, isPattern) {
 		return nil
 	}
 	var matched []form.Field
 	for _, f := range c.Fields {
-		names, err := []string{f.Name}, error(nil)
+		names := []string{f.Name}
 		if isPattern(f) {
 			names, err = a.e.cluster.Fields(ctx, a.s.indices, f.Name)
 		}
-		if c.Reason = clusterReason(err); c.Reason != "" || err != nil {
-			return unless(c.Reason, err)
+		if c.Reason, err = reasonOf(err); c.Reason != "" || err != nil {
+			return err
 		}
 		for _, name := range names {
 			at := slices.IndexFunc(matched, func(r form.Field) bool { return r.Name == name })
@@ -218,25 +213,22 @@ func (a *asker) bind(ctx context.Context) ([]*target, error) {
 	a.targets = make([]target, 0, n) // which never grows, so that they can be pointed at
 	open := make([]*target, 0, n)
 	pinned := a.e.matrices.Pin()
-	for i := range a.clauses {
-		c := &a.clauses[i]
-		for k := range c.Fields {
-			if c.Reason != "" {
-				break
-			}
-			t := target{clause: c, Field: &c.Fields[k]}
-			why, err := a.bindField(ctx, &t, pinned)
-			if err != nil {
-				return nil, err
-			}
-			if why != "" {
-				t.leave(why)
-				continue
-			}
-			t.terms = a.m.selection()
-			a.targets = append(a.targets, t)
-			open = append(open, &a.targets[len(a.targets)-1])
+	for c, f := range form.Fields(a.clauses) {
+		if c.Reason != "" {
+			continue
 		}
+		t := target{clause: c, Field: f}
+		why, err := a.bindField(ctx, &t, pinned)
+		if err != nil {
+			return nil, err
+		}
+		if why != "" {
+			t.leave(why)
+			continue
+		}
+		t.terms = a.m.selection()
+		a.targets = append(a.targets, t)
+		open = append(open, &a.targets[len(a.targets)-1])
 	}
 	return open, nil
 }
@@ -248,8 +240,7 @@ func (a *asker) bindField(ctx context.Context, t *target, pinned Pinned) (reason
 	}
 	bound, err := pinned.For(ctx, a.s.indices, t.Name)
 	if err != nil {
-		why := clusterReason(err)
-		return why, unless(why, err)
+		return reasonOf(err)
 	}
 	if t.rows, t.named = bound.Rows, bound.Named; t.rows == nil {
 		t.Indices = bound.Resolved[:min(len(bound.Resolved), maxExplainedIndices)]
@@ -259,8 +250,7 @@ func (a *asker) bindField(ctx context.Context, t *target, pinned Pinned) (reason
 	if a.e.weights != nil && a.e.options.Mode != ModeBM25 {
 		t.weights, err = a.e.weights.Weights(ctx, a.s.indices, t.Name)
 	}
-	why := clusterReason(err)
-	return why, unless(why, err)
+	return reasonOf(err)
 }
 
 // texts sets the targets' terms and the rows of these, and returns the
@@ -290,13 +280,13 @@ func (a *asker) analyze(ctx context.Context, targets []*target) error {
 			return nil
 		}
 		analysis, err := a.e.cluster.Analyze(ctx, a.s.indices, t.Name, t.clause.Parsed.Analyzer, text)
-		if err == nil && t.clause.Prefix {
+		if t.Reason, err = reasonOf(err); t.Reason != "" || err != nil {
+			return err
+		}
+		if t.clause.Prefix {
 			analysis = withoutLast(analysis)
 		}
 		switch {
-		case err != nil:
-			t.Reason = clusterReason(err)
-			return unless(t.Reason, err)
 		case analysis.NotWords != "" && !t.named:
 			t.Reason = reason.NotWords
 		case len(analysis.Terms) == 0:
@@ -326,12 +316,14 @@ func withoutLast(a *esclient.Analysis) *esclient.Analysis {
 func understand(c *form.Clause) {
 	c.SingleWord = !slices.ContainsFunc(c.Fields, func(f form.Field) bool { return f.Analysis == nil || f.Words() > 1 })
 	for k := range c.Fields {
-		f := &c.Fields[k]
+		f, first := &c.Fields[k], c.Fields[0].Analysis
 		switch {
 		case c.Reason != "":
 		case f.Reason != "":
 			(&target{clause: c, Field: f}).leave(f.Reason)
-		case c.TermCentric && !searchedTogether(f.Analysis, c.Fields[0].Analysis):
+		case c.TermCentric && (f.Analysis.Analyzer != first.Analyzer || !slices.Equal(f.Analysis.Terms, first.Terms)):
+			// Fields whose analyzers have other names are searched separately, though
+			// they give the same terms (OpenSearch 2).
 			c.Reason = reason.FieldsDiffer
 		case f.Analysis.Graph:
 			// A term that spans several positions stands with words that the
@@ -342,35 +334,27 @@ func understand(c *form.Clause) {
 	}
 }
 
-// searchedTogether reports whether the engine looks for the terms in both
-// fields together. Fields whose analyzers have other names it searches
-// apart, though they give the same terms (OpenSearch 2).
-func searchedTogether(a, b *esclient.Analysis) bool {
-	return a.Analyzer == b.Analyzer && slices.Equal(a.Terms, b.Terms)
-}
-
 // fetchRows sets the origins' rows: one round trip for each version, and
 // there is one where all fields use one matrix.
 func (a *asker) fetchRows(ctx context.Context, targets []*target) error {
-	for done := 0; done < len(targets); {
-		rows := targets[done].rows
-		first := done
+	for len(targets) > 0 {
+		rows, n := targets[0].rows, 0
 		a.m.terms = a.m.terms[:0]
-		for done < len(targets) && targets[done].rows == rows {
-			a.m.terms = targets[done].Terms.Terms(a.m.terms)
-			done++
+		for ; n < len(targets) && targets[n].rows == rows; n++ {
+			a.m.terms = targets[n].Terms.Terms(a.m.terms)
 		}
 		a.m.rows = sized(a.m.rows, len(a.m.terms))
 		if err := rows.Rows(ctx, a.m.terms, a.m.rows); err != nil {
 			return fmt.Errorf("%s: %w", rows.Version(), err)
 		}
 		k := 0
-		for _, t := range targets[first:done] {
+		for _, t := range targets[:n] {
 			for i := range t.Terms.Origins {
 				t.Terms.Origins[i].Row = a.m.rows[k]
 				k++
 			}
 		}
+		targets = targets[n:]
 	}
 	return nil
 }
@@ -395,14 +379,19 @@ func (a *asker) settle(ctx context.Context, open []*target) error {
 	if err != nil {
 		return err
 	}
+	share, most := a.e.options.MaxDocShare, a.e.options.MaxAddedTerms
 	for i, t := range open {
 		switch {
 		case t.follows():
 			continue
-		case t.clause.TermCentric:
-			a.settleTogether(open[i : i+len(t.clause.Fields)])
+		case t.clause.TermCentric: // all of whose fields are open
+			known := make([]terms.Field, len(t.clause.Fields))
+			for k, f := range open[i : i+len(known)] {
+				known[k] = terms.Field{Docs: f.Stats.DocCount, DocFreqs: f.docFreqs}
+			}
+			t.Stats.DocCount = t.Terms.SettleFields(t.Weighting(), known, share, most)
 		default:
-			t.Terms.Settle(t.Weighting(), t.Stats.DocCount, t.docFreqs, a.e.options.MaxDocShare, a.e.options.MaxAddedTerms)
+			t.Terms.Settle(t.Weighting(), t.Stats.DocCount, t.docFreqs, share, most)
 		}
 		if t.Added = t.Terms.Candidates; len(t.Added) == 0 {
 			t.leave(reason.NoNeighbors)
@@ -411,20 +400,9 @@ func (a *asker) settle(ctx context.Context, open []*target) error {
 	return nil
 }
 
-// settleTogether settles the selection of the fields of a term-centric
-// clause, all of which are open.
-func (a *asker) settleTogether(fields []*target) {
-	t := fields[0]
-	known := make([]terms.Field, len(fields))
-	for i, f := range fields {
-		known[i] = terms.Field{Docs: f.Stats.DocCount, DocFreqs: f.docFreqs}
-	}
-	t.Stats.DocCount = t.Terms.SettleFields(t.Weighting(), known, a.e.options.MaxDocShare, a.e.options.MaxAddedTerms)
-}
-
 // lead returns the field whose selection the target uses.
 func (t *target) lead() *form.Field {
-	if t.clause.TermCentric {
+	if t.follows() {
 		return &t.clause.Fields[0]
 	}
 	return t.Field

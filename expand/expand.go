@@ -1,3 +1,16 @@
+// Package expand rewrites searches: it finds the clauses of a search body
+// that look for text in a field, asks for the neighbors of their terms in
+// the similarity matrix S, and writes the neighbors in as clauses with
+// fractional boosts, so that the engine ranks by x' = W⁻¹(Wx)ᵀS.
+//
+// A search goes one way, from values to values, and [Expander.Expand] reads
+// in that order:
+//
+//	parse   body and parameters → clauses          package dsl
+//	ask     clauses → analyses, rows, statistics   [Cluster], [Matrices]
+//	select  → the terms to add                     package terms
+//	plan    → the form of each clause, its phase
+//	write   plan → body                            package form
 package expand
 
 import (
@@ -63,12 +76,8 @@ type Expander struct {
 // matrices for neighbor rows.
 func New(cluster Cluster, matrices Matrices, options Options) *Expander {
 	return &Expander{
-		cluster:  cluster,
-		matrices: matrices,
-		options:  options,
-		pits:     newPITs(),
-		limits:   new(limits),
-		memory:   &sync.Pool{New: func() any { return new(memory) }},
+		cluster: cluster, matrices: matrices, options: options, pits: newPITs(), limits: new(limits),
+		memory: &sync.Pool{New: func() any { return new(memory) }},
 	}
 }
 
@@ -80,18 +89,16 @@ func (e *Expander) With(options Options) *Expander {
 	return &other
 }
 
-// WithMatrices returns an Expander with other matrices that shares with e
-// what both learn of the cluster.
+// WithMatrices is [Expander.With] for other matrices.
 func (e *Expander) WithMatrices(matrices Matrices) *Expander {
 	other := *e
 	other.matrices = matrices
 	return &other
 }
 
-// WithExact returns an Expander that can rank by the modes hard and soft,
-// and shares with e what both learn of the cluster. Without weights there is
-// no [ModeHard], and [ModeSoft] takes the document frequencies in the rows
-// of S.
+// WithExact is [Expander.With] for what the modes hard and soft need. Without
+// weights there is no [ModeHard], and [ModeSoft] takes the document frequencies
+// in the rows of S.
 func (e *Expander) WithExact(weights WeightSource, linear LinearFields) *Expander {
 	other := *e
 	other.weights, other.linear = weights, linear
@@ -99,8 +106,8 @@ func (e *Expander) WithExact(weights WeightSource, linear LinearFields) *Expande
 }
 
 // Expand rewrites one search. What is not to be rewritten comes back with
-// Rewritten false and the reason. An error is a [*StageError]; it means that
-// something did not work, and the original has to go on as well.
+// Rewritten false and the reason. An error is a [*StageError]: the original has
+// to go on then.
 //
 // Warm, it makes no call that leaves the process. Cold, the calls of all
 // clauses go out at the same time, so that at most three follow one another:
@@ -124,17 +131,14 @@ func (e *Expander) expandOne(ctx context.Context, req *Request, together int) (*
 		e.memory.Put(m)
 	}()
 	s, why := e.parse(req, m)
-	if why == "" {
-		var err error
-		if why, err = s.allowed(ctx); err != nil {
-			return nil, err
-		}
-	}
-	if why != "" {
-		return &Result{Reason: why, Clauses: s.notes()}, nil
-	}
 	a := &asker{e: e, s: s, m: m, together: together}
-	why, err := a.askPage(ctx)
+	var err error
+	if why == "" {
+		why, err = s.allowed(ctx)
+	}
+	if why == "" && err == nil {
+		why, err = a.askPage(ctx)
+	}
 	switch {
 	case err != nil:
 		return nil, err
@@ -145,7 +149,7 @@ func (e *Expander) expandOne(ctx context.Context, req *Request, together int) (*
 		return &Result{Reason: why, Clauses: s.notes()}, nil
 	}
 	res := newPlanner(a).write()
-	if !res.Rewritten && res.Reason == "" {
+	if !res.Rewritten {
 		res.Reason = whyNothing(a.clauses)
 	}
 	return res, nil
@@ -155,12 +159,13 @@ func (e *Expander) expandOne(ctx context.Context, req *Request, together int) (*
 // has one.
 func whyNothing(clauses []form.Clause) reason.Reason {
 	for i := range clauses {
-		if c := &clauses[i]; !c.Note && c.Reason != "" {
+		c := &clauses[i]
+		if !c.Note && c.Reason != "" {
 			return c.Reason
 		}
-		for _, f := range form.Fields(clauses[i : i+1]) {
-			if f.Reason != "" {
-				return f.Reason
+		for k := range c.Fields {
+			if why := c.Fields[k].Reason; why != "" {
+				return why
 			}
 		}
 	}

@@ -53,20 +53,20 @@ func TestAddedTermsStandBesideTheOriginal(t *testing.T) {
 		saturate("8.5543", invert("rental", "8.5543", "1"), invert("lease", "11.4488", "0.141"), invert("hire", "7.6803", "0.1184"))
 	tests := map[string]struct {
 		form     form.Scoring
-		matching Matching
+		matching bool
 		want     string
 	}{
-		"linear":         {form.Linear, MatchingWiden, `{"bool":{"should":[` + original + `,` + linear + `]}}`},
-		"linear same":    {form.Linear, MatchingSame, `{"bool":{"must":[` + original + `],"should":[` + linear + `]}}`},
-		"grouped":        {form.Grouped, MatchingWiden, `{"bool":{"should":[{"bool":{"filter":[` + original + `]}},` + grouped + `]}}`},
-		"grouped same":   {form.Grouped, MatchingSame, `{"bool":{"filter":[` + original + `],"should":[` + grouped + `]}}`},
-		"saturated":      {form.Saturated, MatchingWiden, `{"bool":{"should":[{"bool":{"filter":[` + original + `]}},` + saturated + `]}}`},
-		"saturated same": {form.Saturated, MatchingSame, `{"bool":{"filter":[` + original + `],"should":[` + saturated + `]}}`},
-		"auto":           {form.Auto, MatchingWiden, `{"bool":{"should":[{"bool":{"filter":[` + original + `]}},` + saturated + `]}}`},
+		"linear":         {form.Linear, false, `{"bool":{"should":[` + original + `,` + linear + `]}}`},
+		"linear same":    {form.Linear, true, `{"bool":{"must":[` + original + `],"should":[` + linear + `]}}`},
+		"grouped":        {form.Grouped, false, `{"bool":{"should":[{"bool":{"filter":[` + original + `]}},` + grouped + `]}}`},
+		"grouped same":   {form.Grouped, true, `{"bool":{"filter":[` + original + `],"should":[` + grouped + `]}}`},
+		"saturated":      {form.Saturated, false, `{"bool":{"should":[{"bool":{"filter":[` + original + `]}},` + saturated + `]}}`},
+		"saturated same": {form.Saturated, true, `{"bool":{"filter":[` + original + `],"should":[` + saturated + `]}}`},
+		"auto":           {form.Auto, false, `{"bool":{"should":[{"bool":{"filter":[` + original + `]}},` + saturated + `]}}`},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			r := expandBody(t, with(func(o *Options) { o.Scoring, o.Matching, o.Phase = tt.form, tt.matching, PhaseQuery }), carRental)
+			r := expandBody(t, with(func(o *Options) { o.Scoring, o.SameMatches, o.NoRescore = tt.form, tt.matching, true }), carRental)
 			if diff := cmp.Diff(`{"query":`+tt.want+`}`, rounded(r.Body)); diff != "" {
 				t.Errorf("body (-want +got):\n%s", diff)
 			}
@@ -168,7 +168,7 @@ func manyFields(n int) string {
 }
 
 func TestRequestsLeftAlone(t *testing.T) {
-	same := func(o *Options) { o.Matching = MatchingSame }
+	same := func(o *Options) { o.SameMatches = true }
 	deep := strings.Repeat(`{"bool":{"must":`, 40) + `{"match":{"body":"car"}}` + strings.Repeat(`}}`, 40)
 	for name, tt := range map[string]struct {
 		body, query string
@@ -355,13 +355,13 @@ func TestOperatorAndMinimumCountWordsOfTheText(t *testing.T) {
 		}
 	})
 	t.Run("operator and", func(t *testing.T) {
-		r := expandBody(t, with(func(o *Options) { o.Phase = PhaseQuery }), `{"query":{"match":{"body":{"query":"car rental","operator":"AND"}}}}`)
+		r := expandBody(t, with(func(o *Options) { o.NoRescore = true }), `{"query":{"match":{"body":{"query":"car rental","operator":"AND"}}}}`)
 		if !strings.HasSuffix(string(r.Body), `],"minimum_should_match":"100%"}}]}}}`) {
 			t.Errorf("not every group is asked for:\n%s", r.Body)
 		}
 	})
 	t.Run("one word", func(t *testing.T) {
-		r := expandBody(t, with(func(o *Options) { o.Phase = PhaseQuery }), `{"query":{"match":{"body":{"query":"car","minimum_should_match":3}}}}`)
+		r := expandBody(t, with(func(o *Options) { o.NoRescore = true }), `{"query":{"match":{"body":{"query":"car","minimum_should_match":3}}}}`)
 		if strings.Count(string(r.Body), "minimum_should_match") != 1 {
 			t.Errorf("the engine ignores minimum_should_match for one word:\n%s", r.Body)
 		}
@@ -390,11 +390,11 @@ func TestFieldsCombineAsTheClauseCombinesThem(t *testing.T) {
 
 func TestFieldsThatDoNotMatchDoNotScore(t *testing.T) {
 	query := `{"query":{"multi_match":{"query":"car rental","fields":["body","title"],"operator":"and"}}}`
-	r := expandBody(t, with(func(o *Options) { o.Matching = MatchingSame }), query)
+	r := expandBody(t, with(func(o *Options) { o.SameMatches = true }), query)
 	if n := strings.Count(string(r.Body), `"minimum_should_match":"100%"`); n != 2 {
 		t.Errorf("%d of 2 fields count their words:\n%s", n, r.Body)
 	}
-	r = expandBody(t, with(func(o *Options) { o.Matching = MatchingSame }), strings.Replace(query, `,"title"`, "", 1))
+	r = expandBody(t, with(func(o *Options) { o.SameMatches = true }), strings.Replace(query, `,"title"`, "", 1))
 	if strings.Contains(string(r.Body), "minimum_should_match") {
 		t.Errorf("a single field counts what its filter has counted:\n%s", r.Body)
 	}

@@ -7,13 +7,6 @@ import (
 	"github.com/akin-search/akin/expand/reason"
 )
 
-// The phases that an explanation names.
-const (
-	phaseQuery   = "query"
-	phaseRescore = "rescore"
-	phaseRerank  = "rerank" // of what finds the hits that are ordered outside of the engine
-)
-
 // explain says of every field in a plan what is done with it; reranked says
 // that the hits of this page are ordered outside of the engine.
 func explain(p *form.Plan, reranked bool) []Clause {
@@ -43,21 +36,19 @@ func explainField(p *form.Plan, c *form.Clause, f *form.Field, reranked bool) Cl
 	if e.Reason == "" && c.Scoring == form.Auto { // it shares what the first has
 		e.Reason = c.Fields[0].Reason
 	}
+	switch {
+	case reranked && (e.Reason == "" || f.Analysis != nil && compared(e.Reason)):
+		e.Phase = "rerank"
+	case e.Reason == "" && c.Rescored:
+		e.Phase = "rescore"
+	case e.Reason == "":
+		e.Phase = "query"
+	}
 	if e.Reason != "" {
-		if reranked && f.Analysis != nil && compared(e.Reason) {
-			e.Phase = phaseRerank
-		}
 		return e
 	}
-	e.Form, e.Phase, e.Reason = c.Scoring.String(), phaseQuery, cmp.Or(c.ModeReason, c.ScoringReason)
-	if f.Truncated {
+	if e.Form, e.Reason = c.Scoring.String(), cmp.Or(c.ModeReason, c.ScoringReason); f.Truncated {
 		e.Reason = reason.Truncated
-	}
-	switch {
-	case reranked:
-		e.Phase = phaseRerank
-	case c.Rescored:
-		e.Phase = phaseRescore
 	}
 	e.Added = make([]Added, len(f.Added))
 	for k := range f.Added {

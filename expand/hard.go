@@ -12,7 +12,7 @@ import (
 	"github.com/akin-search/akin/expand/terms"
 )
 
-// [ModeHard] makes the score of a hit the hard-normalized soft cosine of the
+// [ModeHard] makes the score of a hit the length-normalized soft cosine of the
 // text x and a field y of the document:
 //
 //	(Wx)ᵀS(Wy) / (‖Wx‖·‖Wy‖) = Σ_j v_j·y_j / (‖Wx‖·‖Wy‖),  v_j = Σ_i x_i w_i s_ij w_j
@@ -29,18 +29,15 @@ import (
 // The original decides what is found, as in the other forms, and scores
 // nothing. Several fields are combined as the clause combines them.
 //
-// The scores of BM25 are of another scale, so that either all clauses of a
-// search that look for text are scored like this, or none: where one cannot
-// be, the search is expanded as in [ModeBM25], and each clause says why.
+// The scores of BM25 are of another scale: where one clause of a search that
+// looks for text cannot be scored like this, none is, and each says why.
 
 const (
-	// maxExactTerms bounds the terms that are added to a search, for clusters that
-	// take as many clauses: the neighbors of 50 terms with 200 each, and about
-	// 700 KiB.
+	// maxExactTerms bounds the terms that are added to a search: the neighbors of
+	// 50 terms with 200 each, and about 700 KiB.
 	maxExactTerms = 10_000
 	// maxSharedTerms bounds the terms that are added to all searches of one
-	// request, which get the same share of them: about 5 MiB. 64 searches get as
-	// many as [defaultClauseLimit] allows each.
+	// request, which get the same share of them: about 5 MiB.
 	maxSharedTerms = 1 << 16
 	// shareOfEngine is the share of the clauses, 16 of 1,024, that is left for the
 	// engine.
@@ -49,11 +46,9 @@ const (
 
 // exactField is what is asked of a target for the mode hard.
 type exactField struct {
-	linear esclient.Linear
-	// reason is why there is no linear field to score by, and failure that it is
-	// not known.
-	reason  reason.Reason
-	failure error
+	linear  esclient.Linear
+	reason  reason.Reason // why there is no linear field to score by
+	failure error         // why that is not known
 }
 
 // findTexts is [asker.texts], with which it asks for the linear fields where
@@ -111,8 +106,7 @@ func (a *asker) notExact(c *form.Clause) reason.Reason {
 }
 
 // leaveExact reports whether one of the clauses cannot be scored by the
-// measure. Then none is, and those that could be have the reason of the
-// first that cannot.
+// measure. Then those that could be have the reason of the first that cannot.
 func (a *asker) leaveExact() bool {
 	var first reason.Reason
 	for i := range a.clauses {
@@ -134,15 +128,11 @@ func (a *asker) leaveExact() bool {
 // target's terms meanwhile.
 func (a *asker) findLinear(ctx context.Context, t *target) {
 	x := t.exact
-	linear, err := a.e.linear.Linear(ctx, a.s.indices, t.Name, t.weights.ID())
-	if err != nil {
-		if x.reason = clusterReason(err); x.reason == "" {
-			x.failure = err
-		}
-	} else if a.s.Redefines(linear.Field) || a.s.Redefines(linear.Norm) {
+	var err error
+	x.linear, err = a.e.linear.Linear(ctx, a.s.indices, t.Name, t.weights.ID())
+	if x.reason, x.failure = reasonOf(err); err == nil && (a.s.Redefines(x.linear.Field) || a.s.Redefines(x.linear.Norm)) {
 		x.reason = reason.RuntimeField
 	}
-	x.linear = linear
 }
 
 // targetNotExact returns why an analyzed target cannot be scored by the
@@ -185,7 +175,13 @@ func (a *asker) askExact(ctx context.Context, open []*target) (bool, error) {
 	}
 	most := min(exactLimit(a.clauseLimit), maxExactTerms, maxSharedTerms/a.together)
 	gather(open, min(candidatesPerTerm*most, maxExactTerms))
-	if err := a.weighAll(ctx, open); err != nil {
+	if err := each(open, func(t *target) error {
+		m := &a.m.weighing
+		if len(open) > 1 { // they are weighed at the same time
+			m = new(weighing)
+		}
+		return a.weigh(ctx, t, m)
+	}); err != nil {
 		return false, err
 	}
 	added := 0
@@ -200,8 +196,7 @@ func (a *asker) askExact(ctx context.Context, open []*target) (bool, error) {
 // exactLimit returns how many clauses a search in the form hard may have. Of
 // those that the cluster takes it leaves a few for what engines add to a
 // query themselves: the filters of an alias, of nested documents, and of
-// what a user may see. As many as the cluster takes is what most searches
-// have here, and would be refused with one more.
+// what a user may see.
 func exactLimit(known int) int {
 	limit := cmp.Or(known, defaultClauseLimit)
 	return limit - limit/shareOfEngine
@@ -222,15 +217,6 @@ func gather(targets []*target, total int) {
 			t.Truncated = true
 		}
 	}
-}
-
-// weighAll weighs the terms of all targets. A single one has the memory of
-// the search for that.
-func (a *asker) weighAll(ctx context.Context, targets []*target) error {
-	if len(targets) == 1 {
-		return a.weigh(ctx, targets[0], &a.m.weighing)
-	}
-	return each(targets, func(t *target) error { return a.weigh(ctx, t, new(weighing)) })
 }
 
 // weigh fetches the weights of the terms and, at the same time, their live

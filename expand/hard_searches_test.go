@@ -122,7 +122,7 @@ func TestHardFormOfSearchesWithMoreInThem(t *testing.T) {
 func TestHardFormWithoutScores(t *testing.T) {
 	for name, tt := range map[string]struct {
 		req      Request
-		matching Matching
+		matching bool
 		want     string
 		reason   reason.Reason
 	}{
@@ -134,7 +134,7 @@ func TestHardFormWithoutScores(t *testing.T) {
 		"same":            {req: Request{Body: []byte(`{"size":0,"query":{"bool":{"must":{"nested":{"query":{"match":{"body":"car"}}}}}}}`)}, reason: reason.NoScores},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := expandHard(t, hardRental(t, func(c *fakeCluster, _ *fakeWeights, o *Options) { c.shards, o.Matching = 3, tt.matching }), tt.req)
+			r := expandHard(t, hardRental(t, func(c *fakeCluster, _ *fakeWeights, o *Options) { c.shards, o.SameMatches = 3, tt.matching }), tt.req)
 			if string(r.Body) != tt.want || r.Clauses[0].Reason != tt.reason || r.RawQuery != "" && r.Rewritten {
 				t.Errorf("raw query %q, body %s, clauses %+v", r.RawQuery, r.Body, r.Clauses)
 			}

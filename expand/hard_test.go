@@ -63,7 +63,7 @@ func TestHardFormOfARental(t *testing.T) {
 	}{
 		"widen": {nil, `{"bool":{"should":[{"bool":{"filter":[` + original + `]}},` + hardMeasure(byIDF...) + `]}}`},
 		"same": {
-			func(_ *fakeCluster, _ *fakeWeights, o *Options) { o.Matching = MatchingSame },
+			func(_ *fakeCluster, _ *fakeWeights, o *Options) { o.SameMatches = true },
 			`{"bool":{"filter":[` + original + `],"should":[` + hardMeasure(byIDF...) + `]}}`,
 		},
 		"scripted": {
@@ -72,7 +72,7 @@ func TestHardFormOfARental(t *testing.T) {
 		},
 		"whatever else is configured": {
 			func(_ *fakeCluster, _ *fakeWeights, o *Options) {
-				o.Scoring, o.Phase, o.MaxAddedTerms, o.MaxDocShare, o.NormalizeScores = form.Linear, PhaseRescore, 1, 0.001, true
+				o.Scoring, o.NoRescore, o.MaxAddedTerms, o.MaxDocShare, o.NormalizeScores = form.Linear, false, 1, 0.001, true
 			},
 			`{"bool":{"should":[{"bool":{"filter":[` + original + `]}},` + hardMeasure(byIDF...) + `]}}`,
 		},
@@ -116,23 +116,23 @@ func TestHardFormCombinesFieldsAndCountsWords(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		query, want string
-		matching    Matching
+		matching    bool
 	}{
-		"every word":       {`{"match":{"body":{"query":"car rental","operator":"and"}}}`, `{"bool":{"should":[{"bool":{"filter":[ORIGINAL]}},` + counted("body") + `]}}`, MatchingWiden},
-		"every word, same": {`{"match":{"body":{"query":"car rental","operator":"and"}}}`, `{"bool":{"filter":[ORIGINAL],"should":[MEASURE]}}`, MatchingSame},
-		"fields":           {`{"multi_match":{"query":"car rental","fields":["body","title^2"],"tie_breaker":0.3}}`, `{"bool":{"should":[{"bool":{"filter":[ORIGINAL]}},{"dis_max":{"tie_breaker":0.3,"queries":[MEASURE,MEASURE]}}]}}`, MatchingWiden},
-		"fields added up":  {`{"multi_match":{"query":"car rental","fields":["body","title"],"type":"most_fields"}}`, `{"bool":{"should":[{"bool":{"filter":[ORIGINAL]}},{"dis_max":{"tie_breaker":1,"queries":[MEASURE,MEASURE]}}]}}`, MatchingWiden},
+		"every word":       {`{"match":{"body":{"query":"car rental","operator":"and"}}}`, `{"bool":{"should":[{"bool":{"filter":[ORIGINAL]}},` + counted("body") + `]}}`, false},
+		"every word, same": {`{"match":{"body":{"query":"car rental","operator":"and"}}}`, `{"bool":{"filter":[ORIGINAL],"should":[MEASURE]}}`, true},
+		"fields":           {`{"multi_match":{"query":"car rental","fields":["body","title^2"],"tie_breaker":0.3}}`, `{"bool":{"should":[{"bool":{"filter":[ORIGINAL]}},{"dis_max":{"tie_breaker":0.3,"queries":[MEASURE,MEASURE]}}]}}`, false},
+		"fields added up":  {`{"multi_match":{"query":"car rental","fields":["body","title"],"type":"most_fields"}}`, `{"bool":{"should":[{"bool":{"filter":[ORIGINAL]}},{"dis_max":{"tie_breaker":1,"queries":[MEASURE,MEASURE]}}]}}`, false},
 		"every word, fields": {
 			`{"multi_match":{"query":"car rental","fields":["body","title"],"operator":"and"}}`,
-			`{"bool":{"should":[{"bool":{"filter":[ORIGINAL]}},{"dis_max":{"tie_breaker":0,"queries":[` + counted("body") + `,` + counted("title") + `]}}]}}`, MatchingWiden,
+			`{"bool":{"should":[{"bool":{"filter":[ORIGINAL]}},{"dis_max":{"tie_breaker":0,"queries":[` + counted("body") + `,` + counted("title") + `]}}]}}`, false,
 		},
 		"every word, fields, same": {
 			`{"multi_match":{"query":"car rental","fields":["body","title"],"operator":"and"}}`,
-			`{"bool":{"filter":[ORIGINAL],"should":[{"dis_max":{"tie_breaker":0,"queries":[` + counted("body") + `,` + counted("title") + `]}}]}}`, MatchingSame,
+			`{"bool":{"filter":[ORIGINAL],"should":[{"dis_max":{"tie_breaker":0,"queries":[` + counted("body") + `,` + counted("title") + `]}}]}}`, true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := expandHard(t, hardRental(t, func(_ *fakeCluster, _ *fakeWeights, o *Options) { o.Matching = tt.matching }),
+			r := expandHard(t, hardRental(t, func(_ *fakeCluster, _ *fakeWeights, o *Options) { o.SameMatches = tt.matching }),
 				Request{Body: []byte(`{"query":` + tt.query + `}`)})
 			got := strings.Replace(string(r.Body), tt.query, "ORIGINAL", 1)
 			for {
@@ -296,11 +296,11 @@ func TestHardFormComputesTheMeasure(t *testing.T) {
 func TestHardFormFindsWhatItShould(t *testing.T) {
 	rng := rand.New(rand.NewPCG(13, 14))
 	widened := 0
-	for _, matching := range []Matching{MatchingWiden, MatchingSame} {
-		hard := hardRental(t, func(_ *fakeCluster, _ *fakeWeights, o *Options) { o.Matching = matching })
+	for _, matching := range []bool{false, true} {
+		hard := hardRental(t, func(_ *fakeCluster, _ *fakeWeights, o *Options) { o.SameMatches = matching })
 		c, m := rental(t)
 		bm25 := New(c, m, with(func(o *Options) {
-			o.Scoring, o.Matching, o.MaxAddedTerms, o.MaxDocShare = form.Linear, matching, 1000, 1
+			o.Scoring, o.SameMatches, o.MaxAddedTerms, o.MaxDocShare = form.Linear, matching, 1000, 1
 		}))
 		for range 200 {
 			query := randomQuery(rng, 0)
@@ -318,8 +318,8 @@ func TestHardFormFindsWhatItShould(t *testing.T) {
 				}
 				original := e.search([]byte(`{"query":`+query+`}`), "query").found
 				got := e.search(body, "query").found
-				if matching == MatchingSame && got != original || original && !got || e.search(linear, "query").found && !got {
-					t.Fatalf("found %t with matching %d in %v by\n%s\nthe original: %t", got, matching, doc, body, original)
+				if matching && got != original || original && !got || e.search(linear, "query").found && !got {
+					t.Fatalf("found %t with same matches %t in %v by\n%s\nthe original: %t", got, matching, doc, body, original)
 				}
 				if counted := e.search(count, "query").found; counted != got {
 					t.Fatalf("found %t, counted %t in %v by\n%s\n%s", got, counted, doc, body, count)
@@ -421,8 +421,8 @@ func TestHardFormIsNotWrittenTooDeep(t *testing.T) {
 		`{"multi_match":{"query":"car rental","fields":["body","title"]}}`,
 		`{"multi_match":{"query":"car rental","fields":["body","title"],"operator":"and"}}`,
 	} {
-		for _, matching := range []Matching{MatchingWiden, MatchingSame} {
-			e := hardRental(t, func(_ *fakeCluster, _ *fakeWeights, o *Options) { o.Matching = matching })
+		for _, matching := range []bool{false, true} {
+			e := hardRental(t, func(_ *fakeCluster, _ *fakeWeights, o *Options) { o.SameMatches = matching })
 			deepest := 0
 			for depth := range maxLevels {
 				query := strings.Repeat(`{"bool":{"must":`, depth) + clause + strings.Repeat(`}}`, depth)
@@ -437,7 +437,7 @@ func TestHardFormIsNotWrittenTooDeep(t *testing.T) {
 				deepest = max(deepest, written.depth)
 			}
 			if deepest != maxLevels {
-				t.Errorf("%s, matching %d: %d levels at most, want %d to be used", clause, matching, deepest, maxLevels)
+				t.Errorf("%s, same matches %t: %d levels at most, want %d to be used", clause, matching, deepest, maxLevels)
 			}
 		}
 	}
@@ -641,17 +641,17 @@ func TestHardFormAsksSideBySide(t *testing.T) {
 
 func TestHardFormHighlightsTheSearchedField(t *testing.T) {
 	for name, tt := range map[string]struct {
-		highlight  Highlight
+		highlight  bool
 		text, want string
 	}{
-		"original": {HighlightOriginal, "car", `"highlight":{"highlight_query":{"match":{"body":"car"}},"fields"`},
-		"related":  {HighlightRelated, "car", `"highlight":{"highlight_query":{"bool":{"should":[{"match":{"body":"car"}},{"term":{"body":{"value":"automobile"}}},{"term":{"body":{"value":"lease"}}}]}},"fields"`},
+		"original": {false, "car", `"highlight":{"highlight_query":{"match":{"body":"car"}},"fields"`},
+		"related":  {true, "car", `"highlight":{"highlight_query":{"bool":{"should":[{"match":{"body":"car"}},{"term":{"body":{"value":"automobile"}}},{"term":{"body":{"value":"lease"}}}]}},"fields"`},
 		// Still needed: the words of body.linear would be marked for "fields": {"*": {}}.
-		"nothing related": {HighlightRelated, "zebra", `"highlight":{"highlight_query":{"match":{"body":"zebra"}},"fields"`},
+		"nothing related": {true, "zebra", `"highlight":{"highlight_query":{"match":{"body":"zebra"}},"fields"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			body := `{"query":{"match":{"body":"` + tt.text + `"}},"highlight":{"fields":{"body":{}}}}`
-			r := expandHard(t, hardRental(t, func(_ *fakeCluster, _ *fakeWeights, o *Options) { o.Highlight = tt.highlight }), Request{Body: []byte(body)})
+			r := expandHard(t, hardRental(t, func(_ *fakeCluster, _ *fakeWeights, o *Options) { o.MarkRelated = tt.highlight }), Request{Body: []byte(body)})
 			if !strings.Contains(string(r.Body), tt.want) || !strings.Contains(string(r.Body), "reciprocal") || !json.Valid(r.Body) {
 				t.Errorf("got\n%s\nwant in it\n%s", r.Body, tt.want)
 			}

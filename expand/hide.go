@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
+	"github.com/akin-search/akin/internal/jsonspan"
 )
 
 // A Disclosure is a set of the ways in which the answer to a rewritten
@@ -62,24 +62,32 @@ func disclosedBy(body []byte) (d Disclosure) {
 	if !bytes.Contains(body, []byte(`"explain"`)) && !bytes.Contains(body, []byte(`"profile"`)) && !bytes.Contains(body, []byte(`\u`)) {
 		return 0 // nearly every search
 	}
-	dec := jsontext.NewDecoder(bytes.NewReader(body))
-	name := ""
-	for {
-		t, err := dec.ReadToken()
-		if err != nil { // the end, for the body was read before
-			return d
+	var r jsonspan.Reader
+	r.Reset(body)
+	var read func(ways Disclosure) error // of those, what an object asks for
+	read = func(ways Disclosure) error {
+		switch r.Kind() {
+		case '[':
+			return r.List(func(int) error { return read(DiscloseExplain) })
+		case '{':
+			return r.Object(func(name []byte) error {
+				way := ways & map[string]Disclosure{"explain": DiscloseExplain, "profile": DiscloseProfile}[string(name)]
+				if kind := r.Kind(); way == 0 || kind != 't' && kind != '"' {
+					return read(DiscloseExplain)
+				}
+				at, err := r.Value()
+				on := at.Of(body)
+				if err == nil && on[0] == '"' {
+					on, err = jsonspan.Unquote(on)
+				}
+				if string(on) == "true" {
+					d |= way
+				}
+				return err
+			})
 		}
-		kind, length := dec.StackIndex(dec.StackDepth())
-		isName := kind == '{' && length%2 == 1
-		switch on := !isName && (t.Kind() == 't' || t.Kind() == '"' && t.String() == "true"); {
-		case on && name == "explain":
-			d |= DiscloseExplain
-		case on && name == "profile" && dec.StackDepth() == 1:
-			d |= DiscloseProfile
-		}
-		name = ""
-		if isName {
-			name = t.String()
-		}
+		return r.Skip()
 	}
+	_ = read(DiscloseExplain | DiscloseProfile) // the body was read before
+	return d
 }

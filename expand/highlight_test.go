@@ -162,22 +162,22 @@ func TestOriginalIsWhatLightsUp(t *testing.T) {
 
 func TestRelatedWordsLightUpWhereAsked(t *testing.T) {
 	const query = `{"bool":{"must":[{"match":{"body":"car"}}]}}`
-	related := func(o *Options) { o.Highlight = HighlightRelated }
+	related := func(o *Options) { o.MarkRelated = true }
 	injected := `"highlight_query":{"bool":{"should":[` + query + `,{"term":{"body":{"value":"automobile"}}},{"term":{"body":{"value":"lease"}}}]}},"fields"`
 	for name, tt := range map[string]struct {
 		change func(o *Options)
 		body   string
 		want   string
 	}{
-		"script_score hides them": {func(o *Options) { o.Phase = PhaseQuery }, `{"query":` + query + `,"highlight":{"fields":{"body":{}}}}`, injected},
+		"script_score hides them": {func(o *Options) { o.NoRescore = true }, `{"query":` + query + `,"highlight":{"fields":{"body":{}}}}`, injected},
 		"the query shows them":    {func(o *Options) { o.Scoring = form.Linear }, `{"query":` + query + `,"highlight":{"fields":{"body":{}}}}`, `"highlight":{"fields"`},
 		"its candidates do":       {func(*Options) {}, `{"query":` + query + `,"highlight":{"fields":{"body":{}}}}`, `"highlight":{"fields"`},
 		"one of its own": {
-			func(o *Options) { o.Phase = PhaseQuery }, `{"query":` + query + `,"highlight":{"highlight_query":{"match_all":{}},"fields":{"body":{}}}}`,
+			func(o *Options) { o.NoRescore = true }, `{"query":` + query + `,"highlight":{"highlight_query":{"match_all":{}},"fields":{"body":{}}}}`,
 			`"highlight":{"highlight_query":{"match_all":{}},"fields"`,
 		},
 		"retriever": {
-			func(o *Options) { o.Phase = PhaseQuery }, `{"retriever":{"standard":{"query":` + query + `}},"highlight":{"fields":{"body":{}}}}`, injected,
+			func(o *Options) { o.NoRescore = true }, `{"retriever":{"standard":{"query":` + query + `}},"highlight":{"fields":{"body":{}}}}`, injected,
 		},
 		"inner hits": {
 			func(*Options) {}, `{"query":{"nested":{"path":"n","score_mode":"max","query":` + query + `,"inner_hits":{"highlight":{"fields":{"body":{}}}}}}}`, injected,

@@ -7,16 +7,14 @@ import (
 	"time"
 )
 
-// defaultClauseLimit is how many clauses engines take in a query where
-// nobody says otherwise, by indices.query.bool.max_clause_count:
-// Elasticsearch 7 and OpenSearch 2 and 3 exactly as many, and Elasticsearch
-// 8 and 9, which work it out from their memory, no less.
-const defaultClauseLimit = 1024
-
-// What is learned is forgotten after limitTime: settings change, and the next
-// search that is refused teaches it again. maxLimits bounds how much is
-// known.
 const (
+	// defaultClauseLimit is how many clauses engines take in a query where
+	// indices.query.bool.max_clause_count does not say otherwise: Elasticsearch 7
+	// and OpenSearch 2 and 3 exactly as many, and Elasticsearch 8 and 9, which work
+	// it out from their memory, no less.
+	defaultClauseLimit = 1024
+	// limitTime is how long a limit is believed: settings change, and the next
+	// search that is refused teaches it again. maxLimits bounds how many are known.
 	limitTime = 10 * time.Minute
 	maxLimits = 1000
 )
@@ -24,40 +22,29 @@ const (
 // A LimitKind is what a limit is of.
 type LimitKind string
 
-// The limits that are learned from refusals.
+// The limits that are learned from refusals, and the settings they come from.
 const (
-	// LimitClauses is how many clauses a query may have, by the cluster's setting
-	// indices.query.bool.max_clause_count.
-	LimitClauses LimitKind = "clauses"
-	// LimitRescore is how many hits the engine orders again, by the index's setting
-	// index.max_rescore_window.
-	LimitRescore LimitKind = "rescore_window"
-	// LimitResults is how many hits may be asked for, by the index's setting
-	// index.max_result_window.
-	LimitResults LimitKind = "result_window"
+	LimitClauses LimitKind = "clauses"        // of a query: indices.query.bool.max_clause_count
+	LimitRescore LimitKind = "rescore_window" // hits that are rescored: index.max_rescore_window
+	LimitResults LimitKind = "result_window"  // hits that may be asked for: index.max_result_window
 )
 
 // A Limit is how much a search of an index expression may have of something.
+// N is 0 where that is no longer known.
 type Limit struct {
 	Kind  LimitKind
 	Index string
-	// N is the limit. It is 0 where it is no longer known.
-	N int64
+	N     int64
 }
 
 // limits are those that were learned. The zero value has none.
 type limits struct {
-	// count is how many are held, so that nobody waits for the lock while there
+	// count is how many there are, so that nobody waits for the lock while there
 	// are none, as usual.
 	count  atomic.Int32
 	mu     sync.Mutex
-	known  map[limitKey]knownLimit
+	known  map[Limit]knownLimit // with N = 0
 	report func(Limit)
-}
-
-type limitKey struct {
-	kind  LimitKind
-	index string
 }
 
 // A knownLimit holds until a time. asked says that it is the cluster's own
@@ -75,40 +62,38 @@ func (l *limits) of(kind LimitKind, index string) int64 {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.get(limitKey{kind, index}).n
+	return l.get(Limit{Kind: kind, Index: index}).n
 }
 
 // get returns what is known, the zero value for nothing, and forgets what
 // was known for long enough. The lock is held.
-func (l *limits) get(k limitKey) knownLimit {
+func (l *limits) get(k Limit) knownLimit {
 	known, ok := l.known[k]
 	if ok && time.Now().After(known.until) {
 		delete(l.known, k)
-		l.count.Store(int32(len(l.known))) //nolint:gosec // at most maxLimits
-		l.tell(k, 0)
+		l.changed(k, 0)
 		return knownLimit{}
 	}
 	return known
 }
 
-// set notes a limit. Where there are too many to keep, all are learned again.
-func (l *limits) set(k limitKey, known knownLimit) {
-	if _, old := l.known[k]; l.known == nil || !old && len(l.known) >= maxLimits {
-		l.known = map[limitKey]knownLimit{}
+// set notes a limit. Where there are too many, all are learned again.
+func (l *limits) set(k Limit, n int64, asked bool) {
+	old, ok := l.known[k]
+	if l.known == nil || !ok && len(l.known) >= maxLimits {
+		l.known = map[Limit]knownLimit{}
 	}
-	k.index = strings.Clone(k.index) // it is a part of the request
-	known.until = time.Now().Add(limitTime)
-	changed := l.known[k].n != known.n
-	l.known[k] = known
-	l.count.Store(int32(len(l.known))) //nolint:gosec // at most maxLimits
-	if changed {
-		l.tell(k, known.n)
+	k.Index = strings.Clone(k.Index) // it is a part of the request
+	l.known[k] = knownLimit{n, asked, time.Now().Add(limitTime)}
+	if old.n != n {
+		l.changed(k, n)
 	}
 }
 
-func (l *limits) tell(k limitKey, n int64) {
-	if l.report != nil {
-		l.report(Limit{k.kind, k.index, n})
+func (l *limits) changed(k Limit, n int64) {
+	l.count.Store(int32(len(l.known))) //nolint:gosec // at most maxLimits
+	if k.N = n; l.report != nil {
+		l.report(k)
 	}
 }
 
@@ -117,34 +102,35 @@ func (l *limits) tell(k limitKey, n int64) {
 // the first search.
 func (e *Expander) OnLimit(f func(Limit)) { e.limits.report = f }
 
-// Learn notes a limit that a refusal named, see [Refusal.Limit]. The
-// searches of that index expression are kept under it for ten minutes. Of
-// several the smallest counts, because the nodes of a cluster may differ,
-// unless the cluster was asked. It reports whether that was news. Learn is
-// safe for concurrent use.
+// Learn notes a limit that a refusal named, see [Refusal.Limit], for ten
+// minutes. Of several the smallest counts, because the nodes of a cluster may
+// differ, unless the cluster was asked. It reports whether that was news.
 func (e *Expander) Learn(limit Limit) (news bool) {
-	k := limitKey{limit.Kind, limit.Index}
 	e.limits.mu.Lock()
 	defer e.limits.mu.Unlock()
-	if known := e.limits.get(k); known.asked || known.n > 0 && known.n <= limit.N {
+	n := limit.N
+	limit.N = 0
+	known := e.limits.get(limit)
+	if known.asked || known.n > 0 && known.n <= n {
 		return false
 	}
-	e.limits.set(k, knownLimit{n: limit.N})
+	e.limits.set(limit, n, false)
 	return true
 }
 
 // Correct replaces what a refusal named by what the cluster itself says of
 // the limit. The larger number of clauses counts: Elasticsearch 8 and 9 work
-// their limit out from their memory, and go on telling the default of the
-// setting. Correct is safe for concurrent use.
+// their limit out from their memory, and go on saying the default of the
+// setting.
 func (e *Expander) Correct(limit Limit) {
-	k := limitKey{limit.Kind, limit.Index}
 	e.limits.mu.Lock()
 	defer e.limits.mu.Unlock()
-	if known := e.limits.get(k); limit.Kind == LimitClauses {
-		limit.N = max(limit.N, known.n)
+	n := limit.N
+	limit.N = 0
+	if known := e.limits.get(limit); limit.Kind == LimitClauses {
+		n = max(n, known.n)
 	}
-	e.limits.set(k, knownLimit{n: limit.N, asked: true})
+	e.limits.set(limit, n, true)
 }
 
 // Limits returns the limits that are known now, in no order.
@@ -153,8 +139,8 @@ func (e *Expander) Limits() []Limit {
 	defer e.limits.mu.Unlock()
 	all := make([]Limit, 0, len(e.limits.known))
 	for k := range e.limits.known {
-		if known := e.limits.get(k); known.n > 0 {
-			all = append(all, Limit{k.kind, k.index, known.n})
+		if k.N = e.limits.get(k).n; k.N > 0 {
+			all = append(all, k)
 		}
 	}
 	return all

@@ -254,12 +254,12 @@ func TestDeepClausesTakeFlatterForms(t *testing.T) {
 		"fields, counted": `{"multi_match":{"query":"car rental","fields":["body","title"],"operator":"and"}}`,
 		"term-centric":    `{"multi_match":{"query":"car rental","fields":["body","title"],"type":"cross_fields","operator":"and"}}`,
 	} {
-		for _, matching := range []Matching{MatchingWiden, MatchingSame} {
-			t.Run(fmt.Sprintf("%s, matching %d", name, matching), func(t *testing.T) {
+		for _, matching := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, same matches %t", name, matching), func(t *testing.T) {
 				var forms []string
 				for depth := range 20 {
 					query := strings.Repeat(`{"bool":{"must":`, depth) + clause + strings.Repeat(`}}`, depth)
-					r, err := New(c, m, with(func(o *Options) { o.Matching, o.Phase = matching, PhaseQuery })).
+					r, err := New(c, m, with(func(o *Options) { o.SameMatches, o.NoRescore = matching, true })).
 						Expand(t.Context(), &Request{Body: []byte(`{"query":` + query + `}`)})
 					if err != nil {
 						t.Fatal(err)

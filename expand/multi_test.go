@@ -75,7 +75,7 @@ func TestMultiSearchGetsItsSearchTypeInTheHeader(t *testing.T) {
 	} {
 		body := "{}\n" + `{"query":{"match_all":{}}}` + "\n" + header + "\n" + carRental + "\n"
 		r := expandRequest(t, &Request{Endpoint: EndpointMultiSearch, Body: []byte(body)}, func(c *fakeCluster, o *Options) {
-			c.shards, o.Scoring, o.Phase = 2, form.Saturated, PhaseQuery
+			c.shards, o.Scoring, o.NoRescore = 2, form.Saturated, true
 		})
 		lines := strings.Split(string(r.Body), "\n")
 		if lines[0] != "{}" || lines[2] != want {
@@ -94,7 +94,7 @@ func TestHeaderThatChoosesShardsMakesTheFormGrouped(t *testing.T) {
 	} {
 		r := expandRequest(t, &Request{
 			Endpoint: EndpointMultiSearch, RawQuery: rawQuery, Body: []byte(strings.Join(lines, "\n") + "\n"),
-		}, func(c *fakeCluster, o *Options) { c.shards, o.Scoring, o.Phase = 2, form.Auto, PhaseQuery })
+		}, func(c *fakeCluster, o *Options) { c.shards, o.Scoring, o.NoRescore = 2, form.Auto, true })
 		var got []reason.Reason
 		for _, c := range written(r) {
 			got = append(got, c.Reason)

@@ -10,49 +10,11 @@ const (
 	// ModeBM25 ranks by the engine's BM25 with related terms added.
 	ModeBM25 Mode = iota
 	// ModeHard ranks by (Wx)ᵀS(Wy)/(‖Wx‖ ‖Wy‖), which the engine computes: the
-	// hard-normalized soft cosine. It needs what [LinearFields] knows.
+	// length-normalized soft cosine. It needs what [LinearFields] knows.
 	ModeHard
-	// ModeSoft has the first hits ordered outside of the engine by
-	// (Wx)ᵀS(Wy)/(√((Wx)ᵀS(Wx)) √((Wy)ᵀS(Wy))): the soft cosine measure.
+	// ModeSoft has the first hits ordered outside of the engine by the soft
+	// cosine (Wx)ᵀS(Wy)/(√((Wx)ᵀS(Wx)) √((Wy)ᵀS(Wy))).
 	ModeSoft
-)
-
-// A Matching says which documents a rewritten search finds.
-type Matching uint8
-
-// The matchings.
-const (
-	// MatchingWiden finds documents that hold only related words, too.
-	MatchingWiden Matching = iota
-	// MatchingSame finds what the original finds and changes only the order.
-	MatchingSame
-)
-
-// A Phase is the part of a search that the scoring form is computed in.
-type Phase uint8
-
-// The phases.
-const (
-	// PhaseAuto takes PhaseRescore for the saturated form where the request
-	// allows it, else PhaseQuery.
-	PhaseAuto Phase = iota
-	// PhaseQuery makes the form the query.
-	PhaseQuery
-	// PhaseRescore finds hits by the linear form and orders the first of them
-	// by the saturated form, where the request allows it.
-	PhaseRescore
-)
-
-// A Highlight says which words a highlighter marks in the hits of a
-// rewritten search.
-type Highlight uint8
-
-// The choices of words to mark.
-const (
-	// HighlightOriginal marks what the original query marks.
-	HighlightOriginal Highlight = iota
-	// HighlightRelated marks the added terms, too.
-	HighlightRelated
 )
 
 // Options are the limits and choices of an [Expander]. The zero value adds
@@ -61,16 +23,19 @@ type Options struct {
 	// Mode is the measure. Where a search does not allow it, it is ranked as in
 	// ModeBM25, and the clauses say why.
 	Mode Mode
-	// RerankWindow is k, how many hits ModeSoft reranks. At 0 none are.
+	// RerankWindow is k, how many hits ModeSoft reranks.
 	RerankWindow int
 	// Scoring is the form to write.
 	Scoring form.Scoring
-	// Phase says when the form is computed.
-	Phase Phase
-	// Matching says which documents are found.
-	Matching Matching
-	// MaxAddedTerms is the largest number of terms added to one search over
-	// all its clauses, shared fairly between them.
+	// NoRescore has the saturated form be the query. Otherwise hits are found by
+	// the linear form, and the first of them rescored by the saturated one where
+	// the request allows that.
+	NoRescore bool
+	// SameMatches finds what the original finds, and changes only the order.
+	// Otherwise documents with only related words are found, too.
+	SameMatches bool
+	// MaxAddedTerms is the largest number of terms added to one search, shared
+	// fairly between its clauses.
 	MaxAddedTerms int
 	// MaxQueryTerms is the largest number of terms of a text that is expanded.
 	MaxQueryTerms int
@@ -82,9 +47,9 @@ type Options struct {
 	// DefaultFields are the fields to add terms in when the parameter "q" or
 	// a query_string names none.
 	DefaultFields []string
-	// Highlight says which words are marked in a search that asks for
-	// highlights and has no highlight_query.
-	Highlight Highlight
+	// MarkRelated has highlighters mark the added terms, too, in a search that
+	// has no highlight_query.
+	MarkRelated bool
 	// NormalizeScores divides the score of a clause such that the largest that
 	// it can be stays that of the original; then searches with min_score are
 	// expanded, too.

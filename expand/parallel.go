@@ -11,19 +11,23 @@ import (
 // inParallel calls f for 0 to n-1, limit of them at the same time, and
 // returns the first error. A single call is made in this goroutine. A panic
 // of a call comes out of inParallel, so that the caller's recover meets it:
-// alone in its goroutine it would end the process.
+// in a goroutine of its own it would end the process.
 func inParallel(n, limit int, f func(i int) error) error {
 	if n == 1 {
 		return f(0)
 	}
 	var group errgroup.Group
 	group.SetLimit(limit)
-	panics := make(chan *panicError, n)
+	panics := make(chan panicError, n)
 	for i := range n {
 		group.Go(func() error {
 			defer func() {
 				if v := recover(); v != nil {
-					panics <- newPanicError(v)
+					what := fmt.Sprintf("%T", v) // the value may have query text
+					if e, ok := v.(runtime.Error); ok {
+						what = e.Error()
+					}
+					panics <- panicError(what + "\n" + string(debug.Stack()))
 				}
 			}()
 			return f(i)
@@ -38,21 +42,11 @@ func inParallel(n, limit int, f func(i int) error) error {
 	}
 }
 
-// A panicError is a panic with the stack of the goroutine that it began in.
-type panicError struct{ text string }
+// A panicError is a panic with the stack of the goroutine that it began in, and
+// a [runtime.Error] because it is free of the search's words.
+type panicError string
 
-var _ runtime.Error = (*panicError)(nil)
+func (p panicError) Error() string { return string(p) }
 
-func newPanicError(v any) *panicError {
-	what := fmt.Sprintf("%T", v) // the value may hold query text
-	if e, ok := v.(runtime.Error); ok {
-		what = e.Error()
-	}
-	return &panicError{what + "\n" + string(debug.Stack())}
-}
-
-// Error returns what happened and where.
-func (p *panicError) Error() string { return p.text }
-
-// RuntimeError marks the text as free of the search's words.
-func (*panicError) RuntimeError() {}
+// RuntimeError implements [runtime.Error].
+func (panicError) RuntimeError() {}

@@ -25,18 +25,24 @@ const (
 	// pitTime is how long they are remembered after their last use. Clients
 	// renew a point in time with every page, mostly for some minutes.
 	pitTime = 30 * time.Minute
+	// About how many bytes the parts of a first page take without their texts,
+	// the page with its key and its place in the memory.
+	pageBytes   = 512
+	clauseBytes = 128
+	targetBytes = 384
+	termBytes   = 144
+	entryBytes  = 24
 )
 
-// A pitKey names a search on a point in time. The hash is of all that the
-// choice of its terms depends on, and wide enough for no two to be the same.
+// A pitKey names a search on a point in time by a hash of all that the choice
+// of its terms depends on.
 type pitKey struct {
 	expander *Expander
 	search   [sha256.Size]byte
 }
 
 // A firstPage is what became of a search when it was seen first on its point
-// in time, for the pages that follow. It is not modified once it is
-// remembered.
+// in time, for the pages that follow. It is not modified.
 type firstPage struct {
 	// failed says that the search went on as it came, because something failed.
 	failed bool
@@ -48,10 +54,10 @@ type firstPage struct {
 }
 
 // pits remembers for each search on a point in time the terms that were
-// added to its first page: scores then stay what they were, whatever becomes
-// of the matrix and of the statistics meanwhile, so that search_after finds
-// the place again. The fields that patterns stood for are remembered with
-// them, and where the first page failed, that all pages are left alone.
+// added to its first page, and the fields that patterns stood for: scores then
+// stay what they were, whatever becomes of the matrix and of the statistics, so
+// that search_after finds the place again. Where the first page failed, all
+// pages are left alone.
 type pits struct {
 	cache *otter.Cache[pitKey, *firstPage]
 }
@@ -97,8 +103,7 @@ func (a *asker) askPage(ctx context.Context) (reason.Reason, error) {
 }
 
 // byPath returns those of n clauses that are no notes in the order of their
-// paths, which are different: the members of an object may change their
-// order from one page to the next.
+// paths: the members of an object may change their order between pages.
 func byPath(n int, clause func(i int) *dsl.Clause) []int {
 	var out []int
 	for i := range n {
@@ -136,24 +141,24 @@ func pageKey(e *Expander, s *dsl.Search) pitKey {
 }
 
 // remembered returns copies of clauses that hold on to nothing of the
-// request, and not to the rows: a matrix in memory would stay there for as
-// long as the page is remembered.
+// request, and not to the rows, which may be a matrix in memory.
 func remembered(clauses []form.Clause) []form.Clause {
 	out := make([]form.Clause, 0, len(clauses))
 	for _, i := range byPath(len(clauses), func(i int) *dsl.Clause { return clauses[i].Parsed }) {
 		c := clauses[i]
-		c.Parsed = nil
-		c.Fields = slices.Clone(c.Fields)
+		c.Parsed, c.Fields = nil, slices.Clone(c.Fields)
 		for k := range c.Fields {
 			f := &c.Fields[k]
-			f.Name = strings.Clone(f.Name)
+			f.Name, f.Added = strings.Clone(f.Name), slices.Clone(f.Added)
 			if f.Analysis != nil {
 				own := *f.Analysis
-				own.Terms, own.Positions = ownTexts(own.Terms), slices.Clone(own.Positions)
+				own.Terms, own.Positions = slices.Clone(own.Terms), slices.Clone(own.Positions)
+				for n, term := range own.Terms {
+					own.Terms[n] = strings.Clone(term)
+				}
 				f.Analysis = &own
 				f.Terms = f.Terms.Own(f.Exact != nil) // the form hard looks for all neighbors of a term
 			}
-			f.Added = slices.Clone(f.Added)
 			for n := range f.Added {
 				f.Added[n].Term = strings.Clone(f.Added[n].Term)
 			}
@@ -163,22 +168,12 @@ func remembered(clauses []form.Clause) []form.Clause {
 	return out
 }
 
-// ownTexts returns copies of texts that are parts of larger ones.
-func ownTexts(texts []string) []string {
-	own := make([]string, len(texts))
-	for i, t := range texts {
-		own[i] = strings.Clone(t)
-	}
-	return own
-}
-
 // restore makes the search what it was on the first page: fewer terms, as
 // after a limit that was learned since, would be other scores.
 func (a *asker) restore(p *firstPage) {
 	a.clauseLimit = p.clauseLimit
 	for n, i := range byPath(len(a.clauses), func(i int) *dsl.Clause { return a.clauses[i].Parsed }) {
-		parsed := a.clauses[i].Parsed
-		c := p.clauses[n]
+		parsed, c := a.clauses[i].Parsed, p.clauses[n]
 		additive, same := c.Additive, c.SameMatches
 		c.Parsed, c.Traits = parsed, parsed.Traits
 		c.Additive, c.SameMatches = additive, same
@@ -190,42 +185,23 @@ func (a *asker) restore(p *firstPage) {
 	}
 }
 
-// About how many bytes the parts of a first page take without their texts,
-// the page with its key and its place in the memory.
-const (
-	pageBytes   = 512
-	clauseBytes = 128
-	targetBytes = 384
-	termBytes   = 144
-	entryBytes  = 24
-)
-
 // weight returns about how many bytes p takes.
 func (p *firstPage) weight() uint32 {
-	n := pageBytes
-	for i := range p.clauses {
-		n += clauseBytes
-		for k := range p.clauses[i].Fields {
-			n += fieldWeight(&p.clauses[i].Fields[k])
+	n := pageBytes + clauseBytes*len(p.clauses)
+	for _, f := range form.Fields(p.clauses) {
+		n += targetBytes + len(f.Name)
+		if f.Analysis != nil {
+			n += entryBytes * f.Terms.Entries()
+			for _, term := range f.Analysis.Terms {
+				n += termBytes + len(term)
+			}
+			for i := range f.Terms.Origins {
+				n += termBytes + len(f.Terms.Origins[i].Term)
+			}
+		}
+		for k := range f.Added {
+			n += termBytes + len(f.Added[k].Term) + 8*len(f.Added[k].FieldIDFs)
 		}
 	}
 	return uint32(min(n, math.MaxUint32))
-}
-
-// fieldWeight returns about how many bytes f takes.
-func fieldWeight(f *form.Field) int {
-	n := targetBytes + len(f.Name)
-	if f.Analysis != nil {
-		n += entryBytes * f.Terms.Entries()
-		for _, term := range f.Analysis.Terms {
-			n += termBytes + len(term)
-		}
-		for i := range f.Terms.Origins {
-			n += termBytes + len(f.Terms.Origins[i].Term)
-		}
-	}
-	for k := range f.Added {
-		n += termBytes + len(f.Added[k].Term) + 8*len(f.Added[k].FieldIDFs)
-	}
-	return n
 }

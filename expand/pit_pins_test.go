@@ -263,7 +263,7 @@ func TestMembersOfAPageMayChangeTheirOrder(t *testing.T) {
 // TestPointsInTimeAreNotRescored: only the first page could be, because the
 // others have a search_after, and scores would not go on from one to the next.
 func TestPointsInTimeAreNotRescored(t *testing.T) {
-	for _, o := range []Options{DefaultOptions(), with(func(o *Options) { o.Phase = PhaseRescore })} {
+	for _, o := range []Options{DefaultOptions(), with(func(o *Options) { o.NoRescore = false })} {
 		w := newWorld(t)
 		e := New(w, w, o)
 		for _, more := range []string{"", `,"from":10`, secondPage, `,"sort":["_score"]`} {

@@ -234,7 +234,7 @@ func TestAPointInTimeOfSomeShardsIsScoredWithoutScripts(t *testing.T) {
 			}
 		}
 		r := expandRequest(t, &Request{Body: []byte(`{"pit":{"id":"` + pit.id + `"},"query":{"match":{"body":"car rental"}}}`)}, func(c *fakeCluster, o *Options) {
-			c.shards, o.Scoring, o.Phase = shards, form.Auto, PhaseAuto
+			c.shards, o.Scoring, o.NoRescore = shards, form.Auto, false
 		})
 		if got := r.Clauses[0]; got.Reason != want || (got.Form == "grouped") != (want == reason.Routing) {
 			t.Errorf("%d shards: form %q, reason %q, want %q", shards, got.Form, got.Reason, want)

@@ -25,17 +25,13 @@ type pointInTime struct {
 // An id is the base64 of the engine's SearchContextId: the version, a map
 // from shards (index name and id, number) to contexts on nodes, and a map of
 // alias filters. The engines' versions differ in which fields of a context
-// may be missing, so each possibility is tried and what can be read in two
+// may be missing, so each possibility is tried, and what can be read in two
 // ways is not believed. Seen in Elasticsearch 8 and 9, OpenSearch 2 and 3.
-func readPIT(id string) *pointInTime {
-	raw, err := base64.URLEncoding.DecodeString(id)
-	if err != nil {
-		raw, err = base64.RawURLEncoding.DecodeString(id)
-	}
+func readPIT(id string) (found *pointInTime) {
+	raw, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(id, "="))
 	if err != nil {
 		return nil
 	}
-	var found *pointInTime
 	for form := range pitForm(1 << 4) {
 		r := pitReader{rest: raw, form: form}
 		p := r.pointInTime()

@@ -29,7 +29,7 @@ func newPlanner(a *asker) *planner {
 	o := &a.e.options
 	p.plan = form.Plan{
 		Search: a.s.Search, Clauses: a.clauses, Strength: o.Strength, Normalize: o.NormalizeScores,
-		MarkRelated: o.Highlight == HighlightRelated, Unscored: a.s.unscored,
+		MarkRelated: o.MarkRelated, Unscored: a.s.unscored,
 	}
 	p.plan.MatchOnly = p.plan.Unscored && !p.plan.Exact()
 	if o.Mode == ModeSoft {
@@ -145,7 +145,7 @@ func (p *planner) decide() {
 		saturated = saturated || c.Scoring == form.Saturated
 	}
 	plan.Rescore = false
-	if saturated && p.e.options.Phase != PhaseQuery {
+	if saturated && !p.e.options.NoRescore {
 		p.decidePhase()
 	}
 	for i := range plan.Clauses {
@@ -211,7 +211,7 @@ func (p *planner) decidePhase() {
 // so that one that cannot be rescored finds the same. Where the original
 // decides what is found, all of them stay.
 func (p *planner) findLess(c *form.Clause) {
-	if p.e.options.Phase != PhaseQuery && !c.SameMatches {
+	if !p.e.options.NoRescore && !c.SameMatches {
 		c.KeepFound()
 	}
 }

@@ -15,7 +15,7 @@ func TestPlansAreValues(t *testing.T) {
 		change func(o *Options)
 		want   string
 	}{
-		"saturated": {carRental, func(o *Options) { o.Phase = PhaseQuery }, `query.match saturated
+		"saturated": {carRental, func(o *Options) { o.NoRescore = true }, `query.match saturated
   body automobile^0.2471 lease^0.141 hire^0.1184
 `},
 		"rescored": {carRental, func(*Options) {}, `query.match saturated rescored

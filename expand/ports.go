@@ -10,14 +10,10 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// What [Request.Allowed] returns where the client is not to be answered by
-// an expanded search.
+// Errors of [Request.Allowed].
 var (
-	// ErrNotAuthorized says that the client may not search the indices.
 	ErrNotAuthorized = errors.New("the client may not search these indices")
-	// ErrUnknown says that the cluster does not know the indices. It will tell
-	// the client.
-	ErrUnknown = errors.New("not known to the cluster")
+	ErrUnknown       = errors.New("not known to the cluster") // which will tell the client
 )
 
 // A Cluster answers what expansion asks of the search cluster;
@@ -28,58 +24,48 @@ type Cluster interface {
 	// or, where that is "", by the field's own.
 	Analyze(ctx context.Context, indices esclient.Indices, field, analyzer, text string) (*esclient.Analysis, error)
 	// Statistics fills docFreqs[k] with the number of documents that hold
-	// terms[k] in the field, over all shards that answer. The two slices have
-	// the same length.
+	// terms[k] in the field, over all shards that answer.
 	Statistics(ctx context.Context, indices esclient.Indices, field string, terms []string, docFreqs []int64) (esclient.Statistics, error)
-	// Fields returns the full names, in order, of the fields that a query with
-	// the pattern for a field name searches: the mapped fields that match it
-	// and that a query for a text can go to, be they text or not.
+	// Fields returns the full names, in order, of the mapped fields that a query
+	// with the pattern for a field name searches, be they text or not.
 	Fields(ctx context.Context, indices esclient.Indices, pattern string) ([]string, error)
 }
 
-// clusterReason returns the reason that an error of the cluster is for
-// leaving something alone, "" for a failure.
-func clusterReason(err error) reason.Reason {
+// reasonOf returns the reason that an error of the cluster is for leaving
+// something alone, or the error where it is a failure.
+func reasonOf(err error) (reason.Reason, error) {
 	switch {
 	case err == nil:
-		return ""
+		return "", nil
 	case errors.Is(err, mapping.ErrNotText), errors.Is(err, esclient.ErrRemote):
-		return reason.NotText
+		return reason.NotText, nil
 	case errors.Is(err, mapping.ErrMixed):
-		return reason.Mixed
+		return reason.Mixed, nil
 	case errors.Is(err, esclient.ErrNoLinear):
-		return reason.NoLinear
+		return reason.NoLinear, nil
 	case errors.Is(err, esclient.ErrNoNorms):
-		return reason.NoNorms
+		return reason.NoNorms, nil
 	case esclient.IsUnknown(err):
-		return reason.UnknownToCluster
+		return reason.UnknownToCluster, nil
 	}
-	return ""
-}
-
-// unless returns err unless it is the reason given.
-func unless(why reason.Reason, err error) error {
-	if why != "" {
-		return nil
-	}
-	return err
+	return "", err
 }
 
 // Rows are the neighbor rows of one version of one matrix.
 type Rows interface {
 	// Version names the matrix and its version, for explanations.
 	Version() string
-	// Docs is the number of documents that the matrix was built from, to
-	// which the document frequencies in its rows refer; 0 is unknown.
+	// Docs is the number of documents that the document frequencies in the rows
+	// refer to; 0 is unknown.
 	Docs() int64
 	// Rows sets rows[k] to the row of terms[k], the zero Row where the matrix
-	// has none, in one round trip. The two slices have the same length.
+	// has none, in one round trip.
 	Rows(ctx context.Context, terms []string, rows []simmatrix.Row) error
 }
 
 // Matrices gives out the active versions.
 type Matrices interface {
-	// Pin returns the versions active now. It does no I/O.
+	// Pin returns the versions active now, without I/O.
 	Pin() Pinned
 }
 
@@ -94,13 +80,9 @@ type Pinned interface {
 
 // Bound is what is bound to a field of an index expression.
 type Bound struct {
-	// Rows are nil where no matrix is bound or the bound one has no version yet.
-	Rows Rows
-	// Named says that the field is bound by its full name, without a wildcard.
-	Named bool
-	// Resolved are the indices that the expression stands for, nil where nobody
-	// has looked.
-	Resolved []string
+	Rows     Rows     // nil where no matrix is bound or it has no version yet
+	Named    bool     // the field is bound by its full name, without a wildcard
+	Resolved []string // what the expression stands for, nil where nobody has looked
 }
 
 // Weights are term weights W that were frozen at one moment: w = idf of a
@@ -111,16 +93,14 @@ type Weights interface {
 	// Docs is the number of documents that the frequencies refer to.
 	Docs() int64
 	// Rows sets rows[k] to a row that has the document frequency of terms[k], the
-	// zero Row where it is not known, which counts as 1. What else is in the rows
-	// means nothing. The two slices have the same length.
+	// zero Row where it is not known, which counts as 1.
 	Rows(ctx context.Context, terms []string, rows []simmatrix.Row) error
 }
 
 // A WeightSource gives out the weights that are bound to fields.
 type WeightSource interface {
-	// Weights returns the weights for a field of the indices, in the version that
-	// is active now, nil where none are bound or there. It may ask the cluster, as
-	// [Pinned.For] does.
+	// Weights returns the active weights for a field of the indices, nil where none
+	// are bound or there. It may ask the cluster, as [Pinned.For] does.
 	Weights(ctx context.Context, indices esclient.Indices, field string) (Weights, error)
 }
 

@@ -78,9 +78,9 @@ func TestLinearFormComputesTheSoftInnerProduct(t *testing.T) {
 // fuzzOptions are all choices of an expansion as bits.
 func fuzzOptions(bits uint16) (o Options, change func(c *fakeCluster)) {
 	o = with(func(o *Options) {
-		o.Scoring, o.Phase = form.Scoring(bits%4), Phase(bits>>2%3)
+		o.Scoring, o.NoRescore = form.Scoring(bits%4), bits>>2%3 == 1
 		o.NormalizeScores, o.Phrases, o.RescoreQueries = bits>>4&1 == 1, bits>>5&1 == 1, bits>>6&1 == 1
-		o.Matching, o.Highlight = Matching(bits>>7&1), Highlight(bits>>8&1)
+		o.SameMatches, o.MarkRelated = bits>>7&1 == 1, bits>>8&1 == 1
 		o.DefaultFields = []string{"body", "title"}
 		if bits>>12&1 == 1 {
 			o.Mode = ModeHard

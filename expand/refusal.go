@@ -12,8 +12,7 @@ import (
 // A Refusal is what the cluster says against a rewritten search whose
 // original it took.
 type Refusal struct {
-	// Index is the index expression of the search, of several in one request that
-	// of the one refused, see [Result.Indices].
+	// Index is the index expression of the search that was refused.
 	Index string
 	// ClauseCount is [Result.ClauseCount] of the search.
 	ClauseCount int
@@ -26,29 +25,37 @@ type Refusal struct {
 // request.
 type Cause struct{ Type, Reason string }
 
-// The types of errors of queries with too many clauses.
+// Types of errors.
 const (
-	tooManyClauses = "too_many_clauses"
-	tooManyNested  = "too_many_nested_clauses"
+	tooManyClauses  = "too_many_clauses"
+	tooManyNested   = "too_many_nested_clauses"
+	illegalArgument = "illegal_argument_exception"
 )
 
 // minLimit is the smallest limit that is believed: no cluster that is
 // searched for text has less, and searches under it would be left alone.
 const minLimit = 64
 
-// The whole sentences in which OpenSearch 2 and 3 and Elasticsearch 7 to 9
-// name their limits. A query that is too long as written is a
-// too_many_clauses, one whose parts are too long together a
-// too_many_nested_clauses on some of them.
-var (
-	clausesSentence = regexp.MustCompile(`^(?:Query contains too many nested clauses; )?maxClauseCount is set to (\d{1,9})$`)
-	rescoreSentence = regexp.MustCompile(`^Rescore window \[(\d{1,9})\] is too large\. It must be less than \[(\d{1,9})\]\. ` +
-		`This prevents allocating massive heaps for storing the results to be rescored\. ` +
-		`This limit can be set by changing the \[index\.max_rescore_window\] index level setting\.$`)
-	resultsSentence = regexp.MustCompile(`^Result window is too large, from \+ size must be less than or equal to: \[(\d{1,9})\] but was \[(\d{1,9})\]\. ` +
-		`See the scroll api for a more efficient way to request large data sets\. ` +
-		`This limit can be set by changing the \[index\.max_result_window\] index level setting\.$`)
-)
+// limitSentences are the whole sentences in which OpenSearch 2 and 3 and
+// Elasticsearch 7 to 9 name the limit n and how much was asked for. A query that
+// is too long as written is a too_many_clauses, one whose parts are too long
+// together a too_many_nested_clauses on some of them.
+var limitSentences = []struct {
+	kind     LimitKind
+	types    []string
+	sentence *regexp.Regexp
+}{
+	{LimitClauses, []string{tooManyClauses, tooManyNested}, regexp.MustCompile(
+		`^(?:Query contains too many nested clauses; )?maxClauseCount is set to (?<n>\d{1,9})$`)},
+	{LimitRescore, []string{illegalArgument}, regexp.MustCompile(
+		`^Rescore window \[(?<asked>\d{1,9})\] is too large\. It must be less than \[(?<n>\d{1,9})\]\. ` +
+			`This prevents allocating massive heaps for storing the results to be rescored\. ` +
+			`This limit can be set by changing the \[index\.max_rescore_window\] index level setting\.$`)},
+	{LimitResults, []string{illegalArgument}, regexp.MustCompile(
+		`^Result window is too large, from \+ size must be less than or equal to: \[(?<n>\d{1,9})\] but was \[(?<asked>\d{1,9})\]\. ` +
+			`See the scroll api for a more efficient way to request large data sets\. ` +
+			`This limit can be set by changing the \[index\.max_result_window\] index level setting\.$`)},
+}
 
 // Limit returns the limit that the cluster names, false where it names none.
 // A script of the client's can throw an error with any text: where one
@@ -58,41 +65,22 @@ func (r *Refusal) Limit() (Limit, bool) {
 		return Limit{}, false
 	}
 	for _, c := range r.Causes {
-		if kind, n := r.limitOf(c); n > 0 {
-			return Limit{kind, r.Index, n}, true
+		for _, l := range limitSentences {
+			m := l.sentence.FindStringSubmatch(c.Reason)
+			if m == nil || !slices.Contains(l.types, c.Type) {
+				continue
+			}
+			n, _ := strconv.Atoi(m[l.sentence.SubexpIndex("n")]) // it fits
+			asked := r.ClauseCount
+			if at := l.sentence.SubexpIndex("asked"); at > 0 {
+				asked, _ = strconv.Atoi(m[at])
+			}
+			if n >= minLimit && n < asked && (l.kind != LimitRescore || asked == form.RescoreWindow) {
+				return Limit{l.kind, r.Index, int64(n)}, true
+			}
 		}
 	}
 	return Limit{}, false
-}
-
-// limitOf returns the limit that a cause names, 0 for none.
-func (r *Refusal) limitOf(c Cause) (kind LimitKind, n int64) {
-	switch c.Type {
-	case tooManyClauses, tooManyNested:
-		if m := clausesSentence.FindStringSubmatch(c.Reason); m != nil {
-			if n := count(m[1]); n >= minLimit && n < int64(r.ClauseCount) {
-				return LimitClauses, n
-			}
-		}
-	case "illegal_argument_exception":
-		if m := rescoreSentence.FindStringSubmatch(c.Reason); m != nil {
-			if asked, n := count(m[1]), count(m[2]); asked == form.RescoreWindow && n >= minLimit && n < asked {
-				return LimitRescore, n
-			}
-		}
-		if m := resultsSentence.FindStringSubmatch(c.Reason); m != nil {
-			if n, asked := count(m[1]), count(m[2]); n >= minLimit && n < asked {
-				return LimitResults, n
-			}
-		}
-	}
-	return "", 0
-}
-
-// count returns the value of up to nine digits.
-func count(digits string) int64 {
-	n, _ := strconv.ParseInt(digits, 10, 64) // it fits
-	return n
 }
 
 // has reports whether a cause is of one of the types.
@@ -110,7 +98,7 @@ func (r *Refusal) Moved() bool {
 		switch c.Type {
 		case "query_shard_exception": // a field that does not take such a query
 			return !r.has("script_exception", tooManyClauses, tooManyNested)
-		case "exception", "illegal_argument_exception":
+		case "exception", illegalArgument:
 			return strings.HasPrefix(c.Reason, "No field found for [") || // to a script of ours
 				strings.HasPrefix(c.Reason, "Unable to find a field mapper for field [") ||
 				strings.Contains(c.Reason, "search.allow_expensive_queries")

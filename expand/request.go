@@ -14,8 +14,7 @@ type Endpoint uint8
 const (
 	// EndpointSearch is a search: its body is one search body.
 	EndpointSearch Endpoint = iota
-	// EndpointMultiSearch is _msearch: lines of headers and search bodies in
-	// turn, each line ended by a newline.
+	// EndpointMultiSearch is _msearch: lines of headers and bodies in turn.
 	EndpointMultiSearch
 	// EndpointCount is _count: only a query, which is only matched.
 	EndpointCount
@@ -35,19 +34,17 @@ type Request struct {
 	Index string
 	// RawQuery is the query string of the URL as it came, without "?".
 	RawQuery string
-	// Body is the body, decompressed; empty where there is none. It is not
-	// modified.
+	// Body is the body, decompressed. It is not modified.
 	Body []byte
-	// Preview says that what comes out is only looked at, and not sent: it does
-	// not decide how the pages of a point in time are expanded.
+	// Preview says that what comes out is only looked at: it does not decide how
+	// the pages of a point in time are expanded.
 	Preview bool
-	// Fixed says why the hits of the answer, those of all searches in it, cannot
-	// be reranked, "" where they can. Only [ModeSoft] heeds it.
+	// Fixed says why the hits of the answer cannot be reranked, "" where they can.
 	Fixed reason.Reason
 	// Allowed, unless nil, returns nil where the client may search the indices.
-	// It is called once for each search, before anything is asked of the cluster
-	// or of a matrix, by several goroutines at a time. Its error wraps
-	// [ErrNotAuthorized] or [ErrUnknown]; any other is a failure.
+	// It is called once for each search, before anything is asked, by several
+	// goroutines at a time. Its error wraps [ErrNotAuthorized] or [ErrUnknown];
+	// any other is a failure.
 	Allowed func(ctx context.Context, indices esclient.Indices) error
 	// Discloses adds to what the body and the query string say.
 	Discloses Disclosure
@@ -61,12 +58,12 @@ type Result struct {
 	// RawQuery and Body replace those of the request. Body is JSON.
 	RawQuery string
 	Body     []byte
-	// Reranks says for each search of the request, in their order, how its hits
-	// are to be ordered before the client gets them, nil for those that stay in
-	// the engine's order. It is empty where all do.
+	// Reranks says for each search of the request how its hits are to be ordered
+	// before the client gets them, nil for those that stay in the engine's order.
+	// It is empty where all do.
 	Reranks []*Rerank
 	// Indices are the index expressions of the searches of a request that has
-	// several, in their order, empty for a request that is one search.
+	// several, empty for one that is one search.
 	Indices []string
 	// ClauseCount estimates from above how many clauses the query has for the
 	// engine, of several searches that with the most.
@@ -77,9 +74,8 @@ type Result struct {
 	// Reason says why the request as a whole was left alone, "" where the
 	// clauses say it.
 	Reason reason.Reason
-	// Failures are what went wrong in single searches of a request that holds
-	// several; those searches are in Body as they came. Each is a
-	// [*StageError].
+	// Failures are what went wrong in single searches of a request that has
+	// several, each a [*StageError]; those searches are in Body as they came.
 	Failures []error
 }
 
@@ -88,13 +84,13 @@ type Result struct {
 // with their sequence numbers and versions.
 type Rerank struct {
 	// Window is how many hits, of the first, are reranked; those behind them
-	// stay behind them, in the engine's order. The client asked for the Size hits
-	// behind the first From of all.
+	// stay in the engine's order. The client asked for the Size hits behind the
+	// first From of all.
 	Window, From, Size int
 	// KeepSeqNo and KeepVersion say that the client asked for the sequence
 	// numbers and for the versions of the hits.
 	KeepSeqNo, KeepVersion bool
-	// Fields are what the soft cosine is computed over, at least one.
+	// Fields are what the soft cosine is computed over, each once.
 	Fields []RerankField
 }
 
@@ -104,23 +100,21 @@ func (r *Rerank) Asked() int { return max(r.Window, r.From+r.Size) }
 
 // A RerankField is a text that is compared with a field of the hits.
 type RerankField struct {
-	// Field is its full name.
+	// Field is its full name, and Boost b, its weight in the measure, positive.
 	Field string
-	// Boost is b, the weight of the field in the measure; it is positive.
 	Boost float64
 	// Terms are the terms of the text, each once, and Freqs how often it has
 	// them: x.
 	Terms []string
 	Freqs []float64
-	// Similarities are the rows of S.
+	// Similarities are the rows of S, and Weights W; nil stands for the document
+	// frequencies in the rows of S.
 	Similarities Rows
-	// Weights are W. nil stands for the document frequencies in the rows of S.
-	Weights Weights
+	Weights      Weights
 }
 
 // AddedTerms returns how many terms were added over all clauses.
-func (r *Result) AddedTerms() int {
-	n := 0
+func (r *Result) AddedTerms() (n int) {
 	for i := range r.Clauses {
 		n += len(r.Clauses[i].Added)
 	}
@@ -129,11 +123,9 @@ func (r *Result) AddedTerms() int {
 
 // A Clause explains what was done with one field of one clause of a search.
 type Clause struct {
-	// Path leads to the clause, for example "query.bool.must[0].match". Where
-	// the request holds several searches, it begins with the number of the
-	// search, "[2].query.match".
-	Path string `json:"path"`
-	// Field is the field searched.
+	// Path leads to the clause, for example "query.bool.must[0].match", and in a
+	// request that has several searches "[2].query.match".
+	Path  string `json:"path"`
 	Field string `json:"field,omitempty"`
 	// Indices are those that the index expression stands for, the first ten, where
 	// no matrix is bound to the expression or to all of them.
@@ -146,25 +138,22 @@ type Clause struct {
 	// best hits of a simpler one, "rerank" where it finds the hits that the soft
 	// cosine orders, "" where nothing was written.
 	Phase string `json:"phase,omitempty"`
-	// Terms are the terms of the clause's text.
+	// Terms are those of the clause's text, and Added those added, as written.
 	Terms []string `json:"terms,omitempty"`
-	// Added are the terms added, in the order in which they are written.
-	Added []Added `json:"added,omitempty"`
+	Added []Added  `json:"added,omitempty"`
 	// Reason says why the clause was left alone or a simpler form taken.
 	Reason reason.Reason `json:"reason,omitempty"`
 }
 
-// Added is one term that was added to a search.
+// Added is one term j that was added to a search.
 type Added struct {
-	// Term is the expansion term j.
 	Term string `json:"term"`
-	// From is the origin term i that gives it most of its weight.
-	From string `json:"from"`
-	// Similarity is s_ij for that origin term.
+	// From is the term i of the text that gives it most of its weight, and
+	// Similarity s_ij.
+	From       string  `json:"from"`
 	Similarity float64 `json:"similarity"`
 	// Weight is v_j = Σ_i x_i w_i w_j s_ij, the score mass that the term
-	// brings at λ = 1.
+	// brings at λ = 1, and Boost the factor in the rewritten search.
 	Weight float64 `json:"weight"`
-	// Boost is the factor that the term carries in the rewritten search.
-	Boost float64 `json:"boost"`
+	Boost  float64 `json:"boost"`
 }

@@ -11,22 +11,18 @@ import (
 )
 
 // How [ModeSoft] works: the first hits, as many as the window, are found by
-// the linear form, as those that a rescore orders again. They come back with
-// their sequence numbers, and whoever passes the answer on orders them by
-// what [Result.Reranks] says and cuts the client's page out of them. Every
-// page in the window is cut out of the same hits. A page that begins in it
-// and ends behind it has what is behind in the engine's order, and one that
-// is wholly behind is searched for by the same query, so that all pages are
-// one list. Searches that come in one request are ordered each for itself.
+// the linear form and come back with their sequence numbers. Whoever passes the
+// answer on orders them by what [Result.Reranks] says and cuts the client's page
+// out of them. A page that ends behind the window has what is behind in the
+// engine's order, and one that is wholly behind is searched for by the same
+// query, so that all pages are one list.
 
 const (
 	// maxBehind is how many hits behind the window a page that begins in it may
-	// have: they all are held until the first of them are in order.
+	// have: they all are kept until the first of them are in order.
 	maxBehind = 1000
 	// maxReranked is how many searches one request may have whose hits are
-	// reranked. Each of them asks for a window of hits, and whoever orders them
-	// holds the answers to all at once, of up to 8 MiB together, and works on all
-	// of them at the same time.
+	// reranked, at the same time: the answers to all are kept, of up to 8 MiB.
 	maxReranked = 16
 )
 
@@ -165,8 +161,7 @@ func (r *RerankField) add(f *form.Field, boost float64) {
 // member; it has one.
 func pageEdits(s *search, size int) []jsonspan.Edit {
 	start := bytes.IndexByte(s.Body, '{') + 1
-	added := jsonspan.Edit{At: jsonspan.Span{Start: start, End: start}}
-	var edits []jsonspan.Edit
+	edits := []jsonspan.Edit{{At: jsonspan.Span{Start: start, End: start}}}
 	for _, m := range []struct {
 		name, value string
 		at          jsonspan.Span
@@ -177,12 +172,11 @@ func pageEdits(s *search, size int) []jsonspan.Edit {
 		{"version", "true", s.Hits.Version},
 	} {
 		if m.at.IsZero() {
-			added.Text += `"` + m.name + `":` + m.value + `,`
+			edits[0].Text += `"` + m.name + `":` + m.value + `,`
 		} else {
 			edits = append(edits, jsonspan.Edit{At: m.at, Text: m.value})
 		}
 	}
-	edits = append(edits, added)
 	slices.SortFunc(edits, func(a, b jsonspan.Edit) int { return a.At.Start - b.At.Start })
 	return edits
 }

@@ -19,7 +19,7 @@ import (
 func TestBestHitsAreOrderedAnewByTheWholeQuery(t *testing.T) {
 	const before, clause, after = `{"bool":{"filter":{"term":{"a":1}},"must":[`, `{"match":{"body":"car"}}`, `, {"match":{"body":{"query":"cheap","fuzziness":1}}}]}}`
 	query := before + clause + after
-	saturated := expandBody(t, with(func(o *Options) { o.Phase = PhaseQuery }), `{"query":`+query+`}`)
+	saturated := expandBody(t, with(func(o *Options) { o.NoRescore = true }), `{"query":`+query+`}`)
 	linear := expandBody(t, with(func(o *Options) { o.Scoring = form.Linear }), `{"query":`+query+`}`)
 	// To choose candidates by, λ is 0.8 and not 0.2.
 	candidates := strings.NewReplacer("0.12952814", "0.51811254", "0.015152906", "0.060611624")
@@ -75,10 +75,10 @@ func TestPhaseFollowsWhatTheRequestAllows(t *testing.T) {
 		reason         reason.Reason
 	}{
 		"plain":              {body: `{` + query + `}`, phase: "rescore"},
-		"asked for":          {body: `{` + query + `}`, change: func(o *Options) { o.Phase = PhaseRescore }, phase: "rescore"},
-		"not asked for":      {body: `{` + query + `}`, change: func(o *Options) { o.Phase = PhaseQuery }, phase: "query"},
+		"asked for":          {body: `{` + query + `}`, change: func(o *Options) { o.NoRescore = false }, phase: "rescore"},
+		"not asked for":      {body: `{` + query + `}`, change: func(o *Options) { o.NoRescore = true }, phase: "query"},
 		"linear":             {body: `{` + query + `}`, change: func(o *Options) { o.Scoring = form.Linear }, phase: "query"},
-		"grouped":            {body: `{` + query + `}`, change: func(o *Options) { o.Scoring, o.Phase = form.Grouped, PhaseRescore }, phase: "query"},
+		"grouped":            {body: `{` + query + `}`, change: func(o *Options) { o.Scoring, o.NoRescore = form.Grouped, false }, phase: "query"},
 		"aggregations":       {body: `{` + query + `,"aggs":{"t":{"top_hits":{}}}}`, phase: "rescore"},
 		"terminated early":   {body: `{` + query + `,"terminate_after":10,"timeout":"1s"}`, phase: "rescore"},
 		"post_filter":        {body: `{` + query + `,"post_filter":{"term":{"a":1}}}`, phase: "rescore"},
@@ -185,7 +185,7 @@ func TestLearntLimitsAreBounded(t *testing.T) {
 func TestFormsReasonComesBeforeThePhases(t *testing.T) {
 	c, m := rental(t)
 	c.scripts = false
-	r, err := New(c, m, with(func(o *Options) { o.Phase = PhaseRescore })).
+	r, err := New(c, m, with(func(o *Options) { o.NoRescore = false })).
 		Expand(t.Context(), &Request{RawQuery: "scroll=1m", Body: []byte(carRental)})
 	if err != nil {
 		t.Fatal(err)
@@ -236,11 +236,11 @@ func TestTotalsAgreeHoweverTheSearchIsRun(t *testing.T) {
 	if diff := cmp.Diff(terms(ordered), terms(string(expand(EndpointExplain, `{`+query+`}`, asIs).Body))); diff != "" {
 		t.Errorf("explains by other terms than orders (-ordered +explained):\n%s", diff)
 	}
-	same := func(o *Options) { o.Matching = MatchingSame }
+	same := func(o *Options) { o.SameMatches = true }
 	if r := expand(EndpointSearch, `{"sort":["n"],"track_scores":true,`+query+`}`, same); r.AddedTerms() != 30 {
 		t.Errorf("%d terms, but where the original alone finds, all can order", r.AddedTerms())
 	}
-	if r := expand(EndpointSearch, `{`+query+`}`, func(o *Options) { o.Phase = PhaseQuery }); r.AddedTerms() != 30 {
+	if r := expand(EndpointSearch, `{`+query+`}`, func(o *Options) { o.NoRescore = true }); r.AddedTerms() != 30 {
 		t.Errorf("%d terms in a search that is never rescored", r.AddedTerms())
 	}
 	if got := terms(ordered); len(got) != rescored.AddedTerms() || len(got) <= form.FoundTerms || len(got) > leastTerms+3*perTerm {

@@ -17,13 +17,11 @@ type search struct {
 	parameters dsl.Parameters
 	*dsl.Search
 	// indices are those that the search goes to; pitShards is how many of their
-	// shards its point in time holds, 0 without one.
+	// shards its point in time has, 0 without one.
 	indices   esclient.Indices
 	pitShards int
-	// discloses says how the answer would show the added terms.
-	discloses Disclosure
-	// unscored says that nothing in the answer depends on scores.
-	unscored bool
+	discloses Disclosure // how the answer would show the added terms
+	unscored  bool       // nothing in the answer depends on scores
 }
 
 // parse reads the search, and returns the reason to leave it alone, or "".
@@ -57,7 +55,7 @@ func (e *Expander) parse(req *Request, m *memory) (*search, reason.Reason) {
 		return s, reason.TooManyHighlights
 	}
 	s.unscored = (req.Endpoint == EndpointCount || s.Hits.None && !s.Scores.Aggregated) && !s.Scores.Min
-	if e.options.Matching == MatchingSame && (s.unscored || s.Scores.Sorted && !s.Scores.Tracked) {
+	if e.options.SameMatches && (s.unscored || s.Scores.Sorted && !s.Scores.Tracked) {
 		return s, reason.NoScores
 	}
 	return s, ""
@@ -92,8 +90,7 @@ func (s *search) allowed(ctx context.Context) (reason.Reason, error) {
 }
 
 // notes says of the queries of other kinds why they are left alone.
-func (s *search) notes() []Clause {
-	var out []Clause
+func (s *search) notes() (out []Clause) {
 	if s.Search == nil {
 		return nil
 	}

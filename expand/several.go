@@ -16,8 +16,8 @@ const (
 	// same time. With cold caches each waits for the cluster.
 	searchesSideBySide = 4
 	// maxSearches bounds the searches of one request that is expanded, and with
-	// it the size of what comes out: at most some 20 KiB are added to each, in
-	// [ModeHard] as much to all as [maxSharedTerms] allows.
+	// it what comes out: some 20 KiB are added to each at most, in [ModeHard] to
+	// all what [maxSharedTerms] allows.
 	maxSearches = 256
 )
 
@@ -53,18 +53,18 @@ func (e *Expander) expandSeveral(ctx context.Context, req *Request) (*Result, er
 func partRequest(req *Request, p *dsl.Part, n int) Request {
 	one := *req
 	one.Index, one.RawQuery, one.Body = p.Index, p.RawQuery, p.At.Of(req.Body)
-	switch {
-	case req.Endpoint == EndpointRankEval:
+	if req.Endpoint == EndpointRankEval {
 		one.Preview, one.Fixed, one.Discloses = false, "", 0
 		return one
-	case n > maxReranked:
+	}
+	if one.Endpoint = EndpointSearch; n > maxReranked {
 		one.Fixed = cmp.Or(req.Fixed, reason.TooManyReranked)
 	}
-	one.Endpoint = EndpointSearch
 	return one
 }
 
-// joined returns the result of a request of those of its searches.
+// joined returns the result of a request of those of its searches. Where none
+// was rewritten, that is the failure of one of them, or the reason of the first.
 func joined(req *Request, parts []dsl.Part, results []*Result, errs []error) (*Result, error) {
 	room := len(req.Body)
 	for _, res := range results {
@@ -81,55 +81,40 @@ func joined(req *Request, parts []dsl.Part, results []*Result, errs []error) (*R
 			out.Failures = append(out.Failures, errs[i])
 			continue
 		}
-		out.addClauses(i, res)
+		number := "[" + strconv.Itoa(i) + "]"
+		if res.Reason != "" {
+			out.Clauses = append(out.Clauses, Clause{Path: number, Reason: res.Reason})
+		}
+		for _, c := range res.Clauses {
+			c.Path = number + "." + c.Path
+			out.Clauses = append(out.Clauses, c)
+		}
 		if !res.Rewritten {
 			continue
 		}
-		out.Rewritten = true
+		out.Rewritten, out.ClauseCount = true, max(out.ClauseCount, res.ClauseCount)
 		if len(res.Reranks) > 0 {
 			if out.Reranks == nil {
 				out.Reranks = make([]*Rerank, len(parts))
 			}
 			out.Reranks[i] = res.Reranks[0]
 		}
-		out.ClauseCount = max(out.ClauseCount, res.ClauseCount)
 		if res.RawQuery != p.RawQuery {
 			out.Body = append(out.Body, req.Body[at:p.Header.Start]...)
 			out.Body = dsl.AppendHeader(out.Body, p.Header.Of(req.Body))
 			at = p.Header.End
 		}
-		out.Body = append(out.Body, req.Body[at:p.At.Start]...)
-		out.Body = append(out.Body, res.Body...)
+		out.Body = append(append(out.Body, req.Body[at:p.At.Start]...), res.Body...)
 		at = p.At.End
 	}
-	if !out.Rewritten {
-		return out.unchanged(len(parts))
+	switch {
+	case out.Rewritten:
+		out.Body = append(out.Body, req.Body[at:]...)
+		return out, nil
+	case len(out.Failures) > 0:
+		return nil, fmt.Errorf("of %d searches: %w", len(parts), errors.Join(out.Failures...))
+	case len(out.Clauses) > 0:
+		return &Result{Clauses: out.Clauses, Reason: out.Clauses[0].Reason}, nil
 	}
-	out.Body = append(out.Body, req.Body[at:]...)
-	return out, nil
-}
-
-// addClauses adds what became of search i.
-func (r *Result) addClauses(i int, search *Result) {
-	number := "[" + strconv.Itoa(i) + "]"
-	if search.Reason != "" {
-		r.Clauses = append(r.Clauses, Clause{Path: number, Reason: search.Reason})
-	}
-	for _, c := range search.Clauses {
-		c.Path = number + "." + c.Path
-		r.Clauses = append(r.Clauses, c)
-	}
-}
-
-// unchanged returns the result of a request of n searches of which none was
-// rewritten: the failure of one of them, or the reason of the first.
-func (r *Result) unchanged(n int) (*Result, error) {
-	if len(r.Failures) > 0 {
-		return nil, fmt.Errorf("of %d searches: %w", n, errors.Join(r.Failures...))
-	}
-	why := reason.NoClause
-	if len(r.Clauses) > 0 {
-		why = r.Clauses[0].Reason
-	}
-	return &Result{Clauses: r.Clauses, Reason: why}, nil
+	return &Result{Reason: reason.NoClause}, nil
 }

@@ -223,7 +223,7 @@ func TestSoftModeSearchesBehindTheWindowByTheSameQuery(t *testing.T) {
 	}
 	for _, change := range []func(*Options){
 		func(*Options) {}, func(o *Options) { o.Scoring = form.Grouped }, func(o *Options) { o.Scoring = form.Linear },
-		func(o *Options) { o.Matching = MatchingSame },
+		func(o *Options) { o.SameMatches = true },
 	} {
 		expand := func(b, query string) (res *Result, got body) {
 			t.Helper()

@@ -52,7 +52,7 @@ type writing struct {
 var writings = []writing{
 	{"linear", func(o *Options) { o.Scoring = form.Linear }, "10", "query"},
 	{"grouped", func(o *Options) { o.Scoring = form.Grouped }, "10", "query"},
-	{"saturated", func(o *Options) { o.Phase = PhaseQuery }, "10", "query"},
+	{"saturated", func(o *Options) { o.NoRescore = true }, "10", "query"},
 	{"candidates", func(*Options) {}, "10", "query"},
 	{"rescore", func(*Options) {}, "10", "rescore"},
 	{"unscored", func(*Options) {}, "0", "query"},
@@ -77,13 +77,13 @@ var rentalTerms = []string{"car", "rental", "automobile", "hire", "lease", "chea
 func TestAllFormsFindTheSame(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	c, m := rental(t)
-	for _, matching := range []Matching{MatchingWiden, MatchingSame} {
+	for _, matching := range []bool{false, true} {
 		var expanders []*Expander
 		for _, v := range writings {
 			expanders = append(expanders, New(c, m, with(func(o *Options) {
 				v.change(o)
 				// No more than all of them look for.
-				o.Matching, o.MaxAddedTerms = matching, form.FoundTerms
+				o.SameMatches, o.MaxAddedTerms = matching, form.FoundTerms
 			})))
 		}
 		for range 150 {
@@ -96,8 +96,8 @@ func TestAllFormsFindTheSame(t *testing.T) {
 				e := &engine{tb: t, cluster: c, doc: document(rng.IntN, []string{"body", "title"}, rentalTerms)}
 				want := e.search(bodies[0], "query")
 				if original := e.search([]byte(`{"query":`+query+`}`), "query"); original.found && !want.found ||
-					matching == MatchingSame && original.found != want.found {
-					t.Fatalf("%s finds %t with matching %d, the original %t", bodies[0], want.found, matching, original.found)
+					matching && original.found != want.found {
+					t.Fatalf("%s finds %t with same matches %t, the original %t", bodies[0], want.found, matching, original.found)
 				}
 				for i, v := range writings {
 					if v.member == "rescore" && !strings.Contains(string(bodies[i]), `"rescore"`) {

@@ -51,22 +51,14 @@ func expandOptions(cfg configs.Rewriting) expand.Options {
 		configs.ScoringAuto: form.Auto, configs.ScoringLinear: form.Linear,
 		configs.ScoringGrouped: form.Grouped, configs.ScoringSaturated: form.Saturated,
 	}
-	phases := map[string]expand.Phase{
-		configs.PhaseAuto: expand.PhaseAuto, configs.PhaseQuery: expand.PhaseQuery, configs.PhaseRescore: expand.PhaseRescore,
-	}
-	o := expand.Options{
-		Mode: modes[cfg.Mode], RerankWindow: cfg.RerankWindow, Scoring: scorings[cfg.Scoring], Phase: phases[cfg.Phase],
+	return expand.Options{
+		Mode: modes[cfg.Mode], RerankWindow: cfg.RerankWindow, Scoring: scorings[cfg.Scoring],
+		NoRescore: cfg.Phase == configs.PhaseQuery, SameMatches: cfg.Matching == configs.MatchingSame,
 		MaxAddedTerms: cfg.MaxAddedTerms, MaxQueryTerms: cfg.MaxQueryTerms, MaxDocShare: cfg.MaxDocShare,
 		Strength: form.Strength(cfg.Strength), DefaultFields: cfg.DefaultFields,
+		MarkRelated:     cfg.Highlight == configs.HighlightRelated,
 		NormalizeScores: cfg.NormalizeScore, Phrases: cfg.Phrases, RescoreQueries: cfg.RescoreQueries,
 	}
-	if cfg.Matching == configs.MatchingSame {
-		o.Matching = expand.MatchingSame
-	}
-	if cfg.Highlight == configs.HighlightRelated {
-		o.Highlight = expand.HighlightRelated
-	}
-	return o
 }
 
 // hideFrom returns the requests whose answers are not to show added terms.
