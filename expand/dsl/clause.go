@@ -15,10 +15,9 @@ import (
 // A Clause is one query of the body that looks for a text in fields.
 type Clause struct {
 	// At is where the whole query object stands, {"match": …}, and Path leads to
-	// it.
-	At   jsonspan.Span
-	Path string
-	// Depth is the number of queries that it stands in.
+	// it. Depth is the number of queries that it stands in.
+	At    jsonspan.Span
+	Path  string
 	Depth int
 	// Text is what is looked for, and Analyzer the analyzer that is named, "" for
 	// the fields' own.
@@ -29,8 +28,7 @@ type Clause struct {
 	// the best field's score plus TieBreaker times the others'.
 	Boost, TieBreaker float64
 	// OperatorAnd says that each term of the text has to match, and
-	// MinimumShouldMatch is the value of the option as it stands in the body,
-	// empty where there is none.
+	// MinimumShouldMatch is the value of the option as it stands in the body.
 	OperatorAnd        bool
 	MinimumShouldMatch []byte
 	Traits
@@ -47,17 +45,12 @@ type Traits struct {
 	// SameMatches says that the clause has to match what the original matches.
 	SameMatches bool
 	// TermCentric says that the clause looks for each term in all fields together
-	// (cross_fields, combined_fields), so that an added term is looked for in all
-	// of them.
+	// (cross_fields, combined_fields).
 	TermCentric bool
-	// Prefix says that the last term of the text is the beginning of one.
-	Prefix bool
-	// Patterns says that the clause takes patterns for names of fields.
-	Patterns bool
-	// Phrase says that the clause looks for a phrase.
-	Phrase bool
-	// Fuzzy says that the original finds words that are spelled alike.
-	Fuzzy bool
+	Prefix      bool // the last term of the text is the beginning of one
+	Patterns    bool // names of fields may be patterns
+	Phrase      bool // it looks for a phrase
+	Fuzzy       bool // the original finds words that are spelled alike
 	// Note says that there is nothing to rewrite: the clause only says why a
 	// query of another kind is left alone.
 	Note bool
@@ -109,8 +102,7 @@ func (c *Clause) String() string {
 
 // FieldCount returns the number of fields of all clauses to expand; one that
 // names none has at least one.
-func (s *Search) FieldCount() int {
-	n := 0
+func (s *Search) FieldCount() (n int) {
 	for i := range s.Clauses {
 		if c := &s.Clauses[i]; c.Reason == "" {
 			n += max(len(c.Fields), 1)
@@ -174,8 +166,7 @@ func (c *Clause) settle(err error) {
 	}
 }
 
-// matchBoolPrefix reads a match_bool_prefix: a match whose last term is the
-// beginning of one.
+// matchBoolPrefix reads a match whose last term is the beginning of one.
 func (c *Clause) matchBoolPrefix(raw []byte) {
 	c.match(raw)
 	c.beginning()
@@ -192,8 +183,7 @@ func (c *Clause) beginning() {
 // match.
 func (c *Clause) Counted() bool { return c.OperatorAnd || len(c.MinimumShouldMatch) > 0 }
 
-// matchPhrasePrefix reads a match_phrase_prefix: a phrase whose last term is
-// the beginning of one.
+// matchPhrasePrefix reads a phrase whose last term is the beginning of one.
 func (c *Clause) matchPhrasePrefix(raw []byte) {
 	c.Prefix = true
 	c.matchPhrase(raw)
@@ -219,7 +209,12 @@ func (c *Clause) option(name string, value []byte) (err error) {
 	case "query":
 		c.Text, err = scalar(value)
 	case "operator", "default_operator":
-		return c.operator(value)
+		var op string
+		op, err = text(value)
+		c.OperatorAnd = c.OperatorAnd || strings.EqualFold(op, "and")
+		if err == nil && !strings.EqualFold(op, "and") && !strings.EqualFold(op, "or") {
+			err = errOptions
+		}
 	case "minimum_should_match":
 		if string(value) != "null" {
 			c.MinimumShouldMatch = value
@@ -239,19 +234,6 @@ func (c *Clause) option(name string, value []byte) (err error) {
 		err = errOptions
 	}
 	return err
-}
-
-func (c *Clause) operator(value []byte) error {
-	op, err := text(value)
-	switch {
-	case err != nil:
-		return err
-	case strings.EqualFold(op, "and"):
-		c.OperatorAnd = true
-	case !strings.EqualFold(op, "or"):
-		return errOptions
-	}
-	return nil
 }
 
 // several reads the options of a query that names several fields. Those of
@@ -353,16 +335,10 @@ func (c *Clause) simpleQueryString(raw []byte) {
 // operators, plus or minus before a word or by itself, or a word that is an
 // operator in the syntax of Lucene.
 func hasSyntax(text, operators string) bool {
-	if strings.ContainsAny(text, operators) {
-		return true
+	isOperator := func(word string) bool {
+		return word[0] == '+' || word[0] == '-' || slices.Contains([]string{"AND", "OR", "NOT", "TO"}, word)
 	}
-	for word := range strings.FieldsSeq(text) {
-		switch {
-		case word[0] == '+', word[0] == '-', word == "AND", word == "OR", word == "NOT", word == "TO":
-			return true
-		}
-	}
-	return false
+	return strings.ContainsAny(text, operators) || slices.ContainsFunc(strings.Fields(text), isOperator)
 }
 
 // fields reads a list of field names with boosts, or one.
@@ -373,20 +349,14 @@ func fields(raw []byte) (out []Field, err error) {
 	}
 	err = jsonspan.Elements(raw, func(value []byte) error {
 		f, err := fieldOf(value)
-		if err != nil {
-			return err
-		}
 		// Of a field that stands twice the engines keep the last boost.
 		out = slices.DeleteFunc(out, func(o Field) bool { return o.Name == f.Name })
-		if out = append(out, f); len(out) > MaxFields {
-			return errManyFields
+		if out = append(out, f); len(out) > MaxFields && err == nil {
+			err = errManyFields
 		}
-		return nil
+		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+	return out, err
 }
 
 // fieldOf reads a field name, perhaps with a boost.

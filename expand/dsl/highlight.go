@@ -1,12 +1,16 @@
 package dsl
 
-import "github.com/akin-search/akin/internal/jsonspan"
+import (
+	"slices"
+
+	"github.com/akin-search/akin/internal/jsonspan"
+)
 
 const (
 	// maxHighlights bounds the highlights of a search that is expanded.
 	maxHighlights = 64
 	// highlightRoom is what their queries may take together beyond the length
-	// of the body: those of one highlight never take more than that.
+	// of the body.
 	highlightRoom = 1 << 20
 )
 
@@ -17,8 +21,8 @@ type Highlight struct {
 	// object has no members.
 	At    int
 	Empty bool
-	// Queries are those whose words are marked, in the order of the body. While
-	// the body is read they are nil where they are not known yet.
+	// Queries are those whose words are marked, in the order of the body; while the
+	// body is read nil where they are not known yet.
 	Queries []jsonspan.Span
 }
 
@@ -29,8 +33,7 @@ func (h *Highlight) Covers(at jsonspan.Span) bool {
 }
 
 // Len returns the length of the queries together.
-func (h *Highlight) Len() int {
-	n := 0
+func (h *Highlight) Len() (n int) {
 	for _, q := range h.Queries {
 		n += q.Len()
 	}
@@ -52,30 +55,13 @@ func (p *Parser) highlight() error {
 		has = has || string(name) == "highlight_query"
 		return p.json.Skip()
 	})
-	if err != nil || has {
-		return err
-	}
 	if h.Empty {
 		h.At = p.json.Offset() - 1
 	}
-	if s := &p.search; len(s.Highlights) <= maxHighlights { // one more says that there are too many
+	if s := &p.search; err == nil && !has && len(s.Highlights) <= maxHighlights { // one more says that there are too many
 		s.Highlights = append(s.Highlights, h)
 	}
-	return nil
-}
-
-// only reads the value of the one member named of an object by f, and passes
-// over all others and over what is no object.
-func (p *Parser) only(member string, f func() error) error {
-	if !p.isObject() {
-		return p.json.Skip()
-	}
-	return p.json.Object(func(name []byte) error {
-		if string(name) == member {
-			return f()
-		}
-		return p.json.Skip()
-	})
+	return err
 }
 
 // hits reads an object that says how hits are shown: that of inner_hits or
@@ -89,14 +75,11 @@ func (p *Parser) collapse() error {
 
 // aggregations reads an object of aggregations and those below them.
 func (p *Parser) aggregations(depth int) error {
-	if depth > maxDepth || !p.isObject() {
+	if depth > maxDepth {
 		return p.json.Skip()
 	}
-	return p.json.Object(func([]byte) error {
-		if !p.isObject() {
-			return p.json.Skip()
-		}
-		return p.json.Object(func(name []byte) error {
+	return p.members(func([]byte) error {
+		return p.members(func(name []byte) error {
 			switch string(name) {
 			case "aggs", "aggregations":
 				return p.aggregations(depth + 1)
@@ -113,13 +96,12 @@ func (p *Parser) aggregations(depth int) error {
 func (s *Search) mark(first int, query jsonspan.Span) {
 	kept := s.Highlights[:first]
 	for _, h := range s.Highlights[first:] {
-		if h.Queries == nil && query.IsZero() {
-			continue
-		}
-		if h.Queries == nil {
+		if h.Queries == nil && !query.IsZero() {
 			h.Queries = []jsonspan.Span{query}
 		}
-		kept = append(kept, h)
+		if h.Queries != nil {
+			kept = append(kept, h)
+		}
 	}
 	s.Highlights = kept
 }
@@ -127,15 +109,15 @@ func (s *Search) mark(first int, query jsonspan.Span) {
 // markHits sets the queries of the highlights that are of the search's hits:
 // the query of the search, or those of its standard retrievers.
 func (s *Search) markHits(standards []jsonspan.Span) {
-	if len(s.Highlights) == 0 {
-		return
-	}
-	queries := append([]jsonspan.Span(nil), standards...)
-	if !s.Query.IsZero() {
-		queries = []jsonspan.Span{s.Query}
-	}
+	var queries []jsonspan.Span
 	for i := range s.Highlights {
-		if h := &s.Highlights[i]; h.Queries == nil {
+		h := &s.Highlights[i]
+		if queries == nil {
+			if queries = slices.Clone(standards); !s.Query.IsZero() {
+				queries = []jsonspan.Span{s.Query}
+			}
+		}
+		if h.Queries == nil {
 			h.Queries = queries
 		}
 	}

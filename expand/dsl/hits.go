@@ -65,8 +65,17 @@ type Page struct {
 func (s *Search) Page(p *Parameters) (page Page, ok bool) {
 	ok = !p.oddPage
 	read := func(name string, at jsonspan.Span, otherwise string, valid func(string) bool) string {
-		text, plain := said(p.Get(name), at, s.Body, otherwise)
-		ok = ok && plain && valid(text)
+		text := p.Get(name) // which goes before the body
+		switch {
+		case text != "":
+		case at.IsZero():
+			text = otherwise
+		default:
+			bare, opened := strings.CutPrefix(string(at.Of(s.Body)), `"`)
+			bare, closed := strings.CutSuffix(bare, `"`)
+			text, ok = bare, ok && opened == closed
+		}
+		ok = ok && valid(text)
 		return text
 	}
 	from, errFrom := strconv.Atoi(read("from", s.Hits.From, "0", isCount))
@@ -79,22 +88,6 @@ func (s *Search) Page(p *Parameters) (page Page, ok bool) {
 	return page, ok && errFrom == nil && errSize == nil && size > 0
 }
 
-// said returns what a parameter, which goes first, or the member of the body
-// says, without quotes, or else otherwise. It reports false for a string
-// that is not closed by one quote.
-func said(parameter string, at jsonspan.Span, body []byte, otherwise string) (text string, plain bool) {
-	switch {
-	case parameter != "":
-		return parameter, true
-	case at.IsZero():
-		return otherwise, true
-	}
-	text = string(at.Of(body))
-	bare, opened := strings.CutPrefix(text, `"`)
-	bare, closed := strings.CutSuffix(bare, `"`)
-	return bare, opened == closed
-}
-
 // The values of a switch. The engines take them in quotes, too.
 const (
 	isTrue  = "true"
@@ -104,6 +97,4 @@ const (
 func isBoolean(text string) bool { return text == isTrue || text == isFalse }
 
 // isCount reports whether text is a number of digits only.
-func isCount(text string) bool {
-	return text != "" && strings.Trim(text, "0123456789") == ""
-}
+func isCount(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }

@@ -80,10 +80,7 @@ func (p *Parameters) Get(name string) string { return p.values[name] }
 // isPageValue reports whether a parameter that says which hits come back has
 // a value whose meaning is known.
 func isPageValue(name, value string) bool {
-	if name == "from" || name == "size" {
-		return isCount(value)
-	}
-	return isBoolean(value)
+	return isBoolean(value) && name != "from" && name != "size" || isCount(value) && (name == "from" || name == "size")
 }
 
 // Routed reports whether the search goes to some of the shards only, or may

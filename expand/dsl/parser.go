@@ -26,8 +26,7 @@ type Parser struct {
 	path []byte
 	// standards are the queries of the standard retrievers.
 	standards []jsonspan.Span
-	// texts is the number of clauses to expand, notes that of the others, which
-	// only say why they are left alone.
+	// texts is the number of clauses to expand, notes that of the others.
 	texts, notes int
 	search       Search
 }
@@ -40,8 +39,10 @@ func (p *Parser) Parse(body []byte, parameters *Parameters) (*Search, reason.Rea
 	p.path, p.texts, p.notes, p.standards = p.path[:0], 0, 0, p.standards[:0]
 	p.search = Search{Body: body, Clauses: p.search.Clauses[:0]}
 	p.json.Reset(body)
-	err := p.json.Object(p.member)
-	switch {
+	if !p.isObject() {
+		return &p.search, reason.NotJSON
+	}
+	switch err := p.members(p.member); {
 	case errors.Is(err, errTooDeep):
 		return &p.search, reason.TooDeep
 	case err != nil || !p.json.End():
@@ -64,28 +65,20 @@ func (p *Parser) Release() {
 }
 
 // member takes one member of the body.
-func (p *Parser) member(name []byte) error {
+func (p *Parser) member(name []byte) (err error) {
 	s := &p.search
 	switch string(name) {
 	case "query":
-		p.path = append(p.path, name...)
-		at, err := p.json.Place(func() error { return p.query(0) })
-		s.Query, p.path = at, p.path[:0]
+		s.Query, err = p.json.Place(func() error { return p.query(0) })
 		return err
 	case "highlight":
 		return p.highlight()
 	case "retriever":
 		s.NoRescore = reason.Retriever
-		p.path = append(p.path, name...)
-		err := p.retriever(0)
-		p.path = p.path[:0]
-		return err
+		return p.retriever(0)
 	case "rescore":
 		s.NoRescore, s.OwnRescore = reason.Rescore, true
-		p.path = append(p.path, name...)
-		err := p.oneOrMore(p.rescore)
-		p.path = p.path[:0]
-		return err
+		return p.oneOrMore(p.rescore)
 	case "collapse":
 		s.NoRescore = reason.Collapse
 		return p.collapse()
@@ -99,6 +92,38 @@ func (p *Parser) member(name []byte) error {
 		return err
 	}
 	return s.option(string(name), v)
+}
+
+// isObject reports whether the next value is an object.
+func (p *Parser) isObject() bool { return p.json.Kind() == '{' }
+
+// members reads an object by f, with the path of the member in p.path, and
+// passes over what is none.
+func (p *Parser) members(f func(name []byte) error) error {
+	if !p.isObject() {
+		return p.json.Skip()
+	}
+	pathLen := len(p.path)
+	err := p.json.Object(func(name []byte) error {
+		if p.path = p.path[:pathLen]; pathLen > 0 {
+			p.path = append(p.path, '.')
+		}
+		p.path = append(p.path, name...)
+		return f(name)
+	})
+	p.path = p.path[:pathLen]
+	return err
+}
+
+// only reads the value of the one member named of an object by f, and passes
+// over all others and over what is no object.
+func (p *Parser) only(member string, f func() error) error {
+	return p.members(func(name []byte) error {
+		if string(name) == member {
+			return f()
+		}
+		return p.json.Skip()
+	})
 }
 
 // option takes a member of the body that holds no query to expand.
@@ -143,47 +168,31 @@ func (s *Search) option(name string, at jsonspan.Span) (err error) {
 
 // showsScores reports whether aggregations may depend on the scores of hits.
 func showsScores(aggregations []byte) bool {
-	for _, name := range []string{"top_hits", "top_metrics", "sampler", "_score", "script", `\u`} {
-		if bytes.Contains(aggregations, []byte(name)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"top_hits", "top_metrics", "sampler", "_score", "script", `\u`},
+		func(name string) bool { return bytes.Contains(aggregations, []byte(name)) })
 }
-
-// isObject reports whether the next value is an object.
-func (p *Parser) isObject() bool { return p.json.Kind() == '{' }
 
 // query reads one query, {"kind": …}, and notes the clauses in it.
 func (p *Parser) query(depth int) error {
 	if depth > maxDepth {
 		return errTooDeep
 	}
-	if !p.isObject() {
-		return p.json.Skip()
-	}
 	s := &p.search
-	first, marked, kinds := len(s.Clauses), len(s.Highlights), 0
-	pathLen := len(p.path)
-	var start int
-	err := p.json.Object(func(name []byte) error {
+	first, marked, kinds, start := len(s.Clauses), len(s.Highlights), 0, 0
+	err := p.members(func(name []byte) error {
 		if kinds == 0 {
 			// The object began before the name; only white space lies between.
 			start = bytes.LastIndexByte(s.Body[:p.json.Name().Start], '{')
 		}
 		kinds++
-		p.path = append(append(p.path[:pathLen], '.'), name...)
 		return p.kind(string(name), depth)
 	})
-	p.path = p.path[:pathLen]
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if kinds != 1 { // not a query that an engine takes
+	case kinds != 1: // not a query that an engine takes
 		s.Clauses, s.Highlights = s.Clauses[:first], s.Highlights[:marked]
-		return nil
-	}
-	if len(s.Clauses) == first+1 && s.Clauses[first].At.IsZero() {
+	case len(s.Clauses) == first+1 && s.Clauses[first].At.IsZero():
 		s.Clauses[first].At = jsonspan.Span{Start: start, End: p.json.Offset()}
 	}
 	return nil
@@ -217,12 +226,11 @@ func (p *Parser) kind(name string, depth int) error {
 // are averaged or the least is taken, and where the number of matches has a
 // bound.
 func (p *Parser) compound(k kind, depth int) (same bool, err error) {
-	s, pathLen, mode := &p.search, len(p.path), k.scoreMode
+	s, mode := &p.search, k.scoreMode
 	var query jsonspan.Span
 	marked := len(s.Highlights)
 	s.ClauseCount++ // such as the filters of functions
-	err = p.json.Object(func(name []byte) error {
-		p.path = append(append(p.path[:pathLen], '.'), name...)
+	err = p.members(func(name []byte) error {
 		member := string(name)
 		switch {
 		case slices.Contains(k.inside, member):
@@ -253,7 +261,6 @@ func (p *Parser) compound(k kind, depth int) (same bool, err error) {
 		s.Scores.Others = s.Scores.Others || member == "boost" && !isOne(v.Of(s.Body))
 		return err
 	})
-	p.path = p.path[:pathLen]
 	s.mark(marked, query)
 	return same || mode == "avg" || mode == "min", err
 }
@@ -329,30 +336,21 @@ func (p *Parser) retriever(depth int) error {
 	if depth > maxDepth {
 		return errTooDeep
 	}
-	if !p.isObject() {
-		return p.json.Skip()
-	}
-	pathLen := len(p.path)
-	err := p.json.Object(func(name []byte) error {
-		inside := retrievers[string(name)]
-		p.path = append(append(p.path[:pathLen], '.'), name...)
-		switch {
-		case string(name) == "retriever":
+	return p.members(func(name []byte) error {
+		if string(name) == "retriever" {
 			return p.retriever(depth + 1)
-		case inside == "" || !p.isObject():
-			return p.json.Skip()
 		}
-		memberLen := len(p.path)
-		return p.json.Object(func(name []byte) error {
-			p.search.Scores.Min = p.search.Scores.Min || string(name) == "min_score"
+		inside := retrievers[string(name)]
+		return p.members(func(name []byte) error {
+			p.search.Scores.Min = p.search.Scores.Min || inside != "" && string(name) == "min_score"
 			switch {
+			case inside == "":
+				return p.json.Skip()
 			case string(name) == "collapse":
 				return p.collapse()
 			case string(name) != inside:
 				return p.json.Skip()
-			}
-			p.path = append(append(p.path[:memberLen], '.'), name...)
-			if inside == "query" {
+			case inside == "query":
 				at, err := p.json.Place(func() error { return p.query(depth) })
 				p.standards = append(p.standards, at)
 				return err
@@ -360,28 +358,14 @@ func (p *Parser) retriever(depth int) error {
 			return p.oneOrMore(func() error { return p.retriever(depth + 1) })
 		})
 	})
-	p.path = p.path[:pathLen]
-	return err
 }
 
 // rescore reads one rescorer of the body's own.
 func (p *Parser) rescore() error {
-	if !p.Rescores || !p.isObject() {
+	if !p.Rescores {
 		return p.json.Skip()
 	}
-	pathLen := len(p.path)
-	err := p.json.Object(func(name []byte) error {
-		if string(name) != "query" || !p.isObject() {
-			return p.json.Skip()
-		}
-		return p.json.Object(func(name []byte) error {
-			if string(name) != "rescore_query" {
-				return p.json.Skip()
-			}
-			p.path = append(p.path[:pathLen], ".query.rescore_query"...)
-			return p.query(1)
-		})
+	return p.only("query", func() error {
+		return p.only("rescore_query", func() error { return p.query(1) })
 	})
-	p.path = p.path[:pathLen]
-	return err
 }

@@ -4,6 +4,7 @@ package dsl
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"github.com/akin-search/akin/expand/reason"
@@ -12,8 +13,7 @@ import (
 
 const (
 	// MaxFields bounds the fields, over all clauses, of a search that is
-	// expanded. More could hardly get a term each, and asking about them would
-	// cost more than the budget.
+	// expanded. Asking about more would cost more than the budget.
 	MaxFields = 64
 	// maxDepth is the deepest nesting of queries that is followed. The engines
 	// refuse more than 30 (Elasticsearch) and 20 (OpenSearch) levels.
@@ -35,11 +35,9 @@ type Search struct {
 	Query, RuntimeMappings jsonspan.Span
 	// Highlights are the places that have words marked, in the order of the body.
 	Highlights []Highlight
-	// PIT is the point in time.
-	PIT PIT
-	// Hits says which hits come back, and Scores what depends on scores.
-	Hits   Hits
-	Scores Scores
+	PIT        PIT
+	Hits       Hits
+	Scores     Scores
 	// NoRescore is why the hits cannot be rescored, "" where they can; OwnRescore
 	// says that the body has a rescore, whatever else speaks against another.
 	NoRescore  reason.Reason
@@ -59,23 +57,17 @@ type PIT struct {
 type Hits struct {
 	// From, Size, SeqNo and Version are the values that say it.
 	From, Size, SeqNo, Version jsonspan.Span
-	// None says that the size is 0.
-	None bool
-	// Bare says that hits may come back without id, score or sequence number.
-	Bare bool
+	None                       bool // the size is 0
+	Bare                       bool // hits may come back without id, score or sequence number
 }
 
 // Scores says what depends on scores.
 type Scores struct {
-	// Min says that hits are cut by a min_score.
-	Min bool
-	// Sorted says that hits are sorted by something else, and Tracked that their
-	// scores are computed nevertheless.
-	Sorted, Tracked bool
-	// Aggregated says that aggregations may depend on scores.
-	Aggregated bool
-	// Others says that queries score which are no texts to compare.
-	Others bool
+	Min        bool // hits are cut by a min_score
+	Sorted     bool // hits are sorted by something else
+	Tracked    bool // their scores are computed nevertheless
+	Aggregated bool // aggregations may depend on scores
+	Others     bool // queries score which are no texts to compare
 	// FirstOnly says that only the first matches are looked at, in the order of
 	// the index: more matches could take their places.
 	FirstOnly bool
@@ -83,12 +75,7 @@ type Scores struct {
 
 // Expandable reports whether there is a clause that is more than a note.
 func (s *Search) Expandable() bool {
-	for i := range s.Clauses {
-		if !s.Clauses[i].Note {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Clauses, func(c Clause) bool { return !c.Note })
 }
 
 // Redefines reports whether the request may define a field of its own by

@@ -2,6 +2,7 @@ package dsl
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"net/url"
 	"strings"
@@ -77,9 +78,7 @@ func (p *Part) member(name string, value []byte, said url.Values) error {
 	switch {
 	case name == "index" || name == "indices":
 		index, err := expression(value)
-		if index != "" {
-			p.Index = index
-		}
+		p.Index = cmp.Or(index, p.Index)
 		return err
 	case name == "routing" || name == "preference": // the engines make a string of whatever it is
 		word, err := string(value), error(nil)
@@ -123,10 +122,7 @@ func expression(value []byte) (string, error) {
 		names = append(names, name)
 		return err
 	})
-	if err != nil {
-		return "", err
-	}
-	return strings.Join(names, ","), nil
+	return strings.Join(names, ","), err
 }
 
 // HeaderRoom is what [AppendHeader] adds to a header besides the search_type.
