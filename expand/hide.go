@@ -71,8 +71,14 @@ func disclosedBy(body []byte) (d Disclosure) {
 			return r.List(func(int) error { return read(DiscloseExplain) })
 		case '{':
 			return r.Object(func(name []byte) error {
-				way := ways & map[string]Disclosure{"explain": DiscloseExplain, "profile": DiscloseProfile}[string(name)]
-				if kind := r.Kind(); way == 0 || kind != 't' && kind != '"' {
+				var way Disclosure
+				switch string(name) {
+				case "explain":
+					way = DiscloseExplain
+				case "profile":
+					way = DiscloseProfile
+				}
+				if kind := r.Kind(); way&ways == 0 || kind != 't' && kind != '"' {
 					return read(DiscloseExplain)
 				}
 				at, err := r.Value()

@@ -335,10 +335,12 @@ func (c *Clause) simpleQueryString(raw []byte) {
 // operators, plus or minus before a word or by itself, or a word that is an
 // operator in the syntax of Lucene.
 func hasSyntax(text, operators string) bool {
-	isOperator := func(word string) bool {
-		return word[0] == '+' || word[0] == '-' || slices.Contains([]string{"AND", "OR", "NOT", "TO"}, word)
+	for word := range strings.FieldsSeq(text) {
+		if word[0] == '+' || word[0] == '-' || word == "AND" || word == "OR" || word == "NOT" || word == "TO" {
+			return true
+		}
 	}
-	return strings.ContainsAny(text, operators) || slices.ContainsFunc(strings.Fields(text), isOperator)
+	return strings.ContainsAny(text, operators)
 }
 
 // fields reads a list of field names with boosts, or one.
@@ -356,7 +358,10 @@ func fields(raw []byte) (out []Field, err error) {
 		}
 		return err
 	})
-	return out, err
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 // fieldOf reads a field name, perhaps with a boost.

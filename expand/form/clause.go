@@ -1,6 +1,8 @@
 package form
 
 import (
+	"slices"
+
 	"github.com/akin-search/akin/expand/terms"
 )
 
@@ -45,11 +47,7 @@ func writeClause(b *buffer, p *Plan, c *Clause, finding bool) {
 		w.original()
 		w.raw(`]}}`)
 	}
-	if w.scoring == Hard {
-		w.exact()
-	} else {
-		w.fields()
-	}
+	w.fields()
 	w.end()
 }
 
@@ -156,21 +154,22 @@ func (w *clauseWriter) fields() {
 			n++
 		}
 	}
+	// Where the original decides what is found, a single field needs no
+	// count of its own; of several, one may match and another must not score.
+	count := w.scoring != Linear && c.Counted() && (n > 1 || !c.SameMatches)
 	w.beginFields(n)
 	for i := range c.Fields {
 		f := &c.Fields[i]
-		if !w.written(f) {
-			continue
-		}
-		// Where the original decides what is found, a single field needs no
-		// count of its own; of several, one may match and another must not score.
-		count := w.scoring != Linear && c.Counted() && (n > 1 || !c.SameMatches)
-		if n > 1 || count {
+		switch {
+		case !w.written(f):
+		case w.scoring == Hard:
+			w.exact(i, count)
+		case n == 1 && !count:
+			w.field(f, false)
+		default:
 			w.comma()
 			w.raw(`{"bool":{"should":[`)
-		}
-		w.field(f, count)
-		if n > 1 || count {
+			w.field(f, count)
 			w.raw(`]`)
 			if count {
 				w.minimumShouldMatch(f)
@@ -182,7 +181,7 @@ func (w *clauseWriter) fields() {
 }
 
 // beginFields begins the queries of n fields of a clause, which are combined
-// as the clause combines its fields.
+// as the clause combines its fields, and endFields ends them.
 func (w *clauseWriter) beginFields(n int) {
 	if n < 2 {
 		return
@@ -193,7 +192,6 @@ func (w *clauseWriter) beginFields(n int) {
 	w.raw(`,"queries":[`)
 }
 
-// endFields ends what [clauseWriter.beginFields] began.
 func (w *clauseWriter) endFields(n int) {
 	if n > 1 {
 		w.raw(`]}}`)
@@ -215,7 +213,7 @@ func (w *clauseWriter) field(f *Field, repeat bool) {
 	if w.scoring == Linear {
 		added := w.added(f)
 		for k := range added {
-			w.term(f.Name, added[k].Term, boost*w.plan.boost(Linear, f, &added[k], w.finding))
+			w.term(f.Name, added[k].Term, boost*w.plan.linearBoost(f, &added[k], f.idf(added[k].DocFreq), w.finding))
 		}
 		return
 	}
@@ -259,7 +257,7 @@ func (w *clauseWriter) group(f *Field, i int, boost float64) {
 	o := &f.Terms.Origins[i]
 	switch {
 	case !f.addedFor(i):
-		w.bareTerm(f.Name, o.Term, boost)
+		w.term(f.Name, o.Term, boost)
 	case w.scoring == Saturated:
 		w.raw(`{"script_score":{"query":{"bool":{"should":[`)
 		f.inverted(w.buffer, o.Term, o.IDF, 1)
@@ -276,7 +274,7 @@ func (w *clauseWriter) group(f *Field, i int, boost float64) {
 		w.raw(`{"dis_max":{"tie_breaker":`)
 		w.number(tieOrigin)
 		w.raw(`,"queries":[`)
-		w.bareTerm(f.Name, o.Term, boost)
+		w.term(f.Name, o.Term, boost)
 		w.raw(`,{"dis_max":{"tie_breaker":`)
 		w.number(tieNeighbors)
 		w.raw(`,"queries":[`)
@@ -291,18 +289,13 @@ func (w *clauseWriter) group(f *Field, i int, boost float64) {
 
 // addedFor reports whether terms are added for origin i.
 func (f *Field) addedFor(i int) bool {
-	for k := range f.Added {
-		if f.Added[k].Origin == i {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(f.Added, func(a terms.Candidate) bool { return a.Origin == i })
 }
 
 // inverted writes a term whose score is b·tf/K, see [scriptInvert].
 func (f *Field) inverted(w *buffer, term string, idf, b float64) {
 	w.raw(`{"script_score":{"query":`)
-	w.bareTerm(f.Name, term, 1)
+	w.term(f.Name, term, 1)
 	w.raw(`,"script":{"source":"` + scriptInvert + `","params":{"m":`)
 	w.number(f.Stats.Scale * idf)
 	w.raw(`,"c":`)
@@ -315,4 +308,13 @@ func (f *Field) inverted(w *buffer, term string, idf, b float64) {
 // written reports whether the field has a part in the scoring: in the linear
 // form where terms are added, in the others always, because its terms have
 // to score there.
-func (w *clauseWriter) written(f *Field) bool { return w.scoring != Linear || len(w.added(f)) > 0 }
+func (w *clauseWriter) written(f *Field) bool {
+	switch w.scoring {
+	case Linear:
+		return len(w.added(f)) > 0
+	case Hard:
+		return f.Exact != nil
+	case Auto, Grouped, Saturated:
+	}
+	return true
+}

@@ -74,12 +74,13 @@ func TestNumbersFitInto32Bits(t *testing.T) {
 }
 
 func TestRareTermsAreNotWorthARescore(t *testing.T) {
-	f := Field{Found: 2, Stats: esclient.Statistics{DocCount: 10_000}, Terms: &terms.Selection{Origins: make([]terms.Origin, 1)}}
+	c := Clause{Fields: []Field{{Found: 2, Stats: esclient.Statistics{DocCount: 10_000}, Terms: &terms.Selection{Origins: make([]terms.Origin, 1)}}}}
+	f := &c.Fields[0]
 	for i, df := range []int64{1, 1, 9, 10, 11, 9, 500, 1000, 1000, 1000, 1000, 1000} {
 		f.Added = append(f.Added, terms.Candidate{Term: string(rune('a' + i)), DocFreq: df})
 	}
 	for range 2 { // planned again, nothing changes
-		f.dropRare()
+		c.DropRare()
 		var got []string
 		for _, c := range f.Added {
 			got = append(got, c.Term)

@@ -8,44 +8,20 @@ func (x *Exact) boost(v, idf float64) float64 {
 	return v / (x.QueryNorm * x.Factor * idf)
 }
 
-// exact writes the measure of a clause.
-func (w *clauseWriter) exact() {
-	c := w.c
-	n := 0
-	for i := range c.Fields {
-		if c.Fields[i].Exact != nil {
-			n++
-		}
+// exact writes the measure of field i, with a count of its words where count
+// says so.
+func (w *clauseWriter) exact(i int, count bool) {
+	f := &w.c.Fields[i]
+	x, boost := f.Exact, w.c.Parsed.Boost*f.Boost
+	w.comma()
+	if count {
+		w.raw(`{"bool":{"filter":[`)
+		w.words(i, i+1)
+		w.raw(`],"should":[`)
 	}
-	w.beginFields(n)
-	for i := range c.Fields {
-		f := &c.Fields[i]
-		if f.Exact == nil {
-			continue
-		}
-		// A single field needs no count of its own where the original decides
-		// what is found; of several, one may match and another must not score.
-		count := c.Counted() && (n > 1 || !c.SameMatches)
-		w.comma()
-		if count {
-			w.raw(`{"bool":{"filter":[`)
-			w.words(i, i+1)
-			w.raw(`],"should":[`)
-		}
-		f.measure(w.buffer, c.Parsed.Boost*f.Boost)
-		if count {
-			w.raw(`]}}`)
-		}
-	}
-	w.endFields(n)
-}
-
-// measure writes the measure of one field, times boost.
-func (f *Field) measure(w *buffer, boost float64) {
-	x := f.Exact
 	w.raw(`{"function_score":{"query":{"bool":{"should":[`)
-	for i := range f.Terms.Origins {
-		o := &f.Terms.Origins[i]
+	for k := range f.Terms.Origins {
+		o := &f.Terms.Origins[k]
 		w.term(x.Field, o.Term, boost*x.boost(o.V, o.IDF))
 	}
 	for k := range f.Added {
@@ -56,4 +32,7 @@ func (f *Field) measure(w *buffer, boost float64) {
 	w.raw(`,"modifier":"reciprocal","missing":`)
 	w.number(x.Missing)
 	w.raw(`},"boost_mode":"multiply"}}`)
+	if count {
+		w.raw(`]}}`)
+	}
 }

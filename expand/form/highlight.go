@@ -5,18 +5,11 @@ import (
 	"github.com/akin-search/akin/internal/jsonspan"
 )
 
-// A highlighter marks the words of the query that found a hit, as it was
-// rewritten. So that it marks those of the original, that goes in as the
-// member highlight_query of
-//
-//   - "highlight" of the body: the query of the search;
-//   - "highlight" of a top_hits and of the inner hits of a collapse: the same,
-//     for the hits are those of the search;
-//   - "highlight" of the inner hits of nested, has_child and has_parent: the
-//     query that stands with the inner hits.
-//
-// With a retriever the query of the search is that of its standard
-// retriever, or any of them where there are several.
+// A highlighter marks the words of the rewritten query. So that it marks those
+// of the original, that goes in as the member highlight_query of "highlight":
+// of the body, of a top_hits and of the inner hits of a collapse the query of
+// the search, or any of its standard retrievers'; of the inner hits of nested,
+// has_child and has_parent the query that stands with them.
 
 // copyMarked copies the bytes of the body from start to end, in which no
 // clause stands that is rewritten, with the highlight_query of each

@@ -37,30 +37,23 @@ func (c *Clause) count() int {
 }
 
 // Cut takes back n added terms: each time the weakest of the field that has
-// the most.
+// the most, the last of several.
 func (p *Plan) Cut(n int) {
 	for range n {
-		f := p.fullest()
-		if f == nil {
+		var fullest *Field
+		most := 1
+		for c, f := range Fields(p.Clauses) {
+			if c.Reason == "" && f.Reason == "" && len(f.Added) >= most {
+				fullest, most = f, len(f.Added)
+			}
+		}
+		if fullest == nil {
 			return
 		}
-		if f.Added = f.Added[:len(f.Added)-1]; len(f.Added) == 0 {
-			f.Reason = reason.TermLimit
+		if fullest.Added = fullest.Added[:most-1]; most == 1 {
+			fullest.Reason = reason.TermLimit
 		}
 	}
-}
-
-// fullest returns the field with the most added terms, the last of several;
-// nil where no field has any.
-func (p *Plan) fullest() *Field {
-	var fullest *Field
-	most := 1
-	for c, f := range Fields(p.Clauses) {
-		if c.Reason == "" && f.Reason == "" && len(f.Added) >= most {
-			fullest, most = f, len(f.Added)
-		}
-	}
-	return fullest
 }
 
 // CutExact takes back the n added terms of the form hard that bring least to
@@ -68,36 +61,29 @@ func (p *Plan) fullest() *Field {
 // any.
 func CutExact(clauses []Clause, n int) bool {
 	for k := range n {
-		f := weakest(clauses)
-		if f == nil {
+		var weakest *Field // of which the last added term brings least
+		least := math.Inf(1)
+		for c, f := range Fields(clauses) {
+			last := len(f.Added) - 1
+			if f.Exact == nil || last < 0 {
+				continue
+			}
+			if v := c.Parsed.Boost * f.Boost * f.Added[last].V / f.Exact.QueryNorm; v <= least {
+				weakest, least = f, v
+			}
+		}
+		if weakest == nil {
 			return k > 0
 		}
-		f.Added, f.Truncated = f.Added[:len(f.Added)-1], true
+		weakest.Added, weakest.Truncated = weakest.Added[:len(weakest.Added)-1], true
 	}
 	return n > 0
 }
 
-// weakest returns the field whose last added term brings least to the scores
-// of the search, nil where none is left.
-func weakest(clauses []Clause) *Field {
-	var weakest *Field
-	least := math.Inf(1)
-	for c, f := range Fields(clauses) {
-		n := len(f.Added)
-		if f.Exact == nil || n == 0 {
-			continue
-		}
-		if v := c.Parsed.Boost * f.Boost * f.Added[n-1].V / f.Exact.QueryNorm; v <= least {
-			weakest, least = f, v
-		}
-	}
-	return weakest
-}
-
 // maxLevels is how deep queries may stand in each other, with the innermost.
-// Elasticsearch 8 and 9 refuse more than 30, or what the cluster's setting
-// indices.query.bool.max_nested_depth says; some room is left for a lower
-// one. Elasticsearch 7 and OpenSearch 2 take any depth.
+// Elasticsearch 8 and 9 refuse more than 30, or what the setting
+// indices.query.bool.max_nested_depth says; Elasticsearch 7 and OpenSearch 2
+// take any depth.
 const maxLevels = 20
 
 // Flatten takes a flatter form where the clause would be nested too deep, or
@@ -121,34 +107,35 @@ func (c *Clause) Flatten() {
 // levels returns how many levels of queries the clause takes in its form. A
 // query that has no queries in it is a level, too.
 func (c *Clause) levels() int {
-	several := len(c.Fields) > 1
 	n := [...]int{
 		Linear:    2, // bool, term
 		Grouped:   4, // bool, two dis_max, term
 		Saturated: 5, // bool, script_score, bool, script_score, term
-		Hard:      0,
+		Hard:      4, // bool, function_score, bool, term
 	}[c.Scoring]
+	several, counted := len(c.Fields) > 1, c.Counted() && !c.SameMatches
 	switch {
-	case c.Scoring == Linear && c.Counted() && !c.SameMatches:
-		return 5 // four bool, term
+	case c.Scoring == Hard:
+		if several {
+			n++ // dis_max
+		}
+		if counted || several && c.Counted() {
+			n++ // bool, with either the groups or the function_score in it
+		}
+	case c.Scoring == Linear && counted:
+		n = 5 // four bool, term
 	case several:
-		return n + 2 // dis_max and bool
-	case c.Scoring != Linear && c.Counted() && !c.SameMatches:
-		return n + 1 // bool
+		n += 2 // dis_max and bool
+	case counted:
+		n++ // bool
 	}
 	return n
 }
 
 // TooDeepForHard reports whether the clause would be nested too deep in the
-// form hard, where same says that it matches what the original matches.
+// form hard.
 func (c *Clause) TooDeepForHard() bool {
-	n := 4 // bool, function_score, bool, term
-	several := len(c.Fields) > 1
-	if several {
-		n++ // dis_max
-	}
-	if c.Counted() && (several || !c.SameMatches) {
-		n++ // bool, with either the groups or the function_score in it
-	}
-	return c.Parsed.Depth+n > maxLevels
+	hard := *c
+	hard.Scoring = Hard
+	return c.Parsed.Depth+hard.levels() > maxLevels
 }

@@ -54,39 +54,28 @@ func (f *Field) mass() float64 {
 
 // bound returns the bound of the written form, see [clauseWriter.norm].
 func (w *clauseWriter) bound(f *Field, mass float64) float64 {
+	sum := 0.0
 	switch w.scoring {
 	case Saturated:
 		return mass
 	case Grouped:
-		sum := 0.0
 		for i := range f.Terms.Origins {
 			o := &f.Terms.Origins[i]
-			var neighbors, both disMax
+			var most, all float64
 			for k := range f.Added {
 				if a := &f.Added[k]; a.Origin == i {
-					neighbors.take(w.plan.Strength.Grouped * a.V)
+					v := w.plan.Strength.Grouped * a.V
+					most, all = max(most, v), all+v
 				}
 			}
-			both.take(o.X * o.W * o.W)
-			both.take(neighbors.score(tieNeighbors))
-			sum += both.score(tieOrigin)
+			own, neighbors := o.X*o.W*o.W, most+tieNeighbors*(all-most)
+			sum += max(own, neighbors) + tieOrigin*min(own, neighbors)
 		}
 		return sum
 	case Auto, Linear, Hard: // the last is not normalized
 	}
-	sum := 0.0
 	for _, a := range w.added(f) {
 		sum += a.V
 	}
 	return mass + w.plan.lambda(w.finding)*sum
 }
-
-// disMax is what a dis_max makes of scores.
-type disMax struct{ most, sum float64 }
-
-func (d *disMax) take(score float64) {
-	d.most = max(d.most, score)
-	d.sum += score
-}
-
-func (d *disMax) score(tie float64) float64 { return d.most + tie*(d.sum-d.most) }

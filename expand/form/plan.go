@@ -35,7 +35,7 @@ const (
 	// Saturated counts the neighbors' occurrences, scaled, as occurrences of the
 	// term inside one BM25 saturation. It needs inline scripts.
 	Saturated
-	// Hard makes the score the hard-normalized soft cosine. A mode takes it, and
+	// Hard makes the score the length-normalized soft cosine. A mode takes it, and
 	// it is none to ask for.
 	Hard
 )
@@ -54,9 +54,9 @@ type Strength struct {
 
 // A Plan says how a search is written.
 type Plan struct {
-	// Search is the search as it came.
-	Search *dsl.Search
-	// Clauses are what becomes of the clauses of the search, in their order.
+	// Search is the search as it came, and Clauses are what becomes of its clauses,
+	// in their order.
+	Search  *dsl.Search
 	Clauses []Clause
 	// Edits are what else is changed of the body, in its order.
 	Edits []jsonspan.Edit
@@ -101,9 +101,8 @@ type Clause struct {
 
 // A Field is what becomes of one field of a clause.
 type Field struct {
-	Name string
-	// Boost is the field's own factor.
-	Boost float64
+	Name  string
+	Boost float64 // the field's own factor
 	// Reason says why nothing is added, "" where something is.
 	Reason reason.Reason
 	// Matrix names the version of the rows, and Indices those that no matrix is
@@ -114,24 +113,22 @@ type Field struct {
 	Analysis *esclient.Analysis
 	Stats    esclient.Statistics
 	// Terms has the terms of the text; it is nil without Analysis. A term-centric
-	// clause uses that of its first field.
+	// clause uses that of its first field. Added are the terms to add, the best
+	// first.
 	Terms *terms.Selection
-	// Added are the terms to add, the best first.
 	Added []terms.Candidate
-	// Exact is what the form hard needs, nil in others.
-	Exact *Exact
-	// Truncated says that terms of the form hard were taken back.
+	// Exact is what the form hard needs, nil in others, and Truncated says that
+	// terms of it were taken back.
+	Exact     *Exact
 	Truncated bool
 	// Found is how many of the added terms, the best ones, a search looks for
 	// whose best hits are ordered again by all of them.
 	Found int
 }
 
-// Exact says where the exact scores of a field come from. It is not
-// modified.
+// Exact says where the exact scores of a field come from. QueryNorm is ‖Wx‖.
 type Exact struct {
 	esclient.Linear
-	// QueryNorm is ‖Wx‖.
 	QueryNorm float64
 }
 
@@ -140,14 +137,10 @@ type Exact struct {
 func (c *Clause) Counted() bool { return !c.SingleWord && c.Parsed.Counted() }
 
 // Added returns how many terms are added to the clause.
-func (c *Clause) Added() int {
-	n := 0
-	if c.Reason != "" {
-		return n
-	}
+func (c *Clause) Added() (n int) {
 	for i := range c.Fields {
-		if c.Fields[i].Reason == "" {
-			n += len(c.Fields[i].Added)
+		if f := &c.Fields[i]; c.Reason == "" && f.Reason == "" {
+			n += len(f.Added)
 		}
 	}
 	return n
@@ -176,8 +169,8 @@ func (c *Clause) lead(i int) *Field {
 
 // Words returns how many words the engine counts for minimum_should_match:
 // the positions of the text, repeated words included.
-func (f *Field) Words() int {
-	n, positions := 0, f.Analysis.Positions
+func (f *Field) Words() (n int) {
+	positions := f.Analysis.Positions
 	for k := range positions {
 		if k == 0 || positions[k] != positions[k-1] {
 			n++
@@ -190,8 +183,7 @@ func (f *Field) Words() int {
 func (f *Field) OneTermPerWord() bool { return f.Words() == len(f.Analysis.Positions) }
 
 // Weighting returns the way the engine weights the terms of the field: by a
-// constant with the boolean similarity, with idf once by all others that the
-// engines have built in.
+// constant with the boolean similarity, with idf once by all others.
 func (f *Field) Weighting() terms.Weighting {
 	if f.Analysis.Similarity == mapping.Boolean {
 		return terms.One
@@ -203,20 +195,15 @@ func (f *Field) Weighting() terms.Weighting {
 func (f *Field) idf(docFreq int64) float64 { return simmatrix.IDF(docFreq, f.Stats.DocCount) }
 
 // Changes reports whether any clause is rewritten.
-func (p *Plan) Changes() bool {
-	for i := range p.Clauses {
-		if p.Clauses[i].Changed() {
-			return true
-		}
-	}
-	return false
-}
+func (p *Plan) Changes() bool { return p.any((*Clause).Changed) }
 
 // Exact reports whether clauses are scored by the measure of the mode hard:
 // then all are.
-func (p *Plan) Exact() bool {
+func (p *Plan) Exact() bool { return p.any(func(c *Clause) bool { return c.Exact }) }
+
+func (p *Plan) any(is func(c *Clause) bool) bool {
 	for i := range p.Clauses {
-		if p.Clauses[i].Exact {
+		if is(&p.Clauses[i]) {
 			return true
 		}
 	}
@@ -224,8 +211,7 @@ func (p *Plan) Exact() bool {
 }
 
 // Added returns how many terms are added to the search.
-func (p *Plan) Added() int {
-	n := 0
+func (p *Plan) Added() (n int) {
 	for i := range p.Clauses {
 		n += p.Clauses[i].Added()
 	}
@@ -246,21 +232,16 @@ func Fields(clauses []Clause) iter.Seq2[*Clause, *Field] {
 }
 
 // NeedsDFS reports whether the engine has to gather the statistics of all
-// shards first.
+// shards first: where it multiplies by idf in one of the linear fields, too.
 func (p *Plan) NeedsDFS() bool {
 	for c, f := range Fields(p.Clauses) {
-		several := f.Analysis != nil && f.Analysis.Shards > 1
-		if several && (c.Scoring == Saturated || c.Scoring == Hard && !p.Unscored && c.scoresByIDF()) {
+		byIDF := func(f Field) bool { return f.Exact != nil && !f.Exact.Scripted }
+		if f.Analysis != nil && f.Analysis.Shards > 1 &&
+			(c.Scoring == Saturated || c.Scoring == Hard && !p.Unscored && slices.ContainsFunc(c.Fields, byIDF)) {
 			return true
 		}
 	}
 	return false
-}
-
-// scoresByIDF reports whether the engine multiplies by idf in one of the
-// linear fields.
-func (c *Clause) scoresByIDF() bool {
-	return slices.ContainsFunc(c.Fields, func(f Field) bool { return f.Exact != nil && !f.Exact.Scripted })
 }
 
 // String shows the plan: a line for each clause and field, with its form and
@@ -303,10 +284,6 @@ func (p *Plan) String() string {
 //	saturated        β_ij = λ v_j / (x_i idf_i)
 //	hard             v_j / (‖Wx‖·c·idf_j), without idf_j where a script scores
 func (p *Plan) Boost(s Scoring, f *Field, a *terms.Candidate) float64 {
-	return p.boost(s, f, a, p.FindOnly)
-}
-
-func (p *Plan) boost(s Scoring, f *Field, a *terms.Candidate, finding bool) float64 {
 	switch s {
 	case Hard:
 		return f.Exact.boost(a.V, f.idf(a.DocFreq))
@@ -318,17 +295,17 @@ func (p *Plan) boost(s Scoring, f *Field, a *terms.Candidate, finding bool) floa
 		return p.Strength.Grouped * a.V / (wj * wj)
 	case Auto, Linear:
 	}
-	return p.linearBoost(f, a, f.idf(a.DocFreq), finding)
+	return p.linearBoost(f, a, f.idf(a.DocFreq), p.FindOnly)
 }
 
-// linearBoost is the factor of the linear form for an idf of the term.
+// linearBoost is the factor of the linear form for an idf of the term, where
+// hits are only found by it or scored.
 func (p *Plan) linearBoost(f *Field, a *terms.Candidate, idf float64, finding bool) float64 {
 	wj := f.Weighting().Of(idf)
 	return p.lambda(finding) * a.V / (wj * wj)
 }
 
-// lambda returns λ of the linear form, where hits are only found by it or
-// scored.
+// lambda returns λ of the linear form.
 func (p *Plan) lambda(finding bool) float64 {
 	if finding {
 		return min(findRatio*p.Strength.Saturated, 1)

@@ -56,21 +56,18 @@ func (f *Field) found() []terms.Candidate { return f.Added[:min(f.Found, len(f.A
 
 // DropRare drops the terms that are not worth their cost in a rescore.
 func (c *Clause) DropRare() {
-	for k := range c.Fields {
-		c.Fields[k].dropRare()
-	}
-}
-
-func (f *Field) dropRare() {
-	if f.Terms == nil {
-		return
-	}
-	kept, all := f.found(), f.Added
-	most := min(leastTerms+perTerm*len(f.Terms.Origins), len(all))
-	for k := f.Found; k < most; k++ {
-		if all[k].DocFreq*rareShare >= f.Stats.DocCount {
-			kept = append(kept, all[k])
+	for i := range c.Fields {
+		f := &c.Fields[i]
+		if f.Terms == nil {
+			continue
 		}
+		kept, all := f.found(), f.Added
+		most := min(leastTerms+perTerm*len(f.Terms.Origins), len(all))
+		for k := f.Found; k < most; k++ {
+			if all[k].DocFreq*rareShare >= f.Stats.DocCount {
+				kept = append(kept, all[k])
+			}
+		}
+		f.Added = kept
 	}
-	f.Added = kept
 }

@@ -31,9 +31,9 @@ func (b *buffer) number(v float64) {
 	b.out = strconv.AppendFloat(b.out, min(v, math.MaxFloat32), 'g', -1, 32)
 }
 
-// comma writes a comma unless the last byte opens a list.
+// comma writes a comma unless the last byte begins a list or a value.
 func (b *buffer) comma() {
-	if last := b.out[len(b.out)-1]; last != '[' {
+	if last := b.out[len(b.out)-1]; last != '[' && last != ':' && last != ',' {
 		b.out = append(b.out, ',')
 	}
 }
@@ -41,11 +41,6 @@ func (b *buffer) comma() {
 // term writes a term query with its boost, with a comma where one is due.
 func (b *buffer) term(field, term string, boost float64) {
 	b.comma()
-	b.bareTerm(field, term, boost)
-}
-
-// bareTerm writes a term query with its boost.
-func (b *buffer) bareTerm(field, term string, boost float64) {
 	b.raw(`{"term":{`)
 	b.string(field)
 	b.raw(`:{"value":`)
@@ -72,7 +67,7 @@ type writer struct {
 // queries without others in them of a whole query, each time they stand
 // there and in script_score too; before, the direct clauses of each bool,
 // which are not more. They count those of the query and of the rescore
-// apart. memory is what an earlier call returned, or nil.
+// separately. memory is what an earlier call returned, or nil.
 func (p *Plan) Write(memory []byte) (body []byte, clauses int) {
 	w := writer{plan: p}
 	if w.out = memory[:0]; memory == nil {

@@ -107,8 +107,7 @@ func (sel *Selection) partition(r []rank, n int) {
 
 // Share divides total between those who can use so many each: all get the
 // same, and what one has no use for goes to the others. Who can use more
-// than quota gets that, and the first rest of these one more. Share sorts
-// sizes.
+// than quota gets that, and the first rest of these one more. It sorts sizes.
 func Share(sizes []int, total int) (quota, rest int) {
 	slices.Sort(sizes)
 	quota = total

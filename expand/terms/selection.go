@@ -49,28 +49,23 @@ type Origin struct {
 	Term string
 	// X is its term frequency in the text. Terms that share a position share
 	// its one occurrence.
-	X float64
-	// Row has its neighbors.
-	Row simmatrix.Row
-	// IDF is the engine's, and W the entry of W.
-	IDF, W float64
-	// V is that of a candidate; only [Selection.SettleFrozen] sets it.
-	V float64
+	X      float64
+	Row    simmatrix.Row // its neighbors
+	IDF, W float64       // the engine's idf, and the entry of W
+	V      float64       // as of a candidate; only [Selection.SettleFrozen] sets it
 }
 
 // A Candidate is a term j that may be added.
 type Candidate struct {
-	Term string
-	// DocFreq is the number of documents that hold it.
-	DocFreq int64
-	// V is v_j.
-	V float64
+	Term    string
+	DocFreq int64   // how many documents have it
+	V       float64 // v_j
 	// Origin is the number of the i that gives most of V, and Similarity its
 	// s_ij.
 	Origin     int
 	Similarity float64
 	// FieldIDFs are the idfs of the term in each field that the selection is for,
-	// 0 in those that do not hold it; nil where it is for one, see
+	// 0 in those that do not have it; nil where it is for one, see
 	// [Selection.SettleFields].
 	FieldIDFs []float64
 
@@ -159,7 +154,11 @@ func (sel *Selection) Gather(docs int64) { sel.collect(IDF, docs, math.Inf(1), t
 // among those that lead to origins, of the rows' terms in at most so many
 // documents.
 func (sel *Selection) collect(w Weighting, docs int64, most float64, among bool) {
-	sel.byTerm.reset(sel.neighbors())
+	neighbors := 0
+	for i := range sel.Origins {
+		neighbors += sel.Origins[i].Row.Len()
+	}
+	sel.byTerm.reset(neighbors)
 	weight := func(docFreq int64) float64 {
 		if docs <= 0 || docFreq == 0 {
 			return 1
@@ -195,21 +194,12 @@ func (sel *Selection) collect(w Weighting, docs int64, most float64, among bool)
 	}
 }
 
-// neighbors returns how many neighbors the rows have together.
-func (sel *Selection) neighbors() int {
-	n := 0
-	for i := range sel.Origins {
-		n += sel.Origins[i].Row.Len()
-	}
-	return n
-}
-
 // mostDocs returns how many of docs documents an added term may occur in:
 // the share of them, rounded up to whole documents.
 func mostDocs(share float64, docs int64) float64 { return math.Ceil(share * float64(docs)) }
 
 // Settle weighs the proposed candidates by live statistics, drops those that
-// the index does not hold or holds in more than share of its documents, and
+// the index does not have or has in more than share of its documents, and
 // keeps the best in their order. docFreqs belong to [Selection.Terms].
 func (sel *Selection) Settle(w Weighting, docs int64, docFreqs []int64, share float64, keep int) {
 	for i := range sel.Origins {
@@ -221,8 +211,7 @@ func (sel *Selection) Settle(w Weighting, docs int64, docFreqs []int64, share fl
 	most := mostDocs(share, docs)
 	for k := range sel.Candidates {
 		c := &sel.Candidates[k]
-		c.V *= w.Of(simmatrix.IDF(c.DocFreq, docs))
-		if c.DocFreq == 0 || float64(c.DocFreq) > most {
+		if c.V *= w.Of(simmatrix.IDF(c.DocFreq, docs)); c.DocFreq == 0 || float64(c.DocFreq) > most {
 			c.V = 0
 		}
 	}
@@ -242,24 +231,19 @@ func (sel *Selection) sum(docFreqs []int64) {
 		v := from.X * from.W * e.s
 		if e.candidate < 0 {
 			sel.Origins[-1-e.candidate].V += v
-			continue
-		}
-		k := slot[e.candidate]
-		if k < 0 {
-			continue
-		}
-		c := &sel.Candidates[k]
-		c.V += v
-		if v > c.best {
-			c.best, c.Origin, c.Similarity = v, e.origin, e.s
+		} else if k := slot[e.candidate]; k >= 0 {
+			c := &sel.Candidates[k]
+			if c.V += v; v > c.best {
+				c.best, c.Origin, c.Similarity = v, e.origin, e.s
+			}
 		}
 	}
 }
 
-// SettleFrozen weighs all terms by w = idf of frozen document frequencies,
-// of docs documents, 0 of which stand for 1, and drops the candidates that
-// the index does not hold, of whose liveDocs documents live are the
-// frequencies. Both belong to [Selection.Terms]. It returns ‖Wx‖.
+// SettleFrozen weighs all terms by w = idf of their frozen document
+// frequencies among docs documents, 0 of which stand for 1, and drops the
+// candidates that no live document has. Both frequencies belong to
+// [Selection.Terms]. It returns ‖Wx‖.
 func (sel *Selection) SettleFrozen(docs int64, frozen func(k int) int64, liveDocs int64, live []int64) float64 {
 	weight := func(k int) float64 { return simmatrix.IDF(frozen(k), docs) }
 	square := 0.0
@@ -275,8 +259,7 @@ func (sel *Selection) SettleFrozen(docs int64, frozen func(k int) int64, liveDoc
 	}
 	for k := range sel.Candidates {
 		c := &sel.Candidates[k]
-		c.V *= weight(len(sel.Origins) + k)
-		if c.DocFreq == 0 {
+		if c.V *= weight(len(sel.Origins) + k); c.DocFreq == 0 {
 			c.V = 0
 		}
 	}
@@ -293,11 +276,9 @@ type Field struct {
 
 // SettleFields is [Selection.Settle] for fields that are searched together.
 // As in the engines a term's document frequency is the largest over the
-// fields, and so is the number of documents, which it returns. Sources:
-// Lucene's BlendedTermQuery and CombinedFieldQuery.
-//
-// The added terms are written one by one for each field, where the engine
-// multiplies by the idf of that field: see [Candidate.FieldIDFs].
+// fields, and so is the number of documents, which it returns (Lucene's
+// BlendedTermQuery and CombinedFieldQuery). The added terms are written one by
+// one for each field, see [Candidate.FieldIDFs].
 func (sel *Selection) SettleFields(w Weighting, fields []Field, share float64, keep int) (docs int64) {
 	docFreqs := slices.Clone(fields[0].DocFreqs)
 	for _, f := range fields {
@@ -358,8 +339,8 @@ func (sel *Selection) Terms(dst []string) []string {
 }
 
 // Own returns a copy of what was chosen that shares no memory with others:
-// the rows stay behind, and but where entries are asked for what led to the
-// choice.
+// without the rows, and without what led to the choice unless entries are
+// asked for.
 func (sel *Selection) Own(entries bool) *Selection {
 	own := &Selection{Origins: slices.Clone(sel.Origins)}
 	for i := range own.Origins {
