@@ -13,12 +13,12 @@ const (
 	TooDeep           Reason = "too_deep"            // queries are nested deeper than the engines accept
 	NoClause          Reason = "no_clause"           // no clause of the search is one that akin expands
 	MinScore          Reason = "min_score"           // min_score cuts by scores, which added clauses raise
-	NoScores          Reason = "no_scores"           // only the order would change, and hits are not returned or sorted by something else
-	PIT               Reason = "pit"                 // the search names a point in time of which akin cannot tell the indices
+	NoScores          Reason = "no_scores"           // only the order would change, and it does not count
+	PIT               Reason = "pit"                 // akin cannot tell the indices of the point in time
 	PITFirstPage      Reason = "pit_first_page"      // the first page of the search could not be expanded
 	SourceParameter   Reason = "source_parameter"    // the parameter "source" stands with a body or holds no JSON
 	SuggestText       Reason = "suggest_text"        // the parameter "q" is the text of suggestions, too
-	MultiSearch       Reason = "msearch_lines"       // the lines of a _msearch are not headers and bodies in turn, each ended by a newline
+	MultiSearch       Reason = "msearch_lines"       // the lines of a _msearch are not headers and bodies in turn
 	Semicolon         Reason = "semicolon"           // the query string has a semicolon, which the engines take for an ampersand
 	Parameters        Reason = "parameters"          // escapes in the query string cannot be read, or stand in a name
 	TooManySearches   Reason = "too_many_searches"   // the request holds more searches than can be expanded in time
@@ -81,15 +81,15 @@ const (
 	NoScripts   Reason = "no_scripts"  // the cluster runs no inline scripts
 	NotBM25     Reason = "not_bm25"    // the field is not scored by BM25, or its scale is unknown
 	SearchType  Reason = "search_type" // shards score by their own statistics: search_type is fixed, or not known here
-	Routing     Reason = "routing"     // the search may go to some of the shards only, which know the statistics of no others
+	Routing     Reason = "routing"     // the search may go to some of the shards only
 )
 
 // Reasons why a search is not ranked in the mode configured.
 const (
-	NoWeights       Reason = "no_weights"      // no weights are bound or active; for soft, the matrix has no document frequencies either
+	NoWeights       Reason = "no_weights"      // no weights are active; for soft, no document frequencies either
 	NoLinear        Reason = "no_linear_field" // no field scores linearly in all indices
 	NoNorms         Reason = "no_norms"        // the documents have no norms by these weights
-	Truncated       Reason = "truncated"       // the cluster takes fewer clauses than S has neighbors: those that weigh least are left out
+	Truncated       Reason = "truncated"       // the cluster takes fewer clauses than S has neighbors for the text
 	Window          Reason = "rerank_window"   // the page is behind the hits that are reranked, or ends far behind them
 	TooManyReranked Reason = "rerank_searches" // the request holds more searches than have their hits reranked
 	OtherScores     Reason = "other_scores"    // queries other than for text score as well
