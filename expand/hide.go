@@ -64,36 +64,37 @@ func disclosedBy(body []byte) (d Disclosure) {
 	}
 	var r jsonspan.Reader
 	r.Reset(body)
-	var read func(ways Disclosure) error // of those, what an object asks for
-	read = func(ways Disclosure) error {
-		switch r.Kind() {
-		case '[':
-			return r.List(func(int) error { return read(DiscloseExplain) })
-		case '{':
-			return r.Object(func(name []byte) error {
-				var way Disclosure
-				switch string(name) {
-				case "explain":
-					way = DiscloseExplain
-				case "profile":
-					way = DiscloseProfile
-				}
-				if kind := r.Kind(); way&ways == 0 || kind != 't' && kind != '"' {
-					return read(DiscloseExplain)
-				}
-				at, err := r.Value()
-				on := at.Of(body)
-				if err == nil && on[0] == '"' {
-					on, err = jsonspan.Unquote(on)
-				}
-				if string(on) == "true" {
-					d |= way
-				}
-				return err
-			})
-		}
+	_ = d.read(&r, body, DiscloseExplain|DiscloseProfile) // the body was read before
+	return d
+}
+
+// read adds what a value asks for, of the ways given at its top.
+func (d *Disclosure) read(r *jsonspan.Reader, body []byte, ways Disclosure) error {
+	if r.Kind() == '[' {
+		return r.List(func(int) error { return d.read(r, body, DiscloseExplain) })
+	}
+	if r.Kind() != '{' {
 		return r.Skip()
 	}
-	_ = read(DiscloseExplain | DiscloseProfile) // the body was read before
-	return d
+	return r.Object(func(name []byte) error {
+		var way Disclosure
+		switch string(name) {
+		case "explain":
+			way = DiscloseExplain
+		case "profile":
+			way = DiscloseProfile
+		}
+		if kind := r.Kind(); way&ways == 0 || kind != 't' && kind != '"' {
+			return d.read(r, body, DiscloseExplain)
+		}
+		at, err := r.Value()
+		on := at.Of(body)
+		if err == nil && on[0] == '"' {
+			on, err = jsonspan.Unquote(on)
+		}
+		if string(on) == "true" {
+			*d |= way
+		}
+		return err
+	})
 }

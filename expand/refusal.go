@@ -37,9 +37,9 @@ const (
 const minLimit = 64
 
 // limitSentences are the whole sentences in which OpenSearch 2 and 3 and
-// Elasticsearch 7 to 9 name the limit n and how much was asked for. A query that
-// is too long as written is a too_many_clauses, one whose parts are too long
-// together a too_many_nested_clauses on some of them.
+// Elasticsearch 7 to 9 name the limit n and how much was asked for. A query
+// that is too long as written is a too_many_clauses, one whose parts are too
+// long together a too_many_nested_clauses on some of them.
 var limitSentences = []struct {
 	kind     LimitKind
 	types    []string

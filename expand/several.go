@@ -64,7 +64,7 @@ func partRequest(req *Request, p *dsl.Part, n int) Request {
 }
 
 // joined returns the result of a request of those of its searches. Where none
-// was rewritten, that is the failure of one of them, or the reason of the first.
+// was rewritten, that is a failure of one of them, or the first reason.
 func joined(req *Request, parts []dsl.Part, results []*Result, errs []error) (*Result, error) {
 	room := len(req.Body)
 	for _, res := range results {

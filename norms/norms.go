@@ -109,9 +109,10 @@ func (w *Weights) Norm(terms []documents.TermFreq) float64 {
 	return math.Sqrt(sum)
 }
 
-// Members returns the norm of a field and the id of its weights as a JSON object
-// to merge into a document. A norm of 0 stands for a field without terms, which
-// gets the id only; stale says that the document has a norm that has to go then.
+// Members returns the norm of a field and the id of its weights, as a JSON
+// object to merge into a document. A norm of 0 stands for a field without
+// terms, which gets the id only; stale says that the document has a norm that
+// has to go then.
 func Members(field, id string, norm float64, stale bool) []byte {
 	name := quote(Name(field))
 	b := []byte("{")

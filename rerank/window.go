@@ -172,39 +172,40 @@ func (w *window) fetchVectors(ctx context.Context, vectors Vectors) error {
 			lacking = append(lacking, k)
 		}
 	}
-	var gone error
 	for some := range slices.Chunk(lacking, docsAtOnce) {
-		place := map[vectorKey]int{}
-		var keys []vectorKey
-		for _, k := range some {
-			for i := range w.fields {
-				if w.fields[i].vectors[k] == nil {
-					key := w.key(i, k).clone()
-					place[key] = len(keys)
-					keys = append(keys, key)
-				}
-			}
-		}
-		found, err := bulkGet(ctx, w, w.memory.vectors, keys, func(ctx context.Context, keys []vectorKey, loaded map[vectorKey]*vector) error {
-			slices.SortFunc(keys, func(a, b vectorKey) int { return place[a] - place[b] })
-			return w.loadVectors(ctx, vectors, keys, loaded)
-		})
-		if err != nil {
+		if err := w.fetchSome(ctx, vectors, some); err != nil {
 			return err
 		}
-		for _, k := range some {
-			for i := range w.fields {
-				v := &w.fields[i].vectors[k]
-				if *v == nil {
-					*v = found[w.key(i, k)]
-				}
-				if *v == nil {
-					gone = ErrMissing
-				}
+	}
+	if slices.ContainsFunc(w.fields, func(c column) bool { return slices.Contains(c.vectors, nil) }) {
+		return ErrMissing
+	}
+	return nil
+}
+
+// fetchSome asks for the vectors that are missing of some hits.
+func (w *window) fetchSome(ctx context.Context, vectors Vectors, hits []int) error {
+	var keys []vectorKey
+	var to []**vector
+	place := map[vectorKey]int{}
+	for _, k := range hits {
+		for i := range w.fields {
+			if v := &w.fields[i].vectors[k]; *v == nil {
+				key := w.key(i, k).clone()
+				place[key] = len(keys)
+				keys, to = append(keys, key), append(to, v)
 			}
 		}
 	}
-	return gone
+	load := func(ctx context.Context, keys []vectorKey, loaded map[vectorKey]*vector) error {
+		slices.SortFunc(keys, func(a, b vectorKey) int { return place[a] - place[b] })
+		return w.loadVectors(ctx, vectors, keys, loaded)
+	}
+	found, err := bulkGet(ctx, w, w.memory.vectors, keys, load)
+	for n, v := range to {
+		*v = found[keys[n]]
+	}
+	return err
 }
 
 // loadVectors asks for the terms of hits in one call, or several where that is

@@ -154,11 +154,7 @@ func (sel *Selection) Gather(docs int64) { sel.collect(IDF, docs, math.Inf(1), t
 // among those that lead to origins, of the rows' terms in at most so many
 // documents.
 func (sel *Selection) collect(w Weighting, docs int64, most float64, among bool) {
-	neighbors := 0
-	for i := range sel.Origins {
-		neighbors += sel.Origins[i].Row.Len()
-	}
-	sel.byTerm.reset(neighbors)
+	sel.byTerm.reset(sel.neighbors())
 	weight := func(docFreq int64) float64 {
 		if docs <= 0 || docFreq == 0 {
 			return 1
@@ -192,6 +188,14 @@ func (sel *Selection) collect(w Weighting, docs int64, most float64, among bool)
 	for k := range sel.Candidates {
 		sel.Candidates[k].V *= weight(sel.Candidates[k].DocFreq)
 	}
+}
+
+// neighbors returns how many neighbors the rows have together.
+func (sel *Selection) neighbors() (n int) {
+	for i := range sel.Origins {
+		n += sel.Origins[i].Row.Len()
+	}
+	return n
 }
 
 // mostDocs returns how many of docs documents an added term may occur in:
