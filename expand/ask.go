@@ -29,7 +29,6 @@ type asker struct {
 	targets []target
 }
 
-// A target is a field that may be expanded.
 type target struct {
 	clause *form.Clause
 	*form.Field
@@ -61,7 +60,6 @@ const (
 	candidatesPerTerm = 2
 )
 
-// ask asks for all that the rewriting needs and selects the terms.
 func (a *asker) ask(ctx context.Context) error {
 	if err := ctx.Err(); err != nil { // before what is known is weighed and written
 		return failed(StageScan, err)
@@ -93,8 +91,7 @@ func (a *asker) ask(ctx context.Context) error {
 	return nil
 }
 
-// leave leaves the target alone, and with it a clause that cannot do without
-// one of its fields.
+// leave leaves out the target, and with it a clause that needs all its fields.
 func (t *target) leave(why reason.Reason) {
 	t.Reason = why
 	if t.clause.TermCentric {
@@ -102,11 +99,9 @@ func (t *target) leave(why reason.Reason) {
 	}
 }
 
-// follows reports whether the target uses the selection of the clause's
-// first.
+// follows reports whether it uses the selection of the first field.
 func (t *target) follows() bool { return t.clause.TermCentric && t.Field != &t.clause.Fields[0] }
 
-// stillOpen returns the targets that are not left alone.
 func stillOpen(targets []*target) []*target {
 	return slices.DeleteFunc(targets, func(t *target) bool { return t.Reason != "" || t.clause.Reason != "" })
 }
@@ -119,7 +114,6 @@ func leading(targets []*target) []*target {
 	return slices.DeleteFunc(slices.Clone(targets), (*target).follows)
 }
 
-// start sets the clauses to what was read of them.
 func (a *asker) start() {
 	a.clauseLimit = int(a.e.limits.of(LimitClauses, a.s.req.Index))
 	a.clauses = a.m.clauses[:0]
@@ -169,9 +163,8 @@ func (a *asker) findFields(ctx context.Context) error {
 	return nil
 }
 
-// matchPatterns replaces the patterns among the fields of c by the fields
-// that match them. As in the engines, the boosts of a field that is named
-// more than once are multiplied.
+// matchPatterns replaces patterns by the fields that match them. As in the
+// engines, the boosts of a field that is named twice are multiplied.
 func (a *asker) matchPatterns(ctx context.Context, c *form.Clause) (err error) {
 	isPattern := func(f form.Field) bool { return strings.Contains(f.Name, "*") }
 	if !c.Patterns || !slices.ContainsFunc(c.Fields, isPattern) {
@@ -233,7 +226,6 @@ func (a *asker) bind(ctx context.Context) ([]*target, error) {
 	return open, nil
 }
 
-// bindField pins the target's rows, or returns the reason to leave it alone.
 func (a *asker) bindField(ctx context.Context, t *target, pinned Pinned) (reason.Reason, error) {
 	if a.s.Redefines(t.Name) {
 		return reason.RuntimeField, nil
@@ -253,8 +245,7 @@ func (a *asker) bindField(ctx context.Context, t *target, pinned Pinned) (reason
 	return reasonOf(err)
 }
 
-// texts sets the targets' terms and the rows of these, and returns the
-// targets that stay open.
+// texts sets the targets' terms and their rows, and returns those still open.
 func (a *asker) texts(ctx context.Context, open []*target) ([]*target, error) {
 	if err := a.analyze(ctx, open); err != nil {
 		return nil, failed(StageAnalyze, err)
@@ -266,8 +257,7 @@ func (a *asker) texts(ctx context.Context, open []*target) ([]*target, error) {
 	return open, failed(StageRows, a.fetchRows(ctx, leading(open)))
 }
 
-// each calls f for every target, several at the same time, because f may
-// wait for the cluster. It returns the first error.
+// each calls f for every target, several at the same time.
 func each(targets []*target, f func(t *target) error) error {
 	return inParallel(len(targets), sideBySide, func(i int) error { return f(targets[i]) })
 }
@@ -301,7 +291,7 @@ func (a *asker) analyze(ctx context.Context, targets []*target) error {
 	})
 }
 
-// withoutLast returns a without the terms at its last position.
+// withoutLast leaves out the terms at the last position.
 func withoutLast(a *esclient.Analysis) *esclient.Analysis {
 	n := len(a.Terms)
 	for n > 0 && a.Positions[n-1] == a.Positions[len(a.Positions)-1] {
@@ -359,8 +349,7 @@ func (a *asker) fetchRows(ctx context.Context, targets []*target) error {
 	return nil
 }
 
-// settle fetches the live document frequencies and settles the terms to add
-// by them.
+// settle settles the terms to add by their live document frequencies.
 func (a *asker) settle(ctx context.Context, open []*target) error {
 	// Goroutines work on memory of their own; a single target uses ours.
 	single := len(open) == 1
@@ -370,7 +359,11 @@ func (a *asker) settle(ctx context.Context, open []*target) error {
 		if single {
 			m = &a.m.weighing
 		}
-		m.terms = t.lead().Terms.Terms(m.terms[:0])
+		lead := t.Field
+		if t.follows() {
+			lead = &t.clause.Fields[0]
+		}
+		m.terms = lead.Terms.Terms(m.terms[:0])
 		m.docFreqs = sized(m.docFreqs, len(m.terms))
 		t.docFreqs = m.docFreqs
 		t.Stats, err = a.e.cluster.Statistics(ctx, a.s.indices, t.Name, m.terms, m.docFreqs)
@@ -400,14 +393,6 @@ func (a *asker) settle(ctx context.Context, open []*target) error {
 	return nil
 }
 
-// lead returns the field whose selection the target uses.
-func (t *target) lead() *form.Field {
-	if t.follows() {
-		return &t.clause.Fields[0]
-	}
-	return t.Field
-}
-
 // shareAdded divides the terms that may be added to the search between the
 // targets.
 func shareAdded(targets []*target, total int) {
@@ -431,9 +416,8 @@ func shareAdded(targets []*target, total int) {
 	}
 }
 
-// filtered reports whether the client sees only some of the documents,
-// through an alias with a filter. The terms that are added come from those
-// that it may not see, too.
+// filtered reports whether an alias shows the client only some documents. The
+// added terms come from those that it may not see, too.
 func filtered(clauses []form.Clause) bool {
 	for _, f := range form.Fields(clauses) {
 		if f.Analysis != nil && f.Analysis.Filtered {

@@ -71,15 +71,17 @@ func TestErrorsOfBindingsAreThoseOfTheCluster(t *testing.T) {
 	}
 	for _, mode := range []Mode{ModeHard, ModeSoft} {
 		c, m := rental(t)
-		f := rentalWeights()
-		e := New(c, m, with(func(o *Options) { o.Mode = mode })).WithExact(failingWeights{away}, f)
+		e := New(c, m, with(func(o *Options) { o.Mode = mode })).WithWeights(failingWeights{rentalWeights(), away})
 		if _, err := e.Expand(t.Context(), &Request{Body: []byte(carRental)}); !errors.As(err, &stage) || !errors.Is(err, away) {
 			t.Errorf("weights: %v", err)
 		}
 	}
 }
 
-type failingWeights struct{ err error }
+type failingWeights struct {
+	*fakeWeights
+	err error
+}
 
 func (f failingWeights) Weights(context.Context, esclient.Indices, string) (Weights, error) {
 	return nil, f.err

@@ -52,7 +52,7 @@ func (e *StageError) Error() string { return fmt.Sprintf("%s: %v", e.Stage, e.Er
 // Unwrap returns the cause.
 func (e *StageError) Unwrap() error { return e.Err }
 
-// failed marks an error with the stage that it is of; nil stays nil.
+// failed marks an error with its stage; nil stays nil.
 func failed(s Stage, err error) error {
 	if err == nil {
 		return nil
@@ -66,7 +66,6 @@ type Expander struct {
 	matrices Matrices
 	options  Options
 	weights  WeightSource // nil without
-	linear   LinearFields // nil without
 	pits     *pits
 	limits   *limits
 	memory   *sync.Pool
@@ -96,12 +95,12 @@ func (e *Expander) WithMatrices(matrices Matrices) *Expander {
 	return &other
 }
 
-// WithExact is [Expander.With] for what the modes hard and soft need. Without
-// weights there is no [ModeHard], and [ModeSoft] takes the document frequencies
-// in the rows of S.
-func (e *Expander) WithExact(weights WeightSource, linear LinearFields) *Expander {
+// WithWeights is [Expander.With] for what the modes hard and soft need. Without
+// there is no [ModeHard], and [ModeSoft] takes the document frequencies in the
+// rows of S.
+func (e *Expander) WithWeights(weights WeightSource) *Expander {
 	other := *e
-	other.weights, other.linear = weights, linear
+	other.weights = weights
 	return &other
 }
 
@@ -122,8 +121,7 @@ func (e *Expander) Expand(ctx context.Context, req *Request) (*Result, error) {
 	}
 }
 
-// expandOne expands a request that is one search, of so many that came in
-// one request.
+// expandOne expands one search, of so many that came in one request.
 func (e *Expander) expandOne(ctx context.Context, req *Request, together int) (*Result, error) {
 	m, _ := e.memory.Get().(*memory)
 	defer func() {
@@ -155,8 +153,7 @@ func (e *Expander) expandOne(ctx context.Context, req *Request, together int) (*
 	return res, nil
 }
 
-// whyNothing returns why nothing is added: the reason of the first clause that
-// has one.
+// whyNothing returns the reason of the first clause that has one.
 func whyNothing(clauses []form.Clause) reason.Reason {
 	for i := range clauses {
 		c := &clauses[i]
@@ -181,14 +178,12 @@ type memory struct {
 	weighing
 }
 
-// weighing is memory for terms, their rows and their document frequencies.
 type weighing struct {
 	terms    []string
 	rows     []simmatrix.Row
 	docFreqs []int64
 }
 
-// selection returns a selection to fill.
 func (m *memory) selection() *terms.Selection {
 	if m.lent == len(m.selections) {
 		m.selections = append(m.selections, new(terms.Selection))
@@ -197,7 +192,6 @@ func (m *memory) selection() *terms.Selection {
 	return m.selections[m.lent-1]
 }
 
-// release forgets what belongs to the request.
 func (m *memory) release() {
 	const keep = 16
 	if len(m.selections) > keep {

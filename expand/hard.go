@@ -25,8 +25,8 @@ import (
 //	v_j / (‖Wx‖·c·idf_j)    c and idf_j the engine's,
 //	v_j / ‖Wx‖              where a script scores,
 //
-// and a function_score divides it by ‖Wy‖, which a doc value of the hit has.
-// The original decides what is found, as in the other forms, and scores
+// and a function_score divides it by ‖Wy‖, a doc value of the hit. The original
+// decides what is found, as in the other forms, and scores
 // nothing. Several fields are combined as the clause combines them.
 //
 // The scores of BM25 are of another scale: where one clause of a search that
@@ -44,14 +44,14 @@ const (
 	shareOfEngine = 64
 )
 
-// exactField is what is asked of a target for the mode hard.
+// exactField is what the mode hard asks of a target.
 type exactField struct {
 	linear  esclient.Linear
 	reason  reason.Reason // why there is no linear field to score by
 	failure error         // why that is not known
 }
 
-// findTexts is [asker.texts], with which it asks for the linear fields where
+// findTexts is [asker.texts], and asks for the linear fields meanwhile where
 // the search may be scored by the measure.
 func (a *asker) findTexts(ctx context.Context, open []*target) (left []*target, err error) {
 	if a.e.options.Mode != ModeHard || !a.mayBeExact(open) {
@@ -63,7 +63,15 @@ func (a *asker) findTexts(ctx context.Context, open []*target) (left []*target, 
 			left, err = a.texts(ctx, open)
 			return err
 		}
-		return each(weighted, func(t *target) error { a.findLinear(ctx, t); return nil })
+		return each(weighted, func(t *target) error { // others set its terms meanwhile
+			x := t.exact
+			var err error
+			x.linear, err = a.e.weights.Linear(ctx, a.s.indices, t.Name, t.weights.ID())
+			if x.reason, x.failure = reasonOf(err); err == nil && (a.s.Redefines(x.linear.Field) || a.s.Redefines(x.linear.Norm)) {
+				x.reason = reason.RuntimeField
+			}
+			return nil
+		})
 	})
 	return left, err
 }
@@ -76,7 +84,7 @@ func (a *asker) mayBeExact(targets []*target) bool {
 			c.ModeReason = a.notExact(c)
 		}
 	}
-	if a.leaveExact() || a.e.weights == nil || a.e.linear == nil {
+	if a.leaveExact() || a.e.weights == nil {
 		return false
 	}
 	for _, t := range targets {
@@ -87,8 +95,7 @@ func (a *asker) mayBeExact(targets []*target) bool {
 	return true
 }
 
-// notExact returns why a clause cannot be scored by the measure, as far as
-// the request says, "" where it may be.
+// notExact returns why the request does not let a clause be scored by it.
 func (a *asker) notExact(c *form.Clause) reason.Reason {
 	switch {
 	case c.Reason != "":
@@ -124,27 +131,13 @@ func (a *asker) leaveExact() bool {
 	return first != ""
 }
 
-// findLinear asks for the field that scores t linearly. Others set the
-// target's terms meanwhile.
-func (a *asker) findLinear(ctx context.Context, t *target) {
-	x := t.exact
-	var err error
-	x.linear, err = a.e.linear.Linear(ctx, a.s.indices, t.Name, t.weights.ID())
-	if x.reason, x.failure = reasonOf(err); err == nil && (a.s.Redefines(x.linear.Field) || a.s.Redefines(x.linear.Norm)) {
-		x.reason = reason.RuntimeField
-	}
-}
-
-// targetNotExact returns why an analyzed target cannot be scored by the
-// measure, "" where it can.
+// targetNotExact is notExact for an analyzed target.
 func (a *asker) targetNotExact(t *target) reason.Reason {
 	switch c, x := t.clause, t.exact; {
 	case !c.Additive || !t.OneTermPerWord():
 		return reason.NotAdditive
 	case c.TooDeepForHard():
 		return reason.TooDeep
-	case a.e.linear == nil && a.e.weights != nil:
-		return reason.NoLinear
 	case x == nil:
 		return reason.NoWeights
 	case x.reason != "":
@@ -155,9 +148,8 @@ func (a *asker) targetNotExact(t *target) reason.Reason {
 	return ""
 }
 
-// askExact asks for what the measure takes and selects the terms, and
-// reports whether the search is scored by it; else, in ModeHard, every
-// clause of the search says why not.
+// askExact asks for what the measure takes, selects the terms, and reports
+// whether the search is scored by it; else the clauses say why not.
 func (a *asker) askExact(ctx context.Context, open []*target) (bool, error) {
 	if a.e.options.Mode != ModeHard {
 		return false, nil
@@ -193,17 +185,14 @@ func (a *asker) askExact(ctx context.Context, open []*target) (bool, error) {
 	return true, nil
 }
 
-// exactLimit returns how many clauses a search in the form hard may have. Of
-// those that the cluster takes it leaves a few for what engines add to a
-// query themselves: the filters of an alias, of nested documents, and of
-// what a user may see.
+// exactLimit returns how many clauses such a search may have: a few less than
+// the cluster takes, for the filters of aliases, nested documents and users.
 func exactLimit(known int) int {
 	limit := cmp.Or(known, defaultClauseLimit)
 	return limit - limit/shareOfEngine
 }
 
-// gather collects the neighbors of all targets, and keeps the best of those
-// that have more than their share of total.
+// gather collects the neighbors, and keeps the best of their share of total.
 func gather(targets []*target, total int) {
 	sizes := make([]int, len(targets))
 	for i, t := range targets {
@@ -219,8 +208,7 @@ func gather(targets []*target, total int) {
 	}
 }
 
-// weigh fetches the weights of the terms and, at the same time, their live
-// statistics in the linear field, and weighs the terms by them.
+// weigh fetches the weights of the terms and their live statistics.
 func (a *asker) weigh(ctx context.Context, t *target, m *weighing) error {
 	m.terms = t.Terms.Terms(m.terms[:0])
 	m.rows, m.docFreqs = sized(m.rows, len(m.terms)), sized(m.docFreqs, len(m.terms))

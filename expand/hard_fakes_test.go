@@ -93,5 +93,5 @@ func hardRental(tb testing.TB, change func(c *fakeCluster, f *fakeWeights, o *Op
 	if change != nil {
 		change(c, f, &o)
 	}
-	return New(c, m, o).WithExact(f, f)
+	return New(c, m, o).WithWeights(f)
 }

@@ -191,7 +191,7 @@ func newHardWorld(tb testing.TB, rng *rand.Rand) *hardWorld {
 }
 
 func (w *hardWorld) expander(o Options) *Expander {
-	return New(w.cluster, w.matrix, o).WithExact(w.exact, w.exact)
+	return New(w.cluster, w.matrix, o).WithWeights(w.exact)
 }
 
 // weight is the diagonal of W, as the definition says: a term without a row
@@ -460,7 +460,7 @@ func TestHardFormHasABoundOnItsTerms(t *testing.T) {
 	f := rentalWeights()
 	f.docFreqs["bus"] = f.docFreqs["car"]
 	for _, limit := range []int{0, 300, 5000, 50_000} {
-		e := New(c, m, with(func(o *Options) { o.Mode = ModeHard })).WithExact(f, f)
+		e := New(c, m, with(func(o *Options) { o.Mode = ModeHard })).WithWeights(f)
 		if limit > 0 {
 			e.Learn(Limit{LimitClauses, "docs", int64(limit)})
 		}
@@ -535,7 +535,7 @@ func TestManySearchesInOneRequestShareTheTermsOfTheHardForm(t *testing.T) {
 		}
 	}
 	f := rentalWeights()
-	e := New(c, matrixOf(t, c, rows), with(func(o *Options) { o.Mode = ModeHard })).WithExact(f, f)
+	e := New(c, matrixOf(t, c, rows), with(func(o *Options) { o.Mode = ModeHard })).WithWeights(f)
 	body := []byte(strings.Repeat("{}\n"+`{"query":{"match":{"body":"`+strings.Join(text, " ")+`"}}}`+"\n", searches))
 	for _, limit := range []int{0, 1 << 17} {
 		if limit > 0 {
@@ -633,7 +633,7 @@ func TestHardFormAsksSideBySide(t *testing.T) {
 	f := rentalWeights()
 	f.before = before
 	world := &meeting{c, m, before}
-	r := expandHard(t, New(world, world, with(func(o *Options) { o.Mode = ModeHard })).WithExact(f, f), Request{Body: []byte(carRental)})
+	r := expandHard(t, New(world, world, with(func(o *Options) { o.Mode = ModeHard })).WithWeights(f), Request{Body: []byte(carRental)})
 	if r.Clauses[0].Form != "hard" {
 		t.Errorf("clauses %+v", r.Clauses)
 	}
@@ -671,7 +671,7 @@ func TestHardPagesOfAPointInTimeAreWrittenLikeTheFirst(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, f := newWorld(t), rentalWeights()
-			e := New(w, w, with(func(o *Options) { o.Mode = ModeHard })).WithExact(f, f)
+			e := New(w, w, with(func(o *Options) { o.Mode = ModeHard })).WithWeights(f)
 			first := expandPage(t, e, pitPage(0, tt.query, ""))
 			if !first.Rewritten || strings.Contains(string(first.Body), "reciprocal") != (name != "not hard") {
 				t.Fatalf("the first page: %s", first.Body)

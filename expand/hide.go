@@ -23,7 +23,6 @@ const (
 	DiscloseValidate
 )
 
-// disclosed returns how the answer would show the added terms, and notes it.
 func (s *search) disclosed() Disclosure {
 	d := s.req.Discloses
 	switch s.req.Endpoint {
@@ -43,8 +42,7 @@ func (s *search) disclosed() Disclosure {
 	return d
 }
 
-// asksFor reports whether the query string has one of the parameters, with
-// or without a value: any but "false" switches it on.
+// asksFor reports whether one of the parameters is there and not "false".
 func (r *Request) asksFor(parameters ...string) bool {
 	for part := range strings.SplitSeq(r.RawQuery, "&") {
 		name, value, _ := strings.Cut(part, "=")

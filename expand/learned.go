@@ -55,7 +55,6 @@ type knownLimit struct {
 	until time.Time
 }
 
-// of returns a limit of an index expression, 0 where none is known.
 func (l *limits) of(kind LimitKind, index string) int64 {
 	if l.count.Load() == 0 {
 		return 0
@@ -65,8 +64,7 @@ func (l *limits) of(kind LimitKind, index string) int64 {
 	return l.get(Limit{Kind: kind, Index: index}).n
 }
 
-// get returns what is known, the zero value for nothing, and forgets what
-// was known for long enough. The lock is held.
+// get forgets what was known for long enough. The lock is held.
 func (l *limits) get(k Limit) knownLimit {
 	known, ok := l.known[k]
 	if ok && time.Now().After(known.until) {

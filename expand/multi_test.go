@@ -26,7 +26,7 @@ func expandRequest(tb testing.TB, req *Request, change func(c *fakeCluster, o *O
 	}
 	exact := rentalWeights()
 	exact.scripted = c.scripts
-	r, err := New(c, m, o).WithExact(exact, exact).Expand(tb.Context(), req)
+	r, err := New(c, m, o).WithWeights(exact).Expand(tb.Context(), req)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -10,7 +10,7 @@ const (
 	// ModeBM25 ranks by the engine's BM25 with related terms added.
 	ModeBM25 Mode = iota
 	// ModeHard ranks by (Wx)ᵀS(Wy)/(‖Wx‖ ‖Wy‖), which the engine computes: the
-	// length-normalized soft cosine. It needs what [LinearFields] knows.
+	// length-normalized soft cosine. It needs what [WeightSource] knows.
 	ModeHard
 	// ModeSoft has the first hits ordered outside of the engine by the soft
 	// cosine (Wx)ᵀS(Wy)/(√((Wx)ᵀS(Wx)) √((Wy)ᵀS(Wy))).

@@ -115,8 +115,8 @@ func byPath(n int, clause func(i int) *dsl.Clause) []int {
 	return out
 }
 
-// pageKey names the search before anything is asked for it. What acts on a
-// clause only by way of its writing, such as a boost, has no part in it.
+// pageKey names the search by what the choice of its terms depends on: not by
+// what acts only on how a clause is written, such as its boost.
 func pageKey(e *Expander, s *dsl.Search) pitKey {
 	var raw []byte
 	add := func(s string) { raw = append(binary.AppendUvarint(raw, uint64(len(s))), s...) }
@@ -168,8 +168,7 @@ func remembered(clauses []form.Clause) []form.Clause {
 	return out
 }
 
-// restore makes the search what it was on the first page: fewer terms, as
-// after a limit that was learned since, would be other scores.
+// restore makes the search what it was on the first page, with the same scores.
 func (a *asker) restore(p *firstPage) {
 	a.clauseLimit = p.clauseLimit
 	for n, i := range byPath(len(a.clauses), func(i int) *dsl.Clause { return a.clauses[i].Parsed }) {
@@ -185,7 +184,6 @@ func (a *asker) restore(p *firstPage) {
 	}
 }
 
-// weight returns about how many bytes p takes.
 func (p *firstPage) weight() uint32 {
 	n := pageBytes + clauseBytes*len(p.clauses)
 	for _, f := range form.Fields(p.clauses) {

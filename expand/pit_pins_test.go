@@ -507,7 +507,7 @@ func TestAPointInTimeHoldsNoMatrix(t *testing.T) {
 			if strings.HasPrefix(name, "hard") {
 				o.Mode = ModeHard
 			}
-			e := New(w, w, o).WithExact(weights, weights)
+			e := New(w, w, o).WithWeights(weights)
 			held, heldWeights := weak.Make(w.matrix.Load()), weak.Make(weights.fakeWeights)
 			first := expandPage(t, e, pitPage(0, query, ""))
 			w.change(t)

@@ -46,9 +46,8 @@ func readPIT(id string) (found *pointInTime) {
 	return found
 }
 
-// names returns the names to search by: where an alias with a filter was
-// opened, the alias, to which another matrix may be bound than to its index.
-// It returns none where the alias is not known for all indices.
+// names returns the names to search by: a filtered alias where one was opened,
+// for its matrix may be another; none where it is not known for all indices.
 func (p *pointInTime) names() []string {
 	switch {
 	case !p.filtered:
@@ -78,7 +77,6 @@ type pitReader struct {
 	failed bool
 }
 
-// pointInTime reads the version, the map of shards and that of aliases.
 func (r *pitReader) pointInTime() *pointInTime {
 	r.number()
 	if r.form&pitPartial != 0 {
@@ -104,9 +102,8 @@ func (r *pitReader) pointInTime() *pointInTime {
 	return p
 }
 
-// aliases reads the map from the ids of indices to the aliases that the
-// point in time was opened by and their filter, up to the first filter: that
-// is a query.
+// aliases reads the map from ids of indices to aliases and their filters, up to
+// the first filter: that is a query.
 func (r *pitReader) aliases(p *pointInTime) {
 	for n := r.number(); n > 0 && !r.failed && !p.filtered; n-- {
 		r.string() // the id
@@ -132,7 +129,7 @@ func (r *pitReader) context() {
 		r.failed = true
 	}
 	if r.form&pitMayLackID == 0 || r.flag() {
-		r.skip(8)
+		r.take(8)
 		r.string()
 		if r.form&pitHasSearcher != 0 && r.flag() {
 			r.string()
@@ -140,7 +137,7 @@ func (r *pitReader) context() {
 	}
 }
 
-// number reads a number in groups of seven bits, the lowest first.
+// number reads seven bits a byte, the lowest first.
 func (r *pitReader) number() uint64 {
 	n, size := binary.Uvarint(r.rest)
 	if size <= 0 {
@@ -151,33 +148,22 @@ func (r *pitReader) number() uint64 {
 }
 
 func (r *pitReader) flag() bool {
-	if len(r.rest) == 0 || r.rest[0] > 1 {
-		r.failed = true
-		return false
-	}
-	set := r.rest[0] == 1
-	r.rest = r.rest[1:]
-	return set
+	b := r.take(1)
+	r.failed = r.failed || b[0] > 1
+	return !r.failed && b[0] == 1
 }
 
 // string reads a text of ASCII characters, which the names in question are.
 // All others make the lengths differ, and the reading fail.
-func (r *pitReader) string() string {
-	n := r.number()
-	if r.failed || n > uint64(len(r.rest)) {
-		r.failed = true
-		return ""
-	}
-	s := string(r.rest[:n])
-	r.rest = r.rest[n:]
-	return s
-}
+func (r *pitReader) string() string { return r.take(r.number()) }
 
-func (r *pitReader) skip(n int) {
-	if n > len(r.rest) {
-		r.failed, n = true, 0
+func (r *pitReader) take(n uint64) string {
+	if r.failed = r.failed || n > uint64(len(r.rest)); r.failed {
+		return "\x00"
 	}
+	taken := string(r.rest[:n])
 	r.rest = r.rest[n:]
+	return taken
 }
 
 // isIndexName reports whether s can be the name of an index, of ASCII only.

@@ -23,7 +23,6 @@ type planner struct {
 	rerank *Rerank
 }
 
-// newPlanner returns the planner of the clauses that a has asked for.
 func newPlanner(a *asker) *planner {
 	p := &planner{e: a.e, s: a.s, clauseLimit: a.clauseLimit}
 	o := &a.e.options
@@ -32,15 +31,21 @@ func newPlanner(a *asker) *planner {
 		MarkRelated: o.MarkRelated, Unscored: a.s.unscored,
 	}
 	p.plan.MatchOnly = p.plan.Unscored && !p.plan.Exact()
-	if o.Mode == ModeSoft {
-		p.planRerank(a.targets)
+	if o.Mode != ModeSoft {
+		return p
+	}
+	r, why := p.reranking(a.targets)
+	if p.plan.FindOnly = why == "" || why == reason.Window; why == "" {
+		p.rerank, p.plan.Edits = r, pageEdits(p.s, r.Asked())
+	}
+	for i := range p.plan.Clauses {
+		p.plan.Clauses[i].ModeReason = why
 	}
 	return p
 }
 
-// write returns the rewritten search. What is planned is written and
-// counted, and planned again with fewer terms where the cluster would not
-// take it.
+// write returns the rewritten search: what is planned is written, counted, and
+// planned again with fewer terms where the cluster would not take it.
 func (p *planner) write() *Result {
 	plan := &p.plan
 	var body []byte
@@ -88,8 +93,7 @@ func (p *planner) write() *Result {
 	}
 }
 
-// limit returns how many clauses the search may have, 0 where that is not
-// known.
+// limit returns how many clauses the search may have, 0 where unknown.
 func (p *planner) limit() int {
 	if p.plan.Exact() { // there are as many terms as S has
 		return exactLimit(p.clauseLimit)
@@ -97,8 +101,7 @@ func (p *planner) limit() int {
 	return p.clauseLimit
 }
 
-// takeBack takes added terms back, or leaves clauses alone, of a search that
-// has over clauses too many.
+// takeBack makes a search smaller that has over clauses too many.
 func (p *planner) takeBack(over int) {
 	half := (over + 1) / 2 // a term may stand there more than once, so that fewer may do
 	clauses := p.plan.Clauses
@@ -117,8 +120,7 @@ func (p *planner) takeBack(over int) {
 	}
 }
 
-// decide chooses for every clause whether and how its terms are written, and
-// for the search in which phase.
+// decide chooses the form of every clause, and the phase.
 func (p *planner) decide() {
 	plan, saturated := &p.plan, false
 	for i := range plan.Clauses {
@@ -155,8 +157,7 @@ func (p *planner) decide() {
 	}
 }
 
-// scoring chooses the form of a clause, and says why it is not the one
-// configured.
+// scoring chooses the form, and says why it is not the configured one.
 func (p *planner) scoring(c *form.Clause) (form.Scoring, reason.Reason) {
 	wanted := p.e.options.Scoring
 	if p.plan.FindOnly || wanted == form.Linear {
@@ -187,8 +188,7 @@ func (p *planner) scoring(c *form.Clause) (form.Scoring, reason.Reason) {
 	return form.Saturated, ""
 }
 
-// decidePhase decides whether the best hits are ordered again by the whole
-// query and takes the terms back that are then not written.
+// decidePhase decides on a rescore, and drops what is not written then.
 func (p *planner) decidePhase() {
 	why := p.noRescore()
 	p.plan.Rescore = why == ""
@@ -207,17 +207,15 @@ func (p *planner) decidePhase() {
 	}
 }
 
-// findLess takes back the terms that a rescored search would not look for,
-// so that one that cannot be rescored finds the same. Where the original
-// decides what is found, all of them stay.
+// findLess takes back the terms that a rescored search would not look for, so
+// that one that cannot be rescored finds the same.
 func (p *planner) findLess(c *form.Clause) {
 	if !p.e.options.NoRescore && !c.SameMatches {
 		c.KeepFound()
 	}
 }
 
-// noRescore returns why the best hits of the search cannot be ordered again,
-// "" where they can.
+// noRescore returns why the best hits cannot be rescored, "" where they can.
 func (p *planner) noRescore() reason.Reason {
 	s, limit := p.s, p.e.limits.of(LimitRescore, p.s.req.Index)
 	switch {
@@ -240,9 +238,7 @@ func (p *planner) noRescore() reason.Reason {
 }
 
 // namesQueries reports whether a query may have named queries or inner hits,
-// whose scores the engines take from the query and not from the rescore. A
-// name may be written with escapes; those of ASCII letters are used for
-// little else.
+// whose scores the engines take from the query. A name may have escapes.
 func namesQueries(query []byte) bool {
 	for _, name := range []string{`"_name"`, `"inner_hits"`, `\u004`, `\u005`, `\u006`, `\u007`} {
 		if bytes.Contains(query, []byte(name)) {

@@ -97,15 +97,12 @@ type Weights interface {
 	Rows(ctx context.Context, terms []string, rows []simmatrix.Row) error
 }
 
-// A WeightSource gives out the weights that are bound to fields.
+// A WeightSource gives out the weights that are bound to fields, and knows what
+// the indices have for [ModeHard]. It may ask the cluster, as [Pinned.For] does.
 type WeightSource interface {
 	// Weights returns the active weights for a field of the indices, nil where none
-	// are bound or there. It may ask the cluster, as [Pinned.For] does.
+	// are bound or there.
 	Weights(ctx context.Context, indices esclient.Indices, field string) (Weights, error)
-}
-
-// LinearFields knows what the indices hold for [ModeHard].
-type LinearFields interface {
 	// Linear says where the exact scores of a field come from, given the
 	// [Weights.ID] of its weights.
 	Linear(ctx context.Context, indices esclient.Indices, field, weights string) (esclient.Linear, error)

@@ -83,7 +83,6 @@ func (r *Refusal) Limit() (Limit, bool) {
 	return Limit{}, false
 }
 
-// has reports whether a cause is of one of the types.
 func (r *Refusal) has(types ...string) bool {
 	return slices.ContainsFunc(r.Causes, func(c Cause) bool { return slices.Contains(types, c.Type) })
 }

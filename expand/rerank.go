@@ -26,23 +26,7 @@ const (
 	maxReranked = 16
 )
 
-// planRerank decides whether the hits are reranked, by what the targets were
-// asked for.
-func (p *planner) planRerank(targets []target) {
-	r, why := p.reranking(targets)
-	if why == "" {
-		p.rerank, p.plan.FindOnly = r, true
-		p.plan.Edits = pageEdits(p.s, r.Asked())
-		return
-	}
-	p.plan.FindOnly = why == reason.Window
-	for i := range p.plan.Clauses {
-		p.plan.Clauses[i].ModeReason = why
-	}
-}
-
-// reranking returns how the hits are reranked, or the reason why they cannot
-// be.
+// reranking returns how the hits are reranked, or why they are not.
 func (p *planner) reranking(targets []target) (*Rerank, reason.Reason) {
 	if why := p.noRerank(); why != "" {
 		return nil, why
@@ -67,8 +51,7 @@ func (p *planner) reranking(targets []target) (*Rerank, reason.Reason) {
 	return r, ""
 }
 
-// noRerank returns why the hits cannot be reranked, as far as the request
-// says, "" where they can.
+// noRerank returns why the request does not let them be reranked, or "".
 func (p *planner) noRerank() reason.Reason {
 	s := p.s
 	switch {
@@ -92,9 +75,8 @@ func (p *planner) noRerank() reason.Reason {
 	return ""
 }
 
-// rerankFields returns what the hits are compared with, or the reason why
-// they cannot be. A field that several clauses look into has the sum of
-// their terms: it is one space, however many texts are looked for there.
+// rerankFields returns what the hits are compared with, or why they are not. A
+// field that several clauses look into has the sum of their terms.
 func rerankFields(clauses []form.Clause, targets []target) ([]RerankField, reason.Reason) {
 	var out []RerankField
 	for i := range clauses {
@@ -132,8 +114,7 @@ func rerankFields(clauses []form.Clause, targets []target) ([]RerankField, reaso
 	return out, ""
 }
 
-// compared reports whether a text that was left alone for the reason given
-// is compared with the hits all the same.
+// compared reports whether a text left alone for a reason is compared anyway.
 func compared(why reason.Reason) bool {
 	return why == "" || why == reason.NoNeighbors || why == reason.TermLimit || why == reason.NoTerms
 }
@@ -156,9 +137,8 @@ func (r *RerankField) add(f *form.Field, boost float64) {
 	}
 }
 
-// pageEdits has the body ask for the first hits, so many, with sequence
-// numbers and versions. What it does not say yet goes before its first
-// member; it has one.
+// pageEdits has the body ask for the first hits with sequence numbers and
+// versions. What it does not say yet goes before its first member; it has one.
 func pageEdits(s *search, size int) []jsonspan.Edit {
 	start := bytes.IndexByte(s.Body, '{') + 1
 	edits := []jsonspan.Edit{{At: jsonspan.Span{Start: start, End: start}}}

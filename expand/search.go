@@ -24,7 +24,7 @@ type search struct {
 	unscored  bool       // nothing in the answer depends on scores
 }
 
-// parse reads the search, and returns the reason to leave it alone, or "".
+// parse reads the search, and returns why it is left alone, or "".
 func (e *Expander) parse(req *Request, m *memory) (*search, reason.Reason) {
 	s := &search{req: req}
 	var why reason.Reason
@@ -61,8 +61,8 @@ func (e *Expander) parse(req *Request, m *memory) (*search, reason.Reason) {
 	return s, ""
 }
 
-// usePIT takes the indices from the point in time and reports whether it
-// knows them. The engines allow no index expression with it.
+// usePIT takes the indices from the point in time, if it knows them. Engines
+// allow no index expression with it.
 func (s *search) usePIT() bool {
 	p := readPIT(s.PIT.ID)
 	if p == nil || s.req.Index != "" {
@@ -73,8 +73,7 @@ func (s *search) usePIT() bool {
 	return len(names) > 0
 }
 
-// allowed returns the reason to leave the search alone where the client may
-// not search its indices, or "".
+// allowed returns the reason where the client may not search the indices.
 func (s *search) allowed(ctx context.Context) (reason.Reason, error) {
 	if s.req.Allowed == nil {
 		return "", nil
@@ -89,7 +88,6 @@ func (s *search) allowed(ctx context.Context) (reason.Reason, error) {
 	}
 }
 
-// notes says of the queries of other kinds why they are left alone.
 func (s *search) notes() (out []Clause) {
 	if s.Search == nil {
 		return nil
@@ -102,9 +100,8 @@ func (s *search) notes() (out []Clause) {
 	return out
 }
 
-// shardReason returns why the statistics of all shards are not those that
-// each of them scores by, "" where they are or can be made to be. An
-// explanation is that of the one shard that holds the document.
+// shardReason returns why shards do not all score by the statistics of all, or
+// "" where they do or can be made to. _explain asks one shard.
 func (s *search) shardReason(a *esclient.Analysis) reason.Reason {
 	fixed := s.parameters.Get("search_type")
 	switch {

@@ -21,9 +21,7 @@ const (
 	maxSearches = 256
 )
 
-// expandSeveral expands a request that has several searches, each as a
-// search of its own, and returns the whole body with those that were
-// rewritten in their places.
+// expandSeveral expands each search of a request by itself, in its place.
 func (e *Expander) expandSeveral(ctx context.Context, req *Request) (*Result, error) {
 	takeApart, why := dsl.MultiSearch, reason.MultiSearch
 	if req.Endpoint == EndpointRankEval {
@@ -49,7 +47,6 @@ func (e *Expander) expandSeveral(ctx context.Context, req *Request) (*Result, er
 	return joined(req, parts, results, errs)
 }
 
-// partRequest returns the request of one search of n.
 func partRequest(req *Request, p *dsl.Part, n int) Request {
 	one := *req
 	one.Index, one.RawQuery, one.Body = p.Index, p.RawQuery, p.At.Of(req.Body)

@@ -143,8 +143,7 @@ func (c *Clause) match(raw []byte) {
 // engines compute in 32-bit floats and refuse what is no number there.
 const maxBoost = 1e30
 
-// settle turns an error of reading a clause's options into the reason to
-// leave it alone.
+// settle turns an error into the reason to leave the clause alone.
 func (c *Clause) settle(err error) {
 	for _, f := range c.Fields {
 		if c.Boost*f.Boost > maxBoost {
@@ -189,7 +188,6 @@ func (c *Clause) matchPhrasePrefix(raw []byte) {
 	c.matchPhrase(raw)
 }
 
-// matchPhrase reads a match_phrase.
 func (c *Clause) matchPhrase(raw []byte) {
 	c.match(raw)
 	c.sequence()
@@ -202,8 +200,7 @@ func (c *Clause) sequence() {
 	c.OperatorAnd, c.MinimumShouldMatch = false, nil
 }
 
-// option takes the options that match, its phrases and the queries of
-// several fields share.
+// option takes the options that several kinds share.
 func (c *Clause) option(name string, value []byte) (err error) {
 	switch name {
 	case "query":
@@ -289,15 +286,13 @@ func (c *Clause) multiMatch(raw []byte) {
 	c.settle(err)
 }
 
-// combinedFields reads {"query": "text", "fields": […]}, which scores
-// several fields as if they were one.
+// combinedFields reads a query that scores several fields as if they were one.
 func (c *Clause) combinedFields(raw []byte) {
 	c.TermCentric, c.Additive = true, false
 	c.settle(c.several(raw, nil))
 }
 
-// queryString reads {"query": "text", "default_field": …} of a query_string
-// whose text uses none of the operators.
+// queryString reads a query_string whose text uses none of the operators.
 func (c *Clause) queryString(raw []byte) {
 	err := c.several(raw, func(name string, value []byte) (bool, error) {
 		if name != "default_field" {
@@ -316,8 +311,7 @@ func (c *Clause) queryString(raw []byte) {
 	c.settle(err)
 }
 
-// simpleQueryString reads {"query": "text", "fields": […]} of a
-// simple_query_string whose text uses none of the operators.
+// simpleQueryString reads one whose text uses none of the operators.
 func (c *Clause) simpleQueryString(raw []byte) {
 	c.TieBreaker = 1 // the engine adds up the fields
 	err := c.several(raw, nil, "flags", "analyze_wildcard", "quote_field_suffix", "fuzzy_prefix_length", "fuzzy_max_expansions")
@@ -331,9 +325,8 @@ func (c *Clause) simpleQueryString(raw []byte) {
 	c.settle(err)
 }
 
-// hasSyntax reports whether text uses anything of a query syntax: one of the
-// operators, plus or minus before a word or by itself, or a word that is an
-// operator in the syntax of Lucene.
+// hasSyntax reports whether text uses one of the operators, a plus or minus
+// before a word or by itself, or a word that is an operator in Lucene.
 func hasSyntax(text, operators string) bool {
 	for word := range strings.FieldsSeq(text) {
 		if word[0] == '+' || word[0] == '-' || word == "AND" || word == "OR" || word == "NOT" || word == "TO" {
@@ -364,7 +357,6 @@ func fields(raw []byte) (out []Field, err error) {
 	return out, nil
 }
 
-// fieldOf reads a field name, perhaps with a boost.
 func fieldOf(raw []byte) (Field, error) {
 	name, err := text(raw)
 	if err != nil {
@@ -378,8 +370,7 @@ func fieldOf(raw []byte) (Field, error) {
 	return f, err
 }
 
-// scalar returns what the engine takes as the text of a query: a string, or
-// a number or boolean as it is written.
+// scalar returns a text, or a number or boolean as it is written.
 func scalar(raw []byte) (string, error) {
 	switch raw[0] {
 	case '"':
@@ -391,7 +382,6 @@ func scalar(raw []byte) (string, error) {
 	}
 }
 
-// text returns the value of a JSON string.
 func text(raw []byte) (string, error) {
 	if raw[0] != '"' {
 		return "", errOptions
@@ -400,8 +390,7 @@ func text(raw []byte) (string, error) {
 	return string(plain), err
 }
 
-// number returns a finite JSON number of at least 0; the engines also take
-// it as a string.
+// number returns a finite number of at least 0, which may stand in quotes.
 func number(raw []byte) (float64, error) {
 	s := strings.Trim(string(raw), `"`)
 	v, err := strconv.ParseFloat(s, 64)
@@ -409,10 +398,4 @@ func number(raw []byte) (float64, error) {
 		return 0, errOptions
 	}
 	return v, nil
-}
-
-// isOne reports whether a boost changes nothing.
-func isOne(raw []byte) bool {
-	v, err := number(raw)
-	return err == nil && v == 1
 }

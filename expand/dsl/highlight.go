@@ -40,8 +40,7 @@ func (h *Highlight) Len() (n int) {
 	return n
 }
 
-// highlight reads a highlight object and notes it where it needs a
-// highlight_query.
+// highlight notes a highlight object that needs a highlight_query.
 func (p *Parser) highlight() error {
 	if !p.isObject() {
 		return p.json.Skip()
@@ -64,16 +63,13 @@ func (p *Parser) highlight() error {
 	return err
 }
 
-// hits reads an object that says how hits are shown: that of inner_hits or
-// of top_hits.
+// hits reads the object of inner_hits or top_hits.
 func (p *Parser) hits() error { return p.only("highlight", p.highlight) }
 
-// collapse reads the object that collapses hits.
 func (p *Parser) collapse() error {
 	return p.only("inner_hits", func() error { return p.oneOrMore(p.hits) })
 }
 
-// aggregations reads an object of aggregations and those below them.
 func (p *Parser) aggregations(depth int) error {
 	if depth > maxDepth {
 		return p.json.Skip()

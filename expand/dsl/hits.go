@@ -1,37 +1,16 @@
 package dsl
 
 import (
-	"bytes"
 	"strconv"
 	"strings"
 
 	"github.com/akin-search/akin/internal/jsonspan"
 )
 
-// defaultSize is how many hits the engines return where nobody says.
+// defaultSize is how many hits the engines return by default.
 const defaultSize = 10
 
-// option takes a member of the body that is about the answer.
-func (h *Hits) option(name string, at jsonspan.Span, raw []byte) {
-	switch name {
-	case "size":
-		h.None = string(raw) == "0"
-		h.Size = at
-	case "from":
-		h.From = at
-	case "seq_no_primary_term":
-		h.SeqNo = at
-	case "version":
-		h.Version = at
-	case "stored_fields": // with "_none_" there are no ids
-		h.Bare = h.Bare || bytes.Contains(raw, []byte("_none_"))
-	case "search_pipeline", "ext": // of OpenSearch, which may do anything
-		h.Bare = true
-	}
-}
-
-// keepsHits reports whether the value of filter_path leaves all of the hits
-// in the answer, for certain.
+// keepsHits reports whether filter_path leaves all of the hits in the answer.
 func keepsHits(filter string) bool {
 	some, kept := false, false
 	for pattern := range strings.SplitSeq(filter, ",") {
@@ -96,5 +75,4 @@ const (
 
 func isBoolean(text string) bool { return text == isTrue || text == isFalse }
 
-// isCount reports whether text is a number of digits only.
 func isCount(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }

@@ -26,7 +26,6 @@ const (
 	roleHeader       // roleOther that may stand in a header of _msearch
 )
 
-// roles are the parameters that matter to expansion.
 var roles = map[string]role{
 	"q": roleQuery, "df": roleQuery, "analyzer": roleQuery, "default_operator": roleQuery, "lenient": roleQuery, "analyze_wildcard": roleQuery,
 	"source": roleSource, "source_content_type": roleSource,
@@ -77,15 +76,13 @@ func ReadParameters(raw string) (p Parameters, why reason.Reason) {
 // Get returns the value of a parameter, "" where there is none.
 func (p *Parameters) Get(name string) string { return p.values[name] }
 
-// isPageValue reports whether a parameter that says which hits come back has
-// a value whose meaning is known.
+// isPageValue reports whether the value of a page parameter is understood.
 func isPageValue(name, value string) bool {
 	return isBoolean(value) && name != "from" && name != "size" || isCount(value) && (name == "from" || name == "size")
 }
 
-// Routed reports whether the search goes to some of the shards only, or may
-// do so: with a routing, or a preference for shards or for the copies of one
-// node. All statistics then are those of these shards.
+// Routed reports whether the search may go to some of the shards only, by a
+// routing or a preference. All statistics then are those of these shards.
 func (p *Parameters) Routed() bool {
 	preference := p.Get("preference")
 	return p.Get("routing") != "" || strings.HasPrefix(preference, "_shards") || strings.HasPrefix(preference, "_only")
@@ -106,8 +103,7 @@ func (p *Parameters) IndexOptions() string {
 	return options.Encode()
 }
 
-// apply completes s by what the parameters say: they go before the body's
-// members.
+// apply completes s: parameters go before the body's members.
 func (p *Parameters) apply(s *Search) {
 	if size := p.Get("size"); size != "" {
 		s.Hits.None = size == "0"
@@ -130,9 +126,8 @@ func (p *Parameters) apply(s *Search) {
 		!keepsHits(p.Get("filter_path"))
 }
 
-// Body returns the body of a request that has the one given: that itself, or
-// what the parameters q or source stand for; else the reason why there is
-// none to expand.
+// Body returns the body, or what the parameters q or source stand for; else the
+// reason why there is none to expand.
 func (p *Parameters) Body(body []byte, empty bool) ([]byte, reason.Reason) {
 	q, source := p.Get("q"), p.Get("source")
 	switch {
@@ -154,8 +149,7 @@ func (p *Parameters) Body(body []byte, empty bool) ([]byte, reason.Reason) {
 	return body, ""
 }
 
-// query returns the body that means what the parameter q and those with it
-// mean.
+// query returns the body that q and the parameters with it mean.
 func (p *Parameters) query() []byte {
 	out := []byte(`{"query":{"query_string":{"query":`)
 	out, _ = jsontext.AppendQuote(out, p.Get("q"))

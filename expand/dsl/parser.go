@@ -64,7 +64,6 @@ func (p *Parser) Release() {
 	p.search = Search{Clauses: p.search.Clauses[:0]}
 }
 
-// member takes one member of the body.
 func (p *Parser) member(name []byte) (err error) {
 	s := &p.search
 	switch string(name) {
@@ -94,7 +93,6 @@ func (p *Parser) member(name []byte) (err error) {
 	return s.option(string(name), v)
 }
 
-// isObject reports whether the next value is an object.
 func (p *Parser) isObject() bool { return p.json.Kind() == '{' }
 
 // members reads an object by f, with the path of the member in p.path, and
@@ -115,8 +113,7 @@ func (p *Parser) members(f func(name []byte) error) error {
 	return err
 }
 
-// only reads the value of the one member named of an object by f, and passes
-// over all others and over what is no object.
+// only reads the one member named of an object by f.
 func (p *Parser) only(member string, f func() error) error {
 	return p.members(func(name []byte) error {
 		if string(name) == member {
@@ -157,8 +154,18 @@ func (s *Search) option(name string, at jsonspan.Span) (err error) {
 		s.NoRescore = reason.Vectors
 	case "track_scores":
 		s.Scores.Tracked = string(raw) == isTrue
-	default:
-		s.Hits.option(name, at, raw)
+	case "size":
+		s.Hits.Size, s.Hits.None = at, string(raw) == "0"
+	case "from":
+		s.Hits.From = at
+	case "seq_no_primary_term":
+		s.Hits.SeqNo = at
+	case "version":
+		s.Hits.Version = at
+	case "stored_fields": // with "_none_" there are no ids
+		s.Hits.Bare = s.Hits.Bare || bytes.Contains(raw, []byte("_none_"))
+	case "search_pipeline", "ext": // of OpenSearch, which may do anything
+		s.Hits.Bare = true
 	}
 	if err != nil {
 		return errNotJSON
@@ -166,7 +173,7 @@ func (s *Search) option(name string, at jsonspan.Span) (err error) {
 	return nil
 }
 
-// showsScores reports whether aggregations may depend on the scores of hits.
+// showsScores reports whether aggregations may depend on scores.
 func showsScores(aggregations []byte) bool {
 	return slices.ContainsFunc([]string{"top_hits", "top_metrics", "sampler", "_score", "script", `\u`},
 		func(name string) bool { return bytes.Contains(aggregations, []byte(name)) })
@@ -198,7 +205,6 @@ func (p *Parser) query(depth int) error {
 	return nil
 }
 
-// kind reads the value of a query of the kind named.
 func (p *Parser) kind(name string, depth int) error {
 	s := &p.search
 	k, known := kinds[name]
@@ -221,10 +227,8 @@ func (p *Parser) kind(name string, depth int) error {
 	return err
 }
 
-// compound reads the members of a query that holds others. It reports
-// whether one more match inside could lower a hit or lose it: where scores
-// are averaged or the least is taken, and where the number of matches has a
-// bound.
+// compound reads the members of a query that holds others. It reports whether
+// one more match inside could lower a hit (averages, the least) or lose it.
 func (p *Parser) compound(k kind, depth int) (same bool, err error) {
 	s, mode := &p.search, k.scoreMode
 	var query jsonspan.Span
@@ -258,7 +262,10 @@ func (p *Parser) compound(k kind, depth int) (same bool, err error) {
 		}
 		v, err := p.json.Value()
 		s.ClauseCount += queriesIn(v.Of(s.Body))
-		s.Scores.Others = s.Scores.Others || member == "boost" && !isOne(v.Of(s.Body))
+		if member == "boost" {
+			boost, err := number(v.Of(s.Body))
+			s.Scores.Others = s.Scores.Others || err != nil || boost != 1
+		}
 		return err
 	})
 	s.mark(marked, query)
@@ -294,8 +301,7 @@ func (p *Parser) clause(k kind, depth int) error {
 	return nil
 }
 
-// leave passes over the value of a query, or a list of queries, and notes
-// why.
+// leave passes over a query, or a list of queries, and notes why.
 func (p *Parser) leave(why reason.Reason) error {
 	s := &p.search
 	v, err := p.json.Value()
@@ -315,7 +321,6 @@ func (p *Parser) leave(why reason.Reason) error {
 // parent.
 func queriesIn(raw []byte) int { return 1 + bytes.Count(raw, []byte("{"))/2 }
 
-// oneOrMore reads what f reads once, or a list of it.
 func (p *Parser) oneOrMore(f func() error) error {
 	if p.json.Kind() != '[' {
 		return f()

@@ -42,15 +42,12 @@ func MultiSearch(body []byte, index, rawQuery string) []Part {
 	return parts
 }
 
-// line returns the line that begins at the place given, without its newline,
-// and the place behind that.
+// line returns the line that begins at the place, and where the next does.
 func line(body []byte, at int) (jsonspan.Span, int) {
 	end := at + bytes.IndexByte(body[at:], '\n')
 	return jsonspan.Span{Start: at, End: end}, end + 1
 }
 
-// readHeader completes a part by its header and the parameters of the
-// request.
 func (p *Part) readHeader(header []byte, rawQuery string) error {
 	said := url.Values{}
 	for part := range strings.SplitSeq(rawQuery, "&") {
@@ -101,12 +98,10 @@ func (p *Part) member(name string, value []byte, said url.Values) error {
 	return nil
 }
 
-// inHeader reports whether a parameter of the URL may stand in a header of
-// _msearch and matters to expansion.
+// inHeader reports whether a parameter may stand in a header of _msearch.
 func inHeader(name string) bool { return roles[name] == roleHeader || roles[name] == roleIndices }
 
-// expression returns a string, a boolean, or a list of strings joined by
-// commas; "" for null.
+// expression returns a string, a boolean, or a list joined by commas.
 func expression(value []byte) (string, error) {
 	switch value[0] {
 	case 'n':

@@ -18,8 +18,7 @@ type clauseWriter struct {
 	finding bool
 }
 
-// writeClause writes what takes the place of c; finding says that hits are
-// only found by it.
+// writeClause writes c; finding says that hits are only found by it.
 func writeClause(b *buffer, p *Plan, c *Clause, finding bool) {
 	w := clauseWriter{b, p, c, c.Scoring, finding}
 	if finding {
@@ -51,13 +50,11 @@ func writeClause(b *buffer, p *Plan, c *Clause, finding bool) {
 	w.end()
 }
 
-// original writes the clause as it came.
 func (w *clauseWriter) original() {
 	w.out = append(w.out, w.c.Parsed.At.Of(w.plan.Search.Body)...)
 	w.clauses += w.c.count()
 }
 
-// end closes a clause behind its queries.
 func (w *clauseWriter) end() {
 	w.raw(`]`)
 	if w.plan.Normalize && !w.plan.MatchOnly && w.scoring != Hard {
@@ -69,8 +66,7 @@ func (w *clauseWriter) end() {
 	w.raw(`}}`)
 }
 
-// matching writes the original and what else is to be found. The search asks
-// for no scores, so nothing stands there to score by.
+// matching writes the original and what else is to be found, without scores.
 func (w *clauseWriter) matching() {
 	c := w.c
 	w.raw(`{"bool":{"should":[`)
@@ -95,7 +91,6 @@ func addedTerms(b *buffer, c *Clause) {
 	}
 }
 
-// linear writes the original as a scoring clause and the terms with it.
 func (w *clauseWriter) linear() {
 	c := w.c
 	switch {
@@ -121,8 +116,7 @@ func (w *clauseWriter) linear() {
 	w.end()
 }
 
-// termCentric writes each term added to a term-centric clause once: the best
-// of its fields, combined as the clause combines them.
+// termCentric writes each added term once: the best of its fields.
 func (w *clauseWriter) termCentric() {
 	c := w.c
 	added := c.Fields[0].Added
@@ -144,8 +138,7 @@ func (w *clauseWriter) termCentric() {
 	}
 }
 
-// fields writes the scoring part of a clause: its fields, combined as the
-// clause combines them.
+// fields writes the scoring part of a clause.
 func (w *clauseWriter) fields() {
 	c := w.c
 	n := 0
@@ -198,7 +191,6 @@ func (w *clauseWriter) endFields(n int) {
 	}
 }
 
-// added returns the terms that are written for f.
 func (w *clauseWriter) added(f *Field) []terms.Candidate {
 	if w.finding {
 		return f.found()
@@ -206,8 +198,8 @@ func (w *clauseWriter) added(f *Field) []terms.Candidate {
 	return f.Added
 }
 
-// field writes the queries of one field; repeat says that a term which the
-// text repeats is written as often, to be counted as often.
+// field writes the queries of one field; repeat says that a repeated term is
+// written as often, to be counted as often.
 func (w *clauseWriter) field(f *Field, repeat bool) {
 	boost := w.c.Parsed.Boost * f.Boost
 	if w.scoring == Linear {
@@ -256,7 +248,7 @@ const (
 func (w *clauseWriter) group(f *Field, i int, boost float64) {
 	o := &f.Terms.Origins[i]
 	switch {
-	case !f.addedFor(i):
+	case !slices.ContainsFunc(f.Added, func(a terms.Candidate) bool { return a.Origin == i }):
 		w.term(f.Name, o.Term, boost)
 	case w.scoring == Saturated:
 		w.raw(`{"script_score":{"query":{"bool":{"should":[`)
@@ -287,11 +279,6 @@ func (w *clauseWriter) group(f *Field, i int, boost float64) {
 	}
 }
 
-// addedFor reports whether terms are added for origin i.
-func (f *Field) addedFor(i int) bool {
-	return slices.ContainsFunc(f.Added, func(a terms.Candidate) bool { return a.Origin == i })
-}
-
 // inverted writes a term whose score is b·tf/K, see [scriptInvert].
 func (f *Field) inverted(w *buffer, term string, idf, b float64) {
 	w.raw(`{"script_score":{"query":`)
@@ -305,9 +292,8 @@ func (f *Field) inverted(w *buffer, term string, idf, b float64) {
 	w.raw(`}}}}`)
 }
 
-// written reports whether the field has a part in the scoring: in the linear
-// form where terms are added, in the others always, because its terms have
-// to score there.
+// written reports whether the field has a part in the scoring. But in the
+// linear form its own terms have to score there.
 func (w *clauseWriter) written(f *Field) bool {
 	switch w.scoring {
 	case Linear:

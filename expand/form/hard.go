@@ -8,8 +8,7 @@ func (x *Exact) boost(v, idf float64) float64 {
 	return v / (x.QueryNorm * x.Factor * idf)
 }
 
-// exact writes the measure of field i, with a count of its words where count
-// says so.
+// exact writes the measure of field i, and a count of its words if asked for.
 func (w *clauseWriter) exact(i int, count bool) {
 	f := &w.c.Fields[i]
 	x, boost := f.Exact, w.c.Parsed.Boost*f.Boost

@@ -11,9 +11,7 @@ import (
 // the search, or any of its standard retrievers'; of the inner hits of nested,
 // has_child and has_parent the query that stands with them.
 
-// copyMarked copies the bytes of the body from start to end, in which no
-// clause stands that is rewritten, with the highlight_query of each
-// highlight in them.
+// copyMarked copies bytes without clauses, with each highlight_query in them.
 func (w *writer) copyMarked(start, end int) {
 	for i := range w.plan.Search.Highlights {
 		h := &w.plan.Search.Highlights[i]
@@ -31,8 +29,7 @@ func (w *writer) copyEdited(start, end int) {
 	w.out = jsonspan.AppendEdited(w.out, w.plan.Search.Body, start, end, w.plan.Edits)
 }
 
-// marks reports whether the words to highlight have to be said: where the
-// query that the highlighter sees was rewritten.
+// marks reports whether the query that the highlighter sees was rewritten.
 func (p *Plan) marks(h *dsl.Highlight) bool {
 	if p.Unscored {
 		return false
@@ -51,9 +48,8 @@ func (p *Plan) marks(h *dsl.Highlight) bool {
 	return false
 }
 
-// highlight writes the highlight_query: the original query, or any of
-// several, with MarkRelated together with the added terms. The form hard
-// changes a clause without any, too.
+// highlight writes the original query, or any of several, with MarkRelated
+// together with the added terms. The form hard changes a clause without any.
 func (w *writer) highlight(h *dsl.Highlight) {
 	before := w.clauses
 	related := false

@@ -7,12 +7,10 @@ import (
 	"github.com/akin-search/akin/expand/reason"
 )
 
-// fuzzyExpansions is the number of terms that the engines take for a fuzzy
-// one, unless the clause asks for more or less.
+// fuzzyExpansions is how many terms engines take for a fuzzy one by default.
 const fuzzyExpansions = 50
 
-// count estimates from above how many clauses the original has for the
-// engine.
+// count estimates from above how many clauses the original is to the engine.
 func (c *Clause) count() int {
 	if c.Note {
 		return 0 // counted when the body was read
@@ -57,8 +55,7 @@ func (p *Plan) Cut(n int) {
 }
 
 // CutExact takes back the n added terms of the form hard that bring least to
-// the scores, as far as there are so many. It reports whether there were
-// any.
+// the scores, or all. It reports whether there were any.
 func CutExact(clauses []Clause, n int) bool {
 	for k := range n {
 		var weakest *Field // of which the last added term brings least
@@ -104,8 +101,7 @@ func (c *Clause) Flatten() {
 	}
 }
 
-// levels returns how many levels of queries the clause takes in its form. A
-// query that has no queries in it is a level, too.
+// levels returns how deep its form is, with the innermost query.
 func (c *Clause) levels() int {
 	n := [...]int{
 		Linear:    2, // bool, term

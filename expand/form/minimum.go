@@ -18,8 +18,7 @@ func (w *clauseWriter) countedWords() {
 	}
 }
 
-// words writes a group for each word of the text in the fields from first to
-// end, which have the same terms.
+// words writes a group for each word in the fields from first to end.
 func (w *clauseWriter) words(first, end int) {
 	lead := &w.c.Fields[first]
 	a := lead.Analysis
@@ -60,9 +59,8 @@ func (w *clauseWriter) termOrRelated(field string, i int, lead *Field, term stri
 	}
 }
 
-// minimumShouldMatch writes how many of the words of f have to match. The
-// engines ignore the option where the text is one word, and where the
-// operator is "and".
+// minimumShouldMatch writes how many of the words of f have to match. Engines
+// ignore the option for one word and with the operator "and".
 func (w *clauseWriter) minimumShouldMatch(f *Field) {
 	c := w.c
 	switch {

@@ -35,7 +35,6 @@ func (w *clauseWriter) norm() float64 {
 	return r
 }
 
-// mass returns M, see [clauseWriter.norm].
 func (f *Field) mass() float64 {
 	squaredWeight := func(term string) float64 {
 		o := &f.Terms.Origins[f.Terms.OriginOf(term)]
@@ -52,7 +51,6 @@ func (f *Field) mass() float64 {
 	return sum
 }
 
-// bound returns the bound of the written form, see [clauseWriter.norm].
 func (w *clauseWriter) bound(f *Field, mass float64) float64 {
 	sum := 0.0
 	switch w.scoring {

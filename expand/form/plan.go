@@ -126,7 +126,7 @@ type Field struct {
 	Found int
 }
 
-// Exact says where the exact scores of a field come from. QueryNorm is ‖Wx‖.
+// Exact says where the exact scores of a field come from; QueryNorm is ‖Wx‖.
 type Exact struct {
 	esclient.Linear
 	QueryNorm float64
@@ -191,7 +191,6 @@ func (f *Field) Weighting() terms.Weighting {
 	return terms.SqrtIDF
 }
 
-// idf returns the engine's idf of a term in the field.
 func (f *Field) idf(docFreq int64) float64 { return simmatrix.IDF(docFreq, f.Stats.DocCount) }
 
 // Changes reports whether any clause is rewritten.
@@ -305,7 +304,6 @@ func (p *Plan) linearBoost(f *Field, a *terms.Candidate, idf float64, finding bo
 	return p.lambda(finding) * a.V / (wj * wj)
 }
 
-// lambda returns λ of the linear form.
 func (p *Plan) lambda(finding bool) float64 {
 	if finding {
 		return min(findRatio*p.Strength.Saturated, 1)

@@ -51,7 +51,6 @@ func (c *Clause) KeepFound() {
 	}
 }
 
-// found returns those of the added terms that a rescored search looks for.
 func (f *Field) found() []terms.Candidate { return f.Added[:min(f.Found, len(f.Added))] }
 
 // DropRare drops the terms that are not worth their cost in a rescore.

@@ -53,7 +53,6 @@ func (b *buffer) term(field, term string, boost float64) {
 	b.clauses++
 }
 
-// A writer writes the body of a plan.
 type writer struct {
 	buffer
 
@@ -101,7 +100,6 @@ const (
 	bytesPerTerm   = 70
 )
 
-// room estimates the length of the rewritten body.
 func (p *Plan) room() int {
 	n := len(p.Search.Body) + 4*p.Search.Query.Len()
 	for _, e := range p.Edits {
@@ -122,9 +120,8 @@ func (p *Plan) room() int {
 	return n
 }
 
-// copy copies the bytes of the body from start to end, with every clause and
-// every highlight in them as it is written. None stands across one of these
-// places.
+// copy copies bytes of the body, with every clause and highlight in them as it
+// is written. None stands across start or end.
 func (w *writer) copy(start, end int) {
 	for i := range w.plan.Clauses {
 		c := &w.plan.Clauses[i]

@@ -13,7 +13,6 @@ type table struct {
 	seed  maphash.Seed
 }
 
-// reset empties the table and makes room for n terms.
 func (t *table) reset(n int) {
 	size := 1
 	for size < 2*n {

@@ -111,7 +111,6 @@ func (sel *Selection) Start(terms []string, positions []int) {
 	}
 }
 
-// stacked returns how many of the ascending positions are that of term k.
 func stacked(positions []int, k int) int {
 	first, last := k, k
 	for first > 0 && positions[first-1] == positions[k] {
@@ -190,7 +189,6 @@ func (sel *Selection) collect(w Weighting, docs int64, most float64, among bool)
 	}
 }
 
-// neighbors returns how many neighbors the rows have together.
 func (sel *Selection) neighbors() (n int) {
 	for i := range sel.Origins {
 		n += sel.Origins[i].Row.Len()
@@ -198,8 +196,7 @@ func (sel *Selection) neighbors() (n int) {
 	return n
 }
 
-// mostDocs returns how many of docs documents an added term may occur in:
-// the share of them, rounded up to whole documents.
+// mostDocs returns the share of docs, rounded up to whole documents.
 func mostDocs(share float64, docs int64) float64 { return math.Ceil(share * float64(docs)) }
 
 // Settle weighs the proposed candidates by live statistics, drops those that

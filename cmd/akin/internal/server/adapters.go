@@ -29,7 +29,6 @@ var (
 
 	_ expand.WeightSource = weightSource{}
 	_ expand.Weights      = weights{}
-	_ expand.LinearFields = linearFields{}
 
 	_ rerank.Vectors = vectors{}
 	_ proxy.Reranker = reranker{}
@@ -89,19 +88,13 @@ func match(
 // exact returns e with what the modes hard and soft need.
 func (a *App) exact(e *expand.Expander) *expand.Expander {
 	if a.weights == nil {
-		return e.WithExact(nil, nil)
+		return e
 	}
-	return e.WithExact(weightSource{a.weights, a.cluster}, linearFields{a.cluster})
+	return e.WithWeights(weightSource{a.weights, a.cluster})
 }
 
-// linearFields tells expand what the indices hold for the mode hard.
-type linearFields struct{ cached *esclient.Cached }
-
-func (l linearFields) Linear(ctx context.Context, indices esclient.Indices, field, weights string) (esclient.Linear, error) {
-	return l.cached.Linear(ctx, indices, field, norms.NormPath(field), norms.WeightsPath(field), weights)
-}
-
-// weightSource gives expand the weights that are active in a row store.
+// weightSource gives expand the weights that are active in a row store, and
+// what the indices have for the mode hard.
 type weightSource struct {
 	store   *rowstore.Store
 	cluster *esclient.Cached
@@ -113,6 +106,10 @@ func (s weightSource) Weights(ctx context.Context, indices esclient.Indices, fie
 		return nil, err // not a weights of nil
 	}
 	return weights{m.Rows}, nil
+}
+
+func (s weightSource) Linear(ctx context.Context, indices esclient.Indices, field, weights string) (esclient.Linear, error) {
+	return s.cluster.Linear(ctx, indices, field, norms.NormPath(field), norms.WeightsPath(field), weights)
 }
 
 // weights are a matrix of which only the document frequencies are looked at.
