@@ -17,7 +17,6 @@ func TestOptionsOfTheConfigurationReachTheExpander(t *testing.T) {
 		func(r *configs.Rewriting) { r.Scoring = configs.ScoringGrouped },
 		func(r *configs.Rewriting) { r.Scoring = configs.ScoringSaturated },
 		func(r *configs.Rewriting) { r.Phase = configs.PhaseQuery },
-		func(r *configs.Rewriting) { r.Phase = configs.PhaseRescore },
 		func(r *configs.Rewriting) { r.Matching = configs.MatchingSame },
 		func(r *configs.Rewriting) { r.MaxAddedTerms++ },
 		func(r *configs.Rewriting) { r.MaxQueryTerms++ },
@@ -28,7 +27,7 @@ func TestOptionsOfTheConfigurationReachTheExpander(t *testing.T) {
 		func(r *configs.Rewriting) { r.NormalizeScore = true },
 		func(r *configs.Rewriting) { r.Phrases = true },
 		func(r *configs.Rewriting) { r.RescoreQueries = true },
-		func(*configs.Rewriting) {}, // the default differs from all
+		func(*configs.Rewriting) {}, // the default differs from all; the phase rescore is what auto does
 	} {
 		r := base
 		change(&r)
