@@ -55,6 +55,9 @@ func (w *relay) WriteHeader(status int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.writeHeader(status)
+	if w.wrote { // an answer without a body, too, goes out while the client still sends its own
+		w.flushSoon()
+	}
 }
 
 func (w *relay) writeHeader(status int) {
@@ -85,6 +88,12 @@ func (w *relay) Write(p []byte) (int, error) {
 func (w *relay) FlushError() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.flushSoon()
+	return nil
+}
+
+// flushSoon starts the timer. The lock is held.
+func (w *relay) flushSoon() {
 	switch {
 	case w.pending || w.ended:
 	case w.timer == nil:
@@ -93,7 +102,6 @@ func (w *relay) FlushError() error {
 		w.timer.Reset(flushDelay)
 	}
 	w.pending = true
-	return nil
 }
 
 // flush sends what was written.

@@ -75,3 +75,16 @@ func TestWhatCameOfAnAnswerThatBreaksOffIsSent(t *testing.T) {
 		}
 	})
 }
+
+// A node that takes no more of a body answers before its end, perhaps without a
+// body of its own, and the handler waits for the rest of the client's.
+func TestAnAnswerWithoutABodyDoesNotWaitForTheEndOfTheRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		if flushes := relayTo(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusRequestEntityTooLarge)
+			time.Sleep(time.Second)
+		}); flushes != 1 {
+			t.Errorf("it was sent %d times", flushes)
+		}
+	})
+}
