@@ -316,6 +316,19 @@ func TestClientThatLeavesSaysNothingOfTheNode(t *testing.T) {
 	}
 }
 
+// A node that sends headers without an end takes little memory.
+func TestHeadersOfAnAnswerAreBounded(t *testing.T) {
+	for size, want := range map[int]bool{maxAnswerHead / 2: true, 2 * maxAnswerHead: false} {
+		node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Warning", strings.Repeat("w", size))
+		}))
+		defer node.Close()
+		if _, err := do(testPool(t, node.URL), read(t.Context(), "")); (err == nil) != want {
+			t.Errorf("%d bytes: %v", size, err)
+		}
+	}
+}
+
 // startPicky returns a node that answers status to heads of more than limit
 // bytes and then, like Elasticsearch after its 400, ignores the connection
 // without closing it.

@@ -40,6 +40,10 @@ const (
 	smallHead = 1 << 10
 )
 
+// maxAnswerHead bounds the headers of an answer, of which warnings can make many
+// kilobytes. net/http takes 10 MB for each connection.
+const maxAnswerHead = 1 << 20
+
 // A dialError says that no connection came about, so that nothing was sent.
 type dialError struct {
 	kind string
@@ -73,10 +77,11 @@ func newTransport(config *tls.Config) *http.Transport {
 			}
 			return handshake(ctx, conn, addr, config)
 		},
-		MaxIdleConnsPerHost:   idleConnsPerNode,
-		IdleConnTimeout:       idleConnTimeout,
-		ExpectContinueTimeout: time.Second,
-		DisableCompression:    true, // else it asks for gzip and decodes it
+		MaxIdleConnsPerHost:    idleConnsPerNode,
+		MaxResponseHeaderBytes: maxAnswerHead,
+		IdleConnTimeout:        idleConnTimeout,
+		ExpectContinueTimeout:  time.Second,
+		DisableCompression:     true, // else it asks for gzip and decodes it
 	}
 }
 
