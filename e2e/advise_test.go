@@ -56,8 +56,8 @@ func (a advice) wants(t *testing.T, status int, rows ...string) {
 	}
 }
 
-// follow does all that is printed, in its order: it sends the requests as they
-// stand there and runs the commands, the check at the end apart.
+// follow does all that is printed, in its order: it sends the requests as
+// printed and runs the commands, except the check at the end.
 func (a advice) follow(t *testing.T) {
 	t.Helper()
 	var request []string

@@ -189,13 +189,13 @@ func (a *akin) awaitMatrix(tb testing.TB, name string) {
 }
 
 // metric returns the sum of the values of the metric's series whose labels,
-// as /metrics prints them, hold every one of the given strings.
+// as /metrics prints them, contain every one of the given strings.
 func (a *akin) metric(tb testing.TB, name string, labels ...string) float64 {
 	tb.Helper()
 	answer := a.admin.must(tb, http.MethodGet, "/metrics", "")
 	sum := 0.0
 	for line := range strings.SplitSeq(string(answer), "\n") {
-		space := max(0, strings.LastIndexByte(line, ' ')) // labels may hold spaces
+		space := max(0, strings.LastIndexByte(line, ' ')) // labels may have spaces
 		series, seriesLabels, _ := strings.Cut(line[:space], "{")
 		if series != name || !containsAll(seriesLabels, labels) {
 			continue

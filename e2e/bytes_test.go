@@ -134,7 +134,7 @@ func TestControlsOfAkinDoNotReachTheCluster(t *testing.T) {
 	}
 }
 
-// hold is how long a test waits for what has to happen without delay.
+// hold is the longest that a test waits for what has to happen at once.
 const hold = 20 * time.Second
 
 // receive returns the next value of c and fails the test when none comes.

@@ -194,7 +194,7 @@ func killNodes(which ...int) func(*testing.T, *stage) func() {
 
 // checkFewCalls compares what reached the nodes with what clients sent: an
 // overloaded cluster must not get more work from akin than from its clients,
-// but for a tenth.
+// plus a tenth.
 func checkFewCalls(t *testing.T, s *stage) {
 	t.Helper()
 	calls := s.nodes[0].calls.Load() + s.nodes[1].calls.Load()

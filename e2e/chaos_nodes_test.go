@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// A frontNode stands before a real engine as one of its nodes would, and can
+// A frontNode is in front of a real engine as one of its nodes would, and can
 // fall sick.
 type frontNode struct {
 	address string

@@ -66,7 +66,7 @@ var clientPrograms = []clientProgram{
 }
 
 // goClients builds the programs in Go, which are a module of their own, and
-// returns the folder that holds them.
+// returns the folder with them.
 var goClients = sync.OnceValues(func() (string, error) {
 	dir, err := makeDir("goclients")
 	if err != nil {

@@ -150,7 +150,7 @@ func compareSteps(t *testing.T, direct, through []clientStep) {
 	}
 }
 
-// compareWidened looks for the document that holds a related word only in
+// compareWidened looks for the document that has a related word only in
 // every step that searches for car, and compares all other steps.
 func compareWidened(t *testing.T, direct, through clientRun) {
 	t.Helper()

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// A comparison compares the answers of two searches that should agree but for
-// the last digits of scores.
+// A comparison compares the answers of two searches that should agree except
+// for the last digits of scores.
 type comparison struct {
 	// tolerance is the largest relative difference of two scores.
 	tolerance float64
@@ -110,7 +110,7 @@ func (c *comparison) list(path string, want, got []any) {
 	}
 }
 
-// close compares two numbers: as they stand, or as scores.
+// close compares two numbers: digit by digit, or as scores.
 func (c *comparison) close(want, got json.Number) bool {
 	if want == got {
 		return true

@@ -130,9 +130,9 @@ func shareOf(t *testing.T, e *engine, kind int) []generatedSearch {
 }
 
 // TestTermsWithoutEffectChangeNothing lets akin write generated searches with
-// terms that cannot change anything: such that no document to be found holds,
-// and such that have no weight. Hits, order, scores and all else have to be
-// those of the direct search.
+// terms that cannot change anything: terms that are in no document
+// to be found, and terms without weight. Hits, order, scores and everything
+// else have to be those of the direct search.
 func TestTermsWithoutEffectChangeNothing(t *testing.T) {
 	t.Parallel()
 	hidden, open := hiddenMatrix(t), openMatrix(t)
@@ -161,8 +161,8 @@ func TestTermsWithoutEffectChangeNothing(t *testing.T) {
 type differential struct {
 	engine     *engine
 	contenders []contender
-	// hidden is how many of the contenders, the first ones, add terms that no
-	// document to be found holds; the others add terms without weight.
+	// hidden is how many of the contenders, the first ones, add terms that
+	// are in no document to be found; the others add terms without weight.
 	hidden   int
 	searches int
 	// rewritten is how many of the searches of each kind were rewritten.
@@ -242,8 +242,8 @@ func (d *differential) reportRefused(t *testing.T, sent map[*generatedSearch]con
 }
 
 // countsInFields reports whether the search counts the words that match in
-// several fields. Of these such score that hold enough words or related ones,
-// however little the related ones weigh.
+// several fields. Of these, fields score that have enough words or related
+// ones, however little the related ones weigh.
 func (g generatedSearch) countsInFields() bool {
 	return strings.Contains(g.body, `"fields":[`) &&
 		(strings.Contains(g.body, "minimum_should_match") || strings.Contains(strings.ToLower(g.body), `"operator":"and"`))

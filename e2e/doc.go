@@ -1,4 +1,4 @@
-// Package e2e holds the tests that drive the built akin binary over HTTP, in
+// Package e2e has the tests that drive the built akin binary over HTTP, in
 // front of real engines and a real Redis, and the reproduction of the papers'
 // results. Of the project it imports only the mathematics, to compare with.
 //
@@ -21,7 +21,7 @@
 //	AKIN_E2E_RACE          1 builds akin with the race detector
 //
 // Each engine is started once for all tests. Tests run one after the other,
-// but for those that call t.Parallel: these have indices of their own, or
+// except those that call t.Parallel: these have indices of their own, or
 // share some that they only read (shareIndex), and run side by side at the
 // end.
 //

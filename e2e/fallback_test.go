@@ -66,7 +66,7 @@ func badSearches() []badSearch {
 }
 
 // TestWhatCannotBeExpandedAnswersAsWithoutAkin compares answers byte for byte,
-// but for what two direct searches differ in, and looks at the metrics.
+// except for what two direct searches differ in, and looks at the metrics.
 func TestWhatCannotBeExpandedAnswersAsWithoutAkin(t *testing.T) {
 	file := relatedFile(t, vectorsA)
 	eachEngine(t, func(t *testing.T, e *engine) {

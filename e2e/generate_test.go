@@ -25,7 +25,7 @@ func generatedIndex(shards int) string { return fmt.Sprintf("akin-e2e-generated-
 
 // openAlias is an alias of the index that shows only the open documents. The
 // hidden ones count in the statistics of terms and are never found: a neighbor
-// that only they hold is written into a search and can have no effect.
+// that only they have is written into a search and can have no effect.
 func openAlias(shards int) string { return generatedIndex(shards) + "-open" }
 
 // newRand returns the random numbers of the given stream.
@@ -73,7 +73,7 @@ func (s speaker) words(least, most int) string {
 	return strings.Join(out, " ")
 }
 
-// hiddenText returns words that no open document holds, and some that they do.
+// hiddenText returns words that are in no open document, and some that are.
 func (s speaker) hiddenText() string {
 	var out []string
 	for range 4 + s.IntN(12) {

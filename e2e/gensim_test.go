@@ -66,7 +66,7 @@ simple 0 0 0.3 0.8
 10.5 -1 0 0.2 0
 `
 
-// A tsvMatrix holds the similarities of a list "term TAB neighbor TAB
+// A tsvMatrix has the similarities of a list "term TAB neighbor TAB
 // similarity", with the ones of the diagonal implied.
 type tsvMatrix map[string]map[string]float64
 

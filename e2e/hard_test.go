@@ -242,7 +242,7 @@ func (h *hardSpace) vector(terms map[string]int) softcosine.Vector {
 	return softcosine.NewVector(values)
 }
 
-// termVectors returns the frequencies of the terms that the index holds of
+// termVectors returns the frequencies of the terms that the index has of
 // documents.
 func (h *hardSpace) termVectors(t *testing.T, docs []document) map[string]map[string]int {
 	t.Helper()
@@ -291,8 +291,8 @@ func (h *hardSpace) analyze(t *testing.T, text string) []string {
 	return terms
 }
 
-// check holds the hits of a query against the measure: of all documents that
-// have one the best, with the scores that it says, in its order but for ties.
+// check compares the hits of a query with the measure: of all documents that
+// have one the best, with its scores, in its order except for ties.
 // It returns the largest relative deviation of a score.
 func (h *hardSpace) check(t *testing.T, q judgedQuery, hits hitList, tolerance float64) float64 {
 	t.Helper()

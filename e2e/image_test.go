@@ -18,7 +18,7 @@ import (
 const repository = ".."
 
 // TestImageBuildsFromItsFiles runs the commands of the Dockerfile's build
-// stage in a folder that holds what .dockerignore lets into the image's
+// stage in a folder with what .dockerignore lets into the image's
 // context, and nothing else.
 func TestImageBuildsFromItsFiles(t *testing.T) {
 	t.Parallel()

@@ -12,10 +12,10 @@ import (
 	"testing"
 )
 
-// update makes the tests that hold figures in testdata write them again.
+// update has the tests with figures in testdata write them again.
 var update = flag.Bool("update", false, "rewrite the figures in testdata")
 
-// runDir holds the binary, the logs and the data of everything that the run
+// runDir has the binary, the logs and the data of everything that the run
 // starts. It is removed when the run passes.
 var runDir string
 
@@ -69,7 +69,7 @@ func noteSources() error {
 	})
 }
 
-// skipOrFail skips the test for want of a server, or fails it where
+// skipOrFail skips the test because a server is missing, or fails it where
 // AKIN_REQUIRE_SERVERS=1 says that every server has to be there.
 func skipOrFail(tb testing.TB, format string, args ...any) {
 	tb.Helper()

@@ -35,7 +35,7 @@ func (a *akin) memory(tb testing.TB, what string) int {
 }
 
 // TestWithheldBodiesAreBoundedInSum opens 800 connections that withhold the last
-// byte of a search of 1 MiB each. akin holds no more of them than
+// byte of a search of 1 MiB each. akin keeps no more of them than
 // memory.in_flight, answers another search meanwhile, and gives the memory back.
 func TestWithheldBodiesAreBoundedInSum(t *testing.T) {
 	const clients, size = 800, 1 << 20

@@ -187,7 +187,7 @@ func formsBody(text string) string {
 }
 
 // addedTerms returns the mean number of terms that each entrant adds, makes
-// sure that it writes what it stands for, and gives the last one the bodies
+// sure that it writes what its name says, and gives the last one the bodies
 // that the rescore writes.
 func addedTerms(b *testing.B, a *akin, entrants []entrant, texts []string) []float64 {
 	b.Helper()

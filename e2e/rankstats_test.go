@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The files that hold the measures of the last run that was accepted.
+// The files with the measures of the last run that was accepted.
 const (
 	rankStatsFile = "testdata/rank_stats.txt"
 	modeStatsFile = "testdata/mode_stats.txt"
@@ -115,8 +115,8 @@ func parseRankLine(line string) (form string, m measures, err error) {
 }
 
 // movedRankStats describes every measure of got that is not in want or is
-// further from it than rankTolerance. What want has and got has not belongs
-// to engines that did not run.
+// further from it than rankTolerance. What only want has belongs to
+// engines that did not run.
 func movedRankStats(want, got rankStats) []string {
 	var moved []string
 	for k, m := range got {

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// A rawRequest is written to the connection as it stands: net/http would
+// A rawRequest is written to the connection as it is: net/http would
 // tidy the path, the query and the headers.
 type rawRequest struct {
 	method, target string

@@ -33,7 +33,7 @@ type redisNode struct {
 	proc *process
 }
 
-// startNode starts redis-server with the arguments, in which PORT stands for a
+// startNode starts redis-server with the arguments, in which PORT means a
 // free port and DIR for the node's folder, and waits until it answers.
 func startNode(t *testing.T, args ...string) *redisNode {
 	t.Helper()

@@ -137,7 +137,7 @@ func sortedIDs(h hitList) []string {
 	return ids
 }
 
-// relatedQueries hold "car" in every kind of clause that is expanded.
+// relatedQueries have "car" in every kind of clause that is expanded.
 var relatedQueries = []struct{ name, query string }{
 	{"match", `{"match":{"body":"car"}}`},
 	{"match with options", `{"match":{"body":{"query":"car boat","operator":"or","boost":2}}}`},
@@ -174,8 +174,8 @@ func TestWidenFindsDocumentsWithRelatedWords(t *testing.T) {
 }
 
 // checkWidened compares a search through akin with the direct one: nothing is
-// lost, and a document that holds only a related word comes in, below every
-// document that holds the original word as well as the related one.
+// lost, and a document with only a related word comes in, below every
+// document with the original word as well as the related one.
 func checkWidened(t *testing.T, e *engine, a *akin, query string) {
 	t.Helper()
 	body := `{"size":100,"query":` + query + `}`

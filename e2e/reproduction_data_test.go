@@ -161,7 +161,7 @@ func loadCandidates(tb testing.TB, path string, questions map[string][]string, t
 	return list
 }
 
-// Words that stand for an image and for an address on the web. Nobody writes
+// Words in place of an image and for an address on the web. Nobody writes
 // them.
 const (
 	imageTerm   = "imagetoken"

@@ -14,7 +14,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 )
 
-// reproductionFile holds the figures of the last run that was accepted.
+// reproductionFile has the figures of the last run that was accepted.
 const reproductionFile = "testdata/reproduction.txt"
 
 // Figures of a matrix besides its means, and the ends of an interval.
@@ -109,7 +109,7 @@ func acceptedReproduction(tb testing.TB) reproFigures {
 // further from it than rankTolerance, which is the part that one question has
 // in a mean if its average precision moves by a third: processors round
 // differently, and a tie that breaks moves that much. Densities may differ by
-// one in a hundred. What want has and got has not was not measured.
+// one in a hundred. What only want has was not measured.
 func movedReproduction(want, got reproFigures) []string {
 	var moved []string
 	for name, figures := range got {

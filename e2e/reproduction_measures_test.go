@@ -125,7 +125,7 @@ func mean(values []float64) float64 {
 }
 
 // A difference is that of two means over the same questions, with the interval
-// that holds 95 % of the differences of resampled questions.
+// that contains 95 % of the differences of resampled questions.
 type difference struct{ mean, low, high float64 }
 
 // compareMeans returns the difference of a's mean to b's with the percentiles

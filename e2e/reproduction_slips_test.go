@@ -259,7 +259,7 @@ func TestSlipZeroNorm(t *testing.T) {
 	space := slipSpace(t, 2, nil, bothWays(map[[2]int32]float64{{0, 1}: -1}))
 	x := slipVector(1, 1)
 	checkSlip(t, "xᵀSx", space.InnerProduct(x, x), 0, 0)
-	// And of a term that every document holds: ln(N/n) = 0.
+	// And of a term that every document contains: ln(N/n) = 0.
 	weightless := slipSpace(t, 1, []float64{math.Log(10.0 / 10)}, nil)
 	checkSlip(t, "norm of a term in every document", weightless.HardNorm(slipVector(1)), 0, 0)
 }

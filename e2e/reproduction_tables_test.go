@@ -86,7 +86,7 @@ func contrastTable(all reproFigures) string {
 	return b.String()
 }
 
-// partsTable shows what comes of comparing other texts of the threads.
+// partsTable shows the results of comparing other texts of the threads.
 func partsTable(all reproFigures) string {
 	var b strings.Builder
 	b.WriteString("| compared with | train part 2: cosine | hard | soft | inner | dev: cosine | hard | soft | inner |\n|" +

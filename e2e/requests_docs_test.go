@@ -18,8 +18,8 @@ func queriesDocument(t *testing.T) string {
 	return string(text)
 }
 
-// TestDocumentedSearchesStandInTheCorpus holds the examples of the document to
-// what was tried on real engines.
+// TestDocumentedSearchesStandInTheCorpus checks that the examples of the document were
+// tried on real engines.
 func TestDocumentedSearchesStandInTheCorpus(t *testing.T) {
 	searches := map[string]bool{}
 	for _, f := range requestFiles(t) {

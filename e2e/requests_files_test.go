@@ -25,7 +25,7 @@ type requestFile struct {
 	modules bool
 	// The request.
 	method, target, body string
-	// want is what stands behind the request.
+	// want is what follows the request.
 	want string
 }
 

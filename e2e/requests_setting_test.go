@@ -29,7 +29,7 @@ const (
 const archiveDefinition = `{"settings":{"number_of_shards":1,"number_of_replicas":0},"mappings":{"properties":{
 	"title":{"type":"keyword"},"body":{"type":"text","analyzer":"english"}}}}`
 
-// measuredDefinition is what akin index advise says, but for the linear
+// measuredDefinition is what akin index advise says, without the linear
 // similarity itself.
 const measuredDefinition = `{"settings":{"number_of_shards":1,"number_of_replicas":0,"index.similarity.akin_linear":LINEAR},
 	"mappings":{"dynamic":false,"properties":{
@@ -249,7 +249,7 @@ func (e *engine) openPIT(t *testing.T) string {
 // questions to the cluster do not have it.
 const requestMark = "akin-e2e-corpus"
 
-// arrivals stand before an engine and write down the marked requests.
+// arrivals are in front of an engine and record the marked requests.
 type arrivals struct {
 	mu   sync.Mutex
 	seen []arrived
@@ -298,7 +298,7 @@ func (r *arrivals) before(t *testing.T, engine string) http.Handler {
 	})
 }
 
-// A readCloser is a body that is held in memory.
+// A readCloser is a body in memory.
 type readCloser struct{ *strings.Reader }
 
 // Close does nothing.

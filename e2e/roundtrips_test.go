@@ -20,7 +20,7 @@ type trip struct {
 	start, end time.Time
 }
 
-// A recorder stands between akin and an engine. It notes every request and
+// A recorder is between akin and an engine. It notes every request and
 // delays it, so that requests that could go side by side overlap.
 type recorder struct {
 	url string

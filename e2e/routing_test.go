@@ -125,7 +125,7 @@ func checkRoutedHeader(t *testing.T, a *akin) {
 	}
 }
 
-// checkExplained has each hit explained, by the one shard that holds it, which
+// checkExplained has each hit explained, by the one shard that has it, which
 // is the shard that the search went to.
 func checkExplained(t *testing.T, a *akin) {
 	t.Helper()

@@ -76,7 +76,7 @@ func deniedSearches(t *testing.T, e *engine, secret string) {
 					t.Fatalf("%v, %d, want %d: %.500s", err, status, tt.status, answer)
 				}
 			}
-			// A verdict holds for ten seconds, so that a slow machine asks again.
+			// A verdict is valid for ten seconds, so that a slow machine asks again.
 			trips := r.take()
 			if questions := len(trips) - n; questions < 1 || questions > 3 {
 				t.Errorf("%d searches cost %d calls: %v", n, len(trips), names(trips))

@@ -162,7 +162,7 @@ func checkManySoftSearches(t *testing.T, a *akin, index string) {
 }
 
 // TestSoftModeOrdersTemplatesOfMultiSearch compares templates with the searches
-// that they stand for.
+// that they render.
 func TestSoftModeOrdersTemplatesOfMultiSearch(t *testing.T) {
 	eachEngine(t, func(t *testing.T, e *engine) {
 		index, matrix := makeSmallSoft(t, e)

@@ -21,7 +21,7 @@ import (
 	"github.com/akin-search/akin/simmatrix/softcosine"
 )
 
-// softWindow is how many hits the mode soft orders where nobody says.
+// softWindow is how many hits the mode soft orders by default.
 const softWindow = 100
 
 const (
@@ -76,7 +76,7 @@ func testSoftMode(t *testing.T, e *engine, c *collection, frozen bool) {
 	checkSoftPages(t, e, a, index, c)
 }
 
-// checkSoftScores holds every hit of the window against the measure.
+// checkSoftScores compares every hit of the window with the measure.
 func checkSoftScores(t *testing.T, e *engine, a *akin, index string, c *collection, files hardFiles) {
 	t.Helper()
 	known := newHardSpace(t, e, index, c, files)
@@ -287,7 +287,7 @@ func writeSoftMatrix(t *testing.T, path string) {
 }
 
 // TestSoftModeWithWrites searches while documents change. Whenever the hits
-// come in the order of the measure it has to be that of what they hold.
+// come in the order of the measure it has to be that of their texts.
 func TestSoftModeWithWrites(t *testing.T) {
 	e, index, matrix := smallSoft(t)
 	a := startAkin(t, softConfig(e, matrix))

@@ -101,7 +101,7 @@ func (g *textGenerator) text() string {
 	return text.String()
 }
 
-// queries returns n texts of length words that stand together in a document
+// queries returns n texts of length words that are next to each other in a document
 // and are neither very rare nor in more than a tenth of the documents made.
 func (g *textGenerator) queries(tb testing.TB, n, length int) []string {
 	tb.Helper()
