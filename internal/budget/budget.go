@@ -14,8 +14,7 @@ type Kind string
 
 // The kinds of bytes.
 const (
-	// SearchBody is a body of a search, as it came and decompressed, and what it
-	// is rewritten to.
+	// SearchBody is a search as it came, decompressed and rewritten.
 	SearchBody Kind = "search_body"
 	// Answer is an answer that is looked at before the client gets it.
 	Answer Kind = "response"
@@ -31,8 +30,7 @@ func Kinds() []Kind { return []Kind{SearchBody, Answer, Shadow, OwnCall} }
 // Default is the limit where none is configured, in bytes.
 const Default = 128 << 20
 
-// trimPause is the time between two trims. A trim collects garbage, which takes
-// the processors some 100 ms for a heap of 1 GiB.
+// trimPause is between two trims, of some 100 ms for a heap of 1 GiB.
 const trimPause = time.Minute
 
 // A Budget bounds the bytes that are held. [New] makes it; its methods may be
@@ -129,8 +127,7 @@ func (b *Budget) change(h *Hold, n int64) {
 	}
 }
 
-// A Hold is the bytes held for one thing. Its methods may be called at the same
-// time.
+// A Hold is the bytes for one thing, for concurrent use.
 type Hold struct {
 	budget *Budget
 	kind   Kind
@@ -138,8 +135,7 @@ type Hold struct {
 	bytes  int64 // guarded by the budget's lock
 }
 
-// Take holds n bytes more and reports true, or reports false where that would
-// be too much.
+// Take holds n bytes more, or reports false where that is too much.
 func (h *Hold) Take(n int64) bool {
 	b := h.budget
 	b.mu.Lock()

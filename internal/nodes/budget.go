@@ -6,25 +6,21 @@ import "sync/atomic"
 const (
 	token       = 1000
 	firstTokens = 10 * token
-	// spare is what a cluster that has too much to do leaves for requests that
-	// were not answered: those go to a node that is well.
+	// spare is what an overloaded cluster leaves for requests not answered at all.
 	spare = firstTokens - token
-	// maxTokens bounds what quiet times save up: a node that dies under load takes
-	// some dozens of searches with it.
+	// maxTokens are for a node that dies under load with dozens of searches.
 	maxTokens = 50 * token
 )
 
-// A RetryBudget keeps repetitions to a share of the requests, so as not to add
-// to an overload. It is a token bucket: each request adds the share, each
-// repetition takes one token. It starts with 10 tokens and has at most 50. Its
-// methods may be called concurrently.
+// A RetryBudget keeps repetitions to a share of the requests. It is a token
+// bucket: each request adds the share, each repetition takes one of at most 50
+// tokens; at first there are 10. Its methods may be called concurrently.
 type RetryBudget struct {
 	share  int64
 	tokens atomic.Int64
 }
 
-// NewRetryBudget returns a budget that allows share, in [0, 1], repetitions
-// for each request.
+// NewRetryBudget allows share, in [0, 1], repetitions for each request.
 func NewRetryBudget(share float64) *RetryBudget {
 	b := &RetryBudget{share: int64(share * token)}
 	b.tokens.Store(firstTokens)
@@ -38,12 +34,11 @@ func (b *RetryBudget) Note() {
 	}
 }
 
-// Allow reports whether a request may be repeated now, and counts the
-// repetition if so.
+// Allow reports whether a request may be repeated now, and counts that.
 func (b *RetryBudget) Allow() bool { return b.take(0) }
 
-// AllowMore is Allow for a request that was answered by a cluster that has too
-// much to do: it leaves some tokens for those that were not answered.
+// AllowMore is Allow for an overloaded cluster: it leaves tokens for requests
+// that were not answered at all.
 func (b *RetryBudget) AllowMore() bool { return b.take(spare) }
 
 func (b *RetryBudget) take(leave int64) bool {

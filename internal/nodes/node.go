@@ -13,19 +13,17 @@ import (
 )
 
 const (
-	// A node is out for firstRest after its first failure, twice as long after each
-	// further one, at most for maxRest.
+	// A node is out for firstRest, twice as long after each failure, up to maxRest.
 	firstRest = time.Second
 	maxRest   = 30 * time.Second
-	// maxSilence is how long a node with unanswered requests may answer nothing at
-	// all before it is pinged: its searches may just be long. knockTimeout is how
-	// long that may take, enough for the pauses of an ordinary garbage collection.
+	// maxSilence is how long a node with unanswered requests, which may just be long
+	// ones, may answer nothing before it is pinged, for up to knockTimeout: enough
+	// for an ordinary garbage collection.
 	maxSilence   = time.Second
 	knockTimeout = 2 * time.Second
 	// A node is out after minFailures in a row within at least minFailing: clients
 	// can cause answers of 503, with searches in an index that has lost its shards,
-	// but not keep other answers away for a second. After enoughFailures, however
-	// fast they come, it is pinged.
+	// but not only these for a second. After enoughFailures it is pinged.
 	minFailures    = 3
 	minFailing     = time.Second
 	enoughFailures = 10
@@ -83,8 +81,7 @@ func (n *node) attempt(parent context.Context) (context.Context, *attempt) {
 	return ctx, a
 }
 
-// end reports whether a, which may be nil, was taken back. If not, it cannot
-// be from now on.
+// end reports whether a, which may be nil, was taken back. It cannot be later.
 func (n *node) end(a *attempt) (taken bool) {
 	if a == nil {
 		return false
@@ -171,8 +168,8 @@ func (p *Pool) look(ctx context.Context, n *node) {
 	p.after(wait, func(ctx context.Context) { p.look(ctx, n) })
 }
 
-// knock pings n, without credentials: it answers 401 if it wants some. An error
-// says that n is not well.
+// knock pings n without credentials, so that 401 is fine. An error says that n is
+// not well.
 func (p *Pool) knock(ctx context.Context, n *node) (answered bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, knockTimeout)
 	defer cancel()
@@ -190,8 +187,7 @@ func (p *Pool) knock(ctx context.Context, n *node) (answered bool, err error) {
 	return true, sick(res.StatusCode)
 }
 
-// sick returns an error for a status that says that a node cannot do its work;
-// 429 says that it has too much of it.
+// sick returns an error for a status of a node that cannot do its work.
 func sick(status int) error {
 	switch status {
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
@@ -222,8 +218,7 @@ func (p *Pool) well(n *node) {
 	n.state.Store(in)
 }
 
-// failed notes a failure of n, unless n is out: what was on its way there does
-// not keep it out longer.
+// failed notes a failure of n, unless n is out.
 func (p *Pool) failed(n *node, kind string, err error) {
 	p.metrics.failures.WithLabelValues(n.name, kind).Inc()
 	n.mu.Lock()
@@ -296,9 +291,8 @@ func (p *Pool) visit(ctx context.Context, n *node, outs int) {
 // checking names what a panic in the work on nodes is counted as.
 const checking = "checking nodes"
 
-// after calls f after a while, unless the pool is closed then; ctx ends with the
-// pool. Where f panics it is called again later: a node that nobody knocks at
-// would stay out.
+// after calls f after a while, unless the pool, whose end ends ctx, is closed.
+// Where f panics it is called again later, else a node would stay out.
 func (p *Pool) after(d time.Duration, f func(ctx context.Context)) {
 	time.AfterFunc(d, func() {
 		p.mu.Lock()

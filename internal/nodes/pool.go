@@ -24,8 +24,7 @@ import (
 	"github.com/akin-search/akin/internal/recovery"
 )
 
-// retryShare is the share of the requests that may be repeated where
-// [Options.Budget] says nothing.
+// retryShare is the share of the requests that may be repeated by default.
 const retryShare = 0.1
 
 // Options say what [New] builds a pool from.
@@ -33,14 +32,12 @@ type Options struct {
 	// URLs are the base URLs of the nodes, at least one, http or https, with or
 	// without a path prefix, without credentials.
 	URLs []string
-	// TLS is used towards https nodes; nil verifies against the system's roots.
-	// It must not be modified afterwards.
+	// TLS, not to be modified, is for https nodes; nil verifies by the system's
+	// roots.
 	TLS *tls.Config
-	// MaxIdle is how many connections are kept while they are idle, to all nodes
-	// together; 0 is no bound.
+	// MaxIdle bounds idle connections to all nodes together; 0 is no bound.
 	MaxIdle int
-	// Budget bounds the searches that are repeated; nil is a tenth of the
-	// requests.
+	// Budget bounds the searches that are repeated; nil is a tenth of the requests.
 	Budget *RetryBudget
 	// Logger receives which nodes are out and back; nil discards that.
 	Logger *slog.Logger
@@ -139,8 +136,8 @@ func (p *Pool) HostBytes() int {
 	return longest
 }
 
-// Close ends what runs for the pool itself and waits for that. Requests can
-// still be sent, but nodes that are out stay so until they answer one.
+// Close ends what runs for the pool itself and waits for that. Requests can still
+// be sent, but nodes that are out stay so until they answer one.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.cancel()
@@ -149,8 +146,8 @@ func (p *Pool) Close() {
 	p.CloseIdleConnections()
 }
 
-// Reach pings all nodes at the same time, and returns nil as soon as one has
-// answered, whatever it said. Any error says that none has.
+// Reach pings all nodes and returns nil as soon as one has answered anything,
+// else an error.
 func (p *Pool) Reach(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	answers := make(chan error, len(p.nodes))
@@ -179,8 +176,8 @@ func (p *Pool) Reach(ctx context.Context) error {
 // Several reports whether there is more than one node.
 func (p *Pool) Several() bool { return len(p.nodes) > 1 }
 
-// MayRepeat reports whether a request that the cluster had too much to do for
-// may be sent again, within the budget of all repetitions, and counts that.
+// MayRepeat reports whether a request that an overloaded cluster has answered may
+// be sent again, within the budget, and counts that.
 func (p *Pool) MayRepeat() bool { return p.budget.AllowMore() }
 
 type (
@@ -189,7 +186,7 @@ type (
 )
 
 // Repeated marks a request that [Pool.MayRepeat] allowed, or that stands for
-// another: it adds nothing to the budget.
+// another, for the budget.
 func Repeated(ctx context.Context) context.Context { return context.WithValue(ctx, repeatKey{}, true) }
 
 // Safe marks requests as harmless to send twice: they read, and leave nothing
@@ -197,9 +194,8 @@ func Repeated(ctx context.Context) context.Context { return context.WithValue(ct
 // budget, if it has no body or a GetBody.
 func Safe(ctx context.Context) context.Context { return context.WithValue(ctx, safeKey{}, true) }
 
-// RoundTrip sends req to a node. Where no connection comes about it goes on
-// to the next one. A request of which a byte may have been sent is not sent
-// again, unless it is marked as [Safe].
+// RoundTrip sends req to a node, and to the next one where no connection comes
+// about. Only [Safe] requests are sent again later than that.
 func (p *Pool) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Context().Value(repeatKey{}) == nil {
 		p.budget.Note()
@@ -209,8 +205,7 @@ func (p *Pool) RoundTrip(req *http.Request) (*http.Response, error) {
 		if again := req.Body == nil || req.Body == http.NoBody || req.GetBody != nil; again {
 			safe = req.Context().Value(safeKey{}) != nil
 		} else {
-			// The transport closes the body of a request that it could not send. The
-			// one who made the request closes it in the end.
+			// The transport closes bodies that it could not send.
 			req.Body = io.NopCloser(req.Body)
 		}
 	}
@@ -249,7 +244,7 @@ func (p *Pool) first() *node {
 		return n
 	}
 	// All are out. Those that are so for the shortest time are the likeliest to
-	// answer; an overload that puts all of them out must not be put on one.
+	// answer; an overload that puts all out must not be put on one.
 	least := slices.MinFunc(p.nodes, func(a, b *node) int { return cmp.Compare(a.rest.Load(), b.rest.Load()) })
 	if n := p.choose(func(n *node) bool { return n.rest.Load() <= least.rest.Load() }, nil); n != nil {
 		return n
@@ -259,8 +254,8 @@ func (p *Pool) first() *node {
 
 func isIn(n *node) bool { return n.state.Load() == in }
 
-// choose draws two nodes that may be asked and were not tried, and returns the
-// one with fewer unanswered requests, nil where there is none.
+// choose draws two nodes that were not tried, and returns the less busy one, nil
+// for none.
 func (p *Pool) choose(may func(*node) bool, tried []*node) *node {
 	var drawn [2]*node
 	seen := 0
@@ -285,8 +280,7 @@ func (p *Pool) choose(may func(*node) bool, tried []*node) *node {
 	return drawn[0]
 }
 
-// send sends req to n and notes what came of it. If safe, it may be taken
-// back and fail with errHung.
+// send sends req to n. If safe, it may be taken back and fail with errHung.
 func (p *Pool) send(n *node, asked *url.URL, req *http.Request, safe bool) (*http.Response, error) {
 	if req.GetBody != nil {
 		body, err := req.GetBody()
@@ -329,8 +323,7 @@ func (p *Pool) send(n *node, asked *url.URL, req *http.Request, safe bool) (*htt
 	return res, err
 }
 
-// resolve returns the URL of a request for asked, of which path and query
-// count, at n.
+// resolve returns the URL of asked, of which path and query count, at n.
 func (n *node) resolve(asked *url.URL) *url.URL {
 	target := *asked
 	target.Scheme, target.Host = n.base.Scheme, n.base.Host

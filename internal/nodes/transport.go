@@ -12,17 +12,15 @@ import (
 	"time"
 )
 
-// Limits of the connections to the nodes. A node has as long for its answer as
-// the client is willing to wait.
+// Limits of connections. Answers have none: clients decide how long they wait.
 const (
-	// dialTimeout is enough to send a lost SYN again, handshakeTimeout for TLS with
-	// a node under load.
+	// dialTimeout lets a lost SYN be sent again.
 	dialTimeout      = time.Second
 	handshakeTimeout = 2 * time.Second
 	// idleConnTimeout is below the usual 60 s of load balancers: akin closes first.
 	idleConnTimeout = 50 * time.Second
-	// idleConnsPerNode is as many as there are clients at once; net/http's default
-	// of 2 makes new connections all the time.
+	// idleConnsPerNode is for as many clients; 2, the default, reconnects all the
+	// time.
 	idleConnsPerNode = 512
 )
 
@@ -31,12 +29,10 @@ const (
 // would hang (seen with OpenSearch 2 and Elasticsearch 8). By default the first
 // line may have 4 KiB, the headers 8 KiB in OpenSearch and 16 in Elasticsearch.
 const (
-	// A request that has more than half of these limits is the last one of its
-	// connection.
+	// A request with more than half of these limits is the connection's last.
 	maxLine    = 2 << 10
 	maxHeaders = 4 << 10
-	// smallHead is below any limit that somebody might set. With a larger head the
-	// connection is closed after a 400 or a 431.
+	// smallHead is below any limit: after more, a 400 or 431 closes the connection.
 	smallHead = 1 << 10
 )
 
@@ -68,8 +64,7 @@ func newTransport(config *tls.Config) *http.Transport {
 	return &http.Transport{
 		// No Proxy: the environment's proxy is for the world outside.
 		DialContext: dial,
-		// Not TLSClientConfig: of an error after the connect one could not tell
-		// whether the request had been sent.
+		// Not TLSClientConfig: its errors do not say whether the request was sent.
 		DialTLSContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			conn, err := dial(ctx, network, addr)
 			if err != nil {
@@ -128,9 +123,8 @@ type nodeConn struct {
 	rest  []byte      // of the answer to it, read and not yet given out
 }
 
-// Read reads. Of the answer to a large head it holds the status line back until
-// it is whole. net/http reads on idle connections, too, so that it is known only
-// when the answer comes whether the head was large.
+// Read reads, and keeps the status line of the answer to a large head until it is
+// whole. net/http reads idle connections, too: only then it is known.
 func (c *nodeConn) Read(p []byte) (n int, err error) {
 	if len(c.rest) == 0 {
 		n, err = c.Conn.Read(p)
@@ -151,8 +145,7 @@ func (c *nodeConn) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// answered reports whether the status line is there, and adds the header to one
-// that refuses the request.
+// answered reports whether the status line is there, and adds the header.
 func (c *nodeConn) answered(answer *[]byte) bool {
 	const longest = 128 // bytes of a status line
 	end := bytes.Index(*answer, []byte("\r\n"))

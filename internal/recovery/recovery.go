@@ -16,15 +16,13 @@ import (
 // ErrPanic stands for a panic. What happened is in the log.
 var ErrPanic = errors.New("panic")
 
-// A Guard recovers panics, counts them and says them to a log. A nil Guard
-// only recovers.
+// A Guard recovers, counts and logs panics. A nil Guard only recovers.
 type Guard struct {
 	panics *prometheus.CounterVec
 	log    atomic.Pointer[slog.Logger]
 }
 
-// New returns a guard that counts in registry. It returns an error where the
-// metric cannot be registered.
+// New returns a guard that counts in registry, or why it cannot.
 func New(log *slog.Logger, registry prometheus.Registerer) (*Guard, error) {
 	g := &Guard{panics: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "akin_panics_total",

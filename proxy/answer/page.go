@@ -15,21 +15,17 @@ import (
 
 // A Hit names one state of a document, as the answer to a search tells of it.
 type Hit struct {
-	// Index is the concrete index, ID the document's, and Routing what it was
-	// written with, "" for none.
+	// Index is the concrete index; Routing is "" for none.
 	Index, ID, Routing string
-	// SeqNo and PrimaryTerm name the write that made the state, and Version
-	// counts those of the document.
+	// SeqNo and PrimaryTerm name the write that made the state.
 	SeqNo, PrimaryTerm, Version int64
 }
 
-// A Page has the places of the parts of the answer to one search that change
-// when its hits are reranked and cut.
+// A Page has the places of what changes when an answer is reranked and cut.
 type Page struct {
 	// Rerank says which of the hits the client asked for, and with what.
 	Rerank *expand.Rerank
-	// Scores are the new ones of the first hits, nil where all hits stay in the
-	// engine's order.
+	// Scores are the new ones of the first hits, nil for the engine's order.
 	Scores []float32
 
 	maxScore, list jsonspan.Span // hits.max_score, zero where that is no number, and hits.hits
@@ -104,8 +100,7 @@ func ReadPages(answer []byte, endpoint expand.Endpoint, reranks []*expand.Rerank
 	return pages, nil
 }
 
-// page reads the answer to one search. It returns nil for one that failed,
-// which stays as it is.
+// page reads the answer to one search, nil for one that failed.
 func (r *partReader) page(rerank *expand.Rerank) (*Page, error) {
 	p := &Page{Rerank: rerank}
 	lists, failed := 0, false
@@ -193,8 +188,7 @@ func (r *partReader) hit(rerank *expand.Rerank) (h foundHit, err error) {
 	return h, err
 }
 
-// isExtra reports whether a member of a hit is there only because akin asked
-// for it.
+// isExtra reports whether a member of a hit is there only for akin.
 func isExtra(r *expand.Rerank, which uint8) bool {
 	switch which {
 	case seenSeqNo, seenPrimaryTerm:
@@ -246,8 +240,7 @@ func takeNumber(to *int64, value []byte) (ok bool) {
 // IsEmpty reports whether the page has no hits.
 func (p *Page) IsEmpty() bool { return len(p.hits) == 0 }
 
-// Hits returns the hits in the window, false where one of them lacks what names
-// it, or a score.
+// Hits returns the hits in the window, false where one lacks its name or score.
 func (p *Page) Hits() ([]Hit, bool) {
 	hits := make([]Hit, min(len(p.hits), p.Rerank.Window))
 	for i := range hits {
@@ -286,11 +279,9 @@ func WritePages(answer []byte, pages []*Page) []byte {
 	return jsonspan.AppendEdited(out, answer, at, len(answer), edits)
 }
 
-// appendList appends the list of the client's page, with the white space that
-// the engine put around and between the hits.
+// appendList appends the client's page, with the engine's white space.
 func (p *Page) appendList(out, answer []byte) []byte {
-	// From the highest new score to the lowest, in the engine's order where they
-	// are the same as they are written, and then the hits without one.
+	// By new scores, in the engine's order for equal ones and those without.
 	places := make([]int, len(p.hits))
 	for i := range places {
 		places[i] = i
@@ -330,8 +321,7 @@ func withScore(cuts []jsonspan.Edit, at jsonspan.Span, score float32) []jsonspan
 	return edits
 }
 
-// scoreText writes a score like the engines do, as the shortest decimal that is
-// that 32-bit number, with a point in it.
+// scoreText writes a score like the engines: the shortest decimal, with a point.
 func scoreText(score float32) string {
 	text := strconv.FormatFloat(float64(score), 'f', -1, 32)
 	if !strings.Contains(text, ".") {

@@ -41,16 +41,14 @@ type Refusal struct {
 	Causes []expand.Cause
 	// Busy says that the reason is the state of the cluster, and not the search.
 	Busy bool
-	// Search is the number of the search that it is about, of a request with
-	// several, [UnknownSearch] where that cannot be seen.
+	// Search is the number of the search, [UnknownSearch] where it is not known.
 	Search int
 }
 
 // busyTypes are those of errors of shards that have too much to do.
 var busyTypes = []string{"rejected_execution_exception", "es_rejected_execution_exception", "circuit_breaking_exception"}
 
-// IsBusy reports whether an error says that the cluster has too much to do, or
-// is not well: the original would fare the same.
+// IsBusy reports whether the cluster is overloaded or not well.
 func IsBusy(status int, causes []expand.Cause) bool {
 	switch status {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
@@ -59,8 +57,7 @@ func IsBusy(status int, causes []expand.Cause) bool {
 	return slices.ContainsFunc(causes, func(c expand.Cause) bool { return slices.Contains(busyTypes, c.Type) })
 }
 
-// IsDenied reports whether a status means that the client may not search. The
-// answer to the original would be the same.
+// IsDenied reports whether the client may not search.
 func IsDenied(status int) bool {
 	return status == http.StatusUnauthorized || status == http.StatusForbidden
 }
@@ -81,15 +78,14 @@ func ReadRefusal(answer io.Reader, status int, strict bool) *Refusal {
 	return &Refusal{Status: status, Causes: causes.all, Busy: !partly && IsBusy(status, causes.all), Search: UnknownSearch}
 }
 
-// A causeReader gathers the errors that the cluster's error objects tell of. It
-// looks only at their own members: other texts may be those of a request.
+// A causeReader gathers errors. It looks only at the members of error objects:
+// other texts may be those of a request.
 type causeReader struct {
 	d   *jsontext.Decoder
 	all []expand.Cause
 }
 
-// read reads the error that the decoder is before, with all that caused it, and
-// returns its type, "" where it has none.
+// read reads an error with all that caused it, and returns its type or "".
 func (c *causeReader) read(depth int) (kind string, err error) {
 	if c.d.PeekKind() != '{' || depth == maxCauseDepth || len(c.all) == maxCauses {
 		return "", c.d.SkipValue()
@@ -146,8 +142,7 @@ func newDecoder(answer io.Reader) *jsontext.Decoder {
 	return jsontext.NewDecoder(answer, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
-// object calls f with the name of each member of the object that d is before. f
-// has to read the value.
+// object calls f, which reads the value, for each member of an object.
 func object(d *jsontext.Decoder, f func(name string) error) error {
 	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
 		return ErrShape
@@ -165,8 +160,7 @@ func object(d *jsontext.Decoder, f func(name string) error) error {
 	return err
 }
 
-// list calls f before each element of the list that d is before. f has to read
-// it.
+// list calls f, which reads it, for each element of a list.
 func list(d *jsontext.Decoder, f func() error) error {
 	if t, err := d.ReadToken(); err != nil || t.Kind() != '[' {
 		return ErrShape

@@ -87,8 +87,8 @@ func itemFailure(d *jsontext.Decoder) (shards *Refusal, err error) {
 	return &Refusal{Causes: causes.all, Busy: IsBusy(status, causes.all), Search: UnknownSearch}, err
 }
 
-// rankFailures returns the errors in the object that d is before, by the names of
-// rated searches, nil where it is empty.
+// rankFailures returns the errors in an object by names of searches, nil for
+// none.
 func rankFailures(d *jsontext.Decoder) (r *Refusal, err error) {
 	causes := causeReader{d: d}
 	err = object(d, func(string) error {

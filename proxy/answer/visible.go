@@ -9,26 +9,24 @@ import (
 	"github.com/akin-search/akin/proxy/wire"
 )
 
-// partialParameter set to false has the cluster refuse a search of which some
-// shards fail.
+// partialParameter set to false has a search with failing shards rejected.
 const partialParameter = "allow_partial_search_results"
 
-// Why a search cannot be rewritten, since its answer would not tell that it
-// failed.
+// Why a search is not rewritten: its answer would not show that it failed.
 const (
 	HiddenByFilter = "filter_path"
 	HiddenByFormat = "answer_format" // it would be told in another format than JSON
 )
 
-// failurePaths lead to what answers of endpoints have only where some searches
-// failed, so that filter_path can name it, too.
+// failurePaths lead to what answers have only where searches failed, so that
+// filter_path can name it, too.
 var failurePaths = map[expand.Endpoint]string{
 	expand.EndpointMultiSearch: "responses.error.type,responses._shards.failures.reason.type",
 	expand.EndpointRankEval:    "failures.*.error.type",
 }
 
-// TellsInside reports whether a good answer of an endpoint can say inside that a
-// search failed, other than by "_shards" at its beginning.
+// TellsInside reports whether a good answer can say that a search failed
+// elsewhere than in "_shards" at its beginning.
 func TellsInside(endpoint expand.Endpoint) bool {
 	return failurePaths[endpoint] != "" || endpoint == expand.EndpointValidate
 }
@@ -37,15 +35,13 @@ func TellsInside(endpoint expand.Endpoint) bool {
 // failed, and cannot be made to; "" where it can.
 func Hidden(endpoint expand.Endpoint, async bool, rawQuery string, h http.Header) (reason string) {
 	filter := wire.FilterPath(rawQuery)
-	// "valid" is always there, hence cannot be asked for on top, and an exclusion
-	// makes what stands with it an exception of it.
+	// "valid" is always there, and an exclusion would except what is added.
 	added := endpoint != expand.EndpointValidate && !strings.HasPrefix(filter, "-") && !strings.Contains(filter, ",-")
 	switch {
 	case !async && !TellsInside(endpoint):
 		return ""
 	case filter != "" && (async || !added):
-		// With partialParameter a failure after the first answer to an asynchronous
-		// search would take from the client what the other shards found.
+		// With partialParameter a late failure would take all from the client.
 		return HiddenByFilter
 	case !wire.AnswersJSON(rawQuery, h):
 		return HiddenByFormat
@@ -53,8 +49,8 @@ func Hidden(endpoint expand.Endpoint, async bool, rawQuery string, h http.Header
 	return ""
 }
 
-// ShowFailures returns a query string with which the answer tells of failures,
-// and whether filter_path had to be changed for that.
+// ShowFailures returns a query string whose answer shows failures, and whether
+// its filter_path was changed.
 func ShowFailures(endpoint expand.Endpoint, rawQuery string) (changed string, filtered bool) {
 	path, filter := failurePaths[endpoint], wire.FilterPath(rawQuery)
 	if path == "" || filter == "" {
@@ -63,8 +59,8 @@ func ShowFailures(endpoint expand.Endpoint, rawQuery string) (changed string, fi
 	return rawQuery + "&filter_path=" + url.QueryEscape(filter+","+path), true
 }
 
-// MakeVisible changes a rewritten request such that its answer tells of
-// failures, or, if strict, is one where a shard fails.
+// MakeVisible changes a request so that its answer shows failures, or, if strict,
+// is one where a shard fails.
 func MakeVisible(endpoint expand.Endpoint, out *http.Request) (strict bool) {
 	if endpoint == expand.EndpointExplain {
 		return false // its status tells
@@ -82,8 +78,7 @@ func MakeVisible(endpoint expand.Endpoint, out *http.Request) (strict bool) {
 	return true
 }
 
-// showsShards reports whether the value of filter_path leaves in the answer to
-// a search what tells of shards that failed, for certain.
+// showsShards reports whether filter_path leaves failed shards in the answer.
 func showsShards(filter string) bool {
 	some, shown := false, false
 	for pattern := range strings.SplitSeq(filter, ",") {

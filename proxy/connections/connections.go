@@ -14,9 +14,8 @@ import (
 )
 
 const (
-	// ShortSilence is how long a connection is left in peace between two requests,
-	// or before the first one, even where others wait for its place: enough for a
-	// TLS handshake and a request from another continent.
+	// ShortSilence is how long a connection may always be silent: enough for a TLS
+	// handshake and a request from another continent.
 	ShortSilence = 500 * time.Millisecond
 	// fullEvery is how often the log says that all connections are in use.
 	fullEvery = time.Minute
@@ -54,9 +53,8 @@ type connection struct {
 	since time.Time     // when it fell silent
 }
 
-// Listen returns l with at most limit connections; 0 is no bound. open counts
-// those that are open and closed those that made room; log returns the log in
-// use.
+// Listen returns l with at most limit connections; 0 is no bound. closed counts
+// those that made room; log returns the log in use.
 func Listen(l net.Listener, limit int, open prometheus.Gauge, closed prometheus.Counter, log func() *slog.Logger) *Listener {
 	return &Listener{
 		Listener: l, max: limit, open: open, closed: closed, log: log, end: make(chan struct{}), freed: make(chan struct{}, 1),
@@ -93,8 +91,8 @@ func (l *Listener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// takePlace counts one more connection, if there is room. If not, it returns
-// the connection to close for that, or how long to wait at most.
+// takePlace counts one more connection, or returns which one to close for that,
+// or how long to wait at most.
 func (l *Listener) takePlace() (victim *connection, wait time.Duration, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

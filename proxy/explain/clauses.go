@@ -8,13 +8,12 @@ import (
 	"github.com/akin-search/akin/expand/reason"
 )
 
-// Bounds of what is kept of the clauses of a search, and of their texts. A
-// client can search for one word of a megabyte, or in thousands of fields.
+// Bounds of what is kept of clauses: a client can search for a word of a
+// megabyte, or in thousands of fields.
 const (
 	// maxText is longer than words and names of fields are.
 	maxText = 256
-	// maxClauseBytes is as much as of a body: a clause with 30 added terms takes
-	// about 4 KiB.
+	// maxClauseBytes: a clause with 30 added terms takes about 4 KiB.
 	maxClauseBytes = 64 << 10
 	// Memory of a clause, a term of its text and an added term, besides their texts:
 	// the sizes of the structs, for a clause twice, since lists grow by up to that.

@@ -22,8 +22,7 @@ const (
 
 // Bounds of what is kept.
 const (
-	// MaxKept is some seconds of searches on a busy proxy, and more than anybody
-	// reads.
+	// MaxKept is some seconds of searches on a busy proxy.
 	MaxKept = 1000
 	// maxBytes is an eighth of the default cache of rows. Searches of 2 KiB, before
 	// and after, reach both bounds at about the same time.
@@ -46,13 +45,11 @@ type Search struct {
 	// Original is as it came, its body as in Packed gzip.
 	Original Message
 	Packed   bool
-	// Result is what became of it, nil where it failed open for Cause; Reason is
-	// why it was not rewritten.
+	// Result is nil where it failed open for Cause; Reason is why it is unchanged.
 	Result *expand.Result
 	Reason string
 	Cause  string
-	// AsItCame says that it is sent as it came all the same: in a dry run, or in
-	// shadow mode.
+	// AsItCame says that it is sent as it came: in a dry run, or in shadow mode.
 	AsItCame bool
 }
 
@@ -117,8 +114,7 @@ func keep(s *Search) *entry {
 	return e
 }
 
-// A Ring keeps the last searches. The zero Ring is ready for use; its methods
-// may be called concurrently.
+// A Ring keeps the last searches. The zero Ring is ready for concurrent use.
 type Ring struct {
 	mu    sync.Mutex
 	ring  [MaxKept]*entry
@@ -127,8 +123,7 @@ type Ring struct {
 	size  int // bytes of all
 }
 
-// Add keeps a search, and lets the oldest go for it. It returns its id, "" for
-// one that is too large for all of the memory.
+// Add keeps a search in the place of old ones. Its id is "" for a too large one.
 func (x *Ring) Add(s *Search) (id string) {
 	e := keep(s)
 	if e.size > maxBytes {
@@ -149,8 +144,7 @@ func (x *Ring) Add(s *Search) (id string) {
 	return e.ID
 }
 
-// Refused notes that the cluster rejected the rewritten search with an id, which
-// may have gone meanwhile.
+// Refused notes that the cluster rejected the rewritten search with an id.
 func (x *Ring) Refused(id string) {
 	x.find(id, func(e *entry) { e.Refused, e.Sent = true, sentOriginal })
 }
@@ -166,8 +160,7 @@ func (x *Ring) Reranked(id string, results []string, original bool) {
 	})
 }
 
-// find calls f with the entry of an id, under the lock. It reports false where
-// that has gone.
+// find calls f with the entry of an id, under the lock, false for none.
 func (x *Ring) find(id string, f func(e *entry)) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()

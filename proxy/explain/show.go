@@ -71,8 +71,7 @@ type Explanation struct {
 	Rewritten *ShownMessage   `json:"rewritten,omitempty"`
 	Failures  []string        `json:"failures,omitempty"`
 	Clauses   []expand.Clause `json:"clauses"`
-	// Cut is the number of clauses that are not here, or without their terms,
-	// because there are too many.
+	// Cut is the number of clauses that are left out, or without their terms.
 	Cut int `json:"clauses_cut,omitempty"`
 }
 
@@ -87,9 +86,8 @@ func (x *Ring) Last(n int) []Summary {
 	return all
 }
 
-// Find returns all that is known of the search with an id, false for one that
-// is not kept. unpack returns what a gzip stream decompresses to, nil where it
-// is none.
+// Find returns all that is known of a search, false where it is not kept. unpack
+// decompresses gzip, to nil where it cannot.
 func (x *Ring) Find(id string, unpack func([]byte) []byte) (all Explanation, ok bool) {
 	packed := false
 	ok = x.find(id, func(e *entry) { all, all.Summary, packed = e.Explanation, e.shown(), e.packed })
@@ -128,8 +126,7 @@ func (m ShownMessage) shown() ShownMessage {
 	return m
 }
 
-// Body returns a body as a part of an answer: as it is where it is JSON, else
-// as a text.
+// Body returns a body for an answer, as a text where it is no JSON.
 func Body(body []byte) json.RawMessage {
 	if len(body) == 0 || json.Valid(body) {
 		return body

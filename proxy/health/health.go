@@ -17,12 +17,10 @@ import (
 )
 
 const (
-	// failWindow is the time over which the share of searches that failed open is
-	// counted, the time between two log lines on one cause, and the time without
-	// a failure after which the cause is over.
+	// failWindow is for the share of searches that failed open, between two log lines
+	// on one cause, and without a failure until the cause is over.
 	failWindow = time.Minute
-	// More than one in failShare of at least failSearches searches in failWindow
-	// is more than bad luck: the state is degraded.
+	// The state is degraded where more than one in failShare fail, of failSearches.
 	failShare    = 10
 	failSearches = 20
 )
@@ -41,13 +39,11 @@ const (
 // degradations are all reasons of a [Degradation].
 var degradations = []string{Credentials, Throttled, Calls, Matrix, Weights, Reload, FailingOpen}
 
-// A Degradation is something that keeps akin from expanding searches as it is
-// configured to. They are forwarded all the same.
+// A Degradation keeps akin from expanding searches as configured.
 type Degradation struct {
 	// Reason is one of the constants.
 	Reason string
-	// Detail says more to a person, in the log and the answer of /readyz: it must
-	// hold no secret and no text of a search.
+	// Detail is shown by log and /readyz: no secret and no text of a search.
 	Detail string
 }
 
@@ -78,8 +74,7 @@ type Health struct {
 // A failure is a way of failing open.
 type failure struct{ what, cause string }
 
-// failing is what is known of a failure that lasts. count is of all, unlogged of
-// those since the last line in the log.
+// failing is a failure that lasts; unlogged counts since the last log line.
 type failing struct {
 	since, last, logged time.Time
 	count, unlogged     int
@@ -91,8 +86,7 @@ type second struct {
 	searches, open int
 }
 
-// New returns a health that reports to log. hints say by cause what an operator
-// can do about it.
+// New returns a health that reports to log, with hints by cause.
 func New(log *slog.Logger, hints map[string]string) *Health {
 	h := &Health{
 		hints: hints, failing: map[failure]*failing{}, reported: map[string]bool{},
@@ -111,7 +105,7 @@ func New(log *slog.Logger, hints map[string]string) *Health {
 // SetLog has h report to the log of the server in use from now on.
 func (h *Health) SetLog(log *slog.Logger) { h.log.Store(log) }
 
-// FailedOpen notes one failure. The first one of a kind is logged at once, the
+// FailedOpen notes a failure. The first one of a kind is logged at once, the
 // others as a number once in failWindow.
 func (h *Health) FailedOpen(ctx context.Context, what, cause, index string) {
 	now, way := time.Now(), failure{what, cause}
@@ -133,8 +127,7 @@ func (h *Health) FailedOpen(ctx context.Context, what, cause, index string) {
 	h.stillFailing(ctx, way, count)
 }
 
-// due returns how many failures are to be logged now, 0 where the last line is
-// too recent.
+// due returns how many failures are to be logged now.
 func (f *failing) due(now time.Time) (count int) {
 	if now.Sub(f.logged) >= failWindow {
 		f.logged, count, f.unlogged = now, f.unlogged, 0
@@ -215,9 +208,8 @@ func (h *Health) degraded() (all []Degradation) {
 	return all
 }
 
-// Report adds to all what the failures of late say and returns it in the order
-// of the reasons, of which there may be several of one. It sets the metric and
-// logs what has changed since the last call.
+// Report adds what the failures of late say to all and sorts it by reason. It
+// sets the metric and logs what has changed since the last call.
 func (h *Health) Report(ctx context.Context, all []Degradation) []Degradation {
 	all = append(all, h.degraded()...)
 	slices.SortStableFunc(all, func(a, b Degradation) int {

@@ -12,12 +12,11 @@ import (
 )
 
 const (
-	// answerRate is the least number of bytes a second at which a client has to
-	// read a buffered answer, over each grace, for which it may read nothing.
+	// answerRate, in bytes a second, is how fast a client has to read over each
+	// grace.
 	answerRate  = 64 << 10
 	AnswerGrace = 30 * time.Second
-	// MaxAnswer is the longest answer that is buffered whole: hundreds of searches
-	// of ten hits of 1 KiB.
+	// MaxAnswer is the longest answer that is buffered whole: hundreds of searches.
 	MaxAnswer = 8 << 20
 )
 
@@ -141,8 +140,8 @@ func (a *answer) endPace() (late bool) {
 	return late
 }
 
-// Peek has the beginning of an answer read, at most limit bytes, and puts it
-// back; its memory is released when the client has it.
+// Peek has at most limit bytes of an answer read and puts them back; their memory
+// is released when the client has them.
 func (c *Client) Peek(memory *budget.Budget, res *http.Response, limit int64, read func(io.Reader) error) error {
 	b := &beginning{Prefixed{hold: memory.Hold(budget.Answer, c.Name), rest: res.Body, Closer: res.Body}}
 	err := read(io.LimitReader(b, limit))

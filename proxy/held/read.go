@@ -56,8 +56,8 @@ func Read(r io.Reader, hold *budget.Hold, size, limit int64) (read []byte, err e
 	}
 }
 
-// grow returns read with room for more: twice as much, but not beyond what is
-// expected and the byte in which its end shows.
+// grow returns read with twice the room, but not beyond what is expected and the
+// byte in which its end shows.
 func grow(read []byte, hold *budget.Hold, size, limit int64) ([]byte, error) {
 	had := int64(cap(read))
 	room := max(2*had, leastRead)
@@ -122,8 +122,7 @@ func (b *Prefixed) letGo() {
 	b.hold.Release()
 }
 
-// A Gunzip decompresses. The zero Gunzip is ready for use, by several at a
-// time.
+// A Gunzip decompresses. The zero Gunzip is ready for concurrent use.
 type Gunzip struct{ readers sync.Pool } // of *gzip.Reader
 
 // Read returns the content of a gzip stream, at most limit bytes, in memory of
@@ -146,8 +145,7 @@ func (g *Gunzip) With(packed io.Reader, f func(io.Reader) error) error {
 		gz = new(gzip.Reader)
 	}
 	defer func() {
-		// It must not keep the stream alive; the decompressor inside lets go of that
-		// only for another one with a good header.
+		// It must not keep the stream alive, which takes another one with a good header.
 		if gz.Reset(strings.NewReader(emptyGzip)) == nil {
 			g.readers.Put(gz)
 		}

@@ -12,11 +12,9 @@ import (
 )
 
 const (
-	// bodyRate is the least number of bytes a second at which a body has to come,
-	// over each grace: searches have few kilobytes and come whole.
+	// bodyRate, in bytes a second, is how fast a body has to come over each grace.
 	bodyRate = 8 << 10
-	// BodyGrace is how long any body is waited for: what a lost packet takes to be
-	// sent again.
+	// BodyGrace is what a lost packet takes to be sent again.
 	BodyGrace = time.Second
 )
 
@@ -78,8 +76,7 @@ type connection struct {
 	deadline atomic.Int64 // in Unix nanoseconds, 0 for never
 }
 
-// NewArriving returns the body of r, which is awaited for grace and cut off
-// after cut. Its buffer takes memory of hold.
+// NewArriving returns the body of r, awaited for grace and cut off after cut.
 func NewArriving(w http.ResponseWriter, r *http.Request, grace, cut time.Duration, guard *recovery.Guard, hold *budget.Hold) *Arriving {
 	now := time.Now()
 	a := &Arriving{body: r.Body, awaited: true, patient: pace{stretch: grace, rate: bodyRate, since: now}, guard: guard, hold: hold}
@@ -154,8 +151,7 @@ func (a *Arriving) Read(p []byte) (int, error) {
 	return n, a.err
 }
 
-// start starts a read of at most n bytes. It reports false where there is no
-// memory for them.
+// start starts a read of at most n bytes, false where there is no memory.
 func (a *Arriving) start(n int) bool {
 	if n = min(n, firstRead); cap(a.buffer) < n {
 		if !a.hold.Take(int64(n - cap(a.buffer))) {
@@ -177,8 +173,7 @@ func (a *Arriving) start(n int) bool {
 	return true
 }
 
-// wait waits for the read in progress. It reports false where that takes too long
-// for a body that is awaited.
+// wait waits for the read in progress, false where an awaited body is too slow.
 func (a *Arriving) wait() bool {
 	var enough <-chan time.Time
 	if a.awaited {

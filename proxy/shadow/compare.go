@@ -21,8 +21,7 @@ import (
 // overlapDepth is the number of hits that are compared, what most pages show.
 const overlapDepth = 10
 
-// What became of a search that was to have a shadow, values of the label
-// "outcome".
+// What became of a search to be shadowed, values of the label "outcome".
 const (
 	Compared   = "compared"
 	Dropped    = "dropped"     // all slots or all memory was taken, or the body is too long
@@ -65,9 +64,8 @@ type hitID struct {
 	ID    string `json:"_id"`
 }
 
-// ReadHits reads the answer to a search, decompressed into memory of hold. It
-// returns [ErrUnreadable] for one that does not list hits, and
-// [held.ErrNoRoom].
+// ReadHits reads an answer, decompressed into memory of hold. It returns
+// [ErrUnreadable] where it lists no hits, and [held.ErrNoRoom].
 func ReadHits(h http.Header, body []byte, hold *budget.Hold) (hits Hits, err error) {
 	switch coding, known := wire.ContentEncoding(h); {
 	case !known:
@@ -104,8 +102,7 @@ func ReadHits(h http.Header, body []byte, hold *budget.Hold) (hits Hits, err err
 	return hits, nil
 }
 
-// firstHits are the first overlapDepth of a list of hits: all of them could take
-// many times the memory of their text.
+// firstHits are the first overlapDepth: all could take much more than their text.
 type firstHits []hitID
 
 // UnmarshalJSON implements [json.Unmarshaler].
@@ -123,8 +120,7 @@ func (f *firstHits) UnmarshalJSON(list []byte) error {
 	})
 }
 
-// overlap returns the share of the hits of the longer list that are in both,
-// false where both are empty.
+// overlap returns the share of common hits in the longer list, false for none.
 func overlap(a, b Hits) (share float64, ok bool) {
 	both := 0
 	for _, id := range b.first {

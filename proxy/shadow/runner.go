@@ -15,8 +15,7 @@ import (
 )
 
 const (
-	// Slots bounds the searches that wait for their shadow, from when they are
-	// sent, and with MaxAnswer the memory for them.
+	// Slots bounds the searches with a shadow, and with MaxAnswer their memory.
 	Slots = 32
 	// Workers bounds the shadows that the cluster is asked for at a time.
 	Workers = 4
@@ -26,8 +25,7 @@ const (
 	MaxAnswer = 1 << 20
 )
 
-// A Runner owns the goroutines in which something runs that no client waits
-// for. Its methods may be called concurrently.
+// A Runner owns goroutines that no client waits for, for concurrent use.
 type Runner struct {
 	ctx     context.Context //nolint:containedctx // Ends with the server; the client's ends with its answer.
 	cancel  context.CancelFunc
@@ -94,8 +92,8 @@ func (x *Runner) Close() {
 	x.running.Wait()
 }
 
-// Keep returns an answer that keeps what is read of it, in memory of hold, and
-// passes it on when it is closed, or else the outcome that says why it cannot.
+// Keep returns an answer that passes on when it is closed what was read of it, in
+// memory of hold, or else the outcome that says why it cannot.
 func Keep(answer io.ReadCloser, hold *budget.Hold, closed func(answer []byte, outcome string)) io.ReadCloser {
 	return &keeper{ReadCloser: answer, hold: hold, closed: closed, outcome: ClientGone}
 }

@@ -55,13 +55,12 @@ var parameters = []string{
 	"search_type", "typed_keys",
 }
 
-// A Request has one template, or several with lines of headers before them.
+// A Request has one template, or several with a header before each.
 type Request struct {
 	// Rendered is the body of the request for the searches that come out.
 	Rendered []byte
-	// lines are those of the original, headers and templates in turn; a single
-	// template is the only one.
-	lines [][]byte
+	// headers are nil where there is one template.
+	headers, templates [][]byte
 }
 
 // A Renderer has templates rendered for one client.
@@ -83,29 +82,43 @@ func (s *Renderer) Render(ctx context.Context, in *expand.Request) (t *Request, 
 	if !known {
 		return nil, ReasonParameters, nil
 	}
-	if in.Endpoint != expand.EndpointMultiSearch {
-		if reason, err := mayRender(ctx, in, in.Index); reason != "" || err != nil {
-			return nil, reason, err
-		}
-		rendered, reason, err := s.renderOne(ctx, in.Body)
-		return &Request{Rendered: rendered, lines: [][]byte{in.Body}}, reason, err
+	t = &Request{templates: [][]byte{in.Body}}
+	indices := []string{in.Index}
+	if in.Endpoint == expand.EndpointMultiSearch {
+		t.headers, t.templates = splitLines(in.Body)
+		indices = indicesOf(t.headers, in.Index)
 	}
-	lines := splitLines(in.Body)
 	switch {
-	case len(lines) == 0 || len(lines)%2 != 0:
+	case len(t.templates) == 0:
 		return nil, ReasonBody, nil
-	case len(lines) > 2*Max:
+	case len(t.templates) > Max:
 		return nil, ReasonTooMany, nil
 	}
-	if reason, err := mayRender(ctx, in, indicesOf(lines, in.Index)...); reason != "" || err != nil {
+	if reason, err := mayRender(ctx, in, indices); reason != "" || err != nil {
 		return nil, reason, err
 	}
-	return s.renderAll(ctx, lines)
+	searches, reason, err := s.renderAll(ctx, t.templates)
+	if reason != "" || err != nil {
+		return nil, reason, err
+	}
+	if t.headers == nil {
+		t.Rendered = searches[0]
+		return t, "", nil
+	}
+	var all bytes.Buffer
+	for k, search := range searches {
+		all.Write(t.headers[k])
+		all.WriteByte('\n')
+		_ = json.Compact(&all, search) // on one line; it was decoded, so that it is valid
+		all.WriteByte('\n')
+	}
+	t.Rendered = all.Bytes()
+	return t, "", nil
 }
 
 // mayRender returns the reason to have nothing rendered where the client may
 // search none of the indices.
-func mayRender(ctx context.Context, in *expand.Request, indices ...string) (why string, err error) {
+func mayRender(ctx context.Context, in *expand.Request, indices []string) (why string, err error) {
 	if in.Allowed == nil {
 		return "", nil
 	}
@@ -121,17 +134,17 @@ func mayRender(ctx context.Context, in *expand.Request, indices ...string) (why 
 	return string(reason.NotAuthorized), nil
 }
 
-// indicesOf returns the index expressions of the headers among lines, each once.
-// Where a header has no text or list of texts it is that of the path.
-func indicesOf(lines [][]byte, path string) (indices []string) {
-	for k := 0; k < len(lines); k += 2 {
+// indicesOf returns the index expressions of headers, each once. Where a header
+// has no text or list of texts it is that of the path.
+func indicesOf(headers [][]byte, path string) (indices []string) {
+	for _, line := range headers {
 		var header struct {
 			Index json.RawMessage `json:"index"`
 		}
 		var one string
 		var several []string
 		index := path
-		_ = json.Unmarshal(lines[k], &header) // what cannot be read is for the cluster to refuse
+		_ = json.Unmarshal(line, &header) // what cannot be read is for the cluster to refuse
 		switch {
 		case json.Unmarshal(header.Index, &one) == nil && one != "":
 			index = one
@@ -145,11 +158,11 @@ func indicesOf(lines [][]byte, path string) (indices []string) {
 	return indices
 }
 
-// renderAll has every second line rendered. After one that is not rendered, the
-// whole request is not, and no more are asked for.
-func (s *Renderer) renderAll(ctx context.Context, lines [][]byte) (t *Request, reason string, err error) {
-	searches := make([][]byte, len(lines)/2)
-	reasons := make([]string, len(lines)/2)
+// renderAll has all templates rendered, or returns why the first one that is not
+// is not; then no more are asked for.
+func (s *Renderer) renderAll(ctx context.Context, templates [][]byte) (searches [][]byte, reason string, err error) {
+	searches = make([][]byte, len(templates))
+	reasons := make([]string, len(templates))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(SideBySide)
 	var ended atomic.Bool
@@ -159,7 +172,7 @@ func (s *Renderer) renderAll(ctx context.Context, lines [][]byte) (t *Request, r
 				return nil
 			}
 			return s.Guard.Do("rendering", func() (err error) {
-				searches[k], reasons[k], err = s.renderOne(ctx, lines[2*k+1])
+				searches[k], reasons[k], err = s.renderOne(ctx, templates[k])
 				if reasons[k] != "" {
 					ended.Store(true)
 				}
@@ -167,20 +180,8 @@ func (s *Renderer) renderAll(ctx context.Context, lines [][]byte) (t *Request, r
 			})
 		})
 	}
-	if err := group.Wait(); err != nil {
-		return nil, "", err
-	}
-	if reason := cmp.Or(reasons...); reason != "" { // the first: those behind it may not have been asked for
-		return nil, reason, nil
-	}
-	var all bytes.Buffer
-	for k, search := range searches {
-		all.Write(lines[2*k])
-		all.WriteByte('\n')
-		_ = json.Compact(&all, search) // on one line; it was decoded, so that it is valid
-		all.WriteByte('\n')
-	}
-	return &Request{Rendered: all.Bytes(), lines: lines}, "", nil
+	err = group.Wait()
+	return searches, cmp.Or(reasons...), err
 }
 
 // renderOne has one template rendered.
@@ -224,11 +225,8 @@ func templateOptions(template []byte) (options []byte, ok bool) {
 
 // Discloses returns what the templates ask for besides their searches.
 func (t *Request) Discloses() (d expand.Disclosure) {
-	for i, line := range t.lines {
-		if len(t.lines) > 1 && i%2 == 0 {
-			continue // a header
-		}
-		if options, _ := templateOptions(line); bytes.Contains(options, []byte("true")) {
+	for _, template := range t.templates {
+		if options, _ := templateOptions(template); bytes.Contains(options, []byte("true")) {
 			d = expand.DiscloseProfile | expand.DiscloseExplain
 		}
 	}
@@ -241,26 +239,20 @@ var ErrSeal = errors.New("the rewritten searches do not fit to the templates")
 // Seal returns the body that has the cluster run rewritten searches in place of
 // the templates; one that rewrote does not report stays the client's. It stays a
 // template request: those have other answers and parameters than searches.
-func (t *Request) Seal(searches []byte, rewrote func(k int) bool) ([]byte, error) {
-	if len(t.lines) == 1 {
-		return sealOne(nil, t.lines[0], searches)
+func (t *Request) Seal(searches []byte, rewrote func(k int) bool) (body []byte, err error) {
+	if t.headers == nil {
+		return sealOne(nil, t.templates[0], searches)
 	}
-	lines := splitLines(searches)
-	if len(lines) != len(t.lines) {
+	headers, lines := splitLines(searches)
+	if len(lines) != len(t.templates) {
 		return nil, ErrSeal
 	}
-	var body []byte
-	for i, line := range lines {
-		switch {
-		case i%2 == 0:
-			body = append(body, line...)
-		case !rewrote(i / 2):
-			body = append(body, t.lines[i]...)
-		default:
-			var err error
-			if body, err = sealOne(body, t.lines[i], line); err != nil {
-				return nil, err
-			}
+	for k, line := range lines {
+		body = append(append(body, headers[k]...), '\n')
+		if !rewrote(k) {
+			body = append(body, t.templates[k]...)
+		} else if body, err = sealOne(body, t.templates[k], line); err != nil {
+			return nil, err
 		}
 		body = append(body, '\n')
 	}
@@ -279,11 +271,18 @@ func sealOne(body, template, search []byte) ([]byte, error) {
 	return append(append(append(body, '}'), options...), '}'), nil
 }
 
-// splitLines returns the lines of body without their ends, nil where the last
-// one has none or the first one is empty, which the engines do not agree about.
-func splitLines(body []byte) [][]byte {
+// splitLines returns the headers among the lines of body and what follows each.
+// It returns nil where the last line has no end or the first one is empty, which
+// the engines do not agree about.
+func splitLines(body []byte) (headers, bodies [][]byte) {
 	if len(body) < 2 || body[0] == '\n' || body[len(body)-1] != '\n' {
-		return nil
+		return nil, nil
 	}
-	return bytes.Split(body[:len(body)-1], []byte{'\n'})
+	for pair := range slices.Chunk(bytes.Split(body[:len(body)-1], []byte{'\n'}), 2) {
+		if len(pair) < 2 {
+			return nil, nil
+		}
+		headers, bodies = append(headers, pair[0]), append(bodies, pair[1])
+	}
+	return headers, bodies
 }

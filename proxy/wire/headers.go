@@ -6,20 +6,17 @@ import (
 	"strings"
 )
 
-// IsJSON reports whether the values of a Content-Type or Accept header name one
-// media type whose text is one JSON value.
+// IsJSON reports whether Content-Type or Accept is one media type of JSON.
 func IsJSON(values []string) bool {
 	return isOne(values, "application/json", "application/vnd.elasticsearch+json")
 }
 
-// IsLines reports whether the values of a Content-Type header name a media type
-// whose text is lines of JSON.
+// IsLines reports whether Content-Type is a media type of lines of JSON.
 func IsLines(values []string) bool {
 	return isOne(values, "application/x-ndjson", "application/vnd.elasticsearch+x-ndjson")
 }
 
-// isOne reports whether the values of a header are one media type, a or b.
-// Several values are an error to Elasticsearch.
+// isOne reports whether values, of which engines take one, are type a or b.
 func isOne(values []string, a, b string) bool {
 	if len(values) != 1 {
 		return false
@@ -29,28 +26,18 @@ func isOne(values []string, a, b string) bool {
 	return strings.EqualFold(mediaType, a) || strings.EqualFold(mediaType, b)
 }
 
-// ContentEncoding returns the coding that the headers name, "" for none, and
-// whether it is one that can be decoded.
+// ContentEncoding returns the coding, "" for none, and whether it is known.
 func ContentEncoding(h http.Header) (coding string, known bool) {
-	values := h["Content-Encoding"]
-	switch {
-	case len(values) == 0:
-		return "", true
-	case len(values) > 1:
-		return "", false
-	}
-	switch strings.ToLower(strings.TrimSpace(values[0])) {
+	switch strings.ToLower(strings.TrimSpace(strings.Join(h["Content-Encoding"], ","))) {
 	case "", "identity":
 		return "", true
 	case "gzip", "x-gzip":
 		return "gzip", true
-	default:
-		return "", false
 	}
+	return "", false
 }
 
-// AnswersJSON reports whether the cluster answers a request with JSON, for
-// certain. It does for most types that it does not know, too.
+// AnswersJSON reports whether the cluster answers with JSON, for certain.
 func AnswersJSON(rawQuery string, h http.Header) bool {
 	certain := true
 	EachParameter(rawQuery, func(name, value string) {
@@ -71,8 +58,7 @@ func AnswersJSON(rawQuery string, h http.Header) bool {
 	return certain
 }
 
-// AskForGzip takes all codings but gzip out of Accept-Encoding: answers in others
-// cannot be looked at.
+// AskForGzip leaves gzip only in Accept-Encoding, to look at answers.
 func AskForGzip(h http.Header) {
 	gzip, others := false, false
 	for _, list := range h["Accept-Encoding"] {

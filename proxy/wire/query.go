@@ -40,8 +40,7 @@ func CutParameters(rawQuery string, take func(name, value string) bool) string {
 	return string(kept)
 }
 
-// unescape returns a name or a value of a query string as it is meant, and one
-// that is not escaped properly as it stands.
+// unescape returns a part of a query string as it is meant, or as it stands.
 func unescape(s string) string {
 	if plain, err := url.QueryUnescape(s); err == nil {
 		return plain
@@ -63,8 +62,7 @@ func Has(rawQuery, parameter string) (has bool) {
 	return has
 }
 
-// FilterPath returns the value of the parameter filter_path; of several the
-// last counts.
+// FilterPath returns the last parameter filter_path.
 func FilterPath(rawQuery string) (filter string) {
 	EachParameter(rawQuery, func(name, value string) {
 		if name == "filter_path" {
