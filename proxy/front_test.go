@@ -360,6 +360,7 @@ func TestConnectionsThatAreIdleForTooLongAreClosed(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, _ = io.Copy(io.Discard, res.Body)
+		_ = res.Body.Close()
 		_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
 		if _, err := r.ReadByte(); err != io.EOF {
 			t.Errorf("%s: %v", name, err)

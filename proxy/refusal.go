@@ -59,8 +59,8 @@ func (s *Server) peek(x *search, res *http.Response, limit int64, read func(io.R
 	})
 }
 
-// sendsOriginal decides whether the original of a rejected search is sent, to an
-// overloaded cluster only within the retry budget.
+// sendsOriginal decides whether the original of a rejected search is sent, to
+// an overloaded cluster only within the retry budget.
 func (s *Server) sendsOriginal(r *answer.Refusal) bool {
 	if answer.IsDenied(r.Status) || r.Busy && !s.upstream.MayRepeat() {
 		s.metrics.rejected.WithLabelValues("not_sent").Inc()

@@ -10,15 +10,16 @@ import (
 	"github.com/akin-search/akin/internal/recovery"
 )
 
-// flushDelay is how long a piece of an answer waits for the next one before it is
-// sent. Clients that read no further than the JSON, as Go's do, can use their
-// connection again only if the last chunk came with the empty one after it.
+// flushDelay is how long a piece of an answer waits for the next one before it
+// is sent. Clients that read no further than the JSON, as Go's do, can use
+// their connection again only if the last chunk came with the empty one after
+// it.
 const flushDelay = time.Millisecond
 
 // A relay is the ResponseWriter under gin's. The proxy writes to it directly:
-// gin's own writer keeps status lines until the first byte of a body, which would
-// lose 1xx responses. It adds nothing that the cluster did not send, and ignores
-// what gin would write after an answer.
+// gin's own writer keeps status lines until the first byte of a body, which
+// would lose 1xx responses. It adds nothing that the cluster did not send, and
+// ignores what gin would write after an answer.
 type relay struct {
 	http.ResponseWriter
 	guard *recovery.Guard

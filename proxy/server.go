@@ -168,7 +168,8 @@ type bodies struct {
 	bodyGrace, answerGrace time.Duration
 }
 
-// traffic is what a Front has handed over and not got back, and whether it ends.
+// traffic is what a Front has handed over and not got back, and whether it
+// ends.
 type traffic struct {
 	inFlight atomic.Int64
 	draining atomic.Bool
@@ -257,10 +258,10 @@ func (s *Server) Handler() http.Handler { return s.proxy }
 func (s *Server) AdminHandler() http.Handler { return s.admin }
 
 // newProxyEngine returns a gin engine that knows no routes: gin unescapes
-// URL.Path, which loses %2F and with it date math in index names. So all requests
-// meet in NoRoute. There is no Recovery: [http.ErrAbortHandler] has to reach
-// net/http, which cuts the client's connection, else a broken answer would look
-// complete.
+// URL.Path, which loses %2F and with it date math in index names. So all
+// requests meet in NoRoute. There is no Recovery: [http.ErrAbortHandler] has to
+// reach net/http, which cuts the client's connection, else a broken answer
+// would look complete.
 func (s *Server) newProxyEngine() *gin.Engine {
 	e := gin.New()
 	e.RedirectTrailingSlash = false

@@ -112,10 +112,10 @@ type knownTypes struct {
 	until time.Time
 }
 
-// knowsTypes reports whether the cluster has mapping types. With them
-// POST /i/_doc/_search searches; without, it stores a document named _search.
-// Engines on Lucene 8 have them, later ones do not; the version says less, for an
-// OpenSearch can pretend to be an Elasticsearch 7.
+// knowsTypes reports whether the cluster has mapping types. With them POST
+// /i/_doc/_search searches; without, it stores a document named _search.
+// Engines on Lucene 8 have them, later ones do not; the version says less, for
+// an OpenSearch can pretend to be an Elasticsearch 7.
 func (s *Server) knowsTypes(ctx context.Context, r *http.Request) bool {
 	if known := s.types.Load(); known != nil && s.now().Before(known.until) {
 		return known.are

@@ -16,7 +16,7 @@ const (
 	// A node is out for firstRest, twice as long after each failure, up to maxRest.
 	firstRest = time.Second
 	maxRest   = 30 * time.Second
-	// maxSilence is how long a node with unanswered requests, which may just be long
+	// maxSilence is how long a node with unanswered requests, which may be long
 	// ones, may answer nothing before it is pinged, for up to knockTimeout: enough
 	// for an ordinary garbage collection.
 	maxSilence   = time.Second
@@ -64,33 +64,27 @@ type node struct {
 
 	mu       sync.Mutex
 	failures int
-	outs     int // how often it was put out
-	safe     map[*attempt]struct{}
+	outs     int                                       // how often it was put out
+	safe     map[*http.Request]context.CancelCauseFunc // requests that can be taken back
 }
 
-// An attempt is a request at a node that can be taken back.
-type attempt struct{ cancel context.CancelCauseFunc }
-
-// attempt returns an attempt and its context, which ends with parent.
-func (n *node) attempt(parent context.Context) (context.Context, *attempt) {
-	ctx, cancel := context.WithCancelCause(parent)
-	a := &attempt{cancel}
+// lend returns req such that n can take it back until it is over.
+func (n *node) lend(req *http.Request) *http.Request {
+	ctx, cancel := context.WithCancelCause(req.Context()) // it ends with req's, when the answer was read
+	sent := req.WithContext(ctx)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.safe[a] = struct{}{}
-	return ctx, a
+	n.safe[sent] = cancel
+	return sent
 }
 
-// end reports whether a, which may be nil, was taken back. It cannot be later.
-func (n *node) end(a *attempt) (taken bool) {
-	if a == nil {
-		return false
-	}
+// over reports whether sent is not one that was taken back. It cannot be later.
+func (n *node) over(sent *http.Request) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	_, ok := n.safe[a]
-	delete(n.safe, a)
-	return !ok
+	_, ok := n.safe[sent]
+	delete(n.safe, sent)
+	return ok
 }
 
 // takeBack cancels what can be sent to another node, within the budget.
@@ -100,12 +94,12 @@ func (p *Pool) takeBack(n *node) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for a := range n.safe {
+	for sent, cancel := range n.safe {
 		if !p.budget.Allow() {
 			return
 		}
-		delete(n.safe, a)
-		a.cancel(errHung)
+		delete(n.safe, sent)
+		cancel(errHung)
 	}
 }
 
@@ -168,8 +162,8 @@ func (p *Pool) look(ctx context.Context, n *node) {
 	p.after(wait, func(ctx context.Context) { p.look(ctx, n) })
 }
 
-// knock pings n without credentials, so that 401 is fine. An error says that n is
-// not well.
+// knock pings n without credentials, so that 401 is fine. An error says that n
+// is not well.
 func (p *Pool) knock(ctx context.Context, n *node) (answered bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, knockTimeout)
 	defer cancel()

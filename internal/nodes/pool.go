@@ -47,14 +47,14 @@ type Options struct {
 	Registerer prometheus.Registerer
 }
 
-// A Pool sends requests to the nodes of a cluster: of two drawn at random to the
-// one with fewer unanswered requests. A node that cannot be connected to, hangs,
-// or fails for a while is out: it gets no requests until it answers again. Where
-// all are out they are asked all the same.
+// A Pool sends requests to the nodes of a cluster: of two drawn at random to
+// the one with fewer unanswered requests. A node that cannot be connected to,
+// hangs, or fails for a while is out: it gets no requests until it answers
+// again. Where all are out they are asked all the same.
 //
 // It implements [http.RoundTripper], except that it replaces the URL of a
-// request, of which path and query count, and may wrap its body. Its methods may
-// be called concurrently.
+// request, of which path and query count, and may wrap its body. Its methods
+// may be called concurrently.
 type Pool struct {
 	nodes     []*node
 	transport http.RoundTripper // an *http.Transport, replaced by tests
@@ -86,7 +86,7 @@ func New(o Options) (*Pool, error) {
 		}
 		name := base.String()
 		if !slices.ContainsFunc(p.nodes, func(n *node) bool { return n.name == name }) {
-			p.nodes = append(p.nodes, &node{base: base, name: name, safe: map[*attempt]struct{}{}})
+			p.nodes = append(p.nodes, &node{base: base, name: name, safe: map[*http.Request]context.CancelCauseFunc{}})
 		}
 	}
 	if p.budget == nil {
@@ -136,8 +136,8 @@ func (p *Pool) HostBytes() int {
 	return longest
 }
 
-// Close ends what runs for the pool itself and waits for that. Requests can still
-// be sent, but nodes that are out stay so until they answer one.
+// Close ends what runs for the pool itself and waits for that. Requests can
+// still be sent, but nodes that are out stay so until they answer one.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.cancel()
@@ -176,8 +176,8 @@ func (p *Pool) Reach(ctx context.Context) error {
 // Several reports whether there is more than one node.
 func (p *Pool) Several() bool { return len(p.nodes) > 1 }
 
-// MayRepeat reports whether a request that an overloaded cluster has answered may
-// be sent again, within the budget, and counts that.
+// MayRepeat reports whether a request that an overloaded cluster has answered
+// may be sent again, within the budget, and counts that.
 func (p *Pool) MayRepeat() bool { return p.budget.AllowMore() }
 
 type (
@@ -190,8 +190,8 @@ type (
 func Repeated(ctx context.Context) context.Context { return context.WithValue(ctx, repeatKey{}, true) }
 
 // Safe marks requests as harmless to send twice: they read, and leave nothing
-// behind. One that was not answered is sent to another node, once and within the
-// budget, if it has no body or a GetBody.
+// behind. One that was not answered is sent to another node, once and within
+// the budget, if it has no body or a GetBody.
 func Safe(ctx context.Context) context.Context { return context.WithValue(ctx, safeKey{}, true) }
 
 // RoundTrip sends req to a node, and to the next one where no connection comes
@@ -254,8 +254,8 @@ func (p *Pool) first() *node {
 
 func isIn(n *node) bool { return n.state.Load() == in }
 
-// choose draws two nodes that were not tried, and returns the less busy one, nil
-// for none.
+// choose draws two nodes that were not tried, and returns the less busy one,
+// nil for none.
 func (p *Pool) choose(may func(*node) bool, tried []*node) *node {
 	var drawn [2]*node
 	seen := 0
@@ -292,16 +292,13 @@ func (p *Pool) send(n *node, asked *url.URL, req *http.Request, safe bool) (*htt
 	}
 	req.URL = n.resolve(asked)
 	p.began(n)
-	var a *attempt
 	sent := req
 	if safe {
-		var ctx context.Context
-		ctx, a = n.attempt(req.Context())
-		sent = req.WithContext(ctx)
+		sent = n.lend(req)
 	}
 	res, err := roundTrip(p.transport, sent)
 	n.waiting.Add(-1)
-	if n.end(a) {
+	if safe && !n.over(sent) {
 		if err == nil {
 			_ = res.Body.Close() // too late
 		}
@@ -358,21 +355,18 @@ func newMetrics() *metrics {
 func (m *metrics) register(r prometheus.Registerer, nodes []*node) error {
 	errs := []error{r.Register(m.failures), r.Register(m.retries)}
 	for _, n := range nodes {
-		label := prometheus.Labels{"node": n.name}
-		errs = append(errs,
-			r.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-				Name: "akin_node_up", ConstLabels: label,
-				Help: "1 while a node gets requests, 0 while it is down.",
-			}, func() float64 {
-				if isIn(n) {
-					return 1
-				}
-				return 0
-			})),
-			r.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-				Name: "akin_node_requests_in_flight", ConstLabels: label,
-				Help: "Requests that a node has not answered yet.",
-			}, func() float64 { return float64(n.waiting.Load()) })))
+		gauge := func(name, help string, value func() float64) {
+			errs = append(errs, r.Register(prometheus.NewGaugeFunc(
+				prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: prometheus.Labels{"node": n.name}}, value)))
+		}
+		gauge("akin_node_up", "1 while a node gets requests, 0 while it is down.", func() float64 {
+			if isIn(n) {
+				return 1
+			}
+			return 0
+		})
+		gauge("akin_node_requests_in_flight", "Requests that a node has not answered yet.",
+			func() float64 { return float64(n.waiting.Load()) })
 	}
 	return errors.Join(errs...)
 }

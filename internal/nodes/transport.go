@@ -24,10 +24,11 @@ const (
 	idleConnsPerNode = 512
 )
 
-// Heads of requests in bytes. To one that is too large Elasticsearch answers 400
-// and then ignores the connection, though it keeps it open: another request on it
-// would hang (seen with OpenSearch 2 and Elasticsearch 8). By default the first
-// line may have 4 KiB, the headers 8 KiB in OpenSearch and 16 in Elasticsearch.
+// Heads of requests in bytes. To one that is too large Elasticsearch answers
+// 400 and then ignores the connection, though it keeps it open: another request
+// on it would hang (seen with OpenSearch 2 and Elasticsearch 8). By default the
+// first line may have 4 KiB, the headers 8 KiB in OpenSearch and 16 in
+// Elasticsearch.
 const (
 	// A request with more than half of these limits is the connection's last.
 	maxLine    = 2 << 10
@@ -113,8 +114,8 @@ func roundTrip(transport http.RoundTripper, req *http.Request) (*http.Response, 
 	return transport.RoundTrip(req.WithContext(httptrace.WithClientTrace(req.Context(), trace)))
 }
 
-// A nodeConn adds to a 400 or a 431 to a large head, as the node should, that it
-// is the last answer on the connection: net/http then does not keep that. To
+// A nodeConn adds to a 400 or a 431 to a large head, as the node should, that
+// it is the last answer on the connection: net/http then does not keep that. To
 // close it later would hit the request that got it next.
 type nodeConn struct {
 	net.Conn
@@ -123,8 +124,8 @@ type nodeConn struct {
 	rest  []byte      // of the answer to it, read and not yet given out
 }
 
-// Read reads, and keeps the status line of the answer to a large head until it is
-// whole. net/http reads idle connections, too: only then it is known.
+// Read reads, and keeps the status line of the answer to a large head until it
+// is whole. net/http reads idle connections, too: only then it is known.
 func (c *nodeConn) Read(p []byte) (n int, err error) {
 	if len(c.rest) == 0 {
 		n, err = c.Conn.Read(p)

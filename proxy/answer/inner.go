@@ -38,9 +38,10 @@ func (r *partReader) members(f func(name []byte) (cut bool, err error)) error {
 	})
 }
 
-// withoutNumbers returns the cuts of the sequence numbers in a value, inner hits
-// or aggregations. When a search asks for those of its own hits, as a reranked
-// one does, Elasticsearch 9 writes "_seq_no":-2,"_primary_term":0 there.
+// withoutNumbers returns the cuts of the sequence numbers in a value, inner
+// hits or aggregations. When a search asks for those of its own hits, as a
+// reranked one does, Elasticsearch 9 writes "_seq_no":-2,"_primary_term":0
+// there.
 func withoutNumbers(answer []byte, at jsonspan.Span, rerank *expand.Rerank) []jsonspan.Edit {
 	value := at.Of(answer)
 	if rerank.KeepSeqNo || !bytes.Contains(value, []byte(`"_seq_no"`)) {

@@ -61,9 +61,9 @@ var hitMembers = map[string]uint8{
 	"_primary_term": seenPrimaryTerm, "_version": seenVersion, "_score": seenScore,
 }
 
-// ReadPages reads the answer to a request: for each of its searches the page, nil
-// where reranks is nil or the search failed. It returns an error where that is
-// not such an answer, or names something twice that is to be changed.
+// ReadPages reads the answer to a request: for each of its searches the page,
+// nil where reranks is nil or the search failed. It returns an error where that
+// is not such an answer, or names something twice that is to be changed.
 func ReadPages(answer []byte, endpoint expand.Endpoint, reranks []*expand.Rerank) (pages []*Page, err error) {
 	r := newPartReader(answer, 0)
 	pages = make([]*Page, 0, len(reranks))
@@ -321,7 +321,8 @@ func withScore(cuts []jsonspan.Edit, at jsonspan.Span, score float32) []jsonspan
 	return edits
 }
 
-// scoreText writes a score like the engines: the shortest decimal, with a point.
+// scoreText writes a score like the engines: the shortest decimal, with a
+// point.
 func scoreText(score float32) string {
 	text := strconv.FormatFloat(float64(score), 'f', -1, 32)
 	if !strings.Contains(text, ".") {

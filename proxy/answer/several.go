@@ -11,8 +11,8 @@ import (
 
 // ReadSeveral returns what a good answer to a request with several searches, or
 // to _validate, says of a rewritten search that failed, nil where none did.
-// rewrote reports whether the k-th search is another than the client's; it is nil
-// where filter_path removes items, so that the numbers are unknown.
+// rewrote reports whether the k-th search is another than the client's; it is
+// nil where filter_path removes items, so that the numbers are unknown.
 func ReadSeveral(answer io.Reader, endpoint expand.Endpoint, rewrote func(k int) bool) (first *Refusal, err error) {
 	d := newDecoder(answer)
 	err = object(d, func(name string) (err error) {

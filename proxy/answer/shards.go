@@ -8,8 +8,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// unserved are failures of shards that no node serves (Elasticsearch 8), or that
-// the client may not search: they would fail for the original, too.
+// unserved are failures of shards that no node serves (Elasticsearch 8), or
+// that the client may not search: they would fail for the original, too.
 var unserved = []string{"no_shard_available_action_exception", "security_exception"}
 
 // errSeen ends the look at an answer: what comes behind does not count.
@@ -55,8 +55,8 @@ func ReadSearch(beginning io.Reader) (refused *Refusal, scroll string, err error
 }
 
 // shardFailures returns what the value of "_shards" that d is before says of
-// shards that failed, unless they would fail for the original, too. With an error
-// it is what stands before that.
+// shards that failed, unless they would fail for the original, too. With an
+// error it is what stands before that.
 func shardFailures(d *jsontext.Decoder) (refused *Refusal, err error) {
 	counted, listed := false, 0
 	err = object(d, func(name string) error {

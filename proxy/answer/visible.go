@@ -31,8 +31,8 @@ func TellsInside(endpoint expand.Endpoint) bool {
 	return failurePaths[endpoint] != "" || endpoint == expand.EndpointValidate
 }
 
-// Hidden returns why a search is not rewritten: its answer would not say that it
-// failed, and cannot be made to; "" where it can.
+// Hidden returns why a search is not rewritten: its answer would not say that
+// it failed, and cannot be made to; "" where it can.
 func Hidden(endpoint expand.Endpoint, async bool, rawQuery string, h http.Header) (reason string) {
 	filter := wire.FilterPath(rawQuery)
 	// "valid" is always there, and an exclusion would except what is added.
@@ -59,8 +59,8 @@ func ShowFailures(endpoint expand.Endpoint, rawQuery string) (changed string, fi
 	return rawQuery + "&filter_path=" + url.QueryEscape(filter+","+path), true
 }
 
-// MakeVisible changes a request so that its answer shows failures, or, if strict,
-// is one where a shard fails.
+// MakeVisible changes a request so that its answer shows failures, or, if
+// strict, is one where a shard fails.
 func MakeVisible(endpoint expand.Endpoint, out *http.Request) (strict bool) {
 	if endpoint == expand.EndpointExplain {
 		return false // its status tells

@@ -15,7 +15,7 @@ const (
 	maxText = 256
 	// maxClauseBytes: a clause with 30 added terms takes about 4 KiB.
 	maxClauseBytes = 64 << 10
-	// Memory of a clause, a term of its text and an added term, besides their texts:
+	// Memory of a clause, a term of its text and an added term, without the texts:
 	// the sizes of the structs, for a clause twice, since lists grow by up to that.
 	clauseBytes = 368
 	termBytes   = 16
@@ -47,8 +47,8 @@ func eachText(c *expand.Clause, f func(s string) string) {
 	}
 }
 
-// keepClause returns a copy of a clause with lists of its own, its size and that
-// of its texts. Lists that take more than all clauses may are not copied.
+// keepClause returns a copy of a clause with lists of its own, its size and
+// that of its texts. Lists that take more than all clauses may are not copied.
 func keepClause(c expand.Clause) (kept expand.Clause, size, texts int) {
 	size = clauseBytes + termBytes*(len(c.Terms)+len(c.Indices)) + addedBytes*len(c.Added)
 	if size > maxClauseBytes {

@@ -123,7 +123,8 @@ type Ring struct {
 	size  int // bytes of all
 }
 
-// Add keeps a search in the place of old ones. Its id is "" for a too large one.
+// Add keeps a search in the place of old ones. Its id is "" for a too large
+// one.
 func (x *Ring) Add(s *Search) (id string) {
 	e := keep(s)
 	if e.size > maxBytes {

@@ -86,8 +86,8 @@ func (x *Ring) Last(n int) []Summary {
 	return all
 }
 
-// Find returns all that is known of a search, false where it is not kept. unpack
-// decompresses gzip, to nil where it cannot.
+// Find returns all that is known of a search, false where it is not kept.
+// unpack decompresses gzip, to nil where it cannot.
 func (x *Ring) Find(id string, unpack func([]byte) []byte) (all Explanation, ok bool) {
 	packed := false
 	ok = x.find(id, func(e *entry) { all, all.Summary, packed = e.Explanation, e.shown(), e.packed })

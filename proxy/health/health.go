@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// failWindow is for the share of searches that failed open, between two log lines
-	// on one cause, and without a failure until the cause is over.
+	// failWindow is for the share of searches that failed open, between two log
+	// lines on one cause, and without a failure until the cause is over.
 	failWindow = time.Minute
 	// The state is degraded where more than one in failShare fail, of failSearches.
 	failShare    = 10

@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// answerRate, in bytes a second, is how fast a client has to read over each
-	// grace.
-	answerRate  = 64 << 10
+	// answerRate, in bytes a second, is how fast a client has to read over grace.
+	answerRate = 64 << 10
+	// AnswerGrace is how long a client may read nothing.
 	AnswerGrace = 30 * time.Second
 	// MaxAnswer is the longest answer that is buffered whole: hundreds of searches.
 	MaxAnswer = 8 << 20
 )
 
-// A Client is who an answer is buffered for. Name is that in the budget, Conn its
-// connection, nil for none, which is cut off where it reads an answer at less
-// than answerRate over Grace; CutOff counts that.
+// A Client is who an answer is buffered for. Name is that in the budget, Conn
+// its connection, nil for none, which is cut off where it reads an answer at
+// less than answerRate over Grace; CutOff counts that.
 type Client struct {
 	Name   string
 	Conn   *http.ResponseController
@@ -42,10 +42,10 @@ type answer struct {
 	failure error
 }
 
-// Whole reads an answer and puts it back; its memory is released when the client
-// has it. It returns [ErrTooLarge] above [MaxAnswer], [ErrNoRoom], or the error
-// with which the answer breaks off; then a reader gets what was read and the
-// rest. A second call reads nothing and returns the same.
+// Whole reads an answer and puts it back; its memory is released when the
+// client has it. It returns [ErrTooLarge] above [MaxAnswer], [ErrNoRoom], or
+// the error with which the answer breaks off; then a reader gets what was read
+// and the rest. A second call reads nothing and returns the same.
 func (c *Client) Whole(memory *budget.Budget, res *http.Response) ([]byte, error) {
 	if a, ok := res.Body.(*answer); ok {
 		return a.whole, a.failure
@@ -140,8 +140,8 @@ func (a *answer) endPace() (late bool) {
 	return late
 }
 
-// Peek has at most limit bytes of an answer read and puts them back; their memory
-// is released when the client has them.
+// Peek has at most limit bytes of an answer read and puts them back; their
+// memory is released when the client has them.
 func (c *Client) Peek(memory *budget.Budget, res *http.Response, limit int64, read func(io.Reader) error) error {
 	b := &beginning{Prefixed{hold: memory.Hold(budget.Answer, c.Name), rest: res.Body, Closer: res.Body}}
 	err := read(io.LimitReader(b, limit))

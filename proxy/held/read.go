@@ -56,8 +56,8 @@ func Read(r io.Reader, hold *budget.Hold, size, limit int64) (read []byte, err e
 	}
 }
 
-// grow returns read with twice the room, but not beyond what is expected and the
-// byte in which its end shows.
+// grow returns read with twice the room, but not beyond what is expected and
+// the byte in which its end shows.
 func grow(read []byte, hold *budget.Hold, size, limit int64) ([]byte, error) {
 	had := int64(cap(read))
 	room := max(2*had, leastRead)

@@ -102,7 +102,8 @@ func ReadHits(h http.Header, body []byte, hold *budget.Hold) (hits Hits, err err
 	return hits, nil
 }
 
-// firstHits are the first overlapDepth: all could take much more than their text.
+// firstHits are the first overlapDepth: all could take much more than their
+// text.
 type firstHits []hitID
 
 // UnmarshalJSON implements [json.Unmarshaler].

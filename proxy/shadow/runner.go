@@ -92,8 +92,8 @@ func (x *Runner) Close() {
 	x.running.Wait()
 }
 
-// Keep returns an answer that passes on when it is closed what was read of it, in
-// memory of hold, or else the outcome that says why it cannot.
+// Keep returns an answer that passes on when it is closed what was read of it,
+// in memory of hold, or else the outcome that says why it cannot.
 func Keep(answer io.ReadCloser, hold *budget.Hold, closed func(answer []byte, outcome string)) io.ReadCloser {
 	return &keeper{ReadCloser: answer, hold: hold, closed: closed, outcome: ClientGone}
 }

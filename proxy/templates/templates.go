@@ -46,8 +46,9 @@ const (
 	Sealed = `{{{akin}}}`
 )
 
-// parameters are those of search templates that work as with _search. Most others
-// of _search, such as q and size, are ignored there, but not by the expander.
+// parameters are those of search templates that work as with _search. Most
+// others of _search, such as q and size, are ignored there, but not by the
+// expander.
 var parameters = []string{
 	"allow_no_indices", "allow_partial_search_results", "batched_reduce_size", "ccs_minimize_roundtrips",
 	"error_trace", "expand_wildcards", "filter_path", "human", "ignore_throttled", "ignore_unavailable",
@@ -72,8 +73,8 @@ type Renderer struct {
 }
 
 // Render has the cluster render the templates in the body of in, or returns the
-// reason why not, such as a client that may search none of the indices. An error
-// says that the cluster did not answer.
+// reason why not, such as a client that may search none of the indices. An
+// error says that the cluster did not answer.
 func (s *Renderer) Render(ctx context.Context, in *expand.Request) (t *Request, reason string, err error) {
 	known := true
 	wire.EachParameter(in.RawQuery, func(name, _ string) {
@@ -158,8 +159,8 @@ func indicesOf(headers [][]byte, path string) (indices []string) {
 	return indices
 }
 
-// renderAll has all templates rendered, or returns why the first one that is not
-// is not; then no more are asked for.
+// renderAll has all templates rendered, or returns why the first one that is
+// not is not; then no more are asked for.
 func (s *Renderer) renderAll(ctx context.Context, templates [][]byte) (searches [][]byte, reason string, err error) {
 	searches = make([][]byte, len(templates))
 	reasons := make([]string, len(templates))
@@ -237,8 +238,8 @@ func (t *Request) Discloses() (d expand.Disclosure) {
 var ErrSeal = errors.New("the rewritten searches do not fit to the templates")
 
 // Seal returns the body that has the cluster run rewritten searches in place of
-// the templates; one that rewrote does not report stays the client's. It stays a
-// template request: those have other answers and parameters than searches.
+// the templates; one that rewrote does not report stays the client's. It stays
+// a template request: those have other answers and parameters than searches.
 func (t *Request) Seal(searches []byte, rewrote func(k int) bool) (body []byte, err error) {
 	if t.headers == nil {
 		return sealOne(nil, t.templates[0], searches)
@@ -272,8 +273,8 @@ func sealOne(body, template, search []byte) ([]byte, error) {
 }
 
 // splitLines returns the headers among the lines of body and what follows each.
-// It returns nil where the last line has no end or the first one is empty, which
-// the engines do not agree about.
+// It returns nil where the last line has no end or the first one is empty,
+// which the engines do not agree about.
 func splitLines(body []byte) (headers, bodies [][]byte) {
 	if len(body) < 2 || body[0] == '\n' || body[len(body)-1] != '\n' {
 		return nil, nil
