@@ -49,9 +49,7 @@ was and no version behind.`,
 				return err
 			}
 			return f.redis.with(func(admin *rowstore.Admin) error {
-				v, err := admin.Push(cmd.Context(), f.redis.name, m, rowstore.PushOptions{
-					By: cmp.Or(f.by, userAtHost()), Progress: report.Step,
-				})
+				v, err := admin.Push(cmd.Context(), f.redis.name, m, cmp.Or(f.by, userAtHost()), report.Step)
 				if err != nil {
 					return err
 				}

@@ -6,7 +6,7 @@
 //	redis+cluster://[user:password@]host[:port][,host[:port]...]
 //
 // with rediss in place of redis for TLS, also to the Sentinels. It checks them
-// strictly and translates them into the forms that go-redis reads.
+// strictly.
 package redisurl
 
 import (
@@ -36,9 +36,13 @@ type URL struct {
 	// TLS says that every connection uses TLS, SkipVerify that any certificate
 	// is accepted.
 	TLS, SkipVerify bool
-	// Library is the URL for go-redis: for ParseURL, ParseFailoverURL or
-	// ParseClusterURL, as the topology is.
-	Library string
+	// Addrs are host:port of the Redis, of the Sentinels or of some nodes, or the
+	// path of a socket, which begins with a slash.
+	Addrs              []string
+	DB                 int
+	Username, Password string
+	// These are for Sentinels only.
+	Master, SentinelUsername, SentinelPassword string
 }
 
 // A scheme is what URLs of one scheme have in common.
@@ -78,108 +82,101 @@ func Parse(s string) (*URL, error) {
 	rest, query, _ := strings.Cut(rest, "?")
 	authority, path, _ := strings.Cut(rest, "/")
 	at := strings.LastIndexByte(authority, '@')
-	base, _, _ := strings.Cut(name, "+")
-	lib, more, err := known.place(authority[at+1:], strings.TrimSuffix(path, "/"))
+	err := u.place(authority[at+1:], strings.TrimSuffix(path, "/"), known.port)
 	if err == nil && at >= 0 {
-		lib.User, err = userOf(authority[:at])
+		err = u.login(authority[:at])
 	}
-	var options url.Values
 	if err == nil {
-		options, err = known.read(query)
+		err = u.read(query, known.options)
 	}
 	if err != nil {
 		return nil, err
 	}
-	u.SkipVerify = options.Get("skip_verify") == "true"
-	if db := options.Get("db"); db != "" {
-		more.Set("db", db)
-	}
-	if u.Topology == Sentinel { // the library uses the URL's user for Sentinels, and an option for Redis
-		if password, ok := lib.User.Password(); ok {
-			more.Set("username", lib.User.Username())
-			more.Set("password", password)
-		}
-		lib.User = url.UserPassword(options.Get("sentinel_username"), options.Get("sentinel_password"))
-	}
-	lib.Scheme, lib.RawQuery = base, more.Encode()
-	u.Library = lib.String()
 	return u, nil
 }
 
-// place reads the hosts and what follows. It returns the URL with the first
-// host, and the options for the library.
-func (s *scheme) place(hosts, path string) (u url.URL, more url.Values, err error) {
-	more = url.Values{}
-	if s.port == "" {
-		u.Path, err = url.PathUnescape("/" + path)
+// place reads the hosts and what follows.
+func (u *URL) place(hosts, path, defaultPort string) error {
+	if defaultPort == "" {
+		socket, err := url.PathUnescape("/" + path)
 		if hosts != "" || path == "" || err != nil {
-			err = errors.New("must be unix:// and the full path of a socket, such as unix:///run/redis.sock")
+			return errors.New("must be unix:// and the full path of a socket, such as unix:///run/redis.sock")
 		}
-		return u, more, err
+		u.Addrs = []string{socket}
+		return nil
 	}
 	for host := range strings.SplitSeq(hosts, ",") {
 		h, err := url.Parse("redis://" + host)
 		if err != nil || h.Host != host || h.Hostname() == "" || strings.HasSuffix(host, ":") || strings.Contains(host, " ") ||
 			strings.Contains(h.Hostname(), ":") && host[0] != '[' {
-			return u, nil, errHost
+			return errHost
 		}
-		port := cmp.Or(h.Port(), s.port)
+		port := cmp.Or(h.Port(), defaultPort)
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return u, nil, errHost
+			return errHost
 		}
-		more.Add("addr", net.JoinHostPort(h.Hostname(), port))
+		u.Addrs = append(u.Addrs, net.JoinHostPort(h.Hostname(), port))
 	}
-	u.Host, more["addr"] = more["addr"][0], more["addr"][1:]
 	switch {
-	case s.topology == Single && len(more["addr"]) > 0:
-		return u, nil, errHost
-	case s.topology == Cluster && path != "":
-		return u, nil, errors.New("must end with the hosts: a cluster has no databases to choose from")
-	case s.topology == Sentinel:
-		var master string
-		master, path, _ = strings.Cut(path, "/")
-		if master, err = url.PathUnescape(master); err != nil || master == "" {
-			return u, nil, errors.New("must name the master behind the Sentinels, such as redis+sentinel://host1,host2/mymaster")
+	case u.Topology == Single && len(u.Addrs) > 1:
+		return errHost
+	case u.Topology == Cluster && path != "":
+		return errors.New("must end with the hosts: a cluster has no databases to choose from")
+	case u.Topology == Sentinel:
+		master, rest, _ := strings.Cut(path, "/")
+		var err error
+		if u.Master, err = url.PathUnescape(master); err != nil || u.Master == "" {
+			return errors.New("must name the master behind the Sentinels, such as redis+sentinel://host1,host2/mymaster")
 		}
-		more.Set("master_name", master)
+		path = rest
 	}
-	u.Path = path
-	return u, more, checkDatabase(path)
+	return u.setDatabase(path)
 }
 
-func userOf(s string) (*url.Userinfo, error) {
+// login reads the user and the password.
+func (u *URL) login(s string) error {
 	name, password, _ := strings.Cut(s, ":")
-	name, errName := url.PathUnescape(name)
-	password, errPassword := url.PathUnescape(password)
-	if errName != nil || errPassword != nil || password == "" {
-		return nil, errors.New("must have user:password or :password before the @; a % in them is written %25")
+	var errName, errPassword error
+	u.Username, errName = url.PathUnescape(name)
+	u.Password, errPassword = url.PathUnescape(password)
+	if errName != nil || errPassword != nil || u.Password == "" {
+		return errors.New("must have user:password or :password before the @; a % in them is written %25")
 	}
-	return url.UserPassword(name, password), nil
+	return nil
 }
 
 // read reads the options behind the question mark.
-func (s *scheme) read(query string) (url.Values, error) {
+func (u *URL) read(query string, known []string) error {
 	options, err := url.ParseQuery(query)
 	for name, values := range options {
-		if !slices.Contains(s.options, name) || len(values) > 1 {
+		if !slices.Contains(known, name) || len(values) > 1 {
 			err = errors.New("other option")
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("must have no other options than these, each once: %s", strings.Join(s.options, ", "))
+		return fmt.Errorf("must have no other options than these, each once: %s", strings.Join(known, ", "))
 	}
-	if options.Get("sentinel_username") != "" && options.Get("sentinel_password") == "" {
-		return nil, errors.New("must have a sentinel_password with the sentinel_username")
+	u.SentinelUsername, u.SentinelPassword = options.Get("sentinel_username"), options.Get("sentinel_password")
+	if u.SentinelUsername != "" && u.SentinelPassword == "" {
+		return errors.New("must have a sentinel_password with the sentinel_username")
 	}
-	if !slices.Contains([]string{"", "false", "true"}, options.Get("skip_verify")) {
-		return nil, errors.New("must have true or false for skip_verify")
+	skip := options.Get("skip_verify")
+	if !slices.Contains([]string{"", "false", "true"}, skip) {
+		return errors.New("must have true or false for skip_verify")
 	}
-	return options, checkDatabase(options.Get("db"))
+	u.SkipVerify = skip == "true"
+	return u.setDatabase(options.Get("db"))
 }
 
-func checkDatabase(s string) error {
-	if _, err := strconv.ParseUint(s, 10, 31); s != "" && err != nil {
+// setDatabase sets the number of the database, unless it is not given.
+func (u *URL) setDatabase(s string) error {
+	if s == "" {
+		return nil
+	}
+	n, err := strconv.ParseUint(s, 10, 31)
+	if err != nil {
 		return errors.New("must end in the number of the database, such as /0, or in nothing")
 	}
+	u.DB = int(n)
 	return nil
 }

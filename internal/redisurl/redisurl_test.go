@@ -5,79 +5,40 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/redis/go-redis/v9"
 
 	"github.com/akin-search/akin/internal/redisurl"
 )
 
-// A target is what go-redis makes of a URL.
-type target struct {
-	network, master    string
-	addrs              []string // of the Redis, the Sentinels or some nodes
-	db                 int
-	username, password string // for Redis
-
-	sentinelUsername, sentinelPassword string
-}
-
-// parse reads a URL as a client does.
-func parse(s string) (*redisurl.URL, target, error) {
-	u, err := redisurl.Parse(s)
-	if err != nil {
-		return nil, target{}, err
-	}
-	switch u.Topology {
-	case redisurl.Sentinel:
-		o, err := redis.ParseFailoverURL(u.Library)
-		if err != nil {
-			return nil, target{}, err
-		}
-		return u, target{"tcp", o.MasterName, o.SentinelAddrs, o.DB, o.Username, o.Password, o.SentinelUsername, o.SentinelPassword}, nil
-	case redisurl.Cluster:
-		o, err := redis.ParseClusterURL(u.Library)
-		if err != nil {
-			return nil, target{}, err
-		}
-		return u, target{network: "tcp", addrs: o.Addrs, username: o.Username, password: o.Password}, nil
-	case redisurl.Single:
-	}
-	o, err := redis.ParseURL(u.Library)
-	if err != nil {
-		return nil, target{}, err
-	}
-	return u, target{network: o.Network, addrs: []string{o.Addr}, db: o.DB, username: o.Username, password: o.Password}, nil
-}
-
 func TestForms(t *testing.T) {
-	for url, want := range map[string]target{
-		"redis://h":                           {network: "tcp", addrs: []string{"h:6379"}},
-		"redis://h/":                          {network: "tcp", addrs: []string{"h:6379"}},
-		"REDIS://127.0.0.1:7000/3":            {network: "tcp", addrs: []string{"127.0.0.1:7000"}, db: 3},
-		"redis://[::1]:7000?db=2":             {network: "tcp", addrs: []string{"[::1]:7000"}, db: 2},
-		"redis://[fe80::1]":                   {network: "tcp", addrs: []string{"[fe80::1]:6379"}},
-		"redis://:p@h":                        {network: "tcp", addrs: []string{"h:6379"}, password: "p"},
-		"redis://u:p%40%2f%3a:@h":             {network: "tcp", addrs: []string{"h:6379"}, username: "u", password: "p@/::"},
-		"redis://u:p+q^\"<@>@h":               {network: "tcp", addrs: []string{"h:6379"}, username: "u", password: "p+q^\"<@>"},
-		"unix:///run/redis.sock":              {network: "unix", addrs: []string{"/run/redis.sock"}},
-		"unix://u:p@/run/a%20b?db=1":          {network: "unix", addrs: []string{"/run/a b"}, username: "u", password: "p", db: 1},
-		"redis+cluster://a":                   {network: "tcp", addrs: []string{"a:6379"}},
-		"redis+cluster://u:p@a:1,b:2,[::1]/":  {network: "tcp", addrs: []string{"a:1", "b:2", "[::1]:6379"}, username: "u", password: "p"},
-		"redis+sentinel://a,b:7/main":         {network: "tcp", addrs: []string{"a:26379", "b:7"}, master: "main"},
-		"redis+sentinel://u:p@a/my%20main/2/": {network: "tcp", addrs: []string{"a:26379"}, master: "my main", db: 2, username: "u", password: "p"},
-		"redis+sentinel://:a%3D%26b@a/m":      {network: "tcp", addrs: []string{"a:26379"}, master: "m", password: "a=&b"},
+	for url, want := range map[string]redisurl.URL{
+		"redis://h":                           {Addrs: []string{"h:6379"}},
+		"redis://h/":                          {Addrs: []string{"h:6379"}},
+		"REDIS://127.0.0.1:7000/3":            {Addrs: []string{"127.0.0.1:7000"}, DB: 3},
+		"redis://[::1]:7000?db=2":             {Addrs: []string{"[::1]:7000"}, DB: 2},
+		"redis://[fe80::1]":                   {Addrs: []string{"[fe80::1]:6379"}},
+		"redis://:p@h":                        {Addrs: []string{"h:6379"}, Password: "p"},
+		"redis://u:p%40%2f%3a:@h":             {Addrs: []string{"h:6379"}, Username: "u", Password: "p@/::"},
+		"redis://u:p+q^\"<@>@h":               {Addrs: []string{"h:6379"}, Username: "u", Password: "p+q^\"<@>"},
+		"unix:///run/redis.sock":              {Addrs: []string{"/run/redis.sock"}},
+		"unix://u:p@/run/a%20b?db=1":          {Addrs: []string{"/run/a b"}, Username: "u", Password: "p", DB: 1},
+		"redis+cluster://a":                   {Topology: redisurl.Cluster, Addrs: []string{"a:6379"}},
+		"redis+cluster://u:p@a:1,b:2,[::1]/":  {Topology: redisurl.Cluster, Addrs: []string{"a:1", "b:2", "[::1]:6379"}, Username: "u", Password: "p"},
+		"redis+sentinel://a,b:7/main":         {Topology: redisurl.Sentinel, Addrs: []string{"a:26379", "b:7"}, Master: "main"},
+		"redis+sentinel://u:p@a/my%20main/2/": {Topology: redisurl.Sentinel, Addrs: []string{"a:26379"}, Master: "my main", DB: 2, Username: "u", Password: "p"},
+		"redis+sentinel://:a%3D%26b@a/m":      {Topology: redisurl.Sentinel, Addrs: []string{"a:26379"}, Master: "m", Password: "a=&b"},
 		"redis+sentinel://a/m?sentinel_username=s&sentinel_password=q%26": {
-			network: "tcp", addrs: []string{"a:26379"}, master: "m", sentinelUsername: "s", sentinelPassword: "q&",
+			Topology: redisurl.Sentinel, Addrs: []string{"a:26379"}, Master: "m", SentinelUsername: "s", SentinelPassword: "q&",
 		},
 		"redis+sentinel://u:p@a/m?sentinel_password=q%40%2F": {
-			network: "tcp", addrs: []string{"a:26379"}, master: "m", username: "u", password: "p", sentinelPassword: "q@/",
+			Topology: redisurl.Sentinel, Addrs: []string{"a:26379"}, Master: "m", Username: "u", Password: "p", SentinelPassword: "q@/",
 		},
 	} {
-		_, got, err := parse(url)
+		got, err := redisurl.Parse(url)
 		if err != nil {
 			t.Errorf("%s: %v", url, err)
 			continue
 		}
-		if diff := cmp.Diff(want, got, cmp.AllowUnexported(target{})); diff != "" {
+		if diff := cmp.Diff(&want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", url, diff)
 		}
 	}
@@ -89,7 +50,7 @@ func TestTLSOfURLs(t *testing.T) {
 		"rediss://h?skip_verify=true": true, "rediss+cluster://a?skip_verify=true": true, "rediss+sentinel://a/m?skip_verify=true": true,
 		"rediss://h?skip_verify=false": false,
 	} {
-		if u, _, err := parse(url); err != nil || !u.TLS || u.SkipVerify != skip {
+		if u, err := redisurl.Parse(url); err != nil || !u.TLS || u.SkipVerify != skip {
 			t.Errorf("%s: %+v, %v", url, u, err)
 		}
 	}
@@ -129,12 +90,8 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		_, got, err := parse(url)
-		if err != nil {
-			t.Fatalf("%q: go-redis refuses %q: %v", url, u.Library, err)
-		}
-		if len(got.addrs) == 0 || (u.Topology == redisurl.Sentinel) != (got.master != "") {
-			t.Errorf("%q: %+v", url, got)
+		if len(u.Addrs) == 0 || (u.Topology == redisurl.Sentinel) != (u.Master != "") {
+			t.Errorf("%q: %+v", url, u)
 		}
 		if u.TLS != strings.HasPrefix(strings.ToLower(url), "rediss") {
 			t.Errorf("%q: TLS %t", url, u.TLS)

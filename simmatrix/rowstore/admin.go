@@ -14,29 +14,25 @@ import (
 )
 
 const (
-	// adminTimeout bounds one round trip of an operator's command: a batch of a
-	// push may wait for Redis to save or to page.
+	// adminTimeout bounds one round trip: Redis may save or page.
 	adminTimeout = 5 * time.Second
-	// grace is how much longer an exchange may take after its context has
-	// ended: most often Redis is healthy and the answer on its way.
+	// grace is how much longer an exchange may take after its context has ended.
 	grace = 200 * time.Millisecond
-	// maxHistory is the number of earlier versions that rollback can reach.
-	maxHistory = 32
-	// maxListed bounds the versions that are listed.
-	maxListed = 1000
+	// maxHistory bounds the versions that rollback can reach, maxListed those
+	// that are listed.
+	maxHistory, maxListed = 32, 1000
 )
 
-// Errors of an [Admin].
+// Errors of an [Admin]: the matrix has no such complete version, or no earlier
+// one.
 var (
-	// ErrUnknownVersion says that the matrix has no such complete version.
 	ErrUnknownVersion = errors.New("unknown version")
-	// ErrNoHistory says that there is no earlier version to go back to.
-	ErrNoHistory = errors.New("no earlier version to go back to")
+	ErrNoHistory      = errors.New("no earlier version to go back to")
 )
 
-// An Admin manages the versions of matrices in Redis and which is active. It is
-// safe for concurrent use, also by several programs. Its calls end soon after
-// their context does, even if Redis hangs.
+// An Admin manages the versions of matrices in Redis and which is active. It
+// is safe for concurrent use, also by several programs. Its calls end soon
+// after their context does, even if Redis hangs.
 type Admin struct {
 	client   redis.UniversalClient
 	codec    simmatrix.RowCodec
@@ -55,53 +51,46 @@ func OpenAdmin(r Redis) (*Admin, error) {
 	return &Admin{client: client, patience: patience, frequent: maxFrequent}, nil
 }
 
-// Close ends the connections and waits for exchanges that outlived their calls.
+// Close ends the connections and waits for exchanges that outlived their
+// calls.
 func (a *Admin) Close() error {
 	err := a.client.Close()
 	a.calls.Wait()
 	return err
 }
 
-// ask runs one exchange with Redis and returns the answer. It returns soon
-// after ctx ends, although the client may wait until its own timeout.
-func ask[T any](ctx context.Context, a *Admin, op func(ctx context.Context) (T, error)) (none T, _ error) {
+// do runs one exchange with Redis. It returns soon after ctx ends, although
+// the client, and with it op, may wait until its own timeout.
+func (a *Admin) do(ctx context.Context, op func(ctx context.Context) error) error {
 	if err := context.Cause(ctx); err != nil {
-		return none, err
+		return err
 	}
-	var value T
-	var err error
-	done := make(chan struct{})
-	a.calls.Go(func() {
-		defer close(done)
-		value, err = op(ctx)
-	})
+	done := make(chan error, 1)
+	a.calls.Go(func() { done <- op(ctx) })
 	select {
-	case <-done:
-		return value, err
+	case err := <-done:
+		return err
 	case <-ctx.Done():
 	}
 	select {
-	case <-done:
-		return value, err
+	case err := <-done:
+		return err
 	case <-time.After(grace):
-		return none, context.Cause(ctx)
+		return context.Cause(ctx)
 	}
-}
-
-// do is [ask] for an exchange without an answer.
-func (a *Admin) do(ctx context.Context, op func(ctx context.Context) error) error {
-	_, err := ask(ctx, a, func(ctx context.Context) (struct{}, error) { return struct{}{}, op(ctx) })
-	return err
 }
 
 // run runs a script on a version of a matrix. All scripts have the version as
 // first argument and the same keys:
 //
 //	KEYS rows, meta, versions, history, active
-func (a *Admin) run(ctx context.Context, script *redis.Script, name, id string, args ...any) (int, error) {
+func (a *Admin) run(ctx context.Context, script *redis.Script, name, id string, args ...any) (result int, err error) {
 	keys := []string{rowsKey(name, id), metaKey(name, id), versionsKey(name), historyKey(name), activeKey(name)}
-	args = append([]any{id}, args...)
-	return ask(ctx, a, func(ctx context.Context) (int, error) { return script.Run(ctx, a.client, keys, args...).Int() })
+	err = a.do(ctx, func(ctx context.Context) (err error) {
+		result, err = script.Run(ctx, a.client, keys, append([]any{id}, args...)...).Int()
+		return err
+	})
+	return result, err
 }
 
 // activate makes a version the active one, and the one before it the newest of
@@ -155,19 +144,17 @@ redis.call('SET', KEYS[5], ARGV[1])
 return 1
 `)
 
-// Rollback makes the version that was active before the current one active
-// again and returns its ID. It skips versions that are no longer complete.
-// Called again it goes back further. If there is none it returns an error that
-// wraps [ErrNoHistory], and what is served does not change.
+// Rollback makes the complete version that was active before active again and
+// returns its ID. Called again it goes back further. If there is none it
+// returns an error that wraps [ErrNoHistory], and what is served does not
+// change.
 func (a *Admin) Rollback(ctx context.Context, name string) (string, error) {
 	if err := checkName("matrix", name); err != nil {
 		return "", err
 	}
 	for range 2 * maxHistory {
-		id, err := ask(ctx, a, func(ctx context.Context) (string, error) { return a.client.LIndex(ctx, historyKey(name), 0).Result() })
-		if errors.Is(err, redis.Nil) {
-			err = ErrNoHistory
-		}
+		newest := func(ctx context.Context) *redis.StringCmd { return a.client.LIndex(ctx, historyKey(name), 0) }
+		id, err := a.get(ctx, newest, ErrNoHistory)
 		var done int
 		if err == nil {
 			done, err = a.run(ctx, rollback, name, id)
@@ -182,47 +169,63 @@ func (a *Admin) Rollback(ctx context.Context, name string) (string, error) {
 	return "", fmt.Errorf("roll back matrix %s: others change its history; try again", name)
 }
 
+// get returns a string of Redis, the error none where there is none.
+func (a *Admin) get(ctx context.Context, op func(context.Context) *redis.StringCmd, none error) (value string, err error) {
+	err = a.do(ctx, func(ctx context.Context) (err error) {
+		value, err = op(ctx).Result()
+		return err
+	})
+	if errors.Is(err, redis.Nil) {
+		err = none
+	}
+	return value, err
+}
+
 // Versions returns the complete versions of a matrix, the newest first, at
 // most 1000. A version whose header cannot be read has only its ID.
-func (a *Admin) Versions(ctx context.Context, name string) ([]Version, error) {
+func (a *Admin) Versions(ctx context.Context, name string) (versions []Version, err error) {
 	if err := checkName("matrix", name); err != nil {
 		return nil, err
 	}
-	versions, err := ask(ctx, a, func(ctx context.Context) ([]Version, error) {
-		ids, err := a.listed(ctx, name, 0)
-		if err != nil {
-			return nil, err
-		}
-		pipe := a.client.Pipeline()
-		active := pipe.Get(ctx, activeKey(name))
-		metas := make([]*redis.StringCmd, len(ids))
-		for i, id := range ids {
-			metas[i] = pipe.Get(ctx, metaKey(name, id))
-		}
-		if err := execute(ctx, pipe); err != nil && !refusal(err) {
-			return nil, err
-		}
-		versions := make([]Version, len(ids))
-		for i, id := range ids {
-			if versions[i], err = parseVersion(id, metas[i].Val()); err != nil {
-				versions[i].ID = id
+	ids, err := a.listed(ctx, name, 0)
+	var metas []*redis.StringCmd
+	var active *redis.StringCmd
+	if err == nil {
+		err = a.do(ctx, func(ctx context.Context) error {
+			pipe := a.client.Pipeline()
+			active = pipe.Get(ctx, activeKey(name))
+			for _, id := range ids {
+				metas = append(metas, pipe.Get(ctx, metaKey(name, id)))
 			}
-			versions[i].Active = active.Val() == id
-		}
-		return versions, nil
-	})
+			if err := execute(ctx, pipe); !refusal(err) {
+				return err
+			}
+			return nil
+		})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("versions of matrix %s: %w", name, err)
+	}
+	for i, id := range ids {
+		v, err := parseVersion(id, metas[i].Val())
+		if err != nil {
+			v = Version{ID: id}
+		}
+		v.Active = active.Val() == id
+		versions = append(versions, v)
 	}
 	return versions, nil
 }
 
 // listed returns the IDs of the complete versions, newest first, without the
 // first skip.
-func (a *Admin) listed(ctx context.Context, name string, skip int) ([]string, error) {
-	return a.client.ZRangeArgs(ctx, redis.ZRangeArgs{
-		Key: versionsKey(name), Start: skip, Stop: skip + maxListed - 1, Rev: true,
-	}).Result()
+func (a *Admin) listed(ctx context.Context, name string, skip int) (ids []string, err error) {
+	page := redis.ZRangeArgs{Key: versionsKey(name), Start: skip, Stop: skip + maxListed - 1, Rev: true}
+	err = a.do(ctx, func(ctx context.Context) (err error) {
+		ids, err = a.client.ZRangeArgs(ctx, page).Result()
+		return err
+	})
+	return ids, err
 }
 
 // resolve returns version, or for "" the active one.
@@ -232,36 +235,53 @@ func (a *Admin) resolve(ctx context.Context, name, version string) (string, erro
 	}
 	if version == "" {
 		var err error
-		version, err = ask(ctx, a, func(ctx context.Context) (string, error) { return a.client.Get(ctx, activeKey(name)).Result() })
-		if errors.Is(err, redis.Nil) {
-			err = ErrNoVersion
-		}
-		if err != nil {
+		active := func(ctx context.Context) *redis.StringCmd { return a.client.Get(ctx, activeKey(name)) }
+		if version, err = a.get(ctx, active, ErrNoVersion); err != nil {
 			return "", fmt.Errorf("active version of matrix %s: %w", name, err)
 		}
 	}
 	return version, checkName("version", version)
 }
 
-// header returns the version of an ID. Its error wraps [ErrUnknownVersion] if
-// that is not complete, [ErrBadVersion] if the header cannot be read, and
-// [ErrMissingRows], with the version, if it has another number of rows than
-// were pushed.
-func (a *Admin) header(ctx context.Context, name, id string) (Version, error) {
-	return ask(ctx, a, func(ctx context.Context) (Version, error) {
-		meta, rows, err := readHeader(ctx, a.client, name, id)
-		if err != nil && !refusal(err) {
-			return Version{}, err
-		}
-		if err != nil || rows.mark.Val() != id {
-			return Version{}, ErrUnknownVersion
-		}
-		v, err := parseVersion(id, meta.Val())
-		if err == nil {
-			err = v.checkFields(rows.fields.Val())
-		}
-		return v, err
+// read returns a complete version and the rows of terms. Its error wraps
+// [ErrUnknownVersion] if the version is not complete, [ErrBadVersion] if the
+// header cannot be read, [ErrMissingRows], with the version, if it has another
+// number of rows than were pushed or lacks some, or [ErrBadRow].
+func (a *Admin) read(ctx context.Context, name, id string, terms []string) (v Version, rows []simmatrix.Row, err error) {
+	var meta *redis.StringCmd
+	var got answer
+	err = a.do(ctx, func(ctx context.Context) (err error) {
+		meta, got, err = readHeader(ctx, a.client, name, id, terms)
+		return err
 	})
+	if refusal(err) {
+		err = ErrUnknownVersion
+	}
+	if err == nil {
+		v, err = parseVersion(id, meta.Val())
+	}
+	if err != nil {
+		return v, nil, err
+	}
+	rows, bad, err := got.rows(&a.codec, &v, nil, terms)
+	if err == nil && slices.ContainsFunc(rows, simmatrix.Row.IsZero) {
+		var set termSet
+		if err := readTerms(ctx, a.client, name, &v, &set, a.do); err != nil {
+			return v, nil, err
+		}
+		rows, bad, err = got.rows(&a.codec, &v, set, terms)
+	}
+	switch {
+	case errors.Is(err, ErrGone):
+		err = ErrUnknownVersion
+	case len(bad) > 0 && errors.Is(err, ErrMissingRows):
+		err = fmt.Errorf("%w: without a row or with a bad one: %s", err, someOf(bad))
+	case len(bad) > 0:
+		err = fmt.Errorf("%w: %s: %w", ErrBadRow, someOf(bad), err)
+	case err != nil && !errors.Is(err, ErrMissingRows):
+		err = fmt.Errorf("%w: %w", ErrBadRow, err)
+	}
+	return v, rows, err
 }
 
 // Rows returns the rows of terms in a complete version, "" for the active one,
@@ -269,45 +289,15 @@ func (a *Admin) header(ctx context.Context, name, id string) (Version, error) {
 // Errors wrap [ErrNoVersion], [ErrUnknownVersion], [ErrBadVersion],
 // [ErrMissingRows] or [ErrBadRow], which names the terms.
 func (a *Admin) Rows(ctx context.Context, name, version string, terms []string) (string, []simmatrix.Row, error) {
-	version, err := a.resolve(ctx, name, version)
+	id, err := a.resolve(ctx, name, version)
 	if err != nil {
 		return "", nil, err
 	}
-	rows, err := a.rows(ctx, name, version, terms)
+	_, rows, err := a.read(ctx, name, id, terms)
 	if err != nil {
-		return "", nil, fmt.Errorf("rows of %s of matrix %s: %w", version, name, err)
+		return "", nil, fmt.Errorf("rows of %s of matrix %s: %w", id, name, err)
 	}
-	return version, rows, nil
-}
-
-func (a *Admin) rows(ctx context.Context, name, version string, terms []string) ([]simmatrix.Row, error) {
-	v, err := a.header(ctx, name, version)
-	if err != nil {
-		return nil, err
-	}
-	got, err := ask(ctx, a, func(ctx context.Context) (answer, error) { return lookUp(ctx, a.client, rowsKey(name, version), terms) })
-	if err != nil {
-		return nil, err
-	}
-	rows, bad, err := got.rows(&a.codec, &v, nil, terms)
-	if err == nil && slices.ContainsFunc(rows, simmatrix.Row.IsZero) {
-		var set termSet
-		if err := readTerms(ctx, a.client, name, &v, &set, a.do); err != nil {
-			return nil, err
-		}
-		rows, bad, err = got.rows(&a.codec, &v, set, terms)
-	}
-	switch {
-	case errors.Is(err, ErrGone):
-		return nil, ErrUnknownVersion
-	case len(bad) > 0 && errors.Is(err, ErrMissingRows):
-		return nil, fmt.Errorf("%w: without a row or with a bad one: %s", err, someOf(bad))
-	case len(bad) > 0:
-		return nil, fmt.Errorf("%w: %s: %w", ErrBadRow, someOf(bad), err)
-	case err != nil && !errors.Is(err, ErrMissingRows):
-		return nil, fmt.Errorf("%w: %w", ErrBadRow, err)
-	}
-	return rows, err
+	return id, rows, nil
 }
 
 // someOf returns the number of terms and the first of them.

@@ -15,7 +15,7 @@ func TestCallsEndSoonAfterTheirContext(t *testing.T) {
 	m := manyBatches(t, "one")
 	for name, call := range map[string]func(ctx context.Context, s *server, a *Admin, hang func()) error{
 		"push": func(ctx context.Context, _ *server, a *Admin, hang func()) error {
-			_, err := a.Push(ctx, "main", m, during(hang))
+			_, err := a.Push(ctx, "main", m, "", during(hang))
 			return err
 		},
 		"list": func(ctx context.Context, _ *server, a *Admin, hang func()) error {
@@ -54,17 +54,17 @@ func TestActivateRefusesWhatIsNotACompleteVersion(t *testing.T) {
 	s := startRedis(t)
 	a, c := s.admin(t), s.client(t)
 	active := publish(t, a, newMatrix(t, "one", 10))
-	evicted, err := a.Push(t.Context(), "main", newMatrix(t, "two", 10), PushOptions{})
+	evicted, err := a.Push(t.Context(), "main", newMatrix(t, "two", 10), "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.Del(t.Context(), rowsKey("main", evicted.ID))
-	unlisted, err := a.Push(t.Context(), "main", newMatrix(t, "two", 10), PushOptions{})
+	unlisted, err := a.Push(t.Context(), "main", newMatrix(t, "two", 10), "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.ZRem(t.Context(), versionsKey("main"), unlisted.ID)
-	other, err := a.Push(t.Context(), "other", newMatrix(t, "three", 10), PushOptions{})
+	other, err := a.Push(t.Context(), "other", newMatrix(t, "three", 10), "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestUnfinishedVersionCannotBeActivated(t *testing.T) {
 	s := startRedis(t)
 	a := s.admin(t)
 	called := false
-	_, err := a.Push(t.Context(), "main", manyBatches(t, "one"), during(func() {
+	_, err := a.Push(t.Context(), "main", manyBatches(t, "one"), "", during(func() {
 		called = true
 		for _, key := range s.keys(t) {
 			_, id, _ := strings.Cut(key, "rows:")
@@ -163,7 +163,7 @@ func TestVersionsAreListedNewestFirst(t *testing.T) {
 	s := startRedis(t)
 	a := s.admin(t)
 	old := publish(t, a, newMatrix(t, "one", 10))
-	damaged, err := a.Push(t.Context(), "main", newMatrix(t, "two", 10), PushOptions{})
+	damaged, err := a.Push(t.Context(), "main", newMatrix(t, "two", 10), "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +190,7 @@ func TestAdminRows(t *testing.T) {
 		t.Errorf("nothing active: %v", err)
 	}
 	active := publish(t, a, newMatrix(t, "one", 10))
-	next, err := a.Push(t.Context(), "main", newMatrix(t, "two", 10), PushOptions{})
+	next, err := a.Push(t.Context(), "main", newMatrix(t, "two", 10), "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

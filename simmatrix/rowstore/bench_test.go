@@ -208,7 +208,7 @@ func BenchmarkCacheEntry(b *testing.B) {
 		runtime.ReadMemStats(&after)
 		b.ReportMetric((float64(after.HeapAlloc)-float64(before.HeapAlloc)-float64(strs))/n, "B/entry")
 		runtime.KeepAlive(c)
-		c.close()
+		c.rows.StopAllGoroutines()
 	}
 }
 

@@ -1,10 +1,12 @@
 package rowstore
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/maypok86/otter/v2"
 
@@ -18,6 +20,10 @@ const (
 	// for the library's node and table slot (BenchmarkCacheEntry), and rounding up
 	// of two allocations, about 4 % of a row of 100 neighbors.
 	entryBytes = 160
+	// reloadEvery bounds the time until a changed file is noticed.
+	reloadEvery = time.Second
+	// checksumDigits of a file's checksum identify its version.
+	checksumDigits = 16
 )
 
 // A cacheKey names a row. The version is unique over all matrices, so entries
@@ -60,12 +66,54 @@ func (c *cache) get(version string, terms []string, rows []simmatrix.Row) (missi
 	return missing
 }
 
-// add keeps the rows of the terms. It copies the terms, which may be parts of a
-// larger text.
+// add keeps the rows of the terms. It copies the terms, which may be parts of
+// a larger text.
 func (c *cache) add(version string, terms []string, rows []simmatrix.Row) {
 	for k, term := range terms {
 		c.rows.Set(cacheKey{version, strings.Clone(term)}, rows[k])
 	}
 }
 
-func (c *cache) close() { c.rows.StopAllGoroutines() }
+// A Loader supplies the matrix of a file, and again whenever it has changed.
+// It is called when a [Store] opens and then once a second, never at the same
+// time. With changed false the last matrix is still valid; one with the same
+// content is no change either. An error is reported, and the last matrix stays
+// in service; a Loader returns the error for as long as it persists. A Loader
+// ends with ctx.
+type Loader func(ctx context.Context) (m *simmatrix.Matrix, changed bool, err error)
+
+// InMemory returns a Loader of a matrix that never changes.
+func InMemory(m *simmatrix.Matrix) Loader {
+	return func(context.Context) (*simmatrix.Matrix, bool, error) { return m, true, nil }
+}
+
+// pollFile returns a poll that reports what a Loader returns.
+func pollFile(name string, load Loader, c *cache) func(ctx context.Context, report reporter) {
+	return func(ctx context.Context, report reporter) {
+		m, changed, err := load(ctx)
+		switch {
+		case err != nil && ctx.Err() != nil: // closing
+		case err != nil:
+			report(name, nil, fmt.Errorf("%w: %w", ErrBadVersion, err))
+		case changed:
+			report(name, versionInMemory(name, m, c), nil)
+		default:
+			report(name, nil, nil)
+		}
+	}
+}
+
+func versionInMemory(name string, m *simmatrix.Matrix, c *cache) *version {
+	id := m.Checksum()[:checksumDigits]
+	label := name + "@" + id
+	v := &version{Version: Version{ID: id, Meta: m.Meta(), Checksum: m.Checksum()}, name: name, label: label, key: label}
+	v.fetch = func(_ context.Context, terms []string) ([]simmatrix.Row, error) {
+		rows := make([]simmatrix.Row, len(terms))
+		for k, term := range terms {
+			rows[k] = m.Row(term)
+		}
+		c.add(v.key, terms, rows)
+		return rows, nil
+	}
+	return v
+}

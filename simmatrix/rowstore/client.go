@@ -17,9 +17,8 @@ import (
 )
 
 const (
-	// dialTimeout bounds the way to a connection: the name, TLS, and the answer
-	// of the Sentinels. No look-up waits longer than its own timeout: the
-	// library goes on connecting in the background, for the next one.
+	// dialTimeout bounds the way to a connection: the name, TLS, and the answer of
+	// the Sentinels. A look-up does not wait for it: the library goes on alone.
 	dialTimeout = 2 * time.Second
 	// sentinelTimeout is the least time that a Sentinel has for its answer.
 	sentinelTimeout = 250 * time.Millisecond
@@ -56,25 +55,12 @@ func newClient(r Redis, timeout time.Duration) (redis.UniversalClient, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrURL, err)
 	}
-	client, err := clientOf(u, options(r.dialer(u), timeout))
-	if err != nil { // its text may have the password
-		return nil, fmt.Errorf("%w: go-redis cannot read it", ErrURL)
-	}
-	return client, nil
-}
-
-// clientOf returns a client for a URL with the bounds of o.
-func clientOf(u *redisurl.URL, o *redis.UniversalOptions) (redis.UniversalClient, error) {
+	o := options(r.dialer(u), timeout)
+	o.Addrs, o.DB, o.Username, o.Password = u.Addrs, u.DB, u.Username, u.Password
+	o.MasterName, o.SentinelUsername, o.SentinelPassword = u.Master, u.SentinelUsername, u.SentinelPassword
 	switch u.Topology {
 	case redisurl.Sentinel:
-		parsed, err := redis.ParseFailoverURL(u.Library)
-		if err != nil {
-			return nil, err
-		}
 		f := o.Failover()
-		f.SentinelAddrs, f.MasterName, f.DB = parsed.SentinelAddrs, parsed.MasterName, parsed.DB
-		f.Username, f.Password = parsed.Username, parsed.Password
-		f.SentinelUsername, f.SentinelPassword = parsed.SentinelUsername, parsed.SentinelPassword
 		f.ReadTimeout = max(o.ReadTimeout, sentinelTimeout)
 		f.WriteTimeout, f.PoolTimeout = f.ReadTimeout, f.ReadTimeout
 		f.ConnMaxLifetime = sentinelLifetime
@@ -83,22 +69,10 @@ func clientOf(u *redisurl.URL, o *redis.UniversalOptions) (redis.UniversalClient
 	case redisurl.Cluster:
 		// The client learns from one of the nodes where the slots are, and again
 		// when it is redirected or a call failed.
-		parsed, err := redis.ParseClusterURL(u.Library)
-		if err != nil {
-			return nil, err
-		}
-		o.Addrs, o.Username, o.Password = parsed.Addrs, parsed.Username, parsed.Password
 		return redis.NewClusterClient(o.Cluster()), nil
 	case redisurl.Single:
 	}
-	parsed, err := redis.ParseURL(u.Library)
-	if err != nil {
-		return nil, err
-	}
-	o.Addrs, o.Username, o.Password, o.DB = []string{parsed.Addr}, parsed.Username, parsed.Password, parsed.DB
-	simple := o.Simple()
-	simple.Network = parsed.Network
-	return redis.NewClient(simple), nil
+	return redis.NewClient(o.Simple()), nil
 }
 
 // options returns what all clients share. Replies are bounded whatever dial
@@ -118,10 +92,9 @@ func options(dial dialer, timeout time.Duration) *redis.UniversalOptions {
 	}
 }
 
-// checkSentinel returns a hook that asks a new connection to a Sentinel for the
-// master, before the library does: the library indexes into the answer without
-// checking its length, so that a server that is no Sentinel could end the
-// process.
+// checkSentinel returns a hook that asks a new connection to a Sentinel for
+// the master before the library does, which does not check the answer's
+// length, so that a server that is no Sentinel could end the process.
 func checkSentinel(master string) func(context.Context, *redis.Conn) error {
 	return func(ctx context.Context, c *redis.Conn) error {
 		if strings.Contains(c.String(), "<FailoverClient ") { // what the library calls a connection to the master
@@ -152,9 +125,8 @@ func refresh(ctx context.Context, client redis.UniversalClient) {
 }
 
 // dialer returns the function that connects, with TLS if the URL says so. The
-// certificate must be for the host of the address: one of the URL, or one that
-// a Sentinel or the cluster named. (The library would require that of the URL's
-// first host everywhere.)
+// certificate must be for the host of the address, not for the first one of
+// the URL, as the library would require.
 func (r Redis) dialer(u *redisurl.URL) dialer {
 	if !u.TLS {
 		return new(net.Dialer).DialContext
@@ -166,8 +138,8 @@ func (r Redis) dialer(u *redisurl.URL) dialer {
 	return (&tls.Dialer{Config: c}).DialContext
 }
 
-// refusal reports whether err is Redis's valid answer about a single key, not a
-// sign that Redis is in trouble.
+// refusal reports whether err is Redis's valid answer about a single key, not
+// a sign that Redis is in trouble.
 func refusal(err error) bool {
 	return errors.Is(err, redis.Nil) || redis.HasErrorPrefix(err, "WRONGTYPE")
 }

@@ -134,7 +134,7 @@ func TestEveryCallWorksInACluster(t *testing.T) {
 	for k, name := range names {
 		bindings = append(bindings, Binding{Name: name, Indices: []string{"*"}, Fields: []string{name}})
 		for _, mark := range []string{"old", "one", "two"} {
-			v, err := a.Push(t.Context(), name, newMatrix(t, mark, 3000), PushOptions{By: "me"})
+			v, err := a.Push(t.Context(), name, newMatrix(t, mark, 3000), "me", nil)
 			must(t, err)
 			must(t, a.Activate(t.Context(), name, v.ID))
 		}
@@ -185,7 +185,7 @@ func TestSlotThatMovesIsFollowed(t *testing.T) {
 	c := startCluster(t)
 	name := nameOn(t, c, 0)
 	a := adminAt(t, c.at(t))
-	v, err := a.Push(t.Context(), name, newMatrix(t, "one", 500), PushOptions{})
+	v, err := a.Push(t.Context(), name, newMatrix(t, "one", 500), "", nil)
 	must(t, err)
 	must(t, a.Activate(t.Context(), name, v.ID))
 	s := open(t, Options{Redis: c.at(t), Bindings: []Binding{{Name: name, Indices: []string{"*"}, Fields: []string{"*"}}}})

@@ -121,7 +121,7 @@ func TestAnswerThatIsNoRowIsRefused(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			v := &Version{ID: "id", Meta: simmatrix.Meta{Terms: 2}}
-			rows, _, err := (&answer{tt.fields, tt.values}).rows(new(simmatrix.RowCodec), v, nil, []string{"one", "other"})
+			rows, _, err := (&answer{redis.NewIntResult(tt.fields, nil), redis.NewCmdResult(tt.values, nil)}).rows(new(simmatrix.RowCodec), v, nil, []string{"one", "other"})
 			if (err == nil) != tt.ok {
 				t.Errorf("error %v", err)
 			}
@@ -457,7 +457,7 @@ func TestVersionsWithoutTermsAreServed(t *testing.T) {
 	r := startRedis(t)
 	a, c := r.admin(t), r.client(t)
 	m := newMatrix(t, "one", damagedTerms)
-	v, err := a.Push(t.Context(), "main", m, PushOptions{})
+	v, err := a.Push(t.Context(), "main", m, "", nil)
 	must(t, err)
 	c.HDel(t.Context(), rowsKey("main", v.ID), chunkField+"0")
 	v.Format = termsFormat - 1
@@ -481,7 +481,7 @@ func TestRowsOfFrequentTermsAreReadBeforeAVersionIsServed(t *testing.T) {
 	a := r.admin(t)
 	a.frequent = 100
 	const terms = 300 // the frequency of term i is i
-	v, err := a.Push(t.Context(), "main", newMatrix(t, "one", terms), PushOptions{})
+	v, err := a.Push(t.Context(), "main", newMatrix(t, "one", terms), "", nil)
 	must(t, err)
 	if len(v.Frequent) != 100 || v.Frequent[0] != term(terms-1) || v.Frequent[99] != term(terms-100) {
 		t.Errorf("frequent terms %q", v.Frequent)

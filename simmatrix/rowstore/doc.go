@@ -1,18 +1,17 @@
-// Package rowstore serves the rows of similarity matrices to the request path:
-// from Redis or from a matrix in memory, through a cache bounded in bytes, and
-// without a pause when a matrix is replaced.
+// Package rowstore serves the rows of similarity matrices to the request path,
+// from Redis or from memory, through a cache bounded in bytes and without a
+// pause when a matrix is replaced.
 //
 // [Open] starts a [Store] that follows the active version of every bound
 // matrix. A request calls [Store.Pin] once and takes all its rows from that
-// [Snapshot], so that it sees one version of each matrix however often the
-// active one changes meanwhile. [Admin] pushes versions to Redis, activates
-// them, rolls back, prunes and pulls.
+// [Snapshot], so that it sees one version of each matrix. [Admin] pushes
+// versions to Redis, activates them, rolls back, prunes and pulls.
 //
 // # Layout in Redis
 //
 // The hash tag keeps all keys of the matrix NAME in one slot of a cluster, so
-// that one round trip to one node reads rows, and a script may use all of them.
-// ID is a version, see [Version].
+// that one round trip to one node reads rows, and a script may use all of
+// them. ID is a version, see [Version].
 //
 //	key                     type        content
 //	akin:{NAME}:active      string      the ID that proxies serve; the only key that a switch changes
@@ -33,28 +32,28 @@
 //
 // # Damage
 //
-// With every look-up, and four times a second, a reader also asks for the field
-// "" and for the number of fields, and compares it with the header: this shows
-// that a version was evicted or flushed, or has lost rows. A reader also keeps
-// 64 bits of a hash of every term of the version, read when the version is taken
-// up, and thus tells a lost row from a term that the matrix lacks even where
-// another field makes up for the number. A version with missing rows or wrong
-// checksums is left at once: not even its cached rows are returned. The last
-// sound version of the history is served until the number is right again and
-// the bad rows are good. If there is none, look-ups fail.
+// With every look-up, and four times a second, a reader also asks for the
+// field "" and for the number of fields, and compares it with the header: this
+// shows that a version was evicted or flushed, or has lost rows. A reader also
+// keeps 64 bits of a hash of every term of the version, read when the version
+// is taken up, and thus tells a lost row from a term that the matrix lacks
+// even where another field makes up for the number. A version with missing
+// rows or wrong checksums is left at once: not even its cached rows are
+// returned. The last sound version of the history is served until the number
+// is right again and the bad rows are good. If there is none, look-ups fail.
 //
-// Layout format 3 has no set of terms, nor have matrices of more than 8,388,608
-// terms: only the number of rows is checked.
+// Layout format 3 has no set of terms, nor have matrices of more than
+// 8,388,608 terms: only the number of rows is checked.
 //
 // # Failover
 //
 // Reads go to masters, as writes do. Replication lags but keeps the order: a
-// replica that becomes the master has a prefix of what was written. It may lack
-// rows of a version that is being pushed, which are counted before the version
-// is complete; it may lack the switch to a version, and then names the one
-// before; it never has a switch without the version, nor the mark of a complete
-// version without its rows. Version IDs are never reused, so cached rows cannot
-// belong to another version.
+// replica that becomes the master has a prefix of what was written. It may
+// lack rows of a version that is being pushed, which are counted before the
+// version is complete; it may lack the switch to a version, and then names the
+// one before; it never has a switch without the version, nor the mark of a
+// complete version without its rows. Version IDs are never reused, so cached
+// rows cannot belong to another version.
 //
 // Redis should run with maxmemory-policy noeviction or a volatile-* policy:
 // complete versions have no expiry, and an allkeys-* policy could evict them.

@@ -21,12 +21,10 @@ import (
 const (
 	// followEvery leaves three polls to notice a switch within a second.
 	followEvery = 250 * time.Millisecond
-	// breakerFailures in a row open the breaker: one can be a lost packet.
-	breakerFailures = 3
+	// breakerFailures in a row open the breaker, as one can be a lost packet;
 	// breakerOpen is the time without calls before the next try.
-	breakerOpen = 500 * time.Millisecond
-	// maxFallbacks bounds the earlier versions that are tried in place of a
-	// damaged one.
+	breakerFailures, breakerOpen = 3, 500 * time.Millisecond
+	// maxFallbacks bounds the earlier versions that are tried for a damaged one.
 	maxFallbacks = 8
 	// warmFor bounds how long a version waits for the rows of frequent terms,
 	// warmTerms is how many are read in one round trip, to keep within its timeout.
@@ -52,18 +50,16 @@ var (
 
 // A remote reads rows from Redis and follows the active versions.
 type remote struct {
-	client  redis.UniversalClient
-	codec   simmatrix.RowCodec
-	timeout time.Duration
-	breaker *gobreaker.CircuitBreaker[struct{}]
-	cache   *cache
-	flights singleflight.Group
-	guard   *recovery.Guard
-	// last is the latest error that counts against Redis: the reason of an open
-	// breaker.
-	last     atomic.Pointer[error]
-	failures atomic.Int64 // calls that failed or were not made
-	badRows  atomic.Int64 // answers with something that is not a row
+	client   redis.UniversalClient
+	codec    simmatrix.RowCodec
+	timeout  time.Duration
+	breaker  *gobreaker.CircuitBreaker[struct{}]
+	cache    *cache
+	flights  singleflight.Group
+	guard    *recovery.Guard
+	last     atomic.Pointer[error] // the latest that counts against Redis: why the breaker is open
+	failures atomic.Int64          // calls that failed or were not made
+	badRows  atomic.Int64          // answers with something that is not a row
 
 	// Only the poll touches these.
 	names  []*followed
@@ -78,16 +74,15 @@ type followed struct {
 	// version is the one that is served, nil before the first: not the active
 	// one if that is damaged, but a damaged one if there is no sound one.
 	version *version
-	// left has the versions that were left or could not be taken up, by ID.
-	left map[string]*remains
+	left    map[string]*remains // by ID
 }
 
-// A remains is what is kept of a version that is not used.
+// A remains is what is kept of a version also if it is left or cannot be taken
+// up: its set of terms, as far as read, and those whose rows were bad or
+// missing.
 type remains struct {
-	// suspects are the terms whose rows were bad or missing when the version was
-	// left: it is used again when they are good.
+	terms    termSet
 	suspects []string
-	terms    termSet // as far as it has been read
 }
 
 func newRemote(at Redis, timeout time.Duration, names []string, c *cache, guard *recovery.Guard) (*remote, error) {
@@ -134,9 +129,8 @@ func (r *remote) call(ctx context.Context, op func(context.Context) error) error
 }
 
 // fetch reads the rows of v and adds them to the cache. Callers with the same
-// terms share one round trip, which outlives them up to the timeout, so that
-// the cache fills even if the search could not wait. The rows are shared. No
-// caller waits longer than the timeout, whatever the client does.
+// terms share one round trip and its rows. It outlives them up to the timeout,
+// so that the cache fills even if the search could not wait.
 func (r *remote) fetch(ctx context.Context, v *version, terms []string) ([]simmatrix.Row, error) {
 	detached := context.WithoutCancel(ctx)
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
@@ -176,11 +170,7 @@ func (r *remote) read(ctx context.Context, v *version, terms []string) ([]simmat
 	if errors.Is(err, ErrUnavailable) {
 		return nil, err
 	}
-	var rows []simmatrix.Row
-	var bad []string
-	if err == nil {
-		rows, bad, err = a.rows(&r.codec, &v.Version, v.terms, terms)
-	}
+	rows, bad, err := a.rows(&r.codec, &v.Version, v.kept.terms, terms)
 	if err == nil {
 		return rows, nil
 	}
@@ -200,56 +190,15 @@ func about(label string, err error) error {
 	return fmt.Errorf("%w: %s: %w", ErrBadRow, label, err)
 }
 
-// A rowsState is what Redis says of the hash of a version's rows; nil where it
-// was not asked.
-type rowsState struct {
-	mark   *redis.StringCmd
-	fields *redis.IntCmd
-}
-
-func askState(ctx context.Context, pipe redis.Pipeliner, name, id string) rowsState {
-	key := rowsKey(name, id)
-	return rowsState{pipe.HGet(ctx, key, completeField), pipe.HLen(ctx, key)}
-}
-
-// check returns an error that wraps [ErrGone] or [ErrMissingRows] where the
-// rows of v are not all there.
-func (s rowsState) check(v *Version) error {
-	if s.mark.Err() != nil || s.mark.Val() != v.ID || s.fields.Err() != nil {
-		return ErrGone
-	}
-	return v.checkFields(s.fields.Val())
-}
-
-// readHeader reads the header of a version and the state of its rows. Its error
-// is that of execute.
-func readHeader(ctx context.Context, client redis.UniversalClient, name, id string) (meta *redis.StringCmd, rows rowsState, err error) {
-	pipe := client.Pipeline()
-	meta, rows = pipe.Get(ctx, metaKey(name, id)), askState(ctx, pipe, name, id)
-	return meta, rows, execute(ctx, pipe)
-}
-
-// execute runs the pipeline. It returns the first error that counts against
-// Redis, else one that is an answer about a key, if any.
-func execute(ctx context.Context, pipe redis.Pipeliner) error {
-	cmds, err := pipe.Exec(ctx)
-	for _, cmd := range cmds {
-		if e := cmd.Err(); e != nil && !refusal(e) {
-			return e
-		}
-	}
-	return err
-}
-
 // poll asks for all active versions in one pipeline and reports what it finds.
 func (r *remote) poll(ctx context.Context, report reporter) {
-	actives, rows := make([]*redis.StringCmd, len(r.names)), make([]rowsState, len(r.names))
+	actives, states := make([]*redis.StringCmd, len(r.names)), make([]answer, len(r.names))
 	err := r.call(ctx, func(ctx context.Context) error {
 		pipe := r.client.Pipeline()
 		for i, f := range r.names {
 			actives[i] = pipe.Get(ctx, activeKey(f.name))
 			if f.version != nil {
-				rows[i] = askState(ctx, pipe, f.name, f.version.ID)
+				states[i] = ask(ctx, pipe, rowsKey(f.name, f.version.ID), nil)
 			}
 		}
 		return execute(ctx, pipe)
@@ -264,7 +213,7 @@ func (r *remote) poll(ctx context.Context, report reporter) {
 			break
 		}
 		var v *version
-		if v, err = r.examine(ctx, f, actives[i], rows[i]); !errors.Is(err, ErrUnavailable) {
+		if v, err = r.examine(ctx, f, actives[i], states[i]); !errors.Is(err, ErrUnavailable) {
 			report(f.name, v, err)
 		}
 	}
@@ -281,9 +230,9 @@ func (r *remote) poll(ctx context.Context, report reporter) {
 	}
 }
 
-// examine returns the version to serve from now on, nil for no change, and what
-// is wrong with Redis or the active version.
-func (r *remote) examine(ctx context.Context, f *followed, active *redis.StringCmd, rows rowsState) (*version, error) {
+// examine returns the version to serve from now on, nil for no change, and
+// what is wrong with Redis or the active version.
+func (r *remote) examine(ctx context.Context, f *followed, active *redis.StringCmd, state answer) (*version, error) {
 	id, err := active.Result()
 	if err == nil {
 		err = checkName("version", id)
@@ -299,7 +248,7 @@ func (r *remote) examine(ctx context.Context, f *followed, active *redis.StringC
 		clear(f.left)
 	}
 	if v := f.version; v != nil {
-		if err := rows.check(&v.Version); err != nil {
+		if _, _, err := state.rows(&r.codec, &v.Version, nil, nil); err != nil {
 			v.setDamage(about(v.label, err), nil)
 		}
 		f.suspect(v)
@@ -321,21 +270,14 @@ func (r *remote) examine(ctx context.Context, f *followed, active *redis.StringC
 	return v, err
 }
 
-// suspect records the rows that were bad when v was found damaged, if it was.
+// suspect keeps what is known of v if it was found damaged.
 func (f *followed) suspect(v *version) {
 	if d := v.damage.Load(); d != nil {
-		if left := f.remains(v.ID, v.terms); left.suspects == nil {
-			left.suspects = d.terms
+		f.left[v.ID] = v.kept
+		if v.kept.suspects == nil {
+			v.kept.suspects = d.terms
 		}
 	}
-}
-
-// remains returns what is kept of a version, terms if nothing was kept yet.
-func (f *followed) remains(id string, terms termSet) *remains {
-	if f.left[id] == nil {
-		f.left[id] = &remains{terms: terms}
-	}
-	return f.left[id]
 }
 
 // lastGood returns the most recent sound version that was active before the
@@ -360,15 +302,15 @@ func (r *remote) lastGood(ctx context.Context, f *followed) (*version, error) {
 	return nil, nil
 }
 
-// load reads the header and the terms of a version and checks that its rows are
-// there and that those once bad are good. It reads the rows of frequent terms,
-// so that the first searches find them in the cache. A load that fails goes on
-// next time where it was.
+// load reads the header and the terms of a version and checks that its rows
+// are there and that those once bad are good. It reads the rows of frequent
+// terms, so that the first searches find them in the cache. A load that fails
+// goes on next time where it was.
 func (r *remote) load(ctx context.Context, f *followed, id string) (*version, error) {
 	var meta *redis.StringCmd
-	var rows rowsState
+	var state answer
 	err := r.call(ctx, func(ctx context.Context) (err error) {
-		meta, rows, err = readHeader(ctx, r.client, f.name, id)
+		meta, state, err = readHeader(ctx, r.client, f.name, id, nil)
 		return err
 	})
 	if errors.Is(err, ErrUnavailable) {
@@ -382,8 +324,12 @@ func (r *remote) load(ctx context.Context, f *followed, id string) (*version, er
 	if err != nil {
 		return nil, err
 	}
-	left := f.remains(id, nil)
-	if err = rows.check(&parsed); err == nil {
+	left := f.left[id]
+	if left == nil {
+		left = new(remains)
+		f.left[id] = left
+	}
+	if _, _, err = state.rows(&r.codec, &parsed, nil, nil); err == nil {
 		err = readTerms(ctx, r.client, f.name, &parsed, &left.terms, r.call)
 	}
 	if errors.Is(err, ErrUnavailable) {
@@ -393,7 +339,7 @@ func (r *remote) load(ctx context.Context, f *followed, id string) (*version, er
 		return nil, about(label, err)
 	}
 	r.loads++
-	v := &version{Version: parsed, name: f.name, label: label, key: label + "#" + strconv.Itoa(r.loads), terms: left.terms}
+	v := &version{Version: parsed, name: f.name, label: label, key: label + "#" + strconv.Itoa(r.loads), kept: left}
 	v.fetch = func(ctx context.Context, terms []string) ([]simmatrix.Row, error) { return r.fetch(ctx, v, terms) }
 	if len(left.suspects) > 0 {
 		_, err = r.read(ctx, v, left.suspects)
@@ -406,6 +352,7 @@ func (r *remote) load(ctx context.Context, f *followed, id string) (*version, er
 		return nil, err
 	}
 	delete(f.left, id)
+	left.suspects = nil
 	return v, nil
 }
 

@@ -195,7 +195,7 @@ func TestDamagedVersionKeepsTheLastGoodOne(t *testing.T) {
 		{"no rows", func(id string) { c.Del(t.Context(), rowsKey("main", id)) }, ErrGone},
 		{"not complete", func(id string) { c.HDel(t.Context(), rowsKey("main", id), completeField) }, ErrGone},
 	} {
-		v, err := a.Push(t.Context(), "main", newMatrix(t, "two", 10), PushOptions{})
+		v, err := a.Push(t.Context(), "main", newMatrix(t, "two", 10), "", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -257,6 +257,9 @@ func TestEqualMissesShareOneRoundTrip(t *testing.T) {
 	r := startRedis(t)
 	publish(t, r.admin(t), newMatrix(t, "one", 10))
 	s := open(t, Options{Redis: r.at()})
+	s.stop() // so that only look-ups send HMGET
+	s.done.Wait()
+	must(t, r.client(t).ConfigResetStat(t.Context()).Err())
 	r.hang()
 	var done sync.WaitGroup
 	for range 50 {

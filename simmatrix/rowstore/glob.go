@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// match reports whether a pattern matches the whole of s. Its '*' stand for any
-// run of characters; there are no other wildcards. A '*' in s is matched only
-// by a wildcard, so for a pattern s it reports whether the pattern matches all
-// that s does.
+// match reports whether a pattern matches the whole of s. Its '*' stand for
+// any run of characters; there are no other wildcards. A '*' in s is matched
+// only by a wildcard, so for a pattern s it reports whether the pattern
+// matches all that s does.
 func match(pattern, s string) bool {
 	first, rest, wild := strings.Cut(pattern, "*")
 	s, ok := strings.CutPrefix(s, first)
@@ -52,22 +52,21 @@ func newIndexSet(patterns []string) indexSet {
 }
 
 // covers reports whether every index that the expression can name is in the
-// set. The expression is that of a request's path: names and patterns separated
-// by commas, where "-name" removes indices again; "" and "_all" are "*".
+// set. The expression is that of a request's path: names and patterns
+// separated by commas, where "-name" removes indices again; "" and "_all" are
+// "*".
 func (s *indexSet) covers(expression string) bool {
-	included := false
 	for part := range partsOf(expression) {
 		if !matchAny(s.in, part) {
 			return false
 		}
-		included = true
 	}
-	return (included || matchAny(s.in, "*")) && !s.canNameExcluded(expression)
+	return !s.canNameExcluded(expression)
 }
 
-// holds reports whether all names that an expression stands for are in the set.
-// An excluded name in the expression stays excluded, even if its index is in:
-// it may be an alias with a filter.
+// holds reports whether all names that an expression stands for are in the
+// set. An excluded name in the expression stays excluded, even if its index is
+// in: it may be an alias with a filter.
 func (s *indexSet) holds(expression string, names []string) bool {
 	for _, name := range names {
 		if !matchAny(s.in, name) || s.excludes(name) {
@@ -79,10 +78,6 @@ func (s *indexSet) holds(expression string, names []string) bool {
 
 // canNameExcluded reports whether the expression can name something excluded.
 func (s *indexSet) canNameExcluded(expression string) bool {
-	if len(s.out) == 0 {
-		return false
-	}
-	included := false
 	for part := range partsOf(expression) {
 		if strings.HasPrefix(part, "<") { // date math, which may become any name
 			part = "*"
@@ -90,34 +85,38 @@ func (s *indexSet) canNameExcluded(expression string) bool {
 		if s.excludes(part) {
 			return true
 		}
-		included = true
 	}
-	return !included // all indices, excluded ones among them
+	return false
 }
 
 func (s *indexSet) excludes(pattern string) bool {
 	return slices.ContainsFunc(s.out, func(out string) bool { return overlap(out, pattern) })
 }
 
-// partsOf yields the parts of an index expression that are not exclusions.
+// partsOf yields the parts of an index expression that are not exclusions, and
+// "*" where it has only those.
 func partsOf(expression string) iter.Seq[string] {
 	return func(yield func(string) bool) {
+		none := true
 		for part := range strings.SplitSeq(expression, ",") {
 			if strings.HasPrefix(part, "-") {
 				continue
 			}
-			if part == "" || part == "_all" {
+			if none = false; part == "" || part == "_all" {
 				part = "*"
 			}
 			if !yield(part) {
 				return
 			}
 		}
+		if none {
+			yield("*")
+		}
 	}
 }
 
-// maxPattern bounds the patterns of a request that are compared: names have 255
-// bytes at most.
+// maxPattern bounds the patterns of a request that are compared: names have
+// 255 bytes at most.
 const maxPattern = 512
 
 // overlap reports whether there is a name that both patterns match. It is also

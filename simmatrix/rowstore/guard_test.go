@@ -117,7 +117,7 @@ func FuzzAnyAnswerIsSurvived(f *testing.F) {
 				continue
 			}
 			if rows, _, err := got.rows(new(simmatrix.RowCodec), &Version{ID: "id", Format: metaFormat}, nil, terms); err == nil && len(rows) != len(terms) {
-				t.Errorf("%d values make %d rows", len(got.values), len(rows))
+				t.Errorf("%v makes %d rows", got.values, len(rows))
 			}
 		}
 	})

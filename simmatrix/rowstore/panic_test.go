@@ -108,7 +108,7 @@ func TestPanicOfARoundTripIsAnErrorAndCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &remote{timeout: time.Minute, guard: guard} // its breaker is missing
-	if _, err := r.fetch(t.Context(), &version{}, []string{"car"}); !errors.Is(err, recovery.ErrPanic) {
+	if _, err := r.fetch(t.Context(), &version{kept: new(remains)}, []string{"car"}); !errors.Is(err, recovery.ErrPanic) {
 		t.Errorf("error %v", err)
 	}
 	if n := panicsCounted(t, registry); n != 1 {

@@ -17,59 +17,46 @@ const (
 	// inactive version for the length of a request and the second in which it
 	// follows a switch.
 	graceFor = time.Minute
-	// maxScans bounds the calls that look for orphans, each of about a thousand
+	// maxScans bounds the calls that look for orphans, each of about scanCount
 	// keys of the whole Redis.
-	maxScans  = 10_000
-	scanCount = 1000
+	maxScans, scanCount = 10_000, 1000
 )
 
-// errKeep says that a prune was asked to keep nothing.
 var errKeep = errors.New("keep at least one version")
 
-// Pruned is what an [Admin.Prune] has removed.
+// Pruned has the IDs that an [Admin.Prune] has removed: of complete versions,
+// the newest first, and, in order, those with rows or a header but no complete
+// version, which would have stayed forever. Partly reports that Redis has more
+// keys than are searched for these, some ten million.
 type Pruned struct {
-	// Versions are the IDs of complete versions, the newest first.
-	Versions []string
-	// Orphans are the IDs, in order, with rows or a header but no complete
-	// version, which would have stayed forever.
-	Orphans []string
-	// Partly reports that Redis has more keys than are searched for orphans,
-	// some ten million.
-	Partly bool
+	Versions, Orphans []string
+	Partly            bool
 }
 
-// retire removes a version from the list and lets its keys expire after ARGV[2]
-// milliseconds, unless it is active. It returns 1 if so, else 0.
+// retire removes a version from the list and the history and lets its
+// permanent keys expire after ARGV[2] milliseconds. It returns 1 if so, else
+// 0: for one that is active, for one that is not listed although ARGV[3] is 1,
+// or the other way round, and for one that is being pushed, whose keys expire
+// anyway.
 var retire = redis.NewScript(`
-if redis.call('GET', KEYS[5]) == ARGV[1] then
-	return 0
-end
-redis.call('LREM', KEYS[4], 0, ARGV[1])
-redis.call('PEXPIRE', KEYS[1], ARGV[2])
-redis.call('PEXPIRE', KEYS[2], ARGV[2])
-return redis.call('ZREM', KEYS[3], ARGV[1])
-`)
-
-// sweep lets the permanent keys of an orphan expire after ARGV[2] milliseconds.
-// It returns 1 if so, else 0: also for a version that is active or listed now,
-// and one that is being pushed, whose keys expire anyway.
-var sweep = redis.NewScript(`
-if redis.call('GET', KEYS[5]) == ARGV[1] or redis.call('ZSCORE', KEYS[3], ARGV[1]) then
+local listed = redis.call('ZSCORE', KEYS[3], ARGV[1]) and '1' or '0'
+if redis.call('GET', KEYS[5]) == ARGV[1] or listed ~= ARGV[3] then
 	return 0
 end
 local function expire(key)
 	return redis.call('PTTL', key) == -1 and redis.call('PEXPIRE', key, ARGV[2]) or 0
 end
-return math.max(expire(KEYS[1]), expire(KEYS[2]))
+redis.call('LREM', KEYS[4], 0, ARGV[1])
+return math.max(redis.call('ZREM', KEYS[3], ARGV[1]), expire(KEYS[1]), expire(KEYS[2]))
 `)
 
-// Prune removes all complete versions of a matrix but the newest keep, which is
-// at least 1, and never the active one. What is removed can no longer be
-// activated or rolled back to, and is read for one more minute by requests that
-// began with it. It removes nothing, and returns an error, while the active
-// version is damaged: proxies then serve an earlier one. Prune also removes
-// orphans: rows or headers without a version that no push is writing. With an
-// error it also returns what was removed before.
+// Prune removes all complete versions of a matrix but the newest keep, which
+// is at least 1, and never the active one. What is removed can no longer be
+// activated or rolled back to, and is read for one more minute by requests
+// that began with it. It removes nothing, and returns an error, while the
+// active version is damaged: proxies then serve an earlier one. Prune also
+// removes orphans: rows or headers without a version that no push is writing.
+// With an error it also returns what was removed before.
 func (a *Admin) Prune(ctx context.Context, name string, keep int) (p Pruned, err error) {
 	if err := checkName("matrix", name); err != nil {
 		return p, err
@@ -86,7 +73,7 @@ func (a *Admin) prune(ctx context.Context, name string, keep int, p *Pruned) err
 	}
 	active, err := a.resolve(ctx, name, "")
 	if err == nil {
-		_, err = a.header(ctx, name, active)
+		_, _, err = a.read(ctx, name, active, nil)
 	}
 	switch {
 	case errors.Is(err, ErrMissingRows), errors.Is(err, ErrBadVersion), errors.Is(err, ErrUnknownVersion):
@@ -94,24 +81,23 @@ func (a *Admin) prune(ctx context.Context, name string, keep int, p *Pruned) err
 	case err != nil && !errors.Is(err, ErrNoVersion):
 		return err
 	}
-	ids, err := ask(ctx, a, func(ctx context.Context) ([]string, error) { return a.listed(ctx, name, keep) })
+	ids, err := a.listed(ctx, name, keep)
 	if err == nil {
-		p.Versions, err = a.retire(ctx, retire, name, ids)
+		p.Versions, err = a.retire(ctx, name, ids, 1)
 	}
 	if err == nil {
 		ids, p.Partly, err = a.unlisted(ctx, name)
 	}
 	if err == nil {
-		p.Orphans, err = a.retire(ctx, sweep, name, ids)
+		p.Orphans, err = a.retire(ctx, name, ids, 0)
 	}
 	return err
 }
 
-// retire runs one of the two scripts for each ID and returns those that it
-// removed.
-func (a *Admin) retire(ctx context.Context, script *redis.Script, name string, ids []string) (retired []string, _ error) {
+// retire runs the script for each ID and returns those that it removed.
+func (a *Admin) retire(ctx context.Context, name string, ids []string, listed int) (retired []string, _ error) {
 	for _, id := range ids {
-		done, err := a.run(ctx, script, name, id, graceFor.Milliseconds())
+		done, err := a.run(ctx, retire, name, id, graceFor.Milliseconds(), listed)
 		if err != nil {
 			return retired, fmt.Errorf("version %s: %w", id, err)
 		}
@@ -159,7 +145,7 @@ func (a *Admin) unlisted(ctx context.Context, name string) (ids []string, partly
 	return slices.Sorted(maps.Keys(found)), !whole, err
 }
 
-// scan calls use with each page that next returns, at most most of them. It
+// scan calls use with each page that next returns, up to most of them. It
 // reports whether these were all.
 func (a *Admin) scan(
 	ctx context.Context, most int, next func(ctx context.Context, cursor uint64) *redis.ScanCmd, use func(page []string) error,

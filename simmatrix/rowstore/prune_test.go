@@ -16,7 +16,7 @@ func pushMany(t *testing.T, a *Admin, n int) []string {
 	t.Helper()
 	ids := make([]string, n)
 	for i := range ids {
-		v, err := a.Push(t.Context(), "main", newMatrix(t, fmt.Sprint("v", i), 1), PushOptions{})
+		v, err := a.Push(t.Context(), "main", newMatrix(t, fmt.Sprint("v", i), 1), "", nil)
 		must(t, err)
 		ids[i] = v.ID
 	}
@@ -81,7 +81,7 @@ func TestPruneKeepsTheNewestAndTheActive(t *testing.T) {
 			if tt.active >= 0 {
 				must(t, a.Activate(t.Context(), "main", ids[tt.active]))
 			}
-			other, err := a.Push(t.Context(), "other", newMatrix(t, "one", 1), PushOptions{})
+			other, err := a.Push(t.Context(), "other", newMatrix(t, "one", 1), "", nil)
 			must(t, err)
 			before := s.keys(t)
 			pruned, err := a.Prune(t.Context(), "main", tt.keep)
@@ -149,7 +149,7 @@ func TestPruneRemovesOrphans(t *testing.T) {
 	s := startRedis(t)
 	a, c := s.admin(t), s.client(t)
 	kept := publish(t, a, newMatrix(t, "one", 10))
-	unlisted, err := a.Push(t.Context(), "main", newMatrix(t, "two", 10), PushOptions{})
+	unlisted, err := a.Push(t.Context(), "main", newMatrix(t, "two", 10), "", nil)
 	must(t, err)
 	must(t, c.ZRem(t.Context(), versionsKey("main"), unlisted.ID).Err())
 	must(t, c.Set(t.Context(), metaKey("main", "header-alone"), "x", 0).Err())
@@ -161,7 +161,7 @@ func TestPruneRemovesOrphans(t *testing.T) {
 		must(t, c.Set(t.Context(), fmt.Sprint("noise:", i), "x", 0).Err())
 	}
 	called := false
-	_, err = a.Push(t.Context(), "main", manyBatches(t, "three"), during(func() {
+	_, err = a.Push(t.Context(), "main", manyBatches(t, "three"), "", during(func() {
 		called = true
 		pruned, err := a.Prune(t.Context(), "main", 1)
 		want := Pruned{Orphans: []string{unlisted.ID, "header-alone", "rows-alone"}}

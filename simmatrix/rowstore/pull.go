@@ -21,12 +21,12 @@ const (
 	firstPage, maxPage = 16, maxElements / 8
 )
 
-// Pull reads a complete version of a matrix, "" for the active one, and returns
-// it as it was pushed: its checksum is that of the version. It keeps all rows
-// in memory. The stage of progress, which may be nil, is "pull", its unit rows.
-// Errors wrap [ErrNoVersion], [ErrUnknownVersion], [ErrBadVersion] or
-// [ErrBadRow] unless Redis failed; they say how many rows are bad or missing,
-// and the terms of some.
+// Pull reads a complete version of a matrix, "" for the active one, and
+// returns it as it was pushed: its checksum is that of the version. It keeps
+// all rows in memory. The stage of progress, which may be nil, is "pull", its
+// unit rows. Errors wrap [ErrNoVersion], [ErrUnknownVersion], [ErrBadVersion]
+// or [ErrBadRow] unless Redis failed; they say how many rows are bad or
+// missing, and the terms of some.
 func (a *Admin) Pull(ctx context.Context, name, version string, progress simmatrix.Progress) (*simmatrix.Matrix, Version, error) {
 	id, err := a.resolve(ctx, name, version)
 	if err != nil {
@@ -43,7 +43,7 @@ func (a *Admin) Pull(ctx context.Context, name, version string, progress simmatr
 }
 
 func (a *Admin) pull(ctx context.Context, name, id string, progress simmatrix.Progress) (*simmatrix.Matrix, Version, error) {
-	v, err := a.header(ctx, name, id)
+	v, _, err := a.read(ctx, name, id, nil)
 	if err != nil && !errors.Is(err, ErrMissingRows) {
 		return nil, v, err
 	}
@@ -52,7 +52,7 @@ func (a *Admin) pull(ctx context.Context, name, id string, progress simmatrix.Pr
 		return nil, v, err
 	}
 	// It may have been pruned, or evicted, since the pull began.
-	if _, err := a.header(ctx, name, id); err != nil && !errors.Is(err, ErrMissingRows) {
+	if _, _, err := a.read(ctx, name, id, nil); err != nil && !errors.Is(err, ErrMissingRows) {
 		return nil, v, err
 	}
 	var errs []error
@@ -78,8 +78,8 @@ func (a *Admin) pull(ctx context.Context, name, id string, progress simmatrix.Pr
 	return m, v, nil
 }
 
-// missingTerms returns the sorted terms that the header or a row names and that
-// have no row.
+// missingTerms returns the sorted terms that the header or a row names and
+// that have no row.
 func missingTerms(v *Version, rows map[string]simmatrix.Row, bad map[string]error) []string {
 	missing := make(map[string]bool)
 	note := func(term string) {

@@ -26,10 +26,10 @@ func TestPullReturnsWhatWasPushed(t *testing.T) {
 	origins, err := simmatrix.New(simmatrix.Meta{Source: "two", Origins: []string{"a", "b"}, Params: map[string]string{"k": "v"}}, uneven)
 	must(t, err)
 	for name, m := range map[string]*simmatrix.Matrix{"few": newMatrix(t, "one", 3), "many": manyBatches(t, "one"), "uneven": origins} {
-		v, err := a.Push(t.Context(), "main", m, PushOptions{By: "me"})
+		v, err := a.Push(t.Context(), "main", m, "me", nil)
 		must(t, err)
 		must(t, a.Activate(t.Context(), "main", v.ID))
-		newer, err := a.Push(t.Context(), "main", newMatrix(t, "newer", 2), PushOptions{})
+		newer, err := a.Push(t.Context(), "main", newMatrix(t, "newer", 2), "", nil)
 		must(t, err)
 		for version, want := range map[string]string{"": m.Checksum(), v.ID: m.Checksum(), newer.ID: newer.Checksum} {
 			last := 0
@@ -87,7 +87,7 @@ func TestPullRefusesWhatIsNotWhatWasPushed(t *testing.T) {
 		}, ErrUnknownVersion},
 		{"no rows", func(ctx context.Context, id string) error { return c.Del(ctx, rowsKey("main", id)).Err() }, ErrUnknownVersion},
 	} {
-		v, err := a.Push(t.Context(), "main", newMatrix(t, "one", 50), PushOptions{})
+		v, err := a.Push(t.Context(), "main", newMatrix(t, "one", 50), "", nil)
 		must(t, err)
 		must(t, tt.spoil(t.Context(), v.ID))
 		if m, _, err := a.Pull(t.Context(), "main", v.ID, nil); !errors.Is(err, tt.want) || m != nil {

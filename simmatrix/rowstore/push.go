@@ -23,33 +23,28 @@ const (
 	batchBytes = 256 << 10
 	// discardTimeout bounds the cleanup after a push that failed.
 	discardTimeout = time.Second
-	// patience is how long a batch is retried while Redis is unavailable: longer
-	// than a failover takes, some 35 seconds with Sentinel's defaults, 15 with a
-	// cluster.
-	patience = time.Minute
-	// retryAfter is the pause before a batch is retried.
-	retryAfter = 250 * time.Millisecond
+	// patience is how long a batch is sent again, every retryAfter, while Redis is
+	// unavailable: a failover takes some 35 seconds with Sentinel's defaults.
+	patience, retryAfter = time.Minute, 250 * time.Millisecond
 	// maxFrequent bounds the terms that a header names: few terms make up much of
 	// the traffic, and their rows are read in milliseconds. maxFrequentBytes
 	// bounds their size in the header.
 	maxFrequent, maxFrequentBytes = 256, 16 << 10
 )
 
-// Errors of a push.
+// Errors of a push: of a matrix that cannot be served, of a Redis that is
+// full, and of one that has another number of rows than were sent.
 var (
-	// ErrBadMatrix is wrapped by the errors for a matrix that cannot be served.
-	ErrBadMatrix = errors.New("the matrix cannot be pushed")
-	// ErrNoMemory is wrapped by the errors for a Redis that is full.
-	ErrNoMemory = errors.New("Redis has no memory left (maxmemory): prune old versions or give it more")
+	ErrBadMatrix  = errors.New("the matrix cannot be pushed")
+	ErrNoMemory   = errors.New("Redis has no memory left (maxmemory): prune old versions or give it more")
+	errIncomplete = errors.New("rows were lost on the way; was Redis flushed, or does it evict?")
 )
 
-// errIncomplete says that Redis has another number of rows than were sent.
-var errIncomplete = errors.New("rows were lost on the way; was Redis flushed, or does it evict?")
-
-// register makes a version complete when it has ARGV[2] rows and chunks: permanent, marked
-// and listed at ARGV[3] milliseconds since 1970, all at once. It returns the
-// number of rows, or -1 where the header is missing. A version that is complete
-// stays so: the answer to the first call may have been lost.
+// register makes a version complete when it has ARGV[2] rows and chunks:
+// permanent, marked and listed at ARGV[3] milliseconds since 1970, all at
+// once. It returns the number of rows, or -1 where the header is missing. A
+// version that is complete stays so: the answer to the first call may have
+// been lost.
 var register = redis.NewScript(`
 if redis.call('EXISTS', KEYS[2]) == 0 then
 	return -1
@@ -76,41 +71,33 @@ end
 return 1
 `)
 
-// PushOptions are the settings of [Admin.Push]. The zero value is valid.
-type PushOptions struct {
-	// By says who pushes, such as user@host, for [Version.By]: at most 256
-	// bytes without control characters.
-	By string
-	// Progress, if not nil, receives the stages "check", "push" and, where
-	// something has to be sent again, "push again", in rows, and of "wait for
-	// Redis" while it is unavailable.
-	Progress simmatrix.Progress
-}
-
 // Push writes m as a new version of the named matrix and returns it, complete
-// but not active. Memory is bounded by one batch and 24
-// bytes per term. A matrix that cannot be served is refused, before any call to
-// Redis, with an error that wraps [ErrBadMatrix].
+// but not active. By says who pushes, see [Version.By]. Progress, which may be
+// nil, receives the stages "check", "push" and, where something has to be sent
+// again, "push again", in rows, and "wait for Redis" while it is unavailable.
+// Memory is bounded by one batch and 24 bytes per term. A matrix that cannot
+// be served is refused, before any call to Redis, with an error that wraps
+// [ErrBadMatrix].
 //
 // Once Redis has accepted the header, a batch that fails is sent again for up
 // to a minute, as after a failover, and rows lost with a master are sent once
-// more at the end. When Push fails or ctx ends, what it has written is removed,
-// or expires within ten minutes if Redis cannot be reached; other versions are
-// never touched.
-func (a *Admin) Push(ctx context.Context, name string, m *simmatrix.Matrix, o PushOptions) (Version, error) {
-	if err := errors.Join(checkName("matrix", name), checkBy(o.By)); err != nil {
+// more at the end. When Push fails or ctx ends, what it has written is
+// removed, or expires within ten minutes if Redis cannot be reached; other
+// versions are never touched.
+func (a *Admin) Push(ctx context.Context, name string, m *simmatrix.Matrix, by string, progress simmatrix.Progress) (Version, error) {
+	if err := errors.Join(checkName("matrix", name), checkBy(by)); err != nil {
 		return Version{}, err
 	}
-	if o.Progress == nil {
-		o.Progress = func(string, int, int) {}
+	if progress == nil {
+		progress = func(string, int, int) {}
 	}
-	frequent, err := checkMatrix(ctx, m, a.frequent, o.Progress)
+	frequent, err := checkMatrix(ctx, m, a.frequent, progress)
 	if err != nil {
 		return Version{}, fmt.Errorf("push matrix %s: %w", name, err)
 	}
 	now := time.Now().UTC()
-	p := &push{admin: a, matrix: m, progress: o.Progress, name: name, version: Version{
-		ID: newID(now), Meta: m.Meta(), Checksum: m.Checksum(), Pushed: now, By: o.By, Format: metaFormat, Frequent: frequent,
+	p := &push{admin: a, matrix: m, progress: progress, name: name, version: Version{
+		ID: newID(now), Meta: m.Meta(), Checksum: m.Checksum(), Pushed: now, By: by, Format: metaFormat, Frequent: frequent,
 	}}
 	if err := p.run(ctx); err != nil {
 		if redis.HasErrorPrefix(err, "OOM") {
@@ -174,41 +161,33 @@ func (p *push) run(ctx context.Context) (err error) {
 		return err
 	}
 	p.terms = newTermSet(p.matrix, &p.version)
-	for round, stage := range []string{"push", "push again"} {
-		if round == 0 { // not retried: an absent Redis is reported at once
-			err = p.writeHeader(ctx)
-		} else {
-			err = p.try(ctx, 0, p.writeHeader)
+	for _, stage := range []string{"push", "push again"} {
+		if err = p.write(ctx, stage); err == nil {
+			err = p.register(ctx)
 		}
-		if err != nil {
-			return fmt.Errorf("write the header: %w", err)
-		}
-		if err = p.write(ctx, stage); err != nil {
-			return err
-		}
-		if err = p.register(ctx); !errors.Is(err, errIncomplete) {
+		if !errors.Is(err, errIncomplete) {
 			break
 		}
 	}
 	return err
 }
 
-func (p *push) writeHeader(ctx context.Context) error {
-	return p.admin.do(ctx, func(ctx context.Context) error {
-		return p.admin.client.Set(ctx, metaKey(p.name, p.version.ID), p.header, unfinishedFor).Err()
-	})
-}
-
-// write sends all rows, and then the set of terms.
+// write sends the header and all rows, and then the set of terms.
 func (p *push) write(ctx context.Context, stage string) error {
 	var batch []any // field, value, field, value, ...
 	size, done, total := 0, 0, p.matrix.Len()
-	add := func(field, value string) error {
+	add := func(field, value string) (err error) {
 		batch, size = append(batch, field, value), size+len(field)+len(value)
 		if size < batchBytes && done+len(batch)/2 < total+len(p.terms) {
 			return nil
 		}
-		if err := p.try(ctx, min(done, total), func(ctx context.Context) error { return p.flush(ctx, batch) }); err != nil {
+		send := func(ctx context.Context) error { return p.send(ctx, batch, done == 0) }
+		if done == 0 && stage == "push" { // an absent Redis is reported at once
+			err = send(ctx)
+		} else {
+			err = p.try(ctx, min(done, total), send)
+		}
+		if err != nil {
 			return fmt.Errorf("after %d of %d rows: %w", min(done, total), total, err)
 		}
 		done += len(batch) / 2
@@ -230,15 +209,19 @@ func (p *push) write(ctx context.Context, stage string) error {
 	return nil
 }
 
-// flush writes one batch and renews the expiry of the unfinished version in one
-// transaction: rows without an expiry could stay forever.
-func (p *push) flush(ctx context.Context, batch []any) error {
-	rows := rowsKey(p.name, p.version.ID)
+// send writes one batch, with the first the header, and renews the expiry of
+// the unfinished version, in one transaction: rows without an expiry could
+// stay forever.
+func (p *push) send(ctx context.Context, batch []any, first bool) error {
+	rows, meta := rowsKey(p.name, p.version.ID), metaKey(p.name, p.version.ID)
 	return p.admin.do(ctx, func(ctx context.Context) error {
 		pipe := p.admin.client.TxPipeline()
+		if first {
+			pipe.Set(ctx, meta, p.header, unfinishedFor)
+		}
 		pipe.HSet(ctx, rows, batch...)
 		pipe.PExpire(ctx, rows, unfinishedFor)
-		pipe.PExpire(ctx, metaKey(p.name, p.version.ID), unfinishedFor)
+		pipe.PExpire(ctx, meta, unfinishedFor)
 		cmds, err := pipe.Exec(ctx)
 		for _, cmd := range cmds { // the refusal of a command says more than EXECABORT
 			if e := cmd.Err(); e != nil && !redis.HasErrorPrefix(e, "EXECABORT") {

@@ -23,7 +23,7 @@ func TestPushWritesTheDocumentedKeys(t *testing.T) {
 	s := startRedis(t)
 	a := s.admin(t)
 	m := newMatrix(t, "one", 500)
-	v, err := a.Push(t.Context(), "main", m, PushOptions{By: "käthe@host"})
+	v, err := a.Push(t.Context(), "main", m, "käthe@host", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,33 +67,33 @@ func TestPushRefusesABadMatrixBeforeRedisIsAsked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Push(t.Context(), "main", empty, PushOptions{}); !errors.Is(err, ErrBadMatrix) {
+	if _, err := a.Push(t.Context(), "main", empty, "", nil); !errors.Is(err, ErrBadMatrix) {
 		t.Errorf("no terms: %v", err)
 	}
-	if _, err := a.Push(t.Context(), "main", wide, PushOptions{}); !errors.Is(err, ErrBadMatrix) {
+	if _, err := a.Push(t.Context(), "main", wide, "", nil); !errors.Is(err, ErrBadMatrix) {
 		t.Errorf("a row of over 1 MiB: %v", err)
 	}
-	if _, err := a.Push(t.Context(), "ma{in", newMatrix(t, "one", 1), PushOptions{}); !errors.Is(err, ErrName) {
+	if _, err := a.Push(t.Context(), "ma{in", newMatrix(t, "one", 1), "", nil); !errors.Is(err, ErrName) {
 		t.Errorf("a name with a brace: %v", err)
 	}
 }
 
-// during returns options that call f once, after the first batch.
-func during(f func()) PushOptions {
+// during returns a progress that calls f once, after the first batch.
+func during(f func()) simmatrix.Progress {
 	var once sync.Once
 	return inRounds(func(string) { once.Do(f) })
 }
 
-// inRounds returns options that call f in every round of a push, after its
+// inRounds returns a progress that calls f in every round of a push, after its
 // first batch, with the stage.
-func inRounds(f func(stage string)) PushOptions {
+func inRounds(f func(stage string)) simmatrix.Progress {
 	reported := make(map[string]bool)
-	return PushOptions{Progress: func(stage string, done, total int) {
+	return func(stage string, done, total int) {
 		if strings.HasPrefix(stage, "push") && done < total && !reported[stage] {
 			reported[stage] = true
 			f(stage)
 		}
-	}}
+	}
 }
 
 // manyBatches is large enough for a push in several batches.
@@ -106,7 +106,7 @@ func TestUnfinishedPushExpiresAndIsNotListed(t *testing.T) {
 	s := startRedis(t)
 	a, c := s.admin(t), s.client(t)
 	called := false
-	_, err := a.Push(t.Context(), "main", manyBatches(t, "one"), during(func() {
+	_, err := a.Push(t.Context(), "main", manyBatches(t, "one"), "", during(func() {
 		called = true
 		for _, key := range s.keys(t) {
 			ttl := c.PTTL(t.Context(), key).Val()
@@ -179,7 +179,7 @@ func TestPushThatEndsEarlyLeavesRedisAsItWas(t *testing.T) {
 			before := dump(t, s)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			_, err := a.Push(ctx, "main", manyBatches(t, "new"), inRounds(func(string) { tt.spoil(t, s, cancel) }))
+			_, err := a.Push(ctx, "main", manyBatches(t, "new"), "", inRounds(func(string) { tt.spoil(t, s, cancel) }))
 			if err == nil || !tt.want(err) {
 				t.Fatalf("error %v", err)
 			}
@@ -207,7 +207,7 @@ func TestWhatIsLostOnTheWayIsSentAgain(t *testing.T) {
 			s := startRedis(t)
 			m := manyBatches(t, "one")
 			var stages []string
-			v, err := s.admin(t).Push(t.Context(), "main", m, inRounds(func(stage string) {
+			v, err := s.admin(t).Push(t.Context(), "main", m, "", inRounds(func(stage string) {
 				if stages = append(stages, stage); len(stages) == 1 {
 					spoil(t, s)
 				}
@@ -267,13 +267,12 @@ func TestPushGivesUpWhenRedisStaysAwayAndSaysWhatIsLeft(t *testing.T) {
 	a := s.admin(t)
 	a.patience = 2 * retryAfter
 	waited := false
-	o := during(s.kill)
-	push := o.Progress
-	o.Progress = func(stage string, done, total int) {
+	push := during(s.kill)
+	progress := func(stage string, done, total int) {
 		waited = waited || stage == "wait for Redis" && done > 0 && done < total
 		push(stage, done, total)
 	}
-	_, err := a.Push(t.Context(), "main", manyBatches(t, "one"), o)
+	_, err := a.Push(t.Context(), "main", manyBatches(t, "one"), "", progress)
 	if err == nil || !strings.Contains(err.Error(), unfinishedFor.String()) || !strings.Contains(err.Error(), "tried again for") || !waited {
 		t.Errorf("error %v, waited %v", err, waited)
 	}
@@ -282,7 +281,7 @@ func TestPushGivesUpWhenRedisStaysAwayAndSaysWhatIsLeft(t *testing.T) {
 func TestPushWithoutRedisFailsAtOnce(t *testing.T) {
 	a := adminAt(t, Redis{URL: "unix:///nonexistent/redis.sock"})
 	start := time.Now()
-	if _, err := a.Push(t.Context(), "main", newMatrix(t, "one", 5), PushOptions{}); err == nil {
+	if _, err := a.Push(t.Context(), "main", newMatrix(t, "one", 5), "", nil); err == nil {
 		t.Error("no error")
 	}
 	if took := time.Since(start); took > patience/2 {
@@ -293,7 +292,7 @@ func TestPushWithoutRedisFailsAtOnce(t *testing.T) {
 func TestPushGoesOnWhenRedisComesBack(t *testing.T) {
 	s := startRedis(t, "--appendonly", "yes", "--appendfsync", "always") // to survive the kill
 	m := manyBatches(t, "one")
-	v, err := s.admin(t).Push(t.Context(), "main", m, during(func() { s.kill(); s.start(t) }))
+	v, err := s.admin(t).Push(t.Context(), "main", m, "", during(func() { s.kill(); s.start(t) }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,12 +306,12 @@ func TestPushThatIsCutOffLeavesNothingForEver(t *testing.T) {
 	for _, cut := range []struct {
 		before string
 		nth    int
-		keys   int // that are left: the header, then the rows of the first batch
+		keys   int // that are left: after the first batch the header and the rows
 	}{
-		{"hset", 1, 1},
-		{"pexpire", 1, 1},
-		{"pexpire", 2, 1},
-		{"exec", 1, 1},
+		{"hset", 1, 0},
+		{"pexpire", 1, 0},
+		{"pexpire", 2, 0},
+		{"exec", 1, 0},
 		{"multi", 2, 2},
 		{"hset", 2, 2},
 		{"pexpire", 3, 2},
@@ -321,7 +320,7 @@ func TestPushThatIsCutOffLeavesNothingForEver(t *testing.T) {
 		s := startRedis(t)
 		a := adminAt(t, Redis{URL: "redis://" + cutOff(t, s, cut.before, cut.nth)})
 		a.patience = 0
-		if _, err := a.Push(t.Context(), "main", m, PushOptions{}); err == nil {
+		if _, err := a.Push(t.Context(), "main", m, "", nil); err == nil {
 			t.Errorf("before %s %d: no error", cut.before, cut.nth)
 		}
 		keys := s.keys(t)
@@ -399,7 +398,7 @@ func relayUntil(to io.Writer, from io.Reader, mark []byte, nth int) {
 func TestWhoPushesIsChecked(t *testing.T) {
 	a := adminAt(t, Redis{URL: "unix:///nonexistent/redis.sock"})
 	for _, by := range []string{"a\nb", "\x1b[2J", "\xff", strings.Repeat("a", maxByBytes+1)} {
-		if _, err := a.Push(t.Context(), "main", newMatrix(t, "one", 1), PushOptions{By: by}); !errors.Is(err, ErrName) {
+		if _, err := a.Push(t.Context(), "main", newMatrix(t, "one", 1), by, nil); !errors.Is(err, ErrName) {
 			t.Errorf("%.20q: %v", by, err)
 		}
 	}
@@ -414,7 +413,7 @@ func TestTwoPushesAtOnceDoNotMix(t *testing.T) {
 	for i, mark := range marks {
 		m := manyBatches(t, mark)
 		done.Go(func() {
-			v, err := a.Push(t.Context(), "main", m, PushOptions{})
+			v, err := a.Push(t.Context(), "main", m, "", nil)
 			if err != nil {
 				t.Error(err)
 			}

@@ -27,9 +27,9 @@ var (
 )
 
 // seal returns what Redis stores for a term: the encoded row and a CRC-32C of
-// row and term, little endian. It detects every flipped bit and a row under the
-// wrong term. A row marks its own end, so no two pairs of row and term are the
-// same bytes.
+// row and term, little endian. It detects every flipped bit and a row under
+// the wrong term. A row marks its own end, so no two pairs of row and term are
+// the same bytes.
 func seal(term, encoded string) string {
 	return string(binary.LittleEndian.AppendUint32([]byte(encoded), checksum(term, encoded)))
 }
@@ -61,56 +61,77 @@ func openRow(codec *simmatrix.RowCodec, term, sealed string) (simmatrix.Row, err
 	return row, err
 }
 
-// An answer is Redis's answer about some terms of a version.
+// An answer is Redis's answer about a version and the rows of some terms.
 type answer struct {
-	fields int64 // of the whole hash of rows
-	values []any // the mark of a complete version, then the value of each term
+	fields *redis.IntCmd // the number of fields in the hash of rows
+	values *redis.Cmd    // the mark of a complete version, then the value of each term
 }
 
-// lookUp reads the rows of terms in one round trip. It counts the fields first,
-// so that rows restored in between do not look like terms that the version
-// never had.
-func lookUp(ctx context.Context, c redis.UniversalClient, key string, terms []string) (answer, error) {
+// ask queues the commands for an answer. The fields are counted first, so that
+// rows restored in between do not look like terms that the version never had.
+func ask(ctx context.Context, pipe redis.Pipeliner, key string, terms []string) answer {
 	args := make([]any, 0, 3+len(terms))
 	args = append(args, "hmget", key, completeField)
 	for _, term := range terms {
 		args = append(args, term)
 	}
-	pipe := c.Pipeline()
-	fields := pipe.HLen(ctx, key)
 	// The library's HMGet reads a number in any answer, even +99999999999, as the
 	// length of an array, and allocates that.
-	values := pipe.Do(ctx, args...)
-	if err := execute(ctx, pipe); err != nil {
-		return answer{}, err
+	return answer{pipe.HLen(ctx, key), pipe.Do(ctx, args...)}
+}
+
+// lookUp reads the rows of terms in one round trip.
+func lookUp(ctx context.Context, c redis.UniversalClient, key string, terms []string) (answer, error) {
+	pipe := c.Pipeline()
+	a := ask(ctx, pipe, key, terms)
+	return a, execute(ctx, pipe)
+}
+
+// readHeader reads the header of a version and the rows of terms.
+func readHeader(ctx context.Context, c redis.UniversalClient, name, id string, terms []string) (*redis.StringCmd, answer, error) {
+	pipe := c.Pipeline()
+	meta, a := pipe.Get(ctx, metaKey(name, id)), ask(ctx, pipe, rowsKey(name, id), terms)
+	return meta, a, execute(ctx, pipe)
+}
+
+// execute runs the pipeline. It returns the first error that counts against
+// Redis, else one that is an answer about a key, if any.
+func execute(ctx context.Context, pipe redis.Pipeliner) error {
+	cmds, err := pipe.Exec(ctx)
+	for _, cmd := range cmds {
+		if e := cmd.Err(); e != nil && !refusal(e) {
+			return e
+		}
 	}
-	all, err := values.Slice()
-	return answer{fields.Val(), all}, err
+	return err
 }
 
 // rows returns the rows of the requested terms. It returns [ErrGone] if the
-// version is not complete and [ErrMissingRows] if it has another number of rows
-// than were pushed. With bad, the terms whose row is bad or missing although
-// the set has them, comes an error that wraps [simmatrix.ErrRow] or
+// version is not complete and [ErrMissingRows] if it has another number of
+// rows than were pushed. With bad, the terms whose row is bad or missing
+// although the set has them, comes an error that wraps [simmatrix.ErrRow] or
 // [ErrMissingRows]. Other errors are about a malformed answer. They name no
 // term, which comes from a user's query.
 func (a *answer) rows(
 	codec *simmatrix.RowCodec, v *Version, set termSet, terms []string,
 ) (rows []simmatrix.Row, bad []string, err error) {
-	if len(a.values) != 1+len(terms) {
-		return nil, nil, fmt.Errorf("%d values, want %d", len(a.values), 1+len(terms))
+	values, err := a.values.Slice()
+	if err == nil {
+		err = a.fields.Err()
 	}
-	if a.values[0] == nil {
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case len(values) != 1+len(terms):
+		return nil, nil, fmt.Errorf("%d values, want %d", len(values), 1+len(terms))
+	case values[0] != any(v.ID):
 		return nil, nil, ErrGone
 	}
-	if mark, ok := a.values[0].(string); !ok || mark != v.ID {
-		return nil, nil, fmt.Errorf("marked with %.80q, a %T", mark, a.values[0])
-	}
-	if err := v.checkFields(a.fields); err != nil {
+	if err := v.checkFields(a.fields.Val()); err != nil {
 		return nil, nil, err
 	}
 	rows = make([]simmatrix.Row, len(terms))
-	for k, value := range a.values[1:] {
+	for k, value := range values[1:] {
 		var rowErr error
 		switch sealed := value.(type) {
 		case nil:
@@ -139,12 +160,6 @@ func (v *Version) checkFields(fields int64) error {
 	return nil
 }
 
-// isDamage reports whether err says that rows of a version are missing or bad,
-// not that Redis is unavailable.
-func isDamage(err error) bool {
-	return errors.Is(err, ErrGone) || errors.Is(err, ErrMissingRows) || errors.Is(err, simmatrix.ErrRow)
-}
-
 const (
 	fingerprintBytes = 8
 	// chunkTerms is the average number of fingerprints in a chunk: 16 KiB.
@@ -156,11 +171,11 @@ const (
 	chunkField = "\xff"
 )
 
-// A termSet knows the terms of a version, so that a lost row is not taken for a
-// term that the matrix lacks. It has a fingerprint of each term, sorted, in
+// A termSet knows the terms of a version, so that a lost row is not taken for
+// a term that the matrix lacks. It has a fingerprint of each term, sorted, in
 // chunks of equal ranges. The chance that it has a term that the matrix lacks
-// is the number of terms divided by 2^64. Nobody can choose such a term without
-// the version's ID, which is part of the hash.
+// is the number of terms divided by 2^64. Nobody can choose such a term
+// without the version's ID, which is part of the hash.
 type termSet []string
 
 // fingerprint is the beginning of a SHA-256.
@@ -171,8 +186,8 @@ func fingerprint(id, term string) uint64 {
 
 // chunkOf returns which of n chunks has a fingerprint.
 func chunkOf(fingerprint uint64, n int) int {
-	k, _ := bits.Mul64(fingerprint, uint64(n))
-	return int(k)
+	k, _ := bits.Mul64(fingerprint, uint64(n)) //nolint:gosec // n is a length
+	return int(k)                              //nolint:gosec // less than n
 }
 
 // chunks returns the number of chunks of the version's set of terms.

@@ -217,7 +217,7 @@ func TestDocumentedRightsAreEnoughAndNotMore(t *testing.T) {
 				t.Errorf("state %+v", states)
 			}
 			reader := adminAt(t, proxy)
-			if _, err := reader.Push(t.Context(), "main", newMatrix(t, "x", 1), PushOptions{}); err == nil || !strings.Contains(err.Error(), "NOPERM") {
+			if _, err := reader.Push(t.Context(), "main", newMatrix(t, "x", 1), "", nil); err == nil || !strings.Contains(err.Error(), "NOPERM") {
 				t.Errorf("a proxy pushes: %v", err)
 			}
 			if err := reader.Activate(t.Context(), "main", served(s)); !redis.HasErrorPrefix(err, "NOPERM") {
@@ -264,7 +264,7 @@ func useEverything(t *testing.T, a *Admin) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	if _, err := a.Push(ctx, "main", manyBatches(t, "four"), during(cancel)); !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "NOPERM") {
+	if _, err := a.Push(ctx, "main", manyBatches(t, "four"), "", during(cancel)); !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "NOPERM") {
 		t.Errorf("a push that is discarded: %v", err)
 	}
 	_, err := a.Rollback(t.Context(), "main")

@@ -183,7 +183,7 @@ func checkFailover(t *testing.T, at Redis, master *server, fail func()) {
 	searches.knows(one, "one")
 
 	two := manyBatches(t, "two")
-	v, err := a.Push(t.Context(), "main", two, during(fail))
+	v, err := a.Push(t.Context(), "main", two, "", during(fail))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -258,7 +258,7 @@ func markOf(row simmatrix.Row) string {
 // publish pushes and activates m as the matrix main and returns its version.
 func publish(tb testing.TB, a *Admin, m *simmatrix.Matrix) string {
 	tb.Helper()
-	v, err := a.Push(tb.Context(), "main", m, PushOptions{})
+	v, err := a.Push(tb.Context(), "main", m, "", nil)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -325,7 +325,7 @@ func rowsOfVersion(tb testing.TB, r *Rows, terms ...string) ([]simmatrix.Row, er
 // For returns the rows of a field of an index expression that is matched as it
 // is spelled.
 func (s *Snapshot) For(index, field string) *Rows {
-	m, err := s.Match(Question{Index: index, Field: field, Resolve: func() ([]string, error) { return nil, nil }})
+	m, err := s.Match(index, field, nil, func() ([]string, error) { return nil, nil })
 	if err != nil {
 		panic(err)
 	}

@@ -109,15 +109,15 @@ func TestSoundAnswersOfASentinelAreTaken(t *testing.T) {
 			}
 			return err
 		}
-		s.shape.sent(asksMaster)
+		s.sent(asksMaster)
 		if err := feed("*2\r\n$1\r\nh\r\n$2\r\n10\r\n" + "*1\r\n*2\r\n$2\r\nip\r\n$1\r\nh\r\n" + "*0\r\n"); err != nil {
 			t.Error(err)
 		}
-		s.shape.sent(asksMaster)
+		s.sent(asksMaster)
 		if err := feed("*-1\r\n"); err != nil {
 			t.Error(err)
 		}
-		s.shape.sent(subscribes)
+		s.sent(subscribes)
 		if err := feed("*3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n:1\r\n*2\r\n$4\r\npong\r\n$0\r\n\r\n+PONG\r\n" +
 			">3\r\n$7\r\nmessage\r\n$14\r\n+switch-master\r\n$12\r\nmain a 1 b 2\r\n*3\r\n$7\r\nmessage\r\n$1\r\nx\r\n$0\r\n\r\n"); err != nil {
 			t.Error(err)

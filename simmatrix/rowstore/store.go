@@ -1,7 +1,6 @@
 package rowstore
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,10 +13,6 @@ import (
 	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/simmatrix"
 )
-
-// DefaultRedisTimeout is well above what a look-up takes and well below what
-// a user notices.
-const DefaultRedisTimeout = 30 * time.Millisecond
 
 // A Binding says where a matrix is used. Patterns know one wildcard, '*'.
 type Binding struct {
@@ -37,28 +32,22 @@ type Binding struct {
 
 // Options are the settings of a [Store].
 type Options struct {
-	// Bindings are tried in order and the first that matches decides. There
-	// must be at least one.
+	// Bindings, at least one, are tried in order; the first that matches decides.
 	Bindings []Binding
-	// Files has the matrices to serve from memory, by name. All others come
-	// from Redis.
+	// Files has the matrices to serve from memory, by name; others are in Redis.
 	Files map[string]Loader
-	// Redis says where Redis is. Its URL may be empty where no matrix comes
-	// from there.
+	// Redis may have no URL where no matrix comes from there.
 	Redis Redis
-	// RedisTimeout bounds a look-up, whatever Redis, Sentinel or a cluster do;
-	// 0 is [DefaultRedisTimeout].
+	// RedisTimeout bounds a look-up, whatever Redis, Sentinel or a cluster do.
 	RedisTimeout time.Duration
 	// CacheBytes bounds the cached rows, with their overhead; at least 1 MiB.
 	// The memory in use stays within a quarter over it.
 	CacheBytes uint64
-	// OnState, if not nil, is called for the first state of each matrix and
-	// for every change of its version or its kind of problem: one call, one
-	// log line. Calls for one matrix come one after another. It must not call
-	// the Store's Close.
+	// OnState, if not nil, is called for the first state of each matrix and for
+	// every change of its version or its kind of problem: one call, one log line.
+	// Calls for one matrix come one after another. It must not call Close.
 	OnState func(State)
-	// Guard recovers panics while rows are read for a search; nil does so
-	// silently.
+	// Guard recovers panics; nil does so silently.
 	Guard *recovery.Guard
 }
 
@@ -70,10 +59,7 @@ const (
 
 // A State is what is served of one matrix and the health of its source.
 type State struct {
-	// Name is the name of the matrix.
-	Name string
-	// Source is [SourceFile] or [SourceRedis].
-	Source string
+	Name, Source string
 	// Version is the version that is served, "" for none: then its searches
 	// are not expanded. For a file it is the checksum.
 	Version string
@@ -87,18 +73,13 @@ type State struct {
 
 // Stats are the state of a [Store] and its counters since it was opened.
 type Stats struct {
-	// Matrices has one entry for each name, sorted by name.
-	Matrices []State
-	// CacheHits and CacheMisses count terms.
-	CacheHits, CacheMisses int64
-	// CacheBytes is what the cached rows take, an estimate.
-	CacheBytes uint64
+	Matrices               []State // sorted by name
+	CacheHits, CacheMisses int64   // in terms
+	CacheBytes             uint64  // an estimate
 	// Failures counts the calls to Redis that failed or, with the breaker open,
-	// were not made. BadRows counts the answers that had a bad row or showed
-	// that rows are missing.
+	// were not made, BadRows the answers with bad or without some rows.
 	Failures, BadRows int64
-	// Breaker is "closed", "half-open" or "open", and "" without Redis.
-	Breaker string
+	Breaker           string // "closed", "half-open" or "open", and "" without Redis
 }
 
 // A Store serves the rows of the active matrices. It is safe for concurrent
@@ -126,11 +107,13 @@ type bound struct {
 
 // A matrix is the store's state of one name.
 type matrix struct {
-	version  *version // nil: none to serve
-	state    State
-	reported bool  // state has been passed to OnState
-	problem  error // the kind of state.Problem
+	rows    *Rows // nil: none to serve
+	state   State
+	problem error // the kind of state.Problem
 }
+
+// errNotAsked is the problem of a matrix before its first report.
+var errNotAsked = errors.New("not asked yet")
 
 // A version is one version of one matrix, wherever its rows are.
 type version struct {
@@ -139,25 +122,23 @@ type version struct {
 	label string // name@ID, unique over all matrices
 	// key is its name in the cache: the label and, from Redis, a number, so that
 	// a version that is used again has none of its old entries.
-	key string
-	// damage is what is wrong with its rows, nil while nothing is known. With
-	// damage not even cached rows are returned: it is left for another version
-	// or, once repaired, read again under another key.
+	key  string
+	kept *remains // nil for a file
+	// damage is nil while nothing is known to be wrong. With damage not even
+	// cached rows are returned: the version is left for another one or, once
+	// repaired, read again under another key.
 	damage atomic.Pointer[damage]
-	terms  termSet // all that it has, none for a file
 	// fetch reads rows that are not in the cache, and adds them to it.
 	fetch func(ctx context.Context, terms []string) ([]simmatrix.Row, error)
 }
 
-// A damage says how rows of a version were found missing or bad.
+// A damage says how rows of a version were found missing or bad, and which
+// have to be good before it is used again.
 type damage struct {
-	err error
-	// terms are those of the bad or missing rows, which must be good before the
-	// version is used again.
-	terms []string
+	err   error
+	terms []string // at most maxSuspects
 }
 
-// maxSuspects bounds [damage.terms].
 const maxSuspects = 64
 
 // setDamage records the first damage.
@@ -182,7 +163,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{onState: o.OnState, cache: c, matrices: make(map[string]*matrix)}
-	var files []*local
+	var files []func(context.Context, reporter)
 	var remotes []string
 	for _, b := range o.Bindings {
 		s.bindings = append(s.bindings, bound{b.Name, newIndexSet(b.Indices), b.Fields})
@@ -192,11 +173,11 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		source := SourceRedis
 		if load := o.Files[b.Name]; load != nil {
 			source = SourceFile
-			files = append(files, &local{name: b.Name, load: load, cache: c})
+			files = append(files, pollFile(b.Name, load, c))
 		} else {
 			remotes = append(remotes, b.Name)
 		}
-		s.matrices[b.Name] = &matrix{state: State{Name: b.Name, Source: source, Problem: "not asked yet"}}
+		s.matrices[b.Name] = &matrix{state: State{Name: b.Name, Source: source, Problem: errNotAsked.Error()}, problem: errNotAsked}
 	}
 	s.publish()
 	lifetime, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -219,8 +200,8 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 			}
 		})
 	}
-	for _, f := range files {
-		follow(reloadEvery, f.poll)
+	for _, poll := range files {
+		follow(reloadEvery, poll)
 	}
 	if remotes == nil {
 		return s, nil
@@ -232,7 +213,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	return s, nil
 }
 
-// check sets defaults and returns all that is wrong.
+// check returns all that is wrong.
 func (o *Options) check() error {
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -253,9 +234,8 @@ func (o *Options) check() error {
 	if o.CacheBytes < minCacheBytes {
 		wrong("cache: %d bytes, want at least %d", o.CacheBytes, minCacheBytes)
 	}
-	o.RedisTimeout = cmp.Or(o.RedisTimeout, DefaultRedisTimeout)
-	if o.RedisTimeout < 0 {
-		wrong("redis timeout: %v is negative", o.RedisTimeout)
+	if o.RedisTimeout < 0 || o.RedisTimeout == 0 && o.Redis.URL != "" {
+		wrong("redis timeout: %v is negative or 0", o.RedisTimeout)
 	}
 	return errors.Join(errs...)
 }
@@ -291,8 +271,8 @@ func (s *Store) State() []State {
 // serve from now on, nil for no change, and what is wrong, nil if nothing is.
 type reporter func(name string, v *version, err error)
 
-// report publishes a snapshot if the version changed and passes on the state if
-// that changed.
+// report publishes a snapshot if the version changed and passes on the state
+// if that changed.
 func (s *Store) report(name string, v *version, err error) {
 	if state, changed := s.note(s.matrices[name], v, err); changed && s.onState != nil {
 		s.onState(state)
@@ -303,28 +283,28 @@ func (s *Store) note(m *matrix, v *version, err error) (state State, changed boo
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	state = m.state
-	damaged := m.version != nil && m.version.damage.Load() != nil
+	damaged := m.rows != nil && m.rows.version.damage.Load() != nil
 	problem := problemOf(err)
 	switch {
-	case v != nil && (m.version == nil || m.version.ID != v.ID || damaged): // one that was repaired has the same ID
-		m.version = v
+	case v != nil && (m.rows == nil || m.rows.version.ID != v.ID || damaged): // one that was repaired has the same ID
+		m.rows = &Rows{version: v, cache: s.cache}
 		state.Version, state.Terms, state.NonZeros, state.Docs = v.ID, v.Terms, v.NonZeros, v.Docs
 		s.publish()
-	case errors.Is(problem, ErrNoVersion) && m.version != nil:
-		m.version = nil
+	case errors.Is(problem, ErrNoVersion) && m.rows != nil:
+		m.rows = nil
 		s.publish()
 		fallthrough
 	case v == nil && damaged && problem != nil && !errors.Is(problem, ErrUnavailable): // and there is no other
 		state.Version, state.Terms, state.NonZeros, state.Docs = "", 0, 0, 0
 	}
 	changed = state.Version != m.state.Version
-	if !m.reported || !errors.Is(problem, m.problem) {
+	if !errors.Is(problem, m.problem) {
 		m.problem, state.Problem, changed = problem, "", true
 		if err != nil {
 			state.Problem = err.Error()
 		}
 	}
-	m.state, m.reported = state, true
+	m.state = state
 	return state, changed
 }
 
@@ -342,12 +322,12 @@ func problemOf(err error) error {
 	return nil
 }
 
-// Close stops following versions and closes the connections. Rows of a snapshot
-// that are neither cached nor in memory fail from then on.
+// Close stops following versions and closes the connections. Rows of a
+// snapshot that are neither cached nor in memory fail from then on.
 func (s *Store) Close() error {
 	s.stop()
 	s.done.Wait()
-	s.cache.close()
+	s.cache.rows.StopAllGoroutines()
 	if s.remote == nil {
 		return nil
 	}
@@ -357,17 +337,11 @@ func (s *Store) Close() error {
 // Pin returns the active versions. It does no I/O and allocates nothing.
 func (s *Store) Pin() *Snapshot { return s.snapshot.Load() }
 
-// publish makes a new snapshot of the versions in s.matrices.
+// publish makes a new snapshot of the rows in s.matrices.
 func (s *Store) publish() {
-	rows := make(map[string]*Rows, len(s.matrices))
-	for name, m := range s.matrices {
-		if m.version != nil {
-			rows[name] = &Rows{version: m.version, cache: s.cache}
-		}
-	}
 	snapshot := &Snapshot{bindings: s.bindings, rows: make([]*Rows, len(s.bindings))}
 	for i, b := range s.bindings {
-		snapshot.rows[i] = rows[b.name]
+		snapshot.rows[i] = s.matrices[b.name].rows
 	}
 	s.snapshot.Store(snapshot)
 }
@@ -379,51 +353,40 @@ type Snapshot struct {
 	rows     []*Rows // one for each binding, nil without a version
 }
 
-// A Question asks for the rows of a field.
-type Question struct {
-	// Index is the index expression of the request's path, unescaped; "" is all
-	// indices.
-	Index string
-	// Field is the field's full name.
-	Field string
-	// Among names the matrices to consider; nil is all.
-	Among []string
-	// Resolve returns the names of the indices that the expression stands for,
-	// data streams by their own names, and none where that is not known.
-	Resolve func() ([]string, error)
-}
-
-// A Match is the answer to a [Question].
+// A Match is what [Snapshot.Match] has found.
 type Match struct {
 	// Rows are nil where no matrix is bound to the field or the bound one has no
 	// version.
 	Rows *Rows
 	// Named says that the binding names the field in full, without a wildcard.
 	Named bool
-	// Resolved are the names that Resolve returned, nil where it was not called.
+	// Resolved are the names that resolve returned, nil where it was not called.
 	Resolved []string
 }
 
-// Match finds the first binding that matches the field and either the index
-// expression as spelled or every index that it stands for. Resolve is called at
-// most once, and not if the first binding for the field matches the expression
-// as spelled. An error is Resolve's.
-func (s *Snapshot) Match(q Question) (m Match, err error) {
+// Match finds the first binding that matches the full name of a field and
+// either the index expression of the request's path, unescaped, as spelled, or
+// every index that it stands for. "" is all indices. Among has the names of
+// the matrices to consider, nil for all. Resolve returns the indices that the
+// expression stands for, data streams by their own names, and none where that
+// is not known. It is called at most once, and not if the first binding for
+// the field matches the expression as spelled. An error is that of resolve.
+func (s *Snapshot) Match(index, field string, among []string, resolve func() ([]string, error)) (m Match, err error) {
 	asked := false
 	for i := range s.bindings {
 		b := &s.bindings[i]
-		if q.Among != nil && !slices.Contains(q.Among, b.name) || !matchAny(b.fields, q.Field) {
+		if among != nil && !slices.Contains(among, b.name) || !matchAny(b.fields, field) {
 			continue
 		}
-		covered := b.indices.covers(q.Index)
-		if !covered && !asked && !b.indices.canNameExcluded(q.Index) {
+		covered := b.indices.covers(index)
+		if !covered && !asked && !b.indices.canNameExcluded(index) {
 			asked = true
-			if m.Resolved, err = q.Resolve(); err != nil {
+			if m.Resolved, err = resolve(); err != nil {
 				return Match{}, err
 			}
 		}
-		if covered || b.indices.holds(q.Index, m.Resolved) {
-			m.Rows, m.Named = s.rows[i], !strings.Contains(q.Field, "*") && slices.Contains(b.fields, q.Field)
+		if covered || b.indices.holds(index, m.Resolved) {
+			m.Rows, m.Named = s.rows[i], !strings.Contains(field, "*") && slices.Contains(b.fields, field)
 			return m, nil
 		}
 	}
@@ -448,12 +411,11 @@ func (r *Rows) Docs() int64 { return int64(min(r.version.Docs, 1<<62)) }
 func (r *Rows) Checksum() string { return r.version.Checksum }
 
 // Rows sets rows[k] to the row of terms[k], the zero Row if the matrix has
-// none. The slices have the same length. Rows that are not in the cache cost
-// one round trip for all of them, bounded by the Redis timeout and by ctx; it
-// is shared with callers that miss the same terms. After an error, which wraps
-// [ErrUnavailable], [ErrBadRow], [ErrMissingRows] or [ErrGone], some rows may
-// be set. A version that was found damaged returns no more rows, whoever pinned
-// it: each call returns that error.
+// none. Rows that are not in the cache cost one round trip for all of them,
+// bounded by the Redis timeout and by ctx and shared with callers that miss
+// the same terms. After an error, which wraps [ErrUnavailable], [ErrBadRow],
+// [ErrMissingRows] or [ErrGone], some rows may be set. A version that was
+// found damaged returns that error from then on, whoever pinned it.
 func (r *Rows) Rows(ctx context.Context, terms []string, rows []simmatrix.Row) error {
 	if len(terms) != len(rows) {
 		return fmt.Errorf("%d terms and %d rows", len(terms), len(rows))

@@ -64,7 +64,7 @@ func TestOneMatrixForEachLanguage(t *testing.T) {
 	r := startRedis(t)
 	a := r.admin(t)
 	for _, b := range bindings[:3] {
-		v, err := a.Push(t.Context(), b.Name, newMatrix(t, b.Name, 5), PushOptions{})
+		v, err := a.Push(t.Context(), b.Name, newMatrix(t, b.Name, 5), "", nil)
 		must(t, err)
 		must(t, a.Activate(t.Context(), b.Name, v.ID))
 	}
@@ -95,7 +95,7 @@ func TestOneMatrixForEachLanguage(t *testing.T) {
 		}
 	}
 	// What one of them does leaves the others.
-	if _, err := a.Push(t.Context(), "german", newMatrix(t, "new", 5), PushOptions{}); err != nil {
+	if _, err := a.Push(t.Context(), "german", newMatrix(t, "new", 5), "", nil); err != nil {
 		t.Fatal(err)
 	}
 	versions, err := a.Versions(t.Context(), "french")
@@ -131,7 +131,7 @@ func TestRowsAmongSomeMatricesAreOfTheFirstBoundThatFits(t *testing.T) {
 		{[]string{}, "logs", "title", ""},
 		{nil, "logs", "title", "narrow"},
 	} {
-		m, err := s.Pin().Match(Question{Index: tt.index, Field: tt.field, Among: tt.names, Resolve: func() ([]string, error) { return nil, nil }})
+		m, err := s.Pin().Match(tt.index, tt.field, tt.names, func() ([]string, error) { return nil, nil })
 		must(t, err)
 		rows := m.Rows
 		if (rows != nil) != (tt.want != "") {
@@ -179,13 +179,13 @@ func TestBindingMatchesWhatAnExpressionStandsFor(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			asked := 0
-			m, err := s.Pin().Match(Question{Index: tt.index, Field: tt.field, Resolve: func() ([]string, error) {
+			m, err := s.Pin().Match(tt.index, tt.field, nil, func() ([]string, error) {
 				asked++
 				if tt.index == "away" {
 					return nil, away
 				}
 				return resolve[tt.index], nil
-			}})
+			})
 			got := ""
 			if m.Rows != nil {
 				got, _, _ = strings.Cut(m.Rows.Version(), "@")
@@ -290,12 +290,11 @@ func TestBadNewFileKeepsTheOld(t *testing.T) {
 		failure error
 	)
 	states := make(chan State, 10)
-	l := &local{name: "main", load: func(context.Context) (*simmatrix.Matrix, bool, error) { return m, changed, failure }}
 	s := open(t, Options{
 		Files:   map[string]Loader{"main": func(context.Context) (*simmatrix.Matrix, bool, error) { return one, true, nil }},
 		OnState: func(s State) { states <- s },
 	})
-	l.cache = s.cache
+	poll := pollFile("main", func(context.Context) (*simmatrix.Matrix, bool, error) { return m, changed, failure }, s.cache)
 	sum := func(m *simmatrix.Matrix) string { return m.Checksum()[:checksumDigits] }
 	want := State{Name: "main", Source: SourceFile, Version: sum(one), Terms: 11, NonZeros: 10, Docs: 1000}
 	if diff := cmp.Diff(want, <-states); diff != "" {
@@ -320,7 +319,7 @@ func TestBadNewFileKeepsTheOld(t *testing.T) {
 		{"the same content", two, true, nil, sum(two), nil},
 	} {
 		m, changed, failure = step.m, step.changed, step.failure
-		l.poll(t.Context(), s.report)
+		poll(t.Context(), s.report)
 		if got := served(s); got != step.version {
 			t.Errorf("%s: version %s, want %s", step.name, got, step.version)
 		}
@@ -370,7 +369,7 @@ func TestCloseEndsEveryGoroutine(t *testing.T) {
 			Bindings:   append(everywhere(), Binding{Name: "file", Indices: []string{"*"}, Fields: []string{"*"}}),
 			Files:      map[string]Loader{"file": InMemory(newMatrix(t, "two", 10))},
 			Redis:      r.at(),
-			CacheBytes: minCacheBytes,
+			CacheBytes: minCacheBytes, RedisTimeout: time.Second,
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -27,29 +27,26 @@ const (
 	idLayout = "20060102T150405.000000"
 )
 
+// Errors that others wrap: for an existing version of another format, damaged
+// or in an unreadable matrix file, and for what cannot be part of a key.
 var (
-	// ErrBadVersion is wrapped by the errors for an existing version that cannot
-	// be served: of another format, damaged, or an unreadable matrix file.
 	ErrBadVersion = errors.New("the version cannot be served")
-	// ErrName is wrapped by the errors for a matrix name or a version that cannot
-	// be part of a key.
-	ErrName = errors.New("bad name")
+	ErrName       = errors.New("bad name")
 )
 
 // A Version is a complete version of a matrix in Redis. Its JSON is the header
 // there, less the checksum.
 type Version struct {
 	// ID names the version; IDs sort by time as text.
-	ID string `json:"-"`
-	// Format is the version of the layout in Redis.
-	Format int `json:"format"`
-	// Meta is the header of the matrix.
+	ID     string `json:"-"`
+	Format int    `json:"format"` // of the layout in Redis
 	simmatrix.Meta
 	// Checksum identifies the content, as [simmatrix.Matrix.Checksum] does.
 	Checksum string `json:"checksum"`
 	// Pushed is when the push began, UTC.
 	Pushed time.Time `json:"pushed"`
-	// By says who pushed it, "" if unknown.
+	// By says who pushed it, such as user@host, "" if unknown: at most 256 bytes
+	// without control characters.
 	By string `json:"by,omitempty"`
 	// Frequent are the terms of the highest document frequencies, at most 256,
 	// whose rows a proxy reads before it serves the version. There are none where

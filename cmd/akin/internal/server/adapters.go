@@ -71,17 +71,14 @@ func (p pinned) For(ctx context.Context, indices esclient.Indices, field string)
 func match(
 	ctx context.Context, snapshot *rowstore.Snapshot, cluster *esclient.Cached, indices esclient.Indices, field string, among []string,
 ) (rowstore.Match, error) {
-	return snapshot.Match(rowstore.Question{
-		Index: indices.Expression, Field: field, Among: among,
-		Resolve: func() ([]string, error) {
-			names, err := cluster.Resolve(ctx, indices, field)
-			refused, ok := errors.AsType[*answers.Error](err)
-			if ok && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden) ||
-				errors.Is(err, esclient.ErrRemote) || errors.Is(err, mapping.ErrNotText) || esclient.IsUnknown(err) {
-				return nil, nil
-			}
-			return names, err
-		},
+	return snapshot.Match(indices.Expression, field, among, func() ([]string, error) {
+		names, err := cluster.Resolve(ctx, indices, field)
+		refused, ok := errors.AsType[*answers.Error](err)
+		if ok && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden) ||
+			errors.Is(err, esclient.ErrRemote) || errors.Is(err, mapping.ErrNotText) || esclient.IsUnknown(err) {
+			return nil, nil
+		}
+		return names, err
 	})
 }
 
