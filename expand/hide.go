@@ -14,13 +14,9 @@ type Disclosure uint8
 
 // The ways.
 const (
-	// DiscloseProfile is a search with "profile".
-	DiscloseProfile Disclosure = 1 << iota
-	// DiscloseExplain is a search that asks for explanations of its hits, inner
-	// ones too, and _explain.
-	DiscloseExplain
-	// DiscloseValidate is _validate/query with more than a verdict.
-	DiscloseValidate
+	DiscloseProfile  Disclosure = 1 << iota // a search with "profile"
+	DiscloseExplain                         // a search that asks for explanations, in inner hits too, and _explain
+	DiscloseValidate                        // _validate/query with more than a verdict
 )
 
 func (s *search) disclosed() Disclosure {

@@ -27,9 +27,8 @@ type Options struct {
 	RerankWindow int
 	// Scoring is the form to write.
 	Scoring form.Scoring
-	// NoRescore has the saturated form be the query. Otherwise hits are found by
-	// the linear form, and the first of them rescored by the saturated one where
-	// the request allows that.
+	// NoRescore has the saturated form be the query. Otherwise it rescores the
+	// first hits of the linear form where the request allows that.
 	NoRescore bool
 	// SameMatches finds what the original finds, and changes only the order.
 	// Otherwise documents with only related words are found, too.
@@ -44,18 +43,14 @@ type Options struct {
 	MaxDocShare float64
 	// Strength holds λ.
 	Strength form.Strength
-	// DefaultFields are the fields to add terms in when the parameter "q" or
-	// a query_string names none.
+	// DefaultFields are the fields to add terms in when a request names none.
 	DefaultFields []string
-	// MarkRelated has highlighters mark the added terms, too, in a search that
-	// has no highlight_query.
+	// MarkRelated has highlighters mark the added terms, too.
 	MarkRelated bool
-	// NormalizeScores divides the score of a clause such that the largest that
-	// it can be stays that of the original; then searches with min_score are
-	// expanded, too.
+	// NormalizeScores divides the score of a clause such that the largest that it
+	// can be stays the same; then searches with min_score are expanded, too.
 	NormalizeScores bool
-	// Phrases lets the words that are related to those of a phrase change the
-	// order of the phrase's hits.
+	// Phrases has words related to those of a phrase reorder the phrase's hits.
 	Phrases bool
 	// RescoreQueries expands the request's own rescore queries.
 	RescoreQueries bool
@@ -68,10 +63,7 @@ type Options struct {
 // tenth of the documents, λ as measured on judged collections.
 func DefaultOptions() Options {
 	return Options{
-		RerankWindow:  100,
-		MaxAddedTerms: 30,
-		MaxQueryTerms: 64,
-		MaxDocShare:   0.1,
-		Strength:      form.Strength{Linear: 0.2, Grouped: 0.5, Saturated: 0.25},
+		RerankWindow: 100, MaxAddedTerms: 30, MaxQueryTerms: 64, MaxDocShare: 0.1,
+		Strength: form.Strength{Linear: 0.2, Grouped: 0.5, Saturated: 0.25},
 	}
 }

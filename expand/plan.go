@@ -240,10 +240,6 @@ func (p *planner) noRescore() reason.Reason {
 // namesQueries reports whether a query may have named queries or inner hits,
 // whose scores the engines take from the query. A name may have escapes.
 func namesQueries(query []byte) bool {
-	for _, name := range []string{`"_name"`, `"inner_hits"`, `\u004`, `\u005`, `\u006`, `\u007`} {
-		if bytes.Contains(query, []byte(name)) {
-			return true
-		}
-	}
-	return false
+	names := []string{`"_name"`, `"inner_hits"`, `\u004`, `\u005`, `\u006`, `\u007`}
+	return slices.ContainsFunc(names, func(name string) bool { return bytes.Contains(query, []byte(name)) })
 }

@@ -86,14 +86,12 @@ type Bound struct {
 }
 
 // Weights are term weights W that were frozen at one moment: w = idf of a
-// term's document frequency then.
+// term's document frequency then, where one that is not known counts as 1.
 type Weights interface {
 	// ID names the weights by their content.
 	ID() string
-	// Docs is the number of documents that the frequencies refer to.
+	// Docs and Rows are those of [Rows], with document frequencies and no more.
 	Docs() int64
-	// Rows sets rows[k] to a row that has the document frequency of terms[k], the
-	// zero Row where it is not known, which counts as 1.
 	Rows(ctx context.Context, terms []string, rows []simmatrix.Row) error
 }
 

@@ -12,30 +12,20 @@ type Endpoint uint8
 
 // The endpoints whose searches can be rewritten.
 const (
-	// EndpointSearch is a search: its body is one search body.
-	EndpointSearch Endpoint = iota
-	// EndpointMultiSearch is _msearch: lines of headers and bodies in turn.
-	EndpointMultiSearch
-	// EndpointCount is _count: only a query, which is only matched.
-	EndpointCount
-	// EndpointValidate is _validate/query: only a query, which is only parsed.
-	EndpointValidate
-	// EndpointExplain is _explain/{id}: only a query, scored for one document.
-	EndpointExplain
-	// EndpointRankEval is _rank_eval: a list of search bodies with ratings.
-	EndpointRankEval
+	EndpointSearch      Endpoint = iota // one search body
+	EndpointMultiSearch                 // _msearch: lines of headers and bodies in turn
+	EndpointCount                       // _count: only a query, which is only matched
+	EndpointValidate                    // _validate/query: only a query, which is only parsed
+	EndpointExplain                     // _explain/{id}: only a query, scored for one document
+	EndpointRankEval                    // _rank_eval: a list of search bodies with ratings
 )
 
 // A Request is one search as the client sent it.
 type Request struct {
-	// Endpoint is where the search goes.
 	Endpoint Endpoint
-	// Index is the index expression of the path, unescaped; "" is all indices.
-	Index string
-	// RawQuery is the query string of the URL as it came, without "?".
-	RawQuery string
-	// Body is the body, decompressed. It is not modified.
-	Body []byte
+	Index    string // the index expression of the path, unescaped; "" is all indices
+	RawQuery string // the query string of the URL as it came, without "?"
+	Body     []byte // the body, decompressed; it is not modified
 	// Preview says that what comes out is only looked at: it does not decide how
 	// the pages of a point in time are expanded.
 	Preview bool

@@ -98,12 +98,10 @@ func Backfill(ctx context.Context, c Cluster, weights *Weights, o BackfillOption
 	return b.counts, err
 }
 
-// A docKey is a document's name.
 type docKey struct{ index, id string }
 
 func keyOf(d *documents.DocRef) docKey { return docKey{d.Index, d.ID} }
 
-// A backfill is one under way.
 type backfill struct {
 	cluster Cluster
 	terms   termReader
@@ -133,7 +131,6 @@ func newBackfill(c Cluster, weights *Weights, o BackfillOptions) *backfill {
 	return b
 }
 
-// run goes through the documents in rounds.
 func (b *backfill) run(ctx context.Context) error {
 	query := b.query()
 	for rounds, interruptions := 0, 0; ; {
@@ -171,14 +168,12 @@ func (b *backfill) run(ctx context.Context) error {
 	}
 }
 
-// scan gives the documents of one scan their norms.
 func (b *backfill) scan(ctx context.Context, o documents.RefOptions) error {
 	o.Value = NormPath(b.o.Field)
 	return eachBatch(ctx, b.cluster, o, b.o.Workers, b.batch)
 }
 
-// refresh makes what was written visible. Who may write but not refresh does
-// without: the index refreshes by itself.
+// refresh does without where the client may write but not refresh.
 func (b *backfill) refresh(ctx context.Context) error {
 	err := retry(ctx, func() error { return b.cluster.Refresh(ctx, b.o.Index) })
 	if hasStatus(err, http.StatusForbidden) {
@@ -187,13 +182,11 @@ func (b *backfill) refresh(ctx context.Context) error {
 	return err
 }
 
-// hasStatus reports whether an error is the cluster's, with a status.
 func hasStatus(err error, status int) bool {
 	refusal, ok := errors.AsType[*answers.Error](err)
 	return ok && refusal.Status == status
 }
 
-// query is for the documents of the first round.
 func (b *backfill) query() []byte {
 	if b.o.All {
 		return Missing(b.o.Field, "")
@@ -201,8 +194,7 @@ func (b *backfill) query() []byte {
 	return Missing(b.o.Field, b.weights.ID())
 }
 
-// left is for the documents of a later round: those that the first query finds
-// still, or with All those that were not written.
+// left is for the documents of a later round: those still found, or not written.
 func (b *backfill) left() []byte {
 	ids, err := json.Marshal(b.conflicts)
 	if !b.o.All || err != nil { // strings can always be marshaled
@@ -212,7 +204,6 @@ func (b *backfill) left() []byte {
 	return fmt.Appendf(nil, `{"ids":{"values":%s}}`, ids)
 }
 
-// batch gives documents their norms.
 func (b *backfill) batch(ctx context.Context, docs []documents.DocRef) error {
 	docs = slices.DeleteFunc(docs, func(d documents.DocRef) bool {
 		seqNo, own := b.own[keyOf(&d)]
@@ -248,8 +239,8 @@ func (b *backfill) batch(ctx context.Context, docs []documents.DocRef) error {
 	return err
 }
 
-// A remainder is what the cluster was too busy to write, with its reason, or
-// how many documents it may have written in a call that came to no answer.
+// A remainder is what the cluster was too busy to write and why, or how many
+// documents it may have written in a call that came to no answer.
 type remainder struct {
 	docs       []documents.DocRef
 	err        error
@@ -292,9 +283,8 @@ func (b *backfill) try(ctx context.Context, docs []documents.DocRef) (remainder,
 	return left, nil
 }
 
-// updates returns what to write into documents, and the norms in that. It
-// counts those that are not written only when the terms of all are there: it
-// may be called again for the same documents.
+// updates returns what to write, and the norms in that. It counts those that are
+// not written only when the terms of all are there: it may be called again.
 func (b *backfill) updates(ctx context.Context, docs []documents.DocRef) (updates []documents.DocUpdate, norms []float64, err error) {
 	all, normOf := make([]documents.DocTerms, len(docs)), make([]float64, len(docs))
 	deleted := map[string]bool{} // indices
@@ -316,12 +306,10 @@ func (b *backfill) updates(ctx context.Context, docs []documents.DocRef) (update
 		b.mu.Unlock()
 		switch {
 		case failed: // in an earlier round
-		case deleted[doc.Index]: // an update would make the index again
+		case deleted[doc.Index], now.Err == nil && !now.Found: // an update would make the index again
 			err = b.note(doc, documents.UpdateResult{Status: documents.Gone})
 		case now.Err != nil:
 			err = b.fail(doc, now.Err)
-		case !now.Found:
-			err = b.note(doc, documents.UpdateResult{Status: documents.Gone})
 		case now.Version != doc.Version:
 			err = b.note(doc, documents.UpdateResult{Status: documents.Conflict})
 		default:
@@ -335,7 +323,6 @@ func (b *backfill) updates(ctx context.Context, docs []documents.DocRef) (update
 	return updates, norms, nil
 }
 
-// note counts what has become of a document.
 func (b *backfill) note(doc *documents.DocRef, result documents.UpdateResult) error {
 	if result.Status == documents.Refused {
 		return b.fail(doc, result.Err)
@@ -362,7 +349,6 @@ func (b *backfill) note(doc *documents.DocRef, result documents.UpdateResult) er
 	return nil
 }
 
-// fail counts a document that fails. Its error says that there are too many.
 func (b *backfill) fail(doc *documents.DocRef, err error) error {
 	var last error
 	b.count(func() {

@@ -48,8 +48,7 @@ const (
 	firstPause = time.Second
 )
 
-// eachBatch calls fn with the documents that match, batchDocs at a time and
-// workers times at once.
+// eachBatch calls fn with batches of what matches, workers times at once.
 func eachBatch(
 	ctx context.Context, r Reader, o documents.RefOptions, workers int, fn func(ctx context.Context, docs []documents.DocRef) error,
 ) error {
@@ -94,8 +93,8 @@ type termReader struct {
 	fewer atomic.Int64
 }
 
-// each calls fn with the terms of each document, in their order. A document
-// that has too many by itself gets an error that wraps [esclient.ErrTooLarge].
+// each calls fn with the terms of each document, in their order. One that has
+// too many by itself gets an error that wraps [documents.ErrTooLarge].
 func (t *termReader) each(ctx context.Context, docs []documents.DocRef, fn func(i int, terms *documents.DocTerms) error) error {
 	for start := 0; start < len(docs); {
 		fewer := t.fewer.Load()
@@ -127,8 +126,7 @@ func (t *termReader) each(ctx context.Context, docs []documents.DocRef, fn func(
 	return nil
 }
 
-// retry calls op until it returns an error that does not pass, or none, at most
-// maxTries times.
+// retry calls op until its error is none that passes, at most maxTries times.
 func retry(ctx context.Context, op func() error) error {
 	wait := firstPause
 	for try := 1; ; try++ {
@@ -143,7 +141,6 @@ func retry(ctx context.Context, op func() error) error {
 	}
 }
 
-// pause waits, or returns the error of ctx if that ends before.
 func pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
@@ -153,7 +150,6 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// A meter counts documents for a Progress.
 type meter struct {
 	progress simmatrix.Progress
 	stage    string
@@ -162,7 +158,6 @@ type meter struct {
 	done     int
 }
 
-// add reports n documents more.
 func (m *meter) add(n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -84,7 +84,6 @@ func Follow(ctx context.Context, c FollowedCluster, weights *Weights, o FollowOp
 	}
 }
 
-// A follower is what [Follow] knows between two rounds.
 type follower struct {
 	cluster FollowedCluster
 	weights *Weights
@@ -97,7 +96,6 @@ type follower struct {
 	own map[docKey]int64
 }
 
-// round looks at all that was written since the last round.
 func (f *follower) round(ctx context.Context) (BackfillCounts, error) {
 	b := newBackfill(f.cluster, f.weights, f.o.BackfillOptions)
 	b.followed, b.own, b.wrote = true, f.own, map[docKey]int64{}
@@ -111,7 +109,6 @@ func (f *follower) round(ctx context.Context) (BackfillCounts, error) {
 	return b.counts, err
 }
 
-// shards does the round index by index.
 func (f *follower) shards(ctx context.Context, b *backfill) error {
 	var states []documents.ShardState
 	err := retry(ctx, func() (err error) {
@@ -146,13 +143,12 @@ func (f *follower) mark(s *documents.ShardState) int64 {
 	return -1
 }
 
-// isAway reports whether an error says that an index was deleted or closed.
+// isAway reports whether an index was deleted or closed.
 func isAway(err error) bool {
 	refusal, ok := errors.AsType[*answers.Error](err)
 	return ok && (refusal.Type == "index_not_found_exception" || refusal.Type == "index_closed_exception")
 }
 
-// index does the round for some shards of an index, which have been written.
 func (f *follower) index(ctx context.Context, b *backfill, shards []documents.ShardState) error {
 	index := shards[0].Index
 	if slices.ContainsFunc(shards, func(s documents.ShardState) bool { return f.mark(&s) < 0 }) {
@@ -183,7 +179,6 @@ func (f *follower) index(ctx context.Context, b *backfill, shards []documents.Sh
 	return nil
 }
 
-// query is for the documents of a shard to look at.
 func (f *follower) query(b *backfill, s *documents.ShardState) []byte {
 	mark := f.mark(s)
 	if mark < 0 {

@@ -56,7 +56,6 @@ func Mapping(field string) []byte {
 		Object, quote(name), WeightsObject, quote(name))
 }
 
-// idDigits of a checksum tell weights apart.
 const idDigits = 16
 
 // ID returns the id of weights: the first 16 hexadecimal digits of the checksum
@@ -129,7 +128,6 @@ func Members(field, id string, norm float64, stale bool) []byte {
 // the shortest one of the 32-bit float that the engine makes of it.
 func FormatNorm(norm float64) string { return strconv.FormatFloat(norm, 'g', -1, 32) }
 
-// quote returns s as a JSON string; what is not UTF-8 in it is replaced.
 func quote(s string) []byte {
 	b, err := json.Marshal(s)
 	if err != nil {

@@ -72,7 +72,6 @@ func Snapshot(ctx context.Context, r Reader, o SnapshotOptions) (*simmatrix.Matr
 	return s.matrix()
 }
 
-// A snapshot is one under way.
 type snapshot struct {
 	terms termReader
 	o     SnapshotOptions
@@ -87,7 +86,6 @@ type snapshot struct {
 // termBytes is about what a counted term takes besides its text.
 const termBytes = 56
 
-// batch counts the terms of documents.
 func (s *snapshot) batch(ctx context.Context, docs []documents.DocRef) error {
 	err := s.terms.each(ctx, docs, func(i int, terms *documents.DocTerms) error {
 		switch {
@@ -111,7 +109,6 @@ func (s *snapshot) batch(ctx context.Context, docs []documents.DocRef) error {
 	return nil
 }
 
-// count counts one document.
 func (s *snapshot) count(terms []documents.TermFreq) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,7 +134,6 @@ func (s *snapshot) count(terms []documents.TermFreq) error {
 	return nil
 }
 
-// matrix returns what has been counted.
 func (s *snapshot) matrix() (*simmatrix.Matrix, error) {
 	var rows []simmatrix.TermRow
 	for term, docFreq := range s.docFreqs {

@@ -52,8 +52,7 @@ type memory struct {
 	seen     passing[fieldKey, struct{}]
 }
 
-// counts count, for all memories, the vectors that were there and those that
-// were not.
+// counts are those of all memories.
 type counts struct{ hits, misses atomic.Uint64 }
 
 // A vectorKey names a field of a state of a document.
@@ -70,7 +69,6 @@ func (k vectorKey) clone() vectorKey {
 	return k
 }
 
-// A fieldKey names a field of an index.
 type fieldKey struct{ index, uuid, field string }
 
 // A rowKey names the row of a term in a space.
@@ -106,7 +104,6 @@ type row struct {
 	sims  []float64
 }
 
-// newMemory returns a memory of about so many bytes.
 func newMemory(bytes uint64, ttl time.Duration, c *counts) *memory {
 	const share = 8 // the vectors have three, the rows three, the terms two
 	return &memory{
@@ -133,7 +130,6 @@ func newMemory(bytes uint64, ttl time.Duration, c *counts) *memory {
 	}
 }
 
-// weight returns the weight of an entry that itself takes n bytes.
 func weight(n int) uint32 {
 	const limit = 1 << 30
 	return uint32(min(entryBytes+n, limit)) //nolint:gosec // within [0, 1<<30]
@@ -269,7 +265,6 @@ func (v *vocabulary) add(text string) int32 {
 	return n
 }
 
-// texts returns the terms of rows.
 func (v *vocabulary) texts(keys []rowKey) []string {
 	v.mu.RLock()
 	defer v.mu.RUnlock()

@@ -177,7 +177,6 @@ func (r *Reranker) Scores(ctx context.Context, fields []expand.RerankField, hits
 	return scores, err
 }
 
-// open returns the window of a search, in memory with room.
 func (r *Reranker) open(fields []expand.RerankField, hits []Hit) (*window, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -222,7 +221,6 @@ func (r *Reranker) start(w *window, owners []string) (<-chan error, error) {
 	return done, nil
 }
 
-// fetching is what the metric of panics says.
 const fetching = "asking for hits"
 
 // owners returns whom a fetch counts for: the client, and the index of the

@@ -18,8 +18,7 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// rowsAtOnce is how many rows are asked for at a time: more could take the
-// row store longer than a look-up may.
+// rowsAtOnce is how many rows are asked for at a time.
 const rowsAtOnce = 200
 
 // A window is the hits of one search and what their scores need.
@@ -36,7 +35,6 @@ type window struct {
 	settled map[fieldKey]bool
 }
 
-// A column is one field of a window.
 type column struct {
 	expand.RerankField
 	space unique.Handle[space]
@@ -49,8 +47,7 @@ type column struct {
 	rows  []*row
 }
 
-// recall takes all that is remembered and reports whether that is all there
-// is to know. It ends early, with the error, when ctx does.
+// recall takes what is remembered and reports whether that is all it needs.
 func (w *window) recall(ctx context.Context) (bool, error) {
 	if len(w.recallUUIDs()) > 0 {
 		return false, nil
@@ -74,7 +71,6 @@ func (w *window) recall(ctx context.Context) (bool, error) {
 	return true, ctx.Err()
 }
 
-// fetch asks for all that the window lacks.
 func (w *window) fetch(ctx context.Context, vectors Vectors) error {
 	if w.fields[0].vectors == nil { // nobody knows yet which index they are of
 		if err := w.fetchUUIDs(ctx, vectors); err != nil {
@@ -93,7 +89,7 @@ func (w *window) fetch(ctx context.Context, vectors Vectors) error {
 	return w.settle(ctx, vectors)
 }
 
-// recallUUIDs returns the indices of which none is remembered, each once.
+// recallUUIDs returns the indices of which none is remembered.
 func (w *window) recallUUIDs() (missing []string) {
 	for k := range w.hits {
 		index := w.hits[k].Index
@@ -109,7 +105,6 @@ func (w *window) recallUUIDs() (missing []string) {
 	return missing
 }
 
-// fetchUUIDs asks for those that are missing.
 func (w *window) fetchUUIDs(ctx context.Context, vectors Vectors) error {
 	missing := w.recallUUIDs()
 	if len(missing) == 0 {
@@ -183,7 +178,6 @@ func (w *window) fetchVectors(ctx context.Context, vectors Vectors) error {
 	return nil
 }
 
-// fetchSome asks for the vectors that are missing of some hits.
 func (w *window) fetchSome(ctx context.Context, vectors Vectors, hits []int) error {
 	var keys []vectorKey
 	var to []**vector
@@ -286,7 +280,6 @@ func (c *column) distinct() []int32 {
 	return slices.Compact(all)
 }
 
-// fetchRows asks for the rows of a column that are missing.
 func (w *window) fetchRows(ctx context.Context, c *column) error {
 	for some := range slices.Chunk(w.memory.recallRows(c), rowsAtOnce) {
 		keys := make([]rowKey, len(some))
@@ -306,7 +299,6 @@ func (w *window) fetchRows(ctx context.Context, c *column) error {
 	return nil
 }
 
-// loadRows asks for rows of a field.
 func (m *memory) loadRows(ctx context.Context, f *expand.RerankField, keys []rowKey, loaded map[rowKey]*row) error {
 	slices.SortFunc(keys, func(a, b rowKey) int { return int(a.term) - int(b.term) })
 	terms := m.terms.texts(keys)
@@ -328,7 +320,7 @@ func (m *memory) loadRows(ctx context.Context, f *expand.RerankField, keys []row
 	return nil
 }
 
-// readable reports whether a doubtful field is, as far as that is known.
+// readable reports whether a field is, and whether that is known.
 func (w *window) readable(field fieldKey) (readable, known bool) {
 	if readable, known = w.settled[field]; !known {
 		readable, known = w.memory.readable.get(field)
@@ -336,7 +328,6 @@ func (w *window) readable(field fieldKey) (readable, known bool) {
 	return readable, known
 }
 
-// settle asks whether the doubtful fields are readable.
 func (w *window) settle(ctx context.Context, vectors Vectors) error {
 	w.settled = map[fieldKey]bool{}
 	for field := range w.doubts() {
@@ -353,8 +344,8 @@ func (w *window) settle(ctx context.Context, vectors Vectors) error {
 	return nil
 }
 
-// doubts returns the fields that have no terms in any hit of an index, and
-// never had: they may be some of which the cluster tells none.
+// doubts returns the fields that no hit of an index has terms in, and none ever
+// had: the cluster may tell none of theirs.
 func (w *window) doubts() map[fieldKey]struct{} {
 	doubts, sure := map[fieldKey]struct{}{}, map[fieldKey]struct{}{}
 	for i := range w.fields {
@@ -379,7 +370,6 @@ func (w *window) doubts() map[fieldKey]struct{} {
 	return doubts
 }
 
-// scores computes the scores of the hits.
 func (w *window) scores(ctx context.Context, s *scratch) ([]float64, error) {
 	for field := range w.doubts() {
 		if readable, _ := w.readable(field); !readable {

@@ -153,15 +153,13 @@ func (p *Parameters) Body(body []byte, empty bool) ([]byte, reason.Reason) {
 func (p *Parameters) query() []byte {
 	out := []byte(`{"query":{"query_string":{"query":`)
 	out, _ = jsontext.AppendQuote(out, p.Get("q"))
-	for _, option := range []struct{ name, parameter string }{
-		{"default_field", "df"},
-		{"analyzer", "analyzer"},
-		{"default_operator", "default_operator"},
-		{"lenient", "lenient"},
-		{"analyze_wildcard", "analyze_wildcard"},
-	} {
-		if value := p.Get(option.parameter); value != "" {
-			out = append(out, `,"`+option.name+`":`...)
+	for _, name := range []string{"df", "analyzer", "default_operator", "lenient", "analyze_wildcard"} {
+		option := name
+		if name == "df" {
+			option = "default_field"
+		}
+		if value := p.Get(name); value != "" {
+			out = append(out, `,"`+option+`":`...)
 			out, _ = jsontext.AppendQuote(out, value)
 		}
 	}

@@ -1,8 +1,7 @@
 package form
 
-// norm returns r in (0, 1], the factor of a written clause that makes its
-// largest possible score that of the original. With the mass of a field's
-// original terms
+// norm returns r in (0, 1], the factor that makes the largest possible score of
+// a written clause that of the original. With the mass of a field's terms
 //
 //	M = Σ_i x_i w_i²
 //
@@ -14,13 +13,9 @@ package form
 //	grouped    B·Σ_i D₁(x_i w_i², D₂(λ v_j of i))
 //	saturated  B·M
 //
-// times one factor that all have: boosts, and the engine's bound on a term's
-// saturated frequency. D is the largest plus the tie breaker times the
-// others. So r = M/bound for one field, and for several the smallest of
-// theirs, because whatever combines fields grows with each of them.
-//
-// With fuzziness the engine may score less than M; then r is above what it
-// should be.
+// times boosts and the engine's bound on a term's saturated frequency. D is the
+// largest plus the tie breaker times the others. So r = M/bound for one field,
+// and for several the smallest. With fuzziness r may be too large.
 func (w *clauseWriter) norm() float64 {
 	c := w.c
 	r := 1.0

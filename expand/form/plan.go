@@ -29,14 +29,12 @@ const (
 	// Linear adds one flat clause for each term to the original, so that the
 	// engine computes x'ᵀ·(document).
 	Linear
-	// Grouped takes, for each term of the text, the better of the term and its
-	// neighbors.
+	// Grouped takes the better of each term of the text and its neighbors.
 	Grouped
 	// Saturated counts the neighbors' occurrences, scaled, as occurrences of the
 	// term inside one BM25 saturation. It needs inline scripts.
 	Saturated
-	// Hard makes the score the length-normalized soft cosine. A mode takes it, and
-	// it is none to ask for.
+	// Hard makes the score the length-normalized soft cosine. A mode takes it.
 	Hard
 )
 

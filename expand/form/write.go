@@ -62,11 +62,10 @@ type writer struct {
 }
 
 // Write returns the rewritten body and estimates from above how many clauses
-// the query then has for the engine. Since Lucene 9 the engines count the
-// queries without others in them of a whole query, each time they stand
-// there and in script_score too; before, the direct clauses of each bool,
-// which are not more. They count those of the query and of the rescore
-// separately. memory is what an earlier call returned, or nil.
+// the query then has for the engine: since Lucene 9 the queries without others
+// in them, in script_score too; before, the direct clauses of each bool, which
+// are not more. Those of the query and of the rescore count separately. memory
+// is what an earlier call returned, or nil.
 func (p *Plan) Write(memory []byte) (body []byte, clauses int) {
 	w := writer{plan: p}
 	if w.out = memory[:0]; memory == nil {
