@@ -18,6 +18,8 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/maypok86/otter/v2"
+
 	"github.com/akin-search/akin/expand/dsl"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
@@ -66,7 +68,7 @@ type Expander struct {
 	matrices Matrices
 	options  Options
 	weights  WeightSource // nil without
-	pits     *pits
+	pits     *otter.Cache[pitKey, *firstPage]
 	limits   *limits
 	memory   *sync.Pool
 }

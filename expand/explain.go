@@ -2,6 +2,7 @@ package expand
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
@@ -10,17 +11,14 @@ import (
 // explain says of every field in a plan what is done with it; reranked says
 // that the hits of this page are ordered outside of the engine.
 func explain(p *form.Plan, reranked bool) []Clause {
-	n := 0
-	for i := range p.Clauses {
-		n += max(len(p.Clauses[i].Fields), 1)
-	}
-	out := make([]Clause, 0, n)
+	out := make([]Clause, 0, len(p.Clauses))
 	for i := range p.Clauses {
 		c := &p.Clauses[i]
 		if c.Reason != "" {
 			out = append(out, Clause{Path: c.Parsed.Path, Reason: c.Reason})
 			continue
 		}
+		out = slices.Grow(out, len(c.Fields))
 		for k := range c.Fields {
 			out = append(out, explainField(p, c, &c.Fields[k], reranked))
 		}

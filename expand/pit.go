@@ -53,21 +53,17 @@ type firstPage struct {
 	clauses []form.Clause
 }
 
-// pits remembers for each search on a point in time the terms that were
-// added to its first page, and the fields that patterns stood for: scores then
-// stay what they were, whatever becomes of the matrix and of the statistics, so
-// that search_after finds the place again. Where the first page failed, all
-// pages are left alone.
-type pits struct {
-	cache *otter.Cache[pitKey, *firstPage]
-}
-
-func newPITs() *pits {
-	return &pits{otter.Must(&otter.Options[pitKey, *firstPage]{
+// newPITs returns the memory that has for each search on a point in time the
+// terms that were added to its first page, and the fields that patterns stood
+// for: scores then stay what they were, whatever becomes of the matrix and of
+// the statistics, so that search_after finds the place again. Where the first
+// page failed, all pages are left alone.
+func newPITs() *otter.Cache[pitKey, *firstPage] {
+	return otter.Must(&otter.Options[pitKey, *firstPage]{
 		MaximumWeight:    maxPITBytes,
 		Weigher:          func(_ pitKey, p *firstPage) uint32 { return p.weight() },
 		ExpiryCalculator: otter.ExpiryAccessing[pitKey, *firstPage](pitTime),
-	})}
+	})
 }
 
 // askPage asks for a search with a point in time what the first page got,
@@ -78,7 +74,7 @@ func (a *asker) askPage(ctx context.Context) (reason.Reason, error) {
 	if a.s.PIT.ID == "" {
 		return "", a.ask(ctx)
 	}
-	cache, key := a.e.pits.cache, pageKey(a.e, a.s.Search)
+	cache, key := a.e.pits, pageKey(a.e, a.s.Search)
 	first, known := cache.GetIfPresent(key)
 	var err error
 	if !known {

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// A table finds candidates by their term: an open hash table that is filled
-// once and then reset, at half the cost of a map.
+// A table finds candidates by their term, at half the cost of a map.
 type table struct {
 	slots []int // 0 is free, k+1 stands for candidate k
 	seed  maphash.Seed
