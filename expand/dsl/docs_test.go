@@ -69,7 +69,7 @@ func TestDocumentedQueriesAreThoseOfTheCode(t *testing.T) {
 	for _, row := range documentedRows(t, "| query | what is expanded |") {
 		got[row[0][0]] = treatment{Read: true}
 	}
-	for _, row := range documentedRows(t, "| query | looks into | leaves alone |") {
+	for _, row := range documentedRows(t, "| query | looks into | does not change |") {
 		got[row[0][0]] = treatment{Inside: row[1], Outside: row[2]}
 	}
 	for _, row := range documentedRows(t, "| queries | reason |") {
