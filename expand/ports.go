@@ -96,7 +96,7 @@ type Weights interface {
 }
 
 // A WeightSource gives out the weights that are bound to fields, and knows what
-// the indices have for [ModeHard]. It may ask the cluster, as [Pinned.For] does.
+// the indices have for [ModeHard]. It may ask the cluster, as Pinned.For does.
 type WeightSource interface {
 	// Weights returns the active weights for a field of the indices, nil where none
 	// are bound or there.

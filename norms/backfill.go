@@ -194,7 +194,7 @@ func (b *backfill) query() []byte {
 	return Missing(b.o.Field, b.weights.ID())
 }
 
-// left is for the documents of a later round: those still found, or not written.
+// left is for the documents of a later round: still found, or not written.
 func (b *backfill) left() []byte {
 	ids, err := json.Marshal(b.conflicts)
 	if !b.o.All || err != nil { // strings can always be marshaled
@@ -283,8 +283,8 @@ func (b *backfill) try(ctx context.Context, docs []documents.DocRef) (remainder,
 	return left, nil
 }
 
-// updates returns what to write, and the norms in that. It counts those that are
-// not written only when the terms of all are there: it may be called again.
+// updates returns what to write, and the norms in that. It counts those not
+// written only when the terms of all are there: it may be called again.
 func (b *backfill) updates(ctx context.Context, docs []documents.DocRef) (updates []documents.DocUpdate, norms []float64, err error) {
 	all, normOf := make([]documents.DocTerms, len(docs)), make([]float64, len(docs))
 	deleted := map[string]bool{} // indices
