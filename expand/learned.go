@@ -47,7 +47,7 @@ type limits struct {
 	report func(Limit)
 }
 
-// A knownLimit holds until a time. asked says that it is the cluster's own
+// A knownLimit is valid until a time. asked says that it is the cluster's own
 // answer, which refusals do not change.
 type knownLimit struct {
 	n     int64

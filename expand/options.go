@@ -41,7 +41,7 @@ type Options struct {
 	// MaxDocShare in (0, 1] is the largest share of the documents with the
 	// field that an added term may occur in, rounded up to whole documents.
 	MaxDocShare float64
-	// Strength holds λ.
+	// Strength is λ.
 	Strength form.Strength
 	// DefaultFields are the fields to add terms in when a request names none.
 	DefaultFields []string

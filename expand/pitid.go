@@ -9,7 +9,7 @@ import (
 )
 
 // A pointInTime is what the id of one says: the indices that it was opened
-// on, sorted, and how many of their shards it holds.
+// on, sorted, and how many of their shards it has.
 type pointInTime struct {
 	indices []string
 	shards  int

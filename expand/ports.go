@@ -23,7 +23,7 @@ type Cluster interface {
 	// Analyze returns the index terms of a text in a field, by the analyzer named
 	// or, where that is "", by the field's own.
 	Analyze(ctx context.Context, indices esclient.Indices, field, analyzer, text string) (*esclient.Analysis, error)
-	// Statistics fills docFreqs[k] with the number of documents that hold
+	// Statistics fills docFreqs[k] with the number of documents that have
 	// terms[k] in the field, over all shards that answer.
 	Statistics(ctx context.Context, indices esclient.Indices, field string, terms []string, docFreqs []int64) (esclient.Statistics, error)
 	// Fields returns the full names, in order, of the mapped fields that a query

@@ -34,7 +34,7 @@ const (
 	maxKnown = 10_000
 )
 
-// A memory is all that is remembered. The numbers of terms hold in one
+// A memory is all that is remembered. The numbers of terms are valid in one
 // memory only: when too many have numbers a new memory takes the place of
 // this one.
 type memory struct {
@@ -135,7 +135,7 @@ func weight(n int) uint32 {
 	return uint32(min(entryBytes+n, limit)) //nolint:gosec // within [0, 1<<30]
 }
 
-// close ends the caches' own goroutines. Who still holds the memory can go
+// close ends the caches' own goroutines. Who still has the memory can go
 // on reading.
 func (m *memory) close() {
 	m.vectors.StopAllGoroutines()
@@ -186,7 +186,7 @@ func (m *memory) newRow(in simmatrix.Row, docFreq uint32, docs int64, texts []st
 	return r, texts
 }
 
-// A passing map holds what is believed for a time. With no time it holds
+// A passing map keeps what is believed for a time. With no time it keeps
 // nothing.
 type passing[K comparable, V any] struct {
 	ttl     time.Duration

@@ -57,22 +57,22 @@ type Hit struct {
 	SeqNo, PrimaryTerm, Version int64
 }
 
-// Vectors tells the terms of documents.
+// Vectors reports the terms of documents.
 type Vectors interface {
 	// DocVectors returns the terms of each of docs, as a search sees it, or an
-	// error that wraps [esclient.ErrTooLarge]: then fewer documents may do.
+	// error that wraps [documents.ErrTooLarge]: then fewer documents may do.
 	DocVectors(ctx context.Context, docs []documents.VectorRequest) ([]documents.DocTerms, error)
-	// UUIDs sets ids[k] to what tells the concrete index named from others of this
-	// name, before or after; "" where the cluster does not tell.
+	// UUIDs sets ids[k] to what tells a concrete index from others of its
+	// name, before or after; "" where unknown.
 	UUIDs(ctx context.Context, indices, ids []string) error
-	// Readable reports whether the cluster tells all terms that the documents of a
-	// concrete index have in a field. Where it does not, it may still tell some.
+	// Readable reports whether the cluster reports all terms that the documents of a
+	// concrete index have in a field. Where it does not, it may still report some.
 	Readable(ctx context.Context, index, field string) (bool, error)
 }
 
 // Options say what a [Reranker] is made of.
 type Options struct {
-	// Vectors tells the terms of hits.
+	// Vectors reports the terms of hits.
 	Vectors Vectors
 	// Bytes bounds, about, what is remembered: three eighths are for the
 	// vectors of documents, as many for rows of S, and the rest for the terms

@@ -315,7 +315,7 @@ func (c *Clause) queryString(raw []byte) {
 func (c *Clause) simpleQueryString(raw []byte) {
 	c.TieBreaker = 1 // the engine adds up the fields
 	err := c.several(raw, nil, "flags", "analyze_wildcard", "quote_field_suffix", "fuzzy_prefix_length", "fuzzy_max_expansions")
-	// The engine takes the text apart at blanks before it analyzes the words,
+	// The engine splits the text at blanks before it analyzes the words,
 	// and counts these.
 	c.Additive = c.Additive && len(c.Fields) == 1
 	c.SameMatches = c.SameMatches || c.Counted()

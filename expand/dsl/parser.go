@@ -33,7 +33,7 @@ type Parser struct {
 
 // Parse reads a body, which must be one JSON object, with the parameters of
 // its request, which go before what it says. It returns the reason to leave
-// the body alone, or "", and what was read until then. The result holds
+// the body alone, or "", and what was read until then. The result is valid
 // until the next call.
 func (p *Parser) Parse(body []byte, parameters *Parameters) (*Search, reason.Reason) {
 	p.path, p.texts, p.notes, p.standards = p.path[:0], 0, 0, p.standards[:0]
@@ -123,7 +123,7 @@ func (p *Parser) only(member string, f func() error) error {
 	})
 }
 
-// option takes a member of the body that holds no query to expand.
+// option takes a member of the body that has no query to expand.
 func (s *Search) option(name string, at jsonspan.Span) (err error) {
 	raw := at.Of(s.Body)
 	switch name {
@@ -227,7 +227,7 @@ func (p *Parser) kind(name string, depth int) error {
 	return err
 }
 
-// compound reads the members of a query that holds others. It reports whether
+// compound reads the members of a query that has others. It reports whether
 // one more match inside could lower a hit (averages, the least) or lose it.
 func (p *Parser) compound(k kind, depth int) (same bool, err error) {
 	s, mode := &p.search, k.scoreMode

@@ -10,7 +10,7 @@ import (
 	"github.com/akin-search/akin/internal/jsonspan"
 )
 
-// A Part is one search of a request that holds several.
+// A Part is one search of a request that has several.
 type Part struct {
 	// Header is where the line before the search stands in the body, zero where
 	// there is none, and At where the search does.
@@ -22,7 +22,7 @@ type Part struct {
 	Odd bool
 }
 
-// MultiSearch takes the body of _msearch apart: lines of headers and
+// MultiSearch splits the body of _msearch: lines of headers and
 // searches in turn. It returns nil where it is not that, or begins with an
 // empty line, which the versions of the engines understand differently.
 func MultiSearch(body []byte, index, rawQuery string) []Part {
@@ -139,7 +139,7 @@ func AppendHeader(out, header []byte) []byte {
 	return append(out, rest...)
 }
 
-// RankEval takes the body of _rank_eval apart: the searches stand in the
+// RankEval splits the body of _rank_eval: the searches stand in the
 // members "request" of the list "requests". It returns nil where the body is
 // no JSON. The shards score by their own statistics there as far as the
 // request does not say otherwise: the list has one search_type for all.

@@ -43,7 +43,7 @@ func (s Scoring) String() string {
 	return [...]string{"auto", "linear", "grouped", "saturated", "hard"}[s]
 }
 
-// Strength holds λ, the factor of the added terms, for each form. 0 adds
+// Strength is λ, the factor of the added terms, for each form. 0 adds
 // terms without weight.
 type Strength struct {
 	// Linear, Grouped and Saturated are in [0, 1].
@@ -58,7 +58,7 @@ type Plan struct {
 	Clauses []Clause
 	// Edits are what else is changed of the body, in its order.
 	Edits []jsonspan.Edit
-	// Strength holds λ.
+	// Strength is λ.
 	Strength Strength
 	// Normalize divides scores so that the largest stays that of the original.
 	Normalize bool

@@ -16,12 +16,12 @@ const (
 	NoScores          Reason = "no_scores"           // only the order would change, and it does not count
 	PIT               Reason = "pit"                 // akin cannot tell the indices of the point in time
 	PITFirstPage      Reason = "pit_first_page"      // the first page of the search could not be expanded
-	SourceParameter   Reason = "source_parameter"    // the parameter "source" stands with a body or holds no JSON
+	SourceParameter   Reason = "source_parameter"    // the parameter "source" stands with a body or has no JSON
 	SuggestText       Reason = "suggest_text"        // the parameter "q" is the text of suggestions, too
 	MultiSearch       Reason = "msearch_lines"       // the lines of a _msearch are not headers and bodies in turn
 	Semicolon         Reason = "semicolon"           // the query string has a semicolon, which the engines take for an ampersand
 	Parameters        Reason = "parameters"          // escapes in the query string cannot be read, or stand in a name
-	TooManySearches   Reason = "too_many_searches"   // the request holds more searches than can be expanded in time
+	TooManySearches   Reason = "too_many_searches"   // the request has more searches than can be expanded in time
 	TooManyClauses    Reason = "too_many_clauses"    // the search looks into more fields than can be asked about in time
 	TooManyHighlights Reason = "too_many_highlights" // the original queries would not fit into all places with marked words
 	QAndBody          Reason = "q_and_body"          // the parameter "q" overrides the query of a body
@@ -43,14 +43,14 @@ const (
 	UnknownToCluster Reason = "unknown_to_cluster" // the cluster does not know an index or analyzer, and will say so
 	NoTerms          Reason = "no_terms"           // the analyzer leaves no term of the text
 	TooManyTerms     Reason = "too_many_terms"     // the text has more terms than max_query_terms, or is longer than 64 KiB
-	NoNeighbors      Reason = "no_neighbors"       // no term has a neighbor that the index holds and the limits let in
+	NoNeighbors      Reason = "no_neighbors"       // no term has a neighbor that the index has and the limits let in
 	TermLimit        Reason = "term_limit"         // other clauses used up max_added_terms
 )
 
 // Reasons that hold for queries of other kinds.
 const (
 	NotScoring Reason = "not_scoring"   // the query filters, keeps out, or scores a constant
-	TermLevel  Reason = "term_level"    // the query takes no text apart
+	TermLevel  Reason = "term_level"    // the query analyzes no text
 	Positions  Reason = "positions"     // the query looks at the places of words
 	Phrase     Reason = "phrase"        // phrases are expanded only where expand.Options.Phrases says so
 	Other      Reason = "other_query"   // a query of a kind that has no terms to expand
@@ -68,7 +68,7 @@ const (
 	SearchAfter   Reason = "search_after"   // the page of hits begins behind a given score
 	PointInTime   Reason = "point_in_time"  // it is read page by page, and only the first page could be rescored
 	Named         Reason = "named_query"    // the query has named queries or inner hits, which must not stand in it twice
-	IndicesBoost  Reason = "indices_boost"  // the request weighs its indices, which a rescore does not heed
+	IndicesBoost  Reason = "indices_boost"  // the request weighs its indices, which a rescore ignores
 	Endpoint      Reason = "endpoint"       // the endpoint takes only a query
 	RescoreWindow Reason = "rescore_window" // an index allows no such rescore, by index.max_rescore_window
 )
@@ -91,7 +91,7 @@ const (
 	NoNorms         Reason = "no_norms"        // the documents have no norms by these weights
 	Truncated       Reason = "truncated"       // the cluster takes fewer clauses than S has neighbors for the text
 	Window          Reason = "rerank_window"   // the page is behind the hits that are reranked, or ends far behind them
-	TooManyReranked Reason = "rerank_searches" // the request holds more searches than have their hits reranked
+	TooManyReranked Reason = "rerank_searches" // the request has more searches than have their hits reranked
 	OtherScores     Reason = "other_scores"    // queries other than for text score as well
 	// Answer: the answer that is asked for lacks what the order needs (ids, scores
 	// or sequence numbers), or is asked for in a way that engines differ in.

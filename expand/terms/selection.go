@@ -269,7 +269,7 @@ func (sel *Selection) SettleFrozen(docs int64, frozen func(k int) int64, liveDoc
 }
 
 // A Field is what is known of one of several fields that share a selection:
-// its documents, and how many of them hold each of [Selection.Terms].
+// its documents, and how many of them have each of [Selection.Terms].
 type Field struct {
 	Docs     int64
 	DocFreqs []int64
