@@ -3,9 +3,12 @@ package expand
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/binary"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
@@ -185,6 +188,25 @@ func TestWhatIsNoPointInTimeHasNoIndices(t *testing.T) {
 				t.Errorf("indices %q, want none", got)
 			}
 		})
+	}
+}
+
+// An id of two megabytes, which anybody may send, takes some hundredths of a
+// second to read.
+func TestAnIDThatNamesVeryManyIndicesIsReadInTime(t *testing.T) {
+	const indices = 40_000
+	id := binary.AppendUvarint([]byte{1}, indices)
+	for i := range indices {
+		id = fmt.Appendf(id, "\x05%05d\x16%022d", i, i)
+		id = append(id, make([]byte, 1+1+1+8+1)...) // number, node, cluster, context
+	}
+	id = append(id, 0) // no aliases
+	began := time.Now()
+	if got := indicesOf(base64.URLEncoding.EncodeToString(id)); len(got) != indices {
+		t.Errorf("%d indices", len(got))
+	}
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("it takes %v", took)
 	}
 }
 

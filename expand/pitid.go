@@ -92,12 +92,10 @@ func (r *pitReader) pointInTime() *pointInTime {
 		}
 		r.number()
 		r.context()
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
+		names = append(names, name)
 	}
-	slices.Sort(names)
-	p := &pointInTime{indices: names, shards: int(min(shards, math.MaxInt32))}
+	slices.Sort(names) // not one by one: a client can name tens of thousands
+	p := &pointInTime{indices: slices.Compact(names), shards: int(min(shards, math.MaxInt32))}
 	r.aliases(p)
 	return p
 }
