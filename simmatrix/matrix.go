@@ -410,21 +410,6 @@ func (t *Table) RowAt(i int) Row {
 	return p.row()
 }
 
-// Similarities yields the similarity of every entry with its place in its row,
-// from 0 for the nearest neighbor.
-func (m *Matrix) Similarities() iter.Seq2[int, float32] {
-	return func(yield func(int, float32) bool) {
-		for i := range m.table.Terms {
-			_, sims := m.table.Row(i)
-			for k, u := range sims {
-				if !yield(k, FromUnits(u)) {
-					return
-				}
-			}
-		}
-	}
-}
-
 // IDF returns the engines' inverse document frequency of a term that occurs in
 // docFreq of docs documents,
 //

@@ -200,7 +200,7 @@ const (
 
 func newMatrixDiff() *cobra.Command {
 	var flags refFlags
-	var options inspect.DiffOptions
+	var top int
 	cmd := &cobra.Command{
 		Use: "diff A B", Short: "Show what changed from one matrix to another",
 		Long: `diff compares two matrices: their settings, their terms, and the neighbors of the terms
@@ -214,8 +214,8 @@ A and B: ` + matrixHelp,
   akin matrix diff --redis redis://127.0.0.1:6379 --top 50 docs@active today.akin`,
 		Args: exactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := options.Validate(); err != nil {
-				return terminal.Usage(err)
+			if top < 0 {
+				return terminal.Usage(fmt.Errorf("top: %d is negative", top))
 			}
 			a, err := openMatrix(cmd.Context(), args[0], &flags)
 			if err != nil {
@@ -226,11 +226,11 @@ A and B: ` + matrixHelp,
 				return err
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s -> %s\n\n", args[0], args[1])
-			return printDifference(cmd.OutOrStdout(), a.Meta(), b.Meta(), inspect.Diff(a, b, options))
+			return printDifference(cmd.OutOrStdout(), a.Meta(), b.Meta(), inspect.Diff(a, b, top))
 		},
 	}
 	flags.register(cmd)
-	cmd.Flags().IntVar(&options.Top, "top", 10, "how many of the terms whose neighbors changed most")
+	cmd.Flags().IntVar(&top, "top", 10, "how many of the terms whose neighbors changed most")
 	return cmd
 }
 

@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 
@@ -12,34 +11,12 @@ import (
 // absentRow is the row of a term that the other matrix does not have.
 const absentRow = math.MaxUint32
 
-// DiffOptions are the settings of [Diff].
-type DiffOptions struct {
-	// Top is how many of the terms whose neighbors changed most are described.
-	Top int
-}
-
-// Validate reports every setting that is out of range.
-func (o *DiffOptions) Validate() error {
-	if o.Top < 0 {
-		return fmt.Errorf("top: %d is negative", o.Top)
-	}
-	return nil
-}
-
 // A Difference says what changed from one matrix to another.
 type Difference struct {
-	// Added are the terms that only the second matrix has, Removed those that
-	// only the first has, in ascending byte order.
-	Added, Removed []string
-	// Common is the number of terms of both, and RowsChanged of those of them
-	// whose neighbors or similarities differ.
-	Common, RowsChanged int
-	// DocFreqsChanged is the number of terms of both whose document frequency
-	// differs.
-	DocFreqsChanged int
-	// MeanDistance is the mean of [RowChange.Distance] over the terms of both,
-	// those without a change included; 0 without such terms.
-	MeanDistance float64
+	Added, Removed      []string // terms that only the second matrix has, only the first, in ascending byte order
+	Common, RowsChanged int      // terms of both, and those of them whose neighbors or similarities differ
+	DocFreqsChanged     int      // terms of both whose document frequency differs
+	MeanDistance        float64  // mean of [RowChange.Distance] over the terms of both; 0 without such terms
 	// Top are the rows that changed most: in descending distance, ties in
 	// descending document frequency in the second matrix, then in ascending
 	// byte order of the term.
@@ -56,15 +33,10 @@ type RowChange struct {
 	//
 	// over the neighbors j of either: above 0, and 1 where the rows share no
 	// neighbor.
-	Distance float64
-	// From and To are the document frequencies of the term in the two.
-	From, To uint32
-	// Gained are the neighbors that only b's row has, Lost those that only a's
-	// has, each in the order of its row.
-	Gained, Lost []simmatrix.Neighbor
-	// Changed are the neighbors of both rows whose similarities differ, in the
-	// order of b's row.
-	Changed []NeighborChange
+	Distance     float64
+	From, To     uint32               // document frequencies of the term in the two
+	Gained, Lost []simmatrix.Neighbor // neighbors that only b's row has, only a's, each in the order of its row
+	Changed      []NeighborChange     // neighbors of both rows whose similarities differ, in the order of b's row
 }
 
 // A NeighborChange is a neighbor whose similarity changed.
@@ -73,8 +45,9 @@ type NeighborChange struct {
 	From, To float32
 }
 
-// Diff compares two matrices by their terms. A negative Top counts as 0.
-func Diff(older, newer *simmatrix.Matrix, opts DiffOptions) *Difference {
+// Diff compares two matrices by their terms and describes the top rows that
+// changed most.
+func Diff(older, newer *simmatrix.Matrix, top int) *Difference {
 	a, b := older.Table(), newer.Table()
 	d := &differ{a: a, b: b, inB: make([]uint32, len(a.Terms)), before: make([]uint16, len(b.Terms)), out: &Difference{}}
 	d.matchTerms()
@@ -100,7 +73,7 @@ func Diff(older, newer *simmatrix.Matrix, opts DiffOptions) *Difference {
 	slices.SortFunc(changes, func(x, y rowChange) int {
 		return cmp.Or(cmp.Compare(y.distance, x.distance), cmp.Compare(b.DocFreqs[y.j], b.DocFreqs[x.j]), cmp.Compare(x.i, y.i))
 	})
-	for _, c := range changes[:min(max(opts.Top, 0), len(changes))] {
+	for _, c := range changes[:min(max(top, 0), len(changes))] {
 		d.out.Top = append(d.out.Top, d.describe(c))
 	}
 	return d.out
@@ -137,8 +110,7 @@ func (d *differ) matchTerms() {
 	d.out.Added = append(d.out.Added, d.b.Terms[j:]...)
 }
 
-// distance returns [RowChange.Distance] of row i of a and row j of b, 0 where
-// they are the same.
+// distance returns [RowChange.Distance] of row i of a and row j of b, which may be 0.
 func (d *differ) distance(i int, j uint32) float64 {
 	var smaller, larger uint64
 	cols, sims := d.a.Row(i)

@@ -24,7 +24,7 @@ coach/2: bus 0.40
 same/2: bus 0.20
 tram/3: bus 0.80
 van/1:`)
-	d := Diff(before, after, DiffOptions{Top: 5})
+	d := Diff(before, after, 5)
 	// bus: smaller .40, larger .60 + .20 + .40: 1 - .40/1.20 = 2/3. tram has none
 	// of its neighbors any more: 1. car and same have the same rows: mean
 	// (1 + 2/3)/4. Units: .40 is 26214, .60 39321, .20 13107, .80 52428.
@@ -61,7 +61,7 @@ func approximately() cmp.Option {
 func TestDiffRanksFrequentTermsFirstAmongEquals(t *testing.T) {
 	rows := "a/1:\nb/7:\nc/7:\nd/9:\nx/1:"
 	changed := "a/1: x 0.50\nb/7: x 0.50\nc/7: x 0.50\nd/9:\nx/1: d 0.25"
-	d := Diff(matrixtest.Parse(t, rows), matrixtest.Parse(t, changed), DiffOptions{Top: 4})
+	d := Diff(matrixtest.Parse(t, rows), matrixtest.Parse(t, changed), 4)
 	var terms []string
 	for _, c := range d.Top {
 		terms = append(terms, c.Term)
@@ -69,20 +69,17 @@ func TestDiffRanksFrequentTermsFirstAmongEquals(t *testing.T) {
 	if !slices.Equal(terms, []string{"b", "c", "a", "x"}) || d.RowsChanged != 4 {
 		t.Errorf("%q of %d", terms, d.RowsChanged)
 	}
-	if few := Diff(matrixtest.Parse(t, rows), matrixtest.Parse(t, changed), DiffOptions{Top: -1}); len(few.Top) != 0 || few.RowsChanged != 4 {
+	if few := Diff(matrixtest.Parse(t, rows), matrixtest.Parse(t, changed), -1); len(few.Top) != 0 || few.RowsChanged != 4 {
 		t.Errorf("top -1: %+v", few)
-	}
-	if err := (&DiffOptions{Top: -1}).Validate(); err == nil {
-		t.Error("a negative top is taken")
 	}
 }
 
 func TestDiffOfMatricesWithNothingInCommon(t *testing.T) {
 	a, none := matrixtest.New(t, simmatrix.Meta{}, matrixtest.Vehicles()), matrixtest.New(t, simmatrix.Meta{}, nil)
-	if d := Diff(a, none, DiffOptions{Top: 3}); len(d.Removed) != 6 || d.Common != 0 || d.MeanDistance != 0 || len(d.Top) != 0 {
+	if d := Diff(a, none, 3); len(d.Removed) != 6 || d.Common != 0 || d.MeanDistance != 0 || len(d.Top) != 0 {
 		t.Errorf("%+v", d)
 	}
-	if d := Diff(none, a, DiffOptions{Top: 3}); len(d.Added) != 6 || len(d.Removed) != 0 {
+	if d := Diff(none, a, 3); len(d.Added) != 6 || len(d.Removed) != 0 {
 		t.Errorf("%+v", d)
 	}
 }
@@ -130,10 +127,10 @@ func FuzzDiff(f *testing.F) {
 		random := rand.New(rand.NewPCG(seed, 3))
 		a := matrixtest.Random(t, random, 1+int(terms)%30)
 		b := mutate(t, random, a)
-		if d := Diff(a, a, DiffOptions{Top: 3}); len(d.Added)+len(d.Removed)+d.RowsChanged+d.DocFreqsChanged+len(d.Top) != 0 || d.Common != a.Len() {
+		if d := Diff(a, a, 3); len(d.Added)+len(d.Removed)+d.RowsChanged+d.DocFreqsChanged+len(d.Top) != 0 || d.Common != a.Len() {
 			t.Fatalf("of itself: %+v", d)
 		}
-		d, back := Diff(a, b, DiffOptions{Top: 1000}), Diff(b, a, DiffOptions{Top: 1000})
+		d, back := Diff(a, b, 1000), Diff(b, a, 1000)
 		if !slices.Equal(d.Added, back.Removed) || !slices.Equal(d.Removed, back.Added) || d.RowsChanged != back.RowsChanged ||
 			d.Common != back.Common || math.Abs(d.MeanDistance-back.MeanDistance) > 1e-12 || len(d.Top) != d.RowsChanged {
 			t.Fatalf("%+v\nand back %+v", d, back)

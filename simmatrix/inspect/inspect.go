@@ -1,3 +1,5 @@
+// Package inspect computes statistics of a matrix, checks what its header
+// claims, and compares two matrices.
 package inspect
 
 import (
@@ -7,35 +9,27 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sort"
+	"strconv"
 
 	"github.com/akin-search/akin/simmatrix"
+	"github.com/akin-search/akin/simmatrix/internal/lines"
+	"github.com/akin-search/akin/simmatrix/internal/settings"
 )
 
 // Options are the settings of [Matrix].
 type Options struct {
-	// Hubs is how many of the terms that are neighbors of the most others are
-	// named.
-	Hubs int
-	// Samples is how many rows are drawn, of those that have neighbors.
-	Samples int
-	// Seed of the random choice.
-	Seed uint64
+	Hubs    int    // how many of the terms that are neighbors of the most others are named
+	Samples int    // how many rows are drawn, of those that have neighbors
+	Seed    uint64 // of the random choice
 }
 
-// DefaultOptions returns 10 hubs, 5 samples, seed 1: a report that fits a
-// screen.
+// DefaultOptions returns the settings of a report that fits a screen.
 func DefaultOptions() Options { return Options{Hubs: 10, Samples: 5, Seed: 1} }
 
 // Validate reports every setting that is out of range.
 func (o *Options) Validate() error {
-	var errs []error
-	if o.Hubs < 0 {
-		errs = append(errs, fmt.Errorf("hubs: %d is negative", o.Hubs))
-	}
-	if o.Samples < 0 {
-		errs = append(errs, fmt.Errorf("samples: %d is negative", o.Samples))
-	}
-	return errors.Join(errs...)
+	return errors.Join(settings.NotNegative("hubs", o.Hubs), settings.NotNegative("samples", o.Samples))
 }
 
 // HistogramBins is the number of bins of [Report.Histogram].
@@ -43,31 +37,21 @@ const HistogramBins = 20
 
 // A Report describes a matrix.
 type Report struct {
-	// Meta is what the header says, and Checksum that of the matrix.
-	Meta     simmatrix.Meta
+	Meta     simmatrix.Meta // what the header says
 	Checksum string
-	// Claims compares the header, and the settings of [shape.Sparsify] in its
-	// Params, with a fresh count.
-	Claims []Claim
+	Claims   []Claim // the header, and the settings of [shape.Sparsify] in its Params, and a fresh count
 	// Density is (NonZeros + n) / n² of n terms, in [0, 1]; 0 without terms. It
 	// includes the diagonal: the share of the pairs of two terms is NonZeros /
 	// (n·(n-1)).
 	Density float64
 
-	// RowLengths is the distribution of the number of neighbors of a term.
-	RowLengths Distribution
-	// EmptyRows is the number of terms without neighbors.
-	EmptyRows int
-	// LargestSum is the largest sum of a row's similarities, the diagonal not
-	// counted, and LargestSumTerm the first term that has it; empty without
-	// entries.
-	LargestSum     float64
-	LargestSumTerm string
-	// RowsNotDominant is the number of rows whose sum is 1 or more.
-	RowsNotDominant int
+	RowLengths      Distribution // of the number of neighbors of a term
+	EmptyRows       int          // terms without neighbors
+	LargestSum      float64      // of a row's similarities, the diagonal not counted
+	LargestSumTerm  string       // the first term that has it; empty without entries
+	RowsNotDominant int          // rows whose sum is 1 or more
 
-	// Similarities is the distribution of the stored similarities.
-	Similarities Distribution
+	Similarities Distribution // of the stored similarities
 	// Histogram counts the similarities s with b/20 <= s < (b+1)/20 in bin b,
 	// 1 in the last. The bounds are rounded down to a multiple of 1/65535, so
 	// that what was stored for 0.15 is in bin 3.
@@ -75,7 +59,7 @@ type Report struct {
 
 	// Pairs is the number of pairs of terms with an entry in one direction at
 	// least, OneWay of those with one only, Unequal of those with two that
-	// differ. OneWay/Pairs is the share of one-way pairs.
+	// differ.
 	Pairs, OneWay, Unequal uint64
 
 	// NeighborOf is the distribution of N_k, the number of rows that have a
@@ -88,21 +72,16 @@ type Report struct {
 	Hubs       []Hub
 	Skewness   float64
 
-	// NoDocFreq is the number of terms with a document frequency of 0.
-	NoDocFreq int
-	// Origins counts the entries by what they come from; an entry that comes
-	// from two is counted for both. Empty where the header names none.
-	Origins []OriginCount
-	// Samples are rows drawn at random, in ascending byte order of the term.
-	Samples []simmatrix.TermRow
+	NoDocFreq int                 // terms with a document frequency of 0
+	Origins   []OriginCount       // entries by origin, one of two counted for both; empty where none is named
+	Samples   []simmatrix.TermRow // rows drawn at random, in ascending byte order of the term
 }
 
-// A Hub is a term that is a neighbor of many others.
+// A Hub is a term that is a neighbor of many others: in so many rows.
 type Hub struct {
 	Term    string
 	DocFreq uint32
-	// Rows is N_k, the number of rows that have the term.
-	Rows int
+	Rows    int
 }
 
 // An OriginCount is the number of entries with the origin Name.
@@ -124,8 +103,7 @@ func (r *Report) Holds() bool {
 
 // Matrix reports on m. It shares no code with what wrote the header, so that
 // [Report.Claims] shows a wrong one. Overrides may make a matrix break the
-// settings of its Sparsify: see [Claim.Note]. The same matrix and options give
-// the same report. Negative options count as 0; it takes 8 bytes an entry.
+// settings of its Sparsify: see [Claim.Note]. It takes 8 bytes an entry.
 func Matrix(m *simmatrix.Matrix, opts Options) *Report {
 	in := &inspector{m: m.Table(), columns: m.Table().ByColumn(nil), report: &Report{Meta: m.Meta(), Checksum: m.Checksum()}}
 	if k := slices.Index(m.Table().Meta.Origins, simmatrix.OriginOverrides); k >= 0 {
@@ -166,10 +144,7 @@ func (in *inspector) rows() {
 	for i := range in.m.Terms {
 		_, sims := in.m.Row(i)
 		lengths[i] = len(sims)
-		sum := 0
-		for _, s := range sims {
-			sum += int(s)
-		}
+		sum := sum(sims)
 		if sum >= simmatrix.UnitsOfOne {
 			in.report.RowsNotDominant++
 		}
@@ -190,6 +165,13 @@ func (in *inspector) rows() {
 	}
 }
 
+// sum returns the sum of a row's similarities, in units.
+func sum(sims []uint16) (total int) {
+	for _, s := range sims {
+		total += int(s)
+	}
+	return total
+}
 func (in *inspector) similarities() {
 	counts := make([]uint64, simmatrix.UnitsOfOne+1) // by units
 	for _, s := range in.m.Sims {
@@ -338,4 +320,99 @@ func distribution(counts []uint64, unit float64) Distribution {
 		Min: quantile(0), P10: quantile(10), P25: quantile(25), Median: quantile(50), P75: quantile(75),
 		P90: quantile(90), P99: quantile(99), Max: quantile(100), Mean: sum / float64(total) / unit,
 	}
+}
+
+// A Claim is one thing that a header says.
+type Claim struct {
+	Name             string // what it is about; for a setting of [shape.Sparsify], its name in [simmatrix.Meta.Params]
+	Claimed, Counted string
+	Holds            bool // the two are the same; for a setting, the count keeps to it or Note excuses it
+	// Note says why a setting holds though the count goes beyond it: overrides
+	// have set those entries, or no more others are left than rules that pin
+	// and ban can explain.
+	Note string
+}
+
+func (in *inspector) claims() {
+	r, meta := in.report, in.report.Meta
+	inRange := len(in.m.Sims) == 0 || (r.Similarities.Min > 0 && r.Similarities.Max <= 1)
+	for _, c := range []struct {
+		name             string
+		claimed, counted any
+	}{
+		{"terms", meta.Terms, len(in.m.Terms)},
+		{"non-zeros", meta.NonZeros, len(in.m.Sims)},
+		{"longest row", meta.MaxNeighbors, r.RowLengths.Max},
+		{"symmetric", meta.Symmetric, r.OneWay == 0 && r.Unequal == 0},
+		{"dominant", meta.Dominant, r.RowsNotDominant == 0},
+		{"similarities in (0, 1]", true, inRange},
+	} {
+		claimed, counted := fmt.Sprint(c.claimed), fmt.Sprint(c.counted)
+		r.Claims = append(r.Claims, Claim{Name: c.name, Claimed: claimed, Counted: counted, Holds: claimed == counted})
+	}
+}
+
+// settings checks the settings of [shape.Sparsify] that Params names.
+func (in *inspector) settings() {
+	r := in.report
+	if claimed, ok := r.Meta.Params[simmatrix.SparsifyPrefix+"neighbors"]; ok {
+		limit, err := strconv.Atoi(claimed)
+		over, unexplained := in.violations(func(sims []uint16) int { return max(0, len(sims)-limit) })
+		in.setting("neighbors", strconv.FormatFloat(r.RowLengths.Max, 'f', 0, 64), err == nil, over, unexplained)
+	}
+	if claimed, ok := r.Meta.Params[simmatrix.SparsifyPrefix+"threshold"]; ok {
+		threshold, ok := lines.ParseDecimal(claimed, 64)
+		floor := math.Round(threshold * simmatrix.UnitsOfOne)
+		under, unexplained := in.violations(func(sims []uint16) int { // they descend
+			return len(sims) - sort.Search(len(sims), func(k int) bool { return float64(sims[k]) <= floor })
+		})
+		in.setting("threshold", strconv.FormatFloat(r.Similarities.Min, 'g', 4, 64), ok, under, unexplained)
+	}
+	if claimed, ok := r.Meta.Params[simmatrix.SparsifyPrefix+"symmetric"]; ok {
+		in.setting("symmetric", strconv.FormatBool(in.skewed == 0), claimed == "true", in.skewed, in.skewed-in.skewSet)
+	}
+	if claimed, ok := r.Meta.Params[simmatrix.SparsifyPrefix+"dominant"]; ok {
+		rows, unexplained := in.violations(func(sims []uint16) int {
+			if sum(sims) >= simmatrix.UnitsOfOne {
+				return 1
+			}
+			return 0
+		})
+		in.setting("dominant", strconv.FormatBool(rows == 0), claimed == "true", rows, unexplained)
+	}
+}
+
+// violations adds up what a function finds in each row, and in each row without
+// the entries that overrides have set.
+func (in *inspector) violations(find func(sims []uint16) int) (all, unexplained int) {
+	var others []uint16
+	for i := range in.m.Terms {
+		_, sims := in.m.Row(i)
+		others = others[:0]
+		for k, s := range sims {
+			if !in.isSet(i, k) {
+				others = append(others, s)
+			}
+		}
+		all, unexplained = all+find(sims), unexplained+find(others)
+	}
+	return all, unexplained
+}
+
+// setting adds a setting with so many violations, of which so many are
+// unexplained by overrides. One that is not readable does not hold.
+func (in *inspector) setting(name, counted string, readable bool, violations, unexplained int) {
+	c := Claim{Name: simmatrix.SparsifyPrefix + name, Claimed: in.report.Meta.Params[simmatrix.SparsifyPrefix+name], Counted: counted}
+	rules := simmatrix.OverrideRules(in.report.Meta.Params[simmatrix.OverridesParam])
+	c.Holds = readable && unexplained <= 2*rules // a rule sets at most two entries
+	if c.Holds && violations > 0 {
+		var set uint64
+		for _, o := range in.report.Origins {
+			if o.Name == simmatrix.OriginOverrides {
+				set = o.Entries
+			}
+		}
+		c.Note = fmt.Sprintf("by overrides: %d entries are theirs, of %d rules", set, rules)
+	}
+	in.report.Claims = append(in.report.Claims, c)
 }

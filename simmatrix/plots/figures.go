@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"image/color"
 	"math"
+	"strconv"
 )
 
 // The colors of the figures.
@@ -14,16 +15,14 @@ var (
 	blue    = color.RGBA{R: 0x2b, G: 0x6c, B: 0xb0, A: 0xff}
 )
 
-// An axis goes from min to max; those of logarithmic axes are common
-// logarithms.
+// An axis goes from min to max, common logarithms where it is logarithmic.
 type axis struct {
 	label    string
 	min, max float64
 	ticks    func(low, high float64) []tick
 }
 
-// A chart is a figure before it is drawn: bars over a logarithmic y axis, or a
-// curve over two.
+// A chart is a figure before it is drawn: bars over a logarithmic y axis, or a curve.
 type chart struct {
 	title string
 	x, y  axis
@@ -134,4 +133,74 @@ func (c *chart) drawData(p *picture, x, y func(float64) float64, right float64) 
 		}
 	}
 	p.line(blue, 1.8, line...)
+}
+
+// A tick is a mark on an axis; most have no label.
+type tick struct {
+	value float64
+	label string
+}
+
+func (t tick) length() float64 {
+	if t.label == "" {
+		return tickLength / 2
+	}
+	return tickLength
+}
+
+// minRatio is how far apart the ends of a logarithmic axis are at least, so that
+// it has a tick with a label: 1, 2 or 5 of some power of ten.
+const minRatio = 4
+
+// logRange returns the ends of a logarithmic axis, as common logarithms.
+func logRange(least, most float64) (low, high float64) {
+	return math.Log10(least / 1.1), math.Log10(max(most*1.15, least*minRatio))
+}
+
+// logTicks marks the digits of each power of ten on an axis of common logarithms,
+// and labels the power; on a short axis the digits 2 and 5, too.
+func logTicks(low, high float64) []tick {
+	var ticks []tick
+	short := high-low < 4.5
+	for power := int(math.Floor(low)); float64(power) <= high; power++ {
+		for digit := 1; digit < 10; digit++ {
+			t := tick{value: float64(power) + math.Log10(float64(digit))}
+			if t.value < low || t.value > high {
+				continue
+			}
+			if digit == 1 || short && (digit == 2 || digit == 5) {
+				t.label = decimal(digit, power)
+			}
+			ticks = append(ticks, t)
+		}
+	}
+	return ticks
+}
+
+func decimal(digit, power int) string {
+	value := float64(digit) * math.Pow10(power)
+	if power < 0 {
+		return strconv.FormatFloat(value, 'f', -power, 64)
+	}
+	return group(uint64(value))
+}
+
+func group(n uint64) string {
+	digits := strconv.FormatUint(n, 10)
+	for at := len(digits) - 3; at > 0; at -= 3 {
+		digits = digits[:at] + "," + digits[at:]
+	}
+	return digits
+}
+
+// tenths marks 0, 0.05, 0.1, … 1 and labels the tenths, whatever the range.
+func tenths(_, _ float64) []tick {
+	ticks := make([]tick, 21)
+	for k := range ticks {
+		ticks[k].value = float64(k) / 20
+		if k%2 == 0 {
+			ticks[k].label = strconv.FormatFloat(ticks[k].value, 'f', 1, 64)
+		}
+	}
+	return ticks
 }

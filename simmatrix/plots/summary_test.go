@@ -62,8 +62,8 @@ var equal = gocmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) <= 1e-
 
 func TestSummaryCountsTheMatrix(t *testing.T) {
 	s := Summarize(small(t))
-	if s.Terms() != 4 || s.Entries() != 5 || s.Density() != 56.25 { // 100·9/16
-		t.Errorf("%d terms, %d entries, density %v", s.Terms(), s.Entries(), s.Density())
+	if s.terms != 4 || s.entries != 5 || s.Density() != 56.25 { // 100·9/16
+		t.Errorf("%d terms, %d entries, density %v", s.terms, s.entries, s.Density())
 	}
 }
 
@@ -166,7 +166,7 @@ func TestSeriesAgreeWithEachOther(t *testing.T) {
 		for _, b := range s.Similarities() {
 			sum += b.Entries
 		}
-		if sum != m.Meta().NonZeros || sum != s.Entries() {
+		if sum != m.Meta().NonZeros || sum != s.entries {
 			t.Errorf("%d entries in bins, %d in the matrix", sum, m.Meta().NonZeros)
 		}
 		thresholds := s.DensityByThreshold()
@@ -219,7 +219,7 @@ func TestLongRowsAreSampled(t *testing.T) {
 
 func TestSummaryOfAMatrixWithoutTermsIsZero(t *testing.T) {
 	s := Summarize(matrix(t, nil))
-	if s.Terms() != 0 || s.Entries() != 0 || s.Density() != 0 || len(s.DensityByNeighbors()) != 0 {
+	if s.terms != 0 || s.entries != 0 || s.Density() != 0 || len(s.DensityByNeighbors()) != 0 {
 		t.Errorf("%v", s)
 	}
 	for _, p := range s.DensityByThreshold() {

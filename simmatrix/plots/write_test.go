@@ -138,7 +138,7 @@ func TestWriteNamesWhatItCannotDraw(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tt.want) || b.Len() > 0 {
 				t.Errorf("%d bytes, %v; want %q", b.Len(), err, tt.want)
 			}
-			if empty := tt.s.Entries() == 0; errors.Is(err, ErrEmpty) != empty {
+			if empty := tt.s.entries == 0; errors.Is(err, ErrEmpty) != empty {
 				t.Errorf("%v", err)
 			}
 		})
@@ -166,7 +166,7 @@ func FuzzWrite(f *testing.F) {
 	f.Add(strings.Repeat("ü", 200), uint64(3), 200)
 	f.Fuzz(func(t *testing.T, title string, seed uint64, n int) {
 		s := Summarize(random(t, rand.New(rand.NewPCG(seed, 1)), 2+int(uint(n)%150)))
-		if s.Entries() == 0 {
+		if s.entries == 0 {
 			t.Skip("nothing to draw")
 		}
 		if got := texts(t, drawn(t, SVG, title, s)); !utf8.ValidString(got) || !strings.Contains(got, "density:") {

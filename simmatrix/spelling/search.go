@@ -1,12 +1,10 @@
 package spelling
 
 import (
-	"context"
 	"math/bits"
 	"slices"
 
 	"github.com/akin-search/akin/simmatrix"
-	"github.com/akin-search/akin/simmatrix/internal/parallel"
 )
 
 // A band is the state of comparing a query with a text letter by letter: the
@@ -18,18 +16,17 @@ import (
 // band of 0 says that no text that goes on like this is within distance k.
 type band uint64
 
-// laneBits are at least 2·MaxDistance+2, so that a bit that is shifted out
-// of its lane does not get into another.
-const laneBits = 12
+const (
+	// laneBits are at least 2·MaxDistance+2, so that a bit that is shifted out
+	// of its lane does not get into another.
+	laneBits = 12
+	// everyLane times a lane is a band with that lane everywhere.
+	everyLane band = 1 | 1<<laneBits | 1<<(2*laneBits) | 1<<(3*laneBits) | 1<<(4*laneBits)
+	noLetter       = -1
+)
 
-// everyLane times a lane is a band with that lane everywhere.
-const everyLane band = 1 | 1<<laneBits | 1<<(2*laneBits) | 1<<(3*laneBits) | 1<<(4*laneBits)
-
-// least returns the smallest distance of the text so far to a beginning of the
-// query. The band is not 0.
+// least returns the smallest distance of the text so far to a beginning of the query, from a band above 0.
 func (b band) least() int { return bits.TrailingZeros64(uint64(b)) / laneBits }
-
-const noLetter = -1
 
 // An editSearcher finds the neighbors of one term, the query, at a time.
 type editSearcher struct {
@@ -42,16 +39,14 @@ type editSearcher struct {
 	length   int    // in letters
 	shortest int    // of the terms that may be neighbors, in letters
 	longest  int
-	// similarity[d][x] is that at distance d to a term of length+x letters,
-	// for x = 0 also to all shorter ones.
+	// similarity[d][x] is that at distance d to a term of length+x letters, or, with x = 0, less.
 	similarity [MaxDistance + 1][MaxDistance + 1]uint16
 
 	row   []simmatrix.Entry // found so far, in ascending column since the last cut
 	room  int               // length of row at which it is cut
 	floor uint16            // only similarities above it get into the row
-	// reach[x] is the largest distance at which a term of at most length+x
-	// letters is above the floor, 0 where none is; lanes[x] has all bits of
-	// the lanes up to it.
+	// reach[x] is the largest distance at which a term of at most length+x letters is above the floor, 0
+	// where none is; lanes[x] has all bits of the lanes up to it.
 	reach [MaxDistance + 1]int
 	lanes [MaxDistance + 1]band
 }
@@ -60,7 +55,7 @@ func newEditSearcher(t *termTree, opts *Options) *editSearcher {
 	return &editSearcher{tree: t, opts: opts, k: opts.MaxDistance}
 }
 
-// find returns the row of term i. It is valid until the next call.
+// find returns the row of term i, valid until the next call.
 func (s *editSearcher) find(i int) []simmatrix.Entry {
 	s.prepare(i)
 	var start band
@@ -79,18 +74,13 @@ func (s *editSearcher) find(i int) []simmatrix.Entry {
 
 func (s *editSearcher) prepare(i int) {
 	s.self = int32(i) //nolint:gosec // less than MaxTerms
-	s.query = s.query[:0]
-	for range s.k {
-		s.query = append(s.query, noLetter)
-	}
+	s.query = append(s.query[:0], slices.Repeat([]rune{noLetter}, s.k)...)
 	for text := s.tree.terms[i]; text != ""; {
 		letter, size := s.tree.letter(text)
 		s.query, text = append(s.query, letter), text[size:]
 	}
 	s.length = len(s.query) - s.k
-	for range 2*s.k + 1 {
-		s.query = append(s.query, noLetter)
-	}
+	s.query = append(s.query, slices.Repeat([]rune{noLetter}, 2*s.k+1)...)
 	s.shortest, s.longest = s.length, s.length
 	for s.longest < s.length+s.k && s.opts.near(s.longest+1, s.length) {
 		s.longest++
@@ -125,12 +115,9 @@ func (s *editSearcher) raise(floor uint16) {
 }
 
 // further returns the x of the longest term below a node.
-func (s *editSearcher) further(n *treeNode) int {
-	return min(max(int(n.longest)-s.length, 0), s.k)
-}
+func (s *editSearcher) further(n *treeNode) int { return min(max(int(n.longest)-s.length, 0), s.k) }
 
-// enter offers the terms below a node with a label, given the state before it,
-// after depth letters.
+// enter offers the terms below a node with a label, given the state before it, after depth letters.
 func (s *editSearcher) enter(n *treeNode, state band, depth int) {
 	if int(n.longest) < s.shortest || int(n.shortest) > s.longest {
 		return
@@ -140,8 +127,7 @@ func (s *editSearcher) enter(n *treeNode, state band, depth int) {
 	}
 }
 
-// walk is enter after the first letter of the label, and for a root without
-// one.
+// walk is enter after the first letter of the label, and for a root without one.
 func (s *editSearcher) walk(n *treeNode, state band, depth int) {
 	x := s.further(n)
 	if n.from < n.to {
@@ -166,8 +152,7 @@ func (s *editSearcher) walk(n *treeNode, state band, depth int) {
 	}
 }
 
-// walkSame is walk where no further error is allowed: the first letters of the
-// children must be letters of the query.
+// walkSame is walk where no further error is allowed: children begin with letters of the query.
 func (s *editSearcher) walkSame(n *treeNode, state band, depth int) {
 	var letters [2*MaxDistance + 1]rune
 	window := letters[:copy(letters[:], s.query[depth:depth+2*s.k+1])]
@@ -196,9 +181,8 @@ func (s *editSearcher) step(state band, depth int, letter rune) band {
 	return next
 }
 
-// offer adds a term, at which the state is that of its whole text of depth
-// letters, to the row if its similarity is large enough. Terms come in
-// ascending order, so that one that only equals the floor loses.
+// offer adds a term, given the state of its depth letters, to the row. Terms come
+// in ascending order, so that one that only equals the floor loses.
 func (s *editSearcher) offer(term int32, state band, depth int) {
 	if term == s.self || s.tree.hidden[term] || depth < s.shortest || depth > s.longest {
 		return
@@ -226,8 +210,4 @@ func (s *editSearcher) cut() {
 		s.room = 2 * s.opts.Neighbors
 		s.raise(s.row[len(s.row)-1].Units)
 	}
-}
-
-func (t *termTree) nearest(ctx context.Context, opts *Options, st *parallel.Stage) (simmatrix.Entries, error) {
-	return parallel.Rows(ctx, len(t.terms), 16, false, func() func(i int) []simmatrix.Entry { return newEditSearcher(t, opts).find }, st)
 }

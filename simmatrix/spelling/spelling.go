@@ -1,3 +1,5 @@
+// Package spelling makes a term-similarity matrix of the edit distances of the
+// terms' spellings.
 package spelling
 
 import (
@@ -22,54 +24,33 @@ const MaxDistance = 4
 // fall in d and rise, or stay, in m.
 type Formula string
 
-// The formulas.
+// The formulas, of Novotný 2017, equation 4.5, after Charlet and Damnati, and of
+// Sidorov et al. 2014, equations 27 to 30.
 const (
-	// Power is min(1, θ1·(1−d/m)^θ2): Novotný 2017, equation 4.5, after
-	// Charlet and Damnati.
-	Power Formula = "power"
-	// Reciprocal is 1/(1+d): Sidorov et al. 2014, equation 27.
-	Reciprocal Formula = "reciprocal"
-	// Linear is 1−d/m: Sidorov et al. 2014, equation 28.
-	Linear Formula = "linear"
-	// Root is √(1−d/m): Sidorov et al. 2014, equation 29.
-	Root Formula = "root"
-	// Square is (1−d/m)²: Sidorov et al. 2014, equation 30.
-	Square Formula = "square"
+	Power      Formula = "power"      // min(1, θ1·(1−d/m)^θ2)
+	Reciprocal Formula = "reciprocal" // 1/(1+d)
+	Linear     Formula = "linear"     // 1−d/m
+	Root       Formula = "root"       // √(1−d/m)
+	Square     Formula = "square"     // (1−d/m)²
 )
 
 // Options are the settings of [FromTerms].
 type Options struct {
-	// Source becomes Meta.Source: in words, where the terms come from.
-	Source string
-	// Formula makes similarities of distances.
-	Formula Formula
-	// Theta1 is θ1 of [Power], above 0. The other formulas have none.
-	Theta1 float64
-	// Theta2 is θ2 of [Power], above 0. The other formulas have none.
-	Theta2 float64
-	// Theta3 is θ3 in [0, 1): a similarity at or under it counts as 0.
-	Theta3 float64
-	// LengthRatio is θ4, at least 1: terms of which the longer has more than
-	// LengthRatio times the length of the shorter have similarity 0.
-	LengthRatio float64
-	// MaxDistance is the largest distance of two neighbors, 1 to [MaxDistance];
-	// a pair beyond it has similarity 0. Time rises steeply with it.
-	MaxDistance int
-	// Bytes counts lengths and distances in bytes of UTF-8, as the thesis does,
-	// and not in runes.
-	Bytes bool
-	// Neighbors is C, the largest number of neighbors of a term, 1 to
-	// [simmatrix.MaxNeighbors].
-	Neighbors int
-	// Candidate reports whether a term may be the neighbor of others; nil lets
-	// all. Terms that no document has would take the places of terms that can
-	// be found.
+	Source         string  // becomes Meta.Source: in words, where the terms come from
+	Formula        Formula // makes similarities of distances
+	Theta1, Theta2 float64 // θ1 and θ2 of [Power], above 0
+	Theta3         float64 // θ3 in [0, 1): a similarity at or under it counts as 0
+	LengthRatio    float64 // θ4, at least 1: terms of lengths further apart have similarity 0
+	MaxDistance    int     // of two neighbors, 1 to [MaxDistance]; time rises steeply with it
+	Bytes          bool    // lengths and distances are in bytes of UTF-8, as in the thesis, and not in runes
+	Neighbors      int     // C, the most neighbors of a term, 1 to [simmatrix.MaxNeighbors]
+	// Candidate reports whether a term may be the neighbor of others, so that
+	// terms that no document has take no places; nil lets all.
 	Candidate func(term string) bool
 }
 
 // DefaultOptions returns the parameters of Novotný 2017, section 4.5.1, for
-// equation 4.5 (θ1 = 1.8, θ2 = 5, θ3 = 0, θ4 = 1.5, C = 100), over runes, up to
-// a distance of 2: that of a swap of two letters.
+// equation 4.5, over runes, up to a distance of 2: that of a swap of two letters.
 func DefaultOptions() Options {
 	return Options{
 		Source: "edit distance", Formula: Power,
@@ -89,16 +70,12 @@ func (o *Options) Validate() error {
 		errs = append(errs, fmt.Errorf("formula: %q is none of %s, %s, %s, %s and %s",
 			o.Formula, Power, Reciprocal, Linear, Root, Square))
 	}
-	if !(o.Theta3 >= 0 && o.Theta3 < 1) { // written so that NaN fails
-		errs = append(errs, fmt.Errorf("theta3: %v not in [0, 1)", o.Theta3))
-	}
-	if !(o.LengthRatio >= 1) {
+	errs = append(errs, settings.InUnit("theta3", o.Theta3, "[0, 1)"))
+	if !(o.LengthRatio >= 1) { // written so that NaN fails
 		errs = append(errs, fmt.Errorf("length ratio: %v is under 1", o.LengthRatio))
 	}
-	errs = append(errs,
-		settings.InRange("max distance", o.MaxDistance, MaxDistance),
-		settings.InRange("neighbors", o.Neighbors, simmatrix.MaxNeighbors))
-	return errors.Join(errs...)
+	return errors.Join(append(errs, settings.InRange("max distance", o.MaxDistance, MaxDistance),
+		settings.InRange("neighbors", o.Neighbors, simmatrix.MaxNeighbors))...)
 }
 
 func (o *Options) params() map[string]string {
@@ -149,19 +126,17 @@ func (o *Options) units(d, m int) uint16 {
 // FromTerms returns the matrix of the terms by the Levenshtein distance of
 // their spellings: s_ij is Formula applied to it, 0 where that is at or under
 // Theta3 or rounds to 0, where the distance is above MaxDistance, and where the
-// lengths are further apart than LengthRatio. Each row holds the Neighbors
-// largest among the candidates, ties in ascending byte order of the term.
+// lengths are further apart than LengthRatio. Each row has the Neighbors largest
+// among the candidates, ties in ascending byte order of the term.
 //
 // No pair is missed: the terms are in a radix tree, which is walked for each
 // term as far as a prefix of another term is within MaxDistance of one of its
-// own and terms below can get into the row. Very long terms that differ only at
-// their beginnings take as long as comparing all pairs. It takes under 150
-// bytes a term besides the terms and the matrix.
+// own and terms below can get into the row. It takes under 150 bytes a term, and
+// the terms and the matrix.
 //
-// FromTerms returns [simmatrix.ErrNoVocabulary] where there is no term, an
-// error that wraps [simmatrix.ErrInvalid] where one is empty, not UTF-8, longer
-// than [simmatrix.MaxTermBytes] or repeated, one that names each option out of
-// range, and the error of ctx soon after it ends.
+// Errors are [simmatrix.ErrNoVocabulary] where there is no term, one that wraps
+// [simmatrix.ErrInvalid] for a term that cannot have a row or is repeated, one
+// for all options out of range, and that of ctx.
 func FromTerms(ctx context.Context, terms []simmatrix.Term, opts Options, progress simmatrix.Progress) (*simmatrix.Matrix, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err
@@ -190,7 +165,10 @@ func FromTerms(ctx context.Context, terms []simmatrix.Term, opts Options, progre
 		tree.hidden[i] = opts.Candidate != nil && !opts.Candidate(t)
 	}
 	var err error
-	m.Entries, err = tree.nearest(ctx, &opts, parallel.NewStage(progress, "neighbors", len(m.Terms)))
+	stage := parallel.NewStage(progress, "neighbors", len(m.Terms))
+	m.Entries, err = parallel.Rows(ctx, len(m.Terms), 16, false, func() func(i int) []simmatrix.Entry {
+		return newEditSearcher(tree, &opts).find
+	}, stage)
 	if err != nil {
 		return nil, err
 	}

@@ -1,3 +1,0 @@
-// Package inspect computes statistics of a matrix, checks what its header
-// claims, and compares two matrices.
-package inspect
