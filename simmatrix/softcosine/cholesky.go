@@ -1,6 +1,7 @@
 package softcosine
 
 import (
+	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -15,10 +16,9 @@ import (
 //	S = E·Eᵀ
 //
 // in O(n³) (the notes, theorem 3.2), on all processors. Where S is not positive
-// definite the error is a [*PivotError]. The diagonal of S may be any. It takes
-// about 12·n² bytes, of which 8·n² are the result. The order of all sums is
-// fixed, so that the same S gives the same bits on one kind of processor. It is
-// two to four times as fast as gonum's, which has no kernel for AVX2.
+// definite the error is a [*PivotError]. It takes about 12·n² bytes, of which
+// 8·n² are the result. The same S gives the same bits on one kind of processor.
+// It is two to four times as fast as gonum's, which has no kernel for AVX2.
 func Cholesky(s mat.Symmetric) (*mat.TriDense, error) {
 	p := newPanels(s.SymmetricDim())
 	p.load(s)
@@ -29,9 +29,8 @@ func Cholesky(s mat.Symmetric) (*mat.TriDense, error) {
 }
 
 // panels are the lower triangle of a symmetric matrix of order n, cut into
-// panels of edge rows. Panel i has i+1 tiles, so that the first tiles of two
-// panels lie as a [subtraction] reads them. Rows are added up to a multiple
-// of edge, with a 1 on the diagonal.
+// panels of edge rows. Panel i has i+1 tiles, as a [subtraction] reads them. Rows
+// are added up to a multiple of edge, with a 1 on the diagonal.
 type panels struct {
 	n      int
 	tiles  int // of a side
@@ -95,9 +94,8 @@ func (p *panels) lower() *mat.TriDense {
 	return out
 }
 
-// blockTiles is how many columns of tiles are made before the next are
-// begun: while they are, the panels that they multiply with, of up to 8 kB
-// for each 128 columns before them, stay in the cache of a processor.
+// blockTiles is how many columns of tiles are made before the next, so that the
+// panels that they multiply with stay in the cache of a processor.
 const blockTiles = 8
 
 // factor makes the lower triangle its Cholesky factor, with up to the given
@@ -132,8 +130,8 @@ func (p *panels) diagonal(i, lo int, subtract subtraction) error {
 	return nil
 }
 
-// finish finishes the tiles of panel i in the columns from lo to below hi,
-// whose tiles on the diagonal are finished and not in panel i.
+// finish finishes the tiles of panel i in the columns [lo, hi), whose tiles on
+// the diagonal are finished and not in panel i.
 func (p *panels) finish(i, lo, hi int, subtract subtraction) {
 	for j := lo; j < hi; j++ {
 		t := p.tile(i, j)
@@ -142,12 +140,10 @@ func (p *panels) finish(i, lo, hi int, subtract subtraction) {
 	}
 }
 
-// minShare is the number of products for which a goroutine is worth its
-// start.
+// minShare is the number of products for which a goroutine is worth its start.
 const minShare = 1 << 18
 
-// below finishes the columns of tiles from lo to below hi in the panels
-// below them.
+// below finishes the columns [lo, hi) of tiles in the panels below them.
 func (p *panels) below(lo, hi, workers int, subtract subtraction) {
 	products := edge * edge * edge * (p.tiles - hi) * (hi - lo) * hi
 	workers = min(workers, products/minShare)
@@ -168,4 +164,75 @@ func (p *panels) below(lo, hi, workers int, subtract subtraction) {
 		})
 	}
 	wg.Wait()
+}
+
+// A tile is an edge×edge block of a matrix, column by column: element (r, c) is
+// at [edge·c + r]. A panel is tiles next to each other, a matrix of edge rows.
+const edge = 8
+
+type tile [edge * edge]float64
+
+// A subtraction sets t = t − A·Bᵀ for panels a and b of equally many columns.
+type subtraction func(t *tile, a, b []float64)
+
+// subtractPortable is the subtraction of any processor, in squares of four, so
+// that sums stay in registers. It may round more often than subtractFMA.
+func subtractPortable(t *tile, a, b []float64) {
+	for c := 0; c < edge; c += 2 {
+		for r := 0; r < edge; r += 4 {
+			var p0, p1, p2, p3, q0, q1, q2, q3 float64
+			for x, y := a, b; len(x) >= edge && len(y) >= edge; x, y = x[edge:], y[edge:] {
+				rows, u, v := (*[4]float64)(x[r:r+4]), y[c], y[c+1]
+				p0 += rows[0] * u
+				p1 += rows[1] * u
+				p2 += rows[2] * u
+				p3 += rows[3] * u
+				q0 += rows[0] * v
+				q1 += rows[1] * v
+				q2 += rows[2] * v
+				q3 += rows[3] * v
+			}
+			left, right := t[edge*c+r:], t[edge*(c+1)+r:]
+			left[0], left[1], left[2], left[3] = left[0]-p0, left[1]-p1, left[2]-p2, left[3]-p3
+			right[0], right[1], right[2], right[3] = right[0]-q0, right[1]-q1, right[2]-q2, right[3]-q3
+		}
+	}
+}
+
+// factor makes the lower triangle of t its Cholesky factor. It returns the first
+// column whose pivot is not above its floor, and that pivot; or edge.
+func (t *tile) factor(floors []float64) (column int, pivot float64) {
+	for c := range edge {
+		pivot = t[edge*c+c]
+		if !(pivot > floors[c]) { // NaN is not above it, either
+			return c, pivot
+		}
+		root := math.Sqrt(pivot)
+		for r := c; r < edge; r++ {
+			t[edge*c+r] /= root
+		}
+		for k := c + 1; k < edge; k++ {
+			for r := k; r < edge; r++ {
+				t[edge*k+r] -= t[edge*c+r] * t[edge*c+k]
+			}
+		}
+	}
+	return edge, 0
+}
+
+// solve sets t = t·L⁻ᵀ for the Cholesky factor L of the tile on the diagonal.
+func (t *tile) solve(l *tile) {
+	for c := range edge {
+		column := (*[edge]float64)(t[edge*c:])
+		for k := range c {
+			before, factor := (*[edge]float64)(t[edge*k:]), l[edge*k+c]
+			for r := range edge {
+				column[r] -= before[r] * factor
+			}
+		}
+		inverse := 1 / l[edge*c+c]
+		for r := range edge {
+			column[r] *= inverse
+		}
+	}
 }

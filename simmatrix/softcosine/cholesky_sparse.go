@@ -1,9 +1,10 @@
 package softcosine
 
-import "slices"
+import (
+	"slices"
+)
 
-// A rowFactor is a sparse lower triangular matrix F by rows, in ascending
-// columns, so that the entry of the diagonal ends each row.
+// A rowFactor is a sparse lower triangular matrix F by rows, in ascending columns.
 type rowFactor struct {
 	offsets []int // row k is at [offsets[k], offsets[k+1])
 	cols    []int32
@@ -16,11 +17,8 @@ func (f *rowFactor) row(k int) (cols []int32, values []float64) {
 }
 
 // factorize returns the Cholesky factor F of PᵀSP, given its structure, or a
-// [*PivotError].
-//
-// It is the up-looking method, which makes F row by row, but with edge rows
-// at a time: rows that follow each other have much the same columns, and
-// what is read of F for one of them serves all.
+// [*PivotError]. It is the up-looking method, which makes F row by row, but with
+// edge rows at a time, which have much the same columns.
 func factorize(s *Similarities, st *structure) (*rowFactor, error) {
 	n := s.Len()
 	up := &upLooking{
@@ -52,13 +50,12 @@ type upLooking struct {
 	subtract subtraction
 	spread   spread
 
-	// F by columns below the diagonal: column j is at [starts[j], ends[j]) so
-	// far. out is F by rows.
+	// F by columns below the diagonal: column j is at [starts[j], ends[j]) so far.
 	starts, ends []int
 	rows         []int32
 	values       []float64
 	diagonal     []float64
-	out          rowFactor
+	out          rowFactor // F by rows
 
 	patterns      [edge][]int32   // the columns of each row of the block, without the diagonal
 	size          int             // the number of its rows
@@ -66,7 +63,7 @@ type upLooking struct {
 	accumulators  [][edge]float64 // by column, the block's rows of PᵀSP and then of F
 	panel         []float64       // the block's rows of F before the block
 	corner        tile            // and in it
-	seen, inBlock []int32         // marks of columns: one more than the row and the first row they were last found for
+	seen, inBlock []int32         // marks of columns: one more than the row, the first row, they were last found for
 }
 
 // find finds the columns of the block and sets its rows to those of PᵀSP.
@@ -113,7 +110,7 @@ func (up *upLooking) eliminate(first int) error {
 		up.panel = append(up.panel, column[:]...)
 	}
 	up.subtract(&up.corner, up.panel, up.panel)
-	var floors [edge]float64
+	floors := [edge]float64{}
 	for r := range floors[:up.size] {
 		floors[r] = pivotFloor(len(up.order), 1)
 	}
@@ -145,5 +142,87 @@ func (up *upLooking) store(first int) {
 	}
 	for _, j := range up.columns {
 		up.accumulators[j] = [edge]float64{}
+	}
+}
+
+// A structure says where the Cholesky factor F of PᵀSP has entries. Rows and
+// columns are places in the order.
+type structure struct {
+	order    []int32 // the term at each place
+	places   []int32 // the place of each term
+	parent   []int32 // of each column in the elimination tree: the row of its first entry below the diagonal; none
+	columns  []int   // entries of each column below the diagonal
+	nonZeros int     // with the diagonal
+}
+
+const none = -1
+
+// analyze returns the structure for a symmetric S and an order of its terms, in
+// O(n) memory, and time in proportion to the entries of F (Liu, The Role of
+// Elimination Trees in Sparse Factorization, 1990).
+func analyze(s *Similarities, order []int32) *structure {
+	n := s.Len()
+	st := &structure{order: order, places: inverse(order), parent: make([]int32, n), columns: make([]int, n), nonZeros: n}
+	st.grow(s)
+	seen := make([]int32, n)
+	var row []int32
+	for k := range order {
+		row = st.row(row[:0], s, k, seen)
+		st.nonZeros += len(row)
+		for _, j := range row {
+			st.columns[j]++
+		}
+	}
+	return st
+}
+
+func (st *structure) grow(s *Similarities) {
+	ancestors := make([]int32, len(st.order)) // shortcuts towards the roots
+	for k, i := range st.order {
+		st.parent[k], ancestors[k] = none, none
+		cols, _ := s.Row(int(i))
+		for _, j := range cols {
+			for at := st.places[j]; at != none && int(at) < k; {
+				next := ancestors[at]
+				ancestors[at] = int32(k)
+				if next == none {
+					st.parent[at] = int32(k)
+				}
+				at = next
+			}
+		}
+	}
+}
+
+// row appends the columns of row k of F that have an entry, without the
+// diagonal, to dst: the places on the ways from those of PᵀSP up the tree to k.
+// seen is by column, 0 before the first row.
+func (st *structure) row(dst []int32, s *Similarities, k int, seen []int32) []int32 {
+	mark := int32(k) + 1 //nolint:gosec // n is an int32
+	cols, _ := s.Row(int(st.order[k]))
+	for _, j := range cols {
+		for at := st.places[j]; int(at) < k && seen[at] != mark; at = st.parent[at] {
+			seen[at] = mark
+			dst = append(dst, at)
+		}
+	}
+	return dst
+}
+
+// A spread sets x[rows[k]] = x[rows[k]] − values[k]·v for all k. There are as
+// many rows as values, each only once, and v is not among them.
+type spread func(x [][edge]float64, rows []int32, values []float64, v *[edge]float64)
+
+func spreadPortable(x [][edge]float64, rows []int32, values []float64, v *[edge]float64) {
+	for k, i := range rows {
+		to, factor := &x[i], values[k]
+		to[0] -= factor * v[0]
+		to[1] -= factor * v[1]
+		to[2] -= factor * v[2]
+		to[3] -= factor * v[3]
+		to[4] -= factor * v[4]
+		to[5] -= factor * v[5]
+		to[6] -= factor * v[6]
+		to[7] -= factor * v[7]
 	}
 }

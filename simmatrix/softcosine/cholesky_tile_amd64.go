@@ -7,8 +7,7 @@ import "golang.org/x/sys/cpu"
 //go:noescape
 func subtractFMA(t *tile, a, b []float64)
 
-// spreadFMA is the [spread] of processors with AVX2 and FMA. It does not
-// check the rows.
+// spreadFMA is the [spread] of processors with AVX2 and FMA. It checks no rows.
 //
 //go:noescape
 func spreadFMA(x [][edge]float64, rows []int32, values []float64, v *[edge]float64)

@@ -6,23 +6,23 @@ import (
 )
 
 // An Ordering says in which order the vectors of the terms are
-// orthonormalized, which the sparsity of the factor F in P·F·(P·F)ᵀ = S
-// depends on. Finding the best order is NP-hard; these are heuristics.
+// orthonormalized, which the sparsity of the factor F depends on. Finding the
+// best order is NP-hard; these are heuristics.
 type Ordering uint8
 
 // The orderings.
 const (
 	// MinimumDegree takes again and again the term that has the fewest
-	// neighbors left, its degree, whereupon these become neighbors of each
-	// other. It gives the sparsest factors for the S of words. A tree takes
-	// O(n·log n). Elsewhere a term of d neighbors is looked at whenever one of
-	// them is taken, d² steps at worst: where some terms have tens of thousands
-	// of neighbors that have others, too, the next ordering is faster by far.
+	// neighbors left, whereupon these become neighbors of each other. It gives
+	// the sparsest factors for the S of words. A tree takes O(n·log n).
+	// Elsewhere a term of d neighbors is looked at whenever one of them is
+	// taken, d² steps at worst.
 	MinimumDegree Ordering = iota
 	// ReverseCuthillMcKee keeps entries near the diagonal: it walks breadth
 	// first from a term at the rim, neighbors of fewer neighbors first, and
 	// turns the walk round (Cuthill and McKee, 1969; George, 1971). It is for
-	// S whose terms form a line, in a sense, more than a ball.
+	// terms that form a line, in a sense, more than a ball, or where some have
+	// tens of thousands of neighbors that have others.
 	ReverseCuthillMcKee
 	// NaturalOrder is that of the terms.
 	NaturalOrder
@@ -41,8 +41,8 @@ func (o Ordering) String() string {
 }
 
 // Order returns the permutation P of an ordering for a symmetric S: the k-th
-// term to be orthonormalized is order[k]. Ties go to the smaller term, so
-// that there is one answer. It panics with an unknown ordering.
+// term to be orthonormalized is order[k]. Ties go to the smaller term. It panics
+// with an unknown ordering.
 func Order(s *Similarities, ordering Ordering) (order []int32) {
 	switch ordering {
 	case MinimumDegree:
@@ -73,8 +73,7 @@ func inverse(order []int32) []int32 {
 	return places
 }
 
-// reverseCuthillMcKee returns the order of [ReverseCuthillMcKee], component
-// by component, each from its end.
+// reverseCuthillMcKee returns the order component by component, each from its end.
 func reverseCuthillMcKee(s *Similarities) []int32 {
 	w := &walk{s: s, level: make([]int32, s.Len()), degrees: make([]int, s.Len())}
 	for i := range w.level {
@@ -102,9 +101,8 @@ type walk struct {
 	queue   []int32
 }
 
-// from walks from a term and returns the terms in the order of the walk,
-// valid until the next one: each term is followed by its neighbors that are
-// new, in ascending degree and then number.
+// from walks from a term and returns the terms in the order of the walk, valid
+// until the next: each is followed by its new neighbors, in ascending degree and number.
 func (w *walk) from(start int32) []int32 {
 	w.queue = append(w.queue[:0], start)
 	w.level[start] = 0
@@ -122,10 +120,9 @@ func (w *walk) from(start int32) []int32 {
 	return w.queue
 }
 
-// rim returns a term of i's component, unseen so far, that is about as far
-// from others as any: it walks to the last level, goes on from the term of
-// least degree there, and stops when that leads no farther (George and Liu,
-// 1979). The component is unseen again after it.
+// rim returns a term of i's component, unseen so far, that is about as far from
+// others as any: it walks to the last level, goes on from the term of least
+// degree there, and stops when that leads no farther (George and Liu, 1979).
 func (w *walk) rim(i int32) int32 {
 	farthest := int32(unseen)
 	for {

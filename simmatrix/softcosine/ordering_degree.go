@@ -6,17 +6,16 @@ import (
 	"slices"
 )
 
-// minimumDegree returns the order of [MinimumDegree]. The graph of what is
-// left is kept as a quotient graph (George and Liu, The Evolution of the
-// Minimum Degree Ordering Algorithm, 1989): eliminated terms are elements,
-// which stand for all edges between the terms that they touch, so that it
-// never grows. Terms that have the same neighbors are one supervariable and
-// are eliminated together. Degrees are the upper bounds of Amestoy, Davis
-// and Duff (An Approximate Minimum Degree Ordering Algorithm, 1996), which
-// are exact for a term of at most two elements.
+// minimumDegree returns the order of [MinimumDegree]. The graph of what is left
+// is a quotient graph (George and Liu, The Evolution of the Minimum Degree
+// Ordering Algorithm, 1989): eliminated terms are elements, which have all edges
+// between the terms that they touch, so that it never grows. Terms that have the
+// same neighbors are one supervariable and are eliminated together. Degrees are
+// the upper bounds of Amestoy, Davis and Duff (An Approximate Minimum Degree
+// Ordering Algorithm, 1996), exact for a term of at most two elements.
 //
-// Terms of at most one neighbor come first, by [quotientGraph.peel]: they make
-// no new neighbors, and the lists of a hub would be walked for each of them.
+// Terms of at most one neighbor come first, by [quotientGraph.peel]: else the
+// lists of a hub would be walked for each of them.
 func minimumDegree(s *Similarities) []int32 {
 	q := newQuotientGraph(s)
 	for len(q.order) < len(q.nodes) {
@@ -25,8 +24,7 @@ func minimumDegree(s *Similarities) []int32 {
 	return q.order
 }
 
-// A node of a quotient graph is first a supervariable and then, perhaps, an
-// element.
+// A node of a quotient graph is first a supervariable and then, perhaps, an element.
 type node struct {
 	size     int     // number of terms, 0 for what was merged into another
 	terms    []int32 // those terms
@@ -39,8 +37,7 @@ type node struct {
 	stamp    int // the last elimination that outside is of, or that touched the supervariable
 }
 
-// A quotientGraph is what is left of the graph of S while terms are
-// eliminated.
+// A quotientGraph is what is left of the graph of S while terms are eliminated.
 type quotientGraph struct {
 	nodes []node
 	queue degreeQueue
@@ -49,8 +46,7 @@ type quotientGraph struct {
 	steps int     // entries of lists that were looked at: what the time is in proportion to
 }
 
-// newQuotientGraph returns the graph of S, from which the terms of at most
-// one neighbor are eliminated.
+// newQuotientGraph returns the graph of S without the terms of at most one neighbor.
 func newQuotientGraph(s *Similarities) *quotientGraph {
 	q := &quotientGraph{nodes: make([]node, s.Len()), order: make([]int32, 0, s.Len())}
 	q.peel(s)
@@ -76,9 +72,7 @@ func newQuotientGraph(s *Similarities) *quotientGraph {
 }
 
 // peel sets the degrees of all terms and eliminates those of at most one
-// neighbor, and so on with what is left: a tree to its end. It goes by least
-// degree and then by number as the rest does, and takes O(nnz + n·log n) for
-// all of them together, however many neighbors the other end has.
+// neighbor, and so on with what is left: a tree to its end, in O(nnz + n·log n).
 func (q *quotientGraph) peel(s *Similarities) {
 	for i := range q.nodes {
 		q.nodes[i].degree = degree(s, int32(i))
@@ -160,8 +154,8 @@ func (q *quotientGraph) eliminate(p int32) {
 	}
 }
 
-// touch returns the supervariables adjacent to p, stamped and ascending, and
-// takes away the elements that p's replaces.
+// touch returns the supervariables adjacent to p, stamped and ascending, and takes
+// away the elements that p's replaces.
 func (q *quotientGraph) touch(p int32) []int32 {
 	pivot := &q.nodes[p]
 	pivot.stamp = q.stamp // it does not touch itself
@@ -184,8 +178,7 @@ func (q *quotientGraph) touch(p int32) []int32 {
 	return touched
 }
 
-// countOutside counts, for the elements of supervariable i, its terms as
-// touched.
+// countOutside counts, for the elements of supervariable i, its terms as touched.
 func (q *quotientGraph) countOutside(i int32) {
 	v := &q.nodes[i]
 	q.steps += len(v.elements)
@@ -204,10 +197,9 @@ func (q *quotientGraph) countOutside(i int32) {
 	}
 }
 
-// reduce replaces by the element p the edges of v that it stands for. It makes
-// v's degree a bound on the terms that v touches and p does not, and returns
-// the one that counts the terms of each element separately: it is 0 if there
-// are none.
+// reduce replaces by the element p the edges of v that it has. It makes v's
+// degree a bound on the terms that v touches and p does not, and returns the one
+// that counts the terms of each element separately: it is 0 if there are none.
 func (q *quotientGraph) reduce(p int32, v *node) (outside int) {
 	q.steps += len(v.nodes) + len(v.elements)
 	v.nodes = slices.DeleteFunc(v.nodes, func(j int32) bool {
@@ -242,8 +234,7 @@ func (v *node) hash() uint64 {
 	return sum
 }
 
-// merge unites with supervariable i those of the others that have the same
-// edges and larger numbers.
+// merge unites with supervariable i others of larger numbers with the same edges.
 func (q *quotientGraph) merge(i int32, others []int32) {
 	v := &q.nodes[i]
 	for _, j := range others {

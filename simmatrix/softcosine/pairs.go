@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sort"
 )
 
@@ -17,8 +18,7 @@ var ErrPairs = errors.New("no features of pairs")
 //
 //	x_ij = √k_ij · (w_i·x_i + w_j·x_j) / 2
 //
-// with k_ij as [NewPairs] and [NewPhi2] have it. It is immutable and safe for
-// use by any number of goroutines.
+// with k_ij of [NewPairs] or [NewPhi2]. It is immutable and safe for concurrent use.
 type Pairs struct {
 	sp       *Space
 	diagonal []float64 // √k_ii
@@ -28,17 +28,15 @@ type Pairs struct {
 
 // NewPairs returns the features of Sidorov, eq. 15, as printed: k_ij = s_ij.
 // Their cosine is soft_cosine₂ (eq. 16), which is not the soft cosine measure:
-// the coefficient of x_i·y_i has the sum of row i of S as an extra summand. See
-// [NewPhi2] for the corrected form. S need not be symmetric; the error wraps
+// the coefficient of x_i·y_i has the sum of row i of S as an extra summand.
+// [NewPhi2] has the corrected form. S need not be symmetric; the error wraps
 // [ErrPairs] and names the first negative similarity.
 func NewPairs(sp *Space) (*Pairs, error) {
 	p, err := newPairs(sp, 1)
 	if err != nil {
 		return nil, err
 	}
-	for i := range p.diagonal {
-		p.diagonal[i] = 1
-	}
+	copy(p.diagonal, slices.Repeat([]float64{1}, len(p.diagonal)))
 	return p, nil
 }
 
@@ -47,10 +45,9 @@ func NewPairs(sp *Space) (*Pairs, error) {
 //
 //	k_ij = 2·c_ij,  c_ii = (1 − Σ_{k≠i} s_ik) / 2,  c_ij = s_ij for i ≠ j
 //
-// for which x'ᵀy' = ⟨x, y⟩, so that the cosine is the soft cosine measure. S
-// has to be symmetric, not negative, and weakly diagonally dominant, Σ_{k≠i}
-// s_ik ≤ 1. The error wraps [ErrPairs], and [ErrNotSymmetric] where it is that,
-// and names the first c_ii that is negative.
+// for which x'ᵀy' = ⟨x, y⟩, so that the cosine is the soft cosine measure. S has
+// to be symmetric, not negative, and weakly diagonally dominant, Σ_{k≠i} s_ik ≤
+// 1. The error wraps [ErrPairs], and perhaps [ErrNotSymmetric].
 func NewPhi2(sp *Space) (*Pairs, error) {
 	if !sp.s.Symmetric() {
 		return nil, fmt.Errorf("%w: %w", ErrPairs, ErrNotSymmetric)
@@ -98,8 +95,7 @@ func newPairs(sp *Space, factor float64) (*Pairs, error) {
 // Len returns the number of features, n + nnz.
 func (p *Pairs) Len() int { return len(p.diagonal) + len(p.entries) }
 
-// Pair returns the pair (i, j) of a feature, in O(log n). It panics unless
-// 0 <= feature < p.Len().
+// Pair returns the pair (i, j) of a feature in [0, p.Len()), else it panics, in O(log n).
 func (p *Pairs) Pair(feature int32) (i, j int32) {
 	if feature < 0 || int(feature) >= p.Len() {
 		panic("softcosine: feature out of range")
@@ -116,9 +112,8 @@ func (p *Pairs) Pair(feature int32) (i, j int32) {
 func (p *Pairs) first(i int) int { return i + p.sp.s.offsets[i] }
 
 // Map returns the features of x, a vector over 0 to p.Len()-1, in
-// O(m·C·log(m·C)) for m coordinates and C entries in rows and columns of S: at
-// most m·(1 + 2C). It panics where a coordinate of Wx or of the result is not
-// finite.
+// O(m·C·log(m·C)) for m coordinates and C entries in rows and columns of S. It
+// panics where a coordinate of Wx or of the result is not finite.
 func (p *Pairs) Map(x Vector) Vector { return p.features(p.sp.Weighted(x)) }
 
 func (p *Pairs) features(wx Vector) Vector {
@@ -138,8 +133,7 @@ func (p *Pairs) features(wx Vector) Vector {
 	return NewVector(features)
 }
 
-// Cosine returns the cosine of the features of x and y, 0 where a norm is 0,
-// whatever their lengths. It panics where a coordinate is not finite.
+// Cosine returns the cosine of the features of x and y, 0 where a norm is 0.
 func (p *Pairs) Cosine(x, y Vector) float64 {
 	a, b := p.features(shrunk(x, p.sp.weights)), p.features(shrunk(y, p.sp.weights))
 	return wideCosine(a, b, nil)

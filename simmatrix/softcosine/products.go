@@ -6,36 +6,23 @@ import (
 	"sync"
 )
 
-// A Normalization says what the inner products of whole collections are
-// divided by.
+// A Normalization says what inner products are divided by.
 type Normalization int
 
-// The normalizations. The zero value is None.
+// The normalizations.
 const (
-	// None is the inner product, [Space.InnerProduct].
-	None Normalization = iota
-	// Hard divides by ‖Wx‖·‖Wy‖, as [Space.Hard] does.
-	Hard
-	// Soft divides by √⟨x, x⟩·√⟨y, y⟩, as [Space.Soft] does.
-	Soft
-	// Cosine is [Space.Cosine]: Hard with S = I.
-	Cosine
+	None   Normalization = iota // nothing: the inner product, [Space.InnerProduct]
+	Hard                        // ‖Wx‖·‖Wy‖, as in [Space.Hard]
+	Soft                        // √⟨x, x⟩·√⟨y, y⟩, as in [Space.Soft]
+	Cosine                      // as Hard, with S = I: [Space.Cosine]
 )
 
 // String returns the name in lower case.
 func (n Normalization) String() string {
-	switch n {
-	case None:
-		return "none"
-	case Hard:
-		return "hard"
-	case Soft:
-		return "soft"
-	case Cosine:
-		return "cosine"
-	default:
-		return fmt.Sprintf("Normalization(%d)", int(n))
+	if names := []string{"none", "hard", "soft", "cosine"}; n >= 0 && int(n) < len(names) {
+		return names[n]
 	}
+	return fmt.Sprintf("Normalization(%d)", int(n))
 }
 
 // A Collection is documents Y as the columns of WY, kept by term as in an
@@ -52,8 +39,7 @@ type Collection struct {
 }
 
 // NewCollection returns the collection of docs, which must not be modified. It
-// takes 12 bytes for a coordinate and 16 for a document, and panics where a
-// coordinate is not finite.
+// takes 12 bytes for a coordinate and 16 for a document.
 func NewCollection(sp *Space, docs []Vector) *Collection {
 	if len(docs) > math.MaxInt32 {
 		panic("softcosine: more than 2³¹-1 documents")
@@ -101,8 +87,7 @@ func (c *Collection) Len() int { return len(c.docs) }
 //
 // With Soft the error wraps [ErrNotReal] and names a document whose norm is not
 // real, whether or not it shares a term with x. A product out of range is an
-// error that wraps [ErrRange] and names the document. It panics at an unknown
-// Normalization and where a coordinate is not finite.
+// error that wraps [ErrRange]. It panics at an unknown Normalization.
 func (c *Collection) Products(x Vector, n Normalization) (Vector, error) {
 	norms, norm, err := c.prepare(x, n)
 	if err != nil {
@@ -139,8 +124,8 @@ func (c *Collection) add(d *scratch, x Vector, n Normalization) {
 	}
 }
 
-// normalize divides the products of x by the norms. Those that are not finite
-// are computed again from the pair.
+// normalize divides the products of x by the norms. Those that are not finite are
+// computed again from the pair.
 func (c *Collection) normalize(d *scratch, x Vector, n Normalization, norm float64, norms []float64) (err error) {
 	for _, k := range d.marked {
 		v := d.values[k]
@@ -170,8 +155,8 @@ func (sp *Space) pair(x, y Vector, n Normalization) (float64, error) {
 	}
 }
 
-// prepare returns the norms of the documents and of x, NaN where products have
-// to be computed from the pair.
+// prepare returns the norms of the documents and of x, NaN where products have to
+// be computed from the pair.
 func (c *Collection) prepare(x Vector, n Normalization) (norms []float64, norm float64, err error) {
 	switch n {
 	case None:
@@ -191,7 +176,7 @@ func (c *Collection) prepare(x Vector, n Normalization) (norms []float64, norm f
 
 // Products returns (WX)ᵀ·S·(WY), normalized by n (the notes, remark to theorem
 // 3.4), in sparse rows: out[i].At(k) is that of x[i] and y[k]. Time and errors
-// are those of [Collection.Products]; the rows may take 12 bytes for each pair.
+// are those of [Collection.Products].
 func (sp *Space) Products(x, y []Vector, n Normalization) ([]Vector, error) {
 	c := NewCollection(sp, y)
 	out := make([]Vector, len(x))

@@ -7,6 +7,8 @@ import (
 	"iter"
 	"math"
 	"slices"
+
+	"github.com/akin-search/akin/simmatrix"
 )
 
 // ErrSimilarities is wrapped by the errors of [NewSimilarities].
@@ -14,9 +16,8 @@ var ErrSimilarities = errors.New("bad similarities")
 
 // Similarities is the n×n matrix S of term similarities, s_ij = ⟨β_i, β_j⟩ for
 // the basis vectors β of the terms (the notes, definition 3.1). Its diagonal is
-// 1 and not stored. The rest is kept in compressed rows, 12 bytes an entry, and
-// may be any finite number. It need not be symmetric. Functions that take S say
-// what they require of it.
+// 1 and not stored. The rest is in compressed rows, 12 bytes an entry, and may be
+// any finite number. It need not be symmetric.
 type Similarities struct {
 	offsets []int // row i is at [offsets[i], offsets[i+1])
 	cols    []int32
@@ -29,13 +30,10 @@ type cell struct {
 	sim      float64
 }
 
-// NewSimilarities returns the n×n matrix S with the given entries s_ij by
-// [i, j], which may come in any order. Zeros are left out; what is not given is
-// 0, and the diagonal 1.
-//
-// It returns an error that wraps [ErrSimilarities] and names the place where n
-// is negative or above 2³¹-1, i or j is not in [0, n), s_ij is not finite, s_ij
-// is repeated, or s_ii is given and is not 1.
+// NewSimilarities returns the n×n matrix S with the given entries s_ij by [i, j],
+// in any order; what is not given is 0, and the diagonal 1. The error wraps
+// [ErrSimilarities] and names the place where n is negative or above 2³¹-1, i or
+// j is not in [0, n), s_ij is not finite or repeated, or s_ii is given and is not 1.
 func NewSimilarities(n int, entries iter.Seq2[[2]int32, float64]) (*Similarities, error) {
 	if n < 0 || n > math.MaxInt32 {
 		return nil, fmt.Errorf("%w: %d terms, not in [0, %d]", ErrSimilarities, n, math.MaxInt32)
@@ -85,8 +83,7 @@ func Identity(n int) *Similarities {
 	return s
 }
 
-// newSimilarities returns a matrix without rows, with room for n of them and
-// nonZeros entries.
+// newSimilarities returns a matrix without rows, with room for n and nonZeros entries.
 func newSimilarities(n, nonZeros int) *Similarities {
 	return &Similarities{
 		offsets: make([]int, 0, n+1), cols: make([]int32, 0, nonZeros), sims: make([]float64, 0, nonZeros),
@@ -112,8 +109,8 @@ func (s *Similarities) Len() int { return len(s.offsets) - 1 }
 // NonZeros returns the number of entries off the diagonal that are not 0.
 func (s *Similarities) NonZeros() int { return len(s.cols) }
 
-// Density returns the share of the n² entries that are not 0, the diagonal
-// among them, in (0, 1]; 0 for n = 0.
+// Density returns the share of the n² entries that are not 0, with the diagonal,
+// in (0, 1]; 0 for n = 0.
 func (s *Similarities) Density() float64 {
 	n := float64(s.Len())
 	if n == 0 {
@@ -122,9 +119,8 @@ func (s *Similarities) Density() float64 {
 	return (float64(s.NonZeros()) + n) / (n * n)
 }
 
-// Row returns the entries of row i off the diagonal that are not 0, in
-// ascending columns. The caller must not modify them. It panics unless
-// 0 <= i < n.
+// Row returns the entries of row i off the diagonal that are not 0, in ascending
+// columns, not to be modified. It panics unless 0 <= i < n.
 func (s *Similarities) Row(i int) (cols []int32, sims []float64) {
 	lo, hi := s.offsets[i], s.offsets[i+1]
 	return s.cols[lo:hi:hi], s.sims[lo:hi:hi]
@@ -169,8 +165,8 @@ func (s *Similarities) Symmetric() bool {
 	return true
 }
 
-// Columns are S by column: the entries of column j are those of the rows
-// rows[k], at places[k] of S, for k in [offsets[j], offsets[j+1]).
+// columns are S by column: the entries of column j are those of the rows rows[k],
+// at places[k] of S, for k in [offsets[j], offsets[j+1]).
 type columns struct {
 	offsets []int
 	rows    []int32 // ascending within a column
@@ -208,8 +204,7 @@ func (s *Similarities) Transposed() *Similarities {
 }
 
 // Symmetrized returns ½(S + Sᵀ), in O(nnz); S itself where it is symmetric. It
-// leaves every ⟨x, x⟩ as it is, since xᵀSx = xᵀSᵀx, and with it all norms; of
-// ⟨x, y⟩ and ⟨y, x⟩ it makes the mean.
+// leaves every ⟨x, x⟩ as it is, and of ⟨x, y⟩ and ⟨y, x⟩ makes the mean.
 func (s *Similarities) Symmetrized() *Similarities {
 	if s.Symmetric() {
 		return s
@@ -236,4 +231,101 @@ func (s *Similarities) Symmetrized() *Similarities {
 	}
 	out.openRows(s.Len())
 	return out
+}
+
+// A Vocabulary maps terms to numbers and back.
+type Vocabulary struct {
+	terms   []string
+	numbers map[string]int32
+}
+
+// NewVocabulary numbers the terms from 0 in their order; a repeated one keeps its
+// first number. It panics at more than [simmatrix.MaxTerms].
+func NewVocabulary(terms ...string) *Vocabulary {
+	v := &Vocabulary{numbers: make(map[string]int32, len(terms))}
+	for _, term := range terms {
+		v.add(term)
+	}
+	return v
+}
+
+func (v *Vocabulary) add(term string) {
+	if _, ok := v.numbers[term]; ok {
+		return
+	}
+	if len(v.terms) == simmatrix.MaxTerms {
+		panic(panicTerm)
+	}
+	v.numbers[term] = int32(len(v.terms)) //nolint:gosec // less than MaxTerms
+	v.terms = append(v.terms, term)
+}
+
+// Number returns the number of term, and whether there is one.
+func (v *Vocabulary) Number(term string) (int32, bool) {
+	number, ok := v.numbers[term]
+	return number, ok
+}
+
+// Term returns the term of number i. It panics unless 0 <= i < v.Len().
+func (v *Vocabulary) Term(i int32) string { return v.terms[i] }
+
+// Len returns n, the number of terms.
+func (v *Vocabulary) Len() int { return len(v.terms) }
+
+// FromMatrix returns S as m has it and the numbers of its terms: those of m in
+// ascending byte order, then the others of extra, which are similar to no other.
+func FromMatrix(m *simmatrix.Matrix, extra ...string) (*Vocabulary, *Similarities) {
+	v := &Vocabulary{terms: make([]string, 0, m.Len()+len(extra)), numbers: make(map[string]int32, m.Len()+len(extra))}
+	for term := range m.Terms() {
+		v.add(term)
+	}
+	for _, term := range extra {
+		v.add(term)
+	}
+	s := newSimilarities(v.Len(), int(m.Meta().NonZeros)) //nolint:gosec // as many as are in memory
+	var row []cell
+	i := 0
+	for _, neighbors := range m.Rows() {
+		s.openRows(i)
+		row = row[:0]
+		for n := range neighbors.All() {
+			row = append(row, cell{col: v.numbers[n.Term], sim: float64(n.Similarity)})
+		}
+		slices.SortFunc(row, func(a, b cell) int { return int(a.col) - int(b.col) })
+		for _, c := range row {
+			s.add(c.col, c.sim)
+		}
+		i++
+	}
+	s.openRows(v.Len())
+	return v, s
+}
+
+// Matrix returns S as a [simmatrix.Matrix] over the terms of v, rounded by
+// [simmatrix.QuantizeSimilarity]. docFreq returns the document frequency of a
+// term; nil is 0 for all. Of meta only Source, Params and Docs are read. The
+// error wraps [ErrSimilarities] where v has another number of terms than S or an
+// entry is not in (0, 1], or is that of [simmatrix.New].
+func (s *Similarities) Matrix(meta simmatrix.Meta, v *Vocabulary, docFreq func(term string) uint32) (*simmatrix.Matrix, error) {
+	if v.Len() != s.Len() {
+		return nil, fmt.Errorf("%w: %d terms in the vocabulary, %d in the matrix", ErrSimilarities, v.Len(), s.Len())
+	}
+	meta.Origins = nil
+	rows := make([]simmatrix.TermRow, s.Len())
+	for i, term := range v.terms {
+		cols, sims := s.Row(i)
+		rows[i].Term = term
+		if docFreq != nil {
+			rows[i].DocFreq = docFreq(term)
+		}
+		for k, j := range cols {
+			if !(sims[k] > 0 && sims[k] <= 1) {
+				return nil, fmt.Errorf("%w: s(%q, %q) = %v is not in (0, 1]", ErrSimilarities, term, v.terms[j], sims[k])
+			}
+			rows[i].Neighbors = append(rows[i].Neighbors, simmatrix.Neighbor{
+				Term: v.terms[j], Similarity: simmatrix.QuantizeSimilarity(sims[k]),
+			})
+		}
+	}
+	return simmatrix.New(meta, rows)
 }

@@ -1,3 +1,53 @@
+// Package softcosine holds the soft vector space model: documents that are
+// vectors of term frequencies x, a diagonal matrix W of term weights, and a
+// matrix S of term similarities, of which follow
+//
+//	⟨x, y⟩    = (Wx)ᵀ·S·(Wy)                              inner product
+//	hard(x,y) = ⟨x, y⟩ / (‖Wx‖·‖Wy‖)                      hard-normalized
+//	soft(x,y) = ⟨x, y⟩ / √⟨x, x⟩ / √⟨y, y⟩                soft cosine measure
+//	cos(x,y)  = (Wx)ᵀ(Wy) / (‖Wx‖·‖Wy‖)                   cosine
+//
+// The cosine is the other two where S is the identity.
+//
+// # Conventions
+//
+// Terms are numbers from 0 to n-1, assigned by a [Vocabulary]. A [Vector], a
+// [Similarities] and a [Space] are immutable and safe for use by any number of
+// goroutines. The functions panic over a term not in [0, n) and over
+// coordinates that are not finite.
+//
+// The inner product takes any S. The soft cosine takes one for which no ⟨x, x⟩
+// is negative; else it returns [ErrNotReal]. It is known to lie in [-1, 1] only
+// where S is positive semi-definite and symmetric. A vector of norm 0 has
+// similarity 0 with all.
+//
+// Norms are scaled where their squares leave the range of a float64. A result
+// that is itself out of range is an error that wraps [ErrRange], ±Inf where only
+// a number is returned, and a panic where a [Vector] is.
+//
+// # Stores
+//
+// A store of vectors that knows nothing of S finds what a [Space] would,
+// given the right vectors in place of the documents and the query:
+//
+//	a store that finds the largest  finds the largest  documents               query
+//	dot products (theorem 4.1)      inner products     [Space.Weighted]        [Space.DotQuery]
+//	dot products (theorem 4.2)      soft cosines       [Space.DotDocument]     [Space.DotQuery]
+//	cosines (theorem 4.3)           soft cosines       [Space.CosineDocument]  [Space.CosineQuery]
+//	(Wx)ᵀ(Wy)/‖Wy‖, as an engine    hard-normalized    as they are             [Space.Expand]
+//
+// In the first and the last, S may change while the documents stay. Other ways
+// are a change of basis, [NewDenseBasis] and [NewSparseBasis], and [NewPhi2].
+//
+// # Sources
+//
+// Sidorov, Gelbukh, Gómez-Adorno, Pinto: Soft Similarity and Soft Cosine
+// Measure, Computación y Sistemas 18(3), 2014 (called Sidorov here).
+// Novotný: Vector Space Representations in Information Retrieval, Masaryk
+// University, 2017 (the thesis). Novotný: Implementation Notes for the Soft
+// Cosine Measure, CIKM 2018 (the notes).
+//
+// The package is pure: it reads no file and asks no server.
 package softcosine
 
 import (
@@ -12,25 +62,23 @@ import (
 var (
 	// ErrWeights is wrapped by the errors of [NewSpace].
 	ErrWeights = errors.New("bad term weights")
-	// ErrNotReal is wrapped by the errors of what divides by √⟨x, x⟩ where
-	// ⟨x, x⟩ is negative: S is not positive semi-definite, and it or x has
-	// negative entries.
+	// ErrNotReal is wrapped where ⟨x, x⟩ is negative: S is not positive
+	// semi-definite, and it or x has negative entries.
 	ErrNotReal = errors.New("the norm is not real: ⟨x, x⟩ is negative")
 )
 
 // A Space is the soft vector space model (ℝⁿ, W, S) of the notes, definition
 // 3.1. It is immutable and safe for use by any number of goroutines.
 type Space struct {
-	weights []float64 // the diagonal of W
-	s       *Similarities
-	// nonNegative is the result of s.NonNegative.
-	nonNegative bool
+	weights     []float64 // the diagonal of W
+	s           *Similarities
+	nonNegative bool      // s.NonNegative()
 	scratch     sync.Pool // of *scratch over terms
 }
 
-// NewSpace returns the space of the terms 0 to n-1 with the diagonal of W,
-// which is copied. The error wraps [ErrWeights] where there are not as many
-// weights as terms in S or one is negative or not finite.
+// NewSpace returns the space of the terms 0 to n-1 with the diagonal of W. The
+// error wraps [ErrWeights] where there are not as many weights as terms in S or
+// one is negative or not finite.
 func NewSpace(weights []float64, s *Similarities) (*Space, error) {
 	if len(weights) != s.Len() {
 		return nil, fmt.Errorf("%w: %d for %d terms", ErrWeights, len(weights), s.Len())
@@ -54,8 +102,8 @@ func (sp *Space) Weight(i int32) float64 { return sp.weights[i] }
 // Similarities returns S.
 func (sp *Space) Similarities() *Similarities { return sp.s }
 
-// Weighted returns Wx without coordinates that are 0 or too small for a
-// float64. It panics where one is too large.
+// Weighted returns Wx without coordinates that are 0 or too small for a float64.
+// It panics where one is too large.
 func (sp *Space) Weighted(x Vector) Vector { return sp.weigh(x).checked() }
 
 // weigh is Weighted for what may be too large.
@@ -63,9 +111,8 @@ func (sp *Space) weigh(x Vector) Vector {
 	return x.mapped(func(term int32, v float64) float64 { return sp.weights[term] * v })
 }
 
-// A scratch is a dense vector of which only the marked coordinates are known;
-// the others are 0. The marks of 20,000 terms fit into a processor's smallest
-// cache.
+// A scratch is a dense vector of which only the marked coordinates are known; the
+// others are 0. The marks of 20,000 terms fit into a processor's smallest cache.
 type scratch struct {
 	values []float64
 	marks  []uint64
@@ -76,8 +123,7 @@ func newScratch(n int) *scratch {
 	return &scratch{values: make([]float64, n), marks: make([]uint64, (n+63)/64)}
 }
 
-// mark returns where the mark of coordinate i is: no word of marks where i
-// is negative.
+// mark returns where the mark of coordinate i is: no word of marks where i < 0.
 func mark(i int32) (word uint32, bit uint64) {
 	u := uint32(i) //nolint:gosec // a negative number becomes one that is too large
 	return u / 64, 1 << (u % 64)
@@ -131,10 +177,8 @@ func (sp *Space) giveBack(d *scratch) {
 // InnerProduct returns ⟨x, y⟩ = (Wx)ᵀ·S·(Wy), in O(m·C) for m coordinates of x
 // and C entries in a row of S, by algorithm 1 of the notes: the sum of
 // w_i·x_i·s_ij·w_j·y_j over the i with x_i ≠ 0 and the j with s_ij ≠ 0, with Wy
-// in a dense array. S may be any.
-//
-// It is ±Inf where ⟨x, y⟩ is out of range; a coordinate of Wx or Wy that is too
-// small for a float64 counts as 0. It panics where the sum is not a number.
+// in a dense array. It is ±Inf where it is out of range; a coordinate of Wx or Wy
+// that is too small for a float64 counts as 0.
 func (sp *Space) InnerProduct(x, y Vector) float64 {
 	d := sp.borrow()
 	for l, j := range y.Terms {
@@ -146,13 +190,12 @@ func (sp *Space) InnerProduct(x, y Vector) float64 {
 	}
 	sp.giveBack(d)
 	if !finite(r) { // A sum on the way to it may have been out of range.
-		return sp.wideInner(x, y).float()
+		return float(sp.wideInner(x, y))
 	}
 	return r
 }
 
-// row returns Σ_j s_ij·d_j. Where few columns of row i are marked it reads few
-// of the similarities.
+// row returns Σ_j s_ij·d_j. Where few columns of row i are marked it reads few sims.
 func (d *scratch) row(s *Similarities, i int32) float64 {
 	cols, sims := s.Row(int(i))
 	sims = sims[:len(cols)]
@@ -168,13 +211,12 @@ func (d *scratch) row(s *Similarities, i int32) float64 {
 	return sum
 }
 
-// HardNorm returns ‖Wx‖, +Inf where it is out of range. It panics where a
-// coordinate is not finite.
+// HardNorm returns ‖Wx‖, +Inf where it is out of range.
 func (sp *Space) HardNorm(x Vector) float64 {
 	if norm := sp.hardNorm(x); !math.IsNaN(norm) {
 		return norm
 	}
-	return wideNorm(x, sp.weights).float()
+	return float(wideNorm(x, sp.weights))
 }
 
 // hardNorm returns ‖Wx‖, or NaN where that is so small or large, though not 0,
@@ -192,7 +234,7 @@ func (sp *Space) hardNorm(x Vector) float64 {
 }
 
 func zeroOrNaN(a wide) float64 {
-	if a.frac == 0 {
+	if a.Sign() == 0 {
 		return 0
 	}
 	return math.NaN()
@@ -204,7 +246,7 @@ const roundingShare = 1e-12
 
 // SoftNorm returns √⟨x, x⟩, at least 0. The error wraps [ErrNotReal] where ⟨x,
 // x⟩ is negative by more than 10⁻¹²·‖Wx‖², which is rounding, and [ErrRange]
-// where the norm is out of range. It panics where a coordinate is not finite.
+// where the norm is out of range.
 func (sp *Space) SoftNorm(x Vector) (float64, error) {
 	norm, err := sp.softNorm(x)
 	if err != nil || !math.IsNaN(norm) {
@@ -214,7 +256,7 @@ func (sp *Space) SoftNorm(x Vector) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return inRange("√⟨x, x⟩", far.float())
+	return inRange("√⟨x, x⟩", float(far))
 }
 
 // softNorm returns √⟨x, x⟩, or NaN as hardNorm does.
@@ -230,20 +272,18 @@ func (sp *Space) softNorm(x Vector) (float64, error) {
 }
 
 // Hard returns the hard-normalized similarity ⟨x, y⟩ / (‖Wx‖·‖Wy‖), 0 where a
-// norm is 0. It takes any S and lies in [-‖S‖₂, ‖S‖₂]; ±Inf is out of range. It
-// panics where a coordinate is not finite.
+// norm is 0. It takes any S and lies in [-‖S‖₂, ‖S‖₂]; ±Inf is out of range.
 func (sp *Space) Hard(x, y Vector) float64 {
 	if hard := quotient(sp.InnerProduct(x, y), sp.hardNorm(x), sp.hardNorm(y)); finite(hard) {
 		return hard
 	}
-	return sp.wideInner(x, y).over(wideNorm(x, sp.weights), wideNorm(y, sp.weights)).float()
+	return over(sp.wideInner(x, y), wideNorm(x, sp.weights), wideNorm(y, sp.weights))
 }
 
 // Soft returns the soft cosine measure ⟨x, y⟩ / (√⟨x, x⟩·√⟨y, y⟩), 0 where a
-// norm is 0 (Sidorov, eq. 14; the notes, remark to lemma 3.3). It lies in [-1,
-// 1] where S is symmetric and positive semi-definite, and is not clamped
-// elsewhere. Errors are those of [Space.SoftNorm]; [ErrRange] is of the
-// measure, not of a norm.
+// norm is 0 (Sidorov, eq. 14; the notes, remark to lemma 3.3). It is not clamped.
+// Errors are those of [Space.SoftNorm]; [ErrRange] is of the measure, not of a
+// norm.
 func (sp *Space) Soft(x, y Vector) (float64, error) {
 	nx, err := sp.softNorm(x)
 	if err != nil {
@@ -268,11 +308,10 @@ func (sp *Space) wideSoft(x, y Vector) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return inRange("the soft cosine measure", sp.wideInner(x, y).over(nx, ny).float())
+	return inRange("the soft cosine measure", over(sp.wideInner(x, y), nx, ny))
 }
 
-// Cosine returns (Wx)ᵀ(Wy) / (‖Wx‖·‖Wy‖), 0 where a norm is 0. It panics where
-// a coordinate is not finite.
+// Cosine returns (Wx)ᵀ(Wy) / (‖Wx‖·‖Wy‖), 0 where a norm is 0.
 func (sp *Space) Cosine(x, y Vector) float64 {
 	if cosine := quotient(sp.weigh(x).dot(sp.weigh(y)), sp.hardNorm(x), sp.hardNorm(y)); finite(cosine) {
 		return cosine
@@ -281,7 +320,7 @@ func (sp *Space) Cosine(x, y Vector) float64 {
 }
 
 func wideCosine(x, y Vector, weights []float64) float64 {
-	return wideDot(x, y, weights).over(wideNorm(x, weights), wideNorm(y, weights)).float()
+	return over(wideDot(x, y, weights), wideNorm(x, weights), wideNorm(y, weights))
 }
 
 // quotient returns a / (b·c), 0 where b or c is 0.
@@ -294,8 +333,7 @@ func quotient(a, b, c float64) float64 {
 
 // Expand returns x' = W⁻¹·((Wx)ᵀ·S)ᵀ, the expanded query, for which (Wx')ᵀ(Wy)
 // = ⟨x, y⟩ for all y: an engine that scores (Wx')ᵀ(Wy)/‖Wy‖ ranks as the
-// hard-normalized measure. Terms of weight 0 are left out. It panics where a
-// number is out of range.
+// hard-normalized measure. Terms of weight 0 are left out.
 func (sp *Space) Expand(x Vector) Vector {
 	return sp.transform(x).mapped(func(term int32, v float64) float64 {
 		if sp.weights[term] == 0 {
@@ -305,10 +343,7 @@ func (sp *Space) Expand(x Vector) Vector {
 	}).checked()
 }
 
-func (sp *Space) transform(x Vector) Vector {
-	return sp.combination(sp.weigh(x))
-}
-
+func (sp *Space) transform(x Vector) Vector { return sp.combination(sp.weigh(x)) }
 func (sp *Space) combination(u Vector) Vector {
 	d := sp.borrow()
 	for k, i := range u.Terms {

@@ -4,24 +4,21 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/big"
 )
 
-// ErrNegative is wrapped by the errors of what takes an S and documents that
-// are not negative.
+// ErrNegative is wrapped where S and documents have to be not negative.
 var ErrNegative = errors.New("negative entries")
 
 // DotQuery returns x' = Sᵀ·(Wx), for which x'ᵀ(Wy) = ⟨x, y⟩ for all y (the
 // notes, theorem 4.1): a store of dot products finds the largest inner products
 // with documents stored as [Space.Weighted], and the largest soft cosines with
-// [Space.DotDocument] (theorem 4.2). S may be any. It panics where a number is
-// out of range.
+// [Space.DotDocument] (theorem 4.2).
 func (sp *Space) DotQuery(x Vector) Vector { return sp.transform(x).checked() }
 
 // DotDocument returns y' = Wy / √⟨y, y⟩, for which x'ᵀy' = √⟨x, x⟩·soft(x, y)
-// with x' of [Space.DotQuery]: the dot products order documents as the soft
-// cosine measure does (the notes, theorem 4.2). A document of norm 0 becomes
-// the zero vector. The error wraps [ErrNotReal] as of [Space.SoftNorm]. It
-// panics where a coordinate is not finite.
+// with x' of [Space.DotQuery] (the notes, theorem 4.2). A document of norm 0
+// becomes the zero vector. The error wraps [ErrNotReal] as of [Space.SoftNorm].
 func (sp *Space) DotDocument(y Vector) (Vector, error) {
 	norm, err := sp.softNorm(y)
 	if err != nil || norm == 0 {
@@ -35,7 +32,7 @@ func (sp *Space) DotDocument(y Vector) (Vector, error) {
 		return Vector{}, err
 	}
 	return y.mapped(func(term int32, v float64) float64 {
-		return weighted(v, sp.weights, term).over(far, newWide(1, 0)).float()
+		return over(weighted(v, sp.weights, term), far, big.NewFloat(1))
 	}), nil
 }
 
@@ -44,8 +41,7 @@ func (sp *Space) DotDocument(y Vector) (Vector, error) {
 //	x' = [ Sᵀ·(Wx) / ‖Sᵀ·(Wx)‖ , 0 ]
 //
 // for a store of cosines with documents stored as [Space.CosineDocument] (the
-// notes, theorem 4.3); the zero vector where Sᵀ(Wx) = 0. S may be any. It
-// panics where a coordinate is not finite.
+// notes, theorem 4.3); the zero vector where Sᵀ(Wx) = 0.
 func (sp *Space) CosineQuery(x Vector) Vector {
 	q := sp.combination(shrunk(x, sp.weights))
 	norm := q.Norm()
@@ -55,16 +51,14 @@ func (sp *Space) CosineQuery(x Vector) Vector {
 	return q.mapped(func(_ int32, v float64) float64 { return v / norm })
 }
 
-// CosineDocument returns the vector of n+1 coordinates, of length 1, the last
-// of number n,
+// CosineDocument returns the vector of n+1 coordinates, of length 1,
 //
 //	y'' = [ y' , √(1 − y'ᵀy') ]    with y' = Wy / √⟨y, y⟩
 //
-// With x' of [Space.CosineQuery] the cosine is soft(x, y) · √⟨x, x⟩ /
-// ‖Sᵀ·(Wx)‖, so that cosines order documents as the soft cosine measure does
-// (the notes, theorem 4.3). A document without a weighted term becomes [0, 1],
-// of cosine 0 with every query. S and y may not be negative; the error wraps
-// [ErrNegative] where one is.
+// With x' of [Space.CosineQuery] the cosine is soft(x, y)·√⟨x, x⟩ / ‖Sᵀ·(Wx)‖,
+// so that cosines order documents as the soft cosine measure does (the notes,
+// theorem 4.3). A document without a weighted term becomes [0, 1], of cosine 0
+// with every query. The error wraps [ErrNegative] where S or y is negative.
 func (sp *Space) CosineDocument(y Vector) (Vector, error) {
 	if !sp.nonNegative {
 		return Vector{}, fmt.Errorf("%w in S, so that ⟨y, y⟩ may lie under ‖Wy‖²", ErrNegative)

@@ -1,8 +1,11 @@
 package softcosine
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"math"
+	"math/big"
 	"slices"
 )
 
@@ -11,9 +14,7 @@ import (
 // and no value is 0 or not finite; [NewVector] ensures it, and whoever makes a
 // Vector otherwise must.
 type Vector struct {
-	// Terms are the terms that have a coordinate, ascending.
-	Terms []int32
-	// Values are their coordinates, as many as Terms.
+	Terms  []int32
 	Values []float64
 }
 
@@ -26,7 +27,7 @@ func NewVector(values map[int32]float64) Vector {
 		switch {
 		case term < 0:
 			panic(panicTerm)
-		case math.IsNaN(value) || math.IsInf(value, 0):
+		case notFinite(value):
 			panic(panicFinite)
 		case value != 0:
 			v.Terms, v.Values = append(v.Terms, term), append(v.Values, value)
@@ -53,17 +54,15 @@ func (x Vector) At(term int32) float64 {
 	return x.Values[k]
 }
 
-// Dot returns xᵀy in O(m), ±Inf where it is out of range. It panics where it is
-// not a number because a coordinate is not finite.
+// Dot returns xᵀy in O(m), ±Inf where it is out of range.
 func (x Vector) Dot(y Vector) float64 {
 	if sum := x.dot(y); finite(sum) {
 		return sum
 	}
-	return wideDot(x, y, nil).float()
+	return float(wideDot(x, y, nil))
 }
 
-// Norm returns ‖x‖ = √(xᵀx), +Inf where it is out of range. It panics where a
-// coordinate is not finite.
+// Norm returns ‖x‖ = √(xᵀx), +Inf where it is out of range.
 func (x Vector) Norm() float64 {
 	sum := 0.0
 	for _, v := range x.Values {
@@ -72,11 +71,10 @@ func (x Vector) Norm() float64 {
 	if plain(sum) {
 		return math.Sqrt(sum)
 	}
-	return wideNorm(x, nil).float()
+	return float(wideNorm(x, nil))
 }
 
-// Scaled returns f·x without zeros. It panics where a coordinate becomes too
-// large.
+// Scaled returns f·x without zeros. It panics where a coordinate becomes too large.
 func (x Vector) Scaled(f float64) Vector {
 	return x.mapped(func(_ int32, v float64) float64 { return f * v }).checked()
 }
@@ -90,4 +88,145 @@ func (x Vector) mapped(fn func(term int32, value float64) float64) Vector {
 		}
 	}
 	return out
+}
+
+// ErrRange is wrapped by errors of results above the range of a float64.
+var ErrRange = errors.New("outside of the range of a float64")
+
+func finite(v float64) bool { return !notFinite(v) }
+
+func notFinite(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }
+
+// plain reports whether a sum of squares is so far from both ends of the range of
+// a float64 that products of vectors with such norms lose nothing there. It is
+// false for 0 and for what is not finite.
+func plain(square float64) bool { return square > 0x1p-400 && square < 0x1p400 }
+
+// checked returns x. It panics where a coordinate is not finite.
+func (x Vector) checked() Vector {
+	if slices.ContainsFunc(x.Values, notFinite) {
+		panic(panicFinite)
+	}
+	return x
+}
+
+// A wide is a number perhaps far beyond the range of a float64, with its precision.
+type wide = *big.Float
+
+func times(a, b wide) wide { return new(big.Float).Mul(a, b) }
+
+func plus(a, b wide) wide { return new(big.Float).Add(a, b) }
+
+// over returns a / (b·c), infinite or 0 where that is out of range, 0 where b or c is 0.
+func over(a, b, c wide) float64 {
+	if b.Sign() == 0 || c.Sign() == 0 {
+		return 0
+	}
+	return float(new(big.Float).Quo(new(big.Float).Quo(a, b), c))
+}
+
+// float returns the nearest float64, infinite or 0 where a is out of range.
+func float(a wide) float64 {
+	v, _ := a.Float64()
+	return v
+}
+
+// headroom is how many powers of two lie between the coordinates of a shrunk
+// vector and 1: as much as a sum over all terms can grow by.
+const headroom = 64
+
+// shrunk returns Wx, for the diagonal of W or nil for the identity, divided by a
+// power of two: its coordinates are below 2⁻⁶⁴ and the largest is at least a
+// quarter of that, so that Sᵀ·u does not leave the range of a float64, whatever
+// S. It panics where a coordinate of x is not finite.
+func shrunk(x Vector, weights []float64) Vector {
+	x = x.checked()
+	largest := math.MinInt
+	for k, term := range x.Terms {
+		if w := weighted(x.Values[k], weights, term); w.Sign() != 0 {
+			largest = max(largest, w.MantExp(nil))
+		}
+	}
+	return x.mapped(func(term int32, v float64) float64 {
+		w := weighted(v, weights, term)
+		if w.Sign() == 0 {
+			return 0
+		}
+		return float(new(big.Float).SetMantExp(w, -largest-headroom))
+	})
+}
+func weighted(v float64, weights []float64, term int32) wide {
+	if weights == nil {
+		return big.NewFloat(v)
+	}
+	return times(big.NewFloat(v), big.NewFloat(weights[term]))
+}
+
+// dot returns xᵀy, or what is not finite where a sum is out of range.
+func (x Vector) dot(y Vector) float64 {
+	sum, k := 0.0, 0
+	for i, term := range x.Terms {
+		for k < len(y.Terms) && y.Terms[k] < term {
+			k++
+		}
+		if k == len(y.Terms) {
+			break
+		}
+		if y.Terms[k] == term {
+			sum += x.Values[i] * y.Values[k]
+		}
+	}
+	return sum
+}
+
+// wideDot returns (Wx)ᵀ(Wy). It panics where a coordinate is not finite.
+func wideDot(x, y Vector, weights []float64) wide {
+	x, y = x.checked(), y.checked()
+	sum := new(big.Float)
+	for k, i := range x.Terms {
+		if v := y.At(i); v != 0 {
+			sum = plus(sum, times(weighted(x.Values[k], weights, i), weighted(v, weights, i)))
+		}
+	}
+	return sum
+}
+
+func wideNorm(x Vector, weights []float64) wide { return new(big.Float).Sqrt(wideDot(x, x, weights)) }
+
+// wideInner returns ⟨x, y⟩. It panics where a coordinate is not finite.
+func (sp *Space) wideInner(x, y Vector) wide {
+	sum := wideDot(x, y, sp.weights) // s_ii = 1
+	for k, i := range x.Terms {
+		row := new(big.Float)
+		cols, sims := sp.s.Row(int(i))
+		for l, j := range cols {
+			if v := y.At(j); v != 0 {
+				row = plus(row, times(weighted(v, sp.weights, j), big.NewFloat(sims[l])))
+			}
+		}
+		sum = plus(sum, times(weighted(x.Values[k], sp.weights, i), row))
+	}
+	return sum
+}
+
+// wideSoftNorm is [Space.SoftNorm] without its range.
+func (sp *Space) wideSoftNorm(x Vector) (wide, error) {
+	square := sp.wideInner(x, x)
+	rounding := times(wideDot(x, x, sp.weights), big.NewFloat(roundingShare))
+	switch {
+	case square.Sign() >= 0:
+		return new(big.Float).Sqrt(square), nil
+	case plus(square, rounding).Sign() >= 0:
+		return new(big.Float), nil
+	default:
+		return nil, fmt.Errorf("%w: %.4g", ErrNotReal, float(square))
+	}
+}
+
+// inRange returns what a is, or an error that wraps [ErrRange].
+func inRange(what string, a float64) (float64, error) {
+	if !finite(a) {
+		return 0, fmt.Errorf("%s is %w", what, ErrRange)
+	}
+	return a, nil
 }

@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// ErrWeighting is wrapped by the errors of [ParseWeighting] and of the
-// methods of [Weighting].
+// ErrWeighting is wrapped by the errors of a [Weighting].
 var ErrWeighting = errors.New("bad term weighting")
 
 // The letters that [ParseWeighting] knows, by place.
@@ -55,16 +54,13 @@ const (
 // This is table 3.1 of the thesis, with two exceptions. Its p is negative for a
 // term of more than half of the documents, and its L averages over the
 // collection; here they are as in Manning, Raghavan and Schütze, Introduction
-// to Information Retrieval, 2008 (figure 6.15). Salton and Buckley, SMART's
-// source code, gensim and R's tm give some letters other meanings.
-//
-// The zero Weighting is nnn, the term frequencies themselves.
+// to Information Retrieval, 2008 (figure 6.15). The zero Weighting is nnn, the
+// term frequencies themselves.
 type Weighting struct {
 	termFreq, docFreq, norm byte // letters without their synonyms t, x and x; 0 is n
 }
 
-// ParseWeighting returns the weighting of three letters, "ltc" for instance. An
-// error wraps [ErrWeighting].
+// ParseWeighting returns the weighting of three letters, "ltc" for instance.
 func ParseWeighting(letters string) (Weighting, error) {
 	if len(letters) != 3 {
 		return Weighting{}, fmt.Errorf("%w %q: not three letters, those of the term frequency (%s), document frequency (%s) and norm (%s)",
@@ -83,8 +79,8 @@ func ParseWeighting(letters string) (Weighting, error) {
 	}, nil
 }
 
-// ParseWeightings returns the weightings of a pair "ddd.qqq", of documents and
-// of queries; three letters are for both. Errors are those of [ParseWeighting].
+// ParseWeightings returns the weightings of a pair "ddd.qqq", of documents and of
+// queries; three letters are for both.
 func ParseWeightings(pair string) (document, query Weighting, err error) {
 	first, second, isPair := strings.Cut(pair, ".")
 	if document, err = ParseWeighting(first); err != nil || !isPair {
@@ -103,8 +99,7 @@ func withoutSynonym(letter, synonym byte) byte {
 	return letter
 }
 
-// String returns the three letters that [ParseWeighting] takes, with n for its
-// synonyms.
+// String returns the three letters, with n for its synonyms.
 func (w Weighting) String() string {
 	letters := []byte{w.termFreq, w.docFreq, w.norm}
 	for i := range letters {
@@ -113,29 +108,21 @@ func (w Weighting) String() string {
 	return string(letters)
 }
 
-// Statistics are what a [Weighting] has to know of a collection.
+// Statistics are what a [Weighting] has to know of a collection, each for the
+// letters in parentheses.
 type Statistics struct {
-	// Docs is N, the number of documents, at least 1. Read for f, t and p.
-	Docs int64
-	// DocFreqs are the n_t by term. One below 1 counts as 1, one above Docs as
-	// Docs. Read for f, t and p.
-	DocFreqs []int64
-	// MeanTerms is avg u, the mean number of different terms of a document,
-	// above 0. Read for u.
-	MeanTerms float64
-	// MeanBytes is avg b, the mean length of a document in bytes, above 0. Read
-	// for b.
-	MeanBytes float64
-	// Slope is s in [0, 1]; 0 makes m = 1. Read for u and b, for which 0.2 to
-	// 0.3 is usual (Singhal, Buckley, Mitra: Pivoted Document Length
-	// Normalization, 1996).
+	Docs      int64   // N, the number of documents, at least 1 (f, t, p)
+	DocFreqs  []int64 // n_t by term; one outside of [1, Docs] counts as the nearer end (f, t, p)
+	MeanTerms float64 // avg u, the mean number of different terms of a document, above 0 (u)
+	MeanBytes float64 // avg b, the mean length of a document in bytes, above 0 (b)
+	// Slope is s in [0, 1]; 0 makes m = 1, and 0.2 to 0.3 is usual (Singhal,
+	// Buckley, Mitra: Pivoted Document Length Normalization, 1996) (u, b).
 	Slope float64
 }
 
 // CollectStatistics returns the statistics of term-frequency vectors over n
 // terms and of the documents' lengths in bytes, nil where unknown. The slope is
-// 0. It panics where a term is not in [0, n) and where there are not as many
-// lengths as documents.
+// 0. It panics where there are not as many lengths as documents.
 func CollectStatistics(n int, docs []Vector, byteLengths []int64) Statistics {
 	if byteLengths != nil && len(byteLengths) != len(docs) {
 		panic("softcosine: not as many lengths as documents")
@@ -160,9 +147,8 @@ func CollectStatistics(n int, docs []Vector, byteLengths []int64) Statistics {
 
 // Apply returns v = (t ∘ d) / m for a document's term frequencies f and its
 // length in bytes, which only norm b reads. The error wraps [ErrWeighting]
-// where a frequency is not positive, or below 1 with l, L or d; where a term
-// has no document frequency in st; where what is read of st or the length is
-// not in its range; and where a number on the way to v is out of range.
+// where a frequency is not positive, or below 1 with l, L or d, or where
+// anything read, or on the way to v, is out of range.
 func (w Weighting) Apply(f Vector, byteLength int64, st *Statistics) (Vector, error) {
 	v, err := w.TermFrequencies(f)
 	if err != nil || v.Len() == 0 {
@@ -202,8 +188,7 @@ func (w Weighting) checkRange(values ...float64) error {
 }
 
 // TermFrequencies returns t, of the first letter: with weights of
-// [Weighting.TermWeights] it is x of a [Space]. Errors are those of
-// [Weighting.Apply].
+// [Weighting.TermWeights] it is x of a [Space]. Errors are those of Apply.
 func (w Weighting) TermFrequencies(f Vector) (Vector, error) {
 	logarithmic := strings.IndexByte("lLd", w.termFreq) >= 0
 	sum, largest := 0.0, 0.0
@@ -237,8 +222,8 @@ func (w Weighting) TermFrequencies(f Vector) (Vector, error) {
 	}), nil
 }
 
-// TermWeights returns d, of the second letter, for all terms of st: the
-// diagonal of W, as [NewSpace] takes it. Errors are those of [Weighting.Apply].
+// TermWeights returns d, of the second letter, for all terms of st: the diagonal
+// of W, as [NewSpace] takes it. Errors are those of Apply.
 func (w Weighting) TermWeights(st *Statistics) ([]float64, error) {
 	if w.docFreq == 0 {
 		return slices.Repeat([]float64{1}, len(st.DocFreqs)), nil
