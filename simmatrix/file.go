@@ -191,8 +191,8 @@ func (d *decoder) header() (Meta, error) {
 	return meta, nil
 }
 
-// matrix reads the sections after the header, and the checksum, and checks their
-// lengths against the header, but not the entries.
+// matrix reads the sections after the header, and the checksum, and checks
+// their lengths against the header, but not the entries.
 func (d *decoder) matrix(meta Meta) (*Matrix, error) {
 	lengths, err := readInts[uint16](d, meta.Terms, "term lengths")
 	if err != nil {

@@ -200,7 +200,7 @@ func CompareEntries(a, b Entry) int {
 	return cmp.Or(cmp.Compare(b.Units, a.Units), cmp.Compare(a.Col, b.Col))
 }
 
-// NewEntries returns Entries without rows, with room for so many rows and entries.
+// NewEntries returns Entries without rows, with room for so many.
 func NewEntries(rows, entries int, withOrigins bool) Entries {
 	e := Entries{Offsets: make([]int, 1, rows+1), Cols: make([]uint32, 0, entries), Sims: make([]uint16, 0, entries)}
 	if withOrigins {
@@ -396,7 +396,7 @@ func (m *Matrix) Rows() iter.Seq2[string, Row] {
 	}
 }
 
-// RowAt returns row i, without the checks of [PackRow], which the table has passed.
+// RowAt returns row i. The table has passed the checks of [PackRow].
 func (t *Table) RowAt(i int) Row {
 	cols, sims := t.Row(i)
 	termBytes := 0
@@ -459,7 +459,7 @@ const (
 	SparsifyPrefix     = "sparsify_" // begins the names of the settings in [Meta.Params]
 )
 
-// AppliedOverrides splits an [OverridesParam] into one description per application.
+// AppliedOverrides splits an [OverridesParam] by application.
 func AppliedOverrides(param string) []string {
 	if param == "" {
 		return nil
@@ -479,8 +479,9 @@ func OverrideRules(param string) int {
 	return rules
 }
 
-// A Columns lists the entries of a matrix column by column, 8 bytes each: column
-// j is at [offsets[j], offsets[j+1]) of the other slices, in ascending row.
+// A Columns lists the entries of a matrix column by column, 8 bytes each:
+// column j is at [offsets[j], offsets[j+1]) of the other slices, in ascending
+// row.
 type Columns struct {
 	offsets []int
 	rows    []uint32
@@ -488,7 +489,7 @@ type Columns struct {
 	sims    []uint16
 }
 
-// ByColumn returns the index of the entries that have a mark; with nil all have.
+// ByColumn returns the index of the entries with a mark; nil marks all.
 func (e *Entries) ByColumn(marks []uint8) Columns {
 	n := len(e.Offsets) - 1
 	c := Columns{offsets: make([]int, n+1)}
@@ -516,7 +517,7 @@ func (e *Entries) ByColumn(marks []uint8) Columns {
 	return c
 }
 
-// Column returns the rows with an entry in column j, its places in them, and its similarities.
+// Column returns the entries of column j: rows, places in them, similarities.
 func (c *Columns) Column(j int) (rows []uint32, places, sims []uint16) {
 	lo, hi := c.offsets[j], c.offsets[j+1]
 	return c.rows[lo:hi], c.places[lo:hi], c.sims[lo:hi]

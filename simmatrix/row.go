@@ -76,10 +76,11 @@ func ToUnits(s float64) uint16 {
 func FromUnits(u uint16) float32 { return float32(u) / UnitsOfOne }
 
 // PackRow packs the row of a term with document frequency docFreq. The
-// neighbors must be in the order that [Row] states; similarities are rounded
-// by [QuantizeSimilarity]. The error wraps [ErrRow] where a similarity is not in
-// (0, 1] or above the one before it, a term is empty or too long, some neighbors
-// have origins and others none, or there are more than [MaxNeighbors].
+// neighbors must be in the order that [Row] states; similarities are rounded by
+// [QuantizeSimilarity]. The error wraps [ErrRow] where a similarity is not in
+// (0, 1] or above the one before it, a term is empty or too long, some
+// neighbors have origins and others none, or there are more than
+// [MaxNeighbors].
 func PackRow(docFreq uint32, neighbors []Neighbor) (Row, error) {
 	if len(neighbors) > MaxNeighbors {
 		return Row{}, fmt.Errorf("%w: %d neighbors, at most %d", ErrRow, len(neighbors), MaxNeighbors)
@@ -155,7 +156,8 @@ func (p *packer) row() Row {
 
 // ParseRow returns packed as a row after checking that it can be read to its
 // end, but not that neighbors are UTF-8 and unique, or the order of those with
-// equal similarity. "" is the zero Row. Errors wrap [ErrRow] and name the offset.
+// equal similarity. "" is the zero Row. Errors wrap [ErrRow] and name the
+// offset.
 func ParseRow(packed string) (Row, error) {
 	if packed == "" {
 		return Row{}, nil
@@ -230,7 +232,7 @@ type numbers struct {
 	origins uint8 // 0 without origins
 }
 
-// readNumbers reads those at an offset and returns that behind them, -1 where there are none.
+// readNumbers also returns the next offset, -1 where there are no numbers.
 func readNumbers(s string, at int, withOrigins bool) (n numbers, next int) {
 	head, at := uvarint(s, at)
 	n.drop, n.length = head>>lengthBits, head&shortLength+1
@@ -277,7 +279,7 @@ func (r Row) IsZero() bool { return r.packed == "" }
 // Packed returns the packed form, as [ParseRow] takes it.
 func (r Row) Packed() string { return r.packed }
 
-// DocFreq returns the document frequency of the row's own term, 0 where unknown.
+// DocFreq returns the document frequency of the own term, 0 where unknown.
 func (r Row) DocFreq() uint32 {
 	h, _ := readHeader(r.packed) // the zero Row has none
 	return h.docFreq
@@ -319,8 +321,8 @@ const (
 
 // A RowCodec compresses rows for a store outside of this process. The encoded
 // form is the packed one, see [Row]; where that makes it shorter, its terms are
-// deflated (RFC 1951) and the first byte is 0x83, which saves about a third of a
-// row of 100 neighbors. The zero RowCodec is ready; it is safe for concurrent
+// deflated (RFC 1951) and the first byte is 0x83, which saves about a third of
+// a row of 100 neighbors. The zero RowCodec is ready; it is safe for concurrent
 // use and must not be copied.
 type RowCodec struct {
 	writers, readers sync.Pool
@@ -363,7 +365,8 @@ func (c *RowCodec) Encode(r Row) string {
 }
 
 // Decode returns the row of an encoded form after the checks of [ParseRow]. It
-// refuses one of over maxBytes packed before it inflates it. Errors wrap [ErrRow].
+// refuses one of over maxBytes packed before it inflates it. Errors wrap
+// [ErrRow].
 func (c *RowCodec) Decode(encoded string, maxBytes int) (Row, error) {
 	if encoded == "" || encoded[0] != deflatedFormat {
 		if len(encoded) > maxBytes {

@@ -49,9 +49,10 @@ type Options struct {
 	Protect func(term, neighbor string) bool
 }
 
-// DefaultOptions returns the maximum with Neighbors 200. Of a matrix learned from
-// documents and one of edit distances it ranked five judged collections better
-// than either and than the average; a regression ranked them better still.
+// DefaultOptions returns the maximum with Neighbors 200. Of a matrix learned
+// from documents and one of edit distances it ranked five judged collections
+// better than either and than the average; a regression ranked them better
+// still.
 func DefaultOptions() Options {
 	return Options{Source: "ensemble", Rule: RuleMaximum, Neighbors: 200}
 }
@@ -83,8 +84,8 @@ func (o *Options) Validate() error {
 // The terms are those of all inputs. Document frequencies and Meta.Docs are the
 // largest that an input has. The origins of an entry are the inputs that have
 // the pair; their own origins are dropped. The same inputs give the same bytes.
-// Errors name every bad setting and input, or are that of ctx. It takes about 14
-// bytes for each entry of the result.
+// Errors name every bad setting and input, or are that of ctx. It takes about
+// 14 bytes for each entry of the result.
 func Matrices(ctx context.Context, inputs []Input, opts Options, progress simmatrix.Progress) (*simmatrix.Matrix, error) {
 	combine, err := opts.combiner(inputs)
 	if err := errors.Join(err, opts.Validate(), checkInputs(inputs)); err != nil {
@@ -111,8 +112,8 @@ func Matrices(ctx context.Context, inputs []Input, opts Options, progress simmat
 	return m.Matrix()
 }
 
-// A combiner makes one similarity in [0, 1] of those of a pair in each input, in
-// units of 1/65535.
+// A combiner makes one similarity in [0, 1] of those of a pair in each input,
+// in units of 1/65535.
 type combiner func(units []uint16) float64
 
 // combiner returns nil for a rule that Validate reports.
@@ -141,8 +142,8 @@ func (o *Options) combiner(inputs []Input) (combiner, error) {
 	return nil, nil
 }
 
-// weightedMean returns the mean with weights above 0 and finite, which it scales
-// so that no sum is infinite.
+// weightedMean returns the mean with weights above 0 and finite, which it
+// scales so that no sum is infinite.
 func weightedMean(weights []float64) combiner {
 	total, largest := 0.0, slices.Max(append([]float64{0}, weights...))
 	for k := range weights {
@@ -250,7 +251,7 @@ type gatherer struct {
 
 func newGatherer(u *union) *gatherer { return &gatherer{union: u, place: make([]int32, len(u.terms))} }
 
-// gather returns the neighbors of term i in any input, valid until the next call.
+// gather returns the neighbors of term i, valid until the next call.
 func (g *gatherer) gather(i int) []gathered {
 	g.row = g.row[:0]
 	for k, in := range g.inputs {

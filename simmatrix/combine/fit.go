@@ -50,7 +50,7 @@ func (s *sample) check(purpose string) error {
 // leakPairs prove nothing.
 const leakMistakes, leakPairs = 100, 20
 
-// checkLeaks returns an error where an input has the related pairs and no others.
+// checkLeaks refuses an input that has the related pairs and no others.
 func checkLeaks(inputs []Input, samples ...*sample) error {
 	pairs, related := 0, 0
 	mistakes := make([]int, len(inputs)) // pairs that are related and not there, or the other way round
@@ -162,8 +162,8 @@ func (r *Regression) fit(ctx context.Context, s *sample) error {
 	return fmt.Errorf("%w: no maximum after %d steps", ErrRegression, maxSteps)
 }
 
-// setCoefficients turns the coefficients of standardized similarities into those
-// of the similarities, with errors from the inverse of the curvature.
+// setCoefficients turns the coefficients of standardized similarities into
+// those of the similarities, with errors from the inverse of the curvature.
 func (r *Regression) setCoefficients(l *likelihood, beta []float64, chol *mat.Cholesky) {
 	var covariance mat.SymDense
 	_ = chol.InverseTo(&covariance) // returns a condition error only, and Solve has succeeded
@@ -181,7 +181,7 @@ func (r *Regression) setCoefficients(l *likelihood, beta []float64, chol *mat.Ch
 	r.Intercept.StandardError = math.Sqrt(mat.Inner(unscaled, &covariance, unscaled))
 }
 
-// A likelihood is the penalized negative logarithm of the likelihood of a sample.
+// A likelihood is the penalized negative log-likelihood of a sample.
 type likelihood struct {
 	*sample
 	ridge           float64
@@ -252,8 +252,8 @@ func (l *likelihood) at(ctx context.Context, beta []float64) (point, error) {
 	return to, nil
 }
 
-// add adds value, gradient and upper triangle of the Hessian of pair p to sum. x
-// is scratch space.
+// add adds value, gradient and upper triangle of the Hessian of pair p to sum.
+// x is scratch space.
 func (l *likelihood) add(sum []float64, p int, beta, x []float64) {
 	size := len(beta)
 	z := beta[l.inputs]

@@ -128,10 +128,10 @@ func (o *Overrides) Remove(term, neighbor string, oneWay bool) bool {
 	return len(before) > 0
 }
 
-// Put adds a rule. It replaces earlier rules on the same entries, in the line of
-// the first; a rule both ways stays for the other direction, in the line before.
-// It returns an error, and changes nothing, for a rule that no matrix can follow
-// or if the file would get too long.
+// Put adds a rule. It replaces earlier rules on the same entries, in the line
+// of the first; a rule both ways stays for the other direction, in the line
+// before. It returns an error, and changes nothing, for a rule that no matrix
+// can follow or if the file would get too long.
 func (o *Overrides) Put(r Override) error {
 	if err := r.check(); err != nil {
 		return err
@@ -169,7 +169,7 @@ func (o *Overrides) replace(lines []*overrideLine, r Override) error {
 	return o.adopt(line)
 }
 
-// ruling returns the lines, at most two, with a rule on a direction of r, in order.
+// ruling returns the lines, at most two, with a rule on a direction of r.
 func (o *Overrides) ruling(r *Override) []*overrideLine {
 	var lines []*overrideLine
 	for _, d := range r.directions() {
@@ -183,8 +183,8 @@ func (o *Overrides) ruling(r *Override) []*overrideLine {
 	return lines
 }
 
-// narrow removes the direction of r from a rule both ways. It reports false, and
-// does nothing, if no direction would be left.
+// narrow removes the direction of r from a rule both ways. It reports false,
+// and does nothing, if no direction would be left.
 func (o *Overrides) narrow(l *overrideLine, r *Override) bool {
 	if l.rule.OneWay || !r.OneWay {
 		return false
@@ -210,7 +210,7 @@ func (o *Overrides) insert(at int) *overrideLine {
 	return line
 }
 
-// adopt puts the rule of a line in force, unless another line has one on its directions.
+// adopt puts the rule of a line in force, unless there is one already.
 func (o *Overrides) adopt(l *overrideLine) error {
 	for _, d := range l.rule.directions() {
 		if other := o.ruled[d]; other != nil {
@@ -322,8 +322,8 @@ type word struct {
 	quoted bool
 }
 
-// splitWords returns the words before a comment or the end of the line, and where
-// the first begins and the last ends.
+// splitWords returns the words before a comment or the end of the line, and
+// where the first begins and the last ends.
 func splitWords(line string) (words []word, start, end int, err error) {
 	const blanks = " \t"
 	text := strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")

@@ -168,8 +168,8 @@ func (o *Overrides) plan(m *simmatrix.Table) *plan {
 	return p
 }
 
-// checkRoom refuses rules that by themselves make a row too long, before each of
-// them is looked up in that row.
+// checkRoom refuses rules that by themselves make a row too long, before each
+// of them is looked up in that row.
 func (p *plan) checkRoom() error {
 	set := 0
 	for k, c := range p.changes {
@@ -235,7 +235,7 @@ func (p *plan) matrix(origins []string, own uint8, params map[string]string) (*s
 	return out.Matrix()
 }
 
-// appendEntries appends row i with new columns, and the first origin where it needs one.
+// appendEntries appends row i with new columns, and origins where needed.
 func appendEntries(m *simmatrix.Table, row []simmatrix.Entry, i int, index []uint32, withOrigins bool) []simmatrix.Entry {
 	cols, sims := m.Row(i)
 	for k, col := range cols {
@@ -248,8 +248,8 @@ func appendEntries(m *simmatrix.Table, row []simmatrix.Entry, i int, index []uin
 	return row
 }
 
-// override puts e into the row in place of the entry with its column, or, with 0
-// units, removes that.
+// override puts e into the row in place of the entry with its column, or, with
+// 0 units, removes that.
 func override(row []simmatrix.Entry, e simmatrix.Entry) []simmatrix.Entry {
 	at := slices.IndexFunc(row, func(other simmatrix.Entry) bool { return other.Col == e.Col })
 	switch {

@@ -122,8 +122,8 @@ func FitRegression(ctx context.Context, inputs []Input, relations *simmatrix.Mat
 //
 //	s = (1/(1+exp(−z)))^Power,  z = ln(p/(1−p)) − ln(share/(1−share))
 //
-// with p the estimate and share the related part of the pairs fitted to, without
-// which all s would be small. It orders pairs as p does.
+// with p the estimate and share the related part of the pairs fitted to,
+// without which all s would be small. It orders pairs as p does.
 func (r *Regression) similarity(units []uint16) float64 {
 	prior := math.Log(float64(r.Related) / float64(r.Pairs-r.Related))
 	return math.Pow(logistic(r.logOdds(units)-prior), r.Options.Power)

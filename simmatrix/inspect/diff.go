@@ -110,7 +110,7 @@ func (d *differ) matchTerms() {
 	d.out.Added = append(d.out.Added, d.b.Terms[j:]...)
 }
 
-// distance returns [RowChange.Distance] of row i of a and row j of b, which may be 0.
+// distance returns [RowChange.Distance] of row i of a and row j of b.
 func (d *differ) distance(i int, j uint32) float64 {
 	var smaller, larger uint64
 	cols, sims := d.a.Row(i)

@@ -42,7 +42,8 @@ func (a approximation) describe(params map[string]string, target float64) {
 }
 
 // nearestApproximately is nearest among the members of as few cells as find the
-// share target of a sample's neighbors. Another sample measures the share found.
+// share target of a sample's neighbors. Another sample measures the share
+// found.
 func (p *panels) nearestApproximately(ctx context.Context, opts nearestOptions, target float64, progress simmatrix.Progress) (simmatrix.Entries, approximation, error) {
 	random := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // has to give the same numbers every time
 	drawn := make([]uint32, p.vectors)
@@ -111,7 +112,7 @@ func (p *panels) assign(ctx context.Context, centers *panels, of []uint32) error
 
 const lowest = -math.MaxFloat32
 
-// means returns the mean direction of the vectors of each center, or the center.
+// means returns the mean direction of each center's vectors, or the center.
 func (p *panels) means(centers *panels, of []uint32) *panels {
 	sums := make([]float64, centers.vectors*p.dim)
 	var vector []float32
@@ -133,7 +134,7 @@ func (p *panels) means(centers *panels, of []uint32) *panels {
 	return means
 }
 
-// gather returns the chosen vectors cell after cell, and each cell's first panel.
+// gather returns the chosen vectors by cell, and each cell's first panel.
 func (c *cellIndex) gather(p *panels, chosen []uint32) (gathered *panels, first []int) {
 	ids := make([][]uint32, c.centers.vectors)
 	for _, id := range chosen {
@@ -189,7 +190,7 @@ func (c *cellIndex) exact(ctx context.Context, sample *panels, opts nearestOptio
 	return rows, err
 }
 
-// probesFor returns in how many cells the share target of the sample's neighbors is.
+// probesFor returns in how many cells the target share of neighbors is.
 func (c *cellIndex) probesFor(ctx context.Context, sample *panels, opts nearestOptions, target float64) (int, error) {
 	rows, err := c.exact(ctx, sample, opts)
 	if err != nil {

@@ -152,7 +152,7 @@ func (c *Corpus) vocabulary(minDocFreq, maxTerms int) (*vocabulary, error) {
 	return v, nil
 }
 
-// frequent returns the ids of the terms in minDocFreq documents, at most maxTerms; 0 is all.
+// frequent returns the most frequent ids, at most maxTerms unless it is 0.
 func (c *Corpus) frequent(minDocFreq, maxTerms int) []int {
 	var ids []int
 	for id, df := range c.docFreqs {

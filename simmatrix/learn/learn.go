@@ -16,13 +16,13 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/settings"
 )
 
-// FromCorpus learns a matrix from documents. The vocabulary is the MaxTerms most
-// frequent terms that occur in MinDocFreq documents. Each has two vectors of
-// unit length, from the positive pointwise mutual information of co-occurrence
-// in a window and from the weighted term-document matrix (latent semantic
-// analysis), both reduced by a truncated singular value decomposition. Terms
-// that start with a digit are only a context for others. With cos the mean of
-// the two cosines, or the one that Parts asks for,
+// FromCorpus learns a matrix from documents. The vocabulary is the MaxTerms
+// most frequent terms that occur in MinDocFreq documents. Each has two vectors
+// of unit length, from the positive pointwise mutual information of
+// co-occurrence in a window and from the weighted term-document matrix (latent
+// semantic analysis), both reduced by a truncated singular value decomposition.
+// Terms that start with a digit are only a context for others. With cos the
+// mean of the two cosines, or the one that Parts asks for,
 //
 //	s_ij = max(0, cos(i,j))^Power
 //
@@ -123,7 +123,8 @@ func (p Parts) String() string {
 	return "Parts(" + strconv.Itoa(int(p)) + ")"
 }
 
-// ParseParts returns the parts of a name: "both", "cooccurrence" or "documents".
+// ParseParts returns the parts of a name: "both", "cooccurrence" or
+// "documents".
 func ParseParts(name string) (Parts, error) {
 	for p := range BothParts + DocumentsPart + 1 {
 		if p.String() == name {
@@ -159,8 +160,9 @@ type CorpusOptions struct {
 	MaxMemory int64
 }
 
-// DefaultCorpusOptions returns the settings that raised the ranking quality most
-// over five judged collections. Wider windows and more dimensions did not help.
+// DefaultCorpusOptions returns the settings that raised the ranking quality
+// most over five judged collections. Wider windows and more dimensions did not
+// help.
 func DefaultCorpusOptions() CorpusOptions {
 	return CorpusOptions{
 		Source: "documents", MinDocFreq: 3, Dimensions: 100, Window: 5, ContextPower: defaultContextPower,
@@ -223,7 +225,7 @@ func (o *oversize) Error() string {
 
 func megabytes(n int64) string { return fmt.Sprintf("%d MB", max(n, 0)>>20) }
 
-// checkMemory reports whether the documents, sorted, take more than limit bytes; 0 is none.
+// checkMemory reports whether the documents take more than limit, if any.
 func (c *Corpus) checkMemory(limit int64) error {
 	const view = 24 // of a document, to sort them
 	need := c.Bytes() + 2*4*int64(len(c.sequence)) + view*int64(min(c.docs, math.MaxInt32))

@@ -10,8 +10,9 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/parallel"
 )
 
-// blockRows is how many vectors a [searcher] has at a time: enough to use a panel
-// often while it is in the processor's cache, few enough to stay there themselves.
+// blockRows is how many vectors a [searcher] has at a time: enough to use a
+// panel often while it is in the processor's cache, few enough to stay there
+// themselves.
 const blockRows = 192
 
 // A show compares the vectors that the searcher has begun with, those at the
@@ -155,7 +156,7 @@ func (c candidate) cos() float32 {
 	return math.Float32frombits(^b)
 }
 
-// candidates are the best so far and, until the next sortOut, as many worse ones.
+// candidates are the best so far and, until sortOut, as many worse ones.
 type candidates struct {
 	room  int
 	least float32 // only larger products are taken
@@ -167,7 +168,8 @@ func (c *candidates) reset() {
 	c.seen, c.floor = c.seen[:0], c.least
 }
 
-// add takes a candidate. Of many in descending id, one with the floor's product may be missed.
+// add takes a candidate. Of many in descending id, one with the floor's product
+// may be missed.
 func (c *candidates) add(one candidate) {
 	c.seen = append(c.seen, one)
 	if len(c.seen) >= 2*c.room {
@@ -192,8 +194,8 @@ func (c *candidates) ranked() []candidate {
 	return c.seen
 }
 
-// selectLargest moves the k largest, 1 to all, to the front, the least of them to
-// k-1, by Hoare's algorithm with the median of three.
+// selectLargest moves the k largest, 1 to all, to the front, the least of them
+// to k-1, by Hoare's algorithm with the median of three.
 func selectLargest(all []candidate, k int) {
 	lo, hi := 0, len(all)-1
 	for lo < hi {
@@ -320,7 +322,7 @@ func (p *panels) nearestAmong(ctx context.Context, opts nearestOptions, newShow 
 	return found, nil
 }
 
-// compact closes the gaps of rows that begin every room entries, and sets the offsets.
+// compact closes the gaps of rows that begin every room entries.
 func compact(e *simmatrix.Entries, lengths []int, room int) {
 	e.Offsets = make([]int, 1, len(lengths)+1)
 	at := 0
@@ -379,7 +381,7 @@ func (p *panels) panel(k int) []float32 {
 	return p.values[k*size : (k+1)*size]
 }
 
-// start returns where a vector's first number is; the others follow every tileCols.
+// start returns the place of a vector's first number of every tileCols.
 func (p *panels) start(place int) int {
 	return place/tileCols*tileCols*p.dim + place%tileCols
 }

@@ -79,8 +79,8 @@ const panelWidth = 8
 
 type panelRow [panelWidth]float64
 
-// gram sets dst = sᵀ·(s·src). A panel is the work of one goroutine, which adds in
-// the order of the rows of s, so that the result is always the same.
+// gram sets dst = sᵀ·(s·src). A panel is the work of one goroutine, which adds
+// in the order of the rows of s, so that the result is always the same.
 func (s *sparse) gram(ctx context.Context, dst, src blas64.General) error {
 	panels := (src.Cols + panelWidth - 1) / panelWidth
 	return parallel.EachBlock(ctx, panels, 1, func() func(lo, hi int) {
@@ -156,9 +156,9 @@ const defaultContextPower = 0.75
 //	max(0, ln(c_ij / (c_i · q_j)) − shift),  q_j = c_j^α / Σ_k c_k^α
 //
 // for context j and term i, where c_ij = Σ 1/distance over all pairs at most
-// window apart in a text, both ways, c_i = Σ_j c_ij, and α is the context power.
-// A pair with c_ij under MinCooccurrence counts only in c_i, and terms outside
-// the vocabulary do not count in the distance. For room see makeSparse.
+// window apart in a text, both ways, c_i = Σ_j c_ij, and α is the context
+// power. A pair with c_ij under MinCooccurrence counts only in c_i, and terms
+// outside the vocabulary do not count in the distance. For room see makeSparse.
 func (v *vocabulary) ppmi(ctx context.Context, o *CorpusOptions, room int64, st *parallel.Stage) (*sparse, error) {
 	n := len(v.terms)
 	sums := v.contextSums(o.Window)
@@ -232,7 +232,7 @@ type contextCounter struct {
 	found []int32 // the columns that are not 0
 }
 
-// count counts the contexts of the term at places and returns their columns, ascending.
+// count returns the columns of the contexts of the term at places.
 func (c *contextCounter) count(sequence, places []int32, window int) []int32 {
 	for _, j := range c.found {
 		c.units[j] = 0
@@ -261,7 +261,8 @@ func (c *contextCounter) add(j int32, distance int) {
 //
 //	ln(1 + tf) · ln(1 + (N − df + 0.5)/(df + 0.5))
 //
-// as the weight, and every document scaled to unit length. For room see makeSparse.
+// as the weight, and every document scaled to unit length. For room see
+// makeSparse.
 func (v *vocabulary) termDocuments(ctx context.Context, room int64, st *parallel.Stage) (*sparse, error) {
 	idf := make([]float64, len(v.terms))
 	for i, df := range v.docFreqs {

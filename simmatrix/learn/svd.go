@@ -16,7 +16,8 @@ import (
 // The randomized method of Halko, Martinsson and Tropp (2011), algorithm 4.4.
 // Three passes give the leading 100 singular values of text matrices to three
 // digits, but then a third of a term's 200 neighbors change with the seed, and
-// the gain in nDCG with them (standard deviation 0.39 points, 0.13 with twelve).
+// the gain in nDCG with them (standard deviation 0.39 points, 0.13 with
+// twelve).
 const (
 	oversampling    = 20 // directions more than asked for
 	powerIterations = 12
@@ -26,9 +27,9 @@ const (
 
 var errSVD = errors.New("the singular value decomposition did not converge")
 
-// truncatedSVD returns the leading k right singular vectors of a as columns, and
-// the singular values, descending; fewer where the rank of a is less than k. It
-// begins with random directions and multiplies by aᵀa.
+// truncatedSVD returns the leading k right singular vectors of a as columns,
+// and the singular values, descending; fewer where the rank of a is less than
+// k. It begins with random directions and multiplies by aᵀa.
 func truncatedSVD(ctx context.Context, a *sparse, k int, random *rand.Rand, st *parallel.Stage) (blas64.General, []float64, error) {
 	width := min(k+oversampling, a.rows, a.cols)
 	q, next := newDense(a.cols, width), newDense(a.cols, width)
@@ -52,8 +53,8 @@ func truncatedSVD(ctx context.Context, a *sparse, k int, random *rand.Rand, st *
 	return project(ctx, q, next, k)
 }
 
-// project returns the leading k right singular vectors and values of a, given an
-// orthonormal basis q of about their span and aq = aᵀa·q.
+// project returns the leading k right singular vectors and values of a, given
+// an orthonormal basis q of about their span and aq = aᵀa·q.
 func project(ctx context.Context, q, aq blas64.General, k int) (blas64.General, []float64, error) {
 	cross, err := crossProduct(ctx, q, aq)
 	if err != nil {
@@ -92,8 +93,9 @@ type partOptions struct {
 	seed, stream uint64  // of the random projection
 }
 
-// addPart appends the vectors of the columns of a, V·σ^sigmaPower of a = U·σ·Vᵀ,
-// each scaled: with two parts of length 1/√2 dot products are the mean of two cosines.
+// addPart appends the vectors of the columns of a, V·σ^sigmaPower of a =
+// U·σ·Vᵀ, each scaled: with two parts of length 1/√2 dot products are the mean
+// of two cosines.
 func (t *vectorTable) addPart(ctx context.Context, a *sparse, opts partOptions, st *parallel.Stage) error {
 	random := rand.New(rand.NewPCG(opts.seed, opts.stream)) //nolint:gosec // has to give the same numbers every time
 	v, sigma, err := truncatedSVD(ctx, a, opts.dimensions, random, st)
@@ -213,9 +215,10 @@ const (
 //
 //	D·aᵀa·D = V·Λ·Vᵀ,   a ← a·D·V·Λ^-½
 //
-// until the cross product was well conditioned. An eigenvalue below the rounding
-// error of the largest is raised to it, so that dependent columns become some
-// direction (as the shift in Fukaya et al., 2020). Zero columns stay zero.
+// until the cross product was well conditioned. An eigenvalue below the
+// rounding error of the largest is raised to it, so that dependent columns
+// become some direction (as the shift in Fukaya et al., 2020). Zero columns
+// stay zero.
 func orthonormalize(ctx context.Context, a blas64.General) error {
 	for range maxPasses {
 		cross, err := crossProduct(ctx, a, a)
@@ -266,7 +269,7 @@ func inverseRoot(cross *mat.SymDense) (blas64.General, float64, error) {
 	return vectors, values[0], nil
 }
 
-// eigen returns the eigenvalues of a, ascending, and the eigenvectors as columns.
+// eigen returns the eigenvalues of a, ascending, and vectors as columns.
 func eigen(a *mat.SymDense) ([]float64, blas64.General, error) {
 	var e mat.EigenSym
 	if !e.Factorize(a, true) {

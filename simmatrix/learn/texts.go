@@ -40,7 +40,8 @@ func NewTexts() *Texts { return &Texts{ids: make(map[string]int32)} }
 
 // Add adds one document, given as the values of its fields, in order. It splits
 // them at Unicode's word boundaries (UAX #29), as Lucene's standard tokenizer
-// does, and keeps words with a letter or digit. A document without one is skipped.
+// does, and keeps words with a letter or digit. A document without one is
+// skipped.
 func (t *Texts) Add(texts ...string) {
 	isWord := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }
 	t.add(len(texts), func(k int) {
@@ -99,7 +100,7 @@ func (t *Texts) addWord(word string) int32 {
 	return id
 }
 
-// Words returns the distinct words in the order of their first appearance, not to be modified.
+// Words returns the distinct words in order of appearance, not to be modified.
 func (t *Texts) Words() []string { return t.words }
 
 // Docs returns the number of documents with at least one word.

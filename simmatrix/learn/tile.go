@@ -1,9 +1,9 @@
 package learn
 
-// A tile is the dot products of tileRows vectors with the tileCols of a panel, as
-// many as fit into the registers of a processor with AVX2 (Goto and van de Geijn,
-// Anatomy of High-Performance Matrix Multiplication, 2008). Each is one sum in
-// ascending order of the dimensions: it depends only on its two vectors.
+// A tile is the dot products of tileRows vectors with the tileCols of a panel,
+// as many as fit into the registers of a processor with AVX2 (Goto and van de
+// Geijn, Anatomy of High-Performance Matrix Multiplication, 2008). Each is one
+// sum in ascending order of the dimensions: it depends only on its two vectors.
 const (
 	tileRows = 6
 	tileCols = 16
@@ -17,7 +17,8 @@ type tile struct {
 }
 
 // A multiply sets the dots and above of t and reports whether any is above its
-// floor. rows has the vectors of t, panel those of a panel, dimension by dimension.
+// floor. rows has the vectors of t, panel those of a panel, dimension by
+// dimension.
 type multiply func(t *tile, rows, panel []float32) bool
 
 // multiplyPortable is the multiply of any processor, in strips of four so that

@@ -62,7 +62,8 @@ type vectorSet interface {
 // 1,000 other words, "cells" and "probes", the cells searched for each word.
 //
 // The same input gives the same bytes on one kind of processor. Errors are
-// [simmatrix.ErrNoVocabulary], one for all options out of range, and that of ctx.
+// [simmatrix.ErrNoVocabulary], one for all options out of range, and that of
+// ctx.
 func FromVectors(ctx context.Context, v vectorSet, opts VectorOptions, progress simmatrix.Progress) (*simmatrix.Matrix, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err
@@ -105,7 +106,7 @@ func FromVectors(ctx context.Context, v vectorSet, opts VectorOptions, progress 
 	return m.Matrix()
 }
 
-// directions returns the vectors of the words to keep, of length 1, with their places as ids.
+// directions returns unit vectors of the words to keep, with places as ids.
 func directions(v vectorSet, kept []int) *panels {
 	p := newPanels(v.Dim(), len(kept))
 	wide, unit := make([]float64, v.Dim()), make([]float32, v.Dim())

@@ -22,7 +22,7 @@ type axis struct {
 	ticks    func(low, high float64) []tick
 }
 
-// A chart is a figure before it is drawn: bars over a logarithmic y axis, or a curve.
+// A chart is a figure before it is drawn: bars, or a curve.
 type chart struct {
 	title string
 	x, y  axis
@@ -148,8 +148,8 @@ func (t tick) length() float64 {
 	return tickLength
 }
 
-// minRatio is how far apart the ends of a logarithmic axis are at least, so that
-// it has a tick with a label: 1, 2 or 5 of some power of ten.
+// minRatio is how far apart the ends of a logarithmic axis are at least, so
+// that it has a tick with a label: 1, 2 or 5 of some power of ten.
 const minRatio = 4
 
 // logRange returns the ends of a logarithmic axis, as common logarithms.
@@ -157,8 +157,8 @@ func logRange(least, most float64) (low, high float64) {
 	return math.Log10(least / 1.1), math.Log10(max(most*1.15, least*minRatio))
 }
 
-// logTicks marks the digits of each power of ten on an axis of common logarithms,
-// and labels the power; on a short axis the digits 2 and 5, too.
+// logTicks marks the digits of each power of ten on an axis of common
+// logarithms, and labels the power; on a short axis the digits 2 and 5, too.
 func logTicks(low, high float64) []tick {
 	var ticks []tick
 	short := high-low < 4.5

@@ -1,7 +1,8 @@
 // Package plots draws what is in a similarity matrix, as SVG or PNG: how its
 // similarities are distributed, and how dense it would be with fewer neighbors
 // (as in figures 4.1 to 4.5 of Novotný, Vector Space Representations in
-// Information Retrieval, 2017). The density of a matrix of n terms is in percent:
+// Information Retrieval, 2017). The density of a matrix of n terms is in
+// percent:
 //
 //	100·(entries off the diagonal + n) / n²
 package plots
@@ -47,7 +48,7 @@ func Summarize(m *simmatrix.Matrix) *Summary {
 
 func toUnits(similarity float64) int { return int(math.Round(similarity * units)) }
 
-// Density returns the density of the matrix in percent, 0 where it has no terms.
+// Density returns the density in percent, 0 where there are no terms.
 func (s *Summary) Density() float64 { return s.density(s.entries) }
 
 func (s *Summary) density(entries uint64) float64 {
@@ -166,9 +167,9 @@ const (
 
 // Write draws the figures, at least one, below each other under a headline with
 // title and the size of the matrix. Unprintable characters of title are shown
-// as U+FFFD, and a long one is cut. An SVG names fonts of the same widths as the
-// one that it is measured for. The error wraps [ErrEmpty] for a matrix without
-// neighbors, or is that of an unknown format or figure, or of w.
+// as U+FFFD, and a long one is cut. An SVG names fonts of the same widths as
+// the one that it is measured for. The error wraps [ErrEmpty] for a matrix
+// without neighbors, or is that of an unknown format or figure, or of w.
 func Write(w io.Writer, format Format, title string, s *Summary, figures ...Figure) error {
 	if s.entries == 0 {
 		return fmt.Errorf("%w: nothing to draw", ErrEmpty)

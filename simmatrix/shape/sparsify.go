@@ -75,9 +75,10 @@ func (o *SparsifyOptions) params(before map[string]string) map[string]string {
 //
 // Sums are of the rounded similarities. Protected entries are taken first and
 // count in their row. Where they are more than C, or sum up to 1, the row has
-// nothing else, and Meta says so. Sparsify with the same options does not change
-// its own result. A mirrored entry has the origins of both directions. Params of
-// the result are those of m and the settings, with "sparsify_" before the name.
+// nothing else, and Meta says so. Sparsify with the same options does not
+// change its own result. A mirrored entry has the origins of both directions.
+// Params of the result are those of m and the settings, with "sparsify_" before
+// the name.
 //
 // It returns an error that names each option out of range, and one that wraps
 // [simmatrix.ErrInvalid] where Protect leaves a row more than
@@ -115,7 +116,7 @@ type sparsifier struct {
 	inProtected []bool
 }
 
-// newSparsifier marks what the threshold and Protect keep and, for Mutual, the nearest.
+// newSparsifier marks what threshold, Protect and, for Mutual, C keep.
 func newSparsifier(m *simmatrix.Table, opts SparsifyOptions) *sparsifier {
 	s := &sparsifier{from: m, opts: opts, marks: make([]uint8, len(m.Cols))}
 	floor := uint16(math.Round(opts.Threshold * simmatrix.UnitsOfOne))
@@ -158,7 +159,7 @@ func (s *sparsifier) protectRow(i int) int {
 	return taken
 }
 
-// fits reports whether a row with taken entries that sum up to sum may take one more.
+// fits reports whether a row with so many entries, and sum, may take one more.
 func (s *sparsifier) fits(taken, sum int, sim uint16) bool {
 	return taken < s.opts.room() && (!s.opts.Dominant || sum+int(sim) < simmatrix.UnitsOfOne)
 }
@@ -186,7 +187,7 @@ func (s *sparsifier) fitRows() {
 	}
 }
 
-// markedEntries returns the entries that have mark, in the same order within rows.
+// markedEntries returns the entries that have mark, in order.
 func (s *sparsifier) markedEntries(mark uint8) simmatrix.Entries {
 	total := 0
 	for _, marks := range s.marks {
@@ -221,13 +222,13 @@ func byDocFreq(m *simmatrix.Table) []uint32 {
 	return order
 }
 
-// A pairEntry is one direction of a pair: an [simmatrix.Entry] without its column.
+// A pairEntry is one direction of a pair.
 type pairEntry struct {
 	sim     uint16 // 0 where it is missing
 	origins uint8
 }
 
-// A pairOfEntries is s_ij and s_ji of a row i and a neighbor j; a missing one is 0.
+// A pairOfEntries is s_ij and s_ji; a missing one is 0.
 type pairOfEntries struct {
 	j          uint32
 	ij, ji     pairEntry
@@ -248,8 +249,8 @@ type pairer struct {
 	keys  []uint64
 }
 
-// pairedEntries returns the entries where pairs stay or go together. Each pair is
-// considered in the row that comes first.
+// pairedEntries returns the entries where pairs stay or go together. Each pair
+// is considered in the row that comes first.
 func (s *sparsifier) pairedEntries() simmatrix.Entries {
 	n := len(s.from.Terms)
 	p := &pairer{
@@ -319,7 +320,7 @@ func (p *pairer) pairsOf(i uint32, mark uint8, earlier bool) []pairOfEntries {
 	return p.pairs
 }
 
-// pair returns the pair with neighbor j, perhaps a new one, valid until the next call.
+// pair returns the pair with j, perhaps new, valid until the next call.
 func (p *pairer) pair(j uint32) *pairOfEntries {
 	if p.place[j] == 0 {
 		p.pairs = append(p.pairs, pairOfEntries{j: j, atIJ: -1, atJI: -1})
@@ -384,7 +385,7 @@ func (p *pairer) chosenEntries() simmatrix.Entries {
 	return out
 }
 
-// entryKey packs e into a number that sorts as [simmatrix.CompareEntries] orders.
+// entryKey packs e into a number that sorts as CompareEntries orders.
 func entryKey(e simmatrix.Entry) uint64 {
 	return uint64(simmatrix.UnitsOfOne-e.Units)<<40 | uint64(e.Col)<<8 | uint64(e.Origins)
 }

@@ -135,7 +135,8 @@ type BasisOptions struct {
 }
 
 // A SparseBasis changes to an orthonormal basis by a sparse E = P·F, where P is
-// a permutation of the terms and F the lower triangular Cholesky factor of PᵀSP:
+// a permutation of the terms and F the lower triangular Cholesky factor of
+// PᵀSP:
 //
 //	S = P·PᵀSP·Pᵀ = P·F·Fᵀ·Pᵀ = (P·F)·(P·F)ᵀ = E·Eᵀ
 //
@@ -169,8 +170,8 @@ func NewSparseBasis(sp *Space, opts BasisOptions) (*SparseBasis, error) {
 	return &SparseBasis{space: sp, order: st.order, places: st.places, factor: factor}, nil
 }
 
-// CountNonZeros returns how many entries the factor F of a symmetric S has by an
-// ordering, in O(n) memory and time in proportion to the result.
+// CountNonZeros returns how many entries the factor F of a symmetric S has by
+// an ordering, in O(n) memory and time in proportion to the result.
 func CountNonZeros(s *Similarities, ordering Ordering) (int, error) {
 	if err := checkSymmetric(s); err != nil {
 		return 0, err
@@ -184,17 +185,18 @@ func (b *SparseBasis) Len() int { return len(b.order) }
 // NonZeros returns the number of entries of F and of E.
 func (b *SparseBasis) NonZeros() int { return len(b.factor.cols) }
 
-// Order returns P: the k-th vector of the basis is made of the first k terms returned.
+// Order returns P: vector k of the basis is made of the first k terms of it.
 func (b *SparseBasis) Order() []int32 { return slices.Clone(b.order) }
 
-// Row returns row i of E, the coordinates of term i. It panics unless 0 <= i < n.
+// Row returns row i of E, the coordinates of term i, which is in [0, n).
 func (b *SparseBasis) Row(i int32) Vector {
 	cols, values := b.factor.row(int(b.places[i]))
 	return Vector{Terms: cols, Values: values}.Scaled(1) // a copy without zeros
 }
 
 // Coordinates returns Φ₁(x) = Eᵀ·W·x, in O(n) and the entries of E in the rows
-// of x. It panics where x has a term not in [0, n) or a coordinate is not finite.
+// of x. It panics where x has a term not in [0, n) or a coordinate is not
+// finite.
 func (b *SparseBasis) Coordinates(x Vector) Vector {
 	dense := make([]float64, b.Len())
 	for k, i := range x.Terms {
@@ -220,8 +222,8 @@ func (b *SparseBasis) Coordinates(x Vector) Vector {
 //	Σ_{i≤j} e_ji·x_i = s_jk    for j < k           (eq. 23)
 //	x_k = √(1 − Σ_{i<k} x_i²)                      (eq. 25)
 //
-// [Cholesky] makes the same in a fraction of the time, with the same errors, and
-// [ErrNotSymmetric].
+// [Cholesky] makes the same in a fraction of the time, with the same errors,
+// and [ErrNotSymmetric].
 func Orthonormalize(s *Similarities) (*mat.TriDense, error) {
 	if !s.Symmetric() {
 		return nil, fmt.Errorf("orthonormalise: %w", ErrNotSymmetric)

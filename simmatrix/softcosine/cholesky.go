@@ -29,8 +29,8 @@ func Cholesky(s mat.Symmetric) (*mat.TriDense, error) {
 }
 
 // panels are the lower triangle of a symmetric matrix of order n, cut into
-// panels of edge rows. Panel i has i+1 tiles, as a [subtraction] reads them. Rows
-// are added up to a multiple of edge, with a 1 on the diagonal.
+// panels of edge rows. Panel i has i+1 tiles, as a [subtraction] reads them.
+// Rows are added up to a multiple of edge, with a 1 on the diagonal.
 type panels struct {
 	n      int
 	tiles  int // of a side
@@ -199,8 +199,8 @@ func subtractPortable(t *tile, a, b []float64) {
 	}
 }
 
-// factor makes the lower triangle of t its Cholesky factor. It returns the first
-// column whose pivot is not above its floor, and that pivot; or edge.
+// factor makes the lower triangle of t its Cholesky factor. It returns the
+// first column whose pivot is not above its floor, and that pivot; or edge.
 func (t *tile) factor(floors []float64) (column int, pivot float64) {
 	for c := range edge {
 		pivot = t[edge*c+c]

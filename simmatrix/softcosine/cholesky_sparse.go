@@ -4,7 +4,7 @@ import (
 	"slices"
 )
 
-// A rowFactor is a sparse lower triangular matrix F by rows, in ascending columns.
+// A rowFactor is a sparse lower triangular F by rows, in ascending columns.
 type rowFactor struct {
 	offsets []int // row k is at [offsets[k], offsets[k+1])
 	cols    []int32
@@ -17,8 +17,8 @@ func (f *rowFactor) row(k int) (cols []int32, values []float64) {
 }
 
 // factorize returns the Cholesky factor F of PᵀSP, given its structure, or a
-// [*PivotError]. It is the up-looking method, which makes F row by row, but with
-// edge rows at a time, which have much the same columns.
+// [*PivotError]. It is the up-looking method, which makes F row by row, but
+// with edge rows at a time, which have much the same columns.
 func factorize(s *Similarities, st *structure) (*rowFactor, error) {
 	n := s.Len()
 	up := &upLooking{

@@ -41,8 +41,8 @@ func (o Ordering) String() string {
 }
 
 // Order returns the permutation P of an ordering for a symmetric S: the k-th
-// term to be orthonormalized is order[k]. Ties go to the smaller term. It panics
-// with an unknown ordering.
+// term to be orthonormalized is order[k]. Ties go to the smaller term. It
+// panics with an unknown ordering.
 func Order(s *Similarities, ordering Ordering) (order []int32) {
 	switch ordering {
 	case MinimumDegree:
@@ -73,7 +73,7 @@ func inverse(order []int32) []int32 {
 	return places
 }
 
-// reverseCuthillMcKee returns the order component by component, each from its end.
+// reverseCuthillMcKee orders component by component, each from its end.
 func reverseCuthillMcKee(s *Similarities) []int32 {
 	w := &walk{s: s, level: make([]int32, s.Len()), degrees: make([]int, s.Len())}
 	for i := range w.level {
@@ -102,7 +102,8 @@ type walk struct {
 }
 
 // from walks from a term and returns the terms in the order of the walk, valid
-// until the next: each is followed by its new neighbors, in ascending degree and number.
+// until the next: each is followed by its new neighbors, in ascending degree
+// and number.
 func (w *walk) from(start int32) []int32 {
 	w.queue = append(w.queue[:0], start)
 	w.level[start] = 0

@@ -8,11 +8,12 @@ import (
 
 // minimumDegree returns the order of [MinimumDegree]. The graph of what is left
 // is a quotient graph (George and Liu, The Evolution of the Minimum Degree
-// Ordering Algorithm, 1989): eliminated terms are elements, which have all edges
-// between the terms that they touch, so that it never grows. Terms that have the
-// same neighbors are one supervariable and are eliminated together. Degrees are
-// the upper bounds of Amestoy, Davis and Duff (An Approximate Minimum Degree
-// Ordering Algorithm, 1996), exact for a term of at most two elements.
+// Ordering Algorithm, 1989): eliminated terms are elements, which have all
+// edges between the terms that they touch, so that it never grows. Terms that
+// have the same neighbors are one supervariable and are eliminated together.
+// Degrees are the upper bounds of Amestoy, Davis and Duff (An Approximate
+// Minimum Degree Ordering Algorithm, 1996), exact for a term of at most two
+// elements.
 //
 // Terms of at most one neighbor come first, by [quotientGraph.peel]: else the
 // lists of a hub would be walked for each of them.
@@ -24,7 +25,7 @@ func minimumDegree(s *Similarities) []int32 {
 	return q.order
 }
 
-// A node of a quotient graph is first a supervariable and then, perhaps, an element.
+// A node is first a supervariable and then, perhaps, an element.
 type node struct {
 	size     int     // number of terms, 0 for what was merged into another
 	terms    []int32 // those terms
@@ -46,7 +47,7 @@ type quotientGraph struct {
 	steps int     // entries of lists that were looked at: what the time is in proportion to
 }
 
-// newQuotientGraph returns the graph of S without the terms of at most one neighbor.
+// newQuotientGraph leaves out the terms of at most one neighbor.
 func newQuotientGraph(s *Similarities) *quotientGraph {
 	q := &quotientGraph{nodes: make([]node, s.Len()), order: make([]int32, 0, s.Len())}
 	q.peel(s)
@@ -72,7 +73,8 @@ func newQuotientGraph(s *Similarities) *quotientGraph {
 }
 
 // peel sets the degrees of all terms and eliminates those of at most one
-// neighbor, and so on with what is left: a tree to its end, in O(nnz + n·log n).
+// neighbor, and so on with what is left: a tree to its end, in O(nnz + n·log
+// n).
 func (q *quotientGraph) peel(s *Similarities) {
 	for i := range q.nodes {
 		q.nodes[i].degree = degree(s, int32(i))
@@ -154,8 +156,8 @@ func (q *quotientGraph) eliminate(p int32) {
 	}
 }
 
-// touch returns the supervariables adjacent to p, stamped and ascending, and takes
-// away the elements that p's replaces.
+// touch returns the supervariables adjacent to p, stamped and ascending, and
+// takes away the elements that p's replaces.
 func (q *quotientGraph) touch(p int32) []int32 {
 	pivot := &q.nodes[p]
 	pivot.stamp = q.stamp // it does not touch itself
@@ -178,7 +180,7 @@ func (q *quotientGraph) touch(p int32) []int32 {
 	return touched
 }
 
-// countOutside counts, for the elements of supervariable i, its terms as touched.
+// countOutside counts the terms of i as touched, for its elements.
 func (q *quotientGraph) countOutside(i int32) {
 	v := &q.nodes[i]
 	q.steps += len(v.elements)
@@ -198,8 +200,9 @@ func (q *quotientGraph) countOutside(i int32) {
 }
 
 // reduce replaces by the element p the edges of v that it has. It makes v's
-// degree a bound on the terms that v touches and p does not, and returns the one
-// that counts the terms of each element separately: it is 0 if there are none.
+// degree a bound on the terms that v touches and p does not, and returns the
+// one that counts the terms of each element separately: it is 0 if there are
+// none.
 func (q *quotientGraph) reduce(p int32, v *node) (outside int) {
 	q.steps += len(v.nodes) + len(v.elements)
 	v.nodes = slices.DeleteFunc(v.nodes, func(j int32) bool {
@@ -234,7 +237,7 @@ func (v *node) hash() uint64 {
 	return sum
 }
 
-// merge unites with supervariable i others of larger numbers with the same edges.
+// merge unites with i others of larger numbers that have the same edges.
 func (q *quotientGraph) merge(i int32, others []int32) {
 	v := &q.nodes[i]
 	for _, j := range others {

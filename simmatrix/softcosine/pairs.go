@@ -18,7 +18,8 @@ var ErrPairs = errors.New("no features of pairs")
 //
 //	x_ij = √k_ij · (w_i·x_i + w_j·x_j) / 2
 //
-// with k_ij of [NewPairs] or [NewPhi2]. It is immutable and safe for concurrent use.
+// with k_ij of [NewPairs] or [NewPhi2]. It is immutable and safe for concurrent
+// use.
 type Pairs struct {
 	sp       *Space
 	diagonal []float64 // √k_ii
@@ -45,8 +46,9 @@ func NewPairs(sp *Space) (*Pairs, error) {
 //
 //	k_ij = 2·c_ij,  c_ii = (1 − Σ_{k≠i} s_ik) / 2,  c_ij = s_ij for i ≠ j
 //
-// for which x'ᵀy' = ⟨x, y⟩, so that the cosine is the soft cosine measure. S has
-// to be symmetric, not negative, and weakly diagonally dominant, Σ_{k≠i} s_ik ≤
+// for which x'ᵀy' = ⟨x, y⟩, so that the cosine is the soft cosine measure. S
+// has to be symmetric, not negative, and weakly diagonally dominant, Σ_{k≠i}
+// s_ik ≤
 // 1. The error wraps [ErrPairs], and perhaps [ErrNotSymmetric].
 func NewPhi2(sp *Space) (*Pairs, error) {
 	if !sp.s.Symmetric() {
@@ -95,7 +97,7 @@ func newPairs(sp *Space, factor float64) (*Pairs, error) {
 // Len returns the number of features, n + nnz.
 func (p *Pairs) Len() int { return len(p.diagonal) + len(p.entries) }
 
-// Pair returns the pair (i, j) of a feature in [0, p.Len()), else it panics, in O(log n).
+// Pair returns the pair (i, j) of a feature in [0, p.Len()), in O(log n).
 func (p *Pairs) Pair(feature int32) (i, j int32) {
 	if feature < 0 || int(feature) >= p.Len() {
 		panic("softcosine: feature out of range")

@@ -124,8 +124,8 @@ func (c *Collection) add(d *scratch, x Vector, n Normalization) {
 	}
 }
 
-// normalize divides the products of x by the norms. Those that are not finite are
-// computed again from the pair.
+// normalize divides the products of x by the norms. Those that are not finite
+// are computed again from the pair.
 func (c *Collection) normalize(d *scratch, x Vector, n Normalization, norm float64, norms []float64) (err error) {
 	for _, k := range d.marked {
 		v := d.values[k]
@@ -155,8 +155,8 @@ func (sp *Space) pair(x, y Vector, n Normalization) (float64, error) {
 	}
 }
 
-// prepare returns the norms of the documents and of x, NaN where products have to
-// be computed from the pair.
+// prepare returns the norms of the documents and of x, NaN where products have
+// to be computed from the pair.
 func (c *Collection) prepare(x Vector, n Normalization) (norms []float64, norm float64, err error) {
 	switch n {
 	case None:

@@ -16,8 +16,8 @@ var ErrSimilarities = errors.New("bad similarities")
 
 // Similarities is the n×n matrix S of term similarities, s_ij = ⟨β_i, β_j⟩ for
 // the basis vectors β of the terms (the notes, definition 3.1). Its diagonal is
-// 1 and not stored. The rest is in compressed rows, 12 bytes an entry, and may be
-// any finite number. It need not be symmetric.
+// 1 and not stored. The rest is in compressed rows, 12 bytes an entry, and may
+// be any finite number. It need not be symmetric.
 type Similarities struct {
 	offsets []int // row i is at [offsets[i], offsets[i+1])
 	cols    []int32
@@ -30,10 +30,11 @@ type cell struct {
 	sim      float64
 }
 
-// NewSimilarities returns the n×n matrix S with the given entries s_ij by [i, j],
-// in any order; what is not given is 0, and the diagonal 1. The error wraps
-// [ErrSimilarities] and names the place where n is negative or above 2³¹-1, i or
-// j is not in [0, n), s_ij is not finite or repeated, or s_ii is given and is not 1.
+// NewSimilarities returns the n×n matrix S with the given entries s_ij by [i,
+// j], in any order; what is not given is 0, and the diagonal 1. The error wraps
+// [ErrSimilarities] and names the place where n is negative or above 2³¹-1, i
+// or j is not in [0, n), s_ij is not finite or repeated, or s_ii is given and
+// is not 1.
 func NewSimilarities(n int, entries iter.Seq2[[2]int32, float64]) (*Similarities, error) {
 	if n < 0 || n > math.MaxInt32 {
 		return nil, fmt.Errorf("%w: %d terms, not in [0, %d]", ErrSimilarities, n, math.MaxInt32)
@@ -83,7 +84,7 @@ func Identity(n int) *Similarities {
 	return s
 }
 
-// newSimilarities returns a matrix without rows, with room for n and nonZeros entries.
+// newSimilarities returns a matrix without rows, with room for so many.
 func newSimilarities(n, nonZeros int) *Similarities {
 	return &Similarities{
 		offsets: make([]int, 0, n+1), cols: make([]int32, 0, nonZeros), sims: make([]float64, 0, nonZeros),
@@ -109,8 +110,8 @@ func (s *Similarities) Len() int { return len(s.offsets) - 1 }
 // NonZeros returns the number of entries off the diagonal that are not 0.
 func (s *Similarities) NonZeros() int { return len(s.cols) }
 
-// Density returns the share of the n² entries that are not 0, with the diagonal,
-// in (0, 1]; 0 for n = 0.
+// Density returns the share of the n² entries that are not 0, with the
+// diagonal, in (0, 1]; 0 for n = 0.
 func (s *Similarities) Density() float64 {
 	n := float64(s.Len())
 	if n == 0 {
@@ -119,8 +120,8 @@ func (s *Similarities) Density() float64 {
 	return (float64(s.NonZeros()) + n) / (n * n)
 }
 
-// Row returns the entries of row i off the diagonal that are not 0, in ascending
-// columns, not to be modified. It panics unless 0 <= i < n.
+// Row returns the entries of row i off the diagonal that are not 0, in
+// ascending columns, not to be modified. It panics unless 0 <= i < n.
 func (s *Similarities) Row(i int) (cols []int32, sims []float64) {
 	lo, hi := s.offsets[i], s.offsets[i+1]
 	return s.cols[lo:hi:hi], s.sims[lo:hi:hi]
@@ -165,8 +166,8 @@ func (s *Similarities) Symmetric() bool {
 	return true
 }
 
-// columns are S by column: the entries of column j are those of the rows rows[k],
-// at places[k] of S, for k in [offsets[j], offsets[j+1]).
+// columns are S by column: the entries of column j are those of the rows
+// rows[k], at places[k] of S, for k in [offsets[j], offsets[j+1]).
 type columns struct {
 	offsets []int
 	rows    []int32 // ascending within a column
@@ -239,8 +240,8 @@ type Vocabulary struct {
 	numbers map[string]int32
 }
 
-// NewVocabulary numbers the terms from 0 in their order; a repeated one keeps its
-// first number. It panics at more than [simmatrix.MaxTerms].
+// NewVocabulary numbers the terms from 0 in their order; a repeated one keeps
+// its first number. It panics at more than [simmatrix.MaxTerms].
 func NewVocabulary(terms ...string) *Vocabulary {
 	v := &Vocabulary{numbers: make(map[string]int32, len(terms))}
 	for _, term := range terms {
@@ -273,7 +274,8 @@ func (v *Vocabulary) Term(i int32) string { return v.terms[i] }
 func (v *Vocabulary) Len() int { return len(v.terms) }
 
 // FromMatrix returns S as m has it and the numbers of its terms: those of m in
-// ascending byte order, then the others of extra, which are similar to no other.
+// ascending byte order, then the others of extra, which are similar to no
+// other.
 func FromMatrix(m *simmatrix.Matrix, extra ...string) (*Vocabulary, *Similarities) {
 	v := &Vocabulary{terms: make([]string, 0, m.Len()+len(extra)), numbers: make(map[string]int32, m.Len()+len(extra))}
 	for term := range m.Terms() {
@@ -304,8 +306,8 @@ func FromMatrix(m *simmatrix.Matrix, extra ...string) (*Vocabulary, *Similaritie
 // Matrix returns S as a [simmatrix.Matrix] over the terms of v, rounded by
 // [simmatrix.QuantizeSimilarity]. docFreq returns the document frequency of a
 // term; nil is 0 for all. Of meta only Source, Params and Docs are read. The
-// error wraps [ErrSimilarities] where v has another number of terms than S or an
-// entry is not in (0, 1], or is that of [simmatrix.New].
+// error wraps [ErrSimilarities] where v has another number of terms than S or
+// an entry is not in (0, 1], or is that of [simmatrix.New].
 func (s *Similarities) Matrix(meta simmatrix.Meta, v *Vocabulary, docFreq func(term string) uint32) (*simmatrix.Matrix, error) {
 	if v.Len() != s.Len() {
 		return nil, fmt.Errorf("%w: %d terms in the vocabulary, %d in the matrix", ErrSimilarities, v.Len(), s.Len())

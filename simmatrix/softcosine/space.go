@@ -22,8 +22,8 @@
 // similarity 0 with all.
 //
 // Norms are scaled where their squares leave the range of a float64. A result
-// that is itself out of range is an error that wraps [ErrRange], ±Inf where only
-// a number is returned, and a panic where a [Vector] is.
+// that is itself out of range is an error that wraps [ErrRange], ±Inf where
+// only a number is returned, and a panic where a [Vector] is.
 //
 // # Stores
 //
@@ -102,8 +102,8 @@ func (sp *Space) Weight(i int32) float64 { return sp.weights[i] }
 // Similarities returns S.
 func (sp *Space) Similarities() *Similarities { return sp.s }
 
-// Weighted returns Wx without coordinates that are 0 or too small for a float64.
-// It panics where one is too large.
+// Weighted returns Wx without coordinates that are 0 or too small for a
+// float64. It panics where one is too large.
 func (sp *Space) Weighted(x Vector) Vector { return sp.weigh(x).checked() }
 
 // weigh is Weighted for what may be too large.
@@ -111,8 +111,9 @@ func (sp *Space) weigh(x Vector) Vector {
 	return x.mapped(func(term int32, v float64) float64 { return sp.weights[term] * v })
 }
 
-// A scratch is a dense vector of which only the marked coordinates are known; the
-// others are 0. The marks of 20,000 terms fit into a processor's smallest cache.
+// A scratch is a dense vector of which only the marked coordinates are known;
+// the others are 0. The marks of 20,000 terms fit into a processor's smallest
+// cache.
 type scratch struct {
 	values []float64
 	marks  []uint64
@@ -177,8 +178,8 @@ func (sp *Space) giveBack(d *scratch) {
 // InnerProduct returns ⟨x, y⟩ = (Wx)ᵀ·S·(Wy), in O(m·C) for m coordinates of x
 // and C entries in a row of S, by algorithm 1 of the notes: the sum of
 // w_i·x_i·s_ij·w_j·y_j over the i with x_i ≠ 0 and the j with s_ij ≠ 0, with Wy
-// in a dense array. It is ±Inf where it is out of range; a coordinate of Wx or Wy
-// that is too small for a float64 counts as 0.
+// in a dense array. It is ±Inf where it is out of range; a coordinate of Wx or
+// Wy that is too small for a float64 counts as 0.
 func (sp *Space) InnerProduct(x, y Vector) float64 {
 	d := sp.borrow()
 	for l, j := range y.Terms {
@@ -195,7 +196,7 @@ func (sp *Space) InnerProduct(x, y Vector) float64 {
 	return r
 }
 
-// row returns Σ_j s_ij·d_j. Where few columns of row i are marked it reads few sims.
+// row returns Σ_j s_ij·d_j, and reads only the marked similarities.
 func (d *scratch) row(s *Similarities, i int32) float64 {
 	cols, sims := s.Row(int(i))
 	sims = sims[:len(cols)]
@@ -281,9 +282,9 @@ func (sp *Space) Hard(x, y Vector) float64 {
 }
 
 // Soft returns the soft cosine measure ⟨x, y⟩ / (√⟨x, x⟩·√⟨y, y⟩), 0 where a
-// norm is 0 (Sidorov, eq. 14; the notes, remark to lemma 3.3). It is not clamped.
-// Errors are those of [Space.SoftNorm]; [ErrRange] is of the measure, not of a
-// norm.
+// norm is 0 (Sidorov, eq. 14; the notes, remark to lemma 3.3). It is not
+// clamped. Errors are those of [Space.SoftNorm]; [ErrRange] is of the measure,
+// not of a norm.
 func (sp *Space) Soft(x, y Vector) (float64, error) {
 	nx, err := sp.softNorm(x)
 	if err != nil {

@@ -74,7 +74,7 @@ func (x Vector) Norm() float64 {
 	return float(wideNorm(x, nil))
 }
 
-// Scaled returns f·x without zeros. It panics where a coordinate becomes too large.
+// Scaled returns f·x without zeros. It panics at a coordinate out of range.
 func (x Vector) Scaled(f float64) Vector {
 	return x.mapped(func(_ int32, v float64) float64 { return f * v }).checked()
 }
@@ -97,9 +97,9 @@ func finite(v float64) bool { return !notFinite(v) }
 
 func notFinite(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }
 
-// plain reports whether a sum of squares is so far from both ends of the range of
-// a float64 that products of vectors with such norms lose nothing there. It is
-// false for 0 and for what is not finite.
+// plain reports whether a sum of squares is so far from both ends of the range
+// of a float64 that products of vectors with such norms lose nothing there. It
+// is false for 0 and for what is not finite.
 func plain(square float64) bool { return square > 0x1p-400 && square < 0x1p400 }
 
 // checked returns x. It panics where a coordinate is not finite.
@@ -110,14 +110,14 @@ func (x Vector) checked() Vector {
 	return x
 }
 
-// A wide is a number perhaps far beyond the range of a float64, with its precision.
+// A wide is a float64 whose exponent may be far beyond its range.
 type wide = *big.Float
 
 func times(a, b wide) wide { return new(big.Float).Mul(a, b) }
 
 func plus(a, b wide) wide { return new(big.Float).Add(a, b) }
 
-// over returns a / (b·c), infinite or 0 where that is out of range, 0 where b or c is 0.
+// over returns a / (b·c), 0 where b or c is 0.
 func over(a, b, c wide) float64 {
 	if b.Sign() == 0 || c.Sign() == 0 {
 		return 0
@@ -135,8 +135,8 @@ func float(a wide) float64 {
 // vector and 1: as much as a sum over all terms can grow by.
 const headroom = 64
 
-// shrunk returns Wx, for the diagonal of W or nil for the identity, divided by a
-// power of two: its coordinates are below 2⁻⁶⁴ and the largest is at least a
+// shrunk returns Wx, for the diagonal of W or nil for the identity, divided by
+// a power of two: its coordinates are below 2⁻⁶⁴ and the largest is at least a
 // quarter of that, so that Sᵀ·u does not leave the range of a float64, whatever
 // S. It panics where a coordinate of x is not finite.
 func shrunk(x Vector, weights []float64) Vector {

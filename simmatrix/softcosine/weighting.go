@@ -79,8 +79,8 @@ func ParseWeighting(letters string) (Weighting, error) {
 	}, nil
 }
 
-// ParseWeightings returns the weightings of a pair "ddd.qqq", of documents and of
-// queries; three letters are for both.
+// ParseWeightings returns the weightings of a pair "ddd.qqq", of documents and
+// of queries; three letters are for both.
 func ParseWeightings(pair string) (document, query Weighting, err error) {
 	first, second, isPair := strings.Cut(pair, ".")
 	if document, err = ParseWeighting(first); err != nil || !isPair {
@@ -222,8 +222,8 @@ func (w Weighting) TermFrequencies(f Vector) (Vector, error) {
 	}), nil
 }
 
-// TermWeights returns d, of the second letter, for all terms of st: the diagonal
-// of W, as [NewSpace] takes it. Errors are those of Apply.
+// TermWeights returns d, of the second letter, for all terms of st: the
+// diagonal of W, as [NewSpace] takes it. Errors are those of Apply.
 func (w Weighting) TermWeights(st *Statistics) ([]float64, error) {
 	if w.docFreq == 0 {
 		return slices.Repeat([]float64{1}, len(st.DocFreqs)), nil

@@ -25,14 +25,14 @@ const diagonalTolerance = 1e-3
 // distinguish all multiples of 1/65535.
 const similarityDigits = 6
 
-// minCompact is how many similarities are read before repeats are first dropped.
+// minCompact is how many pairs are read before repeats are dropped.
 const minCompact = 1 << 16
 
 // ErrList is wrapped by the errors of [ReadTSV] and [ReadMatrixMarket] that are
 // the file's fault. They name the line.
 var ErrList = errors.New("bad list of similarities")
 
-// ErrVocabulary is wrapped, too, by those of [ReadMatrixMarket] about the vocabulary.
+// ErrVocabulary is wrapped, too, by errors about the vocabulary.
 var ErrVocabulary = errors.New("vocabulary")
 
 // ListOptions are the settings of [ReadTSV] and [ReadMatrixMarket].
@@ -63,7 +63,7 @@ type list struct {
 
 func newList(opts ListOptions) *list { return &list{opts: opts, pairs: newPairs()} }
 
-// add adds a similarity. One of a term to itself has to be 1, within diagonalTolerance.
+// add adds a similarity. One of a term to itself has to be about 1.
 func (g *list) add(row, col uint32, s float64, line int, symmetric bool) error {
 	u, err := units(s, g.opts.Clamp)
 	switch {
@@ -152,8 +152,8 @@ func (g *list) matrix() (*simmatrix.Matrix, error) {
 // in UTF-8, in any order. Every term gets a row. The similarity is a decimal
 // number in [0, 1]; one that rounds to 0 units of 1/65535 makes no entry, nor
 // does a term's similarity to itself, which has to be 1, within 0.001. A pair
-// may come again with the same similarity. Empty lines and a byte order mark are
-// ignored. Terms are taken as written; document frequencies are unknown.
+// may come again with the same similarity. Empty lines and a byte order mark
+// are ignored. Terms are taken as written; document frequencies are unknown.
 //
 // Errors wrap [ErrList] and name the line: not three fields, a term that cannot
 // have a row or has a carriage return, a similarity that is not a finite
@@ -203,10 +203,10 @@ func (g *list) addLine(line []byte, number int) error {
 	return g.add(ids[0], ids[1], s, number, g.opts.Symmetric)
 }
 
-// WriteTSV writes m as [ReadTSV] reads it, terms ascending, with six decimals, so
-// that reading gives the same rows again. Terms without any neighbor either way,
-// document frequencies, origins and Meta are lost. The error wraps [ErrList] for
-// a term with a tab or an end of line.
+// WriteTSV writes m as [ReadTSV] reads it, terms ascending, with six decimals,
+// so that reading gives the same rows again. Terms without any neighbor either
+// way, document frequencies, origins and Meta are lost. The error wraps
+// [ErrList] for a term with a tab or an end of line.
 func WriteTSV(w io.Writer, matrix *simmatrix.Matrix) error {
 	m, b := matrix.Table(), bufio.NewWriter(w)
 	if err := checkPlainTerms(m.Terms); err != nil {
@@ -274,7 +274,7 @@ func comparePairs(a, b pair) int {
 
 func newPairs() *pairs { return &pairs{ids: make(map[string]uint32)} }
 
-// term returns the id of t, perhaps a new one, or an error if t cannot have a row.
+// term returns the id of t, or an error if t cannot have a row.
 func (p *pairs) term(t string) (uint32, error) {
 	if id, ok := p.ids[t]; ok {
 		return id, nil
@@ -293,9 +293,9 @@ func (p *pairs) term(t string) (uint32, error) {
 	return id, nil
 }
 
-// matrix returns the matrix of the terms and pairs, which are used up. Of a pair
-// that comes more than once the largest similarity is kept. A row keeps its
-// neighbors largest entries, ties in ascending byte order of the term.
+// matrix returns the matrix of the terms and pairs, which are used up. Of a
+// pair that comes more than once the largest similarity is kept. A row keeps
+// its neighbors largest entries, ties in ascending byte order of the term.
 func (p *pairs) matrix(meta simmatrix.Meta, neighbors int) (*simmatrix.Matrix, error) {
 	if len(p.terms) == 0 {
 		return nil, fmt.Errorf("%w: no term", simmatrix.ErrNoVocabulary)

@@ -60,10 +60,10 @@ func (t *thesaurus) addComment(comment string) error {
 	return nil
 }
 
-// solrSides returns the entries of a line that are not blank, those on each side
-// of => separately, at least one side. The rules are those of Lucene's
-// SolrSynonymParser: a backslash escapes the next character, and is itself at the
-// end of the line.
+// solrSides returns the entries of a line that are not blank, those on each
+// side of => separately, at least one side. The rules are those of Lucene's
+// SolrSynonymParser: a backslash escapes the next character, and is itself at
+// the end of the line.
 func solrSides(line string) [][]string {
 	sides := [][]string{nil}
 	var entry strings.Builder
@@ -151,8 +151,8 @@ func parseSense(line string) (synset uint64, word string, err error) {
 
 func isWhole(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// cutQuoted splits s behind the quoted text with which it begins, in which quotes
-// are doubled.
+// cutQuoted splits s behind the quoted text with which it begins, in which
+// quotes are doubled.
 func cutQuoted(s string) (text, rest string, ok bool) {
 	if s == "" || s[0] != '\'' {
 		return "", "", false

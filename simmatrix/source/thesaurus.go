@@ -65,8 +65,8 @@ type ThesaurusOptions struct {
 
 // DefaultThesaurusOptions returns settings for a file of an engine's synonym
 // filter. Similarity 0.5 is that of a cosine of 0.79 to the third power: a
-// synonym is a good guess and not the word itself. Joiner is the token_separator
-// of the engines' shingle filter.
+// synonym is a good guess and not the word itself. Joiner is the
+// token_separator of the engines' shingle filter.
 func DefaultThesaurusOptions() ThesaurusOptions {
 	return ThesaurusOptions{
 		Source: "thesaurus", Similarity: 0.5, Expand: true,
@@ -248,7 +248,7 @@ func (t *thesaurus) term(entry string) (string, error) {
 	return term, simmatrix.CheckTerm(term)
 }
 
-// addGroup makes the terms neighbors of each other, or of the first. "" is skipped.
+// addGroup makes terms neighbors of each other, or of the first; "" is none.
 func (t *thesaurus) addGroup(terms []string) error {
 	if t.opts.Expand {
 		return t.addRule(terms, terms)

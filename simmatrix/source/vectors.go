@@ -272,7 +272,7 @@ func notDecimal(field string) error {
 	return fmt.Errorf("%.40q is not a finite decimal number", field)
 }
 
-// badFirstLine says why a file cannot begin with line, which ends with dim numbers.
+// badFirstLine says why a file cannot begin with a line of dim numbers.
 func badFirstLine(line []byte, dim int) error {
 	fields := bytes.FieldsFunc(line, isBlankRune)
 	switch {
@@ -285,7 +285,7 @@ func badFirstLine(line []byte, dim int) error {
 	}
 }
 
-// blanks separate the fields of a line. Other Unicode spaces are parts of words.
+// blanks separate fields. Other Unicode spaces are parts of words.
 const blanks = " \t"
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' }
@@ -316,7 +316,7 @@ func lastField(line []byte) int {
 	return at
 }
 
-// cutNumbers splits line before its last n fields, and reports whether anything comes before them.
+// cutNumbers splits line before its last n fields, if anything is there.
 func cutNumbers(line []byte, n int) (word, numbers []byte, ok bool) {
 	at := len(line)
 	for range n {
@@ -325,7 +325,7 @@ func cutNumbers(line []byte, n int) (word, numbers []byte, ok bool) {
 	return bytes.Trim(line[:at], blanks), line[at:], at > 0
 }
 
-// countNumbers returns how many numbers line ends with, without its first field.
+// countNumbers returns how many numbers line ends with.
 func countNumbers(line []byte) int {
 	count := 0
 	for end := len(line); ; count++ {

@@ -37,8 +37,8 @@ func looksBinary(in *bufio.Reader) (bool, error) {
 	return ok && !isText(numbers[:min(len(numbers), floatBytes*dim, detectBytes)]), nil
 }
 
-// isText reports whether b is UTF-8, up to a character that its end cuts, without
-// control characters but tab and the ends of lines.
+// isText reports whether b is UTF-8, up to a character that its end cuts,
+// without control characters but tab and the ends of lines.
 func isText(b []byte) bool {
 	for len(b) > 0 {
 		r, size := utf8.DecodeRune(b)

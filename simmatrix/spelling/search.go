@@ -25,7 +25,7 @@ const (
 	noLetter       = -1
 )
 
-// least returns the smallest distance of the text so far to a beginning of the query, from a band above 0.
+// least returns the smallest distance of the text so far, if b is not 0.
 func (b band) least() int { return bits.TrailingZeros64(uint64(b)) / laneBits }
 
 // An editSearcher finds the neighbors of one term, the query, at a time.
@@ -117,7 +117,7 @@ func (s *editSearcher) raise(floor uint16) {
 // further returns the x of the longest term below a node.
 func (s *editSearcher) further(n *treeNode) int { return min(max(int(n.longest)-s.length, 0), s.k) }
 
-// enter offers the terms below a node with a label, given the state before it, after depth letters.
+// enter offers the terms below a node, given the state before its label.
 func (s *editSearcher) enter(n *treeNode, state band, depth int) {
 	if int(n.longest) < s.shortest || int(n.shortest) > s.longest {
 		return
@@ -127,7 +127,7 @@ func (s *editSearcher) enter(n *treeNode, state band, depth int) {
 	}
 }
 
-// walk is enter after the first letter of the label, and for a root without one.
+// walk is enter after the first letter of the label.
 func (s *editSearcher) walk(n *treeNode, state band, depth int) {
 	x := s.further(n)
 	if n.from < n.to {
@@ -152,7 +152,7 @@ func (s *editSearcher) walk(n *treeNode, state band, depth int) {
 	}
 }
 
-// walkSame is walk where no further error is allowed: children begin with letters of the query.
+// walkSame is walk to children that begin with letters of the query.
 func (s *editSearcher) walkSame(n *treeNode, state band, depth int) {
 	var letters [2*MaxDistance + 1]rune
 	window := letters[:copy(letters[:], s.query[depth:depth+2*s.k+1])]
@@ -181,8 +181,8 @@ func (s *editSearcher) step(state band, depth int, letter rune) band {
 	return next
 }
 
-// offer adds a term, given the state of its depth letters, to the row. Terms come
-// in ascending order, so that one that only equals the floor loses.
+// offer adds a term, given the state of its depth letters, to the row. Terms
+// come in ascending order, so that one that only equals the floor loses.
 func (s *editSearcher) offer(term int32, state band, depth int) {
 	if term == s.self || s.tree.hidden[term] || depth < s.shortest || depth > s.longest {
 		return

@@ -24,8 +24,8 @@ const MaxDistance = 4
 // fall in d and rise, or stay, in m.
 type Formula string
 
-// The formulas, of Novotný 2017, equation 4.5, after Charlet and Damnati, and of
-// Sidorov et al. 2014, equations 27 to 30.
+// The formulas, of Novotný 2017, equation 4.5, after Charlet and Damnati, and
+// of Sidorov et al. 2014, equations 27 to 30.
 const (
 	Power      Formula = "power"      // min(1, θ1·(1−d/m)^θ2)
 	Reciprocal Formula = "reciprocal" // 1/(1+d)
@@ -50,7 +50,8 @@ type Options struct {
 }
 
 // DefaultOptions returns the parameters of Novotný 2017, section 4.5.1, for
-// equation 4.5, over runes, up to a distance of 2: that of a swap of two letters.
+// equation 4.5, over runes, up to a distance of 2: that of a swap of two
+// letters.
 func DefaultOptions() Options {
 	return Options{
 		Source: "edit distance", Formula: Power,
@@ -126,13 +127,13 @@ func (o *Options) units(d, m int) uint16 {
 // FromTerms returns the matrix of the terms by the Levenshtein distance of
 // their spellings: s_ij is Formula applied to it, 0 where that is at or under
 // Theta3 or rounds to 0, where the distance is above MaxDistance, and where the
-// lengths are further apart than LengthRatio. Each row has the Neighbors largest
-// among the candidates, ties in ascending byte order of the term.
+// lengths are further apart than LengthRatio. Each row has the Neighbors
+// largest among the candidates, ties in ascending byte order of the term.
 //
 // No pair is missed: the terms are in a radix tree, which is walked for each
 // term as far as a prefix of another term is within MaxDistance of one of its
-// own and terms below can get into the row. It takes under 150 bytes a term, and
-// the terms and the matrix.
+// own and terms below can get into the row. It takes under 150 bytes a term,
+// and the terms and the matrix.
 //
 // Errors are [simmatrix.ErrNoVocabulary] where there is no term, one that wraps
 // [simmatrix.ErrInvalid] for a term that cannot have a row or is repeated, one

@@ -9,9 +9,9 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// A termTree is the radix tree of sorted terms. A letter is a rune or, in a tree
-// of bytes, a byte. The children of a node follow each other in ascending order
-// of their first letters, so that a walk meets the terms in byte order.
+// A termTree is the radix tree of sorted terms. A letter is a rune or, in a
+// tree of bytes, a byte. The children of a node follow each other in ascending
+// order of their first letters, so that a walk meets the terms in byte order.
 type termTree struct {
 	terms   []string
 	lengths []uint16 // of the terms, in letters
@@ -21,7 +21,8 @@ type termTree struct {
 }
 
 // A treeNode adds a label to its parent's prefix; only the root's may be empty.
-// The first letter is separate: most labels have no other, and most walks end at it.
+// The first letter is separate: most labels have no other, and most walks end
+// at it.
 type treeNode struct {
 	term              int32  // the first term below; it has the label
 	children, last    uint32 // the children are nodes[children:last]
@@ -77,7 +78,7 @@ func (t *termTree) grow(at, lo, hi, from int) {
 	t.nodes[at] = n
 }
 
-// sharedBytes returns in how many bytes of whole letters a begins as b, which is not before it.
+// sharedBytes returns the bytes of whole letters that a and b >= a share.
 func (t *termTree) sharedBytes(a, b string) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {
@@ -89,7 +90,7 @@ func (t *termTree) sharedBytes(a, b string) int {
 	return n
 }
 
-// sameLetter returns the end of the terms from lo on with the same letter behind from bytes.
+// sameLetter returns the end of the terms with lo's letter behind from bytes.
 func (t *termTree) sameLetter(lo, hi, from int) int {
 	_, size := t.letter(t.terms[lo][from:])
 	prefix := t.terms[lo][:from+size]
@@ -113,7 +114,7 @@ func (t *termTree) child(n *treeNode, letter rune) *treeNode {
 	return nil
 }
 
-// letter returns the first letter of text, which is not empty, and its size in bytes.
+// letter returns the first letter of text, not empty, and its size in bytes.
 func (t *termTree) letter(text string) (rune, int) {
 	if c := text[0]; t.bytes || c < utf8.RuneSelf {
 		return rune(c), 1

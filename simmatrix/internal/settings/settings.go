@@ -18,7 +18,7 @@ func InRange(name string, value, highest int) error {
 	return nil
 }
 
-// InUnit returns an error where v is not in an interval from 0 to 1, such as "[0, 1)".
+// InUnit returns an error where v is not in an interval such as "[0, 1)".
 func InUnit(name string, v float64, interval string) error {
 	if (v > 0 && v < 1) || (v == 0 && interval[0] == '[') || (v == 1 && strings.HasSuffix(interval, "]")) {
 		return nil
