@@ -248,8 +248,14 @@ func (t *Table) check() error {
 	if len(t.Terms) > MaxTerms {
 		return fmt.Errorf("%d terms, at most %d", len(t.Terms), MaxTerms)
 	}
-	if err := checkOrigins(t.Meta.Origins); err != nil {
-		return err
+	names := t.Meta.Origins
+	if len(names) > MaxOrigins {
+		return fmt.Errorf("%d origins, at most %d", len(names), MaxOrigins)
+	}
+	for k, name := range names {
+		if name == "" || slices.Contains(names[:k], name) {
+			return fmt.Errorf("origin %q: empty or repeated", name)
+		}
 	}
 	for i, term := range t.Terms {
 		if err := CheckTerm(term); err != nil {
@@ -290,18 +296,6 @@ func CheckTerm(t string) error {
 // is not valid UTF-8.
 func LooksUTF16(text string) bool {
 	return strings.HasPrefix(text, "\xff\xfe") || strings.HasPrefix(text, "\xfe\xff")
-}
-
-func checkOrigins(names []string) error {
-	if len(names) > MaxOrigins {
-		return fmt.Errorf("%d origins, at most %d", len(names), MaxOrigins)
-	}
-	for k, name := range names {
-		if name == "" || slices.Contains(names[:k], name) {
-			return fmt.Errorf("origin %q: empty or repeated", name)
-		}
-	}
-	return nil
 }
 
 func (t *Table) checkRow(i uint32, seenIn []uint32) error {

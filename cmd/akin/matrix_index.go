@@ -22,7 +22,7 @@ import (
 // indexFlags are the flags of --from-index.
 type indexFlags struct {
 	url, query, spool    string
-	parts, maxMemory     string
+	maxMemory            string
 	maxDocs              int
 	words, exactAnalysis bool
 	options              learn.CorpusOptions
@@ -39,7 +39,7 @@ func (f *indexFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.exactAnalysis, "exact-analysis", false,
 		"let the cluster analyze each document whole, for analyzers that look at more than one word; slower")
 	flags.StringVar(&f.spool, "spool", "", "keep what has been read in this folder until the matrix is written; the same command goes on from there")
-	flags.StringVar(&f.parts, "parts", f.options.Parts.String(), "learn from cooccurrence in a window, from whole documents, or both")
+	flags.StringVar((*string)(&f.options.Parts), "parts", string(f.options.Parts), "learn from cooccurrence in a window, from whole documents, or both")
 	flags.IntVar(&f.options.Dimensions, "dim", f.options.Dimensions, "dimensions of each decomposition")
 	flags.IntVar(&f.options.Window, "window", f.options.Window, "distance up to which terms co-occur")
 	flags.Float64Var(&f.options.ContextPower, "context-power", f.options.ContextPower, "power of the frequencies of contexts; under 1 it weakens associations with rare ones")
@@ -87,9 +87,6 @@ func (f *buildFlags) checkIndex() error {
 		}
 	}
 	var err error
-	if d.options.Parts, err = learn.ParseParts(d.parts); err != nil {
-		errs = append(errs, fmt.Errorf("--%w", err))
-	}
 	if d.maxMemory != "" {
 		d.memory, err = parseMemory(d.maxMemory)
 		errs = append(errs, err)

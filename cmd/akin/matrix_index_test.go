@@ -37,7 +37,7 @@ func TestMistakesInTheFlagsOfAnIndexAreFoundBeforeTheWork(t *testing.T) {
 		"no query":                  {[]string{"--query", `[]`}, []string{"want an object"}},
 		"a negative number":         {[]string{"--max-docs", "-1"}, []string{"--max-docs"}},
 		"two kinds of terms":        {[]string{"--words", "--exact-analysis"}, []string{"--words"}},
-		"an unknown part":           {[]string{"--parts", "all"}, []string{"--parts", "cooccurrence"}},
+		"an unknown part":           {[]string{"--parts", "all"}, []string{`parts: "all"`, "cooccurrence"}},
 		"a size without a unit":     {[]string{"--max-memory", "3000"}, []string{"--max-memory", "GB"}},
 		"too small a size":          {[]string{"--max-memory", "1MB"}, []string{"--max-memory", "64MiB"}},
 		"a spool that is a file":    {[]string{"--spool", file}, []string{"--spool", "no folder"}},

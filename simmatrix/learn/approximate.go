@@ -153,7 +153,7 @@ func (c *cellIndex) gather(p *panels, chosen []uint32) (gathered *panels, first 
 			vector = p.appendVector(vector[:0], int(id))
 			gathered.add(id, vector)
 		}
-		gathered.endPanel()
+		gathered.next = len(gathered.ids) // the next cell begins a panel
 	}
 	return gathered, first
 }

@@ -76,21 +76,15 @@ func (c *Corpus) termIDs(dst []int32, terms []string) []int32 {
 			if t == "" || len(t) > simmatrix.MaxTermBytes || !utf8.ValidString(t) {
 				continue
 			}
-			id = c.addTerm(strings.Clone(t))
+			t = strings.Clone(t)
+			id = int32(min(len(c.terms), math.MaxInt32)) // FromCorpus refuses a corpus that is so large
+			c.ids[t] = id
+			c.terms, c.docFreqs, c.lastDoc = append(c.terms, t), append(c.docFreqs, 0), append(c.lastDoc, 0)
+			c.bytes += stringBytes(t) + 12
 		}
 		dst = append(dst, id)
 	}
 	return dst
-}
-
-func (c *Corpus) addTerm(t string) int32 {
-	id := int32(min(len(c.terms), math.MaxInt32)) // FromCorpus refuses a corpus that is so large
-	c.ids[t] = id
-	c.terms = append(c.terms, t)
-	c.docFreqs = append(c.docFreqs, 0)
-	c.lastDoc = append(c.lastDoc, 0)
-	c.bytes += stringBytes(t) + 12
-	return id
 }
 
 // Docs returns N, the number of documents with at least one term.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"strconv"
 
 	"github.com/akin-search/akin/simmatrix"
@@ -71,7 +72,7 @@ type learner struct {
 }
 
 func (l *learner) vectors(ctx context.Context) (*vectorTable, error) {
-	table := newVectorTable(len(l.terms))
+	table := &vectorTable{rows: len(l.terms)}
 	length := 1.0
 	if l.opts.Parts == BothParts {
 		length = math.Sqrt2 / 2
@@ -104,35 +105,14 @@ func (l *learner) vectors(ctx context.Context) (*vectorTable, error) {
 }
 
 // Parts says which vectors [FromCorpus] learns from.
-type Parts uint8
+type Parts string
 
 // The parts.
 const (
-	BothParts        Parts = iota // the mean of the two cosines
-	CooccurrencePart              // co-occurrence in a window
-	DocumentsPart                 // the term-document matrix
+	BothParts        Parts = "both"         // the mean of the two cosines
+	CooccurrencePart Parts = "cooccurrence" // co-occurrence in a window
+	DocumentsPart    Parts = "documents"    // the term-document matrix
 )
-
-func partNames() []string { return []string{"both", "cooccurrence", "documents"} }
-
-// String returns the name of p, such as "both".
-func (p Parts) String() string {
-	if names := partNames(); int(p) < len(names) {
-		return names[p]
-	}
-	return "Parts(" + strconv.Itoa(int(p)) + ")"
-}
-
-// ParseParts returns the parts of a name: "both", "cooccurrence" or
-// "documents".
-func ParseParts(name string) (Parts, error) {
-	for p := range BothParts + DocumentsPart + 1 {
-		if p.String() == name {
-			return p, nil
-		}
-	}
-	return 0, fmt.Errorf("parts %q: want one of %q", name, partNames())
-}
 
 // CorpusOptions are the settings of [FromCorpus].
 type CorpusOptions struct {
@@ -165,7 +145,7 @@ type CorpusOptions struct {
 // help.
 func DefaultCorpusOptions() CorpusOptions {
 	return CorpusOptions{
-		Source: "documents", MinDocFreq: 3, Dimensions: 100, Window: 5, ContextPower: defaultContextPower,
+		Source: "documents", MinDocFreq: 3, Parts: BothParts, Dimensions: 100, Window: 5, ContextPower: defaultContextPower,
 		Neighbors: 200, Power: 3, Seed: 1,
 	}
 }
@@ -178,7 +158,9 @@ func (o *CorpusOptions) Validate() error {
 			errs = append(errs, fmt.Errorf(format, value))
 		}
 	}
-	fail(o.Parts > DocumentsPart, "parts: %v is none", o.Parts)
+	if names := []Parts{BothParts, CooccurrencePart, DocumentsPart}; !slices.Contains(names, o.Parts) {
+		errs = append(errs, fmt.Errorf("parts: %q is none of %q", o.Parts, names))
+	}
 	// Written so that NaN fails.
 	fail(!(o.Shift >= 0 && !math.IsInf(o.Shift, 1)), "shift: %v is no number from 0 up", o.Shift)
 	fail(!(o.MinCooccurrence >= 0 && o.MinCooccurrence <= math.MaxInt32),
@@ -198,7 +180,7 @@ func (o *CorpusOptions) Validate() error {
 func (o *CorpusOptions) params() map[string]string {
 	p := map[string]string{
 		"min_doc_freq": strconv.Itoa(o.MinDocFreq),
-		"parts":        o.Parts.String(),
+		"parts":        string(o.Parts),
 		"dimensions":   strconv.Itoa(o.Dimensions),
 		"neighbors":    strconv.Itoa(o.Neighbors),
 		"power":        settings.FormatFloat(o.Power),

@@ -63,21 +63,8 @@ func TestPartsAreTheTwoHalvesOfTheMean(t *testing.T) {
 			t.Errorf("%v: s(a,b) = %v, want %v", parts, got, want)
 		}
 		params := m.Meta().Params
-		if _, ok := params["window"]; params["parts"] != parts.String() || ok != (parts != DocumentsPart) {
+		if _, ok := params["window"]; params["parts"] != string(parts) || ok != (parts != DocumentsPart) {
 			t.Errorf("%v: params %v", parts, params)
-		}
-	}
-}
-
-func TestNamesOfParts(t *testing.T) {
-	for _, p := range []Parts{BothParts, CooccurrencePart, DocumentsPart} {
-		if got, err := ParseParts(p.String()); got != p || err != nil {
-			t.Errorf("ParseParts(%q) = %v, %v", p, got, err)
-		}
-	}
-	for _, bad := range []string{"", "Both", "Parts(3)"} {
-		if _, err := ParseParts(bad); err == nil || !strings.Contains(err.Error(), "cooccurrence") {
-			t.Errorf("ParseParts(%q): %v", bad, err)
 		}
 	}
 }
@@ -133,7 +120,7 @@ func encodedString(tb testing.TB, m *simmatrix.Matrix) string {
 }
 
 func TestValidateNamesEveryBadCorpusOption(t *testing.T) {
-	o := CorpusOptions{MaxTerms: -1, Parts: 3, ContextPower: 1.5, Shift: -1, MinCooccurrence: -1, MaxMemory: -1}
+	o := CorpusOptions{MaxTerms: -1, Parts: "Both", ContextPower: 1.5, Shift: -1, MinCooccurrence: -1, MaxMemory: -1}
 	err := o.Validate()
 	for _, name := range []string{
 		"max terms", "parts", "context power", "shift", "min co-occurrence", "max memory",

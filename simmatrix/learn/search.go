@@ -232,8 +232,6 @@ type vectorTable struct {
 	values    []float32
 }
 
-func newVectorTable(rows int) *vectorTable { return &vectorTable{rows: rows} }
-
 func (t *vectorTable) row(i int) []float32 { return t.values[i*t.dim : (i+1)*t.dim] }
 
 func (t *vectorTable) cut(rows int) {
@@ -371,8 +369,6 @@ func (p *panels) add(id uint32, vector []float32) {
 	p.next++
 	p.vectors++
 }
-
-func (p *panels) endPanel() { p.next = len(p.ids) }
 
 func (p *panels) len() int { return len(p.ids) / tileCols }
 

@@ -172,17 +172,13 @@ func (t *Texts) hashes() []uint64 {
 		case id == endOfText:
 			h *= prime
 		default:
-			hashes, h = append(hashes, mixed(h)), offset
+			// Spread the bits as SplitMix64 does (Steele, Lea and Flood, 2014).
+			h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
+			h = (h ^ h>>27) * 0x94d049bb133111eb
+			hashes, h = append(hashes, h^h>>31), offset
 		}
 	}
 	return hashes
-}
-
-// mixed spreads the bits of a hash (SplitMix64: Steele, Lea and Flood, 2014).
-func mixed(h uint64) uint64 {
-	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
-	h = (h ^ h>>27) * 0x94d049bb133111eb
-	return h ^ h>>31
 }
 
 // Corpus returns the documents as sequences of index terms, where terms[k] are

@@ -69,7 +69,13 @@ func FromVectors(ctx context.Context, v vectorSet, opts VectorOptions, progress 
 		return nil, err
 	}
 	words := v.Words()
-	kept := sortedWords(words, opts.Keep)
+	var kept []int // indices, sorted by word
+	for k, w := range words {
+		if opts.Keep == nil || opts.Keep(w) {
+			kept = append(kept, k)
+		}
+	}
+	slices.SortFunc(kept, func(a, b int) int { return cmp.Compare(words[a], words[b]) })
 	if len(kept) == 0 {
 		return nil, fmt.Errorf("%w: none of the %d words is kept", simmatrix.ErrNoVocabulary, len(words))
 	}
@@ -118,16 +124,4 @@ func directions(v vectorSet, kept []int) *panels {
 		p.add(uint32(min(i, simmatrix.MaxTerms)), unit)
 	}
 	return p
-}
-
-// sortedWords returns the indices of the words to keep, sorted by word.
-func sortedWords(words []string, keep func(string) bool) []int {
-	var kept []int
-	for k, w := range words {
-		if keep == nil || keep(w) {
-			kept = append(kept, k)
-		}
-	}
-	slices.SortFunc(kept, func(a, b int) int { return cmp.Compare(words[a], words[b]) })
-	return kept
 }
