@@ -42,8 +42,18 @@ func (o *Overrides) Apply(m *simmatrix.Matrix) (*simmatrix.Matrix, OverrideCount
 	t := m.Table()
 	p := o.plan(t)
 	p.counts.TermsAdded = len(p.added)
-	if err := p.checkRoom(); err != nil {
-		return nil, p.counts, fmt.Errorf("overrides: %w: %w", simmatrix.ErrInvalid, err)
+	set := 0 // in one row: too many are refused before each of them is looked up
+	for k, c := range p.changes {
+		if k > 0 && p.changes[k-1].term != c.term {
+			set = 0
+		}
+		if c.units > 0 {
+			set++
+		}
+		if set > simmatrix.MaxNeighbors {
+			return nil, p.counts, fmt.Errorf("overrides: %w: row of %.40q: more than %d neighbors are set",
+				simmatrix.ErrInvalid, c.term, simmatrix.MaxNeighbors)
+		}
 	}
 	params := o.addTo(t.Meta.Params)
 	if p.counts.Set+p.counts.Banned == 0 && (p.counts.Pinned == 0 || params[simmatrix.OverridesParam] == t.Meta.Params[simmatrix.OverridesParam]) {
@@ -135,11 +145,7 @@ func (o *Overrides) plan(m *simmatrix.Table) *plan {
 			}
 			p.counts.Set++
 			p.changes = append(p.changes, change{direction: d, units: units})
-			for _, term := range []string{d.term, d.neighbor} {
-				if _, known := slices.BinarySearch(m.Terms, term); !known {
-					p.added = append(p.added, strings.Clone(term))
-				}
-			}
+			p.added = append(p.added, d.term, d.neighbor)
 		case ActionBan:
 			if !there {
 				p.counts.NoEffect++
@@ -164,26 +170,11 @@ func (o *Overrides) plan(m *simmatrix.Table) *plan {
 		return cmp.Or(cmp.Compare(a.Term, b.Term), cmp.Compare(a.Neighbor, b.Neighbor))
 	})
 	slices.Sort(p.added)
-	p.added = slices.Compact(p.added)
+	p.added = slices.DeleteFunc(slices.Compact(p.added), func(term string) bool {
+		_, known := slices.BinarySearch(m.Terms, term)
+		return known
+	})
 	return p
-}
-
-// checkRoom refuses rules that by themselves make a row too long, before each
-// of them is looked up in that row.
-func (p *plan) checkRoom() error {
-	set := 0
-	for k, c := range p.changes {
-		if k > 0 && p.changes[k-1].term != c.term {
-			set = 0
-		}
-		if c.units > 0 {
-			set++
-		}
-		if set > simmatrix.MaxNeighbors {
-			return fmt.Errorf("row of %.40q: more than %d neighbors are set", c.term, simmatrix.MaxNeighbors)
-		}
-	}
-	return nil
 }
 
 func entryOf(m *simmatrix.Table, d direction) (there bool, sim uint16, origins uint8) {
@@ -222,7 +213,14 @@ func (p *plan) matrix(origins []string, own uint8, params map[string]string) (*s
 	for at, old := 0, 0; at < len(out.Terms); at++ {
 		row = row[:0]
 		if old < len(m.Terms) && int(index[old]) == at {
-			row = appendEntries(m, row, old, index, len(origins) > 0)
+			cols, sims := m.Row(old)
+			for k, col := range cols {
+				e := simmatrix.Entry{Col: index[col], Units: sims[k], Origins: m.OriginsAt(old, k)}
+				if len(origins) > 0 && m.Origins == nil {
+					e.Origins = 1
+				}
+				row = append(row, e)
+			}
 			old++
 		}
 		for len(changes) > 0 && changes[0].term == out.Terms[at] {
@@ -233,19 +231,6 @@ func (p *plan) matrix(origins []string, own uint8, params map[string]string) (*s
 		out.AppendRow(row)
 	}
 	return out.Matrix()
-}
-
-// appendEntries appends row i with new columns, and origins where needed.
-func appendEntries(m *simmatrix.Table, row []simmatrix.Entry, i int, index []uint32, withOrigins bool) []simmatrix.Entry {
-	cols, sims := m.Row(i)
-	for k, col := range cols {
-		e := simmatrix.Entry{Col: index[col], Units: sims[k], Origins: m.OriginsAt(i, k)}
-		if withOrigins && m.Origins == nil {
-			e.Origins = 1
-		}
-		row = append(row, e)
-	}
-	return row
 }
 
 // override puts e into the row in place of the entry with its column, or, with

@@ -278,27 +278,22 @@ func (v *vocabulary) termDocuments(ctx context.Context, room int64, st *parallel
 					doc = append(doc, i)
 				}
 			}
-			b.addDocument(doc, idf)
+			slices.Sort(doc)
+			start, squares := len(b.value), 0.0
+			for from := 0; from < len(doc); {
+				to := from + 1
+				for to < len(doc) && doc[to] == doc[from] {
+					to++
+				}
+				weight := math.Log1p(float64(to-from)) * idf[doc[from]]
+				squares += weight * weight
+				b.add(doc[from], float32(weight))
+				from = to
+			}
+			length := float32(math.Sqrt(squares)) // above 0: no idf is 0
+			for k := start; k < len(b.value); k++ {
+				b.value[k] /= length
+			}
 		}
 	}, st)
-}
-
-func (b *sparseBlock) addDocument(doc []int32, idf []float64) {
-	slices.Sort(doc)
-	start := len(b.value)
-	squares := 0.0
-	for from := 0; from < len(doc); {
-		to := from + 1
-		for to < len(doc) && doc[to] == doc[from] {
-			to++
-		}
-		weight := math.Log1p(float64(to-from)) * idf[doc[from]]
-		squares += weight * weight
-		b.add(doc[from], float32(weight))
-		from = to
-	}
-	length := float32(math.Sqrt(squares)) // above 0: no idf is 0
-	for k := start; k < len(b.value); k++ {
-		b.value[k] /= length
-	}
 }

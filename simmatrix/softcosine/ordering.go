@@ -28,13 +28,9 @@ const (
 	NaturalOrder
 )
 
-func orderingNames() []string {
-	return []string{"minimum degree", "reverse Cuthill-McKee", "natural order"}
-}
-
 // String returns the ordering's name.
 func (o Ordering) String() string {
-	if names := orderingNames(); int(o) < len(names) {
+	if names := []string{"minimum degree", "reverse Cuthill-McKee", "natural order"}; int(o) < len(names) {
 		return names[o]
 	}
 	return fmt.Sprintf("Ordering(%d)", uint8(o))

@@ -101,8 +101,17 @@ func (c *Collection) Products(x Vector, n Normalization) (Vector, error) {
 	} else {
 		c.add(d, x, n)
 	}
-	if err := c.normalize(d, x, n, norm, norms); err != nil {
-		return Vector{}, err
+	for _, k := range d.marked {
+		v := d.values[k]
+		if n != None {
+			v = quotient(v, norm, norms[k])
+		}
+		if !finite(v) { // computed again from the pair
+			if v, err = c.sp.pair(x, c.docs[k], n); err != nil {
+				return Vector{}, fmt.Errorf("document %d: %w", k, err)
+			}
+		}
+		d.values[k] = v
 	}
 	out := d.vector()
 	d.clear()
@@ -122,24 +131,6 @@ func (c *Collection) add(d *scratch, x Vector, n Normalization) {
 			d.add(c.holders[at], reach.Values[l]*c.values[at])
 		}
 	}
-}
-
-// normalize divides the products of x by the norms. Those that are not finite
-// are computed again from the pair.
-func (c *Collection) normalize(d *scratch, x Vector, n Normalization, norm float64, norms []float64) (err error) {
-	for _, k := range d.marked {
-		v := d.values[k]
-		if n != None {
-			v = quotient(v, norm, norms[k])
-		}
-		if !finite(v) {
-			if v, err = c.sp.pair(x, c.docs[k], n); err != nil {
-				return fmt.Errorf("document %d: %w", k, err)
-			}
-		}
-		d.values[k] = v
-	}
-	return nil
 }
 
 func (sp *Space) pair(x, y Vector, n Normalization) (float64, error) {

@@ -212,23 +212,18 @@ func (s *Similarities) Symmetrized() *Similarities {
 	}
 	t := s.Transposed()
 	out := newSimilarities(s.Len(), 2*s.NonZeros())
+	sums := newScratch(s.Len())
 	for i := range s.Len() {
 		out.openRows(i)
-		cols, sims := s.Row(i)
-		tCols, tSims := t.Row(i)
-		for len(cols) > 0 || len(tCols) > 0 {
-			switch {
-			case len(tCols) == 0 || (len(cols) > 0 && cols[0] < tCols[0]):
-				out.add(cols[0], sims[0]/2)
-				cols, sims = cols[1:], sims[1:]
-			case len(cols) == 0 || tCols[0] < cols[0]:
-				out.add(tCols[0], tSims[0]/2)
-				tCols, tSims = tCols[1:], tSims[1:]
-			default:
-				out.add(cols[0], sims[0]/2+tSims[0]/2)
-				cols, sims, tCols, tSims = cols[1:], sims[1:], tCols[1:], tSims[1:]
+		for _, half := range []*Similarities{s, t} {
+			cols, sims := half.Row(i)
+			for k, j := range cols {
+				sums.add(j, sims[k]/2)
 			}
 		}
+		row := sums.vector()
+		sums.clear()
+		out.cols, out.sims = append(out.cols, row.Terms...), append(out.sims, row.Values...)
 	}
 	out.openRows(s.Len())
 	return out

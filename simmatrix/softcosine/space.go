@@ -165,11 +165,6 @@ func (d *scratch) vector() Vector {
 	return out
 }
 
-// borrow returns a scratch of n zeros, which goes back by giveBack.
-func (sp *Space) borrow() *scratch {
-	return sp.scratch.Get().(*scratch) // New gives no other
-}
-
 func (sp *Space) giveBack(d *scratch) {
 	d.clear()
 	sp.scratch.Put(d)
@@ -181,7 +176,7 @@ func (sp *Space) giveBack(d *scratch) {
 // in a dense array. It is ±Inf where it is out of range; a coordinate of Wx or
 // Wy that is too small for a float64 counts as 0.
 func (sp *Space) InnerProduct(x, y Vector) float64 {
-	d := sp.borrow()
+	d := sp.scratch.Get().(*scratch)
 	for l, j := range y.Terms {
 		d.add(j, sp.weights[j]*y.Values[l])
 	}
@@ -297,19 +292,15 @@ func (sp *Space) Soft(x, y Vector) (float64, error) {
 	if soft := quotient(sp.InnerProduct(x, y), nx, ny); finite(soft) {
 		return soft, nil
 	}
-	return sp.wideSoft(x, y)
-}
-
-func (sp *Space) wideSoft(x, y Vector) (float64, error) {
-	nx, err := sp.wideSoftNorm(x)
+	far, err := sp.wideSoftNorm(x)
 	if err != nil {
 		return 0, err
 	}
-	ny, err := sp.wideSoftNorm(y)
+	farY, err := sp.wideSoftNorm(y)
 	if err != nil {
 		return 0, err
 	}
-	return inRange("the soft cosine measure", over(sp.wideInner(x, y), nx, ny))
+	return inRange("the soft cosine measure", over(sp.wideInner(x, y), far, farY))
 }
 
 // Cosine returns (Wx)ᵀ(Wy) / (‖Wx‖·‖Wy‖), 0 where a norm is 0.
@@ -346,7 +337,7 @@ func (sp *Space) Expand(x Vector) Vector {
 
 func (sp *Space) transform(x Vector) Vector { return sp.combination(sp.weigh(x)) }
 func (sp *Space) combination(u Vector) Vector {
-	d := sp.borrow()
+	d := sp.scratch.Get().(*scratch)
 	for k, i := range u.Terms {
 		v := u.Values[k]
 		cols, sims := sp.s.Row(int(i))

@@ -56,26 +56,22 @@ func (g *list) readVocabulary(r io.Reader) error {
 		case empty > 0:
 			return &lines.Error{Line: empty, Err: errors.New("no term, and terms follow")}
 		}
-		return g.addVocabulary(line)
+		t, err := parseTerm(line)
+		if err != nil {
+			return err
+		}
+		known := len(g.terms)
+		id, err := g.term(t.Text)
+		switch {
+		case err != nil:
+			return err
+		case int(id) < known:
+			return fmt.Errorf("term %.40q occurs twice, first in line %d", t.Text, id+1)
+		}
+		g.docFreqs[id] = t.DocFreq
+		return nil
 	})
 	return err
-}
-
-func (g *list) addVocabulary(line []byte) error {
-	t, err := parseTerm(line)
-	if err != nil {
-		return err
-	}
-	known := len(g.terms)
-	id, err := g.term(t.Text)
-	switch {
-	case err != nil:
-		return err
-	case int(id) < known:
-		return fmt.Errorf("term %.40q occurs twice, first in line %d", t.Text, id+1)
-	}
-	g.docFreqs[id] = t.DocFreq
-	return nil
 }
 
 // A marketReader reads the lines of a matrix whose vocabulary is known.

@@ -104,11 +104,14 @@ func ReadVectors(r io.Reader, opts ReadVectorsOptions) (*Vectors, error) {
 		return nil, err
 	}
 	in, err := lines.Decompress(r)
-	if err == nil {
-		err = checkVectorsMagic(in)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrVectors, err)
+	}
+	switch magic, _ := in.Peek(4); string(magic) { // other forms in which vectors are published
+	case "PK\x03\x04":
+		return nil, fmt.Errorf("%w: line 1: a zip archive: unpack it first", ErrVectors)
+	case "\xba\x16\x4f\x2f": // 793712314, in fastText's fasttext.cc
+		return nil, fmt.Errorf("%w: line 1: a model of fastText, which is not read: take its .vec file", ErrVectors)
 	}
 	p := &vectorsParser{opts: opts, seen: make(map[string]struct{}), claimed: -1}
 	err = p.readAll(in)
@@ -119,17 +122,6 @@ func ReadVectors(r io.Reader, opts ReadVectorsOptions) (*Vectors, error) {
 		return nil, fmt.Errorf("%w: none of the %d words of the file is kept", simmatrix.ErrNoVocabulary, p.read)
 	}
 	return &p.out, nil
-}
-
-// checkVectorsMagic refuses the other forms in which vectors are published.
-func checkVectorsMagic(in *bufio.Reader) error {
-	switch magic, _ := in.Peek(4); string(magic) {
-	case "PK\x03\x04":
-		return errors.New("line 1: a zip archive: unpack it first")
-	case "\xba\x16\x4f\x2f": // 793712314, in fastText's fasttext.cc
-		return errors.New("line 1: a model of fastText, which is not read: take its .vec file")
-	}
-	return nil
 }
 
 type vectorsParser struct {
