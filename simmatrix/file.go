@@ -140,25 +140,30 @@ type decoder struct {
 	r      *bufio.Reader
 	hash   hash.Hash
 	offset int64 // bytes that were read
+	err    error // the first, after which nothing is read
 }
 
-func (d *decoder) full(p []byte, section string) error {
+// full reads a whole part of a section, or sets the error.
+func (d *decoder) full(p []byte, section string) {
+	if d.err != nil {
+		return
+	}
 	n, err := io.ReadFull(d.r, p)
 	d.offset += int64(n)
 	switch {
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("%w: ends at byte %d, inside the %s", ErrFormat, d.offset, section)
+		d.err = fmt.Errorf("%w: ends at byte %d, inside the %s", ErrFormat, d.offset, section)
 	case err != nil:
-		return fmt.Errorf("reading the %s at byte %d: %w", section, d.offset, err)
+		d.err = fmt.Errorf("reading the %s at byte %d: %w", section, d.offset, err)
+	default:
+		d.hash.Write(p)
 	}
-	d.hash.Write(p)
-	return nil
 }
 
 func (d *decoder) header() (Meta, error) {
 	var fixed [len(fileMagic) + 8]byte
-	if err := d.full(fixed[:], "head"); err != nil {
-		return Meta{}, err
+	if d.full(fixed[:], "head"); d.err != nil {
+		return Meta{}, d.err
 	}
 	numbers := fixed[len(fileMagic):]
 	if string(fixed[:len(fileMagic)]) != fileMagic {
@@ -172,9 +177,9 @@ func (d *decoder) header() (Meta, error) {
 		return Meta{}, fmt.Errorf("%w: header of %d bytes, at most %d, at byte %d", ErrFormat, size, maxHeader, d.offset)
 	}
 	start := d.offset
-	header, err := readInts[byte](d, uint64(size), "header")
-	if err != nil {
-		return Meta{}, err
+	header := readInts[byte](d, uint64(size), "header")
+	if d.err != nil {
+		return Meta{}, d.err
 	}
 	var meta Meta
 	dec := json.NewDecoder(bytes.NewReader(header))
@@ -194,89 +199,68 @@ func (d *decoder) header() (Meta, error) {
 // matrix reads the sections after the header, and the checksum, and checks
 // their lengths against the header, but not the entries.
 func (d *decoder) matrix(meta Meta) (*Matrix, error) {
-	lengths, err := readInts[uint16](d, meta.Terms, "term lengths")
-	if err != nil {
-		return nil, err
+	lengths := readInts[uint16](d, meta.Terms, "term lengths")
+	text := readInts[byte](d, sum(lengths), "terms")
+	m := &Matrix{table: Table{Meta: meta}}
+	t := &m.table
+	if d.err == nil {
+		t.Terms = cut(string(text), lengths)
 	}
-	text, err := readInts[byte](d, sum(lengths), "terms")
-	if err != nil {
-		return nil, err
-	}
-	m := &Matrix{table: Table{Meta: meta, Terms: cut(string(text), lengths)}}
-	if m.table.DocFreqs, err = readInts[uint32](d, meta.Terms, "document frequencies"); err != nil {
-		return nil, err
-	}
-	counts, err := readInts[uint16](d, meta.Terms, "row lengths")
-	if err != nil {
-		return nil, err
-	}
-	if total := sum(counts); total != meta.NonZeros {
+	t.DocFreqs = readInts[uint32](d, meta.Terms, "document frequencies")
+	counts := readInts[uint16](d, meta.Terms, "row lengths")
+	if total := sum(counts); d.err == nil && total != meta.NonZeros {
 		return nil, fmt.Errorf("%w: the row lengths that end at byte %d are of %d entries, the header says %d", ErrFormat, d.offset, total, meta.NonZeros)
 	}
-	m.table.Offsets = make([]int, 1, len(counts)+1)
+	t.Offsets = make([]int, 1, len(counts)+1)
 	for i, c := range counts {
-		m.table.Offsets = append(m.table.Offsets, m.table.Offsets[i]+int(c))
+		t.Offsets = append(t.Offsets, t.Offsets[i]+int(c))
 	}
-	if m.table.Cols, err = readInts[uint32](d, meta.NonZeros, "columns"); err != nil {
-		return nil, err
-	}
-	if m.table.Sims, err = readInts[uint16](d, meta.NonZeros, "similarities"); err != nil {
-		return nil, err
-	}
+	t.Cols = readInts[uint32](d, meta.NonZeros, "columns")
+	t.Sims = readInts[uint16](d, meta.NonZeros, "similarities")
 	if len(meta.Origins) > 0 {
-		if m.table.Origins, err = readInts[uint8](d, meta.NonZeros, "origins"); err != nil {
-			return nil, err
-		}
+		t.Origins = readInts[uint8](d, meta.NonZeros, "origins")
 	}
-	return m, d.end(m)
-}
-
-// end reads the checksum and checks that nothing follows it.
-func (d *decoder) end(m *Matrix) error {
 	want := d.hash.Sum(nil)
-	if err := d.full(m.checksum[:], "checksum"); err != nil {
-		return err
+	if d.full(m.checksum[:], "checksum"); d.err != nil {
+		return nil, d.err
 	}
 	if !bytes.Equal(want, m.checksum[:]) {
-		return fmt.Errorf("%w: that at byte %d is not of the bytes before it", ErrChecksum, d.offset-checksumSize)
+		return nil, fmt.Errorf("%w: that at byte %d is not of the bytes before it", ErrChecksum, d.offset-checksumSize)
 	}
 	switch _, err := d.r.ReadByte(); {
 	case err == nil:
-		return fmt.Errorf("%w: more bytes after the checksum, at byte %d", ErrFormat, d.offset)
+		return nil, fmt.Errorf("%w: more bytes after the checksum, at byte %d", ErrFormat, d.offset)
 	case !errors.Is(err, io.EOF):
-		return fmt.Errorf("reading the end at byte %d: %w", d.offset, err)
+		return nil, fmt.Errorf("reading the end at byte %d: %w", d.offset, err)
 	}
-	return nil
+	return m, nil
 }
 
-// readInts reads n numbers. The slice grows with what has been read.
-func readInts[T byte | uint16 | uint32](d *decoder, n uint64, section string) ([]T, error) {
+// readInts reads n numbers, none after an error. The slice grows with what has
+// been read.
+func readInts[T byte | uint16 | uint32](d *decoder, n uint64, section string) []T {
 	const perChunk = chunkBytes / 4
 	var values []T
 	var chunk [chunkBytes]byte
 	width := binary.Size(T(0))
-	for uint64(len(values)) < n {
+	for uint64(len(values)) < n && d.err == nil {
 		if len(values) == cap(values) {
 			room := n // next, an eighth of n for the last time but one, and so on: little is copied and then left
 			for room > max(perChunk, readAhead*uint64(len(values))) {
 				room = (room + readAhead - 1) / readAhead
 			}
-			grown := make([]T, len(values), room)
-			copy(grown, values)
-			values = grown
+			values = append(make([]T, 0, room), values...)
 		}
 		from := len(values)
 		to := min(cap(values), from+perChunk)
 		raw := chunk[:(to-from)*width]
-		if err := d.full(raw, section); err != nil {
-			return nil, err
+		if d.full(raw, section); d.err != nil {
+			return nil
 		}
 		values = values[:to]
-		if _, err := binary.Decode(raw, binary.LittleEndian, values[from:]); err != nil {
-			return nil, fmt.Errorf("%w: %s: %w", ErrFormat, section, err)
-		}
+		_, d.err = binary.Decode(raw, binary.LittleEndian, values[from:]) // fails only for a buffer too short
 	}
-	return values, nil
+	return values
 }
 
 func sum(values []uint16) uint64 {

@@ -145,7 +145,7 @@ func (o *Overrides) plan(m *simmatrix.Table) *plan {
 			}
 			p.counts.Set++
 			p.changes = append(p.changes, change{direction: d, units: units})
-			p.added = append(p.added, d.term, d.neighbor)
+			p.added = append(p.added, strings.Clone(d.term), strings.Clone(d.neighbor))
 		case ActionBan:
 			if !there {
 				p.counts.NoEffect++

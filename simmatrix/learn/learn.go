@@ -77,26 +77,30 @@ func (l *learner) vectors(ctx context.Context) (*vectorTable, error) {
 	if l.opts.Parts == BothParts {
 		length = math.Sqrt2 / 2
 	}
-	if l.opts.Parts != DocumentsPart {
-		association, err := l.ppmi(ctx, l.opts, l.memory.room(), parallel.NewStage(l.progress, "co-occurrence", len(l.terms)))
-		if err != nil {
-			return nil, l.memory.explain(err, "co-occurrences")
+	for _, part := range []struct {
+		not            Parts // that leaves it out
+		entries, stage string
+		sigmaPower     float64
+		stream         uint64
+		make           func() (*sparse, error)
+	}{
+		{DocumentsPart, "co-occurrences", "co-occurrence vectors", 0.5, 1, func() (*sparse, error) {
+			return l.ppmi(ctx, l.opts, l.memory.room(), parallel.NewStage(l.progress, "co-occurrence", len(l.terms)))
+		}},
+		{CooccurrencePart, "occurrences in documents", "document vectors", 1, 2, func() (*sparse, error) {
+			return l.termDocuments(ctx, l.memory.room(), nil)
+		}},
+	} {
+		if l.opts.Parts == part.not {
+			continue
 		}
-		err = table.addPart(ctx, association, partOptions{
-			dimensions: l.opts.Dimensions, sigmaPower: 0.5, length: length, seed: l.opts.Seed, stream: 1,
-		}, parallel.NewStage(l.progress, "co-occurrence vectors", svdProducts))
+		a, err := part.make()
 		if err != nil {
-			return nil, err
+			return nil, l.memory.explain(err, part.entries)
 		}
-	}
-	if l.opts.Parts != CooccurrencePart {
-		weights, err := l.termDocuments(ctx, l.memory.room(), nil)
-		if err != nil {
-			return nil, l.memory.explain(err, "occurrences in documents")
-		}
-		err = table.addPart(ctx, weights, partOptions{
-			dimensions: l.opts.Dimensions, sigmaPower: 1, length: length, seed: l.opts.Seed, stream: 2,
-		}, parallel.NewStage(l.progress, "document vectors", svdProducts))
+		err = table.addPart(ctx, a, partOptions{
+			dimensions: l.opts.Dimensions, sigmaPower: part.sigmaPower, length: length, seed: l.opts.Seed, stream: part.stream,
+		}, parallel.NewStage(l.progress, part.stage, svdProducts))
 		if err != nil {
 			return nil, err
 		}

@@ -3,6 +3,7 @@ package learn
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -266,8 +267,9 @@ func EncodeTexts(w io.Writer, t *Texts) error {
 func DecodeTexts(r io.Reader) (*Texts, error) {
 	d := &textsDecoder{r: bufio.NewReaderSize(r, textsChunk), hash: sha256.New()}
 	t := NewTexts()
-	for _, part := range []func(*Texts) error{d.head, d.words, d.sequence, d.end} {
-		if err := part(t); err != nil {
+	for _, read := range []func(*Texts) error{d.head, d.words, d.sequence, d.end} {
+		err := read(t)
+		if err = cmp.Or(d.err, err); err != nil {
 			return nil, fmt.Errorf("reading texts: %w", err)
 		}
 	}
@@ -278,6 +280,21 @@ type textsDecoder struct {
 	r    *bufio.Reader
 	hash hash.Hash
 	read []byte // not hashed yet
+	err  error  // the first of reading, after which all numbers are 0
+}
+
+// check adds p to the checksum, or sets the error.
+func (d *textsDecoder) check(err error, p ...byte) {
+	switch {
+	case d.err != nil || err == nil:
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		d.err = fmt.Errorf("%w: it ends too early", ErrTexts)
+	default:
+		d.err = err
+	}
+	if d.read = append(d.read, p...); len(d.read) >= textsChunk {
+		d.sum()
+	}
 }
 
 func (d *textsDecoder) sum() {
@@ -285,91 +302,43 @@ func (d *textsDecoder) sum() {
 	d.read = d.read[:0]
 }
 
-func (d *textsDecoder) full(p []byte) error {
+func (d *textsDecoder) full(p []byte) {
 	_, err := io.ReadFull(d.r, p)
-	d.read = append(d.read, p...)
-	return cutShort(err)
-}
-
-func cutShort(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("%w: it ends too early", ErrTexts)
-	}
-	return err
+	d.check(err, p...)
 }
 
 // number reads a number of at most highest, which is under 2^63.
-func (d *textsDecoder) number(name string, highest uint64) (uint64, error) {
-	if len(d.read) >= textsChunk {
-		d.sum()
-	}
-	var n uint64
-	for shift := 0; ; shift += 7 {
+func (d *textsDecoder) number(name string, highest uint64) (n uint64) {
+	for shift := 0; d.err == nil; shift += 7 {
 		b, err := d.r.ReadByte()
-		if err != nil {
-			return 0, cutShort(err)
+		d.check(err, b)
+		if n |= uint64(b&0x7f) << shift; d.err == nil && (n > highest || shift > 56) {
+			d.err = fmt.Errorf("%w: %s over %d", ErrTexts, name, highest)
 		}
-		d.read = append(d.read, b)
-		n |= uint64(b&0x7f) << shift
-		if n > highest || shift > 56 {
-			return 0, fmt.Errorf("%w: %s over %d", ErrTexts, name, highest)
-		}
-		if b < 0x80 {
-			return n, nil
+		if b < 0x80 && d.err == nil {
+			return n
 		}
 	}
+	return 0
 }
 
 func (d *textsDecoder) head(*Texts) error {
 	head := make([]byte, len(textsMagic))
-	if err := d.full(head); err != nil {
-		return err
-	}
-	if string(head) != textsMagic {
+	if d.full(head); string(head) != textsMagic {
 		return fmt.Errorf("%w: it does not begin like one", ErrTexts)
 	}
-	version, err := d.number("format version", math.MaxInt32)
-	if err == nil && version != textsVersion {
-		err = fmt.Errorf("%w: of format version %d, this program reads %d", ErrTexts, version, textsVersion)
-	}
-	return err
-}
-
-func (d *textsDecoder) end(*Texts) error {
-	d.sum()
-	want := d.hash.Sum(nil)
-	got := make([]byte, len(want))
-	if err := d.full(got); err != nil {
-		return err
-	}
-	if !bytes.Equal(got, want) {
-		return fmt.Errorf("%w: its checksum does not match", ErrTexts)
-	}
-	switch _, err := d.r.ReadByte(); {
-	case err == nil:
-		return fmt.Errorf("%w: more bytes after the checksum", ErrTexts)
-	case !errors.Is(err, io.EOF):
-		return err
+	if version := d.number("format version", math.MaxInt32); version != textsVersion {
+		return fmt.Errorf("%w: of format version %d, this program reads %d", ErrTexts, version, textsVersion)
 	}
 	return nil
 }
 
 func (d *textsDecoder) words(t *Texts) error {
-	count, err := d.number("number of words", math.MaxInt32)
-	if err != nil {
-		return err
-	}
 	room := make([]byte, simmatrix.MaxTermBytes)
-	for range count {
-		length, err := d.number("length of a word", simmatrix.MaxTermBytes)
-		if err != nil {
-			return err
-		}
-		word := room[:length]
-		if err := d.full(word); err != nil {
-			return err
-		}
-		if _, twice := t.ids[string(word)]; twice || length == 0 {
+	for count := d.number("number of words", math.MaxInt32); count > 0 && d.err == nil; count-- {
+		word := room[:d.number("length of a word", simmatrix.MaxTermBytes)]
+		d.full(word)
+		if _, twice := t.ids[string(word)]; twice || len(word) == 0 {
 			return fmt.Errorf("%w: word %d is empty or repeated", ErrTexts, len(t.words))
 		}
 		t.addWord(string(word))
@@ -378,16 +347,9 @@ func (d *textsDecoder) words(t *Texts) error {
 }
 
 func (d *textsDecoder) sequence(t *Texts) error {
-	count, err := d.number("length of the sequence", 1<<62)
-	if err != nil {
-		return err
-	}
 	last := int32(endOfDocument)
-	for range count {
-		n, err := d.number("element of the sequence", uint64(len(t.words))+textsShift-1)
-		if err != nil {
-			return err
-		}
+	for count := d.number("length of the sequence", 1<<62); count > 0 && d.err == nil; count-- {
+		n := d.number("element of the sequence", uint64(len(t.words))+textsShift-1)
 		id := int32(n) - textsShift //nolint:gosec // under the number of words
 		if id < 0 && last < 0 {
 			return fmt.Errorf("%w: an empty text", ErrTexts)
@@ -400,6 +362,22 @@ func (d *textsDecoder) sequence(t *Texts) error {
 	}
 	if last != endOfDocument {
 		return fmt.Errorf("%w: a document without an end", ErrTexts)
+	}
+	return nil
+}
+
+func (d *textsDecoder) end(*Texts) error {
+	d.sum()
+	want := d.hash.Sum(nil)
+	got := make([]byte, len(want))
+	if d.full(got); !bytes.Equal(got, want) {
+		return fmt.Errorf("%w: its checksum does not match", ErrTexts)
+	}
+	switch _, err := d.r.ReadByte(); {
+	case err == nil:
+		return fmt.Errorf("%w: more bytes after the checksum", ErrTexts)
+	case !errors.Is(err, io.EOF):
+		return err
 	}
 	return nil
 }

@@ -184,24 +184,20 @@ func (p *vectorsParser) setHeader(words, dim int) error {
 }
 
 func (p *vectorsParser) readText(in io.Reader) error {
-	lines := lines.NewReader(in)
-	for !p.full() {
-		line, ok := lines.Next()
-		if !ok {
-			break
+	count, err := lines.EachOf(in, func(line []byte, number int) error {
+		err := p.addLine(line, number == 1)
+		if err == nil && p.full() {
+			return lines.ErrStop
 		}
-		if err := p.addLine(line, lines.Number == 1); err != nil {
-			return fmt.Errorf("line %d: %w", lines.Number, err)
-		}
-	}
-	if err := lines.Err(); err != nil {
 		return err
-	}
+	})
 	switch {
+	case err != nil:
+		return err
 	case p.read == 0:
-		return fmt.Errorf("line %d: the file ends without a word", lines.Number+1)
+		return fmt.Errorf("line %d: the file ends without a word", count+1)
 	case p.read < p.claimed && !p.full():
-		return fmt.Errorf("line %d: the file ends after %d of %d words", lines.Number+1, p.read, p.claimed)
+		return fmt.Errorf("line %d: the file ends after %d of %d words", count+1, p.read, p.claimed)
 	}
 	return nil
 }

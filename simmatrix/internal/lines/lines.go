@@ -42,45 +42,6 @@ func Decompress(r io.Reader) (*bufio.Reader, error) {
 	return b, nil
 }
 
-// A Reader reads lines without their ends, LF or CRLF, and without a byte
-// order mark before the first.
-type Reader struct {
-	scanner *bufio.Scanner
-	Number  int // of the line that next has read, from 1
-}
-
-// NewReader reads the lines of r, none of them over [MaxBytes].
-func NewReader(r io.Reader) *Reader {
-	s := bufio.NewScanner(r)
-	s.Buffer(make([]byte, 0, PeekSize), MaxBytes)
-	return &Reader{scanner: s}
-}
-
-// Next returns the next line, which is valid until the next call, and false
-// at the end or at an error.
-func (l *Reader) Next() ([]byte, bool) {
-	if !l.scanner.Scan() {
-		return nil, false
-	}
-	l.Number++
-	if l.Number == 1 {
-		return bytes.TrimPrefix(l.scanner.Bytes(), []byte(ByteOrderMark)), true
-	}
-	return l.scanner.Bytes(), true
-}
-
-// Err returns the error that has ended the lines, with its line, or nil.
-func (l *Reader) Err() error {
-	switch err := l.scanner.Err(); {
-	case errors.Is(err, bufio.ErrTooLong):
-		return fmt.Errorf("line %d: longer than %d bytes", l.Number+1, MaxBytes)
-	case err != nil:
-		return fmt.Errorf("after line %d: %w", l.Number, err)
-	default:
-		return nil
-	}
-}
-
 // An Error is what is wrong in a line.
 type Error struct {
 	Line int
@@ -93,24 +54,47 @@ func (e *Error) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err
 // Unwrap returns what is wrong.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Each calls fn for each line of r, plain or compressed by gzip, and returns
-// their number. Errors name the line: those of fn get their line unless they
-// are an [*Error].
+// ErrStop ends the lines when a function returns it.
+var ErrStop = errors.New("no more lines are wanted")
+
+// Each is [EachOf] for a text that may be compressed by gzip.
 func Each(r io.Reader, fn func(line []byte, number int) error) (int, error) {
 	in, err := Decompress(r)
 	if err != nil {
 		return 0, err
 	}
-	l := NewReader(in)
-	for line, ok := l.Next(); ok; line, ok = l.Next() {
-		if err := fn(line, l.Number); err != nil {
-			if _, placed := errors.AsType[*Error](err); !placed {
-				err = &Error{l.Number, err}
+	return EachOf(in, fn)
+}
+
+// EachOf calls fn for each line of r, none of them over [MaxBytes], without its
+// end, LF or CRLF, and without a byte order mark before the first, and returns
+// their number. A line is valid during the call. Errors name the line: those of
+// fn get their line unless they are an [*Error].
+func EachOf(r io.Reader, fn func(line []byte, number int) error) (number int, err error) {
+	s := bufio.NewScanner(r)
+	s.Buffer(make([]byte, 0, PeekSize), MaxBytes)
+	for s.Scan() {
+		line := s.Bytes()
+		if number++; number == 1 {
+			line = bytes.TrimPrefix(line, []byte(ByteOrderMark))
+		}
+		if err := fn(line, number); err != nil {
+			if errors.Is(err, ErrStop) {
+				return number, nil
 			}
-			return l.Number, err
+			if _, placed := errors.AsType[*Error](err); !placed {
+				err = &Error{number, err}
+			}
+			return number, err
 		}
 	}
-	return l.Number, l.Err()
+	switch err := s.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return number, fmt.Errorf("line %d: longer than %d bytes", number+1, MaxBytes)
+	case err != nil:
+		return number, fmt.Errorf("after line %d: %w", number, err)
+	}
+	return number, nil
 }
 
 // ParseDecimal returns the finite number that s writes in decimal digits, such
