@@ -63,8 +63,7 @@ func Encode(w io.Writer, m *Matrix) error {
 	return nil
 }
 
-// write writes all but the checksum. Table.check has made sure that its
-// conversions fit.
+// write writes all but the checksum, of a table that has been checked.
 func (t *Table) write(w io.Writer) error {
 	header, err := json.Marshal(t.Meta)
 	if err != nil {
@@ -106,8 +105,7 @@ func writeInts[T uint16 | uint32](b *bufio.Writer, values []T) {
 	}
 }
 
-// IsEncoded reports whether the next bytes of r begin a matrix file. It
-// consumes none.
+// IsEncoded reports whether a matrix file begins at r. It consumes nothing.
 func IsEncoded(r *bufio.Reader) bool {
 	head, err := r.Peek(len(fileMagic))
 	return err == nil && string(head) == fileMagic
@@ -236,8 +234,7 @@ func (d *decoder) matrix(meta Meta) (*Matrix, error) {
 	return m, nil
 }
 
-// readInts reads n numbers, none after an error. The slice grows with what has
-// been read.
+// readInts reads n numbers. The slice grows with what has been read.
 func readInts[T byte | uint16 | uint32](d *decoder, n uint64, section string) []T {
 	const perChunk = chunkBytes / 4
 	var values []T

@@ -1,11 +1,10 @@
 // Package simmatrix holds the term-similarity matrix S: its rows, the builders
 // that learn it, the file format that stores it.
 //
-// S is an n×n matrix over the index terms of a field, with s_ii = 1 and
-// 0 < s_ij <= 1 for the stored entries off the diagonal. Only those are kept,
-// at most C of them in a row, so a row is a term's list of neighbors. The
-// matrix need not be symmetric: with the default recipe about half of the
-// entries go one way only.
+// S is an n×n matrix over the index terms of a field, with s_ii = 1 and 0 <
+// s_ij <= 1 for the stored entries off the diagonal. Only those are kept, at
+// most C of them in a row, so a row is a term's list of neighbors. It need not
+// be symmetric: about half of the entries go one way only.
 //
 // The package is pure: it reads from an io.Reader and writes to an io.Writer,
 // and knows nothing of clusters, Redis or files.
@@ -49,15 +48,13 @@ var ErrNoVocabulary = errors.New("no term to learn from")
 type Progress func(stage string, done, total int)
 
 // Meta describes a matrix and what it was made from. It is stored as JSON in
-// the header of the file, without a time stamp, so that the same input gives
-// the same bytes.
+// the header of the file, without a time stamp.
 type Meta struct {
 	Source string            `json:"source"`           // in words, what the matrix was made from
 	Params map[string]string `json:"params,omitempty"` // the settings it was made with, by name
-	// Origins names what the entries come from where that is more than one
-	// thing, as in an ensemble: bit k of [Neighbor.Origins] is Origins[k].
-	// Names are unique, at most [MaxOrigins]; without names every entry comes
-	// from Source.
+	// Origins names what the entries come from: bit k of [Neighbor.Origins] is
+	// Origins[k]. Names are unique, at most [MaxOrigins]; without names every
+	// entry comes from Source.
 	Origins []string `json:"origins,omitempty"`
 	// Docs is N, the number of documents that have the field, to which the
 	// document frequencies refer; 0 is unknown.
@@ -71,9 +68,8 @@ type Meta struct {
 	Dominant bool `json:"dominant"`
 }
 
-// A Matrix is the term-similarity matrix S. It is immutable and safe for use
-// by any number of goroutines. A non-zero entry takes 6 bytes, 7 in a matrix
-// of several origins.
+// A Matrix is the term-similarity matrix S. It is immutable and safe for use by
+// any number of goroutines. An entry takes 6 bytes, 7 with origins.
 type Matrix struct {
 	table    Table
 	checksum [checksumSize]byte // of the encoded file
@@ -228,8 +224,7 @@ func (e *Entries) AppendEntry(n Entry) {
 
 // Matrix returns the matrix of the table, which must not be modified any more.
 // Of Meta only Source, Params, Origins and Docs are read. Errors are those of
-// [New]; in addition the terms and the entries of each row have to be in their
-// order.
+// [New], and of terms and entries that are out of order.
 func (t *Table) Matrix() (*Matrix, error) {
 	m := &Matrix{table: *t}
 	if err := m.table.check(); err != nil {
@@ -292,8 +287,7 @@ func CheckTerm(t string) error {
 	return nil
 }
 
-// LooksUTF16 reports whether text begins with a UTF-16 byte order mark, which
-// is not valid UTF-8.
+// LooksUTF16 reports whether text begins with a UTF-16 byte order mark.
 func LooksUTF16(text string) bool {
 	return strings.HasPrefix(text, "\xff\xfe") || strings.HasPrefix(text, "\xfe\xff")
 }
@@ -409,9 +403,7 @@ func (t *Table) RowAt(i int) Row {
 //
 //	ln(1 + (N − df + 0.5)/(df + 0.5)),
 //
-// with df limited to [1, N]: a term in no document counts as the rarest, and N
-// that lags behind df as equal to it. It is positive. Source: Lucene's
-// BM25Similarity.
+// with df limited to [1, N]; it is positive. Source: Lucene's BM25Similarity.
 func IDF(docFreq, docs int64) float64 {
 	df := float64(max(docFreq, 1))
 	n := max(float64(docs), df)
@@ -474,8 +466,7 @@ func OverrideRules(param string) int {
 }
 
 // A Columns lists the entries of a matrix column by column, 8 bytes each:
-// column j is at [offsets[j], offsets[j+1]) of the other slices, in ascending
-// row.
+// column j is at [offsets[j], offsets[j+1]) of the others, by row.
 type Columns struct {
 	offsets []int
 	rows    []uint32

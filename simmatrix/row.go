@@ -79,8 +79,7 @@ func FromUnits(u uint16) float32 { return float32(u) / UnitsOfOne }
 // neighbors must be in the order that [Row] states; similarities are rounded by
 // [QuantizeSimilarity]. The error wraps [ErrRow] where a similarity is not in
 // (0, 1] or above the one before it, a term is empty or too long, some
-// neighbors have origins and others none, or there are more than
-// [MaxNeighbors].
+// neighbors have origins and others none, or they are too many.
 func PackRow(docFreq uint32, neighbors []Neighbor) (Row, error) {
 	if len(neighbors) > MaxNeighbors {
 		return Row{}, fmt.Errorf("%w: %d neighbors, at most %d", ErrRow, len(neighbors), MaxNeighbors)
@@ -112,8 +111,7 @@ type packer struct {
 	withOrigins          bool
 }
 
-// newPacker returns a packer for so many neighbors, whose terms take about
-// termBytes.
+// newPacker takes the number of neighbors and about the bytes of their terms.
 func newPacker(docFreq uint32, neighbors int, withOrigins bool, termBytes int) *packer {
 	p := &packer{
 		head:    make([]byte, 0, 1+3*binary.MaxVarintLen32),
@@ -156,8 +154,7 @@ func (p *packer) row() Row {
 
 // ParseRow returns packed as a row after checking that it can be read to its
 // end, but not that neighbors are UTF-8 and unique, or the order of those with
-// equal similarity. "" is the zero Row. Errors wrap [ErrRow] and name the
-// offset.
+// equal similarity. "" is the zero Row. Errors wrap [ErrRow].
 func ParseRow(packed string) (Row, error) {
 	if packed == "" {
 		return Row{}, nil
@@ -364,9 +361,8 @@ func (c *RowCodec) Encode(r Row) string {
 	return d.buf.String()
 }
 
-// Decode returns the row of an encoded form after the checks of [ParseRow]. It
-// refuses one of over maxBytes packed before it inflates it. Errors wrap
-// [ErrRow].
+// Decode returns the row of an encoded form, as [ParseRow], and refuses one of
+// over maxBytes before it inflates it. Errors wrap [ErrRow].
 func (c *RowCodec) Decode(encoded string, maxBytes int) (Row, error) {
 	if encoded == "" || encoded[0] != deflatedFormat {
 		if len(encoded) > maxBytes {

@@ -49,10 +49,9 @@ type Options struct {
 	Protect func(term, neighbor string) bool
 }
 
-// DefaultOptions returns the maximum with Neighbors 200. Of a matrix learned
-// from documents and one of edit distances it ranked five judged collections
-// better than either and than the average; a regression ranked them better
-// still.
+// DefaultOptions returns the maximum . Over documents and edit distances it
+// ranked five judged collections better than either and than the average; a
+// regression ranked them better still.
 func DefaultOptions() Options {
 	return Options{Source: "ensemble", Rule: RuleMaximum, Neighbors: 200}
 }
@@ -112,8 +111,7 @@ func Matrices(ctx context.Context, inputs []Input, opts Options, progress simmat
 	return m.Matrix()
 }
 
-// A combiner makes one similarity in [0, 1] of those of a pair in each input,
-// in units of 1/65535.
+// A combiner makes one similarity in [0, 1] of those in each input, in units.
 type combiner func(units []uint16) float64
 
 // combiner returns nil for a rule that Validate reports.
@@ -289,8 +287,7 @@ type ranked struct {
 	entry simmatrix.Entry
 }
 
-// combinedRow returns the entries of term i, protected ones first, valid until
-// the next call.
+// combinedRow returns the entries of term i, valid until the next call.
 func (g *gatherer) combinedRow(i int, combine combiner, neighbors int, protect func(term, neighbor string) bool) []simmatrix.Entry {
 	g.ranked, g.out = g.ranked[:0], g.out[:0]
 	inputs := len(g.inputs)

@@ -15,8 +15,7 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/parallel"
 )
 
-// A sample is pairs of terms with their similarities in the inputs and whether
-// they are related.
+// A sample is pairs of terms with their similarities and whether related.
 type sample struct {
 	inputs   int
 	units    []uint16 // similarities in units of 1/65535, inputs for each pair
@@ -46,8 +45,7 @@ func (s *sample) check(purpose string) error {
 }
 
 // An input counts as a copy of the relations if it disagrees on at most one in
-// leakMistakes pairs, related or unrelated, whichever are fewer. Fewer than
-// leakPairs prove nothing.
+// leakMistakes pairs of the rarer kind, if those are at least leakPairs.
 const leakMistakes, leakPairs = 100, 20
 
 // checkLeaks refuses an input that has the related pairs and no others.
@@ -131,8 +129,7 @@ const (
 	converged = 1e-10
 )
 
-// fit sets the coefficients, over similarities standardized by their mean and
-// standard deviation.
+// fit sets the coefficients, over standardized similarities.
 func (r *Regression) fit(ctx context.Context, s *sample) error {
 	l := newLikelihood(s, r.Options.Ridge)
 	beta := make([]float64, s.inputs+1) // the intercept last
@@ -253,7 +250,6 @@ func (l *likelihood) at(ctx context.Context, beta []float64) (point, error) {
 }
 
 // add adds value, gradient and upper triangle of the Hessian of pair p to sum.
-// x is scratch space.
 func (l *likelihood) add(sum []float64, p int, beta, x []float64) {
 	size := len(beta)
 	z := beta[l.inputs]

@@ -250,8 +250,7 @@ const maxProblems = 100
 // oneWaySign is between the terms of a rule that goes one way.
 const oneWaySign = "->"
 
-// ErrOverrides is wrapped by the errors of [ParseOverrides]: the file has bad
-// lines, or too many.
+// ErrOverrides is wrapped by the errors of [ParseOverrides].
 var ErrOverrides = errors.New("bad overrides")
 
 // ParseOverrides reads a file of overrides, at most one rule a line:
@@ -264,8 +263,7 @@ var ErrOverrides = errors.New("bad overrides")
 //
 // Words are separated by blanks or tabs. A # that begins a word begins a
 // comment. A term is quoted if it has blanks or control characters, begins with
-// # or a double quote, or is ->. A second rule for an entry is an error, even if
-// it is the same.
+// # or a double quote, or is ->. A second rule for an entry is an error.
 //
 // The error wraps [ErrOverrides] and names the bad lines, at most a hundred; a
 // file of more than [simmatrix.MaxOverrideLines] lines or 32 MiB is refused.

@@ -11,15 +11,13 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// OverrideCounts count the effects of [Overrides.Apply] in entries: a rule both
-// ways counts twice.
+// OverrideCounts count entries: a rule both ways counts twice.
 type OverrideCounts struct {
 	Set    int // entries that were added or changed
 	Banned int // entries that were removed
 	Pinned int // pinned entries that exist
-	// Unmet are the pins of missing entries, each one way, in ascending order
-	// of term and neighbor. A pin both ways is unmet if both directions are
-	// missing.
+	// Unmet are the pins of missing entries, each one way, ascending. A pin
+	// both ways is unmet if both directions are missing.
 	Unmet []Override
 	// NoEffect is the number of entries that already were as a set or ban wants
 	// them, and of missing ones pinned both ways whose other direction exists.
@@ -36,8 +34,7 @@ type OverrideCounts struct {
 // term without a row gets one, with document frequency 0, if an entry of it is
 // set. Meta.Params gets "overrides", the number of rules and the beginning of a
 // SHA-256 of their content, after those applied before. Apply returns m itself
-// where nothing changes. It does not undo an earlier application: apply to the
-// matrix of the source.
+// where nothing changes. It does not undo an earlier application.
 func (o *Overrides) Apply(m *simmatrix.Matrix) (*simmatrix.Matrix, OverrideCounts, error) {
 	t := m.Table()
 	p := o.plan(t)
@@ -233,8 +230,7 @@ func (p *plan) matrix(origins []string, own uint8, params map[string]string) (*s
 	return out.Matrix()
 }
 
-// override puts e into the row in place of the entry with its column, or, with
-// 0 units, removes that.
+// override puts e in place of the entry with its column; 0 units remove that.
 func override(row []simmatrix.Entry, e simmatrix.Entry) []simmatrix.Entry {
 	at := slices.IndexFunc(row, func(other simmatrix.Entry) bool { return other.Col == e.Col })
 	switch {

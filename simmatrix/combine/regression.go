@@ -14,8 +14,7 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/settings"
 )
 
-// ErrRegression is wrapped by the errors of [FitRegression] about the data of
-// inputs and relations.
+// ErrRegression is wrapped by errors about the data of inputs and relations.
 var ErrRegression = errors.New("no regression can be fitted")
 
 // RegressionOptions are the settings of [FitRegression].
@@ -59,8 +58,7 @@ type Regression struct {
 }
 
 // An Evaluation compares estimates with relations that they were not fitted to.
-// Constant is the result of a constant estimate, the share of related pairs
-// among those fitted to.
+// Constant is that of the share of related pairs fitted to.
 type Evaluation struct {
 	Pairs, Related           int
 	LogLoss, ConstantLogLoss float64 // mean of −ln of the probability estimated for the truth, in nats, at least 0
@@ -87,8 +85,7 @@ type Evaluation struct {
 //
 // Errors wrap [ErrRegression] where fitting or measuring lacks related or
 // unrelated pairs, or an input was made from the relations; they name bad
-// settings and inputs, or are that of ctx. It takes 2 bytes for each input and
-// pair.
+// settings and inputs, or are that of ctx.
 func FitRegression(ctx context.Context, inputs []Input, relations *simmatrix.Matrix, opts RegressionOptions) (*Regression, error) {
 	if err := errors.Join(opts.Validate(), checkInputs(inputs)); err != nil {
 		return nil, err

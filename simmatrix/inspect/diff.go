@@ -17,22 +17,19 @@ type Difference struct {
 	Common, RowsChanged int      // terms of both, and those of them whose neighbors or similarities differ
 	DocFreqsChanged     int      // terms of both whose document frequency differs
 	MeanDistance        float64  // mean of [RowChange.Distance] over the terms of both; 0 without such terms
-	// Top are the rows that changed most: in descending distance, ties in
-	// descending document frequency in the second matrix, then in ascending
-	// byte order of the term.
+	// Top are the rows that changed most: in descending distance, then document
+	// frequency in the second matrix, then by term.
 	Top []RowChange
 }
 
-// A RowChange says how the row of a term changed from a, the first matrix, to
-// b, the second.
+// A RowChange says how the row of a term changed from a to b.
 type RowChange struct {
 	Term string
 	// Distance is the weighted Jaccard (Ruzicka) distance of the two rows,
 	//
 	//	1 - Σ_j min(a_ij, b_ij) / Σ_j max(a_ij, b_ij)
 	//
-	// over the neighbors j of either: above 0, and 1 where the rows share no
-	// neighbor.
+	// over the neighbors j of either, above 0.
 	Distance     float64
 	From, To     uint32               // document frequencies of the term in the two
 	Gained, Lost []simmatrix.Neighbor // neighbors that only b's row has, only a's, each in the order of its row
@@ -45,8 +42,7 @@ type NeighborChange struct {
 	From, To float32
 }
 
-// Diff compares two matrices by their terms and describes the top rows that
-// changed most.
+// Diff compares two matrices and describes the top rows that changed most.
 func Diff(older, newer *simmatrix.Matrix, top int) *Difference {
 	a, b := older.Table(), newer.Table()
 	d := &differ{a: a, b: b, inB: make([]uint32, len(a.Terms)), before: make([]uint16, len(b.Terms)), out: &Difference{}}

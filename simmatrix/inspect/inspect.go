@@ -40,9 +40,8 @@ type Report struct {
 	Meta     simmatrix.Meta // what the header says
 	Checksum string
 	Claims   []Claim // the header, and the settings of [shape.Sparsify] in its Params, and a fresh count
-	// Density is (NonZeros + n) / n² of n terms, in [0, 1]; 0 without terms. It
-	// includes the diagonal: the share of the pairs of two terms is NonZeros /
-	// (n·(n-1)).
+	// Density is (NonZeros + n) / n² of n terms, with the diagonal, in [0, 1];
+	// 0 without terms.
 	Density float64
 
 	RowLengths      Distribution // of the number of neighbors of a term
@@ -57,17 +56,15 @@ type Report struct {
 	// that what was stored for 0.15 is in bin 3.
 	Histogram [HistogramBins]uint64
 
-	// Pairs is the number of pairs of terms with an entry in one direction at
-	// least, OneWay of those with one only, Unequal of those with two that
-	// differ.
+	// Pairs is the number of pairs of terms with an entry in either direction,
+	// OneWay of those with one only, Unequal of those with two that differ.
 	Pairs, OneWay, Unequal uint64
 
 	// NeighborOf is the distribution of N_k, the number of rows that have a
 	// term as neighbor. Hubs are the terms with the largest, ties in ascending
 	// byte order. Skewness is E[(N_k - μ)³]/σ³ over all terms, 0 where all have
 	// the same: the hubness of Radovanović, Nanopoulos and Ivanović 2010 (Hubs
-	// in Space, section 2). Above about 1, few terms are neighbors of very
-	// many.
+	// in Space, section 2).
 	NeighborOf Distribution
 	Hubs       []Hub
 	Skewness   float64
@@ -286,8 +283,7 @@ func skewness(values []int) float64 {
 	return third / math.Pow(second, 1.5)
 }
 
-// distributionOf sums up whole numbers from 0 to the number of terms of a
-// matrix.
+// distributionOf sums up whole numbers, none of them large.
 func distributionOf(values []int) Distribution {
 	counts := make([]uint64, slices.Max(append([]int{0}, values...))+1)
 	for _, v := range values {
@@ -328,8 +324,7 @@ type Claim struct {
 	Claimed, Counted string
 	Holds            bool // the two are the same; for a setting, the count keeps to it or Note excuses it
 	// Note says why a setting holds though the count goes beyond it: overrides
-	// have set those entries, or no more others are left than rules that pin
-	// and ban can explain.
+	// explain all entries, or all but what rules that pin and ban can.
 	Note string
 }
 

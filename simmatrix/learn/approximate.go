@@ -42,8 +42,7 @@ func (a approximation) describe(params map[string]string, target float64) {
 }
 
 // nearestApproximately is nearest among the members of as few cells as find the
-// share target of a sample's neighbors. Another sample measures the share
-// found.
+// share target of a sample's neighbors. Another measures it.
 func (p *panels) nearestApproximately(ctx context.Context, opts nearestOptions, target float64, progress simmatrix.Progress) (simmatrix.Entries, approximation, error) {
 	random := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // has to give the same numbers every time
 	drawn := make([]uint32, p.vectors)

@@ -145,8 +145,7 @@ type CorpusOptions struct {
 }
 
 // DefaultCorpusOptions returns the settings that raised the ranking quality
-// most over five judged collections. Wider windows and more dimensions did not
-// help.
+// most over five judged collections.
 func DefaultCorpusOptions() CorpusOptions {
 	return CorpusOptions{
 		Source: "documents", MinDocFreq: 3, Parts: BothParts, Dimensions: 100, Window: 5, ContextPower: defaultContextPower,

@@ -11,8 +11,7 @@ import (
 )
 
 // blockRows is how many vectors a [searcher] has at a time: enough to use a
-// panel often while it is in the processor's cache, few enough to stay there
-// themselves.
+// panel often while it is in the processor's cache, few enough to stay.
 const blockRows = 192
 
 // A show compares the vectors that the searcher has begun with, those at the
@@ -81,8 +80,7 @@ func (s *searcher) begin(p *panels, lo, hi int) {
 	}
 }
 
-// load prepares rows of the block to be compared. Empty places of the last tile
-// get an infinite floor.
+// load prepares rows to be compared. Empty places get an infinite floor.
 func (s *searcher) load(rows []int) {
 	count := (len(rows) + tileRows - 1) / tileRows
 	s.loaded = rows
@@ -168,8 +166,7 @@ func (c *candidates) reset() {
 	c.seen, c.floor = c.seen[:0], c.least
 }
 
-// add takes a candidate. Of many in descending id, one with the floor's product
-// may be missed.
+// add may miss one with the floor's product, of many in descending id.
 func (c *candidates) add(one candidate) {
 	c.seen = append(c.seen, one)
 	if len(c.seen) >= 2*c.room {

@@ -150,8 +150,7 @@ const (
 // (Levy, Goldberg and Dagan, 2015, section 3.1).
 const defaultContextPower = 0.75
 
-// ppmi returns the positive pointwise mutual information of the contexts (rows)
-// and the terms (columns),
+// ppmi returns the positive pointwise mutual information of contexts and terms,
 //
 //	max(0, ln(c_ij / (c_i · q_j)) − shift),  q_j = c_j^α / Σ_k c_k^α
 //
@@ -261,8 +260,7 @@ func (c *contextCounter) add(j int32, distance int) {
 //
 //	ln(1 + tf) · ln(1 + (N − df + 0.5)/(df + 0.5))
 //
-// as the weight, and every document scaled to unit length. For room see
-// makeSparse.
+// as the weight, and every document scaled to unit length.
 func (v *vocabulary) termDocuments(ctx context.Context, room int64, st *parallel.Stage) (*sparse, error) {
 	idf := make([]float64, len(v.terms))
 	for i, df := range v.docFreqs {

@@ -16,8 +16,7 @@ import (
 // The randomized method of Halko, Martinsson and Tropp (2011), algorithm 4.4.
 // Three passes give the leading 100 singular values of text matrices to three
 // digits, but then a third of a term's 200 neighbors change with the seed, and
-// the gain in nDCG with them (standard deviation 0.39 points, 0.13 with
-// twelve).
+// the gain in nDCG with them (deviation 0.39 points, not 0.13).
 const (
 	oversampling    = 20 // directions more than asked for
 	powerIterations = 12
@@ -94,8 +93,7 @@ type partOptions struct {
 }
 
 // addPart appends the vectors of the columns of a, V·σ^sigmaPower of a =
-// U·σ·Vᵀ, each scaled: with two parts of length 1/√2 dot products are the mean
-// of two cosines.
+// U·σ·Vᵀ, each scaled to the length.
 func (t *vectorTable) addPart(ctx context.Context, a *sparse, opts partOptions, st *parallel.Stage) error {
 	random := rand.New(rand.NewPCG(opts.seed, opts.stream)) //nolint:gosec // has to give the same numbers every time
 	v, sigma, err := truncatedSVD(ctx, a, opts.dimensions, random, st)
@@ -210,15 +208,14 @@ const (
 )
 
 // orthonormalize replaces the columns of a by an orthonormal basis of their
-// span (Stathopoulos and Wu, 2002, section 4.4): with D the inverse lengths of
-// the columns and
+// span (Stathopoulos and Wu, 2002, section 4.4): with D their inverse lengths
+// and
 //
 //	D·aᵀa·D = V·Λ·Vᵀ,   a ← a·D·V·Λ^-½
 //
 // until the cross product was well conditioned. An eigenvalue below the
 // rounding error of the largest is raised to it, so that dependent columns
-// become some direction (as the shift in Fukaya et al., 2020). Zero columns
-// stay zero.
+// become some direction (as the shift in Fukaya et al., 2020).
 func orthonormalize(ctx context.Context, a blas64.General) error {
 	for range maxPasses {
 		cross, err := crossProduct(ctx, a, a)

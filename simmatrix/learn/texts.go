@@ -41,8 +41,7 @@ func NewTexts() *Texts { return &Texts{ids: make(map[string]int32)} }
 
 // Add adds one document, given as the values of its fields, in order. It splits
 // them at Unicode's word boundaries (UAX #29), as Lucene's standard tokenizer
-// does, and keeps words with a letter or digit. A document without one is
-// skipped.
+// does, and keeps words with a letter or digit.
 func (t *Texts) Add(texts ...string) {
 	isWord := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }
 	t.add(len(texts), func(k int) {
@@ -211,8 +210,7 @@ func (t *Texts) Corpus(terms [][]string) *Corpus {
 	return c
 }
 
-// The format of a file of texts, numbers as unsigned LEB128 (varints) unless
-// said otherwise:
+// The format of a file of texts, numbers as varints unless said otherwise:
 //
 //	content
 //	magic "akin-T\r\n"
@@ -228,8 +226,7 @@ const (
 	textsChunk   = 1 << 16    // how much is read or written at a time
 )
 
-// ErrTexts says that the input is not a file of texts, is cut short, or was
-// damaged.
+// ErrTexts says that the input is no file of texts, cut short, or damaged.
 var ErrTexts = errors.New("not a whole file of texts")
 
 // EncodeTexts writes t to w. The same texts always give the same bytes.
@@ -261,9 +258,8 @@ func EncodeTexts(w io.Writer, t *Texts) error {
 	return nil
 }
 
-// DecodeTexts reads a file of texts to its end and checks all of it. It
-// allocates in proportion to what it has read. Errors wrap [ErrTexts] or that
-// of r.
+// DecodeTexts reads a file of texts to its end, checks it, and allocates as it
+// reads. Errors wrap [ErrTexts] or that of r.
 func DecodeTexts(r io.Reader) (*Texts, error) {
 	d := &textsDecoder{r: bufio.NewReaderSize(r, textsChunk), hash: sha256.New()}
 	t := NewTexts()

@@ -17,8 +17,7 @@ type tile struct {
 }
 
 // A multiply sets the dots and above of t and reports whether any is above its
-// floor. rows has the vectors of t, panel those of a panel, dimension by
-// dimension.
+// floor. rows has the vectors of t, panel those of a panel.
 type multiply func(t *tile, rows, panel []float32) bool
 
 // multiplyPortable is the multiply of any processor, in strips of four so that

@@ -20,12 +20,10 @@ type VectorOptions struct {
 	Power     float64 // p in s = max(0, cos)^p, above 0
 	Threshold float64 // θ in [0, 1): a cosine at or under it counts as 0
 	// Recall is the share of the nearest words that an approximate search has
-	// to find, in (0, 1); 0 is the exact search. For many words 0.95 takes a
-	// fraction of the time.
+	// to find, in (0, 1); 0 is the exact search.
 	Recall float64
 	// Keep reports whether a word gets a row, Candidate whether it may be the
-	// neighbor of others, so that words that no document has take no places; nil
-	// is all.
+	// neighbor of others; nil is all.
 	Keep, Candidate func(word string) bool
 }
 
@@ -61,9 +59,8 @@ type vectorSet interface {
 // true neighbors of 1,000 words. Params then has "recall", the share found for
 // 1,000 other words, "cells" and "probes", the cells searched for each word.
 //
-// The same input gives the same bytes on one kind of processor. Errors are
-// [simmatrix.ErrNoVocabulary], one for all options out of range, and that of
-// ctx.
+// The same input gives the same bytes on a kind of processor. Errors are
+// [simmatrix.ErrNoVocabulary], one for all bad options, and that of ctx.
 func FromVectors(ctx context.Context, v vectorSet, opts VectorOptions, progress simmatrix.Progress) (*simmatrix.Matrix, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err

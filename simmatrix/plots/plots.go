@@ -1,8 +1,7 @@
 // Package plots draws what is in a similarity matrix, as SVG or PNG: how its
 // similarities are distributed, and how dense it would be with fewer neighbors
 // (as in figures 4.1 to 4.5 of Novotný, Vector Space Representations in
-// Information Retrieval, 2017). The density of a matrix of n terms is in
-// percent:
+// Information Retrieval, 2017). The density of n terms is in percent:
 //
 //	100·(entries off the diagonal + n) / n²
 package plots
@@ -88,8 +87,7 @@ func (s *Summary) Similarities() []Bin {
 type Point struct{ At, Density float64 }
 
 // DensityByNeighbors returns how dense the matrix is when each term keeps its C
-// most similar neighbors, for ascending C: each up to 50, then about 2 % apart,
-// and the longest row.
+// most similar neighbors: each C up to 50, then about 2 % apart.
 func (s *Summary) DensityByNeighbors() []Point {
 	var points []Point
 	kept, next := uint64(0), 1

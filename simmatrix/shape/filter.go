@@ -13,8 +13,8 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/settings"
 )
 
-// A TermFilter says which terms a matrix is to have. The zero value matches
-// every term.
+// A TermFilter says which terms a matrix is to have; the zero value, every
+// term.
 type TermFilter struct {
 	MinDocFreq         uint32         // the smallest document frequency
 	MaxDocShare        float64        // the largest share of the documents that may have the term, in (0, 1]; 0 is no limit

@@ -13,8 +13,7 @@ import (
 type ProjectOptions struct {
 	IndexTerms map[string][]string // the index terms that the field's analyzer makes of each word
 	// DocFreqs has the document frequency of each index term. A term that it
-	// lacks keeps its row and is no one's neighbor. With nil all terms are
-	// kept, with frequency 0.
+	// lacks keeps its row and is no one's neighbor. Nil keeps all.
 	DocFreqs map[string]uint32
 	Docs     uint64 // N, the number of documents that DocFreqs was counted in
 }

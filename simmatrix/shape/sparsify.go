@@ -1,6 +1,5 @@
-// Package shape changes which terms and entries a matrix has: it removes
-// entries (sparsify) and terms (filter), and turns surface words into index
-// terms (project).
+// Package shape removes entries (sparsify) and terms (filter), and turns
+// surface words into index terms (project).
 package shape
 
 import (
@@ -17,20 +16,17 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/settings"
 )
 
-// SparsifyOptions are the settings of [Sparsify]. The zero value keeps every
-// entry.
+// SparsifyOptions are the settings of [Sparsify]. Zero keeps every entry.
 type SparsifyOptions struct {
 	Neighbors int     // C, the most entries in a row off the diagonal; 0 is [simmatrix.MaxNeighbors]
 	Threshold float64 // θ in [0, 1): entries s_ij <= θ go; rounded to a multiple of 1/65535
 	Mutual    bool    // keeps s_ij only where j is among the C nearest of i and i among those of j
 	Symmetric bool    // makes s_ij = s_ji
 	// Dominant makes Σ_{j≠i} s_ij < 1 in every row i. Together with Symmetric
-	// the matrix is positive definite; without it, only invertible (Levy and
-	// Desplanques).
+	// the matrix is positive definite.
 	Dominant bool
 	// Protect reports the entries to keep whatever would drop them; nil is
-	// none. With Mutual or Symmetric, one direction protects both. It must be
-	// deterministic.
+	// none. With Mutual or Symmetric, one direction protects both.
 	Protect func(term, neighbor string) bool
 }
 
@@ -47,8 +43,7 @@ func (o *SparsifyOptions) paired() bool { return o.Mutual || o.Symmetric }
 
 func (o *SparsifyOptions) room() int { return cmp.Or(o.Neighbors, simmatrix.MaxNeighbors) }
 
-// params returns before with the settings that remove something, in place of
-// earlier ones.
+// params returns before with the settings, in place of earlier ones.
 func (o *SparsifyOptions) params(before map[string]string) map[string]string {
 	before = maps.Clone(before)
 	maps.DeleteFunc(before, func(name, _ string) bool { return strings.HasPrefix(name, simmatrix.SparsifyPrefix) })
@@ -75,10 +70,9 @@ func (o *SparsifyOptions) params(before map[string]string) map[string]string {
 //
 // Sums are of the rounded similarities. Protected entries are taken first and
 // count in their row. Where they are more than C, or sum up to 1, the row has
-// nothing else, and Meta says so. Sparsify with the same options does not
-// change its own result. A mirrored entry has the origins of both directions.
-// Params of the result are those of m and the settings, with "sparsify_" before
-// the name.
+// nothing else. Doing it again changes nothing. A mirrored entry has the
+// origins of both directions. Params of the result are those of m and the
+// settings, with "sparsify_" before the name.
 //
 // It returns an error that names each option out of range, and one that wraps
 // [simmatrix.ErrInvalid] where Protect leaves a row more than

@@ -134,9 +134,8 @@ type BasisOptions struct {
 	MaxNonZeros int      // most entries of the factor, 12 bytes each and 12 more while it is made; 0 is [DefaultMaxNonZeros]
 }
 
-// A SparseBasis changes to an orthonormal basis by a sparse E = P·F, where P is
-// a permutation of the terms and F the lower triangular Cholesky factor of
-// PᵀSP:
+// A SparseBasis is made by a sparse E = P·F, where P is a permutation of the
+// terms and F the lower triangular Cholesky factor of PᵀSP:
 //
 //	S = P·PᵀSP·Pᵀ = P·F·Fᵀ·Pᵀ = (P·F)·(P·F)ᵀ = E·Eᵀ
 //
@@ -195,8 +194,7 @@ func (b *SparseBasis) Row(i int32) Vector {
 }
 
 // Coordinates returns Φ₁(x) = Eᵀ·W·x, in O(n) and the entries of E in the rows
-// of x. It panics where x has a term not in [0, n) or a coordinate is not
-// finite.
+// of x.
 func (b *SparseBasis) Coordinates(x Vector) Vector {
 	dense := make([]float64, b.Len())
 	for k, i := range x.Terms {
@@ -216,14 +214,12 @@ func (b *SparseBasis) Coordinates(x Vector) Vector {
 }
 
 // Orthonormalize returns the lower triangular E with positive diagonal and S =
-// E·Eᵀ by the algorithm of Sidorov, section 2.5: with the rows before it known,
-// row k solves
+// E·Eᵀ by the algorithm of Sidorov, section 2.5, row by row:
 //
 //	Σ_{i≤j} e_ji·x_i = s_jk    for j < k           (eq. 23)
 //	x_k = √(1 − Σ_{i<k} x_i²)                      (eq. 25)
 //
-// [Cholesky] makes the same in a fraction of the time, with the same errors,
-// and [ErrNotSymmetric].
+// [Cholesky] makes the same in a fraction of the time, with the same errors.
 func Orthonormalize(s *Similarities) (*mat.TriDense, error) {
 	if !s.Symmetric() {
 		return nil, fmt.Errorf("orthonormalise: %w", ErrNotSymmetric)

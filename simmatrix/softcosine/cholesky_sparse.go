@@ -42,8 +42,7 @@ func factorize(s *Similarities, st *structure) (*rowFactor, error) {
 	return &up.out, nil
 }
 
-// upLooking is the state of a factorization. The block is the rows that are
-// being made.
+// upLooking is the state of a factorization. The block is the rows being made.
 type upLooking struct {
 	*structure
 	s        *Similarities

@@ -98,8 +98,7 @@ type walk struct {
 }
 
 // from walks from a term and returns the terms in the order of the walk, valid
-// until the next: each is followed by its new neighbors, in ascending degree
-// and number.
+// until the next: each is followed by its new neighbors, by degree and number.
 func (w *walk) from(start int32) []int32 {
 	w.queue = append(w.queue[:0], start)
 	w.level[start] = 0

@@ -12,8 +12,7 @@ import (
 // edges between the terms that they touch, so that it never grows. Terms that
 // have the same neighbors are one supervariable and are eliminated together.
 // Degrees are the upper bounds of Amestoy, Davis and Duff (An Approximate
-// Minimum Degree Ordering Algorithm, 1996), exact for a term of at most two
-// elements.
+// Minimum Degree Ordering Algorithm, 1996).
 //
 // Terms of at most one neighbor come first, by [quotientGraph.peel]: else the
 // lists of a hub would be walked for each of them.
@@ -73,8 +72,7 @@ func newQuotientGraph(s *Similarities) *quotientGraph {
 }
 
 // peel sets the degrees of all terms and eliminates those of at most one
-// neighbor, and so on with what is left: a tree to its end, in O(nnz + n·log
-// n).
+// neighbor, and so on with what is left, in O(nnz + n·log n).
 func (q *quotientGraph) peel(s *Similarities) {
 	for i := range q.nodes {
 		q.nodes[i].degree = degree(s, int32(i))
@@ -201,8 +199,7 @@ func (q *quotientGraph) countOutside(i int32) {
 
 // reduce replaces by the element p the edges of v that it has. It makes v's
 // degree a bound on the terms that v touches and p does not, and returns the
-// one that counts the terms of each element separately: it is 0 if there are
-// none.
+// one that counts the terms of each element separately.
 func (q *quotientGraph) reduce(p int32, v *node) (outside int) {
 	q.steps += len(v.nodes) + len(v.elements)
 	v.nodes = slices.DeleteFunc(v.nodes, func(j int32) bool {

@@ -8,8 +8,7 @@ import (
 	"sort"
 )
 
-// ErrPairs is wrapped where a feature of a pair would not be real, or not what
-// the formula means.
+// ErrPairs is wrapped where a feature of a pair would not be real, or wrong.
 var ErrPairs = errors.New("no features of pairs")
 
 // Pairs maps vectors over n terms to vectors over the n + nnz pairs of terms
@@ -18,8 +17,7 @@ var ErrPairs = errors.New("no features of pairs")
 //
 //	x_ij = √k_ij · (w_i·x_i + w_j·x_j) / 2
 //
-// with k_ij of [NewPairs] or [NewPhi2]. It is immutable and safe for concurrent
-// use.
+// with k_ij of [NewPairs] or [NewPhi2]. It is immutable.
 type Pairs struct {
 	sp       *Space
 	diagonal []float64 // √k_ii
@@ -41,8 +39,7 @@ func NewPairs(sp *Space) (*Pairs, error) {
 	return p, nil
 }
 
-// NewPhi2 returns the corrected features, Sidorov, eq. 18 to 20, and Φ₂ of the
-// thesis, eq. 4.4:
+// NewPhi2 returns the corrected features, Sidorov, eq. 18 to 20, thesis, 4.4:
 //
 //	k_ij = 2·c_ij,  c_ii = (1 − Σ_{k≠i} s_ik) / 2,  c_ij = s_ij for i ≠ j
 //

@@ -32,9 +32,8 @@ type cell struct {
 
 // NewSimilarities returns the n×n matrix S with the given entries s_ij by [i,
 // j], in any order; what is not given is 0, and the diagonal 1. The error wraps
-// [ErrSimilarities] and names the place where n is negative or above 2³¹-1, i
-// or j is not in [0, n), s_ij is not finite or repeated, or s_ii is given and
-// is not 1.
+// [ErrSimilarities] and names the place where n, i or j is out of range, s_ij
+// is not finite or repeated, or s_ii is given and is not 1.
 func NewSimilarities(n int, entries iter.Seq2[[2]int32, float64]) (*Similarities, error) {
 	if n < 0 || n > math.MaxInt32 {
 		return nil, fmt.Errorf("%w: %d terms, not in [0, %d]", ErrSimilarities, n, math.MaxInt32)
@@ -127,8 +126,7 @@ func (s *Similarities) Row(i int) (cols []int32, sims []float64) {
 	return s.cols[lo:hi:hi], s.sims[lo:hi:hi]
 }
 
-// At returns s_ij, in O(log C) for C entries of row i. It panics unless i and j
-// are in [0, n).
+// At returns s_ij, in O(log C) for C entries of row i, for i and j in [0, n).
 func (s *Similarities) At(i, j int) float64 {
 	if j < 0 || j >= s.Len() {
 		panic(panicTerm)
@@ -269,8 +267,7 @@ func (v *Vocabulary) Term(i int32) string { return v.terms[i] }
 func (v *Vocabulary) Len() int { return len(v.terms) }
 
 // FromMatrix returns S as m has it and the numbers of its terms: those of m in
-// ascending byte order, then the others of extra, which are similar to no
-// other.
+// ascending byte order, then the others of extra.
 func FromMatrix(m *simmatrix.Matrix, extra ...string) (*Vocabulary, *Similarities) {
 	v := &Vocabulary{terms: make([]string, 0, m.Len()+len(extra)), numbers: make(map[string]int32, m.Len()+len(extra))}
 	for term := range m.Terms() {

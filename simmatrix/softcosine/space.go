@@ -17,9 +17,8 @@
 // coordinates that are not finite.
 //
 // The inner product takes any S. The soft cosine takes one for which no ⟨x, x⟩
-// is negative; else it returns [ErrNotReal]. It is known to lie in [-1, 1] only
-// where S is positive semi-definite and symmetric. A vector of norm 0 has
-// similarity 0 with all.
+// is negative; else it returns [ErrNotReal]. It lies in [-1, 1] where S is
+// positive semi-definite and symmetric. A norm of 0 gives 0.
 //
 // Norms are scaled where their squares leave the range of a float64. A result
 // that is itself out of range is an error that wraps [ErrRange], ±Inf where
@@ -112,8 +111,7 @@ func (sp *Space) weigh(x Vector) Vector {
 }
 
 // A scratch is a dense vector of which only the marked coordinates are known;
-// the others are 0. The marks of 20,000 terms fit into a processor's smallest
-// cache.
+// the others are 0.
 type scratch struct {
 	values []float64
 	marks  []uint64
@@ -278,8 +276,7 @@ func (sp *Space) Hard(x, y Vector) float64 {
 
 // Soft returns the soft cosine measure ⟨x, y⟩ / (√⟨x, x⟩·√⟨y, y⟩), 0 where a
 // norm is 0 (Sidorov, eq. 14; the notes, remark to lemma 3.3). It is not
-// clamped. Errors are those of [Space.SoftNorm]; [ErrRange] is of the measure,
-// not of a norm.
+// clamped. Errors are those of [Space.SoftNorm].
 func (sp *Space) Soft(x, y Vector) (float64, error) {
 	nx, err := sp.softNorm(x)
 	if err != nil {

@@ -11,8 +11,7 @@ import (
 
 // A Vector is a sparse vector: Values[k] is its coordinate of the term
 // Terms[k], or of a document in the result of [Space.Products]. Terms ascend,
-// and no value is 0 or not finite; [NewVector] ensures it, and whoever makes a
-// Vector otherwise must.
+// and no value is 0 or not finite; [NewVector] ensures it.
 type Vector struct {
 	Terms  []int32
 	Values []float64

@@ -108,8 +108,8 @@ func (w Weighting) String() string {
 	return string(letters)
 }
 
-// Statistics are what a [Weighting] has to know of a collection, each for the
-// letters in parentheses.
+// Statistics are what a [Weighting] has to know, for the letters in
+// parentheses.
 type Statistics struct {
 	Docs      int64   // N, the number of documents, at least 1 (f, t, p)
 	DocFreqs  []int64 // n_t by term; one outside of [1, Docs] counts as the nearer end (f, t, p)

@@ -96,9 +96,8 @@ func (g *list) compactGrown() error {
 	return g.compact()
 }
 
-// compact sorts the list and drops repeats. A pair repeated with another
-// similarity, or with unique any repeated pair, is an error that names the
-// first such line.
+// compact sorts the list and drops repeats. One with another similarity, or
+// with unique any, is an error that names its line.
 func (g *list) compact() error {
 	slices.SortFunc(g.list, comparePairs)
 	var bad pair // the one with the smallest line number
@@ -144,8 +143,7 @@ func (g *list) matrix() (*simmatrix.Matrix, error) {
 	}}, g.opts.Neighbors)
 }
 
-// ReadTSV reads a matrix as a list of similarities, plain or compressed by
-// gzip: lines of
+// ReadTSV reads a list of similarities, plain or compressed by gzip: lines of
 //
 //	term TAB neighbor TAB similarity
 //

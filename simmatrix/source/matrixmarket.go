@@ -22,8 +22,7 @@ import (
 // The field is real, double, integer or unsigned-integer and the symmetry
 // general or symmetric, where each entry counts both ways. The diagonal and the
 // similarities are as in [ReadTSV]. The vocabulary has one term a line,
-// followed by a tab and its document frequency where known. Only the last line
-// may be empty.
+// followed by a tab and its document frequency where known.
 //
 // Errors wrap [ErrList] and name the file and the line: another header or size,
 // an index outside the vocabulary, a repeated pair unless
@@ -185,8 +184,7 @@ func (m *marketReader) readEntry(fields [][]byte, number int) error {
 // WriteMatrixMarket writes m as [ReadMatrixMarket] reads it: a general matrix
 // of reals with six decimals and its diagonal of ones, as scipy.io.mmread and
 // gensim expect, and the vocabulary with the known document frequencies.
-// Origins and Meta are lost. The error wraps [ErrList] for a term with a tab or
-// an end of line.
+// Origins and Meta are lost. Errors are those of [WriteTSV].
 func WriteMatrixMarket(matrix, vocabulary io.Writer, of *simmatrix.Matrix) error {
 	m := of.Table()
 	if err := checkPlainTerms(m.Terms); err != nil {

@@ -61,7 +61,7 @@ func (t *thesaurus) addComment(comment string) error {
 }
 
 // solrSides returns the entries of a line that are not blank, those on each
-// side of => separately, at least one side. The rules are those of Lucene's
+// side of =>, at least one side. The rules are those of Lucene's
 // SolrSynonymParser: a backslash escapes the next character, and is itself at
 // the end of the line.
 func solrSides(line string) [][]string {
@@ -119,8 +119,7 @@ func (t *thesaurus) addSense(line string) error {
 	return nil
 }
 
-// parseSense reads the number of the set of synonyms and the word of a line
-// such as
+// parseSense reads the number of the set and the word of a line such as
 //
 //	s(100001740,1,'entity',n,1,11).
 //
@@ -151,8 +150,7 @@ func parseSense(line string) (synset uint64, word string, err error) {
 
 func isWhole(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// cutQuoted splits s behind the quoted text with which it begins, in which
-// quotes are doubled.
+// cutQuoted splits s behind the quoted text that begins it; quotes are doubled.
 func cutQuoted(s string) (text, rest string, ok bool) {
 	if s == "" || s[0] != '\'' {
 		return "", "", false

@@ -14,8 +14,7 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/lines"
 )
 
-// ErrTerms is wrapped by the errors of [ReadTerms] that are the file's fault.
-// They name the line.
+// ErrTerms is wrapped by errors that are the file's fault, and name the line.
 var ErrTerms = errors.New("bad list of terms")
 
 // ReadTerms reads a list of terms, plain or compressed by gzip: lines of

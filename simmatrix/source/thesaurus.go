@@ -25,8 +25,7 @@ const (
 	maxExamples       = 5
 )
 
-// A ThesaurusFormat is a format of a file of synonyms, named as the engines'
-// synonym filters name it.
+// A ThesaurusFormat is named as in the synonym filters of the engines.
 type ThesaurusFormat string
 
 // The formats.
@@ -118,8 +117,7 @@ type ThesaurusCounts struct {
 }
 
 // ReadThesaurus reads a file of synonyms, plain or compressed by gzip, in
-// UTF-8, as Elasticsearch, OpenSearch and Solr take it for their synonym
-// filters.
+// UTF-8, as Elasticsearch, OpenSearch and Solr take it.
 //
 // In Solr's format a line is a group or a rule:
 //
@@ -133,8 +131,8 @@ type ThesaurusCounts struct {
 // A backslash takes its meaning from the character behind it: \, is a comma in
 // an entry, \=> an arrow. Blanks around an entry do not count. An empty one, as
 // behind a last comma, is ignored, and so is one of blanks, which the engines
-// refuse. Their filters replace a term by the right side of its rule; here it
-// stays.
+// refuse. Their filters replace a term by the right side of its rule, and not
+// here.
 //
 // WordNet's format is that of its file wn_s.pl. The number of the set of
 // synonyms and the word are read:

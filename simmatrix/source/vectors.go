@@ -22,8 +22,7 @@ const MaxVectorDims = 65536
 // fault. They name the line, or in a binary file the word and its offset.
 var ErrVectors = errors.New("bad vectors file")
 
-// Vectors are words with their vectors, all of one dimension. They are
-// immutable.
+// Vectors are words with their vectors, all of one dimension; immutable.
 type Vectors struct {
 	words   []string
 	dim     int
@@ -291,8 +290,7 @@ func vectorsHeader(line []byte) (words, dim int, ok bool) {
 	return words, dim, err == nil && err2 == nil
 }
 
-// lastField returns where the last field of line starts, 0 where it has none
-// or starts with it.
+// lastField returns where the last field of line starts, perhaps 0.
 func lastField(line []byte) int {
 	at := len(line)
 	for at > 0 && isBlank(line[at-1]) {

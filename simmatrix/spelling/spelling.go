@@ -1,5 +1,4 @@
-// Package spelling makes a term-similarity matrix of the edit distances of the
-// terms' spellings.
+// Package spelling makes a term-similarity matrix of edit distances.
 package spelling
 
 import (
@@ -50,8 +49,7 @@ type Options struct {
 }
 
 // DefaultOptions returns the parameters of Novotný 2017, section 4.5.1, for
-// equation 4.5, over runes, up to a distance of 2: that of a swap of two
-// letters.
+// equation 4.5, over runes, up to a distance of 2.
 func DefaultOptions() Options {
 	return Options{
 		Source: "edit distance", Formula: Power,

@@ -21,8 +21,7 @@ type termTree struct {
 }
 
 // A treeNode adds a label to its parent's prefix; only the root's may be empty.
-// The first letter is separate: most labels have no other, and most walks end
-// at it.
+// The first letter is separate: most walks end at it.
 type treeNode struct {
 	term              int32  // the first term below; it has the label
 	children, last    uint32 // the children are nodes[children:last]

@@ -98,8 +98,7 @@ func EachOf(r io.Reader, fn func(line []byte, number int) error) (number int, er
 }
 
 // ParseDecimal returns the finite number that s writes in decimal digits, such
-// as "-1", ".5" or "2.5E-3", rounded to 32 or 64 bits. Unlike
-// [strconv.ParseFloat] it refuses hexadecimal, underscores, and words for
+// as "-1", ".5" or "2.5E-3". It refuses hexadecimal, underscores, and words for
 // infinity and NaN.
 func ParseDecimal(s string, bits int) (float64, bool) {
 	if strings.Trim(s, "0123456789+-.eE") != "" {

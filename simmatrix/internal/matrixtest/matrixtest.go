@@ -1,5 +1,4 @@
-// Package matrixtest makes and compares matrices in the tests of other
-// packages.
+// Package matrixtest makes and compares matrices in tests.
 package matrixtest
 
 import (

@@ -38,12 +38,11 @@ func (s *Stage) Add(units int) {
 	s.report(s.name, s.done, s.total)
 }
 
-// EachBlock cuts [0, n) into blocks of size and works through them on all
-// processors. newWorker is called once for each processor, one after the other;
-// what it returns is called with blocks [lo, hi), never twice at once. The
-// result must not depend on which worker gets which block. When ctx ends, no
-// further block is begun, and its error is returned after the last worker has
-// returned.
+// EachBlock works through blocks of size of [0, n) on all processors. newWorker
+// is called once for each processor, one after the other; what it returns is
+// called with blocks [lo, hi), never twice at once. The result must not depend
+// on which worker gets which block. When ctx ends, its error is returned after
+// the last worker.
 func EachBlock(ctx context.Context, n, size int, newWorker func() func(lo, hi int)) error {
 	var next atomic.Int64
 	var group sync.WaitGroup

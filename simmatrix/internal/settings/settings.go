@@ -42,8 +42,7 @@ func Positive(name string, v float64) error {
 	return nil
 }
 
-// FormatFloat writes a setting as Meta.Params have it: with the fewest digits
-// that give v again.
+// FormatFloat writes a setting with the fewest digits that give v again.
 func FormatFloat(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
 // With returns a copy of params with the values, each name behind the prefix;
