@@ -44,13 +44,6 @@ const (
 	readAhead  = 8
 )
 
-// Errors of [Decode].
-var (
-	ErrFormat        = errors.New("not a valid matrix file") // or cut short, or with what no matrix can have
-	ErrFormatVersion = errors.New("matrix file of another format version")
-	ErrChecksum      = errors.New("matrix file is damaged: its checksum does not match")
-)
-
 // Encode writes m to w. The same matrix always gives the same bytes.
 func Encode(w io.Writer, m *Matrix) error {
 	err := m.table.write(w)

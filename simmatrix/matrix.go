@@ -26,21 +26,22 @@ import (
 	"unicode/utf8"
 )
 
-// MaxTerms is the largest number of terms in a matrix.
-const MaxTerms = math.MaxInt32
+// The largest numbers of terms, and of [Meta.Origins].
+const (
+	MaxTerms   = math.MaxInt32
+	MaxOrigins = 8
+)
 
-// MaxOrigins is the largest number of [Meta.Origins].
-const MaxOrigins = 8
-
-// ErrInvalid is wrapped by the errors of [New]: the rows do not make a matrix.
-var ErrInvalid = errors.New("invalid similarity matrix")
-
-// ErrMemory says that the work would take more memory than allowed.
-var ErrMemory = errors.New("not enough memory allowed")
-
-// ErrNoVocabulary says that a corpus has no term that a matrix could be learned
-// for: it is empty, or every term is too rare or starts with a digit.
-var ErrNoVocabulary = errors.New("no term to learn from")
+// The errors of the package, wrapped by those that say more.
+var (
+	ErrInvalid       = errors.New("invalid similarity matrix") // of [New]: the rows do not make a matrix
+	ErrRow           = errors.New("bad neighbor row")          // of [ParseRow] and [PackRow]
+	ErrMemory        = errors.New("not enough memory allowed")
+	ErrNoVocabulary  = errors.New("no term to learn from")   // there is none, or all are too rare or start with a digit
+	ErrFormat        = errors.New("not a valid matrix file") // of [Decode]: or cut short, or with what no matrix can have
+	ErrFormatVersion = errors.New("matrix file of another format version")
+	ErrChecksum      = errors.New("matrix file is damaged: its checksum does not match")
+)
 
 // Progress receives how far a long computation is: done of total units of the
 // named stage. It is never called by two goroutines at once, and within a stage

@@ -32,9 +32,6 @@ const (
 	shortLength = 1<<lengthBits - 1
 )
 
-// ErrRow is wrapped by the errors of [ParseRow] and [PackRow].
-var ErrRow = errors.New("bad neighbor row")
-
 // A Neighbor is one entry s_ij of the row of term i.
 type Neighbor struct {
 	Term       string  // the index term j

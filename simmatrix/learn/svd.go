@@ -35,20 +35,18 @@ func truncatedSVD(ctx context.Context, a *sparse, k int, random *rand.Rand, st *
 	for i := range q.Data {
 		q.Data[i] = random.NormFloat64()
 	}
-	for range powerIterations {
+	for product := range svdProducts {
 		if err := a.gram(ctx, next, q); err != nil {
 			return blas64.General{}, nil, err
 		}
-		q, next = next, q
-		if err := orthonormalize(ctx, q); err != nil {
-			return blas64.General{}, nil, err
+		if product < powerIterations {
+			q, next = next, q
+			if err := orthonormalize(ctx, q); err != nil {
+				return blas64.General{}, nil, err
+			}
 		}
 		st.Add(1)
 	}
-	if err := a.gram(ctx, next, q); err != nil {
-		return blas64.General{}, nil, err
-	}
-	st.Add(1)
 	return project(ctx, q, next, k)
 }
 

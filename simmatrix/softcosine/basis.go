@@ -2,24 +2,12 @@ package softcosine
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math"
 	"runtime"
 	"slices"
 
 	"gonum.org/v1/gonum/mat"
-)
-
-// Errors of a change of basis.
-var (
-	// ErrNotSymmetric says that S is not symmetric, so that no E has S = E·Eᵀ.
-	ErrNotSymmetric = errors.New("the matrix S is not symmetric")
-	// ErrNotPositiveDefinite says that S is not the matrix of the inner
-	// products of linearly independent vectors.
-	ErrNotPositiveDefinite = errors.New("the matrix S is not positive definite")
-	// ErrTooLarge says that a factor would have more entries than allowed.
-	ErrTooLarge = errors.New("the Cholesky factor is too large")
 )
 
 // A PivotError says where S was found not to be positive definite. It wraps

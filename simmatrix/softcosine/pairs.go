@@ -1,15 +1,11 @@
 package softcosine
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"sort"
 )
-
-// ErrPairs is wrapped where a feature of a pair would not be real, or wrong.
-var ErrPairs = errors.New("no features of pairs")
 
 // Pairs maps vectors over n terms to vectors over the n + nnz pairs of terms
 // (i, j) that are similar, in which the cosine needs no S. They are numbered

@@ -2,7 +2,6 @@ package softcosine
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"iter"
 	"math"
@@ -10,9 +9,6 @@ import (
 
 	"github.com/akin-search/akin/simmatrix"
 )
-
-// ErrSimilarities is wrapped by the errors of [NewSimilarities].
-var ErrSimilarities = errors.New("bad similarities")
 
 // Similarities is the n×n matrix S of term similarities, s_ij = ⟨β_i, β_j⟩ for
 // the basis vectors β of the terms (the notes, definition 3.1). Its diagonal is

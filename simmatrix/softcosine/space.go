@@ -57,13 +57,18 @@ import (
 	"sync"
 )
 
-// Errors of a [Space].
+// The errors of the package, wrapped by those that say where.
 var (
-	// ErrWeights is wrapped by the errors of [NewSpace].
-	ErrWeights = errors.New("bad term weights")
-	// ErrNotReal is wrapped where ⟨x, x⟩ is negative: S is not positive
-	// semi-definite, and it or x has negative entries.
-	ErrNotReal = errors.New("the norm is not real: ⟨x, x⟩ is negative")
+	ErrSimilarities        = errors.New("bad similarities")
+	ErrWeights             = errors.New("bad term weights")
+	ErrWeighting           = errors.New("bad term weighting")
+	ErrRange               = errors.New("outside of the range of a float64")
+	ErrNotReal             = errors.New("the norm is not real: ⟨x, x⟩ is negative") // of an S that is not positive semi-definite
+	ErrNegative            = errors.New("negative entries")                         // of S or a document
+	ErrPairs               = errors.New("no features of pairs")                     // that are real, and right
+	ErrNotSymmetric        = errors.New("the matrix S is not symmetric")            // so that no E has S = E·Eᵀ
+	ErrNotPositiveDefinite = errors.New("the matrix S is not positive definite")    // the vectors of terms are dependent
+	ErrTooLarge            = errors.New("the Cholesky factor is too large")         // for the entries allowed
 )
 
 // A Space is the soft vector space model (ℝⁿ, W, S) of the notes, definition

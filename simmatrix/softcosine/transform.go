@@ -1,14 +1,10 @@
 package softcosine
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"math/big"
 )
-
-// ErrNegative is wrapped where S and documents have to be not negative.
-var ErrNegative = errors.New("negative entries")
 
 // DotQuery returns x' = Sᵀ·(Wx), for which x'ᵀ(Wy) = ⟨x, y⟩ for all y (the
 // notes, theorem 4.1): a store of dot products finds the largest inner products

@@ -1,7 +1,6 @@
 package softcosine
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -88,9 +87,6 @@ func (x Vector) mapped(fn func(term int32, value float64) float64) Vector {
 	}
 	return out
 }
-
-// ErrRange is wrapped by errors of results above the range of a float64.
-var ErrRange = errors.New("outside of the range of a float64")
 
 func finite(v float64) bool { return !notFinite(v) }
 

@@ -2,15 +2,11 @@ package softcosine
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 )
-
-// ErrWeighting is wrapped by the errors of a [Weighting].
-var ErrWeighting = errors.New("bad term weighting")
 
 // The letters that [ParseWeighting] knows, by place.
 const (

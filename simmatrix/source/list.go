@@ -28,13 +28,6 @@ const similarityDigits = 6
 // minCompact is how many pairs are read before repeats are dropped.
 const minCompact = 1 << 16
 
-// ErrList is wrapped by the errors of [ReadTSV] and [ReadMatrixMarket] that are
-// the file's fault. They name the line.
-var ErrList = errors.New("bad list of similarities")
-
-// ErrVocabulary is wrapped, too, by errors about the vocabulary.
-var ErrVocabulary = errors.New("vocabulary")
-
 // ListOptions are the settings of [ReadTSV] and [ReadMatrixMarket].
 type ListOptions struct {
 	Source    string // becomes Meta.Source: in words, where the matrix comes from

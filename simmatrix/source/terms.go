@@ -14,8 +14,15 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/lines"
 )
 
-// ErrTerms is wrapped by errors that are the file's fault, and name the line.
-var ErrTerms = errors.New("bad list of terms")
+// Errors that are the fault of a file. Those that wrap them name the line, or in
+// a binary file the word and its offset.
+var (
+	ErrTerms      = errors.New("bad list of terms")
+	ErrList       = errors.New("bad list of similarities") // of [ReadTSV] and [ReadMatrixMarket]
+	ErrVocabulary = errors.New("vocabulary")               // wrapped, too, where it is in that of [ReadMatrixMarket]
+	ErrThesaurus  = errors.New("bad thesaurus")
+	ErrVectors    = errors.New("bad vectors file")
+)
 
 // ReadTerms reads a list of terms, plain or compressed by gzip: lines of
 //

@@ -15,10 +15,6 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/settings"
 )
 
-// ErrThesaurus is wrapped by the errors of [ReadThesaurus] that are the file's
-// fault. They name the line.
-var ErrThesaurus = errors.New("bad thesaurus")
-
 const (
 	maxThesaurusPairs = 20_000_000 // at 16 bytes each; WordNet has under a million
 	maxSenses         = 2_000_000  // words, or sets of synonyms; WordNet 3.0 has 206,941 and 117,659

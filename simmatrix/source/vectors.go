@@ -18,10 +18,6 @@ import (
 // MaxVectorDims is the largest number of dimensions of a vectors file.
 const MaxVectorDims = 65536
 
-// ErrVectors is wrapped by the errors of [ReadVectors] that are the file's
-// fault. They name the line, or in a binary file the word and its offset.
-var ErrVectors = errors.New("bad vectors file")
-
 // Vectors are words with their vectors, all of one dimension; immutable.
 type Vectors struct {
 	words   []string
