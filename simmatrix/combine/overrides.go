@@ -151,8 +151,15 @@ func (o *Overrides) Put(r Override) error {
 		o.narrow(before[0], &r)
 		at = slices.Index(o.lines, before[0]) + 1
 	}
-	line := o.insert(at)
-	line.write(r)
+	end := "\n" // as in the first line
+	if len(o.lines) > 0 && strings.HasSuffix(o.lines[0].after, "\r\n") {
+		end = "\r\n"
+	}
+	if at > 0 && !strings.HasSuffix(o.lines[at-1].after, "\n") {
+		o.lines[at-1].after += end
+	}
+	line := &overrideLine{rule: &r, body: r.String(), after: end}
+	o.lines = slices.Insert(o.lines, at, line)
 	return o.adopt(line)
 }
 
@@ -194,20 +201,6 @@ func (o *Overrides) narrow(l *overrideLine, r *Override) bool {
 	delete(o.ruled, direction{r.Term, r.Neighbor})
 	l.write(rest)
 	return true
-}
-
-// insert adds an empty line with the line end of the first.
-func (o *Overrides) insert(at int) *overrideLine {
-	end := "\n"
-	if len(o.lines) > 0 && strings.HasSuffix(o.lines[0].after, "\r\n") {
-		end = "\r\n"
-	}
-	if at > 0 && !strings.HasSuffix(o.lines[at-1].after, "\n") {
-		o.lines[at-1].after += end
-	}
-	line := &overrideLine{after: end}
-	o.lines = slices.Insert(o.lines, at, line)
-	return line
 }
 
 // adopt puts the rule of a line in force, unless there is one already.

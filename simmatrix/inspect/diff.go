@@ -46,7 +46,19 @@ type NeighborChange struct {
 func Diff(older, newer *simmatrix.Matrix, top int) *Difference {
 	a, b := older.Table(), newer.Table()
 	d := &differ{a: a, b: b, inB: make([]uint32, len(a.Terms)), before: make([]uint16, len(b.Terms)), out: &Difference{}}
-	d.matchTerms()
+	next := 0 // term of b
+	for i, term := range a.Terms {
+		for ; next < len(b.Terms) && b.Terms[next] < term; next++ {
+			d.out.Added = append(d.out.Added, b.Terms[next])
+		}
+		if d.inB[i] = absentRow; next < len(b.Terms) && b.Terms[next] == term {
+			d.inB[i] = uint32(next)
+			next++
+		} else {
+			d.out.Removed = append(d.out.Removed, term)
+		}
+	}
+	d.out.Added = append(d.out.Added, b.Terms[next:]...)
 	var changes []rowChange
 	sum := 0.0
 	for i, j := range d.inB {
@@ -87,23 +99,6 @@ type differ struct {
 	inB    []uint32 // by term of a: its row in b, absentRow where it has none
 	before []uint16 // by term of b: its similarity in the current row of a
 	out    *Difference
-}
-
-func (d *differ) matchTerms() {
-	j := 0
-	for i, term := range d.a.Terms {
-		for ; j < len(d.b.Terms) && d.b.Terms[j] < term; j++ {
-			d.out.Added = append(d.out.Added, d.b.Terms[j])
-		}
-		if j < len(d.b.Terms) && d.b.Terms[j] == term {
-			d.inB[i] = uint32(j)
-			j++
-		} else {
-			d.inB[i] = absentRow
-			d.out.Removed = append(d.out.Removed, term)
-		}
-	}
-	d.out.Added = append(d.out.Added, d.b.Terms[j:]...)
 }
 
 // distance returns [RowChange.Distance] of row i of a and row j of b.

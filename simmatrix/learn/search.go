@@ -313,24 +313,19 @@ func (p *panels) nearestAmong(ctx context.Context, opts nearestOptions, newShow 
 	if err != nil {
 		return simmatrix.Entries{}, err
 	}
-	compact(&found, lengths, room)
-	return found, nil
-}
-
-// compact closes the gaps of rows that begin every room entries.
-func compact(e *simmatrix.Entries, lengths []int, room int) {
-	e.Offsets = make([]int, 1, len(lengths)+1)
+	found.Offsets = make([]int, 1, len(lengths)+1)
 	at := 0
-	for i, l := range lengths {
-		copy(e.Cols[at:], e.Cols[i*room:i*room+l])
-		copy(e.Sims[at:], e.Sims[i*room:i*room+l])
+	for i, l := range lengths { // close the gaps
+		copy(found.Cols[at:], found.Cols[i*room:i*room+l])
+		copy(found.Sims[at:], found.Sims[i*room:i*room+l])
 		at += l
-		e.Offsets = append(e.Offsets, at)
+		found.Offsets = append(found.Offsets, at)
 	}
-	if at < len(e.Cols) { // a matrix lives long: free what is unused
-		e.Cols = append(make([]uint32, 0, at), e.Cols[:at]...)
-		e.Sims = append(make([]uint16, 0, at), e.Sims[:at]...)
+	if at < len(found.Cols) { // a matrix lives long: free what is unused
+		found.Cols = append(make([]uint32, 0, at), found.Cols[:at]...)
+		found.Sims = append(make([]uint16, 0, at), found.Sims[:at]...)
 	}
+	return found, nil
 }
 
 const noVector = math.MaxUint32

@@ -74,14 +74,6 @@ func densities(points []Point, diagonal float64) *chart {
 	return c
 }
 
-func (c *chart) labelWidth(p *picture) float64 {
-	widest := 0.0
-	for _, t := range c.y.ticks(c.y.min, c.y.max) {
-		widest = max(widest, p.measure(t.label, tickSize))
-	}
-	return widest
-}
-
 func (c *chart) draw(p *picture, left, top, right, bottom float64) {
 	x := func(v float64) float64 { return left + (v-c.x.min)/(c.x.max-c.x.min)*(right-left) }
 	y := func(v float64) float64 { return bottom - (v-c.y.min)/(c.y.max-c.y.min)*(bottom-top) }

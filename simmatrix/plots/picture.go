@@ -8,7 +8,6 @@ import (
 	"io"
 	"math"
 
-	"codeberg.org/go-fonts/liberation/liberationsansregular"
 	"git.sr.ht/~sbinet/gg"
 	"golang.org/x/image/font"
 	"golang.org/x/image/font/opentype"
@@ -42,11 +41,6 @@ type picture struct {
 	font          *opentype.Font
 }
 
-func newPicture(width, height float64) (*picture, error) {
-	f, err := opentype.Parse(liberationsansregular.TTF)
-	return &picture{width: width, height: height, font: f}, err
-}
-
 // line adds a line, or the area within it where width is 0.
 func (p *picture) line(c color.RGBA, width float64, points ...point) {
 	p.marks = append(p.marks, mark{color: c, points: points, width: width})
@@ -70,10 +64,6 @@ func (p *picture) text(text string, x, y, size float64, c color.RGBA, anchor str
 func (p *picture) face(size, dpi float64) font.Face {
 	face, _ := opentype.NewFace(p.font, &opentype.FaceOptions{Size: size, DPI: dpi}) // cannot fail with these options
 	return face
-}
-
-func (p *picture) measure(text string, size float64) float64 {
-	return float64(font.MeasureString(p.face(size, 72), text)) / 64
 }
 
 // writeSVG writes the picture with the names of fonts of the same widths, as

@@ -16,6 +16,10 @@ import (
 	"strings"
 	"unicode"
 
+	"codeberg.org/go-fonts/liberation/liberationsansregular"
+	"golang.org/x/image/font"
+	"golang.org/x/image/font/opentype"
+
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -175,10 +179,11 @@ func Write(w io.Writer, format Format, title string, s *Summary, figures ...Figu
 	if len(figures) == 0 {
 		return errors.New("no figure to draw")
 	}
-	p, err := newPicture(width, headHeight+figureHeight*float64(len(figures)))
+	letters, err := opentype.Parse(liberationsansregular.TTF)
 	if err != nil {
 		return err
 	}
+	p := &picture{width: width, height: headHeight + figureHeight*float64(len(figures)), font: letters}
 	p.text(printable(title), margin, margin+15, 15, darkest, start)
 	p.text(s.String(), margin, margin+34, labelSize, gray, start)
 	charts, left := make([]*chart, len(figures)), 0.0
@@ -186,7 +191,9 @@ func Write(w io.Writer, format Format, title string, s *Summary, figures ...Figu
 		if charts[k], err = f.chart(s); err != nil {
 			return err
 		}
-		left = max(left, charts[k].labelWidth(p)) // the same for all, so that they line up
+		for _, t := range charts[k].y.ticks(charts[k].y.min, charts[k].y.max) { // the same for all, so that they line up
+			left = max(left, float64(font.MeasureString(p.face(tickSize, 72), t.label))/64)
+		}
 	}
 	left += margin + labelSize + 10 + tickLength
 	for k, c := range charts {

@@ -202,20 +202,6 @@ func (s *sparsifier) markedEntries(mark uint8) simmatrix.Entries {
 	return out
 }
 
-// byDocFreq returns the rows in order of increasing document frequency, ties by
-// term, those of frequency 0 last.
-func byDocFreq(m *simmatrix.Table) []uint32 {
-	order := make([]uint32, len(m.Terms))
-	for i := range order {
-		order[i] = uint32(i)
-	}
-	slices.SortFunc(order, func(a, b uint32) int {
-		// 0 - 1 is the largest uint32; the others keep their order.
-		return cmp.Or(cmp.Compare(m.DocFreqs[a]-1, m.DocFreqs[b]-1), cmp.Compare(a, b))
-	})
-	return order
-}
-
 // A pairEntry is one direction of a pair.
 type pairEntry struct {
 	sim     uint16 // 0 where it is missing
@@ -251,7 +237,13 @@ func (s *sparsifier) pairedEntries() simmatrix.Entries {
 		sparsifier: s, columns: s.from.ByColumn(s.marks), rank: make([]uint32, n),
 		taken: make([]int, n), sums: make([]int, n), place: make([]uint32, n),
 	}
-	order := byDocFreq(s.from)
+	order := make([]uint32, n)
+	for i := range order {
+		order[i] = uint32(i)
+	}
+	slices.SortFunc(order, func(a, b uint32) int { // by document frequency, 0 last, since 0 - 1 is the largest uint32
+		return cmp.Or(cmp.Compare(s.from.DocFreqs[a]-1, s.from.DocFreqs[b]-1), cmp.Compare(a, b))
+	})
 	for at, i := range order {
 		p.rank[i] = uint32(at)
 	}

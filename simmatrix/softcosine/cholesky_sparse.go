@@ -162,20 +162,6 @@ const none = -1
 func analyze(s *Similarities, order []int32) *structure {
 	n := s.Len()
 	st := &structure{order: order, places: inverse(order), parent: make([]int32, n), columns: make([]int, n), nonZeros: n}
-	st.grow(s)
-	seen := make([]int32, n)
-	var row []int32
-	for k := range order {
-		row = st.row(row[:0], s, k, seen)
-		st.nonZeros += len(row)
-		for _, j := range row {
-			st.columns[j]++
-		}
-	}
-	return st
-}
-
-func (st *structure) grow(s *Similarities) {
 	ancestors := make([]int32, len(st.order)) // shortcuts towards the roots
 	for k, i := range st.order {
 		st.parent[k], ancestors[k] = none, none
@@ -191,6 +177,16 @@ func (st *structure) grow(s *Similarities) {
 			}
 		}
 	}
+	seen := make([]int32, n)
+	var row []int32
+	for k := range order {
+		row = st.row(row[:0], s, k, seen)
+		st.nonZeros += len(row)
+		for _, j := range row {
+			st.columns[j]++
+		}
+	}
+	return st
 }
 
 // row appends the columns of row k of F that have an entry, without the

@@ -140,8 +140,16 @@ func (q *quotientGraph) eliminate(p int32) {
 		alike[key] = append(alike[key], i)
 	}
 	for _, i := range touched {
-		if v := &q.nodes[i]; !v.dead {
-			q.merge(i, alike[v.hash()])
+		v := &q.nodes[i]
+		if v.dead {
+			continue
+		}
+		for _, j := range alike[v.hash()] { // those of larger numbers that have the same edges are united with v
+			w := &q.nodes[j]
+			if j > i && !w.dead && slices.Equal(v.nodes, w.nodes) && slices.Equal(v.elements, w.elements) {
+				v.terms, v.size = append(v.terms, w.terms...), v.size+w.size
+				*w = node{dead: true}
+			}
 		}
 	}
 	touched = slices.DeleteFunc(touched, func(i int32) bool { return q.nodes[i].dead })
@@ -232,19 +240,6 @@ func (v *node) hash() uint64 {
 		sum += uint64(e) << 32 //nolint:gosec // not negative
 	}
 	return sum
-}
-
-// merge unites with i others of larger numbers that have the same edges.
-func (q *quotientGraph) merge(i int32, others []int32) {
-	v := &q.nodes[i]
-	for _, j := range others {
-		w := &q.nodes[j]
-		if j > i && !w.dead && slices.Equal(v.nodes, w.nodes) && slices.Equal(v.elements, w.elements) {
-			v.terms = append(v.terms, w.terms...)
-			v.size += w.size
-			*w = node{dead: true}
-		}
-	}
 }
 
 // A candidate is a supervariable with its degree at one time.

@@ -165,7 +165,15 @@ func (w Weighting) Apply(f Vector, byteLength int64, st *Statistics) (Vector, er
 	if err := w.checkRange(v.Values...); err != nil {
 		return Vector{}, err
 	}
-	norm, err := w.normOf(v, f, byteLength, st)
+	norm := 1.0
+	switch w.norm {
+	case 'c':
+		norm = v.Norm()
+	case 'u':
+		norm, err = w.pivoted(st.Slope, float64(f.Len()), st.MeanTerms, "terms")
+	case 'b':
+		norm, err = w.pivoted(st.Slope, float64(byteLength), st.MeanBytes, "bytes")
+	}
 	if err != nil {
 		return Vector{}, err
 	}
@@ -253,19 +261,6 @@ func (w Weighting) docFreqFactor(st *Statistics, t int32) float64 {
 		return max(0, math.Log((docs-holders)/holders))
 	default:
 		return 1
-	}
-}
-
-func (w Weighting) normOf(v, f Vector, byteLength int64, st *Statistics) (float64, error) {
-	switch w.norm {
-	case 'c':
-		return v.Norm(), nil
-	case 'u':
-		return w.pivoted(st.Slope, float64(f.Len()), st.MeanTerms, "terms")
-	case 'b':
-		return w.pivoted(st.Slope, float64(byteLength), st.MeanBytes, "bytes")
-	default:
-		return 1, nil
 	}
 }
 

@@ -1,7 +1,6 @@
 package source
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -109,7 +108,15 @@ func ReadVectors(r io.Reader, opts ReadVectorsOptions) (*Vectors, error) {
 		return nil, fmt.Errorf("%w: line 1: a model of fastText, which is not read: take its .vec file", ErrVectors)
 	}
 	p := &vectorsParser{opts: opts, seen: make(map[string]struct{}), claimed: -1}
-	err = p.readAll(in)
+	inBinary := opts.Format == VectorsBinary
+	if opts.Format == VectorsDetect {
+		inBinary, err = looksBinary(in)
+	}
+	if err == nil && inBinary {
+		err = p.readBinary(in)
+	} else if err == nil {
+		err = p.readText(in)
+	}
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrVectors, err)
@@ -125,22 +132,6 @@ type vectorsParser struct {
 	seen    map[string]struct{}
 	claimed int // words by the header, -1 without one
 	read    int // words so far, kept or not
-}
-
-// readAll reads the file in the format of the options, or detects it.
-func (p *vectorsParser) readAll(in *bufio.Reader) (err error) {
-	inBinary := p.opts.Format == VectorsBinary
-	if p.opts.Format == VectorsDetect {
-		inBinary, err = looksBinary(in)
-	}
-	switch {
-	case err != nil:
-		return err
-	case inBinary:
-		return p.readBinary(in)
-	default:
-		return p.readText(in)
-	}
 }
 
 func (p *vectorsParser) full() bool { return p.opts.MaxWords > 0 && p.read == p.opts.MaxWords }

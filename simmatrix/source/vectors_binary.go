@@ -98,7 +98,16 @@ func (p *vectorsParser) readBinary(in *bufio.Reader) error {
 	if p.full() {
 		return nil
 	}
-	return c.checkEnd()
+	for ; ; c.offset++ {
+		switch b, err := c.ReadByte(); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("byte %d: %w", c.offset, err)
+		case b != '\n':
+			return fmt.Errorf("byte %d: the file goes on after the words of the header", c.offset)
+		}
+	}
 }
 
 func (c *countingReader) skip(n int) error {
@@ -136,18 +145,4 @@ func (p *vectorsParser) addBinary(c *countingReader) error {
 	}
 	p.keep(w)
 	return nil
-}
-
-func (c *countingReader) checkEnd() error {
-	for {
-		switch b, err := c.ReadByte(); {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return fmt.Errorf("byte %d: %w", c.offset, err)
-		case b != '\n':
-			return fmt.Errorf("byte %d: the file goes on after the words of the header", c.offset)
-		}
-		c.offset++
-	}
 }

@@ -63,7 +63,9 @@ func (t *termTree) grow(at, lo, hi, from int) {
 	first := len(t.nodes)
 	var ends []int // of the terms of each child
 	for at := lo; at < hi; {
-		at = t.sameLetter(at, hi, to)
+		_, size := t.letter(t.terms[at][to:])
+		same := t.terms[at][:to+size]
+		at += sort.Search(hi-at, func(i int) bool { return !strings.HasPrefix(t.terms[at+i], same) })
 		ends = append(ends, at)
 	}
 	t.nodes = append(t.nodes, make([]treeNode, len(ends))...)
@@ -87,13 +89,6 @@ func (t *termTree) sharedBytes(a, b string) int {
 		n--
 	}
 	return n
-}
-
-// sameLetter returns the end of the terms with lo's letter behind from bytes.
-func (t *termTree) sameLetter(lo, hi, from int) int {
-	_, size := t.letter(t.terms[lo][from:])
-	prefix := t.terms[lo][:from+size]
-	return lo + sort.Search(hi-lo, func(i int) bool { return !strings.HasPrefix(t.terms[lo+i], prefix) })
 }
 
 // child returns the child of n whose label begins with letter, or nil.
