@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"strconv"
@@ -42,10 +43,11 @@ func FromCorpus(ctx context.Context, c *Corpus, opts CorpusOptions, progress sim
 	if err != nil {
 		return nil, err
 	}
-	l := learner{vocabulary: v, opts: &opts, memory: newMemory(c, v, &opts), progress: progress}
-	if err := l.memory.vectors(); err != nil {
+	room, err := memoryRoom(c, v, &opts)
+	if err != nil {
 		return nil, err
 	}
+	l := learner{vocabulary: v, opts: &opts, room: room, progress: progress}
 	vectors, err := l.vectors(ctx)
 	if err != nil {
 		return nil, err
@@ -67,7 +69,7 @@ func FromCorpus(ctx context.Context, c *Corpus, opts CorpusOptions, progress sim
 type learner struct {
 	*vocabulary
 	opts     *CorpusOptions
-	memory   memory
+	room     int64 // bytes of the entries of a sparse matrix
 	progress simmatrix.Progress
 }
 
@@ -85,10 +87,10 @@ func (l *learner) vectors(ctx context.Context) (*vectorTable, error) {
 		make           func() (*sparse, error)
 	}{
 		{DocumentsPart, "co-occurrences", "co-occurrence vectors", 0.5, 1, func() (*sparse, error) {
-			return l.ppmi(ctx, l.opts, l.memory.room(), parallel.NewStage(l.progress, "co-occurrence", len(l.terms)))
+			return l.ppmi(ctx, l.opts, l.room, parallel.NewStage(l.progress, "co-occurrence", len(l.terms)))
 		}},
 		{CooccurrencePart, "occurrences in documents", "document vectors", 1, 2, func() (*sparse, error) {
-			return l.termDocuments(ctx, l.memory.room(), nil)
+			return l.termDocuments(ctx, l.room, nil)
 		}},
 	} {
 		if l.opts.Parts == part.not {
@@ -96,14 +98,14 @@ func (l *learner) vectors(ctx context.Context) (*vectorTable, error) {
 		}
 		a, err := part.make()
 		if err != nil {
-			return nil, l.memory.explain(err, part.entries)
+			return nil, l.explain(err, part.entries)
 		}
-		err = table.addPart(ctx, a, partOptions{
-			dimensions: l.opts.Dimensions, sigmaPower: part.sigmaPower, length: length, seed: l.opts.Seed, stream: part.stream,
-		}, parallel.NewStage(l.progress, part.stage, svdProducts))
+		random := rand.New(rand.NewPCG(l.opts.Seed, part.stream)) //nolint:gosec // has to give the same numbers every time
+		v, sigma, err := truncatedSVD(ctx, a, l.opts.Dimensions, random, parallel.NewStage(l.progress, part.stage, svdProducts))
 		if err != nil {
 			return nil, err
 		}
+		table.addPart(v, sigma, part.sigmaPower, length)
 	}
 	return table, nil
 }
@@ -156,18 +158,15 @@ func DefaultCorpusOptions() CorpusOptions {
 // Validate reports every setting that is out of range.
 func (o *CorpusOptions) Validate() error {
 	var errs []error
-	fail := func(bad bool, format string, value any) {
-		if bad {
-			errs = append(errs, fmt.Errorf(format, value))
-		}
-	}
 	if names := []Parts{BothParts, CooccurrencePart, DocumentsPart}; !slices.Contains(names, o.Parts) {
 		errs = append(errs, fmt.Errorf("parts: %q is none of %q", o.Parts, names))
 	}
-	// Written so that NaN fails.
-	fail(!(o.Shift >= 0 && !math.IsInf(o.Shift, 1)), "shift: %v is no number from 0 up", o.Shift)
-	fail(!(o.MinCooccurrence >= 0 && o.MinCooccurrence <= math.MaxInt32),
-		"min co-occurrence: %v not in [0, 2147483647]", o.MinCooccurrence)
+	if !(o.Shift >= 0 && !math.IsInf(o.Shift, 1)) { // written so that NaN fails, as below
+		errs = append(errs, fmt.Errorf("shift: %v is no number from 0 up", o.Shift))
+	}
+	if !(o.MinCooccurrence >= 0 && o.MinCooccurrence <= math.MaxInt32) {
+		errs = append(errs, fmt.Errorf("min co-occurrence: %v not in [0, 2147483647]", o.MinCooccurrence))
+	}
 	return errors.Join(append(errs,
 		settings.NotNegative("max terms", o.MaxTerms),
 		settings.InUnit("context power", o.ContextPower, "(0, 1]"),
@@ -220,56 +219,38 @@ func (c *Corpus) checkMemory(limit int64) error {
 	return fmt.Errorf("%w: %d documents take about %s of %s: lower the number of documents", simmatrix.ErrMemory, c.docs, megabytes(need), megabytes(limit))
 }
 
-// A memory estimates what learning takes, without the entries of the sparse
-// matrices, which are counted as they are made.
-type memory struct {
-	limit                 int64 // 0 is none
-	terms                 int64
-	corpus                int64 // with the vocabulary and the places of its terms
-	decomposition, search int64 // the two largest stages
-}
-
-func newMemory(c *Corpus, v *vocabulary, o *CorpusOptions) memory {
-	terms, rows, dim := int64(len(v.terms)), int64(v.rows), int64(o.Dimensions)
-	parts := int64(1)
+// memoryRoom returns how many bytes the entries of the sparse matrices may take,
+// which are counted as they are made, by an estimate of all else.
+func memoryRoom(c *Corpus, v *vocabulary, o *CorpusOptions) (int64, error) {
+	if o.MaxMemory == 0 {
+		return math.MaxInt64, nil
+	}
+	terms, rows, dim, parts := int64(len(v.terms)), int64(v.rows), int64(o.Dimensions), int64(1)
 	if o.Parts == BothParts {
 		parts = 2
 	}
-	m := memory{limit: o.MaxMemory, terms: terms}
-	m.corpus = c.Bytes() + 2*4*int64(cap(v.sequence)) + 24*terms
+	corpus := c.Bytes() + 2*4*int64(cap(v.sequence)) + 24*terms // with the places of the terms
 	// Two bases and the result in float64, the panels of each processor, and the vectors, old and wider.
 	width := dim + oversampling
 	processors := min(int64(runtime.GOMAXPROCS(0)), width/panelWidth+1)
-	m.decomposition = terms * (8*(2*width+dim) + processors*2*8*panelWidth + 4*(2*parts-1)*dim)
+	decomposition := terms * (8*(2*width+dim) + processors*2*8*panelWidth + 4*(2*parts-1)*dim)
 	// The vectors, in rows and in panels, and the entries, with and without gaps.
-	m.search = terms*4*parts*dim + rows*(4*parts*dim+2*6*int64(o.Neighbors))
-	return m
-}
-
-func (m *memory) vectors() error {
-	need := m.corpus + max(m.decomposition, m.search)
-	if m.limit == 0 || need <= m.limit {
-		return nil
+	search := terms*4*parts*dim + rows*(4*parts*dim+2*6*int64(o.Neighbors))
+	if need := corpus + max(decomposition, search); need > o.MaxMemory {
+		return 0, fmt.Errorf("%w: documents and vectors of %d terms take about %s of %s: "+
+			"lower the number of terms, dimensions, neighbors or documents, or raise the smallest document frequency",
+			simmatrix.ErrMemory, terms, megabytes(need), megabytes(o.MaxMemory))
 	}
-	return fmt.Errorf("%w: documents and vectors of %d terms take about %s of %s: "+
-		"lower the number of terms, dimensions, neighbors or documents, or raise the smallest document frequency",
-		simmatrix.ErrMemory, m.terms, megabytes(need), megabytes(m.limit))
-}
-
-func (m *memory) room() int64 {
-	if m.limit == 0 {
-		return math.MaxInt64
-	}
-	return m.limit - m.corpus - m.decomposition
+	return o.MaxMemory - corpus - decomposition, nil
 }
 
 // explain turns an oversize of the named entries into a [simmatrix.ErrMemory].
-func (m *memory) explain(err error, entries string) error {
+func (l *learner) explain(err error, entries string) error {
 	o, ok := errors.AsType[*oversize](err)
 	if !ok {
 		return err
 	}
 	return fmt.Errorf("%w: the %s take about %s, %s of %s are left for them: lower the number of documents or of terms, "+
 		"or raise the smallest document frequency or co-occurrence",
-		simmatrix.ErrMemory, entries, megabytes(o.need), megabytes(o.room), megabytes(m.limit))
+		simmatrix.ErrMemory, entries, megabytes(o.need), megabytes(o.room), megabytes(l.opts.MaxMemory))
 }

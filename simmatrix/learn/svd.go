@@ -83,23 +83,11 @@ func project(ctx context.Context, q, aq blas64.General, k int) (blas64.General, 
 	return v, sigma, err
 }
 
-type partOptions struct {
-	dimensions   int
-	sigmaPower   float64 // vectors are V·σ^sigmaPower
-	length       float64 // of each vector
-	seed, stream uint64  // of the random projection
-}
-
 // addPart appends the vectors of the columns of a, V·σ^sigmaPower of a =
 // U·σ·Vᵀ, each scaled to the length.
-func (t *vectorTable) addPart(ctx context.Context, a *sparse, opts partOptions, st *parallel.Stage) error {
-	random := rand.New(rand.NewPCG(opts.seed, opts.stream)) //nolint:gosec // has to give the same numbers every time
-	v, sigma, err := truncatedSVD(ctx, a, opts.dimensions, random, st)
-	if err != nil {
-		return err
-	}
+func (t *vectorTable) addPart(v blas64.General, sigma []float64, sigmaPower, length float64) {
 	for j, s := range sigma {
-		sigma[j] = math.Pow(s, opts.sigmaPower)
+		sigma[j] = math.Pow(s, sigmaPower)
 	}
 	wider := vectorTable{rows: t.rows, dim: t.dim + len(sigma)}
 	wider.values = make([]float32, wider.rows*wider.dim)
@@ -110,11 +98,10 @@ func (t *vectorTable) addPart(ctx context.Context, a *sparse, opts partOptions, 
 			for j := range part {
 				part[j] *= sigma[j]
 			}
-			scaleTo(wider.row(i)[t.dim:], part, opts.length)
+			scaleTo(wider.row(i)[t.dim:], part, length)
 		}
 	}
 	*t = wider
-	return nil
 }
 
 // shortest is the length under which a vector's direction is rounding error.
