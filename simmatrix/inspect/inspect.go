@@ -169,6 +169,7 @@ func sum(sims []uint16) (total int) {
 	}
 	return total
 }
+
 func (in *inspector) similarities() {
 	counts := make([]uint64, simmatrix.UnitsOfOne+1) // by units
 	for _, s := range in.m.Sims {

@@ -12,7 +12,7 @@ import (
 	"github.com/akin-search/akin/simmatrix"
 )
 
-// Between the ids of terms, which are not negative, a sequence has
+// What a sequence has between the ids of terms, which are not negative.
 const (
 	endOfDocument = -1
 	endOfText     = -2 // within a document, between texts that have terms

@@ -219,8 +219,8 @@ func (c *Corpus) checkMemory(limit int64) error {
 	return fmt.Errorf("%w: %d documents take about %s of %s: lower the number of documents", simmatrix.ErrMemory, c.docs, megabytes(need), megabytes(limit))
 }
 
-// memoryRoom returns how many bytes the entries of the sparse matrices may take,
-// which are counted as they are made, by an estimate of all else.
+// memoryRoom returns how many bytes the entries of the sparse matrices may
+// take, which are counted as they are made, by an estimate of all else.
 func memoryRoom(c *Corpus, v *vocabulary, o *CorpusOptions) (int64, error) {
 	if o.MaxMemory == 0 {
 		return math.MaxInt64, nil

@@ -150,6 +150,7 @@ func shrunk(x Vector, weights []float64) Vector {
 		return float(new(big.Float).SetMantExp(w, -largest-headroom))
 	})
 }
+
 func weighted(v float64, weights []float64, term int32) wide {
 	if weights == nil {
 		return big.NewFloat(v)

@@ -36,7 +36,7 @@ type ListOptions struct {
 	Neighbors int    // C, the most neighbors of a term, its largest, 1 to [simmatrix.MaxNeighbors]
 }
 
-// DefaultListOptions returns the settings that take a matrix as it is: all
+// DefaultListOptions returns the settings that take a matrix as it is.
 func DefaultListOptions() ListOptions {
 	return ListOptions{Source: "given", Neighbors: simmatrix.MaxNeighbors}
 }
@@ -112,6 +112,7 @@ func (g *list) compact() error {
 	}
 	return nil
 }
+
 func (g *list) plainTerm(b []byte) (uint32, error) {
 	if id, ok := g.ids[string(b)]; ok {
 		return id, nil

@@ -14,8 +14,8 @@ import (
 	"github.com/akin-search/akin/simmatrix/internal/lines"
 )
 
-// Errors that are the fault of a file. Those that wrap them name the line, or in
-// a binary file the word and its offset.
+// Errors that are the fault of a file. Those that wrap them name the line, or
+// in a binary file the word and its offset.
 var (
 	ErrTerms      = errors.New("bad list of terms")
 	ErrList       = errors.New("bad list of similarities") // of [ReadTSV] and [ReadMatrixMarket]
