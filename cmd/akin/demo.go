@@ -1,13 +1,19 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,6 +24,7 @@ import (
 	"github.com/akin-search/akin/demo"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/learn"
 	"github.com/akin-search/akin/simmatrix/rowstore"
@@ -74,9 +81,8 @@ func newDemoLoad() *cobra.Command {
 const demoMapping = `{"settings":{"number_of_shards":1,"number_of_replicas":0},` +
 	`"mappings":{"properties":{"title":{"type":"text","analyzer":"english"},"body":{"type":"text","analyzer":"english"}}}}`
 
-// loadDemo creates and fills the indices of the demo corpus and says so on
-// report. It does not touch an index that exists already: the names are
-// common, and it may be somebody's own.
+// loadDemo creates and fills the indices of the demo corpus. It does not touch
+// one that exists already, which may be somebody's own.
 func loadDemo(ctx context.Context, client *esclient.Client, report io.Writer) error {
 	cluster := documents.API{Client: client}
 	for _, index := range demo.Indices() {
@@ -187,3 +193,205 @@ func serveHTTP(ctx context.Context, h http.Handler) (url string, stop func(), er
 		<-done
 	}, nil
 }
+
+const (
+	shownQueries  = 5  // are compared in full
+	shownHits     = 5  // of each of them
+	rankedHits    = 10 // the depth of nDCG
+	columnWidth   = 44 // of a title
+	maxDemoAnswer = 1 << 20
+)
+
+// A demoShow compares searches without and with akin over HTTP, as a user's
+// application would do them.
+type demoShow struct {
+	engine, akin, admin string
+	client              *http.Client
+	out                 io.Writer
+}
+
+// compared is one judged query with the hits of both sides.
+type compared struct {
+	query         demo.Query
+	plain, better []hit
+	gain          float64
+}
+
+type hit struct {
+	ID     string `json:"_id"`
+	Source struct {
+		Title string `json:"title"`
+	} `json:"_source"`
+}
+
+// run prints the comparison.
+func (s *demoShow) run(ctx context.Context) error {
+	queries := demo.Queries()
+	all := make([]compared, len(queries))
+	var without, with float64
+	for i, q := range queries {
+		plain, err := s.search(ctx, s.engine, q)
+		if err != nil {
+			return err
+		}
+		better, err := s.search(ctx, s.akin, q)
+		if err != nil {
+			return err
+		}
+		before, after := ndcg(plain, q.Judgments), ndcg(better, q.Judgments)
+		without += before
+		with += after
+		all[i] = compared{q, plain, better, after - before}
+	}
+	for _, c := range pick(all) {
+		if err := s.show(ctx, c); err != nil {
+			return err
+		}
+	}
+	n := float64(len(queries))
+	_, err := fmt.Fprintf(s.out, "\nnDCG@%d over %d judged queries: %.3f without akin, %.3f with akin (%+.1f %%)\n",
+		rankedHits, len(queries), without/n, with/n, 100*(with/without-1))
+	return err
+}
+
+// pick returns the queries to show: those with the largest gain, and last the
+// one with the smallest, so that one also sees where akin does not help.
+func pick(all []compared) []compared {
+	byGain := slices.Clone(all)
+	slices.SortStableFunc(byGain, func(a, b compared) int { return cmp.Compare(b.gain, a.gain) })
+	if len(byGain) <= shownQueries {
+		return byGain
+	}
+	return append(byGain[:shownQueries-1], byGain[len(byGain)-1])
+}
+
+func demoBody(q demo.Query, size int) string {
+	text, _ := json.Marshal(q.Text) // a string always has a JSON form
+	return fmt.Sprintf(`{"size":%d,"query":{"multi_match":{"query":%s,"fields":["title","body"]}}}`, size, text)
+}
+
+func (s *demoShow) search(ctx context.Context, base string, q demo.Query) ([]hit, error) {
+	var answer struct {
+		Hits struct {
+			Hits []hit `json:"hits"`
+		} `json:"hits"`
+	}
+	err := s.post(ctx, base+"/"+q.Index+"/_search", demoBody(q, rankedHits), &answer)
+	return answer.Hits.Hits, err
+}
+
+func (s *demoShow) post(ctx context.Context, url, body string, answer any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := s.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxDemoAnswer))
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: status %d: %s", url, resp.StatusCode, bytes.TrimSpace(data))
+	}
+	return json.Unmarshal(data, answer)
+}
+
+// show prints the hits of one query side by side, relevant ones marked, and
+// the terms that were added.
+func (s *demoShow) show(ctx context.Context, c compared) error {
+	var answer struct {
+		Clauses []expand.Clause `json:"clauses"`
+	}
+	if err := s.post(ctx, s.admin+"/_akin/expand/"+c.query.Index, demoBody(c.query, shownHits), &answer); err != nil {
+		return err
+	}
+	fmt.Fprintf(s.out, "\n%q in %s\n", c.query.Text, c.query.Index)
+	fmt.Fprintf(s.out, "    %-*s    %s\n", columnWidth+2, "without akin", "with akin")
+	for i := range shownHits {
+		fmt.Fprintf(s.out, " %d  %s    %s\n", i+1, cell(c, c.plain, i), strings.TrimRight(cell(c, c.better, i), " "))
+	}
+	fmt.Fprintf(s.out, "    added: %s\n", addedTerms(answer.Clauses))
+	return nil
+}
+
+// cell returns hit i in the width of its column, with a + where it is relevant.
+func cell(c compared, hits []hit, i int) string {
+	if i >= len(hits) {
+		return strings.Repeat(" ", columnWidth+2)
+	}
+	mark := " "
+	if c.query.Judgments[hits[i].ID] > 0 {
+		mark = "+"
+	}
+	title := []rune(hits[i].Source.Title)
+	if len(title) > columnWidth {
+		title = append(title[:columnWidth-1], '…')
+	}
+	return mark + " " + string(title) + strings.Repeat(" ", columnWidth-len(title))
+}
+
+// addedTerms lists the strongest added terms, each with the term it comes from.
+func addedTerms(clauses []expand.Clause) string {
+	const shown = 6
+	var parts []string
+	seen := map[string]bool{}
+	for _, c := range clauses {
+		for _, a := range c.Added {
+			if len(parts) < shown && !seen[a.Term] {
+				seen[a.Term] = true
+				parts = append(parts, fmt.Sprintf("%s (%s %.2f)", a.Term, a.From, a.Similarity))
+			}
+		}
+	}
+	if parts == nil {
+		return "nothing"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// ndcg returns nDCG@10 with the grades as gains,
+//
+//	Σ_r g_r / log2(r+1)
+//
+// over the ranks r = 1 to 10, divided by the same sum in the best order.
+func ndcg(hits []hit, judgments map[string]int) float64 {
+	ideal := make([]int, 0, len(judgments))
+	for _, grade := range judgments {
+		ideal = append(ideal, grade)
+	}
+	slices.SortFunc(ideal, func(a, b int) int { return b - a })
+	var got, best float64
+	for r := range rankedHits {
+		discount := 1 / math.Log2(float64(r+2))
+		if r < len(hits) {
+			got += float64(judgments[hits[r].ID]) * discount
+		}
+		if r < len(ideal) {
+			best += float64(ideal[r]) * discount
+		}
+	}
+	if best == 0 {
+		return 0
+	}
+	return got / best
+}
+
+// invitation says how to go on, with the URLs of akin, the engine and the admin
+// port.
+const invitation = `
+Try it yourself. A search with akin, and the same search without:
+
+  curl -s '%[1]s/knowledge/_search?pretty&q=car+hire'
+  curl -s '%[2]s/knowledge/_search?pretty&q=car+hire'
+
+What akin makes of a search, and why:
+
+  curl -s -X POST '%[3]s/_akin/expand/knowledge?q=car+hire'
+
+Ctrl-C ends the demo.
+`

@@ -52,8 +52,7 @@ type buildFlags struct {
 func newMatrixBuild() *cobra.Command {
 	f := &buildFlags{}
 	cmd := &cobra.Command{
-		Use:   "build",
-		Short: "Build a matrix from an index, word vectors, spelling, a thesaurus or other matrices",
+		Use: "build", Short: "Build a matrix from an index, word vectors, spelling, a thesaurus or other matrices",
 		Long: `build writes a matrix file from one source:
 
   --from-index           the documents of an index, which are only read: terms are similar

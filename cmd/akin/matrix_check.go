@@ -55,9 +55,8 @@ does not hold, where no term has a neighbor, and where the file is damaged.
 	return cmd
 }
 
-// printReport prints a report on the matrix called name. It returns an error
-// that names the claims that do not hold, and one for a matrix that has nothing
-// to find.
+// printReport prints a report on the matrix called name. Its error names the claims
+// that do not hold, or says that no term has a neighbor.
 func printReport(out io.Writer, name string, r *inspect.Report) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "%s\n\n", name)

@@ -99,10 +99,9 @@ func (f *buildFlags) registerSources(cmd *cobra.Command) {
 	}
 }
 
-// setNeighbors tells all sources how many neighbors of a term to look for. What
-// is listed somewhere is all taken: the rows are cut to --top in the end. What
-// is searched for is twice as many where some may fall away, banned by hand or
-// for want of room in the other's row.
+// setNeighbors sets how many neighbors of a term the sources look for: all that are
+// listed somewhere, since the rows are cut to --top in the end, and twice --top of
+// what is searched for where some may fall away.
 func (f *buildFlags) setNeighbors() {
 	n := f.sparsify.Neighbors
 	f.thesaurus.Neighbors, f.list.Neighbors, f.combine.options.Neighbors = simmatrix.MaxNeighbors, simmatrix.MaxNeighbors, n

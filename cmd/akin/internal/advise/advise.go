@@ -1,9 +1,6 @@
-// Package advise checks what the mode hard needs of an index, and says what to
-// send to the cluster and which commands to run where something is missing. It
-// changes nothing itself.
-//
-// checks.go has the table of checks, steps.go what to do about them, create.go
-// the body of a new index.
+// Package advise checks what the mode hard needs of an index (checks.go), says
+// what to send to the cluster and which commands to run where something is
+// missing (steps.go), or prints the body of a new index (create.go).
 package advise
 
 import (
@@ -44,9 +41,8 @@ type adviser struct {
 	apart      bool              // the indices have to be made ready one by one: there are no weights for all
 }
 
-// Run prints on out what is found and what to do, or the body of a new index;
-// what is said besides that body goes to notes. Its error says that something
-// is missing or cannot be found out.
+// Run prints on out what is found and what to do, or the body of a new index, and
+// then the rest on notes. Its error says that something is missing or unknown.
 func Run(ctx context.Context, client *esclient.Client, r Request, out, notes io.Writer) error {
 	a := &adviser{Request: r, client: client, docs: documents.API{Client: client}}
 	found, err := a.inspect(ctx)

@@ -144,10 +144,9 @@ func (a *adviser) look(ctx context.Context, inspection mapping.Inspection) (*ind
 	return i, err
 }
 
-// chooseTarget finds the field whose score is linear, as a search does: the
-// field itself, else a scripted one, else one of BM25. Where there is none, it
-// names the one that is going to be it: one that would with another similarity
-// of ours, else a new multi-field.
+// chooseTarget finds the field whose score is linear, as a search does: the field
+// itself, else a scripted one, else one of BM25. Where there is none, it names the
+// one that is going to be it: one with a similarity of ours, else a new one.
 func (i *index) chooseTarget() {
 	for _, c := range i.Candidates {
 		if c.Problem == "" && (i.linear.Field == "" || i.linear.Field != i.Field && c.Scripted && !i.linear.Scripted) {

@@ -96,8 +96,10 @@ func (s *Spool) readPlan(ctx context.Context) (scanPlan, error) {
 		limited := &io.LimitedReader{R: r, N: maxPlan}
 		d := json.NewDecoder(limited)
 		d.DisallowUnknownFields()
-		if err = d.Decode(&p); err == nil && (d.More() || limited.N == 0) {
-			err = errors.New("too large, or more than one JSON value")
+		if err = d.Decode(&p); err == nil {
+			if _, end := d.Token(); !errors.Is(end, io.EOF) || limited.N == 0 {
+				err = errors.New("too large, or more than one JSON value")
+			}
 		}
 		if err == nil && (p.Slices < 1 || p.Slices > maxSlices) {
 			err = fmt.Errorf("%d slices", p.Slices)

@@ -110,8 +110,7 @@ func (s sender) limits(all []expand.Limit) {
 }
 
 // store sends what a row store counts. The names of its metrics begin with of,
-// those of its source with from; label is that of the name of one, and what
-// says what it holds.
+// those of its source with from; label is for the name of a matrix.
 func (s sender) store(stats rowstore.Stats, cache, of, from, label, what string) {
 	s.cache(cache, uint64(max(stats.CacheHits, 0)), uint64(max(stats.CacheMisses, 0)), stats.CacheBytes)
 	for _, m := range stats.Matrices {

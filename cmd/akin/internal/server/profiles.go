@@ -73,9 +73,8 @@ func hideFrom(names []string) (d expand.Disclosure) {
 	return d
 }
 
-// learn takes from a refusal what it teaches, and reports whether that was
-// news: a limit, about which the cluster is then asked itself, or that what is
-// remembered of the indices no longer holds.
+// learn takes from a refusal what it teaches, and reports whether that was news: a
+// limit, about which the cluster is then asked, or that the indices have changed.
 func (a *App) learn(r *expand.Refusal) bool {
 	limit, ok := r.Limit()
 	if !ok {

@@ -3,9 +3,16 @@
 package terminal
 
 import (
+	"fmt"
+	"io"
+	"os"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
 )
 
 // A UsageError is an error in what the user wrote: flags, arguments,
@@ -30,4 +37,79 @@ func Visible(text string) string {
 		return strconv.Quote(text)
 	}
 	return text
+}
+
+// linesEvery is how often a line of progress appears where there is no
+// terminal to draw a bar on.
+const linesEvery = 5 * time.Second
+
+// Progress shows how far long work has come: a bar on a terminal, elsewhere a
+// line for each stage and for every few seconds. It is used by one goroutine.
+type Progress struct {
+	w        io.Writer
+	terminal bool
+	bar      *progressbar.ProgressBar
+	stage    string
+	reported time.Time
+}
+
+// NewProgress returns one that is shown on w.
+func NewProgress(w io.Writer) *Progress {
+	f, ok := w.(*os.File)
+	return &Progress{w: w, terminal: ok && term.IsTerminal(int(f.Fd()))}
+}
+
+// Step says that done of total parts of the stage are done; a total of 0 is
+// unknown. It has the form of a [simmatrix.Progress].
+func (p *Progress) Step(stage string, done, total int) {
+	first := stage != p.stage
+	if first {
+		p.End()
+		p.stage = stage
+	}
+	if p.terminal {
+		p.draw(first, done, total)
+		return
+	}
+	if now := time.Now(); first || done == total || now.Sub(p.reported) >= linesEvery {
+		p.reported = now
+		switch {
+		case total > 0:
+			fmt.Fprintf(p.w, "%s: %d of %d\n", stage, done, total)
+		case done > 0:
+			fmt.Fprintf(p.w, "%s: %d\n", stage, done)
+		default:
+			fmt.Fprintln(p.w, stage)
+		}
+	}
+}
+
+func (p *Progress) draw(first bool, done, total int) {
+	if total <= 0 {
+		total = -1 // a spinner
+	}
+	if first {
+		p.bar = progressbar.NewOptions(total, progressbar.OptionSetWriter(p.w), progressbar.OptionSetDescription(p.stage),
+			progressbar.OptionShowCount(), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionSetPredictTime(true))
+	}
+	if p.bar.GetMax() != total {
+		p.bar.ChangeMax(total)
+	}
+	_ = p.bar.Set(done) // fails only beyond the end, and then shows the end
+}
+
+// End closes the stage under way. It may be called twice.
+func (p *Progress) End() {
+	if p.bar != nil {
+		_ = p.bar.Exit() // as above
+		fmt.Fprintln(p.w)
+		p.bar = nil
+	}
+	p.stage = ""
+}
+
+// Tell closes the stage under way and prints a line.
+func (p *Progress) Tell(format string, args ...any) {
+	p.End()
+	fmt.Fprintf(p.w, format+"\n", args...)
 }

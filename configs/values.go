@@ -2,6 +2,9 @@ package configs
 
 import (
 	"errors"
+	"fmt"
+	"io"
+	"log/slog"
 	"math"
 	"strconv"
 	"strings"
@@ -95,3 +98,32 @@ func (b Bytes) String() string {
 
 // MarshalText is [Bytes.String].
 func (b Bytes) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
+
+// A Secret is a text that must not be printed. Whatever formats, marshals or logs
+// it gets a fixed mark instead; only [Secret.Reveal] gives it out.
+type Secret struct{ value string }
+
+// NewSecret wraps s.
+func NewSecret(s string) Secret { return Secret{value: s} }
+
+// Reveal returns the text, "" where there is none. Give it only to code that
+// connects, never to code that writes.
+func (s Secret) Reveal() string { return s.value }
+
+// String returns "[redacted]", or "" where there is nothing to hide.
+func (s Secret) String() string {
+	if s.value == "" {
+		return ""
+	}
+	return "[redacted]"
+}
+
+// Format writes [Secret.String] for every verb but %T and %p. Without it %d and %#v
+// print the field inside.
+func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
+
+// MarshalText is [Secret.String].
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// LogValue is [Secret.String] for package slog.
+func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }

@@ -1,16 +1,18 @@
-// Package reading reads the documents of an index for learning: in slices, some
-// side by side, again where one is interrupted, and on from a spool where a
-// run was. It asks the cluster about the words in them, too.
+// Package reading reads the documents of an index for learning, in slices, which
+// an interrupted run can resume, and asks the cluster about the words in them.
 package reading
 
 import (
 	"context"
+	"fmt"
 	"math"
+	"slices"
 
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/simmatrix/learn"
+	"github.com/akin-search/akin/simmatrix/shape"
 )
 
 // An Index is what to read.
@@ -111,9 +113,8 @@ func (p *scanPlan) slice(k int) documents.ScanOptions {
 	return o
 }
 
-// sideBySide returns how many slices are read at once: few enough that they
-// stay under the 500 searches that a node keeps open by default, of which each
-// slice has one a shard.
+// sideBySide returns how many slices are read at once. Each has one search a shard
+// open, of which a node keeps 500 by default.
 func (p *scanPlan) sideBySide() int {
 	const most, open = 4, 400
 	shards := 0
@@ -121,4 +122,90 @@ func (p *scanPlan) sideBySide() int {
 		shards += index.Shards
 	}
 	return max(1, min(most, open/max(shards, 1)))
+}
+
+// Warn tells of fields whose index terms are no words, if the cluster says so.
+func (x *Index) Warn(ctx context.Context) {
+	for _, field := range x.Scan.Fields {
+		if s, err := x.Client.Schema(ctx, x.Scan.Index, field); err == nil && s.NotWords != "" {
+			x.Report.Tell("warning: the terms of field %s are no words, because of its %s: their neighbors are no related words. "+
+				"Learn from a field that is analyzed into words. Searches of %s are not expanded unless fields in matrices names it in full.", field, s.NotWords, field)
+		}
+	}
+}
+
+// wordsAtOnce is how many words are analyzed between two reports of progress.
+const wordsAtOnce = 5000
+
+// Analyze returns the index terms of each word, by the analyzer of the fields.
+func (x *Index) Analyze(ctx context.Context, words []string) ([][]string, error) {
+	terms := make([][]string, 0, len(words))
+	for batch := range slices.Chunk(words, wordsAtOnce) {
+		x.Report.Step("analyzing words", len(terms), len(words))
+		analyzed, err := x.Client.AnalyzeWords(ctx, x.Scan.Index, x.Scan.Fields[0], batch)
+		if err != nil {
+			return nil, err
+		}
+		terms = append(terms, analyzed...)
+	}
+	x.Report.Step("analyzing words", len(terms), len(words))
+	sample := words[:min(len(words), wordsAtOnce)]
+	for _, field := range x.Scan.Fields[1:] {
+		other, err := x.Client.AnalyzeWords(ctx, x.Scan.Index, field, sample)
+		if err != nil {
+			return nil, err
+		}
+		for k := range sample {
+			if !slices.Equal(other[k], terms[k]) {
+				return nil, fmt.Errorf("the fields %s and %s are not analyzed alike (%q is %q and %q): build a matrix for each",
+					x.Scan.Fields[0], field, sample[k], terms[k], other[k])
+			}
+		}
+	}
+	return terms, nil
+}
+
+// LookUp asks the cluster what index terms the words give, and how many
+// documents have those.
+func (x *Index) LookUp(ctx context.Context, words []string) (*shape.ProjectOptions, error) {
+	analyzed, err := x.Analyze(ctx, words)
+	if err != nil {
+		return nil, err
+	}
+	found := &shape.ProjectOptions{IndexTerms: make(map[string][]string, len(words))}
+	var terms []string
+	for k, word := range words {
+		found.IndexTerms[word] = analyzed[k]
+		if len(analyzed[k]) == 1 {
+			terms = append(terms, analyzed[k][0])
+		}
+	}
+	slices.Sort(terms)
+	terms = slices.Compact(terms)
+	if found.DocFreqs, found.Docs, err = x.docFreqs(ctx, terms); err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
+// docFreqs returns the document frequencies of the terms, and N. With several
+// fields both are the largest that one of them has.
+func (x *Index) docFreqs(ctx context.Context, terms []string) (map[string]uint32, uint64, error) {
+	docFreqs, docs := make(map[string]uint32, len(terms)), uint64(0)
+	for _, field := range x.Scan.Fields {
+		done := 0
+		for batch := range slices.Chunk(terms, wordsAtOnce) {
+			x.Report.Step("counting documents with "+field, done, len(terms))
+			counts, n, err := x.Client.DocFreqs(ctx, x.Scan.Index, field, batch)
+			if err != nil {
+				return nil, 0, err
+			}
+			docs = max(docs, uint64(max(n, 0)))
+			for k, term := range batch {
+				docFreqs[term] = max(docFreqs[term], uint32(min(max(counts[k], 0), math.MaxUint32)))
+			}
+			done += len(batch)
+		}
+	}
+	return docFreqs, docs, nil
 }
