@@ -1,10 +1,10 @@
 // Package configs holds akin's configuration: the structs, their defaults, and
 // a strict reader of the YAML file.
 //
-// A file states what differs from [Default]. [Load] reports all that is wrong with
-// it at once, each with file, line and key. akin.yml lists every key with its
-// meaning and range. Credentials come from the environment or from files of their
-// own, and are kept as a [Secret].
+// A file states what differs from [Default]. [Load] reports all that is wrong
+// with it at once, each with file, line and key. akin.yml lists every key with
+// its meaning and range. Credentials come from the environment or from files of
+// their own, and are kept as a [Secret].
 package configs
 
 import (
@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// A Config is a complete configuration. One that comes from [Default], [Load] or
-// [Parse] is valid. The comments here say only what akin.yml does not.
+// A Config is a complete configuration. One that comes from [Default], [Load]
+// or [Parse] is valid. The comments here say only what akin.yml does not.
 type Config struct {
 	Listen    Listen    `yaml:"listen"`
 	Admin     Admin     `yaml:"admin"`

@@ -24,8 +24,8 @@ const (
 	tagStr   = "!!str"
 )
 
-// A decoder sets the fields of a Config from a YAML document. It walks the nodes
-// itself: the library's strict decoding stops at duplicate keys.
+// A decoder sets the fields of a Config from a YAML document. It walks the
+// nodes itself: the library's strict decoding stops at duplicate keys.
 type decoder struct {
 	problems
 
@@ -220,8 +220,9 @@ func scalar(n *yaml.Node, v reflect.Value) error {
 	return err
 }
 
-// parse reads a scalar that the YAML schema resolved to tag; wrong is the error for
-// everything else, without the value: it could be a secret under the wrong key.
+// parse reads a scalar that the YAML schema resolved to tag; wrong is the error
+// for everything else, without the value: it could be a secret under the wrong
+// key.
 func parse[T any](n *yaml.Node, tag string, read func(string) (T, error), wrong error) (T, error) {
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == tag {
 		if v, err := read(n.Value); err == nil {

@@ -23,13 +23,13 @@ const (
 	EnvRedisURL        = "AKIN_REDIS_URL"
 )
 
-// Bounds of what Load reads: far above what is sensible, and what servers accept
-// as one header.
+// Bounds of what Load reads: far above what is sensible, and what servers
+// accept as one header.
 const maxFile, maxSecret = mebibyte, 8 * kibibyte
 
 // Load reads the configuration file at path, and credentials from the
-// environment and from files. File names in the configuration are relative to its
-// folder. Certificate files must exist; matrix files may come later.
+// environment and from files. File names in the configuration are relative to
+// its folder. Certificate files must exist; matrix files may come later.
 //
 // The error is one or more [Error], all that are wrong.
 func Load(ctx context.Context, path string) (*Config, error) {
@@ -43,8 +43,8 @@ func Load(ctx context.Context, path string) (*Config, error) {
 	})
 }
 
-// Parse is [Load] with data for the file, whose name is only for errors, with an
-// empty environment, and without reading other files.
+// Parse is [Load] with data for the file, whose name is only for errors, with
+// an empty environment, and without reading other files.
 func Parse(name string, data []byte) (*Config, error) {
 	return read(name, data, func(*decoder, *Config) {})
 }

@@ -99,8 +99,8 @@ func (b Bytes) String() string {
 // MarshalText is [Bytes.String].
 func (b Bytes) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
 
-// A Secret is a text that must not be printed. Whatever formats, marshals or logs
-// it gets a fixed mark instead; only [Secret.Reveal] gives it out.
+// A Secret is a text that must not be printed. Whatever formats, marshals or
+// logs it gets a fixed mark instead; only [Secret.Reveal] gives it out.
 type Secret struct{ value string }
 
 // NewSecret wraps s.
@@ -118,8 +118,8 @@ func (s Secret) String() string {
 	return "[redacted]"
 }
 
-// Format writes [Secret.String] for every verb but %T and %p. Without it %d and %#v
-// print the field inside.
+// Format writes [Secret.String] for every verb but %T and %p. Without it %d and
+// %#v print the field inside.
 func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
 
 // MarshalText is [Secret.String].

@@ -120,6 +120,17 @@ func learnDemo(ctx context.Context, client *esclient.Client) (*simmatrix.Matrix,
 	return learn.FromCorpus(ctx, corpus, build.docs.options, nil)
 }
 
+// demoConfig returns the configuration of the demo in front of an engine.
+func demoConfig(engine string) *configs.Config {
+	cfg := configs.Default()
+	cfg.Listen.Address, cfg.Admin.Address = "127.0.0.1:0", "127.0.0.1:0"
+	cfg.Cluster.URLs = []string{engine}
+	cfg.Matrices = []configs.Matrix{{Name: "demo", Indices: []string{"*"}, Fields: []string{"*"}}}
+	cfg.Expansion.Budget = configs.Duration(time.Second) // the first searches find the caches cold
+	cfg.Expansion.DefaultFields = []string{"title", "body"}
+	return cfg
+}
+
 func runDemo(ctx context.Context, stdout, stderr io.Writer, once bool) error {
 	engine, stopEngine, err := serveHTTP(ctx, demo.NewEngine())
 	if err != nil {
@@ -141,12 +152,7 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, once bool) error {
 	}
 	fmt.Fprintf(stdout, "Loaded %d texts and learned %d terms with %d neighbors in %.1f s.\n",
 		m.Meta().Docs, m.Meta().Terms, m.Meta().NonZeros, time.Since(began).Seconds())
-	cfg := configs.Default()
-	cfg.Listen.Address, cfg.Admin.Address = "127.0.0.1:0", "127.0.0.1:0"
-	cfg.Cluster.URLs = []string{engine}
-	cfg.Matrices = []configs.Matrix{{Name: "demo", Indices: []string{"*"}, Fields: []string{"*"}}}
-	cfg.Expansion.Budget = configs.Duration(time.Second) // the first searches find the caches cold
-	cfg.Expansion.DefaultFields = []string{"title", "body"}
+	cfg := demoConfig(engine)
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	a, err := server.New(ctx, server.Options{
 		Config: cfg, Files: map[string]rowstore.Loader{"demo": rowstore.InMemory(m)}, Log: log, Version: buildVersion(),

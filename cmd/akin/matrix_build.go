@@ -248,7 +248,8 @@ func (f *buildFlags) checkIdle(from matrixSource, flags *pflag.FlagSet) []error 
 }
 
 // checkInputs names the files to read that are not there and those that --out
-// would replace. It may replace a matrix to work over, which has been read then.
+// would replace. It may replace a matrix to work over, which has been read
+// then.
 func (f *buildFlags) checkInputs() []error {
 	var errs []error
 	check := func(flag, path string) {
@@ -263,13 +264,19 @@ func (f *buildFlags) checkInputs() []error {
 			errs = append(errs, fmt.Errorf("--out: %s is the file of --%s: name another", f.out, flag))
 		}
 	}
-	for _, input := range []struct{ flag, path string }{
-		{"from-vectors", f.paths.vectors}, {"from-edit-distance", f.paths.edit}, {"from-thesaurus", f.paths.thesaurus},
-		{"from-tsv", f.paths.tsv}, {"from-matrix-market", f.paths.market}, {"vocabulary", f.paths.vocabulary},
-		{"relations", f.combine.relations}, {"overrides", f.overrides}, {"ca-file", f.target.caFile},
+	for _, input := range [][2]string{
+		{"from-vectors", f.paths.vectors},
+		{"from-edit-distance", f.paths.edit},
+		{"from-thesaurus", f.paths.thesaurus},
+		{"from-tsv", f.paths.tsv},
+		{"from-matrix-market", f.paths.market},
+		{"vocabulary", f.paths.vocabulary},
+		{"relations", f.combine.relations},
+		{"overrides", f.overrides},
+		{"ca-file", f.target.caFile},
 	} {
-		if input.path != "" {
-			check(input.flag, input.path)
+		if flag, path := input[0], input[1]; path != "" {
+			check(flag, path)
 		}
 	}
 	for _, path := range f.combine.paths {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -55,8 +56,8 @@ does not hold, where no term has a neighbor, and where the file is damaged.
 	return cmd
 }
 
-// printReport prints a report on the matrix called name. Its error names the claims
-// that do not hold, or says that no term has a neighbor.
+// printReport prints a report on the matrix called name. Its error names the
+// claims that do not hold, or says that no term has a neighbor.
 func printReport(out io.Writer, name string, r *inspect.Report) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "%s\n\n", name)
@@ -96,12 +97,12 @@ func printHead(w io.Writer, r *inspect.Report) {
 		fmt.Fprintf(w, "  from %s\t%d\n", terminal.Visible(o.Name), o.Entries)
 	}
 	fmt.Fprintf(w, "density\t%s, the diagonal counted\n", percent(r.Density))
-	share := 0.0
-	if r.Pairs > 0 {
-		share = float64(r.OneWay) / float64(r.Pairs)
+	oneWay, largest := percent(float64(r.OneWay)/float64(max(r.Pairs, 1))), ""
+	if r.LargestSumTerm != "" {
+		largest = " of " + terminal.Visible(r.LargestSumTerm)
 	}
-	fmt.Fprintf(w, "pairs\t%d, %s one way only, %d unequal\n", r.Pairs, percent(share), r.Unequal)
-	fmt.Fprintf(w, "row sums\tat most %.5f%s, %d rows at 1 or above\n", r.LargestSum, of(r.LargestSumTerm), r.RowsNotDominant)
+	fmt.Fprintf(w, "pairs\t%d, %s one way only, %d unequal\n", r.Pairs, oneWay, r.Unequal)
+	fmt.Fprintf(w, "row sums\tat most %.5f%s, %d rows at 1 or above\n", r.LargestSum, largest, r.RowsNotDominant)
 	fmt.Fprintf(w, "checksum\t%s\n\n", r.Checksum)
 }
 
@@ -111,13 +112,6 @@ func known(n uint64) string {
 		return "unknown"
 	}
 	return strconv.FormatUint(n, 10)
-}
-
-func of(term string) string {
-	if term == "" {
-		return ""
-	}
-	return " of " + terminal.Visible(term)
 }
 
 // percent returns a share in percent, of three digits at least.
@@ -192,10 +186,7 @@ func printSamples(w io.Writer, r *inspect.Report) {
 }
 
 // The numbers of terms and of neighbors of one kind that diff prints.
-const (
-	diffTerms     = 20
-	diffNeighbors = 10
-)
+const diffTerms, diffNeighbors = 20, 10
 
 func newMatrixDiff() *cobra.Command {
 	var flags refFlags
@@ -258,14 +249,12 @@ func printDifference(out io.Writer, a, b simmatrix.Meta, d *inspect.Difference) 
 func printSettings(w io.Writer, a, b simmatrix.Meta) {
 	changed := func(name, from, to string) {
 		if from != to {
-			fmt.Fprintf(w, "%s\t%s -> %s\n", name, orNone(from), orNone(to))
+			fmt.Fprintf(w, "%s\t%s -> %s\n", name, terminal.Visible(cmp.Or(from, "none")), terminal.Visible(cmp.Or(to, "none")))
 		}
 	}
 	changed("source", a.Source, b.Source)
-	names := maps.Clone(a.Params)
-	if names == nil {
-		names = map[string]string{}
-	}
+	names := map[string]string{}
+	maps.Copy(names, a.Params)
 	maps.Copy(names, b.Params)
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		changed("  "+terminal.Visible(name), a.Params[name], b.Params[name])
@@ -274,13 +263,6 @@ func printSettings(w io.Writer, a, b simmatrix.Meta) {
 	changed("documents", known(a.Docs), known(b.Docs))
 	changed("symmetric", strconv.FormatBool(a.Symmetric), strconv.FormatBool(b.Symmetric))
 	changed("dominant", strconv.FormatBool(a.Dominant), strconv.FormatBool(b.Dominant))
-}
-
-func orNone(value string) string {
-	if value == "" {
-		return "none"
-	}
-	return terminal.Visible(value)
 }
 
 func printTerms(out io.Writer, what string, terms []string) {

@@ -74,8 +74,8 @@ func (f *combineFlags) check() error {
 	return errors.Join(errs...)
 }
 
-// originNames returns the names of the files without the extension, and with the
-// folder before it where that says too little.
+// originNames returns the names of the files without the extension, and with
+// the folder before it where that says too little.
 func originNames(paths []string) ([]string, error) {
 	names, uses := make([]string, len(paths)), map[string]int{simmatrix.OriginOverrides: 1} // which is no matrix
 	for k, path := range paths {

@@ -19,7 +19,8 @@ import (
 	"github.com/akin-search/akin/simmatrix/source"
 )
 
-// The formats of "matrix export", and the --out that stands for standard output.
+// The formats of "matrix export", and the --out that stands for standard
+// output.
 const formatTSV, formatMatrixMarket, toStdout = "tsv", "mtx", "-"
 
 // exportFlags are the flags of "matrix export".

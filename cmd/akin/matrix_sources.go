@@ -99,9 +99,9 @@ func (f *buildFlags) registerSources(cmd *cobra.Command) {
 	}
 }
 
-// setNeighbors sets how many neighbors of a term the sources look for: all that are
-// listed somewhere, since the rows are cut to --top in the end, and twice --top of
-// what is searched for where some may fall away.
+// setNeighbors sets how many neighbors of a term the sources look for: all that
+// are listed somewhere, since the rows are cut to --top in the end, and twice
+// --top of what is searched for where some may fall away.
 func (f *buildFlags) setNeighbors() {
 	n := f.sparsify.Neighbors
 	f.thesaurus.Neighbors, f.list.Neighbors, f.combine.options.Neighbors = simmatrix.MaxNeighbors, simmatrix.MaxNeighbors, n

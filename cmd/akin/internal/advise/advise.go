@@ -41,8 +41,9 @@ type adviser struct {
 	apart      bool              // the indices have to be made ready one by one: there are no weights for all
 }
 
-// Run prints on out what is found and what to do, or the body of a new index, and
-// then the rest on notes. Its error says that something is missing or unknown.
+// Run prints on out what is found and what to do, or the body of a new index,
+// and then the rest on notes. Its error says that something is missing or
+// unknown.
 func Run(ctx context.Context, client *esclient.Client, r Request, out, notes io.Writer) error {
 	a := &adviser{Request: r, client: client, docs: documents.API{Client: client}}
 	found, err := a.inspect(ctx)

@@ -46,13 +46,14 @@ func (a *adviser) mappingChecks(i *index) []check {
 			check{!linear && meant, wrong, "  " + c.Field, c.Problem},
 			check{!linear && !meant, note, "  " + c.Field, c.Problem})
 	}
-	for k, path := range []string{norms.NormPath(a.Field), norms.WeightsPath(a.Field)} {
-		s := []mapping.StoredField{i.Norm, i.Weights}[k]
+	stored := func(path string, s mapping.StoredField) {
 		all = append(all,
 			check{mapped && s.Type == "", missing, path, "not mapped; put the mapping before norms are stored, for the engine would make up another"},
 			check{mapped && s.Problem != "", wrong, path, s.Problem + "; this cannot be changed in the index"},
 			check{mapped && s.Type != "" && s.Problem == "", ok, path, s.Type})
 	}
+	stored(norms.NormPath(a.Field), i.Norm)
+	stored(norms.WeightsPath(a.Field), i.Weights)
 	return all
 }
 
@@ -98,8 +99,8 @@ type index struct {
 	otherLinear string // the first other index with another linear field, "" for none
 }
 
-// sameLinear reports whether the linear fields of two indices have the same name
-// and score alike.
+// sameLinear reports whether the linear fields of two indices have the same
+// name and score alike.
 func (i *index) sameLinear(other *index) bool {
 	return i.linear.Field == other.linear.Field && i.linear.Linearity == other.linear.Linearity
 }
@@ -144,9 +145,10 @@ func (a *adviser) look(ctx context.Context, inspection mapping.Inspection) (*ind
 	return i, err
 }
 
-// chooseTarget finds the field whose score is linear, as a search does: the field
-// itself, else a scripted one, else one of BM25. Where there is none, it names the
-// one that is going to be it: one with a similarity of ours, else a new one.
+// chooseTarget finds the field whose score is linear, as a search does: the
+// field itself, else a scripted one, else one of BM25. Where there is none, it
+// names the one that is going to be it: one with a similarity of ours, else a
+// new one.
 func (i *index) chooseTarget() {
 	for _, c := range i.Candidates {
 		if c.Problem == "" && (i.linear.Field == "" || i.linear.Field != i.Field && c.Scripted && !i.linear.Scripted) {

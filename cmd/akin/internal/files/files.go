@@ -1,5 +1,6 @@
-// Package files reads and writes what the user names: matrices, certificates, files
-// that are written whole or not at all, and the lock of one that is edited.
+// Package files reads and writes what the user names: matrices, certificates,
+// files that are written whole or not at all, and the lock of one that is
+// edited.
 package files
 
 import (
@@ -156,14 +157,16 @@ func Follow(path string) rowstore.Loader {
 	}
 }
 
+// How a command waits for another that edits the same file.
 const (
-	LockWait    = 10 * time.Second      // for another command that edits the same file
+	LockWait    = 10 * time.Second
 	lockPoll    = 10 * time.Millisecond // between two looks
 	maxLockName = 200                   // bytes; files whose names begin with the same ones share a lock
 )
 
-// Lock keeps others that call it from the file until unlock is called, by a second
-// file that only one can make. A process that is killed leaves that behind.
+// Lock keeps others that call it from the file until unlock is called, by a
+// second file that only one can make. A process that is killed leaves that
+// behind.
 func Lock(ctx context.Context, path string, wait time.Duration) (unlock func() error, err error) {
 	dir, name := filepath.Split(resolve(path)) // so that all links to a file have one lock
 	lock := filepath.Join(dir, "."+name[:min(len(name), maxLockName)]+".lock")

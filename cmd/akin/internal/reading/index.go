@@ -1,5 +1,6 @@
-// Package reading reads the documents of an index for learning, in slices, which
-// an interrupted run can resume, and asks the cluster about the words in them.
+// Package reading reads the documents of an index for learning, in slices,
+// which an interrupted run can resume, and asks the cluster about the words in
+// them.
 package reading
 
 import (
@@ -79,8 +80,8 @@ type scanPlan struct {
 }
 
 // docsPerSlice is small enough that little is read twice where a scan is
-// interrupted, and large enough that finding the documents of a slice, for which
-// the cluster goes through all ids, costs less than reading them.
+// interrupted, and large enough that finding the documents of a slice, for
+// which the cluster goes through all ids, costs less than reading them.
 const docsPerSlice, maxSlices = 25_000, 128
 
 // newScanPlan plans to read count documents, of which at most maxDocs are
@@ -113,8 +114,8 @@ func (p *scanPlan) slice(k int) documents.ScanOptions {
 	return o
 }
 
-// sideBySide returns how many slices are read at once. Each has one search a shard
-// open, of which a node keeps 500 by default.
+// sideBySide returns how many slices are read at once. Each has one search a
+// shard open, of which a node keeps 500 by default.
 func (p *scanPlan) sideBySide() int {
 	const most, open = 4, 400
 	shards := 0

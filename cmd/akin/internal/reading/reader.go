@@ -15,8 +15,8 @@ import (
 	"github.com/akin-search/akin/simmatrix/learn"
 )
 
-// A slice is begun maxTries times, after firstPause and then after twice as long
-// each time, so that a node has half a minute to come back.
+// A slice is begun maxTries times, after firstPause and then after twice as
+// long each time, so that a node has half a minute to come back.
 const maxTries, firstPause = 6, time.Second
 
 // A reader reads the slices of a plan, some side by side.
@@ -66,7 +66,7 @@ func (r *reader) read(ctx context.Context) (*learn.Texts, error) {
 			return nil, err
 		}
 		r.texts.Append(texts)
-		if err := r.hold(r.texts.Bytes() - r.bytes); err != nil {
+		if err := r.add(0, r.texts.Bytes()-r.bytes); err != nil {
 			return nil, err
 		}
 		r.report.Step("reading the spool", k+1, r.plan.Slices)
@@ -104,16 +104,13 @@ func (r *reader) try(ctx context.Context, k int) (_ *learn.Texts, err error) {
 	docs, held := 0, int64(0)
 	defer func() {
 		if err != nil {
-			r.count(-docs)
-			_ = r.hold(-held)
+			_ = r.add(-docs, -held)
 		}
 	}()
 	counted := func() error {
-		docs++
-		r.count(1)
 		grown := texts.Bytes() - held
-		held += grown
-		return r.hold(grown)
+		docs, held = docs+1, held+grown
+		return r.add(1, grown)
 	}
 	if r.plan.Terms {
 		return texts, r.cluster.ExactTerms(ctx, r.plan.slice(k), func(_ string, terms [][]string) error {
@@ -127,18 +124,14 @@ func (r *reader) try(ctx context.Context, k int) (_ *learn.Texts, err error) {
 	})
 }
 
-// count adds to the documents read.
-func (r *reader) count(docs int) {
+// add adds to the documents read and to the memory used. Its error wraps
+// [simmatrix.ErrMemory].
+func (r *reader) add(docs int, bytes int64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.docs += docs
-	r.report.Step("reading documents", r.docs, int(r.plan.Docs))
-}
-
-// hold adds to the memory held. Its error wraps [simmatrix.ErrMemory].
-func (r *reader) hold(bytes int64) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	if r.docs += docs; docs != 0 {
+		r.report.Step("reading documents", r.docs, int(r.plan.Docs))
+	}
 	r.bytes += bytes
 	if r.memory > 0 && r.bytes > r.memory {
 		return fmt.Errorf("%w: the texts of the first %d documents take %d MB: raise --max-memory or lower --max-docs",
@@ -153,7 +146,7 @@ func (r *reader) keep(ctx context.Context, k int, texts *learn.Texts) error {
 		if err := r.spool.write(ctx, sliceFile(k), func(w io.Writer) error { return learn.EncodeTexts(w, texts) }); err != nil {
 			return err
 		}
-		return r.hold(-texts.Bytes())
+		return r.add(0, -texts.Bytes())
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

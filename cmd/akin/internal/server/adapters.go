@@ -65,8 +65,9 @@ func (p pinned) For(ctx context.Context, indices esclient.Indices, field string)
 	return bound, err
 }
 
-// match finds what is bound to a field of the indices. Those that the cluster says
-// nothing of, such as remote ones, are matched by the names in the expression.
+// match finds what is bound to a field of the indices. Those that the cluster
+// says nothing of, such as remote ones, are matched by the names in the
+// expression.
 func match(
 	ctx context.Context, snapshot *rowstore.Snapshot, cluster *esclient.Cached, indices esclient.Indices, field string, among []string,
 ) (rowstore.Match, error) {

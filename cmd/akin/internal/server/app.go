@@ -52,7 +52,8 @@ type App struct {
 	warm     atomic.Bool          // the first searches find what they need in the caches
 }
 
-// An upstream is the cluster, as clients' requests and akin's own calls reach it.
+// An upstream is the cluster, as clients' requests and akin's own calls reach
+// it.
 type upstream struct {
 	nodes   *nodes.Pool
 	client  *esclient.Client

@@ -24,19 +24,13 @@ type certificate struct {
 	mu      sync.Mutex
 	files   configs.ServerTLS
 	pair    *tls.Certificate
-	seen    [2]fileState // of the files, when they were read
+	seen    [2]string // times and sizes of the files, when they were read
 	checked time.Time
-}
-
-// fileState tells whether a file has changed.
-type fileState struct {
-	modified time.Time
-	size     int64
 }
 
 // newCertificate reads the two files.
 func newCertificate(paths configs.ServerTLS, log *slog.Logger) (*certificate, error) {
-	c := &certificate{log: log, files: paths, seen: fileStates(paths), checked: time.Now()}
+	c := &certificate{log: log, files: paths, seen: timesAndSizes(paths), checked: time.Now()}
 	var err error
 	c.pair, err = readPair(paths)
 	return c, err
@@ -64,7 +58,7 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	}
 	c.checked = time.Now()
 	before := c.seen
-	if c.seen = fileStates(c.files); c.seen == before {
+	if c.seen = timesAndSizes(c.files); c.seen == before {
 		return c.pair, nil
 	}
 	pair, err := readPair(c.files)
@@ -85,13 +79,12 @@ func readPair(paths configs.ServerTLS) (*tls.Certificate, error) {
 	return pair, nil
 }
 
-// fileStates returns the state of the two files, the zero value for one that is
-// not there.
-func fileStates(paths configs.ServerTLS) (states [2]fileState) {
+// timesAndSizes tells whether one of the files has changed.
+func timesAndSizes(paths configs.ServerTLS) (all [2]string) {
 	for i, name := range []string{paths.CertFile, paths.KeyFile} {
 		if info, err := os.Stat(name); err == nil {
-			states[i] = fileState{info.ModTime(), info.Size()}
+			all[i] = fmt.Sprint(info.ModTime().UnixNano(), info.Size())
 		}
 	}
-	return states
+	return all
 }

@@ -73,8 +73,9 @@ func hideFrom(names []string) (d expand.Disclosure) {
 	return d
 }
 
-// learn takes from a refusal what it teaches, and reports whether that was news: a
-// limit, about which the cluster is then asked, or that the indices have changed.
+// learn takes from a refusal what it teaches, and reports whether that was
+// news: a limit, about which the cluster is then asked, or that the indices
+// have changed.
 func (a *App) learn(r *expand.Refusal) bool {
 	limit, ok := r.Limit()
 	if !ok {

@@ -90,8 +90,8 @@ func degradation(err error) (d health.Degradation, ok bool) {
 	return d, true
 }
 
-// A failure is a cause of failing open: the name in the metrics, the errors that
-// it is about, and what an operator can do about it.
+// A failure is a cause of failing open: the name in the metrics, the errors
+// that it is about, and what an operator can do about it.
 type failure struct {
 	cause string
 	is    func(error) bool

@@ -97,8 +97,8 @@ func (r *reloader) reload(ctx context.Context) {
 	r.app.announce(ctx, info, err)
 }
 
-// replace lets requests go to a new app of the configuration on disk, and closes
-// the old one later. It returns the keys that keep their values.
+// replace lets requests go to a new app of the configuration on disk, and
+// closes the old one later. It returns the keys that keep their values.
 func (r *reloader) replace(ctx context.Context) (kept []string, err error) {
 	read, cancel := context.WithTimeoutCause(ctx, readyWithin, errors.New("it does not end")) // a pipe
 	defer cancel()

@@ -79,9 +79,9 @@ const (
 	mostConnections   = 10000 // by default: they take about 200 MB while all are idle
 )
 
-// connections returns how many clients may be connected: as configured or, for 0,
-// as many as there are files for, 0 if that is unknown. A client takes one for
-// itself, one for its request to the cluster, and one that is idle there.
+// connections returns how many clients may be connected: as configured or, for
+// 0, as many as there are files for, 0 if that is unknown. A client takes one
+// for itself, one for its request to the cluster, and one that is idle there.
 func connections(configured int, files uint64) int {
 	switch {
 	case configured > 0:
