@@ -331,7 +331,7 @@ func (c *Cached) resolve(ctx context.Context, k key) ([]string, error) {
 		}
 	}
 	for _, m := range answer {
-		if m.Filtered(k.mayName) {
+		if _, filtered := m.Restricted(k.mayName); filtered {
 			return nil, nil
 		}
 	}

@@ -148,8 +148,8 @@ func (q question) readSchema(ctx context.Context, answer map[string]mapping.Inde
 	}
 	for _, t := range s.Targets {
 		m := answer[t.Index]
-		s.Routed = s.Routed || m.Routed(q.indices.mayName)
-		s.Filtered = s.Filtered || m.Filtered(q.indices.mayName)
+		routed, filtered := m.Restricted(q.indices.mayName)
+		s.Routed, s.Filtered = s.Routed || routed, s.Filtered || filtered
 	}
 	return s, nil
 }

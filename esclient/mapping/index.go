@@ -5,20 +5,41 @@ package mapping
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Mappings are the fields of an index.
+const (
+	// MaxFields bounds the names that a pattern leads to. The engines themselves
+	// refuse to search more fields than they allow clauses, by default as many.
+	MaxFields = 1024
+	// maxDepth is the deepest nesting of fields that is followed. The engines
+	// refuse more than 20 levels, unless told otherwise.
+	maxDepth = 100
+	// TypeAlias is the type of a second name for a field.
+	TypeAlias = "alias"
+)
+
+// ErrTooManyFields says that a pattern matches more than [MaxFields].
+var ErrTooManyFields = errors.New("the pattern matches too many fields")
+
+// Mappings are the fields of an index. Runtime and Derived are computed at
+// search time, in Elasticsearch and OpenSearch; they shadow mapped ones.
 type Mappings struct {
 	Properties map[string]jsontext.Value `json:"properties"`
-	// Runtime and Derived are fields computed at search time, in Elasticsearch
-	// and OpenSearch; they shadow mapped ones.
-	Runtime map[string]jsontext.Value `json:"runtime"`
-	Derived map[string]jsontext.Value `json:"derived"`
+	Runtime    map[string]jsontext.Value `json:"runtime"`
+	Derived    map[string]jsontext.Value `json:"derived"`
+}
+
+// computed reports whether a field is computed at search time.
+func (m *Mappings) computed(field string) bool {
+	return m.Runtime[field] != nil || m.Derived[field] != nil
 }
 
 // An Index is what GET /{index} with flat settings tells of an index.
@@ -34,32 +55,22 @@ type Index struct {
 	} `json:"aliases"`
 }
 
-// Routed reports whether an alias that a search may name may send it to some of
-// the index's shards only.
-func (m *Index) Routed(mayName func(alias string) bool) bool {
+// Restricted reports whether an alias that a search may name sends it to some of
+// the index's shards only, and whether one has a filter.
+func (m *Index) Restricted(mayName func(alias string) bool) (routed, filtered bool) {
 	for alias, a := range m.Aliases {
-		if a.SearchRouting != "" && mayName(alias) {
-			return true
+		if (a.SearchRouting != "" || len(a.Filter) > 0) && mayName(alias) {
+			routed, filtered = routed || a.SearchRouting != "", filtered || len(a.Filter) > 0
 		}
 	}
-	return false
-}
-
-// Filtered reports whether an alias that a search may name has a filter.
-func (m *Index) Filtered(mayName func(alias string) bool) bool {
-	for alias, a := range m.Aliases {
-		if len(a.Filter) > 0 && mayName(alias) {
-			return true
-		}
-	}
-	return false
+	return routed, filtered
 }
 
 // Closed reports whether the index is closed.
 func (m *Index) Closed() bool { return m.Settings.Text("index.verified_before_close") == "true" }
 
-// Open returns the names of the open indices in an answer, in order:
-// that of the data stream where there is one.
+// Open returns the names of the open indices in an answer, in order: that of the
+// data stream where there is one.
 func Open(answer map[string]Index) []string {
 	names := make([]string, 0, len(answer))
 	for index, m := range answer {
@@ -83,20 +94,71 @@ type Property struct {
 	DocValues      jsontext.Value            `json:"doc_values"`
 	Properties     map[string]jsontext.Value `json:"properties"`
 	Fields         map[string]jsontext.Value `json:"fields"`
+
+	// Nested is the path of the innermost nested object above it, "" for none, and
+	// Source that of its text in a document: for a multi-field that of the field
+	// it belongs to.
+	Nested string `json:"-"`
+	Source string `json:"-"`
 }
 
-// A Found property is a field's own, with where it stands.
-type Found struct {
-	Property
-	// Nested is the path of the innermost nested object above it.
-	Nested string
-	// Source is the path of its text in a document.
-	Source string
+// walk calls fn with the fields below some properties that enter lets in, by
+// their full names: objects and multi-fields too. A key may have several
+// segments of the name, in a mapping without subobjects.
+func walk(properties map[string]jsontext.Value, enter func(name string) bool, fn func(name string, p *Property)) error {
+	return (&Property{Properties: properties}).walk("", maxDepth, enter, fn)
+}
+
+// walk is the walk below p, whose fields have names that start with prefix.
+func (p *Property) walk(prefix string, depth int, enter func(name string) bool, fn func(name string, p *Property)) error {
+	if depth < 0 {
+		return errors.New("nested too deep")
+	}
+	visit := func(fields map[string]jsontext.Value, source, nested string) error {
+		for key, raw := range fields {
+			name := prefix + key
+			if !enter(name) {
+				continue
+			}
+			below := Property{Nested: nested, Source: cmp.Or(source, name)}
+			if err := decode(raw, &below); err != nil {
+				return fmt.Errorf("field %q: %w", name, err)
+			}
+			fn(name, &below)
+			if err := below.walk(name+".", depth-1, enter, fn); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := visit(p.Fields, p.Source, p.Nested); err != nil {
+		return err
+	}
+	nested := p.Nested
+	if p.Type == "nested" {
+		nested = p.Source
+	}
+	return visit(p.Properties, "", nested)
+}
+
+// all lets all fields into a walk.
+func all(string) bool { return true }
+
+// Find returns the property of a field, nil if there is none.
+func Find(properties map[string]jsontext.Value, field string) (found *Property, err error) {
+	err = walk(properties, func(name string) bool {
+		return name == field || strings.HasPrefix(field, name) && field[len(name)] == '.'
+	}, func(name string, p *Property) {
+		if name == field {
+			found = p
+		}
+	})
+	return found, err
 }
 
 // Resolve returns the property of a field, nil if there is none, and where the
 // name is an alias the name of the field that it stands for.
-func (m *Index) Resolve(field string) (p *Found, alias string, err error) {
+func (m *Index) Resolve(field string) (p *Property, alias string, err error) {
 	p, err = Find(m.Mappings.Properties, field)
 	if p == nil || err != nil || p.Type != TypeAlias {
 		return p, "", err
@@ -108,9 +170,6 @@ func (m *Index) Resolve(field string) (p *Found, alias string, err error) {
 	}
 	return p, alias, err
 }
-
-// TypeAlias is the type of a second name for a field.
-const TypeAlias = "alias"
 
 // TypeName returns the type for a message.
 func (p *Property) TypeName() string {
@@ -124,69 +183,188 @@ func (p *Property) TypeName() string {
 	}
 }
 
-// Find returns the property of a field, nil if there is none.
-func Find(properties map[string]jsontext.Value, field string) (*Found, error) {
-	return find(properties, field, 0, "")
-}
-
-// CheckNorm returns why the field is no doc value that holds a norm exactly
+// CheckNorm returns why the field is no doc value that has a norm exactly
 // enough.
-func (p *Found) CheckNorm() error {
+func (p *Property) CheckNorm() error {
 	if p.Type != "float" && p.Type != "double" || string(p.DocValues) == "false" || p.Nested != "" {
 		return fmt.Errorf("mapped as %s, wanted is a float with doc values", p.TypeName())
 	}
 	return nil
 }
 
-// find returns the property at path[from:] below properties, nil if there is
-// none. nested is the innermost nested object above. A key may span several
-// segments of the path, in a mapping without subobjects.
-func find(properties map[string]jsontext.Value, path string, from int, nested string) (*Found, error) {
-	for end := from; end <= len(path); end++ {
-		if end < len(path) && path[end] != '.' {
-			continue
-		}
-		raw, ok := properties[path[from:end]]
-		if !ok {
-			continue
-		}
-		p := Found{Nested: nested, Source: path[:end]}
-		if err := decode(raw, &p.Property); err != nil {
-			return nil, fmt.Errorf("field %q: %w", path[:end], err)
-		}
-		if end == len(path) {
-			return &p, nil
-		}
-		if below, err := p.find(path, end+1); below != nil || err != nil {
-			return below, err
-		}
-	}
-	return nil, nil //nolint:nilnil // an index without the field is no error
-}
-
-// find returns the property at path[from:] below p: a multi-field, whose text
-// in a document is p's, or one of an object.
-func (p *Found) find(path string, from int) (*Found, error) {
-	if multi, ok := p.Fields[path[from:]]; ok {
-		below := Found{Nested: p.Nested, Source: p.Source}
-		if err := decode(multi, &below.Property); err != nil {
-			return nil, fmt.Errorf("field %q: %w", path, err)
-		}
-		return &below, nil
-	}
-	return find(p.Properties, path, from, p.nestedBelow())
-}
-
-// nestedBelow returns the path of the innermost nested object above what is
-// below p.
-func (p *Found) nestedBelow() string {
-	if p.Type == "nested" {
-		return p.Source
-	}
-	return p.Nested
-}
-
-// decode decodes JSON of an answer, which may hold a name twice.
+// decode decodes JSON of an answer, which may have a name twice.
 func decode(b []byte, out any) error {
 	return json.Unmarshal(b, out, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+}
+
+// A Tree is what an answer that has only the types of fields says of an index.
+type Tree struct {
+	Mappings Mappings `json:"mappings"`
+	Settings struct {
+		Index struct {
+			Closed string `json:"verified_before_close"`
+		} `json:"index"`
+	} `json:"settings"`
+}
+
+// Matching returns the names of the fields that match in the open indices of an
+// answer.
+func Matching(answer map[string]Tree, pattern string) ([]string, error) {
+	glob, names := NewGlob(pattern), map[string]bool{}
+	for index, tree := range answer {
+		if tree.Settings.Index.Closed == "true" {
+			continue
+		}
+		found := map[string]string{} // the field that each is an alias of, "" for none
+		m := &tree.Mappings
+		for _, properties := range []map[string]jsontext.Value{m.Properties, m.Runtime, m.Derived} {
+			err := walk(properties, all, func(name string, p *Property) {
+				if p.searched() && glob.Matches(name) {
+					found[name] = ""
+					if p.Type == TypeAlias {
+						found[name] = p.Path
+					}
+				}
+			})
+			if err != nil {
+				return nil, fmt.Errorf("mapping of index %q: %w", index, err)
+			}
+		}
+		for name, target := range found {
+			// The engines search a field once that a pattern leads to twice.
+			if _, twice := found[target]; !twice {
+				names[name] = true
+			}
+		}
+		if len(names) > MaxFields {
+			return nil, fmt.Errorf("more than %d: %w", MaxFields, ErrTooManyFields)
+		}
+	}
+	return slices.Sorted(maps.Keys(names)), nil
+}
+
+// searched reports whether a query for a text whose field name is a pattern
+// goes to the field, as far as its type decides.
+func (p *Property) searched() bool {
+	switch p.Type {
+	case "", "object", "nested", "passthrough",
+		"binary", "percolator", "histogram", "dense_vector", "knn_vector",
+		"geo_point", "geo_shape", "point", "shape", "xy_point", "xy_shape":
+		return false
+	default:
+		return true
+	}
+}
+
+// TextFields returns the full names of the text fields among some properties.
+func TextFields(properties map[string]jsontext.Value) (names []string, err error) {
+	err = walk(properties, all, func(name string, p *Property) {
+		if p.Type == "text" {
+			names = append(names, name)
+		}
+	})
+	return names, err
+}
+
+// OwnTexts returns the names of the fields that index text of the documents
+// themselves: without those in nested objects and those that copy_to fills.
+// mappings are those of an index, whole.
+func OwnTexts(mappings jsontext.Value) ([]string, error) {
+	var m Mappings
+	if err := decode(mappings, &m); err != nil {
+		return nil, err
+	}
+	copied := copyTargets(mappings)
+	var names []string
+	err := walk(m.Properties, all, func(name string, p *Property) {
+		if p.Type == "text" && string(p.Index) != "false" && p.Nested == "" && !slices.Contains(copied, p.Source) {
+			names = append(names, name)
+		}
+	})
+	slices.Sort(names)
+	return names, err
+}
+
+// Uncountable returns why a mapping does not let the terms of a field be
+// counted, whose text documents have at source; "" if it does.
+func Uncountable(mappings jsontext.Value, source string) string {
+	var m struct {
+		Source struct {
+			Enabled  *bool          `json:"enabled"`
+			Mode     string         `json:"mode"`
+			Includes jsontext.Value `json:"includes"`
+			Excludes jsontext.Value `json:"excludes"`
+		} `json:"_source"`
+	}
+	if len(mappings) == 0 {
+		return ""
+	}
+	switch err := decode(mappings, &m); {
+	case err != nil:
+		return "its mapping cannot be read"
+	case m.Source.Enabled != nil && !*m.Source.Enabled, m.Source.Mode == "disabled":
+		return "the index keeps no _source"
+	case len(m.Source.Includes) > 0 || len(m.Source.Excludes) > 0:
+		return "the index keeps a part of the _source only, and an update would lose the rest"
+	case slices.Contains(copyTargets(mappings), source):
+		return "other fields are copied to it by copy_to"
+	default:
+		return ""
+	}
+}
+
+// copyTargets returns the fields that copy_to names somewhere in v.
+func copyTargets(v jsontext.Value) (names []string) {
+	var list []jsontext.Value
+	var members map[string]jsontext.Value
+	switch {
+	case v.Kind() == jsontext.KindBeginArray && decode(v, &list) == nil:
+		for _, element := range list {
+			names = append(names, copyTargets(element)...)
+		}
+	case v.Kind() == jsontext.KindBeginObject && decode(v, &members) == nil:
+		names = stringsOf(members["copy_to"])
+		for _, member := range members {
+			names = append(names, copyTargets(member)...)
+		}
+	}
+	return names
+}
+
+// stringsOf returns the strings of an array of them, or the one that v is.
+func stringsOf(v jsontext.Value) []string {
+	var list []string
+	var one string
+	if decode(v, &list) == nil {
+		return list
+	}
+	if decode(v, &one) == nil {
+		return []string{one}
+	}
+	return nil
+}
+
+// A Glob is a pattern cut at its asterisks: what a name has to have, in that
+// order, the first and the last at its ends.
+type Glob []string
+
+// NewGlob returns the glob of a pattern.
+func NewGlob(pattern string) Glob { return strings.Split(pattern, "*") }
+
+// Matches reports whether a name matches.
+func (g Glob) Matches(name string) bool {
+	if len(g) == 1 {
+		return name == g[0]
+	}
+	rest, ok := strings.CutPrefix(name, g[0])
+	if !ok {
+		return false
+	}
+	last := len(g) - 1
+	for _, part := range g[1:last] {
+		if _, rest, ok = strings.Cut(rest, part); !ok {
+			return false
+		}
+	}
+	return strings.HasSuffix(rest, g[last])
 }

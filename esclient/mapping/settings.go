@@ -2,6 +2,7 @@ package mapping
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -37,9 +38,8 @@ func (s Settings) Has(prefix string) bool {
 	return false
 }
 
-// section returns the settings whose names start with prefix, one a line, in
-// the order of their names: equal sections are equal strings.
-func (s Settings) section(prefix string) string {
+// under returns the names of the settings that start with prefix, in order.
+func (s Settings) under(prefix string) []string {
 	var names []string
 	for name := range s {
 		if strings.HasPrefix(name, prefix) {
@@ -47,27 +47,28 @@ func (s Settings) section(prefix string) string {
 		}
 	}
 	slices.Sort(names)
+	return names
+}
+
+// section returns the settings whose names start with prefix, one a line:
+// equal sections are equal strings.
+func (s Settings) section(prefix string) string {
 	var b strings.Builder
-	for _, name := range names {
-		b.WriteString(name)
-		b.WriteByte('=')
-		b.Write(s[name])
-		b.WriteByte('\n')
+	for _, name := range s.under(prefix) {
+		fmt.Fprintf(&b, "%s=%s\n", name, s[name])
 	}
 	return b.String()
 }
 
-// analyzers returns the names of the analyzers that the index defines.
+// analyzers returns the names of the analyzers that the index defines. A custom
+// one may leave out its type, never its tokenizer.
 func (s Settings) analyzers() []string {
-	const prefix, suffix = analysisPrefix + "analyzer.", ".type"
+	const prefix = analysisPrefix + "analyzer."
 	var names []string
-	for key := range s {
-		if name, ok := strings.CutPrefix(key, prefix); ok {
-			// A custom analyzer may leave out its type, never its tokenizer.
-			if n, ok := strings.CutSuffix(name, suffix); ok {
-				names = append(names, n)
-			} else if n, ok := strings.CutSuffix(name, ".tokenizer"); ok {
-				names = append(names, n)
+	for _, key := range s.under(prefix) {
+		for _, suffix := range []string{".type", ".tokenizer"} {
+			if name, ok := strings.CutSuffix(key[len(prefix):], suffix); ok {
+				names = append(names, name)
 			}
 		}
 	}
@@ -85,7 +86,12 @@ func (s Settings) Definition(analyzer string) string {
 	var b strings.Builder
 	for i := 0; i < len(queue); i++ {
 		b.WriteString(s.section(queue[i]))
-		for _, name := range s.references(queue[i]) {
+		var refs []string // the names that the definition refers to are among its strings
+		for _, setting := range s.under(queue[i]) {
+			refs = append(refs, s.names(setting)...)
+		}
+		slices.Sort(refs)
+		for _, name := range slices.Compact(refs) {
 			for _, next := range components[name] {
 				if !slices.Contains(queue, next) {
 					queue = append(queue, next)
@@ -103,38 +109,17 @@ func (s Settings) Definition(analyzer string) string {
 }
 
 // components returns the sections of the tokenizers and filters that the index
-// defines, by their names.
+// defines, by their names. Every one has a type.
 func (s Settings) components() map[string][]string {
 	sections := map[string][]string{}
-	for key := range s {
-		for _, kind := range []string{"tokenizer.", "filter.", "char_filter."} {
-			name, ok := strings.CutPrefix(key, analysisPrefix+kind)
-			if !ok {
-				continue
-			}
-			if name, ok = strings.CutSuffix(name, ".type"); ok { // every one has a type
+	for _, kind := range []string{"char_filter.", "filter.", "tokenizer."} {
+		for _, key := range s.under(analysisPrefix + kind) {
+			if name, ok := strings.CutSuffix(key[len(analysisPrefix+kind):], ".type"); ok {
 				sections[name] = append(sections[name], analysisPrefix+kind+name+".")
 			}
 		}
 	}
-	for _, list := range sections {
-		slices.Sort(list)
-	}
 	return sections
-}
-
-// references returns the strings that the settings under prefix hold, in their
-// order: the names that a definition refers to are among them. A multiplexer
-// filter names several others in one string, with commas.
-func (s Settings) references(prefix string) []string {
-	var refs []string
-	for name := range s {
-		if strings.HasPrefix(name, prefix) {
-			refs = append(refs, s.names(name)...)
-		}
-	}
-	slices.Sort(refs)
-	return slices.Compact(refs)
 }
 
 // partsOfWords are the types of analyzers, tokenizers and token filters that
@@ -200,7 +185,7 @@ func nonWord(kind, name, typ string) string {
 }
 
 // names returns the names that a setting lists: an array of them, or a string
-// with commas.
+// with commas, as a multiplexer filter has.
 func (s Settings) names(setting string) []string {
 	var names []string
 	for _, item := range stringsOf(s[setting]) {
