@@ -11,6 +11,7 @@ import (
 
 	"github.com/akin-search/akin/esclient/answers"
 	"github.com/akin-search/akin/esclient/mapping"
+	"github.com/akin-search/akin/esclient/memory"
 )
 
 // An Analysis is what the cluster makes of a text in a field. It is shared by
@@ -18,33 +19,28 @@ import (
 type Analysis struct {
 	// Terms are the index terms in the order of the text.
 	Terms []string
-	// Positions are the terms' positions, one for each of Terms, ascending.
-	// Terms that share a position stand for one word of the text.
+	// Positions are those of Terms, ascending. Terms that share a position stand for
+	// one word of the text.
 	Positions []int
-	// Graph says that a term spans several positions, as one word does that has
-	// a synonym of two.
+	// Graph says that a term spans several positions, as a word does that has a
+	// synonym of two.
 	Graph bool
-	// Analyzer is the name of the analyzer that made the terms: the one asked
-	// for or the field's own search analyzer. Where the indices call theirs by
-	// several names, it is all of these with the names of the indices. Queries
-	// over several fields keep those apart whose analyzers have other names,
-	// though they be defined alike (OpenSearch 2).
+	// Analyzer names the analyzer that made the terms: the one asked for, or the
+	// field's search analyzer; where the indices call theirs by several names, all of
+	// these. Queries over several fields keep those apart whose analyzers have other
+	// names, though they are defined alike (OpenSearch 2).
 	Analyzer string
 	// Similarity is the way the engine scores the field.
 	Similarity mapping.Similarity
-	// Shards is the number of primary shards of the indices that map the field,
-	// at least 1.
+	// Shards is the number of primary shards of the indices that map the field, at
+	// least 1.
 	Shards int
-	// Routed says that an alias of the expression has a routing for searches,
-	// so that some of the shards may be left out. It may be true where the
-	// engine asks all of them, as with a pattern that matches the alias.
-	Routed bool
-	// Filtered says that an alias of the expression has a filter. It may be true
-	// where the engine applies none, as with a pattern that matches the alias and
-	// its index.
-	Filtered bool
-	// NotWords names what in the field's own analyzers makes other terms than
-	// words: n-grams, shingles, phonetic codes, paths. "" is nothing.
+	// Routed says that an alias of the expression has a routing for searches, so that
+	// some shards may be left out, Filtered that one has a filter. Both may be true
+	// where the engine applies none, as with a pattern that matches the alias.
+	Routed, Filtered bool
+	// NotWords names what in the field's own analyzers makes other terms than words:
+	// n-grams, shingles, phonetic codes, paths. "" is nothing.
 	NotWords string
 }
 
@@ -57,8 +53,7 @@ type analyzeBody struct {
 }
 
 // textTokens bounds the answer of _analyze for the text of a search: the 10,000
-// tokens that the cluster makes by default, of 100 bytes each with what stands
-// around them. Texts of so many are not expanded.
+// tokens that the cluster makes by default, of 100 bytes each.
 const textTokens = 1 << 20
 
 // analyzeText runs _analyze for the text of a search.
@@ -67,8 +62,8 @@ func (c *Client) analyzeText(ctx context.Context, index string, body analyzeBody
 	return newTerms(tokens), err
 }
 
-// analyze runs _analyze in an index, which is a concrete one or an alias of
-// one: the cluster refuses several. The answer is bounded to limit bytes.
+// analyze runs _analyze in a concrete index or an alias of one: the cluster refuses
+// several. The answer is bounded to limit bytes.
 func (c *Client) analyze(ctx context.Context, index string, body analyzeBody, limit int64) ([]answers.Token, error) {
 	const filter = "?filter_path=tokens.token,tokens.start_offset,tokens.end_offset,tokens.position,tokens.positionLength"
 	var answer struct {
@@ -85,9 +80,8 @@ type textTerms struct {
 	graph     bool
 }
 
-// newTerms returns the terms of an answer. The cluster gives the tokens in the
-// order of their positions; the sort keeps the promise of [Analysis] with an
-// analyzer that does not.
+// newTerms returns the terms of an answer. The sort keeps the promise of [Analysis]
+// with an analyzer that does not give tokens in the order of their positions.
 func newTerms(tokens []answers.Token) *textTerms {
 	slices.SortStableFunc(tokens, func(a, b answers.Token) int { return a.Position - b.Position })
 	t := &textTerms{names: make([]string, len(tokens)), positions: make([]int, len(tokens))}
@@ -108,20 +102,17 @@ func newAnalysis(s *mapping.Schema, named string, t *textTerms) *Analysis {
 }
 
 const (
-	// wordBatch is the number of words in one _analyze call. The cluster
-	// refuses calls that make more than 10,000 tokens, unless
-	// index.analyze.max_token_count says otherwise.
-	wordBatch = 1000
-	// wordBatchBytes bounds the bytes of the words in one _analyze call, unless
-	// it is of one word.
-	wordBatchBytes = 1 << 20
+	// wordBatch is the number of words in one _analyze call: the cluster refuses more
+	// than 10,000 tokens by default. wordBatchBytes bounds their bytes, unless it is
+	// one word.
+	wordBatch, wordBatchBytes = 1000, 1 << 20
 )
 
 // AnalyzeWords returns the index terms of each word, by the index analyzer of a
-// field: none for a word that the analyzer drops, several for one that it
-// splits. A word that by itself makes more tokens than the cluster allows in a call
-// has none. It returns an error that wraps [mapping.ErrNotText] or [mapping.ErrMixed] where the
-// indices do not agree on an analyzer.
+// field: none for a word that the analyzer drops or that by itself makes more tokens
+// than the cluster allows, several for one that it splits. The error wraps
+// [mapping.ErrNotText] or [mapping.ErrMixed] where the indices do not agree on an
+// analyzer.
 func (c *Client) AnalyzeWords(ctx context.Context, index, field string, words []string) ([][]string, error) {
 	s, err := c.Schema(ctx, index, field)
 	if err != nil {
@@ -155,8 +146,8 @@ func (c *Client) AnalyzeWords(ctx context.Context, index, field string, words []
 	return terms, nil
 }
 
-// nextBatch returns the first words as they are sent: at least one, at most
-// size, and not over wordBatchBytes where there are two.
+// nextBatch returns the first words as they are sent: at least one, at most size,
+// and not over wordBatchBytes where there are two.
 func nextBatch(words []string, size int) []string {
 	batch := make([]string, 0, min(size, len(words)))
 	total := 0
@@ -171,10 +162,124 @@ func nextBatch(words []string, size int) []string {
 	return batch
 }
 
-// tooManyTokens reports whether the cluster refused an _analyze call for its
-// tokens: with 500 and illegal_state_exception in Elasticsearch 7 and
-// OpenSearch, with 400 and status_exception in Elasticsearch 8.
+// tooManyTokens reports whether the cluster refused an _analyze call for its tokens:
+// with 500 in Elasticsearch 7 and OpenSearch, with 400 in Elasticsearch 8.
 func tooManyTokens(err error) bool {
 	var e *answers.Error
 	return errors.As(err, &e) && strings.Contains(e.Reason, "index.analyze.max_token_count")
+}
+
+// Analyze returns what the cluster makes of a text in a field, by the analyzer
+// named or, where that is "", by the field's own search analyzer. The error wraps
+// [mapping.ErrNotText], [mapping.ErrMixed] or [ErrRemote] where the field is not
+// one to expand.
+//
+// What is not remembered takes one round trip where indices is one index, else two;
+// one more for an alias of a field. A text is analyzed once for all fields of the
+// indices that have the same analyzer.
+func (c *Cached) Analyze(ctx context.Context, indices Indices, field, analyzer, text string) (*Analysis, error) {
+	k := c.key(indices, field)
+	k.analyzer, k.text = analyzer, text
+	a, warm, err := c.recallAnalysis(k)
+	if !warm {
+		own := k.clone()
+		a, err = memory.Wait[*Analysis](ctx, memory.Start(ctx, &c.analysis.analyses, own,
+			func() (*Analysis, bool, error) { return c.recallAnalysis(own) },
+			func(ctx context.Context) (*Analysis, error) { return c.analyze(ctx, own) },
+			nil)) // what it is made of is remembered
+	}
+	c.tally(&c.analysis.Counters, warm, err)
+	return a, err
+}
+
+// recallAnalysis answers from memory. It reports whether it could.
+func (c *Cached) recallAnalysis(k key) (*Analysis, bool, error) {
+	s, ok, err := c.analysis.schemas.Get(k.ofField())
+	if !ok || err != nil {
+		return nil, ok, err
+	}
+	name, err := s.Analyzer(k.analyzer)
+	if err != nil {
+		return nil, true, err
+	}
+	t, ok, err := c.analysis.texts.Get(k.ofText(s, name))
+	if !ok || err != nil {
+		return nil, ok, err
+	}
+	return newAnalysis(s, k.analyzer, t), true, nil
+}
+
+// analyze makes the calls for an analysis.
+func (c *Cached) analyze(ctx context.Context, k key) (*Analysis, error) {
+	var guess memory.Flight
+	if _, known, _ := c.analysis.schemas.Get(k.ofField()); !known {
+		guess = c.guess(ctx, k)
+	}
+	s, err := c.schema(ctx, k.ofField())
+	if err != nil {
+		return nil, err
+	}
+	name, err := s.Analyzer(k.analyzer)
+	if err != nil {
+		return nil, err
+	}
+	t, err := c.analysis.texts.Load(ctx, k.ofText(s, name), func(ctx context.Context) (*textTerms, error) {
+		if t, ok := c.guessRight(ctx, guess, k, name); ok {
+			return t, nil
+		}
+		return c.client.analyzeText(ctx, s.Targets[0].Index, analyzeBody{Analyzer: name, Text: []string{k.text}})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return newAnalysis(s, k.analyzer, t), nil
+}
+
+// guessed is a text analyzed before the schema of its field was known.
+type guessed struct {
+	// field is the one whose index analyzer was taken, where none was named.
+	field string
+	terms *textTerms
+}
+
+// guess starts the analysis that a field most often leads to whose schema is not
+// known, to have it with the schema: in the index as named, by the analyzer named
+// or the field's index analyzer, the only one that _analyze takes by the name of a
+// field. The first field that asks for a text guesses for all. It returns nil where
+// there is nothing to guess.
+func (c *Cached) guess(ctx context.Context, k key) memory.Flight {
+	if c.about(k).check() != nil || !k.single() {
+		return nil
+	}
+	body := analyzeBody{Analyzer: k.analyzer, Text: []string{k.text}}
+	if k.analyzer == "" {
+		body.Field = k.field
+	}
+	asked := k
+	asked.field = ""
+	return memory.Start(ctx, &c.analysis.guesses, asked, nil, func(ctx context.Context) (guessed, error) {
+		terms, err := c.client.analyzeText(ctx, k.Expression, body)
+		return guessed{k.field, terms}, err
+	}, nil)
+}
+
+// guessRight waits for a guess and reports whether it was made by the analyzer
+// of that name.
+func (c *Cached) guessRight(ctx context.Context, f memory.Flight, k key, name string) (*textTerms, bool) {
+	if f == nil {
+		return nil, false
+	}
+	g, err := memory.Wait[guessed](ctx, f)
+	if err != nil {
+		return nil, false // an alias of several indices, say: the cluster tells when it is asked again
+	}
+	if k.analyzer == "" {
+		first := k.ofField()
+		first.field = g.field
+		lead, err := c.schema(ctx, first)
+		if err != nil || lead.IndexAnalyzer != name {
+			return nil, false
+		}
+	}
+	return g.terms, true
 }

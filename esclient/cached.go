@@ -3,6 +3,7 @@ package esclient
 import (
 	"context"
 	"errors"
+	"fmt"
 	"hash/maphash"
 	"slices"
 	"strings"
@@ -33,28 +34,25 @@ const (
 
 // CacheOptions bound what a [Cached] keeps.
 type CacheOptions struct {
-	// AnalysisBytes bounds the analyzed texts and what is known of fields, about.
-	AnalysisBytes uint64
-	// StatisticsBytes bounds the statistics of terms, about.
-	StatisticsBytes uint64
-	// TTL is how long an answer of the cluster holds.
+	// AnalysisBytes bounds the analyzed texts and what is known of fields,
+	// StatisticsBytes the statistics of terms, both about.
+	AnalysisBytes, StatisticsBytes uint64
+	// TTL is how long an answer of the cluster is used.
 	TTL time.Duration
 	// Client names the client that a context is of, "" for none; nil names none.
-	// Loads count for the client, and for the index expression, that they are
-	// started for.
+	// Loads count for that client and for their index expression.
 	Client func(context.Context) string
 }
 
 // A Cached answers from memory what a [Client] would ask the cluster for.
 //
 // What it does not know it loads, each thing once at a time, apart from the
-// callers: a caller whose context ends gets the context's error while the load
-// goes on and fills the memory. At most 64 loads are under way at once, and
-// neither a client nor an index expression has more of them than it leaves to
-// the others; a caller that would start one more gets [memory.ErrBusy]. Failures
-// are remembered for a second; for the time to live those that say how the
-// cluster is: [mapping.ErrNotText], [mapping.ErrMixed], [ErrRemote] and
-// [mapping.ErrTooManyFields]; ten seconds [ErrNoLinear] and [ErrNoNorms].
+// callers: a caller whose context ends leaves while the load goes on and fills the
+// memory. At most 64 loads are under way at once, and neither a client nor an
+// index expression has more of them than it leaves to the others; a caller that
+// would start one more gets [memory.ErrBusy]. Failures are remembered for a
+// second, [ErrNoLinear] and [ErrNoNorms] for ten, other errors that say how the
+// cluster is (see telling) for the time to live.
 //
 // Its methods may be called at the same time. [Cached.Close] ends it.
 type Cached struct {
@@ -70,13 +68,12 @@ type Cached struct {
 // An analysisCache has what the indices say of fields, and analyzed texts.
 type analysisCache struct {
 	memory.Counters[key]
-	schemas *memory.Memo[key, *mapping.Schema]
-	// patterns has the names of the fields that a pattern matches, and names the
-	// indices that an expression stands for.
-	patterns, names *memory.Memo[key, []string]
-	texts           *memory.Memo[key, *textTerms]
-	// analyses join the schema of a field and the terms of a text. guesses are
-	// parts of them.
+	schemas  *memory.Memo[key, *mapping.Schema]
+	patterns *memory.Memo[key, []string] // the fields that a pattern matches
+	names    *memory.Memo[key, []string] // the indices that an expression stands for
+	texts    *memory.Memo[key, *textTerms]
+	// analyses join the schema of a field and the terms of a text; guesses are parts
+	// of them.
 	analyses, guesses memory.Flights[key]
 }
 
@@ -154,9 +151,8 @@ func NewCached(client *Client, o CacheOptions) *Cached {
 	return c
 }
 
-// keepTime returns how long to remember what a load gave. What an index lacks
-// for exact scores is kept as long as a guess, since somebody may be about to
-// add it.
+// keepTime returns how long to remember what a load gave. What an index lacks for
+// exact scores is kept as long as a guess: somebody may be about to add it.
 func keepTime(v any, err error, ttl time.Duration) time.Duration {
 	guess, ok := v.(interface{ isGuess() bool })
 	switch {
@@ -186,8 +182,8 @@ func (t *textTerms) Bytes() int {
 // Bytes returns about what l takes besides a few words.
 func (l Linear) Bytes() int { return len(l.Field) + len(l.Norm) }
 
-// Close ends all loads and forgets everything. Calls that wait get an error, as
-// do later ones that memory cannot answer. It leaves the client open.
+// Close ends all loads and forgets everything. Calls that wait or come later get
+// an error. It leaves the client open.
 func (c *Cached) Close() {
 	c.loader.Close()
 	c.analysis.Close()
@@ -195,9 +191,9 @@ func (c *Cached) Close() {
 	c.statistics.terms.StopAllGoroutines()
 }
 
-// Forget drops what is known of an index expression, with all options, at most
-// once a second: what is learnt again is calls to the cluster. It is for when
-// the cluster refuses what that knowledge led to. It reports whether it did.
+// Forget drops what is known of an index expression, with all options, for when the
+// cluster refuses what that led to; at most once a second, since learning it again
+// takes calls. It reports whether it did.
 func (c *Cached) Forget(index string) bool { return c.generations.forget(index) }
 
 func (c *Cached) key(indices Indices, field string) key {
@@ -208,8 +204,7 @@ func (c *Cached) key(indices Indices, field string) key {
 // about returns the question of a key.
 func (c *Cached) about(k key) question { return question{c.client, k.Indices, k.field} }
 
-// tally counts an answer as one from memory or not, and refusals for want of a
-// place.
+// tally counts an answer from memory or not, and refusals for want of a place.
 func (c *Cached) tally(count *memory.Counters[key], warm bool, err error) {
 	count.Tally(warm)
 	if errors.Is(err, memory.ErrBusy) {
@@ -245,17 +240,16 @@ func recall[V any](
 	return v, err
 }
 
-// Fields returns the full names, in order, of the mapped fields that a query
-// goes to whose field name is the pattern: all that match it in one of the
-// indices, be they text or not, multi-fields and those of objects and nested
-// objects among them. Fields that hold no terms (binary, geo shapes, vectors),
-// fields that an engine makes itself (_id, the subfields of search_as_you_type)
-// and aliases whose field matches too are left out. An asterisk stands for any
-// number of any characters, dots too. The names must not be modified.
+// Fields returns the full names, in order, of the mapped fields that a query goes
+// to whose field name is the pattern, in which an asterisk stands for any
+// characters: all that match in one of the indices, text or not. Fields without
+// terms (binary, geo shapes, vectors), those that an engine makes itself (_id, the
+// subfields of search_as_you_type) and aliases whose field matches too are left
+// out. The names must not be modified.
 //
-// The error wraps [mapping.ErrTooManyFields] where there are more than 1,024,
-// and [mapping.ErrNotText] or [ErrRemote] where the indices are none to ask for.
-// What is not remembered takes one round trip.
+// The error wraps [mapping.ErrTooManyFields] where there are more than 1,024, and
+// [mapping.ErrNotText] or [ErrRemote] where the indices are none to ask for. What
+// is not remembered takes one round trip.
 func (c *Cached) Fields(ctx context.Context, indices Indices, pattern string) ([]string, error) {
 	k := c.key(indices, pattern)
 	return recall(ctx, c, c.analysis.patterns, k, k, func(c *Cached, ctx context.Context, k key) ([]string, error) {
@@ -263,16 +257,16 @@ func (c *Cached) Fields(ctx context.Context, indices Indices, pattern string) ([
 	})
 }
 
-// Linear tells where the exact scores of a field come from: the field itself if
-// its score is linear in the term frequency, else a multi-field of the same
-// text and analyzers, a scripted one before one of BM25. norm is the full name
-// of the doc value with the documents' norms, and weights that of the keyword
-// with the id of the weights that they were computed with.
+// Linear tells where the exact scores of a field come from: the field itself if its
+// score is linear in the term frequency, else a multi-field of the same text and
+// analyzers, a scripted one before one of BM25. norm is the full name of the doc
+// value with the documents' norms, weights that of the keyword with the id of the
+// weights that they were computed with.
 //
-// The error wraps [ErrNoLinear] or [ErrNoNorms] where the indices do not have
-// what is needed, [mapping.ErrMixed] where they differ, and [mapping.ErrNotText]
-// or [ErrRemote] where the field is none to ask for. What is not remembered
-// takes three round trips, one more for an alias of a field.
+// The error wraps [ErrNoLinear], [ErrNoNorms] or [mapping.ErrMixed] where the
+// indices do not have what is needed, and [mapping.ErrNotText] or [ErrRemote] where
+// the field is none to ask for. What is not remembered takes three round trips, one
+// more for an alias of a field.
 func (c *Cached) Linear(ctx context.Context, indices Indices, field, norm, weights, id string) (Linear, error) {
 	k := c.key(indices, field)
 	k.text = strings.Join([]string{norm, weights, id}, "\x00")
@@ -292,15 +286,14 @@ func (c *Cached) schema(ctx context.Context, k key) (*mapping.Schema, error) {
 	return c.analysis.schemas.Load(ctx, k, func(ctx context.Context) (*mapping.Schema, error) { return c.about(k).schema(ctx) })
 }
 
-// Resolve returns the names of the open indices that an expression stands for,
-// in order; the backing indices of a data stream stand under its name. There
-// are none where they are more than 1,024, and where an alias of the expression
-// has a filter: who searches by it may not see all that is behind it. field is
-// one that is asked about next, as what an index says of it comes in the same
-// call. The names must not be modified.
+// Resolve returns the names of the open indices that an expression stands for, in
+// order; those of a data stream stand under its name. There are none where they are
+// more than 1,024, and where an alias of the expression has a filter: who searches
+// by it may not see all that is behind it. What the indices say of field, which is
+// asked about next, comes in the same call. The names must not be modified.
 //
-// The error wraps [mapping.ErrNotText] or [ErrRemote] where the indices are none
-// to ask for. What is not remembered takes one round trip.
+// The error wraps [mapping.ErrNotText] or [ErrRemote] where the indices are none to
+// ask for. What is not remembered takes one round trip.
 func (c *Cached) Resolve(ctx context.Context, indices Indices, field string) ([]string, error) {
 	k := c.key(indices, field)
 	return recall(ctx, c, c.analysis.names, k.ofIndices(), k, (*Cached).resolve)
@@ -339,4 +332,85 @@ func (c *Cached) resolve(ctx context.Context, k key) ([]string, error) {
 		return names, nil
 	}
 	return nil, nil
+}
+
+// A key is a question to the cluster. All questions have keys of one type, so
+// that the compiler makes the cache once.
+type key struct {
+	// generation makes the key unreachable when its indices are forgotten.
+	generation uint32
+	Indices
+	// field is a field or a pattern of fields; for the terms of a text, the
+	// index that analyzes it; for a limit, the setting.
+	field string
+	// analyzer is as the caller names it, and text is what is analyzed, or what
+	// else the question is about.
+	analyzer, text string
+}
+
+// clone returns a key that does not keep the memory of the request that it
+// came in.
+func (k key) clone() key {
+	k.Expression, k.Options = strings.Clone(k.Expression), strings.Clone(k.Options)
+	k.field, k.analyzer, k.text = strings.Clone(k.field), strings.Clone(k.analyzer), strings.Clone(k.text)
+	return k
+}
+
+// ofIndices returns the key of what is asked about the indices only.
+func (k key) ofIndices() key { return key{generation: k.generation, Indices: k.Indices} }
+
+// ofField returns the key of the field of an analysis.
+func (k key) ofField() key {
+	k.analyzer, k.text = "", ""
+	return k
+}
+
+// ofText returns the key of the terms of a text in a field of s.
+func (k key) ofText(s *mapping.Schema, analyzer string) key {
+	k.field, k.analyzer = s.Targets[0].Index, analyzer
+	return k
+}
+
+// String implements [memory.Key].
+func (k key) String() string {
+	return fmt.Sprintf("%d %q %q %q %q %q", k.generation, k.Expression, k.Options, k.field, k.analyzer, k.text)
+}
+
+// Bytes is what a [memory.Memo] weighs the key by.
+func (k key) Bytes() int {
+	return len(k.Expression) + len(k.Options) + len(k.field) + len(k.analyzer) + len(k.text)
+}
+
+// Owner implements [memory.Key]: loads count for the index expression.
+func (k key) Owner() string { return "index " + k.Expression }
+
+const (
+	// slots is the number of counters that [Cached.Forget] has. Index expressions
+	// that share one are forgotten together.
+	slots = 256
+	// forgetPause is the time between two times that an expression is forgotten.
+	forgetPause = time.Second
+)
+
+// generations count how often index expressions were forgotten. The counts are
+// parts of the keys.
+type generations struct {
+	seed  maphash.Seed
+	start time.Time
+	count [slots]atomic.Uint32
+	// forgot is when each was last raised, in nanoseconds since start.
+	forgot [slots]atomic.Int64
+}
+
+func (g *generations) slot(index string) uint64 { return maphash.String(g.seed, index) % slots }
+
+// forget raises the count of an expression, at most once a second.
+func (g *generations) forget(index string) bool {
+	slot := g.slot(index)
+	now, last := int64(time.Since(g.start))+1, g.forgot[slot].Load() // 0 is never
+	if last != 0 && now-last < int64(forgetPause) || !g.forgot[slot].CompareAndSwap(last, now) {
+		return false
+	}
+	g.count[slot].Add(1)
+	return true
 }

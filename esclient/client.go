@@ -1,3 +1,8 @@
+// Package esclient asks the search cluster on akin's own account: how a field is
+// mapped, how a text is analyzed, how frequent a term is, how the engine scores.
+// It works with Elasticsearch 7 and later and with OpenSearch.
+//
+// [Client] asks at once; [Cached] answers the questions of searches from memory.
 package esclient
 
 import (
@@ -27,13 +32,12 @@ import (
 const (
 	// defaultTimeout bounds a call whose options name no other time.
 	defaultTimeout = 5 * time.Second
-	// maxAnswer bounds an answer in bytes where nothing else is said. The
-	// mappings of some thousand indices fit.
+	// maxAnswer is the default bound on an answer: the mappings of some thousand
+	// indices fit.
 	maxAnswer = 32 << 20
-	// smallAnswer bounds an answer that has a few numbers for each thing that was
-	// asked for, at most termChunk.
+	// smallAnswer bounds one that has a few numbers for each of at most termChunk.
 	smallAnswer = 1 << 20
-	// maxErrorAnswer bounds what is read of an answer that is an error.
+	// maxErrorAnswer bounds what is read of one that is an error.
 	maxErrorAnswer = 64 << 10
 )
 
@@ -63,22 +67,18 @@ type Options struct {
 	Memory Memory
 }
 
-// Memory bounds what is held at a time. Its methods may be called at the same
-// time.
+// Memory bounds the bytes in use at a time: Take reports false where n are not to
+// be had, Give gives them back. Both may be called at the same time.
 type Memory interface {
-	// Take takes n bytes, or reports false where they are not to be had.
 	Take(n int64) bool
-	// Give gives n bytes back.
 	Give(n int64)
 }
 
-// A Client calls a cluster. Every call is made once, without a second try, ends
-// with its context or its timeout, and reads a bounded answer. Its methods may
-// be called at the same time.
-//
+// A Client calls a cluster. Every call is made once, ends with its context or its
+// timeout, and reads a bounded answer. Its methods may be called at the same time.
 // Their errors wrap an [*answers.Error] where the cluster refused the call, the
-// transport's error where no answer came, and context errors. They name the
-// call and hold no credentials.
+// transport's error where no answer came, and context errors. They name the call
+// and have no credentials in them.
 type Client struct {
 	api       *elastictransport.Client
 	transport http.RoundTripper
@@ -87,8 +87,8 @@ type Client struct {
 	memory    Memory // may be nil
 }
 
-// New returns a client. It makes no call. It returns an error that names the
-// option at fault.
+// New returns a client, or an error that names the option at fault. It makes no
+// call.
 func New(o Options) (*Client, error) {
 	if o.Transport != nil {
 		o.URLs = []string{"http://cluster"} // replaced by Transport
@@ -113,15 +113,12 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
-	c := &Client{api: api, transport: transport, timeout: o.Timeout, guard: o.Guard, memory: o.Memory}
-	if c.timeout <= 0 {
-		c.timeout = defaultTimeout
-	}
-	return c, nil
+	timeout := cmp.Or(max(o.Timeout, 0), defaultTimeout)
+	return &Client{api: api, transport: transport, timeout: timeout, guard: o.Guard, memory: o.Memory}, nil
 }
 
-// checkOptions returns the nodes of o, or what is wrong with it. It quotes no
-// URL, since a URL may hold a password.
+// checkOptions returns the nodes of o, or what is wrong with it. It quotes no URL:
+// there may be a password in it.
 func checkOptions(o Options) ([]*url.URL, error) {
 	if len(o.URLs) == 0 {
 		return nil, errors.New("no URL")
@@ -150,8 +147,7 @@ func checkOptions(o Options) ([]*url.URL, error) {
 	return nodes, nil
 }
 
-// Close ends the client; calls made later fail. Calls under way may end with an
-// error.
+// Close ends the client; later calls fail, and those under way may.
 func (c *Client) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
 	defer cancel()
@@ -165,19 +161,16 @@ func (c *Client) Close() error {
 
 // A Request is one call to the cluster.
 type Request struct {
-	// API is the call in a type of the Elasticsearch client, nil where Method,
-	// Path and Body say it.
-	API    esapi.Request
-	Method string
-	// Path has the escaped path and the query.
-	Path string
-	// Body is marshaled as JSON, [Lines] are sent as they are; nil is none.
-	Body any
+	// API says the call by a type of the Elasticsearch client, in place of Method,
+	// Path (escaped, with the query) and Body, which is marshaled as JSON unless it
+	// is [Lines]; nil is none.
+	API          esapi.Request
+	Method, Path string
+	Body         any
 	// Timeout bounds the call with the reading of its answer; 0 is the client's
-	// own.
+	// own. Limit bounds the answer in bytes; 0 is 32 MiB.
 	Timeout time.Duration
-	// Limit bounds the answer in bytes; 0 is 32 MiB.
-	Limit int64
+	Limit   int64
 }
 
 // Lines are JSON values, each with an end of line.
@@ -219,8 +212,8 @@ func (r Request) Do(ctx context.Context, transport esapi.Transport) (*esapi.Resp
 	return &esapi.Response{StatusCode: resp.StatusCode, Header: resp.Header, Body: resp.Body}, nil
 }
 
-// A named transport sends plain JSON types, since OpenSearch answers 406 to
-// those of Elastic, and notes the method and the path for errors.
+// A named transport sends plain JSON types, since OpenSearch answers 406 to those
+// of Elastic, and notes the method and the path for errors.
 type named struct {
 	*elastictransport.Client
 	name string
@@ -236,9 +229,9 @@ func (n *named) Perform(req *http.Request) (*http.Response, error) {
 	return n.Client.Perform(req)
 }
 
-// Send makes a call and hands the body of its answer, if that is a success, to
-// read. Where ctx or the time of the call ends meanwhile, the error wraps the
-// cause of that, too: read may see only a closed connection.
+// Send makes a call and hands the body of its answer to read, if it is a success.
+// Where ctx or the time of the call ends meanwhile, the error wraps that, too:
+// read may see only a closed connection.
 func (c *Client) Send(ctx context.Context, r Request, read func(io.Reader) error) error {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(r.Timeout, c.timeout))
 	defer cancel()
@@ -305,16 +298,15 @@ func encode(v any) ([]byte, error) {
 	return json.Marshal(v, jsontext.AllowInvalidUTF8(true), json.Deterministic(true))
 }
 
-// Errors that end the reading of an answer.
+// Errors that end the reading of an answer: it is larger than its bound, or
+// [Options.Memory] gives no more.
 var (
-	// ErrTooLarge says that it is larger than its bound.
 	ErrTooLarge = errors.New("the answer is larger than its bound")
-	// ErrNoMemory says that [Options.Memory] gives no more.
 	ErrNoMemory = errors.New("no memory is left for the answer")
 )
 
-// decodedSize is what an answer is counted as, in its own length: once as it
-// came and once as what it is decoded into.
+// decodedSize is how often the bytes of an answer are counted: as they came and as
+// what they are decoded into.
 const decodedSize = 2
 
 // A boundedReader reads left bytes of r and fails on one more, where
@@ -409,9 +401,7 @@ func newTransport(o Options) (http.RoundTripper, error) {
 		TLSHandshakeTimeout: handshakeTimeout,
 		MaxIdleConnsPerHost: idlePerHost,
 		IdleConnTimeout:     idleTimeout,
-		// The answers are small or come from near by: inflating them costs
-		// more than it saves.
-		DisableCompression: true,
+		DisableCompression:  true, // inflating what comes from near by costs more than it saves
 	}, nil
 }
 
@@ -423,9 +413,9 @@ func keepEscapes(next elastictransport.RoundTripFunc) elastictransport.RoundTrip
 	}
 }
 
-// rawPath returns u.RawPath with the prefix that elastictransport has put
-// before u.Path only. Without it the two disagree, net/url drops RawPath, and
-// an escaped slash, as date math in an index name has it, becomes a plain one.
+// rawPath returns u.RawPath with the prefix that elastictransport puts before
+// u.Path only. Else the two disagree, net/url drops RawPath, and an escaped slash
+// (date math in the name of an index) becomes a plain one.
 func rawPath(u *url.URL) string {
 	plain, err := url.PathUnescape(u.RawPath)
 	if err != nil || plain == "" {
@@ -436,4 +426,81 @@ func rawPath(u *url.URL) string {
 		return u.RawPath
 	}
 	return (&url.URL{Path: prefix}).EscapedPath() + u.RawPath
+}
+
+// A found is the answer to a search: hits with members H, and aggregations A.
+type found[H, A any] struct {
+	Shards struct {
+		Successful int `json:"successful"`
+		Failed     int `json:"failed"`
+	} `json:"_shards"`
+	Hits struct {
+		Hits []H `json:"hits"`
+	} `json:"hits"`
+	Aggregations A `json:"aggregations"`
+}
+
+// none is what a search is not asked for.
+type none struct{}
+
+// documents is how many documents an aggregation counts.
+type documents struct {
+	DocCount int64 `json:"doc_count"`
+}
+
+// errShards says that an answer is not of all shards.
+var errShards = errors.New("shards failed")
+
+// search searches the indices for what filter lets through of the answer, never
+// sources or how many hits there are.
+func search[H, A any](ctx context.Context, c *Client, indices Indices, filter string, body Object) (found[H, A], error) {
+	body["track_total_hits"], body["_source"] = false, false
+	var answer found[H, A]
+	err := c.Call(ctx, Request{
+		Method: http.MethodPost, Path: indices.path("/_search", url.Values{"filter_path": {filter}}), Body: body, Limit: smallAnswer,
+	}, &answer)
+	if n := answer.Shards.Failed; err == nil && n > 0 {
+		err = fmt.Errorf("%d %w", n, errShards)
+	}
+	return answer, err
+}
+
+// An explained hit has the explanation of its score.
+type explained struct {
+	Explanation answers.Explanation `json:"_explanation"`
+}
+
+// firstScale returns the scale of the first score that tells it, 0 for none.
+func firstScale(hits []explained) float64 {
+	for i := range hits {
+		if scale, ok := hits[i].Explanation.Scale(); ok {
+			return scale
+		}
+	}
+	return 0
+}
+
+// TermQuery returns the query for one term of a field.
+func TermQuery(field, term string) Object {
+	return Object{"term": Object{field: Object{"value": term}}}
+}
+
+// ExistsQuery returns the query for the documents that have a field.
+func ExistsQuery(field string) Object { return Object{"exists": Object{"field": field}} }
+
+// IsUnknown reports whether the cluster refused a call of akin's own for an
+// index that is missing or closed, or for an analyzer that it does not have.
+func IsUnknown(err error) bool {
+	var refused *answers.Error
+	return errors.As(err, &refused) && !IsBarred(err) &&
+		(refused.Status == http.StatusBadRequest || refused.Status == http.StatusNotFound)
+}
+
+// IsBarred reports whether the cluster refused a call for its setting
+// search.allow_expensive_queries, which bars the queries that count terms of
+// nested fields, too. All engines say it in the same words.
+func IsBarred(err error) bool {
+	const words = "queries cannot be executed when 'search.allow_expensive_queries' is set to false"
+	var refused *answers.Error
+	return errors.As(err, &refused) && refused.Type == "exception" && strings.Contains(refused.Reason, words)
 }

@@ -12,19 +12,17 @@ import (
 	"github.com/akin-search/akin/esclient/mapping"
 )
 
-// ErrRemote says that the index expression names indices of another cluster,
-// of which this one knows neither the mappings nor the terms.
+// ErrRemote says that an index expression names indices of another cluster, of
+// which this one knows neither the mappings nor the terms.
 var ErrRemote = errors.New("indices of a remote cluster")
 
 // Indices say which indices a search goes to.
 type Indices struct {
-	// Expression is the index expression, unescaped: names, patterns and date
-	// math with commas between them. "" is all indices.
+	// Expression is the index expression, unescaped: names, patterns and date math
+	// with commas between them. "" is all indices.
 	Expression string
-	// Options say how the cluster resolves it: those of the parameters
-	// ignore_unavailable, allow_no_indices, expand_wildcards and
-	// ignore_throttled that the request has, as a query string. "" is the
-	// cluster's defaults. Options with any other parameter are an error.
+	// Options say how the cluster resolves it: the parameters of the request that
+	// isOption knows, as a query string. Any other parameter is an error.
 	Options string
 }
 
@@ -61,9 +59,8 @@ func (i Indices) check() error {
 	return nil
 }
 
-// remote reports whether a name has a colon, as "cluster:index" has and no
-// name in the cluster itself: those within date math, "<logs-{now/d{HH:mm}}>",
-// apart.
+// remote reports whether a name has a colon outside date math (as in
+// "<logs-{now/d{HH:mm}}>"): "cluster:index" has, and no name in the cluster itself.
 func (i Indices) remote() bool {
 	depth := 0
 	for _, r := range i.Expression {
@@ -81,14 +78,13 @@ func (i Indices) remote() bool {
 	return false
 }
 
-// single reports whether the expression looks like the name of one index or
-// alias, as _analyze wants it.
+// single reports whether the expression looks like one name, as _analyze wants it.
 func (i Indices) single() bool {
 	return !i.all() && !strings.ContainsAny(i.Expression, "*,:")
 }
 
-// aliasFilter returns the filter of an answer of GET /{index} that lets the
-// aliases through that the expression may name, "" where it names none.
+// aliasFilter returns the filter of an answer of GET /{index} that lets the aliases
+// through that the expression may name, "" where it names none.
 func (i Indices) aliasFilter() string {
 	name := i.Expression
 	switch {
@@ -104,10 +100,9 @@ func (i Indices) aliasFilter() string {
 	return "*.aliases." + name
 }
 
-// mayName reports whether the search may go to an index by the alias of that
-// name. What the engines resolve is not known for sure: in OpenSearch 2 an
-// alias that a pattern matches, and one with the name of its index, do not
-// route the search.
+// mayName reports whether the search may go to an index by the alias of that name.
+// That is not known for sure: in OpenSearch 2 an alias that a pattern matches, and
+// one that stands next to the name of its index, do not route the search.
 func (i Indices) mayName(alias string) bool {
 	if i.all() {
 		return false
@@ -124,8 +119,7 @@ func (i Indices) mayName(alias string) bool {
 // all reports whether the expression stands for all indices, by no name.
 func (i Indices) all() bool { return i.Expression == "" || i.Expression == "_all" }
 
-// path returns the escaped path of an API of the indices with the options and
-// the parameters of query.
+// path returns the escaped path of an API of the indices with the options and query.
 func (i Indices) path(api string, query url.Values) string {
 	all, err := url.ParseQuery(i.Options)
 	if err != nil {

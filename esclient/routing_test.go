@@ -85,7 +85,7 @@ func TestNamesOfAnalyzersStandWithTheirIndices(t *testing.T) {
 	of := func(names ...string) string {
 		fields := make([]mapping.Field, len(names))
 		for i, name := range names {
-			fields[i] = mapping.Field{Index: string(rune('a' + i)), Analyzers: mapping.Analyzers{SearchAnalyzer: name}}
+			fields[i] = mapping.Field{Target: mapping.Target{Index: string(rune('a' + i))}, Analyzers: mapping.Analyzers{SearchAnalyzer: name}}
 		}
 		s, err := mapping.Merge(fields)
 		if err != nil {

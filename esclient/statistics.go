@@ -9,23 +9,24 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/akin-search/akin/esclient/answers"
 	"github.com/akin-search/akin/esclient/mapping"
+	"github.com/akin-search/akin/esclient/memory"
 )
 
 // Statistics are what the cluster knows of a field for scoring.
 type Statistics struct {
-	// DocCount is N, the number of documents that have the field; of nested
-	// documents where the field is in one.
+	// DocCount is N, the number of documents that have the field; of nested documents
+	// where the field is in one.
 	DocCount int64
-	// Scale is the constant that the engine's BM25 multiplies idf·tf/(tf+K)
-	// by: k1+1 in Elasticsearch and OpenSearch 1 and 2, 1 in OpenSearch 3.
-	// 0 says that the field is not scored by BM25 or that the scale could not
-	// be learnt.
+	// Scale is the constant that the engine's BM25 multiplies idf·tf/(tf+K) by: k1+1
+	// in Elasticsearch and OpenSearch 1 and 2, 1 in OpenSearch 3; 0 where the field is
+	// not scored by BM25 or the scale could not be learnt.
 	Scale float64
 	// Scripts reports whether the cluster runs inline scripts in queries.
 	Scripts bool
@@ -34,28 +35,22 @@ type Statistics struct {
 const (
 	// maxTermBytes is Lucene's bound on an indexed term.
 	maxTermBytes = 32766
-	// maxSampledShards is the number of shards whose statistics are added up;
-	// of more, so many are asked and their sums scaled up.
+	// maxSampledShards is the number of shards whose statistics are added up; of
+	// more, so many are asked and their sums scaled up.
 	maxSampledShards = 32
-	// shardCalls is the number of shards asked at once.
-	shardCalls = 8
-	// termChunk is the number of terms in one call.
-	termChunk = 1000
-	// escapedByte is the most bytes that one of a string takes in JSON, as \u001f
-	// does.
-	escapedByte = 6
+	shardCalls       = 8    // asked at once
+	termChunk        = 1000 // terms in one call
+	escapedByte      = 6    // the most bytes that one takes in JSON, as \u001f
 )
 
-// A termCount has the statistics of terms in a field, over all shards:
-// docFreqs has one entry for each term that was asked for.
+// A termCount has the statistics of a field and of each term asked for.
 type termCount struct {
 	docCount int64
 	docFreqs []int64
 }
 
-// DocFreqs returns how many documents have each of the terms in the field, over
-// all shards, and how many have the field. Nothing is remembered of it;
-// [Cached.Statistics] does.
+// DocFreqs returns how many documents have each of the terms in the field, over all
+// shards, and how many have the field.
 func (c *Client) DocFreqs(ctx context.Context, index, field string, terms []string) ([]int64, int64, error) {
 	q := c.about(index, field)
 	s, err := q.schema(ctx)
@@ -68,10 +63,10 @@ func (c *Client) DocFreqs(ctx context.Context, index, field string, terms []stri
 
 // count returns the statistics of terms in the field of s.
 //
-// It asks for the term vectors of an artificial document that has the terms,
-// shard by shard: the engine's own numbers, read without a search. Where the
-// cluster refuses that (nested fields are not seen, a parent field may not take
-// the terms, routing may be required) a search counts.
+// It asks for the term vectors of an artificial document that has the terms, shard
+// by shard: the engine's own numbers, read without a search. Where the cluster
+// refuses that (a parent field may not take the terms, routing may be required) and
+// for nested fields a search counts.
 func (q question) count(ctx context.Context, s *mapping.Schema, terms []string) (termCount, error) {
 	count := termCount{docFreqs: make([]int64, len(terms))}
 	// What cannot be in an index has the document frequency 0, and would make
@@ -128,8 +123,8 @@ type shard struct {
 	number int
 }
 
-// sampleShards returns the shards to ask, and the number of shards that each
-// stands for: all shards, or limit of them, spread evenly.
+// sampleShards returns the shards to ask, all or limit of them spread evenly, and
+// the number of shards that each stands for.
 func sampleShards(s *mapping.Schema, limit int) ([]shard, float64) {
 	all := make([]shard, 0, s.Shards)
 	for i := range s.Targets {
@@ -195,9 +190,8 @@ func (q question) countShard(ctx context.Context, sh shard, terms []string) (ter
 		document = []string{"-"} // without any term the answer leaves the field out
 	}
 	const filter = "&filter_path=term_vectors.*.field_statistics.doc_count,term_vectors.*.terms.*.doc_freq"
-	// As a search sees it: engines give numbers as ids to documents that are not
-	// stored, and where one with such an id has just been written they would
-	// refresh the index to see that.
+	// Engines number documents that are not stored, and where one with such an id has
+	// just been written they would refresh the index to see that.
 	const asSearched = "&realtime=false"
 	r := Request{
 		Method: http.MethodPost, Limit: smallAnswer,
@@ -221,8 +215,7 @@ func (q question) countShard(ctx context.Context, sh shard, terms []string) (ter
 	return count, nil
 }
 
-// inNested returns query as it is to be searched for the field of s. An index
-// that lacks the nested object matches nothing.
+// inNested returns query as it is to be searched for the field of s.
 func inNested(s *mapping.Schema, query Object) Object {
 	if s.Nested == "" {
 		return query
@@ -230,8 +223,7 @@ func inNested(s *mapping.Schema, query Object) Object {
 	return Object{"nested": Object{"path": s.Nested, "query": query, "ignore_unmapped": true}}
 }
 
-// A termAggregations has the counts of a search. Those of nested documents stand
-// in In.
+// A termAggregations has the counts of a search, those of nested documents in In.
 type termAggregations struct {
 	Terms struct {
 		Buckets []documents `json:"buckets"`
@@ -241,9 +233,8 @@ type termAggregations struct {
 	In    *termAggregations `json:"in"`
 }
 
-// countBySearch counts with one search. Its query holds back all documents
-// without any of the terms, so that rare terms are counted fast; N is counted
-// apart from it.
+// countBySearch counts with one search, whose query leaves out all documents without
+// any of the terms, so that rare terms are counted fast; N is counted apart from it.
 func (q question) countBySearch(ctx context.Context, s *mapping.Schema, terms []string) (termCount, error) {
 	inNestedToo := func(aggregations Object) Object {
 		if s.Nested == "" {
@@ -281,4 +272,206 @@ func (q question) countBySearch(ctx context.Context, s *mapping.Schema, terms []
 		count.docFreqs[i] = b.DocCount
 	}
 	return count, nil
+}
+
+// maxProbeTerms is the number of terms that the scale probe looks for: enough to
+// find a document, few enough for a short explanation.
+const maxProbeTerms = 32
+
+// probeScale learns the scale of the field's BM25 (see [Statistics]) from the
+// explanation of a document that has one of the terms. It returns 0 if no
+// document has one, or its explanation is none of BM25.
+func (q question) probeScale(ctx context.Context, s *mapping.Schema, terms []string) (float64, error) {
+	var should []Object
+	for _, t := range terms[:min(len(terms), maxProbeTerms)] {
+		if len(t) <= maxTermBytes {
+			should = append(should, TermQuery(q.field, t))
+		}
+	}
+	if len(should) == 0 {
+		return 0, nil
+	}
+	answer, err := search[explained, none](ctx, q.client, q.indices, "hits.hits._explanation", Object{
+		"size": 1, "terminate_after": 1, "explain": true, "query": inNested(s, Object{"bool": Object{"should": should}}),
+	})
+	if err != nil {
+		return 0, fmt.Errorf("learn the score's scale: %w", err)
+	}
+	return firstScale(answer.Hits.Hits), nil
+}
+
+// scaleOf returns the scale that the engine's version and the field's mapping
+// lead to expect, 0 where the version is not understood.
+func scaleOf(s mapping.Scoring, info Info) float64 {
+	major, _, _ := strings.Cut(info.Version, ".")
+	n, err := strconv.Atoi(major)
+	switch {
+	case err != nil:
+		return 0
+	case info.Distribution == "opensearch" && n >= 3 && !s.Legacy:
+		return 1 // Lucene 8 dropped k1+1; Elasticsearch and OpenSearch 1 and 2 kept it
+	default:
+		return s.K1 + 1
+	}
+}
+
+// probeScripts learns whether inline scripts run in searches of the indices: not
+// where the cluster lacks painless, bars inline scripts or expensive queries, or the
+// user may not use them. An error says that the call tells nothing about scripts.
+func (c *Client) probeScripts(ctx context.Context, indices Indices) (bool, error) {
+	// The source is constant, so that the cluster compiles it once.
+	script := Object{"lang": "painless", "source": "_score * params.a", "params": Object{"a": 1}}
+	answer, err := search[none, none](ctx, c, indices, "_shards", Object{
+		"size": 0, "terminate_after": 1,
+		"query": Object{"script_score": Object{"query": Object{"match_all": Object{}}, "script": script}},
+	})
+	var e *answers.Error
+	if errors.As(err, &e) && (e.Status == http.StatusBadRequest || e.Status == http.StatusForbidden) {
+		return false, nil
+	}
+	if err == nil && answer.Shards.Successful == 0 {
+		err = errors.New("no shard answered")
+	}
+	if err != nil {
+		return false, fmt.Errorf("learn whether scripts run: %w", err)
+	}
+	return true, nil
+}
+
+// Statistics fills docFreqs[k] with the number of documents that have terms[k] in a
+// field, over all shards of the indices that map the field; of more than 32,
+// estimated from 32. The two slices have the same length.
+//
+// What is not remembered takes one round trip, of several calls at once; more where
+// there are more than 8 shards, or Analyze was not asked about the field before.
+func (c *Cached) Statistics(ctx context.Context, indices Indices, field string, terms []string, docFreqs []int64) (Statistics, error) {
+	k := c.key(indices, field)
+	st, missing, warm := c.recallTerms(k, terms, docFreqs)
+	var err error
+	if !warm {
+		st, err = c.learn(ctx, k.clone(), terms, docFreqs, missing)
+	}
+	c.tally(&c.statistics.Counters, warm, err)
+	return st, err
+}
+
+// recallTerms answers from memory. It returns the places of the terms that it
+// lacks, and reports whether it lacks nothing.
+func (c *Cached) recallTerms(k key, terms []string, docFreqs []int64) (Statistics, []int, bool) {
+	record, known, _ := c.statistics.fields.Get(k)
+	var missing []int
+	for i, t := range terms {
+		df, ok := int64(0), false
+		if known {
+			df, ok = c.statistics.terms.GetIfPresent(termKey{record.id, t})
+		}
+		if !ok {
+			missing = append(missing, i)
+		}
+		docFreqs[i] = df
+	}
+	scale, scaled, _ := c.statistics.scales.Get(k)
+	scripts, scripted, _ := c.statistics.scripts.Get(k.ofIndices())
+	st := Statistics{DocCount: record.docCount, Scale: scale.value, Scripts: scripts.value}
+	return st, missing, known && scaled && scripted && len(missing) == 0
+}
+
+// learn asks at the same time for all that recallTerms lacks.
+func (c *Cached) learn(ctx context.Context, k key, terms []string, docFreqs []int64, missing []int) (Statistics, error) {
+	own := make([]string, len(terms)) // for loads that outlast the caller
+	for i, t := range terms {
+		own[i] = strings.Clone(t)
+	}
+	var st Statistics
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(c.client.guarded(func() error {
+		n, err := c.count(ctx, k, own, missing)
+		if err != nil {
+			return err
+		}
+		st.DocCount = n.docCount
+		for i, at := range missing {
+			docFreqs[at] = n.docFreqs[i]
+		}
+		return nil
+	}))
+	group.Go(c.client.guarded(func() error {
+		scale, err := c.statistics.scales.Load(ctx, k, func(ctx context.Context) (learnt[float64], error) {
+			return c.scale(ctx, k, own)
+		})
+		st.Scale = scale.value
+		return err
+	}))
+	group.Go(c.client.guarded(func() error {
+		scripts, err := c.statistics.scripts.Load(ctx, k.ofIndices(), func(ctx context.Context) (learnt[bool], error) {
+			run, err := c.client.probeScripts(ctx, k.Indices)
+			// A call that tells nothing of scripts is no reason to fail.
+			return learnt[bool]{value: run, guessed: err != nil}, nil
+		})
+		st.Scripts = scripts.value
+		return err
+	}))
+	if err := group.Wait(); err != nil {
+		return Statistics{}, err
+	}
+	return st, nil
+}
+
+// count returns N and the document frequencies of the terms at the places missing.
+func (c *Cached) count(ctx context.Context, k key, terms []string, missing []int) (termCount, error) {
+	if _, _, err := c.statistics.failed.Get(k); err != nil {
+		return termCount{}, err
+	}
+	names := make([]string, len(missing))
+	for i, at := range missing {
+		names[i] = terms[at]
+	}
+	ready := func() (n termCount, ok bool, err error) {
+		record, ok, _ := c.statistics.fields.Get(k)
+		n = termCount{record.docCount, make([]int64, len(names))}
+		for i := 0; ok && i < len(names); i++ {
+			n.docFreqs[i], ok = c.statistics.terms.GetIfPresent(termKey{record.id, names[i]})
+		}
+		return n, ok, nil
+	}
+	load := func(ctx context.Context) (termCount, error) {
+		s, err := c.schema(ctx, k)
+		if err != nil {
+			return termCount{}, err
+		}
+		return c.about(k).count(ctx, s, names)
+	}
+	asked := k
+	asked.text = strings.Join(names, "\x00")
+	return memory.Wait[termCount](ctx, memory.Start(ctx, &c.statistics.counts, asked, ready, load, func(n termCount, err error) {
+		if err != nil {
+			c.statistics.failed.Put(k, struct{}{}, err)
+			return
+		}
+		// A record that is there stays, with its id and its N, until its time is over.
+		record := c.statistics.fields.PutIfAbsent(k, fieldRecord{c.statistics.fieldIDs.Add(1), n.docCount})
+		for i, t := range names {
+			c.statistics.terms.Set(termKey{record.id, t}, n.docFreqs[i])
+		}
+	}))
+}
+
+// scale learns the scale of the field's scores, by a probe or else from what the
+// cluster runs.
+func (c *Cached) scale(ctx context.Context, k key, terms []string) (learnt[float64], error) {
+	s, err := c.schema(ctx, k)
+	if err != nil {
+		return learnt[float64]{}, err
+	}
+	if s.Similarity != mapping.BM25 {
+		return learnt[float64]{}, nil
+	}
+	if scale, err := c.about(k).probeScale(ctx, s, terms); err == nil && scale > 0 {
+		return learnt[float64]{value: scale}, nil
+	}
+	guess := learnt[float64]{guessed: true}
+	if info, err := c.info(ctx); err == nil {
+		guess.value = scaleOf(s.Scoring, info)
+	}
+	return guess, nil
 }

@@ -1,15 +1,18 @@
-// Package answers reads what the cluster answers: bytes in, values out. Large
-// answers are read token by token, so that none is kept as a whole.
+// Package answers reads what the cluster answers: bytes in, values out.
 package answers
 
 import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
+	"unicode/utf16"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/akin-search/akin/esclient/mapping"
 )
 
 // Lenient returns the options to read answers with: documents may hold half a
@@ -21,8 +24,8 @@ func Lenient() json.Options {
 // Decode decodes JSON of an answer.
 func Decode(b []byte, out any) error { return json.Unmarshal(b, out, Lenient()) }
 
-// EachMember calls fn for each member of the object that d comes to, d standing
-// before the member's value, which fn reads.
+// EachMember calls fn for each member of the object that d comes to; fn reads the
+// member's value.
 func EachMember(d *jsontext.Decoder, fn func(name string) error) error {
 	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
 		return cmp.Or(err, errors.New("want an object"))
@@ -40,8 +43,7 @@ func EachMember(d *jsontext.Decoder, fn func(name string) error) error {
 	return err
 }
 
-// EachElement calls fn for each element of the array that d comes to, d standing
-// before the element, which fn reads.
+// EachElement calls fn for each element of the array that d comes to; fn reads it.
 func EachElement(d *jsontext.Decoder, fn func() error) error {
 	if t, err := d.ReadToken(); err != nil || t.Kind() != jsontext.KindBeginArray {
 		return cmp.Or(err, errors.New("want an array"))
@@ -59,20 +61,18 @@ func EachElement(d *jsontext.Decoder, fn func() error) error {
 type Error struct {
 	// Status is the HTTP status.
 	Status int
-	// Type and Reason are the root cause as the cluster gives it, Reason cut to
-	// 300 bytes, both empty where the answer is none of the cluster's own.
-	// Reason may quote what the call was about.
+	// Type and Reason are the root cause as the cluster gives it, both empty where the
+	// answer is none of its own. Reason is cut to 300 bytes, and may quote the call.
 	Type, Reason string
 }
 
 // Error implements error.
 func (e *Error) Error() string {
 	s := fmt.Sprintf("the cluster answered %d", e.Status)
-	if e.Type != "" {
-		s += ": " + e.Type
-	}
-	if e.Reason != "" {
-		s += ": " + e.Reason
+	for _, more := range []string{e.Type, e.Reason} {
+		if more != "" {
+			s += ": " + more
+		}
 	}
 	return s
 }
@@ -127,4 +127,101 @@ type ItemError struct {
 // AsError returns it as the error of a call.
 func (e *ItemError) AsError(status int) *Error {
 	return &Error{Status: status, Type: e.Type, Reason: shorten(e.Reason)}
+}
+
+// A Token is one token of an _analyze answer. Offsets are in UTF-16 units.
+type Token struct {
+	Token    string `json:"token"`
+	Start    int    `json:"start_offset"`
+	End      int    `json:"end_offset"`
+	Position int    `json:"position"`
+	// Length is the number of positions it spans, 0 for 1.
+	Length int `json:"positionLength"`
+}
+
+// SplitTokens gives each token of an _analyze call to its word. It reports false if
+// the answer leaves that open.
+//
+// Offsets count from the start of the first text, with one unit between texts, but by
+// where each analysis stopped: before the end of a text where a filter stops early
+// (limit). Positions grow by PositionGap or more from text to text, but within a text,
+// too. A word takes a token only where the two agree: offsets never lead past the
+// right word, positions never short of it.
+func SplitTokens(words []string, tokens []Token) ([][]string, bool) {
+	terms := make([][]string, len(words))
+	if len(words) == 1 {
+		for _, t := range tokens {
+			terms[0] = append(terms[0], t.Token)
+		}
+		return terms, true
+	}
+	word, start, end, last := 0, 0, utf16Len(words[0]), 0
+	for _, t := range tokens {
+		if t.Position < last {
+			return nil, false
+		}
+		for range (t.Position - last) / mapping.PositionGap {
+			word++
+			if word == len(words) {
+				return nil, false
+			}
+			start = end + 1
+			end = start + utf16Len(words[word])
+		}
+		if t.Start < start || t.End > end {
+			return nil, false
+		}
+		last = t.Position
+		terms[word] = append(terms[word], t.Token)
+	}
+	return terms, true
+}
+
+// utf16Len returns the length of s in UTF-16 units, in which Java counts.
+func utf16Len(s string) int {
+	n := 0
+	for _, r := range s {
+		n += utf16.RuneLen(r)
+	}
+	return n
+}
+
+// An Explanation is a node of the tree that explains a score.
+type Explanation struct {
+	Value       float64       `json:"value"`
+	Description string        `json:"description"`
+	Details     []Explanation `json:"details"`
+}
+
+// Scale returns the factor of the first BM25 score in the tree: k1+1 or, where the
+// score names no factor, 1. It reports false if there is none, or with another factor.
+func (e *Explanation) Scale() (float64, bool) {
+	// "score(freq=2.0), computed as boost * idf * tf from:", since Lucene 8.
+	if !strings.HasPrefix(e.Description, "score(freq=") || !strings.Contains(e.Description, "boost * idf * tf") {
+		for i := range e.Details {
+			if scale, ok := e.Details[i].Scale(); ok {
+				return scale, ok
+			}
+		}
+		return 0, false
+	}
+	boost, k1 := 1.0, math.NaN()
+	for _, d := range e.Details {
+		switch {
+		case d.Description == "boost":
+			boost = d.Value
+		case strings.HasPrefix(d.Description, "tf,"):
+			for _, p := range d.Details {
+				if strings.HasPrefix(p.Description, "k1,") {
+					k1 = p.Value
+				}
+			}
+		}
+	}
+	// The engine computes with 32-bit floats.
+	const precision = 1e-5
+	if boost > 0 && (boost == 1 || math.Abs(boost-(k1+1)) <= precision*boost) {
+		return boost, true
+	}
+	return 0, false
 }

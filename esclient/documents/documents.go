@@ -1,6 +1,5 @@
-// Package documents reads and writes the documents of a cluster away from the
-// way of a search: to learn from them, to store norms in them, to compare them
-// with a search, and to load a demo.
+// Package documents reads and writes the documents of a cluster: to learn from them,
+// to store norms in them, to compare them with a search, and to load a demo.
 package documents
 
 import (
@@ -22,16 +21,12 @@ import (
 	"github.com/akin-search/akin/esclient/mapping"
 )
 
-const (
-	// pageTimeout bounds a call that reads or writes many documents, with what the
-	// caller does with a page of them.
-	pageTimeout = 5 * time.Minute
-	// maxShardStates bounds the answer of [API.ShardStates].
-	maxShardStates = 64 << 20
-)
+// pageTimeout bounds a call that reads or writes many documents, with what the
+// caller does with a page of them.
+const pageTimeout = 5 * time.Minute
 
-// An API makes the calls of the document APIs. Its methods may be called at the
-// same time; their errors are those of the client.
+// An API makes the calls of the document APIs. Its methods may be called at the same
+// time; their errors are those of the client.
 type API struct{ Client *esclient.Client }
 
 // get asks for what an API of an index expression tells.
@@ -39,17 +34,15 @@ func (a API) get(ctx context.Context, index, api string, out any) error {
 	return a.Client.Call(ctx, esclient.Request{Method: http.MethodGet, Path: esclient.IndexPath(index, api)}, out)
 }
 
-// An Index is a concrete index.
+// An Index is a concrete index with the number of its primary shards, at least 1.
+// UUID tells it from another of this name, before or after; it is "" where a hosted
+// cluster keeps it to itself.
 type Index struct {
-	// Name is its name, and UUID tells it from another of this name, before or
-	// after; it is "" where a hosted cluster keeps it to itself.
 	Name, UUID string
-	// Shards is the number of primary shards, at least 1.
-	Shards int
+	Shards     int
 }
 
-// Indices returns the concrete indices that an index expression stands for, by
-// name.
+// Indices returns the concrete indices that an expression stands for, by name.
 func (a API) Indices(ctx context.Context, index string) ([]Index, error) {
 	var answer map[string]struct {
 		Settings struct {
@@ -71,8 +64,7 @@ func (a API) Indices(ctx context.Context, index string) ([]Index, error) {
 	return all, nil
 }
 
-// Count returns how many documents of an index expression match a query, all of
-// them where it is nil.
+// Count returns how many documents of an index expression match a query; nil is all.
 func (a API) Count(ctx context.Context, index string, query []byte) (int64, error) {
 	r := esclient.Request{Method: http.MethodPost, Path: esclient.IndexPath(index, "/_count")}
 	if query == nil {
@@ -122,20 +114,19 @@ func (a API) Refresh(ctx context.Context, index string) error {
 
 // A ShardState is how far the writes to a shard have come.
 type ShardState struct {
-	// Index is the concrete index, and Shard the number of the shard in it.
-	Index string
-	Shard int
-	// History names the sequence of writes. It is another one where the index was
-	// deleted and created again, or restored.
+	Index string // the concrete one
+	Shard int    // its number
+	// History names the sequence of writes: another one where the index was deleted
+	// and created again, or restored.
 	History string
 	// Checkpoint is the highest sequence number up to which all writes are in all
 	// copies of the shard; -1 where there was none.
 	Checkpoint int64
 }
 
-// ShardStates returns the states of all shards of an index expression, by
-// index and number, without closed indices, and without shards that have no
-// primary copy at the moment. Names that stand for nothing are no error.
+// ShardStates returns the states of all shards of an index expression, by index and
+// number, without closed indices, and without shards that have no primary copy at
+// the moment. Names that stand for nothing are no error.
 func (a API) ShardStates(ctx context.Context, index string) ([]ShardState, error) {
 	type shardCopy struct {
 		Routing struct {
@@ -157,7 +148,8 @@ func (a API) ShardStates(ctx context.Context, index string) ([]ShardState, error
 	}
 	const api = "/_stats/docs?level=shards&ignore_unavailable=true&filter_path=indices.*.shards.*.routing.primary," +
 		"indices.*.shards.*.commit.user_data.history_uuid,indices.*.shards.*.seq_no.global_checkpoint"
-	r := esclient.Request{Method: http.MethodGet, Path: esclient.IndexPath(index, api), Limit: maxShardStates}
+	const limit = 64 << 20
+	r := esclient.Request{Method: http.MethodGet, Path: esclient.IndexPath(index, api), Limit: limit}
 	if err := a.Client.Call(ctx, r, &answer); err != nil {
 		return nil, err
 	}
@@ -179,22 +171,18 @@ func (a API) ShardStates(ctx context.Context, index string) ([]ShardState, error
 	return all, nil
 }
 
-// ErrUncountable says that the term frequencies of a field's documents cannot
-// be had from the documents.
+// ErrUncountable says that documents do not tell the term frequencies of a field.
 var ErrUncountable = errors.New("its term frequencies cannot be read from the documents")
 
-// A CountableIndex is an index whose documents tell the term frequencies of a
-// field.
+// A CountableIndex is a concrete index whose documents tell the term frequencies of
+// a field. Texts are the names of its fields as of [mapping.OwnTexts].
 type CountableIndex struct {
-	// Name is the concrete index.
-	Name string
-	// Texts are the names of the fields that index text of the documents
-	// themselves: without those in nested objects and those that copy_to fills.
+	Name  string
 	Texts []string
 }
 
-// mappings returns what the concrete indices of an expression that map the field
-// say of it, and all their mappings.
+// mappings returns what the concrete indices of an expression that map the field say
+// of it, and all their mappings.
 func (a API) mappings(ctx context.Context, index, field string) ([]mapping.Field, map[string]jsontext.Value, error) {
 	fields, err := a.Client.Fields(ctx, index, field)
 	if err != nil {
@@ -213,12 +201,12 @@ func (a API) mappings(ctx context.Context, index, field string) ([]mapping.Field
 	return fields, whole, nil
 }
 
-// Countable returns the concrete indices of an expression that map the field,
-// by name. The error wraps [mapping.ErrNotText] as elsewhere, [mapping.ErrMixed]
-// where they have other index analyzers for it, and [ErrUncountable] where
-// [API.TermFreqs] would not tell the truth or where a partial update would lose
-// something: the field lies in nested documents or takes text of other fields
-// by copy_to, or an index does not keep the whole _source.
+// Countable returns the concrete indices of an expression that map the field, by
+// name. The error wraps [mapping.ErrNotText] as elsewhere, [mapping.ErrMixed] where
+// they have other index analyzers for it, and [ErrUncountable] where [API.TermFreqs]
+// would not tell the truth or a partial update would lose something: the field is in
+// nested documents or takes text of other fields by copy_to, or an index does not
+// keep the whole _source.
 func (a API) Countable(ctx context.Context, index, field string) ([]CountableIndex, error) {
 	fields, mappings, err := a.mappings(ctx, index, field)
 	var all []CountableIndex
@@ -236,8 +224,8 @@ func (a API) Countable(ctx context.Context, index, field string) ([]CountableInd
 	return all, err
 }
 
-// countable returns why the terms of f cannot be counted like those of first,
-// the same field of another index. How an index scores is not looked at.
+// countable returns why the terms of f cannot be counted like those of first, the
+// same field of another index.
 func countable(f, first *mapping.Field, mappings jsontext.Value) error {
 	switch {
 	case f.Nested != "":
@@ -253,10 +241,9 @@ func countable(f, first *mapping.Field, mappings jsontext.Value) error {
 	return nil
 }
 
-// Readable reports whether [API.Vectors] tells all terms that documents of a
+// Readable reports whether [API.DocVectors] tells all terms that documents of a
 // concrete index have in a field: it is no alias, not filled by copy_to, and the
-// index keeps the whole _source that the terms are made of. The error wraps
-// [mapping.ErrNotText] as elsewhere.
+// index keeps the whole _source. The error wraps [mapping.ErrNotText] as elsewhere.
 func (a API) Readable(ctx context.Context, index, field string) (bool, error) {
 	fields, mappings, err := a.mappings(ctx, index, field)
 	return err == nil && !slices.ContainsFunc(fields, func(f mapping.Field) bool {
@@ -264,10 +251,9 @@ func (a API) Readable(ctx context.Context, index, field string) (bool, error) {
 	}), err
 }
 
-// NotStoring returns those of the concrete indices, which an expression stands
-// for, that do not map number as a float and keyword as a keyword, both with
-// doc values: what is written there would not be found, or be mapped as the
-// engine sees fit. It keeps their order.
+// NotStoring returns those of the concrete indices of an expression, in their order,
+// that do not map number as a float and keyword as a keyword, both with doc values:
+// what is written there would not be found, or be mapped as the engine sees fit.
 func (a API) NotStoring(ctx context.Context, index string, indices []string, number, keyword string) ([]string, error) {
 	type fieldMapping struct {
 		Type      string `json:"type"`
@@ -293,24 +279,21 @@ func (a API) NotStoring(ctx context.Context, index string, indices []string, num
 
 // NormCounts say how many documents of an index have what exact scores need.
 type NormCounts struct {
-	// Docs is the number of documents that have the field.
-	Docs int64
-	// Unfilled is how many of them lack the field that scores linearly, 0 where
-	// none was asked for.
-	Unfilled int64
-	// Weighted is how many of them have the id of the weights asked for, or any
-	// where none was, and Bare how many have none at all.
+	// Docs is the number of documents that have the field, Unfilled how many of them
+	// lack the field that scores linearly, 0 where none was asked for.
+	Docs, Unfilled int64
+	// Weighted is how many of them have the id of the weights asked for, or any where
+	// none was, and Bare how many have none at all.
 	Weighted, Bare int64
-	// Normless is how many of them have an id and no norm: documents without a
-	// term.
+	// Normless is how many of them have an id and no norm: documents without a term.
 	Normless int64
 	// IDs are the ids of weights that most of them have, with their numbers.
 	IDs map[string]int64
 }
 
-// CountNorms counts documents of an index by one search. linear is the field
-// that scores linearly, "" for none, and id that of the weights, "" for any;
-// norm and weights are as in [esclient.Cached.Linear].
+// CountNorms counts documents of an index by one search. linear is the field that
+// scores linearly, "" for none, and id that of the weights, "" for any; norm and
+// weights are as in [esclient.Cached.Linear].
 func (a API) CountNorms(ctx context.Context, index, field, linear, norm, weights, id string) (NormCounts, error) {
 	type counted struct {
 		DocCount int64 `json:"doc_count"`

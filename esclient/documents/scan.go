@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/akin-search/akin/esclient"
@@ -19,39 +20,37 @@ import (
 )
 
 const (
-	// textPage is the number of documents in a page, vectorPage of those whose
-	// term vectors are made at once.
+	// textPage is the number of documents in a page, vectorPage of those whose term
+	// vectors are made at once.
 	textPage, vectorPage = 500, 100
-	// maxPage bounds a page in bytes. It is read as a stream.
-	maxPage = 512 << 20
+	// hitBatch is how many are handed on at once, so that a page, which maxPage bounds
+	// in bytes, is never in memory as a whole.
+	hitBatch, maxPage = 100, 512 << 20
 	// scrollTime is how long the cluster waits for the next page: longer than
 	// pageTimeout.
 	scrollTime = "10m"
-	// maxSlices is the largest number of slices that the engines allow, unless
-	// index.max_slices_per_scroll says otherwise.
+	// maxSlices is what the engines allow by default.
 	maxSlices = 1024
 )
 
 // ScanOptions say which documents [API.Scan] and [API.ExactTerms] read.
 type ScanOptions struct {
-	// Index is an index expression, and Fields are the text fields to read, at
-	// least one.
+	// Index is an index expression, and Fields are the text fields to read, at least
+	// one.
 	Index  string
 	Fields []string
-	// Query keeps the documents that match it: one JSON object, a query of the
-	// engines' language. nil keeps all.
+	// Query keeps the documents that match it, one JSON object; nil keeps all.
 	Query []byte
-	// Share keeps about this share of the documents that match, chosen as if
-	// by chance. It is in [0, 1]; 0 and 1 keep all. The choice depends on Seed
-	// and on the documents' sequence numbers: it is the same every time, and on
-	// every copy of a shard, until a document is written again.
+	// Share, in [0, 1], keeps about this share of the documents that match, chosen as
+	// if by chance; 0 and 1 keep all. The choice depends on Seed, which is not
+	// negative, and on sequence numbers: it is the same every time, and on every copy
+	// of a shard, until a document is written again.
 	Share float64
-	// Seed is not negative.
-	Seed int
-	// Slices cuts the documents into as many parts by their ids or shards, at
-	// most 1024, of which Slice is read, from 0. With 0 or 1 nothing is cut.
-	// Slices may be read at the same time; together they have each document once,
-	// as long as the expression stands for the same indices.
+	Seed  int
+	// Slices cuts the documents into as many parts by their ids or shards, at most
+	// 1024, of which Slice is read, from 0; 0 or 1 is one part. Slices may be read at
+	// the same time, and together have each document once, as long as the expression
+	// stands for the same indices.
 	Slices, Slice int
 }
 
@@ -110,17 +109,15 @@ func (o *ScanOptions) body(size int, source any) esclient.Object {
 	return body
 }
 
-// Scan calls fn for every document that has text in one of the fields, with its
-// id and its texts: the strings that its source has for the fields, in the
-// order of the fields, elements of arrays apart. A number or a boolean is given
-// as it is written, since the engine indexes it so. Fields made by copy_to are
-// not in the source and have no text.
+// Scan calls fn for every document that has text in one of the fields, with its id
+// and its texts: the strings that its source has for the fields, in the order of the
+// fields, elements of arrays apart; numbers and booleans as they are written, since
+// the engine indexes them so. Fields made by copy_to are not in the source.
 //
-// The documents come in no particular order, as they were when the scan
-// started. fn may keep values. Scan ends at the first error, of fn too; then fn
-// has seen some documents, and another scan begins from the start. [Interrupted]
-// tells whether that may help. It returns an error that wraps
-// [mapping.ErrNotText] if a field is not text.
+// The documents come in no particular order, as they were when the scan started. fn
+// may keep values. Scan ends at the first error, of fn too; [Interrupted] tells
+// whether another scan from the start may help. The error wraps [mapping.ErrNotText]
+// if a field is not text.
 func (a API) Scan(ctx context.Context, o ScanOptions, fn func(id string, values []string) error) error {
 	if err := o.Validate(); err != nil {
 		return fmt.Errorf("scan: %w", err)
@@ -154,18 +151,15 @@ func (a API) Scan(ctx context.Context, o ScanOptions, fn func(id string, values 
 	})
 }
 
-// ExactTerms calls fn for every document that has terms in one of the fields,
-// with its id and its texts: the index terms of each field in the order of
-// their positions, as the index's own analysis of the whole text has made them.
-// A field is cut into several texts where the positions jump as they do between
-// the elements of an array. It is slower than [API.Scan], and right for
-// analyzers that look at more than one word.
+// ExactTerms calls fn for every document that has terms in one of the fields, with
+// its id and its texts: the index terms of each field in the order of their
+// positions, as the index's own analysis of the whole text has made them, cut where
+// the positions jump as between the elements of an array. It is slower than
+// [API.Scan], and right for analyzers that look at more than one word.
 //
-// The documents come in no particular order; one that is deleted meanwhile may
-// be left out. fn may keep terms. ExactTerms ends as [API.Scan] does. It
-// returns an error that wraps [mapping.ErrNotText] if a field is not text, and
-// [mapping.ErrMixed] if the fields are not analyzed alike, for their terms would
-// not be of one kind.
+// A document that is deleted meanwhile may be left out. fn may keep terms. ExactTerms
+// ends as [API.Scan] does; the error wraps [mapping.ErrMixed], too, where the fields
+// are not analyzed alike: their terms would not be of one kind.
 func (a API) ExactTerms(ctx context.Context, o ScanOptions, fn func(id string, texts [][]string) error) error {
 	if err := o.Validate(); err != nil {
 		return fmt.Errorf("scan: %w", err)
@@ -190,8 +184,8 @@ func (a API) ExactTerms(ctx context.Context, o ScanOptions, fn func(id string, t
 	})
 }
 
-// checkAlike returns an error that wraps [mapping.ErrMixed] if two of the fields
-// have index analyzers that are defined in another way.
+// checkAlike returns an error that wraps [mapping.ErrMixed] if the index analyzers of
+// two fields are not defined alike.
 func (a API) checkAlike(ctx context.Context, index string, fields []string) error {
 	var first string
 	for i, field := range fields {
@@ -216,11 +210,10 @@ func (a API) checkAlike(ctx context.Context, index string, fields []string) erro
 
 // A DocRef names a document as it was when it was found.
 type DocRef struct {
-	// Index is the concrete index, ID the _id and Routing the _routing, "" where
-	// the document has none.
+	// Index is the concrete index, and Routing "" where the document has none.
 	Index, ID, Routing string
-	// SeqNo and PrimaryTerm change with every write to the document, as Version
-	// does. Those two serve to write it on the condition that it has not changed.
+	// SeqNo and PrimaryTerm change with every write, as Version does; they serve to
+	// write the document on the condition that it has not changed.
 	SeqNo, PrimaryTerm, Version int64
 	// HasValue says that it has a value in the field asked for.
 	HasValue bool
@@ -233,14 +226,12 @@ type RefOptions struct {
 	Query []byte
 	// Value is a field with doc values, for [DocRef.HasValue]; "" is none.
 	Value string
-	// Preference says which copies or shards are read, as of a search; "" leaves
-	// that to the cluster.
+	// Preference says which shards or copies are read; "" leaves that to the cluster.
 	Preference string
 }
 
-// ScanRefs calls fn with the documents that match, at most 100 at once, in no
-// particular order and as they were at its beginning. fn may keep what it gets.
-// It ends as [API.Scan] does.
+// ScanRefs calls fn with the documents that match, at most 100 at once. fn may keep
+// them. Else it is as [API.Scan].
 func (a API) ScanRefs(ctx context.Context, o RefOptions, fn func(docs []DocRef) error) error {
 	if err := checkQuery(o.Query); err != nil {
 		return fmt.Errorf("scan: %w", err)
@@ -260,9 +251,8 @@ func (a API) ScanRefs(ctx context.Context, o RefOptions, fn func(docs []DocRef) 
 	})
 }
 
-// scroll searches with body and hands its hits to fn, page by page, until there
-// are none. The cluster's state of the scroll is dropped at the end, however
-// that comes. fn must not keep the page.
+// scroll searches with body and hands its hits to fn, which must not keep them, page
+// by page until there are none. However it ends, the cluster drops its state.
 func (a API) scroll(ctx context.Context, index, preference string, body esclient.Object, fn func([]hit) error) (err error) {
 	const filter = "filter_path=_scroll_id,_shards.failed,hits.hits._index,hits.hits._id," +
 		"hits.hits._routing,hits.hits._source,hits.hits._seq_no,hits.hits._primary_term,hits.hits._version,hits.hits.fields"
@@ -301,10 +291,9 @@ func (a API) clearScroll(ctx context.Context, id string) error {
 	return err
 }
 
-// Interrupted reports whether a scan that ended with err, and was not ended by
-// its context, may come to its end when it is begun again: no answer came or
-// half of one, a node is gone or busy, or the cluster has lost its state of the
-// scan. It is false for what a cluster refuses for good.
+// Interrupted reports whether what ended with err, and not by its context, may help
+// when it is begun again: no answer came or half of one, a node is gone or busy, or
+// the cluster has lost its state of a scan. It is false for what it refuses for good.
 func Interrupted(err error) bool {
 	if refusal, ok := errors.AsType[*answers.Error](err); ok {
 		switch refusal.Status {
@@ -318,4 +307,122 @@ func Interrupted(err error) bool {
 	}
 	_, network := errors.AsType[net.Error](err) // a call that took too long is one, too
 	return network || errors.Is(err, errShards) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+// A hit is a document as a page of a scan has it.
+type hit struct {
+	Index       string                    `json:"_index"`
+	ID          string                    `json:"_id"`
+	Routing     string                    `json:"_routing"`
+	Source      jsontext.Value            `json:"_source"`
+	SeqNo       int64                     `json:"_seq_no"`
+	PrimaryTerm int64                     `json:"_primary_term"`
+	Version     int64                     `json:"_version"`
+	Fields      map[string]jsontext.Value `json:"fields"`
+}
+
+// A pageReader reads the pages of a scroll and hands on their hits, at most hitBatch
+// at once.
+type pageReader struct {
+	each     func([]hit) error
+	scrollID string // the last one
+	hits     int    // in the last page
+}
+
+// read reads a page and hands on its hits.
+func (p *pageReader) read(r io.Reader) error {
+	d := jsontext.NewDecoder(r, answers.Lenient())
+	return answers.EachMember(d, func(name string) error {
+		switch name {
+		case "_scroll_id":
+			return json.UnmarshalDecode(d, &p.scrollID)
+		case "_shards":
+			var shards shardsFailed
+			if err := json.UnmarshalDecode(d, &shards); err != nil {
+				return err
+			}
+			return shards.check()
+		case "hits":
+			return answers.EachMember(d, func(name string) error {
+				if name != "hits" {
+					return d.SkipValue()
+				}
+				return p.readHits(d)
+			})
+		default:
+			return d.SkipValue()
+		}
+	})
+}
+
+func (p *pageReader) readHits(d *jsontext.Decoder) error {
+	batch := make([]hit, 0, hitBatch)
+	err := answers.EachElement(d, func() error {
+		var h hit
+		if err := json.UnmarshalDecode(d, &h); err != nil {
+			return err
+		}
+		p.hits++
+		if batch = append(batch, h); len(batch) < hitBatch {
+			return nil
+		}
+		err := p.each(batch)
+		batch = batch[:0]
+		return err
+	})
+	if err != nil || len(batch) == 0 {
+		return err
+	}
+	return p.each(batch)
+}
+
+// texts returns the texts that the document has at the paths.
+func (h *hit) texts(paths []string) (values []string, err error) {
+	if len(h.Source) == 0 {
+		return nil, fmt.Errorf("index %q keeps no _source to read the texts from", h.Index)
+	}
+	for _, path := range paths {
+		if values, err = appendTexts(values, h.Source, path); err != nil {
+			return nil, fmt.Errorf("document %q of index %q: %w", h.ID, h.Index, err)
+		}
+	}
+	return values, nil
+}
+
+// appendTexts appends the texts that v has at path, at v itself if path is "". A name
+// in v may have several segments of the path.
+func appendTexts(dst []string, v jsontext.Value, path string) (_ []string, err error) {
+	switch v.Kind() {
+	case jsontext.KindBeginArray:
+		var list []jsontext.Value
+		err = answers.Decode(v, &list)
+		for i := 0; i < len(list) && err == nil; i++ {
+			dst, err = appendTexts(dst, list[i], path)
+		}
+	case jsontext.KindBeginObject:
+		if path == "" {
+			return dst, nil
+		}
+		var members map[string]jsontext.Value
+		err = answers.Decode(v, &members)
+		for end := 0; end <= len(path) && err == nil; end++ {
+			if end < len(path) && path[end] != '.' {
+				continue
+			}
+			if m, ok := members[path[:end]]; ok {
+				dst, err = appendTexts(dst, m, path[min(end+1, len(path)):])
+			}
+		}
+	case jsontext.KindNull:
+	default:
+		if path != "" {
+			return dst, nil
+		}
+		text := string(v)
+		if v.Kind() == jsontext.KindString {
+			err = answers.Decode(v, &text)
+		}
+		dst = append(dst, text)
+	}
+	return dst, err
 }

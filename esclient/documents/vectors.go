@@ -20,66 +20,58 @@ import (
 	"github.com/akin-search/akin/esclient/mapping"
 )
 
-// A TermFreq is an index term and how often a field of a document has it, all
-// its values together.
+// A TermFreq is an index term and how often a field of a document has it, all its
+// values together.
 type TermFreq struct {
-	// Term is the index term.
 	Term string
-	// Freq is at least 1.
-	Freq int64
+	Freq int64 // at least 1
 }
 
 // DocTerms are the terms of one document.
 type DocTerms struct {
-	// Found is false for a document that is not there any more, and Version is
-	// the one that the terms are of.
+	// Found is false for a document that is not there any more, and Version is the
+	// one that the terms are of.
 	Found   bool
 	Version int64
-	// Fields are the terms by field, each once, in no particular order. A field
-	// without terms is not there, nor is one of which the cluster tells none.
+	// Fields are the terms by field, each once, in no particular order, without
+	// fields that have none.
 	Fields map[string][]TermFreq
-	// Err is why the cluster tells no terms of this document; the others may well
-	// have some. It is an [*answers.Error], whose Status is 404 where the index is
-	// gone and 0 else.
+	// Err, an [*answers.Error], is why the cluster tells no terms of this document;
+	// its Status is 404 where the index is gone and 0 else.
 	Err error
 }
 
 // A VectorRequest names a document and the fields whose terms are asked for.
 type VectorRequest struct {
-	// Index is the concrete index, ID the document's, and Routing what it was
-	// written with, "" for none.
+	// Index is the concrete index, and Routing what the document was written with.
 	Index   string `json:"_index"`
 	ID      string `json:"_id"`
 	Routing string `json:"routing,omitempty"`
-	// Fields are full names of text fields. The cluster tells nothing of aliases
-	// and of what copy_to fills.
+	// Fields are full names of text fields. The cluster tells nothing of aliases and
+	// of what copy_to fills.
 	Fields []string `json:"fields"`
 }
 
 const (
-	// searchedTerms bounds the answer of [API.DocVectors], of which searches at
-	// the same time may each have one.
+	// searchedTerms bounds the answer of [API.DocVectors], of which searches at the
+	// same time may each have one.
 	searchedTerms = 8 << 20
-	// manyTerms bounds the answer of [API.TermFreqs] for several documents: it
-	// has about 600,000 terms, which take some 30 MB in memory.
-	manyTerms = 16 << 20
-	// oneTerms bounds it for a single one: a document of five million different
-	// terms fits.
-	oneTerms = 128 << 20
+	// manyTerms bounds that of [API.TermFreqs] for several documents: 600,000 terms,
+	// which take some 30 MB in memory; oneTerms for a single one: five million fit.
+	manyTerms, oneTerms = 16 << 20, 128 << 20
 )
 
-// DocVectors returns the terms of documents as a search sees them, in one call
-// and in the order of docs. Call it with fewer documents where the error wraps
+// DocVectors returns the terms of documents as a search sees them, in one call and in
+// the order of docs. Call it with fewer documents where the error wraps
 // [esclient.ErrTooLarge]: the answer is bounded to 8 MiB.
 func (a API) DocVectors(ctx context.Context, docs []VectorRequest) ([]DocTerms, error) {
 	return a.allTerms(ctx, vectorCall{docs: docs, asSearched: true, limit: searchedTerms})
 }
 
 // TermFreqs returns the terms of documents in a field as they are now, not yet
-// visible writes included, in the order of docs. It reads nothing but index, id
-// and routing of a document. Call it with some hundred documents at most, and
-// with fewer where the error wraps [esclient.ErrTooLarge]: the answer is
-// bounded, to 16 MiB, and to 128 MiB for a single document.
+// visible writes included, in the order of docs. Call it with some hundred at most,
+// and with fewer where the error wraps [esclient.ErrTooLarge]: the answer is bounded
+// to 16 MiB, to 128 MiB for a single document.
 func (a API) TermFreqs(ctx context.Context, field string, docs []DocRef) ([]DocTerms, error) {
 	call := vectorCall{timeout: pageTimeout, limit: manyTerms}
 	if len(docs) == 1 {
@@ -91,17 +83,14 @@ func (a API) TermFreqs(ctx context.Context, field string, docs []DocRef) ([]DocT
 	return a.allTerms(ctx, call)
 }
 
-// A vectorCall is one call of _mtermvectors.
+// A vectorCall is one call of _mtermvectors, with timeout and limit as of an
+// [esclient.Request].
 type vectorCall struct {
-	docs []VectorRequest
-	// positions asks for the places of the terms, too.
-	positions bool
-	// asSearched asks for the documents as a search sees them, and not as they
-	// are now.
-	asSearched bool
-	// timeout and limit are those of an [esclient.Request].
-	timeout time.Duration
-	limit   int64
+	docs       []VectorRequest
+	positions  bool // the places of the terms are asked for, too
+	asSearched bool // the documents as a search sees them, not as they are now
+	timeout    time.Duration
+	limit      int64
 }
 
 // allTerms makes a call and returns all of its answer.
@@ -117,10 +106,9 @@ func (a API) allTerms(ctx context.Context, call vectorCall) ([]DocTerms, error) 
 	return all, nil
 }
 
-// termVectors calls fn with each document of a call, in their order, while the
-// answer is read. The filter keeps an entry in the answer for a document without
-// terms by _index; one that goes into the terms would take the cluster a fifth
-// more time.
+// termVectors calls fn with each document of a call, in their order, while the answer
+// is read. Its filter keeps an entry for a document without terms by _index; one that
+// goes into the terms would take the cluster a fifth more time.
 func (a API) termVectors(ctx context.Context, call vectorCall, fn func(i int, d *vectorDoc) error) error {
 	query := url.Values{
 		"realtime": {strconv.FormatBool(!call.asSearched)}, "positions": {strconv.FormatBool(call.positions)},
@@ -145,8 +133,7 @@ type vectorDoc struct {
 // errVectors says that an answer is not that of _mtermvectors.
 var errVectors = errors.New("not the terms of the documents")
 
-// read reads the answer document by document, since there may be millions of
-// terms.
+// read reads the answer document by document, since there may be millions of terms.
 func (v *vectorCall) read(answer io.Reader, fn func(i int, d *vectorDoc) error) error {
 	d := jsontext.NewDecoder(answer, answers.Lenient())
 	n := 0
@@ -191,9 +178,7 @@ func (v *vectorCall) readDoc(d *jsontext.Decoder, id string) (*vectorDoc, error)
 	}
 	doc := &vectorDoc{DocTerms: DocTerms{Found: entry.Found, Version: entry.Version}}
 	if e := entry.Error; e != nil {
-		// The cluster has no status for a document; an index that is gone has that of
-		// a call for the index.
-		status := 0
+		status := 0 // the cluster has none for a document
 		if e.Type == "index_not_found_exception" {
 			status = http.StatusNotFound
 		}

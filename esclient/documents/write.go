@@ -16,17 +16,14 @@ import (
 	"github.com/akin-search/akin/esclient/answers"
 )
 
-// A Document is one to index.
+// A Document is one to index. Its source is marshaled as JSON.
 type Document struct {
-	// ID is its _id.
-	ID string
-	// Source is its _source, marshaled as JSON.
+	ID     string
 	Source any
 }
 
-// CreateIndex creates an index with the settings and mappings of body, which is
-// JSON. It reports false for an index that is there already; that stays as it
-// is.
+// CreateIndex creates an index with the settings and mappings of body, which is JSON.
+// It reports false for an index that is there already; that stays as it is.
 func (a API) CreateIndex(ctx context.Context, index string, body []byte) (created bool, err error) {
 	r := esapi.IndicesCreateRequest{Index: url.PathEscape(index), Body: bytes.NewReader(body)}
 	err = a.Client.Call(ctx, esclient.Request{API: r}, nil)
@@ -100,11 +97,8 @@ func (a API) bulk(ctx context.Context, r esapi.BulkRequest, body esclient.Lines,
 
 // A DocUpdate is a change of a part of a document.
 type DocUpdate struct {
-	// Doc is the document as it has to be still: where its SeqNo and PrimaryTerm
-	// are others by now, it stays as it is.
-	Doc DocRef
-	// Part is one JSON object, which is merged into the document's source.
-	Part []byte
+	Doc  DocRef // it stays as it is where its SeqNo and PrimaryTerm are others by now
+	Part []byte // one JSON object, which is merged into its source
 }
 
 // An UpdateStatus is what has become of a [DocUpdate].
@@ -112,34 +106,23 @@ type UpdateStatus uint8
 
 // What becomes of an update.
 const (
-	// Updated says that the document was written.
-	Updated UpdateStatus = iota
-	// Unchanged says that it had all of the part, so that nothing was written.
-	Unchanged
-	// Conflict says that it was written by somebody else meanwhile.
-	Conflict
-	// Gone says that it is not there any more.
-	Gone
-	// Busy says that the cluster has too much to do; it may be tried again.
-	Busy
-	// Refused says that the cluster does not do it.
-	Refused
+	Updated   UpdateStatus = iota // written
+	Unchanged                     // the document had all of the part
+	Conflict                      // it was written by somebody else meanwhile
+	Gone                          // it is not there any more
+	Busy                          // the cluster has too much to do; it may be tried again
+	Refused                       // the cluster does not do it
 )
 
 // An UpdateResult is what has become of a [DocUpdate].
 type UpdateResult struct {
-	// Status says it in a word.
 	Status UpdateStatus
-	// SeqNo is the sequence number that the document has then, where it was
-	// written.
-	SeqNo int64
-	// Err is the cluster's reason where the status is Busy or Refused; nil else.
-	Err error
+	SeqNo  int64 // that of the document then, where it was written
+	Err    error // the cluster's reason for Busy or Refused, nil else
 }
 
-// UpdateDocs makes partial updates in one call, and returns what has become of
-// each, in their order. After an error nobody knows which have been made. Call
-// it with some hundred documents at most.
+// UpdateDocs makes partial updates in one call, some hundred at most, and returns what
+// has become of each, in their order. After an error nobody knows which were made.
 func (a API) UpdateDocs(ctx context.Context, updates []DocUpdate) ([]UpdateResult, error) {
 	var body esclient.Lines
 	for _, u := range updates {

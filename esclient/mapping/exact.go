@@ -12,38 +12,36 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// LinearScript is the source of a scripted similarity that scores a term with
-// its boost times its frequency.
+// LinearScript is the source of a scripted similarity that scores a term with its
+// boost times its frequency.
 const LinearScript = "return query.boost * doc.freq;"
 
 const (
-	// minLinearK1 and maxLinearK1 bound the k1 of a BM25 that is as good as
-	// linear: up to tf = 30 it is 0.5 % off at 6,000, 0.3 % at 10,000 and, for
-	// want of digits in 32-bit scores, 0.4 % at 100,000.
+	// minLinearK1 and maxLinearK1 bound the k1 of a BM25 that is as good as linear: up
+	// to tf = 30 it is 0.5 % off at 6,000, 0.3 % at 10,000 and, for want of digits in
+	// 32-bit scores, 0.4 % at 100,000.
 	minLinearK1, maxLinearK1 = 6_000, 100_000
 	// defaultB is the b of BM25 where the settings name none.
 	defaultB = 0.75
 )
 
-// A Linearity is how a field scores linearly: by a script, or by BM25 with k1,
-// see [Scoring].
+// A Linearity is how a field scores: by a linear script, or by BM25, see [Scoring].
 type Linearity struct {
 	Scripted bool
 	K1       float64
 	Legacy   bool
 }
 
-// A Candidate is a field that has the same text of a document as another one:
-// itself, a multi-field of it, the field that it is a multi-field of, or another
-// one of that.
+// A Candidate is a field that has the same text of a document as another one: itself,
+// a multi-field of it, the field that it is a multi-field of, or another one of that.
 type Candidate struct {
 	// Field is its full name, and Similarity the name of its similarity.
 	Field, Similarity string
 	Linearity
 	// Problem says why its scores cannot be used, "" where they are linear.
 	Problem string
-	// Retunable says that the similarity is all that is in the way, and has a
-	// definition of its own in the settings, which can be changed.
+	// Retunable says that the similarity only is in the way, and has a definition of
+	// its own in the settings, which can be changed.
 	Retunable bool
 }
 
@@ -100,9 +98,9 @@ func (c *Candidate) judge(f, g *Field, p *Property) {
 	}
 }
 
-// otherAnalysis returns how g, a field of the same index, analyzes otherwise
-// than f, "" where it does not. A search analyzer that is left open is the same
-// for fields of the same index analyzer.
+// otherAnalysis returns how g, a field of the same index, analyzes otherwise than f,
+// "" where it does not. A search analyzer that is left open is the same for fields of
+// the same index analyzer.
 func (f *Field) otherAnalysis(g *Field) string {
 	s := f.Settings
 	switch {
@@ -141,8 +139,7 @@ func (f *Field) linear() (Linearity, string) {
 	return how, ""
 }
 
-// linearScript is linear for a scripted similarity, whose settings start with
-// prefix.
+// linearScript is linear for a scripted similarity, whose settings start with prefix.
 func (f *Field) linearScript(prefix string) (Linearity, string) {
 	source := strings.TrimSpace(f.Settings.Text(prefix + "script.source"))
 	lang := cmp.Or(f.Settings.Text(prefix+"script.lang"), "painless")
@@ -152,57 +149,45 @@ func (f *Field) linearScript(prefix string) (Linearity, string) {
 	return Linearity{Scripted: true}, ""
 }
 
-// ScoresLinearly reports whether the settings define a similarity of that name
-// that scores linearly.
-func (s Settings) ScoresLinearly(similarity string) bool {
-	f := Field{Settings: s, SimilarityName: similarity, Scoring: Scoring{K1: defaultK1}}
+// An Inspection says what one index has of what exact scores of a field need.
+type Inspection struct {
+	Index  string // the concrete one
+	Closed bool   // then nothing else is known
+	// Field is the field's own name, another one than asked for where that is an
+	// alias; "" where the index does not map it as text.
+	Field string
+	// Problem says why the index has something else than text under the name; "" that
+	// it has none or text.
+	Problem string
+	// Analyzer and SearchAnalyzer are as the mapping names them.
+	Analyzer, SearchAnalyzer string
+	// Source is the full name of the field that a document has the text under: Field
+	// or the one that Field is a multi-field of.
+	Source string
+	// Candidates are the fields of that text, Field itself first.
+	Candidates    []Candidate
+	Norm, Weights StoredField
+	Settings      Settings       // flat
+	Mappings      jsontext.Value // all of them
+
+	treatment string // as [Field.Treatment] says
+}
+
+// Alike reports whether two indices that map the field analyze and score it alike:
+// searches of both are not expanded otherwise.
+func (i *Inspection) Alike(other *Inspection) bool { return i.treatment == other.treatment }
+
+// Linear reports whether the index's settings define a similarity of that name that
+// scores linearly.
+func (i *Inspection) Linear(similarity string) bool {
+	f := Field{Settings: i.Settings, SimilarityName: similarity, Scoring: Scoring{K1: defaultK1}}
 	f.readSimilarity()
 	_, problem := f.linear()
 	return problem == ""
 }
 
-// An Inspection says what one index has of what exact scores of a field need.
-type Inspection struct {
-	// Index is the concrete index.
-	Index string
-	// Closed says that the index is closed; then nothing else is known.
-	Closed bool
-	// Field is the field's own name, which differs from the one asked for where
-	// that is an alias. It is "" where the index does not map it as text.
-	Field string
-	// Problem says why the index has something else than text to search under
-	// the name; "" that it has none or text.
-	Problem string
-	// Analyzer and SearchAnalyzer are as the mapping has them, "" where it does
-	// not name them.
-	Analyzer, SearchAnalyzer string
-	// Source is the full name of the field that a document has the text under:
-	// Field or the one that Field is a multi-field of.
-	Source string
-	// Candidates are the fields of that text, Field itself first.
-	Candidates []Candidate
-	// Norm and Weights are the two fields besides it.
-	Norm, Weights StoredField
-	// Settings are the flat settings of the index, Mappings all of its mappings.
-	Settings Settings
-	Mappings jsontext.Value
-
-	// treatment is what [Field.Treatment] says.
-	treatment string
-}
-
-// Alike reports whether two indices that map the field analyze and score it
-// alike: searches of both are not expanded otherwise.
-func (i *Inspection) Alike(other *Inspection) bool { return i.treatment == other.treatment }
-
-// Linear reports whether the index's settings define a similarity of that name
-// that scores linearly.
-func (i *Inspection) Linear(similarity string) bool {
-	return i.Settings.ScoresLinearly(similarity)
-}
-
-// A StoredField is what the mapping has of a norm or an id: its type, "" for
-// none, and why it cannot be used, "" where it can.
+// A StoredField is what the mapping has of a norm or an id: its type, "" for none,
+// and why it cannot be used, "" where it can.
 type StoredField struct{ Type, Problem string }
 
 // Read fills in what the mappings and settings say of a field, of the norm and

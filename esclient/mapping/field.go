@@ -11,41 +11,32 @@ import (
 	"sync/atomic"
 )
 
-// PositionGap is what the cluster adds to the position between two texts of a
-// field, and of an _analyze call by the name of an analyzer, unless the
-// analyzer's position_increment_gap says otherwise.
+// PositionGap is what the cluster adds to the position between two texts of a field
+// or of an _analyze call by the name of an analyzer, by default.
 const PositionGap = 100
 
 // Analyzers are the names that a field's own analyzers have.
 type Analyzers struct {
-	// IndexAnalyzer makes the terms of documents, SearchAnalyzer those of
-	// queries; the latter is "" where only the cluster knows it.
+	// IndexAnalyzer makes the terms of documents, SearchAnalyzer those of queries; it
+	// is "" where only the cluster knows it.
 	IndexAnalyzer, SearchAnalyzer string
-	// Dense says that the index analyzer sets a smaller position gap between
-	// texts than is usual.
+	// Dense says that the index analyzer sets a smaller gap than [PositionGap].
 	Dense bool
 }
 
-// Scoring is how a field scores.
+// Scoring is how a field scores. K1 is BM25's; Legacy says that the field names
+// LegacyBM25, which multiplies by k1+1 where OpenSearch 3's BM25 does not.
 type Scoring struct {
 	Similarity Similarity
-	// K1 is BM25's. Legacy says that the field names LegacyBM25, which
-	// multiplies by k1+1 where OpenSearch 3's BM25 does not.
-	K1     float64
-	Legacy bool
+	K1         float64
+	Legacy     bool
 }
 
 // A Field is what one index says of a field.
 type Field struct {
-	// Index is the concrete index, and Shards the number of its primary shards.
-	Index  string
-	Shards int
-	// AliasOf is the field's own name where it was asked for by an alias.
-	AliasOf string
-	// Nested is the path of the innermost nested object above the field, "" for
-	// none, and Source the path of its text in a document: for a multi-field that
-	// of the field it belongs to.
-	Nested, Source string
+	Target
+	// Nested is the path of the innermost nested object above the field, "" for none.
+	Nested string
 	Analyzers
 	Scoring
 	// SimilarityName and Settings serve to compare similarities and analyzers.
@@ -53,9 +44,9 @@ type Field struct {
 	Settings       Settings
 }
 
-// Fields returns what the indices that map a field say of it, by the name
-// of the index. It returns [ErrNotText] if one of them maps it as something
-// else than searchable text, or none maps it.
+// Fields returns what the indices that map a field say of it, by the name of the
+// index. It returns [ErrNotText] if one of them maps it as something else than
+// searchable text, or none maps it.
 func Fields(answer map[string]Index, field string) ([]Field, error) {
 	var fields []Field
 	for _, index := range slices.Sorted(maps.Keys(answer)) {
@@ -92,7 +83,7 @@ func Fields(answer map[string]Index, field string) ([]Field, error) {
 // readField resolves what a property leaves to the settings of its index.
 func readField(index string, p *Property, s Settings) (Field, error) {
 	f := Field{
-		Index: index, Nested: p.Nested, Source: p.Source, Settings: s,
+		Target: Target{Index: index, Source: p.Source}, Nested: p.Nested, Settings: s,
 		SimilarityName: p.Similarity, Scoring: Scoring{K1: defaultK1},
 	}
 	const maxShards = 1 << 16 // far above the engines' own bound of 1024
@@ -120,9 +111,8 @@ func readField(index string, p *Property, s Settings) (Field, error) {
 	return f, nil
 }
 
-// readSimilarity resolves the similarity's name. A field that names none has
-// the one called "default", which an index may define; both engines know BM25
-// and boolean without a definition.
+// readSimilarity resolves the similarity's name. A field that names none has the one
+// called "default", which an index may define; both engines know BM25 and boolean.
 func (f *Field) readSimilarity() {
 	f.SimilarityName = cmp.Or(f.SimilarityName, "default")
 	prefix := "index.similarity." + f.SimilarityName + "."
@@ -140,8 +130,8 @@ func (f *Field) readSimilarity() {
 	}
 }
 
-// Treatment returns what an index does with the field, for comparison: the
-// nested object it is in, its analyzers and its similarity.
+// Treatment returns what an index does with the field, for comparison: the nested
+// object it is in, its analyzers and its similarity.
 func (f *Field) Treatment() string {
 	return strings.Join([]string{
 		f.Nested, f.Settings.Definition(f.IndexAnalyzer), f.Settings.Definition(f.SearchAnalyzer),
@@ -151,11 +141,10 @@ func (f *Field) Treatment() string {
 
 // Errors that mean "leave this field alone", not "something is broken".
 var (
-	// ErrNotText says that the field is not mapped as searchable text in every
-	// index that maps it, or is mapped in none.
+	// ErrNotText says that the field is not mapped as searchable text in every index
+	// that maps it, or is mapped in none.
 	ErrNotText = errors.New("not a text field")
-	// ErrMixed says that the indices treat the field differently: other
-	// analyzers or other similarities.
+	// ErrMixed says that the indices have other analyzers or similarities for it.
 	ErrMixed = errors.New("the indices analyze or score the field differently")
 )
 
@@ -164,13 +153,9 @@ type Similarity uint8
 
 // The similarities.
 const (
-	// BM25 multiplies idf in once.
-	BM25 Similarity = iota
-	// Boolean scores every term with its boost.
-	Boolean
-	// Other is one whose formula is not known: DFR, IB, language models,
-	// scripted ones.
-	Other
+	BM25    Similarity = iota // multiplies idf in once
+	Boolean                   // scores every term with its boost
+	Other                     // its formula is not known: DFR, IB, language models, scripted
 )
 
 // defaultK1 is the k1 of the BM25 of both engines where a mapping sets none.
@@ -179,40 +164,34 @@ const defaultK1 = 1.2
 // A Schema is what the indices of an expression say of a field that all of them
 // that map it treat alike. It is shared and, Unvectored apart, not modified.
 type Schema struct {
-	// Targets are the concrete indices that map the field, by name, at least
-	// one.
-	Targets []Target
-	// Nested is the path of the innermost nested object above the field, "" if
-	// there is none.
-	Nested string
+	Targets []Target // by name, at least one
+	Nested  string   // as of a [Field]
 	Analyzers
 	Scoring
-	// SearchAnalyzers is the name of the search analyzer; where the indices call
-	// it by several names, all of these with the names of the indices.
+	// SearchAnalyzers is the name of the search analyzer; where the indices call it by
+	// several names, all of these with the names of the indices.
 	SearchAnalyzers string
 	// NotWords names what in the analyzers makes other terms than words.
 	NotWords string
 	// Shards is the number of primary shards of the targets.
 	Shards int
-	// Routed says that an alias may send a search to some of them only, and
-	// Filtered that an alias of the expression has a filter.
+	// Routed says that an alias may send a search to some of them only, and Filtered
+	// that an alias of the expression has a filter.
 	Routed, Filtered bool
 	// differing names the analyzers that are not defined alike in all targets.
 	differing map[string]bool
-	// Unvectored says that the cluster refused to count the field's terms by
-	// _termvectors.
+	// Unvectored says that the cluster refused to count terms by _termvectors.
 	Unvectored atomic.Bool
 }
 
-// A Target is a concrete index that maps the field of a [Schema].
+// A Target is a concrete index that maps a field.
 type Target struct {
 	Index  string
-	Shards int
-	// Source is the path that a document has the field's text under; it is
-	// the parent field's for a multi-field.
+	Shards int // primary ones
+	// Source is the path of the field's text in a document: for a multi-field that of
+	// the field it belongs to.
 	Source string
-	// AliasOf is the full name of the field that an alias stands for, "" where
-	// the name asked for is the field's own.
+	// AliasOf is the field's own name where it was asked for by an alias, "" else.
 	AliasOf string
 }
 
@@ -232,9 +211,8 @@ func (s *Schema) Bytes() int {
 	return n
 }
 
-// Analyzer returns the name of the analyzer that a clause analyzes its text
-// with, named being the one that the clause asks for. It returns [ErrMixed] if
-// the indices define that one differently.
+// Analyzer returns the name of the analyzer of a clause, named being the one that it
+// asks for. It returns [ErrMixed] if the indices define that one differently.
 func (s *Schema) Analyzer(named string) (string, error) {
 	if named == "" {
 		return s.SearchAnalyzer, nil
@@ -245,8 +223,8 @@ func (s *Schema) Analyzer(named string) (string, error) {
 	return named, nil
 }
 
-// Merge returns the schema of a field from what its indices say of it. It
-// returns [ErrMixed] where they differ in what a search sees.
+// Merge returns the schema of a field from what its indices say of it, [ErrMixed]
+// where they differ in what a search sees.
 func Merge(fields []Field) (*Schema, error) {
 	first := &fields[0]
 	s := &Schema{
@@ -262,7 +240,7 @@ func Merge(fields []Field) (*Schema, error) {
 			return nil, fmt.Errorf("indices %q and %q: %w", first.Index, f.Index, ErrMixed)
 		}
 		s.Shards += f.Shards
-		s.Targets = append(s.Targets, Target{f.Index, f.Shards, f.Source, f.AliasOf})
+		s.Targets = append(s.Targets, f.Target)
 		if f.Settings.section(analysisPrefix) == analysis {
 			continue
 		}
@@ -275,8 +253,7 @@ func Merge(fields []Field) (*Schema, error) {
 	return s, nil
 }
 
-// searchAnalyzers returns the name that the search analyzer has in all indices,
-// or where they call it by several, those with the indices.
+// searchAnalyzers returns [Schema.SearchAnalyzers].
 func searchAnalyzers(fields []Field) string {
 	name := fields[0].SearchAnalyzer
 	if !slices.ContainsFunc(fields, func(f Field) bool { return f.SearchAnalyzer != name }) {

@@ -1,6 +1,6 @@
-// Package memory remembers what questions to the cluster were answered, bounded
-// in bytes, and loads what it does not know: each thing once at a time, apart
-// from the callers that wait for it, and not too many at once.
+// Package memory remembers the answers of the cluster, bounded in bytes, and loads
+// what it does not know: each thing once at a time, apart from the callers that
+// wait for it, and not too many at once.
 package memory
 
 import (
@@ -17,19 +17,17 @@ import (
 	"github.com/akin-search/akin/internal/recovery"
 )
 
-// Errors that say nothing of the cluster.
+// Errors that say nothing of the cluster: as many loads are under way as may be, or
+// the loader was closed.
 var (
-	// ErrBusy says that as many loads are under way as may be.
-	ErrBusy = errors.New("too many calls to the cluster under way")
-	// ErrClosed says that the cache was closed.
+	ErrBusy   = errors.New("too many calls to the cluster under way")
 	ErrClosed = errors.New("the cluster cache is closed")
 )
 
-// A Key is a question. A method Bytes, where it has one, is about what it
-// takes.
+// A Key is a question: String has all of it, Owner names what its loads count for,
+// and Bytes, where it has that method, is about what it takes.
 type Key interface {
 	comparable
-	// String has all of it, and Owner names what its loads count for.
 	String() string
 	Owner() string
 }
@@ -50,8 +48,7 @@ type Policy struct {
 	Time func(v any, err error, ttl time.Duration) time.Duration
 }
 
-// A Loader runs loads, apart from the callers that wait for them, and ends
-// them.
+// A Loader runs loads, apart from the callers that wait for them, and ends them.
 type Loader struct {
 	policy Policy
 	// begin returns the context of one load.
@@ -81,9 +78,8 @@ func (l *Loader) Wait() { l.loads.Wait() }
 // Taken returns the number of places taken.
 func (l *Loader) Taken() int { return l.places.Taken() }
 
-// enter begins a load that counts for owners, and returns what ends it. It
-// returns [ErrBusy] or [ErrClosed] if it may not begin. A load that another one
-// waits for is inner: it takes no place of its own.
+// enter begins a load that counts for owners and returns what ends it, or why it
+// may not begin. A load that another one waits for is inner: it takes no place.
 func (l *Loader) enter(inner bool, owners []string) (leave func(), err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -123,11 +119,9 @@ type Flights[K Key] struct {
 // A Flight is a load under way. It gives its result once.
 type Flight <-chan singleflight.Result
 
-// Start starts the load of k, unless one is under way or ready has the answer
-// by then. keep gets what comes of it.
-//
-// The load counts for the client of ctx and for the owner of k; those that join
-// it later do not count.
+// Start starts the load of k, unless one is under way or ready has the answer by
+// then; keep gets what comes of it. Both may be nil. The load counts for the client
+// of ctx and for the owner of k; those that join it later do not count.
 func Start[K Key, V any](
 	ctx context.Context, f *Flights[K], k K,
 	ready func() (V, bool, error), load func(context.Context) (V, error), keep func(V, error),
@@ -139,8 +133,10 @@ func Start[K Key, V any](
 		}
 	}
 	return f.group.DoChan(k.String(), func() (any, error) { //nolint:contextcheck // the load outlives the caller
-		if v, ok, err := ready(); ok {
-			return v, err
+		if ready != nil {
+			if v, ok, err := ready(); ok {
+				return v, err
+			}
 		}
 		leave, err := f.enter(f.Inner, owners)
 		if err != nil {
@@ -158,27 +154,22 @@ func Start[K Key, V any](
 		if err != nil && !f.policy.Telling(err) {
 			f.Count.failures.Add(1)
 		}
-		_ = f.policy.Guard.Do(f.policy.What, func() error { // those who wait have the answer all the same
-			keep(v, err)
-			return nil
-		})
+		if keep != nil { // those who wait have the answer though it panics
+			_ = f.policy.Guard.Do(f.policy.What, func() error { keep(v, err); return nil })
+		}
 		return v, err
 	})
 }
 
-// Unknown is for loads whose answers are not remembered.
-func Unknown[V any]() (v V, ok bool, err error) { return v, false, nil }
-
-// Wait waits for a load. It returns early, with the context's error, when ctx
-// ends; the load goes on.
-func Wait[V any](ctx context.Context, f Flight) (V, error) {
+// Wait waits for a load. When ctx ends it returns the context's error, and the load
+// goes on.
+func Wait[V any](ctx context.Context, f Flight) (v V, err error) {
 	select {
 	case r := <-f:
-		v, _ := r.Val.(V)
+		v, _ = r.Val.(V)
 		return v, r.Err
 	case <-ctx.Done():
-		var none V
-		return none, ctx.Err()
+		return v, ctx.Err()
 	}
 }
 
@@ -197,17 +188,9 @@ func (c *Counters[K]) Tally(warm bool) {
 	}
 }
 
-// Stats tell of some memos since they were made.
-type Stats struct {
-	// Hits and Misses count the questions that memory answered and those it
-	// did not.
-	Hits, Misses uint64
-	// Loads counts the loads started, Failures those that ended in an error
-	// that is a failure.
-	Loads, Failures uint64
-	// Bytes is about what the memos hold.
-	Bytes uint64
-}
+// Stats tell of some memos since they were made: the questions that memory answered
+// (Hits) or not, the Loads started, those that failed, and about the bytes in use.
+type Stats struct{ Hits, Misses, Loads, Failures, Bytes uint64 }
 
 // Stats returns the counts so far.
 func (c *Counters[K]) Stats() Stats {
@@ -261,11 +244,10 @@ func NewMemo[K Key, V any](l *Loader, count *Counters[K], ttl time.Duration, inn
 }
 
 // SizeOf returns about what a value takes besides a few words.
-func SizeOf(value any) int {
-	n := 0
+func SizeOf(value any) (n int) {
 	switch v := value.(type) {
 	case interface{ Bytes() int }:
-		n = v.Bytes()
+		return v.Bytes()
 	case []string:
 		for _, s := range v {
 			n += 16 + len(s)
@@ -274,11 +256,9 @@ func SizeOf(value any) int {
 	return n
 }
 
-const (
-	// entryBytes is about what the cache itself spends on an entry, and keptBytes
-	// what a [kept] takes with its key.
-	entryBytes, keptBytes = 160, 100
-)
+// entryBytes is about what the cache itself spends on an entry, and keptBytes what
+// a [kept] takes with its key.
+const entryBytes, keptBytes = 160, 100
 
 // Weight returns the weight of an entry that itself takes n bytes.
 func Weight(n int) uint32 {
