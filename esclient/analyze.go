@@ -19,28 +19,28 @@ import (
 type Analysis struct {
 	// Terms are the index terms in the order of the text.
 	Terms []string
-	// Positions are those of Terms, ascending. Terms that share a position stand for
-	// one word of the text.
+	// Positions are those of Terms, ascending. Terms that share a position stand
+	// for one word of the text.
 	Positions []int
 	// Graph says that a term spans several positions, as a word does that has a
 	// synonym of two.
 	Graph bool
 	// Analyzer names the analyzer that made the terms: the one asked for, or the
-	// field's search analyzer; where the indices call theirs by several names, all of
-	// these. Queries over several fields keep those apart whose analyzers have other
-	// names, though they are defined alike (OpenSearch 2).
+	// field's search analyzer; where the indices call theirs by several names, all
+	// of these. Queries over several fields keep those apart whose analyzers have
+	// other names, though they are defined alike (OpenSearch 2).
 	Analyzer string
 	// Similarity is the way the engine scores the field.
 	Similarity mapping.Similarity
 	// Shards is the number of primary shards of the indices that map the field, at
 	// least 1.
 	Shards int
-	// Routed says that an alias of the expression has a routing for searches, so that
-	// some shards may be left out, Filtered that one has a filter. Both may be true
-	// where the engine applies none, as with a pattern that matches the alias.
+	// Routed says that an alias of the expression has a routing for searches, so
+	// that some shards may be left out, Filtered that one has a filter. Both may be
+	// true where the engine applies none, as with a pattern that matches the alias.
 	Routed, Filtered bool
-	// NotWords names what in the field's own analyzers makes other terms than words:
-	// n-grams, shingles, phonetic codes, paths. "" is nothing.
+	// NotWords names what in the field's own analyzers makes other terms than
+	// words: n-grams, shingles, phonetic codes, paths. "" is nothing.
 	NotWords string
 }
 
@@ -62,8 +62,8 @@ func (c *Client) analyzeText(ctx context.Context, index string, body analyzeBody
 	return newTerms(tokens), err
 }
 
-// analyze runs _analyze in a concrete index or an alias of one: the cluster refuses
-// several. The answer is bounded to limit bytes.
+// analyze runs _analyze in a concrete index or an alias of one: the cluster
+// refuses several. The answer is bounded to limit bytes.
 func (c *Client) analyze(ctx context.Context, index string, body analyzeBody, limit int64) ([]answers.Token, error) {
 	const filter = "?filter_path=tokens.token,tokens.start_offset,tokens.end_offset,tokens.position,tokens.positionLength"
 	var answer struct {
@@ -80,8 +80,9 @@ type textTerms struct {
 	graph     bool
 }
 
-// newTerms returns the terms of an answer. The sort keeps the promise of [Analysis]
-// with an analyzer that does not give tokens in the order of their positions.
+// newTerms returns the terms of an answer. The sort keeps the promise of
+// [Analysis] with an analyzer that does not give tokens in the order of their
+// positions.
 func newTerms(tokens []answers.Token) *textTerms {
 	slices.SortStableFunc(tokens, func(a, b answers.Token) int { return a.Position - b.Position })
 	t := &textTerms{names: make([]string, len(tokens)), positions: make([]int, len(tokens))}
@@ -102,17 +103,17 @@ func newAnalysis(s *mapping.Schema, named string, t *textTerms) *Analysis {
 }
 
 const (
-	// wordBatch is the number of words in one _analyze call: the cluster refuses more
-	// than 10,000 tokens by default. wordBatchBytes bounds their bytes, unless it is
-	// one word.
+	// wordBatch is the number of words in one _analyze call: the cluster refuses
+	// more than 10,000 tokens by default. wordBatchBytes bounds their bytes, unless
+	// it is one word.
 	wordBatch, wordBatchBytes = 1000, 1 << 20
 )
 
 // AnalyzeWords returns the index terms of each word, by the index analyzer of a
-// field: none for a word that the analyzer drops or that by itself makes more tokens
-// than the cluster allows, several for one that it splits. The error wraps
-// [mapping.ErrNotText] or [mapping.ErrMixed] where the indices do not agree on an
-// analyzer.
+// field: none for a word that the analyzer drops or that by itself makes more
+// tokens than the cluster allows, several for one that it splits. The error
+// wraps [mapping.ErrNotText] or [mapping.ErrMixed] where the indices do not
+// agree on an analyzer.
 func (c *Client) AnalyzeWords(ctx context.Context, index, field string, words []string) ([][]string, error) {
 	s, err := c.Schema(ctx, index, field)
 	if err != nil {
@@ -146,8 +147,8 @@ func (c *Client) AnalyzeWords(ctx context.Context, index, field string, words []
 	return terms, nil
 }
 
-// nextBatch returns the first words as they are sent: at least one, at most size,
-// and not over wordBatchBytes where there are two.
+// nextBatch returns the first words as they are sent: at least one, at most
+// size, and not over wordBatchBytes where there are two.
 func nextBatch(words []string, size int) []string {
 	batch := make([]string, 0, min(size, len(words)))
 	total := 0
@@ -162,21 +163,22 @@ func nextBatch(words []string, size int) []string {
 	return batch
 }
 
-// tooManyTokens reports whether the cluster refused an _analyze call for its tokens:
-// with 500 in Elasticsearch 7 and OpenSearch, with 400 in Elasticsearch 8.
+// tooManyTokens reports whether the cluster refused an _analyze call for its
+// tokens: with 500 in Elasticsearch 7 and OpenSearch, with 400 in Elasticsearch
+// 8.
 func tooManyTokens(err error) bool {
 	var e *answers.Error
 	return errors.As(err, &e) && strings.Contains(e.Reason, "index.analyze.max_token_count")
 }
 
 // Analyze returns what the cluster makes of a text in a field, by the analyzer
-// named or, where that is "", by the field's own search analyzer. The error wraps
-// [mapping.ErrNotText], [mapping.ErrMixed] or [ErrRemote] where the field is not
-// one to expand.
+// named or, where that is "", by the field's own search analyzer. The error
+// wraps [mapping.ErrNotText], [mapping.ErrMixed] or [ErrRemote] where the field
+// is not one to expand.
 //
-// What is not remembered takes one round trip where indices is one index, else two;
-// one more for an alias of a field. A text is analyzed once for all fields of the
-// indices that have the same analyzer.
+// What is not remembered takes one round trip where indices is one index, else
+// two; one more for an alias of a field. A text is analyzed once for all fields
+// of the indices that have the same analyzer.
 func (c *Cached) Analyze(ctx context.Context, indices Indices, field, analyzer, text string) (*Analysis, error) {
 	k := c.key(indices, field)
 	k.analyzer, k.text = analyzer, text
@@ -242,11 +244,11 @@ type guessed struct {
 	terms *textTerms
 }
 
-// guess starts the analysis that a field most often leads to whose schema is not
-// known, to have it with the schema: in the index as named, by the analyzer named
-// or the field's index analyzer, the only one that _analyze takes by the name of a
-// field. The first field that asks for a text guesses for all. It returns nil where
-// there is nothing to guess.
+// guess starts the analysis that a field most often leads to whose schema is
+// not known, to have it with the schema: in the index as named, by the analyzer
+// named or the field's index analyzer, the only one that _analyze takes by the
+// name of a field. The first field that asks for a text guesses for all. It
+// returns nil where there is nothing to guess.
 func (c *Cached) guess(ctx context.Context, k key) memory.Flight {
 	if c.about(k).check() != nil || !k.single() {
 		return nil

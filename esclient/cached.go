@@ -17,19 +17,13 @@ import (
 )
 
 const (
-	// loadTimeout bounds a load with all its calls.
-	loadTimeout = 5 * time.Second
+	loadTimeout = 5 * time.Second // of a load with all its calls
 	// maxLoads is the number of loads under way at once, of which one client by
 	// itself gets half: a cold search of eight fields takes 24.
-	maxLoads = 64
-	// failureTime is how long a failure is answered from memory, so that a
-	// sick cluster is not asked again by every search.
-	failureTime = time.Second
-	// guessTime is how long a guess stands before the cluster is asked again.
-	guessTime = 10 * time.Second
-	// maxResolved bounds the indices that an expression is said to stand for: their
-	// names are looked at for each search.
-	maxResolved = 1024
+	maxLoads    = 64
+	failureTime = time.Second      // a sick cluster is not asked again by every search
+	guessTime   = 10 * time.Second // before the cluster is asked again
+	maxResolved = 1024             // indices of an expression: each search looks at their names
 )
 
 // CacheOptions bound what a [Cached] keeps.
@@ -47,12 +41,12 @@ type CacheOptions struct {
 // A Cached answers from memory what a [Client] would ask the cluster for.
 //
 // What it does not know it loads, each thing once at a time, apart from the
-// callers: a caller whose context ends leaves while the load goes on and fills the
-// memory. At most 64 loads are under way at once, and neither a client nor an
-// index expression has more of them than it leaves to the others; a caller that
-// would start one more gets [memory.ErrBusy]. Failures are remembered for a
-// second, [ErrNoLinear] and [ErrNoNorms] for ten, other errors that say how the
-// cluster is (see telling) for the time to live.
+// callers: a caller whose context ends leaves while the load goes on and fills
+// the memory. At most 64 loads are under way at once, and neither a client nor
+// an index expression has more of them than it leaves to the others; a caller
+// that would start one more gets [memory.ErrBusy]. Failures are remembered for
+// a second, [ErrNoLinear] and [ErrNoNorms] for ten, other errors that say how
+// the cluster is (see telling) for the time to live.
 //
 // Its methods may be called at the same time. [Cached.Close] ends it.
 type Cached struct {
@@ -72,8 +66,8 @@ type analysisCache struct {
 	patterns *memory.Memo[key, []string] // the fields that a pattern matches
 	names    *memory.Memo[key, []string] // the indices that an expression stands for
 	texts    *memory.Memo[key, *textTerms]
-	// analyses join the schema of a field and the terms of a text; guesses are parts
-	// of them.
+	// analyses join the schema of a field and the terms of a text; guesses are
+	// parts of them.
 	analyses, guesses memory.Flights[key]
 }
 
@@ -85,9 +79,8 @@ type statisticsCache struct {
 	scripts *memory.Memo[key, learnt[bool]]
 	linears *memory.Memo[key, Linear]
 	// counts are the loads of terms. They end in fields and terms, or failed.
-	counts memory.Flights[key]
-	fields *memory.Memo[key, fieldRecord]
-	// fieldIDs numbers the records of fields, for the keys of their terms.
+	counts   memory.Flights[key]
+	fields   *memory.Memo[key, fieldRecord]
 	fieldIDs atomic.Uint64
 	failed   *memory.Memo[key, struct{}]
 	terms    *otter.Cache[termKey, int64]
@@ -100,7 +93,7 @@ type termKey struct {
 }
 
 // A fieldRecord is what is known of a field's documents. Its terms are
-// remembered under its id, so that they go when it goes and N and the document
+// remembered under its id, so that they go when it goes: N and the document
 // frequencies are of about the same moment.
 type fieldRecord struct {
 	id       uint64
@@ -151,8 +144,8 @@ func NewCached(client *Client, o CacheOptions) *Cached {
 	return c
 }
 
-// keepTime returns how long to remember what a load gave. What an index lacks for
-// exact scores is kept as long as a guess: somebody may be about to add it.
+// keepTime returns how long to remember what a load gave. What an index lacks
+// for exact scores is kept as long as a guess: somebody may be about to add it.
 func keepTime(v any, err error, ttl time.Duration) time.Duration {
 	guess, ok := v.(interface{ isGuess() bool })
 	switch {
@@ -182,8 +175,8 @@ func (t *textTerms) Bytes() int {
 // Bytes returns about what l takes besides a few words.
 func (l Linear) Bytes() int { return len(l.Field) + len(l.Norm) }
 
-// Close ends all loads and forgets everything. Calls that wait or come later get
-// an error. It leaves the client open.
+// Close ends all loads and forgets everything. Calls that wait or come later
+// get an error. It leaves the client open.
 func (c *Cached) Close() {
 	c.loader.Close()
 	c.analysis.Close()
@@ -191,9 +184,9 @@ func (c *Cached) Close() {
 	c.statistics.terms.StopAllGoroutines()
 }
 
-// Forget drops what is known of an index expression, with all options, for when the
-// cluster refuses what that led to; at most once a second, since learning it again
-// takes calls. It reports whether it did.
+// Forget drops what is known of an index expression, with all options, for when
+// the cluster refuses what that led to; at most once a second, since learning
+// it again takes calls. It reports whether it did.
 func (c *Cached) Forget(index string) bool { return c.generations.forget(index) }
 
 func (c *Cached) key(indices Indices, field string) key {
@@ -212,11 +205,11 @@ func (c *Cached) tally(count *memory.Counters[key], warm bool, err error) {
 	}
 }
 
-// Stats tell of a [Cached].
+// Stats tell of a [Cached]. Busy counts the questions refused with
+// [memory.ErrBusy].
 type Stats struct {
 	Analysis, Statistics memory.Stats
-	// Busy counts the questions refused with [memory.ErrBusy].
-	Busy uint64
+	Busy                 uint64
 }
 
 // Stats returns the counts so far.
@@ -226,8 +219,8 @@ func (c *Cached) Stats() Stats {
 	return s
 }
 
-// recall answers k from a memo, or by a load for q, which is k where the memo
-// does not keep less.
+// recall answers k from a memo, or by a load for q, which may ask for more than
+// k.
 func recall[V any](
 	ctx context.Context, c *Cached, memo *memory.Memo[key, V], k, q key, load func(*Cached, context.Context, key) (V, error),
 ) (V, error) {
@@ -240,16 +233,16 @@ func recall[V any](
 	return v, err
 }
 
-// Fields returns the full names, in order, of the mapped fields that a query goes
-// to whose field name is the pattern, in which an asterisk stands for any
+// Fields returns the full names, in order, of the mapped fields that a query
+// goes to whose field name is the pattern, in which an asterisk stands for any
 // characters: all that match in one of the indices, text or not. Fields without
-// terms (binary, geo shapes, vectors), those that an engine makes itself (_id, the
-// subfields of search_as_you_type) and aliases whose field matches too are left
-// out. The names must not be modified.
+// terms (binary, geo shapes, vectors), those that an engine makes itself (_id,
+// the subfields of search_as_you_type) and aliases whose field matches too are
+// left out. The names must not be modified.
 //
-// The error wraps [mapping.ErrTooManyFields] where there are more than 1,024, and
-// [mapping.ErrNotText] or [ErrRemote] where the indices are none to ask for. What
-// is not remembered takes one round trip.
+// The error wraps [mapping.ErrTooManyFields] where there are more than 1,024,
+// and [mapping.ErrNotText] or [ErrRemote] where the indices are none to ask
+// for. What is not remembered takes one round trip.
 func (c *Cached) Fields(ctx context.Context, indices Indices, pattern string) ([]string, error) {
 	k := c.key(indices, pattern)
 	return recall(ctx, c, c.analysis.patterns, k, k, func(c *Cached, ctx context.Context, k key) ([]string, error) {
@@ -257,16 +250,16 @@ func (c *Cached) Fields(ctx context.Context, indices Indices, pattern string) ([
 	})
 }
 
-// Linear tells where the exact scores of a field come from: the field itself if its
-// score is linear in the term frequency, else a multi-field of the same text and
-// analyzers, a scripted one before one of BM25. norm is the full name of the doc
-// value with the documents' norms, weights that of the keyword with the id of the
-// weights that they were computed with.
+// Linear tells where the exact scores of a field come from: the field itself if
+// its score is linear in the term frequency, else a multi-field of the same
+// text and analyzers, a scripted one before one of BM25. norm is the full name
+// of the doc value with the documents' norms, weights that of the keyword with
+// the id of the weights that they were computed with.
 //
 // The error wraps [ErrNoLinear], [ErrNoNorms] or [mapping.ErrMixed] where the
-// indices do not have what is needed, and [mapping.ErrNotText] or [ErrRemote] where
-// the field is none to ask for. What is not remembered takes three round trips, one
-// more for an alias of a field.
+// indices do not have what is needed, and [mapping.ErrNotText] or [ErrRemote]
+// where the field is none to ask for. What is not remembered takes three round
+// trips, one more for an alias of a field.
 func (c *Cached) Linear(ctx context.Context, indices Indices, field, norm, weights, id string) (Linear, error) {
 	k := c.key(indices, field)
 	k.text = strings.Join([]string{norm, weights, id}, "\x00")
@@ -286,14 +279,15 @@ func (c *Cached) schema(ctx context.Context, k key) (*mapping.Schema, error) {
 	return c.analysis.schemas.Load(ctx, k, func(ctx context.Context) (*mapping.Schema, error) { return c.about(k).schema(ctx) })
 }
 
-// Resolve returns the names of the open indices that an expression stands for, in
-// order; those of a data stream stand under its name. There are none where they are
-// more than 1,024, and where an alias of the expression has a filter: who searches
-// by it may not see all that is behind it. What the indices say of field, which is
-// asked about next, comes in the same call. The names must not be modified.
+// Resolve returns the names of the open indices that an expression stands for,
+// in order; those of a data stream stand under its name. There are none where
+// they are more than 1,024, and where an alias of the expression has a filter:
+// who searches by it may not see all that is behind it. What the indices say of
+// field, which is asked about next, comes in the same call. The names must not
+// be modified.
 //
-// The error wraps [mapping.ErrNotText] or [ErrRemote] where the indices are none to
-// ask for. What is not remembered takes one round trip.
+// The error wraps [mapping.ErrNotText] or [ErrRemote] where the indices are
+// none to ask for. What is not remembered takes one round trip.
 func (c *Cached) Resolve(ctx context.Context, indices Indices, field string) ([]string, error) {
 	k := c.key(indices, field)
 	return recall(ctx, c, c.analysis.names, k.ofIndices(), k, (*Cached).resolve)
@@ -334,22 +328,19 @@ func (c *Cached) resolve(ctx context.Context, k key) ([]string, error) {
 	return nil, nil
 }
 
-// A key is a question to the cluster. All questions have keys of one type, so
-// that the compiler makes the cache once.
+// A key is a question to the cluster, of one type for all, so that the compiler
+// makes the cache once.
 type key struct {
-	// generation makes the key unreachable when its indices are forgotten.
-	generation uint32
+	generation uint32 // the key is not found any more when its indices are forgotten
 	Indices
-	// field is a field or a pattern of fields; for the terms of a text, the
-	// index that analyzes it; for a limit, the setting.
+	// field is a field or a pattern of fields; for the terms of a text the index
+	// that analyzes it; for a limit the setting.
 	field string
-	// analyzer is as the caller names it, and text is what is analyzed, or what
-	// else the question is about.
+	// analyzer is as the caller names it; text is analyzed, or what else is asked.
 	analyzer, text string
 }
 
-// clone returns a key that does not keep the memory of the request that it
-// came in.
+// clone returns a key that does not keep the memory of the request it came in.
 func (k key) clone() key {
 	k.Expression, k.Options = strings.Clone(k.Expression), strings.Clone(k.Options)
 	k.field, k.analyzer, k.text = strings.Clone(k.field), strings.Clone(k.analyzer), strings.Clone(k.text)
@@ -385,21 +376,16 @@ func (k key) Bytes() int {
 func (k key) Owner() string { return "index " + k.Expression }
 
 const (
-	// slots is the number of counters that [Cached.Forget] has. Index expressions
-	// that share one are forgotten together.
-	slots = 256
-	// forgetPause is the time between two times that an expression is forgotten.
-	forgetPause = time.Second
+	slots       = 256         // index expressions that share one are forgotten together
+	forgetPause = time.Second // between two times that an expression is forgotten
 )
 
-// generations count how often index expressions were forgotten. The counts are
-// parts of the keys.
+// generations count how often index expressions were forgotten, for the keys.
 type generations struct {
-	seed  maphash.Seed
-	start time.Time
-	count [slots]atomic.Uint32
-	// forgot is when each was last raised, in nanoseconds since start.
-	forgot [slots]atomic.Int64
+	seed   maphash.Seed
+	start  time.Time
+	count  [slots]atomic.Uint32
+	forgot [slots]atomic.Int64 // when each was last raised, in nanoseconds since start
 }
 
 func (g *generations) slot(index string) uint64 { return maphash.String(g.seed, index) % slots }

@@ -1,8 +1,9 @@
-// Package esclient asks the search cluster on akin's own account: how a field is
-// mapped, how a text is analyzed, how frequent a term is, how the engine scores.
-// It works with Elasticsearch 7 and later and with OpenSearch.
+// Package esclient asks the search cluster on akin's own account: how a field
+// is mapped, how a text is analyzed, how frequent a term is, how the engine
+// scores. It works with Elasticsearch 7 and later and with OpenSearch.
 //
-// [Client] asks at once; [Cached] answers the questions of searches from memory.
+// [Client] asks at once; [Cached] answers the questions of searches from
+// memory.
 package esclient
 
 import (
@@ -30,14 +31,9 @@ import (
 )
 
 const (
-	// defaultTimeout bounds a call whose options name no other time.
-	defaultTimeout = 5 * time.Second
-	// maxAnswer is the default bound on an answer: the mappings of some thousand
-	// indices fit.
-	maxAnswer = 32 << 20
-	// smallAnswer bounds one that has a few numbers for each of at most termChunk.
-	smallAnswer = 1 << 20
-	// maxErrorAnswer bounds what is read of one that is an error.
+	defaultTimeout = 5 * time.Second // of a call
+	maxAnswer      = 32 << 20        // by default: the mappings of some thousand indices fit
+	smallAnswer    = 1 << 20         // of a few numbers for each of at most termChunk
 	maxErrorAnswer = 64 << 10
 )
 
@@ -56,29 +52,26 @@ type Options struct {
 	InsecureSkipVerify bool
 	// Username and Password are sent as basic authentication where both are set;
 	// APIKey, base64 as the cluster gave it out, instead of them.
-	Username, Password string
-	APIKey             string
-	// Timeout bounds every single call, pages of a scan apart; 0 is 5 s.
-	Timeout time.Duration
-	// Guard counts what panics in goroutines of the package; it may be nil.
-	Guard *recovery.Guard
+	Username, Password, APIKey string
+	Timeout                    time.Duration   // of a call that sets none; 0 is 5 s
+	Guard                      *recovery.Guard // counts what panics in goroutines; may be nil
 	// Memory bounds what answers take while they are read and decoded; nil is no
 	// bound for all together.
 	Memory Memory
 }
 
-// Memory bounds the bytes in use at a time: Take reports false where n are not to
-// be had, Give gives them back. Both may be called at the same time.
+// Memory bounds the bytes in use at a time: Take reports false where n are not
+// to be had, Give gives them back. Both may be called at the same time.
 type Memory interface {
 	Take(n int64) bool
 	Give(n int64)
 }
 
-// A Client calls a cluster. Every call is made once, ends with its context or its
-// timeout, and reads a bounded answer. Its methods may be called at the same time.
-// Their errors wrap an [*answers.Error] where the cluster refused the call, the
-// transport's error where no answer came, and context errors. They name the call
-// and have no credentials in them.
+// A Client calls a cluster. Every call is made once, ends with its context or
+// its timeout, and reads a bounded answer. Its methods may be called at the
+// same time. Their errors wrap an [*answers.Error] where the cluster refused
+// the call, the transport's error where no answer came, and context errors.
+// They name the call and have no credentials in them.
 type Client struct {
 	api       *elastictransport.Client
 	transport http.RoundTripper
@@ -117,8 +110,8 @@ func New(o Options) (*Client, error) {
 	return &Client{api: api, transport: transport, timeout: timeout, guard: o.Guard, memory: o.Memory}, nil
 }
 
-// checkOptions returns the nodes of o, or what is wrong with it. It quotes no URL:
-// there may be a password in it.
+// checkOptions returns the nodes of o, or what is wrong with it. It quotes no
+// URL: there may be a password in it.
 func checkOptions(o Options) ([]*url.URL, error) {
 	if len(o.URLs) == 0 {
 		return nil, errors.New("no URL")
@@ -212,8 +205,8 @@ func (r Request) Do(ctx context.Context, transport esapi.Transport) (*esapi.Resp
 	return &esapi.Response{StatusCode: resp.StatusCode, Header: resp.Header, Body: resp.Body}, nil
 }
 
-// A named transport sends plain JSON types, since OpenSearch answers 406 to those
-// of Elastic, and notes the method and the path for errors.
+// A named transport sends plain JSON types, since OpenSearch answers 406 to
+// those of Elastic, and notes the method and the path for errors.
 type named struct {
 	*elastictransport.Client
 	name string
@@ -229,9 +222,9 @@ func (n *named) Perform(req *http.Request) (*http.Response, error) {
 	return n.Client.Perform(req)
 }
 
-// Send makes a call and hands the body of its answer to read, if it is a success.
-// Where ctx or the time of the call ends meanwhile, the error wraps that, too:
-// read may see only a closed connection.
+// Send makes a call and hands the body of its answer to read, if it is a
+// success. Where ctx or the time of the call ends meanwhile, the error wraps
+// that, too: read may see only a closed connection.
 func (c *Client) Send(ctx context.Context, r Request, read func(io.Reader) error) error {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(r.Timeout, c.timeout))
 	defer cancel()
@@ -305,8 +298,8 @@ var (
 	ErrNoMemory = errors.New("no memory is left for the answer")
 )
 
-// decodedSize is how often the bytes of an answer are counted: as they came and as
-// what they are decoded into.
+// decodedSize is how often the bytes of an answer are counted: as they came and
+// as what they are decoded into.
 const decodedSize = 2
 
 // A boundedReader reads left bytes of r and fails on one more, where
@@ -375,9 +368,7 @@ const (
 	dialTimeout      = 2 * time.Second
 	handshakeTimeout = 5 * time.Second
 	idleTimeout      = 90 * time.Second
-	// idlePerHost keeps a connection for every call that a burst of cold
-	// searches makes at once; net/http keeps 2.
-	idlePerHost = 32
+	idlePerHost      = 32 // for the calls of a burst of cold searches; net/http keeps 2
 )
 
 // newTransport returns the HTTP transport of a client with these options.
@@ -405,27 +396,20 @@ func newTransport(o Options) (http.RoundTripper, error) {
 	}, nil
 }
 
-// keepEscapes sends the path as it was escaped, with the prefix of the node.
+// keepEscapes puts the prefix of the node, which elastictransport puts before
+// u.Path only, before u.RawPath, too. Else the two disagree, net/url drops
+// RawPath, and an escaped slash (date math in the name of an index) becomes a
+// plain one.
 func keepEscapes(next elastictransport.RoundTripFunc) elastictransport.RoundTripFunc {
 	return func(req *http.Request) (*http.Response, error) {
-		req.URL.RawPath = rawPath(req.URL)
+		u := req.URL
+		if plain, err := url.PathUnescape(u.RawPath); err == nil && plain != "" {
+			if prefix, ok := strings.CutSuffix(u.Path, plain); ok {
+				u.RawPath = (&url.URL{Path: prefix}).EscapedPath() + u.RawPath
+			}
+		}
 		return next(req)
 	}
-}
-
-// rawPath returns u.RawPath with the prefix that elastictransport puts before
-// u.Path only. Else the two disagree, net/url drops RawPath, and an escaped slash
-// (date math in the name of an index) becomes a plain one.
-func rawPath(u *url.URL) string {
-	plain, err := url.PathUnescape(u.RawPath)
-	if err != nil || plain == "" {
-		return u.RawPath
-	}
-	prefix, ok := strings.CutSuffix(u.Path, plain)
-	if !ok {
-		return u.RawPath
-	}
-	return (&url.URL{Path: prefix}).EscapedPath() + u.RawPath
 }
 
 // A found is the answer to a search: hits with members H, and aggregations A.
@@ -451,8 +435,7 @@ type documents struct {
 // errShards says that an answer is not of all shards.
 var errShards = errors.New("shards failed")
 
-// search searches the indices for what filter lets through of the answer, never
-// sources or how many hits there are.
+// search searches the indices for what filter lets through of the answer.
 func search[H, A any](ctx context.Context, c *Client, indices Indices, filter string, body Object) (found[H, A], error) {
 	body["track_total_hits"], body["_source"] = false, false
 	var answer found[H, A]

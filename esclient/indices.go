@@ -60,7 +60,8 @@ func (i Indices) check() error {
 }
 
 // remote reports whether a name has a colon outside date math (as in
-// "<logs-{now/d{HH:mm}}>"): "cluster:index" has, and no name in the cluster itself.
+// "<logs-{now/d{HH:mm}}>"): "cluster:index" has, and no name in the cluster
+// itself.
 func (i Indices) remote() bool {
 	depth := 0
 	for _, r := range i.Expression {
@@ -78,13 +79,14 @@ func (i Indices) remote() bool {
 	return false
 }
 
-// single reports whether the expression looks like one name, as _analyze wants it.
+// single reports whether the expression looks like one name, as _analyze wants
+// it.
 func (i Indices) single() bool {
 	return !i.all() && !strings.ContainsAny(i.Expression, "*,:")
 }
 
-// aliasFilter returns the filter of an answer of GET /{index} that lets the aliases
-// through that the expression may name, "" where it names none.
+// aliasFilter returns the filter of an answer of GET /{index} that lets the
+// aliases through that the expression may name, "" where it names none.
 func (i Indices) aliasFilter() string {
 	name := i.Expression
 	switch {
@@ -100,9 +102,10 @@ func (i Indices) aliasFilter() string {
 	return "*.aliases." + name
 }
 
-// mayName reports whether the search may go to an index by the alias of that name.
-// That is not known for sure: in OpenSearch 2 an alias that a pattern matches, and
-// one that stands next to the name of its index, do not route the search.
+// mayName reports whether the search may go to an index by the alias of that
+// name. That is not known for sure: in OpenSearch 2 an alias that a pattern
+// matches, and one that stands next to the name of its index, do not route the
+// search.
 func (i Indices) mayName(alias string) bool {
 	if i.all() {
 		return false
@@ -119,7 +122,8 @@ func (i Indices) mayName(alias string) bool {
 // all reports whether the expression stands for all indices, by no name.
 func (i Indices) all() bool { return i.Expression == "" || i.Expression == "_all" }
 
-// path returns the escaped path of an API of the indices with the options and query.
+// path returns the escaped path of an API of the indices with the options and
+// query.
 func (i Indices) path(api string, query url.Values) string {
 	all, err := url.ParseQuery(i.Options)
 	if err != nil {

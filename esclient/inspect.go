@@ -47,8 +47,7 @@ func (c *Client) Inspect(ctx context.Context, index, field, norm, weights string
 }
 
 // SimilarityScripts reports whether the cluster takes scripts in the settings
-// of similarities. It creates nothing for that. It returns an error where the
-// cluster does not tell, as hosted ones may.
+// of similarities. The error says that it does not tell, as hosted ones may.
 func (c *Client) SimilarityScripts(ctx context.Context) (bool, error) {
 	var answer struct {
 		Types     []string `json:"types_allowed"`
@@ -68,20 +67,14 @@ func (c *Client) SimilarityScripts(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-const (
-	// maxTextFields bounds the answer that lists text fields: the names and types
-	// in the mappings of some thousand indices.
-	maxTextFields = 8 << 20
-	// sampleWords and sampleBytes bound the text that is made of a document: as
-	// long as what people search for.
-	sampleWords, sampleBytes = 5, 200
-)
+// sampleWords and sampleBytes bound the text that is made of a document: as
+// long as what people search for.
+const sampleWords, sampleBytes = 5, 200
 
-// A TextIndex is a name that searches can go to, with the fields of text there.
+// A TextIndex is an open index or an alias, with the full names of its text
+// fields.
 type TextIndex struct {
-	// Name is that of an open index, or of an alias.
-	Name string
-	// Fields are full names, in order.
+	Name   string
 	Fields []string
 }
 
@@ -97,7 +90,8 @@ func (c *Client) TextIndices(ctx context.Context, index string) ([]TextIndex, er
 		"ignore_unavailable": {"true"}, "allow_no_indices": {"true"}, "expand_wildcards": {"open"},
 		"filter_path": {"*.settings.index.verified_before_close,*.aliases,*.mappings.properties.**.type"},
 	})
-	if err := c.Call(ctx, Request{Method: http.MethodGet, Path: path, Limit: maxTextFields}, &answer); err != nil {
+	const limit = 8 << 20 // names and types of some thousand indices
+	if err := c.Call(ctx, Request{Method: http.MethodGet, Path: path, Limit: limit}, &answer); err != nil {
 		return nil, err
 	}
 	fields := map[string][]string{}
@@ -148,17 +142,15 @@ func (c *Client) SampleText(ctx context.Context, index, field string) (string, e
 
 // Settings that bound what a search may ask for.
 const (
-	// MaxClauses is that of the cluster for the clauses of a query.
-	MaxClauses = "indices.query.bool.max_clause_count"
-	// MaxRescoreWindow and MaxResultWindow are those of an index.
+	MaxClauses       = "indices.query.bool.max_clause_count" // of the cluster
 	MaxRescoreWindow = "index.max_rescore_window"
 	MaxResultWindow  = "index.max_result_window"
 )
 
-// AskLimit has the cluster asked, apart from the caller, for the value of a setting
-// for an index expression, the smallest of several indices, and calls tell with it;
-// not where the cluster does not say, is being asked already, or too many calls are
-// under way.
+// AskLimit has the cluster asked, apart from the caller, for the value of a
+// setting for an index expression, the smallest of several indices, and calls
+// tell with it; not where the cluster does not say, is being asked already, or
+// too many calls are under way.
 func (c *Cached) AskLimit(setting, index string, tell func(n int64)) {
 	k := key{Indices: Indices{Expression: index}, field: setting}
 	memory.Start(context.Background(), &c.limits, k, nil,

@@ -15,8 +15,8 @@ import (
 	"github.com/akin-search/akin/esclient/mapping"
 )
 
-// Errors of [Cached.Linear]: no field scores linearly in all indices, or the documents
-// have no norms by the weights asked for.
+// Errors of [Cached.Linear]: no field scores linearly in all indices, or the
+// documents have no norms by the weights asked for.
 var (
 	ErrNoLinear = errors.New("no field with a linear similarity")
 	ErrNoNorms  = errors.New("no norms of the documents")
@@ -24,16 +24,16 @@ var (
 
 // A Linear tells where the exact scores of a field come from.
 type Linear struct {
-	// Field is the field whose score for a term is linear in its frequency tf: the one
-	// asked for or one that has the same text and analyzers.
+	// Field is the field whose score for a term is linear in its frequency tf: the
+	// one asked for or one that has the same text and analyzers.
 	Field string
 	// Scripted says that the score is boost·tf; else it is boost·Factor·idf·tf.
 	Scripted bool
 	Factor   float64 // positive; 1 where Scripted
 	// Norm is the name of the doc value that has the norm of a document.
 	Norm string
-	// Missing stands for the norm where a document has none by the weights asked for:
-	// the mean of those that have one. It is positive.
+	// Missing stands for the norm where a document has none by the weights asked
+	// for: the mean of those that have one. It is positive.
 	Missing float64
 }
 
@@ -93,8 +93,8 @@ func (q normQuestion) chooseField(ctx context.Context) (name string, how mapping
 	return name, how, nil
 }
 
-// checkNorms returns [ErrNoNorms] if the norms of a field cannot be read. Those of a
-// nested field would have to be in the nested document.
+// checkNorms returns [ErrNoNorms] if the norms of a field cannot be read. Those
+// of a nested field would have to be in the nested document.
 func checkNorms(m *mapping.Index, f *mapping.Field, norm string) error {
 	if f.Nested != "" {
 		return fmt.Errorf("the field is in the nested object %q: %w", f.Nested, ErrNoNorms)
@@ -112,9 +112,9 @@ func checkNorms(m *mapping.Index, f *mapping.Field, norm string) error {
 	return nil
 }
 
-// chooseLinear returns the first of the fields that score linearly in all indices: the
-// field itself, then scripted ones. It returns [mapping.ErrMixed] where there are
-// such, of other similarities in other indices.
+// chooseLinear returns the first of the fields that score linearly in all
+// indices: the field itself, then scripted ones. It returns [mapping.ErrMixed]
+// where there are such, of other similarities in other indices.
 func chooseLinear(answer map[string]mapping.Index, fields []mapping.Field, field string) (string, mapping.Linearity, error) {
 	var common map[string]mapping.Linearity
 	mixed := false
@@ -164,13 +164,14 @@ func chooseLinear(answer map[string]mapping.Index, fields []mapping.Field, field
 	}
 }
 
-// maxNormless is the largest share of the documents with the field that may lack the
-// norm by the weights asked for: some written since do not turn the exact scores off;
-// with more, as in a backfill, the ranking would hang on which of them have it.
+// maxNormless is the largest share of the documents with the field that may
+// lack the norm by the weights asked for: some written since do not turn the
+// exact scores off; with more, as in a backfill, the ranking would hang on
+// which of them have it.
 const maxNormless = 0.1
 
-// meanNorm returns the mean norm of the documents that have one by the weights asked
-// for, [ErrNoNorms] where none has or more than [maxNormless] lack it.
+// meanNorm returns the mean norm of the documents that have one by the weights
+// asked for, [ErrNoNorms] where none has or more than [maxNormless] lack it.
 func (q normQuestion) meanNorm(ctx context.Context) (float64, error) {
 	type aggregations struct {
 		Others documents `json:"others"`
@@ -207,9 +208,9 @@ func (q normQuestion) meanNorm(ctx context.Context) (float64, error) {
 	return *mean, nil
 }
 
-// linearFactor returns what BM25 multiplies idf·tf by as long as tf is small against
-// k1: its scale over k1, by the explanation of a score or else by what the cluster
-// runs.
+// linearFactor returns what BM25 multiplies idf·tf by as long as tf is small
+// against k1: its scale over k1, by the explanation of a score or else by what
+// the cluster runs.
 func (q question) linearFactor(ctx context.Context, how mapping.Linearity, info func(context.Context) (Info, error)) (float64, error) {
 	if scale, err := q.probeLinear(ctx); err == nil && scale > 0 {
 		return scale / how.K1, nil
@@ -225,8 +226,8 @@ func (q question) linearFactor(ctx context.Context, how mapping.Linearity, info 
 	return scale / how.K1, nil
 }
 
-// probeLinear learns the scale of a field's BM25 as probeScale does, without knowing a
-// term: it looks for a document that is like one with the field.
+// probeLinear learns the scale of a field's BM25 as probeScale does, without
+// knowing a term: it looks for a document that is like one with the field.
 func (q question) probeLinear(ctx context.Context) (float64, error) {
 	some, err := search[map[string]string, none](ctx, q.client, q.indices, "hits.hits._index,hits.hits._id,hits.hits._routing", Object{
 		"size": 1, "terminate_after": 1, "query": Object{"bool": Object{"filter": ExistsQuery(q.field)}},

@@ -23,8 +23,9 @@ func (c *Client) about(index, field string) question {
 	return question{c, Indices{Expression: index}, field}
 }
 
-// Schema asks for what the indices of an expression say of a field. The error wraps
-// [mapping.ErrNotText], [mapping.ErrMixed] or [ErrRemote] where it is none to expand.
+// Schema asks for what the indices of an expression say of a field. The error
+// wraps [mapping.ErrNotText], [mapping.ErrMixed] or [ErrRemote] where it is
+// none to expand.
 func (c *Client) Schema(ctx context.Context, index, field string) (*mapping.Schema, error) {
 	return c.about(index, field).schema(ctx)
 }
@@ -48,7 +49,8 @@ func (q question) schema(ctx context.Context) (*mapping.Schema, error) {
 }
 
 const (
-	// maxFieldName bounds the name of a field in bytes: a longer one is in no mapping.
+	// maxFieldName bounds the name of a field in bytes: a longer one is in no
+	// mapping.
 	maxFieldName = 1024
 	// maxAliased bounds the fields that an alias stands for in the indices of an
 	// expression, and with them the request for their mappings.
@@ -71,8 +73,8 @@ func (q question) wrap(err error) error {
 	return fmt.Errorf("field %q of %q: %w", q.field, q.indices.Expression, err)
 }
 
-// mappings asks for the mappings of the field and of more, by index; again where it
-// is an alias and the answer lacks the field it stands for.
+// mappings asks for the mappings of the field and of more, by index; again
+// where it is an alias and the answer lacks the field it stands for.
 func (q question) mappings(ctx context.Context, more ...string) (map[string]mapping.Index, error) {
 	if err := q.check(); err != nil {
 		return nil, err
@@ -114,10 +116,10 @@ func aliased(answer map[string]mapping.Index, field string) ([]string, error) {
 	return missing, nil
 }
 
-// schemaPath returns the path that asks for the mappings of fields, the settings,
-// and the routing and filters of aliases. Where mappings have thousands of fields,
-// its filter lets through what begins like the first segment of one: a mapping
-// without subobjects has keys with dots.
+// schemaPath returns the path that asks for the mappings of fields, the
+// settings, and the routing and filters of aliases. Where mappings have
+// thousands of fields, its filter lets through what begins like the first
+// segment of one: a mapping without subobjects has keys with dots.
 func schemaPath(indices Indices, fields ...string) string {
 	filter := []string{"*.settings", "*.mappings.runtime", "*.mappings.derived", "*.data_stream"}
 	if aliases := indices.aliasFilter(); aliases != "" {
@@ -152,10 +154,11 @@ func (q question) readSchema(ctx context.Context, answer map[string]mapping.Inde
 	return s, nil
 }
 
-// readFields returns what each index in an answer of mappings that maps the field
-// says of it. It asks for search analyzers that the mapping leaves open: where the
-// index defines default_search and the field names an analyzer only, Elasticsearch 7
-// and OpenSearch search with the former, Elasticsearch 8 with the latter.
+// readFields returns what each index in an answer of mappings that maps the
+// field says of it. It asks for search analyzers that the mapping leaves open:
+// where the index defines default_search and the field names an analyzer only,
+// Elasticsearch 7 and OpenSearch search with the former, Elasticsearch 8 with
+// the latter.
 func (q question) readFields(ctx context.Context, answer map[string]mapping.Index) ([]mapping.Field, error) {
 	fields, err := mapping.Fields(answer, q.field)
 	if err != nil {

@@ -21,12 +21,12 @@ import (
 
 // Statistics are what the cluster knows of a field for scoring.
 type Statistics struct {
-	// DocCount is N, the number of documents that have the field; of nested documents
-	// where the field is in one.
+	// DocCount is N, the number of documents that have the field; of nested
+	// documents where the field is in one.
 	DocCount int64
-	// Scale is the constant that the engine's BM25 multiplies idf·tf/(tf+K) by: k1+1
-	// in Elasticsearch and OpenSearch 1 and 2, 1 in OpenSearch 3; 0 where the field is
-	// not scored by BM25 or the scale could not be learnt.
+	// Scale is the constant that the engine's BM25 multiplies idf·tf/(tf+K) by:
+	// k1+1 in Elasticsearch and OpenSearch 1 and 2, 1 in OpenSearch 3; 0 where the
+	// field is not scored by BM25 or the scale could not be learnt.
 	Scale float64
 	// Scripts reports whether the cluster runs inline scripts in queries.
 	Scripts bool
@@ -49,8 +49,8 @@ type termCount struct {
 	docFreqs []int64
 }
 
-// DocFreqs returns how many documents have each of the terms in the field, over all
-// shards, and how many have the field.
+// DocFreqs returns how many documents have each of the terms in the field, over
+// all shards, and how many have the field.
 func (c *Client) DocFreqs(ctx context.Context, index, field string, terms []string) ([]int64, int64, error) {
 	q := c.about(index, field)
 	s, err := q.schema(ctx)
@@ -63,10 +63,10 @@ func (c *Client) DocFreqs(ctx context.Context, index, field string, terms []stri
 
 // count returns the statistics of terms in the field of s.
 //
-// It asks for the term vectors of an artificial document that has the terms, shard
-// by shard: the engine's own numbers, read without a search. Where the cluster
-// refuses that (a parent field may not take the terms, routing may be required) and
-// for nested fields a search counts.
+// It asks for the term vectors of an artificial document that has the terms,
+// shard by shard: the engine's own numbers, read without a search. Where the
+// cluster refuses that (a parent field may not take the terms, routing may be
+// required) and for nested fields a search counts.
 func (q question) count(ctx context.Context, s *mapping.Schema, terms []string) (termCount, error) {
 	count := termCount{docFreqs: make([]int64, len(terms))}
 	// What cannot be in an index has the document frequency 0, and would make
@@ -123,8 +123,8 @@ type shard struct {
 	number int
 }
 
-// sampleShards returns the shards to ask, all or limit of them spread evenly, and
-// the number of shards that each stands for.
+// sampleShards returns the shards to ask, all or limit of them spread evenly,
+// and the number of shards that each stands for.
 func sampleShards(s *mapping.Schema, limit int) ([]shard, float64) {
 	all := make([]shard, 0, s.Shards)
 	for i := range s.Targets {
@@ -190,8 +190,8 @@ func (q question) countShard(ctx context.Context, sh shard, terms []string) (ter
 		document = []string{"-"} // without any term the answer leaves the field out
 	}
 	const filter = "&filter_path=term_vectors.*.field_statistics.doc_count,term_vectors.*.terms.*.doc_freq"
-	// Engines number documents that are not stored, and where one with such an id has
-	// just been written they would refresh the index to see that.
+	// Engines number documents that are not stored, and where one with such an id
+	// has just been written they would refresh the index to see that.
 	const asSearched = "&realtime=false"
 	r := Request{
 		Method: http.MethodPost, Limit: smallAnswer,
@@ -223,7 +223,8 @@ func inNested(s *mapping.Schema, query Object) Object {
 	return Object{"nested": Object{"path": s.Nested, "query": query, "ignore_unmapped": true}}
 }
 
-// A termAggregations has the counts of a search, those of nested documents in In.
+// A termAggregations has the counts of a search, those of nested documents in
+// In.
 type termAggregations struct {
 	Terms struct {
 		Buckets []documents `json:"buckets"`
@@ -233,8 +234,9 @@ type termAggregations struct {
 	In    *termAggregations `json:"in"`
 }
 
-// countBySearch counts with one search, whose query leaves out all documents without
-// any of the terms, so that rare terms are counted fast; N is counted apart from it.
+// countBySearch counts with one search, whose query leaves out all documents
+// without any of the terms, so that rare terms are counted fast; N is counted
+// apart from it.
 func (q question) countBySearch(ctx context.Context, s *mapping.Schema, terms []string) (termCount, error) {
 	inNestedToo := func(aggregations Object) Object {
 		if s.Nested == "" {
@@ -274,8 +276,8 @@ func (q question) countBySearch(ctx context.Context, s *mapping.Schema, terms []
 	return count, nil
 }
 
-// maxProbeTerms is the number of terms that the scale probe looks for: enough to
-// find a document, few enough for a short explanation.
+// maxProbeTerms is the number of terms that the scale probe looks for: enough
+// to find a document, few enough for a short explanation.
 const maxProbeTerms = 32
 
 // probeScale learns the scale of the field's BM25 (see [Statistics]) from the
@@ -315,9 +317,10 @@ func scaleOf(s mapping.Scoring, info Info) float64 {
 	}
 }
 
-// probeScripts learns whether inline scripts run in searches of the indices: not
-// where the cluster lacks painless, bars inline scripts or expensive queries, or the
-// user may not use them. An error says that the call tells nothing about scripts.
+// probeScripts learns whether inline scripts run in searches of the indices:
+// not where the cluster lacks painless, bars inline scripts or expensive
+// queries, or the user may not use them. An error says that the call tells
+// nothing about scripts.
 func (c *Client) probeScripts(ctx context.Context, indices Indices) (bool, error) {
 	// The source is constant, so that the cluster compiles it once.
 	script := Object{"lang": "painless", "source": "_score * params.a", "params": Object{"a": 1}}
@@ -338,12 +341,13 @@ func (c *Client) probeScripts(ctx context.Context, indices Indices) (bool, error
 	return true, nil
 }
 
-// Statistics fills docFreqs[k] with the number of documents that have terms[k] in a
-// field, over all shards of the indices that map the field; of more than 32,
-// estimated from 32. The two slices have the same length.
+// Statistics fills docFreqs[k] with the number of documents that have terms[k]
+// in a field, over all shards of the indices that map the field; of more than
+// 32, estimated from 32. The two slices have the same length.
 //
-// What is not remembered takes one round trip, of several calls at once; more where
-// there are more than 8 shards, or Analyze was not asked about the field before.
+// What is not remembered takes one round trip, of several calls at once; more
+// where there are more than 8 shards, or Analyze was not asked about the field
+// before.
 func (c *Cached) Statistics(ctx context.Context, indices Indices, field string, terms []string, docFreqs []int64) (Statistics, error) {
 	k := c.key(indices, field)
 	st, missing, warm := c.recallTerms(k, terms, docFreqs)
@@ -417,7 +421,8 @@ func (c *Cached) learn(ctx context.Context, k key, terms []string, docFreqs []in
 	return st, nil
 }
 
-// count returns N and the document frequencies of the terms at the places missing.
+// count returns N and the document frequencies of the terms at the places
+// missing.
 func (c *Cached) count(ctx context.Context, k key, terms []string, missing []int) (termCount, error) {
 	if _, _, err := c.statistics.failed.Get(k); err != nil {
 		return termCount{}, err
@@ -456,8 +461,8 @@ func (c *Cached) count(ctx context.Context, k key, terms []string, missing []int
 	}))
 }
 
-// scale learns the scale of the field's scores, by a probe or else from what the
-// cluster runs.
+// scale learns the scale of the field's scores, by a probe or else from what
+// the cluster runs.
 func (c *Cached) scale(ctx context.Context, k key, terms []string) (learnt[float64], error) {
 	s, err := c.schema(ctx, k)
 	if err != nil {

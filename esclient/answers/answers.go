@@ -24,8 +24,8 @@ func Lenient() json.Options {
 // Decode decodes JSON of an answer.
 func Decode(b []byte, out any) error { return json.Unmarshal(b, out, Lenient()) }
 
-// EachMember calls fn for each member of the object that d comes to; fn reads the
-// member's value.
+// EachMember calls fn for each member of the object that d comes to; fn reads
+// the member's value.
 func EachMember(d *jsontext.Decoder, fn func(name string) error) error {
 	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
 		return cmp.Or(err, errors.New("want an object"))
@@ -43,7 +43,8 @@ func EachMember(d *jsontext.Decoder, fn func(name string) error) error {
 	return err
 }
 
-// EachElement calls fn for each element of the array that d comes to; fn reads it.
+// EachElement calls fn for each element of the array that d comes to; fn reads
+// it.
 func EachElement(d *jsontext.Decoder, fn func() error) error {
 	if t, err := d.ReadToken(); err != nil || t.Kind() != jsontext.KindBeginArray {
 		return cmp.Or(err, errors.New("want an array"))
@@ -61,18 +62,20 @@ func EachElement(d *jsontext.Decoder, fn func() error) error {
 type Error struct {
 	// Status is the HTTP status.
 	Status int
-	// Type and Reason are the root cause as the cluster gives it, both empty where the
-	// answer is none of its own. Reason is cut to 300 bytes, and may quote the call.
+	// Type and Reason are the root cause as the cluster gives it, both empty where
+	// the answer is none of its own. Reason is cut to 300 bytes, and may quote the
+	// call.
 	Type, Reason string
 }
 
 // Error implements error.
 func (e *Error) Error() string {
 	s := fmt.Sprintf("the cluster answered %d", e.Status)
-	for _, more := range []string{e.Type, e.Reason} {
-		if more != "" {
-			s += ": " + more
-		}
+	if e.Type != "" {
+		s += ": " + e.Type
+	}
+	if e.Reason != "" {
+		s += ": " + e.Reason
 	}
 	return s
 }
@@ -139,14 +142,14 @@ type Token struct {
 	Length int `json:"positionLength"`
 }
 
-// SplitTokens gives each token of an _analyze call to its word. It reports false if
-// the answer leaves that open.
+// SplitTokens gives each token of an _analyze call to its word. It reports
+// false if the answer leaves that open.
 //
-// Offsets count from the start of the first text, with one unit between texts, but by
-// where each analysis stopped: before the end of a text where a filter stops early
-// (limit). Positions grow by PositionGap or more from text to text, but within a text,
-// too. A word takes a token only where the two agree: offsets never lead past the
-// right word, positions never short of it.
+// Offsets count from the start of the first text, with one unit between texts,
+// but by where each analysis stopped: before the end of a text where a filter
+// stops early (limit). Positions grow by PositionGap or more from text to text,
+// but within a text, too. A word takes a token only where the two agree:
+// offsets never lead past the right word, positions never short of it.
 func SplitTokens(words []string, tokens []Token) ([][]string, bool) {
 	terms := make([][]string, len(words))
 	if len(words) == 1 {
@@ -193,8 +196,9 @@ type Explanation struct {
 	Details     []Explanation `json:"details"`
 }
 
-// Scale returns the factor of the first BM25 score in the tree: k1+1 or, where the
-// score names no factor, 1. It reports false if there is none, or with another factor.
+// Scale returns the factor of the first BM25 score in the tree: k1+1 or, where
+// the score names no factor, 1. It reports false if there is none, or with
+// another factor.
 func (e *Explanation) Scale() (float64, bool) {
 	// "score(freq=2.0), computed as boost * idf * tf from:", since Lucene 8.
 	if !strings.HasPrefix(e.Description, "score(freq=") || !strings.Contains(e.Description, "boost * idf * tf") {

@@ -1,5 +1,6 @@
-// Package documents reads and writes the documents of a cluster: to learn from them,
-// to store norms in them, to compare them with a search, and to load a demo.
+// Package documents reads and writes the documents of a cluster: to learn from
+// them, to store norms in them, to compare them with a search, and to load a
+// demo.
 package documents
 
 import (
@@ -25,8 +26,8 @@ import (
 // caller does with a page of them.
 const pageTimeout = 5 * time.Minute
 
-// An API makes the calls of the document APIs. Its methods may be called at the same
-// time; their errors are those of the client.
+// An API makes the calls of the document APIs. Its methods may be called at the
+// same time; their errors are those of the client.
 type API struct{ Client *esclient.Client }
 
 // get asks for what an API of an index expression tells.
@@ -34,9 +35,9 @@ func (a API) get(ctx context.Context, index, api string, out any) error {
 	return a.Client.Call(ctx, esclient.Request{Method: http.MethodGet, Path: esclient.IndexPath(index, api)}, out)
 }
 
-// An Index is a concrete index with the number of its primary shards, at least 1.
-// UUID tells it from another of this name, before or after; it is "" where a hosted
-// cluster keeps it to itself.
+// An Index is a concrete index with the number of its primary shards, at least
+// 1. UUID tells it from another of this name, before or after; it is "" where a
+// hosted cluster keeps it to itself.
 type Index struct {
 	Name, UUID string
 	Shards     int
@@ -59,12 +60,13 @@ func (a API) Indices(ctx context.Context, index string) ([]Index, error) {
 	all := make([]Index, 0, len(answer))
 	for _, name := range slices.Sorted(maps.Keys(answer)) {
 		about := answer[name].Settings.Index
-		all = append(all, Index{Name: name, UUID: about.UUID, Shards: max(about.Shards, 1)})
+		all = append(all, Index{name, about.UUID, max(about.Shards, 1)})
 	}
 	return all, nil
 }
 
-// Count returns how many documents of an index expression match a query; nil is all.
+// Count returns how many documents of an index expression match a query; nil is
+// all.
 func (a API) Count(ctx context.Context, index string, query []byte) (int64, error) {
 	r := esclient.Request{Method: http.MethodPost, Path: esclient.IndexPath(index, "/_count")}
 	if query == nil {
@@ -124,9 +126,9 @@ type ShardState struct {
 	Checkpoint int64
 }
 
-// ShardStates returns the states of all shards of an index expression, by index and
-// number, without closed indices, and without shards that have no primary copy at
-// the moment. Names that stand for nothing are no error.
+// ShardStates returns the states of all shards of an index expression, by index
+// and number, without closed indices, and without shards that have no primary
+// copy at the moment. Names that stand for nothing are no error.
 func (a API) ShardStates(ctx context.Context, index string) ([]ShardState, error) {
 	type shardCopy struct {
 		Routing struct {
@@ -171,18 +173,20 @@ func (a API) ShardStates(ctx context.Context, index string) ([]ShardState, error
 	return all, nil
 }
 
-// ErrUncountable says that documents do not tell the term frequencies of a field.
+// ErrUncountable says that documents do not tell the term frequencies of a
+// field.
 var ErrUncountable = errors.New("its term frequencies cannot be read from the documents")
 
-// A CountableIndex is a concrete index whose documents tell the term frequencies of
-// a field. Texts are the names of its fields as of [mapping.OwnTexts].
+// A CountableIndex is a concrete index whose documents tell the term
+// frequencies of a field. Texts are the names of its fields as of
+// [mapping.OwnTexts].
 type CountableIndex struct {
 	Name  string
 	Texts []string
 }
 
-// mappings returns what the concrete indices of an expression that map the field say
-// of it, and all their mappings.
+// mappings returns what the concrete indices of an expression that map the
+// field say of it, and all their mappings.
 func (a API) mappings(ctx context.Context, index, field string) ([]mapping.Field, map[string]jsontext.Value, error) {
 	fields, err := a.Client.Fields(ctx, index, field)
 	if err != nil {
@@ -201,12 +205,12 @@ func (a API) mappings(ctx context.Context, index, field string) ([]mapping.Field
 	return fields, whole, nil
 }
 
-// Countable returns the concrete indices of an expression that map the field, by
-// name. The error wraps [mapping.ErrNotText] as elsewhere, [mapping.ErrMixed] where
-// they have other index analyzers for it, and [ErrUncountable] where [API.TermFreqs]
-// would not tell the truth or a partial update would lose something: the field is in
-// nested documents or takes text of other fields by copy_to, or an index does not
-// keep the whole _source.
+// Countable returns the concrete indices of an expression that map the field,
+// by name. The error wraps [mapping.ErrNotText] as elsewhere,
+// [mapping.ErrMixed] where they have other index analyzers for it, and
+// [ErrUncountable] where [API.TermFreqs] would not tell the truth or a partial
+// update would lose something: the field is in nested documents or takes text
+// of other fields by copy_to, or an index does not keep the whole _source.
 func (a API) Countable(ctx context.Context, index, field string) ([]CountableIndex, error) {
 	fields, mappings, err := a.mappings(ctx, index, field)
 	var all []CountableIndex
@@ -224,8 +228,8 @@ func (a API) Countable(ctx context.Context, index, field string) ([]CountableInd
 	return all, err
 }
 
-// countable returns why the terms of f cannot be counted like those of first, the
-// same field of another index.
+// countable returns why the terms of f cannot be counted like those of first,
+// the same field of another index.
 func countable(f, first *mapping.Field, mappings jsontext.Value) error {
 	switch {
 	case f.Nested != "":
@@ -242,8 +246,9 @@ func countable(f, first *mapping.Field, mappings jsontext.Value) error {
 }
 
 // Readable reports whether [API.DocVectors] tells all terms that documents of a
-// concrete index have in a field: it is no alias, not filled by copy_to, and the
-// index keeps the whole _source. The error wraps [mapping.ErrNotText] as elsewhere.
+// concrete index have in a field: it is no alias, not filled by copy_to, and
+// the index keeps the whole _source. The error wraps [mapping.ErrNotText] as
+// elsewhere.
 func (a API) Readable(ctx context.Context, index, field string) (bool, error) {
 	fields, mappings, err := a.mappings(ctx, index, field)
 	return err == nil && !slices.ContainsFunc(fields, func(f mapping.Field) bool {
@@ -251,9 +256,10 @@ func (a API) Readable(ctx context.Context, index, field string) (bool, error) {
 	}), err
 }
 
-// NotStoring returns those of the concrete indices of an expression, in their order,
-// that do not map number as a float and keyword as a keyword, both with doc values:
-// what is written there would not be found, or be mapped as the engine sees fit.
+// NotStoring returns those of the concrete indices of an expression, in their
+// order, that do not map number as a float and keyword as a keyword, both with
+// doc values: what is written there would not be found, or be mapped as the
+// engine sees fit.
 func (a API) NotStoring(ctx context.Context, index string, indices []string, number, keyword string) ([]string, error) {
 	type fieldMapping struct {
 		Type      string `json:"type"`
@@ -279,21 +285,22 @@ func (a API) NotStoring(ctx context.Context, index string, indices []string, num
 
 // NormCounts say how many documents of an index have what exact scores need.
 type NormCounts struct {
-	// Docs is the number of documents that have the field, Unfilled how many of them
-	// lack the field that scores linearly, 0 where none was asked for.
+	// Docs is the number of documents that have the field, Unfilled how many of
+	// them lack the field that scores linearly, 0 where none was asked for.
 	Docs, Unfilled int64
-	// Weighted is how many of them have the id of the weights asked for, or any where
-	// none was, and Bare how many have none at all.
+	// Weighted is how many of them have the id of the weights asked for, or any
+	// where none was, and Bare how many have none at all.
 	Weighted, Bare int64
-	// Normless is how many of them have an id and no norm: documents without a term.
+	// Normless is how many of them have an id and no norm: documents without a
+	// term.
 	Normless int64
 	// IDs are the ids of weights that most of them have, with their numbers.
 	IDs map[string]int64
 }
 
-// CountNorms counts documents of an index by one search. linear is the field that
-// scores linearly, "" for none, and id that of the weights, "" for any; norm and
-// weights are as in [esclient.Cached.Linear].
+// CountNorms counts documents of an index by one search. linear is the field
+// that scores linearly, "" for none, and id that of the weights, "" for any;
+// norm and weights are as in [esclient.Cached.Linear].
 func (a API) CountNorms(ctx context.Context, index, field, linear, norm, weights, id string) (NormCounts, error) {
 	type counted struct {
 		DocCount int64 `json:"doc_count"`

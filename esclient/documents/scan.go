@@ -23,8 +23,8 @@ const (
 	// textPage is the number of documents in a page, vectorPage of those whose term
 	// vectors are made at once.
 	textPage, vectorPage = 500, 100
-	// hitBatch is how many are handed on at once, so that a page, which maxPage bounds
-	// in bytes, is never in memory as a whole.
+	// hitBatch is how many are handed on at once, so that a page, which maxPage
+	// bounds in bytes, is never in memory as a whole.
 	hitBatch, maxPage = 100, 512 << 20
 	// scrollTime is how long the cluster waits for the next page: longer than
 	// pageTimeout.
@@ -35,22 +35,22 @@ const (
 
 // ScanOptions say which documents [API.Scan] and [API.ExactTerms] read.
 type ScanOptions struct {
-	// Index is an index expression, and Fields are the text fields to read, at least
-	// one.
+	// Index is an index expression, and Fields are the text fields to read, at
+	// least one.
 	Index  string
 	Fields []string
 	// Query keeps the documents that match it, one JSON object; nil keeps all.
 	Query []byte
-	// Share, in [0, 1], keeps about this share of the documents that match, chosen as
-	// if by chance; 0 and 1 keep all. The choice depends on Seed, which is not
-	// negative, and on sequence numbers: it is the same every time, and on every copy
-	// of a shard, until a document is written again.
+	// Share, in [0, 1], keeps about this share of the documents that match, chosen
+	// as if by chance; 0 and 1 keep all. The choice depends on Seed, which is not
+	// negative, and on sequence numbers: it is the same every time, and on every
+	// copy of a shard, until a document is written again.
 	Share float64
 	Seed  int
 	// Slices cuts the documents into as many parts by their ids or shards, at most
-	// 1024, of which Slice is read, from 0; 0 or 1 is one part. Slices may be read at
-	// the same time, and together have each document once, as long as the expression
-	// stands for the same indices.
+	// 1024, of which Slice is read, from 0; 0 or 1 is one part. Slices may be read
+	// at the same time, and together have each document once, as long as the
+	// expression stands for the same indices.
 	Slices, Slice int
 }
 
@@ -109,15 +109,16 @@ func (o *ScanOptions) body(size int, source any) esclient.Object {
 	return body
 }
 
-// Scan calls fn for every document that has text in one of the fields, with its id
-// and its texts: the strings that its source has for the fields, in the order of the
-// fields, elements of arrays apart; numbers and booleans as they are written, since
-// the engine indexes them so. Fields made by copy_to are not in the source.
+// Scan calls fn for every document that has text in one of the fields, with its
+// id and its texts: the strings that its source has for the fields, in the
+// order of the fields, elements of arrays apart; numbers and booleans as they
+// are written, since the engine indexes them so. Fields made by copy_to are not
+// in the source.
 //
-// The documents come in no particular order, as they were when the scan started. fn
-// may keep values. Scan ends at the first error, of fn too; [Interrupted] tells
-// whether another scan from the start may help. The error wraps [mapping.ErrNotText]
-// if a field is not text.
+// The documents come in no particular order, as they were when the scan
+// started. fn may keep values. Scan ends at the first error, of fn too;
+// [Interrupted] tells whether another scan from the start may help. The error
+// wraps [mapping.ErrNotText] if a field is not text.
 func (a API) Scan(ctx context.Context, o ScanOptions, fn func(id string, values []string) error) error {
 	if err := o.Validate(); err != nil {
 		return fmt.Errorf("scan: %w", err)
@@ -151,15 +152,17 @@ func (a API) Scan(ctx context.Context, o ScanOptions, fn func(id string, values 
 	})
 }
 
-// ExactTerms calls fn for every document that has terms in one of the fields, with
-// its id and its texts: the index terms of each field in the order of their
-// positions, as the index's own analysis of the whole text has made them, cut where
-// the positions jump as between the elements of an array. It is slower than
-// [API.Scan], and right for analyzers that look at more than one word.
+// ExactTerms calls fn for every document that has terms in one of the fields,
+// with its id and its texts: the index terms of each field in the order of
+// their positions, as the index's own analysis of the whole text has made them,
+// cut where the positions jump as between the elements of an array. It is
+// slower than [API.Scan], and right for analyzers that look at more than one
+// word.
 //
-// A document that is deleted meanwhile may be left out. fn may keep terms. ExactTerms
-// ends as [API.Scan] does; the error wraps [mapping.ErrMixed], too, where the fields
-// are not analyzed alike: their terms would not be of one kind.
+// A document that is deleted meanwhile may be left out. fn may keep terms.
+// ExactTerms ends as [API.Scan] does; the error wraps [mapping.ErrMixed], too,
+// where the fields are not analyzed alike: their terms would not be of one
+// kind.
 func (a API) ExactTerms(ctx context.Context, o ScanOptions, fn func(id string, texts [][]string) error) error {
 	if err := o.Validate(); err != nil {
 		return fmt.Errorf("scan: %w", err)
@@ -184,8 +187,8 @@ func (a API) ExactTerms(ctx context.Context, o ScanOptions, fn func(id string, t
 	})
 }
 
-// checkAlike returns an error that wraps [mapping.ErrMixed] if the index analyzers of
-// two fields are not defined alike.
+// checkAlike returns an error that wraps [mapping.ErrMixed] if the index
+// analyzers of two fields are not defined alike.
 func (a API) checkAlike(ctx context.Context, index string, fields []string) error {
 	var first string
 	for i, field := range fields {
@@ -226,12 +229,13 @@ type RefOptions struct {
 	Query []byte
 	// Value is a field with doc values, for [DocRef.HasValue]; "" is none.
 	Value string
-	// Preference says which shards or copies are read; "" leaves that to the cluster.
+	// Preference says which shards or copies are read; "" leaves that to the
+	// cluster.
 	Preference string
 }
 
-// ScanRefs calls fn with the documents that match, at most 100 at once. fn may keep
-// them. Else it is as [API.Scan].
+// ScanRefs calls fn with the documents that match, at most 100 at once. fn may
+// keep them. Else it is as [API.Scan].
 func (a API) ScanRefs(ctx context.Context, o RefOptions, fn func(docs []DocRef) error) error {
 	if err := checkQuery(o.Query); err != nil {
 		return fmt.Errorf("scan: %w", err)
@@ -251,8 +255,9 @@ func (a API) ScanRefs(ctx context.Context, o RefOptions, fn func(docs []DocRef) 
 	})
 }
 
-// scroll searches with body and hands its hits to fn, which must not keep them, page
-// by page until there are none. However it ends, the cluster drops its state.
+// scroll searches with body and hands its hits to fn, which must not keep them,
+// page by page until there are none. However it ends, the cluster drops its
+// state.
 func (a API) scroll(ctx context.Context, index, preference string, body esclient.Object, fn func([]hit) error) (err error) {
 	const filter = "filter_path=_scroll_id,_shards.failed,hits.hits._index,hits.hits._id," +
 		"hits.hits._routing,hits.hits._source,hits.hits._seq_no,hits.hits._primary_term,hits.hits._version,hits.hits.fields"
@@ -291,9 +296,10 @@ func (a API) clearScroll(ctx context.Context, id string) error {
 	return err
 }
 
-// Interrupted reports whether what ended with err, and not by its context, may help
-// when it is begun again: no answer came or half of one, a node is gone or busy, or
-// the cluster has lost its state of a scan. It is false for what it refuses for good.
+// Interrupted reports whether what ended with err, and not by its context, may
+// help when it is begun again: no answer came or half of one, a node is gone or
+// busy, or the cluster has lost its state of a scan. It is false for what it
+// refuses for good.
 func Interrupted(err error) bool {
 	if refusal, ok := errors.AsType[*answers.Error](err); ok {
 		switch refusal.Status {
@@ -321,8 +327,8 @@ type hit struct {
 	Fields      map[string]jsontext.Value `json:"fields"`
 }
 
-// A pageReader reads the pages of a scroll and hands on their hits, at most hitBatch
-// at once.
+// A pageReader reads the pages of a scroll and hands on their hits, at most
+// hitBatch at once.
 type pageReader struct {
 	each     func([]hit) error
 	scrollID string // the last one
@@ -389,8 +395,8 @@ func (h *hit) texts(paths []string) (values []string, err error) {
 	return values, nil
 }
 
-// appendTexts appends the texts that v has at path, at v itself if path is "". A name
-// in v may have several segments of the path.
+// appendTexts appends the texts that v has at path, at v itself if path is "".
+// A name in v may have several segments of the path.
 func appendTexts(dst []string, v jsontext.Value, path string) (_ []string, err error) {
 	switch v.Kind() {
 	case jsontext.KindBeginArray:
@@ -413,16 +419,15 @@ func appendTexts(dst []string, v jsontext.Value, path string) (_ []string, err e
 				dst, err = appendTexts(dst, m, path[min(end+1, len(path)):])
 			}
 		}
-	case jsontext.KindNull:
-	default:
-		if path != "" {
-			return dst, nil
+	case jsontext.KindString:
+		var text string
+		if err = answers.Decode(v, &text); path == "" {
+			dst = append(dst, text)
 		}
-		text := string(v)
-		if v.Kind() == jsontext.KindString {
-			err = answers.Decode(v, &text)
+	case jsontext.KindTrue, jsontext.KindFalse, jsontext.KindNumber:
+		if path == "" {
+			dst = append(dst, string(v))
 		}
-		dst = append(dst, text)
 	}
 	return dst, err
 }

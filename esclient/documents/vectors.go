@@ -20,8 +20,8 @@ import (
 	"github.com/akin-search/akin/esclient/mapping"
 )
 
-// A TermFreq is an index term and how often a field of a document has it, all its
-// values together.
+// A TermFreq is an index term and how often a field of a document has it, all
+// its values together.
 type TermFreq struct {
 	Term string
 	Freq int64 // at least 1
@@ -47,8 +47,8 @@ type VectorRequest struct {
 	Index   string `json:"_index"`
 	ID      string `json:"_id"`
 	Routing string `json:"routing,omitempty"`
-	// Fields are full names of text fields. The cluster tells nothing of aliases and
-	// of what copy_to fills.
+	// Fields are full names of text fields. The cluster tells nothing of aliases
+	// and of what copy_to fills.
 	Fields []string `json:"fields"`
 }
 
@@ -56,22 +56,23 @@ const (
 	// searchedTerms bounds the answer of [API.DocVectors], of which searches at the
 	// same time may each have one.
 	searchedTerms = 8 << 20
-	// manyTerms bounds that of [API.TermFreqs] for several documents: 600,000 terms,
-	// which take some 30 MB in memory; oneTerms for a single one: five million fit.
+	// manyTerms bounds that of [API.TermFreqs] for several documents: 600,000
+	// terms, which take some 30 MB in memory; oneTerms for a single one: five
+	// million fit.
 	manyTerms, oneTerms = 16 << 20, 128 << 20
 )
 
-// DocVectors returns the terms of documents as a search sees them, in one call and in
-// the order of docs. Call it with fewer documents where the error wraps
+// DocVectors returns the terms of documents as a search sees them, in one call
+// and in the order of docs. Call it with fewer documents where the error wraps
 // [esclient.ErrTooLarge]: the answer is bounded to 8 MiB.
 func (a API) DocVectors(ctx context.Context, docs []VectorRequest) ([]DocTerms, error) {
 	return a.allTerms(ctx, vectorCall{docs: docs, asSearched: true, limit: searchedTerms})
 }
 
 // TermFreqs returns the terms of documents in a field as they are now, not yet
-// visible writes included, in the order of docs. Call it with some hundred at most,
-// and with fewer where the error wraps [esclient.ErrTooLarge]: the answer is bounded
-// to 16 MiB, to 128 MiB for a single document.
+// visible writes included, in the order of docs. Call it with some hundred at
+// most, and with fewer where the error wraps [esclient.ErrTooLarge]: the answer
+// is bounded to 16 MiB, to 128 MiB for a single document.
 func (a API) TermFreqs(ctx context.Context, field string, docs []DocRef) ([]DocTerms, error) {
 	call := vectorCall{timeout: pageTimeout, limit: manyTerms}
 	if len(docs) == 1 {
@@ -106,9 +107,10 @@ func (a API) allTerms(ctx context.Context, call vectorCall) ([]DocTerms, error) 
 	return all, nil
 }
 
-// termVectors calls fn with each document of a call, in their order, while the answer
-// is read. Its filter keeps an entry for a document without terms by _index; one that
-// goes into the terms would take the cluster a fifth more time.
+// termVectors calls fn with each document of a call, in their order, while the
+// answer is read. Its filter keeps an entry for a document without terms by
+// _index; one that goes into the terms would take the cluster a fifth more
+// time.
 func (a API) termVectors(ctx context.Context, call vectorCall, fn func(i int, d *vectorDoc) error) error {
 	query := url.Values{
 		"realtime": {strconv.FormatBool(!call.asSearched)}, "positions": {strconv.FormatBool(call.positions)},
@@ -133,7 +135,8 @@ type vectorDoc struct {
 // errVectors says that an answer is not that of _mtermvectors.
 var errVectors = errors.New("not the terms of the documents")
 
-// read reads the answer document by document, since there may be millions of terms.
+// read reads the answer document by document, since there may be millions of
+// terms.
 func (v *vectorCall) read(answer io.Reader, fn func(i int, d *vectorDoc) error) error {
 	d := jsontext.NewDecoder(answer, answers.Lenient())
 	n := 0
@@ -206,7 +209,8 @@ type termList struct {
 	positions [][]int
 }
 
-// UnmarshalJSONFrom reads {"term":{"term_freq":n,"tokens":[{"position":n},…]},…}.
+// UnmarshalJSONFrom reads
+// {"term":{"term_freq":n,"tokens":[{"position":n},…]},…}.
 func (l *termList) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	var t struct {
 		Freq   int64 `json:"term_freq"`

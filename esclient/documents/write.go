@@ -22,8 +22,9 @@ type Document struct {
 	Source any
 }
 
-// CreateIndex creates an index with the settings and mappings of body, which is JSON.
-// It reports false for an index that is there already; that stays as it is.
+// CreateIndex creates an index with the settings and mappings of body, which is
+// JSON. It reports false for an index that is there already; that stays as it
+// is.
 func (a API) CreateIndex(ctx context.Context, index string, body []byte) (created bool, err error) {
 	r := esapi.IndicesCreateRequest{Index: url.PathEscape(index), Body: bytes.NewReader(body)}
 	err = a.Client.Call(ctx, esclient.Request{API: r}, nil)
@@ -121,8 +122,9 @@ type UpdateResult struct {
 	Err    error // the cluster's reason for Busy or Refused, nil else
 }
 
-// UpdateDocs makes partial updates in one call, some hundred at most, and returns what
-// has become of each, in their order. After an error nobody knows which were made.
+// UpdateDocs makes partial updates in one call, some hundred at most, and
+// returns what has become of each, in their order. After an error nobody knows
+// which were made.
 func (a API) UpdateDocs(ctx context.Context, updates []DocUpdate) ([]UpdateResult, error) {
 	var body esclient.Lines
 	for _, u := range updates {

@@ -12,36 +12,38 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// LinearScript is the source of a scripted similarity that scores a term with its
-// boost times its frequency.
+// LinearScript is the source of a scripted similarity that scores a term with
+// its boost times its frequency.
 const LinearScript = "return query.boost * doc.freq;"
 
 const (
-	// minLinearK1 and maxLinearK1 bound the k1 of a BM25 that is as good as linear: up
-	// to tf = 30 it is 0.5 % off at 6,000, 0.3 % at 10,000 and, for want of digits in
-	// 32-bit scores, 0.4 % at 100,000.
+	// minLinearK1 and maxLinearK1 bound the k1 of a BM25 that is as good as linear:
+	// up to tf = 30 it is 0.5 % off at 6,000, 0.3 % at 10,000 and, for want of
+	// digits in 32-bit scores, 0.4 % at 100,000.
 	minLinearK1, maxLinearK1 = 6_000, 100_000
 	// defaultB is the b of BM25 where the settings name none.
 	defaultB = 0.75
 )
 
-// A Linearity is how a field scores: by a linear script, or by BM25, see [Scoring].
+// A Linearity is how a field scores: by a linear script, or by BM25, see
+// [Scoring].
 type Linearity struct {
 	Scripted bool
 	K1       float64
 	Legacy   bool
 }
 
-// A Candidate is a field that has the same text of a document as another one: itself,
-// a multi-field of it, the field that it is a multi-field of, or another one of that.
+// A Candidate is a field that has the same text of a document as another one:
+// itself, a multi-field of it, the field that it is a multi-field of, or
+// another one of that.
 type Candidate struct {
 	// Field is its full name, and Similarity the name of its similarity.
 	Field, Similarity string
 	Linearity
 	// Problem says why its scores cannot be used, "" where they are linear.
 	Problem string
-	// Retunable says that the similarity only is in the way, and has a definition of
-	// its own in the settings, which can be changed.
+	// Retunable says that the similarity only is in the way, and has a definition
+	// of its own in the settings, which can be changed.
 	Retunable bool
 }
 
@@ -98,9 +100,9 @@ func (c *Candidate) judge(f, g *Field, p *Property) {
 	}
 }
 
-// otherAnalysis returns how g, a field of the same index, analyzes otherwise than f,
-// "" where it does not. A search analyzer that is left open is the same for fields of
-// the same index analyzer.
+// otherAnalysis returns how g, a field of the same index, analyzes otherwise
+// than f, "" where it does not. A search analyzer that is left open is the same
+// for fields of the same index analyzer.
 func (f *Field) otherAnalysis(g *Field) string {
 	s := f.Settings
 	switch {
@@ -139,7 +141,8 @@ func (f *Field) linear() (Linearity, string) {
 	return how, ""
 }
 
-// linearScript is linear for a scripted similarity, whose settings start with prefix.
+// linearScript is linear for a scripted similarity, whose settings start with
+// prefix.
 func (f *Field) linearScript(prefix string) (Linearity, string) {
 	source := strings.TrimSpace(f.Settings.Text(prefix + "script.source"))
 	lang := cmp.Or(f.Settings.Text(prefix+"script.lang"), "painless")
@@ -156,13 +159,13 @@ type Inspection struct {
 	// Field is the field's own name, another one than asked for where that is an
 	// alias; "" where the index does not map it as text.
 	Field string
-	// Problem says why the index has something else than text under the name; "" that
-	// it has none or text.
+	// Problem says why the index has something else than text under the name; ""
+	// that it has none or text.
 	Problem string
 	// Analyzer and SearchAnalyzer are as the mapping names them.
 	Analyzer, SearchAnalyzer string
-	// Source is the full name of the field that a document has the text under: Field
-	// or the one that Field is a multi-field of.
+	// Source is the full name of the field that a document has the text under:
+	// Field or the one that Field is a multi-field of.
 	Source string
 	// Candidates are the fields of that text, Field itself first.
 	Candidates    []Candidate
@@ -173,12 +176,12 @@ type Inspection struct {
 	treatment string // as [Field.Treatment] says
 }
 
-// Alike reports whether two indices that map the field analyze and score it alike:
-// searches of both are not expanded otherwise.
+// Alike reports whether two indices that map the field analyze and score it
+// alike: searches of both are not expanded otherwise.
 func (i *Inspection) Alike(other *Inspection) bool { return i.treatment == other.treatment }
 
-// Linear reports whether the index's settings define a similarity of that name that
-// scores linearly.
+// Linear reports whether the index's settings define a similarity of that name
+// that scores linearly.
 func (i *Inspection) Linear(similarity string) bool {
 	f := Field{Settings: i.Settings, SimilarityName: similarity, Scoring: Scoring{K1: defaultK1}}
 	f.readSimilarity()
@@ -186,8 +189,8 @@ func (i *Inspection) Linear(similarity string) bool {
 	return problem == ""
 }
 
-// A StoredField is what the mapping has of a norm or an id: its type, "" for none,
-// and why it cannot be used, "" where it can.
+// A StoredField is what the mapping has of a norm or an id: its type, "" for
+// none, and why it cannot be used, "" where it can.
 type StoredField struct{ Type, Problem string }
 
 // Read fills in what the mappings and settings say of a field, of the norm and

@@ -11,14 +11,14 @@ import (
 	"sync/atomic"
 )
 
-// PositionGap is what the cluster adds to the position between two texts of a field
-// or of an _analyze call by the name of an analyzer, by default.
+// PositionGap is what the cluster adds to the position between two texts of a
+// field or of an _analyze call by the name of an analyzer, by default.
 const PositionGap = 100
 
 // Analyzers are the names that a field's own analyzers have.
 type Analyzers struct {
-	// IndexAnalyzer makes the terms of documents, SearchAnalyzer those of queries; it
-	// is "" where only the cluster knows it.
+	// IndexAnalyzer makes the terms of documents, SearchAnalyzer those of queries;
+	// it is "" where only the cluster knows it.
 	IndexAnalyzer, SearchAnalyzer string
 	// Dense says that the index analyzer sets a smaller gap than [PositionGap].
 	Dense bool
@@ -35,7 +35,8 @@ type Scoring struct {
 // A Field is what one index says of a field.
 type Field struct {
 	Target
-	// Nested is the path of the innermost nested object above the field, "" for none.
+	// Nested is the path of the innermost nested object above the field, "" for
+	// none.
 	Nested string
 	Analyzers
 	Scoring
@@ -44,9 +45,9 @@ type Field struct {
 	Settings       Settings
 }
 
-// Fields returns what the indices that map a field say of it, by the name of the
-// index. It returns [ErrNotText] if one of them maps it as something else than
-// searchable text, or none maps it.
+// Fields returns what the indices that map a field say of it, by the name of
+// the index. It returns [ErrNotText] if one of them maps it as something else
+// than searchable text, or none maps it.
 func Fields(answer map[string]Index, field string) ([]Field, error) {
 	var fields []Field
 	for _, index := range slices.Sorted(maps.Keys(answer)) {
@@ -111,8 +112,9 @@ func readField(index string, p *Property, s Settings) (Field, error) {
 	return f, nil
 }
 
-// readSimilarity resolves the similarity's name. A field that names none has the one
-// called "default", which an index may define; both engines know BM25 and boolean.
+// readSimilarity resolves the similarity's name. A field that names none has
+// the one called "default", which an index may define; both engines know BM25
+// and boolean.
 func (f *Field) readSimilarity() {
 	f.SimilarityName = cmp.Or(f.SimilarityName, "default")
 	prefix := "index.similarity." + f.SimilarityName + "."
@@ -130,8 +132,8 @@ func (f *Field) readSimilarity() {
 	}
 }
 
-// Treatment returns what an index does with the field, for comparison: the nested
-// object it is in, its analyzers and its similarity.
+// Treatment returns what an index does with the field, for comparison: the
+// nested object it is in, its analyzers and its similarity.
 func (f *Field) Treatment() string {
 	return strings.Join([]string{
 		f.Nested, f.Settings.Definition(f.IndexAnalyzer), f.Settings.Definition(f.SearchAnalyzer),
@@ -141,8 +143,8 @@ func (f *Field) Treatment() string {
 
 // Errors that mean "leave this field alone", not "something is broken".
 var (
-	// ErrNotText says that the field is not mapped as searchable text in every index
-	// that maps it, or is mapped in none.
+	// ErrNotText says that the field is not mapped as searchable text in every
+	// index that maps it, or is mapped in none.
 	ErrNotText = errors.New("not a text field")
 	// ErrMixed says that the indices have other analyzers or similarities for it.
 	ErrMixed = errors.New("the indices analyze or score the field differently")
@@ -168,15 +170,15 @@ type Schema struct {
 	Nested  string   // as of a [Field]
 	Analyzers
 	Scoring
-	// SearchAnalyzers is the name of the search analyzer; where the indices call it by
-	// several names, all of these with the names of the indices.
+	// SearchAnalyzers is the name of the search analyzer; where the indices call it
+	// by several names, all of these with the names of the indices.
 	SearchAnalyzers string
 	// NotWords names what in the analyzers makes other terms than words.
 	NotWords string
 	// Shards is the number of primary shards of the targets.
 	Shards int
-	// Routed says that an alias may send a search to some of them only, and Filtered
-	// that an alias of the expression has a filter.
+	// Routed says that an alias may send a search to some of them only, and
+	// Filtered that an alias of the expression has a filter.
 	Routed, Filtered bool
 	// differing names the analyzers that are not defined alike in all targets.
 	differing map[string]bool
@@ -188,8 +190,8 @@ type Schema struct {
 type Target struct {
 	Index  string
 	Shards int // primary ones
-	// Source is the path of the field's text in a document: for a multi-field that of
-	// the field it belongs to.
+	// Source is the path of the field's text in a document: for a multi-field that
+	// of the field it belongs to.
 	Source string
 	// AliasOf is the field's own name where it was asked for by an alias, "" else.
 	AliasOf string
@@ -211,8 +213,9 @@ func (s *Schema) Bytes() int {
 	return n
 }
 
-// Analyzer returns the name of the analyzer of a clause, named being the one that it
-// asks for. It returns [ErrMixed] if the indices define that one differently.
+// Analyzer returns the name of the analyzer of a clause, named being the one
+// that it asks for. It returns [ErrMixed] if the indices define that one
+// differently.
 func (s *Schema) Analyzer(named string) (string, error) {
 	if named == "" {
 		return s.SearchAnalyzer, nil
@@ -223,8 +226,8 @@ func (s *Schema) Analyzer(named string) (string, error) {
 	return named, nil
 }
 
-// Merge returns the schema of a field from what its indices say of it, [ErrMixed]
-// where they differ in what a search sees.
+// Merge returns the schema of a field from what its indices say of it,
+// [ErrMixed] where they differ in what a search sees.
 func Merge(fields []Field) (*Schema, error) {
 	first := &fields[0]
 	s := &Schema{

@@ -55,8 +55,8 @@ type Index struct {
 	} `json:"aliases"`
 }
 
-// Restricted reports whether an alias that a search may name sends it to some of
-// the index's shards only, and whether one has a filter.
+// Restricted reports whether an alias that a search may name sends it to some
+// of the index's shards only, and whether one has a filter.
 func (m *Index) Restricted(mayName func(alias string) bool) (routed, filtered bool) {
 	for alias, a := range m.Aliases {
 		if (a.SearchRouting != "" || len(a.Filter) > 0) && mayName(alias) {
@@ -69,8 +69,8 @@ func (m *Index) Restricted(mayName func(alias string) bool) (routed, filtered bo
 // Closed reports whether the index is closed.
 func (m *Index) Closed() bool { return m.Settings.Text("index.verified_before_close") == "true" }
 
-// Open returns the names of the open indices in an answer, in order: that of the
-// data stream where there is one.
+// Open returns the names of the open indices in an answer, in order: that of
+// the data stream where there is one.
 func Open(answer map[string]Index) []string {
 	names := make([]string, 0, len(answer))
 	for index, m := range answer {
@@ -215,20 +215,9 @@ func Matching(answer map[string]Tree, pattern string) ([]string, error) {
 		if tree.Settings.Index.Closed == "true" {
 			continue
 		}
-		found := map[string]string{} // the field that each is an alias of, "" for none
-		m := &tree.Mappings
-		for _, properties := range []map[string]jsontext.Value{m.Properties, m.Runtime, m.Derived} {
-			err := walk(properties, all, func(name string, p *Property) {
-				if p.searched() && glob.Matches(name) {
-					found[name] = ""
-					if p.Type == TypeAlias {
-						found[name] = p.Path
-					}
-				}
-			})
-			if err != nil {
-				return nil, fmt.Errorf("mapping of index %q: %w", index, err)
-			}
+		found, err := tree.Mappings.matching(glob)
+		if err != nil {
+			return nil, fmt.Errorf("mapping of index %q: %w", index, err)
 		}
 		for name, target := range found {
 			// The engines search a field once that a pattern leads to twice.
@@ -241,6 +230,26 @@ func Matching(answer map[string]Tree, pattern string) ([]string, error) {
 		}
 	}
 	return slices.Sorted(maps.Keys(names)), nil
+}
+
+// matching returns the fields that match, with the names of those that they are
+// aliases of, "" for none.
+func (m *Mappings) matching(glob Glob) (map[string]string, error) {
+	found := map[string]string{}
+	for _, properties := range []map[string]jsontext.Value{m.Properties, m.Runtime, m.Derived} {
+		err := walk(properties, all, func(name string, p *Property) {
+			if p.searched() && glob.Matches(name) {
+				found[name] = ""
+				if p.Type == TypeAlias {
+					found[name] = p.Path
+				}
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
 }
 
 // searched reports whether a query for a text whose field name is a pattern

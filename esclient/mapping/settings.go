@@ -9,14 +9,14 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// defaultAnalyzer is the analyzer of a field that names none: the standard one unless
-// the index defines it.
+// defaultAnalyzer is the analyzer of a field that names none: the standard one
+// unless the index defines it.
 const defaultAnalyzer = "default"
 
 const analysisPrefix = "index.analysis."
 
-// Settings are the flat settings of an index: strings or arrays of strings, by dotted
-// names.
+// Settings are the flat settings of an index: strings or arrays of strings, by
+// dotted names.
 type Settings map[string]jsontext.Value
 
 // Text returns a setting that is a string, "" where it is missing or is none.
@@ -76,9 +76,10 @@ func (s Settings) analyzers() []string {
 	return slices.Compact(names)
 }
 
-// Definition returns an analyzer's settings with those of all tokenizers and filters
-// it is made of, directly or through another filter: analyzers of the same definition
-// work alike. One that the index does not define is the engine's own of that name.
+// Definition returns an analyzer's settings with those of all tokenizers and
+// filters it is made of, directly or through another filter: analyzers of the
+// same definition work alike. One that the index does not define is the
+// engine's own of that name.
 func (s Settings) Definition(analyzer string) string {
 	components := s.components()
 	queue := []string{analysisPrefix + "analyzer." + analyzer + "."}
@@ -121,8 +122,8 @@ func (s Settings) components() map[string][]string {
 	return sections
 }
 
-// partsOfWords are the types of analyzers, tokenizers and token filters that make
-// parts of words or several words in one, as [plainType] writes them.
+// partsOfWords are the types of analyzers, tokenizers and token filters that
+// make parts of words or several words in one, as [plainType] writes them.
 var partsOfWords = map[string]bool{
 	"ngram": true, "edgengram": true, "pathhierarchy": true, "shingle": true, "commongrams": true,
 	"phonetic": true, "doublemetaphone": true, "beidermorse": true, "daitchmokotoff": true,
@@ -133,8 +134,8 @@ var partsOfWords = map[string]bool{
 // edgeNGram and path_hierarchy as PathHierarchy, too.
 func plainType(name string) string { return strings.ToLower(strings.ReplaceAll(name, "_", "")) }
 
-// NotWords returns which part of an analyzer makes other terms than words, such as
-// "filter autocomplete (edge_ngram)", "" where none does.
+// NotWords returns which part of an analyzer makes other terms than words, such
+// as "filter autocomplete (edge_ngram)", "" where none does.
 func (s Settings) NotWords(analyzer string) string {
 	prefix := analysisPrefix + "analyzer." + analyzer + "."
 	kind := s.Text(prefix + "type")

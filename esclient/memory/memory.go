@@ -1,6 +1,6 @@
-// Package memory remembers the answers of the cluster, bounded in bytes, and loads
-// what it does not know: each thing once at a time, apart from the callers that
-// wait for it, and not too many at once.
+// Package memory remembers the answers of the cluster, bounded in bytes, and
+// loads what it does not know: each thing once at a time, apart from the
+// callers that wait for it, and not too many at once.
 package memory
 
 import (
@@ -17,15 +17,15 @@ import (
 	"github.com/akin-search/akin/internal/recovery"
 )
 
-// Errors that say nothing of the cluster: as many loads are under way as may be, or
-// the loader was closed.
+// Errors that say nothing of the cluster: as many loads are under way as may
+// be, or the loader was closed.
 var (
 	ErrBusy   = errors.New("too many calls to the cluster under way")
 	ErrClosed = errors.New("the cluster cache is closed")
 )
 
-// A Key is a question: String has all of it, Owner names what its loads count for,
-// and Bytes, where it has that method, is about what it takes.
+// A Key is a question: String has all of it, Owner names what its loads count
+// for, and Bytes, where it has that method, is about what it takes.
 type Key interface {
 	comparable
 	String() string
@@ -48,7 +48,8 @@ type Policy struct {
 	Time func(v any, err error, ttl time.Duration) time.Duration
 }
 
-// A Loader runs loads, apart from the callers that wait for them, and ends them.
+// A Loader runs loads, apart from the callers that wait for them, and ends
+// them.
 type Loader struct {
 	policy Policy
 	// begin returns the context of one load.
@@ -78,8 +79,9 @@ func (l *Loader) Wait() { l.loads.Wait() }
 // Taken returns the number of places taken.
 func (l *Loader) Taken() int { return l.places.Taken() }
 
-// enter begins a load that counts for owners and returns what ends it, or why it
-// may not begin. A load that another one waits for is inner: it takes no place.
+// enter begins a load that counts for owners and returns what ends it, or why
+// it may not begin. A load that another one waits for is inner: it takes no
+// place.
 func (l *Loader) enter(inner bool, owners []string) (leave func(), err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -119,9 +121,9 @@ type Flights[K Key] struct {
 // A Flight is a load under way. It gives its result once.
 type Flight <-chan singleflight.Result
 
-// Start starts the load of k, unless one is under way or ready has the answer by
-// then; keep gets what comes of it. Both may be nil. The load counts for the client
-// of ctx and for the owner of k; those that join it later do not count.
+// Start starts the load of k, unless one is under way or ready has the answer
+// by then; keep gets what comes of it. Both may be nil. The load counts for the
+// client of ctx and for the owner of k; those that join it later do not count.
 func Start[K Key, V any](
 	ctx context.Context, f *Flights[K], k K,
 	ready func() (V, bool, error), load func(context.Context) (V, error), keep func(V, error),
@@ -161,8 +163,8 @@ func Start[K Key, V any](
 	})
 }
 
-// Wait waits for a load. When ctx ends it returns the context's error, and the load
-// goes on.
+// Wait waits for a load. When ctx ends it returns the context's error, and the
+// load goes on.
 func Wait[V any](ctx context.Context, f Flight) (v V, err error) {
 	select {
 	case r := <-f:
@@ -188,8 +190,9 @@ func (c *Counters[K]) Tally(warm bool) {
 	}
 }
 
-// Stats tell of some memos since they were made: the questions that memory answered
-// (Hits) or not, the Loads started, those that failed, and about the bytes in use.
+// Stats tell of some memos since they were made: the questions that memory
+// answered (Hits) or not, the Loads started, those that failed, and about the
+// bytes in use.
 type Stats struct{ Hits, Misses, Loads, Failures, Bytes uint64 }
 
 // Stats returns the counts so far.
@@ -256,8 +259,8 @@ func SizeOf(value any) (n int) {
 	return n
 }
 
-// entryBytes is about what the cache itself spends on an entry, and keptBytes what
-// a [kept] takes with its key.
+// entryBytes is about what the cache itself spends on an entry, and keptBytes
+// what a [kept] takes with its key.
 const entryBytes, keptBytes = 160, 100
 
 // Weight returns the weight of an entry that itself takes n bytes.
