@@ -396,37 +396,39 @@ func (h *hit) texts(paths []string) (values []string, err error) {
 }
 
 // appendTexts appends the texts that v has at path, at v itself if path is "".
-// A name in v may have several segments of the path.
 func appendTexts(dst []string, v jsontext.Value, path string) (_ []string, err error) {
-	switch v.Kind() {
-	case jsontext.KindBeginArray:
+	switch kind := v.Kind(); {
+	case kind == jsontext.KindBeginArray:
 		var list []jsontext.Value
 		err = answers.Decode(v, &list)
 		for i := 0; i < len(list) && err == nil; i++ {
 			dst, err = appendTexts(dst, list[i], path)
 		}
-	case jsontext.KindBeginObject:
-		if path == "" {
-			return dst, nil
-		}
-		var members map[string]jsontext.Value
-		err = answers.Decode(v, &members)
-		for end := 0; end <= len(path) && err == nil; end++ {
-			if end < len(path) && path[end] != '.' {
-				continue
-			}
-			if m, ok := members[path[:end]]; ok {
-				dst, err = appendTexts(dst, m, path[min(end+1, len(path)):])
-			}
-		}
-	case jsontext.KindString:
+		return dst, err
+	case kind == jsontext.KindBeginObject && path != "":
+		return appendMembers(dst, v, path)
+	case kind == jsontext.KindBeginObject, kind == jsontext.KindNull, path != "":
+		return dst, nil
+	case kind == jsontext.KindString:
 		var text string
-		if err = answers.Decode(v, &text); path == "" {
-			dst = append(dst, text)
+		err = answers.Decode(v, &text)
+		return append(dst, text), err
+	default:
+		return append(dst, string(v)), nil
+	}
+}
+
+// appendMembers appends the texts that the object v has at path. A name in v may
+// have several segments of the path.
+func appendMembers(dst []string, v jsontext.Value, path string) ([]string, error) {
+	var members map[string]jsontext.Value
+	err := answers.Decode(v, &members)
+	for end := 0; end <= len(path) && err == nil; end++ {
+		if end < len(path) && path[end] != '.' {
+			continue
 		}
-	case jsontext.KindTrue, jsontext.KindFalse, jsontext.KindNumber:
-		if path == "" {
-			dst = append(dst, string(v))
+		if m, ok := members[path[:end]]; ok {
+			dst, err = appendTexts(dst, m, path[min(end+1, len(path)):])
 		}
 	}
 	return dst, err
