@@ -347,11 +347,14 @@ func (w *window) settle(ctx context.Context, vectors Vectors) error {
 // doubts returns the fields that no hit of an index has terms in, and none ever
 // had: the cluster may tell none of theirs.
 func (w *window) doubts() map[fieldKey]struct{} {
-	doubts, sure := map[fieldKey]struct{}{}, map[fieldKey]struct{}{}
+	var doubts, sure map[fieldKey]struct{}
 	for i := range w.fields {
 		c := &w.fields[i]
 		if !slices.ContainsFunc(c.vectors, (*vector).isEmpty) {
 			continue
+		}
+		if doubts == nil {
+			doubts, sure = map[fieldKey]struct{}{}, map[fieldKey]struct{}{}
 		}
 		for k, v := range c.vectors {
 			of := sure
