@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -29,7 +30,7 @@ func TestDamagedRowsAreNeverUsed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"rows deleted", "a bit flipped"} {
+	for _, name := range []string{"rows deleted", "a bit flipped", "a row deleted and a field added"} {
 		t.Run(name, func(t *testing.T) {
 			// An akin that has warmed up has the sound row in its cache, and goes on
 			// with it: the bit is flipped before. The matrix names no frequent terms,
@@ -38,6 +39,11 @@ func TestDamagedRowsAreNeverUsed(t *testing.T) {
 				row := []byte(rows["car"])
 				row[len(row)/2] ^= 4
 				if err := db.HSet(t.Context(), key, "car", row).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if name == "a row deleted and a field added" {
+				if err := errors.Join(db.HDel(t.Context(), key, "car").Err(), db.HSet(t.Context(), key, "x", "y").Err()); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -55,7 +61,7 @@ func TestDamagedRowsAreNeverUsed(t *testing.T) {
 			if healthy := a.metric(t, "akin_matrix_source_healthy"); healthy != 0 {
 				t.Errorf("source_healthy is %v", healthy)
 			}
-			if err := db.HSet(t.Context(), key, rows).Err(); err != nil {
+			if err := errors.Join(db.HDel(t.Context(), key, "x").Err(), db.HSet(t.Context(), key, rows).Err()); err != nil {
 				t.Fatal(err)
 			}
 			awaitVersionHits(t, a, hitsWithB, hitsWithA)

@@ -23,20 +23,19 @@
 //	                                    and term; 0xFF and a number → a chunk of the set of terms, with a
 //	                                    CRC-32C; "" → ID once complete
 //
-// A push writes rows and meta under a new ID, with an expiry that it sets
-// together with the rows and keeps renewing: if it dies, both keys expire
-// within ten minutes. When all rows have been counted, one script makes the
-// keys permanent, sets the field "" and adds the ID to versions. A prune
-// removes IDs from versions and history at once and lets their keys expire
-// after a minute, for requests still reading them.
+// A push writes rows and meta under a new ID with an expiry, which it keeps
+// renewing: if it dies, both keys expire within ten minutes. When all fields
+// have been counted, one script makes the keys permanent, sets the field ""
+// and adds the ID to versions. A prune removes IDs from versions and history
+// at once and lets their keys expire after a minute, for requests still
+// reading them.
 //
 // # Damage
 //
 // With every look-up, and four times a second, a reader also asks for the
-// field "" and for the number of fields, and compares it with the header: this
-// shows that a version was evicted or flushed, or has lost rows. A reader also
-// keeps 64 bits of a hash of every term of the version, read when the version
-// is taken up, and thus tells a lost row from a term that the matrix lacks
+// field "" and the number of fields, which shows that a version was evicted or
+// flushed, or has lost rows. It also keeps 64 bits of a hash of every term of
+// the version, and thus tells a lost row from a term that the matrix lacks
 // even where another field makes up for the number. A version with missing
 // rows or wrong checksums is left at once: not even its cached rows are
 // returned. The last sound version of the history is served until the number
@@ -47,13 +46,12 @@
 //
 // # Failover
 //
-// Reads go to masters, as writes do. Replication lags but keeps the order: a
-// replica that becomes the master has a prefix of what was written. It may
-// lack rows of a version that is being pushed, which are counted before the
-// version is complete; it may lack the switch to a version, and then names the
-// one before; it never has a switch without the version, nor the mark of a
-// complete version without its rows. Version IDs are never reused, so cached
-// rows cannot belong to another version.
+// Reads go to masters, as writes do. A replica that becomes the master has a
+// prefix of what was written. It may lack rows of a version that is being
+// pushed, which are counted before the version is complete, or the switch to a
+// version, and then names the one before; it never has a switch without the
+// version, nor the mark of a complete version without its rows. Version IDs are
+// never reused, so cached rows cannot belong to another version.
 //
 // Redis should run with maxmemory-policy noeviction or a volatile-* policy:
 // complete versions have no expiry, and an allkeys-* policy could evict them.

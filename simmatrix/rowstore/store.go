@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -260,10 +261,9 @@ func (s *Store) State() []State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	states := make([]State, 0, len(s.matrices))
-	for _, m := range s.matrices {
-		states = append(states, m.state)
+	for _, name := range slices.Sorted(maps.Keys(s.matrices)) {
+		states = append(states, s.matrices[name].state)
 	}
-	slices.SortFunc(states, func(a, b State) int { return strings.Compare(a.Name, b.Name) })
 	return states
 }
 
