@@ -37,8 +37,8 @@ const (
 	smallHead = 1 << 10
 )
 
-// maxAnswerHead bounds the headers of an answer, of which warnings can make many
-// kilobytes. net/http takes 10 MB for each connection.
+// maxAnswerHead bounds the headers of an answer, of which warnings can make
+// many kilobytes. net/http takes 10 MB for each connection.
 const maxAnswerHead = 1 << 20
 
 // A dialError says that no connection came about, so that nothing was sent.
