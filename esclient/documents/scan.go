@@ -418,8 +418,8 @@ func appendTexts(dst []string, v jsontext.Value, path string) (_ []string, err e
 	}
 }
 
-// appendMembers appends the texts that the object v has at path. A name in v may
-// have several segments of the path.
+// appendMembers appends the texts that the object v has at path. A name in v
+// may have several segments of the path.
 func appendMembers(dst []string, v jsontext.Value, path string) ([]string, error) {
 	var members map[string]jsontext.Value
 	err := answers.Decode(v, &members)
