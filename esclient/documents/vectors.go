@@ -162,80 +162,96 @@ func (v *vectorCall) read(answer io.Reader, fn func(i int, d *vectorDoc) error) 
 	return err
 }
 
-// readDoc reads the entry of the document with an id, "" for one that has none.
+// readDoc reads the entry of the document with an id, "" for one that has none,
+// token by token: a struct for the millions of terms would take twice as long.
 func (v *vectorCall) readDoc(d *jsontext.Decoder, id string) (*vectorDoc, error) {
-	var entry struct {
-		ID      string             `json:"_id"`
-		Found   bool               `json:"found"`
-		Version int64              `json:"_version"`
-		Error   *answers.ItemError `json:"error"`
-		Vectors map[string]struct {
-			Terms termList `json:"terms"`
-		} `json:"term_vectors"`
-	}
-	if err := json.UnmarshalDecode(d, &entry); err != nil {
-		return nil, err
-	}
-	if entry.ID != "" && id != "" && entry.ID != id {
-		return nil, fmt.Errorf("another document than asked for: %w", errVectors)
-	}
-	doc := &vectorDoc{DocTerms: DocTerms{Found: entry.Found, Version: entry.Version}}
-	if e := entry.Error; e != nil {
-		status := 0 // the cluster has none for a document
-		if e.Type == "index_not_found_exception" {
-			status = http.StatusNotFound
+	doc := &vectorDoc{}
+	err := answers.EachMember(d, func(name string) (err error) {
+		switch name {
+		case "_id":
+			var got string
+			if err = json.UnmarshalDecode(d, &got); err == nil && id != "" && got != id {
+				err = fmt.Errorf("another document than asked for: %w", errVectors)
+			}
+			return err
+		case "found":
+			return json.UnmarshalDecode(d, &doc.Found)
+		case "_version":
+			return json.UnmarshalDecode(d, &doc.Version)
+		case "error":
+			var e answers.ItemError
+			err = json.UnmarshalDecode(d, &e)
+			status := 0 // the cluster has none for a document
+			if e.Type == "index_not_found_exception" {
+				status = http.StatusNotFound
+			}
+			doc.Err = e.AsError(status)
+			return err
+		case "term_vectors":
+			return answers.EachMember(d, func(field string) error { return v.readField(d, doc, field) })
+		default:
+			return d.SkipValue()
 		}
-		doc.Err = e.AsError(status)
-	}
-	for field, of := range entry.Vectors {
-		list := of.Terms
-		if v.positions && len(list.positions) != len(list.terms) {
-			return nil, fmt.Errorf("a term without a place: %w", errVectors)
+	})
+	return doc, err
+}
+
+// readField reads {"terms":{"term":{"term_freq":n,"tokens":[{"position":n}]}}}.
+func (v *vectorCall) readField(d *jsontext.Decoder, doc *vectorDoc, field string) error {
+	var terms []TermFreq
+	var positions [][]int
+	err := answers.EachMember(d, func(name string) error {
+		if name != "terms" {
+			return d.SkipValue()
 		}
-		if len(list.terms) == 0 {
-			continue
-		}
+		return answers.EachMember(d, func(term string) error {
+			freq, at, err := v.readTerm(d)
+			terms = append(terms, TermFreq{term, freq})
+			if v.positions {
+				positions = append(positions, at)
+			}
+			return err
+		})
+	})
+	if len(terms) > 0 {
 		if doc.Fields == nil {
 			doc.Fields, doc.positions = map[string][]TermFreq{}, map[string][][]int{}
 		}
-		doc.Fields[field], doc.positions[field] = list.terms, list.positions
+		doc.Fields[field], doc.positions[field] = terms, positions
 	}
-	return doc, nil
+	return err
 }
 
-// A termList has the terms of a field, and the places of those that tell them.
-type termList struct {
-	terms     []TermFreq
-	positions [][]int
-}
-
-// UnmarshalJSONFrom reads
-// {"term":{"term_freq":n,"tokens":[{"position":n},…]},…}.
-func (l *termList) UnmarshalJSONFrom(d *jsontext.Decoder) error {
-	var t struct {
-		Freq   int64 `json:"term_freq"`
-		Tokens []struct {
-			Position int `json:"position"`
-		} `json:"tokens"`
-	}
-	return answers.EachMember(d, func(term string) error {
-		t.Freq, t.Tokens = 0, t.Tokens[:0]
-		if err := json.UnmarshalDecode(d, &t); err != nil {
-			return err
-		}
-		if n := len(t.Tokens); n > 0 {
-			at := make([]int, n)
-			for i := range at {
-				at[i] = t.Tokens[i].Position
+// readTerm reads the frequency and the places of a term.
+func (v *vectorCall) readTerm(d *jsontext.Decoder) (freq int64, at []int, err error) {
+	err = answers.EachMember(d, func(name string) error {
+		switch {
+		case name == "term_freq":
+			t, err := d.ReadToken()
+			if err == nil && t.Kind() == jsontext.KindNumber { // else Int panics
+				freq, err = t.Int()
 			}
-			l.positions, t.Freq = append(l.positions, at), int64(n)
+			return err
+		case name == "tokens" && v.positions:
+			var tokens []struct {
+				Position int `json:"position"`
+			}
+			err := json.UnmarshalDecode(d, &tokens)
+			for _, t := range tokens {
+				at = append(at, t.Position)
+			}
+			return err
+		default:
+			return d.SkipValue()
 		}
-		if t.Freq < 1 {
-			return fmt.Errorf("a term without a frequency: %w", errVectors)
-		}
-		l.terms = append(l.terms, TermFreq{term, t.Freq})
-		return nil
 	})
+	if v.positions {
+		freq = int64(len(at))
+	}
+	if err == nil && freq < 1 {
+		err = fmt.Errorf("a term without a frequency: %w", errVectors)
+	}
+	return freq, at, err
 }
 
 // texts returns the document's terms in each of the fields that has any, cut at
