@@ -122,6 +122,7 @@ func (g *list) plainTerm(b []byte) (uint32, error) {
 	}
 	return g.term(string(b))
 }
+
 func checkPlain(term string) error {
 	if strings.ContainsAny(term, "\t\r\n") {
 		return fmt.Errorf("term %.40q holds a tab or an end of line", term)
