@@ -158,6 +158,15 @@ type Rewriting struct {
 	NormalizeScore bool     `yaml:"normalize_score"`
 	Phrases        bool     `yaml:"phrases"`
 	RescoreQueries bool     `yaml:"rescore_queries"`
+	Feedback       Feedback `yaml:"feedback"`
+}
+
+// Feedback says how terms of a search's own first hits are added to it, which
+// takes a second search.
+type Feedback struct {
+	Documents int     `yaml:"documents"` // how many hits are read; 0 switches it off
+	Terms     int     `yaml:"terms"`     // how many terms are added at most
+	Weight    float64 `yaml:"weight"`    // what they count for, as a share of the search's own terms
 }
 
 // Strength is λ of each scoring form, in [0, 1]: the share of their score that
@@ -228,6 +237,7 @@ func Default() *Config {
 				Enabled: true, Mode: ModeBM25, RerankWindow: 100, Scoring: ScoringAuto, Phase: PhaseAuto,
 				Matching: MatchingWiden, MaxAddedTerms: 30, MaxQueryTerms: 64, MaxDocShare: 0.1,
 				Strength:      Strength{Linear: 0.2, Grouped: 0.5, Saturated: 0.25},
+				Feedback:      Feedback{Terms: 20, Weight: 0.3},
 				DefaultFields: []string{}, Highlight: HighlightOriginal,
 			},
 			Budget: Duration(50 * time.Millisecond), RerankBudget: Duration(50 * time.Millisecond),

@@ -141,7 +141,7 @@ var badFiles = map[string][]string{
 	},
 	"profiles": {
 		"profiles.bad.yml:5: profiles.fast.budget: unknown key; allowed: enabled, mode, rerank_window, scoring, phase, matching, max_added_terms, " +
-			"max_query_terms, max_doc_share, strength, default_fields, highlight, normalize_score, phrases, rescore_queries, matrices",
+			"max_query_terms, max_doc_share, strength, default_fields, highlight, normalize_score, phrases, rescore_queries, feedback, matrices",
 		"profiles.bad.yml:6: profiles.fast.scoring: must be one of auto, linear, grouped, saturated",
 		"profiles.bad.yml:8: profiles.fast.strength.grouped: 7 is out of range; allowed: 0 to 1",
 		"profiles.bad.yml:9: profiles.fast.default_fields[0]: must be the full name of a field, without wildcards and boosts",
@@ -152,7 +152,7 @@ var badFiles = map[string][]string{
 		"profiles.bad.yml:13: profiles.?: the name must be 1 to 64 letters (A to Z, a to z), digits, dots, _ and -",
 		"profiles.bad.yml:14: profiles.empty: has no value; give it one, or remove the key to get the default",
 		"profiles.bad.yml:15: profiles.list: must be a section with the keys enabled, mode, rerank_window, scoring, phase, matching, max_added_terms, " +
-			"max_query_terms, max_doc_share, strength, default_fields, highlight, normalize_score, phrases, rescore_queries, matrices",
+			"max_query_terms, max_doc_share, strength, default_fields, highlight, normalize_score, phrases, rescore_queries, feedback, matrices",
 		"profiles.bad.yml:17: expansion.matching: must be one of widen, same",
 		"profiles.bad.yml:18: expansion.strength.saturated: 2 is out of range; allowed: 0 to 1",
 		"profiles.bad.yml:19: expansion.max_doc_share: must be a number",
@@ -320,6 +320,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		Strength:      Strength{Linear: 0, Grouped: 1, Saturated: 0.125},
 		DefaultFields: []string{"title", "body.english"},
 		Highlight:     HighlightRelated, NormalizeScore: true, Phrases: true, RescoreQueries: true,
+		Feedback: Feedback{Documents: 100, Terms: 1, Weight: 1},
 	}
 	want := &Config{
 		Listen: Listen{
@@ -346,6 +347,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 					MaxAddedTerms: 200, MaxQueryTerms: 1, MaxDocShare: 0.5,
 					Strength:      Strength{Linear: 0, Grouped: 0.5, Saturated: 0.125}, // grouped alone is its own
 					DefaultFields: []string{}, Highlight: HighlightOriginal,
+					Feedback: Feedback{Documents: 5, Terms: 1, Weight: 1},
 				},
 				Matrices: []string{"main", "Shop_2.v1-a"},
 			},

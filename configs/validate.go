@@ -78,6 +78,9 @@ func (d *decoder) rewriting(key string, r *Rewriting) {
 	if r.MaxDocShare <= 0 || r.MaxDocShare > 1 {
 		d.add(key+".max_doc_share", "%v is out of range; allowed: above 0, up to 1", r.MaxDocShare)
 	}
+	within(d, key+".feedback.documents", r.Feedback.Documents, 0, 100)
+	within(d, key+".feedback.terms", r.Feedback.Terms, 1, 100)
+	within(d, key+".feedback.weight", r.Feedback.Weight, 0, 1)
 	within(d, key+".strength.linear", r.Strength.Linear, 0, 1)
 	within(d, key+".strength.grouped", r.Strength.Grouped, 0, 1)
 	within(d, key+".strength.saturated", r.Strength.Saturated, 0, 1)

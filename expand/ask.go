@@ -27,6 +27,8 @@ type asker struct {
 	// fields of them that may be expanded.
 	clauses []form.Clause
 	targets []target
+	// later says that the page has what an earlier one of its point in time had.
+	later bool
 }
 
 type target struct {
@@ -52,6 +54,9 @@ const (
 	// maxText is the length in bytes of the longest text that is analyzed: 64 for
 	// each of the 1,024 terms that MaxQueryTerms can be.
 	maxText = 64 << 10
+	// maxTerms is how many terms a text may have to be expanded: what engines
+	// take in a query by default.
+	maxTerms = 1024
 	// maxExplainedIndices is how many of the indices without a matrix are named.
 	maxExplainedIndices = 10
 	// candidatesPerTerm is how many candidates are looked up in the live
@@ -77,15 +82,29 @@ func (a *asker) ask(ctx context.Context) error {
 	if exact, err := a.askExact(ctx, open); exact || err != nil {
 		return err
 	}
+	feedback := len(a.s.firstHits()) > 0
+	if feedback {
+		a.weighContext(open)
+	}
 	for _, t := range leading(open) {
 		t.terms.Propose(t.Weighting(), t.rows.Docs(), a.e.options.MaxDocShare, a.e.options.MaxAddedTerms*candidatesPerTerm)
-		if len(t.terms.Candidates) == 0 {
+		if len(t.terms.Candidates) == 0 && !feedback {
 			t.leave(reason.NoNeighbors)
 		}
 	}
 	open = stillOpen(open)
 	if err := a.settle(ctx, open); err != nil {
 		return failed(StageStatistics, err)
+	}
+	if feedback {
+		if err := a.settleFeedback(ctx, open); err != nil {
+			return failed(StageStatistics, err)
+		}
+	}
+	for _, t := range open {
+		if !t.follows() && len(t.Added) == 0 && len(t.Feedback) == 0 {
+			t.leave(reason.NoNeighbors)
+		}
 	}
 	shareAdded(leading(stillOpen(open)), a.e.options.MaxAddedTerms)
 	return nil
@@ -104,6 +123,14 @@ func (t *target) follows() bool { return t.clause.TermCentric && t.Field != &t.c
 
 func stillOpen(targets []*target) []*target {
 	return slices.DeleteFunc(targets, func(t *target) bool { return t.Reason != "" || t.clause.Reason != "" })
+}
+
+// lead returns the field whose selection it uses.
+func (t *target) lead() *form.Field {
+	if t.clause.TermCentric {
+		return &t.clause.Fields[0]
+	}
+	return t.Field
 }
 
 // leading returns the targets that have a selection of their own.
@@ -254,7 +281,26 @@ func (a *asker) texts(ctx context.Context, open []*target) ([]*target, error) {
 		understand(&a.clauses[i])
 	}
 	open = stillOpen(open)
+	if err := a.limitTerms(ctx, leading(open)); err != nil {
+		return nil, failed(StageStatistics, err)
+	}
 	return open, failed(StageRows, a.fetchRows(ctx, leading(open)))
+}
+
+// limitTerms leaves the least telling terms of long texts without neighbors.
+func (a *asker) limitTerms(ctx context.Context, targets []*target) error {
+	return each(targets, func(t *target) error {
+		if len(t.Terms.Origins) <= a.e.options.MaxQueryTerms || a.e.options.Mode == ModeHard {
+			return nil
+		}
+		words := t.Terms.Terms(nil)
+		docFreqs := make([]int64, len(words))
+		stats, err := a.e.cluster.Statistics(ctx, a.s.indices, t.Name, words, docFreqs)
+		if err == nil {
+			t.Terms.Limit(docFreqs, stats.DocCount, a.e.options.MaxQueryTerms)
+		}
+		return err
+	})
 }
 
 // each calls f for every target, several at the same time.
@@ -281,7 +327,7 @@ func (a *asker) analyze(ctx context.Context, targets []*target) error {
 			t.Reason = reason.NotWords
 		case len(analysis.Terms) == 0:
 			t.Reason = reason.NoTerms
-		case len(analysis.Terms) > a.e.options.MaxQueryTerms:
+		case len(analysis.Terms) > maxTerms, a.e.options.Mode == ModeHard && len(analysis.Terms) > a.e.options.MaxQueryTerms:
 			t.Reason = reason.TooManyTerms
 		default:
 			t.Analysis, t.Terms = analysis, t.terms
@@ -331,7 +377,11 @@ func (a *asker) fetchRows(ctx context.Context, targets []*target) error {
 		rows, n := targets[0].rows, 0
 		a.m.terms = a.m.terms[:0]
 		for ; n < len(targets) && targets[n].rows == rows; n++ {
-			a.m.terms = targets[n].Terms.Terms(a.m.terms)
+			for i := range targets[n].Terms.Origins {
+				if o := &targets[n].Terms.Origins[i]; !o.Plain {
+					a.m.terms = append(a.m.terms, o.Term)
+				}
+			}
 		}
 		a.m.rows = sized(a.m.rows, len(a.m.terms))
 		if err := rows.Rows(ctx, a.m.terms, a.m.rows); err != nil {
@@ -340,8 +390,10 @@ func (a *asker) fetchRows(ctx context.Context, targets []*target) error {
 		k := 0
 		for _, t := range targets[:n] {
 			for i := range t.Terms.Origins {
-				t.Terms.Origins[i].Row = a.m.rows[k]
-				k++
+				if o := &t.Terms.Origins[i]; !o.Plain {
+					o.Row = a.m.rows[k]
+					k++
+				}
 			}
 		}
 		targets = targets[n:]
@@ -359,11 +411,7 @@ func (a *asker) settle(ctx context.Context, open []*target) error {
 		if single {
 			m = &a.m.weighing
 		}
-		lead := t.Field
-		if t.follows() {
-			lead = &t.clause.Fields[0]
-		}
-		m.terms = lead.Terms.Terms(m.terms[:0])
+		m.terms = t.lead().Terms.Terms(m.terms[:0])
 		m.docFreqs = sized(m.docFreqs, len(m.terms))
 		t.docFreqs = m.docFreqs
 		t.Stats, err = a.e.cluster.Statistics(ctx, a.s.indices, t.Name, m.terms, m.docFreqs)
@@ -386,9 +434,7 @@ func (a *asker) settle(ctx context.Context, open []*target) error {
 		default:
 			t.Terms.Settle(t.Weighting(), t.Stats.DocCount, t.docFreqs, share, most)
 		}
-		if t.Added = t.Terms.Candidates; len(t.Added) == 0 {
-			t.leave(reason.NoNeighbors)
-		}
+		t.Added = t.Terms.Candidates
 	}
 	return nil
 }

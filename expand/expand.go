@@ -149,6 +149,9 @@ func (e *Expander) expandOne(ctx context.Context, req *Request, together int) (*
 		return &Result{Reason: why, Clauses: s.notes()}, nil
 	}
 	res := newPlanner(a).write()
+	if !a.later {
+		a.addFirstPass(res)
+	}
 	if !res.Rewritten {
 		res.Reason = whyNothing(a.clauses)
 	}

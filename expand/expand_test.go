@@ -227,7 +227,7 @@ func TestClausesLeftAlone(t *testing.T) {
 		"no matrix":           {`{"match":{"unbound":"car"}}`, reason.NoMatrix},
 		"no terms":            {`{"match":{"body":"  "}}`, reason.NoTerms},
 		"too long a text":     {`{"match":{"body":"` + strings.Repeat("ca", maxText) + `"}}`, reason.TooManyTerms},
-		"too many terms":      {`{"match":{"body":"` + strings.Repeat("car ", 65) + `"}}`, reason.TooManyTerms},
+		"too many terms":      {`{"match":{"body":"` + strings.Repeat("car ", maxTerms+1) + `"}}`, reason.TooManyTerms},
 		"no neighbors":        {`{"match":{"body":"zeppelin"}}`, reason.NoNeighbors},
 		"runtime field":       {`{"match":{"redefined":"car"}}`, reason.RuntimeField},
 		"unknown option":      {`{"match":{"body":{"query":"car","frob":1}}}`, reason.Options},

@@ -10,7 +10,7 @@ import (
 
 // explain says of every field in a plan what is done with it; reranked says
 // that the hits of this page are ordered outside of the engine.
-func explain(p *form.Plan, reranked bool) []Clause {
+func explain(p *form.Plan, first []FirstHit, reranked bool) []Clause {
 	out := make([]Clause, 0, len(p.Clauses))
 	for i := range p.Clauses {
 		c := &p.Clauses[i]
@@ -20,7 +20,17 @@ func explain(p *form.Plan, reranked bool) []Clause {
 		}
 		out = slices.Grow(out, len(c.Fields))
 		for k := range c.Fields {
-			out = append(out, explainField(p, c, &c.Fields[k], reranked))
+			e := explainField(p, c, &c.Fields[k], reranked)
+			for _, t := range c.Fields[k].Feedback {
+				f := AddedFeedback{Term: t.Term, Weight: t.Weight, Boost: t.Boost}
+				for _, d := range t.Hits {
+					if d < len(first) { // a later page of a point in time has none
+						f.Documents = append(f.Documents, first[d].ID)
+					}
+				}
+				e.Feedback = append(e.Feedback, f)
+			}
+			out = append(out, e)
 		}
 	}
 	return out

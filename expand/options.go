@@ -57,6 +57,8 @@ type Options struct {
 	// HideFrom lists the requests that are left alone because their answers
 	// show the added terms. Those on an alias with a filter always are.
 	HideFrom Disclosure
+	// Feedback says how the terms of the first hits are added.
+	Feedback Feedback
 }
 
 // DefaultOptions returns the defaults: at most 30 terms, each in at most a

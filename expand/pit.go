@@ -39,6 +39,8 @@ const (
 type pitKey struct {
 	expander *Expander
 	search   [sha256.Size]byte
+	// feedback says that the first hits were known.
+	feedback bool
 }
 
 // A firstPage is what became of a search when it was seen first on its point
@@ -75,7 +77,13 @@ func (a *asker) askPage(ctx context.Context) (reason.Reason, error) {
 		return "", a.ask(ctx)
 	}
 	cache, key := a.e.pits, pageKey(a.e, a.s.Search)
+	key.feedback = a.e.options.Feedback.documents(a.s.req.Feedback) > 0
 	first, known := cache.GetIfPresent(key)
+	if !known && len(a.s.firstHits()) == 0 {
+		key.feedback = false
+		first, known = cache.GetIfPresent(key)
+	}
+	a.later = known
 	var err error
 	if !known {
 		if err = a.ask(ctx); err != nil && errors.Is(ctx.Err(), context.Canceled) {
@@ -133,7 +141,7 @@ func pageKey(e *Expander, s *dsl.Search) pitKey {
 			raw = binary.AppendUvarint(raw, math.Float64bits(f.Boost))
 		}
 	}
-	return pitKey{e, sha256.Sum256(raw)}
+	return pitKey{expander: e, search: sha256.Sum256(raw)}
 }
 
 // remembered returns copies of clauses that hold on to nothing of the
@@ -157,6 +165,10 @@ func remembered(clauses []form.Clause) []form.Clause {
 			}
 			for n := range f.Added {
 				f.Added[n].Term = strings.Clone(f.Added[n].Term)
+			}
+			f.Feedback = slices.Clone(f.Feedback)
+			for n := range f.Feedback {
+				f.Feedback[n].Term = strings.Clone(f.Feedback[n].Term)
 			}
 		}
 		out = append(out, c)
@@ -195,6 +207,9 @@ func (p *firstPage) weight() uint32 {
 		}
 		for k := range f.Added {
 			n += termBytes + len(f.Added[k].Term) + 8*len(f.Added[k].FieldIDFs)
+		}
+		for k := range f.Feedback {
+			n += termBytes + len(f.Feedback[k].Term) + 8*len(f.Feedback[k].Hits)
 		}
 	}
 	return uint32(min(n, math.MaxUint32))

@@ -54,7 +54,7 @@ func (p *planner) write() *Result {
 	for {
 		p.decide()
 		if !plan.Changes() && p.rerank == nil {
-			return &Result{Clauses: explain(plan, false)} // each says why
+			return &Result{Clauses: explain(plan, p.s.firstHits(), false)} // each says why
 		}
 		body, clauses = plan.Write(body)
 		over := clauses - p.limit()
@@ -74,7 +74,7 @@ func (p *planner) write() *Result {
 		plan.MatchOnly = true
 		body, clauses = plan.Write(body)
 		if !plan.Changes() {
-			return &Result{Clauses: explain(plan, p.rerank != nil)}
+			return &Result{Clauses: explain(plan, p.s.firstHits(), p.rerank != nil)}
 		}
 	}
 	var reranks []*Rerank
@@ -88,7 +88,7 @@ func (p *planner) write() *Result {
 		RawQuery:    p.s.parameters.Rewritten(p.s.req.RawQuery, needsDFS, p.rerank != nil),
 		Body:        body,
 		Reranks:     reranks,
-		Clauses:     explain(plan, p.rerank != nil),
+		Clauses:     explain(plan, p.s.firstHits(), p.rerank != nil),
 		ClauseCount: clauses,
 	}
 }
@@ -160,7 +160,7 @@ func (p *planner) decide() {
 // scoring chooses the form, and says why it is not the configured one.
 func (p *planner) scoring(c *form.Clause) (form.Scoring, reason.Reason) {
 	wanted := p.e.options.Scoring
-	if p.plan.FindOnly || wanted == form.Linear {
+	if p.plan.FindOnly || c.Added() == 0 || wanted == form.Linear {
 		return form.Linear, ""
 	}
 	for i := range c.Fields {

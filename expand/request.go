@@ -38,6 +38,12 @@ type Request struct {
 	Allowed func(ctx context.Context, indices esclient.Indices) error
 	// Discloses adds to what the body and the query string say.
 	Discloses Disclosure
+	// Feedback says whether terms of the first hits are added.
+	Feedback FeedbackWish
+	// FirstHits are the hits of the first passes of its searches, as
+	// [Result.FirstPasses] asked for them; nil for those that have none. It is
+	// empty in the first call.
+	FirstHits [][]FirstHit
 }
 
 // A Result is what becomes of a [Request].
@@ -52,6 +58,11 @@ type Result struct {
 	// before the client gets them, nil for those that stay in the engine's order.
 	// It is empty where all do.
 	Reranks []*Rerank
+	// FirstPasses are, for each search of the request, what is to be sent before it
+	// so that terms of its first hits can be added by a second call, nil for those
+	// that have none. It is empty where none has one. RawQuery and Body are what
+	// goes out where a first pass fails.
+	FirstPasses []*FirstPass
 	// Indices are the index expressions of the searches of a request that has
 	// several, empty for one that is one search.
 	Indices []string
@@ -131,6 +142,9 @@ type Clause struct {
 	// Terms are those of the clause's text, and Added those added, as written.
 	Terms []string `json:"terms,omitempty"`
 	Added []Added  `json:"added,omitempty"`
+	// Feedback are the terms added because the first hits have them, the best
+	// first.
+	Feedback []AddedFeedback `json:"feedback,omitempty"`
 	// Reason says why the clause was left alone or a simpler form taken.
 	Reason reason.Reason `json:"reason,omitempty"`
 }
@@ -144,6 +158,18 @@ type Added struct {
 	Similarity float64 `json:"similarity"`
 	// Weight is v_j = Σ_i x_i w_i w_j s_ij, the score mass that the term
 	// brings at λ = 1, and Boost the factor in the rewritten search.
+	Weight float64 `json:"weight"`
+	Boost  float64 `json:"boost"`
+}
+
+// AddedFeedback is one term that was added because the first hits of a search
+// hold it.
+type AddedFeedback struct {
+	// Term is the term j, and Documents are the ids of the hits that hold it.
+	Term      string   `json:"term"`
+	Documents []string `json:"documents"`
+	// Weight is f_j, see [terms.Feedback], and Boost the factor that the term
+	// carries in the search.
 	Weight float64 `json:"weight"`
 	Boost  float64 `json:"boost"`
 }

@@ -41,6 +41,9 @@ func (e *Expander) expandSeveral(ctx context.Context, req *Request) (*Result, er
 			return nil
 		}
 		one := partRequest(req, &parts[i], len(parts))
+		if one.FirstHits = nil; i < len(req.FirstHits) {
+			one.FirstHits = req.FirstHits[i : i+1]
+		}
 		results[i], errs[i] = e.expandOne(ctx, &one, len(parts))
 		return nil // each part has its own
 	})
@@ -86,6 +89,12 @@ func joined(req *Request, parts []dsl.Part, results []*Result, errs []error) (*R
 			c.Path = number + "." + c.Path
 			out.Clauses = append(out.Clauses, c)
 		}
+		if len(res.FirstPasses) > 0 && i < maxReranked {
+			if out.FirstPasses == nil {
+				out.FirstPasses = make([]*FirstPass, len(parts))
+			}
+			out.FirstPasses[i] = res.FirstPasses[0]
+		}
 		if !res.Rewritten {
 			continue
 		}
@@ -111,7 +120,7 @@ func joined(req *Request, parts []dsl.Part, results []*Result, errs []error) (*R
 	case len(out.Failures) > 0:
 		return nil, fmt.Errorf("of %d searches: %w", len(parts), errors.Join(out.Failures...))
 	case len(out.Clauses) > 0:
-		return &Result{Clauses: out.Clauses, Reason: out.Clauses[0].Reason}, nil
+		return &Result{Clauses: out.Clauses, Reason: out.Clauses[0].Reason, FirstPasses: out.FirstPasses}, nil
 	}
 	return &Result{Reason: reason.NoClause}, nil
 }

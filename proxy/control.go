@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/proxy/wire"
 )
 
@@ -21,6 +22,9 @@ const (
 	controlOff     = "off"     // the search goes out as it came, unread
 	controlDryRun  = "dry-run" // the search goes out as it came, and what would have become of it is kept
 	controlExplain = "explain" // what became of the search is kept
+
+	controlFeedback   = "feedback"    // terms of the first hits are added
+	controlNoFeedback = "no-feedback" // none are
 )
 
 // Reasons not to rewrite a search that lie in what it asks for.
@@ -34,6 +38,7 @@ const (
 // value. The profile "" is the configuration's own.
 type control struct {
 	off, dryRun, explain bool
+	feedback             expand.FeedbackWish
 	profile              string
 }
 
@@ -72,6 +77,12 @@ func (c *control) ask(list string) {
 		c.off = c.off || strings.EqualFold(value, controlOff)
 		c.dryRun = c.dryRun || strings.EqualFold(value, controlDryRun)
 		c.explain = c.explain || strings.EqualFold(value, controlExplain)
+		if strings.EqualFold(value, controlFeedback) {
+			c.feedback = expand.FeedbackOn
+		}
+		if strings.EqualFold(value, controlNoFeedback) {
+			c.feedback = expand.FeedbackOff
+		}
 	}
 }
 

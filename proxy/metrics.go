@@ -50,6 +50,7 @@ type upstreamMetrics struct {
 // rerankMetrics tell of the hits that were to be reranked.
 type rerankMetrics struct {
 	rerank     *prometheus.CounterVec
+	feedback   *prometheus.CounterVec
 	rerankTook prometheus.Observer
 }
 
@@ -118,6 +119,8 @@ func newMetrics(registry prometheus.Registerer, causes []string) (*metrics, erro
 		rerankMetrics: rerankMetrics{
 			rerank: r.counter("akin_reranked_total",
 				"Searches whose hits were to be reranked, by what became of that; all results but reranked and unreadable mean the engine's order.", "result"),
+			feedback: r.counter("akin_feedback_total",
+				"Searches that were to get terms of their first hits, by what became of that; all results but used mean the expansion without feedback.", "result"),
 			rerankTook: r.times("akin_rerank_duration_seconds",
 				"Time from the cluster's whole answer until its hits, those of all searches in it, were in order.", 0.5e-3, 2).WithLabelValues(),
 		},
@@ -148,9 +151,13 @@ func (m *metrics) startSeries(causes []string) {
 	for _, cause := range append(causes, causePanic) {
 		m.requests.WithLabelValues(explain.FailedOpen, cause)
 		m.rerank.WithLabelValues(cause)
+		m.feedback.WithLabelValues(cause)
 	}
 	for _, result := range []string{rerankedHits, rerankNothing, rerankUnnamed, rerankUnreadable} {
 		m.rerank.WithLabelValues(result)
+	}
+	for _, result := range []string{feedbackUsed, feedbackNoHits, feedbackRefused, feedbackAnswer, feedbackNoTerms} {
+		m.feedback.WithLabelValues(result)
 	}
 	m.rejected.WithLabelValues(originalAccepted)
 	m.rejected.WithLabelValues(originalRejected)

@@ -285,7 +285,7 @@ func (s *Server) expand(ctx context.Context, r *http.Request, x *search, e Expan
 func (s *Server) callExpander(ctx context.Context, r *http.Request, x *search, e Expander) (made *rewrittenSearch, err error) {
 	in := &expand.Request{
 		Endpoint: x.endpoint, Index: x.index, RawQuery: x.rawQuery, Body: x.body.plain, Preview: x.control.dryRun,
-		Fixed: s.fixed(x, r.Header), Allowed: s.access.checker(r, x),
+		Fixed: s.fixed(x, r.Header), Allowed: s.access.checker(r, x), Feedback: x.control.feedback,
 	}
 	var t *templates.Request
 	if x.isTemplate() {
@@ -298,7 +298,10 @@ func (s *Server) callExpander(ctx context.Context, r *http.Request, x *search, e
 		in.Body, in.Discloses = t.Rendered, t.Discloses()
 	}
 	made = new(rewrittenSearch)
-	if made.Result, err = e.Expand(ctx, in); err != nil || !made.Rewritten {
+	if made.Result, err = e.Expand(ctx, in); err == nil && len(made.FirstPasses) > 0 {
+		made.Result = s.withFeedback(ctx, r, e, in, made.Result)
+	}
+	if err != nil || !made.Rewritten {
 		return made, err
 	}
 	if x.typed && !s.knowsTypes(ctx, r) {

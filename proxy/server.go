@@ -93,6 +93,9 @@ type Options struct {
 	Causes map[string]string
 	// Reranker scores the hits to be reranked; nil keeps the engine's order.
 	Reranker Reranker
+	// HitTerms tells the terms of the first hits of searches to which the expander
+	// wants to add some; nil tells none.
+	HitTerms HitTerms
 	// RerankBudget bounds the time of all calls of Reranker for one request, from
 	// when the cluster's answer is complete; then the engine's order goes out. 0
 	// means 50 ms.

@@ -265,12 +265,13 @@ func (v *vocabulary) add(text string) int32 {
 	return n
 }
 
-func (v *vocabulary) texts(keys []rowKey) []string {
+// texts returns the terms that have the numbers.
+func (v *vocabulary) texts(numbers []int32) []string {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	texts := make([]string, len(keys))
-	for i, key := range keys {
-		texts[i] = v.terms[key.term]
+	texts := make([]string, len(numbers))
+	for i, n := range numbers {
+		texts[i] = v.terms[n]
 	}
 	return texts
 }

@@ -158,23 +158,55 @@ func (r *Reranker) Scores(ctx context.Context, fields []expand.RerankField, hits
 		return nil, err
 	}
 	if !known {
-		done, err := r.start(w, r.owners(ctx, hits)) //nolint:contextcheck // What is fetched outlives the search.
-		if err != nil {
+		fetch := func(ctx context.Context) error { return w.fetch(ctx, r.options.Vectors) }
+		if err := r.wait(ctx, hits, fetch); err != nil {
 			return nil, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case err := <-done:
-			if err != nil {
-				return nil, err
-			}
 		}
 	}
 	s, _ := r.scratch.Get().(*scratch) // New makes no other
 	scores, err := w.scores(ctx, s)
 	r.scratch.Put(s) // not after a panic, which leaves it in disorder
 	return scores, err
+}
+
+// Terms returns the terms of fields of hits, nil where a hit is no longer as it
+// was found. Its errors are those of [Reranker.Scores].
+func (r *Reranker) Terms(ctx context.Context, fields []string, hits []Hit) ([]map[string]expand.DocTerms, error) {
+	columns := make([]expand.RerankField, len(fields))
+	for i, name := range fields {
+		columns[i].Field = name
+	}
+	w, err := r.open(columns, hits)
+	if err != nil {
+		return nil, err
+	}
+	if len(w.recallUUIDs()) > 0 || w.recallVectors() > 0 {
+		fetch := func(ctx context.Context) error {
+			if err := w.fetchTerms(ctx, r.options.Vectors); !errors.Is(err, ErrMissing) {
+				return err
+			}
+			return nil
+		}
+		if err := r.wait(ctx, hits, fetch); err != nil {
+			return nil, err
+		}
+	}
+	return w.docTerms(), nil
+}
+
+// wait has something fetched by a goroutine of the reranker's and waits for it.
+// When ctx ends first the fetching goes on, for the searches that follow.
+func (r *Reranker) wait(ctx context.Context, hits []Hit, fetch func(context.Context) error) error {
+	done, err := r.start(fetch, r.owners(ctx, hits)) //nolint:contextcheck // What is fetched outlives the search.
+	if err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case err := <-done:
+		return err
+	}
 }
 
 func (r *Reranker) open(fields []expand.RerankField, hits []Hit) (*window, error) {
@@ -190,7 +222,10 @@ func (r *Reranker) open(fields []expand.RerankField, hits []Hit) (*window, error
 	}
 	w := &window{guard: r.options.Guard, memory: r.memory, hits: hits, uuids: make([]string, len(hits)), fields: make([]column, len(fields))}
 	for i := range fields {
-		key := space{similarities: fields[i].Similarities.Version()}
+		key := space{}
+		if fields[i].Similarities != nil { // else only terms are asked for
+			key.similarities = fields[i].Similarities.Version()
+		}
 		if fields[i].Weights != nil {
 			key.weights = fields[i].Weights.ID()
 		}
@@ -202,7 +237,7 @@ func (r *Reranker) open(fields []expand.RerankField, hits []Hit) (*window, error
 // start has all that a window lacks fetched, in a goroutine of the
 // reranker's. The channel gets what became of that; until then the window
 // belongs to it.
-func (r *Reranker) start(w *window, owners []string) (<-chan error, error) {
+func (r *Reranker) start(fetch func(context.Context) error, owners []string) (<-chan error, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
@@ -216,7 +251,7 @@ func (r *Reranker) start(w *window, owners []string) (<-chan error, error) {
 		defer r.places.Give(owners...)
 		ctx, cancel := context.WithTimeout(r.ctx, fetchTimeout)
 		defer cancel()
-		done <- r.options.Guard.Do(fetching, func() error { return w.fetch(ctx, r.options.Vectors) })
+		done <- r.options.Guard.Do(fetching, func() error { return fetch(ctx) })
 	})
 	return done, nil
 }

@@ -72,13 +72,7 @@ func (w *window) recall(ctx context.Context) (bool, error) {
 }
 
 func (w *window) fetch(ctx context.Context, vectors Vectors) error {
-	if w.fields[0].vectors == nil { // nobody knows yet which index they are of
-		if err := w.fetchUUIDs(ctx, vectors); err != nil {
-			return err
-		}
-		w.recallVectors()
-	}
-	if err := w.fetchVectors(ctx, vectors); err != nil {
+	if err := w.fetchTerms(ctx, vectors); err != nil {
 		return err
 	}
 	for i := range w.fields {
@@ -87,6 +81,35 @@ func (w *window) fetch(ctx context.Context, vectors Vectors) error {
 		}
 	}
 	return w.settle(ctx, vectors)
+}
+
+// fetchTerms asks for the vectors that the window lacks.
+func (w *window) fetchTerms(ctx context.Context, vectors Vectors) error {
+	if w.fields[0].vectors == nil { // nobody knows yet which index they are of
+		if err := w.fetchUUIDs(ctx, vectors); err != nil {
+			return err
+		}
+		w.recallVectors()
+	}
+	return w.fetchVectors(ctx, vectors)
+}
+
+// docTerms returns the terms of the hits by field, nil for a hit of which a
+// field is missing.
+func (w *window) docTerms() []map[string]expand.DocTerms {
+	out := make([]map[string]expand.DocTerms, len(w.hits))
+	for k := range w.hits {
+		fields := make(map[string]expand.DocTerms, len(w.fields))
+		for i := range w.fields {
+			if v := w.fields[i].vectors[k]; v != nil {
+				fields[w.fields[i].Field] = expand.DocTerms{Terms: w.memory.terms.texts(v.terms), Freqs: v.freqs}
+			}
+		}
+		if len(fields) == len(w.fields) {
+			out[k] = fields
+		}
+	}
+	return out
 }
 
 // recallUUIDs returns the indices of which none is remembered.
@@ -301,7 +324,11 @@ func (w *window) fetchRows(ctx context.Context, c *column) error {
 
 func (m *memory) loadRows(ctx context.Context, f *expand.RerankField, keys []rowKey, loaded map[rowKey]*row) error {
 	slices.SortFunc(keys, func(a, b rowKey) int { return int(a.term) - int(b.term) })
-	terms := m.terms.texts(keys)
+	numbers := make([]int32, len(keys))
+	for i, key := range keys {
+		numbers[i] = key.term
+	}
+	terms := m.terms.texts(numbers)
 	rows := make([]simmatrix.Row, len(terms))
 	if err := f.Similarities.Rows(ctx, terms, rows); err != nil {
 		return fmt.Errorf("%s: %w", f.Similarities.Version(), err)

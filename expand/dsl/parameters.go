@@ -2,6 +2,7 @@ package dsl
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -186,6 +187,25 @@ func (p *Parameters) Rewritten(raw string, needDFS, paged bool) string {
 	}
 	if needDFS {
 		kept = append(kept, "search_type="+DFS)
+	}
+	return strings.Join(kept, "&")
+}
+
+// firstPass are the parameters that a first pass of a search has, too: those
+// that decide which hits are its first.
+var firstPass = []string{
+	"allow_no_indices", "expand_wildcards", "ignore_throttled", "ignore_unavailable", "min_score", "preference", "routing",
+	"search_type", "terminate_after",
+}
+
+// FirstPass returns those of the parameters of a raw query string that decide
+// which hits are the first.
+func FirstPass(raw string) string {
+	var kept []string
+	for part := range strings.SplitSeq(raw, "&") {
+		if name, _, _ := strings.Cut(part, "="); slices.Contains(firstPass, name) {
+			kept = append(kept, part)
+		}
 	}
 	return strings.Join(kept, "&")
 }

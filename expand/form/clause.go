@@ -24,7 +24,14 @@ func writeClause(b *buffer, p *Plan, c *Clause, finding bool) {
 	if finding {
 		w.scoring = Linear
 	}
+	if !p.MatchOnly && c.hasFeedback() {
+		w.raw(`{"bool":{"must":[`)
+		defer w.feedback()
+	}
 	switch {
+	case c.Added() == 0 && !c.Exact:
+		w.original()
+		return
 	case p.MatchOnly:
 		w.matching()
 		return
@@ -89,6 +96,27 @@ func addedTerms(b *buffer, c *Clause) {
 			}
 		}
 	}
+}
+
+// feedback writes, behind the clause, the terms of the first hits: they score
+// what the clause finds, and find nothing themselves. Their largest scores are
+// a share of those of the terms of the text.
+func (w *clauseWriter) feedback() {
+	w.raw(`],"should":[`)
+	share := 0.0
+	for i := range w.c.Fields {
+		f := &w.c.Fields[i]
+		for _, t := range f.Feedback {
+			w.term(f.Name, t.Term, w.c.Parsed.Boost*f.Boost*t.Boost)
+			share += t.Boost * t.IDF / w.c.lead(i).mass()
+		}
+	}
+	w.raw(`]`)
+	if w.plan.Normalize {
+		w.raw(`,"boost":`)
+		w.number(1 / (1 + share))
+	}
+	w.raw(`}}`)
 }
 
 func (w *clauseWriter) linear() {

@@ -34,9 +34,14 @@ func (c *Clause) count() int {
 	return n
 }
 
-// Cut takes back n added terms: each time the weakest of the field that has
-// the most, the last of several.
+// Cut takes back n added terms: those of the first hits, then each time the
+// weakest of the field that has the most, the last of several.
 func (p *Plan) Cut(n int) {
+	for _, f := range Fields(p.Clauses) {
+		cut := min(n, len(f.Feedback))
+		f.Feedback = f.Feedback[:len(f.Feedback)-cut]
+		n -= cut
+	}
 	for range n {
 		var fullest *Field
 		most := 1
@@ -103,6 +108,9 @@ func (c *Clause) Flatten() {
 
 // levels returns how deep its form is, with the innermost query.
 func (c *Clause) levels() int {
+	if c.hasFeedback() && c.Added() == 0 {
+		return 2 // bool, term
+	}
 	n := [...]int{
 		Linear:    2, // bool, term
 		Grouped:   4, // bool, two dis_max, term

@@ -115,6 +115,8 @@ type Field struct {
 	// first.
 	Terms *terms.Selection
 	Added []terms.Candidate
+	// Feedback are those that the first hits speak of.
+	Feedback []terms.FeedbackTerm
 	// Exact is what the form hard needs, nil in others, and Truncated says that
 	// terms of it were taken back.
 	Exact     *Exact
@@ -145,7 +147,12 @@ func (c *Clause) Added() (n int) {
 }
 
 // Changed reports whether something is written in place of the clause.
-func (c *Clause) Changed() bool { return c.Exact || c.Added() > 0 }
+func (c *Clause) Changed() bool { return c.Exact || c.Added() > 0 || c.hasFeedback() }
+
+// hasFeedback reports whether terms of the first hits are written.
+func (c *Clause) hasFeedback() bool {
+	return c.Reason == "" && slices.ContainsFunc(c.Fields, func(f Field) bool { return f.Reason == "" && len(f.Feedback) > 0 })
+}
 
 // Leave leaves the clause alone, although there are terms to add.
 func (c *Clause) Leave(why reason.Reason) {

@@ -19,7 +19,7 @@ const (
 	// FoundTerms is how many added terms such a search looks for. As many as
 	// are looked for where the same search cannot be rescored, is only counted,
 	// or reaches further down, so that totals agree.
-	FoundTerms = 8
+	FoundTerms = 16
 	// findRatio times λ of the saturated form, 0.8 for its default, is λ of
 	// these terms in the query. It only chooses the hits that are ordered again.
 	findRatio = 3.2

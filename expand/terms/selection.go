@@ -12,6 +12,7 @@
 package terms
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -51,6 +52,7 @@ type Origin struct {
 	// its one occurrence.
 	X      float64
 	Row    simmatrix.Row // its neighbors
+	Plain  bool          // none are looked for
 	IDF, W float64       // the engine's idf, and the entry of W
 	V      float64       // as of a candidate; only [Selection.SettleFrozen] sets it
 }
@@ -90,6 +92,9 @@ type entry struct {
 type Selection struct {
 	Origins    []Origin
 	Candidates []Candidate
+	// Context has f_j of the terms that the first hits speak of, see [Feedback];
+	// nil without feedback.
+	Context map[string]float64
 
 	entries []entry
 	byTerm  table
@@ -100,6 +105,7 @@ type Selection struct {
 // Start sets the origins from the terms of a text, which have the positions
 // given, and forgets what was there before.
 func (sel *Selection) Start(terms []string, positions []int) {
+	sel.Context = nil
 	sel.Origins, sel.Candidates, sel.entries = sel.Origins[:0], sel.Candidates[:0], sel.entries[:0]
 	for k, term := range terms {
 		x := 1 / float64(stacked(positions, k))
@@ -108,6 +114,21 @@ func (sel *Selection) Start(terms []string, positions []int) {
 			continue
 		}
 		sel.Origins = append(sel.Origins, Origin{Term: term, X: x})
+	}
+}
+
+// Limit looks for the neighbors of the n origins with the largest x_i·idf_i
+// only, ties in the order of the text. docFreqs are those of the origins, of
+// docs documents.
+func (sel *Selection) Limit(docFreqs []int64, docs int64, n int) {
+	order := make([]int, len(sel.Origins))
+	mass := make([]float64, len(sel.Origins))
+	for i := range order {
+		order[i], mass[i] = i, sel.Origins[i].X*simmatrix.IDF(docFreqs[i], docs)
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(mass[b], mass[a]) })
+	for _, i := range order[min(n, len(order)):] {
+		sel.Origins[i].Plain = true
 	}
 }
 
@@ -199,8 +220,10 @@ func (sel *Selection) neighbors() (n int) {
 // mostDocs returns the share of docs, rounded up to whole documents.
 func mostDocs(share float64, docs int64) float64 { return math.Ceil(share * float64(docs)) }
 
-// Settle weighs the proposed candidates by live statistics, drops those that
-// the index does not have or has in more than share of its documents, and
+// Settle weighs the proposed candidates by live statistics and, with feedback,
+// by 1 + f_j, so that of two senses of a word that of the first hits wins. It
+// drops those that the index does not have or has in more than share of its
+// documents, and
 // keeps the best in their order. docFreqs belong to [Selection.Terms].
 func (sel *Selection) Settle(w Weighting, docs int64, docFreqs []int64, share float64, keep int) {
 	for i := range sel.Origins {
@@ -212,7 +235,8 @@ func (sel *Selection) Settle(w Weighting, docs int64, docFreqs []int64, share fl
 	most := mostDocs(share, docs)
 	for k := range sel.Candidates {
 		c := &sel.Candidates[k]
-		if c.V *= w.Of(simmatrix.IDF(c.DocFreq, docs)); c.DocFreq == 0 || float64(c.DocFreq) > most {
+		c.V *= w.Of(simmatrix.IDF(c.DocFreq, docs)) * (1 + sel.Context[c.Term])
+		if c.DocFreq == 0 || float64(c.DocFreq) > most {
 			c.V = 0
 		}
 	}

@@ -190,9 +190,11 @@ const (
 	maxClauseBytes = 64 << 10
 	// Memory of a clause, a term of its text and an added term, without the texts:
 	// the sizes of the structs, for a clause twice, since lists grow by up to that.
-	clauseBytes = 368
+	clauseBytes = 416
 	termBytes   = 16
 	addedBytes  = 64
+
+	feedbackBytes = 56
 	// cutMark stands where the rest of a text was.
 	cutMark = "…"
 )
@@ -218,16 +220,30 @@ func eachText(c *expand.Clause, f func(s string) string) {
 	for k := range c.Added {
 		c.Added[k].Term, c.Added[k].From = f(c.Added[k].Term), f(c.Added[k].From)
 	}
+	for k := range c.Feedback {
+		t := &c.Feedback[k]
+		t.Term = f(t.Term)
+		for i := range t.Documents {
+			t.Documents[i] = f(t.Documents[i])
+		}
+	}
 }
 
 // keepClause returns a copy of a clause with lists of its own, its size and
 // that of its texts. Lists that take more than all clauses may are not copied.
 func keepClause(c expand.Clause) (kept expand.Clause, size, texts int) {
 	size = clauseBytes + termBytes*(len(c.Terms)+len(c.Indices)) + addedBytes*len(c.Added)
+	for k := range c.Feedback {
+		size += feedbackBytes + textBytes*len(c.Feedback[k].Documents)
+	}
 	if size > maxClauseBytes {
 		return c, size, 0
 	}
 	c.Terms, c.Indices, c.Added = slices.Clone(c.Terms), slices.Clone(c.Indices), slices.Clone(c.Added)
+	c.Feedback = slices.Clone(c.Feedback)
+	for k := range c.Feedback {
+		c.Feedback[k].Documents = slices.Clone(c.Feedback[k].Documents)
+	}
 	eachText(&c, func(s string) string {
 		texts += min(len(s), maxText)
 		return s
@@ -243,7 +259,7 @@ func keepClauses(clauses []expand.Clause) (kept []expand.Clause, size, cut int) 
 		c, n, t := keepClause(clauses[i])
 		if size+n > maxClauseBytes {
 			cut++
-			c.Terms, c.Added = nil, nil
+			c.Terms, c.Added, c.Feedback = nil, nil, nil
 			c, n, t = keepClause(c)
 		}
 		if size+n > maxClauseBytes {

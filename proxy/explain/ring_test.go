@@ -23,11 +23,12 @@ func note(x *Ring, index string, body []byte) string {
 
 func TestSizesOfWhatIsKeptAreNotTooSmall(t *testing.T) {
 	for name, sizes := range map[string][2]uintptr{
-		"entry":  {entryBytes, unsafe.Sizeof(entry{}) + 32},
-		"clause": {clauseBytes, 2 * unsafe.Sizeof(expand.Clause{})},
-		"term":   {termBytes, unsafe.Sizeof("")},
-		"added":  {addedBytes, unsafe.Sizeof(expand.Added{})},
-		"text":   {textBytes, unsafe.Sizeof("")},
+		"entry":    {entryBytes, unsafe.Sizeof(entry{}) + 32},
+		"clause":   {clauseBytes, 2 * unsafe.Sizeof(expand.Clause{})},
+		"term":     {termBytes, unsafe.Sizeof("")},
+		"added":    {addedBytes, unsafe.Sizeof(expand.Added{})},
+		"feedback": {feedbackBytes, unsafe.Sizeof(expand.AddedFeedback{})},
+		"text":     {textBytes, unsafe.Sizeof("")},
 	} {
 		if sizes[0] < sizes[1] {
 			t.Errorf("%s: %d bytes are counted, it has %d", name, sizes[0], sizes[1])

@@ -32,6 +32,7 @@ var (
 
 	_ rerank.Vectors = vectors{}
 	_ proxy.Reranker = reranker{}
+	_ proxy.HitTerms = reranker{}
 )
 
 // unauthorized reports whether the cluster refused a call of akin's own for its
@@ -156,11 +157,30 @@ func (v vectors) UUIDs(ctx context.Context, indices, ids []string) error {
 type reranker struct{ *rerank.Reranker }
 
 func (r reranker) Scores(ctx context.Context, how *expand.Rerank, hits []answer.Hit) ([]float64, error) {
+	return r.Reranker.Scores(ctx, how.Fields, ownHits(hits))
+}
+
+// Terms implements [proxy.HitTerms].
+func (r reranker) Terms(ctx context.Context, fields []string, hits []answer.Hit) ([]map[string]expand.DocTerms, error) {
+	return r.Reranker.Terms(ctx, fields, ownHits(hits))
+}
+
+func ownHits(hits []answer.Hit) []rerank.Hit {
 	own := make([]rerank.Hit, len(hits))
 	for i, h := range hits {
 		own[i] = rerank.Hit(h)
 	}
-	return r.Reranker.Scores(ctx, how.Fields, own)
+	return own
+}
+
+// readsHits reports whether searches may need the terms of their hits.
+func readsHits(cfg *configs.Config) bool {
+	for _, p := range cfg.Profiles {
+		if p.Feedback.Documents > 0 {
+			return true
+		}
+	}
+	return cfg.Expansion.Feedback.Documents > 0 || ranks(cfg, configs.ModeSoft)
 }
 
 // ranks reports whether searches may be ranked in a mode.

@@ -119,13 +119,14 @@ func newApp(ctx context.Context, o Options, p *process, previous *proxy.Server) 
 		return a, err
 	}
 	c := &collector{cluster: a.cluster, store: a.store, weights: a.weights, memory: a.process.memory}
-	if cfg := a.cfg; ranks(cfg, configs.ModeSoft) {
+	if cfg := a.cfg; readsHits(cfg) {
 		c.rerank = rerank.New(rerank.Options{
 			Vectors: vectors{documents.API{Client: a.client}}, Bytes: size(cfg.Caches.Vectors), TTL: time.Duration(cfg.Caches.TTL),
 			Guard: p.guard, Client: proxy.ClientOf,
 		})
 		a.onClose(c.rerank.Close)
 		options.Reranker, options.RerankBudget = reranker{c.rerank}, time.Duration(cfg.Expansion.RerankBudget)
+		options.HitTerms = reranker{c.rerank}
 	}
 	a.expanders(&options) //nolint:contextcheck // What a refusal teaches outlives the client's request.
 	if a.expander != nil {

@@ -1,0 +1,189 @@
+package expand
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/akin-search/akin/expand/dsl"
+	"github.com/akin-search/akin/expand/form"
+	"github.com/akin-search/akin/expand/terms"
+	"github.com/akin-search/akin/internal/jsonspan"
+	"github.com/akin-search/akin/simmatrix"
+)
+
+// How feedback works: the first call of [Expander.Expand] returns, with the
+// search expanded by S, a first pass that asks for its first hits. Whoever sends
+// it gives the terms of these hits to a second call, which adds the best of them
+// to the search. They change the order of the hits, and find none. All pages of
+// a search have the same first pass, so that they have the same terms.
+
+// Feedback says how the terms of the first hits of a search are added to it.
+// The zero value adds none.
+type Feedback struct {
+	// Documents is how many hits are read, Terms how many terms are added to a
+	// search at most.
+	Documents, Terms int
+	// Weight is what the added terms count for together, as a share of the
+	// search's own terms.
+	Weight float64
+}
+
+// A FeedbackWish says whether a request is to have feedback.
+type FeedbackWish uint8
+
+// The wishes.
+const (
+	FeedbackAsConfigured FeedbackWish = iota // where [Feedback.Documents] is set
+	FeedbackOn                               // of ten hits, where it is not
+	FeedbackOff
+)
+
+// documents returns how many first hits are read for a request.
+func (f Feedback) documents(wish FeedbackWish) int {
+	switch {
+	case wish == FeedbackOff:
+		return 0
+	case wish == FeedbackOn && f.Documents == 0:
+		return 10
+	}
+	return f.Documents
+}
+
+// feedbackPool is how many terms of hits are looked up in the statistics for
+// every one that may be added.
+const feedbackPool = 10
+
+// A FirstPass asks for the first hits of a search.
+type FirstPass struct {
+	// Index, RawQuery and Body are those of a search, which returns nothing but
+	// the ids, states and scores of hits.
+	Index, RawQuery string
+	Body            []byte
+	// Documents is how many hits there are at most.
+	Documents int
+	// Fields are those whose terms are wanted, in order, each once.
+	Fields []string
+}
+
+// A FirstHit is one of the hits of a first pass.
+type FirstHit struct {
+	// ID names the document in explanations.
+	ID    string
+	Score float64
+	// Fields are the terms of the document by field; fields may be missing.
+	Fields map[string]DocTerms
+}
+
+// DocTerms are the terms that a field of a document has, each once, and how
+// often.
+type DocTerms struct {
+	Terms []string
+	Freqs []float64
+}
+
+// kept are the members of a body that decide which hits are the first.
+// search_after is not: all pages have the same first pass.
+var kept = []string{
+	"query", "rescore", "post_filter", "min_score", "indices_boost", "runtime_mappings", "pit", "collapse", "slice", "timeout", "terminate_after",
+}
+
+// firstPassAnswer is what a first pass asks for.
+const firstPassAnswer = `"from":0,"_source":false,"track_total_hits":false,"seq_no_primary_term":true,"version":true,"size":`
+
+// addFirstPass adds to the result of a first call what asks for the first hits,
+// where scores order them and there is something to find them by.
+func (a *asker) addFirstPass(res *Result) {
+	s, o := a.s, &a.e.options
+	documents := o.Feedback.documents(s.req.Feedback)
+	if documents == 0 || o.Mode != ModeBM25 || len(s.firstHits()) > 0 || s.req.Endpoint != EndpointSearch ||
+		s.unscored || s.Hits.None || s.Scores.Sorted || s.Query.IsZero() {
+		return
+	}
+	rawQuery, body := s.parameters.Rewritten(s.req.RawQuery, false, false), s.Body
+	if res.Rewritten {
+		rawQuery, body = res.RawQuery, res.Body
+	}
+	p := &FirstPass{Index: s.req.Index, RawQuery: dsl.FirstPass(rawQuery), Documents: documents}
+	for c, f := range form.Fields(a.clauses) {
+		if c.Reason == "" && f.Terms != nil && !slices.Contains(p.Fields, f.Name) {
+			p.Fields = append(p.Fields, f.Name)
+		}
+	}
+	if len(p.Fields) == 0 {
+		return
+	}
+	slices.Sort(p.Fields)
+	p.Body = append(append(p.Body, '{'), firstPassAnswer+strconv.Itoa(p.Documents)...)
+	err := jsonspan.Members(body, func(name, value []byte) error {
+		if slices.Contains(kept, string(name)) {
+			p.Body = append(append(append(p.Body, `,"`...), name...), `":`...)
+			p.Body = append(p.Body, value...)
+		}
+		return nil
+	})
+	if err != nil {
+		return
+	}
+	p.Body = append(p.Body, '}')
+	res.FirstPasses = []*FirstPass{p}
+}
+
+// firstHits returns the hits of the first pass, nil where none are known.
+func (s *search) firstHits() []FirstHit {
+	if len(s.req.FirstHits) == 0 {
+		return nil
+	}
+	return s.req.FirstHits[0]
+}
+
+// weighContext notes what the first hits speak of, for each target.
+func (a *asker) weighContext(open []*target) {
+	for _, t := range open {
+		t.Feedback = terms.Feedback(a.hits(t.Name))
+		if t.follows() {
+			continue
+		}
+		t.terms.Context = make(map[string]float64, len(t.Feedback))
+		for _, f := range t.Feedback {
+			t.terms.Context[f.Term] = f.Weight
+		}
+	}
+}
+
+// settleFeedback keeps, of the terms that the first hits speak of, those that
+// are added to the targets, whose statistics are there.
+func (a *asker) settleFeedback(ctx context.Context, open []*target) error {
+	o := &a.e.options
+	n := max(o.Feedback.Terms/max(len(open), 1), 1)
+	return each(open, func(t *target) error {
+		found := t.Feedback[:min(n*feedbackPool, len(t.Feedback))]
+		words, docFreqs := make([]string, len(found)), make([]int64, len(found))
+		for k := range found {
+			words[k] = found[k].Term
+		}
+		stats, err := a.e.cluster.Statistics(ctx, a.s.indices, t.Name, words, docFreqs)
+		if err != nil {
+			return err
+		}
+		for k := range found {
+			found[k].DocFreq, found[k].IDF = docFreqs[k], simmatrix.IDF(docFreqs[k], stats.DocCount)
+			if t.Weighting() == terms.One {
+				found[k].IDF = 1
+			}
+		}
+		t.Feedback = t.lead().Terms.SettleFeedback(found, stats.DocCount, o.MaxDocShare, o.Feedback.Weight/float64(len(open)), n)
+		return nil
+	})
+}
+
+// hits returns the first hits with the terms of a field.
+func (a *asker) hits(field string) []terms.Hit {
+	first := a.s.firstHits()
+	out := make([]terms.Hit, len(first))
+	for i, h := range first {
+		d := h.Fields[field]
+		out[i] = terms.Hit{ID: h.ID, Score: h.Score, Terms: d.Terms, Freqs: d.Freqs}
+	}
+	return out
+}

@@ -1,0 +1,155 @@
+package expand
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func feedback(o *Options) { o.Feedback = Feedback{Documents: 10, Terms: 2, Weight: 0.3} }
+
+// firstHits are hits that speak of tariffs.
+var firstHits = []FirstHit{
+	{ID: "1", Score: 2, Fields: map[string]DocTerms{"body": {[]string{"car", "tariff"}, []float64{1, 3}}}},
+	{ID: "2", Score: 1, Fields: map[string]DocTerms{"body": {[]string{"tariff", "cheap"}, []float64{1, 1}}}},
+}
+
+// expandTwice expands a search, and again with the first hits.
+func expandTwice(t *testing.T, req *Request, change ...func(*Options)) (first, second *Result) {
+	t.Helper()
+	c, m := rental(t)
+	c.docFreqs["tariff"] = 7
+	e := New(c, m, with(func(o *Options) {
+		for _, f := range append(change, feedback) {
+			f(o)
+		}
+	}))
+	req.Index = "docs"
+	first, err := e.Expand(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := *req
+	again.FirstHits = make([][]FirstHit, max(len(first.FirstPasses), 1))
+	for i := range again.FirstHits {
+		again.FirstHits[i] = firstHits
+	}
+	if second, err = e.Expand(t.Context(), &again); err != nil {
+		t.Fatal(err)
+	}
+	return first, second
+}
+
+func TestFirstPassAsksForTheFirstHitsOnly(t *testing.T) {
+	first, _ := expandTwice(t, &Request{
+		RawQuery: "routing=a&scroll=1m&preference=b&filter_path=took&expand_wildcards=all",
+		Body: []byte(`{"aggs":{"a":{"terms":{"field":"b"}}},"query":{"match":{"body":"car"}},"from":20,"size":5,"search_after":[1],` +
+			`"post_filter":{"term":{"a":"b"}},"highlight":{"fields":{"body":{}}},"_source":["a"],"suggest":{}}`),
+	})
+	if len(first.FirstPasses) != 1 {
+		t.Fatalf("%+v", first)
+	}
+	p := first.FirstPasses[0]
+	var body map[string]json.RawMessage
+	if err := json.Unmarshal(p.Body, &body); err != nil {
+		t.Fatalf("%v: %s", err, p.Body)
+	}
+	var names []string
+	for name := range body {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	want := []string{"_source", "from", "post_filter", "query", "seq_no_primary_term", "size", "track_total_hits", "version"}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if p.Index != "docs" || p.RawQuery != "routing=a&preference=b&expand_wildcards=all" || string(body["size"]) != "10" ||
+		!strings.Contains(string(body["query"]), "automobile") || !slices.Equal(p.Fields, []string{"body"}) {
+		t.Errorf("%s?%s %s of %v", p.Index, p.RawQuery, p.Body, p.Fields)
+	}
+}
+
+func TestSearchesWithoutOrderHaveNoFirstPass(t *testing.T) {
+	for name, req := range map[string]*Request{
+		"count":   {Endpoint: EndpointCount, Body: []byte(`{"query":{"match":{"body":"car"}}}`)},
+		"no hits": {Body: []byte(`{"size":0,"query":{"match":{"body":"car"}}}`)},
+		"sorted":  {Body: []byte(`{"sort":["date"],"query":{"match":{"body":"car"}}}`)},
+		"explain": {Endpoint: EndpointExplain, Body: []byte(`{"query":{"match":{"body":"car"}}}`)},
+	} {
+		if first, _ := expandTwice(t, req); len(first.FirstPasses) > 0 {
+			t.Errorf("%s: %s", name, first.FirstPasses[0].Body)
+		}
+	}
+}
+
+// What the first hits hold stands in a clause of its own that finds nothing.
+func TestFeedbackOrdersWhatTheSearchFinds(t *testing.T) {
+	for _, c := range []struct{ name, text string }{{"with neighbors", "car"}, {"without neighbors", "cheap"}} {
+		first, second := expandTwice(t, &Request{Body: []byte(`{"query":{"match":{"body":"` + c.text + `"}}}`)}, func(o *Options) { o.NoRescore = true })
+		if len(first.FirstPasses) != 1 || len(second.FirstPasses) != 0 || !second.Rewritten {
+			t.Fatalf("%s: %+v, then %+v", c.name, first, second)
+		}
+		var body struct {
+			Query struct {
+				Bool struct {
+					Must   []json.RawMessage
+					Should []struct {
+						Term map[string]struct {
+							Value string
+							Boost float64
+						}
+					}
+				}
+			}
+		}
+		if err := json.Unmarshal(second.Body, &body); err != nil {
+			t.Fatal(err)
+		}
+		q := body.Query.Bool
+		if len(q.Must) != 1 || len(q.Should) != 2 || q.Should[0].Term["body"].Value != "tariff" || q.Should[0].Term["body"].Boost <= 0 {
+			t.Errorf("%s: %s", c.name, second.Body)
+		}
+		f := second.Clauses[0].Feedback
+		if len(f) != 2 || f[0].Term != "tariff" || !slices.Equal(f[0].Documents, []string{"1", "2"}) {
+			t.Errorf("%s: explained as %+v", c.name, f)
+		}
+	}
+}
+
+func TestLongTextsAreExpandedByTheirMostTellingTerms(t *testing.T) {
+	c, m := rental(t)
+	c.docFreqs["plain"] = 900
+	res, err := New(c, m, with(func(o *Options) { o.MaxQueryTerms = 2 })).Expand(t.Context(), &Request{
+		Index: "docs", Body: []byte(`{"query":{"match":{"body":"plain car rental"}}}`),
+	})
+	if err != nil || !res.Rewritten || res.Clauses[0].Reason != "" || len(res.Clauses[0].Terms) != 3 || len(res.Clauses[0].Added) == 0 {
+		t.Errorf("%v %+v", err, res)
+	}
+}
+
+// All pages of a point in time have what the first one got, and ask no more.
+func TestPagesOfAPointInTimeKeepTheFeedback(t *testing.T) {
+	c, m := rental(t)
+	c.docFreqs["tariff"] = 7
+	e := New(c, m, with(feedback))
+	page := func(after string, hits [][]FirstHit) *Result {
+		res, err := e.Expand(t.Context(), &Request{
+			Body: []byte(`{"query":{"match":{"body":"car"}},"pit":{"id":"` + pitIDs[0].id + `"}` + after + `}`), FirstHits: hits,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res
+	}
+	if first := page("", nil); len(first.FirstPasses) != 1 {
+		t.Fatalf("%+v", first)
+	}
+	with := page("", [][]FirstHit{firstHits})
+	next := page(`,"search_after":[1]`, nil)
+	if len(next.FirstPasses) > 0 || len(next.Clauses) != 1 || len(next.Clauses[0].Feedback) != len(with.Clauses[0].Feedback) || len(with.Clauses[0].Feedback) == 0 {
+		t.Errorf("first %+v\nnext %+v", with.Clauses, next)
+	}
+}

@@ -1,0 +1,115 @@
+package terms
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// BM25's k1 and b, as the engines have them by default. They only weigh the
+// terms of hits against each other.
+const (
+	k1 = 1.2
+	b  = 0.75
+)
+
+// A Hit is one of the first hits of a search, as feedback sees it.
+type Hit struct {
+	// ID names the document in explanations.
+	ID string
+	// Score is the engine's; those of all hits are divided by their sum.
+	Score float64
+	// Terms are the terms of the document in one field, each once, and Freqs how
+	// often the field has them.
+	Terms []string
+	Freqs []float64
+}
+
+// A FeedbackTerm is a term that the first hits of a search speak of.
+type FeedbackTerm struct {
+	Term string
+	// Weight is f_j.
+	Weight float64
+	// DocFreq is the number of documents that hold the term, and IDF its idf.
+	DocFreq int64
+	IDF     float64
+	// Boost is the factor of the term in the query.
+	Boost float64
+	// Hits are the numbers of those that hold it.
+	Hits []int
+}
+
+// Feedback weighs the terms of the first hits d of a search, of lengths L_d:
+//
+//	f_j = Σ_d p_d · tf_jd / (tf_jd + K_d),  K_d = k1·(1 − b + b·L_d/L)
+//
+// where p_d are the scores, divided by their sum, and L is the mean length of
+// these hits. f_j is in [0, 1). The terms come back by falling f_j, ties in byte
+// order. This is the relevance model RM1 (Lavrenko and Croft 2001)
+// with the saturation of BM25 in place of a language model.
+func Feedback(hits []Hit) []FeedbackTerm {
+	sum, length := 0.0, 0.0
+	lengths := make([]float64, len(hits))
+	for d, h := range hits {
+		for _, tf := range h.Freqs {
+			lengths[d] += tf
+		}
+		sum += max(h.Score, 0)
+		length += lengths[d] / float64(len(hits))
+	}
+	if sum == 0 || length == 0 {
+		return nil
+	}
+	var out []FeedbackTerm
+	at := map[string]int{}
+	for d, h := range hits {
+		share := max(h.Score, 0) / sum
+		saturation := k1 * (1 - b + b*lengths[d]/length)
+		for k, term := range h.Terms {
+			i, ok := at[term]
+			if !ok {
+				i = len(out)
+				at[term] = i
+				out = append(out, FeedbackTerm{Term: term})
+			}
+			out[i].Weight += share * h.Freqs[k] / (h.Freqs[k] + saturation)
+			out[i].Hits = append(out[i].Hits, d)
+		}
+	}
+	slices.SortFunc(out, func(a, b FeedbackTerm) int {
+		return cmp.Or(cmp.Compare(b.Weight, a.Weight), strings.Compare(a.Term, b.Term))
+	})
+	return out
+}
+
+// SettleFeedback keeps the n terms with the largest f_j·idf_j, ties in byte
+// order, of those in at least one and at most share of docs documents, and sets
+// their boosts to κ·f_j such that
+//
+//	Σ_j boost_j·idf_j = weight · Σ_i x_i·idf_i
+//
+// over the terms i of the text: what the hits say counts for a share of what
+// the client says.
+func (sel *Selection) SettleFeedback(all []FeedbackTerm, docs int64, share, weight float64, n int) []FeedbackTerm {
+	most := mostDocs(share, docs)
+	kept := slices.DeleteFunc(all, func(t FeedbackTerm) bool { return t.DocFreq == 0 || float64(t.DocFreq) > most })
+	mass := func(t FeedbackTerm) float64 { return t.Weight * t.IDF }
+	slices.SortFunc(kept, func(a, b FeedbackTerm) int {
+		return cmp.Or(cmp.Compare(mass(b), mass(a)), strings.Compare(a.Term, b.Term))
+	})
+	kept = kept[:min(n, len(kept))]
+	own, added := 0.0, 0.0
+	for i := range sel.Origins {
+		own += sel.Origins[i].X * sel.Origins[i].IDF
+	}
+	for k := range kept {
+		added += mass(kept[k])
+	}
+	if own == 0 || added == 0 {
+		return nil
+	}
+	for k := range kept {
+		kept[k].Boost = weight * own / added * kept[k].Weight
+	}
+	return kept
+}

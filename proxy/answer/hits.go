@@ -1,0 +1,35 @@
+package answer
+
+import "encoding/json"
+
+// ReadHits returns the hits of the answer to a search, of which it has most at
+// most, and their scores. It returns an error where that is not such an answer,
+// or where a hit is not named.
+func ReadHits(answer []byte, most int) ([]Hit, []float64, error) {
+	var page struct {
+		Hits struct {
+			Hits []struct {
+				Index       string   `json:"_index"`
+				ID          string   `json:"_id"`
+				Routing     string   `json:"_routing"`
+				Score       *float64 `json:"_score"`
+				SeqNo       *int64   `json:"_seq_no"`
+				PrimaryTerm int64    `json:"_primary_term"`
+				Version     int64    `json:"_version"`
+			} `json:"hits"`
+		} `json:"hits"`
+	}
+	if err := json.Unmarshal(answer, &page); err != nil {
+		return nil, nil, ErrShape
+	}
+	list := page.Hits.Hits
+	hits, scores := make([]Hit, len(list)), make([]float64, len(list))
+	for i, h := range list {
+		if h.Index == "" || h.ID == "" || h.Score == nil || h.SeqNo == nil || i == most {
+			return nil, nil, ErrShape
+		}
+		hits[i] = Hit{Index: h.Index, ID: h.ID, Routing: h.Routing, SeqNo: *h.SeqNo, PrimaryTerm: h.PrimaryTerm, Version: h.Version}
+		scores[i] = *h.Score
+	}
+	return hits, scores, nil
+}

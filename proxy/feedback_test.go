@@ -1,0 +1,139 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/proxy/answer"
+	"github.com/akin-search/akin/proxy/explain"
+)
+
+// hitTermsFunc is a HitTerms made of a function.
+type hitTermsFunc func(ctx context.Context, fields []string, hits []answer.Hit) ([]map[string]expand.DocTerms, error)
+
+func (f hitTermsFunc) Terms(ctx context.Context, fields []string, hits []answer.Hit) ([]map[string]expand.DocTerms, error) {
+	return f(ctx, fields, hits)
+}
+
+// termsOfAll gives each hit a term, but for those with the id "gone".
+func termsOfAll(_ context.Context, fields []string, hits []answer.Hit) ([]map[string]expand.DocTerms, error) {
+	out := make([]map[string]expand.DocTerms, len(hits))
+	for i, h := range hits {
+		if h.ID != "gone" {
+			out[i] = map[string]expand.DocTerms{fields[0]: {Terms: []string{"t" + h.ID}, Freqs: []float64{1}}}
+		}
+	}
+	return out, nil
+}
+
+const (
+	firstPassBody   = `{"size":2,"query":{"first":{}}}`
+	withoutFeedback = `{"query":{"expanded":{}}}`
+	firstTwo        = `{"hits":{"hits":[{"_index":"i","_id":"1","_score":2,"_seq_no":5,"_primary_term":1,"_version":3},` +
+		`{"_index":"i","_id":"gone","_score":1,"_seq_no":6,"_primary_term":1,"_version":1}]}}`
+)
+
+// asksForHits wants a first pass, and writes the ids of its hits.
+func asksForHits(_ context.Context, r *expand.Request) (*expand.Result, error) {
+	if len(r.FirstHits) == 0 {
+		return &expand.Result{Rewritten: true, Body: []byte(withoutFeedback), FirstPasses: []*expand.FirstPass{{
+			Index: "i,j", RawQuery: "routing=a", Body: []byte(firstPassBody), Documents: 2, Fields: []string{"body"},
+		}}}, nil
+	}
+	var ids []string
+	for _, h := range r.FirstHits[0] {
+		ids = append(ids, fmt.Sprint(h.ID, h.Score, h.Fields["body"].Terms))
+	}
+	return &expand.Result{Rewritten: true, Body: []byte(`{"query":{"with":"` + strings.Join(ids, " ") + `"}}`)}, nil
+}
+
+// The first pass goes out as the client, and its hits change the search.
+func TestFirstHitsChangeTheSearch(t *testing.T) {
+	node := startRawNode(t, func(n int, _ rawRequest) string { return answerOf(firstTwo) })
+	addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(asksForHits), HitTerms: hitTermsFunc(termsOfAll)})
+	exchangeRaw(t, addr, searchOf("/i,j/_search", jsonType+"Authorization: Basic x\nX-Akin: feedback\n", `{"query":{}}`))
+	requests := node.all()
+	if len(requests) != 2 {
+		t.Fatalf("%d requests", len(requests))
+	}
+	first, second := requests[0], requests[1]
+	if !strings.HasPrefix(first.line, "POST /i%2Cj/_search?routing=a ") || first.body != firstPassBody ||
+		first.get("Authorization") == nil || first.get("X-Akin") != nil {
+		t.Errorf("first pass: %s\n%s", first.line, first.body)
+	}
+	if want := `{"query":{"with":"12 [t1]"}}`; second.body != want {
+		t.Errorf("search: %s, want %s", second.body, want)
+	}
+	if n := counter(t, registry, "akin_feedback_total", "result", feedbackUsed); n != 1 {
+		t.Errorf("%v counted", n)
+	}
+}
+
+// Whatever becomes of the first pass, the expanded search goes out.
+func TestSearchGoesOutWithoutFeedbackWhen(t *testing.T) {
+	status := func(code int) string {
+		return fmt.Sprintf("HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}", code, http.StatusText(code))
+	}
+	fails := func(err error) hitTermsFunc {
+		return func(context.Context, []string, []answer.Hit) ([]map[string]expand.DocTerms, error) { return nil, err }
+	}
+	for name, c := range map[string]struct {
+		answer string // to the first pass
+		terms  hitTermsFunc
+		result string
+	}{
+		"it is refused":                   {status(http.StatusBadRequest), termsOfAll, feedbackRefused},
+		"the cluster is overloaded":       {status(http.StatusTooManyRequests), termsOfAll, feedbackRefused},
+		"it finds nothing":                {answerOf(`{"hits":{"hits":[]}}`), termsOfAll, feedbackNoHits},
+		"its answer is no JSON":           {answerOf(`<html>`), termsOfAll, feedbackAnswer},
+		"its hits have no state":          {answerOf(`{"hits":{"hits":[{"_index":"i","_id":"1","_score":1}]}}`), termsOfAll, feedbackAnswer},
+		"its hits have no scores":         {answerOf(`{"hits":{"hits":[{"_index":"i","_id":"1","_score":null,"_seq_no":1}]}}`), termsOfAll, feedbackAnswer},
+		"there are too many hits":         {answerOf(threeHits), termsOfAll, feedbackAnswer},
+		"all hits have changed":           {answerOf(strings.ReplaceAll(firstTwo, `"1"`, `"gone"`)), termsOfAll, feedbackNoTerms},
+		"their terms are not to be had":   {answerOf(firstTwo), fails(errors.New("no")), "other"},
+		"their terms come too late":       {answerOf(firstTwo), waits, "budget"},
+		"reading their terms panics":      {answerOf(firstTwo), func(context.Context, []string, []answer.Hit) ([]map[string]expand.DocTerms, error) { panic("x") }, causePanic},
+		"the connection of a node breaks": {hangUp, termsOfAll, feedbackRefused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := startRawNode(t, func(_ int, r rawRequest) string {
+				if r.body == firstPassBody {
+					return c.answer
+				}
+				return answerOf(`{"hits":{"hits":[]}}`)
+			})
+			addr, registry := startProxy(t, Options{
+				Upstreams: []string{node.URL}, Expander: expander(asksForHits), HitTerms: c.terms, Budget: 200 * time.Millisecond,
+				Cause: func(err error) string {
+					if errors.Is(err, context.DeadlineExceeded) {
+						return "budget"
+					}
+					return "other"
+				},
+			})
+			got := exchangeRaw(t, addr, searchOf("/i/_search", jsonType, `{"query":{}}`))
+			requests := node.all()
+			if last := requests[len(requests)-1].body; !strings.HasPrefix(got, "HTTP/1.1 200") || last != withoutFeedback {
+				t.Errorf("sent %s, answered %s", last, got)
+			}
+			if n := counter(t, registry, "akin_feedback_total", "result", c.result); n != 1 {
+				t.Errorf("%v counted as %s", n, c.result)
+			}
+			if n := counter(t, registry, "akin_requests_total", "outcome", explain.Rewritten); n != 1 {
+				t.Errorf("%v searches rewritten", n)
+			}
+		})
+	}
+}
+
+// waits waits for the end of the time.
+func waits(ctx context.Context, _ []string, _ []answer.Hit) ([]map[string]expand.DocTerms, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
