@@ -150,8 +150,6 @@ type Server struct {
 	upstream *nodes.Pool
 	access   *access
 	forward  *httputil.ReverseProxy
-	// proxy and admin are the handlers of the two listeners.
-	proxy, admin http.Handler
 }
 
 // observed is what operators see. It outlives a server that is replaced.
@@ -181,11 +179,13 @@ type bodies struct {
 	bodyGrace, answerGrace time.Duration
 }
 
-// traffic is what a Front has handed over and not got back, and whether it
-// ends.
+// traffic is what answers requests, how many of them a Front has handed over
+// and not got back, and whether it ends.
 type traffic struct {
-	inFlight atomic.Int64
-	draining atomic.Bool
+	// proxy and admin are the handlers of the two listeners.
+	proxy, admin http.Handler
+	inFlight     atomic.Int64
+	draining     atomic.Bool
 }
 
 // New returns a server. It returns an error without a usable node, or where
