@@ -377,11 +377,7 @@ func (a *asker) fetchRows(ctx context.Context, targets []*target) error {
 		rows, n := targets[0].rows, 0
 		a.m.terms = a.m.terms[:0]
 		for ; n < len(targets) && targets[n].rows == rows; n++ {
-			for i := range targets[n].Terms.Origins {
-				if o := &targets[n].Terms.Origins[i]; !o.Plain {
-					a.m.terms = append(a.m.terms, o.Term)
-				}
-			}
+			targets[n].Terms.Expanded(func(o *terms.Origin) { a.m.terms = append(a.m.terms, o.Term) })
 		}
 		a.m.rows = sized(a.m.rows, len(a.m.terms))
 		if err := rows.Rows(ctx, a.m.terms, a.m.rows); err != nil {
@@ -389,12 +385,10 @@ func (a *asker) fetchRows(ctx context.Context, targets []*target) error {
 		}
 		k := 0
 		for _, t := range targets[:n] {
-			for i := range t.Terms.Origins {
-				if o := &t.Terms.Origins[i]; !o.Plain {
-					o.Row = a.m.rows[k]
-					k++
-				}
-			}
+			t.Terms.Expanded(func(o *terms.Origin) {
+				o.Row = a.m.rows[k]
+				k++
+			})
 		}
 		targets = targets[n:]
 	}

@@ -88,8 +88,8 @@ var kept = []string{
 	"query", "rescore", "post_filter", "min_score", "indices_boost", "runtime_mappings", "pit", "collapse", "slice", "timeout", "terminate_after",
 }
 
-// firstPassAnswer is what a first pass asks for.
-const firstPassAnswer = `"from":0,"_source":false,"track_total_hits":false,"seq_no_primary_term":true,"version":true,"size":`
+// onlyHits has a first pass return nothing but names, states and scores.
+const onlyHits = `"from":0,"_source":false,"track_total_hits":false,"seq_no_primary_term":true,"version":true,"size":`
 
 // addFirstPass adds to the result of a first call what asks for the first hits,
 // where scores order them and there is something to find them by.
@@ -114,7 +114,7 @@ func (a *asker) addFirstPass(res *Result) {
 		return
 	}
 	slices.Sort(p.Fields)
-	p.Body = append(append(p.Body, '{'), firstPassAnswer+strconv.Itoa(p.Documents)...)
+	p.Body = append(append(p.Body, '{'), onlyHits+strconv.Itoa(p.Documents)...)
 	err := jsonspan.Members(body, func(name, value []byte) error {
 		if slices.Contains(kept, string(name)) {
 			p.Body = append(append(append(p.Body, `,"`...), name...), `":`...)

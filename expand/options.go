@@ -67,5 +67,6 @@ func DefaultOptions() Options {
 	return Options{
 		RerankWindow: 100, MaxAddedTerms: 30, MaxQueryTerms: 64, MaxDocShare: 0.1,
 		Strength: form.Strength{Linear: 0.2, Grouped: 0.5, Saturated: 0.25},
+		Feedback: Feedback{Terms: 20, Weight: 0.3},
 	}
 }

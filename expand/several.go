@@ -81,29 +81,8 @@ func joined(req *Request, parts []dsl.Part, results []*Result, errs []error) (*R
 			out.Failures = append(out.Failures, errs[i])
 			continue
 		}
-		number := "[" + strconv.Itoa(i) + "]"
-		if res.Reason != "" {
-			out.Clauses = append(out.Clauses, Clause{Path: number, Reason: res.Reason})
-		}
-		for _, c := range res.Clauses {
-			c.Path = number + "." + c.Path
-			out.Clauses = append(out.Clauses, c)
-		}
-		if len(res.FirstPasses) > 0 && i < maxReranked {
-			if out.FirstPasses == nil {
-				out.FirstPasses = make([]*FirstPass, len(parts))
-			}
-			out.FirstPasses[i] = res.FirstPasses[0]
-		}
-		if !res.Rewritten {
+		if out.add(i, len(parts), res); !res.Rewritten {
 			continue
-		}
-		out.Rewritten, out.ClauseCount = true, max(out.ClauseCount, res.ClauseCount)
-		if len(res.Reranks) > 0 {
-			if out.Reranks == nil {
-				out.Reranks = make([]*Rerank, len(parts))
-			}
-			out.Reranks[i] = res.Reranks[0]
 		}
 		if res.RawQuery != p.RawQuery {
 			out.Body = append(out.Body, req.Body[at:p.Header.Start]...)
@@ -123,4 +102,32 @@ func joined(req *Request, parts []dsl.Part, results []*Result, errs []error) (*R
 		return &Result{Clauses: out.Clauses, Reason: out.Clauses[0].Reason, FirstPasses: out.FirstPasses}, nil
 	}
 	return &Result{Reason: reason.NoClause}, nil
+}
+
+// add adds what became of search i of n, but for its body.
+func (r *Result) add(i, n int, search *Result) {
+	number := "[" + strconv.Itoa(i) + "]"
+	if search.Reason != "" {
+		r.Clauses = append(r.Clauses, Clause{Path: number, Reason: search.Reason})
+	}
+	for _, c := range search.Clauses {
+		c.Path = number + "." + c.Path
+		r.Clauses = append(r.Clauses, c)
+	}
+	r.Rewritten, r.ClauseCount = r.Rewritten || search.Rewritten, max(r.ClauseCount, search.ClauseCount)
+	if i < maxReranked {
+		setOf(&r.FirstPasses, i, n, search.FirstPasses)
+	}
+	setOf(&r.Reranks, i, n, search.Reranks)
+}
+
+// setOf sets element i of a list of n to the only one of one, if there is one.
+func setOf[T any](list *[]*T, i, n int, one []*T) {
+	if len(one) == 0 {
+		return
+	}
+	if *list == nil {
+		*list = make([]*T, n)
+	}
+	(*list)[i] = one[0]
 }

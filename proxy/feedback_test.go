@@ -55,7 +55,7 @@ func asksForHits(_ context.Context, r *expand.Request) (*expand.Result, error) {
 
 // The first pass goes out as the client, and its hits change the search.
 func TestFirstHitsChangeTheSearch(t *testing.T) {
-	node := startRawNode(t, func(n int, _ rawRequest) string { return answerOf(firstTwo) })
+	node := startRawNode(t, func(int, rawRequest) string { return answerOf(firstTwo) })
 	addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(asksForHits), HitTerms: hitTermsFunc(termsOfAll)})
 	exchangeRaw(t, addr, searchOf("/i,j/_search", jsonType+"Authorization: Basic x\nX-Akin: feedback\n", `{"query":{}}`))
 	requests := node.all()
@@ -132,7 +132,7 @@ func TestSearchGoesOutWithoutFeedbackWhen(t *testing.T) {
 	}
 }
 
-// waits waits for the end of the time.
+// waits ends with its context.
 func waits(ctx context.Context, _ []string, _ []answer.Hit) ([]map[string]expand.DocTerms, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()

@@ -44,8 +44,8 @@ type FeedbackTerm struct {
 //	f_j = Σ_d p_d · tf_jd / (tf_jd + K_d),  K_d = k1·(1 − b + b·L_d/L)
 //
 // where p_d are the scores, divided by their sum, and L is the mean length of
-// these hits. f_j is in [0, 1). The terms come back by falling f_j, ties in byte
-// order. This is the relevance model RM1 (Lavrenko and Croft 2001)
+// these hits. f_j is in [0, 1). The terms come back by falling f_j, ties in
+// byte order. This is the relevance model RM1 (Lavrenko and Croft 2001)
 // with the saturation of BM25 in place of a language model.
 func Feedback(hits []Hit) []FeedbackTerm {
 	sum, length := 0.0, 0.0

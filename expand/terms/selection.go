@@ -117,6 +117,15 @@ func (sel *Selection) Start(terms []string, positions []int) {
 	}
 }
 
+// Expanded calls f for each origin whose neighbors are looked for.
+func (sel *Selection) Expanded(f func(o *Origin)) {
+	for i := range sel.Origins {
+		if o := &sel.Origins[i]; !o.Plain {
+			f(o)
+		}
+	}
+}
+
 // Limit looks for the neighbors of the n origins with the largest x_i·idf_i
 // only, ties in the order of the text. docFreqs are those of the origins, of
 // docs documents.

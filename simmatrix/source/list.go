@@ -174,6 +174,7 @@ func ReadTSV(r io.Reader, opts ListOptions) (*simmatrix.Matrix, error) {
 	}
 	return g.matrix()
 }
+
 func (g *list) addLine(line []byte, number int) error {
 	if bytes.Count(line, []byte("\t")) != 2 {
 		return errors.New("want a term, its neighbor and their similarity, separated by two tabs")
