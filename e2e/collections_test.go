@@ -5,12 +5,14 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf16"
 )
 
 // A collection is a set of documents with judged queries.
@@ -30,6 +32,51 @@ type judgedQuery struct {
 // titlesOnly ends the name of a collection whose queries have a title and a
 // text, of which only the title is to be searched for.
 const titlesOnly = "-titles"
+
+// threeTermsOnly ends the name of a collection of whose queries only the three
+// terms of highest idf are to be searched for.
+const threeTermsOnly = "-three"
+
+// A termVector is a term of a text, as _termvectors has it.
+type termVector struct {
+	DocFreq int `json:"doc_freq"`
+	Tokens  []struct {
+		Start int `json:"start_offset"`
+		End   int `json:"end_offset"`
+	}
+}
+
+// threeTerms returns the collection with each query cut down to the words of its
+// three rarest terms in the collection's index, ties in byte order.
+func (e *engine) threeTerms(t *testing.T, c *collection) *collection {
+	t.Helper()
+	short := &collection{name: c.name + threeTermsOnly, docs: c.docs}
+	for _, q := range c.queries {
+		answer := e.must(t, "POST", "/"+judgedIndexName(c)+"/_termvectors?realtime=false",
+			`{"doc":{"body":`+quote(q.text)+`},"fields":["body"],"term_statistics":true,"positions":false}`)
+		var vectors struct {
+			TermVectors map[string]struct {
+				Terms map[string]termVector
+			} `json:"term_vectors"`
+		}
+		if err := json.Unmarshal(answer, &vectors); err != nil {
+			t.Fatalf("query %s: %v: %.200s", q.id, err, answer)
+		}
+		found := vectors.TermVectors["body"].Terms
+		maps.DeleteFunc(found, func(_ string, v termVector) bool { return v.DocFreq == 0 })
+		rarest := slices.SortedFunc(maps.Keys(found), func(a, b string) int {
+			return cmp.Or(cmp.Compare(found[a].DocFreq, found[b].DocFreq), strings.Compare(a, b))
+		})
+		text := utf16.Encode([]rune(q.text)) // in which engines count
+		var words []string
+		for _, term := range rarest[:min(3, len(rarest))] {
+			first := found[term].Tokens[0]
+			words = append(words, string(utf16.Decode(text[first.Start:first.End])))
+		}
+		short.queries = append(short.queries, judgedQuery{q.id, strings.Join(words, " "), q.grades})
+	}
+	return short
+}
 
 // loadCollection reads a collection from the folder AKIN_DATA; the test is
 // skipped where it is absent.

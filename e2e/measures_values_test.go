@@ -105,3 +105,24 @@ func TestGainIsInHundredths(t *testing.T) {
 		t.Errorf("gainOver(0.6, 0.5) = %v, want 20", got)
 	}
 }
+
+func TestSignificanceIsTheShareOfSignsThatDoAsMuch(t *testing.T) {
+	same, better := make([]measures, 10), make([]measures, 10)
+	for i := range better {
+		better[i] = measures{MAP: .1, NDCG10: .1 * float64(1-i%2*2), MRR: .2}
+	}
+	got := significance(better, same)
+	// All ten signs the same: 2 of 1024.
+	if want := 2. / 1024; math.Abs(got.MAP-want) > .001 || got.MAP != got.MRR {
+		t.Errorf("p of ten equal differences = %v and %v, want about %v", got.MAP, got.MRR, want)
+	}
+	if got.NDCG10 != 1 || got.Recall100 != 1 {
+		t.Errorf("p of differences that cancel = %v, of none %v; want 1", got.NDCG10, got.Recall100)
+	}
+	if back := significance(same, better); back != got {
+		t.Errorf("p is %+v, the other way round %+v", got, back)
+	}
+	if alone := significance(better, nil); alone != (measures{}) {
+		t.Errorf("p without a base = %+v", alone)
+	}
+}

@@ -86,7 +86,7 @@ func serveModes(t *testing.T, e *engine, index string, c *collection) *akin {
 }
 
 // rankPage measures the first hits of every judged query.
-func rankPage(t *testing.T, at cluster, index, parameters string, c *collection) measures {
+func rankPage(t *testing.T, at cluster, index, parameters string, c *collection) rankStat {
 	t.Helper()
 	perQuery := make([]measures, 0, len(c.queries))
 	for _, q := range c.queries {
@@ -96,7 +96,7 @@ func rankPage(t *testing.T, at cluster, index, parameters string, c *collection)
 		}
 		perQuery = append(perQuery, measure(hits.ids(), q.grades))
 	}
-	return meanMeasures(perQuery)
+	return rankStat{measures: meanMeasures(perQuery)}
 }
 
 // checkModesUsed makes sure that searches were ranked in their modes.

@@ -2,16 +2,18 @@ package e2e
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 )
 
 // The files with the measures of the last run that was accepted.
@@ -30,19 +32,49 @@ type rankKey struct{ engine, collection, ranking string }
 
 func (k rankKey) String() string { return k.engine + " " + k.collection + " " + k.ranking }
 
+// A rankStat is the means of a ranking, and the significance P of their
+// differences from the direct search's, 0 where it was not computed.
+type rankStat struct {
+	measures
+	P measures
+}
+
 // rankStats are the measures of a run.
-type rankStats map[rankKey]measures
+type rankStats map[rankKey]rankStat
+
+// gain returns by how many hundredths a measure exceeds the direct search's.
+func (s rankStats) gain(k rankKey, m int) float64 {
+	return gainOver(s[k].all()[m], s[rankKey{k.engine, k.collection, direct}].all()[m])
+}
+
+// meanGain returns the mean of a ranking's gains on the collections that
+// defaults were chosen on, with this behind their names. It reports false where
+// one is missing.
+func (s rankStats) meanGain(engine, suffix, ranking string, m int) (float64, bool) {
+	sum := 0.0
+	for _, c := range tunedCollections {
+		k := rankKey{engine, c + suffix, ranking}
+		if _, ok := s[k]; !ok {
+			return 0, false
+		}
+		sum += s.gain(k, m)
+	}
+	return sum / float64(len(tunedCollections)), true
+}
 
 // direct names the search that does not go through akin.
 const direct = "direct"
 
 // formatRankStats writes one block for each engine and collection, the direct
-// search first, and behind every other value its gain over the direct one. The
-// first line names the test that measured them.
+// search first, and behind every other value its gain over the direct one and
+// the significance of that; and last the mean gains. The first line names the
+// test that measured them.
 func formatRankStats(test string, stats rankStats) string {
 	keys := make([]rankKey, 0, len(stats))
+	width := 0
 	for k := range stats {
 		keys = append(keys, k)
+		width = max(width, len(k.ranking))
 	}
 	slices.SortFunc(keys, compareRankKeys)
 	var b strings.Builder
@@ -53,13 +85,31 @@ func formatRankStats(test string, stats rankStats) string {
 			block = name
 			fmt.Fprintf(&b, "\n%s\n", block)
 		}
-		fmt.Fprintf(&b, "  %-9s", k.ranking)
-		base := stats[rankKey{k.engine, k.collection, direct}].all()
+		fmt.Fprintf(&b, "  %-*s", width, k.ranking)
 		for i, v := range stats[k].all() {
 			fmt.Fprintf(&b, "  %s: %.4f", measureNames[i], v)
-			if k.ranking != direct {
-				fmt.Fprintf(&b, " (%+.1f %%)", gainOver(v, base[i]))
+			if k.ranking == direct {
+				continue
 			}
+			fmt.Fprintf(&b, " (%+.1f %%", stats.gain(k, i))
+			if p := stats[k].P.all()[i]; p > 0 {
+				fmt.Fprintf(&b, ", p %.4f", p)
+			}
+			b.WriteString(")")
+		}
+		b.WriteString("\n")
+	}
+	title := fmt.Sprintf("\n# Mean gains on %s, in hundredths:\n", strings.Join(tunedCollections, ", "))
+	for _, k := range keys {
+		suffix, first := strings.CutPrefix(k.collection, tunedCollections[0])
+		if _, whole := stats.meanGain(k.engine, suffix, k.ranking, 0); !first || !whole || k.ranking == direct {
+			continue
+		}
+		fmt.Fprintf(&b, "%s# %-5s %-*s", title, cmp.Or(strings.TrimPrefix(suffix, "-"), "full"), width, k.ranking)
+		title = ""
+		for m, name := range measureNames {
+			mean, _ := stats.meanGain(k.engine, suffix, k.ranking, m)
+			fmt.Fprintf(&b, "  %s: %+.2f", name, mean)
 		}
 		b.WriteString("\n")
 	}
@@ -88,30 +138,39 @@ func parseRankStats(text string) (rankStats, error) {
 		case !strings.HasPrefix(line, " "):
 			engine, collection, _ = strings.Cut(line, " ")
 		default:
-			form, m, err := parseRankLine(line)
+			ranking, s, err := parseRankLine(line)
 			if err != nil {
 				return nil, fmt.Errorf("line %d: %w", n, err)
 			}
-			stats[rankKey{engine, collection, form}] = m
+			stats[rankKey{engine, collection, ranking}] = s
 		}
 	}
 	return stats, scanner.Err()
 }
 
-func parseRankLine(line string) (form string, m measures, err error) {
-	form, _, _ = strings.Cut(strings.TrimSpace(line), " ")
-	values := make([]float64, len(measureNames))
-	for i, name := range measureNames {
-		_, rest, ok := strings.Cut(line, name+": ")
-		if !ok {
-			return "", measures{}, fmt.Errorf("no %s", name)
+// rankValue is a measure in a line of rankings: its name, its value, and its
+// significance, which may be missing.
+var rankValue = regexp.MustCompile(`  (\S+): (\d\S*)(?: \(\S+ %(?:, p (\S+))?\))?`)
+
+func parseRankLine(line string) (ranking string, s rankStat, err error) {
+	ranking, _, _ = strings.Cut(strings.TrimSpace(line), " ")
+	found := rankValue.FindAllStringSubmatch(line, -1)
+	if len(found) != len(measureNames) {
+		return "", rankStat{}, fmt.Errorf("%d measures, want %d", len(found), len(measureNames))
+	}
+	var values, p [4]float64
+	for i, match := range found {
+		if match[1] != measureNames[i] {
+			return "", rankStat{}, fmt.Errorf("%s, want %s", match[1], measureNames[i])
 		}
-		number, _, _ := strings.Cut(rest, " ")
-		if values[i], err = strconv.ParseFloat(number, 64); err != nil {
-			return "", measures{}, err
+		if values[i], err = strconv.ParseFloat(match[2], 64); err != nil {
+			return "", rankStat{}, err
+		}
+		if p[i], err = strconv.ParseFloat(cmp.Or(match[3], "0"), 64); err != nil {
+			return "", rankStat{}, err
 		}
 	}
-	return form, measures{MAP: values[0], NDCG10: values[1], Recall100: values[2], MRR: values[3]}, nil
+	return ranking, rankStat{measures{values[0], values[1], values[2], values[3]}, measures{p[0], p[1], p[2], p[3]}}, nil
 }
 
 // movedRankStats describes every measure of got that is not in want or is
@@ -162,39 +221,42 @@ func checkRankStats(t *testing.T, file string, got rankStats) {
 
 func TestRankStatsSurviveWritingAndReading(t *testing.T) {
 	stats := rankStats{
-		{"opensearch2", "med", direct}:     {MAP: .5, NDCG10: .25, Recall100: .75, MRR: .125},
-		{"opensearch2", "med", "grouped"}:  {MAP: .6, NDCG10: .5, Recall100: .5, MRR: 1},
-		{"elasticsearch8", "cran", direct}: {MAP: .0625, NDCG10: .1, Recall100: .2, MRR: .3},
-		{"elasticsearch8", "cran", "auto"}: {MAP: .5},
+		{"opensearch2", "med", direct}: {measures: measures{MAP: .5, NDCG10: .25, Recall100: .75, MRR: .125}},
+		{"opensearch2", "med", "grouped"}: {
+			measures{MAP: .6, NDCG10: .5, Recall100: .5, MRR: 1}, measures{MAP: .0125, NDCG10: 1, Recall100: .5, MRR: .0001},
+		},
+		{"elasticsearch8", "cran", direct}: {measures: measures{MAP: .0625, NDCG10: .1, Recall100: .2, MRR: .3}},
+		{"elasticsearch8", "cran", "auto"}: {measures: measures{MAP: .5}},
 	}
 	text := formatRankStats("TestX", stats)
 	got, err := parseRankStats(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(stats, got); diff != "" {
+	if diff := gocmp.Diff(stats, got, gocmp.AllowUnexported(rankStat{})); diff != "" {
 		t.Errorf("rank stats (-written +read):\n%s\n%s", diff, text)
 	}
-	if want := "MAP: 0.6000 (+20.0 %)"; !strings.Contains(text, want) {
+	if want := "MAP: 0.6000 (+20.0 %, p 0.0125)"; !strings.Contains(text, want) {
 		t.Errorf("%q is not in\n%s", want, text)
 	}
 }
 
 func TestMovedRankStatsAreReported(t *testing.T) {
 	key := rankKey{"opensearch2", "med", direct}
-	accepted := rankStats{key: {MAP: .5}, {"elasticsearch9", "med", direct}: {MAP: .5}}
+	stat := func(m measures) rankStat { return rankStat{measures: m} }
+	accepted := rankStats{key: stat(measures{MAP: .5}), {"elasticsearch9", "med", direct}: stat(measures{MAP: .5})}
 	for _, test := range []struct {
 		name string
 		got  rankStats
 		want []string
 	}{
-		{"within the tolerance", rankStats{key: {MAP: .5049}}, nil},
-		{"below it", rankStats{key: {MAP: .4949}}, []string{"opensearch2 med direct: MAP was 0.5000, is 0.4949"}},
-		{"above it", rankStats{key: {MAP: .5, MRR: .0051}}, []string{"opensearch2 med direct: MRR@10 was 0.0000, is 0.0051"}},
+		{"within the tolerance", rankStats{key: stat(measures{MAP: .5049})}, nil},
+		{"below it", rankStats{key: stat(measures{MAP: .4949})}, []string{"opensearch2 med direct: MAP was 0.5000, is 0.4949"}},
+		{"above it", rankStats{key: stat(measures{MAP: .5, MRR: .0051})}, []string{"opensearch2 med direct: MRR@10 was 0.0000, is 0.0051"}},
 		{"unknown", rankStats{{"x", "med", direct}: {}}, []string{"x med direct: not measured before"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, movedRankStats(accepted, test.got)); diff != "" {
+			if diff := gocmp.Diff(test.want, movedRankStats(accepted, test.got)); diff != "" {
 				t.Errorf("moved (-want +got):\n%s", diff)
 			}
 		})

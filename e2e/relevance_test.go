@@ -49,23 +49,26 @@ type ranking struct {
 	name           string // in rank_stats.txt
 	scoring, phase string // keys of the configuration
 	form, in       string // what explanations have to name: the form and its phase
+	documents      int    // of feedback; 0 has none
 }
 
 // rankings are what is measured of an engine: the defaults, and on one
 // engine the other forms and phases as well.
 func rankings(e *engine) []ranking {
 	if !e.scripts {
-		return []ranking{{"grouped", "auto", "auto", "grouped", "query"}}
+		return []ranking{{"grouped", "auto", "auto", "grouped", "query", 0}}
 	}
-	defaults := ranking{"rescore", "auto", "auto", "saturated", "rescore"}
-	if e.name != "opensearch2" {
+	defaults := ranking{"rescore", "auto", "auto", "saturated", "rescore", 0}
+	if e.name != qualityEngine {
 		return []ranking{defaults}
 	}
 	return []ranking{
 		defaults,
-		{"linear", "linear", "auto", "linear", "query"},
-		{"grouped", "grouped", "auto", "grouped", "query"},
-		{"saturated", "saturated", "query", "saturated", "query"},
+		{"linear", "linear", "auto", "linear", "query", 0},
+		{"grouped", "grouped", "auto", "grouped", "query", 0},
+		{"saturated", "saturated", "query", "saturated", "query", 0},
+		{"feedback", "auto", "auto", "saturated", "rescore", 10},
+		{"feedback-query", "saturated", "query", "saturated", "query", 10},
 	}
 }
 
@@ -81,8 +84,8 @@ const (
 	ndcgMeasure = 1
 )
 
-// floors are the gains that akin promises with its defaults. They lie under
-// what the defaults were measured to give (testdata/rank_stats.txt).
+// floors are the gains that akin promises with its defaults, and with feedback.
+// They lie under what these were measured to give (testdata/rank_stats.txt).
 var floors = []floor{
 	{"opensearch2", "med", "rescore", mapMeasure, 12},
 	{"opensearch2", "med", "rescore", ndcgMeasure, 2},
@@ -92,6 +95,14 @@ var floors = []floor{
 	{"opensearch2", "med", "saturated", ndcgMeasure, 2},
 	{"opensearch2", "cran", "saturated", mapMeasure, 2.5},
 	{"opensearch2", "cran", "saturated", ndcgMeasure, 2.5},
+	{"opensearch2", "med", "feedback", mapMeasure, 17},
+	{"opensearch2", "med", "feedback", ndcgMeasure, 4},
+	{"opensearch2", "cran", "feedback", mapMeasure, 9},
+	{"opensearch2", "cran", "feedback", ndcgMeasure, 5.5},
+	{"opensearch2", "med-three", "feedback", mapMeasure, 50},
+	{"opensearch2", "med-three", "feedback", ndcgMeasure, 10},
+	{"opensearch2", "cran-three", "feedback", mapMeasure, 17},
+	{"opensearch2", "cran-three", "feedback", ndcgMeasure, 8},
 	{"elasticsearch8", "med", "grouped", mapMeasure, 10},
 	{"elasticsearch8", "med", "grouped", ndcgMeasure, 0},
 	{"elasticsearch8", "cran", "grouped", mapMeasure, 2},
@@ -99,41 +110,62 @@ var floors = []floor{
 }
 
 // TestRelevance indexes judged collections, learns S from those indices, and
-// ranks the judged queries directly and through akin.
+// ranks the judged queries directly and through akin; on one engine also three
+// terms of each query.
 func TestRelevance(t *testing.T) {
 	t.Parallel()
 	collections := judgedCollections(t)
 	redis := commonRedis(t)
 	stats := rankStats{}
 	var mu sync.Mutex // of stats
-	note := func(e *engine, c *collection, ranking string, m measures) {
+	note := func(e *engine, c *collection, ranking string, got, directly []measures) {
 		mu.Lock()
 		defer mu.Unlock()
-		stats[rankKey{e.name, c.name, ranking}] = m
+		stats[rankKey{e.name, c.name, ranking}] = rankStat{meanMeasures(got), significance(got, directly)}
 	}
 	eachEngine(t, func(t *testing.T, e *engine) {
+		judged := slices.Clone(collections)
 		for _, c := range collections {
-			index := judgedIndexName(c)
-			e.makeIndex(t, index, judgedIndex)
-			e.index(t, index, withIDs(c.docs))
-			learnMatrix(t, e, index, redis)
-			note(e, c, direct, rankQueries(t, e.cluster, index, c))
+			e.makeJudged(t, c, redis)
+			if e.name == qualityEngine {
+				judged = append(judged, e.threeTerms(t, c))
+			}
+		}
+		directly := map[*collection][]measures{}
+		for _, c := range judged {
+			directly[c] = rankQueries(t, e.cluster, "", wholeList, c)
+			note(e, c, direct, directly[c], nil)
 		}
 		for _, r := range rankings(e) {
 			a := startAkin(t, relevanceConfig(e, redis, collections, r))
 			for _, c := range collections {
 				a.awaitMatrix(t, matrixName(e, judgedIndexName(c)))
-				note(e, c, r.name, rankThroughAkin(t, a, c, r))
+				checkForm(t, a, c, r)
+			}
+			for _, c := range judged {
+				note(e, c, r.name, rankThroughAkin(t, a, c, r), directly[c])
 			}
 		}
 	})
 	checkFloors(t, stats)
+	checkLosses(t, stats)
 	checkRankStats(t, rankStatsFile, stats)
 	t.Log("\n" + formatRankStats(t.Name(), stats))
 }
 
 // judgedIndexName is the index of a collection.
-func judgedIndexName(c *collection) string { return "akin-e2e-" + c.name }
+func judgedIndexName(c *collection) string {
+	return "akin-e2e-" + strings.TrimSuffix(c.name, threeTermsOnly)
+}
+
+// makeJudged indexes a collection and learns S from the index.
+func (e *engine) makeJudged(t *testing.T, c *collection, redis *redisServer) {
+	t.Helper()
+	index := judgedIndexName(c)
+	e.makeIndex(t, index, judgedIndex)
+	e.index(t, index, withIDs(c.docs))
+	learnMatrix(t, e, index, redis)
+}
 
 // matrixName is the name in Redis of the matrix of an index.
 func matrixName(e *engine, index string) string { return index + "-" + e.name }
@@ -160,36 +192,52 @@ func relevanceConfig(e *engine, redis *redisServer, collections []*collection, r
 		})
 	}
 	return section{
-		"cluster":   section{"urls": []string{e.url}},
-		"expansion": section{"scoring": r.scoring, "phase": r.phase, "budget": "10s"},
-		"matrices":  matrices,
-		"redis":     section{"url": redis.url, "timeout": "1s"},
+		"cluster": section{"urls": []string{e.url}},
+		"expansion": section{
+			"scoring": r.scoring, "phase": r.phase, "feedback": section{"documents": r.documents}, "budget": "10s",
+		},
+		"matrices": matrices,
+		"redis":    section{"url": redis.url, "timeout": "1s"},
 	}
 }
 
-// rankThroughAkin ranks the queries through akin and makes sure that every
-// one was rewritten, in the form and phase that were expected.
-func rankThroughAkin(t *testing.T, a *akin, c *collection, r ranking) measures {
+// checkForm makes sure that searches are written in the form and phase that
+// are expected.
+func checkForm(t *testing.T, a *akin, c *collection, r ranking) {
 	t.Helper()
-	index := judgedIndexName(c)
-	before := a.metric(t, requestsMetric, rewrittenOutcome)
-	m := rankQueries(t, a.cluster, index, c)
-	// Some collections have texts that are longer than akin expands.
-	sent, n := len(c.queries), int(a.metric(t, requestsMetric, rewrittenOutcome)-before)
-	if n != sent && slices.Contains(usualCollections, c.name) || n < sent/2 {
-		t.Errorf("%s %s: %d of %d searches were rewritten", c.name, r.name, n, sent)
-	}
-	t.Logf("%s %s: %d of %d searches were rewritten", c.name, r.name, n, sent)
-	e := a.explain(t, index, matchBody(c.queries[0].text))
+	e := a.explain(t, judgedIndexName(c), matchBody(c.queries[0].text))
 	if len(e.Clauses) != 1 || e.Clauses[0].Form != r.form || e.Clauses[0].Phase != r.in || len(e.Clauses[0].Added) == 0 {
 		t.Errorf("%s %s: explained as %+v, want one clause of the form %s in the phase %s", c.name, r.name, e.Clauses, r.form, r.in)
 	}
-	return m
 }
 
-// matchBody is a search for so many of the best documents that match text that
-// most of what can be found is among them.
-func matchBody(text string) string { return listBody(text, 1500) }
+// rankThroughAkin ranks the queries through akin and makes sure that they were
+// rewritten.
+func rankThroughAkin(t *testing.T, a *akin, c *collection, r ranking) []measures {
+	t.Helper()
+	rewritten := func() int { return int(a.metric(t, requestsMetric, rewrittenOutcome)) }
+	fed := func() int { return int(a.metric(t, "akin_feedback_total", `result="used"`)) }
+	rewrittenBefore, fedBefore := rewritten(), fed()
+	perQuery := rankQueries(t, a.cluster, "", wholeList, c)
+	sent, n, withFeedback := len(c.queries), rewritten()-rewrittenBefore, fed()-fedBefore
+	t.Logf("%s %s: %d of %d searches were rewritten, %d with feedback", c.name, r.name, n, sent, withFeedback)
+	// Words without neighbors are left alone, and a few queries have no others.
+	least := sent / 2
+	if slices.Contains(usualCollections, c.name) {
+		least = sent
+	}
+	if n < least || r.documents > 0 && withFeedback < least {
+		t.Errorf("%s %s: %d of %d searches were rewritten, %d with feedback", c.name, r.name, n, sent, withFeedback)
+	}
+	return perQuery
+}
+
+// wholeList is so many of the best documents that most of what can be found is
+// among them.
+const wholeList = 1500
+
+// matchBody is a search for the documents that match text.
+func matchBody(text string) string { return listBody(text, wholeList) }
 
 // listBody is a search for so many of the best documents that match text, of
 // which only the ids and the scores are wanted.
@@ -197,15 +245,17 @@ func listBody(text string, size int) string {
 	return fmt.Sprintf(`{"query":{"match":{"body":%s}},"size":%d,"_source":false,%s}`, quote(text), size, idColumn)
 }
 
-// rankQueries searches for every judged query and returns the mean measures.
-func rankQueries(t *testing.T, c cluster, index string, judged *collection) measures {
+// rankQueries searches for every judged query with these parameters, and
+// returns the measures of the best size documents of each.
+func rankQueries(t *testing.T, c cluster, parameters string, size int, judged *collection) []measures {
 	t.Helper()
+	path := "/" + judgedIndexName(judged) + "/_search?filter_path=hits.hits.fields,_shards" + parameters
 	perQuery := make([]measures, len(judged.queries))
 	group, ctx := errgroup.WithContext(t.Context())
 	group.SetLimit(4)
 	for i, q := range judged.queries {
 		group.Go(func() error {
-			hits, err := c.search(ctx, "/"+index+"/_search?filter_path=hits.hits.fields,_shards", matchBody(q.text))
+			hits, err := c.search(ctx, path, listBody(q.text, size))
 			if err != nil {
 				return fmt.Errorf("query %s: %w", q.id, err)
 			}
@@ -216,7 +266,7 @@ func rankQueries(t *testing.T, c cluster, index string, judged *collection) meas
 	if err := group.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	return meanMeasures(perQuery)
+	return perQuery
 }
 
 // checkFloors fails the test for every promised gain that was not reached.
@@ -235,6 +285,23 @@ func checkFloors(t *testing.T, stats rankStats) {
 		if gain := gainOver(got.all()[f.measure], base.all()[f.measure]); gain < f.gain {
 			t.Errorf("%s %s %s: %s %+.2f %%, want at least %+.1f %%", f.engine, f.collection, f.ranking,
 				measureNames[f.measure], gain, f.gain)
+		}
+	}
+}
+
+// checkLosses fails the test where a ranking by the saturated form is
+// significantly worse than the engine on a collection, in MAP or nDCG@10.
+func checkLosses(t *testing.T, stats rankStats) {
+	t.Helper()
+	for k, got := range stats {
+		if slices.Contains([]string{direct, "linear", "grouped"}, k.ranking) {
+			continue
+		}
+		base := stats[rankKey{k.engine, k.collection, direct}]
+		for _, m := range []int{mapMeasure, ndcgMeasure} {
+			if p := got.P.all()[m]; p < .05 && got.all()[m] < base.all()[m] {
+				t.Errorf("%v: %s %.4f, directly %.4f, p = %.4f", k, measureNames[m], got.all()[m], base.all()[m], p)
+			}
 		}
 	}
 }
