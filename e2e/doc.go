@@ -17,6 +17,8 @@
 //	AKIN_E2E_COLLECTIONS   the judged collections to measure, names, comma
 //	                       separated, or "all"; the default is med,cran. With
 //	                       "all" the reproduction runs its sweeps, too
+//	AKIN_E2E_FEEDBACK_GRID 1 tries settings of feedback on all collections, which
+//	                       takes half an hour
 //	AKIN_REQUIRE_SERVERS   1 makes a missing server a failure, not a skip
 //	AKIN_E2E_RACE          1 builds akin with the race detector
 //
