@@ -39,7 +39,7 @@ func serveControlled(t *testing.T, e *engine, expansion section) *akin {
 // A searchRecord is what the admin port keeps of a search.
 type searchRecord struct {
 	ID, Endpoint, Index, Profile, Outcome, Reason, Sent string
-	Refused                                             bool
+	Rejected                                            bool
 	AddedTerms                                          int `json:"added_terms"`
 	Original, Rewritten                                 struct {
 		RawQuery string `json:"raw_query"`
@@ -329,7 +329,7 @@ func TestRefusedSearchIsNotedInItsRecord(t *testing.T) {
 	if !strings.HasPrefix(answer.status, "400") {
 		t.Fatalf("status %s", answer.status)
 	}
-	if record := a.recordOf(t, answer); !record.Refused || record.Sent != "original" {
+	if record := a.recordOf(t, answer); !record.Rejected || record.Sent != "original" {
 		t.Errorf("the record: %+v", record)
 	}
 }
