@@ -30,7 +30,7 @@ var targets = map[string]float64{
 // stay: half a point.
 const engineMargin = 0.005
 
-// publishedEngine is what the organisers of the task publish for the search
+// publishedEngine is what the organizers of the task publish for the search
 // engine's own order on dev. It tells that the scorer is theirs: the mean over
 // all 50 questions, of which 7 have no relevant candidate and count 0.
 const publishedEngine = 0.7135

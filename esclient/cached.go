@@ -75,8 +75,8 @@ type analysisCache struct {
 type statisticsCache struct {
 	memory.Counters[key]
 	infos   *memory.Memo[key, Info]
-	scales  *memory.Memo[key, learnt[float64]]
-	scripts *memory.Memo[key, learnt[bool]]
+	scales  *memory.Memo[key, learned[float64]]
+	scripts *memory.Memo[key, learned[bool]]
 	linears *memory.Memo[key, Linear]
 	// counts are the loads of terms. They end in fields and terms, or failed.
 	counts   memory.Flights[key]
@@ -100,13 +100,13 @@ type fieldRecord struct {
 	docCount int64
 }
 
-// learnt is a fact about the cluster, or a guess where it did not tell.
-type learnt[V any] struct {
+// learned is a fact about the cluster, or a guess where it did not tell.
+type learned[V any] struct {
 	value   V
 	guessed bool
 }
 
-func (l learnt[V]) isGuess() bool { return l.guessed }
+func (l learned[V]) isGuess() bool { return l.guessed }
 
 // NewCached returns a cache in front of client.
 func NewCached(client *Client, o CacheOptions) *Cached {
@@ -129,8 +129,8 @@ func NewCached(client *Client, o CacheOptions) *Cached {
 
 	s, small := &c.statistics, o.StatisticsBytes/share
 	s.infos = memory.NewMemo[key, Info](c.loader, &s.Counters, o.TTL, inner, small/2)
-	s.scales = memory.NewMemo[key, learnt[float64]](c.loader, &s.Counters, o.TTL, outer, small)
-	s.scripts = memory.NewMemo[key, learnt[bool]](c.loader, &s.Counters, o.TTL, outer, small)
+	s.scales = memory.NewMemo[key, learned[float64]](c.loader, &s.Counters, o.TTL, outer, small)
+	s.scripts = memory.NewMemo[key, learned[bool]](c.loader, &s.Counters, o.TTL, outer, small)
 	s.linears = memory.NewMemo[key, Linear](c.loader, &s.Counters, o.TTL, outer, small-small/2)
 	s.fields = memory.NewMemo[key, fieldRecord](c.loader, &s.Counters, o.TTL, outer, small)
 	s.failed = memory.NewMemo[key, struct{}](c.loader, &s.Counters, failureTime, outer, small)

@@ -38,7 +38,7 @@ func TestLimitsAreAskedFor(t *testing.T) {
 				synctest.Wait()
 				close(told)
 				if got := <-told; got != tt.want {
-					t.Errorf("told %d, want %d", got, tt.want)
+					t.Errorf("reported %d, want %d", got, tt.want)
 				}
 			})
 		})
@@ -52,7 +52,7 @@ func TestOneLimitIsAskedForOnceAtATime(t *testing.T) {
 		}))
 		c := f.cached(t)
 		for range 10 {
-			c.AskLimit(MaxClauses, "a", func(int64) { t.Error("told of a refusal") })
+			c.AskLimit(MaxClauses, "a", func(int64) { t.Error("reported a refusal") })
 		}
 		time.Sleep(time.Second)
 		if n := f.asked("_cluster/settings"); n != 1 {

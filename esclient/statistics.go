@@ -26,7 +26,7 @@ type Statistics struct {
 	DocCount int64
 	// Scale is the constant that the engine's BM25 multiplies idf·tf/(tf+K) by:
 	// k1+1 in Elasticsearch and OpenSearch 1 and 2, 1 in OpenSearch 3; 0 where the
-	// field is not scored by BM25 or the scale could not be learnt.
+	// field is not scored by BM25 or the scale could not be learned.
 	Scale float64
 	// Scripts reports whether the cluster runs inline scripts in queries.
 	Scripts bool
@@ -400,17 +400,17 @@ func (c *Cached) learn(ctx context.Context, k key, terms []string, docFreqs []in
 		return nil
 	}))
 	group.Go(c.client.guarded(func() error {
-		scale, err := c.statistics.scales.Load(ctx, k, func(ctx context.Context) (learnt[float64], error) {
+		scale, err := c.statistics.scales.Load(ctx, k, func(ctx context.Context) (learned[float64], error) {
 			return c.scale(ctx, k, own)
 		})
 		st.Scale = scale.value
 		return err
 	}))
 	group.Go(c.client.guarded(func() error {
-		scripts, err := c.statistics.scripts.Load(ctx, k.ofIndices(), func(ctx context.Context) (learnt[bool], error) {
+		scripts, err := c.statistics.scripts.Load(ctx, k.ofIndices(), func(ctx context.Context) (learned[bool], error) {
 			run, err := c.client.probeScripts(ctx, k.Indices)
 			// A call that tells nothing of scripts is no reason to fail.
-			return learnt[bool]{value: run, guessed: err != nil}, nil
+			return learned[bool]{value: run, guessed: err != nil}, nil
 		})
 		st.Scripts = scripts.value
 		return err
@@ -463,18 +463,18 @@ func (c *Cached) count(ctx context.Context, k key, terms []string, missing []int
 
 // scale learns the scale of the field's scores, by a probe or else from what
 // the cluster runs.
-func (c *Cached) scale(ctx context.Context, k key, terms []string) (learnt[float64], error) {
+func (c *Cached) scale(ctx context.Context, k key, terms []string) (learned[float64], error) {
 	s, err := c.schema(ctx, k)
 	if err != nil {
-		return learnt[float64]{}, err
+		return learned[float64]{}, err
 	}
 	if s.Similarity != mapping.BM25 {
-		return learnt[float64]{}, nil
+		return learned[float64]{}, nil
 	}
 	if scale, err := c.about(k).probeScale(ctx, s, terms); err == nil && scale > 0 {
-		return learnt[float64]{value: scale}, nil
+		return learned[float64]{value: scale}, nil
 	}
-	guess := learnt[float64]{guessed: true}
+	guess := learned[float64]{guessed: true}
 	if info, err := c.info(ctx); err == nil {
 		guess.value = scaleOf(s.Scoring, info)
 	}

@@ -45,9 +45,9 @@ type engine struct {
 	// the doc values of the document.
 	linear map[string]esclient.Linear
 	norms  map[string]float64
-	// depth and leaves are the deepest nesting and the number of queries without
+	// depth and clauseCount are the deepest nesting and the number of queries without
 	// queries in them, of all queries looked at.
-	depth, leaves int
+	depth, clauseCount int
 }
 
 // hit is what becomes of a document: found or not, and its score.
@@ -83,7 +83,7 @@ func (e *engine) query(q any, depth int) hit {
 		case "function_score":
 			return e.functionScore(o, depth)
 		case "term":
-			e.leaves++
+			e.clauseCount++
 			for field, options := range o {
 				options := options.(map[string]any)
 				h := e.term(field, options["value"].(string))
@@ -207,7 +207,7 @@ func (e *engine) words(o map[string]any, fields []string) hit {
 		found := false
 		for _, name := range fields {
 			field, boost := boosted(name)
-			e.leaves++
+			e.clauseCount++
 			h := e.term(field, word)
 			scores.take(boost * h.score)
 			found = found || h.found

@@ -72,12 +72,12 @@ type FirstHit struct {
 	ID    string
 	Score float64
 	// Fields are the terms of the document by field; fields may be missing.
-	Fields map[string]DocTerms
+	Fields map[string]FieldTerms
 }
 
-// DocTerms are the terms that a field of a document has, each once, and how
+// FieldTerms are the terms that a field of one document has, each once, and how
 // often.
-type DocTerms struct {
+type FieldTerms struct {
 	Terms []string
 	Freqs []float64
 }

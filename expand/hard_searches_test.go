@@ -13,7 +13,7 @@ import (
 )
 
 func TestSearchesThatAreNotRankedHard(t *testing.T) {
-	beside := func(other string) string {
+	withOther := func(other string) string {
 		return `{"query":{"bool":{"must":[{"match":{"body":"car"}}],"should":[` + other + `]}}}`
 	}
 	several := func(c *fakeCluster, _ *fakeWeights, _ *Options) { c.shards = 3 }
@@ -34,12 +34,12 @@ func TestSearchesThatAreNotRankedHard(t *testing.T) {
 		"a beginning":         {nil, Request{Body: []byte(`{"query":{"match_bool_prefix":{"body":"car ren"}}}`)}, reason.NotAdditive},
 		"synonyms":            {func(c *fakeCluster, _ *fakeWeights, _ *Options) { c.synonyms = map[string]string{"car": "auto"} }, Request{Body: []byte(carRental)}, reason.NotAdditive},
 		"a graph":             {func(c *fakeCluster, _ *fakeWeights, _ *Options) { c.graph = true }, Request{Body: []byte(carRental)}, reason.NotAdditive},
-		"a phrase beside":     {nil, Request{Body: []byte(beside(`{"match_phrase":{"body":"car rental"}}`))}, reason.Phrase},
-		"an expanded phrase":  {func(_ *fakeCluster, _ *fakeWeights, o *Options) { o.Phrases = true }, Request{Body: []byte(beside(`{"match_phrase":{"body":"car rental"}}`))}, reason.NotAdditive},
-		"syntax beside":       {nil, Request{Body: []byte(beside(`{"query_string":{"query":"car AND rental"}}`))}, reason.Syntax},
-		"no matrix beside":    {nil, Request{Body: []byte(beside(`{"match":{"unbound":"car"}}`))}, reason.NoMatrix},
-		"no text beside":      {nil, Request{Body: []byte(beside(`{"match":{"sku":"car"}}`))}, reason.NotText},
-		"no weights beside":   {nil, Request{Body: []byte(beside(`{"match":{"unweighted":"car"}}`))}, reason.NoWeights},
+		"a phrase beside":     {nil, Request{Body: []byte(withOther(`{"match_phrase":{"body":"car rental"}}`))}, reason.Phrase},
+		"an expanded phrase":  {func(_ *fakeCluster, _ *fakeWeights, o *Options) { o.Phrases = true }, Request{Body: []byte(withOther(`{"match_phrase":{"body":"car rental"}}`))}, reason.NotAdditive},
+		"syntax beside":       {nil, Request{Body: []byte(withOther(`{"query_string":{"query":"car AND rental"}}`))}, reason.Syntax},
+		"no matrix beside":    {nil, Request{Body: []byte(withOther(`{"match":{"unbound":"car"}}`))}, reason.NoMatrix},
+		"no text beside":      {nil, Request{Body: []byte(withOther(`{"match":{"sku":"car"}}`))}, reason.NotText},
+		"no weights beside":   {nil, Request{Body: []byte(withOther(`{"match":{"unweighted":"car"}}`))}, reason.NoWeights},
 		"no norms in a field": {nil, Request{Body: []byte(`{"query":{"multi_match":{"query":"car","fields":["body","bare"]}}}`)}, reason.NoNorms},
 		"a minimum of scores": {func(_ *fakeCluster, _ *fakeWeights, o *Options) { o.NormalizeScores = true }, Request{Body: []byte(`{"min_score":3,` + carRental[1:])}, reason.MinScore},
 		"a rescore, vectors":  {nil, Request{Body: []byte(`{"rescore":{"query":{"rescore_query":{"match_all":{}}}},"knn":{"field":"v","query_vector":[1],"k":1},` + carRental[1:])}, reason.Rescore},

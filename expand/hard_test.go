@@ -391,8 +391,8 @@ func TestHardFormKeepsUnderTheLimit(t *testing.T) {
 			counter, original := &engine{tb: t, cluster: &fakeCluster{}}, &engine{tb: t, cluster: &fakeCluster{}}
 			counter.search(bodies[size], "query")
 			original.search([]byte(`{"query":`+query+`}`), "query")
-			if counter.leaves > max(limit, original.leaves) {
-				t.Fatalf("%d leaves, limit %d:\n%s", counter.leaves, limit, bodies[size])
+			if counter.clauseCount > max(limit, original.clauseCount) {
+				t.Fatalf("%d clauses, limit %d:\n%s", counter.clauseCount, limit, bodies[size])
 			}
 		}
 		for _, term := range []string{"lease", "automobile", "hire"} {
@@ -482,8 +482,8 @@ func TestHardFormHasABoundOnItsTerms(t *testing.T) {
 				}
 			}
 			written := &engine{tb: t, cluster: &fakeCluster{}}
-			if written.search(r.Body, "query"); written.leaves != want+words {
-				t.Errorf("limit %d, %s: %d clauses", limit, query, written.leaves)
+			if written.search(r.Body, "query"); written.clauseCount != want+words {
+				t.Errorf("limit %d, %s: %d clauses", limit, query, written.clauseCount)
 			}
 		}
 	}
@@ -687,7 +687,7 @@ func TestHardPagesOfAPointInTimeAreWrittenLikeTheFirst(t *testing.T) {
 				t.Errorf("the second page is written otherwise (-first +second):\n%s", diff)
 			}
 			if diff := cmp.Diff(first.Clauses, next.Clauses); diff != "" || first.RawQuery != next.RawQuery {
-				t.Errorf("the second page is told of otherwise (-first +second):\n%s", diff)
+				t.Errorf("the second page is explained otherwise (-first +second):\n%s", diff)
 			}
 			if fresh := expandPage(t, e, pitPage(1, tt.query, "")); cmp.Equal(first.Clauses, fresh.Clauses) {
 				t.Errorf("a new point in time keeps what the old one got: %s", fresh.Body)

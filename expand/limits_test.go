@@ -85,8 +85,8 @@ func TestRefusalsTellThatWhatWasKnownHasChanged(t *testing.T) {
 }
 
 // The smallest limit that is named counts, until the cluster itself is asked;
-// after ten minutes it is learnt again.
-func TestLimitsAreLearntCorrectedAndForgotten(t *testing.T) {
+// after ten minutes it is learned again.
+func TestLimitsAreLearnedCorrectedAndForgotten(t *testing.T) {
 	c, m := rental(t)
 	e := New(c, m, DefaultOptions())
 	synctest.Test(t, func(t *testing.T) {
@@ -113,21 +113,21 @@ func TestLimitsAreLearntCorrectedAndForgotten(t *testing.T) {
 			t.Errorf("the limits are %d, %d and %d", a, b, c)
 		}
 		if got := len(e.Limits()); got != 2 {
-			t.Errorf("%d limits are told of", got)
+			t.Errorf("%d limits are listed", got)
 		}
 		time.Sleep(limitTime + time.Second)
 		if e.limits.of(LimitClauses, "docs") != 0 || len(e.Limits()) != 0 || e.limits.count.Load() != 0 {
 			t.Error("not forgotten")
 		}
 		if diff := cmp.Diff([]int64{500, 400, 1024, 90, 50, 0, 0}, told); diff != "" {
-			t.Errorf("told (-want +got):\n%s", diff)
+			t.Errorf("reported (-want +got):\n%s", diff)
 		}
 	})
 }
 
 // What one index refuses says nothing of the others that are searched by the
 // same path.
-func TestRescoreWindowIsLearntOfEachSearchOfMultiSearch(t *testing.T) {
+func TestRescoreWindowIsLearnedOfEachSearchOfMultiSearch(t *testing.T) {
 	c, m := rental(t)
 	e := New(c, m, DefaultOptions())
 	lines := []byte("{\"index\":\"small\"}\n" + carRental + "\n{}\n" + carRental + "\n{\"index\":[\"docs\",\"more\"]}\n" + carRental + "\n")
@@ -157,15 +157,15 @@ func TestRescoreWindowIsLearntOfEachSearchOfMultiSearch(t *testing.T) {
 func FuzzLimits(f *testing.F) {
 	f.Add("too_many_clauses", "maxClauseCount is set to 1024", 2000)
 	f.Add("illegal_argument_exception", "Rescore window [100] is too large. It must be less than [10].", 1)
-	f.Fuzz(func(t *testing.T, kind, reason string, leaves int) {
-		r := &Refusal{ClauseCount: leaves, Causes: []Cause{{kind, reason}}}
-		if limit, ok := r.Limit(); ok && (limit.N < 0 || !strings.Contains(reason, strconv.FormatInt(limit.N, 10)) || limit.Kind == LimitClauses && limit.N >= int64(leaves)) {
+	f.Fuzz(func(t *testing.T, kind, reason string, clauseCount int) {
+		r := &Refusal{ClauseCount: clauseCount, Causes: []Cause{{kind, reason}}}
+		if limit, ok := r.Limit(); ok && (limit.N < 0 || !strings.Contains(reason, strconv.FormatInt(limit.N, 10)) || limit.Kind == LimitClauses && limit.N >= int64(clauseCount)) {
 			t.Errorf("%q: %+v", reason, limit)
 		}
 	})
 }
 
-func TestSearchesAreKeptUnderTheLearntLimit(t *testing.T) {
+func TestSearchesAreKeptUnderTheLearnedLimit(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
 	c, m := rental(t)
 	cut := 0
@@ -189,8 +189,8 @@ func TestSearchesAreKeptUnderTheLearntLimit(t *testing.T) {
 				e.search(body, member)
 				o := &engine{tb: t, cluster: c}
 				o.search([]byte(`{"query":`+query+`}`), "query")
-				if e.leaves > max(limit, o.leaves) {
-					t.Fatalf("%s: %d leaves, limit %d, original %d:\n%s", v.name, e.leaves, limit, o.leaves, body)
+				if e.clauseCount > max(limit, o.clauseCount) {
+					t.Fatalf("%s: %d clauses, limit %d, original %d:\n%s", v.name, e.clauseCount, limit, o.clauseCount, body)
 				}
 			}
 		}

@@ -130,7 +130,7 @@ const secondPage = `,"search_after":[1.5]`
 func TestPagesOfAPointInTimeAreWrittenLikeTheFirst(t *testing.T) {
 	const car = `{"match":{"body":"car rental"}}`
 	long := strings.Repeat("car ", 65)
-	beside := func(other string) string { return `{"bool":{"must":[` + car + `,` + other + `]}}` }
+	withOther := func(other string) string { return `{"bool":{"must":[` + car + `,` + other + `]}}` }
 	for name, tt := range map[string]struct {
 		query string
 		graph bool
@@ -142,21 +142,21 @@ func TestPagesOfAPointInTimeAreWrittenLikeTheFirst(t *testing.T) {
 		"every word":                  {query: `{"match":{"body":{"query":"car rental","operator":"and"}}}`},
 		"some words":                  {query: `{"match":{"body":{"query":"car rental cheap","minimum_should_match":"2"}}}`},
 		"one word, of every":          {query: `{"match":{"body":{"query":"the car","operator":"and"}}}`},
-		"no neighbors beside":         {query: beside(`{"match":{"body":"zebra"}}`)},
-		"no terms beside":             {query: beside(`{"match":{"body":"the"}}`)},
-		"too many terms beside":       {query: beside(`{"match":{"body":"` + long + `"}}`)},
-		"no text beside":              {query: beside(`{"match":{"sku":"car"}}`)},
-		"mixed indices beside":        {query: beside(`{"match":{"mixed":"car"}}`)},
-		"no matrix beside":            {query: beside(`{"match":{"unbound":"car"}}`)},
-		"options beside":              {query: beside(`{"match":{"body":{"query":"car","frob":1}}}`)},
-		"another kind beside":         {query: beside(`{"term":{"body":"car"}}`)},
+		"no neighbors beside":         {query: withOther(`{"match":{"body":"zebra"}}`)},
+		"no terms beside":             {query: withOther(`{"match":{"body":"the"}}`)},
+		"too many terms beside":       {query: withOther(`{"match":{"body":"` + long + `"}}`)},
+		"no text beside":              {query: withOther(`{"match":{"sku":"car"}}`)},
+		"mixed indices beside":        {query: withOther(`{"match":{"mixed":"car"}}`)},
+		"no matrix beside":            {query: withOther(`{"match":{"unbound":"car"}}`)},
+		"options beside":              {query: withOther(`{"match":{"body":{"query":"car","frob":1}}}`)},
+		"another kind beside":         {query: withOther(`{"term":{"body":"car"}}`)},
 		"fields":                      {query: `{"multi_match":{"query":"car","fields":["body","sku","unbound","title^2"]}}`},
 		"a pattern":                   {query: `{"multi_match":{"query":"car","fields":["*"]}}`},
 		"a pattern and a field":       {query: `{"multi_match":{"query":"car","fields":["bod*^2","body^3"]}}`},
 		"fields together":             {query: `{"multi_match":{"query":"car rental","fields":["body","title"],"type":"cross_fields","operator":"and"}}`},
-		"fields together, one closed": {query: beside(`{"multi_match":{"query":"car","fields":["body","sku"],"type":"cross_fields"}}`)},
+		"fields together, one closed": {query: withOther(`{"multi_match":{"query":"car","fields":["body","sku"],"type":"cross_fields"}}`)},
 		"beginnings":                  {query: `{"match_bool_prefix":{"body":"car rental ch"}}`},
-		"terms of several positions":  {query: beside(`{"match":{"title":"zebra"}}`), graph: true},
+		"terms of several positions":  {query: withOther(`{"match":{"title":"zebra"}}`), graph: true},
 		"all without neighbors":       {query: `{"match":{"body":"zebra"}}`, alone: true},
 		"all without text":            {query: `{"match":{"sku":"car"}}`, alone: true},
 	} {
@@ -183,7 +183,7 @@ func TestPagesOfAPointInTimeAreWrittenLikeTheFirst(t *testing.T) {
 					t.Errorf("the second page is written otherwise (-first +second):\n%s", diff)
 				}
 				if diff := cmp.Diff(first.Clauses, next.Clauses); diff != "" || first.RawQuery != next.RawQuery || first.Reason != next.Reason {
-					t.Errorf("the second page is told of otherwise (-first +second):\n%s", diff)
+					t.Errorf("the second page is explained otherwise (-first +second):\n%s", diff)
 				}
 			}
 			fresh := expandPage(t, e, pitPage(1, tt.query, ""))

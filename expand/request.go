@@ -99,6 +99,14 @@ type Rerank struct {
 // the client's page ends behind it.
 func (r *Rerank) Asked() int { return max(r.Window, r.From+r.Size) }
 
+// A Hit names one state of a document, as the answer to a search shows it.
+type Hit struct {
+	// Index is the concrete index; Routing is "" for none.
+	Index, ID, Routing string
+	// SeqNo and PrimaryTerm name the write that made the state.
+	SeqNo, PrimaryTerm, Version int64
+}
+
 // A RerankField is a text that is compared with a field of the hits.
 type RerankField struct {
 	// Field is its full name, and Boost b, its weight in the measure, positive.

@@ -54,7 +54,7 @@ func TestBestHitsAreOrderedAnewByTheWholeQuery(t *testing.T) {
 	}
 }
 
-// written returns what is told of the clauses that were rewritten.
+// written returns what is explained of the clauses that were rewritten.
 func written(r *Result) []Clause {
 	var out []Clause
 	for _, c := range r.Clauses {
@@ -171,7 +171,7 @@ func TestIndicesThatRefuseTheWindowAreNotRescored(t *testing.T) {
 	}
 }
 
-func TestLearntLimitsAreBounded(t *testing.T) {
+func TestLearnedLimitsAreBounded(t *testing.T) {
 	c, m := rental(t)
 	e := New(c, m, DefaultOptions())
 	for i := range 3 * maxLimits {
@@ -244,7 +244,7 @@ func TestTotalsAgreeHoweverTheSearchIsRun(t *testing.T) {
 		t.Errorf("%d terms in a search that is never rescored", r.AddedTerms())
 	}
 	if got := terms(ordered); len(got) != rescored.AddedTerms() || len(got) <= form.FoundTerms || len(got) > leastTerms+3*perTerm {
-		t.Errorf("%d terms order, %d are told of; want more than are found and at most %d", len(got), rescored.AddedTerms(), leastTerms+3*perTerm)
+		t.Errorf("%d terms order, %d are listed; want more than are found and at most %d", len(got), rescored.AddedTerms(), leastTerms+3*perTerm)
 	}
 	for _, term := range want {
 		if !slices.Contains(terms(ordered), term) {

@@ -76,7 +76,7 @@ func TestMinScoreOfACountIsHeeded(t *testing.T) {
 			o.NormalizeScores = normalize
 		})
 		if r.Reason != want {
-			t.Errorf("normalised %t: reason %q, want %q", normalize, r.Reason, want)
+			t.Errorf("normalized %t: reason %q, want %q", normalize, r.Reason, want)
 		}
 		if want == "" && !strings.Contains(string(r.Body), `"boost"`) {
 			t.Errorf("the score decides what is counted, so the terms keep their boosts: %s", r.Body)
@@ -109,12 +109,12 @@ func TestSearchesWithVeryManyClausesAreBounded(t *testing.T) {
 		o.DefaultFields = []string{"body", "title"}
 	})
 	if r.Reason != reason.TooManyClauses || len(r.Clauses) > 200 {
-		t.Errorf("reason %q, %d clauses told of", r.Reason, len(r.Clauses))
+		t.Errorf("reason %q, %d clauses noted", r.Reason, len(r.Clauses))
 	}
 	phrases := strings.Repeat(`{"match_phrase":{"body":"car rental"}},`, 5000)
 	r = expandRequest(t, &Request{Body: []byte(`{"query":{"bool":{"should":[` + phrases + `{"match":{"body":"car"}}]}}}`)}, nil)
 	if !r.Rewritten || len(r.Clauses) > 200 {
-		t.Errorf("beside phrases: rewritten %t, %d clauses told of", r.Rewritten, len(r.Clauses))
+		t.Errorf("beside phrases: rewritten %t, %d clauses noted", r.Rewritten, len(r.Clauses))
 	}
 	r = expandRequest(t, &Request{Endpoint: EndpointMultiSearch, Body: []byte(strings.Repeat("{}\n"+carRental+"\n", maxSearches+1))}, nil)
 	if r.Reason != reason.TooManySearches {

@@ -16,7 +16,7 @@ import (
 
 func soft(o *Options) { o.Mode = ModeSoft }
 
-// onlyRerank returns how the hits of a single search are ordered anew, nil where
+// onlyRerank returns how the hits of a single search are reranked, nil where
 // they are not.
 func (r *Result) onlyRerank() *Rerank {
 	if len(r.Reranks) == 0 {
@@ -70,7 +70,7 @@ func TestSoftModeAsksForTheWindow(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			res := expandSoftly(t, &Request{RawQuery: c.query, Body: []byte(c.body)})
 			if !res.Rewritten || res.onlyRerank() == nil {
-				t.Fatalf("not ordered anew: %+v", res)
+				t.Fatalf("not reranked: %+v", res)
 			}
 			if string(res.Body) != c.wantBody || res.RawQuery != c.wantQuery {
 				t.Errorf("got ?%s %s\nwant ?%s %s", res.RawQuery, res.Body, c.wantQuery, c.wantBody)
@@ -354,7 +354,7 @@ func TestSoftModeOrdersTheHitsOfSoManySearchesAtOnce(t *testing.T) {
 				}
 			}
 			if (len(res.Reranks) == c.n) != (c.want == "") || (len(res.Reranks) == 0) != (c.want != "") {
-				t.Errorf("%d searches are ordered anew", len(res.Reranks))
+				t.Errorf("%d searches are reranked", len(res.Reranks))
 			}
 		})
 	}
@@ -369,7 +369,7 @@ func TestSoftModeOfRatedSearchesIsBM25(t *testing.T) {
 
 // What one index refuses says nothing of the others that are searched by the
 // same path.
-func TestWindowsAreLearntOfEachSearchOfMultiSearch(t *testing.T) {
+func TestWindowsAreLearnedOfEachSearchOfMultiSearch(t *testing.T) {
 	c, m := rental(t)
 	e := New(c, m, with(soft))
 	const search = "{\"query\":{\"match\":{\"title\":\"car\"}}}\n"
@@ -403,7 +403,7 @@ func TestSoftModeNeedsDocumentFrequencies(t *testing.T) {
 	}
 }
 
-// Whatever a body holds, of its members beside the query those of the page alone
+// Whatever a body holds, of its members besides the query only those of the page
 // change, and the page that the client gets lies in the window.
 func FuzzSoftModeChangesThePageAlone(f *testing.F) {
 	for _, seed := range []string{

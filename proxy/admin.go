@@ -40,26 +40,30 @@ const (
 	readyTimeout = 900 * time.Millisecond
 )
 
-func (s *Server) newAdminEngine() *gin.Engine {
+// An adminPort answers what operators ask a server for.
+type adminPort struct{ *Server }
+
+func newAdminEngine(s *Server) *gin.Engine {
+	a := adminPort{s}
 	e := gin.New()
 	e.RedirectTrailingSlash = false
 	e.GET("/healthz", func(c *gin.Context) { c.JSON(http.StatusOK, status{Status: "ok"}) })
-	e.GET("/readyz", s.ready)
+	e.GET("/readyz", a.ready)
 	e.GET("/metrics", gin.WrapH(promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{})))
-	shows := e.Group("", s.keepPagesOut)
-	shows.POST(expandPath, s.show)
-	shows.POST(expandPath+"/*index", s.show)
-	shows.GET(explanationsPath, s.listExplanations)
-	shows.GET(explanationsPath+"/:id", s.showExplanation)
+	shows := e.Group("", a.keepPagesOut)
+	shows.POST(expandPath, a.show)
+	shows.POST(expandPath+"/*index", a.show)
+	shows.GET(explanationsPath, a.listExplanations)
+	shows.GET(explanationsPath+"/:id", a.showExplanation)
 	return e
 }
 
 // keepPagesOut refuses what a web page in an operator's browser may have sent:
 // requests by a name that is not akin's, which a page can have resolved to
 // akin's address (DNS rebinding), and posts from other sites.
-func (s *Server) keepPagesOut(c *gin.Context) {
+func (a adminPort) keepPagesOut(c *gin.Context) {
 	switch {
-	case !s.knowsHost(c.Request.Host):
+	case !a.knowsHost(c.Request.Host):
 		refuse(c.Writer, http.StatusForbidden, "the host of the request is neither an address nor localhost nor one of admin.hosts")
 	case new(http.CrossOriginProtection).Check(c.Request) != nil:
 		refuse(c.Writer, http.StatusForbidden, "the request comes from a web page of another site")
@@ -71,13 +75,13 @@ func (s *Server) keepPagesOut(c *gin.Context) {
 
 // knowsHost reports whether the admin port may be called by a header Host. An
 // address is never rebound: that takes a name.
-func (s *Server) knowsHost(host string) bool {
+func (a adminPort) knowsHost(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
 	_, err := netip.ParseAddr(strings.Trim(host, "[]"))
 	return err == nil || strings.EqualFold(host, "localhost") ||
-		slices.ContainsFunc(s.opts.AdminHosts, func(name string) bool { return strings.EqualFold(host, name) })
+		slices.ContainsFunc(a.opts.AdminHosts, func(name string) bool { return strings.EqualFold(host, name) })
 }
 
 // status is the answer of /healthz and /readyz.
@@ -87,10 +91,10 @@ type status struct {
 }
 
 // ready answers 200 where requests are forwarded, else 503.
-func (s *Server) ready(c *gin.Context) {
+func (a adminPort) ready(c *gin.Context) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), readyTimeout)
 	defer cancel()
-	state := s.condition(ctx)
+	state := a.condition(ctx)
 	answer, code := status{Status: "ok", Reasons: state.NotReady}, http.StatusOK
 	for _, d := range state.Degraded {
 		answer.Status = "degraded"
@@ -103,14 +107,14 @@ func (s *Server) ready(c *gin.Context) {
 }
 
 // condition returns and reports the state, not ready where ctx ends before.
-func (s *Server) condition(ctx context.Context) (c health.Condition) {
-	if s.opts.Check != nil {
-		c = s.opts.Check(ctx)
+func (a adminPort) condition(ctx context.Context) (c health.Condition) {
+	if a.opts.Check != nil {
+		c = a.opts.Check(ctx)
 	}
-	if s.draining.Load() {
+	if a.draining.Load() {
 		c.NotReady = append([]string{"shutting down"}, c.NotReady...)
 	}
-	c.Degraded = s.health.Report(ctx, c.Degraded)
+	c.Degraded = a.health.Report(ctx, c.Degraded)
 	return c
 }
 
@@ -127,8 +131,8 @@ type expansion struct {
 }
 
 // show answers with what would be sent for a search, and why.
-func (s *Server) show(c *gin.Context) {
-	in, e, status, why := s.shownRequest(c.Request)
+func (a adminPort) show(c *gin.Context) {
+	in, e, status, why := a.shownRequest(c.Request)
 	if why != "" {
 		refuse(c.Writer, status, why)
 		return
@@ -136,14 +140,14 @@ func (s *Server) show(c *gin.Context) {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), showBudget)
 	defer cancel()
 	var res *expand.Result
-	err := s.guard.Do("expanding", func() (err error) {
+	err := a.guard.Do("expanding", func() (err error) {
 		res, err = e.Expand(ctx, in)
 		return err
 	})
 	answer := expansion{RawQuery: in.RawQuery, Clauses: []expand.Clause{}}
 	switch {
 	case err != nil:
-		answer.Cause, answer.Error = s.cause(err), err.Error()
+		answer.Cause, answer.Error = a.cause(err), err.Error()
 		writeJSON(c.Writer, answer)
 		return
 	case !res.Rewritten:
@@ -163,7 +167,7 @@ func (s *Server) show(c *gin.Context) {
 
 // shownRequest returns a search that is to be shown and its expander, or the
 // status and the reason of the refusal.
-func (s *Server) shownRequest(r *http.Request) (in *expand.Request, e Expander, status int, why string) {
+func (a adminPort) shownRequest(r *http.Request) (in *expand.Request, e Expander, status int, why string) {
 	query, control := cutControl(r.URL.RawQuery, r.Header)
 	kind := ""
 	query = wire.CutParameters(query, func(name, value string) bool {
@@ -173,7 +177,7 @@ func (s *Server) shownRequest(r *http.Request) (in *expand.Request, e Expander, 
 		return name == endpointParameter
 	})
 	endpoint, known := explain.Endpoint(kind)
-	e, why = s.expanderFor(control.profile)
+	e, why = a.expanderFor(control.profile)
 	index, err := url.PathUnescape(strings.Trim(strings.TrimPrefix(r.URL.EscapedPath(), expandPath), "/"))
 	switch {
 	case why == reasonUnknownProfile:
@@ -186,22 +190,22 @@ func (s *Server) shownRequest(r *http.Request) (in *expand.Request, e Expander, 
 		return nil, nil, http.StatusBadRequest, "the index is not escaped properly"
 	}
 	in = &expand.Request{Endpoint: endpoint, Index: index, RawQuery: query, Preview: true}
-	in.Body, status, why = s.shownRequestBody(r)
+	in.Body, status, why = a.shownRequestBody(r)
 	return in, e, status, why
 }
 
 // shownRequestBody reads and unpacks a body, or returns the same.
-func (s *Server) shownRequestBody(r *http.Request) (body []byte, status int, why string) {
+func (a adminPort) shownRequestBody(r *http.Request) (body []byte, status int, why string) {
 	coding, known := wire.ContentEncoding(r.Header)
 	if !known {
 		return nil, http.StatusUnsupportedMediaType, "the body is neither plain nor gzip"
 	}
-	hold := s.opts.Memory.Hold(budget.SearchBody, "")
+	hold := a.opts.Memory.Hold(budget.SearchBody, "")
 	defer hold.Release()
-	body, err := held.Read(r.Body, hold, r.ContentLength, s.opts.MaxBody)
+	body, err := held.Read(r.Body, hold, r.ContentLength, a.opts.MaxBody)
 	broken := "the body of the request broke off"
 	if err == nil && coding != "" && len(body) > 0 {
-		body, err = s.decompressShown(body)
+		body, err = a.decompressShown(body)
 		broken = "the body is no sound gzip"
 	}
 	switch {
@@ -215,10 +219,10 @@ func (s *Server) shownRequestBody(r *http.Request) (body []byte, status int, why
 	return nil, http.StatusBadRequest, broken
 }
 
-func (s *Server) decompressShown(body []byte) ([]byte, error) {
-	hold := s.opts.Memory.Hold(budget.SearchBody, "")
+func (a adminPort) decompressShown(body []byte) ([]byte, error) {
+	hold := a.opts.Memory.Hold(budget.SearchBody, "")
 	defer hold.Release()
-	return s.gunzip.Read(body, hold, s.opts.MaxBody)
+	return a.gunzip.Read(body, hold, a.opts.MaxBody)
 }
 
 // refuse answers a request that makes no sense.
@@ -227,19 +231,19 @@ func refuse(w http.ResponseWriter, status int, reason string) {
 }
 
 // listExplanations answers with the last explanations in short.
-func (s *Server) listExplanations(c *gin.Context) {
+func (a adminPort) listExplanations(c *gin.Context) {
 	limit, err := strconv.Atoi(c.DefaultQuery("limit", strconv.Itoa(shownExplanations)))
 	if err != nil || limit < 1 || limit > explain.MaxKept {
 		refuse(c.Writer, http.StatusBadRequest, fmt.Sprintf("limit is no number from 1 to %d", explain.MaxKept))
 		return
 	}
-	writeJSON(c.Writer, map[string]any{"explanations": s.explanations.Last(limit)})
+	writeJSON(c.Writer, map[string]any{"explanations": a.explanations.Last(limit)})
 }
 
 // showExplanation answers with all that is known of one search.
-func (s *Server) showExplanation(c *gin.Context) {
-	shown, ok := s.explanations.Find(c.Param("id"), func(packed []byte) []byte {
-		plain, _ := s.decompressShown(packed) // one that cannot be is not shown
+func (a adminPort) showExplanation(c *gin.Context) {
+	shown, ok := a.explanations.Find(c.Param("id"), func(packed []byte) []byte {
+		plain, _ := a.decompressShown(packed) // one that cannot be is not shown
 		return plain
 	})
 	if !ok {

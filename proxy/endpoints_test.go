@@ -392,7 +392,7 @@ func TestOnRefusedGetsTheErrorsOfTheAnswer(t *testing.T) {
 			}})
 			exchangeRaw(t, addr, searchOf("/help/_search", jsonType, original))
 			if got := receive(t, "the refusal", told); got != "help: "+tt.want {
-				t.Errorf("told of %.300q, want %q", got, tt.want)
+				t.Errorf("reported %.300q, want %q", got, tt.want)
 			}
 		})
 	}

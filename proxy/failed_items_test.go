@@ -142,7 +142,7 @@ func TestOnRefusedGetsWhatFailedInsideAnAnswer(t *testing.T) {
 		}})
 		exchangeRaw(t, addr, searchOf(tt.target, jsonType, lines))
 		if diff := cmp.Diff(tt.want, receive(t, "the refusal", told)); diff != "" {
-			t.Errorf("%s: told of (-want +got):\n%s", tt.target, diff)
+			t.Errorf("%s: reported (-want +got):\n%s", tt.target, diff)
 		}
 	}
 }
@@ -191,7 +191,7 @@ func TestOnRefusedGetsTheIndexOfTheSearchThatFailed(t *testing.T) {
 			})
 			exchangeRaw(t, addr, searchOf(tt.target, jsonType, lines))
 			if told != tt.want || counter(t, registry, "akin_rejected_searches_total", "original", "accepted") != 1 {
-				t.Errorf("told of %q, want %q", told, tt.want)
+				t.Errorf("reported %q, want %q", told, tt.want)
 			}
 		})
 	}
@@ -207,7 +207,7 @@ func TestFailureOfTheOriginalInsideAnAnswerIsTheClientsMistake(t *testing.T) {
 			return second
 		})
 		addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(rewriteFirstAndLast), OnRefused: func(*expand.Refusal) bool {
-			t.Error("told of a refusal")
+			t.Error("reported a refusal")
 			return false
 		}})
 		got := exchangeRaw(t, addr, searchOf("/_msearch", ndjsonType, lines))

@@ -115,7 +115,7 @@ func TestOnRefusedGetsTheFailuresOfShards(t *testing.T) {
 		}})
 		exchangeRaw(t, addr, searchOf(tt.target, jsonType, lines))
 		if diff := cmp.Diff(tt.want, receive(t, "the refusal", told)); diff != "" {
-			t.Errorf("%s: told of (-want +got):\n%s", tt.target, diff)
+			t.Errorf("%s: reported (-want +got):\n%s", tt.target, diff)
 		}
 	}
 }
@@ -129,7 +129,7 @@ func TestFailedShardsOfTheOriginalAreTheClientsOwn(t *testing.T) {
 	} {
 		node := startRawNode(t, func(int, rawRequest) string { return answerWith(200, jsonType, tt.answer) })
 		addr, registry := startProxy(t, Options{Upstreams: []string{node.URL}, Expander: expander(rewriteFirstAndLast), OnRefused: func(*expand.Refusal) bool {
-			t.Error("told of a refusal")
+			t.Error("reported a refusal")
 			return false
 		}})
 		got := exchangeRaw(t, addr, searchOf(tt.target, jsonType, lines))
@@ -227,7 +227,7 @@ func TestLookAtAnAnswerIsBounded(t *testing.T) {
 		res := &http.Response{Header: http.Header{"Content-Type": {"application/json"}, "Content-Encoding": {encoding}}, Body: io.NopCloser(source)}
 		x := searchFor(expand.EndpointSearch, "", "", "")
 		x.rewritten = new(rewrittenSearch)
-		said, err := s.verdict(x, res)
+		said, err := (&searchTransport{Server: s}).verdict(x, res)
 		if read := len(body) - source.Len(); said != nil || err == nil || read > maxLooked {
 			t.Errorf("%q: %d bytes are read, %+v, %v", encoding, read, said, err)
 		}
@@ -259,14 +259,14 @@ func FuzzPartial(f *testing.F) {
 			res := &http.Response{Header: header, Body: io.NopCloser(source)}
 			x := searchFor(expand.EndpointSearch, "", "", "")
 			x.rewritten = new(rewrittenSearch)
-			said, _ := s.verdict(x, res)
+			said, _ := (&searchTransport{Server: s}).verdict(x, res)
 			if said != nil && len(said.Causes) > 64 {
-				t.Errorf("%q: told of %d causes", body, len(said.Causes))
+				t.Errorf("%q: reported %d causes", body, len(said.Causes))
 			}
 			if k == 0 {
 				want = said
 			} else if diff := cmp.Diff(want, said); diff != "" {
-				t.Errorf("%q: told of and, read in other pieces, of\n%s", body, diff)
+				t.Errorf("%q: reported, and read in other pieces\n%s", body, diff)
 			}
 			if got, err := io.ReadAll(res.Body); err != nil || !bytes.Equal(got, body) {
 				t.Errorf("%q: %q is left, %v", body, got, err)
@@ -288,7 +288,7 @@ func BenchmarkPartial(b *testing.B) {
 		res := &http.Response{Header: header, Body: io.NopCloser(strings.NewReader(body))}
 		x := searchFor(expand.EndpointSearch, "", "", "")
 		x.rewritten = new(rewrittenSearch)
-		if said, err := s.verdict(x, res); said != nil || err != nil {
+		if said, err := (&searchTransport{Server: s}).verdict(x, res); said != nil || err != nil {
 			b.Fatal(said, err)
 		}
 	}

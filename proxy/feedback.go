@@ -30,13 +30,13 @@ type HitTerms interface {
 	// Terms returns the terms of each hit by field, nil for a hit that is no longer
 	// as it was found. It must not modify fields and hits, and may be called at the
 	// same time for several searches.
-	Terms(ctx context.Context, fields []string, hits []answer.Hit) ([]map[string]expand.DocTerms, error)
+	Terms(ctx context.Context, fields []string, hits []expand.Hit) ([]map[string]expand.FieldTerms, error)
 }
 
 // withFeedback returns the result of a second expansion, which knows the first
 // hits that the first one asks for; where that fails, the first.
-func (s *Server) withFeedback(ctx context.Context, r *http.Request, e Expander, in *expand.Request, first *expand.Result) *expand.Result {
-	if s.opts.HitTerms == nil {
+func (w rewriter) withFeedback(ctx context.Context, r *http.Request, e Expander, in *expand.Request, first *expand.Result) *expand.Result {
+	if w.opts.HitTerms == nil {
 		return first
 	}
 	second := *in
@@ -47,11 +47,11 @@ func (s *Server) withFeedback(ctx context.Context, r *http.Request, e Expander, 
 	for i, pass := range first.FirstPasses {
 		if pass != nil {
 			passes.Go(func() error {
-				if err := s.guard.Do("asking for the first hits", func() error {
-					second.FirstHits[i], results[i] = s.firstHits(ctx, r, pass)
+				if err := w.guard.Do("asking for the first hits", func() error {
+					second.FirstHits[i], results[i] = w.firstHits(ctx, r, pass)
 					return nil
 				}); err != nil {
-					results[i] = s.cause(err)
+					results[i] = w.cause(err)
 				}
 				return nil
 			})
@@ -62,14 +62,14 @@ func (s *Server) withFeedback(ctx context.Context, r *http.Request, e Expander, 
 	for _, result := range results {
 		used = used || result == feedbackUsed
 		if result != "" && result != feedbackUsed {
-			s.metrics.feedback.WithLabelValues(result).Inc()
+			w.metrics.feedback.WithLabelValues(result).Inc()
 		}
 	}
 	if !used {
 		return first
 	}
 	var out *expand.Result
-	err := s.guard.Do("expanding", func() (err error) {
+	err := w.guard.Do("expanding", func() (err error) {
 		out, err = e.Expand(ctx, &second)
 		return err
 	})
@@ -78,11 +78,11 @@ func (s *Server) withFeedback(ctx context.Context, r *http.Request, e Expander, 
 		out, result = first, feedbackNoTerms
 	}
 	if err != nil {
-		result = s.cause(err)
+		result = w.cause(err)
 	}
 	for _, r := range results {
 		if r == feedbackUsed {
-			s.metrics.feedback.WithLabelValues(result).Inc()
+			w.metrics.feedback.WithLabelValues(result).Inc()
 		}
 	}
 	return out
@@ -90,7 +90,7 @@ func (s *Server) withFeedback(ctx context.Context, r *http.Request, e Expander, 
 
 // firstHits returns the hits of a first pass with their terms, and what became
 // of it. It asks as the client that sent r.
-func (s *Server) firstHits(ctx context.Context, r *http.Request, pass *expand.FirstPass) (first []expand.FirstHit, result string) {
+func (w rewriter) firstHits(ctx context.Context, r *http.Request, pass *expand.FirstPass) (first []expand.FirstHit, result string) {
 	path := "/_search"
 	if pass.Index != "" {
 		path = "/" + url.PathEscape(pass.Index) + path
@@ -98,10 +98,10 @@ func (s *Server) firstHits(ctx context.Context, r *http.Request, pass *expand.Fi
 	if pass.RawQuery != "" {
 		path += "?" + pass.RawQuery
 	}
-	status, body, err := s.ask(ctx, r, http.MethodPost, path, pass.Body)
+	status, body, err := w.ask(ctx, r, http.MethodPost, path, pass.Body)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return nil, s.cause(ctx.Err())
+		return nil, w.cause(ctx.Err())
 	case err != nil, status != http.StatusOK:
 		return nil, feedbackRefused
 	}
@@ -112,9 +112,9 @@ func (s *Server) firstHits(ctx context.Context, r *http.Request, pass *expand.Fi
 	case len(hits) == 0:
 		return nil, feedbackNoHits
 	}
-	documents, err := s.opts.HitTerms.Terms(ctx, pass.Fields, hits)
+	documents, err := w.opts.HitTerms.Terms(ctx, pass.Fields, hits)
 	if err != nil {
-		return nil, s.cause(err)
+		return nil, w.cause(err)
 	}
 	for i, fields := range documents {
 		if fields != nil && scores[i] > 0 {

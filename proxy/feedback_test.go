@@ -10,23 +10,22 @@ import (
 	"time"
 
 	"github.com/akin-search/akin/expand"
-	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/proxy/explain"
 )
 
 // hitTermsFunc is a HitTerms made of a function.
-type hitTermsFunc func(ctx context.Context, fields []string, hits []answer.Hit) ([]map[string]expand.DocTerms, error)
+type hitTermsFunc func(ctx context.Context, fields []string, hits []expand.Hit) ([]map[string]expand.FieldTerms, error)
 
-func (f hitTermsFunc) Terms(ctx context.Context, fields []string, hits []answer.Hit) ([]map[string]expand.DocTerms, error) {
+func (f hitTermsFunc) Terms(ctx context.Context, fields []string, hits []expand.Hit) ([]map[string]expand.FieldTerms, error) {
 	return f(ctx, fields, hits)
 }
 
 // termsOfAll gives each hit a term, but for those with the id "gone".
-func termsOfAll(_ context.Context, fields []string, hits []answer.Hit) ([]map[string]expand.DocTerms, error) {
-	out := make([]map[string]expand.DocTerms, len(hits))
+func termsOfAll(_ context.Context, fields []string, hits []expand.Hit) ([]map[string]expand.FieldTerms, error) {
+	out := make([]map[string]expand.FieldTerms, len(hits))
 	for i, h := range hits {
 		if h.ID != "gone" {
-			out[i] = map[string]expand.DocTerms{fields[0]: {Terms: []string{"t" + h.ID}, Freqs: []float64{1}}}
+			out[i] = map[string]expand.FieldTerms{fields[0]: {Terms: []string{"t" + h.ID}, Freqs: []float64{1}}}
 		}
 	}
 	return out, nil
@@ -81,7 +80,7 @@ func TestSearchGoesOutWithoutFeedbackWhen(t *testing.T) {
 		return fmt.Sprintf("HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}", code, http.StatusText(code))
 	}
 	fails := func(err error) hitTermsFunc {
-		return func(context.Context, []string, []answer.Hit) ([]map[string]expand.DocTerms, error) { return nil, err }
+		return func(context.Context, []string, []expand.Hit) ([]map[string]expand.FieldTerms, error) { return nil, err }
 	}
 	for name, c := range map[string]struct {
 		answer string // to the first pass
@@ -98,7 +97,7 @@ func TestSearchGoesOutWithoutFeedbackWhen(t *testing.T) {
 		"all hits have changed":           {answerOf(strings.ReplaceAll(firstTwo, `"1"`, `"gone"`)), termsOfAll, feedbackNoTerms},
 		"their terms are not to be had":   {answerOf(firstTwo), fails(errors.New("no")), "other"},
 		"their terms come too late":       {answerOf(firstTwo), waits, "budget"},
-		"reading their terms panics":      {answerOf(firstTwo), func(context.Context, []string, []answer.Hit) ([]map[string]expand.DocTerms, error) { panic("x") }, causePanic},
+		"reading their terms panics":      {answerOf(firstTwo), func(context.Context, []string, []expand.Hit) ([]map[string]expand.FieldTerms, error) { panic("x") }, causePanic},
 		"the connection of a node breaks": {hangUp, termsOfAll, feedbackRefused},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -133,7 +132,7 @@ func TestSearchGoesOutWithoutFeedbackWhen(t *testing.T) {
 }
 
 // waits ends with its context.
-func waits(ctx context.Context, _ []string, _ []answer.Hit) ([]map[string]expand.DocTerms, error) {
+func waits(ctx context.Context, _ []string, _ []expand.Hit) ([]map[string]expand.FieldTerms, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }

@@ -83,10 +83,10 @@ func ClientOf(ctx context.Context) string {
 
 // newForward returns the handler that sends a request on and copies the answer
 // back. What breaks off on one side breaks off on the other.
-func (s *Server) newForward() *httputil.ReverseProxy {
+func newForward(s *Server) *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
 		Rewrite:       s.rewrite,
-		Transport:     &searchTransport{server: s, next: s.upstream},
+		Transport:     &searchTransport{Server: s, next: s.upstream},
 		FlushInterval: -1, // the relay waits a moment
 		ModifyResponse: func(res *http.Response) error { // net/http would give a short complete answer a length
 			if slices.Contains(res.TransferEncoding, "chunked") {

@@ -383,12 +383,12 @@ func TestPassthroughAnswerBeforeRequestEnds(t *testing.T) {
 func TestClientDisconnectReachesUpstream(t *testing.T) {
 	for _, path := range []string{"/_nodes/stats", "/a/_search"} {
 		t.Run(path, func(t *testing.T) {
-			reached, cancelled := make(chan struct{}), make(chan struct{})
+			reached, canceled := make(chan struct{}), make(chan struct{})
 			upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 				io.Copy(io.Discard, r.Body)
 				close(reached)
 				<-r.Context().Done()
-				close(cancelled)
+				close(canceled)
 			}))
 			defer upstream.Close()
 			addr, registry := startProxy(t, Options{Upstreams: []string{upstream.URL}, Expander: rewriteTo(`{"rewritten":1}`)})
@@ -396,7 +396,7 @@ func TestClientDisconnectReachesUpstream(t *testing.T) {
 			io.WriteString(c, "POST "+path+" HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}")
 			receive(t, "the request at the node", reached)
 			c.Close()
-			receive(t, "the end of the request at the node", cancelled)
+			receive(t, "the end of the request at the node", canceled)
 			if n := counter(t, registry, "akin_upstream_errors_total"); n != 0 {
 				t.Errorf("%v requests are counted as unanswered", n)
 			}

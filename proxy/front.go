@@ -183,7 +183,7 @@ func (f *Front) watch(ctx context.Context) {
 		s := f.server()
 		bounded, cancel := context.WithTimeout(ctx, readyTimeout)
 		_ = s.guard.Do("watching the state", func() error {
-			s.condition(bounded)
+			adminPort{s}.condition(bounded)
 			s.health.Over(ctx)
 			return nil
 		})

@@ -21,7 +21,6 @@ import (
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/internal/budget"
-	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/proxy/health"
 )
 
@@ -196,7 +195,7 @@ func TestEachWayOfFailingOpenIsLogged(t *testing.T) {
 		}
 		return answerOf(`{}`)
 	}
-	broken := rerankerFunc(func(context.Context, *expand.Rerank, []answer.Hit) ([]float64, error) {
+	broken := rerankerFunc(func(context.Context, []expand.RerankField, []expand.Hit) ([]float64, error) {
 		return nil, errors.New("secret text")
 	})
 	const page = "POST /i/_search"
@@ -268,12 +267,12 @@ func TestSearchesThatFailOpenDegradeTheServer(t *testing.T) {
 		}
 	}
 	search(20)
-	if c := s.condition(t.Context()); len(c.NotReady) > 0 || len(c.Degraded) != 1 || c.Degraded[0].Reason != health.FailingOpen {
+	if c := (adminPort{s}).condition(t.Context()); len(c.NotReady) > 0 || len(c.Degraded) != 1 || c.Degraded[0].Reason != health.FailingOpen {
 		t.Errorf("all fail: %v", c)
 	}
 	fail = false
 	search(10 * 20)
-	if c := s.condition(t.Context()); len(c.Degraded) > 0 {
+	if c := (adminPort{s}).condition(t.Context()); len(c.Degraded) > 0 {
 		t.Errorf("one in eleven failed: %v", c)
 	}
 }
@@ -286,7 +285,7 @@ func TestAClientThatGoesAwayIsNoFailure(t *testing.T) {
 	x := searchFor(expand.EndpointSearch, "", "", "")
 	s.failedOpen(ctx, x, failedSearch, "client_gone")
 	if x.failedOpen || book.text() != "" {
-		t.Errorf("told: %s", book.text())
+		t.Errorf("logged: %s", book.text())
 	}
 }
 

@@ -121,15 +121,15 @@ func (m *marks) has(key uint64) (has bool) {
 
 // wasRejected reports whether the cluster has rejected a search of this shape
 // of late.
-func (s *Server) wasRejected(x *search) bool {
-	return s.shapes.count.Load() > 0 && s.shapes.has(s.shapeOf(x))
+func (l *learned) wasRejected(x *search) bool {
+	return l.shapes.count.Load() > 0 && l.shapes.has(l.shapeOf(x))
 }
 
 // shapeOf returns a hash of a search without its words and numbers: client,
 // endpoint, index expression, profile, the names of its parameters and of the
 // members of its body, and what is a list, an object or a value there.
-func (s *Server) shapeOf(x *search) uint64 {
-	h := s.shapes.hash(x)
+func (l *learned) shapeOf(x *search) uint64 {
+	h := l.shapes.hash(x)
 	writePart(h, x.client.Name) // nobody makes marks for others
 	wire.EachParameter(x.rawQuery, func(name, _ string) { writePart(h, name) })
 	var last jsontext.Kind

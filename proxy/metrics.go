@@ -104,7 +104,7 @@ func newMetrics(registry prometheus.Registerer, causes []string) (*metrics, erro
 			rewritten:     requests.WithLabelValues(explain.Rewritten, ""),
 			addedTerms:    r.counter("akin_added_terms_total", "Terms added to searches.").WithLabelValues(),
 			clause: r.counter("akin_clauses_total",
-				"Fields of clauses of the searches that were looked at; reason says why one was not changed or was written in a simpler form.", "outcome", "reason"),
+				"Fields of text clauses in searches, by outcome; reason says why one was not expanded or was written in a simpler form.", "outcome", "reason"),
 			expand: stages.WithLabelValues("expand"), upstream: stages.WithLabelValues("upstream"),
 		},
 		upstreamMetrics: upstreamMetrics{
@@ -118,9 +118,9 @@ func newMetrics(registry prometheus.Registerer, causes []string) (*metrics, erro
 		},
 		rerankMetrics: rerankMetrics{
 			rerank: r.counter("akin_reranked_total",
-				"Searches whose hits were to be reranked, by what became of that; all results but reranked and unreadable mean the engine's order.", "result"),
+				"Searches whose hits were to be reranked, by result. With any but reranked, no_hits and unreadable the hits keep the engine's order.", "result"),
 			feedback: r.counter("akin_feedback_total",
-				"Searches that were to get terms of their first hits, by what became of that; all results but used mean the expansion without feedback.", "result"),
+				"Searches that were to get terms of their first hits (feedback), by result. With any but used they are expanded without feedback.", "result"),
 			rerankTook: r.times("akin_rerank_duration_seconds",
 				"Time from the cluster's whole answer until its hits, those of all searches in it, were in order.", 0.5e-3, 2).WithLabelValues(),
 		},
@@ -134,9 +134,9 @@ func newMetrics(registry prometheus.Registerer, causes []string) (*metrics, erro
 		},
 		shadow: shadow.Metrics{
 			Searches: r.counter("akin_shadow_searches_total",
-				"Searches chosen for a shadow run of their expanded form, by what became of that; all other shadow metrics are of the compared ones.", "outcome"),
-			Hits:    r.counter("akin_shadow_hits_total", "Sum of the total hits that the cluster stated.", "search"),
-			Empty:   r.counter("akin_shadow_empty_pages_total", "Answers without a hit in them.", "search"),
+				"Searches chosen to be sent in their expanded form, too (shadow mode), by outcome; all other shadow metrics are of those compared.", "outcome"),
+			Hits:    r.counter("akin_shadow_hits_total", "Sum of the total hits that the cluster reported.", "search"),
+			Empty:   r.counter("akin_shadow_empty_pages_total", "Answers without hits.", "search"),
 			Took:    r.times("akin_shadow_duration_seconds", "Time until the cluster's answer began.", 1e-3, 2, "search"),
 			Overlap: overlap,
 		},

@@ -39,17 +39,17 @@ var ownHints = map[string]string{
 
 // failedOpen notes that a search, or one of several, failed open, unless the
 // client has gone.
-func (s *Server) failedOpen(ctx context.Context, x *search, what, cause string) {
+func (o *observed) failedOpen(ctx context.Context, x *search, what, cause string) {
 	if ctx.Err() == nil {
 		x.failedOpen = true
-		s.health.FailedOpen(ctx, what, cause, x.index)
+		o.health.FailedOpen(ctx, what, cause, x.index)
 	}
 }
 
 // searched counts a search when it is known what became of it.
-func (s *Server) searched(x *search) {
+func (o *observed) searched(x *search) {
 	if x.failedOpen || x.rewritten != nil {
-		s.health.Searched(x.failedOpen)
+		o.health.Searched(x.failedOpen)
 	}
 }
 

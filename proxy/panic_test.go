@@ -12,7 +12,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/akin-search/akin/expand"
-	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/proxy/health"
 	"github.com/akin-search/akin/proxy/shadow"
 )
@@ -51,7 +50,7 @@ func TestPanicWhileAPageIsScoredLeavesTheEnginesOrder(t *testing.T) {
 	node := startRawNode(t, func(int, rawRequest) string { return answerOf(threeHits) })
 	addr, registry := startProxy(t, Options{
 		Upstreams: []string{node.URL}, Expander: expander(rerankAll), Cause: panicOn,
-		Reranker: rerankerFunc(func(context.Context, *expand.Rerank, []answer.Hit) ([]float64, error) {
+		Reranker: rerankerFunc(func(context.Context, []expand.RerankField, []expand.Hit) ([]float64, error) {
 			return nil, errors.New("failed")
 		}),
 	})

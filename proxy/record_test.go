@@ -299,7 +299,7 @@ func TestExplanationsBearConcurrentUse(t *testing.T) {
 }
 
 // BenchmarkRecord sends searches through the proxy, one after another, and
-// records as many beside, in the same run: ratio is what recording adds to a
+// records as many otherwise, in the same run: ratio is what recording adds to a
 // search.
 func BenchmarkRecord(b *testing.B) {
 	upstream := benchUpstream(b)

@@ -33,9 +33,9 @@ var errUnchecked = errors.New("no JSON, or in a coding that is not known")
 
 // readRefusal reads what an answer with a status of 4xx or 5xx says, and puts
 // it back.
-func (s *Server) readRefusal(x *search, res *http.Response) (refused *answer.Refusal) {
+func (t *searchTransport) readRefusal(x *search, res *http.Response) (refused *answer.Refusal) {
 	strict := x.rewritten != nil && x.rewritten.strict
-	if s.peek(x, res, maxRefusal, func(r io.Reader) error {
+	if t.peek(x, res, maxRefusal, func(r io.Reader) error {
 		refused = answer.ReadRefusal(r, res.StatusCode, strict)
 		return nil
 	}) != nil {
@@ -46,70 +46,70 @@ func (s *Server) readRefusal(x *search, res *http.Response) (refused *answer.Ref
 
 // peek has the beginning of an answer read, at most limit bytes, decompressed
 // as many, and puts all of it back.
-func (s *Server) peek(x *search, res *http.Response, limit int64, read func(io.Reader) error) error {
+func (t *searchTransport) peek(x *search, res *http.Response, limit int64, read func(io.Reader) error) error {
 	coding, known := wire.ContentEncoding(res.Header)
 	if !known {
 		return errUnchecked
 	}
-	return x.client.Peek(s.opts.Memory, res, limit, func(r io.Reader) error {
+	return x.client.Peek(t.opts.Memory, res, limit, func(r io.Reader) error {
 		if coding == "" {
 			return read(r)
 		}
-		return s.gunzip.With(r, func(r io.Reader) error { return read(io.LimitReader(r, limit)) })
+		return t.gunzip.With(r, func(r io.Reader) error { return read(io.LimitReader(r, limit)) })
 	})
 }
 
 // sendsOriginal decides whether the original of a rejected search is sent, to
 // an overloaded cluster only within the retry budget.
-func (s *Server) sendsOriginal(r *answer.Refusal) bool {
-	if answer.IsDenied(r.Status) || r.Busy && !s.upstream.MayRepeat() {
-		s.metrics.rejected.WithLabelValues("not_sent").Inc()
+func (t *searchTransport) sendsOriginal(r *answer.Refusal) bool {
+	if answer.IsDenied(r.Status) || r.Busy && !t.upstream.MayRepeat() {
+		t.metrics.rejected.WithLabelValues("not_sent").Inc()
 		return false
 	}
 	return true
 }
 
 // originalAnswered notes the answer to the original of a rejected search.
-func (s *Server) originalAnswered(ctx context.Context, x *search, r *answer.Refusal, res *http.Response, err error) {
+func (t *searchTransport) originalAnswered(ctx context.Context, x *search, r *answer.Refusal, res *http.Response, err error) {
 	taken := err == nil && res.StatusCode < http.StatusBadRequest
 	if taken {
-		failed, _ := s.verdict(x, res) // one that cannot be looked at counts as good
+		failed, _ := t.verdict(x, res) // one that cannot be looked at counts as good
 		taken = failed == nil
 	}
 	if !taken && err == nil && !r.Busy && !answer.IsDenied(res.StatusCode) && !answer.IsBusy(res.StatusCode, nil) {
-		s.shapes.strike(s.shapeOf(x)) // it is wrong in itself
+		t.shapes.strike(t.shapeOf(x)) // it is wrong in itself
 	}
-	s.refused(ctx, x, taken, r)
+	t.refused(ctx, x, taken, r)
 }
 
 // refused notes that the cluster rejected a rewritten search, and whether it
 // accepted the original. Where it did not, the mistake is the client's.
-func (s *Server) refused(ctx context.Context, x *search, taken bool, r *answer.Refusal) {
-	s.explanations.Refused(x.id)
-	s.log.DebugContext(ctx, "the cluster rejected a rewritten search", "index", x.index, "status", r.Status,
+func (t *searchTransport) refused(ctx context.Context, x *search, taken bool, r *answer.Refusal) {
+	t.explanations.Refused(x.id)
+	t.log.DebugContext(ctx, "the cluster rejected a rewritten search", "index", x.index, "status", r.Status,
 		"busy", r.Busy, "original_accepted", taken)
 	if !taken {
-		s.metrics.rejected.WithLabelValues(originalRejected).Inc()
+		t.metrics.rejected.WithLabelValues(originalRejected).Inc()
 		return
 	}
-	s.metrics.rejected.WithLabelValues(originalAccepted).Inc()
+	t.metrics.rejected.WithLabelValues(originalAccepted).Inc()
 	if x.shadow == nil { // else no client has felt it
-		s.failedOpen(ctx, x, failedSearch, causeRejected)
+		t.failedOpen(ctx, x, failedSearch, causeRejected)
 	}
 	if r.Busy || answer.IsDenied(r.Status) {
 		return
 	}
-	news := s.opts.OnRefused != nil &&
-		s.opts.OnRefused(&expand.Refusal{Index: x.rewritten.indexOf(x.index, r.Search), ClauseCount: x.rewritten.ClauseCount, Causes: r.Causes})
+	news := t.opts.OnRefused != nil &&
+		t.opts.OnRefused(&expand.Refusal{Index: x.rewritten.indexOf(x.index, r.Search), ClauseCount: x.rewritten.ClauseCount, Causes: r.Causes})
 	if !news { // the next one like it would be refused, too
-		s.shapes.note(s.shapeOf(x))
+		t.shapes.note(t.shapeOf(x))
 	}
 }
 
 // pardon forgets rejections: the cluster has accepted a search of that shape.
-func (s *Server) pardon(x *search) {
-	if s.shapes.count.Load() > 0 {
-		s.shapes.pardon(s.shapeOf(x))
+func (t *searchTransport) pardon(x *search) {
+	if t.shapes.count.Load() > 0 {
+		t.shapes.pardon(t.shapeOf(x))
 	}
 }
 

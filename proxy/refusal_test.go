@@ -22,11 +22,11 @@ const searches = 60
 // the retry budget begins with, and its share.
 const mostRepeated = 1 + searches/10
 
-// neverTold fails the test when it is told of a refusal.
+// neverTold fails the test when a refusal is reported.
 func neverTold(t *testing.T) func(*expand.Refusal) bool {
 	t.Helper()
 	return func(*expand.Refusal) bool {
-		t.Error("told of a refusal")
+		t.Error("reported a refusal")
 		return false
 	}
 }
@@ -141,7 +141,7 @@ func TestOverloadInsideAnAnswerIsNotAmplified(t *testing.T) {
 }
 
 // A page that came is still cut to what the client asked for where a search
-// beside it met an overload.
+// with it met an overload.
 func TestPagesBesideAnOverloadAreCut(t *testing.T) {
 	busy := `{"error":{"type":"rejected_execution_exception","reason":"x"},"status":429}`
 	node := startRawNode(t, func(int, rawRequest) string { return answerOf(`{"responses":[` + threeHits + `,{},` + busy + `]}`) })
@@ -185,7 +185,7 @@ func TestShapesThatWereRefusedAreNotRewrittenAgain(t *testing.T) {
 		news                       bool
 		requests                   int
 	}{
-		{"a limit was learnt", "/a/_search", jsonType, car, true, 2},
+		{"a limit was learned", "/a/_search", jsonType, car, true, 2},
 		{"the first", "/a/_search", jsonType, car, false, 2},
 		{"the same", "/a/_search", jsonType, car, false, 1},
 		{"other words", "/a/_search", jsonType, boats, false, 1},
@@ -202,7 +202,7 @@ func TestShapesThatWereRefusedAreNotRewrittenAgain(t *testing.T) {
 		}
 	}
 	if n := counter(t, registry, "akin_requests_total", "outcome", explain.Unchanged, "reason", reasonRejected); n != 4 || told != 5 {
-		t.Errorf("%v searches are counted, told of %d", n, told)
+		t.Errorf("%v searches are counted, reported %d", n, told)
 	}
 }
 
@@ -239,7 +239,7 @@ func TestSearchesThatAreWrongInThemselvesDoNotRunTwiceForEver(t *testing.T) {
 	}
 }
 
-// A shadow runs beside each search of its shape as well.
+// A shadow runs for each search of its shape as well.
 func TestShapesOfRefusedShadowsAreRemembered(t *testing.T) {
 	n := startShadowNode(t, page(hitsPage("0")), statusPage(400, "{}"))
 	addr, registry := startProxy(t, shadowOptions(n))

@@ -31,19 +31,19 @@ var errScores = errors.New("not a score for each hit")
 type Reranker interface {
 	// Scores returns a score for each of hits, until ctx ends at the latest. With
 	// an error the engine's order goes out. It may be called concurrently, and must
-	// not modify r and hits.
-	Scores(ctx context.Context, r *expand.Rerank, hits []answer.Hit) ([]float64, error)
+	// not modify fields and hits.
+	Scores(ctx context.Context, fields []expand.RerankField, hits []expand.Hit) ([]float64, error)
 }
 
 // fixed returns why the hits of the answer to a request cannot be reranked, ""
 // where they can. The expander reads filter_path, but not of several searches.
-func (s *Server) fixed(x *search, h http.Header) reason.Reason {
+func (l *learned) fixed(x *search, h http.Header) reason.Reason {
 	switch {
 	case x.isAsync():
 		return reason.Endpoint
 	case !wire.AnswersJSON(x.rawQuery, h), x.endpoint == expand.EndpointMultiSearch && wire.FilterPath(x.rawQuery) != "":
 		return reason.Answer
-	case s.unfit.has(s.unfit.hash(x).Sum64()):
+	case l.unfit.has(l.unfit.hash(x).Sum64()):
 		return reason.TooLong
 	}
 	return ""
@@ -52,11 +52,11 @@ func (s *Server) fixed(x *search, h http.Header) reason.Reason {
 // rerank reranks the hits of an answer and cuts the client's pages out of them.
 // It reports false where it cannot: then the client must not get the answer. An
 // error says that the client has gone.
-func (s *Server) rerank(ctx context.Context, x *search, res *http.Response) (fits bool, gone error) {
+func (t *searchTransport) rerank(ctx context.Context, x *search, res *http.Response) (fits bool, gone error) {
 	var whole, out []byte
 	err := errUnchecked // also where it is encoded, which was not asked for
 	if len(res.Header["Content-Encoding"]) == 0 && wire.IsJSON(res.Header["Content-Type"]) {
-		whole, err = x.client.Whole(s.opts.Memory, res)
+		whole, err = x.client.Whole(t.opts.Memory, res)
 	}
 	if err != nil && ctx.Err() != nil {
 		return false, ctx.Err()
@@ -65,27 +65,27 @@ func (s *Server) rerank(ctx context.Context, x *search, res *http.Response) (fit
 	results := ofEach(reranks, rerankUnreadable)
 	start := time.Now()
 	if err == nil {
-		out, results = s.rerankAnswer(ctx, x.endpoint, reranks, whole)
+		out, results = t.rerankAnswer(ctx, x.endpoint, reranks, whole)
 	}
-	s.metrics.rerankTook.Observe(time.Since(start).Seconds())
-	s.explanations.Reranked(x.id, results, out == nil)
+	t.metrics.rerankTook.Observe(time.Since(start).Seconds())
+	t.explanations.Reranked(x.id, results, out == nil)
 	for _, result := range results {
 		if result == "" {
 			continue
 		}
-		s.metrics.rerank.WithLabelValues(result).Inc()
+		t.metrics.rerank.WithLabelValues(result).Inc()
 		if result != rerankedHits && result != rerankNothing {
-			s.failedOpen(ctx, x, failedRerank, result)
+			t.failedOpen(ctx, x, failedRerank, result)
 		}
 	}
 	if out == nil {
 		if err == nil || errors.Is(err, errUnchecked) || errors.Is(err, held.ErrTooLarge) {
-			s.unfit.note(s.unfit.hash(x).Sum64()) // the next one would be like it; else it broke off, or there was no room
+			t.unfit.note(t.unfit.hash(x).Sum64()) // the next one would be like it; else it broke off, or there was no room
 		}
-		s.log.DebugContext(ctx, "an answer could not be reranked", "index", x.index, "err", err)
+		t.log.DebugContext(ctx, "an answer could not be reranked", "index", x.index, "err", err)
 		return false, nil
 	}
-	x.client.Replace(s.opts.Memory, res, out)
+	x.client.Replace(t.opts.Memory, res, out)
 	if res.ContentLength >= 0 {
 		res.ContentLength = int64(len(out))
 		res.Header["Content-Length"] = []string{strconv.Itoa(len(out))}
@@ -108,10 +108,10 @@ func ofEach(reranks []*expand.Rerank, result string) []string {
 // nil where it cannot be cut, and what became of each, "" for none. The
 // searches, a bounded number, share the time and begin at once: those that it
 // is not enough for have at least fetched what the next ones need.
-func (s *Server) rerankAnswer(
+func (t *searchTransport) rerankAnswer(
 	ctx context.Context, endpoint expand.Endpoint, reranks []*expand.Rerank, whole []byte,
 ) (out []byte, results []string) {
-	ctx, cancel := context.WithTimeout(ctx, s.opts.RerankBudget)
+	ctx, cancel := context.WithTimeout(ctx, t.opts.RerankBudget)
 	defer cancel()
 	pages, err := answer.ReadPages(whole, endpoint, reranks)
 	if err != nil {
@@ -122,11 +122,11 @@ func (s *Server) rerankAnswer(
 	for k, p := range pages {
 		if p != nil {
 			scoring.Go(func() {
-				if err := s.guard.Do("reranking", func() error {
-					results[k] = s.scorePage(ctx, p)
+				if err := t.guard.Do("reranking", func() error {
+					results[k] = t.scorePage(ctx, p)
 					return nil
 				}); err != nil { // the hits are there, in the engine's order
-					p.Scores, results[k] = nil, s.cause(err)
+					p.Scores, results[k] = nil, t.cause(err)
 				}
 			})
 		}
@@ -136,7 +136,7 @@ func (s *Server) rerankAnswer(
 }
 
 // scorePage sets the scores of a page and returns what became of its hits.
-func (s *Server) scorePage(ctx context.Context, p *answer.Page) (result string) {
+func (t *searchTransport) scorePage(ctx context.Context, p *answer.Page) (result string) {
 	if p.IsEmpty() {
 		return rerankNothing
 	}
@@ -145,22 +145,22 @@ func (s *Server) scorePage(ctx context.Context, p *answer.Page) (result string) 
 		return rerankUnnamed
 	}
 	var err error
-	if p.Scores, err = s.scores(ctx, p.Rerank, hits); err != nil {
-		result = s.cause(err)
-		s.log.DebugContext(ctx, "hits were not reranked", "cause", result, "err", err)
+	if p.Scores, err = t.scores(ctx, p.Rerank.Fields, hits); err != nil {
+		result = t.cause(err)
+		t.log.DebugContext(ctx, "hits were not reranked", "cause", result, "err", err)
 		return result
 	}
 	return rerankedHits
 }
 
-func (s *Server) scores(ctx context.Context, r *expand.Rerank, hits []answer.Hit) ([]float32, error) {
-	if s.opts.Reranker == nil {
+func (t *searchTransport) scores(ctx context.Context, fields []expand.RerankField, hits []expand.Hit) ([]float32, error) {
+	if t.opts.Reranker == nil {
 		return nil, errScores
 	}
 	if err := ctx.Err(); err != nil { // reading the answer took all of the time
 		return nil, err
 	}
-	all, err := s.opts.Reranker.Scores(ctx, r, hits)
+	all, err := t.opts.Reranker.Scores(ctx, fields, hits)
 	if err != nil {
 		return nil, err
 	}

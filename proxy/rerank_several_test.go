@@ -15,7 +15,6 @@ import (
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
-	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/proxy/explain"
 	"github.com/akin-search/akin/proxy/held"
 	"github.com/akin-search/akin/proxy/templates"
@@ -27,10 +26,13 @@ const rewrittenSearches = "{}\n" + rerankedBody + "\n{}\n{}\n{}\n" + rerankedBod
 // firstAndLast are how the hits of the first and the third search are ordered.
 // The second is the client's.
 func firstAndLast() []*expand.Rerank {
-	return []*expand.Rerank{{Window: 3, Size: 2}, nil, {Window: 3, From: 1, Size: 2}}
+	return []*expand.Rerank{{Window: 3, Size: 2}, nil, {Window: 3, From: 1, Size: 2, Fields: fieldsOf(1)}}
 }
 
-// rerankFirstAndLast has the hits of two of three searches ordered anew. No
+// fieldsOf returns k fields, so that a reranker can tell searches apart.
+func fieldsOf(k int) []expand.RerankField { return make([]expand.RerankField, k) }
+
+// rerankFirstAndLast has the hits of two of three searches reranked. No
 // term was added to them.
 func rerankFirstAndLast(_ context.Context, r *expand.Request) (*expand.Result, error) {
 	return &expand.Result{
@@ -76,8 +78,7 @@ func TestHitsOfMultiSearchGoOutInTheRerankersOrder(t *testing.T) {
 	}
 }
 
-// The page of one search may go out in the engine's order beside others that
-// do not.
+// The page of one search may go out in the engine's order and others not.
 func TestEachSearchFailsOpenForItself(t *testing.T) {
 	for _, c := range []struct {
 		name, answer, result string
@@ -93,11 +94,11 @@ func TestEachSearchFailsOpenForItself(t *testing.T) {
 			node := startRawNode(t, func(int, rawRequest) string { return answerOf(c.answer) })
 			addr, registry := startProxy(t, Options{
 				Upstreams: []string{node.URL}, Expander: expander(rerankFirstAndLast), RerankBudget: 200 * time.Millisecond,
-				Reranker: rerankerFunc(func(ctx context.Context, r *expand.Rerank, hits []answer.Hit) ([]float64, error) {
-					if r.From == 0 && c.fails != nil { // it is the first search
+				Reranker: rerankerFunc(func(ctx context.Context, fields []expand.RerankField, hits []expand.Hit) ([]float64, error) {
+					if len(fields) == 0 && c.fails != nil { // it is the first search
 						return c.fails(ctx)
 					}
-					return backwards(ctx, r, hits)
+					return backwards(ctx, fields, hits)
 				}),
 			})
 			want := cutPages(t, c.answer, firstAndLast(), nil, nil, []float32{0, .25, .5})
@@ -120,24 +121,24 @@ func TestSearchesOfOneRequestShareTheTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const searches, fast = 16, 5
 		var asked atomic.Int64
-		s := newServer(t, Options{RerankBudget: time.Second, Reranker: rerankerFunc(func(ctx context.Context, r *expand.Rerank, hits []answer.Hit) ([]float64, error) {
+		s := newServer(t, Options{RerankBudget: time.Second, Reranker: rerankerFunc(func(ctx context.Context, fields []expand.RerankField, hits []expand.Hit) ([]float64, error) {
 			asked.Add(1)
-			if r.From >= fast {
+			if len(fields) >= fast {
 				<-ctx.Done()
 				return nil, ctx.Err()
 			}
 			time.Sleep(900 * time.Millisecond)
-			return backwards(ctx, r, hits)
+			return backwards(ctx, fields, hits)
 		})})
 		var reranks []*expand.Rerank
 		var want []string
 		for k := range searches {
-			reranks = append(reranks, &expand.Rerank{Window: searches, From: k, Size: 2})
+			reranks = append(reranks, &expand.Rerank{Window: searches, From: k, Size: 2, Fields: fieldsOf(k)})
 			want = append(want, map[bool]string{true: rerankedHits, false: "budget"}[k < fast])
 		}
 		answer := `{"responses":[` + strings.TrimSuffix(strings.Repeat(threeHits+",", searches), ",") + `]}`
 		start := time.Now()
-		_, results := s.rerankAnswer(t.Context(), expand.EndpointMultiSearch, reranks, []byte(answer))
+		_, results := (&searchTransport{Server: s}).rerankAnswer(t.Context(), expand.EndpointMultiSearch, reranks, []byte(answer))
 		if took := time.Since(start); took != time.Second {
 			t.Errorf("it took %v", took)
 		}
@@ -241,24 +242,24 @@ func TestTheExpanderKnowsWhichAnswersToSeveralSearchesStayAsTheyAre(t *testing.T
 	}
 }
 
-// An explanation tells of each search that was to be ordered anew by its
+// An explanation tells of each search that was to be reranked by its
 // number.
 func TestExplanationsTellWhatBecameOfTheHitsOfEachSearch(t *testing.T) {
 	for _, c := range []struct {
 		answer string
 		want   explain.Summary
 	}{
-		{threeSearches, explain.Summary{Reranked: "[0] reranked, [2] error", Sent: "rewritten"}},
-		{`{"responses":[]}`, explain.Summary{Reranked: "[0] unreadable, [2] unreadable", Sent: "original"}},
+		{threeSearches, explain.Summary{Answered: explain.Answered{Reranked: "[0] reranked, [2] error", Sent: "rewritten"}}},
+		{`{"responses":[]}`, explain.Summary{Answered: explain.Answered{Reranked: "[0] unreadable, [2] unreadable", Sent: "original"}}},
 	} {
 		node := startRawNode(t, func(int, rawRequest) string { return answerOf(c.answer) })
 		s := newServer(t, Options{
 			Upstreams: []string{node.URL}, Expander: expander(rerankFirstAndLast), RerankBudget: patience,
-			Reranker: rerankerFunc(func(ctx context.Context, r *expand.Rerank, hits []answer.Hit) ([]float64, error) {
-				if r.From > 0 {
+			Reranker: rerankerFunc(func(ctx context.Context, fields []expand.RerankField, hits []expand.Hit) ([]float64, error) {
+				if len(fields) > 0 {
 					return nil, errors.New("a reason")
 				}
-				return backwards(ctx, r, hits)
+				return backwards(ctx, fields, hits)
 			}),
 		})
 		w := httptest.NewRecorder()
@@ -276,7 +277,7 @@ func TestExplanationsTellWhatBecameOfTheHitsOfEachSearch(t *testing.T) {
 	}
 }
 
-// Of templates, those whose hits are ordered anew are sent as the searches that
+// Of templates, those whose hits are reranked are sent as the searches that
 // ask for them, also where no term was added.
 func TestHitsOfTemplatesOfMultiSearchAreReranked(t *testing.T) {
 	render := renders(`{"query":{}}`)

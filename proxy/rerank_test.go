@@ -20,21 +20,20 @@ import (
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/expand/reason"
-	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/proxy/explain"
 	"github.com/akin-search/akin/proxy/held"
 	"github.com/akin-search/akin/proxy/shadow"
 )
 
 // rerankerFunc is a Reranker made of a function.
-type rerankerFunc func(ctx context.Context, r *expand.Rerank, hits []answer.Hit) ([]float64, error)
+type rerankerFunc func(ctx context.Context, fields []expand.RerankField, hits []expand.Hit) ([]float64, error)
 
-func (f rerankerFunc) Scores(ctx context.Context, r *expand.Rerank, hits []answer.Hit) ([]float64, error) {
-	return f(ctx, r, hits)
+func (f rerankerFunc) Scores(ctx context.Context, fields []expand.RerankField, hits []expand.Hit) ([]float64, error) {
+	return f(ctx, fields, hits)
 }
 
 // backwards scores the last hit highest.
-func backwards(_ context.Context, _ *expand.Rerank, hits []answer.Hit) ([]float64, error) {
+func backwards(_ context.Context, _ []expand.RerankField, hits []expand.Hit) ([]float64, error) {
 	scores := make([]float64, len(hits))
 	for i := range scores {
 		scores[i] = float64(i) / 4
@@ -44,7 +43,7 @@ func backwards(_ context.Context, _ *expand.Rerank, hits []answer.Hit) ([]float6
 
 const rerankedBody = `{"size":3,"query":{"match_all":{}}}`
 
-// rerankAll has every search's three hits ordered anew, for a page of two.
+// rerankAll has every search's three hits reranked, for a page of two.
 func rerankAll(_ context.Context, r *expand.Request) (*expand.Result, error) {
 	return &expand.Result{
 		Rewritten: true, RawQuery: r.RawQuery, Body: []byte(rerankedBody),
@@ -84,12 +83,12 @@ func TestHitsGoOutInTheRerankersOrder(t *testing.T) {
 			}
 			return answerOf(threeHits)
 		})
-		var asked []answer.Hit
+		var asked []expand.Hit
 		addr, registry := startProxy(t, Options{
 			Upstreams: []string{node.URL}, Expander: expander(rerankAll),
-			Reranker: rerankerFunc(func(ctx context.Context, r *expand.Rerank, hits []answer.Hit) ([]float64, error) {
+			Reranker: rerankerFunc(func(ctx context.Context, fields []expand.RerankField, hits []expand.Hit) ([]float64, error) {
 				asked = hits
-				return backwards(ctx, r, hits)
+				return backwards(ctx, fields, hits)
 			}),
 		})
 		got := exchangeRaw(t, addr, "POST /t/_search HTTP/1.1\nHost: x\nAccept-Encoding: gzip, br\nContent-Type: application/json\nContent-Length: 2\nConnection: close\n\n{}")
@@ -128,20 +127,20 @@ func TestRerankingFailsOpenToTheEnginesOrder(t *testing.T) {
 		reranker             Reranker
 		ids                  string
 	}{
-		{"an error", threeHits, "error", rerankerFunc(func(context.Context, *expand.Rerank, []answer.Hit) ([]float64, error) {
+		{"an error", threeHits, "error", rerankerFunc(func(context.Context, []expand.RerankField, []expand.Hit) ([]float64, error) {
 			return nil, errors.New("a reason")
 		}), "1 2"},
-		{"out of time", threeHits, "budget", rerankerFunc(func(ctx context.Context, _ *expand.Rerank, _ []answer.Hit) ([]float64, error) {
+		{"out of time", threeHits, "budget", rerankerFunc(func(ctx context.Context, _ []expand.RerankField, _ []expand.Hit) ([]float64, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}), "1 2"},
-		{"a panic", threeHits, "panic", rerankerFunc(func(context.Context, *expand.Rerank, []answer.Hit) ([]float64, error) {
+		{"a panic", threeHits, "panic", rerankerFunc(func(context.Context, []expand.RerankField, []expand.Hit) ([]float64, error) {
 			panic("a mistake")
 		}), "1 2"},
-		{"too few scores", threeHits, "error", rerankerFunc(func(context.Context, *expand.Rerank, []answer.Hit) ([]float64, error) {
+		{"too few scores", threeHits, "error", rerankerFunc(func(context.Context, []expand.RerankField, []expand.Hit) ([]float64, error) {
 			return []float64{1}, nil
 		}), "1 2"},
-		{"no number", threeHits, "error", rerankerFunc(func(context.Context, *expand.Rerank, []answer.Hit) ([]float64, error) {
+		{"no number", threeHits, "error", rerankerFunc(func(context.Context, []expand.RerankField, []expand.Hit) ([]float64, error) {
 			return []float64{1, math.NaN(), 3}, nil
 		}), "1 2"},
 		{"no reranker", threeHits, "error", nil, "1 2"},
@@ -212,7 +211,7 @@ func TestAnswersThatCannotBeCutAreFollowedByTheOriginal(t *testing.T) {
 
 // checkNotCut makes sure that an answer which cannot be cut is followed by the
 // original, and counted as unreadable for so many searches whose hits were to
-// be ordered anew.
+// be reranked.
 func checkNotCut(t *testing.T, target, answer string, rewrite expander, searches float64) {
 	t.Helper()
 	node := startRawNode(t, func(n int, _ rawRequest) string {
@@ -289,9 +288,9 @@ func TestExplanationsTellWhatBecameOfTheHits(t *testing.T) {
 		reranker Reranker
 		want     explain.Summary
 	}{
-		{threeHits, rerankerFunc(backwards), explain.Summary{Reranked: "reranked", Sent: "rewritten"}},
-		{threeHits, nil, explain.Summary{Reranked: "error", Sent: "rewritten"}},
-		{`{"hits":{}}`, nil, explain.Summary{Reranked: "unreadable", Sent: "original"}},
+		{threeHits, rerankerFunc(backwards), explain.Summary{Answered: explain.Answered{Reranked: "reranked", Sent: "rewritten"}}},
+		{threeHits, nil, explain.Summary{Answered: explain.Answered{Reranked: "error", Sent: "rewritten"}}},
+		{`{"hits":{}}`, nil, explain.Summary{Answered: explain.Answered{Reranked: "unreadable", Sent: "original"}}},
 	} {
 		node := startRawNode(t, func(int, rawRequest) string { return answerOf(c.answer) })
 		s := newServer(t, Options{Upstreams: []string{node.URL}, Expander: expander(rerankAll), Reranker: c.reranker})
@@ -313,12 +312,12 @@ func TestExplanationsTellWhatBecameOfTheHits(t *testing.T) {
 
 // Reading the answer takes of the same time.
 func TestBudgetBeginsWithTheAnswer(t *testing.T) {
-	s := newServer(t, Options{RerankBudget: 1, Reranker: rerankerFunc(func(context.Context, *expand.Rerank, []answer.Hit) ([]float64, error) {
+	s := newServer(t, Options{RerankBudget: 1, Reranker: rerankerFunc(func(context.Context, []expand.RerankField, []expand.Hit) ([]float64, error) {
 		t.Error("asked for scores although there is no time")
 		return nil, nil
 	})})
 	r := &expand.Rerank{Window: 3, Size: 2}
-	out, results := s.rerankAnswer(t.Context(), expand.EndpointSearch, []*expand.Rerank{r}, []byte(threeHits))
+	out, results := (&searchTransport{Server: s}).rerankAnswer(t.Context(), expand.EndpointSearch, []*expand.Rerank{r}, []byte(threeHits))
 	if hitIDs(string(out)) != "1 2" || !slices.Equal(results, []string{"budget"}) {
 		t.Errorf("%s: %s", results, out)
 	}
@@ -341,10 +340,10 @@ func TestClientsThatLeaveAreNotCountedAsUnreadable(t *testing.T) {
 			registry := prometheus.NewRegistry()
 			s := newServer(t, Options{
 				Expander: c.how, Reranker: rerankerFunc(backwards), Registry: registry,
-				OnRefused: func(*expand.Refusal) bool { t.Error("told of a refusal"); return false },
+				OnRefused: func(*expand.Refusal) bool { t.Error("reported a refusal"); return false },
 			})
 			requests := 0
-			s.forward.Transport = &searchTransport{server: s, next: roundTripper(func(*http.Request) (*http.Response, error) {
+			s.forward.Transport = &searchTransport{Server: s, next: roundTripper(func(*http.Request) (*http.Response, error) {
 				requests++
 				rest := readerFunc(func([]byte) (int, error) {
 					leave()
@@ -461,7 +460,7 @@ func TestShadowsAreReranked(t *testing.T) {
 		res.Body = []byte(rewritten)
 		return res, err
 	})
-	o.Reranker = rerankerFunc(func(_ context.Context, _ *expand.Rerank, hits []answer.Hit) ([]float64, error) {
+	o.Reranker = rerankerFunc(func(_ context.Context, _ []expand.RerankField, hits []expand.Hit) ([]float64, error) {
 		scores := make([]float64, len(hits))
 		for i := range hits {
 			scores[i] = float64(i)

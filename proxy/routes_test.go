@@ -10,7 +10,7 @@ import (
 	"github.com/akin-search/akin/expand"
 )
 
-func TestRecognise(t *testing.T) {
+func TestRecognize(t *testing.T) {
 	const (
 		search   = expand.EndpointSearch
 		multi    = expand.EndpointMultiSearch
@@ -78,7 +78,7 @@ func TestRecognise(t *testing.T) {
 // Paths of both engines' REST interfaces, with the methods that they are used
 // with: everything that looks like a search and is none, writes by query, and
 // one path at least of every other family. All pass unread.
-func TestOtherRequestsAreNotRecognised(t *testing.T) {
+func TestOtherRequestsAreNotRecognized(t *testing.T) {
 	for line := range strings.SplitSeq(strings.TrimSpace(`
 HEAD /_search
 HEAD /help/_search
@@ -258,7 +258,7 @@ func recognizedPlainly(method, path string) (index string, ok bool) {
 	return index, true
 }
 
-func FuzzRecognise(f *testing.F) {
+func FuzzRecognize(f *testing.F) {
 	for _, path := range []string{
 		"/_search", "/a/_search", "/a%2Fb/_search//", "/_all/_search", "//_search", "/%5Fa/_search",
 		"/a/_search/scroll", "/%zz/_search", "*", "", "_search", "_search/0", "a/_search", "/a/b/_search", "/_search/_search",

@@ -22,8 +22,8 @@ import (
 )
 
 // The way of a search, in the order of this file: Server.search takes it in and
-// reads it, rewriteSearch has it rewritten, send hands it to net/http's reverse
-// proxy (forward.go), whose transport is RoundTrip below. That sends the
+// reads it, a rewriter has it rewritten, send hands it to net/http's reverse
+// proxy (forward.go), whose transport is the searchTransport. That sends the
 // rewritten search, looks at the answer and takes it, or sends the original.
 
 // Reasons of the proxy's own to leave a search alone; the expander has more.
@@ -136,7 +136,7 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 		s.metrics.unchanged(reasonShadow)
 		x.shadow = expander
 	default:
-		s.rewriteSearch(r, x, expander)
+		rewriter{s}.rewriteSearch(r, x, expander)
 	}
 	s.send(w, r)
 }
@@ -226,71 +226,74 @@ func reasonOfBody(err error) (reason string, broken error) {
 	return "", err
 }
 
+// A rewriter has searches rewritten.
+type rewriter struct{ *Server }
+
 // rewriteSearch has the search rewritten and counts the outcome.
-func (s *Server) rewriteSearch(r *http.Request, x *search, e Expander) {
-	made, err := s.expand(r.Context(), r, x, e)
+func (w rewriter) rewriteSearch(r *http.Request, x *search, e Expander) {
+	made, err := w.expand(r.Context(), r, x, e)
 	if err != nil {
-		s.metrics.failedOpen(s.cause(err))
+		w.metrics.failedOpen(w.cause(err))
 		return
 	}
 	for _, failure := range made.Failures {
-		s.metrics.failedOpen(s.cause(failure))
+		w.metrics.failedOpen(w.cause(failure))
 	}
 	switch {
 	case !made.Rewritten && len(made.Failures) > 0: // counted already
 	case !made.Rewritten:
-		s.metrics.unchanged(reasonOf(made.Result))
+		w.metrics.unchanged(reasonOf(made.Result))
 	case x.control.dryRun:
-		s.metrics.unchanged(reasonDryRun)
-	case s.opts.Shadow > 0:
-		s.metrics.unchanged(reasonShadow)
+		w.metrics.unchanged(reasonDryRun)
+	case w.opts.Shadow > 0:
+		w.metrics.unchanged(reasonShadow)
 	default:
 		x.rewritten = made
 		x.hold.Add(int64(len(made.body)))
-		s.metrics.rewritten.Inc()
-		s.metrics.addedTerms.Add(float64(made.AddedTerms()))
+		w.metrics.rewritten.Inc()
+		w.metrics.addedTerms.Add(float64(made.AddedTerms()))
 	}
 }
 
 // expand has the search rewritten within the budget and keeps what came of it.
-func (s *Server) expand(ctx context.Context, r *http.Request, x *search, e Expander) (made *rewrittenSearch, err error) {
-	bounded, cancel := context.WithTimeout(ctx, s.opts.Budget)
+func (w rewriter) expand(ctx context.Context, r *http.Request, x *search, e Expander) (made *rewrittenSearch, err error) {
+	bounded, cancel := context.WithTimeout(ctx, w.opts.Budget)
 	defer cancel()
 	start := time.Now()
-	err = s.guard.Do("expanding", func() (err error) {
-		made, err = s.callExpander(bounded, r, x, e)
+	err = w.guard.Do("expanding", func() (err error) {
+		made, err = w.callExpander(bounded, r, x, e)
 		return err
 	})
 	took := time.Since(start)
-	s.metrics.expand.Observe(took.Seconds())
+	w.metrics.expand.Observe(took.Seconds())
 	if err != nil {
-		cause := s.notExpanded(ctx, x, err)
-		s.log.DebugContext(ctx, "search was not expanded", "index", x.index, "cause", cause, "err", err)
-		s.record(x, r, took, nil, cause)
+		cause := w.notExpanded(ctx, x, err)
+		w.log.DebugContext(ctx, "search was not expanded", "index", x.index, "cause", cause, "err", err)
+		w.record(x, r, took, nil, cause)
 		return nil, err
 	}
 	for _, failure := range made.Failures {
-		cause := s.notExpanded(ctx, x, failure)
-		s.log.DebugContext(ctx, "a search of several was not expanded", "index", x.index, "cause", cause, "err", failure)
+		cause := w.notExpanded(ctx, x, failure)
+		w.log.DebugContext(ctx, "a search of several was not expanded", "index", x.index, "cause", cause, "err", failure)
 	}
-	s.record(x, r, took, made.Result, "")
-	if s.opts.LogQueries {
-		s.log.InfoContext(ctx, "search", "index", x.index, "query", x.rawQuery, "body", string(x.body.plain),
+	w.record(x, r, took, made.Result, "")
+	if w.opts.LogQueries {
+		w.log.InfoContext(ctx, "search", "index", x.index, "query", x.rawQuery, "body", string(x.body.plain),
 			"rewritten", made.Rewritten, "rewritten_query", made.RawQuery, "rewritten_body", string(made.Body))
 	}
 	return made, nil
 }
 
 // callExpander returns what the expander makes of a search, as it is sent.
-func (s *Server) callExpander(ctx context.Context, r *http.Request, x *search, e Expander) (made *rewrittenSearch, err error) {
+func (w rewriter) callExpander(ctx context.Context, r *http.Request, x *search, e Expander) (made *rewrittenSearch, err error) {
 	in := &expand.Request{
 		Endpoint: x.endpoint, Index: x.index, RawQuery: x.rawQuery, Body: x.body.plain, Preview: x.control.dryRun,
-		Fixed: s.fixed(x, r.Header), Allowed: s.access.checker(r, x), Feedback: x.control.feedback,
+		Fixed: w.fixed(x, r.Header), Allowed: w.access.checker(r, x), Feedback: x.control.feedback,
 	}
 	var t *templates.Request
 	if x.isTemplate() {
 		var why string
-		if t, why, err = s.renderer(r).Render(ctx, in); err != nil {
+		if t, why, err = w.renderer(r).Render(ctx, in); err != nil {
 			return nil, err
 		} else if why != "" {
 			return &rewrittenSearch{Result: &expand.Result{Reason: reason.Reason(why)}}, nil
@@ -299,12 +302,12 @@ func (s *Server) callExpander(ctx context.Context, r *http.Request, x *search, e
 	}
 	made = new(rewrittenSearch)
 	if made.Result, err = e.Expand(ctx, in); err == nil && len(made.FirstPasses) > 0 {
-		made.Result = s.withFeedback(ctx, r, e, in, made.Result)
+		made.Result = w.withFeedback(ctx, r, e, in, made.Result)
 	}
 	if err != nil || !made.Rewritten {
 		return made, err
 	}
-	if x.typed && !s.knowsTypes(ctx, r) {
+	if x.typed && !w.knowsTypes(ctx, r) {
 		return &rewrittenSearch{Result: &expand.Result{Reason: reasonTypedPath}}, nil
 	}
 	made.body = made.Body
@@ -317,10 +320,10 @@ func (s *Server) callExpander(ctx context.Context, r *http.Request, x *search, e
 
 // notExpanded returns the cause why a search, or one of several, was not
 // expanded, and notes it unless it is not known whether the client may search.
-func (s *Server) notExpanded(ctx context.Context, x *search, err error) (cause string) {
-	cause = s.cause(err)
+func (w rewriter) notExpanded(ctx context.Context, x *search, err error) (cause string) {
+	cause = w.cause(err)
 	if !errors.Is(err, errUndecided) {
-		s.failedOpen(ctx, x, failedSearch, cause)
+		w.failedOpen(ctx, x, failedSearch, cause)
 	}
 	return cause
 }
@@ -351,8 +354,9 @@ func reasonOf(res *expand.Result) string {
 // A searchTransport sends rewritten searches, and the originals of rejected
 // ones.
 type searchTransport struct {
-	server *Server
-	next   http.RoundTripper
+	*Server
+
+	next http.RoundTripper
 }
 
 // RoundTrip sends out.
@@ -363,10 +367,10 @@ func (t *searchTransport) RoundTrip(out *http.Request) (res *http.Response, err 
 		return t.next.RoundTrip(out)
 	}
 	start := time.Now()
-	defer func() { t.server.metrics.upstream.Observe(time.Since(start).Seconds()) }()
+	defer func() { t.metrics.upstream.Observe(time.Since(start).Seconds()) }()
 	switch {
 	case x.shadow != nil:
-		res, err = t.server.shadow(out, x) //nolint:contextcheck // What runs after it outlives the client's request.
+		res, err = t.shadow(out, x) //nolint:contextcheck // What runs after it outlives the client's request.
 	case x.rewritten == nil:
 		res, err = t.sendOriginal(out, x)
 	default:
@@ -374,7 +378,7 @@ func (t *searchTransport) RoundTrip(out *http.Request) (res *http.Response, err 
 	}
 	if err == nil {
 		x.mark(res)
-		t.server.access.learn(out.Context(), x, res.StatusCode) //nolint:contextcheck // It is the client's.
+		t.access.learn(out.Context(), x, res.StatusCode) //nolint:contextcheck // It is the client's.
 	}
 	return res, err
 }
@@ -384,14 +388,14 @@ func (t *searchTransport) RoundTrip(out *http.Request) (res *http.Response, err 
 // client may not search or nobody answers, and within the retry budget if the
 // cluster is overloaded.
 func (t *searchTransport) sendRewritten(out *http.Request, x *search) (*http.Response, error) {
-	s, ctx := t.server, out.Context()
+	ctx := out.Context()
 	rewritten := x.asRewritten(out)
 	x.rewritten.strict = answer.MakeVisible(x.endpoint, rewritten)
 	res, err := t.next.RoundTrip(rewritten)
 	if err != nil {
 		return nil, err
 	}
-	refused, fits, gone := s.accept(ctx, x, res)
+	refused, fits, gone := t.accept(ctx, x, res)
 	if fits {
 		return res, nil
 	}
@@ -400,10 +404,10 @@ func (t *searchTransport) sendRewritten(out *http.Request, x *search) (*http.Res
 	if gone != nil {
 		return nil, gone
 	}
-	s.clearScroll(out.Header, x.rewritten.scroll) //nolint:contextcheck // It goes on when the client has gone.
+	t.clearScroll(out.Header, x.rewritten.scroll) //nolint:contextcheck // It goes on when the client has gone.
 	res, err = t.sendOriginal(out.WithContext(nodes.Repeated(ctx)), x)
 	if refused != nil {
-		s.originalAnswered(ctx, x, refused, res, err)
+		t.originalAnswered(ctx, x, refused, res, err)
 	}
 	return res, err
 }
@@ -412,53 +416,53 @@ func (t *searchTransport) sendRewritten(out *http.Request, x *search) (*http.Res
 // asked to. It returns whether the client gets it, or what the cluster has
 // against the search. An error says that the client has gone and broke the
 // answer off.
-func (s *Server) accept(ctx context.Context, x *search, res *http.Response) (refused *answer.Refusal, fits bool, gone error) {
-	refused, err := s.verdict(x, res)
+func (t *searchTransport) accept(ctx context.Context, x *search, res *http.Response) (refused *answer.Refusal, fits bool, gone error) {
+	refused, err := t.verdict(x, res)
 	if gone = ctx.Err(); gone != nil {
 		return nil, false, gone
 	}
 	if err != nil {
-		s.metrics.unchecked.Inc()
-		s.health.FailedOpen(ctx, failedSearch, causeUnchecked, x.index)
+		t.metrics.unchecked.Inc()
+		t.health.FailedOpen(ctx, failedSearch, causeUnchecked, x.index)
 	}
-	if refused != nil && !s.sendsOriginal(refused) {
+	if refused != nil && !t.sendsOriginal(refused) {
 		if refused.Status != 0 {
 			return nil, true, nil
 		}
 		refused = nil // the client gets what there is
 	} else if refused == nil {
-		s.pardon(x)
+		t.pardon(x)
 	}
 	if refused != nil || len(x.rewritten.Reranks) == 0 {
 		return refused, refused == nil, nil
 	}
-	fits, gone = s.rerank(ctx, x, res)
+	fits, gone = t.rerank(ctx, x, res)
 	return nil, fits, gone
 }
 
 // verdict returns what the cluster has against a rewritten search, nil for
 // nothing. It reads the answer, or its beginning, and puts it back. An error
 // says that it cannot be looked at.
-func (s *Server) verdict(x *search, res *http.Response) (refused *answer.Refusal, err error) {
+func (t *searchTransport) verdict(x *search, res *http.Response) (refused *answer.Refusal, err error) {
 	coding, known := wire.ContentEncoding(res.Header)
 	readable := known && wire.IsJSON(res.Header["Content-Type"])
 	switch {
 	case answer.IsDenied(res.StatusCode):
 		return &answer.Refusal{Status: res.StatusCode}, nil
 	case res.StatusCode >= http.StatusBadRequest:
-		return s.readRefusal(x, res), nil
+		return t.readRefusal(x, res), nil
 	case x.rewritten.strict, x.endpoint == expand.EndpointExplain:
 		return nil, nil
 	case !readable:
 		return nil, errUnchecked
 	case !answer.TellsInside(x.endpoint): // failures of shards stand at the beginning
-		err = s.peek(x, res, maxLooked, func(r io.Reader) (err error) {
+		err = t.peek(x, res, maxLooked, func(r io.Reader) (err error) {
 			refused, x.rewritten.scroll, err = answer.ReadSearch(r)
 			return err
 		})
 		return refused, err
 	}
-	whole, err := x.client.Whole(s.opts.Memory, res)
+	whole, err := x.client.Whole(t.opts.Memory, res)
 	if err != nil {
 		return nil, err
 	}
@@ -472,7 +476,7 @@ func (s *Server) verdict(x *search, res *http.Response) (refused *answer.Refusal
 	}
 	switch {
 	case coding != "":
-		err = s.gunzip.With(bytes.NewReader(whole), func(r io.Reader) error { return read(io.LimitReader(r, held.MaxAnswer)) })
+		err = t.gunzip.With(bytes.NewReader(whole), func(r io.Reader) error { return read(io.LimitReader(r, held.MaxAnswer)) })
 	case x.endpoint == expand.EndpointMultiSearch && !bytes.Contains(whole, []byte(`"error"`)) && !bytes.Contains(whole, []byte(`"failures"`)):
 		// The usual case, without reading a token.
 	default:

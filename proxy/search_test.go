@@ -351,7 +351,7 @@ func TestRefusedSearchIsFollowedByTheOriginal(t *testing.T) {
 				want = []string{"help"}
 			}
 			if diff := cmp.Diff(want, refused); diff != "" {
-				t.Errorf("told of refusals (-want +got):\n%s", diff)
+				t.Errorf("reported refusals (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -216,10 +216,10 @@ func New(o Options) (*Server, error) {
 		}
 	}
 	s.access = newAccess(s, o.Secured || o.Previous != nil && o.Previous.access.secured.Load())
-	s.forward = s.newForward()
+	s.forward = newForward(s)
 	gin.SetMode(gin.ReleaseMode) // else gin prints its routes on stdout
-	s.proxy = relayed(s.newProxyEngine(), s.guard)
-	s.admin = s.newAdminEngine()
+	s.proxy = relayed(newProxyEngine(s), s.guard)
+	s.admin = newAdminEngine(s)
 	return s, nil
 }
 
@@ -275,7 +275,7 @@ func (s *Server) AdminHandler() http.Handler { return s.admin }
 // requests meet in NoRoute. There is no Recovery: [http.ErrAbortHandler] has to
 // reach net/http, which cuts the client's connection, else a broken answer
 // would look complete.
-func (s *Server) newProxyEngine() *gin.Engine {
+func newProxyEngine(s *Server) *gin.Engine {
 	e := gin.New()
 	e.RedirectTrailingSlash = false
 	e.RedirectFixedPath = false

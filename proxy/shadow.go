@@ -24,27 +24,27 @@ func (s *Server) sampled(m match, rawQuery string) bool {
 // shadow sends the original search, whose answer the client gets, and has it
 // expanded and sent after that: neither waits for the other, and the shadow
 // finds the cluster a little warmer.
-func (s *Server) shadow(out *http.Request, x *search) (*http.Response, error) {
+func (t *searchTransport) shadow(out *http.Request, x *search) (*http.Response, error) {
 	var again *http.Request
-	hold := s.opts.Memory.Hold(budget.Shadow, x.client.Name)
+	hold := t.opts.Memory.Hold(budget.Shadow, x.client.Name)
 	fits := max(len(x.body.plain), len(x.body.raw)) <= shadow.MaxAnswer
-	if fits && hold.Take(int64(len(x.body.plain)+len(x.body.raw))) && s.shadows.Reserve() {
-		again = out.Clone(s.shadows.Context()) // not the client's, which ends with its answer
+	if fits && hold.Take(int64(len(x.body.plain)+len(x.body.raw))) && t.shadows.Reserve() {
+		again = out.Clone(t.shadows.Context()) // not the client's, which ends with its answer
 		again.Body = nil
 	} else {
 		hold.Release()
-		s.metrics.shadow.Count(shadow.Dropped)
+		t.metrics.shadow.Count(shadow.Dropped)
 	}
 	if x.body.whole {
 		setBody(out, x.body.raw)
 	}
 	end := func(outcome string) {
 		hold.Release()
-		s.shadows.Release()
-		s.metrics.shadow.Count(outcome)
+		t.shadows.Release()
+		t.metrics.shadow.Count(outcome)
 	}
 	start := time.Now()
-	res, err := s.upstream.RoundTrip(out)
+	res, err := t.upstream.RoundTrip(out)
 	took := time.Since(start)
 	switch {
 	case again == nil:
@@ -61,14 +61,14 @@ func (s *Server) shadow(out *http.Request, x *search) (*http.Response, error) {
 				end(outcome)
 				return
 			}
-			s.shadows.Start(func(ctx context.Context) {
+			t.shadows.Start(func(ctx context.Context) {
 				outcome := shadow.Failed // where it panics
-				_ = s.guard.Do("shadowing", func() error {
-					outcome = s.runShadow(again.WithContext(ctx), &own, took, header, answer)
+				_ = t.guard.Do("shadowing", func() error {
+					outcome = t.runShadow(again.WithContext(ctx), &own, took, header, answer)
 					return nil
 				})
-				if s.shadows.Context().Err() == nil && outcome != shadow.Compared { // else it was cut off by the end of the server
-					s.metrics.shadow.Count(outcome)
+				if t.shadows.Context().Err() == nil && outcome != shadow.Compared { // else it was cut off by the end of the server
+					t.metrics.shadow.Count(outcome)
 				}
 			}, hold.Release)
 		})
@@ -78,7 +78,7 @@ func (s *Server) shadow(out *http.Request, x *search) (*http.Response, error) {
 
 // runShadow has a search expanded and sent, and compares the answer with that
 // to the original. The request out is the original without its body.
-func (s *Server) runShadow(out *http.Request, x *search, took time.Duration, h http.Header, answer []byte) (outcome string) {
+func (t *searchTransport) runShadow(out *http.Request, x *search, took time.Duration, h http.Header, answer []byte) (outcome string) {
 	original, err := shadow.ReadHits(h, answer, x.hold)
 	switch {
 	case err != nil:
@@ -86,8 +86,8 @@ func (s *Server) runShadow(out *http.Request, x *search, took time.Duration, h h
 	case original.Failures != nil:
 		return shadow.Rejected
 	}
-	defer s.searched(x)
-	made, err := s.expand(out.Context(), out, x, x.shadow)
+	defer t.searched(x)
+	made, err := rewriter{t.Server}.expand(out.Context(), out, x, x.shadow)
 	switch {
 	case err != nil:
 		return shadow.Failed
@@ -97,7 +97,7 @@ func (s *Server) runShadow(out *http.Request, x *search, took time.Duration, h h
 	x.rewritten = made
 	x.hold.Add(int64(len(made.body)))
 	start := time.Now()
-	res, err := s.upstream.RoundTrip(x.asRewritten(out))
+	res, err := t.upstream.RoundTrip(x.asRewritten(out))
 	if err != nil {
 		return shadow.Unanswered
 	}
@@ -105,30 +105,30 @@ func (s *Server) runShadow(out *http.Request, x *search, took time.Duration, h h
 	expandedTook := time.Since(start)
 	if res.StatusCode >= http.StatusBadRequest {
 		// What the cluster says teaches as much as if it said it to a client.
-		s.refused(out.Context(), x, true, s.readRefusal(x, res))
+		t.refused(out.Context(), x, true, t.readRefusal(x, res))
 		return shadow.Rejected
 	}
-	expanded, err := s.readShadow(out.Context(), x, res)
+	expanded, err := t.readShadow(out.Context(), x, res)
 	switch {
 	case err != nil:
 		return shadow.OutcomeOf(err)
 	case expanded.Failures != nil:
-		s.refused(out.Context(), x, true, expanded.Failures)
+		t.refused(out.Context(), x, true, expanded.Failures)
 		return shadow.Rejected
 	}
-	s.metrics.shadow.Compare(original, expanded, took, expandedTook)
+	t.metrics.shadow.Compare(original, expanded, took, expandedTook)
 	return shadow.Compared
 }
 
 // readShadow reads the answer to an expanded search, and reranks it if asked
 // to.
-func (s *Server) readShadow(ctx context.Context, x *search, res *http.Response) (hits shadow.Hits, err error) {
+func (t *searchTransport) readShadow(ctx context.Context, x *search, res *http.Response) (hits shadow.Hits, err error) {
 	answer, err := held.Read(res.Body, x.hold, res.ContentLength, shadow.MaxAnswer)
 	if err != nil {
 		return hits, err
 	}
 	if reranks := x.rewritten.Reranks; len(reranks) > 0 && res.Header.Get("Content-Encoding") == "" {
-		if reranked, _ := s.rerankAnswer(ctx, x.endpoint, reranks, answer); reranked != nil {
+		if reranked, _ := t.rerankAnswer(ctx, x.endpoint, reranks, answer); reranked != nil {
 			x.hold.Add(int64(cap(reranked)))
 			answer = reranked
 		}
@@ -139,21 +139,21 @@ func (s *Server) readShadow(ctx context.Context, x *search, res *http.Response) 
 // clearScroll has the cluster close, with the client's credentials, a scroll
 // whose first answer the client does not get, as the original opens another. If
 // that fails the scroll ends when its time is over.
-func (s *Server) clearScroll(h http.Header, id string) {
-	if id == "" || !s.clearing.Reserve() {
+func (t *searchTransport) clearScroll(h http.Header, id string) {
+	if id == "" || !t.clearing.Reserve() {
 		return
 	}
 	as := &http.Request{Header: h.Clone()}
-	s.clearing.Start(func(ctx context.Context) {
-		err := s.guard.Do("clearing scrolls", func() error {
+	t.clearing.Start(func(ctx context.Context) {
+		err := t.guard.Do("clearing scrolls", func() error {
 			body, err := json.Marshal(map[string][]string{"scroll_id": {id}})
 			if err == nil {
-				_, _, err = s.ask(ctx, as, http.MethodDelete, "/_search/scroll", body)
+				_, _, err = t.ask(ctx, as, http.MethodDelete, "/_search/scroll", body)
 			}
 			return err
 		})
 		if err != nil {
-			s.log.DebugContext(ctx, "a scroll that nobody reads was not cleared", "err", err)
+			t.log.DebugContext(ctx, "a scroll that nobody reads was not cleared", "err", err)
 		}
 	}, func() {})
 }

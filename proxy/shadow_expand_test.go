@@ -26,7 +26,7 @@ func TestShardFailuresOfAShadowAreReported(t *testing.T) {
 	addr, registry := startProxy(t, o)
 	postOriginal(t, "http://"+addr+"/a/_search")
 	if got := receive(t, "the refusal", told); len(got) != 1 || got[0].Type != "illegal_argument_exception" {
-		t.Errorf("told %+v", got)
+		t.Errorf("reported %+v", got)
 	}
 	awaitShadow(t, registry, shadow.Rejected, 1)
 }

@@ -256,7 +256,7 @@ func TestRefusedShadowIsReported(t *testing.T) {
 	addr, registry := startProxy(t, o)
 	postOriginal(t, "http://"+addr+"/help/_search")
 	if got := receive(t, "the refusal", told); got != "{help 0 [{too_many_clauses x}]}" {
-		t.Errorf("told %q", got)
+		t.Errorf("reported %q", got)
 	}
 	awaitShadow(t, registry, shadow.Rejected, 1)
 	if got := counter(t, registry, "akin_rejected_searches_total", "original", "accepted"); got != 1 {

@@ -47,7 +47,7 @@ func (s *Server) sentHeader(r *http.Request) http.Header {
 // that sent r, but those about body, connection and answer. It reads at most
 // MaxBody bytes.
 func (s *Server) ask(ctx context.Context, r *http.Request, method, path string, body []byte) (status int, answer []byte, err error) {
-	out, err := http.NewRequestWithContext(ctx, method, path, bytes.NewReader(body))
+	out, err := http.NewRequestWithContext(ctx, method, path, bytes.NewReader(body)) //nolint:gosec // The pool sets the host.
 	if err != nil {
 		return 0, nil, err
 	}
@@ -82,9 +82,9 @@ func (s *Server) ask(ctx context.Context, r *http.Request, method, path string, 
 }
 
 // renderer has templates rendered as the client that sent r.
-func (s *Server) renderer(r *http.Request) *templates.Renderer {
-	return &templates.Renderer{Guard: s.guard, Ask: func(ctx context.Context, method, path string, body []byte) (int, []byte, error) {
-		return s.ask(ctx, r, method, path, body)
+func (w rewriter) renderer(r *http.Request) *templates.Renderer {
+	return &templates.Renderer{Guard: w.guard, Ask: func(ctx context.Context, method, path string, body []byte) (int, []byte, error) {
+		return w.ask(ctx, r, method, path, body)
 	}}
 }
 
@@ -106,7 +106,7 @@ func connectionOptions(h http.Header) (names []string) {
 	return names
 }
 
-// knownTypes is what was learnt of a cluster's mapping types.
+// knownTypes is what was learned of a cluster's mapping types.
 type knownTypes struct {
 	are   bool
 	until time.Time

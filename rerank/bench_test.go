@@ -11,7 +11,7 @@ import (
 // window100 returns a search of 8 terms with 100 hits of 100 terms each, out
 // of 20,000 terms with 200 neighbors each, frequent ones more often than
 // rare ones.
-func window100(tb testing.TB) (*Reranker, []expand.RerankField, []Hit) {
+func window100(tb testing.TB) (*Reranker, []expand.RerankField, []expand.Hit) {
 	tb.Helper()
 	const vocabulary, neighbors, length, k = 20_000, 200, 100, 100
 	rng := rand.New(rand.NewPCG(6, 2))
@@ -25,7 +25,7 @@ func window100(tb testing.TB) (*Reranker, []expand.RerankField, []Hit) {
 		m.set(tb, term(i), uint32(1+rng.IntN(10_000)), row)
 	}
 	v := &fakeVectors{docs: map[docKey]map[string]map[string]int64{}}
-	var hits []Hit
+	var hits []expand.Hit
 	for h := range k {
 		doc := map[string]int64{}
 		for len(doc) < length {
@@ -33,7 +33,7 @@ func window100(tb testing.TB) (*Reranker, []expand.RerankField, []Hit) {
 		}
 		id := strconv.Itoa(h)
 		v.docs[docKey{"i", id}] = map[string]map[string]int64{"body": doc}
-		hits = append(hits, Hit{Index: "i", ID: id, SeqNo: int64(h), PrimaryTerm: 1, Version: 1})
+		hits = append(hits, expand.Hit{Index: "i", ID: id, SeqNo: int64(h), PrimaryTerm: 1, Version: 1})
 	}
 	f := expand.RerankField{Field: "body", Boost: 1, Similarities: m}
 	for i := range 8 {

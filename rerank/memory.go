@@ -14,6 +14,7 @@ import (
 	"github.com/maypok86/otter/v2"
 
 	"github.com/akin-search/akin/esclient/documents"
+	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -57,7 +58,7 @@ type counts struct{ hits, misses atomic.Uint64 }
 
 // A vectorKey names a field of a state of a document.
 type vectorKey struct {
-	Hit
+	expand.Hit
 	uuid, field string
 }
 

@@ -17,7 +17,7 @@ import (
 // A randomCase is a search, its hits, W and S.
 type randomCase struct {
 	fields  []expand.RerankField
-	hits    []Hit
+	hits    []expand.Hit
 	vectors *fakeVectors
 	matrix  *fakeMatrix
 	weights *fakeMatrix // nil where W is of the matrix
@@ -71,7 +71,7 @@ func newCase(tb testing.TB, rng *rand.Rand) *randomCase {
 		for i := range c.fields {
 			doc[c.fields[i].Field] = terms(rng, n+3, 20)
 		}
-		c.hits = append(c.hits, Hit{Index: "i", ID: strconv.Itoa(k), SeqNo: int64(k), PrimaryTerm: 1, Version: 1})
+		c.hits = append(c.hits, expand.Hit{Index: "i", ID: strconv.Itoa(k), SeqNo: int64(k), PrimaryTerm: 1, Version: 1})
 		c.vectors.docs[docKey{"i", strconv.Itoa(k)}] = doc
 	}
 	return c

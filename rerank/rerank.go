@@ -51,12 +51,6 @@ var (
 	ErrClosed = errors.New("the reranker is closed")
 )
 
-// A Hit names one state of a document. Routing is "" where it has none.
-type Hit struct {
-	Index, ID, Routing          string
-	SeqNo, PrimaryTerm, Version int64
-}
-
 // Vectors reports the terms of documents.
 type Vectors interface {
 	// DocVectors returns the terms of each of docs, as a search sees it, or an
@@ -145,7 +139,7 @@ func (r *Reranker) Close() {
 // What is not remembered is asked for: the terms of the hits, then the rows of
 // S. When ctx ends first, its error comes back while that goes on and fills the
 // memory for the searches that follow.
-func (r *Reranker) Scores(ctx context.Context, fields []expand.RerankField, hits []Hit) ([]float64, error) {
+func (r *Reranker) Scores(ctx context.Context, fields []expand.RerankField, hits []expand.Hit) ([]float64, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -171,7 +165,7 @@ func (r *Reranker) Scores(ctx context.Context, fields []expand.RerankField, hits
 
 // Terms returns the terms of fields of hits, nil where a hit is no longer as it
 // was found. Its errors are those of [Reranker.Scores].
-func (r *Reranker) Terms(ctx context.Context, fields []string, hits []Hit) ([]map[string]expand.DocTerms, error) {
+func (r *Reranker) Terms(ctx context.Context, fields []string, hits []expand.Hit) ([]map[string]expand.FieldTerms, error) {
 	columns := make([]expand.RerankField, len(fields))
 	for i, name := range fields {
 		columns[i].Field = name
@@ -196,7 +190,7 @@ func (r *Reranker) Terms(ctx context.Context, fields []string, hits []Hit) ([]ma
 
 // wait has something fetched by a goroutine of the reranker's and waits for it.
 // When ctx ends first the fetching goes on, for the searches that follow.
-func (r *Reranker) wait(ctx context.Context, hits []Hit, fetch func(context.Context) error) error {
+func (r *Reranker) wait(ctx context.Context, hits []expand.Hit, fetch func(context.Context) error) error {
 	done, err := r.start(fetch, r.owners(ctx, hits)) //nolint:contextcheck // What is fetched outlives the search.
 	if err != nil {
 		return err
@@ -209,7 +203,7 @@ func (r *Reranker) wait(ctx context.Context, hits []Hit, fetch func(context.Cont
 	}
 }
 
-func (r *Reranker) open(fields []expand.RerankField, hits []Hit) (*window, error) {
+func (r *Reranker) open(fields []expand.RerankField, hits []expand.Hit) (*window, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
@@ -260,7 +254,7 @@ const fetching = "asking for hits"
 
 // owners returns whom a fetch counts for: the client, and the index of the
 // first hit.
-func (r *Reranker) owners(ctx context.Context, hits []Hit) (owners []string) {
+func (r *Reranker) owners(ctx context.Context, hits []expand.Hit) (owners []string) {
 	if len(hits) > 0 {
 		owners = append(owners, "index "+hits[0].Index)
 	}

@@ -22,7 +22,7 @@ import (
 
 // pets returns a search for "cat" and three documents, and S in which a cat
 // is like a dog.
-func pets(tb testing.TB) (*fakeVectors, []expand.RerankField, []Hit) {
+func pets(tb testing.TB) (*fakeVectors, []expand.RerankField, []expand.Hit) {
 	tb.Helper()
 	m := &fakeMatrix{version: "pets@1", docs: 100}
 	m.set(tb, "cat", 10, map[string]float64{"dog": 0.5})
@@ -32,9 +32,9 @@ func pets(tb testing.TB) (*fakeVectors, []expand.RerankField, []Hit) {
 		{"i", "2"}: {"body": {"cat": 2}},
 		{"i", "3"}: {"body": {"fish": 1}},
 	}, versions: map[docKey]int64{}}
-	var hits []Hit
+	var hits []expand.Hit
 	for k := range 3 {
-		hits = append(hits, Hit{Index: "i", ID: strconv.Itoa(k + 1), SeqNo: int64(k), PrimaryTerm: 1, Version: 1})
+		hits = append(hits, expand.Hit{Index: "i", ID: strconv.Itoa(k + 1), SeqNo: int64(k), PrimaryTerm: 1, Version: 1})
 	}
 	return v, []expand.RerankField{{Field: "body", Boost: 1, Terms: []string{"cat"}, Freqs: []float64{1}, Similarities: m}}, hits
 }
@@ -218,7 +218,7 @@ func TestNeitherAClientNorAnIndexTakesAllFetches(t *testing.T) {
 				}})
 				defer r.Close()
 				search := func(client, index string) error {
-					_, err := r.Scores(context.WithValue(t.Context(), clientKey{}, client), fields, []Hit{{Index: index, ID: "1"}})
+					_, err := r.Scores(context.WithValue(t.Context(), clientKey{}, client), fields, []expand.Hit{{Index: index, ID: "1"}})
 					return err
 				}
 				var searches sync.WaitGroup
@@ -297,7 +297,7 @@ func TestUnreadableFieldsWithoutTermsAreDoubted(t *testing.T) {
 		t.Errorf("asked for (-want +got)\n%s", diff)
 	}
 	v.docs[docKey{"i", "4"}] = map[string]map[string]int64{"alias": {"cat": 1}}
-	four := []Hit{{Index: "i", ID: "4", Version: 1}}
+	four := []expand.Hit{{Index: "i", ID: "4", Version: 1}}
 	if _, err := r.Scores(t.Context(), fields, four); err != nil {
 		t.Fatal(err)
 	}
@@ -362,11 +362,11 @@ func TestIndicesMadeAnewHaveOtherDocuments(t *testing.T) {
 func TestVectorsThatAreUsedStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v, fields, _ := pets(t)
-		var hits []Hit
+		var hits []expand.Hit
 		for k := range 50 {
 			id := fmt.Sprint("d", k)
 			v.docs[docKey{"i", id}] = map[string]map[string]int64{"body": {"cat": 1}}
-			hits = append(hits, Hit{Index: "i", ID: id, Version: 1})
+			hits = append(hits, expand.Hit{Index: "i", ID: id, Version: 1})
 		}
 		r := New(Options{Vectors: v, Bytes: 1 << 20, TTL: time.Minute})
 		defer r.Close()
@@ -437,11 +437,11 @@ func TestManyDocumentsAreAskedForInSeveralCalls(t *testing.T) {
 	v, fields, _ := pets(t)
 	fields = append(fields, fields[0])
 	fields[1].Field = "title"
-	var hits []Hit
+	var hits []expand.Hit
 	for k := range 2*docsAtOnce + 1 {
 		id := fmt.Sprint("d", k)
 		v.docs[docKey{"i", id}] = map[string]map[string]int64{"body": {"cat": 1}, "title": {"cat": 1}}
-		hits = append(hits, Hit{Index: "i", ID: id, Version: 1})
+		hits = append(hits, expand.Hit{Index: "i", ID: id, Version: 1})
 	}
 	got, err := newReranker(t, v).Scores(t.Context(), fields, hits)
 	if err != nil {
@@ -490,11 +490,11 @@ func TestMemoryIsBounded(t *testing.T) {
 	r := New(Options{Vectors: v, Bytes: limit})
 	defer r.Close()
 	for n := range 300 {
-		var hits []Hit
+		var hits []expand.Hit
 		for k := range 10 {
 			id := fmt.Sprint(n, "-", k)
 			v.docs[docKey{"i", id}] = map[string]map[string]int64{"body": {fmt.Sprint("only in ", id): 1, "cat": 1}}
-			hits = append(hits, Hit{Index: "i", ID: id, Version: 1})
+			hits = append(hits, expand.Hit{Index: "i", ID: id, Version: 1})
 		}
 		got, err := r.Scores(t.Context(), fields, hits)
 		if err != nil {

@@ -25,7 +25,7 @@ const rowsAtOnce = 200
 type window struct {
 	guard  *recovery.Guard
 	memory *memory
-	hits   []Hit
+	hits   []expand.Hit
 	// uuids are those of the indices of the hits.
 	uuids  []string
 	fields []column
@@ -96,13 +96,13 @@ func (w *window) fetchTerms(ctx context.Context, vectors Vectors) error {
 
 // docTerms returns the terms of the hits by field, nil for a hit of which a
 // field is missing.
-func (w *window) docTerms() []map[string]expand.DocTerms {
-	out := make([]map[string]expand.DocTerms, len(w.hits))
+func (w *window) docTerms() []map[string]expand.FieldTerms {
+	out := make([]map[string]expand.FieldTerms, len(w.hits))
 	for k := range w.hits {
-		fields := make(map[string]expand.DocTerms, len(w.fields))
+		fields := make(map[string]expand.FieldTerms, len(w.fields))
 		for i := range w.fields {
 			if v := w.fields[i].vectors[k]; v != nil {
-				fields[w.fields[i].Field] = expand.DocTerms{Terms: w.memory.terms.texts(v.terms), Freqs: v.freqs}
+				fields[w.fields[i].Field] = expand.FieldTerms{Terms: w.memory.terms.texts(v.terms), Freqs: v.freqs}
 			}
 		}
 		if len(fields) == len(w.fields) {

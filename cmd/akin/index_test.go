@@ -217,7 +217,7 @@ func TestAdviceForANewIndexIsTheBodyThatCreatesIt(t *testing.T) {
 				t.Errorf("status %d (-want +got):\n%s%s", status, diff, stderr)
 			}
 			if strings.Contains(stderr, "--scripted yes") != tt.unsure {
-				t.Errorf("wrongly told of the choice:\n%s", stderr)
+				t.Errorf("wrongly mentions the choice:\n%s", stderr)
 			}
 			if !strings.Contains(stderr, "PUT /docs\n") || !strings.Contains(stderr, "akin norms backfill --cluster URL --index docs --field body --weights weights.akin") {
 				t.Errorf("no way to the norms in\n%s", stderr)

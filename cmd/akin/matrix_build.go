@@ -56,7 +56,7 @@ func newMatrixBuild() *cobra.Command {
 		Long: `build writes a matrix file from one source:
 
   --from-index           the documents of an index, which are only read: terms are similar
-                         that occur beside the same terms and in the same documents
+                         that occur next to the same terms and in the same documents
   --from-vectors         word vectors (word2vec, GloVe, fastText; text or binary, plain or gzip)
   --from-edit-distance   terms, one on a line, or those of a matrix file: similar spelling
   --from-thesaurus       a synonym file of Solr or Elasticsearch, or WordNet's wn_s.pl
@@ -83,7 +83,7 @@ from ` + configs.EnvClusterAPIKey + `.`,
 			return f.run(cmd.Context(), source, cmd.ErrOrStderr())
 		},
 	}
-	f.registerSources(cmd)
+	registerSources(f, cmd)
 	flags := cmd.Flags()
 	f.target.register(flags)
 	f.filter.register(flags)
@@ -216,7 +216,7 @@ func checkEmpty(flags *pflag.FlagSet) []error {
 		if list, ok := flag.Value.(pflag.SliceValue); ok {
 			empty = len(list.GetSlice()) == 0
 		}
-		if empty && flag.Name != "joiner" && flag.Name != "out" { // words may be joined by nothing; --out is told of anyway
+		if empty && flag.Name != "joiner" && flag.Name != "out" { // words may be joined by nothing; --out is checked elsewhere
 			errs = append(errs, fmt.Errorf("--%s is empty", flag.Name))
 		}
 	})

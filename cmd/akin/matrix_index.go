@@ -129,7 +129,7 @@ func (f *buildFlags) fromIndex(ctx context.Context, report *terminal.Progress) (
 	if err != nil {
 		return nil, err
 	}
-	f.docs.options.Source = f.describeIndex()
+	f.docs.options.Source = describeIndex(f)
 	m, err := learn.FromCorpus(ctx, corpus, f.docs.options, report.Step)
 	if errors.Is(err, simmatrix.ErrMemory) {
 		err = fmt.Errorf("%w (--max-memory %s less a share for garbage; "+
@@ -139,7 +139,7 @@ func (f *buildFlags) fromIndex(ctx context.Context, report *terminal.Progress) (
 }
 
 // describeIndex says in words where the documents come from.
-func (f *buildFlags) describeIndex() string {
+func describeIndex(f *buildFlags) string {
 	s := "index " + f.target.index + ", field " + strings.Join(f.target.fields, ", ")
 	if f.docs.query != "" {
 		s += ", documents that match " + f.docs.query

@@ -71,7 +71,7 @@ func TestQueryChoosesTheDocuments(t *testing.T) {
 	matching := total(t, engine+"/"+demoIndices+"/_search", `{"query":`+query+`}`)
 	m, stderr := buildFromIndex(t, engine, "--query", query, "--min-df", "2")
 	if m.Meta().Docs != uint64(matching) || matching == 0 {
-		t.Errorf("learnt from %d documents, %d match\n%s", m.Meta().Docs, matching, stderr)
+		t.Errorf("learned from %d documents, %d match\n%s", m.Meta().Docs, matching, stderr)
 	}
 	if !strings.Contains(m.Meta().Source, query) {
 		t.Errorf("the source is %q", m.Meta().Source)
@@ -92,7 +92,7 @@ func TestDocumentLimitIsARandomChoiceByTheSeed(t *testing.T) {
 			want = 645
 		}
 		if m.Meta().Docs != want {
-			t.Errorf("%q: learnt from %d documents, want %d\n%s", args, m.Meta().Docs, want, stderr)
+			t.Errorf("%q: learned from %d documents, want %d\n%s", args, m.Meta().Docs, want, stderr)
 		}
 		return m.Checksum()
 	}

@@ -73,13 +73,13 @@ func (f *buildFlags) chosen(flags *pflag.FlagSet) (matrixSource, error) {
 }
 
 // registerSources defines the flags of the sources.
-func (f *buildFlags) registerSources(cmd *cobra.Command) {
+func registerSources(f *buildFlags, cmd *cobra.Command) {
 	flags := cmd.Flags()
 	f.docs.register(flags)
-	f.registerVectors(flags)
-	f.registerEdit(flags)
-	f.registerThesaurus(flags)
-	f.registerLists(flags)
+	registerVectors(f, flags)
+	registerEdit(f, flags)
+	registerThesaurus(f, flags)
+	registerLists(f, flags)
 	flags.StringVar(&f.format, "format", "", "text or binary, or solr or wordnet; default what the file looks like")
 	flags.Float64Var(&f.power, "power", f.vectors.Power, "power of the cosine")
 	f.combine.register(flags)
@@ -111,7 +111,7 @@ func (f *buildFlags) setNeighbors() {
 	f.docs.options.Neighbors, f.vectors.Neighbors, f.edit.Neighbors = n, n, n
 }
 
-func (f *buildFlags) registerVectors(flags *pflag.FlagSet) {
+func registerVectors(f *buildFlags, flags *pflag.FlagSet) {
 	f.vectors = learn.DefaultVectorOptions()
 	flags.StringVar(&f.paths.vectors, "from-vectors", "", "word vectors of this file")
 	flags.Float64Var(&f.vectors.Threshold, "threshold", f.vectors.Threshold, "cosines up to this count as 0")
@@ -156,7 +156,7 @@ func (f *buildFlags) fromVectors(ctx context.Context, report *terminal.Progress)
 	return m, err
 }
 
-func (f *buildFlags) registerEdit(flags *pflag.FlagSet) {
+func registerEdit(f *buildFlags, flags *pflag.FlagSet) {
 	f.edit = spelling.DefaultOptions()
 	flags.StringVar(&f.paths.edit, "from-edit-distance", "", "the terms of this file, one on a line, or of this matrix file, by their spelling")
 	flags.StringVar(&f.formula, "formula", string(f.edit.Formula), "power, reciprocal, linear, root or square")
@@ -221,7 +221,7 @@ func readMatrixOr[T any](ctx context.Context, path string, read func(io.Reader) 
 	})
 }
 
-func (f *buildFlags) registerThesaurus(flags *pflag.FlagSet) {
+func registerThesaurus(f *buildFlags, flags *pflag.FlagSet) {
 	f.thesaurus = source.DefaultThesaurusOptions()
 	flags.StringVar(&f.paths.thesaurus, "from-thesaurus", "", "synonym file of Solr or Elasticsearch, or WordNet's wn_s.pl")
 	flags.Float64Var(&f.thesaurus.Similarity, "similarity", f.thesaurus.Similarity, "similarity of synonyms where the file has none")
@@ -254,7 +254,7 @@ func (f *buildFlags) fromThesaurus(ctx context.Context, report *terminal.Progres
 	return m, err
 }
 
-func (f *buildFlags) registerLists(flags *pflag.FlagSet) {
+func registerLists(f *buildFlags, flags *pflag.FlagSet) {
 	f.list = source.DefaultListOptions()
 	flags.StringVar(&f.paths.tsv, "from-tsv", "", "lines of term, TAB, term, TAB, similarity")
 	flags.StringVar(&f.paths.market, "from-matrix-market", "", "a MatrixMarket file; needs --vocabulary")

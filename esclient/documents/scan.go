@@ -283,7 +283,7 @@ func (a API) scroll(ctx context.Context, index, preference string, body esclient
 	}
 }
 
-// clearScroll drops the state of a scroll, after a cancelled scan too.
+// clearScroll drops the state of a scroll, after a canceled scan too.
 func (a API) clearScroll(ctx context.Context, id string) error {
 	if id == "" {
 		return nil

@@ -86,7 +86,7 @@ func TestScrollIsClearedHoweverTheScanEnds(t *testing.T) {
 		want error
 	}{
 		{"the caller stops", nil, func(func()) error { return stop }, stop},
-		{"the caller is cancelled", nil, func(cancel func()) error { cancel(); return nil }, context.Canceled},
+		{"the caller is canceled", nil, func(cancel func()) error { cancel(); return nil }, context.Canceled},
 		{"the cluster fails", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }, nil, nil},
 		{
 			"a shard fails", func(w http.ResponseWriter, _ *http.Request) {

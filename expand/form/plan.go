@@ -97,16 +97,20 @@ type Clause struct {
 	Rescored bool
 }
 
+// A Binding names, for explanations, the version of the rows, and the indices
+// that no matrix is bound to.
+type Binding struct {
+	Matrix  string
+	Indices []string
+}
+
 // A Field is what becomes of one field of a clause.
 type Field struct {
 	Name  string
 	Boost float64 // the field's own factor
 	// Reason says why nothing is added, "" where something is.
 	Reason reason.Reason
-	// Matrix names the version of the rows, and Indices those that no matrix is
-	// bound to, for explanations.
-	Matrix  string
-	Indices []string
+	Binding
 	// Analysis is nil where the field was left alone before it was analyzed.
 	Analysis *esclient.Analysis
 	Stats    esclient.Statistics

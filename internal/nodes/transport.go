@@ -91,7 +91,7 @@ func handshake(ctx context.Context, conn net.Conn, addr string, config *tls.Conf
 	defer cancel()
 	secure := tls.Client(conn, config)
 	if err := secure.HandshakeContext(ctx); err != nil {
-		_ = conn.Close() // the handshake failed, which is told
+		_ = conn.Close() // the handshake failed, which is reported
 		return nil, &dialError{kindTLS, err}
 	}
 	return &nodeConn{Conn: secure}, nil

@@ -1,11 +1,15 @@
 package answer
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/akin-search/akin/expand"
+)
 
 // ReadHits returns the hits of the answer to a search, of which it has most at
 // most, and their scores. It returns an error where that is not such an answer,
 // or where a hit is not named.
-func ReadHits(answer []byte, most int) ([]Hit, []float64, error) {
+func ReadHits(answer []byte, most int) ([]expand.Hit, []float64, error) {
 	var page struct {
 		Hits struct {
 			Hits []struct {
@@ -23,12 +27,12 @@ func ReadHits(answer []byte, most int) ([]Hit, []float64, error) {
 		return nil, nil, ErrShape
 	}
 	list := page.Hits.Hits
-	hits, scores := make([]Hit, len(list)), make([]float64, len(list))
+	hits, scores := make([]expand.Hit, len(list)), make([]float64, len(list))
 	for i, h := range list {
 		if h.Index == "" || h.ID == "" || h.Score == nil || h.SeqNo == nil || i == most {
 			return nil, nil, ErrShape
 		}
-		hits[i] = Hit{Index: h.Index, ID: h.ID, Routing: h.Routing, SeqNo: *h.SeqNo, PrimaryTerm: h.PrimaryTerm, Version: h.Version}
+		hits[i] = expand.Hit{Index: h.Index, ID: h.ID, Routing: h.Routing, SeqNo: *h.SeqNo, PrimaryTerm: h.PrimaryTerm, Version: h.Version}
 		scores[i] = *h.Score
 	}
 	return hits, scores, nil

@@ -14,14 +14,6 @@ import (
 	"github.com/akin-search/akin/internal/jsonspan"
 )
 
-// A Hit names one state of a document, as the answer to a search tells of it.
-type Hit struct {
-	// Index is the concrete index; Routing is "" for none.
-	Index, ID, Routing string
-	// SeqNo and PrimaryTerm name the write that made the state.
-	SeqNo, PrimaryTerm, Version int64
-}
-
 // A Page has the places of what changes when an answer is reranked and cut.
 type Page struct {
 	// Rerank says which of the hits the client asked for, and with what.
@@ -36,7 +28,7 @@ type Page struct {
 
 // A foundHit is a hit in an answer.
 type foundHit struct {
-	Hit
+	expand.Hit
 
 	at, score jsonspan.Span   // score is zero where there is none
 	seen      uint8           // the members that it has
@@ -242,8 +234,8 @@ func takeNumber(to *int64, value []byte) (ok bool) {
 func (p *Page) IsEmpty() bool { return len(p.hits) == 0 }
 
 // Hits returns the hits in the window, false where one lacks its name or score.
-func (p *Page) Hits() ([]Hit, bool) {
-	hits := make([]Hit, min(len(p.hits), p.Rerank.Window))
+func (p *Page) Hits() ([]expand.Hit, bool) {
+	hits := make([]expand.Hit, min(len(p.hits), p.Rerank.Window))
 	for i := range hits {
 		if p.hits[i].seen&identifying != identifying || p.hits[i].score.IsZero() {
 			return nil, false

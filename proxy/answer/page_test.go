@@ -46,7 +46,7 @@ func written(p shownPage, scores []float32) []byte {
 
 func TestHitsAreRead(t *testing.T) {
 	got, ok := reread(t, threeHits, &expand.Rerank{Window: 3}).Hits()
-	want := []Hit{
+	want := []expand.Hit{
 		{Index: "t", ID: "1", Routing: "zz", SeqNo: 0, PrimaryTerm: 1, Version: 1},
 		{Index: "t", ID: "2", SeqNo: 4, PrimaryTerm: 2, Version: 7},
 		{Index: "t", ID: "3\n", SeqNo: 3, PrimaryTerm: 1, Version: 2},

@@ -15,7 +15,7 @@ const partialParameter = "allow_partial_search_results"
 // Why a search is not rewritten: its answer would not show that it failed.
 const (
 	HiddenByFilter = "filter_path"
-	HiddenByFormat = "answer_format" // it would be told in another format than JSON
+	HiddenByFormat = "answer_format" // it would be reported in another format than JSON
 )
 
 // failurePaths lead to what answers have only where searches failed, so that

@@ -86,7 +86,7 @@ func keep(s *Search) *entry {
 	e.Original = keepMessage(s.Original)
 	e.Summary = Summary{
 		ID: rand.Text(), Time: time.Now().UTC(), Endpoint: endpoints[s.Endpoint], Index: strings.Clone(s.Index), Profile: strings.Clone(s.Profile),
-		Outcome: FailedOpen, Cause: s.Cause, TookMillis: float64(s.Took.Microseconds()) / 1000, Sent: sentOriginal,
+		Outcome: FailedOpen, Cause: s.Cause, TookMillis: float64(s.Took.Microseconds()) / 1000, Answered: Answered{Sent: sentOriginal},
 	}
 	texts := []string{e.Index, e.Profile, e.Cause, e.Original.RawQuery}
 	if res := s.Result; res != nil {

@@ -180,7 +180,7 @@ func TestExplanationsAreBoundedByBytes(t *testing.T) {
 			held += cap(e.Original.Body)
 		}
 	}
-	if n := x.count; n < 100 || n > 127 || held > maxBytes { // 128 bodies, but for what is beside them
+	if n := x.count; n < 100 || n > 127 || held > maxBytes { // 128 bodies, but for what comes with them
 		t.Errorf("%d explanations with %d bytes of bodies are held", n, held)
 	}
 	for range MaxKept {

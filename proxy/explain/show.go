@@ -29,7 +29,7 @@ func Endpoint(name string) (expand.Endpoint, bool) {
 	return expand.EndpointSearch, name == ""
 }
 
-// Values of [Summary.Sent].
+// Values of [Answered.Sent].
 const (
 	sentOriginal  = "original"
 	sentRewritten = "rewritten"
@@ -47,6 +47,11 @@ type Summary struct {
 	Cause      string    `json:"cause,omitempty"`
 	AddedTerms int       `json:"added_terms"`
 	TookMillis float64   `json:"took_ms"`
+	Answered
+}
+
+// Answered says how a search was answered.
+type Answered struct {
 	// Sent is what the client got the answer to: original or rewritten.
 	Sent    string `json:"sent"`
 	Refused bool   `json:"rejected,omitempty"`

@@ -74,14 +74,14 @@ func TestFailingOpenIsToldAtOnceThenOnceAMinuteAndAtItsEnd(t *testing.T) {
 		expect("after a minute", still)
 		h.FailedOpen(t.Context(), "ranking", "budget", "i")
 		if lines := book.lines(t); len(lines) != 1 || lines[0]["cause"] != "budget" || lines[0]["what"] != "ranking" {
-			t.Errorf("another cause is not told at once: %v", lines)
+			t.Errorf("another cause is not logged at once: %v", lines)
 		}
 		time.Sleep(time.Second)
 		fail()
 		time.Sleep(failWindow - time.Second)
 		h.Over(t.Context())
 		still["count"] = 1.0
-		expect("the end of a cause, and what was not told of the other",
+		expect("the end of a cause, and what was not logged of the other",
 			still,
 			map[string]any{
 				"level": "INFO", "msg": "no longer failing open", "what": "ranking", "cause": "budget", "count": 1.0, "duration": 0.0,
@@ -94,7 +94,7 @@ func TestFailingOpenIsToldAtOnceThenOnceAMinuteAndAtItsEnd(t *testing.T) {
 		})
 		fail()
 		if lines := book.lines(t); len(lines) != 1 || lines[0]["msg"] != "failing open" {
-			t.Errorf("it is not told that it begins again: %v", lines)
+			t.Errorf("it is not logged that it begins again: %v", lines)
 		}
 	})
 }

@@ -56,7 +56,7 @@ func near(t *testing.T, name string, got, want, tolerance float64) {
 //
 // and the square roots of the diagonal of the inverted Hessian, written out;
 // the AUC by comparing all related with all unrelated pairs.
-func TestRegressionAgreesWithAGeneralMinimiser(t *testing.T) {
+func TestRegressionAgreesWithAGeneralMinimizer(t *testing.T) {
 	s := sampleOf([][]float64{
 		{0.9, 0.1}, {0.8, 0}, {0.7, 0.6}, {0.2, 0.5}, {0.4, 0}, {0.1, 0.3}, {0, 0.2}, {0.3, 0}, {0.6, 0.2}, {0.5, 0.7},
 	}, []bool{true, true, false, true, false, false, false, false, true, false})

@@ -188,7 +188,7 @@ func TestEntriesAreCountedAsTheyAreMade(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := makeSparse(ctx, rows, perRow, all/4, fill, parallel.NewStage(nil, "", 0)); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
+		t.Errorf("canceled: %v", err)
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// check reports an axis without a labelled tick, or with too many of them.
+// check reports an axis without a labeled tick, or with too many of them.
 func (a axis) check(t *testing.T) {
 	t.Helper()
 	if labels := len(strings.Fields(a.labels())); labels < 1 || labels > 15 {

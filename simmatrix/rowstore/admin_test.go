@@ -32,10 +32,10 @@ func TestCallsEndSoonAfterTheirContext(t *testing.T) {
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			var cancelled time.Time
+			var canceled time.Time
 			err = call(ctx, s, a, func() {
 				s.hang()
-				time.AfterFunc(100*time.Millisecond, func() { cancelled = time.Now(); cancel() })
+				time.AfterFunc(100*time.Millisecond, func() { canceled = time.Now(); cancel() })
 			})
 			if !errors.Is(err, context.Canceled) {
 				t.Errorf("error %v", err)
@@ -43,7 +43,7 @@ func TestCallsEndSoonAfterTheirContext(t *testing.T) {
 			if err := a.Close(); err != nil { // waits for what was left behind
 				t.Error(err)
 			}
-			if took := time.Since(cancelled); took > adminTimeout-time.Second {
+			if took := time.Since(canceled); took > adminTimeout-time.Second {
 				t.Errorf("ended %v after its context", took)
 			}
 		})

@@ -61,7 +61,11 @@ type remote struct {
 	failures atomic.Int64          // calls that failed or were not made
 	badRows  atomic.Int64          // answers with something that is not a row
 
-	// Only the poll touches these.
+	polling
+}
+
+// polling is what only the poll touches.
+type polling struct {
 	names  []*followed
 	polled bool
 	loads  int // versions read so far

@@ -93,7 +93,7 @@ func TestSentinelThatAnswersGarbageLaterIsSurvived(t *testing.T) {
 			if err := c.Ping(t.Context()).Err(); err == nil {
 				t.Errorf("%s %q: no error", command, answer)
 			}
-			time.Sleep(50 * time.Millisecond) // the subscription is read beside
+			time.Sleep(50 * time.Millisecond) // the subscription is read meanwhile
 			c.Close()
 		}
 	}

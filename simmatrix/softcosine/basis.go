@@ -210,7 +210,7 @@ func (b *SparseBasis) Coordinates(x Vector) Vector {
 // [Cholesky] makes the same in a fraction of the time, with the same errors.
 func Orthonormalize(s *Similarities) (*mat.TriDense, error) {
 	if !s.Symmetric() {
-		return nil, fmt.Errorf("orthonormalise: %w", ErrNotSymmetric)
+		return nil, fmt.Errorf("orthonormalize: %w", ErrNotSymmetric)
 	}
 	n := s.Len()
 	if n == 0 {

@@ -136,7 +136,7 @@ func (c *Collection) add(d *scratch, x Vector, n Normalization) {
 func (sp *Space) pair(x, y Vector, n Normalization) (float64, error) {
 	switch n {
 	case Hard:
-		return inRange("the hard-normalized similarity", sp.Hard(x, y))
+		return inRange("the length-normalized similarity", sp.Hard(x, y))
 	case Soft:
 		return sp.Soft(x, y)
 	case Cosine:

@@ -3,7 +3,7 @@
 // matrix S of term similarities, of which follow
 //
 //	⟨x, y⟩    = (Wx)ᵀ·S·(Wy)                              inner product
-//	hard(x,y) = ⟨x, y⟩ / (‖Wx‖·‖Wy‖)                      hard-normalized
+//	hard(x,y) = ⟨x, y⟩ / (‖Wx‖·‖Wy‖)                      length-normalized
 //	soft(x,y) = ⟨x, y⟩ / √⟨x, x⟩ / √⟨y, y⟩                soft cosine measure
 //	cos(x,y)  = (Wx)ᵀ(Wy) / (‖Wx‖·‖Wy‖)                   cosine
 //
@@ -33,7 +33,7 @@
 //	dot products (theorem 4.1)      inner products     [Space.Weighted]        [Space.DotQuery]
 //	dot products (theorem 4.2)      soft cosines       [Space.DotDocument]     [Space.DotQuery]
 //	cosines (theorem 4.3)           soft cosines       [Space.CosineDocument]  [Space.CosineQuery]
-//	(Wx)ᵀ(Wy)/‖Wy‖, as an engine    hard-normalized    as they are             [Space.Expand]
+//	(Wx)ᵀ(Wy)/‖Wy‖, as an engine    length-normalized    as they are             [Space.Expand]
 //
 // In the first and the last, S may change while the documents stay. Other ways
 // are a change of basis, [NewDenseBasis] and [NewSparseBasis], and [NewPhi2].
@@ -270,7 +270,7 @@ func (sp *Space) softNorm(x Vector) (float64, error) {
 	return zeroOrNaN(norm), nil
 }
 
-// Hard returns the hard-normalized similarity ⟨x, y⟩ / (‖Wx‖·‖Wy‖), 0 where a
+// Hard returns the length-normalized similarity ⟨x, y⟩ / (‖Wx‖·‖Wy‖), 0 where a
 // norm is 0. It takes any S and lies in [-‖S‖₂, ‖S‖₂]; ±Inf is out of range.
 func (sp *Space) Hard(x, y Vector) float64 {
 	if hard := quotient(sp.InnerProduct(x, y), sp.hardNorm(x), sp.hardNorm(y)); finite(hard) {
@@ -327,7 +327,7 @@ func quotient(a, b, c float64) float64 {
 
 // Expand returns x' = W⁻¹·((Wx)ᵀ·S)ᵀ, the expanded query, for which (Wx')ᵀ(Wy)
 // = ⟨x, y⟩ for all y: an engine that scores (Wx')ᵀ(Wy)/‖Wy‖ ranks as the
-// hard-normalized measure. Terms of weight 0 are left out.
+// length-normalized measure. Terms of weight 0 are left out.
 func (sp *Space) Expand(x Vector) Vector {
 	return sp.transform(x).mapped(func(term int32, v float64) float64 {
 		if sp.weights[term] == 0 {

@@ -205,7 +205,7 @@ func TestANormThatIsNotRealIsAnError(t *testing.T) {
 		t.Errorf("of vectors whose norm is real: %v, %v", soft, err)
 	}
 	if hard := sp.Hard(bad, good); !near(hard, -1/math.Sqrt2, 1e-15) {
-		t.Errorf("hard-normalized %v, want -1/√2", hard)
+		t.Errorf("length-normalized %v, want -1/√2", hard)
 	}
 }
 

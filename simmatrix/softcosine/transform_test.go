@@ -87,7 +87,7 @@ func TestTheorem43CosinesOrderAsTheSoftCosine(t *testing.T) {
 	})
 }
 
-func TestExpandedQueriesOrderAsTheHardNormalisedMeasure(t *testing.T) {
+func TestExpandedQueriesOrderAsTheLengthNormalizedMeasure(t *testing.T) {
 	eachCase(t, func(t *testing.T, rng *rand.Rand) {
 		t.Helper()
 		sp := randomSpace(t, rng, form{negative: rng.IntN(2) == 0}) // S is arbitrary, weights may be 0

@@ -36,7 +36,7 @@ func spellings(n int) []string {
 		case kind < 8:
 			word = words[random.IntN(len(words))] + pick(endings)
 		default:
-			word = misspelt(random, words[random.IntN(len(words))])
+			word = misspelled(random, words[random.IntN(len(words))])
 		}
 		if len(word) > 1 && len(word) < 20 && !seen[word] {
 			seen[word] = true
@@ -46,8 +46,8 @@ func spellings(n int) []string {
 	return words
 }
 
-// misspelt returns the word with one or two letters wrong.
-func misspelt(random *rand.Rand, word string) string {
+// misspelled returns the word with one or two letters wrong.
+func misspelled(random *rand.Rand, word string) string {
 	letters := []byte(word)
 	for range 1 + random.IntN(2) {
 		at, letter := random.IntN(len(letters)), byte('a'+random.IntN(26))

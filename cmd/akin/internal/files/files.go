@@ -47,7 +47,7 @@ func Write(ctx context.Context, path string, write func(w io.Writer) error) erro
 }
 
 // Replace writes a file so that path never holds half of it: into a file
-// beside it that takes its place at the end and is removed on failure. It does
+// next to it that takes its place at the end and is removed on failure. It does
 // not begin to replace once ctx has ended. A file that is there keeps its mode;
 // a new one gets mode less the umask.
 func Replace(ctx context.Context, path string, mode fs.FileMode, write func(w io.Writer) error) (err error) {
@@ -171,7 +171,7 @@ func Lock(ctx context.Context, path string, wait time.Duration) (unlock func() e
 	dir, name := filepath.Split(resolve(path)) // so that all links to a file have one lock
 	lock := filepath.Join(dir, "."+name[:min(len(name), maxLockName)]+".lock")
 	for deadline := time.Now().Add(wait); ; {
-		f, err := os.OpenFile(lock, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // beside the file that the user names
+		f, err := os.OpenFile(lock, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // next to the file that the user names
 		if err == nil {
 			return func() error { return os.Remove(lock) }, f.Close()
 		}

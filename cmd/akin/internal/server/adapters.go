@@ -14,7 +14,6 @@ import (
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/norms"
 	"github.com/akin-search/akin/proxy"
-	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/rerank"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/rowstore"
@@ -31,8 +30,8 @@ var (
 	_ expand.Weights      = weights{}
 
 	_ rerank.Vectors = vectors{}
-	_ proxy.Reranker = reranker{}
-	_ proxy.HitTerms = reranker{}
+	_ proxy.Reranker = (*rerank.Reranker)(nil)
+	_ proxy.HitTerms = (*rerank.Reranker)(nil)
 )
 
 // unauthorized reports whether the cluster refused a call of akin's own for its
@@ -151,26 +150,6 @@ func (v vectors) UUIDs(ctx context.Context, indices, ids []string) error {
 		ids[k] = byName[name]
 	}
 	return nil
-}
-
-// reranker scores the hits of the proxy's searches.
-type reranker struct{ *rerank.Reranker }
-
-func (r reranker) Scores(ctx context.Context, how *expand.Rerank, hits []answer.Hit) ([]float64, error) {
-	return r.Reranker.Scores(ctx, how.Fields, ownHits(hits))
-}
-
-// Terms implements [proxy.HitTerms].
-func (r reranker) Terms(ctx context.Context, fields []string, hits []answer.Hit) ([]map[string]expand.DocTerms, error) {
-	return r.Reranker.Terms(ctx, fields, ownHits(hits))
-}
-
-func ownHits(hits []answer.Hit) []rerank.Hit {
-	own := make([]rerank.Hit, len(hits))
-	for i, h := range hits {
-		own[i] = rerank.Hit(h)
-	}
-	return own
 }
 
 // readsHits reports whether searches may need the terms of their hits.

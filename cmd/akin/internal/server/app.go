@@ -125,8 +125,8 @@ func newApp(ctx context.Context, o Options, p *process, previous *proxy.Server) 
 			Guard: p.guard, Client: proxy.ClientOf,
 		})
 		a.onClose(c.rerank.Close)
-		options.Reranker, options.RerankBudget = reranker{c.rerank}, time.Duration(cfg.Expansion.RerankBudget)
-		options.HitTerms = reranker{c.rerank}
+		options.Reranker, options.RerankBudget = c.rerank, time.Duration(cfg.Expansion.RerankBudget)
+		options.HitTerms = c.rerank
 	}
 	a.expanders(&options) //nolint:contextcheck // What a refusal teaches outlives the client's request.
 	if a.expander != nil {

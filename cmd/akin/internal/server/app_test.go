@@ -12,7 +12,7 @@ import (
 )
 
 // Requests of clients and calls of akin's own pass over a node that is dead, and
-// the cluster is told of the client where that is configured.
+// the cluster learns of the client where that is configured.
 func TestNodesAndForwardedHeadersAreWired(t *testing.T) {
 	var forwardedFor string
 	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

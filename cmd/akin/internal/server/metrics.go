@@ -60,7 +60,7 @@ func (s sender) send(kind prometheus.ValueType, name, help string, value float64
 func (s sender) cache(name string, hits, misses, bytes uint64) {
 	s.counter("akin_cache_hits_total", "Look-ups that a cache answered.", float64(hits), "cache", name)
 	s.counter("akin_cache_misses_total", "Look-ups that a cache could not answer.", float64(misses), "cache", name)
-	s.gauge("akin_cache_bytes", "Memory that a cache holds, about.", float64(bytes), "cache", name)
+	s.gauge("akin_cache_bytes", "Memory that a cache uses, approximately.", float64(bytes), "cache", name)
 }
 
 // Collect sends the values.
@@ -103,9 +103,9 @@ func (s sender) limits(all []expand.Limit) {
 		indices[limit.Kind]++
 	}
 	for _, kind := range []expand.LimitKind{expand.LimitClauses, expand.LimitRescore, expand.LimitResults} {
-		s.gauge("akin_learned_limit", "The smallest limit that was learned from refused searches and holds now, by what it is of.",
+		s.gauge("akin_learned_limit", "The smallest limit of the cluster that is in force, learned from searches that it rejected, by kind of limit.",
 			float64(least[kind]), "kind", string(kind))
-		s.gauge("akin_learned_limit_indices", "Index expressions whose searches are kept under such a limit.", float64(indices[kind]), "kind", string(kind))
+		s.gauge("akin_learned_limit_indices", "Index expressions whose searches are kept under a learned limit.", float64(indices[kind]), "kind", string(kind))
 	}
 }
 
@@ -127,6 +127,6 @@ func (s sender) store(stats rowstore.Stats, cache, of, from, label, what string)
 	if stats.Breaker != "" {
 		s.gauge(from+"_circuit_breaker_state", "1 for the state that the circuit breaker before Redis is in.", 1, "state", stats.Breaker)
 		s.counter(from+"_failures_total", "Calls to Redis that failed or were not made because of earlier failures.", float64(stats.Failures))
-		s.counter(from+"_bad_rows_total", "Answers of Redis that were no neighbor row.", float64(stats.BadRows))
+		s.counter(from+"_bad_rows_total", "Answers of Redis that were not a valid row of neighbors.", float64(stats.BadRows))
 	}
 }

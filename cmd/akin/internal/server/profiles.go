@@ -9,7 +9,7 @@ import (
 )
 
 // expanders sets what rewrites searches: as the configuration says for all, and
-// as each profile says. All know together what has been learnt of the cluster.
+// as each profile says. All know together what has been learned of the cluster.
 func (a *App) expanders(options *proxy.Options) {
 	cfg := a.cfg
 	options.Profiles = make(map[string]proxy.Expander, len(cfg.Profiles))
@@ -93,7 +93,7 @@ func (a *App) learn(r *expand.Refusal) bool {
 	return news
 }
 
-// logLimit says what was learnt of the cluster, or forgotten.
+// logLimit says what was learned of the cluster, or forgotten.
 func (a *App) logLimit(l expand.Limit) {
 	if l.N == 0 {
 		a.log.Info("a limit of the cluster is to be learned again", "kind", l.Kind, "index", l.Index)

@@ -19,7 +19,6 @@ import (
 	"github.com/akin-search/akin/esclient/answers"
 	"github.com/akin-search/akin/esclient/documents"
 	"github.com/akin-search/akin/expand"
-	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/rerank"
 	"github.com/akin-search/akin/simmatrix"
 )
@@ -85,12 +84,12 @@ func TestHitsAreScoredByTheTermsOfTheCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := reranker{rerank.New(rerank.Options{Vectors: vectors{documents.API{Client: client}}, Bytes: 1 << 20})}
+	r := rerank.New(rerank.Options{Vectors: vectors{documents.API{Client: client}}, Bytes: 1 << 20})
 	defer r.Close()
-	how := &expand.Rerank{Fields: []expand.RerankField{{Field: "body", Boost: 1, Terms: []string{"car"}, Freqs: []float64{1}, Similarities: oneRow{}}}}
-	hits := []answer.Hit{{Index: "i", ID: "1", Routing: "r", SeqNo: 1, PrimaryTerm: 1, Version: 4}, {Index: "i", ID: "2", Version: 1}}
-	for _, how.Fields[0].Weights = range []expand.Weights{nil, oneRow{}} {
-		scores, err := r.Scores(t.Context(), how, hits)
+	fields := []expand.RerankField{{Field: "body", Boost: 1, Terms: []string{"car"}, Freqs: []float64{1}, Similarities: oneRow{}}}
+	hits := []expand.Hit{{Index: "i", ID: "1", Routing: "r", SeqNo: 1, PrimaryTerm: 1, Version: 4}, {Index: "i", ID: "2", Version: 1}}
+	for _, fields[0].Weights = range []expand.Weights{nil, oneRow{}} {
+		scores, err := r.Scores(t.Context(), fields, hits)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +136,7 @@ func TestVectorsOfTheCluster(t *testing.T) {
 	defer r.Close()
 	scores := func() error {
 		fields := []expand.RerankField{{Field: "body", Boost: 1, Terms: []string{"car"}, Freqs: []float64{1}, Similarities: oneRow{}}}
-		_, err := r.Scores(t.Context(), fields, []rerank.Hit{{Index: "i", ID: "1"}})
+		_, err := r.Scores(t.Context(), fields, []expand.Hit{{Index: "i", ID: "1"}})
 		return err
 	}
 	answer = `{"docs":[{"_index":"i","_id":"1","error":{"type":"index_not_found_exception"}}]}`
