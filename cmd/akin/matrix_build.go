@@ -307,7 +307,7 @@ type filterFlags struct {
 }
 
 func (f *filterFlags) register(flags *pflag.FlagSet) {
-	flags.Uint32Var(&f.MinDocFreq, "min-df", 0, "leave out terms in fewer documents; default 3 with --from-index")
+	flags.Uint32Var(&f.MinDocFreq, "min-df", 0, "leave out terms in fewer documents; default 3 with --from-index, where they are only nobody's neighbors")
 	flags.Float64Var(&f.MaxDocShare, "max-df-share", 0, "leave out terms in more than this share of the documents")
 	flags.IntVar(&f.MinRunes, "min-length", 0, "leave out terms of fewer characters")
 	flags.IntVar(&f.MaxRunes, "max-length", 0, "leave out terms of more characters")

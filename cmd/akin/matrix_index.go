@@ -96,9 +96,11 @@ func (f *buildFlags) checkIndex() error {
 	}
 	d.options.MaxMemory = int64(learningShare * float64(d.memory))
 	d.options.Power = f.power
-	if f.filter.MinDocFreq > 0 {
-		d.options.MinDocFreq = int(f.filter.MinDocFreq)
+	if f.filter.MinDocFreq > 0 { // rarer terms are nobody's neighbors, but have rows
+		d.options.MinDocFreq, f.filter.MinDocFreq = int(f.filter.MinDocFreq), 0
 	}
+	// Their entries have no mirror: they would be lost, or make them neighbors.
+	d.options.RareTerms = !f.sparsify.Mutual && !f.sparsify.Symmetric
 	return errors.Join(append(errs, d.options.Validate())...)
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -80,6 +81,23 @@ func TestQueryChoosesTheDocuments(t *testing.T) {
 		"--query", `{"nonsense":{}}`, "--out", filepath.Join(t.TempDir(), "x"))
 	if status != exitFailure || !strings.Contains(stderr, "nonsense") {
 		t.Errorf("a query that the engine refuses: status %d\n%s", status, stderr)
+	}
+}
+
+func TestRareTermsGetRowsWhereEntriesMayGoOneWay(t *testing.T) {
+	engine := demoEngine(t)
+	for _, tt := range []struct {
+		args []string
+		rare bool
+	}{{nil, true}, {[]string{"--min-df", "5"}, true}, {[]string{"--symmetric"}, false}, {[]string{"--mutual"}, false}, {[]string{"--max-terms", "50"}, false}} {
+		m, stderr := buildFromIndex(t, engine, tt.args...)
+		least := uint32(math.MaxUint32)
+		for _, row := range m.Rows() {
+			least = min(least, row.DocFreq())
+		}
+		if _, said := m.Meta().Params["rare_terms"]; said != tt.rare || (least < 3) != tt.rare {
+			t.Errorf("%q: the rarest term is in %d documents, the header %v\n%s", tt.args, least, m.Meta().Params, stderr)
+		}
 	}
 }
 

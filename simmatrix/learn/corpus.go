@@ -109,7 +109,8 @@ type vocabulary struct {
 	// sequence has indices into terms, as in [Corpus], of the documents that
 	// have any, sorted: it does not depend on the order of the documents.
 	sequence []int32
-	docs     uint64 // of the whole corpus
+	docs     uint64  // of the whole corpus
+	indices  []int32 // into terms, or absent, by the id of the corpus
 }
 
 // vocabulary returns the terms that occur in minDocFreq documents, and of these
@@ -122,7 +123,7 @@ func (c *Corpus) vocabulary(minDocFreq, maxTerms int) (*vocabulary, error) {
 	var contexts []string
 	for _, id := range c.frequent(minDocFreq, maxTerms) {
 		t := c.terms[id]
-		if first, _ := utf8.DecodeRuneInString(t); unicode.IsDigit(first) {
+		if startsWithDigit(t) {
 			contexts = append(contexts, t)
 		} else {
 			v.terms = append(v.terms, t)
@@ -136,14 +137,19 @@ func (c *Corpus) vocabulary(minDocFreq, maxTerms int) (*vocabulary, error) {
 	slices.Sort(v.terms)
 	slices.Sort(contexts)
 	v.terms = append(v.terms, contexts...)
-	indices := slices.Repeat([]int32{absent}, len(c.terms))
+	v.indices = slices.Repeat([]int32{absent}, len(c.terms))
 	for i, t := range v.terms {
 		id := c.ids[t]
-		indices[id] = int32(i)
+		v.indices[id] = int32(i)
 		v.docFreqs = append(v.docFreqs, c.docFreqs[id])
 	}
-	v.order(c.sequence, indices)
+	v.order(c.sequence)
 	return v, nil
+}
+
+func startsWithDigit(term string) bool {
+	first, _ := utf8.DecodeRuneInString(term)
+	return unicode.IsDigit(first)
 }
 
 // frequent returns the most frequent ids, at most maxTerms unless it is 0.
@@ -157,14 +163,17 @@ func (c *Corpus) frequent(minDocFreq, maxTerms int) []int {
 	if maxTerms == 0 || len(ids) <= maxTerms {
 		return ids
 	}
-	slices.SortFunc(ids, func(a, b int) int {
-		return cmp.Or(cmp.Compare(c.docFreqs[b], c.docFreqs[a]), cmp.Compare(c.terms[a], c.terms[b]))
-	})
+	slices.SortFunc(ids, c.byFrequency)
 	return ids[:maxTerms]
 }
 
+// byFrequency orders ids: the most frequent first, ties by term.
+func (c *Corpus) byFrequency(a, b int) int {
+	return cmp.Or(cmp.Compare(c.docFreqs[b], c.docFreqs[a]), cmp.Compare(c.terms[a], c.terms[b]))
+}
+
 // order sets the sequence to the documents with their ids replaced by indices.
-func (v *vocabulary) order(sequence, indices []int32) {
+func (v *vocabulary) order(sequence []int32) {
 	mapped := make([]int32, 0, len(sequence))
 	var documents [][]int32
 	start, gap := 0, false
@@ -173,7 +182,7 @@ func (v *vocabulary) order(sequence, indices []int32) {
 		case id == endOfText:
 			gap = len(mapped) > start
 		case id != endOfDocument:
-			if i := indices[id]; i != absent {
+			if i := v.indices[id]; i != absent {
 				if gap {
 					mapped, gap = append(mapped, endOfText), false
 				}

@@ -23,7 +23,9 @@ import (
 // of unit length, from the positive pointwise mutual information of
 // co-occurrence in a window and from the weighted term-document matrix (latent
 // semantic analysis), both reduced by a truncated singular value decomposition.
-// Terms that start with a digit are only a context for others. With cos the
+// Terms that start with a digit are only a context for others. Rarer terms are
+// folded into the same spaces: they get rows, of neighbors that are learned, and
+// are nobody's neighbors. With cos the
 // mean of the two cosines, or the one that Parts asks for,
 //
 //	s_ij = max(0, cos(i,j))^Power
@@ -43,23 +45,38 @@ func FromCorpus(ctx context.Context, c *Corpus, opts CorpusOptions, progress sim
 	if err != nil {
 		return nil, err
 	}
-	room, err := memoryRoom(c, v, &opts)
+	rare := c.rareTerms(v, &opts)
+	room, err := memoryRoom(c, v, len(rare.terms), &opts)
 	if err != nil {
 		return nil, err
 	}
-	l := learner{vocabulary: v, opts: &opts, room: room, progress: progress}
+	l := learner{vocabulary: v, opts: &opts, room: room, progress: progress, rare: rare}
 	vectors, err := l.vectors(ctx)
 	if err != nil {
 		return nil, err
 	}
-	vectors.cut(v.rows)
-	m := &simmatrix.Table{
-		Meta:     simmatrix.Meta{Source: opts.Source, Params: opts.params(), Docs: v.docs},
-		Terms:    v.terms[:v.rows],
-		DocFreqs: v.docFreqs[:v.rows],
+	m := &simmatrix.Table{Meta: simmatrix.Meta{Source: opts.Source, Params: opts.params(), Docs: v.docs}}
+	if len(rare.terms) > 0 {
+		m.Meta.Params["rare_terms"] = strconv.Itoa(len(rare.terms))
 	}
-	m.Entries, err = vectors.nearest(ctx, nearestOptions{neighbors: opts.Neighbors, power: opts.Power},
-		parallel.NewStage(progress, "neighbors", v.rows))
+	m.Terms = slices.Concat(v.terms[:v.rows], rare.terms)
+	slices.Sort(m.Terms)
+	p, search := newPanels(vectors.dim, len(m.Terms)), nearestOptions{neighbors: opts.Neighbors, power: opts.Power}
+	for i, t := range m.Terms {
+		id := c.ids[t]
+		m.DocFreqs = append(m.DocFreqs, c.docFreqs[id])
+		if at := v.indices[id]; at != absent {
+			p.add(uint32(i), vectors.row(int(at)))
+			search.candidates = append(search.candidates, uint32(i))
+		} else {
+			at, _ := slices.BinarySearch(rare.terms, t)
+			p.add(uint32(i), rare.vectors.row(at))
+		}
+	}
+	if len(rare.terms) == 0 {
+		search.candidates = nil // all
+	}
+	m.Entries, err = p.nearest(ctx, search, parallel.NewStage(progress, "neighbors", len(m.Terms)))
 	if err != nil {
 		return nil, err
 	}
@@ -71,6 +88,7 @@ type learner struct {
 	opts     *CorpusOptions
 	room     int64 // bytes of the entries of a sparse matrix
 	progress simmatrix.Progress
+	rare     *rareTerms
 }
 
 func (l *learner) vectors(ctx context.Context) (*vectorTable, error) {
@@ -105,6 +123,9 @@ func (l *learner) vectors(ctx context.Context) (*vectorTable, error) {
 		if err != nil {
 			return nil, err
 		}
+		if err := l.fold(ctx, a, v, sigma, part.sigmaPower, length, part.not == DocumentsPart); err != nil {
+			return nil, err
+		}
 		table.addPart(v, sigma, part.sigmaPower, length)
 	}
 	return table, nil
@@ -123,7 +144,10 @@ const (
 // CorpusOptions are the settings of [FromCorpus].
 type CorpusOptions struct {
 	Source     string // becomes Meta.Source: in words, where the documents come from
-	MinDocFreq int    // the smallest document frequency of a term that gets a row, at least 1
+	MinDocFreq int    // the smallest document frequency of a term that is learned and may be a neighbor, at least 1
+	// RareTerms gives rows to terms in fewer documents, too, up to twice as many
+	// as are learned and to MaxTerms in all, those in most documents first.
+	RareTerms bool
 	// MaxTerms keeps the most frequent terms, those that are only a context
 	// included, ties by term in byte order; 0 is no bound.
 	MaxTerms     int
@@ -150,7 +174,7 @@ type CorpusOptions struct {
 // most over five judged collections.
 func DefaultCorpusOptions() CorpusOptions {
 	return CorpusOptions{
-		Source: "documents", MinDocFreq: 3, Parts: BothParts, Dimensions: 100, Window: 5, ContextPower: defaultContextPower,
+		Source: "documents", MinDocFreq: 3, RareTerms: true, Parts: BothParts, Dimensions: 100, Window: 5, ContextPower: defaultContextPower,
 		Neighbors: 200, Power: 3, Seed: 1,
 	}
 }
@@ -221,21 +245,25 @@ func (c *Corpus) checkMemory(limit int64) error {
 
 // memoryRoom returns how many bytes the entries of the sparse matrices may
 // take, which are counted as they are made, by an estimate of all else.
-func memoryRoom(c *Corpus, v *vocabulary, o *CorpusOptions) (int64, error) {
+func memoryRoom(c *Corpus, v *vocabulary, rareTerms int, o *CorpusOptions) (int64, error) {
 	if o.MaxMemory == 0 {
 		return math.MaxInt64, nil
 	}
-	terms, rows, dim, parts := int64(len(v.terms)), int64(v.rows), int64(o.Dimensions), int64(1)
+	terms, rare, dim, parts := int64(len(v.terms)), int64(rareTerms), int64(o.Dimensions), int64(1)
+	rows := int64(v.rows) + rare
 	if o.Parts == BothParts {
 		parts = 2
 	}
-	corpus := c.Bytes() + 2*4*int64(cap(v.sequence)) + 24*terms // with the places of the terms
+	corpus := c.Bytes() + 2*4*int64(cap(v.sequence)) + 24*terms + 64*rare // with the places of the terms
 	// Two bases and the result in float64, the panels of each processor, and the vectors, old and wider.
 	width := dim + oversampling
 	processors := min(int64(runtime.GOMAXPROCS(0)), width/panelWidth+1)
 	decomposition := terms * (8*(2*width+dim) + processors*2*8*panelWidth + 4*(2*parts-1)*dim)
-	// The vectors, in rows and in panels, and the entries, with and without gaps.
-	search := terms*4*parts*dim + rows*(4*parts*dim+2*6*int64(o.Neighbors))
+	// The space and what is projected on it in float64, and the vectors.
+	folding := terms*(2*8*dim+4*parts*dim) + rare*(8*dim+4*(2*parts-1)*dim)
+	decomposition = max(decomposition, folding)
+	// The vectors, in rows and twice in panels, and the entries, with and without gaps.
+	search := terms*4*parts*dim + rows*(2*4*parts*dim+2*6*int64(o.Neighbors))
 	if need := corpus + max(decomposition, search); need > o.MaxMemory {
 		return 0, fmt.Errorf("%w: documents and vectors of %d terms take about %s of %s: "+
 			"lower the number of terms, dimensions, neighbors or documents, or raise the smallest document frequency",

@@ -51,6 +51,15 @@ func bruteForce(t *vectorTable, opts nearestOptions) simmatrix.Entries {
 	return out
 }
 
+// nearest compares all pairs: see [panels.nearestAmong].
+func (t *vectorTable) nearest(ctx context.Context, opts nearestOptions, st *parallel.Stage) (simmatrix.Entries, error) {
+	p := newPanels(t.dim, t.rows)
+	for i := range t.rows {
+		p.add(uint32(min(i, simmatrix.MaxTerms)), t.row(i))
+	}
+	return p.nearest(ctx, opts, st)
+}
+
 func TestNearestIsExact(t *testing.T) {
 	random := rand.New(rand.NewPCG(11, 11))
 	// Around the rows of a tile, of a panel and of a block.

@@ -231,19 +231,6 @@ type vectorTable struct {
 
 func (t *vectorTable) row(i int) []float32 { return t.values[i*t.dim : (i+1)*t.dim] }
 
-func (t *vectorTable) cut(rows int) {
-	t.rows, t.values = rows, t.values[:rows*t.dim]
-}
-
-// nearest compares all pairs: see [panels.nearestAmong].
-func (t *vectorTable) nearest(ctx context.Context, opts nearestOptions, st *parallel.Stage) (simmatrix.Entries, error) {
-	p := newPanels(t.dim, t.rows)
-	for i := range t.rows {
-		p.add(uint32(min(i, simmatrix.MaxTerms)), t.row(i))
-	}
-	return p.nearest(ctx, opts, st)
-}
-
 type nearestOptions struct {
 	neighbors  int
 	power      float64

@@ -8,6 +8,7 @@ import (
 
 	"gonum.org/v1/gonum/blas/blas64"
 
+	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/internal/parallel"
 )
 
@@ -26,7 +27,10 @@ type sparseBlock struct {
 	value   []float32
 }
 
-const nonZeroBytes = 4 + 4
+const (
+	nonZeroBytes = 4 + 4
+	rowsPerBlock = 64
+)
 
 func (b *sparseBlock) add(column int32, value float32) {
 	b.index = append(b.index, column)
@@ -39,7 +43,6 @@ func (b *sparseBlock) add(column int32, value float32) {
 func makeSparse(
 	ctx context.Context, rows, cols int, room int64, newFill func() func(row int, b *sparseBlock), st *parallel.Stage,
 ) (*sparse, error) {
-	const rowsPerBlock = 64
 	s := &sparse{rows: rows, cols: cols, blocks: make([]sparseBlock, (rows+rowsPerBlock-1)/rowsPerBlock)}
 	limited, giveUp := context.WithCancel(ctx)
 	defer giveUp()
@@ -111,6 +114,23 @@ func (s *sparse) gram(ctx context.Context, dst, src blas64.General) error {
 	})
 }
 
+// times returns s·m.
+func (s *sparse) times(ctx context.Context, m blas64.General) (blas64.General, error) {
+	product := newDense(s.rows, m.Cols)
+	err := parallel.EachBlock(ctx, len(s.blocks), 1, func() func(lo, hi int) {
+		return func(k, _ int) {
+			at, row := 0, k*rowsPerBlock
+			for _, length := range s.blocks[k].lengths {
+				for to := at + int(length); at < to; at++ {
+					blas64.Axpy(float64(s.blocks[k].value[at]), rowOf(m, int(s.blocks[k].index[at])), rowOf(product, row))
+				}
+				row++
+			}
+		}
+	})
+	return product, err
+}
+
 // gramRow adds aᵀ·(a·in) to out, for a sparse row a.
 func gramRow(out, in []panelRow, index []int32, value []float32) {
 	value = value[:len(index)]
@@ -161,32 +181,42 @@ const defaultContextPower = 0.75
 func (v *vocabulary) ppmi(ctx context.Context, o *CorpusOptions, room int64, st *parallel.Stage) (*sparse, error) {
 	n := len(v.terms)
 	sums := v.contextSums(o.Window)
-	contexts, total := make([]float64, n), 0.0
-	for j, c := range sums {
-		contexts[j] = math.Pow(float64(c), o.ContextPower)
-		total += contexts[j]
-	}
-	if total > 0 { // else no two terms ever meet
-		for j := range contexts {
-			contexts[j] /= total
-		}
-	}
-	least := int(math.Ceil(o.MinCooccurrence*windowUnits - 1e-9)) // in floating point 0.2 · 60 is above 12
+	contexts := contextShares(sums, o.ContextPower)
 	places, offsets := v.occurrences()
 	return makeSparse(ctx, n, n, room, func() func(int, *sparseBlock) {
 		counter := &contextCounter{units: make([]int, n)}
 		return func(j int, b *sparseBlock) {
 			for _, i := range counter.count(v.sequence, places[offsets[j]:offsets[j+1]], o.Window) {
-				if counter.units[i] < least {
-					continue
-				}
-				pmi := math.Log(float64(counter.units[i]) / (float64(sums[i]) * contexts[j]))
-				if pmi > o.Shift {
-					b.add(i, float32(pmi-o.Shift))
-				}
+				o.associate(b, i, counter.units[i], sums[i], contexts[j])
 			}
 		}
 	}, st)
+}
+
+// associate adds the association of a term and a context that met so often to
+// a column of b, if it is positive.
+func (o *CorpusOptions) associate(b *sparseBlock, column int32, units, sum int, context float64) {
+	if float64(units) < o.MinCooccurrence*windowUnits-1e-9 { // in floating point 0.2 · 60 is above 12
+		return
+	}
+	if pmi := math.Log(float64(units) / (float64(sum) * context)); pmi > o.Shift {
+		b.add(column, float32(pmi-o.Shift))
+	}
+}
+
+// contextShares returns q_j for the sums c_j of ppmi.
+func contextShares(sums []int, power float64) []float64 {
+	shares, total := make([]float64, len(sums)), 0.0
+	for j, c := range sums {
+		shares[j] = math.Pow(float64(c), power)
+		total += shares[j]
+	}
+	if total > 0 { // else no two terms ever meet
+		for j := range shares {
+			shares[j] /= total
+		}
+	}
+	return shares
 }
 
 func (v *vocabulary) contextSums(window int) []int {
@@ -233,10 +263,7 @@ type contextCounter struct {
 
 // count returns the columns of the contexts of the term at places.
 func (c *contextCounter) count(sequence, places []int32, window int) []int32 {
-	for _, j := range c.found {
-		c.units[j] = 0
-	}
-	c.found = c.found[:0]
+	c.reset()
 	for _, p := range places {
 		for k := 1; k <= window && sequence[int(p)+k] >= 0; k++ {
 			c.add(sequence[int(p)+k], k)
@@ -247,6 +274,13 @@ func (c *contextCounter) count(sequence, places []int32, window int) []int32 {
 	}
 	slices.Sort(c.found)
 	return c.found
+}
+
+func (c *contextCounter) reset() {
+	for _, j := range c.found {
+		c.units[j] = 0
+	}
+	c.found = c.found[:0]
 }
 
 func (c *contextCounter) add(j int32, distance int) {
@@ -262,10 +296,7 @@ func (c *contextCounter) add(j int32, distance int) {
 //
 // as the weight, and every document scaled to unit length.
 func (v *vocabulary) termDocuments(ctx context.Context, room int64, st *parallel.Stage) (*sparse, error) {
-	idf := make([]float64, len(v.terms))
-	for i, df := range v.docFreqs {
-		idf[i] = math.Log1p((float64(v.docs) - float64(df) + 0.5) / (float64(df) + 0.5))
-	}
+	idf := v.idf()
 	starts := v.documents()
 	return makeSparse(ctx, len(starts)-1, len(v.terms), room, func() func(int, *sparseBlock) {
 		var doc []int32
@@ -276,22 +307,37 @@ func (v *vocabulary) termDocuments(ctx context.Context, room int64, st *parallel
 					doc = append(doc, i)
 				}
 			}
-			slices.Sort(doc)
-			start, squares := len(b.value), 0.0
-			for from := 0; from < len(doc); {
-				to := from + 1
-				for to < len(doc) && doc[to] == doc[from] {
-					to++
-				}
-				weight := math.Log1p(float64(to-from)) * idf[doc[from]]
-				squares += weight * weight
-				b.add(doc[from], float32(weight))
-				from = to
-			}
-			length := float32(math.Sqrt(squares)) // above 0: no idf is 0
-			for k := start; k < len(b.value); k++ {
-				b.value[k] /= length
-			}
+			weigh(doc, idf, b)
 		}
 	}, st)
+}
+
+func (v *vocabulary) idf() []float64 {
+	idf := make([]float64, len(v.terms))
+	for i, df := range v.docFreqs {
+		idf[i] = simmatrix.IDF(int64(df), int64(v.docs)) //nolint:gosec // documents are counted in memory
+	}
+	return idf
+}
+
+// weigh adds a document, the terms of which it sorts, to b, at unit length. It
+// returns the length before.
+func weigh(doc []int32, idf []float64, b *sparseBlock) float32 {
+	slices.Sort(doc)
+	start, squares := len(b.value), 0.0
+	for from := 0; from < len(doc); {
+		to := from + 1
+		for to < len(doc) && doc[to] == doc[from] {
+			to++
+		}
+		weight := math.Log1p(float64(to-from)) * idf[doc[from]]
+		squares += weight * weight
+		b.add(doc[from], float32(weight))
+		from = to
+	}
+	length := float32(math.Sqrt(squares)) // above 0: no idf is 0
+	for k := start; k < len(b.value); k++ {
+		b.value[k] /= length
+	}
+	return length
 }

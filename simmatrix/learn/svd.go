@@ -84,10 +84,11 @@ func project(ctx context.Context, q, aq blas64.General, k int) (blas64.General, 
 }
 
 // addPart appends the vectors of the columns of a, V·σ^sigmaPower of a =
-// U·σ·Vᵀ, each scaled to the length.
+// U·σ·Vᵀ, each scaled to the length. It changes v.
 func (t *vectorTable) addPart(v blas64.General, sigma []float64, sigmaPower, length float64) {
+	scales := make([]float64, len(sigma))
 	for j, s := range sigma {
-		sigma[j] = math.Pow(s, sigmaPower)
+		scales[j] = math.Pow(s, sigmaPower)
 	}
 	wider := vectorTable{rows: t.rows, dim: t.dim + len(sigma)}
 	wider.values = make([]float32, wider.rows*wider.dim)
@@ -96,7 +97,7 @@ func (t *vectorTable) addPart(v blas64.General, sigma []float64, sigmaPower, len
 		if len(sigma) > 0 {
 			part := rowOf(v, i).Data
 			for j := range part {
-				part[j] *= sigma[j]
+				part[j] *= scales[j]
 			}
 			scaleTo(wider.row(i)[t.dim:], part, length)
 		}

@@ -1,0 +1,164 @@
+package learn
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/blas/blas64"
+
+	"github.com/akin-search/akin/simmatrix/internal/parallel"
+)
+
+// rarePerTerm bounds the rare terms that get a row by the learned ones.
+const rarePerTerm = 2
+
+// rareTerms are terms in too few documents to be learned from. They get rows
+// and are nobody's neighbors: their vectors are folded into the spaces of the
+// learned terms.
+type rareTerms struct {
+	corpus  *Corpus
+	terms   []string  // ascending
+	places  [][]int32 // of each in the sequence of the corpus
+	vectors vectorTable
+}
+
+// rareTerms returns the terms that occur in fewer than MinDocFreq documents:
+// the most frequent ones, if they are too many.
+func (c *Corpus) rareTerms(v *vocabulary, o *CorpusOptions) *rareTerms {
+	r := &rareTerms{corpus: c}
+	most := rarePerTerm * v.rows
+	if o.MaxTerms > 0 {
+		most = min(most, o.MaxTerms-len(v.terms))
+	}
+	if !o.RareTerms || most <= 0 {
+		return r
+	}
+	var ids []int
+	for id, df := range c.docFreqs {
+		if df > 0 && int(df) < o.MinDocFreq && !startsWithDigit(c.terms[id]) {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) > most {
+		slices.SortFunc(ids, c.byFrequency)
+		ids = ids[:most]
+	}
+	slices.SortFunc(ids, func(a, b int) int { return cmp.Compare(c.terms[a], c.terms[b]) })
+	at := slices.Repeat([]int32{absent}, len(c.terms))
+	for k, id := range ids {
+		at[id] = int32(k)
+		r.terms = append(r.terms, c.terms[id])
+	}
+	r.places = make([][]int32, len(ids))
+	for p, id := range c.sequence {
+		if id >= 0 && at[id] != absent {
+			r.places[at[id]] = append(r.places[at[id]], int32(p))
+		}
+	}
+	r.vectors.rows = len(ids)
+	return r
+}
+
+// fold appends a part to the vectors of the rare terms. With a = U·σ·Vᵀ decomposed, a
+// learned term's vector is its column of a times U·σ^(sigmaPower−1), where
+// U = a·V·σ⁻¹, and a rare term's is the same of the column that it would have.
+// (Deerwester et al., 1990, fold in documents so.)
+func (l *learner) fold(
+	ctx context.Context, a *sparse, v blas64.General, sigma []float64, sigmaPower, length float64, cooccurrence bool,
+) error {
+	if len(l.rare.terms) == 0 {
+		return nil
+	}
+	space, newFill := v, l.fillDocuments // a document's row of a is made again
+	if cooccurrence {
+		var err error
+		if space, err = a.times(ctx, v); err != nil {
+			return err
+		}
+		newFill = l.fillContexts
+	}
+	rows, err := makeSparse(ctx, len(l.rare.terms), len(l.terms), l.room, newFill(),
+		parallel.NewStage(l.progress, "rare terms", len(l.rare.terms)))
+	if err != nil {
+		return l.explain(err, "contexts of rare terms")
+	}
+	product, err := rows.times(ctx, space)
+	if err != nil {
+		return err
+	}
+	l.rare.vectors.addPart(product, sigma, sigmaPower-2, length)
+	return nil
+}
+
+// fillContexts makes rows of the association of a rare term with its contexts.
+func (l *learner) fillContexts() func() func(int, *sparseBlock) {
+	shares := contextShares(l.contextSums(l.opts.Window), l.opts.ContextPower)
+	sequence := l.rare.corpus.sequence
+	return func() func(int, *sparseBlock) {
+		counter := &contextCounter{units: make([]int, len(l.terms))}
+		return func(k int, b *sparseBlock) {
+			counter.reset()
+			sum := 0
+			for _, p := range l.rare.places[k] {
+				for _, step := range []int{-1, 1} {
+					distance := 1
+					for q := int(p) + step; distance <= l.opts.Window && sequence[q] >= 0; q += step {
+						if i := l.indices[sequence[q]]; i != absent {
+							counter.add(i, distance)
+							sum += windowUnits / distance
+							distance++
+						}
+					}
+				}
+			}
+			slices.Sort(counter.found)
+			for _, j := range counter.found {
+				l.opts.associate(b, j, counter.units[j], sum, shares[j])
+			}
+		}
+	}
+}
+
+// fillDocuments makes rows of the sum of a rare term's documents, each as
+// termDocuments has it and as much as the term weighs in it.
+func (l *learner) fillDocuments() func() func(int, *sparseBlock) {
+	idf, sequence := l.idf(), l.rare.corpus.sequence
+	type weight struct {
+		term  int32
+		value float32
+	}
+	return func() func(int, *sparseBlock) {
+		var doc []int32
+		var one sparseBlock
+		var sum []weight
+		return func(k int, b *sparseBlock) {
+			sum = sum[:0]
+			for places := l.rare.places[k]; len(places) > 0; {
+				start, end := int(places[0]), int(places[0])
+				for sequence[start-1] != endOfDocument {
+					start--
+				}
+				doc = doc[:0]
+				for end = start; sequence[end] != endOfDocument; end++ {
+					if id := sequence[end]; id >= 0 && l.indices[id] != absent {
+						doc = append(doc, l.indices[id])
+					}
+				}
+				tf, _ := slices.BinarySearch(places, int32(end))
+				places = places[tf:]
+				one.index, one.value = one.index[:0], one.value[:0]
+				scale := float32(math.Log1p(float64(tf))) / weigh(doc, idf, &one)
+				for n, i := range one.index {
+					sum = append(sum, weight{i, one.value[n] * scale})
+				}
+			}
+			// In an order that does not depend on that of the documents.
+			slices.SortFunc(sum, func(a, b weight) int { return cmp.Or(cmp.Compare(a.term, b.term), cmp.Compare(a.value, b.value)) })
+			for _, w := range sum {
+				b.add(w.term, w.value)
+			}
+		}
+	}
+}

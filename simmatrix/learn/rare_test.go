@@ -1,0 +1,152 @@
+package learn
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/simmatrix/internal/matrixtest"
+	"github.com/akin-search/akin/simmatrix/internal/parallel"
+)
+
+// rareDocuments are documents about concepts, in some of which a rare word
+// stands next to words of the concept: rareK in one, scarceK in two.
+func rareDocuments() [][]string {
+	docs := plantedDocuments(4, 300)
+	for k, i := range []int{11, 52, 133, 250} {
+		rare := fmt.Sprintf("rare%d", k)
+		docs[i] = append(slices.Clone(docs[i][:3]), append([]string{rare, rare}, docs[i][3:]...)...)
+		for _, i := range []int{i, i + 4} {
+			docs[i] = append(slices.Clone(docs[i]), fmt.Sprintf("scarce%d", k))
+		}
+	}
+	return append(docs, []string{"lonely"}, []string{"2rare", "rare0x"})
+}
+
+func TestRareTermsGetRowsAndNothingElseChanges(t *testing.T) {
+	c, o := corpusOf(rareDocuments()...), smallOptions()
+	with := mustLearn(t, c, o)
+	o.RareTerms = false
+	without := mustLearn(t, c, o)
+	rare := 0
+	for term, row := range with.Rows() {
+		if !without.Row(term).IsZero() {
+			if diff := cmp.Diff(matrixtest.Of(without.Row(term)), matrixtest.Of(row)); diff != "" {
+				t.Errorf("row of %s: %s", term, diff)
+			}
+			continue
+		}
+		rare++
+		if row.DocFreq() >= 3 || row.DocFreq() == 0 {
+			t.Errorf("%s is in %d documents", term, row.DocFreq())
+		}
+		for n := range row.All() {
+			if without.Row(n.Term).IsZero() {
+				t.Errorf("%s has the rare neighbor %s", term, n.Term)
+			}
+		}
+		if empty := term == "lonely" || term == "rare0x"; empty != (row.Len() == 0) { // they share no document with others
+			t.Errorf("%s has %d neighbors", term, row.Len())
+		}
+	}
+	if rare < 10 || with.Len() != without.Len()+rare || with.Meta().Params["rare_terms"] != strconv.Itoa(rare) {
+		t.Errorf("%d rare terms, %s in the header", rare, with.Meta().Params["rare_terms"])
+	}
+	if p, ok := without.Meta().Params["rare_terms"]; ok {
+		t.Errorf("%s rare terms where there are none", p)
+	}
+}
+
+// The column of a learned term, folded in, is the vector that it has.
+func TestFoldingALearnedTermInGivesItsVector(t *testing.T) {
+	c, o := corpusOf(rareDocuments()...), smallOptions()
+	o.MinCooccurrence, o.Shift = 0.5, 0.1
+	v := vocabularyOf(t, c, o.MinDocFreq)
+	r := &rareTerms{corpus: c, terms: v.terms, places: make([][]int32, len(v.terms)), vectors: vectorTable{rows: len(v.terms)}}
+	for p, id := range c.sequence {
+		if id >= 0 && v.indices[id] != absent {
+			r.places[v.indices[id]] = append(r.places[v.indices[id]], int32(p))
+		}
+	}
+	for _, parts := range []Parts{CooccurrencePart, DocumentsPart, BothParts} {
+		o.Parts, r.vectors = parts, vectorTable{rows: len(v.terms)}
+		l := learner{vocabulary: v, opts: &o, room: math.MaxInt64, rare: r}
+		want, err := l.vectors(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, term := range v.terms {
+			cosine := 0.0
+			for d, x := range want.row(i) {
+				cosine += float64(x) * float64(r.vectors.row(i)[d])
+			}
+			if math.Abs(cosine-1) > 1e-3 { // the last directions are not exact
+				t.Errorf("%s: %s has %v, folded in %v", parts, term, want.row(i), r.vectors.row(i))
+			}
+		}
+	}
+}
+
+func TestRareTermsAreBounded(t *testing.T) {
+	docs := [][]string{{"a", "b"}, {"a", "b"}, {"a", "b", "twice"}, {"twice"}}
+	for i := range 9 {
+		docs = append(docs, []string{"a", fmt.Sprintf("once%d", i)})
+	}
+	for maxTerms, want := range map[int][]string{
+		0: {"a", "b", "once0", "once1", "once2", "twice"}, // two for each learned term
+		4: {"a", "b", "once0", "twice"}, 2: {"a", "b"}, 1: {"a"},
+	} {
+		o := smallOptions()
+		o.MaxTerms = maxTerms
+		if diff := cmp.Diff(want, slices.Collect(mustLearn(t, corpusOf(docs...), o).Terms())); diff != "" {
+			t.Errorf("at most %d: %s", maxTerms, diff)
+		}
+	}
+}
+
+func TestRareTermsDoNotDependOnTheOrderOfDocuments(t *testing.T) {
+	docs := zipfDocuments(400, 20, 2000)
+	o := smallOptions()
+	o.MinDocFreq = 8
+	want := mustLearn(t, corpusOf(docs...), o)
+	if want.Meta().Params["rare_terms"] == "" {
+		t.Fatal("no rare terms")
+	}
+	slices.Reverse(docs)
+	if !bytes.Equal(matrixtest.Encode(t, mustLearn(t, corpusOf(docs...), o)), matrixtest.Encode(t, want)) {
+		t.Error("another order gives other bytes")
+	}
+}
+
+func TestTimesIsTheProduct(t *testing.T) {
+	s, err := makeSparse(t.Context(), 100, 3, math.MaxInt64, func() func(int, *sparseBlock) {
+		return func(row int, b *sparseBlock) {
+			for j := range int32(row % 4) {
+				b.add(j, float32(row)+float32(j))
+			}
+		}
+	}, parallel.NewStage(nil, "", 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := newDense(3, 2)
+	copy(m.Data, []float64{1, 10, 2, 20, 3, 30})
+	got, err := s.times(t.Context(), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for row := range 100 {
+		want := 0.0
+		for j := range row % 4 {
+			want += float64(row+j) * float64(j+1)
+		}
+		if r := rowOf(got, row).Data; r[0] != want || r[1] != 10*want {
+			t.Errorf("row %d: %v, want %v", row, r, want)
+		}
+	}
+}
