@@ -30,13 +30,13 @@ func mustThesaurus(tb testing.TB, opts ThesaurusOptions, text string) (*simmatri
 }
 
 // neighborLists returns the rows as text: the neighbors, and the similarity
-// behind one that is not 0.5.
+// behind one that is not 0.2.
 func neighborLists(m *simmatrix.Matrix) map[string]string {
 	lists := map[string]string{}
 	for term, row := range m.Rows() {
 		var words []string
 		for n := range row.All() {
-			if n.Similarity == simmatrix.QuantizeSimilarity(0.5) {
+			if n.Similarity == simmatrix.QuantizeSimilarity(0.2) {
 				words = append(words, n.Term)
 			} else {
 				words = append(words, fmt.Sprintf("%s:%.4g", n.Term, n.Similarity))
@@ -405,7 +405,7 @@ func TestThesaurusMetaHasItsSettings(t *testing.T) {
 	m, _ := mustThesaurus(t, o, "a, b\n")
 	want := simmatrix.Meta{
 		Source: "thesaurus", Terms: 2, NonZeros: 2, MaxNeighbors: 1, Symmetric: true, Dominant: true,
-		Params: map[string]string{"format": "solr", "similarity": "0.5", "expand": "true", "multi_word": "skip", "neighbors": "200"},
+		Params: map[string]string{"format": "solr", "similarity": "0.2", "expand": "true", "multi_word": "skip", "neighbors": "200"},
 	}
 	if diff := gocmp.Diff(want, m.Meta()); diff != "" {
 		t.Error(diff)
