@@ -91,6 +91,7 @@ var badFiles = map[string][]string{
 		"memory.bad.yml:2: expansion.max_body: 10MiB is more than half of memory.in_flight, which is all that one client gets",
 	},
 	"max_doc_share": {
+		"max_doc_share.bad.yml:1: expansion.soft_weight: 1.1 is out of range; allowed: 0 to 1",
 		"max_doc_share.bad.yml:1: expansion.max_added_terms: -1 is out of range; allowed: 0 to 200",
 		"max_doc_share.bad.yml:1: expansion.max_query_terms: 1025 is out of range; allowed: 1 to 1024",
 		"max_doc_share.bad.yml:1: expansion.max_doc_share: 1.5 is out of range; allowed: above 0, up to 1",
@@ -140,7 +141,7 @@ var badFiles = map[string][]string{
 		"out_of_range.bad.yml:36: memory.in_flight: 15MiB is out of range; allowed: 16MiB to 64GiB",
 	},
 	"profiles": {
-		"profiles.bad.yml:5: profiles.fast.budget: unknown key; allowed: enabled, mode, rerank_window, scoring, phase, matching, max_added_terms, " +
+		"profiles.bad.yml:5: profiles.fast.budget: unknown key; allowed: enabled, mode, rerank_window, soft_weight, scoring, phase, matching, max_added_terms, " +
 			"max_query_terms, max_doc_share, strength, default_fields, highlight, normalize_score, phrases, rescore_queries, feedback, matrices",
 		"profiles.bad.yml:6: profiles.fast.scoring: must be one of auto, linear, grouped, saturated",
 		"profiles.bad.yml:8: profiles.fast.strength.grouped: 7 is out of range; allowed: 0 to 1",
@@ -151,7 +152,7 @@ var badFiles = map[string][]string{
 		"profiles.bad.yml:12: profiles.untouched: given twice; the first is in line 3",
 		"profiles.bad.yml:13: profiles.?: the name must be 1 to 64 letters (A to Z, a to z), digits, dots, _ and -",
 		"profiles.bad.yml:14: profiles.empty: has no value; give it one, or remove the key to get the default",
-		"profiles.bad.yml:15: profiles.list: must be a section with the keys enabled, mode, rerank_window, scoring, phase, matching, max_added_terms, " +
+		"profiles.bad.yml:15: profiles.list: must be a section with the keys enabled, mode, rerank_window, soft_weight, scoring, phase, matching, max_added_terms, " +
 			"max_query_terms, max_doc_share, strength, default_fields, highlight, normalize_score, phrases, rescore_queries, feedback, matrices",
 		"profiles.bad.yml:17: expansion.matching: must be one of widen, same",
 		"profiles.bad.yml:18: expansion.strength.saturated: 2 is out of range; allowed: 0 to 1",
@@ -315,7 +316,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	common := Rewriting{
-		Enabled: false, Mode: ModeSoft, RerankWindow: 1000, Scoring: ScoringLinear, Phase: PhaseRescore, Matching: MatchingSame,
+		Enabled: false, Mode: ModeSoft, RerankWindow: 1000, SoftWeight: 0, Scoring: ScoringLinear, Phase: PhaseRescore, Matching: MatchingSame,
 		MaxAddedTerms: 0, MaxQueryTerms: 1024, MaxDocShare: 1,
 		Strength:      Strength{Linear: 0, Grouped: 1, Saturated: 0.125},
 		DefaultFields: []string{"title", "body.english"},
@@ -343,7 +344,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 			"Same.v1-a_2": {Rewriting: common, Matrices: []string{}},
 			"wide": {
 				Rewriting: Rewriting{
-					Enabled: true, Mode: ModeBM25, RerankWindow: 1, Scoring: ScoringSaturated, Phase: PhaseQuery, Matching: MatchingWiden,
+					Enabled: true, Mode: ModeBM25, RerankWindow: 1, SoftWeight: 1, Scoring: ScoringSaturated, Phase: PhaseQuery, Matching: MatchingWiden,
 					MaxAddedTerms: 200, MaxQueryTerms: 1, MaxDocShare: 0.5,
 					Strength:      Strength{Linear: 0, Grouped: 0.5, Saturated: 0.125}, // grouped alone is its own
 					DefaultFields: []string{}, Highlight: HighlightOriginal,

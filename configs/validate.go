@@ -69,6 +69,7 @@ func (d *decoder) expansion(e *Expansion) {
 func (d *decoder) rewriting(key string, r *Rewriting) {
 	d.oneOf(key+".mode", r.Mode, ModeBM25, ModeHard, ModeSoft)
 	within(d, key+".rerank_window", r.RerankWindow, 1, 1000)
+	within(d, key+".soft_weight", r.SoftWeight, 0, 1)
 	d.oneOf(key+".scoring", r.Scoring, ScoringAuto, ScoringLinear, ScoringGrouped, ScoringSaturated)
 	d.oneOf(key+".phase", r.Phase, PhaseAuto, PhaseQuery, PhaseRescore)
 	d.oneOf(key+".matching", r.Matching, MatchingWiden, MatchingSame)

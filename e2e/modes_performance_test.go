@@ -33,7 +33,8 @@ func BenchmarkModes(b *testing.B) {
 		"profiles": section{
 			"fewest": section{"scoring": "linear", "max_added_terms": 8, "matrices": []string{"forms"}},
 			"bm25":   section{"matrices": []string{"forms"}},
-			"soft":   section{"mode": "soft", "matrices": []string{"forms"}},
+			"soft":   section{"mode": "soft", "soft_weight": 1, "matrices": []string{"forms"}},
+			"blend":  section{"mode": "soft", "matrices": []string{"forms"}},
 			"hard":   section{"mode": "hard", "matrices": []string{"short"}},
 		},
 		"matrices": []section{
@@ -50,6 +51,7 @@ func BenchmarkModes(b *testing.B) {
 		{name: "bm25, linear, which finds the hits of soft", profile: "fewest", form: "linear", phase: "query"},
 		{name: "bm25", profile: "bm25", form: "saturated", phase: "rescore"},
 		{name: "soft", profile: "soft", form: "linear", phase: "rerank"},
+		{name: "soft, blended", profile: "blend", form: "saturated", phase: "rerank"},
 		{name: "hard, rows of 30", profile: "hard", form: "hard", phase: "query"},
 		{name: "what soft writes, sent directly", at: e.cluster, bodies: map[string]string{}},
 	}
@@ -64,7 +66,7 @@ func BenchmarkModes(b *testing.B) {
 			}
 			before := a.metric(b, rerankedMetric, rerankedResult)
 			took := race(b, a, entrants, known)
-			if n := int(a.metric(b, rerankedMetric, rerankedResult) - before); n != len(known)*(formsWarmups+formsTurns) {
+			if n := int(a.metric(b, rerankedMetric, rerankedResult) - before); n != 2*len(known)*(formsWarmups+formsTurns) {
 				b.Errorf("%d searches were reranked, want all", n)
 			}
 			fmt.Fprintf(os.Stdout, "\n%s", formsTable(length, entrants, added, took))

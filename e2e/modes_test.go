@@ -74,7 +74,7 @@ func serveModes(t *testing.T, e *engine, index string, c *collection) *akin {
 		"expansion": section{"budget": "10s", "rerank_budget": "10s"},
 		"profiles": section{
 			"bm25": section{"matrices": []string{"whole"}},
-			"soft": section{"matrices": []string{"whole"}, "mode": "soft"},
+			"soft": section{"matrices": []string{"whole"}, "mode": "soft", "soft_weight": 1},
 			"hard": section{"matrices": []string{"short"}, "mode": "hard"},
 		},
 		"matrices": []section{{"name": "whole", "file": whole}, {"name": "short", "file": files.matrix}},

@@ -57,7 +57,7 @@ var requestProfiles = section{
 	"short":             section{"max_query_terms": 2},
 	"disabled":          section{"enabled": false},
 	"hard":              section{"mode": "hard"},
-	"soft":              section{"mode": "soft"},
+	"soft":              section{"mode": "soft", "soft_weight": 1},
 }
 
 // A requestSetting is an engine with the indices of the corpus and akin in

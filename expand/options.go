@@ -25,6 +25,10 @@ type Options struct {
 	Mode Mode
 	// RerankWindow is k, how many hits ModeSoft reranks.
 	RerankWindow int
+	// SoftWeight in [0, 1] is what the soft cosine counts for in the order of
+	// ModeSoft, and the engine's scores count for the rest. At 1 the order and the
+	// scores are the measure's.
+	SoftWeight float64
 	// Scoring is the form to write.
 	Scoring form.Scoring
 	// NoRescore has the saturated form be the query. Otherwise it rescores the
@@ -65,7 +69,7 @@ type Options struct {
 // tenth of the documents, λ as measured on judged collections.
 func DefaultOptions() Options {
 	return Options{
-		RerankWindow: 100, MaxAddedTerms: 30, MaxQueryTerms: 64, MaxDocShare: 0.1,
+		RerankWindow: 100, SoftWeight: 0.2, MaxAddedTerms: 30, MaxQueryTerms: 64, MaxDocShare: 0.1,
 		Strength: form.Strength{Linear: 0.2, Grouped: 0.5, Saturated: 0.25},
 		Feedback: Feedback{Terms: 20, Weight: 0.3},
 	}

@@ -35,7 +35,9 @@ func newPlanner(a *asker) *planner {
 		return p
 	}
 	r, why := p.reranking(a.targets)
-	if p.plan.FindOnly = why == "" || why == reason.Window; why == "" {
+	// Where the engine's scores count, they are those of the mode bm25.
+	p.plan.FindOnly = (why == "" || why == reason.Window) && o.SoftWeight == 1
+	if why == "" {
 		p.rerank, p.plan.Edits = r, pageEdits(p.s, r.Asked())
 	}
 	for i := range p.plan.Clauses {

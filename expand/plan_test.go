@@ -24,7 +24,7 @@ func TestPlansAreValues(t *testing.T) {
 		"linear": {carRental, func(o *Options) { o.Scoring = form.Linear }, `query.match linear
   body automobile^0.1295 lease^0.0843 hire^0.1055
 `},
-		"found for a rerank": {carRental, func(o *Options) { o.Mode = ModeSoft }, `query.match linear
+		"found for a rerank": {carRental, soft, `query.match linear
   body automobile^0.5181 lease^0.3372 hire^0.4222
 `},
 		"several clauses": {

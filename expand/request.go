@@ -88,6 +88,9 @@ type Rerank struct {
 	// stay in the engine's order. The client asked for the Size hits behind the
 	// first From of all.
 	Window, From, Size int
+	// EngineWeight in [0, 1] is what the engine's scores count for in the order,
+	// and the soft cosine counts for the rest; at 0 the order is the measure's.
+	EngineWeight float64
 	// KeepSeqNo and KeepVersion say that the client asked for the sequence
 	// numbers and for the versions of the hits.
 	KeepSeqNo, KeepVersion bool

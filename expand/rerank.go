@@ -35,7 +35,7 @@ func (p *planner) reranking(targets []target) (*Rerank, reason.Reason) {
 	if !ok {
 		return nil, reason.Answer
 	}
-	r := &Rerank{From: page.From, Size: page.Size, KeepSeqNo: page.SeqNo, KeepVersion: page.Version}
+	r := &Rerank{From: page.From, Size: page.Size, EngineWeight: 1 - p.e.options.SoftWeight, KeepSeqNo: page.SeqNo, KeepVersion: page.Version}
 	var why reason.Reason
 	if r.Fields, why = rerankFields(p.plan.Clauses, targets); why != "" {
 		return nil, why

@@ -14,7 +14,8 @@ import (
 	"github.com/akin-search/akin/expand/reason"
 )
 
-func soft(o *Options) { o.Mode = ModeSoft }
+// soft has hits ordered by the measure only.
+func soft(o *Options) { o.Mode, o.SoftWeight = ModeSoft, 1 }
 
 // onlyRerank returns how the hits of a single search are reranked, nil where
 // they are not.
@@ -93,6 +94,27 @@ func TestSoftModeKnowsTheClientsPage(t *testing.T) {
 		res := expandSoftly(t, &Request{RawQuery: c.query, Body: []byte(body)})
 		if diff := cmp.Diff(&c.want, res.onlyRerank(), cmpopts.IgnoreFields(Rerank{}, "Fields")); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", c.query, diff)
+		}
+	}
+}
+
+// Where the engine's scores count, they are those of the mode bm25: the search
+// is the one of that mode, which asks for the window.
+func TestBlendedSearchesAreThoseOfTheModeBM25(t *testing.T) {
+	blended := with(func(o *Options) { o.Mode, o.SoftWeight = ModeSoft, .25 })
+	for from, reranked := range map[int]bool{0: true, 100: false} {
+		body := fmt.Sprintf(`{"from":%d,"size":100,"query":{"match":{"title":"car rental"}}}`, from)
+		res, bm25 := expandBody(t, blended, body), expandBody(t, with(func(*Options) {}), body)
+		if r := res.onlyRerank(); (r != nil) != reranked || reranked && r.EngineWeight != .75 {
+			t.Errorf("from %d: %+v", from, r)
+		}
+		got := strings.Replace(string(res.Body), `"seq_no_primary_term":true,"version":true,`, "", 1)
+		if got != string(bm25.Body) || !strings.Contains(got, "rescore") {
+			t.Errorf("from %d: got %s\nwant %s", from, got, bm25.Body)
+		}
+		phase := map[bool]string{true: "rerank", false: "rescore"}[reranked]
+		if c := res.Clauses[0]; c.Form != "saturated" || c.Phase != phase {
+			t.Errorf("from %d: explained as %+v", from, c)
 		}
 	}
 }

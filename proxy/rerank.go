@@ -144,8 +144,7 @@ func (t *searchTransport) scorePage(ctx context.Context, p *answer.Page) (result
 	if !ok {
 		return rerankUnnamed
 	}
-	var err error
-	if p.Scores, err = t.scores(ctx, p.Rerank.Fields, hits); err != nil {
+	if err := t.setScores(ctx, p, hits); err != nil {
 		result = t.cause(err)
 		t.log.DebugContext(ctx, "hits were not reranked", "cause", result, "err", err)
 		return result
@@ -153,20 +152,16 @@ func (t *searchTransport) scorePage(ctx context.Context, p *answer.Page) (result
 	return rerankedHits
 }
 
-func (t *searchTransport) scores(ctx context.Context, fields []expand.RerankField, hits []expand.Hit) ([]float32, error) {
+func (t *searchTransport) setScores(ctx context.Context, p *answer.Page, hits []expand.Hit) error {
 	if t.opts.Reranker == nil {
-		return nil, errScores
+		return errScores
 	}
 	if err := ctx.Err(); err != nil { // reading the answer took all of the time
-		return nil, err
+		return err
 	}
-	all, err := t.opts.Reranker.Scores(ctx, fields, hits)
-	if err != nil {
-		return nil, err
+	scores, err := t.opts.Reranker.Scores(ctx, p.Rerank.Fields, hits)
+	if err == nil && !p.SetScores(scores) {
+		err = errScores
 	}
-	scores, ok := answer.AsWritten(all)
-	if !ok || len(scores) != len(hits) {
-		return nil, errScores
-	}
-	return scores, nil
+	return err
 }

@@ -21,6 +21,7 @@ type Page struct {
 	// Scores are the new ones of the first hits, nil for the engine's order.
 	Scores []float32
 
+	blended        []float64     // what orders the first hits instead of Scores, nil where those do
 	maxScore, list jsonspan.Span // hits.max_score, zero where that is no number, and hits.hits
 	hits           []foundHit
 	cuts           []jsonspan.Edit // members outside of the hits that the client has not asked for
@@ -31,6 +32,7 @@ type foundHit struct {
 	expand.Hit
 
 	at, score jsonspan.Span   // score is zero where there is none
+	engine    float64         // the score
 	seen      uint8           // the members that it has
 	cuts      []jsonspan.Edit // members that the client has not asked for
 }
@@ -208,9 +210,11 @@ func (h *foundHit) take(which uint8, kind jsontext.Kind, v jsonspan.Span, answer
 	case seenVersion:
 		return takeNumber(&h.Version, v.Of(answer))
 	case seenScore:
-		if kind == '0' {
-			h.score = v
+		if kind != '0' {
+			return false
 		}
+		h.score = v
+		h.engine, _ = strconv.ParseFloat(string(v.Of(answer)), 64) // it is a number; too large a one is infinite
 	}
 	return kind == '0'
 }
@@ -243,6 +247,46 @@ func (p *Page) Hits() ([]expand.Hit, bool) {
 		hits[i] = p.hits[i].Hit
 	}
 	return hits, true
+}
+
+// SetScores sets the new scores of the hits that [Page.Hits] returned, and with
+// them their order, from the soft cosine of each. It returns false, and leaves
+// the engine's, where one is no number or has none.
+//
+// With w being [expand.Rerank.EngineWeight] and e the engine's scores, the order
+// is that of b = w·e/max(e) + (1 − w)·soft/max(soft). The scores are b·max(e),
+// which is at most max(e), and at least min(e), as hits behind the window have
+// no more than that. At w = 0 order and scores are those of the measure.
+func (p *Page) SetScores(soft []float64) bool {
+	scores := make([]float32, len(soft))
+	for i, s := range soft {
+		scores[i] = float32(s)
+		if math.IsNaN(s) || math.IsInf(float64(scores[i]), 0) {
+			return false
+		}
+	}
+	if len(soft) != min(len(p.hits), p.Rerank.Window) {
+		return false
+	}
+	w := p.Rerank.EngineWeight
+	if w == 0 || len(soft) == 0 {
+		p.Scores = scores
+		return true
+	}
+	lowest, best, bestSoft := p.hits[0].engine, p.hits[0].engine, slices.Max(soft)
+	for i := range soft {
+		lowest, best = min(lowest, p.hits[i].engine), max(best, p.hits[i].engine)
+	}
+	if best <= 0 || math.IsInf(best, 0) || bestSoft <= 0 {
+		return true // nothing to compare by: the engine's order, with its scores
+	}
+	blended := make([]float64, len(soft))
+	for i, s := range soft {
+		blended[i] = w*p.hits[i].engine/best + (1-w)*s/bestSoft
+		scores[i] = float32(max(lowest, min(best, best*blended[i])))
+	}
+	p.Scores, p.blended = scores, blended
+	return true
 }
 
 // WritePages returns an answer with the client's page of the hits in the place
@@ -279,7 +323,12 @@ func (p *Page) appendList(out, answer []byte) []byte {
 	for i := range places {
 		places[i] = i
 	}
-	slices.SortStableFunc(places[:len(p.Scores)], func(a, b int) int { return cmp.Compare(p.Scores[b], p.Scores[a]) })
+	slices.SortStableFunc(places[:len(p.Scores)], func(a, b int) int {
+		if p.blended != nil {
+			return cmp.Compare(p.blended[b], p.blended[a])
+		}
+		return cmp.Compare(p.Scores[b], p.Scores[a])
+	})
 	from := min(p.Rerank.From, len(places))
 	places = places[from : from+min(p.Rerank.Size, len(places)-from)]
 	if len(p.hits) == 0 {
@@ -322,18 +371,6 @@ func scoreText(score float32) string {
 		text += ".0"
 	}
 	return text
-}
-
-// AsWritten returns scores as they are written, false where one is no number.
-func AsWritten(scores []float64) ([]float32, bool) {
-	out := make([]float32, len(scores))
-	for i, s := range scores {
-		if math.IsNaN(s) || math.IsInf(float64(float32(s)), 0) {
-			return nil, false
-		}
-		out[i] = float32(s)
-	}
-	return out, true
 }
 
 // A partReader reads an answer, or a part of it, and notes what is to be cut.

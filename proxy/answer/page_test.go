@@ -248,8 +248,15 @@ func TestHitsWithoutNamesAreNotScored(t *testing.T) {
 
 func TestScoresThatAreNoneAreRefused(t *testing.T) {
 	for _, s := range []float64{math.NaN(), math.Inf(1), math.MaxFloat64} {
-		if _, ok := AsWritten([]float64{0, s}); ok {
+		p := reread(t, threeHits, &expand.Rerank{Window: 3, Size: 3})
+		if p.SetScores([]float64{0, s, 1}) || p.Scores != nil {
 			t.Errorf("%v is written", s)
+		}
+	}
+	for _, soft := range [][]float64{nil, {1, 2}, {1, 2, 3, 4}} {
+		p := reread(t, threeHits, &expand.Rerank{Window: 3, Size: 3, EngineWeight: .8})
+		if p.SetScores(soft) || p.Scores != nil {
+			t.Errorf("%d scores for three hits are written", len(soft))
 		}
 	}
 }

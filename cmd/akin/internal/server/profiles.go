@@ -52,7 +52,7 @@ func expandOptions(cfg configs.Rewriting) expand.Options {
 		configs.ScoringGrouped: form.Grouped, configs.ScoringSaturated: form.Saturated,
 	}
 	return expand.Options{
-		Mode: modes[cfg.Mode], RerankWindow: cfg.RerankWindow, Scoring: scorings[cfg.Scoring],
+		Mode: modes[cfg.Mode], RerankWindow: cfg.RerankWindow, SoftWeight: cfg.SoftWeight, Scoring: scorings[cfg.Scoring],
 		NoRescore: cfg.Phase == configs.PhaseQuery, SameMatches: cfg.Matching == configs.MatchingSame,
 		MaxAddedTerms: cfg.MaxAddedTerms, MaxQueryTerms: cfg.MaxQueryTerms, MaxDocShare: cfg.MaxDocShare,
 		Strength: form.Strength(cfg.Strength), Feedback: expand.Feedback(cfg.Feedback), DefaultFields: cfg.DefaultFields,

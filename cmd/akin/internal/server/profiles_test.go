@@ -13,6 +13,7 @@ func TestOptionsOfTheConfigurationReachTheExpander(t *testing.T) {
 	base := configs.Default().Expansion.Rewriting
 	seen := map[string]bool{}
 	for _, change := range []func(*configs.Rewriting){
+		func(r *configs.Rewriting) { r.SoftWeight = 1 },
 		func(r *configs.Rewriting) { r.Scoring = configs.ScoringLinear },
 		func(r *configs.Rewriting) { r.Scoring = configs.ScoringGrouped },
 		func(r *configs.Rewriting) { r.Scoring = configs.ScoringSaturated },
