@@ -393,6 +393,7 @@ func TestSoftModePagesAreAllHits(t *testing.T) {
 		profiles[scoring] = section{"mode": "soft", "scoring": scoring, "max_doc_share": 1}
 		profiles[scoring+"30"] = section{"mode": "soft", "scoring": scoring, "max_doc_share": 1, "rerank_window": 30}
 	}
+	profiles["blended30"] = section{"soft_weight": 0.2, "max_doc_share": 1, "rerank_window": 30}
 	delete(profiles, "bm25")
 	a := startAkin(t, config)
 	a.awaitMatrix(t, "s")
