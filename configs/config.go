@@ -235,7 +235,7 @@ func Default() *Config {
 		Cluster:  Cluster{URLs: []string{"http://127.0.0.1:9200"}},
 		Expansion: Expansion{
 			Rewriting: Rewriting{
-				Enabled: true, Mode: ModeBM25, RerankWindow: 100, SoftWeight: 0.2, Scoring: ScoringAuto, Phase: PhaseAuto,
+				Enabled: true, Mode: ModeBM25, RerankWindow: 100, SoftWeight: 0.1, Scoring: ScoringAuto, Phase: PhaseAuto,
 				Matching: MatchingWiden, MaxAddedTerms: 30, MaxQueryTerms: 64, MaxDocShare: 0.1,
 				Strength:      Strength{Linear: 0.2, Grouped: 0.5, Saturated: 0.25},
 				Feedback:      Feedback{Terms: 20, Weight: 0.3},

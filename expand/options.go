@@ -13,7 +13,8 @@ const (
 	// length-normalized soft cosine. It needs what [WeightSource] knows.
 	ModeHard
 	// ModeSoft has the first hits ordered outside of the engine by the soft
-	// cosine (Wx)ᵀS(Wy)/(√((Wx)ᵀS(Wx)) √((Wy)ᵀS(Wy))).
+	// cosine (Wx)ᵀS(Wy)/(√((Wx)ᵀS(Wx)) √((Wy)ᵀS(Wy))), blended with the engine's
+	// scores.
 	ModeSoft
 )
 
@@ -69,7 +70,7 @@ type Options struct {
 // tenth of the documents, λ as measured on judged collections.
 func DefaultOptions() Options {
 	return Options{
-		RerankWindow: 100, SoftWeight: 0.2, MaxAddedTerms: 30, MaxQueryTerms: 64, MaxDocShare: 0.1,
+		RerankWindow: 100, SoftWeight: 0.1, MaxAddedTerms: 30, MaxQueryTerms: 64, MaxDocShare: 0.1,
 		Strength: form.Strength{Linear: 0.2, Grouped: 0.5, Saturated: 0.25},
 		Feedback: Feedback{Terms: 20, Weight: 0.3},
 	}

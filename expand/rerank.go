@@ -11,11 +11,12 @@ import (
 )
 
 // How [ModeSoft] works: the first hits, as many as the window, are found by
-// the linear form and come back with their sequence numbers. Whoever passes the
-// answer on orders them by what [Result.Reranks] says and cuts the client's page
-// out of them. A page that ends behind the window has what is behind in the
-// engine's order, and one that is wholly behind is searched for by the same
-// query, so that all pages are one list.
+// the linear form, or as in [ModeBM25] where the engine's scores count, and come
+// back with their sequence numbers. Whoever passes the answer on orders them by
+// what [Result.Reranks] says and cuts the client's page out of them. A page that
+// ends behind the window has what is behind in the engine's order, and one that
+// is wholly behind is searched for by the same query, so that all pages are one
+// list.
 
 const (
 	// maxBehind is how many hits behind the window a page that begins in it may
