@@ -253,10 +253,10 @@ func (p *Page) Hits() ([]expand.Hit, bool) {
 // them their order, from the soft cosine of each. It returns false, and leaves
 // the engine's, where one is no number or has none.
 //
-// With w being [expand.Rerank.EngineWeight] and e the engine's scores, the order
-// is that of b = w·e/max(e) + (1 − w)·soft/max(soft). The scores are b·max(e),
-// which is at most max(e), and at least min(e), as hits behind the window have
-// no more than that. At w = 0 order and scores are those of the measure.
+// With w being [expand.Rerank.EngineWeight] and e the engine's scores, the
+// order is that of b = w·e/max(e) + (1 − w)·soft/max(soft). The scores are
+// b·max(e), which is at most max(e), and at least min(e), as hits behind the
+// window have no more than that. At w = 0 order and scores are the measure's.
 func (p *Page) SetScores(soft []float64) bool {
 	scores := make([]float32, len(soft))
 	for i, s := range soft {
