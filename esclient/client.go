@@ -450,7 +450,7 @@ func search[H, A any](ctx context.Context, c *Client, indices Indices, filter st
 
 // An explained hit has the explanation of its score.
 type explained struct {
-	Explanation answers.Explanation `json:"_explanation"`
+	Explanation answers.ScoreExplanation `json:"_explanation"`
 }
 
 // firstScale returns the scale of the first score that tells it, 0 for none.

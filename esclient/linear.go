@@ -219,7 +219,7 @@ func (q question) linearFactor(ctx context.Context, how mapping.Linearity, info 
 	if err != nil {
 		return 0, err
 	}
-	scale := scaleOf(mapping.Scoring{K1: how.K1, Legacy: how.Legacy}, runs)
+	scale := scaleOf(mapping.FieldScoring{K1: how.K1, Legacy: how.Legacy}, runs)
 	if scale <= 0 {
 		return 0, fmt.Errorf("the scale of BM25 in %s %q is not known", runs.Distribution, runs.Version)
 	}

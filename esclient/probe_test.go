@@ -51,7 +51,7 @@ func TestScaleOfAnExplanationThatIsNotUnderstood(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			var e answers.Explanation
+			var e answers.ScoreExplanation
 			if err := answers.Decode([]byte(test.explanation), &e); err != nil {
 				t.Fatal(err)
 			}
@@ -86,7 +86,7 @@ func TestScaleByVersion(t *testing.T) {
 		{Info{"opensearch", "next"}, false, 0},
 	}
 	for _, test := range tests {
-		s := mapping.Scoring{K1: 0.9, Legacy: test.legacy}
+		s := mapping.FieldScoring{K1: 0.9, Legacy: test.legacy}
 		if got := scaleOf(s, test.info); got != test.want {
 			t.Errorf("%+v: %v, want %v", test, got, test.want)
 		}
@@ -142,7 +142,7 @@ func FuzzExplanation(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var e answers.Explanation
+		var e answers.ScoreExplanation
 		if answers.Decode(b, &e) != nil {
 			return
 		}

@@ -304,7 +304,7 @@ func (q question) probeScale(ctx context.Context, s *mapping.Schema, terms []str
 
 // scaleOf returns the scale that the engine's version and the field's mapping
 // lead to expect, 0 where the version is not understood.
-func scaleOf(s mapping.Scoring, info Info) float64 {
+func scaleOf(s mapping.FieldScoring, info Info) float64 {
 	major, _, _ := strings.Cut(info.Version, ".")
 	n, err := strconv.Atoi(major)
 	switch {
@@ -476,7 +476,7 @@ func (c *Cached) scale(ctx context.Context, k key, terms []string) (learned[floa
 	}
 	guess := learned[float64]{guessed: true}
 	if info, err := c.info(ctx); err == nil {
-		guess.value = scaleOf(s.Scoring, info)
+		guess.value = scaleOf(s.FieldScoring, info)
 	}
 	return guess, nil
 }

@@ -420,9 +420,9 @@ func (a *asker) settle(ctx context.Context, open []*target) error {
 		case t.follows():
 			continue
 		case t.clause.TermCentric: // all of whose fields are open
-			known := make([]terms.Field, len(t.clause.Fields))
+			known := make([]terms.FieldCounts, len(t.clause.Fields))
 			for k, f := range open[i : i+len(known)] {
-				known[k] = terms.Field{Docs: f.Stats.DocCount, DocFreqs: f.docFreqs}
+				known[k] = terms.FieldCounts{Docs: f.Stats.DocCount, DocFreqs: f.docFreqs}
 			}
 			t.Stats.DocCount = t.Terms.SettleFields(t.Weighting(), known, share, most)
 		default:

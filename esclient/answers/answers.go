@@ -189,17 +189,17 @@ func utf16Len(s string) int {
 	return n
 }
 
-// An Explanation is a node of the tree that explains a score.
-type Explanation struct {
-	Value       float64       `json:"value"`
-	Description string        `json:"description"`
-	Details     []Explanation `json:"details"`
+// A ScoreExplanation is a node of the tree that explains a score.
+type ScoreExplanation struct {
+	Value       float64            `json:"value"`
+	Description string             `json:"description"`
+	Details     []ScoreExplanation `json:"details"`
 }
 
 // Scale returns the factor of the first BM25 score in the tree: k1+1 or, where
 // the score names no factor, 1. It reports false if there is none, or with
 // another factor.
-func (e *Explanation) Scale() (float64, bool) {
+func (e *ScoreExplanation) Scale() (float64, bool) {
 	// "score(freq=2.0), computed as boost * idf * tf from:", since Lucene 8.
 	if !strings.HasPrefix(e.Description, "score(freq=") || !strings.Contains(e.Description, "boost * idf * tf") {
 		for i := range e.Details {

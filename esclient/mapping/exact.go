@@ -26,7 +26,7 @@ const (
 )
 
 // A Linearity is how a field scores: by a linear script, or by BM25, see
-// [Scoring].
+// [FieldScoring].
 type Linearity struct {
 	Scripted bool
 	K1       float64
@@ -183,7 +183,7 @@ func (i *Inspection) Alike(other *Inspection) bool { return i.treatment == other
 // Linear reports whether the index's settings define a similarity of that name
 // that scores linearly.
 func (i *Inspection) Linear(similarity string) bool {
-	f := Field{Settings: i.Settings, SimilarityName: similarity, Scoring: Scoring{K1: defaultK1}}
+	f := Field{Settings: i.Settings, SimilarityName: similarity, FieldScoring: FieldScoring{K1: defaultK1}}
 	f.readSimilarity()
 	_, problem := f.linear()
 	return problem == ""

@@ -24,9 +24,10 @@ type Analyzers struct {
 	Dense bool
 }
 
-// Scoring is how a field scores. K1 is BM25's; Legacy says that the field names
-// LegacyBM25, which multiplies by k1+1 where OpenSearch 3's BM25 does not.
-type Scoring struct {
+// FieldScoring is how a field scores. K1 is BM25's; Legacy says that the field
+// names LegacyBM25, which multiplies by k1+1 where OpenSearch 3's BM25 does
+// not.
+type FieldScoring struct {
 	Similarity Similarity
 	K1         float64
 	Legacy     bool
@@ -39,7 +40,7 @@ type Field struct {
 	// none.
 	Nested string
 	Analyzers
-	Scoring
+	FieldScoring
 	// SimilarityName and Settings serve to compare similarities and analyzers.
 	SimilarityName string
 	Settings       Settings
@@ -85,7 +86,7 @@ func Fields(answer map[string]Index, field string) ([]Field, error) {
 func readField(index string, p *Property, s Settings) (Field, error) {
 	f := Field{
 		Target: Target{Index: index, Source: p.Source}, Nested: p.Nested, Settings: s,
-		SimilarityName: p.Similarity, Scoring: Scoring{K1: defaultK1},
+		SimilarityName: p.Similarity, FieldScoring: FieldScoring{K1: defaultK1},
 	}
 	const maxShards = 1 << 16 // far above the engines' own bound of 1024
 	f.Shards = 1              // where a hosted cluster keeps the number to itself
@@ -169,7 +170,7 @@ type Schema struct {
 	Targets []Target // by name, at least one
 	Nested  string   // as of a [Field]
 	Analyzers
-	Scoring
+	FieldScoring
 	// SearchAnalyzers is the name of the search analyzer; where the indices call it
 	// by several names, all of these with the names of the indices.
 	SearchAnalyzers string
@@ -231,7 +232,7 @@ func (s *Schema) Analyzer(named string) (string, error) {
 func Merge(fields []Field) (*Schema, error) {
 	first := &fields[0]
 	s := &Schema{
-		Nested: first.Nested, Analyzers: first.Analyzers, Scoring: first.Scoring,
+		Nested: first.Nested, Analyzers: first.Analyzers, FieldScoring: first.FieldScoring,
 		SearchAnalyzers: searchAnalyzers(fields),
 		NotWords:        cmp.Or(first.Settings.NotWords(first.IndexAnalyzer), first.Settings.NotWords(first.SearchAnalyzer)),
 		differing:       map[string]bool{},

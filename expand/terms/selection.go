@@ -301,9 +301,9 @@ func (sel *Selection) SettleFrozen(docs int64, frozen func(k int) int64, liveDoc
 	return math.Sqrt(square)
 }
 
-// A Field is what is known of one of several fields that share a selection:
+// FieldCounts is what is known of one of several fields that share a selection:
 // its documents, and how many of them have each of [Selection.Terms].
-type Field struct {
+type FieldCounts struct {
 	Docs     int64
 	DocFreqs []int64
 }
@@ -313,7 +313,7 @@ type Field struct {
 // fields, and so is the number of documents, which it returns (Lucene's
 // BlendedTermQuery and CombinedFieldQuery). The added terms are written one by
 // one for each field, see [Candidate.FieldIDFs].
-func (sel *Selection) SettleFields(w Weighting, fields []Field, share float64, keep int) (docs int64) {
+func (sel *Selection) SettleFields(w Weighting, fields []FieldCounts, share float64, keep int) (docs int64) {
 	docFreqs := slices.Clone(fields[0].DocFreqs)
 	for _, f := range fields {
 		docs = max(docs, f.Docs)
