@@ -24,9 +24,9 @@ import (
 // co-occurrence in a window and from the weighted term-document matrix (latent
 // semantic analysis), both reduced by a truncated singular value decomposition.
 // Terms that start with a digit are only a context for others. Rarer terms are
-// folded into the same spaces: they get rows, of neighbors that are learned, and
-// are nobody's neighbors. With cos the
-// mean of the two cosines, or the one that Parts asks for,
+// folded into the same spaces: they get rows, of neighbors that are learned,
+// and are nobody's neighbors. With cos the mean of the two cosines, or the one
+// that Parts asks for,
 //
 //	s_ij = max(0, cos(i,j))^Power
 //

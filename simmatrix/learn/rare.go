@@ -61,7 +61,7 @@ func (c *Corpus) rareTerms(v *vocabulary, o *CorpusOptions) *rareTerms {
 	return r
 }
 
-// fold appends a part to the vectors of the rare terms. With a = U·σ·Vᵀ decomposed, a
+// fold appends a part to the vectors of the rare terms. With a = U·σ·Vᵀ, a
 // learned term's vector is its column of a times U·σ^(sigmaPower−1), where
 // U = a·V·σ⁻¹, and a rare term's is the same of the column that it would have.
 // (Deerwester et al., 1990, fold in documents so.)
@@ -95,24 +95,10 @@ func (l *learner) fold(
 // fillContexts makes rows of the association of a rare term with its contexts.
 func (l *learner) fillContexts() func() func(int, *sparseBlock) {
 	shares := contextShares(l.contextSums(l.opts.Window), l.opts.ContextPower)
-	sequence := l.rare.corpus.sequence
 	return func() func(int, *sparseBlock) {
 		counter := &contextCounter{units: make([]int, len(l.terms))}
 		return func(k int, b *sparseBlock) {
-			counter.reset()
-			sum := 0
-			for _, p := range l.rare.places[k] {
-				for _, step := range []int{-1, 1} {
-					distance := 1
-					for q := int(p) + step; distance <= l.opts.Window && sequence[q] >= 0; q += step {
-						if i := l.indices[sequence[q]]; i != absent {
-							counter.add(i, distance)
-							sum += windowUnits / distance
-							distance++
-						}
-					}
-				}
-			}
+			sum := l.countContexts(counter, l.rare.places[k])
 			slices.Sort(counter.found)
 			for _, j := range counter.found {
 				l.opts.associate(b, j, counter.units[j], sum, shares[j])
@@ -121,10 +107,30 @@ func (l *learner) fillContexts() func() func(int, *sparseBlock) {
 	}
 }
 
+// countContexts counts the learned terms around places in the corpus, as ppmi
+// does, and returns the sum.
+func (l *learner) countContexts(counter *contextCounter, places []int32) (sum int) {
+	sequence := l.rare.corpus.sequence
+	counter.reset()
+	for _, p := range places {
+		for _, step := range []int{-1, 1} {
+			distance := 1
+			for q := int(p) + step; distance <= l.opts.Window && sequence[q] >= 0; q += step {
+				if i := l.indices[sequence[q]]; i != absent {
+					counter.add(i, distance)
+					sum += windowUnits / distance
+					distance++
+				}
+			}
+		}
+	}
+	return sum
+}
+
 // fillDocuments makes rows of the sum of a rare term's documents, each as
 // termDocuments has it and as much as the term weighs in it.
 func (l *learner) fillDocuments() func() func(int, *sparseBlock) {
-	idf, sequence := l.idf(), l.rare.corpus.sequence
+	idf := l.idf()
 	type weight struct {
 		term  int32
 		value float32
@@ -136,17 +142,8 @@ func (l *learner) fillDocuments() func() func(int, *sparseBlock) {
 		return func(k int, b *sparseBlock) {
 			sum = sum[:0]
 			for places := l.rare.places[k]; len(places) > 0; {
-				start, end := int(places[0]), int(places[0])
-				for sequence[start-1] != endOfDocument {
-					start--
-				}
-				doc = doc[:0]
-				for end = start; sequence[end] != endOfDocument; end++ {
-					if id := sequence[end]; id >= 0 && l.indices[id] != absent {
-						doc = append(doc, l.indices[id])
-					}
-				}
-				tf, _ := slices.BinarySearch(places, int32(end))
+				var tf int
+				doc, tf = l.documentOf(doc[:0], places)
 				places = places[tf:]
 				one.index, one.value = one.index[:0], one.value[:0]
 				scale := float32(math.Log1p(float64(tf))) / weigh(doc, idf, &one)
@@ -161,4 +158,22 @@ func (l *learner) fillDocuments() func() func(int, *sparseBlock) {
 			}
 		}
 	}
+}
+
+// documentOf appends the learned terms of the document with the first of the
+// places of a rare term, and returns how many of the places are in it.
+func (l *learner) documentOf(doc, places []int32) (_ []int32, tf int) {
+	sequence, p := l.rare.corpus.sequence, int(places[0])
+	for sequence[p-1] != endOfDocument {
+		p--
+	}
+	for ; sequence[p] != endOfDocument; p++ {
+		if tf < len(places) && p == int(places[tf]) {
+			tf++
+		}
+		if id := sequence[p]; id >= 0 && l.indices[id] != absent {
+			doc = append(doc, l.indices[id])
+		}
+	}
+	return doc, tf
 }
