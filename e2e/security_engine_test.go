@@ -46,7 +46,7 @@ stranger: {hash: "` + passwordHash + `"}
 akin:
   cluster_permissions: [cluster:monitor/main, cluster_composite_ops_ro]
   index_permissions:
-  - {index_patterns: ["akin-e2e-*"], allowed_actions: [read, "indices:admin/get", "indices:admin/mappings/fields/get*", "indices:admin/analyze*"]}
+  - {index_patterns: ["akin-e2e-*"], allowed_actions: [read, "indices:admin/get", "indices:admin/mappings/fields/get*", "indices:admin/analyze*", "indices:monitor/settings/get"]}
 reader:
   cluster_permissions: [cluster_composite_ops_ro]
   index_permissions:

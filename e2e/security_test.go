@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -178,6 +179,23 @@ func documentSecurity(t *testing.T, e *engine) {
 	}
 	if n := hiding.metric(t, requestsMetric, `reason="hidden"`); n != float64(len(requests)) {
 		t.Errorf("%v requests were hidden, want %d", n, len(requests))
+	}
+	// The documents that feedback comes from are those that the role lets through.
+	feeding, _ := serveSecured(t, e, section{"feedback": section{"documents": 10}})
+	visible, err := feeding.as("own").search(t.Context(), relatedPath, `{"size":100,"query":{"match_all":{}}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	terms := explainedFeedback(t, feeding, feeding.as("own").url, relatedPath, relatedSearch("automobile"))
+	for _, f := range terms {
+		for _, id := range f.Documents {
+			if !slices.Contains(visible.ids(), id) {
+				t.Errorf("%s is from %s, which the client may not see", f.Term, id)
+			}
+		}
+	}
+	if used := feeding.metric(t, feedbackMetric, `result="used"`); used != 1 {
+		t.Errorf("%v searches with feedback, whose terms are %+v", used, terms)
 	}
 	// A search that shows nothing is expanded all the same.
 	waitFor(t, 5*time.Second, "an expanded search", func() error {

@@ -203,6 +203,9 @@ func (m *memory) release() {
 		clear(m.selections[keep:])
 		m.selections = m.selections[:keep]
 	}
+	for _, sel := range m.selections {
+		sel.Context = nil
+	}
 	m.lent = 0
 	clear(m.clauses)
 	clear(m.terms[:cap(m.terms)])

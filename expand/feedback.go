@@ -84,8 +84,9 @@ type FieldTerms struct {
 
 // kept are the members of a body that decide which hits are the first.
 // search_after is not: all pages have the same first pass.
+// slice neither: all slices of a search have the same first pass.
 var kept = []string{
-	"query", "rescore", "post_filter", "min_score", "indices_boost", "runtime_mappings", "pit", "collapse", "slice", "timeout", "terminate_after",
+	"query", "rescore", "post_filter", "indices_boost", "runtime_mappings", "pit", "collapse", "timeout", "terminate_after",
 }
 
 // onlyHits has a first pass return nothing but names, states and scores.
@@ -98,6 +99,12 @@ func (a *asker) addFirstPass(res *Result) {
 	documents := o.Feedback.documents(s.req.Feedback)
 	if documents == 0 || o.Mode != ModeBM25 || len(s.firstHits()) > 0 || s.req.Endpoint != EndpointSearch ||
 		s.unscored || s.Hits.None || s.Scores.Sorted || s.Query.IsZero() {
+		return
+	}
+	if s.Scores.Min { // scores would change what is found
+		return
+	}
+	if s.req.Allowed != nil && s.discloses != 0 { // the cluster may hide fields of the documents from the client
 		return
 	}
 	rawQuery, body := s.parameters.Rewritten(s.req.RawQuery, false, false), s.Body

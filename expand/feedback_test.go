@@ -1,12 +1,18 @@
 package expand
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/esclient"
+	"github.com/akin-search/akin/expand/form"
 )
 
 func feedback(o *Options) { o.Feedback = Feedback{Documents: 10, Terms: 2, Weight: 0.3} }
@@ -151,5 +157,90 @@ func TestPagesOfAPointInTimeKeepTheFeedback(t *testing.T) {
 	next := page(`,"search_after":[1]`, nil)
 	if len(next.FirstPasses) > 0 || len(next.Clauses) != 1 || len(next.Clauses[0].Feedback) != len(with.Clauses[0].Feedback) || len(with.Clauses[0].Feedback) == 0 {
 		t.Errorf("first %+v\nnext %+v", with.Clauses, next)
+	}
+}
+
+// A page that goes out without feedback, because the second expansion failed,
+// is followed by pages without.
+func TestPagesAfterAFailedSecondExpansionHaveNoFeedback(t *testing.T) {
+	c, m := rental(t)
+	e := New(c, m, with(feedback))
+	page := func(after string, hits [][]FirstHit) (*Result, error) {
+		return e.Expand(t.Context(), &Request{
+			Body: []byte(`{"query":{"match":{"body":"car"}},"pit":{"id":"` + pitIDs[0].id + `"}` + after + `}`), FirstHits: hits,
+		})
+	}
+	first, err := page("", nil)
+	if err != nil || len(first.FirstPasses) != 1 {
+		t.Fatalf("%v %+v", err, first)
+	}
+	c.statisticsErr = errors.New("no statistics")
+	if _, err := page("", [][]FirstHit{firstHits}); err == nil {
+		t.Fatal("no error")
+	}
+	c.statisticsErr = nil
+	next, err := page(`,"search_after":[1]`, nil)
+	if err != nil || !next.Rewritten || len(next.FirstPasses) > 0 || foundTerms(next)[0] != foundTerms(first)[0] || len(next.Clauses[0].Feedback) > 0 {
+		t.Errorf("%v %+v", err, next)
+	}
+}
+
+// Slices come at the same time: what becomes of one is nothing to the others.
+func TestEachSliceHasFeedbackOfItsOwn(t *testing.T) {
+	c, m := rental(t)
+	e := New(c, m, with(feedback))
+	for id := range 2 {
+		r, err := e.Expand(t.Context(), &Request{
+			Body: fmt.Appendf(nil, `{"query":{"match":{"body":"car"}},"slice":{"id":%d,"max":2},"pit":{"id":"%s"}}`, id, pitIDs[0].id),
+		})
+		if err != nil || len(r.FirstPasses) != 1 || strings.Contains(string(r.FirstPasses[0].Body), "slice") {
+			t.Errorf("slice %d: %v %+v", id, err, r)
+		}
+	}
+}
+
+func TestNoFeedbackWhereItWouldFindOrShowMore(t *testing.T) {
+	allowed := func(context.Context, esclient.Indices) error { return nil }
+	for name, req := range map[string]*Request{
+		"min_score":          {Body: []byte(`{"min_score":1,"query":{"match":{"body":"car"}}}`)},
+		"secured, explained": {Body: []byte(`{"explain":true,"query":{"match":{"body":"car"}}}`), Allowed: allowed},
+		"secured, profiled":  {Body: []byte(`{"profile":true,"query":{"match":{"body":"car"}}}`), Allowed: allowed},
+	} {
+		if first, _ := expandTwice(t, req, func(o *Options) { o.NormalizeScores = true }); len(first.FirstPasses) > 0 || !first.Rewritten {
+			t.Errorf("%s: %+v", name, first)
+		}
+	}
+}
+
+// Where the cluster takes few clauses, feedback goes before what finds.
+func TestFeedbackIsTakenBackFirst(t *testing.T) {
+	c, m := rental(t)
+	c.docFreqs["tariff"] = 7
+	e := New(c, m, with(func(o *Options) { feedback(o); o.NoRescore, o.Scoring = true, form.Linear }))
+	req := &Request{Index: "docs", Body: []byte(`{"query":{"match":{"body":"car"}}}`), FirstHits: [][]FirstHit{firstHits}}
+	all, err := e.Expand(t.Context(), req)
+	if err != nil || len(all.Clauses[0].Feedback) != 2 {
+		t.Fatalf("%v %+v", err, all)
+	}
+	for limit := all.ClauseCount - 1; limit > 0; limit-- {
+		e.limits.set(Limit{Kind: LimitClauses, Index: "docs"}, int64(limit), false)
+		r, err := e.Expand(t.Context(), req)
+		if err != nil || r.ClauseCount > limit {
+			t.Fatalf("limit %d: %v %+v", limit, err, r)
+		}
+		if n := len(r.Clauses[0].Feedback); n > 0 && len(r.Clauses[0].Added) < len(all.Clauses[0].Added) {
+			t.Errorf("limit %d: %d terms of feedback and %d added ones", limit, n, len(r.Clauses[0].Added))
+		}
+	}
+}
+
+func TestOnlyTheFirstSearchesOfManyHaveFeedback(t *testing.T) {
+	lines := strings.Repeat("{}\n"+`{"query":{"match":{"body":"car"}}}`+"\n", maxReranked+3)
+	first, second := expandTwice(t, &Request{Endpoint: EndpointMultiSearch, Body: []byte(lines)})
+	if len(first.FirstPasses) != maxReranked+3 || first.FirstPasses[maxReranked-1] == nil || first.FirstPasses[maxReranked] != nil || first.TooManyFirstPasses != 3 {
+		t.Errorf("%d first passes, too many: %d", len(first.FirstPasses), first.TooManyFirstPasses)
+	}
+	if !second.Rewritten {
+		t.Errorf("%+v", second)
 	}
 }

@@ -254,13 +254,18 @@ func TestDeepClausesTakeFlatterForms(t *testing.T) {
 		"fields, counted": `{"multi_match":{"query":"car rental","fields":["body","title"],"operator":"and"}}`,
 		"term-centric":    `{"multi_match":{"query":"car rental","fields":["body","title"],"type":"cross_fields","operator":"and"}}`,
 	} {
-		for _, matching := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, same matches %t", name, matching), func(t *testing.T) {
+		for bits := range 4 {
+			matching, second := bits&1 == 1, bits&2 == 2
+			t.Run(fmt.Sprintf("%s, same matches %t, feedback %t", name, matching, second), func(t *testing.T) {
 				var forms []string
+				req := Request{}
+				if second {
+					req.FirstHits = [][]FirstHit{firstHits}
+				}
 				for depth := range 20 {
 					query := strings.Repeat(`{"bool":{"must":`, depth) + clause + strings.Repeat(`}}`, depth)
-					r, err := New(c, m, with(func(o *Options) { o.SameMatches, o.NoRescore = matching, true })).
-						Expand(t.Context(), &Request{Body: []byte(`{"query":` + query + `}`)})
+					req.Body = []byte(`{"query":` + query + `}`)
+					r, err := New(c, m, with(func(o *Options) { feedback(o); o.SameMatches, o.NoRescore = matching, true })).Expand(t.Context(), &req)
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -16,6 +16,7 @@ import (
 	"github.com/akin-search/akin/expand/dsl"
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/internal/jsonspan"
 )
 
 const (
@@ -76,18 +77,19 @@ func (a *asker) askPage(ctx context.Context) (reason.Reason, error) {
 	if a.s.PIT.ID == "" {
 		return "", a.ask(ctx)
 	}
-	cache, key := a.e.pits, pageKey(a.e, a.s.Search)
-	key.feedback = a.e.options.Feedback.documents(a.s.req.Feedback) > 0
+	wanted, second := a.e.options.Feedback.documents(a.s.req.Feedback) > 0, len(a.s.firstHits()) > 0
+	cache, key := a.e.pits, pageKey(a.e, a.s.Search, wanted)
+	key.feedback = wanted
 	first, known := cache.GetIfPresent(key)
-	if !known && len(a.s.firstHits()) == 0 {
+	if !known && !second {
 		key.feedback = false
 		first, known = cache.GetIfPresent(key)
 	}
 	a.later = known
 	var err error
 	if !known {
-		if err = a.ask(ctx); err != nil && errors.Is(ctx.Err(), context.Canceled) {
-			return "", err // nobody waits for this page
+		if err = a.ask(ctx); err != nil && (second || errors.Is(ctx.Err(), context.Canceled)) {
+			return "", err // nobody waits for this page, or it goes out without feedback
 		}
 		if a.s.req.Preview {
 			return "", err
@@ -120,12 +122,22 @@ func byPath(n int, clause func(i int) *dsl.Clause) []int {
 }
 
 // pageKey names the search by what the choice of its terms depends on: not by
-// what acts only on how a clause is written, such as its boost.
-func pageKey(e *Expander, s *dsl.Search) pitKey {
+// what acts only on how a clause is written, such as its boost. With feedback
+// each slice is a search by itself: they come at the same time, and the first
+// pass of one may fail.
+func pageKey(e *Expander, s *dsl.Search, feedback bool) pitKey {
 	var raw []byte
 	add := func(s string) { raw = append(binary.AppendUvarint(raw, uint64(len(s))), s...) }
 	add(s.PIT.ID)
 	add(string(s.RuntimeMappings.Of(s.Body)))
+	if feedback {
+		_ = jsonspan.Members(s.Body, func(name, value []byte) error {
+			if string(name) == "slice" {
+				add(string(value))
+			}
+			return nil
+		})
+	}
 	for _, i := range byPath(len(s.Clauses), func(i int) *dsl.Clause { return &s.Clauses[i] }) {
 		c := &s.Clauses[i]
 		add(c.Path)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -85,6 +87,9 @@ func fuzzOptions(bits uint16) (o Options, change func(c *fakeCluster)) {
 		if bits>>12&1 == 1 {
 			o.Mode = ModeHard
 		}
+		if bits>>13&1 == 1 {
+			o.Feedback = Feedback{Documents: 3, Terms: 1 + int(bits>>14)*5, Weight: 0.3}
+		}
 	})
 	return o, func(c *fakeCluster) {
 		c.scripts, c.shards = bits>>9&1 == 0, 1+int(bits>>10&1)
@@ -118,6 +123,9 @@ func FuzzExpand(f *testing.F) {
 			f.Add([]byte(seed), uint16(i+701*k))
 		}
 	}
+	for k := range 8 {
+		f.Add([]byte(carRental), uint16(1<<13+k*0x1041))
+	}
 	// Mode hard, highlight related, and no term that is related.
 	f.Add([]byte(`{"query":{"bool":{"must":[{"match":{"":"0"}}]}},"highlight":{}}`), uint16(4996))
 	f.Fuzz(func(t *testing.T, body []byte, bits uint16) {
@@ -129,6 +137,12 @@ func FuzzExpand(f *testing.F) {
 		})
 		if string(body) != before {
 			t.Fatalf("the request's body was changed to %q", body)
+		}
+		if len(r.FirstPasses) > 0 {
+			checkFeedback(t, body, r, func(c *fakeCluster, p *Options) {
+				change(c)
+				*p = o
+			})
 		}
 		if !r.Rewritten {
 			if len(r.Body) > 0 || r.Reason == "" {
@@ -143,6 +157,71 @@ func FuzzExpand(f *testing.F) {
 			t.Errorf("Expand(%q) = %q: %v", body, r.Body, err)
 		}
 	})
+}
+
+// oddHits are first hits with terms that are written in many ways, or in none.
+// Those of fields depend on the search.
+func oddHits(fields []string) (hits []FirstHit) {
+	for i, terms := range [][]string{
+		{"car", "tariff", "quo\"te", "back\\slash", "\u2028", "\x00"}, {"tariff", "", "unheard"}, {}, {"\u6c7d\u8f66", strings.Repeat("long", 1000)},
+	} {
+		h := FirstHit{ID: strconv.Itoa(i), Score: math.Pow(10, float64(40*i-40)), Fields: map[string]FieldTerms{}}
+		for k, name := range fields {
+			d := FieldTerms{Terms: terms}
+			for n := range terms {
+				d.Freqs = append(d.Freqs, float64(n*i+k))
+			}
+			h.Fields[name] = d
+		}
+		hits = append(hits, h)
+	}
+	return append(hits, FirstHit{ID: "none", Score: -1})
+}
+
+// checkFeedback expands a search again with first hits: what comes out has to
+// find what the first result finds.
+func checkFeedback(t *testing.T, body []byte, first *Result, change func(c *fakeCluster, o *Options)) {
+	t.Helper()
+	pass := first.FirstPasses[0]
+	if !json.Valid(pass.Body) {
+		t.Fatalf("first pass %q: not JSON", pass.Body)
+	}
+	hits := oddHits(pass.Fields)
+	r := expandRequest(t, &Request{Body: body, FirstHits: [][]FirstHit{hits}}, func(c *fakeCluster, o *Options) {
+		change(c, o)
+		for _, h := range hits {
+			for _, d := range h.Fields {
+				for k, term := range d.Terms {
+					if _, known := c.docFreqs[term]; !known && term != "unheard" {
+						c.docFreqs[term] = int64(1 + k)
+					}
+				}
+			}
+		}
+	})
+	if len(r.FirstPasses) > 0 || first.Rewritten && !r.Rewritten {
+		t.Fatalf("Expand(%q): rewritten %t with feedback, first passes %v", body, r.Rewritten, r.FirstPasses)
+	}
+	if r.Rewritten && !json.Valid(r.Body) {
+		t.Fatalf("Expand(%q) with feedback = %q: not JSON", body, r.Body)
+	}
+	if r.Rewritten {
+		if err := strip(body, r.Body); err != nil {
+			t.Errorf("Expand(%q) with feedback = %q: %v", body, r.Body, err)
+		}
+	}
+	if was, is := foundTerms(first), foundTerms(r); !slices.Equal(was, is) {
+		t.Errorf("Expand(%q) adds %v, with feedback %v", body, was, is)
+	}
+}
+
+func foundTerms(r *Result) (found []string) {
+	for _, c := range r.Clauses {
+		for _, a := range c.Added {
+			found = append(found, c.Path+" "+c.Field+" "+a.Term)
+		}
+	}
+	return found
 }
 
 // FuzzMultiSearch holds the lines of _msearch against the same promise.

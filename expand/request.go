@@ -63,6 +63,9 @@ type Result struct {
 	// that have none. It is empty where none has one. RawQuery and Body are what
 	// goes out where a first pass fails.
 	FirstPasses []*FirstPass
+	// TooManyFirstPasses is how many searches have none because the request has
+	// more than are read.
+	TooManyFirstPasses int
 	// Indices are the index expressions of the searches of a request that has
 	// several, empty for one that is one search.
 	Indices []string
@@ -178,7 +181,7 @@ type Added struct {
 type AddedFeedback struct {
 	// Term is the term j, and Documents are the ids of the hits that hold it.
 	Term      string   `json:"term"`
-	Documents []string `json:"documents"`
+	Documents []string `json:"documents,omitempty"`
 	// Weight is f_j, see [terms.Feedback], and Boost the factor that the term
 	// carries in the search.
 	Weight float64 `json:"weight"`

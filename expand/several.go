@@ -99,7 +99,7 @@ func joined(req *Request, parts []dsl.Part, results []*Result, errs []error) (*R
 	case len(out.Failures) > 0:
 		return nil, fmt.Errorf("of %d searches: %w", len(parts), errors.Join(out.Failures...))
 	case len(out.Clauses) > 0:
-		return &Result{Clauses: out.Clauses, Reason: out.Clauses[0].Reason, FirstPasses: out.FirstPasses}, nil
+		return &Result{Clauses: out.Clauses, Reason: out.Clauses[0].Reason, FirstPasses: out.FirstPasses, TooManyFirstPasses: out.TooManyFirstPasses}, nil
 	}
 	return &Result{Reason: reason.NoClause}, nil
 }
@@ -117,6 +117,8 @@ func (r *Result) add(i, n int, search *Result) {
 	r.Rewritten, r.ClauseCount = r.Rewritten || search.Rewritten, max(r.ClauseCount, search.ClauseCount)
 	if i < maxReranked {
 		setOf(&r.FirstPasses, i, n, search.FirstPasses)
+	} else {
+		r.TooManyFirstPasses += len(search.FirstPasses)
 	}
 	setOf(&r.Reranks, i, n, search.Reranks)
 }

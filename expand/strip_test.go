@@ -202,8 +202,9 @@ func (c checker) wraps(outer, clause []byte) bool {
 	}
 	added := should.values
 	switch must, filter := parts.member("must"), parts.member("filter"); {
-	case must != nil: // linear, same
-		if !bytes.Equal(must, listOf(clause)) {
+	case must != nil: // linear, same, or feedback around either
+		inner := first(must)
+		if !bytes.Equal(must, listOf(inner)) || !bytes.Equal(inner, clause) && !c.wraps(inner, clause) {
 			return false
 		}
 	case filter != nil && bytes.Equal(filter, listOf(clause)): // grouped or saturated, same

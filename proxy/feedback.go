@@ -2,13 +2,16 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/akin-search/akin/expand"
 	"github.com/akin-search/akin/proxy/answer"
+	"github.com/akin-search/akin/proxy/held"
 )
 
 // What became of the first pass of a search, values of the label "result".
@@ -20,22 +23,30 @@ const (
 	feedbackRefused = "refused"  // the cluster does not answer it with a 200
 	feedbackAnswer  = "answer"   // the answer cannot be read
 	feedbackNoTerms = "no_terms" // the cluster tells the terms of none of the hits
+	feedbackBusy    = "busy"     // as many first passes are under way as may be
+	feedbackTooMany = "searches" // the request has more searches than get feedback
 )
 
-// feedbackSideBySide is how many first passes of one request run at a time.
-const feedbackSideBySide = 4
+const (
+	// maxFirstPasses is how many first passes run at a time; one client gets half.
+	maxFirstPasses = 128
+	// feedbackSideBySide is how many of them are of one request.
+	feedbackSideBySide = 4
+	// hitTermBytes is about what one term of a hit takes while terms are chosen.
+	hitTermBytes = 200
+)
 
 // HitTerms tells the terms of hits. Package rerank implements it.
 type HitTerms interface {
 	// Terms returns the terms of each hit by field, nil for a hit that is no longer
-	// as it was found. It must not modify fields and hits, and may be called at the
-	// same time for several searches.
+	// as it was found, or whose terms are not to be had. It must not modify fields
+	// and hits, and may be called at the same time for several searches.
 	Terms(ctx context.Context, fields []string, hits []expand.Hit) ([]map[string]expand.FieldTerms, error)
 }
 
 // withFeedback returns the result of a second expansion, which knows the first
 // hits that the first one asks for; where that fails, the first.
-func (w rewriter) withFeedback(ctx context.Context, r *http.Request, e Expander, in *expand.Request, first *expand.Result) *expand.Result {
+func (w rewriter) withFeedback(ctx context.Context, r *http.Request, x *search, e Expander, in *expand.Request, first *expand.Result) *expand.Result {
 	if w.opts.HitTerms == nil {
 		return first
 	}
@@ -48,7 +59,7 @@ func (w rewriter) withFeedback(ctx context.Context, r *http.Request, e Expander,
 		if pass != nil {
 			passes.Go(func() error {
 				if err := w.guard.Do("asking for the first hits", func() error {
-					second.FirstHits[i], results[i] = w.firstHits(ctx, r, pass)
+					second.FirstHits[i], results[i] = w.firstHits(ctx, r, x, pass)
 					return nil
 				}); err != nil {
 					results[i] = w.cause(err)
@@ -58,50 +69,69 @@ func (w rewriter) withFeedback(ctx context.Context, r *http.Request, e Expander,
 		}
 	}
 	_ = passes.Wait() // each has a result of its own
-	used := false
-	for _, result := range results {
-		used = used || result == feedbackUsed
-		if result != "" && result != feedbackUsed {
-			w.metrics.feedback.WithLabelValues(result).Inc()
+	out := first
+	if slices.Contains(results, feedbackUsed) {
+		var result string
+		out, result = w.expandAgain(ctx, e, &second, first)
+		for i := range results {
+			if results[i] == feedbackUsed {
+				results[i] = result
+			}
 		}
 	}
-	if !used {
-		return first
-	}
-	var out *expand.Result
-	err := w.guard.Do("expanding", func() (err error) {
-		out, err = e.Expand(ctx, &second)
-		return err
-	})
-	result := feedbackUsed
-	if err != nil || !out.Rewritten {
-		out, result = first, feedbackNoTerms
-	}
-	if err != nil {
-		result = w.cause(err)
-	}
-	for _, r := range results {
-		if r == feedbackUsed {
-			w.metrics.feedback.WithLabelValues(result).Inc()
+	w.metrics.feedback.WithLabelValues(feedbackTooMany).Add(float64(first.TooManyFirstPasses))
+	for _, result := range results {
+		if result == "" {
+			continue
+		}
+		w.metrics.feedback.WithLabelValues(result).Inc()
+		if result != feedbackUsed && result != feedbackNoHits && result != feedbackNoTerms && r.Context().Err() == nil {
+			w.health.FailedOpen(r.Context(), failedFeedback, result, x.index) //nolint:contextcheck // It is the client's.
 		}
 	}
 	return out
 }
 
+// expandAgain returns the result of the second expansion, and what became of
+// the feedback; where one of the searches fails, that of the first.
+func (w rewriter) expandAgain(ctx context.Context, e Expander, in *expand.Request, first *expand.Result) (out *expand.Result, result string) {
+	err := w.guard.Do("expanding", func() (err error) {
+		out, err = e.Expand(ctx, in)
+		return err
+	})
+	if err == nil && len(out.Failures) > len(first.Failures) {
+		err = out.Failures[0]
+	}
+	switch {
+	case err != nil:
+		return first, w.cause(err)
+	case !out.Rewritten:
+		return first, feedbackNoTerms
+	}
+	return out, feedbackUsed
+}
+
 // firstHits returns the hits of a first pass with their terms, and what became
 // of it. It asks as the client that sent r.
-func (w rewriter) firstHits(ctx context.Context, r *http.Request, pass *expand.FirstPass) (first []expand.FirstHit, result string) {
-	path := "/_search"
+func (w rewriter) firstHits(ctx context.Context, r *http.Request, x *search, pass *expand.FirstPass) (first []expand.FirstHit, result string) {
+	owner := "client " + x.client.Name
+	if !w.firstPasses.Take(owner) {
+		return nil, feedbackBusy
+	}
+	defer w.firstPasses.Give(owner)
+	path := "/_search?filter_path=" + answer.HitsPath
 	if pass.Index != "" {
 		path = "/" + url.PathEscape(pass.Index) + path
 	}
 	if pass.RawQuery != "" {
-		path += "?" + pass.RawQuery
+		path += "&" + pass.RawQuery
 	}
 	status, body, err := w.ask(ctx, r, http.MethodPost, path, pass.Body)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, w.cause(ctx.Err())
+	case errors.Is(err, held.ErrNoRoom):
+		return nil, reasonMemory
 	case err != nil, status != http.StatusOK:
 		return nil, feedbackRefused
 	}
@@ -116,13 +146,20 @@ func (w rewriter) firstHits(ctx context.Context, r *http.Request, pass *expand.F
 	if err != nil {
 		return nil, w.cause(err)
 	}
+	terms := 0
 	for i, fields := range documents {
 		if fields != nil && scores[i] > 0 {
 			first = append(first, expand.FirstHit{ID: hits[i].ID, Score: scores[i], Fields: fields})
+			for _, f := range fields {
+				terms += len(f.Terms)
+			}
 		}
 	}
-	if len(first) == 0 {
+	switch {
+	case len(first) == 0:
 		return nil, feedbackNoTerms
+	case !x.hold.Take(int64(terms) * hitTermBytes): // until the end of the search
+		return nil, reasonMemory
 	}
 	return first, feedbackUsed
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/proxy/explain"
 )
 
@@ -62,7 +63,7 @@ func TestFirstHitsChangeTheSearch(t *testing.T) {
 		t.Fatalf("%d requests", len(requests))
 	}
 	first, second := requests[0], requests[1]
-	if !strings.HasPrefix(first.line, "POST /i%2Cj/_search?routing=a ") || first.body != firstPassBody ||
+	if !strings.HasPrefix(first.line, "POST /i%2Cj/_search?filter_path="+answer.HitsPath+"&routing=a ") || first.body != firstPassBody ||
 		first.get("Authorization") == nil || first.get("X-Akin") != nil {
 		t.Errorf("first pass: %s\n%s", first.line, first.body)
 	}
@@ -135,4 +136,35 @@ func TestSearchGoesOutWithoutFeedbackWhen(t *testing.T) {
 func waits(ctx context.Context, _ []string, _ []expand.Hit) ([]map[string]expand.FieldTerms, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
+}
+
+// Where the second expansion fails, if only for one of several searches, all of
+// them go out as the first one left them.
+func TestASecondExpansionThatFailsLeavesTheFirst(t *testing.T) {
+	for name, second := range map[string]func() (*expand.Result, error){
+		"all of it": func() (*expand.Result, error) { return nil, errors.New("no") },
+		"one of several": func() (*expand.Result, error) {
+			return &expand.Result{Rewritten: true, Failures: []error{errors.New("no")}}, nil
+		},
+		"it panics":       func() (*expand.Result, error) { panic("x") },
+		"nothing is left": func() (*expand.Result, error) { return &expand.Result{}, nil },
+	} {
+		node := startRawNode(t, func(int, rawRequest) string { return answerOf(firstTwo) })
+		addr, registry := startProxy(t, Options{
+			Upstreams: []string{node.URL}, HitTerms: hitTermsFunc(termsOfAll),
+			Expander: expander(func(ctx context.Context, r *expand.Request) (*expand.Result, error) {
+				if len(r.FirstHits) > 0 {
+					return second()
+				}
+				return asksForHits(ctx, r)
+			}),
+		})
+		exchangeRaw(t, addr, searchOf("/i/_search", jsonType, `{"query":{}}`))
+		if requests := node.all(); len(requests) != 2 || requests[1].body != withoutFeedback {
+			t.Errorf("%s: %+v", name, requests)
+		}
+		if counter(t, registry, "akin_feedback_total", "result", feedbackUsed) != 0 || counter(t, registry, "akin_feedback_total") != 1 {
+			t.Errorf("%s: counted as used", name)
+		}
+	}
 }

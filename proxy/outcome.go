@@ -19,6 +19,8 @@ const explanationHeader = "X-Akin-Explanation"
 const (
 	failedSearch = "search"  // it is sent as it came
 	failedRerank = "ranking" // its hits stay in the engine's order
+
+	failedFeedback = "feedback" // it is expanded without its first hits
 )
 
 // Causes of failing open that are not errors of the expander.
@@ -33,6 +35,8 @@ var ownHints = map[string]string{
 	causePanic:       "a mistake in akin: report it with the stack of the line \"panic\"",
 	causeRejected:    "the cluster rejects what akin has changed and accepts the original: see its log, and akin's at level debug",
 	causeUnchecked:   "answers are too long, or no JSON: failures of shards inside them go unseen",
+	feedbackRefused:  "the cluster refuses the search for the first hits, or does not answer it: send it by itself, with akin=no-feedback",
+	feedbackAnswer:   "the answer to the search for the first hits is too long, or of another shape",
 	rerankUnnamed:    "hits need ids, scores, versions and sequence numbers to be ordered by the soft cosine",
 	rerankUnreadable: "answers are too long, or cannot be cut to the client's page: ask for fewer hits, or less of each",
 }

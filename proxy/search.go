@@ -302,7 +302,7 @@ func (w rewriter) callExpander(ctx context.Context, r *http.Request, x *search, 
 	}
 	made = new(rewrittenSearch)
 	if made.Result, err = e.Expand(ctx, in); err == nil && len(made.FirstPasses) > 0 {
-		made.Result = w.withFeedback(ctx, r, e, in, made.Result)
+		made.Result = w.withFeedback(ctx, r, x, e, in, made.Result)
 	}
 	if err != nil || !made.Rewritten {
 		return made, err

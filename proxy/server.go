@@ -180,12 +180,13 @@ type bodies struct {
 }
 
 // traffic is what answers requests, how many of them a Front has handed over
-// and not got back, and whether it ends.
+// and not got back, and whether it ends; and the first passes under way.
 type traffic struct {
 	// proxy and admin are the handlers of the two listeners.
 	proxy, admin http.Handler
 	inFlight     atomic.Int64
 	draining     atomic.Bool
+	firstPasses  *budget.Places
 }
 
 // New returns a server. It returns an error without a usable node, or where
@@ -197,6 +198,7 @@ func New(o Options) (*Server, error) {
 		learned:    learned{unfit: newMarks(), shapes: newMarks(), now: time.Now},
 		background: background{shadow.NewRunner(), shadow.NewRunner()},
 		bodies:     bodies{bodyGrace: held.BodyGrace, answerGrace: held.AnswerGrace},
+		traffic:    traffic{firstPasses: budget.NewPlaces(maxFirstPasses)},
 	}
 	s.opts.Previous = nil // else no server would ever be freed
 	var err error

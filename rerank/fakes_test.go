@@ -72,6 +72,7 @@ type fakeVectors struct {
 	docs     map[docKey]map[string]map[string]int64
 	versions map[docKey]int64 // others have 1
 	err      error
+	failed   map[docKey]error // of single documents
 	panics   bool
 	// wait, unless nil, holds every call until it is closed or the call ends.
 	wait  chan struct{}
@@ -130,7 +131,7 @@ func (f *fakeVectors) DocVectors(ctx context.Context, docs []documents.VectorReq
 	for i, d := range docs {
 		key := docKey{d.Index, d.ID}
 		fields, ok := f.docs[key]
-		if !ok {
+		if out[i].Err = f.failed[key]; !ok || out[i].Err != nil {
 			continue
 		}
 		out[i] = documents.DocTerms{Found: true, Version: max(f.versions[key], 1), Fields: map[string][]documents.TermFreq{}}

@@ -95,6 +95,8 @@ const (
 	// maxTerms bounds the terms of the hits that one search asks for: a hundred
 	// documents of 10,000 different words each.
 	maxTerms = 1_000_000
+	// maxReturned bounds the terms that [Reranker.Terms] returns.
+	maxReturned = 100_000
 )
 
 // A Reranker scores hits. Its methods may be called at the same time.
@@ -163,8 +165,10 @@ func (r *Reranker) Scores(ctx context.Context, fields []expand.RerankField, hits
 	return scores, err
 }
 
-// Terms returns the terms of fields of hits, nil where a hit is no longer as it
-// was found. Its errors are those of [Reranker.Scores].
+// Terms returns the terms of fields of hits: nil for a hit that is no longer as
+// it was found, that has none, whose terms the cluster does not tell, or with
+// which there would be more than 100,000. Its errors are those of
+// [Reranker.Scores].
 func (r *Reranker) Terms(ctx context.Context, fields []string, hits []expand.Hit) ([]map[string]expand.FieldTerms, error) {
 	columns := make([]expand.RerankField, len(fields))
 	for i, name := range fields {
@@ -174,6 +178,7 @@ func (r *Reranker) Terms(ctx context.Context, fields []string, hits []expand.Hit
 	if err != nil {
 		return nil, err
 	}
+	w.termsOnly = true
 	if len(w.recallUUIDs()) > 0 || w.recallVectors() > 0 {
 		fetch := func(ctx context.Context) error {
 			if err := w.fetchTerms(ctx, r.options.Vectors); !errors.Is(err, ErrMissing) {

@@ -655,3 +655,23 @@ func TestAComparisonThatEndsEarlyLeavesNoTrace(t *testing.T) {
 		t.Errorf("it ended early %d times, want once before each hit", asked-1)
 	}
 }
+
+// Hits whose terms are not to be had, or would be too many, are left out.
+func TestTermsLeavesOutHits(t *testing.T) {
+	v, _, hits := pets(t)
+	large := map[string]int64{}
+	for n := range maxReturned + 1 {
+		large[strconv.Itoa(n)] = 1
+	}
+	v.docs[docKey{"i", hits[1].ID}]["body"] = large
+	v.failed = map[docKey]error{{"i", hits[0].ID}: errors.New("this document only")}
+	got, err := newReranker(t, v).Terms(t.Context(), []string{"body"}, hits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, fields := range got {
+		if (fields == nil) != (k < 2) {
+			t.Errorf("hit %d: %d terms", k, len(fields["body"].Terms))
+		}
+	}
+}

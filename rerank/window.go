@@ -31,6 +31,9 @@ type window struct {
 	fields []column
 	// terms is how many terms of hits were asked for.
 	terms int
+	// termsOnly says that nothing is scored: hits whose terms are not to be had are
+	// left out.
+	termsOnly bool
 	// settled says of doubtful fields whether they are readable.
 	settled map[fieldKey]bool
 }
@@ -95,18 +98,29 @@ func (w *window) fetchTerms(ctx context.Context, vectors Vectors) error {
 }
 
 // docTerms returns the terms of the hits by field, nil for a hit of which a
-// field is missing.
+// field is missing, that has no terms, or with which there would be more than
+// maxReturned.
 func (w *window) docTerms() []map[string]expand.FieldTerms {
 	out := make([]map[string]expand.FieldTerms, len(w.hits))
+	left := maxReturned
 	for k := range w.hits {
-		fields := make(map[string]expand.FieldTerms, len(w.fields))
+		n := 0
 		for i := range w.fields {
-			if v := w.fields[i].vectors[k]; v != nil {
-				fields[w.fields[i].Field] = expand.FieldTerms{Terms: w.memory.terms.texts(v.terms), Freqs: v.freqs}
+			v := w.fields[i].vectors[k]
+			if v == nil {
+				n = 0
+				break
 			}
+			n += len(v.terms)
 		}
-		if len(fields) == len(w.fields) {
-			out[k] = fields
+		if n == 0 || n > left {
+			continue
+		}
+		left -= n
+		out[k] = make(map[string]expand.FieldTerms, len(w.fields))
+		for i := range w.fields {
+			v := w.fields[i].vectors[k]
+			out[k][w.fields[i].Field] = expand.FieldTerms{Terms: w.memory.terms.texts(v.terms), Freqs: v.freqs}
 		}
 	}
 	return out
@@ -247,15 +261,15 @@ func (w *window) loadVectors(ctx context.Context, vectors Vectors, keys []vector
 	}
 	switch {
 	case errors.Is(err, esclient.ErrTooLarge):
-		return fmt.Errorf("%w: %w", ErrTooLarge, err)
+		return w.tooLarge(err)
 	case err != nil:
 		return fmt.Errorf("terms of hits: %w", err)
 	case len(answer) != len(docs):
 		return fmt.Errorf("terms of hits: %d answers for %d", len(answer), len(docs))
 	}
 	for d := range docs {
-		if answer[d].Err != nil {
-			return answer[d].Err
+		if err := answer[d].Err; err != nil && !w.termsOnly {
+			return err
 		}
 		for i, field := range docs[d].Fields {
 			if key := keys[first[d]+i]; answer[d].Found && answer[d].Version == key.Version {
@@ -269,6 +283,15 @@ func (w *window) loadVectors(ctx context.Context, vectors Vectors, keys []vector
 		return ErrTooLarge
 	}
 	return nil
+}
+
+// tooLarge returns the error where a document has too many terms for a call,
+// or nil where it is left out.
+func (w *window) tooLarge(err error) error {
+	if w.termsOnly {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrTooLarge, err)
 }
 
 // recallRows notes the terms of a column, whose vectors are all there, and

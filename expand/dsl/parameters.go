@@ -194,8 +194,8 @@ func (p *Parameters) Rewritten(raw string, needDFS, paged bool) string {
 // firstPass are the parameters that a first pass of a search has, too: those
 // that decide which hits are its first.
 var firstPass = []string{
-	"allow_no_indices", "expand_wildcards", "ignore_throttled", "ignore_unavailable", "min_score", "preference", "routing",
-	"search_type", "terminate_after",
+	"allow_no_indices", "expand_wildcards", "ignore_throttled", "ignore_unavailable", "preference", "routing", "search_type",
+	"terminate_after",
 }
 
 // FirstPass returns those of the parameters of a raw query string that decide

@@ -40,8 +40,9 @@ func (p *Plan) marks(h *dsl.Highlight) bool {
 			continue
 		}
 		// A highlighter sees all terms of a query but those in script_score, and
-		// those of a linear field it may take for another field's.
-		if !p.MarkRelated || c.Scoring == Saturated && !p.Rescore || c.Scoring == Hard {
+		// those of a linear field it may take for another field's. Those of the first
+		// hits are not to be marked.
+		if !p.MarkRelated || c.hasFeedback() || c.Scoring == Saturated && !p.Rescore || c.Scoring == Hard {
 			return true
 		}
 	}

@@ -40,7 +40,9 @@ func (p *Plan) Cut(n int) {
 	for _, f := range Fields(p.Clauses) {
 		cut := min(n, len(f.Feedback))
 		f.Feedback = f.Feedback[:len(f.Feedback)-cut]
-		n -= cut
+		if n -= cut; cut > 0 && f.Reason == "" && len(f.Feedback)+len(f.Added) == 0 {
+			f.Reason = reason.TermLimit
+		}
 	}
 	for range n {
 		var fullest *Field
@@ -108,10 +110,14 @@ func (c *Clause) Flatten() {
 
 // levels returns how deep its form is, with the innermost query.
 func (c *Clause) levels() int {
-	if c.hasFeedback() && c.Added() == 0 {
-		return 2 // bool, term
+	outside := 0
+	if c.hasFeedback() {
+		if c.Added() == 0 {
+			return 2 // bool, term
+		}
+		outside = 1 // bool
 	}
-	n := [...]int{
+	n := outside + [...]int{
 		Linear:    2, // bool, term
 		Grouped:   4, // bool, two dis_max, term
 		Saturated: 5, // bool, script_score, bool, script_score, term
@@ -127,7 +133,7 @@ func (c *Clause) levels() int {
 			n++ // bool, with either the groups or the function_score in it
 		}
 	case c.Scoring == Linear && counted:
-		n = 5 // four bool, term
+		n = outside + 5 // four bool, term
 	case several:
 		n += 2 // dis_max and bool
 	case counted:

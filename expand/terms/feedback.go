@@ -105,7 +105,7 @@ func (sel *Selection) SettleFeedback(all []FeedbackTerm, docs int64, share, weig
 	for k := range kept {
 		added += mass(kept[k])
 	}
-	if own == 0 || added == 0 {
+	if weight*own == 0 || added == 0 {
 		return nil
 	}
 	for k := range kept {

@@ -92,7 +92,7 @@ func TestContextPrefersTheSenseOfTheFirstHits(t *testing.T) {
 	sel.Context = map[string]float64{"river": 0.5}
 	sel.Propose(SqrtIDF, 100, 1, 10)
 	sel.Settle(SqrtIDF, 100, []int64{10, 10, 10}, 1, 10)
-	if c := sel.Candidates; len(c) != 2 || c[0].Term != "river" || !near(c[0].V, 1.5*c[1].V) {
+	if c := sel.Candidates; len(c) != 2 || c[1].Term != "river" || !near(c[1].V, 1.5*c[0].V) {
 		t.Errorf("%+v", c)
 	}
 }

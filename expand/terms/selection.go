@@ -229,11 +229,11 @@ func (sel *Selection) neighbors() (n int) {
 // mostDocs returns the share of docs, rounded up to whole documents.
 func mostDocs(share float64, docs int64) float64 { return math.Ceil(share * float64(docs)) }
 
-// Settle weighs the proposed candidates by live statistics and, with feedback,
-// by 1 + f_j, so that of two senses of a word that of the first hits wins. It
-// drops those that the index does not have or has in more than share of its
-// documents, and
-// keeps the best in their order. docFreqs belong to [Selection.Terms].
+// Settle weighs the proposed candidates by live statistics, drops those that
+// the index does not have or has in more than share of its documents, and keeps
+// the best in their order. With feedback it then weighs them by 1 + f_j, so
+// that of two senses of a word that of the first hits wins, but the same
+// documents are found. docFreqs belong to [Selection.Terms].
 func (sel *Selection) Settle(w Weighting, docs int64, docFreqs []int64, share float64, keep int) {
 	for i := range sel.Origins {
 		o := &sel.Origins[i]
@@ -244,12 +244,14 @@ func (sel *Selection) Settle(w Weighting, docs int64, docFreqs []int64, share fl
 	most := mostDocs(share, docs)
 	for k := range sel.Candidates {
 		c := &sel.Candidates[k]
-		c.V *= w.Of(simmatrix.IDF(c.DocFreq, docs)) * (1 + sel.Context[c.Term])
-		if c.DocFreq == 0 || float64(c.DocFreq) > most {
+		if c.V *= w.Of(simmatrix.IDF(c.DocFreq, docs)); c.DocFreq == 0 || float64(c.DocFreq) > most {
 			c.V = 0
 		}
 	}
 	sel.KeepBest(keep)
+	for k := range sel.Candidates {
+		sel.Candidates[k].V *= 1 + sel.Context[sel.Candidates[k].Term]
+	}
 }
 
 // sum sets V of the candidates to Σ_i x_i w_i s_ij, and their document

@@ -6,6 +6,9 @@ import (
 	"github.com/akin-search/akin/expand"
 )
 
+// HitsPath is a filter_path of all that [ReadHits] reads: without inner hits.
+const HitsPath = "hits.hits._index,hits.hits._id,hits.hits._routing,hits.hits._score,hits.hits._seq_no,hits.hits._primary_term,hits.hits._version"
+
 // ReadHits returns the hits of the answer to a search, of which it has most at
 // most, and their scores. It returns an error where that is not such an answer,
 // or where a hit is not named.

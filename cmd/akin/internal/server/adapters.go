@@ -152,16 +152,6 @@ func (v vectors) UUIDs(ctx context.Context, indices, ids []string) error {
 	return nil
 }
 
-// readsHits reports whether searches may need the terms of their hits.
-func readsHits(cfg *configs.Config) bool {
-	for _, p := range cfg.Profiles {
-		if p.Feedback.Documents > 0 {
-			return true
-		}
-	}
-	return cfg.Expansion.Feedback.Documents > 0 || ranks(cfg, configs.ModeSoft)
-}
-
 // ranks reports whether searches may be ranked in a mode.
 func ranks(cfg *configs.Config, mode string) bool {
 	for _, p := range cfg.Profiles {

@@ -119,7 +119,7 @@ func newApp(ctx context.Context, o Options, p *process, previous *proxy.Server) 
 		return a, err
 	}
 	c := &collector{cluster: a.cluster, store: a.store, weights: a.weights, memory: a.process.memory}
-	if cfg := a.cfg; readsHits(cfg) {
+	if cfg := a.cfg; len(cfg.Matrices) > 0 { // any search may ask for feedback
 		c.rerank = rerank.New(rerank.Options{
 			Vectors: vectors{documents.API{Client: a.client}}, Bytes: size(cfg.Caches.Vectors), TTL: time.Duration(cfg.Caches.TTL),
 			Guard: p.guard, Client: proxy.ClientOf,
