@@ -261,14 +261,14 @@ func (w *window) loadVectors(ctx context.Context, vectors Vectors, keys []vector
 	}
 	switch {
 	case errors.Is(err, esclient.ErrTooLarge):
-		return w.tooLarge(err)
+		return w.required(fmt.Errorf("%w: %w", ErrTooLarge, err))
 	case err != nil:
 		return fmt.Errorf("terms of hits: %w", err)
 	case len(answer) != len(docs):
 		return fmt.Errorf("terms of hits: %d answers for %d", len(answer), len(docs))
 	}
 	for d := range docs {
-		if err := answer[d].Err; err != nil && !w.termsOnly {
+		if err := w.required(answer[d].Err); err != nil {
 			return err
 		}
 		for i, field := range docs[d].Fields {
@@ -285,13 +285,12 @@ func (w *window) loadVectors(ctx context.Context, vectors Vectors, keys []vector
 	return nil
 }
 
-// tooLarge returns the error where a document has too many terms for a call,
-// or nil where it is left out.
-func (w *window) tooLarge(err error) error {
+// required returns what went wrong with a document, nil where it is left out.
+func (w *window) required(err error) error {
 	if w.termsOnly {
 		return nil
 	}
-	return fmt.Errorf("%w: %w", ErrTooLarge, err)
+	return err
 }
 
 // recallRows notes the terms of a column, whose vectors are all there, and
