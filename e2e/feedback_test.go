@@ -182,6 +182,9 @@ func TestFeedbackOrdersHits(t *testing.T) {
 			}
 		})
 		t.Run("point in time", func(t *testing.T) {
+			if e.name == "elasticsearch7" {
+				return // its free modules have none
+			}
 			var opened struct {
 				ID    string
 				PITID string `json:"pit_id"`
@@ -202,7 +205,7 @@ func TestFeedbackOrdersHits(t *testing.T) {
 						}
 					}
 				}
-				decode(t, s.must(t, http.MethodPost, "/_search", `{"size":2,"query":{"match":{"body":"car"}},"sort":["_score","_id"],"pit":{"id":"`+
+				decode(t, s.must(t, http.MethodPost, "/_search", `{"size":2,"query":{"match":{"body":"car"}},"sort":["_score","_doc"],"pit":{"id":"`+
 					opened.ID+opened.PITID+`","keep_alive":"1m"}`+after+`}`), &page)
 				for _, h := range page.Hits.Hits {
 					all, after = append(all, h.ID), `,"search_after":`+string(h.Sort)

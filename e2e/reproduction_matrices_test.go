@@ -227,6 +227,7 @@ func (m *forumMatrices) vector(terms []string) softcosine.Vector {
 func (m *forumMatrices) learned(tb testing.TB, setting reproSetting) *simmatrix.Matrix {
 	tb.Helper()
 	options := learn.DefaultCorpusOptions()
+	options.RareTerms = false // the paper has none
 	options.Neighbors, options.Power, options.MinDocFreq = setting.neighbors, setting.power, setting.docFreq
 	options.Seed = cmp.Or(setting.seed, options.Seed)
 	matrix, err := learn.FromCorpus(tb.Context(), m.corpus, options, nil)

@@ -15,6 +15,9 @@ import (
 func TestBlendedOrderIsTheFormula(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, func(t *testing.T, e *engine) {
+		if !e.scripts {
+			return // its hits are found by more terms than those of the measure
+		}
 		const index = "akin-e2e-soft-blend"
 		c := loadCollection(t, "med")
 		e.makeIndex(t, index, judgedIndex)
