@@ -84,10 +84,12 @@ type searcher struct {
 	problems []string
 }
 
-// search starts a searcher in a store; the function it returns ends it.
-func search(tb testing.TB, s *Store) (*searcher, func()) {
+// search starts a searcher in a store that serves a version with a mark; the
+// function it returns ends it.
+func search(tb testing.TB, s *Store, version, mark string) (*searcher, func()) {
 	tb.Helper()
 	c := &searcher{store: s, marks: make(map[string]string), served: make(map[string]int)}
+	c.knows(version, mark) // before the first look-up
 	ctx, cancel := context.WithCancel(tb.Context())
 	var done sync.WaitGroup
 	for reader := range 2 {
@@ -179,8 +181,7 @@ func checkFailover(t *testing.T, at Redis, master *server, fail func()) {
 	}
 	s := open(t, Options{Redis: at, RedisTimeout: shortTimeout})
 	waitFor(t, 10*time.Second, "the first version", func() bool { return served(s) == one })
-	searches, stop := search(t, s)
-	searches.knows(one, "one")
+	searches, stop := search(t, s, one, "one")
 
 	two := manyBatches(t, "two")
 	v, err := a.Push(t.Context(), "main", two, "", during(fail))
