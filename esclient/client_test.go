@@ -243,6 +243,9 @@ func TestErrorTellsTheRootCause(t *testing.T) {
 				if diff := cmp.Diff(test.want, *got); diff != "" {
 					t.Errorf("%s: %s", test.answer, diff)
 				}
+				if barred := test.answer == "scripts barred"; IsBarred(err) != barred || IsUnknown(err) == barred {
+					t.Errorf("%s: barred %t, unknown to the cluster %t", test.answer, IsBarred(err), IsUnknown(err))
+				}
 			}
 		})
 	}

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httputil"
-	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -55,21 +54,6 @@ func (s *Server) headerSize(r *http.Request) int {
 		n += len("X-Forwarded-For: , \r\nX-Forwarded-Host: \r\nX-Forwarded-Proto: https\r\n") + len(r.RemoteAddr) + len(r.Host)
 	}
 	return n
-}
-
-// clientOf returns the host of an address, of IPv6 the network of 64 bits that
-// one customer has.
-func clientOf(remote string) string {
-	at, err := netip.ParseAddrPort(remote)
-	if err != nil {
-		return remote
-	}
-	host := at.Addr().Unmap().WithZone("")
-	if host.Is4() {
-		return host.String()
-	}
-	network, _ := host.Prefix(64) // a length that every address has
-	return network.String()
 }
 
 // ClientOf returns the client of the search that a call is made for, "" for

@@ -156,8 +156,9 @@ func (f *Front) newServers(proxy, admin *net.Listener) []*http.Server {
 	if f.tls != nil {
 		*proxy = tls.NewListener(clients, f.tls)
 	}
-	servers := []*http.Server{s.newHTTPServer(http.HandlerFunc(f.serveProxy)), s.newHTTPServer(http.HandlerFunc(f.serveAdmin))}
+	servers := []*http.Server{s.newHTTPServer(connections.Handler(http.HandlerFunc(f.serveProxy))), s.newHTTPServer(http.HandlerFunc(f.serveAdmin))}
 	servers[0].ConnState, servers[1].ConnState = clients.State, operators.State
+	servers[0].ConnContext = connections.Context
 	// The admin port has no streams; a request there is small and short.
 	servers[1].ReadTimeout, servers[1].WriteTimeout = 15*time.Second, 30*time.Second
 	return servers

@@ -415,6 +415,22 @@ func TestIdleConnectionsMakeRoomForNewOnes(t *testing.T) {
 	}
 }
 
+// Requests whose bodies do not come hold all connections: the oldest one makes
+// room, and not all wait until the time for bodies is over.
+func TestHalfSentRequestsOfOneClientLeaveRoomForNewOnes(t *testing.T) {
+	node := startRawNode(t, nil)
+	_, proxy, _ := startFront(t, Options{Upstreams: []string{node.URL}, MaxConnections: 3, BodyTimeout: time.Hour})
+	for i, path := range []string{"/a/_search", "/_bulk", "/a/_search"} {
+		c := dial(t, proxy)
+		if _, err := fmt.Fprintf(c, "POST %s?n=%d HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{", path, i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if answer := exchangeRaw(t, proxy, "GET /b HTTP/1.1\nHost: a\nConnection: close\n\n"); !strings.Contains(answer, "200 OK") {
+		t.Errorf("a new client got %s", answer)
+	}
+}
+
 // Requests are under way on all connections: a new client waits for one to end.
 func TestBusyConnectionsAreNotClosedForNewOnes(t *testing.T) {
 	reached, proceed := make(chan struct{}, 2), make(chan struct{})

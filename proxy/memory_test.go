@@ -308,21 +308,6 @@ func TestSlowReadersLeaveMemoryToOthers(t *testing.T) {
 	}
 }
 
-func TestClientsAreToldApartByTheirAddresses(t *testing.T) {
-	for remote, want := range map[string]string{
-		"10.0.0.1:1234":            "10.0.0.1",
-		"[::ffff:10.0.0.1]:1234":   "10.0.0.1",
-		"[2001:db8:1:2:3:4:5:6]:1": "2001:db8:1:2::/64",
-		"[2001:db8:1:2:ff::1]:1":   "2001:db8:1:2::/64",
-		"[fe80::1%eth0]:1":         "fe80::/64",
-		"@":                        "@", // a Unix socket
-	} {
-		if got := clientOf(remote); got != want {
-			t.Errorf("%s: got %s, want %s", remote, got, want)
-		}
-	}
-}
-
 // The expander can tell for which client it works.
 func TestExpanderSeesTheClient(t *testing.T) {
 	node := startRawNode(t, nil)

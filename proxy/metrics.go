@@ -127,7 +127,7 @@ func newMetrics(registry prometheus.Registerer, causes []string) (*metrics, erro
 		clientMetrics: clientMetrics{
 			connections: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "akin_connections", Help: "Connections of clients that are open."}, []string{"port"}),
 			closedIdle: r.counter("akin_idle_connections_closed_total",
-				"Idle connections that were closed to make room for new ones, since all that are allowed were open.", "port"),
+				"Connections that were closed to make room for new ones, since all that are allowed were open: idle ones, and those that a client with more than its share kept waiting.", "port"),
 			largeHeads: r.counter("akin_large_headers_total",
 				"Requests that were refused since their headers, or their first line, are larger than listen.max_header.").WithLabelValues(),
 			slowBodies: slow.WithLabelValues(slowBody), slowRead: slow.WithLabelValues(slowResponse),

@@ -16,6 +16,7 @@ import (
 	"github.com/akin-search/akin/internal/nodes"
 	"github.com/akin-search/akin/internal/recovery"
 	"github.com/akin-search/akin/proxy/answer"
+	"github.com/akin-search/akin/proxy/connections"
 	"github.com/akin-search/akin/proxy/held"
 	"github.com/akin-search/akin/proxy/templates"
 	"github.com/akin-search/akin/proxy/wire"
@@ -99,7 +100,7 @@ func searchIn(ctx context.Context) *search {
 // search forwards a search, rewritten where that is possible.
 func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
 	x := &search{match: m, asked: new(sync.Map), client: held.Client{
-		Name: clientOf(r.RemoteAddr), Conn: http.NewResponseController(w), Grace: s.answerGrace, CutOff: s.metrics.slowRead,
+		Name: connections.Client(r.RemoteAddr), Conn: http.NewResponseController(w), Grace: s.answerGrace, CutOff: s.metrics.slowRead,
 	}}
 	x.hold = s.opts.Memory.Hold(budget.SearchBody, x.client.Name)
 	defer func() {

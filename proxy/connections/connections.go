@@ -3,11 +3,15 @@ package connections
 
 import (
 	"container/list"
+	"context"
 	"crypto/tls"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,14 +21,23 @@ const (
 	// ShortSilence is how long a connection may always be silent: enough for a TLS
 	// handshake and a request from another continent.
 	ShortSilence = 500 * time.Millisecond
-	// fullEvery is how often the log says that all connections are in use.
-	fullEvery = time.Minute
+	// LateAfter is how long a client with more than its share of the connections
+	// may keep one waiting.
+	LateAfter = time.Second
+	// warnEvery is how often the log says that all connections are in use, and that
+	// a client has more than its share.
+	warnEvery = time.Minute
 )
 
 // A Listener keeps a bounded number of connections open. Where that is reached,
 // a new one takes the place of the one that has been silent for longest, and
 // waits where requests are in flight on all of them. Clients keep connections
 // idle for minutes: new ones left in the backlog would be shut out by those.
+//
+// A connection keeps akin waiting while the body of its request arrives, or while
+// its client does not read. Where more than half of all do so for one client, or
+// more than 1/(n+1) for each of n clients, the oldest request of the client with
+// the most of them makes room.
 type Listener struct {
 	net.Listener
 
@@ -40,17 +53,25 @@ type Listener struct {
 	mu     sync.Mutex
 	count  int
 	silent list.List // of *connection, the longest silent one first
-	warned time.Time // when the log said that all are in use
+	active list.List // of *connection, the one with the oldest request first
+	full   time.Time // when the log said that all are in use
+	greedy time.Time // and that a client has more than its share
 }
 
 // A connection is one that a client has opened.
 type connection struct {
 	net.Conn
 
-	of    *Listener
-	once  sync.Once
-	place *list.Element // in silent, nil while a request is in flight
-	since time.Time     // when it fell silent
+	of     *Listener
+	client string
+	body   atomic.Int64 // when a body began to arrive, in Unix nanoseconds, 0 for none
+	write  atomic.Int64 // when the write in progress began
+
+	// Guarded by the listener's lock:
+	closed bool
+	list   *list.List    // silent, active, or nil
+	place  *list.Element // in list
+	since  time.Time     // when it came into list
 }
 
 // Listen returns l with at most limit connections; 0 is no bound. closed counts
@@ -74,7 +95,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 		}
 		if victim != nil {
 			l.closed.Inc()
-			_ = victim.Close() // nobody reads or writes it
+			_ = victim.Close() // its client does nothing
 			continue
 		}
 		select {
@@ -85,7 +106,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 			return nil, net.ErrClosed
 		}
 	}
-	c := &connection{Conn: accepted, of: l}
+	c := &connection{Conn: accepted, of: l, client: Client(accepted.RemoteAddr().String())}
 	l.open.Inc()
 	l.State(c, http.StateIdle)
 	return c, nil
@@ -100,20 +121,55 @@ func (l *Listener) takePlace() (victim *connection, wait time.Duration, ok bool)
 		l.count++
 		return nil, 0, true
 	}
-	if now := time.Now(); now.Sub(l.warned) > fullEvery {
-		l.warned = now
-		l.log().Warn("all connections are taken: those that are idle are closed for new ones", "listen.max_connections", l.max)
+	now := time.Now()
+	l.warn(&l.full, now, "all connections are taken: those that are idle are closed for new ones")
+	wait = ShortSilence
+	if first := l.silent.Front(); first != nil {
+		victim = first.Value.(*connection)
+		wait -= now.Sub(victim.since)
 	}
-	first := l.silent.Front()
-	if first == nil {
-		return nil, ShortSilence, false
+	if wait > 0 {
+		if victim = l.unfair(now); victim == nil {
+			return nil, wait, false
+		}
+		l.warn(&l.greedy, now, "a client keeps more than its share of the connections waiting: its oldest request is cut off for a new connection",
+			"client", victim.client)
 	}
-	c := first.Value.(*connection)
-	if silence := time.Since(c.since); silence < ShortSilence {
-		return nil, ShortSilence - silence, false
+	l.move(victim, nil)
+	return victim, 0, false
+}
+
+// warn logs a warning, unless that was done a short while ago.
+func (l *Listener) warn(last *time.Time, now time.Time, what string, args ...any) {
+	if now.Sub(*last) > warnEvery {
+		*last = now
+		l.log().Warn(what, append(args, "listen.max_connections", l.max)...)
 	}
-	l.remove(c)
-	return c, 0, false
+}
+
+// unfair returns the connection with the oldest request of the client that keeps
+// most of them waiting, nil where no client has more than its share.
+func (l *Listener) unfair(now time.Time) *connection {
+	late := now.Add(-LateAfter).UnixNano()
+	oldest, count := map[string]*connection{}, map[string]int{}
+	most := ""
+	for e := l.active.Front(); e != nil; e = e.Next() {
+		c := e.Value.(*connection)
+		body, write := c.body.Load(), c.write.Load()
+		if (body == 0 || body > late) && (write == 0 || write > late) {
+			continue
+		}
+		if count[c.client]++; count[c.client] == 1 {
+			oldest[c.client] = c
+		}
+		if count[c.client] > count[most] {
+			most = c.client
+		}
+	}
+	if count[most]*(len(count)+1) <= l.max {
+		return nil
+	}
+	return oldest[most]
 }
 
 // Close ends the listening. Connections stay open.
@@ -123,29 +179,42 @@ func (l *Listener) Close() error {
 }
 
 // State is for [http.Server.ConnState].
-func (l *Listener) State(c net.Conn, state http.ConnState) {
-	if state == http.StateNew || state == http.StateClosed {
-		return // known to Accept and Close
-	}
-	if encrypted, ok := c.(*tls.Conn); ok {
-		c = encrypted.NetConn()
-	}
-	client := c.(*connection)
+func (l *Listener) State(conn net.Conn, state http.ConnState) {
+	c := of(conn)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.remove(client)
-	if state == http.StateIdle {
-		client.since = time.Now()
-		client.place = l.silent.PushBack(client)
+	switch state {
+	case http.StateNew, http.StateClosed: // known to Accept and Close
+	case http.StateIdle:
+		c.body.Store(0)
+		l.move(c, &l.silent)
 		l.wake()
+	case http.StateActive:
+		l.move(c, &l.active)
+	case http.StateHijacked:
+		l.move(c, nil)
 	}
 }
 
-// remove takes c from the silent ones. The lock is held.
-func (l *Listener) remove(c *connection) {
-	if c.place != nil {
-		l.silent.Remove(c.place)
-		c.place = nil
+// of returns the connection below TLS.
+func of(conn net.Conn) *connection {
+	if encrypted, ok := conn.(*tls.Conn); ok {
+		conn = encrypted.NetConn()
+	}
+	return conn.(*connection)
+}
+
+// move puts c at the end of a list, nil for none, unless it is closed. The lock
+// is held.
+func (l *Listener) move(c *connection, to *list.List) {
+	if c.list != nil {
+		c.list.Remove(c.place)
+	}
+	if c.list = to; c.closed {
+		c.list = nil
+	}
+	if c.list != nil {
+		c.since, c.place = time.Now(), c.list.PushBack(c)
 	}
 }
 
@@ -160,13 +229,72 @@ func (l *Listener) wake() {
 // Close closes the connection and gives its place to the next one.
 func (c *connection) Close() error {
 	err := c.Conn.Close()
-	c.once.Do(func() {
-		c.of.open.Dec()
-		c.of.mu.Lock()
-		defer c.of.mu.Unlock()
-		c.of.remove(c)
-		c.of.count--
-		c.of.wake()
-	})
+	l := c.of
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !c.closed {
+		l.move(c, nil)
+		c.closed = true
+		l.open.Dec()
+		l.count--
+		l.wake()
+	}
 	return err
+}
+
+// Write is [net.Conn.Write]. It notes when it began.
+func (c *connection) Write(p []byte) (int, error) {
+	c.write.Store(time.Now().UnixNano())
+	defer c.write.Store(0)
+	return c.Conn.Write(p)
+}
+
+// connectionKey is the key of a connection in the contexts of its requests.
+type connectionKey struct{}
+
+// Context is for [http.Server.ConnContext] where [Handler] is used.
+func Context(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, connectionKey{}, of(conn))
+}
+
+// Handler is h, and notes while bodies of requests arrive.
+func Handler(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c, ok := r.Context().Value(connectionKey{}).(*connection); ok && r.Body != http.NoBody {
+			c.body.Store(time.Now().UnixNano())
+			r.Body = &body{r.Body, c}
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// A body is that of a request while it arrives.
+type body struct {
+	io.ReadCloser
+
+	of *connection
+}
+
+// Read is that of the body. It notes its end.
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil {
+		b.of.body.Store(0)
+	}
+	return n, err
+}
+
+// Client returns the host of an address, of IPv6 the network of 64 bits that one
+// customer has.
+func Client(remote string) string {
+	at, err := netip.ParseAddrPort(remote)
+	if err != nil {
+		return remote
+	}
+	host := at.Addr().Unmap().WithZone("")
+	if host.Is4() {
+		return host.String()
+	}
+	network, _ := host.Prefix(64) // a length that every address has
+	return network.String()
 }
