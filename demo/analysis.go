@@ -14,7 +14,6 @@ import (
 type token struct {
 	term                 string
 	start, end, position int
-	kind                 string // the engines' name of the token's class
 }
 
 // An analyzer makes terms of texts. It is safe for concurrent use.
@@ -27,13 +26,11 @@ type analyzer struct {
 func analyzers() map[string]*analyzer {
 	unchanged := func(term string) (string, bool) { return term, true }
 	lower := func(term string) (string, bool) { return strings.ToLower(term), true }
-	whole := func(text string) []token { return []token{{text, 0, len(text), 0, "word"}} }
+	whole := func(text string) []token { return []token{{text, 0, len(text), 0}} }
 	return map[string]*analyzer{
-		"standard":   {splitWords, lower},
-		"english":    {splitWords, englishTerm},
-		"keyword":    {whole, unchanged},
-		"whitespace": {splitAt(isWhitespace), unchanged},
-		"simple":     {splitAt(func(r rune) bool { return !unicode.IsLetter(r) }), lower},
+		"standard": {splitWords, lower},
+		"english":  {splitWords, englishTerm},
+		"keyword":  {whole, unchanged},
 	}
 }
 
@@ -83,56 +80,21 @@ func englishTerm(term string) (string, bool) {
 // boundaries of UAX #29.
 func splitWords(text string) (tokens []token) {
 	for segments := words.FromString(text); segments.Next(); {
-		if kind := wordClass(segments.Value()); kind != "" {
-			tokens = appendCut(tokens, text, segments.Start(), segments.End(), kind)
+		if isWord(segments.Value()) {
+			tokens = appendCut(tokens, text, segments.Start(), segments.End())
 		}
 	}
 	return tokens
 }
 
-// wordClass names the class of a word as StandardTokenizer does; "" is not a
-// word.
-func wordClass(segment string) string {
+// isWord tells words from what is between them. Words of scripts without
+// spaces are left out: the engines find them in a dictionary.
+func isWord(segment string) bool {
 	has := func(scripts ...*unicode.RangeTable) bool {
 		return strings.ContainsFunc(segment, func(r rune) bool { return unicode.In(r, scripts...) })
 	}
-	switch {
-	case has(unicode.Thai, unicode.Lao, unicode.Myanmar, unicode.Khmer) && !has(unicode.Nd):
-		return ""
-	case has(unicode.Hangul):
-		return "<HANGUL>"
-	case has(unicode.Hiragana):
-		return "<HIRAGANA>"
-	case has(unicode.Katakana):
-		return "<KATAKANA>"
-	case has(unicode.Han):
-		return "<IDEOGRAPHIC>"
-	case has(unicode.L, unicode.Nl):
-		return "<ALPHANUM>"
-	case has(unicode.Nd):
-		return "<NUM>"
-	default:
-		return ""
-	}
-}
-
-// splitAt returns a tokenizer that splits at the runes that it is given.
-func splitAt(separates func(rune) bool) func(text string) []token {
-	return func(text string) (tokens []token) {
-		end := 0
-		for run := range strings.FieldsFuncSeq(text, separates) {
-			start := end + strings.Index(text[end:], run)
-			end = start + len(run)
-			tokens = appendCut(tokens, text, start, end, "word")
-		}
-		return tokens
-	}
-}
-
-// isWhitespace is Java's Character.isWhitespace, which excludes no-break spaces
-// and includes the information separators.
-func isWhitespace(r rune) bool {
-	return '\u001c' <= r && r <= '\u001f' || unicode.IsSpace(r) && !strings.ContainsRune("\u0085\u00a0\u2007\u202f", r)
+	return has(unicode.Nd) || !has(unicode.Thai, unicode.Lao, unicode.Myanmar, unicode.Khmer) &&
+		has(unicode.L, unicode.Nl, unicode.Hangul, unicode.Hiragana, unicode.Katakana, unicode.Han)
 }
 
 // maxTokenUnits is the length in UTF-16 units at which Lucene's tokenizers cut
@@ -141,15 +103,15 @@ const maxTokenUnits = 255
 
 // appendCut appends text[start:end] to tokens, in pieces if it is longer than
 // maxTokenUnits.
-func appendCut(tokens []token, text string, start, end int, kind string) []token {
+func appendCut(tokens []token, text string, start, end int) []token {
 	from, units := start, 0
 	for i, r := range text[start:end] {
 		if units += utf16.RuneLen(r); units > maxTokenUnits {
-			tokens = append(tokens, token{text[from : start+i], from, start + i, len(tokens), kind})
+			tokens = append(tokens, token{text[from : start+i], from, start + i, len(tokens)})
 			from, units = start+i, utf16.RuneLen(r)
 		}
 	}
-	return append(tokens, token{text[from:end], from, end, len(tokens), kind})
+	return append(tokens, token{text[from:end], from, end, len(tokens)})
 }
 
 // utf16Len returns the number of UTF-16 units of s, in which the engines count

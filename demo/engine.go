@@ -6,13 +6,14 @@
 //
 // # What it is not
 //
-// It keeps no positions, so there are no phrases; it has one shard, no
-// aggregations, no aliases, and of scripts it knows akin's own, by their text:
-// [ScriptInvert], [ScriptSaturate] and [ScriptProbe]. It makes no terms of
-// emoji, of circled letters and of Thai, Lao, Burmese and Khmer script. It
-// refuses what it does not know with status 400 and an error that names it: it
-// ignores nothing that would change an answer, except filter_path, which only
-// shortens it.
+// It has fields of type text and keyword only. Documents are written in bulk
+// and neither replaced nor deleted. It keeps no positions, so there are no
+// phrases; it has one shard, no aggregations, highlights or aliases, and of
+// scripts it knows akin's own, by their text: [ScriptInvert], [ScriptSaturate]
+// and [ScriptProbe]. It makes no terms of emoji, of circled letters and of
+// Thai, Lao, Burmese and Khmer script. It refuses what it does not know with
+// status 400 and an error that names it: it ignores nothing that would change
+// an answer, except filter_path, which only shortens it.
 package demo
 
 import (
@@ -107,8 +108,7 @@ func (e *Engine) create(name string, definition map[string]any) *index {
 		strings.ContainsAny(name, "\\/*?\"<>| ,#:") || strings.ContainsAny(name[:1], "-_+") {
 		panic(badRequest("invalid_index_name_exception", "Invalid index name [%s]", name))
 	}
-	ix := newIndex(name, e.now(), e.analyzers)
-	ix.mapping.merge(definition)
+	ix := newIndex(name, e.now(), newMapping(definition, e.analyzers))
 	e.indices[name] = ix
 	return ix
 }
@@ -123,44 +123,20 @@ func (e *Engine) info(*call) any {
 	}
 }
 
+// createIndex refuses settings that would change terms, scores or shards. The
+// number of replicas is only reported.
 func (e *Engine) createIndex(c *call) any {
 	a := newArgs("create_index", c.decoded())
-	definition, settings := a.object("mappings"), a.object("settings")
+	definition, settings := a.object("mappings"), newArgs("settings", a.object("settings"))
 	a.done()
-	replicas := parseSettings(settings)
+	if n := settings.integer("number_of_shards", 1); n != 1 {
+		panic(unsupported("[%d] shards, but one", n))
+	}
+	replicas := settings.str("number_of_replicas", "1")
+	settings.done()
 	ix := e.create(c.PathValue("index"), definition)
 	ix.replicas = replicas
 	return map[string]any{"acknowledged": true, "shards_acknowledged": true, "index": ix.name}
-}
-
-// parseSettings refuses settings that would change terms, scores or shards and
-// returns the number of replicas, which is only reported.
-func parseSettings(settings map[string]any) (replicas string) {
-	replicas = "1"
-	for name, v := range settings {
-		text, _ := textOf(v)
-		switch name = strings.TrimPrefix(name, "index."); name {
-		case "index":
-			replicas = parseSettings(newArgs("index", v).rest)
-		case "number_of_shards":
-			if text != "1" {
-				panic(unsupported("[%s] shards, but one", text))
-			}
-		case "number_of_replicas":
-			replicas = text
-		case "refresh_interval", "max_result_window", "codec", "hidden":
-		default:
-			panic(unsupported("the setting [%s]", name))
-		}
-	}
-	return replicas
-}
-
-func (e *Engine) deleteIndex(c *call) any {
-	for _, ix := range e.named(c) {
-		delete(e.indices, ix.name)
-	}
-	return map[string]any{"acknowledged": true}
 }
 
 // describe returns a handler that answers with those members of each index.
@@ -192,21 +168,6 @@ func (ix *index) settings(flat bool) map[string]any {
 		return settings
 	}
 	return map[string]any{"index": settings}
-}
-
-func (e *Engine) putMapping(c *call) any {
-	body := newArgs("mapping", c.decoded()).rest
-	for _, ix := range e.named(c) {
-		m := ix.mapping.clone()
-		m.merge(body)
-		ix.mapping = m
-	}
-	return map[string]any{"acknowledged": true}
-}
-
-// refresh does nothing: what is written is searchable at once.
-func (e *Engine) refresh(c *call) any {
-	return map[string]any{"_shards": shards(len(e.named(c)), false)}
 }
 
 // shards renders the _shards member over n shards.

@@ -6,7 +6,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
@@ -24,17 +23,15 @@ func FuzzSearchBody(f *testing.F) {
 	}
 	for _, body := range []string{
 		``, `{}`, `{"query":null}`, `{"query":{"bool":{"must":null,"should":[null]}}}`, `{"query":{"terms":{"n":[1,"x",null]}}}`,
-		`{"highlight":{"fields":{"*":{"number_of_fragments":0}}},"query":{"match":{"body":"car"}}}`, `{"sort":[{"_score":{"order":"desc"}}]}`,
-		`{"query":{"range":{"n":{"gte":"1","lt":2}}},"_source":{"includes":["b*"],"excludes":["*.x"]}}`,
+		`{"query":{"match":{"body":"car"}},"_source":["b*"],"sort":["_doc"]}`,
 		`{"query":{"function_score":{"random_score":{"seed":3,"field":"_seq_no"},"boost_mode":"replace","min_score":0.2}},"slice":{"id":1,"max":3}}`,
 		`{"query":{"multi_match":{"query":"car","fields":["*^2"],"minimum_should_match":"2<-25% 9<3"}},"min_score":0.1}`,
 	} {
 		f.Add([]byte(body))
 	}
 	e := NewEngine()
-	put := httptest.NewRequest(http.MethodPut, "/toy/_doc/1", strings.NewReader(`{"body":"car hire. Cars park!","title":"one","n":[1,2],"tag":"a"}`))
-	put.Header.Set("Content-Type", "application/json")
-	e.ServeHTTP(httptest.NewRecorder(), put)
+	e.create("toy", map[string]any{"properties": map[string]any{"body": text(), "title": text(), "tag": map[string]any{"type": "keyword"}}}).
+		put("1", []byte(`{"body":"car hire. Cars park!","title":"one","tag":["a",2]}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		r := httptest.NewRequest(http.MethodPost, "/toy/_search", strings.NewReader(string(body)))
 		r.Header.Set("Content-Type", "application/json")
@@ -67,14 +64,15 @@ func FuzzSearchBody(f *testing.F) {
 	})
 }
 
-// Whatever the lines, a bulk request answers with JSON and one item for each
-// action, and the index counts what it holds.
+// Whatever the lines, a bulk request answers with JSON, and the index counts
+// what it holds.
 func FuzzBulkBody(f *testing.F) {
-	f.Add("{\"index\":{\"_id\":\"1\"}}\n{\"a\":{\"b\":[1,\"x\",{\"c\":null}]}}\n")
+	f.Add("{\"index\":{\"_id\":\"1\"}}\n{\"body\":[1,\"x\",null,\"x y\"]}\n")
 	f.Add("{\"create\":{\"_id\":\"1\",\"_index\":\"y\"}}\n{}\n{\"delete\":{\"_id\":\"1\"}}\n")
-	f.Add("{\"index\":{}}\n{\"a.b\":1,\"a\":2,\"a.\":3}\n\n")
+	f.Add("{\"index\":{}}\n{\"body\":{\"b\":1},\"a\":2}\n\n")
 	f.Fuzz(func(t *testing.T, body string) {
 		e := NewEngine()
+		ix := e.create("toy", map[string]any{"properties": map[string]any{"body": text()}})
 		r := httptest.NewRequest(http.MethodPost, "/toy/_bulk", strings.NewReader(body))
 		r.Header.Set("Content-Type", "application/x-ndjson")
 		w := httptest.NewRecorder()
@@ -83,30 +81,20 @@ func FuzzBulkBody(f *testing.F) {
 		if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
 			t.Fatalf("answer %q: %v", w.Body, err)
 		}
-		for _, ix := range e.indices {
-			again := newIndex("again", time.Time{}, e.analyzers) // what only the living documents count
-			for _, doc := range ix.live() {
-				again.count(ix.docs[doc].fields, 1)
-			}
-			for name, field := range ix.fields {
-				want := again.fields[name]
-				if want == nil {
-					want = &fieldStatistics{}
-				}
-				total := 0
-				for term, n := range field.docFreq {
-					total += field.totalFreq[term]
-					if n != want.docFreq[term] || field.totalFreq[term] != want.totalFreq[term] || n < 0 {
-						t.Fatalf("%s:%s is counted in %d documents, want %d", name, term, n, want.docFreq[term])
-					}
-				}
-				if total != field.totalTermFreq || field.docCount != want.docCount || field.sumDocFreq != want.sumDocFreq {
-					t.Fatalf("%s: %d occurrences, counted %+v, want %+v", name, total, field, want)
+		for name, field := range ix.fields {
+			occurrences, pairs := 0, 0
+			for term, n := range field.docFreq {
+				occurrences, pairs = occurrences+field.totalFreq[term], pairs+n
+				if n < 1 || n > len(ix.docs) {
+					t.Fatalf("%s:%s is counted in %d of %d documents", name, term, n, len(ix.docs))
 				}
 			}
-			if living := len(ix.live()); living != len(ix.byID) {
-				t.Fatalf("%d living documents, %d ids", living, len(ix.byID))
+			if occurrences != field.totalTermFreq || pairs != field.sumDocFreq || field.docCount > len(ix.docs) {
+				t.Fatalf("%s: %d occurrences, %d pairs, %d documents, counted %+v", name, occurrences, pairs, len(ix.docs), field)
 			}
+		}
+		if len(ix.docs) != len(ix.known) {
+			t.Fatalf("%d documents, %d ids", len(ix.docs), len(ix.known))
 		}
 	})
 }

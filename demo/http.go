@@ -36,25 +36,18 @@ type handler func(c *call) any
 func (e *Engine) routes() *http.ServeMux {
 	mux := http.NewServeMux()
 	for endpoints, h := range map[string]handler{
-		"GET /{$}":                                          e.info,
-		"PUT /{index}":                                      e.createIndex,
-		"DELETE /{index}":                                   e.deleteIndex,
-		"GET /{index}":                                      e.describe("aliases", "mappings", "settings"),
-		"GET /{index}/_mapping /_mapping":                   e.describe("mappings"),
-		"GET /{index}/_settings /_settings":                 e.describe("settings"),
-		"PUT POST /{index}/_mapping":                        e.putMapping,
-		"GET POST /{index}/_refresh /_refresh":              e.refresh,
-		"GET POST /{index}/_analyze /_analyze":              e.analyze,
-		"GET POST /{index}/_termvectors":                    e.termVectors,
-		"PUT POST /{index}/_bulk /_bulk":                    e.bulk,
-		"PUT POST /{index}/_doc/{id} /{index}/_create/{id}": e.putDocument,
-		"POST /{index}/_doc":                                e.putDocument,
-		"GET /{index}/_doc/{id}":                            e.getDocument,
-		"DELETE /{index}/_doc/{id}":                         e.deleteDocument,
-		"GET POST /{index}/_search /_search":                e.search,
-		"GET POST /{index}/_count /_count":                  e.count,
-		"GET POST /_search/scroll":                          e.nextPage,
-		"DELETE /_search/scroll":                            e.closeScrolls,
+		"GET /{$}":                             e.info,
+		"PUT /{index}":                         e.createIndex,
+		"GET /{index}":                         e.describe("aliases", "mappings", "settings"),
+		"GET /{index}/_mapping /_mapping":      e.describe("mappings"),
+		"GET /{index}/_settings /_settings":    e.describe("settings"),
+		"GET POST /{index}/_analyze /_analyze": e.analyze,
+		"GET POST /{index}/_termvectors":       e.termVectors,
+		"PUT POST /{index}/_bulk /_bulk":       e.bulk,
+		"GET POST /{index}/_search /_search":   e.search,
+		"GET POST /{index}/_count /_count":     e.count,
+		"GET POST /_search/scroll":             e.nextPage,
+		"DELETE /_search/scroll":               e.closeScrolls,
 	} {
 		words := strings.Fields(endpoints)
 		firstPath := slices.IndexFunc(words, func(w string) bool { return w[0] == '/' })
@@ -103,8 +96,7 @@ func (e *Engine) serve(h handler) http.HandlerFunc {
 // knownParameters are the parameters of the query string that the engine acts
 // on, or that cannot change an answer of an engine with one node and one shard.
 // It refuses any other, as the real engines do.
-const knownParameters = "q df analyzer default_operator lenient from size sort _source _source_includes _source_excludes " +
-	"scroll track_total_hits terminate_after explain source source_content_type ignore_unavailable op_type " +
+const knownParameters = "q df default_operator from size scroll track_total_hits terminate_after explain ignore_unavailable " +
 	"flat_settings pretty search_type preference routing timeout request_cache allow_no_indices " +
 	"expand_wildcards rest_total_hits_as_int typed_keys batched_reduce_size ccs_minimize_roundtrips " +
 	"max_concurrent_shard_requests pre_filter_shard_size allow_partial_search_results refresh wait_for_active_shards " +
@@ -149,18 +141,12 @@ func decodeJSON(data []byte) (v any) {
 	return v
 }
 
-// decoded returns the body, which may also be in the parameter source, as a
-// JSON value; none is an empty object.
-func (c *call) decoded() (v any) {
-	if len(c.body) > 0 {
-		v = decodeJSON(c.body)
-	} else if source := c.params.Get("source"); source != "" {
-		v = decodeJSON([]byte(source))
-	}
-	if v == nil {
+// decoded returns the body as a JSON value; none is an empty object.
+func (c *call) decoded() any {
+	if len(c.body) == 0 {
 		return map[string]any{}
 	}
-	return v
+	return decodeJSON(c.body)
 }
 
 // flag reports whether a parameter is set to something other than false.

@@ -1,7 +1,6 @@
 package demo
 
 import (
-	"cmp"
 	"math"
 	"regexp"
 	"slices"
@@ -40,8 +39,7 @@ type queryKind struct {
 // kinds returns all queries of the engine by name.
 func (p *parser) kinds() map[string]queryKind {
 	return map[string]queryKind{
-		"match_all":  {parse: func(*args, string) query { return matchAll() }},
-		"match_none": {parse: func(*args, string) query { return matchNone() }},
+		"match_all": {parse: func(*args, string) query { return matchAll() }},
 		"match": {short: "query", parse: func(a *args, field string) query {
 			return p.fullText(field, p.textOptions(a, "operator"))
 		}},
@@ -50,20 +48,15 @@ func (p *parser) kinds() map[string]queryKind {
 		}},
 		"query_string": {parse: p.queryString},
 		"term": {short: "value", parse: func(a *args, field string) query {
-			value, _ := a.take("value")
-			return p.exact(field, value)
+			return p.exact(field, a.str("value", ""))
 		}},
-		"terms":  {parse: p.anyTerm},
-		"range":  {short: "gte", parse: p.numberRange},
-		"exists": {parse: func(a *args, _ string) query { return p.exists(a.str("field", "")) }},
-		"ids":    {parse: func(a *args, _ string) query { return p.ids(a.strings("values")) }},
-		"bool":   {parse: p.boolean},
+		"bool": {parse: p.boolean},
 		"dis_max": {parse: func(a *args, _ string) query {
 			return disMax(float32(a.number("tie_breaker", 0)), p.queries(a, "queries"))
 		}},
 		"constant_score": {parse: func(a *args, _ string) query {
 			inner := p.required(a, "filter")
-			return constant("ConstantScore", inner.matches, inner.terms...)
+			return constant("ConstantScore", inner.matches)
 		}},
 		"function_score": {parse: p.functionScore},
 		"script_score": {parse: func(a *args, _ string) query {
@@ -126,49 +119,11 @@ func (p *parser) required(a *args, key string) query {
 }
 
 // exact returns the query for a value as it is in the index, not analyzed.
-func (p *parser) exact(field string, value any) query {
-	t := p.ix.mapping.fields[field]
-	text, ok := textOf(value)
-	switch {
-	case !ok:
-		panic(parsingError("[term] query does not support null, an array or an object for [%s]", field))
-	case field == "_id":
-		return p.ids([]string{text})
-	case t == nil:
+func (p *parser) exact(field, value string) query {
+	if p.ix.mapping.fields[field] == nil {
 		return matchNone()
-	case !t.numeric():
-		return p.term(field, text)
 	}
-	n, ok := numberOf(value)
-	if !ok {
-		panic(badRequest("query_shard_exception", "failed to create query: For input string: %q", text))
-	}
-	return p.between(field, n, n)
-}
-
-// anyTerm parses a terms query.
-func (p *parser) anyTerm(a *args, _ string) query {
-	boost := a.boost("boost")
-	field, v := a.sole()
-	values, ok := v.([]any)
-	if !ok {
-		panic(parsingError("[terms] query requires an array of values for [%s]", field))
-	}
-	either := boolQuery{minShould: 1}
-	for _, value := range values {
-		either.should = append(either.should, p.exact(field, value))
-	}
-	inner := either.query()
-	return boosted(constant("ConstantScore", inner.matches, inner.terms...), boost)
-}
-
-func (p *parser) numberRange(a *args, field string) query {
-	if t := p.ix.mapping.fields[field]; t != nil && !t.numeric() {
-		panic(unsupported("[range] on field [%s] of type [%s]", field, t.name))
-	}
-	low := max(a.number("gte", -math.MaxFloat64), math.Nextafter(a.number("gt", -math.MaxFloat64), math.Inf(1)))
-	high := min(a.number("lte", math.MaxFloat64), math.Nextafter(a.number("lt", math.MaxFloat64), math.Inf(-1)))
-	return p.between(field, low, high)
+	return p.term(field, value)
 }
 
 func (p *parser) boolean(a *args, _ string) query {
@@ -191,59 +146,29 @@ func (p *parser) boolean(a *args, _ string) query {
 	}
 }
 
+// functionScore parses a function_score query for a random share of the
+// documents, the only function that this engine has.
 func (p *parser) functionScore(a *args, _ string) query {
-	inner := matchAll()
-	if v, ok := a.take("query"); ok {
-		inner = p.query(v)
+	inner := p.required(a, "query")
+	random := newArgs("random_score", a.object("random_score"))
+	if boostMode, field := a.str("boost_mode", ""), random.str("field", ""); boostMode != "replace" || field != "_seq_no" {
+		panic(unsupported("function_score but for a random_score by the field [_seq_no] with the boost_mode [replace]"))
 	}
-	scoreMode, boostMode := a.str("score_mode", "multiply"), a.str("boost_mode", "multiply")
-	if combineScores(scoreMode) == nil || combineScores(boostMode) == nil || scoreMode == "replace" || boostMode == "first" {
-		panic(parsingError("[function_score] illegal score_mode [%s] or boost_mode [%s]", scoreMode, boostMode))
-	}
-	if v, ok := a.take("random_score"); ok {
-		if boostMode != "replace" {
-			panic(unsupported("random_score without the boost_mode [replace]"))
-		}
-		random := newArgs("random_score", v)
-		if field := random.str("field", "_seq_no"); field != "_seq_no" {
-			panic(unsupported("random_score by the field [%s]", field))
-		}
-		seed := random.integer("seed", 0)
-		random.done()
-		return randomScore(inner, uint64(seed), float32(a.number("min_score", 0))) //nolint:gosec // it is not negative
-	}
-	functions := a.list("functions")
-	if weight, ok := a.take("weight"); ok {
-		functions = append(functions, map[string]any{"weight": weight})
-	}
-	weights := make([]weight, len(functions))
-	for i, v := range functions {
-		function := newArgs("function_score", v)
-		weights[i] = weight{matchAll(), function.boost("weight")}
-		if v, ok := function.take("filter"); ok {
-			weights[i].filter = p.query(v)
-		}
-		function.done()
-	}
-	return functionScore(inner, weights, scoreMode, boostMode)
+	seed := random.integer("seed", 0)
+	random.done()
+	return randomScore(inner, uint64(seed), float32(a.number("min_score", 0))) //nolint:gosec // it is not negative
 }
 
 // textOptions are what the full-text queries have in common.
 type textOptions struct {
-	text      any
+	text      string
 	and       bool
 	minShould string
-	analyzer  string
-	lenient   bool
 	zeroAll   bool // a text without terms matches everything
 }
 
 // textOptions reads the members that the full-text queries have in common.
 func (p *parser) textOptions(a *args, operatorKey string) textOptions {
-	text, ok := a.take("query")
-	if !ok {
-		panic(parsingError("No text specified for text query"))
-	}
 	choice := func(key, absent, other string) bool {
 		value := strings.ToLower(a.str(key, absent))
 		if value != absent && value != other {
@@ -251,39 +176,23 @@ func (p *parser) textOptions(a *args, operatorKey string) textOptions {
 		}
 		return value == other
 	}
-	o := textOptions{
-		text:      text,
+	a.boolean("auto_generate_synonyms_phrase_query", true) // there are no synonyms here
+	return textOptions{
+		text:      a.str("query", ""),
 		and:       choice(operatorKey, "or", "and"),
 		minShould: a.str("minimum_should_match", "1"),
-		analyzer:  a.str("analyzer", ""),
-		lenient:   a.boolean("lenient", false),
 		zeroAll:   a.name != "query_string" && choice("zero_terms_query", "none", "all"),
 	}
-	if o.analyzer != "" && p.ix.mapping.analyzers[o.analyzer] == nil {
-		panic(badRequest("query_shard_exception", "[%s] analyzer [%s] not found", a.name, o.analyzer))
-	}
-	a.boolean("auto_generate_synonyms_phrase_query", true) // there are no synonyms here
-	return o
 }
 
 // fullText searches one field for a text.
 func (p *parser) fullText(field string, o textOptions) query {
-	text, ok := textOf(o.text)
-	if !ok {
-		panic(parsingError("[match] unknown token for the text of field [%s]", field))
-	}
 	t := p.ix.mapping.fields[field]
-	if t == nil {
-		return matchNone()
-	}
-	if t.name != "text" {
-		if _, isNumber := numberOf(text); o.lenient && t.numeric() && !isNumber {
-			return matchNone()
-		}
+	if t == nil || t.name != "text" {
 		return p.exact(field, o.text)
 	}
 	var q boolQuery
-	tokens, _ := p.ix.mapping.analyzers[cmp.Or(o.analyzer, t.searchAnalyzer)].analyze(text)
+	tokens, _ := p.ix.mapping.analyzers[t.analyzer].analyze(o.text)
 	for _, token := range tokens {
 		q.should = append(q.should, p.term(field, token.term))
 	}
@@ -318,10 +227,8 @@ func (p *parser) overFields(a *args, fields []string, o textOptions) query {
 	var clauses []query
 	for _, field := range fields {
 		pattern, boost := splitBoost(field)
-		each := o
-		each.lenient = o.lenient || pattern == "*"
 		for _, name := range p.ix.mapping.matching(pattern) {
-			clauses = append(clauses, boosted(p.fullText(name, each), boost))
+			clauses = append(clauses, boosted(p.fullText(name, o), boost))
 		}
 	}
 	if len(clauses) == 0 {
@@ -332,15 +239,14 @@ func (p *parser) overFields(a *args, fields []string, o textOptions) query {
 
 func (p *parser) queryString(a *args, _ string) query {
 	o := p.textOptions(a, "default_operator")
-	text, _ := textOf(o.text)
-	if operators(text) {
-		panic(unsupported("operators in a query string, found in [%s]", text))
+	if operators(o.text) {
+		panic(unsupported("operators in a query string, found in [%s]", o.text))
 	}
 	fields := a.strings("fields")
 	if field := a.str("default_field", ""); field != "" {
 		fields = append(fields, field)
 	}
-	switch strings.TrimSpace(text) {
+	switch strings.TrimSpace(o.text) {
 	case "":
 		return matchNone()
 	case "*":

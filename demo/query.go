@@ -2,26 +2,19 @@ package demo
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"net/http"
 	"slices"
 	"strings"
 )
 
-// A query is one node of a parsed query, bound to one index.
-type query struct {
-	// explain returns the score of a document times boost and how it comes
-	// about, nil if the document does not match.
-	explain func(doc int, boost float32) *explanation
-	terms   []term // what it looks for, to highlight
-}
-
-// A term of a field.
-type term struct{ field, text string }
+// A query is one node of a parsed query, bound to one index. It returns the
+// score of a document times boost and how it comes about, nil if the document
+// does not match.
+type query func(doc int, boost float32) *explanation
 
 // matches reports whether the query finds the document.
-func (q query) matches(doc int) bool { return q.explain(doc, 1) != nil }
+func (q query) matches(doc int) bool { return q(doc, 1) != nil }
 
 // A hit is one document that matches.
 type hit struct {
@@ -31,8 +24,8 @@ type hit struct {
 
 // hits returns the documents of an index that match, ascending by number.
 func (q query) hits(ix *index) (out []hit) {
-	for _, doc := range ix.live() {
-		if e := q.explain(doc, 1); e != nil {
+	for doc := range ix.docs {
+		if e := q(doc, 1); e != nil {
 			out = append(out, hit{doc, e.Value})
 		}
 	}
@@ -41,21 +34,13 @@ func (q query) hits(ix *index) (out []hit) {
 
 // boosted returns q with its scores multiplied by boost.
 func boosted(q query, boost float32) query {
-	return query{func(doc int, outer float32) *explanation { return q.explain(doc, outer*boost) }, q.terms}
-}
-
-// termsOf returns the terms of all queries.
-func termsOf(queries []query) (terms []term) {
-	for _, q := range queries {
-		terms = append(terms, q.terms...)
-	}
-	return terms
+	return func(doc int, outer float32) *explanation { return q(doc, outer*boost) }
 }
 
 // term scores the documents that contain a term by BM25.
 func (p *parser) term(field, text string) query {
 	ix, words := p.ix, p.words
-	explain := func(doc int, boost float32) *explanation {
+	return func(doc int, boost float32) *explanation {
 		e := ix.docs[doc].fields[field]
 		if e == nil || e.freqs[text] == 0 {
 			return nil
@@ -66,12 +51,11 @@ func (p *parser) term(field, text string) query {
 		}
 		return explained(why.Value, fmt.Sprintf("weight(%s:%s in %d) [PerFieldSimilarity], result of:", field, text, doc), why)
 	}
-	return query{explain, []term{{field, text}}}
 }
 
 // constant gives every document that matches the score 1.
-func constant(description string, matches func(doc int) bool, terms ...term) query {
-	return query{func(doc int, boost float32) *explanation {
+func constant(description string, matches func(doc int) bool) query {
+	return func(doc int, boost float32) *explanation {
 		switch {
 		case !matches(doc):
 			return nil
@@ -80,34 +64,12 @@ func constant(description string, matches func(doc int) bool, terms ...term) que
 		default:
 			return explained(boost, description+"^"+floatText(boost))
 		}
-	}, terms}
+	}
 }
 
 func matchAll() query { return constant("*:*", func(int) bool { return true }) }
 
 func matchNone() query { return constant("MatchNoDocsQuery", func(int) bool { return false }) }
-
-// between matches the documents with a number in [low, high].
-func (p *parser) between(field string, low, high float64) query {
-	return constant(fmt.Sprintf("%s:[%v TO %v]", field, low, high), func(doc int) bool {
-		e := p.ix.docs[doc].fields[field]
-		return e != nil && slices.ContainsFunc(e.numbers, func(v float64) bool { return low <= v && v <= high })
-	})
-}
-
-// exists matches the documents with a value in the field, or in any field of
-// the object of that name.
-func (p *parser) exists(field string) query {
-	return constant("ConstantScore(FieldExistsQuery [field="+field+"])", func(doc int) bool {
-		inField := func(name string) bool { return name == field || strings.HasPrefix(name, field+".") }
-		return slices.ContainsFunc(slices.Collect(maps.Keys(p.ix.docs[doc].fields)), inField)
-	})
-}
-
-// ids matches documents by their ids.
-func (p *parser) ids(ids []string) query {
-	return constant("_id:("+strings.Join(ids, " ")+")", func(doc int) bool { return slices.Contains(ids, p.ix.docs[doc].id) })
-}
 
 // boolQuery sums the scores of its clauses.
 type boolQuery struct {
@@ -117,11 +79,11 @@ type boolQuery struct {
 
 func (b boolQuery) query() query {
 	scored := slices.Concat(b.must, b.should)
-	explain := func(doc int, boost float32) *explanation {
+	return func(doc int, boost float32) *explanation {
 		var details []*explanation
 		sum := 0.0 // Lucene sums in float64
 		for i, clause := range scored {
-			if e := clause.explain(doc, boost); e != nil {
+			if e := clause(doc, boost); e != nil {
 				details, sum = append(details, e), sum+float64(e.Value)
 			} else if i < len(b.must) {
 				return nil
@@ -131,7 +93,7 @@ func (b boolQuery) query() query {
 			return nil
 		}
 		for _, clause := range b.filter {
-			e := clause.explain(doc, 1)
+			e := clause(doc, 1)
 			if e == nil {
 				return nil
 			}
@@ -142,7 +104,6 @@ func (b boolQuery) query() query {
 		}
 		return explained(float32(sum), "sum of:", details...)
 	}
-	return query{explain, termsOf(slices.Concat(scored, b.filter))}
 }
 
 // disMax takes the best score of its clauses, and adds tie times the others.
@@ -158,11 +119,11 @@ func disMax(tie float32, clauses []query) query {
 	case tie == 1:
 		description = "sum of:"
 	}
-	explain := func(doc int, boost float32) *explanation {
+	return func(doc int, boost float32) *explanation {
 		var details []*explanation
 		best, others := float32(0), 0.0
 		for _, clause := range clauses {
-			if e := clause.explain(doc, boost); e != nil {
+			if e := clause(doc, boost); e != nil {
 				details = append(details, e)
 				others += float64(min(best, e.Value))
 				best = max(best, e.Value)
@@ -173,63 +134,13 @@ func disMax(tie float32, clauses []query) query {
 		}
 		return explained(float32(float64(best)+others*float64(tie)), description, details...)
 	}
-	return query{explain, termsOf(clauses)}
-}
-
-// A weight of a function_score query applies to the documents of its filter.
-type weight struct {
-	filter query
-	factor float32
-}
-
-// combineScores returns the function of a score_mode or boost_mode, nil if it
-// is not one.
-func combineScores(mode string) func(a, b float32) float32 {
-	return map[string]func(a, b float32) float32{
-		"multiply": func(a, b float32) float32 { return a * b },
-		"sum":      func(a, b float32) float32 { return a + b },
-		"avg":      func(a, b float32) float32 { return (a + b) / 2 },
-		"max":      func(a, b float32) float32 { return max(a, b) },
-		"min":      func(a, b float32) float32 { return min(a, b) },
-		"first":    func(a, _ float32) float32 { return a },
-		"replace":  func(_, b float32) float32 { return b },
-	}[mode]
-}
-
-// functionScore combines the scores of a query with constant weights.
-func functionScore(inner query, weights []weight, scoreMode, boostMode string) query {
-	combine, combineAll := combineScores(scoreMode), combineScores(boostMode)
-	explain := func(doc int, boost float32) *explanation {
-		e := inner.explain(doc, boost)
-		if e == nil || len(weights) == 0 {
-			return e
-		}
-		details := []*explanation{e}
-		factor := float32(1) // also the average of constants of 1, each counted by its weight
-		for _, w := range weights {
-			if !w.filter.matches(doc) {
-				continue
-			}
-			if details = append(details, explained(w.factor, "weight")); scoreMode == "avg" {
-				continue
-			}
-			if len(details) == 2 {
-				factor = w.factor
-			} else {
-				factor = combine(factor, w.factor)
-			}
-		}
-		description := "function score, score mode [" + scoreMode + "], boost mode [" + boostMode + "], of:"
-		return explained(combineAll(e.Value, factor), description, details...)
-	}
-	return query{explain, inner.terms}
 }
 
 // randomScore gives the documents of a query scores in [0, 1) that look random,
 // and finds those with at least the least score: a random share of them. Scores
 // are the upper bits of document number and seed, mixed as by SplitMix64.
 func randomScore(inner query, seed uint64, least float32) query {
-	return query{func(doc int, boost float32) *explanation {
+	return func(doc int, boost float32) *explanation {
 		h := seed*0x9e3779b97f4a7c15 + uint64(doc) //nolint:gosec // it is not negative
 		h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
 		h = (h ^ h>>27) * 0x94d049bb133111eb
@@ -239,7 +150,7 @@ func randomScore(inner query, seed uint64, least float32) query {
 			return nil
 		}
 		return explained(score*boost, "random score, of the seed and the document")
-	}, inner.terms}
+	}
 }
 
 // The scripts that this engine runs, recognized by their text: the two that a
@@ -289,8 +200,8 @@ func scriptScore(inner query, v any) query {
 			"script": strings.ToValidUTF8(source, "\uFFFD"), "lang": "painless",
 		}})
 	}
-	return query{func(doc int, boost float32) *explanation {
-		was := inner.explain(doc, 1)
+	return func(doc int, boost float32) *explanation {
+		was := inner(doc, 1)
 		if was == nil {
 			return nil
 		}
@@ -300,5 +211,5 @@ func scriptScore(inner query, v any) query {
 			return e
 		}
 		return explained(e.Value*boost, "Boosted score, product of:", explained(boost, "boost"), e)
-	}, inner.terms}
+	}
 }

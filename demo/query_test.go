@@ -117,7 +117,7 @@ func TestPositionsCountRemovedWords(t *testing.T) {
 func BenchmarkSearchSaturated(b *testing.B) {
 	c := newClient(b)
 	docs := make([]loaded, 0, 300)
-	for _, d := range Indices()[0].Docs {
+	for _, d := range Docs("help") {
 		docs = append(docs, loaded{d.ID, map[string]any{"body": d.Body}})
 	}
 	c.load(b, "help", map[string]any{"body": text()}, docs...)
@@ -130,8 +130,8 @@ func BenchmarkSearchSaturated(b *testing.B) {
 func BenchmarkIndexCorpus(b *testing.B) {
 	for b.Loop() {
 		e := NewEngine()
-		ix := e.create("help", nil)
-		for _, d := range Indices()[0].Docs {
+		ix := e.create("help", map[string]any{"properties": map[string]any{"body": text()}})
+		for _, d := range Docs("help") {
 			ix.put(d.ID, []byte(`{"body":"`+d.Body+`"}`))
 		}
 	}

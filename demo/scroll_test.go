@@ -9,14 +9,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// numbers fills an index "n" with the documents 0 to n-1.
+// numbers fills an index "n" with the documents 0 to n-1, four of five of which
+// are small.
 func numbers(tb testing.TB, c *client, n int) {
 	tb.Helper()
 	docs := make([]loaded, n)
 	for i := range docs {
-		docs[i] = loaded{strconv.Itoa(i), map[string]any{"n": i}}
+		docs[i] = loaded{strconv.Itoa(i), map[string]any{"size": "small"}}
+		if i%5 == 0 {
+			docs[i].source["size"] = "large"
+		}
 	}
-	c.load(tb, "n", map[string]any{"n": map[string]any{"type": "long"}}, docs...)
+	c.load(tb, "n", map[string]any{"size": map[string]any{"type": "keyword"}}, docs...)
 }
 
 // scrolled returns the ids of all pages of a scroll, sorted.
@@ -37,7 +41,7 @@ func scrolled(tb testing.TB, c *client, index string, body map[string]any) []str
 func TestSlicesHoldEachDocumentOnce(t *testing.T) {
 	c := newClient(t)
 	numbers(t, c, 500)
-	query := map[string]any{"range": map[string]any{"n": map[string]any{"lt": 400}}}
+	query := map[string]any{"term": map[string]any{"size": "small"}}
 	want := scrolled(t, c, "n", map[string]any{"query": query})
 	if len(want) != 400 {
 		t.Fatalf("%d documents, want 400", len(want))
@@ -149,14 +153,15 @@ func TestRandomScoresFindAShare(t *testing.T) {
 func TestOtherRandomScoresAreRefused(t *testing.T) {
 	c := toy(t)
 	for name, query := range map[string]string{
-		"another mode":     `{"random_score":{"seed":1,"field":"_seq_no"}}`,
-		"another field":    `{"random_score":{"seed":1,"field":"n"},"boost_mode":"replace"}`,
-		"another member":   `{"random_score":{"seed":1,"x":2},"boost_mode":"replace"}`,
-		"other functions":  `{"random_score":{},"boost_mode":"replace","functions":[{"weight":2}]}`,
-		"no object":        `{"random_score":1,"boost_mode":"replace"}`,
-		"a malformed seed": `{"random_score":{"seed":-1},"boost_mode":"replace"}`,
+		"another mode":     `"random_score":{"seed":1,"field":"_seq_no"}`,
+		"another field":    `"random_score":{"seed":1,"field":"n"},"boost_mode":"replace"`,
+		"another member":   `"random_score":{"seed":1,"field":"_seq_no","x":2},"boost_mode":"replace"`,
+		"other functions":  `"random_score":{"field":"_seq_no"},"boost_mode":"replace","functions":[{"weight":2}]`,
+		"no random score":  `"boost_mode":"replace","weight":2`,
+		"no object":        `"random_score":1,"boost_mode":"replace"`,
+		"a malformed seed": `"random_score":{"seed":-1,"field":"_seq_no"},"boost_mode":"replace"`,
 	} {
-		if status, answer := c.do(t, "POST", "/toy/_search", `{"query":{"function_score":`+query+`}}`); status != http.StatusBadRequest {
+		if status, answer := c.do(t, "POST", "/toy/_search", `{"query":{"function_score":{"query":{"match_all":{}},`+query+`}}}`); status != http.StatusBadRequest {
 			t.Errorf("%s: status %d, %v", name, status, answer)
 		}
 	}

@@ -3,14 +3,15 @@ package demo
 import (
 	"cmp"
 	"crypto/rand"
-	"fmt"
 	"hash/fnv"
+	"maps"
 	"math"
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // maxResultWindow bounds from + size, as index.max_result_window does.
@@ -18,7 +19,6 @@ const maxResultWindow = 10_000
 
 func (e *Engine) search(c *call) any {
 	r := parseSearch(c.searchBody())
-	r.source = c.sourceFilter(r.source)
 	indices := e.named(c)
 	all := r.find(indices)
 	from := min(r.from, len(all))
@@ -53,22 +53,12 @@ func (c *call) searchBody() map[string]any {
 	}
 	if c.params.Has("q") {
 		q := map[string]any{"query": c.params.Get("q")}
-		for parameter, member := range map[string]string{
-			"df": "default_field", "analyzer": "analyzer", "default_operator": "default_operator", "lenient": "lenient",
-		} {
+		for parameter, member := range map[string]string{"df": "default_field", "default_operator": "default_operator"} {
 			if c.params.Has(parameter) {
 				q[member] = c.params.Get(parameter)
 			}
 		}
 		body["query"] = map[string]any{"query_string": q}
-	}
-	if c.params.Has("sort") {
-		var list []any
-		for part := range strings.SplitSeq(c.params.Get("sort"), ",") {
-			field, order, _ := strings.Cut(part, ":")
-			list = append(list, map[string]any{field: order})
-		}
-		body["sort"] = list
 	}
 	return body
 }
@@ -79,11 +69,9 @@ type searchRequest struct {
 	query      any
 	from, size int
 	source     sourceFilter
-	highlight  *highlighter
 	totalUpTo  int // hits are counted up to here; 0 is not at all
 	explain    bool
 	byDocument bool // sorted by _doc instead of by score
-	sorted     bool // a sort was given, so that each hit has its sort values
 	minScore   float32
 	perIndex   int // matches looked at in each index, in its order; 0 is all
 	slice      slice
@@ -96,14 +84,9 @@ func parseSearch(body map[string]any) *searchRequest {
 	r := &searchRequest{
 		from: a.integer("from", 0), size: a.integer("size", 10), explain: a.boolean("explain", false),
 		perIndex: a.integer("terminate_after", 0), minScore: float32(a.number("min_score", 0)),
-		rescore: parseRescore(a.list("rescore")),
+		rescore: parseRescore(a.list("rescore")), source: parseSource(a),
 	}
 	r.query, _ = a.take("query")
-	v, _ := a.take("_source")
-	r.source = parseSource(v)
-	if v, ok := a.take("highlight"); ok {
-		r.highlight = parseHighlight(v)
-	}
 	if v, ok := a.take("slice"); ok {
 		r.slice = parseSlice(v)
 	}
@@ -120,11 +103,16 @@ func parseSearch(body map[string]any) *searchRequest {
 		}
 		r.totalUpTo = int(n)
 	}
-	r.parseSort(a.list("sort"))
+	for _, v := range a.list("sort") {
+		if v != "_doc" {
+			panic(unsupported("sort by [%v]", v))
+		}
+		r.byDocument = true
+	}
 	a.ignore("timeout", "track_scores", "version", "seq_no_primary_term", "stats", "profile")
 	a.done()
 	switch {
-	case len(r.rescore) > 0 && r.sorted:
+	case len(r.rescore) > 0 && r.byDocument:
 		panic(badRequest("illegal_argument_exception", "Cannot use [sort] option in conjunction with [rescore]."))
 	case len(r.rescore) > 0 && r.explain:
 		panic(unsupported("explain with rescore"))
@@ -133,28 +121,6 @@ func parseSearch(body map[string]any) *searchRequest {
 			"Result window is too large, from + size must be less than or equal to: [%d] but was [%d]", maxResultWindow, r.from+r.size))
 	}
 	return r
-}
-
-// parseSort reads the sort orders that this engine has: by _score descending,
-// and by _doc. A sort is "field", {"field": "order"} or {"field": {"order":
-// "order"}}.
-func (r *searchRequest) parseSort(list []any) {
-	r.sorted = len(list) > 0
-	for i, v := range list {
-		field, order := v, any(nil)
-		if _, ok := v.(map[string]any); ok {
-			field, order = newArgs("sort", v).sole()
-		}
-		if inner, ok := order.(map[string]any); ok {
-			order = inner["order"]
-		}
-		name := fmt.Sprint(field)
-		only := map[string]string{"_score": "desc", "_doc": "asc"}[name]
-		if only == "" || order != nil && order != "" && order != only {
-			panic(unsupported("sort by [%v]", v))
-		}
-		r.byDocument = r.byDocument || i == 0 && name == "_doc"
-	}
 }
 
 // A result is a hit in one of the indices searched.
@@ -168,7 +134,7 @@ type result struct {
 // the answer: by score, ties by index and document.
 func (r *searchRequest) find(indices []*index) (out []result) {
 	if len(indices) == 0 { // still refuse what cannot be parsed
-		parseQuery(newIndex("", time.Time{}, analyzers()), r.query, false)
+		parseQuery(newIndex("", time.Time{}, &mapping{}), r.query, false)
 	}
 	for _, ix := range indices {
 		q := parseQuery(ix, r.query, r.explain)
@@ -217,22 +183,46 @@ func (r *searchRequest) render(res result) map[string]any {
 	h := map[string]any{"_index": res.ix.name, "_id": doc.id, "_score": res.score}
 	if r.byDocument {
 		h["_score"], h["sort"] = nil, []any{res.doc}
-	} else if r.sorted {
-		h["sort"] = []any{res.score}
 	}
 	if source := r.source.apply(doc.source); source != nil {
 		h["_source"] = source
 	}
-	if r.highlight != nil {
-		if marked := r.highlight.mark(res); len(marked) > 0 {
-			h["highlight"] = marked
-		}
-	}
 	if r.explain {
 		h["_shard"], h["_node"] = "["+res.ix.name+"][0]", nodeName
-		h["_explanation"] = res.query.explain(res.doc, 1)
+		h["_explanation"] = res.query(res.doc, 1)
 	}
 	return h
+}
+
+// A sourceFilter says which fields of a document are returned.
+type sourceFilter struct {
+	none     bool
+	includes []string // patterns; nil is all
+}
+
+// parseSource reads a _source member: a boolean, a pattern or a list of them.
+func parseSource(a *args) sourceFilter {
+	if wanted, ok := a.rest["_source"].(bool); ok {
+		a.ignore("_source")
+		return sourceFilter{none: !wanted}
+	}
+	return sourceFilter{includes: a.strings("_source")}
+}
+
+// apply returns the source as it came if nothing is filtered, nil if it is not
+// wanted.
+func (f sourceFilter) apply(source []byte) any {
+	switch {
+	case f.none:
+		return nil
+	case len(f.includes) == 0:
+		return jsontext.Value(source)
+	}
+	members, _ := decodeJSON(source).(map[string]any)
+	maps.DeleteFunc(members, func(name string, _ any) bool {
+		return !slices.ContainsFunc(f.includes, func(pattern string) bool { return wildcard(pattern, name) })
+	})
+	return members
 }
 
 // A rescorer scores the first hits of each index again, by a second query.
@@ -274,7 +264,7 @@ func (s *rescorer) apply(ix *index, hits []hit) {
 	for i := range hits {
 		hits[i].score *= s.queryWeight
 		if i < s.window {
-			if e := next.explain(hits[i].doc, 1); e != nil {
+			if e := next(hits[i].doc, 1); e != nil {
 				hits[i].score += s.nextWeight * e.Value
 			}
 		}

@@ -132,9 +132,8 @@ func TestExplanationLeadsToTheScore(t *testing.T) {
 // document.
 func TestExplanationsAgreeWithScores(t *testing.T) {
 	e := NewEngine()
-	ix := e.create("help", nil)
-	ix.mapping.merge(map[string]any{"properties": map[string]any{"title": text(), "body": text()}})
-	for _, d := range Indices()[0].Docs {
+	ix := e.create("help", map[string]any{"properties": map[string]any{"title": text(), "body": text()}})
+	for _, d := range Docs("help") {
 		source := `{"title": "` + d.Title + `", "body": "` + d.Body + `"}`
 		ix.put(d.ID, []byte(source))
 	}
@@ -150,7 +149,7 @@ func TestExplanationsAgreeWithScores(t *testing.T) {
 		}
 		for doc := range ix.docs {
 			score, ok := found[doc]
-			explanation := inWords.explain(doc, 1)
+			explanation := inWords(doc, 1)
 			if (explanation != nil) != ok || ok && explanation.Value != score {
 				t.Fatalf("%v: document %d, found %v, scores %v, explained %v", body, doc, ok, score, explanation)
 			}

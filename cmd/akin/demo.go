@@ -86,22 +86,22 @@ const demoMapping = `{"settings":{"number_of_shards":1,"number_of_replicas":0},`
 func loadDemo(ctx context.Context, client *esclient.Client, report io.Writer) error {
 	cluster := documents.API{Client: client}
 	for _, index := range demo.Indices() {
-		created, err := cluster.CreateIndex(ctx, index.Name, []byte(demoMapping))
+		created, err := cluster.CreateIndex(ctx, index, []byte(demoMapping))
 		if err != nil {
 			return err
 		}
 		if !created {
-			fmt.Fprintf(report, "%s: exists already, not changed\n", index.Name)
+			fmt.Fprintf(report, "%s: exists already, not changed\n", index)
 			continue
 		}
-		docs := make([]documents.Document, len(index.Docs))
-		for i, d := range index.Docs {
-			docs[i] = documents.Document{ID: d.ID, Source: map[string]string{"title": d.Title, "body": d.Body}}
+		var docs []documents.Document
+		for _, d := range demo.Docs(index) {
+			docs = append(docs, documents.Document{ID: d.ID, Source: map[string]string{"title": d.Title, "body": d.Body}})
 		}
-		if err := cluster.Index(ctx, index.Name, docs); err != nil {
+		if err := cluster.Index(ctx, index, docs); err != nil {
 			return err
 		}
-		fmt.Fprintf(report, "%s: %d texts\n", index.Name, len(docs))
+		fmt.Fprintf(report, "%s: %d texts\n", index, len(docs))
 	}
 	return nil
 }

@@ -147,9 +147,9 @@ func TestREADMEPutsAkinInFrontOfACluster(t *testing.T) {
 		if _, err := (documents.API{Client: client}).CreateIndex(t.Context(), "docs", []byte(demoMapping)); err != nil {
 			t.Fatal(err)
 		}
-		docs := make([]documents.Document, len(index.Docs))
-		for i, d := range index.Docs {
-			docs[i] = documents.Document{ID: d.ID, Source: map[string]string{"title": d.Title, "body": d.Body}}
+		var docs []documents.Document
+		for _, d := range demo.Docs(index) {
+			docs = append(docs, documents.Document{ID: d.ID, Source: map[string]string{"title": d.Title, "body": d.Body}})
 		}
 		if err := (documents.API{Client: client}).Index(t.Context(), "docs", docs); err != nil {
 			t.Fatal(err)
