@@ -3,11 +3,7 @@ package softcosine
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"runtime"
-	"slices"
-
-	"gonum.org/v1/gonum/mat"
 )
 
 // A PivotError says where S was found not to be positive definite. It wraps
@@ -110,17 +106,8 @@ func (b *DenseBasis) Coordinates(x Vector) []float64 {
 	return Vector{Values: out}.checked().Values
 }
 
-// Matrix returns E. It takes 8·n² bytes more.
-func (b *DenseBasis) Matrix() mat.Triangular { return b.factors.lower() }
-
 // DefaultMaxNonZeros is a factor of 1.2 GB, and as much again while it is made.
 const DefaultMaxNonZeros = 100_000_000
-
-// BasisOptions are the settings of [NewSparseBasis].
-type BasisOptions struct {
-	Ordering    Ordering // in which terms are orthonormalized
-	MaxNonZeros int      // most entries of the factor, 12 bytes each and 12 more while it is made; 0 is [DefaultMaxNonZeros]
-}
 
 // A SparseBasis is made by a sparse E = P·F, where P is a permutation of the
 // terms and F the lower triangular Cholesky factor of PᵀSP:
@@ -130,56 +117,38 @@ type BasisOptions struct {
 // It is immutable and safe for use by any number of goroutines.
 type SparseBasis struct {
 	space  *Space
-	order  []int32
-	places []int32
+	places []int32 // of the terms in the order
 	factor *rowFactor
 }
 
-// NewSparseBasis returns the change of basis for a space. Time and memory
-// depend on the entries of F, its fill, between those of S and n²/2. The error
-// wraps [ErrTooLarge], [ErrNotSymmetric], or [ErrNotPositiveDefinite] as a
-// [*PivotError]. It panics with an unknown ordering.
-func NewSparseBasis(sp *Space, opts BasisOptions) (*SparseBasis, error) {
+// NewSparseBasis returns the change of basis for a space. The order of the terms
+// is that of least degree (George and Liu, 1989), which keeps F sparse. Time and
+// memory depend on the entries of F, its fill, between those of S and n²/2. F
+// may have maxNonZeros of them, 12 bytes each and 12 more while it is made; 0 is
+// [DefaultMaxNonZeros]. The error wraps [ErrTooLarge], [ErrNotSymmetric], or
+// [ErrNotPositiveDefinite] as a [*PivotError].
+func NewSparseBasis(sp *Space, maxNonZeros int) (*SparseBasis, error) {
+	return newSparseBasis(sp, minimumDegree, cmp.Or(maxNonZeros, DefaultMaxNonZeros))
+}
+
+func newSparseBasis(sp *Space, order func(*Similarities) []int32, maxNonZeros int) (*SparseBasis, error) {
 	s := sp.Similarities()
 	if err := checkSymmetric(s); err != nil {
 		return nil, err
 	}
-	st := analyze(s, Order(s, opts.Ordering))
-	limit := cmp.Or(opts.MaxNonZeros, DefaultMaxNonZeros)
-	if st.nonZeros > limit {
-		return nil, fmt.Errorf("%w: it has %d entries by %v and may have %d; allow more, or give S fewer entries",
-			ErrTooLarge, st.nonZeros, opts.Ordering, limit)
+	st := analyze(s, order(s))
+	if st.nonZeros > maxNonZeros {
+		return nil, fmt.Errorf("%w: it has %d entries and may have %d; allow more, or give S fewer entries", ErrTooLarge, st.nonZeros, maxNonZeros)
 	}
 	factor, err := factorize(s, st)
 	if err != nil {
 		return nil, err
 	}
-	return &SparseBasis{space: sp, order: st.order, places: st.places, factor: factor}, nil
-}
-
-// CountNonZeros returns how many entries the factor F of a symmetric S has by
-// an ordering, in O(n) memory and time in proportion to the result.
-func CountNonZeros(s *Similarities, ordering Ordering) (int, error) {
-	if err := checkSymmetric(s); err != nil {
-		return 0, err
-	}
-	return analyze(s, Order(s, ordering)).nonZeros, nil
+	return &SparseBasis{space: sp, places: st.places, factor: factor}, nil
 }
 
 // Len returns n, the number of dimensions.
-func (b *SparseBasis) Len() int { return len(b.order) }
-
-// NonZeros returns the number of entries of F and of E.
-func (b *SparseBasis) NonZeros() int { return len(b.factor.cols) }
-
-// Order returns P: vector k of the basis is made of the first k terms of it.
-func (b *SparseBasis) Order() []int32 { return slices.Clone(b.order) }
-
-// Row returns row i of E, the coordinates of term i, which is in [0, n).
-func (b *SparseBasis) Row(i int32) Vector {
-	cols, values := b.factor.row(int(b.places[i]))
-	return Vector{Terms: cols, Values: values}.Scaled(1) // a copy without zeros
-}
+func (b *SparseBasis) Len() int { return len(b.places) }
 
 // Coordinates returns Φ₁(x) = Eᵀ·W·x, in O(n) and the entries of E in the rows
 // of x.
@@ -199,45 +168,4 @@ func (b *SparseBasis) Coordinates(x Vector) Vector {
 		}
 	}
 	return out.checked()
-}
-
-// Orthonormalize returns the lower triangular E with positive diagonal and S =
-// E·Eᵀ by the algorithm of Sidorov, section 2.5, row by row:
-//
-//	Σ_{i≤j} e_ji·x_i = s_jk    for j < k           (eq. 23)
-//	x_k = √(1 − Σ_{i<k} x_i²)                      (eq. 25)
-//
-// [Cholesky] makes the same in a fraction of the time, with the same errors.
-func Orthonormalize(s *Similarities) (*mat.TriDense, error) {
-	if !s.Symmetric() {
-		return nil, fmt.Errorf("orthonormalize: %w", ErrNotSymmetric)
-	}
-	n := s.Len()
-	if n == 0 {
-		return new(mat.TriDense), nil
-	}
-	e := mat.NewTriDense(n, mat.Lower, nil)
-	raw := e.RawTriangular()
-	for k := range n {
-		row := raw.Data[k*raw.Stride : k*raw.Stride+k+1]
-		cols, sims := s.Row(k)
-		for l := 0; l < len(cols) && int(cols[l]) < k; l++ {
-			row[cols[l]] = sims[l]
-		}
-		square := 1.0 // of what is left of the vector's length
-		for j := range k {
-			known := raw.Data[j*raw.Stride : j*raw.Stride+j+1]
-			rest := row[j]
-			for i, v := range known[:j] {
-				rest -= v * row[i]
-			}
-			row[j] = rest / known[j]
-			square -= row[j] * row[j]
-		}
-		if !(square > pivotFloor(n, 1)) { // written so that NaN fails
-			return nil, &PivotError{Row: k, Pivot: square}
-		}
-		row[k] = math.Sqrt(square)
-	}
-	return e, nil
 }

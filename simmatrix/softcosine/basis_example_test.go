@@ -19,7 +19,7 @@ func ExampleNewSparseBasis() {
 	if err != nil {
 		panic(err)
 	}
-	basis, err := softcosine.NewSparseBasis(space, softcosine.BasisOptions{})
+	basis, err := softcosine.NewSparseBasis(space, 0)
 	if err != nil {
 		panic(err)
 	}

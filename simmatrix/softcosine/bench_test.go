@@ -104,7 +104,7 @@ func BenchmarkProducts(b *testing.B) {
 	})
 	b.Run("collections", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := sp.Products(docs, docs, Soft); err != nil {
+			if _, err := allProducts(sp, docs, docs, Soft); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -1,7 +1,6 @@
 package softcosine_test
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 
@@ -164,18 +163,6 @@ func ExampleSpace_CosineDocument() {
 	fmt.Printf("%v %.3f %v\n", stored.Terms, stored.Values, err)
 	// Output:
 	// [0 1 2] [0.500 0.500 0.707] <nil>
-}
-
-func ExampleOrthonormalize() {
-	s, err := softcosine.NewSimilarities(2, maps.All(map[[2]int32]float64{{0, 1}: 1, {1, 0}: 1}))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	_, err = softcosine.Orthonormalize(s)
-	fmt.Println(errors.Is(err, softcosine.ErrNotPositiveDefinite))
-	// Output:
-	// true
 }
 
 func ExampleSimilarities_Symmetrized() {

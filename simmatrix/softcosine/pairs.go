@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sort"
 )
 
 // Pairs maps vectors over n terms to vectors over the n + nnz pairs of terms
@@ -89,20 +88,6 @@ func newPairs(sp *Space, factor float64) (*Pairs, error) {
 
 // Len returns the number of features, n + nnz.
 func (p *Pairs) Len() int { return len(p.diagonal) + len(p.entries) }
-
-// Pair returns the pair (i, j) of a feature in [0, p.Len()), in O(log n).
-func (p *Pairs) Pair(feature int32) (i, j int32) {
-	if feature < 0 || int(feature) >= p.Len() {
-		panic("softcosine: feature out of range")
-	}
-	s := p.sp.s
-	row := sort.Search(s.Len(), func(i int) bool { return p.first(i+1) > int(feature) })
-	i = int32(row) //nolint:gosec // n is an int32
-	if k := int(feature) - p.first(row); k > 0 {
-		return i, s.cols[s.offsets[row]+k-1]
-	}
-	return i, i
-}
 
 func (p *Pairs) first(i int) int { return i + p.sp.s.offsets[i] }
 

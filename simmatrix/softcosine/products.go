@@ -17,14 +17,6 @@ const (
 	Cosine                      // as Hard, with S = I: [Space.Cosine]
 )
 
-// String returns the name in lower case.
-func (n Normalization) String() string {
-	if names := []string{"none", "hard", "soft", "cosine"}; n >= 0 && int(n) < len(names) {
-		return names[n]
-	}
-	return fmt.Sprintf("Normalization(%d)", int(n))
-}
-
 // A Collection is documents Y as the columns of WY, kept by term as in an
 // inverted index. It is immutable and safe for use by any number of goroutines.
 type Collection struct {
@@ -76,9 +68,6 @@ func NewCollection(sp *Space, docs []Vector) *Collection {
 	c.scratch.New = func() any { return newScratch(len(docs)) }
 	return c
 }
-
-// Len returns the number of documents.
-func (c *Collection) Len() int { return len(c.docs) }
 
 // Products returns (Wx)ᵀ·S·(WY), normalized by n, as a vector over the
 // documents without zeros. It equals what the [Space] computes for each pair,
@@ -163,20 +152,4 @@ func (c *Collection) prepare(x Vector, n Normalization) (norms []float64, norm f
 	default:
 		panic("softcosine: unknown normalization")
 	}
-}
-
-// Products returns (WX)ᵀ·S·(WY), normalized by n (the notes, remark to theorem
-// 3.4), in sparse rows: out[i].At(k) is that of x[i] and y[k]. Time and errors
-// are those of [Collection.Products].
-func (sp *Space) Products(x, y []Vector, n Normalization) ([]Vector, error) {
-	c := NewCollection(sp, y)
-	out := make([]Vector, len(x))
-	for i := range x {
-		row, err := c.Products(x[i], n)
-		if err != nil {
-			return nil, fmt.Errorf("row %d of the products: %w", i, err)
-		}
-		out[i] = row
-	}
-	return out, nil
 }

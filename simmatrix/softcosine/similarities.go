@@ -290,32 +290,3 @@ func FromMatrix(m *simmatrix.Matrix, extra ...string) (*Vocabulary, *Similaritie
 	s.openRows(v.Len())
 	return v, s
 }
-
-// Matrix returns S as a [simmatrix.Matrix] over the terms of v, rounded by
-// [simmatrix.QuantizeSimilarity]. docFreq returns the document frequency of a
-// term; nil is 0 for all. Of meta only Source, Params and Docs are read. The
-// error wraps [ErrSimilarities] where v has another number of terms than S or
-// an entry is not in (0, 1], or is that of [simmatrix.New].
-func (s *Similarities) Matrix(meta simmatrix.Meta, v *Vocabulary, docFreq func(term string) uint32) (*simmatrix.Matrix, error) {
-	if v.Len() != s.Len() {
-		return nil, fmt.Errorf("%w: %d terms in the vocabulary, %d in the matrix", ErrSimilarities, v.Len(), s.Len())
-	}
-	meta.Origins = nil
-	rows := make([]simmatrix.TermRow, s.Len())
-	for i, term := range v.terms {
-		cols, sims := s.Row(i)
-		rows[i].Term = term
-		if docFreq != nil {
-			rows[i].DocFreq = docFreq(term)
-		}
-		for k, j := range cols {
-			if !(sims[k] > 0 && sims[k] <= 1) {
-				return nil, fmt.Errorf("%w: s(%q, %q) = %v is not in (0, 1]", ErrSimilarities, term, v.terms[j], sims[k])
-			}
-			rows[i].Neighbors = append(rows[i].Neighbors, simmatrix.Neighbor{
-				Term: v.terms[j], Similarity: simmatrix.QuantizeSimilarity(sims[k]),
-			})
-		}
-	}
-	return simmatrix.New(meta, rows)
-}

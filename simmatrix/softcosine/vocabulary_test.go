@@ -1,7 +1,6 @@
 package softcosine
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/akin-search/akin/simmatrix"
@@ -38,33 +37,5 @@ func TestFromMatrixNumbersTermsAndThenTheExtraOnes(t *testing.T) {
 		if got := s.At(e.i, e.j); got != float64(e.want) {
 			t.Errorf("s(%d, %d) = %v, want %v", e.i, e.j, got, e.want)
 		}
-	}
-}
-
-func TestAMatrixComesBackByteForByte(t *testing.T) {
-	m := testMatrix(t)
-	v, s := FromMatrix(m)
-	back, err := s.Matrix(m.Meta(), v, func(term string) uint32 { return m.Row(term).DocFreq() })
-	if err != nil {
-		t.Fatal(err)
-	}
-	if back.Checksum() != m.Checksum() {
-		t.Errorf("checksum %s, want %s", back.Checksum(), m.Checksum())
-	}
-}
-
-func TestAMatrixCannotHoldWhatIsNoSimilarityOfIts(t *testing.T) {
-	v := NewVocabulary("a", "b")
-	for name, s := range map[string]*Similarities{
-		"negative":         mustSimilarities(t, 2, map[[2]int32]float64{{0, 1}: -0.5}),
-		"above 1":          mustSimilarities(t, 2, map[[2]int32]float64{{0, 1}: 1.5}),
-		"other vocabulary": Identity(3),
-	} {
-		if _, err := s.Matrix(simmatrix.Meta{}, v, nil); !errors.Is(err, ErrSimilarities) {
-			t.Errorf("%s: error %v", name, err)
-		}
-	}
-	if m, err := Identity(2).Matrix(simmatrix.Meta{}, v, nil); err != nil || m.Len() != 2 || m.Row("a").DocFreq() != 0 {
-		t.Errorf("the identity: %v", err)
 	}
 }
