@@ -8,19 +8,22 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/akin-search/akin/esclient/internal/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
 )
 
 // same returns the handlers of an index i whose fields f0, f1, … are mapped in
 // a way each.
-func same(fields ...string) *fake {
+func same(fields ...string) *clustertest.Fake {
 	properties := make([]string, len(fields))
 	for i, field := range fields {
 		properties[i] = `"f` + string(rune('0'+i)) + `":` + field
 	}
-	return newFake().
-		reply("GET /i", http.StatusOK, `{"i":`+mapped(strings.Join(properties, ","), "")+`}`).
-		reply("POST /i/_analyze", http.StatusOK, `{"tokens":[{"token":"car"}]}`)
+	return clustertest.New().Reply(
+		"GET /i", http.StatusOK, `{"i":`+mapped(strings.Join(properties, ","), "")+`}`).Reply(
+
+		"POST /i/_analyze", http.StatusOK, `{"tokens":[{"token":"car"}]}`)
+
 }
 
 func TestTextOfSeveralFieldsIsAnalyzedOnce(t *testing.T) {
@@ -40,8 +43,8 @@ func TestTextOfSeveralFieldsIsAnalyzedOnce(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := same(test.fields...).slow(time.Millisecond)
-				c := f.cached(t)
+				f := same(test.fields...).Slow(time.Millisecond)
+				c := cached(t, f)
 				start := time.Now()
 				done := make(chan error)
 				for i := range test.fields {
@@ -58,8 +61,8 @@ func TestTextOfSeveralFieldsIsAnalyzedOnce(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				if trips := int(time.Since(start) / time.Millisecond); f.asked("_analyze") != test.calls || trips != test.trips {
-					t.Errorf("%d analyses in %d round trips, want %d in %d", f.asked("_analyze"), trips, test.calls, test.trips)
+				if trips := int(time.Since(start) / time.Millisecond); f.Asked("_analyze") != test.calls || trips != test.trips {
+					t.Errorf("%d analyses in %d round trips, want %d in %d", f.Asked("_analyze"), trips, test.calls, test.trips)
 				}
 				// With the fields known, another text is one call at most for each analyzer.
 				for i := range test.fields {
@@ -67,7 +70,7 @@ func TestTextOfSeveralFieldsIsAnalyzedOnce(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				if n := f.asked(`"boats"`); n != 1 {
+				if n := f.Asked(`"boats"`); n != 1 {
 					t.Errorf("%d analyses of another text, want 1", n)
 				}
 			})
@@ -75,7 +78,7 @@ func TestTextOfSeveralFieldsIsAnalyzedOnce(t *testing.T) {
 	}
 	t.Run("the guess of a field that is no text is not used", func(t *testing.T) {
 		f := same(number, plain, german)
-		c := f.cached(t)
+		c := cached(t, f)
 		if _, err := c.Analyze(t.Context(), at("i"), "f0", "", "cars"); !errors.Is(err, mapping.ErrNotText) {
 			t.Errorf("error %v", err)
 		}
@@ -89,7 +92,7 @@ func TestTextOfSeveralFieldsIsAnalyzedOnce(t *testing.T) {
 
 func TestFieldsOfDifferentAnalyzersDoNotShareTerms(t *testing.T) {
 	f := same(`{"type":"text"}`, `{"type":"text","analyzer":"german"}`)
-	f.on("POST /i/_analyze", func(w http.ResponseWriter, r *http.Request) {
+	f.On("POST /i/_analyze", func(w http.ResponseWriter, r *http.Request) {
 		time.Sleep(time.Millisecond)
 		b := make([]byte, 1000)
 		n, _ := r.Body.Read(b)
@@ -98,9 +101,10 @@ func TestFieldsOfDifferentAnalyzersDoNotShareTerms(t *testing.T) {
 			term = "german"
 		}
 		_, _ = w.Write([]byte(`{"tokens":[{"token":"` + term + `"}]}`))
-	}).slow(time.Millisecond)
+	}).
+		Slow(time.Millisecond)
 	synctest.Test(t, func(t *testing.T) {
-		c := f.cached(t)
+		c := cached(t, f)
 		done := make(chan string)
 		for _, field := range []string{"f0", "f1"} {
 			go func() {

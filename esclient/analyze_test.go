@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/esclient/answers"
+	"github.com/akin-search/akin/esclient/internal/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
 )
 
@@ -25,10 +26,13 @@ var (
 )
 
 func TestRecordedTokensAreGivenToTheirWords(t *testing.T) {
-	for _, r := range engines(t) {
-		t.Run(r.engine, func(t *testing.T) {
-			c := newFake().replay(t, "GET /library", r, "schema").
-				replay(t, "POST /library/_analyze", r, "analyze words").client(t)
+	for _, r := range clustertest.Engines(t, "testdata") {
+		t.Run(r.Engine, func(t *testing.T) {
+			c := client(
+				t, clustertest.New().Replay(t, "GET /library", r, "schema").Replay(
+					t, "POST /library/_analyze", r, "analyze words"),
+			)
+
 			got, err := c.AnalyzeWords(t.Context(), "library", "title", recordedWords)
 			if err != nil {
 				t.Fatal(err)
@@ -41,20 +45,20 @@ func TestRecordedTokensAreGivenToTheirWords(t *testing.T) {
 }
 
 func TestNoWordsMakeNoAnalysis(t *testing.T) {
-	r := engines(t)[0]
-	f := newFake().replay(t, "GET /library", r, "schema")
-	got, err := f.client(t).AnalyzeWords(t.Context(), "library", "title", nil)
-	if err != nil || len(got) != 0 || f.asked("/_analyze") != 0 {
-		t.Errorf("%q, %v, %d calls", got, err, f.asked("/_analyze"))
+	r := clustertest.Engines(t, "testdata")[0]
+	f := clustertest.New().Replay(t, "GET /library", r, "schema")
+	got, err := client(t, f).AnalyzeWords(t.Context(), "library", "title", nil)
+	if err != nil || len(got) != 0 || f.Asked("/_analyze") != 0 {
+		t.Errorf("%q, %v, %d calls", got, err, f.Asked("/_analyze"))
 	}
 }
 
 func TestBatchOfWordsIsHalvedWhereItMakesTooManyTokens(t *testing.T) {
-	for _, r := range engines(t) {
-		t.Run(r.engine, func(t *testing.T) {
-			refusal := r.answers["analyze too much"]
-			f := newFake().replay(t, "GET /library", r, "schema")
-			f.on("POST /library/_analyze", func(w http.ResponseWriter, req *http.Request) {
+	for _, r := range clustertest.Engines(t, "testdata") {
+		t.Run(r.Engine, func(t *testing.T) {
+			refusal := r.Answers["analyze too much"]
+			f := clustertest.New().Replay(t, "GET /library", r, "schema")
+			f.On("POST /library/_analyze", func(w http.ResponseWriter, req *http.Request) {
 				var body analyzeBody
 				b, _ := io.ReadAll(req.Body)
 				if err := json.Unmarshal(b, &struct {
@@ -69,9 +73,10 @@ func TestBatchOfWordsIsHalvedWhereItMakesTooManyTokens(t *testing.T) {
 				}
 				_, _ = w.Write(analyzeLikeLucene(body.Text, lucene{}))
 			})
+
 			words := []string{"a", "b-c", "stop", "d", "huge", "e", "f", "g", "h", "i", "j"}
 			want := [][]string{{"a"}, {"b", "c"}, nil, {"d"}, nil, {"e"}, {"f"}, {"g"}, {"h"}, {"i"}, {"j"}}
-			got, err := f.client(t).AnalyzeWords(t.Context(), "library", "title", words)
+			got, err := client(t, f).AnalyzeWords(t.Context(), "library", "title", words)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -83,9 +88,9 @@ func TestBatchOfWordsIsHalvedWhereItMakesTooManyTokens(t *testing.T) {
 }
 
 func TestBatchOfWordsIsBoundedInBytes(t *testing.T) {
-	f := newFake().replay(t, "GET /library", engines(t)[0], "schema")
+	f := clustertest.New().Replay(t, "GET /library", clustertest.Engines(t, "testdata")[0], "schema")
 	var sent [][]int // the lengths of the words of each call
-	f.on("POST /library/_analyze", func(w http.ResponseWriter, req *http.Request) {
+	f.On("POST /library/_analyze", func(w http.ResponseWriter, req *http.Request) {
 		var body struct {
 			Analyzer string   `json:"analyzer"`
 			Text     []string `json:"text"`
@@ -100,12 +105,13 @@ func TestBatchOfWordsIsBoundedInBytes(t *testing.T) {
 		sent = append(sent, lengths)
 		_, _ = w.Write(analyzeLikeLucene(body.Text, lucene{}))
 	})
+
 	var words []string
 	for _, n := range []int{1, wordBatchBytes, wordBatchBytes + 1, wordBatchBytes / 2, wordBatchBytes / 2, 1, 1} {
 		words = append(words, strings.Repeat("w", n))
 	}
 	words[6] = "\xff" // it is sent as three bytes
-	got, err := f.client(t).AnalyzeWords(t.Context(), "library", "title", words)
+	got, err := client(t, f).AnalyzeWords(t.Context(), "library", "title", words)
 	if err != nil || len(got) != len(words) {
 		t.Fatalf("%d words, error %v", len(got), err)
 	}
@@ -117,22 +123,27 @@ func TestBatchOfWordsIsBoundedInBytes(t *testing.T) {
 
 func TestWordsOfAnAnalyzerWithASmallGapAreAnalyzedOneByOne(t *testing.T) {
 	const define = `"index.analysis.analyzer.mine.tokenizer":"t","index.analysis.analyzer.mine.position_increment_gap":"5"`
-	f := newFake().
-		reply("GET /i", http.StatusOK, `{"i":`+mapped(`"f":{"type":"text","analyzer":"mine"}`, define)+`}`).
-		reply("POST /i/_analyze", http.StatusOK, `{"tokens":[{"token":"a","position":0,"start_offset":0,"end_offset":1}]}`)
-	got, err := f.client(t).AnalyzeWords(t.Context(), "i", "f", []string{"x", "y", "z"})
+	f := clustertest.New().Reply(
+		"GET /i", http.StatusOK, `{"i":`+mapped(`"f":{"type":"text","analyzer":"mine"}`, define)+`}`).Reply(
+
+		"POST /i/_analyze", http.StatusOK, `{"tokens":[{"token":"a","position":0,"start_offset":0,"end_offset":1}]}`)
+
+	got, err := client(t, f).AnalyzeWords(t.Context(), "i", "f", []string{"x", "y", "z"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([][]string{{"a"}, {"a"}, {"a"}}, got); diff != "" || f.asked("/_analyze") != 3 {
-		t.Errorf("%d calls: %s", f.asked("/_analyze"), diff)
+	if diff := cmp.Diff([][]string{{"a"}, {"a"}, {"a"}}, got); diff != "" || f.Asked("/_analyze") != 3 {
+		t.Errorf("%d calls: %s", f.Asked("/_analyze"), diff)
 	}
 }
 
 func TestErrorEndsTheAnalysisOfWords(t *testing.T) {
-	r := engines(t)[0]
-	c := newFake().replay(t, "GET /library", r, "schema").
-		reply("POST /library/_analyze", http.StatusForbidden, `{"error":{"type":"security_exception"}}`).client(t)
+	r := clustertest.Engines(t, "testdata")[0]
+	c := client(
+		t, clustertest.New().Replay(t, "GET /library", r, "schema").Reply(
+			"POST /library/_analyze", http.StatusForbidden, `{"error":{"type":"security_exception"}}`),
+	)
+
 	_, err := c.AnalyzeWords(t.Context(), "library", "title", []string{"a", "b"})
 	var refusal *answers.Error
 	if !errors.As(err, &refusal) || refusal.Status != http.StatusForbidden {
@@ -229,8 +240,8 @@ func TestTokensOfRandomWordsAreNeverGivenToOthers(t *testing.T) {
 }
 
 func FuzzSplitTokens(f *testing.F) {
-	for _, r := range engines(f) {
-		f.Add(strings.Join(recordedWords, " "), []byte(r.answers["analyze words"].Body))
+	for _, r := range clustertest.Engines(f, "testdata") {
+		f.Add(strings.Join(recordedWords, " "), []byte(r.Answers["analyze words"].Body))
 	}
 	f.Add("a b", []byte(`{"tokens":[{"token":"x","position":9223372036854775807,"start_offset":-1}]}`))
 	f.Fuzz(func(t *testing.T, text string, b []byte) {

@@ -18,51 +18,33 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/akin-search/akin/esclient/internal/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
 	"github.com/akin-search/akin/esclient/memory"
 	"github.com/akin-search/akin/internal/recovery"
 )
 
 // library returns a fake that answers as a recorded engine about its index.
-func library(tb testing.TB) *fake {
+func library(tb testing.TB) *clustertest.Fake {
 	tb.Helper()
-	r := engines(tb)[0]
-	f := newFake()
+	r := clustertest.Engines(tb, "testdata")[0]
+	f := clustertest.New()
 	for call, name := range map[string]string{
 		"GET /library":               "schema",
 		"POST /library/_analyze":     "analyze",
 		"POST /library/_termvectors": "vectors",
 		"GET /":                      "info",
 	} {
-		f.reply(call, r.answers[name].Status, string(r.answers[name].Body))
+		f.Replay(tb, call, r, name)
 	}
-	return f.on("POST /library/_search", func(w http.ResponseWriter, req *http.Request) {
+	return f.On("POST /library/_search", func(w http.ResponseWriter, req *http.Request) {
 		name := "scripts"
 		if strings.Contains(req.URL.RawQuery, "_explanation") {
 			name = "explain"
 		}
-		w.WriteHeader(r.answers[name].Status)
-		_, _ = w.Write(r.answers[name].Body)
+		w.WriteHeader(r.Answers[name].Status)
+		_, _ = w.Write(r.Answers[name].Body)
 	})
-}
-
-// late makes a call take a time.
-func late(d time.Duration, h http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		select {
-		case <-time.After(d):
-			h(w, r)
-		case <-r.Context().Done():
-		}
-	}
-}
-
-// slow makes every call of f take a time.
-func (f *fake) slow(d time.Duration) *fake {
-	for call, h := range f.handlers {
-		f.on(call, late(d, h))
-	}
-	return f
 }
 
 // The terms of the recorded analysis of "The Running Cars" in title.
@@ -90,8 +72,8 @@ func TestColdAnalysisTakesOneRoundTrip(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := library(t)
-				f.on("GET /lib*", f.handlers["GET /library"])
-				c := f.slow(time.Millisecond).cached(t)
+				f.Replay(t, "GET /lib*", clustertest.Engines(t, "testdata")[0], "schema")
+				c := cached(t, f.Slow(time.Millisecond))
 				start := time.Now()
 				got, err := c.Analyze(t.Context(), at(test.index), "title", test.analyzer, "The Running Cars")
 				if err != nil {
@@ -117,18 +99,21 @@ func TestColdAnalysisTakesOneRoundTrip(t *testing.T) {
 }
 
 func TestGuessOfTheIndexAnalyzerIsDroppedWhereTheSearchAnalyzerDiffers(t *testing.T) {
-	f := newFake().
-		reply("GET /i", http.StatusOK, `{"i":`+mapped(`"f":{"type":"text","search_analyzer":"other"}`, "")+`}`).
-		on("POST /i/_analyze", func(w http.ResponseWriter, r *http.Request) {
-			b := make([]byte, 1000)
-			n, _ := r.Body.Read(b)
-			term := "index"
-			if strings.Contains(string(b[:n]), `"analyzer":"other"`) {
-				term = "search"
-			}
-			_, _ = fmt.Fprintf(w, `{"tokens":[{"token":%q}]}`, term)
-		})
-	got, err := f.cached(t).Analyze(t.Context(), at("i"), "f", "", "x")
+	f := clustertest.New().Reply(
+		"GET /i", http.StatusOK, `{"i":`+mapped(`"f":{"type":"text","search_analyzer":"other"}`, "")+`}`).
+		On(
+
+			"POST /i/_analyze", func(w http.ResponseWriter, r *http.Request) {
+				b := make([]byte, 1000)
+				n, _ := r.Body.Read(b)
+				term := "index"
+				if strings.Contains(string(b[:n]), `"analyzer":"other"`) {
+					term = "search"
+				}
+				_, _ = fmt.Fprintf(w, `{"tokens":[{"token":%q}]}`, term)
+			})
+
+	got, err := cached(t, f).Analyze(t.Context(), at("i"), "f", "", "x")
 	if err != nil || !slices.Equal(got.Terms, []string{"search"}) {
 		t.Errorf("%v, %v", got, err)
 	}
@@ -136,11 +121,14 @@ func TestGuessOfTheIndexAnalyzerIsDroppedWhereTheSearchAnalyzerDiffers(t *testin
 
 func TestGuessThatIsRefusedIsMadeGood(t *testing.T) {
 	// An alias of two indices: _analyze takes neither.
-	f := newFake().
-		reply("GET /alias", http.StatusOK, `{"a":`+mapped(`"f":{"type":"text"}`, "")+`,"b":`+mapped(`"f":{"type":"text"}`, "")+`}`).
-		reply("POST /alias/_analyze", http.StatusBadRequest, `{}`).
-		reply("POST /a/_analyze", http.StatusOK, `{"tokens":[{"token":"x"}]}`)
-	got, err := f.cached(t).Analyze(t.Context(), at("alias"), "f", "", "x")
+	f := clustertest.New().Reply(
+		"GET /alias", http.StatusOK, `{"a":`+mapped(`"f":{"type":"text"}`, "")+`,"b":`+mapped(`"f":{"type":"text"}`, "")+`}`).Reply(
+
+		"POST /alias/_analyze", http.StatusBadRequest, `{}`).Reply(
+
+		"POST /a/_analyze", http.StatusOK, `{"tokens":[{"token":"x"}]}`)
+
+	got, err := cached(t, f).Analyze(t.Context(), at("alias"), "f", "", "x")
 	if err != nil || !slices.Equal(got.Terms, []string{"x"}) || got.Shards != 4 {
 		t.Errorf("%v, %v", got, err)
 	}
@@ -148,7 +136,7 @@ func TestGuessThatIsRefusedIsMadeGood(t *testing.T) {
 
 func TestColdStatisticsTakeOneRoundTrip(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := library(t).slow(time.Millisecond).cached(t)
+		c := cached(t, library(t).Slow(time.Millisecond))
 		if _, err := c.Analyze(t.Context(), at("library"), "title", "", "The Running Cars"); err != nil {
 			t.Fatal(err)
 		}
@@ -170,7 +158,7 @@ func TestColdStatisticsTakeOneRoundTrip(t *testing.T) {
 
 func TestWarmAnswersMakeNoCall(t *testing.T) {
 	f := library(t)
-	c := f.cached(t)
+	c := cached(t, f)
 	var calls int
 	for i := range 3 {
 		a, err := c.Analyze(t.Context(), at("library"), "title", "", "The Running Cars")
@@ -185,11 +173,11 @@ func TestWarmAnswersMakeNoCall(t *testing.T) {
 			t.Errorf("round %d: %v, %v, %v", i, a, st, dfs)
 		}
 		if i == 0 {
-			calls = f.asked("")
+			calls = f.Asked("")
 		}
 	}
-	if f.asked("") != calls {
-		t.Errorf("%d calls after %d cold ones", f.asked("")-calls, calls)
+	if f.Asked("") != calls {
+		t.Errorf("%d calls after %d cold ones", f.Asked("")-calls, calls)
 	}
 	c.analysis.CleanUp() // sizes are added up behind the callers' backs
 	c.statistics.terms.CleanUp()
@@ -202,7 +190,7 @@ func TestWarmAnswersMakeNoCall(t *testing.T) {
 
 func TestOnlyTermsThatAreNotKnownAreAskedFor(t *testing.T) {
 	f := library(t)
-	c := f.cached(t)
+	c := cached(t, f)
 	dfs := make([]int64, 2)
 	if _, err := c.Statistics(t.Context(), at("library"), "title", []string{"car", "none"}, dfs); err != nil {
 		t.Fatal(err)
@@ -210,16 +198,16 @@ func TestOnlyTermsThatAreNotKnownAreAskedFor(t *testing.T) {
 	if _, err := c.Statistics(t.Context(), at("library"), "title", []string{"boat", "car"}, dfs); err != nil {
 		t.Fatal(err)
 	}
-	if f.asked(`"doc":{"title":["car","none"]}`) != 1 || f.asked(`"doc":{"title":["boat"]}`) != 1 ||
-		f.asked("_termvectors") != 2 || !slices.Equal(dfs, []int64{1, 2}) {
-		t.Errorf("df %v, calls %q", dfs, f.calls)
+	if f.Asked(`"doc":{"title":["car","none"]}`) != 1 || f.Asked(`"doc":{"title":["boat"]}`) != 1 ||
+		f.Asked("_termvectors") != 2 || !slices.Equal(dfs, []int64{1, 2}) {
+		t.Errorf("df %v, calls %q", dfs, f.Calls())
 	}
 }
 
 func TestCallersOfOneKeyShareALoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := library(t).slow(time.Millisecond)
-		c := f.cached(t)
+		f := library(t).Slow(time.Millisecond)
+		c := cached(t, f)
 		var callers sync.WaitGroup
 		for range 50 {
 			callers.Go(func() {
@@ -235,7 +223,7 @@ func TestCallersOfOneKeyShareALoad(t *testing.T) {
 		for call, want := range map[string]int{
 			"GET /library": 1, "/_analyze": 1, "_termvectors": 1, "_explanation": 1, "filter_path=_shards ": 1,
 		} {
-			if got := f.asked(call); got != want {
+			if got := f.Asked(call); got != want {
 				t.Errorf("%d calls of %s, want %d", got, call, want)
 			}
 		}
@@ -244,8 +232,8 @@ func TestCallersOfOneKeyShareALoad(t *testing.T) {
 
 func TestCallerWhoseTimeIsUpLeavesAndTheMemoryFills(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := library(t).slow(100 * time.Millisecond)
-		c := f.cached(t)
+		f := library(t).Slow(100 * time.Millisecond)
+		c := cached(t, f)
 		hurry := func() context.Context {
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			t.Cleanup(cancel)
@@ -267,8 +255,8 @@ func TestCallerWhoseTimeIsUpLeavesAndTheMemoryFills(t *testing.T) {
 		if _, _, err := statistics(hurry(), c); err != nil {
 			t.Errorf("error %v from a memory that has had time to fill", err)
 		}
-		if f.asked("/_analyze") != 1 || f.asked("_termvectors") != 1 {
-			t.Errorf("calls %q", f.calls)
+		if f.Asked("/_analyze") != 1 || f.Asked("_termvectors") != 1 {
+			t.Errorf("calls %q", f.Calls())
 		}
 	})
 }
@@ -276,7 +264,7 @@ func TestCallerWhoseTimeIsUpLeavesAndTheMemoryFills(t *testing.T) {
 func TestAnswersHoldForTheTimeToLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := library(t)
-		c := f.cached(t)
+		c := cached(t, f)
 		askAll := func() {
 			if _, err := c.Analyze(t.Context(), at("library"), "title", "", "The Running Cars"); err != nil {
 				t.Fatal(err)
@@ -286,16 +274,16 @@ func TestAnswersHoldForTheTimeToLive(t *testing.T) {
 			}
 		}
 		askAll()
-		cold := f.asked("")
+		cold := f.Asked("")
 		time.Sleep(59 * time.Second)
 		askAll()
-		if f.asked("") != cold {
-			t.Errorf("%d calls before the time was over", f.asked("")-cold)
+		if f.Asked("") != cold {
+			t.Errorf("%d calls before the time was over", f.Asked("")-cold)
 		}
 		time.Sleep(2 * time.Second)
 		askAll()
-		if f.asked("") != 2*cold {
-			t.Errorf("%d calls after the time was over, want %d", f.asked("")-cold, cold)
+		if f.Asked("") != 2*cold {
+			t.Errorf("%d calls after the time was over, want %d", f.Asked("")-cold, cold)
 		}
 	})
 }
@@ -311,8 +299,8 @@ func TestFailureIsAnsweredFromMemoryForASecond(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := library(t).on("GET /library", test.answer).on("POST /library/_termvectors", test.answer)
-				c := f.cached(t)
+				f := library(t).On("GET /library", test.answer).On("POST /library/_termvectors", test.answer)
+				c := cached(t, f)
 				for range 10 {
 					for _, text := range []string{"a", "b"} {
 						if a, err := c.Analyze(t.Context(), at("library"), "title", "", text); err == nil {
@@ -320,12 +308,12 @@ func TestFailureIsAnsweredFromMemoryForASecond(t *testing.T) {
 						}
 					}
 				}
-				if n := f.asked("GET /library"); n != 1 {
+				if n := f.Asked("GET /library"); n != 1 {
 					t.Errorf("a sick cluster was asked %d times for a mapping, want 1", n)
 				}
 				time.Sleep(1100 * time.Millisecond)
-				r := engines(t)[0]
-				f.replay(t, "GET /library", r, "schema")
+				r := clustertest.Engines(t, "testdata")[0]
+				f.Replay(t, "GET /library", r, "schema")
 				if _, err := c.Analyze(t.Context(), at("library"), "title", "", "a"); err != nil {
 					t.Errorf("error %v from a cluster that is well again", err)
 				}
@@ -334,11 +322,11 @@ func TestFailureIsAnsweredFromMemoryForASecond(t *testing.T) {
 						t.Errorf("statistics %v", st)
 					}
 				}
-				if n := f.asked("_termvectors"); n != 1 {
+				if n := f.Asked("_termvectors"); n != 1 {
 					t.Errorf("a sick cluster was asked %d times for vectors, want 1", n)
 				}
 				time.Sleep(1100 * time.Millisecond)
-				f.replay(t, "POST /library/_termvectors", r, "vectors")
+				f.Replay(t, "POST /library/_termvectors", r, "vectors")
 				if _, _, err := statistics(t.Context(), c); err != nil {
 					t.Errorf("error %v from a cluster that is well again", err)
 				}
@@ -353,14 +341,14 @@ func TestFailureIsAnsweredFromMemoryForASecond(t *testing.T) {
 func TestFieldThatIsNotTextIsRememberedForTheTimeToLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := library(t)
-		c := f.cached(t)
+		c := cached(t, f)
 		for range 5 {
 			if _, err := c.Analyze(t.Context(), at("library"), "title.raw", "", "a"); !errors.Is(err, mapping.ErrNotText) {
 				t.Fatalf("error %v", err)
 			}
 			time.Sleep(10 * time.Second)
 		}
-		if n := f.asked("GET /library"); n != 1 {
+		if n := f.Asked("GET /library"); n != 1 {
 			t.Errorf("asked %d times, want 1", n)
 		}
 		if s := c.Stats().Analysis; s.Failures != 0 || s.Hits != 4 {
@@ -371,9 +359,9 @@ func TestFieldThatIsNotTextIsRememberedForTheTimeToLive(t *testing.T) {
 
 func TestClusterThatHangsEndsTheLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake().on("GET /library", hang).on("POST /library/_analyze", hang)
+		f := clustertest.New().On("GET /library", clustertest.Hang).On("POST /library/_analyze", clustertest.Hang)
 		start := time.Now()
-		_, err := f.cached(t).Analyze(t.Context(), at("library"), "title", "", "a")
+		_, err := cached(t, f).Analyze(t.Context(), at("library"), "title", "", "a")
 		if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > 6*time.Second {
 			t.Errorf("error %v after %v", err, time.Since(start))
 		}
@@ -384,12 +372,13 @@ func TestLoadsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var under, most atomic.Int32
 		f := library(t)
-		f.on("POST /library/_analyze", func(w http.ResponseWriter, r *http.Request) {
+		f.On("POST /library/_analyze", func(w http.ResponseWriter, r *http.Request) {
 			most.Store(max(most.Load(), under.Add(1)))
-			hang(w, r)
+			clustertest.Hang(w, r)
 			under.Add(-1)
 		})
-		c := f.cached(t)
+
+		c := cached(t, f)
 		var busy atomic.Int32
 		var callers sync.WaitGroup
 		for i := range 100 {
@@ -411,8 +400,8 @@ func TestLoadsAreBounded(t *testing.T) {
 		}
 		// Being busy passes.
 		time.Sleep(10 * time.Second)
-		r := engines(t)[0]
-		f.replay(t, "POST /library/_analyze", r, "analyze")
+		r := clustertest.Engines(t, "testdata")[0]
+		f.Replay(t, "POST /library/_analyze", r, "analyze")
 		if _, err := c.Analyze(t.Context(), at("library"), "title", "", "The Running Cars"); err != nil {
 			t.Error(err)
 		}
@@ -433,8 +422,8 @@ func TestNeitherAClientNorAnIndexTakesAllLoads(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := newFake().on("GET ", hang).on("POST ", hang).reply("GET /quick", http.StatusOK, `{"quick":{}}`)
-				c := NewCached(f.client(t), CacheOptions{
+				f := clustertest.New().On("GET ", clustertest.Hang).On("POST ", clustertest.Hang).Reply("GET /quick", http.StatusOK, `{"quick":{}}`)
+				c := NewCached(client(t, f), CacheOptions{
 					AnalysisBytes: 4 << 20, StatisticsBytes: 4 << 20, TTL: time.Minute,
 					Client: func(ctx context.Context) string { client, _ := ctx.Value(clientKey{}).(string); return client },
 				})
@@ -478,11 +467,11 @@ func TestCloseEndsAndWaitsForLoads(t *testing.T) {
 		var under atomic.Int32
 		slow := func(w http.ResponseWriter, r *http.Request) {
 			under.Add(1)
-			hang(w, r)
+			clustertest.Hang(w, r)
 			time.Sleep(time.Millisecond)
 			under.Add(-1)
 		}
-		c := newFake().on("GET /library", slow).on("POST /library/_analyze", slow).cached(t)
+		c := cached(t, clustertest.New().On("GET /library", slow).On("POST /library/_analyze", slow))
 		failed := make(chan error)
 		go func() {
 			_, err := c.Analyze(context.Background(), at("library"), "title", "", "a")
@@ -514,8 +503,8 @@ func TestCloseEndsAndWaitsForLoads(t *testing.T) {
 
 func TestForgottenIndexIsAskedForAgain(t *testing.T) {
 	f := library(t)
-	f.on("GET /other", f.handlers["GET /library"])
-	c := f.cached(t)
+	f.Replay(t, "GET /other", clustertest.Engines(t, "testdata")[0], "schema")
+	c := cached(t, f)
 	askAll := func() {
 		for _, index := range []string{"library", "other"} {
 			if _, err := c.Analyze(t.Context(), at(index), "title", "", "The Running Cars"); err != nil {
@@ -533,7 +522,7 @@ func TestForgottenIndexIsAskedForAgain(t *testing.T) {
 	c.Forget("library")
 	askAll()
 	for call, want := range map[string]int{"GET /library": 2, "GET /other": 1, "_termvectors": 2, "_explanation": 2} {
-		if got := f.asked(call); got != want {
+		if got := f.Asked(call); got != want {
 			t.Errorf("%d calls of %s, want %d", got, call, want)
 		}
 	}
@@ -541,41 +530,42 @@ func TestForgottenIndexIsAskedForAgain(t *testing.T) {
 
 func TestScaleThatWasGuessedIsAskedForAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := engines(t)[0]
-		f := library(t).replay(t, "POST /library/_search", r, "explain nothing")
-		c := f.cached(t)
+		r := clustertest.Engines(t, "testdata")[0]
+		f := library(t).Replay(t, "POST /library/_search", r, "explain nothing")
+		c := cached(t, f)
 		for range 3 {
 			st, _, err := statistics(t.Context(), c)
 			if err != nil || st.Scale != 2.2 || st.Scripts {
 				t.Errorf("%+v, %v, want the scale that goes with the version", st, err)
 			}
 		}
-		if n := f.asked("_explanation"); n != 1 {
+		if n := f.Asked("_explanation"); n != 1 {
 			t.Errorf("asked %d times, want 1", n)
 		}
 		time.Sleep(guessTime + time.Second)
-		f.replay(t, "POST /library/_search", r, "explain low")
+		f.Replay(t, "POST /library/_search", r, "explain low")
 		if st, _, err := statistics(t.Context(), c); err != nil || st.Scale != 1.9 {
 			t.Errorf("%+v, %v, want the scale of the explanation", st, err)
 		}
-		if n := f.asked("_termvectors"); n != 1 {
+		if n := f.Asked("_termvectors"); n != 1 {
 			t.Errorf("terms counted %d times, want 1", n)
 		}
 	})
 }
 
 func TestProbesThatFailAreNoReasonToFail(t *testing.T) {
-	f := library(t).reply("POST /library/_search", http.StatusInternalServerError, `{}`).
-		reply("GET /", http.StatusForbidden, `{}`)
-	st, dfs, err := statistics(t.Context(), f.cached(t))
+	f := library(t).Reply("POST /library/_search", http.StatusInternalServerError, `{}`).Reply(
+		"GET /", http.StatusForbidden, `{}`)
+
+	st, dfs, err := statistics(t.Context(), cached(t, f))
 	if err != nil || st != (Statistics{DocCount: 3}) || !slices.Equal(dfs, []int64{2, 1, 0}) {
 		t.Errorf("%+v, %v, %v", st, dfs, err)
 	}
 }
 
 func TestPanicOfALoadIsAnError(t *testing.T) {
-	f := newFake().on("GET /library", func(http.ResponseWriter, *http.Request) { panic("broken") })
-	if _, err := f.cached(t).Analyze(t.Context(), at("library"), "title", "", "a"); err == nil ||
+	f := clustertest.New().On("GET /library", func(http.ResponseWriter, *http.Request) { panic("broken") })
+	if _, err := cached(t, f).Analyze(t.Context(), at("library"), "title", "", "a"); err == nil ||
 		!errors.Is(err, recovery.ErrPanic) {
 		t.Errorf("error %v", err)
 	}
@@ -585,7 +575,7 @@ func TestPanicOfALoadIsAnError(t *testing.T) {
 func TestPanicBesideALoadIsAnErrorAndCounted(t *testing.T) {
 	f := library(t)
 	registry := prometheus.NewRegistry()
-	c := f.client(t)
+	c := client(t, f)
 	var err error
 	if c.guard, err = recovery.New(slog.New(slog.DiscardHandler), registry); err != nil {
 		t.Fatal(err)
@@ -597,7 +587,7 @@ func TestPanicBesideALoadIsAnErrorAndCounted(t *testing.T) {
 	}
 	cached := NewCached(c, CacheOptions{AnalysisBytes: 4 << 20, StatisticsBytes: 4 << 20, TTL: time.Minute})
 	defer cached.Close()
-	f.on("GET /library", func(http.ResponseWriter, *http.Request) { panic("broken") })
+	f.On("GET /library", func(http.ResponseWriter, *http.Request) { panic("broken") })
 	if _, err := cached.Analyze(t.Context(), at("library"), "title", "", "a"); !errors.Is(err, recovery.ErrPanic) {
 		t.Errorf("error %v", err)
 	}
@@ -609,7 +599,7 @@ func TestPanicBesideALoadIsAnErrorAndCounted(t *testing.T) {
 
 func TestMemoryIsBounded(t *testing.T) {
 	const bound = 64 << 10
-	c := NewCached(library(t).client(t), CacheOptions{AnalysisBytes: bound, StatisticsBytes: bound, TTL: time.Minute})
+	c := NewCached(client(t, library(t)), CacheOptions{AnalysisBytes: bound, StatisticsBytes: bound, TTL: time.Minute})
 	defer c.Close()
 	for i := range 2000 {
 		if _, err := c.Analyze(t.Context(), at("library"), "title", "", fmt.Sprint("text ", i)); err != nil {
@@ -630,7 +620,7 @@ func TestMemoryIsBounded(t *testing.T) {
 
 func TestManyCallersAtOnce(t *testing.T) {
 	f := library(t)
-	c := f.cached(t)
+	c := cached(t, f)
 	var callers sync.WaitGroup
 	for g := range 8 {
 		callers.Go(func() {
@@ -679,7 +669,7 @@ func TestWarmAnswersDoNotAllocate(t *testing.T) {
 // warm returns a cache that knows a text and 60 terms.
 func warm(tb testing.TB) (*Cached, []string, []int64) {
 	tb.Helper()
-	c := library(tb).cached(tb)
+	c := cached(tb, library(tb))
 	terms, dfs := make([]string, 60), make([]int64, 60)
 	for i := range terms {
 		terms[i] = fmt.Sprint("term", i)

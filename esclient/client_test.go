@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/esclient/answers"
+	"github.com/akin-search/akin/esclient/internal/clustertest"
 )
 
 // serve starts a server and returns a client of it.
@@ -89,15 +90,15 @@ func TestPlainJSONTypesAreSent(t *testing.T) {
 }
 
 func TestServerWithoutProductHeaderIsAccepted(t *testing.T) {
-	for _, r := range engines(t) {
-		t.Run(r.engine, func(t *testing.T) {
-			c := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(r.body(t, "info")) }, nil)
+	for _, r := range clustertest.Engines(t, "testdata") {
+		t.Run(r.Engine, func(t *testing.T) {
+			c := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(r.Body(t, "info")) }, nil)
 			info, err := c.Info(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := info.Distribution + "-" + info.Version; got != r.engine {
-				t.Errorf("Info = %s, want %s", got, r.engine)
+			if got := info.Distribution + "-" + info.Version; got != r.Engine {
+				t.Errorf("Info = %s, want %s", got, r.Engine)
 			}
 		})
 	}
@@ -219,8 +220,8 @@ func TestErrorsHoldNoCredentials(t *testing.T) {
 }
 
 func TestErrorTellsTheRootCause(t *testing.T) {
-	for _, r := range engines(t) {
-		t.Run(r.engine, func(t *testing.T) {
+	for _, r := range clustertest.Engines(t, "testdata") {
+		t.Run(r.Engine, func(t *testing.T) {
 			tests := []struct {
 				answer string
 				want   answers.Error
@@ -233,8 +234,8 @@ func TestErrorTellsTheRootCause(t *testing.T) {
 				}},
 			}
 			for _, test := range tests {
-				test.want.Status = r.answers[test.answer].Status
-				c := newFake().replay(t, "GET /i/_count", r, test.answer).client(t)
+				test.want.Status = r.Answers[test.answer].Status
+				c := client(t, clustertest.New().Replay(t, "GET /i/_count", r, test.answer))
 				_, err := count(t.Context(), c, "i")
 				var got *answers.Error
 				if !errors.As(err, &got) {
@@ -253,7 +254,7 @@ func TestErrorTellsTheRootCause(t *testing.T) {
 
 func TestErrorOfSomethingElseThanTheClusterHasItsStatus(t *testing.T) {
 	for _, body := range []string{"", "<html>Bad gateway</html>", `{"error":7}`, `{"error":{"type":{}}}`, `[]`, "{"} {
-		c := newFake().reply("GET /i/_count", http.StatusBadGateway, body).client(t)
+		c := client(t, clustertest.New().Reply("GET /i/_count", http.StatusBadGateway, body))
 		_, err := count(t.Context(), c, "i")
 		var got *answers.Error
 		if !errors.As(err, &got) || *got != (answers.Error{Status: http.StatusBadGateway}) {
@@ -296,11 +297,11 @@ func TestAnswerOfExactlyTheBoundIsRead(t *testing.T) {
 
 func TestHangingClusterEndsWithTheTimeout(t *testing.T) {
 	bodies := map[string]http.HandlerFunc{
-		"no header": hang,
+		"no header": clustertest.Hang,
 		"half a body": func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.WriteString(w, `{"count":`)
 			_ = http.NewResponseController(w).Flush()
-			hang(w, r)
+			clustertest.Hang(w, r)
 		},
 	}
 	for name, h := range bodies {
@@ -315,7 +316,7 @@ func TestHangingClusterEndsWithTheTimeout(t *testing.T) {
 
 func TestGarbageIsAnError(t *testing.T) {
 	for _, body := range []string{"", "x", `{"count":"1"}`, `{"count":1}{`, `{"count":1`, "\x00"} {
-		c := newFake().reply("GET /i/_count", http.StatusOK, body).client(t)
+		c := client(t, clustertest.New().Reply("GET /i/_count", http.StatusOK, body))
 		if n, err := count(t.Context(), c, "i"); err == nil {
 			t.Errorf("%q: count %d, want an error", body, n)
 		}
@@ -399,7 +400,7 @@ func TestClosedClientMakesNoCall(t *testing.T) {
 // A connection is closed when the context of its call ends, and a reader of the
 // answer may see just that.
 func TestCallsThatTheirContextEndsSaySo(t *testing.T) {
-	c := newFake().reply("GET /", http.StatusOK, "{}").client(t)
+	c := client(t, clustertest.New().Reply("GET /", http.StatusOK, "{}"))
 	ctx, cancel := context.WithCancel(t.Context())
 	err := c.Send(ctx, Request{Method: http.MethodGet, Path: "/"}, func(io.Reader) error {
 		cancel()

@@ -1,12 +1,10 @@
 package esclient
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
 	"net/http"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,76 +14,30 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/esclient/answers"
+	"github.com/akin-search/akin/esclient/internal/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
 )
 
 // An engine is a real cluster with the indices that the tests below ask about.
 type engine struct {
 	*Client
+	clustertest.Engine
 	Info
-	// prefix starts the names of all indices of this run.
-	prefix string
 	// limits reports whether the engine has the limit filter, which is not
 	// part of Elasticsearch's core.
 	limits bool
 }
 
-// index returns the index expression of one or more of the run's indices.
-func (e *engine) index(names ...string) string {
-	full := make([]string, len(names))
-	for i, n := range names {
-		full[i] = e.prefix + n
-	}
-	return strings.Join(full, ",")
-}
-
-// do makes a call that prepares the cluster.
-func (e *engine) do(t *testing.T, method, path string, body any) {
-	t.Helper()
-	err := e.Call(t.Context(), Request{Method: method, Path: path, Body: body, Timeout: time.Minute}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// put writes documents, of the ids 0, 1, ….
-func (e *engine) put(t *testing.T, index string, docs ...Object) {
-	t.Helper()
-	for i, d := range docs {
-		e.do(t, http.MethodPut, IndexPath(e.index(index), "/_doc/"+strconv.Itoa(i)), d)
-	}
-	e.do(t, http.MethodPost, IndexPath(e.index(index), "/_refresh"), nil)
-}
-
-// create makes an index that goes when the test ends.
-func (e *engine) create(t *testing.T, index string, settings, mappings Object) {
-	t.Helper()
-	path := IndexPath(e.index(index), "")
-	e.do(t, http.MethodPut, path, Object{"settings": settings, "mappings": mappings})
-	t.Cleanup(func() {
-		_ = e.Call(context.Background(), Request{Method: http.MethodDelete, Path: path}, nil)
-	})
-}
-
-// texts are the words of the documents: document i has texts[i%5].
-var texts = []string{
-	"Running cars", "the car rental", "boats and boats and a boat", "renting 3.14 houses", "x.y 😀 été",
-}
-
 // newEngine returns the cluster named by AKIN_E2E_ENGINE_URL with its indices.
 func newEngine(t *testing.T) *engine {
 	t.Helper()
-	url := os.Getenv("AKIN_E2E_ENGINE_URL")
-	if url == "" {
-		t.Skip("set AKIN_E2E_ENGINE_URL to the URL of an Elasticsearch or OpenSearch; " +
-			"e2e/engines/*/start.sh start one")
-	}
-	c, err := New(Options{URLs: []string{url}, Timeout: 30 * time.Second})
+	e := &engine{Engine: clustertest.NewEngine(t)}
+	c, err := New(Options{URLs: []string{e.URL}, Timeout: 30 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	e := &engine{Client: c, prefix: fmt.Sprintf("esclient-%d-", time.Now().UnixNano())}
+	e.Client = c
 	if e.Info, err = c.Info(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +50,7 @@ func newEngine(t *testing.T) *engine {
 	if e.limits {
 		one = Object{"type": "limit", "max_token_count": 1}
 	}
-	e.create(t, "main", Object{
+	e.Create(t, "main", Object{
 		"number_of_shards": 3, "number_of_replicas": 0,
 		"analysis": Object{"analyzer": Object{
 			"stem":  Object{"type": "custom", "tokenizer": "standard", "filter": []string{"lowercase", "porter_stem"}},
@@ -134,36 +86,36 @@ func newEngine(t *testing.T) *engine {
 			"deep":  Object{"type": "nested", "properties": Object{"text": Object{"type": "text"}}},
 		}},
 	}})
-	e.create(t, "keyword", Object{"number_of_replicas": 0},
+	e.Create(t, "keyword", Object{"number_of_replicas": 0},
 		Object{"properties": Object{"title": Object{"type": "keyword"}}})
-	e.create(t, "same", Object{"number_of_shards": 2, "number_of_replicas": 0},
+	e.Create(t, "same", Object{"number_of_shards": 2, "number_of_replicas": 0},
 		Object{"properties": Object{"title": Object{"type": "text", "analyzer": "english"}}})
-	e.create(t, "german", Object{"number_of_replicas": 0},
+	e.Create(t, "german", Object{"number_of_replicas": 0},
 		Object{"properties": Object{"title": Object{"type": "text", "analyzer": "german"}}})
-	e.create(t, "without", Object{"number_of_replicas": 0}, Object{})
-	e.create(t, "search", Object{
+	e.Create(t, "without", Object{"number_of_replicas": 0}, Object{})
+	e.Create(t, "search", Object{
 		"number_of_replicas": 0,
 		"analysis":           Object{"analyzer": Object{"default_search": Object{"type": "custom", "tokenizer": "standard"}}},
 	}, Object{"properties": Object{
 		"named": Object{"type": "text", "analyzer": "english"}, "unnamed": Object{"type": "text"},
 		"both": Object{"type": "text", "analyzer": "english", "search_analyzer": "standard"},
 	}})
-	e.create(t, "routed", Object{"number_of_replicas": 0}, Object{
+	e.Create(t, "routed", Object{"number_of_replicas": 0}, Object{
 		"_routing": Object{"required": true}, "properties": Object{"title": Object{"type": "text"}},
 	})
 	docs := make([]Object, 50)
 	for i := range docs {
-		s := texts[i%len(texts)]
+		s := clustertest.Texts[i%len(clustertest.Texts)]
 		docs[i] = Object{
 			"title": s, "body": s, "first": s, "low": s, "dfr": s, "bool": s,
 			"object": Object{"text": s}, "number": i,
 			"list": []Object{{"text": s, "deep": []Object{{"text": "car"}, {"text": s}}}, {"text": "a car"}},
 		}
 	}
-	e.put(t, "main", docs...)
-	e.put(t, "same", Object{"title": "one car"}, Object{"title": []string{"two", "cars"}})
-	path := IndexPath(e.index("routed"), "/_doc/1?refresh=true&routing=x")
-	e.do(t, http.MethodPut, path, Object{"title": "a car"})
+	e.Put(t, "main", docs...)
+	e.Put(t, "same", Object{"title": "one car"}, Object{"title": []string{"two", "cars"}})
+	path := IndexPath(e.At("routed"), "/_doc/1?refresh=true&routing=x")
+	e.Do(t, http.MethodPut, path, Object{"title": "a car"})
 	return e
 }
 
@@ -241,7 +193,7 @@ func (e *engine) testAnalyze(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			index := e.index(strings.Split(test.index, ",")...)
+			index := e.At(strings.Split(test.index, ",")...)
 			got, err := e.cached(t).Analyze(t.Context(), at(index), test.field, test.analyzer, test.text)
 			if err != nil {
 				t.Fatal(err)
@@ -270,7 +222,7 @@ func (e *engine) testRefusals(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			index := e.index(strings.Split(test.index, ",")...)
+			index := e.At(strings.Split(test.index, ",")...)
 			_, err := e.cached(t).Analyze(t.Context(), at(index), test.field, "", "x")
 			if !errors.Is(err, test.want) {
 				t.Errorf("error %v, want %v", err, test.want)
@@ -278,14 +230,14 @@ func (e *engine) testRefusals(t *testing.T) {
 		})
 	}
 	t.Run("an index that is not there", func(t *testing.T) {
-		_, err := e.cached(t).Analyze(t.Context(), at(e.index("none")), "title", "", "x")
+		_, err := e.cached(t).Analyze(t.Context(), at(e.At("none")), "title", "", "x")
 		var refusal *answers.Error
 		if !errors.As(err, &refusal) || refusal.Status != http.StatusNotFound {
 			t.Errorf("error %v, want a 404", err)
 		}
 	})
 	t.Run("an analyzer that is not there", func(t *testing.T) {
-		_, err := e.cached(t).Analyze(t.Context(), at(e.index("main")), "title", "none", "x")
+		_, err := e.cached(t).Analyze(t.Context(), at(e.At("main")), "title", "none", "x")
 		var refusal *answers.Error
 		if !errors.As(err, &refusal) || refusal.Status != http.StatusBadRequest {
 			t.Errorf("error %v, want a 400", err)
@@ -295,11 +247,11 @@ func (e *engine) testRefusals(t *testing.T) {
 		if e.Distribution != "elasticsearch" || strings.HasPrefix(e.Version, "7.10.") {
 			t.Skip("the engine has no runtime fields")
 		}
-		e.create(t, "runtime", Object{"number_of_replicas": 0}, Object{
+		e.Create(t, "runtime", Object{"number_of_replicas": 0}, Object{
 			"runtime":    Object{"title": Object{"type": "keyword"}},
 			"properties": Object{"title": Object{"type": "text"}},
 		})
-		_, err := e.cached(t).Analyze(t.Context(), at(e.index("runtime")), "title", "", "x")
+		_, err := e.cached(t).Analyze(t.Context(), at(e.At("runtime")), "title", "", "x")
 		if !errors.Is(err, mapping.ErrNotText) {
 			t.Errorf("error %v, want %v", err, mapping.ErrNotText)
 		}
@@ -315,13 +267,13 @@ func (e *engine) testDefaultSearch(t *testing.T) {
 			} `json:"explanations"`
 		}
 		err := e.Call(t.Context(), Request{
-			Method: http.MethodPost, Path: IndexPath(e.index("search"), "/_validate/query?explain=true"),
+			Method: http.MethodPost, Path: IndexPath(e.At("search"), "/_validate/query?explain=true"),
 			Body: Object{"query": Object{"match": Object{field: "Running"}}},
 		}, &answer)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := e.cached(t).Analyze(t.Context(), at(e.index("search")), field, "", "Running")
+		got, err := e.cached(t).Analyze(t.Context(), at(e.At("search")), field, "", "Running")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -353,7 +305,7 @@ func (e *engine) testWords(t *testing.T) {
 		if test.field == "first" && !e.limits {
 			continue
 		}
-		got, err := e.AnalyzeWords(t.Context(), e.index("main"), test.field, words)
+		got, err := e.AnalyzeWords(t.Context(), e.At("main"), test.field, words)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -367,7 +319,7 @@ func (e *engine) testWords(t *testing.T) {
 			many[i] = fmt.Sprintf("a%d-b-c-d-e-f-g-h-i-j-k-l-m-n-o", i) // 15 tokens
 		}
 		many[1234] = strings.Repeat("x-", 10_001)
-		got, err := e.AnalyzeWords(t.Context(), e.index("main"), "body", many)
+		got, err := e.AnalyzeWords(t.Context(), e.At("main"), "body", many)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -409,7 +361,7 @@ func (e *engine) testStatistics(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			c := e.cached(t)
-			index := e.index(strings.Split(test.index, ",")...)
+			index := e.At(strings.Split(test.index, ",")...)
 			for _, state := range []string{"cold", "warm"} {
 				dfs := make([]int64, len(test.terms))
 				st, err := c.Statistics(t.Context(), at(index), test.field, test.terms, dfs)
@@ -429,16 +381,16 @@ func (e *engine) testStatistics(t *testing.T) {
 
 func (e *engine) testCountBySearch(t *testing.T) {
 	for _, field := range []string{"title", "title.std", "low", "empty"} {
-		s, err := e.Schema(t.Context(), e.index("main"), field)
+		s, err := e.Schema(t.Context(), e.At("main"), field)
 		if err != nil {
 			t.Fatal(err)
 		}
 		terms := []string{"car", "cars", "boat", "the", "x.y", "none"}
-		vectors, err := e.about(e.index("main"), field).countByVectors(t.Context(), s, terms)
+		vectors, err := e.about(e.At("main"), field).countByVectors(t.Context(), s, terms)
 		if err != nil {
 			t.Fatal(err)
 		}
-		search, err := e.about(e.index("main"), field).countBySearch(t.Context(), s, terms)
+		search, err := e.about(e.At("main"), field).countBySearch(t.Context(), s, terms)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -472,7 +424,7 @@ func (e *engine) testScale(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			c := e.cached(t)
-			st, err := c.Statistics(t.Context(), at(e.index("main")), test.field, []string{test.term}, make([]int64, 1))
+			st, err := c.Statistics(t.Context(), at(e.At("main")), test.field, []string{test.term}, make([]int64, 1))
 			if err != nil || math.Abs(st.Scale-test.want) > 1e-6 {
 				t.Errorf("scale %v, %v, want %v", st.Scale, err, test.want)
 			}
@@ -482,7 +434,7 @@ func (e *engine) testScale(t *testing.T) {
 
 func (e *engine) testScripts(t *testing.T) {
 	ask := func() bool {
-		st, err := e.cached(t).Statistics(t.Context(), at(e.index("main")), "title", []string{"car"}, make([]int64, 1))
+		st, err := e.cached(t).Statistics(t.Context(), at(e.At("main")), "title", []string{"car"}, make([]int64, 1))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -497,8 +449,9 @@ func (e *engine) testScripts(t *testing.T) {
 		t.Errorf("scripts run: %v, the cluster has painless: %v", got, has)
 	}
 	bar := func(v any) {
-		e.do(t, http.MethodPut, "/_cluster/settings",
+		e.Do(t, http.MethodPut, "/_cluster/settings",
 			Object{"transient": Object{"search.allow_expensive_queries": v}})
+
 	}
 	bar(false)
 	defer bar(nil)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/akin-search/akin/esclient/internal/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
 )
 
@@ -55,8 +56,8 @@ func TestFieldsThatAPatternMatches(t *testing.T) {
 			for i, index := range test.indices {
 				members[i] = fmt.Sprintf(`"i%d":%s`, i, index)
 			}
-			f := newFake().reply("GET /i*", http.StatusOK, "{"+strings.Join(members, ",")+"}")
-			c := f.cached(t)
+			f := clustertest.New().Reply("GET /i*", http.StatusOK, "{"+strings.Join(members, ",")+"}")
+			c := cached(t, f)
 			for range 2 {
 				got, err := c.Fields(t.Context(), at("i*"), test.pattern)
 				if err != nil {
@@ -66,8 +67,8 @@ func TestFieldsThatAPatternMatches(t *testing.T) {
 					t.Error(diff)
 				}
 			}
-			if f.asked("") != 1 {
-				t.Errorf("%d calls, want 1", f.asked(""))
+			if f.Asked("") != 1 {
+				t.Errorf("%d calls, want 1", f.Asked(""))
 			}
 		})
 	}
@@ -78,15 +79,15 @@ func TestPatternOfTooManyFieldsIsRefusedAndRemembered(t *testing.T) {
 	for i := range properties {
 		properties[i] = fmt.Sprintf(`"f%d":{"type":"text"}`, i)
 	}
-	f := newFake().reply("GET /i", http.StatusOK, `{"i":`+tree(strings.Join(properties, ","))+`}`)
-	c := f.cached(t)
+	f := clustertest.New().Reply("GET /i", http.StatusOK, `{"i":`+tree(strings.Join(properties, ","))+`}`)
+	c := cached(t, f)
 	for range 3 {
 		if names, err := c.Fields(t.Context(), at("i"), "*"); !errors.Is(err, mapping.ErrTooManyFields) {
 			t.Errorf("%d fields, error %v", len(names), err)
 		}
 	}
-	if f.asked("") != 1 || c.Stats().Analysis.Failures != 0 {
-		t.Errorf("%d calls, stats %+v", f.asked(""), c.Stats())
+	if f.Asked("") != 1 || c.Stats().Analysis.Failures != 0 {
+		t.Errorf("%d calls, stats %+v", f.Asked(""), c.Stats())
 	}
 	if names, err := c.Fields(t.Context(), at("i"), "f1*"); err != nil || len(names) != 1+10+100+25 { // f1, f10 to f19, …, f1000 to f1024
 		t.Errorf("%d fields, error %v", len(names), err)
@@ -100,8 +101,8 @@ func TestFieldsOfASickCluster(t *testing.T) {
 		"garbage":    `<html>`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFake().reply("GET /i", http.StatusOK, body)
-			if names, err := f.cached(t).Fields(t.Context(), at("i"), "*"); err == nil {
+			f := clustertest.New().Reply("GET /i", http.StatusOK, body)
+			if names, err := cached(t, f).Fields(t.Context(), at("i"), "*"); err == nil {
 				t.Errorf("fields %q", names)
 			}
 		})
@@ -117,13 +118,13 @@ func TestFilterOfThePatternLetsItsFieldsThrough(t *testing.T) {
 			"*.mappings.properties.ti*.path,*.mappings.properties.ti*.**.path",
 	}
 	for pattern, want := range tests {
-		f := newFake().reply("GET /i", http.StatusOK, `{}`)
-		if _, err := f.client(t).about("i", pattern).matching(t.Context()); err != nil {
+		f := clustertest.New().Reply("GET /i", http.StatusOK, `{}`)
+		if _, err := client(t, f).about("i", pattern).matching(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		escaped := strings.NewReplacer(",", "%2C", "*", "%2A").Replace(want)
-		if f.calls[0] != "GET /i?filter_path="+escaped+" " {
-			t.Errorf("%s: %s, want %s", pattern, f.calls[0], escaped)
+		if f.Calls()[0] != "GET /i?filter_path="+escaped+" " {
+			t.Errorf("%s: %s, want %s", pattern, f.Calls()[0], escaped)
 		}
 	}
 }
@@ -151,15 +152,18 @@ func FuzzGlob(f *testing.F) {
 func TestAliasIsAskedForWithItsField(t *testing.T) {
 	const filtered = `"to":{"type":"alias","path":"body.std"}`
 	const body = `"body":{"type":"keyword","fields":{"std":{"type":"text","analyzer":"english"}}}`
-	f := newFake().on("GET /i", func(w http.ResponseWriter, r *http.Request) {
+	f := clustertest.New().On("GET /i", func(w http.ResponseWriter, r *http.Request) {
 		answer := mapped(filtered, "")
 		if strings.Contains(r.URL.RawQuery, "body%2A") {
 			answer = mapped(filtered+","+body, "")
 		}
 		_, _ = fmt.Fprintf(w, `{"i":%s}`, answer)
-	}).reply("POST /i/_termvectors", http.StatusOK,
+	}).Reply(
+
+		"POST /i/_termvectors", http.StatusOK,
 		`{"term_vectors":{"body.std":{"field_statistics":{"doc_count":7},"terms":{"x":{"doc_freq":2}}}}}`)
-	c := f.client(t)
+
+	c := client(t, f)
 	s, err := c.Schema(t.Context(), "i", "to")
 	if err != nil {
 		t.Fatal(err)
@@ -167,8 +171,8 @@ func TestAliasIsAskedForWithItsField(t *testing.T) {
 	want := wantSchema{
 		Targets: []mapping.Target{{Index: "i", Shards: 2, Source: "body", AliasOf: "body.std"}}, Index: "english", Search: "english", K1: 1.2, Shards: 2,
 	}
-	if diff := cmp.Diff(want, summary(s)); diff != "" || f.asked("GET") != 2 {
-		t.Errorf("%d calls, %s", f.asked("GET"), diff)
+	if diff := cmp.Diff(want, summary(s)); diff != "" || f.Asked("GET") != 2 {
+		t.Errorf("%d calls, %s", f.Asked("GET"), diff)
 	}
 	count, err := c.about("i", "to").count(t.Context(), s, []string{"x"})
 	if err != nil || count.docCount != 14 || count.docFreqs[0] != 4 { // of two shards
@@ -187,8 +191,8 @@ func TestAliasThatLeadsNowhereIsNoText(t *testing.T) {
 		"to nothing":                   {`"f":{"type":"alias"}`, mapping.ErrNotText},
 	}
 	for name, test := range tests {
-		f := newFake().reply("GET /i", http.StatusOK, `{"i":`+mapped(test.properties, "")+`}`)
-		if s, err := f.client(t).Schema(t.Context(), "i", "f"); !errors.Is(err, test.want) {
+		f := clustertest.New().Reply("GET /i", http.StatusOK, `{"i":`+mapped(test.properties, "")+`}`)
+		if s, err := client(t, f).Schema(t.Context(), "i", "f"); !errors.Is(err, test.want) {
 			t.Errorf("%s: %+v, error %v, want %v", name, s, err, test.want)
 		}
 	}
@@ -196,19 +200,21 @@ func TestAliasThatLeadsNowhereIsNoText(t *testing.T) {
 	for i := range indices {
 		indices[i] = fmt.Sprintf(`"i%d":%s`, i, mapped(fmt.Sprintf(`"f":{"type":"alias","path":"x%d"}`, i), ""))
 	}
-	f := newFake().reply("GET /i*", http.StatusOK, "{"+strings.Join(indices, ",")+"}")
-	if s, err := f.client(t).Schema(t.Context(), "i*", "f"); !errors.Is(err, mapping.ErrMixed) || f.asked("") != 1 {
+	f := clustertest.New().Reply("GET /i*", http.StatusOK, "{"+strings.Join(indices, ",")+"}")
+	if s, err := client(t, f).Schema(t.Context(), "i*", "f"); !errors.Is(err, mapping.ErrMixed) || f.Asked("") != 1 {
 		t.Errorf("an alias of many fields: %+v, error %v", s, err)
 	}
 }
 
 func TestSearchAnalyzerOfAnAliasIsThatOfItsField(t *testing.T) {
-	f := newFake().
-		reply("GET /i", http.StatusOK, `{"i":`+mapped(`"f":{"type":"alias","path":"fx"},"fx":{"type":"text","analyzer":"english"}`,
-			`"index.analysis.analyzer.default_search.type":"simple"`)+`}`).
-		reply("GET /i/_mapping/field/fx", http.StatusOK,
-			`{"i":{"mappings":{"fx":{"full_name":"fx","mapping":{"fx":{"search_analyzer":"default_search"}}}}}}`)
-	s, err := f.client(t).Schema(t.Context(), "i", "f")
+	f := clustertest.New().Reply(
+		"GET /i", http.StatusOK, `{"i":`+mapped(`"f":{"type":"alias","path":"fx"},"fx":{"type":"text","analyzer":"english"}`,
+			`"index.analysis.analyzer.default_search.type":"simple"`)+`}`).Reply(
+
+		"GET /i/_mapping/field/fx", http.StatusOK,
+		`{"i":{"mappings":{"fx":{"full_name":"fx","mapping":{"fx":{"search_analyzer":"default_search"}}}}}}`)
+
+	s, err := client(t, f).Schema(t.Context(), "i", "f")
 	if err != nil || s.SearchAnalyzer != "default_search" {
 		t.Errorf("%+v, %v", s, err)
 	}
@@ -217,16 +223,16 @@ func TestSearchAnalyzerOfAnAliasIsThatOfItsField(t *testing.T) {
 func TestTermOverSeveralPositionsMakesAGraph(t *testing.T) {
 	// As Elasticsearch 7.10.2 analyzes "ny" with the synonym "ny, new york".
 	const answer = `{"tokens":[{"token":"new","position":0},{"token":"ny","position":0,"positionLength":2},{"token":"york","position":1}]}`
-	f := same(`{"type":"text"}`).reply("POST /i/_analyze", http.StatusOK, answer)
-	a, err := f.cached(t).Analyze(t.Context(), at("i"), "f0", "", "ny")
+	f := same(`{"type":"text"}`).Reply("POST /i/_analyze", http.StatusOK, answer)
+	a, err := cached(t, f).Analyze(t.Context(), at("i"), "f0", "", "ny")
 	if err != nil || !a.Graph || !slices.Equal(a.Positions, []int{0, 0, 1}) {
 		t.Errorf("%+v, %v", a, err)
 	}
-	if f.asked("tokens.positionLength") != 1 {
-		t.Errorf("calls %q", f.calls)
+	if f.Asked("tokens.positionLength") != 1 {
+		t.Errorf("calls %q", f.Calls())
 	}
-	f.reply("POST /i/_analyze", http.StatusOK, `{"tokens":[{"token":"new"},{"token":"york","position":1,"positionLength":1}]}`)
-	if a, err := f.cached(t).Analyze(t.Context(), at("i"), "f0", "", "new york"); err != nil || a.Graph {
+	f.Reply("POST /i/_analyze", http.StatusOK, `{"tokens":[{"token":"new"},{"token":"york","position":1,"positionLength":1}]}`)
+	if a, err := cached(t, f).Analyze(t.Context(), at("i"), "f0", "", "new york"); err != nil || a.Graph {
 		t.Errorf("%+v, %v", a, err)
 	}
 }

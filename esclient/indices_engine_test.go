@@ -50,18 +50,19 @@ func (e *engine) testExpressions(t *testing.T) {
 		if name == "x-hidden" {
 			settings["hidden"] = true
 		}
-		e.create(t, name, settings, mappings)
+		e.Create(t, name, settings, mappings)
 		docs := make([]Object, 1<<i) // so that the sum tells of the indices
 		for k := range docs {
 			docs[k] = Object{"t": "car"}
 		}
-		e.put(t, name, docs...)
+		e.Put(t, name, docs...)
 	}
-	e.do(t, http.MethodPost, IndexPath(e.index("x-closed"), "/_close"), nil)
-	e.do(t, http.MethodPost, "/_aliases", Object{"actions": []Object{
-		{"add": Object{"indices": []string{e.index("x-a"), e.index("x-b")}, "alias": e.index("xy")}},
+	e.Do(t, http.MethodPost, IndexPath(e.At("x-closed"), "/_close"), nil)
+	e.Do(t, http.MethodPost, "/_aliases", Object{"actions": []Object{
+		{"add": Object{"indices": []string{e.At("x-a"), e.At("x-b")}, "alias": e.At("xy")}},
 	}})
-	p := e.prefix
+
+	p := e.At("")
 	expressions := []string{
 		p + "x-a", p + "x-*", p + "x-*,-" + p + "x-b", p + "x-a," + p + "x-b", p + "xy", "<" + p + "x-{now/d}>",
 		"<" + p + "x-{now/d{yyyy.MM.dd|+00:00}}>", p + "x-a,<" + p + "x-{now/d}>", p + "x-hidden", p + "x-closed",
@@ -103,7 +104,7 @@ func (e *engine) testExpressions(t *testing.T) {
 
 // testDataStream needs an engine that has data streams.
 func (e *engine) testDataStream(t *testing.T) {
-	name := e.index("stream")
+	name := e.At("stream")
 	template := "/_index_template/" + name
 	made := e.Call(t.Context(), Request{Method: http.MethodPut, Path: template, Body: Object{
 		"index_patterns": []string{name}, "data_stream": Object{}, "template": Object{
@@ -121,7 +122,7 @@ func (e *engine) testDataStream(t *testing.T) {
 	if made != nil {
 		t.Skipf("the engine has no data streams: %v", made)
 	}
-	e.do(t, http.MethodPost, "/"+name+"/_doc?refresh=true", Object{"@timestamp": time.Now().UTC().Format(time.RFC3339), "t": "a car"})
+	e.Do(t, http.MethodPost, "/"+name+"/_doc?refresh=true", Object{"@timestamp": time.Now().UTC().Format(time.RFC3339), "t": "a car"})
 	for _, expression := range []string{name, name[:len(name)-1] + "*"} {
 		c := e.cached(t)
 		a, err := c.Analyze(t.Context(), at(expression), "t", "", "cars")
@@ -137,7 +138,7 @@ func (e *engine) testDataStream(t *testing.T) {
 
 // testFields compares with the fields that the engine itself searches.
 func (e *engine) testFields(t *testing.T) {
-	e.create(t, "fields", Object{"number_of_replicas": 0}, Object{"properties": Object{
+	e.Create(t, "fields", Object{"number_of_replicas": 0}, Object{"properties": Object{
 		"title":  Object{"type": "text", "fields": Object{"raw": Object{"type": "keyword"}, "std": Object{"type": "text"}}},
 		"tag":    Object{"type": "keyword"},
 		"number": Object{"type": "integer", "fields": Object{"text": Object{"type": "text"}}},
@@ -152,7 +153,7 @@ func (e *engine) testFields(t *testing.T) {
 		"type": Object{"type": "keyword"}, "path": Object{"type": "text"}, "properties": Object{"type": "text"},
 	}})
 	// Elasticsearch 8 leaves out fields that no document of the shard has.
-	e.put(t, "fields", Object{
+	e.Put(t, "fields", Object{
 		"title": "car", "tag": "car", "number": 7, "double": 1.5, "flag": true, "ip": "127.0.0.1", "date": "2020-01-01",
 		"range": Object{"gte": 1}, "complete": "car", "where": "1,1", "bytes": "eA==", "type": "car", "path": "car",
 		"properties": "car", "object": Object{"text": "car", "off": Object{"x": "car"}}, "list": []Object{{"text": "car"}},
@@ -165,7 +166,7 @@ func (e *engine) testFields(t *testing.T) {
 	for _, pattern := range []string{
 		"*", "t*", "title*", "title.*", "*.text", "o*.t*", "o*", "ti*r", "list.*", "l*s", "n*", "*a*e*", "p*", "ty*", "none*", "object.o*",
 	} {
-		names, err := e.cached(t).Fields(t.Context(), at(e.index("fields")), pattern)
+		names, err := e.cached(t).Fields(t.Context(), at(e.At("fields")), pattern)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -186,7 +187,7 @@ func (e *engine) testFields(t *testing.T) {
 			} `json:"explanations"`
 		}
 		err = e.Call(t.Context(), Request{
-			Method: http.MethodPost, Path: IndexPath(e.index("fields"), "/_validate/query?explain=true"),
+			Method: http.MethodPost, Path: IndexPath(e.At("fields"), "/_validate/query?explain=true"),
 			Body: Object{"query": Object{"multi_match": Object{"query": "car", "fields": []string{pattern}, "lenient": true}}},
 		}, &answer)
 		if err != nil || len(answer.Explanations) != 1 {
@@ -209,12 +210,12 @@ func (e *engine) testFields(t *testing.T) {
 		for i := range mapping.MaxFields + 1 {
 			properties["f"+strconv.Itoa(i)] = Object{"type": "text"}
 		}
-		e.create(t, "large", Object{"number_of_replicas": 0, "mapping": Object{"total_fields": Object{"limit": 2000}}}, Object{"properties": properties})
+		e.Create(t, "large", Object{"number_of_replicas": 0, "mapping": Object{"total_fields": Object{"limit": 2000}}}, Object{"properties": properties})
 		c := e.cached(t)
-		if names, err := c.Fields(t.Context(), at(e.index("large")), "*"); !errors.Is(err, mapping.ErrTooManyFields) {
+		if names, err := c.Fields(t.Context(), at(e.At("large")), "*"); !errors.Is(err, mapping.ErrTooManyFields) {
 			t.Errorf("%d fields, error %v", len(names), err)
 		}
-		if names, err := c.Fields(t.Context(), at(e.index("large")), "f102*"); len(names) != 6 || err != nil {
+		if names, err := c.Fields(t.Context(), at(e.At("large")), "f102*"); len(names) != 6 || err != nil {
 			t.Errorf("fields %q, error %v", names, err) // f102, f1020 to f1024
 		}
 	})
@@ -229,7 +230,7 @@ func (e *engine) testGraph(t *testing.T) {
 	}, nil) != nil {
 		t.Skip("the engine has no synonym_graph")
 	}
-	e.create(t, "graph", Object{"number_of_replicas": 0, "analysis": Object{
+	e.Create(t, "graph", Object{"number_of_replicas": 0, "analysis": Object{
 		"filter": Object{
 			"graph": Object{"type": "synonym_graph", "synonyms": []string{"ny, new york", "car, automobile"}},
 			"stop":  Object{"type": "stop", "stopwords": []string{"the"}},
@@ -245,7 +246,7 @@ func (e *engine) testGraph(t *testing.T) {
 		{"boat the boat", &Analysis{Terms: []string{"boat", "boat"}, Positions: []int{0, 2}, Analyzer: "graph", Shards: 1}},
 	}
 	for _, test := range tests {
-		got, err := e.cached(t).Analyze(t.Context(), at(e.index("graph")), "t", "", test.text)
+		got, err := e.cached(t).Analyze(t.Context(), at(e.At("graph")), "t", "", test.text)
 		if err != nil {
 			t.Fatal(fmt.Errorf("%s: %w", test.text, err))
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/akin-search/akin/esclient/internal/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
 )
 
@@ -30,8 +31,8 @@ func TestRemoteIndicesAreNotAskedFor(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.expression, func(t *testing.T) {
-			f := newFake()
-			c := f.cached(t)
+			f := clustertest.New()
+			c := cached(t, f)
 			for range 2 {
 				_, err := c.Analyze(t.Context(), at(test.expression), "f", "", "x")
 				_, err2 := c.Fields(t.Context(), at(test.expression), "f*")
@@ -39,8 +40,8 @@ func TestRemoteIndicesAreNotAskedFor(t *testing.T) {
 					t.Errorf("errors %v and %v, remote is %v", err, err2, test.remote)
 				}
 			}
-			if s := c.Stats().Analysis; test.remote && (f.asked("") != 0 || s.Failures != 0 || s.Hits != 2) {
-				t.Errorf("%d calls, stats %+v", f.asked(""), s)
+			if s := c.Stats().Analysis; test.remote && (f.Asked("") != 0 || s.Failures != 0 || s.Hits != 2) {
+				t.Errorf("%d calls, stats %+v", f.Asked(""), s)
 			}
 		})
 	}
@@ -60,17 +61,17 @@ func TestOnlyOptionsOfIndicesReachAURL(t *testing.T) {
 		{"expand_wildcards=" + strings.Repeat("x", maxOptions), false},
 	}
 	for _, test := range tests {
-		f := newFake().reply("GET /i", http.StatusOK, `{}`)
-		_, err := f.cached(t).Analyze(t.Context(), Indices{"i", test.options}, "f", "", "x")
-		if errors.Is(err, mapping.ErrNotText) != test.ok || (f.asked("") > 0) != test.ok {
-			t.Errorf("options %q: error %v after %d calls", test.options, err, f.asked(""))
+		f := clustertest.New().Reply("GET /i", http.StatusOK, `{}`)
+		_, err := cached(t, f).Analyze(t.Context(), Indices{"i", test.options}, "f", "", "x")
+		if errors.Is(err, mapping.ErrNotText) != test.ok || (f.Asked("") > 0) != test.ok {
+			t.Errorf("options %q: error %v after %d calls", test.options, err, f.Asked(""))
 		}
 	}
 }
 
 func TestOptionsGoWithCallsForAnExpression(t *testing.T) {
 	f := library(t)
-	c := f.cached(t)
+	c := cached(t, f)
 	indices := Indices{"library", "ignore_unavailable=true"}
 	if _, err := c.Analyze(t.Context(), indices, "title", "", "The Running Cars"); err != nil {
 		t.Fatal(err)
@@ -82,20 +83,20 @@ func TestOptionsGoWithCallsForAnExpression(t *testing.T) {
 		t.Fatal(err)
 	}
 	for call, want := range map[string]int{"GET /library?": 2, "POST /library/_search?": 2} {
-		if got := f.asked(call); got != want {
+		if got := f.Asked(call); got != want {
 			t.Errorf("%d calls of %s, want %d", got, call, want)
 		}
 	}
 	// The schema, the fields and the two probes; _analyze and _termvectors go to
 	// a concrete index.
-	if n := f.asked("ignore_unavailable=true"); n != 4 {
-		t.Errorf("%d calls have the options, want 4: %q", n, f.calls)
+	if n := f.Asked("ignore_unavailable=true"); n != 4 {
+		t.Errorf("%d calls have the options, want 4: %q", n, f.Calls())
 	}
 }
 
 func TestOptionsAreKeptApartAndForgottenTogether(t *testing.T) {
 	f := library(t)
-	c := f.cached(t)
+	c := cached(t, f)
 	all := []Indices{at("library"), {"library", "ignore_unavailable=true"}}
 	ask := func() {
 		for _, indices := range all {
@@ -109,12 +110,12 @@ func TestOptionsAreKeptApartAndForgottenTogether(t *testing.T) {
 	}
 	ask()
 	ask()
-	if n := f.asked("GET /library"); n != 4 {
+	if n := f.Asked("GET /library"); n != 4 {
 		t.Errorf("%d calls, want 4", n)
 	}
 	c.Forget("library")
 	ask()
-	if n := f.asked("GET /library"); n != 8 {
+	if n := f.Asked("GET /library"); n != 8 {
 		t.Errorf("%d calls once they are forgotten, want 8", n)
 	}
 }
@@ -143,9 +144,10 @@ func FuzzIndicesPath(f *testing.F) {
 }
 
 func TestClosedIndicesDoNotCount(t *testing.T) {
-	f := newFake().reply("GET /i*", http.StatusOK, `{"a":`+mapped(`"f":{"type":"keyword"}`, `"index.verified_before_close":"true"`)+
+	f := clustertest.New().Reply("GET /i*", http.StatusOK, `{"a":`+mapped(`"f":{"type":"keyword"}`, `"index.verified_before_close":"true"`)+
 		`,"b":`+mapped(`"f":{"type":"text"}`, "")+`}`)
-	s, err := f.client(t).Schema(t.Context(), "i*", "f")
+
+	s, err := client(t, f).Schema(t.Context(), "i*", "f")
 	if err != nil || len(s.Targets) != 1 || s.Targets[0].Index != "b" {
 		t.Errorf("%+v, %v", s, err)
 	}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/akin-search/akin/esclient/internal/clustertest"
 )
 
 // The answers are those of OpenSearch 2.19 and Elasticsearch 7.10 and 8.19.
@@ -31,8 +33,8 @@ func TestLimitsAreAskedFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := newFake().reply(tt.call, tt.status, tt.answer)
-				c := f.cached(t)
+				f := clustertest.New().Reply(tt.call, tt.status, tt.answer)
+				c := cached(t, f)
 				told := make(chan int64, 1)
 				c.AskLimit(tt.setting, tt.index, func(n int64) { told <- n })
 				synctest.Wait()
@@ -47,15 +49,16 @@ func TestLimitsAreAskedFor(t *testing.T) {
 
 func TestOneLimitIsAskedForOnceAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake().on("GET /_cluster/settings", late(time.Millisecond, func(w http.ResponseWriter, _ *http.Request) {
+		f := clustertest.New().On("GET /_cluster/settings", clustertest.Late(time.Millisecond, func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusForbidden)
 		}))
-		c := f.cached(t)
+
+		c := cached(t, f)
 		for range 10 {
 			c.AskLimit(MaxClauses, "a", func(int64) { t.Error("reported a refusal") })
 		}
 		time.Sleep(time.Second)
-		if n := f.asked("_cluster/settings"); n != 1 {
+		if n := f.Asked("_cluster/settings"); n != 1 {
 			t.Errorf("asked %d times", n)
 		}
 	})

@@ -31,7 +31,7 @@ func TestLinearScoresAreWhatLinearSays(t *testing.T) {
 	for kind, settings := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			name := "linear-" + kind
-			e.create(t, name, Object{"number_of_shards": 1, "number_of_replicas": 0, "similarity": Object{"akin_linear": settings}},
+			e.Create(t, name, Object{"number_of_shards": 1, "number_of_replicas": 0, "similarity": Object{"akin_linear": settings}},
 				Object{"properties": Object{
 					"body": Object{"type": "text", "analyzer": "english", "fields": Object{"akin": Object{
 						"type": "text", "analyzer": "english", "similarity": "akin_linear", "norms": false, "index_options": "freqs",
@@ -40,8 +40,8 @@ func TestLinearScoresAreWhatLinearSays(t *testing.T) {
 					"akin_norm_weights": Object{"properties": Object{"body": Object{"type": "keyword"}}},
 				}})
 			ask := func() (Linear, error) {
-				c.Forget(e.index(name))
-				return c.Linear(t.Context(), at(e.index(name)), "body", normPath, weightsPath, weightsID)
+				c.Forget(e.At(name))
+				return c.Linear(t.Context(), at(e.At(name)), "body", normPath, weightsPath, weightsID)
 			}
 			if _, err := ask(); !errors.Is(err, ErrNoNorms) {
 				t.Errorf("an empty index: %v", err)
@@ -56,7 +56,7 @@ func TestLinearScoresAreWhatLinearSays(t *testing.T) {
 				}
 				all = append(all, Object{"body": text, "akin_norm": Object{"body": i + 1}, "akin_norm_weights": Object{"body": id}})
 			}
-			e.put(t, name, all...)
+			e.Put(t, name, all...)
 			l, err := ask()
 			if err != nil {
 				t.Fatal(err)
@@ -64,12 +64,12 @@ func TestLinearScoresAreWhatLinearSays(t *testing.T) {
 			if l.Field != "body.akin" || l.Scripted != (kind == "script") || l.Missing != (most+1)/2.0 {
 				t.Errorf("%+v", l)
 			}
-			if _, err := c.Linear(t.Context(), at(e.index(name)), "body", normPath, weightsPath, "another"); !errors.Is(err, ErrNoNorms) {
+			if _, err := c.Linear(t.Context(), at(e.At(name)), "body", normPath, weightsPath, "another"); !errors.Is(err, ErrNoNorms) {
 				t.Errorf("weights that few documents have: %v", err)
 			}
 			e.checkScores(t, name, l)
 			// Linear goes by the version where the probe tells nothing.
-			scale, err := e.about(e.index(name), l.Field).probeLinear(t.Context())
+			scale, err := e.about(e.At(name), l.Field).probeLinear(t.Context())
 			if !l.Scripted && (err != nil || math.Abs(scale/10_000-l.Factor) > 1e-9) {
 				t.Errorf("the probe tells of the scale %g; %v", scale, err)
 			}
@@ -80,7 +80,7 @@ func TestLinearScoresAreWhatLinearSays(t *testing.T) {
 // checkScores compares the scores of "car" in all documents that hold it.
 func (e *engine) checkScores(t *testing.T, name string, l Linear) {
 	t.Helper()
-	freqs, n, err := e.DocFreqs(t.Context(), e.index(name), l.Field, []string{"car"})
+	freqs, n, err := e.DocFreqs(t.Context(), e.At(name), l.Field, []string{"car"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func (e *engine) checkScores(t *testing.T, name string, l Linear) {
 		} `json:"hits"`
 	}
 	const boost = 1.7
-	err = e.Call(t.Context(), Request{Method: "POST", Path: IndexPath(e.index(name), "/_search"), Body: Object{
+	err = e.Call(t.Context(), Request{Method: "POST", Path: IndexPath(e.At(name), "/_search"), Body: Object{
 		"size": 100, "query": Object{"term": Object{l.Field: Object{"value": "car", "boost": boost}}},
 	}}, &answer)
 	if err != nil || len(answer.Hits.Hits) != int(freqs[0]) || freqs[0] == 0 {

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/akin-search/akin/esclient/internal/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
 )
 
@@ -61,11 +62,11 @@ func withMulti(parameters string) string {
 const english = `,"analyzer":"english"`
 
 // linearFake answers as a cluster with these indices and a mean norm of 2.5.
-func linearFake(indices map[string]linearIndex) *fake {
-	f := newFake()
-	f.reply("GET /i", 200, indexAnswer(indices))
-	f.reply("GET /", 200, `{"version":{"number":"8.1.0"}}`)
-	f.on("POST /_search", func(w http.ResponseWriter, r *http.Request) {
+func linearFake(indices map[string]linearIndex) *clustertest.Fake {
+	f := clustertest.New()
+	f.Reply("GET /i", 200, indexAnswer(indices))
+	f.Reply("GET /", 200, `{"version":{"number":"8.1.0"}}`)
+	f.On("POST /_search", func(w http.ResponseWriter, r *http.Request) {
 		text := readAll(r)
 		switch {
 		case strings.Contains(text, `"avg"`):
@@ -78,6 +79,7 @@ func linearFake(indices map[string]linearIndex) *fake {
 			_, _ = w.Write([]byte(`{"hits":{"hits":[{"_index":"i","_id":"7"}]}}`))
 		}
 	})
+
 	return f
 }
 
@@ -160,7 +162,7 @@ func TestLinearFieldIsFoundByItsSimilarity(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := linearFake(map[string]linearIndex{"i": test.index})
-			got, err := f.cached(t).Linear(t.Context(), at("i"), "body", normPath, weightsPath, weightsID)
+			got, err := cached(t, f).Linear(t.Context(), at("i"), "body", normPath, weightsPath, weightsID)
 			if !errors.Is(err, test.err) {
 				t.Fatalf("%v, want %v", err, test.err)
 			}
@@ -175,7 +177,7 @@ func TestLinearFieldIsFoundByItsSimilarity(t *testing.T) {
 			if got != test.want {
 				t.Errorf("%+v, want %+v", got, test.want)
 			}
-			if n := f.asked(`"normed":{"aggs":{"norm":{"avg":{"field":"akin_norm.body"}}},"filter":{"term":{"akin_norm_weights.body":{"value":"` + weightsID + `"}`); n != 1 {
+			if n := f.Asked(`"normed":{"aggs":{"norm":{"avg":{"field":"akin_norm.body"}}},"filter":{"term":{"akin_norm_weights.body":{"value":"` + weightsID + `"}`); n != 1 {
 				t.Errorf("%d searches for the norms by the weights", n)
 			}
 		})
@@ -187,7 +189,7 @@ func TestMultiFieldHasLinearRelatives(t *testing.T) {
 		body:     `{"type":"keyword","fields":{"std":{"type":"text"},"std_akin":{"type":"text","similarity":"s"}}}`,
 		settings: similarity("type=scripted", "script.source="+mapping.LinearScript),
 	}})
-	got, err := f.cached(t).Linear(t.Context(), at("i"), "body.std", normPath, weightsPath, weightsID)
+	got, err := cached(t, f).Linear(t.Context(), at("i"), "body.std", normPath, weightsPath, weightsID)
 	if err != nil || got.Field != "body.std_akin" {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -208,7 +210,7 @@ func TestIndicesMustScoreLinearlyAlike(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := linearFake(map[string]linearIndex{"i": one, "j": test.other})
-			_, err := f.cached(t).Linear(t.Context(), at("i"), "body", normPath, weightsPath, weightsID)
+			_, err := cached(t, f).Linear(t.Context(), at("i"), "body", normPath, weightsPath, weightsID)
 			if !errors.Is(err, test.err) {
 				t.Errorf("%v, want %v", err, test.err)
 			}
@@ -218,10 +220,11 @@ func TestIndicesMustScoreLinearlyAlike(t *testing.T) {
 
 func TestFieldsInNestedObjectsHaveNoNorms(t *testing.T) {
 	f := linearFake(nil)
-	f.reply("GET /i", 200, `{"i":{"mappings":{"properties":{"n":{"type":"nested","properties":{"body":{"type":"text","similarity":"s"}}},
+	f.Reply("GET /i", 200, `{"i":{"mappings":{"properties":{"n":{"type":"nested","properties":{"body":{"type":"text","similarity":"s"}}},
 		"akin_norm":{"properties":{"n__body":{"type":"float"}}}}},"settings":{"index.similarity.s.type":"scripted",
 		"index.similarity.s.script.source":"`+mapping.LinearScript+`"}}}`)
-	_, err := f.cached(t).Linear(t.Context(), at("i"), "n.body", "akin_norm.n__body", "akin_norm_weights.n__body", weightsID)
+
+	_, err := cached(t, f).Linear(t.Context(), at("i"), "n.body", "akin_norm.n__body", "akin_norm_weights.n__body", weightsID)
 	if !errors.Is(err, ErrNoNorms) {
 		t.Errorf("%v", err)
 	}
@@ -247,8 +250,8 @@ func TestDocumentsMustHaveNorms(t *testing.T) {
 		"a few written past the weight": {normsAnswer(1, 99, "2.5"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := linearFake(index).reply("POST /_search", 200, test.answer)
-			l, err := f.cached(t).Linear(t.Context(), at("i"), "body", normPath, weightsPath, weightsID)
+			f := linearFake(index).Reply("POST /_search", 200, test.answer)
+			l, err := cached(t, f).Linear(t.Context(), at("i"), "body", normPath, weightsPath, weightsID)
 			switch {
 			case test.want == nil && (err != nil || l.Missing != 2.5), test.want != nil && err == nil,
 				err != nil && errors.Is(err, ErrNoNorms) != errors.Is(test.want, ErrNoNorms):
@@ -257,11 +260,11 @@ func TestDocumentsMustHaveNorms(t *testing.T) {
 			for _, part := range []string{
 				`"query":{"bool":{"filter":{"exists":{"field":"body"}}}}`, `"bool":{"must_not":{"term":{"akin_norm_weights.body"`,
 			} {
-				if f.asked(part) != 1 {
-					t.Errorf("not asked for %s: %q", part, f.calls)
+				if f.Asked(part) != 1 {
+					t.Errorf("not asked for %s: %q", part, f.Calls())
 				}
 			}
-			if f.asked("terminate_after") != 0 {
+			if f.Asked("terminate_after") != 0 {
 				t.Error("some of the documents are counted")
 			}
 		})
@@ -282,15 +285,16 @@ func TestFactorWithoutAnExplanationIsThatOfTheVersion(t *testing.T) {
 		{`"number":"x"`, "BM25", 0},
 	} {
 		f := linearFake(map[string]linearIndex{"i": {body: withMulti(english), settings: similarity("type="+test.kind, "k1=10000", "b=0")}})
-		f.reply("GET /", 200, `{"version":{`+test.version+`}}`)
-		f.on("POST /_search", func(w http.ResponseWriter, r *http.Request) {
+		f.Reply("GET /", 200, `{"version":{`+test.version+`}}`)
+		f.On("POST /_search", func(w http.ResponseWriter, r *http.Request) {
 			if strings.Contains(readAll(r), `"avg"`) {
 				_, _ = w.Write([]byte(normsAnswer(0, 1, "1")))
 				return
 			}
 			w.WriteHeader(http.StatusForbidden)
 		})
-		l, err := f.cached(t).Linear(t.Context(), at("i"), "body", normPath, weightsPath, weightsID)
+
+		l, err := cached(t, f).Linear(t.Context(), at("i"), "body", normPath, weightsPath, weightsID)
 		if math.Abs(l.Factor-test.want) > 1e-12 || (err == nil) != (test.want > 0) {
 			t.Errorf("%s %s: factor %g, want %g; %v", test.version, test.kind, l.Factor, test.want, err)
 		}
@@ -310,11 +314,11 @@ func TestLinearIsRememberedAndForgotten(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := linearFake(map[string]linearIndex{"i": test.index})
-				c := f.cached(t)
+				c := cached(t, f)
 				ask := func(want int) {
 					t.Helper()
 					_, _ = c.Linear(t.Context(), at("i"), "body", normPath, weightsPath, weightsID)
-					if n := f.asked("GET /i?"); n != want {
+					if n := f.Asked("GET /i?"); n != want {
 						t.Errorf("asked %d times, want %d", n, want)
 					}
 				}
@@ -335,7 +339,7 @@ func TestLinearIsRememberedAndForgotten(t *testing.T) {
 
 func TestOtherWeightsAreAskedForAnew(t *testing.T) {
 	f := linearFake(map[string]linearIndex{"i": {body: withMulti(english), settings: similarity("type=scripted", "script.source="+mapping.LinearScript)}})
-	c := f.cached(t)
+	c := cached(t, f)
 	for range 2 {
 		for _, id := range []string{"a", "b"} {
 			if _, err := c.Linear(t.Context(), at("i"), "body", normPath, weightsPath, id); err != nil {
@@ -343,7 +347,7 @@ func TestOtherWeightsAreAskedForAnew(t *testing.T) {
 			}
 		}
 	}
-	if n := f.asked(`"avg"`); n != 2 {
+	if n := f.Asked(`"avg"`); n != 2 {
 		t.Errorf("asked %d times for the norms, want once for each of 2 weights", n)
 	}
 }
@@ -352,7 +356,7 @@ func TestOtherWeightsAreAskedForAnew(t *testing.T) {
 // engines.
 func TestInspectionTellsWhatIsThere(t *testing.T) {
 	f := linearFake(nil)
-	f.reply("GET /x", 200, `{
+	f.Reply("GET /x", 200, `{
 		"a":{"mappings":{"subobjects":false,"properties":{
 			"o.body":{"type":"text","analyzer":"english","fields":{"akin":{"type":"text","similarity":"akin_linear","analyzer":"english"},"raw":{"type":"keyword"}}},
 			"akin_norm.o__body":{"type":"long"}}},
@@ -361,7 +365,8 @@ func TestInspectionTellsWhatIsThere(t *testing.T) {
 			"akin_norm_weights":{"properties":{"o__body":{"type":"text"}}}}},"settings":{}},
 		"c":{"mappings":{},"settings":{}},
 		"d":{"settings":{"index.verified_before_close":"true"}}}`)
-	all, err := f.client(t).Inspect(t.Context(), "x", "o.body", "akin_norm.o__body", "akin_norm_weights.o__body")
+
+	all, err := client(t, f).Inspect(t.Context(), "x", "o.body", "akin_norm.o__body", "akin_norm_weights.o__body")
 	if err != nil || len(all) != 4 {
 		t.Fatalf("%d: %v", len(all), err)
 	}
@@ -382,13 +387,14 @@ func TestInspectionTellsWhatIsThere(t *testing.T) {
 }
 
 func TestInspectionGoesOnBehindAnIndexWithoutTheText(t *testing.T) {
-	f := newFake().reply("GET /x", 200, `{
+	f := clustertest.New().Reply("GET /x", 200, `{
 		"a":{"mappings":{"properties":{"body":{"type":"keyword"}}},"settings":{}},
 		"b":{"mappings":{"properties":{"body":{"type":"alias","path":"gone"}}},"settings":{}},
 		"c":{"mappings":{"properties":{"body":{"type":"text"}}},"settings":{}},
 		"d":{"mappings":{"properties":{"body":{"type":"text","similarity":"flat"}}},"settings":{"index.similarity.flat.type":"BM25","index.similarity.flat.k1":"2000"}},
 		"e":{"mappings":{"properties":{"body":{"type":"text"}}},"settings":{"index.number_of_shards":"3"}}}`)
-	all, err := f.client(t).Inspect(t.Context(), "x", "body", "n", "w")
+
+	all, err := client(t, f).Inspect(t.Context(), "x", "body", "n", "w")
 	if err != nil || len(all) != 5 {
 		t.Fatalf("%d: %v", len(all), err)
 	}
@@ -410,12 +416,12 @@ func TestSimilarityScriptsNeedLanguageTypeAndContext(t *testing.T) {
 		`{"types_allowed":["inline","stored"],"language_contexts":[]}`:                                                 false,
 	}
 	for _, answer := range slices.Sorted(maps.Keys(answers)) {
-		got, err := newFake().reply("GET /_script_language", 200, answer).client(t).SimilarityScripts(t.Context())
+		got, err := client(t, clustertest.New().Reply("GET /_script_language", 200, answer)).SimilarityScripts(t.Context())
 		if err != nil || got != answers[answer] {
 			t.Errorf("%s: %v, %v", answer, got, err)
 		}
 	}
-	if _, err := newFake().client(t).SimilarityScripts(t.Context()); err == nil {
+	if _, err := client(t, clustertest.New()).SimilarityScripts(t.Context()); err == nil {
 		t.Error("no answer, no error")
 	}
 }

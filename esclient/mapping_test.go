@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/akin-search/akin/esclient/answers"
+	"github.com/akin-search/akin/esclient/internal/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
 )
 
@@ -49,10 +50,10 @@ func TestSchemaOfRecordedMappings(t *testing.T) {
 			Index: "english", Search: "english", K1: 1.2, Shards: 1,
 		}},
 	}
-	for _, r := range engines(t) {
-		t.Run(r.engine, func(t *testing.T) {
+	for _, r := range clustertest.Engines(t, "testdata") {
+		t.Run(r.Engine, func(t *testing.T) {
 			for _, test := range tests {
-				s, err := newFake().replay(t, "GET /library", r, test.answer).client(t).
+				s, err := client(t, clustertest.New().Replay(t, "GET /library", r, test.answer)).
 					Schema(t.Context(), "library", test.field)
 				if err != nil {
 					t.Fatal(test.field, err)
@@ -211,7 +212,7 @@ func TestSchema(t *testing.T) {
 			for i, index := range test.indices {
 				members[i] = fmt.Sprintf(`"i%d":%s`, i, index)
 			}
-			c := newFake().reply("GET /i*", http.StatusOK, "{"+strings.Join(members, ",")+"}").client(t)
+			c := client(t, clustertest.New().Reply("GET /i*", http.StatusOK, "{"+strings.Join(members, ",")+"}"))
 			s, err := c.Schema(t.Context(), "i*", test.field)
 			if !errors.Is(err, test.err) {
 				t.Fatalf("error %v, want %v", err, test.err)
@@ -229,31 +230,34 @@ func TestSchema(t *testing.T) {
 // Which analyzer is meant by a field with an analyzer in an index with
 // default_search differs by engine; see settleAnalyzers.
 func TestSearchAnalyzerThatTheMappingLeavesOpenIsAskedFor(t *testing.T) {
-	f := newFake().
-		reply("GET /i", http.StatusOK, `{"i":`+mapped(`"a":{"properties":{"f":{"type":"text","analyzer":"english"}}}`,
-			`"index.analysis.analyzer.default_search.type":"simple"`)+`}`).
-		reply("GET /i/_mapping/field/a.f", http.StatusOK,
-			`{"i":{"mappings":{"a.f":{"full_name":"a.f","mapping":{"f":{"search_analyzer":"default_search"}}}}}}`)
-	s, err := f.client(t).Schema(t.Context(), "i", "a.f")
+	f := clustertest.New().Reply(
+		"GET /i", http.StatusOK, `{"i":`+mapped(`"a":{"properties":{"f":{"type":"text","analyzer":"english"}}}`,
+			`"index.analysis.analyzer.default_search.type":"simple"`)+`}`).Reply(
+
+		"GET /i/_mapping/field/a.f", http.StatusOK,
+		`{"i":{"mappings":{"a.f":{"full_name":"a.f","mapping":{"f":{"search_analyzer":"default_search"}}}}}}`)
+
+	s, err := client(t, f).Schema(t.Context(), "i", "a.f")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if s.IndexAnalyzer != "english" || s.SearchAnalyzer != "default_search" {
 		t.Errorf("analyzers %q and %q", s.IndexAnalyzer, s.SearchAnalyzer)
 	}
-	f.reply("GET /i/_mapping/field/a.f", http.StatusOK, `{}`)
-	if _, err := f.client(t).Schema(t.Context(), "i", "a.f"); err == nil {
+	f.Reply("GET /i/_mapping/field/a.f", http.StatusOK, `{}`)
+	if _, err := client(t, f).Schema(t.Context(), "i", "a.f"); err == nil {
 		t.Error("an answer without the analyzer was taken")
 	}
 }
 
 func TestNamedAnalyzerThatIndicesDefineDifferentlyIsMixed(t *testing.T) {
 	const text = `"f":{"type":"text"}`
-	f := newFake().reply("GET /i*", http.StatusOK, `{"i0":`+
+	f := clustertest.New().Reply("GET /i*", http.StatusOK, `{"i0":`+
 		mapped(text, `"index.analysis.analyzer.a.type":"english","index.analysis.analyzer.same.type":"german"`)+`,"i1":`+
 		mapped(text, `"index.analysis.analyzer.a.type":"french","index.analysis.analyzer.same.type":"german",`+
 			`"index.analysis.analyzer.more.tokenizer":"standard"`)+`}`)
-	s, err := f.client(t).Schema(t.Context(), "i*", "f")
+
+	s, err := client(t, f).Schema(t.Context(), "i*", "f")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,9 +269,9 @@ func TestNamedAnalyzerThatIndicesDefineDifferentlyIsMixed(t *testing.T) {
 }
 
 func TestNamesOfOtherAPIsAreNotAskedFor(t *testing.T) {
-	f := newFake()
-	if _, err := f.client(t).Schema(t.Context(), "_snapshot", "f"); !errors.Is(err, mapping.ErrNotText) || f.asked("") != 0 {
-		t.Errorf("%d calls, error %v", f.asked(""), err)
+	f := clustertest.New()
+	if _, err := client(t, f).Schema(t.Context(), "_snapshot", "f"); !errors.Is(err, mapping.ErrNotText) || f.Asked("") != 0 {
+		t.Errorf("%d calls, error %v", f.Asked(""), err)
 	}
 }
 
@@ -288,9 +292,9 @@ func TestFilterOfTheMappingLetsTheFieldThrough(t *testing.T) {
 }
 
 func FuzzFindFields(f *testing.F) {
-	for _, r := range engines(f) {
+	for _, r := range clustertest.Engines(f, "testdata") {
 		for _, name := range []string{"schema", "schema low", "schema nested"} {
-			f.Add([]byte(r.answers[name].Body), "title.std")
+			f.Add([]byte(r.Answers[name].Body), "title.std")
 		}
 	}
 	f.Add([]byte(`{"i":`+mapped(`"a.b":{"type":"nested","properties":{"c":{"type":"text"}}}`, "")+`}`), "a.b.c")

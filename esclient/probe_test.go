@@ -7,22 +7,23 @@ import (
 	"testing"
 
 	"github.com/akin-search/akin/esclient/answers"
+	"github.com/akin-search/akin/esclient/internal/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
 )
 
 func TestScaleOfRecordedExplanations(t *testing.T) {
-	for _, r := range engines(t) {
-		t.Run(r.engine, func(t *testing.T) {
+	for _, r := range clustertest.Engines(t, "testdata") {
+		t.Run(r.Engine, func(t *testing.T) {
 			// The engines multiply by k1+1, k1 being 1.2 and for low 0.9, except
 			// OpenSearch 3.
 			tests := map[string]float64{
 				"explain": 2.2, "explain low": 1.9, "explain nested": 2.2, "explain nothing": 0, "explain other": 0,
 			}
 			for name, want := range tests {
-				if strings.HasPrefix(r.engine, "opensearch-3") {
+				if strings.HasPrefix(r.Engine, "opensearch-3") {
 					want = min(want, 1)
 				}
-				c := newFake().replay(t, "POST /i/_search", r, name).client(t)
+				c := client(t, clustertest.New().Replay(t, "POST /i/_search", r, name))
 				got, err := c.about("i", "title").probeScale(t.Context(), &mapping.Schema{}, []string{"car"})
 				if err != nil || math.Abs(got-want) > 1e-6 {
 					t.Errorf("%s: scale %v, %v, want %v", name, got, err, want)
@@ -63,10 +64,10 @@ func TestScaleOfAnExplanationThatIsNotUnderstood(t *testing.T) {
 }
 
 func TestScaleProbeLooksForTermsThatAnIndexCanHold(t *testing.T) {
-	f := newFake()
-	scale, err := f.client(t).about("i", "f").probeScale(t.Context(), &mapping.Schema{}, []string{strings.Repeat("x", maxTermBytes+1)})
-	if scale != 0 || err != nil || f.asked("") != 0 {
-		t.Errorf("scale %v, %v, %d calls", scale, err, f.asked(""))
+	f := clustertest.New()
+	scale, err := client(t, f).about("i", "f").probeScale(t.Context(), &mapping.Schema{}, []string{strings.Repeat("x", maxTermBytes+1)})
+	if scale != 0 || err != nil || f.Asked("") != 0 {
+		t.Errorf("scale %v, %v, %d calls", scale, err, f.Asked(""))
 	}
 }
 
@@ -94,13 +95,13 @@ func TestScaleByVersion(t *testing.T) {
 }
 
 func TestScriptsOfRecordedAnswers(t *testing.T) {
-	for _, r := range engines(t) {
-		t.Run(r.engine, func(t *testing.T) {
+	for _, r := range clustertest.Engines(t, "testdata") {
+		t.Run(r.Engine, func(t *testing.T) {
 			// The Elasticsearch 8 that was recorded has no painless.
 			for name, want := range map[string]bool{
-				"scripts": !strings.HasPrefix(r.engine, "elasticsearch-8"), "scripts barred": false,
+				"scripts": !strings.HasPrefix(r.Engine, "elasticsearch-8"), "scripts barred": false,
 			} {
-				got, err := newFake().replay(t, "POST /i/_search", r, name).client(t).probeScripts(t.Context(), at("i"))
+				got, err := client(t, clustertest.New().Replay(t, "POST /i/_search", r, name)).probeScripts(t.Context(), at("i"))
 				if got != want || err != nil {
 					t.Errorf("%s: %v, %v, want %v", name, got, err, want)
 				}
@@ -125,7 +126,7 @@ func TestScriptsAreUnknownWhereTheCallFails(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := newFake().reply("POST /i/_search", test.status, test.body).client(t).probeScripts(t.Context(), at("i"))
+			got, err := client(t, clustertest.New().Reply("POST /i/_search", test.status, test.body)).probeScripts(t.Context(), at("i"))
 			if got || (err == nil) != test.ok {
 				t.Errorf("%v, %v, want false and an answer: %v", got, err, test.ok)
 			}
@@ -134,8 +135,8 @@ func TestScriptsAreUnknownWhereTheCallFails(t *testing.T) {
 }
 
 func FuzzExplanation(f *testing.F) {
-	for _, r := range engines(f) {
-		for name, a := range r.answers {
+	for _, r := range clustertest.Engines(f, "testdata") {
+		for name, a := range r.Answers {
 			if strings.HasPrefix(name, "explain") {
 				f.Add([]byte(a.Body))
 			}

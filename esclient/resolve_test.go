@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/akin-search/akin/esclient/answers"
+	"github.com/akin-search/akin/esclient/internal/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
 )
 
@@ -34,8 +35,8 @@ func TestExpressionIsResolvedWithTheMappingOfAField(t *testing.T) {
 		{"none", `{}`, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			f := newFake().reply("GET /live", http.StatusOK, tt.answer)
-			c := f.cached(t)
+			f := clustertest.New().Reply("GET /live", http.StatusOK, tt.answer)
+			c := cached(t, f)
 			for range 2 {
 				names, err := c.Resolve(t.Context(), at("live"), "body")
 				if err != nil || !slices.Equal(names, tt.want) {
@@ -46,16 +47,16 @@ func TestExpressionIsResolvedWithTheMappingOfAField(t *testing.T) {
 			if _, err := c.schema(t.Context(), c.key(at("live"), "body")); err != nil && !errors.Is(err, mapping.ErrNotText) {
 				t.Error(err)
 			}
-			if _, err := c.Resolve(t.Context(), at("live"), "title"); err != nil || f.asked("") != 1 {
-				t.Errorf("%d calls, want 1; error %v", f.asked(""), err)
+			if _, err := c.Resolve(t.Context(), at("live"), "title"); err != nil || f.Asked("") != 1 {
+				t.Errorf("%d calls, want 1; error %v", f.Asked(""), err)
 			}
 		})
 	}
 }
 
 func TestExpressionIsResolvedWhereTheSchemaIsKnown(t *testing.T) {
-	f := newFake().reply("GET /live", http.StatusOK, `{"docs":{}}`)
-	c := f.cached(t)
+	f := clustertest.New().Reply("GET /live", http.StatusOK, `{"docs":{}}`)
+	c := cached(t, f)
 	if _, err := c.schema(t.Context(), c.key(at("live"), "body")); !errors.Is(err, mapping.ErrNotText) {
 		t.Fatal(err)
 	}
@@ -63,15 +64,15 @@ func TestExpressionIsResolvedWhereTheSchemaIsKnown(t *testing.T) {
 		t.Errorf("%q, %v", names, err)
 	}
 	c.Forget("live")
-	f.reply("GET /live", http.StatusOK, `{"docs2":{}}`)
+	f.Reply("GET /live", http.StatusOK, `{"docs2":{}}`)
 	if names, err := c.Resolve(t.Context(), at("live"), "body"); err != nil || !slices.Equal(names, []string{"docs2"}) {
 		t.Errorf("forgotten: %q, %v", names, err)
 	}
 }
 
 func TestWhatCannotBeResolvedIsAnError(t *testing.T) {
-	f := newFake().reply("GET /lost", http.StatusNotFound, `{"error":{"root_cause":[{"type":"index_not_found_exception","reason":"no such index [lost]"}]},"status":404}`)
-	c := f.cached(t)
+	f := clustertest.New().Reply("GET /lost", http.StatusNotFound, `{"error":{"root_cause":[{"type":"index_not_found_exception","reason":"no such index [lost]"}]},"status":404}`)
+	c := cached(t, f)
 	var refused *answers.Error
 	if names, err := c.Resolve(t.Context(), at("lost"), "body"); !errors.As(err, &refused) || refused.Status != http.StatusNotFound {
 		t.Errorf("%q, %v", names, err)
@@ -79,7 +80,7 @@ func TestWhatCannotBeResolvedIsAnError(t *testing.T) {
 	if names, err := c.Resolve(t.Context(), at("eu:docs"), "body"); !errors.Is(err, ErrRemote) {
 		t.Errorf("%q, %v", names, err)
 	}
-	if n := f.asked(""); n != 1 {
+	if n := f.Asked(""); n != 1 {
 		t.Errorf("%d calls, want 1", n)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/akin-search/akin/esclient/internal/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
 )
 
@@ -32,9 +33,10 @@ func TestAliasThatRoutesSearchesIsTold(t *testing.T) {
 		"part":                  false,
 	} {
 		t.Run(expression, func(t *testing.T) {
-			f := newFake().reply("GET ", http.StatusOK, answer).
-				reply("POST /_analyze", http.StatusOK, `{"tokens":[{"token":"x","start_offset":0,"end_offset":1,"position":0}]}`)
-			c := f.cached(t)
+			f := clustertest.New().Reply("GET ", http.StatusOK, answer).Reply(
+				"POST /_analyze", http.StatusOK, `{"tokens":[{"token":"x","start_offset":0,"end_offset":1,"position":0}]}`)
+
+			c := cached(t, f)
 			for range 2 {
 				a, err := c.Analyze(t.Context(), at(expression), "f", "", "x")
 				if err != nil {
@@ -57,11 +59,13 @@ func TestAnalysisTellsTheNameOfItsAnalyzer(t *testing.T) {
 	const two = `"index.analysis.analyzer.two.tokenizer":"standard"`
 	const answer = `{"indices":{"mappings":{"properties":{"f":{"type":"text","analyzer":"english","search_analyzer":"simple"},` +
 		`"g":{"type":"text"}}}}}`
-	f := newFake().reply("GET /indices", http.StatusOK, answer).
-		reply("GET /i*", http.StatusOK, `{"i0":`+mapped(`"f":{"type":"text","analyzer":"simple"}`, one)+
-			`,"i1":`+mapped(`"f":{"type":"text","analyzer":"simple"}`, two)+`}`).
-		reply("POST /_analyze", http.StatusOK, `{"tokens":[{"token":"x","start_offset":0,"end_offset":1,"position":0}]}`)
-	c := f.cached(t)
+	f := clustertest.New().Reply("GET /indices", http.StatusOK, answer).Reply(
+		"GET /i*", http.StatusOK, `{"i0":`+mapped(`"f":{"type":"text","analyzer":"simple"}`, one)+
+			`,"i1":`+mapped(`"f":{"type":"text","analyzer":"simple"}`, two)+`}`).Reply(
+
+		"POST /_analyze", http.StatusOK, `{"tokens":[{"token":"x","start_offset":0,"end_offset":1,"position":0}]}`)
+
+	c := cached(t, f)
 	for _, test := range []struct{ index, field, analyzer, want string }{
 		{"indices", "f", "", "simple"},
 		{"indices", "g", "", "default"},
@@ -105,11 +109,11 @@ func TestNamesOfAnalyzersStandWithTheirIndices(t *testing.T) {
 // told to be routed must be all of them.
 func (e *engine) testRoutedAliases(t *testing.T) {
 	const shards = 5
-	e.create(t, "shards", Object{"number_of_shards": shards, "number_of_replicas": 0},
+	e.Create(t, "shards", Object{"number_of_shards": shards, "number_of_replicas": 0},
 		Object{"properties": Object{"title": Object{"type": "text"}}})
-	index := e.index("shards")
+	index := e.At("shards")
 	for alias, options := range map[string]Object{"one": {"search_routing": "1"}, "two.x": {"routing": "1"}, "all": {}} {
-		e.do(t, http.MethodPut, IndexPath(index, "/_alias/"+index+"-"+alias), options)
+		e.Do(t, http.MethodPut, IndexPath(index, "/_alias/"+index+"-"+alias), options)
 	}
 	for suffix, want := range map[string]bool{
 		"": false, "-all": false, "-one": true, "-two.x": true, "-t*": true, "-a*": false,

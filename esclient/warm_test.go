@@ -7,15 +7,18 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/esclient/internal/clustertest"
 )
 
 func TestTextIndicesListsAliasesAndLeavesOutWhatHasNoText(t *testing.T) {
-	f := newFake().reply("GET /docs*,gone", http.StatusOK, `{"docs-1":{"aliases":{"live":{},"all":{"filter":{}}},`+
+	f := clustertest.New().Reply("GET /docs*,gone", http.StatusOK, `{"docs-1":{"aliases":{"live":{},"all":{"filter":{}}},`+
 		`"mappings":{"properties":{"title":{"type":"text","fields":{"raw":{"type":"keyword"},"en":{"type":"text"}}},"o":{"properties":{"b":{"type":"text"}}}}}},`+
 		`"docs-2":{"aliases":{"all":{}},"mappings":{"properties":{"other":{"type":"text"},"n":{"type":"long"}}}},`+
 		`"docs-3":{"mappings":{"properties":{"n":{"type":"long"}}}},"docs-4":{},`+
 		`"docs-5":{"settings":{"index":{"verified_before_close":"true"}},"mappings":{"properties":{"t":{"type":"text"}}}}}`)
-	got, err := f.client(t).TextIndices(t.Context(), "docs*,gone")
+
+	got, err := client(t, f).TextIndices(t.Context(), "docs*,gone")
 	want := []TextIndex{
 		{"all", []string{"o.b", "other", "title", "title.en"}},
 		{"docs-1", []string{"o.b", "title", "title.en"}},
@@ -36,8 +39,8 @@ func TestSampleTextIsTheFirstWordsOfADocument(t *testing.T) {
 		{"none", `{}`, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := newFake().reply("POST /i/_search", http.StatusOK, `{"hits":{"hits":[{"fields":`+c.fields+`}]}}`)
-			if got, err := f.client(t).SampleText(t.Context(), "i", "body"); err != nil || got != c.want {
+			f := clustertest.New().Reply("POST /i/_search", http.StatusOK, `{"hits":{"hits":[{"fields":`+c.fields+`}]}}`)
+			if got, err := client(t, f).SampleText(t.Context(), "i", "body"); err != nil || got != c.want {
 				t.Errorf("got %q, %v, want %q", got, err, c.want)
 			}
 		})
@@ -48,8 +51,8 @@ func TestSampleTextIsTheFirstWordsOfADocument(t *testing.T) {
 // needed.
 func TestRealEngineTellsOfItsTexts(t *testing.T) {
 	e := newEngine(t)
-	index := e.index("main")
-	e.do(t, http.MethodPut, IndexPath(index, "/_alias/"+index+"-alias"), nil)
+	index := e.At("main")
+	e.Do(t, http.MethodPut, IndexPath(index, "/_alias/"+index+"-alias"), nil)
 	all, err := e.TextIndices(t.Context(), index)
 	if err != nil || len(all) != 2 || all[1].Name != index+"-alias" || !slices.Contains(all[0].Fields, "title") || !slices.Contains(all[1].Fields, "body") {
 		t.Errorf("got %v, %v", all, err)

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/akin-search/akin/esclient/internal/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
 )
 
@@ -73,22 +74,22 @@ func TestAnalysisTellsOfFieldsWithoutWords(t *testing.T) {
 		`"index":{"type":"text","analyzer":"begins","search_analyzer":"standard"},` +
 		`"search":{"type":"text","search_analyzer":"begins"},"words":{"type":"text"},` +
 		`"typed":{"type":"search_as_you_type"}}}}}`
-	f := newFake().reply("GET /a", http.StatusOK, index).reply("POST /a/_analyze", http.StatusOK, `{"tokens":[{"token":"car","start_offset":0,"end_offset":3,"position":0}]}`)
+	f := clustertest.New().Reply("GET /a", http.StatusOK, index).Reply("POST /a/_analyze", http.StatusOK, `{"tokens":[{"token":"car","start_offset":0,"end_offset":3,"position":0}]}`)
 	for field, want := range map[string]string{"both": "filter edge_ngram", "index": "filter edge_ngram", "search": "filter edge_ngram", "words": ""} {
-		a, err := f.cached(t).Analyze(t.Context(), at("a"), field, "", "car")
+		a, err := cached(t, f).Analyze(t.Context(), at("a"), field, "", "car")
 		if err != nil || a.NotWords != want {
 			t.Errorf("%s: %+v, %v; want %q", field, a, err, want)
 		}
 		// The analyzer of a clause does not change what is in the index.
-		if a, err = f.cached(t).Analyze(t.Context(), at("a"), field, "standard", "car"); err != nil || a.NotWords != want {
+		if a, err = cached(t, f).Analyze(t.Context(), at("a"), field, "standard", "car"); err != nil || a.NotWords != want {
 			t.Errorf("%s, by another analyzer: %+v, %v; want %q", field, a, err, want)
 		}
-		if s, err := f.client(t).Schema(t.Context(), "a", field); err != nil || s.NotWords != want {
+		if s, err := client(t, f).Schema(t.Context(), "a", field); err != nil || s.NotWords != want {
 			t.Errorf("%s: %q, %v; want %q", field, s.NotWords, err, want)
 		}
 	}
 	for _, field := range []string{"typed", "typed._2gram", "typed._index_prefix"} {
-		if a, err := f.cached(t).Analyze(t.Context(), at("a"), field, "", "car"); !telling(err) {
+		if a, err := cached(t, f).Analyze(t.Context(), at("a"), field, "", "car"); !telling(err) {
 			t.Errorf("%s: %+v, %v", field, a, err)
 		}
 	}

@@ -3,9 +3,7 @@ package documents
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,6 +14,7 @@ import (
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/answers"
+	"github.com/akin-search/akin/esclient/internal/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
 )
 
@@ -24,68 +23,20 @@ type object = esclient.Object
 // An engine is a real cluster with the indices that the tests below ask about.
 type engine struct {
 	API
-
-	// prefix starts the names of all indices of this run.
-	prefix string
-}
-
-// index returns the index expression of one or more of the run's indices.
-func (e *engine) index(names ...string) string {
-	full := make([]string, len(names))
-	for i, n := range names {
-		full[i] = e.prefix + n
-	}
-	return strings.Join(full, ",")
-}
-
-// do makes a call that prepares the cluster.
-func (e *engine) do(t *testing.T, method, path string, body any) {
-	t.Helper()
-	err := e.Client.Call(t.Context(), esclient.Request{Method: method, Path: path, Body: body, Timeout: time.Minute}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// put writes documents, of the ids 0, 1, ….
-func (e *engine) put(t *testing.T, index string, docs ...object) {
-	t.Helper()
-	for i, d := range docs {
-		e.do(t, http.MethodPut, esclient.IndexPath(e.index(index), "/_doc/"+strconv.Itoa(i)), d)
-	}
-	e.do(t, http.MethodPost, esclient.IndexPath(e.index(index), "/_refresh"), nil)
-}
-
-// create makes an index that goes when the test ends.
-func (e *engine) create(t *testing.T, index string, settings, mappings object) {
-	t.Helper()
-	path := esclient.IndexPath(e.index(index), "")
-	e.do(t, http.MethodPut, path, object{"settings": settings, "mappings": mappings})
-	t.Cleanup(func() {
-		_ = e.Client.Call(context.Background(), esclient.Request{Method: http.MethodDelete, Path: path}, nil)
-	})
-}
-
-// texts are the words of the documents: document i has texts[i%5].
-var texts = []string{
-	"Running cars", "the car rental", "boats and boats and a boat", "renting 3.14 houses", "x.y 😀 été",
+	clustertest.Engine
 }
 
 // newEngine returns the cluster named by AKIN_E2E_ENGINE_URL with its indices.
 func newEngine(t *testing.T) *engine {
 	t.Helper()
-	url := os.Getenv("AKIN_E2E_ENGINE_URL")
-	if url == "" {
-		t.Skip("set AKIN_E2E_ENGINE_URL to the URL of an Elasticsearch or OpenSearch; " +
-			"e2e/engines/*/start.sh start one")
-	}
-	c, err := esclient.New(esclient.Options{URLs: []string{url}, Timeout: 30 * time.Second})
+	e := &engine{Engine: clustertest.NewEngine(t)}
+	c, err := esclient.New(esclient.Options{URLs: []string{e.URL}, Timeout: 30 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	e := &engine{API: API{c}, prefix: fmt.Sprintf("documents-%d-", time.Now().UnixNano())}
-	e.create(t, "main", object{"number_of_shards": 3, "number_of_replicas": 0}, object{"properties": object{
+	e.API = API{c}
+	e.Create(t, "main", object{"number_of_shards": 3, "number_of_replicas": 0}, object{"properties": object{
 		"title":  object{"type": "text", "analyzer": "english", "fields": object{"std": object{"type": "text"}}},
 		"empty":  object{"type": "text"},
 		"number": object{"type": "integer", "fields": object{"text": object{"type": "text"}}},
@@ -94,33 +45,33 @@ func newEngine(t *testing.T) *engine {
 			"deep": object{"type": "nested", "properties": object{"text": object{"type": "text"}}},
 		}},
 	}})
-	e.create(t, "same", object{"number_of_shards": 2, "number_of_replicas": 0},
+	e.Create(t, "same", object{"number_of_shards": 2, "number_of_replicas": 0},
 		object{"properties": object{"title": object{"type": "text", "analyzer": "english"}}})
-	e.create(t, "without", object{"number_of_replicas": 0}, object{})
-	e.create(t, "routed", object{"number_of_replicas": 0}, object{
+	e.Create(t, "without", object{"number_of_replicas": 0}, object{})
+	e.Create(t, "routed", object{"number_of_replicas": 0}, object{
 		"_routing": object{"required": true}, "properties": object{"title": object{"type": "text"}},
 	})
 	docs := make([]object, 50)
 	for i := range docs {
-		s := texts[i%len(texts)]
+		s := clustertest.Texts[i%len(clustertest.Texts)]
 		docs[i] = object{
 			"title": s, "number": i,
 			"list": []object{{"text": s, "deep": []object{{"text": "car"}, {"text": s}}}, {"text": "a car"}},
 		}
 	}
-	e.put(t, "main", docs...)
-	e.put(t, "same", object{"title": "one car"}, object{"title": []string{"two", "cars"}})
-	e.do(t, http.MethodPut, esclient.IndexPath(e.index("routed"), "/_doc/1?refresh=true&routing=x"), object{"title": "a car"})
+	e.Put(t, "main", docs...)
+	e.Put(t, "same", object{"title": "one car"}, object{"title": []string{"two", "cars"}})
+	e.Do(t, http.MethodPut, esclient.IndexPath(e.At("routed"), "/_doc/1?refresh=true&routing=x"), object{"title": "a car"})
 	return e
 }
 
 func TestRealEngine(t *testing.T) {
 	e := newEngine(t)
 	t.Run("counts", func(t *testing.T) {
-		if n, err := e.Count(t.Context(), e.index("main", "same"), nil); n != 52 || err != nil {
+		if n, err := e.Count(t.Context(), e.At("main", "same"), nil); n != 52 || err != nil {
 			t.Errorf("Count = %d, %v, want 52", n, err)
 		}
-		_, err := e.Count(t.Context(), e.index("none"), nil)
+		_, err := e.Count(t.Context(), e.At("none"), nil)
 		var refusal *answers.Error
 		if !errors.As(err, &refusal) || refusal.Status != 404 || refusal.Type != "index_not_found_exception" {
 			t.Errorf("Count of no index: %v, want a 404", err)
@@ -141,7 +92,7 @@ func TestRealEngine(t *testing.T) {
 func (e *engine) testScan(t *testing.T) {
 	got := map[string][]string{}
 	fields := []string{"title.std", "list.deep.text", "title", "number.text"}
-	err := e.Scan(t.Context(), ScanOptions{Index: e.index("main"), Fields: fields}, func(id string, values []string) error {
+	err := e.Scan(t.Context(), ScanOptions{Index: e.At("main"), Fields: fields}, func(id string, values []string) error {
 		got[id] = values
 		return nil
 	})
@@ -150,7 +101,7 @@ func (e *engine) testScan(t *testing.T) {
 	}
 	want := map[string][]string{}
 	for i := range 50 {
-		s := texts[i%len(texts)]
+		s := clustertest.Texts[i%len(clustertest.Texts)]
 		want[strconv.Itoa(i)] = []string{s, "car", s, strconv.Itoa(i)}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -158,7 +109,7 @@ func (e *engine) testScan(t *testing.T) {
 	}
 	t.Run("arrays", func(t *testing.T) {
 		got := map[string][]string{}
-		err := e.Scan(t.Context(), ScanOptions{Index: e.index("same", "without"), Fields: []string{"title"}}, func(id string, values []string) error {
+		err := e.Scan(t.Context(), ScanOptions{Index: e.At("same", "without"), Fields: []string{"title"}}, func(id string, values []string) error {
 			got[id] = values
 			return nil
 		})
@@ -170,17 +121,17 @@ func (e *engine) testScan(t *testing.T) {
 		}
 	})
 	t.Run("not text", func(t *testing.T) {
-		err := e.Scan(t.Context(), ScanOptions{Index: e.index("main"), Fields: []string{"number"}}, func(string, []string) error { return nil })
+		err := e.Scan(t.Context(), ScanOptions{Index: e.At("main"), Fields: []string{"number"}}, func(string, []string) error { return nil })
 		if !errors.Is(err, mapping.ErrNotText) {
 			t.Errorf("error %v, want %v", err, mapping.ErrNotText)
 		}
 	})
 	t.Run("no source", func(t *testing.T) {
-		e.create(t, "sourceless", object{"number_of_replicas": 0}, object{
+		e.Create(t, "sourceless", object{"number_of_replicas": 0}, object{
 			"_source": object{"enabled": false}, "properties": object{"title": object{"type": "text"}},
 		})
-		e.put(t, "sourceless", object{"title": "x"})
-		err := e.Scan(t.Context(), ScanOptions{Index: e.index("sourceless"), Fields: []string{"title"}}, func(string, []string) error { return nil })
+		e.Put(t, "sourceless", object{"title": "x"})
+		err := e.Scan(t.Context(), ScanOptions{Index: e.At("sourceless"), Fields: []string{"title"}}, func(string, []string) error { return nil })
 		if err == nil || !strings.Contains(err.Error(), "_source") {
 			t.Errorf("error %v, want one about _source", err)
 		}
@@ -189,7 +140,7 @@ func (e *engine) testScan(t *testing.T) {
 
 func (e *engine) testExactTerms(t *testing.T) {
 	got := map[string][][]string{}
-	o := ScanOptions{Index: e.index("main"), Fields: []string{"title", "list.text"}}
+	o := ScanOptions{Index: e.At("main"), Fields: []string{"title", "list.text"}}
 	err := e.ExactTerms(t.Context(), o, func(id string, texts [][]string) error {
 		got[id] = texts
 		return nil
@@ -205,13 +156,13 @@ func (e *engine) testExactTerms(t *testing.T) {
 		t.Error(diff)
 	}
 	t.Run("of fields that are not analyzed alike", func(t *testing.T) {
-		o := ScanOptions{Index: e.index("main"), Fields: []string{"title", "title.std"}}
+		o := ScanOptions{Index: e.At("main"), Fields: []string{"title", "title.std"}}
 		if err := e.ExactTerms(t.Context(), o, nil); !errors.Is(err, mapping.ErrMixed) {
 			t.Errorf("error %v, want %v", err, mapping.ErrMixed)
 		}
 	})
 	t.Run("of a field without text", func(t *testing.T) {
-		o := ScanOptions{Index: e.index("main"), Fields: []string{"empty", "title.std"}}
+		o := ScanOptions{Index: e.At("main"), Fields: []string{"empty", "title.std"}}
 		texts := map[string][][]string{}
 		err := e.ExactTerms(t.Context(), o, func(id string, t [][]string) error {
 			texts[id] = t
@@ -224,7 +175,7 @@ func (e *engine) testExactTerms(t *testing.T) {
 	})
 	t.Run("with required routing", func(t *testing.T) {
 		var got [][]string
-		err := e.ExactTerms(t.Context(), ScanOptions{Index: e.index("routed"), Fields: []string{"title"}}, func(_ string, terms [][]string) error {
+		err := e.ExactTerms(t.Context(), ScanOptions{Index: e.At("routed"), Fields: []string{"title"}}, func(_ string, terms [][]string) error {
 			got = terms
 			return nil
 		})
@@ -248,7 +199,7 @@ func (e *engine) testScrollsEnd(t *testing.T) {
 				} `json:"total"`
 			} `json:"_all"`
 		}
-		err := e.Client.Call(t.Context(), esclient.Request{Method: http.MethodGet, Path: "/" + e.index("main") + "/_stats/search"}, &answer)
+		err := e.Client.Call(t.Context(), esclient.Request{Method: http.MethodGet, Path: "/" + e.At("main") + "/_stats/search"}, &answer)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -256,13 +207,13 @@ func (e *engine) testScrollsEnd(t *testing.T) {
 	}
 	before := open()
 	stop := errors.New("enough")
-	err := e.Scan(t.Context(), ScanOptions{Index: e.index("main"), Fields: []string{"title"}}, func(string, []string) error { return stop })
+	err := e.Scan(t.Context(), ScanOptions{Index: e.At("main"), Fields: []string{"title"}}, func(string, []string) error { return stop })
 	if !errors.Is(err, stop) {
 		t.Errorf("error %v, want %v", err, stop)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var once sync.Once
-	err = e.Scan(ctx, ScanOptions{Index: e.index("main"), Fields: []string{"title"}}, func(string, []string) error {
+	err = e.Scan(ctx, ScanOptions{Index: e.At("main"), Fields: []string{"title"}}, func(string, []string) error {
 		once.Do(cancel)
 		return ctx.Err()
 	})
@@ -275,13 +226,13 @@ func (e *engine) testScrollsEnd(t *testing.T) {
 }
 
 func (e *engine) testCountNorms(t *testing.T) {
-	e.create(t, "counted", object{"number_of_shards": 2, "number_of_replicas": 0}, object{"properties": object{
+	e.Create(t, "counted", object{"number_of_shards": 2, "number_of_replicas": 0}, object{"properties": object{
 		"body": object{"type": "text", "fields": object{"lin": object{"type": "text"}}},
 		"n":    object{"type": "float", "index": false}, "w": object{"type": "keyword"},
 	}})
-	e.put(t, "counted", object{"body": "a", "n": 1, "w": "x"}, object{"body": "b", "n": 2, "w": "x"},
+	e.Put(t, "counted", object{"body": "a", "n": 1, "w": "x"}, object{"body": "b", "n": 2, "w": "x"},
 		object{"body": "c", "w": "y"}, object{"body": "d"}, object{"n": 1, "w": "x"})
-	got, err := e.CountNorms(t.Context(), e.index("counted"), "body", "body.lin", "n", "w", "x")
+	got, err := e.CountNorms(t.Context(), e.At("counted"), "body", "body.lin", "n", "w", "x")
 	want := NormCounts{Docs: 4, Weighted: 2, Bare: 1, Normless: 1, IDs: map[string]int64{"x": 2, "y": 1}}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v %s", err, diff)

@@ -34,14 +34,14 @@ func (e *engine) scanned(t *testing.T, o ScanOptions) []string {
 // numbered makes an index of n documents, of the ids 0, 1, ….
 func (e *engine) numbered(t *testing.T, index string, shards, n int) {
 	t.Helper()
-	e.create(t, index, object{"number_of_shards": shards, "number_of_replicas": 0}, object{
+	e.Create(t, index, object{"number_of_shards": shards, "number_of_replicas": 0}, object{
 		"properties": object{"title": object{"type": "text"}, "n": object{"type": "integer"}},
 	})
 	documents := make([]Document, n)
 	for i := range documents {
 		documents[i] = Document{ID: strconv.Itoa(i), Source: object{"title": fmt.Sprint("document ", i), "n": i}}
 	}
-	if err := e.Index(t.Context(), e.index(index), documents); err != nil {
+	if err := e.Index(t.Context(), e.At(index), documents); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -50,7 +50,7 @@ func (e *engine) testSlices(t *testing.T) {
 	e.numbered(t, "one", 1, 1200) // three pages
 	e.numbered(t, "three", 3, 300)
 	for _, names := range [][]string{{"one"}, {"three"}, {"one", "three"}} {
-		o := ScanOptions{Index: e.index(names...), Fields: []string{"title"}}
+		o := ScanOptions{Index: e.At(names...), Fields: []string{"title"}}
 		all := e.scanned(t, o)
 		if want := map[string]int{"one": 1200, "three": 300}[names[0]] + 300*(len(names)-1); len(all) != want {
 			t.Fatalf("%v: %d documents, want %d", names, len(all), want)
@@ -73,7 +73,7 @@ func (e *engine) testSlices(t *testing.T) {
 	t.Run("of terms", func(t *testing.T) {
 		got := map[string]int{}
 		for slice := range 4 {
-			o := ScanOptions{Index: e.index("three"), Fields: []string{"title"}, Slices: 4, Slice: slice}
+			o := ScanOptions{Index: e.At("three"), Fields: []string{"title"}, Slices: 4, Slice: slice}
 			err := e.ExactTerms(t.Context(), o, func(id string, _ [][]string) error {
 				got[id]++
 				return nil
@@ -90,7 +90,7 @@ func (e *engine) testSlices(t *testing.T) {
 
 func (e *engine) testScanOfWhatMatches(t *testing.T) {
 	e.numbered(t, "some", 2, 100)
-	o := ScanOptions{Index: e.index("some"), Fields: []string{"title"}, Query: []byte(`{"range":{"n":{"lt":30}}}`)}
+	o := ScanOptions{Index: e.At("some"), Fields: []string{"title"}, Query: []byte(`{"range":{"n":{"lt":30}}}`)}
 	n, err := e.Count(t.Context(), o.Index, o.Query)
 	if got := len(e.scanned(t, o)); got != 30 || n != 30 || err != nil {
 		t.Errorf("%d documents, counted %d, %v, want 30", got, n, err)
@@ -104,7 +104,7 @@ func (e *engine) testScanOfWhatMatches(t *testing.T) {
 
 func (e *engine) testShare(t *testing.T) {
 	e.numbered(t, "shared", 2, 2000)
-	o := ScanOptions{Index: e.index("shared"), Fields: []string{"title"}, Share: 0.3, Seed: 5}
+	o := ScanOptions{Index: e.At("shared"), Fields: []string{"title"}, Share: 0.3, Seed: 5}
 	first := e.scanned(t, o)
 	if len(first) < 480 || len(first) > 720 { // 600 ± 6 standard deviations of 20
 		t.Errorf("%d documents of 2000, want about 600", len(first))
@@ -135,7 +135,7 @@ func (e *engine) testLostScroll(t *testing.T) {
 	lose := func(string, []string) error {
 		return e.Client.Call(t.Context(), esclient.Request{Method: http.MethodDelete, Path: "/_search/scroll/_all"}, nil)
 	}
-	err := e.Scan(t.Context(), ScanOptions{Index: e.index("lost"), Fields: []string{"title"}}, func(id string, values []string) error {
+	err := e.Scan(t.Context(), ScanOptions{Index: e.At("lost"), Fields: []string{"title"}}, func(id string, values []string) error {
 		if err := lose(id, values); err != nil && !strings.Contains(err.Error(), "404") {
 			return err
 		}
@@ -148,15 +148,15 @@ func (e *engine) testLostScroll(t *testing.T) {
 }
 
 func (e *engine) testIndices(t *testing.T) {
-	got, err := e.Indices(t.Context(), e.index("main", "same"))
+	got, err := e.Indices(t.Context(), e.At("main", "same"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got) != 2 || got[0].Name != e.index("main") || got[0].Shards != 3 || got[1].Shards != 2 ||
+	if len(got) != 2 || got[0].Name != e.At("main") || got[0].Shards != 3 || got[1].Shards != 2 ||
 		got[0].UUID == "" || got[0].UUID == got[1].UUID {
 		t.Errorf("indices %+v", got)
 	}
-	if _, err := e.Indices(t.Context(), e.index("none")); err == nil {
+	if _, err := e.Indices(t.Context(), e.At("none")); err == nil {
 		t.Error("an index that is not there is named")
 	}
 }

@@ -19,19 +19,23 @@ import (
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/answers"
+	"github.com/akin-search/akin/esclient/internal/clustertest"
 )
 
 // scrolling returns a fake that replays a recorded scroll.
-func scrolling(t *testing.T, r recorded) *fake {
+func scrolling(t *testing.T, r clustertest.Recorded) *clustertest.Fake {
 	t.Helper()
-	f := newFake().replay(t, "GET /library", r, "schema").
-		replay(t, "POST /library/_search", r, "scroll").
-		replay(t, "DELETE /_search/scroll", r, "scroll clear")
+	f := clustertest.New().Replay(t, "GET /library", r, "schema").Replay(
+		t, "POST /library/_search", r, "scroll").Replay(
+
+		t, "DELETE /_search/scroll", r, "scroll clear")
+
 	pages := []string{"scroll next", "scroll end"}
-	return f.on("POST /_search/scroll", func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write(r.body(t, pages[0]))
+	return f.On("POST /_search/scroll", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write(r.Body(t, pages[0]))
 		pages = pages[1:]
 	})
+
 }
 
 // allTitles are the options to read the titles of the recorded documents.
@@ -43,11 +47,11 @@ var libraryTitles = map[string][]string{
 }
 
 func TestRecordedScrollIsScanned(t *testing.T) {
-	for _, r := range engines(t) {
-		t.Run(r.engine, func(t *testing.T) {
+	for _, r := range clustertest.Engines(t, "../testdata") {
+		t.Run(r.Engine, func(t *testing.T) {
 			f := scrolling(t, r)
 			got := map[string][]string{}
-			err := f.client(t).Scan(t.Context(), allTitles(), func(id string, values []string) error {
+			err := client(t, f).Scan(t.Context(), allTitles(), func(id string, values []string) error {
 				got[id] = values
 				return nil
 			})
@@ -57,7 +61,7 @@ func TestRecordedScrollIsScanned(t *testing.T) {
 			if diff := cmp.Diff(libraryTitles, got); diff != "" {
 				t.Error(diff)
 			}
-			if f.asked("DELETE /_search/scroll") != 1 {
+			if f.Asked("DELETE /_search/scroll") != 1 {
 				t.Error("the scroll was left open")
 			}
 		})
@@ -65,10 +69,10 @@ func TestRecordedScrollIsScanned(t *testing.T) {
 }
 
 func TestScrollThatIsGoneIsNoErrorAtItsEnd(t *testing.T) {
-	for _, r := range engines(t) {
-		t.Run(r.engine, func(t *testing.T) {
-			f := scrolling(t, r).replay(t, "DELETE /_search/scroll", r, "scroll cleared")
-			err := f.client(t).Scan(t.Context(), allTitles(), func(string, []string) error { return nil })
+	for _, r := range clustertest.Engines(t, "../testdata") {
+		t.Run(r.Engine, func(t *testing.T) {
+			f := scrolling(t, r).Replay(t, "DELETE /_search/scroll", r, "scroll cleared")
+			err := client(t, f).Scan(t.Context(), allTitles(), func(string, []string) error { return nil })
 			if err != nil {
 				t.Error(err)
 			}
@@ -77,7 +81,7 @@ func TestScrollThatIsGoneIsNoErrorAtItsEnd(t *testing.T) {
 }
 
 func TestScrollIsClearedHoweverTheScanEnds(t *testing.T) {
-	r := engines(t)[0]
+	r := clustertest.Engines(t, "../testdata")[0]
 	stop := errors.New("enough")
 	tests := []struct {
 		name string
@@ -102,11 +106,11 @@ func TestScrollIsClearedHoweverTheScanEnds(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			f := scrolling(t, r)
 			if test.page != nil {
-				f.on("POST /_search/scroll", test.page)
+				f.On("POST /_search/scroll", test.page)
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			err := f.client(t).Scan(ctx, allTitles(), func(string, []string) error {
+			err := client(t, f).Scan(ctx, allTitles(), func(string, []string) error {
 				if test.fn == nil {
 					return nil
 				}
@@ -115,7 +119,7 @@ func TestScrollIsClearedHoweverTheScanEnds(t *testing.T) {
 			if err == nil || test.want != nil && !errors.Is(err, test.want) {
 				t.Errorf("error %v, want %v", err, test.want)
 			}
-			if f.asked("DELETE /_search/scroll") != 1 {
+			if f.Asked("DELETE /_search/scroll") != 1 {
 				t.Error("the scroll was left open")
 			}
 		})
@@ -147,18 +151,18 @@ func TestBadScanOptionsAreRefusedBeforeAnyCall(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			f := newFake()
+			f := clustertest.New()
 			o := allTitles()
 			test.set(&o)
-			err := f.client(t).Scan(t.Context(), o, func(string, []string) error { return nil })
-			exact := f.client(t).ExactTerms(t.Context(), o, func(string, [][]string) error { return nil })
+			err := client(t, f).Scan(t.Context(), o, func(string, []string) error { return nil })
+			exact := client(t, f).ExactTerms(t.Context(), o, func(string, [][]string) error { return nil })
 			for _, err := range []error{err, exact} {
 				if err == nil || !strings.Contains(err.Error(), test.want) {
 					t.Errorf("error %v, want %q", err, test.want)
 				}
 			}
-			if f.asked("") != 0 {
-				t.Errorf("%d calls", f.asked(""))
+			if f.Asked("") != 0 {
+				t.Errorf("%d calls", f.Asked(""))
 			}
 		})
 	}
@@ -197,13 +201,13 @@ func TestScanAsksForWhatTheOptionsSay(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			f := scrolling(t, engines(t)[0])
+			f := scrolling(t, clustertest.Engines(t, "../testdata")[0])
 			test.o.Index, test.o.Fields = "library", []string{"title"}
-			if err := f.client(t).Scan(t.Context(), test.o, func(string, []string) error { return nil }); err != nil {
+			if err := client(t, f).Scan(t.Context(), test.o, func(string, []string) error { return nil }); err != nil {
 				t.Fatal(err)
 			}
-			if f.asked("/library/_search?scroll=") != 1 || f.asked(" "+test.want) != 1 {
-				t.Errorf("asked %q", f.calls)
+			if f.Asked("/library/_search?scroll=") != 1 || f.Asked(" "+test.want) != 1 {
+				t.Errorf("asked %q", f.Calls())
 			}
 		})
 	}
@@ -238,7 +242,7 @@ func TestInterruptedScansAreToldFromRefusedOnes(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			f := scrolling(t, engines(t)[0]).on("POST /_search/scroll", test.page)
+			f := scrolling(t, clustertest.Engines(t, "../testdata")[0]).On("POST /_search/scroll", test.page)
 			server := httptest.NewServer(f) // a real one, for the connection that breaks
 			defer server.Close()
 			c, err := esclient.New(esclient.Options{URLs: []string{server.URL}})
@@ -265,7 +269,7 @@ func TestInterruptedScansAreToldFromRefusedOnes(t *testing.T) {
 		}
 	})
 	t.Run("a call takes too long", func(t *testing.T) {
-		f := scrolling(t, engines(t)[0]).on("GET /library", hang)
+		f := scrolling(t, clustertest.Engines(t, "../testdata")[0]).On("GET /library", clustertest.Hang)
 		c, err := esclient.New(esclient.Options{Transport: f, Timeout: time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
@@ -277,7 +281,7 @@ func TestInterruptedScansAreToldFromRefusedOnes(t *testing.T) {
 	t.Run("the caller", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := scrolling(t, engines(t)[0]).client(t).Scan(ctx, allTitles(), nil); err == nil || Interrupted(err) {
+		if err := client(t, scrolling(t, clustertest.Engines(t, "../testdata")[0])).Scan(ctx, allTitles(), nil); err == nil || Interrupted(err) {
 			t.Errorf("error %v", err)
 		}
 		if Interrupted(nil) || Interrupted(errors.New("full disk")) {
@@ -287,28 +291,29 @@ func TestInterruptedScansAreToldFromRefusedOnes(t *testing.T) {
 }
 
 func TestCountOfWhatMatches(t *testing.T) {
-	f := newFake().reply("GET /i/_count", 200, `{"count":5}`).reply("POST /i/_count", 200, `{"count":2}`)
+	f := clustertest.New().Reply("GET /i/_count", 200, `{"count":5}`).Reply("POST /i/_count", 200, `{"count":2}`)
 	for query, want := range map[string]int64{"": 5, `{"term":{"a":1}}`: 2} {
 		var q []byte
 		if query != "" {
 			q = []byte(query)
 		}
-		if n, err := f.client(t).Count(t.Context(), "i", q); n != want || err != nil {
+		if n, err := client(t, f).Count(t.Context(), "i", q); n != want || err != nil {
 			t.Errorf("Count(%s) = %d, %v, want %d", query, n, err, want)
 		}
 	}
-	if f.asked(`POST /i/_count {"query":{"term":{"a":1}}}`) != 1 {
-		t.Errorf("asked %q", f.calls)
+	if f.Asked(`POST /i/_count {"query":{"term":{"a":1}}}`) != 1 {
+		t.Errorf("asked %q", f.Calls())
 	}
-	if _, err := f.client(t).Count(t.Context(), "i", []byte(`[]`)); err == nil {
+	if _, err := client(t, f).Count(t.Context(), "i", []byte(`[]`)); err == nil {
 		t.Error("a query that is an array is counted")
 	}
 }
 
 func TestIndicesOfAnExpression(t *testing.T) {
-	f := newFake().reply("GET /logs-*/_settings", 200, `{"logs-b":{"settings":{"index":{"uuid":"u2","number_of_shards":"3"}}},
+	f := clustertest.New().Reply("GET /logs-*/_settings", 200, `{"logs-b":{"settings":{"index":{"uuid":"u2","number_of_shards":"3"}}},
 		"logs-a":{"settings":{"index":{}}}}`)
-	got, err := f.client(t).Indices(t.Context(), "logs-*")
+
+	got, err := client(t, f).Indices(t.Context(), "logs-*")
 	if diff := cmp.Diff([]Index{{Name: "logs-a", Shards: 1}, {Name: "logs-b", UUID: "u2", Shards: 3}}, got); diff != "" || err != nil {
 		t.Errorf("%v %s", err, diff)
 	}
@@ -364,9 +369,9 @@ func TestTextsOfASource(t *testing.T) {
 }
 
 func FuzzPage(f *testing.F) {
-	for _, r := range engines(f) {
+	for _, r := range clustertest.Engines(f, "../testdata") {
 		for _, name := range []string{"scroll", "scroll next", "scroll end"} {
-			f.Add([]byte(r.answers[name].Body), "title")
+			f.Add([]byte(r.Answers[name].Body), "title")
 		}
 	}
 	f.Add([]byte(`{"hits":{"hits":[{"_source":{"a":[{"b":"x"}],"a.b":1}}]}}`), "a.b")
@@ -391,11 +396,11 @@ func FuzzPage(f *testing.F) {
 }
 
 func TestRecordedTermVectorsAreSequences(t *testing.T) {
-	for _, r := range engines(t) {
-		t.Run(r.engine, func(t *testing.T) {
+	for _, r := range clustertest.Engines(t, "../testdata") {
+		t.Run(r.Engine, func(t *testing.T) {
 			var docs []*vectorDoc
 			call := vectorCall{docs: make([]VectorRequest, 3), positions: true}
-			err := call.read(bytes.NewReader(r.body(t, "term vectors")), func(_ int, d *vectorDoc) error {
+			err := call.read(bytes.NewReader(r.Body(t, "term vectors")), func(_ int, d *vectorDoc) error {
 				docs = append(docs, d)
 				return nil
 			})
@@ -416,27 +421,28 @@ func TestRecordedTermVectorsAreSequences(t *testing.T) {
 }
 
 func TestTermVectorsOfAnIndexThatIsGoneAreAnError(t *testing.T) {
-	for _, r := range engines(t) {
-		t.Run(r.engine, func(t *testing.T) {
+	for _, r := range clustertest.Engines(t, "../testdata") {
+		t.Run(r.Engine, func(t *testing.T) {
 			var answer struct {
 				Docs []map[string]any `json:"docs"`
 			}
-			if err := answers.Decode(r.body(t, "term vectors"), &answer); err != nil {
+			if err := answers.Decode(r.Body(t, "term vectors"), &answer); err != nil {
 				t.Fatal(err)
 			}
 			refused := answer.Docs[2] // asked for in another index
-			f := scrolling(t, r).on("POST /_mtermvectors", func(w http.ResponseWriter, r *http.Request) {
+			f := scrolling(t, r).On("POST /_mtermvectors", func(w http.ResponseWriter, r *http.Request) {
 				body, _ := io.ReadAll(r.Body)
 				_, asked, _ := strings.Cut(string(body), `"_id":"`)
 				refused["_id"], _, _ = strings.Cut(asked, `"`)
 				b, _ := json.Marshal(object{"docs": []any{refused}})
 				_, _ = w.Write(b)
 			})
-			err := f.client(t).ExactTerms(t.Context(), allTitles(), func(string, [][]string) error { return nil })
+
+			err := client(t, f).ExactTerms(t.Context(), allTitles(), func(string, [][]string) error { return nil })
 			if err == nil || !strings.Contains(err.Error(), "index_not_found_exception") {
 				t.Errorf("error %v", err)
 			}
-			if f.asked("DELETE /_search/scroll") != 1 {
+			if f.Asked("DELETE /_search/scroll") != 1 {
 				t.Error("the scroll was left open")
 			}
 		})

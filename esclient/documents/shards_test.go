@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/akin-search/akin/esclient/internal/clustertest"
 )
 
 func TestShardStatesAreThoseOfThePrimaries(t *testing.T) {
@@ -17,29 +19,30 @@ func TestShardStatesAreThoseOfThePrimaries(t *testing.T) {
 			"9":[{"routing":{"primary":false},"commit":{"user_data":{"history_uuid":"a"}},"seq_no":{"global_checkpoint":5}},
 				{"routing":{"primary":true},"commit":{"user_data":{"history_uuid":"a"}},"seq_no":{"global_checkpoint":7}}],
 			"3":[{"routing":{"primary":false},"commit":{"user_data":{"history_uuid":"d"}},"seq_no":{"global_checkpoint":5}}]}}}}`
-	f := newFake().reply("GET /logs-*/_stats/docs", http.StatusOK, answer)
-	got, err := f.client(t).ShardStates(t.Context(), "logs-*")
+	f := clustertest.New().Reply("GET /logs-*/_stats/docs", http.StatusOK, answer)
+	got, err := client(t, f).ShardStates(t.Context(), "logs-*")
 	want := []ShardState{{"logs-1", 9, "a", 7}, {"logs-1", 10, "b", 12}, {"logs-2", 0, "c", -1}}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	f.reply("GET /logs-*/_stats/docs", http.StatusOK, `{}`)
-	if got, err := f.client(t).ShardStates(t.Context(), "logs-*"); len(got) > 0 || err != nil {
+	f.Reply("GET /logs-*/_stats/docs", http.StatusOK, `{}`)
+	if got, err := client(t, f).ShardStates(t.Context(), "logs-*"); len(got) > 0 || err != nil {
 		t.Errorf("of no index: %v, %v", got, err)
 	}
 }
 
 func TestNormsAreCountedByOneSearch(t *testing.T) {
-	f := newFake().reply("POST /_search", 200, `{"_shards":{"failed":0},"aggregations":{"docs":{"doc_count":10,
+	f := clustertest.New().Reply("POST /_search", 200, `{"_shards":{"failed":0},"aggregations":{"docs":{"doc_count":10,
 		"unfilled":{"doc_count":1},"weighted":{"doc_count":7},"bare":{"doc_count":2},"normless":{"doc_count":3},
 		"ids":{"buckets":[{"key":"x","doc_count":7},{"key":"y","doc_count":1}]}}}}`)
-	n, err := f.client(t).CountNorms(t.Context(), "i", "body", "body.lin", "n.body", "w.body", "x")
+
+	n, err := client(t, f).CountNorms(t.Context(), "i", "body", "body.lin", "n.body", "w.body", "x")
 	if err != nil || n.Docs != 10 || n.Unfilled != 1 || n.Weighted != 7 || n.Bare != 2 || n.Normless != 3 ||
-		!maps.Equal(n.IDs, map[string]int64{"x": 7, "y": 1}) || len(f.calls) != 1 {
+		!maps.Equal(n.IDs, map[string]int64{"x": 7, "y": 1}) || len(f.Calls()) != 1 {
 		t.Errorf("%+v, %v", n, err)
 	}
-	f.reply("POST /_search", 200, `{"_shards":{"failed":2},"aggregations":{}}`)
-	if _, err := f.client(t).CountNorms(t.Context(), "i", "body", "", "n.body", "w.body", ""); err == nil {
+	f.Reply("POST /_search", 200, `{"_shards":{"failed":2},"aggregations":{}}`)
+	if _, err := client(t, f).CountNorms(t.Context(), "i", "body", "", "n.body", "w.body", ""); err == nil {
 		t.Error("counts of some shards are taken for all")
 	}
 }

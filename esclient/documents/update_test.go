@@ -11,6 +11,7 @@ import (
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/answers"
+	"github.com/akin-search/akin/esclient/internal/clustertest"
 	"github.com/akin-search/akin/esclient/mapping"
 )
 
@@ -20,12 +21,14 @@ const refAnswer = `{"_scroll_id":"s1","_shards":{"failed":0},"hits":{"hits":[
 	{"_index":"t","_id":"1","_version":2,"_seq_no":5,"_primary_term":3,"_routing":"x","fields":{"akin_norm.body":[1.5]}}]}}`
 
 func TestRefsOfDocuments(t *testing.T) {
-	f := newFake().reply("POST /t/_search", http.StatusOK, refAnswer).
-		reply("POST /_search/scroll", http.StatusOK, `{"_scroll_id":"s1","hits":{"hits":[]}}`).
-		reply("DELETE /_search/scroll", http.StatusOK, `{}`)
+	f := clustertest.New().Reply("POST /t/_search", http.StatusOK, refAnswer).Reply(
+		"POST /_search/scroll", http.StatusOK, `{"_scroll_id":"s1","hits":{"hits":[]}}`).Reply(
+
+		"DELETE /_search/scroll", http.StatusOK, `{}`)
+
 	var got []DocRef
 	o := RefOptions{Index: "t", Query: []byte(`{"exists":{"field":"body"}}`), Value: "akin_norm.body"}
-	err := f.client(t).ScanRefs(t.Context(), o, func(docs []DocRef) error {
+	err := client(t, f).ScanRefs(t.Context(), o, func(docs []DocRef) error {
 		got = append(got, docs...)
 		return nil
 	})
@@ -43,16 +46,16 @@ func TestRefsOfDocuments(t *testing.T) {
 		`"_source":false`, `"version":true`, `"seq_no_primary_term":true`, `"docvalue_fields":["akin_norm.body"]`,
 		`"query":{"exists":{"field":"body"}}`, "hits.hits._seq_no", "hits.hits.fields",
 	} {
-		if !strings.Contains(f.calls[0], want) {
-			t.Errorf("%s is not in %s", want, f.calls[0])
+		if !strings.Contains(f.Calls()[0], want) {
+			t.Errorf("%s is not in %s", want, f.Calls()[0])
 		}
 	}
-	if f.asked("DELETE /_search/scroll") != 1 {
+	if f.Asked("DELETE /_search/scroll") != 1 {
 		t.Error("the scroll was left open")
 	}
 	o.Query = []byte(`[]`)
-	if err := f.client(t).ScanRefs(t.Context(), o, nil); err == nil || len(f.calls) != 3 {
-		t.Errorf("a bad query: %v, %d calls", err, len(f.calls))
+	if err := client(t, f).ScanRefs(t.Context(), o, nil); err == nil || len(f.Calls()) != 3 {
+		t.Errorf("a bad query: %v, %d calls", err, len(f.Calls()))
 	}
 }
 
@@ -67,7 +70,7 @@ func TestUpdatesOfDocuments(t *testing.T) {
 		{"update":{"status":404,"error":{"type":"index_not_found_exception","reason":"gone"}}},
 		{"update":{"status":500}},
 		{}]}`
-	f := newFake().reply("POST /_bulk", http.StatusOK, answer)
+	f := clustertest.New().Reply("POST /_bulk", http.StatusOK, answer)
 	var updates []DocUpdate
 	for i := range 8 {
 		updates = append(updates, DocUpdate{
@@ -75,7 +78,7 @@ func TestUpdatesOfDocuments(t *testing.T) {
 		})
 	}
 	updates[0].Doc.Routing = `r"`
-	got, err := f.client(t).UpdateDocs(t.Context(), updates)
+	got, err := client(t, f).UpdateDocs(t.Context(), updates)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +95,7 @@ func TestUpdatesOfDocuments(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	_, body, _ := strings.Cut(f.calls[0], " {")
+	_, body, _ := strings.Cut(f.Calls()[0], " {")
 	lines := strings.Split("{"+body, "\n")
 	if len(lines) != 17 || lines[16] != "" {
 		t.Fatalf("%d lines: %q", len(lines), lines)
@@ -106,19 +109,19 @@ func TestUpdatesOfDocuments(t *testing.T) {
 }
 
 func TestUpdatesThatCannotBeSaid(t *testing.T) {
-	f := newFake().reply("POST /_bulk", http.StatusOK, `{"items":[]}`)
+	f := clustertest.New().Reply("POST /_bulk", http.StatusOK, `{"items":[]}`)
 	for _, part := range []string{"", "[]", "{", "{}{}", "1"} {
-		_, err := f.client(t).UpdateDocs(t.Context(), []DocUpdate{{Doc: DocRef{Index: "t", ID: "1"}, Part: []byte(part)}})
-		if err == nil || len(f.calls) > 0 {
-			t.Errorf("%q: %v, %d calls", part, err, len(f.calls))
+		_, err := client(t, f).UpdateDocs(t.Context(), []DocUpdate{{Doc: DocRef{Index: "t", ID: "1"}, Part: []byte(part)}})
+		if err == nil || len(f.Calls()) > 0 {
+			t.Errorf("%q: %v, %d calls", part, err, len(f.Calls()))
 		}
 	}
-	_, err := f.client(t).UpdateDocs(t.Context(), []DocUpdate{{Doc: DocRef{Index: "t", ID: "1"}, Part: []byte("{}")}})
+	_, err := client(t, f).UpdateDocs(t.Context(), []DocUpdate{{Doc: DocRef{Index: "t", ID: "1"}, Part: []byte("{}")}})
 	if err == nil || !strings.Contains(err.Error(), "0 results") {
 		t.Errorf("an answer without results: %v", err)
 	}
-	f.reply("POST /_bulk", http.StatusServiceUnavailable, `{"error":{"type":"x","reason":"y"}}`)
-	if _, err := f.client(t).UpdateDocs(t.Context(), nil); !Interrupted(err) {
+	f.Reply("POST /_bulk", http.StatusServiceUnavailable, `{"error":{"type":"x","reason":"y"}}`)
+	if _, err := client(t, f).UpdateDocs(t.Context(), nil); !Interrupted(err) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -164,8 +167,8 @@ func TestIndicesAreCountableByTheirAnalysisAlone(t *testing.T) {
 				}
 				return `{"i":` + one(`{"type":"text","analyzer":"english"}`) + `,"j":` + one(test.other) + `}`
 			}
-			f := newFake().reply("GET /x", http.StatusOK, answer("")).reply("GET /x/_mapping", http.StatusOK, answer(""))
-			got, err := f.client(t).Countable(t.Context(), "x", "body")
+			f := clustertest.New().Reply("GET /x", http.StatusOK, answer("")).Reply("GET /x/_mapping", http.StatusOK, answer(""))
+			got, err := client(t, f).Countable(t.Context(), "x", "body")
 			if !errors.Is(err, test.err) {
 				t.Fatalf("%v, want %v", err, test.err)
 			}
@@ -173,8 +176,8 @@ func TestIndicesAreCountableByTheirAnalysisAlone(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" && err == nil {
 				t.Error(diff)
 			}
-			f.reply("GET /x/_mapping", http.StatusOK, answer(`"_source":{"mode":"disabled"},`))
-			if _, err := f.client(t).Countable(t.Context(), "x", "body"); test.err == nil && !errors.Is(err, ErrUncountable) {
+			f.Reply("GET /x/_mapping", http.StatusOK, answer(`"_source":{"mode":"disabled"},`))
+			if _, err := client(t, f).Countable(t.Context(), "x", "body"); test.err == nil && !errors.Is(err, ErrUncountable) {
 				t.Errorf("without _source: %v", err)
 			}
 		})
@@ -188,8 +191,8 @@ func TestTextFieldsOfAnIndexAreCounted(t *testing.T) {
 		"meta":{"properties":{"t":{"type":"text"},"d.e":{"type":"text"}}},
 		"number":{"type":"integer","fields":{"text":{"type":"text"}}},
 		"parts":{"type":"nested","properties":{"t":{"type":"text"}}}}},"settings":{}}}`
-	f := newFake().reply("GET /docs", http.StatusOK, answer).reply("GET /docs/_mapping", http.StatusOK, answer)
-	got, err := f.client(t).Countable(t.Context(), "docs", "title")
+	f := clustertest.New().Reply("GET /docs", http.StatusOK, answer).Reply("GET /docs/_mapping", http.StatusOK, answer)
+	got, err := client(t, f).Countable(t.Context(), "docs", "title")
 	want := []CountableIndex{{"docs", []string{"meta.d.e", "meta.t", "number.text", "title", "title.akin"}}}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
@@ -201,8 +204,8 @@ func TestTermsOfSomeFieldsCannotBeRead(t *testing.T) {
 		return `{"i":{"mappings":{` + more + `"properties":{"body":{"type":"text","copy_to":"all","fields":{"akin":{"type":"text"}}},
 			"all":{"type":"text","fields":{"akin":{"type":"text"}}},"other":{"type":"alias","path":"body"},"n":{"type":"long"}}},"settings":{}}}`
 	}
-	f := newFake().reply("GET /i", http.StatusOK, answer("")).reply("GET /i/_mapping", http.StatusOK, answer(""))
-	c := f.client(t)
+	f := clustertest.New().Reply("GET /i", http.StatusOK, answer("")).Reply("GET /i/_mapping", http.StatusOK, answer(""))
+	c := client(t, f)
 	for field, want := range map[string]bool{"body": true, "body.akin": true, "all": false, "all.akin": false, "other": false} {
 		if got, err := c.Readable(t.Context(), "i", field); got != want || err != nil {
 			t.Errorf("%s: %v, %v", field, got, err)
@@ -211,19 +214,19 @@ func TestTermsOfSomeFieldsCannotBeRead(t *testing.T) {
 	if _, err := c.Readable(t.Context(), "i", "n"); !errors.Is(err, mapping.ErrNotText) {
 		t.Errorf("a number: %v", err)
 	}
-	f.reply("GET /i/_mapping", http.StatusOK, answer(`"_source":{"excludes":["body"]},`))
+	f.Reply("GET /i/_mapping", http.StatusOK, answer(`"_source":{"excludes":["body"]},`))
 	if got, err := c.Readable(t.Context(), "i", "body"); got || err != nil {
 		t.Errorf("not in _source: %v, %v", got, err)
 	}
 }
 
 func TestRefreshOfSomeShardsIsNone(t *testing.T) {
-	f := newFake().reply("POST /i/_refresh", http.StatusOK, `{"_shards":{"total":2,"successful":2,"failed":0}}`)
-	if err := f.client(t).Refresh(t.Context(), "i"); err != nil {
+	f := clustertest.New().Reply("POST /i/_refresh", http.StatusOK, `{"_shards":{"total":2,"successful":2,"failed":0}}`)
+	if err := client(t, f).Refresh(t.Context(), "i"); err != nil {
 		t.Error(err)
 	}
-	f.reply("POST /i/_refresh", http.StatusOK, `{"_shards":{"total":2,"successful":1,"failed":1}}`)
-	if err := f.client(t).Refresh(t.Context(), "i"); !Interrupted(err) {
+	f.Reply("POST /i/_refresh", http.StatusOK, `{"_shards":{"total":2,"successful":1,"failed":1}}`)
+	if err := client(t, f).Refresh(t.Context(), "i"); !Interrupted(err) {
 		t.Errorf("a shard failed: %v", err)
 	}
 }
@@ -247,8 +250,8 @@ func TestMappingsThatDoNotStoreNorms(t *testing.T) {
 	for name, answer := range indices {
 		names, answers = append(names, name), append(answers, fmt.Sprintf("%q:%s", name, answer))
 	}
-	f := newFake().reply("GET /i/_mapping/field/n.f,w.f", http.StatusOK, "{"+strings.Join(answers, ",")+"}")
-	got, err := f.client(t).NotStoring(t.Context(), "i", append(names, "missing"), "n.f", "w.f")
+	f := clustertest.New().Reply("GET /i/_mapping/field/n.f,w.f", http.StatusOK, "{"+strings.Join(answers, ",")+"}")
+	got, err := client(t, f).NotStoring(t.Context(), "i", append(names, "missing"), "n.f", "w.f")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,18 +261,18 @@ func TestMappingsThatDoNotStoreNorms(t *testing.T) {
 }
 
 func (e *engine) testNormDocs(t *testing.T) {
-	e.create(t, "norms", object{"number_of_shards": 2, "number_of_replicas": 0}, object{"properties": object{
+	e.Create(t, "norms", object{"number_of_shards": 2, "number_of_replicas": 0}, object{"properties": object{
 		"body":   object{"type": "text", "fields": object{"akin": object{"type": "text", "analyzer": "whitespace"}}},
 		"dotted": object{"properties": object{"name": object{"type": "text"}}},
 		"from":   object{"type": "text", "copy_to": "all"}, "all": object{"type": "text"},
 		"list": object{"type": "nested", "properties": object{"text": object{"type": "text"}}},
 		"norm": object{"properties": object{"f": object{"type": "float", "index": false}, "g": object{"type": "keyword"}}},
 	}})
-	index := e.index("norms")
-	e.do(t, http.MethodPut, esclient.IndexPath(index, "/_doc/1?routing=x"), object{"body": []string{"One two", "two"}, "dotted.name": "a b"})
-	e.do(t, http.MethodPut, esclient.IndexPath(index, "/_doc/2?version=70&version_type=external"), object{"body": "", "norm": object{"f": 2}})
-	e.do(t, http.MethodPut, esclient.IndexPath(index, "/_doc/3"), object{"dotted": object{"name": "c"}})
-	e.do(t, http.MethodPut, esclient.IndexPath(index, "/_doc/4"), object{"body": "gone"})
+	index := e.At("norms")
+	e.Do(t, http.MethodPut, esclient.IndexPath(index, "/_doc/1?routing=x"), object{"body": []string{"One two", "two"}, "dotted.name": "a b"})
+	e.Do(t, http.MethodPut, esclient.IndexPath(index, "/_doc/2?version=70&version_type=external"), object{"body": "", "norm": object{"f": 2}})
+	e.Do(t, http.MethodPut, esclient.IndexPath(index, "/_doc/3"), object{"dotted": object{"name": "c"}})
+	e.Do(t, http.MethodPut, esclient.IndexPath(index, "/_doc/4"), object{"body": "gone"})
 	if err := e.Refresh(t.Context(), index); err != nil {
 		t.Fatal(err)
 	}
@@ -277,7 +280,7 @@ func (e *engine) testNormDocs(t *testing.T) {
 	if len(docs) != 3 || docs["2"].Version != 70 || !docs["2"].HasValue || docs["1"].HasValue || docs["1"].Routing != "x" {
 		t.Fatalf("documents %+v", docs)
 	}
-	e.do(t, http.MethodDelete, esclient.IndexPath(index, "/_doc/4"), nil)
+	e.Do(t, http.MethodDelete, esclient.IndexPath(index, "/_doc/4"), nil)
 	asked := []DocRef{docs["1"], docs["2"], docs["4"]}
 	got, err := e.TermFreqs(t.Context(), "body.akin", asked)
 	if err != nil {
@@ -318,7 +321,7 @@ func (e *engine) testNormDocs(t *testing.T) {
 func (e *engine) refs(t *testing.T, index string) map[string]DocRef {
 	t.Helper()
 	docs := map[string]DocRef{}
-	o := RefOptions{Index: e.index(index), Query: []byte(`{"exists":{"field":"body.akin"}}`), Value: "norm.f"}
+	o := RefOptions{Index: e.At(index), Query: []byte(`{"exists":{"field":"body.akin"}}`), Value: "norm.f"}
 	err := e.ScanRefs(t.Context(), o, func(page []DocRef) error {
 		for _, d := range page {
 			docs[d.ID] = d
@@ -352,7 +355,7 @@ func (e *engine) testUpdateDocs(t *testing.T, docs map[string]DocRef) {
 			t.Errorf("update of %+v: %+v, %v, want %v", step.doc, got, err, step.want)
 		}
 	}
-	if err := e.Refresh(t.Context(), e.index("norms")); err != nil {
+	if err := e.Refresh(t.Context(), e.At("norms")); err != nil {
 		t.Fatal(err)
 	}
 	now := e.refs(t, "norms")
@@ -369,7 +372,7 @@ func (e *engine) testUpdateDocs(t *testing.T, docs map[string]DocRef) {
 	put := func(version int) error {
 		r := esclient.Request{
 			Method: http.MethodPut, Body: object{"body": "new"},
-			Path: esclient.IndexPath(e.index("norms"), fmt.Sprintf("/_doc/2?version=%d&version_type=external", version)),
+			Path: esclient.IndexPath(e.At("norms"), fmt.Sprintf("/_doc/2?version=%d&version_type=external", version)),
 		}
 		return e.Client.Call(t.Context(), r, nil)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/answers"
+	"github.com/akin-search/akin/esclient/internal/clustertest"
 )
 
 // vectorsAnswer is what OpenSearch 2.19 answers for a document with a
@@ -33,8 +34,8 @@ var vectorRequests = []VectorRequest{
 }
 
 func TestTermsOfDocuments(t *testing.T) {
-	f := newFake().reply("POST /_mtermvectors", http.StatusOK, vectorsAnswer)
-	got, err := f.client(t).DocVectors(t.Context(), vectorRequests)
+	f := clustertest.New().Reply("POST /_mtermvectors", http.StatusOK, vectorsAnswer)
+	got, err := client(t, f).DocVectors(t.Context(), vectorRequests)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,15 +51,15 @@ func TestTermsOfDocuments(t *testing.T) {
 		"realtime=false", "positions=false", "offsets=false", "payloads=false", "term_statistics=false", "field_statistics=false",
 		`{"_index":"t","_id":"1","routing":"zz","fields":["title","title.en"]}`, `{"_index":"t","_id":"2","fields":["title"]}`,
 	} {
-		if f.asked(part) != 1 {
-			t.Errorf("%q was not asked for: %q", part, f.calls)
+		if f.Asked(part) != 1 {
+			t.Errorf("%q was not asked for: %q", part, f.Calls())
 		}
 	}
 }
 
 func TestTermsOfDocumentsThatTheClusterRefuses(t *testing.T) {
 	const gone = `{"docs":[{"_index":"t","_id":"1","error":{"root_cause":[],"type":"index_not_found_exception","reason":"no such index [t]"}}]}`
-	got, err := newFake().reply("POST /_mtermvectors", http.StatusOK, gone).client(t).DocVectors(t.Context(), vectorRequests[:1])
+	got, err := client(t, clustertest.New().Reply("POST /_mtermvectors", http.StatusOK, gone)).DocVectors(t.Context(), vectorRequests[:1])
 	var refused *answers.Error
 	if err != nil || !errors.As(got[0].Err, &refused) || refused.Type != "index_not_found_exception" || refused.Status != http.StatusNotFound {
 		t.Errorf("got %+v, %v", got, err)
@@ -67,16 +68,16 @@ func TestTermsOfDocumentsThatTheClusterRefuses(t *testing.T) {
 
 // All ways of asking send one kind of body and want one kind of answer.
 func TestFilterOfTermsDoesNotGoIntoThem(t *testing.T) {
-	f := newFake().reply("POST /_mtermvectors", http.StatusOK, `{"docs":[]}`)
-	c := f.client(t)
+	f := clustertest.New().Reply("POST /_mtermvectors", http.StatusOK, `{"docs":[]}`)
+	c := client(t, f)
 	_, searched := c.DocVectors(t.Context(), nil)
 	_, now := c.TermFreqs(t.Context(), "body", nil)
 	if err := errors.Join(searched, now); err != nil {
 		t.Fatal(err)
 	}
 	filter := url.Values{"filter_path": {"docs._index,docs._id,docs.found,docs._version,docs.error,docs.term_vectors"}}.Encode()
-	if f.asked(filter) != 2 || f.asked("realtime=false") != 1 || f.asked("positions=false") != 2 {
-		t.Errorf("asked %q", f.calls)
+	if f.Asked(filter) != 2 || f.Asked("realtime=false") != 1 || f.Asked("positions=false") != 2 {
+		t.Errorf("asked %q", f.Calls())
 	}
 }
 
@@ -97,8 +98,8 @@ func manyTermsAnswer(docs int) string {
 func TestTermsAreBoundedByTheirBytes(t *testing.T) {
 	docs := make([]DocRef, 20)
 	for n, want := range map[int]error{1: nil, 10: nil, 20: esclient.ErrTooLarge} {
-		f := newFake().reply("POST /_mtermvectors", http.StatusOK, manyTermsAnswer(n))
-		got, err := f.client(t).TermFreqs(t.Context(), "body", docs[:n])
+		f := clustertest.New().Reply("POST /_mtermvectors", http.StatusOK, manyTermsAnswer(n))
+		got, err := client(t, f).TermFreqs(t.Context(), "body", docs[:n])
 		if !errors.Is(err, want) || err == nil && len(got[n-1].Fields["body"]) != 40_000 {
 			t.Errorf("%d documents: %v, want %v", n, err, want)
 		}
@@ -106,15 +107,15 @@ func TestTermsAreBoundedByTheirBytes(t *testing.T) {
 }
 
 func TestRoutingOfADocumentIsPassedOn(t *testing.T) {
-	f := newFake().reply("POST /_mtermvectors", http.StatusOK, `{"docs":[{},{}]}`)
+	f := clustertest.New().Reply("POST /_mtermvectors", http.StatusOK, `{"docs":[{},{}]}`)
 	call := vectorCall{positions: true, docs: []VectorRequest{
 		{Index: "a", ID: "1", Routing: "r", Fields: []string{"f"}}, {Index: "b", ID: "2", Fields: []string{"f"}},
 	}}
-	if _, err := f.client(t).allTerms(t.Context(), call); err != nil {
+	if _, err := client(t, f).allTerms(t.Context(), call); err != nil {
 		t.Fatal(err)
 	}
-	if f.asked(`"routing":"r"`) != 1 || strings.Count(f.calls[0], "routing") != 1 || f.asked("positions=true") != 1 {
-		t.Errorf("asked %q", f.calls)
+	if f.Asked(`"routing":"r"`) != 1 || strings.Count(f.Calls()[0], "routing") != 1 || f.Asked("positions=true") != 1 {
+		t.Errorf("asked %q", f.Calls())
 	}
 }
 
@@ -125,9 +126,9 @@ func TestTermFreqsOfDocuments(t *testing.T) {
 		{"_version":1,"found":true},
 		{"_version":0,"found":false},
 		{"error":{"type":"index_not_found_exception","reason":"no such index [nope]"}}]}`
-	f := newFake().reply("POST /_mtermvectors", http.StatusOK, answer)
+	f := clustertest.New().Reply("POST /_mtermvectors", http.StatusOK, answer)
 	docs := []DocRef{{Index: "t", ID: "1", Routing: "x"}, {Index: "t", ID: "3"}, {Index: "t", ID: "4"}, {Index: "nope", ID: "5"}}
-	got, err := f.client(t).TermFreqs(t.Context(), "body.akin", docs)
+	got, err := client(t, f).TermFreqs(t.Context(), "body.akin", docs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,10 +141,10 @@ func TestTermFreqsOfDocuments(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if f.asked(`"routing":"x"`) != 1 || strings.Count(f.calls[0], "routing") != 1 || f.asked(`"fields":["body.akin"]`) != 1 {
-		t.Errorf("asked %q", f.calls)
+	if f.Asked(`"routing":"x"`) != 1 || strings.Count(f.Calls()[0], "routing") != 1 || f.Asked(`"fields":["body.akin"]`) != 1 {
+		t.Errorf("asked %q", f.Calls())
 	}
-	if _, err := f.client(t).TermFreqs(t.Context(), "body.akin", docs[:1]); err == nil {
+	if _, err := client(t, f).TermFreqs(t.Context(), "body.akin", docs[:1]); err == nil {
 		t.Error("an answer of four documents for one")
 	}
 }
@@ -156,7 +157,7 @@ func TestOddAnswersAreNoTerms(t *testing.T) {
 		"no frequency":  strings.Replace(vectorsAnswer, `{"term_freq":2}`, `{}`, 1),
 		"odd frequency": strings.Replace(vectorsAnswer, `{"term_freq":2}`, `{"term_freq":0}`, 1),
 	} {
-		if got, err := newFake().reply("POST /_mtermvectors", http.StatusOK, answer).client(t).DocVectors(t.Context(), vectorRequests); err == nil {
+		if got, err := client(t, clustertest.New().Reply("POST /_mtermvectors", http.StatusOK, answer)).DocVectors(t.Context(), vectorRequests); err == nil {
 			t.Errorf("%s: got %+v", name, got)
 		}
 	}
