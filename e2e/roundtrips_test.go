@@ -20,8 +20,8 @@ type trip struct {
 	start, end time.Time
 }
 
-// A recorder is between akin and an engine. It notes every request and
-// delays it, so that requests that could go side by side overlap.
+// A recorder is between akin and an engine. It notes every request, and may
+// delay it, so that requests that could go side by side overlap.
 type recorder struct {
 	url string
 	mu  sync.Mutex
@@ -33,11 +33,11 @@ const tripDelay = 30 * time.Millisecond
 
 type tripKey struct{}
 
-func startRecorder(t *testing.T, e *engine) *recorder {
-	t.Helper()
+func startRecorder(tb testing.TB, e *engine, delay time.Duration) *recorder {
+	tb.Helper()
 	target, err := url.Parse(e.url)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	r := &recorder{}
 	forward := &httputil.ReverseProxy{
@@ -61,10 +61,10 @@ func startRecorder(t *testing.T, e *engine) *recorder {
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		start := time.Now()
-		time.Sleep(tripDelay)
+		time.Sleep(delay)
 		forward.ServeHTTP(w, req.WithContext(context.WithValue(req.Context(), tripKey{}, start)))
 	}))
-	t.Cleanup(server.Close)
+	tb.Cleanup(server.Close)
 	r.url = server.URL
 	return r
 }
@@ -122,14 +122,15 @@ func TestLongestChain(t *testing.T) {
 
 // TestRoundTripsOfASearch counts what a search costs. The rows come from
 // Redis, so that reading them is one of the three round trips allowed; two
-// are left for the cluster.
+// are left for the cluster. A change that adds a request of akin's own to a
+// search for a new text has to say what for, here and in docs/performance.md.
 func TestRoundTripsOfASearch(t *testing.T) {
 	const name = "akin-e2e-trips"
 	eachEngine(t, func(t *testing.T, e *engine) {
 		redis := commonRedis(t)
 		makeRelated(t, e)
 		pushMatrix(t, redis, name, relatedFile(t, vectorsA))
-		r := startRecorder(t, e)
+		r := startRecorder(t, e, tripDelay)
 		a := startAkin(t, section{
 			"cluster":   section{"urls": []string{r.url}},
 			"expansion": section{"budget": widePatience},
@@ -139,31 +140,44 @@ func TestRoundTripsOfASearch(t *testing.T) {
 		a.awaitMatrix(t, name)
 		r.settle()
 
-		before, sent := tripsOfSearch(t, a, r, "cold")
+		before, sent := tripsOfSearch(t, a, r, "cold", "car boat")
 		if chain := longestChain(before); chain > 2 {
 			t.Errorf("a cold search waits %d times for the cluster before it is sent, want at most 2: %v", chain, names(before))
 		}
 		if len(sent) != 1 {
 			t.Errorf("a cold search is sent %d times", len(sent))
 		}
+		for _, test := range []struct {
+			text string
+			want []string
+		}{
+			{"car red", []string{"POST /" + relatedIndex + "/_analyze", "POST /" + relatedIndex + "/_termvectors"}},
+			{"red boat", []string{"POST /" + relatedIndex + "/_analyze"}}, // whose frequencies are known
+		} {
+			r.settle()
+			before, sent = tripsOfSearch(t, a, r, test.text, test.text)
+			if got := names(before); !slices.Equal(got, test.want) || len(sent) != 1 {
+				t.Errorf("a search for the new text %q: %v before it, sent %d times; want %v and once", test.text, got, len(sent), test.want)
+			}
+		}
 		r.settle()
-		before, sent = tripsOfSearch(t, a, r, "warm")
+		before, sent = tripsOfSearch(t, a, r, "warm", "car boat")
 		if len(before) != 0 || len(sent) != 1 {
 			t.Errorf("a warm search: %v before it, sent %d times; want no other request and once", names(before), len(sent))
 		}
-		if n := a.metric(t, requestsMetric, rewrittenOutcome); n != 2 {
-			t.Errorf("%v of 2 searches were rewritten", n)
+		if n := a.metric(t, requestsMetric, rewrittenOutcome); n != 4 {
+			t.Errorf("%v of 4 searches were rewritten", n)
 		}
 	})
 }
 
 // tripsOfSearch searches through akin and returns akin's own requests and
 // those that carry the search.
-func tripsOfSearch(t *testing.T, a *akin, r *recorder, id string) (own, sent []trip) {
+func tripsOfSearch(t *testing.T, a *akin, r *recorder, id, text string) (own, sent []trip) {
 	t.Helper()
 	answer := exchange(t, a.url, rawRequest{
 		method: "POST", target: relatedPath,
-		header: []string{jsonType, "X-Opaque-Id: " + id}, body: relatedSearch("car boat"),
+		header: []string{jsonType, "X-Opaque-Id: " + id}, body: relatedSearch(text),
 	})
 	if answer.status != "200 OK" {
 		t.Fatalf("%s: %s", answer.status, answer.body)

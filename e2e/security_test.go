@@ -27,7 +27,7 @@ func (c cluster) as(user string) cluster {
 // The recorder between the two does not delay.
 func serveSecured(t *testing.T, e *engine, expansion section) (*akin, *recorder) {
 	t.Helper()
-	r := startRecorder(t, e)
+	r := startRecorder(t, e, tripDelay)
 	options := section{"budget": widePatience}
 	maps.Copy(options, expansion)
 	a := startAkin(t, section{

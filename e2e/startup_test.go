@@ -21,7 +21,7 @@ func TestFirstSearchAfterReadyAsksOnlyForItsOwnWords(t *testing.T) {
 		makeRelated(t, e)
 		const alias = relatedIndex + "-alias"
 		e.must(t, http.MethodPut, "/"+relatedIndex+"/_alias/"+alias, "")
-		r := startRecorder(t, e)
+		r := startRecorder(t, e, tripDelay)
 		file := relatedFile(t, vectorsA)
 		for _, name := range []string{relatedIndex, alias} {
 			a := startAkin(t, section{

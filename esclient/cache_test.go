@@ -188,6 +188,37 @@ func TestWarmAnswersMakeNoCall(t *testing.T) {
 	}
 }
 
+// Each request that is added here is in the way of every search for a new text;
+// docs/performance.md says what they are for.
+func TestNewTextOfAKnownFieldTakesTwoRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := library(t)
+		c := cached(t, f.Slow(time.Millisecond))
+		ask := func(text, term string) {
+			if _, err := c.Analyze(t.Context(), at("library"), "title", "", text); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.Statistics(t.Context(), at("library"), "title", []string{term}, make([]int64, 1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ask("The Running Cars", "car")
+		known, start := len(f.Calls()), time.Now()
+		ask("boats", "boat")
+		if calls := f.Calls()[known:]; len(calls) != 2 || f.Asked("/_analyze") != 2 || f.Asked("/_termvectors") != 2 {
+			t.Errorf("a new text: %q, want an _analyze and a _termvectors", calls)
+		}
+		if took := time.Since(start); took != 2*time.Millisecond {
+			t.Errorf("a new text waits %v, want 2 requests of 1 ms", took)
+		}
+		known = len(f.Calls())
+		ask("a boat, a car", "car")
+		if calls := f.Calls()[known:]; len(calls) != 1 || f.Asked("/_analyze") != 3 {
+			t.Errorf("a new text of known terms: %q, want an _analyze", calls)
+		}
+	})
+}
+
 func TestOnlyTermsThatAreNotKnownAreAskedFor(t *testing.T) {
 	f := library(t)
 	c := cached(t, f)
