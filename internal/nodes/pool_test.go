@@ -186,8 +186,10 @@ func TestNodeThatDropsConnectionsIsPassedOver(t *testing.T) {
 	}
 	p := testPool(t, "http://"+addr, named(t, "b").URL)
 	for p.nodes[0].state.Load() == in {
-		if got, err := do(p, write(t.Context(), "{}")); got != "b{}" || err != nil {
-			t.Fatalf("got %q, %v", got, err)
+		began := time.Now()
+		got, err := do(p, write(t.Context(), "{}"))
+		if took := time.Since(began); got != "b{}" || err != nil || took > 4*time.Second { // a second is meant
+			t.Fatalf("got %q, %v after %v", got, err, took)
 		}
 	}
 }

@@ -7,10 +7,12 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"fmt"
 	"log/slog"
 	"math"
 	"math/big"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,6 +20,7 @@ import (
 	"time"
 
 	"github.com/akin-search/akin/configs"
+	"github.com/akin-search/akin/proxy"
 )
 
 // newPair returns a certificate with this serial number, and its key, in PEM.
@@ -37,6 +40,20 @@ func newPair(t *testing.T, serial int64) (cert, key []byte) {
 		t.Fatal(err)
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})
+}
+
+// writtenPair returns the files of a new certificate.
+func writtenPair(t *testing.T, serial int64) configs.ServerTLS {
+	t.Helper()
+	dir := t.TempDir()
+	paths := configs.ServerTLS{CertFile: filepath.Join(dir, "cert.pem"), KeyFile: filepath.Join(dir, "key.pem")}
+	cert, key := newPair(t, serial)
+	for path, content := range map[string][]byte{paths.CertFile: cert, paths.KeyFile: key} {
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return paths
 }
 
 // While a new pair is being written, a file at a time, clients are shown the old
@@ -123,6 +140,32 @@ func TestRenewedCertificateIsTakenUp(t *testing.T) {
 	if n := strings.Count(log.String(), "cannot be used"); n != 3 { // the certificate alone, half a key, a file gone
 		t.Errorf("the log tells of %d changes that cannot be used:\n%s", n, log.String())
 	}
+}
+
+func TestReloadShowsTheCertificateOfTheFilesThatItNames(t *testing.T) {
+	node, file := refusingCluster(t, http.StatusOK), filepath.Join(t.TempDir(), "akin.yml")
+	first, second, broken := writtenPair(t, 1), writtenPair(t, 2), writtenPair(t, 3)
+	broken.KeyFile = first.KeyFile // of another certificate
+	shown, err := newCertificate(first, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, log := startApp(t, node, func(cfg *configs.Config) { cfg.Listen.TLS = first })
+	r := newReloader(file, a, shown, proxy.NewFront(a.server, shown.config()), log)
+	for _, paths := range []configs.ServerTLS{second, broken} {
+		config := fmt.Sprintf("listen: {tls: {cert_file: '%s', key_file: '%s'}}\ncluster: {urls: ['%s']}\n", paths.CertFile, paths.KeyFile, node)
+		if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r.reload(t.Context())
+		if pair, err := shown.get(nil); err != nil || pair.Leaf.SerialNumber.Int64() != 2 {
+			t.Errorf("another one is shown, %v, and the log says\n%s", err, log.String())
+		}
+	}
+	if r.app == a || !r.app.process.reloadFailed.Load() {
+		t.Error("the files of a pair that does not fit together are no failure, or those of one that does are")
+	}
+	r.close()
 }
 
 func TestConnectionsLeaveFilesForAllElse(t *testing.T) {

@@ -5,26 +5,16 @@ package server
 import (
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/akin-search/akin/configs"
 )
 
 // A named pipe would stop the handshake that finds it, and with it all later
 // ones.
 func TestACertificateThatBecomesAPipeIsNotRead(t *testing.T) {
-	dir := t.TempDir()
-	paths := configs.ServerTLS{CertFile: filepath.Join(dir, "cert.pem"), KeyFile: filepath.Join(dir, "key.pem")}
-	cert, key := newPair(t, 1)
-	for path, content := range map[string][]byte{paths.CertFile: cert, paths.KeyFile: key} {
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	paths := writtenPair(t, 1)
 	var log lockedBuffer
 	c, err := newCertificate(paths, slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {

@@ -428,18 +428,68 @@ func TestCredentialsOfClientsDoNotDegradeAkin(t *testing.T) {
 }
 
 func TestNewConfigurationHasToReachTheCluster(t *testing.T) {
-	cfg := configs.Default()
-	cfg.Cluster.URLs = []string{"http://127.0.0.1:1"}
-	a, err := New(t.Context(), Options{Config: cfg, Log: slog.New(slog.DiscardHandler)})
+	file := filepath.Join(t.TempDir(), "akin.yml")
+	if err := os.WriteFile(file, []byte("cluster: {urls: ['http://127.0.0.1:1']}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a, log := startApp(t, refusingCluster(t, http.StatusOK), nil)
+	r := newReloader(file, a, nil, proxy.NewFront(a.server, nil), log)
+	ctx, cancel := context.WithTimeout(t.Context(), readyEvery/2) // else it takes readyWithin
+	defer cancel()
+	if _, err := r.replace(ctx); err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") || r.app != a {
+		t.Errorf("%v, and the new configuration is in use: %t", err, r.app != a)
+	}
+}
+
+func TestWhatAReloadReplacesIsClosedBehindItsLastRequest(t *testing.T) {
+	reached, gate := make(chan struct{}), make(chan struct{})
+	node := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/slow" {
+			close(reached)
+			<-gate
+		}
+	}))
+	defer node.Close()
+	file := filepath.Join(t.TempDir(), "akin.yml")
+	if err := os.WriteFile(file, []byte("shutdown: {delay: 0s}\ncluster: {urls: ['"+node.URL+"']}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a, log := startApp(t, node.URL, func(cfg *configs.Config) {
+		cfg.Listen.Address, cfg.Admin.Address, cfg.Shutdown.Delay = "127.0.0.1:0", "127.0.0.1:0", 0
+	})
+	closed := make(chan struct{})
+	a.onClose(sync.OnceFunc(func() { close(closed) }))
+	clients, admin, err := Listen(t.Context(), a.cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer a.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), readyEvery/2) // else it takes readyWithin
-	defer cancel()
-	if err := a.awaitReady(ctx); err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") {
-		t.Errorf("got %v", err)
+	front := proxy.NewFront(a.server, nil)
+	r := newReloader(file, a, nil, front, log)
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer stop()
+	running.Go(func() { _ = front.Serve(ctx, clients, admin) })
+	running.Go(func() {
+		res, err := http.Get("http://" + clients.Addr().String() + "/slow")
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_ = res.Body.Close()
+	})
+	<-reached
+	if r.reload(ctx); r.app == a {
+		t.Fatalf("nothing is replaced:\n%s", log.String())
 	}
+	select {
+	case <-closed:
+		t.Error("it is closed while a request is under way")
+	case <-time.After(100 * time.Millisecond):
+	}
+	close(gate)
+	<-closed
+	r.close()
 }
 
 // A panic in a reload leaves the old configuration in use.
