@@ -1,12 +1,10 @@
 package norms
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -28,9 +26,6 @@ type SnapshotOptions struct {
 	// MinDocFreq leaves out the terms of fewer documents. Up to 2 changes no
 	// weight, for a term without a row counts as in one document.
 	MinDocFreq uint32
-	// MaxTerms keeps the terms of the most documents, ties in ascending byte
-	// order; 0 is all.
-	MaxTerms int
 	// MaxMemory bounds the bytes that the terms may take while they are counted;
 	// about three times as much is taken to make the artifact. 0 is no bound.
 	MaxMemory int64
@@ -145,18 +140,9 @@ func (s *snapshot) matrix() (*simmatrix.Matrix, error) {
 	if len(rows) == 0 {
 		return nil, ErrNoTerms
 	}
-	if s.o.MaxTerms > 0 && len(rows) > s.o.MaxTerms {
-		slices.SortFunc(rows, func(a, b simmatrix.TermRow) int {
-			return cmp.Or(cmp.Compare(b.DocFreq, a.DocFreq), cmp.Compare(a.Term, b.Term))
-		})
-		rows = rows[:s.o.MaxTerms]
-	}
 	params := map[string]string{"kind": "weights", "field": s.o.Field}
 	if s.o.MinDocFreq > 1 {
 		params["min_df"] = strconv.FormatUint(uint64(s.o.MinDocFreq), 10)
-	}
-	if s.o.MaxTerms > 0 {
-		params["max_terms"] = strconv.Itoa(s.o.MaxTerms)
 	}
 	return simmatrix.New(simmatrix.Meta{Source: s.o.Source, Params: params, Docs: s.docs}, rows)
 }

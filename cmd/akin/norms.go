@@ -104,7 +104,6 @@ type snapshotFlags struct {
 	normsFlags
 
 	minDocFreq uint32
-	maxTerms   int
 	maxMemory  string
 	memory     configs.Bytes
 	out        string
@@ -137,7 +136,6 @@ the file smaller and changes no weight.
 	flags := cmd.Flags()
 	f.register(flags)
 	flags.Uint32Var(&f.minDocFreq, "min-df", 1, "leave out terms in fewer documents")
-	flags.IntVar(&f.maxTerms, "max-terms", 0, "keep only the terms in most documents, this many; default all")
 	flags.StringVar(&f.maxMemory, "max-memory", "4GB", "memory to use at most")
 	flags.StringVar(&f.out, "out", "", "file to write (required)")
 	return cmd
@@ -146,9 +144,6 @@ the file smaller and changes no weight.
 // parse returns all that is wrong with the flags.
 func (f *snapshotFlags) parse() error {
 	errs := f.check()
-	if f.maxTerms < 0 {
-		errs = append(errs, fmt.Errorf("--max-terms: %d is negative", f.maxTerms))
-	}
 	var err error
 	f.memory, err = parseMemory(f.maxMemory)
 	return errors.Join(append(errs, err, checkOut(f.out))...)
@@ -174,7 +169,7 @@ func (f *snapshotFlags) run(ctx context.Context, stderr io.Writer) error {
 	skipped := 0
 	m, err := norms.Snapshot(ctx, cluster, norms.SnapshotOptions{
 		Index: f.index, Field: f.field, Source: "index " + f.index + ", field " + f.field,
-		MinDocFreq: f.minDocFreq, MaxTerms: f.maxTerms, MaxMemory: int64(countingShare * float64(f.memory)),
+		MinDocFreq: f.minDocFreq, MaxMemory: int64(countingShare * float64(f.memory)),
 		Workers: f.workers, Docs: int(docs), Progress: report.Step,
 		OnTooLarge: func(doc documents.DocRef, err error) {
 			if skipped++; skipped <= maxFailuresShown {

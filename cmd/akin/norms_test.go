@@ -222,7 +222,7 @@ func TestSnapshotIsAMatrixOfDocumentFrequencies(t *testing.T) {
 	if m.Len() != 3 || m.Meta().Docs != 3 || m.Meta().NonZeros != 0 || m.Row("car").DocFreq() != 2 {
 		t.Errorf("%+v, car %d", m.Meta(), m.Row("car").DocFreq())
 	}
-	if m, err = files.ReadMatrix(t.Context(), snapshotOf(t, url, "--min-df", "2", "--max-terms", "9", "--workers", "1")); err != nil || m.Len() != 1 {
+	if m, err = files.ReadMatrix(t.Context(), snapshotOf(t, url, "--min-df", "2", "--workers", "1")); err != nil || m.Len() != 1 {
 		t.Errorf("%v, %v", m, err)
 	}
 }
@@ -348,7 +348,7 @@ func TestMistakesInTheFlagsOfNorms(t *testing.T) {
 		"nothing":               {[]string{"norms", "snapshot"}, []string{"--cluster", "--index", "--field", "--out"}},
 		"no weights":            {append([]string{"norms", "backfill"}, whole...), []string{"--weights"}},
 		"no workers":            {append([]string{"norms", "backfill", "--weights", "w", "--workers", "0"}, whole...), []string{"--workers"}},
-		"numbers":               {append([]string{"norms", "snapshot", "--out", out, "--max-terms", "-1", "--max-memory", "1MB", "--workers", "99"}, whole...), []string{"--max-terms", "64MiB", "--workers"}},
+		"numbers":               {append([]string{"norms", "snapshot", "--out", out, "--max-memory", "1MB", "--workers", "99"}, whole...), []string{"64MiB", "--workers"}},
 		"a size without a unit": {append([]string{"norms", "snapshot", "--out", out, "--max-memory", "3000"}, whole...), []string{"--max-memory"}},
 		"follow":                {append([]string{"norms", "backfill", "--weights", "w", "--follow", "--dry-run", "--interval", "0.5s"}, whole...), []string{"--dry-run", "1s to 1h"}},
 		"interval":              {append([]string{"norms", "backfill", "--weights", "w", "--interval", "5s"}, whole...), []string{"for --follow"}},

@@ -108,17 +108,8 @@ func New(o Options) (*Pool, error) {
 // parseBase parses the base URL of a node.
 func parseBase(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
-	switch {
-	case err != nil:
-		return nil, errors.New("not a URL")
-	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, fmt.Errorf("scheme %q is not http or https", u.Scheme)
-	case u.Host == "":
-		return nil, errors.New("it has no host")
-	case u.User != nil:
-		return nil, errors.New("it holds credentials; those of the clients are passed on")
-	case u.RawQuery != "" || u.Fragment != "":
-		return nil, errors.New("it has a query or a fragment")
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return nil, errors.New("must be http:// or https://, a host, and perhaps :port and /prefix")
 	}
 	u.RawPath = strings.TrimRight(u.EscapedPath(), "/")
 	u.Path = strings.TrimRight(u.Path, "/")
