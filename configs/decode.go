@@ -95,14 +95,9 @@ func (d *decoder) value(n *yaml.Node, key string, v reflect.Value) {
 	}
 }
 
-// Keys of earlier versions: what replaces one, and the new names of keys in a
-// section, whose old names are read for one release, with a warning.
-var (
-	removedKeys = map[string]string{
-		"norms": `akin does not change writes any more; remove it, and keep norms up to date with "akin norms backfill --follow"`,
-	}
-	renamedKeys = map[string]string{"normalise_score": "normalize_score"}
-)
+// renamedKeys has the new names of keys, whose old names are read for one
+// release, with a warning.
+var renamedKeys = map[string]string{"normalise_score": "normalize_score"}
 
 // section decodes a mapping into the struct v by the fields' yaml tags.
 func (d *decoder) section(n *yaml.Node, key string, v reflect.Value) {
@@ -120,9 +115,6 @@ func (d *decoder) section(n *yaml.Node, key string, v reflect.Value) {
 		}
 	}
 	d.members(n, key, func(name string) string {
-		if why := removedKeys[join(key, name)]; why != "" {
-			return "is no longer a key: " + why
-		}
 		if _, known := fields[name]; !known {
 			return "unknown key; allowed: " + strings.Join(names, ", ")
 		}

@@ -96,9 +96,6 @@ var badFiles = map[string][]string{
 		"max_doc_share.bad.yml:1: expansion.max_query_terms: 1025 is out of range; allowed: 1 to 1024",
 		"max_doc_share.bad.yml:1: expansion.max_doc_share: 1.5 is out of range; allowed: above 0, up to 1",
 	},
-	"norms": {
-		`norms.bad.yml:1: norms: is no longer a key: akin does not change writes any more; remove it, and keep norms up to date with "akin norms backfill --follow"`,
-	},
 	"no_value": {
 		"no_value.bad.yml:1: listen: has no value; give it one, or remove the key to get the default",
 		"no_value.bad.yml:3: expansion.budget: has no value; give it one, or remove the key to get the default",

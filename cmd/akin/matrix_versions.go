@@ -204,7 +204,7 @@ func newMatrixPrune() *cobra.Command {
 		Short: "Remove old versions of a matrix from Redis",
 		Long: `prune removes all versions but the newest N and the active one, and prints them. They
 can no longer be activated or rolled back to; requests that began with one can read it
-for another minute. Rows without a version, if something left any, are removed as well.`,
+for another minute.`,
 		Example: `  akin matrix prune --redis redis://127.0.0.1:6379 --name docs --keep 3`,
 		Args:    noArgs,
 		PreRunE: func(*cobra.Command, []string) error {
@@ -214,28 +214,14 @@ for another minute. Rows without a version, if something left any, are removed a
 			return nil
 		},
 	}, &flags, func(cmd *cobra.Command, admin *rowstore.Admin, _ []string) error {
-		return prune(cmd.Context(), admin, flags.name, keep, cmd)
+		pruned, err := admin.Prune(cmd.Context(), flags.name, keep)
+		for _, id := range pruned { // also where it failed on the way
+			fmt.Fprintln(cmd.OutOrStdout(), id)
+		}
+		return err
 	})
 	cmd.Flags().IntVar(&keep, "keep", 0, "how many of the newest versions to keep (required)")
 	return cmd
-}
-
-// prune prints what it has removed, also where it fails on the way.
-func prune(ctx context.Context, admin *rowstore.Admin, name string, keep int, cmd *cobra.Command) error {
-	pruned, err := admin.Prune(ctx, name, keep)
-	for _, id := range pruned.Versions {
-		fmt.Fprintln(cmd.OutOrStdout(), id)
-	}
-	for _, id := range pruned.Orphans {
-		fmt.Fprintf(cmd.OutOrStdout(), "%s (no complete version)\n", id)
-	}
-	if err != nil {
-		return err
-	}
-	if pruned.Partly {
-		fmt.Fprintln(cmd.ErrOrStderr(), "Redis holds very many keys; not all of them were looked through for rows without a version")
-	}
-	return nil
 }
 
 // exactArgs asks for n arguments; anything else is a mistake of the user.

@@ -103,24 +103,24 @@ func TestAnswerThatIsNoRowIsRefused(t *testing.T) {
 		fields int64
 		ok     bool
 	}{
-		{"good", []any{"id", good, nil}, 3, true},
-		{"rows are missing", []any{"id", good, nil}, 2, false},
-		{"fields too many", []any{"id", good, nil}, 4, false},
+		{"good", []any{"id", good, nil}, 4, true},
+		{"rows are missing", []any{"id", good, nil}, 3, false},
+		{"fields too many", []any{"id", good, nil}, 5, false},
 		{"no fields", []any{"id", good, nil}, 0, false},
-		{"too few", []any{"id", good}, 3, false},
-		{"too many", []any{"id", good, nil, nil}, 3, false},
-		{"none", nil, 3, false},
-		{"no mark", []any{nil, good, nil}, 3, false},
-		{"another mark", []any{"di", good, nil}, 3, false},
-		{"a number as mark", []any{int64(1), good, nil}, 3, false},
-		{"an empty row", []any{"id", "", nil}, 3, false},
-		{"a cut row", []any{"id", good[:len(good)-1], nil}, 3, false},
-		{"a number", []any{"id", good, int64(1)}, 3, false},
-		{"an error", []any{"id", good, errors.New("x")}, 3, false},
-		{"a nested array", []any{"id", []any{good}, nil}, 3, false},
+		{"too few", []any{"id", good}, 4, false},
+		{"too many", []any{"id", good, nil, nil}, 4, false},
+		{"none", nil, 4, false},
+		{"no mark", []any{nil, good, nil}, 4, false},
+		{"another mark", []any{"di", good, nil}, 4, false},
+		{"a number as mark", []any{int64(1), good, nil}, 4, false},
+		{"an empty row", []any{"id", "", nil}, 4, false},
+		{"a cut row", []any{"id", good[:len(good)-1], nil}, 4, false},
+		{"a number", []any{"id", good, int64(1)}, 4, false},
+		{"an error", []any{"id", good, errors.New("x")}, 4, false},
+		{"a nested array", []any{"id", []any{good}, nil}, 4, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			v := &Version{ID: "id", Meta: simmatrix.Meta{Terms: 2}}
+			v := &Version{ID: "id", Meta: simmatrix.Meta{Terms: 2}} // and the mark and a chunk
 			rows, _, err := (&answer{redis.NewIntResult(tt.fields, nil), redis.NewCmdResult(tt.values, nil)}).rows(new(simmatrix.RowCodec), v, nil, []string{"one", "other"})
 			if (err == nil) != tt.ok {
 				t.Errorf("error %v", err)
@@ -449,31 +449,6 @@ func TestTheFirstVersionFoundDamagedIsNotServed(t *testing.T) {
 	if state := s.State()[0]; served(s) != one || !strings.HasPrefix(state.Problem, ErrMissingRows.Error()) {
 		t.Errorf("version %q, %+v", served(s), state)
 	}
-}
-
-// TestVersionsWithoutTermsAreServed: those that a program before this one has
-// pushed. Of them only the number of rows is known.
-func TestVersionsWithoutTermsAreServed(t *testing.T) {
-	r := startRedis(t)
-	a, c := r.admin(t), r.client(t)
-	m := newMatrix(t, "one", damagedTerms)
-	v, err := a.Push(t.Context(), "main", m, "", nil)
-	must(t, err)
-	c.HDel(t.Context(), rowsKey("main", v.ID), chunkField+"0")
-	v.Format = termsFormat - 1
-	header, err := encodeVersion(v)
-	must(t, err)
-	c.Set(t.Context(), metaKey("main", v.ID), header, 0)
-	must(t, a.Activate(t.Context(), "main", v.ID))
-	s := open(t, Options{Redis: r.at()})
-	if rows, err := rowsOf(t, s, term(1), "unknown"); err != nil || markOf(rows[0]) != "one" || !rows[1].IsZero() {
-		t.Errorf("rows %v, %v", rows, err)
-	}
-	if got, _, err := a.Pull(t.Context(), "main", "", nil); err != nil || got.Checksum() != m.Checksum() {
-		t.Errorf("pulled: %v", err)
-	}
-	c.HDel(t.Context(), rowsKey("main", v.ID), term(2))
-	waitFor(t, 10*time.Second, "the damage to be reported", func() bool { return s.State()[0].Problem != "" })
 }
 
 func TestRowsOfFrequentTermsAreReadBeforeAVersionIsServed(t *testing.T) {

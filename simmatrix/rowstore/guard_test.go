@@ -116,7 +116,7 @@ func FuzzAnyAnswerIsSurvived(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			if rows, _, err := got.rows(new(simmatrix.RowCodec), &Version{ID: "id", Format: metaFormat}, nil, terms); err == nil && len(rows) != len(terms) {
+			if rows, _, err := got.rows(new(simmatrix.RowCodec), &Version{ID: "id"}, nil, terms); err == nil && len(rows) != len(terms) {
 				t.Errorf("%v makes %d rows", got.values, len(rows))
 			}
 		}

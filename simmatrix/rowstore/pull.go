@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/akin-search/akin/simmatrix"
 )
 
@@ -106,13 +104,18 @@ func (a *Admin) readRows(
 	total := int(min(v.Terms, simmatrix.MaxTerms))
 	rows, bad = make(map[string]simmatrix.Row), make(map[string]error)
 	count, bytes, seen := int64(firstPage), 0, 0
-	next := func(ctx context.Context, cursor uint64) *redis.ScanCmd {
-		return a.client.HScan(ctx, rowsKey(name, v.ID), cursor, "*", count)
-	}
-	// Every page has a field, except some while the hash is resized.
-	whole, err := a.scan(ctx, total+v.chunks()+1000, next, func(page []string) error {
-		if len(page)%2 != 0 {
-			return fmt.Errorf("%w: %d fields and values", errReply, len(page))
+	var cursor uint64
+	for range total + v.chunks() + 1000 { // every page has a field, except some while the hash is resized
+		var page []string
+		err := a.do(ctx, func(ctx context.Context) (err error) {
+			page, cursor, err = a.client.HScan(ctx, rowsKey(name, v.ID), cursor, "*", count).Result()
+			return err
+		})
+		if err == nil && len(page)%2 != 0 {
+			err = fmt.Errorf("%w: %d fields and values", errReply, len(page))
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("after %d of %d rows: %w", len(rows), total, err)
 		}
 		for pair := range slices.Chunk(page, 2) { // perhaps again
 			term, sealed := pair[0], pair[1]
@@ -127,18 +130,14 @@ func (a *Admin) readRows(
 			}
 		}
 		if len(rows)+len(bad) > total {
-			return fmt.Errorf("%w: more than %d rows", ErrBadVersion, total)
+			return nil, nil, fmt.Errorf("%w: more than %d rows", ErrBadVersion, total)
 		}
 		progress("pull", len(rows), total)
+		if cursor == 0 {
+			return rows, bad, nil
+		}
 		seen += len(page) / 2
 		count = int64(min(max(pageBytes*seen/max(bytes, 1), 1), maxPage))
-		return nil
-	})
-	switch {
-	case err != nil:
-		return nil, nil, fmt.Errorf("after %d of %d rows: %w", len(rows), total, err)
-	case !whole:
-		return nil, nil, fmt.Errorf("%w: its rows do not end", ErrBadVersion)
 	}
-	return rows, bad, nil
+	return nil, nil, fmt.Errorf("%w: its rows do not end", ErrBadVersion)
 }

@@ -192,7 +192,7 @@ func chunkOf(fingerprint uint64, n int) int {
 
 // chunks returns the number of chunks of the version's set of terms.
 func (v *Version) chunks() int {
-	if v.Format < termsFormat || v.Terms > maxSetTerms {
+	if v.Terms > maxSetTerms {
 		return 0
 	}
 	return int((v.Terms + chunkTerms - 1) / chunkTerms)

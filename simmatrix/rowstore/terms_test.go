@@ -116,7 +116,7 @@ func TestAVersionWhoseSetOfTermsIsDamagedIsNotTakenUp(t *testing.T) {
 func TestTermSetHasItsTermsAndNoOthers(t *testing.T) {
 	for _, n := range []int{1, chunkTerms, 3*chunkTerms + 1} {
 		m := newMatrix(t, "one", n-1)
-		v := &Version{ID: "id", Format: metaFormat, Meta: m.Meta()}
+		v := &Version{ID: "id", Meta: m.Meta()}
 		set := newTermSet(m, v)
 		if want := (n + chunkTerms - 1) / chunkTerms; len(set) != want {
 			t.Errorf("%d terms: %d chunks, want %d", n, len(set), want)
@@ -127,7 +127,7 @@ func TestTermSetHasItsTermsAndNoOthers(t *testing.T) {
 			}
 		}
 	}
-	if (&Version{Format: metaFormat, Meta: simmatrix.Meta{Terms: maxSetTerms + 1}}).chunks() != 0 {
+	if (&Version{Meta: simmatrix.Meta{Terms: maxSetTerms + 1}}).chunks() != 0 {
 		t.Error("too many terms for a set have one")
 	}
 }

@@ -17,10 +17,8 @@ import (
 )
 
 const (
-	// metaFormat is the version of the layout in Redis that this package writes,
-	// firstFormat the oldest that it reads, termsFormat the first with a set of
-	// the terms.
-	metaFormat, firstFormat, termsFormat = 4, 3, 4
+	// metaFormat is the version of the layout in Redis.
+	metaFormat = 4
 	// maxByBytes bounds [Version.By], maxNameBytes a part of a key.
 	maxByBytes, maxNameBytes = 256, 64
 	// idLayout sorts by time as text; UTC.
@@ -120,9 +118,9 @@ func parseVersion(id, text string) (Version, error) {
 	if err := json.Unmarshal([]byte(text), &v); err != nil {
 		return Version{}, fmt.Errorf("%w: header of %s: %w", ErrBadVersion, id, err)
 	}
-	if v.Format < firstFormat || v.Format > metaFormat {
-		return Version{}, fmt.Errorf("%w: %s has format %d, this program reads %d to %d; push the matrix with this program",
-			ErrBadVersion, id, v.Format, firstFormat, metaFormat)
+	if v.Format != metaFormat {
+		return Version{}, fmt.Errorf("%w: %s has format %d, this program reads %d; push the matrix with this program",
+			ErrBadVersion, id, v.Format, metaFormat)
 	}
 	if end := strings.LastIndex(text, sumMember); end < 0 || sealHeader(text[:end]+"}") != text {
 		return Version{}, fmt.Errorf("%w: header of %s: its checksum is another", ErrBadVersion, id)

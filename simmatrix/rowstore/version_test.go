@@ -42,16 +42,16 @@ func TestParseVersionRefuses(t *testing.T) {
 	for name, text := range map[string]string{
 		"nothing":           ``,
 		"a later format":    sealHeader(`{"format":5,"terms":1,"checksum":"a"}`),
-		"no own checksum":   `{"format":3,"terms":1,"checksum":"a"}`,
-		"a bit flipped":     strings.Replace(sealHeader(`{"format":3,"docs":1000,"terms":1,"checksum":"a"}`), "1000", "1008", 1),
-		"something behind":  sealHeader(`{"format":3,"terms":1,"checksum":"a"}`) + " ",
-		"no JSON":           sealHeader(`{"format":3`),
-		"another format":    sealHeader(`{"format":2,"terms":1,"checksum":"a"}`),
+		"no own checksum":   `{"format":4,"terms":1,"checksum":"a"}`,
+		"a bit flipped":     strings.Replace(sealHeader(`{"format":4,"docs":1000,"terms":1,"checksum":"a"}`), "1000", "1008", 1),
+		"something behind":  sealHeader(`{"format":4,"terms":1,"checksum":"a"}`) + " ",
+		"no JSON":           sealHeader(`{"format":4`),
+		"another format":    sealHeader(`{"format":3,"terms":1,"checksum":"a"}`),
 		"no format":         sealHeader(`{"terms":1,"checksum":"a"}`),
-		"no terms":          sealHeader(`{"format":3,"checksum":"a"}`),
-		"no checksum":       sealHeader(`{"format":3,"terms":1}`),
-		"too many terms":    sealHeader(`{"format":3,"terms":2147483648,"checksum":"a"}`),
-		"a negative number": sealHeader(`{"format":3,"terms":-1,"checksum":"a"}`),
+		"no terms":          sealHeader(`{"format":4,"checksum":"a"}`),
+		"no checksum":       sealHeader(`{"format":4,"terms":1}`),
+		"too many terms":    sealHeader(`{"format":4,"terms":2147483648,"checksum":"a"}`),
+		"a negative number": sealHeader(`{"format":4,"terms":-1,"checksum":"a"}`),
 	} {
 		if v, err := parseVersion("id", text); !errors.Is(err, ErrBadVersion) {
 			t.Errorf("%s: %+v, %v", name, v, err)
@@ -61,9 +61,9 @@ func TestParseVersionRefuses(t *testing.T) {
 
 func FuzzParseVersion(f *testing.F) {
 	f.Add(sealHeader(`{"format":4,"source":"s","params":{"a":"b"},"docs":5,"terms":3,"checksum":"a","pushed":"2026-11-21T08:13:00Z"}`))
-	f.Add(sealHeader(`{"format":3,"params":{},"terms":1,"checksum":"a"}`))
+	f.Add(sealHeader(`{"format":4,"params":{},"terms":1,"checksum":"a"}`))
 	f.Add(`{"format":1}`)
-	f.Add(sealHeader(`{"format":3,"terms":1,"checksum":"a","frequent":["b"]}`))
+	f.Add(sealHeader(`{"format":4,"terms":1,"checksum":"a","frequent":["b"]}`))
 	f.Fuzz(func(t *testing.T, text string) {
 		v, err := parseVersion("id", text)
 		if err != nil {
