@@ -66,7 +66,7 @@ func newFeedbackSetting(t *testing.T, e *engine, budget string) *feedbackSetting
 		ModifyResponse: func(res *http.Response) error {
 			f, g := s.firstPass.Load(), s.vectors.Load()
 			switch {
-			case f != nil && strings.Contains(res.Request.URL.RawQuery, "filter_path=hits.hits._index"):
+			case f != nil && strings.Contains(res.Request.URL.RawQuery, "_shards.failed,hits.hits._index"):
 				(*f)()
 			case g != nil && strings.Contains(res.Request.URL.Path, "_mtermvectors"):
 				return changeDocs(res, *g)
@@ -298,6 +298,19 @@ func TestFeedbackFailsOpen(t *testing.T) {
 			}
 		}); n != 1 {
 			t.Errorf("a deleted hit: %v used", n)
+		}
+		s.firstPass.Store(nil)
+		// The cluster has no _source to take the terms from.
+		const sourceless = feedbackIndex + "-sourceless"
+		e.makeIndex(t, sourceless, `{"settings":{"number_of_shards":1,"number_of_replicas":0},
+			"mappings":{"_source":{"enabled":false},"properties":{"body":{"type":"text","analyzer":"whitespace"}}}}`)
+		e.index(t, sourceless, []document{{"a", map[string]any{"body": "car tariff"}}, {"b", map[string]any{"body": "automobile"}}})
+		if n := s.counted(t, "no_terms", func() {
+			if got, err := s.search(t.Context(), "/"+sourceless+"/_search", feedbackQuery); err != nil || len(got.ids()) != 2 {
+				t.Errorf("hits without _source: %v, %v", got.ids(), err)
+			}
+		}); n != 1 {
+			t.Errorf("hits without _source: %v without terms", n)
 		}
 		// The first pass takes too long.
 		slow := func() { time.Sleep(3 * time.Second) }

@@ -22,6 +22,7 @@ const (
 	feedbackNoHits  = "no_hits"  // it finds none
 	feedbackRefused = "refused"  // the cluster does not answer it with a 200
 	feedbackAnswer  = "answer"   // the answer cannot be read
+	feedbackPartial = "partial"  // it timed out, or a shard failed: other hits may be the first
 	feedbackNoTerms = "no_terms" // the cluster tells the terms of none of the hits
 	feedbackBusy    = "busy"     // as many first passes are under way as may be
 	feedbackTooMany = "searches" // the request has more searches than get feedback
@@ -137,6 +138,8 @@ func (w rewriter) firstHits(ctx context.Context, r *http.Request, x *search, pas
 	}
 	hits, scores, err := answer.ReadHits(body, pass.Documents)
 	switch {
+	case errors.Is(err, answer.ErrPartial):
+		return nil, feedbackPartial
 	case err != nil:
 		return nil, feedbackAnswer
 	case len(hits) == 0:

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/akin-search/akin/expand"
+	"github.com/akin-search/akin/internal/budget"
 	"github.com/akin-search/akin/proxy/answer"
 	"github.com/akin-search/akin/proxy/explain"
 )
@@ -91,6 +93,8 @@ func TestSearchGoesOutWithoutFeedbackWhen(t *testing.T) {
 		"it is refused":                   {status(http.StatusBadRequest), termsOfAll, feedbackRefused},
 		"the cluster is overloaded":       {status(http.StatusTooManyRequests), termsOfAll, feedbackRefused},
 		"it finds nothing":                {answerOf(`{"hits":{"hits":[]}}`), termsOfAll, feedbackNoHits},
+		"its time is over":                {answerOf(`{"timed_out":true,` + firstTwo[1:]), termsOfAll, feedbackPartial},
+		"one of its shards fails":         {answerOf(`{"_shards":{"failed":1},` + firstTwo[1:]), termsOfAll, feedbackPartial},
 		"its answer is no JSON":           {answerOf(`<html>`), termsOfAll, feedbackAnswer},
 		"its hits have no state":          {answerOf(`{"hits":{"hits":[{"_index":"i","_id":"1","_score":1}]}}`), termsOfAll, feedbackAnswer},
 		"its hits have no scores":         {answerOf(`{"hits":{"hits":[{"_index":"i","_id":"1","_score":null,"_seq_no":1}]}}`), termsOfAll, feedbackAnswer},
@@ -167,4 +171,96 @@ func TestASecondExpansionThatFailsLeavesTheFirst(t *testing.T) {
 			t.Errorf("%s: counted as used", name)
 		}
 	}
+}
+
+// A client that leaves between the passes is waited for by nothing, and counted.
+func TestClientMayLeaveBetweenThePasses(t *testing.T) {
+	asked, ended := make(chan struct{}), make(chan struct{})
+	node := startRawNode(t, func(int, rawRequest) string { return answerOf(firstTwo) })
+	addr, registry := startProxy(t, Options{
+		Upstreams: []string{node.URL}, Expander: expander(asksForHits), Budget: time.Minute,
+		HitTerms: hitTermsFunc(func(ctx context.Context, _ []string, _ []expand.Hit) ([]map[string]expand.FieldTerms, error) {
+			close(asked)
+			defer close(ended)
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}),
+		Cause: func(err error) string {
+			if errors.Is(err, context.Canceled) {
+				return "client_gone"
+			}
+			return "other"
+		},
+	})
+	client := dial(t, addr)
+	const body = `{"query":{}}`
+	if _, err := fmt.Fprintf(client, "POST /i/_search HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body); err != nil {
+		t.Fatal(err)
+	}
+	<-asked
+	if err := client.Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-ended
+	for counter(t, registry, "akin_feedback_total", "result", "client_gone") != 1 {
+		if t.Context().Err() != nil {
+			t.Fatal("not counted")
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// With as many first passes as one client may have under way, and with no memory
+// for the terms, searches go out without feedback.
+func TestFirstPassesAreBounded(t *testing.T) {
+	t.Run("in number", func(t *testing.T) {
+		var waiting sync.WaitGroup
+		waiting.Add(maxFirstPasses / 2)
+		done := make(chan struct{})
+		node := startRawNode(t, func(int, rawRequest) string { return answerOf(firstTwo) })
+		addr, registry := startProxy(t, Options{
+			Upstreams: []string{node.URL}, Expander: expander(asksForHits), Budget: time.Minute,
+			HitTerms: hitTermsFunc(func(ctx context.Context, fields []string, hits []expand.Hit) ([]map[string]expand.FieldTerms, error) {
+				waiting.Done()
+				<-done
+				return termsOfAll(ctx, fields, hits)
+			}),
+		})
+		var others sync.WaitGroup
+		for range maxFirstPasses / 2 {
+			others.Go(func() { exchangeRaw(t, addr, searchOf("/i/_search", jsonType, `{"query":{}}`)) })
+		}
+		waiting.Wait()
+		exchangeRaw(t, addr, searchOf("/i/_search", jsonType, `{"query":{}}`))
+		close(done)
+		others.Wait()
+		if requests := node.all(); requests[maxFirstPasses/2].body != withoutFeedback {
+			t.Errorf("sent %s", requests[maxFirstPasses/2].body)
+		}
+		busy, used := counter(t, registry, "akin_feedback_total", "result", feedbackBusy), counter(t, registry, "akin_feedback_total", "result", feedbackUsed)
+		if busy != 1 || used != maxFirstPasses/2 {
+			t.Errorf("%v busy, %v with feedback", busy, used)
+		}
+	})
+	t.Run("in memory", func(t *testing.T) {
+		memory := budget.New(2 << 20)
+		node := startRawNode(t, func(int, rawRequest) string { return answerOf(firstTwo) })
+		addr, registry := startProxy(t, Options{
+			Upstreams: []string{node.URL}, Expander: expander(asksForHits), Memory: memory,
+			HitTerms: hitTermsFunc(func(_ context.Context, fields []string, hits []expand.Hit) ([]map[string]expand.FieldTerms, error) {
+				many := expand.FieldTerms{Terms: make([]string, 20_000), Freqs: make([]float64, 20_000)}
+				return []map[string]expand.FieldTerms{{fields[0]: many}, nil}[:len(hits)], nil
+			}),
+		})
+		exchangeRaw(t, addr, searchOf("/i/_search", jsonType, `{"query":{}}`))
+		if requests := node.all(); requests[len(requests)-1].body != withoutFeedback {
+			t.Errorf("sent %s", requests[len(requests)-1].body)
+		}
+		if n := counter(t, registry, "akin_feedback_total", "result", reasonMemory); n != 1 {
+			t.Errorf("%v counted", n)
+		}
+		if n := heldBytes(memory); n != 0 {
+			t.Errorf("%d bytes are still held", n)
+		}
+	})
 }

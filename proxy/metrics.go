@@ -156,7 +156,7 @@ func (m *metrics) startSeries(causes []string) {
 	for _, result := range []string{rerankedHits, rerankNothing, rerankUnnamed, rerankUnreadable} {
 		m.rerank.WithLabelValues(result)
 	}
-	for _, result := range []string{feedbackUsed, feedbackNoHits, feedbackRefused, feedbackAnswer, feedbackNoTerms, feedbackBusy, feedbackTooMany} {
+	for _, result := range []string{feedbackUsed, feedbackNoHits, feedbackRefused, feedbackAnswer, feedbackPartial, feedbackNoTerms, feedbackBusy, feedbackTooMany} {
 		m.feedback.WithLabelValues(result)
 	}
 	m.rejected.WithLabelValues(originalAccepted)

@@ -36,6 +36,7 @@ var ownHints = map[string]string{
 	causeRejected:    "the cluster rejects what akin has changed and accepts the original: see its log, and akin's at level debug",
 	causeUnchecked:   "answers are too long, or no JSON: failures of shards inside them go unseen",
 	feedbackRefused:  "the cluster refuses the search for the first hits, or does not answer it: send it by itself, with akin=no-feedback",
+	feedbackPartial:  "the search for the first hits timed out, or a shard of it failed: send it by itself, with akin=no-feedback",
 	feedbackAnswer:   "the answer to the search for the first hits is too long, or of another shape",
 	rerankUnnamed:    "hits need ids, scores, versions and sequence numbers to be ordered by the soft cosine",
 	rerankUnreadable: "answers are too long, or cannot be cut to the client's page: ask for fewer hits, or less of each",

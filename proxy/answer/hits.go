@@ -2,18 +2,28 @@ package answer
 
 import (
 	"encoding/json"
+	"errors"
 
 	"github.com/akin-search/akin/expand"
 )
 
 // HitsPath is a filter_path of all that [ReadHits] reads: without inner hits.
-const HitsPath = "hits.hits._index,hits.hits._id,hits.hits._routing,hits.hits._score,hits.hits._seq_no,hits.hits._primary_term,hits.hits._version"
+const HitsPath = "timed_out,_shards.failed,hits.hits._index,hits.hits._id,hits.hits._routing," +
+	"hits.hits._score,hits.hits._seq_no,hits.hits._primary_term,hits.hits._version"
+
+// ErrPartial says that a search has not looked everywhere: its time was over, or
+// a shard failed.
+var ErrPartial = errors.New("some of the index was not searched")
 
 // ReadHits returns the hits of the answer to a search, of which it has most at
 // most, and their scores. It returns an error where that is not such an answer,
-// or where a hit is not named.
+// or where a hit is not named, and [ErrPartial] where other hits may be missing.
 func ReadHits(answer []byte, most int) ([]expand.Hit, []float64, error) {
 	var page struct {
+		TimedOut bool `json:"timed_out"`
+		Shards   struct {
+			Failed int `json:"failed"`
+		} `json:"_shards"`
 		Hits struct {
 			Hits []struct {
 				Index       string   `json:"_index"`
@@ -28,6 +38,9 @@ func ReadHits(answer []byte, most int) ([]expand.Hit, []float64, error) {
 	}
 	if err := json.Unmarshal(answer, &page); err != nil {
 		return nil, nil, ErrShape
+	}
+	if page.TimedOut || page.Shards.Failed > 0 {
+		return nil, nil, ErrPartial
 	}
 	list := page.Hits.Hits
 	hits, scores := make([]expand.Hit, len(list)), make([]float64, len(list))
