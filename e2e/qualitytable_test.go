@@ -30,13 +30,7 @@ func qualityTable(stats rankStats, suffix string, m int) string {
 	t.WriteString("\n|" + strings.Repeat("---|", len(tunedCollections)+len(heldOutCollections)+2) + "\n")
 	values := func(collections []string, ranking string) {
 		for _, c := range collections {
-			k := rankKey{qualityEngine, c + suffix, ranking}
-			if ranking == direct {
-				fmt.Fprintf(&t, " %.4f |", stats[k].all()[m])
-			} else {
-				p := strings.TrimPrefix(fmt.Sprintf("%.3f", stats[k].P.all()[m]), "0")
-				fmt.Fprintf(&t, " %+.1f (%s) |", stats.gain(k, m), strings.Replace(p, ".000", "<.001", 1))
-			}
+			t.WriteString(stats.cell(rankKey{qualityEngine, c + suffix, ranking}, m))
 		}
 	}
 	t.WriteString("| directly |")
@@ -60,6 +54,16 @@ func qualityTable(stats rankStats, suffix string, m int) string {
 		t.WriteString("\n")
 	}
 	return t.String()
+}
+
+// cell writes a measure for a table: of the direct search its value, of others
+// the gain over that and its significance.
+func (s rankStats) cell(k rankKey, m int) string {
+	if k.ranking == direct {
+		return fmt.Sprintf(" %.4f |", s[k].all()[m])
+	}
+	p := strings.TrimPrefix(fmt.Sprintf("%.3f", s[k].P.all()[m]), "0")
+	return fmt.Sprintf(" %+.1f (%s) |", s.gain(k, m), strings.Replace(p, ".000", "<.001", 1))
 }
 
 func TestPerformanceDocShowsTheAcceptedMeasures(t *testing.T) {
