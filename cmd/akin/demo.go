@@ -55,17 +55,17 @@ all judged queries, then stays up for you to try.`,
 
 // newDemoLoad returns the command that loads the demo corpus into a cluster.
 func newDemoLoad() *cobra.Command {
-	var url, caFile string
+	var cluster clusterFlags
 	cmd := &cobra.Command{
 		Use: "load --url URL", Short: "Index the demo corpus in a cluster of yours",
 		Long:    "load creates the indices " + demoIndices + " and fills them. It does not change one that exists already.",
 		Example: `  akin demo load --url http://127.0.0.1:9200`,
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if url == "" {
+			if cluster.url == "" {
 				return terminal.Usage(errors.New("give --url URL"))
 			}
-			client, err := openCluster(url, caFile)
+			client, err := cluster.open()
 			if err != nil {
 				return err
 			}
@@ -73,8 +73,7 @@ func newDemoLoad() *cobra.Command {
 			return loadDemo(cmd.Context(), client, cmd.ErrOrStderr())
 		},
 	}
-	cmd.Flags().StringVar(&url, "url", "", "the cluster (required)")
-	cmd.Flags().StringVar(&caFile, "ca-file", "", "PEM file of the authorities that sign the cluster's certificate; default the system's")
+	cluster.registerServer(cmd.Flags(), "url", "the cluster (required)")
 	return cmd
 }
 
@@ -109,8 +108,8 @@ func loadDemo(ctx context.Context, client *esclient.Client, report io.Writer) er
 // learnDemo learns a matrix from the indices of the demo corpus.
 func learnDemo(ctx context.Context, client *esclient.Client) (*simmatrix.Matrix, error) {
 	build := buildFlags{
-		target: target{index: demoIndices, fields: []string{"title", "body"}},
-		docs:   indexFlags{options: learn.DefaultCorpusOptions()},
+		field: fieldFlags{clusterFlags: clusterFlags{index: demoIndices}, fields: []string{"title", "body"}},
+		docs:  indexFlags{options: learn.DefaultCorpusOptions()},
 	}
 	corpus, err := build.readIndex(ctx, build.index(client, terminal.NewProgress(io.Discard)))
 	if err != nil {

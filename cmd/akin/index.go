@@ -22,8 +22,8 @@ is linear, and a number in each document.`,
 
 func newIndexAdvise() *cobra.Command {
 	var f advise.Request
-	var refs refFlags
-	var caFile string
+	var cluster clusterFlags
+	var redis redisFlags
 	cmd := &cobra.Command{
 		Use: "advise", Short: "Print what mode hard needs of an index, and check it",
 		Long: `advise checks what mode hard needs of an index to rank by a field: a field of the same
@@ -47,16 +47,17 @@ occurrences and 0.3 % for thirty. --scripted says which; auto asks the cluster.
   akin index advise --cluster http://127.0.0.1:9200 --index docs --field body --weights weights.akin`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			f.Cluster, f.Index = cluster.url, cluster.index
 			if err := checkAdvise(&f); err != nil {
 				return terminal.Usage(err)
 			}
-			client, err := openCluster(f.Cluster, caFile)
+			client, err := cluster.open()
 			if err != nil {
 				return err
 			}
 			defer func() { _ = client.Close() }() // nothing was written
 			if f.Weights != "" {
-				m, err := openMatrix(cmd.Context(), f.Weights, &refs)
+				m, err := openMatrix(cmd.Context(), cmd.ErrOrStderr(), f.Weights, &redis)
 				if err != nil {
 					return err
 				}
@@ -68,11 +69,9 @@ occurrences and 0.3 % for thirty. --scripted says which; auto asks the cluster.
 			return advise.Run(cmd.Context(), client, f, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	refs.register(cmd)
+	redis.registerServer(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&f.Cluster, "cluster", "", "URL of the cluster")
-	flags.StringVar(&caFile, "ca-file", "", "PEM file of the authorities that sign the cluster's certificate; default the system's")
-	flags.StringVar(&f.Index, "index", "", "index, or several as in a search")
+	cluster.register(flags, "URL of the cluster")
 	flags.StringVar(&f.Field, "field", "", "text field that is searched")
 	flags.StringVar(&f.Weights, "weights", "", "check that the norms are by these weights; default any, the same in all documents")
 	flags.BoolVar(&f.New, "new", false, "print the body that creates an index")

@@ -16,7 +16,6 @@ import (
 
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/server"
@@ -155,23 +154,6 @@ func noArgs(cmd *cobra.Command, args []string) error {
 		return terminal.Usage(fmt.Errorf("%q is not expected; see %s --help", args[0], cmd.CommandPath()))
 	}
 	return nil
-}
-
-// renamedFlags reads flags by their old names, too, for one release, and says
-// on standard error what they are called now.
-func renamedFlags(cmd *cobra.Command, newNames map[string]string) {
-	warned := map[string]bool{}
-	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-		now, old := newNames[name]
-		if !old {
-			return pflag.NormalizedName(name)
-		}
-		if !warned[name] {
-			warned[name] = true
-			fmt.Fprintf(cmd.ErrOrStderr(), "--%s is now called --%s; the old name is read in this release only\n", name, now)
-		}
-		return pflag.NormalizedName(now)
-	})
 }
 
 // checkOut reports why nothing could be written to the file of --out.

@@ -41,20 +41,9 @@ const activeVersion = "active"
 // inRedis matches NAME@VERSION: names have no other characters.
 var inRedis = regexp.MustCompile(`^[A-Za-z0-9._-]+@[A-Za-z0-9._-]+$`)
 
-// refFlags are the flags of commands that take a MATRIX.
-type refFlags struct {
-	redis  redisFlags
-	stderr func() io.Writer // where progress is shown
-}
-
-func (f *refFlags) register(cmd *cobra.Command) {
-	f.redis.registerServer(cmd)
-	f.stderr = cmd.ErrOrStderr
-}
-
-// openMatrix reads the matrix that ref names, from a file or from the Redis of
-// the flags.
-func openMatrix(ctx context.Context, ref string, flags *refFlags) (*simmatrix.Matrix, error) {
+// openMatrix reads the matrix that ref names, from a file or from Redis, with
+// the progress on stderr.
+func openMatrix(ctx context.Context, stderr io.Writer, ref string, redis *redisFlags) (*simmatrix.Matrix, error) {
 	_, err := os.Stat(ref)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return files.ReadMatrix(ctx, ref)
@@ -67,8 +56,8 @@ func openMatrix(ctx context.Context, ref string, flags *refFlags) (*simmatrix.Ma
 		version = ""
 	}
 	var m *simmatrix.Matrix
-	err = flags.redis.with(func(admin *rowstore.Admin) (err error) {
-		report := terminal.NewProgress(flags.stderr())
+	err = redis.with(func(admin *rowstore.Admin) (err error) {
+		report := terminal.NewProgress(stderr)
 		defer report.End()
 		m, _, err = admin.Pull(ctx, name, version, report.Step)
 		return err

@@ -8,46 +8,53 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/akin-search/akin/cmd/akin/internal/files"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
-	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/combine"
-	"github.com/akin-search/akin/simmatrix/learn"
 	"github.com/akin-search/akin/simmatrix/shape"
-	"github.com/akin-search/akin/simmatrix/source"
-	"github.com/akin-search/akin/simmatrix/spelling"
 )
 
 // buildFlags are the flags of "matrix build".
 type buildFlags struct {
-	paths struct{ vectors, edit, thesaurus, tsv, market, vocabulary string }
-
 	docs      indexFlags
-	vectors   learn.VectorOptions
-	reading   source.ReadVectorsOptions
-	edit      spelling.Options
-	formula   string
-	thesaurus source.ThesaurusOptions
-	multiWord string
-	list      source.ListOptions
+	vectors   vectorFlags
+	edit      spellingFlags
+	thesaurus thesaurusFlags
+	list      listFlags
 	combine   combineFlags
-
-	power     float64
+	power     float64 // 0 is the source's own
 	format    string
-	target    target
-	filter    filterFlags
-	sparsify  shape.SparsifyOptions
-	overrides string
+	field     fieldFlags
+	terms     filterFlags
+	rows      rowFlags
 	out       string
-
-	rules *combine.Overrides    // of the file overrides
-	found *shape.ProjectOptions // what the cluster says of the words; nil where nobody has asked
 }
+
+// rowFlags say which neighbors a term is to have.
+type rowFlags struct {
+	shape.SparsifyOptions
+
+	overrides string
+	rules     *combine.Overrides // of that file
+}
+
+func (f *rowFlags) register(flags *pflag.FlagSet) {
+	flags.IntVar(&f.Neighbors, "top", defaultTop, "neighbors of a term at most")
+	flags.Float64Var(&f.Threshold, "min-similarity", 0, "drop similarities up to this")
+	flags.BoolVar(&f.Mutual, "mutual", false, "keep only neighbors that are neighbors of each other")
+	flags.BoolVar(&f.Symmetric, "symmetric", false, "make both directions alike, the rarest terms first; rows stay within --top")
+	flags.BoolVar(&f.Dominant, "dominant", false, "keep the sum of a row's similarities under 1; with --symmetric the matrix is positive definite")
+	flags.StringVar(&f.overrides, "overrides", "", "file of corrections by hand (see akin matrix edit)")
+}
+
+// defaultTop is the default of --top.
+const defaultTop = 200
 
 func newMatrixBuild() *cobra.Command {
 	f := &buildFlags{}
@@ -69,8 +76,7 @@ Words become the index terms of a field, which is what searches look up, with --
 are filtered, corrections by hand (--overrides) are applied, and each row is cut to its
 --top neighbors. docs/matrices.md says which source is good for what.
 
-Credentials for the cluster come from ` + configs.EnvClusterUsername + ` and ` + configs.EnvClusterPassword + ` or
-from ` + configs.EnvClusterAPIKey + `.`,
+` + clusterCredentials,
 		Example: `  akin matrix build --from-index http://127.0.0.1:9200 --index docs --field body --out docs.akin
   akin matrix build --from-vectors vectors.txt.gz --cluster http://127.0.0.1:9200 --index docs --field body --out docs.akin
   akin matrix build --from-matrices vectors.akin,spelling.akin --combine average --symmetric --out both.akin`,
@@ -83,16 +89,11 @@ from ` + configs.EnvClusterAPIKey + `.`,
 			return f.run(cmd.Context(), source, cmd.ErrOrStderr())
 		},
 	}
-	registerSources(f, cmd)
 	flags := cmd.Flags()
-	f.target.register(flags)
-	f.filter.register(flags)
-	flags.IntVar(&f.sparsify.Neighbors, "top", f.vectors.Neighbors, "neighbors of a term at most")
-	flags.Float64Var(&f.sparsify.Threshold, "min-similarity", 0, "drop similarities up to this")
-	flags.BoolVar(&f.sparsify.Mutual, "mutual", false, "keep only neighbors that are neighbors of each other")
-	flags.BoolVar(&f.sparsify.Symmetric, "symmetric", false, "make both directions alike, the rarest terms first; rows stay within --top")
-	flags.BoolVar(&f.sparsify.Dominant, "dominant", false, "keep the sum of a row's similarities under 1; with --symmetric the matrix is positive definite")
-	flags.StringVar(&f.overrides, "overrides", "", "file of corrections by hand (see akin matrix edit)")
+	registerSources(f, flags)
+	f.field.register(flags)
+	f.terms.register(flags)
+	f.rows.register(flags)
 	flags.StringVar(&f.out, "out", "", "matrix file to write (required)")
 	return cmd
 }
@@ -100,14 +101,17 @@ from ` + configs.EnvClusterAPIKey + `.`,
 // check returns all that is wrong with the flags.
 func (f *buildFlags) check(flags *pflag.FlagSet) (matrixSource, error) {
 	source, err := f.chosen(flags)
-	errs := append([]error{err}, slices.Concat(checkEmpty(flags), f.checkIdle(source, flags), f.checkInputs(), f.checkRows())...)
+	errs := append([]error{err}, slices.Concat(checkEmpty(flags), f.checkInputs(flags), f.rows.check())...)
 	f.setNeighbors()
-	errs = append(append(errs, checkOut(f.out)), f.filter.parse()...)
+	errs = append(append(errs, checkOut(f.out)), f.terms.parse()...)
+	if flags.Changed("power") && f.power == 0 {
+		errs = append(errs, errors.New("--power: 0 is not above 0"))
+	}
 	if source.check != nil {
 		errs = append(errs, source.check())
 	}
 	if source.flag != "from-index" {
-		errs = append(errs, f.target.check())
+		errs = append(errs, f.field.check())
 	}
 	return source, errors.Join(errs...)
 }
@@ -135,42 +139,40 @@ func (f *buildFlags) run(ctx context.Context, source matrixSource, stderr io.Wri
 
 // build is the way from the source to the matrix that is written.
 func (f *buildFlags) build(ctx context.Context, source matrixSource, report *terminal.Progress) (*simmatrix.Matrix, error) {
-	if err := f.readOverrides(ctx); err != nil {
+	if err := f.rows.readOverrides(ctx); err != nil {
 		return nil, err
 	}
 	m, err := source.build(ctx, report)
 	if err != nil {
 		return nil, err
 	}
-	if f.target.cluster != "" && f.found == nil { // the source did not need to know
-		if f.found, err = f.target.lookUp(ctx, slices.Collect(m.Terms()), report); err != nil {
+	if m, err = f.field.project(ctx, m, report); err != nil {
+		return nil, err
+	}
+	if len(f.combine.paths) > 1 {
+		if err := f.adviseEnsemble(ctx, report); err != nil {
 			return nil, err
 		}
 	}
-	if f.target.cluster != "" {
-		if m, err = f.target.project(m, f.found, report); err != nil {
-			return nil, err
-		}
-	}
-	if m, err = f.filter.apply(m, report); err != nil {
+	if m, err = f.terms.apply(m, report); err != nil {
 		return nil, err
 	}
-	if m, err = applyOverrides(m, f.rules, report); err != nil {
+	if m, err = applyOverrides(m, f.rows.rules, report); err != nil {
 		return nil, err
 	}
-	f.sparsify.Protect = f.rules.Protects
-	return shape.Sparsify(m, f.sparsify)
+	f.rows.Protect = f.rows.rules.Protects
+	return shape.Sparsify(m, f.rows.SparsifyOptions)
 }
 
 // readOverrides reads the overrides, none without --overrides. Those that make
 // the two directions of a pair differ do not go with --symmetric.
-func (f *buildFlags) readOverrides(ctx context.Context) error {
+func (f *rowFlags) readOverrides(ctx context.Context) error {
 	f.rules = &combine.Overrides{}
 	if f.overrides == "" {
 		return nil
 	}
 	var err error
-	if f.rules, err = readOverrides(ctx, f.overrides); err != nil || !f.sparsify.Symmetric {
+	if f.rules, err = readOverrides(ctx, f.overrides); err != nil || !f.Symmetric {
 		return err
 	}
 	var errs []error
@@ -223,39 +225,16 @@ func checkEmpty(flags *pflag.FlagSet) []error {
 	return errs
 }
 
-// checkIdle names the flags that go with the source and do nothing for want of
-// another.
-func (f *buildFlags) checkIdle(from matrixSource, flags *pflag.FlagSet) []error {
-	var errs []error
-	for _, rule := range []struct {
-		source string // "" is any
-		flags  []string
-		met    bool
-		needs  string
-	}{
-		{"from-edit-distance", []string{"theta1", "theta2"}, f.formula == string(spelling.Power), "--formula power"},
-		{"from-thesaurus", []string{"joiner"}, f.multiWord == string(source.MultiWordJoin), "--multi-word join"},
-		{"from-matrices", []string{"combine", "weights", "relations"}, len(f.combine.paths) > 1, "several matrices"},
-		{"", []string{"ca-file"}, f.target.cluster != "" || f.docs.url != "", "--cluster or --from-index"},
-	} {
-		for _, name := range rule.flags {
-			if flags.Changed(name) && !rule.met && (rule.source == "" || rule.source == from.flag) {
-				errs = append(errs, fmt.Errorf("--%s does nothing without %s", name, rule.needs))
-			}
-		}
-	}
-	return errs
-}
+// inputs are the flags that name a file to read, but for --from-matrices.
+const inputs = "from-vectors from-edit-distance from-thesaurus from-tsv from-matrix-market vocabulary relations overrides ca-file"
 
 // checkInputs names the files to read that are not there and those that --out
 // would replace. It may replace a matrix to work over, which has been read
 // then.
-func (f *buildFlags) checkInputs() []error {
+func (f *buildFlags) checkInputs(flags *pflag.FlagSet) []error {
 	var errs []error
 	check := func(flag, path string) {
 		switch info, err := os.Stat(path); {
-		case path == "":
-			errs = append(errs, fmt.Errorf("--%s: the name of a file is empty", flag))
 		case err != nil:
 			errs = append(errs, fmt.Errorf("--%s: %w", flag, err))
 		case info.IsDir():
@@ -264,18 +243,8 @@ func (f *buildFlags) checkInputs() []error {
 			errs = append(errs, fmt.Errorf("--out: %s is the file of --%s: name another", f.out, flag))
 		}
 	}
-	for _, input := range [][2]string{
-		{"from-vectors", f.paths.vectors},
-		{"from-edit-distance", f.paths.edit},
-		{"from-thesaurus", f.paths.thesaurus},
-		{"from-tsv", f.paths.tsv},
-		{"from-matrix-market", f.paths.market},
-		{"vocabulary", f.paths.vocabulary},
-		{"relations", f.combine.relations},
-		{"overrides", f.overrides},
-		{"ca-file", f.target.caFile},
-	} {
-		if flag, path := input[0], input[1]; path != "" {
+	for flag := range strings.FieldsSeq(inputs) {
+		if path := flags.Lookup(flag).Value.String(); path != "" {
 			check(flag, path)
 		}
 	}
@@ -285,16 +254,16 @@ func (f *buildFlags) checkInputs() []error {
 	return errs
 }
 
-// checkRows checks the flags on the rows. It sets right what is wrong, so that
-// the sources, which get them too, do not say it again.
-func (f *buildFlags) checkRows() []error {
+// check sets right what is wrong, so that the sources, which get it too, do not
+// say it again.
+func (f *rowFlags) check() []error {
 	var errs []error
-	if s := &f.sparsify; s.Neighbors < 1 || s.Neighbors > simmatrix.MaxNeighbors {
-		errs = append(errs, fmt.Errorf("--top: %d not in [1, %d]", s.Neighbors, simmatrix.MaxNeighbors))
-		s.Neighbors = learn.DefaultVectorOptions().Neighbors
+	if f.Neighbors < 1 || f.Neighbors > simmatrix.MaxNeighbors {
+		errs = append(errs, fmt.Errorf("--top: %d not in [1, %d]", f.Neighbors, simmatrix.MaxNeighbors))
+		f.Neighbors = defaultTop
 	}
-	if s := &f.sparsify; !(s.Threshold >= 0 && s.Threshold < 1) { // written so that NaN fails
-		errs = append(errs, fmt.Errorf("--min-similarity: %v not in [0, 1)", s.Threshold))
+	if !(f.Threshold >= 0 && f.Threshold < 1) { // written so that NaN fails
+		errs = append(errs, fmt.Errorf("--min-similarity: %v not in [0, 1)", f.Threshold))
 	}
 	return errs
 }
@@ -331,19 +300,6 @@ func (f *filterFlags) parse() []error {
 	}
 	f.Keep, f.Drop = compile("include", f.include), compile("exclude", f.exclude)
 	return errs
-}
-
-// matchFound reports whether the index term of a word passes. Words without one
-// pass, too: they go later.
-func (f *filterFlags) matchFound(word string, found *shape.ProjectOptions) bool {
-	terms := found.IndexTerms[word]
-	return len(terms) != 1 || f.Match(terms[0], found.DocFreqs[terms[0]], found.Docs)
-}
-
-// inDocuments reports whether a document has the index term of the word.
-func inDocuments(word string, found *shape.ProjectOptions) bool {
-	terms := found.IndexTerms[word]
-	return len(terms) == 1 && found.DocFreqs[terms[0]] > 0
 }
 
 // apply leaves the terms out of m.

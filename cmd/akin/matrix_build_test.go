@@ -205,29 +205,6 @@ func TestSynonymsBecomeIndexTermsOfAField(t *testing.T) {
 	}
 }
 
-func TestOldNamesOfFlagsAreReadWithAWarning(t *testing.T) {
-	pairs := write(t, "pairs.tsv", "car\tbus\t1.5\ncar\tx\t0.5\ncar\tdrop\t0.5\n")
-	file := filepath.Join(t.TempDir(), "m.akin")
-	_, stderr, status := akin(t, "matrix", "build", "--from-tsv", pairs, "--out", file,
-		"--both-ways", "--clamp", "--min-runes=2", "--max-runes", "9", "--keep", "^[a-z]", "--drop", "^drop")
-	if status != 0 || strings.Count(stderr, "is now called") != 6 || !strings.Contains(stderr, "--clamp is now called --clamp-similarities") {
-		t.Errorf("status %d\n%s", status, stderr)
-	}
-	if stdout, _, _ := akin(t, "matrix", "show", "--file", file, "bus", "x", "drop"); !strings.Contains(stdout, "car") || strings.Count(stdout, "not in") != 2 {
-		t.Errorf("the flags are not put to use:\n%s", stdout)
-	}
-	_, stderr, status = akin(t, "matrix", "build", "--from-matrices", file, "--both-ways", "--out", file)
-	if status != exitUsage || !strings.Contains(stderr, "--bidirectional does not go with --from-matrices") {
-		t.Errorf("status %d\n%s", status, stderr)
-	}
-	if _, stderr, status = akin(t, "matrix", "check", "--hubs", "1", file); status != 0 || !strings.Contains(stderr, "--top-hubs") {
-		t.Errorf("status %d\n%s", status, stderr)
-	}
-	if help, _, _ := akin(t, "matrix", "build", "--help"); strings.Contains(help, "--both-ways") {
-		t.Error("--help shows an old name")
-	}
-}
-
 func TestMistakesInTheFlagsOfABuildAreNamedAtOnce(t *testing.T) {
 	tsv := write(t, "p.tsv", "a\tb\t0.5\n")
 	for _, tt := range []struct {
@@ -238,14 +215,10 @@ func TestMistakesInTheFlagsOfABuildAreNamedAtOnce(t *testing.T) {
 		{"no source", nil, []string{"--from-index", "--from-matrices", "give one of"}},
 		{"two sources", []string{"--from-tsv", tsv, "--from-vectors", tsv}, []string{"give one of"}},
 		{"no such files", []string{"--from-tsv", "/no/p.tsv", "--overrides", "/no/o.txt"}, []string{"--from-tsv: ", "/no/p.tsv", "--overrides: ", "/no/o.txt"}},
-		{"no such matrices", []string{"--from-matrices", "/no/a,,/no/b", "--relations", "/no/s", "--combine", "regression"}, []string{"/no/a", "/no/b", "/no/s", "file is empty"}},
+		{"no such matrices", []string{"--from-matrices", "/no/a,,/no/b", "--relations", "/no/s", "--combine", "regression"}, []string{"/no/a", "/no/b", "/no/s"}},
 		{"a folder", []string{"--from-vectors", os.TempDir()}, []string{"is a folder"}},
 		{"nothing in flags", []string{"--from-tsv", "", "--overrides", "", "--include", "", "--exclude", "", "--field", ""}, []string{"--from-tsv is empty", "--overrides is", "--include is", "--exclude is", "--field is"}},
 		{"no matrices", []string{"--from-matrices", ""}, []string{"--from-matrices is empty"}},
-		{"flags of several matrices", []string{"--from-matrices", tsv, "--combine", "maximum", "--weights", "1", "--relations", tsv}, []string{"--combine does nothing without several", "--weights does", "--relations does"}},
-		{"thetas of another formula", []string{"--from-edit-distance", tsv, "--formula", "linear", "--theta1", "1", "--theta2", "1"}, []string{"--theta1 does nothing without --formula power", "--theta2 does"}},
-		{"joiner of nothing", []string{"--from-thesaurus", tsv, "--joiner", "_"}, []string{"--joiner does nothing without --multi-word join"}},
-		{"authorities of no cluster", []string{"--from-tsv", tsv, "--ca-file", tsv}, []string{"--ca-file does nothing without --cluster"}},
 		{"a matrix twice", []string{"--from-matrices", tsv + "," + tsv}, []string{"rename one"}},
 		{"flags of other sources", []string{"--from-tsv", tsv, "--theta1", "2", "--recall", "0.5"}, []string{"--theta1 does not go with --from-tsv", "--recall does not"}},
 		{"half a target", []string{"--from-tsv", tsv, "--index", "i"}, []string{"--cluster, --index and --field together"}},
@@ -256,6 +229,7 @@ func TestMistakesInTheFlagsOfABuildAreNamedAtOnce(t *testing.T) {
 		{"no such rule", []string{"--from-matrices", "a,b", "--combine", "median"}, []string{`"median"`}},
 		{"no vocabulary", []string{"--from-matrix-market", tsv}, []string{"--vocabulary together"}},
 		{"no such formula", []string{"--from-edit-distance", tsv, "--formula", "cubic"}, []string{`"cubic"`}},
+		{"a power of nothing", []string{"--from-vectors", tsv, "--power", "0"}, []string{"--power: 0"}},
 		{"no such format", []string{"--from-thesaurus", tsv, "--format", "text"}, []string{`"text"`}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

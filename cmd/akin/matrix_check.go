@@ -21,7 +21,7 @@ import (
 const sampleNeighbors = 10
 
 func newMatrixCheck() *cobra.Command {
-	var flags refFlags
+	var redis redisFlags
 	options := inspect.DefaultOptions()
 	cmd := &cobra.Command{
 		Use: "check MATRIX", Short: "Check what a matrix says of itself, and print what is in it",
@@ -41,15 +41,14 @@ does not hold, where no term has a neighbor, and where the file is damaged.
 			if err := options.Validate(); err != nil {
 				return terminal.Usage(err)
 			}
-			m, err := openMatrix(cmd.Context(), args[0], &flags)
+			m, err := openMatrix(cmd.Context(), cmd.ErrOrStderr(), args[0], &redis)
 			if err != nil {
 				return err
 			}
 			return printReport(cmd.OutOrStdout(), args[0], inspect.Matrix(m, options))
 		},
 	}
-	flags.register(cmd)
-	renamedFlags(cmd, map[string]string{"hubs": "top-hubs"})
+	redis.registerServer(cmd)
 	cmd.Flags().IntVar(&options.Hubs, "top-hubs", options.Hubs, "how many hubs: the terms that are neighbors of the most others")
 	cmd.Flags().IntVar(&options.Samples, "samples", options.Samples, "how many random rows")
 	cmd.Flags().Uint64Var(&options.Seed, "seed", options.Seed, "seed of the random choice; another number gives other rows")
@@ -189,7 +188,7 @@ func printSamples(w io.Writer, r *inspect.Report) {
 const diffTerms, diffNeighbors = 20, 10
 
 func newMatrixDiff() *cobra.Command {
-	var flags refFlags
+	var redis redisFlags
 	var top int
 	cmd := &cobra.Command{
 		Use: "diff A B", Short: "Show what changed from one matrix to another",
@@ -207,11 +206,11 @@ A and B: ` + matrixHelp,
 			if top < 0 {
 				return terminal.Usage(fmt.Errorf("top: %d is negative", top))
 			}
-			a, err := openMatrix(cmd.Context(), args[0], &flags)
+			a, err := openMatrix(cmd.Context(), cmd.ErrOrStderr(), args[0], &redis)
 			if err != nil {
 				return err
 			}
-			b, err := openMatrix(cmd.Context(), args[1], &flags)
+			b, err := openMatrix(cmd.Context(), cmd.ErrOrStderr(), args[1], &redis)
 			if err != nil {
 				return err
 			}
@@ -219,7 +218,7 @@ A and B: ` + matrixHelp,
 			return printDifference(cmd.OutOrStdout(), a.Meta(), b.Meta(), inspect.Diff(a, b, top))
 		},
 	}
-	flags.register(cmd)
+	redis.registerServer(cmd)
 	cmd.Flags().IntVar(&top, "top", 10, "how many of the terms whose neighbors changed most")
 	return cmd
 }

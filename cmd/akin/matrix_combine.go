@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/akin-search/akin/cmd/akin/internal/files"
+	"github.com/akin-search/akin/cmd/akin/internal/reading"
 	"github.com/akin-search/akin/cmd/akin/internal/terminal"
 	"github.com/akin-search/akin/simmatrix"
 	"github.com/akin-search/akin/simmatrix/combine"
@@ -25,7 +26,6 @@ type combineFlags struct {
 	names     []string // of the paths, where there are several
 	weights   []float64
 	relations string
-	rule      string
 	options   combine.Options
 	fit       combine.RegressionOptions
 }
@@ -33,7 +33,7 @@ type combineFlags struct {
 func (f *combineFlags) register(flags *pflag.FlagSet) {
 	f.options, f.fit = combine.DefaultOptions(), combine.DefaultRegressionOptions()
 	flags.StringSliceVar(&f.paths, "from-matrices", nil, "these matrix files: one to work over, several to combine")
-	flags.StringVar(&f.rule, "combine", string(f.options.Rule), "average, minimum, maximum, weighted or regression")
+	flags.StringVar((*string)(&f.options.Rule), "combine", string(f.options.Rule), "average, minimum, maximum, weighted or regression")
 	flags.Float64SliceVar(&f.weights, "weights", nil, "with --combine weighted, one for each matrix")
 	flags.StringVar(&f.relations, "relations", "", "with --combine regression, synonym file or matrix file that the regression is fitted to")
 }
@@ -44,7 +44,6 @@ func (f *combineFlags) check() error {
 	if len(f.paths) < 2 {
 		return nil
 	}
-	f.options.Rule = combine.Rule(f.rule)
 	weighted, fitted := f.options.Rule == combine.RuleWeighted, f.options.Rule == combine.RuleRegression
 	var errs []error
 	var err error
@@ -109,13 +108,13 @@ func (f *buildFlags) fromMatrices(ctx context.Context, report *terminal.Progress
 	if err != nil || len(inputs) == 1 {
 		return inputs[0].Matrix, err
 	}
-	if f.target.cluster == "" { // else the rules are for the index terms
-		bans, err := bansOf(f.rules)
+	if f.field.url == "" { // else the rules are for the index terms
+		bans, err := bansOf(f.rows.rules)
 		if err != nil {
 			return nil, err
 		}
 		for k := range inputs {
-			m, _, err := f.filter.Apply(inputs[k].Matrix)
+			m, _, err := f.terms.Apply(inputs[k].Matrix)
 			if err == nil {
 				inputs[k].Matrix, _, err = bans.Apply(m)
 			}
@@ -125,14 +124,37 @@ func (f *buildFlags) fromMatrices(ctx context.Context, report *terminal.Progress
 		}
 	}
 	options := c.options
-	options.Protect = f.rules.Protects
-	options.Source = "ensemble (" + c.rule + ") of " + strings.Join(c.names, ", ")
+	options.Protect = f.rows.rules.Protects
+	options.Source = "ensemble (" + string(c.options.Rule) + ") of " + strings.Join(c.names, ", ")
 	if c.relations != "" {
 		if options.Regression, err = c.regression(ctx, inputs, report); err != nil {
 			return nil, err
 		}
 	}
 	return combine.Matrices(ctx, inputs, options, report.Step)
+}
+
+// What became of rankings by ensembles with the matrix of an index depends on
+// the field's analyzer; the figures are in docs/matrices.md.
+const (
+	ensemblesLose = "on stemmed fields combinations ranked worse than the matrix of the index by itself (docs/matrices.md, several sources)"
+	ensemblesGain = "on fields that are not stemmed a combination with spelling ranked much better than the matrix of the index " +
+		"by itself, best by --combine regression (docs/matrices.md, several sources)"
+)
+
+// adviseEnsemble says what to expect of an ensemble on the field.
+func (f *buildFlags) adviseEnsemble(ctx context.Context, report *terminal.Progress) error {
+	if f.field.url == "" {
+		report.Tell("note: %s: compare before you serve this one", ensemblesLose)
+		return nil
+	}
+	return f.field.ask(report, func(x *reading.Index) error {
+		stems, err := x.Stems(ctx)
+		if stems {
+			report.Tell("warning: %s is stemmed: %s", strings.Join(f.field.fields, ", "), ensemblesLose)
+		}
+		return err
+	})
 }
 
 // bansOf returns the rules that ban.

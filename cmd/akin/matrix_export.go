@@ -25,7 +25,7 @@ const formatTSV, formatMatrixMarket, toStdout = "tsv", "mtx", "-"
 
 // exportFlags are the flags of "matrix export".
 type exportFlags struct {
-	ref                     refFlags
+	redis                   redisFlags
 	format, out, vocabulary string
 }
 
@@ -48,7 +48,7 @@ neighbors.
 			if err := f.check(args[0]); err != nil {
 				return terminal.Usage(err)
 			}
-			m, err := openMatrix(cmd.Context(), args[0], &f.ref)
+			m, err := openMatrix(cmd.Context(), cmd.ErrOrStderr(), args[0], &f.redis)
 			if err != nil {
 				return err
 			}
@@ -60,7 +60,7 @@ neighbors.
 			return nil
 		},
 	}
-	f.ref.register(cmd)
+	f.redis.registerServer(cmd)
 	cmd.Flags().StringVar(&f.format, "format", formatTSV, "tsv or mtx")
 	cmd.Flags().StringVar(&f.out, "out", "", "file to write, for tsv also - for standard output (required)")
 	cmd.Flags().StringVar(&f.vocabulary, "vocabulary", "", "second file of an mtx: the terms, a line for each row")
@@ -120,7 +120,7 @@ func (f *exportFlags) write(ctx context.Context, stdout io.Writer, m *simmatrix.
 const allFigures = "all"
 
 func newMatrixPlot() *cobra.Command {
-	var ref refFlags
+	var redis redisFlags
 	var out, figure string
 	cmd := &cobra.Command{
 		Use: "plot MATRIX --out FILE", Short: "Draw what is in a matrix, as SVG or PNG",
@@ -139,7 +139,7 @@ a term with itself counted, in percent.
 			if err != nil {
 				return terminal.Usage(err)
 			}
-			m, err := openMatrix(cmd.Context(), args[0], &ref)
+			m, err := openMatrix(cmd.Context(), cmd.ErrOrStderr(), args[0], &redis)
 			if err != nil {
 				return err
 			}
@@ -154,8 +154,7 @@ a term with itself counted, in percent.
 			return nil
 		},
 	}
-	ref.register(cmd)
-	renamedFlags(cmd, map[string]string{"what": "figure"})
+	redis.registerServer(cmd)
 	cmd.Flags().StringVar(&out, "out", "", "image to write, FILE.svg or FILE.png (required)")
 	cmd.Flags().StringVar(&figure, "figure", allFigures, "figures to draw: "+figureNames())
 	return cmd

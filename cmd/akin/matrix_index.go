@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,8 +78,8 @@ func (f *buildFlags) checkIndex() error {
 			errs = append(errs, errors.New(text))
 		}
 	}
-	fail(f.target.index == "" || len(f.target.fields) == 0, "--from-index needs --index and --field")
-	fail(f.target.cluster != "", "--cluster does not go with --from-index, which names the cluster")
+	fail(f.field.index == "" || len(f.field.fields) == 0, "--from-index needs --index and --field")
+	fail(f.field.url != "", "--cluster does not go with --from-index, which names the cluster")
 	fail(d.maxDocs < 0, "--max-docs: "+strconv.Itoa(d.maxDocs)+" is negative")
 	fail(d.words && d.exactAnalysis, "--words does not go with --exact-analysis")
 	if scan := f.scan(); len(scan.Fields) > 0 {
@@ -95,19 +96,19 @@ func (f *buildFlags) checkIndex() error {
 		errs = append(errs, reading.CheckSpool(d.spool))
 	}
 	d.options.MaxMemory = int64(learningShare * float64(d.memory))
-	d.options.Power = f.power
-	if f.filter.MinDocFreq > 0 { // rarer terms are nobody's neighbors, but have rows
-		d.options.MinDocFreq, f.filter.MinDocFreq = int(f.filter.MinDocFreq), 0
+	d.options.Power = cmp.Or(f.power, d.options.Power)
+	if f.terms.MinDocFreq > 0 { // rarer terms are nobody's neighbors, but have rows
+		d.options.MinDocFreq, f.terms.MinDocFreq = int(f.terms.MinDocFreq), 0
 	}
 	// Their entries have no mirror: they would be lost, or make them neighbors.
-	d.options.RareTerms = !f.sparsify.Mutual && !f.sparsify.Symmetric
+	d.options.RareTerms = !f.rows.Mutual && !f.rows.Symmetric
 	return errors.Join(append(errs, d.options.Validate())...)
 }
 
 // scan returns what of the index is read, all documents that match.
 func (f *buildFlags) scan() documents.ScanOptions {
 	o := documents.ScanOptions{
-		Index: f.target.index, Fields: f.target.fields,
+		Index: f.field.index, Fields: f.field.fields,
 		Seed: int(f.docs.options.Seed % (1 << 31)), // the engines take no more
 	}
 	if f.docs.query != "" {
@@ -117,7 +118,7 @@ func (f *buildFlags) scan() documents.ScanOptions {
 }
 
 func (f *buildFlags) fromIndex(ctx context.Context, report *terminal.Progress) (*simmatrix.Matrix, error) {
-	client, err := openCluster(f.docs.url, f.target.caFile)
+	client, err := (&clusterFlags{url: f.docs.url, caFile: f.field.caFile}).open()
 	if err != nil {
 		return nil, err
 	}
@@ -131,6 +132,9 @@ func (f *buildFlags) fromIndex(ctx context.Context, report *terminal.Progress) (
 	if err != nil {
 		return nil, err
 	}
+	if stems, err := x.Stems(ctx); err == nil && !stems {
+		report.Tell("note: %s is not stemmed: %s", strings.Join(f.field.fields, ", "), ensemblesGain)
+	}
 	f.docs.options.Source = describeIndex(f)
 	m, err := learn.FromCorpus(ctx, corpus, f.docs.options, report.Step)
 	if errors.Is(err, simmatrix.ErrMemory) {
@@ -142,7 +146,7 @@ func (f *buildFlags) fromIndex(ctx context.Context, report *terminal.Progress) (
 
 // describeIndex says in words where the documents come from.
 func describeIndex(f *buildFlags) string {
-	s := "index " + f.target.index + ", field " + strings.Join(f.target.fields, ", ")
+	s := "index " + f.field.index + ", field " + strings.Join(f.field.fields, ", ")
 	if f.docs.query != "" {
 		s += ", documents that match " + f.docs.query
 	}

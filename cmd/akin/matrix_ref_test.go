@@ -60,24 +60,24 @@ func TestMatrixIsAFileOrAVersionInRedis(t *testing.T) {
 	t.Setenv("AKIN_REDIS_URL", "")
 	m := fleet(t)
 	file := encodedFile(t, "docs@active", m) // goes before Redis
-	var flags refFlags
-	got, err := openMatrix(t.Context(), file, &flags)
+	var flags redisFlags
+	got, err := openMatrix(t.Context(), io.Discard, file, &flags)
 	if err != nil || got.Checksum() != m.Checksum() {
 		t.Errorf("a file named like a version: %v", err)
 	}
-	if _, err := openMatrix(t.Context(), "docs@7", &flags); err == nil || !errors.As(err, new(terminal.UsageError)) ||
+	if _, err := openMatrix(t.Context(), io.Discard, "docs@7", &flags); err == nil || !errors.As(err, new(terminal.UsageError)) ||
 		!strings.Contains(err.Error(), "docs@7 is no file") || !strings.Contains(err.Error(), "--redis") {
 		t.Errorf("no file and no Redis: %v", err)
 	}
 	for _, ref := range []string{"docs.akin", "folder/docs@7", "@7", "docs@", "a@b@c"} {
-		if _, err := openMatrix(t.Context(), ref, &flags); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "NAME@VERSION") {
+		if _, err := openMatrix(t.Context(), io.Discard, ref, &flags); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "NAME@VERSION") {
 			t.Errorf("%s: %v", ref, err)
 		}
 	}
 	if err := os.WriteFile("bad@1", []byte("garbage"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := openMatrix(t.Context(), "bad@1", &flags); !errors.Is(err, simmatrix.ErrFormat) {
+	if _, err := openMatrix(t.Context(), io.Discard, "bad@1", &flags); !errors.Is(err, simmatrix.ErrFormat) {
 		t.Errorf("a damaged file named like a version: %v", err)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/akin-search/akin/cmd/akin/internal/files"
@@ -36,10 +35,10 @@ func (f *buildFlags) all() []matrixSource {
 		{"from-index", "power query max-docs words exact-analysis spool parts dim window context-power shift " +
 			"min-cooccurrence max-terms max-memory seed", f.checkIndex, f.fromIndex},
 		{"from-vectors", "power threshold recall max-words format", f.checkVectors, f.fromVectors},
-		{"from-edit-distance", "formula theta1 theta2 length-ratio max-distance bytes", f.checkEdit, f.fromEditDistance},
+		{"from-edit-distance", "formula theta1 theta2 length-ratio max-distance bytes", f.edit.options.Validate, f.fromEditDistance},
 		{"from-thesaurus", "similarity expand multi-word joiner format", f.checkThesaurus, f.fromThesaurus},
-		{"from-tsv", "bidirectional clamp-similarities", f.checkList, f.fromTSV},
-		{"from-matrix-market", "vocabulary bidirectional clamp-similarities", f.checkList, f.fromMatrixMarket},
+		{"from-tsv", "bidirectional clamp-similarities", f.list.check, f.list.readTSV},
+		{"from-matrix-market", "vocabulary bidirectional clamp-similarities", f.list.check, f.list.readMatrixMarket},
 		{"from-matrices", "combine weights relations", f.combine.check, f.fromMatrices},
 	}
 }
@@ -73,20 +72,16 @@ func (f *buildFlags) chosen(flags *pflag.FlagSet) (matrixSource, error) {
 }
 
 // registerSources defines the flags of the sources.
-func registerSources(f *buildFlags, cmd *cobra.Command) {
-	flags := cmd.Flags()
+func registerSources(f *buildFlags, flags *pflag.FlagSet) {
 	f.docs.register(flags)
-	registerVectors(f, flags)
-	registerEdit(f, flags)
-	registerThesaurus(f, flags)
-	registerLists(f, flags)
-	flags.StringVar(&f.format, "format", "", "text or binary, or solr or wordnet; default what the file looks like")
-	flags.Float64Var(&f.power, "power", f.vectors.Power, "power of the cosine")
+	f.vectors.register(flags)
+	f.edit.register(flags)
+	f.thesaurus.register(flags)
+	f.list.register(flags)
 	f.combine.register(flags)
-	renamedFlags(cmd, map[string]string{
-		"both-ways": "bidirectional", "clamp": "clamp-similarities", "min-runes": "min-length", "max-runes": "max-length",
-		"keep": "include", "drop": "exclude",
-	})
+	flags.StringVar(&f.format, "format", "", "text or binary, or solr or wordnet; default what the file looks like")
+	flags.Float64Var(&f.power, "power", 0,
+		"power of the cosine; default 3 for an index, and for vectors by how near their words are")
 	sources := map[string][]string{} // by the name of the flag
 	for _, s := range f.all() {
 		for name := range strings.FieldsSeq(s.takes) {
@@ -103,36 +98,44 @@ func registerSources(f *buildFlags, cmd *cobra.Command) {
 // are listed somewhere, since the rows are cut to --top in the end, and twice
 // --top of what is searched for where some may fall away.
 func (f *buildFlags) setNeighbors() {
-	n := f.sparsify.Neighbors
-	f.thesaurus.Neighbors, f.list.Neighbors, f.combine.options.Neighbors = simmatrix.MaxNeighbors, simmatrix.MaxNeighbors, n
-	if f.overrides != "" || f.sparsify.Symmetric {
+	n := f.rows.Neighbors
+	f.thesaurus.options.Neighbors, f.list.options.Neighbors, f.combine.options.Neighbors = simmatrix.MaxNeighbors, simmatrix.MaxNeighbors, n
+	if f.rows.overrides != "" || f.rows.Symmetric {
 		n = min(2*n, simmatrix.MaxNeighbors)
 	}
-	f.docs.options.Neighbors, f.vectors.Neighbors, f.edit.Neighbors = n, n, n
+	f.docs.options.Neighbors, f.vectors.options.Neighbors, f.edit.options.Neighbors = n, n, n
 }
 
-func registerVectors(f *buildFlags, flags *pflag.FlagSet) {
-	f.vectors = learn.DefaultVectorOptions()
-	flags.StringVar(&f.paths.vectors, "from-vectors", "", "word vectors of this file")
-	flags.Float64Var(&f.vectors.Threshold, "threshold", f.vectors.Threshold, "cosines up to this count as 0")
-	flags.Float64Var(&f.vectors.Recall, "recall", 0,
+// vectorFlags are the flags of --from-vectors.
+type vectorFlags struct {
+	path    string
+	options learn.VectorOptions
+	reading source.ReadVectorsOptions
+}
+
+func (f *vectorFlags) register(flags *pflag.FlagSet) {
+	f.options = learn.DefaultVectorOptions()
+	flags.StringVar(&f.path, "from-vectors", "", "word vectors of this file")
+	flags.Float64Var(&f.options.Threshold, "threshold", f.options.Threshold, "cosines up to this count as 0")
+	flags.Float64Var(&f.options.Recall, "recall", 0,
 		"share of the nearest words to find, such as 0.95, for a faster search that may miss some; default all")
 	flags.IntVar(&f.reading.MaxWords, "max-words", 0, "read this many words, which files have in order of frequency; default all")
 }
 
 func (f *buildFlags) checkVectors() error {
-	f.vectors.Power = f.power
-	f.reading.Format = source.VectorsFormat(f.format)
-	if f.target.cluster == "" { // else the filters are for the index terms
-		f.reading.Keep = func(word string) bool { return f.filter.Match(word, 0, 0) } // its frequency is not known yet
+	v := &f.vectors
+	v.options.Power, v.reading.Format = f.power, source.VectorsFormat(f.format)
+	if f.field.url == "" { // else the filters are for the index terms
+		v.reading.Keep = func(word string) bool { return f.terms.Match(word, 0, 0) } // its frequency is not known yet
 	}
-	return errors.Join(f.vectors.Validate(), f.reading.Validate())
+	return errors.Join(v.options.Validate(), v.reading.Validate())
 }
 
 func (f *buildFlags) fromVectors(ctx context.Context, report *terminal.Progress) (*simmatrix.Matrix, error) {
 	report.Step("reading vectors", 0, 0)
-	vectors, err := files.Read(ctx, f.paths.vectors, func(r io.Reader) (*source.Vectors, error) {
-		return source.ReadVectors(r, f.reading)
+	v := &f.vectors
+	vectors, err := files.Read(ctx, v.path, func(r io.Reader) (*source.Vectors, error) {
+		return source.ReadVectors(r, v.reading)
 	})
 	if err != nil {
 		return nil, err
@@ -141,58 +144,70 @@ func (f *buildFlags) fromVectors(ctx context.Context, report *terminal.Progress)
 		report.Tell("skipped %d words that the filters leave out, %d that came before, %d that cannot be index terms",
 			n.Filtered, n.Repeated, n.Invalid)
 	}
-	if f.target.cluster != "" {
-		if f.found, err = f.target.lookUp(ctx, vectors.Words(), report); err != nil {
+	if f.field.url != "" {
+		if err = f.field.lookUp(ctx, vectors.Words(), report); err != nil {
 			return nil, err
 		}
-		f.vectors.Keep = func(word string) bool { return f.filter.matchFound(word, f.found) }
-		f.vectors.Candidate = func(word string) bool { return inDocuments(word, f.found) }
+		v.options.Keep = func(word string) bool { return f.field.passes(word, &f.terms) }
+		v.options.Candidate = f.field.inDocuments
 	}
-	f.vectors.Source = "vectors " + filepath.Base(f.paths.vectors)
-	m, err := learn.FromVectors(ctx, vectors, f.vectors, report.Step)
-	if err == nil && f.vectors.Recall > 0 {
-		report.Tell("recall of the approximate search, measured: %s", m.Meta().Params["recall"])
+	v.options.Source = "vectors " + filepath.Base(v.path)
+	m, err := learn.FromVectors(ctx, vectors, v.options, report.Step)
+	if err != nil {
+		return nil, err
 	}
-	return m, err
+	params := m.Meta().Params
+	if v.options.Recall > 0 {
+		report.Tell("recall of the approximate search, measured: %s", params["recall"])
+	}
+	if f.power == 0 {
+		report.Tell("power of the cosine, chosen by how near the words are: %s", params["power"])
+	}
+	if crowd := learn.Crowd(m); crowd > learn.LargestCrowd {
+		report.Tell("warning: with power %s the 30th neighbor of a word has a similarity of %.2f on average. Rankings get worse above %v: "+
+			"leave --power out, or raise it", params["power"], crowd, learn.LargestCrowd)
+	}
+	return m, nil
 }
 
-func registerEdit(f *buildFlags, flags *pflag.FlagSet) {
-	f.edit = spelling.DefaultOptions()
-	flags.StringVar(&f.paths.edit, "from-edit-distance", "", "the terms of this file, one on a line, or of this matrix file, by their spelling")
-	flags.StringVar(&f.formula, "formula", string(f.edit.Formula), "power, reciprocal, linear, root or square")
-	flags.Float64Var(&f.edit.Theta1, "theta1", f.edit.Theta1, "with --formula power, θ1 in θ1·(1 − distance/length)^θ2")
-	flags.Float64Var(&f.edit.Theta2, "theta2", f.edit.Theta2, "with --formula power, θ2")
-	flags.Float64Var(&f.edit.LengthRatio, "length-ratio", f.edit.LengthRatio, "a neighbor is at most this many times as long")
-	flags.IntVar(&f.edit.MaxDistance, "max-distance", f.edit.MaxDistance, "largest distance of neighbors")
-	flags.BoolVar(&f.edit.Bytes, "bytes", false, "count bytes, not characters")
+// spellingFlags are the flags of --from-edit-distance.
+type spellingFlags struct {
+	path    string
+	options spelling.Options
 }
 
-func (f *buildFlags) checkEdit() error {
-	f.edit.Formula = spelling.Formula(f.formula)
-	return f.edit.Validate()
+func (f *spellingFlags) register(flags *pflag.FlagSet) {
+	f.options = spelling.DefaultOptions()
+	flags.StringVar(&f.path, "from-edit-distance", "", "the terms of this file, one on a line, or of this matrix file, by their spelling")
+	flags.StringVar((*string)(&f.options.Formula), "formula", string(f.options.Formula), "power, reciprocal, linear, root or square")
+	flags.Float64Var(&f.options.Theta1, "theta1", f.options.Theta1, "with --formula power, θ1 in θ1·(1 − distance/length)^θ2")
+	flags.Float64Var(&f.options.Theta2, "theta2", f.options.Theta2, "with --formula power, θ2")
+	flags.Float64Var(&f.options.LengthRatio, "length-ratio", f.options.LengthRatio, "a neighbor is at most this many times as long")
+	flags.IntVar(&f.options.MaxDistance, "max-distance", f.options.MaxDistance, "largest distance of neighbors")
+	flags.BoolVar(&f.options.Bytes, "bytes", false, "count bytes, not characters")
 }
 
 func (f *buildFlags) fromEditDistance(ctx context.Context, report *terminal.Progress) (*simmatrix.Matrix, error) {
 	report.Step("reading terms", 0, 0)
-	terms, err := readTerms(ctx, f.paths.edit)
+	terms, err := readTerms(ctx, f.edit.path)
 	if err != nil {
 		return nil, err
 	}
-	keep := func(t simmatrix.Term) bool { return f.filter.Match(t.Text, t.DocFreq, 0) }
-	if f.target.cluster != "" {
+	keep := func(t simmatrix.Term) bool { return f.terms.Match(t.Text, t.DocFreq, 0) }
+	if f.field.url != "" {
 		words := make([]string, len(terms))
 		for k, t := range terms {
 			words[k] = t.Text
 		}
-		if f.found, err = f.target.lookUp(ctx, words, report); err != nil {
+		if err = f.field.lookUp(ctx, words, report); err != nil {
 			return nil, err
 		}
-		keep = func(t simmatrix.Term) bool { return f.filter.matchFound(t.Text, f.found) }
-		f.edit.Candidate = func(word string) bool { return inDocuments(word, f.found) }
+		keep = func(t simmatrix.Term) bool { return f.field.passes(t.Text, &f.terms) }
+		f.edit.options.Candidate = f.field.inDocuments
 	}
 	terms = slices.DeleteFunc(terms, func(t simmatrix.Term) bool { return !keep(t) })
-	f.edit.Source = "edit distance of " + filepath.Base(f.paths.edit)
-	return spelling.FromTerms(ctx, terms, f.edit, report.Step)
+	f.edit.options.Source = "edit distance of " + filepath.Base(f.edit.path)
+	return spelling.FromTerms(ctx, terms, f.edit.options, report.Step)
 }
 
 // readTerms reads a list of terms, or the terms of a matrix file.
@@ -221,27 +236,33 @@ func readMatrixOr[T any](ctx context.Context, path string, read func(io.Reader) 
 	})
 }
 
-func registerThesaurus(f *buildFlags, flags *pflag.FlagSet) {
-	f.thesaurus = source.DefaultThesaurusOptions()
-	flags.StringVar(&f.paths.thesaurus, "from-thesaurus", "", "synonym file of Solr or Elasticsearch, or WordNet's wn_s.pl")
-	flags.Float64Var(&f.thesaurus.Similarity, "similarity", f.thesaurus.Similarity, "similarity of synonyms where the file has none")
-	flags.BoolVar(&f.thesaurus.Expand, "expand", f.thesaurus.Expand,
+// thesaurusFlags are the flags of --from-thesaurus.
+type thesaurusFlags struct {
+	path    string
+	options source.ThesaurusOptions
+}
+
+func (f *thesaurusFlags) register(flags *pflag.FlagSet) {
+	f.options = source.DefaultThesaurusOptions()
+	flags.StringVar(&f.path, "from-thesaurus", "", "synonym file of Solr or Elasticsearch, or WordNet's wn_s.pl")
+	flags.Float64Var(&f.options.Similarity, "similarity", f.options.Similarity, "similarity of synonyms where the file has none")
+	flags.BoolVar(&f.options.Expand, "expand", f.options.Expand,
 		"all of a group are each other's synonyms; else the first is that of the rest")
-	flags.StringVar(&f.multiWord, "multi-word", string(f.thesaurus.MultiWord), "skip entries of several words, or join them")
-	flags.StringVar(&f.thesaurus.Joiner, "joiner", f.thesaurus.Joiner, "with --multi-word join, what stands between the words")
+	flags.StringVar((*string)(&f.options.MultiWord), "multi-word", string(f.options.MultiWord), "skip entries of several words, or join them")
+	flags.StringVar(&f.options.Joiner, "joiner", f.options.Joiner, "with --multi-word join, what stands between the words")
 }
 
 func (f *buildFlags) checkThesaurus() error {
-	f.thesaurus.MultiWord, f.thesaurus.Format = source.MultiWord(f.multiWord), source.ThesaurusFormat(f.format)
-	return f.thesaurus.Validate()
+	f.thesaurus.options.Format = source.ThesaurusFormat(f.format)
+	return f.thesaurus.options.Validate()
 }
 
 func (f *buildFlags) fromThesaurus(ctx context.Context, report *terminal.Progress) (*simmatrix.Matrix, error) {
 	report.Step("reading the thesaurus", 0, 0)
-	f.thesaurus.Source = "thesaurus " + filepath.Base(f.paths.thesaurus)
+	f.thesaurus.options.Source = "thesaurus " + filepath.Base(f.thesaurus.path)
 	var counts source.ThesaurusCounts
-	m, err := files.Read(ctx, f.paths.thesaurus, func(r io.Reader) (m *simmatrix.Matrix, err error) {
-		m, counts, err = source.ReadThesaurus(r, f.thesaurus)
+	m, err := files.Read(ctx, f.thesaurus.path, func(r io.Reader) (m *simmatrix.Matrix, err error) {
+		m, counts, err = source.ReadThesaurus(r, f.thesaurus.options)
 		return m, err
 	})
 	if err == nil {
@@ -254,49 +275,54 @@ func (f *buildFlags) fromThesaurus(ctx context.Context, report *terminal.Progres
 	return m, err
 }
 
-func registerLists(f *buildFlags, flags *pflag.FlagSet) {
-	f.list = source.DefaultListOptions()
-	flags.StringVar(&f.paths.tsv, "from-tsv", "", "lines of term, TAB, term, TAB, similarity")
-	flags.StringVar(&f.paths.market, "from-matrix-market", "", "a MatrixMarket file; needs --vocabulary")
-	flags.StringVar(&f.paths.vocabulary, "vocabulary", "", "the terms of its rows, one on a line")
-	flags.BoolVar(&f.list.Symmetric, "bidirectional", false, "each entry counts in both directions")
-	flags.BoolVar(&f.list.Clamp, "clamp-similarities", false,
+// listFlags are the flags of --from-tsv and --from-matrix-market.
+type listFlags struct {
+	tsv, market, vocabulary string // paths
+	options                 source.ListOptions
+}
+
+func (f *listFlags) register(flags *pflag.FlagSet) {
+	f.options = source.DefaultListOptions()
+	flags.StringVar(&f.tsv, "from-tsv", "", "lines of term, TAB, term, TAB, similarity")
+	flags.StringVar(&f.market, "from-matrix-market", "", "a MatrixMarket file; needs --vocabulary")
+	flags.StringVar(&f.vocabulary, "vocabulary", "", "the terms of its rows, one on a line")
+	flags.BoolVar(&f.options.Symmetric, "bidirectional", false, "each entry counts in both directions")
+	flags.BoolVar(&f.options.Clamp, "clamp-similarities", false,
 		"take similarities under 0 as 0 and above 1 as 1, which otherwise are errors")
 }
 
-func (f *buildFlags) checkList() error {
-	err := f.list.Validate()
-	if (f.paths.market == "") != (f.paths.vocabulary == "") {
-		err = errors.Join(err, errors.New("give --from-matrix-market and --vocabulary together"))
+func (f *listFlags) check() error {
+	if (f.market == "") != (f.vocabulary == "") {
+		return errors.New("give --from-matrix-market and --vocabulary together")
 	}
-	return err
+	return nil
 }
 
-func (f *buildFlags) fromTSV(ctx context.Context, report *terminal.Progress) (*simmatrix.Matrix, error) {
+func (f *listFlags) readTSV(ctx context.Context, report *terminal.Progress) (*simmatrix.Matrix, error) {
 	report.Step("reading similarities", 0, 0)
-	f.list.Source = "list " + filepath.Base(f.paths.tsv)
-	return files.Read(ctx, f.paths.tsv, func(r io.Reader) (*simmatrix.Matrix, error) { return source.ReadTSV(r, f.list) })
+	f.options.Source = "list " + filepath.Base(f.tsv)
+	return files.Read(ctx, f.tsv, func(r io.Reader) (*simmatrix.Matrix, error) { return source.ReadTSV(r, f.options) })
 }
 
-func (f *buildFlags) fromMatrixMarket(ctx context.Context, report *terminal.Progress) (*simmatrix.Matrix, error) {
+func (f *listFlags) readMatrixMarket(ctx context.Context, report *terminal.Progress) (*simmatrix.Matrix, error) {
 	report.Step("reading similarities", 0, 0)
-	f.list.Source = "matrix " + filepath.Base(f.paths.market)
-	market, err := openfile.Open(ctx, f.paths.market)
+	f.options.Source = "matrix " + filepath.Base(f.market)
+	market, err := openfile.Open(ctx, f.market)
 	if err != nil {
 		return nil, err
 	}
 	defer market.Close() // nothing was written
-	vocabulary, err := openfile.Open(ctx, f.paths.vocabulary)
+	vocabulary, err := openfile.Open(ctx, f.vocabulary)
 	if err != nil {
 		return nil, err
 	}
 	defer vocabulary.Close() // as above
-	m, err := source.ReadMatrixMarket(market, vocabulary, f.list)
+	m, err := source.ReadMatrixMarket(market, vocabulary, f.options)
 	switch {
 	case errors.Is(err, source.ErrVocabulary), errors.Is(err, simmatrix.ErrNoVocabulary):
-		return nil, fmt.Errorf("%s: %w", f.paths.vocabulary, err)
+		return nil, fmt.Errorf("%s: %w", f.vocabulary, err)
 	case err != nil:
-		return nil, fmt.Errorf("%s: %w", f.paths.market, err)
+		return nil, fmt.Errorf("%s: %w", f.market, err)
 	}
 	return m, nil
 }

@@ -34,21 +34,17 @@ The similarities of terms are not in it; they may change at any time.
 	}, newNormsSnapshot(), newNormsBackfill())
 }
 
-// normsCredentials says where the credentials come from.
-const normsCredentials = `Credentials for the cluster come from ` + configs.EnvClusterUsername + ` and ` + configs.EnvClusterPassword + ` or
-from ` + configs.EnvClusterAPIKey + `.`
-
 // normsFlags say which field of which index is meant.
 type normsFlags struct {
-	cluster, caFile, index, field string
-	workers                       int
+	clusterFlags
+
+	field   string
+	workers int
 }
 
 func (f *normsFlags) register(flags *pflag.FlagSet) {
-	flags.StringVar(&f.cluster, "cluster", "", "URL of the cluster (required)")
-	flags.StringVar(&f.caFile, "ca-file", "", "PEM file of the authorities that sign the cluster's certificate; default the system's")
-	flags.StringVar(&f.index, "index", "", "index, alias, data stream, or several as in a search (required)")
-	flags.StringVar(&f.field, "field", "", "text field (required)")
+	f.clusterFlags.register(flags, "URL of the cluster (required, as are --index and --field)")
+	flags.StringVar(&f.field, "field", "", "text field")
 	flags.IntVar(&f.workers, "workers", norms.DefaultWorkers, "batches of 500 documents under way at the same time, 1 to "+strconv.Itoa(maxWorkers))
 }
 
@@ -58,7 +54,7 @@ const maxWorkers = 32
 // check returns all that is wrong with the flags.
 func (f *normsFlags) check() []error {
 	var errs []error
-	for _, required := range []struct{ name, value string }{{"cluster", f.cluster}, {"index", f.index}, {"field", f.field}} {
+	for _, required := range []struct{ name, value string }{{"cluster", f.url}, {"index", f.index}, {"field", f.field}} {
 		if required.value == "" {
 			errs = append(errs, fmt.Errorf("give --%s", required.name))
 		}
@@ -69,10 +65,10 @@ func (f *normsFlags) check() []error {
 	return errs
 }
 
-// open connects to the cluster of the flags, and returns the concrete indices
+// connect connects to the cluster of the flags, and returns the concrete indices
 // that map the field.
-func (f *normsFlags) open(ctx context.Context) (cluster documents.API, indices []string, err error) {
-	cluster.Client, err = openCluster(f.cluster, f.caFile)
+func (f *normsFlags) connect(ctx context.Context) (cluster documents.API, indices []string, err error) {
+	cluster.Client, err = f.open()
 	if err == nil {
 		if indices, err = f.countable(ctx, cluster, f.index); err != nil {
 			_ = cluster.Client.Close() // nothing was written
@@ -121,7 +117,7 @@ The same documents give the same file.
 A term that the file does not have counts as one of a single document: --min-df 2 makes
 the file smaller and changes no weight.
 
-` + normsCredentials,
+` + clusterCredentials,
 		Example: `  akin norms snapshot --cluster http://127.0.0.1:9200 --index docs --field body --out weights.akin
   akin norms snapshot --cluster http://127.0.0.1:9200 --index docs --field body.akin --min-df 2 --out weights.akin
   akin matrix push --redis redis://127.0.0.1:6379 --name docs-weights --activate weights.akin`,
@@ -154,7 +150,7 @@ func (f *snapshotFlags) parse() error {
 const countingShare = 0.2
 
 func (f *snapshotFlags) run(ctx context.Context, stderr io.Writer) error {
-	cluster, _, err := f.open(ctx)
+	cluster, _, err := f.connect(ctx)
 	if err != nil {
 		return err
 	}

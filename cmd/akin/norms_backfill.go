@@ -23,7 +23,7 @@ import (
 type backfillFlags struct {
 	normsFlags
 
-	ref                 refFlags
+	redis               redisFlags
 	weights             string
 	all, dryRun, follow bool
 	interval            time.Duration // between two rounds of follow
@@ -52,7 +52,7 @@ Refused are fields of nested documents, fields that others are copied to by copy
 indices that do not keep the whole _source or lack the mapping, which is then printed.
 docs/modes.md has the rest, docs/security.md the rights.
 
-` + normsCredentials
+` + clusterCredentials
 
 func newNormsBackfill() *cobra.Command {
 	var f backfillFlags
@@ -73,7 +73,7 @@ func newNormsBackfill() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	f.register(flags)
-	f.ref.register(cmd)
+	f.redis.registerServer(cmd)
 	flags.StringVar(&f.weights, "weights", "", "MATRIX of the weights (required)")
 	flags.BoolVar(&f.all, "all", false, "compute all lengths again; documents that hold the right one are not written")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "count the documents to do, in each index, and write nothing")
@@ -102,19 +102,19 @@ func (f *backfillFlags) checkAll(interval bool) error {
 }
 
 func (f *backfillFlags) run(ctx context.Context, stderr io.Writer) error {
-	m, err := openMatrix(ctx, f.weights, &f.ref)
+	m, err := openMatrix(ctx, stderr, f.weights, &f.redis)
 	if err != nil {
 		return err
 	}
 	if m.Meta().MaxNeighbors > 0 {
 		return fmt.Errorf("%s is a similarity matrix, not weights: its terms have neighbors, and its document frequencies need not be those of the index; "+
-			"make weights of the index with: akin norms snapshot --cluster %s --index %s --field %s --out weights.akin", f.weights, f.cluster, f.index, f.field)
+			"make weights of the index with: akin norms snapshot --cluster %s --index %s --field %s --out weights.akin", f.weights, f.url, f.index, f.field)
 	}
 	weights, err := norms.NewWeights(m)
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.weights, err)
 	}
-	cluster, indices, err := f.open(ctx)
+	cluster, indices, err := f.connect(ctx)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 
@@ -17,7 +18,7 @@ import (
 type VectorOptions struct {
 	Source    string  // becomes Meta.Source: in words, where the vectors come from
 	Neighbors int     // C, the most neighbors of a word, 1 to [simmatrix.MaxNeighbors]
-	Power     float64 // p in s = max(0, cos)^p, above 0
+	Power     float64 // p in s = max(0, cos)^p; 0 chooses it by the vectors
 	Threshold float64 // θ in [0, 1): a cosine at or under it counts as 0
 	// Recall is the share of the nearest words that an approximate search has
 	// to find, in (0, 1); 0 is the exact search.
@@ -27,16 +28,20 @@ type VectorOptions struct {
 	Keep, Candidate func(word string) bool
 }
 
-// DefaultVectorOptions returns Neighbors 200 and Power 3, which go with
-// [DefaultCorpusOptions], and the exact search.
+// DefaultVectorOptions returns Neighbors 200, which go with
+// [DefaultCorpusOptions], a chosen power and the exact search.
 func DefaultVectorOptions() VectorOptions {
-	return VectorOptions{Source: "vectors", Neighbors: 200, Power: 3}
+	return VectorOptions{Source: "vectors", Neighbors: 200}
 }
 
 // Validate reports every setting that is out of range.
 func (o *VectorOptions) Validate() error {
+	var power error
+	if o.Power != 0 {
+		power = settings.Positive("power", o.Power)
+	}
 	return errors.Join(
-		settings.InRange("neighbors", o.Neighbors, simmatrix.MaxNeighbors), settings.Positive("power", o.Power),
+		settings.InRange("neighbors", o.Neighbors, simmatrix.MaxNeighbors), power,
 		settings.InUnit("threshold", o.Threshold, "[0, 1)"), settings.InUnit("recall", o.Recall, "[0, 1)"))
 }
 
@@ -53,6 +58,10 @@ type vectorSet interface {
 //
 // for the Neighbors nearest candidates j of each word i, without those that
 // round to zero. Document frequencies are unknown.
+//
+// A Power of 0 becomes the whole number, 3 to 100, that brings the mean
+// similarity of a word's 30th neighbor nearest to 0.005, by the cosines of a
+// sample: how near words are depends on the vectors, and small ones crowd them.
 //
 // With Recall the vectors are put into 2√n cells by k-means, and each is
 // compared with the members of as many nearest cells as find that share of the
@@ -79,7 +88,7 @@ func FromVectors(ctx context.Context, v vectorSet, opts VectorOptions, progress 
 	m := &simmatrix.Table{
 		Meta: simmatrix.Meta{Source: opts.Source, Params: map[string]string{
 			"dimensions": strconv.Itoa(v.Dim()), "neighbors": strconv.Itoa(opts.Neighbors),
-			"power": settings.FormatFloat(opts.Power), "threshold": settings.FormatFloat(opts.Threshold),
+			"threshold": settings.FormatFloat(opts.Threshold),
 		}},
 		DocFreqs: make([]uint32, len(kept)),
 	}
@@ -87,6 +96,8 @@ func FromVectors(ctx context.Context, v vectorSet, opts VectorOptions, progress 
 		m.Terms = append(m.Terms, words[k])
 	}
 	rows := nearestOptions{neighbors: opts.Neighbors, power: opts.Power, threshold: opts.Threshold}
+	p := directions(v, kept)
+	var err error
 	if opts.Candidate != nil {
 		rows.candidates = []uint32{}
 		for i, t := range m.Terms {
@@ -95,18 +106,74 @@ func FromVectors(ctx context.Context, v vectorSet, opts VectorOptions, progress 
 			}
 		}
 	}
-	var err error
+	if rows.power == 0 {
+		if rows.power, err = p.power(ctx, rows.candidates); err != nil {
+			return nil, err
+		}
+	}
+	m.Meta.Params["power"] = settings.FormatFloat(rows.power)
 	if opts.Recall == 0 {
-		m.Entries, err = directions(v, kept).nearest(ctx, rows, parallel.NewStage(progress, "neighbors", len(kept)))
+		m.Entries, err = p.nearest(ctx, rows, parallel.NewStage(progress, "neighbors", len(kept)))
 	} else {
 		var how approximation
-		m.Entries, how, err = directions(v, kept).nearestApproximately(ctx, rows, opts.Recall, progress)
+		m.Entries, how, err = p.nearestApproximately(ctx, rows, opts.Recall, progress)
 		how.describe(m.Meta.Params, opts.Recall)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return m.Matrix()
+}
+
+// LargestCrowd is the [Crowd] above which searches got worse on judged
+// collections.
+const LargestCrowd = 0.1
+
+// How a power is chosen.
+const (
+	crowdPlace   = 30   // as many terms as a search adds
+	usualCrowd   = 0.005 // with which four sets of vectors ranked best, or nearly so
+	crowdSample  = 1000 // words
+	nearest      = 0.99 // a larger mean cosine counts as this one
+	leastPower   = 3.0  // that of matrices learned from documents
+	largestPower = 100.0
+)
+
+// power returns the power that gives the vectors the usual crowd.
+func (p *panels) power(ctx context.Context, candidates []uint32) (float64, error) {
+	shown := p
+	if candidates != nil {
+		shown = p.pick(candidates)
+	}
+	var ids []uint32
+	for k := range min(crowdSample, p.vectors) {
+		ids = append(ids, uint32(k*p.vectors/min(crowdSample, p.vectors))) //nolint:gosec // at most MaxTerms
+	}
+	cosines := make([]float64, p.vectors) // by id, so that they are added up in one order
+	err := p.pick(ids).search(ctx, crowdPlace+1, 0, shown.showAll, func(id uint32, best []candidate) {
+		best = slices.DeleteFunc(best, func(c candidate) bool { return c.id() == id })
+		if len(best) >= crowdPlace {
+			cosines[id] = float64(best[crowdPlace-1].cos())
+		}
+	}, nil)
+	mean := 0.0
+	for _, cos := range cosines {
+		mean += cos / float64(len(ids))
+	}
+	power := math.Round(math.Log(usualCrowd) / math.Log(min(mean, nearest))) // 0 for a mean of 0
+	return min(max(power, leastPower), largestPower), err
+}
+
+// Crowd returns the mean similarity of the 30th neighbors of m, 0 where a term
+// has fewer. Above [LargestCrowd] searches drown in neighbors.
+func Crowd(m *simmatrix.Matrix) float64 {
+	sum := 0.0
+	for i := range m.Len() {
+		if _, units := m.Table().Row(i); len(units) >= crowdPlace {
+			sum += float64(units[crowdPlace-1]) / simmatrix.UnitsOfOne
+		}
+	}
+	return sum / float64(m.Len())
 }
 
 // directions returns unit vectors of the words to keep, with places as ids.

@@ -3,8 +3,11 @@ package learn
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -87,6 +90,60 @@ func TestFromVectorsOptions(t *testing.T) {
 	}
 }
 
+// crowded returns words whose vectors have that much of one direction in
+// common, the rest being random.
+func crowded(tb testing.TB, words, dim int, common float64) *source.Vectors {
+	tb.Helper()
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same numbers every time
+	var text strings.Builder
+	for i := range words {
+		fmt.Fprintf(&text, "w%04d %v", i, common*math.Sqrt(float64(dim)))
+		for range dim - 1 {
+			fmt.Fprintf(&text, " %v", random.NormFloat64())
+		}
+		text.WriteByte('\n')
+	}
+	return mustRead(tb, text.String())
+}
+
+func TestPowerIsChosenByHowNearTheWordsAre(t *testing.T) {
+	before := 0.0
+	for _, tt := range []struct {
+		name        string
+		dim         int
+		common      float64
+		least, most float64
+	}{
+		{"words in all directions", 300, 0, 3, 3}, // where the cosine of the 30th is 0.13
+		{"few dimensions", 10, 0, 8, 30},
+		{"one direction in common", 10, 1, 15, 60},
+		{"nearly one vector", 10, 10, 100, 100},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			v, opts := crowded(t, 1500, tt.dim, tt.common), DefaultVectorOptions()
+			m, err := FromVectors(t.Context(), v, opts, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			power, err := strconv.ParseFloat(m.Meta().Params["power"], 64)
+			if err != nil || power < tt.least || power > tt.most || power < before {
+				t.Errorf("power %v, want %v to %v, and not under %v", power, tt.least, tt.most, before)
+			}
+			before = power
+			if crowd := Crowd(m); tt.least > leastPower && tt.most < largestPower && (crowd > 1.5*usualCrowd || crowd < usualCrowd/1.5) {
+				t.Errorf("with power %v the 30th neighbors have a similarity of %v", power, crowd)
+			}
+			opts.Power = 2
+			if m, err = FromVectors(t.Context(), v, opts, nil); err != nil || m.Meta().Params["power"] != "2" {
+				t.Errorf("%v; a power that is given became %s", err, m.Meta().Params["power"])
+			}
+			if crowded := Crowd(m) > LargestCrowd; crowded != (tt.least > leastPower) {
+				t.Errorf("with power 2 the 30th neighbors have a similarity of %v", Crowd(m))
+			}
+		})
+	}
+}
+
 func TestFromVectorsRefuses(t *testing.T) {
 	v := mustRead(t, "a 1\nb 1\n")
 	none := DefaultVectorOptions()
@@ -94,8 +151,8 @@ func TestFromVectorsRefuses(t *testing.T) {
 	if _, err := FromVectors(t.Context(), v, none, nil); !errors.Is(err, simmatrix.ErrNoVocabulary) {
 		t.Errorf("no word kept: %v", err)
 	}
-	_, err := FromVectors(t.Context(), v, VectorOptions{Threshold: 1}, nil)
-	for _, name := range []string{"neighbors: 0", "power: 0", "threshold: 1"} {
+	_, err := FromVectors(t.Context(), v, VectorOptions{Threshold: 1, Power: -1}, nil)
+	for _, name := range []string{"neighbors: 0", "power: -1", "threshold: 1"} {
 		if err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("error %v does not name %s", err, name)
 		}
