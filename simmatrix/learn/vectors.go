@@ -59,9 +59,9 @@ type vectorSet interface {
 // for the Neighbors nearest candidates j of each word i, without those that
 // round to zero. Document frequencies are unknown.
 //
-// A Power of 0 becomes the whole number, 3 to 100, that brings the mean
-// similarity of a word's 30th neighbor nearest to 0.005, by the cosines of a
-// sample: how near words are depends on the vectors, and small ones crowd them.
+// A Power of 0 becomes the whole number, 3 to 100, with which the 30th neighbor
+// of a word has about the similarity 0.005, by the mean cosine of a sample: how
+// near words are depends on the vectors, and small ones crowd them.
 //
 // With Recall the vectors are put into 2√n cells by k-means, and each is
 // compared with the members of as many nearest cells as find that share of the
@@ -131,11 +131,11 @@ const LargestCrowd = 0.1
 
 // How a power is chosen.
 const (
-	crowdPlace   = 30   // as many terms as a search adds
+	crowdPlace   = 30    // as many terms as a search adds
 	usualCrowd   = 0.005 // with which four sets of vectors ranked best, or nearly so
-	crowdSample  = 1000 // words
-	nearest      = 0.99 // a larger mean cosine counts as this one
-	leastPower   = 3.0  // that of matrices learned from documents
+	crowdSample  = 1000  // words
+	nearest      = 0.99  // a larger mean cosine counts as this one
+	leastPower   = 3.0   // that of matrices learned from documents
 	largestPower = 100.0
 )
 

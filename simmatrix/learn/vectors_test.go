@@ -130,7 +130,7 @@ func TestPowerIsChosenByHowNearTheWordsAre(t *testing.T) {
 				t.Errorf("power %v, want %v to %v, and not under %v", power, tt.least, tt.most, before)
 			}
 			before = power
-			if crowd := Crowd(m); tt.least > leastPower && tt.most < largestPower && (crowd > 1.5*usualCrowd || crowd < usualCrowd/1.5) {
+			if crowd := Crowd(m); tt.least > leastPower && tt.most < largestPower && (crowd > 2*usualCrowd || crowd < usualCrowd/2) {
 				t.Errorf("with power %v the 30th neighbors have a similarity of %v", power, crowd)
 			}
 			opts.Power = 2
