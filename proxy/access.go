@@ -127,6 +127,9 @@ func (a *access) checker(r *http.Request, x *search) func(context.Context, escli
 		client := &http.Request{Header: h.Clone()}
 		indices.Expression, indices.Options = strings.Clone(indices.Expression), strings.Clone(indices.Options)
 		check := a.asking.DoChan(string(key[:]), func() (any, error) { //nolint:contextcheck // It outlives the search.
+			if v, known := a.verdicts.GetIfPresent(key); known { // of late
+				return nil, v.err
+			}
 			if !a.begin(owner) {
 				return nil, errUndecided
 			}

@@ -4,12 +4,19 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
+	"maps"
 	"net/http"
+	"net/http/httptrace"
 	"net/http/httputil"
+	"net/textproto"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
+
+	"github.com/akin-search/akin/internal/nodes"
 )
 
 const (
@@ -18,9 +25,6 @@ const (
 	// ownHeaders is the room for headers of rewritten requests that akin writes.
 	ownHeaders = 128
 )
-
-// forwardingHeaders are those that ReverseProxy takes away before Rewrite runs.
-var forwardingHeaders = [...]string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"}
 
 // refuseHead answers a request whose headers or first line are too large for
 // the cluster, and reports whether it did. A node would answer, too, but read
@@ -65,62 +69,208 @@ func ClientOf(ctx context.Context) string {
 	return ""
 }
 
-// newForward returns the handler that sends a request on and copies the answer
-// back. What breaks off on one side breaks off on the other.
-func newForward(s *Server) *httputil.ReverseProxy {
-	return &httputil.ReverseProxy{
-		Rewrite:       s.rewrite,
-		Transport:     &searchTransport{Server: s, next: s.upstream},
-		FlushInterval: -1, // the relay waits a moment
-		ModifyResponse: func(res *http.Response) error { // net/http would give a short complete answer a length
-			if slices.Contains(res.TransferEncoding, "chunked") {
-				res.Header["Transfer-Encoding"] = []string{"chunked"}
-			}
-			return nil
-		},
-		BufferPool:   &bufferPool{},
-		ErrorHandler: s.failed,
-		ErrorLog:     slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
-	}
-}
-
-// send forwards r. While an answer is written net/http reads and closes what is
-// left of the body, which the transport may still read, as a node may answer
-// early. That would break the upstream connection in the middle of the answer
-// (seen once in 60,000 POSTs). Full duplex leaves the body to the transport.
+// send forwards r and copies the answer back. What breaks off on one side breaks
+// off on the other.
+//
+// While an answer is written net/http reads and closes what is left of the body,
+// which the transport may still read, as a node may answer early. That would
+// break the upstream connection in the middle of the answer (seen once in 60,000
+// POSTs). Full duplex leaves the body to the transport.
 func (s *Server) send(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength != 0 {
 		_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/1 servers have it, others need none
 	}
-	s.forward.ServeHTTP(w, r)
+	interim := &interimAnswers{w: w}
+	out := s.outgoing(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{Got1xxResponse: interim.pass}), r)
+	if out.Body != nil {
+		lent := &lentBody{Reader: out.Body}
+		out.Body = lent
+		defer lent.Close()
+	}
+	res, err := s.transport.RoundTrip(out)
+	interim.end()
+	if err != nil {
+		s.failed(w, r, err)
+		return
+	}
+	defer res.Body.Close()
+	if res.StatusCode == http.StatusSwitchingProtocols { // after which bytes go both ways: net/http knows how
+		again := &httputil.ReverseProxy{Transport: sentAlready{res}, Rewrite: func(pr *httputil.ProxyRequest) { pr.Out = out }}
+		again.ErrorHandler, again.ErrorLog = s.failed, slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)
+		again.ServeHTTP(w, r)
+		return
+	}
+	if whole, ok := w.(*relay); ok && r.ContentLength == 0 && nodes.IsHere(res) {
+		whole.isWhole()
+	}
+	s.answer(w, res)
 }
 
-// rewrite undoes what ReverseProxy does beyond RFC 9110's hop-by-hop headers.
-func (s *Server) rewrite(pr *httputil.ProxyRequest) {
-	in, out := pr.In, pr.Out
-	for _, name := range forwardingHeaders {
-		if v, ok := in.Header[name]; ok {
-			out.Header[name] = v
+// sentAlready is the transport of a request that has its answer.
+type sentAlready struct{ res *http.Response }
+
+// RoundTrip returns the answer.
+func (a sentAlready) RoundTrip(*http.Request) (*http.Response, error) { return a.res, nil }
+
+// answer copies an answer to the client. Where it breaks off, the client's
+// connection does, too.
+func (s *Server) answer(w http.ResponseWriter, res *http.Response) {
+	h := w.Header()
+	copyEndToEnd(h, res.Header)
+	if slices.Contains(res.TransferEncoding, "chunked") { // net/http would give a short complete answer a length
+		h["Transfer-Encoding"] = []string{"chunked"}
+	}
+	announced := len(res.Trailer)
+	for name := range res.Trailer {
+		h.Add("Trailer", name)
+	}
+	w.WriteHeader(res.StatusCode)
+	if err := s.copyBody(w, res.Body); err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	if len(res.Trailer) == 0 {
+		return
+	}
+	_ = http.NewResponseController(w).Flush() // else net/http would give a short answer a length
+	for name, values := range res.Trailer {
+		if len(res.Trailer) != announced {
+			name = http.TrailerPrefix + name
 		}
+		h[name] = values
 	}
-	if s.opts.ForwardedHeaders {
-		pr.SetXForwarded()
+}
+
+// copyBody copies a body in the pieces in which it comes.
+func (s *Server) copyBody(w http.ResponseWriter, body io.Reader) error {
+	buf := s.buffers.Get().(*[copyBufferSize]byte)
+	defer s.buffers.Put(buf)
+	conn := http.NewResponseController(w)
+	for {
+		n, err := body.Read(buf[:])
+		if n > 0 {
+			if _, err := w.Write(buf[:n]); err != nil {
+				return err
+			}
+		}
+		switch {
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return err
+		}
+		_ = conn.Flush() // a moment later; where it fails, so does the next write
 	}
+}
+
+// interimAnswers passes answers with a status of 1xx on, until there is the
+// answer itself: net/http's transport may go on reading.
+type interimAnswers struct {
+	mu sync.Mutex
+	w  http.ResponseWriter // nil after the end
+}
+
+func (i *interimAnswers) pass(status int, header textproto.MIMEHeader) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.w != nil {
+		maps.Copy(i.w.Header(), http.Header(header))
+		i.w.WriteHeader(status)
+		clear(i.w.Header())
+	}
+	return nil
+}
+
+func (i *interimAnswers) end() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.w = nil
+}
+
+// A lentBody is a client's body, which the transport must not close, nor begin
+// to read once the request is answered.
+type lentBody struct {
+	io.Reader
+
+	over atomic.Bool
+}
+
+// Read reads from the body.
+func (b *lentBody) Read(p []byte) (int, error) {
+	if b.over.Load() {
+		return 0, http.ErrBodyReadAfterClose
+	}
+	return b.Reader.Read(p)
+}
+
+// Close ends the reading.
+func (b *lentBody) Close() error {
+	b.over.Store(true)
+	return nil
+}
+
+// outgoing returns what the cluster gets for r: all but akin's own headers and
+// parameters, and what is between the client and akin only.
+func (s *Server) outgoing(ctx context.Context, r *http.Request) *http.Request {
+	out, to := r.WithContext(ctx), *r.URL
+	out.URL, out.Header = &to, make(http.Header, len(r.Header)+2)
+	copyEndToEnd(out.Header, r.Header)
 	delete(out.Header, controlHeader)
 	delete(out.Header, profileHeader)
-	out.Host = ""                      // the node's own name, as a client that talks to it would send
-	out.URL.RawQuery = in.URL.RawQuery // `a=b;c=%zz` was cut; nothing here decides by the query
-	if raw := in.URL.RawPath; raw != "" && !strings.HasPrefix(raw, "//") && in.URL.EscapedPath() != raw {
+	if slices.Contains(tokens(r.Header["Te"]), "Trailers") {
+		out.Header["Te"] = []string{"trailers"}
+	}
+	if upgrade := r.Header["Upgrade"]; upgrade != nil && slices.Contains(tokens(r.Header["Connection"]), "Upgrade") {
+		out.Header["Connection"], out.Header["Upgrade"] = []string{"Upgrade"}, upgrade
+	}
+	if _, ok := out.Header["User-Agent"]; !ok {
+		out.Header["User-Agent"] = []string{""} // else net/http makes one up
+	}
+	if s.opts.ForwardedHeaders {
+		(&httputil.ProxyRequest{In: r, Out: out}).SetXForwarded()
+	}
+	if out.Close = false; out.ContentLength == 0 {
+		out.Body = nil
+	}
+	out.Host = "" // the node's own name, as a client that talks to it would send
+	if raw := r.URL.RawPath; raw != "" && !strings.HasPrefix(raw, "//") && r.URL.EscapedPath() != raw {
 		// A path like /<logs-{now/d}>/_search would be escaped. Opaque is sent as it
 		// is, except that one with two leading slashes is taken for an authority.
 		out.URL.Opaque = raw
 	}
-	if x := searchIn(in.Context()); x != nil {
+	if x := searchIn(r.Context()); x != nil {
 		out.URL.RawQuery = x.rawQuery
 		if x.body.whole {
-			out.Header.Del("Expect") // met already: the body is here
+			delete(out.Header, "Expect") // met already: the body is here
 		}
 	}
+	return out
+}
+
+// copyEndToEnd copies headers that are not only for the next hop (RFC 9110,
+// section 7.6.1).
+func copyEndToEnd(to, from http.Header) {
+	options := tokens(from["Connection"])
+	for name, values := range from {
+		switch name {
+		case "Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Trailer",
+			"Transfer-Encoding", "Upgrade":
+		default:
+			if !slices.Contains(options, name) {
+				to[name] = values
+			}
+		}
+	}
+}
+
+// tokens returns the members of a header that is a list, as the names of headers
+// are written.
+func tokens(values []string) (names []string) {
+	for _, list := range values {
+		for name := range strings.SplitSeq(list, ",") {
+			names = append(names, http.CanonicalHeaderKey(strings.TrimSpace(name)))
+		}
+	}
+	return names
 }
 
 // failed answers for a cluster that did not answer.
@@ -173,17 +323,3 @@ func writeError(w http.ResponseWriter, status int, kind, reason string) {
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // nobody is left to tell
 }
-
-// A bufferPool lends the buffers that answers are copied through.
-type bufferPool struct{ pool sync.Pool }
-
-// Get returns a buffer of copyBufferSize bytes.
-func (p *bufferPool) Get() []byte {
-	if b, ok := p.pool.Get().(*[copyBufferSize]byte); ok {
-		return b[:]
-	}
-	return make([]byte, copyBufferSize)
-}
-
-// Put takes a buffer of Get back.
-func (p *bufferPool) Put(b []byte) { p.pool.Put((*[copyBufferSize]byte)(b)) }

@@ -299,3 +299,10 @@ func cutPages(t *testing.T, text string, reranks []*expand.Rerank, scores ...[]f
 	}
 	return string(answer.WritePages([]byte(text), pages))
 }
+
+// fixedExpander answers every search with the same result.
+type fixedExpander struct{ result expand.Result }
+
+func (e fixedExpander) Expand(context.Context, *expand.Request) (*expand.Result, error) {
+	return &e.result, nil
+}

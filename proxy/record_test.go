@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -302,7 +303,9 @@ func TestExplanationsBearConcurrentUse(t *testing.T) {
 // records as many otherwise, in the same run: ratio is what recording adds to a
 // search.
 func BenchmarkRecord(b *testing.B) {
-	upstream := benchUpstream(b)
+	page := bytes.Repeat([]byte(`{"hit":1}`), 900)
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(page) }))
+	defer upstream.Close()
 	s := newServer(b, Options{Upstreams: []string{upstream.URL}})
 	proxy := httptest.NewServer(s.proxy)
 	defer proxy.Close()

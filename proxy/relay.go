@@ -28,7 +28,7 @@ type relay struct {
 	mu      sync.Mutex  // held to write and to flush
 	timer   *time.Timer // flushes, nil before the first time
 	pending bool        // the timer is running
-	ended   bool
+	ended   bool        // what is written is sent with the end of the answer
 }
 
 // relayed returns h behind a relay. Panics of its timer are the guard's.
@@ -91,6 +91,13 @@ func (w *relay) FlushError() error {
 	defer w.mu.Unlock()
 	w.flushSoon()
 	return nil
+}
+
+// isWhole says that the rest of the answer follows at once.
+func (w *relay) isWhole() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ended = true
 }
 
 // flushSoon starts the timer. The lock is held.

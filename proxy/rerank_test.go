@@ -343,7 +343,7 @@ func TestClientsThatLeaveAreNotCountedAsUnreadable(t *testing.T) {
 				OnRefused: func(*expand.Refusal) bool { t.Error("reported a refusal"); return false },
 			})
 			requests := 0
-			s.forward.Transport = &searchTransport{Server: s, next: roundTripper(func(*http.Request) (*http.Response, error) {
+			s.transport = &searchTransport{Server: s, next: roundTripper(func(*http.Request) (*http.Response, error) {
 				requests++
 				rest := readerFunc(func([]byte) (int, error) {
 					leave()

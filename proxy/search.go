@@ -363,7 +363,7 @@ type searchTransport struct {
 // RoundTrip sends out.
 func (t *searchTransport) RoundTrip(out *http.Request) (res *http.Response, err error) {
 	x := searchIn(out.Context())
-	out = markSafe(out, x != nil)
+	out = t.markSafe(out, x != nil)
 	if x == nil {
 		return t.next.RoundTrip(out)
 	}

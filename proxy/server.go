@@ -19,8 +19,8 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
-	"net/http/httputil"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -144,12 +144,13 @@ type Server struct {
 	bodies
 	traffic
 
-	opts     Options
-	log      *slog.Logger
-	guard    *recovery.Guard
-	upstream *nodes.Pool
-	access   *access
-	forward  *httputil.ReverseProxy
+	opts      Options
+	log       *slog.Logger
+	guard     *recovery.Guard
+	upstream  *nodes.Pool
+	access    *access
+	transport http.RoundTripper // a searchTransport
+	buffers   sync.Pool         // that answers are copied through
 }
 
 // observed is what operators see. It outlives a server that is replaced.
@@ -218,7 +219,8 @@ func New(o Options) (*Server, error) {
 		}
 	}
 	s.access = newAccess(s, o.Secured || o.Previous != nil && o.Previous.access.secured.Load())
-	s.forward = newForward(s)
+	s.transport = &searchTransport{Server: s, next: s.upstream}
+	s.buffers.New = func() any { return new([copyBufferSize]byte) }
 	gin.SetMode(gin.ReleaseMode) // else gin prints its routes on stdout
 	s.proxy = relayed(newProxyEngine(s), s.guard)
 	s.admin = newAdminEngine(s)

@@ -24,8 +24,8 @@ const typesTime = time.Minute
 
 // markSafe marks a search or another read as one that may be sent twice, unless
 // it leaves something behind in the cluster or moves a scroll on.
-func markSafe(out *http.Request, search bool) *http.Request {
-	safe := (search || out.Method == http.MethodGet || out.Method == http.MethodHead) &&
+func (s *Server) markSafe(out *http.Request, search bool) *http.Request {
+	safe := s.upstream.Several() && (search || out.Method == http.MethodGet || out.Method == http.MethodHead) &&
 		!strings.Contains(out.URL.Path, "scroll") && !strings.Contains(out.URL.Path, "_async_search")
 	if !safe || wire.Has(out.URL.RawQuery, "scroll") {
 		return out
@@ -53,7 +53,7 @@ func (s *Server) ask(ctx context.Context, r *http.Request, method, path string, 
 	}
 	out.Header = s.sentHeader(r).Clone()
 	for name := range out.Header {
-		if slices.Contains(notAsked[:], name) || slices.Contains(connectionOptions(r.Header), name) {
+		if slices.Contains(notAsked[:], name) || slices.Contains(tokens(r.Header["Connection"]), name) {
 			delete(out.Header, name)
 		}
 	}
@@ -64,7 +64,7 @@ func (s *Server) ask(ctx context.Context, r *http.Request, method, path string, 
 	if len(body) > 0 {
 		out.Header["Content-Type"] = []string{"application/json"}
 	}
-	res, err := s.upstream.RoundTrip(markSafe(out, true)) // all calls here read
+	res, err := s.upstream.RoundTrip(s.markSafe(out, true)) // all calls here read
 	if err != nil {
 		return 0, nil, err
 	}
@@ -93,17 +93,6 @@ var notAsked = [...]string{
 	"Accept", "Accept-Charset", "Accept-Encoding", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Expect",
 	"Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding",
 	"Upgrade", controlHeader, profileHeader,
-}
-
-// connectionOptions names headers only for the next hop (RFC 9110, section
-// 7.6.1).
-func connectionOptions(h http.Header) (names []string) {
-	for _, list := range h["Connection"] {
-		for name := range strings.SplitSeq(list, ",") {
-			names = append(names, http.CanonicalHeaderKey(strings.TrimSpace(name)))
-		}
-	}
-	return names
 }
 
 // knownTypes is what was learned of a cluster's mapping types.

@@ -79,7 +79,7 @@ func New(o Options) (*Pool, error) {
 	}
 	transport := newTransport(o.TLS)
 	transport.MaxIdleConns = o.MaxIdle
-	p := &Pool{transport: transport, budget: o.Budget, log: o.Logger, metrics: newMetrics(), guard: o.Guard, born: time.Now()}
+	p := &Pool{transport: newPlain(transport), budget: o.Budget, log: o.Logger, metrics: newMetrics(), guard: o.Guard, born: time.Now()}
 	for i, raw := range o.URLs {
 		base, err := parseBase(raw)
 		if err != nil {
@@ -288,7 +288,7 @@ func (p *Pool) send(n *node, asked *url.URL, req *http.Request, safe bool) (*htt
 	if safe {
 		sent = n.lend(req)
 	}
-	res, err := roundTrip(p.transport, sent)
+	res, err := p.transport.RoundTrip(sent)
 	n.waiting.Add(-1)
 	if safe && !n.over(sent) {
 		if err == nil {

@@ -1,0 +1,315 @@
+//go:build unix
+
+package nodes
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// maxPlainBody is the largest request body that is sent before the answer is
+// read: every system takes that much from a writer before anybody reads it.
+const maxPlainBody = 16 << 10
+
+var (
+	errAnswerHead = fmt.Errorf("the head of the answer is larger than %d bytes", maxAnswerHead)
+	errSwitch     = errors.New("the node switches protocols, which nobody asked for")
+)
+
+// A plain transport sends requests over plain HTTP/1.1 in the goroutine of the
+// one who asks. net/http's has two more for each connection, and wakes both for
+// each request: a third of what a request that passes through costs. What needs
+// them goes there: TLS, bodies that stream, a switch of protocols.
+type plain struct {
+	*http.Transport
+
+	mu    sync.Mutex
+	idle  map[string][]*plainConn // by address, the one used last at the end
+	count int                     // of idle connections
+	sweep *time.Timer             // closes old ones; nil while there are none
+}
+
+// A plainConn is a connection. While it is idle it has no buffers.
+type plainConn struct {
+	net.Conn
+	*buffers
+
+	address string
+	since   time.Time // of being idle
+	used    bool
+	left    int64 // bytes that the head of an answer may still have
+}
+
+// buffers are what a connection reads and writes through.
+type buffers struct {
+	r *bufio.Reader
+	w *bufio.Writer
+}
+
+var bufferPool = sync.Pool{New: func() any {
+	return &buffers{r: bufio.NewReaderSize(nil, 16<<10), w: bufio.NewWriterSize(nil, 4<<10)}
+}}
+
+func newPlain(t *http.Transport) http.RoundTripper {
+	return &plain{Transport: t, idle: map[string][]*plainConn{}}
+}
+
+// RoundTrip sends req.
+func (t *plain) RoundTrip(req *http.Request) (*http.Response, error) {
+	if !isPlain(req) {
+		return roundTrip(t.Transport, req)
+	}
+	line, headers := headSize(req)
+	if line > maxLine || headers > maxHeaders {
+		req.Close = true
+	}
+	address := req.URL.Host
+	if req.URL.Port() == "" {
+		address = net.JoinHostPort(req.URL.Hostname(), "80")
+	}
+	if c := t.take(address); c != nil {
+		res, err := c.roundTrip(t, req, line+headers)
+		silent := c.left == maxAnswerHead && req.Context().Err() == nil
+		if err == nil || !silent || req.Method != http.MethodGet && req.Method != http.MethodHead {
+			return res, err
+		}
+		if req.GetBody != nil { // the node closed the connection before it saw the request
+			req = req.WithContext(req.Context())
+			if req.Body, err = req.GetBody(); err != nil {
+				return nil, err
+			}
+		}
+	}
+	conn, err := t.DialContext(req.Context(), "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return (&plainConn{Conn: conn.(*nodeConn).Conn, address: address}).roundTrip(t, req, line+headers)
+}
+
+// isPlain reports whether req, and the answer, need nobody who reads while
+// another writes.
+func isPlain(req *http.Request) bool {
+	if req.URL.Scheme != "http" || req.Method == http.MethodConnect || req.Header["Upgrade"] != nil || req.Header["Expect"] != nil {
+		return false
+	}
+	return req.Body == nil || req.Body == http.NoBody ||
+		req.GetBody != nil && 0 < req.ContentLength && req.ContentLength <= maxPlainBody
+}
+
+// roundTrip sends req, whose head has size bytes, and closes the connection
+// unless it can be used again.
+func (c *plainConn) roundTrip(t *plain, req *http.Request, size int) (*http.Response, error) {
+	ctx := req.Context()
+	c.buffers = bufferPool.Get().(*buffers)
+	c.r.Reset(c)
+	c.w.Reset(c.Conn)
+	c.left = maxAnswerHead
+	body := &plainBody{t: t, c: c, ctx: ctx}
+	body.stop = context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) }) // ends reading and writing
+	res, err := c.exchange(req)
+	if err != nil {
+		body.end(false)
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return nil, err
+	}
+	c.left = math.MaxInt64
+	refused := res.StatusCode == http.StatusBadRequest || res.StatusCode == http.StatusRequestHeaderFieldsTooLarge
+	body.keep = !res.Close && !req.Close && !(refused && size > smallHead)
+	if res.Body == http.NoBody {
+		body.end(body.keep)
+		return res, nil
+	}
+	body.ReadCloser, res.Body = res.Body, body
+	return res, nil
+}
+
+// exchange writes req and reads the head of the answer.
+func (c *plainConn) exchange(req *http.Request) (*http.Response, error) {
+	wrote := req.Write(c.w)
+	if wrote == nil {
+		wrote = c.w.Flush()
+	}
+	if wrote != nil && req.Context().Err() == nil { // a node that refuses a request may have answered and closed
+		_ = c.SetReadDeadline(time.Now().Add(time.Second))
+	}
+	for {
+		res, err := http.ReadResponse(c.r, req)
+		switch {
+		case err != nil && wrote != nil:
+			return nil, wrote
+		case err != nil:
+			return nil, err
+		case res.StatusCode == http.StatusSwitchingProtocols:
+			return nil, errSwitch
+		case res.StatusCode >= http.StatusOK:
+			res.Close = res.Close || wrote != nil
+			return res, nil
+		}
+		if trace := httptrace.ContextClientTrace(req.Context()); trace != nil && trace.Got1xxResponse != nil {
+			if err := trace.Got1xxResponse(res.StatusCode, map[string][]string(res.Header)); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// Read reads, of the head of an answer no more than it may have.
+func (c *plainConn) Read(p []byte) (int, error) {
+	if c.left <= 0 {
+		return 0, errAnswerHead
+	}
+	n, err := c.Conn.Read(p)
+	c.left -= int64(n)
+	return n, err
+}
+
+// A plainBody is the body of an answer. At its end, or when it is closed, the
+// connection is free.
+type plainBody struct {
+	io.ReadCloser
+
+	t    *plain
+	c    *plainConn      // nil after the end
+	ctx  context.Context //nolint:containedctx // The request's, which ends the reading.
+	stop func() bool
+	keep bool
+}
+
+// IsHere reports whether all of an answer has come, so that reading it does not
+// wait. Unsure, it reports false.
+func IsHere(res *http.Response) bool {
+	b, ok := res.Body.(*plainBody)
+	return res.Body == http.NoBody || ok && b.c != nil && res.ContentLength >= 0 && int64(b.c.r.Buffered()) >= res.ContentLength
+}
+
+// Read reads from the body.
+func (b *plainBody) Read(p []byte) (int, error) {
+	if b.c == nil {
+		return 0, io.EOF
+	}
+	n, err := b.ReadCloser.Read(p)
+	if err != nil {
+		if b.end(b.keep && err == io.EOF); err != io.EOF && b.ctx.Err() != nil {
+			err = b.ctx.Err()
+		}
+	}
+	return n, err
+}
+
+// Close closes the body. What is left of it is not read.
+func (b *plainBody) Close() error {
+	if b.c != nil {
+		b.end(false)
+	}
+	return nil
+}
+
+// end gives the connection back, to be kept or not.
+func (b *plainBody) end(keep bool) {
+	c := b.c
+	b.c = nil
+	untouched := b.stop() // else the deadline is, or will be, in the past
+	keep = keep && untouched && c.r.Buffered() == 0
+	c.r.Reset(nil)
+	c.w.Reset(nil)
+	bufferPool.Put(c.buffers)
+	c.buffers = nil
+	if !keep || !b.t.put(c) {
+		_ = c.Close() // nothing more is expected of it
+	}
+}
+
+// take returns the idle connection that was used last and still lives, nil for
+// none.
+func (t *plain) take(address string) *plainConn {
+	for {
+		t.mu.Lock()
+		idle := t.idle[address]
+		if len(idle) == 0 {
+			t.mu.Unlock()
+			return nil
+		}
+		c := idle[len(idle)-1]
+		t.idle[address] = idle[:len(idle)-1]
+		t.count--
+		t.mu.Unlock()
+		if c.lives() {
+			return c
+		}
+		_ = c.Close() // the node has closed it
+	}
+}
+
+// put keeps a connection, if there is room.
+func (t *plain) put(c *plainConn) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.idle[c.address]) >= t.MaxIdleConnsPerHost || t.MaxIdleConns > 0 && t.count >= t.MaxIdleConns {
+		return false
+	}
+	c.since = time.Now()
+	t.idle[c.address] = append(t.idle[c.address], c)
+	t.count++
+	if t.sweep == nil {
+		t.sweep = time.AfterFunc(t.IdleConnTimeout, t.closeOld)
+	}
+	return true
+}
+
+// lives reports whether a connection that is idle is open, and says nothing.
+func (c *plainConn) lives() bool {
+	raw, err := c.Conn.(syscall.Conn).SyscallConn()
+	if err != nil {
+		return false
+	}
+	lives := false
+	err = raw.Read(func(fd uintptr) bool {
+		var one [1]byte
+		_, _, err := syscall.Recvfrom(int(fd), one[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT) //nolint:gosec // A descriptor is an int.
+		lives = err == syscall.EAGAIN || err == syscall.EINTR
+		return true
+	})
+	return lives && err == nil
+}
+
+// closeOld closes connections that were idle for too long, until there are none.
+func (t *plain) closeOld() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closeBefore(time.Now().Add(-t.IdleConnTimeout))
+	if t.sweep = nil; t.count > 0 {
+		t.sweep = time.AfterFunc(t.IdleConnTimeout/2, t.closeOld)
+	}
+}
+
+// CloseIdleConnections closes all connections that no request uses.
+func (t *plain) CloseIdleConnections() {
+	t.Transport.CloseIdleConnections()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closeBefore(time.Now().Add(time.Second))
+}
+
+// closeBefore closes what is idle since before a time. The lock is held.
+func (t *plain) closeBefore(limit time.Time) {
+	for address, idle := range t.idle {
+		for len(idle) > 0 && idle[0].since.Before(limit) {
+			_ = idle[0].Close() // nothing more is expected of it
+			idle, t.count = idle[1:], t.count-1
+		}
+		t.idle[address] = idle
+	}
+}
