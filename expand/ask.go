@@ -67,7 +67,7 @@ const (
 
 func (a *asker) ask(ctx context.Context) error {
 	if err := ctx.Err(); err != nil { // before what is known is weighed and written
-		return failed(StageScan, err)
+		return err
 	}
 	if err := a.findFields(ctx); err != nil {
 		return failed(StageFields, err)

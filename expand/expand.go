@@ -30,9 +30,8 @@ import (
 // A Stage names the part of the work that failed.
 type Stage string
 
-// The stages: reading the search, and those that ask somebody else.
+// The stages, all of which ask somebody else.
 const (
-	StageScan       Stage = "scan"
 	StageAccess     Stage = "authorization"
 	StageFields     Stage = "fields"
 	StageAnalyze    Stage = "analyze"

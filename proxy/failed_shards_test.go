@@ -254,7 +254,7 @@ func FuzzPartial(f *testing.F) {
 		if packed {
 			header["Content-Encoding"] = []string{"gzip"}
 		}
-		var want *answer.Refusal
+		var want *answer.Failure
 		for k, source := range []io.Reader{bytes.NewReader(body), iotest.OneByteReader(bytes.NewReader(body)), iotest.DataErrReader(bytes.NewReader(body))} {
 			res := &http.Response{Header: header, Body: io.NopCloser(source)}
 			x := searchFor(expand.EndpointSearch, "", "", "")

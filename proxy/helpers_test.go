@@ -288,7 +288,7 @@ func cutPages(t *testing.T, text string, reranks []*expand.Rerank, scores ...[]f
 	if len(reranks) > 1 {
 		endpoint = expand.EndpointMultiSearch
 	}
-	pages, err := answer.ReadPages([]byte(text), endpoint, reranks)
+	pages, err := answer.ReadHitLists([]byte(text), endpoint, reranks)
 	if err != nil {
 		t.Fatalf("%v: %s", err, text)
 	}
@@ -297,7 +297,7 @@ func cutPages(t *testing.T, text string, reranks []*expand.Rerank, scores ...[]f
 			pages[k].Scores = own
 		}
 	}
-	return string(answer.WritePages([]byte(text), pages))
+	return string(answer.WriteHitLists([]byte(text), pages))
 }
 
 // fixedExpander answers every search with the same result.

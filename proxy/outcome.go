@@ -62,7 +62,7 @@ func (o *observed) searched(x *search) {
 // cause.
 func (s *Server) record(x *search, r *http.Request, took time.Duration, res *expand.Result, cause string) {
 	coding, _ := wire.ContentEncoding(r.Header)
-	kept := &explain.Search{
+	kept := &explain.Record{
 		Endpoint: x.endpoint, Index: x.index, Profile: x.control.profile, Took: took,
 		Original: explain.Message{RawQuery: x.rawQuery, Body: x.body.raw}, Packed: coding != "",
 		Result: res, Cause: cause, AsItCame: x.control.dryRun || s.opts.Shadow > 0,

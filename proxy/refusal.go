@@ -33,13 +33,13 @@ var errUnchecked = errors.New("no JSON, or in a coding that is not known")
 
 // readRefusal reads what an answer with a status of 4xx or 5xx says, and puts
 // it back.
-func (t *searchTransport) readRefusal(x *search, res *http.Response) (refused *answer.Refusal) {
+func (t *searchTransport) readRefusal(x *search, res *http.Response) (refused *answer.Failure) {
 	strict := x.rewritten != nil && x.rewritten.strict
 	if t.peek(x, res, maxRefusal, func(r io.Reader) error {
 		refused = answer.ReadRefusal(r, res.StatusCode, strict)
 		return nil
 	}) != nil {
-		refused = &answer.Refusal{Status: res.StatusCode, Busy: answer.IsBusy(res.StatusCode, nil), Search: answer.UnknownSearch}
+		refused = &answer.Failure{Status: res.StatusCode, Busy: answer.IsBusy(res.StatusCode, nil), Search: answer.UnknownSearch}
 	}
 	return refused
 }
@@ -61,7 +61,7 @@ func (t *searchTransport) peek(x *search, res *http.Response, limit int64, read 
 
 // sendsOriginal decides whether the original of a rejected search is sent, to
 // an overloaded cluster only within the retry budget.
-func (t *searchTransport) sendsOriginal(r *answer.Refusal) bool {
+func (t *searchTransport) sendsOriginal(r *answer.Failure) bool {
 	if answer.IsDenied(r.Status) || r.Busy && !t.upstream.MayRepeat() {
 		t.metrics.rejected.WithLabelValues("not_sent").Inc()
 		return false
@@ -70,7 +70,7 @@ func (t *searchTransport) sendsOriginal(r *answer.Refusal) bool {
 }
 
 // originalAnswered notes the answer to the original of a rejected search.
-func (t *searchTransport) originalAnswered(ctx context.Context, x *search, r *answer.Refusal, res *http.Response, err error) {
+func (t *searchTransport) originalAnswered(ctx context.Context, x *search, r *answer.Failure, res *http.Response, err error) {
 	taken := err == nil && res.StatusCode < http.StatusBadRequest
 	if taken {
 		failed, _ := t.verdict(x, res) // one that cannot be looked at counts as good
@@ -84,7 +84,7 @@ func (t *searchTransport) originalAnswered(ctx context.Context, x *search, r *an
 
 // refused notes that the cluster rejected a rewritten search, and whether it
 // accepted the original. Where it did not, the mistake is the client's.
-func (t *searchTransport) refused(ctx context.Context, x *search, taken bool, r *answer.Refusal) {
+func (t *searchTransport) refused(ctx context.Context, x *search, taken bool, r *answer.Failure) {
 	t.explanations.Refused(x.id)
 	t.log.DebugContext(ctx, "the cluster rejected a rewritten search", "index", x.index, "status", r.Status,
 		"busy", r.Busy, "original_accepted", taken)

@@ -113,7 +113,7 @@ func (t *searchTransport) rerankAnswer(
 ) (out []byte, results []string) {
 	ctx, cancel := context.WithTimeout(ctx, t.opts.RerankBudget)
 	defer cancel()
-	pages, err := answer.ReadPages(whole, endpoint, reranks)
+	pages, err := answer.ReadHitLists(whole, endpoint, reranks)
 	if err != nil {
 		return nil, ofEach(reranks, rerankUnreadable)
 	}
@@ -132,11 +132,11 @@ func (t *searchTransport) rerankAnswer(
 		}
 	}
 	scoring.Wait()
-	return answer.WritePages(whole, pages), results
+	return answer.WriteHitLists(whole, pages), results
 }
 
 // scorePage sets the scores of a page and returns what became of its hits.
-func (t *searchTransport) scorePage(ctx context.Context, p *answer.Page) (result string) {
+func (t *searchTransport) scorePage(ctx context.Context, p *answer.HitList) (result string) {
 	if p.IsEmpty() {
 		return rerankNothing
 	}
@@ -152,7 +152,7 @@ func (t *searchTransport) scorePage(ctx context.Context, p *answer.Page) (result
 	return rerankedHits
 }
 
-func (t *searchTransport) setScores(ctx context.Context, p *answer.Page, hits []expand.Hit) error {
+func (t *searchTransport) setScores(ctx context.Context, p *answer.HitList, hits []expand.Hit) error {
 	if t.opts.Reranker == nil {
 		return errScores
 	}

@@ -56,7 +56,7 @@ type search struct {
 
 	rawQuery string // without akin's own parameters
 	control  control
-	client   held.Client
+	client   held.Recipient
 	hold     *budget.Hold // the memory that it takes
 	body     body
 	// rewritten is what is sent first, or as a shadow; nil for the original only.
@@ -99,7 +99,7 @@ func searchIn(ctx context.Context) *search {
 
 // search forwards a search, rewritten where that is possible.
 func (s *Server) search(w http.ResponseWriter, r *http.Request, m match) {
-	x := &search{match: m, asked: new(sync.Map), client: held.Client{
+	x := &search{match: m, asked: new(sync.Map), client: held.Recipient{
 		Name: connections.Client(r.RemoteAddr), Conn: http.NewResponseController(w), Grace: s.answerGrace, CutOff: s.metrics.slowRead,
 	}}
 	x.hold = s.opts.Memory.Hold(budget.SearchBody, x.client.Name)
@@ -291,7 +291,7 @@ func (w rewriter) callExpander(ctx context.Context, r *http.Request, x *search, 
 		Endpoint: x.endpoint, Index: x.index, RawQuery: x.rawQuery, Body: x.body.plain, Preview: x.control.dryRun,
 		Fixed: w.fixed(x, r.Header), Allowed: w.access.checker(r, x), Feedback: x.control.feedback,
 	}
-	var t *templates.Request
+	var t *templates.Rendering
 	if x.isTemplate() {
 		var why string
 		if t, why, err = w.renderer(r).Render(ctx, in); err != nil {
@@ -417,7 +417,7 @@ func (t *searchTransport) sendRewritten(out *http.Request, x *search) (*http.Res
 // asked to. It returns whether the client gets it, or what the cluster has
 // against the search. An error says that the client has gone and broke the
 // answer off.
-func (t *searchTransport) accept(ctx context.Context, x *search, res *http.Response) (refused *answer.Refusal, fits bool, gone error) {
+func (t *searchTransport) accept(ctx context.Context, x *search, res *http.Response) (refused *answer.Failure, fits bool, gone error) {
 	refused, err := t.verdict(x, res)
 	if gone = ctx.Err(); gone != nil {
 		return nil, false, gone
@@ -444,12 +444,12 @@ func (t *searchTransport) accept(ctx context.Context, x *search, res *http.Respo
 // verdict returns what the cluster has against a rewritten search, nil for
 // nothing. It reads the answer, or its beginning, and puts it back. An error
 // says that it cannot be looked at.
-func (t *searchTransport) verdict(x *search, res *http.Response) (refused *answer.Refusal, err error) {
+func (t *searchTransport) verdict(x *search, res *http.Response) (refused *answer.Failure, err error) {
 	coding, known := wire.ContentEncoding(res.Header)
 	readable := known && wire.IsJSON(res.Header["Content-Type"])
 	switch {
 	case answer.IsDenied(res.StatusCode):
-		return &answer.Refusal{Status: res.StatusCode}, nil
+		return &answer.Failure{Status: res.StatusCode}, nil
 	case res.StatusCode >= http.StatusBadRequest:
 		return t.readRefusal(x, res), nil
 	case x.rewritten.strict, x.endpoint == expand.EndpointExplain:

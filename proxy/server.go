@@ -93,8 +93,8 @@ type Options struct {
 	Causes map[string]string
 	// Reranker scores the hits to be reranked; nil keeps the engine's order.
 	Reranker Reranker
-	// HitTerms tells the terms of the first hits of searches to which the expander
-	// wants to add some; nil tells none.
+	// HitTerms returns the terms of the first hits of searches to which the expander
+	// wants to add some; nil returns none.
 	HitTerms HitTerms
 	// RerankBudget bounds the time of all calls of Reranker for one request, from
 	// when the cluster's answer is complete; then the engine's order goes out. 0
@@ -286,7 +286,7 @@ func newProxyEngine(s *Server) *gin.Engine {
 	e.HandleMethodNotAllowed = false
 	e.NoRoute(func(c *gin.Context) {
 		s.serve(relayOf(c), c.Request)
-		c.Writer.WriteHeaderNow() // tells gin that a 404 is not its to answer
+		c.Writer.WriteHeaderNow() // so that gin knows that a 404 is not its to answer
 	})
 	return e
 }

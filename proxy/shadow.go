@@ -122,7 +122,7 @@ func (t *searchTransport) runShadow(out *http.Request, x *search, took time.Dura
 
 // readShadow reads the answer to an expanded search, and reranks it if asked
 // to.
-func (t *searchTransport) readShadow(ctx context.Context, x *search, res *http.Response) (hits shadow.Hits, err error) {
+func (t *searchTransport) readShadow(ctx context.Context, x *search, res *http.Response) (hits shadow.TopHits, err error) {
 	answer, err := held.Read(res.Body, x.hold, res.ContentLength, shadow.MaxAnswer)
 	if err != nil {
 		return hits, err

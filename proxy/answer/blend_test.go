@@ -64,7 +64,7 @@ func TestScoresAreBlended(t *testing.T) {
 			if !p.SetScores(c.soft) {
 				t.Fatal("refused")
 			}
-			got := string(WritePages(p.answer, []*Page{p.Page}))
+			got := string(WriteHitLists(p.answer, []*HitList{p.HitList}))
 			best, scores := scored(t, got)
 			if hitIDs(got) != c.ids || !slices.Equal(scores, c.scores) || best != c.scores[0] {
 				t.Errorf("got %s, want the hits %s with %v", got, c.ids, c.scores)
@@ -93,7 +93,7 @@ func TestBlendedScoresFall(t *testing.T) {
 		if !p.SetScores(soft) {
 			t.Fatalf("case %d: refused", n)
 		}
-		got := string(WritePages(p.answer, []*Page{p.Page}))
+		got := string(WriteHitLists(p.answer, []*HitList{p.HitList}))
 		best, scores := scored(t, got)
 		if len(scores) != len(engine) || best != scores[0] || best > engine[0] {
 			t.Fatalf("case %d: the best score of %v is %v, the engine's is %v", n, scores, best, engine[0])

@@ -14,8 +14,8 @@ import (
 	"github.com/akin-search/akin/internal/jsonspan"
 )
 
-// A Page has the places of what changes when an answer is reranked and cut.
-type Page struct {
+// A HitList has the places of what changes when an answer is reranked and cut.
+type HitList struct {
 	// Rerank says which of the hits the client asked for, and with what.
 	Rerank *expand.Rerank
 	// Scores are the new ones of the first hits, nil for the engine's order.
@@ -56,17 +56,17 @@ var hitMembers = map[string]uint8{
 	"_primary_term": seenPrimaryTerm, "_version": seenVersion, "_score": seenScore,
 }
 
-// ReadPages reads the answer to a request: for each of its searches the page,
+// ReadHitLists reads the answer to a request: for each of its searches the page,
 // nil where reranks is nil or the search failed. It returns an error where that
 // is not such an answer, or names something twice that is to be changed.
-func ReadPages(answer []byte, endpoint expand.Endpoint, reranks []*expand.Rerank) (pages []*Page, err error) {
+func ReadHitLists(answer []byte, endpoint expand.Endpoint, reranks []*expand.Rerank) (pages []*HitList, err error) {
 	r := newPartReader(answer, 0)
-	pages = make([]*Page, 0, len(reranks))
+	pages = make([]*HitList, 0, len(reranks))
 	next := func() (err error) {
 		if len(pages) == len(reranks) {
 			return ErrShape
 		}
-		var p *Page
+		var p *HitList
 		if rerank := reranks[len(pages)]; rerank == nil {
 			err = r.Skip()
 		} else {
@@ -96,8 +96,8 @@ func ReadPages(answer []byte, endpoint expand.Endpoint, reranks []*expand.Rerank
 }
 
 // page reads the answer to one search, nil for one that failed.
-func (r *partReader) page(rerank *expand.Rerank) (*Page, error) {
-	p := &Page{Rerank: rerank}
+func (r *partReader) page(rerank *expand.Rerank) (*HitList, error) {
+	p := &HitList{Rerank: rerank}
 	lists, failed := 0, false
 	err := r.Object(func(name []byte) error {
 		var inner func(text []byte, at jsonspan.Span, r *expand.Rerank) []jsonspan.Edit
@@ -128,7 +128,7 @@ func (r *partReader) page(rerank *expand.Rerank) (*Page, error) {
 }
 
 // listMember takes a member of the object that holds the list of hits.
-func (r *partReader) listMember(p *Page, name []byte) (err error) {
+func (r *partReader) listMember(p *HitList, name []byte) (err error) {
 	switch string(name) {
 	case "max_score":
 		number := r.Kind() == '0'
@@ -235,10 +235,10 @@ func takeNumber(to *int64, value []byte) (ok bool) {
 }
 
 // IsEmpty reports whether the page has no hits.
-func (p *Page) IsEmpty() bool { return len(p.hits) == 0 }
+func (p *HitList) IsEmpty() bool { return len(p.hits) == 0 }
 
 // Hits returns the hits in the window, false where one lacks its name or score.
-func (p *Page) Hits() ([]expand.Hit, bool) {
+func (p *HitList) Hits() ([]expand.Hit, bool) {
 	hits := make([]expand.Hit, min(len(p.hits), p.Rerank.Window))
 	for i := range hits {
 		if p.hits[i].seen&identifying != identifying || p.hits[i].score.IsZero() {
@@ -249,7 +249,7 @@ func (p *Page) Hits() ([]expand.Hit, bool) {
 	return hits, true
 }
 
-// SetScores sets the new scores of the hits that [Page.Hits] returned, and with
+// SetScores sets the new scores of the hits that [HitList.Hits] returned, and with
 // them their order, from the soft cosine of each. It returns false, and leaves
 // the engine's, where one is no number or has none.
 //
@@ -257,7 +257,7 @@ func (p *Page) Hits() ([]expand.Hit, bool) {
 // order is that of b = w·e/max(e) + (1 − w)·soft/max(soft). The scores are
 // b·max(e), which is at most max(e), and at least min(e), as hits behind the
 // window have no more than that. At w = 0 order and scores are the measure's.
-func (p *Page) SetScores(soft []float64) bool {
+func (p *HitList) SetScores(soft []float64) bool {
 	scores := make([]float32, len(soft))
 	for i, s := range soft {
 		scores[i] = float32(s)
@@ -289,10 +289,10 @@ func (p *Page) SetScores(soft []float64) bool {
 	return true
 }
 
-// WritePages returns an answer with the client's page of the hits in the place
+// WriteHitLists returns an answer with the client's page of the hits in the place
 // of each of pages that is not nil, in the order of their new scores. Hits
 // without one come after those, in the engine's order; all other bytes stay.
-func WritePages(answer []byte, pages []*Page) []byte {
+func WriteHitLists(answer []byte, pages []*HitList) []byte {
 	room := len(answer)
 	var edits []jsonspan.Edit
 	for _, p := range pages {
@@ -317,7 +317,7 @@ func WritePages(answer []byte, pages []*Page) []byte {
 }
 
 // appendList appends the client's page, with the engine's white space.
-func (p *Page) appendList(out, answer []byte) []byte {
+func (p *HitList) appendList(out, answer []byte) []byte {
 	// By new scores, in the engine's order for equal ones and those without.
 	places := make([]int, len(p.hits))
 	for i := range places {

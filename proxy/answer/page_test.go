@@ -24,13 +24,13 @@ const threeHits = `{"took":5,"timed_out":false,"_shards":{"total":2,"successful"
 
 // A shownPage is a page with the answer that it is of.
 type shownPage struct {
-	*Page
+	*HitList
 	answer []byte
 }
 
 func reread(t *testing.T, answer string, r *expand.Rerank) shownPage {
 	t.Helper()
-	pages, err := ReadPages([]byte(answer), expand.EndpointSearch, []*expand.Rerank{r})
+	pages, err := ReadHitLists([]byte(answer), expand.EndpointSearch, []*expand.Rerank{r})
 	if err != nil {
 		t.Fatalf("%v: %s", err, answer)
 	}
@@ -41,7 +41,7 @@ func reread(t *testing.T, answer string, r *expand.Rerank) shownPage {
 // scores.
 func written(p shownPage, scores []float32) []byte {
 	p.Scores = scores
-	return WritePages(p.answer, []*Page{p.Page})
+	return WriteHitLists(p.answer, []*HitList{p.HitList})
 }
 
 func TestHitsAreRead(t *testing.T) {
@@ -158,11 +158,11 @@ func TestAnswersThatCannotBeCutAreRefused(t *testing.T) {
 		"broken":        threeHits[:len(threeHits)-30], "more behind": threeHits + "{}", "too many": strings.Replace(threeHits, `[{"_index"`, `[{},{"_index"`, 1),
 	} {
 		r := &expand.Rerank{Window: 3}
-		if _, err := ReadPages([]byte(answer), expand.EndpointSearch, []*expand.Rerank{r}); err == nil {
+		if _, err := ReadHitLists([]byte(answer), expand.EndpointSearch, []*expand.Rerank{r}); err == nil {
 			t.Errorf("%s: %s is read", name, answer)
 		}
 		several := `{"responses":[{},` + answer + `]}`
-		if _, err := ReadPages([]byte(several), expand.EndpointMultiSearch, []*expand.Rerank{nil, r}); err == nil {
+		if _, err := ReadHitLists([]byte(several), expand.EndpointMultiSearch, []*expand.Rerank{nil, r}); err == nil {
 			t.Errorf("%s: %s is read", name, several)
 		}
 	}
@@ -172,9 +172,9 @@ func TestAnswersThatCannotBeCutAreRefused(t *testing.T) {
 const threeSearches = `{"took":9,"responses":[` + threeHits + `,{"error":{"type":"x","hits":{"hits":[1]}},"status":404},` + threeHits + `],"more":[]}`
 
 // readSeveral reads an answer to _msearch.
-func readSeveral(t *testing.T, answer string, reranks ...*expand.Rerank) []*Page {
+func readSeveral(t *testing.T, answer string, reranks ...*expand.Rerank) []*HitList {
 	t.Helper()
-	pages, err := ReadPages([]byte(answer), expand.EndpointMultiSearch, reranks)
+	pages, err := ReadHitLists([]byte(answer), expand.EndpointMultiSearch, reranks)
 	if err != nil {
 		t.Fatalf("%v: %s", err, answer)
 	}
@@ -191,7 +191,7 @@ func TestHitsOfSeveralSearchesAreOrderedEachForItself(t *testing.T) {
 	want := strings.Replace(threeSearches, threeHits, string(written(reread(t, threeHits, first), []float32{0, 2, 1})), 1)
 	at := strings.LastIndex(want, threeHits)
 	want = want[:at] + string(written(reread(t, threeHits, third), nil)) + want[at+len(threeHits):]
-	if got := string(WritePages([]byte(threeSearches), pages)); got != want {
+	if got := string(WriteHitLists([]byte(threeSearches), pages)); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
@@ -208,7 +208,7 @@ func TestTheSameOrderIsTheSameAnswer(t *testing.T) {
 		pages := readSeveral(t, answer, all, nil, all)
 		pages[0].Scores = []float32{1.5, 1.25, 1}
 		pages[2].Scores = []float32{1.5, 1.25}
-		if got := string(WritePages([]byte(answer), pages)); got != answer {
+		if got := string(WriteHitLists([]byte(answer), pages)); got != answer {
 			t.Errorf("got  %s\nwant %s", got, answer)
 		}
 	}
@@ -223,7 +223,7 @@ func TestAnswersToSeveralSearchesThatDoNotFitAreRefused(t *testing.T) {
 		"broken": `{"responses":[` + threeHits + `,{}]`, "more behind": `{"responses":[` + threeHits + `,{}]}1`,
 		"a broken item that stays": `{"responses":[` + threeHits + `,{"a"}]}`,
 	} {
-		if _, err := ReadPages([]byte(answer), expand.EndpointMultiSearch, []*expand.Rerank{{Window: 3, Size: 3}, nil}); err == nil {
+		if _, err := ReadHitLists([]byte(answer), expand.EndpointMultiSearch, []*expand.Rerank{{Window: 3, Size: 3}, nil}); err == nil {
 			t.Errorf("%s: %s is read", name, answer)
 		}
 	}
@@ -285,7 +285,7 @@ func spans(edits []jsonspan.Edit, others ...jsonspan.Span) []jsonspan.Span {
 
 // outside returns what may not change of an answer: all but the lists and best
 // scores of its pages.
-func outside(answer []byte, pages []*Page) string {
+func outside(answer []byte, pages []*HitList) string {
 	var holes []jsonspan.Span
 	for _, p := range pages {
 		if p != nil {
@@ -308,7 +308,7 @@ func (p shownPage) texts() []string {
 
 // someScores returns scores in no order for the hits of a page, nil where it
 // cannot have any.
-func someScores(p *Page) []float32 {
+func someScores(p *HitList) []float32 {
 	var scores []float32
 	if _, ok := p.Hits(); ok {
 		for i := range p.hits {
@@ -388,14 +388,14 @@ func FuzzHitsOfSeveralSearchesKeepTheirBytes(f *testing.F) {
 // to be ordered.
 func checkPages(t *testing.T, answer []byte, endpoint expand.Endpoint, ordered []bool, from, size int) {
 	t.Helper()
-	reread := func(answer []byte, r *expand.Rerank) (pages []*Page, err error) {
+	reread := func(answer []byte, r *expand.Rerank) (pages []*HitList, err error) {
 		reranks := make([]*expand.Rerank, len(ordered))
 		for k := range reranks {
 			if ordered[k] {
 				reranks[k] = r
 			}
 		}
-		return ReadPages(answer, endpoint, reranks)
+		return ReadHitLists(answer, endpoint, reranks)
 	}
 	pages, err := reread(answer, &expand.Rerank{Window: 50, Size: 50, KeepSeqNo: true, KeepVersion: true})
 	if err == nil {
@@ -404,9 +404,9 @@ func checkPages(t *testing.T, answer []byte, endpoint expand.Endpoint, ordered [
 	if pages, err = reread(answer, &expand.Rerank{Window: 50, Size: 50}); err != nil {
 		return
 	}
-	eachPage(pages, func(_ int, p *Page) { p.Scores = someScores(p) })
+	eachPage(pages, func(_ int, p *HitList) { p.Scores = someScores(p) })
 	check := func(with func(t *testing.T, before, after shownPage)) {
-		out := WritePages(answer, pages)
+		out := WriteHitLists(answer, pages)
 		again, err := reread(out, &expand.Rerank{Window: 50, Size: 50})
 		if err != nil {
 			t.Fatalf("%v: %s", err, out)
@@ -414,19 +414,19 @@ func checkPages(t *testing.T, answer []byte, endpoint expand.Endpoint, ordered [
 		if outside(answer, pages) != outside(out, again) {
 			t.Errorf("%s\nbecame %s", answer, out)
 		}
-		eachPage(pages, func(k int, p *Page) { with(t, shownPage{p, answer}, shownPage{again[k], out}) })
+		eachPage(pages, func(k int, p *HitList) { with(t, shownPage{p, answer}, shownPage{again[k], out}) })
 	}
 	check(checkOrdered)
-	eachPage(pages, func(_ int, p *Page) { p.Rerank = &expand.Rerank{Window: 50, From: from, Size: size} })
+	eachPage(pages, func(_ int, p *HitList) { p.Rerank = &expand.Rerank{Window: 50, From: from, Size: size} })
 	check(checkCut)
 }
 
 // checkWhole makes sure that nothing changes where all was asked for and the
 // hits stay in the engine's order. White space between hits may: all get that
 // between the first two.
-func checkWhole(t *testing.T, answer []byte, pages []*Page) {
+func checkWhole(t *testing.T, answer []byte, pages []*HitList) {
 	t.Helper()
-	got, want := WritePages(answer, pages), answer
+	got, want := WriteHitLists(answer, pages), answer
 	var compactGot, compactWant bytes.Buffer
 	if json.Compact(&compactGot, got) == nil && json.Compact(&compactWant, want) == nil {
 		got, want = compactGot.Bytes(), compactWant.Bytes()
@@ -437,7 +437,7 @@ func checkWhole(t *testing.T, answer []byte, pages []*Page) {
 }
 
 // eachPage calls f for each page that is not nil.
-func eachPage(pages []*Page, f func(k int, p *Page)) {
+func eachPage(pages []*HitList, f func(k int, p *HitList)) {
 	for k, p := range pages {
 		if p != nil {
 			f(k, p)

@@ -34,8 +34,8 @@ var ErrShape = errors.New("unexpected JSON")
 // UnknownSearch stands for the number of a search.
 const UnknownSearch = -1
 
-// A Refusal is what the cluster says against a rewritten search.
-type Refusal struct {
+// A Failure is what the cluster says against a rewritten search.
+type Failure struct {
 	// Status is that of the answer, 0 where it is good.
 	Status int
 	Causes []expand.Cause
@@ -64,7 +64,7 @@ func IsDenied(status int) bool {
 
 // ReadRefusal reads what there is of an answer with a status of 4xx or 5xx.
 // strict says that the cluster was asked for one where single shards fail.
-func ReadRefusal(answer io.Reader, status int, strict bool) *Refusal {
+func ReadRefusal(answer io.Reader, status int, strict bool) *Failure {
 	causes := causeReader{d: newDecoder(answer)}
 	_ = object(causes.d, func(name string) error { // what there is of it
 		if name == "error" {
@@ -75,7 +75,7 @@ func ReadRefusal(answer io.Reader, status int, strict bool) *Refusal {
 	})
 	// To the original the failure of single shards is no error.
 	partly := strict && slices.ContainsFunc(causes.all, func(c expand.Cause) bool { return c.Reason == "Partial shards failure" })
-	return &Refusal{Status: status, Causes: causes.all, Busy: !partly && IsBusy(status, causes.all), Search: UnknownSearch}
+	return &Failure{Status: status, Causes: causes.all, Busy: !partly && IsBusy(status, causes.all), Search: UnknownSearch}
 }
 
 // A causeReader gathers errors. It looks only at the members of error objects:

@@ -13,7 +13,7 @@ import (
 // to _validate, says of a rewritten search that failed, nil where none did.
 // rewrote reports whether the k-th search is another than the client's; it is
 // nil where filter_path removes items, so that the numbers are unknown.
-func ReadSeveral(answer io.Reader, endpoint expand.Endpoint, rewrote func(k int) bool) (first *Refusal, err error) {
+func ReadSeveral(answer io.Reader, endpoint expand.Endpoint, rewrote func(k int) bool) (first *Failure, err error) {
 	d := newDecoder(answer)
 	err = object(d, func(name string) (err error) {
 		switch {
@@ -24,7 +24,7 @@ func ReadSeveral(answer io.Reader, endpoint expand.Endpoint, rewrote func(k int)
 		case endpoint == expand.EndpointRankEval && name == "failures" && d.PeekKind() == '{':
 			first, err = rankFailures(d)
 		case endpoint == expand.EndpointValidate && name == "valid" && d.PeekKind() == 'f':
-			first = &Refusal{Search: UnknownSearch}
+			first = &Failure{Search: UnknownSearch}
 			err = d.SkipValue()
 		default:
 			err = d.SkipValue()
@@ -36,7 +36,7 @@ func ReadSeveral(answer io.Reader, endpoint expand.Endpoint, rewrote func(k int)
 
 // failedItem returns the first failure of a rewritten search in the list of
 // answers that d is before, one of a busy cluster only where there is no other.
-func failedItem(d *jsontext.Decoder, rewrote func(k int) bool) (first *Refusal, err error) {
+func failedItem(d *jsontext.Decoder, rewrote func(k int) bool) (first *Failure, err error) {
 	k := -1
 	err = list(d, func() error {
 		k++
@@ -59,7 +59,7 @@ func failedItem(d *jsontext.Decoder, rewrote func(k int) bool) (first *Refusal, 
 
 // itemFailure returns the error of the search whose answer d is before, or the
 // failures of its shards, nil for none, or if the client may not search.
-func itemFailure(d *jsontext.Decoder) (shards *Refusal, err error) {
+func itemFailure(d *jsontext.Decoder) (shards *Failure, err error) {
 	causes, failed, status := causeReader{d: d}, false, 0
 	err = object(d, func(name string) (err error) {
 		switch kind := d.PeekKind(); {
@@ -84,15 +84,15 @@ func itemFailure(d *jsontext.Decoder) (shards *Refusal, err error) {
 	case IsDenied(status):
 		return nil, err
 	}
-	return &Refusal{Causes: causes.all, Busy: IsBusy(status, causes.all), Search: UnknownSearch}, err
+	return &Failure{Causes: causes.all, Busy: IsBusy(status, causes.all), Search: UnknownSearch}, err
 }
 
 // rankFailures returns the errors in an object by names of searches, nil for
 // none.
-func rankFailures(d *jsontext.Decoder) (r *Refusal, err error) {
+func rankFailures(d *jsontext.Decoder) (r *Failure, err error) {
 	causes := causeReader{d: d}
 	err = object(d, func(string) error {
-		r = &Refusal{Search: UnknownSearch}
+		r = &Failure{Search: UnknownSearch}
 		if d.PeekKind() != '{' {
 			return d.SkipValue()
 		}

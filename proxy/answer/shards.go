@@ -19,7 +19,7 @@ var errSeen = errors.New("seen")
 // up to the end of "_shards", says of shards that failed, nil for none, and the
 // name of the scroll that it opens, "" for none. For filter_path see
 // [MakeVisible].
-func ReadSearch(beginning io.Reader) (refused *Refusal, scroll string, err error) {
+func ReadSearch(beginning io.Reader) (refused *Failure, scroll string, err error) {
 	d := newDecoder(beginning)
 	var member func(name string) error
 	member = func(name string) error {
@@ -57,7 +57,7 @@ func ReadSearch(beginning io.Reader) (refused *Refusal, scroll string, err error
 // shardFailures returns what the value of "_shards" that d is before says of
 // shards that failed, unless they would fail for the original, too. With an
 // error it is what stands before that.
-func shardFailures(d *jsontext.Decoder) (refused *Refusal, err error) {
+func shardFailures(d *jsontext.Decoder) (refused *Failure, err error) {
 	counted, listed := false, 0
 	err = object(d, func(name string) error {
 		kind := d.PeekKind()
@@ -75,14 +75,14 @@ func shardFailures(d *jsontext.Decoder) (refused *Refusal, err error) {
 		}
 	})
 	if counted && listed == 0 {
-		refused = &Refusal{Search: UnknownSearch}
+		refused = &Failure{Search: UnknownSearch}
 	}
 	return refused, err
 }
 
 // listedFailures returns how many failures are in the list that d is before,
 // and what those say that count: they are of a busy cluster where all are.
-func listedFailures(d *jsontext.Decoder) (listed int, refused *Refusal, err error) {
+func listedFailures(d *jsontext.Decoder) (listed int, refused *Failure, err error) {
 	causes := causeReader{d: d}
 	err = list(d, func() error {
 		listed++
@@ -93,7 +93,7 @@ func listedFailures(d *jsontext.Decoder) (listed int, refused *Refusal, err erro
 			return err
 		}
 		if refused == nil {
-			refused = &Refusal{Busy: true, Search: UnknownSearch}
+			refused = &Failure{Busy: true, Search: UnknownSearch}
 		}
 		refused.Busy = refused.Busy && slices.Contains(busyTypes, kind)
 		return err // what broke off has failed, too

@@ -63,7 +63,7 @@ func ShowFailures(endpoint expand.Endpoint, rawQuery string) (changed string, fi
 // strict, is one where a shard fails.
 func MakeVisible(endpoint expand.Endpoint, out *http.Request) (strict bool) {
 	if endpoint == expand.EndpointExplain {
-		return false // its status tells
+		return false // its status says it
 	}
 	wire.AskForGzip(out.Header)
 	query := out.URL.RawQuery

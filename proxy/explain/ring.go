@@ -38,8 +38,8 @@ const (
 	textBytes  = 16
 )
 
-// A Search is what is known of one when it was looked at.
-type Search struct {
+// A Record is what is known of a search when it was looked at.
+type Record struct {
 	Endpoint expand.Endpoint
 	Index    string
 	Profile  string
@@ -81,7 +81,7 @@ func keepMessage(m Message) ShownMessage {
 }
 
 // keep returns the entry of a search.
-func keep(s *Search) *entry {
+func keep(s *Record) *entry {
 	e := &entry{several: s.Endpoint == expand.EndpointMultiSearch, packed: s.Packed, size: entryBytes}
 	e.Original = keepMessage(s.Original)
 	e.Summary = Summary{
@@ -127,7 +127,7 @@ type Ring struct {
 
 // Add keeps a search in the place of old ones. Its id is "" for a too large
 // one.
-func (x *Ring) Add(s *Search) (id string) {
+func (x *Ring) Add(s *Record) (id string) {
 	e := keep(s)
 	if e.size > maxBytes {
 		return ""

@@ -18,7 +18,7 @@ import (
 
 // note keeps an empty search of an index and returns its id.
 func note(x *Ring, index string, body []byte) string {
-	return x.Add(&Search{Index: index, Original: Message{Body: body}, Result: &expand.Result{}})
+	return x.Add(&Record{Index: index, Original: Message{Body: body}, Result: &expand.Result{}})
 }
 
 func TestSizesOfWhatIsKeptAreNotTooSmall(t *testing.T) {
@@ -140,7 +140,7 @@ func TestLongTextsDoNotGetAroundTheBoundOfExplanations(t *testing.T) {
 			Added: []expand.Added{{Term: long, From: long[:5]}},
 		}}, Failures: []error{errors.New(long)}}
 		line := long[:60<<10] // the path and the query string are a part of it
-		x.Add(&Search{Index: line[:1+i%100], Profile: line[:3], Original: Message{line[200:300], []byte("{}")}, Result: res, Reason: long})
+		x.Add(&Record{Index: line[:1+i%100], Profile: line[:3], Original: Message{line[200:300], []byte("{}")}, Result: res, Reason: long})
 		if x.size > maxBytes {
 			t.Fatalf("%d bytes are held", x.size)
 		}
@@ -156,7 +156,7 @@ func TestLongTextsDoNotGetAroundTheBoundOfExplanations(t *testing.T) {
 func TestExplanationTooLargeForAllMemoryIsNotKept(t *testing.T) {
 	var x Ring
 	id := note(&x, "a", nil)
-	large := x.Add(&Search{Original: Message{RawQuery: strings.Repeat("q", maxBytes)}})
+	large := x.Add(&Record{Original: Message{RawQuery: strings.Repeat("q", maxBytes)}})
 	if _, ok := x.Find(id, nil); !ok || x.count != 1 || large != "" {
 		t.Errorf("%d are kept, the last named %q", x.count, large)
 	}

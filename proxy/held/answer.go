@@ -20,10 +20,10 @@ const (
 	MaxAnswer = 8 << 20
 )
 
-// A Client is who an answer is buffered for. Name is that in the budget, Conn
+// A Recipient is who an answer is buffered for. Name is that in the budget, Conn
 // its connection, nil for none, which is cut off where it reads an answer at
 // less than answerRate over Grace; CutOff counts that.
-type Client struct {
+type Recipient struct {
 	Name   string
 	Conn   *http.ResponseController
 	Grace  time.Duration
@@ -34,7 +34,7 @@ type Client struct {
 type answer struct {
 	Prefixed
 
-	client *Client
+	client *Recipient
 	pace   pace
 	sent   int // the last piece
 	// whole is all of the answer while nothing of it was read, failure why it is not.
@@ -46,7 +46,7 @@ type answer struct {
 // client has it. It returns [ErrTooLarge] above [MaxAnswer], [ErrNoRoom], or
 // the error with which the answer breaks off; then a reader gets what was read
 // and the rest. A second call reads nothing and returns the same.
-func (c *Client) Whole(memory *budget.Budget, res *http.Response) ([]byte, error) {
+func (c *Recipient) Whole(memory *budget.Budget, res *http.Response) ([]byte, error) {
 	if a, ok := res.Body.(*answer); ok {
 		return a.whole, a.failure
 	}
@@ -67,7 +67,7 @@ func (c *Client) Whole(memory *budget.Budget, res *http.Response) ([]byte, error
 }
 
 // Replace puts another body in the place of an answer.
-func (c *Client) Replace(memory *budget.Budget, res *http.Response, body []byte) {
+func (c *Recipient) Replace(memory *budget.Budget, res *http.Response, body []byte) {
 	closer := io.Closer(res.Body)
 	if old, ok := closer.(*answer); ok {
 		closer = old.Closer
@@ -79,7 +79,7 @@ func (c *Client) Replace(memory *budget.Budget, res *http.Response, body []byte)
 	res.Body = a
 }
 
-func (c *Client) newAnswer(memory *budget.Budget, closer io.Closer, rest io.Reader) *answer {
+func (c *Recipient) newAnswer(memory *budget.Budget, closer io.Closer, rest io.Reader) *answer {
 	return &answer{
 		Prefixed: Prefixed{hold: memory.Hold(budget.Answer, c.Name), rest: rest, Closer: closer},
 		client:   c, pace: pace{stretch: c.Grace, rate: answerRate},
@@ -142,7 +142,7 @@ func (a *answer) endPace() (late bool) {
 
 // Peek has at most limit bytes of an answer read and puts them back; their
 // memory is released when the client has them.
-func (c *Client) Peek(memory *budget.Budget, res *http.Response, limit int64, read func(io.Reader) error) error {
+func (c *Recipient) Peek(memory *budget.Budget, res *http.Response, limit int64, read func(io.Reader) error) error {
 	b := &beginning{Prefixed{hold: memory.Hold(budget.Answer, c.Name), rest: res.Body, Closer: res.Body}}
 	err := read(io.LimitReader(b, limit))
 	res.Body = &b.Prefixed

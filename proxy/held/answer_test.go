@@ -25,7 +25,7 @@ func TestAnswersAreHeldWithinTheMemory(t *testing.T) {
 			held := func() int64 { return memory.Stats(budget.Answer).Held }
 			body := bytes.Repeat([]byte("x"), size)
 			res := &http.Response{ContentLength: -1, Body: io.NopCloser(bytes.NewReader(body))}
-			answer, err := (&Client{Name: "one"}).Whole(memory, res)
+			answer, err := (&Recipient{Name: "one"}).Whole(memory, res)
 			if held() > min(limit/2-taken, MaxAnswer+1) {
 				t.Errorf("%d bytes, %d taken: %d are held", size, taken, held())
 			}
@@ -66,7 +66,7 @@ func TestAnAnswerIsNotHeldTwice(t *testing.T) {
 		{whole, nil, leastRead},
 		{strings.Repeat("x", 2*MaxAnswer), ErrTooLarge, MaxAnswer + 1},
 	} {
-		memory, client := budget.New(budget.Default), new(Client)
+		memory, client := budget.New(budget.Default), new(Recipient)
 		held := func() int64 { return memory.Stats(budget.Answer).Held }
 		res := &http.Response{ContentLength: -1, Body: io.NopCloser(strings.NewReader(c.answer))}
 		first, err := client.Whole(memory, res)
@@ -91,7 +91,7 @@ func TestAnAnswerIsNotHeldTwice(t *testing.T) {
 
 // What goes out in the place of an answer counts until the client has it.
 func TestWhatIsWrittenOfAnAnswerIsHeld(t *testing.T) {
-	memory, client := budget.New(budget.Default), new(Client)
+	memory, client := budget.New(budget.Default), new(Recipient)
 	held := func() int64 { return memory.Stats(budget.Answer).Held }
 	closed := false
 	res := &http.Response{ContentLength: -1, Body: struct {

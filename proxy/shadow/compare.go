@@ -50,12 +50,12 @@ func OutcomeOf(err error) string {
 	return Unanswered
 }
 
-// Hits is what is compared of an answer.
-type Hits struct {
+// TopHits are what is compared of an answer.
+type TopHits struct {
 	total int64 // 0 where the answer does not say, as by -1 with track_total_hits=false
 	first []hitID
 	// Failures are those of shards that count, nil where there are none.
-	Failures *answer.Refusal
+	Failures *answer.Failure
 }
 
 // A hitID names a document.
@@ -66,7 +66,7 @@ type hitID struct {
 
 // ReadHits reads an answer, decompressed into memory of hold. It returns
 // [ErrUnreadable] where it lists no hits, and [held.ErrNoRoom].
-func ReadHits(h http.Header, body []byte, hold *budget.Hold) (hits Hits, err error) {
+func ReadHits(h http.Header, body []byte, hold *budget.Hold) (hits TopHits, err error) {
 	switch coding, known := wire.ContentEncoding(h); {
 	case !known:
 		return hits, ErrUnreadable
@@ -122,7 +122,7 @@ func (f *firstHits) UnmarshalJSON(list []byte) error {
 }
 
 // overlap returns the share of common hits in the longer list, false for none.
-func overlap(a, b Hits) (share float64, ok bool) {
+func overlap(a, b TopHits) (share float64, ok bool) {
 	both := 0
 	for _, id := range b.first {
 		if slices.Contains(a.first, id) {
@@ -146,7 +146,7 @@ type Metrics struct {
 func (m *Metrics) Count(outcome string) { m.Searches.WithLabelValues(outcome).Inc() }
 
 // Compare notes how two answers differ.
-func (m *Metrics) Compare(original, expanded Hits, originalTook, expandedTook time.Duration) {
+func (m *Metrics) Compare(original, expanded TopHits, originalTook, expandedTook time.Duration) {
 	m.note("original", original, originalTook)
 	m.note("expanded", expanded, expandedTook)
 	if share, ok := overlap(original, expanded); ok {
@@ -155,7 +155,7 @@ func (m *Metrics) Compare(original, expanded Hits, originalTook, expandedTook ti
 	m.Count(Compared)
 }
 
-func (m *Metrics) note(search string, hits Hits, took time.Duration) {
+func (m *Metrics) note(search string, hits TopHits, took time.Duration) {
 	m.Took.WithLabelValues(search).Observe(took.Seconds())
 	m.Hits.WithLabelValues(search).Add(float64(hits.total))
 	if len(hits.first) == 0 {

@@ -44,29 +44,29 @@ func TestReadHits(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name, encoding, answer string
-		want                   Hits
+		want                   TopHits
 		wrong                  bool
 	}{
-		{"total as an object", "", hitsPage(`{"value":7,"relation":"gte"}`, "x"), Hits{total: 7, first: []hitID{{"a", "x"}}}, false},
-		{"total as a number", "identity", hitsPage(`7`, "x"), Hits{total: 7, first: []hitID{{"a", "x"}}}, false},
-		{"no total", "", `{"hits":{"hits":[{"_index":"b","_id":"y"}]}}`, Hits{total: 0, first: []hitID{{"b", "y"}}}, false},
-		{"ten count", "", hitsPage("11", eleven...), Hits{total: 11, first: ten}, false},
-		{"no hit", "", hitsPage("0"), Hits{total: 0, first: []hitID{}}, false},
-		{"gzip", "gzip", pack(t, hitsPage("1", "x")), Hits{total: 1, first: []hitID{{"a", "x"}}}, false},
-		{"no gzip", "gzip", hitsPage("1", "x"), Hits{}, true},
-		{"gzip that breaks off", "gzip", pack(t, hitsPage("1", "x"))[:40], Hits{}, true},
-		{"too much gzip", "gzip", pack(t, strings.Repeat(" ", MaxAnswer)+hitsPage("1", "x")), Hits{}, true},
-		{"another encoding", "br", hitsPage("1", "x"), Hits{}, true},
-		{"filtered away", "", `{"took":1,"hits":{"total":{"value":1}}}`, Hits{}, true},
-		{"an error", "", `{"error":{}}`, Hits{}, true},
-		{"no JSON", "", "hits", Hits{}, true},
+		{"total as an object", "", hitsPage(`{"value":7,"relation":"gte"}`, "x"), TopHits{total: 7, first: []hitID{{"a", "x"}}}, false},
+		{"total as a number", "identity", hitsPage(`7`, "x"), TopHits{total: 7, first: []hitID{{"a", "x"}}}, false},
+		{"no total", "", `{"hits":{"hits":[{"_index":"b","_id":"y"}]}}`, TopHits{total: 0, first: []hitID{{"b", "y"}}}, false},
+		{"ten count", "", hitsPage("11", eleven...), TopHits{total: 11, first: ten}, false},
+		{"no hit", "", hitsPage("0"), TopHits{total: 0, first: []hitID{}}, false},
+		{"gzip", "gzip", pack(t, hitsPage("1", "x")), TopHits{total: 1, first: []hitID{{"a", "x"}}}, false},
+		{"no gzip", "gzip", hitsPage("1", "x"), TopHits{}, true},
+		{"gzip that breaks off", "gzip", pack(t, hitsPage("1", "x"))[:40], TopHits{}, true},
+		{"too much gzip", "gzip", pack(t, strings.Repeat(" ", MaxAnswer)+hitsPage("1", "x")), TopHits{}, true},
+		{"another encoding", "br", hitsPage("1", "x"), TopHits{}, true},
+		{"filtered away", "", `{"took":1,"hits":{"total":{"value":1}}}`, TopHits{}, true},
+		{"an error", "", `{"error":{}}`, TopHits{}, true},
+		{"no JSON", "", "hits", TopHits{}, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := ReadHits(http.Header{"Content-Encoding": {tt.encoding}}, []byte(tt.answer), budget.New(budget.Default).Hold(budget.Shadow, ""))
 			if (err != nil) != tt.wrong {
 				t.Fatalf("error %v", err)
 			}
-			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(Hits{})); diff != "" {
+			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(TopHits{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -90,7 +90,7 @@ func TestHitsAreReadWithinTheMemory(t *testing.T) {
 }
 
 func TestOverlap(t *testing.T) {
-	list := func(ids string) (l Hits) {
+	list := func(ids string) (l TopHits) {
 		for _, id := range ids {
 			l.first = append(l.first, hitID{"a", string(id)})
 		}
@@ -107,7 +107,7 @@ func TestOverlap(t *testing.T) {
 	if _, ok := overlap(list(""), list("")); ok {
 		t.Error("two empty lists have an overlap")
 	}
-	other := Hits{first: []hitID{{"b", "a"}}}
+	other := TopHits{first: []hitID{{"b", "a"}}}
 	if got, _ := overlap(list("a"), other); got != 0 {
 		t.Error("documents of two indices are the same")
 	}

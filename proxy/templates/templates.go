@@ -56,8 +56,8 @@ var parameters = []string{
 	"search_type", "typed_keys",
 }
 
-// A Request has one template, or several with a header before each.
-type Request struct {
+// A Rendering is of one template, or of several with a header before each.
+type Rendering struct {
 	// Rendered is the body of the request for the searches that come out.
 	Rendered []byte
 	// headers are nil where there is one template.
@@ -75,7 +75,7 @@ type Renderer struct {
 // Render has the cluster render the templates in the body of in, or returns the
 // reason why not, such as a client that may search none of the indices. An
 // error says that the cluster did not answer.
-func (s *Renderer) Render(ctx context.Context, in *expand.Request) (t *Request, reason string, err error) {
+func (s *Renderer) Render(ctx context.Context, in *expand.Request) (t *Rendering, reason string, err error) {
 	known := true
 	wire.EachParameter(in.RawQuery, func(name, _ string) {
 		known = known && (name == "" || slices.Contains(parameters, name))
@@ -83,7 +83,7 @@ func (s *Renderer) Render(ctx context.Context, in *expand.Request) (t *Request, 
 	if !known {
 		return nil, ReasonParameters, nil
 	}
-	t = &Request{templates: [][]byte{in.Body}}
+	t = &Rendering{templates: [][]byte{in.Body}}
 	indices := []string{in.Index}
 	if in.Endpoint == expand.EndpointMultiSearch {
 		t.headers, t.templates = splitLines(in.Body)
@@ -225,7 +225,7 @@ func templateOptions(template []byte) (options []byte, ok bool) {
 }
 
 // Discloses returns what the templates ask for besides their searches.
-func (t *Request) Discloses() (d expand.Disclosure) {
+func (t *Rendering) Discloses() (d expand.Disclosure) {
 	for _, template := range t.templates {
 		if options, _ := templateOptions(template); bytes.Contains(options, []byte("true")) {
 			d = expand.DiscloseProfile | expand.DiscloseExplain
@@ -240,7 +240,7 @@ var ErrSeal = errors.New("the rewritten searches do not fit to the templates")
 // Seal returns the body that has the cluster run rewritten searches in place of
 // the templates; one that rewrote does not report stays the client's. It stays
 // a template request: those have other answers and parameters than searches.
-func (t *Request) Seal(searches []byte, rewrote func(k int) bool) (body []byte, err error) {
+func (t *Rendering) Seal(searches []byte, rewrote func(k int) bool) (body []byte, err error) {
 	if t.headers == nil {
 		return sealOne(nil, t.templates[0], searches)
 	}

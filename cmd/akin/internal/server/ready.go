@@ -140,7 +140,7 @@ func causes() map[string]string {
 		}
 	}
 	for _, s := range []expand.Stage{
-		expand.StageScan, expand.StageFields, expand.StageAnalyze, expand.StageRows, expand.StageStatistics, expand.StageLinear, expand.StageWeights,
+		expand.StageFields, expand.StageAnalyze, expand.StageRows, expand.StageStatistics, expand.StageLinear, expand.StageWeights,
 	} {
 		hints[string(s)] = slow
 	}

@@ -355,7 +355,6 @@ func TestEachCauseHasAHint(t *testing.T) {
 		{"out of time", stage(expand.StageRows, context.DeadlineExceeded), "budget"},
 		{"the client has gone", stage(expand.StageRows, context.Canceled), "client_gone"},
 		{"unexpected", io.EOF, "error"},
-		{"scan", stage(expand.StageScan, io.EOF), "scan"},
 		{"fields", stage(expand.StageFields, io.EOF), "fields"},
 		{"rows", stage(expand.StageRows, io.EOF), "rows"},
 		{"statistics", stage(expand.StageStatistics, io.EOF), "statistics"},
