@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"math"
 	"net"
 	"net/http"
@@ -119,7 +120,6 @@ func learnDemo(ctx context.Context, client *esclient.Client) (*simmatrix.Matrix,
 	return learn.FromCorpus(ctx, corpus, build.docs.options, nil)
 }
 
-// demoConfig returns the configuration of the demo in front of an engine.
 func demoConfig(engine string) *configs.Config {
 	cfg := configs.Default()
 	cfg.Listen.Address, cfg.Admin.Address = "127.0.0.1:0", "127.0.0.1:0"
@@ -262,12 +262,8 @@ func (s *demoShow) run(ctx context.Context) error {
 // pick returns the queries to show: those with the largest gain, and last the
 // one with the smallest, so that one also sees where akin does not help.
 func pick(all []compared) []compared {
-	byGain := slices.Clone(all)
-	slices.SortStableFunc(byGain, func(a, b compared) int { return cmp.Compare(b.gain, a.gain) })
-	if len(byGain) <= shownQueries {
-		return byGain
-	}
-	return append(byGain[:shownQueries-1], byGain[len(byGain)-1])
+	slices.SortStableFunc(all, func(a, b compared) int { return cmp.Compare(b.gain, a.gain) })
+	return append(all[:shownQueries-1], all[len(all)-1])
 }
 
 func demoBody(q demo.Query, size int) string {
@@ -326,18 +322,15 @@ func (s *demoShow) show(ctx context.Context, c compared) error {
 
 // cell returns hit i in the width of its column, with a + where it is relevant.
 func cell(c compared, hits []hit, i int) string {
-	if i >= len(hits) {
-		return strings.Repeat(" ", columnWidth+2)
+	var h hit
+	if i < len(hits) {
+		h = hits[i]
 	}
 	mark := " "
-	if c.query.Judgments[hits[i].ID] > 0 {
+	if c.query.Judgments[h.ID] > 0 {
 		mark = "+"
 	}
-	title := []rune(hits[i].Source.Title)
-	if len(title) > columnWidth {
-		title = append(title[:columnWidth-1], '…')
-	}
-	return mark + " " + string(title) + strings.Repeat(" ", columnWidth-len(title))
+	return fmt.Sprintf("%s %-*.*s", mark, columnWidth, columnWidth, h.Source.Title)
 }
 
 // addedTerms lists the strongest added terms, each with the term it comes from.
@@ -365,11 +358,8 @@ func addedTerms(clauses []expand.Clause) string {
 //
 // over the ranks r = 1 to 10, divided by the same sum in the best order.
 func ndcg(hits []hit, judgments map[string]int) float64 {
-	ideal := make([]int, 0, len(judgments))
-	for _, grade := range judgments {
-		ideal = append(ideal, grade)
-	}
-	slices.SortFunc(ideal, func(a, b int) int { return b - a })
+	ideal := slices.Sorted(maps.Values(judgments))
+	slices.Reverse(ideal)
 	var got, best float64
 	for r := range rankedHits {
 		discount := 1 / math.Log2(float64(r+2))
