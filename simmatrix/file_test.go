@@ -367,11 +367,3 @@ func termRows(m *Matrix) []TermRow {
 	}
 	return rows
 }
-
-func TestDifferencesNamesTheFieldsAndBoundsWhatItShows(t *testing.T) {
-	claimed, counted := Meta{Source: strings.Repeat("x", 1000), Terms: 1}, Meta{Source: "y", Terms: 2}
-	want := "source: says " + strings.Repeat("x", 80) + ", is y; terms: says 1, is 2"
-	if got := differences(&claimed, &counted); got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-}

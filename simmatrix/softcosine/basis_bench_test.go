@@ -99,7 +99,7 @@ func BenchmarkBasis(b *testing.B) {
 				}
 				b.ReportMetric(float64(st.nonZeros), "nnz(F)")
 				b.ReportMetric(float64(st.nonZeros)/float64(below), "nnz(F)/nnz(S)")
-				b.ReportMetric(imageTime(&SparseBasis{space: sp, places: st.places, factor: f}).Seconds()*1000, "ms/image")
+				b.ReportMetric(imageTime(&Basis{space: sp, places: st.places, factor: f}).Seconds()*1000, "ms/image")
 			}
 		})
 	}
@@ -116,7 +116,7 @@ func reportTimes(b *testing.B, unit string, step func()) {
 
 // imageTime returns the least time of Φ1 for a text of 100 terms, of ten
 // texts.
-func imageTime(basis *SparseBasis) time.Duration {
+func imageTime(basis *Basis) time.Duration {
 	random := rand.New(rand.NewPCG(1, 1))
 	best := time.Duration(math.MaxInt64)
 	for range 10 {

@@ -8,7 +8,7 @@ import (
 
 // The cosine of the coordinates is the soft cosine: a store of vectors that
 // knows the cosine can rank by it.
-func ExampleNewSparseBasis() {
+func ExampleNewBasis() {
 	s, err := softcosine.NewSimilarities(3, func(yield func([2]int32, float64) bool) {
 		_ = yield([2]int32{0, 1}, 0.5) && yield([2]int32{1, 0}, 0.5)
 	})
@@ -19,7 +19,7 @@ func ExampleNewSparseBasis() {
 	if err != nil {
 		panic(err)
 	}
-	basis, err := softcosine.NewSparseBasis(space, 0)
+	basis, err := softcosine.NewBasis(space, 0)
 	if err != nil {
 		panic(err)
 	}

@@ -27,7 +27,7 @@ func naturalOrder(s *Similarities) []int32 {
 }
 
 // rowOf returns row i of E, the coordinates of term i.
-func rowOf(b *SparseBasis, i int) Vector {
+func rowOf(b *Basis, i int) Vector {
 	cols, values := b.factor.row(int(b.places[i]))
 	return Vector{Terms: cols, Values: values}.Scaled(1) // without zeros
 }
@@ -86,22 +86,12 @@ func someVector(random *rand.Rand, n int) Vector {
 // rounding is the error of a sum of numbers of the given size.
 func rounding(size float64) float64 { return 1e-12 * (1 + size) }
 
-// images returns Φ1 by a dense basis and by a sparse one of each ordering.
+// images returns Φ1 by a basis of each ordering.
 func images(tb testing.TB, sp *Space) map[string]func(Vector) Vector {
 	tb.Helper()
-	dense, err := NewDenseBasis(sp)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	found := map[string]func(Vector) Vector{"dense": func(x Vector) Vector {
-		values := map[int32]float64{}
-		for j, v := range dense.Coordinates(x) {
-			values[int32(j)] = v
-		}
-		return NewVector(values)
-	}}
+	found := map[string]func(Vector) Vector{}
 	for ordering, order := range orders() {
-		sparse, err := newSparseBasis(sp, order, DefaultMaxNonZeros)
+		sparse, err := newBasis(sp, order, DefaultMaxNonZeros)
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -148,13 +138,13 @@ func TestSoftCosineIsTheCosineOfImages(t *testing.T) {
 	}
 }
 
-func TestRowsOfTheSparseBasisMultiplyToS(t *testing.T) {
+func TestRowsOfTheBasisMultiplyToS(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 3))
 	for k := range propertyCases {
 		n := 1 + random.IntN(30)
 		sp := dominantSpace(t, random, n)
 		for ordering, order := range orders() {
-			basis, err := newSparseBasis(sp, order, DefaultMaxNonZeros)
+			basis, err := newBasis(sp, order, DefaultMaxNonZeros)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -174,29 +164,18 @@ func TestRowsOfTheSparseBasisMultiplyToS(t *testing.T) {
 	}
 }
 
-func TestDenseAndSparseBasisAgreeInNaturalOrder(t *testing.T) {
+func TestBasisInNaturalOrderIsTheCholeskyFactor(t *testing.T) {
 	random := rand.New(rand.NewPCG(4, 4))
 	for k := range propertyCases {
 		n := 1 + random.IntN(40)
 		sp := dominantSpace(t, random, n)
-		dense, err := NewDenseBasis(sp)
+		basis, err := newBasis(sp, naturalOrder, DefaultMaxNonZeros)
 		if err != nil {
 			t.Fatal(err)
 		}
-		sparse, err := newSparseBasis(sp, naturalOrder, DefaultMaxNonZeros)
-		if err != nil {
-			t.Fatal(err)
-		}
-		x := someVector(random, n)
-		got := sparse.Coordinates(x)
-		for j, want := range dense.Coordinates(x) {
-			if !near(got.At(int32(j)), want, rounding(sp.HardNorm(x))) {
-				t.Fatalf("case %d: coordinate %d is %v, dense %v", k, j, got.At(int32(j)), want)
-			}
-		}
-		e := dense.factors.lower()
+		e := choleskyOf(t, sp.s)
 		for i := range n {
-			row := rowOf(sparse, i)
+			row := rowOf(basis, i)
 			for j := range n {
 				if !near(row.At(int32(j)), e.At(i, j), rounding(1)) {
 					t.Fatalf("case %d: E(%d, %d) is %v, dense %v", k, i, j, row.At(int32(j)), e.At(i, j))
@@ -206,16 +185,32 @@ func TestDenseAndSparseBasisAgreeInNaturalOrder(t *testing.T) {
 	}
 }
 
+// choleskyOf returns the dense factor of S.
+func choleskyOf(tb testing.TB, s *Similarities) *mat.TriDense {
+	tb.Helper()
+	dense := mat.NewSymDense(s.Len(), nil)
+	for i := range s.Len() {
+		for j := range i + 1 {
+			dense.SetSym(i, j, s.At(i, j))
+		}
+	}
+	e, err := Cholesky(dense)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return e
+}
+
 // The papers print E·W·x for the coordinates, which with S = E·Eᵀ is not the
-// inner product; see [DenseBasis].
+// inner product; see [Basis].
 func TestBasisTakesTheTransposeOfE(t *testing.T) {
 	s := symmetricOf(t, 2, map[[2]int32]float64{{0, 1}: 0.5})
 	sp := mustSpace(t, []float64{1, 1}, s)
-	basis, err := NewDenseBasis(sp)
+	basis, err := newBasis(sp, naturalOrder, DefaultMaxNonZeros)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := mat.DenseCopyOf(basis.factors.lower())
+	e := mat.DenseCopyOf(choleskyOf(t, s))
 	if want := mat.NewDense(2, 2, []float64{1, 0, 0.5, math.Sqrt(0.75)}); !mat.EqualApprox(e, want, 1e-15) {
 		t.Fatalf("E = %v", mat.Formatted(e))
 	}
@@ -232,20 +227,17 @@ func TestBasisTakesTheTransposeOfE(t *testing.T) {
 	if got := product(e); !near(got, 0.5*math.Sqrt(0.75), rounding(1)) {
 		t.Errorf("(Ex)·(Ey) = %v, want ½·√¾, which is not s", got)
 	}
-	if got := basis.Coordinates(NewVector(map[int32]float64{1: 1})); !near(got[0], 0.5, rounding(1)) || !near(got[1], math.Sqrt(0.75), rounding(1)) {
+	if got := basis.Coordinates(NewVector(map[int32]float64{1: 1})); !near(got.At(0), 0.5, rounding(1)) || !near(got.At(1), math.Sqrt(0.75), rounding(1)) {
 		t.Errorf("coordinates of the second term: %v, want row 2 of E", got)
 	}
 }
 
 // bases are the ways to make one.
 func bases() map[string]func(*Space) error {
-	ways := map[string]func(*Space) error{"dense": func(sp *Space) error {
-		_, err := NewDenseBasis(sp)
-		return err
-	}}
+	ways := map[string]func(*Space) error{}
 	for ordering, order := range orders() {
 		ways[ordering] = func(sp *Space) error {
-			_, err := newSparseBasis(sp, order, DefaultMaxNonZeros)
+			_, err := newBasis(sp, order, DefaultMaxNonZeros)
 			return err
 		}
 	}
@@ -290,11 +282,9 @@ func TestBasisOfWhatIsNotPositiveDefiniteNamesTheRowAndTheWay(t *testing.T) {
 
 func TestFailingRowIsTheFirstInTheOrder(t *testing.T) {
 	sp := mustSpace(t, ones(30), symmetricOf(t, 30, map[[2]int32]float64{{3, 21}: 1, {4, 25}: 1}))
-	for _, way := range []string{"dense", "natural order"} {
-		var pivot *PivotError
-		if err := bases()[way](sp); !errors.As(err, &pivot) || pivot.Row != 21 || pivot.Pivot != 0 {
-			t.Errorf("%s: %v", way, err)
-		}
+	var pivot *PivotError
+	if err := bases()["natural order"](sp); !errors.As(err, &pivot) || pivot.Row != 21 || pivot.Pivot != 0 {
+		t.Error(err)
 	}
 }
 
@@ -317,16 +307,12 @@ func TestBasisOfWhatIsNotSymmetricSaysSo(t *testing.T) {
 func TestBasisIsBounded(t *testing.T) {
 	sp := dominantSpace(t, rand.New(rand.NewPCG(5, 5)), 50)
 	need := analyze(sp.s, minimumDegree(sp.s)).nonZeros
-	if _, err := NewSparseBasis(sp, need-1); !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), fmt.Sprintf("has %d entries", need)) {
+	if _, err := NewBasis(sp, need-1); !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), fmt.Sprintf("has %d entries", need)) {
 		t.Errorf("%v, want one that names %d", err, need)
 	}
-	basis, err := NewSparseBasis(sp, need)
+	basis, err := NewBasis(sp, need)
 	if err != nil || len(basis.factor.cols) != need || basis.Len() != 50 {
 		t.Errorf("%v, %d entries, want %d", err, len(basis.factor.cols), need)
-	}
-	large := mustSpace(t, ones(MaxDenseTerms+1), Identity(MaxDenseTerms+1))
-	if _, err := NewDenseBasis(large); !errors.Is(err, ErrTooLarge) {
-		t.Error(err)
 	}
 }
 
@@ -337,8 +323,8 @@ func TestBasisOfNoTerms(t *testing.T) {
 			t.Errorf("%s: %v", way, err)
 		}
 	}
-	dense, err := NewDenseBasis(sp)
-	if err != nil || len(dense.Coordinates(Vector{})) != 0 || dense.Len() != 0 {
+	basis, err := NewBasis(sp, 0)
+	if err != nil || basis.Coordinates(Vector{}).Len() != 0 || basis.Len() != 0 {
 		t.Errorf("%v", err)
 	}
 }

@@ -216,7 +216,7 @@ func TestSparseFactorOfAnySize(t *testing.T) {
 }
 
 // FuzzBasis makes S of the bytes: a basis of it either has the inner
-// products of S or is refused, by the dense and all sparse ways alike unless
+// products of S or is refused, in any order alike unless
 // S is as good as singular.
 func FuzzBasis(f *testing.F) {
 	f.Add([]byte{1, 0, 50}, uint8(3))
@@ -249,7 +249,7 @@ func FuzzBasis(f *testing.F) {
 			}
 		}
 		for ordering, order := range orders() {
-			basis, err := newSparseBasis(sp, order, DefaultMaxNonZeros)
+			basis, err := newBasis(sp, order, DefaultMaxNonZeros)
 			if err != nil {
 				continue
 			}

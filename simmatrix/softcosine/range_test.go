@@ -254,11 +254,7 @@ func TestVectorsThatWouldNotBeFinitePanic(t *testing.T) {
 	x, unit := NewVector(map[int32]float64{0: 1e200, 1: 1}), NewVector(map[int32]float64{0: 1})
 	bad := Vector{Terms: []int32{0}, Values: []float64{math.NaN()}}
 	infinite := Vector{Terms: []int32{0}, Values: []float64{math.Inf(1)}}
-	dense, err := NewDenseBasis(sp)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sparse, err := NewSparseBasis(sp, 0)
+	basis, err := NewBasis(sp, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -272,8 +268,7 @@ func TestVectorsThatWouldNotBeFinitePanic(t *testing.T) {
 		"DotQuery":           func() { sp.DotQuery(x) },
 		"Expand":             func() { sp.Expand(x) },
 		"Map":                func() { pairs.Map(x) },
-		"dense coordinates":  func() { dense.Coordinates(x) },
-		"sparse coordinates": func() { sparse.Coordinates(x) },
+		"Coordinates":        func() { basis.Coordinates(x) },
 		"Dot of NaN":         func() { bad.Dot(x) },
 		"Norm of NaN":        func() { bad.Norm() },
 		"product of NaN":     func() { sp.InnerProduct(bad, unit) },

@@ -36,7 +36,7 @@
 //	(Wx)ᵀ(Wy)/‖Wy‖, as an engine    length-normalized    as they are             [Space.Expand]
 //
 // In the first and the last, S may change while the documents stay. Other ways
-// are a change of basis, [NewDenseBasis] and [NewSparseBasis], and [NewPhi2].
+// are a change of basis, [NewBasis], and [NewPhi2].
 //
 // # Sources
 //
