@@ -12,7 +12,11 @@ type scratch struct {
 	// other terms it says nothing.
 	y  []float64
 	at []int32
+	// filter has a bit for each term of the text, perhaps the bit of others, too.
+	filter [filterBits / 64]uint64
 }
+
+const filterBits = 4096
 
 // grow makes room for n terms.
 func (s *scratch) grow(n int) {
@@ -55,20 +59,22 @@ func (c *column) compare(ctx context.Context, s *scratch, products, squares []fl
 // of which the first sum runs over the rows of the text's terms and the
 // second over the row of j.
 func (c *column) spread(s *scratch) (square float64) {
+	clear(s.filter[:])
 	for i, term := range c.query {
 		s.x[term] = c.rows[s.at[term]].w * c.Freqs[i]
+		s.filter[term%filterBits/64] |= 1 << (term % 64)
 	}
 	// The rows reach terms that are in no hit: their sums are cleared at once.
 	for _, term := range c.query {
 		r, half := c.rows[s.at[term]], s.x[term]/2
 		for k, other := range r.terms {
-			s.y[other] += half * r.sims[k]
+			s.y[other] += half * float64(r.sims[k])
 		}
-		square += s.x[term] * (s.x[term] + gather(s.x, r))
+		square += s.x[term] * (s.x[term] + s.few(r))
 	}
 	for k, term := range c.terms {
 		r := c.rows[k]
-		s.e[term] = r.w * (s.x[term] + s.y[term] + gather(s.x, r)/2)
+		s.e[term] = r.w * (s.x[term] + s.y[term] + s.few(r)/2)
 	}
 	for _, term := range c.query {
 		for _, other := range c.rows[s.at[term]].terms {
@@ -101,20 +107,21 @@ func (c *column) square(s *scratch, v *vector) float64 {
 	return sum
 }
 
-// gather returns Σ_k s_k·dense[k] over a row. Four sums are made at a time,
-// none of which waits for another.
-func gather(dense []float64, r *row) float64 {
-	terms, sims := r.terms, r.sims[:len(r.terms)]
-	var a, b, c, d float64
-	for len(terms) >= 4 && len(sims) >= 4 {
-		a += sims[0] * dense[terms[0]]
-		b += sims[1] * dense[terms[1]]
-		c += sims[2] * dense[terms[2]]
-		d += sims[3] * dense[terms[3]]
-		terms, sims = terms[4:], sims[4:]
+// few returns Σ_k s_k·x_k over a row, of which the text has few terms: the filter
+// is much smaller than x, which takes several times as long to look into.
+func (s *scratch) few(r *row) (sum float64) {
+	for k, term := range r.terms {
+		if s.filter[uint32(term)%filterBits/64]>>(uint32(term)%64)&1 != 0 { //nolint:gosec // numbers are not negative
+			sum += float64(r.sims[k]) * s.x[term]
+		}
 	}
-	for k, term := range terms {
-		a += sims[k] * dense[term]
+	return sum
+}
+
+// gather returns Σ_k s_k·dense[k] over a row.
+func gather(dense []float64, r *row) (sum float64) {
+	for k, term := range r.terms {
+		sum += float64(r.sims[k]) * dense[term]
 	}
-	return a + b + c + d
+	return sum
 }

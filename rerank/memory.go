@@ -102,16 +102,16 @@ func (v *vector) isEmpty() bool { return len(v.terms) == 0 }
 type row struct {
 	w     float64
 	terms []int32
-	sims  []float64
+	sims  []float32
 }
 
 func newMemory(bytes uint64, ttl time.Duration, c *counts) *memory {
-	const share = 8 // the vectors have three, the rows three, the terms two
+	share := bytes / 8 // the vectors have three, the rows three, the terms two
 	return &memory{
-		limit: bytes / share * 2,
+		limit: share * 2,
 		terms: vocabulary{numbers: map[string]int32{}},
 		vectors: otter.Must(&otter.Options[vectorKey, *vector]{
-			MaximumWeight: max(bytes/share*3, 1), // it takes none for no bound
+			MaximumWeight: max(share*3, 1), // it takes none for no bound
 			Weigher: func(k vectorKey, v *vector) uint32 {
 				return weight(len(k.Index) + len(k.uuid) + len(k.ID) + len(k.field) + 12*len(v.terms) + 120)
 			},
@@ -120,8 +120,8 @@ func newMemory(bytes uint64, ttl time.Duration, c *counts) *memory {
 			}),
 		}),
 		rows: otter.Must(&otter.Options[rowKey, *row]{
-			MaximumWeight: max(bytes/share*3, 1),
-			Weigher:       func(_ rowKey, r *row) uint32 { return weight(12*len(r.terms) + 64) },
+			MaximumWeight: max(share*3, 1),
+			Weigher:       func(_ rowKey, r *row) uint32 { return weight(8*len(r.terms) + 64) },
 		}),
 		counts:   c,
 		seed:     maphash.MakeSeed(),
@@ -174,17 +174,16 @@ func (m *memory) newVector(key vectorKey, terms []documents.TermFreq) *vector {
 	return v
 }
 
-// newRow returns a row in numbers, whose weight is idf by a document
-// frequency, and texts, which is memory for the next.
-func (m *memory) newRow(in simmatrix.Row, docFreq uint32, docs int64, texts []string) (*row, []string) {
-	texts = texts[:0]
-	r := &row{w: simmatrix.IDF(int64(docFreq), docs), sims: make([]float64, 0, in.Len())}
+// newRow returns a row in numbers, whose weight is idf by a document frequency.
+func (m *memory) newRow(in simmatrix.Row, docFreq uint32, docs int64) *row {
+	r := &row{w: simmatrix.IDF(int64(docFreq), docs), sims: make([]float32, 0, in.Len())}
+	texts := make([]string, 0, in.Len())
 	for n := range in.All() {
 		texts = append(texts, n.Term)
-		r.sims = append(r.sims, float64(n.Similarity))
+		r.sims = append(r.sims, n.Similarity)
 	}
 	r.terms = m.terms.number(make([]int32, 0, len(texts)), texts)
-	return r, texts
+	return r
 }
 
 // A passing map keeps what is believed for a time. With no time it keeps

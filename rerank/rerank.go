@@ -51,8 +51,8 @@ var (
 	ErrClosed = errors.New("the reranker is closed")
 )
 
-// Vectors reports the terms of documents.
-type Vectors interface {
+// TermVectors reports the terms of documents.
+type TermVectors interface {
 	// DocVectors returns the terms of each of docs, as a search sees it, or an
 	// error that wraps [documents.ErrTooLarge]: then fewer documents may do.
 	DocVectors(ctx context.Context, docs []documents.VectorRequest) ([]documents.DocTerms, error)
@@ -67,7 +67,7 @@ type Vectors interface {
 // Options say what a [Reranker] is made of.
 type Options struct {
 	// Vectors reports the terms of hits.
-	Vectors Vectors
+	Vectors TermVectors
 	// Bytes bounds, about, what is remembered: three eighths are for the
 	// vectors of documents, as many for rows of S, and the rest for the terms
 	// themselves. At 0 nothing is.

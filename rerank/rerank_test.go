@@ -39,7 +39,7 @@ func pets(tb testing.TB) (*fakeVectors, []expand.RerankField, []expand.Hit) {
 	return v, []expand.RerankField{{Field: "body", Boost: 1, Terms: []string{"cat"}, Freqs: []float64{1}, Similarities: m}}, hits
 }
 
-func newReranker(t *testing.T, v Vectors) *Reranker {
+func newReranker(t *testing.T, v TermVectors) *Reranker {
 	t.Helper()
 	r := New(Options{Vectors: v, Bytes: 1 << 20, TTL: time.Minute})
 	t.Cleanup(r.Close)
@@ -630,15 +630,15 @@ func TestAComparisonThatEndsEarlyLeavesNoTrace(t *testing.T) {
 	}
 	asked, ended := 0, true
 	for ; ended; asked++ {
+		for _, v := range r.memory.vectors.All() {
+			v.square.Store(nil) // to be computed with the scratch again
+		}
 		w, err := r.open(fields, hits)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if known, err := w.recall(t.Context()); !known || err != nil {
 			t.Fatalf("remembered: %v, %v", known, err)
-		}
-		for _, v := range w.fields[0].vectors {
-			v.square.Store(nil) // to be computed with the scratch again
 		}
 		s := new(scratch)
 		_, err = w.scores(&endingContext{t.Context(), asked}, s)

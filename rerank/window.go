@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 	"strings"
 	"unique"
@@ -38,6 +39,7 @@ type window struct {
 	settled map[fieldKey]bool
 }
 
+// A column is a field of the search and of its hits.
 type column struct {
 	expand.RerankField
 	space unique.Handle[space]
@@ -74,7 +76,7 @@ func (w *window) recall(ctx context.Context) (bool, error) {
 	return true, ctx.Err()
 }
 
-func (w *window) fetch(ctx context.Context, vectors Vectors) error {
+func (w *window) fetch(ctx context.Context, vectors TermVectors) error {
 	if err := w.fetchTerms(ctx, vectors); err != nil {
 		return err
 	}
@@ -87,7 +89,7 @@ func (w *window) fetch(ctx context.Context, vectors Vectors) error {
 }
 
 // fetchTerms asks for the vectors that the window lacks.
-func (w *window) fetchTerms(ctx context.Context, vectors Vectors) error {
+func (w *window) fetchTerms(ctx context.Context, vectors TermVectors) error {
 	if w.fields[0].vectors == nil { // nobody knows yet which index they are of
 		if err := w.fetchUUIDs(ctx, vectors); err != nil {
 			return err
@@ -142,7 +144,7 @@ func (w *window) recallUUIDs() (missing []string) {
 	return missing
 }
 
-func (w *window) fetchUUIDs(ctx context.Context, vectors Vectors) error {
+func (w *window) fetchUUIDs(ctx context.Context, vectors TermVectors) error {
 	missing := w.recallUUIDs()
 	if len(missing) == 0 {
 		return nil
@@ -197,7 +199,7 @@ func bulkGet[K comparable, V any](
 
 // fetchVectors asks for the vectors that are missing, some documents at a
 // time.
-func (w *window) fetchVectors(ctx context.Context, vectors Vectors) error {
+func (w *window) fetchVectors(ctx context.Context, vectors TermVectors) error {
 	var lacking []int // hits
 	for k := range w.hits {
 		if slices.ContainsFunc(w.fields, func(c column) bool { return c.vectors[k] == nil }) {
@@ -215,7 +217,7 @@ func (w *window) fetchVectors(ctx context.Context, vectors Vectors) error {
 	return nil
 }
 
-func (w *window) fetchSome(ctx context.Context, vectors Vectors, hits []int) error {
+func (w *window) fetchSome(ctx context.Context, vectors TermVectors, hits []int) error {
 	var keys []vectorKey
 	var to []**vector
 	place := map[vectorKey]int{}
@@ -242,7 +244,7 @@ func (w *window) fetchSome(ctx context.Context, vectors Vectors, hits []int) err
 // loadVectors asks for the terms of hits in one call, or several where that is
 // too much for one, and has those loaded that are of the state that the search
 // has found. The keys of a document stand side by side.
-func (w *window) loadVectors(ctx context.Context, vectors Vectors, keys []vectorKey, loaded map[vectorKey]*vector) error {
+func (w *window) loadVectors(ctx context.Context, vectors TermVectors, keys []vectorKey, loaded map[vectorKey]*vector) error {
 	var docs []documents.VectorRequest
 	var first []int // keys of docs
 	for n, key := range keys {
@@ -298,7 +300,8 @@ func (w *window) required(err error) error {
 func (m *memory) recallRows(c *column) (missing []int) {
 	c.query = m.terms.number(c.query[:0], c.Terms)
 	if c.terms == nil {
-		c.terms = c.distinct()
+		numbers, _ := m.terms.size()
+		c.terms = c.distinct(numbers)
 	}
 	c.rows = make([]*row, len(c.terms))
 	for k, term := range c.terms {
@@ -311,18 +314,24 @@ func (m *memory) recallRows(c *column) (missing []int) {
 	return missing
 }
 
-// distinct returns the terms of the text and of all hits, ascending.
-func (c *column) distinct() []int32 {
-	n := len(c.query)
-	for _, v := range c.vectors {
-		n += len(v.terms)
+// distinct returns the terms of the text and of all hits, ascending. It is faster
+// than sorting: most terms are in several hits.
+func (c *column) distinct(numbers int) (terms []int32) {
+	set := make([]uint64, numbers/64+1)
+	for _, term := range c.query {
+		set[term/64] |= 1 << (term % 64)
 	}
-	all := append(make([]int32, 0, n), c.query...)
 	for _, v := range c.vectors {
-		all = append(all, v.terms...)
+		for _, term := range v.terms {
+			set[term/64] |= 1 << (term % 64)
+		}
 	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	for i, word := range set {
+		for ; word != 0; word &= word - 1 {
+			terms = append(terms, int32(i*64+bits.TrailingZeros64(word))) //nolint:gosec // below numbers
+		}
+	}
+	return terms
 }
 
 func (w *window) fetchRows(ctx context.Context, c *column) error {
@@ -362,9 +371,8 @@ func (m *memory) loadRows(ctx context.Context, f *expand.RerankField, keys []row
 			return fmt.Errorf("weights %s: %w", f.Weights.ID(), err)
 		}
 	}
-	var texts []string
 	for i, key := range keys {
-		loaded[key], texts = m.newRow(rows[i], weights[i].DocFreq(), docs, texts)
+		loaded[key] = m.newRow(rows[i], weights[i].DocFreq(), docs)
 	}
 	return nil
 }
@@ -377,7 +385,7 @@ func (w *window) readable(field fieldKey) (readable, known bool) {
 	return readable, known
 }
 
-func (w *window) settle(ctx context.Context, vectors Vectors) error {
+func (w *window) settle(ctx context.Context, vectors TermVectors) error {
 	w.settled = map[fieldKey]bool{}
 	for field := range w.doubts() {
 		if _, known := w.readable(field); known {

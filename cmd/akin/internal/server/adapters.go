@@ -29,7 +29,7 @@ var (
 	_ expand.WeightSource = weightSource{}
 	_ expand.Weights      = weights{}
 
-	_ rerank.Vectors = vectors{}
+	_ rerank.TermVectors = vectors{}
 	_ proxy.Reranker = (*rerank.Reranker)(nil)
 	_ proxy.HitTerms = (*rerank.Reranker)(nil)
 )
@@ -128,7 +128,7 @@ type vectors struct{ documents.API }
 // take a request line of 4 KiB, in which a byte may take three.
 const maxNames = 1000
 
-// UUIDs implements [rerank.Vectors].
+// UUIDs implements [rerank.TermVectors].
 func (v vectors) UUIDs(ctx context.Context, indices, ids []string) error {
 	byName := make(map[string]string, len(indices))
 	for rest := indices; len(rest) > 0; {
