@@ -55,8 +55,8 @@ bench-cholesky: ## Compare the dense Cholesky factorization with NumPy's
 	$(GO) test -c -o .venv-bench/softcosine.test ./simmatrix/softcosine/
 	.venv-bench/bin/python bench/cholesky/bench.py --binary .venv-bench/softcosine.test
 
-bench-forms: ## Print what searches cost in each form, on 200,000 documents of an OpenSearch 2
-	$(GO) test ./e2e/ -run '^$$' -bench '^BenchmarkForms$$' -benchtime 1x -timeout 30m
+bench-forms: ## Print what searches cost in each form, on an OpenSearch 2; DOCS=2000000 chooses how many documents
+	AKIN_BENCH_DOCS=$(DOCS) $(GO) test ./e2e/ -run '^$$' -bench '^BenchmarkForms$$' -benchtime 1x -timeout 90m
 
 bench-gensim: build ## Compare the search for neighbors with gensim and NumPy; WORDS=N chooses how many
 	python3 -m venv .venv-bench

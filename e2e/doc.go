@@ -19,6 +19,9 @@
 //	                       "all" the reproduction runs its sweeps, too
 //	AKIN_E2E_FEEDBACK_GRID 1 tries settings of feedback on all collections, which
 //	                       takes half an hour
+//	AKIN_BENCH_DOCS        how many documents the benchmark of forms indexes,
+//	                       comma separated; the default is 20000,200000. 2000000
+//	                       take 1.2 GB and some ten minutes to index
 //	AKIN_REQUIRE_SERVERS   1 makes a missing server a failure, not a skip
 //	AKIN_E2E_RACE          1 builds akin with the race detector
 //

@@ -24,7 +24,7 @@ const modesIndex = `{"settings":{"number_of_shards":1,"number_of_replicas":0,
 // It does everything once: run it with -benchtime 1x.
 func BenchmarkModes(b *testing.B) {
 	e := productionEngine(b)
-	texts := loadForms(b, e, modesIndex)
+	texts := loadForms(b, e, modesIndex, formsDocs)
 	weights := storeFormsNorms(b, e)
 	a := startAkin(b, section{
 		"cluster": section{"urls": []string{e.url}},
@@ -64,11 +64,7 @@ func BenchmarkModes(b *testing.B) {
 				sent := a.explain(b, formsIndex+"?akin_profile=soft", formsBody(text))
 				entrants[len(entrants)-1].bodies[text] = string(sent.Body)
 			}
-			before := a.metric(b, rerankedMetric, rerankedResult)
 			took := race(b, a, entrants, known)
-			if n := int(a.metric(b, rerankedMetric, rerankedResult) - before); n != 2*len(known)*(formsWarmups+formsTurns) {
-				b.Errorf("%d searches were reranked, want all", n)
-			}
 			fmt.Fprintf(os.Stdout, "\n%s", formsTable(length, entrants, added, took))
 			fmt.Fprintf(os.Stdout, "\np50 of soft on top of the form that finds its hits, of which 15 ms are the aim: %.2f ms\n",
 				(quantile(took[3], .5)-quantile(took[1], .5))*1e3)

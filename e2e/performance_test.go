@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,9 @@ const (
 	// formsDocs is large enough that a search takes longer than its way
 	// through the network stack.
 	formsDocs = 200_000
+	// formsSizes are the numbers of documents that the forms are compared on,
+	// unless AKIN_BENCH_DOCS names others.
+	formsSizes = "20000,200000"
 	// formsQueries is how many texts of each length are searched for.
 	formsQueries = 30
 	// formsWarmups are enough turns for the engine to compile what it runs.
@@ -53,27 +57,43 @@ func useProfiles(entrants []entrant, a *akin) {
 	}
 }
 
-// BenchmarkForms compares what searches cost in each form and phase with the
-// same searches sent directly, in turn within one run, and prints a table. It
-// does everything once: run it with -benchtime 1x.
+// BenchmarkForms compares what searches cost in each form and phase, with
+// feedback and in the mode soft, with the same searches sent directly, in turn
+// within one run, and prints tables. It does everything once: run it with
+// -benchtime 1x.
 func BenchmarkForms(b *testing.B) {
 	e := productionEngine(b)
-	texts := loadForms(b, e, judgedIndex)
+	for size := range strings.SplitSeq(cmp.Or(os.Getenv("AKIN_BENCH_DOCS"), formsSizes), ",") {
+		docs, err := strconv.Atoi(size)
+		if err != nil {
+			b.Fatalf("AKIN_BENCH_DOCS: %v", err)
+		}
+		b.Run(size, func(b *testing.B) { compareForms(b, e, docs) })
+	}
+}
+
+func compareForms(b *testing.B, e *engine, docs int) {
+	b.Helper()
+	texts := loadForms(b, e, judgedIndex, docs)
 	matrices := []section{{
 		"name": "forms", "indices": []string{formsIndex}, "fields": []string{"body"}, "file": formsMatrix(b, e),
 	}}
 	a := startAkin(b, section{
 		"cluster": section{"urls": []string{e.url}},
 		// A search that runs out of time would go out as it came.
-		"expansion": section{"budget": "10s"},
+		"expansion": section{"budget": "10s", "rerank_budget": "10s"},
 		"profiles": section{
 			"fewest":    section{"scoring": "linear", "max_added_terms": 8},
 			"linear":    section{"scoring": "linear"},
 			"grouped":   section{"scoring": "grouped"},
 			"saturated": section{"scoring": "saturated", "phase": "query"},
 			"rescore":   section{"scoring": "saturated", "phase": "rescore"},
+			"feedback":  section{"feedback": section{"documents": 10}},
+			"soft":      section{"mode": "soft", "soft_weight": 1},
+			"blend":     section{"mode": "soft"},
 		},
 		"matrices": matrices,
+		"caches":   section{"vectors": "256MiB"},
 	})
 	a.awaitMatrix(b, "forms")
 	entrants := []entrant{
@@ -84,17 +104,26 @@ func BenchmarkForms(b *testing.B) {
 		{name: "grouped", profile: "grouped", form: "grouped", phase: "query"},
 		{name: "saturated, phase query", profile: "saturated", form: "saturated", phase: "query"},
 		{name: "saturated, phase rescore", profile: "rescore", form: "saturated", phase: "rescore"},
-		{name: "what that writes, sent directly", at: e.cluster, bodies: map[string]string{}},
+		{name: "saturated, phase rescore, feedback", profile: "feedback", form: "saturated", phase: "rescore"},
+		{name: "mode soft, `soft_weight: 1`", profile: "soft", form: "linear", phase: "rerank"},
+		{name: "mode soft", profile: "blend", form: "saturated", phase: "rerank"},
+		{name: "what the rescore writes, sent directly", at: e.cluster, bodies: map[string]string{}},
 	}
 	useProfiles(entrants, a)
 	fmt.Fprintf(os.Stdout, "\n%d documents in %s segments, %d texts of each length, %d searches of each\n",
-		formsDocs, segments(b, e), formsQueries, formsTurns)
+		docs, segments(b, e), formsQueries, formsTurns)
+	at := func(profile string) int {
+		return slices.IndexFunc(entrants, func(c entrant) bool { return c.profile == profile })
+	}
 	for b.Loop() {
 		for _, length := range []int{3, 8} {
 			known := texts[length][:formsQueries]
 			added := addedTerms(b, a, entrants, known)
 			took := race(b, a, entrants, known)
+			p50 := func(profile string) float64 { return quantile(took[at(profile)], .5) }
 			fmt.Fprintf(os.Stdout, "\n%s", formsTable(length, entrants, added, took))
+			fmt.Fprintf(os.Stdout, "\nfeedback: %.2f times the rescore, of which 2.2 are the aim; mode soft: %.2f times soft_weight 1, of which 1 is\n",
+				p50("feedback")/p50("rescore"), p50("blend")/p50("soft"))
 		}
 		fmt.Fprintf(os.Stdout, "\n%s", newTextsTable(b, e, matrices, texts))
 	}
@@ -117,19 +146,19 @@ func productionEngine(b *testing.B) *engine {
 	return e
 }
 
-// loadForms indexes generated documents, in an index of one shard that is
+// loadForms indexes docs generated documents, in an index of one shard that is
 // defined so, and returns texts to search for, by the number of their words.
-func loadForms(b *testing.B, e *engine, definition string) map[int][]string {
+func loadForms(b *testing.B, e *engine, definition string, docs int) map[int][]string {
 	b.Helper()
 	e.makeIndex(b, formsIndex, strings.Replace(definition, `{"number_of_shards"`, `{"refresh_interval":"-1","number_of_shards"`, 1))
-	g := newTextGenerator(formsDocs)
-	const batch = 5000
-	var docs []document
-	for n := range formsDocs {
-		docs = append(docs, document{strconv.Itoa(n), map[string]any{"body": g.text()}})
-		if len(docs) == batch || n == formsDocs-1 {
-			e.index(b, formsIndex, docs)
-			docs = docs[:0]
+	g := newTextGenerator(docs)
+	const most = 5000
+	var batch []document
+	for n := range docs {
+		batch = append(batch, document{strconv.Itoa(n), map[string]any{"body": g.text()}})
+		if len(batch) == most || n == docs-1 {
+			e.index(b, formsIndex, batch)
+			batch = batch[:0]
 		}
 	}
 	settle(b, e)
@@ -139,7 +168,7 @@ func loadForms(b *testing.B, e *engine, definition string) map[int][]string {
 // settle waits until the index is as it stays, and makes that visible.
 func settle(b *testing.B, e *engine) {
 	b.Helper()
-	waitFor(b, 5*time.Minute, "the end of merging", func() error {
+	waitFor(b, 15*time.Minute, "the end of merging", func() error {
 		if text := e.must(b, http.MethodGet, "/"+formsIndex+"/_stats/merge?filter_path=_all.total.merges.current", ""); !strings.Contains(string(text), `"current":0}`) {
 			return errors.New(string(text))
 		}
@@ -214,7 +243,14 @@ func addedTerms(b *testing.B, a *akin, entrants []entrant, texts []string) []flo
 func race(b *testing.B, a *akin, entrants []entrant, texts []string) [][]time.Duration {
 	b.Helper()
 	took := make([][]time.Duration, len(entrants))
-	before := a.metric(b, requestsMetric, rewrittenOutcome)
+	counted := func() [3]int { // rewritten, with feedback, and reranked
+		return [3]int{
+			int(a.metric(b, requestsMetric, rewrittenOutcome)),
+			int(a.metric(b, "akin_feedback_total", `result="used"`)),
+			int(a.metric(b, rerankedMetric, rerankedResult)),
+		}
+	}
+	want := counted()
 	for turn := range formsWarmups + formsTurns {
 		for n, text := range texts {
 			for i := range entrants {
@@ -229,16 +265,21 @@ func race(b *testing.B, a *akin, entrants []entrant, texts []string) [][]time.Du
 			}
 		}
 	}
-	rewriting := 0
+	searches := len(texts) * (formsWarmups + formsTurns)
 	for i := range entrants {
 		slices.Sort(took[i])
 		if entrants[i].profile != "" {
-			rewriting++
+			want[0] += searches
+		}
+		if entrants[i].profile == "feedback" {
+			want[1] += searches
+		}
+		if entrants[i].phase == "rerank" {
+			want[2] += searches
 		}
 	}
-	want := rewriting * len(texts) * (formsWarmups + formsTurns)
-	if n := int(a.metric(b, requestsMetric, rewrittenOutcome) - before); n != want {
-		b.Fatalf("%d searches were rewritten, want %d", n, want)
+	if got := counted(); got != want {
+		b.Fatalf("%v searches were rewritten, had feedback, and were reranked, want %v", got, want)
 	}
 	return took
 }

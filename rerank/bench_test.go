@@ -68,7 +68,7 @@ func BenchmarkRerank(b *testing.B) {
 		for b.Loop() {
 			b.StopTimer()
 			for _, v := range r.memory.vectors.All() {
-				v.square.Store(nil)
+				v.weighted.Store(nil)
 			}
 			b.StartTimer()
 			score(b)

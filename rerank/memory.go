@@ -43,6 +43,7 @@ type memory struct {
 	terms   vocabulary
 	vectors *otter.Cache[vectorKey, *vector]
 	rows    *otter.Cache[rowKey, *row]
+	reaches *otter.Cache[rowKey, *reach]
 	seed    maphash.Seed
 	counts  *counts
 
@@ -87,13 +88,16 @@ type vector struct {
 	freqs []float64
 	// until is when it is to be asked for again.
 	until time.Time
-	// square is (Wy)ᵀS(Wy) in the space that it was computed for last.
-	square atomic.Pointer[square]
+	// weighted is Wy in the space that it was computed for last.
+	weighted atomic.Pointer[weighted]
 }
 
-type square struct {
-	space unique.Handle[space]
-	value float64
+// A weighted vector is Wy in a space, in the order of the terms of y, and square
+// is (Wy)ᵀS(Wy).
+type weighted struct {
+	space  unique.Handle[space]
+	values []float64
+	square float64
 }
 
 func (v *vector) isEmpty() bool { return len(v.terms) == 0 }
@@ -106,22 +110,26 @@ type row struct {
 }
 
 func newMemory(bytes uint64, ttl time.Duration, c *counts) *memory {
-	share := bytes / 8 // the vectors have three, the rows three, the terms two
+	share := bytes / 8 // the vectors have three, the rows two, the columns one, the terms two
 	return &memory{
 		limit: share * 2,
 		terms: vocabulary{numbers: map[string]int32{}},
 		vectors: otter.Must(&otter.Options[vectorKey, *vector]{
 			MaximumWeight: max(share*3, 1), // it takes none for no bound
 			Weigher: func(k vectorKey, v *vector) uint32 {
-				return weight(len(k.Index) + len(k.uuid) + len(k.ID) + len(k.field) + 12*len(v.terms) + 120)
+				return weight(len(k.Index) + len(k.uuid) + len(k.ID) + len(k.field) + 20*len(v.terms) + 160)
 			},
 			ExpiryCalculator: otter.ExpiryAccessingFunc(func(e otter.Entry[vectorKey, *vector]) time.Duration {
 				return max(min(vectorTime, time.Until(e.Value.until)), 1)
 			}),
 		}),
 		rows: otter.Must(&otter.Options[rowKey, *row]{
-			MaximumWeight: max(share*3, 1),
+			MaximumWeight: max(share*2, 1),
 			Weigher:       func(_ rowKey, r *row) uint32 { return weight(8*len(r.terms) + 64) },
+		}),
+		reaches: otter.Must(&otter.Options[rowKey, *reach]{
+			MaximumWeight: max(share, 1),
+			Weigher:       func(_ rowKey, r *reach) uint32 { return weight(int(r.bytes.Load())) },
 		}),
 		counts:   c,
 		seed:     maphash.MakeSeed(),
@@ -141,6 +149,7 @@ func weight(n int) uint32 {
 func (m *memory) close() {
 	m.vectors.StopAllGoroutines()
 	m.rows.StopAllGoroutines()
+	m.reaches.StopAllGoroutines()
 }
 
 // newVector returns the vector of a field in numbers, in their order. Its life

@@ -141,12 +141,13 @@ func TestScoresAreTheSoftCosineOfTheSymmetrizedMatrix(t *testing.T) {
 				x[numbers[c.fields[i].Field+"."+text]] = c.fields[i].Freqs[k]
 			}
 		}
-		for _, warm := range []bool{false, true} {
-			got, err := r.Scores(t.Context(), c.fields, c.hits)
+		some := c.hits[:1+rng.IntN(len(c.hits))]
+		for turn, hits := range [][]expand.Hit{some, c.hits, c.hits} { // cold, partly, and warm
+			got, err := r.Scores(t.Context(), c.fields, hits)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for k, hit := range c.hits {
+			for k, hit := range hits {
 				y := map[int32]float64{}
 				for field, terms := range c.vectors.docs[docKey{"i", hit.ID}] {
 					for text, freq := range terms {
@@ -158,7 +159,7 @@ func TestScoresAreTheSoftCosineOfTheSymmetrizedMatrix(t *testing.T) {
 					t.Fatal(err)
 				}
 				if math.Abs(got[k]-want) > 1e-9 || math.IsNaN(got[k]) {
-					t.Fatalf("case %d, warm %v: hit %d has %v, want %v", n, warm, k, got[k], want)
+					t.Fatalf("case %d, turn %d: hit %d has %v, want %v", n, turn, k, got[k], want)
 				}
 			}
 		}

@@ -69,8 +69,8 @@ type Options struct {
 	// Vectors reports the terms of hits.
 	Vectors TermVectors
 	// Bytes bounds, about, what is remembered: three eighths are for the
-	// vectors of documents, as many for rows of S, and the rest for the terms
-	// themselves. At 0 nothing is.
+	// vectors of documents, two for rows of S, one for columns of it, and the rest for
+	// the terms themselves. At 0 nothing is.
 	Bytes uint64
 	// TTL is how long the cluster is believed what it says of indices and their
 	// fields; at 0 it is asked for each search.
@@ -286,6 +286,6 @@ func (r *Reranker) Stats() Stats {
 	_, bytes := m.terms.size()
 	return Stats{
 		Hits: m.counts.hits.Load(), Misses: m.counts.misses.Load(),
-		Bytes: bytes + m.vectors.WeightedSize() + m.rows.WeightedSize(), Forgotten: forgot,
+		Bytes: bytes + m.vectors.WeightedSize() + m.rows.WeightedSize() + m.reaches.WeightedSize(), Forgotten: forgot,
 	}
 }

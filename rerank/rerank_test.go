@@ -506,6 +506,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		// The caches forget a moment later, and a memory ends with the next search.
 		r.memory.vectors.CleanUp()
 		r.memory.rows.CleanUp()
+		r.memory.reaches.CleanUp()
 		if b := r.Stats().Bytes; b > 2*limit {
 			t.Fatalf("%d bytes after %d searches, at most about %d", b, n, limit)
 		}
@@ -631,7 +632,7 @@ func TestAComparisonThatEndsEarlyLeavesNoTrace(t *testing.T) {
 	asked, ended := 0, true
 	for ; ended; asked++ {
 		for _, v := range r.memory.vectors.All() {
-			v.square.Store(nil) // to be computed with the scratch again
+			v.weighted.Store(nil) // to be computed with the scratch again
 		}
 		w, err := r.open(fields, hits)
 		if err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/bits"
 	"slices"
 	"strings"
 	"unique"
@@ -47,7 +46,12 @@ type column struct {
 	query []int32
 	// vectors are those of the hits; nil where one is missing.
 	vectors []*vector
-	// terms are all terms of the text and the hits, each once, with their rows.
+	// weighted are Wy of the hits, nil where that has to be computed.
+	weighted []*weighted
+	// reaches are those of the text's terms, columns what they have.
+	reaches []*reach
+	columns [][]near
+	// terms are those whose rows are needed, ascending, with their rows.
 	terms []int32
 	rows  []*row
 }
@@ -299,10 +303,13 @@ func (w *window) required(err error) error {
 // returns the places of those whose rows are missing.
 func (m *memory) recallRows(c *column) (missing []int) {
 	c.query = m.terms.number(c.query[:0], c.Terms)
-	if c.terms == nil {
-		numbers, _ := m.terms.size()
-		c.terms = c.distinct(numbers)
+	c.reaches = make([]*reach, len(c.query))
+	for i, term := range c.query {
+		if c.reaches[i], _ = m.reaches.GetIfPresent(rowKey{c.space, term}); c.reaches[i] == nil {
+			c.reaches[i] = new(reach)
+		}
 	}
+	c.terms = c.lacking()
 	c.rows = make([]*row, len(c.terms))
 	for k, term := range c.terms {
 		r, ok := m.rows.GetIfPresent(rowKey{c.space, term})
@@ -312,26 +319,6 @@ func (m *memory) recallRows(c *column) (missing []int) {
 		c.rows[k] = r
 	}
 	return missing
-}
-
-// distinct returns the terms of the text and of all hits, ascending. It is faster
-// than sorting: most terms are in several hits.
-func (c *column) distinct(numbers int) (terms []int32) {
-	set := make([]uint64, numbers/64+1)
-	for _, term := range c.query {
-		set[term/64] |= 1 << (term % 64)
-	}
-	for _, v := range c.vectors {
-		for _, term := range v.terms {
-			set[term/64] |= 1 << (term % 64)
-		}
-	}
-	for i, word := range set {
-		for ; word != 0; word &= word - 1 {
-			terms = append(terms, int32(i*64+bits.TrailingZeros64(word))) //nolint:gosec // below numbers
-		}
-	}
-	return terms
 }
 
 func (w *window) fetchRows(ctx context.Context, c *column) error {
@@ -445,7 +432,7 @@ func (w *window) scores(ctx context.Context, s *scratch) ([]float64, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		square, err := c.compare(ctx, s, products, squares)
+		square, err := c.compare(ctx, w.memory, s, products, squares)
 		if err != nil {
 			return nil, err
 		}
