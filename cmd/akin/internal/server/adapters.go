@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/akin-search/akin/configs"
 	"github.com/akin-search/akin/esclient"
 	"github.com/akin-search/akin/esclient/answers"
 	"github.com/akin-search/akin/esclient/documents"
@@ -82,14 +81,6 @@ func match(
 	})
 }
 
-// exact returns e with what the modes hard and soft need.
-func (a *App) exact(e *expand.Expander) *expand.Expander {
-	if a.weights == nil {
-		return e
-	}
-	return e.WithWeights(weightSource{a.weights, a.cluster})
-}
-
 // weightSource gives expand the weights that are active in a row store, and
 // what the indices have for the mode hard.
 type weightSource struct {
@@ -150,14 +141,4 @@ func (v vectors) UUIDs(ctx context.Context, indices, ids []string) error {
 		ids[k] = byName[name]
 	}
 	return nil
-}
-
-// ranks reports whether searches may be ranked in a mode.
-func ranks(cfg *configs.Config, mode string) bool {
-	for _, p := range cfg.Profiles {
-		if p.Mode == mode {
-			return true
-		}
-	}
-	return cfg.Expansion.Mode == mode
 }

@@ -25,7 +25,10 @@ func (a *App) expanders(options *proxy.Options) {
 		o.HideFrom = hidden
 		return o
 	}
-	a.expander = a.exact(expand.New(a.cluster, matrices{a.store, a.cluster, nil}, rewriting(cfg.Expansion.Rewriting)))
+	a.expander = expand.New(a.cluster, matrices{a.store, a.cluster, nil}, rewriting(cfg.Expansion.Rewriting))
+	if a.weights != nil {
+		a.expander = a.expander.WithWeights(weightSource{a.weights, a.cluster})
+	}
 	if cfg.Expansion.Enabled {
 		options.Expander = a.expander
 	}

@@ -20,7 +20,11 @@ import (
 
 // incomplete returns what is wrong with matrices and weights.
 func (a *App) incomplete() (all []health.Degradation) {
-	if a.weights == nil && ranks(a.cfg, configs.ModeHard) {
+	modes := []string{a.cfg.Expansion.Mode}
+	for _, p := range a.cfg.Profiles {
+		modes = append(modes, p.Mode)
+	}
+	if a.weights == nil && slices.Contains(modes, configs.ModeHard) {
 		all = append(all, health.Degradation{
 			Reason: health.Weights, Detail: "mode hard without weights: its searches are expanded as in the mode bm25",
 		})

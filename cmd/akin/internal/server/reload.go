@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"reflect"
 	"strings"
 	"sync"
 	"time"
@@ -70,7 +69,6 @@ func (r *reloader) close() {
 // reload puts the configuration that is on disk now to use, or leaves all as it
 // is and says why.
 func (r *reloader) reload(ctx context.Context) {
-	before := r.app.cfg
 	var kept []string
 	err := r.app.process.guard.Do("reloading", func() (err error) {
 		kept, err = r.replace(ctx)
@@ -92,7 +90,7 @@ func (r *reloader) reload(ctx context.Context) {
 	for _, key := range kept {
 		r.app.log.WarnContext(ctx, "a changed key is not put to use before a restart", "key", key)
 	}
-	r.app.log.InfoContext(ctx, "configuration reloaded", "file", r.file, "changed", changedSections(before, r.app.cfg))
+	r.app.log.InfoContext(ctx, "configuration reloaded", "file", r.file)
 	info, err := r.app.ask(ctx)
 	r.app.announce(ctx, info, err)
 }
@@ -173,16 +171,4 @@ func keepFixed(next, old *configs.Config) (kept []string) {
 	keep("listen.idle_timeout", n.IdleTimeout != o.IdleTimeout, func() { n.IdleTimeout = o.IdleTimeout })
 	keep("admin.address", next.Admin.Address != old.Admin.Address, func() { next.Admin.Address = old.Admin.Address })
 	return kept
-}
-
-// changedSections returns the names of the sections in which a and b differ.
-func changedSections(a, b *configs.Config) []string {
-	names := []string{}
-	x, y := reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem()
-	for i := range x.NumField() {
-		if !reflect.DeepEqual(x.Field(i).Interface(), y.Field(i).Interface()) {
-			names = append(names, x.Type().Field(i).Tag.Get("yaml"))
-		}
-	}
-	return names
 }

@@ -36,19 +36,18 @@ func TestCausesOfTheEnginesOrder(t *testing.T) {
 	}
 }
 
-func TestRerankerIsMadeForTheModeSoftAlone(t *testing.T) {
-	cfg := configs.Default()
-	if ranks(cfg, configs.ModeSoft) {
-		t.Error("made by default")
-	}
-	cfg.Profiles["p"] = configs.Profile{Rewriting: configs.Rewriting{Mode: configs.ModeSoft}}
-	if !ranks(cfg, configs.ModeSoft) {
-		t.Error("not made for a profile")
-	}
-	cfg = configs.Default()
-	cfg.Expansion.Mode = configs.ModeSoft
-	if !ranks(cfg, configs.ModeSoft) {
-		t.Error("not made for all")
+func TestModeHardWithoutWeightsIsDegraded(t *testing.T) {
+	everywhere, profile := configs.Default(), configs.Default()
+	everywhere.Expansion.Mode = configs.ModeHard
+	profile.Profiles["p"] = configs.Profile{Rewriting: configs.Rewriting{Mode: configs.ModeHard}}
+	for _, tt := range []struct {
+		name string
+		cfg  *configs.Config
+		want int
+	}{{"no mode hard", configs.Default(), 0}, {"everywhere", everywhere, 1}, {"in a profile", profile, 1}} {
+		if got := (&App{cfg: tt.cfg}).incomplete(); len(got) != tt.want {
+			t.Errorf("%s: %v", tt.name, got)
+		}
 	}
 }
 
