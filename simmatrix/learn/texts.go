@@ -1,14 +1,10 @@
 package learn
 
 import (
-	"bufio"
-	"bytes"
-	"cmp"
-	"crypto/sha256"
-	"encoding/binary"
+	"compress/gzip"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"math"
 	"slices"
@@ -87,16 +83,12 @@ func (t *Texts) add(texts int, appendWords func(k int)) {
 func (t *Texts) id(word string) int32 {
 	id, ok := t.ids[word]
 	if !ok {
-		id = t.addWord(strings.Clone(word)) // else it would keep the whole text alive
+		word = strings.Clone(word)                   // else it would keep the whole text alive
+		id = int32(min(len(t.words), math.MaxInt32)) // memory ends long before
+		t.ids[word] = id
+		t.words = append(t.words, word)
+		t.bytes += stringBytes(word)
 	}
-	return id
-}
-
-func (t *Texts) addWord(word string) int32 {
-	id := int32(min(len(t.words), math.MaxInt32)) // memory ends long before
-	t.ids[word] = id
-	t.words = append(t.words, word)
-	t.bytes += stringBytes(word)
 	return id
 }
 
@@ -210,170 +202,69 @@ func (t *Texts) Corpus(terms [][]string) *Corpus {
 	return c
 }
 
-// The format of a file of texts, numbers as varints unless said otherwise:
-//
-//	content
-//	magic "akin-T\r\n"
-//	format version, 1
-//	number of words, then for each its length in bytes, 1 to 32766, and itself
-//	number of elements of the sequence, then each: 0 between two texts of a
-//	document, 1 behind a document, k+2 for word k
-//	SHA-256 of everything before it, 32 bytes
-const (
-	textsMagic   = "akin-T\r\n"
-	textsVersion = 1
-	textsShift   = -endOfText // added to an element of the sequence, so that none is negative
-	textsChunk   = 1 << 16    // how much is read or written at a time
-)
-
 // ErrTexts says that the input is no file of texts, cut short, or damaged.
 var ErrTexts = errors.New("not a whole file of texts")
 
-// EncodeTexts writes t to w. The same texts always give the same bytes.
+// EncodeTexts writes t to w, compressed by gzip, whose checksum it has: for
+// each document a line of JSON, an array of the arrays of the words of its
+// texts. The same texts always give the same bytes.
 func EncodeTexts(w io.Writer, t *Texts) error {
-	h := sha256.New()
-	b := bufio.NewWriterSize(io.MultiWriter(w, h), textsChunk)
-	var number []byte
-	put := func(n uint64) {
-		number = binary.AppendUvarint(number[:0], n)
-		_, _ = b.Write(number) // a bufio.Writer returns its first error from the last call
-	}
-	_, _ = b.WriteString(textsMagic)
-	put(textsVersion)
-	put(uint64(len(t.words)))
-	for _, word := range t.words {
-		put(uint64(len(word)))
-		_, _ = b.WriteString(word)
-	}
-	put(uint64(len(t.sequence)))
+	z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // which is a level
+	lines := json.NewEncoder(z)
+	document, text := [][]string(nil), []string(nil)
 	for _, id := range t.sequence {
-		put(uint64(int64(id) + textsShift)) //nolint:gosec // endOfText is the least
+		if id >= 0 {
+			text = append(text, t.words[id])
+			continue
+		}
+		document, text = append(document, text), nil
+		if id == endOfDocument {
+			if err := lines.Encode(document); err != nil {
+				return fmt.Errorf("writing texts: %w", err)
+			}
+			document = nil
+		}
 	}
-	if err := b.Flush(); err != nil {
-		return fmt.Errorf("writing texts: %w", err)
-	}
-	if _, err := w.Write(h.Sum(nil)); err != nil {
+	if err := z.Close(); err != nil {
 		return fmt.Errorf("writing texts: %w", err)
 	}
 	return nil
 }
 
-// DecodeTexts reads a file of texts to its end, checks it, and allocates as it
-// reads. Errors wrap [ErrTexts] or that of r.
+// DecodeTexts reads what [EncodeTexts] has written, to its end. Errors wrap
+// [ErrTexts] or that of r.
 func DecodeTexts(r io.Reader) (*Texts, error) {
-	d := &textsDecoder{r: bufio.NewReaderSize(r, textsChunk), hash: sha256.New()}
+	in := &watchedReader{Reader: r}
 	t := NewTexts()
-	for _, read := range []func(*Texts) error{d.head, d.words, d.sequence, d.end} {
-		err := read(t)
-		if err = cmp.Or(d.err, err); err != nil {
-			return nil, fmt.Errorf("reading texts: %w", err)
+	z, err := gzip.NewReader(in)
+	if err == nil {
+		for lines := json.NewDecoder(z); err == nil; {
+			var document [][]string
+			if err = lines.Decode(&document); err == nil {
+				t.AddTerms(document...)
+			}
 		}
+	}
+	switch {
+	case in.err != nil:
+		return nil, fmt.Errorf("reading texts: %w", in.err)
+	case z == nil || !errors.Is(err, io.EOF):
+		return nil, fmt.Errorf("%w: %w", ErrTexts, err)
 	}
 	return t, nil
 }
 
-type textsDecoder struct {
-	r    *bufio.Reader
-	hash hash.Hash
-	read []byte // not hashed yet
-	err  error  // the first of reading, after which all numbers are 0
+// A watchedReader keeps an error of its own, not that of what is in the file.
+type watchedReader struct {
+	io.Reader
+
+	err error
 }
 
-// check adds p to the checksum, or sets the error.
-func (d *textsDecoder) check(err error, p ...byte) {
-	switch {
-	case d.err != nil || err == nil:
-	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-		d.err = fmt.Errorf("%w: it ends too early", ErrTexts)
-	default:
-		d.err = err
+func (r *watchedReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		r.err = err
 	}
-	if d.read = append(d.read, p...); len(d.read) >= textsChunk {
-		d.sum()
-	}
-}
-
-func (d *textsDecoder) sum() {
-	d.hash.Write(d.read)
-	d.read = d.read[:0]
-}
-
-func (d *textsDecoder) full(p []byte) {
-	_, err := io.ReadFull(d.r, p)
-	d.check(err, p...)
-}
-
-// number reads a number of at most highest, which is under 2^63.
-func (d *textsDecoder) number(name string, highest uint64) (n uint64) {
-	for shift := 0; d.err == nil; shift += 7 {
-		b, err := d.r.ReadByte()
-		d.check(err, b)
-		if n |= uint64(b&0x7f) << shift; d.err == nil && (n > highest || shift > 56) {
-			d.err = fmt.Errorf("%w: %s over %d", ErrTexts, name, highest)
-		}
-		if b < 0x80 && d.err == nil {
-			return n
-		}
-	}
-	return 0
-}
-
-func (d *textsDecoder) head(*Texts) error {
-	head := make([]byte, len(textsMagic))
-	if d.full(head); string(head) != textsMagic {
-		return fmt.Errorf("%w: it does not begin like one", ErrTexts)
-	}
-	if version := d.number("format version", math.MaxInt32); version != textsVersion {
-		return fmt.Errorf("%w: of format version %d, this program reads %d", ErrTexts, version, textsVersion)
-	}
-	return nil
-}
-
-func (d *textsDecoder) words(t *Texts) error {
-	room := make([]byte, simmatrix.MaxTermBytes)
-	for count := d.number("number of words", math.MaxInt32); count > 0 && d.err == nil; count-- {
-		word := room[:d.number("length of a word", simmatrix.MaxTermBytes)]
-		d.full(word)
-		if _, twice := t.ids[string(word)]; twice || len(word) == 0 {
-			return fmt.Errorf("%w: word %d is empty or repeated", ErrTexts, len(t.words))
-		}
-		t.addWord(string(word))
-	}
-	return nil
-}
-
-func (d *textsDecoder) sequence(t *Texts) error {
-	last := int32(endOfDocument)
-	for count := d.number("length of the sequence", 1<<62); count > 0 && d.err == nil; count-- {
-		n := d.number("element of the sequence", uint64(len(t.words))+textsShift-1)
-		id := int32(n) - textsShift //nolint:gosec // under the number of words
-		if id < 0 && last < 0 {
-			return fmt.Errorf("%w: an empty text", ErrTexts)
-		}
-		if id == endOfDocument {
-			t.docs++
-		}
-		t.sequence = append(t.sequence, id)
-		last = id
-	}
-	if last != endOfDocument {
-		return fmt.Errorf("%w: a document without an end", ErrTexts)
-	}
-	return nil
-}
-
-func (d *textsDecoder) end(*Texts) error {
-	d.sum()
-	want := d.hash.Sum(nil)
-	got := make([]byte, len(want))
-	if d.full(got); !bytes.Equal(got, want) {
-		return fmt.Errorf("%w: its checksum does not match", ErrTexts)
-	}
-	switch _, err := d.r.ReadByte(); {
-	case err == nil:
-		return fmt.Errorf("%w: more bytes after the checksum", ErrTexts)
-	case !errors.Is(err, io.EOF):
-		return err
-	}
-	return nil
+	return n, err
 }
