@@ -90,18 +90,18 @@ func printHead(w io.Writer, r *inspect.Report) {
 		fmt.Fprintf(w, "  %s\t%s\n", terminal.Visible(key), terminal.Visible(r.Meta.Params[key]))
 	}
 	fmt.Fprintf(w, "documents\t%s\n", known(r.Meta.Docs))
-	fmt.Fprintf(w, "terms\t%d, of which %d without document frequency\n", r.Meta.Terms, r.NoDocFreq)
-	fmt.Fprintf(w, "neighbors\t%d, %d rows without any\n", r.Meta.NonZeros, r.EmptyRows)
-	for _, o := range r.Origins {
+	fmt.Fprintf(w, "terms\t%d, of which %d without document frequency\n", r.Meta.Terms, r.Rows.NoDocFreq)
+	fmt.Fprintf(w, "neighbors\t%d, %d rows without any\n", r.Meta.NonZeros, r.Rows.Empty)
+	for _, o := range r.Entries.Origins {
 		fmt.Fprintf(w, "  from %s\t%d\n", terminal.Visible(o.Name), o.Entries)
 	}
 	fmt.Fprintf(w, "density\t%s, the diagonal counted\n", percent(r.Density))
-	oneWay, largest := percent(float64(r.OneWay)/float64(max(r.Pairs, 1))), ""
-	if r.LargestSumTerm != "" {
-		largest = " of " + terminal.Visible(r.LargestSumTerm)
+	oneWay, largest := percent(float64(r.Pairs.OneWay)/float64(max(r.Pairs.All, 1))), ""
+	if r.Rows.LargestSumTerm != "" {
+		largest = " of " + terminal.Visible(r.Rows.LargestSumTerm)
 	}
-	fmt.Fprintf(w, "pairs\t%d, %s one way only, %d unequal\n", r.Pairs, oneWay, r.Unequal)
-	fmt.Fprintf(w, "row sums\tat most %.5f%s, %d rows at 1 or above\n", r.LargestSum, largest, r.RowsNotDominant)
+	fmt.Fprintf(w, "pairs\t%d, %s one way only, %d unequal\n", r.Pairs.All, oneWay, r.Pairs.Unequal)
+	fmt.Fprintf(w, "row sums\tat most %.5f%s, %d rows at 1 or above\n", r.Rows.LargestSum, largest, r.Rows.NotDominant)
 	fmt.Fprintf(w, "checksum\t%s\n\n", r.Checksum)
 }
 
@@ -141,9 +141,9 @@ func printDistributions(w io.Writer, r *inspect.Report) {
 		fmt.Fprintf(w, "\t%s\n", decimals(d.Mean))
 	}
 	whole := func(v float64) string { return fmt.Sprintf("%.0f", v) }
-	line("similarity", r.Similarities, decimals)
-	line("neighbors of a term", r.RowLengths, whole)
-	line("rows with a term", r.NeighborOf, whole)
+	line("similarity", r.Entries.Similarities, decimals)
+	line("neighbors of a term", r.Rows.Lengths, whole)
+	line("rows with a term", r.Hubs.NeighborOf, whole)
 	fmt.Fprintln(w)
 }
 
@@ -154,9 +154,9 @@ func printHistogram(w io.Writer, r *inspect.Report) {
 	if r.Meta.NonZeros == 0 {
 		return
 	}
-	largest := slices.Max(r.Histogram[:])
+	largest := slices.Max(r.Entries.Histogram[:])
 	fmt.Fprintln(w, "SIMILARITY\tNEIGHBORS\tSHARE\t")
-	for bin, count := range r.Histogram {
+	for bin, count := range r.Entries.Histogram {
 		lo, hi := float64(bin)/inspect.HistogramBins, float64(bin+1)/inspect.HistogramBins
 		bar := strings.Repeat("#", int(barLength*float64(count)/float64(max(largest, 1))))
 		fmt.Fprintf(w, "%.2f to %.2f\t%d\t%s\t%s\n", lo, hi, count, percent(float64(count)/float64(r.Meta.NonZeros)), bar)
@@ -165,8 +165,8 @@ func printHistogram(w io.Writer, r *inspect.Report) {
 }
 
 func printHubs(w io.Writer, r *inspect.Report) {
-	fmt.Fprintf(w, "HUBS\tDF\tROWS\tskewness of rows with a term %.2f\n", r.Skewness)
-	for _, h := range r.Hubs {
+	fmt.Fprintf(w, "HUBS\tDF\tROWS\tskewness of rows with a term %.2f\n", r.Hubs.Skewness)
+	for _, h := range r.Hubs.Top {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%s of all\n", terminal.Visible(h.Term), h.DocFreq, h.Rows, percent(float64(h.Rows)/float64(r.Meta.Terms)))
 	}
 }

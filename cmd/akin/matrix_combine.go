@@ -27,11 +27,10 @@ type combineFlags struct {
 	weights   []float64
 	relations string
 	options   combine.Options
-	fit       combine.RegressionOptions
 }
 
 func (f *combineFlags) register(flags *pflag.FlagSet) {
-	f.options, f.fit = combine.DefaultOptions(), combine.DefaultRegressionOptions()
+	f.options = combine.DefaultOptions()
 	flags.StringSliceVar(&f.paths, "from-matrices", nil, "these matrix files: one to work over, several to combine")
 	flags.StringVar((*string)(&f.options.Rule), "combine", string(f.options.Rule), "average, minimum, maximum, weighted or regression")
 	flags.Float64SliceVar(&f.weights, "weights", nil, "with --combine weighted, one for each matrix")
@@ -195,7 +194,7 @@ func (f *combineFlags) regression(ctx context.Context, inputs []combine.Input, r
 		return nil, err
 	}
 	report.Step("fitting the regression", 0, 0)
-	fitted, err := combine.FitRegression(ctx, inputs, relations, f.fit)
+	fitted, err := combine.FitRegression(ctx, inputs, relations)
 	if err != nil {
 		return nil, err
 	}

@@ -76,15 +76,15 @@ func checkLeaks(inputs []Input, samples ...*sample) error {
 // pairsAtOnce is how many rows or pairs come between two checks of the context.
 const pairsAtOnce = 1 << 14
 
-// samplePairs returns the pairs to fit to, and those held out to measure on.
-
-func samplePairs(ctx context.Context, u *union, relations *simmatrix.Matrix, opts RegressionOptions) (fitted, held *sample, err error) {
+// samplePairs returns the pairs to fit to, and those of a share of the terms to
+// measure on.
+func samplePairs(ctx context.Context, u *union, relations *simmatrix.Matrix, share float64) (fitted, held *sample, err error) {
 	known := make([]int32, len(u.terms)) // the row of each term in relations, noRow where it has none
 	out := make([]bool, len(u.terms))
 	for i, t := range u.terms {
 		known[i] = noRow
 		if r, ok := slices.BinarySearch(relations.Table().Terms, t); ok {
-			known[i], out[i] = int32(r), heldOut(t, opts) //nolint:gosec // at most MaxTerms
+			known[i], out[i] = int32(r), heldOut(t, share) //nolint:gosec // at most MaxTerms
 		}
 	}
 	fitted, held = &sample{inputs: len(u.inputs)}, &sample{inputs: len(u.inputs)}
@@ -117,9 +117,9 @@ func samplePairs(ctx context.Context, u *union, relations *simmatrix.Matrix, opt
 	return fitted, held, nil
 }
 
-func heldOut(term string, opts RegressionOptions) bool {
-	sum := sha256.Sum256(append(binary.LittleEndian.AppendUint64(nil, opts.Seed), term...))
-	return float64(binary.LittleEndian.Uint64(sum[:])) < opts.HeldOut*math.MaxUint64
+func heldOut(term string, share float64) bool {
+	sum := sha256.Sum256(append(binary.LittleEndian.AppendUint64(nil, regressionSeed), term...))
+	return float64(binary.LittleEndian.Uint64(sum[:])) < share*math.MaxUint64
 }
 
 const (
@@ -130,8 +130,8 @@ const (
 )
 
 // fit sets the coefficients, over standardized similarities.
-func (r *Regression) fit(ctx context.Context, s *sample) error {
-	l := newLikelihood(s, r.Options.Ridge)
+func (r *Regression) fit(ctx context.Context, s *sample, ridge float64) error {
+	l := newLikelihood(s, ridge)
 	beta := make([]float64, s.inputs+1) // the intercept last
 	share := float64(s.positive) / float64(s.pairs())
 	beta[s.inputs] = math.Log(share / (1 - share))
@@ -215,7 +215,7 @@ type point struct {
 
 // at returns value, gradient and Hessian at beta:
 //
-//	Σ ln(1+exp(z)) − y·z + Ridge/2 · Σ_k β_k²,  z = β_0 + Σ_k β_k·x_k
+//	Σ ln(1+exp(z)) − y·z + λ/2 · Σ_k β_k²,  z = β_0 + Σ_k β_k·x_k
 //
 // Blocks of pairs are summed in order, whatever the number of processors.
 func (l *likelihood) at(ctx context.Context, beta []float64) (point, error) {

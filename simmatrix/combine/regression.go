@@ -17,28 +17,16 @@ import (
 // ErrRegression is wrapped by errors about the data of inputs and relations.
 var ErrRegression = errors.New("no regression can be fitted")
 
-// RegressionOptions are the settings of [FitRegression].
-type RegressionOptions struct {
-	HeldOut float64 // share of the terms, in (0, 1), whose pairs are for measuring and not for fitting
-	Seed    uint64  // chooses the terms that are held out
-	// Ridge is λ, above 0: the penalty on coefficients. It keeps them finite
-	// where the inputs separate related from unrelated pairs without a mistake,
-	// and weighs less the more pairs there are.
-	Ridge float64
-	Power float64 // p of an ensemble's similarity, above 0; the fit does not depend on it
-}
-
-// DefaultRegressionOptions returns HeldOut 0.2, Seed 1, Ridge 1 and Power 3,
-// the power that [learn.DefaultCorpusOptions] has for cosines.
-func DefaultRegressionOptions() RegressionOptions {
-	return RegressionOptions{HeldOut: 0.2, Seed: 1, Ridge: 1, Power: 3}
-}
-
-// Validate reports every setting that is out of range.
-func (o *RegressionOptions) Validate() error {
-	return errors.Join(settings.InUnit("held out", o.HeldOut, "(0, 1)"),
-		settings.Positive("ridge", o.Ridge), settings.Positive("power", o.Power))
-}
+// The settings of a regression.
+const (
+	heldOutShare   = 0.2 // of the terms, whose pairs are for measuring and not for fitting
+	regressionSeed = 1   // chooses these terms
+	// ridge is λ, the penalty on coefficients. It keeps them finite where the
+	// inputs separate related from unrelated pairs without a mistake, and weighs
+	// less the more pairs there are.
+	ridge           = 1.0
+	regressionPower = 3.0 // p of an ensemble's similarity, that of [learn.DefaultCorpusOptions]
+)
 
 // A Coefficient of a regression.
 type Coefficient struct {
@@ -50,7 +38,6 @@ type Coefficient struct {
 // A Regression estimates how likely two terms are related from their
 // similarities in several matrices.
 type Regression struct {
-	Options        RegressionOptions
 	Intercept      Coefficient   // β_0, the log-odds of a pair with all similarities 0
 	Coefficients   []Coefficient // one for each input, in their order
 	Pairs, Related int           // that it was fitted to, and those of them that are related
@@ -79,21 +66,21 @@ type Evaluation struct {
 //
 //	p = 1/(1+exp(−β_0−Σ_k β_k·s_k))
 //
-// less the penalty Ridge/2 · Σ_k (σ_k·β_k)², with σ_k the standard deviation of
-// s_k over the pairs, so that the scale of an input does not matter.
+// less the penalty λ/2 · Σ_k (σ_k·β_k)², with σ_k the standard deviation of
+// s_k over the pairs and λ = 1, so that the scale of an input does not matter.
 // Similarities should fall towards 0 in each row, as the cube of a cosine does.
 //
 // Errors wrap [ErrRegression] where fitting or measuring lacks related or
 // unrelated pairs, or an input was made from the relations; they name bad
-// settings and inputs, or are that of ctx.
-func FitRegression(ctx context.Context, inputs []Input, relations *simmatrix.Matrix, opts RegressionOptions) (*Regression, error) {
-	if err := errors.Join(opts.Validate(), checkInputs(inputs)); err != nil {
+// inputs, or are that of ctx.
+func FitRegression(ctx context.Context, inputs []Input, relations *simmatrix.Matrix) (*Regression, error) {
+	if err := checkInputs(inputs); err != nil {
 		return nil, err
 	}
 	if relations == nil {
 		return nil, fmt.Errorf("%w: no relations", ErrRegression)
 	}
-	fitted, held, err := samplePairs(ctx, newUnion(inputs), relations, opts)
+	fitted, held, err := samplePairs(ctx, newUnion(inputs), relations, heldOutShare)
 	if err != nil {
 		return nil, err
 	}
@@ -103,11 +90,11 @@ func FitRegression(ctx context.Context, inputs []Input, relations *simmatrix.Mat
 	if err := errors.Join(fitted.check("fit to"), held.check("measure on")); err != nil {
 		return nil, err
 	}
-	r := &Regression{Options: opts, Pairs: fitted.pairs(), Related: fitted.positive}
+	r := &Regression{Pairs: fitted.pairs(), Related: fitted.positive}
 	for _, in := range inputs {
 		r.Coefficients = append(r.Coefficients, Coefficient{Name: in.Name})
 	}
-	if err := r.fit(ctx, fitted); err != nil {
+	if err := r.fit(ctx, fitted, ridge); err != nil {
 		return nil, err
 	}
 	r.HeldOut = r.measure(held)
@@ -117,13 +104,13 @@ func FitRegression(ctx context.Context, inputs []Input, relations *simmatrix.Mat
 // similarity returns an ensemble's similarity, in [0, 1], for a pair's
 // similarities in the inputs, in units of 1/65535:
 //
-//	s = (1/(1+exp(−z)))^Power,  z = ln(p/(1−p)) − ln(share/(1−share))
+//	s = (1/(1+exp(−z)))³,  z = ln(p/(1−p)) − ln(share/(1−share))
 //
 // with p the estimate and share the related part of the pairs fitted to,
 // without which all s would be small. It orders pairs as p does.
 func (r *Regression) similarity(units []uint16) float64 {
 	prior := math.Log(float64(r.Related) / float64(r.Pairs-r.Related))
-	return math.Pow(logistic(r.logOdds(units)-prior), r.Options.Power)
+	return math.Pow(logistic(r.logOdds(units)-prior), regressionPower)
 }
 
 // combiner returns the rule of an ensemble of the inputs that it was fitted to.
@@ -150,9 +137,9 @@ func logistic(z float64) float64 { return 1 / (1 + math.Exp(-z)) }
 func softplus(z float64) float64 { return max(z, 0) + math.Log1p(math.Exp(-math.Abs(z))) }
 
 func (r *Regression) addParams(params map[string]string) {
-	params["seed"], params["pairs"], params["related"] = strconv.FormatUint(r.Options.Seed, 10), strconv.Itoa(r.Pairs), strconv.Itoa(r.Related)
+	params["seed"], params["pairs"], params["related"] = strconv.Itoa(regressionSeed), strconv.Itoa(r.Pairs), strconv.Itoa(r.Related)
 	for name, value := range map[string]float64{
-		"held_out": r.Options.HeldOut, "ridge": r.Options.Ridge, "power": r.Options.Power, "intercept": r.Intercept.Value,
+		"held_out": heldOutShare, "ridge": ridge, "power": regressionPower, "intercept": r.Intercept.Value,
 		"held_out_log_loss": r.HeldOut.LogLoss, "held_out_constant_log_loss": r.HeldOut.ConstantLogLoss,
 	} {
 		params[name] = settings.FormatFloat(value)

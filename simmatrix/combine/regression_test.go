@@ -34,8 +34,8 @@ func sampleOf(similarities [][]float64, related []bool) *sample {
 // fitTo fits to a sample, without measuring.
 func fitTo(t *testing.T, s *sample, ridge float64) *Regression {
 	t.Helper()
-	r := &Regression{Options: RegressionOptions{Ridge: ridge, Power: 3}, Coefficients: make([]Coefficient, s.inputs), Pairs: s.pairs(), Related: s.positive}
-	if err := r.fit(t.Context(), s); err != nil {
+	r := &Regression{Coefficients: make([]Coefficient, s.inputs), Pairs: s.pairs(), Related: s.positive}
+	if err := r.fit(t.Context(), s, ridge); err != nil {
 		t.Fatal(err)
 	}
 	return r
@@ -95,11 +95,8 @@ func TestOneYesOrNoInputGivesTheLogOddsRatio(t *testing.T) {
 	near(t, "probability", r.Probability([]float64{1}), 0.75, 1e-6)
 	near(t, "probability of nothing", r.Probability([]float64{0}), 0.2, 1e-6)
 	// Odds of 3 and 0.25 over those of all pairs, 50 to 90, are 5.4 and 0.45.
-	r.Options.Power = 1
-	near(t, "similarity", r.Similarity([]float64{1}), 5.4/6.4, 1e-6)
-	near(t, "similarity of nothing", r.Similarity([]float64{0}), 0.45/1.45, 1e-6)
-	r.Options.Power = 3
-	near(t, "its cube", r.Similarity([]float64{1}), 0.84375*0.84375*0.84375, 1e-6)
+	near(t, "similarity", r.Similarity([]float64{1}), math.Pow(5.4/6.4, 3), 1e-6)
+	near(t, "similarity of nothing", r.Similarity([]float64{0}), math.Pow(0.45/1.45, 3), 1e-6)
 }
 
 func TestRegressionRecoversTheCoefficientsOfGeneratedRelations(t *testing.T) {
@@ -196,7 +193,7 @@ func planted(t *testing.T, seed uint64, n int) (inputs []Input, relations *simma
 
 func TestAnInformativeInputBeatsTheConstantOnHeldOutTerms(t *testing.T) {
 	inputs, relations := planted(t, 1, 60)
-	r, err := FitRegression(t.Context(), inputs, relations, DefaultRegressionOptions())
+	r, err := FitRegression(t.Context(), inputs, relations)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,27 +217,26 @@ func TestAnInformativeInputBeatsTheConstantOnHeldOutTerms(t *testing.T) {
 func TestHeldOutPairsHaveAHeldOutTermAndTheOthersNone(t *testing.T) {
 	inputs, relations := planted(t, 2, 50)
 	for _, share := range []float64{0.1, 0.5} {
-		opts := RegressionOptions{HeldOut: share, Seed: 7, Ridge: 1, Power: 3}
 		terms := 0
 		for term := range inputs[1].Matrix.Terms() {
-			if heldOut(term, opts) {
+			if heldOut(term, share) {
 				terms++
 			}
 		}
 		if terms == 0 || terms == 50 {
 			t.Fatalf("%d terms held out", terms)
 		}
-		r, err := FitRegression(t.Context(), inputs, relations, opts)
+		fitted, _, err := samplePairs(t.Context(), newUnion(inputs), relations, share)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if kept := 50 - terms; r.Pairs != kept*(kept-1) {
-			t.Errorf("fitted to %d pairs of %d terms", r.Pairs, kept)
+		if kept := 50 - terms; fitted.pairs() != kept*(kept-1) {
+			t.Errorf("fitted to %d pairs of %d terms", fitted.pairs(), kept)
 		}
 	}
 	held := 0
 	for k := range 10_000 {
-		if heldOut(strconv.Itoa(k), RegressionOptions{HeldOut: 0.2, Seed: 1}) {
+		if heldOut(strconv.Itoa(k), heldOutShare) {
 			held++
 		}
 	}
@@ -249,7 +245,7 @@ func TestHeldOutPairsHaveAHeldOutTermAndTheOthersNone(t *testing.T) {
 
 func TestRegressionIsARuleOfEnsembles(t *testing.T) {
 	inputs, relations := planted(t, 3, 40)
-	r, err := FitRegression(t.Context(), inputs, relations, DefaultRegressionOptions())
+	r, err := FitRegression(t.Context(), inputs, relations)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -277,7 +273,7 @@ func TestRegressionIsTheSameOnAnyNumberOfProcessors(t *testing.T) {
 	var seen []string
 	for _, processors := range []int{1, 3} {
 		before := runtime.GOMAXPROCS(processors)
-		r, err := FitRegression(t.Context(), inputs, relations, DefaultRegressionOptions())
+		r, err := FitRegression(t.Context(), inputs, relations)
 		runtime.GOMAXPROCS(before)
 		if err != nil {
 			t.Fatal(err)
@@ -296,18 +292,15 @@ func TestRegressionsThatCannotBeAreRefused(t *testing.T) {
 	for name, tt := range map[string]struct {
 		inputs    []Input
 		relations *simmatrix.Matrix
-		opts      RegressionOptions
 		want      []string
 	}{
-		"options":          {inputs, relations, RegressionOptions{HeldOut: 1, Ridge: math.NaN()}, []string{"held out: 1", "ridge: NaN", "power: 0"}},
-		"no inputs":        {nil, relations, DefaultRegressionOptions(), []string{"inputs: 0"}},
-		"no relations":     {inputs, nil, DefaultRegressionOptions(), []string{"no relations"}},
-		"itself":           {inputs, inputs[1].Matrix, DefaultRegressionOptions(), []string{"to fit to", "takes related and unrelated ones"}},
-		"nothing related":  {inputs, unrelated, DefaultRegressionOptions(), []string{"to fit to", "0 are related"}},
-		"nothing held out": {inputs, relations, RegressionOptions{HeldOut: 1e-9, Ridge: 1, Power: 1}, []string{"of 0 pairs to measure on"}},
+		"no inputs":       {nil, relations, []string{"inputs: 0"}},
+		"no relations":    {inputs, nil, []string{"no relations"}},
+		"itself":          {inputs, inputs[1].Matrix, []string{"to fit to", "takes related and unrelated ones"}},
+		"nothing related": {inputs, unrelated, []string{"to fit to", "0 are related"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := FitRegression(t.Context(), tt.inputs, tt.relations, tt.opts)
+			_, err := FitRegression(t.Context(), tt.inputs, tt.relations)
 			for _, want := range tt.want {
 				if err == nil || !strings.Contains(err.Error(), want) {
 					t.Errorf("%q is not in: %v", want, err)
@@ -315,9 +308,16 @@ func TestRegressionsThatCannotBeAreRefused(t *testing.T) {
 			}
 		})
 	}
+	_, held, err := samplePairs(t.Context(), newUnion(inputs), relations, 1e-9)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := held.check("measure on"); err == nil || !strings.Contains(err.Error(), "of 0 pairs to measure on") {
+		t.Errorf("nothing held out: %v", err)
+	}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	if _, err := FitRegression(ctx, inputs, relations, DefaultRegressionOptions()); !errors.Is(err, context.Canceled) {
+	if _, err := FitRegression(ctx, inputs, relations); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted: %v", err)
 	}
 }
@@ -341,7 +341,7 @@ func TestInputsMadeFromTheRelationsAreRefused(t *testing.T) {
 	inputs, _ := planted(t, 6, 120)
 	relations := read(file.String(), 0.5)
 	leaking := func(m *simmatrix.Matrix) error {
-		_, err := FitRegression(t.Context(), append(inputs[:1:1], Input{Name: "thesaurus", Matrix: m}), relations, DefaultRegressionOptions())
+		_, err := FitRegression(t.Context(), append(inputs[:1:1], Input{Name: "thesaurus", Matrix: m}), relations)
 		return err
 	}
 	for name, tt := range map[string]struct {
@@ -399,8 +399,7 @@ func FuzzRegression(f *testing.F) {
 		f.Add(seed, uint8(1+seed%8), uint16(2+13*seed), math.Pow(10, float64(seed)-5))
 	}
 	f.Fuzz(func(t *testing.T, seed uint64, inputs uint8, pairs uint16, ridge float64) {
-		opts := RegressionOptions{HeldOut: 0.5, Ridge: ridge, Power: 3}
-		if opts.Validate() != nil || ridge < 1e-8 || ridge > 1e8 {
+		if !(ridge >= 1e-8 && ridge <= 1e8) {
 			return
 		}
 		r := rand.New(rand.NewPCG(seed, 6))

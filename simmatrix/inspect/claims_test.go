@@ -48,7 +48,7 @@ func TestInspectFindsSettingsThatDoNotHold(t *testing.T) {
 		m.Table().Meta.Params = map[string]string{"sparsify_" + tt.name: tt.claimed, "overrides": "none"}
 		r := Matrix(m, Options{})
 		c := settingsOf(r)[tt.name]
-		if r.Holds() != tt.holds || c.Holds != tt.holds || c.Claimed != tt.claimed || c.Counted != tt.counted || c.Note != "" {
+		if holds(r) != tt.holds || c.Holds != tt.holds || c.Claimed != tt.claimed || c.Counted != tt.counted || c.Note != "" {
 			t.Errorf("%s %s: %+v", tt.name, tt.claimed, c)
 		}
 	}
@@ -59,7 +59,7 @@ func sparsified(t *testing.T) *simmatrix.Matrix {
 	t.Helper()
 	m := matrixtest.Random(t, rand.New(rand.NewPCG(3, 3)), 40)
 	m = mustSparsify(t, m, shape.SparsifyOptions{Neighbors: 3, Threshold: 0.05, Symmetric: true, Dominant: true})
-	if r := Matrix(m, Options{}); !r.Holds() || len(settingsOf(r)) != 4 {
+	if r := Matrix(m, Options{}); !holds(r) || len(settingsOf(r)) != 4 {
 		t.Fatalf("%+v", r.Claims)
 	}
 	return m

@@ -43,35 +43,45 @@ type Report struct {
 	// Density is (NonZeros + n) / n² of n terms, with the diagonal, in [0, 1];
 	// 0 without terms.
 	Density float64
+	Rows    Rows
+	Entries Entries
+	Pairs   Pairs
+	Hubs    Hubs
+	Samples []simmatrix.TermRow // rows drawn at random, in ascending byte order of the term
+}
 
-	RowLengths      Distribution // of the number of neighbors of a term
-	EmptyRows       int          // terms without neighbors
-	LargestSum      float64      // of a row's similarities, the diagonal not counted
-	LargestSumTerm  string       // the first term that has it; empty without entries
-	RowsNotDominant int          // rows whose sum is 1 or more
+// Rows describe the rows of a matrix.
+type Rows struct {
+	Lengths        Distribution // of the number of neighbors of a term
+	Empty          int          // terms without neighbors
+	NoDocFreq      int          // terms with a document frequency of 0
+	LargestSum     float64      // of a row's similarities, the diagonal not counted
+	LargestSumTerm string       // the first term that has it; empty without entries
+	NotDominant    int          // rows whose sum is 1 or more
+}
 
-	Similarities Distribution // of the stored similarities
+// Entries describe the entries off the diagonal.
+type Entries struct {
+	Similarities Distribution
 	// Histogram counts the similarities s with b/20 <= s < (b+1)/20 in bin b,
 	// 1 in the last. The bounds are rounded down to a multiple of 1/65535, so
 	// that what was stored for 0.15 is in bin 3.
 	Histogram [HistogramBins]uint64
+	Origins   []OriginCount // entries by origin, one of two counted for both; empty where none is named
+}
 
-	// Pairs is the number of pairs of terms with an entry in either direction,
-	// OneWay of those with one only, Unequal of those with two that differ.
-	Pairs, OneWay, Unequal uint64
+// Pairs count the pairs of terms with an entry in either direction: OneWay
+// those with one only, Unequal those with two that differ.
+type Pairs struct{ All, OneWay, Unequal uint64 }
 
-	// NeighborOf is the distribution of N_k, the number of rows that have a
-	// term as neighbor. Hubs are the terms with the largest, ties in ascending
-	// byte order. Skewness is E[(N_k - μ)³]/σ³ over all terms, 0 where all have
-	// the same: the hubness of Radovanović, Nanopoulos and Ivanović 2010 (Hubs
-	// in Space, section 2).
-	NeighborOf Distribution
-	Hubs       []Hub
-	Skewness   float64
-
-	NoDocFreq int                 // terms with a document frequency of 0
-	Origins   []OriginCount       // entries by origin, one of two counted for both; empty where none is named
-	Samples   []simmatrix.TermRow // rows drawn at random, in ascending byte order of the term
+// Hubs are terms that are neighbors of many others.
+type Hubs struct {
+	NeighborOf Distribution // of N_k, the number of rows that have a term as neighbor
+	Top        []Hub        // the terms with the largest, ties in ascending byte order
+	// Skewness is E[(N_k - μ)³]/σ³ over all terms, 0 where all have the same:
+	// the hubness of Radovanović, Nanopoulos and Ivanović 2010 (Hubs in Space,
+	// section 2).
+	Skewness float64
 }
 
 // A Hub is a term that is a neighbor of many others: in so many rows.
@@ -91,11 +101,6 @@ type OriginCount struct {
 // least q of them do not exceed. It is zero where there are none.
 type Distribution struct {
 	Min, P10, P25, Median, P75, P90, P99, Max, Mean float64
-}
-
-// Holds reports whether all claims hold.
-func (r *Report) Holds() bool {
-	return !slices.ContainsFunc(r.Claims, func(c Claim) bool { return !c.Holds })
 }
 
 // Matrix reports on m. It shares no code with what wrote the header, so that
@@ -143,20 +148,20 @@ func (in *inspector) rows() {
 		lengths[i] = len(sims)
 		sum := sum(sims)
 		if sum >= simmatrix.UnitsOfOne {
-			in.report.RowsNotDominant++
+			in.report.Rows.NotDominant++
 		}
 		if len(sims) > 0 && sum > largest {
 			largest = sum
-			in.report.LargestSum, in.report.LargestSumTerm = float64(sum)/simmatrix.UnitsOfOne, in.m.Terms[i]
+			in.report.Rows.LargestSum, in.report.Rows.LargestSumTerm = float64(sum)/simmatrix.UnitsOfOne, in.m.Terms[i]
 		}
 		if len(sims) == 0 {
-			in.report.EmptyRows++
+			in.report.Rows.Empty++
 		}
 		if in.m.DocFreqs[i] == 0 {
-			in.report.NoDocFreq++
+			in.report.Rows.NoDocFreq++
 		}
 	}
-	in.report.RowLengths = distributionOf(lengths)
+	in.report.Rows.Lengths = distributionOf(lengths)
 	if n := float64(len(in.m.Terms)); n > 0 {
 		in.report.Density = (float64(len(in.m.Cols)) + n) / (n * n)
 	}
@@ -175,14 +180,14 @@ func (in *inspector) similarities() {
 	for _, s := range in.m.Sims {
 		counts[s]++
 	}
-	in.report.Similarities = distribution(counts, simmatrix.UnitsOfOne)
+	in.report.Entries.Similarities = distribution(counts, simmatrix.UnitsOfOne)
 	for bin := range HistogramBins {
 		lo, hi := bin*simmatrix.UnitsOfOne/HistogramBins, (bin+1)*simmatrix.UnitsOfOne/HistogramBins
 		if bin == HistogramBins-1 {
 			hi = len(counts)
 		}
 		for _, c := range counts[lo:hi] {
-			in.report.Histogram[bin] += c
+			in.report.Entries.Histogram[bin] += c
 		}
 	}
 	for k, name := range in.m.Meta.Origins {
@@ -190,7 +195,7 @@ func (in *inspector) similarities() {
 		for _, origins := range in.m.Origins {
 			count.Entries += uint64(origins >> k & 1)
 		}
-		in.report.Origins = append(in.report.Origins, count)
+		in.report.Entries.Origins = append(in.report.Entries.Origins, count)
 	}
 }
 
@@ -224,7 +229,7 @@ func (in *inspector) pairs() {
 			back[j] = 0
 		}
 	}
-	in.report.Pairs, in.report.OneWay, in.report.Unequal = oneWay+twoWay/2, oneWay, unequal/2
+	in.report.Pairs = Pairs{oneWay + twoWay/2, oneWay, unequal / 2}
 }
 
 func (in *inspector) hubs(top int) {
@@ -234,12 +239,12 @@ func (in *inspector) hubs(top int) {
 		rows, _, _ := in.columns.Column(j)
 		counts[j], order[j] = len(rows), j
 	}
-	in.report.NeighborOf = distributionOf(counts)
-	in.report.Skewness = skewness(counts)
+	in.report.Hubs.NeighborOf = distributionOf(counts)
+	in.report.Hubs.Skewness = skewness(counts)
 	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b)) })
 	for _, j := range order[:min(top, len(order))] {
 		if counts[j] > 0 {
-			in.report.Hubs = append(in.report.Hubs, Hub{Term: in.m.Terms[j], DocFreq: in.m.DocFreqs[j], Rows: counts[j]})
+			in.report.Hubs.Top = append(in.report.Hubs.Top, Hub{Term: in.m.Terms[j], DocFreq: in.m.DocFreqs[j], Rows: counts[j]})
 		}
 	}
 }
@@ -331,16 +336,16 @@ type Claim struct {
 
 func (in *inspector) claims() {
 	r, meta := in.report, in.report.Meta
-	inRange := len(in.m.Sims) == 0 || (r.Similarities.Min > 0 && r.Similarities.Max <= 1)
+	inRange := len(in.m.Sims) == 0 || (r.Entries.Similarities.Min > 0 && r.Entries.Similarities.Max <= 1)
 	for _, c := range []struct {
 		name             string
 		claimed, counted any
 	}{
 		{"terms", meta.Terms, len(in.m.Terms)},
 		{"non-zeros", meta.NonZeros, len(in.m.Sims)},
-		{"longest row", meta.MaxNeighbors, r.RowLengths.Max},
-		{"symmetric", meta.Symmetric, r.OneWay == 0 && r.Unequal == 0},
-		{"dominant", meta.Dominant, r.RowsNotDominant == 0},
+		{"longest row", meta.MaxNeighbors, r.Rows.Lengths.Max},
+		{"symmetric", meta.Symmetric, r.Pairs.OneWay == 0 && r.Pairs.Unequal == 0},
+		{"dominant", meta.Dominant, r.Rows.NotDominant == 0},
 		{"similarities in (0, 1]", true, inRange},
 	} {
 		claimed, counted := fmt.Sprint(c.claimed), fmt.Sprint(c.counted)
@@ -354,7 +359,7 @@ func (in *inspector) settings() {
 	if claimed, ok := r.Meta.Params[simmatrix.SparsifyPrefix+"neighbors"]; ok {
 		limit, err := strconv.Atoi(claimed)
 		over, unexplained := in.violations(func(sims []uint16) int { return max(0, len(sims)-limit) })
-		in.setting("neighbors", strconv.FormatFloat(r.RowLengths.Max, 'f', 0, 64), err == nil, over, unexplained)
+		in.setting("neighbors", strconv.FormatFloat(r.Rows.Lengths.Max, 'f', 0, 64), err == nil, over, unexplained)
 	}
 	if claimed, ok := r.Meta.Params[simmatrix.SparsifyPrefix+"threshold"]; ok {
 		threshold, ok := lines.ParseDecimal(claimed, 64)
@@ -362,7 +367,7 @@ func (in *inspector) settings() {
 		under, unexplained := in.violations(func(sims []uint16) int { // they descend
 			return len(sims) - sort.Search(len(sims), func(k int) bool { return float64(sims[k]) <= floor })
 		})
-		in.setting("threshold", strconv.FormatFloat(r.Similarities.Min, 'g', 4, 64), ok, under, unexplained)
+		in.setting("threshold", strconv.FormatFloat(r.Entries.Similarities.Min, 'g', 4, 64), ok, under, unexplained)
 	}
 	if claimed, ok := r.Meta.Params[simmatrix.SparsifyPrefix+"symmetric"]; ok {
 		in.setting("symmetric", strconv.FormatBool(in.skewed == 0), claimed == "true", in.skewed, in.skewed-in.skewSet)
@@ -403,7 +408,7 @@ func (in *inspector) setting(name, counted string, readable bool, violations, un
 	c.Holds = readable && unexplained <= 2*rules // a rule sets at most two entries
 	if c.Holds && violations > 0 {
 		var set uint64
-		for _, o := range in.report.Origins {
+		for _, o := range in.report.Entries.Origins {
 			if o.Name == simmatrix.OriginOverrides {
 				set = o.Entries
 			}

@@ -16,46 +16,51 @@ import (
 	"github.com/akin-search/akin/simmatrix/shape"
 )
 
+// holds reports whether all claims hold.
+func holds(r *Report) bool {
+	return !slices.ContainsFunc(r.Claims, func(c Claim) bool { return !c.Holds })
+}
+
 func TestInspectByHand(t *testing.T) {
 	m := matrixtest.Parse(t, matrixtest.HandMade)
 	r := Matrix(m, Options{Hubs: 2, Samples: 1, Seed: 7})
-	if !r.Holds() {
+	if !holds(r) {
 		t.Errorf("claims %+v", r.Claims)
 	}
 	// 9 entries and 5 on the diagonal, of 25.
-	if r.Density != 14.0/25 || r.EmptyRows != 1 || r.NoDocFreq != 1 {
-		t.Errorf("density %v, %d empty rows, %d without df", r.Density, r.EmptyRows, r.NoDocFreq)
+	if r.Density != 14.0/25 || r.Rows.Empty != 1 || r.Rows.NoDocFreq != 1 {
+		t.Errorf("density %v, %d empty rows, %d without df", r.Density, r.Rows.Empty, r.Rows.NoDocFreq)
 	}
 	// Row lengths 0 2 2 2 3; nearest ranks of 5 numbers: 10 % is the 1st, 25 %
 	// the 2nd, 50 % the 3rd, 75 % the 4th, 90 % and 99 % the 5th.
-	if diff := gocmp.Diff(Distribution{Min: 0, P10: 0, P25: 2, Median: 2, P75: 2, P90: 3, P99: 3, Max: 3, Mean: 1.8}, r.RowLengths); diff != "" {
+	if diff := gocmp.Diff(Distribution{Min: 0, P10: 0, P25: 2, Median: 2, P75: 2, P90: 3, P99: 3, Max: 3, Mean: 1.8}, r.Rows.Lengths); diff != "" {
 		t.Error(diff)
 	}
 	// Sums: a 1.6, b 1.4, c 1.3, d 0.4.
-	if math.Abs(r.LargestSum-1.6) > 1e-4 || r.LargestSumTerm != "a" || r.RowsNotDominant != 3 {
-		t.Errorf("largest sum %v of %q, %d rows not dominant", r.LargestSum, r.LargestSumTerm, r.RowsNotDominant)
+	if math.Abs(r.Rows.LargestSum-1.6) > 1e-4 || r.Rows.LargestSumTerm != "a" || r.Rows.NotDominant != 3 {
+		t.Errorf("largest sum %v of %q, %d rows not dominant", r.Rows.LargestSum, r.Rows.LargestSumTerm, r.Rows.NotDominant)
 	}
 	// a-b, a-c and c-d go both ways, of which a-c has the same in both; a→d,
 	// b→c and d→e go one way.
-	if r.Pairs != 6 || r.OneWay != 3 || r.Unequal != 2 {
-		t.Errorf("%d pairs, %d one-way, %d unequal", r.Pairs, r.OneWay, r.Unequal)
+	if r.Pairs.All != 6 || r.Pairs.OneWay != 3 || r.Pairs.Unequal != 2 {
+		t.Errorf("%d pairs, %d one-way, %d unequal", r.Pairs.All, r.Pairs.OneWay, r.Pairs.Unequal)
 	}
 	// .10 .20 .30 .50 .60 .60 .70 .80 .90
 	wantBins := [HistogramBins]uint64{2: 1, 4: 1, 6: 1, 10: 1, 12: 2, 14: 1, 16: 1, 18: 1}
-	if diff := gocmp.Diff(wantBins, r.Histogram); diff != "" {
+	if diff := gocmp.Diff(wantBins, r.Entries.Histogram); diff != "" {
 		t.Error(diff)
 	}
-	if s := r.Similarities; math.Abs(s.Min-0.1) > 1e-4 || math.Abs(s.Median-0.6) > 1e-4 || math.Abs(s.Max-0.9) > 1e-4 || math.Abs(s.Mean-4.7/9) > 1e-4 {
+	if s := r.Entries.Similarities; math.Abs(s.Min-0.1) > 1e-4 || math.Abs(s.Median-0.6) > 1e-4 || math.Abs(s.Max-0.9) > 1e-4 || math.Abs(s.Mean-4.7/9) > 1e-4 {
 		t.Errorf("similarities %+v", s)
 	}
 	// c is in the rows of a, b and d; a of b and c; b of a; d of a and c; e of d.
-	if diff := gocmp.Diff([]Hub{{Term: "c", DocFreq: 5, Rows: 3}, {Term: "a", DocFreq: 9, Rows: 2}}, r.Hubs); diff != "" {
+	if diff := gocmp.Diff([]Hub{{Term: "c", DocFreq: 5, Rows: 3}, {Term: "a", DocFreq: 9, Rows: 2}}, r.Hubs.Top); diff != "" {
 		t.Error(diff)
 	}
 	// N = 2 1 3 2 1, mean 1.8: Σd² = 2.8, Σd³ = 0.008 - 0.512 + 1.728 + 0.008 -
 	// 0.512 = 0.72, so (0.72/5)/(2.8/5)^1.5 = 0.343622.
-	if math.Abs(r.Skewness-0.343622) > 1e-6 {
-		t.Errorf("skewness %v", r.Skewness)
+	if math.Abs(r.Hubs.Skewness-0.343622) > 1e-6 {
+		t.Errorf("skewness %v", r.Hubs.Skewness)
 	}
 	if len(r.Samples) != 1 || len(r.Samples[0].Neighbors) == 0 {
 		t.Errorf("samples %+v", r.Samples)
@@ -71,7 +76,7 @@ func TestSimilaritiesAtABoundAreInTheBinAboveIt(t *testing.T) {
 	}
 	rows[0].Neighbors = append(rows[0].Neighbors, simmatrix.Neighbor{Term: "~", Similarity: 1})
 	r := Matrix(matrixtest.New(t, simmatrix.Meta{}, append(rows, simmatrix.TermRow{Term: "~"})), Options{})
-	for bin, count := range r.Histogram {
+	for bin, count := range r.Entries.Histogram {
 		want := uint64(1)
 		if bin == HistogramBins-1 {
 			want = 2 // 0.95 and 1
@@ -84,15 +89,15 @@ func TestSimilaritiesAtABoundAreInTheBinAboveIt(t *testing.T) {
 
 func TestInspectOfAlmostNothing(t *testing.T) {
 	none := Matrix(matrixtest.New(t, simmatrix.Meta{}, nil), DefaultOptions())
-	if !none.Holds() || none.Density != 0 || none.Skewness != 0 || len(none.Hubs)+len(none.Samples) != 0 {
+	if !holds(none) || none.Density != 0 || none.Hubs.Skewness != 0 || len(none.Hubs.Top)+len(none.Samples) != 0 {
 		t.Errorf("no terms: %+v", none)
 	}
 	single := Matrix(matrixtest.New(t, simmatrix.Meta{}, []simmatrix.TermRow{{Term: "a"}}), DefaultOptions())
-	if !single.Holds() || single.Density != 1 || single.EmptyRows != 1 || single.LargestSumTerm != "" || len(single.Hubs) != 0 {
+	if !holds(single) || single.Density != 1 || single.Rows.Empty != 1 || single.Rows.LargestSumTerm != "" || len(single.Hubs.Top) != 0 {
 		t.Errorf("one term: %+v", single)
 	}
 	negative := Matrix(matrixtest.New(t, simmatrix.Meta{}, matrixtest.Vehicles()), Options{Hubs: -1, Samples: -1})
-	if len(negative.Hubs)+len(negative.Samples) != 0 {
+	if len(negative.Hubs.Top)+len(negative.Samples) != 0 {
 		t.Errorf("negative options: %+v", negative)
 	}
 	if err := (&Options{Hubs: -1, Samples: -1}).Validate(); err == nil || !strings.Contains(err.Error(), "hubs") || !strings.Contains(err.Error(), "samples") {
@@ -118,7 +123,7 @@ func TestInspectFindsWhatAHeaderLiesAbout(t *testing.T) {
 			m := matrixtest.Parse(t, matrixtest.HandMade)
 			tt.lie(m)
 			r := Matrix(m, Options{})
-			if r.Holds() {
+			if holds(r) {
 				t.Fatal("all claims hold")
 			}
 			for _, c := range r.Claims {
@@ -133,7 +138,7 @@ func TestInspectFindsWhatAHeaderLiesAbout(t *testing.T) {
 func TestInspectCountsOrigins(t *testing.T) {
 	r := Matrix(matrixtest.Parse(t, "a: b 0.75/1 c 0.50/110\nb: a 0.25/10\nc:"), Options{})
 	want := []OriginCount{{Name: "x", Entries: 1}, {Name: "y", Entries: 2}, {Name: "z", Entries: 1}}
-	if diff := gocmp.Diff(want, r.Origins); diff != "" {
+	if diff := gocmp.Diff(want, r.Entries.Origins); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -181,7 +186,7 @@ func FuzzInspect(f *testing.F) {
 			m = mustSparsify(t, m, shape.SparsifyOptions{Symmetric: true, Neighbors: 1 + int(seed%9)})
 		}
 		r := Matrix(m, Options{Hubs: 3, Samples: 2, Seed: seed})
-		if !r.Holds() {
+		if !holds(r) {
 			t.Fatalf("%+v", r.Claims)
 		}
 		s := entryMap(m)
@@ -203,28 +208,28 @@ func FuzzInspect(f *testing.F) {
 				}
 			}
 		}
-		for _, c := range r.Histogram {
+		for _, c := range r.Entries.Histogram {
 			binned += c
 		}
-		if r.Pairs != pairs || r.OneWay != oneWay || r.Unequal != unequal || binned != uint64(len(s)) {
+		if r.Pairs.All != pairs || r.Pairs.OneWay != oneWay || r.Pairs.Unequal != unequal || binned != uint64(len(s)) {
 			t.Fatalf("%d pairs, want %d; one-way %d, want %d; unequal %d, want %d; %d binned of %d",
-				r.Pairs, pairs, r.OneWay, oneWay, r.Unequal, unequal, binned, len(s))
+				r.Pairs.All, pairs, r.Pairs.OneWay, oneWay, r.Pairs.Unequal, unequal, binned, len(s))
 		}
-		checkDistribution(t, "row lengths", lengths, r.RowLengths)
-		checkDistribution(t, "neighbor of", in, r.NeighborOf)
-		checkDistribution(t, "similarities", sims, r.Similarities)
+		checkDistribution(t, "row lengths", lengths, r.Rows.Lengths)
+		checkDistribution(t, "neighbor of", in, r.Hubs.NeighborOf)
+		checkDistribution(t, "similarities", sims, r.Entries.Similarities)
 		want := 0.0
-		if r.NeighborOf.Min < r.NeighborOf.Max { // stat.Moment divides by n, as the paper does
+		if r.Hubs.NeighborOf.Min < r.Hubs.NeighborOf.Max { // stat.Moment divides by n, as the paper does
 			want = stat.Moment(3, in, nil) / math.Pow(stat.Moment(2, in, nil), 1.5)
 		}
-		if math.Abs(r.Skewness-want) > 1e-9 {
-			t.Fatalf("skewness %v, want %v", r.Skewness, want)
+		if math.Abs(r.Hubs.Skewness-want) > 1e-9 {
+			t.Fatalf("skewness %v, want %v", r.Hubs.Skewness, want)
 		}
-		if !slices.IsSortedFunc(r.Hubs, func(a, b Hub) int { return cmp.Or(cmp.Compare(b.Rows, a.Rows), cmp.Compare(a.Term, b.Term)) }) {
-			t.Fatalf("hubs %+v", r.Hubs)
+		if !slices.IsSortedFunc(r.Hubs.Top, func(a, b Hub) int { return cmp.Or(cmp.Compare(b.Rows, a.Rows), cmp.Compare(a.Term, b.Term)) }) {
+			t.Fatalf("hubs %+v", r.Hubs.Top)
 		}
-		if len(r.Hubs) > 0 && float64(r.Hubs[0].Rows) != r.NeighborOf.Max {
-			t.Fatalf("hubs %+v, largest %v", r.Hubs, r.NeighborOf.Max)
+		if len(r.Hubs.Top) > 0 && float64(r.Hubs.Top[0].Rows) != r.Hubs.NeighborOf.Max {
+			t.Fatalf("hubs %+v, largest %v", r.Hubs.Top, r.Hubs.NeighborOf.Max)
 		}
 	})
 }

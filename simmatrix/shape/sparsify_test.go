@@ -168,8 +168,8 @@ func TestHeaderShowsWhereProtectedEntriesBreakAClaim(t *testing.T) {
 	if meta := m.Meta(); !meta.Symmetric || meta.Dominant || meta.MaxNeighbors != 2 {
 		t.Errorf("%+v", meta)
 	}
-	if r := inspect.Matrix(m, inspect.Options{}); r.RowsNotDominant != 1 || r.LargestSumTerm != "a" {
-		t.Errorf("%d rows not dominant, most in %q", r.RowsNotDominant, r.LargestSumTerm)
+	if r := inspect.Matrix(m, inspect.Options{}); r.Rows.NotDominant != 1 || r.Rows.LargestSumTerm != "a" {
+		t.Errorf("%d rows not dominant, most in %q", r.Rows.NotDominant, r.Rows.LargestSumTerm)
 	}
 }
 

@@ -38,10 +38,8 @@ type Options struct {
 	Source         string  // becomes Meta.Source: in words, where the terms come from
 	Formula        Formula // makes similarities of distances
 	Theta1, Theta2 float64 // θ1 and θ2 of [Power], above 0
-	Theta3         float64 // θ3 in [0, 1): a similarity at or under it counts as 0
 	LengthRatio    float64 // θ4, at least 1: terms of lengths further apart have similarity 0
 	MaxDistance    int     // of two neighbors, 1 to [MaxDistance]; time rises steeply with it
-	Bytes          bool    // lengths and distances are in bytes of UTF-8, as in the thesis, and not in runes
 	Neighbors      int     // C, the most neighbors of a term, 1 to [simmatrix.MaxNeighbors]
 	// Candidate reports whether a term may be the neighbor of others, so that
 	// terms that no document has take no places; nil lets all.
@@ -53,7 +51,7 @@ type Options struct {
 func DefaultOptions() Options {
 	return Options{
 		Source: "edit distance", Formula: Power,
-		Theta1: 1.8, Theta2: 5, Theta3: 0, LengthRatio: 1.5,
+		Theta1: 1.8, Theta2: 5, LengthRatio: 1.5,
 		MaxDistance: 2, Neighbors: 100,
 	}
 }
@@ -69,7 +67,6 @@ func (o *Options) Validate() error {
 		errs = append(errs, fmt.Errorf("formula: %q is none of %s, %s, %s, %s and %s",
 			o.Formula, Power, Reciprocal, Linear, Root, Square))
 	}
-	errs = append(errs, settings.InUnit("theta3", o.Theta3, "[0, 1)"))
 	if !(o.LengthRatio >= 1) { // written so that NaN fails
 		errs = append(errs, fmt.Errorf("length ratio: %v is under 1", o.LengthRatio))
 	}
@@ -80,7 +77,7 @@ func (o *Options) Validate() error {
 func (o *Options) params() map[string]string {
 	p := map[string]string{
 		"formula":      string(o.Formula),
-		"theta3":       settings.FormatFloat(o.Theta3),
+		"theta3":       "0", // of the published formulas, a threshold
 		"length_ratio": settings.FormatFloat(o.LengthRatio),
 		"max_distance": strconv.Itoa(o.MaxDistance),
 		"lengths":      "runes",
@@ -88,9 +85,6 @@ func (o *Options) params() map[string]string {
 	}
 	if o.Formula == Power {
 		p["theta1"], p["theta2"] = settings.FormatFloat(o.Theta1), settings.FormatFloat(o.Theta2)
-	}
-	if o.Bytes {
-		p["lengths"] = "bytes"
 	}
 	return p
 }
@@ -116,15 +110,12 @@ func (o *Options) units(d, m int) uint16 {
 	case Square:
 		s = rest * rest
 	}
-	if s <= o.Theta3 {
-		return 0
-	}
 	return uint16(math.Round(min(s, 1) * simmatrix.UnitsOfOne))
 }
 
 // FromTerms returns the matrix of the terms by the Levenshtein distance of
-// their spellings: s_ij is Formula applied to it, 0 where that is at or under
-// Theta3 or rounds to 0, where the distance is above MaxDistance, and where the
+// their spellings, in runes: s_ij is Formula applied to it, 0 where that rounds
+// to 0, where the distance is above MaxDistance, and where the
 // lengths are further apart than LengthRatio. Each row has the Neighbors
 // largest among the candidates, ties in ascending byte order of the term.
 //
@@ -159,7 +150,7 @@ func FromTerms(ctx context.Context, terms []simmatrix.Term, opts Options, progre
 		m.Terms = append(m.Terms, t.Text)
 		m.DocFreqs = append(m.DocFreqs, t.DocFreq)
 	}
-	tree := newTermTree(m.Terms, opts.Bytes)
+	tree := newTermTree(m.Terms)
 	for i, t := range m.Terms {
 		tree.hidden[i] = opts.Candidate != nil && !opts.Candidate(t)
 	}

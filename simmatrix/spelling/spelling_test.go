@@ -147,21 +147,9 @@ func TestEditMatrixOfSpellings(t *testing.T) {
 	}
 }
 
-func TestEditBytesCountBytes(t *testing.T) {
-	o := wideEdit(Linear, 2)
-	if got := similarityOf(mustEdit(t, o, "naïve", "naive"), "naive", "naïve"); got != simmatrix.QuantizeSimilarity(1-1.0/5) {
-		t.Errorf("runes: %v", got)
-	}
-	o.Bytes = true // ï is C3 AF: one replaced, one deleted, of six
-	m := mustEdit(t, o, "naïve", "naive", "naÃve")
-	if got := similarityOf(m, "naive", "naïve"); got != simmatrix.QuantizeSimilarity(1-2.0/6) {
-		t.Errorf("bytes: %v", got)
-	}
-	if got := similarityOf(m, "naÃve", "naïve"); got != simmatrix.QuantizeSimilarity(1-1.0/6) { // Ã is C3 83
-		t.Errorf("runes that share a byte: %v", got)
-	}
-	if m.Meta().Params["lengths"] != "bytes" {
-		t.Error(m.Meta().Params)
+func TestEditsAreOfLettersAndNotOfBytes(t *testing.T) {
+	if got := similarityOf(mustEdit(t, wideEdit(Linear, 2), "naïve", "naive"), "naive", "naïve"); got != simmatrix.QuantizeSimilarity(1-1.0/5) {
+		t.Error(got)
 	}
 }
 
@@ -179,9 +167,8 @@ func TestEditThresholdsCutPairs(t *testing.T) {
 		return got
 	}
 	all := wideEdit(Linear, 2)
-	ratio, theta, one, short := all, all, all, all
+	ratio, one, short := all, all, all
 	ratio.LengthRatio = 1.5 // abc has 1.5 times the length of ab, abcde more than that of abc
-	theta.Theta3 = 0.6      // 1−2/5 is 0.6, and at it counts as under it
 	one.MaxDistance = 1
 	short.Neighbors = 1
 	for _, tt := range []struct {
@@ -191,7 +178,6 @@ func TestEditThresholdsCutPairs(t *testing.T) {
 	}{
 		{"nothing", all, map[string]string{"ab": "abc abcd ", "abc": "abcd ab abcde ", "abcd": "abcde abc ab ", "abcde": "abcd abc "}},
 		{"length ratio", ratio, map[string]string{"ab": "abc ", "abc": "abcd ab ", "abcd": "abcde abc ", "abcde": "abcd "}},
-		{"theta 3", theta, map[string]string{"ab": "abc ", "abc": "abcd ab ", "abcd": "abcde abc ", "abcde": "abcd "}},
 		{"distance", one, map[string]string{"ab": "abc ", "abc": "abcd ab ", "abcd": "abcde abc ", "abcde": "abcd "}},
 		{"neighbors", short, map[string]string{"ab": "abc ", "abc": "abcd ", "abcd": "abcde ", "abcde": "abcd "}},
 	} {
@@ -225,16 +211,16 @@ func TestEditFormulasThatRoundToNothingMakeNoEntry(t *testing.T) {
 
 func TestEditOptionsReportEveryBadSetting(t *testing.T) {
 	nan := math.NaN()
-	o := Options{Formula: Power, Theta1: nan, Theta2: 0, Theta3: 1, LengthRatio: 0.5, MaxDistance: 5, Neighbors: 0}
+	o := Options{Formula: Power, Theta1: nan, Theta2: 0, LengthRatio: 0.5, MaxDistance: 5, Neighbors: 0}
 	_, err := FromTerms(t.Context(), textTerms("a"), o, nil)
-	for _, want := range []string{"theta1: NaN", "theta2: 0", "theta3: 1", "length ratio: 0.5", "max distance: 5", "neighbors: 0"} {
+	for _, want := range []string{"theta1: NaN", "theta2: 0", "length ratio: 0.5", "max distance: 5", "neighbors: 0"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v does not name %s", err, want)
 		}
 	}
 	o = DefaultOptions()
-	o.Formula, o.Theta1, o.Theta3, o.LengthRatio = "cosine", 0, nan, nan // θ1 is not that of such a formula
-	if err := o.Validate(); err == nil || strings.Count(err.Error(), "\n") != 2 || !strings.Contains(err.Error(), `"cosine" is none of power,`) {
+	o.Formula, o.Theta1, o.LengthRatio = "cosine", 0, nan // θ1 is not that of such a formula
+	if err := o.Validate(); err == nil || strings.Count(err.Error(), "\n") != 1 || !strings.Contains(err.Error(), `"cosine" is none of power,`) {
 		t.Errorf("error %v", err)
 	}
 	o = DefaultOptions()
