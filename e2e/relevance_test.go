@@ -220,7 +220,7 @@ func rankThroughAkin(t *testing.T, a *akin, c *collection, r ranking) []measures
 	}
 	counts := []count{{"rewritten", requestsMetric, []string{rewrittenOutcome}}}
 	if r.form == "saturated" { // another where the cluster does not say that it runs scripts
-		counts = append(counts, count{"rewritten to the form", requestsMetric, []string{rewrittenOutcome, `reason=""`}})
+		counts = append(counts, count{"rewritten to the form", "akin_clauses_total", []string{rewrittenOutcome, `reason=""`}})
 	}
 	if r.documents > 0 {
 		counts = append(counts, count{"with feedback", feedbackMetric, []string{`result="used"`}})

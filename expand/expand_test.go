@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -87,6 +88,18 @@ func TestExplanationNamesEachAddedTerm(t *testing.T) {
 	near := cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-4 })
 	if diff := cmp.Diff(want, r.Clauses, near); diff != "" {
 		t.Errorf("clauses (-want +got):\n%s", diff)
+	}
+}
+
+func TestExplanationNamesTheWordsWithoutARow(t *testing.T) {
+	for body, want := range map[string][]string{
+		`{"query":{"match":{"body":"car zeppelin rental blimp"}}}`: {"zeppelin", "blimp"},
+		`{"query":{"match":{"body":"zeppelin"}}}`:                  {"zeppelin"},
+		`{"query":{"match":{"body":"car rental"}}}`:                nil,
+	} {
+		if got := expandBody(t, DefaultOptions(), body).Clauses[0].NoRow; !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", body, got, want)
+		}
 	}
 }
 

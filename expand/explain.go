@@ -6,6 +6,7 @@ import (
 
 	"github.com/akin-search/akin/expand/form"
 	"github.com/akin-search/akin/expand/reason"
+	"github.com/akin-search/akin/expand/terms"
 )
 
 // explain says of every field in a plan what is done with it; reranked says
@@ -40,6 +41,13 @@ func explainField(p *form.Plan, c *form.Clause, f *form.Field, reranked bool) Cl
 	e := Clause{Path: c.Parsed.Path, Field: f.Name, Matrix: f.Matrix, Indices: f.Indices, Reason: f.Reason}
 	if f.Analysis != nil {
 		e.Terms = f.Analysis.Terms
+	}
+	if f.Terms != nil && (f.Reason == "" || f.Reason == reason.NoNeighbors) { // else none was looked up
+		f.Terms.Expanded(func(o *terms.Origin) {
+			if o.Row.IsZero() {
+				e.NoRow = append(e.NoRow, o.Term)
+			}
+		})
 	}
 	if e.Reason == "" && c.Scoring == form.Auto { // it shares what the first has
 		e.Reason = c.Fields[0].Reason

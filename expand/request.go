@@ -156,6 +156,9 @@ type Clause struct {
 	// Terms are those of the clause's text, and Added those added, as written.
 	Terms []string `json:"terms,omitempty"`
 	Added []Added  `json:"added,omitempty"`
+	// NoRow are the terms of the text that the matrix has no row of: they are in no
+	// document, or in none that it was built from.
+	NoRow []string `json:"no_row,omitempty"`
 	// Feedback are the terms added because the first hits have them, the best
 	// first.
 	Feedback []AddedFeedback `json:"feedback,omitempty"`

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -38,6 +39,7 @@ type searchMetrics struct {
 	passedThrough, rewritten prometheus.Counter
 	addedTerms               prometheus.Counter
 	clause                   *prometheus.CounterVec
+	noRow                    prometheus.Counter
 	expand, upstream         prometheus.Observer // the time in akin and in the cluster
 }
 
@@ -105,6 +107,8 @@ func newMetrics(registry prometheus.Registerer, causes []string) (*metrics, erro
 			addedTerms:    r.counter("akin_added_terms_total", "Terms added to searches.").WithLabelValues(),
 			clause: r.counter("akin_clauses_total",
 				"Fields of text clauses in searches, by outcome; reason says why one was not expanded or was written in a simpler form.", "outcome", "reason"),
+			noRow: r.counter("akin_searches_without_row_total",
+				"Searches, or requests with several, that have a word of which the matrix has no row.").WithLabelValues(),
 			expand: stages.WithLabelValues("expand"), upstream: stages.WithLabelValues("upstream"),
 		},
 		upstreamMetrics: upstreamMetrics{
@@ -174,7 +178,8 @@ func (m *metrics) failedOpen(cause string) {
 	m.requests.WithLabelValues(explain.FailedOpen, cause).Inc()
 }
 
-// clauses counts what was done with each field of each clause.
+// clauses counts what was done with each field of each clause, and searches
+// with words that are not in the matrix.
 func (m *metrics) clauses(res *expand.Result) {
 	for i := range res.Clauses {
 		outcome := explain.Unchanged
@@ -182,5 +187,8 @@ func (m *metrics) clauses(res *expand.Result) {
 			outcome = explain.Rewritten
 		}
 		m.clause.WithLabelValues(outcome, string(res.Clauses[i].Reason)).Inc()
+	}
+	if slices.ContainsFunc(res.Clauses, func(c expand.Clause) bool { return len(c.NoRow) > 0 }) {
+		m.noRow.Inc()
 	}
 }

@@ -264,8 +264,11 @@ func TestClausesAreCountedByReason(t *testing.T) {
 	o := Options{}
 	s := newServer(t, o)
 	s.record(searchFor(expand.EndpointSearch, "", "", ""), &http.Request{}, 0, &expand.Result{Rewritten: true, Clauses: []expand.Clause{
-		{Form: "linear"}, {Form: "grouped", Reason: reason.NoScripts}, {Reason: reason.NotText}, {Reason: reason.NotText},
+		{Form: "linear", NoRow: []string{"zebra", "yak"}}, {Form: "grouped", Reason: reason.NoScripts}, {Reason: reason.NotText}, {Reason: reason.NotText},
 	}}, "")
+	if got := counter(t, s.opts.Registry, "akin_searches_without_row_total"); got != 1 {
+		t.Errorf("%v searches with words without a row", got)
+	}
 	for _, tt := range []struct {
 		outcome, reason string
 		want            float64

@@ -72,20 +72,20 @@ func TestANamedPipeIsNotFollowedAndBlocksNothing(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "m.akin")
 			works(t, os.WriteFile(path, file.Bytes(), 0o600))
 			follow := files.Follow(path)
-			if got, changed, err := follow(t.Context()); err != nil || !changed || got.Checksum() != m.Checksum() {
-				t.Fatalf("the file: changed %t, %v", changed, err)
+			if got, written, err := follow(t.Context()); err != nil || written.IsZero() || got.Checksum() != m.Checksum() {
+				t.Fatalf("the file: written %v, %v", written, err)
 			}
 			works(t, os.Remove(path))
 			works(t, put(path))
 			for range 2 {
-				if _, changed, err := within(t, func() (*simmatrix.Matrix, bool, error) { return follow(t.Context()) }); changed || !errors.Is(err, files.ErrNotRegular) {
-					t.Errorf("changed %t, %v", changed, err)
+				if _, written, err := within(t, func() (*simmatrix.Matrix, time.Time, error) { return follow(t.Context()) }); !written.IsZero() || !errors.Is(err, files.ErrNotRegular) {
+					t.Errorf("written %v, %v", written, err)
 				}
 			}
 			works(t, os.Remove(path))
 			works(t, os.WriteFile(path, file.Bytes(), 0o600))
-			if _, changed, err := follow(t.Context()); err != nil || !changed {
-				t.Errorf("a file again: changed %t, %v", changed, err)
+			if _, written, err := follow(t.Context()); err != nil || written.IsZero() {
+				t.Errorf("a file again: written %v, %v", written, err)
 			}
 		})
 	}

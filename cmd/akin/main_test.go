@@ -379,32 +379,32 @@ func TestMatrixFileIsReadAgainWhenItChanges(t *testing.T) {
 		}
 	}
 	put("a", "b")
-	if m, changed, err := load(t.Context()); err != nil || !changed || m.Len() != 2 {
-		t.Errorf("first: changed %t, %v", changed, err)
+	if m, written, err := load(t.Context()); err != nil || written.IsZero() || m.Len() != 2 {
+		t.Errorf("first: written %v, %v", written, err)
 	}
-	if _, changed, err := load(t.Context()); err != nil || changed {
-		t.Errorf("unchanged: changed %t, %v", changed, err)
+	if _, written, err := load(t.Context()); err != nil || !written.IsZero() {
+		t.Errorf("unchanged: written %v, %v", written, err)
 	}
 	put("a", "b", "c")
-	if m, changed, err := load(t.Context()); err != nil || !changed || m.Len() != 3 {
-		t.Errorf("second: changed %t, %v", changed, err)
+	if m, written, err := load(t.Context()); err != nil || written.IsZero() || m.Len() != 3 {
+		t.Errorf("second: written %v, %v", written, err)
 	}
 	if err := os.WriteFile(path, []byte("garbage"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // the error stays for as long as the file is bad
-		if _, changed, err := load(t.Context()); err == nil || changed {
-			t.Errorf("bad file: changed %t, %v", changed, err)
+		if _, written, err := load(t.Context()); err == nil || !written.IsZero() {
+			t.Errorf("bad file: written %v, %v", written, err)
 		}
 	}
 	put("a", "b")
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if _, changed, err := load(ended); !errors.Is(err, context.Canceled) || changed {
-		t.Errorf("interrupted: changed %t, %v", changed, err)
+	if _, written, err := load(ended); !errors.Is(err, context.Canceled) || !written.IsZero() {
+		t.Errorf("interrupted: written %v, %v", written, err)
 	}
-	if m, changed, err := load(t.Context()); err != nil || !changed || m.Len() != 2 {
-		t.Errorf("after an interruption: changed %t, %v", changed, err)
+	if m, written, err := load(t.Context()); err != nil || written.IsZero() || m.Len() != 2 {
+		t.Errorf("after an interruption: written %v, %v", written, err)
 	}
 }
 

@@ -76,37 +76,38 @@ func (c *cache) add(version string, terms []string, rows []simmatrix.Row) {
 
 // A Loader supplies the matrix of a file, and again whenever it has changed.
 // It is called when a [Store] opens and then once a second, never at the same
-// time. With changed false the last matrix is still valid; one with the same
-// content is no change either. An error is reported, and the last matrix stays
+// time. written is when the matrix was made; at zero the last one is still
+// valid, and one with the same content is no change either. An error is reported, and the last matrix stays
 // in service; a Loader returns the error for as long as it persists. A Loader
 // ends with ctx.
-type Loader func(ctx context.Context) (m *simmatrix.Matrix, changed bool, err error)
+type Loader func(ctx context.Context) (m *simmatrix.Matrix, written time.Time, err error)
 
 // InMemory returns a Loader of a matrix that never changes.
 func InMemory(m *simmatrix.Matrix) Loader {
-	return func(context.Context) (*simmatrix.Matrix, bool, error) { return m, true, nil }
+	now := time.Now()
+	return func(context.Context) (*simmatrix.Matrix, time.Time, error) { return m, now, nil }
 }
 
 // pollFile returns a poll that reports what a Loader returns.
 func pollFile(name string, load Loader, c *cache) func(ctx context.Context, report reporter) {
 	return func(ctx context.Context, report reporter) {
-		m, changed, err := load(ctx)
+		m, written, err := load(ctx)
 		switch {
 		case err != nil && ctx.Err() != nil: // closing
 		case err != nil:
 			report(name, nil, fmt.Errorf("%w: %w", ErrBadVersion, err))
-		case changed:
-			report(name, versionInMemory(name, m, c), nil)
+		case !written.IsZero():
+			report(name, versionInMemory(name, m, written, c), nil)
 		default:
 			report(name, nil, nil)
 		}
 	}
 }
 
-func versionInMemory(name string, m *simmatrix.Matrix, c *cache) *version {
+func versionInMemory(name string, m *simmatrix.Matrix, written time.Time, c *cache) *version {
 	id := m.Checksum()[:checksumDigits]
 	label := name + "@" + id
-	v := &version{Version: Version{ID: id, Meta: m.Meta(), Checksum: m.Checksum()}, name: name, label: label, key: label}
+	v := &version{Version: Version{ID: id, Meta: m.Meta(), Checksum: m.Checksum(), Pushed: written}, name: name, label: label, key: label}
 	v.fetch = func(_ context.Context, terms []string) ([]simmatrix.Row, error) {
 		rows := make([]simmatrix.Row, len(terms))
 		for k, term := range terms {

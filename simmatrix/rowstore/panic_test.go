@@ -56,11 +56,11 @@ func TestPanicWhileVersionsAreFollowedIsSurvived(t *testing.T) {
 		SourceFile: func(o *Options) func() bool {
 			var calls atomic.Int32
 			m := newMatrix(t, "one", 3)
-			o.Files = map[string]Loader{"main": func(context.Context) (*simmatrix.Matrix, bool, error) {
+			o.Files = map[string]Loader{"main": func(context.Context) (*simmatrix.Matrix, time.Time, error) {
 				if calls.Add(1) == 2 {
 					panic("mistake")
 				}
-				return m, true, nil
+				return m, time.Now(), nil
 			}}
 			return func() bool { return calls.Load() > 2 }
 		},

@@ -74,9 +74,11 @@ type State struct {
 
 // Stats are the state of a [Store] and its counters since it was opened.
 type Stats struct {
-	Matrices               []State // sorted by name
-	CacheHits, CacheMisses int64   // in terms
-	CacheBytes             uint64  // an estimate
+	Matrices []State // sorted by name
+	// Written is when each version that is served was pushed, or its file written.
+	Written                map[string]time.Time
+	CacheHits, CacheMisses int64  // in terms
+	CacheBytes             uint64 // an estimate
 	// Failures counts the calls to Redis that failed or, with the breaker open,
 	// were not made, BadRows the answers with bad or without some rows.
 	Failures, BadRows int64
@@ -248,7 +250,15 @@ func (s *Store) Stats() Stats {
 		CacheHits:   s.cache.hits.Load(),
 		CacheMisses: s.cache.misses.Load(),
 		CacheBytes:  s.cache.rows.WeightedSize(),
+		Written:     map[string]time.Time{},
 	}
+	s.mu.Lock()
+	for name, m := range s.matrices {
+		if m.rows != nil {
+			stats.Written[name] = m.rows.version.Pushed
+		}
+	}
+	s.mu.Unlock()
 	if r := s.remote; r != nil {
 		stats.Failures, stats.BadRows = r.failures.Load(), r.badRows.Load()
 		stats.Breaker = r.breaker.State().String()

@@ -25,7 +25,9 @@ func TestFirstBindingThatMatchesDecides(t *testing.T) {
 		Files: map[string]Loader{
 			"titles": InMemory(newMatrix(t, "titles", 3)),
 			"shop":   InMemory(newMatrix(t, "shop", 3)),
-			"unread": func(context.Context) (*simmatrix.Matrix, bool, error) { return nil, false, errors.New("no file") },
+			"unread": func(context.Context) (*simmatrix.Matrix, time.Time, error) {
+				return nil, time.Time{}, errors.New("no file")
+			},
 		},
 	})
 	for _, tt := range []struct{ name, index, field, want string }{
@@ -115,7 +117,9 @@ func TestRowsAmongSomeMatricesAreOfTheFirstBoundThatFits(t *testing.T) {
 		},
 		Files: map[string]Loader{
 			"narrow": InMemory(newMatrix(t, "narrow", 5)), "wide": InMemory(newMatrix(t, "wide", 5)), "last": InMemory(newMatrix(t, "last", 5)),
-			"empty": func(context.Context) (*simmatrix.Matrix, bool, error) { return nil, false, errors.New("not there") },
+			"empty": func(context.Context) (*simmatrix.Matrix, time.Time, error) {
+				return nil, time.Time{}, errors.New("not there")
+			},
 		},
 	})
 	for _, tt := range []struct {
@@ -154,7 +158,9 @@ func TestBindingMatchesWhatAnExpressionStandsFor(t *testing.T) {
 			"titles": InMemory(newMatrix(t, "titles", 3)),
 			"docs":   InMemory(newMatrix(t, "docs", 3)),
 			"all":    InMemory(newMatrix(t, "all", 3)),
-			"unread": func(context.Context) (*simmatrix.Matrix, bool, error) { return nil, false, errors.New("no file") },
+			"unread": func(context.Context) (*simmatrix.Matrix, time.Time, error) {
+				return nil, time.Time{}, errors.New("no file")
+			},
 		},
 	})
 	away := errors.New("the cluster is away")
@@ -286,15 +292,15 @@ func TestBadNewFileKeepsTheOld(t *testing.T) {
 	one, two := newMatrix(t, "one", 10), newMatrix(t, "two", 10)
 	var (
 		m       *simmatrix.Matrix
-		changed bool
+		written time.Time
 		failure error
 	)
 	states := make(chan State, 10)
 	s := open(t, Options{
-		Files:   map[string]Loader{"main": func(context.Context) (*simmatrix.Matrix, bool, error) { return one, true, nil }},
+		Files:   map[string]Loader{"main": InMemory(one)},
 		OnState: func(s State) { states <- s },
 	})
-	poll := pollFile("main", func(context.Context) (*simmatrix.Matrix, bool, error) { return m, changed, failure }, s.cache)
+	poll := pollFile("main", func(context.Context) (*simmatrix.Matrix, time.Time, error) { return m, written, failure }, s.cache)
 	sum := func(m *simmatrix.Matrix) string { return m.Checksum()[:checksumDigits] }
 	want := State{Name: "main", Source: SourceFile, Version: sum(one), Terms: 11, NonZeros: 10, Docs: 1000}
 	if diff := cmp.Diff(want, <-states); diff != "" {
@@ -304,21 +310,22 @@ func TestBadNewFileKeepsTheOld(t *testing.T) {
 	bad.Problem = "the version cannot be served: checksum"
 	good := want
 	good.Version = sum(two)
+	later := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 	for _, step := range []struct {
 		name     string
 		m        *simmatrix.Matrix
-		changed  bool
+		written  time.Time
 		failure  error
 		version  string
 		reported *State
 	}{
-		{"unchanged", nil, false, nil, sum(one), nil},
-		{"bad", nil, false, errors.New("checksum"), sum(one), &bad},
-		{"still bad", nil, false, errors.New("checksum, as before"), sum(one), nil},
-		{"good again", two, true, nil, sum(two), &good},
-		{"the same content", two, true, nil, sum(two), nil},
+		{"unchanged", nil, time.Time{}, nil, sum(one), nil},
+		{"bad", nil, time.Time{}, errors.New("checksum"), sum(one), &bad},
+		{"still bad", nil, time.Time{}, errors.New("checksum, as before"), sum(one), nil},
+		{"good again", two, later, nil, sum(two), &good},
+		{"the same content", two, later, nil, sum(two), nil},
 	} {
-		m, changed, failure = step.m, step.changed, step.failure
+		m, written, failure = step.m, step.written, step.failure
 		poll(t.Context(), s.report)
 		if got := served(s); got != step.version {
 			t.Errorf("%s: version %s, want %s", step.name, got, step.version)
@@ -334,17 +341,20 @@ func TestBadNewFileKeepsTheOld(t *testing.T) {
 			}
 		}
 	}
+	if got := s.Stats().Written["main"]; !got.Equal(later) {
+		t.Errorf("the file was written at %v, want %v", got, later)
+	}
 }
 
 func TestChangedFileIsServedWithoutARestart(t *testing.T) {
 	matrices := make(chan *simmatrix.Matrix, 1)
 	matrices <- newMatrix(t, "one", 10)
-	s := open(t, Options{Files: map[string]Loader{"main": func(context.Context) (*simmatrix.Matrix, bool, error) {
+	s := open(t, Options{Files: map[string]Loader{"main": func(context.Context) (*simmatrix.Matrix, time.Time, error) {
 		select {
 		case m := <-matrices:
-			return m, true, nil
+			return m, time.Now(), nil
 		default:
-			return nil, false, nil
+			return nil, time.Time{}, nil
 		}
 	}}})
 	pinned := s.Pin()

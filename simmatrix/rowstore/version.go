@@ -41,7 +41,7 @@ type Version struct {
 	simmatrix.Meta
 	// Checksum identifies the content, as [simmatrix.Matrix.Checksum] does.
 	Checksum string `json:"checksum"`
-	// Pushed is when the push began, UTC.
+	// Pushed is when the push began, UTC; for a file, when that was written.
 	Pushed time.Time `json:"pushed"`
 	// By says who pushed it, such as user@host, "" if unknown: at most 256 bytes
 	// without control characters.

@@ -136,24 +136,27 @@ func Follow(path string) rowstore.Loader {
 	var seen time.Time
 	var size int64
 	var failed error
-	return func(ctx context.Context) (*simmatrix.Matrix, bool, error) {
+	return func(ctx context.Context) (*simmatrix.Matrix, time.Time, error) {
 		info, err := os.Stat(path)
 		if err == nil && !info.Mode().IsRegular() {
 			err = fmt.Errorf("%s: %w", path, ErrNotRegular)
 		}
 		if err != nil {
 			seen = time.Time{}
-			return nil, false, err
+			return nil, time.Time{}, err
 		}
 		if info.ModTime().Equal(seen) && info.Size() == size {
-			return nil, false, failed
+			return nil, time.Time{}, failed
 		}
 		seen, size = info.ModTime(), info.Size()
 		var m *simmatrix.Matrix
 		if m, failed = ReadMatrix(ctx, path); ctx.Err() != nil {
 			seen = time.Time{} // it says nothing of the file
 		}
-		return m, failed == nil, failed
+		if failed != nil {
+			return nil, time.Time{}, failed
+		}
+		return m, seen, nil
 	}
 }
 

@@ -57,6 +57,7 @@ func TestMetricsOfMatricesAndWeights(t *testing.T) {
 	}
 	for _, want := range []string{
 		"akin_matrix_source_healthy matrix=m", "akin_weights_source_healthy weights=m", "akin_matrix_terms matrix=m", "akin_weights_terms weights=m",
+		"akin_matrix_created_timestamp_seconds matrix=m", "akin_weights_created_timestamp_seconds weights=m",
 		"akin_cache_bytes cache=rows", "akin_cache_bytes cache=weights", "akin_rerank_cache_resets_total",
 	} {
 		if !got[want] {
