@@ -115,6 +115,8 @@ func (p *Pairs) features(wx Vector) Vector {
 
 // Cosine returns the cosine of the features of x and y, 0 where a norm is 0.
 func (p *Pairs) Cosine(x, y Vector) float64 {
-	a, b := p.features(shrunk(x, p.sp.weights)), p.features(shrunk(y, p.sp.weights))
-	return wideCosine(a, b, nil)
+	u, _ := scaled(x, p.sp.weights)
+	v, _ := scaled(y, p.sp.weights)
+	a, b := p.features(u), p.features(v)
+	return quotient(a.dot(b), a.Norm(), b.Norm())
 }

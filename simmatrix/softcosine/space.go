@@ -189,10 +189,15 @@ func (sp *Space) InnerProduct(x, y Vector) float64 {
 	}
 	sp.giveBack(d)
 	if !finite(r) { // A sum on the way to it may have been out of range.
-		return float(sp.wideInner(x, y))
+		u, eu := scaled(x, sp.weights)
+		v, ev := scaled(y, sp.weights)
+		return math.Ldexp(sp.inner(u, v), eu+ev)
 	}
 	return r
 }
+
+// inner returns uᵀ·S·v.
+func (sp *Space) inner(u, v Vector) float64 { return sp.combination(u).dot(v) }
 
 // row returns Σ_j s_ij·d_j, and reads only the marked similarities.
 func (d *scratch) row(s *Similarities, i int32) float64 {
@@ -215,7 +220,8 @@ func (sp *Space) HardNorm(x Vector) float64 {
 	if norm := sp.hardNorm(x); !math.IsNaN(norm) {
 		return norm
 	}
-	return float(wideNorm(x, sp.weights))
+	u, e := scaled(x, sp.weights)
+	return math.Ldexp(math.Sqrt(u.dot(u)), e)
 }
 
 // hardNorm returns ‖Wx‖, or NaN where that is so small or large, though not 0,
@@ -229,11 +235,7 @@ func (sp *Space) hardNorm(x Vector) float64 {
 	if plain(sum) {
 		return math.Sqrt(sum)
 	}
-	return zeroOrNaN(wideNorm(x, sp.weights))
-}
-
-func zeroOrNaN(a wide) float64 {
-	if a.Sign() == 0 {
+	if u, _ := scaled(x, sp.weights); u.Len() == 0 {
 		return 0
 	}
 	return math.NaN()
@@ -251,11 +253,12 @@ func (sp *Space) SoftNorm(x Vector) (float64, error) {
 	if err != nil || !math.IsNaN(norm) {
 		return norm, err
 	}
-	far, err := sp.wideSoftNorm(x)
+	u, e := scaled(x, sp.weights)
+	norm, err = sp.scaledSoftNorm(u)
 	if err != nil {
 		return 0, err
 	}
-	return inRange("√⟨x, x⟩", float(far))
+	return inRange("√⟨x, x⟩", math.Ldexp(norm, e))
 }
 
 // softNorm returns √⟨x, x⟩, or NaN as hardNorm does.
@@ -263,11 +266,20 @@ func (sp *Space) softNorm(x Vector) (float64, error) {
 	if square := sp.InnerProduct(x, x); plain(square) {
 		return math.Sqrt(square), nil
 	}
-	norm, err := sp.wideSoftNorm(x)
-	if err != nil {
+	u, _ := scaled(x, sp.weights)
+	if norm, err := sp.scaledSoftNorm(u); err != nil || norm == 0 {
 		return 0, err
 	}
-	return zeroOrNaN(norm), nil
+	return math.NaN(), nil
+}
+
+// scaledSoftNorm returns √(uᵀSu).
+func (sp *Space) scaledSoftNorm(u Vector) (float64, error) {
+	square := sp.inner(u, u)
+	if square+roundingShare*u.dot(u) < 0 {
+		return 0, ErrNotReal
+	}
+	return math.Sqrt(max(square, 0)), nil
 }
 
 // Hard returns the length-normalized similarity ⟨x, y⟩ / (‖Wx‖·‖Wy‖), 0 where a
@@ -276,7 +288,9 @@ func (sp *Space) Hard(x, y Vector) float64 {
 	if hard := quotient(sp.InnerProduct(x, y), sp.hardNorm(x), sp.hardNorm(y)); finite(hard) {
 		return hard
 	}
-	return over(sp.wideInner(x, y), wideNorm(x, sp.weights), wideNorm(y, sp.weights))
+	u, _ := scaled(x, sp.weights)
+	v, _ := scaled(y, sp.weights)
+	return quotient(sp.inner(u, v), u.Norm(), v.Norm())
 }
 
 // Soft returns the soft cosine measure ⟨x, y⟩ / (√⟨x, x⟩·√⟨y, y⟩), 0 where a
@@ -294,15 +308,11 @@ func (sp *Space) Soft(x, y Vector) (float64, error) {
 	if soft := quotient(sp.InnerProduct(x, y), nx, ny); finite(soft) {
 		return soft, nil
 	}
-	far, err := sp.wideSoftNorm(x)
-	if err != nil {
-		return 0, err
-	}
-	farY, err := sp.wideSoftNorm(y)
-	if err != nil {
-		return 0, err
-	}
-	return inRange("the soft cosine measure", over(sp.wideInner(x, y), far, farY))
+	u, _ := scaled(x, sp.weights)
+	v, _ := scaled(y, sp.weights)
+	nu, _ := sp.scaledSoftNorm(u) // it is real, as softNorm has seen
+	nv, _ := sp.scaledSoftNorm(v)
+	return inRange("the soft cosine measure", quotient(sp.inner(u, v), nu, nv))
 }
 
 // Cosine returns (Wx)ᵀ(Wy) / (‖Wx‖·‖Wy‖), 0 where a norm is 0.
@@ -310,11 +320,9 @@ func (sp *Space) Cosine(x, y Vector) float64 {
 	if cosine := quotient(sp.weigh(x).dot(sp.weigh(y)), sp.hardNorm(x), sp.hardNorm(y)); finite(cosine) {
 		return cosine
 	}
-	return wideCosine(x, y, sp.weights)
-}
-
-func wideCosine(x, y Vector, weights []float64) float64 {
-	return over(wideDot(x, y, weights), wideNorm(x, weights), wideNorm(y, weights))
+	u, _ := scaled(x, sp.weights)
+	v, _ := scaled(y, sp.weights)
+	return quotient(u.dot(v), u.Norm(), v.Norm())
 }
 
 // quotient returns a / (b·c), 0 where b or c is 0.

@@ -3,7 +3,6 @@ package softcosine
 import (
 	"fmt"
 	"math"
-	"math/big"
 )
 
 // DotQuery returns x' = Sᵀ·(Wx), for which x'ᵀ(Wy) = ⟨x, y⟩ for all y (the
@@ -20,16 +19,12 @@ func (sp *Space) DotDocument(y Vector) (Vector, error) {
 	if err != nil || norm == 0 {
 		return Vector{}, err
 	}
-	if !math.IsNaN(norm) {
-		return sp.weigh(y).mapped(func(_ int32, v float64) float64 { return v / norm }), nil
+	u := sp.weigh(y)
+	if math.IsNaN(norm) {
+		u, _ = scaled(y, sp.weights)
+		norm, _ = sp.scaledSoftNorm(u) // it is real, as softNorm has seen
 	}
-	far, err := sp.wideSoftNorm(y)
-	if err != nil {
-		return Vector{}, err
-	}
-	return y.mapped(func(term int32, v float64) float64 {
-		return over(weighted(v, sp.weights, term), far, big.NewFloat(1))
-	}), nil
+	return u.mapped(func(_ int32, v float64) float64 { return v / norm }), nil
 }
 
 // CosineQuery returns the vector of n+1 coordinates, of length 1,
@@ -39,7 +34,8 @@ func (sp *Space) DotDocument(y Vector) (Vector, error) {
 // for a store of cosines with documents stored as [Space.CosineDocument] (the
 // notes, theorem 4.3); the zero vector where Sᵀ(Wx) = 0.
 func (sp *Space) CosineQuery(x Vector) Vector {
-	q := sp.combination(shrunk(x, sp.weights))
+	u, _ := scaled(x, sp.weights)
+	q := sp.combination(u)
 	norm := q.Norm()
 	if norm == 0 {
 		return Vector{}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"math/big"
 	"slices"
 )
 
@@ -57,19 +56,18 @@ func (x Vector) Dot(y Vector) float64 {
 	if sum := x.dot(y); finite(sum) {
 		return sum
 	}
-	return float(wideDot(x, y, nil))
+	u, eu := scaled(x, nil)
+	v, ev := scaled(y, nil)
+	return math.Ldexp(u.dot(v), eu+ev)
 }
 
 // Norm returns ‖x‖ = √(xᵀx), +Inf where it is out of range.
 func (x Vector) Norm() float64 {
-	sum := 0.0
-	for _, v := range x.Values {
-		sum += v * v
+	if square := x.dot(x); plain(square) {
+		return math.Sqrt(square)
 	}
-	if plain(sum) {
-		return math.Sqrt(sum)
-	}
-	return float(wideNorm(x, nil))
+	u, e := scaled(x, nil)
+	return math.Ldexp(math.Sqrt(u.dot(u)), e)
 }
 
 // Scaled returns f·x without zeros. It panics at a coordinate out of range.
@@ -105,57 +103,35 @@ func (x Vector) checked() Vector {
 	return x
 }
 
-// A wide is a float64 whose exponent may be far beyond its range.
-type wide = *big.Float
-
-func times(a, b wide) wide { return new(big.Float).Mul(a, b) }
-
-func plus(a, b wide) wide { return new(big.Float).Add(a, b) }
-
-// over returns a / (b·c), 0 where b or c is 0.
-func over(a, b, c wide) float64 {
-	if b.Sign() == 0 || c.Sign() == 0 {
-		return 0
-	}
-	return float(new(big.Float).Quo(new(big.Float).Quo(a, b), c))
-}
-
-// float returns the nearest float64, infinite or 0 where a is out of range.
-func float(a wide) float64 {
-	v, _ := a.Float64()
-	return v
-}
-
-// headroom is how many powers of two lie between the coordinates of a shrunk
+// headroom is how many powers of two lie between the coordinates of a scaled
 // vector and 1: as much as a sum over all terms can grow by.
 const headroom = 64
 
-// shrunk returns Wx, for the diagonal of W or nil for the identity, divided by
-// a power of two: its coordinates are below 2⁻⁶⁴ and the largest is at least a
-// quarter of that, so that Sᵀ·u does not leave the range of a float64, whatever
-// S. It panics where a coordinate of x is not finite.
-func shrunk(x Vector, weights []float64) Vector {
-	x = x.checked()
-	largest := math.MinInt
+// scaled returns u and e with Wx = u·2ᵉ, for the diagonal of W or nil for the
+// identity, so that products of such u do not leave the range of a float64,
+// whatever S: the largest coordinate of u is between 2⁻⁶⁶ and 2⁻⁶⁴. Coordinates
+// that are smaller by 300 digits are left out. It panics where one of x is not
+// finite.
+func scaled(x Vector, weights []float64) (u Vector, e int) {
+	fraction := func(term int32, v float64) (m float64, e int) {
+		m, e = math.Frexp(v)
+		if weights != nil {
+			w, we := math.Frexp(weights[term])
+			m, e = m*w, e+we
+		}
+		return m, e
+	}
+	x, e = x.checked(), math.MinInt
 	for k, term := range x.Terms {
-		if w := weighted(x.Values[k], weights, term); w.Sign() != 0 {
-			largest = max(largest, w.MantExp(nil))
+		if m, own := fraction(term, x.Values[k]); m != 0 {
+			e = max(e, own)
 		}
 	}
+	e += headroom
 	return x.mapped(func(term int32, v float64) float64 {
-		w := weighted(v, weights, term)
-		if w.Sign() == 0 {
-			return 0
-		}
-		return float(new(big.Float).SetMantExp(w, -largest-headroom))
-	})
-}
-
-func weighted(v float64, weights []float64, term int32) wide {
-	if weights == nil {
-		return big.NewFloat(v)
-	}
-	return times(big.NewFloat(v), big.NewFloat(weights[term]))
+		m, own := fraction(term, v)
+		return math.Ldexp(m, own-e)
+	}), e
 }
 
 // dot returns xᵀy, or what is not finite where a sum is out of range.
@@ -173,50 +149,6 @@ func (x Vector) dot(y Vector) float64 {
 		}
 	}
 	return sum
-}
-
-// wideDot returns (Wx)ᵀ(Wy). It panics where a coordinate is not finite.
-func wideDot(x, y Vector, weights []float64) wide {
-	x, y = x.checked(), y.checked()
-	sum := new(big.Float)
-	for k, i := range x.Terms {
-		if v := y.At(i); v != 0 {
-			sum = plus(sum, times(weighted(x.Values[k], weights, i), weighted(v, weights, i)))
-		}
-	}
-	return sum
-}
-
-func wideNorm(x Vector, weights []float64) wide { return new(big.Float).Sqrt(wideDot(x, x, weights)) }
-
-// wideInner returns ⟨x, y⟩. It panics where a coordinate is not finite.
-func (sp *Space) wideInner(x, y Vector) wide {
-	sum := wideDot(x, y, sp.weights) // s_ii = 1
-	for k, i := range x.Terms {
-		row := new(big.Float)
-		cols, sims := sp.s.Row(int(i))
-		for l, j := range cols {
-			if v := y.At(j); v != 0 {
-				row = plus(row, times(weighted(v, sp.weights, j), big.NewFloat(sims[l])))
-			}
-		}
-		sum = plus(sum, times(weighted(x.Values[k], sp.weights, i), row))
-	}
-	return sum
-}
-
-// wideSoftNorm is [Space.SoftNorm] without its range.
-func (sp *Space) wideSoftNorm(x Vector) (wide, error) {
-	square := sp.wideInner(x, x)
-	rounding := times(wideDot(x, x, sp.weights), big.NewFloat(roundingShare))
-	switch {
-	case square.Sign() >= 0:
-		return new(big.Float).Sqrt(square), nil
-	case plus(square, rounding).Sign() >= 0:
-		return new(big.Float), nil
-	default:
-		return nil, fmt.Errorf("%w: %.4g", ErrNotReal, float(square))
-	}
 }
 
 // inRange returns what a is, or an error that wraps [ErrRange].
