@@ -14,8 +14,6 @@ import (
 )
 
 const (
-	// minCacheBytes is room for the rows of a few searches.
-	minCacheBytes = 1 << 20
 	// entryBytes is what one entry takes in addition to its strings: 114 bytes
 	// for the library's node and table slot (BenchmarkCacheEntry), and rounding up
 	// of two allocations, about 4 % of a row of 100 neighbors.

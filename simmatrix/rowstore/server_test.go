@@ -268,6 +268,9 @@ func publish(tb testing.TB, a *Admin, m *simmatrix.Matrix) string {
 	return v.ID
 }
 
+// minCacheBytes is what the configuration allows at least.
+const minCacheBytes = 1 << 20
+
 // everywhere binds the matrix main to all fields.
 func everywhere() []Binding {
 	return []Binding{{Name: "main", Indices: []string{"*"}, Fields: []string{"*"}}}

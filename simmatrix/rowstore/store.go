@@ -155,12 +155,9 @@ func (v *version) setDamage(err error, terms []string) {
 
 // Open returns a Store that follows its matrices until Close. Every source is
 // asked once before Open returns, within ctx; those with nothing to serve yet
-// are asked again, and their searches are not expanded until then. The error
-// lists all that is wrong with the options.
+// are asked again, and their searches are not expanded until then. The error is
+// that of the URL of Redis, where one is needed.
 func Open(ctx context.Context, o Options) (*Store, error) {
-	if err := o.check(); err != nil {
-		return nil, err
-	}
 	c, err := newCache(o.CacheBytes)
 	if err != nil {
 		return nil, err
@@ -214,33 +211,6 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	}
 	follow(followEvery, s.remote.poll)
 	return s, nil
-}
-
-// check returns all that is wrong.
-func (o *Options) check() error {
-	var errs []error
-	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if len(o.Bindings) == 0 {
-		wrong("no matrix is bound")
-	}
-	for i, b := range o.Bindings {
-		if err := checkName("matrix", b.Name); err != nil {
-			wrong("binding %d: %w", i, err)
-		}
-		if len(newIndexSet(b.Indices).in) == 0 || len(b.Fields) == 0 {
-			wrong("binding %d: it needs a pattern for indices and one for fields", i)
-		}
-		if o.Files[b.Name] == nil && o.Redis.URL == "" {
-			wrong("binding %d: matrix %q has neither a file nor a Redis URL", i, b.Name)
-		}
-	}
-	if o.CacheBytes < minCacheBytes {
-		wrong("cache: %d bytes, want at least %d", o.CacheBytes, minCacheBytes)
-	}
-	if o.RedisTimeout < 0 || o.RedisTimeout == 0 && o.Redis.URL != "" {
-		wrong("redis timeout: %v is negative or 0", o.RedisTimeout)
-	}
-	return errors.Join(errs...)
 }
 
 // Stats returns the state and the counters.

@@ -98,27 +98,27 @@ func ExampleCollection_Products() {
 	// document 2: 1.000
 }
 
-func ExampleParseWeightings() {
-	document, query, err := softcosine.ParseWeightings("lnc.ltc")
+func ExampleParseSMARTPair() {
+	document, query, err := softcosine.ParseSMARTPair("lnc.ltc")
 	fmt.Println(document, query, err)
-	_, err = softcosine.ParseWeighting("lzc")
+	_, err = softcosine.ParseSMART("lzc")
 	fmt.Println(err)
 	// Output:
 	// lnc ltc <nil>
-	// bad term weighting "lzc": letter "z" of the document frequency is not one of x, n, f, t, p
+	// bad term weighting "lzc": want a letter of the term frequency (one of bntalLd), of the document frequency (xnftp) and of the norm (xncub)
 }
 
-func ExampleWeighting_Apply() {
+func ExampleSMART_Apply() {
 	docs := []softcosine.Vector{
 		softcosine.NewVector(map[int32]float64{0: 2, 1: 1}),
 		softcosine.NewVector(map[int32]float64{0: 1}),
 	}
-	w, err := softcosine.ParseWeighting("ntn")
+	w, err := softcosine.ParseSMART("ntn")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	st := softcosine.CollectStatistics(2, docs, nil)
+	st := softcosine.CountFrequencies(2, docs, nil)
 	v, err := w.Apply(docs[0], 0, &st)
 	fmt.Printf("%.3f %v\n", v.Values, err) // 2·ln(3/2) and 1·ln(3/1)
 	// Output:

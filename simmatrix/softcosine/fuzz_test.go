@@ -7,24 +7,24 @@ import (
 	"testing"
 )
 
-func FuzzParseWeighting(f *testing.F) {
+func FuzzParseSMART(f *testing.F) {
 	for _, seed := range []string{"ltc", "nnn", "txx", "Lpb", "duu", "", "lt", "ltc.nfn", "mtc", "\xff\x00l"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, letters string) {
-		w, err := ParseWeighting(letters)
+		w, err := ParseSMART(letters)
 		known := len(letters) == 3 && strings.IndexByte(termFreqLetters, letters[0]) >= 0 &&
 			strings.IndexByte(docFreqLetters, letters[1]) >= 0 && strings.IndexByte(normLetters, letters[2]) >= 0
 		if known != (err == nil) {
 			t.Fatalf("%q: error %v", letters, err)
 		}
 		if err != nil {
-			if !errors.Is(err, ErrWeighting) || w != (Weighting{}) {
+			if !errors.Is(err, ErrWeighting) || w != (SMART{}) {
 				t.Fatalf("%q: %v with error %v", letters, w, err)
 			}
 			return
 		}
-		back, err := ParseWeighting(w.String())
+		back, err := ParseSMART(w.String())
 		if err != nil || back != w || back.String() != w.String() {
 			t.Errorf("%q is %v, which is read as %v, %v", letters, w, back, err)
 		}

@@ -290,10 +290,10 @@ func TestVectorsThatWouldNotBeFinitePanic(t *testing.T) {
 }
 
 func TestWeightingsRefuseWhatIsNotFinite(t *testing.T) {
-	st := &Statistics{Docs: 1000, DocFreqs: []int64{1, 1}, MeanTerms: math.MaxFloat64, MeanBytes: math.SmallestNonzeroFloat64, Slope: 1}
+	st := &Frequencies{Docs: 1000, DocFreqs: []int64{1, 1}, MeanTerms: math.MaxFloat64, MeanBytes: math.SmallestNonzeroFloat64, Slope: 1}
 	large := NewVector(map[int32]float64{0: math.MaxFloat64, 1: math.MaxFloat64})
 	for _, letters := range []string{"nfn", "nfc", "Lnn", "nnc", "nnu", "nnb"} {
-		w, _, err := ParseWeightings(letters)
+		w, _, err := ParseSMARTPair(letters)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// The letters that [ParseWeighting] knows, by place.
+// The letters that [ParseSMART] knows, by place.
 const (
 	termFreqLetters = "bntalLd"
 	docFreqLetters  = "xnftp"
 	normLetters     = "xncub"
 )
 
-// A Weighting is a term weighting in SMART notation, three letters that say
-// how the vector v of a document is made from its term frequencies f, the
+// A SMART is a term weighting in the notation of that name, three letters that
+// say how the vector v of a document is made from its term frequencies f, the
 // collection's size N and the document frequencies n_t,
 //
 //	v = (t ∘ d) / m
@@ -45,48 +45,40 @@ const (
 //	u     1 − s + s·u / avg u               u: the number of different terms
 //	b     1 − s + s·b / avg b               b: the length in bytes
 //
-// with the slope s of [Statistics] and averages over the collection.
+// with the slope s of [Frequencies] and averages over the collection.
 //
 // This is table 3.1 of the thesis, with two exceptions. Its p is negative for a
 // term of more than half of the documents, and its L averages over the
 // collection; here they are as in Manning, Raghavan and Schütze, Introduction
-// to Information Retrieval, 2008 (figure 6.15). The zero Weighting is nnn, the
+// to Information Retrieval, 2008 (figure 6.15). The zero SMART is nnn, the
 // term frequencies themselves.
-type Weighting struct {
+type SMART struct {
 	termFreq, docFreq, norm byte // letters without their synonyms t, x and x; 0 is n
 }
 
-// ParseWeighting returns the weighting of three letters, "ltc" for instance.
-func ParseWeighting(letters string) (Weighting, error) {
-	if len(letters) != 3 {
-		return Weighting{}, fmt.Errorf("%w %q: not three letters, those of the term frequency (%s), document frequency (%s) and norm (%s)",
-			ErrWeighting, letters, spaced(termFreqLetters), spaced(docFreqLetters), spaced(normLetters))
-	}
-	for i, place := range []struct{ name, letters string }{
-		{"term frequency", termFreqLetters}, {"document frequency", docFreqLetters}, {"norm", normLetters},
-	} {
-		if strings.IndexByte(place.letters, letters[i]) < 0 {
-			return Weighting{}, fmt.Errorf("%w %q: letter %q of the %s is not one of %s",
-				ErrWeighting, letters, letters[i:i+1], place.name, spaced(place.letters))
+// ParseSMART returns the weighting of three letters, "ltc" for instance.
+func ParseSMART(letters string) (SMART, error) {
+	for i, known := range []string{termFreqLetters, docFreqLetters, normLetters} {
+		if len(letters) != 3 || strings.IndexByte(known, letters[i]) < 0 {
+			return SMART{}, fmt.Errorf("%w %q: want a letter of the term frequency (one of %s), of the document frequency (%s) and of the norm (%s)",
+				ErrWeighting, letters, termFreqLetters, docFreqLetters, normLetters)
 		}
 	}
-	return Weighting{
+	return SMART{
 		termFreq: withoutSynonym(letters[0], 't'), docFreq: withoutSynonym(letters[1], 'x'), norm: withoutSynonym(letters[2], 'x'),
 	}, nil
 }
 
-// ParseWeightings returns the weightings of a pair "ddd.qqq", of documents and
+// ParseSMARTPair returns the weightings of a pair "ddd.qqq", of documents and
 // of queries; three letters are for both.
-func ParseWeightings(pair string) (document, query Weighting, err error) {
+func ParseSMARTPair(pair string) (document, query SMART, err error) {
 	first, second, isPair := strings.Cut(pair, ".")
-	if document, err = ParseWeighting(first); err != nil || !isPair {
+	if document, err = ParseSMART(first); err != nil || !isPair {
 		return document, document, err
 	}
-	query, err = ParseWeighting(second)
+	query, err = ParseSMART(second)
 	return document, query, err
 }
-
-func spaced(letters string) string { return strings.Join(strings.Split(letters, ""), ", ") }
 
 func withoutSynonym(letter, synonym byte) byte {
 	if letter == 'n' || letter == synonym {
@@ -96,7 +88,7 @@ func withoutSynonym(letter, synonym byte) byte {
 }
 
 // String returns the three letters, with n for its synonyms.
-func (w Weighting) String() string {
+func (w SMART) String() string {
 	letters := []byte{w.termFreq, w.docFreq, w.norm}
 	for i := range letters {
 		letters[i] = cmp.Or(letters[i], 'n')
@@ -104,9 +96,9 @@ func (w Weighting) String() string {
 	return string(letters)
 }
 
-// Statistics are what a [Weighting] has to know, for the letters in
+// Frequencies are what a [SMART] has to know, for the letters in
 // parentheses.
-type Statistics struct {
+type Frequencies struct {
 	Docs      int64   // N, the number of documents, at least 1 (f, t, p)
 	DocFreqs  []int64 // n_t by term; one outside of [1, Docs] counts as the nearer end (f, t, p)
 	MeanTerms float64 // avg u, the mean number of different terms of a document, above 0 (u)
@@ -116,14 +108,14 @@ type Statistics struct {
 	Slope float64
 }
 
-// CollectStatistics returns the statistics of term-frequency vectors over n
+// CountFrequencies returns the statistics of term-frequency vectors over n
 // terms and of the documents' lengths in bytes, nil where unknown. The slope is
 // 0. It panics where there are not as many lengths as documents.
-func CollectStatistics(n int, docs []Vector, byteLengths []int64) Statistics {
+func CountFrequencies(n int, docs []Vector, byteLengths []int64) Frequencies {
 	if byteLengths != nil && len(byteLengths) != len(docs) {
 		panic("softcosine: not as many lengths as documents")
 	}
-	st := Statistics{Docs: int64(len(docs)), DocFreqs: make([]int64, n)}
+	st := Frequencies{Docs: int64(len(docs)), DocFreqs: make([]int64, n)}
 	if len(docs) == 0 {
 		return st
 	}
@@ -145,7 +137,7 @@ func CollectStatistics(n int, docs []Vector, byteLengths []int64) Statistics {
 // length in bytes, which only norm b reads. The error wraps [ErrWeighting]
 // where a frequency is not positive, or below 1 with l, L or d, or where
 // anything read, or on the way to v, is out of range.
-func (w Weighting) Apply(f Vector, byteLength int64, st *Statistics) (Vector, error) {
+func (w SMART) Apply(f Vector, byteLength int64, st *Frequencies) (Vector, error) {
 	v, err := w.TermFrequencies(f)
 	if err != nil || v.Len() == 0 {
 		return Vector{}, err
@@ -184,7 +176,7 @@ func (w Weighting) Apply(f Vector, byteLength int64, st *Statistics) (Vector, er
 	return v, nil
 }
 
-func (w Weighting) checkRange(values ...float64) error {
+func (w SMART) checkRange(values ...float64) error {
 	if slices.ContainsFunc(values, notFinite) {
 		return fmt.Errorf("%w %v: a number of it is %w", ErrWeighting, w, ErrRange)
 	}
@@ -192,8 +184,8 @@ func (w Weighting) checkRange(values ...float64) error {
 }
 
 // TermFrequencies returns t, of the first letter: with weights of
-// [Weighting.TermWeights] it is x of a [Space]. Errors are those of Apply.
-func (w Weighting) TermFrequencies(f Vector) (Vector, error) {
+// [SMART.TermWeights] it is x of a [Space]. Errors are those of Apply.
+func (w SMART) TermFrequencies(f Vector) (Vector, error) {
 	logarithmic := strings.IndexByte("lLd", w.termFreq) >= 0
 	sum, largest := 0.0, 0.0
 	for k, value := range f.Values {
@@ -202,10 +194,8 @@ func (w Weighting) TermFrequencies(f Vector) (Vector, error) {
 		}
 		sum, largest = sum+value, max(largest, value)
 	}
-	if w.termFreq == 'L' {
-		if err := w.checkRange(sum); err != nil {
-			return Vector{}, err
-		}
+	if err := w.checkRange(sum); w.termFreq == 'L' && err != nil {
+		return Vector{}, err
 	}
 	mean := sum / float64(max(f.Len(), 1))
 	return f.mapped(func(_ int32, value float64) float64 {
@@ -228,7 +218,7 @@ func (w Weighting) TermFrequencies(f Vector) (Vector, error) {
 
 // TermWeights returns d, of the second letter, for all terms of st: the
 // diagonal of W, as [NewSpace] takes it. Errors are those of Apply.
-func (w Weighting) TermWeights(st *Statistics) ([]float64, error) {
+func (w SMART) TermWeights(st *Frequencies) ([]float64, error) {
 	if w.docFreq == 0 {
 		return slices.Repeat([]float64{1}, len(st.DocFreqs)), nil
 	}
@@ -242,7 +232,7 @@ func (w Weighting) TermWeights(st *Statistics) ([]float64, error) {
 	return weights, nil
 }
 
-func (w Weighting) checkDocs(st *Statistics) error {
+func (w SMART) checkDocs(st *Frequencies) error {
 	if st.Docs < 1 {
 		return fmt.Errorf("%w %v: %d documents", ErrWeighting, w, st.Docs)
 	}
@@ -250,7 +240,7 @@ func (w Weighting) checkDocs(st *Statistics) error {
 }
 
 // docFreqFactor returns d of term t, at least 0.
-func (w Weighting) docFreqFactor(st *Statistics, t int32) float64 {
+func (w SMART) docFreqFactor(st *Frequencies, t int32) float64 {
 	docs, holders := float64(st.Docs), float64(min(max(st.DocFreqs[t], 1), st.Docs))
 	switch w.docFreq {
 	case 'f':
@@ -265,7 +255,7 @@ func (w Weighting) docFreqFactor(st *Statistics, t int32) float64 {
 }
 
 // pivoted returns 1 − s + s·length/mean.
-func (w Weighting) pivoted(slope, length, mean float64, unit string) (float64, error) {
+func (w SMART) pivoted(slope, length, mean float64, unit string) (float64, error) {
 	switch {
 	case !(slope >= 0 && slope <= 1): // written so that NaN fails
 		return 0, fmt.Errorf("%w %v: slope %v is not in [0, 1]", ErrWeighting, w, slope)

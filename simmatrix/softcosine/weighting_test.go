@@ -4,13 +4,14 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 )
 
-func mustWeighting(tb testing.TB, letters string) Weighting {
+func mustSMART(tb testing.TB, letters string) SMART {
 	tb.Helper()
-	w, err := ParseWeighting(letters)
+	w, err := ParseSMART(letters)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -28,7 +29,7 @@ func TestTermFrequencyFactorsAreThoseOfTheTable(t *testing.T) {
 		"L": func(f float64) float64 { return (1 + math.Log(f)) / (1 + math.Log(2)) },
 		"d": func(f float64) float64 { return 1 + math.Log(1+math.Log(f)) },
 	} {
-		got, err := mustWeighting(t, letter+"nn").Apply(f, 0, &Statistics{})
+		got, err := mustSMART(t, letter+"nn").Apply(f, 0, &Frequencies{})
 		if err != nil || got.Len() != 3 {
 			t.Fatalf("%s: %v, %v", letter, got, err)
 		}
@@ -41,7 +42,7 @@ func TestTermFrequencyFactorsAreThoseOfTheTable(t *testing.T) {
 }
 
 func TestDocumentFrequencyFactorsAreThoseOfTheTable(t *testing.T) {
-	st := &Statistics{Docs: 8, DocFreqs: []int64{1, 2, 4, 6, 8, 0, 9}}
+	st := &Frequencies{Docs: 8, DocFreqs: []int64{1, 2, 4, 6, 8, 0, 9}}
 	for letter, want := range map[string][]float64{
 		"x": {1, 1, 1, 1, 1, 1, 1},
 		"n": {1, 1, 1, 1, 1, 1, 1},
@@ -52,7 +53,7 @@ func TestDocumentFrequencyFactorsAreThoseOfTheTable(t *testing.T) {
 		// ln(7/1), ln(6/2), ln(4/4), and then 0 for what is negative: ln(2/6), ln 0.
 		"p": {math.Log(7), math.Log(3), 0, 0, 0, math.Log(7), 0},
 	} {
-		w := mustWeighting(t, "n"+letter+"n")
+		w := mustSMART(t, "n"+letter+"n")
 		weights, err := w.TermWeights(st)
 		if err != nil {
 			t.Fatal(err)
@@ -74,14 +75,14 @@ func TestDocumentFrequencyFactorsAreThoseOfTheTable(t *testing.T) {
 
 func TestNormsAreThoseOfTheTable(t *testing.T) {
 	f := NewVector(map[int32]float64{0: 3, 2: 4})
-	st := &Statistics{MeanTerms: 8, MeanBytes: 100, Slope: 0.25}
+	st := &Frequencies{MeanTerms: 8, MeanBytes: 100, Slope: 0.25}
 	for letter, want := range map[string]float64{
 		"x": 1, "n": 1,
 		"c": 5,
 		"u": 0.75 + 0.25*2/8,
 		"b": 0.75 + 0.25*40/100,
 	} {
-		got, err := mustWeighting(t, "nn"+letter).Apply(f, 40, st)
+		got, err := mustSMART(t, "nn"+letter).Apply(f, 40, st)
 		if err != nil || !near(got.At(0), 3/want, 1e-15) || !near(got.At(2), 4/want, 1e-15) {
 			t.Errorf("%s: %v, %v; want the frequencies over %v", letter, got, err, want)
 		}
@@ -94,8 +95,8 @@ func TestAWeightingFromTheTextbook(t *testing.T) {
 	// the document "car insurance auto insurance", N = 1,000,000. Their logarithms
 	// to base 10 make it 1·2.0/√6 + 2·3.0/√6 = 8/√6; ours are ln 10 times that.
 	const auto, best, car, insurance = 0, 1, 2, 3
-	st := &Statistics{Docs: 1_000_000, DocFreqs: []int64{auto: 5000, best: 50_000, car: 10_000, insurance: 1000}}
-	document, query, err := ParseWeightings("nnc.nfn")
+	st := &Frequencies{Docs: 1_000_000, DocFreqs: []int64{auto: 5000, best: 50_000, car: 10_000, insurance: 1000}}
+	document, query, err := ParseSMARTPair("nnc.nfn")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,8 +119,8 @@ func TestAWeightingIsASpaceAndANorm(t *testing.T) {
 	eachCase(t, func(t *testing.T, rng *rand.Rand) {
 		t.Helper()
 		docs := randomDocuments(rng, 10, 6)
-		st := CollectStatistics(10, docs, nil)
-		w := mustWeighting(t, string([]byte{
+		st := CountFrequencies(10, docs, nil)
+		w := mustSMART(t, string([]byte{
 			termFreqLetters[rng.IntN(len(termFreqLetters))], docFreqLetters[rng.IntN(len(docFreqLetters))], 'c',
 		}))
 		weights, err := w.TermWeights(&st)
@@ -142,9 +143,9 @@ func TestAWeightingIsASpaceAndANorm(t *testing.T) {
 	})
 }
 
-func TestStatisticsAreCounted(t *testing.T) {
+func TestFrequenciesAreCounted(t *testing.T) {
 	docs := []Vector{NewVector(map[int32]float64{0: 5, 2: 1}), {}, NewVector(map[int32]float64{2: 2})}
-	st := CollectStatistics(4, docs, []int64{30, 0, 15})
+	st := CountFrequencies(4, docs, []int64{30, 0, 15})
 	if st.Docs != 3 || st.MeanTerms != 1 || st.MeanBytes != 15 || st.Slope != 0 {
 		t.Errorf("got %+v", st)
 	}
@@ -153,43 +154,34 @@ func TestStatisticsAreCounted(t *testing.T) {
 			t.Errorf("term %d is in %d documents, want %d", term, st.DocFreqs[term], want)
 		}
 	}
-	if empty := CollectStatistics(1, nil, nil); empty.Docs != 0 || empty.MeanTerms != 0 {
+	if empty := CountFrequencies(1, nil, nil); empty.Docs != 0 || empty.MeanTerms != 0 {
 		t.Errorf("of no documents %+v", empty)
 	}
 }
 
 func TestUnknownLettersAreRefusedWithThoseThatAreKnown(t *testing.T) {
-	for letters, want := range map[string]string{
-		"":        "term frequency (b, n, t, a, l, L, d), document frequency (x, n, f, t, p) and norm (x, n, c, u, b)",
-		"lt":      "not three letters",
-		"ltcc":    "not three letters",
-		"mtc":     `letter "m" of the term frequency is not one of b, n, t, a, l, L, d`,
-		"lzc":     `letter "z" of the document frequency is not one of x, n, f, t, p`,
-		"ltm":     `letter "m" of the norm is not one of x, n, c, u, b`,
-		"Btc":     `letter "B"`,
-		"ltC":     `letter "C"`,
-		"\u00e9c": `letter "\xc3"`,
-	} {
-		_, err := ParseWeighting(letters)
-		if !errors.Is(err, ErrWeighting) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: error %v, want one with %q", letters, err, want)
+	const known = "the term frequency (one of bntalLd), of the document frequency (xnftp) and of the norm (xncub)"
+	for _, letters := range []string{"", "lt", "ltcc", "mtc", "lzc", "ltm", "Btc", "ltC", "\u00e9c"} {
+		_, err := ParseSMART(letters)
+		if !errors.Is(err, ErrWeighting) || !strings.Contains(err.Error(), strconv.Quote(letters)) || !strings.Contains(err.Error(), known) {
+			t.Errorf("%q: error %v", letters, err)
 		}
 	}
 	for _, pair := range []string{"ltc.", ".ltc", "ltc.mtc", "mtc.ltc", "ltc.ltn.lnc", "ltc ltn"} {
-		if _, _, err := ParseWeightings(pair); !errors.Is(err, ErrWeighting) {
+		if _, _, err := ParseSMARTPair(pair); !errors.Is(err, ErrWeighting) {
 			t.Errorf("%q: error %v", pair, err)
 		}
 	}
 }
 
 func TestSynonymousLettersAreTheSameWeighting(t *testing.T) {
-	if mustWeighting(t, "txx") != mustWeighting(t, "nnn") || mustWeighting(t, "nnn") != (Weighting{}) || (Weighting{}).String() != "nnn" {
-		t.Error("txx is not nnn, or that is not the zero Weighting")
+	if mustSMART(t, "txx") != mustSMART(t, "nnn") || mustSMART(t, "nnn") != (SMART{}) || (SMART{}).String() != "nnn" {
+		t.Error("txx is not nnn, or that is not the zero SMART")
 	}
-	if mustWeighting(t, "ntc") == mustWeighting(t, "nxc") {
+	if mustSMART(t, "ntc") == mustSMART(t, "nxc") {
 		t.Error("t as second letter is taken for none")
 	}
-	document, query, err := ParseWeightings("ltc")
+	document, query, err := ParseSMARTPair("ltc")
 	if err != nil || document != query || document.String() != "ltc" {
 		t.Errorf("%v and %v, %v", document, query, err)
 	}
@@ -197,12 +189,12 @@ func TestSynonymousLettersAreTheSameWeighting(t *testing.T) {
 
 func TestWeightingsRefuseWhatHasNoLogarithmOrMean(t *testing.T) {
 	one := func(value float64) Vector { return Vector{Terms: []int32{1}, Values: []float64{value}} }
-	good := Statistics{Docs: 2, DocFreqs: []int64{1, 1}, MeanTerms: 1, MeanBytes: 1, Slope: 0.5}
+	good := Frequencies{Docs: 2, DocFreqs: []int64{1, 1}, MeanTerms: 1, MeanBytes: 1, Slope: 0.5}
 	for _, c := range []struct {
 		name, letters string
 		f             Vector
 		bytes         int64
-		change        func(st *Statistics)
+		change        func(st *Frequencies)
 	}{
 		{"negative frequency", "nnn", one(-1), 1, nil},
 		{"frequency NaN", "bnn", one(math.NaN()), 1, nil},
@@ -210,42 +202,42 @@ func TestWeightingsRefuseWhatHasNoLogarithmOrMean(t *testing.T) {
 		{"part of an occurrence, l", "lnn", one(0.5), 1, nil},
 		{"part of an occurrence, L", "Lnn", one(0.5), 1, nil},
 		{"part of an occurrence, d", "dnn", one(0.5), 1, nil},
-		{"no documents", "nfn", one(1), 1, func(st *Statistics) { st.Docs = 0 }},
-		{"term without document frequency", "npn", one(1), 1, func(st *Statistics) { st.DocFreqs = st.DocFreqs[:1] }},
-		{"mean of terms", "nnu", one(1), 1, func(st *Statistics) { st.MeanTerms = 0 }},
-		{"mean of bytes", "nnb", one(1), 1, func(st *Statistics) { st.MeanBytes = math.NaN() }},
-		{"slope above 1", "nnu", one(1), 1, func(st *Statistics) { st.Slope = 1.5 }},
-		{"slope NaN", "nnb", one(1), 1, func(st *Statistics) { st.Slope = math.NaN() }},
+		{"no documents", "nfn", one(1), 1, func(st *Frequencies) { st.Docs = 0 }},
+		{"term without document frequency", "npn", one(1), 1, func(st *Frequencies) { st.DocFreqs = st.DocFreqs[:1] }},
+		{"mean of terms", "nnu", one(1), 1, func(st *Frequencies) { st.MeanTerms = 0 }},
+		{"mean of bytes", "nnb", one(1), 1, func(st *Frequencies) { st.MeanBytes = math.NaN() }},
+		{"slope above 1", "nnu", one(1), 1, func(st *Frequencies) { st.Slope = 1.5 }},
+		{"slope NaN", "nnb", one(1), 1, func(st *Frequencies) { st.Slope = math.NaN() }},
 		{"negative length", "nnb", one(1), -1, nil},
-		{"no length at all", "nnb", one(1), 0, func(st *Statistics) { st.Slope = 1 }},
+		{"no length at all", "nnb", one(1), 0, func(st *Frequencies) { st.Slope = 1 }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			st := good
 			if c.change != nil {
 				c.change(&st)
 			}
-			if _, err := mustWeighting(t, c.letters).Apply(c.f, c.bytes, &st); !errors.Is(err, ErrWeighting) {
+			if _, err := mustSMART(t, c.letters).Apply(c.f, c.bytes, &st); !errors.Is(err, ErrWeighting) {
 				t.Errorf("error %v", err)
 			}
 		})
 	}
-	if _, err := mustWeighting(t, "ntn").TermWeights(&Statistics{DocFreqs: []int64{1}}); !errors.Is(err, ErrWeighting) {
+	if _, err := mustSMART(t, "ntn").TermWeights(&Frequencies{DocFreqs: []int64{1}}); !errors.Is(err, ErrWeighting) {
 		t.Errorf("weights without documents: error %v", err)
 	}
-	if v, err := mustWeighting(t, "nnn").Apply(one(0.5), 0, &Statistics{}); err != nil || v.At(1) != 0.5 {
+	if v, err := mustSMART(t, "nnn").Apply(one(0.5), 0, &Frequencies{}); err != nil || v.At(1) != 0.5 {
 		t.Errorf("part of an occurrence by itself: %v, %v", v, err)
 	}
 }
 
 func TestAnEmptyDocumentStaysEmpty(t *testing.T) {
 	for _, letters := range []string{"ltc", "Lpu", "anb", "nfc"} {
-		if v, err := mustWeighting(t, letters).Apply(Vector{}, 0, &Statistics{}); err != nil || v.Len() != 0 {
+		if v, err := mustSMART(t, letters).Apply(Vector{}, 0, &Frequencies{}); err != nil || v.Len() != 0 {
 			t.Errorf("%s: %v, %v", letters, v, err)
 		}
 	}
 	// All documents hold the term, so its weight is ln 1, and there is no length.
-	st := &Statistics{Docs: 4, DocFreqs: []int64{4}}
-	if v, err := mustWeighting(t, "nfc").Apply(NewVector(map[int32]float64{0: 2}), 0, st); err != nil || v.Len() != 0 {
+	st := &Frequencies{Docs: 4, DocFreqs: []int64{4}}
+	if v, err := mustSMART(t, "nfc").Apply(NewVector(map[int32]float64{0: 2}), 0, st); err != nil || v.Len() != 0 {
 		t.Errorf("of weight 0: %v, %v", v, err)
 	}
 }
