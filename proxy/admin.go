@@ -45,6 +45,7 @@ type adminPort struct{ *Server }
 
 func newAdminEngine(s *Server) *gin.Engine {
 	a := adminPort{s}
+	gin.SetMode(gin.ReleaseMode) // else gin prints its routes on stdout
 	e := gin.New()
 	e.RedirectTrailingSlash = false
 	e.GET("/healthz", func(c *gin.Context) { c.JSON(http.StatusOK, status{Status: "ok"}) })

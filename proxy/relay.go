@@ -5,8 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gin-gonic/gin"
-
 	"github.com/akin-search/akin/internal/recovery"
 )
 
@@ -16,10 +14,7 @@ import (
 // it.
 const flushDelay = time.Millisecond
 
-// A relay is the ResponseWriter under gin's. The proxy writes to it directly:
-// gin's own writer keeps status lines until the first byte of a body, which
-// would lose 1xx responses. It adds nothing that the cluster did not send, and
-// ignores what gin would write after an answer.
+// A relay writes an answer and adds nothing that the cluster did not send.
 type relay struct {
 	http.ResponseWriter
 	guard *recovery.Guard
@@ -40,11 +35,6 @@ func relayed(h http.Handler, guard *recovery.Guard) http.Handler {
 		h.ServeHTTP(w2, r)
 		complete = true
 	})
-}
-
-// relayOf returns the writer under gin's.
-func relayOf(c *gin.Context) http.ResponseWriter {
-	return c.Writer.(interface{ Unwrap() http.ResponseWriter }).Unwrap() // gin has it since 1.10
 }
 
 // Unwrap lets [http.ResponseController] hijack.

@@ -24,7 +24,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/gin-gonic/gin"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/akin-search/akin/expand"
@@ -221,8 +220,7 @@ func New(o Options) (*Server, error) {
 	s.access = newAccess(s, o.Secured || o.Previous != nil && o.Previous.access.secured.Load())
 	s.transport = &searchTransport{Server: s, next: s.upstream}
 	s.buffers.New = func() any { return new([copyBufferSize]byte) }
-	gin.SetMode(gin.ReleaseMode) // else gin prints its routes on stdout
-	s.proxy = relayed(newProxyEngine(s), s.guard)
+	s.proxy = relayed(http.HandlerFunc(s.serve), s.guard)
 	s.admin = newAdminEngine(s)
 	return s, nil
 }
@@ -274,23 +272,10 @@ func (s *Server) Handler() http.Handler { return s.proxy }
 // AdminHandler returns that of the admin listener. It shows texts of searches.
 func (s *Server) AdminHandler() http.Handler { return s.admin }
 
-// newProxyEngine returns a gin engine that knows no routes: gin unescapes
-// URL.Path, which loses %2F and with it date math in index names. So all
-// requests meet in NoRoute. There is no Recovery: [http.ErrAbortHandler] has to
-// reach net/http, which cuts the client's connection, else a broken answer
-// would look complete.
-func newProxyEngine(s *Server) *gin.Engine {
-	e := gin.New()
-	e.RedirectTrailingSlash = false
-	e.RedirectFixedPath = false
-	e.HandleMethodNotAllowed = false
-	e.NoRoute(func(c *gin.Context) {
-		s.serve(relayOf(c), c.Request)
-		c.Writer.WriteHeaderNow() // so that gin knows that a 404 is not its to answer
-	})
-	return e
-}
-
+// serve answers a request of a client. It compares paths as they came: without
+// its escapes a path with %2F, as in date math, is another one. Panics go to
+// net/http: [http.ErrAbortHandler] has to cut the client's connection, else a
+// broken answer would look complete.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if s.refuseHead(w, r) {
 		return
