@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -466,4 +467,36 @@ func TestUnreachableClusterIsAnsweredInItsOwnShape(t *testing.T) {
 	if n := counter(t, registry, "akin_upstream_errors_total"); n != 2 {
 		t.Errorf("%v requests are counted as unanswered, want 2", n)
 	}
+}
+
+// A node may answer early: then the transport may close the body while it reads
+// it, and begin to read it once more when the client has its answer.
+func TestABodyIsOnlyLentToTheTransport(t *testing.T) {
+	of := &closedBody{Reader: strings.NewReader("body")}
+	lent := &lentBody{Reader: of}
+	begun, read := make(chan struct{}), make(chan error)
+	go func() {
+		close(begun)
+		_, err := io.ReadAll(iotest.OneByteReader(lent))
+		read <- err
+	}()
+	<-begun
+	lent.Close()
+	if err := <-read; err != nil && !errors.Is(err, http.ErrBodyReadAfterClose) {
+		t.Error(err)
+	}
+	if n, err := lent.Read(make([]byte, 8)); n != 0 || !errors.Is(err, http.ErrBodyReadAfterClose) || of.closed {
+		t.Errorf("after its end %d bytes, %v; the client's was closed: %v", n, err, of.closed)
+	}
+}
+
+type closedBody struct {
+	io.Reader
+
+	closed bool
+}
+
+func (b *closedBody) Close() error {
+	b.closed = true
+	return nil
 }

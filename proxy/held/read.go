@@ -9,7 +9,6 @@ import (
 	"compress/gzip"
 	"errors"
 	"io"
-	"net/http"
 	"strings"
 	"sync"
 
@@ -72,51 +71,34 @@ func grow(read []byte, hold *budget.Hold, size, limit int64) ([]byte, error) {
 }
 
 // A Prefixed is a body of which the first bytes were read: they come first, and
-// their memory is given back with the last of them, or when it is closed. That
-// may be while it is read: the reverse proxy closes bodies of requests when it
-// has an answer, and the transport, whose panics nobody recovers, reads on.
+// their memory is given back with the last of them, or when it is closed.
 type Prefixed struct {
 	io.Closer
 
-	mu     sync.Mutex // guards first and closed
-	first  []byte
-	closed bool
-	hold   *budget.Hold
-	rest   io.Reader
+	first []byte
+	hold  *budget.Hold
+	rest  io.Reader
 }
 
 // Read reads.
 func (b *Prefixed) Read(p []byte) (int, error) {
-	n, closed := b.readFirst(p)
-	switch {
-	case closed: // without its first bytes the rest is another body
-		return 0, http.ErrBodyReadAfterClose
-	case n > 0:
-		return n, nil
+	if len(b.first) == 0 {
+		return b.rest.Read(p)
 	}
-	return b.rest.Read(p)
-}
-
-func (b *Prefixed) readFirst(p []byte) (n int, closed bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	n = copy(p, b.first)
-	if b.first = b.first[n:]; n > 0 && len(b.first) == 0 {
+	n := copy(p, b.first)
+	if b.first = b.first[n:]; len(b.first) == 0 {
 		b.letGo()
 	}
-	return n, b.closed
+	return n, nil
 }
 
 // Close closes the body.
 func (b *Prefixed) Close() error {
-	b.mu.Lock()
 	b.letGo()
-	b.closed = true
-	b.mu.Unlock()
 	return b.Closer.Close()
 }
 
-// letGo lets go of the first bytes. The lock is held.
+// letGo lets go of the first bytes.
 func (b *Prefixed) letGo() {
 	b.first = nil
 	b.hold.Release()
