@@ -66,7 +66,7 @@ bench-gensim: build ## Compare the search for neighbors with gensim and NumPy; W
 bench-modes: ## Print what searches cost in each mode, on 200,000 documents of an OpenSearch 2
 	$(GO) test ./e2e/ -run '^$$' -bench '^BenchmarkModes$$' -benchtime 1x -timeout 30m
 
-bench-proxy: ## Print requests/s of akin and of a bare httputil.ReverseProxy, and the ratio
+bench-proxy: ## Print requests/s through akin, a bare httputil.ReverseProxy and, if installed, nginx
 	$(GO) test -run '^$$' -bench '^BenchmarkPassthrough$$' -benchtime 5s ./proxy/
 
 fuzz: ## Fuzz every target for FUZZTIME (default 1m) each

@@ -23,9 +23,9 @@ import (
 )
 
 // The way of a search, in the order of this file: Server.search takes it in and
-// reads it, a rewriter has it rewritten, send hands it to net/http's reverse
-// proxy (forward.go), whose transport is the searchTransport. That sends the
-// rewritten search, looks at the answer and takes it, or sends the original.
+// reads it, a rewriter has it rewritten, and send (forward.go) forwards it
+// through the searchTransport. That sends the rewritten search, looks at the
+// answer and takes it, or sends the original.
 
 // Reasons of the proxy's own to leave a search alone; the expander has more.
 const (
