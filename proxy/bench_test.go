@@ -101,7 +101,7 @@ func (p *benchedProxy) rate() float64 { return float64(p.requests) / p.took.Seco
 // startSelf starts this binary as the proxy.
 func (p *benchedProxy) startSelf(b *testing.B, cluster string) {
 	b.Helper()
-	p.process = exec.CommandContext(b.Context(), os.Args[0], "-test.run", "^TestServesForTheBenchmark$") //nolint:gosec // It is this binary.
+	p.process = exec.CommandContext(b.Context(), os.Args[0], "-test.run", "^TestServesForTheBenchmark$")
 	p.process.Env = append(os.Environ(), benchProxy+"="+p.name, benchCluster+"="+cluster)
 	said, err := p.process.StdoutPipe()
 	if err == nil {
@@ -144,7 +144,7 @@ http {
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	p.process = exec.CommandContext(b.Context(), path, "-c", file, "-p", folder, "-e", filepath.Join(folder, "log")) //nolint:gosec // The user's nginx.
+	p.process = exec.CommandContext(b.Context(), path, "-c", file, "-p", folder, "-e", filepath.Join(folder, "log"))
 	if err := p.process.Start(); err != nil {
 		b.Fatal(err)
 	}

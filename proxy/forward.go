@@ -69,13 +69,13 @@ func ClientOf(ctx context.Context) string {
 	return ""
 }
 
-// send forwards r and copies the answer back. What breaks off on one side breaks
-// off on the other.
+// send forwards r and copies the answer back. What breaks off on one side does
+// on the other.
 //
-// While an answer is written net/http reads and closes what is left of the body,
-// which the transport may still read, as a node may answer early. That would
-// break the upstream connection in the middle of the answer (seen once in 60,000
-// POSTs). Full duplex leaves the body to the transport.
+// While an answer is written net/http reads and closes what is left of the
+// body, which the transport may still read, as a node may answer early. That
+// would break the upstream connection in the middle of the answer (seen once in
+// 60,000 POSTs). Full duplex leaves the body to the transport.
 func (s *Server) send(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength != 0 {
 		_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/1 servers have it, others need none
@@ -85,7 +85,7 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request) {
 	if out.Body != nil {
 		lent := &lentBody{Reader: out.Body}
 		out.Body = lent
-		defer lent.Close()
+		defer lent.end()
 	}
 	res, err := s.transport.RoundTrip(out)
 	interim.end()
@@ -204,9 +204,11 @@ func (b *lentBody) Read(p []byte) (int, error) {
 
 // Close ends the reading.
 func (b *lentBody) Close() error {
-	b.over.Store(true)
+	b.end()
 	return nil
 }
+
+func (b *lentBody) end() { b.over.Store(true) }
 
 // outgoing returns what the cluster gets for r: all but akin's own headers and
 // parameters, and what is between the client and akin only.
@@ -237,7 +239,7 @@ func (s *Server) outgoing(ctx context.Context, r *http.Request) *http.Request {
 		// is, except that one with two leading slashes is taken for an authority.
 		out.URL.Opaque = raw
 	}
-	if x := searchIn(r.Context()); x != nil {
+	if x := searchIn(ctx); x != nil {
 		out.URL.RawQuery = x.rawQuery
 		if x.body.whole {
 			delete(out.Header, "Expect") // met already: the body is here
@@ -262,8 +264,8 @@ func copyEndToEnd(to, from http.Header) {
 	}
 }
 
-// tokens returns the members of a header that is a list, as the names of headers
-// are written.
+// tokens returns the members of a header that is a list, written as names of
+// headers are.
 func tokens(values []string) (names []string) {
 	for _, list := range values {
 		for name := range strings.SplitSeq(list, ",") {

@@ -46,8 +46,7 @@ type plainConn struct {
 
 	address string
 	since   time.Time // of being idle
-	used    bool
-	left    int64 // bytes that the head of an answer may still have
+	left    int64     // bytes that the head of an answer may still have
 }
 
 // buffers are what a connection reads and writes through.
@@ -127,7 +126,7 @@ func (c *plainConn) roundTrip(t *plain, req *http.Request, size int) (*http.Resp
 	}
 	c.left = math.MaxInt64
 	refused := res.StatusCode == http.StatusBadRequest || res.StatusCode == http.StatusRequestHeaderFieldsTooLarge
-	body.keep = !res.Close && !req.Close && !(refused && size > smallHead)
+	body.keep = !res.Close && !req.Close && (!refused || size <= smallHead)
 	if res.Body == http.NoBody {
 		body.end(body.keep)
 		return res, nil
@@ -201,8 +200,12 @@ func (b *plainBody) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	n, err := b.ReadCloser.Read(p)
-	if err != nil {
-		if b.end(b.keep && err == io.EOF); err != io.EOF && b.ctx.Err() != nil {
+	switch {
+	case err == nil:
+	case errors.Is(err, io.EOF):
+		b.end(b.keep)
+	default:
+		if b.end(false); b.ctx.Err() != nil {
 			err = b.ctx.Err()
 		}
 	}
@@ -278,14 +281,15 @@ func (c *plainConn) lives() bool {
 	lives := false
 	err = raw.Read(func(fd uintptr) bool {
 		var one [1]byte
-		_, _, err := syscall.Recvfrom(int(fd), one[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT) //nolint:gosec // A descriptor is an int.
-		lives = err == syscall.EAGAIN || err == syscall.EINTR
+		_, _, err := syscall.Recvfrom(int(fd), one[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		lives = errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EINTR)
 		return true
 	})
 	return lives && err == nil
 }
 
-// closeOld closes connections that were idle for too long, until there are none.
+// closeOld closes connections that were idle for too long, while there are some
+// idle ones.
 func (t *plain) closeOld() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

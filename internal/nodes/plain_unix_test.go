@@ -222,16 +222,17 @@ func TestInterimAnswersAreTold(t *testing.T) {
 func TestIdlePlainConnectionsAreBoundedAndClosed(t *testing.T) {
 	n, p := startScripted(t, okAnswer), newTestPlain(t)
 	p.MaxIdleConns, p.IdleConnTimeout = 2, 100*time.Millisecond
-	var open []*http.Response
+	var bodies []io.ReadCloser
 	for range 4 {
 		res, err := p.RoundTrip(request(t, http.MethodGet, n.url, ""))
 		if err != nil {
 			t.Fatal(err)
 		}
-		open = append(open, res)
+		defer res.Body.Close()
+		bodies = append(bodies, res.Body)
 	}
-	for _, res := range open {
-		_, _ = io.Copy(io.Discard, res.Body)
+	for _, body := range bodies {
+		_, _ = io.Copy(io.Discard, body)
 	}
 	idle := func() int {
 		p.mu.Lock()

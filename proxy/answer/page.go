@@ -56,9 +56,10 @@ var hitMembers = map[string]uint8{
 	"_primary_term": seenPrimaryTerm, "_version": seenVersion, "_score": seenScore,
 }
 
-// ReadHitLists reads the answer to a request: for each of its searches the page,
-// nil where reranks is nil or the search failed. It returns an error where that
-// is not such an answer, or names something twice that is to be changed.
+// ReadHitLists reads the answer to a request: for each of its searches the
+// hits, nil where reranks is nil or the search failed. It returns an error
+// where that is not such an answer, or names something twice that is to be
+// changed.
 func ReadHitLists(answer []byte, endpoint expand.Endpoint, reranks []*expand.Rerank) (pages []*HitList, err error) {
 	r := newPartReader(answer, 0)
 	pages = make([]*HitList, 0, len(reranks))
@@ -249,9 +250,9 @@ func (p *HitList) Hits() ([]expand.Hit, bool) {
 	return hits, true
 }
 
-// SetScores sets the new scores of the hits that [HitList.Hits] returned, and with
-// them their order, from the soft cosine of each. It returns false, and leaves
-// the engine's, where one is no number or has none.
+// SetScores sets the new scores of the hits that [HitList.Hits] returned, and
+// with them their order, from the soft cosine of each. It returns false, and
+// leaves the engine's, where one is no number or has none.
 //
 // With w being [expand.Rerank.EngineWeight] and e the engine's scores, the
 // order is that of b = w·e/max(e) + (1 − w)·soft/max(soft). The scores are
@@ -289,8 +290,8 @@ func (p *HitList) SetScores(soft []float64) bool {
 	return true
 }
 
-// WriteHitLists returns an answer with the client's page of the hits in the place
-// of each of pages that is not nil, in the order of their new scores. Hits
+// WriteHitLists returns an answer with the client's page of the hits in the
+// place of each list that is not nil, in the order of their new scores. Hits
 // without one come after those, in the engine's order; all other bytes stay.
 func WriteHitLists(answer []byte, pages []*HitList) []byte {
 	room := len(answer)

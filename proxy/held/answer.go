@@ -20,9 +20,9 @@ const (
 	MaxAnswer = 8 << 20
 )
 
-// A Recipient is who an answer is buffered for. Name is that in the budget, Conn
-// its connection, nil for none, which is cut off where it reads an answer at
-// less than answerRate over Grace; CutOff counts that.
+// A Recipient is who an answer is buffered for. Name is that in the budget,
+// Conn its connection, nil for none, which is cut off where it reads an answer
+// at less than answerRate over Grace; CutOff counts that.
 type Recipient struct {
 	Name   string
 	Conn   *http.ResponseController
