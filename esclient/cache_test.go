@@ -53,7 +53,7 @@ var runningCars = &Analysis{Terms: []string{"run", "car"}, Positions: []int{1, 2
 var searchTerms = []string{"car", "boat", "none"}
 
 // statistics asks for searchTerms and returns the frequencies too.
-func statistics(ctx context.Context, c *Cached) (Statistics, []int64, error) {
+func statistics(ctx context.Context, c *Cached) (FieldStatistics, []int64, error) {
 	dfs := make([]int64, len(searchTerms))
 	st, err := c.Statistics(ctx, at("library"), "title", searchTerms, dfs)
 	return st, dfs, err
@@ -149,7 +149,7 @@ func TestColdStatisticsTakeOneRoundTrip(t *testing.T) {
 			t.Errorf("%d round trips, want 1", trips)
 		}
 		// elasticsearch-7.10.2, the first of the recorded engines.
-		want := Statistics{DocCount: 3, Scale: 2.2, Scripts: true}
+		want := FieldStatistics{DocCount: 3, Scale: 2.2, Scripts: true}
 		if diff := cmp.Diff(want, st); diff != "" || !slices.Equal(dfs, []int64{2, 1, 0}) {
 			t.Errorf("df %v, %s", dfs, diff)
 		}
@@ -589,7 +589,7 @@ func TestProbesThatFailAreNoReasonToFail(t *testing.T) {
 		"GET /", http.StatusForbidden, `{}`)
 
 	st, dfs, err := statistics(t.Context(), cached(t, f))
-	if err != nil || st != (Statistics{DocCount: 3}) || !slices.Equal(dfs, []int64{2, 1, 0}) {
+	if err != nil || st != (FieldStatistics{DocCount: 3}) || !slices.Equal(dfs, []int64{2, 1, 0}) {
 		t.Errorf("%+v, %v, %v", st, dfs, err)
 	}
 }

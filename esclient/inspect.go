@@ -27,18 +27,15 @@ func (c *Client) Inspect(ctx context.Context, index, field, norm, weights string
 	if err := q.check(); err != nil {
 		return nil, err
 	}
-	var answer map[string]struct {
-		Mappings jsontext.Value   `json:"mappings"`
-		Settings mapping.Settings `json:"settings"`
-	}
+	var answer map[string]mapping.RawIndex
 	path := q.indices.path("", url.Values{"flat_settings": {"true"}, "expand_wildcards": {"open,closed"}})
 	if err := c.get(ctx, path, &answer); err != nil {
 		return nil, err
 	}
 	var all []mapping.Inspection
 	for _, name := range slices.Sorted(maps.Keys(answer)) {
-		i := mapping.Inspection{Index: name, Settings: answer[name].Settings, Mappings: answer[name].Mappings}
-		if err := i.Read(field, norm, weights); err != nil {
+		i, err := mapping.Inspect(name, answer[name], field, norm, weights)
+		if err != nil {
 			return nil, fmt.Errorf("mappings of index %q: %w", name, err)
 		}
 		all = append(all, i)

@@ -121,7 +121,7 @@ func chooseLinear(answer map[string]mapping.Index, fields []mapping.Field, field
 	for i := range fields {
 		f := &fields[i]
 		m := answer[f.Index]
-		all, err := m.Candidates(f, field)
+		all, err := m.Siblings(f, field)
 		if err != nil {
 			return "", mapping.Linearity{}, err
 		}

@@ -372,10 +372,10 @@ func TestInspectionTellsWhatIsThere(t *testing.T) {
 	}
 	a, b := all[0], all[1]
 	if a.Field != "o.body" || a.Source != "o.body" || a.Analyzer != "english" || a.Norm.Problem == "" || a.Weights.Type != "" ||
-		a.Linear("akin_linear") || len(a.Candidates) != 2 || a.Candidates[0].Retunable || !a.Candidates[1].Retunable {
+		a.Linear("akin_linear") || len(a.Siblings) != 2 || a.Siblings[0].Retunable || !a.Siblings[1].Retunable {
 		t.Errorf("%+v", a)
 	}
-	if b.Source != "o.body" || b.Norm.Type != "" || b.Weights.Problem == "" || b.Candidates[0].Retunable {
+	if b.Source != "o.body" || b.Norm.Type != "" || b.Weights.Problem == "" || b.Siblings[0].Retunable {
 		t.Errorf("%+v", b)
 	}
 	if c := all[2]; c.Field != "" || c.Closed {
@@ -402,7 +402,7 @@ func TestInspectionGoesOnBehindAnIndexWithoutTheText(t *testing.T) {
 		t.Errorf("%q, %q", all[0].Problem, all[1].Problem)
 	}
 	c, d, e := &all[2], &all[3], &all[4]
-	if c.Problem != "" || c.Alike(d) || !c.Alike(e) || d.Candidates[0].K1 != 2000 || c.Candidates[0].K1 != 1.2 {
+	if c.Problem != "" || c.Alike(d) || !c.Alike(e) || d.Siblings[0].K1 != 2000 || c.Siblings[0].K1 != 1.2 {
 		t.Errorf("%+v\n%+v\n%+v", c, d, e)
 	}
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/akin-search/akin/esclient/memory"
 )
 
-// Statistics are what the cluster knows of a field for scoring.
-type Statistics struct {
+// FieldStatistics are what the cluster knows of a field for scoring.
+type FieldStatistics struct {
 	// DocCount is N, the number of documents that have the field; of nested
 	// documents where the field is in one.
 	DocCount int64
@@ -280,7 +280,7 @@ func (q question) countBySearch(ctx context.Context, s *mapping.Schema, terms []
 // to find a document, few enough for a short explanation.
 const maxProbeTerms = 32
 
-// probeScale learns the scale of the field's BM25 (see [Statistics]) from the
+// probeScale learns the scale of the field's BM25 (see [FieldStatistics]) from the
 // explanation of a document that has one of the terms. It returns 0 if no
 // document has one, or its explanation is none of BM25.
 func (q question) probeScale(ctx context.Context, s *mapping.Schema, terms []string) (float64, error) {
@@ -348,7 +348,7 @@ func (c *Client) probeScripts(ctx context.Context, indices Indices) (bool, error
 // What is not remembered takes one round trip, of several calls at once; more
 // where there are more than 8 shards, or Analyze was not asked about the field
 // before.
-func (c *Cached) Statistics(ctx context.Context, indices Indices, field string, terms []string, docFreqs []int64) (Statistics, error) {
+func (c *Cached) Statistics(ctx context.Context, indices Indices, field string, terms []string, docFreqs []int64) (FieldStatistics, error) {
 	k := c.key(indices, field)
 	st, missing, warm := c.recallTerms(k, terms, docFreqs)
 	var err error
@@ -361,7 +361,7 @@ func (c *Cached) Statistics(ctx context.Context, indices Indices, field string, 
 
 // recallTerms answers from memory. It returns the places of the terms that it
 // lacks, and reports whether it lacks nothing.
-func (c *Cached) recallTerms(k key, terms []string, docFreqs []int64) (Statistics, []int, bool) {
+func (c *Cached) recallTerms(k key, terms []string, docFreqs []int64) (FieldStatistics, []int, bool) {
 	record, known, _ := c.statistics.fields.Get(k)
 	var missing []int
 	for i, t := range terms {
@@ -376,17 +376,17 @@ func (c *Cached) recallTerms(k key, terms []string, docFreqs []int64) (Statistic
 	}
 	scale, scaled, _ := c.statistics.scales.Get(k)
 	scripts, scripted, _ := c.statistics.scripts.Get(k.ofIndices())
-	st := Statistics{DocCount: record.docCount, Scale: scale.value, Scripts: scripts.value}
+	st := FieldStatistics{DocCount: record.docCount, Scale: scale.value, Scripts: scripts.value}
 	return st, missing, known && scaled && scripted && len(missing) == 0
 }
 
 // learn asks at the same time for all that recallTerms lacks.
-func (c *Cached) learn(ctx context.Context, k key, terms []string, docFreqs []int64, missing []int) (Statistics, error) {
+func (c *Cached) learn(ctx context.Context, k key, terms []string, docFreqs []int64, missing []int) (FieldStatistics, error) {
 	own := make([]string, len(terms)) // for loads that outlast the caller
 	for i, t := range terms {
 		own[i] = strings.Clone(t)
 	}
-	var st Statistics
+	var st FieldStatistics
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(c.client.guarded(func() error {
 		n, err := c.count(ctx, k, own, missing)
@@ -416,7 +416,7 @@ func (c *Cached) learn(ctx context.Context, k key, terms []string, docFreqs []in
 		return err
 	}))
 	if err := group.Wait(); err != nil {
-		return Statistics{}, err
+		return FieldStatistics{}, err
 	}
 	return st, nil
 }

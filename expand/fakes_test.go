@@ -66,14 +66,14 @@ func (f *fakeCluster) Analyze(_ context.Context, _ esclient.Indices, field, anal
 	return a, nil
 }
 
-func (f *fakeCluster) Statistics(_ context.Context, _ esclient.Indices, _ string, terms []string, docFreqs []int64) (esclient.Statistics, error) {
+func (f *fakeCluster) Statistics(_ context.Context, _ esclient.Indices, _ string, terms []string, docFreqs []int64) (esclient.FieldStatistics, error) {
 	if f.statisticsErr != nil {
-		return esclient.Statistics{}, f.statisticsErr
+		return esclient.FieldStatistics{}, f.statisticsErr
 	}
 	for k, t := range terms {
 		docFreqs[k] = f.docFreqs[t]
 	}
-	return esclient.Statistics{DocCount: f.docCount, Scale: f.scale, Scripts: f.scripts}, nil
+	return esclient.FieldStatistics{DocCount: f.docCount, Scale: f.scale, Scripts: f.scripts}, nil
 }
 
 func (*fakeCluster) Fields(_ context.Context, _ esclient.Indices, pattern string) ([]string, error) {

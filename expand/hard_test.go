@@ -599,7 +599,7 @@ func (m *meeting) Rows(ctx context.Context, terms []string, rows []simmatrix.Row
 	return m.fakeMatrix.Rows(ctx, terms, rows)
 }
 
-func (m *meeting) Statistics(ctx context.Context, i esclient.Indices, field string, terms []string, docFreqs []int64) (esclient.Statistics, error) {
+func (m *meeting) Statistics(ctx context.Context, i esclient.Indices, field string, terms []string, docFreqs []int64) (esclient.FieldStatistics, error) {
 	m.before("statistics")
 	return m.fakeCluster.Statistics(ctx, i, field, terms, docFreqs)
 }

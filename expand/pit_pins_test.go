@@ -80,7 +80,7 @@ func (w *world) Analyze(ctx context.Context, indices esclient.Indices, field, an
 	return a, err
 }
 
-func (w *world) Statistics(ctx context.Context, i esclient.Indices, field string, terms []string, docFreqs []int64) (esclient.Statistics, error) {
+func (w *world) Statistics(ctx context.Context, i esclient.Indices, field string, terms []string, docFreqs []int64) (esclient.FieldStatistics, error) {
 	return w.cluster.Load().Statistics(ctx, i, field, terms, docFreqs)
 }
 

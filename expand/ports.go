@@ -25,7 +25,7 @@ type Cluster interface {
 	Analyze(ctx context.Context, indices esclient.Indices, field, analyzer, text string) (*esclient.Analysis, error)
 	// Statistics fills docFreqs[k] with the number of documents that have
 	// terms[k] in the field, over all shards that answer.
-	Statistics(ctx context.Context, indices esclient.Indices, field string, terms []string, docFreqs []int64) (esclient.Statistics, error)
+	Statistics(ctx context.Context, indices esclient.Indices, field string, terms []string, docFreqs []int64) (esclient.FieldStatistics, error)
 	// Fields returns the full names, in order, of the mapped fields that a query
 	// with the pattern for a field name searches, be they text or not.
 	Fields(ctx context.Context, indices esclient.Indices, pattern string) ([]string, error)

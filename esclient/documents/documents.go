@@ -35,16 +35,16 @@ func (a API) get(ctx context.Context, index, api string, out any) error {
 	return a.Client.Call(ctx, esclient.Request{Method: http.MethodGet, Path: esclient.IndexPath(index, api)}, out)
 }
 
-// An Index is a concrete index with the number of its primary shards, at least
+// A ConcreteIndex is one index with the number of its primary shards, at least
 // 1. UUID tells it from another of this name, before or after; it is "" where a
 // hosted cluster keeps it to itself.
-type Index struct {
+type ConcreteIndex struct {
 	Name, UUID string
 	Shards     int
 }
 
 // Indices returns the concrete indices that an expression stands for, by name.
-func (a API) Indices(ctx context.Context, index string) ([]Index, error) {
+func (a API) Indices(ctx context.Context, index string) ([]ConcreteIndex, error) {
 	var answer map[string]struct {
 		Settings struct {
 			Index struct {
@@ -57,10 +57,10 @@ func (a API) Indices(ctx context.Context, index string) ([]Index, error) {
 	if err := a.get(ctx, index, api, &answer); err != nil {
 		return nil, err
 	}
-	all := make([]Index, 0, len(answer))
+	all := make([]ConcreteIndex, 0, len(answer))
 	for _, name := range slices.Sorted(maps.Keys(answer)) {
 		about := answer[name].Settings.Index
-		all = append(all, Index{name, about.UUID, max(about.Shards, 1)})
+		all = append(all, ConcreteIndex{name, about.UUID, max(about.Shards, 1)})
 	}
 	return all, nil
 }

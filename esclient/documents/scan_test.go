@@ -314,7 +314,7 @@ func TestIndicesOfAnExpression(t *testing.T) {
 		"logs-a":{"settings":{"index":{}}}}`)
 
 	got, err := client(t, f).Indices(t.Context(), "logs-*")
-	if diff := cmp.Diff([]Index{{Name: "logs-a", Shards: 1}, {Name: "logs-b", UUID: "u2", Shards: 3}}, got); diff != "" || err != nil {
+	if diff := cmp.Diff([]ConcreteIndex{{Name: "logs-a", Shards: 1}, {Name: "logs-b", UUID: "u2", Shards: 3}}, got); diff != "" || err != nil {
 		t.Errorf("%v %s", err, diff)
 	}
 }

@@ -33,10 +33,10 @@ type Linearity struct {
 	Legacy   bool
 }
 
-// A Candidate is a field that has the same text of a document as another one:
+// A Sibling is a field that has the same text of a document as another one:
 // itself, a multi-field of it, the field that it is a multi-field of, or
 // another one of that.
-type Candidate struct {
+type Sibling struct {
 	// Field is its full name, and Similarity the name of its similarity.
 	Field, Similarity string
 	Linearity
@@ -47,9 +47,9 @@ type Candidate struct {
 	Retunable bool
 }
 
-// Candidates returns those for f that are text, itself first and its parent
+// Siblings returns those for f that are text, itself first and its parent
 // second.
-func (m *Index) Candidates(f *Field, field string) ([]Candidate, error) {
+func (m *Index) Siblings(f *Field, field string) ([]Sibling, error) {
 	own := cmp.Or(f.AliasOf, field)
 	top, err := Find(m.Mappings.Properties, f.Source)
 	if err != nil || top == nil {
@@ -64,7 +64,7 @@ func (m *Index) Candidates(f *Field, field string) ([]Candidate, error) {
 			names = append(names, name)
 		}
 	}
-	var all []Candidate
+	var all []Sibling
 	for _, name := range names {
 		p, err := Find(m.Mappings.Properties, name)
 		if err != nil {
@@ -77,7 +77,7 @@ func (m *Index) Candidates(f *Field, field string) ([]Candidate, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := Candidate{Field: name, Similarity: g.SimilarityName}
+		c := Sibling{Field: name, Similarity: g.SimilarityName}
 		c.judge(f, &g, p)
 		all = append(all, c)
 	}
@@ -85,7 +85,7 @@ func (m *Index) Candidates(f *Field, field string) ([]Candidate, error) {
 }
 
 // judge says how the field p scores, g being what the index says of it.
-func (c *Candidate) judge(f, g *Field, p *Property) {
+func (c *Sibling) judge(f, g *Field, p *Property) {
 	switch {
 	case string(p.Index) == "false":
 		c.Problem = "it is not indexed"
@@ -152,8 +152,16 @@ func (f *Field) linearScript(prefix string) (Linearity, string) {
 	return Linearity{Scripted: true}, ""
 }
 
+// A RawIndex is all that an index was made with.
+type RawIndex struct {
+	Mappings jsontext.Value `json:"mappings"`
+	Settings Settings       `json:"settings"` // flat
+}
+
 // An Inspection says what one index has of what exact scores of a field need.
 type Inspection struct {
+	RawIndex
+
 	Index  string // the concrete one
 	Closed bool   // then nothing else is known
 	// Field is the field's own name, another one than asked for where that is an
@@ -167,13 +175,77 @@ type Inspection struct {
 	// Source is the full name of the field that a document has the text under:
 	// Field or the one that Field is a multi-field of.
 	Source string
-	// Candidates are the fields of that text, Field itself first.
-	Candidates    []Candidate
+	// Siblings are the fields of that text, Field itself first.
+	Siblings      []Sibling
 	Norm, Weights StoredField
-	Settings      Settings       // flat
-	Mappings      jsontext.Value // all of them
 
 	treatment string // as [Field.Treatment] says
+}
+
+// A StoredField is what the mapping has of a norm or an id: its type, "" for
+// none, and why it cannot be used, "" where it can.
+type StoredField struct{ Type, Problem string }
+
+// Inspect returns what the mappings and settings of an index say of a field, of
+// the norm and of the id of the weights.
+func Inspect(index string, raw RawIndex, field, norm, weights string) (Inspection, error) {
+	i := Inspection{RawIndex: raw, Index: index}
+	m := Index{Settings: raw.Settings}
+	if i.Closed = m.Closed(); i.Closed {
+		return i, nil
+	}
+	var err error
+	if len(raw.Mappings) > 0 {
+		err = decode(raw.Mappings, &m.Mappings)
+	}
+	if err == nil {
+		i.Norm, err = m.stored(norm, (*Property).CheckNorm)
+	}
+	if err == nil {
+		i.Weights, err = m.stored(weights, (*Property).checkID)
+	}
+	if err != nil {
+		return i, err
+	}
+	fields, err := Fields(map[string]Index{index: m}, field)
+	if errors.Is(err, ErrNotText) {
+		if p, _, findErr := m.Resolve(field); p != nil || findErr != nil { // else an index without the field
+			i.Problem = strings.TrimPrefix(err.Error(), fmt.Sprintf("index %q ", index))
+		}
+		return i, nil
+	}
+	if err != nil {
+		return i, err
+	}
+	f := &fields[0]
+	i.Field, i.Source, i.treatment = cmp.Or(f.AliasOf, field), f.Source, f.Treatment()
+	own, err := Find(m.Mappings.Properties, i.Field)
+	if err == nil {
+		i.Analyzer, i.SearchAnalyzer = own.Analyzer, own.SearchAnalyzer
+		i.Siblings, err = m.Siblings(f, field)
+	}
+	return i, err
+}
+
+// stored returns what the mapping has of a field that is checked so.
+func (m *Index) stored(field string, check func(*Property) error) (s StoredField, err error) {
+	p, err := Find(m.Mappings.Properties, field)
+	if p == nil || err != nil {
+		return s, err
+	}
+	s.Type = p.TypeName()
+	if err := check(p); err != nil {
+		s.Problem = err.Error()
+	}
+	return s, nil
+}
+
+// checkID returns why the field does not have the id of weights.
+func (p *Property) checkID() error {
+	if p.Type != "keyword" || string(p.Index) == "false" || string(p.DocValues) == "false" {
+		return fmt.Errorf("mapped as %s, wanted is a keyword that is indexed and has doc values", p.TypeName())
+	}
+	return nil
 }
 
 // Alike reports whether two indices that map the field analyze and score it
@@ -187,67 +259,4 @@ func (i *Inspection) Linear(similarity string) bool {
 	f.readSimilarity()
 	_, problem := f.linear()
 	return problem == ""
-}
-
-// A StoredField is what the mapping has of a norm or an id: its type, "" for
-// none, and why it cannot be used, "" where it can.
-type StoredField struct{ Type, Problem string }
-
-// Read fills in what the mappings and settings say of a field, of the norm and
-// of the id of the weights.
-func (i *Inspection) Read(field, norm, weights string) error {
-	s := i.Settings
-	m := Index{Settings: s}
-	if i.Closed = m.Closed(); i.Closed {
-		return nil
-	}
-	if len(i.Mappings) > 0 {
-		if err := decode(i.Mappings, &m.Mappings); err != nil {
-			return err
-		}
-	}
-	if err := i.inspectStored(&m, norm, weights); err != nil {
-		return err
-	}
-	fields, err := Fields(map[string]Index{i.Index: m}, field)
-	if errors.Is(err, ErrNotText) {
-		if p, _, findErr := m.Resolve(field); p != nil || findErr != nil { // else an index without the field
-			i.Problem = strings.TrimPrefix(err.Error(), fmt.Sprintf("index %q ", i.Index))
-		}
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	f := &fields[0]
-	i.Field, i.Source, i.treatment = cmp.Or(f.AliasOf, field), f.Source, f.Treatment()
-	own, err := Find(m.Mappings.Properties, i.Field)
-	if err != nil {
-		return err
-	}
-	i.Analyzer, i.SearchAnalyzer = own.Analyzer, own.SearchAnalyzer
-	i.Candidates, err = m.Candidates(f, field)
-	return err
-}
-
-// inspectStored fills in what there is of the norms.
-func (i *Inspection) inspectStored(m *Index, norm, weights string) error {
-	p, err := Find(m.Mappings.Properties, norm)
-	if err != nil {
-		return err
-	}
-	if p != nil {
-		i.Norm.Type = p.TypeName()
-		if err := p.CheckNorm(); err != nil {
-			i.Norm.Problem = err.Error()
-		}
-	}
-	if p, err = Find(m.Mappings.Properties, weights); p == nil || err != nil {
-		return err
-	}
-	i.Weights.Type = p.TypeName()
-	if p.Type != "keyword" || string(p.Index) == "false" || string(p.DocValues) == "false" {
-		i.Weights.Problem = fmt.Sprintf("mapped as %s, wanted is a keyword that is indexed and has doc values", p.TypeName())
-	}
-	return nil
 }

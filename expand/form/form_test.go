@@ -74,7 +74,7 @@ func TestNumbersFitInto32Bits(t *testing.T) {
 }
 
 func TestRareTermsAreNotWorthARescore(t *testing.T) {
-	c := Clause{Fields: []Field{{Found: 2, Stats: esclient.Statistics{DocCount: 10_000}, Terms: &terms.Selection{Origins: make([]terms.Origin, 1)}}}}
+	c := Clause{Fields: []Field{{Found: 2, Stats: esclient.FieldStatistics{DocCount: 10_000}, Terms: &terms.Selection{Origins: make([]terms.Origin, 1)}}}}
 	f := &c.Fields[0]
 	for i, df := range []int64{1, 1, 9, 10, 11, 9, 500, 1000, 1000, 1000, 1000, 1000} {
 		f.Added = append(f.Added, terms.Candidate{Term: string(rune('a' + i)), DocFreq: df})

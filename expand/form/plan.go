@@ -113,7 +113,7 @@ type Field struct {
 	Binding
 	// Analysis is nil where the field was left alone before it was analyzed.
 	Analysis *esclient.Analysis
-	Stats    esclient.Statistics
+	Stats    esclient.FieldStatistics
 	// Terms has the terms of the text; it is nil without Analysis. A term-centric
 	// clause uses that of its first field. Added are the terms to add, the best
 	// first.

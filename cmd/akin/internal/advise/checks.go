@@ -40,7 +40,7 @@ func (a *adviser) mappingChecks(i *index) []check {
 		{bm25 && l.K1 != bestK1, note, "k1", fmt.Sprintf("%g; the error is smallest at %d: a smaller k1 bends the line, a larger one loses digits", l.K1, bestK1)},
 		{mapped && !linear, missing, "linear field", "no field of this text has a score that is linear in the term frequency"},
 	}
-	for _, c := range i.Candidates {
+	for _, c := range i.Siblings {
 		meant := c.Retunable && (c.Similarity == linearSimilarity || c.K1 >= intendedK1)
 		all = append(all,
 			check{!linear && meant, wrong, "  " + c.Field, c.Problem},
@@ -88,11 +88,11 @@ const bestK1, intendedK1 = 10_000, 1000
 type index struct {
 	mapping.Inspection
 
-	uncountable error             // why no norms can be computed of the documents, nil where they can
-	linear      mapping.Candidate // the field whose score is linear, the zero value for none
-	target      string            // that field, or the one that is going to be it
-	there       bool              // the mapping has the target
-	filling     bool              // documents may lack the target although they have the text: it was added later
+	uncountable error           // why no norms can be computed of the documents, nil where they can
+	linear      mapping.Sibling // the field whose score is linear, the zero value for none
+	target      string          // that field, or the one that is going to be it
+	there       bool            // the mapping has the target
+	filling     bool            // documents may lack the target although they have the text: it was added later
 	counts      documents.NormCounts
 	skipped     int64  // documents that lack the target and that a backfill leaves out: they have norms
 	unlike      string // the first other index that analyzes or scores the field otherwise, "" for none
@@ -150,12 +150,12 @@ func (a *adviser) look(ctx context.Context, inspection mapping.Inspection) (*ind
 // names the one that is going to be it: one with a similarity of ours, else a
 // new one.
 func (i *index) chooseTarget() {
-	for _, c := range i.Candidates {
+	for _, c := range i.Siblings {
 		if c.Problem == "" && (i.linear.Field == "" || i.linear.Field != i.Field && c.Scripted && !i.linear.Scripted) {
 			i.linear, i.target = c, c.Field
 		}
 	}
-	for _, c := range i.Candidates {
+	for _, c := range i.Siblings {
 		if c.Retunable && c.Similarity == linearSimilarity {
 			i.target = cmp.Or(i.target, c.Field)
 		}

@@ -68,16 +68,16 @@ func (x *Index) Texts(ctx context.Context) (*learn.Texts, *Spool, error) {
 // A scanPlan says how the documents of an index are read. It is stored with
 // what has been read of them.
 type scanPlan struct {
-	Index   string            `json:"index"`
-	Fields  []string          `json:"fields"`
-	Query   string            `json:"query,omitempty"`
-	Seed    int               `json:"seed"`
-	MaxDocs int               `json:"max_docs,omitempty"`
-	Terms   bool              `json:"terms,omitempty"`
-	Indices []documents.Index `json:"indices"` // the concrete ones
-	Docs    int64             `json:"docs"`    // to be read when the scan began
-	Share   float64           `json:"share"`   // as in documents.ScanOptions, like Slices
-	Slices  int               `json:"slices"`
+	Index   string                    `json:"index"`
+	Fields  []string                  `json:"fields"`
+	Query   string                    `json:"query,omitempty"`
+	Seed    int                       `json:"seed"`
+	MaxDocs int                       `json:"max_docs,omitempty"`
+	Terms   bool                      `json:"terms,omitempty"`
+	Indices []documents.ConcreteIndex `json:"indices"` // the concrete ones
+	Docs    int64                     `json:"docs"`    // to be read when the scan began
+	Share   float64                   `json:"share"`   // as in documents.ScanOptions, like Slices
+	Slices  int                       `json:"slices"`
 }
 
 // docsPerSlice is small enough that little is read twice where a scan is
@@ -87,7 +87,7 @@ const docsPerSlice, maxSlices = 25_000, 128
 
 // newScanPlan plans to read count documents, of which at most maxDocs are
 // wanted if that is not 0.
-func newScanPlan(scan documents.ScanOptions, indices []documents.Index, count int64, maxDocs int, terms bool) scanPlan {
+func newScanPlan(scan documents.ScanOptions, indices []documents.ConcreteIndex, count int64, maxDocs int, terms bool) scanPlan {
 	p := scanPlan{
 		Index: scan.Index, Fields: scan.Fields, Query: string(scan.Query), Seed: scan.Seed, MaxDocs: maxDocs, Terms: terms,
 		Indices: indices, Docs: count,

@@ -34,7 +34,7 @@ func TestScanPlans(t *testing.T) {
 		}
 	}
 	for shards, want := range map[int]int{0: 4, 1: 4, 100: 4, 150: 2, 400: 1, 10_000: 1} {
-		p := scanPlan{Indices: []documents.Index{{Shards: shards}}}
+		p := scanPlan{Indices: []documents.ConcreteIndex{{Shards: shards}}}
 		if got := p.sideBySide(); got != want {
 			t.Errorf("%d shards: %d slices side by side, want %d", shards, got, want)
 		}

@@ -88,7 +88,7 @@ func TestSpoolIsReadableToItsOwnerAlone(t *testing.T) {
 func TestSpoolOfAnotherScanIsRefused(t *testing.T) {
 	plan := scanPlan{
 		Index: "docs", Fields: []string{"body"}, Query: `{"term":{"a":1}}`, Seed: 1, MaxDocs: 10,
-		Indices: []documents.Index{{Name: "docs", UUID: "u", Shards: 1}}, Docs: 7, Share: 0.5, Slices: 3,
+		Indices: []documents.ConcreteIndex{{Name: "docs", UUID: "u", Shards: 1}}, Docs: 7, Share: 0.5, Slices: 3,
 	}
 	spool := newSpool(t, plan)
 	for name, change := range map[string]func(p *scanPlan){
@@ -98,7 +98,7 @@ func TestSpoolOfAnotherScanIsRefused(t *testing.T) {
 		"max-docs":       func(p *scanPlan) { p.MaxDocs = 11 },
 		"exact-analysis": func(p *scanPlan) { p.Terms = true },
 		"seed":           func(p *scanPlan) { p.Seed = 2 },
-		"created again":  func(p *scanPlan) { p.Indices = []documents.Index{{Name: "docs", UUID: "v", Shards: 1}} },
+		"created again":  func(p *scanPlan) { p.Indices = []documents.ConcreteIndex{{Name: "docs", UUID: "v", Shards: 1}} },
 		"other indices":  func(p *scanPlan) { p.Indices = nil },
 	} {
 		other := plan
