@@ -39,17 +39,14 @@ const (
 
 // Options say how to reach a cluster.
 type Options struct {
-	// Transport, unless nil, sends the calls in place of URLs, CA and
-	// InsecureSkipVerify: to a node of its choice. The requests belong to it.
+	// Transport, unless nil, sends the calls in place of URL and CA: to a node of
+	// its choice. The requests belong to it.
 	Transport http.RoundTripper
-	// URLs are the cluster's nodes, at least one, http or https and without
-	// credentials; calls go round among them.
-	URLs []string
+	// URL is a node of the cluster, http or https and without credentials.
+	URL string
 	// CA has the certificates, as PEM, that sign the cluster's; empty is the
 	// system's.
 	CA []byte
-	// InsecureSkipVerify leaves the cluster's certificate unchecked.
-	InsecureSkipVerify bool
 	// Username and Password are sent as basic authentication where both are set;
 	// APIKey, base64 as the cluster gave it out, instead of them.
 	Username, Password, APIKey string
@@ -83,19 +80,26 @@ type Client struct {
 // New returns a client, or an error that names the option at fault. It makes no
 // call.
 func New(o Options) (*Client, error) {
-	if o.Transport != nil {
-		o.URLs = []string{"http://cluster"} // replaced by Transport
-	}
-	nodes, err := checkOptions(o)
+	c, err := open(o)
 	if err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
-	transport, err := newTransport(o)
+	return c, nil
+}
+
+func open(o Options) (_ *Client, err error) {
+	transport := o.Transport
+	if transport != nil {
+		o.URL = "http://cluster" // replaced by Transport
+	} else if transport, err = newTransport(o.CA); err != nil {
+		return nil, err
+	}
+	node, err := o.node()
 	if err != nil {
-		return nil, fmt.Errorf("cluster: %w", err)
+		return nil, err
 	}
 	api, err := elastictransport.NewClient(
-		elastictransport.WithURLs(nodes...),
+		elastictransport.WithURLs(node),
 		elastictransport.WithBasicAuth(o.Username, o.Password),
 		elastictransport.WithAPIKey(o.APIKey),
 		elastictransport.WithUserAgent("akin"),
@@ -103,41 +107,29 @@ func New(o Options) (*Client, error) {
 		elastictransport.WithTransport(transport),
 		elastictransport.WithInterceptors(keepEscapes),
 	)
-	if err != nil {
-		return nil, fmt.Errorf("cluster: %w", err)
-	}
 	timeout := cmp.Or(max(o.Timeout, 0), defaultTimeout)
-	return &Client{api: api, transport: transport, timeout: timeout, guard: o.Guard, memory: o.Memory}, nil
+	return &Client{api: api, transport: transport, timeout: timeout, guard: o.Guard, memory: o.Memory}, err
 }
 
-// checkOptions returns the nodes of o, or what is wrong with it. It quotes no
-// URL: there may be a password in it.
-func checkOptions(o Options) ([]*url.URL, error) {
-	if len(o.URLs) == 0 {
-		return nil, errors.New("no URL")
-	}
-	nodes := make([]*url.URL, len(o.URLs))
-	for i, s := range o.URLs {
-		u, err := url.Parse(strings.TrimRight(s, "/"))
-		switch {
-		case err != nil:
-			return nil, fmt.Errorf("urls[%d]: not a URL", i)
-		case u.User != nil:
-			return nil, fmt.Errorf("urls[%d]: give credentials apart from the URL", i)
-		case u.Scheme != "http" && u.Scheme != "https", u.Host == "":
-			return nil, fmt.Errorf("urls[%d]: want http://HOST:PORT or https://HOST:PORT", i)
-		case u.RawQuery != "" || u.Fragment != "":
-			return nil, fmt.Errorf("urls[%d]: want no query or fragment", i)
-		}
-		nodes[i] = u
-	}
-	if (o.Username == "") != (o.Password == "") {
+// node returns the node, or what is wrong with the options. It quotes no URL:
+// there may be a password in it.
+func (o *Options) node() (*url.URL, error) {
+	u, err := url.Parse(strings.TrimRight(o.URL, "/"))
+	switch {
+	case err != nil:
+		return nil, errors.New("not a URL")
+	case u.User != nil:
+		return nil, errors.New("give credentials apart from the URL")
+	case u.Scheme != "http" && u.Scheme != "https", u.Host == "":
+		return nil, errors.New("want http://HOST:PORT or https://HOST:PORT")
+	case u.RawQuery != "" || u.Fragment != "":
+		return nil, errors.New("want a URL without a query or fragment")
+	case (o.Username == "") != (o.Password == ""):
 		return nil, errors.New("user name and password: want both or neither")
-	}
-	if o.Username != "" && o.APIKey != "" {
+	case o.Username != "" && o.APIKey != "":
 		return nil, errors.New("user name and API key: want one of them")
 	}
-	return nodes, nil
+	return u, nil
 }
 
 // Close ends the client; later calls fail, and those under way may.
@@ -371,18 +363,12 @@ const (
 	idlePerHost      = 32 // for the calls of a burst of cold searches; net/http keeps 2
 )
 
-// newTransport returns the HTTP transport of a client with these options.
-func newTransport(o Options) (http.RoundTripper, error) {
-	if o.Transport != nil {
-		return o.Transport, nil
-	}
-	config := &tls.Config{
-		MinVersion:         tls.VersionTLS12,
-		InsecureSkipVerify: o.InsecureSkipVerify, //nolint:gosec // off unless the operator asks for it by name
-	}
-	if len(o.CA) > 0 {
+// newTransport returns the HTTP transport of a client that trusts ca.
+func newTransport(ca []byte) (http.RoundTripper, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if len(ca) > 0 {
 		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(o.CA) {
+		if !config.RootCAs.AppendCertsFromPEM(ca) {
 			return nil, errors.New("the CA file holds no PEM certificate")
 		}
 	}

@@ -27,7 +27,7 @@ func serve(t *testing.T, h http.HandlerFunc, change func(*Options)) *Client {
 	t.Helper()
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
-	o := Options{URLs: []string{s.URL}}
+	o := Options{URL: s.URL}
 	if change != nil {
 		change(&o)
 	}
@@ -45,20 +45,20 @@ func TestNewNamesTheOptionAtFault(t *testing.T) {
 		o    Options
 		want string
 	}{
-		{"no URL", Options{}, "no URL"},
-		{"no scheme", Options{URLs: []string{"http://a:1", "localhost:9200"}}, "urls[1]"},
-		{"other scheme", Options{URLs: []string{"ftp://a"}}, "urls[0]"},
-		{"no URL at all", Options{URLs: []string{"http://a b:secret/%zz"}}, "urls[0]"},
-		{"credentials in the URL", Options{URLs: []string{"http://user:secret@a:1"}}, "credentials"},
-		{"a query", Options{URLs: []string{"http://a:1/?x=1"}}, "query"},
-		{"a user without a password", Options{URLs: []string{"http://a:1"}, Username: "u"}, "both"},
-		{"a password without a user", Options{URLs: []string{"http://a:1"}, Password: "secret"}, "both"},
+		{"no URL", Options{}, "want http"},
+		{"no scheme", Options{URL: "localhost:9200"}, "want http"},
+		{"other scheme", Options{URL: "ftp://a"}, "want http"},
+		{"no URL at all", Options{URL: "http://a b:secret/%zz"}, "not a URL"},
+		{"credentials in the URL", Options{URL: "http://user:secret@a:1"}, "credentials"},
+		{"a query", Options{URL: "http://a:1/?x=1"}, "query"},
+		{"a user without a password", Options{URL: "http://a:1", Username: "u"}, "both"},
+		{"a password without a user", Options{URL: "http://a:1", Password: "secret"}, "both"},
 		{
 			"user and key",
-			Options{URLs: []string{"http://a:1"}, Username: "u", Password: "secret", APIKey: "secret"},
+			Options{URL: "http://a:1", Username: "u", Password: "secret", APIKey: "secret"},
 			"one of them",
 		},
-		{"no certificate", Options{URLs: []string{"https://a:1"}, CA: []byte("secret")}, "PEM"},
+		{"no certificate", Options{URL: "https://a:1", CA: []byte("secret")}, "PEM"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -184,11 +184,10 @@ func TestCertificateOfTheClusterIsVerified(t *testing.T) {
 	}{
 		{"unknown", Options{}, false},
 		{"signed by the CA given", Options{CA: ca}, true},
-		{"not looked at", Options{InsecureSkipVerify: true}, true},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			test.o.URLs = []string{s.URL}
+			test.o.URL = s.URL
 			c, err := New(test.o)
 			if err != nil {
 				t.Fatal(err)
@@ -329,7 +328,7 @@ func TestEscapedSlashSurvivesAPathBeforeTheAPI(t *testing.T) {
 		c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 			got = r.URL.EscapedPath()
 			_, _ = io.WriteString(w, `{"count":1}`)
-		}, func(o *Options) { o.URLs[0] += prefix })
+		}, func(o *Options) { o.URL += prefix })
 		if _, err := count(t.Context(), c, "<logs-{now/d}>,a*"); err != nil {
 			t.Fatal(err)
 		}
@@ -340,50 +339,6 @@ func TestEscapedSlashSurvivesAPathBeforeTheAPI(t *testing.T) {
 		if strings.Count(got, "/") != 2+strings.Count(prefix, "/") {
 			t.Errorf("prefix %q: sent %q, which has other slashes", prefix, got)
 		}
-	}
-}
-
-func TestCallsGoRoundTheNodes(t *testing.T) {
-	var calls [2]atomic.Int32
-	var urls []string
-	for i := range calls {
-		s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { calls[i].Add(1) }))
-		t.Cleanup(s.Close)
-		urls = append(urls, s.URL)
-	}
-	c, err := New(Options{URLs: urls})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	for range 4 {
-		if err := c.Ping(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if calls[0].Load() != 2 || calls[1].Load() != 2 {
-		t.Errorf("calls %d and %d, want 2 and 2", calls[0].Load(), calls[1].Load())
-	}
-}
-
-func TestNodeThatIsAwayIsLeftOut(t *testing.T) {
-	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	t.Cleanup(s.Close)
-	away := httptest.NewServer(http.NotFoundHandler())
-	away.Close()
-	c, err := New(Options{URLs: []string{away.URL, s.URL}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	failures := 0
-	for range 10 {
-		if c.Ping(t.Context()) != nil {
-			failures++
-		}
-	}
-	if failures > 1 {
-		t.Errorf("%d of 10 calls failed, want 1 at most", failures)
 	}
 }
 

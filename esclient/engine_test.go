@@ -32,7 +32,7 @@ type engine struct {
 func newEngine(t *testing.T) *engine {
 	t.Helper()
 	e := &engine{Engine: clustertest.NewEngine(t)}
-	c, err := New(Options{URLs: []string{e.URL}, Timeout: 30 * time.Second})
+	c, err := New(Options{URL: e.URL, Timeout: 30 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

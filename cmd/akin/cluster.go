@@ -36,7 +36,7 @@ func (f *clusterFlags) open() (*esclient.Client, error) {
 		return nil, terminal.Usage(err)
 	}
 	client, err := esclient.New(esclient.Options{
-		URLs:     []string{f.url},
+		URL:      f.url,
 		CA:       ca,
 		Username: os.Getenv(configs.EnvClusterUsername),
 		Password: os.Getenv(configs.EnvClusterPassword),

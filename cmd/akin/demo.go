@@ -136,7 +136,7 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, once bool) error {
 		return err
 	}
 	defer stopEngine()
-	client, err := esclient.New(esclient.Options{URLs: []string{engine}})
+	client, err := esclient.New(esclient.Options{URL: engine})
 	if err != nil {
 		return err
 	}

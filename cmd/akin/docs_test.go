@@ -138,7 +138,7 @@ func TestEveryCommandOfTheDocumentsExists(t *testing.T) {
 func TestREADMEPutsAkinInFrontOfACluster(t *testing.T) {
 	engine := httptest.NewServer(demo.NewEngine())
 	t.Cleanup(engine.Close)
-	client, err := esclient.New(esclient.Options{URLs: []string{engine.URL}})
+	client, err := esclient.New(esclient.Options{URL: engine.URL})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func demoEngine(t *testing.T) string {
 	t.Helper()
 	server := httptest.NewServer(demo.NewEngine())
 	t.Cleanup(server.Close)
-	client, err := esclient.New(esclient.Options{URLs: []string{server.URL}})
+	client, err := esclient.New(esclient.Options{URL: server.URL})
 	if err != nil {
 		t.Fatal(err)
 	}

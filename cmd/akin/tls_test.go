@@ -51,7 +51,7 @@ func TestClusterOverTLSIsVerified(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := esclient.New(esclient.Options{URLs: []string{server.URL}, CA: ca})
+	client, err := esclient.New(esclient.Options{URL: server.URL, CA: ca})
 	if err != nil {
 		t.Fatal(err)
 	}

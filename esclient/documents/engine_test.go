@@ -30,7 +30,7 @@ type engine struct {
 func newEngine(t *testing.T) *engine {
 	t.Helper()
 	e := &engine{Engine: clustertest.NewEngine(t)}
-	c, err := esclient.New(esclient.Options{URLs: []string{e.URL}, Timeout: 30 * time.Second})
+	c, err := esclient.New(esclient.Options{URL: e.URL, Timeout: 30 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -245,7 +245,7 @@ func TestInterruptedScansAreToldFromRefusedOnes(t *testing.T) {
 			f := scrolling(t, clustertest.Engines(t, "../testdata")[0]).On("POST /_search/scroll", test.page)
 			server := httptest.NewServer(f) // a real one, for the connection that breaks
 			defer server.Close()
-			c, err := esclient.New(esclient.Options{URLs: []string{server.URL}})
+			c, err := esclient.New(esclient.Options{URL: server.URL})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -258,7 +258,7 @@ func TestInterruptedScansAreToldFromRefusedOnes(t *testing.T) {
 	}
 	t.Run("nobody listens", func(t *testing.T) {
 		server := httptest.NewServer(http.NotFoundHandler())
-		c, err := esclient.New(esclient.Options{URLs: []string{server.URL}})
+		c, err := esclient.New(esclient.Options{URL: server.URL})
 		if err != nil {
 			t.Fatal(err)
 		}

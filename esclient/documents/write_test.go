@@ -18,7 +18,7 @@ func writing(t *testing.T, handle http.HandlerFunc) API {
 	t.Helper()
 	server := httptest.NewServer(handle)
 	t.Cleanup(server.Close)
-	c, err := esclient.New(esclient.Options{URLs: []string{server.URL}})
+	c, err := esclient.New(esclient.Options{URL: server.URL})
 	if err != nil {
 		t.Fatal(err)
 	}

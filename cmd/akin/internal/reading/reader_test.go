@@ -110,7 +110,7 @@ func newScanTest(t *testing.T) *scanTest {
 	s := &shaky{engine: demo.NewEngine(), served: map[string]int{}, scroll: map[string]string{}}
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
-	client, err := esclient.New(esclient.Options{URLs: []string{server.URL}})
+	client, err := esclient.New(esclient.Options{URL: server.URL})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func newCluster(t *testing.T) *esclient.Cached {
 	t.Helper()
 	engine := httptest.NewServer(demo.NewEngine())
 	t.Cleanup(engine.Close)
-	client, err := esclient.New(esclient.Options{URLs: []string{engine.URL}})
+	client, err := esclient.New(esclient.Options{URL: engine.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestWhatIsNoFailureOfTheClusterIsToldToExpand(t *testing.T) {
 			`"b":{"mappings":{"properties":{"f":{"type":"text","analyzer":"english"}}}}}`))
 	}))
 	t.Cleanup(mixed.Close)
-	client, err := esclient.New(esclient.Options{URLs: []string{mixed.URL}})
+	client, err := esclient.New(esclient.Options{URL: mixed.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestExpressionsThatTheClusterDoesNotResolve(t *testing.T) {
 		_, _ = w.Write([]byte(`{"docs1":{"mappings":{"properties":{"body":{"type":"text"}}}}}`))
 	}))
 	t.Cleanup(engine.Close)
-	client, err := esclient.New(esclient.Options{URLs: []string{engine.URL}})
+	client, err := esclient.New(esclient.Options{URL: engine.URL})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -79,7 +79,7 @@ func TestHitsAreScoredByTheTermsOfTheCluster(t *testing.T) {
 			{"_index":"i","_id":"2","found":true,"_version":1,"term_vectors":{"body":{"terms":{"car":{"term_freq":1},"boat":{"term_freq":1}}}}}]}`)
 	}))
 	defer node.Close()
-	client, err := esclient.New(esclient.Options{URLs: []string{node.URL}})
+	client, err := esclient.New(esclient.Options{URL: node.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestVectorsOfTheCluster(t *testing.T) {
 		}
 	}))
 	defer node.Close()
-	client, err := esclient.New(esclient.Options{URLs: []string{node.URL}})
+	client, err := esclient.New(esclient.Options{URL: node.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func TestManyIndicesAreAskedForInParts(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(answer)
 	}))
 	defer node.Close()
-	client, err := esclient.New(esclient.Options{URLs: []string{node.URL}})
+	client, err := esclient.New(esclient.Options{URL: node.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
