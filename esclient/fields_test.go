@@ -38,7 +38,7 @@ func TestFieldsThatAPatternMatches(t *testing.T) {
 		{"several indices", "t*", []string{tree(`"ta":{"type":"text"}`), tree(`"tb":{"type":"ip"}`), `{}`}, []string{"ta", "tb"}},
 		{
 			"a closed index", "t*",
-			[]string{tree(`"ta":{"type":"text"}`), strings.Replace(tree(`"tb":{"type":"text"}`), "{", `{"settings":{"index":{"verified_before_close":"true"}},`, 1)},
+			[]string{tree(`"ta":{"type":"text"}`), strings.Replace(tree(`"tb":{"type":"text"}`), "{", `{"settings":{"index.verified_before_close":"true"},`, 1)},
 			[]string{"ta"},
 		},
 		{"an alias beside its field", "t*", []string{tree(`"title":{"type":"text"},"to":{"type":"alias","path":"title"}`)}, []string{"title"}},
@@ -110,7 +110,7 @@ func TestFieldsOfASickCluster(t *testing.T) {
 }
 
 func TestFilterOfThePatternLetsItsFieldsThrough(t *testing.T) {
-	const common = "*.settings.index.verified_before_close,*.mappings.runtime.*.type,*.mappings.derived.*.type,"
+	const common = "*.settings.*verified_before_close,*.mappings.runtime.*.type,*.mappings.derived.*.type,"
 	const all = common + "*.mappings.properties.**.type,*.mappings.properties.**.path"
 	tests := map[string]string{
 		"*": all, "*x": all, "a,b*": all,
@@ -123,7 +123,7 @@ func TestFilterOfThePatternLetsItsFieldsThrough(t *testing.T) {
 			t.Fatal(err)
 		}
 		escaped := strings.NewReplacer(",", "%2C", "*", "%2A").Replace(want)
-		if f.Calls()[0] != "GET /i?filter_path="+escaped+" " {
+		if f.Calls()[0] != "GET /i?filter_path="+escaped+"&flat_settings=true " {
 			t.Errorf("%s: %s, want %s", pattern, f.Calls()[0], escaped)
 		}
 	}

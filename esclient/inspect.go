@@ -1,6 +1,7 @@
 package esclient
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -78,30 +79,26 @@ type TextIndex struct {
 // TextIndices lists the open indices of an expression that have text fields,
 // and their aliases, by name. It takes one round trip.
 func (c *Client) TextIndices(ctx context.Context, index string) ([]TextIndex, error) {
-	var answer map[string]struct {
-		mapping.Tree
-
-		Aliases map[string]jsontext.Value `json:"aliases"`
-	}
+	var answer map[string]mapping.Index
 	path := Indices{Expression: index}.path("", url.Values{
-		"ignore_unavailable": {"true"}, "allow_no_indices": {"true"}, "expand_wildcards": {"open"},
-		"filter_path": {"*.settings.index.verified_before_close,*.aliases,*.mappings.properties.**.type"},
+		"ignore_unavailable": {"true"}, "allow_no_indices": {"true"}, "expand_wildcards": {"open"}, "flat_settings": {"true"},
+		"filter_path": {closedFilter + ",*.aliases,*.mappings.properties.**.type"},
 	})
 	const limit = 8 << 20 // names and types of some thousand indices
 	if err := c.Call(ctx, Request{Method: http.MethodGet, Path: path, Limit: limit}, &answer); err != nil {
 		return nil, err
 	}
 	fields := map[string][]string{}
-	for name, tree := range answer {
-		found, err := mapping.TextFields(tree.Mappings.Properties)
+	for name, m := range answer {
+		found, err := mapping.TextFields(m.Mappings.Properties)
 		if err != nil {
 			return nil, fmt.Errorf("mapping of index %q: %w", name, err)
 		}
-		if len(found) == 0 || tree.Settings.Index.Closed == "true" {
+		if len(found) == 0 || m.Closed() {
 			continue
 		}
 		fields[name] = found
-		for alias := range tree.Aliases {
+		for alias := range m.Aliases {
 			fields[alias] = append(fields[alias], found...)
 		}
 	}
@@ -167,31 +164,17 @@ func (c *Cached) AskLimit(setting, index string, tell func(n int64)) {
 // maxClauses asks for the cluster's setting. A transient value goes before a
 // persistent one, and that before the default, which may be of the node's file.
 func (c *Client) maxClauses(ctx context.Context) (int64, error) {
-	type group struct {
-		Indices struct {
-			Query struct {
-				Bool struct {
-					MaxClauseCount string `json:"max_clause_count"`
-				} `json:"bool"`
-			} `json:"query"`
-		} `json:"indices"`
-	}
 	var answer struct {
-		Transient  group `json:"transient"`
-		Persistent group `json:"persistent"`
-		Defaults   group `json:"defaults"`
+		Transient  map[string]string `json:"transient"`
+		Persistent map[string]string `json:"persistent"`
+		Defaults   map[string]string `json:"defaults"`
 	}
-	defaults := true
-	r := Request{API: esapi.ClusterGetSettingsRequest{IncludeDefaults: &defaults, FilterPath: []string{"*." + MaxClauses}}}
-	if err := c.Call(ctx, r, &answer); err != nil {
+	yes := true
+	r := esapi.ClusterGetSettingsRequest{IncludeDefaults: &yes, FlatSettings: &yes, FilterPath: []string{"*.*max_clause_count"}}
+	if err := c.Call(ctx, Request{API: r}, &answer); err != nil {
 		return 0, err
 	}
-	for _, g := range []group{answer.Transient, answer.Persistent, answer.Defaults} {
-		if text := g.Indices.Query.Bool.MaxClauseCount; text != "" {
-			return positive(MaxClauses, text)
-		}
-	}
-	return 0, fmt.Errorf("the cluster does not tell %s", MaxClauses)
+	return positive(MaxClauses, cmp.Or(answer.Transient[MaxClauses], answer.Persistent[MaxClauses], answer.Defaults[MaxClauses]))
 }
 
 // indexLimit asks for the setting of indices and returns the smallest.

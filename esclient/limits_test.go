@@ -14,7 +14,7 @@ import (
 func TestLimitsAreAskedFor(t *testing.T) {
 	const (
 		two      = `{"a":{"settings":{},"defaults":{"index.max_rescore_window":"10000"}},"b":{"settings":{"index.max_rescore_window":"50"},"defaults":{}}}`
-		defaults = `"defaults":{"indices":{"query":{"bool":{"max_clause_count":"1024"}}}}`
+		defaults = `"defaults":{"indices.query.bool.max_clause_count":"1024"}`
 	)
 	for name, tt := range map[string]struct {
 		setting, index, call, answer string
@@ -22,7 +22,7 @@ func TestLimitsAreAskedFor(t *testing.T) {
 		want                         int64
 	}{
 		"clauses by default":   {MaxClauses, "a", "GET /_cluster/settings", `{` + defaults + `}`, 200, 1024},
-		"clauses as set":       {MaxClauses, "a", "GET /_cluster/settings", `{"transient":{"indices":{"query":{"bool":{"max_clause_count":"512"}}}},` + defaults + `}`, 200, 512},
+		"clauses as set":       {MaxClauses, "a", "GET /_cluster/settings", `{"transient":{"indices.query.bool.max_clause_count":"512"},` + defaults + `}`, 200, 512},
 		"no setting":           {MaxClauses, "a", "GET /_cluster/settings", `{}`, 200, 0},
 		"not allowed":          {MaxClauses, "a", "GET /_cluster/settings", `{}`, 403, 0},
 		"the smallest of two":  {MaxRescoreWindow, "a,b", "GET /a,b/_settings/index.max_rescore_window", two, 200, 50},

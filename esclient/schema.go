@@ -199,6 +199,9 @@ func (q question) readFields(ctx context.Context, answer map[string]mapping.Inde
 	return fields, nil
 }
 
+// closedFilter lets through whether indices are closed, among flat settings.
+const closedFilter = "*.settings.*verified_before_close"
+
 // matching asks for the names of the fields that match the field's name as a
 // pattern, see [Cached.Fields], and for nothing of them but types.
 func (q question) matching(ctx context.Context) ([]string, error) {
@@ -207,7 +210,7 @@ func (q question) matching(ctx context.Context) ([]string, error) {
 	}
 	first, _, _ := strings.Cut(q.field, ".")
 	first, _, _ = strings.Cut(first, "*")
-	filter := []string{"*.settings.index.verified_before_close", "*.mappings.runtime.*.type", "*.mappings.derived.*.type"}
+	filter := []string{closedFilter, "*.mappings.runtime.*.type", "*.mappings.derived.*.type"}
 	for _, member := range []string{"type", "path"} {
 		if first == "" || strings.ContainsAny(first, `,\`) {
 			filter = append(filter, "*.mappings.properties.**."+member)
@@ -216,8 +219,9 @@ func (q question) matching(ctx context.Context) ([]string, error) {
 			filter = append(filter, properties+member, properties+"**."+member)
 		}
 	}
-	var answer map[string]mapping.Tree
-	if err := q.client.get(ctx, q.indices.path("", url.Values{"filter_path": {strings.Join(filter, ",")}}), &answer); err != nil {
+	var answer map[string]mapping.Index
+	path := q.indices.path("", url.Values{"flat_settings": {"true"}, "filter_path": {strings.Join(filter, ",")}})
+	if err := q.client.get(ctx, path, &answer); err != nil {
 		return nil, err
 	}
 	names, err := mapping.Matching(answer, q.field)

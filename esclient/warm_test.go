@@ -16,7 +16,7 @@ func TestTextIndicesListsAliasesAndLeavesOutWhatHasNoText(t *testing.T) {
 		`"mappings":{"properties":{"title":{"type":"text","fields":{"raw":{"type":"keyword"},"en":{"type":"text"}}},"o":{"properties":{"b":{"type":"text"}}}}}},`+
 		`"docs-2":{"aliases":{"all":{}},"mappings":{"properties":{"other":{"type":"text"},"n":{"type":"long"}}}},`+
 		`"docs-3":{"mappings":{"properties":{"n":{"type":"long"}}}},"docs-4":{},`+
-		`"docs-5":{"settings":{"index":{"verified_before_close":"true"}},"mappings":{"properties":{"t":{"type":"text"}}}}}`)
+		`"docs-5":{"settings":{"index.verified_before_close":"true"},"mappings":{"properties":{"t":{"type":"text"}}}}}`)
 
 	got, err := client(t, f).TextIndices(t.Context(), "docs*,gone")
 	want := []TextIndex{

@@ -34,15 +34,12 @@ func (a API) CreateIndex(ctx context.Context, index string, body []byte) (create
 	return err == nil, err
 }
 
-// bulkBytes is about what one bulk request of [API.Index] has.
-const bulkBytes = 5 << 20
-
-// Index indexes documents, replacing those of the same ids, and makes them
-// visible to searches. Its error tells of the first document that was refused.
+// Index indexes documents in one call, replacing those of the same ids, and
+// makes them visible to searches. Its error tells of the first document that
+// was refused.
 func (a API) Index(ctx context.Context, index string, docs []Document) error {
 	var body esclient.Lines
-	first := 0 // of the documents in body
-	for i, d := range docs {
+	for _, d := range docs {
 		action := esclient.Object{}
 		if d.ID != "" {
 			action["_id"] = d.ID
@@ -50,19 +47,15 @@ func (a API) Index(ctx context.Context, index string, docs []Document) error {
 		if err := errors.Join(body.Append(esclient.Object{"index": action}), body.Append(d.Source)); err != nil {
 			return fmt.Errorf("index documents in %q: document %q: %w", index, d.ID, err)
 		}
-		if len(body) < bulkBytes && i < len(docs)-1 {
-			continue
+	}
+	items, err := a.bulk(ctx, esapi.BulkRequest{Index: url.PathEscape(index), Refresh: "true"}, body, len(docs))
+	for i := 0; err == nil && i < len(items); i++ {
+		if of := items[i]; of.Error != nil || of.Status > 299 {
+			err = fmt.Errorf("document %q: %w", docs[i].ID, cmp.Or(of.Error, &answers.ItemError{}).AsError(of.Status))
 		}
-		items, err := a.bulk(ctx, esapi.BulkRequest{Index: url.PathEscape(index), Refresh: "true"}, body, i+1-first)
-		for k := 0; err == nil && k < len(items); k++ {
-			if of := items[k]; of.Error != nil || of.Status > 299 {
-				err = fmt.Errorf("document %q: %w", docs[first+k].ID, cmp.Or(of.Error, &answers.ItemError{}).AsError(of.Status))
-			}
-		}
-		if err != nil {
-			return fmt.Errorf("index documents in %q: %w", index, err)
-		}
-		body, first = nil, i+1
+	}
+	if err != nil {
+		return fmt.Errorf("index documents in %q: %w", index, err)
 	}
 	return nil
 }

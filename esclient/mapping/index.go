@@ -197,25 +197,15 @@ func decode(b []byte, out any) error {
 	return json.Unmarshal(b, out, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 }
 
-// A Tree is what an answer that has only the types of fields says of an index.
-type Tree struct {
-	Mappings Mappings `json:"mappings"`
-	Settings struct {
-		Index struct {
-			Closed string `json:"verified_before_close"`
-		} `json:"index"`
-	} `json:"settings"`
-}
-
 // Matching returns the names of the fields that match in the open indices of an
 // answer.
-func Matching(answer map[string]Tree, pattern string) ([]string, error) {
+func Matching(answer map[string]Index, pattern string) ([]string, error) {
 	glob, names := NewGlob(pattern), map[string]bool{}
-	for index, tree := range answer {
-		if tree.Settings.Index.Closed == "true" {
+	for index, m := range answer {
+		if m.Closed() {
 			continue
 		}
-		found, err := tree.Mappings.matching(glob)
+		found, err := m.Mappings.matching(glob)
 		if err != nil {
 			return nil, fmt.Errorf("mapping of index %q: %w", index, err)
 		}
