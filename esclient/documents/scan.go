@@ -20,12 +20,9 @@ import (
 )
 
 const (
-	// textPage is the number of documents in a page, vectorPage of those whose term
-	// vectors are made at once.
-	textPage, vectorPage = 500, 100
-	// hitBatch is how many are handed on at once, so that a page, which maxPage
-	// bounds in bytes, is never in memory as a whole.
-	hitBatch, maxPage = 100, 512 << 20
+	// textPage is the number of documents in a page, vectorPage of those whose terms
+	// are read or written next; maxPage bounds a page in bytes.
+	textPage, vectorPage, maxPage = 500, 100, 512 << 20
 	// scrollTime is how long the cluster waits for the next page: longer than
 	// pageTimeout.
 	scrollTime = "10m"
@@ -240,7 +237,7 @@ func (a API) ScanRefs(ctx context.Context, o RefOptions, fn func(docs []DocRef) 
 	if err := checkQuery(o.Query); err != nil {
 		return fmt.Errorf("scan: %w", err)
 	}
-	body := (&ScanOptions{Query: o.Query}).body(textPage, false)
+	body := (&ScanOptions{Query: o.Query}).body(vectorPage, false)
 	body["version"], body["seq_no_primary_term"] = true, true
 	if o.Value != "" {
 		body["docvalue_fields"] = []string{o.Value}
@@ -268,18 +265,22 @@ func (a API) scroll(ctx context.Context, index, preference string, body esclient
 	if preference != "" {
 		r.Path += "&preference=" + url.QueryEscape(preference)
 	}
-	p := pageReader{each: fn}
-	defer func() { err = cmp.Or(err, a.clearScroll(ctx, p.scrollID)) }()
+	var p page
+	defer func() { err = cmp.Or(err, a.clearScroll(ctx, p.ScrollID)) }()
 	for {
-		p.hits = 0
-		if err := a.Client.Send(ctx, r, p.read); err != nil {
+		p = page{ScrollID: p.ScrollID}
+		err := a.Client.Send(ctx, r, func(answer io.Reader) error { return json.UnmarshalRead(answer, &p, answers.Lenient()) })
+		if err = cmp.Or(err, p.Shards.check()); err == nil && len(p.Hits.Hits) > 0 {
+			err = fn(p.Hits.Hits)
+		}
+		if err != nil {
 			return fmt.Errorf("scan: %w", err)
 		}
-		if p.hits == 0 {
+		if len(p.Hits.Hits) == 0 {
 			return nil
 		}
 		r.Path = "/_search/scroll?" + filter
-		r.Body = esclient.Object{"scroll": scrollTime, "scroll_id": p.scrollID}
+		r.Body = esclient.Object{"scroll": scrollTime, "scroll_id": p.ScrollID}
 	}
 }
 
@@ -327,59 +328,13 @@ type hit struct {
 	Fields      map[string]jsontext.Value `json:"fields"`
 }
 
-// A pageReader reads the pages of a scroll and hands on their hits, at most
-// hitBatch at once.
-type pageReader struct {
-	each     func([]hit) error
-	scrollID string // the last one
-	hits     int    // in the last page
-}
-
-// read reads a page and hands on its hits.
-func (p *pageReader) read(r io.Reader) error {
-	d := jsontext.NewDecoder(r, answers.Lenient())
-	return answers.EachMember(d, func(name string) error {
-		switch name {
-		case "_scroll_id":
-			return json.UnmarshalDecode(d, &p.scrollID)
-		case "_shards":
-			var shards shardsFailed
-			if err := json.UnmarshalDecode(d, &shards); err != nil {
-				return err
-			}
-			return shards.check()
-		case "hits":
-			return answers.EachMember(d, func(name string) error {
-				if name != "hits" {
-					return d.SkipValue()
-				}
-				return p.readHits(d)
-			})
-		default:
-			return d.SkipValue()
-		}
-	})
-}
-
-func (p *pageReader) readHits(d *jsontext.Decoder) error {
-	batch := make([]hit, 0, hitBatch)
-	err := answers.EachElement(d, func() error {
-		var h hit
-		if err := json.UnmarshalDecode(d, &h); err != nil {
-			return err
-		}
-		p.hits++
-		if batch = append(batch, h); len(batch) < hitBatch {
-			return nil
-		}
-		err := p.each(batch)
-		batch = batch[:0]
-		return err
-	})
-	if err != nil || len(batch) == 0 {
-		return err
-	}
-	return p.each(batch)
+// A page is an answer to a scroll.
+type page struct {
+	ScrollID string       `json:"_scroll_id"`
+	Shards   shardsFailed `json:"_shards"`
+	Hits     struct {
+		Hits []hit `json:"hits"`
+	} `json:"hits"`
 }
 
 // texts returns the texts that the document has at the paths.
